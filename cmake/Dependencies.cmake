@@ -1,0 +1,104 @@
+# Third-party code, all of it by source and pinned. Each comes from, in this order: a folder that you name, what scripts/setup.mjs put
+# into the cache or the system has, the project's own home.
+#   XNNPACK_SOURCE_DIR  PTHREADPOOL_SOURCE_DIR  GOOGLETEST_SOURCE_DIR  SIMDE_INCLUDE_DIR
+#
+# Targets:
+#   wgemm_simd     <wasm_simd128.h>: the compiler's in a wasm build, SIMDe's in a native one
+#   wgemm_xnnpack  XNNPACK's micro-kernels that src/kernels/ registers, and nothing else of XNNPACK
+# Function:
+#   wgemm_add_googletest()  the targets of GoogleTest, for who builds tests
+
+include_guard()
+include(FetchContent)
+enable_language(C)
+
+set(_wgemm_cache "$ENV{WGEMM_CACHE}")
+if(NOT _wgemm_cache)
+  set(_wgemm_cache "$ENV{XDG_CACHE_HOME}/wgemm")
+  if("$ENV{XDG_CACHE_HOME}" STREQUAL "")
+    set(_wgemm_cache "$ENV{HOME}/.cache/wgemm")
+  endif()
+endif()
+
+# Sets <variable> to the folder of a dependency: what the user says, else <local> if it is there, else <commit> of <repository>.
+# That one commit is fetched by its hash: it is the pin, and XNNPACK's whole history would be hundreds of megabytes.
+function(_wgemm_locate variable local repository commit)
+  set(${variable} "$ENV{${variable}}" CACHE PATH "Sources of ${repository}; empty: found or fetched")
+  if(${variable})
+    if(NOT IS_DIRECTORY "${${variable}}")
+      message(FATAL_ERROR "${variable} is ${${variable}}, which is no folder: correct it, or unset it.")
+    endif()
+    return()
+  endif()
+  if(EXISTS "${local}")
+    set(${variable} "${local}" PARENT_SCOPE)
+    return()
+  endif()
+  find_package(Git REQUIRED QUIET)
+  string(TOLOWER "${variable}" name)
+  FetchContent_Declare(
+    ${name}
+    DOWNLOAD_COMMAND "${GIT_EXECUTABLE}" -C <SOURCE_DIR> init -q
+    COMMAND "${GIT_EXECUTABLE}" -C <SOURCE_DIR> fetch -q --depth 1 "${repository}" "${commit}"
+    COMMAND "${GIT_EXECUTABLE}" -C <SOURCE_DIR> -c advice.detachedHead=false checkout -q FETCH_HEAD
+    SOURCE_SUBDIR none) # only populate: no CMakeLists.txt of theirs is read here
+  message(STATUS "Fetching ${repository}")
+  FetchContent_MakeAvailable(${name})
+  set(${variable} "${${name}_SOURCE_DIR}" PARENT_SCOPE)
+endfunction()
+
+# --- SIMD ---------------------------------------------------------------------------------------------------------------------
+
+add_library(wgemm_simd INTERFACE)
+if(EMSCRIPTEN)
+  target_compile_options(wgemm_simd INTERFACE -msimd128)
+else()
+  find_path(SIMDE_INCLUDE_DIR simde/wasm/simd128.h)
+  if(SIMDE_INCLUDE_DIR)
+    set(_wgemm_simde "${SIMDE_INCLUDE_DIR}")
+  else()
+    _wgemm_locate(SIMDE_SOURCE_DIR "" https://github.com/simd-everywhere/simde 71fd833d9666141edcd1d3c109a80e228303d8d7) # 0.8.2
+    set(_wgemm_simde "${SIMDE_SOURCE_DIR}")
+  endif()
+  # As system headers, since warnings in SIMDe are not ours; and before the compiler's own <wasm_simd128.h>, which clang has everywhere.
+  target_include_directories(wgemm_simd SYSTEM INTERFACE "${PROJECT_SOURCE_DIR}/src/kernels/simd" "${_wgemm_simde}")
+endif()
+
+# --- XNNPACK ------------------------------------------------------------------------------------------------------------------
+
+_wgemm_locate(XNNPACK_SOURCE_DIR "${_wgemm_cache}/xnnpack-4ea82e5"
+  https://github.com/google/XNNPACK 4ea82e595b36106653175dcb04b2aa532660d0d8)
+_wgemm_locate(PTHREADPOOL_SOURCE_DIR "${_wgemm_cache}/pthreadpool-560c60d"
+  https://github.com/Maratyszcza/pthreadpool 560c60d342a76076f0557a3946924c6478470044)
+
+set(_wgemm_kernels)
+foreach(_tile 1x8 4x8)
+  foreach(_b loadsplat splat)
+    list(APPEND _wgemm_kernels
+      f32-gemm/gen/f32-gemm-${_tile}-wasmsimd-${_b}.c
+      f32-gemminc/gen/f32-gemminc-${_tile}-minmax-wasmsimd-arm-${_b}.c)
+  endforeach()
+endforeach()
+list(TRANSFORM _wgemm_kernels PREPEND "${XNNPACK_SOURCE_DIR}/src/")
+
+add_library(wgemm_xnnpack STATIC ${_wgemm_kernels})
+set_target_properties(wgemm_xnnpack PROPERTIES C_STANDARD 11 POSITION_INDEPENDENT_CODE ON)
+target_link_libraries(wgemm_xnnpack PUBLIC wgemm_simd)
+# xnnpack.h includes pthreadpool.h; nothing of pthreadpool is linked.
+target_include_directories(wgemm_xnnpack SYSTEM PUBLIC
+  "${XNNPACK_SOURCE_DIR}/include" "${XNNPACK_SOURCE_DIR}/src" "${PTHREADPOOL_SOURCE_DIR}/include")
+target_compile_options(wgemm_xnnpack PRIVATE
+  -w # not our code
+  -ffp-contract=off # the kernels' results do not depend on the compiler
+  $<$<NOT:$<CONFIG:Debug>>:-O3>
+  $<$<C_COMPILER_ID:Clang,AppleClang>:-fno-slp-vectorize>) # it undoes the kernels' own choice of vectors
+target_compile_definitions(wgemm_xnnpack PRIVATE $<$<NOT:$<CONFIG:Debug>>:NDEBUG>)
+
+# --- GoogleTest ---------------------------------------------------------------------------------------------------------------
+
+macro(wgemm_add_googletest)
+  _wgemm_locate(GOOGLETEST_SOURCE_DIR /usr/src/googletest
+    https://github.com/google/googletest b514bdc898e2951020cbdca1304b75f5950d1f59) # 1.15.2
+  set(INSTALL_GTEST OFF)
+  add_subdirectory("${GOOGLETEST_SOURCE_DIR}" "${CMAKE_BINARY_DIR}/googletest" EXCLUDE_FROM_ALL SYSTEM)
+endmacro()

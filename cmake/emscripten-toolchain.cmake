@@ -1,0 +1,49 @@
+# Finds Emscripten, as scripts/emscripten.mjs does, and hands over to its own toolchain file.
+#   WGEMM_EMSCRIPTEN_ROOT  (variable or environment) the folder that holds emcc; else EMSDK, emcc on PATH, the project's cache
+
+set(_wgemm_oldest_emscripten 3.1.69)
+
+if(NOT WGEMM_EMSCRIPTEN_ROOT)
+  set(_wgemm_cache "$ENV{WGEMM_CACHE}")
+  if(NOT _wgemm_cache)
+    set(_wgemm_cache "$ENV{XDG_CACHE_HOME}/wgemm")
+    if("$ENV{XDG_CACHE_HOME}" STREQUAL "")
+      set(_wgemm_cache "$ENV{HOME}/.cache/wgemm")
+    endif()
+  endif()
+  file(GLOB _wgemm_cached "${_wgemm_cache}/emscripten-*/usr/share/emscripten")
+  find_program(_wgemm_emcc emcc NO_CACHE)
+  if(_wgemm_emcc)
+    file(REAL_PATH "${_wgemm_emcc}" _wgemm_emcc)
+    cmake_path(GET _wgemm_emcc PARENT_PATH _wgemm_on_path)
+  endif()
+
+  foreach(_wgemm_folder IN ITEMS "$ENV{WGEMM_EMSCRIPTEN_ROOT}" "$ENV{EMSDK}/upstream/emscripten" "${_wgemm_on_path}"
+                                 LISTS _wgemm_cached)
+    if(EXISTS "${_wgemm_folder}/emscripten-version.txt")
+      file(READ "${_wgemm_folder}/emscripten-version.txt" _wgemm_version)
+      string(REGEX MATCH "[0-9]+\\.[0-9]+\\.[0-9]+" _wgemm_version "${_wgemm_version}")
+      if(_wgemm_version VERSION_GREATER_EQUAL _wgemm_oldest_emscripten)
+        set(WGEMM_EMSCRIPTEN_ROOT "${_wgemm_folder}" CACHE PATH "The folder that holds emcc")
+        break()
+      endif()
+    endif()
+  endforeach()
+  if(NOT WGEMM_EMSCRIPTEN_ROOT)
+    message(FATAL_ERROR "No Emscripten of version ${_wgemm_oldest_emscripten} or later: run `npm run build`, or set EMSDK.")
+  endif()
+endif()
+# CMake's own trial compilations read this file again, without the cache.
+list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES WGEMM_EMSCRIPTEN_ROOT)
+
+# The Node that the scripts use: the one on PATH may be too old for the instructions, in the tests and in EMBIND_AOT, which runs the module
+# when it is linked.
+set(_wgemm_node "${CMAKE_CURRENT_LIST_DIR}/../node_modules/node/bin/node${CMAKE_HOST_EXECUTABLE_SUFFIX}")
+if(EXISTS "${_wgemm_node}")
+  file(REAL_PATH "${_wgemm_node}" _wgemm_node)
+  set(CMAKE_CROSSCOMPILING_EMULATOR "${_wgemm_node}" CACHE FILEPATH "Runs the wasm test programs")
+  set(CMAKE_C_LINKER_LAUNCHER "${CMAKE_COMMAND}" -E env "EM_NODE_JS=${_wgemm_node}")
+  set(CMAKE_CXX_LINKER_LAUNCHER ${CMAKE_C_LINKER_LAUNCHER})
+endif()
+
+include("${WGEMM_EMSCRIPTEN_ROOT}/cmake/Modules/Platform/Emscripten.cmake")

@@ -1,0 +1,105 @@
+/** The core as the rest of js/ sees it: its life, its heap, the block of arguments, and its errors. */
+import type { CoreModule } from './wgemm-simd128.mjs';
+import { ArgumentError, DisposedError, DTypeError, GemmError, OpsetError, OutOfMemoryError, ShapeError } from './errors.js';
+
+/** In the order of `Code` in wgemm.h, without kOk. */
+const errorClasses = [ShapeError, DTypeError, OpsetError, ArgumentError, OutOfMemoryError];
+
+/** @internal */
+export class Core {
+  /** Bytes by address, of every tensor in the heap. */
+  readonly tensors = new Map<number, number>();
+  /** Names of the types that the core has, in the order of its numbers. */
+  readonly dtypes: readonly string[];
+  #module: CoreModule | undefined;
+  readonly #blockAddress: number;
+  readonly #blockLength: number;
+  #block: Float64Array | undefined;
+  /** The net under HeapTensor.dispose(): frees what nobody can reach any more. */
+  readonly #net = new FinalizationRegistry<number>((address) => this.#free(address));
+
+  constructor(module: CoreModule, maxMemory: number) {
+    this.#module = module;
+    module.start(maxMemory);
+    this.dtypes = Array.from({ length: module.dtypeCount() }, (_, i) => this.text(module.dtypeName(i)));
+    this.#blockAddress = module.block();
+    this.#blockLength = module.blockLength();
+  }
+
+  get disposed(): boolean {
+    return this.#module === undefined;
+  }
+
+  /** Lets go of the memory and all that is in it. */
+  dispose(): void {
+    this.#module = undefined;
+    this.#block = undefined;
+    this.tensors.clear();
+  }
+
+  /** Throws unless alive. */
+  checkAlive(op: string): void {
+    if (!this.#module) throw new DisposedError(op, 'instance', `${op}: the instance is disposed; create another with createGemm()`);
+  }
+
+  get module(): CoreModule {
+    return this.#module as CoreModule;
+  }
+
+  get buffer(): ArrayBuffer {
+    return this.module.HEAPU8.buffer;
+  }
+
+  /** Where arguments are written and numbers come back. Valid until the memory grows. */
+  get block(): Float64Array {
+    if (this.#block?.buffer !== this.buffer) this.#block = new Float64Array(this.buffer, this.#blockAddress, this.#blockLength);
+    return this.#block;
+  }
+
+  /** Address of the block's last number, which is kept for an operand that is given as a number. */
+  get scalarAddress(): number {
+    return this.#blockAddress + 8 * (this.#blockLength - 1);
+  }
+
+  /** Throws what the core says of `code`, or returns if that is 0. */
+  check(code: number, op: string): void {
+    if (code === 0) return;
+    const ErrorClass = errorClasses[code - 1];
+    const argument = this.text(this.module.errorArgument());
+    const message = this.text(this.module.errorMessage());
+    throw ErrorClass ? new ErrorClass(op, argument, message) : new GemmError('ARGUMENT', op, argument, message);
+  }
+
+  /** The zero-ended text at an address. */
+  text(address: number): string {
+    const bytes = this.module.HEAPU8;
+    let text = '';
+    for (let i = address; bytes[i]; ++i) text += String.fromCharCode(bytes[i] as number);
+    return text;
+  }
+
+  /** Ties memory of `bytes` at `address` to the life of `tensor`. */
+  adopt(tensor: object, address: number, bytes: number): void {
+    this.tensors.set(address, bytes);
+    this.#net.register(tensor, address, tensor);
+  }
+
+  /** Frees it before that life ends. */
+  abandon(tensor: object, address: number): void {
+    this.#net.unregister(tensor);
+    this.#free(address);
+  }
+
+  #free(address: number): void {
+    if (this.tensors.delete(address)) this.#module?.release(address);
+  }
+
+  /** Aligned memory that is not cleared. */
+  allocate(bytes: number, op: string): number {
+    const address = this.module.allocate(bytes);
+    if (address === 0) {
+      throw new OutOfMemoryError(op, '', `${op}: no memory for ${bytes} bytes; ${this.module.bytesInUse()} bytes are in use of ${this.buffer.byteLength}`);
+    }
+    return address;
+  }
+}

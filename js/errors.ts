@@ -1,0 +1,108 @@
+/** What kind of rule was broken. */
+export type ErrorCode =
+  | 'SHAPE'
+  | 'DTYPE'
+  | 'OPSET'
+  | 'ARGUMENT'
+  | 'OUT_OF_MEMORY'
+  | 'DISPOSED'
+  | 'UNSUPPORTED'
+  | 'LOAD';
+
+/**
+ * Every error of the library. The message is one sentence that names the argument, what was found and what is allowed. Operands are
+ * named as in the specifications: A, B, C, and Y for the output. Nothing was written, and the instance works on.
+ */
+export class GemmError extends Error {
+  override name = 'GemmError';
+
+  constructor(
+    readonly code: ErrorCode,
+    /** The call: `gemm`, `alloc`, `createGemm` and so on. */
+    readonly op: string,
+    /** The argument at fault, or '' where it is none. */
+    readonly argument: string,
+    message: string,
+    options?: { cause?: unknown },
+  ) {
+    super(message);
+    if (options && 'cause' in options) Object.defineProperty(this, 'cause', { value: options.cause, configurable: true });
+  }
+}
+
+/** A rank, size, stride or array length breaks a rule. */
+export class ShapeError extends GemmError {
+  override name = 'ShapeError';
+  constructor(op: string, argument: string, message: string) {
+    super('SHAPE', op, argument, message);
+  }
+}
+
+/** A type that the operation does not have, or types that must agree and do not. */
+export class DTypeError extends GemmError {
+  override name = 'DTypeError';
+  constructor(op: string, argument: string, message: string) {
+    super('DTYPE', op, argument, message);
+  }
+}
+
+/** The version of the operator that `opset` names lacks what was asked for. */
+export class OpsetError extends GemmError {
+  override name = 'OpsetError';
+  constructor(op: string, argument: string, message: string) {
+    super('OPSET', op, argument, message);
+  }
+}
+
+/** Any other argument out of its range, of the wrong kind, or not known. */
+export class ArgumentError extends GemmError {
+  override name = 'ArgumentError';
+  constructor(op: string, argument: string, message: string) {
+    super('ARGUMENT', op, argument, message);
+  }
+}
+
+/** The memory cannot grow, or would pass `maxMemory`. */
+export class OutOfMemoryError extends GemmError {
+  override name = 'OutOfMemoryError';
+  constructor(op: string, argument: string, message: string) {
+    super('OUT_OF_MEMORY', op, argument, message);
+  }
+}
+
+/** A tensor or an instance was used after its `dispose()`. */
+export class DisposedError extends GemmError {
+  override name = 'DisposedError';
+  constructor(op: string, argument: string, message: string) {
+    super('DISPOSED', op, argument, message);
+  }
+}
+
+/** This engine, page or version of the library does not have what was asked for. */
+export class UnsupportedError extends GemmError {
+  override name = 'UnsupportedError';
+  constructor(op: string, argument: string, message: string) {
+    super('UNSUPPORTED', op, argument, message);
+  }
+}
+
+/** @internal A value as a message shows it: short, and never failing. */
+export function describe(value: unknown): string {
+  switch (typeof value) {
+    case 'string':
+      return JSON.stringify(value.length > 40 ? `${value.slice(0, 40)}...` : value);
+    case 'number':
+    case 'boolean':
+    case 'undefined':
+      return Object.is(value, -0) ? '-0' : String(value);
+    case 'bigint':
+      return `${String(value).slice(0, 40)}n`;
+    case 'symbol':
+      return 'a symbol';
+    case 'function':
+      return 'a function';
+    default:
+      if (value === null) return 'null';
+      return Array.isArray(value) ? 'an array' : 'an object';
+  }
+}

@@ -1,0 +1,28 @@
+/** The glue that Emscripten makes of bindings/embind.cc, and the functions bound there. Addresses and lengths are in bytes. */
+declare module '*/wgemm-simd128.mjs' {
+  export interface CoreModule {
+    /** Made anew when the memory grows. */
+    readonly HEAPU8: Uint8Array<ArrayBuffer>;
+    start(memoryLimit: number): void;
+    block(): number;
+    blockLength(): number;
+    gemm(): number;
+    gemmShape(): number;
+    explainGemm(): number;
+    kernelCount(): number;
+    kernel(index: number): void;
+    errorMessage(): number;
+    errorArgument(): number;
+    allocate(bytes: number): number;
+    release(address: number): void;
+    bytesInUse(): number;
+    dtypeCount(): number;
+    dtypeName(index: number): number;
+  }
+  export default function factory(options: {
+    instantiateWasm(
+      imports: WebAssembly.Imports,
+      done: (instance: WebAssembly.Instance) => void,
+    ): Record<string, never>;
+  }): Promise<CoreModule>;
+}

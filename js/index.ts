@@ -1,0 +1,448 @@
+/**
+ * Matrix multiplication on WebAssembly SIMD, exact to ONNX Gemm.
+ *
+ * @example
+ * import { createGemm } from 'wgemm';
+ * const wg = await createGemm();
+ * const y = wg.gemm({ data: a, shape: [m, k] }, { data: b, shape: [k, n] });
+ * y.data; y.shape; y.dtype;
+ *
+ * @packageDocumentation
+ */
+import { Core } from './core.js';
+import { ArgumentError, describe, DisposedError, DTypeError, OpsetError, OutOfMemoryError, ShapeError, UnsupportedError } from './errors.js';
+import { type Assets, loadCore } from './load.js';
+import {
+  type ArrayOf,
+  bytesOf,
+  type DataArray,
+  disposable,
+  type DType,
+  HeapTensor,
+  type Operand,
+  readSizes,
+  readTensor,
+  type Tensor,
+  type TensorLike,
+  viewOf,
+} from './tensor.js';
+
+export {
+  ArgumentError,
+  DisposedError,
+  DTypeError,
+  type ErrorCode,
+  GemmError,
+  OpsetError,
+  OutOfMemoryError,
+  ShapeError,
+  UnsupportedError,
+} from './errors.js';
+export type { Assets } from './load.js';
+export type { ArrayOf, DataArray, DType, Tensor, TensorInput, TensorLike } from './tensor.js';
+export { HeapTensor } from './tensor.js';
+
+/** Version of the library. */
+export const version = '0.1.0';
+
+export interface CreateOptions {
+  /** Threads to compute on. This version has 1; `'auto'` takes what there is. Default 1. */
+  threads?: number | 'auto';
+  /** The build. This version has `'simd128'`; `'auto'` takes the fastest that the engine has. Default `'auto'`. */
+  simd?: 'auto' | 'simd128' | 'relaxed';
+  /** `'fast'`: the order of summation is free. This version has no `'strict'`. Default `'fast'`. */
+  determinism?: 'fast' | 'strict';
+  /** Where the `.wasm` comes from, when not from beside the script. */
+  assets?: Assets;
+  /** The most bytes that tensors, copies and scratch may take. Default: what the engine allows, 4 GB at the most. */
+  maxMemory?: number;
+}
+
+export interface GemmOptions<A extends DataArray = DataArray> {
+  /** Factor of the product. Rounded to float32 with float32; a fraction makes int32 go through float64. Default 1. */
+  alpha?: number;
+  /** Factor of C. 0: C is not read. Default 1. */
+  beta?: number;
+  /** A has shape (K, M). Any number but 0 is true. Default false. */
+  transA?: boolean | number;
+  /** B has shape (N, K). Any number but 0 is true. Default false. */
+  transB?: boolean | number;
+  /** The model's opset: the newest Gemm that is not above it is meant. Default 13. */
+  opset?: number;
+  /** Opsets 1 to 6 only: whether C may be broadcast. Default false. */
+  broadcast?: boolean | number;
+  /** Filled in place and returned. May be C itself, else must not overlap an input. */
+  out?: TensorLike<A>;
+}
+
+/** What a call would do, without running it. */
+export interface Explanation {
+  op: 'gemm';
+  m: number;
+  n: number;
+  k: number;
+  /** Name of the micro-kernel; '' where M, N or K is 0 and there is no product. */
+  kernel: string;
+  /** Rows and columns of the micro-kernel's tile, and steps of k that it takes at once. */
+  tile: [mr: number, nr: number, kr: number];
+  /** Rows, columns and steps of k of a block. */
+  blocks: [mc: number, nc: number, kc: number];
+  threads: number;
+  /** Which operands are brought into panels; the others are read in place. */
+  packs: { a: boolean; b: boolean };
+  /** Whether the micro-kernel writes the result itself, with no pass behind it. */
+  direct: boolean;
+  /** Bytes copied between the caller's arrays and the heap. */
+  copies: number;
+  /** Bytes of scratch memory, taken for the call. */
+  scratch: number;
+}
+
+export interface KernelInfo {
+  /** States types, tile and instruction set. */
+  name: string;
+  /** The type that it multiplies and accumulates in. */
+  dtype: DType;
+  tile: [mr: number, nr: number, kr: number];
+  /** Made for this processor. */
+  preferred: boolean;
+}
+
+export interface Info {
+  version: string;
+  /** The build that runs. */
+  build: 'simd128';
+  threads: number;
+  determinism: 'fast';
+  /** Why this build and this number of threads. */
+  why: string;
+  /** Best first. */
+  kernels: readonly KernelInfo[];
+}
+
+/** Starts an instance, with a memory of its own. */
+export async function createGemm(options: CreateOptions = {}): Promise<Gemm> {
+  const op = 'createGemm';
+  const read = readOptions(op, options, ['threads', 'simd', 'determinism', 'assets', 'maxMemory']);
+  const { threads = 1, simd = 'auto', determinism = 'fast', assets, maxMemory } = read as CreateOptions;
+  if (threads !== 'auto' && !(Number.isSafeInteger(threads) && threads >= 1)) {
+    throw new ArgumentError(op, 'threads', `${op}: threads is ${describe(threads)}; it must be a whole number from 1, or 'auto'`);
+  }
+  if (!['auto', 'simd128', 'relaxed'].includes(simd)) {
+    throw new ArgumentError(op, 'simd', `${op}: simd is ${describe(simd)}; it must be 'auto', 'simd128' or 'relaxed'`);
+  }
+  if (!['fast', 'strict'].includes(determinism)) {
+    throw new ArgumentError(op, 'determinism', `${op}: determinism is ${describe(determinism)}; it must be 'fast' or 'strict'`);
+  }
+  if (assets !== undefined && typeof assets !== 'function') {
+    throw new ArgumentError(op, 'assets', `${op}: assets is ${describe(assets)}; it must be a function from a file's name to where it is`);
+  }
+  if (maxMemory !== undefined && !(Number.isSafeInteger(maxMemory) && maxMemory >= 1)) {
+    throw new ArgumentError(op, 'maxMemory', `${op}: maxMemory is ${describe(maxMemory)}; it must be a whole number of bytes from 1`);
+  }
+  if (threads !== 'auto' && threads > 1) {
+    throw new UnsupportedError(op, 'threads', `${op}: threads is ${threads}; version ${version} computes on 1`);
+  }
+  if (simd === 'relaxed') throw new UnsupportedError(op, 'simd', `${op}: simd is 'relaxed'; version ${version} has 'simd128'`);
+  if (determinism === 'strict') {
+    throw new UnsupportedError(op, 'determinism', `${op}: determinism is 'strict'; version ${version} has 'fast'`);
+  }
+  const module = await loadCore(assets);
+  const why = `build ${simd === 'auto' ? 'the one of this version' : 'as asked'}; threads ${threads === 'auto' ? 'the one of this version' : 'as asked'}`;
+  return new Gemm(new Core(module, Math.min(maxMemory ?? 0, 2 ** 32 - 1)), why);
+}
+
+/** An instance. Made by {@link createGemm}. */
+export class Gemm {
+  /** The build in use and why, its threads and its micro-kernels. */
+  readonly info: Info;
+  readonly #core: Core;
+
+  /** @internal */
+  constructor(core: Core, why: string) {
+    this.#core = core;
+    this.info = Object.freeze({ version, build: 'simd128', threads: 1, determinism: 'fast', why, kernels: kernelsOf(core) } as const);
+  }
+
+  /**
+   * ONNX Gemm: Y = alpha * A' * B' + beta * C, A' being A or its transpose. C is broadcast to (M, N) in one direction.
+   * https://onnx.ai/onnx/operators/onnx__Gemm.html
+   *
+   * @param a (M, K), or (K, M) with `transA`
+   * @param b (K, N), or (N, K) with `transB`
+   * @param c a tensor, a number, or nothing
+   * @returns Y of shape (M, N): `out`, or a tensor with an array of its own
+   * @throws ShapeError, DTypeError, OpsetError, ArgumentError, DisposedError, OutOfMemoryError; nothing is written then
+   */
+  gemm<A extends DataArray, O extends TensorLike<A>>(
+    a: TensorLike<A>,
+    b: TensorLike<A>,
+    c: TensorLike<A> | number | null | undefined,
+    options: GemmOptions<A> & { out: O },
+  ): O;
+  gemm<A extends DataArray>(
+    a: TensorLike<A>,
+    b: TensorLike<A>,
+    c?: TensorLike<A> | number | null,
+    options?: GemmOptions<A>,
+  ): Tensor<A>;
+  gemm(a: unknown, b: unknown, c?: unknown, options?: unknown): unknown {
+    const call = this.#read('gemm', a, b, c, options);
+    const { core, operands, out } = call;
+    if (out !== undefined && operands.every((operand) => operand === null || operand.data === null)) {
+      writeGemm(call);
+      core.check(core.module.gemm(), 'gemm');
+      return out;
+    }
+    const [m, n] = shapeOf(call);
+    const y = operands[3] ?? ({ name: 'Y', dtype: operands[0].dtype, size: m * n, shape: [m, n], strides: null, data: null, address: 0 } satisfies Operand);
+    call.operands[3] = y;
+    const fresh = out === undefined;
+    const staged = operands.filter((operand): operand is Operand => operand !== null && (operand.data !== null || (operand === y && fresh)));
+    const staging = stage(core, staged, y);
+    try {
+      writeGemm(call);
+      core.check(core.module.gemm(), 'gemm');
+      if (fresh) {
+        const dtype = core.dtypes[y.dtype] as DType;
+        return { data: copyOut(core, dtype, y), shape: [m, n], dtype };
+      }
+      y.data?.set(viewOf(core.dtypes[y.dtype] as DType, core.buffer, y.address, y.size));
+      return out;
+    } finally {
+      if (staging !== 0) core.module.release(staging);
+    }
+  }
+
+  /** The plan for a call with these arguments, without running it: `explain('gemm', a, b, c, options)`. */
+  explain(op: 'gemm', a: TensorLike, b: TensorLike, c?: TensorLike | number | null, options?: GemmOptions): Explanation {
+    if (op !== 'gemm') throw new ArgumentError('explain', 'op', `explain: op is ${describe(op)}; it must be 'gemm'`);
+    const call = this.#read('gemm', a, b, c, options);
+    const { core, operands } = call;
+    writeGemm(call);
+    core.check(core.module.explainGemm(), 'gemm');
+    const [kernel, m, n, k, mr, nr, kr, mc, nc, kc, threads, packsA, packsB, direct, scratch] = numbers(core, 15);
+    const bytes = bytesOf[core.dtypes[operands[0].dtype] as DType];
+    let copies = operands[3] === null ? m * n * bytes : 0;
+    for (const operand of operands) if (operand?.data) copies += operand.data.byteLength;
+    return {
+      op,
+      m,
+      n,
+      k,
+      kernel: core.text(kernel),
+      tile: [mr, nr, kr],
+      blocks: [mc, nc, kc],
+      threads,
+      packs: { a: packsA !== 0, b: packsB !== 0 },
+      direct: direct !== 0,
+      copies,
+      scratch,
+    };
+  }
+
+  /** A tensor of zeros inside the wasm memory, so that calls copy nothing. */
+  alloc<D extends DType>(dtype: D, shape: readonly number[]): HeapTensor<ArrayOf<D>> {
+    const op = 'alloc';
+    const core = this.#core;
+    core.checkAlive(op);
+    if (!core.dtypes.includes(dtype)) {
+      throw new DTypeError(op, 'dtype', `${op}: dtype is ${describe(dtype)}; it must be ${core.dtypes.join(' or ')}`);
+    }
+    const sizes = Object.freeze(readSizes(op, 'tensor', 'shape', shape));
+    const size = sizes.reduce((product, n) => product * n, 1);
+    if (size > Number.MAX_SAFE_INTEGER) {
+      throw new ShapeError(op, 'shape', `${op}: shape is [${sizes.join(', ')}], of more than 2^53 elements`);
+    }
+    const bytes = size * bytesOf[dtype];
+    const address = core.allocate(bytes, op);
+    core.module.HEAPU8.fill(0, address, address + bytes);
+    const tensor = new HeapTensor<ArrayOf<D>>(core, dtype, sizes, size, address);
+    core.adopt(tensor, address, bytes);
+    return tensor;
+  }
+
+  /** Bytes that tensors hold (`inUse`), and bytes that the wasm memory has taken from the system (`committed`), which only grows. */
+  memory(): { inUse: number; committed: number } {
+    const core = this.#core;
+    core.checkAlive('memory');
+    return { inUse: core.module.bytesInUse(), committed: core.buffer.byteLength };
+  }
+
+  get disposed(): boolean {
+    return this.#core.disposed;
+  }
+
+  /** Ends the instance and its tensors; the memory goes back as a whole. Does nothing the second time. */
+  dispose(): void {
+    this.#core.dispose();
+  }
+
+  declare [Symbol.dispose]: () => void;
+
+  #read(op: string, a: unknown, b: unknown, c: unknown, options: unknown): GemmCall {
+    const core = this.#core;
+    core.checkAlive(op);
+    const read = readOptions(op, options, ['alpha', 'beta', 'transA', 'transB', 'opset', 'broadcast', 'out']);
+    const operandA = readTensor(core, op, 'A', a);
+    const operandB = readTensor(core, op, 'B', b);
+    let operandC: Operand | null = null;
+    if (typeof c === 'number') operandC = scalar(core, op, c, operandA.dtype);
+    else if (c !== undefined && c !== null) operandC = readTensor(core, op, 'C', c);
+    return {
+      core,
+      alpha: readFactor(op, 'alpha', read.alpha),
+      beta: readFactor(op, 'beta', read.beta),
+      transA: readFlag(op, 'transA', read.transA, 0),
+      transB: readFlag(op, 'transB', read.transB, 0),
+      opset: readOpset(op, read.opset),
+      broadcast: readFlag(op, 'broadcast', read.broadcast, NaN),
+      operands: [operandA, operandB, operandC, read.out === undefined ? null : readTensor(core, op, 'Y', read.out)],
+      out: read.out,
+    };
+  }
+}
+disposable(Gemm.prototype);
+
+/** The arguments of gemm, checked as far as JavaScript goes. */
+interface GemmCall {
+  core: Core;
+  alpha: number;
+  beta: number;
+  transA: number;
+  transB: number;
+  opset: number;
+  /** NaN: not given. */
+  broadcast: number;
+  operands: [a: Operand, b: Operand, c: Operand | null, y: Operand | null];
+  out: unknown;
+}
+
+/** The numbers that the core left at the front of the block. */
+function numbers<N extends 2 | 6 | 15>(core: Core, count: N): Numbers[N] {
+  return Array.from(core.block.subarray(0, count)) as Numbers[N];
+}
+type N5 = [number, number, number, number, number];
+type Numbers = { 2: [number, number]; 6: [number, ...N5]; 15: [...N5, ...N5, ...N5] };
+
+function kernelsOf(core: Core): KernelInfo[] {
+  return Array.from({ length: core.module.kernelCount() }, (_, i) => {
+    core.module.kernel(i);
+    const [name, dtype, mr, nr, kr, preferred] = numbers(core, 6);
+    return { name: core.text(name), dtype: core.dtypes[dtype] as DType, tile: [mr, nr, kr], preferred: preferred !== 0 };
+  });
+}
+
+/** Writes the block of arguments in the order in which bindings/embind.cc reads it. */
+function writeGemm(call: GemmCall): void {
+  const { block } = call.core;
+  block[0] = call.alpha;
+  block[1] = call.beta;
+  block[2] = call.transA;
+  block[3] = call.transB;
+  block[4] = call.opset;
+  block[5] = call.broadcast;
+  let i = 6;
+  const buffers: unknown[] = [];
+  for (const operand of call.operands) {
+    if (operand === null) {
+      block.fill(0, i, i + 7);
+      block[i + 1] = -1;
+      i += 7;
+      continue;
+    }
+    // An array that is not in the heap yet is told apart by its buffer.
+    const staged = operand.data !== null && operand.address === 0;
+    if (staged && !buffers.includes(operand.data?.buffer)) buffers.push(operand.data?.buffer);
+    const { shape, strides } = operand;
+    block[i++] = operand.address;
+    block[i++] = operand.dtype;
+    block[i++] = operand.size;
+    block[i++] = staged ? 1 + buffers.indexOf(operand.data?.buffer) : 0;
+    block[i++] = staged ? (operand.data?.byteOffset ?? 0) : 0;
+    block[i++] = shape.length;
+    block[i++] = strides === null ? 0 : 1;
+    for (let axis = 0; axis < shape.length; ++axis) block[i++] = shape[axis] as number;
+    if (strides !== null) for (let axis = 0; axis < shape.length; ++axis) block[i++] = strides[axis] as number;
+  }
+}
+
+function shapeOf(call: GemmCall): [m: number, n: number] {
+  writeGemm(call);
+  const { core } = call;
+  core.check(core.module.gemmShape(), 'gemm');
+  return numbers(core, 2);
+}
+
+/** Copies operands that are JavaScript arrays into the heap, all in one allocation, and gives its address. */
+function stage(core: Core, operands: Operand[], y: Operand): number {
+  const bytes = (operand: Operand) => operand.size * bytesOf[core.dtypes[operand.dtype] as DType];
+  const room = (operand: Operand) => Math.ceil(bytes(operand) / 64) * 64;
+  const total = operands.reduce((sum, operand) => sum + room(operand), 0);
+  if (total === 0) return 0;
+  const start = core.allocate(total, 'gemm');
+  const heap = core.module.HEAPU8;
+  let next = start;
+  for (const operand of operands) {
+    operand.address = next;
+    next += room(operand);
+    const { data } = operand;
+    // Y is only written, but what lies between its elements must stay as it was.
+    if (data !== null && (operand !== y || operand.strides !== null)) {
+      heap.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), operand.address);
+    }
+  }
+  return start;
+}
+
+/** The result as an array of its own. */
+function copyOut(core: Core, dtype: DType, y: Operand): DataArray {
+  try {
+    return viewOf(dtype, core.buffer, y.address, y.size).slice();
+  } catch (error) {
+    throw new OutOfMemoryError('gemm', 'Y', `gemm: no array for the ${y.size} elements of Y: ${String(error)}`);
+  }
+}
+
+/** C given as a number: a tensor of rank 0, in the heap. */
+function scalar(core: Core, op: string, value: number, dtype: number): Operand {
+  const name = core.dtypes[dtype] as DType;
+  const place = viewOf(name, core.buffer, core.scalarAddress, 1);
+  place[0] = value;
+  if (place instanceof Int32Array && place[0] !== value) {
+    throw new ArgumentError(op, 'C', `${op}: C is ${describe(value)}; with int32 it must be a whole number from -2^31 to 2^31 - 1`);
+  }
+  return { name: 'C', dtype, size: 1, shape: [], strides: null, data: null, address: core.scalarAddress };
+}
+
+function readOptions(op: string, options: unknown, allowed: string[]): Record<string, unknown> {
+  if (options === undefined || options === null) return {};
+  if (typeof options !== 'object') throw new ArgumentError(op, 'options', `${op}: options is ${describe(options)}; it must be an object`);
+  for (const key of Object.keys(options)) {
+    if (!allowed.includes(key)) throw new ArgumentError(op, key, `${op}: the option ${describe(key)} is not known; there are ${allowed.join(', ')}`);
+  }
+  return options as Record<string, unknown>;
+}
+
+function readFactor(op: string, name: string, value: unknown): number {
+  if (value === undefined) return 1;
+  if (typeof value !== 'number') throw new ArgumentError(op, name, `${op}: ${name} is ${describe(value)}; it must be a number`);
+  return value;
+}
+
+function readFlag(op: string, name: string, value: unknown, absent: number): number {
+  if (value === undefined) return absent;
+  if (typeof value === 'boolean') return value ? 1 : 0;
+  if (typeof value !== 'number' || Number.isNaN(value)) {
+    throw new ArgumentError(op, name, `${op}: ${name} is ${describe(value)}; it must be a boolean or a number`);
+  }
+  return value === 0 ? 0 : 1;
+}
+
+function readOpset(op: string, value: unknown): number {
+  if (value === undefined) return 13;
+  if (typeof value !== 'number' || !Number.isSafeInteger(value)) {
+    throw new OpsetError(op, 'opset', `${op}: opset is ${describe(value)}; it must be a whole number from 1`);
+  }
+  return value;
+}

@@ -1,0 +1,217 @@
+/** Tensors as users give and get them, and operands as a call needs them. */
+import type { Core } from './core.js';
+import { ArgumentError, describe, DisposedError, DTypeError, ShapeError } from './errors.js';
+
+declare global {
+  // `using` without a newer library in the user's TypeScript; merges with that of esnext.disposable.
+  interface SymbolConstructor {
+    readonly dispose: unique symbol;
+  }
+}
+
+/** Types of elements, by ONNX's names. */
+export type DType = 'float32' | 'int32';
+
+/** Arrays that hold them. */
+export type DataArray = Float32Array | Int32Array;
+
+/** The array of a type. */
+export type ArrayOf<D extends DType> = D extends 'float32' ? Float32Array : Int32Array;
+
+/** What a call takes: the elements of a tensor, in an array of the caller's that is only read. */
+export interface TensorInput<A extends DataArray = DataArray> {
+  /** Exactly as many elements as shape and strides need. */
+  readonly data: A;
+  readonly shape: readonly number[];
+  /** Follows from the array. */
+  readonly dtype?: DType;
+  /** From one element to the next along each axis, in elements, 0 or more. Default: contiguous, the last axis fastest. */
+  readonly strides?: readonly number[];
+}
+
+/** What a call returns: a contiguous tensor with an array of its own. */
+export interface Tensor<A extends DataArray = DataArray> {
+  readonly data: A;
+  readonly shape: readonly number[];
+  readonly dtype: DType;
+}
+
+/** A tensor in either place. */
+export type TensorLike<A extends DataArray = DataArray> = TensorInput<A> | HeapTensor<A>;
+
+const kinds: Record<string, { dtype: DType; create: (buffer: ArrayBuffer, offset: number, length: number) => DataArray }> = {
+  Float32Array: { dtype: 'float32', create: (buffer, offset, length) => new Float32Array(buffer, offset, length) },
+  Int32Array: { dtype: 'int32', create: (buffer, offset, length) => new Int32Array(buffer, offset, length) },
+};
+
+/** @internal The array of a type, over a part of the heap. */
+export function viewOf(dtype: DType, buffer: ArrayBuffer, address: number, length: number): DataArray {
+  for (const kind of Object.values(kinds)) {
+    if (kind.dtype === dtype) return kind.create(buffer, address, length);
+  }
+  throw new Error(`no array for ${dtype}`);
+}
+
+/** @internal */
+export const bytesOf: Record<DType, number> = { float32: 4, int32: 4 };
+
+// The name of a typed array's class, whatever realm it comes from and whatever it claims.
+const classOf = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), Symbol.toStringTag)?.get as (this: unknown) => string | undefined;
+
+const disposeSymbol: typeof Symbol.dispose = Symbol.dispose ?? (Symbol.for('Symbol.dispose') as typeof Symbol.dispose);
+
+/** @internal Adds `[Symbol.dispose]` to a class, under the engine's symbol or the one that tools put in its place. */
+export function disposable(prototype: { dispose(): void }): void {
+  Object.defineProperty(prototype, disposeSymbol, {
+    value(this: { dispose(): void }) {
+      this.dispose();
+    },
+    configurable: true,
+    writable: true,
+  });
+}
+
+/**
+ * A contiguous tensor inside the memory of an instance: calls read and write it in place. Made by `alloc`, filled with zeros. Holds its
+ * memory until `dispose()`; garbage collection is only a net.
+ */
+export class HeapTensor<A extends DataArray = DataArray> {
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  /** Number of elements. */
+  readonly size: number;
+  readonly #core: Core;
+  #address: number;
+  #view: A | undefined;
+
+  /** @internal */
+  constructor(core: Core, dtype: DType, shape: readonly number[], size: number, address: number) {
+    this.#core = core;
+    this.dtype = dtype;
+    this.shape = shape;
+    this.size = size;
+    this.#address = address;
+  }
+
+  /** The elements, as a view of the memory: valid until the next call, which may move the memory. Take it anew, or copy from it. */
+  get data(): A {
+    const address = HeapTensor.address(this, this.#core, 'data', 'tensor');
+    const buffer = this.#core.buffer;
+    if (this.#view?.buffer !== buffer) this.#view = viewOf(this.dtype, buffer, address, this.size) as A;
+    return this.#view;
+  }
+
+  get disposed(): boolean {
+    return this.#address === 0 || this.#core.disposed;
+  }
+
+  /** Gives the memory back. Does nothing the second time. */
+  dispose(): void {
+    if (this.#address !== 0) this.#core.abandon(this, this.#address);
+    this.#address = 0;
+    this.#view = undefined;
+  }
+
+  declare [Symbol.dispose]: () => void;
+
+  /** @internal The address, of a tensor that is alive and belongs to `core`. */
+  static address(tensor: HeapTensor, core: Core, op: string, name: string): number {
+    if (tensor.#core !== core) {
+      throw new ArgumentError(op, name, `${op}: ${name} is a tensor of another instance; copy its data, or alloc it here`);
+    }
+    if (core.disposed) throw new DisposedError(op, name, `${op}: the instance that ${name} belongs to is disposed`);
+    if (tensor.#address === 0) throw new DisposedError(op, name, `${op}: ${name} is a disposed tensor`);
+    return tensor.#address;
+  }
+}
+disposable(HeapTensor.prototype);
+
+/** @internal A tensor as a call writes it to the core. */
+export interface Operand {
+  readonly name: string;
+  readonly dtype: number;
+  /** Elements that there are. */
+  readonly size: number;
+  readonly shape: readonly number[];
+  readonly strides: readonly number[] | null;
+  /** The caller's array, or null for one that lies in the heap. */
+  readonly data: DataArray | null;
+  /** In the heap; of a caller's array, where it was copied to, or 0. */
+  address: number;
+}
+
+/** @internal Reads a shape or strides: an array of whole numbers from 0 to 2^53 - 1. */
+export function readSizes(op: string, name: string, what: string, value: unknown): number[] {
+  if (!Array.isArray(value)) {
+    throw new ShapeError(op, name, `${op}: ${name} has ${what} ${describe(value)}; it must be an array of whole numbers`);
+  }
+  const sizes: number[] = [];
+  const rank = value.length;
+  if (rank > 64) throw new ShapeError(op, name, `${op}: ${name} has ${what} of ${rank} numbers; the most is 64`);
+  for (let i = 0; i < rank; ++i) {
+    const size: unknown = value[i];
+    if (!Number.isSafeInteger(size) || (size as number) < 0) {
+      throw new ShapeError(op, name, `${op}: ${name} has ${describe(size)} in its ${what}; each must be a whole number from 0 to 2^53 - 1`);
+    }
+    sizes.push(size as number);
+  }
+  return sizes;
+}
+
+/** @internal Checks what only JavaScript can get wrong of a tensor; the core checks the rest. */
+export function readTensor(core: Core, op: string, name: string, value: unknown): Operand {
+  if (value instanceof HeapTensor) {
+    const address = HeapTensor.address(value, core, op, name);
+    return {
+      name,
+      dtype: core.dtypes.indexOf(value.dtype),
+      size: value.size,
+      shape: value.shape,
+      strides: null,
+      data: null,
+      address: value.size === 0 ? 0 : address,
+    };
+  }
+  if (typeof value !== 'object' || value === null) {
+    throw new ArgumentError(op, name, `${op}: ${name} is ${describe(value)}; it must be a tensor, { data, shape } or from alloc()`);
+  }
+  const { data, shape, dtype, strides } = value as Record<keyof TensorInput, unknown>;
+  const kind = kinds[classOf.call(data) ?? ''];
+  if (!kind || !core.dtypes.includes(kind.dtype)) {
+    const found = classOf.call(data) ?? describe(data);
+    throw new DTypeError(op, name, `${op}: ${name} has as data ${found}; it must be ${Object.keys(kinds).join(' or ')}`);
+  }
+  const array = data as DataArray;
+  if (dtype !== undefined && dtype !== kind.dtype) {
+    throw new DTypeError(op, name, `${op}: ${name} has dtype ${describe(dtype)} and a ${classOf.call(data) ?? ''}; that holds ${kind.dtype}`);
+  }
+  if (array.length === 0 && isDetached(array)) {
+    throw new ArgumentError(op, name, `${op}: ${name} has a detached array as data; it was transferred, or the memory under it grew`);
+  }
+  const operand: Operand = {
+    name,
+    dtype: core.dtypes.indexOf(kind.dtype),
+    size: array.length,
+    shape: readSizes(op, name, 'shape', shape),
+    strides: strides === undefined ? null : readSizes(op, name, 'strides', strides),
+    data: array,
+    address: 0,
+  };
+  if (array.buffer !== core.buffer || array.length === 0) return operand;
+  // A view of the heap is used in place, so it must be part of a tensor that is alive.
+  for (const [address, bytes] of core.tensors) {
+    if (address <= array.byteOffset && array.byteOffset + array.byteLength <= address + bytes) {
+      return { ...operand, data: null, address: array.byteOffset };
+    }
+  }
+  throw new DisposedError(op, name, `${op}: ${name} has as data a view of this instance's memory, but of no tensor that is alive`);
+}
+
+function isDetached(array: DataArray): boolean {
+  try {
+    new Uint8Array(array.buffer);
+    return false;
+  } catch {
+    return true;
+  }
+}

@@ -1,0 +1,122 @@
+// Files from Debian 13 (trixie) for a machine that runs Debian 12 or later, without upgrading anything of it: apt gets a sources
+// list, lists and a status file of our own, and what it downloads is unpacked into our cache. apt checks the signatures against the
+// machine's own Debian keys; the mirror is the one that the machine itself uses.
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { cache, fail, onPath, progress, query, run } from './run.mjs';
+
+const release = 'trixie';
+const keyring = '/usr/share/keyrings/debian-archive-keyring.gpg';
+const state = join(cache, 'apt');
+const options = [
+  ['Dir::Etc::SourceList', join(state, 'sources.list')],
+  ['Dir::Etc::SourceParts', '/dev/null'],
+  ['Dir::Etc::Preferences', '/dev/null'],
+  ['Dir::Etc::PreferencesParts', '/dev/null'],
+  ['Dir::State', state],
+  ['Dir::State::Status', join(state, 'status')],
+  ['Dir::Cache', state],
+  ['APT::Sandbox::User', 'root'], // the _apt user cannot enter a home folder
+  ['Acquire::Languages', 'none'],
+  ['Acquire::Retries', '3'],
+].flatMap(([name, value]) => ['-o', `${name}=${value}`]);
+
+/** 12, 13, ...; Infinity for testing and unstable; undefined where this is not Debian. */
+export function debianVersion() {
+  const info = existsSync('/etc/os-release') ? readFileSync('/etc/os-release', 'utf8') : '';
+  if (!/^ID="?debian"?$/m.test(info) || !onPath('apt-get')) return undefined;
+  return Number(/^VERSION_ID="?(\d+)/m.exec(info)?.[1] ?? Infinity);
+}
+
+function mirror() {
+  const targets = query('apt-get', ['indextargets', '--format', '$(REPO_URI) $(RELEASE) $(COMPONENT)', 'Created-By: Packages']) ?? '';
+  const codename = /^VERSION_CODENAME=(\w+)/m.exec(readFileSync('/etc/os-release', 'utf8'))?.[1];
+  const releases = [codename, 'oldstable', 'stable', 'testing', 'unstable', 'sid', release];
+  const found = targets
+    .split('\n')
+    .map((line) => line.split(' '))
+    .find(([, name, component]) => releases.includes(name) && component === 'main');
+  return found?.[0] ?? fail('apt knows no Debian mirror: add your mirror to /etc/apt/sources.list and run this again.');
+}
+
+let ready; // the state is made once a run
+
+function prepare() {
+  ready ??= (async () => {
+    if (!existsSync(keyring)) fail('The keys of Debian are missing: run `apt-get install debian-archive-keyring` as root.');
+    mkdirSync(join(state, 'lists', 'partial'), { recursive: true });
+    mkdirSync(join(state, 'archives', 'partial'), { recursive: true });
+    const uri = mirror();
+    const line = (type) => `${type} [signed-by=${keyring}] ${uri} ${release} main\n`;
+    writeFileSync(join(state, 'sources.list'), line('deb') + line('deb-src'));
+    writeFileSync(join(state, 'status'), '');
+    await run('apt-get', [...options, '-qq', 'update'], {
+      quiet: true,
+      bound: true,
+      otherwise: `The package lists of Debian ${release} could not be read: check the network and run this again.`,
+    });
+  })();
+  return ready;
+}
+
+/** Shows apt's own report of a download in percent. */
+export async function showDownload(label, download) {
+  const bar = await progress(label);
+  try {
+    await download((line) => {
+      const [kind, , percent] = line.split(':');
+      if (kind === 'dlstatus') bar.set(Number(percent));
+    });
+  } finally {
+    bar.stop();
+  }
+}
+
+/** Downloads packages (name or name=version) into `folder`, going on where an earlier run was interrupted; returns their paths. */
+export async function downloadPackages(label, packages, folder) {
+  await prepare();
+  mkdirSync(folder, { recursive: true });
+  await showDownload(label, (onStatus) =>
+    run('apt-get', [...options, '-o', 'APT::Status-Fd=3', 'download', ...packages], {
+      cwd: folder,
+      quiet: true,
+      bound: true,
+      onStatus,
+      otherwise: `The download of ${packages[0]} failed: check the network and the space on the disk, and run this again.`,
+    }),
+  );
+  return readdirSync(folder)
+    .filter((name) => name.endsWith('.deb'))
+    .map((name) => join(folder, name));
+}
+
+/** Unpacks the upstream sources of a package into `folder`, which must be empty. */
+export async function unpackSource({ name, version, sha256 }, folder) {
+  await prepare();
+  const tarball = `${name}_${version}.orig.tar.xz`;
+  // --tar-only, since mirrors may lack the packaging that would come along.
+  await run('apt-get', [...options, '-qq', 'source', '--download-only', '--tar-only', name], {
+    cwd: state,
+    quiet: true,
+    bound: true,
+    otherwise: `The sources of ${name} could not be downloaded: check the network and run this again.`,
+  });
+  const path = join(state, tarball);
+  const found = existsSync(path) ? createHash('sha256').update(readFileSync(path)).digest('hex') : 'missing';
+  if (found !== sha256) {
+    rmSync(path, { force: true });
+    fail(`${tarball} is not what it must be (SHA-256 ${found}): set ${name.toUpperCase()}_SOURCE_DIR to a copy of your own.`);
+  }
+  await run('tar', ['-xJf', path, '-C', folder], {
+    quiet: true,
+    bound: true,
+    otherwise: `${tarball} could not be unpacked: check the space on the disk and run this again.`,
+  });
+}
+
+/** Package lists and downloads are of no use once everything is in place. */
+export function forget() {
+  rmSync(state, { recursive: true, force: true });
+  ready = undefined;
+}

@@ -1,0 +1,126 @@
+// Finds an Emscripten that is new enough, or puts Debian 13's into the cache of a Debian 12 machine.
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { downloadPackages } from './debian.mjs';
+import { cache, fail, onPath, query, run } from './run.mjs';
+
+const oldest = [3, 1, 69]; // the final opcodes of relaxed SIMD, EMBIND_AOT; also in cmake/emscripten-toolchain.cmake
+const prefix = join(cache, 'emscripten-3.1.69-1'); // the last number counts changes to what we put there
+const packages = ['emscripten=3.1.69+dfsg-3', 'binaryen=120-4', 'libc6', 'libstdc++6', 'libgcc-s1'];
+const llvm = '/usr/lib/llvm-19/bin';
+
+// The parser that Emscripten optimizes its JavaScript with; Debian packages it apart.
+const acorn = {
+  version: '8.15.0',
+  integrity: 'sha512-NZyJarBfL7nWwIq+FDL6Zp/yHEhePMNnnJ0y3qfieCrmNvYct8uvtiV41UvlSe6apAfk0fY1FbWx+NwfmpvtTg==',
+};
+
+/** The folder of an Emscripten that can build this project: the machine's own, else the one in the cache. */
+export function findEmscripten() {
+  const ours = emscriptenIn(prefix);
+  return ownEmscripten() ?? (existsSync(join(ours, 'emcc')) ? ours : undefined);
+}
+
+function emscriptenIn(folder) {
+  return join(folder, 'usr', 'share', 'emscripten');
+}
+
+function ownEmscripten() {
+  const { EMSDK } = process.env;
+  const candidates = [EMSDK && join(EMSDK, 'upstream', 'emscripten', 'emcc'), onPath('emcc')];
+  for (const emcc of candidates) {
+    if (!emcc || !existsSync(emcc)) continue;
+    // Packagers put a wrapper on PATH; em-config knows better, but starting Python takes its time.
+    let folder = dirname(realpathSync(emcc));
+    if (!versionOf(folder)) folder = query('em-config', ['EMSCRIPTEN_ROOT'])?.trim() ?? folder;
+    if (isNewEnough(versionOf(folder))) return folder;
+  }
+  return undefined;
+}
+
+function versionOf(folder) {
+  const file = join(folder, 'emscripten-version.txt');
+  return existsSync(file) ? /\d+\.\d+\.\d+/.exec(readFileSync(file, 'utf8'))?.[0] : undefined;
+}
+
+function isNewEnough(version) {
+  if (!version) return false;
+  const parts = version.split('.').map(Number);
+  const differs = parts.findIndex((part, i) => part !== oldest[i]);
+  return differs < 0 || parts[differs] > oldest[differs];
+}
+
+export async function provideEmscripten() {
+  const partial = `${prefix}.partial`;
+  const downloads = join(partial, 'downloads');
+  const unpacked = join(partial, 'prefix');
+  const debs = await downloadPackages('setup: downloading Emscripten 3.1.69, 247 MB', packages, downloads);
+
+  console.log('setup: unpacking Emscripten');
+  rmSync(unpacked, { recursive: true, force: true });
+  mkdirSync(unpacked, { recursive: true });
+  for (const deb of debs) await unpack(deb, unpacked);
+  wrapBinaryen(unpacked);
+  const home = emscriptenIn(unpacked);
+  writeFileSync(
+    join(home, '.emscripten'),
+    `LLVM_ROOT = '${llvm}'
+BINARYEN_ROOT = '${join(prefix, 'binaryen')}'
+NODE_JS = 'node'
+FROZEN_CACHE = True # it holds all system libraries
+`,
+  );
+  await addAcorn(home);
+  rmSync(prefix, { recursive: true, force: true });
+  renameSync(unpacked, prefix);
+  rmSync(partial, { recursive: true, force: true });
+
+  if (!query(join(emscriptenIn(prefix), 'emcc'), ['--version'])) {
+    rmSync(prefix, { recursive: true, force: true });
+    fail('The Emscripten that was unpacked does not start: install emsdk, set EMSDK, and run this again.');
+  }
+}
+
+/** Without the system libraries for code that is linked at run time: they are most of the 1.7 GB. */
+function unpack(deb, folder) {
+  const otherwise = `${deb} could not be unpacked: check the space on the disk and run this again.`;
+  const script = `setpriv --pdeathsig KILL dpkg-deb --fsys-tarfile "$1" |
+  setpriv --pdeathsig KILL tar -x -C "$2" --exclude '*/wasm32-emscripten/pic' --exclude '*/wasm32-emscripten/lto-pic'`;
+  return run('bash', ['-o', 'pipefail', '-c', script, 'unpack', deb, folder], { quiet: true, bound: true, otherwise });
+}
+
+/** Binaryen's programs were linked with trixie's libc: they need that and its loader. */
+function wrapBinaryen(folder) {
+  const triplet = readdirSync(join(folder, 'usr', 'lib')).find((name) => name.endsWith('-linux-gnu'));
+  const libraries = join('usr', 'lib', triplet);
+  const loader = readdirSync(join(folder, libraries)).find((name) => /^ld-linux.*\.so\.\d+$/.test(name));
+  const wrappers = join(folder, 'binaryen', 'bin');
+  mkdirSync(wrappers, { recursive: true });
+  for (const program of readdirSync(join(folder, 'usr', 'bin')).filter((name) => name.startsWith('wasm'))) {
+    const wrapper = join(wrappers, program);
+    const at = (path) => `'${join(prefix, path)}'`;
+    writeFileSync(
+      wrapper,
+      `#!/bin/sh
+exec ${at(join(libraries, loader))} --library-path ${at(libraries)} ${at(join('usr', 'bin', program))} "$@"
+`,
+    );
+    chmodSync(wrapper, 0o755);
+  }
+}
+
+/** By a lock file, since npm then refuses a package that is not the pinned one. */
+async function addAcorn(folder) {
+  const dependencies = { acorn: acorn.version };
+  writeFileSync(join(folder, 'package.json'), JSON.stringify({ private: true, dependencies }));
+  writeFileSync(
+    join(folder, 'package-lock.json'),
+    JSON.stringify({ lockfileVersion: 3, packages: { '': { dependencies }, 'node_modules/acorn': acorn } }),
+  );
+  await run('npm', ['ci', '--no-audit', '--no-fund', '--ignore-scripts'], {
+    cwd: folder,
+    quiet: true,
+    bound: true,
+    otherwise: 'npm could not install acorn, which Emscripten needs: check the network and run this again.',
+  });
+}

@@ -1,0 +1,25 @@
+// Checks the form of all code: clang-format, Prettier, ESLint, TypeScript's types. With --fix, corrects what can be corrected.
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { main, run } from './run.mjs';
+import { setUp } from './setup.mjs';
+
+const fix = process.argv.includes('--fix');
+
+const cplusplus = ['src', 'bindings', 'tests', 'examples']
+  .filter((folder) => existsSync(folder))
+  .flatMap((folder) => readdirSync(folder, { recursive: true }).map((name) => join(folder, name)))
+  .filter((name) => /\.(c|cc|h)$/.test(name));
+const scripts = ['js', 'tests', 'examples', 'scripts'].filter((folder) => existsSync(folder));
+const projects = ['js', join('tests', 'js')].filter((folder) => existsSync(join(folder, 'tsconfig.json')));
+
+await main(async () => {
+  await setUp('lint');
+  const otherwise = 'Correct what is said above; `npm run lint -- --fix` does what it can.';
+  if (cplusplus.length > 0) {
+    await run('clang-format-19', [...(fix ? ['-i'] : ['--dry-run', '-Werror']), ...cplusplus], { otherwise });
+  }
+  await run('prettier', [fix ? '--write' : '--check', '--log-level', 'warn', ...scripts], { otherwise });
+  await run('eslint', [...(fix ? ['--fix'] : []), '--max-warnings', '0', '--no-error-on-unmatched-pattern', ...scripts], { otherwise });
+  for (const project of projects) await run('tsc', ['--noEmit', '-p', project], { otherwise });
+});

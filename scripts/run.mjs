@@ -1,0 +1,155 @@
+// What every script shares: where things are, how programs are started, and how a script ends when something is wrong.
+import { spawn, spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+
+export const root = dirname(dirname(fileURLToPath(import.meta.url)));
+process.chdir(root);
+
+/** Shared by all clones of one user. cmake/ looks in the same place. */
+export const cache = process.env.WGEMM_CACHE || join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'wgemm');
+
+const isWindows = process.platform === 'win32';
+const pathKey = Object.keys(process.env).find((key) => key.toUpperCase() === 'PATH') ?? 'PATH';
+const bin = join(root, 'node_modules', '.bin');
+if (process.env[pathKey]?.split(delimiter)[0] !== bin) {
+  process.env[pathKey] = [bin, process.env[pathKey]].filter(Boolean).join(delimiter);
+}
+
+/** An end that needs one sentence to the user, not a stack trace. */
+class Failure extends Error {}
+
+export function fail(sentence) {
+  throw new Failure(sentence);
+}
+
+/** The frame of every script. System errors (a full disk, no permission) already name the file and the cause. */
+export async function main(body) {
+  try {
+    await body();
+  } catch (error) {
+    const expected = error instanceof Failure || error.syscall;
+    console.error(`wgemm: ${expected ? error.message : error.stack}`);
+    process.exitCode = 1;
+  }
+}
+
+export function onPath(program) {
+  const names = isWindows ? [`${program}.exe`, `${program}.bat`, `${program}.cmd`] : [program];
+  for (const folder of (process.env[pathKey] ?? '').split(delimiter)) {
+    for (const name of names) {
+      if (folder && existsSync(join(folder, name))) return join(folder, name);
+    }
+  }
+  return undefined;
+}
+
+/** The output of a quick query, or undefined when it fails. */
+export function query(program, args, options = {}) {
+  const { status, stdout } = spawnSync(program, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'], ...options });
+  return status === 0 ? stdout : undefined;
+}
+
+/**
+ * Runs a program to its end and fails with the sentence `otherwise` when that is not 0.
+ *   quiet     shows its output only when it fails, and then only the last lines
+ *   onStatus  gets each line that it writes to file descriptor 3
+ *   bound     it dies with this script, even if that is killed, so that it cannot go on writing beside the next run's
+ */
+export function run(program, args, { cwd = root, env = {}, quiet = false, onStatus, bound = false, otherwise }) {
+  if (bound && onPath('setpriv')) {
+    args = ['--pdeathsig', 'KILL', program, ...args];
+    program = 'setpriv';
+  }
+  const output = quiet ? 'pipe' : 'inherit';
+  const child = spawn(program, args, {
+    cwd,
+    env: { ...process.env, ...env },
+    stdio: ['ignore', output, output, onStatus ? 'pipe' : 'ignore'],
+    shell: isWindows && program === 'npm',
+  });
+  let said = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.setEncoding('utf8').on('data', (text) => {
+      said = (said + text).slice(-20000);
+    });
+  }
+  let partial = '';
+  child.stdio[3]?.setEncoding?.('utf8').on('data', (text) => {
+    const lines = (partial + text).split('\n');
+    partial = lines.pop();
+    lines.forEach(onStatus);
+  });
+  return new Promise((resolve, reject) => {
+    child.on('error', (error) => reject(new Failure(`${program} does not start (${error.code}): ${otherwise}`)));
+    child.on('close', (code) => {
+      if (code === 0) return resolve();
+      if (quiet) process.stderr.write(`${said.trimEnd().split('\n').slice(-15).join('\n')}\n`);
+      reject(new Failure(otherwise));
+    });
+  });
+}
+
+/** Runs `body` while no other set-up of this user does. A lock whose owner is gone is taken over. */
+export async function withLock(body) {
+  const lock = join(cache, 'lock');
+  mkdirSync(cache, { recursive: true });
+  for (let told = false; ; await sleep(300)) {
+    try {
+      writeFileSync(lock, String(process.pid), { flag: 'wx' });
+      break;
+    } catch (error) {
+      if (error.code !== 'EEXIST') throw error;
+    }
+    const owner = ownerOf(lock);
+    if (owner === undefined) rmSync(lock, { force: true });
+    else if (!told) {
+      console.log(`setup: waiting for another set-up (process ${owner}) to finish`);
+      told = true;
+    }
+  }
+  try {
+    return await body();
+  } finally {
+    rmSync(lock, { force: true });
+  }
+}
+
+function ownerOf(lock) {
+  try {
+    const pid = Number(readFileSync(lock, 'utf8'));
+    if (!pid) return undefined;
+    process.kill(pid, 0);
+    return pid;
+  } catch (error) {
+    return error.code === 'EPERM' ? 'of another user' : undefined;
+  }
+}
+
+/** A bar on a terminal, else a line every 20%. `set` takes percent. */
+export async function progress(label) {
+  if (process.stdout.isTTY) {
+    const { default: cliProgress } = await import('cli-progress');
+    const bar = new cliProgress.SingleBar({
+      format: `${label} [{bar}] {percentage}% | {eta_formatted} left`,
+      hideCursor: false, // an interrupted script would leave it hidden
+      barsize: 30,
+      barCompleteChar: '#',
+      barIncompleteChar: '-',
+    });
+    bar.start(100, 0);
+    return { set: (percent) => bar.update(Math.floor(percent)), stop: () => bar.stop() };
+  }
+  let next = 20;
+  return {
+    set(percent) {
+      if (percent < next) return;
+      console.log(`${label} ${Math.floor(percent)}%`);
+      next = Math.floor(percent / 20) * 20 + 20;
+    },
+    stop() {},
+  };
+}

@@ -1,0 +1,173 @@
+// Everything that a build needs, on a machine that has only Node and, on Debian, root. Each step looks whether it is done, and if so
+// says nothing; a step that is interrupted starts again, and what it leaves is never taken for a result.
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { pathToFileURL } from 'node:url';
+import { debianVersion, forget, showDownload, unpackSource } from './debian.mjs';
+import { findEmscripten, provideEmscripten } from './emscripten.mjs';
+import { cache, fail, main, onPath, query, root, run, withLock } from './run.mjs';
+
+/** @param needs any of 'wasm', 'native', 'lint'; npm packages are always set up. */
+export async function setUp(...needs) {
+  const steps = [
+    [npmIsMissing, installNpmPackages],
+    [() => missingPackages(needs).length > 0, () => installPackages(missingPackages(needs))],
+    [() => needs.includes('wasm') && !findEmscripten(), setUpEmscripten],
+    [() => needs.some((need) => need !== 'lint') && missingSources().length > 0, fetchSources],
+  ];
+  if (!steps.some(([isMissing]) => isMissing())) return;
+  await withLock(async () => {
+    for (const [isMissing, provide] of steps) {
+      if (isMissing()) await provide();
+    }
+    forget();
+  });
+}
+
+// --- npm -----------------------------------------------------------------------------------------------------------------------
+
+function npmIsMissing() {
+  return !matchesLock() || !projectNode();
+}
+
+/** npm notes what it installed, once all of it is there. */
+function matchesLock() {
+  const note = join(root, 'node_modules', '.package-lock.json');
+  if (!existsSync(note)) return false;
+  const installed = JSON.parse(readFileSync(note, 'utf8')).packages;
+  const wanted = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')).packages;
+  return Object.entries(wanted).every(([path, { version, optional }]) =>
+    path === '' ? true : installed[path] ? installed[path].version === version : optional,
+  );
+}
+
+/** Node as a development dependency: the scripts need a newer one than the package does. Its install script fetches the binary. */
+function projectNode() {
+  return query(join(root, 'node_modules', '.bin', 'node'), ['--version'], { shell: process.platform === 'win32' });
+}
+
+async function installNpmPackages() {
+  console.log('setup: installing npm packages');
+  await run('npm', ['ci', '--no-audit', '--no-fund'], {
+    quiet: true,
+    bound: true,
+    otherwise: '`npm ci` failed: check the network and the messages above, and run this again.',
+  });
+  if (!projectNode()) {
+    fail('The npm package `node` came without its binary: allow its install script with `npm rebuild node --ignore-scripts=false`.');
+  }
+}
+
+// --- packages of the system ----------------------------------------------------------------------------------------------------
+
+/** Debian package -> what it is for, and a program that shows that it is there in another way. */
+const packages = {
+  cmake: { for: ['wasm', 'native'], program: 'cmake' },
+  'ninja-build': { for: ['wasm', 'native'], program: 'ninja' },
+  googletest: { for: ['wasm', 'native'], path: '/usr/src/googletest', debianOnly: true },
+  'xz-utils': { for: ['wasm', 'native'], program: 'xz', debianOnly: true },
+  python3: { for: ['wasm'], program: 'python3' },
+  'g++': { for: ['native'], program: 'c++' },
+  'libsimde-dev': { for: ['native'], debianOnly: true },
+  'clang-format-19': { for: ['lint'], program: 'clang-format-19' },
+};
+const packagesOfOurEmscripten = ['clang-19', 'lld-19', 'llvm-19'];
+
+function missingPackages(needs) {
+  const onDebian = onPath('dpkg-query') && onPath('apt-get');
+  const wanted = Object.keys(packages).filter((name) => packages[name].for.some((need) => needs.includes(need)));
+  if (needs.includes('wasm') && debianVersion()) {
+    const found = findEmscripten();
+    if (debianVersion() >= 13 && !found) wanted.push('emscripten');
+    if (debianVersion() === 12 && (!found || found.startsWith(cache))) wanted.push(...packagesOfOurEmscripten);
+  }
+  if (!onDebian) return wanted.filter((name) => !packages[name].debianOnly && !onPath(packages[name].program));
+  if (wanted.length === 0) return [];
+  // dpkg-query fails when it does not know one of them, and still tells about the others.
+  const states = new Map(
+    query('sh', ['-c', 'dpkg-query -W -f \'${Package} ${db:Status-Status}\\n\' "$@" || true', 'sh', ...wanted])
+      .split('\n')
+      .map((line) => line.split(' ')),
+  );
+  // Half-installed packages (an interrupted apt) are missing; packages that dpkg does not know may have come by another way.
+  return wanted.filter((name) => {
+    const state = states.get(name) ?? 'not-installed';
+    const elsewhere = packages[name]?.program && onPath(packages[name].program);
+    return state !== 'installed' && !(state === 'not-installed' && elsewhere);
+  });
+}
+
+async function installPackages(names) {
+  const list = names.join(' ');
+  if (!onPath('apt-get')) fail(`These are missing on this machine: ${list}. Install them and run this again.`);
+  if (process.getuid() !== 0) fail(`Run \`sudo apt-get install ${list}\` and then this again.`);
+  const env = { DEBIAN_FRONTEND: 'noninteractive' };
+  const options = ['-o', 'DPkg::Lock::Timeout=300', '-o', 'Acquire::Retries=3'];
+  console.log(`setup: installing Debian packages: ${list}`);
+  const update = () =>
+    run('apt-get', [...options, '-qq', 'update'], {
+      env,
+      quiet: true,
+      bound: true,
+      otherwise: '`apt-get update` failed: check the network and the apt sources of this machine, and run this again.',
+    });
+  await update().catch(async () => {
+    await sleep(5000); // another apt may have been at it
+    await update();
+  });
+  // After an apt that was interrupted, the next one refuses to work until this is done.
+  query('dpkg', ['--configure', '-a'], { env: { ...process.env, ...env } });
+  await showDownload('setup: downloading packages', (onStatus) =>
+    run('apt-get', [...options, '-o', 'APT::Status-Fd=3', 'install', '-y', '--no-install-recommends', ...names], {
+      env,
+      quiet: true,
+      onStatus,
+      otherwise: `\`apt-get install ${list}\` failed: see its messages above, and run this again.`,
+    }),
+  );
+}
+
+// --- Emscripten and sources ----------------------------------------------------------------------------------------------------
+
+async function setUpEmscripten() {
+  if (debianVersion() === 12) return provideEmscripten();
+  fail('No Emscripten of version 3.1.69 or later is here: install emsdk (or `emcc` on PATH), set EMSDK, and run this again.');
+}
+
+/** What cmake/Dependencies.cmake takes from the cache; without it, or on other systems, it fetches the same commits itself. */
+const sources = [
+  {
+    name: 'xnnpack',
+    version: '0.0~git20241108.4ea82e5',
+    sha256: '90bde2caef0f880f627bab0dc805a86c4b8070cd98e3243db3046ab3f3be1a99',
+    folder: 'xnnpack-4ea82e5',
+  },
+  {
+    name: 'pthreadpool',
+    version: '0.0~git20240616.560c60d',
+    sha256: '4cc3cbd933b28131d2a34edc54f76af9fb41bc490af5eae1a5bd3cd07ea90708',
+    folder: 'pthreadpool-560c60d',
+  },
+];
+
+function missingSources() {
+  if (!debianVersion()) return [];
+  return sources.filter(({ name, folder }) => !process.env[`${name.toUpperCase()}_SOURCE_DIR`] && !existsSync(join(cache, folder)));
+}
+
+async function fetchSources() {
+  for (const source of missingSources()) {
+    console.log(`setup: fetching the sources of ${source.folder}`);
+    const partial = join(cache, `${source.folder}.partial`);
+    rmSync(partial, { recursive: true, force: true });
+    mkdirSync(partial, { recursive: true });
+    await unpackSource(source, partial);
+    // Some tarballs have one folder at the top, some none.
+    const [top, ...others] = readdirSync(partial);
+    renameSync(others.length > 0 ? partial : join(partial, top), join(cache, source.folder));
+    rmSync(partial, { recursive: true, force: true });
+  }
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) await main(() => setUp('wasm', 'native', 'lint'));

@@ -1,0 +1,31 @@
+// Every test: native, native under sanitizers, the same test program as wasm, then the JavaScript API. Arguments go to Vitest.
+import { buildPreset, makeDist } from './build.mjs';
+import { main, run } from './run.mjs';
+import { setUp } from './setup.mjs';
+
+const presets = ['native', 'native-asan', 'wasm-simd128'];
+
+async function step(name, body) {
+  console.log(`test: ${name}`);
+  const start = performance.now();
+  await body();
+  console.log(`test: ${name}: ${((performance.now() - start) / 1000).toFixed(1)} s`);
+}
+
+await main(async () => {
+  await setUp('wasm', 'native');
+  for (const preset of presets) await step(`building ${preset}`, () => buildPreset(preset));
+  await step('building dist/', makeDist);
+  for (const preset of presets) {
+    await step(`running ${preset}`, () =>
+      run('ctest', ['--preset', preset], {
+        otherwise: `Tests of ${preset} fail: see above which, and run them by \`ctest --preset ${preset}\`.`,
+      }),
+    );
+  }
+  await step('running Vitest', () =>
+    run('vitest', ['run', ...process.argv.slice(2)], {
+      otherwise: 'Tests in tests/js fail: see above which, and run them by `npx vitest`.',
+    }),
+  );
+});

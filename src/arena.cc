@@ -1,0 +1,35 @@
+// The one place that allocates.
+#include "arena.h"
+
+#include <cstdlib>
+
+namespace wgemm {
+namespace {
+
+// In front of each allocation, a whole alignment unit, so that what follows stays aligned.
+struct Header {
+  size_t bytes;  // of the allocation, header and all
+};
+static_assert(sizeof(Header) <= kArenaAlignment);
+
+}  // namespace
+
+void* Context::allocate(size_t bytes) {
+  if (bytes > SIZE_MAX - 2 * kArenaAlignment) return nullptr;
+  const size_t total = Arena::round_up(bytes) + kArenaAlignment;
+  if (limit_ != 0 && (total > limit_ || in_use_ > limit_ - total)) return nullptr;
+  void* memory = std::aligned_alloc(kArenaAlignment, total);
+  if (memory == nullptr) return nullptr;
+  static_cast<Header*>(memory)->bytes = total;
+  in_use_ += total;
+  return static_cast<std::byte*>(memory) + kArenaAlignment;
+}
+
+void Context::release(void* memory) {
+  if (memory == nullptr) return;
+  void* start = static_cast<std::byte*>(memory) - kArenaAlignment;
+  in_use_ -= static_cast<Header*>(start)->bytes;
+  std::free(start);
+}
+
+}  // namespace wgemm

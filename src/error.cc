@@ -1,0 +1,49 @@
+#include "error.h"
+
+#include <charconv>
+#include <cstring>
+
+namespace wgemm {
+namespace {
+
+void append(char* message, size_t capacity, size_t& length, const char* text, size_t count) {
+  const size_t room = capacity - 1 - length;
+  const size_t taken = count < room ? count : room;
+  std::memcpy(message + length, text, taken);
+  length += taken;
+  message[length] = 0;
+  if (taken < count) std::memcpy(message + capacity - 4, "...", 3);
+}
+
+}  // namespace
+
+void Part::append_to(char* message, size_t capacity, size_t& length) const {
+  auto text = [&](const char* t) { append(message, capacity, length, t, std::strlen(t)); };
+  auto number = [&](int64_t value) {
+    char digits[24];
+    const auto end = std::to_chars(digits, digits + sizeof(digits), value).ptr;
+    append(message, capacity, length, digits, static_cast<size_t>(end - digits));
+  };
+  if (text_ != nullptr) return text(text_);
+  if (!is_sizes_) return number(number_);
+  text("[");
+  for (size_t i = 0; i < sizes_.size(); ++i) {
+    if (i > 0) text(", ");
+    number(sizes_[i]);
+  }
+  text("]");
+}
+
+Status error(Code code, const char* op, const char* argument, std::initializer_list<Part> parts) {
+  Status status;
+  status.code = code;
+  status.op = op;
+  status.argument = argument;
+  size_t length = 0;
+  Part(op).append_to(status.message, sizeof(status.message), length);
+  Part(": ").append_to(status.message, sizeof(status.message), length);
+  for (const Part& part : parts) part.append_to(status.message, sizeof(status.message), length);
+  return status;
+}
+
+}  // namespace wgemm

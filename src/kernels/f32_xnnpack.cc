@@ -1,0 +1,67 @@
+// The only includer of XNNPACK.
+//
+// A product starts with the linear kernels: those with min and max in their name end in a clamp that turns NaN into -infinity. Sums are
+// continued by the `gemminc` kernels, which exist with a clamp only; the ones named `wasmsimd_arm` clamp by f32x4.min and f32x4.max,
+// which keep NaN, so that infinite bounds change nothing.
+#include "kernels/f32_xnnpack.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "xnnpack/gemm.h"
+
+namespace wgemm {
+namespace {
+
+constexpr size_t kWidth = 8;
+
+using Start = decltype(&xnn_f32_gemm_ukernel_4x8__wasmsimd_splat);
+using Resume = decltype(&xnn_f32_gemminc_minmax_ukernel_4x8__wasmsimd_arm_splat);
+
+template <size_t MR>
+void run(const Strip& s, Start start, Resume resume) {
+  const auto* a = static_cast<const float*>(s.a);
+  const auto* b = static_cast<const float*>(s.b);
+  auto* c = static_cast<float*>(s.c);
+  const size_t k_bytes = s.k * sizeof(float);
+  const size_t panel = s.b_stride / sizeof(float);
+  if (!s.accumulate) {
+    const float* lead = b - kWidth;
+    // The kernel walks from panel to panel itself, where nothing lies between them.
+    const size_t step = panel == kWidth + s.k * kWidth ? s.cols : kWidth;
+    for (size_t col = 0; col < s.cols; col += step, lead += panel) {
+      start(s.rows, std::min(step, s.cols - col), k_bytes, a, s.a_stride, lead, c + col, s.c_stride, kWidth * sizeof(float), nullptr);
+    }
+    return;
+  }
+  xnn_f32_minmax_params unbounded;
+  unbounded.scalar.min = -std::numeric_limits<float>::infinity();
+  unbounded.scalar.max = std::numeric_limits<float>::infinity();
+  for (size_t col = 0; col < s.cols; col += kWidth, b += panel) {
+    const size_t cols = std::min(kWidth, s.cols - col);
+    float sums[MR * kWidth] = {};
+    for (size_t i = 0; i < s.rows; ++i) {
+      const auto* row = reinterpret_cast<const float*>(reinterpret_cast<const std::byte*>(c + col) + i * s.c_stride);
+      std::memcpy(sums + i * kWidth, row, cols * sizeof(float));
+    }
+    resume(s.rows, cols, k_bytes, a, s.a_stride, b, c + col, s.c_stride, kWidth * sizeof(float), sums, &unbounded);
+  }
+}
+
+}  // namespace
+
+void f32_4x8_xnnpack_loadsplat(const Strip& strip) {
+  run<4>(strip, xnn_f32_gemm_ukernel_4x8__wasmsimd_loadsplat, xnn_f32_gemminc_minmax_ukernel_4x8__wasmsimd_arm_loadsplat);
+}
+void f32_4x8_xnnpack_splat(const Strip& strip) {
+  run<4>(strip, xnn_f32_gemm_ukernel_4x8__wasmsimd_splat, xnn_f32_gemminc_minmax_ukernel_4x8__wasmsimd_arm_splat);
+}
+void f32_1x8_xnnpack_loadsplat(const Strip& strip) {
+  run<1>(strip, xnn_f32_gemm_ukernel_1x8__wasmsimd_loadsplat, xnn_f32_gemminc_minmax_ukernel_1x8__wasmsimd_arm_loadsplat);
+}
+void f32_1x8_xnnpack_splat(const Strip& strip) {
+  run<1>(strip, xnn_f32_gemm_ukernel_1x8__wasmsimd_splat, xnn_f32_gemminc_minmax_ukernel_1x8__wasmsimd_arm_splat);
+}
+
+}  // namespace wgemm

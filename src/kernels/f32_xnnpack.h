@@ -1,0 +1,16 @@
+// float32 micro-kernels of XNNPACK, behind the contract of kernel.h.
+#pragma once
+
+#include "kernels/kernel.h"
+
+namespace wgemm {
+
+// XNNPACK starts each panel with a bias; here it is the lead, and 0.
+inline constexpr PanelLayout kXnnpackPanel = {.width = 8, .kr = 1, .lead = 8};
+
+void f32_4x8_xnnpack_loadsplat(const Strip& strip);
+void f32_4x8_xnnpack_splat(const Strip& strip);
+void f32_1x8_xnnpack_loadsplat(const Strip& strip);
+void f32_1x8_xnnpack_splat(const Strip& strip);
+
+}  // namespace wgemm

@@ -1,0 +1,66 @@
+// The contract of micro-kernels: plain data and one function pointer. A kernel computes a strip of the product, up to mr rows by any
+// number of columns, tile by tile. It knows nothing of operands, plans or epilogues.
+#pragma once
+
+#include <cstddef>
+
+#include "wgemm.h"
+
+namespace wgemm {
+
+// How a kernel wants an operand laid out, in elements of its compute type. A panel holds `width` rows of A or columns of B:
+//   [lead zeros] then [k / kr][width][kr], k and width padded with zeros.
+// Width 1 and kr 1 for A means plain rows: then A may also be read in place, at any row stride.
+struct PanelLayout {
+  int width;
+  int kr;
+  int lead;  // elements before each panel, left 0
+};
+
+// Elements from one panel to the next, for panels `k` deep.
+constexpr size_t panel_elements(const PanelLayout& layout, size_t k) {
+  const size_t steps = (k + static_cast<size_t>(layout.kr) - 1) / static_cast<size_t>(layout.kr);
+  return static_cast<size_t>(layout.lead) + steps * static_cast<size_t>(layout.kr) * static_cast<size_t>(layout.width);
+}
+
+// The work of one call. Strides are in bytes.
+struct Strip {
+  size_t rows;      // 1 to mr
+  size_t cols;      // 1 and more: panels of nr columns, the last may be partly used
+  size_t k;         // 1 and more
+  const void* a;    // rows, `a_stride` apart, or one panel
+  size_t a_stride;  // from row to row
+  const void* b;    // first weight of the first panel, behind its lead
+  size_t b_stride;  // from panel to panel
+  void* c;          // accumulators, row-major
+  size_t c_stride;  // from row to row; nothing is written beyond `rows` and `cols`
+  bool accumulate;  // c holds the sums over earlier k: go on from them; else the lead of each panel precedes `b`
+};
+using KernelFunction = void (*)(const Strip&);
+
+enum class Isa : uint8_t { kPortable, kSimd128 };
+enum class Processor : uint8_t { kAny, kX86, kArm };
+
+// One row of the table in kernels.cc.
+struct Kernel {
+  const char* name;  // <type>_<mr>x<nr>[c<kr>]_<instruction set>[_<origin and variant>]
+  DType compute;     // type of the packed elements and of the accumulators
+  int mr, nr, kr;
+  PanelLayout a, b;
+  Isa isa;
+  Processor processor;  // where it is the fast one; kAny: everywhere
+  int rows_min;         // fewest rows of a product for which it pays
+  KernelFunction run;
+};
+
+// The table: best first, portable last. See kernels.cc.
+struct KernelTable {
+  const Kernel* rows;
+  int count;
+};
+KernelTable kernel_table();
+
+// The processor that this runs on, so far as WebAssembly lets one tell.
+Processor processor();
+
+}  // namespace wgemm

@@ -1,0 +1,40 @@
+// A micro-kernel in plain C++ for any type and tile: what every other kernel is measured against, and what serves a type that has none
+// of its own.
+#pragma once
+
+#include <cstring>
+
+#include "kernels/kernel.h"
+#include "types.h"
+
+namespace wgemm {
+
+// A: rows when ARows, else panels of MR. B: panels of NR.
+template <typename Element, int MR, int NR, int KR, bool ARows>
+void portable_kernel(const Strip& s) {
+  using T = typename Modular<Element>::type;
+  static_assert(!ARows || KR == 1);
+  const auto* b_panel = static_cast<const std::byte*>(s.b);
+  for (size_t col = 0; col < s.cols; col += NR, b_panel += s.b_stride) {
+    const size_t cols = s.cols - col < NR ? s.cols - col : NR;
+    T tile[MR][NR] = {};
+    auto c_row = [&](size_t i) { return static_cast<std::byte*>(s.c) + i * s.c_stride + col * sizeof(T); };
+    if (s.accumulate) {
+      for (size_t i = 0; i < s.rows; ++i) std::memcpy(tile[i], c_row(i), cols * sizeof(T));
+    }
+    const T* b = reinterpret_cast<const T*>(b_panel);
+    for (size_t k = 0; k < s.k; k += KR, b += NR * KR) {
+      for (size_t i = 0; i < MR; ++i) {
+        if (ARows && i >= s.rows) break;
+        const T* a = ARows ? reinterpret_cast<const T*>(static_cast<const std::byte*>(s.a) + i * s.a_stride) + k
+                           : static_cast<const T*>(s.a) + k * MR + i * KR;
+        for (int step = 0; step < KR; ++step) {
+          for (size_t j = 0; j < NR; ++j) tile[i][j] += a[step] * b[j * KR + static_cast<size_t>(step)];
+        }
+      }
+    }
+    for (size_t i = 0; i < s.rows; ++i) std::memcpy(c_row(i), tile[i], cols * sizeof(T));
+  }
+}
+
+}  // namespace wgemm

@@ -1,0 +1,14 @@
+// Stands in for the compiler's <wasm_simd128.h> in native builds, so that the very kernels of the wasm build run natively, under
+// sanitizers. SIMDe gives the intrinsics; below is what version 0.7.4 lacks. Only native builds have this folder on their include path.
+#pragma once
+
+#define SIMDE_ENABLE_NATIVE_ALIASES
+#include <simde/wasm/simd128.h>
+
+// The names of LLVM 12 and earlier, which XNNPACK still uses.
+#ifndef wasm_v32x4_shuffle
+#define wasm_v32x4_shuffle(a, b, c0, c1, c2, c3) simde_wasm_i32x4_shuffle((a), (b), c0, c1, c2, c3)
+#endif
+#ifndef wasm_v64x2_shuffle
+#define wasm_v64x2_shuffle(a, b, c0, c1) simde_wasm_i64x2_shuffle((a), (b), c0, c1)
+#endif

@@ -1,0 +1,37 @@
+// Where blocks of A, B and C come from and where blocks of Y go. The stages behind ask for one block at a time and never see a whole
+// operand, so that an operand need not be in memory as a whole; memory is the implementation here, and a block is a pointer into it.
+// All strides count elements.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "wgemm.h"
+
+namespace wgemm {
+
+// A rectangle of elements in memory: element (i, j) is data[i * row_stride + j * col_stride].
+template <typename Byte>
+struct BasicBlock {
+  Byte* data = nullptr;
+  int64_t row_stride = 0, col_stride = 0;
+};
+using ConstBlock = BasicBlock<const std::byte>;
+using Block = BasicBlock<std::byte>;
+
+template <typename Byte>
+struct BasicOperand {
+  Byte* base = nullptr;  // element (0, 0)
+  DType dtype = DType::kFloat32;
+  int64_t row_stride = 0, col_stride = 0;
+
+  // The block whose first element is (row, col); valid for the whole call.
+  BasicBlock<Byte> block(int64_t row, int64_t col) const {
+    const int64_t offset = (row * row_stride + col * col_stride) * static_cast<int64_t>(dtype_bytes(dtype));
+    return {base + offset, row_stride, col_stride};
+  }
+};
+using Operand = BasicOperand<const std::byte>;
+using OutputOperand = BasicOperand<std::byte>;
+
+}  // namespace wgemm

@@ -1,0 +1,13 @@
+// The operations: each checks its arguments by its specification and writes a Problem. One file an operation.
+#pragma once
+
+#include "problem.h"
+#include "wgemm.h"
+
+namespace wgemm {
+
+// with_data: the addresses count, so null data is an error and problem's operands are set; else only sizes and `place` are looked at.
+// Y is checked if with_data or if its dims are given.
+Status gemm_problem(const GemmArgs& args, bool with_data, Problem* problem);
+
+}  // namespace wgemm

@@ -1,0 +1,25 @@
+// Brings a block of an operand into panels in a kernel's layout, widening its storage type to the compute type.
+#pragma once
+
+#include "kernels/kernel.h"
+#include "operand.h"
+
+namespace wgemm {
+
+// What is to be packed: `lanes` are rows of A or columns of B, `depth` is along k. Strides in elements of the storage type.
+struct PackSource {
+  const std::byte* data;
+  DType dtype;
+  int64_t lanes, depth;
+  int64_t lane_stride, depth_stride;
+};
+
+// Elements of the compute type that packing writes: whole panels.
+constexpr size_t packed_elements(const PanelLayout& layout, int64_t lanes, int64_t depth) {
+  return static_cast<size_t>((lanes + layout.width - 1) / layout.width) * panel_elements(layout, static_cast<size_t>(depth));
+}
+
+// Fills `panels`, aligned for the compute type of source.dtype, with packed_elements() of them; all of it is written.
+void pack(const PackSource& source, const PanelLayout& layout, void* panels);
+
+}  // namespace wgemm

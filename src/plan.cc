@@ -1,0 +1,88 @@
+#include "plan.h"
+
+#include <algorithm>
+
+#include "arena.h"
+#include "pack.h"
+
+namespace wgemm {
+namespace {
+
+constexpr int64_t round_up(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+
+// K up to this goes in one block. Splitting K costs a pass over the accumulators and is slower than letting long panels stream through
+// the cache: it is here to bound scratch memory.
+constexpr int64_t kDeepest = 4096;
+
+// Bytes of packed B that are held at a time: narrow blocks of N lose, since A is read once for each; this is 1024 columns at K = 2048.
+constexpr int64_t kBlockOfB = int64_t{8} << 20;
+
+// Columns of a block at the most, however shallow it is, so that mr rows of accumulators stay in L2.
+constexpr int64_t kWidest = 16384;
+
+// Bytes of packed A, and of accumulators that wait for the epilogue: half of a usual L2 cache.
+constexpr int64_t kBlockOfA = int64_t{512} << 10;
+constexpr int64_t kBlockOfAcc = int64_t{256} << 10;
+
+// Rows for which a packed block of B is used, at the least, where K is split and B is therefore packed again for each block of rows:
+// packing an element costs as much as about eight multiplications.
+constexpr int64_t kRowsPerPacking = 512;
+
+const Kernel* choose_kernel(const Problem& problem) {
+  const KernelTable table = kernel_table();
+  const Processor here = processor();
+  for (int i = 0; i < table.count; ++i) {
+    const Kernel& kernel = table.rows[i];
+    const bool fast_here = kernel.processor == Processor::kAny || kernel.processor == here;
+    if (kernel.compute == problem.compute && fast_here && problem.m >= kernel.rows_min) return &kernel;
+  }
+  return nullptr;  // not reached: each compute type has a portable row
+}
+
+// The kernel writes Y itself where nothing is left to do and Y looks like accumulators.
+bool can_write_y(const Problem& problem) {
+  const Epilogue& e = problem.epilogue;
+  const bool plain = !e.has_c && e.alpha.value == 1;
+  return plain && problem.y.dtype == problem.compute && (problem.y.col_stride == 1 || problem.n == 1) && problem.y.row_stride >= 0;
+}
+
+bool can_read_a(const Problem& problem, const Kernel& kernel) {
+  const bool rows = kernel.a.width == 1 && kernel.a.kr == 1 && kernel.a.lead == 0;
+  return rows && problem.a.dtype == problem.compute && (problem.a.col_stride == 1 || problem.k == 1);
+}
+
+}  // namespace
+
+Plan make_plan(const Problem& problem, const PlanOptions& options) {
+  Plan plan;
+  if (problem.m == 0 || problem.n == 0 || problem.k == 0) return plan;
+  const Kernel& kernel = options.kernel != nullptr ? *options.kernel : *choose_kernel(problem);
+  plan.kernel = &kernel;
+  plan.direct = can_write_y(problem);
+  plan.pack_a = !can_read_a(problem, kernel);
+  const auto element = static_cast<int64_t>(dtype_bytes(problem.compute));
+
+  // Where K is deep, equal blocks of it, so that the last is not a sliver.
+  const int64_t k_blocks = problem.k <= kDeepest ? 1 : (problem.k + kDeepest / 2 - 1) / (kDeepest / 2);
+  plan.kc = options.kc != 0 ? options.kc : (problem.k + k_blocks - 1) / k_blocks;
+  plan.kc = std::min(round_up(plan.kc, kernel.kr), problem.k);
+
+  plan.nc = options.nc != 0 ? options.nc : std::clamp<int64_t>(kBlockOfB / element / plan.kc, 1, kWidest);
+  plan.nc = std::min(round_up(plan.nc, kernel.nr), problem.n);
+
+  int64_t mc = problem.m;
+  if (plan.pack_a) mc = std::min(mc, kBlockOfA / element / plan.kc);
+  if (!plan.direct) mc = std::min(mc, kBlockOfAcc / element / plan.nc);
+  if (plan.kc < problem.k) mc = std::max(mc, kRowsPerPacking);
+  plan.mc = options.mc != 0 ? options.mc : mc;
+  plan.mc = std::min(round_up(std::max<int64_t>(plan.mc, 1), kernel.mr), problem.m);
+
+  const auto bytes = static_cast<size_t>(element);
+  plan.b_bytes = packed_elements(kernel.b, plan.nc, plan.kc) * bytes;
+  if (plan.pack_a) plan.a_bytes = packed_elements(kernel.a, plan.mc, plan.kc) * bytes;
+  if (!plan.direct) plan.acc_bytes = static_cast<size_t>(plan.mc * plan.nc) * bytes;
+  plan.scratch_bytes = Arena::round_up(plan.b_bytes) + Arena::round_up(plan.a_bytes) + Arena::round_up(plan.acc_bytes);
+  return plan;
+}
+
+}  // namespace wgemm

@@ -1,0 +1,26 @@
+// Problem -> Plan: which kernel, which blocks, how much scratch. Every heuristic of the library lives in plan.cc, each with its reason.
+#pragma once
+
+#include "kernels/kernel.h"
+#include "problem.h"
+
+namespace wgemm {
+
+struct Plan {
+  const Kernel* kernel = nullptr;  // null: there is no product to compute (M, N or K is 0)
+  int64_t mc = 0, nc = 0, kc = 0;  // block sizes: at least 1 and at most M, N, K; nc a multiple of nr, but for the last block
+  bool pack_a = false;             // else A is read in place
+  bool direct = false;             // the kernel's accumulators are Y
+  size_t a_bytes = 0, b_bytes = 0, acc_bytes = 0;  // pieces of the arena, one block each
+  size_t scratch_bytes = 0;                        // the arena
+};
+
+// For tests and benchmarks; users get the defaults.
+struct PlanOptions {
+  const Kernel* kernel = nullptr;  // null: chosen from the table; must compute in the problem's type
+  int64_t mc = 0, nc = 0, kc = 0;  // 0: chosen; rounded up to the kernel's tile and cut to the problem
+};
+
+Plan make_plan(const Problem& problem, const PlanOptions& options = {});
+
+}  // namespace wgemm

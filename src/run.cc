@@ -1,0 +1,67 @@
+#include "run.h"
+
+#include "arena.h"
+#include "error.h"
+#include "execute.h"
+#include "ops/ops.h"
+
+namespace wgemm {
+
+Status run(Context& context, const char* op, const Problem& problem, const PlanOptions& options) {
+  const Plan plan = make_plan(problem, options);
+  Arena arena(context, plan.scratch_bytes);
+  if (!arena.ok()) {
+    return error(Code::kOutOfMemory, op, "",
+                 {"no memory for ", static_cast<int64_t>(plan.scratch_bytes), " bytes of scratch; ",
+                  static_cast<int64_t>(context.bytes_in_use()), " bytes are in use"});
+  }
+  execute(problem, plan, arena);
+  return {};
+}
+
+Status gemm(Context& context, const GemmArgs& args) {
+  Problem problem;
+  if (Status status = gemm_problem(args, true, &problem); !status.ok()) return status;
+  return run(context, "gemm", problem);
+}
+
+Status gemm_shape(const GemmArgs& args, int64_t dims[2]) {
+  Problem problem;
+  if (Status status = gemm_problem(args, false, &problem); !status.ok()) return status;
+  dims[0] = problem.m;
+  dims[1] = problem.n;
+  return {};
+}
+
+Status explain(const GemmArgs& args, Explanation* explanation) {
+  Problem problem;
+  if (Status status = gemm_problem(args, false, &problem); !status.ok()) return status;
+  const Plan plan = make_plan(problem);
+  *explanation = {};
+  explanation->m = problem.m;
+  explanation->n = problem.n;
+  explanation->k = problem.k;
+  if (plan.kernel == nullptr) return {};
+  explanation->kernel = plan.kernel->name;
+  explanation->mr = plan.kernel->mr;
+  explanation->nr = plan.kernel->nr;
+  explanation->kr = plan.kernel->kr;
+  explanation->mc = plan.mc;
+  explanation->nc = plan.nc;
+  explanation->kc = plan.kc;
+  explanation->packs_a = plan.pack_a;
+  explanation->packs_b = true;
+  explanation->direct = plan.direct;
+  explanation->scratch_bytes = static_cast<int64_t>(plan.scratch_bytes);
+  return {};
+}
+
+int kernel_count() { return kernel_table().count; }
+
+KernelInfo kernel_info(int index) {
+  const Kernel& kernel = kernel_table().rows[index];
+  const bool preferred = kernel.processor == Processor::kAny || kernel.processor == processor();
+  return {kernel.name, kernel.compute, kernel.mr, kernel.nr, kernel.kr, preferred};
+}
+
+}  // namespace wgemm

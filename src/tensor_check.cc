@@ -1,0 +1,135 @@
+#include "tensor_check.h"
+
+#include <algorithm>
+
+#include "error.h"
+
+namespace wgemm {
+namespace {
+
+// A matrix of places, as bytes: `count` rows of `width` bytes (gaps inside a row counted in), `period` apart.
+struct Rows {
+  int64_t start, width, period, count;
+  int64_t end() const { return start + (count - 1) * period + width; }
+};
+
+template <typename T>
+Rows rows_of(const BasicTensor<T>& t) {
+  const auto bytes = static_cast<int64_t>(dtype_bytes(t.dtype));
+  int64_t size[2] = {1, 1}, stride[2] = {0, 0};  // the axis with the longer stride first
+  for (size_t axis = 0; axis < t.dims.size(); ++axis) {
+    const int64_t s = tensor_stride(t.dims, t.strides, axis);
+    if (t.dims[axis] == 1 || s == 0) continue;
+    const bool outer = s > stride[0];
+    if (outer) {
+      size[1] = size[0];
+      stride[1] = stride[0];
+    }
+    size[outer ? 0 : 1] = t.dims[axis];
+    stride[outer ? 0 : 1] = s;
+  }
+  const int64_t start = t.place.space == 0 ? static_cast<int64_t>(reinterpret_cast<uintptr_t>(t.data)) : t.place.offset;
+  const int64_t inner = (size[1] - 1) * stride[1] + 1;
+  if (inner > stride[0]) return {start, ((size[0] - 1) * stride[0] + inner) * bytes, 0, 1};  // rows run into one another: one long row
+  return {start, inner * bytes, stride[0] * bytes, size[0]};
+}
+
+}  // namespace
+
+int64_t tensor_stride(std::span<const int64_t> dims, std::span<const int64_t> strides, size_t axis) {
+  if (!strides.empty()) return strides[axis];
+  int64_t stride = 1;
+  for (size_t i = axis + 1; i < dims.size(); ++i) stride *= dims[i];
+  return stride;
+}
+
+int64_t tensor_extent(std::span<const int64_t> dims, std::span<const int64_t> strides) {
+  int64_t extent = 1;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] == 0) return 0;
+    extent += (dims[i] - 1) * tensor_stride(dims, strides, i);
+  }
+  return extent;
+}
+
+template <typename T>
+Status check_tensor(const char* op, const char* name, const BasicTensor<T>& t, bool with_data) {
+  if (static_cast<int>(t.dtype) >= kDTypeCount) {
+    return error(Code::kDType, op, name, {name, " has the unknown type ", static_cast<int64_t>(t.dtype), "; see DType"});
+  }
+  if (t.dims.size() > kMaxRank) {
+    return error(Code::kShape, op, name, {name, " has rank ", static_cast<int64_t>(t.dims.size()), "; the most is ", int64_t{kMaxRank}});
+  }
+  int64_t count = 1;
+  bool empty = false;
+  for (const int64_t size : t.dims) {
+    if (size < 0) return error(Code::kShape, op, name, {name, " has shape ", t.dims, "; no size may be negative"});
+    if (size == 0) empty = true;
+    if (size > 0 && count > kMaxElements / size) {
+      return error(Code::kShape, op, name, {name, " has shape ", t.dims, ", of more than 2^53 elements"});
+    }
+    if (size > 0) count *= size;
+  }
+  if (!t.strides.empty()) {
+    if (t.strides.size() != t.dims.size()) {
+      return error(Code::kShape, op, name, {name, " has strides ", t.strides, " and shape ", t.dims, "; there must be one stride an axis"});
+    }
+    int64_t reach = 1;
+    for (size_t i = 0; i < t.dims.size(); ++i) {
+      if (t.strides[i] < 0) return error(Code::kShape, op, name, {name, " has strides ", t.strides, "; no stride may be negative"});
+      if (t.dims[i] > 1 && t.strides[i] > (kMaxElements - reach) / (t.dims[i] - 1)) {
+        return error(Code::kShape, op, name,
+                     {name, " has strides ", t.strides, " and shape ", t.dims, ", which reach beyond 2^53 elements"});
+      }
+      if (t.dims[i] > 1) reach += (t.dims[i] - 1) * t.strides[i];
+    }
+  }
+  const int64_t needed = empty ? 0 : tensor_extent(t.dims, t.strides);
+  if (t.size >= 0 && t.size != needed) {
+    if (t.strides.empty()) {
+      return error(Code::kShape, op, name, {name, " has ", t.size, " elements; its shape ", t.dims, " needs ", needed});
+    }
+    return error(Code::kShape, op, name,
+                 {name, " has ", t.size, " elements; its shape ", t.dims, " and strides ", t.strides, " need ", needed});
+  }
+  if (with_data && needed > 0 && t.data == nullptr) return error(Code::kArgument, op, name, {name, " has no data"});
+  return {};
+}
+template Status check_tensor(const char*, const char*, const ConstTensor&, bool);
+template Status check_tensor(const char*, const char*, const Tensor&, bool);
+
+Status check_output_strides(const char* op, const char* name, const Tensor& y) {
+  if (y.dims[0] == 0 || y.dims[1] == 0 || y.strides.empty()) return {};
+  auto clears = [&](size_t outer, size_t inner) {
+    const bool inner_apart = y.dims[inner] == 1 || y.strides[inner] > 0;
+    return inner_apart && (y.dims[outer] == 1 || y.strides[outer] > (y.dims[inner] - 1) * y.strides[inner]);
+  };
+  if (clears(0, 1) || clears(1, 0)) return {};
+  return error(Code::kShape, op, name,
+               {name, " has strides ", y.strides, " and shape ", y.dims, ", so that elements share places; an output's must not"});
+}
+
+bool tensors_overlap(const Tensor& y, const ConstTensor& x) {
+  if (y.place.space != x.place.space) return false;
+  if (tensor_extent(y.dims, y.strides) == 0 || tensor_extent(x.dims, x.strides) == 0) return false;
+  const Rows a = rows_of(y), b = rows_of(x);
+  if (a.end() <= b.start || b.end() <= a.start) return false;
+  const int64_t period = std::max(a.period, b.period);
+  if ((a.count > 1 && a.period != period) || (b.count > 1 && b.period != period) || period == 0) return true;
+  // Both repeat at the same distance: they are apart if their rows fall into different parts of it.
+  const int64_t shift = ((b.start - a.start) % period + period) % period;
+  return shift < a.width || shift + b.width > period;
+}
+
+bool tensors_equal(const Tensor& y, const ConstTensor& x) {
+  if (y.dtype != x.dtype || y.place.space != x.place.space || !std::equal(y.dims.begin(), y.dims.end(), x.dims.begin(), x.dims.end())) {
+    return false;
+  }
+  if (y.place.space == 0 ? y.data != x.data : y.place.offset != x.place.offset) return false;
+  for (size_t i = 0; i < y.dims.size(); ++i) {
+    if (y.dims[i] > 1 && tensor_stride(y.dims, y.strides, i) != tensor_stride(x.dims, x.strides, i)) return false;
+  }
+  return true;
+}
+
+}  // namespace wgemm

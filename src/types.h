@@ -1,0 +1,62 @@
+// What the core knows of a data type at compile time and by number, from dtypes.def.
+#pragma once
+
+#include <type_traits>
+
+#include "wgemm.h"
+
+namespace wgemm {
+
+template <DType>
+struct TypeTraits;
+#define WGEMM_DTYPE(Enumerator, name, StorageType, Compute, gemm_since) \
+  template <>                                                           \
+  struct TypeTraits<DType::k##Enumerator> {                             \
+    using Storage = StorageType;                                        \
+  };
+#include "dtypes.def"
+#undef WGEMM_DTYPE
+
+template <DType type>
+using StorageOf = typename TypeTraits<type>::Storage;
+
+// The type that packing widens `type` to, and in which kernels multiply and accumulate.
+constexpr DType compute_type(DType type) {
+  constexpr DType kCompute[] = {
+#define WGEMM_DTYPE(Enumerator, name, Storage, Compute, gemm_since) DType::k##Compute,
+#include "dtypes.def"
+#undef WGEMM_DTYPE
+  };
+  return kCompute[static_cast<int>(type)];
+}
+
+constexpr bool is_integer(DType type) {
+  constexpr bool kInteger[] = {
+#define WGEMM_DTYPE(Enumerator, name, Storage, Compute, gemm_since) std::is_integral_v<Storage>,
+#include "dtypes.def"
+#undef WGEMM_DTYPE
+  };
+  return kInteger[static_cast<int>(type)];
+}
+
+// First version of ONNX Gemm that has the type.
+constexpr int64_t gemm_since(DType type) {
+  constexpr int64_t kSince[] = {
+#define WGEMM_DTYPE(Enumerator, name, Storage, Compute, gemm_since) gemm_since,
+#include "dtypes.def"
+#undef WGEMM_DTYPE
+  };
+  return kSince[static_cast<int>(type)];
+}
+
+// Integers wrap: they are multiplied and added as unsigned, whose overflow C++ defines.
+template <typename T, bool = std::is_integral_v<T>>
+struct Modular {
+  using type = T;
+};
+template <typename T>
+struct Modular<T, true> {
+  using type = std::make_unsigned_t<T>;
+};
+
+}  // namespace wgemm

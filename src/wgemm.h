@@ -1,0 +1,185 @@
+// wgemm: matrix multiplication, exact to the specifications of ONNX Gemm. This header is the whole public interface.
+//
+//   wgemm::Context context;
+//   const int64_t a_dims[] = {m, k}, b_dims[] = {k, n}, y_dims[] = {m, n};
+//   wgemm::GemmArgs args;
+//   args.A = {a, wgemm::DType::kFloat32, a_dims};
+//   args.B = {b, wgemm::DType::kFloat32, b_dims};
+//   args.Y = {y, wgemm::DType::kFloat32, y_dims};
+//   if (wgemm::Status status = wgemm::gemm(context, args); !status.ok()) puts(status.message);
+//
+// Rules that hold throughout:
+//  - Sizes and strides count elements, never bytes, unless a name says bytes.
+//  - The caller owns every tensor; the library keeps no pointer after a call returns.
+//  - All checks are made before anything is written. After an error nothing has changed and the next call works.
+//  - No exceptions, no RTTI: an allocation that fails is a Status.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace wgemm {
+
+inline constexpr const char kVersion[] = "0.1.0";
+
+// Data types ------------------------------------------------------------------------------------------------------------------
+
+enum class DType : uint8_t {
+#define WGEMM_DTYPE(Enumerator, name, Storage, Compute, gemm_since) k##Enumerator,
+#include "dtypes.def"
+#undef WGEMM_DTYPE
+};
+
+inline constexpr int kDTypeCount = 0
+#define WGEMM_DTYPE(Enumerator, name, Storage, Compute, gemm_since) +1
+#include "dtypes.def"
+#undef WGEMM_DTYPE
+    ;
+
+// ONNX's spelling, such as "float32".
+constexpr const char* dtype_name(DType type) {
+  constexpr const char* kNames[] = {
+#define WGEMM_DTYPE(Enumerator, name, Storage, Compute, gemm_since) #name,
+#include "dtypes.def"
+#undef WGEMM_DTYPE
+  };
+  return kNames[static_cast<int>(type)];
+}
+
+// Bytes of one element.
+constexpr size_t dtype_bytes(DType type) {
+  constexpr size_t kBytes[] = {
+#define WGEMM_DTYPE(Enumerator, name, Storage, Compute, gemm_since) sizeof(Storage),
+#include "dtypes.def"
+#undef WGEMM_DTYPE
+  };
+  return kBytes[static_cast<int>(type)];
+}
+
+// Errors ----------------------------------------------------------------------------------------------------------------------
+
+enum class Code : uint8_t {
+  kOk,
+  kShape,        // a rank, size, stride or array length breaks a rule
+  kDType,        // a type that the operation does not have, or types that must agree and do not
+  kOpset,        // the version of the operator that `opset` names lacks what was asked for
+  kArgument,     // any other argument out of its range; an output that overlaps an input
+  kOutOfMemory,  // an allocation failed, or would pass Context's limit
+};
+
+// What went wrong, in one sentence that names the argument, what was found and what is allowed.
+struct Status {
+  Code code = Code::kOk;
+  const char* op = "";        // "gemm"; static storage
+  const char* argument = "";  // "A", "C", "opset"; static storage
+  char message[320];
+
+  Status() { message[0] = 0; }
+  bool ok() const { return code == Code::kOk; }
+};
+
+// Tensors ---------------------------------------------------------------------------------------------------------------------
+
+// The most axes that a tensor may have.
+inline constexpr int kMaxRank = 64;
+
+// Where a tensor's elements lie, for the check that an output overlaps no input, when `data` cannot tell because they are yet to be
+// brought into memory: byte `offset` of the caller's buffer number `space`. space 0: at `data`.
+struct Place {
+  uint32_t space = 0;
+  int64_t offset = 0;
+};
+
+// An input, or with T = void an output. `dims` and `strides` must outlive the call. Element (i, j) is data[i * strides[0] + j *
+// strides[1]]. No two elements of an output may share a place: one stride must clear the whole extent of the other axis.
+template <typename T>
+struct BasicTensor {
+  T* data = nullptr;
+  DType dtype = DType::kFloat32;
+  std::span<const int64_t> dims{};     // each >= 0
+  std::span<const int64_t> strides{};  // elements, each >= 0 (0 repeats an input); empty means contiguous, row-major
+  int64_t size = -1;                   // elements behind `data`: exactly what dims and strides need; -1: the caller vouches for it
+  Place place{};
+};
+using ConstTensor = BasicTensor<const void>;
+using Tensor = BasicTensor<void>;
+
+// Context ---------------------------------------------------------------------------------------------------------------------
+
+// Where the library's memory comes from. Not copyable; one thread at a time may call with it.
+class Context {
+ public:
+  // memory_limit: the most bytes that may be allocated through this context at any time; 0 means no limit but the system's.
+  explicit Context(size_t memory_limit = 0) : limit_(memory_limit) {}
+  ~Context() = default;
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  // Memory aligned to 64 bytes, or null when the system or the limit refuses. Freed by release().
+  void* allocate(size_t bytes);
+  // Takes what allocate() returned, or null.
+  void release(void* memory);
+
+  // Bytes asked for and not yet released, with the alignment's share.
+  size_t bytes_in_use() const { return in_use_; }
+  size_t memory_limit() const { return limit_; }
+
+ private:
+  size_t limit_;
+  size_t in_use_ = 0;
+};
+
+// Operations ------------------------------------------------------------------------------------------------------------------
+
+// ONNX Gemm, Y = alpha * A' * B' + beta * C, at opsets 1, 6, 7, 9, 11 and 13. A' is A, or its transpose when transA is not zero.
+// https://onnx.ai/onnx/operators/onnx__Gemm.html
+struct GemmArgs {
+  ConstTensor A;                   // (M, K), or (K, M) with transA
+  ConstTensor B;                   // (K, N), or (N, K) with transB
+  const ConstTensor* C = nullptr;  // broadcast to (M, N) in one direction; null: absent (from opset 11)
+  Tensor Y;                        // (M, N); may be exactly C: the same memory, shape and strides
+  double alpha = 1;                // rounded to float32 for float32; kept in float64 for integers
+  double beta = 1;                 // as alpha; 0: C is checked but not read
+  int64_t transA = 0;
+  int64_t transB = 0;
+  int64_t opset = 13;                // the model's opset: means the newest version of Gemm that is not above it
+  std::optional<int64_t> broadcast;  // opsets 1 and 6 only, default 0: C must be exactly (M, N)
+};
+
+// Computes. Errors: kShape, kDType, kOpset, kArgument, kOutOfMemory.
+Status gemm(Context& context, const GemmArgs& args);
+
+// Makes all the checks of gemm() and gives the shape of Y, dims[0] = M and dims[1] = N, computing nothing. The tensors' data may be
+// null; Y is checked if its dims are given, and overlap is judged by `place`.
+Status gemm_shape(const GemmArgs& args, int64_t dims[2]);
+
+// What a call would do.
+struct Explanation {
+  const char* kernel = "";         // name of the micro-kernel; "" when no product is needed (M, N or K is 0)
+  int64_t m = 0, n = 0, k = 0;     // of the product
+  int64_t mr = 0, nr = 0, kr = 0;  // rows and columns of the micro-kernel's tile, and k steps it takes at once
+  int64_t mc = 0, nc = 0, kc = 0;  // rows, columns and k steps of a block
+  int64_t threads = 1;
+  bool packs_a = false;       // else A is read in place
+  bool packs_b = false;       // else B is read in place
+  bool direct = false;        // the micro-kernel writes Y itself; else it writes scratch and the epilogue writes Y
+  int64_t scratch_bytes = 0;  // the one allocation of the call
+};
+
+// As gemm_shape(), and tells how gemm() would go about it.
+Status explain(const GemmArgs& args, Explanation* explanation);
+
+// A micro-kernel of this build, best first.
+struct KernelInfo {
+  const char* name;  // states its types, tile and instruction set
+  DType compute;     // the type that it multiplies and accumulates in
+  int mr, nr, kr;
+  bool preferred;  // made for this processor
+};
+
+int kernel_count();
+KernelInfo kernel_info(int index);  // 0 <= index < kernel_count()
+
+}  // namespace wgemm
