@@ -1,2 +1,271 @@
+// Every rule that a call can break: the code, the argument, the sentence, and that nothing is written.
 #include <gtest/gtest.h>
-TEST(A,B){}
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "plan.h"
+#include "wgemm.h"
+
+namespace wgemm::testing {
+namespace {
+
+using Sizes = std::vector<int64_t>;
+
+// A call that is right: (2, 3) x (3, 4) + (4); each test spoils one thing.
+struct Call {
+  Sizes a_dims{2, 3}, b_dims{3, 4}, c_dims{4}, y_dims{2, 4}, a_strides, b_strides, c_strides, y_strides;
+  std::vector<float> a = std::vector<float>(64, 1.0F), b = a, c = a, y = std::vector<float>(64, -7.0F);
+  ConstTensor c_tensor;
+  GemmArgs args;
+  bool with_c = true;
+  Context context;
+
+  Call() {
+    args.A = {a.data(), DType::kFloat32};
+    args.B = {b.data(), DType::kFloat32};
+    c_tensor = {c.data(), DType::kFloat32};
+    args.Y = {y.data(), DType::kFloat32};
+  }
+  void link() {
+    args.A.dims = a_dims, args.A.strides = a_strides;
+    args.B.dims = b_dims, args.B.strides = b_strides;
+    c_tensor.dims = c_dims, c_tensor.strides = c_strides;
+    args.Y.dims = y_dims, args.Y.strides = y_strides;
+    args.C = with_c ? &c_tensor : nullptr;
+  }
+  Status run() {
+    link();
+    return gemm(context, args);
+  }
+};
+
+struct Case {
+  const char* name;
+  std::function<void(Call&)> spoil;
+  Code code;
+  const char* argument;
+  const char* sentence;  // part of the message
+};
+
+constexpr int64_t kHuge = int64_t{1} << 40;
+const double kNan = std::numeric_limits<double>::quiet_NaN();
+
+void to_int32(Call& c) { c.args.A.dtype = c.args.B.dtype = c.c_tensor.dtype = c.args.Y.dtype = DType::kInt32; }
+
+const Case kCases[] = {
+    {"ARank", [](Call& c) { c.a_dims = {6}; }, Code::kShape, "A", "A has shape [6] of rank 1; it must have rank 2"},
+    {"BRank", [](Call& c) { c.b_dims = {1, 3, 4}; }, Code::kShape, "B", "B has shape [1, 3, 4] of rank 3; it must have rank 2"},
+    {"RankTooHigh", [](Call& c) { c.a_dims = Sizes(65, 1); }, Code::kShape, "A", "rank 65; the most is 64"},
+    {"K", [](Call& c) { c.b_dims = {5, 4}; }, Code::kShape, "B", "K is 3 in A and 5 in B"},
+    {"KTransposed", [](Call& c) { c.args.transA = 1; }, Code::kShape, "B",
+     "A (transposed) has shape [2, 3] and B has shape [3, 4]; K is 2 in A and 3 in B"},
+    {"Negative", [](Call& c) { c.a_dims = {-2, 3}; }, Code::kShape, "A", "A has shape [-2, 3]; no size may be negative"},
+    {"Product", [](Call& c) { c.a_dims = {kHuge, kHuge}; }, Code::kShape, "A", "more than 2^53 elements"},
+    {"ProductWithZero", [](Call& c) { c.b_dims = {0, kHuge, kHuge}; }, Code::kShape, "B", "more than 2^53 elements"},
+    {"ProductOfY", [](Call& c) { c.a_dims = {kHuge, 0}, c.b_dims = {0, kHuge}, c.c_dims = {1}; }, Code::kShape, "Y",
+     "more than 2^53 elements"},
+    {"Strides", [](Call& c) { c.a_strides = {3}; }, Code::kShape, "A", "strides [3] and shape [2, 3]; there must be one stride an axis"},
+    {"NegativeStride", [](Call& c) { c.b_strides = {-4, 1}; }, Code::kShape, "B", "no stride may be negative"},
+    {"FarStride", [](Call& c) { c.a_strides = {int64_t{1} << 60, 1}; }, Code::kShape, "A", "beyond 2^53"},
+    {"Short", [](Call& c) { c.args.A.size = 5; }, Code::kShape, "A", "A has 5 elements; its shape [2, 3] needs 6"},
+    {"Long", [](Call& c) { c.args.B.size = 13; }, Code::kShape, "B", "B has 13 elements; its shape [3, 4] needs 12"},
+    {"ShortForStrides", [](Call& c) { c.a_strides = {5, 1}, c.args.A.size = 7; }, Code::kShape, "A", "strides [5, 1] need 8"},
+    {"NoData", [](Call& c) { c.args.B.data = nullptr; }, Code::kArgument, "B", "B has no data"},
+    {"UnknownType", [](Call& c) { c.args.A.dtype = static_cast<DType>(200); }, Code::kDType, "A", "unknown type 200"},
+    {"MixedB", [](Call& c) { c.args.B.dtype = DType::kInt32; }, Code::kDType, "B", "B has type int32 and A has type float32"},
+    {"MixedC", [](Call& c) { c.c_tensor.dtype = DType::kInt32; }, Code::kDType, "C", "C has type int32"},
+    {"MixedY", [](Call& c) { c.args.Y.dtype = DType::kInt32; }, Code::kDType, "Y", "Y has type int32"},
+    {"COfM", [](Call& c) { c.c_dims = {2}; }, Code::kShape, "C", "C has shape [2], which does not broadcast to [2, 4]"},
+    {"CTransposed", [](Call& c) { c.c_dims = {4, 1}; }, Code::kShape, "C", "does not broadcast"},
+    {"CRank3", [](Call& c) { c.c_dims = {1, 2, 4}; }, Code::kShape, "C", "does not broadcast"},
+    {"CBeta0", [](Call& c) { c.c_dims = {5}, c.args.beta = 0; }, Code::kShape, "C", "does not broadcast"},
+    {"CWider", [](Call& c) { c.a_dims = {1, 3}, c.y_dims = {1, 4}, c.c_dims = {2, 4}; }, Code::kShape, "C", "does not broadcast"},
+    {"YShape", [](Call& c) { c.y_dims = {4, 2}; }, Code::kShape, "Y", "Y has shape [4, 2]; the result has shape [2, 4]"},
+    {"YRank", [](Call& c) { c.y_dims = {8}; }, Code::kShape, "Y", "Y has shape [8]; the result has shape [2, 4]"},
+    {"YSharesPlaces", [](Call& c) { c.y_strides = {0, 1}; }, Code::kShape, "Y", "elements share places"},
+    {"YRowsRunTogether", [](Call& c) { c.y_strides = {3, 1}; }, Code::kShape, "Y", "elements share places"},
+    {"YIsA", [](Call& c) { c.args.Y.data = c.a.data(); }, Code::kArgument, "Y", "Y overlaps A"},
+    {"YTouchesB", [](Call& c) { c.args.Y.data = c.b.data() + 11; }, Code::kArgument, "Y", "Y overlaps B"},
+    {"YIsPartOfC", [](Call& c) { c.args.Y.data = c.c.data(); }, Code::kArgument, "Y", "Y overlaps C in memory and is not exactly C"},
+    {"YIsShiftedC", [](Call& c) { c.c_dims = {2, 4}, c.args.Y.data = c.c.data() + 1; }, Code::kArgument, "Y", "not exactly C"},
+    {"YIsCWithOtherStrides", [](Call& c) { c.c_dims = {2, 4}, c.args.Y.data = c.c.data(), c.y_strides = {8, 1}; }, Code::kArgument, "Y",
+     "not exactly C"},
+    {"Opset0", [](Call& c) { c.args.opset = 0; }, Code::kOpset, "opset", "opset is 0; it must be 1 or more"},
+    {"Opset8Int32", [](Call& c) { to_int32(c), c.args.opset = 8; }, Code::kOpset, "opset",
+     "opset 8 means Gemm-7, which has no int32; that comes with opset 9"},
+    {"Opset10NoC", [](Call& c) { c.with_c = false, c.args.opset = 10; }, Code::kOpset, "C", "opset 10 means Gemm-9, which demands C"},
+    {"Opset6Suffix", [](Call& c) { c.args.opset = 6; }, Code::kShape, "C", "demands exactly [2, 4]"},
+    {"Opset1Scalar", [](Call& c) { c.args.opset = 1, c.c_dims = {}; }, Code::kShape, "C", "demands exactly [2, 4]"},
+    {"Opset7Broadcast", [](Call& c) { c.args.opset = 7, c.args.broadcast = 0; }, Code::kOpset, "broadcast", "no attribute broadcast"},
+    {"IntegerAlphaNan", [](Call& c) { to_int32(c), c.args.alpha = kNan; }, Code::kArgument, "alpha", "alpha is NaN"},
+    {"IntegerBetaInfinite", [](Call& c) { to_int32(c), c.args.beta = -INFINITY; }, Code::kArgument, "beta", "beta is infinite"},
+    {"IntegerAlphaFar", [](Call& c) { to_int32(c), c.args.alpha = 9007199254740994.0; }, Code::kArgument, "alpha", "beyond 2^53"},
+};
+
+class GemmError : public ::testing::TestWithParam<Case> {};
+
+TEST_P(GemmError, IsSaidAndNothingIsWritten) {
+  Call call;
+  GetParam().spoil(call);
+  const auto a = call.a, b = call.b, c = call.c, y = call.y;
+  const Status status = call.run();
+  EXPECT_EQ(status.code, GetParam().code) << status.message;
+  EXPECT_STREQ(status.op, "gemm");
+  EXPECT_STREQ(status.argument, GetParam().argument) << status.message;
+  EXPECT_NE(std::string(status.message).find(GetParam().sentence), std::string::npos) << status.message;
+  EXPECT_TRUE(a == call.a && b == call.b && c == call.c && y == call.y);
+  EXPECT_EQ(call.context.bytes_in_use(), 0U);
+  Call next;
+  EXPECT_TRUE(next.run().ok());
+  EXPECT_EQ(next.y[0], 4.0F);
+}
+INSTANTIATE_TEST_SUITE_P(Cases, GemmError, ::testing::ValuesIn(kCases), [](const auto& test) { return std::string(test.param.name); });
+
+TEST(GemmAllowed, AtTheEdgesOfTheRules) {
+  const std::function<void(Call&)> allowed[] = {
+      [](Call& c) { c.c_dims = {2, 4}, c.args.Y.data = c.c.data(); },
+      [](Call& c) { c.c_dims = {2, 4}, c.args.Y.data = c.c.data(), c.c_strides = {4, 1}; },
+      [](Call& c) { c.a_dims = {1, 3}, c.y_dims = {1, 4}, c.c_dims = {1, 4}, c.c_strides = {99, 1}, c.args.Y.data = c.c.data(); },
+      [](Call& c) { c.args.opset = 6, c.args.broadcast = 1; },
+      [](Call& c) { c.args.opset = 1, c.c_dims = {2, 4}; },
+      [](Call& c) { c.args.opset = 1000; },
+      [](Call& c) { c.args.alpha = kNan, c.args.beta = INFINITY; },
+      [](Call& c) { c.args.transA = -5, c.a_dims = {3, 2}; },
+      [](Call& c) { c.args.broadcast = 7, c.args.opset = 5; },
+      [](Call& c) { c.y_strides = {1, 2}; },
+      [](Call& c) { c.a_dims = {0, 3}, c.y_dims = {0, 4}, c.args.A.data = nullptr, c.args.Y.data = nullptr; },
+      // Heads of one array: rows of 8, B in columns 0 to 3, Y in columns 4 to 7.
+      [](Call& c) { c.b_strides = {8, 1}, c.y_strides = {8, 1}, c.args.Y.data = c.b.data() + 4; },
+      [](Call& c) { to_int32(c), c.args.alpha = 0.5, c.args.beta = 9007199254740992.0; },
+  };
+  for (const auto& change : allowed) {
+    Call call;
+    change(call);
+    const Status status = call.run();
+    EXPECT_TRUE(status.ok()) << &change - allowed << ": " << status.message;
+  }
+}
+
+TEST(GemmAllowed, OpsetMeansTheNewestVersionNotAboveIt) {
+  for (int64_t opset = 1; opset <= 25; ++opset) {
+    Call call;
+    call.args.opset = opset;
+    call.with_c = false;
+    EXPECT_EQ(call.run().ok(), opset >= 11) << opset;
+    Call integers;
+    to_int32(integers);
+    integers.args.opset = opset;
+    EXPECT_EQ(integers.run().ok(), opset >= 9) << opset;
+    Call broadcast;
+    broadcast.args.opset = opset;
+    broadcast.args.broadcast = 1;
+    EXPECT_EQ(broadcast.run().ok(), opset < 7) << opset;
+  }
+}
+
+TEST(GemmShape, ChecksWithoutData) {
+  Call call;
+  call.link();
+  call.args.A.data = call.args.B.data = nullptr;
+  call.c_tensor.data = nullptr;
+  call.args.Y = {};
+  int64_t dims[2] = {};
+  ASSERT_TRUE(gemm_shape(call.args, dims).ok());
+  EXPECT_EQ(dims[0], 2);
+  EXPECT_EQ(dims[1], 4);
+  // Arrays of the caller's that are not in memory yet: space 1 holds both B and Y.
+  call.args.Y.dims = call.y_dims;
+  call.args.B.place = {1, 0};
+  call.args.Y.place = {1, 47};
+  EXPECT_EQ(gemm_shape(call.args, dims).code, Code::kArgument);
+  call.args.Y.place = {1, 48};
+  EXPECT_TRUE(gemm_shape(call.args, dims).ok());
+  call.args.Y.place = {2, 0};
+  EXPECT_TRUE(gemm_shape(call.args, dims).ok());
+}
+
+TEST(Memory, ALimitThatIsTooSmallIsAStatusAndNothingIsWritten) {
+  Call call;
+  call.link();
+  Explanation plan;
+  ASSERT_TRUE(explain(call.args, &plan).ok());
+  EXPECT_GT(plan.scratch_bytes, 0);
+  Context small(static_cast<size_t>(plan.scratch_bytes));  // with the allocation's own share it is more
+  const Status status = gemm(small, call.args);
+  EXPECT_EQ(status.code, Code::kOutOfMemory) << status.message;
+  EXPECT_EQ(call.y[0], -7.0F);
+  EXPECT_EQ(small.bytes_in_use(), 0U);
+  Context enough(static_cast<size_t>(plan.scratch_bytes) + 64);
+  EXPECT_TRUE(gemm(enough, call.args).ok());
+  EXPECT_EQ(enough.bytes_in_use(), 0U);
+}
+
+TEST(Memory, IsCountedAndAligned) {
+  Context context(1000);
+  void* first = context.allocate(1);
+  ASSERT_NE(first, nullptr);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(first) % 64, 0U);
+  EXPECT_EQ(context.bytes_in_use(), 128U);
+  EXPECT_EQ(context.allocate(1000), nullptr);
+  EXPECT_EQ(context.allocate(SIZE_MAX), nullptr);
+  EXPECT_EQ(context.allocate(SIZE_MAX - 100), nullptr);
+  context.release(nullptr);
+  context.release(first);
+  EXPECT_EQ(context.bytes_in_use(), 0U);
+}
+
+TEST(Explain, TellsThePlan) {
+  Call call;
+  call.link();
+  Explanation plan;
+  ASSERT_TRUE(explain(call.args, &plan).ok());
+  EXPECT_EQ(plan.m, 2);
+  EXPECT_EQ(plan.n, 4);
+  EXPECT_EQ(plan.k, 3);
+  EXPECT_FALSE(plan.packs_a);
+  EXPECT_TRUE(plan.packs_b);
+  EXPECT_FALSE(plan.direct);  // there is a C
+  call.args.C = nullptr;
+  ASSERT_TRUE(explain(call.args, &plan).ok());
+  EXPECT_TRUE(plan.direct);
+  call.args.transA = 1;
+  EXPECT_EQ(explain(call.args, &plan).code, Code::kShape);
+}
+
+TEST(Explain, KeepsScratchBoundedHoweverLargeTheProduct) {
+  const int64_t large[] = {1, 100, 5000, 200000, 10000000};
+  for (const int64_t m : large) {
+    for (const int64_t n : large) {
+      for (const int64_t k : large) {
+        const int64_t a[] = {m, k}, b[] = {k, n}, at[] = {k, m};
+        for (const bool trans : {false, true}) {
+          GemmArgs args;
+          args.A.dims = trans ? std::span<const int64_t>(at) : std::span<const int64_t>(a);
+          args.B.dims = b;
+          args.transA = trans;
+          args.alpha = 2;
+          Explanation plan;
+          ASSERT_TRUE(explain(args, &plan).ok());
+          EXPECT_LT(plan.scratch_bytes, 32 << 20) << m << " " << n << " " << k << " " << trans;
+        }
+      }
+    }
+  }
+}
+
+TEST(Message, IsCutNotOverrun) {
+  Call call;
+  call.a_dims = Sizes(64, 1000000);
+  const Status status = call.run();
+  EXPECT_EQ(status.code, Code::kShape);
+  EXPECT_EQ(std::strlen(status.message), sizeof(status.message) - 1);
+  EXPECT_EQ(std::string(status.message + sizeof(status.message) - 4), "...");
+}
+
+}  // namespace
+}  // namespace wgemm::testing

@@ -1,1 +1,109 @@
+// Gemm through the whole pipeline, for every type.
 #include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tester.h"
+#include "types.h"
+
+namespace wgemm::testing {
+namespace {
+
+class Gemm : public ::testing::TestWithParam<DType> {
+ protected:
+  GemmTester tester() const { return GemmTester().type(GetParam()); }
+};
+
+TEST_P(Gemm, EverySmallSize) {
+  for (int64_t m = 0; m <= 10; ++m) {
+    for (int64_t n = 0; n <= 18; ++n) {
+      for (const int64_t k : {0, 1, 2, 3, 8, 17}) tester().sizes(m, n, k).seed(static_cast<uint32_t>(m * 100 + n)).run();
+    }
+  }
+}
+
+TEST_P(Gemm, TransposesAndLayouts) {
+  for (const bool trans_a : {false, true}) {
+    for (const bool trans_b : {false, true}) {
+      for (const bool columns : {false, true}) {
+        for (const int64_t gap : {0, 5}) {
+          tester().sizes(37, 45, 53).trans(trans_a, trans_b).columns(columns).gap(gap).run();
+          tester().sizes(1, 70, 33).trans(trans_a, trans_b).columns(columns).gap(gap).run();
+          tester().sizes(70, 1, 33).trans(trans_a, trans_b).columns(columns).gap(gap).run();
+          tester().sizes(6, 9, 1).trans(trans_a, trans_b).columns(columns).gap(gap).run();
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Gemm, EveryBroadcastOfCAndFactor) {
+  const int64_t m = 13, n = 21;
+  const std::vector<std::vector<int64_t>> shapes = {{}, {1}, {n}, {1, 1}, {1, n}, {m, 1}, {m, n}};
+  for (const auto& shape : shapes) {
+    for (const double alpha : {1.0, 0.0, -2.0, 0.37}) {
+      for (const double beta : {1.0, 0.0, 3.0, -0.61}) {
+        for (const int64_t k : {0, 9}) {
+          tester().sizes(m, n, k).c(shape).alpha(alpha).beta(beta).run();
+          tester().sizes(m, n, k).c(shape).alpha(alpha).beta(beta).gap(3).columns().run();
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Gemm, OutputThatIsC) {
+  for (const double beta : {1.0, 0.0, 0.5}) {
+    for (const bool columns : {false, true}) {
+      tester().sizes(19, 23, 31).in_place().beta(beta).columns(columns).run();
+      tester().sizes(19, 23, 31).in_place().beta(beta).columns(columns).gap(2).alpha(2).run();
+    }
+  }
+}
+
+TEST_P(Gemm, NanAndInfinitiesPropagate) {
+  for (uint32_t seed = 1; seed <= 20; ++seed) {
+    tester().sizes(11, 19, 7).specials().seed(seed).run();
+    tester().sizes(11, 19, 7).specials().seed(seed).c({11, 19}).alpha(0).beta(0.5).run();
+    tester().sizes(11, 19, 7).specials().seed(seed).c({19}).beta(0).run();
+    tester().sizes(11, 19, 0).specials().seed(seed).c({11, 1}).alpha(is_integer(GetParam()) ? 0.5 : INFINITY).run();
+    tester().sizes(11, 19, 12).specials().seed(seed).options({.kc = 5}).run();
+  }
+}
+
+TEST_P(Gemm, BlocksOfAnySize) {
+  for (const int64_t block : {1, 7, 16, 40}) {
+    for (const bool c : {false, true}) {
+      GemmTester t = tester().sizes(45, 50, 41).trans(true, false).options({.mc = block, .nc = block, .kc = block});
+      if (c) t.c({45, 50}).beta(2);
+      t.run();
+    }
+  }
+  tester().sizes(45, 50, 41).options({.mc = 8, .nc = 1, .kc = 10}).run();
+}
+
+TEST_P(Gemm, DeepAndWideAndTall) {
+  tester().sizes(5, 11, 9001).run();
+  tester().sizes(5, 11, 9001).trans(true, true).c({11}).run();
+  tester().sizes(3, 17001, 2).alpha(2).run();
+  tester().sizes(9001, 3, 4).trans(true, false).c({3}).run();
+  tester().sizes(130, 257, 300).c({130, 1}).alpha(-1).run();
+}
+
+TEST_P(Gemm, IntegerFactorsAtTheEnds) {
+  for (const double factor : {2147483648.0, -2147483649.0, 9007199254740992.0, -9007199254740992.0, 1e9 + 0.5, -0.999}) {
+    tester().sizes(5, 6, 7).c({5, 6}).alpha(factor).run();
+    tester().sizes(5, 6, 7).c({5, 6}).beta(factor).run();
+    tester().sizes(5, 6, 0).c({5, 6}).alpha(0.5).beta(factor).run();
+  }
+}
+
+constexpr DType kTypes[] = {
+#define WGEMM_DTYPE(Enumerator, name, Storage, Compute, gemm_since) DType::k##Enumerator,
+#include "dtypes.def"
+#undef WGEMM_DTYPE
+};
+INSTANTIATE_TEST_SUITE_P(Types, Gemm, ::testing::ValuesIn(kTypes), [](const auto& test) { return std::string(dtype_name(test.param)); });
+
+}  // namespace
+}  // namespace wgemm::testing

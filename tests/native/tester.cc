@@ -1,0 +1,174 @@
+#include "tester.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <random>
+
+#include "ops/ops.h"
+#include "reference.h"
+#include "run.h"
+#include "types.h"
+
+namespace wgemm::testing {
+namespace {
+
+// A tensor in an allocation of its own size, so that the address sanitizer sees one element too far.
+template <typename T>
+struct Array {
+  std::vector<int64_t> dims, strides;
+  std::unique_ptr<T[]> data;
+  size_t length;
+
+  Array(std::vector<int64_t> shape, int64_t gap, bool columns) : dims(std::move(shape)), strides(dims.size(), 1) {
+    const size_t rank = dims.size();
+    if (rank == 2 && columns) {
+      strides[1] = dims[0] + gap;
+    } else {
+      for (size_t axis = rank; axis-- > 1;) strides[axis - 1] = dims[axis] * strides[axis] + gap;
+    }
+    int64_t extent = 1;
+    for (size_t axis = 0; axis < rank; ++axis) extent = dims[axis] == 0 ? INT64_MIN / 2 : extent + (dims[axis] - 1) * strides[axis];
+    length = static_cast<size_t>(std::max<int64_t>(extent, 0));
+    data.reset(new T[length]);
+  }
+
+  template <typename Void>
+  BasicTensor<Void> tensor(DType dtype) const {
+    return {.data = data.get(), .dtype = dtype, .dims = dims, .strides = strides, .size = static_cast<int64_t>(length)};
+  }
+  T& at(int64_t row, int64_t col) { return data[static_cast<size_t>(row * strides[0] + col * strides[1])]; }
+};
+
+template <typename T>
+void fill(Array<T>& array, std::mt19937& random, bool specials) {
+  for (size_t i = 0; i < array.length; ++i) {
+    if constexpr (std::is_integral_v<T>) {
+      array.data[i] = static_cast<T>(random());
+    } else {
+      array.data[i] = static_cast<T>(std::uniform_real_distribution<double>(-1, 1)(random));
+      if (specials && random() % 16 == 0) {
+        constexpr T kInfinity = std::numeric_limits<T>::infinity();
+        const T values[] = {kInfinity, -kInfinity, std::numeric_limits<T>::quiet_NaN(), std::numeric_limits<T>::denorm_min(),
+                            T{-0.0},   T{0}};
+        array.data[i] = values[random() % 6];
+      }
+    }
+  }
+}
+
+// The bound of the result's error: (K + 8) * eps * (|alpha| * sum |a||b| + |beta * c|), and the rounding of the result.
+template <typename T>
+double bound(const Problem& p, int64_t i, int64_t j) {
+  double sum = 0;
+  for (int64_t k = 0; k < p.k; ++k) {
+    sum += std::fabs(static_cast<double>(reference_read<T>(p.a, i, k)) * static_cast<double>(reference_read<T>(p.b, k, j)));
+  }
+  if (p.k > 0) sum *= std::fabs(p.epilogue.alpha.value);
+  if (p.epilogue.has_c) sum += std::fabs(p.epilogue.beta.value * static_cast<double>(reference_read<T>(p.epilogue.c, i, j)));
+  const double eps = std::numeric_limits<T>::epsilon() / 2;
+  return static_cast<double>(p.k + 8) * eps * sum + static_cast<double>(std::numeric_limits<T>::denorm_min());
+}
+
+}  // namespace
+
+std::string GemmTester::describe() const {
+  std::string text = std::string(dtype_name(type_)) + " M=" + std::to_string(m_) + " N=" + std::to_string(n_) + " K=" + std::to_string(k_);
+  text += " transA=" + std::to_string(trans_a_) + " transB=" + std::to_string(trans_b_) + " alpha=" + std::to_string(alpha_) +
+          " beta=" + std::to_string(beta_) + " gap=" + std::to_string(gap_) + " columns=" + std::to_string(columns_);
+  if (in_place_) text += " in place";
+  if (has_c_ && !in_place_) {
+    text += " C=[";
+    for (const int64_t size : c_dims_) text += std::to_string(size) + " ";
+    text += "]";
+  }
+  if (options_.kernel != nullptr) text += std::string(" kernel=") + options_.kernel->name;
+  text += " mc=" + std::to_string(options_.mc) + " nc=" + std::to_string(options_.nc) + " kc=" + std::to_string(options_.kc);
+  return text + " seed=" + std::to_string(seed_);
+}
+
+template <typename T>
+void GemmTester::run_typed() const {
+  SCOPED_TRACE(describe());
+  std::mt19937 random(seed_);
+  Array<T> a(trans_a_ ? std::vector{k_, m_} : std::vector{m_, k_}, gap_, columns_);
+  Array<T> b(trans_b_ ? std::vector{n_, k_} : std::vector{k_, n_}, gap_, columns_);
+  Array<T> c(in_place_ ? std::vector{m_, n_} : c_dims_, gap_, columns_);
+  Array<T> y({m_, n_}, gap_, columns_);
+  for (auto* array : {&a, &b, &c, &y}) fill(*array, random, specials_);
+
+  GemmArgs args;
+  args.A = a.template tensor<const void>(type_);
+  args.B = b.template tensor<const void>(type_);
+  args.Y = y.template tensor<void>(type_);
+  const ConstTensor c_tensor = c.template tensor<const void>(type_);
+  if (has_c_) args.C = &c_tensor;
+  args.alpha = alpha_;
+  args.beta = beta_;
+  args.transA = trans_a_;
+  args.transB = trans_b_;
+
+  // What is expected, before anything is written.
+  Problem problem;
+  const Status checked = gemm_problem(args, true, &problem);
+  ASSERT_TRUE(checked.ok()) << checked.message;
+  using Exact = std::conditional_t<std::is_integral_v<T>, T, double>;
+  std::vector<Exact> expected;
+  std::vector<double> bounds;
+  for (int64_t i = 0; i < m_; ++i) {
+    for (int64_t j = 0; j < n_; ++j) {
+      expected.push_back(reference_gemm<T, Exact>(problem, i, j));
+      if constexpr (!std::is_integral_v<T>) bounds.push_back(bound<T>(problem, i, j));
+    }
+  }
+  std::vector<std::vector<T>> before;
+  for (auto* array : {&a, &b, &c, &y}) before.emplace_back(array->data.get(), array->data.get() + array->length);
+
+  Array<T>& result = in_place_ ? c : y;
+  args.Y = result.template tensor<void>(type_);
+  Context context;
+  const Status found = gemm_problem(args, true, &problem);
+  ASSERT_TRUE(found.ok()) << found.message;
+  const Status status = wgemm::run(context, "gemm", problem, options_);
+  ASSERT_TRUE(status.ok()) << status.message;
+  EXPECT_EQ(context.bytes_in_use(), 0U);
+
+  for (int64_t i = 0; i < m_; ++i) {
+    for (int64_t j = 0; j < n_; ++j) {
+      const auto at = static_cast<size_t>(i * n_ + j);
+      T& value = result.at(i, j);
+      if constexpr (std::is_integral_v<T>) {
+        ASSERT_EQ(value, expected[at]) << "at " << i << ", " << j;
+      } else if (std::isnan(expected[at])) {
+        ASSERT_TRUE(std::isnan(value)) << value << " at " << i << ", " << j;
+      } else if (std::isinf(expected[at])) {
+        ASSERT_EQ(static_cast<double>(value), expected[at]) << "at " << i << ", " << j;
+      } else {
+        ASSERT_LE(std::fabs(static_cast<double>(value) - expected[at]), bounds[at])
+            << value << " for " << expected[at] << " at " << i << ", " << j;
+      }
+      // Set back, so that what remains must be as it was.
+      value = before[in_place_ ? 2 : 3][static_cast<size_t>(i * result.strides[0] + j * result.strides[1])];
+    }
+  }
+  size_t index = 0;
+  for (auto* array : {&a, &b, &c, &y}) {
+    const std::vector<T>& was = before[index++];
+    ASSERT_TRUE(was.empty() || std::memcmp(array->data.get(), was.data(), was.size() * sizeof(T)) == 0)
+        << "written to operand " << index - 1;
+  }
+}
+
+void GemmTester::run() const {
+  using Run = void (GemmTester::*)() const;
+  constexpr Run kRun[] = {
+#define WGEMM_DTYPE(Enumerator, name, Storage, Compute, gemm_since) &GemmTester::run_typed<Storage>,
+#include "dtypes.def"
+#undef WGEMM_DTYPE
+  };
+  (this->*kRun[static_cast<int>(type_)])();
+}
+
+}  // namespace wgemm::testing

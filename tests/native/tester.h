@@ -1,0 +1,57 @@
+// One tester for every kernel, type, shape and flag: builds a seeded random problem, runs it, and holds every element to the reference.
+//
+//   GemmTester().sizes(7, 9, 11).trans(true, false).c({9}).alpha(0.5).run();
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "plan.h"
+#include "wgemm.h"
+
+namespace wgemm::testing {
+
+class GemmTester {
+ public:
+  GemmTester& type(DType value) { return set(type_, value); }
+  GemmTester& sizes(int64_t m, int64_t n, int64_t k) { return m_ = m, n_ = n, set(k_, k); }
+  GemmTester& trans(bool a, bool b) { return trans_a_ = a, set(trans_b_, b); }
+  GemmTester& alpha(double value) { return set(alpha_, value); }
+  GemmTester& beta(double value) { return set(beta_, value); }
+  // C of this shape; without it there is none.
+  GemmTester& c(std::vector<int64_t> dims) { return has_c_ = true, set(c_dims_, std::move(dims)); }
+  // C is Y: it has Y's shape, and is written over.
+  GemmTester& in_place() { return has_c_ = true, set(in_place_, true); }
+  // Each operand has this many unused elements behind each row and lies transposed in memory if `columns`.
+  GemmTester& gap(int64_t elements) { return set(gap_, elements); }
+  GemmTester& columns(bool value = true) { return set(columns_, value); }
+  // NaN and infinities among the values.
+  GemmTester& specials() { return set(specials_, true); }
+  GemmTester& options(const PlanOptions& value) { return set(options_, value); }
+  GemmTester& seed(uint32_t value) { return set(seed_, value); }
+
+  // Checks the result, and that nothing around Y and none of the inputs is written.
+  void run() const;
+
+ private:
+  template <typename T>
+  GemmTester& set(T& field, T value) {
+    field = std::move(value);
+    return *this;
+  }
+  template <typename T>
+  void run_typed() const;
+  std::string describe() const;
+
+  DType type_ = DType::kFloat32;
+  int64_t m_ = 1, n_ = 1, k_ = 1;
+  bool trans_a_ = false, trans_b_ = false, has_c_ = false, in_place_ = false, columns_ = false, specials_ = false;
+  double alpha_ = 1, beta_ = 1;
+  std::vector<int64_t> c_dims_;
+  int64_t gap_ = 0;
+  PlanOptions options_;
+  uint32_t seed_ = 1;
+};
+
+}  // namespace wgemm::testing
