@@ -98,7 +98,11 @@ export class Core {
   allocate(bytes: number, op: string): number {
     const address = this.module.allocate(bytes);
     if (address === 0) {
-      throw new OutOfMemoryError(op, '', `${op}: no memory for ${bytes} bytes; ${this.module.bytesInUse()} bytes are in use of ${this.buffer.byteLength}`);
+      throw new OutOfMemoryError(
+        op,
+        '',
+        `${op}: no memory for ${bytes} bytes; ${this.module.bytesInUse()} bytes are in use of ${this.buffer.byteLength}`,
+      );
     }
     return address;
   }

@@ -20,9 +20,6 @@ declare module '*/wgemm-simd128.mjs' {
     dtypeName(index: number): number;
   }
   export default function factory(options: {
-    instantiateWasm(
-      imports: WebAssembly.Imports,
-      done: (instance: WebAssembly.Instance) => void,
-    ): Record<string, never>;
+    instantiateWasm(imports: WebAssembly.Imports, done: (instance: WebAssembly.Instance) => void): Record<string, never>;
   }): Promise<CoreModule>;
 }

@@ -10,7 +10,7 @@
  * @packageDocumentation
  */
 import { Core } from './core.js';
-import { ArgumentError, describe, DisposedError, DTypeError, OpsetError, OutOfMemoryError, ShapeError, UnsupportedError } from './errors.js';
+import { ArgumentError, describe, DTypeError, OpsetError, OutOfMemoryError, ShapeError, UnsupportedError } from './errors.js';
 import { type Assets, loadCore } from './load.js';
 import {
   type ArrayOf,
@@ -180,12 +180,7 @@ export class Gemm {
     c: TensorLike<A> | number | null | undefined,
     options: GemmOptions<A> & { out: O },
   ): O;
-  gemm<A extends DataArray>(
-    a: TensorLike<A>,
-    b: TensorLike<A>,
-    c?: TensorLike<A> | number | null,
-    options?: GemmOptions<A>,
-  ): Tensor<A>;
+  gemm<A extends DataArray>(a: TensorLike<A>, b: TensorLike<A>, c?: TensorLike<A> | number | null, options?: GemmOptions<A>): Tensor<A>;
   gemm(a: unknown, b: unknown, c?: unknown, options?: unknown): unknown {
     const call = this.#read('gemm', a, b, c, options);
     const { core, operands, out } = call;
@@ -195,10 +190,14 @@ export class Gemm {
       return out;
     }
     const [m, n] = shapeOf(call);
-    const y = operands[3] ?? ({ name: 'Y', dtype: operands[0].dtype, size: m * n, shape: [m, n], strides: null, data: null, address: 0 } satisfies Operand);
+    const y =
+      operands[3] ??
+      ({ name: 'Y', dtype: operands[0].dtype, size: m * n, shape: [m, n], strides: null, data: null, address: 0 } satisfies Operand);
     call.operands[3] = y;
     const fresh = out === undefined;
-    const staged = operands.filter((operand): operand is Operand => operand !== null && (operand.data !== null || (operand === y && fresh)));
+    const staged = operands.filter(
+      (operand): operand is Operand => operand !== null && (operand.data !== null || (operand === y && fresh)),
+    );
     const staging = stage(core, staged, y);
     try {
       writeGemm(call);
@@ -419,7 +418,8 @@ function readOptions(op: string, options: unknown, allowed: string[]): Record<st
   if (options === undefined || options === null) return {};
   if (typeof options !== 'object') throw new ArgumentError(op, 'options', `${op}: options is ${describe(options)}; it must be an object`);
   for (const key of Object.keys(options)) {
-    if (!allowed.includes(key)) throw new ArgumentError(op, key, `${op}: the option ${describe(key)} is not known; there are ${allowed.join(', ')}`);
+    if (!allowed.includes(key))
+      throw new ArgumentError(op, key, `${op}: the option ${describe(key)} is not known; there are ${allowed.join(', ')}`);
   }
   return options as Record<string, unknown>;
 }

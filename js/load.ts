@@ -8,14 +8,50 @@ import { ArgumentError, describe, GemmError, UnsupportedError } from './errors.j
  */
 export type Assets = (
   file: string,
-) => URL | string | ArrayBuffer | ArrayBufferView | WebAssembly.Module | PromiseLike<URL | string | ArrayBuffer | ArrayBufferView | WebAssembly.Module>;
+) =>
+  | URL
+  | string
+  | ArrayBuffer
+  | ArrayBufferView
+  | WebAssembly.Module
+  | PromiseLike<URL | string | ArrayBuffer | ArrayBufferView | WebAssembly.Module>;
 
 const op = 'createGemm';
 const file = 'wgemm-simd128.wasm';
 
 /** (module (func (result v128) (i32x4.splat (i32.const 0)) drop...)): valid where SIMD128 is. */
 const simdProbe = Uint8Array.of(
-  0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65, 0, 253, 15, 253, 98, 11,
+  0,
+  97,
+  115,
+  109,
+  1,
+  0,
+  0,
+  0,
+  1,
+  5,
+  1,
+  96,
+  0,
+  1,
+  123,
+  3,
+  2,
+  1,
+  0,
+  10,
+  10,
+  1,
+  8,
+  0,
+  65,
+  0,
+  253,
+  15,
+  253,
+  98,
+  11,
 );
 
 /** Compiled once for all instances that take it from beside this file. */
@@ -25,7 +61,11 @@ let ownModule: Promise<WebAssembly.Module> | undefined;
 export async function loadCore(assets: Assets | undefined): Promise<CoreModule> {
   if (typeof WebAssembly !== 'object') throw new UnsupportedError(op, '', `${op}: this engine has no WebAssembly`);
   if (!WebAssembly.validate(simdProbe)) {
-    throw new UnsupportedError(op, 'simd', `${op}: this engine has no WebAssembly SIMD128; it needs Chrome 91, Firefox 89, Safari 16.4 or Node 16.4`);
+    throw new UnsupportedError(
+      op,
+      'simd',
+      `${op}: this engine has no WebAssembly SIMD128; it needs Chrome 91, Firefox 89, Safari 16.4 or Node 16.4`,
+    );
   }
   let compiled: WebAssembly.Module;
   if (assets) {
@@ -56,7 +96,11 @@ async function compile(source: unknown): Promise<WebAssembly.Module> {
   if (source instanceof WebAssembly.Module) return source;
   const bytes = typeof source === 'string' || source instanceof URL ? await fetchBytes(source) : source;
   if (!(bytes instanceof ArrayBuffer || ArrayBuffer.isView(bytes))) {
-    throw new ArgumentError(op, 'assets', `${op}: assets(${describe(file)}) gave ${describe(source)}; it must give a URL, bytes or a WebAssembly.Module`);
+    throw new ArgumentError(
+      op,
+      'assets',
+      `${op}: assets(${describe(file)}) gave ${describe(source)}; it must give a URL, bytes or a WebAssembly.Module`,
+    );
   }
   try {
     return await WebAssembly.compile(bytes as BufferSource);

@@ -55,8 +55,12 @@ export function viewOf(dtype: DType, buffer: ArrayBuffer, address: number, lengt
 /** @internal */
 export const bytesOf: Record<DType, number> = { float32: 4, int32: 4 };
 
-// The name of a typed array's class, whatever realm it comes from and whatever it claims.
-const classOf = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), Symbol.toStringTag)?.get as (this: unknown) => string | undefined;
+const tag = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), Symbol.toStringTag);
+
+/** The name of a typed array's class, whatever realm it comes from and whatever it claims; undefined for anything else. */
+function classOf(value: unknown): string | undefined {
+  return tag?.get?.call(value) as string | undefined;
+}
 
 const disposeSymbol: typeof Symbol.dispose = Symbol.dispose ?? (Symbol.for('Symbol.dispose') as typeof Symbol.dispose);
 
@@ -161,7 +165,7 @@ export function readSizes(op: string, name: string, what: string, value: unknown
 /** @internal Checks what only JavaScript can get wrong of a tensor; the core checks the rest. */
 export function readTensor(core: Core, op: string, name: string, value: unknown): Operand {
   if (value instanceof HeapTensor) {
-    const address = HeapTensor.address(value, core, op, name);
+    const address = HeapTensor.address(value as HeapTensor, core, op, name);
     return {
       name,
       dtype: core.dtypes.indexOf(value.dtype),
@@ -176,14 +180,14 @@ export function readTensor(core: Core, op: string, name: string, value: unknown)
     throw new ArgumentError(op, name, `${op}: ${name} is ${describe(value)}; it must be a tensor, { data, shape } or from alloc()`);
   }
   const { data, shape, dtype, strides } = value as Record<keyof TensorInput, unknown>;
-  const kind = kinds[classOf.call(data) ?? ''];
+  const kind = kinds[classOf(data) ?? ''];
   if (!kind || !core.dtypes.includes(kind.dtype)) {
-    const found = classOf.call(data) ?? describe(data);
+    const found = classOf(data) ?? describe(data);
     throw new DTypeError(op, name, `${op}: ${name} has as data ${found}; it must be ${Object.keys(kinds).join(' or ')}`);
   }
   const array = data as DataArray;
   if (dtype !== undefined && dtype !== kind.dtype) {
-    throw new DTypeError(op, name, `${op}: ${name} has dtype ${describe(dtype)} and a ${classOf.call(data) ?? ''}; that holds ${kind.dtype}`);
+    throw new DTypeError(op, name, `${op}: ${name} has dtype ${describe(dtype)} and a ${classOf(data) ?? ''}; that holds ${kind.dtype}`);
   }
   if (array.length === 0 && isDetached(array)) {
     throw new ArgumentError(op, name, `${op}: ${name} has a detached array as data; it was transferred, or the memory under it grew`);

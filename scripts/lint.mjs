@@ -11,7 +11,7 @@ const cplusplus = ['src', 'bindings', 'tests', 'examples']
   .flatMap((folder) => readdirSync(folder, { recursive: true }).map((name) => join(folder, name)))
   .filter((name) => /\.(c|cc|h)$/.test(name));
 const scripts = ['js', 'tests', 'examples', 'scripts'].filter((folder) => existsSync(folder));
-const projects = ['js', join('tests', 'js')].filter((folder) => existsSync(join(folder, 'tsconfig.json')));
+const projects = ['js', 'tests', join('tests', 'js')].filter((folder) => existsSync(join(folder, 'tsconfig.json')));
 
 await main(async () => {
   await setUp('lint');

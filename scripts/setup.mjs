@@ -1,6 +1,6 @@
 // Everything that a build needs, on a machine that has only Node and, on Debian, root. Each step looks whether it is done, and if so
 // says nothing; a step that is interrupted starts again, and what it leaves is never taken for a result.
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
@@ -49,6 +49,7 @@ function projectNode() {
 
 async function installNpmPackages() {
   console.log('setup: installing npm packages');
+  await noOneWorksIn(join(root, 'node_modules'));
   await run('npm', ['ci', '--no-audit', '--no-fund'], {
     quiet: true,
     bound: true,
@@ -57,6 +58,19 @@ async function installNpmPackages() {
   if (!projectNode()) {
     fail('The npm package `node` came without its binary: allow its install script with `npm rebuild node --ignore-scripts=false`.');
   }
+}
+
+/** Install scripts outlive an npm that was killed, and would go on writing into what the next one installs. */
+async function noOneWorksIn(folder) {
+  const works = (process) => {
+    try {
+      return readlinkSync(join('/proc', process, 'cwd')).startsWith(folder);
+    } catch {
+      return false; // it ended, or is another user's
+    }
+  };
+  const isBusy = () => existsSync('/proc/self/cwd') && readdirSync('/proc').some((name) => /^\d+$/.test(name) && works(name));
+  for (let waited = 0; waited < 60 && isBusy(); waited++) await sleep(500);
 }
 
 // --- packages of the system ----------------------------------------------------------------------------------------------------

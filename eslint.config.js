@@ -1,0 +1,17 @@
+import js from '@eslint/js';
+import globals from 'globals';
+import typescript from 'typescript-eslint';
+
+export default typescript.config(
+  { ignores: ['build/', 'dist/', 'coverage/'] },
+  js.configs.recommended,
+  {
+    files: ['js/**/*.ts', 'tests/**/*.ts'],
+    extends: [typescript.configs.recommendedTypeChecked],
+    languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
+  },
+  {
+    files: ['**/*.{js,mjs,ts}'],
+    languageOptions: { globals: globals.nodeBuiltin },
+  },
+);
