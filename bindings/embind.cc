@@ -26,7 +26,7 @@ class Reader {
   double number() { return *next_++; }
   int64_t integer() { return static_cast<int64_t>(number()); }
 
-  // address, type, size, space, offset, rank, strided, sizes..., strides...; type below 0: absent.
+  // address, type, size, space, offset, rank, number of strides, sizes..., strides...; type below 0: absent.
   template <typename T>
   bool tensor(BasicTensor<T>* tensor) {
     const auto address = static_cast<uintptr_t>(number());
@@ -36,11 +36,11 @@ class Reader {
     tensor->place.space = static_cast<uint32_t>(integer());
     tensor->place.offset = integer();
     const auto rank = static_cast<size_t>(integer());
-    const bool strided = number() != 0;
+    const auto stride_count = static_cast<size_t>(integer());
     if (dtype < 0) return false;
     tensor->dtype = static_cast<DType>(dtype);
     tensor->dims = axes(rank);
-    if (strided) tensor->strides = axes(rank);
+    tensor->strides = axes(stride_count);
     return true;
   }
 

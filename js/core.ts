@@ -1,4 +1,5 @@
 /** The core as the rest of js/ sees it: its life, its heap, the block of arguments, and its errors. */
+import type { DataArray } from './tensor.js';
 import type { CoreModule } from './wgemm-simd128.mjs';
 import { ArgumentError, DisposedError, DTypeError, GemmError, OpsetError, OutOfMemoryError, ShapeError } from './errors.js';
 
@@ -15,6 +16,8 @@ export class Core {
   readonly #blockAddress: number;
   readonly #blockLength: number;
   #block: Float64Array | undefined;
+  /** Of tensors; kept here, so that a tensor that is held does not hold the memory of a disposed instance. */
+  #views = new WeakMap<object, DataArray>();
   /** The net under HeapTensor.dispose(): frees what nobody can reach any more. */
   readonly #net = new FinalizationRegistry<number>((address) => this.#free(address));
 
@@ -34,6 +37,7 @@ export class Core {
   dispose(): void {
     this.#module = undefined;
     this.#block = undefined;
+    this.#views = new WeakMap();
     this.tensors.clear();
   }
 
@@ -59,6 +63,16 @@ export class Core {
   /** Address of the block's last number, which is kept for an operand that is given as a number. */
   get scalarAddress(): number {
     return this.#blockAddress + 8 * (this.#blockLength - 1);
+  }
+
+  /** The view of a tensor, made anew when the memory has moved. */
+  viewFor(tensor: object, make: () => DataArray): DataArray {
+    let view = this.#views.get(tensor);
+    if (view?.buffer !== this.buffer) {
+      view = make();
+      this.#views.set(tensor, view);
+    }
+    return view;
   }
 
   /** Throws what the core says of `code`, or returns if that is 0. */

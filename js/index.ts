@@ -18,7 +18,9 @@ import {
   type DataArray,
   disposable,
   type DType,
+  arrayOutside,
   HeapTensor,
+  locate,
   type Operand,
   readSizes,
   readTensor,
@@ -184,33 +186,10 @@ export class Gemm {
   gemm(a: unknown, b: unknown, c?: unknown, options?: unknown): unknown {
     const call = this.#read('gemm', a, b, c, options);
     const { core, operands, out } = call;
-    if (out !== undefined && operands.every((operand) => operand === null || operand.data === null)) {
-      writeGemm(call);
-      core.check(core.module.gemm(), 'gemm');
-      return out;
-    }
-    const [m, n] = shapeOf(call);
-    const y =
-      operands[3] ??
-      ({ name: 'Y', dtype: operands[0].dtype, size: m * n, shape: [m, n], strides: null, data: null, address: 0 } satisfies Operand);
-    call.operands[3] = y;
-    const fresh = out === undefined;
-    const staged = operands.filter(
-      (operand): operand is Operand => operand !== null && (operand.data !== null || (operand === y && fresh)),
-    );
-    const staging = stage(core, staged, y);
-    try {
-      writeGemm(call);
-      core.check(core.module.gemm(), 'gemm');
-      if (fresh) {
-        const dtype = core.dtypes[y.dtype] as DType;
-        return { data: copyOut(core, dtype, y), shape: [m, n], dtype };
-      }
-      y.data?.set(viewOf(core.dtypes[y.dtype] as DType, core.buffer, y.address, y.size));
-      return out;
-    } finally {
-      if (staging !== 0) core.module.release(staging);
-    }
+    if (out === undefined || operands.some((operand) => operand !== null && arrayOutside(operand))) return throughStaging(call);
+    writeGemm(call);
+    core.check(core.module.gemm(), 'gemm');
+    return out;
   }
 
   /** The plan for a call with these arguments, without running it: `explain('gemm', a, b, c, options)`. */
@@ -223,7 +202,7 @@ export class Gemm {
     const [kernel, m, n, k, mr, nr, kr, mc, nc, kc, threads, packsA, packsB, direct, scratch] = numbers(core, 15);
     const bytes = bytesOf[core.dtypes[operands[0].dtype] as DType];
     let copies = operands[3] === null ? m * n * bytes : 0;
-    for (const operand of operands) if (operand?.data) copies += operand.data.byteLength;
+    for (const operand of operands) copies += (operand && arrayOutside(operand)?.byteLength) ?? 0;
     return {
       op,
       m,
@@ -248,9 +227,10 @@ export class Gemm {
     if (!core.dtypes.includes(dtype)) {
       throw new DTypeError(op, 'dtype', `${op}: dtype is ${describe(dtype)}; it must be ${core.dtypes.join(' or ')}`);
     }
-    const sizes = Object.freeze(readSizes(op, 'tensor', 'shape', shape));
+    const sizes = Object.freeze(readSizes(op, 'shape', 'shape is', shape));
+    core.checkAlive(op);
     const size = sizes.reduce((product, n) => product * n, 1);
-    if (size > Number.MAX_SAFE_INTEGER) {
+    if (!(sizes.reduce((product, n) => product * (n || 1), 1) <= 2 ** 53)) {
       throw new ShapeError(op, 'shape', `${op}: shape is [${sizes.join(', ')}], of more than 2^53 elements`);
     }
     const bytes = size * bytesOf[dtype];
@@ -288,17 +268,22 @@ export class Gemm {
     let operandC: Operand | null = null;
     if (typeof c === 'number') operandC = scalar(core, op, c, operandA.dtype);
     else if (c !== undefined && c !== null) operandC = readTensor(core, op, 'C', c);
-    return {
+    const { alpha, beta, transA, transB, opset, broadcast, out } = read;
+    const call: GemmCall = {
       core,
-      alpha: readFactor(op, 'alpha', read.alpha),
-      beta: readFactor(op, 'beta', read.beta),
-      transA: readFlag(op, 'transA', read.transA, 0),
-      transB: readFlag(op, 'transB', read.transB, 0),
-      opset: readOpset(op, read.opset),
-      broadcast: readFlag(op, 'broadcast', read.broadcast, NaN),
-      operands: [operandA, operandB, operandC, read.out === undefined ? null : readTensor(core, op, 'Y', read.out)],
-      out: read.out,
+      alpha: readFactor(op, 'alpha', alpha),
+      beta: readFactor(op, 'beta', beta),
+      transA: readFlag(op, 'transA', transA, 0),
+      transB: readFlag(op, 'transB', transB, 0),
+      opset: readOpset(op, opset),
+      broadcast: readFlag(op, 'broadcast', broadcast, NaN),
+      operands: [operandA, operandB, operandC, out === undefined ? null : readTensor(core, op, 'Y', out)],
+      out,
     };
+    // Getters may have called back: what is found from here on holds.
+    core.checkAlive(op);
+    for (const operand of call.operands) if (operand !== null) locate(core, op, operand);
+    return call;
   }
 }
 disposable(Gemm.prototype);
@@ -334,7 +319,8 @@ function kernelsOf(core: Core): KernelInfo[] {
 
 /** Writes the block of arguments in the order in which bindings/embind.cc reads it. */
 function writeGemm(call: GemmCall): void {
-  const { block } = call.core;
+  const { core } = call;
+  const { block } = core;
   block[0] = call.alpha;
   block[1] = call.beta;
   block[2] = call.transA;
@@ -350,48 +336,69 @@ function writeGemm(call: GemmCall): void {
       i += 7;
       continue;
     }
+    const { shape, strides, source } = operand;
+    if (typeof source === 'number') viewOf(core.dtypes[operand.dtype] as DType, core.buffer, core.scalarAddress, 1)[0] = source;
     // An array that is not in the heap yet is told apart by its buffer.
-    const staged = operand.data !== null && operand.address === 0;
-    if (staged && !buffers.includes(operand.data?.buffer)) buffers.push(operand.data?.buffer);
-    const { shape, strides } = operand;
+    const outside = arrayOutside(operand);
+    if (outside !== null && !buffers.includes(outside.buffer)) buffers.push(outside.buffer);
     block[i++] = operand.address;
     block[i++] = operand.dtype;
     block[i++] = operand.size;
-    block[i++] = staged ? 1 + buffers.indexOf(operand.data?.buffer) : 0;
-    block[i++] = staged ? (operand.data?.byteOffset ?? 0) : 0;
+    block[i++] = outside === null ? 0 : 1 + buffers.indexOf(outside.buffer);
+    block[i++] = outside === null ? 0 : outside.byteOffset;
     block[i++] = shape.length;
-    block[i++] = strides === null ? 0 : 1;
+    block[i++] = strides === null ? 0 : strides.length;
     for (let axis = 0; axis < shape.length; ++axis) block[i++] = shape[axis] as number;
-    if (strides !== null) for (let axis = 0; axis < shape.length; ++axis) block[i++] = strides[axis] as number;
+    if (strides !== null) for (let axis = 0; axis < strides.length; ++axis) block[i++] = strides[axis] as number;
   }
 }
 
-function shapeOf(call: GemmCall): [m: number, n: number] {
+/** A call with operands outside the heap: checked first, then copied in, computed, and copied out. */
+function throughStaging(call: GemmCall): unknown {
+  const { core, operands, out } = call;
   writeGemm(call);
-  const { core } = call;
   core.check(core.module.gemmShape(), 'gemm');
-  return numbers(core, 2);
-}
-
-/** Copies operands that are JavaScript arrays into the heap, all in one allocation, and gives its address. */
-function stage(core: Core, operands: Operand[], y: Operand): number {
-  const bytes = (operand: Operand) => operand.size * bytesOf[core.dtypes[operand.dtype] as DType];
-  const room = (operand: Operand) => Math.ceil(bytes(operand) / 64) * 64;
-  const total = operands.reduce((sum, operand) => sum + room(operand), 0);
-  if (total === 0) return 0;
-  const start = core.allocate(total, 'gemm');
-  const heap = core.module.HEAPU8;
-  let next = start;
+  const [m, n] = numbers(core, 2);
+  const y: Operand = operands[3] ?? {
+    name: 'Y',
+    dtype: operands[0].dtype,
+    shape: [m, n],
+    strides: null,
+    source: null,
+    size: m * n,
+    address: 0,
+  };
+  operands[3] = y;
+  const target = arrayOutside(y);
+  const staged: [operand: Operand, array: DataArray | null][] = [];
   for (const operand of operands) {
-    operand.address = next;
-    next += room(operand);
-    const { data } = operand;
-    // Y is only written, but what lies between its elements must stay as it was.
-    if (data !== null && (operand !== y || operand.strides !== null)) {
-      heap.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), operand.address);
-    }
+    if (operand === null) continue;
+    const array = arrayOutside(operand);
+    if (array !== null || (operand === y && y.source === null)) staged.push([operand, array]);
   }
-  return start;
+  const room = ([{ dtype, size }]: [Operand, ...unknown[]]) => Math.ceil((size * bytesOf[core.dtypes[dtype] as DType]) / 64) * 64;
+  const total = staged.reduce((sum, each) => sum + room(each), 0);
+  const staging = total === 0 ? 0 : core.allocate(total, 'gemm');
+  try {
+    let next = staging;
+    for (const each of staged) {
+      const [operand, array] = each;
+      operand.address = next;
+      next += room(each);
+      // Y is only written, but what lies between its elements must stay as it was.
+      if (array !== null && (operand !== y || operand.strides !== null)) {
+        core.module.HEAPU8.set(new Uint8Array(array.buffer, array.byteOffset, array.byteLength), operand.address);
+      }
+    }
+    writeGemm(call);
+    core.check(core.module.gemm(), 'gemm');
+    const dtype = core.dtypes[y.dtype] as DType;
+    if (out === undefined) return { data: copyOut(core, dtype, y), shape: [m, n], dtype };
+    target?.set(viewOf(dtype, core.buffer, y.address, y.size));
+    return out;
+  } finally {
+    if (staging !== 0) core.module.release(staging);
+  }
 }
 
 /** The result as an array of its own. */
@@ -403,15 +410,12 @@ function copyOut(core: Core, dtype: DType, y: Operand): DataArray {
   }
 }
 
-/** C given as a number: a tensor of rank 0, in the heap. */
+/** C given as a number: a tensor of rank 0. The number goes to its place in the heap when the arguments do. */
 function scalar(core: Core, op: string, value: number, dtype: number): Operand {
-  const name = core.dtypes[dtype] as DType;
-  const place = viewOf(name, core.buffer, core.scalarAddress, 1);
-  place[0] = value;
-  if (place instanceof Int32Array && place[0] !== value) {
+  if (core.dtypes[dtype] === 'int32' && (value | 0) !== value) {
     throw new ArgumentError(op, 'C', `${op}: C is ${describe(value)}; with int32 it must be a whole number from -2^31 to 2^31 - 1`);
   }
-  return { name: 'C', dtype, size: 1, shape: [], strides: null, data: null, address: core.scalarAddress };
+  return { name: 'C', dtype, shape: [], strides: null, source: value, size: 1, address: core.scalarAddress };
 }
 
 function readOptions(op: string, options: unknown, allowed: string[]): Record<string, unknown> {

@@ -83,7 +83,7 @@ export async function loadCore(assets: Assets | undefined): Promise<CoreModule> 
   return await new Promise<CoreModule>((resolve, reject) => {
     factory({
       instantiateWasm(imports, done) {
-        WebAssembly.instantiate(compiled, imports).then(done, reject);
+        WebAssembly.instantiate(compiled, imports).then(done).catch(reject);
         return {};
       },
     }).then(resolve, reject);
@@ -94,8 +94,9 @@ export async function loadCore(assets: Assets | undefined): Promise<CoreModule> 
 
 async function compile(source: unknown): Promise<WebAssembly.Module> {
   if (source instanceof WebAssembly.Module) return source;
-  const bytes = typeof source === 'string' || source instanceof URL ? await fetchBytes(source) : source;
-  if (!(bytes instanceof ArrayBuffer || ArrayBuffer.isView(bytes))) {
+  let bytes = typeof source === 'string' || source instanceof URL ? await fetchBytes(source) : source;
+  if (ArrayBuffer.isView(bytes)) bytes = new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  if (!(bytes instanceof ArrayBuffer || bytes instanceof Uint8Array)) {
     throw new ArgumentError(
       op,
       'assets',

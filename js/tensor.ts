@@ -80,29 +80,38 @@ export function disposable(prototype: { dispose(): void }): void {
  * memory until `dispose()`; garbage collection is only a net.
  */
 export class HeapTensor<A extends DataArray = DataArray> {
-  readonly dtype: DType;
-  readonly shape: readonly number[];
-  /** Number of elements. */
-  readonly size: number;
   readonly #core: Core;
+  readonly #dtype: DType;
+  readonly #shape: readonly number[];
+  readonly #size: number;
   #address: number;
-  #view: A | undefined;
 
   /** @internal */
   constructor(core: Core, dtype: DType, shape: readonly number[], size: number, address: number) {
     this.#core = core;
-    this.dtype = dtype;
-    this.shape = shape;
-    this.size = size;
+    this.#dtype = dtype;
+    this.#shape = shape;
+    this.#size = size;
     this.#address = address;
+  }
+
+  get dtype(): DType {
+    return this.#dtype;
+  }
+
+  get shape(): readonly number[] {
+    return this.#shape;
+  }
+
+  /** Number of elements. */
+  get size(): number {
+    return this.#size;
   }
 
   /** The elements, as a view of the memory: valid until the next call, which may move the memory. Take it anew, or copy from it. */
   get data(): A {
-    const address = HeapTensor.address(this, this.#core, 'data', 'tensor');
-    const buffer = this.#core.buffer;
-    if (this.#view?.buffer !== buffer) this.#view = viewOf(this.dtype, buffer, address, this.size) as A;
-    return this.#view;
+    const { address, size } = HeapTensor.locate(this, this.#core, 'data', 'tensor');
+    return this.#core.viewFor(this, () => viewOf(this.#dtype, this.#core.buffer, address, size)) as A;
   }
 
   get disposed(): boolean {
@@ -113,19 +122,23 @@ export class HeapTensor<A extends DataArray = DataArray> {
   dispose(): void {
     if (this.#address !== 0) this.#core.abandon(this, this.#address);
     this.#address = 0;
-    this.#view = undefined;
   }
 
   declare [Symbol.dispose]: () => void;
 
-  /** @internal The address, of a tensor that is alive and belongs to `core`. */
-  static address(tensor: HeapTensor, core: Core, op: string, name: string): number {
+  /** @internal Whether it is one in truth, and not by its prototype. */
+  static is(value: unknown): value is HeapTensor {
+    return typeof value === 'object' && value !== null && #core in value;
+  }
+
+  /** @internal Where the elements are, of a tensor that is alive and belongs to `core`. */
+  static locate(tensor: HeapTensor, core: Core, op: string, name: string): { address: number; size: number } {
     if (tensor.#core !== core) {
       throw new ArgumentError(op, name, `${op}: ${name} is a tensor of another instance; copy its data, or alloc it here`);
     }
     if (core.disposed) throw new DisposedError(op, name, `${op}: the instance that ${name} belongs to is disposed`);
     if (tensor.#address === 0) throw new DisposedError(op, name, `${op}: ${name} is a disposed tensor`);
-    return tensor.#address;
+    return { address: tensor.#address, size: tensor.#size };
   }
 }
 disposable(HeapTensor.prototype);
@@ -134,50 +147,46 @@ disposable(HeapTensor.prototype);
 export interface Operand {
   readonly name: string;
   readonly dtype: number;
-  /** Elements that there are. */
-  readonly size: number;
   readonly shape: readonly number[];
   readonly strides: readonly number[] | null;
-  /** The caller's array, or null for one that lies in the heap. */
-  readonly data: DataArray | null;
-  /** In the heap; of a caller's array, where it was copied to, or 0. */
+  /** What holds the elements: a tensor in the heap, an array of the caller's, a number, or nothing but the address. */
+  readonly source: HeapTensor | DataArray | number | null;
+  /** Elements that there are. */
+  size: number;
+  /** In the heap; 0 for what is not there, or not yet. */
   address: number;
 }
 
-/** @internal Reads a shape or strides: an array of whole numbers from 0 to 2^53 - 1. */
-export function readSizes(op: string, name: string, what: string, value: unknown): number[] {
+/** @internal Reads a shape or strides, `label` being how a message starts on them: an array of whole numbers from 0 to 2^53 - 1. */
+export function readSizes(op: string, argument: string, label: string, value: unknown): number[] {
   if (!Array.isArray(value)) {
-    throw new ShapeError(op, name, `${op}: ${name} has ${what} ${describe(value)}; it must be an array of whole numbers`);
+    throw new ShapeError(op, argument, `${op}: ${label} ${describe(value)}; it must be an array of whole numbers`);
   }
   const sizes: number[] = [];
   const rank = value.length;
-  if (rank > 64) throw new ShapeError(op, name, `${op}: ${name} has ${what} of ${rank} numbers; the most is 64`);
+  if (rank > 64) throw new ShapeError(op, argument, `${op}: ${label} an array of ${rank} numbers; the most is 64`);
   for (let i = 0; i < rank; ++i) {
     const size: unknown = value[i];
     if (!Number.isSafeInteger(size) || (size as number) < 0) {
-      throw new ShapeError(op, name, `${op}: ${name} has ${describe(size)} in its ${what}; each must be a whole number from 0 to 2^53 - 1`);
+      throw new ShapeError(
+        op,
+        argument,
+        `${op}: ${label} an array with ${describe(size)} in it; each must be a whole number from 0 to 2^53 - 1`,
+      );
     }
     sizes.push(size as number);
   }
   return sizes;
 }
 
-/** @internal Checks what only JavaScript can get wrong of a tensor; the core checks the rest. */
+/** @internal Reads all that the user's objects say of a tensor, which may run code of the user's; `locate` must follow. */
 export function readTensor(core: Core, op: string, name: string, value: unknown): Operand {
-  if (value instanceof HeapTensor) {
-    const address = HeapTensor.address(value as HeapTensor, core, op, name);
-    return {
-      name,
-      dtype: core.dtypes.indexOf(value.dtype),
-      size: value.size,
-      shape: value.shape,
-      strides: null,
-      data: null,
-      address: value.size === 0 ? 0 : address,
-    };
+  if (HeapTensor.is(value)) {
+    return { name, dtype: core.dtypes.indexOf(value.dtype), shape: value.shape, strides: null, source: value, size: 0, address: 0 };
   }
-  if (typeof value !== 'object' || value === null) {
-    throw new ArgumentError(op, name, `${op}: ${name} is ${describe(value)}; it must be a tensor, { data, shape } or from alloc()`);
+  if (typeof value !== 'object' || value === null || value instanceof HeapTensor) {
+    const found = value instanceof HeapTensor ? 'not itself a tensor but made of one' : describe(value);
+    throw new ArgumentError(op, name, `${op}: ${name} is ${found}; it must be a tensor, { data, shape } or from alloc()`);
   }
   const { data, shape, dtype, strides } = value as Record<keyof TensorInput, unknown>;
   const kind = kinds[classOf(data) ?? ''];
@@ -185,30 +194,50 @@ export function readTensor(core: Core, op: string, name: string, value: unknown)
     const found = classOf(data) ?? describe(data);
     throw new DTypeError(op, name, `${op}: ${name} has as data ${found}; it must be ${Object.keys(kinds).join(' or ')}`);
   }
-  const array = data as DataArray;
   if (dtype !== undefined && dtype !== kind.dtype) {
     throw new DTypeError(op, name, `${op}: ${name} has dtype ${describe(dtype)} and a ${classOf(data) ?? ''}; that holds ${kind.dtype}`);
   }
-  if (array.length === 0 && isDetached(array)) {
-    throw new ArgumentError(op, name, `${op}: ${name} has a detached array as data; it was transferred, or the memory under it grew`);
-  }
-  const operand: Operand = {
+  return {
     name,
     dtype: core.dtypes.indexOf(kind.dtype),
-    size: array.length,
-    shape: readSizes(op, name, 'shape', shape),
-    strides: strides === undefined ? null : readSizes(op, name, 'strides', strides),
-    data: array,
+    shape: readSizes(op, name, `${name} has shape`, shape),
+    strides: strides === undefined ? null : readSizes(op, name, `${name} has strides`, strides),
+    source: data as DataArray,
+    size: 0,
     address: 0,
   };
-  if (array.buffer !== core.buffer || array.length === 0) return operand;
+}
+
+/** @internal Finds the elements of an operand, once no code of the user's can come between any more. */
+export function locate(core: Core, op: string, operand: Operand): void {
+  const { name, source } = operand;
+  if (source === null || typeof source === 'number') return;
+  if (HeapTensor.is(source)) {
+    const { address, size } = HeapTensor.locate(source, core, op, name);
+    operand.address = address;
+    operand.size = size;
+    return;
+  }
+  if (source.length === 0 && isDetached(source)) {
+    throw new ArgumentError(op, name, `${op}: ${name} has a detached array as data; it was transferred, or the memory under it grew`);
+  }
+  operand.size = source.length;
+  if (source.buffer !== core.buffer || source.length === 0) return;
   // A view of the heap is used in place, so it must be part of a tensor that is alive.
   for (const [address, bytes] of core.tensors) {
-    if (address <= array.byteOffset && array.byteOffset + array.byteLength <= address + bytes) {
-      return { ...operand, data: null, address: array.byteOffset };
+    if (address <= source.byteOffset && source.byteOffset + source.byteLength <= address + bytes) {
+      operand.address = source.byteOffset;
+      return;
     }
   }
   throw new DisposedError(op, name, `${op}: ${name} has as data a view of this instance's memory, but of no tensor that is alive`);
+}
+
+/** @internal The caller's array that is to be copied to the heap, or null for what is there or has no elements. */
+export function arrayOutside(operand: Operand): DataArray | null {
+  const { source } = operand;
+  const outside = ArrayBuffer.isView(source) && operand.address === 0 && operand.size > 0;
+  return outside ? source : null;
 }
 
 function isDetached(array: DataArray): boolean {

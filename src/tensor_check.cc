@@ -30,7 +30,8 @@ Rows rows_of(const BasicTensor<T>& t) {
   }
   const int64_t start = t.place.space == 0 ? static_cast<int64_t>(reinterpret_cast<uintptr_t>(t.data)) : t.place.offset;
   const int64_t inner = (size[1] - 1) * stride[1] + 1;
-  if (inner > stride[0]) return {start, ((size[0] - 1) * stride[0] + inner) * bytes, 0, 1};  // rows run into one another: one long row
+  // Rows that touch or run into one another: one long row.
+  if (inner >= stride[0]) return {start, ((size[0] - 1) * stride[0] + inner) * bytes, 0, 1};
   return {start, inner * bytes, stride[0] * bytes, size[0]};
 }
 
@@ -66,7 +67,7 @@ Status check_tensor(const char* op, const char* name, const BasicTensor<T>& t, b
     if (size < 0) return error(Code::kShape, op, name, {name, " has shape ", t.dims, "; no size may be negative"});
     if (size == 0) empty = true;
     if (size > 0 && count > kMaxElements / size) {
-      return error(Code::kShape, op, name, {name, " has shape ", t.dims, ", of more than 2^53 elements"});
+      return error(Code::kShape, op, name, {name, " has more than 2^53 elements, by its shape ", t.dims});
     }
     if (size > 0) count *= size;
   }

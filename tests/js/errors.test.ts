@@ -1,0 +1,953 @@
+/** What is refused: each kind of bad input gives its error, changes nothing, keeps nothing, and leaves an instance that works. */
+import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createGemm, type CreateOptions, type Gemm, GemmError, HeapTensor } from 'wgemm';
+import * as wgemm from 'wgemm';
+import { expectGemm, float32, int32 } from './tensors.js';
+
+let wg: Gemm;
+let other: Gemm;
+let theirs: HeapTensor;
+beforeAll(async () => {
+  wg = await createGemm();
+  other = await createGemm();
+  theirs = other.alloc('float32', [3, 2]);
+});
+afterAll(() => {
+  wg.dispose();
+  other.dispose();
+});
+
+const classes = {
+  SHAPE: 'ShapeError',
+  DTYPE: 'DTypeError',
+  OPSET: 'OpsetError',
+  ARGUMENT: 'ArgumentError',
+  OUT_OF_MEMORY: 'OutOfMemoryError',
+  DISPOSED: 'DisposedError',
+  UNSUPPORTED: 'UnsupportedError',
+  LOAD: 'GemmError',
+} as const;
+
+interface Wanted {
+  code: keyof typeof classes;
+  op?: string;
+  argument: string;
+  /** What the message must say: what was found, and what is allowed. */
+  says: readonly (string | RegExp)[];
+}
+
+/** That `error` is the error wanted, all of it. */
+function expectError(error: unknown, { code, op = 'gemm', argument, says }: Wanted): void {
+  expect(error).toBeInstanceOf(GemmError);
+  expect(error).toBeInstanceOf(wgemm[classes[code]]);
+  expect(error).toMatchObject({ name: classes[code], code, op, argument });
+  const { message } = error as GemmError;
+  expect(message.startsWith(`${op}: `), message).toBe(true);
+  expect(message).toContain(argument);
+  for (const text of says) expect(message).toMatch(text instanceof RegExp ? text : new RegExp(text.replace(/[\^$.*+?()[\]{}|]/g, '\\$&')));
+}
+
+function thrown(call: () => unknown): unknown {
+  try {
+    call();
+  } catch (error) {
+    return error;
+  }
+  return expect.fail('there was no error');
+}
+
+/** What every case starts from: A (2, 3), B (3, 2), C and an out (2, 2) that a good call would overwrite. */
+function operands() {
+  return {
+    a: float32([2, 3], 1, 2, 3, 4, 5, 6),
+    b: float32([3, 2], 1, 2, 3, 4, 5, 6),
+    c: float32([2, 2], 1, 2, 3, 4),
+    out: float32([2, 2], 9, 9, 9, 9),
+  };
+}
+type Operands = ReturnType<typeof operands>;
+
+/** The arguments of a call to gemm, of any type, as JavaScript may pass them. Absent: those of `operands()`. */
+interface Call {
+  a?: unknown;
+  b?: unknown;
+  c?: unknown;
+  options?: unknown;
+}
+
+const call = (o: Operands, { a = o.a, b = o.b, c = o.c, options }: Call, run: 'gemm' | 'explain' = 'gemm') => {
+  const all =
+    typeof options === 'object' && options !== null && !Array.isArray(options) ? { out: o.out, ...options } : (options ?? { out: o.out });
+  return run === 'gemm'
+    ? wg.gemm(a as never, b as never, c as never, all as never)
+    : wg.explain('gemm', a as never, b as never, c as never, all);
+};
+
+/** Makes the call, and expects its error and that nothing else came of it. */
+function expectRefused(bad: (o: Operands) => Call, wanted: Wanted): void {
+  const o = operands();
+  const arguments_ = bad(o);
+  const inUse = wg.memory().inUse;
+  expectError(
+    thrown(() => call(o, arguments_)),
+    wanted,
+  );
+  const fresh = operands();
+  for (const name of ['a', 'b', 'c', 'out'] as const) {
+    // A case that takes an array away leaves nothing to compare.
+    if (o[name].data.length > 0) expect(o[name].data, name).toEqual(fresh[name].data);
+  }
+  expect(wg.memory().inUse, 'bytes in use').toBe(inUse);
+  expectGemm(wg, fresh.a, fresh.b, fresh.c, { alpha: 2, out: fresh.out }, 'the next good call');
+  expectGemm(wg, fresh.a, fresh.b);
+}
+
+/** Cases by name. */
+type Cases = Record<string, [bad: (o: Operands) => Call, wanted: Wanted]>;
+
+function refuses(what: string, cases: Cases): void {
+  describe(what, () => {
+    it.each(Object.entries(cases).map(([name, [bad, wanted]]) => ({ name, bad, wanted })))('$name', ({ bad, wanted }) => {
+      expectRefused(bad, wanted);
+    });
+  });
+}
+
+const data = (length: number) => new Float32Array(length);
+
+refuses('refuses an operand that is no tensor:', {
+  'A is null': [() => ({ a: null }), { code: 'ARGUMENT', argument: 'A', says: ['is null', '{ data, shape }'] }],
+  'A is a number': [() => ({ a: 5 }), { code: 'ARGUMENT', argument: 'A', says: ['is 5', 'tensor'] }],
+  'B is a string': [() => ({ b: 'B'.repeat(99) }), { code: 'ARGUMENT', argument: 'B', says: ['"BBB', '...', 'tensor'] }],
+  'B is a function': [() => ({ b: () => 1 }), { code: 'ARGUMENT', argument: 'B', says: ['a function', 'tensor'] }],
+  'C is true': [() => ({ c: true }), { code: 'ARGUMENT', argument: 'C', says: ['is true', 'tensor'] }],
+  'C is a bigint': [() => ({ c: 1n }), { code: 'ARGUMENT', argument: 'C', says: ['1n', 'tensor'] }],
+  'C is a symbol': [() => ({ c: Symbol('c') }), { code: 'ARGUMENT', argument: 'C', says: ['a symbol', 'tensor'] }],
+  'out is null': [() => ({ options: { out: null } }), { code: 'ARGUMENT', argument: 'Y', says: ['is null', 'tensor'] }],
+  'out is a bare array': [(o) => ({ options: { out: o.out.data } }), { code: 'DTYPE', argument: 'Y', says: ['undefined', 'Float32Array'] }],
+  'A is a bare array': [(o) => ({ a: o.a.data }), { code: 'DTYPE', argument: 'A', says: ['undefined', 'Float32Array'] }],
+  'A is an empty object': [() => ({ a: {} }), { code: 'DTYPE', argument: 'A', says: ['undefined', 'Float32Array'] }],
+  'A only inherits from HeapTensor': [
+    () => ({ a: Object.create(HeapTensor.prototype) as unknown }),
+    { code: 'ARGUMENT', argument: 'A', says: ['tensor'] },
+  ],
+  'A is a proxy of a heap tensor': [() => ({ a: new Proxy(theirs, {}) }), { code: 'ARGUMENT', argument: 'A', says: ['tensor'] }],
+});
+
+const buffers = 'Float32Array or Int32Array';
+refuses('refuses data of another kind:', {
+  'a plain array': [(o) => ({ a: { ...o.a, data: [1, 2, 3, 4, 5, 6] } }), { code: 'DTYPE', argument: 'A', says: ['an array', buffers] }],
+  'a DataView': [
+    (o) => ({ a: { ...o.a, data: new DataView(new ArrayBuffer(24)) } }),
+    { code: 'DTYPE', argument: 'A', says: ['an object', buffers] },
+  ],
+  'an ArrayBuffer': [(o) => ({ b: { ...o.b, data: new ArrayBuffer(24) } }), { code: 'DTYPE', argument: 'B', says: ['an object', buffers] }],
+  'a BigInt64Array': [
+    (o) => ({ b: { ...o.b, data: new BigInt64Array(6) } }),
+    { code: 'DTYPE', argument: 'B', says: ['BigInt64Array', buffers] },
+  ],
+  'a Float64Array': [
+    (o) => ({ c: { ...o.c, data: new Float64Array(4) } }),
+    { code: 'DTYPE', argument: 'C', says: ['Float64Array', buffers] },
+  ],
+  'a Uint8Array': [
+    (o) => ({ options: { out: { ...o.out, data: new Uint8Array(4) } } }),
+    { code: 'DTYPE', argument: 'Y', says: ['Uint8Array', buffers] },
+  ],
+  'an object that says that it is a Float32Array': [
+    (o) => ({ a: { ...o.a, data: { [Symbol.toStringTag]: 'Float32Array', length: 6, __proto__: Float32Array.prototype } } }),
+    { code: 'DTYPE', argument: 'A', says: ['an object', buffers] },
+  ],
+  'a proxy of an array': [
+    (o) => ({ a: { ...o.a, data: new Proxy(o.a.data, {}) } }),
+    { code: 'DTYPE', argument: 'A', says: ['an object', buffers] },
+  ],
+  'a heap tensor': [(o) => ({ a: { ...o.a, data: theirs } }), { code: 'DTYPE', argument: 'A', says: ['an object', buffers] }],
+});
+
+refuses('refuses types that do not agree:', {
+  'B is int32': [() => ({ b: int32([3, 2], 1, 2, 3, 4, 5, 6) }), { code: 'DTYPE', argument: 'B', says: ['int32', 'float32', 'the same'] }],
+  'C is int32': [() => ({ c: int32([2], 1, 2) }), { code: 'DTYPE', argument: 'C', says: ['int32', 'float32', 'the same'] }],
+  'out is int32': [
+    () => ({ options: { out: int32([2, 2], 1, 2, 3, 4) } }),
+    { code: 'DTYPE', argument: 'Y', says: ['int32', 'float32', 'the same'] },
+  ],
+  'dtype is not that of the array': [
+    (o) => ({ a: { ...o.a, dtype: 'int32' } }),
+    { code: 'DTYPE', argument: 'A', says: ['"int32"', 'Float32Array', 'float32'] },
+  ],
+  'dtype is misspelt': [(o) => ({ b: { ...o.b, dtype: 'Float32' } }), { code: 'DTYPE', argument: 'B', says: ['"Float32"', 'float32'] }],
+  'dtype is null': [(o) => ({ c: { ...o.c, dtype: null } }), { code: 'DTYPE', argument: 'C', says: ['null', 'float32'] }],
+  'dtype is of a later version': [
+    (o) => ({ a: { ...o.a, dtype: 'float64' } }),
+    { code: 'DTYPE', argument: 'A', says: ['"float64"', 'float32'] },
+  ],
+});
+
+const wholeNumber = 'a whole number from 0 to 2^53 - 1';
+refuses('refuses a shape:', {
+  'that is absent': [
+    () => ({ a: { data: data(6) } }),
+    { code: 'SHAPE', argument: 'A', says: ['shape undefined', 'an array of whole numbers'] },
+  ],
+  'that is a number': [
+    (o) => ({ a: { ...o.a, shape: 6 } }),
+    { code: 'SHAPE', argument: 'A', says: ['shape 6', 'an array of whole numbers'] },
+  ],
+  'that is like an array': [
+    (o) => ({ a: { ...o.a, shape: { length: 2, 0: 2, 1: 3 } } }),
+    { code: 'SHAPE', argument: 'A', says: ['an object', 'an array'] },
+  ],
+  'with a negative number': [(o) => ({ a: { ...o.a, shape: [-2, -3] } }), { code: 'SHAPE', argument: 'A', says: ['-2', wholeNumber] }],
+  'with a fraction': [(o) => ({ b: { ...o.b, shape: [1.5, 4] } }), { code: 'SHAPE', argument: 'B', says: ['1.5', wholeNumber] }],
+  'with NaN': [(o) => ({ c: { ...o.c, shape: [NaN] } }), { code: 'SHAPE', argument: 'C', says: ['NaN', wholeNumber] }],
+  'with infinity': [(o) => ({ c: { ...o.c, shape: [Infinity] } }), { code: 'SHAPE', argument: 'C', says: ['Infinity', wholeNumber] }],
+  'with 2^53': [(o) => ({ a: { ...o.a, shape: [2 ** 53, 1] } }), { code: 'SHAPE', argument: 'A', says: ['9007199254740992', wholeNumber] }],
+  'with strings': [(o) => ({ a: { ...o.a, shape: ['2', '3'] } }), { code: 'SHAPE', argument: 'A', says: ['"2"', wholeNumber] }],
+  'with bigints': [(o) => ({ a: { ...o.a, shape: [2n, 3n] } }), { code: 'SHAPE', argument: 'A', says: ['2n', wholeNumber] }],
+  // eslint-disable-next-line no-sparse-arrays
+  'with a hole': [(o) => ({ a: { ...o.a, shape: [, 3] } }), { code: 'SHAPE', argument: 'A', says: ['undefined', wholeNumber] }],
+  'with a product beyond 2^53': [
+    (o) => ({ a: { ...o.a, shape: [2 ** 27, 2 ** 27] } }),
+    { code: 'SHAPE', argument: 'A', says: ['[134217728, 134217728]', '2^53'] },
+  ],
+  'with a product beyond float64': [
+    (o) => ({ a: { ...o.a, shape: Array<number>(64).fill(2 ** 52) } }),
+    { code: 'SHAPE', argument: 'A', says: ['2^53'] },
+  ],
+  'with an empty product beyond 2^53': [
+    () => ({ a: { data: data(0), shape: [0, 2 ** 52, 4] } }),
+    { code: 'SHAPE', argument: 'A', says: ['2^53'] },
+  ],
+  'of rank 0': [() => ({ a: { data: data(1), shape: [] } }), { code: 'SHAPE', argument: 'A', says: ['[]', 'rank 0', 'rank 2'] }],
+  'of rank 1': [() => ({ b: { data: data(3), shape: [3] } }), { code: 'SHAPE', argument: 'B', says: ['[3]', 'rank 1', 'rank 2'] }],
+  'of rank 3': [
+    () => ({ a: { data: data(6), shape: [1, 2, 3] } }),
+    { code: 'SHAPE', argument: 'A', says: ['[1, 2, 3]', 'rank 3', 'rank 2'] },
+  ],
+  'of rank 65': [() => ({ a: { data: data(1), shape: Array(65).fill(1) } }), { code: 'SHAPE', argument: 'A', says: ['65', '64'] }],
+  'of rank 64, saying what rank it must have': [
+    () => ({ a: { data: data(1), shape: Array(64).fill(1) } }),
+    { code: 'SHAPE', argument: 'A', says: ['rank 64', 'rank 2'] },
+  ],
+  'whose K is not that of A': [
+    () => ({ b: { data: data(4), shape: [2, 2] } }),
+    { code: 'SHAPE', argument: 'B', says: ['[2, 3]', '[2, 2]', 'K is 3 in A and 2 in B'] },
+  ],
+  'whose K is not that of A, transposed': [
+    (o) => ({ b: o.a, options: { transA: true, transB: true } }),
+    { code: 'SHAPE', argument: 'B', says: ['transposed', 'K is 2 in A and 3 in B'] },
+  ],
+  'of which Y would have 2^53 elements': [
+    () => ({ a: { data: data(0), shape: [2 ** 30, 0] }, b: { data: data(0), shape: [0, 2 ** 30] }, c: null, options: { out: undefined } }),
+    { code: 'SHAPE', argument: 'Y', says: ['[1073741824, 1073741824]', '2^53'] },
+  ],
+  'of out that is not (M, N)': [
+    () => ({ options: { out: float32([4, 1], 1, 2, 3, 4) } }),
+    { code: 'SHAPE', argument: 'Y', says: ['[4, 1]', '[2, 2]'] },
+  ],
+  'of out that has rank 1': [
+    () => ({ options: { out: float32([4], 1, 2, 3, 4) } }),
+    { code: 'SHAPE', argument: 'Y', says: ['[4]', '[2, 2]'] },
+  ],
+  'of out that has rank 3': [
+    () => ({ options: { out: float32([1, 2, 2], 1, 2, 3, 4) } }),
+    { code: 'SHAPE', argument: 'Y', says: ['[1, 2, 2]', '[2, 2]'] },
+  ],
+});
+
+refuses('refuses a C that does not broadcast to (M, N):', {
+  '(M), M not being N': [
+    () => ({ a: { data: data(9), shape: [3, 3] }, c: float32([3], 1, 2, 3), options: { out: undefined } }),
+    { code: 'SHAPE', argument: 'C', says: ['[3]', '[3, 2]', '[M, 1]'] },
+  ],
+  '(N, 1), N not being M': [
+    () => ({ b: { data: data(9), shape: [3, 3] }, c: float32([3, 1], 1, 2, 3), options: { out: undefined } }),
+    { code: 'SHAPE', argument: 'C', says: ['[3, 1]', '[2, 3]'] },
+  ],
+  'rank 3 with a leading 1': [
+    () => ({ c: float32([1, 2, 2], 1, 2, 3, 4) }),
+    { code: 'SHAPE', argument: 'C', says: ['[1, 2, 2]', '[2, 2]'] },
+  ],
+  'a size that is neither 1 nor the target': [
+    () => ({ c: { data: data(6), shape: [2, 3] } }),
+    { code: 'SHAPE', argument: 'C', says: ['[2, 3]', '[2, 2]'] },
+  ],
+  'an empty C': [() => ({ c: { data: data(0), shape: [0] } }), { code: 'SHAPE', argument: 'C', says: ['[0]', '[2, 2]'] }],
+  'even where beta is 0': [() => ({ c: float32([3], 1, 2, 3), options: { beta: 0 } }), { code: 'SHAPE', argument: 'C', says: ['[3]'] }],
+});
+
+refuses('refuses an array of a length that is not', {
+  'its shape: one element short': [
+    (o) => ({ a: { ...o.a, data: data(5) } }),
+    { code: 'SHAPE', argument: 'A', says: ['5 elements', '[2, 3]', 'needs 6'] },
+  ],
+  'its shape: one element long': [
+    (o) => ({ b: { ...o.b, data: data(7) } }),
+    { code: 'SHAPE', argument: 'B', says: ['7 elements', '[3, 2]', 'needs 6'] },
+  ],
+  'its shape: empty': [
+    (o) => ({ c: { ...o.c, data: data(0) } }),
+    { code: 'SHAPE', argument: 'C', says: ['0 elements', '[2, 2]', 'needs 4'] },
+  ],
+  'its shape: elements for an empty shape': [
+    () => ({ a: { data: data(1), shape: [0, 3] } }),
+    { code: 'SHAPE', argument: 'A', says: ['1 elements', '[0, 3]', 'needs 0'] },
+  ],
+  'its shape: an out too long': [
+    (o) => ({ options: { out: { ...o.out, data: data(5) } } }),
+    { code: 'SHAPE', argument: 'Y', says: ['5 elements', 'needs 4'] },
+  ],
+  'its strides: short': [
+    (o) => ({ a: { ...o.a, strides: [4, 1] } }),
+    { code: 'SHAPE', argument: 'A', says: ['6 elements', '[4, 1]', 'need 7'] },
+  ],
+  'its strides: long': [
+    (o) => ({ a: { ...o.a, strides: [0, 1] } }),
+    { code: 'SHAPE', argument: 'A', says: ['6 elements', '[0, 1]', 'need 3'] },
+  ],
+});
+
+refuses('refuses strides', {
+  'that are null': [(o) => ({ a: { ...o.a, strides: null } }), { code: 'SHAPE', argument: 'A', says: ['strides null', 'an array'] }],
+  'with a negative number': [
+    (o) => ({ a: { ...o.a, strides: [-3, 1] } }),
+    { code: 'SHAPE', argument: 'A', says: ['-3', 'strides', wholeNumber] },
+  ],
+  'with a fraction': [
+    (o) => ({ b: { ...o.b, strides: [2, 0.5] } }),
+    { code: 'SHAPE', argument: 'B', says: ['0.5', 'strides', wholeNumber] },
+  ],
+  'of higher rank': [
+    (o) => ({ a: { ...o.a, strides: [3, 1, 1] } }),
+    { code: 'SHAPE', argument: 'A', says: ['[3, 1, 1]', '[2, 3]', 'one stride an axis'] },
+  ],
+  'of lower rank': [
+    (o) => ({ a: { ...o.a, strides: [1] } }),
+    { code: 'SHAPE', argument: 'A', says: ['[1]', '[2, 3]', 'one stride an axis'] },
+  ],
+  'that reach beyond 2^53': [
+    (o) => ({ a: { ...o.a, strides: [2 ** 53 - 1, 2] } }),
+    { code: 'SHAPE', argument: 'A', says: ['9007199254740991', '2^53'] },
+  ],
+  'of 0 in out': [
+    () => ({ options: { out: { data: data(2), shape: [2, 2], strides: [0, 1] } } }),
+    { code: 'SHAPE', argument: 'Y', says: ['[0, 1]', 'share'] },
+  ],
+  'by which rows of out run into one another': [
+    () => ({ options: { out: { data: data(3), shape: [2, 2], strides: [1, 1] } } }),
+    { code: 'SHAPE', argument: 'Y', says: ['[1, 1]', 'share'] },
+  ],
+});
+
+const aNumber = 'must be a number';
+refuses('refuses the option', {
+  'options is a number': [() => ({ options: 5 }), { code: 'ARGUMENT', argument: 'options', says: ['is 5', 'an object'] }],
+  'options is a string': [() => ({ options: 'transA' }), { code: 'ARGUMENT', argument: 'options', says: ['"transA"', 'an object'] }],
+  'options is a function': [() => ({ options: () => 1 }), { code: 'ARGUMENT', argument: 'options', says: ['a function', 'an object'] }],
+  'transa, misspelt': [
+    () => ({ options: { transa: true } }),
+    { code: 'ARGUMENT', argument: 'transa', says: ['"transa"', 'not known', 'transA'] },
+  ],
+  'toString, inherited by objects': [
+    () => ({ options: { toString: 1 } }),
+    { code: 'ARGUMENT', argument: 'toString', says: ['"toString"', 'not known'] },
+  ],
+  'an unknown one that is undefined': [
+    () => ({ options: { gamma: undefined } }),
+    { code: 'ARGUMENT', argument: 'gamma', says: ['"gamma"', 'alpha, beta'] },
+  ],
+  'alpha: a string': [() => ({ options: { alpha: '1' } }), { code: 'ARGUMENT', argument: 'alpha', says: ['"1"', aNumber] }],
+  'alpha: null': [() => ({ options: { alpha: null } }), { code: 'ARGUMENT', argument: 'alpha', says: ['null', aNumber] }],
+  'beta: a bigint': [() => ({ options: { beta: 1n } }), { code: 'ARGUMENT', argument: 'beta', says: ['1n', aNumber] }],
+  'beta: an array': [() => ({ options: { beta: [1] } }), { code: 'ARGUMENT', argument: 'beta', says: ['an array', aNumber] }],
+  'transA: a string': [
+    () => ({ options: { transA: 'false' } }),
+    { code: 'ARGUMENT', argument: 'transA', says: ['"false"', 'a boolean or a number'] },
+  ],
+  'transB: NaN': [() => ({ options: { transB: NaN } }), { code: 'ARGUMENT', argument: 'transB', says: ['NaN', 'a boolean or a number'] }],
+  'transB: null': [
+    () => ({ options: { transB: null } }),
+    { code: 'ARGUMENT', argument: 'transB', says: ['null', 'a boolean or a number'] },
+  ],
+  'broadcast: an object': [
+    () => ({ options: { opset: 6, broadcast: {} } }),
+    { code: 'ARGUMENT', argument: 'broadcast', says: ['an object', 'a boolean or a number'] },
+  ],
+  'broadcast: given at opset 13': [
+    () => ({ options: { broadcast: false } }),
+    { code: 'OPSET', argument: 'broadcast', says: ['opset 13', 'no attribute broadcast', 'opset 7'] },
+  ],
+  'opset: 0': [() => ({ options: { opset: 0 } }), { code: 'OPSET', argument: 'opset', says: ['0', '1 or more'] }],
+  'opset: -1': [() => ({ options: { opset: -1 } }), { code: 'OPSET', argument: 'opset', says: ['-1', '1 or more'] }],
+  'opset: a fraction': [() => ({ options: { opset: 6.5 } }), { code: 'OPSET', argument: 'opset', says: ['6.5', 'a whole number from 1'] }],
+  'opset: NaN': [() => ({ options: { opset: NaN } }), { code: 'OPSET', argument: 'opset', says: ['NaN', 'a whole number from 1'] }],
+  'opset: a string': [() => ({ options: { opset: '13' } }), { code: 'OPSET', argument: 'opset', says: ['"13"', 'a whole number from 1'] }],
+  'opset: 10 without C': [
+    () => ({ c: null, options: { opset: 10 } }),
+    { code: 'OPSET', argument: 'C', says: ['opset 10', 'Gemm-9', 'opset 11'] },
+  ],
+});
+
+const ints = { a: int32([2, 3], 1, 2, 3, 4, 5, 6), b: int32([3, 2], 1, 2, 3, 4, 5, 6), c: int32([], 1) };
+const intOptions = (options: object) => ({ ...ints, options: { out: undefined, ...options } });
+refuses('refuses with int32', {
+  'alpha NaN': [() => intOptions({ alpha: NaN }), { code: 'ARGUMENT', argument: 'alpha', says: ['NaN', 'int32', 'finite'] }],
+  'beta infinite': [() => intOptions({ beta: -Infinity }), { code: 'ARGUMENT', argument: 'beta', says: ['infinite', 'int32', 'finite'] }],
+  'beta NaN where there is no C': [
+    () => ({ ...intOptions({ beta: NaN }), c: null }),
+    { code: 'ARGUMENT', argument: 'beta', says: ['NaN', 'finite'] },
+  ],
+  'alpha beyond 2^53': [() => intOptions({ alpha: 2 ** 53 + 2 }), { code: 'ARGUMENT', argument: 'alpha', says: ['beyond 2^53', 'int32'] }],
+  'C a fraction': [
+    () => ({ ...intOptions({}), c: 0.5 }),
+    { code: 'ARGUMENT', argument: 'C', says: ['0.5', 'int32', 'a whole number from -2^31 to 2^31 - 1'] },
+  ],
+  'C beyond int32': [() => ({ ...intOptions({}), c: 2 ** 31 }), { code: 'ARGUMENT', argument: 'C', says: ['2147483648', '2^31 - 1'] }],
+  'C NaN': [() => ({ ...intOptions({ beta: 0 }), c: NaN }), { code: 'ARGUMENT', argument: 'C', says: ['NaN', 'a whole number'] }],
+  'opset 8': [() => intOptions({ opset: 8 }), { code: 'OPSET', argument: 'opset', says: ['opset 8', 'Gemm-7', 'int32', 'opset 9'] }],
+});
+
+/** Two matrices (2, 2) in one array, the second `shift` elements behind the first. */
+function overlapping(shift: number) {
+  const array = new Float32Array(8).fill(1);
+  return { first: { data: array.subarray(0, 4), shape: [2, 2] }, second: { data: array.subarray(shift, shift + 4), shape: [2, 2] } };
+}
+const square = float32([2, 2], 1, 2, 3, 4);
+const onlyC = 'only C may be written over';
+
+refuses('refuses an out that overlaps', {
+  A: [
+    () => {
+      const { first } = overlapping(0);
+      return { a: first, b: square, options: { out: first } };
+    },
+    { code: 'ARGUMENT', argument: 'Y', says: ['overlaps A', onlyC] },
+  ],
+  'A by one element': [
+    () => {
+      const { first, second } = overlapping(3);
+      return { a: first, b: square, options: { out: second } };
+    },
+    { code: 'ARGUMENT', argument: 'Y', says: ['overlaps A', onlyC] },
+  ],
+  'B by one element, from before': [
+    () => {
+      const { first, second } = overlapping(3);
+      return { a: square, b: second, options: { out: first } };
+    },
+    { code: 'ARGUMENT', argument: 'Y', says: ['overlaps B', onlyC] },
+  ],
+  'C in part': [
+    () => {
+      const { first, second } = overlapping(2);
+      return { a: square, b: square, c: first, options: { out: second } };
+    },
+    { code: 'ARGUMENT', argument: 'Y', says: ['overlaps C', 'exactly C'] },
+  ],
+  'C of another shape': [
+    () => {
+      const { first } = overlapping(0);
+      return { a: square, b: square, c: { data: first.data.subarray(0, 2), shape: [2] }, options: { out: first } };
+    },
+    { code: 'ARGUMENT', argument: 'Y', says: ['overlaps C', 'exactly C'] },
+  ],
+  'C of other strides': [
+    () => {
+      const { first } = overlapping(0);
+      return { a: square, b: square, c: { ...first, strides: [1, 2] }, options: { out: first } };
+    },
+    { code: 'ARGUMENT', argument: 'Y', says: ['overlaps C', 'exactly C'] },
+  ],
+  'C in part, even where beta is 0': [
+    () => {
+      const { first, second } = overlapping(1);
+      return { a: square, b: square, c: first, options: { beta: 0, out: second } };
+    },
+    { code: 'ARGUMENT', argument: 'Y', says: ['overlaps C', 'exactly C'] },
+  ],
+  'both A and C, being C': [
+    () => {
+      const { first } = overlapping(0);
+      return { a: first, b: square, c: first, options: { out: first } };
+    },
+    { code: 'ARGUMENT', argument: 'Y', says: ['overlaps A', onlyC] },
+  ],
+  'A, between whose elements it lies in part': [
+    () => {
+      const array = new Float32Array(16);
+      const a = { data: array.subarray(0, 10), shape: [2, 2], strides: [8, 1] };
+      return { a, b: square, options: { out: { data: array.subarray(1, 11), shape: [2, 2], strides: [8, 1] } } };
+    },
+    { code: 'ARGUMENT', argument: 'Y', says: ['overlaps A', onlyC] },
+  ],
+  'A in the heap, taken as a view': [
+    () => {
+      using heap = wg.alloc('float32', [2, 2]); // disposed of at once: a view of it must not be used
+      return { a: { data: heap.data, shape: [2, 2] }, b: square };
+    },
+    { code: 'DISPOSED', argument: 'A', says: ['no tensor that is alive'] },
+  ],
+});
+
+describe('refuses an out in the heap', () => {
+  it('that overlaps an input', () => {
+    using heap = wg.alloc('float32', [3, 2]);
+    using y = wg.alloc('float32', [2, 2]);
+    const part = (from: number) => ({ data: heap.data.subarray(from, from + 4), shape: [2, 2] });
+    const wanted: Wanted = { code: 'ARGUMENT', argument: 'Y', says: ['overlaps A', onlyC] };
+    heap.data.fill(5);
+    expectError(
+      thrown(() => wg.gemm(y, square, null, { out: y })),
+      wanted,
+    );
+    expectError(
+      thrown(() => wg.gemm(y, y, null, { out: { data: y.data, shape: [2, 2] } })),
+      wanted,
+    );
+    expectError(
+      thrown(() => wg.gemm(part(0), square, null, { out: part(2) })),
+      wanted,
+    );
+    expect(Array.from(heap.data)).toEqual([5, 5, 5, 5, 5, 5]);
+    expect(Array.from(y.data)).toEqual([0, 0, 0, 0]);
+  });
+});
+
+describe('refuses what is disposed or of another instance:', () => {
+  const wantedDisposed: Wanted = { code: 'DISPOSED', argument: 'A', says: ['disposed tensor'] };
+
+  it.each(['A', 'B', 'C', 'Y'])('a tensor as %s', (name) => {
+    const place = { A: 'a', B: 'b', C: 'c', Y: 'out' }[name] as string;
+    const disposed = wg.alloc('float32', [2, 2]);
+    disposed.dispose();
+    expect(disposed.disposed).toBe(true);
+    const call = (tensor: HeapTensor): Call => (place === 'out' ? { options: { out: tensor } } : { [place]: tensor });
+    expectRefused(() => call(disposed), { ...wantedDisposed, argument: name });
+    expectRefused(() => call(theirs), { code: 'ARGUMENT', argument: name, says: ['another instance', 'copy'] });
+  });
+
+  it('the data of a tensor', async () => {
+    const disposed = wg.alloc('float32', [2, 2]);
+    disposed.dispose();
+    expectError(
+      thrown(() => disposed.data),
+      { code: 'DISPOSED', op: 'data', argument: 'tensor', says: ['disposed'] },
+    );
+    const instance = await createGemm();
+    const tensor = instance.alloc('int32', [1]);
+    instance.dispose();
+    expect(tensor.disposed).toBe(true);
+    expectError(
+      thrown(() => tensor.data),
+      { code: 'DISPOSED', op: 'data', argument: 'tensor', says: ['disposed'] },
+    );
+    tensor.dispose();
+  });
+
+  it('an instance', async () => {
+    const instance = await createGemm();
+    const tensor = instance.alloc('float32', [2, 2]);
+    expect(instance.disposed).toBe(false);
+    instance.dispose();
+    expect(instance.disposed).toBe(true);
+    const wanted = (op: string): Wanted => ({ code: 'DISPOSED', op, argument: 'instance', says: ['disposed', 'createGemm()'] });
+    expectError(
+      thrown(() => instance.gemm(square, square)),
+      wanted('gemm'),
+    );
+    expectError(
+      thrown(() => instance.gemm(tensor, tensor, null, { out: tensor })),
+      wanted('gemm'),
+    );
+    expectError(
+      thrown(() => instance.explain('gemm', square, square)),
+      wanted('gemm'),
+    );
+    expectError(
+      thrown(() => instance.alloc('float32', [1])),
+      wanted('alloc'),
+    );
+    expectError(
+      thrown(() => instance.memory()),
+      wanted('memory'),
+    );
+    expectGemm(wg, square, square, null, {}, 'on another instance');
+  });
+});
+
+describe('refuses a detached array', () => {
+  it.each(['a', 'b', 'c', 'out'] as const)('as %s', (name) => {
+    for (const shape of [
+      [2, 2],
+      [0, 2],
+    ]) {
+      const buffer = new ArrayBuffer(4 * (shape[0] as number) * 2);
+      const detached = { data: new Float32Array(buffer), shape };
+      structuredClone(buffer, { transfer: [buffer] });
+      expectRefused(() => (name === 'out' ? { options: { out: detached } } : { [name]: detached }), {
+        code: 'ARGUMENT',
+        argument: name === 'out' ? 'Y' : name.toUpperCase(),
+        says: ['detached', 'transferred'],
+      });
+    }
+  });
+
+  it('where a view of the heap ended when the memory grew', async () => {
+    const instance = await createGemm();
+    const tensor = instance.alloc('float32', [2, 2]);
+    const view = tensor.data;
+    const { committed } = instance.memory();
+    instance.alloc('float32', [committed / 4]);
+    expect(instance.memory().committed).toBeGreaterThan(committed);
+    expectError(
+      thrown(() => instance.gemm({ data: view, shape: [2, 2] }, square)),
+      { code: 'ARGUMENT', argument: 'A', says: ['detached', 'grew'] },
+    );
+    instance.gemm({ data: tensor.data, shape: [2, 2] }, square);
+    instance.dispose();
+  });
+});
+
+describe('when a getter among the arguments calls back', () => {
+  it('the number that is C stays that of its call', () => {
+    const one = float32([1, 1], 1);
+    const options = {
+      get alpha() {
+        wg.gemm(one, one, 100);
+        return 1;
+      },
+    };
+    expect(wg.gemm(one, one, 5, options).data[0]).toBe(6);
+  });
+
+  it('a tensor that it disposes of is not read', () => {
+    const tensor = wg.alloc('float32', [2, 2]);
+    const options = {
+      get alpha() {
+        tensor.dispose();
+        return 1;
+      },
+    };
+    expectError(
+      thrown(() => wg.gemm(tensor, square, null, options)),
+      { code: 'DISPOSED', argument: 'A', says: ['disposed tensor'] },
+    );
+  });
+
+  it('an instance that it disposes of is not used', async () => {
+    const instance = await createGemm();
+    const options = {
+      get alpha() {
+        instance.dispose();
+        return 1;
+      },
+    };
+    expectError(
+      thrown(() => instance.gemm(square, square, 1, options)),
+      { code: 'DISPOSED', argument: 'instance', says: ['disposed'] },
+    );
+  });
+
+  it('its own error comes through, and nothing is kept', () => {
+    const inUse = wg.memory().inUse;
+    const options = {
+      get out(): never {
+        throw new RangeError('mine');
+      },
+    };
+    expect(() => wg.gemm(square, square, null, options)).toThrow(new RangeError('mine'));
+    expect(wg.memory().inUse).toBe(inUse);
+  });
+});
+
+describe('refuses to take more memory than there is', () => {
+  it('for alloc, beyond maxMemory', async () => {
+    const instance = await createGemm({ maxMemory: 10_000 });
+    expectError(
+      thrown(() => instance.alloc('float32', [2500])),
+      { code: 'OUT_OF_MEMORY', op: 'alloc', argument: '', says: ['10000 bytes', '0 bytes are in use'] },
+    );
+    expect(instance.memory().inUse).toBe(0);
+    const tensor = instance.alloc('float32', [2000]);
+    expect(thrown(() => instance.alloc('float32', [2000]))).toMatchObject({ code: 'OUT_OF_MEMORY' });
+    tensor.dispose();
+    instance.alloc('float32', [2000]);
+    instance.dispose();
+  });
+
+  it('for copies of arrays, beyond maxMemory', async () => {
+    const instance = await createGemm({ maxMemory: 10_000 });
+    const wide = { data: data(2500), shape: [1, 2500] };
+    const out = float32([1, 2500], ...Array<number>(2500).fill(9));
+    for (const options of [{}, { out }]) {
+      expectError(
+        thrown(() => instance.gemm(float32([1, 1], 1), wide, null, options)),
+        { code: 'OUT_OF_MEMORY', argument: '', says: [/no memory for \d+ bytes/, 'in use'] },
+      );
+    }
+    expect(out.data.every((value) => value === 9)).toBe(true);
+    expect(instance.memory().inUse).toBe(0);
+    expectGemm(instance, square, square, 1);
+    instance.dispose();
+  });
+
+  it.each([true, false])('for scratch, beyond maxMemory, with tensors in the heap: %s', async (inHeap) => {
+    const scratch = wg.explain('gemm', { data: data(1024), shape: [32, 32] }, { data: data(1024), shape: [32, 32] }, 1).scratch;
+    // Arrays are copied to one piece of memory, tensors have one each; a piece has 64 bytes of its own.
+    const pieces = inHeap ? 3 : 1;
+    const instance = await createGemm({ maxMemory: 3 * 4096 + 64 * pieces + 64 + scratch - 1 });
+    const make = () => (inHeap ? instance.alloc('float32', [32, 32]) : { data: data(1024), shape: [32, 32] });
+    const [a, b, out] = [make(), make(), make()];
+    out.data.fill(9);
+    const inUse = instance.memory().inUse;
+    const run = () => instance.gemm(a, b, 1, { out });
+    expectError(thrown(run), { code: 'OUT_OF_MEMORY', argument: '', says: [/no memory for \d+ bytes of scratch/, 'in use'] });
+    expect(out.data.every((value) => value === 9)).toBe(true);
+    expect(instance.memory().inUse).toBe(inUse);
+    expectGemm(instance, square, square);
+    instance.dispose();
+  });
+
+  it('is true to the byte: what maxMemory allows, works', async () => {
+    const scratch = wg.explain('gemm', { data: data(1024), shape: [32, 32] }, { data: data(1024), shape: [32, 32] }, 1).scratch;
+    const instance = await createGemm({ maxMemory: 3 * (4096 + 64) + scratch + 64 });
+    const [a, b, out] = [instance.alloc('float32', [32, 32]), instance.alloc('float32', [32, 32]), instance.alloc('float32', [32, 32])];
+    instance.gemm(a, b, 1, { out });
+    instance.dispose();
+  });
+
+  it.each([2 ** 30 - 16, 2 ** 30, 2 ** 31, 2 ** 40, 2 ** 53 - 1])('for %i elements, which 4 GB do not hold', (size) => {
+    const before = wg.memory();
+    const wanted: Wanted = { code: 'OUT_OF_MEMORY', op: 'alloc', argument: '', says: [/no memory for \d+ bytes/] };
+    expectError(
+      thrown(() => wg.alloc('float32', [size])),
+      wanted,
+    );
+    const column = { data: data(1), shape: [size, 1], strides: [0, 0] };
+    expectError(
+      thrown(() => wg.gemm(column, float32([1, 1], 1))),
+      { ...wanted, op: 'gemm' },
+    );
+    expect(wg.memory()).toEqual(before);
+    expectGemm(wg, square, square);
+  });
+});
+
+describe('alloc refuses', () => {
+  const cases: [string, unknown, unknown, Wanted][] = [
+    ['an unknown type', 'complex64', [1], { code: 'DTYPE', op: 'alloc', argument: 'dtype', says: ['"complex64"', 'float32 or int32'] }],
+    [
+      'a type that is an array class',
+      Float32Array,
+      [1],
+      { code: 'DTYPE', op: 'alloc', argument: 'dtype', says: ['a function', 'float32'] },
+    ],
+    ['no type', undefined, [1], { code: 'DTYPE', op: 'alloc', argument: 'dtype', says: ['undefined', 'float32'] }],
+    ['no shape', 'float32', undefined, { code: 'SHAPE', op: 'alloc', argument: 'shape', says: ['undefined', 'an array'] }],
+    ['a number as shape', 'float32', 5, { code: 'SHAPE', op: 'alloc', argument: 'shape', says: ['5', 'an array'] }],
+    ['a negative size', 'int32', [2, -1], { code: 'SHAPE', op: 'alloc', argument: 'shape', says: ['-1', wholeNumber] }],
+    ['a fraction', 'int32', [0.5], { code: 'SHAPE', op: 'alloc', argument: 'shape', says: ['0.5', wholeNumber] }],
+    ['NaN', 'int32', [NaN], { code: 'SHAPE', op: 'alloc', argument: 'shape', says: ['NaN', wholeNumber] }],
+    ['more than 64 axes', 'int32', Array(65).fill(1), { code: 'SHAPE', op: 'alloc', argument: 'shape', says: ['65', '64'] }],
+    [
+      '2^53 elements',
+      'int32',
+      [2 ** 27, 2 ** 27],
+      { code: 'SHAPE', op: 'alloc', argument: 'shape', says: ['[134217728, 134217728]', '2^53'] },
+    ],
+    [
+      'more than 2^53 elements but for a 0, as gemm does',
+      'int32',
+      [2 ** 27, 0, 2 ** 27],
+      { code: 'SHAPE', op: 'alloc', argument: 'shape', says: ['2^53'] },
+    ],
+    [
+      'a product beyond float64',
+      'int32',
+      [...Array<number>(30).fill(2 ** 52), 0],
+      { code: 'SHAPE', op: 'alloc', argument: 'shape', says: ['2^53'] },
+    ],
+  ];
+  it.each(cases)('%s', (_, dtype, shape, wanted) => {
+    const before = wg.memory();
+    expectError(
+      thrown(() => wg.alloc(dtype as never, shape as never)),
+      wanted,
+    );
+    expect(wg.memory()).toEqual(before);
+    expectGemm(wg, square, square);
+  });
+});
+
+describe('explain refuses', () => {
+  it('another operation', () => {
+    for (const [op, says] of [
+      ['matmul', '"matmul"'],
+      [undefined, 'undefined'],
+      [7, '7'],
+    ]) {
+      expectError(
+        thrown(() => wg.explain(op as never, square, square)),
+        { code: 'ARGUMENT', op: 'explain', argument: 'op', says: [says as string, "'gemm'"] },
+      );
+    }
+  });
+
+  it('what gemm refuses', () => {
+    const o = operands();
+    const bad: Call[] = [
+      { a: 1 },
+      { a: { ...o.a, data: data(5) } },
+      { b: square },
+      { c: float32([3], 1, 2, 3) },
+      { options: { opset: 0 } },
+    ];
+    for (const arguments_ of bad) {
+      const gemm = thrown(() => call(o, arguments_)) as GemmError;
+      const explain = thrown(() => call(o, arguments_, 'explain')) as GemmError;
+      expect({ ...explain, message: explain.message }).toEqual({ ...gemm, message: gemm.message });
+    }
+  });
+});
+
+describe('createGemm', () => {
+  const wasm = new URL(import.meta.resolve('wgemm/assets/wgemm-simd128.wasm'));
+
+  async function rejected(options: unknown): Promise<unknown> {
+    try {
+      (await createGemm(options as CreateOptions)).dispose();
+    } catch (error) {
+      return error;
+    }
+    return expect.fail('there was no error');
+  }
+
+  const argument = (argument: string, ...says: string[]): Wanted => ({ code: 'ARGUMENT', op: 'createGemm', argument, says });
+  const unsupported = (argument: string, ...says: string[]): Wanted => ({ code: 'UNSUPPORTED', op: 'createGemm', argument, says });
+  const cases: [string, unknown, Wanted][] = [
+    ['options that are a number', 5, argument('options', '5', 'an object')],
+    ['an unknown option', { thread: 1 }, argument('thread', '"thread"', 'not known', 'threads')],
+    ['threads: 0', { threads: 0 }, argument('threads', '0', "from 1, or 'auto'")],
+    ['threads: a fraction', { threads: 1.5 }, argument('threads', '1.5', "from 1, or 'auto'")],
+    ['threads: a string', { threads: '1' }, argument('threads', '"1"', "from 1, or 'auto'")],
+    ['threads: null', { threads: null }, argument('threads', 'null', "from 1, or 'auto'")],
+    ['threads: 2, for now', { threads: 2 }, unsupported('threads', '2', 'computes on 1')],
+    ['simd: an unknown one', { simd: 'avx' }, argument('simd', '"avx"', "'simd128'")],
+    ['simd: an object', { simd: {} }, argument('simd', 'an object', "'simd128'")],
+    ['simd: relaxed, for now', { simd: 'relaxed' }, unsupported('simd', "'relaxed'", "'simd128'")],
+    ['determinism: an unknown one', { determinism: true }, argument('determinism', 'true', "'strict'")],
+    ['determinism: strict, for now', { determinism: 'strict' }, unsupported('determinism', "'strict'", "'fast'")],
+    ['maxMemory: 0', { maxMemory: 0 }, argument('maxMemory', '0', 'a whole number of bytes from 1')],
+    ['maxMemory: a fraction', { maxMemory: 0.5 }, argument('maxMemory', '0.5', 'a whole number of bytes')],
+    ['maxMemory: infinity', { maxMemory: Infinity }, argument('maxMemory', 'Infinity', 'a whole number of bytes')],
+    ['maxMemory: a bigint', { maxMemory: 1n }, argument('maxMemory', '1n', 'a whole number of bytes')],
+    ['assets: an address', { assets: 'https://example.com' }, argument('assets', '"https://example.com"', 'a function')],
+    ['assets: null', { assets: null }, argument('assets', 'null', 'a function')],
+    ['assets that give nothing', { assets: () => undefined }, argument('assets', 'undefined', 'a URL, bytes or a WebAssembly.Module')],
+    ['assets that give an object', { assets: () => ({}) }, argument('assets', 'an object', 'a URL, bytes or a WebAssembly.Module')],
+  ];
+  it.each(cases)('refuses %s', async (_, options, wanted) => {
+    expectError(await rejected(options), wanted);
+  });
+
+  it.each([
+    undefined,
+    null,
+    {},
+    { threads: 1 },
+    { threads: 'auto' },
+    { simd: 'simd128' },
+    { simd: 'auto', determinism: 'fast', maxMemory: 2 ** 53 - 1 },
+  ])('takes %o', async (options) => {
+    const instance = await createGemm(options as CreateOptions);
+    expectGemm(instance, square, square);
+    instance.dispose();
+  });
+
+  it('asks assets for the file by its name, and takes addresses, bytes and modules of it', async () => {
+    const bytes = await readFile(wasm);
+    const asked: string[] = [];
+    const gives = [
+      wasm,
+      wasm.href,
+      bytes,
+      new Uint8Array(bytes).buffer,
+      new DataView(new Uint8Array(bytes).buffer),
+      new WebAssembly.Module(bytes),
+    ];
+    for (const source of gives) {
+      for (const answer of [source, Promise.resolve(source)]) {
+        const instance = await createGemm({
+          assets(file) {
+            asked.push(file);
+            return answer;
+          },
+        });
+        expectGemm(instance, square, square);
+        instance.dispose();
+      }
+    }
+    expect(asked).toEqual(Array(12).fill('wgemm-simd128.wasm'));
+  });
+
+  it('fetches from a server, and says what it answered where that fails', async () => {
+    const bytes = await readFile(wasm);
+    const server = createServer((request, response) => response.writeHead(request.url === '/wgemm-simd128.wasm' ? 200 : 404).end(bytes));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as { port: number };
+    const instance = await createGemm({ assets: (file) => new URL(`http://127.0.0.1:${port}/${file}`) });
+    expectGemm(instance, square, square);
+    const missing = `http://127.0.0.1:${port}/elsewhere`;
+    expectError(await rejected({ assets: () => missing }), {
+      code: 'LOAD',
+      op: 'createGemm',
+      argument: '',
+      says: [missing, '404', 'option assets'],
+    });
+    await new Promise((resolve) => server.close(resolve).closeAllConnections());
+    expectError(await rejected({ assets: () => missing }), {
+      code: 'LOAD',
+      op: 'createGemm',
+      argument: '',
+      says: [missing, 'cannot be fetched'],
+    });
+  });
+
+  it('says so where a file is not there, or is not what it should be', async () => {
+    const load = (...says: (string | RegExp)[]): Wanted => ({ code: 'LOAD', op: 'createGemm', argument: '', says });
+    const absent = new URL('absent.wasm', wasm);
+    expectError(await rejected({ assets: () => absent }), load(absent.href, 'ENOENT', 'option assets'));
+    expectError(await rejected({ assets: () => 'not an address' }), load('not an address', 'cannot be fetched'));
+    expectError(await rejected({ assets: () => 'file:' }), load('file:', 'cannot be fetched'));
+    const garbage = await rejected({ assets: () => new Uint8Array(100) });
+    expectError(garbage, load('wgemm-simd128.wasm', 'does not compile', 'wasm-unsafe-eval'));
+    expect((garbage as GemmError).cause).toBeInstanceOf(WebAssembly.CompileError);
+    const truncated = (await readFile(wasm)).subarray(0, 5000);
+    expectError(await rejected({ assets: () => truncated }), load('does not compile'));
+  });
+
+  it('says so where the module is not of this library', async () => {
+    // Without imports or exports; it compiles, and it starts.
+    const empty = new WebAssembly.Module(Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0));
+    const outcome = Promise.race([rejected({ assets: () => empty }), new Promise((resolve) => setTimeout(resolve, 2000, 'still waiting'))]);
+    expectError(await outcome, { code: 'LOAD', op: 'createGemm', argument: '', says: ['wgemm-simd128.wasm', 'does not start'] });
+  });
+
+  it('lets an error of the caller’s own assets through', async () => {
+    const mine = new RangeError('mine');
+    const assets = () => {
+      throw mine;
+    };
+    expect(await rejected({ assets })).toBe(mine);
+    expect(await rejected({ assets: () => Promise.reject(mine) })).toBe(mine);
+  });
+
+  it('works after it failed', async () => {
+    const instance = await createGemm();
+    expectGemm(instance, square, square);
+    instance.dispose();
+  });
+});

@@ -1,0 +1,512 @@
+/** What gemm computes, for every combination of its arguments, against the reference. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createGemm, type Gemm, type GemmOptions, GemmError } from 'wgemm';
+import { dtypes, expectGemm, float32, int32, place, placeNames, Random, snapshot, tensor } from './tensors.js';
+
+let wg: Gemm;
+beforeAll(async () => {
+  wg = await createGemm();
+});
+afterAll(() => {
+  wg.dispose();
+});
+
+const [m, k, n] = [5, 7, 6];
+const shapesOfC: readonly (readonly number[])[] = [[], [1], [n], [1, 1], [1, n], [m, 1], [m, n]];
+const factors: readonly GemmOptions[] = [
+  {},
+  { alpha: 0.5, beta: -2 },
+  { alpha: 3, beta: 2 },
+  { alpha: -0.75, beta: 0.375 },
+  { alpha: 3, beta: 0.5 },
+  { alpha: 0, beta: 1 },
+  { alpha: 2, beta: 0 },
+  { alpha: 0, beta: 0 },
+];
+const transposes = [false, true].flatMap((transA) => [false, true].map((transB) => ({ transA, transB })));
+const shapeOfA = (options: GemmOptions) => (options.transA ? [k, m] : [m, k]);
+const shapeOfB = (options: GemmOptions) => (options.transB ? [n, k] : [k, n]);
+
+/** Ends tensors of the heap that a loop made. */
+function drop(...tensors: unknown[]): void {
+  for (const item of tensors) if (typeof item === 'object' && item !== null && 'dispose' in item) (item.dispose as () => void).call(item);
+}
+
+describe.each(dtypes)('%s', (dtype) => {
+  describe.each(placeNames)('with A, B and C in %s', (where) => {
+    it('computes every transpose, broadcast of C, alpha and beta', () => {
+      const random = new Random(1);
+      for (const transpose of transposes) {
+        const a = place(wg, where, dtype, shapeOfA(transpose), random);
+        const b = place(wg, where, dtype, shapeOfB(transpose), random);
+        const tensors = shapesOfC.map((shape) => place(wg, where, dtype, shape, random));
+        for (const c of [...tensors, undefined, null, -7]) {
+          for (const factor of factors) {
+            const options = { ...transpose, ...factor };
+            expectGemm(wg, a, b, c, options, JSON.stringify({ ...options, c: typeof c === 'object' ? c?.shape : c }));
+          }
+        }
+        drop(a, b, ...tensors);
+      }
+    });
+
+    it.each(placeNames)('fills an out in %s', (whereOut) => {
+      const random = new Random(2);
+      for (const transpose of transposes) {
+        const a = place(wg, where, dtype, shapeOfA(transpose), random);
+        const b = place(wg, where, dtype, shapeOfB(transpose), random);
+        const c = place(wg, where, dtype, [m, n], random);
+        const out = place(wg, whereOut, dtype, [m, n], random);
+        for (const input of [c, undefined, 3]) {
+          for (const factor of factors)
+            expectGemm(wg, a, b, input, { ...transpose, ...factor, out }, JSON.stringify({ ...transpose, ...factor }));
+        }
+        drop(a, b, c, out);
+      }
+    });
+
+    it('writes over C where out is C', () => {
+      const random = new Random(3);
+      for (const transpose of transposes) {
+        for (const factor of factors) {
+          const a = place(wg, where, dtype, shapeOfA(transpose), random);
+          const b = place(wg, where, dtype, shapeOfB(transpose), random);
+          const c = place(wg, where, dtype, [m, n], random);
+          expectGemm(wg, a, b, c, { ...transpose, ...factor, out: c }, JSON.stringify({ ...transpose, ...factor }));
+          drop(a, b, c);
+        }
+      }
+    });
+  });
+
+  it('takes A, B, C and out from any mix of arrays and the heap', () => {
+    const random = new Random(4);
+    const mixed = ['an array', 'the heap', 'a view of the heap', 'rows with gaps'] as const;
+    for (const whereA of mixed) {
+      for (const whereB of mixed) {
+        for (const whereC of mixed) {
+          const a = place(wg, whereA, dtype, [m, k], random);
+          const b = place(wg, whereB, dtype, [k, n], random);
+          const c = place(wg, whereC, dtype, [m, n], random);
+          expectGemm(wg, a, b, c, { alpha: 2 }, `${whereA}, ${whereB}, ${whereC}`);
+          for (const whereOut of mixed) {
+            const out = place(wg, whereOut, dtype, [m, n], random);
+            expectGemm(wg, a, b, c, { alpha: 2, out }, `${whereA}, ${whereB}, ${whereC}, ${whereOut}`);
+            drop(out);
+          }
+          drop(a, b, c);
+        }
+      }
+    }
+  });
+
+  it('computes sizes on both sides of every tile', () => {
+    const random = new Random(5);
+    for (const rows of [1, 2, 3, 4, 5, 8, 9]) {
+      for (const columns of [1, 3, 4, 7, 8, 9, 16, 17, 24, 31]) {
+        for (const depth of [1, 2, 3, 4, 5, 8, 15]) {
+          const a = place(wg, 'an array', dtype, [rows, depth], random);
+          const b = place(wg, 'an array', dtype, [depth, columns], random);
+          expectGemm(wg, a, b, null, {}, `${rows} x ${columns} x ${depth}`);
+          expectGemm(wg, a, b, 3, { alpha: 2 }, `${rows} x ${columns} x ${depth}, with C`);
+        }
+      }
+    }
+  });
+
+  const large = dtype === 'float32' ? [129, 257, 300] : [67, 130, 71];
+  it.each(transposes)(`computes ${large.join(' x ')} with %o`, (transpose) => {
+    const random = new Random(6);
+    const [rows, columns, depth] = large as [number, number, number];
+    const a = place(wg, 'an array', dtype, transpose.transA ? [depth, rows] : [rows, depth], random);
+    const b = place(wg, 'rows with gaps', dtype, transpose.transB ? [columns, depth] : [depth, columns], random);
+    const c = place(wg, 'an array', dtype, [rows, 1], random);
+    // The reference takes a second for a call: each transpose once, both with and without more to do than the product.
+    if (transpose.transA === transpose.transB) expectGemm(wg, a, b, null, transpose);
+    else expectGemm(wg, a, b, c, { ...transpose, alpha: 0.5 });
+  });
+
+  it.each([
+    ['deep enough to split K', 3, 5, 9001],
+    ['wide enough to split N', 2, 20001, 3],
+    ['tall enough to split M', 20001, 2, 3],
+  ])('computes a product %s', (_, rows, columns, depth) => {
+    const random = new Random(7);
+    for (const transA of [false, true]) {
+      const a = place(wg, 'an array', dtype, transA ? [depth, rows] : [rows, depth], random);
+      const b = place(wg, 'the heap', dtype, [depth, columns], random);
+      expectGemm(wg, a, b, null, { transA });
+      expectGemm(wg, a, b, 2, { transA, alpha: -1, beta: 3 });
+      drop(b);
+    }
+  });
+
+  it('gives beta * C, or zeros, where K is 0', () => {
+    const random = new Random(8);
+    for (const transpose of transposes) {
+      const a = place(wg, 'an array', dtype, transpose.transA ? [0, m] : [m, 0], random);
+      const b = place(wg, 'the heap', dtype, transpose.transB ? [n, 0] : [0, n], random);
+      for (const shape of shapesOfC) {
+        const c = place(wg, 'an array', dtype, shape, random);
+        for (const factor of factors) expectGemm(wg, a, b, c, { ...transpose, ...factor });
+      }
+      for (const where of placeNames) {
+        const out = place(wg, where, dtype, [m, n], random);
+        expectGemm(wg, a, b, null, { ...transpose, out });
+        expectGemm(wg, a, b, 4, { ...transpose, beta: 3, out });
+        expectGemm(wg, a, b, out, { ...transpose, beta: 3, out });
+        drop(out);
+      }
+      drop(b);
+    }
+  });
+
+  it.each([
+    ['M', 0, n, k],
+    ['N', m, 0, k],
+    ['M and N', 0, 0, k],
+    ['M, N and K', 0, 0, 0],
+  ])('gives an empty result where %s is 0', (_, rows, columns, depth) => {
+    const random = new Random(9);
+    for (const where of placeNames) {
+      const a = place(wg, where, dtype, [rows, depth], random);
+      const b = place(wg, where, dtype, [depth, columns], random);
+      const out = place(wg, where, dtype, [rows, columns], random);
+      const y = expectGemm(wg, a, b);
+      expect(y.shape).toEqual([rows, columns]);
+      expectGemm(wg, a, b, 1, { out });
+      expectGemm(wg, a, b, out, { out });
+      expectGemm(wg, a, b, place(wg, 'an array', dtype, [1, columns], random));
+      expect(() => wg.gemm(a, b, place(wg, 'an array', dtype, [7, 7], random)), 'shapes are checked none the less').toThrow(GemmError);
+      drop(a, b, out);
+    }
+  });
+
+  it('repeats the elements of an input that has stride 0', () => {
+    const random = new Random(10);
+    const row = { data: random.fill(tensor(dtype, [], [0, 0, 0]).data), shape: [m, 3], strides: [0, 1] };
+    const column = { data: random.fill(tensor(dtype, [], [0, 0, 0]).data), shape: [3, n], strides: [1, 0] };
+    const one = { data: random.fill(tensor(dtype, [], [0]).data), shape: [m, n], strides: [0, 0] };
+    expectGemm(wg, row, column, one);
+  });
+
+  it('ignores the stride of an axis of size 1, however long', () => {
+    const far = 2 ** 53 - 1;
+    const out = { data: tensor(dtype, [], [0, 0]).data, shape: [1, 2], strides: [far, 1] };
+    expectGemm(wg, { data: tensor(dtype, [], [3]).data, shape: [1, 1], strides: [far, far] }, tensor(dtype, [1, 2], [4, 5]), null, { out });
+    expect(Array.from(out.data)).toEqual([12, 15]);
+  });
+
+  it('takes any number but 0 as true for transA and transB', () => {
+    const a = tensor(dtype, [2, 1], [1, 2]);
+    const b = tensor(dtype, [1, 2], [3, 4]);
+    for (const flag of [true, 1, -1, 0.5, Infinity]) {
+      expect(Array.from(wg.gemm(a, b, null, { transA: flag, transB: flag }).data), String(flag)).toEqual([11]);
+    }
+    for (const flag of [false, 0, -0, undefined]) {
+      expect(Array.from(wg.gemm(a, b, null, { transA: flag, transB: flag }).data), String(flag)).toEqual([3, 4, 6, 8]);
+    }
+  });
+
+  it('gives each result an array of its own', () => {
+    const a = tensor(dtype, [1, 1], [2]);
+    const first = wg.gemm(a, a);
+    const second = wg.gemm(a, a, 1);
+    expect([first.data[0], second.data[0]]).toEqual([4, 5]);
+    expect(first.data.buffer.byteLength).toBe(4);
+  });
+});
+
+describe('one buffer for several tensors', () => {
+  type Heads = ReturnType<typeof heads>[number];
+
+  // Rows of A, of C and of out in turn, as the heads of an attention layer lie.
+  const heads = (rows: number, width: number, names: number) => {
+    const buffer = new ArrayBuffer(4 * rows * width * names);
+    const random = new Random(11);
+    random.fill(new Float32Array(buffer));
+    return Array.from({ length: names }, (_, name) => ({
+      data: new Float32Array(buffer, 4 * width * name, (rows - 1) * width * names + width),
+      shape: [rows, width],
+      strides: [width * names, 1],
+    }));
+  };
+
+  it('allows an out that lies between the rows of the inputs', () => {
+    for (const transB of [false, true]) {
+      const [a, b, out] = heads(6, 6, 3) as [Heads, Heads, Heads];
+      const [beforeA, beforeB] = [snapshot(a), snapshot(b)];
+      const alone = wg.gemm(beforeA, beforeB, null, { transB });
+      wg.gemm(a, b, null, { transB, out });
+      const y = snapshot(out);
+      for (let i = 0; i < 6; ++i) expect(y.data.slice(18 * i, 18 * i + 6)).toEqual(alone.data.slice(6 * i, 6 * i + 6));
+      for (const [after, before] of [
+        [a, beforeA],
+        [b, beforeB],
+      ] as const) {
+        for (let i = 0; i < 6; ++i) expect(after.data.slice(18 * i, 18 * i + 6)).toEqual(before.data.slice(18 * i, 18 * i + 6));
+      }
+    }
+  });
+
+  it('allows an out of one row in the gap between the rows of an input', () => {
+    const buffer = new ArrayBuffer(4 * 12);
+    const b = { data: new Float32Array(buffer).fill(1), shape: [2, 4], strides: [8, 1] };
+    const out = { data: new Float32Array(buffer, 16, 4), shape: [1, 4] };
+    wg.gemm(float32([1, 2], 2, 3), b, null, { out });
+    expect(Array.from(new Float32Array(buffer))).toEqual([1, 1, 1, 1, 5, 5, 5, 5, 1, 1, 1, 1]);
+  });
+
+  it('allows inputs that overlap each other', () => {
+    const data = new Random(12).fill(new Float32Array(12));
+    expectGemm(
+      wg,
+      { data: data.subarray(0, 9), shape: [3, 3] },
+      { data: data.subarray(3, 12), shape: [3, 3] },
+      { data: data.subarray(1, 4), shape: [3] },
+    );
+  });
+
+  it('allows out at the very end of an input', () => {
+    const data = new Random(13).fill(new Float32Array(8));
+    const a = { data: data.subarray(0, 4), shape: [2, 2] };
+    expectGemm(wg, a, { data: a.data.slice(), shape: [2, 2] }, null, { out: { data: data.subarray(4), shape: [2, 2] } });
+  });
+
+  it('works on parts of one heap tensor', () => {
+    const tensor = wg.alloc('float32', [3, 4]);
+    new Random(14).fill(tensor.data);
+    const part = (i: number) => ({ data: tensor.data.subarray(4 * i, 4 * i + 4), shape: [2, 2] });
+    expectGemm(wg, part(0), part(1), null, { out: part(2) });
+    expectGemm(wg, part(0), part(1), part(2), { out: part(2) });
+    tensor.dispose();
+  });
+
+  it('takes a heap tensor of another instance by its data, which is copied', async () => {
+    const other = await createGemm();
+    const theirs = other.alloc('float32', [2, 2]);
+    theirs.data.set([1, 2, 3, 4]);
+    const out = other.alloc('float32', [2, 2]);
+    wg.gemm({ data: theirs.data, shape: [2, 2] }, float32([2, 2], 1, 0, 0, 1), null, { out: { data: out.data, shape: [2, 2] } });
+    expect(Array.from(out.data)).toEqual([1, 2, 3, 4]);
+    other.dispose();
+  });
+});
+
+describe('NaN and infinity', () => {
+  const identity = float32([2, 2], 1, 0, 0, 1);
+
+  it('propagate from A and B through every kernel', () => {
+    for (const special of [NaN, Infinity, -Infinity]) {
+      for (const rows of [1, 2, 4, 5]) {
+        for (const columns of [1, 4, 8, 13]) {
+          for (const depth of [1, 4, 9]) {
+            for (const where of ['A', 'B']) {
+              const random = new Random(15);
+              const a = place(wg, 'an array', 'float32', [rows, depth], random);
+              const b = place(wg, 'an array', 'float32', [depth, columns], random);
+              (where === 'A' ? a : b).data[depth - 1] = special;
+              expectGemm(wg, a, b, null, {}, `${special} in ${where}, ${rows} x ${columns} x ${depth}`);
+              expectGemm(wg, a, b, 1, { alpha: -2 }, `${special} in ${where}, ${rows} x ${columns} x ${depth}, with C`);
+            }
+          }
+        }
+      }
+    }
+  });
+
+  it('meet as IEEE 754 says', () => {
+    const data = (...numbers: number[]) =>
+      Array.from(wg.gemm(float32([1, numbers.length], ...numbers), float32([numbers.length, 1], ...numbers.map(() => 1))).data);
+    expect(data(Infinity, -Infinity)).toEqual([NaN]);
+    expect(data(Infinity, 1)).toEqual([Infinity]);
+    expect(data(-Infinity, NaN)).toEqual([NaN]);
+    expect(Array.from(wg.gemm(float32([1, 1], Infinity), float32([1, 1], 0)).data)).toEqual([NaN]);
+    expect(Array.from(wg.gemm(float32([1, 1], 3e38), float32([1, 1], 10)).data), 'overflow').toEqual([Infinity]);
+  });
+
+  it('do not reach Y from C where beta is 0', () => {
+    const c = float32([2, 2], NaN, Infinity, -Infinity, NaN);
+    expect(Array.from(wg.gemm(identity, identity, c, { beta: 0 }).data)).toEqual([1, 0, 0, 1]);
+    expect(Array.from(wg.gemm(identity, identity, NaN, { beta: 0 }).data)).toEqual([1, 0, 0, 1]);
+    expect(Array.from(wg.gemm(identity, identity, c, { beta: -0, out: c }).data)).toEqual([1, 0, 0, 1]);
+    const heap = wg.alloc('float32', [2, 2]);
+    heap.data.fill(NaN);
+    expect(Array.from(wg.gemm(identity, identity, heap, { beta: 0, out: heap }).data)).toEqual([1, 0, 0, 1]);
+    heap.dispose();
+  });
+
+  it('do not reach Y from what was in out before', () => {
+    const out = float32([2, 2], NaN, NaN, NaN, NaN);
+    expect(Array.from(wg.gemm(identity, identity, null, { out }).data)).toEqual([1, 0, 0, 1]);
+  });
+
+  it('reach Y from C where beta is not 0', () => {
+    expect(Array.from(wg.gemm(identity, identity, float32([2], NaN, -Infinity), { beta: 0.5 }).data)).toEqual([
+      NaN,
+      -Infinity,
+      NaN,
+      -Infinity,
+    ]);
+  });
+
+  it('reach Y where alpha is 0: 0 * NaN is NaN', () => {
+    expect(Array.from(wg.gemm(float32([2, 1], NaN, 1), float32([1, 2], 1, 1), null, { alpha: 0 }).data)).toEqual([NaN, NaN, 0, 0]);
+    expect(Array.from(wg.gemm(float32([1, 1], Infinity), float32([1, 1], 1), 5, { alpha: 0 }).data)).toEqual([NaN]);
+  });
+
+  it('are taken as alpha and beta with float32', () => {
+    expect(Array.from(wg.gemm(identity, identity, null, { alpha: NaN }).data)).toEqual([NaN, NaN, NaN, NaN]);
+    expect(Array.from(wg.gemm(identity, identity, null, { alpha: Infinity }).data)).toEqual([Infinity, NaN, NaN, Infinity]);
+    expect(Array.from(wg.gemm(identity, identity, 1, { beta: -Infinity }).data)).toEqual([-Infinity, -Infinity, -Infinity, -Infinity]);
+  });
+});
+
+describe('numbers at the edges of their types', () => {
+  const one = int32([1, 1], 1);
+  const y = (a: number, b: number, c: number | null, options: GemmOptions<Int32Array>) =>
+    wg.gemm(int32([1, 1], a), int32([1, 1], b), c, options).data[0];
+
+  it('int32 wraps modulo 2^32 with whole alpha and beta', () => {
+    expect(y(2 ** 31 - 1, 2, null, {})).toBe(-2);
+    expect(y(-(2 ** 31), -1, null, {})).toBe(-(2 ** 31));
+    expect(y(1, 1, 2 ** 31 - 1, {})).toBe(-(2 ** 31));
+    expect(y(3, 1, 1, { alpha: 2 ** 53, beta: 7 })).toBe(7);
+    expect(y(3, 1, 1, { alpha: 2 ** 53 - 1, beta: -(2 ** 53) })).toBe(-3);
+  });
+
+  it('int32 is truncated toward zero and saturated with a fraction as alpha or beta', () => {
+    expect(y(3, 1, null, { alpha: 0.5 })).toBe(1);
+    expect(y(-3, 1, null, { alpha: 0.5 })).toBe(-1);
+    expect(y(2 ** 31 - 1, 1, null, { alpha: 1.5 })).toBe(2 ** 31 - 1);
+    expect(y(-(2 ** 31), 1, null, { alpha: 1.5 })).toBe(-(2 ** 31));
+    expect(y(2 ** 31 - 1, 2, null, { alpha: 0.5 }), 'the product wraps before').toBe(-1);
+    expect(y(1, 1, 3, { beta: 0.5 })).toBe(2);
+    expect(y(1, 1, 7, { alpha: 0.5, beta: 0.25 })).toBe(2);
+  });
+
+  it('int32 keeps alpha and beta in float64', () => {
+    expect(wg.gemm(int32([1, 1], 2 ** 24 + 1), one, null, { alpha: 2 ** 24 + 1 }).data[0]).toBe(Math.imul(2 ** 24 + 1, 2 ** 24 + 1));
+    expect(wg.gemm(int32([1, 1], 10), one, null, { alpha: 0.1 }).data[0]).toBe(1);
+  });
+
+  it('float32 rounds alpha, beta and C to float32', () => {
+    expect(wg.gemm(float32([1, 1], 1), float32([1, 1], 1), null, { alpha: 0.1 }).data[0]).toBe(Math.fround(0.1));
+    expect(wg.gemm(float32([1, 1], 0), float32([1, 1], 0), 0.1).data[0]).toBe(Math.fround(0.1));
+    expect(wg.gemm(float32([1, 1], 1), float32([1, 1], 1), NaN, { beta: 1e-60 }).data[0], 'beta that rounds to 0').toBe(1);
+  });
+
+  it('float32 keeps subnormal numbers', () => {
+    expect(wg.gemm(float32([1, 1], 2 ** -149), float32([1, 1], 1)).data[0]).toBe(2 ** -149);
+  });
+});
+
+describe('opset', () => {
+  const since = (opset: number) => [13, 11, 9, 7, 6, 1].find((version) => version <= opset) as number;
+
+  for (const opset of [1, 2, 5, 6, 7, 8, 9, 10, 11, 12, 13, 21, 2 ** 53 - 1]) {
+    for (const dtype of dtypes) {
+      for (const withC of [true, false]) {
+        for (const broadcast of [undefined, false, true, 0, 1]) {
+          const version = since(opset);
+          const refused =
+            dtype === 'int32' && version < 9
+              ? 'opset'
+              : !withC && version < 11
+                ? 'C'
+                : broadcast !== undefined && version > 6
+                  ? 'broadcast'
+                  : undefined;
+          const name = `${opset} ${refused ? 'refuses' : 'takes'} ${dtype} ${withC ? 'with' : 'without'} C, broadcast ${broadcast}`;
+          it(name, () => {
+            const a = tensor(dtype, [2, 1], [1, 2]);
+            const b = tensor(dtype, [1, 2], [3, 4]);
+            const c = withC ? tensor(dtype, [2, 2], [1, 2, 3, 4]) : null;
+            const options = broadcast === undefined ? { opset, beta: 2 } : { opset, beta: 2, broadcast };
+            if (refused === undefined) {
+              expectGemm(wg, a, b, c, options);
+            } else {
+              const error = caught(() => wg.gemm(a, b, c, options));
+              expect(error).toMatchObject({ name: 'OpsetError', code: 'OPSET', op: 'gemm', argument: refused });
+              expect(error.message).toContain(`opset ${opset} means Gemm-${version}`);
+            }
+          });
+        }
+      }
+    }
+  }
+
+  it.each([1, 6])('%i demands a C of shape (M, N) without broadcast', (opset) => {
+    const a = float32([2, 3], 1, 2, 3, 4, 5, 6);
+    const b = float32([3, 2], 1, 2, 3, 4, 5, 6);
+    const random = new Random(16);
+    for (const shape of [[], [1], [2], [1, 1], [1, 2], [2, 1]]) {
+      const c = place(wg, 'an array', 'float32', shape, random);
+      for (const broadcast of [undefined, false, 0]) {
+        const options = broadcast === undefined ? { opset } : { opset, broadcast };
+        const error = caught(() => wg.gemm(a, b, c, options));
+        expect(error, `C of shape ${JSON.stringify(shape)}`).toMatchObject({ code: 'SHAPE', argument: 'C' });
+      }
+      expectGemm(wg, a, b, c, { opset, broadcast: true, beta: -3 }, `C of shape ${JSON.stringify(shape)}`);
+      expectGemm(wg, a, b, c, { opset: 7, beta: -3 }, `C of shape ${JSON.stringify(shape)}`);
+    }
+    expect(caught(() => wg.gemm(a, b, 1, { opset }))).toMatchObject({ code: 'SHAPE', argument: 'C' });
+    expectGemm(wg, a, b, 1, { opset, broadcast: 1 });
+  });
+
+  function caught(call: () => unknown): GemmError {
+    try {
+      call();
+    } catch (error) {
+      if (error instanceof GemmError) return error;
+      throw error;
+    }
+    return expect.fail('no error');
+  }
+});
+
+describe('explain', () => {
+  it('tells sizes, kernel, copies and scratch, and computes nothing', () => {
+    const a = float32([5, 7], ...Array.from({ length: 35 }, () => 1));
+    const b = float32([7, 6], ...Array.from({ length: 42 }, () => 1));
+    const out = float32([5, 6], ...Array.from({ length: 30 }, () => 9));
+    const plan = wg.explain('gemm', a, b, null, { out });
+    expect(plan).toMatchObject({ op: 'gemm', m: 5, n: 6, k: 7, threads: 1, direct: true });
+    expect(out.data.every((value) => value === 9)).toBe(true);
+    expect(wg.info.kernels.map((kernel) => kernel.name)).toContain(plan.kernel);
+    expect(plan.copies).toBe(4 * (35 + 42 + 30));
+    expect(wg.explain('gemm', a, b).copies).toBe(4 * (35 + 42 + 30));
+    expect(wg.explain('gemm', a, b, null, { alpha: 2 }).direct).toBe(false);
+  });
+
+  it('tells that heap tensors are not copied', () => {
+    const [a, b, out] = [wg.alloc('int32', [5, 7]), wg.alloc('int32', [7, 6]), wg.alloc('int32', [5, 6])];
+    expect(wg.explain('gemm', a, b, 3, { out }).copies).toBe(0);
+    drop(a, b, out);
+  });
+
+  it('names no kernel where there is no product', () => {
+    expect(wg.explain('gemm', float32([0, 1]), float32([1, 1], 1))).toMatchObject({ kernel: '', m: 0, scratch: 0, copies: 4 });
+  });
+
+  it('has room for the tile in the blocks, at any size', () => {
+    const one = { data: new Float32Array(1), strides: [0, 0] };
+    for (const size of [1, 7, 4096, 4097, 2 ** 31, 2 ** 40]) {
+      const plan = wg.explain('gemm', { ...one, shape: [3, size] }, { ...one, shape: [size, 9] });
+      expect(plan).toMatchObject({ m: 3, n: 9, k: size });
+      expect(plan.scratch, `scratch for K = ${size}`).toBeLessThan(2 ** 25);
+      expect(plan.scratch).toBeGreaterThan(0);
+    }
+  });
+});
+
+describe('info', () => {
+  it('states the build, and kernels whose names tell their tile', () => {
+    expect(wg.info).toMatchObject({ build: 'simd128', threads: 1, determinism: 'fast' });
+    expect(wg.info.why).not.toBe('');
+    for (const { name, dtype, tile } of wg.info.kernels) {
+      expect(name).toMatch(new RegExp(`^${dtype === 'float32' ? 'f32' : 'i32'}_${tile[0]}x${tile[1]}`));
+    }
+    for (const dtype of dtypes) expect(wg.info.kernels.some((kernel) => kernel.dtype === dtype && kernel.preferred)).toBe(true);
+  });
+});

@@ -1,0 +1,228 @@
+/** Random arguments: good ones give what the reference gives; any whatever gives that or a GemmError, and keeps nothing. */
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { createGemm, type Gemm, GemmError, type GemmOptions, type TensorLike } from 'wgemm';
+import { arrayOf, count, dtypes, expectGemm, extent, float32, Random } from './tensors.js';
+
+let wg: Gemm;
+beforeAll(async () => {
+  wg = await createGemm();
+});
+afterAll(() => {
+  wg.dispose();
+});
+
+const seed = 20250101;
+const size = fc.oneof(
+  { weight: 9, arbitrary: fc.integer({ min: 0, max: 12 }) },
+  { weight: 1, arbitrary: fc.integer({ min: 13, max: 70 }) },
+);
+const factor = fc.oneof(fc.constantFrom(0, 1, -1, 0.5), fc.integer({ min: -9, max: 9 }), fc.float({ min: -4, max: 4, noNaN: true }));
+
+/** How the elements of a matrix lie: row- or column-major, with gaps, or repeated; in an array or the heap. */
+const layout = fc.record({
+  inHeap: fc.boolean(),
+  columnMajor: fc.boolean(),
+  step: fc.integer({ min: 1, max: 3 }),
+  gap: fc.integer({ min: 0, max: 5 }),
+  repeat: fc.constantFrom('none', 'none', 'rows', 'columns'),
+});
+type Layout = typeof layout extends fc.Arbitrary<infer T> ? T : never;
+
+/** Values: mostly plain numbers, sometimes the special ones. */
+const special = fc.option(fc.constantFrom(NaN, Infinity, -Infinity, 0, -0), { freq: 5 });
+
+it('gemm is right for random shapes, layouts, transposes, alpha and beta', () => {
+  const arguments_ = fc.record({
+    dtype: fc.constantFrom(...dtypes),
+    m: size,
+    n: size,
+    k: size,
+    transA: fc.boolean(),
+    transB: fc.boolean(),
+    alpha: factor,
+    beta: factor,
+    c: fc.constantFrom('none', 'number', '()', '(1)', '(N)', '(1,1)', '(1,N)', '(M,1)', '(M,N)'),
+    out: fc.constantFrom('fresh', 'own', 'C'),
+    layouts: fc.tuple(layout, layout, layout, layout),
+    special,
+    numbers: fc.integer(),
+  });
+  fc.assert(
+    fc.property(arguments_, ({ dtype, m, n, k, transA, transB, alpha, beta, c: kindOfC, out: kindOfOut, layouts, special, numbers }) => {
+      const random = new Random(numbers);
+      const heap: { dispose(): void }[] = [];
+      const make = (shape: number[], { inHeap, columnMajor, step, gap, repeat }: Layout, mayRepeat: boolean): TensorLike => {
+        if (inHeap) {
+          const tensor = wg.alloc(dtype, shape);
+          heap.push(tensor);
+          random.fill(tensor.data);
+          return tensor;
+        }
+        if (shape.length !== 2) return { data: random.fill(arrayOf(dtype, count(shape))), shape };
+        const [rows, columns] = shape as [number, number];
+        const strides = columnMajor ? [step, rows * step + gap] : [columns * step + gap, step];
+        if (mayRepeat && repeat !== 'none') strides[repeat === 'rows' ? 0 : 1] = 0;
+        return { data: random.fill(arrayOf(dtype, extent(shape, strides))), shape, strides };
+      };
+      const shapesOfC: Record<string, number[]> = {
+        '()': [],
+        '(1)': [1],
+        '(N)': [n],
+        '(1,1)': [1, 1],
+        '(1,N)': [1, n],
+        '(M,1)': [m, 1],
+        '(M,N)': [m, n],
+      };
+      const a = make(transA ? [k, m] : [m, k], layouts[0], true);
+      const b = make(transB ? [n, k] : [k, n], layouts[1], true);
+      const shape = shapesOfC[kindOfC];
+      const outIsC = kindOfOut === 'C' && kindOfC === '(M,N)';
+      const c = shape ? make(shape, layouts[2], !outIsC) : kindOfC === 'number' ? -3 : undefined;
+      if (special !== null && dtype === 'float32' && a.data.length > 0) a.data[a.data.length >> 1] = special;
+      const options: GemmOptions = { transA, transB, alpha, beta };
+      if (outIsC) options.out = c as TensorLike;
+      else if (kindOfOut === 'own') options.out = make([m, n], layouts[3], false);
+      expectGemm(wg, a, b, c, options);
+      for (const tensor of heap) tensor.dispose();
+      expect(wg.memory().inUse).toBe(0);
+    }),
+    { seed, numRuns: 2000 },
+  );
+});
+
+// Arguments of every kind: those of a good call, of which some are replaced, so that a call comes far before it fails, or succeeds.
+const anything = fc.anything({
+  withBigInt: true,
+  withDate: true,
+  withMap: true,
+  withNullPrototype: true,
+  withSparseArray: true,
+  withTypedArray: true,
+});
+const small = fc.integer({ min: 0, max: 3 });
+const nearlyRight = fc.oneof(
+  fc.double(),
+  fc.boolean(),
+  small,
+  fc.constantFrom(undefined, null, ...dtypes),
+  fc.array(fc.oneof(small, fc.integer(), fc.double()), { maxLength: 4 }),
+  fc.tuple(fc.constantFrom(...dtypes), fc.integer({ min: 0, max: 9 })).map(([dtype, length]) => arrayOf(dtype, length).fill(1)),
+);
+const replacement = fc.record({
+  argument: fc.constantFrom('a', 'b', 'c', 'options'),
+  field: fc.constantFrom(
+    undefined,
+    'data',
+    'shape',
+    'strides',
+    'dtype',
+    'alpha',
+    'beta',
+    'transA',
+    'transB',
+    'opset',
+    'broadcast',
+    'out',
+    'else',
+  ),
+  value: fc.oneof(nearlyRight, anything),
+});
+const call = fc
+  .record({ dtype: fc.constantFrom(...dtypes), m: small, k: small, n: small, replacements: fc.array(replacement, { maxLength: 3 }) })
+  .map(({ dtype, m, k, n, replacements }) => {
+    const make = (rows: number, columns: number) => ({ data: arrayOf(dtype, rows * columns).fill(1), shape: [rows, columns] });
+    const good: Record<string, unknown> = { a: make(m, k), b: make(k, n), c: make(m, n), options: { alpha: 2 } };
+    for (const { argument, field, value } of replacements) {
+      const whole = good[argument];
+      if (field === undefined || typeof whole !== 'object' || whole === null) good[argument] = value;
+      else good[argument] = { ...whole, [field]: value };
+    }
+    return [good.a, good.b, good.c, good.options] as unknown as Parameters<Gemm['gemm']>;
+  });
+const orAnything = (good: fc.Arbitrary<unknown>) => fc.oneof({ weight: 4, arbitrary: good }, anything);
+const sizes = fc.oneof({ weight: 8, arbitrary: fc.array(small, { maxLength: 4 }) }, nearlyRight, anything);
+
+/** Expects a GemmError with all its parts. */
+function expectWhole(error: unknown): void {
+  if (!(error instanceof GemmError)) throw error;
+  expect(error.code).toMatch(/^[A-Z_]+$/);
+  expect(['gemm', 'alloc', 'createGemm']).toContain(error.op);
+  expect(typeof error.argument).toBe('string');
+  expect(error.message).toMatch(/^\w+: .{10}/);
+}
+
+/** Expects that `call` throws a whole GemmError if anything; tells whether it did not. */
+function succeeds(call: () => unknown): boolean {
+  try {
+    call();
+    return true;
+  } catch (error) {
+    expectWhole(error);
+    return false;
+  }
+}
+
+it('gemm and explain take arguments of every JavaScript kind: a GemmError, or a right result', () => {
+  let succeeded = 0;
+  fc.assert(
+    fc.property(call, (call) => {
+      const explained = succeeds(() => wg.explain('gemm', ...call));
+      expect(wg.memory().inUse).toBe(0);
+      if (explained) {
+        expectGemm(wg, ...call);
+        ++succeeded;
+      } else {
+        expect(succeeds(() => wg.gemm(...call))).toBe(false);
+      }
+      expect(wg.memory().inUse).toBe(0);
+    }),
+    { seed, numRuns: 10_000 },
+  );
+  expect(succeeded, 'calls that succeeded: the arguments must not be all bad').toBeGreaterThan(2000);
+  expectGemm(wg, float32([1, 1], 2), float32([1, 1], 3));
+});
+
+it('alloc takes arguments of every JavaScript kind', () => {
+  let succeeded = 0;
+  fc.assert(
+    fc.property(orAnything(fc.constantFrom(...dtypes)), fc.oneof(sizes, fc.array(fc.maxSafeNat())), (dtype, shape) => {
+      const made = succeeds(() => {
+        const tensor = wg.alloc(dtype as 'int32', shape as number[]);
+        expect(tensor.data.length).toBe(count(shape as number[]));
+        expect(tensor.size).toBe(tensor.data.length);
+        tensor.dispose();
+      });
+      if (made) ++succeeded;
+      expect(wg.memory().inUse).toBe(0);
+    }),
+    { seed, numRuns: 3000 },
+  );
+  expect(succeeded).toBeGreaterThan(500);
+});
+
+it('createGemm takes options of every JavaScript kind', async () => {
+  const options = orAnything(
+    fc.record(
+      {
+        threads: orAnything(fc.constantFrom(1, 'auto')),
+        simd: orAnything(fc.constantFrom('auto', 'simd128')),
+        determinism: orAnything(fc.constant('fast')),
+        maxMemory: orAnything(fc.integer({ min: 1 })),
+        // Not a URL or text: those are fetched.
+        assets: orAnything(fc.constant(undefined)).filter((value) => typeof value !== 'function'),
+      },
+      { requiredKeys: [] },
+    ),
+  );
+  await fc.assert(
+    fc.asyncProperty(options, async (options) => {
+      try {
+        (await createGemm(options as object)).dispose();
+      } catch (error) {
+        expectWhole(error);
+      }
+    }),
+    { seed, numRuns: 200 },
+  );
+});

@@ -1,0 +1,173 @@
+/** The declarations in dist/, as TypeScript of users sees them: what it infers, what it refuses, and how old it may be. */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
+import ts from 'typescript';
+import { expect, it } from 'vitest';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+// In the repository, so that `wgemm` is found as it is by a user of the package.
+const folder = join(root, 'build', 'types');
+
+/** What a strict compiler, without types of Node, says of a program. */
+function compile(name: string, program: string, lib: string[]): string[] {
+  mkdirSync(folder, { recursive: true });
+  const file = join(folder, `${name}.mts`);
+  writeFileSync(file, program);
+  const options: ts.CompilerOptions = {
+    strict: true,
+    noEmit: true,
+    skipLibCheck: false,
+    target: ts.ScriptTarget.ES2020,
+    module: ts.ModuleKind.NodeNext,
+    lib: lib.map((part) => `lib.${part}.d.ts`),
+    types: [],
+    exactOptionalPropertyTypes: true,
+  };
+  return ts.getPreEmitDiagnostics(ts.createProgram([file], options)).map((diagnostic) => {
+    const line = diagnostic.file?.getLineAndCharacterOfPosition(diagnostic.start ?? 0).line;
+    return `${line === undefined ? '' : `line ${line + 1}: `}${ts.flattenDiagnosticMessageText(diagnostic.messageText, ' ')}`;
+  });
+}
+
+const oldest = ['es2020', 'dom'];
+
+it('the declarations compile with ES2020 and the DOM alone, and infer what a call gives', () => {
+  const program = `
+    import {
+      ArgumentError, createGemm, DisposedError, DTypeError, Gemm, GemmError, HeapTensor, OpsetError, OutOfMemoryError, ShapeError,
+      UnsupportedError, version,
+    } from 'wgemm';
+    import type {
+      ArrayOf, Assets, CreateOptions, DataArray, DType, ErrorCode, Explanation, GemmOptions, Info, KernelInfo, Tensor, TensorInput, TensorLike,
+    } from 'wgemm';
+
+    /** Passes where both are the very same type. */
+    type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
+    function same<A, B>(_: Same<A, B>) {}
+
+    const wg = await createGemm({ threads: 'auto', simd: 'simd128', determinism: 'fast', maxMemory: 1e9, assets: (file) => new URL(file) });
+    same<typeof wg, Gemm>(true);
+
+    const a: TensorInput<Float32Array> = { data: new Float32Array(6), shape: [2, 3], strides: [3, 1] };
+    const b: TensorInput<Float32Array> = { data: new Float32Array(6), shape: [3, 2], dtype: 'float32' };
+    const i: TensorInput<Int32Array> = { data: new Int32Array(4), shape: [2, 2] };
+
+    // The result's type follows the arrays.
+    same<ReturnType<typeof first>, Tensor<Float32Array>>(true);
+    function first() { return wg.gemm(a, b); }
+    const floats: Float32Array = wg.gemm(a, b, null, { alpha: 0.5, transA: false, transB: 0 }).data;
+    const ints: Int32Array = wg.gemm(i, i, 3).data;
+    // @ts-expect-error: an array of int32 is none of float32
+    const wrong: Float32Array = wg.gemm(i, i).data;
+    const literal: Tensor<Float32Array> = wg.gemm({ data: new Float32Array(1), shape: [1, 1] }, { data: new Float32Array(1), shape: [1, 1] });
+    const shape: readonly number[] = wg.gemm(a, b, 5).shape;
+    const dtype: DType = wg.gemm(a, b, undefined).dtype;
+
+    // A tensor of the heap has the array of its type, and goes wherever a tensor goes.
+    const heap = wg.alloc('float32', [2, 2]);
+    same<typeof heap, HeapTensor<Float32Array>>(true);
+    const heapInts: HeapTensor<Int32Array> = wg.alloc('int32', [2, 2] as const);
+    const view: Float32Array = heap.data;
+    wg.gemm(heap, heap, heap);
+    wg.gemm(a, heap);
+
+    // What is given as out comes back, as it was given.
+    const out = wg.gemm(a, b, null, { out: heap });
+    same<typeof out, HeapTensor<Float32Array>>(true);
+    const tagged = wg.gemm(a, b, heap, { out: { data: new Float32Array(4), shape: [2, 2], tag: 1 } });
+    const tag: number = tagged.tag;
+
+    // A result is an input of the next call.
+    wg.gemm(wg.gemm(a, b), wg.gemm(a, b), null, { out: wg.gemm(a, b) });
+
+    const plan: Explanation = wg.explain('gemm', a, b, 1, { alpha: 2, out: heap });
+    const info: Info = wg.info;
+    const kernels: readonly KernelInfo[] = info.kernels;
+    const { inUse, committed }: { inUse: number; committed: number } = wg.memory();
+    const text: string = version;
+    wg.dispose();
+    heap.dispose();
+
+    // One function over both types.
+    function twice<A extends DataArray>(x: TensorLike<A>): Tensor<A> { return wg.gemm(x, x, x, { beta: 2 }); }
+    same<ArrayOf<'int32'>, Int32Array>(true);
+
+    // @ts-expect-error: types must agree
+    wg.gemm(a, i);
+    // @ts-expect-error: types must agree
+    wg.gemm(a, b, i);
+    // @ts-expect-error: types must agree
+    wg.gemm(a, b, null, { out: i });
+    // @ts-expect-error: an array is not a tensor
+    wg.gemm(new Float32Array(4), b);
+    // @ts-expect-error: a shape is needed
+    wg.gemm({ data: new Float32Array(4) }, b);
+    // @ts-expect-error: not an array of this version
+    wg.gemm({ data: new Float64Array(4), shape: [2, 2] }, { data: new Float64Array(4), shape: [2, 2] });
+    // @ts-expect-error: plain arrays are not data
+    wg.gemm({ data: [1, 2, 3, 4], shape: [2, 2] }, b);
+    // @ts-expect-error: not a type
+    wg.alloc('Float32', [1]);
+    // @ts-expect-error: not a shape
+    wg.alloc('float32', 5);
+    // @ts-expect-error: no such option
+    wg.gemm(a, b, null, { transa: true });
+    // @ts-expect-error: not a number
+    wg.gemm(a, b, null, { alpha: '1' });
+    // @ts-expect-error: a result's shape is not to be changed
+    wg.gemm(a, b).shape[0] = 5;
+    // @ts-expect-error: a tensor's array is not to be replaced
+    heap.data = new Float32Array(4);
+    // @ts-expect-error: there is no such operation
+    wg.explain('matmul', a, b);
+    // @ts-expect-error: no such option
+    await createGemm({ thread: 1 });
+    // @ts-expect-error: no such build
+    await createGemm({ simd: 'avx' });
+    // @ts-expect-error: a promise is not an instance
+    createGemm().gemm(a, b);
+
+    try {
+      wg.gemm(a, b);
+    } catch (error) {
+      if (error instanceof GemmError) {
+        const code: ErrorCode = error.code;
+        const names: string = error.op + error.argument + error.message;
+        // @ts-expect-error: no such code
+        if (error.code === 'NOPE') throw error;
+        if (error.code === 'OUT_OF_MEMORY' || error.code === 'LOAD') throw error;
+      }
+    }
+    const errors: (new (op: string, argument: string, message: string) => GemmError)[] = [
+      ArgumentError, DisposedError, DTypeError, OpsetError, OutOfMemoryError, ShapeError, UnsupportedError,
+    ];
+  `;
+  // Top-level await wants ES2022 of the module, not of the library: the program is one function.
+  const imports = program.slice(0, program.indexOf('/** Passes'));
+  const rest = program.slice(imports.length);
+  expect(compile('oldest', `${imports}\nasync function main() {\n${rest}\n}\nvoid main;`, oldest)).toEqual([]);
+});
+
+it('using works with the library that has it, and our declarations do not disturb it', () => {
+  const program = `
+    import { createGemm } from 'wgemm';
+    export async function main(): Promise<number> {
+      using wg = await createGemm();
+      using heap = wg.alloc('float32', [1]);
+      const disposables: Disposable[] = [wg, heap];
+      return disposables.length + heap.size;
+    }
+  `;
+  expect(compile('using', program, [...oldest, 'esnext.disposable'])).toEqual([]);
+  expect(compile('using-esnext', program, ['esnext', 'dom'])).toEqual([]);
+});
+
+it('declarations tell nothing of what is inside', () => {
+  const program = `
+    import { HeapTensor } from 'wgemm';
+    // @ts-expect-error: internal
+    HeapTensor.address;
+  `;
+  expect(compile('inside', program, oldest)).toEqual([]);
+});
