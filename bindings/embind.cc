@@ -1,8 +1,9 @@
 // The module's functions, as js/ calls them: numbers and addresses, no logic. The arguments of an operation cross as one block of float64
-// in the heap (js/arguments.ts writes it), read here in the same order.
+// in the heap (js/index.ts writes it), read here in the same order.
 #include <emscripten/bind.h>
 
 #include <cmath>
+#include <optional>
 
 #include "wgemm.h"
 
@@ -14,11 +15,8 @@ using namespace wgemm;
 constexpr size_t kBlockLength = 16 + 4 * (8 + 2 * kMaxRank);
 double block[kBlockLength];
 
-Context& context(size_t memory_limit = 0) {
-  static Context instance(memory_limit);
-  return instance;
-}
-Status status;
+std::optional<Context> instance;
+Status status;  // of the last call that failed
 
 // Reads the block from front to back.
 class Reader {
@@ -59,6 +57,7 @@ class Reader {
 
 // The arguments of gemm, in the block's order.
 struct Gemm {
+  Gemm(const Gemm&) = delete;  // args points into it
   Gemm() {
     args.alpha = reader.number();
     args.beta = reader.number();
@@ -83,7 +82,7 @@ int finish(const Status& result) {
 
 int run_gemm() {
   const Gemm call;
-  Status result = gemm(context(), call.args);
+  Status result = gemm(*instance, call.args);
   return result.ok() ? 0 : finish(result);
 }
 
@@ -127,7 +126,8 @@ uintptr_t address(const void* pointer) { return reinterpret_cast<uintptr_t>(poin
 
 EMSCRIPTEN_BINDINGS(wgemm) {
   using emscripten::function;
-  function("start", +[](double memory_limit) { context(static_cast<size_t>(memory_limit)); });
+  // First of all, once. 0: no limit.
+  function("start", +[](double memory_limit) { instance.emplace(static_cast<size_t>(memory_limit)); });
   function("block", +[] { return address(block); });
   function("blockLength", +[] { return kBlockLength; });
   function("gemm", &run_gemm);
@@ -139,10 +139,10 @@ EMSCRIPTEN_BINDINGS(wgemm) {
   function("errorArgument", +[] { return address(status.argument); });
   function(
       "allocate", +[](double bytes) {
-        return bytes > static_cast<double>(SIZE_MAX) ? uintptr_t{0} : address(context().allocate(static_cast<size_t>(bytes)));
+        return bytes > static_cast<double>(SIZE_MAX) ? uintptr_t{0} : address(instance->allocate(static_cast<size_t>(bytes)));
       });
-  function("release", +[](uintptr_t memory) { context().release(reinterpret_cast<void*>(memory)); });
-  function("bytesInUse", +[] { return context().bytes_in_use(); });
+  function("release", +[](uintptr_t memory) { instance->release(reinterpret_cast<void*>(memory)); });
+  function("bytesInUse", +[] { return instance->bytes_in_use(); });
   function("dtypeName", +[](int index) { return address(dtype_name(static_cast<DType>(index))); });
   function("dtypeCount", +[] { return kDTypeCount; });
 }

@@ -12,13 +12,7 @@ include_guard()
 include(FetchContent)
 enable_language(C)
 
-set(_wgemm_cache "$ENV{WGEMM_CACHE}")
-if(NOT _wgemm_cache)
-  set(_wgemm_cache "$ENV{XDG_CACHE_HOME}/wgemm")
-  if("$ENV{XDG_CACHE_HOME}" STREQUAL "")
-    set(_wgemm_cache "$ENV{HOME}/.cache/wgemm")
-  endif()
-endif()
+include("${CMAKE_CURRENT_LIST_DIR}/cache.cmake")
 
 # Sets <variable> to the folder of a dependency: what the user says, else <local> if it is there, else <commit> of <repository>.
 # That one commit is fetched by its hash: it is the pin, and XNNPACK's whole history would be hundreds of megabytes.

@@ -6,6 +6,12 @@ import { ArgumentError, DisposedError, DTypeError, GemmError, OpsetError, OutOfM
 /** In the order of `Code` in wgemm.h, without kOk. */
 const errorClasses = [ShapeError, DTypeError, OpsetError, ArgumentError, OutOfMemoryError];
 
+/**
+ * The net under HeapTensor.dispose(): frees what nobody can reach any more. One for all instances, since V8 finalizes nothing more in the
+ * whole process once a registry has died between a collection and its callbacks.
+ */
+const net = new FinalizationRegistry<{ core: Core; address: number }>(({ core, address }) => core.free(address));
+
 /** @internal */
 export class Core {
   /** Bytes by address, of every tensor in the heap. */
@@ -18,8 +24,6 @@ export class Core {
   #block: Float64Array | undefined;
   /** Of tensors; kept here, so that a tensor that is held does not hold the memory of a disposed instance. */
   #views = new WeakMap<object, DataArray>();
-  /** The net under HeapTensor.dispose(): frees what nobody can reach any more. */
-  readonly #net = new FinalizationRegistry<number>((address) => this.#free(address));
 
   constructor(module: CoreModule, maxMemory: number) {
     this.#module = module;
@@ -95,16 +99,17 @@ export class Core {
   /** Ties memory of `bytes` at `address` to the life of `tensor`. */
   adopt(tensor: object, address: number, bytes: number): void {
     this.tensors.set(address, bytes);
-    this.#net.register(tensor, address, tensor);
+    net.register(tensor, { core: this, address }, tensor);
   }
 
   /** Frees it before that life ends. */
   abandon(tensor: object, address: number): void {
-    this.#net.unregister(tensor);
-    this.#free(address);
+    net.unregister(tensor);
+    this.free(address);
   }
 
-  #free(address: number): void {
+  /** Frees the memory of a tensor, if that is still there. */
+  free(address: number): void {
     if (this.tensors.delete(address)) this.#module?.release(address);
   }
 

@@ -95,6 +95,10 @@ export function describe(value: unknown): string {
       return 'a function';
     default:
       if (value === null) return 'null';
-      return Array.isArray(value) ? 'an array' : 'an object';
+      try {
+        return Array.isArray(value) ? 'an array' : 'an object';
+      } catch {
+        return 'a revoked proxy';
+      }
   }
 }

@@ -18,7 +18,6 @@ import {
   type DataArray,
   disposable,
   type DType,
-  arrayOutside,
   HeapTensor,
   locate,
   type Operand,
@@ -186,7 +185,7 @@ export class Gemm {
   gemm(a: unknown, b: unknown, c?: unknown, options?: unknown): unknown {
     const call = this.#read('gemm', a, b, c, options);
     const { core, operands, out } = call;
-    if (out === undefined || operands.some((operand) => operand !== null && arrayOutside(operand))) return throughStaging(call);
+    if (out === undefined || operands.some((operand) => operand !== null && operand.outside !== null)) return throughStaging(call);
     writeGemm(call);
     core.check(core.module.gemm(), 'gemm');
     return out;
@@ -202,7 +201,8 @@ export class Gemm {
     const [kernel, m, n, k, mr, nr, kr, mc, nc, kc, threads, packsA, packsB, direct, scratch] = numbers(core, 15);
     const bytes = bytesOf[core.dtypes[operands[0].dtype] as DType];
     let copies = operands[3] === null ? m * n * bytes : 0;
-    for (const operand of operands) copies += (operand && arrayOutside(operand)?.byteLength) ?? 0;
+    for (const operand of operands) copies += operand?.outside?.byteLength ?? 0;
+    if (operands[3]?.strides) copies += operands[3].outside?.byteLength ?? 0; // there and back
     return {
       op,
       m,
@@ -339,7 +339,7 @@ function writeGemm(call: GemmCall): void {
     const { shape, strides, source } = operand;
     if (typeof source === 'number') viewOf(core.dtypes[operand.dtype] as DType, core.buffer, core.scalarAddress, 1)[0] = source;
     // An array that is not in the heap yet is told apart by its buffer.
-    const outside = arrayOutside(operand);
+    const outside = operand.address === 0 ? operand.outside : null;
     if (outside !== null && !buffers.includes(outside.buffer)) buffers.push(outside.buffer);
     block[i++] = operand.address;
     block[i++] = operand.dtype;
@@ -359,7 +359,7 @@ function throughStaging(call: GemmCall): unknown {
   writeGemm(call);
   core.check(core.module.gemmShape(), 'gemm');
   const [m, n] = numbers(core, 2);
-  const y: Operand = operands[3] ?? {
+  const fresh: Operand = {
     name: 'Y',
     dtype: operands[0].dtype,
     shape: [m, n],
@@ -367,34 +367,27 @@ function throughStaging(call: GemmCall): unknown {
     source: null,
     size: m * n,
     address: 0,
+    outside: null,
   };
+  const y = operands[3] ?? fresh;
   operands[3] = y;
-  const target = arrayOutside(y);
-  const staged: [operand: Operand, array: DataArray | null][] = [];
-  for (const operand of operands) {
-    if (operand === null) continue;
-    const array = arrayOutside(operand);
-    if (array !== null || (operand === y && y.source === null)) staged.push([operand, array]);
-  }
-  const room = ([{ dtype, size }]: [Operand, ...unknown[]]) => Math.ceil((size * bytesOf[core.dtypes[dtype] as DType]) / 64) * 64;
-  const total = staged.reduce((sum, each) => sum + room(each), 0);
+  const staged = operands.filter((operand) => operand !== null && (operand.outside !== null || operand === fresh)) as Operand[];
+  const room = ({ dtype, size }: Operand) => Math.ceil((size * bytesOf[core.dtypes[dtype] as DType]) / 64) * 64;
+  const total = staged.reduce((sum, operand) => sum + room(operand), 0);
   const staging = total === 0 ? 0 : core.allocate(total, 'gemm');
   try {
     let next = staging;
-    for (const each of staged) {
-      const [operand, array] = each;
+    for (const operand of staged) {
       operand.address = next;
-      next += room(each);
+      next += room(operand);
       // Y is only written, but what lies between its elements must stay as it was.
-      if (array !== null && (operand !== y || operand.strides !== null)) {
-        core.module.HEAPU8.set(new Uint8Array(array.buffer, array.byteOffset, array.byteLength), operand.address);
-      }
+      if (operand.outside !== null && (operand !== y || operand.strides !== null)) core.module.HEAPU8.set(operand.outside, operand.address);
     }
     writeGemm(call);
     core.check(core.module.gemm(), 'gemm');
     const dtype = core.dtypes[y.dtype] as DType;
     if (out === undefined) return { data: copyOut(core, dtype, y), shape: [m, n], dtype };
-    target?.set(viewOf(dtype, core.buffer, y.address, y.size));
+    y.outside?.set(core.module.HEAPU8.subarray(y.address, y.address + y.outside.byteLength));
     return out;
   } finally {
     if (staging !== 0) core.module.release(staging);
@@ -415,7 +408,7 @@ function scalar(core: Core, op: string, value: number, dtype: number): Operand {
   if (core.dtypes[dtype] === 'int32' && (value | 0) !== value) {
     throw new ArgumentError(op, 'C', `${op}: C is ${describe(value)}; with int32 it must be a whole number from -2^31 to 2^31 - 1`);
   }
-  return { name: 'C', dtype, shape: [], strides: null, source: value, size: 1, address: core.scalarAddress };
+  return { name: 'C', dtype, shape: [], strides: null, source: value, size: 1, address: core.scalarAddress, outside: null };
 }
 
 function readOptions(op: string, options: unknown, allowed: string[]): Record<string, unknown> {

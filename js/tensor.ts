@@ -55,12 +55,16 @@ export function viewOf(dtype: DType, buffer: ArrayBuffer, address: number, lengt
 /** @internal */
 export const bytesOf: Record<DType, number> = { float32: 4, int32: 4 };
 
-const tag = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), Symbol.toStringTag);
-
-/** The name of a typed array's class, whatever realm it comes from and whatever it claims; undefined for anything else. */
-function classOf(value: unknown): string | undefined {
-  return tag?.get?.call(value) as string | undefined;
+/** What a typed array is in truth, from whatever realm it comes and whatever properties of its own it has. */
+function intrinsic(name: typeof Symbol.toStringTag | 'length' | 'buffer' | 'byteOffset'): (array: unknown) => unknown {
+  const property = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), name);
+  return (array) => property?.get?.call(array) as unknown;
 }
+/** The name of its class; undefined for anything else. */
+const classOf = intrinsic(Symbol.toStringTag) as (value: unknown) => string | undefined;
+const lengthOf = intrinsic('length') as (array: DataArray) => number;
+const bufferOf = intrinsic('buffer') as (array: DataArray) => ArrayBufferLike;
+const offsetOf = intrinsic('byteOffset') as (array: DataArray) => number;
 
 const disposeSymbol: typeof Symbol.dispose = Symbol.dispose ?? (Symbol.for('Symbol.dispose') as typeof Symbol.dispose);
 
@@ -155,6 +159,8 @@ export interface Operand {
   size: number;
   /** In the heap; 0 for what is not there, or not yet. */
   address: number;
+  /** The bytes of a caller's array that are to be copied to the heap and back; null for what is there, or has no elements. */
+  outside: Uint8Array | null;
 }
 
 /** @internal Reads a shape or strides, `label` being how a message starts on them: an array of whole numbers from 0 to 2^53 - 1. */
@@ -182,7 +188,16 @@ export function readSizes(op: string, argument: string, label: string, value: un
 /** @internal Reads all that the user's objects say of a tensor, which may run code of the user's; `locate` must follow. */
 export function readTensor(core: Core, op: string, name: string, value: unknown): Operand {
   if (HeapTensor.is(value)) {
-    return { name, dtype: core.dtypes.indexOf(value.dtype), shape: value.shape, strides: null, source: value, size: 0, address: 0 };
+    return {
+      name,
+      dtype: core.dtypes.indexOf(value.dtype),
+      shape: value.shape,
+      strides: null,
+      source: value,
+      size: 0,
+      address: 0,
+      outside: null,
+    };
   }
   if (typeof value !== 'object' || value === null || value instanceof HeapTensor) {
     const found = value instanceof HeapTensor ? 'not itself a tensor but made of one' : describe(value);
@@ -197,14 +212,21 @@ export function readTensor(core: Core, op: string, name: string, value: unknown)
   if (dtype !== undefined && dtype !== kind.dtype) {
     throw new DTypeError(op, name, `${op}: ${name} has dtype ${describe(dtype)} and a ${classOf(data) ?? ''}; that holds ${kind.dtype}`);
   }
+  const sizes = readSizes(op, name, `${name} has shape`, shape);
+  const steps = strides === undefined ? null : readSizes(op, name, `${name} has strides`, strides);
+  if (steps !== null && steps.length !== sizes.length) {
+    const found = `${name} has strides [${steps.join(', ')}] and shape [${sizes.join(', ')}]`;
+    throw new ShapeError(op, name, `${op}: ${found}; there must be one stride an axis`);
+  }
   return {
     name,
     dtype: core.dtypes.indexOf(kind.dtype),
-    shape: readSizes(op, name, `${name} has shape`, shape),
-    strides: strides === undefined ? null : readSizes(op, name, `${name} has strides`, strides),
+    shape: sizes,
+    strides: steps,
     source: data as DataArray,
     size: 0,
     address: 0,
+    outside: null,
   };
 }
 
@@ -218,31 +240,32 @@ export function locate(core: Core, op: string, operand: Operand): void {
     operand.size = size;
     return;
   }
-  if (source.length === 0 && isDetached(source)) {
+  const length = lengthOf(source),
+    buffer = bufferOf(source),
+    start = offsetOf(source);
+  if (length === 0 && isDetached(buffer)) {
     throw new ArgumentError(op, name, `${op}: ${name} has a detached array as data; it was transferred, or the memory under it grew`);
   }
-  operand.size = source.length;
-  if (source.buffer !== core.buffer || source.length === 0) return;
+  operand.size = length;
+  if (length === 0) return;
+  const bytes = length * bytesOf[core.dtypes[operand.dtype] as DType];
+  if (buffer !== core.buffer) {
+    operand.outside = new Uint8Array(buffer, start, bytes);
+    return;
+  }
   // A view of the heap is used in place, so it must be part of a tensor that is alive.
-  for (const [address, bytes] of core.tensors) {
-    if (address <= source.byteOffset && source.byteOffset + source.byteLength <= address + bytes) {
-      operand.address = source.byteOffset;
+  for (const [address, room] of core.tensors) {
+    if (address <= start && start + bytes <= address + room) {
+      operand.address = start;
       return;
     }
   }
   throw new DisposedError(op, name, `${op}: ${name} has as data a view of this instance's memory, but of no tensor that is alive`);
 }
 
-/** @internal The caller's array that is to be copied to the heap, or null for what is there or has no elements. */
-export function arrayOutside(operand: Operand): DataArray | null {
-  const { source } = operand;
-  const outside = ArrayBuffer.isView(source) && operand.address === 0 && operand.size > 0;
-  return outside ? source : null;
-}
-
-function isDetached(array: DataArray): boolean {
+function isDetached(buffer: ArrayBufferLike): boolean {
   try {
-    new Uint8Array(array.buffer);
+    new Uint8Array(buffer);
     return false;
   } catch {
     return true;

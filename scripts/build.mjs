@@ -48,6 +48,7 @@ export async function makeDist() {
     platform: 'neutral',
     external: ['./wgemm-*.mjs', 'node:*'],
     minify: true,
+    keepNames: true, // of the error classes, where a console shows them
     sourcemap: true,
     logLevel: 'warning',
   });

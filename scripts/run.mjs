@@ -1,6 +1,6 @@
 // What every script shares: where things are, how programs are started, and how a script ends when something is wrong.
 import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -96,26 +96,50 @@ export function run(program, args, { cwd = root, env = {}, quiet = false, onStat
 /** Runs `body` while no other set-up of this user does. A lock whose owner is gone is taken over. */
 export async function withLock(body) {
   const lock = join(cache, 'lock');
+  const mine = `${lock}.${process.pid}`;
   mkdirSync(cache, { recursive: true });
-  for (let told = false; ; await sleep(300)) {
-    try {
-      writeFileSync(lock, String(process.pid), { flag: 'wx' });
-      break;
-    } catch (error) {
-      if (error.code !== 'EEXIST') throw error;
-    }
-    const owner = ownerOf(lock);
-    if (owner === undefined) rmSync(lock, { force: true });
-    else if (!told) {
-      console.log(`setup: waiting for another set-up (process ${owner}) to finish`);
-      told = true;
-    }
-  }
+  writeFileSync(mine, String(process.pid));
   try {
-    return await body();
+    for (let told = false; !takeLock(lock, mine); await sleep(300)) {
+      const owner = ownerOf(lock);
+      if (owner === undefined) dropLock(lock, mine);
+      else if (!told) {
+        console.log(`setup: waiting for another set-up (process ${owner}) to finish`);
+        told = true;
+      }
+    }
+    try {
+      return await body();
+    } finally {
+      rmSync(lock, { force: true });
+    }
   } finally {
-    rmSync(lock, { force: true });
+    rmSync(mine, { force: true });
   }
+}
+
+/** The lock appears whole, with its owner's number in it, or not at all. */
+function takeLock(lock, mine) {
+  try {
+    linkSync(mine, lock);
+    return true;
+  } catch (error) {
+    if (error.code !== 'EEXIST') throw error;
+    return false;
+  }
+}
+
+/** Takes a dead owner's lock away, unless another process did and took the lock meanwhile. */
+function dropLock(lock, mine) {
+  const dead = `${mine}.dead`;
+  try {
+    renameSync(lock, dead);
+  } catch (error) {
+    if (error.code !== 'ENOENT') throw error;
+    return;
+  }
+  if (ownerOf(dead) !== undefined) renameSync(dead, lock);
+  else rmSync(dead, { force: true });
 }
 
 function ownerOf(lock) {

@@ -30,7 +30,7 @@ class Executor {
 
  private:
   void block_of_y(int64_t row, int64_t rows, int64_t col, int64_t cols) {
-    const Block y = p_.y.block(row, col);
+    const Block y = p_.y.block(row, col, rows, cols);
     // Accumulators of this block: Y itself, or scratch.
     std::byte* acc = plan_.direct ? y.data : static_cast<std::byte*>(acc_);
     const int64_t acc_stride = plan_.direct ? y.row_stride : cols;
@@ -40,20 +40,20 @@ class Executor {
       multiply(row, rows, k, depth, cols, acc, acc_stride);
     }
     if (plan_.direct) return;
-    const ConstBlock c = p_.epilogue.has_c ? p_.epilogue.c.block(row, col) : ConstBlock{};
+    const ConstBlock c = p_.epilogue.has_c ? p_.epilogue.c.block(row, col, rows, cols) : ConstBlock{};
     apply_epilogue(p_.epilogue, p_.y.dtype, rows, cols, acc, acc_stride, c, y);
   }
 
   void pack_b(int64_t k, int64_t depth, int64_t col, int64_t cols) {
     if (packed_k_ == k && packed_col_ == col) return;
-    const ConstBlock b = p_.b.block(k, col);
+    const ConstBlock b = p_.b.block(k, col, depth, cols);
     pack({b.data, p_.b.dtype, cols, depth, b.col_stride, b.row_stride}, kernel_.b, b_panels_);
     packed_k_ = k;
     packed_col_ = col;
   }
 
   void multiply(int64_t row, int64_t rows, int64_t k, int64_t depth, int64_t cols, std::byte* acc, int64_t acc_stride) {
-    const ConstBlock a = p_.a.block(row, k);
+    const ConstBlock a = p_.a.block(row, k, rows, depth);
     const std::byte* a_rows = a.data;
     size_t row_bytes = static_cast<size_t>(a.row_stride) * bytes_;
     if (plan_.pack_a) {
@@ -95,8 +95,8 @@ class Executor {
 void execute(const Problem& problem, const Plan& plan, Arena& arena) {
   if (problem.m == 0 || problem.n == 0) return;
   if (plan.kernel != nullptr) return Executor(problem, plan, arena).run();
-  const ConstBlock c = problem.epilogue.has_c ? problem.epilogue.c.block(0, 0) : ConstBlock{};
-  apply_epilogue(problem.epilogue, problem.y.dtype, problem.m, problem.n, nullptr, 0, c, problem.y.block(0, 0));
+  const ConstBlock c = problem.epilogue.has_c ? problem.epilogue.c.block(0, 0, problem.m, problem.n) : ConstBlock{};
+  apply_epilogue(problem.epilogue, problem.y.dtype, problem.m, problem.n, nullptr, 0, c, problem.y.block(0, 0, problem.m, problem.n));
 }
 
 }  // namespace wgemm

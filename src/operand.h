@@ -25,8 +25,9 @@ struct BasicOperand {
   DType dtype = DType::kFloat32;
   int64_t row_stride = 0, col_stride = 0;
 
-  // The block whose first element is (row, col); valid for the whole call.
-  BasicBlock<Byte> block(int64_t row, int64_t col) const {
+  // The block of `rows` by `cols` elements from (row, col) on. From memory it is valid for the whole call; ask for no more than you need,
+  // and for each block when it is its turn.
+  BasicBlock<Byte> block(int64_t row, int64_t col, [[maybe_unused]] int64_t rows, [[maybe_unused]] int64_t cols) const {
     const int64_t offset = (row * row_stride + col * col_stride) * static_cast<int64_t>(dtype_bytes(dtype));
     return {base + offset, row_stride, col_stride};
   }

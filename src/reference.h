@@ -1,47 +1,73 @@
-// What the operations mean, as code: one element of the result by its definition, in ascending k, one accumulator, every step rounded
-// on its own. Tests hold everything else to it. Not fast, and not used by the library.
+// What the operations mean, as code, straight from the arguments: one element of the result by its definition, in ascending k, one
+// accumulator, every step rounded on its own. It shares nothing with the pipeline, so that tests can hold that to it. Not fast.
 #pragma once
 
 #include <cmath>
 #include <limits>
 #include <type_traits>
 
-#include "problem.h"
+#include "wgemm.h"
 
 namespace wgemm {
 
-template <typename T>
-T reference_read(const Operand& operand, int64_t row, int64_t col) {
-  return *reinterpret_cast<const T*>(operand.block(row, col).data);
+// Element (i, j) of a matrix, or of its transpose.
+template <typename T, typename Void>
+T reference_read(const BasicTensor<Void>& matrix, int64_t i, int64_t j, bool transposed = false) {
+  const int64_t row = transposed ? j : i, col = transposed ? i : j;
+  const int64_t place = matrix.strides.empty() ? row * matrix.dims[1] + col : row * matrix.strides[0] + col * matrix.strides[1];
+  return static_cast<const T*>(matrix.data)[place];
 }
 
-// Element (i, j) of Y = alpha * A * B + beta * C for operands of type T. Floating point: computed in Acc, not yet rounded to T. Integers:
-// Acc is T; exact modulo 2^bits, but where alpha or beta has a fraction, through float64.
+// Element (i, j) of C after it is broadcast to the shape of Y, by NumPy's rule: axes align at the right, size 1 repeats.
+template <typename T>
+T reference_broadcast(const ConstTensor& c, int64_t i, int64_t j) {
+  const int64_t index[] = {i, j};
+  int64_t place = 0, contiguous = 1;
+  for (size_t axis = c.dims.size(), from_right = 2; axis-- > 0;) {
+    const int64_t stride = c.strides.empty() ? contiguous : c.strides[axis];
+    contiguous *= c.dims[axis];
+    --from_right;
+    if (c.dims[axis] != 1) place += index[from_right] * stride;
+  }
+  return static_cast<const T*>(c.data)[place];
+}
+
+// Element (i, j) of Y = alpha * A' * B' + beta * C for operands of type T, of arguments that are right. Floating point: computed in Acc,
+// not yet rounded to T. Integers: Acc is T; exact modulo 2^bits, but where a factor that counts has a fraction, through float64.
 template <typename T, typename Acc>
-Acc reference_gemm(const Problem& p, int64_t i, int64_t j) {
-  const Epilogue& e = p.epilogue;
-  const T c = e.has_c ? reference_read<T>(e.c, i, j) : T{0};
+Acc reference_gemm(const GemmArgs& args, int64_t i, int64_t j) {
+  const bool trans_a = args.transA != 0, trans_b = args.transB != 0;
+  const int64_t depth = args.A.dims[trans_a ? 0 : 1];
+  const auto a = [&](int64_t k) { return reference_read<T>(args.A, i, k, trans_a); };
+  const auto b = [&](int64_t k) { return reference_read<T>(args.B, k, j, trans_b); };
   if constexpr (std::is_integral_v<T>) {
     using U = std::make_unsigned_t<T>;
+    const bool has_c = args.C != nullptr && args.beta != 0;
+    const T c = has_c ? reference_broadcast<T>(*args.C, i, j) : T{0};
     U acc = 0;
-    for (int64_t k = 0; k < p.k; ++k) acc += static_cast<U>(reference_read<T>(p.a, i, k)) * static_cast<U>(reference_read<T>(p.b, k, j));
-    const bool fraction = (p.k > 0 && !e.alpha.whole) || (e.has_c && !e.beta.whole);
-    if (!fraction) return static_cast<T>(static_cast<U>(e.alpha.integer) * acc + static_cast<U>(e.beta.integer) * static_cast<U>(c));
-    const double value = e.alpha.value * static_cast<double>(static_cast<T>(acc)) + e.beta.value * static_cast<double>(c);
+    for (int64_t k = 0; k < depth; ++k) acc += static_cast<U>(a(k)) * static_cast<U>(b(k));
+    const auto is_whole = [](double factor) { return factor == std::trunc(factor); };
+    if ((depth == 0 || is_whole(args.alpha)) && (!has_c || is_whole(args.beta))) {
+      const auto factor = [](double value) { return static_cast<U>(static_cast<int64_t>(value)); };
+      return static_cast<T>(factor(args.alpha) * acc + factor(args.beta) * static_cast<U>(c));
+    }
+    const double value = args.alpha * static_cast<double>(static_cast<T>(acc)) + args.beta * static_cast<double>(c);
     using Limits = std::numeric_limits<T>;
     if (value >= std::ldexp(1.0, Limits::digits)) return Limits::max();
     if (value <= static_cast<double>(Limits::min())) return Limits::min();
     return static_cast<T>(value);  // toward zero
   } else {
+    const T alpha = static_cast<T>(args.alpha), beta = static_cast<T>(args.beta);
+    const bool has_c = args.C != nullptr && beta != 0;
     Acc acc = 0;
-    for (int64_t k = 0; k < p.k; ++k) {
-      const Acc product = static_cast<Acc>(reference_read<T>(p.a, i, k)) * static_cast<Acc>(reference_read<T>(p.b, k, j));
+    for (int64_t k = 0; k < depth; ++k) {
+      const Acc product = static_cast<Acc>(a(k)) * static_cast<Acc>(b(k));
       acc += product;
     }
-    const Acc scaled = static_cast<Acc>(e.alpha.value) * acc;
-    const Acc bias = static_cast<Acc>(e.beta.value) * static_cast<Acc>(c);
-    if (p.k == 0) return e.has_c ? bias : Acc{0};
-    return e.has_c ? scaled + bias : scaled;
+    const Acc scaled = depth == 0 ? Acc{0} : static_cast<Acc>(alpha) * acc;
+    if (!has_c) return scaled;
+    const Acc bias = static_cast<Acc>(beta) * static_cast<Acc>(reference_broadcast<T>(*args.C, i, j));
+    return depth == 0 ? bias : scaled + bias;
   }
 }
 

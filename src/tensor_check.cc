@@ -107,11 +107,13 @@ Status check_output_strides(const char* op, const char* name, const Tensor& y) {
   };
   if (clears(0, 1) || clears(1, 0)) return {};
   return error(Code::kShape, op, name,
-               {name, " has strides ", y.strides, " and shape ", y.dims, ", so that elements share places; an output's must not"});
+               {name, " has strides ", y.strides, " and shape ", y.dims,
+                "; one stride must clear the whole extent of the other axis, or elements could share places"});
 }
 
 bool tensors_overlap(const Tensor& y, const ConstTensor& x) {
   if (y.place.space != x.place.space) return false;
+  if (y.place.space == 0 && (y.data == nullptr || x.data == nullptr)) return false;  // nobody knows where yet
   if (tensor_extent(y.dims, y.strides) == 0 || tensor_extent(x.dims, x.strides) == 0) return false;
   const Rows a = rows_of(y), b = rows_of(x);
   if (a.end() <= b.start || b.end() <= a.start) return false;

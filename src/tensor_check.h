@@ -21,8 +21,8 @@ Status check_tensor(const char* op, const char* name, const BasicTensor<T>& tens
 // That no two elements of the matrix `y` share a place. Of a checked tensor of rank 2.
 Status check_output_strides(const char* op, const char* name, const Tensor& y);
 
-// Whether two checked tensors of rank 2 at the most share a byte. Exact where each is contiguous, or both have rows that repeat at the same
-// distance (heads of one array); else two tensors that are interlaced count as overlapping.
+// Whether two checked tensors of rank 2 at the most share a byte. Exact where both have gapless rows that repeat at the same distance, as
+// heads of one array have; else two tensors whose extents meet count as overlapping. Where it is not known where one lies, they do not.
 bool tensors_overlap(const Tensor& y, const ConstTensor& x);
 
 // Whether they are the very same elements in the very same order, where that order matters.

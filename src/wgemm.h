@@ -13,6 +13,7 @@
 //  - The caller owns every tensor; the library keeps no pointer after a call returns.
 //  - All checks are made before anything is written. After an error nothing has changed and the next call works.
 //  - No exceptions, no RTTI: an allocation that fails is a Status.
+//  - `data` must be aligned to its type.
 #pragma once
 
 #include <cstddef>
@@ -135,6 +136,13 @@ class Context {
 
 // ONNX Gemm, Y = alpha * A' * B' + beta * C, at opsets 1, 6, 7, 9, 11 and 13. A' is A, or its transpose when transA is not zero.
 // https://onnx.ai/onnx/operators/onnx__Gemm.html
+//
+// Floating point: NaN and infinities propagate, alpha = 0 does not skip the product (0 * NaN is NaN), and with beta = 0 C is not read.
+// The order of summation is free. K = 0 means there is no product, whatever alpha is: Y = beta * C, or zeros without C.
+//
+// Integers: exact modulo 2^bits while alpha and beta are whole. A fraction in a factor that counts (alpha's where K > 0, beta's where there
+// is a C) sends Y through float64: the wrapped product and C are converted, combined, cut toward zero and saturated. Factors must be
+// finite and at most 2^53 in size.
 struct GemmArgs {
   ConstTensor A;                   // (M, K), or (K, M) with transA
   ConstTensor B;                   // (K, N), or (N, K) with transB

@@ -25,20 +25,15 @@ void run(const Strip& s, Start start, Resume resume) {
   const auto* b = static_cast<const float*>(s.b);
   auto* c = static_cast<float*>(s.c);
   const size_t k_bytes = s.k * sizeof(float);
-  const size_t panel = s.b_stride / sizeof(float);
   if (!s.accumulate) {
-    const float* lead = b - kWidth;
-    // The kernel walks from panel to panel itself, where nothing lies between them.
-    const size_t step = panel == kWidth + s.k * kWidth ? s.cols : kWidth;
-    for (size_t col = 0; col < s.cols; col += step, lead += panel) {
-      start(s.rows, std::min(step, s.cols - col), k_bytes, a, s.a_stride, lead, c + col, s.c_stride, kWidth * sizeof(float), nullptr);
-    }
+    // Panels lie side by side, and the kernel walks along them itself.
+    start(s.rows, s.cols, k_bytes, a, s.a_stride, b - kWidth, c, s.c_stride, kWidth * sizeof(float), nullptr);
     return;
   }
   xnn_f32_minmax_params unbounded;
   unbounded.scalar.min = -std::numeric_limits<float>::infinity();
   unbounded.scalar.max = std::numeric_limits<float>::infinity();
-  for (size_t col = 0; col < s.cols; col += kWidth, b += panel) {
+  for (size_t col = 0; col < s.cols; col += kWidth, b += s.b_stride / sizeof(float)) {
     const size_t cols = std::min(kWidth, s.cols - col);
     float sums[MR * kWidth] = {};
     for (size_t i = 0; i < s.rows; ++i) {

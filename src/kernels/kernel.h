@@ -10,7 +10,7 @@ namespace wgemm {
 
 // How a kernel wants an operand laid out, in elements of its compute type. A panel holds `width` rows of A or columns of B:
 //   [lead zeros] then [k / kr][width][kr], k and width padded with zeros.
-// Width 1 and kr 1 for A means plain rows: then A may also be read in place, at any row stride.
+// A has panels of mr rows and no lead; or width 1 and kr 1, which means plain rows: then A may also be read in place, at any row stride.
 struct PanelLayout {
   int width;
   int kr;
@@ -31,7 +31,7 @@ struct Strip {
   const void* a;    // rows, `a_stride` apart, or one panel
   size_t a_stride;  // from row to row
   const void* b;    // first weight of the first panel, behind its lead
-  size_t b_stride;  // from panel to panel
+  size_t b_stride;  // from panel to panel, which lie side by side
   void* c;          // accumulators, row-major
   size_t c_stride;  // from row to row; nothing is written beyond `rows` and `cols`
   bool accumulate;  // c holds the sums over earlier k: go on from them; else the lead of each panel precedes `b`

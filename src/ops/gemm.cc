@@ -44,7 +44,7 @@ Status check_c_shape(std::span<const int64_t> c, std::span<const int64_t> y, con
   if (fits && (broadcast || rank == 2)) return {};
   if (!broadcast) {
     return error(Code::kShape, kOp, "C",
-                 {"C has shape ", c, "; opset ", version.since, " without broadcast demands exactly ", y, ", the shape of Y"});
+                 {"C has shape ", c, "; Gemm-", version.since, " without broadcast demands exactly ", y, ", the shape of Y"});
   }
   return error(Code::kShape, kOp, "C",
                {"C has shape ", c, ", which does not broadcast to ", y, "; allowed are [], [1], [N], [1, 1], [1, N], [M, 1] and [M, N]"});

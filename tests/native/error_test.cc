@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "plan.h"
+#include "kernels/kernel.h"
 #include "wgemm.h"
 
 namespace wgemm::testing {
@@ -87,8 +87,8 @@ const Case kCases[] = {
     {"CWider", [](Call& c) { c.a_dims = {1, 3}, c.y_dims = {1, 4}, c.c_dims = {2, 4}; }, Code::kShape, "C", "does not broadcast"},
     {"YShape", [](Call& c) { c.y_dims = {4, 2}; }, Code::kShape, "Y", "Y has shape [4, 2]; the result has shape [2, 4]"},
     {"YRank", [](Call& c) { c.y_dims = {8}; }, Code::kShape, "Y", "Y has shape [8]; the result has shape [2, 4]"},
-    {"YSharesPlaces", [](Call& c) { c.y_strides = {0, 1}; }, Code::kShape, "Y", "elements share places"},
-    {"YRowsRunTogether", [](Call& c) { c.y_strides = {3, 1}; }, Code::kShape, "Y", "elements share places"},
+    {"YSharesPlaces", [](Call& c) { c.y_strides = {0, 1}; }, Code::kShape, "Y", "elements could share places"},
+    {"YRowsRunTogether", [](Call& c) { c.y_strides = {3, 1}; }, Code::kShape, "Y", "elements could share places"},
     {"YIsA", [](Call& c) { c.args.Y.data = c.a.data(); }, Code::kArgument, "Y", "Y overlaps A"},
     {"YTouchesB", [](Call& c) { c.args.Y.data = c.b.data() + 11; }, Code::kArgument, "Y", "Y overlaps B"},
     {"YIsPartOfC", [](Call& c) { c.args.Y.data = c.c.data(); }, Code::kArgument, "Y", "Y overlaps C in memory and is not exactly C"},
@@ -102,6 +102,31 @@ const Case kCases[] = {
     {"Opset6Suffix", [](Call& c) { c.args.opset = 6; }, Code::kShape, "C", "demands exactly [2, 4]"},
     {"Opset1Scalar", [](Call& c) { c.args.opset = 1, c.c_dims = {}; }, Code::kShape, "C", "demands exactly [2, 4]"},
     {"Opset7Broadcast", [](Call& c) { c.args.opset = 7, c.args.broadcast = 0; }, Code::kOpset, "broadcast", "no attribute broadcast"},
+    {"Opset6One", [](Call& c) { c.args.opset = 6, c.c_dims = {1, 1}; }, Code::kShape, "C",
+     "Gemm-6 without broadcast demands exactly [2, 4]"},
+    {"Opset3Column", [](Call& c) { c.args.opset = 3, c.args.broadcast = 0, c.c_dims = {2, 1}; }, Code::kShape, "C",
+     "Gemm-1 without broadcast"},
+    {"IntegerAlphaFarBelow", [](Call& c) { to_int32(c), c.args.alpha = -9007199254740994.0; }, Code::kArgument, "alpha", "beyond 2^53"},
+    {"YColumns", [](Call& c) { c.y_dims = {2, 5}; }, Code::kShape, "Y", "Y has shape [2, 5]"},
+    {"YRows", [](Call& c) { c.y_dims = {3, 4}; }, Code::kShape, "Y", "Y has shape [3, 4]"},
+    {"NoDataOfA", [](Call& c) { c.args.A.data = nullptr; }, Code::kArgument, "A", "A has no data"},
+    {"NoDataOfC", [](Call& c) { c.c_tensor.data = nullptr; }, Code::kArgument, "C", "C has no data"},
+    {"NoDataOfY", [](Call& c) { c.args.Y.data = nullptr; }, Code::kArgument, "Y", "Y has no data"},
+    {"NegativeStrideOfC", [](Call& c) { c.c_strides = {-1}; }, Code::kShape, "C", "no stride may be negative"},
+    {"ShortC", [](Call& c) { c.c_tensor.size = 3; }, Code::kShape, "C", "C has 3 elements; its shape [4] needs 4"},
+    {"EmptyWithElements", [](Call& c) { c.a_dims = {2, 0}, c.b_dims = {0, 4}, c.args.A.size = 3; }, Code::kShape, "A", "needs 0"},
+    {"JustAbove2To53", [](Call& c) { c.b_dims = {int64_t{1} << 52, 3}; }, Code::kShape, "B", "more than 2^53"},
+    {"StrideJustAbove2To53", [](Call& c) { c.a_strides = {(int64_t{1} << 53) - 2, 1}; }, Code::kShape, "A", "beyond 2^53"},
+    {"BadShapeWithoutRows", [](Call& c) { c.a_dims = {0, 5}, c.y_dims = {0, 4}; }, Code::kShape, "B", "K is 5 in A and 3 in B"},
+    {"YEndsInA", [](Call& c) { c.args.Y.data = c.a.data() + 5; }, Code::kArgument, "Y", "Y overlaps A"},
+    {"YReachesA", [](Call& c) { c.args.A.data = c.y.data() + 7; }, Code::kArgument, "Y", "Y overlaps A"},
+    {"YInTheSameHead", [](Call& c) { c.b_strides = {8, 1}, c.y_strides = {8, 1}, c.args.Y.data = c.b.data() + 3; }, Code::kArgument, "Y",
+     "Y overlaps B"},
+    {"YInTheNextRowsHead", [](Call& c) { c.b_strides = {8, 1}, c.y_strides = {8, 1}, c.args.Y.data = c.b.data() + 13; }, Code::kArgument,
+     "Y", "overlaps B"},
+    {"YInRowsThatRepeatOtherwise", [](Call& c) { c.b_strides = {8, 1}, c.y_strides = {9, 1}, c.args.Y.data = c.b.data() + 4; },
+     Code::kArgument, "Y", "overlaps B"},
+    {"YIsMoreThanC", [](Call& c) { c.c_dims = {1, 4}, c.args.Y.data = c.c.data(); }, Code::kArgument, "Y", "not exactly C"},
     {"IntegerAlphaNan", [](Call& c) { to_int32(c), c.args.alpha = kNan; }, Code::kArgument, "alpha", "alpha is NaN"},
     {"IntegerBetaInfinite", [](Call& c) { to_int32(c), c.args.beta = -INFINITY; }, Code::kArgument, "beta", "beta is infinite"},
     {"IntegerAlphaFar", [](Call& c) { to_int32(c), c.args.alpha = 9007199254740994.0; }, Code::kArgument, "alpha", "beyond 2^53"},
@@ -137,7 +162,16 @@ TEST(GemmAllowed, AtTheEdgesOfTheRules) {
       [](Call& c) { c.args.alpha = kNan, c.args.beta = INFINITY; },
       [](Call& c) { c.args.transA = -5, c.a_dims = {3, 2}; },
       [](Call& c) { c.args.broadcast = 7, c.args.opset = 5; },
+      [](Call& c) { c.args.transB = 2, c.b_dims = {4, 3}; },
+      [](Call& c) { c.args.transB = -5, c.b_dims = {4, 3}; },
       [](Call& c) { c.y_strides = {1, 2}; },
+      [](Call& c) { c.a_dims = {1, 3}, c.y_dims = {1, 4}, c.y_strides = {0, 1}; },
+      [](Call& c) { c.b_dims = {3, 1}, c.y_dims = {2, 1}, c.c_dims = {1}, c.y_strides = {1, 0}; },
+      [](Call& c) { c.a_dims = {0, 3}, c.y_dims = {0, 4}, c.args.Y.data = c.a.data(); },
+      // Side by side in one array, and one row in the gap between rows.
+      [](Call& c) { c.args.Y.data = c.a.data() + 6; },
+      [](Call& c) { c.args.A.data = c.y.data() + 8; },
+      [](Call& c) { c.b_strides = {8, 1}, c.a_dims = {1, 3}, c.y_dims = {1, 4}, c.args.Y.data = c.b.data() + 12; },
       [](Call& c) { c.a_dims = {0, 3}, c.y_dims = {0, 4}, c.args.A.data = nullptr, c.args.Y.data = nullptr; },
       // Heads of one array: rows of 8, B in columns 0 to 3, Y in columns 4 to 7.
       [](Call& c) { c.b_strides = {8, 1}, c.y_strides = {8, 1}, c.args.Y.data = c.b.data() + 4; },
@@ -187,6 +221,36 @@ TEST(GemmShape, ChecksWithoutData) {
   EXPECT_TRUE(gemm_shape(call.args, dims).ok());
   call.args.Y.place = {2, 0};
   EXPECT_TRUE(gemm_shape(call.args, dims).ok());
+  // Y that is C, by place; and Y that is not.
+  call.c_dims = {2, 4};
+  call.c_tensor.dims = call.c_dims;
+  call.c_tensor.place = {2, 0};
+  EXPECT_TRUE(gemm_shape(call.args, dims).ok());
+  call.c_tensor.place = {2, 4};
+  EXPECT_EQ(gemm_shape(call.args, dims).code, Code::kArgument);
+}
+
+TEST(GemmShape, KnowsNoOverlapOfWhatIsNowhereYet) {
+  Call call;
+  call.link();
+  call.args.A.data = call.args.B.data = nullptr;
+  call.args.Y.data = nullptr;
+  int64_t dims[2] = {};
+  EXPECT_TRUE(gemm_shape(call.args, dims).ok());
+}
+
+TEST(GemmShape, AllowsExactly2To53Elements) {
+  const int64_t large = int64_t{1} << 53, a[] = {large, 1}, b[] = {1, 1}, far[] = {large - 1, 1};
+  GemmArgs args;
+  args.A.dims = a;
+  args.B.dims = b;
+  int64_t dims[2] = {};
+  EXPECT_TRUE(gemm_shape(args, dims).ok());
+  EXPECT_EQ(dims[0], large);
+  const int64_t two[] = {2, 1};
+  args.A.dims = two;
+  args.A.strides = far;
+  EXPECT_TRUE(gemm_shape(args, dims).ok());
 }
 
 TEST(Memory, ALimitThatIsTooSmallIsAStatusAndNothingIsWritten) {
@@ -212,6 +276,7 @@ TEST(Memory, IsCountedAndAligned) {
   EXPECT_EQ(reinterpret_cast<uintptr_t>(first) % 64, 0U);
   EXPECT_EQ(context.bytes_in_use(), 128U);
   EXPECT_EQ(context.allocate(1000), nullptr);
+  EXPECT_EQ(context.allocate(900), nullptr);  // not beside the first
   EXPECT_EQ(context.allocate(SIZE_MAX), nullptr);
   EXPECT_EQ(context.allocate(SIZE_MAX - 100), nullptr);
   context.release(nullptr);
@@ -222,19 +287,58 @@ TEST(Memory, IsCountedAndAligned) {
 TEST(Explain, TellsThePlan) {
   Call call;
   call.link();
+  call.with_c = false;
+  const Processor here = processor();
+  const std::string variant = here == Processor::kX86 ? "loadsplat" : "splat";
+  struct Expected {
+    int64_t m;
+    DType type;
+    std::string kernel;
+    int64_t mr, nr;
+  };
+  const Expected all[] = {{1, DType::kFloat32, "f32_1x8_simd128_xnnpack_" + variant, 1, 8},
+                          {2, DType::kFloat32, "f32_4x8_simd128_xnnpack_" + variant, 4, 8},
+                          {100, DType::kInt32, "i32_4x8_portable", 4, 8}};
+  for (const Expected& expected : all) {
+    const int64_t a[] = {expected.m, 30}, b[] = {30, 20};
+    GemmArgs args;
+    args.A.dims = a;
+    args.B.dims = b;
+    args.A.dtype = args.B.dtype = expected.type;
+    Explanation plan;
+    ASSERT_TRUE(explain(args, &plan).ok());
+    EXPECT_EQ(plan.kernel, expected.kernel);
+    EXPECT_EQ(std::vector({plan.m, plan.n, plan.k}), std::vector<int64_t>({expected.m, 20, 30}));
+    EXPECT_EQ(std::vector({plan.mr, plan.nr, plan.kr}), std::vector<int64_t>({expected.mr, expected.nr, 1}));
+    EXPECT_EQ(std::vector({plan.mc, plan.nc, plan.kc}), std::vector<int64_t>({expected.m, 20, 30}));
+    EXPECT_EQ(plan.threads, 1);
+    EXPECT_FALSE(plan.packs_a);
+    EXPECT_TRUE(plan.packs_b);
+    EXPECT_TRUE(plan.direct);
+    EXPECT_GE(plan.scratch_bytes, 24 * 30 * 4);
+  }
   Explanation plan;
   ASSERT_TRUE(explain(call.args, &plan).ok());
-  EXPECT_EQ(plan.m, 2);
-  EXPECT_EQ(plan.n, 4);
-  EXPECT_EQ(plan.k, 3);
-  EXPECT_FALSE(plan.packs_a);
-  EXPECT_TRUE(plan.packs_b);
   EXPECT_FALSE(plan.direct);  // there is a C
   call.args.C = nullptr;
+  call.args.alpha = 1 + 1e-12;  // 1 in float32
   ASSERT_TRUE(explain(call.args, &plan).ok());
   EXPECT_TRUE(plan.direct);
   call.args.transA = 1;
   EXPECT_EQ(explain(call.args, &plan).code, Code::kShape);
+}
+
+TEST(KernelInfo, TellsTheTable) {
+  const KernelTable table = kernel_table();
+  ASSERT_EQ(kernel_count(), table.count);
+  for (int i = 0; i < table.count; ++i) {
+    const KernelInfo info = kernel_info(i);
+    const Kernel& kernel = table.rows[i];
+    EXPECT_EQ(info.name, kernel.name);
+    EXPECT_EQ(info.compute, kernel.compute);
+    EXPECT_EQ(std::vector({info.mr, info.nr, info.kr}), std::vector({kernel.mr, kernel.nr, kernel.kr}));
+    EXPECT_EQ(info.preferred, kernel.processor == Processor::kAny || kernel.processor == processor());
+  }
 }
 
 TEST(Explain, KeepsScratchBoundedHoweverLargeTheProduct) {

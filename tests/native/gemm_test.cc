@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "tester.h"
 #include "types.h"
@@ -90,11 +91,49 @@ TEST_P(Gemm, DeepAndWideAndTall) {
   tester().sizes(130, 257, 300).c({130, 1}).alpha(-1).run();
 }
 
+TEST_P(Gemm, EveryOpsetAppliesAlphaBetaAndC) {
+  for (const int64_t opset : {1, 2, 6, 7, 8, 9, 10, 11, 12, 13, 21}) {
+    if (opset < 9 && is_integer(GetParam())) continue;
+    tester().sizes(6, 7, 5).opset(opset).c({6, 7}).alpha(2).beta(3).run();
+    tester().sizes(6, 7, 5).opset(opset).in_place().beta(2).run();
+    if (opset < 7) {
+      for (const auto& shape : std::vector<std::vector<int64_t>>{{}, {7}, {6, 1}, {1, 7}, {6, 7}}) {
+        tester().sizes(6, 7, 5).opset(opset, 1).c(shape).beta(2).run();
+      }
+      tester().sizes(6, 7, 5).opset(opset, 0).c({6, 7}).beta(2).run();
+    } else {
+      tester().sizes(6, 7, 5).opset(opset).c({6, 1}).beta(2).run();
+    }
+  }
+}
+
+TEST_P(Gemm, FactorsThatRoundToOthers) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  if (is_integer(GetParam())) {
+    // A fraction that nothing is multiplied by changes nothing.
+    tester().sizes(3, 4, 5).alpha(1e9).beta(0.5).run();
+    tester().sizes(3, 4, 0).c({4}).alpha(0.5).beta(1e9).run();
+    return;
+  }
+  tester().sizes(3, 4, 5).c({3, 4}).specials().beta(1e-50).run();  // 0 in float32: C is not read
+  tester().sizes(3, 4, 5).c({3, 4}).alpha(1 + 1e-12).run();
+  tester().sizes(3, 4, 0).alpha(nan).run();
+  tester().sizes(3, 4, 0).alpha(INFINITY).run();
+  tester().sizes(3, 4, 0).c({4}).alpha(nan).beta(2).run();
+}
+
+TEST_P(Gemm, SquareOperandsThatAreTransposed) {
+  for (const bool trans_a : {false, true}) {
+    for (const bool trans_b : {false, true}) tester().sizes(9, 9, 9).trans(trans_a, trans_b).gap(1).run();
+  }
+}
+
 TEST_P(Gemm, IntegerFactorsAtTheEnds) {
   for (const double factor : {2147483648.0, -2147483649.0, 9007199254740992.0, -9007199254740992.0, 1e9 + 0.5, -0.999}) {
     tester().sizes(5, 6, 7).c({5, 6}).alpha(factor).run();
     tester().sizes(5, 6, 7).c({5, 6}).beta(factor).run();
     tester().sizes(5, 6, 0).c({5, 6}).alpha(0.5).beta(factor).run();
+    tester().sizes(1, 1, 1).c({1}).alpha(0.5).beta(factor).run();
   }
 }
 

@@ -61,15 +61,19 @@ void fill(Array<T>& array, std::mt19937& random, bool specials) {
 
 // The bound of the result's error: (K + 8) * eps * (|alpha| * sum |a||b| + |beta * c|), and the rounding of the result.
 template <typename T>
-double bound(const Problem& p, int64_t i, int64_t j) {
+double bound(const GemmArgs& args, int64_t i, int64_t j) {
+  const int64_t depth = args.A.dims[args.transA != 0 ? 0 : 1];
   double sum = 0;
-  for (int64_t k = 0; k < p.k; ++k) {
-    sum += std::fabs(static_cast<double>(reference_read<T>(p.a, i, k)) * static_cast<double>(reference_read<T>(p.b, k, j)));
+  for (int64_t k = 0; k < depth; ++k) {
+    const double a = static_cast<double>(reference_read<T>(args.A, i, k, args.transA != 0));
+    sum += std::fabs(a * static_cast<double>(reference_read<T>(args.B, k, j, args.transB != 0)));
   }
-  if (p.k > 0) sum *= std::fabs(p.epilogue.alpha.value);
-  if (p.epilogue.has_c) sum += std::fabs(p.epilogue.beta.value * static_cast<double>(reference_read<T>(p.epilogue.c, i, j)));
+  if (depth > 0) sum *= std::fabs(static_cast<double>(static_cast<T>(args.alpha)));
+  if (args.C != nullptr && static_cast<T>(args.beta) != 0) {
+    sum += std::fabs(args.beta * static_cast<double>(reference_broadcast<T>(*args.C, i, j)));
+  }
   const double eps = std::numeric_limits<T>::epsilon() / 2;
-  return static_cast<double>(p.k + 8) * eps * sum + static_cast<double>(std::numeric_limits<T>::denorm_min());
+  return static_cast<double>(depth + 8) * eps * sum + static_cast<double>(std::numeric_limits<T>::denorm_min());
 }
 
 }  // namespace
@@ -84,6 +88,7 @@ std::string GemmTester::describe() const {
     for (const int64_t size : c_dims_) text += std::to_string(size) + " ";
     text += "]";
   }
+  text += " opset=" + std::to_string(opset_);
   if (options_.kernel != nullptr) text += std::string(" kernel=") + options_.kernel->name;
   text += " mc=" + std::to_string(options_.mc) + " nc=" + std::to_string(options_.nc) + " kc=" + std::to_string(options_.kc);
   return text + " seed=" + std::to_string(seed_);
@@ -109,18 +114,17 @@ void GemmTester::run_typed() const {
   args.beta = beta_;
   args.transA = trans_a_;
   args.transB = trans_b_;
+  args.opset = opset_;
+  args.broadcast = broadcast_;
 
   // What is expected, before anything is written.
-  Problem problem;
-  const Status checked = gemm_problem(args, true, &problem);
-  ASSERT_TRUE(checked.ok()) << checked.message;
   using Exact = std::conditional_t<std::is_integral_v<T>, T, double>;
   std::vector<Exact> expected;
   std::vector<double> bounds;
   for (int64_t i = 0; i < m_; ++i) {
     for (int64_t j = 0; j < n_; ++j) {
-      expected.push_back(reference_gemm<T, Exact>(problem, i, j));
-      if constexpr (!std::is_integral_v<T>) bounds.push_back(bound<T>(problem, i, j));
+      expected.push_back(reference_gemm<T, Exact>(args, i, j));
+      if constexpr (!std::is_integral_v<T>) bounds.push_back(bound<T>(args, i, j));
     }
   }
   std::vector<std::vector<T>> before;
@@ -129,6 +133,7 @@ void GemmTester::run_typed() const {
   Array<T>& result = in_place_ ? c : y;
   args.Y = result.template tensor<void>(type_);
   Context context;
+  Problem problem;
   const Status found = gemm_problem(args, true, &problem);
   ASSERT_TRUE(found.ok()) << found.message;
   const Status status = wgemm::run(context, "gemm", problem, options_);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ class GemmTester {
   // Each operand has this many unused elements behind each row and lies transposed in memory if `columns`.
   GemmTester& gap(int64_t elements) { return set(gap_, elements); }
   GemmTester& columns(bool value = true) { return set(columns_, value); }
+  GemmTester& opset(int64_t value, std::optional<int64_t> broadcast = {}) { return opset_ = value, set(broadcast_, broadcast); }
   // NaN and infinities among the values.
   GemmTester& specials() { return set(specials_, true); }
   GemmTester& options(const PlanOptions& value) { return set(options_, value); }
@@ -50,6 +52,8 @@ class GemmTester {
   double alpha_ = 1, beta_ = 1;
   std::vector<int64_t> c_dims_;
   int64_t gap_ = 0;
+  int64_t opset_ = 13;
+  std::optional<int64_t> broadcast_;
   PlanOptions options_;
   uint32_t seed_ = 1;
 };

@@ -1,0 +1,8 @@
+# Where scripts/ puts what it fetches: in _wgemm_cache. The same rule as in scripts/run.mjs.
+set(_wgemm_cache "$ENV{WGEMM_CACHE}")
+if(NOT _wgemm_cache)
+  set(_wgemm_cache "$ENV{XDG_CACHE_HOME}/wgemm")
+  if("$ENV{XDG_CACHE_HOME}" STREQUAL "")
+    set(_wgemm_cache "$ENV{HOME}/.cache/wgemm")
+  endif()
+endif()
