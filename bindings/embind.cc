@@ -24,6 +24,14 @@ class Reader {
   double number() { return *next_++; }
   int64_t integer() { return static_cast<int64_t>(number()); }
 
+  // number, whether it is exact instead, and then its low and high 32 bits.
+  Factor factor() {
+    const double value = number();
+    const bool exact = number() != 0;
+    const auto low = static_cast<uint64_t>(number()), high = static_cast<uint64_t>(number());
+    return exact ? Factor::exact(high << 32 | low) : Factor(value);
+  }
+
   // address, type, size, space, offset, rank, number of strides, sizes..., strides...; type below 0: absent.
   template <typename T>
   bool tensor(BasicTensor<T>* tensor) {
@@ -59,8 +67,8 @@ class Reader {
 struct Gemm {
   Gemm(const Gemm&) = delete;  // args points into it
   Gemm() {
-    args.alpha = reader.number();
-    args.beta = reader.number();
+    args.alpha = reader.factor();
+    args.beta = reader.factor();
     args.transA = reader.integer();
     args.transB = reader.integer();
     args.opset = reader.integer();
@@ -76,14 +84,13 @@ struct Gemm {
 };
 
 int finish(const Status& result) {
-  status = result;
+  if (!result.ok()) status = result;
   return static_cast<int>(result.code);
 }
 
 int run_gemm() {
   const Gemm call;
-  Status result = gemm(*instance, call.args);
-  return result.ok() ? 0 : finish(result);
+  return finish(gemm(*instance, call.args));
 }
 
 // On success the block begins with M, N.
@@ -112,6 +119,9 @@ int explain_gemm() {
   return 0;
 }
 
+// Puts an operand that is given as a number into the block's last place.
+int store_scalar(int dtype, double value) { return finish(store("gemm", "C", value, static_cast<DType>(dtype), block + kBlockLength - 1)); }
+
 // A row of the table of kernels: name, compute type, mr, nr, kr, preferred.
 void kernel(int index) {
   const KernelInfo info = kernel_info(index);
@@ -133,6 +143,7 @@ EMSCRIPTEN_BINDINGS(wgemm) {
   function("gemm", &run_gemm);
   function("gemmShape", &shape_of_gemm);
   function("explainGemm", &explain_gemm);
+  function("storeScalar", &store_scalar);
   function("kernelCount", &kernel_count);
   function("kernel", &kernel);
   function("errorMessage", +[] { return address(status.message); });

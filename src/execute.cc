@@ -60,15 +60,15 @@ class Executor {
       pack({a.data, p_.a.dtype, rows, depth, a.row_stride, a.col_stride}, kernel_.a, a_panels_);
       a_rows = static_cast<const std::byte*>(a_panels_);
       // Of a panel of several rows, a row's share.
-      row_bytes = panel_elements(kernel_.a, static_cast<size_t>(depth)) * bytes_ / static_cast<size_t>(kernel_.a.width);
+      row_bytes = panel_bytes(kernel_.a, depth) / static_cast<size_t>(kernel_.a.width);
     }
     Strip strip{.rows = 0,
                 .cols = static_cast<size_t>(cols),
                 .k = static_cast<size_t>(depth),
                 .a = nullptr,
                 .a_stride = row_bytes,
-                .b = static_cast<const std::byte*>(b_panels_) + static_cast<size_t>(kernel_.b.lead) * bytes_,
-                .b_stride = panel_elements(kernel_.b, static_cast<size_t>(depth)) * bytes_,
+                .b = static_cast<const std::byte*>(b_panels_) + static_cast<size_t>(kernel_.b.lead * kernel_.b.element_bytes),
+                .b_stride = panel_bytes(kernel_.b, depth),
                 .c = nullptr,
                 .c_stride = static_cast<size_t>(acc_stride) * bytes_,
                 .accumulate = k > 0};

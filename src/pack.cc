@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "convert.h"
 #include "types.h"
 
 namespace wgemm {
@@ -19,9 +20,8 @@ constexpr int64_t kPanelsAtOnce = 4;
 template <typename From, typename To>
 void pack_rows(const PackSource& s, const From* from, To* to) {
   if (s.depth_stride == 1) {
-    for (int64_t lane = 0; lane < s.lanes; ++lane) {
-      for (int64_t d = 0; d < s.depth; ++d) to[lane * s.depth + d] = static_cast<To>(from[lane * s.lane_stride + d]);
-    }
+    const Converter<From, To> convert_run;
+    for (int64_t lane = 0; lane < s.lanes; ++lane) convert_run(from + lane * s.lane_stride, to + lane * s.depth, s.depth);
     return;
   }
   for (int64_t lane0 = 0; lane0 < s.lanes; lane0 += kTile) {
@@ -30,7 +30,7 @@ void pack_rows(const PackSource& s, const From* from, To* to) {
       const int64_t d_end = std::min(d0 + kTile, s.depth);
       for (int64_t lane = lane0; lane < lane_end; ++lane) {
         const From* source = from + lane * s.lane_stride;
-        for (int64_t d = d0; d < d_end; ++d) to[lane * s.depth + d] = static_cast<To>(source[d * s.depth_stride]);
+        for (int64_t d = d0; d < d_end; ++d) to[lane * s.depth + d] = convert<To>(source[d * s.depth_stride]);
       }
     }
   }
@@ -39,15 +39,16 @@ void pack_rows(const PackSource& s, const From* from, To* to) {
 // Lanes next to one another in memory: whole steps of k are copied. Width is the panel's, known to the compiler.
 template <int Width, typename From, typename To>
 void interleave(const PackSource& s, const From* from, const PanelLayout& layout, To* to) {
-  const auto panel = static_cast<int64_t>(panel_elements(layout, static_cast<size_t>(s.depth)));
+  const auto panel = static_cast<int64_t>(panel_bytes(layout, s.depth) / sizeof(To));
   const int64_t full = s.lanes / Width;
+  const Converter<From, To> convert_run;
   for (int64_t p0 = 0; p0 < full; p0 += kPanelsAtOnce) {
     const int64_t p_end = std::min(p0 + kPanelsAtOnce, full);
     for (int64_t d = 0; d < s.depth; ++d) {
       const From* row = from + d * s.depth_stride;
       for (int64_t p = p0; p < p_end; ++p) {
         To* out = to + p * panel + layout.lead + d * Width;
-        for (int j = 0; j < Width; ++j) out[j] = static_cast<To>(row[p * Width + j]);
+        convert_run(row + p * Width, out, Width);
       }
     }
   }
@@ -56,7 +57,7 @@ void interleave(const PackSource& s, const From* from, const PanelLayout& layout
 // Any strides, any layout.
 template <typename From, typename To>
 void gather(const PackSource& s, const From* from, const PanelLayout& layout, int64_t first_panel, To* to) {
-  const auto panel = static_cast<int64_t>(panel_elements(layout, static_cast<size_t>(s.depth)));
+  const auto panel = static_cast<int64_t>(panel_bytes(layout, s.depth) / sizeof(To));
   const int64_t width = layout.width, kr = layout.kr;
   for (int64_t lane0 = first_panel * width; lane0 < s.lanes; lane0 += width) {
     To* out = to + lane0 / width * panel + layout.lead;
@@ -67,7 +68,7 @@ void gather(const PackSource& s, const From* from, const PanelLayout& layout, in
       for (int64_t lane = 0; lane < lanes; ++lane) {
         const From* source = from + (lane0 + lane) * s.lane_stride;
         for (int64_t d = d0; d < d_end; ++d) {
-          out[d / kr * kr * width + lane * kr + d % kr] = static_cast<To>(source[d * s.depth_stride]);
+          out[d / kr * kr * width + lane * kr + d % kr] = convert<To>(source[d * s.depth_stride]);
         }
       }
     }
@@ -78,20 +79,31 @@ template <typename From, typename To>
 void pack_typed(const PackSource& s, const PanelLayout& layout, void* panels) {
   const auto* from = reinterpret_cast<const From*>(s.data);
   auto* to = static_cast<To*>(panels);
-  if (layout.width == 1 && layout.kr == 1 && layout.lead == 0) return pack_rows(s, from, to);
-  const size_t panel = panel_elements(layout, static_cast<size_t>(s.depth));
+  if (layout.is_rows()) return pack_rows(s, from, to);
+  const size_t panel = panel_bytes(layout, s.depth) / sizeof(To);
   const int64_t count = (s.lanes + layout.width - 1) / layout.width;
   for (int64_t p = 0; p < count; ++p) std::fill_n(to + static_cast<size_t>(p) * panel, layout.lead, To{0});
-  if (layout.width == 8 && layout.kr == 1 && s.lane_stride == 1) {
-    interleave<8>(s, from, layout, to);
-    return gather(s, from, layout, s.lanes / 8, to);
+  int64_t done = 0;  // panels
+  if (layout.kr == 1 && s.lane_stride == 1) {
+    done = s.lanes / layout.width;
+    if (layout.width == 8) {
+      interleave<8>(s, from, layout, to);
+    } else if (layout.width == 16) {
+      interleave<16>(s, from, layout, to);
+    } else if (layout.width == 4) {
+      interleave<4>(s, from, layout, to);
+    } else {
+      done = 0;
+    }
   }
-  gather(s, from, layout, 0, to);
+  gather(s, from, layout, done, to);
 }
 
 using PackFunction = void (*)(const PackSource&, const PanelLayout&, void*);
 constexpr PackFunction kPack[] = {
-#define WGEMM_DTYPE(Enumerator, name, Storage, Compute, gemm_since) pack_typed<Storage, StorageOf<DType::k##Compute>>,
+#define WGEMM_DTYPE(Enumerator, name, Storage, Compute, gemm_since)                                            \
+  pack_typed<std::conditional_t<is_compute_form(DType::k##Enumerator), StorageOf<DType::k##Compute>, Storage>, \
+             StorageOf<DType::k##Compute>>,
 #include "dtypes.def"
 #undef WGEMM_DTYPE
 };
@@ -99,6 +111,7 @@ constexpr PackFunction kPack[] = {
 }  // namespace
 
 void pack(const PackSource& source, const PanelLayout& layout, void* panels) {
+  if (layout.arrange != nullptr) return layout.arrange(source, panels);
   kPack[static_cast<int>(source.dtype)](source, layout, panels);
 }
 

@@ -14,12 +14,12 @@ struct PackSource {
   int64_t lane_stride, depth_stride;
 };
 
-// Elements of the compute type that packing writes: whole panels.
-constexpr size_t packed_elements(const PanelLayout& layout, int64_t lanes, int64_t depth) {
-  return static_cast<size_t>((lanes + layout.width - 1) / layout.width) * panel_elements(layout, static_cast<size_t>(depth));
+// Bytes that packing writes: whole panels.
+constexpr size_t packed_bytes(const PanelLayout& layout, int64_t lanes, int64_t depth) {
+  return static_cast<size_t>((lanes + layout.width - 1) / layout.width) * panel_bytes(layout, depth);
 }
 
-// Fills `panels`, aligned for the compute type of source.dtype, with packed_elements() of them; all of it is written.
+// Fills `panels`, aligned to 16 bytes, with packed_bytes(); all of it is written.
 void pack(const PackSource& source, const PanelLayout& layout, void* panels);
 
 }  // namespace wgemm

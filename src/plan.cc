@@ -4,6 +4,7 @@
 
 #include "arena.h"
 #include "pack.h"
+#include "types.h"
 
 namespace wgemm {
 namespace {
@@ -49,12 +50,11 @@ const Kernel* choose_kernel(const Problem& problem) {
 bool can_write_y(const Problem& problem) {
   const Epilogue& e = problem.epilogue;
   const bool plain = !e.has_c && e.alpha.value == 1;
-  return plain && problem.y.dtype == problem.compute && (problem.y.col_stride == 1 || problem.n == 1) && problem.y.row_stride >= 0;
+  return plain && is_compute_form(problem.y.dtype) && (problem.y.col_stride == 1 || problem.n == 1) && problem.y.row_stride >= 0;
 }
 
 bool can_read_a(const Problem& problem, const Kernel& kernel) {
-  const bool rows = kernel.a.width == 1 && kernel.a.kr == 1 && kernel.a.lead == 0;
-  return rows && problem.a.dtype == problem.compute && (problem.a.col_stride == 1 || problem.k == 1);
+  return kernel.a.is_rows() && is_compute_form(problem.a.dtype) && (problem.a.col_stride == 1 || problem.k == 1);
 }
 
 }  // namespace
@@ -83,10 +83,9 @@ Plan make_plan(const Problem& problem, const PlanOptions& options) {
   plan.mc = options.mc != 0 ? options.mc : mc;
   plan.mc = std::min(round_up(std::max<int64_t>(plan.mc, 1), kernel.mr), problem.m);
 
-  const auto bytes = static_cast<size_t>(element);
-  plan.b_bytes = packed_elements(kernel.b, plan.nc, plan.kc) * bytes;
-  if (plan.pack_a) plan.a_bytes = packed_elements(kernel.a, plan.mc, plan.kc) * bytes;
-  if (!plan.direct) plan.acc_bytes = static_cast<size_t>(plan.mc * plan.nc) * bytes;
+  plan.b_bytes = packed_bytes(kernel.b, plan.nc, plan.kc);
+  if (plan.pack_a) plan.a_bytes = packed_bytes(kernel.a, plan.mc, plan.kc);
+  if (!plan.direct) plan.acc_bytes = static_cast<size_t>(plan.mc * plan.nc * element);
   plan.scratch_bytes = Arena::round_up(plan.b_bytes) + Arena::round_up(plan.a_bytes) + Arena::round_up(plan.acc_bytes);
   return plan;
 }

@@ -6,6 +6,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "convert.h"
 #include "wgemm.h"
 
 namespace wgemm {
@@ -32,41 +33,49 @@ T reference_broadcast(const ConstTensor& c, int64_t i, int64_t j) {
   return static_cast<const T*>(c.data)[place];
 }
 
+// alpha or beta as floating-point type T has it: of float32 and what is narrower, rounded to float32.
+template <typename T>
+double reference_factor(const Factor& factor) {
+  return sizeof(T) <= sizeof(float) ? static_cast<double>(static_cast<float>(factor.number())) : factor.number();
+}
+
 // Element (i, j) of Y = alpha * A' * B' + beta * C for operands of type T, of arguments that are right. Floating point: computed in Acc,
 // not yet rounded to T. Integers: Acc is T; exact modulo 2^bits, but where a factor that counts has a fraction, through float64.
 template <typename T, typename Acc>
 Acc reference_gemm(const GemmArgs& args, int64_t i, int64_t j) {
   const bool trans_a = args.transA != 0, trans_b = args.transB != 0;
   const int64_t depth = args.A.dims[trans_a ? 0 : 1];
-  const auto a = [&](int64_t k) { return reference_read<T>(args.A, i, k, trans_a); };
-  const auto b = [&](int64_t k) { return reference_read<T>(args.B, k, j, trans_b); };
+  const auto a = [&](int64_t k) { return convert<Acc>(reference_read<T>(args.A, i, k, trans_a)); };
+  const auto b = [&](int64_t k) { return convert<Acc>(reference_read<T>(args.B, k, j, trans_b)); };
   if constexpr (std::is_integral_v<T>) {
     using U = std::make_unsigned_t<T>;
-    const bool has_c = args.C != nullptr && args.beta != 0;
+    const bool has_c = args.C != nullptr && args.beta.number() != 0;
     const T c = has_c ? reference_broadcast<T>(*args.C, i, j) : T{0};
     U acc = 0;
     for (int64_t k = 0; k < depth; ++k) acc += static_cast<U>(a(k)) * static_cast<U>(b(k));
-    const auto is_whole = [](double factor) { return factor == std::trunc(factor); };
+    const auto is_whole = [](const Factor& f) { return f.number() == std::trunc(f.number()); };
     if ((depth == 0 || is_whole(args.alpha)) && (!has_c || is_whole(args.beta))) {
-      const auto factor = [](double value) { return static_cast<U>(static_cast<int64_t>(value)); };
+      const auto factor = [](const Factor& f) {
+        return static_cast<U>(f.is_exact() ? f.integer() : static_cast<uint64_t>(static_cast<int64_t>(f.number())));
+      };
       return static_cast<T>(factor(args.alpha) * acc + factor(args.beta) * static_cast<U>(c));
     }
-    const double value = args.alpha * static_cast<double>(static_cast<T>(acc)) + args.beta * static_cast<double>(c);
+    const double value = args.alpha.number() * static_cast<double>(static_cast<T>(acc)) + args.beta.number() * static_cast<double>(c);
     using Limits = std::numeric_limits<T>;
     if (value >= std::ldexp(1.0, Limits::digits)) return Limits::max();
     if (value <= static_cast<double>(Limits::min())) return Limits::min();
     return static_cast<T>(value);  // toward zero
   } else {
-    const T alpha = static_cast<T>(args.alpha), beta = static_cast<T>(args.beta);
+    const auto alpha = static_cast<Acc>(reference_factor<T>(args.alpha)), beta = static_cast<Acc>(reference_factor<T>(args.beta));
     const bool has_c = args.C != nullptr && beta != 0;
     Acc acc = 0;
     for (int64_t k = 0; k < depth; ++k) {
-      const Acc product = static_cast<Acc>(a(k)) * static_cast<Acc>(b(k));
+      const Acc product = a(k) * b(k);
       acc += product;
     }
-    const Acc scaled = depth == 0 ? Acc{0} : static_cast<Acc>(alpha) * acc;
+    const Acc scaled = depth == 0 ? Acc{0} : alpha * acc;
     if (!has_c) return scaled;
-    const Acc bias = static_cast<Acc>(beta) * static_cast<Acc>(reference_broadcast<T>(*args.C, i, j));
+    const Acc bias = beta * convert<Acc>(reference_broadcast<T>(*args.C, i, j));
     return depth == 0 ? bias : scaled + bias;
   }
 }

@@ -30,6 +30,18 @@ constexpr DType compute_type(DType type) {
   return kCompute[static_cast<int>(type)];
 }
 
+// Whether elements of `type` are, bit for bit, what kernels read and write: nothing to convert.
+constexpr bool is_compute_form(DType type) {
+  constexpr bool kSame[] = {
+#define WGEMM_DTYPE(Enumerator, name, Storage, Compute, gemm_since) \
+  sizeof(Storage) == sizeof(StorageOf<DType::k##Compute>) &&        \
+      std::is_integral_v<Storage> == std::is_integral_v<StorageOf<DType::k##Compute>>,
+#include "dtypes.def"
+#undef WGEMM_DTYPE
+  };
+  return kSame[static_cast<int>(type)];
+}
+
 constexpr bool is_integer(DType type) {
   constexpr bool kInteger[] = {
 #define WGEMM_DTYPE(Enumerator, name, Storage, Compute, gemm_since) std::is_integral_v<Storage>,

@@ -27,6 +27,14 @@ inline constexpr const char kVersion[] = "0.1.0";
 
 // Data types ------------------------------------------------------------------------------------------------------------------
 
+// IEEE 754 binary16 and bfloat16, by their bits.
+struct Float16 {
+  uint16_t bits;
+};
+struct BFloat16 {
+  uint16_t bits;
+};
+
 enum class DType : uint8_t {
 #define WGEMM_DTYPE(Enumerator, name, Storage, Compute, gemm_since) k##Enumerator,
 #include "dtypes.def"
@@ -81,6 +89,9 @@ struct Status {
   bool ok() const { return code == Code::kOk; }
 };
 
+// Writes `value` as an element of `dtype` to `element`, rounded to nearest even. Error: kArgument where an integer type cannot hold it.
+Status store(const char* op, const char* argument, double value, DType dtype, void* element);
+
 // Tensors ---------------------------------------------------------------------------------------------------------------------
 
 // The most axes that a tensor may have.
@@ -134,6 +145,27 @@ class Context {
 
 // Operations ------------------------------------------------------------------------------------------------------------------
 
+// alpha or beta: a number, or exactly an integer modulo 2^64.
+class Factor {
+ public:
+  Factor(double number) : number_(number) {}  // NOLINT(google-explicit-constructor): args.alpha = 0.5
+  // For the 64-bit integer types only, and not beside a factor with a fraction.
+  static Factor exact(uint64_t integer) {
+    Factor factor(static_cast<double>(static_cast<int64_t>(integer)));
+    factor.integer_ = integer;
+    factor.is_exact_ = true;
+    return factor;
+  }
+  double number() const { return number_; }      // of an exact one, the nearest
+  uint64_t integer() const { return integer_; }  // of an exact one
+  bool is_exact() const { return is_exact_; }
+
+ private:
+  double number_;
+  uint64_t integer_ = 0;
+  bool is_exact_ = false;
+};
+
 // ONNX Gemm, Y = alpha * A' * B' + beta * C, at opsets 1, 6, 7, 9, 11 and 13. A' is A, or its transpose when transA is not zero.
 // https://onnx.ai/onnx/operators/onnx__Gemm.html
 //
@@ -141,15 +173,17 @@ class Context {
 // The order of summation is free. K = 0 means there is no product, whatever alpha is: Y = beta * C, or zeros without C.
 //
 // Integers: exact modulo 2^bits while alpha and beta are whole. A fraction in a factor that counts (alpha's where K > 0, beta's where there
-// is a C) sends Y through float64: the wrapped product and C are converted, combined, cut toward zero and saturated. Factors must be
-// finite and at most 2^53 in size.
+// is a C) sends Y through float64: the wrapped product and C are converted, combined, cut toward zero and saturated, so that 64-bit values
+// above 2^53 lose bits. Factors must be finite and, unless exact, at most 2^53 in size.
+//
+// float16 and bfloat16: accumulated and combined in float32, and rounded once, to nearest even.
 struct GemmArgs {
   ConstTensor A;                   // (M, K), or (K, M) with transA
   ConstTensor B;                   // (K, N), or (N, K) with transB
   const ConstTensor* C = nullptr;  // broadcast to (M, N) in one direction; null: absent (from opset 11)
   Tensor Y;                        // (M, N); may be exactly C: the same memory, shape and strides
-  double alpha = 1;                // rounded to float32 for float32; kept in float64 for integers
-  double beta = 1;                 // as alpha; 0: C is checked but not read
+  Factor alpha = 1;                // rounded to float32 for float32, float16 and bfloat16; kept in float64 for float64 and integers
+  Factor beta = 1;                 // as alpha; 0: C is checked but not read
   int64_t transA = 0;
   int64_t transB = 0;
   int64_t opset = 13;                // the model's opset: means the newest version of Gemm that is not above it

@@ -6,7 +6,7 @@
 namespace wgemm {
 
 // XNNPACK starts each panel with a bias; here it is the lead, and 0.
-inline constexpr PanelLayout kXnnpackPanel = {.width = 8, .kr = 1, .lead = 8};
+inline constexpr PanelLayout kXnnpackPanel = panel_of<float>(8, 1, 8);
 
 void f32_4x8_xnnpack_loadsplat(const Strip& strip);
 void f32_4x8_xnnpack_splat(const Strip& strip);

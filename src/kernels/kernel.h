@@ -8,19 +8,34 @@
 
 namespace wgemm {
 
-// How a kernel wants an operand laid out, in elements of its compute type. A panel holds `width` rows of A or columns of B:
+struct PackSource;
+
+// How a kernel wants an operand laid out. A panel holds `width` rows of A or columns of B:
 //   [lead zeros] then [k / kr][width][kr], k and width padded with zeros.
 // A has panels of mr rows and no lead; or width 1 and kr 1, which means plain rows: then A may also be read in place, at any row stride.
 struct PanelLayout {
   int width;
   int kr;
-  int lead;  // elements before each panel, left 0
+  int lead;           // elements before each panel, left 0; none for A
+  int element_bytes;  // in the panel
+  // Fills panels (see pack.h) where elements are not simply of the compute type, side by side; null where they are.
+  void (*arrange)(const PackSource& source, void* panels);
+
+  constexpr bool is_rows() const { return width == 1 && kr == 1 && lead == 0 && arrange == nullptr; }
 };
 
-// Elements from one panel to the next, for panels `k` deep.
-constexpr size_t panel_elements(const PanelLayout& layout, size_t k) {
-  const size_t steps = (k + static_cast<size_t>(layout.kr) - 1) / static_cast<size_t>(layout.kr);
-  return static_cast<size_t>(layout.lead) + steps * static_cast<size_t>(layout.kr) * static_cast<size_t>(layout.width);
+// Panels of elements of T, and plain rows of them.
+template <typename T>
+constexpr PanelLayout panel_of(int width, int kr = 1, int lead = 0) {
+  return {.width = width, .kr = kr, .lead = lead, .element_bytes = sizeof(T), .arrange = nullptr};
+}
+template <typename T>
+inline constexpr PanelLayout kRowsOf = panel_of<T>(1);
+
+// Bytes from one panel to the next, for panels `k` deep.
+constexpr size_t panel_bytes(const PanelLayout& layout, int64_t k) {
+  const int64_t steps = (k + layout.kr - 1) / layout.kr;
+  return static_cast<size_t>((layout.lead + steps * layout.kr * layout.width) * layout.element_bytes);
 }
 
 // The work of one call. Strides are in bytes.

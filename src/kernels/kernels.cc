@@ -1,30 +1,38 @@
 // Every micro-kernel of the library, one row each: best first among those of a type, portable last. plan.cc takes the first that fits;
 // tests, benchmarks, explain() and kernel_info() go through this table, so a row is all that registering a kernel takes.
 #include "kernels/f32_xnnpack.h"
+#include "kernels/f64_simd128.h"
+#include "kernels/i32_simd128.h"
+#include "kernels/i64_simd128.h"
 #include "kernels/kernel.h"
 #include "kernels/portable.h"
 
 namespace wgemm {
 namespace {
 
-constexpr PanelLayout kRows = {.width = 1, .kr = 1, .lead = 0};
-constexpr PanelLayout kPanel8 = {.width = 8, .kr = 1, .lead = 0};
-
 // Which of `loadsplat` and `splat` is fast is the processor's matter: V8 and SpiderMonkey compile load-and-splat to one instruction with
 // a memory operand on x86 (half as fast again as splat); ARM multiplies by a lane, which they make of splat.
 constexpr Kernel kKernels[] = {
-    {"f32_4x8_simd128_xnnpack_loadsplat", DType::kFloat32, 4, 8, 1, kRows, kXnnpackPanel, Isa::kSimd128, Processor::kX86, 2,
+    {"f32_4x8_simd128_xnnpack_loadsplat", DType::kFloat32, 4, 8, 1, kRowsOf<float>, kXnnpackPanel, Isa::kSimd128, Processor::kX86, 2,
      f32_4x8_xnnpack_loadsplat},
-    {"f32_1x8_simd128_xnnpack_loadsplat", DType::kFloat32, 1, 8, 1, kRows, kXnnpackPanel, Isa::kSimd128, Processor::kX86, 1,
+    {"f32_1x8_simd128_xnnpack_loadsplat", DType::kFloat32, 1, 8, 1, kRowsOf<float>, kXnnpackPanel, Isa::kSimd128, Processor::kX86, 1,
      f32_1x8_xnnpack_loadsplat},
-    {"f32_4x8_simd128_xnnpack_splat", DType::kFloat32, 4, 8, 1, kRows, kXnnpackPanel, Isa::kSimd128, Processor::kArm, 2,
+    {"f32_4x8_simd128_xnnpack_splat", DType::kFloat32, 4, 8, 1, kRowsOf<float>, kXnnpackPanel, Isa::kSimd128, Processor::kArm, 2,
      f32_4x8_xnnpack_splat},
-    {"f32_1x8_simd128_xnnpack_splat", DType::kFloat32, 1, 8, 1, kRows, kXnnpackPanel, Isa::kSimd128, Processor::kArm, 1,
+    {"f32_1x8_simd128_xnnpack_splat", DType::kFloat32, 1, 8, 1, kRowsOf<float>, kXnnpackPanel, Isa::kSimd128, Processor::kArm, 1,
      f32_1x8_xnnpack_splat},
-    {"f32_4x8_portable", DType::kFloat32, 4, 8, 1, kRows, kPanel8, Isa::kPortable, Processor::kAny, 1,
+    {"f32_4x8_portable", DType::kFloat32, 4, 8, 1, kRowsOf<float>, panel_of<float>(8), Isa::kPortable, Processor::kAny, 1,
      portable_kernel<float, 4, 8, 1, true>},
-    {"i32_4x8_portable", DType::kInt32, 4, 8, 1, kRows, kPanel8, Isa::kPortable, Processor::kAny, 1,
+    {"f64_2x8_simd128", DType::kFloat64, 2, 8, 1, kRowsOf<double>, panel_of<double>(8), Isa::kSimd128, Processor::kAny, 1, f64_2x8_simd128},
+    {"f64_4x4_portable", DType::kFloat64, 4, 4, 1, kRowsOf<double>, panel_of<double>(4), Isa::kPortable, Processor::kAny, 1,
+     portable_kernel<double, 4, 4, 1, true>},
+    {"i32_2x16_simd128", DType::kInt32, 2, 16, 1, kRowsOf<int32_t>, panel_of<int32_t>(16), Isa::kSimd128, Processor::kAny, 1,
+     i32_2x16_simd128},
+    {"i32_4x8_portable", DType::kInt32, 4, 8, 1, kRowsOf<int32_t>, panel_of<int32_t>(8), Isa::kPortable, Processor::kAny, 1,
      portable_kernel<int32_t, 4, 8, 1, true>},
+    {"i64_2x4_simd128", DType::kInt64, 2, 4, 1, kI64PanelOfA, kI64PanelOfB, Isa::kSimd128, Processor::kAny, 1, i64_2x4_simd128},
+    {"i64_4x4_portable", DType::kInt64, 4, 4, 1, kRowsOf<int64_t>, panel_of<int64_t>(4), Isa::kPortable, Processor::kAny, 1,
+     portable_kernel<int64_t, 4, 4, 1, true>},
 };
 
 }  // namespace

@@ -51,7 +51,15 @@ Status check_c_shape(std::span<const int64_t> c, std::span<const int64_t> y, con
 }
 
 // alpha or beta as the type keeps it.
-Status make_scalar(const char* name, double value, DType dtype, Scalar* scalar) {
+Status make_scalar(const char* name, const Factor& factor, DType dtype, Scalar* scalar) {
+  const double value = factor.number();
+  if (factor.is_exact()) {
+    if (!is_integer(dtype) || dtype_bytes(dtype) != 8) {
+      return error(Code::kArgument, kOp, name, {name, " is a 64-bit integer; with ", dtype_name(dtype), " it must be a number"});
+    }
+    *scalar = {.value = value, .integer = factor.integer(), .whole = true};
+    return {};
+  }
   if (!is_integer(dtype)) {
     // float32 and the types that accumulate in it round the factor to float32.
     const bool single = compute_type(dtype) == DType::kFloat32;
@@ -67,6 +75,19 @@ Status make_scalar(const char* name, double value, DType dtype, Scalar* scalar) 
   }
   const auto integer = static_cast<int64_t>(value);
   *scalar = {.value = value, .integer = static_cast<uint64_t>(integer), .whole = static_cast<double>(integer) == value};
+  return {};
+}
+
+Status make_scalars(const GemmArgs& args, Epilogue* epilogue) {
+  const DType dtype = args.A.dtype;
+  if (Status s = make_scalar("alpha", args.alpha, dtype, &epilogue->alpha); !s.ok()) return s;
+  if (Status s = make_scalar("beta", args.beta, dtype, &epilogue->beta); !s.ok()) return s;
+  if (args.alpha.is_exact() && !epilogue->beta.whole) {
+    return error(Code::kArgument, kOp, "beta", {"beta has a fraction and alpha is a 64-bit integer; beside one, it must be whole"});
+  }
+  if (args.beta.is_exact() && !epilogue->alpha.whole) {
+    return error(Code::kArgument, kOp, "alpha", {"alpha has a fraction and beta is a 64-bit integer; beside one, it must be whole"});
+  }
   return {};
 }
 
@@ -161,8 +182,7 @@ Status gemm_problem(const GemmArgs& args, bool with_data, Problem* problem) {
   }
 
   Epilogue epilogue;
-  if (Status s = make_scalar("alpha", args.alpha, a.dtype, &epilogue.alpha); !s.ok()) return s;
-  if (Status s = make_scalar("beta", args.beta, a.dtype, &epilogue.beta); !s.ok()) return s;
+  if (Status s = make_scalars(args, &epilogue); !s.ok()) return s;
   epilogue.has_c = c != nullptr && epilogue.beta.value != 0;
   if (epilogue.has_c) epilogue.c = broadcast_operand(*c);
   *problem = {.m = m,

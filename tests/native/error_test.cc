@@ -5,10 +5,12 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "kernels/kernel.h"
+#include "types.h"
 #include "wgemm.h"
 
 namespace wgemm::testing {
@@ -55,7 +57,8 @@ struct Case {
 constexpr int64_t kHuge = int64_t{1} << 40;
 const double kNan = std::numeric_limits<double>::quiet_NaN();
 
-void to_int32(Call& c) { c.args.A.dtype = c.args.B.dtype = c.c_tensor.dtype = c.args.Y.dtype = DType::kInt32; }
+void to_type(Call& c, DType type) { c.args.A.dtype = c.args.B.dtype = c.c_tensor.dtype = c.args.Y.dtype = type; }
+void to_int32(Call& c) { to_type(c, DType::kInt32); }
 
 const Case kCases[] = {
     {"ARank", [](Call& c) { c.a_dims = {6}; }, Code::kShape, "A", "A has shape [6] of rank 1; it must have rank 2"},
@@ -127,6 +130,16 @@ const Case kCases[] = {
     {"YInRowsThatRepeatOtherwise", [](Call& c) { c.b_strides = {8, 1}, c.y_strides = {9, 1}, c.args.Y.data = c.b.data() + 4; },
      Code::kArgument, "Y", "overlaps B"},
     {"YIsMoreThanC", [](Call& c) { c.c_dims = {1, 4}, c.args.Y.data = c.c.data(); }, Code::kArgument, "Y", "not exactly C"},
+    {"Opset12BFloat16", [](Call& c) { c.args.A.dtype = DType::kBFloat16, c.args.opset = 12; }, Code::kOpset, "opset",
+     "opset 12 means Gemm-11, which has no bfloat16; that comes with opset 13"},
+    {"ExactAlphaFloat", [](Call& c) { c.args.alpha = Factor::exact(3); }, Code::kArgument, "alpha",
+     "alpha is a 64-bit integer; with float32 it must be a number"},
+    {"ExactBetaInt32", [](Call& c) { to_int32(c), c.args.beta = Factor::exact(3); }, Code::kArgument, "beta",
+     "beta is a 64-bit integer; with int32 it must be a number"},
+    {"ExactBetaBesideFraction", [](Call& c) { to_type(c, DType::kInt64), c.args.beta = Factor::exact(3), c.args.alpha = 0.5; },
+     Code::kArgument, "alpha", "alpha has a fraction and beta is a 64-bit integer"},
+    {"ExactAlphaBesideFraction", [](Call& c) { to_type(c, DType::kUInt64), c.args.alpha = Factor::exact(3), c.args.beta = 0.5; },
+     Code::kArgument, "beta", "beta has a fraction and alpha is a 64-bit integer"},
     {"IntegerAlphaNan", [](Call& c) { to_int32(c), c.args.alpha = kNan; }, Code::kArgument, "alpha", "alpha is NaN"},
     {"IntegerBetaInfinite", [](Call& c) { to_int32(c), c.args.beta = -INFINITY; }, Code::kArgument, "beta", "beta is infinite"},
     {"IntegerAlphaFar", [](Call& c) { to_int32(c), c.args.alpha = 9007199254740994.0; }, Code::kArgument, "alpha", "beyond 2^53"},
@@ -185,20 +198,68 @@ TEST(GemmAllowed, AtTheEdgesOfTheRules) {
   }
 }
 
-TEST(GemmAllowed, OpsetMeansTheNewestVersionNotAboveIt) {
-  for (int64_t opset = 1; opset <= 25; ++opset) {
-    Call call;
-    call.args.opset = opset;
-    call.with_c = false;
-    EXPECT_EQ(call.run().ok(), opset >= 11) << opset;
-    Call integers;
-    to_int32(integers);
-    integers.args.opset = opset;
-    EXPECT_EQ(integers.run().ok(), opset >= 9) << opset;
-    Call broadcast;
-    broadcast.args.opset = opset;
-    broadcast.args.broadcast = 1;
-    EXPECT_EQ(broadcast.run().ok(), opset < 7) << opset;
+// Every opset, type, C and broadcast: allowed, or which argument is at fault.
+TEST(GemmAllowed, OpsetTypeCAndBroadcastAsInTheTable) {
+  struct Version {
+    int64_t opset, version;
+  };
+  const Version versions[] = {{1, 1},  {2, 1},   {5, 1},   {6, 6},   {7, 7},   {8, 7},    {9, 9},
+                              {10, 9}, {11, 11}, {12, 11}, {13, 13}, {21, 13}, {1000, 13}};
+  for (const auto& [opset, version] : versions) {
+    for (int type = 0; type < kDTypeCount; ++type) {
+      const auto dtype = static_cast<DType>(type);
+      const int64_t since = dtype == DType::kBFloat16 ? 13 : is_integer(dtype) ? 9 : 1;
+      for (const bool with_c : {false, true}) {
+        for (const std::optional<int64_t> broadcast : {std::optional<int64_t>{}, std::optional<int64_t>{0}, std::optional<int64_t>{1}}) {
+          Call call;
+          to_type(call, dtype);
+          call.a.resize(200), call.b.resize(200), call.c.resize(200), call.y.resize(200);
+          call.args.A.data = call.a.data(), call.args.B.data = call.b.data(), call.c_tensor.data = call.c.data(),
+          call.args.Y.data = call.y.data();
+          call.args.opset = opset;
+          call.with_c = with_c;
+          call.args.broadcast = broadcast;
+          const char* fault = "";
+          if (version < since) {
+            fault = "opset";
+          } else if (!with_c && version < 11) {
+            fault = "C";
+          } else if (broadcast.has_value() && version >= 7) {
+            fault = "broadcast";
+          } else if (with_c && version < 7 && broadcast.value_or(0) == 0) {
+            fault = "C";  // its shape is (N)
+          }
+          const Status status = call.run();
+          EXPECT_STREQ(status.argument, fault) << opset << " " << dtype_name(dtype) << " " << with_c << ": " << status.message;
+        }
+      }
+    }
+  }
+}
+
+TEST(Store, RoundsOrRefuses) {
+  double element;
+  const auto bits = [&] {
+    uint16_t value;
+    std::memcpy(&value, &element, sizeof(value));
+    return value;
+  };
+  EXPECT_TRUE(store("gemm", "C", 1.5, DType::kFloat64, &element).ok());
+  EXPECT_EQ(element, 1.5);
+  // Just above the middle of two neighbours: rounding to float32 first would make a tie of it.
+  EXPECT_TRUE(store("gemm", "C", 1 + 0x1p-11 + 0x1p-40, DType::kFloat16, &element).ok());
+  EXPECT_EQ(bits(), 0x3c01);
+  EXPECT_TRUE(store("gemm", "C", 1 + 0x1p-11, DType::kFloat16, &element).ok());
+  EXPECT_EQ(bits(), 0x3c00);
+  EXPECT_TRUE(store("gemm", "C", -(1 + 0x1p-8 - 0x1p-40), DType::kBFloat16, &element).ok());
+  EXPECT_EQ(bits(), 0xbf80);
+  EXPECT_TRUE(store("gemm", "C", 1e300, DType::kFloat16, &element).ok());
+  EXPECT_EQ(bits(), 0x7c00);
+  EXPECT_TRUE(store("gemm", "C", 18446744073709549568.0, DType::kUInt64, &element).ok());
+  for (const double bad : {0.5, -1.0, 18446744073709551616.0, kNan}) {
+    const Status status = store("gemm", "C", bad, DType::kUInt64, &element);
+    EXPECT_EQ(status.code, Code::kArgument);
+    EXPECT_STREQ(status.message, "gemm: C is a number that uint64 cannot hold; it must be whole and in the range of the type");
   }
 }
 
@@ -298,7 +359,7 @@ TEST(Explain, TellsThePlan) {
   };
   const Expected all[] = {{1, DType::kFloat32, "f32_1x8_simd128_xnnpack_" + variant, 1, 8},
                           {2, DType::kFloat32, "f32_4x8_simd128_xnnpack_" + variant, 4, 8},
-                          {100, DType::kInt32, "i32_4x8_portable", 4, 8}};
+                          {100, DType::kInt32, "i32_2x16_simd128", 2, 16}};
   for (const Expected& expected : all) {
     const int64_t a[] = {expected.m, 30}, b[] = {30, 20};
     GemmArgs args;

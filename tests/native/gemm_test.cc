@@ -93,7 +93,8 @@ TEST_P(Gemm, DeepAndWideAndTall) {
 
 TEST_P(Gemm, EveryOpsetAppliesAlphaBetaAndC) {
   for (const int64_t opset : {1, 2, 6, 7, 8, 9, 10, 11, 12, 13, 21}) {
-    if (opset < 9 && is_integer(GetParam())) continue;
+    const int64_t version = opset == 8 ? 7 : opset == 10 ? 9 : opset == 12 ? 11 : opset;
+    if (gemm_since(GetParam()) > version) continue;
     tester().sizes(6, 7, 5).opset(opset).c({6, 7}).alpha(2).beta(3).run();
     tester().sizes(6, 7, 5).opset(opset).in_place().beta(2).run();
     if (opset < 7) {
@@ -115,7 +116,7 @@ TEST_P(Gemm, FactorsThatRoundToOthers) {
     tester().sizes(3, 4, 0).c({4}).alpha(0.5).beta(1e9).run();
     return;
   }
-  tester().sizes(3, 4, 5).c({3, 4}).specials().beta(1e-50).run();  // 0 in float32: C is not read
+  tester().sizes(3, 4, 5).c({3, 4}).specials().beta(1e-50).run();  // where it is 0 in float32, C is not read
   tester().sizes(3, 4, 5).c({3, 4}).alpha(1 + 1e-12).run();
   tester().sizes(3, 4, 0).alpha(nan).run();
   tester().sizes(3, 4, 0).alpha(INFINITY).run();
@@ -142,6 +143,16 @@ constexpr DType kTypes[] = {
 #include "dtypes.def"
 #undef WGEMM_DTYPE
 };
+TEST_P(Gemm, ExactFactorsOf64Bits) {
+  if (!is_integer(GetParam()) || dtype_bytes(GetParam()) != 8) return;
+  for (const uint64_t factor :
+       {uint64_t{0}, uint64_t{1}, uint64_t{3}, ~uint64_t{0}, uint64_t{1} << 63, (uint64_t{1} << 53) + 1, uint64_t{0x123456789abcdef1}}) {
+    tester().sizes(5, 6, 7).c({5, 6}).alpha(Factor::exact(factor)).run();
+    tester().sizes(5, 6, 7).c({5, 6}).beta(Factor::exact(factor)).alpha(-3).run();
+    tester().sizes(5, 6, 0).c({5, 6}).beta(Factor::exact(factor)).run();
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Types, Gemm, ::testing::ValuesIn(kTypes), [](const auto& test) { return std::string(dtype_name(test.param)); });
 
 }  // namespace

@@ -16,28 +16,11 @@ namespace {
 std::vector<Kernel> kernels() {
   const KernelTable table = kernel_table();
   std::vector<Kernel> all(table.rows, table.rows + table.count);
-  all.push_back({"f32_3x5c2_portable",
-                 DType::kFloat32,
-                 3,
-                 5,
-                 2,
-                 {3, 2, 0},
-                 {5, 2, 3},
-                 Isa::kPortable,
-                 Processor::kAny,
-                 1,
-                 portable_kernel<float, 3, 5, 2, false>});
-  all.push_back({"i32_5x3c3_portable",
-                 DType::kInt32,
-                 5,
-                 3,
-                 3,
-                 {5, 3, 0},
-                 {3, 3, 1},
-                 Isa::kPortable,
-                 Processor::kAny,
-                 1,
-                 portable_kernel<int32_t, 5, 3, 3, false>});
+  const PanelLayout a3 = panel_of<float>(3, 2), b5 = panel_of<float>(5, 2, 3), a5 = panel_of<int32_t>(5, 3),
+                    b3 = panel_of<int32_t>(3, 3, 1);
+  const KernelFunction odd_float = portable_kernel<float, 3, 5, 2, false>, odd_int = portable_kernel<int32_t, 5, 3, 3, false>;
+  all.push_back({"f32_3x5c2_portable", DType::kFloat32, 3, 5, 2, a3, b5, Isa::kPortable, Processor::kAny, 1, odd_float});
+  all.push_back({"i32_5x3c3_portable", DType::kInt32, 5, 3, 3, a5, b3, Isa::kPortable, Processor::kAny, 1, odd_int});
   return all;
 }
 

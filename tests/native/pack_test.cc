@@ -9,7 +9,9 @@ namespace wgemm::testing {
 namespace {
 
 TEST(Pack, PanelsHoldTheElementsZerosAndNothingElse) {
-  const PanelLayout layouts[] = {{1, 1, 0}, {8, 1, 0}, {8, 1, 8}, {4, 1, 0}, {5, 2, 3}, {8, 2, 0}, {3, 4, 1}};
+  const PanelLayout layouts[] = {kRowsOf<float>,        panel_of<float>(8),        panel_of<float>(8, 1, 8),
+                                 panel_of<float>(4),    panel_of<float>(16, 1, 2), panel_of<float>(5, 2, 3),
+                                 panel_of<float>(8, 2), panel_of<float>(3, 4, 1)};
   for (const PanelLayout& layout : layouts) {
     for (const int64_t lanes : {1, 7, 8, 9, 16, 33, 70}) {
       for (const int64_t depth : {1, 2, 15, 16, 17, 40}) {
@@ -17,7 +19,7 @@ TEST(Pack, PanelsHoldTheElementsZerosAndNothingElse) {
           const int64_t lane_stride = lanes_adjacent ? 1 : depth + 2, depth_stride = lanes_adjacent ? lanes + 3 : 1;
           std::vector<float> source(static_cast<size_t>((lanes - 1) * lane_stride + (depth - 1) * depth_stride + 1));
           for (size_t i = 0; i < source.size(); ++i) source[i] = static_cast<float>(i + 1);
-          std::vector<float> panels(packed_elements(layout, lanes, depth), -1.0F);
+          std::vector<float> panels(packed_bytes(layout, lanes, depth) / sizeof(float), -1.0F);
           pack({reinterpret_cast<const std::byte*>(source.data()), DType::kFloat32, lanes, depth, lane_stride, depth_stride}, layout,
                panels.data());
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <random>
 
+#include "convert.h"
 #include "ops/ops.h"
 #include "reference.h"
 #include "run.h"
@@ -42,46 +43,57 @@ struct Array {
   T& at(int64_t row, int64_t col) { return data[static_cast<size_t>(row * strides[0] + col * strides[1])]; }
 };
 
+// To nearest even; exactly once.
 template <typename T>
-void fill(Array<T>& array, std::mt19937& random, bool specials) {
+T rounded(auto value) {
+  if constexpr (kIsHalf<T>) {
+    T result;
+    EXPECT_TRUE(store("", "", static_cast<double>(value), std::is_same_v<T, Float16> ? DType::kFloat16 : DType::kBFloat16, &result).ok());
+    return result;
+  } else {
+    return static_cast<T>(value);
+  }
+}
+
+template <typename T>
+void fill(Array<T>& array, std::mt19937_64& random, bool specials) {
   for (size_t i = 0; i < array.length; ++i) {
     if constexpr (std::is_integral_v<T>) {
       array.data[i] = static_cast<T>(random());
     } else {
-      array.data[i] = static_cast<T>(std::uniform_real_distribution<double>(-1, 1)(random));
+      double value = std::uniform_real_distribution<double>(-1, 1)(random);
       if (specials && random() % 16 == 0) {
-        constexpr T kInfinity = std::numeric_limits<T>::infinity();
-        const T values[] = {kInfinity, -kInfinity, std::numeric_limits<T>::quiet_NaN(), std::numeric_limits<T>::denorm_min(),
-                            T{-0.0},   T{0}};
-        array.data[i] = values[random() % 6];
+        const double smallest = sizeof(T) == 8 ? 0x1p-1074 : std::is_same_v<T, Float16> ? 0x1p-24 : 0x1p-133;
+        const double values[] = {INFINITY, -INFINITY, NAN, smallest, -0.0, 0};
+        value = values[random() % 6];
       }
+      array.data[i] = rounded<T>(value);
     }
   }
 }
 
-// The bound of the result's error: (K + 8) * eps * (|alpha| * sum |a||b| + |beta * c|), and the rounding of the result.
+// The bound of an error before the result is rounded to its type: (K + 8) * eps * (|alpha| * sum |a||b| + |beta * c|).
 template <typename T>
 double bound(const GemmArgs& args, int64_t i, int64_t j) {
   const int64_t depth = args.A.dims[args.transA != 0 ? 0 : 1];
   double sum = 0;
   for (int64_t k = 0; k < depth; ++k) {
-    const double a = static_cast<double>(reference_read<T>(args.A, i, k, args.transA != 0));
-    sum += std::fabs(a * static_cast<double>(reference_read<T>(args.B, k, j, args.transB != 0)));
+    const auto a = convert<double>(reference_read<T>(args.A, i, k, args.transA != 0));
+    sum += std::fabs(a * convert<double>(reference_read<T>(args.B, k, j, args.transB != 0)));
   }
-  if (depth > 0) sum *= std::fabs(static_cast<double>(static_cast<T>(args.alpha)));
-  if (args.C != nullptr && static_cast<T>(args.beta) != 0) {
-    sum += std::fabs(args.beta * static_cast<double>(reference_broadcast<T>(*args.C, i, j)));
-  }
-  const double eps = std::numeric_limits<T>::epsilon() / 2;
-  return static_cast<double>(depth + 8) * eps * sum + static_cast<double>(std::numeric_limits<T>::denorm_min());
+  if (depth > 0) sum *= std::fabs(reference_factor<T>(args.alpha));
+  const double beta = reference_factor<T>(args.beta);
+  if (args.C != nullptr && beta != 0) sum += std::fabs(beta * convert<double>(reference_broadcast<T>(*args.C, i, j)));
+  const double eps = sizeof(T) == 8 ? 0x1p-53 : 0x1p-24, smallest = sizeof(T) == 8 ? 0x1p-1074 : 0x1p-149;
+  return static_cast<double>(depth + 8) * eps * sum + smallest;
 }
 
 }  // namespace
 
 std::string GemmTester::describe() const {
   std::string text = std::string(dtype_name(type_)) + " M=" + std::to_string(m_) + " N=" + std::to_string(n_) + " K=" + std::to_string(k_);
-  text += " transA=" + std::to_string(trans_a_) + " transB=" + std::to_string(trans_b_) + " alpha=" + std::to_string(alpha_) +
-          " beta=" + std::to_string(beta_) + " gap=" + std::to_string(gap_) + " columns=" + std::to_string(columns_);
+  text += " transA=" + std::to_string(trans_a_) + " transB=" + std::to_string(trans_b_) + " alpha=" + std::to_string(alpha_.number()) +
+          " beta=" + std::to_string(beta_.number()) + " gap=" + std::to_string(gap_) + " columns=" + std::to_string(columns_);
   if (in_place_) text += " in place";
   if (has_c_ && !in_place_) {
     text += " C=[";
@@ -97,7 +109,7 @@ std::string GemmTester::describe() const {
 template <typename T>
 void GemmTester::run_typed() const {
   SCOPED_TRACE(describe());
-  std::mt19937 random(seed_);
+  std::mt19937_64 random(seed_);
   Array<T> a(trans_a_ ? std::vector{k_, m_} : std::vector{m_, k_}, gap_, columns_);
   Array<T> b(trans_b_ ? std::vector{n_, k_} : std::vector{k_, n_}, gap_, columns_);
   Array<T> c(in_place_ ? std::vector{m_, n_} : c_dims_, gap_, columns_);
@@ -118,7 +130,7 @@ void GemmTester::run_typed() const {
   args.broadcast = broadcast_;
 
   // What is expected, before anything is written.
-  using Exact = std::conditional_t<std::is_integral_v<T>, T, double>;
+  using Exact = std::conditional_t<std::is_integral_v<T>, T, std::conditional_t<sizeof(T) == 8, long double, double>>;
   std::vector<Exact> expected;
   std::vector<double> bounds;
   for (int64_t i = 0; i < m_; ++i) {
@@ -134,8 +146,8 @@ void GemmTester::run_typed() const {
   args.Y = result.template tensor<void>(type_);
   Context context;
   Problem problem;
-  const Status found = gemm_problem(args, true, &problem);
-  ASSERT_TRUE(found.ok()) << found.message;
+  const Status checked = gemm_problem(args, true, &problem);
+  ASSERT_TRUE(checked.ok()) << checked.message;
   const Status status = wgemm::run(context, "gemm", problem, options_);
   ASSERT_TRUE(status.ok()) << status.message;
   EXPECT_EQ(context.bytes_in_use(), 0U);
@@ -147,12 +159,13 @@ void GemmTester::run_typed() const {
       if constexpr (std::is_integral_v<T>) {
         ASSERT_EQ(value, expected[at]) << "at " << i << ", " << j;
       } else if (std::isnan(expected[at])) {
-        ASSERT_TRUE(std::isnan(value)) << value << " at " << i << ", " << j;
-      } else if (std::isinf(expected[at])) {
-        ASSERT_EQ(static_cast<double>(value), expected[at]) << "at " << i << ", " << j;
+        ASSERT_TRUE(std::isnan(convert<double>(value))) << convert<double>(value) << " at " << i << ", " << j;
       } else {
-        ASSERT_LE(std::fabs(static_cast<double>(value) - expected[at]), bounds[at])
-            << value << " for " << expected[at] << " at " << i << ", " << j;
+        // Rounding keeps order: the ends of the bound, rounded, are the ends of what is allowed.
+        const Exact error = std::isinf(expected[at]) ? Exact{0} : static_cast<Exact>(bounds[at]);
+        const auto low = convert<double>(rounded<T>(expected[at] - error)), high = convert<double>(rounded<T>(expected[at] + error));
+        const auto found = convert<double>(value);
+        ASSERT_TRUE(low <= found && found <= high) << found << " is not from " << low << " to " << high << " at " << i << ", " << j;
       }
       // Set back, so that what remains must be as it was.
       value = before[in_place_ ? 2 : 3][static_cast<size_t>(i * result.strides[0] + j * result.strides[1])];

@@ -18,8 +18,8 @@ class GemmTester {
   GemmTester& type(DType value) { return set(type_, value); }
   GemmTester& sizes(int64_t m, int64_t n, int64_t k) { return m_ = m, n_ = n, set(k_, k); }
   GemmTester& trans(bool a, bool b) { return trans_a_ = a, set(trans_b_, b); }
-  GemmTester& alpha(double value) { return set(alpha_, value); }
-  GemmTester& beta(double value) { return set(beta_, value); }
+  GemmTester& alpha(Factor value) { return set(alpha_, value); }
+  GemmTester& beta(Factor value) { return set(beta_, value); }
   // C of this shape; without it there is none.
   GemmTester& c(std::vector<int64_t> dims) { return has_c_ = true, set(c_dims_, std::move(dims)); }
   // C is Y: it has Y's shape, and is written over.
@@ -49,7 +49,7 @@ class GemmTester {
   DType type_ = DType::kFloat32;
   int64_t m_ = 1, n_ = 1, k_ = 1;
   bool trans_a_ = false, trans_b_ = false, has_c_ = false, in_place_ = false, columns_ = false, specials_ = false;
-  double alpha_ = 1, beta_ = 1;
+  Factor alpha_ = 1, beta_ = 1;
   std::vector<int64_t> c_dims_;
   int64_t gap_ = 0;
   int64_t opset_ = 13;

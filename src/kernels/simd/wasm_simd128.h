@@ -5,6 +5,17 @@
 #define SIMDE_ENABLE_NATIVE_ALIASES
 #include <simde/wasm/simd128.h>
 
+// SIMDe multiplies as signed where the processor has no instruction for it, and then overflow is undefined.
+static inline v128_t wgemm_i32x4_mul(v128_t a, v128_t b) {
+  uint32_t x[4], y[4];
+  wasm_v128_store(x, a);
+  wasm_v128_store(y, b);
+  for (int i = 0; i < 4; ++i) x[i] *= y[i];
+  return wasm_v128_load(x);
+}
+#undef wasm_i32x4_mul
+#define wasm_i32x4_mul(a, b) wgemm_i32x4_mul((a), (b))
+
 // The names of LLVM 12 and earlier, which XNNPACK still uses.
 #ifndef wasm_v32x4_shuffle
 #define wasm_v32x4_shuffle(a, b, c0, c1, c2, c3) simde_wasm_i32x4_shuffle((a), (b), c0, c1, c2, c3)

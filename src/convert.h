@@ -1,0 +1,155 @@
+// Between the 16-bit floating-point types and float32. Widening is exact; narrowing rounds once, to nearest even: overflow gives infinity,
+// NaN stays NaN, subnormals are kept. One element at a time, and by SIMD in runs; both give the same bits.
+// IEEE 754-2019, binary16; bfloat16 is the upper half of binary32.
+#pragma once
+
+#include <wasm_simd128.h>
+
+#include <bit>
+#include <cstdint>
+#include <type_traits>
+
+#include "wgemm.h"
+
+namespace wgemm {
+
+inline float widen(Float16 x) {
+  const uint32_t magnitude = x.bits & 0x7fffU, sign = static_cast<uint32_t>(x.bits & 0x8000U) << 16;
+  if (magnitude >= 0x7c00U) return std::bit_cast<float>(sign | 0x7f800000U | magnitude << 13);  // infinity and NaN
+  // The fraction and exponent fall into place; what is left is the difference of the biases, 127 - 15, and subnormals come out right.
+  return std::bit_cast<float>(std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude << 13) * 0x1p112F) | sign);
+}
+
+inline float widen(BFloat16 x) { return std::bit_cast<float>(static_cast<uint32_t>(x.bits) << 16); }
+
+inline Float16 narrow_to(float x, Float16) {
+  const uint32_t bits = std::bit_cast<uint32_t>(x), magnitude = bits & 0x7fffffffU, sign = (bits & 0x80000000U) >> 16;
+  uint32_t result;
+  if (magnitude > 0x7f800000U) {
+    result = 0x7e00;
+  } else if (magnitude < 0x38800000U) {
+    // Below 2^-14 the result counts units of 2^-24, which is what the last bit of a float32 in [0.5, 1) is worth.
+    result = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5F) - 0x3f000000U;
+  } else {
+    result = (magnitude + 0xfffU + ((magnitude >> 13) & 1U) - 0x38000000U) >> 13;
+    if (result > 0x7c00U) result = 0x7c00;
+  }
+  return {static_cast<uint16_t>(result | sign)};
+}
+
+inline BFloat16 narrow_to(float x, BFloat16) {
+  const uint32_t bits = std::bit_cast<uint32_t>(x);
+  if ((bits & 0x7fffffffU) > 0x7f800000U) return {static_cast<uint16_t>(bits >> 16 | 0x40U)};
+  return {static_cast<uint16_t>((bits + 0x7fffU + (bits >> 16 & 1U)) >> 16)};
+}
+
+// The same by SIMD, in the low half of each lane of four. Constants are read from memory that the compiler must take for changeable: V8
+// builds a constant vector anew in each turn of a loop, which takes longer than to keep a loaded one.
+struct HalfConstants {
+  alignas(16) uint32_t low15[4], sign[4], largest_normal[4], two_to_112[4], infinity[4], magnitude[4];
+  alignas(16) uint32_t two_to_minus_14[4], half[4], rebias_and_round[4], one[4], f16_infinity[4], f16_nan[4];
+};
+extern HalfConstants half_constants;
+
+template <typename Half>
+struct HalfSimd;
+
+template <>
+struct HalfSimd<Float16> {
+  v128_t low15 = wasm_v128_load(half_constants.low15), sign_bit = wasm_v128_load(half_constants.sign);
+  v128_t largest_normal = wasm_v128_load(half_constants.largest_normal), two_to_112 = wasm_v128_load(half_constants.two_to_112);
+  v128_t infinity = wasm_v128_load(half_constants.infinity), magnitude_bits = wasm_v128_load(half_constants.magnitude);
+  v128_t smallest_normal = wasm_v128_load(half_constants.two_to_minus_14), half = wasm_v128_load(half_constants.half);
+  v128_t rebias_and_round = wasm_v128_load(half_constants.rebias_and_round), one = wasm_v128_load(half_constants.one);
+  v128_t f16_infinity = wasm_v128_load(half_constants.f16_infinity), f16_nan = wasm_v128_load(half_constants.f16_nan);
+
+  v128_t widen(v128_t x) const {
+    const v128_t magnitude = wasm_i32x4_shl(wasm_v128_and(x, low15), 13);
+    const v128_t sign = wasm_i32x4_shl(wasm_v128_and(x, sign_bit), 16);
+    const v128_t scaled = wasm_f32x4_mul(magnitude, two_to_112);
+    const v128_t special = wasm_v128_and(wasm_i32x4_gt(magnitude, largest_normal), infinity);
+    return wasm_v128_or(wasm_v128_or(scaled, special), sign);
+  }
+  v128_t narrow(v128_t x) const {
+    const v128_t magnitude = wasm_v128_and(x, magnitude_bits);
+    const v128_t sign = wasm_u32x4_shr(wasm_v128_xor(x, magnitude), 16);
+    const v128_t subnormal = wasm_i32x4_sub(wasm_f32x4_add(magnitude, half), half);
+    const v128_t odd = wasm_v128_and(wasm_u32x4_shr(magnitude, 13), one);
+    const v128_t rounded = wasm_u32x4_shr(wasm_i32x4_add(wasm_i32x4_add(magnitude, odd), rebias_and_round), 13);
+    const v128_t normal = wasm_i32x4_min(rounded, f16_infinity);
+    const v128_t number = wasm_v128_bitselect(subnormal, normal, wasm_i32x4_lt(magnitude, smallest_normal));
+    const v128_t result = wasm_v128_bitselect(f16_nan, number, wasm_i32x4_gt(magnitude, infinity));
+    return wasm_v128_or(result, sign);
+  }
+};
+
+template <>
+struct HalfSimd<BFloat16> {
+  v128_t magnitude_bits = wasm_v128_load(half_constants.magnitude), infinity = wasm_v128_load(half_constants.infinity);
+  v128_t low15 = wasm_v128_load(half_constants.low15), one = wasm_v128_load(half_constants.one);
+
+  static v128_t widen(v128_t x) { return wasm_i32x4_shl(x, 16); }
+  v128_t narrow(v128_t x) const {
+    const v128_t nan = wasm_i32x4_gt(wasm_v128_and(x, magnitude_bits), infinity);
+    const v128_t odd = wasm_v128_and(wasm_u32x4_shr(x, 16), one);
+    const v128_t rounded = wasm_i32x4_add(wasm_i32x4_add(x, low15), odd);
+    const v128_t quiet = wasm_v128_or(x, wasm_i32x4_shl(one, 22));
+    return wasm_u32x4_shr(wasm_v128_bitselect(quiet, rounded, nan), 16);
+  }
+};
+
+// For code that is written for every type: an element of storage type in its compute type, and back.
+template <typename T>
+inline constexpr bool kIsHalf = std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
+
+template <typename To, typename From>
+To convert(From x) {
+  if constexpr (std::is_same_v<From, To>) {
+    return x;
+  } else if constexpr (kIsHalf<From>) {
+    return static_cast<To>(widen(x));
+  } else if constexpr (kIsHalf<To>) {
+    return narrow_to(x, To{});
+  } else {
+    return static_cast<To>(x);
+  }
+}
+
+// Converts runs of elements, side by side; to be made outside of loops, since it holds constants.
+template <typename From, typename To>
+struct Converter {
+  void operator()(const From* from, To* to, int64_t count) const {
+    for (int64_t i = 0; i < count; ++i) to[i] = static_cast<To>(from[i]);
+  }
+};
+
+template <typename Half>
+  requires kIsHalf<Half>
+struct Converter<Half, float> {
+  HalfSimd<Half> simd;
+  void operator()(const Half* from, float* to, int64_t count) const {
+    int64_t i = 0;
+    for (; i + 8 <= count; i += 8) {
+      const v128_t x = wasm_v128_load(from + i);
+      wasm_v128_store(to + i, simd.widen(wasm_u32x4_extend_low_u16x8(x)));
+      wasm_v128_store(to + i + 4, simd.widen(wasm_u32x4_extend_high_u16x8(x)));
+    }
+    for (; i < count; ++i) to[i] = widen(from[i]);
+  }
+};
+
+template <typename Half>
+  requires kIsHalf<Half>
+struct Converter<float, Half> {
+  HalfSimd<Half> simd;
+  void operator()(const float* from, Half* to, int64_t count) const {
+    int64_t i = 0;
+    for (; i + 8 <= count; i += 8) {
+      const v128_t low = simd.narrow(wasm_v128_load(from + i)), high = simd.narrow(wasm_v128_load(from + i + 4));
+      wasm_v128_store(to + i, wasm_i16x8_shuffle(low, high, 0, 2, 4, 6, 8, 10, 12, 14));
+    }
+    for (; i < count; ++i) to[i] = narrow_to(from[i], Half{});
+  }
+};
+
+}  // namespace wgemm

@@ -1,0 +1,10 @@
+// float64 on vectors of two.
+#pragma once
+
+#include "kernels/kernel.h"
+
+namespace wgemm {
+
+void f64_2x8_simd128(const Strip& strip);
+
+}  // namespace wgemm
