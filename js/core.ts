@@ -1,5 +1,5 @@
 /** The core as the rest of js/ sees it: its life, its heap, the block of arguments, and its errors. */
-import type { DataArray } from './tensor.js';
+import type { DataArray, DType } from './tensor.js';
 import type { CoreModule } from './wgemm-simd128.mjs';
 import { ArgumentError, DisposedError, DTypeError, GemmError, OpsetError, OutOfMemoryError, ShapeError } from './errors.js';
 
@@ -17,7 +17,7 @@ export class Core {
   /** Bytes by address, of every tensor in the heap. */
   readonly tensors = new Map<number, number>();
   /** Names of the types that the core has, in the order of its numbers. */
-  readonly dtypes: readonly string[];
+  readonly dtypes: readonly DType[];
   #module: CoreModule | undefined;
   readonly #blockAddress: number;
   readonly #blockLength: number;
@@ -28,7 +28,7 @@ export class Core {
   constructor(module: CoreModule, maxMemory: number) {
     this.#module = module;
     module.start(maxMemory);
-    this.dtypes = Array.from({ length: module.dtypeCount() }, (_, i) => this.text(module.dtypeName(i)));
+    this.dtypes = Array.from({ length: module.dtypeCount() }, (_, i) => this.text(module.dtypeName(i)) as DType);
     this.#blockAddress = module.block();
     this.#blockLength = module.blockLength();
   }

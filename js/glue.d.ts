@@ -9,6 +9,7 @@ declare module '*/wgemm-simd128.mjs' {
     gemm(): number;
     gemmShape(): number;
     explainGemm(): number;
+    storeScalar(dtype: number, value: number): number;
     kernelCount(): number;
     kernel(index: number): void;
     errorMessage(): number;

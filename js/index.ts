@@ -23,6 +23,7 @@ import {
   type Operand,
   readSizes,
   readTensor,
+  type ResultArray,
   type Tensor,
   type TensorLike,
   viewOf,
@@ -40,7 +41,7 @@ export {
   UnsupportedError,
 } from './errors.js';
 export type { Assets } from './load.js';
-export type { ArrayOf, DataArray, DType, Tensor, TensorInput, TensorLike } from './tensor.js';
+export type { ArrayOf, DataArray, DType, Float16ArrayLike, ResultArray, Tensor, TensorInput, TensorLike } from './tensor.js';
 export { HeapTensor } from './tensor.js';
 
 /** Version of the library. */
@@ -60,10 +61,13 @@ export interface CreateOptions {
 }
 
 export interface GemmOptions<A extends DataArray = DataArray> {
-  /** Factor of the product. Rounded to float32 with float32; a fraction makes int32 go through float64. Default 1. */
-  alpha?: number;
-  /** Factor of C. 0: C is not read. Default 1. */
-  beta?: number;
+  /**
+   * Factor of the product. Rounded to float32 with float32, float16 and bfloat16. With integers a fraction sends the result through
+   * float64, in which 64-bit values above 2^53 lose bits. A bigint is for int64 and uint64, modulo 2^64. Default 1.
+   */
+  alpha?: number | bigint;
+  /** Factor of C, as alpha. 0: C is not read. Default 1. */
+  beta?: number | bigint;
   /** A has shape (K, M). Any number but 0 is true. Default false. */
   transA?: boolean | number;
   /** B has shape (N, K). Any number but 0 is true. Default false. */
@@ -171,17 +175,22 @@ export class Gemm {
    *
    * @param a (M, K), or (K, M) with `transA`
    * @param b (K, N), or (N, K) with `transB`
-   * @param c a tensor, a number, or nothing
+   * @param c a tensor, a number (a bigint with int64 and uint64), or nothing
    * @returns Y of shape (M, N): `out`, or a tensor with an array of its own
    * @throws ShapeError, DTypeError, OpsetError, ArgumentError, DisposedError, OutOfMemoryError; nothing is written then
    */
   gemm<A extends DataArray, O extends TensorLike<A>>(
     a: TensorLike<A>,
     b: TensorLike<A>,
-    c: TensorLike<A> | number | null | undefined,
+    c: TensorLike<A> | number | bigint | null | undefined,
     options: GemmOptions<A> & { out: O },
   ): O;
-  gemm<A extends DataArray>(a: TensorLike<A>, b: TensorLike<A>, c?: TensorLike<A> | number | null, options?: GemmOptions<A>): Tensor<A>;
+  gemm<A extends DataArray>(
+    a: TensorLike<A>,
+    b: TensorLike<A>,
+    c?: TensorLike<A> | number | bigint | null,
+    options?: GemmOptions<A>,
+  ): Tensor<ResultArray<A>>;
   gemm(a: unknown, b: unknown, c?: unknown, options?: unknown): unknown {
     const call = this.#read('gemm', a, b, c, options);
     const { core, operands, out } = call;
@@ -192,14 +201,14 @@ export class Gemm {
   }
 
   /** The plan for a call with these arguments, without running it: `explain('gemm', a, b, c, options)`. */
-  explain(op: 'gemm', a: TensorLike, b: TensorLike, c?: TensorLike | number | null, options?: GemmOptions): Explanation {
+  explain(op: 'gemm', a: TensorLike, b: TensorLike, c?: TensorLike | number | bigint | null, options?: GemmOptions): Explanation {
     if (op !== 'gemm') throw new ArgumentError('explain', 'op', `explain: op is ${describe(op)}; it must be 'gemm'`);
     const call = this.#read('gemm', a, b, c, options);
     const { core, operands } = call;
     writeGemm(call);
     core.check(core.module.explainGemm(), 'gemm');
     const [kernel, m, n, k, mr, nr, kr, mc, nc, kc, threads, packsA, packsB, direct, scratch] = numbers(core, 15);
-    const bytes = bytesOf[core.dtypes[operands[0].dtype] as DType];
+    const bytes = bytesOf(core.dtypes[operands[0].dtype] as DType);
     let copies = operands[3] === null ? m * n * bytes : 0;
     for (const operand of operands) copies += operand?.outside?.byteLength ?? 0;
     if (operands[3]?.strides) copies += operands[3].outside?.byteLength ?? 0; // there and back
@@ -233,7 +242,7 @@ export class Gemm {
     if (!(sizes.reduce((product, n) => product * (n || 1), 1) <= 2 ** 53)) {
       throw new ShapeError(op, 'shape', `${op}: shape is [${sizes.join(', ')}], of more than 2^53 elements`);
     }
-    const bytes = size * bytesOf[dtype];
+    const bytes = size * bytesOf(dtype);
     const address = core.allocate(bytes, op);
     core.module.HEAPU8.fill(0, address, address + bytes);
     const tensor = new HeapTensor<ArrayOf<D>>(core, dtype, sizes, size, address);
@@ -266,7 +275,7 @@ export class Gemm {
     const operandA = readTensor(core, op, 'A', a);
     const operandB = readTensor(core, op, 'B', b);
     let operandC: Operand | null = null;
-    if (typeof c === 'number') operandC = scalar(core, op, c, operandA.dtype);
+    if (typeof c === 'number' || typeof c === 'bigint') operandC = scalar(core, op, c, operandA.dtype);
     else if (c !== undefined && c !== null) operandC = readTensor(core, op, 'C', c);
     const { alpha, beta, transA, transB, opset, broadcast, out } = read;
     const call: GemmCall = {
@@ -291,8 +300,8 @@ disposable(Gemm.prototype);
 /** The arguments of gemm, checked as far as JavaScript goes. */
 interface GemmCall {
   core: Core;
-  alpha: number;
-  beta: number;
+  alpha: number | bigint;
+  beta: number | bigint;
   transA: number;
   transB: number;
   opset: number;
@@ -321,13 +330,13 @@ function kernelsOf(core: Core): KernelInfo[] {
 function writeGemm(call: GemmCall): void {
   const { core } = call;
   const { block } = core;
-  block[0] = call.alpha;
-  block[1] = call.beta;
-  block[2] = call.transA;
-  block[3] = call.transB;
-  block[4] = call.opset;
-  block[5] = call.broadcast;
-  let i = 6;
+  writeFactor(block, 0, call.alpha);
+  writeFactor(block, 4, call.beta);
+  block[8] = call.transA;
+  block[9] = call.transB;
+  block[10] = call.opset;
+  block[11] = call.broadcast;
+  let i = 12;
   const buffers: unknown[] = [];
   for (const operand of call.operands) {
     if (operand === null) {
@@ -337,7 +346,7 @@ function writeGemm(call: GemmCall): void {
       continue;
     }
     const { shape, strides, source } = operand;
-    if (typeof source === 'number') viewOf(core.dtypes[operand.dtype] as DType, core.buffer, core.scalarAddress, 1)[0] = source;
+    if (typeof source === 'number' || typeof source === 'bigint') storeScalar(core, operand.dtype, source);
     // An array that is not in the heap yet is told apart by its buffer.
     const outside = operand.address === 0 ? operand.outside : null;
     if (outside !== null && !buffers.includes(outside.buffer)) buffers.push(outside.buffer);
@@ -351,6 +360,14 @@ function writeGemm(call: GemmCall): void {
     for (let axis = 0; axis < shape.length; ++axis) block[i++] = shape[axis] as number;
     if (strides !== null) for (let axis = 0; axis < strides.length; ++axis) block[i++] = strides[axis] as number;
   }
+}
+
+function writeFactor(block: Float64Array, at: number, factor: number | bigint): void {
+  const exact = typeof factor === 'bigint';
+  block[at] = exact ? 0 : factor;
+  block[at + 1] = exact ? 1 : 0;
+  block[at + 2] = exact ? Number(BigInt.asUintN(32, factor)) : 0;
+  block[at + 3] = exact ? Number(BigInt.asUintN(32, factor >> 32n)) : 0;
 }
 
 /** A call with operands outside the heap: checked first, then copied in, computed, and copied out. */
@@ -372,7 +389,7 @@ function throughStaging(call: GemmCall): unknown {
   const y = operands[3] ?? fresh;
   operands[3] = y;
   const staged = operands.filter((operand) => operand !== null && (operand.outside !== null || operand === fresh)) as Operand[];
-  const room = ({ dtype, size }: Operand) => Math.ceil((size * bytesOf[core.dtypes[dtype] as DType]) / 64) * 64;
+  const room = ({ dtype, size }: Operand) => Math.ceil((size * bytesOf(core.dtypes[dtype] as DType)) / 64) * 64;
   const total = staged.reduce((sum, operand) => sum + room(operand), 0);
   const staging = total === 0 ? 0 : core.allocate(total, 'gemm');
   try {
@@ -404,11 +421,26 @@ function copyOut(core: Core, dtype: DType, y: Operand): DataArray {
 }
 
 /** C given as a number: a tensor of rank 0. The number goes to its place in the heap when the arguments do. */
-function scalar(core: Core, op: string, value: number, dtype: number): Operand {
-  if (core.dtypes[dtype] === 'int32' && (value | 0) !== value) {
-    throw new ArgumentError(op, 'C', `${op}: C is ${describe(value)}; with int32 it must be a whole number from -2^31 to 2^31 - 1`);
+function scalar(core: Core, op: string, value: number | bigint, dtype: number): Operand {
+  const name = core.dtypes[dtype];
+  if (typeof value === 'bigint') {
+    if (name !== 'int64' && name !== 'uint64') {
+      throw new ArgumentError(op, 'C', `${op}: C is ${describe(value)}, which ${name} cannot hold; bigints are for int64 and uint64`);
+    }
+    if ((name === 'int64' ? BigInt.asIntN(64, value) : BigInt.asUintN(64, value)) !== value) {
+      throw new ArgumentError(op, 'C', `${op}: C is ${describe(value)}, which ${name} cannot hold; it must be in the range of the type`);
+    }
   }
   return { name: 'C', dtype, shape: [], strides: null, source: value, size: 1, address: core.scalarAddress, outside: null };
+}
+
+function storeScalar(core: Core, dtype: number, value: number | bigint): void {
+  if (typeof value === 'bigint') {
+    new BigInt64Array(core.buffer, core.scalarAddress, 1)[0] = value;
+  } else if (core.module.storeScalar(dtype, value) !== 0) {
+    const rule = 'it must be whole and in the range of the type';
+    throw new ArgumentError('gemm', 'C', `gemm: C is ${describe(value)}, which ${core.dtypes[dtype]} cannot hold; ${rule}`);
+  }
 }
 
 function readOptions(op: string, options: unknown, allowed: string[]): Record<string, unknown> {
@@ -421,9 +453,10 @@ function readOptions(op: string, options: unknown, allowed: string[]): Record<st
   return options as Record<string, unknown>;
 }
 
-function readFactor(op: string, name: string, value: unknown): number {
+function readFactor(op: string, name: string, value: unknown): number | bigint {
   if (value === undefined) return 1;
-  if (typeof value !== 'number') throw new ArgumentError(op, name, `${op}: ${name} is ${describe(value)}; it must be a number`);
+  if (typeof value !== 'number' && typeof value !== 'bigint')
+    throw new ArgumentError(op, name, `${op}: ${name} is ${describe(value)}; it must be a number`);
   return value;
 }
 

@@ -9,21 +9,48 @@ declare global {
   }
 }
 
-/** Types of elements, by ONNX's names. */
-export type DType = 'float32' | 'int32';
+/** What a Float16Array is, for a TypeScript that does not know it. */
+export interface Float16ArrayLike {
+  readonly BYTES_PER_ELEMENT: number;
+  readonly buffer: ArrayBufferLike;
+  readonly byteLength: number;
+  readonly byteOffset: number;
+  readonly length: number;
+  readonly [Symbol.toStringTag]: 'Float16Array';
+  [index: number]: number;
+  fill(value: number, start?: number, end?: number): Float16ArrayLike;
+  set(array: ArrayLike<number>, offset?: number): void;
+  slice(start?: number, end?: number): Float16ArrayLike;
+  subarray(start?: number, end?: number): Float16ArrayLike;
+  [Symbol.iterator](): IterableIterator<number>;
+}
 
-/** Arrays that hold them. */
-export type DataArray = Float32Array | Int32Array;
+/** Arrays that hold the types of elements, by ONNX's names for these. */
+interface Arrays {
+  float32: Float32Array;
+  float64: Float64Array;
+  /** A Float16Array where the engine has one, else the bits in a Uint16Array. */
+  float16: Float16ArrayLike | Uint16Array;
+  /** The bits. */
+  bfloat16: Uint16Array;
+  int32: Int32Array;
+  uint32: Uint32Array;
+  int64: BigInt64Array;
+  uint64: BigUint64Array;
+}
+export type DType = keyof Arrays;
+export type DataArray = Arrays[DType];
+export type ArrayOf<D extends DType> = Arrays[D];
 
-/** The array of a type. */
-export type ArrayOf<D extends DType> = D extends 'float32' ? Float32Array : Int32Array;
+/** The array of a result, by that of the operands: float16 by its bits comes back as a Float16Array where there is one. */
+export type ResultArray<A extends DataArray> = A extends Uint16Array ? Uint16Array | Float16ArrayLike : A;
 
 /** What a call takes: the elements of a tensor, in an array of the caller's that is only read. */
 export interface TensorInput<A extends DataArray = DataArray> {
   /** Exactly as many elements as shape and strides need. */
   readonly data: A;
   readonly shape: readonly number[];
-  /** Follows from the array. */
+  /** Follows from the array, but for a Uint16Array, which holds the bits of `'float16'` or `'bfloat16'`. */
   readonly dtype?: DType;
   /** From one element to the next along each axis, in elements, 0 or more. Default: contiguous, the last axis fastest. */
   readonly strides?: readonly number[];
@@ -39,21 +66,38 @@ export interface Tensor<A extends DataArray = DataArray> {
 /** A tensor in either place. */
 export type TensorLike<A extends DataArray = DataArray> = TensorInput<A> | HeapTensor<A>;
 
-const kinds: Record<string, { dtype: DType; create: (buffer: ArrayBuffer, offset: number, length: number) => DataArray }> = {
-  Float32Array: { dtype: 'float32', create: (buffer, offset, length) => new Float32Array(buffer, offset, length) },
-  Int32Array: { dtype: 'int32', create: (buffer, offset, length) => new Int32Array(buffer, offset, length) },
+interface ArrayClass {
+  readonly BYTES_PER_ELEMENT: number;
+  readonly name: string;
+  new (buffer: ArrayBuffer, byteOffset: number, length: number): DataArray;
+}
+
+/** The array that the library makes for a type. */
+const arrays: Record<DType, ArrayClass> = {
+  float32: Float32Array,
+  float64: Float64Array,
+  float16: (globalThis as unknown as { Float16Array?: ArrayClass }).Float16Array ?? Uint16Array,
+  bfloat16: Uint16Array,
+  int32: Int32Array,
+  uint32: Uint32Array,
+  int64: BigInt64Array,
+  uint64: BigUint64Array,
 };
+
+/** The types that an array of a class may hold. */
+const dtypesOf: Record<string, DType[]> = {};
+for (const [dtype, { name }] of Object.entries(arrays)) if (name !== 'Uint16Array') dtypesOf[name] = [dtype as DType];
+dtypesOf.Uint16Array = ['float16', 'bfloat16'];
 
 /** @internal The array of a type, over a part of the heap. */
 export function viewOf(dtype: DType, buffer: ArrayBuffer, address: number, length: number): DataArray {
-  for (const kind of Object.values(kinds)) {
-    if (kind.dtype === dtype) return kind.create(buffer, address, length);
-  }
-  throw new Error(`no array for ${dtype}`);
+  return new arrays[dtype](buffer, address, length);
 }
 
-/** @internal */
-export const bytesOf: Record<DType, number> = { float32: 4, int32: 4 };
+/** @internal Bytes of an element. */
+export function bytesOf(dtype: DType): number {
+  return arrays[dtype].BYTES_PER_ELEMENT;
+}
 
 /** What a typed array is in truth, from whatever realm it comes and whatever properties of its own it has. */
 function intrinsic(name: typeof Symbol.toStringTag | 'length' | 'buffer' | 'byteOffset'): (array: unknown) => unknown {
@@ -154,7 +198,7 @@ export interface Operand {
   readonly shape: readonly number[];
   readonly strides: readonly number[] | null;
   /** What holds the elements: a tensor in the heap, an array of the caller's, a number, or nothing but the address. */
-  readonly source: HeapTensor | DataArray | number | null;
+  readonly source: HeapTensor | DataArray | number | bigint | null;
   /** Elements that there are. */
   size: number;
   /** In the heap; 0 for what is not there, or not yet. */
@@ -204,14 +248,18 @@ export function readTensor(core: Core, op: string, name: string, value: unknown)
     throw new ArgumentError(op, name, `${op}: ${name} is ${found}; it must be a tensor, { data, shape } or from alloc()`);
   }
   const { data, shape, dtype, strides } = value as Record<keyof TensorInput, unknown>;
-  const kind = kinds[classOf(data) ?? ''];
-  if (!kind || !core.dtypes.includes(kind.dtype)) {
-    const found = classOf(data) ?? describe(data);
-    throw new DTypeError(op, name, `${op}: ${name} has as data ${found}; it must be ${Object.keys(kinds).join(' or ')}`);
+  const array = classOf(data) ?? describe(data);
+  const held = dtypesOf[array];
+  if (!held) {
+    throw new DTypeError(op, name, `${op}: ${name} has as data ${array}; it must be ${Object.keys(dtypesOf).join(' or ')}`);
   }
-  if (dtype !== undefined && dtype !== kind.dtype) {
-    throw new DTypeError(op, name, `${op}: ${name} has dtype ${describe(dtype)} and a ${classOf(data) ?? ''}; that holds ${kind.dtype}`);
+  if (dtype === undefined && held.length > 1) {
+    throw new DTypeError(op, name, `${op}: ${name} has a ${array} and no dtype; that must be ${held.join(' or ')}`);
   }
+  if (dtype !== undefined && !held.includes(dtype as DType)) {
+    throw new DTypeError(op, name, `${op}: ${name} has dtype ${describe(dtype)} and a ${array}; that holds ${held.join(' or ')}`);
+  }
+  const index = core.dtypes.indexOf((dtype ?? held[0]) as DType);
   const sizes = readSizes(op, name, `${name} has shape`, shape);
   const steps = strides === undefined ? null : readSizes(op, name, `${name} has strides`, strides);
   if (steps !== null && steps.length !== sizes.length) {
@@ -220,7 +268,7 @@ export function readTensor(core: Core, op: string, name: string, value: unknown)
   }
   return {
     name,
-    dtype: core.dtypes.indexOf(kind.dtype),
+    dtype: index,
     shape: sizes,
     strides: steps,
     source: data as DataArray,
@@ -233,7 +281,7 @@ export function readTensor(core: Core, op: string, name: string, value: unknown)
 /** @internal Finds the elements of an operand, once no code of the user's can come between any more. */
 export function locate(core: Core, op: string, operand: Operand): void {
   const { name, source } = operand;
-  if (source === null || typeof source === 'number') return;
+  if (source === null || typeof source === 'number' || typeof source === 'bigint') return;
   if (HeapTensor.is(source)) {
     const { address, size } = HeapTensor.locate(source, core, op, name);
     operand.address = address;
@@ -248,7 +296,7 @@ export function locate(core: Core, op: string, operand: Operand): void {
   }
   operand.size = length;
   if (length === 0) return;
-  const bytes = length * bytesOf[core.dtypes[operand.dtype] as DType];
+  const bytes = length * bytesOf(core.dtypes[operand.dtype] as DType);
   if (buffer !== core.buffer) {
     operand.outside = new Uint8Array(buffer, start, bytes);
     return;

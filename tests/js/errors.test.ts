@@ -4,7 +4,8 @@ import { createServer } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createGemm, type CreateOptions, type Gemm, GemmError, HeapTensor } from 'wgemm';
 import * as wgemm from 'wgemm';
-import { expectGemm, float32, int32 } from './tensors.js';
+import { dtypes, integers, type Integer, integerTypes, isFloat } from './dtypes.js';
+import { expectGemm, float32, int32, tensor } from './tensors.js';
 
 let wg: Gemm;
 let other: Gemm;
@@ -123,7 +124,7 @@ refuses('refuses an operand that is no tensor:', {
   'B is a string': [() => ({ b: 'B'.repeat(99) }), { code: 'ARGUMENT', argument: 'B', says: ['"BBB', '...', 'tensor'] }],
   'B is a function': [() => ({ b: () => 1 }), { code: 'ARGUMENT', argument: 'B', says: ['a function', 'tensor'] }],
   'C is true': [() => ({ c: true }), { code: 'ARGUMENT', argument: 'C', says: ['is true', 'tensor'] }],
-  'C is a bigint': [() => ({ c: 1n }), { code: 'ARGUMENT', argument: 'C', says: ['1n', 'tensor'] }],
+  'C is a bigint': [() => ({ c: 1n }), { code: 'ARGUMENT', argument: 'C', says: ['1n', 'float32', 'int64 and uint64'] }],
   'C is a symbol': [() => ({ c: Symbol('c') }), { code: 'ARGUMENT', argument: 'C', says: ['a symbol', 'tensor'] }],
   'out is null': [() => ({ options: { out: null } }), { code: 'ARGUMENT', argument: 'Y', says: ['is null', 'tensor'] }],
   'out is a bare array': [(o) => ({ options: { out: o.out.data } }), { code: 'DTYPE', argument: 'Y', says: ['undefined', 'Float32Array'] }],
@@ -136,7 +137,7 @@ refuses('refuses an operand that is no tensor:', {
   'A is a proxy of a heap tensor': [() => ({ a: new Proxy(theirs, {}) }), { code: 'ARGUMENT', argument: 'A', says: ['tensor'] }],
 });
 
-const buffers = 'Float32Array or Int32Array';
+const buffers = /must be .*BigUint64Array or Uint16Array$/;
 refuses('refuses data of another kind:', {
   'a plain array': [(o) => ({ a: { ...o.a, data: [1, 2, 3, 4, 5, 6] } }), { code: 'DTYPE', argument: 'A', says: ['an array', buffers] }],
   'a DataView': [
@@ -144,13 +145,18 @@ refuses('refuses data of another kind:', {
     { code: 'DTYPE', argument: 'A', says: ['an object', buffers] },
   ],
   'an ArrayBuffer': [(o) => ({ b: { ...o.b, data: new ArrayBuffer(24) } }), { code: 'DTYPE', argument: 'B', says: ['an object', buffers] }],
-  'a BigInt64Array': [
-    (o) => ({ b: { ...o.b, data: new BigInt64Array(6) } }),
-    { code: 'DTYPE', argument: 'B', says: ['BigInt64Array', buffers] },
+  'a Uint8ClampedArray': [
+    (o) => ({ b: { ...o.b, data: new Uint8ClampedArray(6) } }),
+    { code: 'DTYPE', argument: 'B', says: ['Uint8ClampedArray', buffers] },
   ],
-  'a Float64Array': [
-    (o) => ({ c: { ...o.c, data: new Float64Array(4) } }),
-    { code: 'DTYPE', argument: 'C', says: ['Float64Array', buffers] },
+  'an Int16Array': [(o) => ({ c: { ...o.c, data: new Int16Array(4) } }), { code: 'DTYPE', argument: 'C', says: ['Int16Array', buffers] }],
+  'a Uint16Array without dtype': [
+    (o) => ({ a: { ...o.a, data: new Uint16Array(6) } }),
+    { code: 'DTYPE', argument: 'A', says: ['Uint16Array', 'no dtype', 'float16 or bfloat16'] },
+  ],
+  'a Uint16Array for another type': [
+    (o) => ({ a: { ...o.a, data: new Uint16Array(6), dtype: 'int32' } }),
+    { code: 'DTYPE', argument: 'A', says: ['"int32"', 'Uint16Array', 'float16 or bfloat16'] },
   ],
   'a Uint8Array': [
     (o) => ({ options: { out: { ...o.out, data: new Uint8Array(4) } } }),
@@ -180,9 +186,13 @@ refuses('refuses types that do not agree:', {
   ],
   'dtype is misspelt': [(o) => ({ b: { ...o.b, dtype: 'Float32' } }), { code: 'DTYPE', argument: 'B', says: ['"Float32"', 'float32'] }],
   'dtype is null': [(o) => ({ c: { ...o.c, dtype: null } }), { code: 'DTYPE', argument: 'C', says: ['null', 'float32'] }],
-  'dtype is of a later version': [
-    (o) => ({ a: { ...o.a, dtype: 'float64' } }),
-    { code: 'DTYPE', argument: 'A', says: ['"float64"', 'float32'] },
+  'dtype is of another operation': [
+    (o) => ({ a: { ...o.a, dtype: 'int8' } }),
+    { code: 'DTYPE', argument: 'A', says: ['"int8"', 'Float32Array', 'float32'] },
+  ],
+  'two types of 16 bits': [
+    () => ({ a: tensor('bfloat16', [2, 3], [1, 2, 3, 4, 5, 6]), b: tensor('float16', [3, 2], [1, 2, 3, 4, 5, 6]) }),
+    { code: 'DTYPE', argument: 'B', says: ['float16', 'bfloat16', 'the same'] },
   ],
 });
 
@@ -361,7 +371,10 @@ refuses('refuses the option', {
   ],
   'alpha: a string': [() => ({ options: { alpha: '1' } }), { code: 'ARGUMENT', argument: 'alpha', says: ['"1"', aNumber] }],
   'alpha: null': [() => ({ options: { alpha: null } }), { code: 'ARGUMENT', argument: 'alpha', says: ['null', aNumber] }],
-  'beta: a bigint': [() => ({ options: { beta: 1n } }), { code: 'ARGUMENT', argument: 'beta', says: ['1n', aNumber] }],
+  'beta: a bigint': [
+    () => ({ options: { beta: 1n } }),
+    { code: 'ARGUMENT', argument: 'beta', says: ['64-bit integer', 'float32', aNumber] },
+  ],
   'beta: an array': [() => ({ options: { beta: [1] } }), { code: 'ARGUMENT', argument: 'beta', says: ['an array', aNumber] }],
   'transA: a string': [
     () => ({ options: { transA: 'false' } }),
@@ -391,23 +404,71 @@ refuses('refuses the option', {
   ],
 });
 
-const ints = { a: int32([2, 3], 1, 2, 3, 4, 5, 6), b: int32([3, 2], 1, 2, 3, 4, 5, 6), c: int32([], 1) };
-const intOptions = (options: object) => ({ ...ints, options: { out: undefined, ...options } });
-refuses('refuses with int32', {
-  'alpha NaN': [() => intOptions({ alpha: NaN }), { code: 'ARGUMENT', argument: 'alpha', says: ['NaN', 'int32', 'finite'] }],
-  'beta infinite': [() => intOptions({ beta: -Infinity }), { code: 'ARGUMENT', argument: 'beta', says: ['infinite', 'int32', 'finite'] }],
-  'beta NaN where there is no C': [
-    () => ({ ...intOptions({ beta: NaN }), c: null }),
-    { code: 'ARGUMENT', argument: 'beta', says: ['NaN', 'finite'] },
-  ],
-  'alpha beyond 2^53': [() => intOptions({ alpha: 2 ** 53 + 2 }), { code: 'ARGUMENT', argument: 'alpha', says: ['beyond 2^53', 'int32'] }],
-  'C a fraction': [
-    () => ({ ...intOptions({}), c: 0.5 }),
-    { code: 'ARGUMENT', argument: 'C', says: ['0.5', 'int32', 'a whole number from -2^31 to 2^31 - 1'] },
-  ],
-  'C beyond int32': [() => ({ ...intOptions({}), c: 2 ** 31 }), { code: 'ARGUMENT', argument: 'C', says: ['2147483648', '2^31 - 1'] }],
-  'C NaN': [() => ({ ...intOptions({ beta: 0 }), c: NaN }), { code: 'ARGUMENT', argument: 'C', says: ['NaN', 'a whole number'] }],
-  'opset 8': [() => intOptions({ opset: 8 }), { code: 'OPSET', argument: 'opset', says: ['opset 8', 'Gemm-7', 'int32', 'opset 9'] }],
+describe.each(dtypes)('%s and B of another type:', (dtype) => {
+  it.each(dtypes)('%s', (other) => {
+    const a = tensor(dtype, [1, 1], [2]);
+    const b = tensor(other, [1, 1], [3]);
+    if (dtype === other) {
+      expectGemm(wg, a, b, a);
+      return;
+    }
+    const says = [other, dtype, 'the same'];
+    const run = (...[a, b, c, out]: unknown[]) => thrown(() => wg.gemm(a as never, b as never, c as never, { out: out as never }));
+    expectError(run(a, b), { code: 'DTYPE', argument: 'B', says });
+    expectError(run(a, a, b), { code: 'DTYPE', argument: 'C', says });
+    expectError(run(a, a, a, b), { code: 'DTYPE', argument: 'Y', says });
+  });
+});
+
+/** A call with integers, 1-by-1 matrices and C of rank 0, unless given. */
+const integerCall = (dtype: Integer, options: object, c: unknown = tensor(dtype, [], [1])) => {
+  const one = tensor(dtype, [1, 1], [1]);
+  return () => ({ a: one, b: one, c, options: { out: undefined, ...options } });
+};
+const factor = (argument: string, ...says: string[]): Wanted => ({ code: 'ARGUMENT', argument, says });
+const cannotHold = (dtype: Integer): Wanted => ({ code: 'ARGUMENT', argument: 'C', says: [dtype, 'cannot hold'] });
+for (const dtype of integerTypes) {
+  const { bits, signed } = integers[dtype];
+  const end = 2 ** (signed ? bits - 1 : bits);
+  refuses(`refuses with ${dtype}`, {
+    'alpha NaN': [integerCall(dtype, { alpha: NaN }), factor('alpha', 'NaN', dtype, 'finite')],
+    'beta infinite': [integerCall(dtype, { beta: -Infinity }), factor('beta', 'infinite', dtype, 'finite')],
+    'beta NaN where there is no C': [integerCall(dtype, { beta: NaN }, null), factor('beta', 'NaN', 'finite')],
+    'alpha beyond 2^53': [integerCall(dtype, { alpha: 2 ** 53 + 2 }), factor('alpha', 'beyond 2^53', dtype)],
+    'beta beyond -2^53': [integerCall(dtype, { beta: -(2 ** 53) - 2 }), factor('beta', 'beyond 2^53', dtype)],
+    'C a fraction': [integerCall(dtype, {}, 0.5), cannotHold(dtype)],
+    'C above the type': [integerCall(dtype, {}, end), cannotHold(dtype)],
+    'C below the type': [integerCall(dtype, {}, signed ? -end - 4096 : -1), cannotHold(dtype)],
+    'C NaN': [integerCall(dtype, { beta: 0 }, NaN), cannotHold(dtype)],
+    'C infinite': [integerCall(dtype, {}, Infinity), cannotHold(dtype)],
+    'C a bigint above the type': [integerCall(dtype, {}, BigInt(end)), cannotHold(dtype)],
+    'C a bigint below the type': [integerCall(dtype, {}, signed ? -BigInt(end) - 1n : -1n), cannotHold(dtype)],
+    'opset 8': [integerCall(dtype, { opset: 8 }), { code: 'OPSET', argument: 'opset', says: ['opset 8', 'Gemm-7', dtype, 'opset 9'] }],
+  });
+}
+for (const dtype of ['int64', 'uint64'] as const) {
+  refuses(`refuses with ${dtype}`, {
+    'a fraction as alpha beside a bigint': [integerCall(dtype, { alpha: 0.5, beta: 1n }), factor('alpha', 'fraction', 'beta', 'whole')],
+    'a fraction as beta beside a bigint': [integerCall(dtype, { alpha: 1n, beta: 0.5 }), factor('beta', 'fraction', 'alpha', 'whole')],
+    'NaN beside a bigint': [integerCall(dtype, { alpha: NaN, beta: 1n }), factor('alpha', 'NaN', 'finite')],
+  });
+}
+describe.each(dtypes.filter((dtype) => isFloat(dtype) || integers[dtype].bits < 64))('refuses a bigint with %s', (dtype) => {
+  const one = tensor(dtype, [1, 1], [1]);
+  it.each(['alpha', 'beta'])('as %s', (name) => {
+    expectRefused(() => ({ a: one, b: one, c: one, options: { out: undefined, [name]: 1n } }), {
+      code: 'ARGUMENT',
+      argument: name,
+      says: ['64-bit integer', dtype, 'a number'],
+    });
+  });
+  it('as C', () => {
+    expectRefused(() => ({ a: one, b: one, c: 1n, options: { out: undefined } }), {
+      code: 'ARGUMENT',
+      argument: 'C',
+      says: ['1n', dtype, 'int64 and uint64'],
+    });
+  });
 });
 
 /** Two matrices (2, 2) in one array, the second `shift` elements behind the first. */
@@ -738,7 +799,12 @@ describe('refuses to take more memory than there is', () => {
 
 describe('alloc refuses', () => {
   const cases: [string, unknown, unknown, Wanted][] = [
-    ['an unknown type', 'complex64', [1], { code: 'DTYPE', op: 'alloc', argument: 'dtype', says: ['"complex64"', 'float32 or int32'] }],
+    [
+      'an unknown type',
+      'complex64',
+      [1],
+      { code: 'DTYPE', op: 'alloc', argument: 'dtype', says: ['"complex64"', 'float32 or float64 or float16'] },
+    ],
     [
       'a type that is an array class',
       Float32Array,

@@ -1,7 +1,8 @@
 /** What the memory does: nothing is kept that was not asked for, growth ends no tensor, and what is dropped is freed. */
 import { describe, expect, it } from 'vitest';
 import { createGemm, type Gemm, GemmError, type HeapTensor } from 'wgemm';
-import { expectGemm, float32, int32, place, placeNames, Random } from './tensors.js';
+import { arrayClasses, bytesOf, dtypes } from './dtypes.js';
+import { expectGemm, float32, int32, place, placeNames, Random, tensor } from './tensors.js';
 
 const square = float32([2, 2], 1, 2, 3, 4);
 
@@ -29,6 +30,7 @@ describe('memory()', () => {
       () => wg.gemm(array, array, 1),
       () => wg.gemm(array, b, array, { out: { data: out.data, shape: [16, 16] } }),
       () => wg.gemm(int32([1, 2], 1, 2), int32([2, 1], 3, 4), null, { alpha: 0.5 }),
+      ...dtypes.map((dtype) => () => wg.gemm(tensor(dtype, [1, 2], [1, 2]), tensor(dtype, [2, 1], [3, 4]), 5)),
       () => wg.explain('gemm', a, array),
       () => wg.alloc('int32', [33]).dispose(),
       () => wg.alloc('float32', [2 ** 31]),
@@ -77,13 +79,15 @@ describe('memory()', () => {
 });
 
 describe('a heap tensor', () => {
-  it('is zeros, also where other numbers were', async () => {
+  it.each(dtypes)('of %s is zeros, also where other numbers were', async (dtype) => {
     const wg = await createGemm();
     for (let i = 0; i < 10; ++i) {
-      const tensor = wg.alloc('int32', [10, 10]);
-      expect(tensor).toMatchObject({ dtype: 'int32', shape: [10, 10], size: 100, disposed: false });
-      expect(tensor.data).toEqual(new Int32Array(100));
-      tensor.data.fill(7);
+      const { inUse } = wg.memory();
+      const tensor = wg.alloc(dtype, [10, 10]);
+      expect(tensor).toMatchObject({ dtype, shape: [10, 10], size: 100, disposed: false });
+      expect(wg.memory().inUse - inUse).toBe(64 + Math.ceil((100 * bytesOf(dtype)) / 64) * 64);
+      expect(tensor.data).toEqual(new arrayClasses[dtype](100));
+      new Random(i).fill(tensor.data, dtype);
       tensor.dispose();
     }
     wg.dispose();

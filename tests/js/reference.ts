@@ -1,93 +1,138 @@
 /** Gemm as its specification defines it, in plain loops. Slow, and short enough to be checked by reading. */
-import type { DataArray } from 'wgemm';
+import type { DataArray, DType } from 'wgemm';
+import { dtypeOf, floats, type Float, get, type Integer, integers, isFloat, round } from './dtypes.js';
 
 export interface Matrix {
   data: DataArray;
   shape: readonly number[];
+  dtype?: DType;
   strides?: readonly number[];
 }
+export type Bias = Matrix | number | bigint | null | undefined;
 
 export interface Factors {
-  alpha?: number;
-  beta?: number;
+  alpha?: number | bigint;
+  beta?: number | bigint;
   transA?: boolean | number;
   transB?: boolean | number;
 }
 
-/** Y in row-major order, and how far from it each element of a result may be. */
+/** Y in row-major order, before it is rounded to its type, and how far from it each element of a result may be before that. */
 export interface Expected {
+  dtype: DType;
   shape: [m: number, n: number];
-  values: ArrayLike<number>;
-  bounds: ArrayLike<number>;
+  values: (number | bigint)[];
+  bounds: number[];
 }
 
-export function referenceGemm(a: Matrix, b: Matrix, c: Matrix | number | null | undefined, factors: Factors = {}): Expected {
-  return a.data instanceof Int32Array ? int32Gemm(a, b, c, factors) : float32Gemm(a, b, c, factors);
+export function referenceGemm(a: Matrix, b: Matrix, c: Bias, factors: Factors = {}): Expected {
+  const dtype = dtypeOf(a);
+  return isFloat(dtype) ? floatGemm(dtype, a, b, c, factors) : integerGemm(dtype, a, b, c, factors);
 }
 
-/** Sums in float64: the products are exact there, and what the sum loses is far below the bound. */
-function float32Gemm(a: Matrix, b: Matrix, c: Matrix | number | null | undefined, factors: Factors): Expected {
-  const { m, n, k, atA, atB, atC, hasC } = read(a, b, c, factors);
-  const alpha = Math.fround(factors.alpha ?? 1);
-  const beta = Math.fround(factors.beta ?? 1);
-  const eps = 2 ** -24;
-  const values = new Float64Array(m * n);
-  const bounds = new Float64Array(m * n);
+/** Sums carry their errors along, which makes them as good as exact, for float64 too. */
+function floatGemm(dtype: Float, a: Matrix, b: Matrix, c: Bias, factors: Factors): Expected {
+  const { m, n, k, atA, atB, atC } = read(dtype, a, b, c, factors);
+  const computed = dtype === 'float64' ? 'float64' : 'float32';
+  const { digits, least, most } = floats[computed];
+  const [eps, tiny] = [2 ** -digits, 2 ** (least - digits + 1)];
+  const alpha = round(computed, Number(factors.alpha ?? 1));
+  const beta = round(computed, Number(factors.beta ?? 1));
+  const [rows, columns] = [Float64Array.from(list(m, k, atA), Number), Float64Array.from(list(k, n, atB), Number)];
+  const values: number[] = [];
+  const bounds: number[] = [];
   for (let i = 0; i < m; ++i) {
     for (let j = 0; j < n; ++j) {
       let sum = 0;
+      let error = 0;
       let magnitude = 0;
       for (let p = 0; p < k; ++p) {
-        const product = atA(i, p) * atB(p, j);
-        sum += product;
+        const x = rows[i * k + p] as number;
+        const y = columns[p * n + j] as number;
+        const product = x * y;
+        const next = sum + product;
+        error += errorOfProduct(x, y, product) + errorOfSum(sum, product, next);
+        sum = next;
         magnitude += Math.abs(product);
       }
-      const added = hasC && beta !== 0 ? beta * Math.fround(atC(i, j)) : 0; // beta = 0: C is not read
-      const y = k === 0 ? added : alpha * sum + added;
-      values[i * n + j] = y;
+      const scaled = k === 0 ? 0 : alpha * sum; // alpha = 0 does not skip the product
+      const bias = beta !== 0 && atC ? Number(atC(i, j)) : undefined; // beta = 0: C is not read
+      const added = bias === undefined ? 0 : beta * bias;
+      const y = scaled + added;
+      error = alpha * error + errorOfProduct(alpha, sum, scaled) + errorOfProduct(beta, bias ?? 0, added) + errorOfSum(scaled, added, y);
+      values.push(Number.isFinite(y + error) ? y + error : y);
       const terms = (k === 0 ? 0 : Math.abs(alpha) * magnitude) + Math.abs(added);
-      const overflows = Number.isFinite(y) && terms >= 2 ** 127; // float32 may have met infinity on its way: nothing can be said
-      bounds[i * n + j] = overflows ? Infinity : (k + 8) * eps * terms + eps * Math.abs(y) + 2 ** -149; // the last: of subnormal numbers
+      const steps = eps * terms + tiny * Math.max(1, Math.abs(alpha)); // the latter of products that are subnormal
+      const overflows = Number.isFinite(y) && terms >= 2 ** most; // it may have met infinity on its way: nothing can be said
+      bounds.push(overflows ? Infinity : (k + 8) * steps + eps * Math.abs(y));
     }
   }
-  return { shape: [m, n], values, bounds };
+  return { dtype, shape: [m, n], values, bounds };
+}
+
+/** Of a rounded sum of two numbers. (Knuth, "The Art of Computer Programming" 2, 4.2.2.) */
+function errorOfSum(a: number, b: number, sum: number): number {
+  const rest = sum - a;
+  return a - (sum - rest) + (b - rest);
+}
+
+/** Of a rounded product of two numbers. (Dekker, "A floating-point technique for extending the available precision", 1971.) */
+function errorOfProduct(a: number, b: number, product: number): number {
+  const highA = upperHalf(a);
+  const highB = upperHalf(b);
+  const [lowA, lowB] = [a - highA, b - highB];
+  return lowA * lowB - (product - highA * highB - lowA * highB - highA * lowB);
+}
+
+function upperHalf(value: number): number {
+  const shifted = (2 ** 27 + 1) * value;
+  return shifted - (shifted - value);
 }
 
 /**
- * The product modulo 2^32; Y too where alpha and beta are whole, else by way of float64, truncated and saturated. A factor of nothing,
+ * The product modulo 2^bits; Y too where alpha and beta are whole, else by way of float64, truncated and saturated. A factor of nothing,
  * alpha where K is 0 and beta where there is no C, does not count.
  */
-function int32Gemm(a: Matrix, b: Matrix, c: Matrix | number | null | undefined, factors: Factors): Expected {
-  const { m, n, k, atA, atB, atC, hasC } = read(a, b, c, factors);
+function integerGemm(dtype: Integer, a: Matrix, b: Matrix, c: Bias, factors: Factors): Expected {
+  const { m, n, k, atA, atB, atC } = read(dtype, a, b, c, factors);
   const { alpha = 1, beta = 1 } = factors;
-  const whole = (k === 0 || Number.isInteger(alpha)) && (!hasC || Number.isInteger(beta));
-  const values = new Int32Array(m * n);
+  const { bits, signed } = integers[dtype];
+  const wrap = (value: bigint) => (signed ? BigInt.asIntN(bits, value) : BigInt.asUintN(bits, value));
+  const [min, max] = signed ? [-(2n ** BigInt(bits - 1)), 2n ** BigInt(bits - 1) - 1n] : [0n, 2n ** BigInt(bits) - 1n];
+  const saturate = (value: bigint) => (value < min ? min : value > max ? max : value);
+  const isWhole = (factor: number | bigint) => typeof factor === 'bigint' || Number.isInteger(factor);
+  const whole = (factor: number | bigint) => (isWhole(factor) ? BigInt(factor) : 0n); // a fraction that does not count
+  const exact = (k === 0 || isWhole(alpha)) && (!atC || isWhole(beta));
+  const [rows, columns] = [list(m, k, atA).map(BigInt), list(k, n, atB).map(BigInt)];
+  const values: bigint[] = [];
   for (let i = 0; i < m; ++i) {
     for (let j = 0; j < n; ++j) {
       let sum = 0n;
-      for (let p = 0; p < k; ++p) sum += BigInt(atA(i, p)) * BigInt(atB(p, j));
-      const product = BigInt.asIntN(32, sum);
-      values[i * n + j] = whole
-        ? Number(BigInt.asIntN(32, BigInt(Math.trunc(alpha)) * product + BigInt(Math.trunc(beta)) * BigInt(atC(i, j))))
-        : Math.min(Math.max(Math.trunc(alpha * Number(product) + beta * atC(i, j)), -(2 ** 31)), 2 ** 31 - 1);
+      for (let p = 0; p < k; ++p) sum += (rows[i * k + p] as bigint) * (columns[p * n + j] as bigint);
+      const product = wrap(sum);
+      const added = atC ? BigInt(atC(i, j)) : 0n;
+      values.push(
+        exact
+          ? wrap(whole(alpha) * product + whole(beta) * added)
+          : saturate(BigInt(Math.trunc(Number(alpha) * Number(product) + Number(beta) * Number(added)))),
+      );
     }
   }
-  return { shape: [m, n], values, bounds: new Int32Array(m * n) };
+  return { dtype, shape: [m, n], values, bounds: values.map(() => 0) };
 }
 
-type At = (row: number, column: number) => number;
+type At = (row: number, column: number) => number | bigint;
 
-function read(a: Matrix, b: Matrix, c: Matrix | number | null | undefined, { transA, transB }: Factors) {
-  const atA = transposed(elements(a), transA);
-  const atB = transposed(elements(b), transB);
+function read(dtype: DType, a: Matrix, b: Matrix, c: Bias, { transA, transB }: Factors) {
+  const isTensor = typeof c === 'object' && c !== null;
+  const number = typeof c === 'number' && isFloat(dtype) ? round(dtype, c) : (c as number | bigint);
   return {
     m: a.shape[transA ? 1 : 0] as number,
     k: a.shape[transA ? 0 : 1] as number,
     n: b.shape[transB ? 0 : 1] as number,
-    atA,
-    atB,
-    hasC: c !== undefined && c !== null,
-    atC: typeof c === 'number' ? () => c : c ? elements(c) : () => 0,
+    atA: transposed(elements(dtype, a), transA),
+    atB: transposed(elements(dtype, b), transB),
+    atC: isTensor ? elements(dtype, c) : c === undefined || c === null ? undefined : () => number,
   };
 }
 
@@ -96,10 +141,15 @@ function transposed(at: At, flag: unknown): At {
 }
 
 /** A tensor of rank 2 or less, broadcast to a matrix: an axis that is not there, or has size 1, is not walked. */
-function elements({ data, shape, strides }: Matrix): At {
+export function elements(dtype: DType, { data, shape, strides }: Matrix): At {
   const [rows = 1, columns = 1] = shape.length === 2 ? shape : [1, ...shape];
   const [rowStride = 0, columnStride = 0] = strides === undefined ? [columns, 1] : shape.length === 2 ? strides : [0, ...strides];
   const down = rows === 1 ? 0 : rowStride;
   const across = columns === 1 ? 0 : columnStride;
-  return (row, column) => data[row * down + column * across] as number;
+  return (row, column) => get(data, dtype, row * down + column * across);
+}
+
+/** All elements of a matrix, row by row. */
+export function list(rows: number, columns: number, at: At): (number | bigint)[] {
+  return Array.from({ length: rows * columns }, (_, i) => at(Math.floor(i / columns), i % columns));
 }

@@ -1,7 +1,8 @@
 /** What the tests share: seeded numbers, tensors in every kind of place, and the one check of a result. */
 import { expect } from 'vitest';
 import type { DataArray, DType, Gemm, GemmOptions, TensorLike } from 'wgemm';
-import { type Matrix, referenceGemm } from './reference.js';
+import { arrayClasses, bytesOf, dtypeOf, get, isFloat, round, set } from './dtypes.js';
+import { type Expected, type Matrix, referenceGemm } from './reference.js';
 
 /** The same numbers in every run (mulberry32). */
 export class Random {
@@ -9,38 +10,57 @@ export class Random {
 
   /** From 0 up to 1. */
   next(): number {
+    return this.bits() / 2 ** 32;
+  }
+
+  /** One of several. */
+  pick<T>(values: readonly T[]): T {
+    return values[Math.floor(this.next() * values.length)] as T;
+  }
+
+  /** Floating point from -1 to 1, with all its digits; integers over their whole range, so that products wrap. */
+  fill<A extends DataArray>(data: A, dtype = dtypeOf({ data })): A {
+    for (let i = 0; i < data.length; ++i) {
+      if (isFloat(dtype)) set(data, dtype, i, (this.next() + this.next() / 2 ** 32) * 2 - 1);
+      else if (bytesOf(dtype) === 4) set(data, dtype, i, this.bits());
+      else set(data, dtype, i, (BigInt(this.bits()) << 32n) | BigInt(this.bits()));
+    }
+    return data;
+  }
+
+  /** A contiguous tensor. */
+  tensor(dtype: DType, shape: readonly number[]): Matrix {
+    const tensor = zeros(dtype, shape);
+    this.fill(tensor.data, dtype);
+    return tensor;
+  }
+
+  private bits(): number {
     this.state = (this.state + 0x6d2b79f5) | 0;
     let t = Math.imul(this.state ^ (this.state >>> 15), 1 | this.state);
     t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+    return (t ^ (t >>> 14)) >>> 0;
   }
-
-  /** float32 from -1 to 1; int32 over its whole range, so that products wrap. */
-  fill<A extends DataArray>(array: A): A {
-    for (let i = 0; i < array.length; ++i) {
-      array[i] = array instanceof Int32Array ? Math.floor(this.next() * 2 ** 32) | 0 : this.next() * 2 - 1;
-    }
-    return array;
-  }
-}
-
-export const dtypes: readonly DType[] = ['float32', 'int32'];
-
-export function arrayOf(dtype: DType, length: number | ArrayBufferLike | number[]): DataArray {
-  const Class = dtype === 'float32' ? Float32Array : Int32Array;
-  return new Class(length as never);
 }
 
 export const count = (shape: readonly number[]): number => shape.reduce((product, size) => product * size, 1);
+
+const zeros = (dtype: DType, shape: readonly number[]) => ({ data: new arrayClasses[dtype](count(shape)), shape, dtype });
 
 /**
  * Where the elements of a tensor can be: each makes one of zeros there, given its type and shape. What is not a matrix has no rows or
  * columns to put gaps between, and is a plain array instead.
  */
 export const places = {
-  'an array': (_, dtype, shape) => ({ data: arrayOf(dtype, count(shape)), shape }),
-  'part of an array': (_, dtype, shape) => ({ data: arrayOf(dtype, count(shape) + 5).subarray(3, 3 + count(shape)), shape }),
-  'shared memory': (_, dtype, shape) => ({ data: arrayOf(dtype, new SharedArrayBuffer(4 * count(shape))), shape }),
+  'an array': (_, dtype, shape) => zeros(dtype, shape),
+  // float16 by its bits, here and nowhere else.
+  'part of an array': (_, dtype, shape) => {
+    const array = new (dtype === 'float16' ? Uint16Array : arrayClasses[dtype])(count(shape) + 5);
+    return { data: array.subarray(3, 3 + count(shape)), shape, dtype };
+  },
+  'shared memory': (_, dtype, shape) => {
+    return { data: new arrayClasses[dtype](new SharedArrayBuffer(bytesOf(dtype) * count(shape))), shape, dtype };
+  },
   'rows with gaps': (_, dtype, shape) => strided(dtype, shape, ([, columns]) => [columns + 3, 1]),
   'column-major': (_, dtype, shape) => strided(dtype, shape, ([rows]) => [1, rows]),
   'columns with gaps': (_, dtype, shape) => strided(dtype, shape, ([rows]) => [2, 2 * rows + 1]),
@@ -54,6 +74,7 @@ export const places = {
         return tensor.data;
       },
       shape,
+      dtype,
     };
   },
 } satisfies Record<string, (wg: Gemm, dtype: DType, shape: readonly number[]) => TensorLike>;
@@ -62,9 +83,9 @@ export type Place = keyof typeof places;
 export const placeNames = Object.keys(places) as Place[];
 
 function strided(dtype: DType, shape: readonly number[], layout: (shape: [number, number]) => [number, number]): TensorLike {
-  if (shape.length !== 2) return { data: arrayOf(dtype, count(shape)), shape };
+  if (shape.length !== 2) return zeros(dtype, shape);
   const strides = layout(shape as [number, number]);
-  return { data: arrayOf(dtype, extent(shape, strides)), shape, strides };
+  return { data: new arrayClasses[dtype](extent(shape, strides)), shape, strides, dtype };
 }
 
 /** Elements that an array must have. */
@@ -74,15 +95,15 @@ export function extent(shape: readonly number[], strides: readonly number[]): nu
 
 export function place(wg: Gemm, where: Place, dtype: DType, shape: readonly number[], random: Random): TensorLike {
   const tensor = places[where](wg, dtype, shape);
-  random.fill(tensor.data);
+  random.fill(tensor.data, dtype);
   return tensor;
 }
 
 /** Values as they are now, to compare with later. */
-export function snapshot<T extends TensorLike>(tensor: T): Matrix {
+export function snapshot(tensor: TensorLike): Matrix {
   const { shape } = tensor;
-  const data = tensor.data.slice();
-  return 'strides' in tensor && tensor.strides ? { data, shape, strides: tensor.strides } : { data, shape };
+  const copy = { data: tensor.data.slice(), shape, dtype: dtypeOf(tensor) };
+  return 'strides' in tensor && tensor.strides ? { ...copy, strides: tensor.strides } : copy;
 }
 
 /** Calls gemm, and expects of it the right result in the right place, inputs as they were, and no memory kept. Returns the result. */
@@ -90,7 +111,7 @@ export function expectGemm(
   wg: Gemm,
   a: TensorLike,
   b: TensorLike,
-  c?: TensorLike | number | null,
+  c?: TensorLike | number | bigint | null,
   options?: GemmOptions | null,
   what = '',
 ): TensorLike {
@@ -98,6 +119,7 @@ export function expectGemm(
   const before = new Map(inputs.map((input) => [input, snapshot(input)]));
   const at = (input: TensorLike) => before.get(input) as Matrix;
   const wanted = referenceGemm(at(a), at(b), typeof c === 'object' && c !== null ? at(c) : c, options ?? {});
+  const { dtype } = wanted;
   const out = options?.out;
   const outBefore = out && snapshot(out);
   const inUse = wg.memory().inUse;
@@ -110,34 +132,47 @@ export function expectGemm(
     if (!(out && sameMemory(input, out))) expect(bytes(input.data).equals(bytes(at(input).data)), says('an input is as it was')).toBe(true);
   }
   if (out) expect(y, says('what the call returns')).toBe(out);
-  else expect([...y.shape, y.dtype, y.data.constructor], says('the result')).toEqual([...wanted.shape, dtypeOf(a), a.data.constructor]);
+  else expect([...y.shape, y.dtype, y.data.constructor], says('the result')).toEqual([...wanted.shape, dtype, arrayClasses[dtype]]);
+  expectNear(y, wanted, what);
 
-  const [rows, columns] = wanted.shape;
-  const [down, across] = 'strides' in y && y.strides ? (y.strides as [number, number]) : [columns, 1];
-  const data = y.data;
-  const gaps = data.slice();
-  if (!out) expect(data.length, says('elements of the result')).toBe(rows * columns);
-  for (let i = 0; i < rows; ++i) {
-    for (let j = 0; j < columns; ++j) {
-      const found = data[i * down + j * across] as number;
-      const index = i * columns + j;
-      if (!near(found, wanted.values[index] as number, wanted.bounds[index] as number)) {
-        expect.fail(says(`Y[${i}, ${j}] is ${found}; it must be ${wanted.values[index]}, within ${wanted.bounds[index]}`));
-      }
-      // What is left to compare of out is what lies between its elements.
-      if (outBefore) gaps[i * down + j * across] = outBefore.data[i * down + j * across] = 0;
+  if (outBefore) {
+    // What is left to compare of out is what lies between its elements.
+    const [rows, columns] = wanted.shape;
+    const [down, across] = stridesOf(y);
+    const gaps = y.data.slice();
+    for (let i = 0; i < rows; ++i) {
+      for (let j = 0; j < columns; ++j) for (const data of [gaps, outBefore.data]) set(data, dtype, i * down + j * across, 0);
     }
+    expect(bytes(gaps).equals(bytes(outBefore.data)), says('what lies between the elements of out is as it was')).toBe(true);
   }
-  if (outBefore) expect(bytes(gaps).equals(bytes(outBefore.data)), says('what lies between the elements of out is as it was')).toBe(true);
   return y;
 }
 
-function near(found: number, wanted: number, bound: number): boolean {
-  if (bound === Infinity) return true;
+/** Expects every element of a result to be one that rounding of what was expected, within its bound, can give. */
+export function expectNear(y: TensorLike, { dtype, shape: [rows, columns], values, bounds }: Expected, what = ''): void {
+  const [down, across] = stridesOf(y);
+  const { data } = y; // a heap tensor makes it anew each time
+  if (rows * columns > 0) expect(data.length, `elements of the result ${what}`).toBe((rows - 1) * down + (columns - 1) * across + 1);
+  for (let i = 0; i < rows; ++i) {
+    for (let j = 0; j < columns; ++j) {
+      const found = get(data, dtype, i * down + j * across);
+      const [wanted, bound] = [values[i * columns + j] as number | bigint, bounds[i * columns + j] as number];
+      if (!near(dtype, found, wanted, bound)) {
+        expect.fail(`Y[${i}, ${j}] is ${found}; it must be ${wanted}, within ${bound} ${what}`);
+      }
+    }
+  }
+}
+
+function near(dtype: DType, found: number | bigint, wanted: number | bigint, bound: number): boolean {
+  if (typeof wanted === 'bigint' || !isFloat(dtype)) return BigInt(found) === wanted;
   if (Number.isNaN(wanted)) return Number.isNaN(found);
   if (!Number.isFinite(wanted)) return found === wanted;
-  return Math.abs(found - wanted) <= bound;
+  if (bound === Infinity) return true;
+  return round(dtype, wanted - bound) <= (found as number) && (found as number) <= round(dtype, wanted + bound);
 }
+
+const stridesOf = (y: TensorLike) => ('strides' in y && y.strides ? y.strides : [y.shape[1], 1]) as [number, number];
 
 const bytes = (array: DataArray) => Buffer.from(array.buffer, array.byteOffset, array.byteLength);
 
@@ -145,11 +180,11 @@ function sameMemory(a: TensorLike, b: TensorLike): boolean {
   return a.data.buffer === b.data.buffer && a.data.byteOffset === b.data.byteOffset;
 }
 
-export const dtypeOf = (tensor: TensorLike): DType => (tensor.data instanceof Int32Array ? 'int32' : 'float32');
-
 /** A tensor of the numbers given. */
-export function tensor(dtype: DType, shape: readonly number[], numbers: number[]): Matrix {
-  return { data: arrayOf(dtype, numbers), shape };
+export function tensor(dtype: DType, shape: readonly number[], numbers: readonly (number | bigint)[]): Matrix {
+  const data = new arrayClasses[dtype](numbers.length);
+  numbers.forEach((value, i) => set(data, dtype, i, value));
+  return { data, shape, dtype };
 }
 
 export const float32 = (shape: readonly number[], ...numbers: number[]) => ({ data: Float32Array.from(numbers), shape });

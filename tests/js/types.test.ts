@@ -39,7 +39,7 @@ it('the declarations compile with ES2020 and the DOM alone, and infer what a cal
       UnsupportedError, version,
     } from 'wgemm';
     import type {
-      ArrayOf, Assets, CreateOptions, DataArray, DType, ErrorCode, Explanation, GemmOptions, Info, KernelInfo, Tensor, TensorInput, TensorLike,
+      ArrayOf, Assets, CreateOptions, DataArray, DType, ErrorCode, Explanation, Float16ArrayLike, GemmOptions, Info, KernelInfo, ResultArray, Tensor, TensorInput, TensorLike,
     } from 'wgemm';
 
     /** Passes where both are the very same type. */
@@ -90,7 +90,22 @@ it('the declarations compile with ES2020 and the DOM alone, and infer what a cal
     heap.dispose();
 
     // One function over both types.
-    function twice<A extends DataArray>(x: TensorLike<A>): Tensor<A> { return wg.gemm(x, x, x, { beta: 2 }); }
+    function twice<A extends DataArray>(x: TensorLike<A>): Tensor<ResultArray<A>> { return wg.gemm(x, x, x, { beta: 2 }); }
+    function each(f32: Float32Array, f64: Float64Array, u32: Uint32Array, i64: BigInt64Array, u64: BigUint64Array, bits: Uint16Array) {
+      const shape = [1, 1];
+      const results: [Tensor<Float32Array>, Tensor<Float64Array>, Tensor<Uint32Array>, Tensor<BigInt64Array>, Tensor<BigUint64Array>] = [
+        twice({ data: f32, shape }), twice({ data: f64, shape }), twice({ data: u32, shape }), twice({ data: i64, shape }),
+        twice({ data: u64, shape }),
+      ];
+      // 16 bits: float16 comes back as a Float16Array where the engine has one.
+      const halves: Uint16Array | Float16ArrayLike = twice({ data: bits, shape, dtype: 'float16' }).data;
+      // @ts-expect-error: it may be a Float16Array
+      const sameBits: Uint16Array = twice({ data: bits, shape, dtype: 'bfloat16' }).data;
+      // bigints, for the types that they are for
+      wg.gemm({ data: i64, shape }, { data: i64, shape }, 3n, { alpha: 2n, beta: -1n });
+    }
+    const heaps: [HeapTensor<Float64Array>, HeapTensor<BigUint64Array>, HeapTensor<Uint16Array>, HeapTensor<Float16ArrayLike | Uint16Array>] =
+      [wg.alloc('float64', [1]), wg.alloc('uint64', [1]), wg.alloc('bfloat16', [1]), wg.alloc('float16', [1])];
     same<ArrayOf<'int32'>, Int32Array>(true);
 
     // @ts-expect-error: types must agree
@@ -103,8 +118,8 @@ it('the declarations compile with ES2020 and the DOM alone, and infer what a cal
     wg.gemm(new Float32Array(4), b);
     // @ts-expect-error: a shape is needed
     wg.gemm({ data: new Float32Array(4) }, b);
-    // @ts-expect-error: not an array of this version
-    wg.gemm({ data: new Float64Array(4), shape: [2, 2] }, { data: new Float64Array(4), shape: [2, 2] });
+    // @ts-expect-error: not an array of any type
+    wg.gemm({ data: new Int8Array(4), shape: [2, 2] }, { data: new Int8Array(4), shape: [2, 2] });
     // @ts-expect-error: plain arrays are not data
     wg.gemm({ data: [1, 2, 3, 4], shape: [2, 2] }, b);
     // @ts-expect-error: not a type
@@ -161,6 +176,18 @@ it('using works with the library that has it, and our declarations do not distur
   `;
   expect(compile('using', program, [...oldest, 'esnext.disposable'])).toEqual([]);
   expect(compile('using-esnext', program, ['esnext', 'dom'])).toEqual([]);
+});
+
+it('a Float16Array is data, for a TypeScript that knows it', () => {
+  const program = `
+    import { createGemm, type Tensor } from 'wgemm';
+    export async function main(): Promise<Tensor<Float16Array>> {
+      const wg = await createGemm();
+      const a = { data: new Float16Array(4), shape: [2, 2] };
+      return wg.gemm(a, a, 1, { alpha: 0.5 });
+    }
+  `;
+  expect(compile('float16', program, ['esnext', 'dom'])).toEqual([]);
 });
 
 it('declarations tell nothing of what is inside', () => {
