@@ -1,4 +1,5 @@
-// Every test: native, native under sanitizers, the same test program as wasm, then the JavaScript API. Arguments go to Vitest.
+// Every test: native, native under sanitizers, the same test program as wasm, then the JavaScript API, then test vectors.
+// Arguments go to Vitest.
 import { buildPreset, makeDist } from './build.mjs';
 import { main, run } from './run.mjs';
 import { setUp } from './setup.mjs';
@@ -26,6 +27,11 @@ await main(async () => {
   await step('running Vitest', () =>
     run('vitest', ['run', ...process.argv.slice(2)], {
       otherwise: 'Tests in tests/js fail: see above which, and run them by `npx vitest`.',
+    }),
+  );
+  await step('running test vectors', () =>
+    run('node', ['tests/conformance/run.mjs'], {
+      otherwise: 'Test vectors fail: see above which, and run them by `node tests/conformance/run.mjs`.',
     }),
   );
 });

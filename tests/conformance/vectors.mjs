@@ -1,0 +1,122 @@
+// Reads test vectors: the text of a file to cases, { name, op, opset, dtype, attrs, inputs, outputs, tolerance, expect, skip }, of
+// which one to be skipped or of an operation yet to come may lack the rest. Needs no file system, so that a page can use it too. A tensor is
+// { dtype, shape, data }, contiguous; an input that is left out is null.
+
+const arrays = {
+  float32: Float32Array,
+  float64: Float64Array,
+  float16: Uint16Array, // the bits
+  bfloat16: Uint16Array, // the bits
+  int8: Int8Array,
+  uint8: Uint8Array,
+  int32: Int32Array,
+  uint32: Uint32Array,
+  int64: BigInt64Array,
+  uint64: BigUint64Array,
+};
+
+/** The array that holds the elements of a type here. */
+export const arrayOf = (dtype) => arrays[dtype];
+
+const bits = new Uint32Array(1);
+const float = new Float32Array(bits.buffer);
+
+/** An element as the number that it means; 64-bit integers as bigints. */
+export function valueOf(dtype, element) {
+  if (dtype === 'float16') {
+    const fraction = element & 0x3ff;
+    const exponent = (element >> 10) & 0x1f;
+    const size =
+      exponent === 0x1f ? (fraction ? NaN : Infinity) : exponent ? (1024 + fraction) * 2 ** (exponent - 25) : fraction * 2 ** -24;
+    return element & 0x8000 ? -size : size;
+  }
+  if (dtype === 'bfloat16') {
+    bits[0] = element << 16;
+    return float[0];
+  }
+  return element;
+}
+
+const formats = {
+  'ort_test_gemm_packed_spec.json': gemmGrid,
+  'onednn_matmul_cases.json': shapesOfMatMul,
+  // A rule, whose problems are generated once there is the operation.
+  'ort_test_qgemm_spec.json': () => [{ name: 'the rule', op: 'QGemm', opset: 1, dtype: 'uint8' }],
+};
+
+/** Whether a file of this name holds vectors. */
+export const isVectors = (file) => file.endsWith('.jsonl') || file in formats;
+
+/** The cases of a file, one after the other. */
+export function* readVectors(file, text) {
+  if (file in formats) {
+    yield* formats[file](JSON.parse(text));
+    return;
+  }
+  for (const line of text.split('\n')) if (line.trim() !== '') yield* readCase(JSON.parse(line));
+}
+
+function* readCase({ name, op, opset, attrs = {}, inputs, outputs = [], tolerance, expect, status, opsets_dtypes_run_by_ORT: runs }) {
+  const skip = status ?? (op === 'graph' ? 'graph of several nodes' : undefined);
+  // A case of any type comes once for each that it is for.
+  for (const [dtype, opsets] of Object.entries(runs ?? { [inputs[0].dtype]: [opset] })) {
+    const read = (tensor) => tensor && readTensor(tensor, tensor.dtype === 'any' ? dtype : tensor.dtype);
+    for (const opset of opsets) {
+      if (skip) yield { name, op, opset, dtype, skip };
+      else yield { name, op, opset, dtype, attrs, inputs: inputs.map(read), outputs: outputs.map(read), tolerance, expect };
+    }
+  }
+}
+
+function readTensor({ shape, data }, dtype) {
+  const parse = dtype.endsWith('int64') ? BigInt : Number; // Number also reads 'NaN', '-Infinity' and '-0'
+  return { dtype, shape, data: arrays[dtype].from(data, parse) };
+}
+
+/** Every size with every bias and transpose. Small whole numbers, so that float32 is exact. */
+function* gemmGrid({ opset, dtype, attrs, MKN, bias, trans, total_cases: total }) {
+  const filled = (...shape) => ({
+    dtype,
+    shape,
+    data: Float32Array.from({ length: shape.reduce((a, b) => a * b) }, (_, i) => (i % 7) + 1),
+  });
+  const biases = {
+    noBias: () => null,
+    MBias: (m) => filled(m, 1),
+    ScalarBias: () => filled(1, 1),
+    MNBias: (m, n) => filled(m, n),
+    NBias: (m, n) => filled(n),
+  };
+  let count = 0;
+  for (const [m, k, n] of MKN) {
+    for (const [transA, transB] of trans) {
+      const a = transA ? filled(k, m) : filled(m, k);
+      const b = transB ? filled(n, k) : filled(k, n);
+      const [aRow, aStep] = transA ? [1, m] : [k, 1];
+      const [bColumn, bStep] = transB ? [k, 1] : [1, n];
+      const product = Array.from({ length: m * n }, (_, i) => {
+        const atA = Math.floor(i / n) * aRow;
+        const atB = (i % n) * bColumn;
+        let sum = 0;
+        for (let p = 0; p < k; ++p) sum += a.data[atA + p * aStep] * b.data[atB + p * bStep];
+        return sum;
+      });
+      for (const kind of bias) {
+        const c = biases[kind](m, n);
+        const atC = { noBias: () => 0, MBias: (i) => c.data[Math.floor(i / n)], ScalarBias: () => 1, NBias: (i) => c.data[i % n] };
+        const added = atC[kind] ?? ((i) => c.data[i]);
+        const y = { dtype, shape: [m, n], data: Float32Array.from(product, (sum, i) => sum + added(i)) };
+        const name = `packed ${m}x${k}x${n} ${kind} transA ${transA} transB ${transB}`;
+        yield { name, op: 'Gemm', opset, dtype, attrs: { ...attrs, transA, transB }, inputs: [a, b, c], outputs: [y] };
+        ++count;
+      }
+    }
+  }
+  if (count !== total) throw new Error(`the grid has ${count} cases; it must have ${total}`);
+}
+
+/** oneDNN's cases, which count no opsets. */
+function* shapesOfMatMul(cases) {
+  const dtypes = { f32: 'float32', f16: 'float16', bf16: 'bfloat16' };
+  for (const { dtype, origin } of cases) yield { name: origin.test, op: 'MatMul', opset: 'oneDNN', dtype: dtypes[dtype] };
+}
