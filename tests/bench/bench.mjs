@@ -6,24 +6,37 @@
 import { setFlagsFromString } from 'node:v8';
 import { parseArgs } from 'node:util';
 import { runInNewContext } from 'node:vm';
+import * as np from 'numpy-ts';
 import { createGemm } from 'wgemm';
 import { encodeModel, loadOrt } from '../peers/onnx.mjs';
 
 const cases = [
-  { m: 1024, n: 1024, k: 1024 },
-  { m: 256, n: 256, k: 256 },
-  { m: 64, n: 64, k: 64 },
-  { m: 16, n: 16, k: 16 },
-  { m: 128, n: 3072, k: 768 },
-  { m: 1, n: 4096, k: 4096 },
-].map((sizes) => ({ ...sizes, name: `float32 ${sizes.m}x${sizes.n}x${sizes.k}` }));
+  { dtype: 'float32', m: 1024, n: 1024, k: 1024 },
+  { dtype: 'float32', m: 256, n: 256, k: 256 },
+  { dtype: 'float32', m: 64, n: 64, k: 64 },
+  { dtype: 'float32', m: 16, n: 16, k: 16 },
+  { dtype: 'float32', m: 128, n: 3072, k: 768 },
+  { dtype: 'float32', m: 1, n: 4096, k: 4096 },
+  ...['float64', 'float16', 'bfloat16', 'int32', 'uint32', 'int64', 'uint64'].map((dtype) => ({ dtype, m: 256, n: 256, k: 256 })),
+].map((each) => ({ ...each, name: `${each.dtype} ${each.m}x${each.n}x${each.k}` }));
+
+// ONNX Runtime Web's own kernels: Gemm for floating point, MatMul alone for integers, none for bfloat16.
+const ortOperator = {
+  float32: 'Gemm',
+  float64: 'Gemm',
+  float16: 'Gemm',
+  int32: 'MatMul',
+  uint32: 'MatMul',
+  int64: 'MatMul',
+  uint64: 'MatMul',
+};
 
 // V8 compiles WebAssembly quickly at first, and puts better code in place at some later call: nothing is timed before that.
 const warmUpMs = 600;
 const warmUpCalls = 20;
 // One timing holds as many calls as fill this, so that neither the clock nor one `await` shows in it.
 const sampleMs = 8;
-const caseMs = 3000;
+const caseMs = 2500;
 const minRounds = 15;
 
 const { values: args } = parseArgs({ options: { filter: { type: 'string', default: '' }, calls: { type: 'boolean', default: false } } });
@@ -41,25 +54,27 @@ async function compare() {
   }
   const ort = await loadOrt();
   console.log(
-    `wgemm ${wg.info.version} (${wg.info.kernels[0].name}), ONNX Runtime Web ${ort.version} (wasm), Node ${process.versions.node}`,
+    `wgemm ${wg.info.version} (${wg.info.kernels[0].name}), ONNX Runtime Web ${ort.version} (wasm), numpy-ts ${np.__version__}, Node ${process.versions.node}`,
   );
   console.log('M x N x K; GOP/s counts 2*M*N*K; wgemm reads and writes tensors in its heap; a ratio compares the best times\n');
   printRow('case', 'library', 'GOP/s best', 'median', 'time best', 'median', 'wgemm is');
   for (const sizes of chosen) await compareOn(sizes, ort);
 }
 
-async function compareOn({ name, m, n, k }, ort) {
-  const a = randomArray(m * k, 1);
-  const b = randomArray(k * n, 2);
-  const contestants = [
-    wgemmOn(m, n, k, a, b),
-    await ortOn(ort, m, n, k, a, b, { constantB: false }),
-    await ortOn(ort, m, n, k, a, b, { constantB: true }),
-  ];
+async function compareOn(problem, ort) {
+  const { name, dtype, m, n, k } = problem;
+  const a = randomArray(dtype, m * k, 1);
+  const b = randomArray(dtype, k * n, 2);
+  const contestants = [wgemmOn(problem, a, b)];
+  if (dtype in ortOperator) {
+    contestants.push(await ortOn(ort, problem, a, b, { constantB: false }), await ortOn(ort, problem, a, b, { constantB: true }));
+  }
+  if (dtype !== 'bfloat16') contestants.push(numpyOn(problem, a, b));
   const times = await race(contestants);
   const [own, ...peers] = contestants.map(({ result }) => result());
-  // Sums of K products, each below 1, in whatever order.
-  for (const [i, peer] of peers.entries()) checkEqual(own, peer, 1e-6 * k, `${name}: wgemm and ${contestants[i + 1].name}`);
+  // Sums of K products, each below 1, in whatever order; integers wrap.
+  const tolerance = { float32: 1e-6 * k, float64: 1e-14 * k, float16: 0.02 * Math.sqrt(k) }[dtype] ?? 0;
+  for (const [i, peer] of peers.entries()) checkEqual(own, peer, tolerance, `${name}: wgemm and ${contestants[i + 1].name}`);
 
   const operations = 2 * m * n * k;
   const speed = (ms) => (operations / ms / 1e6).toFixed(1);
@@ -67,7 +82,7 @@ async function compareOn({ name, m, n, k }, ort) {
   contestants.forEach((contestant, i) => {
     const { best, median } = times[i];
     const ratio = (i === 0 ? bestPeer : best) / times[0].best;
-    const verdict = i === 0 ? `${ratio.toFixed(2)}x the best peer` : `${ratio.toFixed(2)}x this`;
+    const verdict = peers.length === 0 ? 'without a peer' : i === 0 ? `${ratio.toFixed(2)}x the best peer` : `${ratio.toFixed(2)}x this`;
     printRow(i === 0 ? name : '', contestant.name, speed(best), speed(median), duration(best), duration(median), verdict);
   });
   for (const { dispose } of contestants) await dispose();
@@ -75,8 +90,10 @@ async function compareOn({ name, m, n, k }, ort) {
 
 // A contestant runs its product `times` times; `result()` is what the last one gave.
 
-function wgemmOn(m, n, k, a, b) {
-  const { x, w, y } = tensorsOn(m, n, k, a, b);
+function wgemmOn({ dtype, m, n, k }, a, b) {
+  const [x, w, y] = [wg.alloc(dtype, [m, k]), wg.alloc(dtype, [k, n]), wg.alloc(dtype, [m, n])];
+  x.data.set(a);
+  w.data.set(b);
   const options = { out: y };
   return {
     name: 'wgemm',
@@ -88,23 +105,14 @@ function wgemmOn(m, n, k, a, b) {
   };
 }
 
-function tensorsOn(m, n, k, a, b) {
-  const x = wg.alloc('float32', [m, k]);
-  const w = wg.alloc('float32', [k, n]);
-  const y = wg.alloc('float32', [m, n]);
-  x.data.set(a);
-  w.data.set(b);
-  return { x, w, y };
-}
-
 /** Session.run() copies the inputs that are given at each run to its heap, and the result from there: it has no other way. */
-async function ortOn(ort, m, n, k, a, b, { constantB }) {
-  const inputA = { name: 'A', dtype: 'float32', shape: [m, k] };
-  const inputB = { name: 'B', dtype: 'float32', shape: [k, n] };
+async function ortOn(ort, { dtype, m, n, k }, a, b, { constantB }) {
+  const inputA = { name: 'A', dtype, shape: [m, k] };
+  const inputB = { name: 'B', dtype, shape: [k, n] };
   const model = encodeModel({
-    type: 'Gemm',
+    type: ortOperator[dtype],
     inputs: [inputA, constantB ? { ...inputB, data: b } : inputB],
-    output: { dtype: 'float32', shape: [m, n] },
+    output: { dtype, shape: [m, n] },
   });
   const session = await ort.createSession(model);
   const feeds = { A: ort.tensor({ ...inputA, data: a }) };
@@ -117,6 +125,25 @@ async function ortOn(ort, m, n, k, a, b, { constantB }) {
     },
     result: () => result.Y.data,
     dispose: () => session.release(),
+  };
+}
+
+/** numpy-ts keeps its arrays in its own heap, and frees a result when the collector finds it, or when it is told. */
+function numpyOn({ dtype, m, n, k }, a, b) {
+  const [x, w] = [np.array(Array.from(a), dtype).reshape(m, k), np.array(Array.from(b), dtype).reshape(k, n)];
+  let y;
+  return {
+    name: 'numpy-ts',
+    run(times) {
+      for (let i = 0; i < times; ++i) {
+        y?.dispose?.();
+        y = np.matmul(x, w);
+      }
+    },
+    result: () => y.data,
+    dispose() {
+      y = undefined;
+    },
   };
 }
 
@@ -156,7 +183,7 @@ function bestAndMedian(samples) {
 async function countCalls() {
   const total = 1_000_000;
   const batch = 10_000;
-  const { run } = wgemmOn(16, 16, 16, randomArray(256, 1), randomArray(256, 2));
+  const { run } = wgemmOn({ dtype: 'float32', m: 16, n: 16, k: 16 }, randomArray('float32', 256, 1), randomArray('float32', 256, 2));
   for (let i = 0; i < 5; ++i) {
     run(batch);
     await new Promise((resolve) => setTimeout(resolve, 20)); // better code is put in place between calls
@@ -192,17 +219,35 @@ async function memoryNow() {
 function checkEqual(own, peer, tolerance, who) {
   if (own.length !== peer.length) throw new Error(`${who} give ${own.length} and ${peer.length} elements`);
   own.forEach((value, i) => {
-    if (!(Math.abs(value - peer[i]) <= tolerance)) throw new Error(`${who} disagree at element ${i}: ${value} and ${peer[i]}`);
+    const near = tolerance === 0 ? value === peer[i] : Math.abs(value - peer[i]) <= tolerance;
+    if (!near) throw new Error(`${who} disagree at element ${i}: ${value} and ${peer[i]}`);
   });
 }
 
-/** Numbers from -1 to 1, the same in every run. */
-function randomArray(length, seed) {
+/** Numbers from -1 to 1, or integers over their type's range, the same in every run. */
+function randomArray(dtype, length, seed) {
   let state = seed;
-  return Float32Array.from({ length }, () => {
-    state = (Math.imul(state, 1664525) + 1013904223) | 0;
-    return state / 2 ** 31;
-  });
+  const next = () => (state = (Math.imul(state, 1664525) + 1013904223) | 0);
+  const fill = (array, value) => array.map(value);
+  const fraction = () => next() / 2 ** 31;
+  switch (dtype) {
+    case 'float64':
+      return fill(new Float64Array(length), fraction);
+    case 'float16':
+      return fill(new Float16Array(length), fraction);
+    case 'bfloat16': // the upper halves of float32
+      return Uint16Array.from(new Uint32Array(fill(new Float32Array(length), fraction).buffer), (bits) => bits >>> 16);
+    case 'int32':
+      return fill(new Int32Array(length), next);
+    case 'uint32':
+      return fill(new Uint32Array(length), next);
+    case 'int64':
+      return fill(new BigInt64Array(length), () => (BigInt(next()) << 32n) | BigInt(next() >>> 0));
+    case 'uint64':
+      return fill(new BigUint64Array(length), () => BigInt.asUintN(64, (BigInt(next()) << 32n) | BigInt(next() >>> 0)));
+    default:
+      return fill(new Float32Array(length), fraction);
+  }
 }
 
 function duration(ms) {
