@@ -456,7 +456,7 @@ function readOptions(op: string, options: unknown, allowed: string[]): Record<st
 function readFactor(op: string, name: string, value: unknown): number | bigint {
   if (value === undefined) return 1;
   if (typeof value !== 'number' && typeof value !== 'bigint')
-    throw new ArgumentError(op, name, `${op}: ${name} is ${describe(value)}; it must be a number`);
+    throw new ArgumentError(op, name, `${op}: ${name} is ${describe(value)}; it must be a number, or a bigint with int64 and uint64`);
   return value;
 }
 

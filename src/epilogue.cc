@@ -23,16 +23,17 @@ T truncate(double value) {
 }
 
 // out[j] = alpha * acc[j] + beta * c[j] for integers; acc or c may be null. Exact modulo 2^bits, unless a factor that counts has a
-// fraction.
-template <typename T>
+// fraction. Accumulators may be wider than T, and of the other sign.
+template <typename T, typename Acc>
   requires std::is_integral_v<T>
-[[gnu::noinline]] void combine_row(const Epilogue& e, const T* acc, const T* c, T* out, int64_t count) {
-  using U = typename Modular<T>::type;
+[[gnu::noinline]] void combine_row(const Epilogue& e, const Acc* acc, const T* c, T* out, int64_t count) {
+  using U = typename Modular<Acc>::type;
+  static_assert(sizeof(Acc) >= sizeof(T) && sizeof(Acc) >= sizeof(int));
   const bool fraction = (acc != nullptr && !e.alpha.whole) || (c != nullptr && !e.beta.whole);
   if (fraction) {
 #pragma clang loop vectorize(disable) unroll(disable)
     for (int64_t j = 0; j < count; ++j) {
-      const double product = acc == nullptr ? 0 : e.alpha.value * static_cast<double>(acc[j]);
+      const double product = acc == nullptr ? 0 : e.alpha.value * static_cast<double>(static_cast<T>(acc[j]));
       const double bias = c == nullptr ? 0 : e.beta.value * static_cast<double>(c[j]);
       out[j] = truncate<T>(product + bias);
     }
@@ -49,9 +50,9 @@ template <typename T>
 }
 
 // The same for floating point, every step rounded on its own.
-template <typename T>
-  requires std::is_floating_point_v<T>
-void combine_row(const Epilogue& e, const T* acc, const T* c, T* out, int64_t count) {
+template <typename T, typename Acc>
+  requires std::is_floating_point_v<T> && std::is_same_v<T, Acc>
+void combine_row(const Epilogue& e, const Acc* acc, const T* c, T* out, int64_t count) {
   const auto alpha = static_cast<T>(e.alpha.value), beta = static_cast<T>(e.beta.value);
   if (acc == nullptr) {
     for (int64_t j = 0; j < count; ++j) out[j] = c == nullptr ? T{0} : beta * c[j];
@@ -64,7 +65,7 @@ void combine_row(const Epilogue& e, const T* acc, const T* c, T* out, int64_t co
 
 template <typename T, typename Compute>
 void combine(const Epilogue& e, int64_t rows, int64_t cols, const void* acc, int64_t acc_stride, const ConstBlock& c, const Block& y) {
-  // Integers of either sign share accumulators.
+  // Integers are combined in their own type, floating point in the accumulators'.
   using Work = std::conditional_t<std::is_integral_v<T>, T, Compute>;
   constexpr bool kSame = std::is_same_v<T, Work>;
   Work c_chunk[kChunk], y_chunk[kChunk];
@@ -75,7 +76,7 @@ void combine(const Epilogue& e, int64_t rows, int64_t cols, const void* acc, int
   for (int64_t i = 0; i < rows; ++i) {
     T* y_row = reinterpret_cast<T*>(y.data) + i * y.row_stride;
     const T* c_row = reinterpret_cast<const T*>(c.data) + i * c.row_stride;
-    const Work* acc_row = static_cast<const Work*>(acc) + i * acc_stride;
+    const Compute* acc_row = static_cast<const Compute*>(acc) + i * acc_stride;
     for (int64_t j0 = 0; j0 < cols; j0 += step) {
       const int64_t count = std::min(step, cols - j0);
       const Work* c_part = e.has_c ? c_chunk : nullptr;
@@ -93,7 +94,7 @@ void combine(const Epilogue& e, int64_t rows, int64_t cols, const void* acc, int
       }
       T* to = y_row + j0 * y.col_stride;
       Work* y_part = y_in_place ? reinterpret_cast<Work*>(to) : y_chunk;
-      combine_row<Work>(e, acc == nullptr ? nullptr : acc_row + j0, c_part, y_part, count);
+      combine_row<Work, Compute>(e, acc == nullptr ? nullptr : acc_row + j0, c_part, y_part, count);
       if (y_in_place) continue;
       if (y.col_stride == 1) {
         narrow_run(y_chunk, to, count);

@@ -111,7 +111,7 @@ constexpr PackFunction kPack[] = {
 }  // namespace
 
 void pack(const PackSource& source, const PanelLayout& layout, void* panels) {
-  if (layout.arrange != nullptr) return layout.arrange(source, panels);
+  if (layout.arrange != nullptr) return layout.arrange(source, panels);  // from the compute form only; see kernel.h
   kPack[static_cast<int>(source.dtype)](source, layout, panels);
 }
 

@@ -35,6 +35,9 @@ constexpr int64_t kBlockOfAcc = int64_t{256} << 10;
 // packing an element costs as much as about eight multiplications.
 constexpr int64_t kRowsPerPacking = 512;
 
+// Bytes that packed A may take for that.
+constexpr int64_t kMostOfA = int64_t{12} << 20;
+
 const Kernel* choose_kernel(const Problem& problem) {
   const KernelTable table = kernel_table();
   const Processor here = processor();
@@ -72,14 +75,14 @@ Plan make_plan(const Problem& problem, const PlanOptions& options) {
   plan.kc = options.kc != 0 ? options.kc : equal_blocks(problem.k, deepest);
   plan.kc = std::min(round_up(plan.kc, kernel.kr), problem.k);
 
-  const int64_t widest = std::clamp<int64_t>(kBlockOfB / element / plan.kc, kernel.nr, kWidest);
+  const int64_t widest = std::clamp<int64_t>(kBlockOfB / kernel.b.element_bytes / plan.kc, kernel.nr, kWidest);
   plan.nc = options.nc != 0 ? options.nc : equal_blocks(problem.n, widest);
   plan.nc = std::min(round_up(plan.nc, kernel.nr), problem.n);
 
   int64_t mc = problem.m;
-  if (plan.pack_a) mc = std::min(mc, kBlockOfA / element / plan.kc);
+  if (plan.pack_a) mc = std::min(mc, kBlockOfA / kernel.a.element_bytes / plan.kc);
   if (!plan.direct) mc = std::min(mc, kBlockOfAcc / element / plan.nc);
-  if (plan.kc < problem.k) mc = std::max(mc, kRowsPerPacking);
+  if (plan.kc < problem.k) mc = std::max(mc, std::min(kRowsPerPacking, kMostOfA / kernel.a.element_bytes / plan.kc));
   plan.mc = options.mc != 0 ? options.mc : mc;
   plan.mc = std::min(round_up(std::max<int64_t>(plan.mc, 1), kernel.mr), problem.m);
 

@@ -48,7 +48,7 @@ Acc reference_gemm(const GemmArgs& args, int64_t i, int64_t j) {
   const auto a = [&](int64_t k) { return convert<Acc>(reference_read<T>(args.A, i, k, trans_a)); };
   const auto b = [&](int64_t k) { return convert<Acc>(reference_read<T>(args.B, k, j, trans_b)); };
   if constexpr (std::is_integral_v<T>) {
-    using U = std::make_unsigned_t<T>;
+    using U = std::common_type_t<std::make_unsigned_t<T>, unsigned>;  // narrower ones would be promoted to int, which overflows
     const bool has_c = args.C != nullptr && args.beta.number() != 0;
     const T c = has_c ? reference_broadcast<T>(*args.C, i, j) : T{0};
     U acc = 0;

@@ -89,7 +89,8 @@ struct Status {
   bool ok() const { return code == Code::kOk; }
 };
 
-// Writes `value` as an element of `dtype` to `element`, rounded to nearest even. Error: kArgument where an integer type cannot hold it.
+// Writes `value` as an element of `dtype` to `element`, rounded to nearest even. Errors: kArgument where an integer type cannot hold it,
+// kDType.
 Status store(const char* op, const char* argument, double value, DType dtype, void* element);
 
 // Tensors ---------------------------------------------------------------------------------------------------------------------
@@ -156,7 +157,7 @@ class Factor {
     factor.is_exact_ = true;
     return factor;
   }
-  double number() const { return number_; }      // of an exact one, the nearest
+  double number() const { return number_; }      // of an exact one, the nearest to it read as int64
   uint64_t integer() const { return integer_; }  // of an exact one
   bool is_exact() const { return is_exact_; }
 

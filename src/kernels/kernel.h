@@ -17,8 +17,9 @@ struct PanelLayout {
   int width;
   int kr;
   int lead;           // elements before each panel, left 0; none for A
-  int element_bytes;  // in the panel
-  // Fills panels (see pack.h) where elements are not simply of the compute type, side by side; null where they are.
+  int element_bytes;  // in the panel; with `arrange` not always the compute type's
+  // Fills panels (see pack.h) where elements are not simply of the compute type, side by side; null where they are. It reads a source of
+  // the compute type's size, so such a layout is for compute types that no narrower type is widened to.
   void (*arrange)(const PackSource& source, void* panels);
 
   constexpr bool is_rows() const { return width == 1 && kr == 1 && lead == 0 && arrange == nullptr; }

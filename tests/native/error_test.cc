@@ -134,6 +134,8 @@ const Case kCases[] = {
      "opset 12 means Gemm-11, which has no bfloat16; that comes with opset 13"},
     {"ExactAlphaFloat", [](Call& c) { c.args.alpha = Factor::exact(3); }, Code::kArgument, "alpha",
      "alpha is a 64-bit integer; with float32 it must be a number"},
+    {"ExactAlphaFloat64", [](Call& c) { to_type(c, DType::kFloat64), c.args.alpha = Factor::exact(3); }, Code::kArgument, "alpha",
+     "with float64 it must be a number"},
     {"ExactBetaInt32", [](Call& c) { to_int32(c), c.args.beta = Factor::exact(3); }, Code::kArgument, "beta",
      "beta is a 64-bit integer; with int32 it must be a number"},
     {"ExactBetaBesideFraction", [](Call& c) { to_type(c, DType::kInt64), c.args.beta = Factor::exact(3), c.args.alpha = 0.5; },
@@ -237,6 +239,36 @@ TEST(GemmAllowed, OpsetTypeCAndBroadcastAsInTheTable) {
   }
 }
 
+// A fraction that is worth nothing sends values just at the end of the range through float64.
+TEST(GemmAllowed, SaturatesExactlyAtTheEndOfTheRange) {
+  const auto largest = [](auto a_value, DType dtype, auto c_value, double alpha) {
+    using T = decltype(a_value);
+    const int64_t one[] = {1, 1};
+    const T a = a_value, b = 1, c = c_value;
+    T y = 7;
+    const ConstTensor c_tensor{&c, dtype, one};
+    GemmArgs args;
+    args.A = {&a, dtype, one};
+    args.B = {&b, dtype, one};
+    args.C = &c_tensor;
+    args.Y = {&y, dtype, one};
+    args.alpha = alpha;
+    args.beta = 0.5;
+    Context context;
+    const Status status = gemm(context, args);
+    EXPECT_TRUE(status.ok()) << status.message;
+    return y;
+  };
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max(), kMin = std::numeric_limits<int64_t>::min();
+  EXPECT_EQ(largest(kMax, DType::kInt64, int64_t{0}, 1), kMax);
+  EXPECT_EQ(largest(kMin, DType::kInt64, int64_t{0}, 1), kMin);
+  EXPECT_EQ(largest(kMin, DType::kInt64, int64_t{0}, -1), kMax);
+  EXPECT_EQ(largest(~uint64_t{0}, DType::kUInt64, uint64_t{0}, 1), ~uint64_t{0});
+  EXPECT_EQ(largest(uint32_t{1} << 31, DType::kUInt32, uint32_t{0}, 2), ~uint32_t{0});
+  EXPECT_EQ(largest(uint32_t{1} << 31, DType::kUInt32, uint32_t{0}, -1), 0U);
+  EXPECT_EQ(largest(int32_t{1} << 30, DType::kInt32, int32_t{0}, 2), std::numeric_limits<int32_t>::max());
+}
+
 TEST(Store, RoundsOrRefuses) {
   double element;
   const auto bits = [&] {
@@ -255,6 +287,9 @@ TEST(Store, RoundsOrRefuses) {
   EXPECT_EQ(bits(), 0xbf80);
   EXPECT_TRUE(store("gemm", "C", 1e300, DType::kFloat16, &element).ok());
   EXPECT_EQ(bits(), 0x7c00);
+  EXPECT_TRUE(store("gemm", "C", 0, DType::kUInt64, &element).ok());
+  EXPECT_TRUE(store("gemm", "C", -0x1p63, DType::kInt64, &element).ok());
+  EXPECT_EQ(store("gemm", "C", 0, static_cast<DType>(99), &element).code, Code::kDType);
   EXPECT_TRUE(store("gemm", "C", 18446744073709549568.0, DType::kUInt64, &element).ok());
   for (const double bad : {0.5, -1.0, 18446744073709551616.0, kNan}) {
     const Status status = store("gemm", "C", bad, DType::kUInt64, &element);
@@ -402,21 +437,40 @@ TEST(KernelInfo, TellsTheTable) {
   }
 }
 
+TEST(Explain, TellsWhichTypesAreReadInPlace) {
+  const int64_t dims[] = {64, 64};
+  for (int type = 0; type < kDTypeCount; ++type) {
+    const auto dtype = static_cast<DType>(type);
+    GemmArgs args;
+    args.A.dims = args.B.dims = dims;
+    args.A.dtype = args.B.dtype = dtype;
+    Explanation plan;
+    ASSERT_TRUE(explain(args, &plan).ok());
+    const bool widened = !is_compute_form(dtype), halved = is_integer(dtype) && dtype_bytes(dtype) == 8;
+    EXPECT_EQ(plan.packs_a, widened || halved) << dtype_name(dtype);
+    EXPECT_EQ(plan.direct, !widened) << dtype_name(dtype);
+  }
+}
+
 TEST(Explain, KeepsScratchBoundedHoweverLargeTheProduct) {
-  const int64_t large[] = {1, 100, 5000, 200000, 10000000};
-  for (const int64_t m : large) {
-    for (const int64_t n : large) {
-      for (const int64_t k : large) {
-        const int64_t a[] = {m, k}, b[] = {k, n}, at[] = {k, m};
-        for (const bool trans : {false, true}) {
-          GemmArgs args;
-          args.A.dims = trans ? std::span<const int64_t>(at) : std::span<const int64_t>(a);
-          args.B.dims = b;
-          args.transA = trans;
-          args.alpha = 2;
-          Explanation plan;
-          ASSERT_TRUE(explain(args, &plan).ok());
-          EXPECT_LT(plan.scratch_bytes, 32 << 20) << m << " " << n << " " << k << " " << trans;
+  const int64_t large[] = {1, 100, 512, 5000, 6144, 200000, 10000000};
+  for (int type = 0; type < kDTypeCount; ++type) {
+    for (const int64_t m : large) {
+      for (const int64_t n : large) {
+        for (const int64_t k : large) {
+          const int64_t a[] = {m, k}, b[] = {k, n}, at[] = {k, m};
+          for (const bool trans : {false, true}) {
+            GemmArgs args;
+            args.A.dtype = args.B.dtype = static_cast<DType>(type);
+            args.A.dims = trans ? std::span<const int64_t>(at) : std::span<const int64_t>(a);
+            args.B.dims = b;
+            args.transA = trans;
+            args.alpha = 2;
+            Explanation plan;
+            ASSERT_TRUE(explain(args, &plan).ok());
+            ASSERT_LT(plan.scratch_bytes, 32 << 20) << dtype_name(args.A.dtype) << " " << m << " " << n << " " << k << " " << trans;
+            ASSERT_TRUE(k <= 4096 || m < 512 || plan.mc >= 200) << "B is packed again for each block of rows";
+          }
         }
       }
     }

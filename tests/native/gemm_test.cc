@@ -116,7 +116,9 @@ TEST_P(Gemm, FactorsThatRoundToOthers) {
     tester().sizes(3, 4, 0).c({4}).alpha(0.5).beta(1e9).run();
     return;
   }
-  tester().sizes(3, 4, 5).c({3, 4}).specials().beta(1e-50).run();  // where it is 0 in float32, C is not read
+  for (uint32_t seed = 1; seed <= 20; ++seed) {
+    tester().sizes(3, 4, 5).c({3, 4}).specials().beta(1e-50).seed(seed).run();  // where it is 0 in float32, C is not read
+  }
   tester().sizes(3, 4, 5).c({3, 4}).alpha(1 + 1e-12).run();
   tester().sizes(3, 4, 0).alpha(nan).run();
   tester().sizes(3, 4, 0).alpha(INFINITY).run();
@@ -138,11 +140,6 @@ TEST_P(Gemm, IntegerFactorsAtTheEnds) {
   }
 }
 
-constexpr DType kTypes[] = {
-#define WGEMM_DTYPE(Enumerator, name, Storage, Compute, gemm_since) DType::k##Enumerator,
-#include "dtypes.def"
-#undef WGEMM_DTYPE
-};
 TEST_P(Gemm, ExactFactorsOf64Bits) {
   if (!is_integer(GetParam()) || dtype_bytes(GetParam()) != 8) return;
   for (const uint64_t factor :
@@ -153,6 +150,17 @@ TEST_P(Gemm, ExactFactorsOf64Bits) {
   }
 }
 
+TEST_P(Gemm, LongColumnsOfYAndC) {
+  tester().sizes(3, 600, 2).columns().gap(1).run();
+  tester().sizes(3, 600, 2).columns().gap(1).c({600}).beta(2).run();
+  tester().sizes(3, 600, 2).columns().gap(1).in_place().run();
+}
+
+constexpr DType kTypes[] = {
+#define WGEMM_DTYPE(Enumerator, name, Storage, Compute, gemm_since) DType::k##Enumerator,
+#include "dtypes.def"
+#undef WGEMM_DTYPE
+};
 INSTANTIATE_TEST_SUITE_P(Types, Gemm, ::testing::ValuesIn(kTypes), [](const auto& test) { return std::string(dtype_name(test.param)); });
 
 }  // namespace
