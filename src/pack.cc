@@ -36,9 +36,10 @@ void pack_rows(const PackSource& s, const From* from, To* to) {
   }
 }
 
-// Lanes next to one another in memory: whole steps of k are copied. Width is the panel's, known to the compiler.
+// Lanes next to one another in memory: whole steps of k are copied. Width is the panel's, known to the compiler. Fills the panels that have
+// all their lanes, and gives their number.
 template <int Width, typename From, typename To>
-void interleave(const PackSource& s, const From* from, const PanelLayout& layout, To* to) {
+int64_t interleave(const PackSource& s, const From* from, const PanelLayout& layout, To* to) {
   const auto panel = static_cast<int64_t>(panel_bytes(layout, s.depth) / sizeof(To));
   const int64_t full = s.lanes / Width;
   const Converter<From, To> convert_run;
@@ -52,6 +53,7 @@ void interleave(const PackSource& s, const From* from, const PanelLayout& layout
       }
     }
   }
+  return full;
 }
 
 // Any strides, any layout.
@@ -85,16 +87,9 @@ void pack_typed(const PackSource& s, const PanelLayout& layout, void* panels) {
   for (int64_t p = 0; p < count; ++p) std::fill_n(to + static_cast<size_t>(p) * panel, layout.lead, To{0});
   int64_t done = 0;  // panels
   if (layout.kr == 1 && s.lane_stride == 1) {
-    done = s.lanes / layout.width;
-    if (layout.width == 8) {
-      interleave<8>(s, from, layout, to);
-    } else if (layout.width == 16) {
-      interleave<16>(s, from, layout, to);
-    } else if (layout.width == 4) {
-      interleave<4>(s, from, layout, to);
-    } else {
-      done = 0;
-    }
+    if (layout.width == 4) done = interleave<4>(s, from, layout, to);
+    if (layout.width == 8) done = interleave<8>(s, from, layout, to);
+    if (layout.width == 16) done = interleave<16>(s, from, layout, to);
   }
   gather(s, from, layout, done, to);
 }

@@ -53,7 +53,7 @@ const Kernel* choose_kernel(const Problem& problem) {
 bool can_write_y(const Problem& problem) {
   const Epilogue& e = problem.epilogue;
   const bool plain = !e.has_c && e.alpha.value == 1;
-  return plain && is_compute_form(problem.y.dtype) && (problem.y.col_stride == 1 || problem.n == 1) && problem.y.row_stride >= 0;
+  return plain && is_compute_form(problem.y.dtype) && (problem.y.col_stride == 1 || problem.n == 1);
 }
 
 bool can_read_a(const Problem& problem, const Kernel& kernel) {
