@@ -1,5 +1,5 @@
 // The module's functions, as js/ calls them: numbers and addresses, no logic. The arguments of an operation cross as one block of float64
-// in the heap (js/index.ts writes it), read here in the same order.
+// in the heap (js/call.ts writes it), read here in the same order.
 #include <emscripten/bind.h>
 
 #include <cmath>
@@ -11,9 +11,13 @@ namespace {
 
 using namespace wgemm;
 
-// Room for the arguments of the largest call: 4 tensors of rank kMaxRank, and the scalars.
-constexpr size_t kBlockLength = 16 + 4 * (8 + 2 * kMaxRank);
+// Room for the arguments of the largest call: attributes, and tensors of rank kMaxRank.
+constexpr size_t kMostTensors = 10;
+constexpr size_t kBlockLength = 16 + kMostTensors * (7 + 2 * kMaxRank);
 double block[kBlockLength];
+
+// Operands that are given as numbers, each at its place among the tensors.
+double scalars[kMostTensors];
 
 std::optional<Context> instance;
 Status status;  // of the last call that failed
@@ -32,9 +36,11 @@ class Reader {
     return exact ? Factor::exact(high << 32 | low) : Factor(value);
   }
 
-  // address, type, size, space, offset, rank, number of strides, sizes..., strides...; type below 0: absent.
+  // address, type, size, space, offset, rank, number of strides, sizes..., strides...; type kAbsent: there is none; kPacked: the address is
+  // that of packed weights.
+  enum Kind : int8_t { kTensor = 0, kAbsent = -1, kPacked = -2 };
   template <typename T>
-  bool tensor(BasicTensor<T>* tensor) {
+  Kind tensor(BasicTensor<T>* tensor) {
     const auto address = static_cast<uintptr_t>(number());
     const int64_t dtype = integer();
     tensor->data = reinterpret_cast<T*>(address);
@@ -43,12 +49,15 @@ class Reader {
     tensor->place.offset = integer();
     const auto rank = static_cast<size_t>(integer());
     const auto stride_count = static_cast<size_t>(integer());
-    if (dtype < 0) return false;
+    if (dtype < 0) return static_cast<Kind>(dtype);
     tensor->dtype = static_cast<DType>(dtype);
     tensor->dims = axes(rank);
     tensor->strides = axes(stride_count);
-    return true;
+    return kTensor;
   }
+
+  // One that may be left out.
+  const ConstTensor* optional(ConstTensor* memory) { return tensor(memory) == kTensor ? memory : nullptr; }
 
  private:
   std::span<const int64_t> axes(size_t rank) {
@@ -59,7 +68,7 @@ class Reader {
   }
 
   const double* next_ = block;
-  int64_t axes_[4 * 2 * kMaxRank];
+  int64_t axes_[kMostTensors * 2 * kMaxRank];
   int64_t* free_axes_ = axes_;
 };
 
@@ -75,12 +84,39 @@ struct Gemm {
     if (const double broadcast = reader.number(); !std::isnan(broadcast)) args.broadcast = static_cast<int64_t>(broadcast);
     reader.tensor(&args.A);
     reader.tensor(&args.B);
-    if (reader.tensor(&c)) args.C = &c;
+    args.C = reader.optional(&c);
     reader.tensor(&args.Y);
   }
   Reader reader;
   ConstTensor c;
   GemmArgs args;
+};
+
+// The arguments of qgemm, alike.
+struct QGemm {
+  QGemm(const QGemm&) = delete;
+  QGemm() {
+    args.alpha = reader.number();
+    args.transA = reader.integer();
+    args.transB = reader.integer();
+    reader.tensor(&args.A);
+    reader.tensor(&args.a_scale);
+    args.a_zero_point = reader.optional(&a_zero_point);
+    if (reader.tensor(&args.B) == Reader::kPacked) {
+      weights = PackedWeights::view(args.B.data);
+      args.packed_B = &weights;
+    }
+    reader.tensor(&args.b_scale);
+    args.b_zero_point = reader.optional(&b_zero_point);
+    args.C = reader.optional(&c);
+    args.y_scale = reader.optional(&y_scale);
+    args.y_zero_point = reader.optional(&y_zero_point);
+    reader.tensor(&args.Y);
+  }
+  Reader reader;
+  ConstTensor a_zero_point, b_zero_point, c, y_scale, y_zero_point;
+  PackedWeights weights;
+  QGemmArgs args;
 };
 
 int finish(const Status& result) {
@@ -93,20 +129,39 @@ int run_gemm() {
   return finish(gemm(*instance, call.args));
 }
 
-// On success the block begins with M, N.
+int run_qgemm() {
+  const QGemm call;
+  return finish(qgemm(*instance, call.args));
+}
+
+// The result's type, rank and sizes, at the front of the block.
+int give_shape(DType dtype, std::span<const int64_t> dims) {
+  double* out = block;
+  *out++ = static_cast<double>(dtype);
+  *out++ = static_cast<double>(dims.size());
+  for (const int64_t size : dims) *out++ = static_cast<double>(size);
+  return 0;
+}
+
 int shape_of_gemm() {
   const Gemm call;
   int64_t dims[2];
   Status result = gemm_shape(call.args, dims);
-  if (!result.ok()) return finish(result);
-  block[0] = static_cast<double>(dims[0]);
-  block[1] = static_cast<double>(dims[1]);
-  return 0;
+  return result.ok() ? give_shape(call.args.A.dtype, dims) : finish(result);
+}
+
+int shape_of_qgemm() {
+  const QGemm call;
+  int64_t dims[2];
+  DType dtype;
+  Status result = qgemm_shape(call.args, dims, &dtype);
+  return result.ok() ? give_shape(dtype, dims) : finish(result);
 }
 
 // On success the block begins with the numbers of an Explanation, in its order, the kernel's name as an address.
-int explain_gemm() {
-  const Gemm call;
+template <typename Call>
+int run_explain() {
+  const Call call;
   Explanation e;
   Status result = explain(call.args, &e);
   if (!result.ok()) return finish(result);
@@ -119,8 +174,23 @@ int explain_gemm() {
   return 0;
 }
 
-// Puts an operand that is given as a number into the block's last place.
-int store_scalar(int dtype, double value) { return finish(store("gemm", "C", value, static_cast<DType>(dtype), block + kBlockLength - 1)); }
+// On success the block begins with the weights' address, bytes, K and N.
+int run_pack() {
+  Reader reader;
+  PackArgs args;
+  args.trans = reader.integer();
+  reader.tensor(&args.B);
+  PackedWeights weights;
+  Status result = pack(*instance, args, &weights);
+  if (!result.ok()) return finish(result);
+  block[1] = static_cast<double>(weights.bytes());
+  block[2] = static_cast<double>(weights.k());
+  block[3] = static_cast<double>(weights.n());
+  block[0] = static_cast<double>(reinterpret_cast<uintptr_t>(weights.detach()));
+  return 0;
+}
+
+int store_scalar(int place, int dtype, double value) { return finish(store("", "", value, static_cast<DType>(dtype), scalars + place)); }
 
 // A row of the table of kernels: name, compute type, mr, nr, kr, preferred.
 void kernel(int index) {
@@ -140,9 +210,14 @@ EMSCRIPTEN_BINDINGS(wgemm) {
   function("start", +[](double memory_limit) { instance.emplace(static_cast<size_t>(memory_limit)); });
   function("block", +[] { return address(block); });
   function("blockLength", +[] { return kBlockLength; });
+  function("scalars", +[] { return address(scalars); });
   function("gemm", &run_gemm);
   function("gemmShape", &shape_of_gemm);
-  function("explainGemm", &explain_gemm);
+  function("explainGemm", &run_explain<Gemm>);
+  function("qgemm", &run_qgemm);
+  function("qgemmShape", &shape_of_qgemm);
+  function("explainQgemm", &run_explain<QGemm>);
+  function("pack", &run_pack);
   function("storeScalar", &store_scalar);
   function("kernelCount", &kernel_count);
   function("kernel", &kernel);

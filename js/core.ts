@@ -1,10 +1,19 @@
 /** The core as the rest of js/ sees it: its life, its heap, the block of arguments, and its errors. */
 import type { DataArray, DType } from './tensor.js';
 import type { CoreModule } from './wgemm-simd128.mjs';
-import { ArgumentError, DisposedError, DTypeError, GemmError, OpsetError, OutOfMemoryError, ShapeError } from './errors.js';
+import {
+  ArgumentError,
+  DisposedError,
+  DTypeError,
+  GemmError,
+  OpsetError,
+  OutOfMemoryError,
+  PackMismatchError,
+  ShapeError,
+} from './errors.js';
 
 /** In the order of `Code` in wgemm.h, without kOk. */
-const errorClasses = [ShapeError, DTypeError, OpsetError, ArgumentError, OutOfMemoryError];
+const errorClasses = [ShapeError, DTypeError, OpsetError, ArgumentError, OutOfMemoryError, PackMismatchError];
 
 /**
  * The net under HeapTensor.dispose(): frees what nobody can reach any more. One for all instances, since V8 finalizes nothing more in the
@@ -14,13 +23,14 @@ const net = new FinalizationRegistry<{ core: Core; address: number }>(({ core, a
 
 /** @internal */
 export class Core {
-  /** Bytes by address, of every tensor in the heap. */
-  readonly tensors = new Map<number, number>();
+  /** By address, of all that is in the heap: the bytes that users can see through views. */
+  readonly held = new Map<number, number>();
   /** Names of the types that the core has, in the order of its numbers. */
   readonly dtypes: readonly DType[];
   #module: CoreModule | undefined;
   readonly #blockAddress: number;
   readonly #blockLength: number;
+  readonly #scalarsAddress: number;
   #block: Float64Array | undefined;
   /** Of tensors; kept here, so that a tensor that is held does not hold the memory of a disposed instance. */
   #views = new WeakMap<object, DataArray>();
@@ -31,6 +41,7 @@ export class Core {
     this.dtypes = Array.from({ length: module.dtypeCount() }, (_, i) => this.text(module.dtypeName(i)) as DType);
     this.#blockAddress = module.block();
     this.#blockLength = module.blockLength();
+    this.#scalarsAddress = module.scalars();
   }
 
   get disposed(): boolean {
@@ -42,7 +53,7 @@ export class Core {
     this.#module = undefined;
     this.#block = undefined;
     this.#views = new WeakMap();
-    this.tensors.clear();
+    this.held.clear();
   }
 
   /** Throws unless alive. */
@@ -64,9 +75,9 @@ export class Core {
     return this.#block;
   }
 
-  /** Address of the block's last number, which is kept for an operand that is given as a number. */
-  get scalarAddress(): number {
-    return this.#blockAddress + 8 * (this.#blockLength - 1);
+  /** Where the operand with that index is put if it is given as a number. */
+  scalarAddress(index: number): number {
+    return this.#scalarsAddress + 8 * index;
   }
 
   /** The view of a tensor, made anew when the memory has moved. */
@@ -96,21 +107,21 @@ export class Core {
     return text;
   }
 
-  /** Ties memory of `bytes` at `address` to the life of `tensor`. */
-  adopt(tensor: object, address: number, bytes: number): void {
-    this.tensors.set(address, bytes);
-    net.register(tensor, { core: this, address }, tensor);
+  /** Ties memory at `address` to the life of `owner`. */
+  adopt(owner: object, address: number, viewed: number): void {
+    this.held.set(address, viewed);
+    net.register(owner, { core: this, address }, owner);
   }
 
   /** Frees it before that life ends. */
-  abandon(tensor: object, address: number): void {
-    net.unregister(tensor);
+  abandon(owner: object, address: number): void {
+    net.unregister(owner);
     this.free(address);
   }
 
-  /** Frees the memory of a tensor, if that is still there. */
+  /** Frees what is at `address`, if it is still there. */
   free(address: number): void {
-    if (this.tensors.delete(address)) this.#module?.release(address);
+    if (this.held.delete(address)) this.#module?.release(address);
   }
 
   /** Aligned memory that is not cleared. */

@@ -1,5 +1,5 @@
 /** What kind of rule was broken. */
-export type ErrorCode = 'SHAPE' | 'DTYPE' | 'OPSET' | 'ARGUMENT' | 'OUT_OF_MEMORY' | 'DISPOSED' | 'UNSUPPORTED' | 'LOAD';
+export type ErrorCode = 'SHAPE' | 'DTYPE' | 'OPSET' | 'ARGUMENT' | 'OUT_OF_MEMORY' | 'PACK_MISMATCH' | 'DISPOSED' | 'UNSUPPORTED' | 'LOAD';
 
 /**
  * Every error of the library. The message is one sentence that names the argument, what was found and what is allowed. Operands are
@@ -59,6 +59,14 @@ export class OutOfMemoryError extends GemmError {
   override name = 'OutOfMemoryError';
   constructor(op: string, argument: string, message: string) {
     super('OUT_OF_MEMORY', op, argument, message);
+  }
+}
+
+/** Weights that were packed for another operation, type or shape stand for B. */
+export class PackMismatchError extends GemmError {
+  override name = 'PackMismatchError';
+  constructor(op: string, argument: string, message: string) {
+    super('PACK_MISMATCH', op, argument, message);
   }
 }
 

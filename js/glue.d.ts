@@ -9,7 +9,12 @@ declare module '*/wgemm-simd128.mjs' {
     gemm(): number;
     gemmShape(): number;
     explainGemm(): number;
-    storeScalar(dtype: number, value: number): number;
+    qgemm(): number;
+    qgemmShape(): number;
+    explainQgemm(): number;
+    pack(): number;
+    scalars(): number;
+    storeScalar(place: number, dtype: number, value: number): number;
     kernelCount(): number;
     kernel(index: number): void;
     errorMessage(): number;

@@ -1,5 +1,5 @@
 /**
- * Matrix multiplication on WebAssembly SIMD, exact to ONNX Gemm.
+ * Matrix multiplication on WebAssembly SIMD, exact to ONNX Gemm and com.microsoft QGemm.
  *
  * @example
  * import { createGemm } from 'wgemm';
@@ -9,25 +9,23 @@
  *
  * @packageDocumentation
  */
+import { type Call, copiesOf, readFlag, readOptions, runCall, write } from './call.js';
 import { Core } from './core.js';
-import { ArgumentError, describe, DTypeError, OpsetError, OutOfMemoryError, ShapeError, UnsupportedError } from './errors.js';
+import { ArgumentError, describe, DTypeError, ShapeError, UnsupportedError } from './errors.js';
+import { type GemmOptions, readGemm } from './gemm.js';
+import { disposable, HeapTensor, type PackedWeights } from './heap.js';
 import { type Assets, loadCore } from './load.js';
 import {
-  type ArrayOf,
-  bytesOf,
-  type DataArray,
-  disposable,
-  type DType,
-  HeapTensor,
-  locate,
-  type Operand,
-  readSizes,
-  readTensor,
-  type ResultArray,
-  type Tensor,
-  type TensorLike,
-  viewOf,
-} from './tensor.js';
+  packQGemm,
+  type PackOptions,
+  type QGemmInputs,
+  type QGemmOptions,
+  type QuantizedArray,
+  readQGemm,
+  type Scale,
+  type ZeroPoint,
+} from './qgemm.js';
+import { type ArrayOf, bytesOf, type DataArray, type DType, readSizes, type ResultArray, type Tensor, type TensorLike } from './tensor.js';
 
 export {
   ArgumentError,
@@ -37,12 +35,28 @@ export {
   GemmError,
   OpsetError,
   OutOfMemoryError,
+  PackMismatchError,
   ShapeError,
   UnsupportedError,
 } from './errors.js';
+export type { GemmOptions } from './gemm.js';
+export { HeapTensor, PackedWeights } from './heap.js';
 export type { Assets } from './load.js';
+export type { PackOptions, QGemmInputs, QGemmOptions, QuantizedArray, Scale, ZeroPoint } from './qgemm.js';
+export {
+  dequantize,
+  quantize,
+  quantizeBias,
+  type Quantized,
+  type QuantizedBias,
+  type QuantizedDType,
+  type QuantizedInput,
+  type QuantizedPerAxis,
+  type QuantizedPerTensor,
+  type QuantizeBiasOptions,
+  type QuantizeOptions,
+} from './quantize.js';
 export type { ArrayOf, DataArray, DType, Float16ArrayLike, ResultArray, Tensor, TensorInput, TensorLike } from './tensor.js';
-export { HeapTensor } from './tensor.js';
 
 /** Version of the library. */
 export const version = '0.1.0';
@@ -60,29 +74,9 @@ export interface CreateOptions {
   maxMemory?: number;
 }
 
-export interface GemmOptions<A extends DataArray = DataArray> {
-  /**
-   * Factor of the product. Rounded to float32 with float32, float16 and bfloat16. With integers a fraction sends the result through
-   * float64, in which 64-bit values above 2^53 lose bits. A bigint is for int64 and uint64, modulo 2^64. Default 1.
-   */
-  alpha?: number | bigint;
-  /** Factor of C, as alpha. 0: C is not read. Default 1. */
-  beta?: number | bigint;
-  /** A has shape (K, M). Any number but 0 is true. Default false. */
-  transA?: boolean | number;
-  /** B has shape (N, K). Any number but 0 is true. Default false. */
-  transB?: boolean | number;
-  /** The model's opset: the newest Gemm that is not above it is meant. Default 13. */
-  opset?: number;
-  /** Opsets 1 to 6 only: whether C may be broadcast. Default false. */
-  broadcast?: boolean | number;
-  /** Filled in place and returned. May be C itself, else must not overlap an input. */
-  out?: TensorLike<A>;
-}
-
 /** What a call would do, without running it. */
 export interface Explanation {
-  op: 'gemm';
+  op: 'gemm' | 'qgemm';
   m: number;
   n: number;
   k: number;
@@ -106,7 +100,7 @@ export interface Explanation {
 export interface KernelInfo {
   /** States types, tile and instruction set. */
   name: string;
-  /** The type that it multiplies and accumulates in. */
+  /** The type that it multiplies and accumulates in; int8 stands for both 8-bit types, accumulated in int32. */
   dtype: DType;
   tile: [mr: number, nr: number, kr: number];
   /** Made for this processor. */
@@ -192,40 +186,56 @@ export class Gemm {
     options?: GemmOptions<A>,
   ): Tensor<ResultArray<A>>;
   gemm(a: unknown, b: unknown, c?: unknown, options?: unknown): unknown {
-    const call = this.#read('gemm', a, b, c, options);
-    const { core, operands, out } = call;
-    if (out === undefined || operands.some((operand) => operand !== null && operand.outside !== null)) return throughStaging(call);
-    writeGemm(call);
-    core.check(core.module.gemm(), 'gemm');
-    return out;
+    return runCall(readGemm(this.#core, a, b, c, options));
   }
 
-  /** The plan for a call with these arguments, without running it: `explain('gemm', a, b, c, options)`. */
-  explain(op: 'gemm', a: TensorLike, b: TensorLike, c?: TensorLike | number | bigint | null, options?: GemmOptions): Explanation {
-    if (op !== 'gemm') throw new ArgumentError('explain', 'op', `explain: op is ${describe(op)}; it must be 'gemm'`);
-    const call = this.#read('gemm', a, b, c, options);
-    const { core, operands } = call;
-    writeGemm(call);
-    core.check(core.module.explainGemm(), 'gemm');
-    const [kernel, m, n, k, mr, nr, kr, mc, nc, kc, threads, packsA, packsB, direct, scratch] = numbers(core, 15);
-    const bytes = bytesOf(core.dtypes[operands[0].dtype] as DType);
-    let copies = operands[3] === null ? m * n * bytes : 0;
-    for (const operand of operands) copies += operand?.outside?.byteLength ?? 0;
-    if (operands[3]?.strides) copies += operands[3].outside?.byteLength ?? 0; // there and back
-    return {
-      op,
-      m,
-      n,
-      k,
-      kernel: core.text(kernel),
-      tile: [mr, nr, kr],
-      blocks: [mc, nc, kc],
-      threads,
-      packs: { a: packsA !== 0, b: packsB !== 0 },
-      direct: direct !== 0,
-      copies,
-      scratch,
-    };
+  /**
+   * com.microsoft QGemm of quantized a and b, int8 or uint8 each:
+   *
+   *     acc = sum over k of (a' - aZeroPoint) * (b' - bZeroPoint[n]) + c, in int32 that wraps
+   *     s[n] = ((alpha * aScale) * bScale[n]) / yScale, each step rounded to float32
+   *
+   * The result is float32, acc * s[n], without the division; with yScale and yZeroPoint it is acc * s[n] rounded half to even, plus
+   * yZeroPoint, saturated.
+   * https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.QGemm
+   *
+   * @returns Y of shape (M, N): `out`, or a tensor with an array of its own
+   * @throws ShapeError, DTypeError, ArgumentError, PackMismatchError, DisposedError, OutOfMemoryError; nothing is written then
+   */
+  qgemm<A extends Float32Array | QuantizedArray, O extends TensorLike<A>>(inputs: QGemmInputs, options: QGemmOptions<A> & { out: O }): O;
+  qgemm(inputs: QGemmInputs & { yScale?: null; yZeroPoint?: null }, options?: QGemmOptions): Tensor<Float32Array>;
+  qgemm(inputs: QGemmInputs & { yScale: Scale; yZeroPoint: ZeroPoint }, options?: QGemmOptions): Tensor<QuantizedArray>;
+  qgemm(inputs: QGemmInputs, options?: QGemmOptions): Tensor<Float32Array | QuantizedArray>;
+  qgemm(inputs: unknown, options?: unknown): unknown {
+    return runCall(readQGemm(this.#core, inputs, options));
+  }
+
+  /**
+   * Lays b out once for calls with any a, scales and zero points: what it returns stands where `b` stands. 8 bits an element.
+   *
+   * @param b int8 or uint8, (K, N), or (N, K) with `trans`
+   * @throws ShapeError, DTypeError, ArgumentError, DisposedError, OutOfMemoryError
+   */
+  pack(b: TensorLike<QuantizedArray>, options: PackOptions): PackedWeights;
+  pack(b: unknown, options: unknown): unknown {
+    const op = 'pack';
+    const core = this.#core;
+    core.checkAlive(op);
+    const { op: target, trans } = readOptions(op, options, ['op', 'trans']);
+    if (target === 'gemm' || target === 'matmul') {
+      throw new UnsupportedError(op, 'op', `${op}: op is ${describe(target)}; version ${version} packs for 'qgemm'`);
+    }
+    if (target !== 'qgemm') throw new ArgumentError(op, 'op', `${op}: op is ${describe(target)}; it must be 'qgemm'`);
+    return packQGemm(core, b, readFlag(op, 'trans', trans, 0));
+  }
+
+  /** The plan for a call with these arguments, without running it: `explain('gemm', a, b, c, options)`, `explain('qgemm', inputs, options)`. */
+  explain(op: 'gemm', a: TensorLike, b: TensorLike, c?: TensorLike | number | bigint | null, options?: GemmOptions): Explanation;
+  explain(op: 'qgemm', inputs: QGemmInputs, options?: QGemmOptions): Explanation;
+  explain(op: unknown, ...args: unknown[]): unknown {
+    if (op === 'gemm') return explainCall(readGemm(this.#core, args[0], args[1], args[2], args[3]));
+    if (op === 'qgemm') return explainCall(readQGemm(this.#core, args[0], args[1]));
+    throw new ArgumentError('explain', 'op', `explain: op is ${describe(op)}; it must be 'gemm' or 'qgemm'`);
   }
 
   /** A tensor of zeros inside the wasm memory, so that calls copy nothing. */
@@ -245,9 +255,7 @@ export class Gemm {
     const bytes = size * bytesOf(dtype);
     const address = core.allocate(bytes, op);
     core.module.HEAPU8.fill(0, address, address + bytes);
-    const tensor = new HeapTensor<ArrayOf<D>>(core, dtype, sizes, size, address);
-    core.adopt(tensor, address, bytes);
-    return tensor;
+    return new HeapTensor<ArrayOf<D>>(core, dtype, sizes, size, address, bytes);
   }
 
   /** Bytes that tensors hold (`inUse`), and bytes that the wasm memory has taken from the system (`committed`), which only grows. */
@@ -267,56 +275,15 @@ export class Gemm {
   }
 
   declare [Symbol.dispose]: () => void;
-
-  #read(op: string, a: unknown, b: unknown, c: unknown, options: unknown): GemmCall {
-    const core = this.#core;
-    core.checkAlive(op);
-    const read = readOptions(op, options, ['alpha', 'beta', 'transA', 'transB', 'opset', 'broadcast', 'out']);
-    const operandA = readTensor(core, op, 'A', a);
-    const operandB = readTensor(core, op, 'B', b);
-    let operandC: Operand | null = null;
-    if (typeof c === 'number' || typeof c === 'bigint') operandC = scalar(core, op, c, operandA.dtype);
-    else if (c !== undefined && c !== null) operandC = readTensor(core, op, 'C', c);
-    const { alpha, beta, transA, transB, opset, broadcast, out } = read;
-    const call: GemmCall = {
-      core,
-      alpha: readFactor(op, 'alpha', alpha),
-      beta: readFactor(op, 'beta', beta),
-      transA: readFlag(op, 'transA', transA, 0),
-      transB: readFlag(op, 'transB', transB, 0),
-      opset: readOpset(op, opset),
-      broadcast: readFlag(op, 'broadcast', broadcast, NaN),
-      operands: [operandA, operandB, operandC, out === undefined ? null : readTensor(core, op, 'Y', out)],
-      out,
-    };
-    // Getters may have called back: what is found from here on holds.
-    core.checkAlive(op);
-    for (const operand of call.operands) if (operand !== null) locate(core, op, operand);
-    return call;
-  }
 }
 disposable(Gemm.prototype);
 
-/** The arguments of gemm, checked as far as JavaScript goes. */
-interface GemmCall {
-  core: Core;
-  alpha: number | bigint;
-  beta: number | bigint;
-  transA: number;
-  transB: number;
-  opset: number;
-  /** NaN: not given. */
-  broadcast: number;
-  operands: [a: Operand, b: Operand, c: Operand | null, y: Operand | null];
-  out: unknown;
-}
-
 /** The numbers that the core left at the front of the block. */
-function numbers<N extends 2 | 6 | 15>(core: Core, count: N): Numbers[N] {
+function numbers<N extends 6 | 15>(core: Core, count: N): Numbers[N] {
   return Array.from(core.block.subarray(0, count)) as Numbers[N];
 }
 type N5 = [number, number, number, number, number];
-type Numbers = { 2: [number, number]; 6: [number, ...N5]; 15: [...N5, ...N5, ...N5] };
+type Numbers = { 6: [number, ...N5]; 15: [...N5, ...N5, ...N5] };
 
 function kernelsOf(core: Core): KernelInfo[] {
   return Array.from({ length: core.module.kernelCount() }, (_, i) => {
@@ -326,153 +293,24 @@ function kernelsOf(core: Core): KernelInfo[] {
   });
 }
 
-/** Writes the block of arguments in the order in which bindings/embind.cc reads it. */
-function writeGemm(call: GemmCall): void {
-  const { core } = call;
-  const { block } = core;
-  writeFactor(block, 0, call.alpha);
-  writeFactor(block, 4, call.beta);
-  block[8] = call.transA;
-  block[9] = call.transB;
-  block[10] = call.opset;
-  block[11] = call.broadcast;
-  let i = 12;
-  const buffers: unknown[] = [];
-  for (const operand of call.operands) {
-    if (operand === null) {
-      block.fill(0, i, i + 7);
-      block[i + 1] = -1;
-      i += 7;
-      continue;
-    }
-    const { shape, strides, source } = operand;
-    if (typeof source === 'number' || typeof source === 'bigint') storeScalar(core, operand.dtype, source);
-    // An array that is not in the heap yet is told apart by its buffer.
-    const outside = operand.address === 0 ? operand.outside : null;
-    if (outside !== null && !buffers.includes(outside.buffer)) buffers.push(outside.buffer);
-    block[i++] = operand.address;
-    block[i++] = operand.dtype;
-    block[i++] = operand.size;
-    block[i++] = outside === null ? 0 : 1 + buffers.indexOf(outside.buffer);
-    block[i++] = outside === null ? 0 : outside.byteOffset;
-    block[i++] = shape.length;
-    block[i++] = strides === null ? 0 : strides.length;
-    for (let axis = 0; axis < shape.length; ++axis) block[i++] = shape[axis] as number;
-    if (strides !== null) for (let axis = 0; axis < strides.length; ++axis) block[i++] = strides[axis] as number;
-  }
-}
-
-function writeFactor(block: Float64Array, at: number, factor: number | bigint): void {
-  const exact = typeof factor === 'bigint';
-  block[at] = exact ? 0 : factor;
-  block[at + 1] = exact ? 1 : 0;
-  block[at + 2] = exact ? Number(BigInt.asUintN(32, factor)) : 0;
-  block[at + 3] = exact ? Number(BigInt.asUintN(32, factor >> 32n)) : 0;
-}
-
-/** A call with operands outside the heap: checked first, then copied in, computed, and copied out. */
-function throughStaging(call: GemmCall): unknown {
-  const { core, operands, out } = call;
-  writeGemm(call);
-  core.check(core.module.gemmShape(), 'gemm');
-  const [m, n] = numbers(core, 2);
-  const fresh: Operand = {
-    name: 'Y',
-    dtype: operands[0].dtype,
-    shape: [m, n],
-    strides: null,
-    source: null,
-    size: m * n,
-    address: 0,
-    outside: null,
+function explainCall(call: Call): Explanation {
+  const { core, operation } = call;
+  const copies = copiesOf(call);
+  write(core, operation.name, call.attributes, call.operands);
+  core.check(operation.explain(core.module), operation.name);
+  const [kernel, m, n, k, mr, nr, kr, mc, nc, kc, threads, packsA, packsB, direct, scratch] = numbers(core, 15);
+  return {
+    op: operation.name,
+    m,
+    n,
+    k,
+    kernel: core.text(kernel),
+    tile: [mr, nr, kr],
+    blocks: [mc, nc, kc],
+    threads,
+    packs: { a: packsA !== 0, b: packsB !== 0 },
+    direct: direct !== 0,
+    copies,
+    scratch,
   };
-  const y = operands[3] ?? fresh;
-  operands[3] = y;
-  const staged = operands.filter((operand) => operand !== null && (operand.outside !== null || operand === fresh)) as Operand[];
-  const room = ({ dtype, size }: Operand) => Math.ceil((size * bytesOf(core.dtypes[dtype] as DType)) / 64) * 64;
-  const total = staged.reduce((sum, operand) => sum + room(operand), 0);
-  const staging = total === 0 ? 0 : core.allocate(total, 'gemm');
-  try {
-    let next = staging;
-    for (const operand of staged) {
-      operand.address = next;
-      next += room(operand);
-      // Y is only written, but what lies between its elements must stay as it was.
-      if (operand.outside !== null && (operand !== y || operand.strides !== null)) core.module.HEAPU8.set(operand.outside, operand.address);
-    }
-    writeGemm(call);
-    core.check(core.module.gemm(), 'gemm');
-    const dtype = core.dtypes[y.dtype] as DType;
-    if (out === undefined) return { data: copyOut(core, dtype, y), shape: [m, n], dtype };
-    y.outside?.set(core.module.HEAPU8.subarray(y.address, y.address + y.outside.byteLength));
-    return out;
-  } finally {
-    if (staging !== 0) core.module.release(staging);
-  }
-}
-
-/** The result as an array of its own. */
-function copyOut(core: Core, dtype: DType, y: Operand): DataArray {
-  try {
-    return viewOf(dtype, core.buffer, y.address, y.size).slice();
-  } catch (error) {
-    throw new OutOfMemoryError('gemm', 'Y', `gemm: no array for the ${y.size} elements of Y: ${String(error)}`);
-  }
-}
-
-/** C given as a number: a tensor of rank 0. The number goes to its place in the heap when the arguments do. */
-function scalar(core: Core, op: string, value: number | bigint, dtype: number): Operand {
-  const name = core.dtypes[dtype];
-  if (typeof value === 'bigint') {
-    if (name !== 'int64' && name !== 'uint64') {
-      throw new ArgumentError(op, 'C', `${op}: C is ${describe(value)}, which ${name} cannot hold; bigints are for int64 and uint64`);
-    }
-    if ((name === 'int64' ? BigInt.asIntN(64, value) : BigInt.asUintN(64, value)) !== value) {
-      throw new ArgumentError(op, 'C', `${op}: C is ${describe(value)}, which ${name} cannot hold; it must be in the range of the type`);
-    }
-  }
-  return { name: 'C', dtype, shape: [], strides: null, source: value, size: 1, address: core.scalarAddress, outside: null };
-}
-
-function storeScalar(core: Core, dtype: number, value: number | bigint): void {
-  if (typeof value === 'bigint') {
-    new BigInt64Array(core.buffer, core.scalarAddress, 1)[0] = value;
-  } else if (core.module.storeScalar(dtype, value) !== 0) {
-    const rule = 'it must be whole and in the range of the type';
-    throw new ArgumentError('gemm', 'C', `gemm: C is ${describe(value)}, which ${core.dtypes[dtype]} cannot hold; ${rule}`);
-  }
-}
-
-function readOptions(op: string, options: unknown, allowed: string[]): Record<string, unknown> {
-  if (options === undefined || options === null) return {};
-  if (typeof options !== 'object') throw new ArgumentError(op, 'options', `${op}: options is ${describe(options)}; it must be an object`);
-  for (const key of Object.keys(options)) {
-    if (!allowed.includes(key))
-      throw new ArgumentError(op, key, `${op}: the option ${describe(key)} is not known; there are ${allowed.join(', ')}`);
-  }
-  return options as Record<string, unknown>;
-}
-
-function readFactor(op: string, name: string, value: unknown): number | bigint {
-  if (value === undefined) return 1;
-  if (typeof value !== 'number' && typeof value !== 'bigint')
-    throw new ArgumentError(op, name, `${op}: ${name} is ${describe(value)}; it must be a number, or a bigint with int64 and uint64`);
-  return value;
-}
-
-function readFlag(op: string, name: string, value: unknown, absent: number): number {
-  if (value === undefined) return absent;
-  if (typeof value === 'boolean') return value ? 1 : 0;
-  if (typeof value !== 'number' || Number.isNaN(value)) {
-    throw new ArgumentError(op, name, `${op}: ${name} is ${describe(value)}; it must be a boolean or a number`);
-  }
-  return value === 0 ? 0 : 1;
-}
-
-function readOpset(op: string, value: unknown): number {
-  if (value === undefined) return 13;
-  if (typeof value !== 'number' || !Number.isSafeInteger(value)) {
-    throw new OpsetError(op, 'opset', `${op}: opset is ${describe(value)}; it must be a whole number from 1`);
-  }
-  return value;
 }

@@ -54,6 +54,7 @@ bool store_typed(double value, void* element) {
 
 constexpr bool (*kStore[])(double, void*) = {
 #define WGEMM_DTYPE(Enumerator, name, Storage, Compute, gemm_since) store_typed<Storage>,
+#define WGEMM_DTYPE_8BIT(Enumerator, name, Storage) store_typed<Storage>,
 #include "dtypes.def"
 #undef WGEMM_DTYPE
 };

@@ -1,7 +1,11 @@
 #include "epilogue.h"
 
+#include <wasm_simd128.h>
+
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "convert.h"
@@ -64,7 +68,8 @@ void combine_row(const Epilogue& e, const Acc* acc, const T* c, T* out, int64_t 
 }
 
 template <typename T, typename Compute>
-void combine(const Epilogue& e, int64_t rows, int64_t cols, const void* acc, int64_t acc_stride, const ConstBlock& c, const Block& y) {
+void combine(const Problem& problem, int64_t rows, int64_t cols, const Accumulators& acc, const ConstBlock& c, const Block& y) {
+  const Epilogue& e = problem.epilogue;
   // Integers are combined in their own type, floating point in the accumulators'.
   using Work = std::conditional_t<std::is_integral_v<T>, T, Compute>;
   constexpr bool kSame = std::is_same_v<T, Work>;
@@ -76,7 +81,7 @@ void combine(const Epilogue& e, int64_t rows, int64_t cols, const void* acc, int
   for (int64_t i = 0; i < rows; ++i) {
     T* y_row = reinterpret_cast<T*>(y.data) + i * y.row_stride;
     const T* c_row = reinterpret_cast<const T*>(c.data) + i * c.row_stride;
-    const Compute* acc_row = static_cast<const Compute*>(acc) + i * acc_stride;
+    const Compute* acc_row = static_cast<const Compute*>(acc.data) + i * acc.stride;
     for (int64_t j0 = 0; j0 < cols; j0 += step) {
       const int64_t count = std::min(step, cols - j0);
       const Work* c_part = e.has_c ? c_chunk : nullptr;
@@ -94,7 +99,7 @@ void combine(const Epilogue& e, int64_t rows, int64_t cols, const void* acc, int
       }
       T* to = y_row + j0 * y.col_stride;
       Work* y_part = y_in_place ? reinterpret_cast<Work*>(to) : y_chunk;
-      combine_row<Work, Compute>(e, acc == nullptr ? nullptr : acc_row + j0, c_part, y_part, count);
+      combine_row<Work, Compute>(e, acc.data == nullptr ? nullptr : acc_row + j0, c_part, y_part, count);
       if (y_in_place) continue;
       if (y.col_stride == 1) {
         narrow_run(y_chunk, to, count);
@@ -105,18 +110,132 @@ void combine(const Epilogue& e, int64_t rows, int64_t cols, const void* acc, int
   }
 }
 
-using EpilogueFunction = void (*)(const Epilogue&, int64_t, int64_t, const void*, int64_t, const ConstBlock&, const Block&);
+// Columns that are requantized at a time: four vectors of accumulators, one of 8-bit results.
+constexpr int64_t kGroup = 16;
+
+// From float32 to what Y holds.
+struct Output {
+  v128_t low, high;         // the ends of Y's type, before the zero point
+  v128_t shifter, unshift;  // added, they leave the value rounded half to even, plus the zero point, in the integer's bits
+
+  explicit Output(const Quantization& q, bool is_signed) {
+    // In float32 of this size the last bit is worth 1, and the addition rounds.
+    constexpr float kShifter = 0x1.8p23F;
+    low = wasm_f32x4_splat(static_cast<float>((is_signed ? -128 : 0) - q.y_zero_point));
+    high = wasm_f32x4_splat(static_cast<float>((is_signed ? 127 : 255) - q.y_zero_point));
+    shifter = wasm_f32x4_splat(kShifter);
+    unshift = wasm_i32x4_splat(q.y_zero_point - std::bit_cast<int32_t>(kShifter));
+  }
+  v128_t round(v128_t x) const {
+    const v128_t inside = wasm_f32x4_pmin(wasm_f32x4_pmax(x, low), high);
+    return wasm_i32x4_add(wasm_f32x4_add(inside, shifter), unshift);
+  }
+};
+
+void store_group(const v128_t (&x)[4], const Output&, float* y) {
+  for (int v = 0; v < 4; ++v) wasm_v128_store(y + 4 * v, x[v]);
+}
+void store_group(const v128_t (&x)[4], const Output& out, int8_t* y) {
+  const v128_t low = wasm_i16x8_narrow_i32x4(out.round(x[0]), out.round(x[1]));
+  wasm_v128_store(y, wasm_i8x16_narrow_i16x8(low, wasm_i16x8_narrow_i32x4(out.round(x[2]), out.round(x[3]))));
+}
+void store_group(const v128_t (&x)[4], const Output& out, uint8_t* y) {
+  const v128_t low = wasm_i16x8_narrow_i32x4(out.round(x[0]), out.round(x[1]));
+  wasm_v128_store(y, wasm_u8x16_narrow_i16x8(low, wasm_i16x8_narrow_i32x4(out.round(x[2]), out.round(x[3]))));
+}
+
+// What one row adds to its accumulators.
+struct RowTerms {
+  const int32_t* c;  // null: nothing
+  bool shifts;
+  v128_t sum;  // of the row of A, in each lane
+};
+
+// A group of kGroup columns; acc may be null.
+template <typename T>
+void requantize_group(const int32_t* acc, const RowTerms& row, const int32_t* c, const Columns& columns, const Output& out, T* y) {
+  v128_t x[4];
+  for (int v = 0; v < 4; ++v) {
+    x[v] = acc == nullptr ? wasm_i32x4_const(0, 0, 0, 0) : wasm_v128_load(acc + 4 * v);
+    if (c != nullptr) x[v] = wasm_i32x4_add(x[v], wasm_v128_load(c + 4 * v));
+    if (row.shifts) x[v] = wasm_i32x4_sub(x[v], wasm_i32x4_mul(row.sum, wasm_v128_load(columns.zero_point + 4 * v)));
+    x[v] = wasm_f32x4_mul(wasm_f32x4_convert_i32x4(x[v]), wasm_v128_load(columns.scale + 4 * v));
+  }
+  store_group(x, out, y);
+}
+
+// `cols` columns, side by side in acc, c and y.
+template <typename T>
+void requantize_row(const int32_t* acc, const RowTerms& row, const Columns& columns, const Output& out, int64_t cols, T* y) {
+  int64_t j = 0;
+  for (; j + kGroup <= cols; j += kGroup) {
+    requantize_group(acc == nullptr ? nullptr : acc + j, row, row.c == nullptr ? nullptr : row.c + j,
+                     {columns.scale + j, columns.zero_point + j}, out, y + j);
+  }
+  if (j == cols) return;
+  const auto left = static_cast<size_t>(cols - j);
+  int32_t acc_rest[kGroup] = {}, c_rest[kGroup] = {}, zero_rest[kGroup] = {};
+  float scale_rest[kGroup] = {};
+  T y_rest[kGroup];
+  if (acc != nullptr) std::memcpy(acc_rest, acc + j, left * sizeof(int32_t));
+  if (row.c != nullptr) std::memcpy(c_rest, row.c + j, left * sizeof(int32_t));
+  std::memcpy(zero_rest, columns.zero_point + j, left * sizeof(int32_t));
+  std::memcpy(scale_rest, columns.scale + j, left * sizeof(float));
+  requantize_group(acc_rest, row, c_rest, {scale_rest, zero_rest}, out, y_rest);
+  std::memcpy(y + j, y_rest, left * sizeof(T));
+}
+
+template <typename T>
+void requantize(const Problem& problem, int64_t rows, int64_t cols, const Accumulators& acc, const ConstBlock& c, const Block& y) {
+  const Output out(problem.quantization, std::is_signed_v<T>);
+  const bool has_c = problem.epilogue.has_c, c_in_place = has_c && c.col_stride == 1, y_in_place = y.col_stride == 1;
+  const int64_t step = y_in_place && (c_in_place || !has_c) ? cols : kChunk;
+  int32_t c_chunk[kChunk];
+  T y_chunk[kChunk];
+  for (int64_t i = 0; i < rows; ++i) {
+    const int32_t* c_row = reinterpret_cast<const int32_t*>(c.data) + i * c.row_stride;
+    T* y_row = reinterpret_cast<T*>(y.data) + i * y.row_stride;
+    RowTerms row{nullptr, acc.row_sums != nullptr, wasm_i32x4_splat(acc.row_sums == nullptr ? 0 : acc.row_sums[i])};
+    for (int64_t j0 = 0; j0 < cols; j0 += step) {
+      const int64_t count = std::min(step, cols - j0);
+      if (c_in_place) {
+        row.c = c_row + j0;
+      } else if (has_c) {
+        for (int64_t j = 0; j < count; ++j) c_chunk[j] = c_row[(j0 + j) * c.col_stride];
+        row.c = c_chunk;
+      }
+      const int32_t* acc_part = acc.data == nullptr ? nullptr : static_cast<const int32_t*>(acc.data) + i * acc.stride + j0;
+      T* to = y_row + j0 * y.col_stride;
+      requantize_row(acc_part, row, {acc.columns.scale + j0, acc.columns.zero_point + j0}, out, count, y_in_place ? to : y_chunk);
+      if (y_in_place) continue;
+      for (int64_t j = 0; j < count; ++j) to[j * y.col_stride] = y_chunk[j];
+    }
+  }
+}
+
+using EpilogueFunction = void (*)(const Problem&, int64_t, int64_t, const Accumulators&, const ConstBlock&, const Block&);
 constexpr EpilogueFunction kEpilogues[] = {
 #define WGEMM_DTYPE(Enumerator, name, Storage, Compute, gemm_since) combine<Storage, StorageOf<DType::k##Compute>>,
+#define WGEMM_DTYPE_8BIT(Enumerator, name, Storage) requantize<Storage>,
 #include "dtypes.def"
 #undef WGEMM_DTYPE
 };
 
 }  // namespace
 
-void apply_epilogue(const Epilogue& e, DType y_type, int64_t rows, int64_t cols, const void* acc, int64_t acc_stride, const ConstBlock& c,
-                    const Block& y) {
-  kEpilogues[static_cast<int>(y_type)](e, rows, cols, acc, acc_stride, c, y);
+Columns make_columns(const Quantization& q, int64_t col, int64_t cols, void* memory) {
+  const Columns columns{static_cast<float*>(memory), reinterpret_cast<int32_t*>(static_cast<float*>(memory) + cols)};
+  const ConstBlock scale = q.b_scale.block(0, col, 1, cols);
+  for (int64_t j = 0; j < cols; ++j) columns.scale[j] = q.scale(reinterpret_cast<const float*>(scale.data)[j * scale.col_stride]);
+  for (int64_t j = 0; j < cols; ++j) columns.zero_point[j] = q.b_zero_point_at(col + j);
+  return columns;
+}
+
+void apply_epilogue(const Problem& problem, int64_t rows, int64_t cols, const Accumulators& acc, const ConstBlock& c, const Block& y) {
+  const bool quantized = problem.compute == DType::kInt8;
+  const EpilogueFunction epilogue =
+      quantized && problem.y.dtype == DType::kFloat32 ? requantize<float> : kEpilogues[static_cast<int>(problem.y.dtype)];
+  epilogue(problem, rows, cols, acc, c, y);
 }
 
 }  // namespace wgemm

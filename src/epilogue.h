@@ -1,14 +1,33 @@
-// What becomes of accumulators: alpha, beta * C, the output's type. The only place that writes Y, but for kernels that a plan calls
-// direct.
+// What becomes of accumulators: alpha, beta * C, zero points, scales, rounding, the output's type. The only place that writes Y, but for
+// kernels that a plan calls direct.
 #pragma once
 
 #include "problem.h"
 
 namespace wgemm {
 
-// Writes a block of Y of `rows` by `cols`. acc: accumulators of the problem's compute type, rows acc_stride elements apart; null where
-// there is no product (K = 0), which is not the same as a product of 0: alpha does not touch it. c is read only if e.has_c.
-void apply_epilogue(const Epilogue& e, DType y_type, int64_t rows, int64_t cols, const void* acc, int64_t acc_stride, const ConstBlock& c,
-                    const Block& y);
+// What quantized operands need of each column of a block: its factor, and its zero point of B as int8.
+struct Columns {
+  float* scale = nullptr;
+  int32_t* zero_point = nullptr;
+};
+
+// Bytes of that for `cols` columns, in one piece.
+constexpr size_t column_bytes(int64_t cols) { return static_cast<size_t>(cols) * (sizeof(float) + sizeof(int32_t)); }
+
+// Fills `memory`, of column_bytes(cols), for the columns from `col` on.
+Columns make_columns(const Quantization& q, int64_t col, int64_t cols, void* memory);
+
+// A block of sums of products.
+struct Accumulators {
+  const void* data = nullptr;         // of the problem's accumulator type; null where there is no product (K = 0), which is not the same as
+                                      // a product of 0: alpha does not touch it
+  int64_t stride = 0;                 // elements from row to row
+  Columns columns;                    // quantized operands only, as the next
+  const int32_t* row_sums = nullptr;  // sums over k of A less its zero point, one a row; null: no zero point of B is to be taken off
+};
+
+// Writes a block of Y of `rows` by `cols`. c is read only if the problem's epilogue has it.
+void apply_epilogue(const Problem& problem, int64_t rows, int64_t cols, const Accumulators& acc, const ConstBlock& c, const Block& y);
 
 }  // namespace wgemm

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "convert.h"
+#include "pack_8bit.h"
 #include "types.h"
 
 namespace wgemm {
@@ -106,6 +107,7 @@ constexpr PackFunction kPack[] = {
 }  // namespace
 
 void pack(const PackSource& source, const PanelLayout& layout, void* panels) {
+  if (compute_type(source.dtype) == DType::kInt8) return pack_8bit(source, layout, panels);
   if (layout.arrange != nullptr) return layout.arrange(source, panels);  // from the compute form only; see kernel.h
   kPack[static_cast<int>(source.dtype)](source, layout, panels);
 }

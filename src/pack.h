@@ -12,6 +12,7 @@ struct PackSource {
   DType dtype;
   int64_t lanes, depth;
   int64_t lane_stride, depth_stride;
+  int zero_point = 0;  // taken off 8-bit elements, as they are widened; panels are padded with 0 all the same
 };
 
 // Bytes that packing writes: whole panels.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "arena.h"
+#include "epilogue.h"
 #include "pack.h"
 #include "types.h"
 
@@ -52,9 +53,11 @@ const Kernel* choose_kernel(const Problem& problem) {
 // The kernel writes Y itself where nothing is left to do and Y looks like accumulators.
 bool can_write_y(const Problem& problem) {
   const Epilogue& e = problem.epilogue;
-  const bool plain = !e.has_c && e.alpha.value == 1;
+  const bool plain = !e.has_c && e.alpha.value == 1 && problem.compute != DType::kInt8;
   return plain && is_compute_form(problem.y.dtype) && (problem.y.col_stride == 1 || problem.n == 1);
 }
+
+bool can_read_b(const Problem& problem, const Kernel& kernel) { return problem.stored_b.panels != nullptr && kernel.b == kStorageLayout; }
 
 bool can_read_a(const Problem& problem, const Kernel& kernel) {
   return kernel.a.is_rows() && is_compute_form(problem.a.dtype) && (problem.a.col_stride == 1 || problem.k == 1);
@@ -64,12 +67,19 @@ bool can_read_a(const Problem& problem, const Kernel& kernel) {
 
 Plan make_plan(const Problem& problem, const PlanOptions& options) {
   Plan plan;
-  if (problem.m == 0 || problem.n == 0 || problem.k == 0) return plan;
+  if (problem.m == 0 || problem.n == 0) return plan;
+  const bool quantized = problem.compute == DType::kInt8;
+  if (problem.k == 0) {
+    plan.nc = std::min(problem.n, kWidest);
+    if (quantized) plan.columns_bytes = plan.scratch_bytes = Arena::round_up(column_bytes(plan.nc));
+    return plan;
+  }
   const Kernel& kernel = options.kernel != nullptr ? *options.kernel : *choose_kernel(problem);
   plan.kernel = &kernel;
+  plan.pack_b = !can_read_b(problem, kernel);
   plan.direct = can_write_y(problem);
   plan.pack_a = !can_read_a(problem, kernel);
-  const auto element = static_cast<int64_t>(dtype_bytes(problem.compute));
+  const auto accumulator = static_cast<int64_t>(dtype_bytes(accumulator_type(problem.compute)));
 
   const int64_t deepest = problem.k <= kDeepest ? problem.k : kDeepest / 2;
   plan.kc = options.kc != 0 ? options.kc : equal_blocks(problem.k, deepest);
@@ -81,15 +91,21 @@ Plan make_plan(const Problem& problem, const PlanOptions& options) {
 
   int64_t mc = problem.m;
   if (plan.pack_a) mc = std::min(mc, kBlockOfA / kernel.a.element_bytes / plan.kc);
-  if (!plan.direct) mc = std::min(mc, kBlockOfAcc / element / plan.nc);
+  if (!plan.direct) mc = std::min(mc, kBlockOfAcc / accumulator / plan.nc);
   if (plan.kc < problem.k) mc = std::max(mc, std::min(kRowsPerPacking, kMostOfA / kernel.a.element_bytes / plan.kc));
   plan.mc = options.mc != 0 ? options.mc : mc;
   plan.mc = std::min(round_up(std::max<int64_t>(plan.mc, 1), kernel.mr), problem.m);
 
-  plan.b_bytes = packed_bytes(kernel.b, plan.nc, plan.kc);
+  if (plan.pack_b) plan.b_bytes = packed_bytes(kernel.b, plan.nc, plan.kc);
   if (plan.pack_a) plan.a_bytes = packed_bytes(kernel.a, plan.mc, plan.kc);
-  if (!plan.direct) plan.acc_bytes = static_cast<size_t>(plan.mc * plan.nc * element);
-  plan.scratch_bytes = Arena::round_up(plan.b_bytes) + Arena::round_up(plan.a_bytes) + Arena::round_up(plan.acc_bytes);
+  if (!plan.direct) plan.acc_bytes = static_cast<size_t>(plan.mc * plan.nc * accumulator);
+  if (quantized) {
+    plan.columns_bytes = column_bytes(plan.nc);
+    plan.sums_bytes = static_cast<size_t>(plan.mc) * sizeof(int32_t);
+  }
+  for (const size_t bytes : {plan.b_bytes, plan.a_bytes, plan.acc_bytes, plan.columns_bytes, plan.sums_bytes}) {
+    plan.scratch_bytes += Arena::round_up(bytes);
+  }
   return plan;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "operand.h"
+#include "weights.h"
 
 namespace wgemm {
 
@@ -15,7 +16,37 @@ struct Scalar {
   bool whole = true;
 };
 
-// What becomes of the accumulators: Y = alpha * acc + beta * C.
+// An element of an 8-bit operand of one row.
+inline int read_8bit(const Operand& operand, int64_t col) {
+  const std::byte* at = operand.block(0, col, 1, 1).data;
+  return operand.dtype == DType::kUInt8 ? static_cast<int>(*at) : static_cast<int>(static_cast<int8_t>(*at));
+}
+
+// How 8-bit operands stand for numbers, and what becomes of the accumulators: Y = (acc + C) * scale of the column, in float32 or quantized
+// again. Operands of one row, walked along N.
+struct Quantization {
+  int a_zero_point = 0;   // taken off A when that is packed
+  Operand b_zero_point;   // taken off the accumulators; base null: 0
+  bool shifts_b = false;  // whether any zero point of B, as int8, is not 0
+  float a_scale = 1;      // alpha * a_scale
+  Operand b_scale;
+  bool quantizes_y = false;
+  float y_scale = 1;
+  int y_zero_point = 0;
+
+  // Of B as int8, in a column.
+  int b_zero_point_at(int64_t col) const {
+    return (b_zero_point.base == nullptr ? 0 : read_8bit(b_zero_point, col)) - int8_offset(b_zero_point.dtype);
+  }
+
+  // The factor of a column. ONNX Runtime computes in this order, which its results show bit for bit.
+  float scale(float b_scale_of_column) const {
+    const float product = a_scale * b_scale_of_column;
+    return quantizes_y ? product / y_scale : product;
+  }
+};
+
+// What becomes of the accumulators: Y = alpha * acc + beta * C, or what `quantization` of the problem says of acc + C.
 struct Epilogue {
   Scalar alpha, beta;
   bool has_c = false;  // false: C is absent, or beta is 0 and C must not be read
@@ -24,11 +55,13 @@ struct Epilogue {
 
 struct Problem {
   int64_t m = 0, n = 0, k = 0;
-  DType compute = DType::kFloat32;  // the type that kernels multiply and accumulate in
+  DType compute = DType::kFloat32;  // the type that kernels multiply and accumulate in; kInt8: see `quantization`
   Operand a;                        // M x K
   Operand b;                        // K x N
+  StoredOperand stored_b{};         // where there are panels: in place of b
   OutputOperand y;                  // M x N
-  Epilogue epilogue;
+  Epilogue epilogue{};
+  Quantization quantization{};
 };
 
 }  // namespace wgemm

@@ -80,4 +80,45 @@ Acc reference_gemm(const GemmArgs& args, int64_t i, int64_t j) {
   }
 }
 
+// A zero point of column j; of one that is left out, 0.
+inline int32_t reference_zero_point(const ConstTensor* zero_point, int64_t j) {
+  if (zero_point == nullptr) return 0;
+  if (zero_point->dtype == DType::kInt8) return reference_broadcast<int8_t>(*zero_point, 0, j);
+  return reference_broadcast<uint8_t>(*zero_point, 0, j);
+}
+
+// Element (i, j) of QGemm's Y, of type T: float, int8_t or uint8_t, as there is a y_zero_point or not. Of arguments that are right; args.B
+// is read though packed_B may stand for it.
+template <typename T>
+T reference_qgemm(const QGemmArgs& args, int64_t i, int64_t j) {
+  const bool trans_a = args.transA != 0, trans_b = args.transB != 0;
+  const auto element = [](const ConstTensor& matrix, int64_t row, int64_t col, bool transposed) -> int32_t {
+    if (matrix.dtype == DType::kInt8) return reference_read<int8_t>(matrix, row, col, transposed);
+    return reference_read<uint8_t>(matrix, row, col, transposed);
+  };
+  const int64_t depth = args.A.dims[trans_a ? 0 : 1];
+  const int32_t a_zero_point = reference_zero_point(args.a_zero_point, 0), b_zero_point = reference_zero_point(args.b_zero_point, j);
+  uint32_t acc = 0;  // unsigned, so that it wraps
+  for (int64_t k = 0; k < depth; ++k) {
+    const int32_t product = (element(args.A, i, k, trans_a) - a_zero_point) * (element(args.B, k, j, trans_b) - b_zero_point);
+    acc += static_cast<uint32_t>(product);
+  }
+  if (args.C != nullptr) acc += static_cast<uint32_t>(reference_broadcast<int32_t>(*args.C, i, j));
+
+  float scale = static_cast<float>(args.alpha);
+  scale *= reference_broadcast<float>(args.a_scale, 0, j);
+  scale *= reference_broadcast<float>(args.b_scale, 0, j);
+  if (args.y_scale != nullptr) scale /= reference_broadcast<float>(*args.y_scale, 0, j);
+  const float value = static_cast<float>(static_cast<int32_t>(acc)) * scale;
+  if constexpr (std::is_same_v<T, float>) {
+    return value;
+  } else {
+    using Limits = std::numeric_limits<T>;
+    const double y = static_cast<double>(std::nearbyint(value)) + reference_zero_point(args.y_zero_point, j);  // half to even
+    if (y >= Limits::max()) return Limits::max();
+    if (y <= Limits::min()) return Limits::min();
+    return static_cast<T>(y);
+  }
+}
+
 }  // namespace wgemm

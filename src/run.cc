@@ -33,15 +33,31 @@ Status gemm_shape(const GemmArgs& args, int64_t dims[2]) {
   return {};
 }
 
-Status explain(const GemmArgs& args, Explanation* explanation) {
+Status qgemm(Context& context, const QGemmArgs& args) {
   Problem problem;
-  if (Status status = gemm_problem(args, false, &problem); !status.ok()) return status;
+  if (Status status = qgemm_problem(args, true, &problem); !status.ok()) return status;
+  return run(context, "qgemm", problem);
+}
+
+Status qgemm_shape(const QGemmArgs& args, int64_t dims[2], DType* dtype) {
+  Problem problem;
+  if (Status status = qgemm_problem(args, false, &problem); !status.ok()) return status;
+  dims[0] = problem.m;
+  dims[1] = problem.n;
+  *dtype = problem.y.dtype;
+  return {};
+}
+
+namespace {
+
+void explain_problem(const Problem& problem, Explanation* explanation) {
   const Plan plan = make_plan(problem);
   *explanation = {};
   explanation->m = problem.m;
   explanation->n = problem.n;
   explanation->k = problem.k;
-  if (plan.kernel == nullptr) return {};
+  explanation->scratch_bytes = static_cast<int64_t>(plan.scratch_bytes);
+  if (plan.kernel == nullptr) return;
   explanation->kernel = plan.kernel->name;
   explanation->mr = plan.kernel->mr;
   explanation->nr = plan.kernel->nr;
@@ -50,9 +66,23 @@ Status explain(const GemmArgs& args, Explanation* explanation) {
   explanation->nc = plan.nc;
   explanation->kc = plan.kc;
   explanation->packs_a = plan.pack_a;
-  explanation->packs_b = true;
+  explanation->packs_b = plan.pack_b;
   explanation->direct = plan.direct;
-  explanation->scratch_bytes = static_cast<int64_t>(plan.scratch_bytes);
+}
+
+}  // namespace
+
+Status explain(const GemmArgs& args, Explanation* explanation) {
+  Problem problem;
+  if (Status status = gemm_problem(args, false, &problem); !status.ok()) return status;
+  explain_problem(problem, explanation);
+  return {};
+}
+
+Status explain(const QGemmArgs& args, Explanation* explanation) {
+  Problem problem;
+  if (Status status = qgemm_problem(args, false, &problem); !status.ok()) return status;
+  explain_problem(problem, explanation);
   return {};
 }
 

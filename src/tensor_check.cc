@@ -99,6 +99,58 @@ Status check_tensor(const char* op, const char* name, const BasicTensor<T>& t, b
 template Status check_tensor(const char*, const char*, const ConstTensor&, bool);
 template Status check_tensor(const char*, const char*, const Tensor&, bool);
 
+Status check_rank2(const char* op, const char* name, std::span<const int64_t> dims) {
+  if (dims.size() == 2) return {};
+  return error(Code::kShape, op, name,
+               {name, " has shape ", dims, " of rank ", static_cast<int64_t>(dims.size()), "; it must have rank 2"});
+}
+
+Status check_broadcast(const char* op, std::span<const int64_t> c, std::span<const int64_t> y) {
+  bool fits = c.size() <= y.size();
+  for (size_t i = 0; fits && i < c.size(); ++i) fits = c[i] == 1 || c[i] == y[y.size() - c.size() + i];
+  if (fits) return {};
+  return error(Code::kShape, op, "C",
+               {"C has shape ", c, ", which does not broadcast to ", y, "; allowed are [], [1], [N], [1, 1], [1, N], [M, 1] and [M, N]"});
+}
+
+Status check_inner(const char* op, const ConstTensor& a, bool transA, int64_t k, const ConstTensor& b, bool transB, int64_t b_k) {
+  if (k == b_k) return {};
+  return error(Code::kShape, op, "B",
+               {"A", transA ? " (transposed)" : "", " has shape ", a.dims, " and B", transB ? " (transposed)" : "", " has shape ", b.dims,
+                "; K is ", k, " in A and ", b_k, " in B, and must be the same"});
+}
+
+Status check_result(const char* op, int64_t m, int64_t n) {
+  if (n == 0 || m <= kMaxElements / n) return {};
+  const int64_t y[2] = {m, n};
+  return error(Code::kShape, op, "Y", {"Y would have shape ", std::span<const int64_t>(y), ", of more than 2^53 elements"});
+}
+
+Status check_output(const char* op, const Tensor& y, int64_t m, int64_t n) {
+  if (y.dims.size() == 2 && y.dims[0] == m && y.dims[1] == n) return check_output_strides(op, "Y", y);
+  const int64_t shape[2] = {m, n};
+  return error(Code::kShape, op, "Y", {"Y has shape ", y.dims, "; the result has shape ", std::span<const int64_t>(shape)});
+}
+
+Operand matrix_operand(const ConstTensor& t, bool transposed) {
+  const int64_t rows = tensor_stride(t.dims, t.strides, 0), cols = tensor_stride(t.dims, t.strides, 1);
+  return {static_cast<const std::byte*>(t.data), t.dtype, transposed ? cols : rows, transposed ? rows : cols};
+}
+
+OutputOperand output_operand(const Tensor& y) {
+  return {static_cast<std::byte*>(y.data), y.dtype, tensor_stride(y.dims, y.strides, 0), tensor_stride(y.dims, y.strides, 1)};
+}
+
+// An axis that is not there, or has size 1, is walked with stride 0.
+Operand broadcast_operand(const ConstTensor& c) {
+  Operand operand{static_cast<const std::byte*>(c.data), c.dtype, 0, 0};
+  for (size_t i = 0; i < c.dims.size(); ++i) {
+    const bool is_column = i + 1 == c.dims.size();
+    if (c.dims[i] != 1) (is_column ? operand.col_stride : operand.row_stride) = tensor_stride(c.dims, c.strides, i);
+  }
+  return operand;
+}
+
 Status check_output_strides(const char* op, const char* name, const Tensor& y) {
   if (y.dims[0] == 0 || y.dims[1] == 0 || y.strides.empty()) return {};
   auto clears = [&](size_t outer, size_t inner) {

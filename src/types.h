@@ -14,21 +14,26 @@ struct TypeTraits;
   struct TypeTraits<DType::k##Enumerator> {                             \
     using Storage = StorageType;                                        \
   };
+#define WGEMM_DTYPE_8BIT(Enumerator, name, StorageType) WGEMM_DTYPE(Enumerator, name, StorageType, Int8, 0)
 #include "dtypes.def"
 #undef WGEMM_DTYPE
 
 template <DType type>
 using StorageOf = typename TypeTraits<type>::Storage;
 
-// The type that packing widens `type` to, and in which kernels multiply and accumulate.
+// The type that packing widens `type` to, and in which kernels multiply and accumulate; of both 8-bit types kInt8, which stands for them.
 constexpr DType compute_type(DType type) {
   constexpr DType kCompute[] = {
 #define WGEMM_DTYPE(Enumerator, name, Storage, Compute, gemm_since) DType::k##Compute,
+#define WGEMM_DTYPE_8BIT(Enumerator, name, Storage) DType::kInt8,
 #include "dtypes.def"
 #undef WGEMM_DTYPE
   };
   return kCompute[static_cast<int>(type)];
 }
+
+// The type in which kernels of a compute type accumulate.
+constexpr DType accumulator_type(DType compute) { return compute == DType::kInt8 ? DType::kInt32 : compute; }
 
 // Whether elements of `type` are, bit for bit, what kernels read and write: nothing to convert.
 constexpr bool is_compute_form(DType type) {
@@ -36,6 +41,7 @@ constexpr bool is_compute_form(DType type) {
 #define WGEMM_DTYPE(Enumerator, name, Storage, Compute, gemm_since) \
   sizeof(Storage) == sizeof(StorageOf<DType::k##Compute>) &&        \
       std::is_integral_v<Storage> == std::is_integral_v<StorageOf<DType::k##Compute>>,
+#define WGEMM_DTYPE_8BIT(Enumerator, name, Storage) false,
 #include "dtypes.def"
 #undef WGEMM_DTYPE
   };
@@ -45,16 +51,18 @@ constexpr bool is_compute_form(DType type) {
 constexpr bool is_integer(DType type) {
   constexpr bool kInteger[] = {
 #define WGEMM_DTYPE(Enumerator, name, Storage, Compute, gemm_since) std::is_integral_v<Storage>,
+#define WGEMM_DTYPE_8BIT(Enumerator, name, Storage) true,
 #include "dtypes.def"
 #undef WGEMM_DTYPE
   };
   return kInteger[static_cast<int>(type)];
 }
 
-// First version of ONNX Gemm that has the type.
+// First version of ONNX Gemm that has the type; 0: none has.
 constexpr int64_t gemm_since(DType type) {
   constexpr int64_t kSince[] = {
 #define WGEMM_DTYPE(Enumerator, name, Storage, Compute, gemm_since) gemm_since,
+#define WGEMM_DTYPE_8BIT(Enumerator, name, Storage) 0,
 #include "dtypes.def"
 #undef WGEMM_DTYPE
   };

@@ -1,4 +1,5 @@
-// wgemm: matrix multiplication, exact to the specifications of ONNX Gemm. This header is the whole public interface.
+// wgemm: matrix multiplication, exact to the specifications of ONNX Gemm and com.microsoft QGemm. This header is the whole public
+// interface.
 //
 //   wgemm::Context context;
 //   const int64_t a_dims[] = {m, k}, b_dims[] = {k, n}, y_dims[] = {m, n};
@@ -37,12 +38,14 @@ struct BFloat16 {
 
 enum class DType : uint8_t {
 #define WGEMM_DTYPE(Enumerator, name, Storage, Compute, gemm_since) k##Enumerator,
+#define WGEMM_DTYPE_8BIT(Enumerator, name, Storage) k##Enumerator,
 #include "dtypes.def"
 #undef WGEMM_DTYPE
 };
 
 inline constexpr int kDTypeCount = 0
 #define WGEMM_DTYPE(Enumerator, name, Storage, Compute, gemm_since) +1
+#define WGEMM_DTYPE_8BIT(Enumerator, name, Storage) +1
 #include "dtypes.def"
 #undef WGEMM_DTYPE
     ;
@@ -51,6 +54,7 @@ inline constexpr int kDTypeCount = 0
 constexpr const char* dtype_name(DType type) {
   constexpr const char* kNames[] = {
 #define WGEMM_DTYPE(Enumerator, name, Storage, Compute, gemm_since) #name,
+#define WGEMM_DTYPE_8BIT(Enumerator, name, Storage) #name,
 #include "dtypes.def"
 #undef WGEMM_DTYPE
   };
@@ -61,6 +65,7 @@ constexpr const char* dtype_name(DType type) {
 constexpr size_t dtype_bytes(DType type) {
   constexpr size_t kBytes[] = {
 #define WGEMM_DTYPE(Enumerator, name, Storage, Compute, gemm_since) sizeof(Storage),
+#define WGEMM_DTYPE_8BIT(Enumerator, name, Storage) sizeof(Storage),
 #include "dtypes.def"
 #undef WGEMM_DTYPE
   };
@@ -71,11 +76,12 @@ constexpr size_t dtype_bytes(DType type) {
 
 enum class Code : uint8_t {
   kOk,
-  kShape,        // a rank, size, stride or array length breaks a rule
-  kDType,        // a type that the operation does not have, or types that must agree and do not
-  kOpset,        // the version of the operator that `opset` names lacks what was asked for
-  kArgument,     // any other argument out of its range; an output that overlaps an input
-  kOutOfMemory,  // an allocation failed, or would pass Context's limit
+  kShape,         // a rank, size, stride or array length breaks a rule
+  kDType,         // a type that the operation does not have, or types that must agree and do not
+  kOpset,         // the version of the operator that `opset` names lacks what was asked for
+  kArgument,      // any other argument out of its range; an output that overlaps an input
+  kOutOfMemory,   // an allocation failed, or would pass Context's limit
+  kPackMismatch,  // weights that were packed for another shape stand for B
 };
 
 // What went wrong, in one sentence that names the argument, what was found and what is allowed.
@@ -198,6 +204,78 @@ Status gemm(Context& context, const GemmArgs& args);
 // null; Y is checked if its dims are given, and overlap is judged by `place`.
 Status gemm_shape(const GemmArgs& args, int64_t dims[2]);
 
+// Weights ---------------------------------------------------------------------------------------------------------------------
+
+// B' of QGemm, laid out once for any number of calls with any A, scales and zero points. Holds a copy: B may go. Empty until pack() fills
+// it; movable, by exchange.
+class PackedWeights {
+ public:
+  PackedWeights() = default;
+  PackedWeights(PackedWeights&& other) noexcept;
+  PackedWeights& operator=(PackedWeights&& other) noexcept;
+  ~PackedWeights();
+
+  bool empty() const { return block_ == nullptr; }
+  // Of one that is not empty: the type of B, its sizes after the transpose, and the bytes that it takes.
+  DType dtype() const;
+  int64_t k() const;
+  int64_t n() const;
+  size_t bytes() const;
+
+  // For who keeps the memory himself, as a binding does: takes it out, to be freed by Context::release(); and looks at it again, without
+  // owning it.
+  void* detach();
+  static PackedWeights view(const void* block);
+
+ private:
+  friend struct WeightsAccess;
+  Context* context_ = nullptr;  // that owns the block; null: nobody here does
+  const void* block_ = nullptr;
+};
+
+struct PackArgs {
+  ConstTensor B;  // (K, N), or (N, K) with trans; int8 or uint8
+  int64_t trans = 0;
+};
+
+// Packs weights for qgemm(). *weights must outlive no `context`. Errors: kShape, kDType, kArgument, kOutOfMemory; *weights is as it was
+// then.
+Status pack(Context& context, const PackArgs& args, PackedWeights* weights);
+
+// com.microsoft QGemm of 8-bit A and B, int8 or uint8 each:
+//   acc = sum over k of (A' - a_zero_point) * (B' - b_zero_point[n]) + C, in int32 that wraps
+//   s[n] = ((alpha * a_scale) * b_scale[n]) / y_scale, each step rounded to float32, without the division where there is no y_scale
+// Without y_scale and y_zero_point Y is float32, float(acc) * s[n]. With both it has the type of y_zero_point: float(acc) * s[n] rounded
+// half to even, plus y_zero_point, saturated. One without the other is an error.
+// https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.QGemm
+//
+// Scales are float32, finite and above 0. What is "one" is of shape [] or [1]; what is "one or N", of shape [], [1] or [N]. Zero points
+// have the type of their tensor; left out, they are 0. alpha and the products of scales must be finite.
+struct QGemmArgs {
+  ConstTensor A;                              // (M, K), or (K, M) with transA
+  ConstTensor a_scale;                        // one
+  const ConstTensor* a_zero_point = nullptr;  // one
+  ConstTensor B;                              // (K, N), or (N, K) with transB
+  const PackedWeights* packed_B = nullptr;    // stands for B, which is not looked at then; transB must be 0
+  ConstTensor b_scale;                        // one or N
+  const ConstTensor* b_zero_point = nullptr;  // one or N
+  const ConstTensor* C = nullptr;             // int32, broadcast to (M, N) in one direction; null: 0
+  const ConstTensor* y_scale = nullptr;       // one
+  const ConstTensor* y_zero_point = nullptr;  // one, int8 or uint8
+  Tensor Y;                                   // (M, N), float32 or the type of y_zero_point; overlaps no input
+  double alpha = 1;                           // rounded to float32
+  int64_t transA = 0;
+  int64_t transB = 0;
+};
+
+// Computes. Errors: kShape, kDType, kArgument, kPackMismatch, kOutOfMemory.
+Status qgemm(Context& context, const QGemmArgs& args);
+
+// As gemm_shape(), and gives Y's type. The values of scales, zero points and alpha are not looked at.
+Status qgemm_shape(const QGemmArgs& args, int64_t dims[2], DType* dtype);
+
+// Plans -----------------------------------------------------------------------------------------------------------------------
+
 // What a call would do.
 struct Explanation {
   const char* kernel = "";         // name of the micro-kernel; "" when no product is needed (M, N or K is 0)
@@ -206,18 +284,19 @@ struct Explanation {
   int64_t mc = 0, nc = 0, kc = 0;  // rows, columns and k steps of a block
   int64_t threads = 1;
   bool packs_a = false;       // else A is read in place
-  bool packs_b = false;       // else B is read in place
+  bool packs_b = false;       // else B is read in place, where it was packed before
   bool direct = false;        // the micro-kernel writes Y itself; else it writes scratch and the epilogue writes Y
   int64_t scratch_bytes = 0;  // the one allocation of the call
 };
 
 // As gemm_shape(), and tells how gemm() would go about it.
 Status explain(const GemmArgs& args, Explanation* explanation);
+Status explain(const QGemmArgs& args, Explanation* explanation);
 
 // A micro-kernel of this build, best first.
 struct KernelInfo {
   const char* name;  // states its types, tile and instruction set
-  DType compute;     // the type that it multiplies and accumulates in
+  DType compute;     // the type that it multiplies and accumulates in; kInt8: both 8-bit types, accumulated in int32
   int mr, nr, kr;
   bool preferred;  // made for this processor
 };

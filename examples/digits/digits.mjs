@@ -2,6 +2,7 @@
 import { classes, pixels, readDigits, seededRandom, select, shuffle, side } from './data.mjs';
 import { drawDigits } from './draw.mjs';
 import { allocOutputs, classify, createLayers, createTrainer, forward, multiplyBy } from './network.mjs';
+import { allocQuantizedOutputs, forwardQuantized, quantizeImages, quantizeLayers } from './quantized.mjs';
 import { difference, multiplyInJavaScript, race } from './race.mjs';
 
 const seed = 1; // the same digits, weights and accuracy in every run
@@ -34,10 +35,13 @@ try {
   input.data.set(test.images);
   const outputs = allocOutputs(wg, layers, test.count);
   const answers = classify(forward(layers, input, outputs, multiplyBy(wg)));
-  const right = answers.filter((answer, i) => answer === test.labels[i]).length;
-  console.log(`\naccuracy: ${((100 * right) / test.count).toFixed(1)}%\n`);
+  console.log(`\naccuracy: ${percent(accuracy(answers, test))}\n`);
 
-  compareSpeed(layers, input, outputs);
+  const network = quantize(layers, training);
+  const quantizedInput = quantizeImages(wg, input);
+  const quantizedOutputs = allocQuantizedOutputs(wg, network, test.count);
+  const runQuantized = () => forwardQuantized(wg, network, quantizedInput, quantizedOutputs);
+  compare(layers, input, outputs, runQuantized, test);
   showSome(test, answers);
 } finally {
   wg.dispose(); // and with it every tensor
@@ -98,26 +102,54 @@ function showProgress(steps) {
   };
 }
 
-/** The forward pass over the digits held back, by wgemm and by plain JavaScript on arrays of its own. */
-function compareSpeed(layers, input, outputs) {
+function percent(fraction) {
+  return `${(100 * fraction).toFixed(1)}%`;
+}
+
+/** The part of answers that are right. */
+function accuracy(answers, { labels }) {
+  return answers.filter((answer, i) => answer === labels[i]).length / labels.length;
+}
+
+/** The network in 8 bits, its ranges chosen by what it gives for some of the digits that it learned from. */
+function quantize(layers, training) {
+  const sample = wg.alloc('float32', [1000, pixels]);
+  sample.data.set(training.images.subarray(0, sample.size));
+  const outputs = allocOutputs(wg, layers, 1000);
+  forward(layers, sample, outputs, multiplyBy(wg));
+  const network = quantizeLayers(wg, layers, outputs);
+  for (const tensor of [sample, ...outputs]) tensor.dispose();
+  return network;
+}
+
+/** The forward pass over the digits held back: by gemm, by qgemm, and by plain JavaScript on arrays of its own. */
+function compare(layers, input, outputs, runQuantized, test) {
   const copy = ({ data, shape }) => ({ data: data.slice(), shape });
   const layersInJs = layers.map(({ weights, bias }) => ({ weights: copy(weights), bias: copy(bias) }));
   const inputInJs = copy(input);
   const outputsInJs = outputs.map(copy);
 
-  const byWgemm = () => forward(layers, input, outputs, multiplyBy(wg));
-  const byJs = () => forward(layersInJs, inputInJs, outputsInJs, multiplyInJavaScript);
-  const [wgemmTime, jsTime] = race([byWgemm, byJs], 9);
+  const runs = {
+    'float32, gemm': () => forward(layers, input, outputs, multiplyBy(wg)),
+    'int8, qgemm': runQuantized,
+    'plain JavaScript': () => forward(layersInJs, inputInJs, outputsInJs, multiplyInJavaScript),
+  };
+  const times = race(Object.values(runs), 9);
   const error = difference(outputs.at(-1).data, outputsInJs.at(-1).data);
   if (!(error < 1e-4)) throw new Error(`wgemm and plain JavaScript disagree by ${error}`);
 
   const operations = layers.reduce((sum, { weights }) => sum + 2 * input.shape[0] * weights.size, 0);
   const speed = (seconds) => (operations / seconds / 1e9).toFixed(1).padStart(6);
-  const line = (name, { best, median }) => `  ${name.padEnd(18)}${speed(best)} GOP/s at best, ${speed(median)} in the median run`;
   console.log(`the forward pass over ${input.shape[0]} digits, ${(operations / 1e9).toFixed(2)} billion operations:`);
-  console.log(line('wgemm', wgemmTime));
-  console.log(line('plain JavaScript', jsTime));
-  console.log(`  speed-up: ${(jsTime.best / wgemmTime.best).toFixed(1)}x, with results that agree to ${error.toExponential(0)}\n`);
+  Object.entries(runs).forEach(([name, run], i) => {
+    const right = percent(accuracy(classify(run()), test));
+    console.log(`  ${name.padEnd(18)}${right} right, ${speed(times[i].best)} GOP/s at best, ${speed(times[i].median)} in the median run`);
+  });
+  const [float, quantized, js] = times.map(({ best }) => best);
+  console.log(
+    `  gemm is ${(js / float).toFixed(1)} times as fast as plain JavaScript, with results that agree to ${error.toExponential(0)};`,
+  );
+  console.log(`  qgemm is ${(float / quantized).toFixed(1)} times as fast as gemm, with a quarter of the bytes\n`);
 }
 
 /** Digits that it knew, and two that it mistook. */

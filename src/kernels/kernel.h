@@ -13,6 +13,7 @@ struct PackSource;
 // How a kernel wants an operand laid out. A panel holds `width` rows of A or columns of B:
 //   [lead zeros] then [k / kr][width][kr], k and width padded with zeros.
 // A has panels of mr rows and no lead; or width 1 and kr 1, which means plain rows: then A may also be read in place, at any row stride.
+// B has panels of nr columns, or of a divisor of nr, of which the last tile may hold fewer.
 struct PanelLayout {
   int width;
   int kr;
@@ -22,6 +23,7 @@ struct PanelLayout {
   // the compute type's size, so such a layout is for compute types that no narrower type is widened to.
   void (*arrange)(const PackSource& source, void* panels);
 
+  bool operator==(const PanelLayout&) const = default;
   constexpr bool is_rows() const { return width == 1 && kr == 1 && lead == 0 && arrange == nullptr; }
 };
 
@@ -42,12 +44,12 @@ constexpr size_t panel_bytes(const PanelLayout& layout, int64_t k) {
 // The work of one call. Strides are in bytes.
 struct Strip {
   size_t rows;      // 1 to mr
-  size_t cols;      // 1 and more: panels of nr columns, the last may be partly used
+  size_t cols;      // 1 and more: so many panels as hold them, the last may be partly used
   size_t k;         // 1 and more
   const void* a;    // rows, `a_stride` apart, or one panel
   size_t a_stride;  // from row to row
   const void* b;    // first weight of the first panel, behind its lead
-  size_t b_stride;  // from panel to panel, which lie side by side
+  size_t b_stride;  // from panel to panel, which lie side by side, but for weights that are read where they are stored
   void* c;          // accumulators, row-major
   size_t c_stride;  // from row to row; nothing is written beyond `rows` and `cols`
   bool accumulate;  // c holds the sums over earlier k: go on from them; else the lead of each panel precedes `b`
@@ -60,7 +62,7 @@ enum class Processor : uint8_t { kAny, kX86, kArm };
 // One row of the table in kernels.cc.
 struct Kernel {
   const char* name;  // <type>_<mr>x<nr>[c<kr>]_<instruction set>[_<origin and variant>]
-  DType compute;     // type of the packed elements and of the accumulators
+  DType compute;     // type of the packed elements and of the accumulators; kInt8: see i8_simd128.h
   int mr, nr, kr;
   PanelLayout a, b;
   Isa isa;

@@ -4,6 +4,7 @@
 #include "kernels/f64_simd128.h"
 #include "kernels/i32_simd128.h"
 #include "kernels/i64_simd128.h"
+#include "kernels/i8_simd128.h"
 #include "kernels/kernel.h"
 #include "kernels/portable.h"
 
@@ -33,6 +34,17 @@ constexpr Kernel kKernels[] = {
     {"i64_2x4_simd128", DType::kInt64, 2, 4, 1, kI64PanelOfA, kI64PanelOfB, Isa::kSimd128, Processor::kAny, 1, i64_2x4_simd128},
     {"i64_4x4_portable", DType::kInt64, 4, 4, 1, kRowsOf<int64_t>, panel_of<int64_t>(4), Isa::kPortable, Processor::kAny, 1,
      portable_kernel<int64_t, 4, 4, 1, true>},
+    {"i8_4x8c2_simd128", DType::kInt8, 4, 8, 2, i8_panel_of_a(4), kI8WidePanelOfB, Isa::kSimd128, Processor::kAny, 24, i8_4x8c2_simd128},
+    {"i8_4x8c2_simd128_b8", DType::kInt8, 4, 8, 2, i8_panel_of_a(4), kStorageLayout, Isa::kSimd128, Processor::kAny, 4,
+     i8_4x8c2_simd128_b8},
+    {"i8_3x8c2_simd128_b8", DType::kInt8, 3, 8, 2, i8_panel_of_a(3), kStorageLayout, Isa::kSimd128, Processor::kAny, 3,
+     i8_3x8c2_simd128_b8},
+    {"i8_2x16c2_simd128_b8", DType::kInt8, 2, 16, 2, i8_panel_of_a(2), kStorageLayout, Isa::kSimd128, Processor::kAny, 2,
+     i8_2x16c2_simd128_b8},
+    {"i8_1x32c2_simd128_b8", DType::kInt8, 1, 32, 2, i8_panel_of_a(1), kStorageLayout, Isa::kSimd128, Processor::kAny, 1,
+     i8_1x32c2_simd128_b8},
+    {"i8_4x8c2_portable", DType::kInt8, 4, 8, 2, i8_panel_of_a(4), kI8WidePanelOfB, Isa::kPortable, Processor::kAny, 1,
+     portable_kernel<int16_t, 4, 8, 2, false, int32_t>},
 };
 
 }  // namespace

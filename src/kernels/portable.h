@@ -9,10 +9,10 @@
 
 namespace wgemm {
 
-// A: rows when ARows, else panels of MR. B: panels of NR.
-template <typename Element, int MR, int NR, int KR, bool ARows>
+// A: rows when ARows, else panels of MR. B: panels of NR. Element: of both; narrower than Acc, it is widened before it is multiplied.
+template <typename Element, int MR, int NR, int KR, bool ARows, typename Acc = Element>
 void portable_kernel(const Strip& s) {
-  using T = typename Modular<Element>::type;
+  using T = typename Modular<Acc>::type;
   static_assert(!ARows || KR == 1);
   const auto* b_panel = static_cast<const std::byte*>(s.b);
   for (size_t col = 0; col < s.cols; col += NR, b_panel += s.b_stride) {
@@ -22,14 +22,16 @@ void portable_kernel(const Strip& s) {
     if (s.accumulate) {
       for (size_t i = 0; i < s.rows; ++i) std::memcpy(tile[i], c_row(i), cols * sizeof(T));
     }
-    const T* b = reinterpret_cast<const T*>(b_panel);
+    const auto* b = reinterpret_cast<const Element*>(b_panel);
     for (size_t k = 0; k < s.k; k += KR, b += NR * KR) {
       for (size_t i = 0; i < MR; ++i) {
         if (ARows && i >= s.rows) break;
-        const T* a = ARows ? reinterpret_cast<const T*>(static_cast<const std::byte*>(s.a) + i * s.a_stride) + k
-                           : static_cast<const T*>(s.a) + k * MR + i * KR;
+        const Element* a = ARows ? reinterpret_cast<const Element*>(static_cast<const std::byte*>(s.a) + i * s.a_stride) + k
+                                 : static_cast<const Element*>(s.a) + k * MR + i * KR;
         for (int step = 0; step < KR; ++step) {
-          for (size_t j = 0; j < NR; ++j) tile[i][j] += a[step] * b[j * KR + static_cast<size_t>(step)];
+          for (size_t j = 0; j < NR; ++j) {
+            tile[i][j] += static_cast<T>(a[step]) * static_cast<T>(b[j * KR + static_cast<size_t>(step)]);
+          }
         }
       }
     }

@@ -1,6 +1,6 @@
 // ONNX Gemm, opsets 1 to 13: https://onnx.ai/onnx/operators/onnx__Gemm.html
+#include <algorithm>
 #include <cmath>
-#include <type_traits>
 
 #include "error.h"
 #include "ops/ops.h"
@@ -21,33 +21,10 @@ struct Version {
 constexpr Version kVersions[] = {{1, false, true},  {6, false, true},  {7, false, false},
                                  {9, false, false}, {11, true, false}, {13, true, false}};
 
-Status check_rank2(const char* name, std::span<const int64_t> dims) {
-  if (dims.size() == 2) return {};
-  return error(Code::kShape, kOp, name,
-               {name, " has shape ", dims, " of rank ", static_cast<int64_t>(dims.size()), "; it must have rank 2"});
-}
-
 Status check_dtype(const char* name, DType found, DType wanted) {
   if (found == wanted) return {};
   return error(Code::kDType, kOp, name,
                {name, " has type ", dtype_name(found), " and A has type ", dtype_name(wanted), "; they must be the same"});
-}
-
-// Unidirectional NumPy broadcast to (M, N), or exactly (M, N).
-Status check_c_shape(std::span<const int64_t> c, std::span<const int64_t> y, const Version& version, bool broadcast) {
-  const size_t rank = c.size();
-  bool fits = rank <= 2;
-  for (size_t i = 0; fits && i < rank; ++i) {
-    const int64_t target = y[2 - rank + i];
-    fits = c[i] == target || (broadcast && c[i] == 1);
-  }
-  if (fits && (broadcast || rank == 2)) return {};
-  if (!broadcast) {
-    return error(Code::kShape, kOp, "C",
-                 {"C has shape ", c, "; Gemm-", version.since, " without broadcast demands exactly ", y, ", the shape of Y"});
-  }
-  return error(Code::kShape, kOp, "C",
-               {"C has shape ", c, ", which does not broadcast to ", y, "; allowed are [], [1], [N], [1, 1], [1, N], [M, 1] and [M, N]"});
 }
 
 // alpha or beta as the type keeps it.
@@ -91,23 +68,6 @@ Status make_scalars(const GemmArgs& args, Epilogue* epilogue) {
   return {};
 }
 
-template <typename T>
-auto operand(const BasicTensor<T>& t, bool transposed) {
-  using Byte = std::conditional_t<std::is_const_v<T>, const std::byte, std::byte>;
-  const int64_t rows = tensor_stride(t.dims, t.strides, 0), cols = tensor_stride(t.dims, t.strides, 1);
-  return BasicOperand<Byte>{static_cast<Byte*>(t.data), t.dtype, transposed ? cols : rows, transposed ? rows : cols};
-}
-
-// C broadcast to (M, N): an axis that is not there, or has size 1, is walked with stride 0.
-Operand broadcast_operand(const ConstTensor& c) {
-  Operand operand{static_cast<const std::byte*>(c.data), c.dtype, 0, 0};
-  for (size_t i = 0; i < c.dims.size(); ++i) {
-    const bool is_column = i + 1 == c.dims.size();
-    if (c.dims[i] != 1) (is_column ? operand.col_stride : operand.row_stride) = tensor_stride(c.dims, c.strides, i);
-  }
-  return operand;
-}
-
 }  // namespace
 
 Status gemm_problem(const GemmArgs& args, bool with_data, Problem* problem) {
@@ -132,6 +92,9 @@ Status gemm_problem(const GemmArgs& args, bool with_data, Problem* problem) {
   }
 
   const int64_t since = gemm_since(a.dtype);
+  if (since == 0) {
+    return error(Code::kDType, kOp, "A", {"A has type ", dtype_name(a.dtype), ", which Gemm does not have; 8-bit operands are for qgemm"});
+  }
   if (since > version.since) {
     return error(
         Code::kOpset, kOp, "opset",
@@ -150,29 +113,26 @@ Status gemm_problem(const GemmArgs& args, bool with_data, Problem* problem) {
         {"opset ", args.opset, " means Gemm-", version.since, ", which has no attribute broadcast; C broadcasts by itself from opset 7"});
   }
 
-  if (Status s = check_rank2("A", a.dims); !s.ok()) return s;
-  if (Status s = check_rank2("B", b.dims); !s.ok()) return s;
+  if (Status s = check_rank2(kOp, "A", a.dims); !s.ok()) return s;
+  if (Status s = check_rank2(kOp, "B", b.dims); !s.ok()) return s;
   const bool ta = args.transA != 0, tb = args.transB != 0;
   const int64_t m = a.dims[ta ? 1 : 0], k = a.dims[ta ? 0 : 1], n = b.dims[tb ? 0 : 1];
-  if (b.dims[tb ? 1 : 0] != k) {
-    return error(Code::kShape, kOp, "B",
-                 {"A", ta ? " (transposed)" : "", " has shape ", a.dims, " and B", tb ? " (transposed)" : "", " has shape ", b.dims,
-                  "; K is ", k, " in A and ", b.dims[tb ? 1 : 0], " in B, and must be the same"});
-  }
-  const int64_t sizes[2] = {m, n};
-  const std::span<const int64_t> y_shape(sizes);
-  if (n > 0 && m > kMaxElements / n) return error(Code::kShape, kOp, "Y", {"Y would have shape ", y_shape, ", of more than 2^53 elements"});
+  if (Status s = check_inner(kOp, a, ta, k, b, tb, b.dims[tb ? 1 : 0]); !s.ok()) return s;
+  if (Status s = check_result(kOp, m, n); !s.ok()) return s;
   if (c != nullptr) {
-    const bool broadcast = version.has_broadcast ? args.broadcast.value_or(0) != 0 : true;
-    if (Status s = check_c_shape(c->dims, y_shape, version, broadcast); !s.ok()) return s;
+    const int64_t y_shape[2] = {m, n};
+    const bool broadcast = !version.has_broadcast || args.broadcast.value_or(0) != 0;
+    if (!broadcast && !std::ranges::equal(c->dims, y_shape)) {
+      return error(Code::kShape, kOp, "C",
+                   {"C has shape ", c->dims, "; Gemm-", version.since, " without broadcast demands exactly ",
+                    std::span<const int64_t>(y_shape), ", the shape of Y"});
+    }
+    if (Status s = check_broadcast(kOp, c->dims, y_shape); !s.ok()) return s;
   }
 
   if (with_y) {
     if (Status s = check_dtype("Y", y.dtype, a.dtype); !s.ok()) return s;
-    if (y.dims.size() != 2 || y.dims[0] != m || y.dims[1] != n) {
-      return error(Code::kShape, kOp, "Y", {"Y has shape ", y.dims, "; the result has shape ", y_shape});
-    }
-    if (Status s = check_output_strides(kOp, "Y", y); !s.ok()) return s;
+    if (Status s = check_output(kOp, y, m, n); !s.ok()) return s;
     if (tensors_overlap(y, a)) return error(Code::kArgument, kOp, "Y", {"Y overlaps A in memory; only C may be written over"});
     if (tensors_overlap(y, b)) return error(Code::kArgument, kOp, "Y", {"Y overlaps B in memory; only C may be written over"});
     if (c != nullptr && tensors_overlap(y, *c) && !tensors_equal(y, *c)) {
@@ -189,9 +149,9 @@ Status gemm_problem(const GemmArgs& args, bool with_data, Problem* problem) {
               .n = n,
               .k = k,
               .compute = compute_type(a.dtype),
-              .a = operand(a, ta),
-              .b = operand(b, tb),
-              .y = with_y ? operand(y, false) : OutputOperand{nullptr, a.dtype, n, 1},
+              .a = matrix_operand(a, ta),
+              .b = matrix_operand(b, tb),
+              .y = with_y ? output_operand(y) : OutputOperand{nullptr, a.dtype, n, 1},
               .epilogue = epilogue};
   return {};
 }

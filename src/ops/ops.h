@@ -10,4 +10,10 @@ namespace wgemm {
 // Y is checked if with_data or if its dims are given.
 Status gemm_problem(const GemmArgs& args, bool with_data, Problem* problem);
 
+// As gemm_problem. Without data the values of scales, zero points and alpha are not looked at.
+Status qgemm_problem(const QGemmArgs& args, bool with_data, Problem* problem);
+
+// Checks what is to be packed: B' as an operand of k rows and n columns.
+Status pack_operand(const PackArgs& args, Operand* b, int64_t* k, int64_t* n);
+
 }  // namespace wgemm

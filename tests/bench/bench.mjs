@@ -10,7 +10,10 @@ import * as np from 'numpy-ts';
 import { createGemm } from 'wgemm';
 import { encodeModel, loadOrt } from '../peers/onnx.mjs';
 
-const cases = [
+const gemm = { contestants: gemmContestants, toleranceOf: toleranceOfGemm };
+const qgemm = { contestants: qgemmContestants, toleranceOf: () => 0 };
+
+const gemmCases = [
   { dtype: 'float32', m: 1024, n: 1024, k: 1024 },
   { dtype: 'float32', m: 256, n: 256, k: 256 },
   { dtype: 'float32', m: 64, n: 64, k: 64 },
@@ -18,7 +21,28 @@ const cases = [
   { dtype: 'float32', m: 128, n: 3072, k: 768 },
   { dtype: 'float32', m: 1, n: 4096, k: 4096 },
   ...['float64', 'float16', 'bfloat16', 'int32', 'uint32', 'int64', 'uint64'].map((dtype) => ({ dtype, m: 256, n: 256, k: 256 })),
-].map((each) => ({ ...each, name: `${each.dtype} ${each.m}x${each.n}x${each.k}` }));
+].map((each) => ({ ...each, operation: gemm, name: `${each.dtype} ${sizeOf(each)}` }));
+
+// B is packed before unless it is raw; the result is float32 unless it has a type.
+const qgemmCases = [
+  { typeOfA: 'uint8', typeOfB: 'int8', m: 1024, n: 1024, k: 1024 },
+  { typeOfA: 'uint8', typeOfB: 'uint8', m: 1024, n: 1024, k: 1024 },
+  { typeOfA: 'int8', typeOfB: 'int8', m: 1024, n: 1024, k: 1024 },
+  { typeOfA: 'int8', typeOfB: 'uint8', m: 1024, n: 1024, k: 1024 },
+  { typeOfA: 'uint8', typeOfB: 'int8', m: 256, n: 256, k: 256 },
+  { typeOfA: 'uint8', typeOfB: 'int8', m: 256, n: 256, k: 256, raw: true },
+  { typeOfA: 'uint8', typeOfB: 'int8', m: 64, n: 64, k: 64 },
+  { typeOfA: 'uint8', typeOfB: 'int8', typeOfY: 'uint8', m: 128, n: 3072, k: 768 },
+  { typeOfA: 'uint8', typeOfB: 'int8', m: 1, n: 4096, k: 4096 },
+].map((each) => {
+  const { typeOfA, typeOfB, typeOfY, raw } = each;
+  const suffix = `${typeOfY ? ` to ${typeOfY}` : ''}${raw ? ', raw B' : ''}`;
+  return { typeOfY: 'float32', ...each, operation: qgemm, name: `${typeOfA} x ${typeOfB} ${sizeOf(each)}${suffix}` };
+});
+const combinations = qgemmCases.slice(0, 4); // all that there are of two types
+
+const cases = [...gemmCases, ...qgemmCases];
+const nameWidth = Math.max(...cases.map(({ name }) => name.length)) + 2;
 
 // ONNX Runtime Web's own kernels: Gemm for floating point, MatMul alone for integers, none for bfloat16.
 const ortOperator = {
@@ -56,24 +80,19 @@ async function compare() {
   console.log(
     `wgemm ${wg.info.version} (${wg.info.kernels[0].name}), ONNX Runtime Web ${ort.version} (wasm), numpy-ts ${np.__version__}, Node ${process.versions.node}`,
   );
-  console.log('M x N x K; GOP/s counts 2*M*N*K; wgemm reads and writes tensors in its heap; a ratio compares the best times\n');
+  console.log('M x N x K; GOP/s counts 2*M*N*K; wgemm reads and writes tensors in its heap, with 8-bit B packed before;');
+  console.log('a ratio compares the best times\n');
   printRow('case', 'library', 'GOP/s best', 'median', 'time best', 'median', 'wgemm is');
-  for (const sizes of chosen) await compareOn(sizes, ort);
+  for (const problem of chosen) await compareOn(problem, ort);
+  if (combinations.every((problem) => chosen.includes(problem))) await compareCombinations();
 }
 
 async function compareOn(problem, ort) {
-  const { name, dtype, m, n, k } = problem;
-  const a = randomArray(dtype, m * k, 1);
-  const b = randomArray(dtype, k * n, 2);
-  const contestants = [wgemmOn(problem, a, b)];
-  if (dtype in ortOperator) {
-    contestants.push(await ortOn(ort, problem, a, b, { constantB: false }), await ortOn(ort, problem, a, b, { constantB: true }));
-  }
-  if (dtype !== 'bfloat16') contestants.push(numpyOn(problem, a, b));
+  const { name, operation, m, n, k } = problem;
+  const contestants = await operation.contestants(problem, ort);
   const times = await race(contestants);
   const [own, ...peers] = contestants.map(({ result }) => result());
-  // Sums of K products, each below 1, in whatever order; integers wrap.
-  const tolerance = { float32: 1e-6 * k, float64: 1e-14 * k, float16: 0.02 * Math.sqrt(k) }[dtype] ?? 0;
+  const tolerance = operation.toleranceOf(problem);
   for (const [i, peer] of peers.entries()) checkEqual(own, peer, tolerance, `${name}: wgemm and ${contestants[i + 1].name}`);
 
   const operations = 2 * m * n * k;
@@ -88,7 +107,40 @@ async function compareOn(problem, ort) {
   for (const { dispose } of contestants) await dispose();
 }
 
-// A contestant runs its product `times` times; `result()` is what the last one gave.
+/** QGemm's combinations of types beside each other: they take turns once more, because times of different moments do not compare. */
+async function compareCombinations() {
+  const contestants = combinations.map((problem) => qgemmOn(problem, qgemmData(problem)));
+  const times = (await race(contestants)).map(({ best }) => best);
+  const each = combinations.map(({ typeOfA, typeOfB }, i) => `${typeOfA} x ${typeOfB} ${duration(times[i])}`);
+  const ratio = Math.max(...times) / Math.min(...times);
+  console.log(
+    `\n${sizeOf(combinations[0])}, taking turns: ${each.join(', ')}; the slowest takes ${ratio.toFixed(3)}x the time of the fastest`,
+  );
+  for (const { dispose } of contestants) dispose();
+}
+
+// A contestant runs its product `times` times; `result()` is what the last one gave. wgemm is the first.
+
+async function gemmContestants(problem, ort) {
+  const { dtype, m, n, k } = problem;
+  const a = randomArray(dtype, m * k, 1);
+  const b = randomArray(dtype, k * n, 2);
+  const contestants = [wgemmOn(problem, a, b)];
+  if (dtype in ortOperator) {
+    const inputs = [
+      { name: 'A', dtype, shape: [m, k], data: a },
+      { name: 'B', dtype, shape: [k, n], data: b },
+    ];
+    contestants.push(...(await ortOn(ort, { type: ortOperator[dtype], inputs, output: { dtype, shape: [m, n] } })));
+  }
+  if (dtype !== 'bfloat16') contestants.push(numpyOn(problem, a, b));
+  return contestants;
+}
+
+/** Sums of K products, each below 1, in whatever order; integers wrap. */
+function toleranceOfGemm({ dtype, k }) {
+  return { float32: 1e-6 * k, float64: 1e-14 * k, float16: 0.02 * Math.sqrt(k) }[dtype] ?? 0;
+}
 
 function wgemmOn({ dtype, m, n, k }, a, b) {
   const [x, w, y] = [wg.alloc(dtype, [m, k]), wg.alloc(dtype, [k, n]), wg.alloc(dtype, [m, n])];
@@ -102,29 +154,6 @@ function wgemmOn({ dtype, m, n, k }, a, b) {
     },
     result: () => y.data.slice(),
     dispose: () => [x, w, y].forEach((tensor) => tensor.dispose()),
-  };
-}
-
-/** Session.run() copies the inputs that are given at each run to its heap, and the result from there: it has no other way. */
-async function ortOn(ort, { dtype, m, n, k }, a, b, { constantB }) {
-  const inputA = { name: 'A', dtype, shape: [m, k] };
-  const inputB = { name: 'B', dtype, shape: [k, n] };
-  const model = encodeModel({
-    type: ortOperator[dtype],
-    inputs: [inputA, constantB ? { ...inputB, data: b } : inputB],
-    output: { dtype, shape: [m, n] },
-  });
-  const session = await ort.createSession(model);
-  const feeds = { A: ort.tensor({ ...inputA, data: a }) };
-  if (!constantB) feeds.B = ort.tensor({ ...inputB, data: b });
-  let result;
-  return {
-    name: constantB ? 'ORT, constant B' : 'ORT',
-    async run(times) {
-      for (let i = 0; i < times; ++i) result = await session.run(feeds);
-    },
-    result: () => result.Y.data,
-    dispose: () => session.release(),
   };
 }
 
@@ -144,6 +173,82 @@ function numpyOn({ dtype, m, n, k }, a, b) {
     dispose() {
       y = undefined;
     },
+  };
+}
+
+async function qgemmContestants(problem, ort) {
+  const { typeOfA, typeOfB, typeOfY, m, n, k } = problem;
+  const data = qgemmData(problem);
+  const own = qgemmOn(problem, data);
+  if (typeOfA === 'int8' && typeOfB === 'uint8') return [own]; // ONNX Runtime lacks it
+  const arrays = { float32: Float32Array, int8: Int8Array, uint8: Uint8Array };
+  const one = (name, dtype, value) => (value === null ? null : { name, dtype, shape: [], data: arrays[dtype].of(value) });
+  const inputs = [
+    { name: 'A', dtype: typeOfA, shape: [m, k], data: data.a },
+    one('a_scale', 'float32', data.aScale),
+    one('a_zero_point', typeOfA, data.aZeroPoint),
+    { name: 'B', dtype: typeOfB, shape: [k, n], data: data.b },
+    one('b_scale', 'float32', data.bScale),
+    one('b_zero_point', typeOfB, data.bZeroPoint),
+    null,
+    one('y_scale', 'float32', data.yScale),
+    one('y_zero_point', typeOfY, data.yZeroPoint),
+  ];
+  const output = { dtype: typeOfY, shape: [m, n] };
+  return [own, ...(await ortOn(ort, { type: 'QGemm', domain: 'com.microsoft', inputs, output }))];
+}
+
+/** Activations about a point beside the middle, weights about the middle of their type, and a result that mostly fits its own. */
+function qgemmData({ typeOfA, typeOfB, typeOfY, m, n, k }) {
+  const quantized = typeOfY !== 'float32';
+  return {
+    a: randomArray(typeOfA, m * k, 1),
+    aScale: 0.02,
+    aZeroPoint: typeOfA === 'int8' ? 5 : 133,
+    b: randomArray(typeOfB, k * n, 2),
+    bScale: 0.005,
+    bZeroPoint: typeOfB === 'int8' ? 0 : 128,
+    yScale: quantized ? 0.01 * Math.sqrt(k) : null,
+    yZeroPoint: quantized ? 120 : null,
+  };
+}
+
+function qgemmOn({ typeOfA, typeOfB, typeOfY, m, n, k, raw }, { a, b, ...factors }) {
+  const [x, w, y] = [wg.alloc(typeOfA, [m, k]), wg.alloc(typeOfB, [k, n]), wg.alloc(typeOfY, [m, n])];
+  x.data.set(a);
+  w.data.set(b);
+  const weights = raw ? w : wg.pack(w, { op: 'qgemm' });
+  const inputs = { ...factors, a: x, b: weights };
+  const options = { out: y };
+  return {
+    name: 'wgemm',
+    run(times) {
+      for (let i = 0; i < times; ++i) wg.qgemm(inputs, options);
+    },
+    result: () => y.data.slice(),
+    dispose: () => [x, w, weights, y].forEach((each) => each.dispose()),
+  };
+}
+
+/** ONNX Runtime Web with B given at each run, and with B as a constant of the model, which it prepacks where it can. */
+async function ortOn(ort, model) {
+  return [await ortGiven(ort, model, ['A', 'B'], 'ORT'), await ortGiven(ort, model, ['A'], 'ORT, constant B')];
+}
+
+/** Session.run() copies the inputs that are given at each run to its heap, and the result from there: it has no other way. */
+async function ortGiven(ort, model, given, name) {
+  const isGiven = (input) => given.includes(input?.name);
+  const inputs = model.inputs.map((input) => (isGiven(input) ? { ...input, data: undefined } : input));
+  const session = await ort.createSession(encodeModel({ ...model, inputs }));
+  const feeds = Object.fromEntries(model.inputs.filter(isGiven).map((input) => [input.name, ort.tensor(input)]));
+  let result;
+  return {
+    name,
+    async run(times) {
+      for (let i = 0; i < times; ++i) result = await session.run(feeds);
+    },
+    result: () => result.Y.data,
+    dispose: () => session.release(),
   };
 }
 
@@ -245,9 +350,17 @@ function randomArray(dtype, length, seed) {
       return fill(new BigInt64Array(length), () => (BigInt(next()) << 32n) | BigInt(next() >>> 0));
     case 'uint64':
       return fill(new BigUint64Array(length), () => BigInt.asUintN(64, (BigInt(next()) << 32n) | BigInt(next() >>> 0)));
+    case 'int8':
+      return fill(new Int8Array(length), () => next() >> 24);
+    case 'uint8':
+      return fill(new Uint8Array(length), () => next() >>> 24);
     default:
       return fill(new Float32Array(length), fraction);
   }
+}
+
+function sizeOf({ m, n, k }) {
+  return `${m}x${n}x${k}`;
 }
 
 function duration(ms) {
@@ -256,5 +369,5 @@ function duration(ms) {
 
 function printRow(name, library, ...columns) {
   const verdict = columns.pop();
-  console.log(`${name.padEnd(24)}${library.padEnd(17)}${columns.map((text) => text.padStart(11)).join('')}   ${verdict}`);
+  console.log(`${name.padEnd(nameWidth)}${library.padEnd(17)}${columns.map((text) => text.padStart(11)).join('')}   ${verdict}`);
 }

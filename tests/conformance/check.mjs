@@ -1,20 +1,55 @@
 // Runs a case on an instance, with its tensors in every kind of place. Knows which operations there are; nothing of files.
 import { difference, gemmBound } from './compare.mjs';
+import { asQGemm } from './qgemm.mjs';
 import { arrayOf } from './vectors.mjs';
 
-/** The operations that the package has: how each is called, and the bound of its results. */
+/**
+ * The operations that the package has. `calls`: in which ways a case runs. `bound`: that of its results, or undefined where every bit
+ * counts. `shortForms`: which inputs may also be a number, and the type that it then takes, or an array without a shape.
+ */
 const operations = {
-  Gemm: { call: (wg, [a, b, c], options) => wg.gemm(a, b, c, options), bound: gemmBound },
+  Gemm: { calls: () => [gemm], bound: gemmBound, shortForms: () => [] },
+  QGemm: {
+    calls: ([, , , b]) => (b.initializer ? [qgemm, qgemmPacked] : [qgemm]),
+    bound: () => undefined,
+    shortForms: ([a, , , b]) => ({ 1: 'float32', 2: a.dtype, 4: 'float32', 5: b.dtype, 7: 'float32', 8: a.dtype }),
+  },
 };
 
-export const isSupported = ({ op }) => op in operations;
+function gemm(wg, [a, b, c], options, opset) {
+  return wg.gemm(a, b, c, { ...options, opset });
+}
+
+function qgemm(wg, [a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint], options) {
+  return wg.qgemm({ a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint }, options);
+}
+
+function qgemmPacked(wg, inputs, { transB, ...options }) {
+  const weights = wg.pack(inputs[3], { op: 'qgemm', trans: transB });
+  try {
+    return qgemm(wg, inputs.with(3, weights), options);
+  } finally {
+    weights.dispose();
+  }
+}
+
+/** Operations that the package does not have, some of whose cases are another's. */
+const translations = { QLinearMatMul: asQGemm };
+
+/** A case as one of an operation that the package has; undefined if it is none. */
+export const supported = (kase) => (kase.op in operations ? kase : translations[kase.op]?.(kase));
 
 /** What is in gaps, and where a result must come to be. */
 const fillerOf = (dtype) => (dtype.endsWith('int64') ? 77n : 77);
 
-/** Each makes a tensor like one of a case, with its elements or, as an output, without. */
+/** Each makes an operand like a tensor of a case, with its elements or, as an output, without. */
 const places = {
   'new output': (_, tensor) => tensor,
+  'short forms'(_, tensor, typeOfNumber) {
+    const { dtype, shape, data } = tensor;
+    if (typeOfNumber === undefined || shape.length > 1) return tensor;
+    return data.length === 1 && dtype === typeOfNumber ? data[0] : shape.length === 1 ? data : tensor;
+  },
   heap(wg, { dtype, shape, data }) {
     const tensor = wg.alloc(dtype, shape);
     elementsOf(tensor).set(data);
@@ -39,24 +74,28 @@ const places = {
 /** What is wrong, as a sentence; undefined if all is right. */
 export function check(wg, kase) {
   for (const [name, place] of Object.entries(places)) {
-    const wrong = checkIn(wg, kase, (tensor) => place(wg, tensor), name !== 'new output');
-    if (wrong) return `${name}: ${wrong}`;
+    for (const call of operations[kase.op].calls(kase.inputs)) {
+      const wrong = checkIn(wg, kase, call, (...tensor) => place(wg, ...tensor), name !== 'new output');
+      if (wrong) return `${name}, ${call.name}: ${wrong}`;
+    }
   }
   return undefined;
 }
 
-function checkIn(wg, kase, place, givesOut) {
+function checkIn(wg, kase, call, place, givesOut) {
   const { op, opset, attrs, inputs, outputs, tolerance, expect } = kase;
+  const { bound, shortForms } = operations[op];
   const [wanted] = outputs;
-  const placed = inputs.map((tensor) => tensor && place(tensor));
-  const options = { ...attrs, opset };
+  const typesOfNumbers = shortForms(inputs);
+  const placed = inputs.map((tensor, i) => tensor && place(tensor, typesOfNumbers[i]));
+  const options = { ...attrs };
   if (givesOut && wanted) {
     options.out = place({ ...wanted, data: wanted.data.slice().fill(fillerOf(wanted.dtype)) });
   }
   try {
     let y;
     try {
-      y = operations[op].call(wg, placed, options);
+      y = call(wg, placed, options, opset);
     } catch (error) {
       // Only an error of the library's own, which names the argument at fault, is a refusal.
       return expect === 'reject' && error.argument ? undefined : `expected a ${expect === 'reject' ? 'refusal' : 'result'}, found ${error}`;
@@ -66,7 +105,7 @@ function checkIn(wg, kase, place, givesOut) {
     if (`${y.dtype} [${y.shape}]` !== `${wanted.dtype} [${wanted.shape}]`) {
       return `expected ${wanted.dtype} [${wanted.shape}], found ${y.dtype} [${y.shape}]`;
     }
-    return difference(wanted, gather(y), operations[op].bound(kase), tolerance) ?? strayWrite(y);
+    return difference(wanted, gather(y), bound(kase), tolerance) ?? strayWrite(y);
   } finally {
     for (const tensor of [...placed, options.out]) tensor?.dispose?.();
   }
@@ -84,16 +123,23 @@ function offsetsOf(shape, strides) {
     const stride = strides[axis];
     const starts = offsets;
     offsets = new Int32Array(starts.length * size);
-    for (let i = 0; i < offsets.length; ++i) offsets[i] = starts[Math.floor(i / size)] + (i % size) * stride;
+    let next = 0;
+    for (const start of starts) for (let i = 0; i < size; ++i) offsets[next++] = start + i * stride;
   });
   return offsets;
 }
+
+const words = { 1: Uint8Array, 2: Uint16Array, 4: Uint32Array, 8: BigUint64Array };
+
+/** Elements as whole numbers of their size: an engine is much faster at a loop that meets these four classes than at one that meets ten. */
+const wordsOf = ({ buffer, byteOffset, length, BYTES_PER_ELEMENT: bytes }) => new words[bytes](buffer, byteOffset, length);
 
 function scatter({ dtype, shape, data }, strides) {
   const offsets = offsetsOf(shape, strides);
   const spread = new (arrayOf(dtype))(offsets.length === 0 ? 0 : offsets.at(-1) + 1);
   spread.fill(fillerOf(dtype));
-  for (let i = 0; i < offsets.length; ++i) spread[offsets[i]] = data[i];
+  const [from, to] = [wordsOf(data), wordsOf(spread)];
+  for (let i = 0; i < offsets.length; ++i) to[offsets[i]] = from[i];
   return { dtype, shape, data: spread, strides };
 }
 

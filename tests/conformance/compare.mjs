@@ -1,5 +1,5 @@
 // How far from the expected value a result may be: integers not at all, floating point by a bound on what rounding can do,
-// (K + 8) * eps * (|alpha| * sum |a||b| + |beta * c|), and one rounding of the output's type.
+// (K + 8) * eps * (|alpha| * sum |a||b| + |beta * c|), and one rounding of the output's type; where there is no bound, not at all.
 import { valueOf } from './vectors.mjs';
 
 /** eps of the type that is computed in; bits of the fraction and least exponent of the type that is stored. */
@@ -15,7 +15,7 @@ const floats = {
  *
  * @param expected the tensor that must come out
  * @param data what came out
- * @param boundAt the bound of an element in floating point, by its index
+ * @param boundAt the bound of an element in floating point, by its index; undefined if every bit must be right, so that -0 is not 0
  * @param tolerance how far off the expected values themselves may be, relative to each: some were not computed from the operands as they are
  *   but from decimals that these are rounded from
  */
@@ -23,13 +23,16 @@ export function difference({ dtype, data: wanted }, data, boundAt, tolerance = 0
   for (let i = 0; i < wanted.length; ++i) {
     const expected = valueOf(dtype, wanted[i]);
     const found = valueOf(dtype, data[i]);
-    if (found === expected || (Number.isNaN(expected) && Number.isNaN(found))) continue;
-    const rounds = dtype in floats && Number.isFinite(expected);
+    if (Object.is(found, expected) || (boundAt && found === expected)) continue;
+    const rounds = boundAt && dtype in floats && Number.isFinite(expected);
     const allowed = rounds ? boundAt(i) + rounding(floats[dtype], expected) + tolerance * Math.abs(expected) : 0;
-    if (!(Math.abs(Number(found - expected)) <= allowed)) return `element ${i}: expected ${expected} within ${allowed}, found ${found}`;
+    if (boundAt && Math.abs(Number(found - expected)) <= allowed) continue;
+    return `element ${i}: expected ${shown(expected)}${allowed > 0 ? ` within ${allowed}` : ''}, found ${shown(found)}`;
   }
   return undefined;
 }
+
+const shown = (value) => (Object.is(value, -0) ? '-0' : String(value));
 
 /** Half of the distance between neighbours. */
 function rounding({ bits, least }, value) {

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createGemm } from 'wgemm';
-import { check, isSupported } from './check.mjs';
+import { check, supported } from './check.mjs';
 import { isVectors, readVectors } from './vectors.mjs';
 
 const builds = ['simd128'];
@@ -17,9 +17,9 @@ const rows = new Map(); // by build, operation, opset and type: how often each o
 const totals = { passed: 0, failed: 0 };
 const skipped = {}; // by reason
 
-function count(build, { op, opset, dtype }, outcome) {
-  const key = [build, op, opset, dtype].join();
-  if (!rows.has(key)) rows.set(key, { build, operation: op, opset, type: dtype, passed: 0, failed: 0, 'not supported': 0, skipped: 0 });
+function count(build, { op, opset, type }, outcome) {
+  const key = [build, op, opset, type].join();
+  if (!rows.has(key)) rows.set(key, { build, operation: op, opset, type, passed: 0, failed: 0, 'not supported': 0, skipped: 0 });
   ++rows.get(key)[outcome];
   if (outcome in totals) ++totals[outcome];
 }
@@ -42,11 +42,12 @@ function runFile(path) {
 function runCase(wg, file, kase) {
   const { build } = wg.info;
   if (kase.skip) return count(build, kase, 'skipped');
-  if (!isSupported(kase)) return count(build, kase, 'not supported');
-  const wrong = check(wg, kase);
+  const runnable = supported(kase);
+  if (!runnable) return count(build, kase, 'not supported');
+  const wrong = check(wg, runnable);
   count(build, kase, wrong ? 'failed' : 'passed');
   if (wrong && totals.failed <= shown) {
-    console.error(`conformance: ${file}: ${kase.name} (${kase.op} ${kase.opset} ${kase.dtype}, ${build}): ${wrong}`);
+    console.error(`conformance: ${file}: ${kase.name} (${kase.op} ${kase.opset} ${kase.type}, ${build}): ${wrong}`);
   }
 }
 

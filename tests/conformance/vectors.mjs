@@ -1,6 +1,8 @@
-// Reads test vectors: the text of a file to cases, { name, op, opset, dtype, attrs, inputs, outputs, tolerance, expect, skip }, of
-// which one to be skipped or of an operation yet to come may lack the rest. Needs no file system, so that a page can use it too. A tensor is
-// { dtype, shape, data }, contiguous; an input that is left out is null.
+// Reads test vectors: the text of a file to cases, { name, op, opset, type, attrs, inputs, outputs, tolerance, expect, skip }, of
+// which one to be skipped or of an operation yet to come may lack the rest. `type` is what the table says. Needs no file system, so that a
+// page can use it too. A tensor is { dtype, shape, data, initializer }, contiguous, the last of which is true for a constant; an input that
+// is left out is null.
+import { qgemmGrid } from './qgemm.mjs';
 
 const arrays = {
   float32: Float32Array,
@@ -40,8 +42,7 @@ export function valueOf(dtype, element) {
 const formats = {
   'ort_test_gemm_packed_spec.json': gemmGrid,
   'onednn_matmul_cases.json': shapesOfMatMul,
-  // A rule, whose problems are generated once there is the operation.
-  'ort_test_qgemm_spec.json': () => [{ name: 'the rule', op: 'QGemm', opset: 1, dtype: 'uint8' }],
+  'ort_test_qgemm_spec.json': qgemmGrid,
 };
 
 /** Whether a file of this name holds vectors. */
@@ -59,18 +60,25 @@ export function* readVectors(file, text) {
 function* readCase({ name, op, opset, attrs = {}, inputs, outputs = [], tolerance, expect, status, opsets_dtypes_run_by_ORT: runs }) {
   const skip = status ?? (op === 'graph' ? 'graph of several nodes' : undefined);
   // A case of any type comes once for each that it is for.
-  for (const [dtype, opsets] of Object.entries(runs ?? { [inputs[0].dtype]: [opset] })) {
-    const read = (tensor) => tensor && readTensor(tensor, tensor.dtype === 'any' ? dtype : tensor.dtype);
+  for (const [type, opsets] of Object.entries(runs ?? { [typeOf(op, inputs, outputs)]: [opset] })) {
+    const read = (tensor) => tensor && readTensor(tensor, tensor.dtype === 'any' ? type : tensor.dtype);
     for (const opset of opsets) {
-      if (skip) yield { name, op, opset, dtype, skip };
-      else yield { name, op, opset, dtype, attrs, inputs: inputs.map(read), outputs: outputs.map(read), tolerance, expect };
+      if (skip) yield { name, op, opset, type, skip };
+      else yield { name, op, opset, type, attrs, inputs: inputs.map(read), outputs: outputs.map(read), tolerance, expect };
     }
   }
 }
 
-function readTensor({ shape, data }, dtype) {
+/** The type of a case's operands or, where they are quantized, A x B and, unless it must be rejected, -> Y. */
+function typeOf(op, inputs, [y]) {
+  const indexOfB = { QGemm: 3, QLinearMatMul: 3, MatMulInteger: 1 }[op];
+  if (indexOfB === undefined) return inputs[0].dtype;
+  return `${inputs[0].dtype} x ${inputs[indexOfB].dtype}${y ? ` -> ${y.dtype}` : ''}`;
+}
+
+function readTensor({ shape, data, initializer }, dtype) {
   const parse = dtype.endsWith('int64') ? BigInt : Number; // Number also reads 'NaN', '-Infinity' and '-0'
-  return { dtype, shape, data: arrays[dtype].from(data, parse) };
+  return { dtype, shape, data: arrays[dtype].from(data, parse), initializer };
 }
 
 /** Every size with every bias and transpose. Small whole numbers, so that float32 is exact. */
@@ -107,7 +115,7 @@ function* gemmGrid({ opset, dtype, attrs, MKN, bias, trans, total_cases: total }
         const added = atC[kind] ?? ((i) => c.data[i]);
         const y = { dtype, shape: [m, n], data: Float32Array.from(product, (sum, i) => sum + added(i)) };
         const name = `packed ${m}x${k}x${n} ${kind} transA ${transA} transB ${transB}`;
-        yield { name, op: 'Gemm', opset, dtype, attrs: { ...attrs, transA, transB }, inputs: [a, b, c], outputs: [y] };
+        yield { name, op: 'Gemm', opset, type: dtype, attrs: { ...attrs, transA, transB }, inputs: [a, b, c], outputs: [y] };
         ++count;
       }
     }
@@ -118,5 +126,5 @@ function* gemmGrid({ opset, dtype, attrs, MKN, bias, trans, total_cases: total }
 /** oneDNN's cases, which count no opsets. */
 function* shapesOfMatMul(cases) {
   const dtypes = { f32: 'float32', f16: 'float16', bf16: 'bfloat16' };
-  for (const { dtype, origin } of cases) yield { name: origin.test, op: 'MatMul', opset: 'oneDNN', dtype: dtypes[dtype] };
+  for (const { dtype, origin } of cases) yield { name: origin.test, op: 'MatMul', opset: 'oneDNN', type: dtypes[dtype] };
 }

@@ -18,9 +18,20 @@ export const integers = {
 };
 export type Integer = keyof typeof integers;
 
+/** The 8-bit types, which QGemm alone has. */
+export const quantized = {
+  int8: { min: -128, max: 127 },
+  uint8: { min: 0, max: 255 },
+};
+export type Quantized = keyof typeof quantized;
+
 export const floatTypes = Object.keys(floats) as Float[];
 export const integerTypes = Object.keys(integers) as Integer[];
-export const dtypes: readonly DType[] = [...floatTypes, ...integerTypes];
+export const quantizedTypes = Object.keys(quantized) as Quantized[];
+/** The types of Gemm. */
+export type GemmType = Float | Integer;
+export const dtypes: readonly GemmType[] = [...floatTypes, ...integerTypes];
+export const allTypes: readonly DType[] = [...dtypes, ...quantizedTypes];
 export const isFloat = (dtype: DType): dtype is Float => dtype in floats;
 
 export interface ArrayClass {
@@ -42,12 +53,14 @@ export const arrayClasses: Record<DType, ArrayClass> = {
   uint32: Uint32Array,
   int64: BigInt64Array,
   uint64: BigUint64Array,
+  int8: Int8Array,
+  uint8: Uint8Array,
 };
 export const bytesOf = (dtype: DType): number => arrayClasses[dtype].BYTES_PER_ELEMENT;
 
 /** The type of a tensor that need not state it. */
 export function dtypeOf({ dtype, data }: { readonly dtype?: DType; readonly data: DataArray }): DType {
-  return dtype ?? (dtypes.find((name) => data.constructor === arrayClasses[name]) as DType);
+  return dtype ?? (allTypes.find((name) => data.constructor === arrayClasses[name]) as DType);
 }
 
 /** An element as its value: bits are decoded. */

@@ -1,8 +1,8 @@
 /** What gemm computes, for every combination of its arguments, against the reference. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createGemm, type DType, type Gemm, type GemmOptions, GemmError } from 'wgemm';
-import { bytesOf, dtypes, floatTypes, isFloat, set, valuesOf } from './dtypes.js';
-import { expectGemm, float32, place, placeNames, Random, snapshot, tensor } from './tensors.js';
+import { bytesOf, dtypes, floatTypes, type GemmType, isFloat, set, valuesOf } from './dtypes.js';
+import { drop, expectGemm, float32, place, placeNames, Random, snapshot, tensor } from './tensors.js';
 
 let wg: Gemm;
 beforeAll(async () => {
@@ -13,7 +13,7 @@ afterAll(() => {
 });
 
 /** The types in which kernels multiply and accumulate. */
-const computedIn: Record<DType, DType> = {
+const computedIn: Record<GemmType, DType> = {
   float32: 'float32',
   float64: 'float64',
   float16: 'float32',
@@ -39,11 +39,6 @@ const factors: readonly GemmOptions[] = [
 const transposes = [false, true].flatMap((transA) => [false, true].map((transB) => ({ transA, transB })));
 const shapeOfA = (options: GemmOptions) => (options.transA ? [k, m] : [m, k]);
 const shapeOfB = (options: GemmOptions) => (options.transB ? [n, k] : [k, n]);
-
-/** Ends tensors of the heap that a loop made. */
-function drop(...tensors: unknown[]): void {
-  for (const item of tensors) if (typeof item === 'object' && item !== null && 'dispose' in item) (item.dispose as () => void).call(item);
-}
 
 describe.each(dtypes)('%s', (dtype) => {
   describe.each(placeNames)('with A, B and C in %s', (where) => {

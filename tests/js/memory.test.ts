@@ -1,7 +1,9 @@
 /** What the memory does: nothing is kept that was not asked for, growth ends no tensor, and what is dropped is freed. */
 import { describe, expect, it } from 'vitest';
-import { createGemm, type Gemm, GemmError, type HeapTensor } from 'wgemm';
-import { arrayClasses, bytesOf, dtypes } from './dtypes.js';
+import { createGemm, type Gemm, GemmError, type HeapTensor, type PackedWeights } from 'wgemm';
+import { allTypes, arrayClasses, bytesOf, dtypes } from './dtypes.js';
+import { draw, expectQGemm, packed } from './quantized.js';
+import type { Matrix } from './reference.js';
 import { expectGemm, float32, int32, place, placeNames, Random, tensor } from './tensors.js';
 
 const square = float32([2, 2], 1, 2, 3, 4);
@@ -24,7 +26,14 @@ describe('memory()', () => {
     const wg = await createGemm();
     const [a, b, out] = [wg.alloc('float32', [16, 16]), wg.alloc('float32', [16, 16]), wg.alloc('float32', [16, 16])];
     const array = { data: new Random(1).fill(new Float32Array(256)), shape: [16, 16] };
+    const eight = { data: new Uint8Array(6).fill(3), shape: [2, 3] };
+    const operands = { a: eight, aScale: 1, b: { data: new Int8Array(6).fill(5), shape: [3, 2] }, bScale: Float32Array.of(1, 2) };
+    const weights = wg.pack(operands.b, { op: 'qgemm' });
     const calls: (() => unknown)[] = [
+      () => wg.qgemm(operands),
+      () => wg.qgemm({ ...operands, b: weights, c: 5, yScale: 1, yZeroPoint: 1 }, { alpha: 2 }),
+      () => wg.explain('qgemm', { ...operands, b: weights }),
+      () => wg.pack(operands.b, { op: 'qgemm', trans: true }).dispose(),
       () => wg.gemm(a, b, null, { out }),
       () => wg.gemm(a, array, out, { out, alpha: 0.5, transA: true }),
       () => wg.gemm(array, array, 1),
@@ -39,6 +48,11 @@ describe('memory()', () => {
       () => wg.gemm(array, b, square, { alpha: 2 }),
       () => wg.gemm(array, array, null, { opset: 7 }),
       () => wg.gemm({ data: new Float32Array(1), shape: [2 ** 40, 1], strides: [0, 0] }, float32([1, 1], 1)),
+      () => wg.qgemm({ ...operands, bScale: Float32Array.of(1, NaN) }), // found when all is copied
+      () => wg.qgemm({ ...operands, b: weights, bScale: Float32Array.of(0, 1) }, { out: { data: out.data.subarray(4, 8), shape: [2, 2] } }),
+      () => wg.qgemm({ ...operands, a: operands.b, b: weights }),
+      () => wg.qgemm({ ...operands, aZeroPoint: 256 }),
+      () => wg.pack({ ...operands.b, shape: [7, 1] }, { op: 'qgemm' }),
     ];
     const round = () => {
       let failed = 0;
@@ -52,7 +66,7 @@ describe('memory()', () => {
       }
       return failed;
     };
-    expect(round()).toBe(6);
+    expect(round()).toBe(11);
     const before = wg.memory();
     for (let i = 0; i < 2000; ++i) round();
     expect(wg.memory()).toEqual(before);
@@ -79,7 +93,7 @@ describe('memory()', () => {
 });
 
 describe('a heap tensor', () => {
-  it.each(dtypes)('of %s is zeros, also where other numbers were', async (dtype) => {
+  it.each(allTypes)('of %s is zeros, also where other numbers were', async (dtype) => {
     const wg = await createGemm();
     for (let i = 0; i < 10; ++i) {
       const { inUse } = wg.memory();
@@ -154,6 +168,94 @@ describe('a heap tensor', () => {
   });
 });
 
+describe('packed weights', () => {
+  const b = new Random(7).tensor('int8', [50, 40]);
+  const types = { a: 'uint8', b: 'int8' } as const;
+  /** Expects that weights still give what they must. */
+  const expectRight = (wg: Gemm, weights: PackedWeights) => {
+    const { inputs, options } = draw(wg, new Random(8), { types, sizes: [3, 40, 50], b: weights, where: 'an array' });
+    expectQGemm(wg, inputs, options);
+  };
+
+  it('hold what they say until they are disposed of, twice or by using', async () => {
+    const wg = await createGemm();
+    const weights = packed(wg, b);
+    expect(wg.memory().inUse).toBe(64 + Math.ceil(weights.byteLength / 64) * 64);
+    const next = packed(wg, b);
+    weights.dispose();
+    const { inUse } = wg.memory();
+    weights.dispose();
+    weights[Symbol.dispose]();
+    // The memory is others' by now; the dead ones must not free it.
+    const heir = packed(wg, b);
+    weights.dispose();
+    expect(wg.memory().inUse).toBe(2 * inUse);
+    expectRight(wg, heir);
+    next.dispose();
+    heir.dispose();
+    {
+      using scoped = packed(wg, b);
+      expect(wg.memory().inUse).toBe(inUse);
+      expect(scoped.disposed).toBe(false);
+    }
+    expect(wg.memory().inUse).toBe(0);
+    wg.dispose();
+  });
+
+  it('are gone with their instance', async () => {
+    const wg = await createGemm();
+    const weights = packed(wg, b);
+    wg.dispose();
+    expect(weights.disposed).toBe(true);
+    weights.dispose();
+    expect(weights).toMatchObject({ shape: [50, 40], dtype: 'int8' });
+  });
+
+  it('leave nothing behind over a thousand', async () => {
+    const wg = await createGemm();
+    const heap = place(wg, 'the heap', 'int8', [50, 40], new Random(9));
+    const pack = () => {
+      for (const from of [b, heap]) for (const trans of [false, true]) packed(wg, from, trans).dispose();
+    };
+    pack();
+    const before = wg.memory();
+    for (let i = 0; i < 250; ++i) pack();
+    expect(wg.memory()).toEqual(before);
+    wg.dispose();
+  });
+
+  it('outlive growth of the memory, also during their packing', async () => {
+    const wg = await createGemm();
+    const { committed } = wg.memory();
+    const weights = packed(wg, b);
+    wg.alloc('uint8', [committed]).dispose();
+    expect(wg.memory().committed).toBeGreaterThan(committed);
+    expectRight(wg, weights);
+    const grown = wg.memory().committed;
+    const wide = new Random(10).tensor('uint8', [1, grown / 2]);
+    using large = packed(wg, wide);
+    expect(wg.memory().committed).toBeGreaterThan(grown);
+    const y = wg.qgemm({ a: { data: Uint8Array.of(3), shape: [1, 1] }, aScale: 1, b: large, bScale: 1 }).data;
+    expect(y.every((value, j) => value === 3 * (wide.data[j] as number))).toBe(true);
+    expectRight(wg, weights);
+    wg.dispose();
+  });
+
+  it('are not to be seen through views of the memory', async () => {
+    const wg = await createGemm();
+    const { buffer } = wg.alloc('int8', [1]).data;
+    packed(wg, new Random(11).tensor('int8', [512, 512]));
+    let refused = 0;
+    for (let at = 0; at < buffer.byteLength; at += 4096) {
+      const view = { data: new Int8Array(buffer, at, 4), shape: [2, 2] };
+      expect(() => wg.qgemm({ a: view, aScale: 1, b: view, bScale: 1 })).toThrow('of no tensor that is alive');
+      ++refused;
+    }
+    expect(refused).toBeGreaterThan(100);
+    wg.dispose();
+  });
+});
+
 describe('growth of the memory during a call', () => {
   // 2 MB of B, and of what is packed of it: more than a new instance has.
   const wide = { data: new Random(4).fill(new Float32Array(500_000)), shape: [5, 100_000] };
@@ -165,6 +267,29 @@ describe('growth of the memory during a call', () => {
     const { committed } = wg.memory();
     expectGemm(wg, tensors[0], wide, tensors[1], { alpha: 2 });
     expect(wg.memory().committed).toBeGreaterThan(committed);
+    wg.dispose();
+  });
+
+  it.each(['an array', 'the heap', 'a view of the heap'] as const)('leaves operands of qgemm right in %s', async (where) => {
+    const wg = await createGemm();
+    const types = { a: 'int8', b: 'uint8' } as const;
+    const random = new Random(12);
+    const { inputs, options } = draw(wg, random, {
+      types,
+      sizes: [1, 5, 5],
+      where,
+      c: [1, 5],
+      one: '[1]',
+      bScale: '[N]',
+      bZeroPoint: '[N]',
+    });
+    const weights = packed(wg, inputs.b as Matrix);
+    // The copy of B, with what lies between its rows, is more than a new instance has.
+    const { committed } = wg.memory();
+    const wide = { data: new Uint8Array(committed + 5).fill(random.between(1, 99)), shape: [5, 5], strides: [committed / 4, 1] };
+    expectQGemm(wg, { ...inputs, b: wide }, options);
+    expect(wg.memory().committed).toBeGreaterThan(committed);
+    expectQGemm(wg, { ...inputs, b: weights }, options);
     wg.dispose();
   });
 
@@ -228,6 +353,22 @@ describe('the collector', () => {
     wg.dispose();
   });
 
+  it('frees packed weights that were dropped, and no others', async () => {
+    const wg = await createGemm();
+    const b = new Random(13).tensor('int8', [100, 100]);
+    const kept = packed(wg, b);
+    const { inUse } = wg.memory();
+    (() => {
+      for (let i = 0; i < 100; ++i) packed(wg, b);
+    })();
+    expect(wg.memory().inUse).toBe(101 * inUse);
+    await collectUntil(() => wg.memory().inUse === inUse);
+    expect(wg.memory().inUse).toBe(inUse);
+    const { inputs } = draw(wg, new Random(14), { types: { a: 'int8', b: 'int8' }, sizes: [3, 100, 100], b: kept });
+    expectQGemm(wg, inputs);
+    wg.dispose();
+  });
+
   it('frees a tensor once, where it was disposed of and then dropped', async () => {
     const wg = await createGemm();
     const { inUse } = wg.memory();
@@ -246,18 +387,19 @@ describe('the collector', () => {
     wg.dispose();
   });
 
-  it('takes an instance that was disposed of, with its memory, while tensors of it are held', async () => {
+  it('takes an instance that was disposed of, with its memory, while tensors and weights of it are held', async () => {
     const start = async () => {
       const wg: Gemm = await createGemm();
       const tensor = wg.alloc('float32', [10]);
+      const weights = wg.pack({ data: new Int8Array(4), shape: [2, 2] }, { op: 'qgemm' });
       const buffer = new WeakRef(tensor.data.buffer);
       wg.dispose();
-      return { wg: new WeakRef(wg), buffer, tensor };
+      return { wg: new WeakRef(wg), buffer, tensor, weights };
     };
-    const { wg, buffer, tensor } = await start();
+    const { wg, buffer, tensor, weights } = await start();
     await collectUntil(() => wg.deref() === undefined && buffer.deref() === undefined);
     expect({ instance: wg.deref() === undefined, memory: buffer.deref() === undefined }).toEqual({ instance: true, memory: true });
-    expect(tensor.disposed).toBe(true);
+    expect(tensor.disposed && weights.disposed).toBe(true);
   });
 
   it('takes an instance that was only dropped', async () => {

@@ -1,9 +1,11 @@
 /** Random arguments: good ones give what the reference gives; any whatever gives that or a GemmError, and keeps nothing. */
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { createGemm, type DType, type Gemm, GemmError, type GemmOptions, type TensorLike } from 'wgemm';
-import { arrayClasses, dtypes, floats, isFloat, set } from './dtypes.js';
-import { count, expectGemm, extent, float32, Random, tensor } from './tensors.js';
+import { createGemm, type Gemm, type GemmOptions, type TensorLike } from 'wgemm';
+import { anything, layout, type Layout, layOut, nearlyRight, ones, orAnything, seed, size, sizes, small } from './arbitraries.js';
+import { allTypes, dtypes, floats, isFloat, set } from './dtypes.js';
+import { expectWhole, succeeds } from './errors.js';
+import { count, drop, expectGemm, float32, Random } from './tensors.js';
 
 let wg: Gemm;
 beforeAll(async () => {
@@ -13,22 +15,7 @@ afterAll(() => {
   wg.dispose();
 });
 
-const seed = 20250101;
-const size = fc.oneof(
-  { weight: 9, arbitrary: fc.integer({ min: 0, max: 12 }) },
-  { weight: 1, arbitrary: fc.integer({ min: 13, max: 70 }) },
-);
 const factor = fc.oneof(fc.constantFrom(0, 1, -1, 0.5), fc.integer({ min: -9, max: 9 }), fc.float({ min: -4, max: 4, noNaN: true }));
-
-/** How the elements of a matrix lie: row- or column-major, with gaps, or repeated; in an array or the heap. */
-const layout = fc.record({
-  inHeap: fc.boolean(),
-  columnMajor: fc.boolean(),
-  step: fc.integer({ min: 1, max: 3 }),
-  gap: fc.integer({ min: 0, max: 5 }),
-  repeat: fc.constantFrom('none', 'none', 'rows', 'columns'),
-});
-type Layout = typeof layout extends fc.Arbitrary<infer T> ? T : never;
 
 /** Values: mostly plain numbers, sometimes the special ones. */
 const special = fc.option(fc.constantFrom(NaN, Infinity, -Infinity, 0, -0, 'subnormal' as const), { freq: 5 });
@@ -52,22 +39,11 @@ it('gemm is right for random shapes, layouts, transposes, alpha and beta', () =>
   fc.assert(
     fc.property(arguments_, ({ dtype, m, n, k, transA, transB, alpha, beta, c: kindOfC, out: kindOfOut, layouts, special, numbers }) => {
       const random = new Random(numbers);
-      const heap: { dispose(): void }[] = [];
-      const make = (shape: number[], { inHeap, columnMajor, step, gap, repeat }: Layout, mayRepeat: boolean): TensorLike => {
-        if (inHeap) {
-          const tensor = wg.alloc(dtype, shape);
-          heap.push(tensor);
-          random.fill(tensor.data, dtype);
-          return tensor;
-        }
-        if (shape.length !== 2) return random.tensor(dtype, shape);
-        const [rows, columns] = shape as [number, number];
-        const strides = columnMajor ? [step, rows * step + gap] : [columns * step + gap, step];
-        if (mayRepeat && repeat !== 'none') strides[repeat === 'rows' ? 0 : 1] = 0;
-        const length = extent(shape, strides);
-        // float16 by its bits too.
-        const data = dtype === 'float16' && gap > 2 ? new Uint16Array(length) : new arrayClasses[dtype](length);
-        return { data: random.fill(data, dtype), shape, strides, dtype };
+      const heap: TensorLike[] = [];
+      const make = (shape: number[], layout: Layout, mayRepeat: boolean) => {
+        const tensor = layOut(wg, random, dtype, shape, layout, mayRepeat);
+        heap.push(tensor);
+        return tensor;
       };
       const shapesOfC: Record<string, number[]> = {
         '()': [],
@@ -91,7 +67,7 @@ it('gemm is right for random shapes, layouts, transposes, alpha and beta', () =>
       if (outIsC) options.out = c as TensorLike;
       else if (kindOfOut === 'own') options.out = make([m, n], layouts[3], false);
       expectGemm(wg, a, b, c, options);
-      for (const tensor of heap) tensor.dispose();
+      drop(...heap);
       expect(wg.memory().inUse).toBe(0);
     }),
     { seed, numRuns: 4000 },
@@ -99,24 +75,6 @@ it('gemm is right for random shapes, layouts, transposes, alpha and beta', () =>
 });
 
 // Arguments of every kind: those of a good call, of which some are replaced, so that a call comes far before it fails, or succeeds.
-const anything = fc.anything({
-  withBigInt: true,
-  withDate: true,
-  withMap: true,
-  withNullPrototype: true,
-  withSparseArray: true,
-  withTypedArray: true,
-});
-const small = fc.integer({ min: 0, max: 3 });
-const ones = (dtype: DType, shape: number[]) => tensor(dtype, shape, Array<number>(count(shape)).fill(1));
-const nearlyRight = fc.oneof(
-  fc.double(),
-  fc.boolean(),
-  small,
-  fc.constantFrom(undefined, null, ...dtypes),
-  fc.array(fc.oneof(small, fc.integer(), fc.double()), { maxLength: 4 }),
-  fc.tuple(fc.constantFrom(...dtypes), fc.integer({ min: 0, max: 9 })).map(([dtype, length]) => ones(dtype, [length]).data),
-);
 const replacement = fc.record({
   argument: fc.constantFrom('a', 'b', 'c', 'options'),
   field: fc.constantFrom(
@@ -148,28 +106,6 @@ const call = fc
     }
     return [good.a, good.b, good.c, good.options] as unknown as Parameters<Gemm['gemm']>;
   });
-const orAnything = (good: fc.Arbitrary<unknown>) => fc.oneof({ weight: 4, arbitrary: good }, anything);
-const sizes = fc.oneof({ weight: 8, arbitrary: fc.array(small, { maxLength: 4 }) }, nearlyRight, anything);
-
-/** Expects a GemmError with all its parts. */
-function expectWhole(error: unknown): void {
-  if (!(error instanceof GemmError)) throw error;
-  expect(error.code).toMatch(/^[A-Z_]+$/);
-  expect(['gemm', 'alloc', 'createGemm']).toContain(error.op);
-  expect(typeof error.argument).toBe('string');
-  expect(error.message).toMatch(/^\w+: .{10}/);
-}
-
-/** Expects that `call` throws a whole GemmError if anything; tells whether it did not. */
-function succeeds(call: () => unknown): boolean {
-  try {
-    call();
-    return true;
-  } catch (error) {
-    expectWhole(error);
-    return false;
-  }
-}
 
 it('gemm and explain take arguments of every JavaScript kind: a GemmError, or a right result', () => {
   let succeeded = 0;
@@ -194,7 +130,7 @@ it('gemm and explain take arguments of every JavaScript kind: a GemmError, or a 
 it('alloc takes arguments of every JavaScript kind', () => {
   let succeeded = 0;
   fc.assert(
-    fc.property(orAnything(fc.constantFrom(...dtypes)), fc.oneof(sizes, fc.array(fc.maxSafeNat())), (dtype, shape) => {
+    fc.property(orAnything(fc.constantFrom(...allTypes)), fc.oneof(sizes, fc.array(fc.maxSafeNat())), (dtype, shape) => {
       const made = succeeds(() => {
         const tensor = wg.alloc(dtype as 'int32', shape as number[]);
         expect(tensor.data.length).toBe(count(shape as number[]));

@@ -1,4 +1,4 @@
-/** The first example of README.md does what is printed below it. */
+/** The examples of README.md do what is printed below them. */
 import { execFile } from 'node:child_process';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
@@ -7,16 +7,17 @@ import { expect, it } from 'vitest';
 
 const root = new URL('../../', import.meta.url);
 
-it('the first example of README.md prints the text that follows it', async () => {
-  const readme = await readFile(new URL('README.md', root), 'utf8');
-  const found = /^```js\n(?<code>.*?)^```$.*?^```text\n(?<output>.*?)^```$/ms.exec(readme);
-  if (!found?.groups) return expect.fail('README.md must have a block ```js and behind it a block ```text');
+const readme = await readFile(new URL('README.md', root), 'utf8');
+const examples = [...readme.matchAll(/^```js\n(?<code>[^`]*?)^```$\n\nprints\n\n^```text\n(?<output>[^`]*?)^```$/gm)];
 
+it('README.md has the examples', () => expect(examples.length).toBe(2));
+
+it.each(examples.map(({ groups }, i) => [i, groups?.code ?? '', groups?.output ?? ''] as const))('example %i', async (i, code, output) => {
   // In the repository, so that `wgemm` is found as it is by a user of the package.
   const folder = new URL('build/readme/', root);
   await mkdir(folder, { recursive: true });
-  const file = fileURLToPath(new URL('example.mjs', folder));
-  await writeFile(file, found.groups.code as string);
+  const file = fileURLToPath(new URL(`example${i}.mjs`, folder));
+  await writeFile(file, code);
   const { stdout } = await promisify(execFile)(process.execPath, [file]);
-  expect(stdout.trimEnd()).toBe((found.groups.output as string).trimEnd());
+  expect(stdout.trimEnd()).toBe(output.trimEnd());
 });

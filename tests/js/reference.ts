@@ -1,6 +1,18 @@
-/** Gemm as its specification defines it, in plain loops. Slow, and short enough to be checked by reading. */
+/** Gemm and QGemm as their specifications define them, in plain loops. Slow, and short enough to be checked by reading. */
 import type { DataArray, DType } from 'wgemm';
-import { dtypeOf, floats, type Float, get, type Integer, integers, isFloat, round } from './dtypes.js';
+import {
+  dtypeOf,
+  floats,
+  type Float,
+  type GemmType,
+  get,
+  type Integer,
+  integers,
+  isFloat,
+  type Quantized,
+  quantized,
+  round,
+} from './dtypes.js';
 
 export interface Matrix {
   data: DataArray;
@@ -26,7 +38,7 @@ export interface Expected {
 }
 
 export function referenceGemm(a: Matrix, b: Matrix, c: Bias, factors: Factors = {}): Expected {
-  const dtype = dtypeOf(a);
+  const dtype = dtypeOf(a) as GemmType;
   return isFloat(dtype) ? floatGemm(dtype, a, b, c, factors) : integerGemm(dtype, a, b, c, factors);
 }
 
@@ -121,18 +133,87 @@ function integerGemm(dtype: Integer, a: Matrix, b: Matrix, c: Bias, factors: Fac
   return { dtype, shape: [m, n], values, bounds: values.map(() => 0) };
 }
 
+/** A scale or zero point: one, or one a column. */
+export type Vector = number | DataArray | Matrix;
+
+export interface QuantizedOperands {
+  a: Matrix;
+  aScale: Vector;
+  aZeroPoint?: Vector | null;
+  b: Matrix;
+  bScale: Vector;
+  bZeroPoint?: Vector | null;
+  c?: Matrix | number | null;
+  yScale?: Vector | null;
+  yZeroPoint?: Vector | null;
+}
+
+export interface QuantizedFactors {
+  alpha?: number;
+  transA?: boolean | number;
+  transB?: boolean | number;
+}
+
+/** QGemm: sums in int32 that wraps, every step of a scale rounded to float32, and results rounded half to even. Each bit counts. */
+export function referenceQGemm(operands: QuantizedOperands, { alpha = 1, transA, transB }: QuantizedFactors = {}): Expected {
+  const { a, b, c, yScale, yZeroPoint } = operands;
+  const { m, n, k, atA, atB, atC } = readMatrices(a, dtypeOf(a), b, dtypeOf(b), c, 'int32', { transA, transB });
+  const [aScale, aZeroPoint] = [vector(operands.aScale)(0), vector(operands.aZeroPoint)(0)];
+  const [bScale, bZeroPoint] = [vector(operands.bScale), vector(operands.bZeroPoint)];
+  const rows = Int32Array.from(list(m, k, atA), (value) => Number(value) - aZeroPoint);
+  const columns = Int32Array.from(list(k, n, atB), (value, i) => Number(value) - bZeroPoint(i % n));
+  const dtype = yScale === undefined || yScale === null ? 'float32' : typeof yZeroPoint === 'number' ? dtypeOf(a) : typeOf(yZeroPoint);
+  const finish = dtype === 'float32' ? (value: number) => value : requantizer(dtype as Quantized, vector(yZeroPoint)(0) + 0);
+  const scales = Array.from({ length: n }, (_, j) => {
+    const scale = Math.fround(Math.fround(Math.fround(alpha) * Math.fround(aScale)) * Math.fround(bScale(j)));
+    return dtype === 'float32' ? scale : Math.fround(scale / Math.fround(vector(yScale)(0)));
+  });
+  const values: number[] = [];
+  for (let i = 0; i < m; ++i) {
+    for (let j = 0; j < n; ++j) {
+      let sum = atC ? Number(atC(i, j)) : 0;
+      for (let p = 0; p < k; ++p) sum = (sum + Math.imul(rows[i * k + p] as number, columns[p * n + j] as number)) | 0;
+      values.push(finish(Math.fround(Math.fround(sum) * (scales[j] as number))));
+    }
+  }
+  return { dtype, shape: [m, n], values, bounds: values.map(() => 0) };
+}
+
+/** Rounds half to even, adds the zero point, saturates. */
+function requantizer(dtype: Quantized, zeroPoint: number): (value: number) => number {
+  const { min, max } = quantized[dtype];
+  return (value) => {
+    const below = Math.floor(value);
+    const above = value - below > 0.5 || (value - below === 0.5 && below % 2 !== 0);
+    return Math.min(Math.max((above ? below + 1 : below) + zeroPoint, min), max);
+  };
+}
+
+const typeOf = (value: Vector | null | undefined) => dtypeOf(isTensor(value) ? value : { data: value as DataArray });
+const isTensor = (value: unknown): value is Matrix => typeof value === 'object' && value !== null && 'data' in value;
+
+/** The number for each column; 0 where there is none. */
+function vector(value: Vector | null | undefined): (column: number) => number {
+  if (value === undefined || value === null) return () => 0;
+  if (typeof value === 'number') return () => value;
+  const tensor = isTensor(value) ? value : { data: value, shape: [value.length] };
+  const at = elements(dtypeOf(tensor), tensor);
+  return (column) => Number(at(0, column));
+}
+
 type At = (row: number, column: number) => number | bigint;
 
-function read(dtype: DType, a: Matrix, b: Matrix, c: Bias, { transA, transB }: Factors) {
-  const isTensor = typeof c === 'object' && c !== null;
-  const number = typeof c === 'number' && isFloat(dtype) ? round(dtype, c) : (c as number | bigint);
+const read = (dtype: DType, a: Matrix, b: Matrix, c: Bias, factors: Factors) => readMatrices(a, dtype, b, dtype, c, dtype, factors);
+
+function readMatrices(a: Matrix, typeOfA: DType, b: Matrix, typeOfB: DType, c: Bias, typeOfC: DType, { transA, transB }: Factors) {
+  const number = typeof c === 'number' && isFloat(typeOfC) ? round(typeOfC, c) : (c as number | bigint);
   return {
     m: a.shape[transA ? 1 : 0] as number,
     k: a.shape[transA ? 0 : 1] as number,
     n: b.shape[transB ? 0 : 1] as number,
-    atA: transposed(elements(dtype, a), transA),
-    atB: transposed(elements(dtype, b), transB),
-    atC: isTensor ? elements(dtype, c) : c === undefined || c === null ? undefined : () => number,
+    atA: transposed(elements(typeOfA, a), transA),
+    atB: transposed(elements(typeOfB, b), transB),
+    atC: isTensor(c) ? elements(typeOfC, c) : c === undefined || c === null ? undefined : () => number,
   };
 }
 

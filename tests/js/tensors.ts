@@ -1,4 +1,4 @@
-/** What the tests share: seeded numbers, tensors in every kind of place, and the one check of a result. */
+/** What the tests share: seeded numbers, tensors in every kind of place, and the one check of a call and its result. */
 import { expect } from 'vitest';
 import type { DataArray, DType, Gemm, GemmOptions, TensorLike } from 'wgemm';
 import { arrayClasses, bytesOf, dtypeOf, get, isFloat, round, set } from './dtypes.js';
@@ -13,6 +13,11 @@ export class Random {
     return this.bits() / 2 ** 32;
   }
 
+  /** A whole number. */
+  between(least: number, most: number): number {
+    return least + Math.floor(this.next() * (most - least + 1));
+  }
+
   /** One of several. */
   pick<T>(values: readonly T[]): T {
     return values[Math.floor(this.next() * values.length)] as T;
@@ -22,7 +27,7 @@ export class Random {
   fill<A extends DataArray>(data: A, dtype = dtypeOf({ data })): A {
     for (let i = 0; i < data.length; ++i) {
       if (isFloat(dtype)) set(data, dtype, i, (this.next() + this.next() / 2 ** 32) * 2 - 1);
-      else if (bytesOf(dtype) === 4) set(data, dtype, i, this.bits());
+      else if (bytesOf(dtype) <= 4) set(data, dtype, i, this.bits());
       else set(data, dtype, i, (BigInt(this.bits()) << 32n) | BigInt(this.bits()));
     }
     return data;
@@ -106,7 +111,7 @@ export function snapshot(tensor: TensorLike): Matrix {
   return 'strides' in tensor && tensor.strides ? { ...copy, strides: tensor.strides } : copy;
 }
 
-/** Calls gemm, and expects of it the right result in the right place, inputs as they were, and no memory kept. Returns the result. */
+/** Calls gemm, and expects all of `expectCall`. Returns the result. */
 export function expectGemm(
   wg: Gemm,
   a: TensorLike,
@@ -116,21 +121,32 @@ export function expectGemm(
   what = '',
 ): TensorLike {
   const inputs = [a, b, c].filter((input): input is TensorLike => typeof input === 'object' && input !== null);
-  const before = new Map(inputs.map((input) => [input, snapshot(input)]));
-  const at = (input: TensorLike) => before.get(input) as Matrix;
-  const wanted = referenceGemm(at(a), at(b), typeof c === 'object' && c !== null ? at(c) : c, options ?? {});
+  const wanted = referenceGemm(a, b, c, options ?? {});
+  return expectCall(wg, inputs, options?.out, wanted, () => wg.gemm(a, b, c, options as GemmOptions), what);
+}
+
+/** Makes a call, and expects of it the right result in the right place, inputs as they were, and no memory kept. Returns the result. */
+export function expectCall(
+  wg: Gemm,
+  inputs: readonly TensorLike[],
+  out: TensorLike | undefined,
+  wanted: Expected,
+  call: () => TensorLike,
+  what: string,
+): TensorLike {
   const { dtype } = wanted;
-  const out = options?.out;
+  const before = inputs.map(snapshot);
   const outBefore = out && snapshot(out);
   const inUse = wg.memory().inUse;
 
-  const y = wg.gemm(a, b, c, options as GemmOptions);
+  const y = call();
 
   const says = (text: string) => `${text} ${what}`;
   expect(wg.memory().inUse, says('bytes in use after the call')).toBe(inUse);
-  for (const input of inputs) {
-    if (!(out && sameMemory(input, out))) expect(bytes(input.data).equals(bytes(at(input).data)), says('an input is as it was')).toBe(true);
-  }
+  inputs.forEach((input, i) => {
+    if (out && sameMemory(input, out)) return;
+    expect(bytes(input.data).equals(bytes((before[i] as Matrix).data)), says('an input is as it was')).toBe(true);
+  });
   if (out) expect(y, says('what the call returns')).toBe(out);
   else expect([...y.shape, y.dtype, y.data.constructor], says('the result')).toEqual([...wanted.shape, dtype, arrayClasses[dtype]]);
   expectNear(y, wanted, what);
@@ -165,11 +181,17 @@ export function expectNear(y: TensorLike, { dtype, shape: [rows, columns], value
 }
 
 function near(dtype: DType, found: number | bigint, wanted: number | bigint, bound: number): boolean {
-  if (typeof wanted === 'bigint' || !isFloat(dtype)) return BigInt(found) === wanted;
+  if (typeof wanted === 'bigint') return BigInt(found) === wanted;
+  if (bound === 0 || !isFloat(dtype)) return Object.is(found, wanted);
   if (Number.isNaN(wanted)) return Number.isNaN(found);
   if (!Number.isFinite(wanted)) return found === wanted;
   if (bound === Infinity) return true;
   return round(dtype, wanted - bound) <= (found as number) && (found as number) <= round(dtype, wanted + bound);
+}
+
+/** Ends those of the arguments that are in the heap. */
+export function drop(...tensors: unknown[]): void {
+  for (const item of tensors) if (typeof item === 'object' && item !== null && 'dispose' in item) (item.dispose as () => void).call(item);
 }
 
 const stridesOf = (y: TensorLike) => ('strides' in y && y.strides ? y.strides : [y.shape[1], 1]) as [number, number];

@@ -119,7 +119,7 @@ it('the declarations compile with ES2020 and the DOM alone, and infer what a cal
     // @ts-expect-error: a shape is needed
     wg.gemm({ data: new Float32Array(4) }, b);
     // @ts-expect-error: not an array of any type
-    wg.gemm({ data: new Int8Array(4), shape: [2, 2] }, { data: new Int8Array(4), shape: [2, 2] });
+    wg.gemm({ data: new Int16Array(4), shape: [2, 2] }, { data: new Int16Array(4), shape: [2, 2] });
     // @ts-expect-error: plain arrays are not data
     wg.gemm({ data: [1, 2, 3, 4], shape: [2, 2] }, b);
     // @ts-expect-error: not a type
@@ -158,10 +158,123 @@ it('the declarations compile with ES2020 and the DOM alone, and infer what a cal
       ArgumentError, DisposedError, DTypeError, OpsetError, OutOfMemoryError, ShapeError, UnsupportedError,
     ];
   `;
-  // Top-level await wants ES2022 of the module, not of the library: the program is one function.
+  expect(compile('oldest', inFunction(program), oldest)).toEqual([]);
+});
+
+/** Top-level await wants ES2022 of the module, not of the library: what is behind the imports becomes one function. */
+function inFunction(program: string): string {
   const imports = program.slice(0, program.indexOf('/** Passes'));
-  const rest = program.slice(imports.length);
-  expect(compile('oldest', `${imports}\nasync function main() {\n${rest}\n}\nvoid main;`, oldest)).toEqual([]);
+  return `${imports}\nasync function main() {\n${program.slice(imports.length)}\n}\nvoid main;`;
+}
+
+it('the types of qgemm, pack and quantize fit each other, and infer what a call gives', () => {
+  const program = `
+    import { createGemm, dequantize, HeapTensor, PackedWeights, PackMismatchError, GemmError, quantize, quantizeBias } from 'wgemm';
+    import type {
+      Explanation, PackOptions, QGemmInputs, QGemmOptions, Quantized, QuantizedArray, QuantizedBias, QuantizedInput, Scale, Tensor, TensorInput,
+      ZeroPoint,
+    } from 'wgemm';
+
+    /** Passes where both are the very same type. */
+    type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
+    function same<A, B>(_: Same<A, B>) {}
+
+    const wg = await createGemm();
+    const a: TensorInput<Uint8Array> = { data: new Uint8Array(6), shape: [2, 3] };
+    const b: TensorInput<Int8Array> = { data: new Int8Array(6), shape: [3, 2], strides: [2, 1] };
+    const floats: TensorInput<Float32Array> = { data: new Float32Array(6), shape: [3, 2] };
+
+    // Without yScale float32; with it one of the 8-bit types; and any where it may be there.
+    const y = wg.qgemm({ a, aScale: 1, b, bScale: 1 });
+    same<typeof y, Tensor<Float32Array>>(true);
+    const alsoFloat = wg.qgemm({ a, aScale: 1, b, bScale: 1, yScale: null, yZeroPoint: null }, { alpha: 2 });
+    same<typeof alsoFloat, Tensor<Float32Array>>(true);
+    const quantized = wg.qgemm({ a, aScale: 1, b, bScale: 1, yScale: 1, yZeroPoint: 0 });
+    wg.qgemm({ a: quantized, aScale: 1, b, bScale: 1 });
+    same<typeof quantized, Tensor<QuantizedArray>>(true);
+    // @ts-expect-error: which of them is not known
+    const wrong: Uint8Array = quantized.data;
+    if (quantized.data instanceof Int8Array) { const narrowed: Int8Array = quantized.data; }
+    function any(inputs: QGemmInputs, options: QGemmOptions): Tensor<Float32Array | QuantizedArray> { return wg.qgemm(inputs, options); }
+
+    // Scales and zero points in every form.
+    const scales: Scale[] = [1, new Float32Array(1), { data: new Float32Array(2), shape: [2] }, wg.alloc('float32', [])];
+    const zeroPoints: ZeroPoint[] = [1, new Int8Array(1), new Uint8Array(1), { data: new Int8Array(2), shape: [2] }, wg.alloc('uint8', [])];
+    for (const bScale of scales) for (const bZeroPoint of zeroPoints) wg.qgemm({ a, aScale: bScale, b, bScale, bZeroPoint });
+    wg.qgemm({ a, aScale: 1, aZeroPoint: null, b, bScale: 1, bZeroPoint: null, c: { data: new Int32Array(2), shape: [2] } });
+    wg.qgemm({ a, aScale: 1, b, bScale: 1, c: 5 }, { transA: 1, transB: false });
+    wg.qgemm({ a: wg.alloc('int8', [2, 2]), aScale: 1, b: wg.alloc('uint8', [2, 2]), bScale: 1, c: wg.alloc('int32', []) });
+
+    // What is given as out comes back, as it was given.
+    const out = wg.alloc('int8', [2, 2]);
+    const filled = wg.qgemm({ a, aScale: 1, b, bScale: 1, yScale: 1, yZeroPoint: new Int8Array(1) }, { out });
+    same<typeof filled, HeapTensor<Int8Array>>(true);
+    const tag: number = wg.qgemm({ a, aScale: 1, b, bScale: 1 }, { out: { data: new Float32Array(4), shape: [2, 2], tag: 1 } }).tag;
+
+    // Packed weights stand where b does.
+    const options: PackOptions = { op: 'qgemm', trans: true };
+    const weights: PackedWeights = wg.pack(b, options);
+    const packedY = wg.qgemm({ a, aScale: 1, b: weights, bScale: 1 });
+    same<typeof packedY, Tensor<Float32Array>>(true);
+    const inputs: QGemmInputs = { a, aScale: 1, b: weights, bScale: scales[0] ?? 1 };
+    const op: 'qgemm' = weights.op;
+    const [bytes, rows, gone]: [number, number | undefined, boolean] = [weights.byteLength, weights.shape[0], weights.disposed];
+    weights.dispose();
+    const plan: Explanation = wg.explain('qgemm', inputs, { alpha: 2 });
+    const which: 'gemm' | 'qgemm' = plan.op;
+
+    // What quantize makes fits.
+    const qa = quantize(floats);
+    same<typeof qa, Quantized<'uint8'>>(true);
+    const qb = quantize(floats, { symmetric: true, axis: 1 });
+    same<typeof qb, Quantized<'int8', 1>>(true);
+    const c = quantizeBias({ data: new Float32Array(2), shape: [2] }, { aScale: qa.scale, bScale: qb.scale });
+    same<typeof c, QuantizedBias<Float32Array>>(true);
+    const whole = wg.qgemm({ a: qa, aScale: qa.scale, aZeroPoint: qa.zeroPoint, b: qb, bScale: qb.scale, bZeroPoint: qb.zeroPoint, c });
+    same<typeof whole, Tensor<Float32Array>>(true);
+    wg.qgemm({ a: qa, aScale: qa.scale, b: wg.pack(qb, { op: 'qgemm' }), bScale: qb.scale, yScale: qa.scale, yZeroPoint: qb.zeroPoint });
+    const back: QuantizedInput = qb;
+    const floatsAgain: Float32Array = dequantize(back).data;
+    const error: GemmError = new PackMismatchError('qgemm', 'B', 'text');
+
+    // @ts-expect-error: float32 is quantized first
+    wg.qgemm({ a: floats, aScale: 1, b, bScale: 1 });
+    // @ts-expect-error: float32 is quantized first
+    wg.pack(floats, { op: 'qgemm' });
+    // @ts-expect-error: packed already
+    wg.pack(weights, { op: 'qgemm' });
+    // @ts-expect-error: an operation is needed
+    wg.pack(b);
+    // @ts-expect-error: an operation is needed
+    wg.pack(b, {});
+    // @ts-expect-error: no such operation
+    wg.pack(b, { op: 'gemm' });
+    // @ts-expect-error: weights can only stand for B
+    wg.qgemm({ a: weights, aScale: 1, b, bScale: 1 });
+    // @ts-expect-error: weights are for qgemm
+    wg.gemm(floats, weights);
+    // @ts-expect-error: a tensor that looks like it is none
+    wg.qgemm({ a, aScale: 1, b: { op: 'qgemm', dtype: 'int8', shape: [3, 2], byteLength: 6 }, bScale: 1 });
+    // @ts-expect-error: scales are needed
+    wg.qgemm({ a, b });
+    // @ts-expect-error: zero points are integers
+    wg.qgemm({ a, aScale: 1, aZeroPoint: new Float32Array(1), b, bScale: 1 });
+    // @ts-expect-error: scales are float32
+    wg.qgemm({ a, aScale: new Float64Array(1), b, bScale: 1 });
+    // @ts-expect-error: C is int32
+    wg.qgemm({ a, aScale: 1, b, bScale: 1, c: floats });
+    // @ts-expect-error: no such input
+    wg.qgemm({ a, aScale: 1, b, bScale: 1, zeroPoint: 1 });
+    // @ts-expect-error: no beta
+    wg.qgemm({ a, aScale: 1, b, bScale: 1 }, { beta: 1 });
+    // @ts-expect-error: no bigints
+    wg.qgemm({ a, aScale: 1, b, bScale: 1 }, { alpha: 1n });
+    // @ts-expect-error: an out holds results
+    wg.qgemm({ a, aScale: 1, b, bScale: 1 }, { out: { data: new Int32Array(4), shape: [2, 2] } });
+    // @ts-expect-error: not to be changed
+    weights.shape = [1, 1];
+  `;
+  expect(compile('qgemm', inFunction(program), oldest)).toEqual([]);
 });
 
 it('using works with the library that has it, and our declarations do not disturb it', () => {

@@ -1,4 +1,4 @@
-// Every rule that a call can break: the code, the argument, the sentence, and that nothing is written.
+// Every rule that a call of gemm() can break: the code, the argument, the sentence, and that nothing is written.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -60,6 +60,9 @@ const double kNan = std::numeric_limits<double>::quiet_NaN();
 void to_type(Call& c, DType type) { c.args.A.dtype = c.args.B.dtype = c.c_tensor.dtype = c.args.Y.dtype = type; }
 void to_int32(Call& c) { to_type(c, DType::kInt32); }
 
+// The types of Gemm, told from those of QGemm alone as the specification does it.
+constexpr bool is_of_gemm(DType type) { return type != DType::kInt8 && type != DType::kUInt8; }
+
 const Case kCases[] = {
     {"ARank", [](Call& c) { c.a_dims = {6}; }, Code::kShape, "A", "A has shape [6] of rank 1; it must have rank 2"},
     {"BRank", [](Call& c) { c.b_dims = {1, 3, 4}; }, Code::kShape, "B", "B has shape [1, 3, 4] of rank 3; it must have rank 2"},
@@ -80,6 +83,11 @@ const Case kCases[] = {
     {"ShortForStrides", [](Call& c) { c.a_strides = {5, 1}, c.args.A.size = 7; }, Code::kShape, "A", "strides [5, 1] need 8"},
     {"NoData", [](Call& c) { c.args.B.data = nullptr; }, Code::kArgument, "B", "B has no data"},
     {"UnknownType", [](Call& c) { c.args.A.dtype = static_cast<DType>(200); }, Code::kDType, "A", "unknown type 200"},
+    {"Int8", [](Call& c) { to_type(c, DType::kInt8); }, Code::kDType, "A",
+     "A has type int8, which Gemm does not have; 8-bit operands are for qgemm"},
+    {"UInt8", [](Call& c) { to_type(c, DType::kUInt8), c.args.opset = 7; }, Code::kDType, "A",
+     "A has type uint8, which Gemm does not have"},
+    {"MixedInt8", [](Call& c) { c.args.B.dtype = DType::kInt8; }, Code::kDType, "B", "B has type int8 and A has type float32"},
     {"MixedB", [](Call& c) { c.args.B.dtype = DType::kInt32; }, Code::kDType, "B", "B has type int32 and A has type float32"},
     {"MixedC", [](Call& c) { c.c_tensor.dtype = DType::kInt32; }, Code::kDType, "C", "C has type int32"},
     {"MixedY", [](Call& c) { c.args.Y.dtype = DType::kInt32; }, Code::kDType, "Y", "Y has type int32"},
@@ -222,7 +230,9 @@ TEST(GemmAllowed, OpsetTypeCAndBroadcastAsInTheTable) {
           call.with_c = with_c;
           call.args.broadcast = broadcast;
           const char* fault = "";
-          if (version < since) {
+          if (!is_of_gemm(dtype)) {
+            fault = "A";
+          } else if (version < since) {
             fault = "opset";
           } else if (!with_c && version < 11) {
             fault = "C";
@@ -291,6 +301,15 @@ TEST(Store, RoundsOrRefuses) {
   EXPECT_TRUE(store("gemm", "C", -0x1p63, DType::kInt64, &element).ok());
   EXPECT_EQ(store("gemm", "C", 0, static_cast<DType>(99), &element).code, Code::kDType);
   EXPECT_TRUE(store("gemm", "C", 18446744073709549568.0, DType::kUInt64, &element).ok());
+  for (const double good : {-128.0, 0.0, 127.0}) EXPECT_TRUE(store("qgemm", "a_zero_point", good, DType::kInt8, &element).ok());
+  for (const double good : {0.0, 128.0, 255.0}) EXPECT_TRUE(store("qgemm", "a_zero_point", good, DType::kUInt8, &element).ok());
+  EXPECT_EQ(bits() & 0xff, 255);
+  for (const double bad : {-129.0, 128.0, 0.5, kNan, HUGE_VAL}) {
+    EXPECT_EQ(store("qgemm", "a_zero_point", bad, DType::kInt8, &element).code, Code::kArgument) << bad;
+  }
+  for (const double bad : {-1.0, 256.0, 254.5, kNan, -HUGE_VAL}) {
+    EXPECT_EQ(store("qgemm", "a_zero_point", bad, DType::kUInt8, &element).code, Code::kArgument) << bad;
+  }
   for (const double bad : {0.5, -1.0, 18446744073709551616.0, kNan}) {
     const Status status = store("gemm", "C", bad, DType::kUInt64, &element);
     EXPECT_EQ(status.code, Code::kArgument);
@@ -441,6 +460,7 @@ TEST(Explain, TellsWhichTypesAreReadInPlace) {
   const int64_t dims[] = {64, 64};
   for (int type = 0; type < kDTypeCount; ++type) {
     const auto dtype = static_cast<DType>(type);
+    if (!is_of_gemm(dtype)) continue;
     GemmArgs args;
     args.A.dims = args.B.dims = dims;
     args.A.dtype = args.B.dtype = dtype;
@@ -455,6 +475,7 @@ TEST(Explain, TellsWhichTypesAreReadInPlace) {
 TEST(Explain, KeepsScratchBoundedHoweverLargeTheProduct) {
   const int64_t large[] = {1, 100, 512, 5000, 6144, 200000, 10000000};
   for (int type = 0; type < kDTypeCount; ++type) {
+    if (!is_of_gemm(static_cast<DType>(type))) continue;
     for (const int64_t m : large) {
       for (const int64_t n : large) {
         for (const int64_t k : large) {

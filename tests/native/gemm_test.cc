@@ -153,6 +153,7 @@ TEST_P(Gemm, ExactFactorsOf64Bits) {
 TEST_P(Gemm, LongColumnsOfYAndC) {
   tester().sizes(3, 600, 2).columns().gap(1).run();
   tester().sizes(3, 600, 2).columns().gap(1).c({600}).beta(2).run();
+  tester().sizes(3, 600, 2).columns().c({600}).beta(2).run();  // C side by side, Y not
   tester().sizes(3, 600, 2).columns().gap(1).in_place().run();
 }
 

@@ -3,7 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <random>
 #include <vector>
+
+#include "pack_8bit.h"
 
 namespace wgemm::testing {
 namespace {
@@ -37,6 +41,116 @@ TEST(Pack, PanelsHoldTheElementsZerosAndNothingElse) {
             }
           }
           ASSERT_EQ(at, panels.size());
+        }
+      }
+    }
+  }
+}
+
+// Elements of 8 bits, in an allocation that ends where they do.
+template <typename From>
+std::vector<From> random_source(int64_t lanes, int64_t depth, int64_t lane_stride, int64_t depth_stride) {
+  std::mt19937 random(static_cast<uint32_t>(lanes * 1000 + depth));
+  std::vector<From> source(static_cast<size_t>((lanes - 1) * lane_stride + (depth - 1) * depth_stride + 1));
+  for (From& element : source) element = random() % 16 == 0 ? std::numeric_limits<From>::min() : static_cast<From>(random());
+  return source;
+}
+
+// Pairs of k, less a zero point; behind the panels nothing is written.
+template <typename From, typename To>
+void check_8bit(int width, const std::vector<int>& zero_points) {
+  const DType type = std::is_signed_v<From> ? DType::kInt8 : DType::kUInt8;
+  const PanelLayout layout = panel_of<To>(width, 2);
+  constexpr size_t kGuard = 16;
+  for (const int64_t lanes : {1, 2, 3, 7, 8, 9, 16, 33, 70}) {
+    for (const int64_t depth : {1, 2, 7, 8, 9, 15, 16, 17, 40}) {
+      const int64_t strides[][2] = {{1, lanes + 3}, {1, lanes}, {depth + 2, 1}, {depth, 1}, {3 * depth, 2}, {2, 2 * lanes + 1}};
+      for (const auto& [lane_stride, depth_stride] : strides) {
+        const std::vector<From> source = random_source<From>(lanes, depth, lane_stride, depth_stride);
+        for (const int zero_point : zero_points) {
+          const size_t size = packed_bytes(layout, lanes, depth) / sizeof(To);
+          std::vector<To> panels(size + kGuard, To{99});
+          pack({.data = reinterpret_cast<const std::byte*>(source.data()),
+                .dtype = type,
+                .lanes = lanes,
+                .depth = depth,
+                .lane_stride = lane_stride,
+                .depth_stride = depth_stride,
+                .zero_point = zero_point},
+               layout, panels.data());
+          size_t at = 0;
+          for (int64_t lane0 = 0; lane0 < lanes; lane0 += width) {
+            for (int64_t d0 = 0; d0 < depth; d0 += 2) {
+              for (int64_t lane = lane0; lane < lane0 + width; ++lane) {
+                for (int64_t d = d0; d < d0 + 2; ++d) {
+                  const bool inside = lane < lanes && d < depth;
+                  const int expected = inside ? source[static_cast<size_t>(lane * lane_stride + d * depth_stride)] - zero_point : 0;
+                  ASSERT_EQ(int{panels[at++]}, expected) << "lane " << lane << " depth " << d << " of " << lanes << " x " << depth
+                                                         << ", width " << width << ", strides " << lane_stride << ", " << depth_stride;
+                }
+              }
+            }
+          }
+          ASSERT_EQ(at, size);
+          for (; at < panels.size(); ++at) ASSERT_EQ(panels[at], To{99});
+        }
+      }
+    }
+  }
+}
+
+TEST(Pack8Bit, PanelsHoldTheElementsLessTheZeroPoint) {
+  for (const int width : {1, 2, 3, 4, 5, 8}) {
+    check_8bit<int8_t, int16_t>(width, {0, -128, 127, 5});
+    check_8bit<uint8_t, int16_t>(width, {0, 128, 255, 77});
+    check_8bit<int8_t, int8_t>(width, {0});
+    check_8bit<uint8_t, int8_t>(width, {128});
+  }
+}
+
+TEST(Pack8Bit, WidensPanelsThatLieApart) {
+  const PanelLayout narrow = panel_of<int8_t>(8, 2), wide = panel_of<int16_t>(8, 2);
+  std::mt19937 random(1);
+  for (const int64_t count : {1, 2, 5}) {
+    for (const int64_t depth : {1, 2, 3, 8, 17}) {
+      for (const size_t more : {size_t{0}, size_t{16}, size_t{80}}) {  // bytes of deeper panels
+        const size_t size = panel_bytes(narrow, depth), stride = size + more;
+        std::vector<int8_t> source((static_cast<size_t>(count) - 1) * stride + size);
+        for (int8_t& element : source) element = static_cast<int8_t>(random());
+        std::vector<int16_t> panels(static_cast<size_t>(count) * size + 8, int16_t{999});
+        widen_panels(reinterpret_cast<const std::byte*>(source.data()), stride, count, depth, wide, panels.data());
+        for (size_t i = 0; i < static_cast<size_t>(count) * size; ++i) {
+          ASSERT_EQ(panels[i], source[i / size * stride + i % size]) << count << " panels, " << depth << " deep";
+        }
+        for (size_t i = static_cast<size_t>(count) * size; i < panels.size(); ++i) ASSERT_EQ(panels[i], 999);
+      }
+    }
+  }
+}
+
+TEST(Pack8Bit, SumsLanesAndGoesOn) {
+  constexpr int32_t kNear = std::numeric_limits<int32_t>::max() - 100;
+  std::mt19937 random(1);
+  for (const int width : {1, 2, 3, 4, 5, 8}) {
+    const PanelLayout layout = panel_of<int16_t>(width, 2);
+    for (const int64_t lanes : {1, 3, 4, 5, 8, 13}) {
+      for (const int64_t depth : {1, 2, 7, 40}) {
+        std::vector<uint8_t> source(static_cast<size_t>(lanes * depth));
+        for (uint8_t& element : source) element = static_cast<uint8_t>(random());
+        std::vector<int16_t> panels(packed_bytes(layout, lanes, depth) / sizeof(int16_t));
+        const int zero_point = static_cast<int>(random() % 256);
+        pack({reinterpret_cast<const std::byte*>(source.data()), DType::kUInt8, lanes, depth, depth, 1, zero_point}, layout, panels.data());
+        // Sums that are there, some so large that they wrap; and one behind the last, which stays.
+        std::vector<int32_t> sums(static_cast<size_t>(lanes) + 1);
+        for (size_t lane = 0; lane < sums.size(); ++lane) sums[lane] = lane % 2 == 0 ? kNear : -kNear - static_cast<int32_t>(lane);
+        const std::vector<int32_t> before = sums;
+        sum_lanes(panels.data(), layout, lanes, depth, sums.data());
+        for (int64_t lane = 0; lane <= lanes; ++lane) {
+          auto expected = static_cast<uint32_t>(before[static_cast<size_t>(lane)]);
+          for (int64_t d = 0; d < depth && lane < lanes; ++d) {
+            expected += static_cast<uint32_t>(source[static_cast<size_t>(lane * depth + d)] - zero_point);
+          }
+          ASSERT_EQ(sums[static_cast<size_t>(lane)], static_cast<int32_t>(expected)) << "width " << width << ", lane " << lane;
         }
       }
     }

@@ -3,10 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
-#include <memory>
 #include <random>
 
+#include "array.h"
 #include "convert.h"
 #include "ops/ops.h"
 #include "reference.h"
@@ -15,33 +14,6 @@
 
 namespace wgemm::testing {
 namespace {
-
-// A tensor in an allocation of its own size, so that the address sanitizer sees one element too far.
-template <typename T>
-struct Array {
-  std::vector<int64_t> dims, strides;
-  std::unique_ptr<T[]> data;
-  size_t length;
-
-  Array(std::vector<int64_t> shape, int64_t gap, bool columns) : dims(std::move(shape)), strides(dims.size(), 1) {
-    const size_t rank = dims.size();
-    if (rank == 2 && columns) {
-      strides[1] = dims[0] + gap;
-    } else {
-      for (size_t axis = rank; axis-- > 1;) strides[axis - 1] = dims[axis] * strides[axis] + gap;
-    }
-    int64_t extent = 1;
-    for (size_t axis = 0; axis < rank; ++axis) extent = dims[axis] == 0 ? INT64_MIN / 2 : extent + (dims[axis] - 1) * strides[axis];
-    length = static_cast<size_t>(std::max<int64_t>(extent, 0));
-    data.reset(new T[length]);
-  }
-
-  template <typename Void>
-  BasicTensor<Void> tensor(DType dtype) const {
-    return {.data = data.get(), .dtype = dtype, .dims = dims, .strides = strides, .size = static_cast<int64_t>(length)};
-  }
-  T& at(int64_t row, int64_t col) { return data[static_cast<size_t>(row * strides[0] + col * strides[1])]; }
-};
 
 // To nearest even; exactly once.
 template <typename T>
@@ -117,10 +89,9 @@ void GemmTester::run_typed() const {
   for (auto* array : {&a, &b, &c, &y}) fill(*array, random, specials_);
 
   GemmArgs args;
-  args.A = a.template tensor<const void>(type_);
-  args.B = b.template tensor<const void>(type_);
-  args.Y = y.template tensor<void>(type_);
-  const ConstTensor c_tensor = c.template tensor<const void>(type_);
+  args.A = a.tensor(type_);
+  args.B = b.tensor(type_);
+  const ConstTensor c_tensor = c.tensor(type_);
   if (has_c_) args.C = &c_tensor;
   args.alpha = alpha_;
   args.beta = beta_;
@@ -139,10 +110,14 @@ void GemmTester::run_typed() const {
       if constexpr (!std::is_integral_v<T>) bounds.push_back(bound<T>(args, i, j));
     }
   }
-  std::vector<std::vector<T>> before;
-  for (auto* array : {&a, &b, &c, &y}) before.emplace_back(array->data.get(), array->data.get() + array->length);
-
   Array<T>& result = in_place_ ? c : y;
+  Snapshot before;
+  before.add("A", a);
+  before.add("B", b);
+  before.add("C", c);
+  before.add("Y", y);
+  const std::vector<T> result_before = result.values();
+
   args.Y = result.template tensor<void>(type_);
   Context context;
   Problem problem;
@@ -155,7 +130,7 @@ void GemmTester::run_typed() const {
   for (int64_t i = 0; i < m_; ++i) {
     for (int64_t j = 0; j < n_; ++j) {
       const auto at = static_cast<size_t>(i * n_ + j);
-      T& value = result.at(i, j);
+      T& value = result.data[result.place(i, j)];
       if constexpr (std::is_integral_v<T>) {
         ASSERT_EQ(value, expected[at]) << "at " << i << ", " << j;
       } else if (std::isnan(expected[at])) {
@@ -168,15 +143,10 @@ void GemmTester::run_typed() const {
         ASSERT_TRUE(low <= found && found <= high) << found << " is not from " << low << " to " << high << " at " << i << ", " << j;
       }
       // Set back, so that what remains must be as it was.
-      value = before[in_place_ ? 2 : 3][static_cast<size_t>(i * result.strides[0] + j * result.strides[1])];
+      value = result_before[result.place(i, j)];
     }
   }
-  size_t index = 0;
-  for (auto* array : {&a, &b, &c, &y}) {
-    const std::vector<T>& was = before[index++];
-    ASSERT_TRUE(was.empty() || std::memcmp(array->data.get(), was.data(), was.size() * sizeof(T)) == 0)
-        << "written to operand " << index - 1;
-  }
+  before.expect_unchanged();
 }
 
 void GemmTester::run() const {

@@ -1,0 +1,212 @@
+/** A call of an operation: its arguments read from JavaScript, the block that carries them to the core, and operands' way to the heap and back. */
+import type { Core } from './core.js';
+import { ArgumentError, describe, OutOfMemoryError } from './errors.js';
+import { absent, locate, type Operand, operandOf, readTensor } from './operand.js';
+import { bytesOf, type DataArray, type DType, viewOf } from './tensor.js';
+import type { CoreModule } from './wgemm-simd128.mjs';
+
+/** @internal An operation of the core: by the arguments in the block, each gives an error code. */
+export interface Operation {
+  readonly name: 'gemm' | 'qgemm';
+  run(module: CoreModule): number;
+  /** Leaves type, rank and sizes of the result in the block. */
+  shape(module: CoreModule): number;
+  /** Leaves the numbers of an explanation in the block. */
+  explain(module: CoreModule): number;
+}
+
+/** @internal */
+export const operations: Record<'gemm' | 'qgemm', Operation> = {
+  gemm: { name: 'gemm', run: (module) => module.gemm(), shape: (module) => module.gemmShape(), explain: (module) => module.explainGemm() },
+  qgemm: {
+    name: 'qgemm',
+    run: (module) => module.qgemm(),
+    shape: (module) => module.qgemmShape(),
+    explain: (module) => module.explainQgemm(),
+  },
+};
+
+/** @internal The arguments of a call, checked as far as JavaScript goes. */
+export interface Call {
+  readonly core: Core;
+  readonly operation: Operation;
+  /** Attributes, in the order in which bindings/embind.cc reads them. */
+  readonly attributes: readonly number[];
+  /** In the order of the bindings; null is left out. The last is Y. */
+  readonly operands: (Operand | null)[];
+  /** What the user gave to be filled. */
+  readonly out: unknown;
+}
+
+/** @internal Reads a call: `read` reads what the user's objects say, which may run code of the user's. */
+export function makeCall(core: Core, operation: Operation, read: () => Omit<Call, 'core' | 'operation'>): Call {
+  core.checkAlive(operation.name);
+  const call = { core, operation, ...read() };
+  // Getters may have called back: what is found from here on holds.
+  core.checkAlive(operation.name);
+  for (const operand of call.operands) if (operand !== null) locate(core, operation.name, operand);
+  return call;
+}
+
+/** @internal Computes, and gives the result: `out`, or a tensor with an array of its own. */
+export function runCall(call: Call): unknown {
+  const { core, operation, operands, out } = call;
+  if (out === undefined || operands.some((operand) => operand !== null && operand.outside !== null)) return throughStaging(call);
+  write(core, operation.name, call.attributes, operands);
+  core.check(operation.run(core.module), operation.name);
+  return out;
+}
+
+/** @internal Checks a call, and tells type and shape of its result. */
+export function shapeOf(call: Call): { dtype: DType; shape: number[] } {
+  const { core, operation } = call;
+  write(core, operation.name, call.attributes, call.operands);
+  core.check(operation.shape(core.module), operation.name);
+  const [dtype, rank] = core.block as unknown as [number, number];
+  return { dtype: core.dtypes[dtype] as DType, shape: Array.from(core.block.subarray(2, 2 + rank)) };
+}
+
+/** @internal Writes the block of arguments in the order in which bindings/embind.cc reads it. */
+export function write(core: Core, op: string, attributes: readonly number[], operands: readonly (Operand | null)[]): void {
+  const { block } = core;
+  let i = 0;
+  for (const value of attributes) block[i++] = value;
+  const buffers: unknown[] = [];
+  for (const [index, operand] of operands.entries()) {
+    if (operand === null) {
+      block.fill(0, i, i + 7);
+      block[i + 1] = absent;
+      i += 7;
+      continue;
+    }
+    const { shape, strides, source } = operand;
+    if (typeof source === 'number' || typeof source === 'bigint') {
+      operand.address = core.scalarAddress(index);
+      storeScalar(core, op, operand, index, source);
+    }
+    // An array that is not in the heap yet is told apart by its buffer.
+    const outside = operand.address === 0 ? operand.outside : null;
+    if (outside !== null && !buffers.includes(outside.buffer)) buffers.push(outside.buffer);
+    block[i++] = operand.address;
+    block[i++] = operand.dtype;
+    block[i++] = operand.size;
+    block[i++] = outside === null ? 0 : 1 + buffers.indexOf(outside.buffer);
+    block[i++] = outside === null ? 0 : outside.byteOffset;
+    block[i++] = shape.length;
+    block[i++] = strides === null ? 0 : strides.length;
+    for (let axis = 0; axis < shape.length; ++axis) block[i++] = shape[axis] as number;
+    if (strides !== null) for (let axis = 0; axis < strides.length; ++axis) block[i++] = strides[axis] as number;
+  }
+}
+
+/** A call with operands outside the heap: checked first, then copied in, computed, and copied out. */
+function throughStaging(call: Call): unknown {
+  const { core, operation, operands, out } = call;
+  const { dtype, shape } = shapeOf(call);
+  const fresh = operandOf('Y', core.dtypes.indexOf(dtype), shape, null);
+  fresh.size = shape.reduce((product, size) => product * size, 1);
+  const y = operands.at(-1) ?? fresh;
+  operands[operands.length - 1] = y;
+  const staged = operands.filter((operand) => operand !== null && (operand.outside !== null || operand === fresh)) as Operand[];
+  const room = ({ dtype, size }: Operand) => Math.ceil((size * bytesOf(core.dtypes[dtype] as DType)) / 64) * 64;
+  const total = staged.reduce((sum, operand) => sum + room(operand), 0);
+  const staging = total === 0 ? 0 : core.allocate(total, operation.name);
+  try {
+    let next = staging;
+    for (const operand of staged) {
+      operand.address = next;
+      next += room(operand);
+      // Y is only written, but what lies between its elements must stay as it was.
+      if (operand.outside !== null && (operand !== y || operand.strides !== null)) core.module.HEAPU8.set(operand.outside, operand.address);
+    }
+    write(core, operation.name, call.attributes, operands);
+    core.check(operation.run(core.module), operation.name);
+    if (out === undefined) return { data: copyOut(core, operation.name, dtype, y), shape, dtype };
+    y.outside?.set(core.module.HEAPU8.subarray(y.address, y.address + y.outside.byteLength));
+    return out;
+  } finally {
+    if (staging !== 0) core.module.release(staging);
+  }
+}
+
+/** The result as an array of its own. */
+function copyOut(core: Core, op: string, dtype: DType, y: Operand): DataArray {
+  try {
+    return viewOf(dtype, core.buffer, y.address, y.size).slice();
+  } catch (error) {
+    throw new OutOfMemoryError(op, 'Y', `${op}: no array for the ${y.size} elements of Y: ${String(error)}`);
+  }
+}
+
+/** @internal An operand that is given as a number: a tensor of rank 0. The number goes to its place in the heap when the arguments do. */
+export function scalar(core: Core, op: string, name: string, value: number | bigint, dtype: DType): Operand {
+  if (typeof value === 'bigint') {
+    if (dtype !== 'int64' && dtype !== 'uint64') {
+      throw new ArgumentError(
+        op,
+        name,
+        `${op}: ${name} is ${describe(value)}, which ${dtype} cannot hold; bigints are for int64 and uint64`,
+      );
+    }
+    if ((dtype === 'int64' ? BigInt.asIntN(64, value) : BigInt.asUintN(64, value)) !== value) {
+      throw new ArgumentError(
+        op,
+        name,
+        `${op}: ${name} is ${describe(value)}, which ${dtype} cannot hold; it must be in the range of the type`,
+      );
+    }
+  }
+  const operand = operandOf(name, core.dtypes.indexOf(dtype), [], value);
+  operand.size = 1;
+  return operand;
+}
+
+/** @internal C: a tensor, a number, or nothing. */
+export function readC(core: Core, op: string, c: unknown, dtype: DType): Operand | null {
+  if (c === undefined || c === null) return null;
+  return typeof c === 'number' || typeof c === 'bigint' ? scalar(core, op, 'C', c, dtype) : readTensor(core, op, 'C', c);
+}
+
+function storeScalar(core: Core, op: string, { name, dtype, address }: Operand, index: number, value: number | bigint): void {
+  if (typeof value === 'bigint') {
+    new BigInt64Array(core.buffer, address, 1)[0] = value;
+  } else if (core.module.storeScalar(index, dtype, value) !== 0) {
+    const rule = 'it must be whole and in the range of the type';
+    throw new ArgumentError(op, name, `${op}: ${name} is ${describe(value)}, which ${core.dtypes[dtype]} cannot hold; ${rule}`);
+  }
+}
+
+/** @internal The bytes that a call copies between the caller's arrays and the heap. */
+export function copiesOf(call: Call): number {
+  const { operands } = call;
+  const y = operands.at(-1) ?? null;
+  let bytes = 0;
+  if (y === null) {
+    const { dtype, shape } = shapeOf(call);
+    bytes = shape.reduce((product, size) => product * size, bytesOf(dtype));
+  }
+  for (const operand of operands) bytes += operand?.outside?.byteLength ?? 0;
+  if (y?.strides) bytes += y.outside?.byteLength ?? 0; // there and back
+  return bytes;
+}
+
+/** @internal Reads an object of options, which may have no others than those `allowed`. */
+export function readOptions(op: string, options: unknown, allowed: string[], what = 'options'): Record<string, unknown> {
+  if (options === undefined || options === null) return {};
+  if (typeof options !== 'object') throw new ArgumentError(op, what, `${op}: ${what} is ${describe(options)}; it must be an object`);
+  for (const key of Object.keys(options)) {
+    if (!allowed.includes(key))
+      throw new ArgumentError(op, key, `${op}: the ${what.slice(0, -1)} ${describe(key)} is not known; there are ${allowed.join(', ')}`);
+  }
+  return options as Record<string, unknown>;
+}
+
+/** @internal */
+export function readFlag(op: string, name: string, value: unknown, whenAbsent: number): number {
+  if (value === undefined) return whenAbsent;
+  if (typeof value === 'boolean') return value ? 1 : 0;
+  if (typeof value !== 'number' || Number.isNaN(value)) {
+    throw new ArgumentError(op, name, `${op}: ${name} is ${describe(value)}; it must be a boolean or a number`);
+  }
+  return value === 0 ? 0 : 1;
+}

@@ -1,0 +1,145 @@
+/** What lives in the memory of an instance until it is disposed of: tensors and packed weights. */
+import type { Core } from './core.js';
+import { type DataArray, type DType, viewOf } from './tensor.js';
+import { ArgumentError, DisposedError } from './errors.js';
+
+declare global {
+  // `using` without a newer library in the user's TypeScript; merges with that of esnext.disposable.
+  interface SymbolConstructor {
+    readonly dispose: unique symbol;
+  }
+}
+
+const disposeSymbol: typeof Symbol.dispose = Symbol.dispose ?? (Symbol.for('Symbol.dispose') as typeof Symbol.dispose);
+
+/** @internal Adds `[Symbol.dispose]` to a class, under the engine's symbol or the one that tools put in its place. */
+export function disposable(prototype: { dispose(): void }): void {
+  Object.defineProperty(prototype, disposeSymbol, {
+    value(this: { dispose(): void }) {
+      this.dispose();
+    },
+    configurable: true,
+    writable: true,
+  });
+}
+
+/** @internal Where it is, if it is alive and belongs to `core`. */
+export let locateHeld: (object: HeapObject, core: Core, op: string, name: string) => number;
+/** The elements of a tensor, as a view that lives as long as the memory stays in place. */
+let view: (object: HeapObject, dtype: DType, size: number) => DataArray;
+
+/** Something that holds memory of an instance until `dispose()`; garbage collection is only a net. */
+export abstract class HeapObject {
+  readonly #core: Core;
+  #address: number;
+
+  /** @internal viewed: bytes that users may see through views. */
+  constructor(core: Core, address: number, viewed: number) {
+    this.#core = core;
+    this.#address = address;
+    core.adopt(this, address, viewed);
+  }
+
+  get disposed(): boolean {
+    return this.#address === 0 || this.#core.disposed;
+  }
+
+  /** Gives the memory back. Does nothing the second time. */
+  dispose(): void {
+    if (this.#address !== 0) this.#core.abandon(this, this.#address);
+    this.#address = 0;
+  }
+
+  declare [Symbol.dispose]: () => void;
+
+  static {
+    locateHeld = (object, core, op, name) => {
+      const [other, disposed] =
+        object instanceof PackedWeights
+          ? ['packed weights of another instance; pack them here', 'disposed weights']
+          : ['a tensor of another instance; copy its data, or alloc it here', 'a disposed tensor'];
+      if (object.#core !== core) throw new ArgumentError(op, name, `${op}: ${name} is ${other}`);
+      if (core.disposed) throw new DisposedError(op, name, `${op}: the instance that ${name} belongs to is disposed`);
+      if (object.#address === 0) throw new DisposedError(op, name, `${op}: ${name} is ${disposed}`);
+      return object.#address;
+    };
+    view = (object, dtype, size) => {
+      const core = object.#core;
+      const address = locateHeld(object, core, 'data', 'tensor');
+      return core.viewFor(object, () => viewOf(dtype, core.buffer, address, size));
+    };
+  }
+}
+disposable(HeapObject.prototype);
+
+/**
+ * A contiguous tensor inside the memory of an instance: calls read and write it in place. Made by `alloc`, filled with zeros. Holds its
+ * memory until `dispose()`; garbage collection is only a net.
+ */
+export class HeapTensor<A extends DataArray = DataArray> extends HeapObject {
+  readonly #dtype: DType;
+  readonly #shape: readonly number[];
+  readonly #size: number;
+
+  /** @internal */
+  constructor(core: Core, dtype: DType, shape: readonly number[], size: number, address: number, bytes: number) {
+    super(core, address, bytes);
+    this.#dtype = dtype;
+    this.#shape = shape;
+    this.#size = size;
+  }
+
+  get dtype(): DType {
+    return this.#dtype;
+  }
+
+  get shape(): readonly number[] {
+    return this.#shape;
+  }
+
+  /** Number of elements. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /** The elements, as a view of the memory: valid until the next call, which may move the memory. Take it anew, or copy from it. */
+  get data(): A {
+    return view(this, this.#dtype, this.#size) as A;
+  }
+
+  /** @internal Whether it is one in truth, and not by its prototype. */
+  static is(value: unknown): value is HeapTensor {
+    return typeof value === 'object' && value !== null && #dtype in value;
+  }
+}
+
+/**
+ * Weights that are laid out once, for any number of calls: they stand where `b` does. Made by `pack`. Hold a copy in the instance's memory
+ * until `dispose()`.
+ */
+export class PackedWeights extends HeapObject {
+  /** The operation that they are for. */
+  readonly op: 'qgemm';
+  /** Of the elements that were packed. */
+  readonly dtype: DType;
+  /** [K, N], after `trans`. */
+  readonly shape: readonly number[];
+  /** Bytes of memory that they take. */
+  readonly byteLength: number;
+  readonly #brand = true;
+
+  /** @internal */
+  constructor(core: Core, op: 'qgemm', dtype: DType, shape: readonly number[], address: number, byteLength: number) {
+    super(core, address, 0); // no view shows it
+    this.op = op;
+    this.dtype = dtype;
+    this.shape = Object.freeze(shape);
+    this.byteLength = byteLength;
+    Object.freeze(this);
+  }
+
+  /** @internal Whether it is one in truth. */
+  static is(value: unknown): value is PackedWeights {
+    return typeof value === 'object' && value !== null && #brand in value;
+  }
+}

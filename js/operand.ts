@@ -1,0 +1,130 @@
+/** Operands as a call needs them: what the user's objects say, and where the elements are. */
+import type { Core } from './core.js';
+import { ArgumentError, describe, DisposedError, DTypeError, PackMismatchError, ShapeError } from './errors.js';
+import { HeapTensor, locateHeld, PackedWeights } from './heap.js';
+import {
+  bufferOf,
+  bytesOf,
+  classOf,
+  type DataArray,
+  type DType,
+  dtypesOf,
+  lengthOf,
+  offsetOf,
+  readSizes,
+  type TensorInput,
+} from './tensor.js';
+
+/** @internal What stands for an operand's type in the block of arguments where there is no tensor. */
+export const absent = -1,
+  packedWeights = -2;
+
+/** @internal A tensor as a call writes it to the core. */
+export interface Operand {
+  readonly name: string;
+  /** Its number in the core; `packedWeights` where that is what stands here. */
+  readonly dtype: number;
+  readonly shape: readonly number[];
+  readonly strides: readonly number[] | null;
+  /** What holds the elements: a tensor in the heap, an array of the caller's, a number, or nothing but the address. */
+  readonly source: HeapTensor | PackedWeights | DataArray | number | bigint | null;
+  /** Elements that there are. */
+  size: number;
+  /** In the heap; 0 for what is not there, or not yet. */
+  address: number;
+  /** The bytes of a caller's array that are to be copied to the heap and back; null for what is there, or has no elements. */
+  outside: Uint8Array | null;
+}
+
+/** @internal Reads all that the user's objects say of a tensor, which may run code of the user's; `locate` must follow. */
+export function readTensor(core: Core, op: string, name: string, value: unknown): Operand {
+  if (HeapTensor.is(value)) return operandOf(name, core.dtypes.indexOf(value.dtype), value.shape, value);
+  if (PackedWeights.is(value)) {
+    if (name !== 'B') throw new ArgumentError(op, name, `${op}: ${name} is packed weights, which can only stand for B`);
+    if (op === 'pack') throw new ArgumentError(op, name, `${op}: ${name} is packed already`);
+    if (value.op !== op) throw new PackMismatchError(op, name, `${op}: ${name} is packed for ${value.op}; pack it for ${op}`);
+    return operandOf(name, packedWeights, [], value);
+  }
+  const imitates = value instanceof HeapTensor || value instanceof PackedWeights;
+  if (typeof value !== 'object' || value === null || imitates) {
+    const found = imitates ? 'not itself what alloc() or pack() gave but made of it' : describe(value);
+    throw new ArgumentError(op, name, `${op}: ${name} is ${found}; it must be a tensor, { data, shape } or from alloc()`);
+  }
+  const { data, shape, dtype, strides } = value as Record<keyof TensorInput, unknown>;
+  const array = classOf(data) ?? describe(data);
+  const held = dtypesOf[array];
+  if (!held) {
+    throw new DTypeError(op, name, `${op}: ${name} has as data ${array}; it must be ${Object.keys(dtypesOf).join(' or ')}`);
+  }
+  if (dtype === undefined && held.length > 1) {
+    throw new DTypeError(op, name, `${op}: ${name} has a ${array} and no dtype; that must be ${held.join(' or ')}`);
+  }
+  if (dtype !== undefined && !held.includes(dtype as DType)) {
+    throw new DTypeError(op, name, `${op}: ${name} has dtype ${describe(dtype)} and a ${array}; that holds ${held.join(' or ')}`);
+  }
+  const index = core.dtypes.indexOf((dtype ?? held[0]) as DType);
+  const sizes = readSizes(op, name, `${name} has shape`, shape);
+  const steps = strides === undefined ? null : readSizes(op, name, `${name} has strides`, strides);
+  if (steps !== null && steps.length !== sizes.length) {
+    const found = `${name} has strides [${steps.join(', ')}] and shape [${sizes.join(', ')}]`;
+    throw new ShapeError(op, name, `${op}: ${found}; there must be one stride an axis`);
+  }
+  return operandOf(name, index, sizes, data as DataArray, steps);
+}
+
+/** @internal */
+export function operandOf(
+  name: string,
+  dtype: number,
+  shape: readonly number[],
+  source: Operand['source'],
+  strides: readonly number[] | null = null,
+): Operand {
+  return { name, dtype, shape, strides, source, size: 0, address: 0, outside: null };
+}
+
+/** @internal Whether a value is an array that can hold elements. */
+export function isDataArray(value: unknown): value is DataArray {
+  return (classOf(value) ?? '') in dtypesOf;
+}
+
+/** @internal Finds the elements of an operand, once no code of the user's can come between any more. */
+export function locate(core: Core, op: string, operand: Operand): void {
+  const { name, source } = operand;
+  if (source === null || typeof source === 'number' || typeof source === 'bigint') return;
+  if (HeapTensor.is(source) || PackedWeights.is(source)) {
+    operand.address = locateHeld(source, core, op, name);
+    operand.size = HeapTensor.is(source) ? source.size : 0;
+    return;
+  }
+  const length = lengthOf(source),
+    buffer = bufferOf(source),
+    start = offsetOf(source);
+  if (length === 0 && isDetached(buffer)) {
+    throw new ArgumentError(op, name, `${op}: ${name} has a detached array as data; it was transferred, or the memory under it grew`);
+  }
+  operand.size = length;
+  if (length === 0) return;
+  const bytes = length * bytesOf(core.dtypes[operand.dtype] as DType);
+  if (buffer !== core.buffer) {
+    operand.outside = new Uint8Array(buffer, start, bytes);
+    return;
+  }
+  // A view of the heap is used in place, so it must be part of a tensor that is alive.
+  for (const [address, room] of core.held) {
+    if (address <= start && start + bytes <= address + room) {
+      operand.address = start;
+      return;
+    }
+  }
+  throw new DisposedError(op, name, `${op}: ${name} has as data a view of this instance's memory, but of no tensor that is alive`);
+}
+
+function isDetached(buffer: ArrayBufferLike): boolean {
+  try {
+    new Uint8Array(buffer);
+    return false;
+  } catch {
+    return true;
+  }
+}

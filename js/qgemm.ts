@@ -1,0 +1,126 @@
+/** com.microsoft QGemm: its arguments, how a call of it is read, and its packed weights. */
+import { type Call, makeCall, operations, readC, readFlag, readOptions, scalar, write } from './call.js';
+import type { Core } from './core.js';
+import { ArgumentError, describe, DTypeError } from './errors.js';
+import { PackedWeights } from './heap.js';
+import { isDataArray, locate, type Operand, readTensor } from './operand.js';
+import type { DataArray, DType, TensorLike } from './tensor.js';
+
+/** Arrays of quantized elements. */
+export type QuantizedArray = Int8Array | Uint8Array;
+/** One, or one a column of B where that is said: a number, an array, or a tensor of rank 0 or 1. */
+export type Scale = number | Float32Array | TensorLike<Float32Array>;
+/** As a scale. A number takes the type of the operand that it belongs to, which an array must have. */
+export type ZeroPoint = number | QuantizedArray | TensorLike<QuantizedArray>;
+
+export interface QGemmInputs {
+  /** int8 or uint8, (M, K), or (K, M) with `transA`. */
+  a: TensorLike<QuantizedArray>;
+  /** One, above 0. */
+  aScale: Scale;
+  /** One. Default 0. */
+  aZeroPoint?: ZeroPoint | null;
+  /** int8 or uint8, (K, N), or (N, K) with `transB`; or what `pack` made of it. */
+  b: TensorLike<QuantizedArray> | PackedWeights;
+  /** One, or one a column, above 0. */
+  bScale: Scale;
+  /** One, or one a column, independently of the scales. Default 0. */
+  bZeroPoint?: ZeroPoint | null;
+  /** Broadcast to (M, N) in one direction, and added before anything is scaled: alpha * aScale * bScale is its scale. */
+  c?: TensorLike<Int32Array> | number | null;
+  /** One, above 0. With it and `yZeroPoint` the result is quantized, without both it is float32. */
+  yScale?: Scale | null;
+  /** One. Its array gives the type of the result; a number takes the type of `a`. */
+  yZeroPoint?: ZeroPoint | null;
+}
+
+export interface QGemmOptions<A extends DataArray = Float32Array | QuantizedArray> {
+  /** Factor of the product and of c, rounded to float32. Default 1. */
+  alpha?: number;
+  /** a has shape (K, M). Any number but 0 is true. Default false. */
+  transA?: boolean | number;
+  /** b has shape (N, K). Any number but 0 is true. Not for packed weights. Default false. */
+  transB?: boolean | number;
+  /** Filled in place and returned. Must not overlap an input. */
+  out?: TensorLike<A>;
+}
+
+export interface PackOptions {
+  /** The operation that the weights are for. */
+  op: 'qgemm';
+  /** b has shape (N, K). Any number but 0 is true. Default false. */
+  trans?: boolean | number;
+}
+
+const inputs = ['a', 'aScale', 'aZeroPoint', 'b', 'bScale', 'bZeroPoint', 'c', 'yScale', 'yZeroPoint'];
+
+/** @internal */
+export function readQGemm(core: Core, args: unknown, options: unknown): Call {
+  const op = 'qgemm';
+  return makeCall(core, operations.qgemm, () => {
+    if (typeof args !== 'object' || args === null) {
+      throw new ArgumentError(op, 'inputs', `${op}: inputs is ${describe(args)}; it must be an object with ${inputs.join(', ')}`);
+    }
+    const { a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint } = readOptions(op, args, inputs, 'inputs');
+    const { alpha = 1, transA, transB, out } = readOptions(op, options, ['alpha', 'transA', 'transB', 'out']);
+    if (typeof alpha !== 'number') throw new ArgumentError(op, 'alpha', `${op}: alpha is ${describe(alpha)}; it must be a number`);
+    const operandA = readTensor(core, op, 'A', a);
+    const operandB = readTensor(core, op, 'B', b);
+    const typeOfA = readType(core, operandA);
+    const typeOfB = readType(core, operandB);
+    const attributes = [alpha, readFlag(op, 'transA', transA, 0), readFlag(op, 'transB', transB, 0)];
+    const operands = [
+      operandA,
+      readVector(core, 'a_scale', aScale, 'float32', true),
+      readVector(core, 'a_zero_point', aZeroPoint, typeOfA),
+      operandB,
+      readVector(core, 'b_scale', bScale, 'float32', true),
+      readVector(core, 'b_zero_point', bZeroPoint, typeOfB),
+      readC(core, op, c, 'int32'),
+      readVector(core, 'y_scale', yScale, 'float32'),
+      readVector(core, 'y_zero_point', yZeroPoint, typeOfA),
+      out === undefined ? null : readTensor(core, op, 'Y', out),
+    ];
+    return { attributes, operands, out };
+  });
+}
+
+/** The type of A or B, which a zero point that is a number takes. */
+function readType(core: Core, { name, dtype, source }: Operand): DType {
+  const type = PackedWeights.is(source) ? source.dtype : (core.dtypes[dtype] as DType);
+  if (type === 'int8' || type === 'uint8') return type;
+  throw new DTypeError('qgemm', name, `qgemm: ${name} has type ${type}; it must be int8 or uint8`);
+}
+
+/** A scale or zero point. */
+function readVector(core: Core, name: string, value: unknown, dtype: DType, required = false): Operand | null {
+  const op = 'qgemm';
+  if (value === undefined || value === null) {
+    if (!required) return null;
+    throw new ArgumentError(op, name, `${op}: ${name} is ${describe(value)}; it must be a number, an array or a tensor`);
+  }
+  if (typeof value === 'number') return scalar(core, op, name, value, dtype);
+  return readTensor(core, op, name, isDataArray(value) ? { data: value, shape: [value.length] } : value);
+}
+
+/** @internal */
+export function packQGemm(core: Core, b: unknown, trans: number): PackedWeights {
+  const op = 'pack';
+  const operand = readTensor(core, op, 'B', b);
+  core.checkAlive(op);
+  locate(core, op, operand);
+  const { outside } = operand;
+  const staging = outside === null ? 0 : core.allocate(outside.byteLength, op);
+  try {
+    if (outside !== null) {
+      core.module.HEAPU8.set(outside, staging);
+      operand.address = staging;
+    }
+    write(core, op, [trans], [operand]);
+    core.check(core.module.pack(), op);
+    const [address, bytes, k, n] = core.block as unknown as [number, number, number, number];
+    return new PackedWeights(core, 'qgemm', core.dtypes[operand.dtype] as DType, [k, n], address, bytes);
+  } finally {
+    if (staging !== 0) core.module.release(staging);
+  }
+}

@@ -1,0 +1,65 @@
+/** What the tests share about errors: that one is all of what it must be. */
+import { expect } from 'vitest';
+import { GemmError } from 'wgemm';
+import * as wgemm from 'wgemm';
+
+const classes = {
+  SHAPE: 'ShapeError',
+  DTYPE: 'DTypeError',
+  OPSET: 'OpsetError',
+  ARGUMENT: 'ArgumentError',
+  OUT_OF_MEMORY: 'OutOfMemoryError',
+  PACK_MISMATCH: 'PackMismatchError',
+  DISPOSED: 'DisposedError',
+  UNSUPPORTED: 'UnsupportedError',
+  LOAD: 'GemmError',
+} as const;
+
+export interface Wanted {
+  code: keyof typeof classes;
+  /** Default: gemm. */
+  op?: string;
+  argument: string;
+  /** What the message must say: what was found, and what is allowed. */
+  says: readonly (string | RegExp)[];
+}
+
+/** That `error` is the error wanted, all of it. */
+export function expectError(error: unknown, { code, op = 'gemm', argument, says }: Wanted): void {
+  expect(error).toBeInstanceOf(GemmError);
+  expect(error).toBeInstanceOf(wgemm[classes[code]]);
+  expect(error).toMatchObject({ name: classes[code], code, op, argument });
+  const { message } = error as GemmError;
+  expect(message.startsWith(`${op}: `), message).toBe(true);
+  expect(message).toContain(argument);
+  for (const text of says) expect(message).toMatch(text instanceof RegExp ? text : new RegExp(text.replace(/[\^$.*+?()[\]{}|]/g, '\\$&')));
+}
+
+export function thrown(call: () => unknown): unknown {
+  try {
+    call();
+  } catch (error) {
+    return error;
+  }
+  return expect.fail('there was no error');
+}
+
+/** Expects a GemmError with all its parts. */
+export function expectWhole(error: unknown): void {
+  if (!(error instanceof GemmError)) throw error;
+  expect(error.code).toMatch(/^[A-Z_]+$/);
+  expect(['gemm', 'qgemm', 'pack', 'alloc', 'createGemm']).toContain(error.op);
+  expect(typeof error.argument).toBe('string');
+  expect(error.message).toMatch(/^\w+: .{10}/);
+}
+
+/** Expects that `call` throws a whole GemmError if anything; tells whether it did not. */
+export function succeeds(call: () => unknown): boolean {
+  try {
+    call();
+    return true;
+  } catch (error) {
+    expectWhole(error);
+    return false;
+  }
+}

@@ -1,0 +1,80 @@
+// The tester of QGemm, as GemmTester is Gemm's: builds a seeded random problem, runs it, and holds every bit of Y to the reference.
+//
+//   QGemmTester().types(DType::kInt8, DType::kUInt8).sizes(7, 9, 11).c({9}).output(DType::kInt8).packed().run();
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan.h"
+#include "wgemm.h"
+
+namespace wgemm::testing {
+
+// What integers are: absent where they may be, anything, or all at an end of their type's range.
+enum class Values { kAbsent, kRandom, kLow, kHigh };
+
+// The shape of a scale or zero point: [], [1] or [N]; and [N] side by side, with unused elements between, or one element read N times.
+enum class Extent { kScalar, kOne, kColumns, kStrided, kRepeated };
+
+class QGemmTester {
+ public:
+  QGemmTester& types(DType a, DType b) { return a_type_ = a, set(b_type_, b); }
+  QGemmTester& sizes(int64_t m, int64_t n, int64_t k) { return m_ = m, n_ = n, set(k_, k); }
+  QGemmTester& trans(bool a, bool b) { return trans_a_ = a, set(trans_b_, b); }
+  // Elements of A and of B.
+  QGemmTester& values(Values a, Values b) { return a_values_ = a, set(b_values_, b); }
+  QGemmTester& zero_points(Values a, Values b) { return a_zero_ = a, set(b_zero_, b); }
+  // The type of Y, and y_zero_point, which float32 does not have.
+  QGemmTester& output(DType type, Values zero_point = Values::kRandom) { return y_type_ = type, set(y_zero_, zero_point); }
+  // Shapes: of those that must be one, of b_scale, of b_zero_point.
+  QGemmTester& extents(Extent one, Extent b_scale, Extent b_zero_point) {
+    return one_ = one, b_scale_extent_ = b_scale, set(b_zero_extent_, b_zero_point);
+  }
+  // Without this, scales are random, and y_scale so that most results fit Y's type and some do not.
+  struct Scales {
+    float a, b, y;
+  };
+  QGemmTester& scales(Scales value) { return set(scales_, std::optional(value)); }
+  QGemmTester& alpha(double value) { return set(alpha_, value); }
+  // C of this shape; without it there is none.
+  QGemmTester& c(std::vector<int64_t> dims, Values values = Values::kRandom) { return c_values_ = values, set(c_dims_, std::move(dims)); }
+  // Each matrix has this many unused elements behind each row and lies transposed in memory if `columns`.
+  QGemmTester& gap(int64_t elements) { return set(gap_, elements); }
+  QGemmTester& columns(bool value = true) { return set(columns_, value); }
+  // B is packed before; what it was packed from is spoiled.
+  QGemmTester& packed(bool value = true) { return set(packed_, value); }
+  QGemmTester& options(const PlanOptions& value) { return set(options_, std::optional(value)); }
+  QGemmTester& seed(uint32_t value) { return set(seed_, value); }
+
+  // Checks the result, what qgemm_shape() says of it, that nothing around Y and none of the inputs is written, and that memory is given
+  // back.
+  void run() const;
+
+ private:
+  template <typename T>
+  QGemmTester& set(T& field, T value) {
+    field = std::move(value);
+    return *this;
+  }
+  template <typename T>
+  void run_typed() const;
+  std::string describe() const;
+
+  DType a_type_ = DType::kUInt8, b_type_ = DType::kInt8, y_type_ = DType::kFloat32;
+  int64_t m_ = 1, n_ = 1, k_ = 1;
+  bool trans_a_ = false, trans_b_ = false, columns_ = false, packed_ = false;
+  Values a_values_ = Values::kRandom, b_values_ = Values::kRandom, c_values_ = Values::kAbsent;
+  Values a_zero_ = Values::kRandom, b_zero_ = Values::kRandom, y_zero_ = Values::kRandom;
+  Extent one_ = Extent::kScalar, b_scale_extent_ = Extent::kScalar, b_zero_extent_ = Extent::kScalar;
+  std::optional<Scales> scales_;
+  double alpha_ = 1;
+  std::vector<int64_t> c_dims_;
+  int64_t gap_ = 0;
+  std::optional<PlanOptions> options_;
+  uint32_t seed_ = 1;
+};
+
+}  // namespace wgemm::testing
