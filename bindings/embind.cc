@@ -56,6 +56,13 @@ class Reader {
     return kTensor;
   }
 
+  // One that packed weights may stand for.
+  const PackedWeights* weights(ConstTensor* tensor_or_address, PackedWeights* memory) {
+    if (tensor(tensor_or_address) != kPacked) return nullptr;
+    *memory = PackedWeights::view(tensor_or_address->data);
+    return memory;
+  }
+
   // One that may be left out.
   const ConstTensor* optional(ConstTensor* memory) { return tensor(memory) == kTensor ? memory : nullptr; }
 
@@ -83,12 +90,13 @@ struct Gemm {
     args.opset = reader.integer();
     if (const double broadcast = reader.number(); !std::isnan(broadcast)) args.broadcast = static_cast<int64_t>(broadcast);
     reader.tensor(&args.A);
-    reader.tensor(&args.B);
+    args.packed_B = reader.weights(&args.B, &weights);
     args.C = reader.optional(&c);
     reader.tensor(&args.Y);
   }
   Reader reader;
   ConstTensor c;
+  PackedWeights weights;
   GemmArgs args;
 };
 
@@ -102,10 +110,7 @@ struct QGemm {
     reader.tensor(&args.A);
     reader.tensor(&args.a_scale);
     args.a_zero_point = reader.optional(&a_zero_point);
-    if (reader.tensor(&args.B) == Reader::kPacked) {
-      weights = PackedWeights::view(args.B.data);
-      args.packed_B = &weights;
-    }
+    args.packed_B = reader.weights(&args.B, &weights);
     reader.tensor(&args.b_scale);
     args.b_zero_point = reader.optional(&b_zero_point);
     args.C = reader.optional(&c);
@@ -117,6 +122,24 @@ struct QGemm {
   ConstTensor a_zero_point, b_zero_point, c, y_scale, y_zero_point;
   PackedWeights weights;
   QGemmArgs args;
+};
+
+// The arguments of matmul, alike; the type of dst counts where there is no dst yet.
+struct MatMul {
+  MatMul(const MatMul&) = delete;
+  MatMul() {
+    args.transpose_a = reader.integer();
+    args.transpose_b = reader.integer();
+    args.dst.dtype = static_cast<DType>(reader.integer());
+    reader.tensor(&args.src);
+    args.packed_weights = reader.weights(&args.weights, &weights);
+    args.bias = reader.optional(&bias);
+    reader.tensor(&args.dst);
+  }
+  Reader reader;
+  ConstTensor bias;
+  PackedWeights weights;
+  MatMulArgs args;
 };
 
 int finish(const Status& result) {
@@ -132,6 +155,11 @@ int run_gemm() {
 int run_qgemm() {
   const QGemm call;
   return finish(qgemm(*instance, call.args));
+}
+
+int run_matmul() {
+  const MatMul call;
+  return finish(matmul(*instance, call.args));
 }
 
 // The result's type, rank and sizes, at the front of the block.
@@ -158,6 +186,14 @@ int shape_of_qgemm() {
   return result.ok() ? give_shape(dtype, dims) : finish(result);
 }
 
+int shape_of_matmul() {
+  const MatMul call;
+  int64_t dims[kMaxRank];
+  size_t rank;
+  Status result = matmul_shape(call.args, dims, &rank);
+  return result.ok() ? give_shape(call.args.dst.dtype, {dims, rank}) : finish(result);
+}
+
 // On success the block begins with the numbers of an Explanation, in its order, the kernel's name as an address.
 template <typename Call>
 int run_explain() {
@@ -167,25 +203,29 @@ int run_explain() {
   if (!result.ok()) return finish(result);
   double* out = block;
   *out++ = static_cast<double>(reinterpret_cast<uintptr_t>(e.kernel));
-  for (const int64_t value : {e.m, e.n, e.k, e.mr, e.nr, e.kr, e.mc, e.nc, e.kc, e.threads, int64_t{e.packs_a}, int64_t{e.packs_b},
+  for (const int64_t value : {e.batch, e.m, e.n, e.k, e.mr, e.nr, e.kr, e.mc, e.nc, e.kc, e.threads, int64_t{e.packs_a}, int64_t{e.packs_b},
                               int64_t{e.direct}, e.scratch_bytes}) {
     *out++ = static_cast<double>(value);
   }
   return 0;
 }
 
-// On success the block begins with the weights' address, bytes, K and N.
+// On success the block begins with the weights' address, bytes, rank and sizes.
 int run_pack() {
   Reader reader;
   PackArgs args;
+  args.op = static_cast<PackFor>(reader.integer());
   args.trans = reader.integer();
   reader.tensor(&args.B);
   PackedWeights weights;
   Status result = pack(*instance, args, &weights);
   if (!result.ok()) return finish(result);
-  block[1] = static_cast<double>(weights.bytes());
-  block[2] = static_cast<double>(weights.k());
-  block[3] = static_cast<double>(weights.n());
+  double* out = block + 1;
+  *out++ = static_cast<double>(weights.bytes());
+  *out++ = static_cast<double>(weights.batch().size() + 2);
+  for (const int64_t size : weights.batch()) *out++ = static_cast<double>(size);
+  *out++ = static_cast<double>(weights.k());
+  *out++ = static_cast<double>(weights.n());
   block[0] = static_cast<double>(reinterpret_cast<uintptr_t>(weights.detach()));
   return 0;
 }
@@ -217,6 +257,9 @@ EMSCRIPTEN_BINDINGS(wgemm) {
   function("qgemm", &run_qgemm);
   function("qgemmShape", &shape_of_qgemm);
   function("explainQgemm", &run_explain<QGemm>);
+  function("matmul", &run_matmul);
+  function("matmulShape", &shape_of_matmul);
+  function("explainMatmul", &run_explain<MatMul>);
   function("pack", &run_pack);
   function("storeScalar", &store_scalar);
   function("kernelCount", &kernel_count);

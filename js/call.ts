@@ -7,7 +7,9 @@ import type { CoreModule } from './wgemm-simd128.mjs';
 
 /** @internal An operation of the core: by the arguments in the block, each gives an error code. */
 export interface Operation {
-  readonly name: 'gemm' | 'qgemm';
+  readonly name: 'gemm' | 'qgemm' | 'matmul';
+  /** What errors call its result. */
+  readonly result: string;
   run(module: CoreModule): number;
   /** Leaves type, rank and sizes of the result in the block. */
   shape(module: CoreModule): number;
@@ -16,13 +18,27 @@ export interface Operation {
 }
 
 /** @internal */
-export const operations: Record<'gemm' | 'qgemm', Operation> = {
-  gemm: { name: 'gemm', run: (module) => module.gemm(), shape: (module) => module.gemmShape(), explain: (module) => module.explainGemm() },
+export const operations: Record<Operation['name'], Operation> = {
+  gemm: {
+    name: 'gemm',
+    result: 'Y',
+    run: (module) => module.gemm(),
+    shape: (module) => module.gemmShape(),
+    explain: (module) => module.explainGemm(),
+  },
   qgemm: {
     name: 'qgemm',
+    result: 'Y',
     run: (module) => module.qgemm(),
     shape: (module) => module.qgemmShape(),
     explain: (module) => module.explainQgemm(),
+  },
+  matmul: {
+    name: 'matmul',
+    result: 'dst',
+    run: (module) => module.matmul(),
+    shape: (module) => module.matmulShape(),
+    explain: (module) => module.explainMatmul(),
   },
 };
 
@@ -32,20 +48,17 @@ export interface Call {
   readonly operation: Operation;
   /** Attributes, in the order in which bindings/embind.cc reads them. */
   readonly attributes: readonly number[];
-  /** In the order of the bindings; null is left out. The last is Y. */
+  /** In the order of the bindings; null is left out. The last is the result. */
   readonly operands: (Operand | null)[];
   /** What the user gave to be filled. */
   readonly out: unknown;
 }
 
-/** @internal Reads a call: `read` reads what the user's objects say, which may run code of the user's. */
-export function makeCall(core: Core, operation: Operation, read: () => Omit<Call, 'core' | 'operation'>): Call {
+/** @internal A call of what has been read from the user's objects, which may have run code of the user's: what is found from here on holds. */
+export function makeCall(core: Core, operation: Operation, attributes: Call['attributes'], operands: Call['operands'], out: unknown): Call {
   core.checkAlive(operation.name);
-  const call = { core, operation, ...read() };
-  // Getters may have called back: what is found from here on holds.
-  core.checkAlive(operation.name);
-  for (const operand of call.operands) if (operand !== null) locate(core, operation.name, operand);
-  return call;
+  for (const operand of operands) if (operand !== null) locate(core, operation.name, operand);
+  return { core, operation, attributes, operands, out };
 }
 
 /** @internal Computes, and gives the result: `out`, or a tensor with an array of its own. */
@@ -72,7 +85,8 @@ export function write(core: Core, op: string, attributes: readonly number[], ope
   let i = 0;
   for (const value of attributes) block[i++] = value;
   const buffers: unknown[] = [];
-  for (const [index, operand] of operands.entries()) {
+  for (let index = 0; index < operands.length; ++index) {
+    const operand = operands[index] as Operand | null;
     if (operand === null) {
       block.fill(0, i, i + 7);
       block[i + 1] = absent;
@@ -103,7 +117,7 @@ export function write(core: Core, op: string, attributes: readonly number[], ope
 function throughStaging(call: Call): unknown {
   const { core, operation, operands, out } = call;
   const { dtype, shape } = shapeOf(call);
-  const fresh = operandOf('Y', core.dtypes.indexOf(dtype), shape, null);
+  const fresh = operandOf(operation.result, core.dtypes.indexOf(dtype), shape, null);
   fresh.size = shape.reduce((product, size) => product * size, 1);
   const y = operands.at(-1) ?? fresh;
   operands[operands.length - 1] = y;
@@ -121,7 +135,7 @@ function throughStaging(call: Call): unknown {
     }
     write(core, operation.name, call.attributes, operands);
     core.check(operation.run(core.module), operation.name);
-    if (out === undefined) return { data: copyOut(core, operation.name, dtype, y), shape, dtype };
+    if (out === undefined) return { data: copyOut(core, operation, dtype, y), shape, dtype };
     y.outside?.set(core.module.HEAPU8.subarray(y.address, y.address + y.outside.byteLength));
     return out;
   } finally {
@@ -130,11 +144,11 @@ function throughStaging(call: Call): unknown {
 }
 
 /** The result as an array of its own. */
-function copyOut(core: Core, op: string, dtype: DType, y: Operand): DataArray {
+function copyOut(core: Core, { name: op, result }: Operation, dtype: DType, y: Operand): DataArray {
   try {
     return viewOf(dtype, core.buffer, y.address, y.size).slice();
   } catch (error) {
-    throw new OutOfMemoryError(op, 'Y', `${op}: no array for the ${y.size} elements of Y: ${String(error)}`);
+    throw new OutOfMemoryError(op, result, `${op}: no array for the ${y.size} elements of ${result}: ${String(error)}`);
   }
 }
 
@@ -161,10 +175,10 @@ export function scalar(core: Core, op: string, name: string, value: number | big
   return operand;
 }
 
-/** @internal C: a tensor, a number, or nothing. */
-export function readC(core: Core, op: string, c: unknown, dtype: DType): Operand | null {
-  if (c === undefined || c === null) return null;
-  return typeof c === 'number' || typeof c === 'bigint' ? scalar(core, op, 'C', c, dtype) : readTensor(core, op, 'C', c);
+/** @internal C or a bias: a tensor, a number, or nothing. */
+export function readAddend(core: Core, op: string, name: string, value: unknown, dtype: DType): Operand | null {
+  if (value === undefined || value === null) return null;
+  return typeof value === 'number' || typeof value === 'bigint' ? scalar(core, op, name, value, dtype) : readTensor(core, op, name, value);
 }
 
 function storeScalar(core: Core, op: string, { name, dtype, address }: Operand, index: number, value: number | bigint): void {

@@ -1,5 +1,5 @@
 /** ONNX Gemm: its options, and how a call of it is read. */
-import { type Call, makeCall, operations, readC, readFlag, readOptions } from './call.js';
+import { type Call, makeCall, operations, readAddend, readFlag, readOptions } from './call.js';
 import type { Core } from './core.js';
 import { ArgumentError, describe, OpsetError } from './errors.js';
 import { readTensor } from './operand.js';
@@ -25,33 +25,35 @@ export interface GemmOptions<A extends DataArray = DataArray> {
   out?: TensorLike<A>;
 }
 
+const optionNames = ['alpha', 'beta', 'transA', 'transB', 'opset', 'broadcast', 'out'];
+
 /** @internal */
 export function readGemm(core: Core, a: unknown, b: unknown, c: unknown, options: unknown): Call {
   const op = 'gemm';
-  return makeCall(core, operations.gemm, () => {
-    const read = readOptions(op, options, ['alpha', 'beta', 'transA', 'transB', 'opset', 'broadcast', 'out']);
-    const operandA = readTensor(core, op, 'A', a);
-    const operandB = readTensor(core, op, 'B', b);
-    const operandC = readC(core, op, c, core.dtypes[operandA.dtype] as DType);
-    const { alpha, beta, transA, transB, opset, broadcast, out } = read;
-    const attributes = [
-      ...readFactor('alpha', alpha),
-      ...readFactor('beta', beta),
-      readFlag(op, 'transA', transA, 0),
-      readFlag(op, 'transB', transB, 0),
-      readOpset(opset),
-      readFlag(op, 'broadcast', broadcast, NaN), // NaN: not given
-    ];
-    return { attributes, operands: [operandA, operandB, operandC, out === undefined ? null : readTensor(core, op, 'Y', out)], out };
-  });
+  core.checkAlive(op);
+  const { alpha, beta, transA, transB, opset, broadcast, out } = readOptions(op, options, optionNames);
+  const operandA = readTensor(core, op, 'A', a);
+  const operandB = readTensor(core, op, 'B', b);
+  const operandC = readAddend(core, op, 'C', c, core.dtypes[operandA.dtype] as DType);
+  const attributes: number[] = [];
+  readFactor('alpha', alpha, attributes);
+  readFactor('beta', beta, attributes);
+  attributes.push(
+    readFlag(op, 'transA', transA, 0),
+    readFlag(op, 'transB', transB, 0),
+    readOpset(opset),
+    readFlag(op, 'broadcast', broadcast, NaN), // NaN: not given
+  );
+  const operandY = out === undefined ? null : readTensor(core, op, 'Y', out);
+  return makeCall(core, operations.gemm, attributes, [operandA, operandB, operandC, operandY], out);
 }
 
-/** A number; or that it is a bigint instead, and its low and high 32 bits. */
-function readFactor(name: string, value: unknown): number[] {
-  if (value === undefined) return [1, 0, 0, 0];
-  if (typeof value === 'number') return [value, 0, 0, 0];
-  if (typeof value === 'bigint') return [0, 1, Number(BigInt.asUintN(32, value)), Number(BigInt.asUintN(32, value >> 32n))];
-  throw new ArgumentError('gemm', name, `gemm: ${name} is ${describe(value)}; it must be a number, or a bigint with int64 and uint64`);
+/** Appends a number; whether it is a bigint instead; and of that the low and high 32 bits. */
+function readFactor(name: string, value: unknown, attributes: number[]): void {
+  if (value === undefined) attributes.push(1, 0, 0, 0);
+  else if (typeof value === 'number') attributes.push(value, 0, 0, 0);
+  else if (typeof value === 'bigint') attributes.push(0, 1, Number(BigInt.asUintN(32, value)), Number(BigInt.asUintN(32, value >> 32n)));
+  else throw new ArgumentError('gemm', name, `gemm: ${name} is ${describe(value)}; it must be a number, or a bigint with int64 and uint64`);
 }
 
 function readOpset(value: unknown): number {

@@ -12,6 +12,9 @@ declare module '*/wgemm-simd128.mjs' {
     qgemm(): number;
     qgemmShape(): number;
     explainQgemm(): number;
+    matmul(): number;
+    matmulShape(): number;
+    explainMatmul(): number;
     pack(): number;
     scalars(): number;
     storeScalar(place: number, dtype: number, value: number): number;

@@ -54,14 +54,14 @@ export abstract class HeapObject {
 
   static {
     locateHeld = (object, core, op, name) => {
+      if (object.#core === core && object.#address !== 0 && !core.disposed) return object.#address;
       const [other, disposed] =
         object instanceof PackedWeights
           ? ['packed weights of another instance; pack them here', 'disposed weights']
           : ['a tensor of another instance; copy its data, or alloc it here', 'a disposed tensor'];
       if (object.#core !== core) throw new ArgumentError(op, name, `${op}: ${name} is ${other}`);
       if (core.disposed) throw new DisposedError(op, name, `${op}: the instance that ${name} belongs to is disposed`);
-      if (object.#address === 0) throw new DisposedError(op, name, `${op}: ${name} is ${disposed}`);
-      return object.#address;
+      throw new DisposedError(op, name, `${op}: ${name} is ${disposed}`);
     };
     view = (object, dtype, size) => {
       const core = object.#core;
@@ -114,22 +114,22 @@ export class HeapTensor<A extends DataArray = DataArray> extends HeapObject {
 }
 
 /**
- * Weights that are laid out once, for any number of calls: they stand where `b` does. Made by `pack`. Hold a copy in the instance's memory
+ * Weights that are laid out once, for any number of calls: they stand where `b` or `weights` does. Made by `pack`. Hold a copy in the instance's memory
  * until `dispose()`.
  */
 export class PackedWeights extends HeapObject {
-  /** The operation that they are for. */
-  readonly op: 'qgemm';
+  /** What they are for: `'gemm'` is for `matmul` too. */
+  readonly op: 'gemm' | 'qgemm';
   /** Of the elements that were packed. */
   readonly dtype: DType;
-  /** [K, N], after `trans`. */
+  /** [..., K, N], after `trans`. */
   readonly shape: readonly number[];
   /** Bytes of memory that they take. */
   readonly byteLength: number;
   readonly #brand = true;
 
   /** @internal */
-  constructor(core: Core, op: 'qgemm', dtype: DType, shape: readonly number[], address: number, byteLength: number) {
+  constructor(core: Core, op: 'gemm' | 'qgemm', dtype: DType, shape: readonly number[], address: number, byteLength: number) {
     super(core, address, 0); // no view shows it
     this.op = op;
     this.dtype = dtype;

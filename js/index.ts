@@ -1,5 +1,5 @@
 /**
- * Matrix multiplication on WebAssembly SIMD, exact to ONNX Gemm and com.microsoft QGemm.
+ * Matrix multiplication on WebAssembly SIMD, exact to ONNX Gemm, com.microsoft QGemm and oneDNN Graph MatMul.
  *
  * @example
  * import { createGemm } from 'wgemm';
@@ -9,22 +9,15 @@
  *
  * @packageDocumentation
  */
-import { type Call, copiesOf, readFlag, readOptions, runCall, write } from './call.js';
+import { type Call, copiesOf, readOptions, runCall, write } from './call.js';
 import { Core } from './core.js';
 import { ArgumentError, describe, DTypeError, ShapeError, UnsupportedError } from './errors.js';
 import { type GemmOptions, readGemm } from './gemm.js';
 import { disposable, HeapTensor, type PackedWeights } from './heap.js';
 import { type Assets, loadCore } from './load.js';
-import {
-  packQGemm,
-  type PackOptions,
-  type QGemmInputs,
-  type QGemmOptions,
-  type QuantizedArray,
-  readQGemm,
-  type Scale,
-  type ZeroPoint,
-} from './qgemm.js';
+import { type MatMulOptions, readMatMul } from './matmul.js';
+import { type PackOptions, packWeights } from './pack.js';
+import { type QGemmInputs, type QGemmOptions, type QuantizedArray, readQGemm, type Scale, type ZeroPoint } from './qgemm.js';
 import { type ArrayOf, bytesOf, type DataArray, type DType, readSizes, type ResultArray, type Tensor, type TensorLike } from './tensor.js';
 
 export {
@@ -42,7 +35,9 @@ export {
 export type { GemmOptions } from './gemm.js';
 export { HeapTensor, PackedWeights } from './heap.js';
 export type { Assets } from './load.js';
-export type { PackOptions, QGemmInputs, QGemmOptions, QuantizedArray, Scale, ZeroPoint } from './qgemm.js';
+export type { MatMulOptions } from './matmul.js';
+export type { PackOptions } from './pack.js';
+export type { QGemmInputs, QGemmOptions, QuantizedArray, Scale, ZeroPoint } from './qgemm.js';
 export {
   dequantize,
   quantize,
@@ -76,7 +71,9 @@ export interface CreateOptions {
 
 /** What a call would do, without running it. */
 export interface Explanation {
-  op: 'gemm' | 'qgemm';
+  op: 'gemm' | 'qgemm' | 'matmul';
+  /** Products of the sizes below, after what can be one is one. */
+  batch: number;
   m: number;
   n: number;
   k: number;
@@ -168,20 +165,20 @@ export class Gemm {
    * https://onnx.ai/onnx/operators/onnx__Gemm.html
    *
    * @param a (M, K), or (K, M) with `transA`
-   * @param b (K, N), or (N, K) with `transB`
+   * @param b (K, N), or (N, K) with `transB`; or what `pack` made of it
    * @param c a tensor, a number (a bigint with int64 and uint64), or nothing
    * @returns Y of shape (M, N): `out`, or a tensor with an array of its own
    * @throws ShapeError, DTypeError, OpsetError, ArgumentError, DisposedError, OutOfMemoryError; nothing is written then
    */
   gemm<A extends DataArray, O extends TensorLike<A>>(
     a: TensorLike<A>,
-    b: TensorLike<A>,
+    b: TensorLike<A> | PackedWeights,
     c: TensorLike<A> | number | bigint | null | undefined,
     options: GemmOptions<A> & { out: O },
   ): O;
   gemm<A extends DataArray>(
     a: TensorLike<A>,
-    b: TensorLike<A>,
+    b: TensorLike<A> | PackedWeights,
     c?: TensorLike<A> | number | bigint | null,
     options?: GemmOptions<A>,
   ): Tensor<ResultArray<A>>;
@@ -211,31 +208,71 @@ export class Gemm {
   }
 
   /**
-   * Lays b out once for calls with any a, scales and zero points: what it returns stands where `b` stands. 8 bits an element.
+   * oneDNN Graph MatMul: dst = src * weights + bias, for stacks of matrices. The last two axes are the matrix, those before them are broadcast
+   * like NumPy's, both ways. A vector is a row as src and a column as weights, and the result has not that axis.
+   * https://uxlfoundation.github.io/oneDNN/dev_guide_op_matmul.html
    *
-   * @param b int8 or uint8, (K, N), or (N, K) with `trans`
+   * @param src (..., M, K), or (..., K, M) with `transposeA`; or (K)
+   * @param weights (..., K, N), or (..., N, K) with `transposeB`; or (K); or what `pack` made of them
+   * @param bias a tensor that broadcasts to the result in one direction, a number, or nothing
+   * @returns (..., M, N): `out`, or a tensor with an array of its own
+   * @throws ShapeError, DTypeError, ArgumentError, PackMismatchError, DisposedError, OutOfMemoryError; nothing is written then
+   */
+  matmul<A extends DataArray, O extends TensorLike>(
+    src: TensorLike<A>,
+    weights: TensorLike<A> | PackedWeights,
+    bias: TensorLike<A> | number | bigint | null | undefined,
+    options: MatMulOptions & { out: O },
+  ): O;
+  matmul<A extends DataArray>(
+    src: TensorLike<A>,
+    weights: TensorLike<A> | PackedWeights,
+    bias: TensorLike<A> | number | bigint | null | undefined,
+    options: MatMulOptions<A> & { outType: 'float32' },
+  ): Tensor<Float32Array>;
+  matmul<A extends DataArray>(
+    src: TensorLike<A>,
+    weights: TensorLike<A> | PackedWeights,
+    bias?: TensorLike<A> | number | bigint | null,
+    options?: MatMulOptions<A>,
+  ): Tensor<ResultArray<A>>;
+  matmul(src: unknown, weights: unknown, bias?: unknown, options?: unknown): unknown {
+    return runCall(readMatMul(this.#core, src, weights, bias, options));
+  }
+
+  /**
+   * Lays b out once, for any number of calls: what it returns stands where `b` or `weights` stands. Elements keep their type.
+   *
+   * @param b for gemm and matmul any of their types, (..., K, N); for qgemm int8 or uint8, (K, N); with `trans` (..., N, K)
    * @throws ShapeError, DTypeError, ArgumentError, DisposedError, OutOfMemoryError
    */
   pack(b: TensorLike<QuantizedArray>, options: PackOptions): PackedWeights;
-  pack(b: unknown, options: unknown): unknown {
-    const op = 'pack';
-    const core = this.#core;
-    core.checkAlive(op);
-    const { op: target, trans } = readOptions(op, options, ['op', 'trans']);
-    if (target === 'gemm' || target === 'matmul') {
-      throw new UnsupportedError(op, 'op', `${op}: op is ${describe(target)}; version ${version} packs for 'qgemm'`);
-    }
-    if (target !== 'qgemm') throw new ArgumentError(op, 'op', `${op}: op is ${describe(target)}; it must be 'qgemm'`);
-    return packQGemm(core, b, readFlag(op, 'trans', trans, 0));
+  pack(b: TensorLike, options: PackOptions & { op: 'gemm' | 'matmul' }): PackedWeights;
+  pack(b: unknown, options: unknown): PackedWeights {
+    return packWeights(this.#core, b, options);
   }
 
-  /** The plan for a call with these arguments, without running it: `explain('gemm', a, b, c, options)`, `explain('qgemm', inputs, options)`. */
-  explain(op: 'gemm', a: TensorLike, b: TensorLike, c?: TensorLike | number | bigint | null, options?: GemmOptions): Explanation;
+  /** The plan for a call with these arguments, without running it: its name, and then its arguments. */
+  explain(
+    op: 'gemm',
+    a: TensorLike,
+    b: TensorLike | PackedWeights,
+    c?: TensorLike | number | bigint | null,
+    options?: GemmOptions,
+  ): Explanation;
   explain(op: 'qgemm', inputs: QGemmInputs, options?: QGemmOptions): Explanation;
+  explain(
+    op: 'matmul',
+    src: TensorLike,
+    weights: TensorLike | PackedWeights,
+    bias?: TensorLike | number | bigint | null,
+    options?: MatMulOptions,
+  ): Explanation;
   explain(op: unknown, ...args: unknown[]): unknown {
+    if (op === 'matmul') return explainCall(readMatMul(this.#core, args[0], args[1], args[2], args[3]));
     if (op === 'gemm') return explainCall(readGemm(this.#core, args[0], args[1], args[2], args[3]));
     if (op === 'qgemm') return explainCall(readQGemm(this.#core, args[0], args[1]));
-    throw new ArgumentError('explain', 'op', `explain: op is ${describe(op)}; it must be 'gemm' or 'qgemm'`);
+    throw new ArgumentError('explain', 'op', `explain: op is ${describe(op)}; it must be 'gemm', 'qgemm' or 'matmul'`);
   }
 
   /** A tensor of zeros inside the wasm memory, so that calls copy nothing. */
@@ -279,11 +316,11 @@ export class Gemm {
 disposable(Gemm.prototype);
 
 /** The numbers that the core left at the front of the block. */
-function numbers<N extends 6 | 15>(core: Core, count: N): Numbers[N] {
+function numbers<N extends 6 | 16>(core: Core, count: N): Numbers[N] {
   return Array.from(core.block.subarray(0, count)) as Numbers[N];
 }
 type N5 = [number, number, number, number, number];
-type Numbers = { 6: [number, ...N5]; 15: [...N5, ...N5, ...N5] };
+type Numbers = { 6: [number, ...N5]; 16: [number, ...N5, ...N5, ...N5] };
 
 function kernelsOf(core: Core): KernelInfo[] {
   return Array.from({ length: core.module.kernelCount() }, (_, i) => {
@@ -298,9 +335,10 @@ function explainCall(call: Call): Explanation {
   const copies = copiesOf(call);
   write(core, operation.name, call.attributes, call.operands);
   core.check(operation.explain(core.module), operation.name);
-  const [kernel, m, n, k, mr, nr, kr, mc, nc, kc, threads, packsA, packsB, direct, scratch] = numbers(core, 15);
+  const [kernel, batch, m, n, k, mr, nr, kr, mc, nc, kc, threads, packsA, packsB, direct, scratch] = numbers(core, 16);
   return {
     op: operation.name,
+    batch,
     m,
     n,
     k,

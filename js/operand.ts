@@ -1,6 +1,6 @@
 /** Operands as a call needs them: what the user's objects say, and where the elements are. */
 import type { Core } from './core.js';
-import { ArgumentError, describe, DisposedError, DTypeError, PackMismatchError, ShapeError } from './errors.js';
+import { ArgumentError, describe, DisposedError, DTypeError, ShapeError } from './errors.js';
 import { HeapTensor, locateHeld, PackedWeights } from './heap.js';
 import {
   bufferOf,
@@ -40,9 +40,11 @@ export interface Operand {
 export function readTensor(core: Core, op: string, name: string, value: unknown): Operand {
   if (HeapTensor.is(value)) return operandOf(name, core.dtypes.indexOf(value.dtype), value.shape, value);
   if (PackedWeights.is(value)) {
-    if (name !== 'B') throw new ArgumentError(op, name, `${op}: ${name} is packed weights, which can only stand for B`);
+    if (name !== 'B' && name !== 'weights') {
+      const place = op === 'matmul' ? 'weights' : 'B';
+      throw new ArgumentError(op, name, `${op}: ${name} is packed weights, which can only stand for ${place}`);
+    }
     if (op === 'pack') throw new ArgumentError(op, name, `${op}: ${name} is packed already`);
-    if (value.op !== op) throw new PackMismatchError(op, name, `${op}: ${name} is packed for ${value.op}; pack it for ${op}`);
     return operandOf(name, packedWeights, [], value);
   }
   const imitates = value instanceof HeapTensor || value instanceof PackedWeights;

@@ -1,9 +1,9 @@
-/** com.microsoft QGemm: its arguments, how a call of it is read, and its packed weights. */
-import { type Call, makeCall, operations, readC, readFlag, readOptions, scalar, write } from './call.js';
+/** com.microsoft QGemm: its arguments, and how a call of it is read. */
+import { type Call, makeCall, operations, readAddend, readFlag, readOptions, scalar } from './call.js';
 import type { Core } from './core.js';
 import { ArgumentError, describe, DTypeError } from './errors.js';
 import { PackedWeights } from './heap.js';
-import { isDataArray, locate, type Operand, readTensor } from './operand.js';
+import { isDataArray, type Operand, readTensor } from './operand.js';
 import type { DataArray, DType, TensorLike } from './tensor.js';
 
 /** Arrays of quantized elements. */
@@ -45,50 +45,42 @@ export interface QGemmOptions<A extends DataArray = Float32Array | QuantizedArra
   out?: TensorLike<A>;
 }
 
-export interface PackOptions {
-  /** The operation that the weights are for. */
-  op: 'qgemm';
-  /** b has shape (N, K). Any number but 0 is true. Default false. */
-  trans?: boolean | number;
-}
-
 const inputs = ['a', 'aScale', 'aZeroPoint', 'b', 'bScale', 'bZeroPoint', 'c', 'yScale', 'yZeroPoint'];
 
 /** @internal */
 export function readQGemm(core: Core, args: unknown, options: unknown): Call {
   const op = 'qgemm';
-  return makeCall(core, operations.qgemm, () => {
-    if (typeof args !== 'object' || args === null) {
-      throw new ArgumentError(op, 'inputs', `${op}: inputs is ${describe(args)}; it must be an object with ${inputs.join(', ')}`);
-    }
-    const { a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint } = readOptions(op, args, inputs, 'inputs');
-    const { alpha = 1, transA, transB, out } = readOptions(op, options, ['alpha', 'transA', 'transB', 'out']);
-    if (typeof alpha !== 'number') throw new ArgumentError(op, 'alpha', `${op}: alpha is ${describe(alpha)}; it must be a number`);
-    const operandA = readTensor(core, op, 'A', a);
-    const operandB = readTensor(core, op, 'B', b);
-    const typeOfA = readType(core, operandA);
-    const typeOfB = readType(core, operandB);
-    const attributes = [alpha, readFlag(op, 'transA', transA, 0), readFlag(op, 'transB', transB, 0)];
-    const operands = [
-      operandA,
-      readVector(core, 'a_scale', aScale, 'float32', true),
-      readVector(core, 'a_zero_point', aZeroPoint, typeOfA),
-      operandB,
-      readVector(core, 'b_scale', bScale, 'float32', true),
-      readVector(core, 'b_zero_point', bZeroPoint, typeOfB),
-      readC(core, op, c, 'int32'),
-      readVector(core, 'y_scale', yScale, 'float32'),
-      readVector(core, 'y_zero_point', yZeroPoint, typeOfA),
-      out === undefined ? null : readTensor(core, op, 'Y', out),
-    ];
-    return { attributes, operands, out };
-  });
+  core.checkAlive(op);
+  if (typeof args !== 'object' || args === null) {
+    throw new ArgumentError(op, 'inputs', `${op}: inputs is ${describe(args)}; it must be an object with ${inputs.join(', ')}`);
+  }
+  const { a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint } = readOptions(op, args, inputs, 'inputs');
+  const { alpha = 1, transA, transB, out } = readOptions(op, options, ['alpha', 'transA', 'transB', 'out']);
+  if (typeof alpha !== 'number') throw new ArgumentError(op, 'alpha', `${op}: alpha is ${describe(alpha)}; it must be a number`);
+  const operandA = readTensor(core, op, 'A', a);
+  const operandB = readTensor(core, op, 'B', b);
+  const typeOfA = readType(core, operandA);
+  const typeOfB = readType(core, operandB);
+  const attributes = [alpha, readFlag(op, 'transA', transA, 0), readFlag(op, 'transB', transB, 0)];
+  const operands = [
+    operandA,
+    readVector(core, 'a_scale', aScale, 'float32', true),
+    readVector(core, 'a_zero_point', aZeroPoint, typeOfA),
+    operandB,
+    readVector(core, 'b_scale', bScale, 'float32', true),
+    readVector(core, 'b_zero_point', bZeroPoint, typeOfB),
+    readAddend(core, op, 'C', c, 'int32'),
+    readVector(core, 'y_scale', yScale, 'float32'),
+    readVector(core, 'y_zero_point', yZeroPoint, typeOfA),
+    out === undefined ? null : readTensor(core, op, 'Y', out),
+  ];
+  return makeCall(core, operations.qgemm, attributes, operands, out);
 }
 
 /** The type of A or B, which a zero point that is a number takes. */
 function readType(core: Core, { name, dtype, source }: Operand): DType {
   const type = PackedWeights.is(source) ? source.dtype : (core.dtypes[dtype] as DType);
-  if (type === 'int8' || type === 'uint8') return type;
+  if (type === 'int8' || type === 'uint8' || PackedWeights.is(source)) return type; // of packed weights the core tells
   throw new DTypeError('qgemm', name, `qgemm: ${name} has type ${type}; it must be int8 or uint8`);
 }
 
@@ -101,26 +93,4 @@ function readVector(core: Core, name: string, value: unknown, dtype: DType, requ
   }
   if (typeof value === 'number') return scalar(core, op, name, value, dtype);
   return readTensor(core, op, name, isDataArray(value) ? { data: value, shape: [value.length] } : value);
-}
-
-/** @internal */
-export function packQGemm(core: Core, b: unknown, trans: number): PackedWeights {
-  const op = 'pack';
-  const operand = readTensor(core, op, 'B', b);
-  core.checkAlive(op);
-  locate(core, op, operand);
-  const { outside } = operand;
-  const staging = outside === null ? 0 : core.allocate(outside.byteLength, op);
-  try {
-    if (outside !== null) {
-      core.module.HEAPU8.set(outside, staging);
-      operand.address = staging;
-    }
-    write(core, op, [trans], [operand]);
-    core.check(core.module.pack(), op);
-    const [address, bytes, k, n] = core.block as unknown as [number, number, number, number];
-    return new PackedWeights(core, 'qgemm', core.dtypes[operand.dtype] as DType, [k, n], address, bytes);
-  } finally {
-    if (staging !== 0) core.module.release(staging);
-  }
 }

@@ -67,6 +67,28 @@ void combine_row(const Epilogue& e, const Acc* acc, const T* c, T* out, int64_t 
   }
 }
 
+// A stretch of a row of C, in the type that it is combined in: integers in their own, floating point in float32 or float64.
+template <typename T, typename Work>
+[[gnu::noinline]] void gather_c(const std::byte* c, int64_t stride, int64_t count, void* out) {
+  const auto* from = reinterpret_cast<const T*>(c);
+  auto* to = static_cast<Work*>(out);
+  if (stride == 0) {
+    std::fill_n(to, count, convert<Work>(*from));
+  } else if (stride == 1) {
+    Converter<T, Work>()(from, to, count);
+  } else {
+    for (int64_t j = 0; j < count; ++j) to[j] = convert<Work>(from[j * stride]);
+  }
+}
+
+using GatherFunction = void (*)(const std::byte*, int64_t, int64_t, void*);
+constexpr GatherFunction kGatherC[] = {
+#define WGEMM_DTYPE(Enumerator, name, Storage, Compute, gemm_since) \
+  gather_c<Storage, std::conditional_t<std::is_integral_v<Storage>, Storage, StorageOf<DType::k##Compute>>>,
+#include "dtypes.def"
+#undef WGEMM_DTYPE
+};
+
 template <typename T, typename Compute>
 void combine(const Problem& problem, int64_t rows, int64_t cols, const Accumulators& acc, const ConstBlock& c, const Block& y) {
   const Epilogue& e = problem.epilogue;
@@ -74,28 +96,22 @@ void combine(const Problem& problem, int64_t rows, int64_t cols, const Accumulat
   using Work = std::conditional_t<std::is_integral_v<T>, T, Compute>;
   constexpr bool kSame = std::is_same_v<T, Work>;
   Work c_chunk[kChunk], y_chunk[kChunk];
-  const Converter<T, Work> widen_run;
   const Converter<Work, T> narrow_run;
-  const bool y_in_place = kSame && y.col_stride == 1, c_in_place = kSame && c.col_stride == 1;
+  const DType c_type = e.c.dtype;  // Y's, or of 16 bits where Y is float32
+  const auto c_bytes = static_cast<int64_t>(dtype_bytes(c_type));
+  const bool y_in_place = kSame && y.col_stride == 1, c_in_place = kSame && c_type == problem.y.dtype && c.col_stride == 1;
   const int64_t step = y_in_place && (c_in_place || !e.has_c) ? cols : kChunk;
   for (int64_t i = 0; i < rows; ++i) {
     T* y_row = reinterpret_cast<T*>(y.data) + i * y.row_stride;
-    const T* c_row = reinterpret_cast<const T*>(c.data) + i * c.row_stride;
+    const std::byte* c_row = c.data + i * c.row_stride * c_bytes;
     const Compute* acc_row = static_cast<const Compute*>(acc.data) + i * acc.stride;
     for (int64_t j0 = 0; j0 < cols; j0 += step) {
       const int64_t count = std::min(step, cols - j0);
-      const Work* c_part = e.has_c ? c_chunk : nullptr;
+      const Work* c_part = nullptr;
       if (e.has_c) {
-        const T* from = c_row + j0 * c.col_stride;
-        if (c_in_place) {
-          c_part = reinterpret_cast<const Work*>(from);
-        } else if (c.col_stride == 0) {
-          std::fill_n(c_chunk, count, convert<Work>(*from));
-        } else if (c.col_stride == 1) {
-          widen_run(from, c_chunk, count);
-        } else {
-          for (int64_t j = 0; j < count; ++j) c_chunk[j] = convert<Work>(from[j * c.col_stride]);
-        }
+        const std::byte* from = c_row + j0 * c.col_stride * c_bytes;
+        if (!c_in_place) kGatherC[static_cast<int>(c_type)](from, c.col_stride, count, c_chunk);
+        c_part = c_in_place ? reinterpret_cast<const Work*>(from) : c_chunk;
       }
       T* to = y_row + j0 * y.col_stride;
       Work* y_part = y_in_place ? reinterpret_cast<Work*>(to) : y_chunk;

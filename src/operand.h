@@ -25,6 +25,12 @@ struct BasicOperand {
   DType dtype = DType::kFloat32;
   int64_t row_stride = 0, col_stride = 0;
 
+  // The same, `elements` further.
+  BasicOperand at(int64_t elements) const {
+    if (base == nullptr) return *this;  // it has no elements
+    return {base + elements * static_cast<int64_t>(dtype_bytes(dtype)), dtype, row_stride, col_stride};
+  }
+
   // The block of `rows` by `cols` elements from (row, col) on. From memory it is valid for the whole call; ask for no more than you need,
   // and for each block when it is its turn.
   BasicBlock<Byte> block(int64_t row, int64_t col, [[maybe_unused]] int64_t rows, [[maybe_unused]] int64_t cols) const {

@@ -1,5 +1,7 @@
 #include "pack.h"
 
+#include <wasm_simd128.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -18,6 +20,48 @@ constexpr int64_t kTile = 16;
 // distance is a power of two would fall into the same few sets of L1.
 constexpr int64_t kPanelsAtOnce = 4;
 
+// Squares of elements of To that are transposed in registers: as many on a side as a vector has lanes.
+template <typename From, typename To>
+struct Square {
+  static constexpr int64_t kSide = 16 / sizeof(To);
+  v128_t row[kSide];
+
+  // Row i from `from + i * stride`; `widen` is for what is narrower.
+  template <typename Widen>
+  Square(const From* from, int64_t stride, const Widen& widen) {
+    for (int64_t i = 0; i < kSide; ++i) row[i] = widen(from + i * stride);
+  }
+  void store_transposed(To* to, int64_t stride) const {
+    if constexpr (kSide == 2) {
+      wasm_v128_store(to, wasm_i64x2_shuffle(row[0], row[1], 0, 2));
+      wasm_v128_store(to + stride, wasm_i64x2_shuffle(row[0], row[1], 1, 3));
+    } else {
+      const v128_t low01 = wasm_i32x4_shuffle(row[0], row[1], 0, 4, 1, 5), low23 = wasm_i32x4_shuffle(row[2], row[3], 0, 4, 1, 5);
+      const v128_t high01 = wasm_i32x4_shuffle(row[0], row[1], 2, 6, 3, 7), high23 = wasm_i32x4_shuffle(row[2], row[3], 2, 6, 3, 7);
+      wasm_v128_store(to, wasm_i64x2_shuffle(low01, low23, 0, 2));
+      wasm_v128_store(to + stride, wasm_i64x2_shuffle(low01, low23, 1, 3));
+      wasm_v128_store(to + 2 * stride, wasm_i64x2_shuffle(high01, high23, 0, 2));
+      wasm_v128_store(to + 3 * stride, wasm_i64x2_shuffle(high01, high23, 1, 3));
+    }
+  }
+};
+
+// A vector of elements of To that lie side by side as From.
+template <typename From, typename To>
+struct LoadVector {
+  v128_t operator()(const From* from) const { return wasm_v128_load(from); }
+};
+template <typename Half>
+  requires kIsHalf<Half>
+struct LoadVector<Half, float> {
+  HalfSimd<Half> simd;
+  v128_t operator()(const Half* from) const { return simd.widen(wasm_u32x4_load16x4(from)); }
+};
+
+// Whether squares of this kind can be transposed.
+template <typename From, typename To>
+inline constexpr bool kHasSquares = sizeof(To) >= 4 && (sizeof(From) == sizeof(To) || kIsHalf<From>);
+
 template <typename From, typename To>
 void pack_rows(const PackSource& s, const From* from, To* to) {
   if (s.depth_stride == 1) {
@@ -29,6 +73,20 @@ void pack_rows(const PackSource& s, const From* from, To* to) {
     const int64_t lane_end = std::min(lane0 + kTile, s.lanes);
     for (int64_t d0 = 0; d0 < s.depth; d0 += kTile) {
       const int64_t d_end = std::min(d0 + kTile, s.depth);
+      if constexpr (kHasSquares<From, To>) {
+        if (s.lane_stride == 1 && lane_end - lane0 == kTile && d_end - d0 == kTile) {
+          const LoadVector<From, To> load;
+          constexpr int64_t kSide = Square<From, To>::kSide;
+#pragma clang loop unroll(disable)
+          for (int64_t d = d0; d < d_end; d += kSide) {
+#pragma clang loop unroll(disable)
+            for (int64_t lane = lane0; lane < lane_end; lane += kSide) {
+              Square<From, To>(from + d * s.depth_stride + lane, s.depth_stride, load).store_transposed(to + lane * s.depth + d, s.depth);
+            }
+          }
+          continue;
+        }
+      }
       for (int64_t lane = lane0; lane < lane_end; ++lane) {
         const From* source = from + lane * s.lane_stride;
         for (int64_t d = d0; d < d_end; ++d) to[lane * s.depth + d] = convert<To>(source[d * s.depth_stride]);
@@ -55,6 +113,35 @@ int64_t interleave(const PackSource& s, const From* from, const PanelLayout& lay
     }
   }
   return full;
+}
+
+// Lanes one behind the other, each side by side in memory. As interleave().
+template <typename From, typename To>
+int64_t transpose(const PackSource& s, const From* from, const PanelLayout& layout, To* to) {
+  if constexpr (!kHasSquares<From, To>) {
+    return 0;
+  } else {
+    constexpr int64_t kSide = Square<From, To>::kSide;
+    const auto panel = static_cast<int64_t>(panel_bytes(layout, s.depth) / sizeof(To));
+    const int64_t width = layout.width, full = s.lanes / width;
+    const LoadVector<From, To> load;
+    for (int64_t p = 0; p < full; ++p) {
+      const From* source = from + p * width * s.lane_stride;
+      To* out = to + p * panel + layout.lead;
+      int64_t d = 0;
+#pragma clang loop unroll(disable)
+      for (; d + kSide <= s.depth; d += kSide) {
+#pragma clang loop unroll(disable)
+        for (int64_t lane = 0; lane < width; lane += kSide) {
+          Square<From, To>(source + lane * s.lane_stride + d, s.lane_stride, load).store_transposed(out + d * width + lane, width);
+        }
+      }
+      for (; d < s.depth; ++d) {
+        for (int64_t lane = 0; lane < width; ++lane) out[d * width + lane] = convert<To>(source[lane * s.lane_stride + d]);
+      }
+    }
+    return full;
+  }
 }
 
 // Any strides, any layout.
@@ -91,15 +178,27 @@ void pack_typed(const PackSource& s, const PanelLayout& layout, void* panels) {
     if (layout.width == 4) done = interleave<4>(s, from, layout, to);
     if (layout.width == 8) done = interleave<8>(s, from, layout, to);
     if (layout.width == 16) done = interleave<16>(s, from, layout, to);
+  } else if (layout.kr == 1 && s.depth_stride == 1) {
+    if (layout.width % 4 == 0) done = transpose(s, from, layout, to);
   }
   gather(s, from, layout, done, to);
 }
 
+// What needs no widening is moved as bits, one function for all types of a size.
+template <typename From, typename To, bool same>
+constexpr auto pack_function() {
+  if constexpr (same) {
+    using Bits = std::conditional_t<sizeof(From) == 4, uint32_t, uint64_t>;
+    return pack_typed<Bits, Bits>;
+  } else {
+    return pack_typed<From, To>;
+  }
+}
+
 using PackFunction = void (*)(const PackSource&, const PanelLayout&, void*);
 constexpr PackFunction kPack[] = {
-#define WGEMM_DTYPE(Enumerator, name, Storage, Compute, gemm_since)                                            \
-  pack_typed<std::conditional_t<is_compute_form(DType::k##Enumerator), StorageOf<DType::k##Compute>, Storage>, \
-             StorageOf<DType::k##Compute>>,
+#define WGEMM_DTYPE(Enumerator, name, Storage, Compute, gemm_since) \
+  pack_function<Storage, StorageOf<DType::k##Compute>, is_compute_form(DType::k##Enumerator)>(),
 #include "dtypes.def"
 #undef WGEMM_DTYPE
 };
@@ -108,6 +207,8 @@ constexpr PackFunction kPack[] = {
 
 void pack(const PackSource& source, const PanelLayout& layout, void* panels) {
   if (compute_type(source.dtype) == DType::kInt8) return pack_8bit(source, layout, panels);
+  // 16-bit types that stay as they are.
+  if (layout.element_bytes == 2) return pack_typed<uint16_t, uint16_t>(source, layout, panels);
   if (layout.arrange != nullptr) return layout.arrange(source, panels);  // from the compute form only; see kernel.h
   kPack[static_cast<int>(source.dtype)](source, layout, panels);
 }

@@ -57,7 +57,9 @@ bool can_write_y(const Problem& problem) {
   return plain && is_compute_form(problem.y.dtype) && (problem.y.col_stride == 1 || problem.n == 1);
 }
 
-bool can_read_b(const Problem& problem, const Kernel& kernel) { return problem.stored_b.panels != nullptr && kernel.b == kStorageLayout; }
+bool can_read_b(const Problem& problem, const Kernel& kernel) {
+  return problem.stored_b.panels != nullptr && kernel.b == problem.stored_b.layout();
+}
 
 bool can_read_a(const Problem& problem, const Kernel& kernel) {
   return kernel.a.is_rows() && is_compute_form(problem.a.dtype) && (problem.a.col_stride == 1 || problem.k == 1);
@@ -70,6 +72,7 @@ Plan make_plan(const Problem& problem, const PlanOptions& options) {
   if (problem.m == 0 || problem.n == 0) return plan;
   const bool quantized = problem.compute == DType::kInt8;
   if (problem.k == 0) {
+    plan.mc = problem.m;
     plan.nc = std::min(problem.n, kWidest);
     if (quantized) plan.columns_bytes = plan.scratch_bytes = Arena::round_up(column_bytes(plan.nc));
     return plan;
@@ -87,7 +90,9 @@ Plan make_plan(const Problem& problem, const PlanOptions& options) {
 
   const int64_t widest = std::clamp<int64_t>(kBlockOfB / kernel.b.element_bytes / plan.kc, kernel.nr, kWidest);
   plan.nc = options.nc != 0 ? options.nc : equal_blocks(problem.n, widest);
-  plan.nc = std::min(round_up(plan.nc, kernel.nr), problem.n);
+  // Blocks begin with a panel, of packed weights too, whose panels are wider than some kernels'.
+  const int64_t step = problem.stored_b.panels == nullptr ? kernel.nr : std::max(kernel.nr, problem.stored_b.layout().width);
+  plan.nc = std::min(round_up(plan.nc, step), problem.n);
 
   int64_t mc = problem.m;
   if (plan.pack_a) mc = std::min(mc, kBlockOfA / kernel.a.element_bytes / plan.kc);

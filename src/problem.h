@@ -53,6 +53,13 @@ struct Epilogue {
   Operand c;           // M x N
 };
 
+// An axis along which the same product is made of other matrices: elements from one of them to the next (of packed weights: matrices), 0
+// where it stays the same.
+struct BatchAxis {
+  int64_t size;
+  int64_t a, b, c, y;
+};
+
 struct Problem {
   int64_t m = 0, n = 0, k = 0;
   DType compute = DType::kFloat32;  // the type that kernels multiply and accumulate in; kInt8: see `quantization`
@@ -61,6 +68,8 @@ struct Problem {
   StoredOperand stored_b{};         // where there are panels: in place of b
   OutputOperand y;                  // M x N
   Epilogue epilogue{};
+  std::span<const BatchAxis>
+      batch{};  // of many products: the outermost first, and last those along which b stays the same; no size is 0 or 1
   Quantization quantization{};
 };
 

@@ -2,11 +2,14 @@
 // accumulator, every step rounded on its own. It shares nothing with the pipeline, so that tests can hold that to it. Not fast.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <type_traits>
 
 #include "convert.h"
+#include "types.h"
 #include "wgemm.h"
 
 namespace wgemm {
@@ -19,18 +22,24 @@ T reference_read(const BasicTensor<Void>& matrix, int64_t i, int64_t j, bool tra
   return static_cast<const T*>(matrix.data)[place];
 }
 
-// Element (i, j) of C after it is broadcast to the shape of Y, by NumPy's rule: axes align at the right, size 1 repeats.
+// Element `index` of `x` after it is broadcast to a shape with that many axes, by NumPy's rule: axes align at the right, size 1 repeats.
+template <typename T>
+T reference_broadcast(const ConstTensor& x, std::span<const int64_t> index) {
+  int64_t place = 0, contiguous = 1;
+  for (size_t axis = x.dims.size(), from_right = index.size(); axis-- > 0;) {
+    const int64_t stride = x.strides.empty() ? contiguous : x.strides[axis];
+    contiguous *= x.dims[axis];
+    --from_right;
+    if (x.dims[axis] != 1) place += index[from_right] * stride;
+  }
+  return static_cast<const T*>(x.data)[place];
+}
+
+// Element (i, j) of C after it is broadcast to the shape of Y.
 template <typename T>
 T reference_broadcast(const ConstTensor& c, int64_t i, int64_t j) {
   const int64_t index[] = {i, j};
-  int64_t place = 0, contiguous = 1;
-  for (size_t axis = c.dims.size(), from_right = 2; axis-- > 0;) {
-    const int64_t stride = c.strides.empty() ? contiguous : c.strides[axis];
-    contiguous *= c.dims[axis];
-    --from_right;
-    if (c.dims[axis] != 1) place += index[from_right] * stride;
-  }
-  return static_cast<const T*>(c.data)[place];
+  return reference_broadcast<T>(c, index);
 }
 
 // alpha or beta as floating-point type T has it: of float32 and what is narrower, rounded to float32.
@@ -78,6 +87,47 @@ Acc reference_gemm(const GemmArgs& args, int64_t i, int64_t j) {
     const Acc bias = beta * convert<Acc>(reference_broadcast<T>(*args.C, i, j));
     return depth == 0 ? bias : scaled + bias;
   }
+}
+
+// The k-th factors of element `index` of MatMul's dst, from src and from weights. A vector has no row or column in dst, and no flag
+// transposes it.
+template <typename T>
+T reference_src(const MatMulArgs& args, std::span<const int64_t> index, int64_t k) {
+  if (args.src.dims.size() == 1) return reference_broadcast<T>(args.src, {&k, 1});
+  const size_t row = index.size() - (args.weights.dims.size() == 1 ? 1 : 2);
+  int64_t at[kMaxRank];
+  std::copy_n(index.begin(), row, at);
+  at[row] = args.transpose_a != 0 ? k : index[row];
+  at[row + 1] = args.transpose_a != 0 ? index[row] : k;
+  return reference_broadcast<T>(args.src, {at, row + 2});
+}
+template <typename T>
+T reference_weights(const MatMulArgs& args, std::span<const int64_t> index, int64_t k) {
+  if (args.weights.dims.size() == 1) return reference_broadcast<T>(args.weights, {&k, 1});
+  const size_t col = index.size() - 1, batch = args.src.dims.size() == 1 ? col : col - 1;
+  int64_t at[kMaxRank];
+  std::copy_n(index.begin(), batch, at);
+  at[batch] = args.transpose_b != 0 ? index[col] : k;
+  at[batch + 1] = args.transpose_b != 0 ? k : index[col];
+  return reference_broadcast<T>(args.weights, {at, batch + 2});
+}
+
+// Element `index` of MatMul's dst = src * weights + bias for operands of type T, of arguments that are right; args.weights is read though
+// packed_weights may stand for it. Floating point: computed in Acc, not yet rounded. Integers: Acc is T, exact modulo 2^bits.
+template <typename T, typename Acc>
+Acc reference_matmul(const MatMulArgs& args, std::span<const int64_t> index) {
+  const size_t rank = args.src.dims.size();
+  const int64_t depth = args.src.dims[rank > 1 && args.transpose_a != 0 ? rank - 2 : rank - 1];
+  using U = typename Modular<Acc>::type;
+  U acc = 0;
+  for (int64_t k = 0; k < depth; ++k) {
+    const U product =
+        static_cast<U>(convert<Acc>(reference_src<T>(args, index, k))) * static_cast<U>(convert<Acc>(reference_weights<T>(args, index, k)));
+    acc += product;
+  }
+  if (args.bias == nullptr) return static_cast<Acc>(acc);
+  const auto bias = static_cast<U>(convert<Acc>(reference_broadcast<T>(*args.bias, index)));
+  return static_cast<Acc>(depth == 0 ? bias : acc + bias);
 }
 
 // A zero point of column j; of one that is left out, 0.

@@ -1,5 +1,7 @@
 #include "run.h"
 
+#include <algorithm>
+
 #include "arena.h"
 #include "error.h"
 #include "execute.h"
@@ -48,11 +50,26 @@ Status qgemm_shape(const QGemmArgs& args, int64_t dims[2], DType* dtype) {
   return {};
 }
 
+Status matmul(Context& context, const MatMulArgs& args) {
+  MatMulProblem p;
+  if (Status status = matmul_problem(args, true, &p); !status.ok()) return status;
+  return run(context, "matmul", p.problem);
+}
+
+Status matmul_shape(const MatMulArgs& args, int64_t* dims, size_t* rank) {
+  MatMulProblem p;
+  if (Status status = matmul_problem(args, false, &p); !status.ok()) return status;
+  std::copy_n(p.shape, p.rank, dims);
+  *rank = p.rank;
+  return {};
+}
+
 namespace {
 
 void explain_problem(const Problem& problem, Explanation* explanation) {
   const Plan plan = make_plan(problem);
   *explanation = {};
+  for (const BatchAxis& axis : problem.batch) explanation->batch *= axis.size;
   explanation->m = problem.m;
   explanation->n = problem.n;
   explanation->k = problem.k;
@@ -83,6 +100,13 @@ Status explain(const QGemmArgs& args, Explanation* explanation) {
   Problem problem;
   if (Status status = qgemm_problem(args, false, &problem); !status.ok()) return status;
   explain_problem(problem, explanation);
+  return {};
+}
+
+Status explain(const MatMulArgs& args, Explanation* explanation) {
+  MatMulProblem p;
+  if (Status status = matmul_problem(args, false, &p); !status.ok()) return status;
+  explain_problem(p.problem, explanation);
   return {};
 }
 

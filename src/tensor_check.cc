@@ -13,26 +13,58 @@ struct Rows {
   int64_t end() const { return start + (count - 1) * period + width; }
 };
 
+// Axes of more than one place, the one with the longest stride first, those that go on in one another merged. At most two: `fits` is false
+// where there are more.
+struct Axes {
+  int64_t size[2] = {1, 1}, stride[2] = {0, 0};
+  bool fits = true;
+};
+
+template <typename T>
+Axes sorted_axes(const BasicTensor<T>& t) {
+  Axes axes;
+  int count = 0;
+  uint64_t done = 0;  // axes, by bits
+  static_assert(kMaxRank <= 64);
+  while (true) {
+    int64_t next = -1, longest = 0;
+    for (size_t axis = 0; axis < t.dims.size(); ++axis) {
+      const int64_t stride = tensor_stride(t.dims, t.strides, axis);
+      if ((done >> axis & 1) != 0 || t.dims[axis] == 1 || stride <= longest) continue;
+      longest = stride;
+      next = static_cast<int64_t>(axis);
+    }
+    if (next < 0) return axes;
+    done |= uint64_t{1} << next;
+    const int64_t size = t.dims[static_cast<size_t>(next)];
+    if (count > 0 && axes.stride[count - 1] == size * longest) {
+      axes.size[count - 1] *= size;
+      axes.stride[count - 1] = longest;
+    } else if (count == 2) {
+      axes.fits = false;
+      return axes;
+    } else {
+      axes.size[count] = size;
+      axes.stride[count++] = longest;
+    }
+  }
+}
+
+// Byte at which a tensor begins, of those of its space.
+template <typename T>
+int64_t start_of(const BasicTensor<T>& t) {
+  return t.place.space == 0 ? static_cast<int64_t>(reinterpret_cast<uintptr_t>(t.data)) : t.place.offset;
+}
+
 template <typename T>
 Rows rows_of(const BasicTensor<T>& t) {
   const auto bytes = static_cast<int64_t>(dtype_bytes(t.dtype));
-  int64_t size[2] = {1, 1}, stride[2] = {0, 0};  // the axis with the longer stride first
-  for (size_t axis = 0; axis < t.dims.size(); ++axis) {
-    const int64_t s = tensor_stride(t.dims, t.strides, axis);
-    if (t.dims[axis] == 1 || s == 0) continue;
-    const bool outer = s > stride[0];
-    if (outer) {
-      size[1] = size[0];
-      stride[1] = stride[0];
-    }
-    size[outer ? 0 : 1] = t.dims[axis];
-    stride[outer ? 0 : 1] = s;
-  }
-  const int64_t start = t.place.space == 0 ? static_cast<int64_t>(reinterpret_cast<uintptr_t>(t.data)) : t.place.offset;
-  const int64_t inner = (size[1] - 1) * stride[1] + 1;
-  // Rows that touch or run into one another: one long row.
-  if (inner >= stride[0]) return {start, ((size[0] - 1) * stride[0] + inner) * bytes, 0, 1};
-  return {start, inner * bytes, stride[0] * bytes, size[0]};
+  const int64_t start = start_of(t);
+  const Axes axes = sorted_axes(t);
+  const int64_t inner = (axes.size[1] - 1) * axes.stride[1] + 1;
+  // Rows that touch or run into one another, and what has more axes, count as one long row.
+  if (!axes.fits || inner >= axes.stride[0]) return {start, tensor_extent(t.dims, t.strides) * bytes, 0, 1};
+  return {start, inner * bytes, axes.stride[0] * bytes, axes.size[0]};
 }
 
 }  // namespace
@@ -105,12 +137,18 @@ Status check_rank2(const char* op, const char* name, std::span<const int64_t> di
                {name, " has shape ", dims, " of rank ", static_cast<int64_t>(dims.size()), "; it must have rank 2"});
 }
 
-Status check_broadcast(const char* op, std::span<const int64_t> c, std::span<const int64_t> y) {
+Status check_broadcast(const char* op, const char* name, std::span<const int64_t> c, std::span<const int64_t> y) {
   bool fits = c.size() <= y.size();
   for (size_t i = 0; fits && i < c.size(); ++i) fits = c[i] == 1 || c[i] == y[y.size() - c.size() + i];
   if (fits) return {};
-  return error(Code::kShape, op, "C",
-               {"C has shape ", c, ", which does not broadcast to ", y, "; allowed are [], [1], [N], [1, 1], [1, N], [M, 1] and [M, N]"});
+  if (y.size() == 2) {
+    return error(
+        Code::kShape, op, name,
+        {name, " has shape ", c, ", which does not broadcast to ", y, "; allowed are [], [1], [N], [1, 1], [1, N], [M, 1] and [M, N]"});
+  }
+  return error(Code::kShape, op, name,
+               {name, " has shape ", c, ", which does not broadcast to ", y,
+                "; aligned at the right, each size must be the same or 1, and there may be no more axes"});
 }
 
 Status check_inner(const char* op, const ConstTensor& a, bool transA, int64_t k, const ConstTensor& b, bool transB, int64_t b_k) {
@@ -152,23 +190,30 @@ Operand broadcast_operand(const ConstTensor& c) {
 }
 
 Status check_output_strides(const char* op, const char* name, const Tensor& y) {
-  if (y.dims[0] == 0 || y.dims[1] == 0 || y.strides.empty()) return {};
-  auto clears = [&](size_t outer, size_t inner) {
-    const bool inner_apart = y.dims[inner] == 1 || y.strides[inner] > 0;
-    return inner_apart && (y.dims[outer] == 1 || y.strides[outer] > (y.dims[inner] - 1) * y.strides[inner]);
-  };
-  if (clears(0, 1) || clears(1, 0)) return {};
-  return error(Code::kShape, op, name,
-               {name, " has strides ", y.strides, " and shape ", y.dims,
-                "; one stride must clear the whole extent of the other axis, or elements could share places"});
+  if (y.strides.empty() || tensor_extent(y.dims, y.strides) == 0) return {};
+  for (size_t axis = 0; axis < y.dims.size(); ++axis) {
+    if (y.dims[axis] == 1) continue;
+    // How far the axes with shorter strides reach, and of those with the same stride the ones behind this.
+    int64_t reach = 0;
+    for (size_t other = 0; other < y.dims.size(); ++other) {
+      const bool shorter = y.strides[other] < y.strides[axis] || (y.strides[other] == y.strides[axis] && other > axis);
+      if (shorter) reach += (y.dims[other] - 1) * y.strides[other];
+    }
+    if (y.strides[axis] > reach) continue;
+    return error(Code::kShape, op, name,
+                 {name, " has strides ", y.strides, " and shape ", y.dims,
+                  "; each stride must clear the whole extent of the axes with shorter ones, or elements could share places"});
+  }
+  return {};
 }
 
 bool tensors_overlap(const Tensor& y, const ConstTensor& x) {
   if (y.place.space != x.place.space) return false;
   if (y.place.space == 0 && (y.data == nullptr || x.data == nullptr)) return false;  // nobody knows where yet
-  if (tensor_extent(y.dims, y.strides) == 0 || tensor_extent(x.dims, x.strides) == 0) return false;
+  const int64_t y_bytes = tensor_extent(y.dims, y.strides) * static_cast<int64_t>(dtype_bytes(y.dtype));
+  const int64_t x_bytes = tensor_extent(x.dims, x.strides) * static_cast<int64_t>(dtype_bytes(x.dtype));
+  if (y_bytes == 0 || x_bytes == 0 || start_of(y) + y_bytes <= start_of(x) || start_of(x) + x_bytes <= start_of(y)) return false;
   const Rows a = rows_of(y), b = rows_of(x);
-  if (a.end() <= b.start || b.end() <= a.start) return false;
   const int64_t period = std::max(a.period, b.period);
   if ((a.count > 1 && a.period != period) || (b.count > 1 && b.period != period) || period == 0) return true;
   // Both repeat at the same distance: they are apart if their rows fall into different parts of it.

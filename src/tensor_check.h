@@ -21,8 +21,8 @@ Status check_tensor(const char* op, const char* name, const BasicTensor<T>& tens
 
 Status check_rank2(const char* op, const char* name, std::span<const int64_t> dims);
 
-// That C broadcasts to `y`, a shape (M, N), in one direction, by NumPy's rule.
-Status check_broadcast(const char* op, std::span<const int64_t> c, std::span<const int64_t> y);
+// That `c` broadcasts to the shape `y` in one direction, by NumPy's rule.
+Status check_broadcast(const char* op, const char* name, std::span<const int64_t> c, std::span<const int64_t> y);
 
 // That A' of `k` columns and B' of `b_k` rows make a product.
 Status check_inner(const char* op, const ConstTensor& a, bool transA, int64_t k, const ConstTensor& b, bool transB, int64_t b_k);
@@ -33,10 +33,10 @@ Status check_result(const char* op, int64_t m, int64_t n);
 // That `y` has the shape (m, n), and its elements places of their own. Of a checked tensor.
 Status check_output(const char* op, const Tensor& y, int64_t m, int64_t n);
 
-// That no two elements of the matrix `y` share a place. Of a checked tensor of rank 2.
+// That no two elements of `y` share a place. Of a checked tensor.
 Status check_output_strides(const char* op, const char* name, const Tensor& y);
 
-// Whether two checked tensors of rank 2 at the most share a byte. Exact where both have gapless rows that repeat at the same distance, as
+// Whether two checked tensors share a byte. Exact where both have gapless rows that repeat at the same distance, as
 // heads of one array have; else two tensors whose extents meet count as overlapping. Where it is not known where one lies, they do not.
 bool tensors_overlap(const Tensor& y, const ConstTensor& x);
 

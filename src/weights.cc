@@ -1,29 +1,33 @@
 #include "weights.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "arena.h"
 #include "error.h"
 #include "ops/ops.h"
 #include "pack.h"
+#include "pack_8bit.h"
+#include "types.h"
 
 namespace wgemm {
 namespace {
 
 struct Header {
+  PackFor op;
   DType dtype;
   int64_t k, n;
-  size_t bytes;  // of the whole block
+  size_t batch_rank;
+  size_t bytes = 0;  // of the whole block
+  size_t sums_at = 0, panels_at = 0, matrix_bytes = 0;
+  int64_t batch[kMaxRank] = {};
 };
 
 const Header& header_of(const void* block) { return *static_cast<const Header*>(block); }
 
-constexpr size_t kSumsAt = Arena::round_up(sizeof(Header));
-constexpr size_t panels_at(int64_t n) { return kSumsAt + Arena::round_up(static_cast<size_t>(n) * sizeof(int32_t)); }
-
 void sum_columns(const int8_t* panels, int64_t k, int64_t n, int32_t* sums) {
-  constexpr int64_t kWidth = kStorageLayout.width;
+  constexpr int64_t kWidth = kI8StorageLayout.width;
   const int64_t pairs = (k + 1) / 2;
   for (int64_t col = 0; col < n; col += kWidth) {
     uint32_t sum[kWidth] = {};
@@ -33,6 +37,13 @@ void sum_columns(const int8_t* panels, int64_t k, int64_t n, int32_t* sums) {
     }
     std::copy_n(sum, std::min(kWidth, n - col), reinterpret_cast<uint32_t*>(sums) + col);
   }
+}
+
+// Calls `work` with each matrix of the batch, from axis `axis` on.
+template <typename Work>
+void for_each_matrix(const PackProblem& p, size_t axis, const Operand& b, const Work& work) {
+  if (axis == p.batch.size()) return work(b);
+  for (int64_t i = 0; i < p.batch[axis]; ++i) for_each_matrix(p, axis + 1, b.at(i * p.strides[axis]), work);
 }
 
 }  // namespace
@@ -50,6 +61,8 @@ PackedWeights::~PackedWeights() {
   if (context_ != nullptr) context_->release(const_cast<void*>(block_));
 }
 
+PackFor PackedWeights::op() const { return header_of(block_).op; }
+std::span<const int64_t> PackedWeights::batch() const { return {header_of(block_).batch, header_of(block_).batch_rank}; }
 DType PackedWeights::dtype() const { return header_of(block_).dtype; }
 int64_t PackedWeights::k() const { return header_of(block_).k; }
 int64_t PackedWeights::n() const { return header_of(block_).n; }
@@ -73,39 +86,61 @@ PackedWeights WeightsAccess::own(Context& context, const void* block) {
 }
 
 StoredOperand WeightsAccess::operand(const PackedWeights& weights) {
-  return {static_cast<const std::byte*>(weights.block_) + panels_at(weights.n()), weights.k()};
+  const Header& header = header_of(weights.block_);
+  return {static_cast<const std::byte*>(weights.block_) + header.panels_at, header.dtype, header.k, header.matrix_bytes};
 }
 
 const int32_t* WeightsAccess::column_sums(const PackedWeights& weights) {
-  return reinterpret_cast<const int32_t*>(static_cast<const std::byte*>(weights.block_) + kSumsAt);
+  return reinterpret_cast<const int32_t*>(static_cast<const std::byte*>(weights.block_) + header_of(weights.block_).sums_at);
+}
+
+void unpack(const StoredOperand& weights, int64_t row, int64_t depth, int64_t col, int64_t cols, const PanelLayout& layout, void* panels) {
+  const PanelLayout from = weights.layout();
+  if (compute_type(weights.dtype) == DType::kInt8) {
+    return widen_panels(weights.block(row, col), weights.panel_stride(), (cols + from.width - 1) / from.width, depth, layout, panels);
+  }
+  auto* to = static_cast<std::byte*>(panels);
+  for (int64_t c = 0; c < cols; c += from.width) {
+    const int64_t lanes = std::min<int64_t>(from.width, cols - c);
+    pack({weights.block(row, col + c), weights.dtype, lanes, depth, 1, from.width}, layout, to);
+    to += packed_bytes(layout, from.width, depth);
+  }
 }
 
 Status pack(Context& context, const PackArgs& args, PackedWeights* weights) {
-  Operand b;
-  int64_t k = 0, n = 0;
-  if (Status s = pack_operand(args, &b, &k, &n); !s.ok()) return s;
+  PackProblem p;
+  if (Status s = pack_problem(args, &p); !s.ok()) return s;
+  const PanelLayout layout = storage_layout(p.b.dtype);
+  const bool has_sums = compute_type(p.b.dtype) == DType::kInt8;
   // Whether it fits in memory at all, before sizes are computed that might not fit in a size_t.
-  const double elements = static_cast<double>(k + kStorageLayout.kr) * static_cast<double>(n + kStorageLayout.width);
-  const bool fits = elements + sizeof(int32_t) * static_cast<double>(n) + 1024 < static_cast<double>(PTRDIFF_MAX);
-  const size_t bytes = fits ? panels_at(n) + packed_bytes(kStorageLayout, n, k) : 0;
-  void* block = fits ? context.allocate(bytes) : nullptr;
-  if (block == nullptr) {
-    return error(
-        Code::kOutOfMemory, "pack", "",
-        {"no memory for weights of ", k, " x ", n, " elements; ", static_cast<int64_t>(context.bytes_in_use()), " bytes are in use"});
+  const double elements =
+      static_cast<double>(p.k + layout.lead + layout.kr) * static_cast<double>(p.n + layout.width) * static_cast<double>(p.matrices);
+  const bool fits = elements * layout.element_bytes + 64 * static_cast<double>(p.matrices) + 4 * static_cast<double>(p.n) + 4096 <
+                    static_cast<double>(PTRDIFF_MAX);
+  Header header{.op = args.op, .dtype = p.b.dtype, .k = p.k, .n = p.n, .batch_rank = p.batch.size()};
+  std::copy(p.batch.begin(), p.batch.end(), header.batch);
+  if (fits) {
+    header.sums_at = Arena::round_up(sizeof(Header));
+    header.panels_at = header.sums_at + (has_sums ? Arena::round_up(static_cast<size_t>(p.n) * sizeof(int32_t)) : 0);
+    header.matrix_bytes = Arena::round_up(packed_bytes(layout, p.n, p.k));
+    header.bytes = header.panels_at + header.matrix_bytes * static_cast<size_t>(p.matrices);
   }
-  *static_cast<Header*>(block) = {b.dtype, k, n, bytes};
-  auto* panels = static_cast<std::byte*>(block) + panels_at(n);
-  const ConstBlock source = b.block(0, 0, k, n);
-  pack({.data = source.data,
-        .dtype = b.dtype,
-        .lanes = n,
-        .depth = k,
-        .lane_stride = source.col_stride,
-        .depth_stride = source.row_stride,
-        .zero_point = int8_offset(b.dtype)},
-       kStorageLayout, panels);
-  sum_columns(reinterpret_cast<const int8_t*>(panels), k, n, reinterpret_cast<int32_t*>(static_cast<std::byte*>(block) + kSumsAt));
+  auto* block = fits ? static_cast<std::byte*>(context.allocate(header.bytes)) : nullptr;
+  if (block == nullptr) {
+    return error(Code::kOutOfMemory, "pack", "",
+                 {"no memory for weights of ", p.matrices, " x ", p.k, " x ", p.n, " elements; ",
+                  static_cast<int64_t>(context.bytes_in_use()), " bytes are in use"});
+  }
+  std::memcpy(block, &header, sizeof(header));
+  std::byte* panels = block + header.panels_at;
+  for_each_matrix(p, 0, p.b, [&](const Operand& b) {
+    const ConstBlock source = b.block(0, 0, p.k, p.n);
+    pack({source.data, b.dtype, p.n, p.k, source.col_stride, source.row_stride, int8_offset(b.dtype)}, layout, panels);
+    panels += header.matrix_bytes;
+  });
+  if (has_sums) {
+    sum_columns(reinterpret_cast<const int8_t*>(block + header.panels_at), p.k, p.n, reinterpret_cast<int32_t*>(block + header.sums_at));
+  }
   *weights = WeightsAccess::own(context, block);
   return {};
 }

@@ -1,37 +1,70 @@
-// Packed weights: one storage layout a type, for every kernel and every build. Panels are [N / 8][K / 2][8][2] of int8 (uint8 minus 128),
-// padded with zeros: kernels for few rows read them in place, for the others they are widened block by block.
+// Packed weights: one storage layout a type, for every kernel and every build. Elements stay in their own type (8-bit ones as int8, uint8
+// minus 128), in panels padded with zeros. A kernel whose panels are the same reads them in place; for the others they are brought into
+// the kernel's panels block by block.
 //
-// The block of memory: a Header, the sums over k of each column, and the panels, each part at a multiple of 64 bytes.
+// The block of memory: a header with the sizes of the batch; for 8 bits the sums over k of each column; and the panels, matrix after
+// matrix; each part at a multiple of 64 bytes.
 #pragma once
 
 #include "kernels/kernel.h"
 
 namespace wgemm {
 
-inline constexpr PanelLayout kStorageLayout = panel_of<int8_t>(8, 2);
+inline constexpr PanelLayout kI8StorageLayout = panel_of<int8_t>(8, 2);
+
+constexpr PanelLayout storage_layout(DType type) {
+  switch (type) {
+    case DType::kFloat32:
+      return panel_of<float>(8, 1, 8);  // as XNNPACK's kernels want it
+    case DType::kFloat64:
+      return panel_of<double>(8);
+    case DType::kFloat16:
+    case DType::kBFloat16:
+      return panel_of<uint16_t>(8);
+    case DType::kInt32:
+    case DType::kUInt32:
+      return panel_of<int32_t>(16);
+    case DType::kInt64:
+    case DType::kUInt64:
+      return panel_of<int64_t>(4);
+    case DType::kInt8:
+    case DType::kUInt8:
+      break;
+  }
+  return kI8StorageLayout;
+}
 
 // What is taken off an 8-bit element to make it an int8, and so off its zero point.
 constexpr int int8_offset(DType type) { return type == DType::kUInt8 ? 128 : 0; }
 
-// Packed weights as the stages behind see them.
+// Packed weights as the stages behind see them: a matrix of them, and those that follow.
 struct StoredOperand {
   const std::byte* panels = nullptr;  // null: there are none
-  int64_t k = 0;                      // depth of the panels
+  DType dtype = DType::kFloat32;
+  int64_t k = 0;            // depth of the panels
+  size_t matrix_bytes = 0;  // from matrix to matrix
 
-  // Bytes from panel to panel.
-  size_t stride() const { return panel_bytes(kStorageLayout, k); }
+  PanelLayout layout() const { return storage_layout(dtype); }
+  size_t panel_stride() const { return panel_bytes(layout(), k); }  // bytes
 
-  // The panels from column `col` on, from k step `row` on; both at multiples of the layout's width and kr.
+  // The same, `matrices` further.
+  StoredOperand at(int64_t matrices) const { return {panels + static_cast<size_t>(matrices) * matrix_bytes, dtype, k, matrix_bytes}; }
+
+  // The panels from column `col` on, behind their lead, from k step `row` on; both at multiples of the layout's width and kr.
   const std::byte* block(int64_t row, int64_t col) const {
-    return panels + static_cast<size_t>(col / kStorageLayout.width) * stride() + row * kStorageLayout.width;
+    const PanelLayout l = layout();
+    return panels + static_cast<size_t>(col / l.width) * panel_stride() + static_cast<size_t>((l.lead + row * l.width) * l.element_bytes);
   }
 };
+
+// Fills `panels` of `layout`, whose width divides that of the storage, with a block of `depth` by `cols`.
+void unpack(const StoredOperand& weights, int64_t row, int64_t depth, int64_t col, int64_t cols, const PanelLayout& layout, void* panels);
 
 // The parts of weights that are not empty.
 struct WeightsAccess {
   static StoredOperand operand(const PackedWeights& weights);
-  // The sums over k of the int8 elements, one a column. Not needed by kernels that take A's zero point off A; those that multiply 8-bit
-  // elements of A as they are cannot.
+  // Of 8-bit weights, the sums over k of the int8 elements, one a column. Not needed by kernels that take A's zero point off A; those that
+  // multiply 8-bit elements of A as they are cannot.
   static const int32_t* column_sums(const PackedWeights& weights);
   static PackedWeights own(Context& context, const void* block);
 };

@@ -81,7 +81,7 @@ enum class Code : uint8_t {
   kOpset,         // the version of the operator that `opset` names lacks what was asked for
   kArgument,      // any other argument out of its range; an output that overlaps an input
   kOutOfMemory,   // an allocation failed, or would pass Context's limit
-  kPackMismatch,  // weights that were packed for another shape stand for B
+  kPackMismatch,  // weights that were packed for another operation, type or shape
 };
 
 // What went wrong, in one sentence that names the argument, what was found and what is allowed.
@@ -112,7 +112,7 @@ struct Place {
 };
 
 // An input, or with T = void an output. `dims` and `strides` must outlive the call. Element (i, j) is data[i * strides[0] + j *
-// strides[1]]. No two elements of an output may share a place: one stride must clear the whole extent of the other axis.
+// strides[1]]. No two elements of an output may share a place: each stride must clear the whole extent of the axes with shorter ones.
 template <typename T>
 struct BasicTensor {
   T* data = nullptr;
@@ -150,6 +150,52 @@ class Context {
   size_t in_use_ = 0;
 };
 
+// Weights ---------------------------------------------------------------------------------------------------------------------
+
+// What weights are packed for.
+enum class PackFor : uint8_t {
+  kGemm,   // gemm() and matmul()
+  kQGemm,  // with any scales and zero points
+};
+
+// B', or a stack of them, laid out once for any number of calls with any A. Holds a copy: B may go. Movable; empty until pack() fills it.
+class PackedWeights {
+ public:
+  PackedWeights() = default;
+  PackedWeights(PackedWeights&& other) noexcept;
+  PackedWeights& operator=(PackedWeights&& other) noexcept;
+  ~PackedWeights();
+
+  bool empty() const { return block_ == nullptr; }
+  // Of one that is not empty: what it is for, the type of B, its sizes after the transpose with those of axes in front of the matrix, and
+  // the bytes that it takes.
+  PackFor op() const;
+  DType dtype() const;
+  std::span<const int64_t> batch() const;
+  int64_t k() const;
+  int64_t n() const;
+  size_t bytes() const;
+
+  // For who keeps the memory himself, as a binding does: takes it out, to be freed by Context::release(); and looks at it again, without
+  // owning it.
+  void* detach();
+  static PackedWeights view(const void* block);
+
+ private:
+  friend struct WeightsAccess;
+  Context* context_ = nullptr;  // that owns the block; null: nobody here does
+  const void* block_ = nullptr;
+};
+
+struct PackArgs {
+  PackFor op = PackFor::kGemm;
+  ConstTensor B;  // (..., K, N), or (..., N, K) with trans. For qgemm: rank 2, int8 or uint8; else any of Gemm's types
+  int64_t trans = 0;
+};
+
+// Packs weights. They must not outlive `context`. Errors: kShape, kDType, kArgument, kOutOfMemory; *weights is as it was then.
+Status pack(Context& context, const PackArgs& args, PackedWeights* weights);
+
 // Operations ------------------------------------------------------------------------------------------------------------------
 
 // alpha or beta: a number, or exactly an integer modulo 2^64.
@@ -185,62 +231,25 @@ class Factor {
 //
 // float16 and bfloat16: accumulated and combined in float32, and rounded once, to nearest even.
 struct GemmArgs {
-  ConstTensor A;                   // (M, K), or (K, M) with transA
-  ConstTensor B;                   // (K, N), or (N, K) with transB
-  const ConstTensor* C = nullptr;  // broadcast to (M, N) in one direction; null: absent (from opset 11)
-  Tensor Y;                        // (M, N); may be exactly C: the same memory, shape and strides
-  Factor alpha = 1;                // rounded to float32 for float32, float16 and bfloat16; kept in float64 for float64 and integers
-  Factor beta = 1;                 // as alpha; 0: C is checked but not read
+  ConstTensor A;                            // (M, K), or (K, M) with transA
+  ConstTensor B;                            // (K, N), or (N, K) with transB
+  const PackedWeights* packed_B = nullptr;  // stands for B, which is not looked at then; transB must be 0
+  const ConstTensor* C = nullptr;           // broadcast to (M, N) in one direction; null: absent (from opset 11)
+  Tensor Y;                                 // (M, N); may be exactly C: the same memory, shape and strides
+  Factor alpha = 1;  // rounded to float32 for float32, float16 and bfloat16; kept in float64 for float64 and integers
+  Factor beta = 1;   // as alpha; 0: C is checked but not read
   int64_t transA = 0;
   int64_t transB = 0;
   int64_t opset = 13;                // the model's opset: means the newest version of Gemm that is not above it
   std::optional<int64_t> broadcast;  // opsets 1 and 6 only, default 0: C must be exactly (M, N)
 };
 
-// Computes. Errors: kShape, kDType, kOpset, kArgument, kOutOfMemory.
+// Computes. Errors: kShape, kDType, kOpset, kArgument, kPackMismatch, kOutOfMemory.
 Status gemm(Context& context, const GemmArgs& args);
 
 // Makes all the checks of gemm() and gives the shape of Y, dims[0] = M and dims[1] = N, computing nothing. The tensors' data may be
 // null; Y is checked if its dims are given, and overlap is judged by `place`.
 Status gemm_shape(const GemmArgs& args, int64_t dims[2]);
-
-// Weights ---------------------------------------------------------------------------------------------------------------------
-
-// B' of QGemm, laid out once for any number of calls with any A, scales and zero points. Holds a copy: B may go. Empty until pack() fills
-// it; movable, by exchange.
-class PackedWeights {
- public:
-  PackedWeights() = default;
-  PackedWeights(PackedWeights&& other) noexcept;
-  PackedWeights& operator=(PackedWeights&& other) noexcept;
-  ~PackedWeights();
-
-  bool empty() const { return block_ == nullptr; }
-  // Of one that is not empty: the type of B, its sizes after the transpose, and the bytes that it takes.
-  DType dtype() const;
-  int64_t k() const;
-  int64_t n() const;
-  size_t bytes() const;
-
-  // For who keeps the memory himself, as a binding does: takes it out, to be freed by Context::release(); and looks at it again, without
-  // owning it.
-  void* detach();
-  static PackedWeights view(const void* block);
-
- private:
-  friend struct WeightsAccess;
-  Context* context_ = nullptr;  // that owns the block; null: nobody here does
-  const void* block_ = nullptr;
-};
-
-struct PackArgs {
-  ConstTensor B;  // (K, N), or (N, K) with trans; int8 or uint8
-  int64_t trans = 0;
-};
-
-// Packs weights for qgemm(). *weights must outlive no `context`. Errors: kShape, kDType, kArgument, kOutOfMemory; *weights is as it was
-// then.
-Status pack(Context& context, const PackArgs& args, PackedWeights* weights);
 
 // com.microsoft QGemm of 8-bit A and B, int8 or uint8 each:
 //   acc = sum over k of (A' - a_zero_point) * (B' - b_zero_point[n]) + C, in int32 that wraps
@@ -274,12 +283,35 @@ Status qgemm(Context& context, const QGemmArgs& args);
 // As gemm_shape(), and gives Y's type. The values of scales, zero points and alpha are not looked at.
 Status qgemm_shape(const QGemmArgs& args, int64_t dims[2], DType* dtype);
 
+// oneDNN Graph MatMul: dst = src * weights + bias for stacks of matrices. The last two axes are the matrix; those before them are batch
+// axes, broadcast like NumPy's, both ways, aligned at the right. A src of rank 1, [K], is a row, and weights of rank 1 are a column,
+// whatever the flags; the axis that this adds is not in dst. https://uxlfoundation.github.io/oneDNN/dev_guide_op_matmul.html
+//
+// src, weights and bias have one type, any of Gemm's. dst has it too, or may be float32 where it is float16 or bfloat16. Accumulation is as
+// in gemm(). With K = 0 dst is bias, or zeros.
+struct MatMulArgs {
+  ConstTensor src;                                // (..., M, K), or (..., K, M) with transpose_a; or (K)
+  ConstTensor weights;                            // (..., K, N), or (..., N, K) with transpose_b; or (K)
+  const PackedWeights* packed_weights = nullptr;  // stands for weights, which is not looked at then; transpose_b must be 0
+  const ConstTensor* bias = nullptr;              // broadcast to dst in one direction; null: absent
+  Tensor dst;  // (..., M, N), without M if src has rank 1, without N if weights have; may be exactly bias
+  int64_t transpose_a = 0;
+  int64_t transpose_b = 0;
+};
+
+// Computes. Errors: kShape, kDType, kArgument, kPackMismatch, kOutOfMemory.
+Status matmul(Context& context, const MatMulArgs& args);
+
+// As gemm_shape(): gives the rank and the sizes of dst, for which `dims` has room for kMaxRank. dst.dtype must be set.
+Status matmul_shape(const MatMulArgs& args, int64_t* dims, size_t* rank);
+
 // Plans -----------------------------------------------------------------------------------------------------------------------
 
 // What a call would do.
 struct Explanation {
   const char* kernel = "";         // name of the micro-kernel; "" when no product is needed (M, N or K is 0)
-  int64_t m = 0, n = 0, k = 0;     // of the product
+  int64_t batch = 1;               // products of the same sizes, after what can be one is one
+  int64_t m = 0, n = 0, k = 0;     // of each
   int64_t mr = 0, nr = 0, kr = 0;  // rows and columns of the micro-kernel's tile, and k steps it takes at once
   int64_t mc = 0, nc = 0, kc = 0;  // rows, columns and k steps of a block
   int64_t threads = 1;
@@ -292,6 +324,7 @@ struct Explanation {
 // As gemm_shape(), and tells how gemm() would go about it.
 Status explain(const GemmArgs& args, Explanation* explanation);
 Status explain(const QGemmArgs& args, Explanation* explanation);
+Status explain(const MatMulArgs& args, Explanation* explanation);
 
 // A micro-kernel of this build, best first.
 struct KernelInfo {

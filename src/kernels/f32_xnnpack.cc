@@ -26,8 +26,12 @@ void run(const Strip& s, Start start, Resume resume) {
   auto* c = static_cast<float*>(s.c);
   const size_t k_bytes = s.k * sizeof(float);
   if (!s.accumulate) {
-    // Panels lie side by side, and the kernel walks along them itself.
-    start(s.rows, s.cols, k_bytes, a, s.a_stride, b - kWidth, c, s.c_stride, kWidth * sizeof(float), nullptr);
+    // The kernel walks along panels itself where they lie side by side.
+    const bool side_by_side = s.b_stride == (s.k + 1) * kWidth * sizeof(float);
+    const size_t step = side_by_side ? s.cols : kWidth;
+    for (size_t col = 0; col < s.cols; col += step, b += s.b_stride / sizeof(float)) {
+      start(s.rows, std::min(step, s.cols - col), k_bytes, a, s.a_stride, b - kWidth, c + col, s.c_stride, kWidth * sizeof(float), nullptr);
+    }
     return;
   }
   xnn_f32_minmax_params unbounded;

@@ -74,7 +74,7 @@ Status gemm_problem(const GemmArgs& args, bool with_data, Problem* problem) {
   const ConstTensor &a = args.A, &b = args.B;
   const ConstTensor* c = args.C;
   const Tensor& y = args.Y;
-  const bool with_y = with_data || y.dims.data() != nullptr;
+  const bool packed = args.packed_B != nullptr, with_y = with_data || y.dims.data() != nullptr;
 
   if (args.opset < 1) return error(Code::kOpset, kOp, "opset", {"opset is ", args.opset, "; it must be 1 or more"});
   Version version = kVersions[0];
@@ -83,7 +83,9 @@ Status gemm_problem(const GemmArgs& args, bool with_data, Problem* problem) {
   }
 
   if (Status s = check_tensor(kOp, "A", a, with_data); !s.ok()) return s;
-  if (Status s = check_tensor(kOp, "B", b, with_data); !s.ok()) return s;
+  if (!packed) {
+    if (Status s = check_tensor(kOp, "B", b, with_data); !s.ok()) return s;
+  }
   if (c != nullptr) {
     if (Status s = check_tensor(kOp, "C", *c, with_data); !s.ok()) return s;
   }
@@ -100,7 +102,9 @@ Status gemm_problem(const GemmArgs& args, bool with_data, Problem* problem) {
         Code::kOpset, kOp, "opset",
         {"opset ", args.opset, " means Gemm-", version.since, ", which has no ", dtype_name(a.dtype), "; that comes with opset ", since});
   }
-  if (Status s = check_dtype("B", b.dtype, a.dtype); !s.ok()) return s;
+  if (!packed) {
+    if (Status s = check_dtype("B", b.dtype, a.dtype); !s.ok()) return s;
+  }
   if (c != nullptr) {
     if (Status s = check_dtype("C", c->dtype, a.dtype); !s.ok()) return s;
   } else if (!version.c_optional) {
@@ -114,10 +118,18 @@ Status gemm_problem(const GemmArgs& args, bool with_data, Problem* problem) {
   }
 
   if (Status s = check_rank2(kOp, "A", a.dims); !s.ok()) return s;
-  if (Status s = check_rank2(kOp, "B", b.dims); !s.ok()) return s;
   const bool ta = args.transA != 0, tb = args.transB != 0;
-  const int64_t m = a.dims[ta ? 1 : 0], k = a.dims[ta ? 0 : 1], n = b.dims[tb ? 0 : 1];
-  if (Status s = check_inner(kOp, a, ta, k, b, tb, b.dims[tb ? 1 : 0]); !s.ok()) return s;
+  const int64_t m = a.dims[ta ? 1 : 0], k = a.dims[ta ? 0 : 1];
+  if (packed) {
+    if (Status s = check_packed(kOp, "B", *args.packed_B, PackFor::kGemm, "A", a, ta, k, args.transB, "transB"); !s.ok()) return s;
+    if (const std::span<const int64_t> batch = args.packed_B->batch(); !batch.empty()) {
+      return error(Code::kPackMismatch, kOp, "B", {"B is packed with batch axes ", batch, "; for gemm it must have rank 2"});
+    }
+  } else {
+    if (Status s = check_rank2(kOp, "B", b.dims); !s.ok()) return s;
+    if (Status s = check_inner(kOp, a, ta, k, b, tb, b.dims[tb ? 1 : 0]); !s.ok()) return s;
+  }
+  const int64_t n = packed ? args.packed_B->n() : b.dims[tb ? 0 : 1];
   if (Status s = check_result(kOp, m, n); !s.ok()) return s;
   if (c != nullptr) {
     const int64_t y_shape[2] = {m, n};
@@ -127,14 +139,14 @@ Status gemm_problem(const GemmArgs& args, bool with_data, Problem* problem) {
                    {"C has shape ", c->dims, "; Gemm-", version.since, " without broadcast demands exactly ",
                     std::span<const int64_t>(y_shape), ", the shape of Y"});
     }
-    if (Status s = check_broadcast(kOp, c->dims, y_shape); !s.ok()) return s;
+    if (Status s = check_broadcast(kOp, "C", c->dims, y_shape); !s.ok()) return s;
   }
 
   if (with_y) {
     if (Status s = check_dtype("Y", y.dtype, a.dtype); !s.ok()) return s;
     if (Status s = check_output(kOp, y, m, n); !s.ok()) return s;
     if (tensors_overlap(y, a)) return error(Code::kArgument, kOp, "Y", {"Y overlaps A in memory; only C may be written over"});
-    if (tensors_overlap(y, b)) return error(Code::kArgument, kOp, "Y", {"Y overlaps B in memory; only C may be written over"});
+    if (!packed && tensors_overlap(y, b)) return error(Code::kArgument, kOp, "Y", {"Y overlaps B in memory; only C may be written over"});
     if (c != nullptr && tensors_overlap(y, *c) && !tensors_equal(y, *c)) {
       return error(Code::kArgument, kOp, "Y",
                    {"Y overlaps C in memory and is not exactly C; it must be, with shape and strides, or lie apart"});
@@ -150,7 +162,8 @@ Status gemm_problem(const GemmArgs& args, bool with_data, Problem* problem) {
               .k = k,
               .compute = compute_type(a.dtype),
               .a = matrix_operand(a, ta),
-              .b = matrix_operand(b, tb),
+              .b = packed ? Operand{nullptr, a.dtype, 0, 0} : matrix_operand(b, tb),
+              .stored_b = packed ? WeightsAccess::operand(*args.packed_B) : StoredOperand{},
               .y = with_y ? output_operand(y) : OutputOperand{nullptr, a.dtype, n, 1},
               .epilogue = epilogue};
   return {};

@@ -13,7 +13,29 @@ Status gemm_problem(const GemmArgs& args, bool with_data, Problem* problem);
 // As gemm_problem. Without data the values of scales, zero points and alpha are not looked at.
 Status qgemm_problem(const QGemmArgs& args, bool with_data, Problem* problem);
 
-// Checks what is to be packed: B' as an operand of k rows and n columns.
-Status pack_operand(const PackArgs& args, Operand* b, int64_t* k, int64_t* n);
+// What matmul_problem() writes: the problem, whose batch lies in `axes`, and the shape of dst.
+struct MatMulProblem {
+  Problem problem;
+  BatchAxis axes[kMaxRank];
+  int64_t shape[kMaxRank];
+  size_t rank;
+};
+
+// As gemm_problem.
+Status matmul_problem(const MatMulArgs& args, bool with_data, MatMulProblem* result);
+
+// What is to be packed: a stack of matrices B' of k rows and n columns.
+struct PackProblem {
+  Operand b;  // the first
+  int64_t k = 0, n = 0, matrices = 1;
+  std::span<const int64_t> batch;  // sizes of the axes in front of the matrix
+  int64_t strides[kMaxRank];       // of these axes
+};
+Status pack_problem(const PackArgs& args, PackProblem* problem);
+
+// That packed weights may stand for the operand `name` beside `a`, called `other`, of 8 bits or of the type that was packed, with K = k.
+// `flag` names the transpose of what they stand for, which must be 0.
+Status check_packed(const char* op, const char* name, const PackedWeights& weights, PackFor wanted, const char* other, const ConstTensor& a,
+                    bool a_transposed, int64_t k, int64_t transpose, const char* flag);
 
 }  // namespace wgemm

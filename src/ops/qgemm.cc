@@ -11,11 +11,9 @@ namespace {
 
 constexpr const char* kOp = "qgemm";
 
-constexpr bool is_8bit(DType type) { return type == DType::kInt8 || type == DType::kUInt8; }
-
-Status check_8bit(const char* op, const char* name, DType found) {
-  if (is_8bit(found)) return {};
-  return error(Code::kDType, op, name, {name, " has type ", dtype_name(found), "; it must be int8 or uint8"});
+Status check_8bit(const char* name, DType found) {
+  if (compute_type(found) == DType::kInt8) return {};
+  return error(Code::kDType, kOp, name, {name, " has type ", dtype_name(found), "; it must be int8 or uint8"});
 }
 
 Status check_dtype(const char* name, DType found, DType wanted) {
@@ -107,43 +105,23 @@ Status check_y(const QGemmArgs& args, int64_t m, int64_t n, DType dtype) {
 
 }  // namespace
 
-Status pack_operand(const PackArgs& args, Operand* b, int64_t* k, int64_t* n) {
-  const char* op = "pack";
-  if (Status s = check_tensor(op, "B", args.B, true); !s.ok()) return s;
-  if (Status s = check_8bit(op, "B", args.B.dtype); !s.ok()) return s;
-  if (Status s = check_rank2(op, "B", args.B.dims); !s.ok()) return s;
-  const bool trans = args.trans != 0;
-  *b = matrix_operand(args.B, trans);
-  *k = args.B.dims[trans ? 1 : 0];
-  *n = args.B.dims[trans ? 0 : 1];
-  return {};
-}
-
 Status qgemm_problem(const QGemmArgs& args, bool with_data, Problem* problem) {
   const ConstTensor &a = args.A, &b = args.B;
   const bool packed = args.packed_B != nullptr, with_y = with_data || args.Y.dims.data() != nullptr;
   if (Status s = check_tensor(kOp, "A", a, with_data); !s.ok()) return s;
-  if (Status s = check_8bit(kOp, "A", a.dtype); !s.ok()) return s;
+  if (Status s = check_8bit("A", a.dtype); !s.ok()) return s;
   if (Status s = check_rank2(kOp, "A", a.dims); !s.ok()) return s;
+  const bool ta = args.transA != 0, tb = args.transB != 0;
+  const int64_t m = a.dims[ta ? 1 : 0], k = a.dims[ta ? 0 : 1];
   if (packed) {
-    if (args.packed_B->empty()) return error(Code::kArgument, kOp, "B", {"B is packed weights that are empty; pack() fills them"});
-    if (args.transB != 0) {
-      return error(Code::kArgument, kOp, "transB", {"transB is set and B is packed; transpose when packing, by trans"});
-    }
+    if (Status s = check_packed(kOp, "B", *args.packed_B, PackFor::kQGemm, "A", a, ta, k, args.transB, "transB"); !s.ok()) return s;
   } else {
     if (Status s = check_tensor(kOp, "B", b, with_data); !s.ok()) return s;
-    if (Status s = check_8bit(kOp, "B", b.dtype); !s.ok()) return s;
+    if (Status s = check_8bit("B", b.dtype); !s.ok()) return s;
     if (Status s = check_rank2(kOp, "B", b.dims); !s.ok()) return s;
   }
-  const bool ta = args.transA != 0, tb = args.transB != 0;
   const DType b_dtype = packed ? args.packed_B->dtype() : b.dtype;
-  const int64_t m = a.dims[ta ? 1 : 0], k = a.dims[ta ? 0 : 1], n = packed ? args.packed_B->n() : b.dims[tb ? 0 : 1];
-  if (packed && args.packed_B->k() != k) {
-    const int64_t shape[2] = {args.packed_B->k(), n};
-    return error(Code::kPackMismatch, kOp, "B",
-                 {"A", ta ? " (transposed)" : "", " has shape ", a.dims, " and B is packed from shape ", std::span<const int64_t>(shape),
-                  "; K is ", k, " in A and ", shape[0], " in B, and must be the same"});
-  }
+  const int64_t n = packed ? args.packed_B->n() : b.dims[tb ? 0 : 1];
   if (!packed) {
     if (Status s = check_inner(kOp, a, ta, k, b, tb, b.dims[tb ? 1 : 0]); !s.ok()) return s;
   }
@@ -162,13 +140,13 @@ Status qgemm_problem(const QGemmArgs& args, bool with_data, Problem* problem) {
     if (v.tensor == nullptr) continue;
     if (Status s = check_vector(v.name, *v.tensor, v.n, with_data); !s.ok()) return s;
     const bool either = &v == &vectors[5];  // y_zero_point
-    if (Status s = either ? check_8bit(kOp, v.name, v.tensor->dtype) : check_dtype(v.name, v.tensor->dtype, v.dtype); !s.ok()) return s;
+    if (Status s = either ? check_8bit(v.name, v.tensor->dtype) : check_dtype(v.name, v.tensor->dtype, v.dtype); !s.ok()) return s;
   }
   if (args.C != nullptr) {
     const int64_t y_shape[2] = {m, n};
     if (Status s = check_tensor(kOp, "C", *args.C, with_data); !s.ok()) return s;
     if (Status s = check_dtype("C", args.C->dtype, DType::kInt32); !s.ok()) return s;
-    if (Status s = check_broadcast(kOp, args.C->dims, y_shape); !s.ok()) return s;
+    if (Status s = check_broadcast(kOp, "C", args.C->dims, y_shape); !s.ok()) return s;
   }
   if ((args.y_scale == nullptr) != (args.y_zero_point == nullptr)) {
     const bool has_scale = args.y_scale != nullptr;

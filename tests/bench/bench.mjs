@@ -9,8 +9,10 @@ import { runInNewContext } from 'node:vm';
 import * as np from 'numpy-ts';
 import { createGemm } from 'wgemm';
 import { encodeModel, loadOrt } from '../peers/onnx.mjs';
+import { startTfjs, tfjsMatMul, version as tfjsVersion } from '../peers/tfjs.mjs';
 
 const gemm = { contestants: gemmContestants, toleranceOf: toleranceOfGemm };
+const matmul = { contestants: matmulContestants, toleranceOf: toleranceOfGemm };
 const qgemm = { contestants: qgemmContestants, toleranceOf: () => 0 };
 
 const gemmCases = [
@@ -41,7 +43,20 @@ const qgemmCases = [
 });
 const combinations = qgemmCases.slice(0, 4); // all that there are of two types
 
-const cases = [...gemmCases, ...qgemmCases];
+// Scores and contexts of twelve heads of attention.
+const matmulCases = [
+  { batch: 12, m: 128, n: 128, k: 64, transposeB: false },
+  { batch: 12, m: 128, n: 128, k: 64, transposeB: true },
+  { batch: 12, m: 128, n: 64, k: 128, transposeB: false },
+  { batch: 12, m: 128, n: 64, k: 128, transposeB: true },
+].map((each) => ({
+  ...each,
+  dtype: 'float32',
+  operation: matmul,
+  name: `matmul float32 ${each.batch} x ${sizeOf(each)}${each.transposeB ? ', transposeB' : ''}`,
+}));
+
+const cases = [...gemmCases, ...matmulCases, ...qgemmCases];
 const nameWidth = Math.max(...cases.map(({ name }) => name.length)) + 2;
 
 // ONNX Runtime Web's own kernels: Gemm for floating point, MatMul alone for integers, none for bfloat16.
@@ -77,8 +92,9 @@ async function compare() {
     return;
   }
   const ort = await loadOrt();
+  await startTfjs();
   console.log(
-    `wgemm ${wg.info.version} (${wg.info.kernels[0].name}), ONNX Runtime Web ${ort.version} (wasm), numpy-ts ${np.__version__}, Node ${process.versions.node}`,
+    `wgemm ${wg.info.version} (${wg.info.kernels[0].name}), ONNX Runtime Web ${ort.version} (wasm), tfjs ${tfjsVersion} (wasm), numpy-ts ${np.__version__}, Node ${process.versions.node}`,
   );
   console.log('M x N x K; GOP/s counts 2*M*N*K; wgemm reads and writes tensors in its heap, with 8-bit B packed before;');
   console.log('a ratio compares the best times\n');
@@ -88,20 +104,20 @@ async function compare() {
 }
 
 async function compareOn(problem, ort) {
-  const { name, operation, m, n, k } = problem;
+  const { name, operation, batch = 1, m, n, k } = problem;
   const contestants = await operation.contestants(problem, ort);
   const times = await race(contestants);
   const [own, ...peers] = contestants.map(({ result }) => result());
   const tolerance = operation.toleranceOf(problem);
   for (const [i, peer] of peers.entries()) checkEqual(own, peer, tolerance, `${name}: wgemm and ${contestants[i + 1].name}`);
 
-  const operations = 2 * m * n * k;
+  const operations = 2 * batch * m * n * k;
   const speed = (ms) => (operations / ms / 1e6).toFixed(1);
-  const bestPeer = Math.min(...times.slice(1).map(({ best }) => best));
+  const bestPeer = Math.min(...times.filter((_, i) => !contestants[i].own).map(({ best }) => best));
   contestants.forEach((contestant, i) => {
     const { best, median } = times[i];
     const ratio = (i === 0 ? bestPeer : best) / times[0].best;
-    const verdict = peers.length === 0 ? 'without a peer' : i === 0 ? `${ratio.toFixed(2)}x the best peer` : `${ratio.toFixed(2)}x this`;
+    const verdict = bestPeer === Infinity ? 'without a peer' : i === 0 ? `${ratio.toFixed(2)}x the best peer` : `${ratio.toFixed(2)}x this`;
     printRow(i === 0 ? name : '', contestant.name, speed(best), speed(median), duration(best), duration(median), verdict);
   });
   for (const { dispose } of contestants) await dispose();
@@ -119,7 +135,7 @@ async function compareCombinations() {
   for (const { dispose } of contestants) dispose();
 }
 
-// A contestant runs its product `times` times; `result()` is what the last one gave. wgemm is the first.
+// A contestant runs its product `times` times; `result()` is what the last one gave. wgemm is the first; what else is its own is no peer.
 
 async function gemmContestants(problem, ort) {
   const { dtype, m, n, k } = problem;
@@ -133,8 +149,60 @@ async function gemmContestants(problem, ort) {
     ];
     contestants.push(...(await ortOn(ort, { type: ortOperator[dtype], inputs, output: { dtype, shape: [m, n] } })));
   }
+  if (dtype === 'float32') contestants.push(tfjsMatMul({ data: a, shape: [m, k] }, { data: b, shape: [k, n] }));
   if (dtype !== 'bfloat16') contestants.push(numpyOn(problem, a, b));
   return contestants;
+}
+
+/** wgemm's matmul, as many calls of its gemm, and the peers. ONNX Runtime's MatMul has no flag: it gets what is transposed already. */
+async function matmulContestants({ dtype, batch, m, n, k, transposeB }, ort) {
+  const a = { data: randomArray(dtype, batch * m * k, 1), shape: [batch, m, k] };
+  const b = { data: randomArray(dtype, batch * k * n, 2), shape: [batch, k, n] };
+  const given = transposeB ? { data: transposeEach(b), shape: [batch, n, k] } : b;
+  const tensors = [a, given, { shape: [batch, m, n] }].map(({ data, shape }) => {
+    const tensor = wg.alloc(dtype, shape);
+    if (data) tensor.data.set(data);
+    return tensor;
+  });
+  const [x, w, y] = tensors;
+  const options = { transposeB, out: y };
+  const together = {
+    name: 'wgemm',
+    own: true,
+    run(times) {
+      for (let i = 0; i < times; ++i) wg.matmul(x, w, null, options);
+    },
+    result: () => y.data.slice(),
+    dispose: () => tensors.forEach((tensor) => tensor.dispose()),
+  };
+  const parts = tensors.map(({ shape: [, rows, columns] }) => Array.from({ length: batch }, () => wg.alloc(dtype, [rows, columns])));
+  parts.slice(0, 2).forEach((matrices, i) => {
+    const { data } = tensors[i];
+    matrices.forEach((matrix, j) => matrix.data.set(data.subarray(j * matrix.size, (j + 1) * matrix.size)));
+  });
+  const calls = parts[0].map((_, i) => [parts[0][i], parts[1][i], null, { transB: transposeB, out: parts[2][i] }]);
+  const apart = {
+    name: `wgemm, ${batch} gemm`,
+    own: true,
+    run(times) {
+      for (let i = 0; i < times; ++i) for (const call of calls) wg.gemm(...call);
+    },
+    result: () => Float32Array.from(parts[2].flatMap(({ data }) => [...data])),
+    dispose: () => parts.flat().forEach((tensor) => tensor.dispose()),
+  };
+  const inputs = [
+    { name: 'A', dtype, ...a },
+    { name: 'B', dtype, ...b },
+  ];
+  const ortModel = { type: 'MatMul', inputs, output: { dtype, shape: [batch, m, n] } };
+  return [together, apart, ...(await ortOn(ort, ortModel)), tfjsMatMul(a, given, transposeB)];
+}
+
+function transposeEach({ data, shape: [, rows, columns] }) {
+  return data.map((_, i) => {
+    const [matrix, at] = [Math.floor(i / (rows * columns)), i % (rows * columns)];
+    return data[matrix * rows * columns + (at % rows) * columns + Math.floor(at / rows)];
+  });
 }
 
 /** Sums of K products, each below 1, in whatever order; integers wrap. */
@@ -149,6 +217,7 @@ function wgemmOn({ dtype, m, n, k }, a, b) {
   const options = { out: y };
   return {
     name: 'wgemm',
+    own: true,
     run(times) {
       for (let i = 0; i < times; ++i) wg.gemm(x, w, null, options);
     },
@@ -222,6 +291,7 @@ function qgemmOn({ typeOfA, typeOfB, typeOfY, m, n, k, raw }, { a, b, ...factors
   const options = { out: y };
   return {
     name: 'wgemm',
+    own: true,
     run(times) {
       for (let i = 0; i < times; ++i) wg.qgemm(inputs, options);
     },

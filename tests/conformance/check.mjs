@@ -1,18 +1,24 @@
 // Runs a case on an instance, with its tensors in every kind of place. Knows which operations there are; nothing of files.
 import { difference, gemmBound } from './compare.mjs';
+import { arrayOf, valueOf } from './elements.mjs';
+import { matmulBound } from './matmul.mjs';
 import { asQGemm } from './qgemm.mjs';
-import { arrayOf } from './vectors.mjs';
 
 /**
  * The operations that the package has. `calls`: in which ways a case runs. `bound`: that of its results, or undefined where every bit
  * counts. `shortForms`: which inputs may also be a number, and the type that it then takes, or an array without a shape.
  */
 const operations = {
-  Gemm: { calls: () => [gemm], bound: gemmBound, shortForms: () => [] },
+  Gemm: { calls: ([, b]) => (b.shape.length === 2 ? [gemm, gemmPacked] : [gemm]), bound: gemmBound, shortForms: () => [] },
   QGemm: {
     calls: ([, , , b]) => (b.initializer ? [qgemm, qgemmPacked] : [qgemm]),
     bound: () => undefined,
     shortForms: ([a, , , b]) => ({ 1: 'float32', 2: a.dtype, 4: 'float32', 5: b.dtype, 7: 'float32', 8: a.dtype }),
+  },
+  MatMul: {
+    calls: ([, weights]) => (weights.shape.length >= 2 ? [matmul, matmulPacked] : [matmul]),
+    bound: matmulBound,
+    shortForms: ([src, , bias]) => (bias?.data.length === 1 ? { 2: src.dtype } : {}),
   },
 };
 
@@ -20,14 +26,30 @@ function gemm(wg, [a, b, c], options, opset) {
   return wg.gemm(a, b, c, { ...options, opset });
 }
 
+function gemmPacked(wg, inputs, { transB, ...options }, opset) {
+  return withPacked(wg, inputs, 1, { op: 'gemm', trans: transB }, (packed) => gemm(wg, packed, options, opset));
+}
+
 function qgemm(wg, [a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint], options) {
   return wg.qgemm({ a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint }, options);
 }
 
 function qgemmPacked(wg, inputs, { transB, ...options }) {
-  const weights = wg.pack(inputs[3], { op: 'qgemm', trans: transB });
+  return withPacked(wg, inputs, 3, { op: 'qgemm', trans: transB }, (packed) => qgemm(wg, packed, options));
+}
+
+function matmul(wg, [src, weights, bias], options) {
+  return wg.matmul(src, weights, bias, options);
+}
+
+function matmulPacked(wg, inputs, { transposeB, ...options }) {
+  return withPacked(wg, inputs, 1, { op: 'matmul', trans: transposeB }, (packed) => matmul(wg, packed, options));
+}
+
+function withPacked(wg, inputs, index, options, call) {
+  const weights = wg.pack(inputs[index], options);
   try {
-    return qgemm(wg, inputs.with(3, weights), options);
+    return call(inputs.with(index, weights));
   } finally {
     weights.dispose();
   }
@@ -42,13 +64,13 @@ export const supported = (kase) => (kase.op in operations ? kase : translations[
 /** What is in gaps, and where a result must come to be. */
 const fillerOf = (dtype) => (dtype.endsWith('int64') ? 77n : 77);
 
-/** Each makes an operand like a tensor of a case, with its elements or, as an output, without. */
+/** Each makes an operand of a tensor of a case; of that which is to be filled, too, but for the first. */
 const places = {
   'new output': (_, tensor) => tensor,
   'short forms'(_, tensor, typeOfNumber) {
     const { dtype, shape, data } = tensor;
     if (typeOfNumber === undefined || shape.length > 1) return tensor;
-    return data.length === 1 && dtype === typeOfNumber ? data[0] : shape.length === 1 ? data : tensor;
+    return data.length === 1 && dtype === typeOfNumber ? valueOf(dtype, data[0]) : shape.length === 1 ? data : tensor;
   },
   heap(wg, { dtype, shape, data }) {
     const tensor = wg.alloc(dtype, shape);
@@ -71,15 +93,23 @@ const places = {
   },
 };
 
-/** What is wrong, as a sentence; undefined if all is right. */
+/** The place of tensors that have strides of their own. */
+const asTheyAre = { 'own strides': (_, tensor) => tensor };
+
+/**
+ * What is wrong, as a sentence; undefined if all is right. A case runs in all places and ways that there are, or in its `runs`; then it runs
+ * as the case that its `also` makes.
+ */
 export function check(wg, kase) {
-  for (const [name, place] of Object.entries(places)) {
-    for (const call of operations[kase.op].calls(kase.inputs)) {
+  const calls = operations[kase.op].calls(kase.inputs);
+  for (const [name, place] of Object.entries({ ...places, ...(kase.runs && asTheyAre) })) {
+    for (const call of calls) {
+      if (kase.runs && !kase.runs.some(([place, way]) => place === name && way === call.name)) continue;
       const wrong = checkIn(wg, kase, call, (...tensor) => place(wg, ...tensor), name !== 'new output');
       if (wrong) return `${name}, ${call.name}: ${wrong}`;
     }
   }
-  return undefined;
+  return kase.also && check(wg, kase.also());
 }
 
 function checkIn(wg, kase, call, place, givesOut) {
@@ -87,28 +117,36 @@ function checkIn(wg, kase, call, place, givesOut) {
   const { bound, shortForms } = operations[op];
   const [wanted] = outputs;
   const typesOfNumbers = shortForms(inputs);
-  const placed = inputs.map((tensor, i) => tensor && place(tensor, typesOfNumbers[i]));
   const options = { ...attrs };
-  if (givesOut && wanted) {
-    options.out = place({ ...wanted, data: wanted.data.slice().fill(fillerOf(wanted.dtype)) });
-  }
+  const placed = [];
   try {
+    for (const [i, tensor] of inputs.entries()) placed.push(tensor && place(tensor, typesOfNumbers[i]));
+    if ((givesOut || expect === 'reject') && wanted) options.out = place(outputFor(wanted));
     let y;
     try {
       y = call(wg, placed, options, opset);
     } catch (error) {
       // Only an error of the library's own, which names the argument at fault, is a refusal.
-      return expect === 'reject' && error.argument ? undefined : `expected a ${expect === 'reject' ? 'refusal' : 'result'}, found ${error}`;
+      if (expect === 'reject' && error.argument && error.argument === (kase.argument ?? error.argument)) return undefined;
+      return `expected a ${expect === 'reject' ? `refusal of ${kase.argument ?? 'an argument'}` : 'result'}, found ${error}`;
     }
     if (expect === 'reject') return 'expected a refusal, found a result';
     if (options.out && y !== options.out) return 'what the call returns is not its output';
     if (`${y.dtype} [${y.shape}]` !== `${wanted.dtype} [${wanted.shape}]`) {
       return `expected ${wanted.dtype} [${wanted.shape}], found ${y.dtype} [${y.shape}]`;
     }
-    return difference(wanted, gather(y), bound(kase), tolerance) ?? strayWrite(y);
+    return difference(wanted, gather(y, wanted.indices), bound(kase), tolerance) ?? (wanted.indices ? undefined : strayWrite(y));
   } finally {
     for (const tensor of [...placed, options.out]) tensor?.dispose?.();
   }
+}
+
+/** A tensor like one that is wanted, to be filled. */
+function outputFor({ dtype, shape, strides }) {
+  const size = shape.reduce((product, size) => product * size, 1);
+  const length = strides && size > 0 ? shape.reduce((last, size, axis) => last + (size - 1) * strides[axis], 1) : size;
+  const data = new (arrayOf(dtype))(length).fill(fillerOf(dtype));
+  return strides ? { dtype, shape, strides, data } : { dtype, shape, data };
 }
 
 /** The elements as they are stored: a Float16Array as its bits. */
@@ -143,13 +181,25 @@ function scatter({ dtype, shape, data }, strides) {
   return { dtype, shape, data: spread, strides };
 }
 
-function gather(tensor) {
+/** All elements in row-major order, or those that `indices` count so. */
+function gather(tensor, indices) {
   const elements = elementsOf(tensor);
-  if (!tensor.strides) return elements;
-  const offsets = offsetsOf(tensor.shape, tensor.strides);
+  if (!tensor.strides && !indices) return elements;
+  const offsets = indices ? indices.map((index) => offsetOf(tensor, index)) : offsetsOf(tensor.shape, tensor.strides);
   const packed = new elements.constructor(offsets.length);
   for (let i = 0; i < offsets.length; ++i) packed[i] = elements[offsets[i]];
   return packed;
+}
+
+/** Where the element is that is number `index` in row-major order. */
+function offsetOf({ shape, strides }, index) {
+  if (!strides) return index;
+  let offset = 0;
+  for (let axis = shape.length - 1; axis >= 0; --axis) {
+    offset += (index % shape[axis]) * strides[axis];
+    index = Math.floor(index / shape[axis]);
+  }
+  return offset;
 }
 
 /** Whether the call wrote between the elements of its output. */

@@ -1,6 +1,6 @@
 // How far from the expected value a result may be: integers not at all, floating point by a bound on what rounding can do,
 // (K + 8) * eps * (|alpha| * sum |a||b| + |beta * c|), and one rounding of the output's type; where there is no bound, not at all.
-import { valueOf } from './vectors.mjs';
+import { valueOf } from './elements.mjs';
 
 /** eps of the type that is computed in; bits of the fraction and least exponent of the type that is stored. */
 const floats = {
@@ -13,21 +13,21 @@ const floats = {
 /**
  * The first element that is not right, as a sentence; undefined if all are.
  *
- * @param expected the tensor that must come out
+ * @param expected the tensor that must come out; with `indices`, some of its elements, by their numbers in row-major order
  * @param data what came out
  * @param boundAt the bound of an element in floating point, by its index; undefined if every bit must be right, so that -0 is not 0
  * @param tolerance how far off the expected values themselves may be, relative to each: some were not computed from the operands as they are
  *   but from decimals that these are rounded from
  */
-export function difference({ dtype, data: wanted }, data, boundAt, tolerance = 0) {
+export function difference({ dtype, data: wanted, indices }, data, boundAt, tolerance = 0) {
   for (let i = 0; i < wanted.length; ++i) {
     const expected = valueOf(dtype, wanted[i]);
     const found = valueOf(dtype, data[i]);
     if (Object.is(found, expected) || (boundAt && found === expected)) continue;
     const rounds = boundAt && dtype in floats && Number.isFinite(expected);
-    const allowed = rounds ? boundAt(i) + rounding(floats[dtype], expected) + tolerance * Math.abs(expected) : 0;
+    const allowed = rounds ? boundAt(indices?.[i] ?? i) + rounding(floats[dtype], expected) + tolerance * Math.abs(expected) : 0;
     if (boundAt && Math.abs(Number(found - expected)) <= allowed) continue;
-    return `element ${i}: expected ${shown(expected)}${allowed > 0 ? ` within ${allowed}` : ''}, found ${shown(found)}`;
+    return `element ${indices?.[i] ?? i}: expected ${shown(expected)}${allowed > 0 ? ` within ${allowed}` : ''}, found ${shown(found)}`;
   }
   return undefined;
 }

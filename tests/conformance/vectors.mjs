@@ -1,47 +1,16 @@
-// Reads test vectors: the text of a file to cases, { name, op, opset, type, attrs, inputs, outputs, tolerance, expect, skip }, of
-// which one to be skipped or of an operation yet to come may lack the rest. `type` is what the table says. Needs no file system, so that a
-// page can use it too. A tensor is { dtype, shape, data, initializer }, contiguous, the last of which is true for a constant; an input that
-// is left out is null.
+// Reads test vectors: the text of a file to cases, { name, op, opset, type, attrs, inputs, outputs, tolerance, expect, argument, skip }, of
+// which one to be skipped or of an operation yet to come may lack the rest. `type` is what the table says; `argument` is the one that a case
+// to be refused is refused for, if that is known. Needs no file system, so that a page can use it too. A tensor is { dtype, shape, data,
+// initializer }, contiguous, the last of which is true for a constant; an input that is left out is null. More in a case that is not read but
+// made: `exact`, that every bit counts; `runs`, the only places and ways in which it runs; `also`, which makes the case to run after it; in
+// tensors `strides`; in outputs `indices`, of the elements that `data` holds, in row-major order, where these are not all.
+import { arrayOf } from './elements.mjs';
+import { onednnCases } from './matmul.mjs';
 import { qgemmGrid } from './qgemm.mjs';
-
-const arrays = {
-  float32: Float32Array,
-  float64: Float64Array,
-  float16: Uint16Array, // the bits
-  bfloat16: Uint16Array, // the bits
-  int8: Int8Array,
-  uint8: Uint8Array,
-  int32: Int32Array,
-  uint32: Uint32Array,
-  int64: BigInt64Array,
-  uint64: BigUint64Array,
-};
-
-/** The array that holds the elements of a type here. */
-export const arrayOf = (dtype) => arrays[dtype];
-
-const bits = new Uint32Array(1);
-const float = new Float32Array(bits.buffer);
-
-/** An element as the number that it means; 64-bit integers as bigints. */
-export function valueOf(dtype, element) {
-  if (dtype === 'float16') {
-    const fraction = element & 0x3ff;
-    const exponent = (element >> 10) & 0x1f;
-    const size =
-      exponent === 0x1f ? (fraction ? NaN : Infinity) : exponent ? (1024 + fraction) * 2 ** (exponent - 25) : fraction * 2 ** -24;
-    return element & 0x8000 ? -size : size;
-  }
-  if (dtype === 'bfloat16') {
-    bits[0] = element << 16;
-    return float[0];
-  }
-  return element;
-}
 
 const formats = {
   'ort_test_gemm_packed_spec.json': gemmGrid,
-  'onednn_matmul_cases.json': shapesOfMatMul,
+  'onednn_matmul_cases.json': onednnCases,
   'ort_test_qgemm_spec.json': qgemmGrid,
 };
 
@@ -57,14 +26,26 @@ export function* readVectors(file, text) {
   for (const line of text.split('\n')) if (line.trim() !== '') yield* readCase(JSON.parse(line));
 }
 
-function* readCase({ name, op, opset, attrs = {}, inputs, outputs = [], tolerance, expect, status, opsets_dtypes_run_by_ORT: runs }) {
+function* readCase({
+  name,
+  op,
+  opset,
+  attrs = {},
+  inputs,
+  outputs = [],
+  tolerance,
+  expect,
+  argument,
+  status,
+  opsets_dtypes_run_by_ORT: runs,
+}) {
   const skip = status ?? (op === 'graph' ? 'graph of several nodes' : undefined);
   // A case of any type comes once for each that it is for.
   for (const [type, opsets] of Object.entries(runs ?? { [typeOf(op, inputs, outputs)]: [opset] })) {
     const read = (tensor) => tensor && readTensor(tensor, tensor.dtype === 'any' ? type : tensor.dtype);
     for (const opset of opsets) {
       if (skip) yield { name, op, opset, type, skip };
-      else yield { name, op, opset, type, attrs, inputs: inputs.map(read), outputs: outputs.map(read), tolerance, expect };
+      else yield { name, op, opset, type, attrs, inputs: inputs.map(read), outputs: outputs.map(read), tolerance, expect, argument };
     }
   }
 }
@@ -78,7 +59,7 @@ function typeOf(op, inputs, [y]) {
 
 function readTensor({ shape, data, initializer }, dtype) {
   const parse = dtype.endsWith('int64') ? BigInt : Number; // Number also reads 'NaN', '-Infinity' and '-0'
-  return { dtype, shape, data: arrays[dtype].from(data, parse), initializer };
+  return { dtype, shape, data: arrayOf(dtype).from(data, parse), initializer };
 }
 
 /** Every size with every bias and transpose. Small whole numbers, so that float32 is exact. */
@@ -121,10 +102,4 @@ function* gemmGrid({ opset, dtype, attrs, MKN, bias, trans, total_cases: total }
     }
   }
   if (count !== total) throw new Error(`the grid has ${count} cases; it must have ${total}`);
-}
-
-/** oneDNN's cases, which count no opsets. */
-function* shapesOfMatMul(cases) {
-  const dtypes = { f32: 'float32', f16: 'float16', bf16: 'bfloat16' };
-  for (const { dtype, origin } of cases) yield { name: origin.test, op: 'MatMul', opset: 'oneDNN', type: dtypes[dtype] };
 }

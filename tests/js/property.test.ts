@@ -104,7 +104,7 @@ const call = fc
       if (field === undefined || typeof whole !== 'object' || whole === null) good[argument] = value;
       else good[argument] = { ...whole, [field]: value };
     }
-    return [good.a, good.b, good.c, good.options] as unknown as Parameters<Gemm['gemm']>;
+    return [good.a, good.b, good.c, good.options] as unknown as [a: TensorLike, b: TensorLike, c: TensorLike | null, options: GemmOptions];
   });
 
 it('gemm and explain take arguments of every JavaScript kind: a GemmError, or a right result', () => {

@@ -135,7 +135,7 @@ it('the declarations compile with ES2020 and the DOM alone, and infer what a cal
     // @ts-expect-error: a tensor's array is not to be replaced
     heap.data = new Float32Array(4);
     // @ts-expect-error: there is no such operation
-    wg.explain('matmul', a, b);
+    wg.explain('conv', a, b);
     // @ts-expect-error: no such option
     await createGemm({ thread: 1 });
     // @ts-expect-error: no such build
@@ -217,11 +217,11 @@ it('the types of qgemm, pack and quantize fit each other, and infer what a call 
     const packedY = wg.qgemm({ a, aScale: 1, b: weights, bScale: 1 });
     same<typeof packedY, Tensor<Float32Array>>(true);
     const inputs: QGemmInputs = { a, aScale: 1, b: weights, bScale: scales[0] ?? 1 };
-    const op: 'qgemm' = weights.op;
+    const op: 'gemm' | 'qgemm' = weights.op;
     const [bytes, rows, gone]: [number, number | undefined, boolean] = [weights.byteLength, weights.shape[0], weights.disposed];
     weights.dispose();
     const plan: Explanation = wg.explain('qgemm', inputs, { alpha: 2 });
-    const which: 'gemm' | 'qgemm' = plan.op;
+    const which: 'gemm' | 'qgemm' | 'matmul' = plan.op;
 
     // What quantize makes fits.
     const qa = quantize(floats);
@@ -248,11 +248,9 @@ it('the types of qgemm, pack and quantize fit each other, and infer what a call 
     // @ts-expect-error: an operation is needed
     wg.pack(b, {});
     // @ts-expect-error: no such operation
-    wg.pack(b, { op: 'gemm' });
+    wg.pack(b, { op: 'conv' });
     // @ts-expect-error: weights can only stand for B
     wg.qgemm({ a: weights, aScale: 1, b, bScale: 1 });
-    // @ts-expect-error: weights are for qgemm
-    wg.gemm(floats, weights);
     // @ts-expect-error: a tensor that looks like it is none
     wg.qgemm({ a, aScale: 1, b: { op: 'qgemm', dtype: 'int8', shape: [3, 2], byteLength: 6 }, bScale: 1 });
     // @ts-expect-error: scales are needed

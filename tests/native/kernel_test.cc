@@ -103,7 +103,7 @@ class QuantizedKernelTest : public ::testing::TestWithParam<Kernel> {
   // Without packed weights, and with, if the kernel's panels of B are as wide as those that they are stored in.
   static void run(QGemmTester tester) {
     tester.run();
-    if (GetParam().b.width == kStorageLayout.width) tester.packed().run();
+    if (GetParam().b.width == kI8StorageLayout.width) tester.packed().run();
   }
 };
 

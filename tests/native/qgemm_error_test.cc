@@ -57,7 +57,7 @@ struct Call {
     args.Y.dtype = DType::kInt8;
   }
   void pack_b(Sizes dims = {3, 4}) {
-    const Status status = pack(context, {.B = {b.data.data(), b.tensor.dtype, dims}}, &weights);
+    const Status status = pack(context, {.op = PackFor::kQGemm, .B = {b.data.data(), b.tensor.dtype, dims}}, &weights);
     EXPECT_TRUE(status.ok()) << status.message;
     args.packed_B = &weights;
   }
@@ -497,7 +497,7 @@ TEST(QGemmExplain, TellsThePlan) {
   const int64_t b_dims[] = {30, 20};
   Context context;
   PackedWeights weights;
-  ASSERT_TRUE(pack(context, {.B = {b.data(), DType::kUInt8, b_dims}}, &weights).ok());
+  ASSERT_TRUE(pack(context, {.op = PackFor::kQGemm, .B = {b.data(), DType::kUInt8, b_dims}}, &weights).ok());
   for (const Expected& expected : all) {
     for (const bool packed : {false, true}) {
       const int64_t a_dims[] = {expected.m, 30};
@@ -550,8 +550,9 @@ struct PackCase {
 
 const PackCase kPackCases[] = {
     {"Float32", [](ConstTensor& b, Sizes&, Sizes&) { b.dtype = DType::kFloat32; }, Code::kDType,
-     "pack: B has type float32; it must be int8 or uint8"},
-    {"Int32", [](ConstTensor& b, Sizes&, Sizes&) { b.dtype = DType::kInt32; }, Code::kDType, "B has type int32; it must be int8 or uint8"},
+     "pack: B has type float32; for qgemm it must be int8 or uint8"},
+    {"Int32", [](ConstTensor& b, Sizes&, Sizes&) { b.dtype = DType::kInt32; }, Code::kDType,
+     "B has type int32; for qgemm it must be int8 or uint8"},
     {"UnknownType", [](ConstTensor& b, Sizes&, Sizes&) { b.dtype = static_cast<DType>(200); }, Code::kDType, "unknown type 200"},
     {"Rank1", [](ConstTensor&, Sizes& dims, Sizes&) { dims = {12}; }, Code::kShape,
      "pack: B has shape [12] of rank 1; it must have rank 2"},
@@ -573,11 +574,11 @@ TEST_P(PackError, IsSaidAndWeightsStayAsTheyWere) {
     Sizes dims = {3, 4}, strides;
     ConstTensor b{data.data(), DType::kInt8, dims};
     PackedWeights weights;
-    ASSERT_TRUE(pack(context, {.B = b, .trans = trans}, &weights).ok());
+    ASSERT_TRUE(pack(context, {.op = PackFor::kQGemm, .B = b, .trans = trans}, &weights).ok());
     const size_t in_use = context.bytes_in_use();
     GetParam().spoil(b, dims, strides);
     b.dims = dims, b.strides = strides;
-    const Status status = pack(context, {.B = b, .trans = trans}, &weights);
+    const Status status = pack(context, {.op = PackFor::kQGemm, .B = b, .trans = trans}, &weights);
     EXPECT_EQ(status.code, GetParam().code) << status.message;
     EXPECT_STREQ(status.op, "pack");
     EXPECT_STREQ(status.argument, "B");

@@ -408,7 +408,7 @@ Array<uint8_t> random_matrix(int64_t rows, int64_t cols, int64_t gap = 0, bool c
 
 PackedWeights packed(Context& context, const ConstTensor& b, bool trans = false) {
   PackedWeights weights;
-  const Status status = pack(context, {.B = b, .trans = trans}, &weights);
+  const Status status = pack(context, {.op = PackFor::kQGemm, .B = b, .trans = trans}, &weights);
   EXPECT_TRUE(status.ok()) << status.message;
   return weights;
 }
@@ -505,7 +505,7 @@ TEST(PackedWeights, AreMovedAndGiveMemoryBack) {
     EXPECT_EQ(context.bytes_in_use(), of_first);
 
     // Filled again: what was there is given back.
-    const Status status = pack(context, {.B = c.tensor(DType::kUInt8)}, &second);
+    const Status status = pack(context, {.op = PackFor::kQGemm, .B = c.tensor(DType::kUInt8)}, &second);
     EXPECT_TRUE(status.ok()) << status.message;
     EXPECT_TRUE(second.k() == 3 && second.n() == 4 && second.dtype() == DType::kUInt8);
     EXPECT_LT(context.bytes_in_use(), of_first);
@@ -594,7 +594,7 @@ TEST(QGemmMemory, EveryAllocationMayFail) {
         Context context(limit);
         PackedWeights weights;
         Status status;
-        if (is_packed) status = pack(context, {.B = problem.args.B}, &weights);
+        if (is_packed) status = pack(context, {.op = PackFor::kQGemm, .B = problem.args.B}, &weights);
         EXPECT_EQ(weights.empty(), !is_packed || !status.ok());
         const size_t in_use = context.bytes_in_use();
         problem.args.packed_B = weights.empty() ? nullptr : &weights;
@@ -624,9 +624,9 @@ TEST(QGemmMemory, PackingThatFailsLeavesTheWeightsAsTheyWere) {
   Context context(2000);
   PackedWeights weights = packed(context, small.tensor(DType::kInt8));
   const size_t in_use = context.bytes_in_use();
-  EXPECT_EQ(pack(context, {.B = large.tensor(DType::kInt8)}, &weights).code, Code::kOutOfMemory);
+  EXPECT_EQ(pack(context, {.op = PackFor::kQGemm, .B = large.tensor(DType::kInt8)}, &weights).code, Code::kOutOfMemory);
   ConstTensor bad = small.tensor(DType::kInt32);
-  EXPECT_EQ(pack(context, {.B = bad}, &weights).code, Code::kDType);
+  EXPECT_EQ(pack(context, {.op = PackFor::kQGemm, .B = bad}, &weights).code, Code::kDType);
   EXPECT_TRUE(weights.k() == 9 && weights.n() == 10);
   EXPECT_EQ(context.bytes_in_use(), in_use);
 }
@@ -650,7 +650,7 @@ TEST(QGemmMemory, PacksNothingThatIsTooLarge) {
       const int64_t dims[] = {size[trans], size[1 - trans]};
       Context context(1 << 20);
       PackedWeights weights;
-      const Status status = pack(context, {.B = {&element, DType::kInt8, dims, strides}, .trans = trans}, &weights);
+      const Status status = pack(context, {.op = PackFor::kQGemm, .B = {&element, DType::kInt8, dims, strides}, .trans = trans}, &weights);
       EXPECT_EQ(status.code, size[1] > int64_t{1} << 53 ? Code::kShape : Code::kOutOfMemory) << status.message;
       EXPECT_EQ(std::string(status.message).find("-1"), std::string::npos) << status.message;
       EXPECT_TRUE(weights.empty());

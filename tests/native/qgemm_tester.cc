@@ -161,7 +161,7 @@ void QGemmTester::run_typed() const {
   Context context;
   PackedWeights weights;
   if (packed_) {
-    const Status status = pack(context, {.B = args.B, .trans = trans_b_}, &weights);
+    const Status status = pack(context, {.op = PackFor::kQGemm, .B = args.B, .trans = trans_b_}, &weights);
     ASSERT_TRUE(status.ok()) << status.message;
     for (size_t i = 0; i < b.length; ++i) b.data[i] ^= 0xa5;
     args.B = {};

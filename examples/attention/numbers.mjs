@@ -1,0 +1,36 @@
+// Numbers for the example: seeded ones, bfloat16, softmax.
+
+/** Numbers from 0 to 1, the same for the same seed (mulberry32): Math.random() cannot be seeded. */
+export function random(seed) {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let x = Math.imul(state ^ (state >>> 15), 1 | state);
+    x = (x + Math.imul(x ^ (x >>> 7), 61 | x)) ^ x;
+    return ((x ^ (x >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/** The upper halves of float32, rounded to nearest even. For finite numbers. */
+export function toBfloat16(values) {
+  const bits = new Uint32Array(values.buffer, values.byteOffset, values.length);
+  const halves = new Uint16Array(values.length);
+  for (let i = 0; i < bits.length; ++i) halves[i] = (bits[i] + 0x7fff + ((bits[i] >>> 16) & 1)) >>> 16;
+  return halves;
+}
+
+export function fromBfloat16(halves) {
+  return new Float32Array(Uint32Array.from(halves, (half) => half << 16).buffer);
+}
+
+/** Softmax of each row of `columns` scores, times `scale`, in place. */
+export function softmax(scores, columns, scale) {
+  for (let start = 0; start < scores.length; start += columns) {
+    const end = start + columns;
+    let highest = -Infinity;
+    for (let i = start; i < end; ++i) highest = Math.max(highest, scores[i]);
+    let sum = 0;
+    for (let i = start; i < end; ++i) sum += scores[i] = Math.exp(scale * (scores[i] - highest)); // at most 1 each: no overflow
+    for (let i = start; i < end; ++i) scores[i] /= sum;
+  }
+}

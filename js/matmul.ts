@@ -1,0 +1,36 @@
+/** oneDNN Graph MatMul: its options, and how a call of it is read. */
+import { type Call, makeCall, operations, readAddend, readFlag, readOptions } from './call.js';
+import type { Core } from './core.js';
+import { describe, DTypeError } from './errors.js';
+import { readTensor } from './operand.js';
+import type { DataArray, DType, TensorLike } from './tensor.js';
+
+export interface MatMulOptions<A extends DataArray = DataArray, T extends DType = DType> {
+  /** The last two axes of src are (K, M). Any number but 0 is true; nothing to a vector. Default false. */
+  transposeA?: boolean | number;
+  /** The last two axes of weights are (N, K). Any number but 0 is true; nothing to a vector, and not for packed weights. Default false. */
+  transposeB?: boolean | number;
+  /** The type of the result: that of src, or `'float32'` where that is float16 or bfloat16. Default: that of `out`, or of src. */
+  outType?: T;
+  /** Filled in place and returned. May be bias itself, else must not overlap an input. */
+  out?: TensorLike<A>;
+}
+
+/** @internal */
+export function readMatMul(core: Core, src: unknown, weights: unknown, bias: unknown, options: unknown): Call {
+  const op = 'matmul';
+  core.checkAlive(op);
+  const { transposeA, transposeB, outType, out } = readOptions(op, options, ['transposeA', 'transposeB', 'outType', 'out']);
+  const operandA = readTensor(core, op, 'src', src);
+  const operandB = readTensor(core, op, 'weights', weights);
+  const addend = readAddend(core, op, 'bias', bias, core.dtypes[operandA.dtype] as DType);
+  const result = out === undefined ? null : readTensor(core, op, 'dst', out);
+  const type = outType === undefined ? (result ?? operandA).dtype : core.dtypes.indexOf(outType as DType);
+  if (type < 0) throw new DTypeError(op, 'outType', `${op}: outType is ${describe(outType)}; it must be ${core.dtypes.join(' or ')}`);
+  if (result && result.dtype !== type) {
+    const found = `out has type ${core.dtypes[result.dtype]} and outType is ${describe(outType)}`;
+    throw new DTypeError(op, 'outType', `${op}: ${found}; they must be the same`);
+  }
+  const attributes = [readFlag(op, 'transposeA', transposeA, 0), readFlag(op, 'transposeB', transposeB, 0), type];
+  return makeCall(core, operations.matmul, attributes, [operandA, operandB, addend, result], out);
+}

@@ -1,0 +1,61 @@
+// What may be packed, and what packed weights may stand for.
+#include "error.h"
+#include "ops/ops.h"
+#include "tensor_check.h"
+#include "types.h"
+
+namespace wgemm {
+
+Status pack_problem(const PackArgs& args, PackProblem* problem) {
+  const char* op = "pack";
+  const ConstTensor& b = args.B;
+  if (Status s = check_tensor(op, "B", b, true); !s.ok()) return s;
+  const bool is_8bit = compute_type(b.dtype) == DType::kInt8, wants_8bit = args.op == PackFor::kQGemm;
+  if (is_8bit != wants_8bit) {
+    return error(
+        Code::kDType, op, "B",
+        {"B has type ", dtype_name(b.dtype), wants_8bit ? "; for qgemm it must be int8 or uint8" : "; 8-bit weights are for qgemm"});
+  }
+  const size_t rank = b.dims.size();
+  if (rank < 2 || (wants_8bit && rank > 2)) {
+    return error(Code::kShape, op, "B",
+                 {"B has shape ", b.dims, " of rank ", static_cast<int64_t>(rank), "; it must have rank 2", wants_8bit ? "" : " or more"});
+  }
+  const size_t row = args.trans != 0 ? rank - 1 : rank - 2, col = args.trans != 0 ? rank - 2 : rank - 1;
+  PackProblem& p = *problem;
+  p.b = {static_cast<const std::byte*>(b.data), b.dtype, tensor_stride(b.dims, b.strides, row), tensor_stride(b.dims, b.strides, col)};
+  p.k = b.dims[row];
+  p.n = b.dims[col];
+  p.batch = b.dims.first(rank - 2);
+  for (size_t axis = 0; axis < p.batch.size(); ++axis) {
+    p.matrices *= p.batch[axis];
+    p.strides[axis] = tensor_stride(b.dims, b.strides, axis);
+  }
+  return {};
+}
+
+Status check_packed(const char* op, const char* name, const PackedWeights& weights, PackFor wanted, const char* other, const ConstTensor& a,
+                    bool a_transposed, int64_t k, int64_t transpose, const char* flag) {
+  if (weights.empty()) return error(Code::kArgument, op, name, {name, " is packed weights that are empty; pack() fills them"});
+  if (weights.op() != wanted) {
+    const bool for_qgemm = weights.op() == PackFor::kQGemm;
+    return error(Code::kPackMismatch, op, name, {name, " is packed for ", for_qgemm ? "qgemm" : "gemm and matmul", "; pack it for ", op});
+  }
+  if (transpose != 0) {
+    return error(Code::kArgument, op, flag, {flag, " is set and ", name, " is packed; transpose when packing, by trans"});
+  }
+  if (wanted != PackFor::kQGemm && weights.dtype() != a.dtype) {
+    return error(Code::kPackMismatch, op, name,
+                 {name, " is packed from ", dtype_name(weights.dtype()), " and ", other, " has type ", dtype_name(a.dtype),
+                  "; they must be the same"});
+  }
+  if (weights.k() != k) {
+    const int64_t shape[2] = {weights.k(), weights.n()};
+    return error(Code::kPackMismatch, op, name,
+                 {other, a_transposed ? " (transposed)" : "", " has shape ", a.dims, " and ", name, " is packed from shape ",
+                  std::span<const int64_t>(shape), "; K is ", k, " in ", other, " and ", shape[0], " in ", name, ", and must be the same"});
+  }
+  return {};
+}
+
+}  // namespace wgemm

@@ -1,0 +1,225 @@
+#include "matmul_tester.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <span>
+#include <sstream>
+#include <type_traits>
+
+#include "array.h"
+#include "ops/ops.h"
+#include "reference.h"
+#include "run.h"
+#include "values.h"
+
+namespace wgemm::testing {
+namespace {
+
+template <typename T>
+Array<T> make_array(const Sizes& dims, const Layout& layout) {
+  Array<T> array({}, 0, false);
+  std::vector<size_t> order = layout.order;
+  if (order.empty()) {
+    order.resize(dims.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+  }
+  array.dims = dims;
+  array.strides.assign(dims.size(), 0);
+  int64_t stride = 1, extent = 1;
+  for (size_t i = order.size(); i-- > 0;) {
+    const size_t axis = order[i];
+    const bool repeats = (layout.repeated >> axis & 1) != 0;
+    if (repeats) continue;
+    array.strides[axis] = dims[axis] == 1 && layout.gap > 0 ? std::numeric_limits<int64_t>::max() : stride;
+    if (dims[axis] > 1) {
+      extent += (dims[axis] - 1) * stride;
+      stride = stride * dims[axis] + layout.gap;
+    }
+  }
+  const bool is_empty = std::ranges::count(dims, 0) > 0;
+  array.length = is_empty ? 0 : static_cast<size_t>(extent);
+  array.data.reset(new T[array.length]);
+  return array;
+}
+
+template <typename Void, typename T>
+BasicTensor<Void> make_tensor(const Array<T>& array, DType dtype, const Layout& layout) {
+  BasicTensor<Void> tensor = array.template tensor<Void>(dtype);
+  if (layout.is_plain()) tensor.strides = {};
+  return tensor;
+}
+
+// Calls `work` with each index of a shape.
+template <typename Work>
+void for_each_index(const Sizes& dims, const Work& work) {
+  if (std::ranges::count(dims, 0) > 0) return;
+  Sizes index(dims.size(), 0);
+  while (true) {
+    work(std::span<const int64_t>(index));
+    size_t axis = dims.size();
+    while (axis > 0 && ++index[axis - 1] == dims[axis - 1]) index[--axis] = 0;
+    if (axis == 0) return;
+  }
+}
+
+std::string text_of(std::span<const int64_t> sizes) {
+  std::ostringstream text;
+  for (size_t i = 0; i < sizes.size(); ++i) text << (i == 0 ? "[" : ", ") << sizes[i];
+  text << (sizes.empty() ? "[]" : "]");
+  return text.str();
+}
+
+std::string text_of(const Sizes& dims, const Layout& layout) {
+  std::ostringstream text;
+  text << text_of(dims);
+  for (const size_t axis : layout.order) text << " " << axis;
+  if (layout.gap != 0) text << " gap " << layout.gap;
+  if (layout.repeated != 0) text << " repeated " << layout.repeated;
+  return text.str();
+}
+
+}  // namespace
+
+Sizes MatMulTester::dst_dims() const {
+  const bool has_rows = src_.size() > 1, has_cols = weights_.size() > 1;
+  const Sizes a(src_.begin(), src_.end() - (has_rows ? 2 : 1)), b(weights_.begin(), weights_.end() - (has_cols ? 2 : 1));
+  Sizes dims(std::max(a.size(), b.size()));
+  for (size_t i = 1; i <= dims.size(); ++i) {
+    const int64_t a_size = i <= a.size() ? a[a.size() - i] : 1, b_size = i <= b.size() ? b[b.size() - i] : 1;
+    EXPECT_TRUE(a_size == b_size || a_size == 1 || b_size == 1);
+    dims[dims.size() - i] = a_size == 1 ? b_size : a_size;
+  }
+  if (has_rows) dims.push_back(src_[src_.size() - (trans_a_ ? 1 : 2)]);
+  if (has_cols) dims.push_back(weights_[weights_.size() - (trans_b_ ? 2 : 1)]);
+  return dims;
+}
+
+std::string MatMulTester::describe() const {
+  std::ostringstream text;
+  text << dtype_name(type_) << " src=" << text_of(src_, src_layout_) << (trans_a_ ? " transposed" : "");
+  text << " weights=" << text_of(weights_, weights_layout_) << (trans_b_ ? " transposed" : "") << (packed_ ? " packed" : "");
+  if (bias_.has_value()) text << " bias=" << text_of(*bias_, bias_layout_);
+  text << " dst=" << text_of(dst_dims(), dst_layout_) << (in_place_ ? " in place" : "") << (float32_ ? " float32" : "");
+  if (options_.has_value()) {
+    text << " kernel=" << (options_->kernel != nullptr ? options_->kernel->name : "any");
+    text << " mc=" << options_->mc << " nc=" << options_->nc << " kc=" << options_->kc;
+  }
+  text << (specials_ ? " specials" : "") << " seed=" << seed_;
+  return text.str();
+}
+
+template <typename T, typename Dst>
+void MatMulTester::run_into() const {
+  SCOPED_TRACE(describe());
+  const DType dst_type = std::is_same_v<T, Dst> ? type_ : DType::kFloat32;
+  const Sizes dims = dst_dims();
+  std::mt19937_64 random(seed_);
+  Array<T> src = make_array<T>(src_, src_layout_), weights = make_array<T>(weights_, weights_layout_);
+  Array<T> bias = make_array<T>(bias_.value_or(Sizes{}), bias_layout_);
+  Array<Dst> dst = make_array<Dst>(dims, dst_layout_);
+  for (auto* array : {&src, &weights, &bias}) fill(*array, random, specials_);
+  fill(dst, random);
+
+  MatMulArgs args;
+  args.src = make_tensor<const void>(src, type_, src_layout_);
+  args.weights = make_tensor<const void>(weights, type_, weights_layout_);
+  const ConstTensor bias_tensor =
+      in_place_ ? make_tensor<const void>(dst, type_, dst_layout_) : make_tensor<const void>(bias, type_, bias_layout_);
+  if (in_place_ || bias_.has_value()) args.bias = &bias_tensor;
+  args.transpose_a = trans_a_;
+  args.transpose_b = trans_b_;
+
+  // What is expected, before anything is written.
+  const int64_t depth = src_[src_.size() - (trans_a_ && src_.size() > 1 ? 2 : 1)];
+  std::vector<Exact<T>> expected;
+  std::vector<double> sums;  // of absolute products and bias
+  for_each_index(dims, [&](std::span<const int64_t> index) {
+    expected.push_back(reference_matmul<T, Exact<T>>(args, index));
+    double sum = args.bias == nullptr ? 0 : std::fabs(convert<double>(reference_broadcast<T>(*args.bias, index)));
+    for (int64_t k = 0; k < depth && !std::is_integral_v<T>; ++k) {
+      sum += std::fabs(convert<double>(reference_src<T>(args, index, k)) * convert<double>(reference_weights<T>(args, index, k)));
+    }
+    sums.push_back(sum);
+  });
+
+  Context context;
+  PackedWeights packed;
+  if (packed_) {
+    const Status status = pack(context, {.B = args.weights, .trans = trans_b_}, &packed);
+    ASSERT_TRUE(status.ok()) << status.message;
+    if (weights.length > 0) std::memset(weights.data.get(), 0x5a, weights.length * sizeof(T));
+    args.weights = {};
+    args.packed_weights = &packed;
+    args.transpose_b = 0;
+  }
+  Snapshot before;
+  before.add("src", src);
+  before.add("weights", weights);
+  before.add("bias", bias);
+  before.add("dst", dst);
+  const std::vector<Dst> dst_before = dst.values();
+  const size_t in_use = context.bytes_in_use();
+
+  int64_t shape[kMaxRank];
+  size_t rank = 99;
+  args.dst.dtype = dst_type;
+  Status status = matmul_shape(args, shape, &rank);
+  ASSERT_TRUE(status.ok()) << status.message;
+  EXPECT_EQ(text_of({shape, rank}), text_of(dims));
+
+  args.dst = make_tensor<void>(dst, dst_type, dst_layout_);
+  Explanation plan;
+  status = explain(args, &plan);
+  ASSERT_TRUE(status.ok()) << status.message;
+  EXPECT_EQ(plan.batch * plan.m * plan.n, static_cast<int64_t>(expected.size()));
+
+  if (options_.has_value()) {
+    MatMulProblem p;
+    status = matmul_problem(args, true, &p);
+    if (status.ok()) status = wgemm::run(context, "matmul", p.problem, *options_);
+  } else {
+    status = matmul(context, args);
+  }
+  ASSERT_TRUE(status.ok()) << status.message;
+  EXPECT_EQ(context.bytes_in_use(), in_use);
+
+  size_t next = 0;
+  bool ok = true;
+  for_each_index(dims, [&](std::span<const int64_t> index) {
+    int64_t place = 0;
+    for (size_t axis = 0; axis < dims.size(); ++axis) place += index[axis] * dst.strides[axis];
+    Dst& value = dst.data[static_cast<size_t>(place)];
+    const ::testing::AssertionResult near = is_near(value, expected[next], depth, sums[next]);
+    EXPECT_TRUE(near || !ok) << near.message() << " at " << text_of(index);
+    ok = ok && near;
+    // Set back, so that what remains must be as it was.
+    value = dst_before[static_cast<size_t>(place)];
+    ++next;
+  });
+  before.expect_unchanged();
+}
+
+template <typename T>
+void MatMulTester::run_typed() const {
+  if constexpr (kIsHalf<T>) {
+    if (float32_) return run_into<T, float>();
+  }
+  run_into<T, T>();
+}
+
+void MatMulTester::run() const {
+  using Run = void (MatMulTester::*)() const;
+  constexpr Run kRun[] = {
+#define WGEMM_DTYPE(Enumerator, name, Storage, Compute, gemm_since) &MatMulTester::run_typed<Storage>,
+#include "dtypes.def"
+#undef WGEMM_DTYPE
+  };
+  (this->*kRun[static_cast<int>(type_)])();
+}
+
+}  // namespace wgemm::testing

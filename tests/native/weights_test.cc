@@ -1,0 +1,603 @@
+// Weights that are packed before, of every type of Gemm: products with them have the bits of products without, by every kernel; and what
+// they may not stand for.
+#include "weights.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "array.h"
+#include "ops/ops.h"
+#include "run.h"
+#include "types.h"
+#include "values.h"
+
+namespace wgemm::testing {
+namespace {
+
+using Sizes = std::vector<int64_t>;
+
+constexpr DType kTypes[] = {
+#define WGEMM_DTYPE(Enumerator, name, Storage, Compute, gemm_since) DType::k##Enumerator,
+#include "dtypes.def"
+#undef WGEMM_DTYPE
+};
+
+// Calls `work` with an element of `type`.
+template <typename Work>
+void with_type(DType type, const Work& work) {
+  switch (type) {
+#define WGEMM_DTYPE(Enumerator, name, Storage, Compute, gemm_since) \
+  case DType::k##Enumerator:                                        \
+    return work(Storage{});
+#include "dtypes.def"
+#undef WGEMM_DTYPE
+    default:
+      ADD_FAILURE();
+  }
+}
+
+// The kernels of the table that compute what `type` is computed in.
+std::vector<const Kernel*> kernels_of(DType type) {
+  std::vector<const Kernel*> kernels;
+  const KernelTable table = kernel_table();
+  for (int i = 0; i < table.count; ++i) {
+    if (table.rows[i].compute == compute_type(type)) kernels.push_back(&table.rows[i]);
+  }
+  return kernels;
+}
+
+std::string name_of(const ::testing::TestParamInfo<DType>& test) { return dtype_name(test.param); }
+
+PackedWeights packed(Context& context, const ConstTensor& b, bool trans = false) {
+  PackedWeights weights;
+  const Status status = pack(context, {.B = b, .trans = trans}, &weights);
+  EXPECT_TRUE(status.ok()) << status.message;
+  return weights;
+}
+
+// The same bits --------------------------------------------------------------------------------------------------------------------
+
+struct Product {
+  Sizes src{}, weights{}, dst{};  // shapes as they are before a transpose
+  bool trans_a = false, trans_b = false;
+  int64_t gap = 0;       // unused elements behind each row
+  bool columns = false;  // matrices lie transposed in memory
+  double alpha = 1;      // and with what follows, of gemm() only
+  bool has_c = false;
+};
+
+// By matmul() if there are batch axes, else by gemm(). Of Y, all memory.
+template <typename T>
+std::vector<T> run_product(const Product& p, const PlanOptions& options, DType type, const Array<T>& a, const Array<T>& b,
+                           const Array<T>& c, const PackedWeights* weights) {
+  Array<T> y(p.dst, p.gap, p.columns);
+  std::memset(y.data.get(), 0x33, y.length * sizeof(T));
+  Context context;
+  Status status;
+  if (p.src.size() == 2 && p.weights.size() == 2) {
+    GemmArgs args;
+    args.A = a.tensor(type);
+    if (weights == nullptr) args.B = b.tensor(type);
+    const ConstTensor c_tensor = c.tensor(type);
+    if (p.has_c) args.C = &c_tensor;
+    args.packed_B = weights;
+    args.transA = p.trans_a;
+    args.transB = p.trans_b && weights == nullptr;
+    args.alpha = p.alpha;
+    args.Y = y.template tensor<void>(type);
+    Problem problem;
+    status = gemm_problem(args, true, &problem);
+    if (status.ok()) status = run(context, "gemm", problem, options);
+  } else {
+    MatMulArgs args;
+    args.src = a.tensor(type);
+    if (weights == nullptr) args.weights = b.tensor(type);
+    args.packed_weights = weights;
+    args.transpose_a = p.trans_a;
+    args.transpose_b = p.trans_b && weights == nullptr;
+    args.dst = y.template tensor<void>(type);
+    MatMulProblem problem;
+    status = matmul_problem(args, true, &problem);
+    if (status.ok()) status = run(context, "matmul", problem.problem, options);
+  }
+  EXPECT_TRUE(status.ok()) << status.message;
+  EXPECT_EQ(context.bytes_in_use(), 0U);
+  return y.values();
+}
+
+class WeightsTest : public ::testing::TestWithParam<DType> {
+ protected:
+  // Without packed weights and with, by one kernel and the same blocks.
+  static void compare(const Product& p, const PlanOptions& options) {
+    with_type(GetParam(), [&]<typename T>(T) {
+      std::mt19937_64 random(1);
+      Array<T> a(p.src, p.gap, p.columns), b(p.weights, p.gap, p.columns), c(p.dst, p.gap, p.columns);
+      for (auto* array : {&a, &b, &c}) fill(*array, random);
+      const std::vector<T> plain = run_product(p, options, GetParam(), a, b, c, nullptr);
+      Context context;
+      const PackedWeights weights = packed(context, b.tensor(GetParam()), p.trans_b);
+      b.data.reset();
+      const std::vector<T> from_packed = run_product(p, options, GetParam(), a, b, c, &weights);
+      ASSERT_EQ(plain.size(), from_packed.size());
+      ASSERT_TRUE(plain.empty() || std::memcmp(plain.data(), from_packed.data(), plain.size() * sizeof(T)) == 0)
+          << (options.kernel == nullptr ? "" : options.kernel->name) << " M=" << p.dst[p.dst.size() - 2] << " N=" << p.dst.back()
+          << " trans " << p.trans_a << p.trans_b << " gap " << p.gap << " columns " << p.columns << " nc " << options.nc;
+    });
+  }
+  // The n-th of the ways in which a product of these sizes may be asked for.
+  static Product way(uint32_t n, int64_t rows, int64_t cols, int64_t depth) {
+    Product p{.trans_a = n % 2 != 0, .trans_b = n / 2 % 2 != 0, .gap = n / 4 % 2 != 0 ? 3 : 0, .columns = n / 8 % 2 != 0};
+    p.src = p.trans_a ? Sizes{depth, rows} : Sizes{rows, depth};
+    p.weights = p.trans_b ? Sizes{cols, depth} : Sizes{depth, cols};
+    p.dst = {rows, cols};
+    p.has_c = n / 16 % 2 != 0;
+    p.alpha = n / 32 % 2 != 0 ? 2 : 1;
+    return p;
+  }
+};
+
+TEST_P(WeightsTest, GiveTheSameBitsByEveryKernel) {
+  for (const Kernel* kernel : kernels_of(GetParam())) {
+    uint32_t n = 0;
+    for (const int64_t m : {1, 2, 5, 9}) {
+      for (const int64_t cols : {1, 3, 4, 7, 8, 9, 15, 16, 17, 33}) {
+        for (const int64_t k : {1, 2, 7, 16, 23}) compare(way(n++, m, cols, k), {.kernel = kernel});
+      }
+    }
+  }
+}
+
+TEST_P(WeightsTest, GiveTheSameBitsInBlocksOfAnySize) {
+  for (const Kernel* kernel : kernels_of(GetParam())) {
+    uint32_t n = 0;
+    for (const int64_t mc : {0, 1, 6}) {
+      for (const int64_t nc : {0, 1, 4, 12, 20}) {
+        for (const int64_t kc : {0, 1, 5, 16}) {
+          compare(way(n++, 7, 41, 19), {.kernel = kernel, .mc = mc, .nc = nc, .kc = kc});
+          compare(way(n++, 7, 48, 19), {.kernel = kernel, .mc = mc, .nc = nc, .kc = kc});
+        }
+      }
+    }
+  }
+}
+
+TEST_P(WeightsTest, GiveTheSameBitsWhereDepthIsSplit) {
+  uint32_t n = 0;
+  for (const Kernel* kernel : kernels_of(GetParam())) {
+    for (const int64_t k : {4096, 4097, 9001}) {
+      compare(way(n++, 1, 17, k), {.kernel = kernel});
+      compare(way(n++, 5, 9, k), {.kernel = kernel});
+    }
+  }
+}
+
+TEST_P(WeightsTest, GiveTheSameBitsInBatches) {
+  const Product products[] = {{.src = {2, 3, 7}, .weights = {7, 19}, .dst = {2, 3, 19}},
+                              {.src = {2, 3, 7}, .weights = {2, 7, 19}, .dst = {2, 3, 19}},
+                              {.src = {2, 3, 7}, .weights = {2, 7, 19}, .dst = {2, 3, 19}, .gap = 2},
+                              {.src = {2, 3, 7}, .weights = {2, 19, 7}, .dst = {2, 3, 19}, .trans_b = true, .gap = 1},
+                              {.src = {2, 7, 3}, .weights = {1, 7, 19}, .dst = {2, 3, 19}, .trans_a = true},
+                              {.src = {3, 7}, .weights = {2, 3, 7, 19}, .dst = {2, 3, 3, 19}},
+                              {.src = {2, 1, 3, 7}, .weights = {3, 7, 19}, .dst = {2, 3, 3, 19}},
+                              {.src = {2, 3, 3, 7}, .weights = {2, 1, 7, 19}, .dst = {2, 3, 3, 19}, .gap = 1},
+                              {.src = {2, 3, 3, 7}, .weights = {1, 3, 7, 19}, .dst = {2, 3, 3, 19}},
+                              {.src = {2, 1, 4099}, .weights = {2, 4099, 3}, .dst = {2, 1, 3}},
+                              {.src = {2, 3, 3, 0}, .weights = {2, 1, 0, 19}, .dst = {2, 3, 3, 19}},
+                              {.src = {2, 3, 7}, .weights = {2, 7, 0}, .dst = {2, 3, 0}},
+                              {.src = {1, 3, 7}, .weights = {0, 7, 19}, .dst = {0, 3, 19}}};
+  for (const Kernel* kernel : kernels_of(GetParam())) {
+    for (const Product& product : products) {
+      compare(product, {.kernel = kernel});
+      compare(product, {.kernel = kernel, .mc = 2, .nc = 6, .kc = 3});
+    }
+  }
+}
+
+TEST_P(WeightsTest, GiveTheSameBitsWhereThereIsNothing) {
+  for (uint32_t n = 0; n < 64; ++n) {
+    compare(way(n, 3, 19, 0), {});
+    compare(way(n, 3, 0, 7), {});
+    compare(way(n, 0, 19, 7), {});
+    compare(way(n, 3, 0, 0), {});
+  }
+}
+
+// Only what a kernel cannot read as it is stored takes scratch.
+TEST_P(WeightsTest, AreReadInPlaceOrExpanded) {
+  const bool in_place = is_compute_form(GetParam()) && (dtype_bytes(GetParam()) == 4 || !is_integer(GetParam()));
+  for (const int64_t m : {1, 2, 100}) {
+    for (const int64_t k : {30, 9001}) {
+      const Sizes dims{k, 20}, a_dims{m, k};
+      const std::vector<std::byte> data(static_cast<size_t>(k * 20) * dtype_bytes(GetParam()));
+      Context context;
+      const PackedWeights weights = packed(context, {data.data(), GetParam(), dims});
+      GemmArgs args;
+      args.A = {nullptr, GetParam(), a_dims};
+      args.packed_B = &weights;
+      Explanation plan;
+      ASSERT_TRUE(explain(args, &plan).ok());
+      EXPECT_EQ(plan.packs_b, !in_place);
+      EXPECT_EQ(plan.m * plan.n * plan.k, m * 20 * k);
+      EXPECT_TRUE(!in_place || plan.scratch_bytes == 0);
+      MatMulArgs matmul_args;
+      matmul_args.src = args.A;
+      matmul_args.packed_weights = &weights;
+      matmul_args.dst.dtype = GetParam();
+      ASSERT_TRUE(explain(matmul_args, &plan).ok());
+      EXPECT_EQ(plan.packs_b, !in_place);
+      for (const Kernel* kernel : kernels_of(GetParam())) {
+        if (kernel->isa != Isa::kPortable || is_integer(GetParam())) continue;
+        Problem problem;
+        ASSERT_TRUE(gemm_problem(args, false, &problem).ok());
+        EXPECT_TRUE(make_plan(problem, {.kernel = kernel}).pack_b) << kernel->name;
+      }
+    }
+  }
+}
+
+TEST_P(WeightsTest, KnowWhatTheyAre) {
+  for (const bool trans : {false, true}) {
+    const Sizes dims{2, 1, 3, trans ? 19 : 700, trans ? 700 : 19};
+    const std::vector<std::byte> data(6 * 700 * 19 * dtype_bytes(GetParam()));
+    Context context;
+    const PackedWeights weights = packed(context, {data.data(), GetParam(), dims}, trans);
+    EXPECT_FALSE(weights.empty());
+    EXPECT_EQ(weights.op(), PackFor::kGemm);
+    EXPECT_EQ(weights.dtype(), GetParam());
+    EXPECT_TRUE(std::ranges::equal(weights.batch(), Sizes{2, 1, 3}));
+    EXPECT_EQ(weights.k(), 700);
+    EXPECT_EQ(weights.n(), 19);
+    // In their own type, in panels of 16 columns at the most.
+    EXPECT_GE(weights.bytes(), data.size());
+    EXPECT_LT(weights.bytes(), data.size() * 32 / 19 + 6 * 1024);
+    EXPECT_GE(context.bytes_in_use(), weights.bytes());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, WeightsTest, ::testing::ValuesIn(kTypes), name_of);
+
+// One pack serves gemm() and matmul(), any A, and any number of calls.
+TEST(Weights, ServeAnyNumberOfCalls) {
+  std::mt19937_64 random(1);
+  Array<float> b({37, 27}, 0, false);
+  fill(b, random);
+  Context context;
+  const PackedWeights weights = packed(context, b.tensor(DType::kFloat32));
+  const size_t in_use = context.bytes_in_use();
+  const auto* block = reinterpret_cast<const std::byte*>(WeightsAccess::operand(weights).panels);
+  const std::vector<std::byte> panels(block, block + WeightsAccess::operand(weights).matrix_bytes);
+  for (const int64_t m : {1, 30, 2, 7, 3}) {
+    Array<float> a({m, 37}, 0, false);
+    fill(a, random);
+    Array<float> y({m, 27}, 0, false), z({m, 27}, 0, false), plain({m, 27}, 0, false);
+    GemmArgs gemm_args;
+    gemm_args.A = a.tensor(DType::kFloat32);
+    gemm_args.B = b.tensor(DType::kFloat32);
+    gemm_args.Y = plain.tensor<void>(DType::kFloat32);
+    ASSERT_TRUE(gemm(context, gemm_args).ok());
+    gemm_args.packed_B = &weights;
+    gemm_args.Y = y.tensor<void>(DType::kFloat32);
+    ASSERT_TRUE(gemm(context, gemm_args).ok());
+    MatMulArgs matmul_args;
+    matmul_args.src = gemm_args.A;
+    matmul_args.packed_weights = &weights;
+    matmul_args.dst = z.tensor<void>(DType::kFloat32);
+    ASSERT_TRUE(matmul(context, matmul_args).ok());
+    EXPECT_EQ(y.values(), plain.values());
+    EXPECT_EQ(z.values(), plain.values());
+    EXPECT_EQ(context.bytes_in_use(), in_use);
+  }
+  EXPECT_TRUE(std::equal(panels.begin(), panels.end(), block));
+}
+
+// Ownership ------------------------------------------------------------------------------------------------------------------------
+
+const std::vector<std::byte> kData(1 << 12);
+
+// Weights of zeros, for tests that do not compute.
+PackedWeights zeros(Context& context, Sizes dims, DType type = DType::kFloat32) {
+  PackedWeights weights;
+  const PackFor op = compute_type(type) == DType::kInt8 ? PackFor::kQGemm : PackFor::kGemm;
+  const Status status = pack(context, {.op = op, .B = {kData.data(), type, dims}}, &weights);
+  EXPECT_TRUE(status.ok()) << status.message;
+  return weights;
+}
+
+TEST(Weights, AreMovedWithTheirBatchAndGiveMemoryBack) {
+  Context context;
+  {
+    PackedWeights first = zeros(context, {2, 3, 4, 5}, DType::kInt64);
+    const size_t of_first = context.bytes_in_use();
+    PackedWeights moved(std::move(first));
+    EXPECT_TRUE(first.empty());  // NOLINT(bugprone-use-after-move): it is what the test is about
+    EXPECT_TRUE(std::ranges::equal(moved.batch(), Sizes{2, 3}));
+    PackedWeights second = zeros(context, {4, 5});
+    second = std::move(moved);
+    EXPECT_TRUE(second.dtype() == DType::kInt64 && second.batch().size() == 2 && second.k() == 4 && second.n() == 5);
+    PackedWeights& itself = second;
+    second = std::move(itself);
+    EXPECT_EQ(second.k(), 4);
+    {
+      const PackedWeights rest(std::move(moved));
+    }
+    EXPECT_EQ(context.bytes_in_use(), of_first);
+    // Filled again: what was there is given back.
+    const Sizes dims{7, 9};
+    EXPECT_TRUE(pack(context, {.B = {kData.data(), DType::kFloat16, dims}}, &second).ok());
+    EXPECT_TRUE(second.dtype() == DType::kFloat16 && second.batch().empty() && second.k() == 7 && second.n() == 9);
+  }
+  EXPECT_EQ(context.bytes_in_use(), 0U);
+}
+
+TEST(Weights, AreDetachedAndViewed) {
+  const float a[] = {1, 2}, b[] = {1, 2, 3, 4, 5, 6};
+  float y[3] = {};
+  const Sizes a_dims{1, 2}, b_dims{2, 3}, y_dims{1, 3};
+  Context context;
+  void* block = nullptr;
+  {
+    PackedWeights weights = packed(context, {b, DType::kFloat32, b_dims});
+    block = weights.detach();
+    EXPECT_TRUE(weights.empty());
+    EXPECT_EQ(weights.detach(), nullptr);
+  }
+  const size_t in_use = context.bytes_in_use();
+  EXPECT_GT(in_use, 0U);
+  {
+    const PackedWeights view = PackedWeights::view(block);
+    GemmArgs args;
+    args.A = {a, DType::kFloat32, a_dims};
+    args.packed_B = &view;
+    args.Y = {y, DType::kFloat32, y_dims};
+    ASSERT_TRUE(gemm(context, args).ok());
+    EXPECT_EQ(std::vector<float>(y, y + 3), std::vector<float>({9, 12, 15}));
+  }
+  EXPECT_EQ(context.bytes_in_use(), in_use);  // a view owns nothing
+  EXPECT_TRUE(PackedWeights::view(nullptr).empty());
+  context.release(block);
+  EXPECT_EQ(context.bytes_in_use(), 0U);
+}
+
+// What they may not stand for ------------------------------------------------------------------------------------------------------
+
+// Calls that are right with weights of (3, 4) that are packed for them; each test puts others in their place.
+struct Calls {
+  Context context;
+  PackedWeights weights;
+  Sizes a{2, 3}, y{2, 4};
+  std::vector<double> a_data = std::vector<double>(64, 1.0), y_data = std::vector<double>(64, -7.0);
+  float scale = 1;
+  DType type = DType::kFloat32;
+  int64_t trans = 0;
+
+  GemmArgs gemm_args() {
+    GemmArgs args;
+    args.A = {a_data.data(), type, a};
+    args.packed_B = &weights;
+    args.Y = {y_data.data(), type, y};
+    args.transB = trans;
+    return args;
+  }
+  QGemmArgs qgemm_args() {
+    QGemmArgs args;
+    args.A = {a_data.data(), DType::kUInt8, a};
+    args.packed_B = &weights;
+    args.a_scale = args.b_scale = {&scale, DType::kFloat32};
+    args.Y = {y_data.data(), DType::kFloat32, y};
+    args.transB = trans;
+    return args;
+  }
+  MatMulArgs matmul_args() {
+    MatMulArgs args;
+    args.src = {a_data.data(), type, a};
+    args.packed_weights = &weights;
+    args.dst = {y_data.data(), type, y};
+    args.transpose_b = trans;
+    return args;
+  }
+  // That nothing was written, and that a call without running says the same.
+  void check(const Status& status, const Status& shape, const Status& explained, Code code, const std::string& argument,
+             const std::string& sentence) const {
+    EXPECT_EQ(status.code, code) << status.message;
+    EXPECT_EQ(status.argument, argument) << status.message;
+    EXPECT_NE(std::string(status.message).find(sentence), std::string::npos) << status.message;
+    EXPECT_STREQ(shape.message, status.message);
+    EXPECT_STREQ(explained.message, status.message);
+    EXPECT_EQ(std::ranges::count(y_data, -7.0), std::ssize(y_data));
+  }
+  void refuse_gemm(Code code, const std::string& argument, const std::string& sentence) {
+    const GemmArgs args = gemm_args();
+    int64_t dims[2];
+    Explanation plan;
+    check(gemm(context, args), gemm_shape(args, dims), explain(args, &plan), code, argument, sentence);
+  }
+  void refuse_qgemm(Code code, const std::string& argument, const std::string& sentence) {
+    const QGemmArgs args = qgemm_args();
+    int64_t dims[2];
+    DType dtype;
+    Explanation plan;
+    check(qgemm(context, args), qgemm_shape(args, dims, &dtype), explain(args, &plan), code, argument, sentence);
+  }
+  void refuse_matmul(Code code, const std::string& argument, const std::string& sentence) {
+    const MatMulArgs args = matmul_args();
+    int64_t dims[kMaxRank];
+    size_t rank;
+    Explanation plan;
+    check(matmul(context, args), matmul_shape(args, dims, &rank), explain(args, &plan), code, argument, sentence);
+  }
+};
+
+TEST(WeightsError, Empty) {
+  Calls calls;
+  calls.refuse_gemm(Code::kArgument, "B", "gemm: B is packed weights that are empty; pack() fills them");
+  calls.refuse_qgemm(Code::kArgument, "B", "qgemm: B is packed weights that are empty");
+  calls.refuse_matmul(Code::kArgument, "weights", "matmul: weights is packed weights that are empty");
+}
+
+TEST(WeightsError, AnotherOperation) {
+  Calls calls;
+  for (const DType type : kTypes) {
+    calls.weights = zeros(calls.context, {3, 4}, type);
+    calls.refuse_qgemm(Code::kPackMismatch, "B", "qgemm: B is packed for gemm and matmul; pack it for qgemm");
+  }
+  for (const DType type : {DType::kInt8, DType::kUInt8}) {
+    calls.weights = zeros(calls.context, {3, 4}, type);
+    EXPECT_EQ(calls.weights.op(), PackFor::kQGemm);
+    calls.refuse_gemm(Code::kPackMismatch, "B", "gemm: B is packed for qgemm; pack it for gemm");
+    calls.refuse_matmul(Code::kPackMismatch, "weights", "matmul: weights is packed for qgemm; pack it for matmul");
+    EXPECT_TRUE(qgemm(calls.context, calls.qgemm_args()).ok());
+    std::ranges::fill(calls.y_data, -7.0);
+  }
+}
+
+TEST(WeightsError, AnotherType) {
+  for (const DType from : kTypes) {
+    for (const DType type : kTypes) {
+      Calls calls;
+      calls.type = type;
+      calls.weights = zeros(calls.context, {3, 4}, from);
+      if (from == type) {
+        EXPECT_TRUE(gemm(calls.context, calls.gemm_args()).ok());
+        EXPECT_TRUE(matmul(calls.context, calls.matmul_args()).ok());
+        continue;
+      }
+      const std::string sentence = std::string("is packed from ").append(dtype_name(from)).append(" and ");
+      calls.refuse_gemm(Code::kPackMismatch, "B", sentence);
+      calls.refuse_matmul(Code::kPackMismatch, "weights", sentence);
+    }
+  }
+}
+
+TEST(WeightsError, AnotherShape) {
+  Calls calls;
+  for (const int64_t k : {0, 2, 4}) {
+    calls.weights = zeros(calls.context, {k, 4});
+    calls.refuse_gemm(Code::kPackMismatch, "B", "K");
+    calls.refuse_matmul(Code::kPackMismatch, "weights", "K");
+  }
+  calls.weights = zeros(calls.context, {3, 5});
+  calls.refuse_gemm(Code::kShape, "Y", "Y has shape [2, 4]; the result has shape [2, 5]");
+  calls.refuse_matmul(Code::kShape, "dst", "dst has shape [2, 4]; the result has shape [2, 5]");
+}
+
+TEST(WeightsError, Batches) {
+  Calls calls;
+  calls.weights = zeros(calls.context, {1, 3, 4});
+  calls.refuse_gemm(Code::kPackMismatch, "B", "gemm: B is packed with batch axes [1]; for gemm it must have rank 2");
+  calls.refuse_matmul(Code::kShape, "dst", "the result has shape [1, 2, 4]");
+  calls.weights = zeros(calls.context, {2, 5, 3, 4});
+  calls.refuse_gemm(Code::kPackMismatch, "B", "batch axes [2, 5]");
+  calls.a = {2, 2, 3};
+  calls.refuse_matmul(Code::kPackMismatch, "weights", "src has batch axes [2] and weights has [2, 5]");
+}
+
+TEST(WeightsError, TransposedAgain) {
+  Calls calls;
+  calls.weights = zeros(calls.context, {3, 4});
+  for (const int64_t trans : {1, -1}) {
+    calls.trans = trans;
+    calls.refuse_gemm(Code::kArgument, "transB", "gemm: transB is set and B is packed; transpose when packing, by trans");
+    calls.refuse_matmul(Code::kArgument, "transpose_b", "matmul: transpose_b is set and weights is packed");
+  }
+}
+
+// Packing --------------------------------------------------------------------------------------------------------------------------
+
+struct PackCase {
+  const char* name;
+  std::function<void(PackArgs&, Sizes& dims, Sizes& strides)> spoil;
+  Code code;
+  const char* sentence;
+};
+
+constexpr int64_t kHuge = int64_t{1} << 40;
+
+const PackCase kPackCases[] = {
+    {"Int8", [](PackArgs& p, Sizes&, Sizes&) { p.B.dtype = DType::kInt8; }, Code::kDType,
+     "pack: B has type int8; 8-bit weights are for qgemm"},
+    {"UInt8", [](PackArgs& p, Sizes&, Sizes&) { p.B.dtype = DType::kUInt8; }, Code::kDType,
+     "B has type uint8; 8-bit weights are for qgemm"},
+    {"ForQGemm", [](PackArgs& p, Sizes&, Sizes&) { p.op = PackFor::kQGemm; }, Code::kDType,
+     "B has type float32; for qgemm it must be int8 or uint8"},
+    {"UnknownType", [](PackArgs& p, Sizes&, Sizes&) { p.B.dtype = static_cast<DType>(200); }, Code::kDType, "unknown type 200"},
+    {"Rank0", [](PackArgs&, Sizes& dims, Sizes&) { dims = {}; }, Code::kShape, "B has shape [] of rank 0; it must have rank 2 or more"},
+    {"Rank1", [](PackArgs&, Sizes& dims, Sizes&) { dims = {12}; }, Code::kShape, "B has shape [12] of rank 1; it must have rank 2 or more"},
+    {"Rank65", [](PackArgs&, Sizes& dims, Sizes&) { dims = Sizes(65, 1); }, Code::kShape, "B has rank 65; the most is 64"},
+    {"Negative", [](PackArgs&, Sizes& dims, Sizes&) { dims = {-1, 3, 4}; }, Code::kShape, "no size may be negative"},
+    {"Product", [](PackArgs&, Sizes& dims, Sizes&) { dims = {kHuge, kHuge, 0}; }, Code::kShape, "more than 2^53 elements"},
+    {"Strides", [](PackArgs&, Sizes&, Sizes& strides) { strides = {12, 4, 1}; }, Code::kShape, "there must be one stride an axis"},
+    {"NegativeStride", [](PackArgs&, Sizes&, Sizes& strides) { strides = {4, -1}; }, Code::kShape, "no stride may be negative"},
+    {"Short", [](PackArgs& p, Sizes&, Sizes&) { p.B.size = 11; }, Code::kShape, "B has 11 elements; its shape [3, 4] needs 12"},
+    {"NoData", [](PackArgs& p, Sizes&, Sizes&) { p.B.data = nullptr; }, Code::kArgument, "pack: B has no data"},
+};
+
+class WeightsPackError : public ::testing::TestWithParam<PackCase> {};
+
+TEST_P(WeightsPackError, IsSaidAndWeightsStayAsTheyWere) {
+  for (const int64_t trans : {0, 1}) {
+    Context context;
+    PackedWeights weights = zeros(context, {2, 3, 4}, DType::kInt32);
+    const size_t in_use = context.bytes_in_use();
+    Sizes dims{3, 4}, strides;
+    PackArgs args{.B = {kData.data(), DType::kFloat32}, .trans = trans};
+    GetParam().spoil(args, dims, strides);
+    args.B.dims = dims, args.B.strides = strides;
+    const Status status = pack(context, args, &weights);
+    EXPECT_EQ(status.code, GetParam().code) << status.message;
+    EXPECT_STREQ(status.op, "pack");
+    EXPECT_STREQ(status.argument, "B");
+    EXPECT_NE(std::string(status.message).find(GetParam().sentence), std::string::npos) << status.message;
+    EXPECT_TRUE(weights.dtype() == DType::kInt32 && weights.batch().size() == 1 && weights.k() == 3 && weights.n() == 4);
+    EXPECT_EQ(context.bytes_in_use(), in_use);
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Cases, WeightsPackError, ::testing::ValuesIn(kPackCases),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+TEST(WeightsMemory, PackingThatFailsLeavesTheWeightsAsTheyWere) {
+  for (const DType type : kTypes) {
+    Context context(5000);
+    PackedWeights weights = zeros(context, {2, 3, 4}, type);
+    const size_t in_use = context.bytes_in_use();
+    const std::vector<std::byte> data(8 * 5000);
+    const Sizes dims{5, 50, 20};
+    const Status status = pack(context, {.B = {data.data(), type, dims}}, &weights);
+    EXPECT_EQ(status.code, Code::kOutOfMemory) << status.message;
+    EXPECT_STREQ(status.op, "pack");
+    EXPECT_NE(std::string(status.message).find("no memory for weights of 5 x 50 x 20 elements"), std::string::npos) << status.message;
+    EXPECT_TRUE(weights.batch().size() == 1 && weights.k() == 3 && weights.n() == 4);
+    EXPECT_EQ(context.bytes_in_use(), in_use);
+  }
+}
+
+// One element, repeated; or none at all. Their panels are larger than memory, and than numbers of 32 or 64 bits.
+TEST(WeightsMemory, NothingTooLargeIsPacked) {
+  const Sizes shapes[] = {{1, 1 << 20, 1 << 16},    {1, 1 << 16, 1 << 20},          {1, 1, int64_t{1} << 53},      {1, int64_t{1} << 53, 1},
+                          {int64_t{1} << 53, 1, 1}, {1 << 20, 1 << 16, 1},          {1 << 26, 1, 1 << 26},         {int64_t{1} << 29, 1, 3},
+                          {int64_t{1} << 32, 1, 1}, {1, (int64_t{1} << 29) + 1, 9}, {(int64_t{1} << 50) + 1, 2, 3}};
+  const std::vector<std::byte> element(8);
+  const Sizes strides{0, 0, 0};
+  for (const DType type : kTypes) {
+    for (const Sizes& dims : shapes) {
+      for (const int64_t trans : {0, 1}) {
+        Context context(1 << 20);
+        PackedWeights weights;
+        const Status status = pack(context, {.B = {element.data(), type, dims, strides}, .trans = trans}, &weights);
+        EXPECT_EQ(status.code, Code::kOutOfMemory) << status.message;
+        EXPECT_EQ(std::string(status.message).find('-'), std::string::npos) << status.message;
+        EXPECT_TRUE(weights.empty());
+        EXPECT_EQ(context.bytes_in_use(), 0U);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace wgemm::testing
