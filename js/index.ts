@@ -214,7 +214,7 @@ export class Gemm {
    *
    * @param src (..., M, K), or (..., K, M) with `transposeA`; or (K)
    * @param weights (..., K, N), or (..., N, K) with `transposeB`; or (K); or what `pack` made of them
-   * @param bias a tensor that broadcasts to the result in one direction, a number, or nothing
+   * @param bias a tensor that broadcasts to the result in one direction, a number (rounded to the type of src), or nothing
    * @returns (..., M, N): `out`, or a tensor with an array of its own
    * @throws ShapeError, DTypeError, ArgumentError, PackMismatchError, DisposedError, OutOfMemoryError; nothing is written then
    */

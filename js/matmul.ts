@@ -25,8 +25,13 @@ export function readMatMul(core: Core, src: unknown, weights: unknown, bias: unk
   const operandB = readTensor(core, op, 'weights', weights);
   const addend = readAddend(core, op, 'bias', bias, core.dtypes[operandA.dtype] as DType);
   const result = out === undefined ? null : readTensor(core, op, 'dst', out);
+  const typeOfSrc = core.dtypes[operandA.dtype] as DType;
+  const allowed = typeOfSrc === 'float16' || typeOfSrc === 'bfloat16' ? [typeOfSrc, 'float32'] : [typeOfSrc];
+  if (outType !== undefined && !allowed.includes(outType as DType)) {
+    const found = `outType is ${describe(outType)} and src has type ${typeOfSrc}`;
+    throw new DTypeError(op, 'outType', `${op}: ${found}; it must be ${allowed.join(' or ')}`);
+  }
   const type = outType === undefined ? (result ?? operandA).dtype : core.dtypes.indexOf(outType as DType);
-  if (type < 0) throw new DTypeError(op, 'outType', `${op}: outType is ${describe(outType)}; it must be ${core.dtypes.join(' or ')}`);
   if (result && result.dtype !== type) {
     const found = `out has type ${core.dtypes[result.dtype]} and outType is ${describe(outType)}`;
     throw new DTypeError(op, 'outType', `${op}: ${found}; they must be the same`);

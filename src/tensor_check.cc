@@ -141,7 +141,7 @@ Status check_broadcast(const char* op, const char* name, std::span<const int64_t
   bool fits = c.size() <= y.size();
   for (size_t i = 0; fits && i < c.size(); ++i) fits = c[i] == 1 || c[i] == y[y.size() - c.size() + i];
   if (fits) return {};
-  if (y.size() == 2) {
+  if (y.size() == 2 && name[0] == 'C') {
     return error(
         Code::kShape, op, name,
         {name, " has shape ", c, ", which does not broadcast to ", y, "; allowed are [], [1], [N], [1, 1], [1, N], [M, 1] and [M, N]"});

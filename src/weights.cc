@@ -42,6 +42,7 @@ void sum_columns(const int8_t* panels, int64_t k, int64_t n, int32_t* sums) {
 // Calls `work` with each matrix of the batch, from axis `axis` on.
 template <typename Work>
 void for_each_matrix(const PackProblem& p, size_t axis, const Operand& b, const Work& work) {
+  if (p.matrices == 0) return;
   if (axis == p.batch.size()) return work(b);
   for (int64_t i = 0; i < p.batch[axis]; ++i) for_each_matrix(p, axis + 1, b.at(i * p.strides[axis]), work);
 }

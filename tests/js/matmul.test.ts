@@ -730,17 +730,17 @@ refuses('refuses types:', {
     () => ({ options: { out: { data: new Int32Array(30), shape: [2, 3, 5] } } }),
     dtypeError('dst', 'int32', 'float32', 'the same'),
   ],
-  'an outType that is not one': [() => ({ options: { outType: 'float' } }), dtypeError('outType', '"float"', 'float32 or float64')],
-  'an outType that is null': [() => ({ options: { outType: null } }), dtypeError('outType', 'null', 'float32 or float64')],
-  'an outType that is not the type of out': [
-    () => ({ options: { outType: 'float64' } }),
-    dtypeError('outType', 'float32', '"float64"', 'the same'),
-  ],
+  'an outType that is not one': [() => ({ options: { outType: 'float' } }), dtypeError('outType', '"float"', 'must be float32')],
+  'an outType that is null': [() => ({ options: { outType: null } }), dtypeError('outType', 'null', 'must be float32')],
+  'an outType that is not the type of out': [() => ({ options: { outType: 'float64' } }), dtypeError('outType', 'float32', '"float64"')],
   'an outType that float32 does not go to': [
     () => ({ options: { out: undefined, outType: 'float64' } }),
-    dtypeError('dst', 'float64', 'float32', 'float16 and bfloat16'),
+    dtypeError('outType', 'float64', 'must be float32'),
   ],
-  'a 16-bit outType of float32': [() => ({ options: { out: undefined, outType: 'bfloat16' } }), dtypeError('dst', 'bfloat16', 'float32')],
+  'a 16-bit outType of float32': [
+    () => ({ options: { out: undefined, outType: 'bfloat16' } }),
+    dtypeError('outType', 'bfloat16', 'float32'),
+  ],
   'int8 and uint8': [
     () => ({ src: { data: new Int8Array(4), shape: [4] }, weights: { data: new Int8Array(20), shape: [4, 5] }, bias: null, ...noOut }),
     dtypeError('src', 'int8', 'qgemm'),
@@ -751,11 +751,13 @@ it.each(dtypes)('an outType or out for %s may be its own type, and float32 for 1
   const one = tensor(dtype, [1], [1]);
   for (const outType of allTypes) {
     const out = { data: new arrayClasses[outType](1), shape: [], dtype: outType };
-    const runs = [{ outType }, { out }, { out, outType }].map((options) => () => wg.matmul(one, one, null, options as never));
+    const runs = [{ outType }, { out }, { out, outType }].map((options) => {
+      return [() => wg.matmul(one, one, null, options as never), 'outType' in options ? 'outType' : 'dst'] as const;
+    });
     const allowed = outType === dtype || (outType === 'float32' && bytesOf(dtype) === 2);
-    for (const run of runs) {
+    for (const [run, argument] of runs) {
       if (allowed) expect(dtypeOf(run() as Stack)).toBe(outType);
-      else expectError(thrown(run), { op: 'matmul', ...dtypeError('dst', outType, dtype) });
+      else expectError(thrown(run), { op: 'matmul', ...dtypeError(argument, outType, dtype) });
     }
   }
 });
@@ -840,7 +842,7 @@ refuses('refuses a bias', {
   'that would broaden dst': [() => ({ src: ofShape(1, 3, 4), bias: ofShape(2, 3, 5), ...noOut }), shape('bias', '[2, 3, 5]', '[1, 3, 5]')],
   'that would broaden a matrix': [
     () => ({ src: ofShape(1, 4), bias: ofShape(3, 5), ...noOut }),
-    shape('bias', '[3, 5]', '[1, 5]', '[M, 1]'),
+    shape('bias', '[3, 5]', '[1, 5]', 'aligned at the right'),
   ],
   'that is empty': [() => ({ bias: ofShape(0) }), shape('bias', '[0]', '[2, 3, 5]')],
   'that is short': [() => ({ bias: { data: data(4), shape: [5] } }), shape('bias', '4 elements', 'needs 5')],

@@ -200,7 +200,7 @@ const Case kCases[] = {
     {"BiasWider", [](Call& c) { c.shapes({1, 2, 3}, {3, 4}, {1, 2, 4}), c.bias.dims = {2, 2, 4}; }, Code::kShape, "bias",
      "does not broadcast to [1, 2, 4]"},
     {"BiasOfMatrix", [](Call& c) { c.shapes({2, 3}, {3, 4}, {2, 4}), c.bias.dims = {2}; }, Code::kShape, "bias",
-     "bias has shape [2], which does not broadcast to [2, 4]; allowed are"},
+     "bias has shape [2], which does not broadcast to [2, 4]; aligned at the right"},
     {"BiasOfRemovedRow", [](Call& c) { c.shapes({3}, {3, 4}, {4}), c.bias.dims = {1, 4}; }, Code::kShape, "bias",
      "bias has shape [1, 4], which does not broadcast to [4]"},
     {"BiasOfRemovedColumn", [](Call& c) { c.shapes({2, 3}, {3}, {2}), c.bias.dims = {2, 1}; }, Code::kShape, "bias",

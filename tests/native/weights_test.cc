@@ -577,6 +577,14 @@ TEST(WeightsMemory, PackingThatFailsLeavesTheWeightsAsTheyWere) {
   }
 }
 
+TEST(WeightsMemory, EmptyBatchesArePackedAtOnce) {
+  const Sizes dims{int64_t{1} << 40, 0, 2, 3};
+  Context context;
+  PackedWeights weights;
+  ASSERT_TRUE(pack(context, {.B = {nullptr, DType::kFloat32, dims}}, &weights).ok());
+  EXPECT_EQ(weights.batch().size(), 2U);
+}
+
 // One element, repeated; or none at all. Their panels are larger than memory, and than numbers of 32 or 64 bits.
 TEST(WeightsMemory, NothingTooLargeIsPacked) {
   const Sizes shapes[] = {{1, 1 << 20, 1 << 16},    {1, 1 << 16, 1 << 20},          {1, 1, int64_t{1} << 53},      {1, int64_t{1} << 53, 1},
