@@ -5,48 +5,18 @@
 #include <cmath>
 #include <random>
 
-#include "array.h"
-#include "convert.h"
 #include "ops/ops.h"
 #include "reference.h"
 #include "run.h"
 #include "types.h"
+#include "values.h"
 
 namespace wgemm::testing {
 namespace {
 
-// To nearest even; exactly once.
+// What the bound of an error is in proportion to: |alpha| * sum |a||b| + |beta * c|.
 template <typename T>
-T rounded(auto value) {
-  if constexpr (kIsHalf<T>) {
-    T result;
-    EXPECT_TRUE(store("", "", static_cast<double>(value), std::is_same_v<T, Float16> ? DType::kFloat16 : DType::kBFloat16, &result).ok());
-    return result;
-  } else {
-    return static_cast<T>(value);
-  }
-}
-
-template <typename T>
-void fill(Array<T>& array, std::mt19937_64& random, bool specials) {
-  for (size_t i = 0; i < array.length; ++i) {
-    if constexpr (std::is_integral_v<T>) {
-      array.data[i] = static_cast<T>(random());
-    } else {
-      double value = std::uniform_real_distribution<double>(-1, 1)(random);
-      if (specials && random() % 16 == 0) {
-        const double smallest = sizeof(T) == 8 ? 0x1p-1074 : std::is_same_v<T, Float16> ? 0x1p-24 : 0x1p-133;
-        const double values[] = {INFINITY, -INFINITY, NAN, smallest, -0.0, 0};
-        value = values[random() % 6];
-      }
-      array.data[i] = rounded<T>(value);
-    }
-  }
-}
-
-// The bound of an error before the result is rounded to its type: (K + 8) * eps * (|alpha| * sum |a||b| + |beta * c|).
-template <typename T>
-double bound(const GemmArgs& args, int64_t i, int64_t j) {
+double sum_of_sizes(const GemmArgs& args, int64_t i, int64_t j) {
   const int64_t depth = args.A.dims[args.transA != 0 ? 0 : 1];
   double sum = 0;
   for (int64_t k = 0; k < depth; ++k) {
@@ -56,8 +26,7 @@ double bound(const GemmArgs& args, int64_t i, int64_t j) {
   if (depth > 0) sum *= std::fabs(reference_factor<T>(args.alpha));
   const double beta = reference_factor<T>(args.beta);
   if (args.C != nullptr && beta != 0) sum += std::fabs(beta * convert<double>(reference_broadcast<T>(*args.C, i, j)));
-  const double eps = sizeof(T) == 8 ? 0x1p-53 : 0x1p-24, smallest = sizeof(T) == 8 ? 0x1p-1074 : 0x1p-149;
-  return static_cast<double>(depth + 8) * eps * sum + smallest;
+  return sum;
 }
 
 }  // namespace
@@ -101,13 +70,12 @@ void GemmTester::run_typed() const {
   args.broadcast = broadcast_;
 
   // What is expected, before anything is written.
-  using Exact = std::conditional_t<std::is_integral_v<T>, T, std::conditional_t<sizeof(T) == 8, long double, double>>;
-  std::vector<Exact> expected;
-  std::vector<double> bounds;
+  std::vector<Exact<T>> expected;
+  std::vector<double> sums;
   for (int64_t i = 0; i < m_; ++i) {
     for (int64_t j = 0; j < n_; ++j) {
-      expected.push_back(reference_gemm<T, Exact>(args, i, j));
-      if constexpr (!std::is_integral_v<T>) bounds.push_back(bound<T>(args, i, j));
+      expected.push_back(reference_gemm<T, Exact<T>>(args, i, j));
+      if constexpr (!std::is_integral_v<T>) sums.push_back(sum_of_sizes<T>(args, i, j));
     }
   }
   Array<T>& result = in_place_ ? c : y;
@@ -131,17 +99,7 @@ void GemmTester::run_typed() const {
     for (int64_t j = 0; j < n_; ++j) {
       const auto at = static_cast<size_t>(i * n_ + j);
       T& value = result.data[result.place(i, j)];
-      if constexpr (std::is_integral_v<T>) {
-        ASSERT_EQ(value, expected[at]) << "at " << i << ", " << j;
-      } else if (std::isnan(expected[at])) {
-        ASSERT_TRUE(std::isnan(convert<double>(value))) << convert<double>(value) << " at " << i << ", " << j;
-      } else {
-        // Rounding keeps order: the ends of the bound, rounded, are the ends of what is allowed.
-        const Exact error = std::isinf(expected[at]) ? Exact{0} : static_cast<Exact>(bounds[at]);
-        const auto low = convert<double>(rounded<T>(expected[at] - error)), high = convert<double>(rounded<T>(expected[at] + error));
-        const auto found = convert<double>(value);
-        ASSERT_TRUE(low <= found && found <= high) << found << " is not from " << low << " to " << high << " at " << i << ", " << j;
-      }
+      ASSERT_TRUE(is_near(value, expected[at], k_, sums.empty() ? 0 : sums[at])) << "at " << i << ", " << j;
       // Set back, so that what remains must be as it was.
       value = result_before[result.place(i, j)];
     }
