@@ -19,7 +19,10 @@ const errorClasses = [ShapeError, DTypeError, OpsetError, ArgumentError, OutOfMe
  * The net under HeapTensor.dispose(): frees what nobody can reach any more. One for all instances, since V8 finalizes nothing more in the
  * whole process once a registry has died between a collection and its callbacks.
  */
-const net = new FinalizationRegistry<{ core: Core; address: number }>(({ core, address }) => core.free(address));
+const net =
+  typeof FinalizationRegistry === 'function' // not everywhere on servers
+    ? new FinalizationRegistry<{ core: Core; address: number }>(({ core, address }) => core.free(address))
+    : undefined;
 
 /** @internal */
 export class Core {
@@ -110,12 +113,12 @@ export class Core {
   /** Ties memory at `address` to the life of `owner`. */
   adopt(owner: object, address: number, viewed: number): void {
     this.held.set(address, viewed);
-    net.register(owner, { core: this, address }, owner);
+    net?.register(owner, { core: this, address }, owner);
   }
 
   /** Frees it before that life ends. */
   abandon(owner: object, address: number): void {
-    net.unregister(owner);
+    net?.unregister(owner);
     this.free(address);
   }
 

@@ -1,5 +1,6 @@
 /** What kind of rule was broken. */
-export type ErrorCode = 'SHAPE' | 'DTYPE' | 'OPSET' | 'ARGUMENT' | 'OUT_OF_MEMORY' | 'PACK_MISMATCH' | 'DISPOSED' | 'UNSUPPORTED' | 'LOAD';
+export type ErrorCode =
+  'SHAPE' | 'DTYPE' | 'OPSET' | 'ARGUMENT' | 'OUT_OF_MEMORY' | 'PACK_MISMATCH' | 'DISPOSED' | 'UNSUPPORTED' | 'LOAD' | 'WORKER';
 
 /**
  * Every error of the library. The message is one sentence that names the argument, what was found and what is allowed. Operands are

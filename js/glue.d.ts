@@ -32,3 +32,9 @@ declare module '*/wgemm-simd128.mjs' {
     instantiateWasm(imports: WebAssembly.Imports, done: (instance: WebAssembly.Instance) => void): Record<string, never>;
   }): Promise<CoreModule>;
 }
+
+/** The same bytes that lie beside the script, where they are built into it. */
+declare module '*/wgemm-simd128.wasm' {
+  const bytes: Uint8Array;
+  export default bytes;
+}

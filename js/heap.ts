@@ -1,5 +1,6 @@
 /** What lives in the memory of an instance until it is disposed of: tensors and packed weights. */
 import type { Core } from './core.js';
+import { disposable } from './dispose.js';
 import { type DataArray, type DType, viewOf } from './tensor.js';
 import { ArgumentError, DisposedError } from './errors.js';
 
@@ -8,19 +9,6 @@ declare global {
   interface SymbolConstructor {
     readonly dispose: unique symbol;
   }
-}
-
-const disposeSymbol: typeof Symbol.dispose = Symbol.dispose ?? (Symbol.for('Symbol.dispose') as typeof Symbol.dispose);
-
-/** @internal Adds `[Symbol.dispose]` to a class, under the engine's symbol or the one that tools put in its place. */
-export function disposable(prototype: { dispose(): void }): void {
-  Object.defineProperty(prototype, disposeSymbol, {
-    value(this: { dispose(): void }) {
-      this.dispose();
-    },
-    configurable: true,
-    writable: true,
-  });
 }
 
 /** @internal Where it is, if it is alive and belongs to `core`. */

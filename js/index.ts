@@ -11,9 +11,10 @@
  */
 import { type Call, copiesOf, readOptions, runCall, write } from './call.js';
 import { Core } from './core.js';
+import { disposable } from './dispose.js';
 import { ArgumentError, describe, DTypeError, ShapeError, UnsupportedError } from './errors.js';
 import { type GemmOptions, readGemm } from './gemm.js';
-import { disposable, HeapTensor, type PackedWeights } from './heap.js';
+import { HeapTensor, type PackedWeights } from './heap.js';
 import { type Assets, loadCore } from './load.js';
 import { type MatMulOptions, readMatMul } from './matmul.js';
 import { type PackOptions, packWeights } from './pack.js';
@@ -34,7 +35,7 @@ export {
 } from './errors.js';
 export type { GemmOptions } from './gemm.js';
 export { HeapTensor, PackedWeights } from './heap.js';
-export type { Assets } from './load.js';
+export type { Assets, AssetSource } from './load.js';
 export type { MatMulOptions } from './matmul.js';
 export type { PackOptions } from './pack.js';
 export type { QGemmInputs, QGemmOptions, QuantizedArray, Scale, ZeroPoint } from './qgemm.js';

@@ -1,23 +1,15 @@
 /** From a build's name to a running module: which files, how they are fetched and compiled, and what to say when that fails. */
 import type { CoreModule } from './wgemm-simd128.mjs';
 import { ArgumentError, describe, GemmError, UnsupportedError } from './errors.js';
+import { file, glue, wasm } from './pair.js';
 
-/**
- * Serves a file of the package from elsewhere. Gets the file's name, `wgemm-simd128.wasm`; gives its address, its bytes, or the compiled
- * module.
- */
-export type Assets = (
-  file: string,
-) =>
-  | URL
-  | string
-  | ArrayBuffer
-  | ArrayBufferView
-  | WebAssembly.Module
-  | PromiseLike<URL | string | ArrayBuffer | ArrayBufferView | WebAssembly.Module>;
+/** An address (text or a URL), bytes (an ArrayBuffer or a view), or a compiled WebAssembly.Module, which not every user's TypeScript knows. */
+export type AssetSource = string | object;
+
+/** Serves a file of the package from elsewhere. Gets its name, `wgemm-simd128.wasm`. */
+export type Assets = (file: string) => AssetSource | PromiseLike<AssetSource>;
 
 const op = 'createGemm';
-const file = 'wgemm-simd128.wasm';
 
 /** (module (func (result v128) (i32x4.splat (i32.const 0)) drop...)): valid where SIMD128 is. */
 const simdProbe = Uint8Array.of(
@@ -54,32 +46,20 @@ const simdProbe = Uint8Array.of(
   11,
 );
 
-/** Compiled once for all instances that take it from beside this file. */
+/** Compiled once for all instances that take it from the package. */
 let ownModule: Promise<WebAssembly.Module> | undefined;
 
 /** @internal */
 export async function loadCore(assets: Assets | undefined): Promise<CoreModule> {
   if (typeof WebAssembly !== 'object') throw new UnsupportedError(op, '', `${op}: this engine has no WebAssembly`);
-  if (!WebAssembly.validate(simdProbe)) {
+  if (!hasSimd()) {
     throw new UnsupportedError(
       op,
       'simd',
       `${op}: this engine has no WebAssembly SIMD128; it needs Chrome 91, Firefox 89, Safari 16.4 or Node 16.4`,
     );
   }
-  let compiled: WebAssembly.Module;
-  if (assets) {
-    compiled = await compile(await assets(file));
-  } else {
-    ownModule ??= compile(new URL('./wgemm-simd128.wasm', import.meta.url));
-    try {
-      compiled = await ownModule;
-    } catch (error) {
-      ownModule = undefined; // a later call may have more luck with the network
-      throw error;
-    }
-  }
-  const { default: factory } = await import('./wgemm-simd128.mjs');
+  const [compiled, { default: factory }] = await Promise.all([assets ? compileAsset(assets) : compileOwn(), importGlue()]);
   return await new Promise<CoreModule>((resolve, reject) => {
     factory({
       instantiateWasm(imports, done) {
@@ -88,47 +68,84 @@ export async function loadCore(assets: Assets | undefined): Promise<CoreModule> 
       },
     }).then(resolve, reject);
   }).catch((error: unknown) => {
-    throw new GemmError('LOAD', op, '', `${op}: ${file} does not start: ${messageOf(error)}`, { cause: error });
+    throw failure(`${file} does not start`, error);
   });
 }
 
-async function compile(source: unknown): Promise<WebAssembly.Module> {
-  if (source instanceof WebAssembly.Module) return source;
-  let bytes = typeof source === 'string' || source instanceof URL ? await fetchBytes(source) : source;
-  if (ArrayBuffer.isView(bytes)) bytes = new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  if (!(bytes instanceof ArrayBuffer || bytes instanceof Uint8Array)) {
-    throw new ArgumentError(
-      op,
-      'assets',
-      `${op}: assets(${describe(file)}) gave ${describe(source)}; it must give a URL, bytes or a WebAssembly.Module`,
-    );
-  }
+/** Runtimes that take compiled modules only may forbid looking at bytes; there the module itself will tell. */
+function hasSimd(): boolean {
   try {
-    return await WebAssembly.compile(bytes as BufferSource);
-  } catch (error) {
-    const policy = "a Content-Security-Policy must allow it by script-src 'wasm-unsafe-eval'";
-    throw new GemmError('LOAD', op, '', `${op}: ${file} does not compile (${policy}): ${messageOf(error)}`, { cause: error });
+    return WebAssembly.validate(simdProbe);
+  } catch {
+    return true;
   }
 }
 
-async function fetchBytes(source: URL | string): Promise<ArrayBuffer | Uint8Array> {
+async function importGlue(): ReturnType<typeof glue> {
+  try {
+    return await glue();
+  } catch (error) {
+    throw failure(`the glue of ${file} cannot be imported`, error, 'serve the .mjs of the package beside the script');
+  }
+}
+
+async function compileOwn(): Promise<WebAssembly.Module> {
+  ownModule ??= (async () => {
+    let source;
+    try {
+      source = wasm();
+    } catch (error) {
+      throw failure(`this script does not know its own address`, error, `say where ${file} is with the option assets`);
+    }
+    return await compile(source);
+  })();
+  try {
+    return await ownModule;
+  } catch (error) {
+    ownModule = undefined; // a later call may have more luck with the network
+    throw error;
+  }
+}
+
+async function compileAsset(assets: Assets): Promise<WebAssembly.Module> {
+  const source: unknown = await assets(file);
+  if (source instanceof WebAssembly.Module) return source;
+  if (typeof source === 'string' || source instanceof URL) return await compile(source);
+  if (ArrayBuffer.isView(source)) return await compile(new Uint8Array(source.buffer, source.byteOffset, source.byteLength));
+  if (source instanceof ArrayBuffer) return await compile(new Uint8Array(source));
+  throw new ArgumentError(
+    op,
+    'assets',
+    `${op}: assets(${describe(file)}) gave ${describe(source)}; it must give a URL, bytes or a WebAssembly.Module`,
+  );
+}
+
+async function compile(source: URL | string | Uint8Array): Promise<WebAssembly.Module> {
+  const whole = source instanceof Uint8Array ? source : await fetchWasm(source);
+  try {
+    return await (whole instanceof Uint8Array ? WebAssembly.compile(whole as BufferSource) : WebAssembly.compileStreaming(whole));
+  } catch (error) {
+    throw failure(`${file} does not compile`, error, "a Content-Security-Policy must allow it by script-src 'wasm-unsafe-eval'");
+  }
+}
+
+/** The bytes, or a response that can be compiled while it arrives. */
+async function fetchWasm(source: URL | string): Promise<Response | Uint8Array> {
   const where = String(source);
   try {
-    if (where.startsWith('file:')) {
-      // fetch() of Node does not take file: addresses. Bundlers must leave this import alone.
-      const node = 'node:fs/promises';
-      const { readFile } = (await import(/* webpackIgnore: true */ /* @vite-ignore */ node)) as typeof import('node:fs/promises');
-      return await readFile(new URL(where));
-    }
+    // fetch() of Node does not take file: addresses. Not by an import, which bundlers for pages would look for.
+    const node = globalThis.process?.getBuiltinModule?.('node:fs/promises');
+    if (node && where.startsWith('file:')) return await node.readFile(new URL(where));
     const response = await fetch(where);
     if (!response.ok) throw new Error(`the server answered ${response.status}`);
-    return await response.arrayBuffer();
+    const streams = typeof WebAssembly.compileStreaming === 'function' && response.headers.get('Content-Type') === 'application/wasm';
+    return streams ? response : new Uint8Array(await response.arrayBuffer());
   } catch (error) {
-    const advice = 'serve the file beside the script, or say where it is with the option assets';
-    throw new GemmError('LOAD', op, '', `${op}: ${where} cannot be fetched (${messageOf(error)}); ${advice}`, { cause: error });
+    throw failure(`${where} cannot be fetched`, error, 'serve the file beside the script, or say where it is with the option assets');
   }
 }
 
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+function failure(what: string, cause: unknown, advice = ''): GemmError {
+  const why = cause instanceof Error ? cause.message : String(cause);
+  return new GemmError('LOAD', op, '', `${op}: ${what} (${why})${advice && `; ${advice}`}`, { cause });
 }

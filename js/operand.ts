@@ -9,6 +9,7 @@ import {
   type DataArray,
   type DType,
   dtypesOf,
+  isDetached,
   lengthOf,
   offsetOf,
   readSizes,
@@ -120,13 +121,4 @@ export function locate(core: Core, op: string, operand: Operand): void {
     }
   }
   throw new DisposedError(op, name, `${op}: ${name} has as data a view of this instance's memory, but of no tensor that is alive`);
-}
-
-function isDetached(buffer: ArrayBufferLike): boolean {
-  try {
-    new Uint8Array(buffer);
-    return false;
-  } catch {
-    return true;
-  }
 }

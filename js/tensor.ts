@@ -111,6 +111,16 @@ export const bufferOf = intrinsic('buffer') as (array: DataArray) => ArrayBuffer
 /** @internal */
 export const offsetOf = intrinsic('byteOffset') as (array: DataArray) => number;
 
+/** @internal */
+export function isDetached(buffer: ArrayBufferLike): boolean {
+  try {
+    new Uint8Array(buffer);
+    return false;
+  } catch {
+    return true;
+  }
+}
+
 /** @internal Reads a shape or strides, `label` being how a message starts on them: an array of whole numbers from 0 to 2^53 - 1. */
 export function readSizes(op: string, argument: string, label: string, value: unknown): number[] {
   if (!Array.isArray(value)) {

@@ -1,5 +1,5 @@
 // Makes dist/: the pair of wasm and its glue, the bundled API, its declarations.
-import { readFileSync, renameSync, rmSync, copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { findEmscripten } from './emscripten.mjs';
@@ -7,6 +7,7 @@ import { main, root, run } from './run.mjs';
 import { setUp } from './setup.mjs';
 
 const pairs = ['wgemm-simd128'];
+let esbuild; // there once set up
 
 /** Configures and builds one preset of CMakePresets.json; all of it, or the targets named. */
 export async function buildPreset(preset, ...targets) {
@@ -22,9 +23,55 @@ export async function buildPreset(preset, ...targets) {
   });
 }
 
+function bundle(folder, entry, { as = entry, external = [], pair = 'pair' }) {
+  return esbuild.build({
+    entryPoints: [join(root, 'js', `${entry}.ts`)],
+    outfile: join(folder, `${as}.js`),
+    bundle: true,
+    format: 'esm',
+    target: 'es2022',
+    platform: 'neutral',
+    external,
+    minify: true,
+    keepNames: true, // of the error classes, where a console shows them
+    sourcemap: true,
+    logLevel: 'warning',
+    loader: { '.wasm': 'binary' },
+    plugins: [
+      {
+        name: 'pair',
+        setup(build) {
+          build.onResolve({ filter: /^\.\/pair\.js$/ }, ({ importer }) => ({
+            path: join(root, 'js', importer.endsWith('pair-worker.ts') ? 'pair.ts' : `${pair}.ts`),
+          }));
+          build.onResolve({ filter: /^\.\/wgemm-.*\.(mjs|wasm)$/ }, ({ path }) =>
+            external.includes('./wgemm-*') ? undefined : { path: join(folder, path) },
+          );
+        },
+      },
+    ],
+  });
+}
+
+/** The declarations of entries and all that they import. */
+function declarationsOf(folder, entries, found = new Set()) {
+  for (const entry of entries) {
+    const name = `${entry}.d.ts`;
+    if (found.has(name)) continue;
+    found.add(name);
+    const imports = readFileSync(join(folder, name), 'utf8').matchAll(/(?:from |import\()['"]\.\/([\w-]+)\.js['"]/g);
+    declarationsOf(
+      folder,
+      Array.from(imports, ([, name]) => name),
+      found,
+    );
+  }
+  return found;
+}
+
 /** Made aside and then renamed, so that dist/ is never half of one build and half of another. */
 export async function makeDist() {
-  const { build, transform } = await import('esbuild');
+  esbuild = await import('esbuild');
   const made = join(root, 'build', 'dist');
   const dist = join(root, 'dist');
   rmSync(made, { recursive: true, force: true });
@@ -33,26 +80,29 @@ export async function makeDist() {
     const from = join(root, 'build', name.replace('wgemm', 'wasm'), name);
     copyFileSync(`${from}.wasm`, join(made, `${name}.wasm`));
     // Emscripten's glue is not minified everywhere; it stays a file of its own, since its threads start from it.
-    const glue = await transform(readFileSync(`${from}.mjs`, 'utf8'), { minify: true, format: 'esm', target: 'es2022' });
-    writeFileSync(join(made, `${name}.mjs`), glue.code);
+    const glue = await esbuild.transform(readFileSync(`${from}.mjs`, 'utf8'), {
+      minify: true,
+      format: 'esm',
+      target: 'es2022',
+      sourcemap: true,
+      sourcefile: `${name}.mjs`,
+    });
+    writeFileSync(join(made, `${name}.mjs`), `${glue.code}//# sourceMappingURL=${name}.mjs.map\n`);
+    writeFileSync(join(made, `${name}.mjs.map`), glue.map);
   }
   const declarations = run('tsc', ['-p', 'js/tsconfig.json', '--outDir', made, '--declarationDir', made], {
     otherwise: 'The TypeScript in js/ has the errors above: correct them and run this again.',
   });
-  const bundle = build({
-    entryPoints: [join(root, 'js', 'index.ts')],
-    outfile: join(made, 'index.js'),
-    bundle: true,
-    format: 'esm',
-    target: 'es2022',
-    platform: 'neutral',
-    external: ['./wgemm-*.mjs', 'node:*'],
-    minify: true,
-    keepNames: true, // of the error classes, where a console shows them
-    sourcemap: true,
-    logLevel: 'warning',
-  });
-  await Promise.all([declarations, bundle]);
+  // For each entry, what stands in the place of js/pair.ts, and what stays a file of its own.
+  const bundles = [
+    bundle(made, 'index', { external: ['./wgemm-*'] }),
+    bundle(made, 'worker', { external: ['./index.js', './wgemm-*'] }), // so that errors are of one class, whichever entry throws
+    bundle(made, 'worker-thread', { as: 'wgemm-worker', pair: 'pair-worker' }),
+    bundle(made, 'inline', { pair: 'pair-inline' }),
+  ];
+  await Promise.all([declarations, ...bundles]);
+  const declared = declarationsOf(made, ['index', 'worker', 'inline']);
+  for (const name of readdirSync(made)) if (name.endsWith('.d.ts') && !declared.has(name)) rmSync(join(made, name)); // of what is internal
   rmSync(dist, { recursive: true, force: true });
   renameSync(made, dist);
 }

@@ -1,0 +1,157 @@
+/**
+ * Arguments of calls as messages between a page and its worker: what a structured clone would lose or refuse is told apart, so that the worker
+ * finds the same mistakes in the same arguments.
+ */
+import { bufferOf, classOf, type DataArray, type DType, isDetached, lengthOf, offsetOf } from './tensor.js';
+
+/** @internal What a handle stands for. */
+export interface Held {
+  readonly kind: 'tensor' | 'weights';
+  /** Number in the worker; 0 for what is no part of that worker's instance. */
+  readonly id: number;
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+}
+
+/** @internal A value of a message: itself where it is a primitive. */
+export type Sent =
+  | undefined
+  | null
+  | boolean
+  | number
+  | string
+  | bigint
+  | SentArray
+  | Held
+  | { readonly kind: 'list'; readonly items: Sent[] }
+  | { readonly kind: 'object'; readonly entries: [key: string, value: Sent][] }
+  | { readonly kind: 'function' | 'symbol' };
+
+/** @internal A typed array, as a part of a buffer of the message. */
+export interface SentArray {
+  readonly kind: 'array';
+  /** Of its class. */
+  readonly name: string;
+  /** Among the buffers of the message; -1 for an array that is detached. */
+  buffer: number;
+  /** In bytes. */
+  offset: number;
+  readonly length: number;
+}
+
+/** @internal The arguments of a call. */
+export interface Packet {
+  readonly args: Sent[];
+  readonly buffers: ArrayBuffer[];
+}
+
+interface Part {
+  readonly sent: SentArray;
+  readonly buffer: ArrayBufferLike;
+  readonly start: number;
+  readonly end: number;
+}
+
+/**
+ * @internal Makes a packet of arguments. The buffers under their arrays are copied or, with `transfer`, go themselves. Arrays that overlap do
+ * so in the copy too, since `out` may be C and must not be A.
+ * @param heldOf the handle that an object is, if it is one
+ */
+export function toPacket(args: readonly unknown[], transfer: boolean, heldOf: (value: object) => Held | undefined): Packet {
+  const parts: Part[] = [];
+
+  function encode(value: unknown, depth: number): Sent {
+    if (typeof value === 'function' || typeof value === 'symbol') return { kind: typeof value } as Sent;
+    if (typeof value !== 'object' || value === null) return value as Sent;
+    const name = classOf(value);
+    if (name !== undefined) return encodeArray(value as DataArray, name);
+    const held = heldOf(value);
+    if (held) return held;
+    if (depth === 4) return { kind: 'object', entries: [] }; // no argument goes as deep
+    if (Array.isArray(value)) return { kind: 'list', items: Array.from(value, (item) => encode(item, depth + 1)) };
+    const keys = new Set(Object.keys(value));
+    // Of a tensor that is of a class, the properties may be the class's.
+    if ('data' in value) for (const key of ['data', 'shape', 'dtype', 'strides']) if (key in value) keys.add(key);
+    return { kind: 'object', entries: Array.from(keys, (key) => [key, encode((value as Record<string, unknown>)[key], depth + 1)]) };
+  }
+
+  function encodeArray(array: DataArray, name: string): SentArray {
+    const buffer = bufferOf(array);
+    const length = lengthOf(array);
+    const start = offsetOf(array);
+    const sent: SentArray = { kind: 'array', name, buffer: isDetached(buffer) ? -1 : 0, offset: 0, length };
+    if (sent.buffer === 0) parts.push({ sent, buffer, start, end: start + length * array.BYTES_PER_ELEMENT });
+    return sent;
+  }
+
+  const encoded = args.map((arg) => encode(arg, 0));
+  const buffers: ArrayBuffer[] = [];
+  for (const buffer of new Set(parts.map((part) => part.buffer))) {
+    const inIt = parts.filter((part) => part.buffer === buffer).sort((a, b) => a.start - b.start);
+    if (transfer && buffer instanceof ArrayBuffer && inIt.some(({ start, end }) => start < end)) {
+      for (const { sent, start } of inIt) Object.assign(sent, { buffer: buffers.length, offset: start });
+      buffers.push(buffer);
+      continue;
+    }
+    for (const cluster of clusters(inIt)) {
+      // From a multiple of 8 bytes, so that every array stays aligned.
+      const first = Math.floor((cluster[0] as Part).start / 8) * 8;
+      const last = Math.max(...cluster.map((part) => part.end));
+      for (const { sent, start } of cluster) Object.assign(sent, { buffer: buffers.length, offset: start - first });
+      const copy = new Uint8Array(last - first);
+      copy.set(new Uint8Array(buffer, first, last - first));
+      buffers.push(copy.buffer);
+    }
+  }
+  return { args: encoded, buffers };
+}
+
+/** Parts of a buffer, in the order of their starts, by what hangs together. */
+function clusters(parts: readonly Part[]): Part[][] {
+  const found: Part[][] = [];
+  let end = -1;
+  for (const part of parts) {
+    if (part.start < end) found.at(-1)?.push(part);
+    else found.push([part]);
+    end = Math.max(end, part.end);
+  }
+  return found;
+}
+
+/** @internal The arguments again. @param object what a handle stands for */
+export function fromPacket({ args, buffers }: Packet, object: (held: Held) => unknown): unknown[] {
+  function decode(value: Sent): unknown {
+    if (typeof value !== 'object' || value === null) return value;
+    switch (value.kind) {
+      case 'array':
+        return arrayOf(value, buffers);
+      case 'list':
+        return value.items.map(decode);
+      case 'object':
+        return Object.fromEntries(value.entries.map(([key, item]) => [key, decode(item)]));
+      case 'function':
+        return () => undefined;
+      case 'symbol':
+        return Symbol();
+      default:
+        return object(value);
+    }
+  }
+  return args.map(decode);
+}
+
+/** @internal */
+export function arrayOf({ name, buffer, offset, length }: SentArray, buffers: readonly ArrayBuffer[]): DataArray {
+  type ArrayClass = new (buffer: ArrayBuffer, offset: number, length: number) => DataArray;
+  const ArrayOfName = (globalThis as unknown as Record<string, ArrayClass>)[name] as ArrayClass;
+  if (buffer >= 0) return new ArrayOfName(buffers[buffer] as ArrayBuffer, offset, length);
+  const array = new ArrayOfName(new ArrayBuffer(8), 0, 1);
+  structuredClone(array.buffer, { transfer: [array.buffer as ArrayBuffer] });
+  return array;
+}
+
+/** @internal A whole array as part of a message, whose buffer is to be transferred. */
+export function sentArray(array: DataArray): { sent: SentArray; buffers: ArrayBuffer[] } {
+  const sent: SentArray = { kind: 'array', name: classOf(array) as string, buffer: 0, offset: offsetOf(array), length: lengthOf(array) };
+  return { sent, buffers: [bufferOf(array) as ArrayBuffer] };
+}

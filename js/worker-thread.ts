@@ -1,0 +1,207 @@
+/** What runs in the worker of `wgemm/worker`, as `wgemm-worker.js`: takes calls, makes them one after the other, and answers. */
+import type { Core } from './core.js';
+import { readOptions } from './call.js';
+import { ArgumentError, describe, DTypeError, type ErrorCode, GemmError, ShapeError } from './errors.js';
+import { HeapTensor, PackedWeights } from './heap.js';
+import { createGemm, type CreateOptions, type Gemm } from './index.js';
+import { fromPacket, type Held, type Packet, type SentArray, sentArray } from './message.js';
+import { classOf, type DataArray, type DType, type Tensor } from './tensor.js';
+
+/** @internal */
+export type Method = 'createGemm' | 'gemm' | 'qgemm' | 'matmul' | 'pack' | 'explain' | 'alloc' | 'memory' | 'read' | 'write';
+
+/** @internal From the page. The last of the arguments of a call are its options. */
+export type Order =
+  | { readonly kind: 'call'; readonly id: number; readonly method: Method; readonly packet: Packet }
+  | { readonly kind: 'cancel'; readonly id: number }
+  | { readonly kind: 'dispose' | 'forget'; readonly id: number }
+  | { readonly kind: 'asset'; readonly source: unknown };
+
+/** @internal To the page. */
+export type Answer =
+  | { readonly kind: 'ready' | 'closing' }
+  | { readonly kind: 'asset'; readonly file: string }
+  | { readonly kind: 'outcome'; readonly id: number; readonly outcome: Outcome }
+  | {
+      readonly kind: 'error';
+      readonly id: number;
+      readonly code: ErrorCode;
+      readonly op: string;
+      readonly argument: string;
+      readonly message: string;
+    };
+
+/** @internal What a call gave: a plain value, `'out'` where it filled that; an array, of a tensor or to fill `out` with; a handle. */
+export interface Outcome {
+  readonly value?: unknown;
+  readonly array?: SentArray;
+  readonly buffers: ArrayBuffer[];
+  readonly shape?: readonly number[];
+  readonly dtype?: DType;
+  readonly held?: Held;
+  /** Of packed weights. */
+  readonly op?: 'gemm' | 'qgemm';
+  readonly byteLength?: number;
+}
+
+interface Port {
+  postMessage(answer: Answer, transfer: ArrayBuffer[]): void;
+  listen(take: (order: Order) => void): void;
+}
+
+const port = ((): Port => {
+  const parent = globalThis.process?.getBuiltinModule?.('node:worker_threads')?.parentPort;
+  if (parent) {
+    return { postMessage: (answer, transfer) => parent.postMessage(answer, transfer), listen: (take) => parent.on('message', take) };
+  }
+  const scope = globalThis as unknown as {
+    postMessage: Port['postMessage'];
+    addEventListener(type: 'message', listener: (event: { data: Order }) => void): void;
+    close(): void;
+  };
+  const close = scope.close.bind(scope);
+  scope.close = () => {
+    scope.postMessage({ kind: 'closing' }, []);
+    close();
+  };
+  return {
+    postMessage: (answer, transfer) => scope.postMessage(answer, transfer),
+    listen: (take) => scope.addEventListener('message', ({ data }) => take(data)),
+  };
+})();
+
+/** Calls and disposals, in the order in which they were made. */
+const queue: Order[] = [];
+const objects = new Map<number, HeapTensor | PackedWeights>();
+let instance: Gemm | undefined;
+let handles = 0;
+let busy = false;
+let takeAsset: ((source: unknown) => void) | undefined;
+
+port.listen((order) => {
+  if (order.kind === 'cancel') {
+    const index = queue.findIndex((waiting) => waiting.kind === 'call' && waiting.id === order.id);
+    if (index >= 0) queue.splice(index, 1);
+  } else if (order.kind === 'asset') {
+    takeAsset?.(order.source);
+  } else {
+    queue.push(order);
+    if (!busy) void work();
+  }
+});
+port.postMessage({ kind: 'ready' }, []);
+
+/** One a turn of the event loop, so that a cancellation comes before the calls that wait. */
+async function work(): Promise<void> {
+  busy = true;
+  for (let order = queue.shift(); order; order = queue.shift()) {
+    if (order.kind === 'call') {
+      await answer(order);
+      await nextTurn();
+    } else if (order.kind !== 'cancel' && order.kind !== 'asset') {
+      objects.get(order.id)?.dispose();
+      if (order.kind === 'forget') objects.delete(order.id);
+    }
+  }
+  busy = false;
+}
+
+const nextTurn: () => Promise<unknown> = (() => {
+  if (typeof setImmediate === 'function') return () => new Promise((resolve) => setImmediate(resolve));
+  const { port1, port2 } = new MessageChannel();
+  return () =>
+    new Promise((resolve) => {
+      port1.onmessage = resolve;
+      port2.postMessage(0);
+    });
+})();
+
+async function answer({ id, method, packet }: Order & { kind: 'call' }): Promise<void> {
+  try {
+    const outcome = outcomeOf(await run(method, fromPacket(packet, objectOf)));
+    port.postMessage({ kind: 'outcome', id, outcome }, outcome.buffers);
+  } catch (error) {
+    const { code, op, argument } = error instanceof GemmError ? error : { code: 'WORKER' as const, op: method, argument: '' };
+    const message = error instanceof GemmError ? error.message : `${method}: ${String(error)}`;
+    port.postMessage({ kind: 'error', id, code, op, argument, message }, []);
+  }
+}
+
+/** What a handle stands for. Those of other instances are of one that there is not. */
+function objectOf({ kind, id, dtype, shape }: Held): unknown {
+  const object = objects.get(id);
+  if (object) return object;
+  const elsewhere = { adopt() {} } as unknown as Core;
+  return kind === 'tensor'
+    ? new HeapTensor(elsewhere, dtype, shape, 0, 0, 0)
+    : new PackedWeights(elsewhere, 'gemm', dtype, [...shape], 0, 0);
+}
+
+async function run(method: Method, args: unknown[]): Promise<unknown> {
+  if (method === 'createGemm') {
+    instance = await createGemm(withAssets(args[0]));
+    return instance.info;
+  }
+  const anywhere = ['transfer', 'signal'];
+  if (method === 'write') {
+    return writeTo(args[0] as HeapTensor, args[1], readOptions(method, args[2], ['offset', ...anywhere]));
+  }
+  if (method === 'memory' || method === 'alloc' || method === 'read') readOptions(method, args.pop(), anywhere);
+  if (method === 'read') return (args[0] as HeapTensor).data.slice();
+  const wg = instance as unknown as Record<Method, (...args: unknown[]) => unknown>;
+  const options = args.at(-1) as { out?: { data: DataArray } } | undefined;
+  const result = wg[method](...args);
+  if (options?.out === undefined || result !== options.out) return result;
+  return HeapTensor.is(options.out) ? { out: null } : { out: options.out.data };
+}
+
+/** The function stays on the page, which is asked. */
+function withAssets(options: unknown): CreateOptions {
+  if (typeof (options as CreateOptions | null | undefined)?.assets !== 'function') return options as CreateOptions;
+  const assets = (file: string) =>
+    new Promise((resolve) => {
+      takeAsset = resolve;
+      port.postMessage({ kind: 'asset', file }, []);
+    });
+  return { ...(options as CreateOptions), assets: assets };
+}
+
+function writeTo(tensor: HeapTensor, data: unknown, { offset = 0 }: Record<string, unknown>): void {
+  const op = 'write';
+  const view = tensor.data;
+  // Of float16 the bits, too.
+  const bits = classOf(data) === 'Uint16Array' ? new Uint16Array(view.buffer as ArrayBuffer, view.byteOffset, view.length) : undefined;
+  const target = tensor.dtype === 'float16' && bits ? bits : view;
+  if (classOf(data) !== classOf(target)) {
+    throw new DTypeError(op, 'data', `${op}: data is ${classOf(data) ?? describe(data)}; for ${tensor.dtype} it must be ${classOf(view)}`);
+  }
+  if (!Number.isSafeInteger(offset) || (offset as number) < 0) {
+    throw new ArgumentError(op, 'offset', `${op}: offset is ${describe(offset)}; it must be a whole number from 0`);
+  }
+  const { length } = data as DataArray;
+  if ((offset as number) + length > view.length) {
+    throw new ShapeError(op, 'data', `${op}: data has ${length} elements, from ${String(offset)} on; the tensor has ${view.length}`);
+  }
+  (target as Uint8Array).set(data as Uint8Array, offset as number);
+}
+
+function outcomeOf(result: unknown): Outcome {
+  if (HeapTensor.is(result) || PackedWeights.is(result)) {
+    const id = ++handles;
+    objects.set(id, result);
+    const { dtype, shape } = result;
+    if (HeapTensor.is(result)) return { held: { kind: 'tensor', id, dtype, shape }, buffers: [] };
+    return { held: { kind: 'weights', id, dtype, shape }, op: result.op, byteLength: result.byteLength, buffers: [] };
+  }
+  if (classOf(result) !== undefined) return arrayOutcome(result as DataArray);
+  const { out, data, shape, dtype } = (result ?? {}) as Partial<Tensor> & { out?: DataArray | null };
+  if (out === null) return { value: 'out', buffers: [] };
+  if (out !== undefined) return { value: 'out', ...arrayOutcome(out) };
+  if (classOf(data) !== undefined) return { ...arrayOutcome(data as DataArray), shape: shape, dtype: dtype };
+  return { value: result, buffers: [] };
+}
+
+function arrayOutcome(array: DataArray): Pick<Outcome, 'array' | 'buffers'> {
+  const { sent, buffers } = sentArray(array);
+  return { array: sent, buffers };
+}

@@ -1,0 +1,630 @@
+/**
+ * The API of `wgemm` as promises, computed in a worker: the page stays responsive.
+ *
+ * @example
+ * import { createGemm } from 'wgemm/worker';
+ * const wg = await createGemm();
+ * const y = await wg.gemm({ data: a, shape: [m, k] }, { data: b, shape: [k, n] });
+ *
+ * @packageDocumentation
+ */
+import { disposable } from './dispose.js';
+import {
+  ArgumentError,
+  type CreateOptions,
+  type DataArray,
+  DisposedError,
+  DTypeError,
+  type DType,
+  type ErrorCode,
+  type Explanation,
+  GemmError,
+  type GemmOptions,
+  HeapTensor,
+  type Info,
+  type MatMulOptions,
+  OpsetError,
+  OutOfMemoryError,
+  PackedWeights,
+  PackMismatchError,
+  type PackOptions,
+  type QGemmInputs,
+  type QGemmOptions,
+  type QuantizedArray,
+  type ResultArray,
+  type Scale,
+  ShapeError,
+  type ArrayOf,
+  type Tensor,
+  type TensorInput,
+  UnsupportedError,
+  type ZeroPoint,
+} from './index.js';
+import { arrayOf, type Held, toPacket } from './message.js';
+import type { Answer, Method, Order, Outcome } from './worker-thread.js';
+
+export {
+  ArgumentError,
+  dequantize,
+  DisposedError,
+  DTypeError,
+  GemmError,
+  OpsetError,
+  OutOfMemoryError,
+  PackMismatchError,
+  quantize,
+  quantizeBias,
+  ShapeError,
+  UnsupportedError,
+  version,
+} from './index.js';
+export type {
+  ArrayOf,
+  Assets,
+  AssetSource,
+  CreateOptions,
+  DataArray,
+  DType,
+  ErrorCode,
+  Explanation,
+  Float16ArrayLike,
+  GemmOptions,
+  Info,
+  KernelInfo,
+  MatMulOptions,
+  PackOptions,
+  QGemmInputs,
+  QGemmOptions,
+  QuantizedArray,
+  ResultArray,
+  Scale,
+  Tensor,
+  TensorInput,
+  ZeroPoint,
+} from './index.js';
+
+/** A tensor in either place. */
+export type WorkerTensorLike<A extends DataArray = DataArray> = TensorInput<A> | WorkerTensor<A>;
+
+/** What an argument or option may be here: handles stand for what they are handles of. */
+export type InWorker<T> = T extends HeapTensor<infer A> ? WorkerTensor<A> : T extends PackedWeights ? WorkerWeights : T;
+
+/** An AbortSignal, for a TypeScript that does not know it. */
+export interface Signal {
+  readonly aborted: boolean;
+  readonly reason?: unknown;
+  addEventListener(type: 'abort', listener: () => void): void;
+  removeEventListener(type: 'abort', listener: () => void): void;
+}
+
+/** Of every call. */
+export interface CallOptions {
+  /**
+   * The buffers under the arrays of the arguments go to the worker instead of copies; the arrays are detached then. An `out` comes back as
+   * a tensor with an array of its own. Default false.
+   */
+  transfer?: boolean;
+  /** Its abort rejects the call with its reason. A call that waits is not begun; of one that runs, the result is dropped. */
+  signal?: Signal;
+}
+
+/** Options of `wgemm`'s call of that name, and of every call here. */
+export type WorkerOptions<T> = Omit<T, 'out'> & CallOptions;
+
+/** Options of `createGemm`. */
+export interface WorkerCreateOptions extends CreateOptions {
+  /**
+   * Makes the worker, a `Worker` or one of `node:worker_threads`, from the package's `wgemm-worker.js` wherever that is served. Default: from
+   * beside this script.
+   */
+  worker?: () => unknown;
+}
+
+const errors: Partial<Record<ErrorCode, new (op: string, argument: string, message: string) => GemmError>> = {
+  SHAPE: ShapeError,
+  DTYPE: DTypeError,
+  OPSET: OpsetError,
+  ARGUMENT: ArgumentError,
+  OUT_OF_MEMORY: OutOfMemoryError,
+  PACK_MISMATCH: PackMismatchError,
+  DISPOSED: DisposedError,
+  UNSUPPORTED: UnsupportedError,
+};
+
+/** Starts a worker, and an instance with a memory of its own in it. */
+export async function createGemm(options: WorkerCreateOptions = {}): Promise<WorkerGemm> {
+  const op = 'createGemm';
+  const { worker: make, ...rest } = options ?? {};
+  if (make !== undefined && typeof make !== 'function') {
+    throw new ArgumentError(op, 'worker', `${op}: worker is ${typeof make}; it must be a function that makes a worker`);
+  }
+  let port: Port;
+  try {
+    port = portOf(make ? make() : startWorker());
+  } catch (error) {
+    if (error instanceof GemmError) throw error;
+    const advice = 'serve wgemm-worker.js from the origin of the page, or make the worker with the option worker';
+    throw new GemmError('LOAD', op, '', `${op}: the worker cannot be made (${messageOf(error)}); ${advice}`, { cause: error });
+  }
+  const link = new Link(port, rest.assets);
+  try {
+    const info = (await link.call(op, [typeof options === 'object' ? rest : options])) as Info;
+    return new WorkerGemm(link, info);
+  } catch (error) {
+    link.end(() => error);
+    throw error;
+  }
+}
+
+/** An instance in a worker. Made by {@link createGemm}. The calls are those of `wgemm`, where they are described. */
+export class WorkerGemm {
+  /** The build in use and why, its threads and its micro-kernels. */
+  readonly info: Info;
+  readonly #link: Link;
+
+  /** @internal */
+  constructor(link: Link, info: Info) {
+    this.info = Object.freeze(info);
+    this.#link = link;
+    net?.register(this, () => link.end(disposedError));
+  }
+
+  gemm<A extends DataArray, O extends WorkerTensorLike<A>>(
+    a: WorkerTensorLike<A>,
+    b: WorkerTensorLike<A> | WorkerWeights,
+    c: WorkerTensorLike<A> | number | bigint | null | undefined,
+    options: WorkerOptions<GemmOptions<A>> & { out: O },
+  ): Promise<O>;
+  gemm<A extends DataArray>(
+    a: WorkerTensorLike<A>,
+    b: WorkerTensorLike<A> | WorkerWeights,
+    c?: WorkerTensorLike<A> | number | bigint | null,
+    options?: WorkerOptions<GemmOptions<A>>,
+  ): Promise<Tensor<ResultArray<A>>>;
+  async gemm(a: unknown, b: unknown, c?: unknown, options?: unknown): Promise<unknown> {
+    return await this.#call('gemm', [a, b, c], options);
+  }
+
+  qgemm<A extends Float32Array | QuantizedArray, O extends WorkerTensorLike<A>>(
+    inputs: WorkerQGemmInputs,
+    options: WorkerOptions<QGemmOptions<A>> & { out: O },
+  ): Promise<O>;
+  qgemm(
+    inputs: WorkerQGemmInputs & { yScale?: null; yZeroPoint?: null },
+    options?: WorkerOptions<QGemmOptions>,
+  ): Promise<Tensor<Float32Array>>;
+  qgemm(
+    inputs: WorkerQGemmInputs & { yScale: InWorker<Scale>; yZeroPoint: InWorker<ZeroPoint> },
+    options?: WorkerOptions<QGemmOptions>,
+  ): Promise<Tensor<QuantizedArray>>;
+  qgemm(inputs: WorkerQGemmInputs, options?: WorkerOptions<QGemmOptions>): Promise<Tensor<Float32Array | QuantizedArray>>;
+  async qgemm(inputs: unknown, options?: unknown): Promise<unknown> {
+    return await this.#call('qgemm', [inputs], options);
+  }
+
+  matmul<A extends DataArray, O extends WorkerTensorLike>(
+    src: WorkerTensorLike<A>,
+    weights: WorkerTensorLike<A> | WorkerWeights,
+    bias: WorkerTensorLike<A> | number | bigint | null | undefined,
+    options: WorkerOptions<MatMulOptions> & { out: O },
+  ): Promise<O>;
+  matmul<A extends DataArray>(
+    src: WorkerTensorLike<A>,
+    weights: WorkerTensorLike<A> | WorkerWeights,
+    bias: WorkerTensorLike<A> | number | bigint | null | undefined,
+    options: WorkerOptions<MatMulOptions<A>> & { outType: 'float32' },
+  ): Promise<Tensor<Float32Array>>;
+  matmul<A extends DataArray>(
+    src: WorkerTensorLike<A>,
+    weights: WorkerTensorLike<A> | WorkerWeights,
+    bias?: WorkerTensorLike<A> | number | bigint | null,
+    options?: WorkerOptions<MatMulOptions<A>>,
+  ): Promise<Tensor<ResultArray<A>>>;
+  async matmul(src: unknown, weights: unknown, bias?: unknown, options?: unknown): Promise<unknown> {
+    return await this.#call('matmul', [src, weights, bias], options);
+  }
+
+  pack(b: WorkerTensorLike<QuantizedArray>, options: PackOptions & CallOptions): Promise<WorkerWeights>;
+  pack(b: WorkerTensorLike, options: PackOptions & CallOptions & { op: 'gemm' | 'matmul' }): Promise<WorkerWeights>;
+  async pack(b: unknown, options: unknown): Promise<WorkerWeights> {
+    return (await this.#call('pack', [b], options)) as WorkerWeights;
+  }
+
+  explain(
+    op: 'gemm',
+    a: WorkerTensorLike,
+    b: WorkerTensorLike | WorkerWeights,
+    c?: WorkerTensorLike | number | bigint | null,
+    options?: WorkerOptions<GemmOptions> & { out?: WorkerTensorLike },
+  ): Promise<Explanation>;
+  explain(op: 'qgemm', inputs: WorkerQGemmInputs, options?: WorkerOptions<QGemmOptions> & { out?: WorkerTensorLike }): Promise<Explanation>;
+  explain(
+    op: 'matmul',
+    src: WorkerTensorLike,
+    weights: WorkerTensorLike | WorkerWeights,
+    bias?: WorkerTensorLike | number | bigint | null,
+    options?: WorkerOptions<MatMulOptions> & { out?: WorkerTensorLike },
+  ): Promise<Explanation>;
+  async explain(op: unknown, ...args: unknown[]): Promise<Explanation> {
+    const count = op === 'qgemm' ? 1 : 3; // before the options
+    const padded = Array.from({ length: count }, (_, i) => args[i]);
+    return (await this.#call('explain', [op, ...padded], args[count])) as Explanation;
+  }
+
+  /** A tensor of zeros inside the worker's memory, so that calls on it copy nothing. */
+  async alloc<D extends DType>(dtype: D, shape: readonly number[], options?: CallOptions): Promise<WorkerTensor<ArrayOf<D>>> {
+    return (await this.#call('alloc', [dtype, shape], options)) as WorkerTensor<ArrayOf<D>>;
+  }
+
+  /** Bytes that tensors hold (`inUse`), and bytes that the wasm memory has taken from the system (`committed`). */
+  async memory(options?: CallOptions): Promise<{ inUse: number; committed: number }> {
+    return (await this.#call('memory', [], options)) as { inUse: number; committed: number };
+  }
+
+  get disposed(): boolean {
+    return this.#link.ended;
+  }
+
+  /** Ends the worker and all that is in it; what is pending is rejected. Does nothing the second time. */
+  dispose(): void {
+    net?.unregister(this);
+    this.#link.end(disposedError);
+  }
+
+  declare [Symbol.dispose]: () => void;
+
+  async #call(method: Method, args: unknown[], options: unknown): Promise<unknown> {
+    const outcome = await this.#link.call(method, args, options);
+    if (outcome instanceof WorkerObject) ownerOf.set(outcome, this);
+    return outcome;
+  }
+}
+disposable(WorkerGemm.prototype);
+
+/** What `qgemm` takes. */
+export type WorkerQGemmInputs = { [K in keyof QGemmInputs]: InWorker<QGemmInputs[K]> };
+
+/** Handles keep their instance from being collected. */
+const ownerOf = new WeakMap<object, WorkerGemm>();
+
+/** The net under dispose(): ends what nobody can reach any more. */
+const net = typeof FinalizationRegistry === 'function' ? new FinalizationRegistry<() => void>((end) => end()) : undefined;
+
+/** What a handle is in its worker. */
+let heldBy: (object: object, link: Link) => Held | undefined;
+
+/** Something that holds memory of an instance in a worker until `dispose()`; garbage collection is only a net. */
+export abstract class WorkerObject {
+  readonly #link: Link;
+  readonly #held: Held;
+  #disposed = false;
+
+  /** @internal */
+  constructor(link: Link, held: Held) {
+    this.#link = link;
+    this.#held = held;
+    net?.register(this, () => link.order({ kind: 'forget', id: held.id }));
+  }
+
+  get disposed(): boolean {
+    return this.#disposed || this.#link.ended;
+  }
+
+  get dtype(): DType {
+    return this.#held.dtype;
+  }
+
+  /** Of packed weights [..., K, N], after `trans`. */
+  get shape(): readonly number[] {
+    return this.#held.shape;
+  }
+
+  /** Gives the memory back, after the calls that were made before. Does nothing the second time. */
+  dispose(): void {
+    if (!this.#disposed) this.#link.order({ kind: 'dispose', id: this.#held.id });
+    this.#disposed = true;
+  }
+
+  declare [Symbol.dispose]: () => void;
+
+  /** @internal */
+  protected async call(method: Method, args: unknown[], options: unknown): Promise<unknown> {
+    return await this.#link.call(method, [this, ...args], options);
+  }
+
+  static {
+    heldBy = (object, link) => {
+      if (#held in object) return object.#link === link ? object.#held : { ...object.#held, id: 0 };
+      const kind = object instanceof HeapTensor ? 'tensor' : object instanceof PackedWeights ? 'weights' : undefined;
+      return kind && { kind, id: 0, dtype: (object as HeapTensor).dtype, shape: (object as HeapTensor).shape };
+    };
+  }
+}
+disposable(WorkerObject.prototype);
+
+/** A contiguous tensor inside the memory of an instance in a worker. Made by `alloc`. */
+export class WorkerTensor<A extends DataArray = DataArray> extends WorkerObject {
+  /** Number of elements. */
+  get size(): number {
+    return this.shape.reduce((product, n) => product * n, 1);
+  }
+
+  /** The elements as they are after the calls that were made before, in an array of their own. */
+  async read(options?: CallOptions): Promise<A> {
+    return (await this.call('read', [], options)) as A;
+  }
+
+  /**
+   * Writes elements, before the calls that are made after.
+   * @param data of the type of the tensor
+   * @param options offset: the first element that is written; default 0
+   * @throws DTypeError, ShapeError, ArgumentError, DisposedError; nothing is written then
+   */
+  async write(data: A, options: CallOptions & { offset?: number } = {}): Promise<void> {
+    await this.call('write', [data], options);
+  }
+}
+
+/** Weights that are laid out once, in the memory of an instance in a worker. Made by `pack`. */
+export class WorkerWeights extends WorkerObject {
+  /** What they are for: `'gemm'` is for `matmul` too. */
+  readonly op: 'gemm' | 'qgemm';
+  /** Bytes of memory that they take. */
+  readonly byteLength: number;
+
+  /** @internal */
+  constructor(link: Link, held: Held, op: 'gemm' | 'qgemm', byteLength: number) {
+    super(link, held);
+    this.op = op;
+    this.byteLength = byteLength;
+  }
+}
+
+/** A worker as both kinds of it are used. */
+interface Port {
+  post(order: Order, transfer: ArrayBuffer[]): void;
+  terminate(): void;
+  /** Whether it keeps the process alive. */
+  hold(yes: boolean): void;
+  listen(onAnswer: (answer: Answer) => void, onDeath: (why: string, cause?: unknown) => void): void;
+}
+
+/** That of the web, as far as it is used. */
+interface WebWorker {
+  postMessage(message: unknown, transfer: ArrayBuffer[]): void;
+  terminate(): void;
+  addEventListener(type: string, listener: (event: { data?: unknown; message?: string; error?: unknown }) => void): void;
+}
+
+function startWorker(): unknown {
+  const threads = globalThis.process?.getBuiltinModule?.('node:worker_threads');
+  // Not by the expression below, of which bundlers would make a file more.
+  if (threads) return new threads.Worker(new URL(import.meta.url.replace(/[^/]*$/, 'wgemm-worker.js')));
+  if (typeof Worker !== 'function') throw new UnsupportedError('createGemm', '', 'createGemm: there are no workers here; use wgemm itself');
+  return new Worker(new URL('./wgemm-worker.js', import.meta.url), { type: 'module' });
+}
+
+function portOf(made: unknown): Port {
+  const worker = made as WebWorker & import('node:worker_threads').Worker;
+  if (typeof worker?.postMessage !== 'function' || typeof worker.terminate !== 'function') {
+    throw new ArgumentError('createGemm', 'worker', 'createGemm: worker() did not give a worker; it must give one of wgemm-worker.js');
+  }
+  const isNode = typeof worker.on === 'function';
+  return {
+    post: (order, transfer) => worker.postMessage(order, transfer),
+    terminate: () => void worker.terminate(),
+    hold: (yes) => isNode && (yes ? worker.ref() : worker.unref()),
+    listen(onAnswer, onDeath) {
+      if (isNode) {
+        worker.on('message', onAnswer);
+        worker.on('messageerror', (error) => onDeath('a message cannot be read', error));
+        worker.on('error', (error) => onDeath(messageOf(error), error));
+        worker.on('exit', (code) => onDeath(`it ended with code ${code}`));
+        return;
+      }
+      worker.addEventListener('message', ({ data }) => onAnswer(data as Answer));
+      worker.addEventListener('messageerror', () => onDeath('a message cannot be read'));
+      worker.addEventListener('error', ({ message, error }) => onDeath(message ?? 'its script cannot be loaded or run', error));
+      // No event tells of its end by others.
+      const terminate = worker.terminate.bind(worker);
+      worker.terminate = () => {
+        onDeath('it was terminated');
+        return terminate() as never;
+      };
+    },
+  };
+}
+
+interface Pending {
+  readonly method: Method;
+  readonly resolve: (outcome: Outcome) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** The way to the worker of an instance: orders go out, answers come back. */
+class Link {
+  readonly #port: Port;
+  readonly #assets: CreateOptions['assets'];
+  readonly #pending = new Map<number, Pending>();
+  #calls = 0;
+  #started = false;
+  /** What a call is rejected with, from the end on. */
+  #end: ((op: string) => unknown) | undefined;
+
+  constructor(port: Port, assets: CreateOptions['assets']) {
+    this.#port = port;
+    this.#assets = assets;
+    port.listen(
+      (answer) => this.#take(answer),
+      (why, cause) => this.#die(why, cause),
+    );
+  }
+
+  get ended(): boolean {
+    return this.#end !== undefined;
+  }
+
+  #checkAlive(op: string): void {
+    if (this.#end) throw this.#end(op);
+  }
+
+  /** Ends the worker, and rejects what is pending. */
+  end(errorFor: (op: string) => unknown): void {
+    if (this.#end) return;
+    this.#end = errorFor;
+    this.#port.terminate();
+    for (const { method, reject } of this.#pending.values()) reject(errorFor(method));
+    this.#pending.clear();
+  }
+
+  #die(why: string, cause?: unknown): void {
+    const [code, what, advice] = this.#started
+      ? (['WORKER', 'the worker died', 'create another instance'] as const)
+      : (['LOAD', 'the worker does not start', 'serve wgemm-worker.js from the origin of the page, under headers that allow it'] as const);
+    this.end((op) => new GemmError(code, op, '', `${op}: ${what} (${why}); ${advice}`, { cause }));
+  }
+
+  /** Sends what has no answer. */
+  order(order: Order): void {
+    if (!this.#end) this.#port.post(order, []);
+  }
+
+  /** Sends a call, whose options besides those of the call itself are here, and makes of its answer what the caller gets. */
+  async call(method: Method, args: unknown[], options?: unknown): Promise<unknown> {
+    this.#checkAlive(method);
+    const { transfer, signal, own } = readOptions(method, options);
+    if (signal?.aborted) throw signal.reason;
+    const packet = toPacket([...args, own], transfer, (object) => heldBy(object, this));
+    this.#checkAlive(method); // code of the user's ran
+    const id = ++this.#calls;
+    const out = (own as { out?: unknown } | undefined)?.out;
+    let reject: (error: unknown) => void = () => undefined;
+    const abort = () => {
+      if (!this.#settle(id)) return;
+      this.order({ kind: 'cancel', id });
+      reject(signal?.reason);
+    };
+    try {
+      const outcome = await new Promise<Outcome>((resolve, rejectIt) => {
+        reject = rejectIt;
+        signal?.addEventListener('abort', abort);
+        if (this.#pending.size === 0) this.#port.hold(true);
+        this.#pending.set(id, { method, resolve, reject });
+        try {
+          this.#port.post({ kind: 'call', id, method, packet }, packet.buffers);
+        } catch (error) {
+          this.#settle(id);
+          const advice = transfer ? 'a buffer under the arguments may be one that does not move: leave out transfer' : 'see the cause';
+          const message = `${method}: the arguments cannot be sent to the worker (${messageOf(error)}); ${advice}`;
+          reject(new ArgumentError(method, transfer ? 'transfer' : '', message));
+        }
+      });
+      return this.#read(outcome, method, out, transfer);
+    } finally {
+      signal?.removeEventListener('abort', abort);
+    }
+  }
+
+  /** Takes a call off the list; tells whether it was on it. */
+  #settle(id: number): boolean {
+    const was = this.#pending.delete(id);
+    if (was && this.#pending.size === 0) this.#port.hold(false);
+    return was;
+  }
+
+  #take(answer: Answer): void {
+    switch (answer.kind) {
+      case 'ready':
+        this.#started = true;
+        break;
+      case 'closing':
+        this.#die('it closed itself');
+        break;
+      case 'asset':
+        void this.#provide(answer.file);
+        break;
+      case 'outcome':
+      case 'error': {
+        const pending = this.#pending.get(answer.id);
+        if (!this.#settle(answer.id) || !pending) {
+          // It was cancelled when it ran already.
+          if (answer.kind === 'outcome' && answer.outcome.held) this.order({ kind: 'forget', id: answer.outcome.held.id });
+        } else if (answer.kind === 'outcome') {
+          pending.resolve(answer.outcome);
+        } else {
+          const { code, op, argument, message } = answer;
+          const ErrorClass = errors[code];
+          pending.reject(ErrorClass ? new ErrorClass(op, argument, message) : new GemmError(code, op, argument, message));
+        }
+      }
+    }
+  }
+
+  /** What the caller gets. */
+  #read({ value, array, buffers, shape, dtype, held, op, byteLength }: Outcome, method: Method, out: unknown, transfer: boolean): unknown {
+    if (held) return op ? new WorkerWeights(this, held, op, byteLength ?? 0) : new WorkerTensor(this, held);
+    if (!array) return value === 'out' ? out : value;
+    const data = arrayOf(array, buffers);
+    if (method === 'read') return data;
+    if (value !== 'out') return { data, shape, dtype };
+    const target = out as TensorInput;
+    if (transfer) return { ...target, data };
+    fill(method, target, data);
+    return out;
+  }
+
+  /** Asks `assets`, which stays on this side. */
+  async #provide(file: string): Promise<void> {
+    try {
+      const source: unknown = await this.#assets?.(file);
+      // An address means what it means on this side.
+      const base = globalThis.document?.baseURI ?? globalThis.location?.href;
+      const address = typeof source === 'string' && base !== undefined ? new URL(source, base) : source;
+      this.order({ kind: 'asset', source: address instanceof URL ? address.href : address });
+    } catch (error) {
+      this.end(() => error);
+    }
+  }
+}
+
+/** Takes apart the options of a call and those of every call. */
+function readOptions(op: string, options: unknown): { transfer: boolean; signal: Signal | undefined; own: unknown } {
+  if (typeof options !== 'object' || options === null) return { transfer: false, signal: undefined, own: options };
+  const { transfer = false, signal, ...own } = options as CallOptions;
+  if (typeof transfer !== 'boolean') {
+    throw new ArgumentError(op, 'transfer', `${op}: transfer is of type ${typeof transfer}; it must be a boolean`);
+  }
+  if (signal !== undefined && (typeof signal?.addEventListener !== 'function' || typeof signal.aborted !== 'boolean')) {
+    throw new ArgumentError(op, 'signal', `${op}: signal is no AbortSignal; it must be one`);
+  }
+  return { transfer, signal, own };
+}
+
+/** Writes the elements of a result into the caller's array, and nothing between them. */
+function fill(op: string, { data, shape, strides }: TensorInput, result: DataArray): void {
+  const row = (target: DataArray, source: DataArray, at: number) => (target as Uint8Array).set(source as Uint8Array, at);
+  try {
+    if (data.length !== result.length) throw new RangeError('its length has changed');
+    if (!strides) return row(data, result, 0);
+    const walk = (axis: number, at: number): void => {
+      const [n, step] = [shape[axis] ?? 1, strides[axis] ?? 1];
+      if (axis >= shape.length - 1 && step === 1) return row(data, result.subarray(at, at + n), at);
+      for (let i = 0; i < n; ++i) walk(axis + 1, at + i * step);
+    };
+    walk(0, 0);
+  } catch (error) {
+    throw new ArgumentError(
+      op,
+      'out',
+      `${op}: out cannot be written any more (${messageOf(error)}); leave its array alone until the call is done`,
+    );
+  }
+}
+
+function disposedError(op: string): DisposedError {
+  return new DisposedError(op, 'instance', `${op}: the instance is disposed; create another with createGemm()`);
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
