@@ -75,7 +75,8 @@ foreach(_tile 1x8 4x8)
 endforeach()
 list(TRANSFORM _wgemm_kernels PREPEND "${XNNPACK_SOURCE_DIR}/src/")
 
-add_library(wgemm_xnnpack STATIC ${_wgemm_kernels})
+# Objects, so that libwgemm.a is all there is to install.
+add_library(wgemm_xnnpack OBJECT ${_wgemm_kernels})
 set_target_properties(wgemm_xnnpack PROPERTIES C_STANDARD 11 POSITION_INDEPENDENT_CODE ON)
 target_link_libraries(wgemm_xnnpack PUBLIC wgemm_simd)
 # xnnpack.h includes pthreadpool.h; nothing of pthreadpool is linked.

@@ -1,0 +1,18 @@
+# What `cmake --install` puts where, for find_package(wgemm): a header, one static library, notices.
+
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(_wgemm_package "${CMAKE_INSTALL_LIBDIR}/cmake/wgemm")
+
+# A folder of its own: dtypes.def, which wgemm.h includes from beside itself, is a name that others have too.
+install(FILES src/wgemm.h src/dtypes.def DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/wgemm")
+install(FILES LICENSE NOTICE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+
+# The targets are the whole configuration, since they depend on no other package.
+install(TARGETS wgemm EXPORT wgemm ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/wgemm")
+install(EXPORT wgemm NAMESPACE wgemm:: FILE wgemmConfig.cmake DESTINATION "${_wgemm_package}")
+
+# Before 1.0 a minor version may break what it wants.
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/wgemmConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/wgemmConfigVersion.cmake" DESTINATION "${_wgemm_package}")
