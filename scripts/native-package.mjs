@@ -1,0 +1,115 @@
+// The native package as its users see it: what `cmake --install` gives, and programs that are built against nothing else.
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { cache, fail, main, query, root, run } from './run.mjs';
+
+const installed = join(root, 'build', 'install-native');
+
+const files = [
+  'include/wgemm/dtypes.def',
+  'include/wgemm/wgemm.h',
+  'lib/cmake/wgemm/wgemmConfig-relwithdebinfo.cmake',
+  'lib/cmake/wgemm/wgemmConfig.cmake',
+  'lib/cmake/wgemm/wgemmConfigVersion.cmake',
+  'lib/libwgemm.a',
+  'share/doc/wgemm/LICENSE',
+  'share/doc/wgemm/NOTICE',
+];
+
+const exampleSays = `\
+float32   1.25 -1.00 |  0.95  7.00
+float32   0.50  5.00 |  0.90  7.00
+8 bits    1.25 -0.98 |  0.95  7.01
+`;
+
+/** Needs build/native, the build of the preset. */
+export async function testNativePackage() {
+  await installNative();
+  const said = await runAgainstInstall(join(root, 'examples', 'native'), join(root, 'build', 'example-native'));
+  if (said !== exampleSays) fail(`examples/native prints\n${said}and not\n${exampleSays}`);
+  await testAsSubproject();
+}
+
+export async function installNative() {
+  rmSync(installed, { recursive: true, force: true });
+  await run('cmake', ['--install', join('build', 'native'), '--prefix', installed], {
+    quiet: true,
+    otherwise: 'The native library cannot be installed: build it by `cmake --build --preset native` first.',
+  });
+  const found = readdirSync(installed, { recursive: true })
+    .filter((name) => !statSync(join(installed, name)).isDirectory())
+    .map((name) => name.replaceAll('\\', '/').replace(/^lib64\//, 'lib/')); // lib64 is what some systems call it
+  const lacking = files.filter((file) => !found.includes(file));
+  const beyond = found.filter((file) => !files.includes(file));
+  if (lacking.length > 0) fail(`The installed native package lacks ${lacking.join(', ')}: see cmake/install.cmake.`);
+  if (beyond.length > 0)
+    fail(`The installed native package has ${beyond.join(', ')}, which is not meant to be in it: see cmake/install.cmake.`);
+  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  for (const file of found.filter((name) => /\.(cmake|h)$/.test(name))) {
+    const text = readFileSync(join(installed, file), 'utf8');
+    if (text.includes(root) || text.includes(cache)) fail(`${file} of the native package names a folder of this machine.`);
+    if (/Version\.cmake$|\.h$/.test(file) && !text.includes(`"${version}"`)) {
+      fail(`${file} of the native package has another version than package.json, ${version}.`);
+    }
+  }
+}
+
+/**
+ * Builds the CMakeLists.txt in `source`, of one program, against the installed package and nothing else.
+ * @returns what the program prints
+ */
+export async function runAgainstInstall(source, build) {
+  rmSync(build, { recursive: true, force: true }); // a cache would remember another wgemm
+  // A mistake in an example is to be seen, and a second package on this machine is not to be found.
+  const definitions = [
+    'CMAKE_BUILD_TYPE=Release',
+    `CMAKE_PREFIX_PATH=${installed}`,
+    'CMAKE_CXX_FLAGS=-Wall -Wextra -Wpedantic -Wconversion -Werror',
+  ];
+  await run('cmake', ['-S', source, '-B', build, '-G', 'Ninja', ...definitions.map((definition) => `-D${definition}`)], {
+    quiet: true,
+    otherwise: `CMake could not configure ${source} with the installed wgemm: correct what it says above.`,
+  });
+  await run('cmake', ['--build', build], { quiet: true, otherwise: `${source} does not build with the installed wgemm: see above why.` });
+  const program = /add_executable\((\w+)/.exec(readFileSync(join(source, 'CMakeLists.txt'), 'utf8'))?.[1];
+  if (!program) fail(`${source} has no add_executable() in its CMakeLists.txt.`);
+  const said = query(join(build, program), [], { stdio: ['ignore', 'pipe', 'inherit'] });
+  if (said === undefined) fail(`${join(build, program)} fails: see above why, if it says so.`);
+  return said;
+}
+
+/** The files in Markdown: each block whose fence reads ```<language> file=<name>, written into `folder`. */
+export function writeBlocks(markdown, folder) {
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  for (const [, name, text] of markdown.matchAll(/^```\w+ file=([\w.]+)\n(.*?)^```$/gms)) writeFileSync(join(folder, name), text);
+}
+
+/** As part of another project wgemm gives the same target, and imposes nothing. Configured only: a build takes as long as ours did. */
+async function testAsSubproject() {
+  const source = join(root, 'build', 'subproject-native');
+  rmSync(source, { recursive: true, force: true });
+  mkdirSync(source, { recursive: true });
+  writeFileSync(
+    join(source, 'CMakeLists.txt'),
+    `cmake_minimum_required(VERSION 3.25)
+project(parent LANGUAGES CXX)
+add_subdirectory("${root}" wgemm)
+file(WRITE main.cc "int main() {}")
+add_executable(parent main.cc)
+target_link_libraries(parent PRIVATE wgemm::wgemm)
+if(CMAKE_BUILD_TYPE OR CMAKE_CXX_STANDARD OR TARGET wgemm_tests OR TARGET gtest)
+  message(FATAL_ERROR "wgemm imposes a build type, a standard or tests on the project that it is part of.")
+endif()
+`,
+  );
+  const build = join(source, 'build');
+  const otherwise = 'wgemm cannot be a part of another project by add_subdirectory(): see above why.';
+  await run('cmake', ['-S', source, '-B', build, '-G', 'Ninja'], { quiet: true, otherwise });
+  if (readFileSync(join(build, 'wgemm', 'cmake_install.cmake'), 'utf8').includes('libwgemm.a')) {
+    fail('wgemm installs itself where another project that it is part of is installed: see WGEMM_INSTALL.');
+  }
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) await main(testNativePackage);
