@@ -11,6 +11,9 @@ export type Assets = (file: string) => AssetSource | PromiseLike<AssetSource>;
 
 const op = 'createGemm';
 
+/** What every WebAssembly file begins with. */
+const magic = [0, 97, 115, 109];
+
 /** (module (func (result v128) (i32x4.splat (i32.const 0)) drop...)): valid where SIMD128 is. */
 const simdProbe = Uint8Array.of(
   0,
@@ -125,7 +128,14 @@ async function compile(source: URL | string | Uint8Array): Promise<WebAssembly.M
   try {
     return await (whole instanceof Uint8Array ? WebAssembly.compile(whole as BufferSource) : WebAssembly.compileStreaming(whole));
   } catch (error) {
-    throw failure(`${file} does not compile`, error, "a Content-Security-Policy must allow it by script-src 'wasm-unsafe-eval'");
+    if (whole instanceof Uint8Array && !magic.every((byte, i) => whole[i] === byte)) {
+      // What a server says that answers every address with its page.
+      const where = source instanceof Uint8Array ? file : String(source);
+      throw failure(`${where} is no WebAssembly`, error, 'serve the file beside the script, or say where it is with the option assets');
+    }
+    const forbidden = /CSP|content.security|unsafe-eval/i.test(String(error));
+    const advice = "the Content-Security-Policy must allow it by script-src 'wasm-unsafe-eval'";
+    throw failure(`${file} does not compile`, error, forbidden ? advice : undefined);
   }
 }
 
