@@ -14,4 +14,8 @@ export default typescript.config(
     files: ['**/*.{js,mjs,ts}'],
     languageOptions: { globals: globals.nodeBuiltin },
   },
+  {
+    files: ['tests/browser/page/*.js'],
+    languageOptions: { globals: { ...globals.browser, ...globals.worker } },
+  },
 );

@@ -4,17 +4,18 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, renameS
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
+import { findBrowser, variableOf } from './browsers.mjs';
 import { debianVersion, forget, showDownload, unpackSource } from './debian.mjs';
 import { findEmscripten, provideEmscripten } from './emscripten.mjs';
 import { cache, fail, main, onPath, query, root, run, withLock } from './run.mjs';
 
-/** @param needs any of 'wasm', 'native', 'lint'; npm packages are always set up. */
+/** @param needs any of 'wasm', 'native', 'lint', 'chromium', 'firefox', 'webkit', 'browsers' (these three); npm packages are always set up. */
 export async function setUp(...needs) {
   const steps = [
     [npmIsMissing, installNpmPackages],
     [() => missingPackages(needs).length > 0, () => installPackages(missingPackages(needs))],
     [() => needs.includes('wasm') && !findEmscripten(), setUpEmscripten],
-    [() => needs.some((need) => need !== 'lint') && missingSources().length > 0, fetchSources],
+    [() => needs.some((need) => need === 'wasm' || need === 'native') && missingSources().length > 0, fetchSources],
   ];
   if (!steps.some(([isMissing]) => isMissing())) return;
   await withLock(async () => {
@@ -75,7 +76,7 @@ async function noOneWorksIn(folder) {
 
 // --- packages of the system ----------------------------------------------------------------------------------------------------
 
-/** Debian package -> what it is for, and a program that shows that it is there in another way. */
+/** Debian package -> what it is for, and a program or browser that shows that it is there in another way. */
 const packages = {
   cmake: { for: ['wasm', 'native'], program: 'cmake' },
   'ninja-build': { for: ['wasm', 'native'], program: 'ninja' },
@@ -85,6 +86,10 @@ const packages = {
   'g++': { for: ['native'], program: 'c++' },
   'libsimde-dev': { for: ['native'], debianOnly: true },
   'clang-format-19': { for: ['lint'], program: 'clang-format-19' },
+  chromium: { for: ['chromium', 'browsers'], browser: 'chromium' },
+  'firefox-esr': { for: ['firefox', 'browsers'], browser: 'firefox' },
+  'webkit2gtk-driver': { for: ['webkit', 'browsers'], browser: 'webkit' },
+  xvfb: { for: ['webkit', 'browsers'], program: 'Xvfb' },
 };
 const packagesOfOurEmscripten = ['clang-19', 'lld-19', 'llvm-19'];
 
@@ -96,7 +101,7 @@ function missingPackages(needs) {
     if (debianVersion() >= 13 && !found) wanted.push('emscripten');
     if (debianVersion() === 12 && (!found || found.startsWith(cache))) wanted.push(...packagesOfOurEmscripten);
   }
-  if (!onDebian) return wanted.filter((name) => !packages[name].debianOnly && !onPath(packages[name].program));
+  if (!onDebian) return wanted.filter((name) => !packages[name].debianOnly && !isElsewhere(name));
   if (wanted.length === 0) return [];
   // dpkg-query fails when it does not know one of them, and still tells about the others.
   const states = new Map(
@@ -107,14 +112,23 @@ function missingPackages(needs) {
   // Half-installed packages (an interrupted apt) are missing; packages that dpkg does not know may have come by another way.
   return wanted.filter((name) => {
     const state = states.get(name) ?? 'not-installed';
-    const elsewhere = packages[name]?.program && onPath(packages[name].program);
-    return state !== 'installed' && !(state === 'not-installed' && elsewhere);
+    return state !== 'installed' && !(state === 'not-installed' && isElsewhere(name));
   });
+}
+
+/** Whether what a package would bring is there in another way. */
+function isElsewhere(name) {
+  const { program, browser } = packages[name] ?? {};
+  return browser ? findBrowser(browser) !== undefined : program !== undefined && onPath(program) !== undefined;
 }
 
 async function installPackages(names) {
   const list = names.join(' ');
-  if (!onPath('apt-get')) fail(`These are missing on this machine: ${list}. Install them and run this again.`);
+  if (!onPath('apt-get')) {
+    const variables = names.flatMap((name) => (packages[name]?.browser ? [variableOf(packages[name].browser)] : []));
+    const or = variables.length > 0 ? ` (or name the browser's program in ${variables.join(', ')})` : '';
+    fail(`These are missing on this machine: ${list}. Install them${or} and run this again.`);
+  }
   if (process.getuid() !== 0) fail(`Run \`sudo apt-get install ${list}\` and then this again.`);
   const env = { DEBIAN_FRONTEND: 'noninteractive' };
   const options = ['-o', 'DPkg::Lock::Timeout=300', '-o', 'Acquire::Retries=3'];

@@ -1,6 +1,8 @@
-// Every test: native, native under sanitizers, the same test program as wasm, then the JavaScript API, then test vectors.
+// Every test: native, native under sanitizers, the same test program as wasm, the native package, then the JavaScript API, test vectors, and a
+// page in Chromium.
 // Arguments go to Vitest.
 import { buildPreset, makeDist } from './build.mjs';
+import { testNativePackage } from './native-package.mjs';
 import { main, run } from './run.mjs';
 import { setUp } from './setup.mjs';
 
@@ -14,7 +16,7 @@ async function step(name, body) {
 }
 
 await main(async () => {
-  await setUp('wasm', 'native');
+  await setUp('wasm', 'native', 'chromium');
   for (const preset of presets) await step(`building ${preset}`, () => buildPreset(preset));
   await step('building dist/', makeDist);
   for (const preset of presets) {
@@ -24,6 +26,7 @@ await main(async () => {
       }),
     );
   }
+  await step('testing the native package', testNativePackage);
   await step('running Vitest', () =>
     run('vitest', ['run', ...process.argv.slice(2)], {
       otherwise: 'Tests in tests/js fail: see above which, and run them by `npx vitest`.',
@@ -32,6 +35,11 @@ await main(async () => {
   await step('running test vectors', () =>
     run('node', ['tests/conformance/run.mjs'], {
       otherwise: 'Test vectors fail: see above which, and run them by `node tests/conformance/run.mjs`.',
+    }),
+  );
+  await step('running in Chromium', () =>
+    run('node', ['tests/browser/run.mjs', '--smoke'], {
+      otherwise: 'Tests fail in Chromium: see above which, and run them by `npm run test:browsers -- --engine chromium`.',
     }),
   );
 });

@@ -1,6 +1,6 @@
 /** What the tests share about errors: that one is all of what it must be. */
 import { expect } from 'vitest';
-import { GemmError } from 'wgemm';
+import { createGemm, type CreateOptions, GemmError } from 'wgemm';
 import * as wgemm from 'wgemm';
 
 const classes = {
@@ -38,6 +38,16 @@ export function expectError(error: unknown, { code, op = 'gemm', argument, says 
 export function thrown(call: () => unknown): unknown {
   try {
     call();
+  } catch (error) {
+    return error;
+  }
+  return expect.fail('there was no error');
+}
+
+/** The error of a createGemm. */
+export async function rejected(options: unknown): Promise<unknown> {
+  try {
+    (await createGemm(options as CreateOptions)).dispose();
   } catch (error) {
     return error;
   }

@@ -4,7 +4,7 @@ import { createGemm, type Gemm, GemmError, type HeapTensor, type PackedWeights }
 import { allTypes, arrayClasses, bytesOf, dtypes } from './dtypes.js';
 import { draw, expectQGemm, packed } from './quantized.js';
 import type { Matrix } from './reference.js';
-import { expectGemm, float32, int32, place, placeNames, Random, tensor } from './tensors.js';
+import { dispose, expectGemm, float32, int32, place, placeNames, Random, tensor } from './tensors.js';
 
 const square = float32([2, 2], 1, 2, 3, 4);
 
@@ -135,7 +135,7 @@ describe('a heap tensor', () => {
     tensor.dispose();
     const { inUse } = wg.memory();
     tensor.dispose();
-    tensor[Symbol.dispose]();
+    tensor[dispose]();
     expect(wg.memory().inUse).toBe(inUse);
     // The memory is another tensor's by now; the dead one must not free it.
     const heir = wg.alloc('float32', [100]);
@@ -185,7 +185,7 @@ describe('packed weights', () => {
     weights.dispose();
     const { inUse } = wg.memory();
     weights.dispose();
-    weights[Symbol.dispose]();
+    weights[dispose]();
     // The memory is others' by now; the dead ones must not free it.
     const heir = packed(wg, b);
     weights.dispose();
@@ -440,7 +440,7 @@ describe('an instance', () => {
     const wg = await createGemm();
     wg.dispose();
     wg.dispose();
-    wg[Symbol.dispose]();
+    wg[dispose]();
     expect(wg.disposed).toBe(true);
     let seen: Gemm;
     {

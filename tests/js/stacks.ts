@@ -5,7 +5,7 @@ import { PackedWeights } from 'wgemm';
 import { arrayClasses, dtypeOf, set } from './dtypes.js';
 import type { Bias } from './reference.js';
 import { type ExpectedStack, referenceMatMul, type Stack } from './matmul-reference.js';
-import { count, expectNear, extent, places as places2, type Random, snapshot } from './tensors.js';
+import { count, expectNear, extent, places as places2, type Random, sameBytes, snapshot } from './tensors.js';
 
 /** Strides for a shape from what follows an axis: the next stride, by that of this axis and its size. */
 function outward(shape: readonly number[], first: number, next: (stride: number, size: number) => number): number[] {
@@ -140,7 +140,7 @@ function expectCall(
   const must = (holds: boolean, text: string) => holds || expect.fail(`${text} ${what}`);
   must(wg.memory().inUse === inUse, `${wg.memory().inUse} bytes are in use after the call, ${inUse} were before`);
   inputs.forEach((input, i) => {
-    const isSame = bytes(input.data).equals(bytes((before[i] as Stack).data));
+    const isSame = sameBytes(input.data, (before[i] as Stack).data);
     must(isSame || (out !== undefined && sameMemory(input, out)), `input ${i} is not as it was`);
   });
   const { data } = y;
@@ -161,11 +161,9 @@ function expectCall(
     // What is left to compare of out is what lies between its elements.
     const gaps = data.slice();
     for (const offset of offsetsOf(y)) for (const each of [gaps, outBefore.data]) set(each, wanted.dtype, offset, 0);
-    must(bytes(gaps).equals(bytes(outBefore.data)), 'what lies between the elements of out is not as it was');
+    must(sameBytes(gaps, outBefore.data), 'what lies between the elements of out is not as it was');
   }
   return y;
 }
-
-const bytes = (array: DataArray) => Buffer.from(array.buffer, array.byteOffset, array.byteLength);
 
 const sameMemory = (a: TensorLike, b: TensorLike) => a.data.buffer === b.data.buffer && a.data.byteOffset === b.data.byteOffset;

@@ -6,7 +6,7 @@ import { expectError, thrown, type Wanted } from './errors.js';
 import { shapeOfMatMul, type Stack } from './matmul-reference.js';
 import { referenceGemm } from './reference.js';
 import { expectMatMul, layOut, place, placeNames } from './stacks.js';
-import { count, drop, expectCall, expectGemm, float32, Random, tensor } from './tensors.js';
+import { count, dispose, drop, expectCall, expectGemm, float32, Random, tensor } from './tensors.js';
 
 let wg: Gemm;
 let other: Gemm;
@@ -530,7 +530,7 @@ describe('packed weights', () => {
     expect(wg.memory().inUse).toBe(inUse);
     const heir = wg.alloc('float32', [28000]);
     weights.dispose();
-    weights[Symbol.dispose]();
+    weights[dispose]();
     expect(wg.memory().inUse).toBeGreaterThan(inUse);
     heir.dispose();
     expect(wg.memory().inUse).toBe(inUse);

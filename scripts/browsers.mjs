@@ -1,0 +1,49 @@
+// Where the browsers are that the tests start: as an environment variable says, on PATH, or where the system puts them.
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { onPath } from './run.mjs';
+
+const programFiles = [process.env.ProgramFiles, process.env['ProgramFiles(x86)']].filter(Boolean);
+
+const browsers = {
+  chromium: {
+    variable: 'WGEMM_CHROMIUM',
+    programs: ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable', 'chrome'],
+    paths: () => [
+      '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
+      ...programFiles.map((folder) => join(folder, 'Google', 'Chrome', 'Application', 'chrome.exe')),
+    ],
+  },
+  firefox: {
+    variable: 'WGEMM_FIREFOX',
+    programs: ['firefox-esr', 'firefox'],
+    paths: () => [
+      '/Applications/Firefox.app/Contents/MacOS/firefox',
+      ...programFiles.map((folder) => join(folder, 'Mozilla Firefox', 'firefox.exe')),
+    ],
+  },
+  // The little browser that comes with WebKitGTK; it is not made to be on PATH.
+  webkit: {
+    variable: 'WGEMM_MINIBROWSER',
+    programs: ['MiniBrowser'],
+    paths: () =>
+      ['/usr/lib', '/usr/libexec'].flatMap((top) =>
+        [top, ...foldersIn(top)].flatMap((folder) => ['4.1', '6.0'].map((api) => join(folder, `webkit2gtk-${api}`, 'MiniBrowser'))),
+      ),
+  },
+};
+
+/** The environment variable that names the program of an engine. */
+export const variableOf = (engine) => browsers[engine].variable;
+
+/** The program of an engine, 'chromium', 'firefox' or 'webkit'; undefined if there is none. */
+export function findBrowser(engine) {
+  const { variable, programs, paths } = browsers[engine];
+  return process.env[variable] || programs.map(onPath).find(Boolean) || paths().find((path) => existsSync(path));
+}
+
+function foldersIn(folder) {
+  return existsSync(folder)
+    ? readdirSync(folder, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? [join(folder, entry.name)] : []))
+    : [];
+}

@@ -1,0 +1,293 @@
+// Starts browsers as programs, with the address of a page and no driver, each in a profile of its own, and leaves nothing of them.
+import { spawn, spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { findBrowser, variableOf } from '../../scripts/browsers.mjs';
+import { fail, onPath } from '../../scripts/run.mjs';
+import { pageAt } from './server.mjs';
+
+const isRoot = process.getuid?.() === 0;
+const isWindows = process.platform === 'win32';
+
+/** By name: the arguments that open an address, and what must be there before. `display`: it opens a window, and needs a place for it. */
+const engines = {
+  chromium: {
+    title: 'Chromium',
+    arguments: (profile, url) => [
+      '--headless=new',
+      ...(isRoot ? ['--no-sandbox'] : []),
+      `--user-data-dir=${profile}`,
+      '--no-first-run',
+      '--no-default-browser-check',
+      '--disable-background-networking',
+      '--disable-breakpad',
+      '--disable-component-update',
+      '--disable-dev-shm-usage', // containers have little there
+      '--disable-gpu',
+      '--disable-sync',
+      '--js-flags=--expose-gc', // for the tests that watch the collector
+      url,
+    ],
+  },
+  firefox: {
+    title: 'Firefox',
+    arguments: (profile, url) => ['--headless', '--no-remote', '--profile', profile, url],
+    prepare(profile) {
+      const preferences = {
+        'app.update.enabled': false,
+        'browser.aboutwelcome.enabled': false,
+        'browser.shell.checkDefaultBrowser': false,
+        'browser.startup.homepage_override.mstone': 'ignore',
+        'browser.startup.page': 0,
+        'datareporting.policy.dataSubmissionEnabled': false,
+        'datareporting.policy.firstRunURL': '',
+        'dom.max_script_run_time': 0, // never asks whether a script that takes long is to be stopped
+        'network.captive-portal-service.enabled': false,
+        'network.connectivity-service.enabled': false,
+        'startup.homepage_welcome_url': '',
+        'toolkit.telemetry.reportingpolicy.firstRun': false,
+      };
+      const lines = Object.entries(preferences).map(([name, value]) => `user_pref(${JSON.stringify(name)}, ${JSON.stringify(value)});\n`);
+      writeFileSync(join(profile, 'user.js'), lines.join(''));
+    },
+  },
+  webkit: {
+    title: 'WebKitGTK',
+    display: true,
+    arguments: (_, url) => ['--private', url],
+    // No session bus and no accelerated drawing are there, and none is needed.
+    environment: {
+      GSETTINGS_BACKEND: 'memory',
+      NO_AT_BRIDGE: '1',
+      GTK_A11Y: 'none',
+      WEBKIT_DISABLE_COMPOSITING_MODE: '1',
+      GDK_BACKEND: 'x11',
+    },
+  },
+};
+
+export const engineNames = Object.keys(engines);
+export const titleOf = (engine) => engines[engine].title;
+
+const versions = new Map();
+
+/** The number that the program says is its version; '' if it says none. */
+export function versionOf(engine) {
+  if (!versions.has(engine)) versions.set(engine, askVersion(engine));
+  return versions.get(engine);
+}
+
+async function askVersion(engine) {
+  const session = new Session();
+  try {
+    const { child, ended, said } = session.start(programOf(engine), ['--version'], await session.environmentOf(engine));
+    await Promise.race([
+      new Promise((resolve) => child.once('close', resolve)),
+      ended.then(() => sleep(500)),
+      sleep(20_000, undefined, { ref: false }),
+    ]);
+    return /\d+(\.\d+)+/.exec(said())?.[0] ?? '';
+  } finally {
+    await session.end();
+  }
+}
+
+const programOf = (engine) =>
+  findBrowser(engine) ?? fail(`${titleOf(engine)} is not here: install it, or name its program in ${variableOf(engine)}.`);
+
+/**
+ * Opens the address of a page, which a server of this process serves, and returns what the page posts to /result. Throws an error that tells
+ * what the browser did instead.
+ *
+ * @param timeout seconds
+ */
+export async function openIn(engine, url, { timeout = 60 } = {}) {
+  const { title, arguments: argumentsOf, prepare } = engines[engine];
+  const page = pageAt(url);
+  const session = new Session();
+  try {
+    const profile = join(session.folder, 'profile');
+    mkdirSync(profile);
+    prepare?.(profile);
+    const result = new Promise((resolve) => (page.onResult = resolve));
+    const browser = session.start(programOf(engine), argumentsOf(profile, url), await session.environmentOf(engine));
+    const ended = browser.ended.then((how) => Promise.reject(new Error(`${title} ended (${how}) before the page told its result`)));
+    const late = sleep(timeout * 1000, undefined, { ref: false }).then(() => {
+      const far = page.progress ? `; the last that it told was '${page.progress}'` : '; it told nothing';
+      return Promise.reject(new Error(`${title} told no result within ${timeout} s${far}`));
+    });
+    late.catch(() => {});
+    try {
+      return await Promise.race([result, ended, late]);
+    } catch (error) {
+      const missing = page.missing.filter((path) => path !== '/favicon.ico');
+      if (missing.length > 0) error.message += `; it asked for ${missing.join(', ')}, which the server does not have`;
+      const isNoise = (line) => line.includes('dbus/'); // that there is no bus
+      const lines = browser.said().split('\n');
+      const said = lines
+        .filter((line) => line.trim() && !isNoise(line))
+        .slice(-8)
+        .join('\n    ');
+      error.message += said ? `; the browser said:\n    ${said}` : '';
+      throw error;
+    }
+  } finally {
+    page.onResult = () => {};
+    await session.end();
+  }
+}
+
+/** The programs of one opening, and the only folder that they write to. */
+class Session {
+  static #open = new Set();
+  #children = [];
+
+  constructor() {
+    this.folder = mkdtempSync(join(tmpdir(), 'wgemm-browser-'));
+    if (Session.#open.size === 0) Session.#watch();
+    Session.#open.add(this);
+  }
+
+  start(program, args, env, stdio = ['ignore', 'pipe', 'pipe']) {
+    // Where Linux can, the program dies with this script, even if that is killed.
+    const bound = onPath('setpriv') ? ['setpriv', '--pdeathsig', 'KILL', program] : [program];
+    const own = Object.fromEntries(
+      ['HOME', 'TMPDIR', 'TEMP', 'TMP', 'XDG_CACHE_HOME', 'XDG_CONFIG_HOME', 'XDG_DATA_HOME', 'XDG_RUNTIME_DIR'].map((name) => [
+        name,
+        this.folder,
+      ]),
+    );
+    const child = spawn(bound[0], [...bound.slice(1), ...args], {
+      cwd: this.folder,
+      env: { ...process.env, ...(isWindows ? {} : own), ...env },
+      stdio,
+      detached: !isWindows, // so that it leads a process group, which is ended as one
+    });
+    this.#children.push(child);
+    let said = '';
+    for (const stream of [child.stdout, child.stderr])
+      stream?.setEncoding('utf8').on('data', (text) => (said = (said + text).slice(-4000)));
+    const ended = new Promise((resolve) => {
+      child.on('error', (error) => resolve(error.code));
+      child.on('exit', (code, signal) => resolve(signal ?? `code ${code}`));
+    });
+    return { child, ended, said: () => said };
+  }
+
+  /** What an engine must find in its environment. */
+  async environmentOf(engine) {
+    const { display, environment } = engines[engine];
+    return { ...environment, ...(display && process.platform === 'linux' ? { DISPLAY: await this.#startDisplay() } : {}) };
+  }
+
+  /** A display that nobody sees; it chooses a number that is free. */
+  async #startDisplay() {
+    const { child, ended, said } = this.start(
+      onPath('Xvfb') ?? fail('Xvfb is not here, which WebKitGTK needs: install it.'),
+      ['-displayfd', '3', '-screen', '0', '1280x1024x24', '-nolisten', 'tcp'],
+      {},
+      ['ignore', 'ignore', 'pipe', 'pipe'],
+    );
+    const number = new Promise((resolve) => {
+      let text = '';
+      child.stdio[3].setEncoding('utf8').on('data', (part) => {
+        text += part;
+        if (text.endsWith('\n')) resolve(`:${text.trim()}`);
+      });
+    });
+    const none = Promise.race([ended, sleep(20_000, 'it told no display within 20 s', { ref: false })]).then((how) =>
+      Promise.reject(new Error(`Xvfb does not start (${how}): ${said()}`)),
+    );
+    none.catch(() => {});
+    return await Promise.race([number, none]);
+  }
+
+  async end() {
+    this.#signal('SIGTERM'); // the X server removes its lock
+    for (let waited = 0; waited < 2000 && this.#isRunning(); waited += 50) await sleep(50);
+    this.#signal('SIGKILL');
+    for (let waited = 0; waited < 3000 && this.#isRunning(); waited += 50) await sleep(50);
+    this.#remove();
+  }
+
+  /** All of `end` at once, for when this process is about to end. */
+  #endNow() {
+    this.#signal('SIGTERM');
+    this.#pause(300);
+    this.#signal('SIGKILL');
+    this.#pause(200);
+    this.#remove();
+  }
+
+  #pause(milliseconds) {
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds);
+  }
+
+  #remove() {
+    rmSync(this.folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
+    Session.#open.delete(this);
+    if (Session.#open.size === 0) Session.#unwatch();
+  }
+
+  /** The process groups that were started, and what left its group but still says in its environment that it works in our folder. */
+  #targets() {
+    const groups = this.#children.flatMap(({ pid }) => (pid === undefined ? [] : [-pid]));
+    const strays = existsSync('/proc/self/environ') ? processesWith(this.folder) : [];
+    return [...groups, ...strays];
+  }
+
+  #isRunning() {
+    return existsSync('/proc/self/environ') ? processesWith(this.folder).length > 0 : this.#targets().some((target) => send(target, 0));
+  }
+
+  #signal(signal) {
+    if (!isWindows) for (const target of this.#targets()) send(target, signal);
+    else if (signal === 'SIGKILL') for (const { pid } of this.#children) spawnSync('taskkill', ['/pid', String(pid), '/t', '/f']);
+  }
+
+  static #handlers = Object.fromEntries(
+    ['SIGINT', 'SIGTERM', 'SIGHUP'].map((signal) => [
+      signal,
+      () => {
+        Session.#endAll();
+        process.kill(process.pid, signal); // and now as if nobody had listened
+      },
+    ]),
+  );
+
+  static #endAll = () => {
+    for (const session of [...Session.#open]) session.#endNow();
+  };
+
+  static #watch() {
+    for (const [signal, handler] of Object.entries(Session.#handlers)) process.on(signal, handler);
+    process.on('exit', Session.#endAll);
+  }
+
+  static #unwatch() {
+    for (const [signal, handler] of Object.entries(Session.#handlers)) process.off(signal, handler);
+    process.off('exit', Session.#endAll);
+  }
+}
+
+/** Processes of Linux whose environment names the folder, the dead and not yet forgotten among them not: these have no environment. */
+function processesWith(folder) {
+  return readdirSync('/proc').flatMap((name) => {
+    try {
+      return /^\d+$/.test(name) && readFileSync(join('/proc', name, 'environ'), 'utf8').includes(folder) ? [Number(name)] : [];
+    } catch {
+      return []; // it ended, or is another user's
+    }
+  });
+}
+
+function send(pid, signal) {
+  try {
+    process.kill(pid, signal);
+    return true;
+  } catch {
+    return false; // there is none
+  }
+}

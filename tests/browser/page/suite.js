@@ -1,0 +1,73 @@
+// The API tests and the test vectors, with the package as it is served from dist/.
+import { tests } from 'all-tests';
+import { createGemm } from 'wgemm';
+import { Tally } from '../../conformance/tally.mjs';
+import { runTests, skipTest } from './vitest.js';
+
+const shown = 10; // failures told
+
+// The tests ask for files of the package by its name; the bundler puts this in the place of import.meta.resolve.
+globalThis.resolveInPackage = (specifier) => new URL(specifier.replace('wgemm/assets/', '/dist/'), location.href).href;
+
+// Tests that watch the collector start it.
+globalThis.gc ??= () => skipTest('no gc() in this engine');
+
+const tellProgress = (text) => fetch('/progress', { method: 'POST', body: text });
+
+/** Lets the engine do what it must, once in a while. */
+function makePause() {
+  let last = performance.now();
+  return async () => {
+    if (performance.now() - last < 500) return;
+    await new Promise((resolve) => setTimeout(resolve));
+    last = performance.now();
+  };
+}
+
+/** Why to skip what has a number, where only every so manieth is to run. */
+const leaveTo =
+  (others, { part = 0, parts = 1 }) =>
+  (number) =>
+    number % parts === Number(part) ? undefined : `left to ${others}`;
+
+/**
+ * @param settings `place`; `only`: names of test files and files of vectors, absent for all of them; `part`, `parts`: of the tests, those
+ *   whose number modulo `parts` is `part`; `vectorPart`, `vectorParts`: the same of those cases that a file tells how to make, which take long
+ * @returns info, the counts of tests and of vectors, and seconds of each
+ */
+export async function runSuite({ place, only, part, parts, vectorPart, vectorParts }) {
+  const isAsked = (name) => !only || only.split(',').includes(name);
+  const start = performance.now();
+  const files = Object.fromEntries(
+    Object.entries(tests).filter(([name]) => isAsked(name) && (place === 'page' || !name.startsWith('worker'))),
+  );
+  const others = only ? 'the run of everything' : "the engine's other rows";
+  const api = await runTests(files, { skip: leaveTo(others, { part, parts }), onFile: tellProgress });
+  const afterTests = performance.now();
+
+  const wg = await createGemm();
+  const failures = [];
+  const tally = new Tally([wg], (failure) => failures.push(failure));
+  const pause = makePause();
+  for (const file of await (await fetch('/vectors/index.json')).json()) {
+    if (!isAsked(file)) continue;
+    await tellProgress(file);
+    const isMade = !file.endsWith('.jsonl');
+    const skip = isMade ? leaveTo(others, { part: vectorPart, parts: vectorParts }) : undefined;
+    await tally.run(file, await (await fetch(`/vectors/${file}`)).text(), { pause, skip });
+  }
+  const { info } = wg;
+  wg.dispose();
+  const end = performance.now();
+  return {
+    info,
+    api: { ...api, failures: api.failures.slice(0, shown), seconds: (afterTests - start) / 1000 },
+    vectors: {
+      passed: tally.passed,
+      failed: tally.failed,
+      skipped: tally.skipped,
+      failures: failures.slice(0, shown),
+      seconds: (end - afterTests) / 1000,
+    },
+  };
+}

@@ -1,0 +1,97 @@
+// Serves folders and files to a browser, under the headers that a test is about, and takes the result that the page posts back.
+import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { extname, join, sep } from 'node:path';
+
+/** The strictest Content-Security-Policy that the package promises to work under. */
+export const strictPolicy = { 'content-security-policy': "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'" };
+
+/** What makes a page `crossOriginIsolated`. */
+export const isolation = {
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-embedder-policy': 'require-corp',
+  'cross-origin-resource-policy': 'same-origin',
+};
+
+const types = {
+  '.html': 'text/html',
+  '.js': 'text/javascript',
+  '.mjs': 'text/javascript',
+  '.css': 'text/css',
+  '.json': 'application/json',
+  '.map': 'application/json',
+  '.wasm': 'application/wasm',
+};
+
+const servers = new Map(); // by origin
+
+/**
+ * Starts a server on a port that is free. A page tells its result by a POST of JSON to /result, and may tell how far it is by POSTs of text
+ * to /progress.
+ *
+ * @param folders by the path that they begin at, '/dist/', the folder whose files are there; the longest path that fits counts
+ * @param files by path, a text or bytes
+ * @param headers of every response
+ */
+export async function startServer({ folders = {}, files = {}, headers = {} }) {
+  const prefixes = Object.keys(folders).sort((a, b) => b.length - a.length);
+
+  async function contentOf(path) {
+    if (path in files) return files[path];
+    const prefix = prefixes.find((prefix) => path.startsWith(prefix));
+    if (prefix === undefined) return undefined;
+    const folder = join(folders[prefix], sep);
+    const file = join(folder, path.slice(prefix.length), path.endsWith('/') ? 'index.html' : '');
+    return file.startsWith(folder) ? await readFile(file).catch(() => undefined) : undefined;
+  }
+
+  const page = { progress: '', missing: [], onResult: () => {} };
+  const server = createServer((request, response) => {
+    answer(request, response).catch((error) => {
+      console.error(`browser: ${request.method} ${request.url}: ${error.stack}`);
+      response.destroy();
+    });
+  });
+
+  async function answer(request, response) {
+    const path = decodeURIComponent(new URL(request.url, 'http://localhost').pathname);
+    if (request.method === 'POST') {
+      const text = await textOf(request);
+      response.writeHead(204, headers).end();
+      if (path === '/progress') page.progress = text;
+      else if (path === '/result') page.onResult(JSON.parse(text));
+      return;
+    }
+    const content = await contentOf(path);
+    if (content === undefined) page.missing.push(path);
+    const type = content === undefined ? 'text/plain' : (types[extname(path) || '.html'] ?? 'text/plain');
+    response
+      .writeHead(content === undefined ? 404 : 200, { ...headers, 'content-type': `${type}; charset=utf-8`, 'cache-control': 'no-store' })
+      .end(content ?? 'not here');
+  }
+
+  await new Promise((resolve, reject) => server.once('error', reject).listen(0, '127.0.0.1', resolve));
+  const origin = `http://127.0.0.1:${server.address().port}`;
+  servers.set(origin, page);
+  return {
+    origin,
+    url: (path) => new URL(path, origin).href,
+    async close() {
+      servers.delete(origin);
+      await new Promise((resolve) => server.close(resolve).closeAllConnections());
+    },
+  };
+}
+
+/** What a server of this process hears from a page: `onResult` is to be set; `progress` and `missing` (paths) are to be read. */
+export function pageAt(url) {
+  const page = servers.get(new URL(url).origin);
+  if (!page) throw new Error(`no server of this process serves ${url}`);
+  return Object.assign(page, { progress: '', missing: [], onResult: () => {} });
+}
+
+async function textOf(request) {
+  const parts = [];
+  for await (const part of request) parts.push(part);
+  return Buffer.concat(parts).toString();
+}

@@ -1,0 +1,6 @@
+/** The bytes at an address, in Node and in a browser alike. */
+export async function bytesAt(address: URL): Promise<Uint8Array<ArrayBuffer>> {
+  // fetch() of Node does not take file: addresses, and a browser has nothing else.
+  if (address.protocol === 'file:') return new Uint8Array(await (await import('node:fs/promises')).readFile(address));
+  return new Uint8Array(await (await fetch(address)).arrayBuffer());
+}

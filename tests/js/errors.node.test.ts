@@ -1,0 +1,40 @@
+/** What the files of the package come to where Node reads or serves them. */
+import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { describe, it } from 'vitest';
+import { createGemm } from 'wgemm';
+import { expectError, rejected, type Wanted } from './errors.js';
+import { expectGemm, float32 } from './tensors.js';
+
+const wasm = new URL(import.meta.resolve('wgemm/assets/wgemm-simd128.wasm'));
+const square = float32([2, 2], 1, 2, 3, 4);
+
+describe('createGemm', () => {
+  it('fetches from a server, and says what it answered where that fails', async () => {
+    const bytes = await readFile(wasm);
+    const server = createServer((request, response) => response.writeHead(request.url === '/wgemm-simd128.wasm' ? 200 : 404).end(bytes));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as { port: number };
+    const instance = await createGemm({ assets: (file) => new URL(`http://127.0.0.1:${port}/${file}`) });
+    expectGemm(instance, square, square);
+    const missing = `http://127.0.0.1:${port}/elsewhere`;
+    expectError(await rejected({ assets: () => missing }), {
+      code: 'LOAD',
+      op: 'createGemm',
+      argument: '',
+      says: [missing, '404', 'option assets'],
+    });
+    await new Promise((resolve) => server.close(resolve).closeAllConnections());
+    expectError(await rejected({ assets: () => missing }), {
+      code: 'LOAD',
+      op: 'createGemm',
+      argument: '',
+      says: [missing, 'cannot be fetched'],
+    });
+  });
+
+  it('says so where an address of a file has no path', async () => {
+    const wanted: Wanted = { code: 'LOAD', op: 'createGemm', argument: '', says: ['file:', 'cannot be fetched'] };
+    expectError(await rejected({ assets: () => 'file:' }), wanted);
+  });
+});
