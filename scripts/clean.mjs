@@ -16,7 +16,9 @@ const ours = /^(emscripten|xnnpack|pthreadpool)-[\w.-]+$|^apt$|^lock$/;
 await main(() => {
   const inCache = lstatSync(cache, { throwIfNoEntry: false }) ? readdirSync(cache).filter((name) => ours.test(name)) : [];
   const paths = [
-    ...['build', 'dist', 'coverage', 'node_modules'].map((name) => join(root, name)),
+    ...['build', 'dist', 'coverage', 'node_modules', 'tests/package/node_modules', 'tests/package/runtimes/node_modules'].map((name) =>
+      join(root, name),
+    ),
     ...inCache.map((name) => join(cache, name)),
   ].filter((path) => lstatSync(path, { throwIfNoEntry: false }));
   for (const path of paths) {

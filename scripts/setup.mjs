@@ -1,7 +1,7 @@
 // Everything that a build needs, on a machine that has only Node and, on Debian, root. Each step looks whether it is done, and if so
 // says nothing; a step that is interrupted starts again, and what it leaves is never taken for a result.
 import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, renameSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { findBrowser, variableOf } from './browsers.mjs';
@@ -9,10 +9,18 @@ import { debianVersion, forget, showDownload, unpackSource } from './debian.mjs'
 import { findEmscripten, provideEmscripten } from './emscripten.mjs';
 import { cache, fail, main, onPath, query, root, run, withLock } from './run.mjs';
 
-/** @param needs any of 'wasm', 'native', 'lint', 'chromium', 'firefox', 'webkit', 'browsers' (these three); npm packages are always set up. */
+/** What the tests of the package need, apart from the project's own packages so that most work needs no more than those. */
+const npmFolders = { package: join('tests', 'package'), runtimes: join('tests', 'package', 'runtimes') };
+
+/**
+ * @param needs any of 'wasm', 'native', 'lint', 'chromium', 'firefox', 'webkit', 'browsers' (these three), 'package', 'runtimes'; the
+ *   project's npm packages are always set up.
+ */
 export async function setUp(...needs) {
+  const folders = Object.keys(npmFolders).flatMap((need) => (needs.includes(need) ? [join(root, npmFolders[need])] : []));
   const steps = [
     [npmIsMissing, installNpmPackages],
+    ...folders.map((folder) => [() => !matchesLock(folder), () => installFrom(folder)]),
     [() => missingPackages(needs).length > 0, () => installPackages(missingPackages(needs))],
     [() => needs.includes('wasm') && !findEmscripten(), setUpEmscripten],
     [() => needs.some((need) => need === 'wasm' || need === 'native') && missingSources().length > 0, fetchSources],
@@ -29,15 +37,15 @@ export async function setUp(...needs) {
 // --- npm -----------------------------------------------------------------------------------------------------------------------
 
 function npmIsMissing() {
-  return !matchesLock() || !projectNode();
+  return !matchesLock(root) || !projectNode();
 }
 
 /** npm notes what it installed, once all of it is there. */
-function matchesLock() {
-  const note = join(root, 'node_modules', '.package-lock.json');
+function matchesLock(folder) {
+  const note = join(folder, 'node_modules', '.package-lock.json');
   if (!existsSync(note)) return false;
   const installed = JSON.parse(readFileSync(note, 'utf8')).packages;
-  const wanted = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')).packages;
+  const wanted = JSON.parse(readFileSync(join(folder, 'package-lock.json'), 'utf8')).packages;
   return Object.entries(wanted).every(([path, { version, optional }]) =>
     path === '' ? true : installed[path] ? installed[path].version === version : optional,
   );
@@ -49,16 +57,22 @@ function projectNode() {
 }
 
 async function installNpmPackages() {
-  console.log('setup: installing npm packages');
-  await noOneWorksIn(join(root, 'node_modules'));
-  await run('npm', ['ci', '--no-audit', '--no-fund'], {
-    quiet: true,
-    bound: true,
-    otherwise: '`npm ci` failed: check the network and the messages above, and run this again.',
-  });
+  await installFrom(root);
   if (!projectNode()) {
     fail('The npm package `node` came without its binary: allow its install script with `npm rebuild node --ignore-scripts=false`.');
   }
+}
+
+async function installFrom(folder) {
+  const named = relative(root, folder);
+  console.log(`setup: installing npm packages${named && ` of ${named}`}`);
+  await noOneWorksIn(join(folder, 'node_modules'));
+  await run('npm', ['ci', '--no-audit', '--no-fund'], {
+    cwd: folder,
+    quiet: true,
+    bound: true,
+    otherwise: `\`npm ci\`${named && ` in ${named}`} failed: check the network and the messages above, and run this again.`,
+  });
 }
 
 /** Install scripts outlive an npm that was killed, and would go on writing into what the next one installs. */

@@ -41,13 +41,13 @@ function rowsOf(engine, isSmoke) {
 }
 
 /** What all servers of a run serve. */
-async function site() {
+async function site(dist) {
   const { paths, wrong } = listVectors();
   if (wrong) fail(wrong);
-  if (!existsSync(join(root, 'dist', 'index.js'))) fail('There is no dist/, which the browsers are to load: run `npm run build` before.');
+  if (!existsSync(join(dist, 'index.js'))) fail('There is no dist/, which the browsers are to load: run `npm run build` before.');
   const page = join(root, 'tests', 'browser', 'page');
   return {
-    folders: { '/': page, '/page/': page, '/dist/': join(root, 'dist') },
+    folders: { '/': page, '/page/': page, '/dist/': dist },
     files: {
       ...(await bundleTests()),
       '/vectors/index.json': JSON.stringify(paths.map((path) => basename(path))),
@@ -101,8 +101,8 @@ function wrongWithRefusal({ crash, isGemmError, code, message, created }) {
  *
  * @returns the rows: { engine, version, place, isolated, task, wrong: sentences, seconds, result }
  */
-export async function runBrowsers({ engines = engineNames, smoke = false, onRow = () => {} } = {}) {
-  const served = await site();
+export async function runBrowsers({ engines = engineNames, smoke = false, dist = join(root, 'dist'), onRow = () => {} } = {}) {
+  const served = await site(dist);
   const rows = engines.flatMap((engine) => rowsOf(engine, smoke));
   let next = 0;
   const runSome = async () => {

@@ -14,13 +14,13 @@ export const isolation = {
 };
 
 const types = {
-  '.html': 'text/html',
-  '.js': 'text/javascript',
-  '.mjs': 'text/javascript',
-  '.css': 'text/css',
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.mjs': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
   '.json': 'application/json',
   '.map': 'application/json',
-  '.wasm': 'application/wasm',
+  '.wasm': 'application/wasm', // with a parameter, engines would not compile it while it arrives
 };
 
 const servers = new Map(); // by origin
@@ -64,9 +64,9 @@ export async function startServer({ folders = {}, files = {}, headers = {} }) {
     }
     const content = await contentOf(path);
     if (content === undefined) page.missing.push(path);
-    const type = content === undefined ? 'text/plain' : (types[extname(path) || '.html'] ?? 'text/plain');
+    const type = (content !== undefined && types[extname(path) || '.html']) || 'text/plain; charset=utf-8';
     response
-      .writeHead(content === undefined ? 404 : 200, { ...headers, 'content-type': `${type}; charset=utf-8`, 'cache-control': 'no-store' })
+      .writeHead(content === undefined ? 404 : 200, { ...headers, 'content-type': type, 'cache-control': 'no-store' })
       .end(content ?? 'not here');
   }
 

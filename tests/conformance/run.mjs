@@ -1,11 +1,12 @@
 // Runs test vectors on every build, and prints what passed by operation, opset and type. The project's own cases always run; the folder
 // that WGEMM_CONFORMANCE_DIR names may hold more, such as those of ONNX's and ONNX Runtime's tests.
+//   node run.mjs [wgemm]  the entry of the package that is tested
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
-import { createGemm } from 'wgemm';
 import { listVectors } from './files.mjs';
 import { Tally } from './tally.mjs';
 
+const { createGemm } = await import(process.argv[2] ?? 'wgemm');
 const builds = ['simd128'];
 const shown = 10; // failures told in full
 

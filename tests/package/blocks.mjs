@@ -1,0 +1,80 @@
+// Every code block of README.md is run: those here that no other test runs, with the names around them that they take as given; of the
+// others, which test does it.
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { root } from '../../scripts/run.mjs';
+import { runChild } from './child.mjs';
+import { makeProject } from './packed.mjs';
+import { readBlocks } from './readme.mjs';
+import { refuse } from './results.mjs';
+
+const zeros = (length) => `new Float32Array(${length})`;
+const instance = (entry) => `import { createGemm } from '${entry}';\nconst wg = await createGemm();\n`;
+
+/** Heading -> what a part of a program there takes as given, and what must hold behind it. */
+const parts = {
+  'In a worker': [
+    `${instance('wgemm/worker')} const [matrix, activations] = [${zeros('768 * 768')}.fill(1), ${zeros('128 * 768')}.fill(2)];`,
+    `if (result.length !== 128 * 768 || result[5] !== 1536 || matrix.length !== 0) throw new Error('wrong'); wg.dispose();`,
+  ],
+  API: [
+    `${instance('wgemm')} const [weights, inputs] = [${zeros('512 * 512')}.fill(1), ${zeros('64 * 512')}.fill(2)];`,
+    `if (out.data[5] !== 1024) throw new Error('wrong');`,
+  ],
+  'Stacks of matrices': [
+    `${instance('wgemm')} const [heads, tokens, width] = [2, 3, 4];
+     const tensor = (fill) => ({ data: ${zeros('tokens * heads * width')}.fill(fill), shape: [tokens, heads * width] });
+     const [q, k, v, context] = [1, 2, 3, 0].map(tensor);
+     const softmax = (x) => ({ ...x, data: x.data.map(() => 1 / tokens) });
+     const packedWeights = wg.pack({ data: ${zeros('64')}.fill(1), shape: [8, 8] }, { op: 'matmul' });
+     const bias = 0.5;`,
+    `if (scores.data[0] !== 8 || Math.abs(y.data[0] - 24.5) > 1e-4) throw new Error('wrong');`,
+  ],
+};
+
+const hasFile =
+  (...names) =>
+  ({ file }) =>
+    names.includes(file);
+const isUnder =
+  (heading) =>
+  ({ headings }) =>
+    headings.includes(heading);
+const isProgram = ({ language, code, file }) => language === 'js' && !file && code.includes("from 'wgemm");
+
+/** Which test runs a block; the first that fits. */
+const runBy = [
+  [hasFile('app.js', 'index.html', 'vite.config.js'), 'tests/package/bundlers.mjs'],
+  [({ language, headings }) => language === 'sh' && headings.includes('In a page'), 'tests/package/bundlers.mjs'],
+  [({ language }) => language === 'http', 'tests/package/bundlers.mjs'],
+  [hasFile('worker.js'), 'tests/package/runtimes.mjs'],
+  [({ code }) => code === 'npm install wgemm\n', 'tests/package/packed.mjs'],
+  [isUnder('In C++'), 'scripts/native-package.mjs'],
+  [({ language, headings }) => language === 'sh' && headings.includes('From a clone'), 'scripts/test.mjs'],
+  [isProgram, 'tests/js/readme.test.ts'],
+  [({ language }) => language === 'text', 'tests/js/readme.test.ts'], // what a program prints
+  [({ language, headings }) => language === 'js' && headings.at(-1) in parts, 'tests/package/blocks.mjs'],
+];
+
+export async function testBlocks(results) {
+  const blocks = readBlocks();
+  await results.test('README', 'every block', 'run by a test', () => {
+    for (const block of blocks) {
+      const [, file] = runBy.find(([fits]) => fits(block)) ?? [];
+      if (!file) refuse(`no test runs the block of line ${block.line}`);
+      if (!existsSync(join(root, file))) refuse(`the block of line ${block.line} is to be run by ${file}, which is not there`);
+    }
+    return `${blocks.length} blocks`;
+  });
+  const project = await makeProject('blocks');
+  for (const [heading, [before, after]] of Object.entries(parts)) {
+    await results.test('README', heading, 'runs in Node', async () => {
+      const found = blocks.filter(
+        (block) => block.headings.at(-1) === heading && block.language === 'js' && !block.file && !isProgram(block),
+      );
+      if (found.length !== 1) refuse(`'${heading}' has ${found.length} parts of programs; this test knows one`);
+      writeFileSync(join(project, 'part.mjs'), `${before}\n${found[0].code}\n${after}\n`);
+      await runChild(process.execPath, ['part.mjs'], { cwd: project });
+    });
+  }
+}

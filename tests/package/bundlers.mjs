@@ -1,0 +1,182 @@
+// Small apps with each bundler, and with none, run in Chromium under the headers that README.md shows. Apps, configurations and commands are
+// the blocks of README.md; the test adds a line that tells what the page shows, and a script that tells errors.
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { root } from '../../scripts/run.mjs';
+import { openIn } from '../browser/engines.mjs';
+import { startServer } from '../browser/server.mjs';
+import { runChild } from './child.mjs';
+import { makeProject } from './packed.mjs';
+import { blockOf, readBlocks } from './readme.mjs';
+import { refuse, twoAtATime } from './results.mjs';
+
+const tools = join(import.meta.dirname, 'node_modules');
+const ownTools = join(root, 'node_modules');
+
+/**
+ * What a user installs for each heading of README.md: the first package has the version, `as` is where it lies here. `configured`: the files
+ * under the heading are for this version. `develop`: has a server for development that makes bundles of dependencies.
+ */
+const bundlers = [
+  { heading: 'Vite', packages: ['vite'], develop: true },
+  { heading: 'Vite', packages: ['vite'], as: 'vite-7', configured: true, develop: true },
+  { heading: 'webpack', packages: ['webpack', 'webpack-cli'] },
+  { heading: 'esbuild', packages: ['esbuild'], from: ownTools },
+  { heading: 'Rollup', packages: ['rollup', '@rollup/plugin-node-resolve'] },
+];
+
+const folderOf = ({ from = tools, packages, as = packages[0] }) => join(from, as);
+const manifestOf = (folder) => JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+
+/** As a user does: packages beside the tarball, and the configuration that README.md shows. */
+function setUpProject(project, bundler) {
+  if (bundler.configured) {
+    const files = readBlocks().filter((block) => block.headings.at(-1) === bundler.heading && block.file);
+    if (files.length === 0) refuse(`README.md has no configuration for ${bundler.heading}`);
+    for (const { file, code } of files) writeFileSync(join(project, file), code);
+  }
+  for (const [i, name] of bundler.packages.entries()) {
+    const folder = i === 0 ? folderOf(bundler) : join(bundler.from ?? tools, name);
+    const link = (path, target) => {
+      mkdirSync(dirname(join(project, 'node_modules', path)), { recursive: true });
+      symlinkSync(target, join(project, 'node_modules', path));
+    };
+    link(name, folder);
+    const { bin = {} } = manifestOf(folder);
+    for (const [program, file] of Object.entries(typeof bin === 'string' ? { [name]: bin } : bin))
+      link(join('.bin', program), join(folder, file));
+  }
+}
+
+/** The apps of README.md: { heading, code, shows }, the last of which is what the page then shows, as the comment there says. */
+function readApps() {
+  const apps = readBlocks().filter(({ language, file }) => language === 'js' && file === 'app.js');
+  if (apps.length < 2) throw new Error('README.md has no app.js for the page, or none for the worker');
+  return apps.map(({ headings, code, line }) => {
+    const [, shows] = /textContent = .*;\s*\/\/ (.*)$/m.exec(code) ?? refuse(`README.md: line ${line} does not say what the page shows`);
+    const [, entry] = /from '(wgemm[^']*)'/.exec(code);
+    return { heading: headings.at(-1), entry, code, shows };
+  });
+}
+
+/** The headers that README.md recommends. */
+function readHeaders() {
+  const block = readBlocks().find(({ language }) => language === 'http') ?? refuse('README.md shows no headers');
+  return Object.fromEntries(
+    block.code
+      .trim()
+      .split('\n')
+      .map((line) => line.split(/:\s+/, 2).map((text, i) => (i === 0 ? text.toLowerCase() : text))),
+  );
+}
+
+/** Tells the test what goes wrong in a page before its program can. */
+const reporter = (origin) => `
+  const tell = (error) => fetch('${origin}/result', { method: 'POST', mode: 'no-cors', body: JSON.stringify({ error: String(error) }) });
+  addEventListener('error', (event) => tell(event.message ?? 'cannot load ' + (event.target.src ?? event.target.href)), true);
+  addEventListener('unhandledrejection', (event) => tell(event.reason?.stack ?? event.reason));
+  document.addEventListener('securitypolicyviolation', (event) => tell(event.violatedDirective + ' forbids ' + event.blockedURI));
+`;
+const withReporter = (page) => page.replace('</title>', '</title>\n<script src="/reporter.js"></script>');
+
+/** The program, and what tells the test. */
+const withResult = (code, origin) =>
+  `${code}\nfetch('${origin}/result', { method: 'POST', mode: 'no-cors', body: JSON.stringify({ text: document.body.textContent }) });\n`;
+
+async function expectPage(url, shows) {
+  const { text, error } = await openIn('chromium', url);
+  if (error) refuse(error);
+  if (text !== shows) refuse(`the page shows '${text}'; it must show '${shows}'`);
+}
+
+/** Serves a folder, and opens its index.html. */
+async function runIn(folder, shows, headers) {
+  const server = await startServer({ folders: { '/': folder }, files: { '/reporter.js': reporter('') }, headers });
+  try {
+    await expectPage(server.url('/'), shows);
+  } finally {
+    await server.close();
+  }
+}
+
+/** What a heading of README.md says: files are written, commands run, dist/ is served. */
+async function buildAndRun(project, { heading }, app, headers) {
+  const { code: page } = blockOf('In a page', 'html', 'index.html');
+  rmSync(join(project, 'dist'), { recursive: true, force: true });
+  writeFileSync(join(project, 'index.html'), withReporter(page));
+  writeFileSync(join(project, 'app.js'), withResult(app.code, ''));
+  const { code: commands } = blockOf(heading, 'sh');
+  await runChild('sh', ['-e', '-c', commands], { cwd: project });
+  await runIn(join(project, 'dist'), app.shows, headers);
+}
+
+/** Vite's server for development, which serves modules one by one and makes bundles of dependencies: there .wasm files are lost first. */
+async function developAndRun(project, bundler, app) {
+  const { createServer } = await import(bundler.as ?? 'vite');
+  // The page comes from Vite, and tells its result to the server that waits for it.
+  const target = { url: '' };
+  const files = {
+    get '/'() {
+      return `<meta http-equiv="refresh" content="0; url=${target.url}" />`;
+    },
+  };
+  const waiting = await startServer({ files });
+  const { code: page } = blockOf('In a page', 'html', 'index.html');
+  writeFileSync(join(project, 'index.html'), withReporter(page));
+  writeFileSync(join(project, 'reporter.js'), reporter(waiting.origin));
+  writeFileSync(join(project, 'app.js'), withResult(app.code, waiting.origin));
+  rmSync(join(project, 'node_modules', '.vite'), { recursive: true, force: true });
+  const vite = await createServer({ root: project, logLevel: 'error', server: { port: 0, host: '127.0.0.1', watch: null } });
+  try {
+    await vite.listen();
+    target.url = `http://127.0.0.1:${vite.httpServer.address().port}/`;
+    await expectPage(waiting.url('/'), app.shows);
+  } finally {
+    await vite.close();
+    await waiting.close();
+  }
+}
+
+/** @param fast all blocks of README.md, but not all of them in every bundler */
+export async function testBundlers(results, { fast = false } = {}) {
+  const all = readApps();
+  const headers = readHeaders();
+  const testWith = async (bundler) => {
+    const where = `${bundler.heading} ${manifestOf(folderOf(bundler)).version}`;
+    const project = await makeProject(join('apps', where.replace(' ', '-')));
+    setUpProject(project, bundler);
+    const apps = fast && bundler.heading !== 'esbuild' ? all.filter(({ entry }) => entry !== 'wgemm/inline') : all;
+    if (!(fast && bundler.configured && bundler.develop)) {
+      for (const app of apps) await results.test('bundlers', where, app.entry, () => buildAndRun(project, bundler, app, headers));
+    }
+    if (!bundler.develop) return;
+    for (const app of apps)
+      await results.test('bundlers', `${where}, in development`, app.entry, () => developAndRun(project, bundler, app));
+  };
+  await twoAtATime([...bundlers.map((bundler) => () => testWith(bundler)), () => testWithoutBundler(results, all, headers)], (test) =>
+    test(),
+  );
+}
+
+async function testWithoutBundler(results, apps, headers) {
+  const project = await makeProject(join('apps', 'none'));
+  const { code: page } = blockOf('Without a bundler', 'html', 'index.html');
+  const [, map] = /<script type="importmap">([^]*?)<\/script>/.exec(page) ?? refuse('README.md has no import map');
+  const { imports } = JSON.parse(map);
+  for (const app of apps.filter(({ entry }) => imports[entry])) {
+    const run = async (page, code, headers) => {
+      writeFileSync(join(project, 'index.html'), withReporter(page));
+      writeFileSync(join(project, 'app.js'), withResult(code, ''));
+      await runIn(project, app.shows, headers);
+    };
+    if (!existsSync(join(project, imports[app.entry]))) refuse(`${imports[app.entry]} is not in the package`);
+    await results.test('bundlers', 'none: import map', app.entry, () => run(page, app.code, {}));
+    await results.test('bundlers', 'none: path, strict', app.entry, () =>
+      run(
+        page.replace(/<script type="importmap">[^]*?<\/script>/, ''),
+        app.code.replace(`'${app.entry}'`, `'${imports[app.entry]}'`),
+        headers,
+      ),
+    );
+  }
+}

@@ -1,0 +1,37 @@
+// Takes the tarball through every runtime, every bundler and every engine, and prints one table.
+//   node tests/package/everywhere.mjs [--only tarball,readme,runtimes,bundlers,engines] [--fast]
+//   --fast  what `npm test` does: of the runtimes Node of this project, of the engines a smoke in Chromium, and not every app in every bundler
+import { main } from '../../scripts/run.mjs';
+import { setUp } from '../../scripts/setup.mjs';
+import { Results } from './results.mjs';
+
+const parts = {
+  tarball: { fast: ['package'], needs: ['package'], run: async (results) => (await import('./tarball.mjs')).testTarball(results) },
+  readme: { fast: ['package'], needs: ['package'], run: async (results) => (await import('./blocks.mjs')).testBlocks(results) },
+  runtimes: {
+    fast: ['package'],
+    needs: ['package', 'runtimes'],
+    run: async (results, options) => (await import('./runtimes.mjs')).testRuntimes(results, options),
+  },
+  bundlers: {
+    fast: ['package', 'chromium'],
+    needs: ['package', 'chromium'],
+    run: async (results, options) => (await import('./bundlers.mjs')).testBundlers(results, options),
+  },
+  engines: {
+    fast: ['chromium'],
+    needs: ['chromium', 'firefox', 'webkit'],
+    run: async (results, options) => (await import('./engines.mjs')).testEngines(results, options),
+  },
+};
+
+await main(async () => {
+  const only = process.argv.includes('--only') ? process.argv[process.argv.indexOf('--only') + 1].split(',') : Object.keys(parts);
+  const fast = process.argv.includes('--fast');
+  for (const part of only) if (!parts[part]) throw new Error(`--only ${part}: there are ${Object.keys(parts).join(', ')}`);
+  const needs = only.flatMap((part) => (fast ? parts[part].fast : parts[part].needs));
+  await setUp(...needs);
+  const results = new Results();
+  for (const part of only) await parts[part].run(results, { fast });
+  results.finish();
+});

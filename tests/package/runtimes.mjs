@@ -1,0 +1,151 @@
+// The installed tarball in Node, Bun, Deno and workerd: the same programs in each.
+import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join, posix } from 'node:path';
+import { root } from '../../scripts/run.mjs';
+import { runChild } from './child.mjs';
+import { makeProject } from './packed.mjs';
+import { blockOf, readBlocks } from './readme.mjs';
+import { refuse, twoAtATime } from './results.mjs';
+
+const here = import.meta.dirname;
+const installed = join(here, 'runtimes', 'node_modules');
+
+/** Name -> program and the arguments before a script. Node 24 is that of the project. */
+const runtimes = {
+  'Node 20': [join(installed, 'node-20', 'bin', 'node')],
+  'Node 22': [join(installed, 'node-22', 'bin', 'node')],
+  'Node 24': [process.execPath],
+  'Node 26': [join(installed, 'node-26', 'bin', 'node')],
+  Bun: [join(installed, 'bun', 'bin', 'bun.exe'), 'run'], // of this name on every system
+  Deno: [join(installed, '.bin', 'deno'), 'run', '-A', '--no-remote', '--cached-only', '--node-modules-dir=manual'],
+};
+
+/** A project with the tarball, and beside it what runs there: the smoke test, the vectors, the first lines of README.md. */
+async function makeRuntimesProject() {
+  const project = await makeProject('runtimes');
+  for (const name of ['smoke.mjs', 'run-smoke.mjs', 'run-import.mjs']) copyFileSync(join(here, name), join(project, name));
+  const conformance = join(root, 'tests', 'conformance');
+  mkdirSync(join(project, 'conformance'));
+  for (const name of readdirSync(conformance)) copyFileSync(join(conformance, name), join(project, 'conformance', name));
+  const blocks = readBlocks();
+  const first = blocks.findIndex(({ language, code }) => language === 'js' && code.includes('createGemm'));
+  writeFileSync(join(project, 'first.mjs'), blocks[first].code);
+  return { project, printed: blocks[first + 1].code };
+}
+
+const vectorsOf = (text) => {
+  const [, passed, failed] = /^(\d+) passed, (\d+) failed$/m.exec(text) ?? refuse(`the vectors gave no count:\n${text.slice(-2000)}`);
+  if (Number(passed) === 0 || failed !== '0') refuse(`${passed} passed, ${failed} failed`);
+  return `${passed} vectors`;
+};
+
+const expectLine = (text, line) => text.includes(line) || refuse(`it ended without '${line}'; it said ${text}`);
+
+export async function testRuntimes(results, { fast = false } = {}) {
+  const { project, printed } = await makeRuntimesProject();
+  const { exports } = JSON.parse(readFileSync(join(project, 'node_modules', 'wgemm', 'package.json'), 'utf8'));
+  const entries = Object.keys(exports)
+    .filter((entry) => !entry.includes('*'))
+    .map((entry) => posix.join('wgemm', entry));
+  const testIn = async ([name, [program, ...before]]) => {
+    const run = (args, env) => runChild(program, [...before, ...args], { cwd: project, timeout: 300_000, env });
+    let version = '';
+    const there = await results.test('runtimes', name, 'starts', async () => {
+      version = /\d+\.\d+\.\d+/.exec(await runChild(program, ['--version']))?.[0] ?? refuse('it does not tell its version');
+      if (name.startsWith('Node') && name !== `Node ${version.split('.')[0]}`) refuse(`it is Node ${version}`);
+      return version;
+    });
+    if (!there) return;
+    const test = (what, body) => results.test('runtimes', name, what, body);
+    await test('README', async () => {
+      const said = await run(['first.mjs']);
+      if (said.trim() !== printed.trim()) refuse(`the first lines of README.md print\n${said}`);
+    });
+    if (name.startsWith('Node')) {
+      await test('import alone', async () => {
+        expectLine(await run(['run-import.mjs', ...entries]), 'import passed');
+        expectLine(await run(['run-import.mjs', '--gone', ...entries]), 'import passed');
+      });
+    }
+    for (const entry of entries) {
+      await test(entry, async () => {
+        expectLine(await run(['run-smoke.mjs', entry]), 'smoke passed');
+        if (entry === 'wgemm/worker') return 'smoke';
+        // All there are take most of a minute: once a runtime, and not where npm test runs them on dist/ anyway.
+        const own = fast || entry !== 'wgemm';
+        return `smoke, ${vectorsOf(await run([join('conformance', 'run.mjs'), entry], own ? { WGEMM_CONFORMANCE_DIR: '' } : {}))}`;
+      });
+    }
+  };
+  const tried = Object.entries(runtimes).filter(([, [program]]) => !fast || program === process.execPath);
+  await twoAtATime(tried, testIn);
+  if (!fast) await testWorkerd(results);
+}
+
+/**
+ * workerd compiles nothing from bytes and gives a script no address. Its program comes from README.md, bundled as its users' tools do it: a
+ * script, and beside it the compiled module.
+ */
+async function testWorkerd(results) {
+  const workerd = join(installed, 'workerd', 'bin', 'workerd');
+  await results.test('runtimes', 'workerd', 'assets', async () => {
+    const { build } = await import('esbuild');
+    const project = await makeProject('workerd');
+    const { code } = blockOf('Where WebAssembly must be compiled before', 'js', 'worker.js');
+    writeFileSync(join(project, 'worker.js'), code);
+    copyFileSync(join(here, 'smoke.mjs'), join(project, 'smoke.mjs'));
+    const [, asset] = /from '(wgemm\/assets\/[^']*\.wasm)'/.exec(code) ?? refuse('README.md imports no .wasm there');
+    writeFileSync(
+      join(project, 'test.js'),
+      `import * as wgemm from 'wgemm';
+       import module from '${asset}';
+       import worker from './worker.js';
+       import { smoke } from './smoke.mjs';
+
+       export default {
+         ...worker,
+         async test() {
+           const request = new Request('http://test/', { method: 'POST', body: JSON.stringify({ a: [[1, 2]], b: [[3], [4]] }) });
+           const answer = await (await worker.fetch(request)).text();
+           if (answer !== '{"shape":[1,1],"data":[11]}') throw new Error(answer);
+           await smoke(wgemm, { assets: () => module });
+           // This runtime is worth the test because it refuses this.
+           const bytes = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0);
+           if (await WebAssembly.compile(bytes).then(() => true, () => false)) throw new Error('it compiles from bytes');
+         },
+       };`,
+    );
+    const wasm = 'compiled.wasm';
+    const toModule = {
+      name: 'compiled modules',
+      setup: (build) =>
+        build.onResolve({ filter: /^wgemm\/assets\/.*\.wasm$/ }, async ({ path, ...args }) => {
+          if (args.pluginData === 'again') return undefined;
+          const { path: file } = await build.resolve(path, { ...args, pluginData: 'again' });
+          cpSync(file, join(project, wasm));
+          return { path: wasm, external: true };
+        }),
+    };
+    await build({
+      entryPoints: [join(project, 'test.js')],
+      outfile: join(project, 'bundle.js'),
+      bundle: true,
+      format: 'esm',
+      conditions: ['workerd', 'worker', 'browser'],
+      absWorkingDir: project,
+      plugins: [toModule],
+      logLevel: 'warning',
+    });
+    writeFileSync(
+      join(project, 'config.capnp'),
+      `using Workerd = import "/workerd/workerd.capnp";
+       const config :Workerd.Config = (services = [(name = "main", worker = (
+         compatibilityDate = "2025-01-01",
+         modules = [(name = "bundle.js", esModule = embed "bundle.js"), (name = "${wasm}", wasm = embed "${wasm}")]
+       ))]);`,
+    );
+    if (!existsSync(join(project, wasm))) refuse(`${asset} was not found by the bundler`);
+    await runChild(workerd, ['test', 'config.capnp'], { cwd: project });
+    return (await runChild(workerd, ['--version'])).trim();
+  });
+}

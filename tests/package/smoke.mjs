@@ -1,0 +1,48 @@
+// A few calls, with all that differs between runtimes: loading, memory, errors, workers. Runs in any of them; gets the package, does not import it.
+
+function expect(what, found, wanted) {
+  const text = (value) => JSON.stringify(value, (_, item) => (ArrayBuffer.isView(item) ? Array.from(item) : item));
+  if (text(found) !== text(wanted)) throw new Error(`${what}: expected ${text(wanted)}, found ${text(found)}`);
+}
+
+const a = { data: Float32Array.of(1, 2, 3, 4, 5, 6), shape: [2, 3] };
+const b = { data: Float32Array.of(1, 0, 0, 1, 1, 1), shape: [3, 2] };
+
+/** The API of `wgemm` and `wgemm/inline`; and that of `wgemm/worker`, whose calls are promises where those of the others are values. */
+export async function smoke({ createGemm, GemmError, ShapeError, DisposedError, quantize }, options) {
+  const wg = await createGemm(options);
+
+  const y = await wg.gemm(a, b, 10, { alpha: 0.5 });
+  expect('gemm', [y.shape, y.dtype, y.data], [[2, 2], 'float32', [12, 12.5, 15, 15.5]]);
+
+  const before = (await wg.memory()).inUse;
+  const x = await wg.alloc('float64', [1, 2]);
+  if (x.write) await x.write(Float64Array.of(3, 4));
+  else x.data.set([3, 4]);
+  const w = await wg.pack({ data: Float64Array.of(1, 2, 3, 4), shape: [2, 2] }, { op: 'matmul' });
+  expect('matmul', (await wg.matmul(x, w)).data, [15, 22]);
+  x.dispose();
+  w.dispose();
+  expect('memory in use after dispose()', (await wg.memory()).inUse, before);
+
+  const q = quantize(b, { symmetric: true, axis: 1 });
+  const z = await wg.qgemm({ a: { data: Uint8Array.of(1, 2, 3), shape: [1, 3] }, aScale: 1, b: q, bScale: q.scale });
+  expect('qgemm', Array.from(z.data, Math.round), [4, 5]);
+
+  let error;
+  try {
+    await wg.gemm(a, a);
+  } catch (caught) {
+    error = caught;
+  }
+  expect('an error', [error instanceof ShapeError, error instanceof GemmError, error?.argument], [true, true, 'B']);
+
+  wg.dispose();
+  try {
+    error = undefined;
+    await wg.memory();
+  } catch (caught) {
+    error = caught;
+  }
+  expect('after dispose()', [error instanceof DisposedError, wg.disposed], [true, true]);
+}

@@ -1,0 +1,189 @@
+// What is in the tarball: which files, how large, and what publint, attw and old compilers say of it. No runtime but this one.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join, posix } from 'node:path';
+import { brotliCompressSync, constants } from 'node:zlib';
+import { root } from '../../scripts/run.mjs';
+import { runChild } from './child.mjs';
+import { makeProject, pack } from './packed.mjs';
+import { refuse } from './results.mjs';
+
+/** Every file but declarations, and the bytes that it may have: raw, and with brotli. A file that is not here must not be there. */
+const budgets = {
+  LICENSE: [11_400, 3_200],
+  NOTICE: [5_200, 1_800],
+  'README.md': [22_000, 8_000],
+  'package.json': [2_400, 850],
+  'dist/index.js': [32_300, 10_900],
+  'dist/index.js.map': [155_000, 38_000],
+  'dist/inline.js': [276_000, 85_500],
+  'dist/inline.js.map': [219_000, 55_000],
+  'dist/wgemm-simd128.mjs': [15_800, 5_900],
+  'dist/wgemm-simd128.mjs.map': [62_500, 16_500],
+  'dist/wgemm-simd128.wasm': [170_000, 45_800],
+  'dist/wgemm-worker.js': [45_000, 15_500],
+  'dist/wgemm-worker.js.map': [203_000, 51_000],
+  'dist/worker.js': [11_500, 4_400],
+  'dist/worker.js.map': [57_500, 16_000],
+};
+/** All declarations together. */
+const declarationsBudget = [38_000, 8_300];
+/** A build's pair of glue and wasm, with brotli. */
+const pairBudget = 70_000;
+
+/** By file name: what a page loads. `brotli` is what a server with its files compressed ahead sends. */
+function sizesOf(bytes) {
+  const params = { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_LGWIN]: 24 };
+  return [bytes.length, brotliCompressSync(bytes, { params }).length];
+}
+
+function checkSizes(names, read) {
+  const wrong = [];
+  const pairs = {};
+  let total = 0;
+  const check = (name, [raw, brotli], [rawBudget, brotliBudget]) => {
+    console.log(
+      `    ${name.padEnd(28)} ${String(raw).padStart(7)} of ${rawBudget}, brotli ${String(brotli).padStart(6)} of ${brotliBudget}`,
+    );
+    if (raw > rawBudget || brotli > brotliBudget) wrong.push(`${name} has ${raw} bytes, ${brotli} with brotli`);
+  };
+  for (const name of names.filter((name) => budgets[name])) {
+    const sizes = sizesOf(read(name));
+    check(name, sizes, budgets[name]);
+    const [, pair] = /(wgemm-[\w-]+)\.(?:mjs|wasm)$/.exec(name) ?? [];
+    if (pair) pairs[pair] = (pairs[pair] ?? 0) + sizes[1];
+    total += sizes[0];
+  }
+  check('dist/*.d.ts', sizesOf(Buffer.concat(names.filter(isDeclaration).map(read))), declarationsBudget);
+  for (const [pair, brotli] of Object.entries(pairs)) {
+    if (brotli >= pairBudget) wrong.push(`the pair ${pair} has ${brotli} bytes with brotli; it must have less than ${pairBudget}`);
+  }
+  if (wrong.length > 0) refuse(wrong.join('\n'));
+  return `${Object.entries(pairs).map(([pair, brotli]) => `${pair} ${(brotli / 1000).toFixed(1)} kB with brotli`)}, all ${(total / 1000).toFixed(0)} kB`;
+}
+
+const isDeclaration = (name) => name.startsWith('dist/') && name.endsWith('.d.ts');
+
+/** The declarations that those of the entries need, and no others: what is internal has none. */
+function reachedDeclarations(entries, read) {
+  const reached = new Set();
+  const visit = (name) => {
+    if (reached.has(name)) return;
+    reached.add(name);
+    for (const [, , path] of String(read(name)).matchAll(/\b(from|import)\s*\(?\s*'(\.[^']*)'/g)) {
+      visit(posix.join(posix.dirname(name), path.replace(/\.js$/, '.d.ts').replace(/\.mjs$/, '.d.mts')));
+    }
+  };
+  for (const entry of entries) visit(entry);
+  return reached;
+}
+
+function checkNames(names, manifest, read) {
+  const types = Object.values(manifest.exports).flatMap((entry) => (entry.types ? [posix.normalize(entry.types)] : []));
+  const wanted = new Set([...Object.keys(budgets), ...reachedDeclarations(types, read)]);
+  const missing = [...wanted].filter((name) => !names.includes(name));
+  const extra = names.filter((name) => !wanted.has(name));
+  if (missing.length + extra.length > 0)
+    refuse(`missing: ${missing.join(', ') || 'nothing'}\nshould not be there: ${extra.join(', ') || 'nothing'}`);
+  return `${names.length} files`;
+}
+
+function checkManifest(manifest) {
+  for (const key of ['dependencies', 'peerDependencies', 'optionalDependencies', 'bundleDependencies']) {
+    if (manifest[key]) refuse(`package.json has ${key}`);
+  }
+  for (const script of ['preinstall', 'install', 'postinstall', 'prepare']) {
+    if (manifest.scripts?.[script]) refuse(`package.json has the script ${script}, which users would run`);
+  }
+  for (const [entry, conditions] of Object.entries(manifest.exports)) {
+    if (conditions.types && Object.keys(conditions)[0] !== 'types') refuse(`exports: '${entry}' does not begin with types`);
+  }
+}
+
+async function checkWithPublint(file) {
+  const { publint } = await import('publint');
+  const { formatMessage } = await import('publint/utils');
+  const tarball = new Uint8Array(readFileSync(file)).buffer;
+  const { messages, pkg } = await publint({ pack: { tarball }, strict: true, level: 'suggestion' });
+  if (pkg?.name !== 'wgemm') refuse('publint has not read the tarball');
+  if (messages.length > 0) refuse(messages.map((message) => `${message.type}: ${formatMessage(message, pkg)}`).join('\n'));
+}
+
+/**
+ * The package is ESM only, and says so: `require` gets it in Node from 22.12, and before that an error that names `import`. So attw's
+ * finding on that, the only one that its profile `esm-only` leaves out, is none; and so are those of node10, which has no `exports`.
+ */
+async function checkWithAttw(file) {
+  const { checkPackage, createPackageFromTarballData } = await import('@arethetypeswrong/core');
+  const { problems, types } = await checkPackage(createPackageFromTarballData(new Uint8Array(readFileSync(file))), {
+    excludeEntrypoints: [/assets/],
+  });
+  if (!types) refuse('attw finds no types');
+  const found = problems.filter(
+    ({ kind, resolutionKind }) => resolutionKind !== 'node10' && !(kind === 'CJSResolvesToESM' && resolutionKind === 'node16-cjs'),
+  );
+  if (found.length > 0) refuse(JSON.stringify(found, undefined, 1));
+}
+
+/** The oldest, which is among the tools beside, and the project's. */
+const compilers = { '5.0': [import.meta.url, 'typescript-5.0'], 'of the project': [join(root, 'package.json'), 'typescript'] };
+/** What a project may have set; libraries without the DOM too, as those of Node and of workers do. */
+const settings = [
+  { moduleResolution: 'bundler', module: 'esnext', lib: ['es2022', 'dom'] },
+  { moduleResolution: 'bundler', module: 'esnext', lib: ['es2022', 'webworker'] },
+  { moduleResolution: 'bundler', module: 'esnext', lib: ['es2022'] },
+  { moduleResolution: 'node16', module: 'node16', lib: ['es2022', 'dom'] },
+  { moduleResolution: 'nodenext', module: 'nodenext', lib: ['es2022'] },
+];
+
+/** What a user writes; each entry in full. */
+const program = (entries) =>
+  entries
+    .map(
+      (entry, i) =>
+        `import * as entry${i} from '${entry}';\nexport const create${i} = entry${i}.createGemm;\nexport type Options${i} = Parameters<typeof create${i}>[0];\n`,
+    )
+    .join('');
+
+async function checkTypes(compiler, entries, project) {
+  const [from, name] = compilers[compiler];
+  const tsc = join(dirname(createRequire(from).resolve(`${name}/package.json`)), 'lib', 'tsc.js');
+  writeFileSync(join(project, 'types.ts'), program(entries));
+  const compile = async (setting, i) => {
+    const compilerOptions = {
+      ...setting,
+      target: 'es2022',
+      strict: true,
+      exactOptionalPropertyTypes: true,
+      skipLibCheck: false,
+      types: [],
+      noEmit: true,
+    };
+    const configuration = join(project, `tsconfig.${i}.json`);
+    writeFileSync(configuration, JSON.stringify({ compilerOptions, files: ['types.ts'] }));
+    await runChild(process.execPath, [tsc, '-p', configuration]).catch((failure) =>
+      refuse(`${JSON.stringify(setting)}: ${failure.told ?? failure}`),
+    );
+  };
+  await Promise.all(settings.map(compile));
+  return `${settings.length} settings`;
+}
+
+export async function testTarball(results) {
+  const test = (where, what, body) => results.test('tarball', where, what, body);
+  const { file, names } = await pack();
+  const project = await makeProject('types');
+  const read = (name) => readFileSync(join(project, 'node_modules', 'wgemm', name));
+  const manifest = JSON.parse(read('package.json'));
+  const entries = Object.keys(manifest.exports)
+    .filter((entry) => !entry.includes('*'))
+    .map((entry) => posix.join('wgemm', entry));
+  await test('npm pack', 'files', () => checkNames(names, manifest, read));
+  await test('npm pack', 'package.json', () => checkManifest(manifest));
+  await test('npm pack', 'sizes', () => checkSizes(names, read));
+  await test('publint', 'no findings', () => checkWithPublint(file));
+  await test('attw', 'no findings', () => checkWithAttw(file));
+  for (const compiler of Object.keys(compilers)) {
+    await test(`TypeScript ${compiler}`, entries.join(' '), () => checkTypes(compiler, entries, project));
+  }
+}
