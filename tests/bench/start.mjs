@@ -1,0 +1,149 @@
+// From import to the first result at 256 x 256 x 256 in float32, beside ONNX Runtime Web and tfjs with its WebAssembly backend, one thread
+// each: in Node, each sample in a process of its own, and in Chromium, each in a profile of its own. The clock runs inside, from before the
+// first import() until the result is an array; starting the process or the browser does not count.
+//   node tests/bench/start.mjs [--samples 10] [--only node,chromium]
+//
+// In Chromium each library is a bundle of its own, minified by esbuild, with its .wasm beside, from a server on this machine that compresses
+// nothing and allows no caching: so transfer costs next to nothing, and a real network would add to the differences. Where a library has
+// several builds it is the one with the least to load. The page waits until the browser, which has just started, is at rest.
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { parseArgs } from 'node:util';
+import { brotliCompressSync } from 'node:zlib';
+import { main, root } from '../../scripts/run.mjs';
+import { runChild } from '../package/child.mjs';
+
+const size = 256;
+const folder = join(root, 'build', 'start');
+const modules = join(root, 'node_modules');
+
+/** Name -> files that a page loads beside its bundle, and how many times as fast wgemm must be. */
+const libraries = {
+  wgemm: { beside: [join(root, 'dist', 'wgemm-simd128.wasm')] },
+  'onnxruntime-web': {
+    beside: ['mjs', 'wasm'].map((kind) => join(modules, 'onnxruntime-web', 'dist', `ort-wasm-simd-threaded.${kind}`)),
+    target: 10,
+  },
+  tfjs: { beside: [join(modules, '@tensorflow', 'tfjs-backend-wasm', 'dist', 'tfjs-backend-wasm-simd.wasm')], target: 2 },
+};
+
+/** The whole sample, in Node as in a page. Small whole numbers, so that sums are exact and in any order the same. */
+const sample = `async (load, model) => {
+  const fill = (seed) => ({ shape: [${size}, ${size}], data: Float32Array.from({ length: ${size * size} }, (_, i) => ((i * seed) % 13) - 6) });
+  const [a, b] = [fill(7), fill(5)];
+  const start = performance.now();
+  const { firstResult } = await load();
+  const y = await firstResult(a, b, model);
+  const ms = performance.now() - start;
+  let sum = 0;
+  for (let i = 0; i < y.length; ++i) sum = (sum + (i % 101) * y[i]) % 1e9;
+  return { ms, length: y.length, sum };
+}`;
+
+const modelFile = join(folder, 'model.onnx');
+
+async function writeModel() {
+  const { encodeModel } = await import('../peers/onnx.mjs');
+  const inputs = ['A', 'B'].map((name) => ({ name, dtype: 'float32', shape: [size, size] }));
+  writeFileSync(modelFile, encodeModel({ type: 'Gemm', inputs, output: { dtype: 'float32', shape: [size, size] } }));
+}
+
+async function inNode() {
+  const version = process.version;
+  const sampleOf = async (name) => {
+    const file = pathToFileURL(join(import.meta.dirname, 'start', `${name}.mjs`)).href;
+    const program = `
+      import { readFileSync } from 'node:fs';
+      const model = new Uint8Array(readFileSync(${JSON.stringify(modelFile)}));
+      const told = await (${sample})(() => import(${JSON.stringify(file)}), model);
+      process.stdout.write(JSON.stringify(told), () => process.exit());`;
+    return JSON.parse(await runChild(process.execPath, ['--input-type=module', '-e', program], { cwd: root }));
+  };
+  return { title: `Node ${version.slice(1)}`, sampleOf, close: () => {} };
+}
+
+async function inChromium() {
+  const { build } = await import('esbuild');
+  const { openIn, versionOf } = await import('../browser/engines.mjs');
+  const { startServer } = await import('../browser/server.mjs');
+  for (const [name, { beside }] of Object.entries(libraries)) {
+    const made = join(folder, name);
+    mkdirSync(made, { recursive: true });
+    await build({
+      entryPoints: [join(import.meta.dirname, 'start', `${name}.mjs`)],
+      outfile: join(made, 'bundle.js'),
+      bundle: true,
+      minify: true,
+      format: 'esm',
+      target: 'es2022',
+      external: ['./ort-wasm-simd-threaded.mjs'],
+      logLevel: 'error',
+    });
+    for (const file of beside) copyFileSync(file, join(made, file.split(/[\\\\/]/).at(-1)));
+    const files = readdirSync(made).map((file) => readFileSync(join(made, file)));
+    libraries[name].bytes = files.reduce((sum, file) => sum + file.length, 0);
+    libraries[name].brotli = files.reduce((sum, file) => sum + brotliCompressSync(file).length, 0);
+  }
+  const page = `
+    await new Promise((resolve) => setTimeout(resolve, 1500));
+    const name = new URLSearchParams(location.search).get('name');
+    const model = new Uint8Array(await (await fetch('/model.onnx')).arrayBuffer());
+    const told = await (${sample})(() => import('/' + name + '/bundle.js'), model).catch((error) => ({ error: error.stack }));
+    await fetch('/result', { method: 'POST', body: JSON.stringify(told) });`;
+  const files = { '/': '<!doctype html><title>start</title><script type="module" src="/page.js"></script>', '/page.js': page };
+  const server = await startServer({ folders: { '/': folder }, files });
+  const sampleOf = async (name) => {
+    const told = await openIn('chromium', server.url(`/?name=${name}`));
+    if (told.error) throw new Error(`${name} in Chromium: ${told.error}`);
+    return told;
+  };
+  return { title: `Chromium ${await versionOf('chromium')}`, sampleOf, close: () => server.close() };
+}
+
+const places = { node: inNode, chromium: inChromium };
+const median = (values) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)];
+
+/** Interleaved, so that what else the machine does meets all of them. @returns rows of the table */
+async function measure({ title, sampleOf }, samples) {
+  const times = Object.fromEntries(Object.keys(libraries).map((name) => [name, []]));
+  let wanted;
+  for (let i = 0; i <= samples; ++i) {
+    for (const name of Object.keys(libraries)) {
+      const { ms, length, sum } = await sampleOf(name);
+      wanted ??= sum;
+      if (length !== size * size || sum !== wanted) throw new Error(`${name} in ${title}: the result is wrong`);
+      if (i > 0) times[name].push(ms); // the first fills the system's cache of files
+    }
+  }
+  return Object.entries(times).map(([name, values]) => {
+    const [best, middle] = [Math.min(...values), median(values)];
+    const { target, brotli } = libraries[name];
+    const ratio = best / Math.min(...times.wgemm); // what else the machine does only adds
+    return { title, name, best, middle, ratio, target, brotli, reached: !target || ratio >= target };
+  });
+}
+
+await main(async () => {
+  const { values } = parseArgs({
+    options: { samples: { type: 'string', default: '10' }, only: { type: 'string', default: 'node,chromium' } },
+  });
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  await writeModel();
+  console.log('where                  library           best       median    of wgemm  target  to load, brotli');
+  for (const name of values.only.split(',')) {
+    const place = await places[name]();
+    try {
+      for (const { title, name, best, middle, ratio, target, brotli, reached } of await measure(place, Number(values.samples))) {
+        const cells = [title.padEnd(22), name.padEnd(16), `${best.toFixed(1)} ms`.padStart(10), `${middle.toFixed(1)} ms`.padStart(10)];
+        const goal = target ? `${target}${reached ? '' : ' MISSED'}` : '';
+        cells.push(`${ratio.toFixed(1)}x`.padStart(9), goal.padEnd(6), brotli ? `${(brotli / 1000).toFixed(0)} kB` : '');
+        console.log(cells.join(' ').trimEnd());
+        if (!reached) process.exitCode = 1;
+      }
+    } finally {
+      await place.close();
+    }
+  }
+});
