@@ -2,11 +2,12 @@
  * Arguments of calls as messages between a page and its worker: what a structured clone would lose or refuse is told apart, so that the worker
  * finds the same mistakes in the same arguments.
  */
-import { bufferOf, classOf, type DataArray, type DType, isDetached, lengthOf, offsetOf } from './tensor.js';
+import { bufferOf, byteLengthOf, classOf, type DataArray, type DType, isDetached, lengthOf, offsetOf } from './tensor.js';
 
 /** @internal What a handle stands for. */
 export interface Held {
-  readonly kind: 'tensor' | 'weights';
+  /** 'imitation': what only looks like a handle, by its prototype. */
+  readonly kind: 'tensor' | 'weights' | 'imitation';
   /** Number in the worker; 0 for what is no part of that worker's instance. */
   readonly id: number;
   readonly dtype: DType;
@@ -23,9 +24,11 @@ export type Sent =
   | bigint
   | SentArray
   | Held
-  | { readonly kind: 'list'; readonly items: Sent[] }
-  | { readonly kind: 'object'; readonly entries: [key: string, value: Sent][] }
-  | { readonly kind: 'function' | 'symbol' };
+  | { readonly kind: 'list'; readonly items: Sent[]; readonly length: number }
+  | { readonly kind: 'object'; readonly own: Entries; readonly inherited: Entries }
+  | { readonly kind: 'function' | 'symbol' | 'revoked' };
+
+type Entries = [key: string, value: Sent][];
 
 /** @internal A typed array, as a part of a buffer of the message. */
 export interface SentArray {
@@ -63,16 +66,28 @@ export function toPacket(args: readonly unknown[], transfer: boolean, heldOf: (v
   function encode(value: unknown, depth: number): Sent {
     if (typeof value === 'function' || typeof value === 'symbol') return { kind: typeof value } as Sent;
     if (typeof value !== 'object' || value === null) return value as Sent;
+    let isList;
+    try {
+      isList = Array.isArray(value);
+    } catch {
+      return { kind: 'revoked' }; // a proxy
+    }
+    // Inputs and options are at depth 0, tensors at 1 at the most, their arrays, shapes and strides at 2. Errors tell no more of what is deeper
+    // than its kind, and no array may be detached that is no operand.
     const name = classOf(value);
-    if (name !== undefined) return encodeArray(value as DataArray, name);
-    const held = heldOf(value);
+    if (name !== undefined && depth <= 2) return encodeArray(value as DataArray, name);
+    if (isList) {
+      const { length } = value as unknown[];
+      // No shape may have as many.
+      const items = depth <= 2 ? Array.from({ length: Math.min(length, 65) }, (_, i) => encode((value as unknown[])[i], 3)) : [];
+      return { kind: 'list', items, length };
+    }
+    const held = depth <= 2 ? heldOf(value) : undefined;
     if (held) return held;
-    if (depth === 4) return { kind: 'object', entries: [] }; // no argument goes as deep
-    if (Array.isArray(value)) return { kind: 'list', items: Array.from(value, (item) => encode(item, depth + 1)) };
-    const keys = new Set(Object.keys(value));
-    // Of a tensor that is of a class, the properties may be the class's.
-    if ('data' in value) for (const key of ['data', 'shape', 'dtype', 'strides']) if (key in value) keys.add(key);
-    return { kind: 'object', entries: Array.from(keys, (key) => [key, encode((value as Record<string, unknown>)[key], depth + 1)]) };
+    if (name !== undefined || depth >= 2 || (depth === 1 && !('data' in value))) return { kind: 'object', own: [], inherited: [] };
+    const { own, inherited } = propertiesOf(value);
+    const encoded = (properties: object): Entries => Object.entries(properties).map(([key, item]) => [key, encode(item, depth + 1)]);
+    return { kind: 'object', own: encoded(own), inherited: encoded(inherited) };
   }
 
   function encodeArray(array: DataArray, name: string): SentArray {
@@ -80,7 +95,7 @@ export function toPacket(args: readonly unknown[], transfer: boolean, heldOf: (v
     const length = lengthOf(array);
     const start = offsetOf(array);
     const sent: SentArray = { kind: 'array', name, buffer: isDetached(buffer) ? -1 : 0, offset: 0, length };
-    if (sent.buffer === 0) parts.push({ sent, buffer, start, end: start + length * array.BYTES_PER_ELEMENT });
+    if (sent.buffer === 0) parts.push({ sent, buffer, start, end: start + byteLengthOf(array) });
     return sent;
   }
 
@@ -88,9 +103,10 @@ export function toPacket(args: readonly unknown[], transfer: boolean, heldOf: (v
   const buffers: ArrayBuffer[] = [];
   for (const buffer of new Set(parts.map((part) => part.buffer))) {
     const inIt = parts.filter((part) => part.buffer === buffer).sort((a, b) => a.start - b.start);
-    if (transfer && buffer instanceof ArrayBuffer && inIt.some(({ start, end }) => start < end)) {
+    const isShared = Object.prototype.toString.call(buffer) !== '[object ArrayBuffer]'; // of whatever realm
+    if (transfer && !isShared && inIt.some(({ start, end }) => start < end)) {
       for (const { sent, start } of inIt) Object.assign(sent, { buffer: buffers.length, offset: start });
-      buffers.push(buffer);
+      buffers.push(buffer as ArrayBuffer);
       continue;
     }
     for (const cluster of clusters(inIt)) {
@@ -105,6 +121,28 @@ export function toPacket(args: readonly unknown[], transfer: boolean, heldOf: (v
   }
   return { args: encoded, buffers };
 }
+
+/**
+ * @internal The properties of an object, each read once. Own ones that can be enumerated are told apart, since only these may be unknown; of a
+ * tensor, no others are read than those that say where the elements are.
+ */
+export function propertiesOf(value: object): { own: Record<string, unknown>; inherited: Record<string, unknown> } {
+  const keys = Object.keys(value);
+  const others = new Set<string>(tensorKeys.filter((key) => key in value));
+  const isTensor = others.has('data');
+  if (!isTensor) {
+    for (let from: unknown = value; from && from !== Object.prototype; from = Object.getPrototypeOf(from)) {
+      for (const key of Object.getOwnPropertyNames(from)) others.add(key);
+    }
+  }
+  for (const key of keys) others.delete(key);
+  const read = (names: Iterable<string>) =>
+    Object.fromEntries(
+      Array.from(names, (key) => [key, isTensor && !tensorKeys.includes(key) ? undefined : (value as Record<string, unknown>)[key]]),
+    );
+  return { own: read(keys), inherited: read(others) };
+}
+const tensorKeys = ['data', 'shape', 'dtype', 'strides'];
 
 /** Parts of a buffer, in the order of their starts, by what hangs together. */
 function clusters(parts: readonly Part[]): Part[][] {
@@ -126,17 +164,23 @@ export function fromPacket({ args, buffers }: Packet, object: (held: Held) => un
       case 'array':
         return arrayOf(value, buffers);
       case 'list':
-        return value.items.map(decode);
+        return Object.assign(value.items.map(decode), { length: value.length });
       case 'object':
-        return Object.fromEntries(value.entries.map(([key, item]) => [key, decode(item)]));
+        return Object.setPrototypeOf(decodeEntries(value.own), decodeEntries(value.inherited)) as unknown;
       case 'function':
         return () => undefined;
       case 'symbol':
         return Symbol();
+      case 'revoked': {
+        const { proxy, revoke } = Proxy.revocable({}, {});
+        revoke();
+        return proxy;
+      }
       default:
         return object(value);
     }
   }
+  const decodeEntries = (entries: Entries) => Object.fromEntries(entries.map(([key, item]) => [key, decode(item)]));
   return args.map(decode);
 }
 

@@ -98,7 +98,7 @@ export function bytesOf(dtype: DType): number {
 }
 
 /** What a typed array is in truth, from whatever realm it comes and whatever properties of its own it has. */
-function intrinsic(name: typeof Symbol.toStringTag | 'length' | 'buffer' | 'byteOffset'): (array: unknown) => unknown {
+function intrinsic(name: typeof Symbol.toStringTag | 'length' | 'byteLength' | 'buffer' | 'byteOffset'): (array: unknown) => unknown {
   const property = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), name);
   return (array) => property?.get?.call(array) as unknown;
 }
@@ -106,6 +106,8 @@ function intrinsic(name: typeof Symbol.toStringTag | 'length' | 'buffer' | 'byte
 export const classOf = intrinsic(Symbol.toStringTag) as (value: unknown) => string | undefined;
 /** @internal */
 export const lengthOf = intrinsic('length') as (array: DataArray) => number;
+/** @internal */
+export const byteLengthOf = intrinsic('byteLength') as (array: DataArray) => number;
 /** @internal */
 export const bufferOf = intrinsic('buffer') as (array: DataArray) => ArrayBufferLike;
 /** @internal */

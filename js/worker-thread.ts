@@ -1,11 +1,11 @@
 /** What runs in the worker of `wgemm/worker`, as `wgemm-worker.js`: takes calls, makes them one after the other, and answers. */
 import type { Core } from './core.js';
 import { readOptions } from './call.js';
-import { ArgumentError, describe, DTypeError, type ErrorCode, GemmError, ShapeError } from './errors.js';
+import { ArgumentError, describe, DisposedError, DTypeError, type ErrorCode, GemmError, ShapeError } from './errors.js';
 import { HeapTensor, PackedWeights } from './heap.js';
 import { createGemm, type CreateOptions, type Gemm } from './index.js';
 import { fromPacket, type Held, type Packet, type SentArray, sentArray } from './message.js';
-import { classOf, type DataArray, type DType, type Tensor } from './tensor.js';
+import { classOf, type DataArray, type DType, isDetached, type Tensor } from './tensor.js';
 
 /** @internal */
 export type Method = 'createGemm' | 'gemm' | 'qgemm' | 'matmul' | 'pack' | 'explain' | 'alloc' | 'memory' | 'read' | 'write';
@@ -15,7 +15,9 @@ export type Order =
   | { readonly kind: 'call'; readonly id: number; readonly method: Method; readonly packet: Packet }
   | { readonly kind: 'cancel'; readonly id: number }
   | { readonly kind: 'dispose' | 'forget'; readonly id: number }
-  | { readonly kind: 'asset'; readonly source: unknown };
+  /** What `assets` gave; what is no source, and may be nothing that can be sent, as arguments of calls are. */
+  | { readonly kind: 'asset'; readonly source: unknown }
+  | { readonly kind: 'noAsset'; readonly packet: Packet };
 
 /** @internal To the page. */
 export type Answer =
@@ -84,6 +86,8 @@ port.listen((order) => {
     if (index >= 0) queue.splice(index, 1);
   } else if (order.kind === 'asset') {
     takeAsset?.(order.source);
+  } else if (order.kind === 'noAsset') {
+    takeAsset?.(fromPacket(order.packet, objectOf)[0]);
   } else {
     queue.push(order);
     if (!busy) void work();
@@ -98,7 +102,7 @@ async function work(): Promise<void> {
     if (order.kind === 'call') {
       await answer(order);
       await nextTurn();
-    } else if (order.kind !== 'cancel' && order.kind !== 'asset') {
+    } else if (order.kind === 'dispose' || order.kind === 'forget') {
       objects.get(order.id)?.dispose();
       if (order.kind === 'forget') objects.delete(order.id);
     }
@@ -131,6 +135,7 @@ async function answer({ id, method, packet }: Order & { kind: 'call' }): Promise
 function objectOf({ kind, id, dtype, shape }: Held): unknown {
   const object = objects.get(id);
   if (object) return object;
+  if (kind === 'imitation') return Object.create(HeapTensor.prototype);
   const elsewhere = { adopt() {} } as unknown as Core;
   return kind === 'tensor'
     ? new HeapTensor(elsewhere, dtype, shape, 0, 0, 0)
@@ -147,7 +152,7 @@ async function run(method: Method, args: unknown[]): Promise<unknown> {
     return writeTo(args[0] as HeapTensor, args[1], readOptions(method, args[2], ['offset', ...anywhere]));
   }
   if (method === 'memory' || method === 'alloc' || method === 'read') readOptions(method, args.pop(), anywhere);
-  if (method === 'read') return (args[0] as HeapTensor).data.slice();
+  if (method === 'read') return dataOf(method, args[0] as HeapTensor).slice();
   const wg = instance as unknown as Record<Method, (...args: unknown[]) => unknown>;
   const options = args.at(-1) as { out?: { data: DataArray } } | undefined;
   const result = wg[method](...args);
@@ -163,12 +168,17 @@ function withAssets(options: unknown): CreateOptions {
       takeAsset = resolve;
       port.postMessage({ kind: 'asset', file }, []);
     });
-  return { ...(options as CreateOptions), assets: assets };
+  return Object.assign(options as CreateOptions, { assets });
+}
+
+function dataOf(op: Method, tensor: HeapTensor): DataArray {
+  if (tensor.disposed) throw new DisposedError(op, 'tensor', `${op}: tensor is a disposed tensor`);
+  return tensor.data;
 }
 
 function writeTo(tensor: HeapTensor, data: unknown, { offset = 0 }: Record<string, unknown>): void {
   const op = 'write';
-  const view = tensor.data;
+  const view = dataOf(op, tensor);
   // Of float16 the bits, too.
   const bits = classOf(data) === 'Uint16Array' ? new Uint16Array(view.buffer as ArrayBuffer, view.byteOffset, view.length) : undefined;
   const target = tensor.dtype === 'float16' && bits ? bits : view;
@@ -179,6 +189,9 @@ function writeTo(tensor: HeapTensor, data: unknown, { offset = 0 }: Record<strin
     throw new ArgumentError(op, 'offset', `${op}: offset is ${describe(offset)}; it must be a whole number from 0`);
   }
   const { length } = data as DataArray;
+  if (length === 0 && isDetached((data as DataArray).buffer)) {
+    throw new ArgumentError(op, 'data', `${op}: data is a detached array; it was transferred, or the memory under it grew`);
+  }
   if ((offset as number) + length > view.length) {
     throw new ShapeError(op, 'data', `${op}: data has ${length} elements, from ${String(offset)} on; the tensor has ${view.length}`);
   }

@@ -40,7 +40,7 @@ import {
   UnsupportedError,
   type ZeroPoint,
 } from './index.js';
-import { arrayOf, type Held, toPacket } from './message.js';
+import { arrayOf, type Held, propertiesOf, toPacket } from './message.js';
 import type { Answer, Method, Order, Outcome } from './worker-thread.js';
 
 export {
@@ -134,7 +134,7 @@ const errors: Partial<Record<ErrorCode, new (op: string, argument: string, messa
 /** Starts a worker, and an instance with a memory of its own in it. */
 export async function createGemm(options: WorkerCreateOptions = {}): Promise<WorkerGemm> {
   const op = 'createGemm';
-  const { worker: make, ...rest } = options ?? {};
+  const { worker: make, assets } = options ?? {};
   if (make !== undefined && typeof make !== 'function') {
     throw new ArgumentError(op, 'worker', `${op}: worker is ${typeof make}; it must be a function that makes a worker`);
   }
@@ -146,9 +146,9 @@ export async function createGemm(options: WorkerCreateOptions = {}): Promise<Wor
     const advice = 'serve wgemm-worker.js from the origin of the page, or make the worker with the option worker';
     throw new GemmError('LOAD', op, '', `${op}: the worker cannot be made (${messageOf(error)}); ${advice}`, { cause: error });
   }
-  const link = new Link(port, rest.assets);
+  const link = new Link(port, assets);
   try {
-    const info = (await link.call(op, [typeof options === 'object' ? rest : options])) as Info;
+    const info = (await link.call(op, [without(options, ['worker'])])) as Info;
     return new WorkerGemm(link, info);
   } catch (error) {
     link.end(() => error);
@@ -173,7 +173,7 @@ export class WorkerGemm {
     a: WorkerTensorLike<A>,
     b: WorkerTensorLike<A> | WorkerWeights,
     c: WorkerTensorLike<A> | number | bigint | null | undefined,
-    options: WorkerOptions<GemmOptions<A>> & { out: O },
+    options: WorkerOptions<GemmOptions<A>> & { out?: WorkerTensorLike<A> } & { out: O }, // A follows from out, too
   ): Promise<O>;
   gemm<A extends DataArray>(
     a: WorkerTensorLike<A>,
@@ -303,6 +303,7 @@ export abstract class WorkerObject {
   constructor(link: Link, held: Held) {
     this.#link = link;
     this.#held = held;
+    Object.freeze(held.shape);
     net?.register(this, () => link.order({ kind: 'forget', id: held.id }));
   }
 
@@ -335,8 +336,10 @@ export abstract class WorkerObject {
   static {
     heldBy = (object, link) => {
       if (#held in object) return object.#link === link ? object.#held : { ...object.#held, id: 0 };
-      const kind = object instanceof HeapTensor ? 'tensor' : object instanceof PackedWeights ? 'weights' : undefined;
-      return kind && { kind, id: 0, dtype: (object as HeapTensor).dtype, shape: (object as HeapTensor).shape };
+      if (HeapTensor.is(object)) return { kind: 'tensor', id: 0, dtype: object.dtype, shape: object.shape };
+      if (PackedWeights.is(object)) return { kind: 'weights', id: 0, dtype: object.dtype, shape: object.shape };
+      const imitates = object instanceof HeapTensor || object instanceof PackedWeights || object instanceof WorkerObject;
+      return imitates ? { kind: 'imitation', id: 0, dtype: 'float32', shape: [] } : undefined;
     };
   }
 }
@@ -377,6 +380,7 @@ export class WorkerWeights extends WorkerObject {
     super(link, held);
     this.op = op;
     this.byteLength = byteLength;
+    Object.freeze(this);
   }
 }
 
@@ -399,16 +403,24 @@ interface WebWorker {
 function startWorker(): unknown {
   const threads = globalThis.process?.getBuiltinModule?.('node:worker_threads');
   // Not by the expression below, of which bundlers would make a file more.
-  if (threads) return new threads.Worker(new URL(import.meta.url.replace(/[^/]*$/, 'wgemm-worker.js')));
+  // Without the flags of the process, of which --input-type would be wrong for a file.
+  if (threads) return new threads.Worker(new URL(import.meta.url.replace(/[^/]*$/, 'wgemm-worker.js')), { execArgv: [] });
   if (typeof Worker !== 'function') throw new UnsupportedError('createGemm', '', 'createGemm: there are no workers here; use wgemm itself');
   return new Worker(new URL('./wgemm-worker.js', import.meta.url), { type: 'module' });
 }
+
+/** Workers that have an instance. */
+const taken = new WeakSet<object>();
 
 function portOf(made: unknown): Port {
   const worker = made as WebWorker & import('node:worker_threads').Worker;
   if (typeof worker?.postMessage !== 'function' || typeof worker.terminate !== 'function') {
     throw new ArgumentError('createGemm', 'worker', 'createGemm: worker() did not give a worker; it must give one of wgemm-worker.js');
   }
+  // Both instances would take the answers to either.
+  if (taken.has(worker))
+    throw new ArgumentError('createGemm', 'worker', 'createGemm: worker() gave a worker again; it must give one an instance');
+  taken.add(worker);
   const isNode = typeof worker.on === 'function';
   return {
     post: (order, transfer) => worker.postMessage(order, transfer),
@@ -494,10 +506,15 @@ class Link {
     this.#checkAlive(method);
     const { transfer, signal, own } = readOptions(method, options);
     if (signal?.aborted) throw signal.reason;
-    const packet = toPacket([...args, own], transfer, (object) => heldBy(object, this));
-    this.#checkAlive(method); // code of the user's ran
+    const heldOf = (object: object) => heldBy(object, this);
+    const { out } = (own ?? {}) as { out?: unknown };
+    const target = typeof out === 'object' && out !== null && !heldOf(out) && 'data' in out ? snapshot(out as TensorInput) : undefined;
+    if (target) Object.assign(own as object, { out: target });
+    const packet = toPacket([...args, own], transfer, heldOf);
+    // Code of the user's ran.
+    this.#checkAlive(method);
+    if (signal?.aborted) throw signal.reason;
     const id = ++this.#calls;
-    const out = (own as { out?: unknown } | undefined)?.out;
     let reject: (error: unknown) => void = () => undefined;
     const abort = () => {
       if (!this.#settle(id)) return;
@@ -519,7 +536,7 @@ class Link {
           reject(new ArgumentError(method, transfer ? 'transfer' : '', message));
         }
       });
-      return this.#read(outcome, method, out, transfer);
+      return this.#read(outcome, method, out, target, transfer);
     } finally {
       signal?.removeEventListener('abort', abort);
     }
@@ -561,14 +578,19 @@ class Link {
   }
 
   /** What the caller gets. */
-  #read({ value, array, buffers, shape, dtype, held, op, byteLength }: Outcome, method: Method, out: unknown, transfer: boolean): unknown {
+  #read(
+    { value, array, buffers, shape, dtype, held, op, byteLength }: Outcome,
+    method: Method,
+    out: unknown,
+    target: TensorInput | undefined,
+    transfer: boolean,
+  ): unknown {
     if (held) return op ? new WorkerWeights(this, held, op, byteLength ?? 0) : new WorkerTensor(this, held);
     if (!array) return value === 'out' ? out : value;
     const data = arrayOf(array, buffers);
     if (method === 'read') return data;
-    if (value !== 'out') return { data, shape, dtype };
-    const target = out as TensorInput;
-    if (transfer) return { ...target, data };
+    if (!target) return { data, shape, dtype };
+    if (transfer) return { ...(out as object), ...target, data };
     fill(method, target, data);
     return out;
   }
@@ -577,10 +599,12 @@ class Link {
   async #provide(file: string): Promise<void> {
     try {
       const source: unknown = await this.#assets?.(file);
-      // An address means what it means on this side.
-      const base = globalThis.document?.baseURI ?? globalThis.location?.href;
-      const address = typeof source === 'string' && base !== undefined ? new URL(source, base) : source;
-      this.order({ kind: 'asset', source: address instanceof URL ? address.href : address });
+      const address = source instanceof URL ? source.href : typeof source === 'string' ? absolute(source) : source;
+      try {
+        this.order({ kind: 'asset', source: address });
+      } catch {
+        this.order({ kind: 'noAsset', packet: toPacket([source], false, () => undefined) });
+      }
     } catch (error) {
       this.end(() => error);
     }
@@ -590,14 +614,37 @@ class Link {
 /** Takes apart the options of a call and those of every call. */
 function readOptions(op: string, options: unknown): { transfer: boolean; signal: Signal | undefined; own: unknown } {
   if (typeof options !== 'object' || options === null) return { transfer: false, signal: undefined, own: options };
-  const { transfer = false, signal, ...own } = options as CallOptions;
+  const { transfer = false, signal } = options as CallOptions;
   if (typeof transfer !== 'boolean') {
     throw new ArgumentError(op, 'transfer', `${op}: transfer is of type ${typeof transfer}; it must be a boolean`);
   }
   if (signal !== undefined && (typeof signal?.addEventListener !== 'function' || typeof signal.aborted !== 'boolean')) {
     throw new ArgumentError(op, 'signal', `${op}: signal is no AbortSignal; it must be one`);
   }
-  return { transfer, signal, own };
+  return { transfer, signal, own: without(options, ['transfer', 'signal']) };
+}
+
+/** Options but for some; what is none as it is. */
+function without(options: unknown, names: readonly string[]): unknown {
+  if (typeof options !== 'object' || options === null) return options;
+  const { own, inherited } = propertiesOf(options);
+  for (const name of names) for (const properties of [own, inherited]) delete properties[name];
+  return Object.setPrototypeOf(own, inherited);
+}
+
+/** An address means what it means on this side. */
+function absolute(address: string): string {
+  try {
+    return new URL(address, globalThis.document?.baseURI ?? globalThis.location?.href).href;
+  } catch {
+    return address; // whoever fetches it will tell
+  }
+}
+
+/** A tensor as it is now: code of the user's may run, and change it, until it is filled. */
+function snapshot({ data, shape, dtype, strides }: TensorInput): TensorInput {
+  const copy = <T>(sizes: T): T => (Array.isArray(sizes) ? (sizes.slice() as T) : sizes);
+  return { data, shape: copy(shape), ...(dtype !== undefined && { dtype }), ...(strides !== undefined && { strides: copy(strides) }) };
 }
 
 /** Writes the elements of a result into the caller's array, and nothing between them. */
@@ -605,6 +652,7 @@ function fill(op: string, { data, shape, strides }: TensorInput, result: DataArr
   const row = (target: DataArray, source: DataArray, at: number) => (target as Uint8Array).set(source as Uint8Array, at);
   try {
     if (data.length !== result.length) throw new RangeError('its length has changed');
+    if (result.length === 0) return; // rows may begin behind it
     if (!strides) return row(data, result, 0);
     const walk = (axis: number, at: number): void => {
       const [n, step] = [shape[axis] ?? 1, strides[axis] ?? 1];

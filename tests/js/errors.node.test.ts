@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { describe, it } from 'vitest';
 import { createGemm } from 'wgemm';
-import { expectError, rejected, type Wanted } from './errors.js';
+import { expectError, notCreated, type Wanted } from './errors.js';
 import { expectGemm, float32 } from './tensors.js';
 
 const wasm = new URL(import.meta.resolve('wgemm/assets/wgemm-simd128.wasm'));
@@ -18,14 +18,14 @@ describe('createGemm', () => {
     const instance = await createGemm({ assets: (file) => new URL(`http://127.0.0.1:${port}/${file}`) });
     expectGemm(instance, square, square);
     const missing = `http://127.0.0.1:${port}/elsewhere`;
-    expectError(await rejected({ assets: () => missing }), {
+    expectError(await notCreated({ assets: () => missing }), {
       code: 'LOAD',
       op: 'createGemm',
       argument: '',
       says: [missing, '404', 'option assets'],
     });
     await new Promise((resolve) => server.close(resolve).closeAllConnections());
-    expectError(await rejected({ assets: () => missing }), {
+    expectError(await notCreated({ assets: () => missing }), {
       code: 'LOAD',
       op: 'createGemm',
       argument: '',
@@ -35,6 +35,6 @@ describe('createGemm', () => {
 
   it('says so where an address of a file has no path', async () => {
     const wanted: Wanted = { code: 'LOAD', op: 'createGemm', argument: '', says: ['file:', 'cannot be fetched'] };
-    expectError(await rejected({ assets: () => 'file:' }), wanted);
+    expectError(await notCreated({ assets: () => 'file:' }), wanted);
   });
 });

@@ -1,22 +1,26 @@
 /** What is refused: each kind of bad input gives its error, changes nothing, keeps nothing, and leaves an instance that works. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createGemm, type CreateOptions, type Gemm, GemmError, HeapTensor } from 'wgemm';
+import { createGemm as startWorker, type WorkerGemm } from 'wgemm/worker';
 import { dtypes, integers, type Integer, integerTypes, isFloat } from './dtypes.js';
 import { bytesAt } from './assets.js';
-import { expectError, rejected, thrown, type Wanted } from './errors.js';
+import { expectError, expectSameError, notCreated, rejected, thrown, type Wanted } from './errors.js';
 import { expectGemm, float32, int32, tensor } from './tensors.js';
 
 let wg: Gemm;
 let other: Gemm;
 let theirs: HeapTensor;
+let inWorker: WorkerGemm;
 beforeAll(async () => {
   wg = await createGemm();
   other = await createGemm();
   theirs = other.alloc('float32', [3, 2]);
+  inWorker = await startWorker();
 });
 afterAll(() => {
   wg.dispose();
   other.dispose();
+  inWorker.dispose();
 });
 
 /** What every case starts from: A (2, 3), B (3, 2), C and an out (2, 2) that a good call would overwrite. */
@@ -38,13 +42,24 @@ interface Call {
   options?: unknown;
 }
 
-const call = (o: Operands, { a = o.a, b = o.b, c = o.c, options }: Call, run: 'gemm' | 'explain' = 'gemm') => {
+const argumentsOf = (o: Operands, { a = o.a, b = o.b, c = o.c, options }: Call) => {
   const all =
     typeof options === 'object' && options !== null && !Array.isArray(options) ? { out: o.out, ...options } : (options ?? { out: o.out });
-  return run === 'gemm'
-    ? wg.gemm(a as never, b as never, c as never, all as never)
-    : wg.explain('gemm', a as never, b as never, c as never, all);
+  return [a, b, c, all] as [never, never, never, never];
 };
+const call = (o: Operands, changes: Call, run: 'gemm' | 'explain' = 'gemm') => {
+  const all = argumentsOf(o, changes);
+  return run === 'gemm' ? wg.gemm(...all) : wg.explain('gemm', ...all);
+};
+
+/** Expects the same error of the same call in a worker, and that nothing else came of it there. */
+async function expectRefusedInWorker(bad: (o: Operands) => Call): Promise<void> {
+  const [o, same] = [operands(), operands()];
+  const error = thrown(() => call(same, bad(same)));
+  expectSameError(await rejected(inWorker.gemm(...argumentsOf(o, bad(o)))), error);
+  expect(o).toEqual(same);
+  expect((await inWorker.memory()).inUse, 'bytes in use').toBe(0);
+}
 
 /** Makes the call, and expects its error and that nothing else came of it. */
 function expectRefused(bad: (o: Operands) => Call, wanted: Wanted): void {
@@ -70,8 +85,9 @@ type Cases = Record<string, [bad: (o: Operands) => Call, wanted: Wanted]>;
 
 function refuses(what: string, cases: Cases): void {
   describe(what, () => {
-    it.each(Object.entries(cases).map(([name, [bad, wanted]]) => ({ name, bad, wanted })))('$name', ({ bad, wanted }) => {
+    it.each(Object.entries(cases).map(([name, [bad, wanted]]) => ({ name, bad, wanted })))('$name', async ({ bad, wanted }) => {
       expectRefused(bad, wanted);
+      if (wanted.code !== 'DISPOSED') await expectRefusedInWorker(bad); // views of another heap are any array there
     });
   });
 }
@@ -864,7 +880,7 @@ describe('createGemm', () => {
     ['assets that give an object', { assets: () => ({}) }, argument('assets', 'an object', 'a URL, bytes or a WebAssembly.Module')],
   ];
   it.each(cases)('refuses %s', async (_, options, wanted) => {
-    expectError(await rejected(options), wanted);
+    expectError(await notCreated(options), wanted);
   });
 
   it.each([
@@ -910,19 +926,22 @@ describe('createGemm', () => {
   it('says so where a file is not there, or is not what it should be', async () => {
     const load = (...says: (string | RegExp)[]): Wanted => ({ code: 'LOAD', op: 'createGemm', argument: '', says });
     const absent = new URL('absent.wasm', wasm);
-    expectError(await rejected({ assets: () => absent }), load(absent.href, /ENOENT|404/, 'option assets'));
-    expectError(await rejected({ assets: () => 'not an address' }), load('not an address', 'cannot be fetched'));
-    const garbage = await rejected({ assets: () => new Uint8Array(100) });
+    expectError(await notCreated({ assets: () => absent }), load(absent.href, /ENOENT|404/, 'option assets'));
+    expectError(await notCreated({ assets: () => 'not an address' }), load('not an address', 'cannot be fetched'));
+    const garbage = await notCreated({ assets: () => new Uint8Array(100) });
     expectError(garbage, load('wgemm-simd128.wasm', 'is no WebAssembly', 'option assets'));
     expect((garbage as GemmError).cause).toBeInstanceOf(WebAssembly.CompileError);
     const truncated = (await bytesAt(wasm)).subarray(0, 5000);
-    expectError(await rejected({ assets: () => truncated }), load('does not compile'));
+    expectError(await notCreated({ assets: () => truncated }), load('does not compile'));
   });
 
   it('says so where the module is not of this library', async () => {
     // Without imports or exports; it compiles, and it starts.
     const empty = new WebAssembly.Module(Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0));
-    const outcome = Promise.race([rejected({ assets: () => empty }), new Promise((resolve) => setTimeout(resolve, 2000, 'still waiting'))]);
+    const outcome = Promise.race([
+      notCreated({ assets: () => empty }),
+      new Promise((resolve) => setTimeout(resolve, 2000, 'still waiting')),
+    ]);
     expectError(await outcome, { code: 'LOAD', op: 'createGemm', argument: '', says: ['wgemm-simd128.wasm', 'does not start'] });
   });
 
@@ -931,8 +950,8 @@ describe('createGemm', () => {
     const assets = () => {
       throw mine;
     };
-    expect(await rejected({ assets })).toBe(mine);
-    expect(await rejected({ assets: () => Promise.reject(mine) })).toBe(mine);
+    expect(await notCreated({ assets })).toBe(mine);
+    expect(await notCreated({ assets: () => Promise.reject(mine) })).toBe(mine);
   });
 
   it('works after it failed', async () => {

@@ -13,6 +13,7 @@ const classes = {
   DISPOSED: 'DisposedError',
   UNSUPPORTED: 'UnsupportedError',
   LOAD: 'GemmError',
+  WORKER: 'GemmError',
 } as const;
 
 export interface Wanted {
@@ -44,14 +45,27 @@ export function thrown(call: () => unknown): unknown {
   return expect.fail('there was no error');
 }
 
-/** The error of a createGemm. */
-export async function rejected(options: unknown): Promise<unknown> {
+/** What a promise is rejected with. */
+export async function rejected(promise: Promise<unknown>): Promise<unknown> {
   try {
-    (await createGemm(options as CreateOptions)).dispose();
+    await promise;
   } catch (error) {
     return error;
   }
   return expect.fail('there was no error');
+}
+
+/** The error of a createGemm. */
+export function notCreated(options: unknown): Promise<unknown> {
+  return rejected(createGemm(options as CreateOptions).then((wg) => wg.dispose()));
+}
+
+/** Expects that what a worker throws is all of what `wgemm` throws. */
+export function expectSameError(found: unknown, wanted: unknown): void {
+  expect(wanted).toBeInstanceOf(GemmError);
+  expect(found).toBeInstanceOf((wanted as GemmError).constructor);
+  const parts = ({ name, code, op, argument, message }: GemmError) => ({ name, code, op, argument, message });
+  expect(parts(found as GemmError)).toEqual(parts(wanted as GemmError));
 }
 
 /** Expects a GemmError with all its parts. */

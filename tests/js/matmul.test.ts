@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createGemm, type DType, type Gemm, GemmError, HeapTensor, type MatMulOptions, type TensorLike } from 'wgemm';
+import { createGemm as startWorker, type WorkerGemm } from 'wgemm/worker';
 import { anything, nearlyRight, ones, seed, small } from './arbitraries.js';
 import {
   allTypes,
@@ -16,7 +17,7 @@ import {
   set,
   valuesOf,
 } from './dtypes.js';
-import { expectError, thrown, type Wanted } from './errors.js';
+import { expectError, expectSameError, rejected, thrown, type Wanted } from './errors.js';
 import { referenceMatMul, shapeOfMatMul, type Stack } from './matmul-reference.js';
 import { expectMatMul, gather, layOut, layouts, place, placeNames } from './stacks.js';
 import { count, drop, extent, float32, Random, snapshot, tensor } from './tensors.js';
@@ -24,14 +25,17 @@ import { count, drop, extent, float32, Random, snapshot, tensor } from './tensor
 let wg: Gemm;
 let other: Gemm;
 let theirs: HeapTensor;
+let inWorker: WorkerGemm;
 beforeAll(async () => {
   wg = await createGemm();
   other = await createGemm();
   theirs = other.alloc('float32', [2, 3, 4]);
+  inWorker = await startWorker();
 });
 afterAll(() => {
   wg.dispose();
   other.dispose();
+  inWorker.dispose();
 });
 
 const [m, k, n] = [3, 5, 4];
@@ -662,12 +666,23 @@ interface Call {
   options?: unknown;
 }
 
-const call = (o: Operands, { src = o.src, weights = o.weights, bias = o.bias, options }: Call, run: 'matmul' | 'explain' = 'matmul') => {
+const argumentsOf = (o: Operands, { src = o.src, weights = o.weights, bias = o.bias, options }: Call) => {
   const all = typeof options === 'object' && options !== null ? { out: o.out, ...options } : (options ?? { out: o.out });
-  return run === 'matmul'
-    ? wg.matmul(src as never, weights as never, bias as never, all as never)
-    : wg.explain('matmul', src as never, weights as never, bias as never, all);
+  return [src, weights, bias, all] as [never, never, never, never];
 };
+const call = (o: Operands, changes: Call, run: 'matmul' | 'explain' = 'matmul') => {
+  const all = argumentsOf(o, changes);
+  return run === 'matmul' ? wg.matmul(...all) : wg.explain('matmul', ...all);
+};
+
+/** Expects the same error of the same call in a worker, and that nothing else came of it there. */
+async function expectRefusedInWorker(bad: (o: Operands) => Call): Promise<void> {
+  const [o, same] = [operands(), operands()];
+  const error = thrown(() => call(same, bad(same)));
+  expectSameError(await rejected(inWorker.matmul(...argumentsOf(o, bad(o)))), error);
+  expect(o).toEqual(same);
+  expect((await inWorker.memory()).inUse, 'bytes in use').toBe(0);
+}
 
 /** Makes the call, and expects its error and that nothing else came of it; and the same error of explain. */
 function expectRefused(bad: (o: Operands) => Call, wanted: Wanted): void {
@@ -686,8 +701,9 @@ function expectRefused(bad: (o: Operands) => Call, wanted: Wanted): void {
 
 function refuses(what: string, cases: Record<string, [bad: (o: Operands) => Call, wanted: Wanted]>): void {
   describe(what, () => {
-    it.each(Object.entries(cases).map(([name, [bad, wanted]]) => ({ name, bad, wanted })))('$name', ({ bad, wanted }) => {
+    it.each(Object.entries(cases).map(([name, [bad, wanted]]) => ({ name, bad, wanted })))('$name', async ({ bad, wanted }) => {
       expectRefused(bad, wanted);
+      await expectRefusedInWorker(bad);
     });
   });
 }

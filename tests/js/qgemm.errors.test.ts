@@ -1,8 +1,9 @@
 /** What qgemm and pack refuse: each kind of bad input gives its error, changes nothing, keeps nothing, and leaves an instance that works. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createGemm, type Gemm, GemmError, HeapTensor, PackedWeights, type QGemmInputs, type QGemmOptions } from 'wgemm';
+import { createGemm as startWorker, type WorkerGemm } from 'wgemm/worker';
 import { type Quantized, quantized, quantizedTypes, type Integer } from './dtypes.js';
-import { expectError, thrown, type Wanted } from './errors.js';
+import { expectError, expectSameError, rejected, thrown, type Wanted } from './errors.js';
 import { expectQGemm, packed } from './quantized.js';
 import { expectGemm, float32, int32, tensor } from './tensors.js';
 
@@ -10,15 +11,18 @@ let wg: Gemm;
 let other: Gemm;
 let theirs: { tensor: HeapTensor; weights: PackedWeights };
 let weights: PackedWeights;
+let inWorker: WorkerGemm;
 beforeAll(async () => {
   [wg, other] = await Promise.all([createGemm(), createGemm()]);
   const { b } = operands();
   theirs = { tensor: other.alloc('int8', [3, 2]), weights: packed(other, b) };
   weights = packed(wg, b);
+  inWorker = await startWorker();
 });
 afterAll(() => {
   wg.dispose();
   other.dispose();
+  inWorker.dispose();
 });
 
 /** The errors of qgemm, for short. */
@@ -84,13 +88,28 @@ function expectRefused(bad: (o: Operands) => Changes, wanted: Wanted, ofValues =
   expectQGemm(wg, { ...withoutOut(), b: weights });
 }
 
+/** Expects the same error of the same call in a worker, and that nothing else came of it there. */
+async function expectRefusedInWorker(bad: (o: Operands) => Changes): Promise<void> {
+  const [o, same] = [operands(), operands()];
+  const error = thrown(() => wg.qgemm(...argumentsOf(same, bad(same))));
+  const [inputs, options] = argumentsOf(o, bad(o)) as [never, never];
+  const { b } = (inputs ?? {}) as QGemmInputs;
+  const withTheirs = b === weights ? { ...(inputs as object), b: await inWorker.pack(operands().b, { op: 'qgemm' }) } : inputs;
+  expectSameError(await rejected(inWorker.qgemm(withTheirs as never, options)), error);
+  if (b === weights) withTheirs.b.dispose();
+  expect(o).toEqual(same);
+  expect((await inWorker.memory()).inUse, 'bytes in use').toBe(0);
+}
+
 /** Cases by name. */
 type Cases = Record<string, [bad: Changes | ((o: Operands) => Changes), wanted: Wanted]>;
 
 function refuses(what: string, cases: Cases, ofValues = false): void {
   describe(what, () => {
-    it.each(Object.entries(cases).map(([name, [bad, wanted]]) => ({ name, bad, wanted })))('$name', ({ bad, wanted }) => {
-      expectRefused(typeof bad === 'function' ? bad : () => bad, wanted, ofValues);
+    it.each(Object.entries(cases).map(([name, [bad, wanted]]) => ({ name, bad, wanted })))('$name', async ({ bad, wanted }) => {
+      const change = typeof bad === 'function' ? bad : () => bad;
+      expectRefused(change, wanted, ofValues);
+      await expectRefusedInWorker(change);
     });
   });
 }

@@ -278,10 +278,14 @@ it('the types of qgemm, pack and quantize fit each other, and infer what a call 
 it('using works with the library that has it, and our declarations do not disturb it', () => {
   const program = `
     import { createGemm } from 'wgemm';
+    import { createGemm as startWorker } from 'wgemm/worker';
     export async function main(): Promise<number> {
       using wg = await createGemm();
       using heap = wg.alloc('float32', [1]);
-      const disposables: Disposable[] = [wg, heap];
+      using worker = await startWorker();
+      using inWorker = await worker.alloc('float32', [1]);
+      using weights = await worker.pack(inWorker, { op: 'gemm' });
+      const disposables: Disposable[] = [wg, heap, worker, inWorker, weights];
       return disposables.length + heap.size;
     }
   `;
@@ -308,4 +312,154 @@ it('declarations tell nothing of what is inside', () => {
     HeapTensor.address;
   `;
   expect(compile('inside', program, oldest)).toEqual([]);
+});
+
+it('the types of wgemm/worker infer what a call gives, with ES2020 and the DOM alone', () => {
+  const program = `
+    import {
+      ArgumentError, createGemm, dequantize, DisposedError, DTypeError, GemmError, OpsetError, OutOfMemoryError, PackMismatchError, quantize,
+      quantizeBias, ShapeError, UnsupportedError, version, WorkerGemm, WorkerTensor, WorkerWeights,
+    } from 'wgemm/worker';
+    import type {
+      ArrayOf, Assets, CallOptions, CreateOptions, DataArray, DType, ErrorCode, Explanation, Float16ArrayLike, GemmOptions, Info, KernelInfo, MatMulOptions,
+      PackOptions, QGemmInputs, QGemmOptions, QuantizedArray, ResultArray, Scale, Signal, Tensor, TensorInput, WorkerCreateOptions, WorkerTensorLike, ZeroPoint,
+    } from 'wgemm/worker';
+    import { createGemm as createHere, GemmError as SameError, HeapTensor, PackedWeights } from 'wgemm';
+
+    /** Passes where both are the very same type. */
+    type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
+    function same<A, B>(_: Same<A, B>) {}
+
+    const wg = await createGemm({ threads: 'auto', maxMemory: 1e9, assets: (file) => new URL(file), worker: () => new Worker('wgemm-worker.js') });
+    same<typeof wg, WorkerGemm>(true);
+    const a: TensorInput<Float32Array> = { data: new Float32Array(6), shape: [2, 3], strides: [3, 1] };
+    const b: TensorInput<Float32Array> = { data: new Float32Array(6), shape: [3, 2], dtype: 'float32' };
+    const i: TensorInput<Int32Array> = { data: new Int32Array(4), shape: [2, 2] };
+    const eight: TensorInput<Uint8Array> = { data: new Uint8Array(6), shape: [2, 3] };
+    const { signal } = new AbortController();
+
+    const y = wg.gemm(a, b, null, { alpha: 0.5, transfer: true, signal });
+    same<typeof y, Promise<Tensor<Float32Array>>>(true);
+    const ints: Int32Array = (await wg.gemm(i, i, 3)).data;
+    // @ts-expect-error: an array of int32 is none of float32
+    const wrong: Float32Array = (await wg.gemm(i, i)).data;
+    // @ts-expect-error: a promise is not a tensor
+    wg.gemm(a, b).data;
+
+    const heap = await wg.alloc('float32', [2, 2]);
+    same<typeof heap, WorkerTensor<Float32Array>>(true);
+    const read = heap.read({ signal });
+    same<typeof read, Promise<Float32Array>>(true);
+    const written: Promise<void> = heap.write(new Float32Array(4), { offset: 0, transfer: true, signal });
+    const [size, dtype, shape, gone]: [number, DType, readonly number[], boolean] = [heap.size, heap.dtype, heap.shape, heap.disposed];
+    const out = wg.gemm(a, heap, heap, { out: heap });
+    same<typeof out, Promise<WorkerTensor<Float32Array>>>(true);
+    // Arrays whose buffer is known to be no shared one, since TypeScript 5.7.
+    const fresh = { data: new Float32Array(4), shape: [2, 2] };
+    const same1 = wg.gemm(fresh, fresh, null, { out: heap });
+    same<typeof same1, Promise<WorkerTensor<Float32Array>>>(true);
+    wg.gemm(fresh, heap, fresh, { out: fresh });
+    wg.matmul(fresh, heap, null, { out: heap });
+    wg.qgemm({ a: eight, aScale: fresh, b: eight, bScale: fresh.data }, { out: fresh });
+    const tag: number = (await wg.gemm(a, b, heap, { out: { data: new Float32Array(4), shape: [2, 2], tag: 1 }, transfer: true })).tag;
+    await wg.gemm(await wg.gemm(a, b), await wg.gemm(a, b), null, { out: await wg.gemm(a, b) });
+
+    const wide = wg.matmul({ data: new Uint16Array(1), shape: [1], dtype: 'float16' }, { data: new Uint16Array(1), shape: [1], dtype: 'float16' }, null, { outType: 'float32', signal });
+    same<typeof wide, Promise<Tensor<Float32Array>>>(true);
+    const halves: Uint16Array | Float16ArrayLike = (await wg.matmul({ data: new Uint16Array(1), shape: [1] }, { data: new Uint16Array(1), shape: [1] })).data;
+    const weights = await wg.pack(b, { op: 'gemm', transfer: true });
+    same<typeof weights, WorkerWeights>(true);
+    const op: 'gemm' | 'qgemm' = weights.op;
+    const bytes: number = weights.byteLength;
+    const packedY = wg.matmul(a, weights, 1, { transposeA: true });
+    same<typeof packedY, Promise<Tensor<Float32Array>>>(true);
+
+    const floats = wg.qgemm({ a: eight, aScale: 1, b: weights, bScale: heap }, { alpha: 2, signal });
+    same<typeof floats, Promise<Tensor<Float32Array>>>(true);
+    const quantized = wg.qgemm({ a: eight, aScale: 1, b: eight, bScale: 1, yScale: 1, yZeroPoint: 0 });
+    same<typeof quantized, Promise<Tensor<QuantizedArray>>>(true);
+    const filled = wg.qgemm({ a: eight, aScale: 1, b: eight, bScale: 1, c: await wg.alloc('int32', []) }, { out: heap });
+    same<typeof filled, Promise<WorkerTensor<Float32Array>>>(true);
+    const qa = quantize(a);
+    await wg.qgemm({ a: qa, aScale: qa.scale, aZeroPoint: qa.zeroPoint, b: await wg.pack(eight, { op: 'qgemm' }), bScale: qa.scale });
+
+    const plan: Promise<Explanation> = wg.explain('gemm', a, weights, 1, { alpha: 2, out: heap });
+    const plans: Promise<Explanation>[] = [wg.explain('matmul', a, heap), wg.explain('qgemm', { a: eight, aScale: 1, b: eight, bScale: 1 })];
+    const { inUse, committed }: { inUse: number; committed: number } = await wg.memory({ signal });
+    const info: Info = wg.info;
+    const ended: boolean = wg.disposed;
+    heap.dispose();
+    weights.dispose();
+    wg.dispose();
+    function twice<A extends DataArray>(x: WorkerTensorLike<A>): Promise<Tensor<ResultArray<A>>> { return wg.gemm(x, x, x, { beta: 2 }); }
+    const error: SameError = new GemmError('WORKER', 'gemm', '', 'text');
+    const code: ErrorCode = error.code;
+    const signals: Signal[] = [signal, { aborted: false, addEventListener() {}, removeEventListener() {} }];
+    const options: WorkerCreateOptions = { worker: () => new Worker('', { type: 'module' }) };
+
+    const here = await createHere();
+    // @ts-expect-error: weights of an instance that is no worker
+    wg.gemm(a, here.pack(b, { op: 'gemm' }));
+    // @ts-expect-error: a tensor of a worker
+    here.gemm(heap, b);
+    // @ts-expect-error: weights of a worker
+    here.gemm(a, weights);
+    // @ts-expect-error: weights can only stand for B
+    wg.gemm(weights, b);
+    // @ts-expect-error: types must agree
+    wg.gemm(a, i);
+    // @ts-expect-error: types must agree
+    wg.gemm(a, b, null, { out: i });
+    // @ts-expect-error: no such option
+    wg.gemm(a, b, null, { transa: true });
+    // @ts-expect-error: not a boolean
+    wg.gemm(a, b, null, { transfer: 1 });
+    // @ts-expect-error: the controller is no signal
+    wg.gemm(a, b, null, { signal: new AbortController() });
+    // @ts-expect-error: an array is not a tensor
+    wg.gemm(new Float32Array(4), b);
+    // @ts-expect-error: another type
+    heap.write(new Int32Array(4));
+    // @ts-expect-error: its elements are elsewhere
+    heap.data;
+    // @ts-expect-error: not to be changed
+    heap.shape[0] = 1;
+    // @ts-expect-error: not to be changed
+    weights.op = 'qgemm';
+    // @ts-expect-error: an operation is needed
+    wg.pack(b);
+    // @ts-expect-error: float32 is quantized first
+    wg.pack(b, { op: 'qgemm' });
+    // @ts-expect-error: float32 is quantized first
+    wg.qgemm({ a, aScale: 1, b: eight, bScale: 1 });
+    // @ts-expect-error: not a type
+    wg.alloc('Float32', [1]);
+    // @ts-expect-error: there is no such operation
+    wg.explain('conv', a, b);
+    // @ts-expect-error: no such option
+    await createGemm({ thread: 1 });
+    // @ts-expect-error: a function is needed
+    await createGemm({ worker: new Worker('') });
+    // @ts-expect-error: a promise is not an instance
+    createGemm().gemm(a, b);
+    // @ts-expect-error: internal
+    heap.call('read', [], {});
+  `;
+  expect(compile('worker', inFunction(program), oldest)).toEqual([]);
+});
+
+it('the declarations of every entry compile with ES2020 alone, without the DOM', () => {
+  const program = `
+    import { createGemm } from 'wgemm';
+    import { createGemm as startWorker, type Signal } from 'wgemm/worker';
+    import { createGemm as createInline, GemmError } from 'wgemm/inline';
+    export async function main(signal: Signal): Promise<number> {
+      const [wg, worker, inline] = [await createGemm(), await startWorker({ worker: () => ({}) }), await createInline({ assets: () => new Uint8Array(1) })];
+      const a = { data: new Float32Array(4), shape: [2, 2] };
+      const results: Float32Array[] = [wg.gemm(a, a).data, (await worker.gemm(a, a, 1, { signal })).data, inline.gemm(a, a).data];
+      if (new Error() instanceof GemmError) throw new GemmError('LOAD', '', '', '');
+      return results.length;
+    }
+  `;
+  expect(compile('without-dom', program, ['es2020'])).toEqual([]);
 });

@@ -1,0 +1,40 @@
+/** `wgemm/inline`: the same as `wgemm`, in one file. */
+import { expect, it } from 'vitest';
+import * as wgemm from 'wgemm';
+import * as inline from 'wgemm/inline';
+import { dtypes } from './dtypes.js';
+import { thrown } from './errors.js';
+import { Random } from './tensors.js';
+
+it('exports what wgemm does', () => {
+  expect(Object.keys(inline)).toEqual(Object.keys(wgemm));
+  expect(inline.version).toBe(wgemm.version);
+});
+
+it('gives the same, bit for bit', async () => {
+  const [one, other] = await Promise.all([wgemm.createGemm(), inline.createGemm()]);
+  expect(other.info).toEqual(one.info);
+  for (const dtype of dtypes) {
+    const random = new Random(1);
+    const [a, b] = [random.tensor(dtype, [20, 30]), random.tensor(dtype, [30, 25])];
+    expect(other.gemm(a, b, 1, { alpha: 2 })).toEqual(one.gemm(a, b, 1, { alpha: 2 }));
+    expect(other.matmul(a, other.pack(b, { op: 'matmul' }))).toEqual(one.matmul(a, b));
+  }
+  const heap = other.alloc('float32', [2, 2]);
+  expect(thrown(() => other.gemm(heap, 5 as never))).toBeInstanceOf(inline.ArgumentError);
+  // Another's tensor is any object with data and shape.
+  expect(one.gemm(heap as never, heap as never).data).toEqual(new Float32Array(4));
+  one.dispose();
+  other.dispose();
+});
+
+it('takes assets all the same', async () => {
+  let asked = '';
+  const mine = new RangeError('mine');
+  const assets = (file: string) => {
+    asked = file;
+    return Promise.reject(mine);
+  };
+  await expect(inline.createGemm({ assets })).rejects.toBe(mine);
+  expect(asked).toBe('wgemm-simd128.wasm');
+});
