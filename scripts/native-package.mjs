@@ -2,6 +2,7 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { blockOf } from '../tests/package/readme.mjs';
 import { cache, fail, main, query, root, run } from './run.mjs';
 
 const installed = join(root, 'build', 'install-native');
@@ -28,10 +29,11 @@ export async function testNativePackage() {
   await installNative();
   const said = await runAgainstInstall(join(root, 'examples', 'native'), join(root, 'build', 'example-native'));
   if (said !== exampleSays) fail(`examples/native prints\n${said}and not\n${exampleSays}`);
+  await testReadme();
   await testAsSubproject();
 }
 
-export async function installNative() {
+async function installNative() {
   rmSync(installed, { recursive: true, force: true });
   await run('cmake', ['--install', join('build', 'native'), '--prefix', installed], {
     quiet: true,
@@ -59,7 +61,7 @@ export async function installNative() {
  * Builds the CMakeLists.txt in `source`, of one program, against the installed package and nothing else.
  * @returns what the program prints
  */
-export async function runAgainstInstall(source, build) {
+async function runAgainstInstall(source, build) {
   rmSync(build, { recursive: true, force: true }); // a cache would remember another wgemm
   // A mistake in an example is to be seen, and a second package on this machine is not to be found.
   const definitions = [
@@ -79,11 +81,21 @@ export async function runAgainstInstall(source, build) {
   return said;
 }
 
-/** The files in Markdown: each block whose fence reads ```<language> file=<name>, written into `folder`. */
-export function writeBlocks(markdown, folder) {
-  rmSync(folder, { recursive: true, force: true });
-  mkdirSync(folder, { recursive: true });
-  for (const [, name, text] of markdown.matchAll(/^```\w+ file=([\w.]+)\n(.*?)^```$/gms)) writeFileSync(join(folder, name), text);
+/** What README.md shows does what it says. */
+async function testReadme() {
+  const heading = 'In C++';
+  const source = join(root, 'build', 'readme-native');
+  rmSync(source, { recursive: true, force: true });
+  mkdirSync(source, { recursive: true });
+  for (const [language, name] of [
+    ['cmake', 'CMakeLists.txt'],
+    ['cpp', 'main.cc'],
+  ]) {
+    writeFileSync(join(source, name), blockOf(heading, language, name).code);
+  }
+  const said = await runAgainstInstall(source, join(source, 'build'));
+  const { code: shown } = blockOf(heading, 'text');
+  if (said !== shown) fail(`What README.md shows under '${heading}' prints\n${said}and not\n${shown}`);
 }
 
 /** As part of another project wgemm gives the same target, and imposes nothing. Configured only: a build takes as long as ours did. */

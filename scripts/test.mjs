@@ -1,5 +1,5 @@
-// Every test: native, native under sanitizers, the same test program as wasm, the native package, then the JavaScript API, test vectors, and a
-// page in Chromium.
+// Every test: native, native under sanitizers, the same test program as wasm, the native package, then the JavaScript API, test vectors, and
+// the npm package: its tarball in Node, in bundlers, and in pages of Chromium.
 // Arguments go to Vitest.
 import { buildPreset, makeDist } from './build.mjs';
 import { testNativePackage } from './native-package.mjs';
@@ -16,7 +16,7 @@ async function step(name, body) {
 }
 
 await main(async () => {
-  await setUp('wasm', 'native', 'chromium');
+  await setUp('wasm', 'native', 'package', 'chromium');
   for (const preset of presets) await step(`building ${preset}`, () => buildPreset(preset));
   await step('building dist/', makeDist);
   for (const preset of presets) {
@@ -37,9 +37,9 @@ await main(async () => {
       otherwise: 'Test vectors fail: see above which, and run them by `node tests/conformance/run.mjs`.',
     }),
   );
-  await step('running in Chromium', () =>
-    run('node', ['tests/browser/run.mjs', '--smoke'], {
-      otherwise: 'Tests fail in Chromium: see above which, and run them by `npm run test:browsers -- --engine chromium`.',
+  await step('testing the package', () =>
+    run('node', ['tests/package/everywhere.mjs', '--fast'], {
+      otherwise: 'Tests of the package fail: see above which, and run them by `npm run test:everywhere -- --fast`.',
     }),
   );
 });

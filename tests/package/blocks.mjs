@@ -50,7 +50,7 @@ const runBy = [
   [hasFile('worker.js'), 'tests/package/runtimes.mjs'],
   [({ code }) => code === 'npm install wgemm\n', 'tests/package/packed.mjs'],
   [isUnder('In C++'), 'scripts/native-package.mjs'],
-  [({ language, headings }) => language === 'sh' && headings.includes('From a clone'), 'scripts/test.mjs'],
+  [({ language, headings }) => language === 'sh' && headings.includes('From a clone'), '.ci/run'],
   [isProgram, 'tests/js/readme.test.ts'],
   [({ language }) => language === 'text', 'tests/js/readme.test.ts'], // what a program prints
   [({ language, headings }) => language === 'js' && headings.at(-1) in parts, 'tests/package/blocks.mjs'],
