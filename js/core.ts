@@ -31,6 +31,7 @@ export class Core {
   /** Names of the types that the core has, in the order of its numbers. */
   readonly dtypes: readonly DType[];
   #module: CoreModule | undefined;
+  readonly #limit: string;
   readonly #blockAddress: number;
   readonly #blockLength: number;
   readonly #scalarsAddress: number;
@@ -38,8 +39,10 @@ export class Core {
   /** Of tensors; kept here, so that a tensor that is held does not hold the memory of a disposed instance. */
   #views = new WeakMap<object, DataArray>();
 
+  /** @param maxMemory in bytes; 0 for what the engine allows */
   constructor(module: CoreModule, maxMemory: number) {
     this.#module = module;
+    this.#limit = maxMemory === 0 ? 'the limit is that of the engine, 4 GB at the most' : `maxMemory is ${maxMemory}`;
     module.start(maxMemory);
     this.dtypes = Array.from({ length: module.dtypeCount() }, (_, i) => this.text(module.dtypeName(i)) as DType);
     this.#blockAddress = module.block();
@@ -134,7 +137,7 @@ export class Core {
       throw new OutOfMemoryError(
         op,
         '',
-        `${op}: no memory for ${bytes} bytes; ${this.module.bytesInUse()} bytes are in use of ${this.buffer.byteLength}`,
+        `${op}: no memory for ${bytes} bytes; ${this.module.bytesInUse()} bytes are in use, and ${this.#limit}`,
       );
     }
     return address;

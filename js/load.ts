@@ -3,7 +3,7 @@ import type { CoreModule } from './wgemm-simd128.mjs';
 import { ArgumentError, describe, GemmError, UnsupportedError } from './errors.js';
 import { file, glue, wasm } from './pair.js';
 
-/** An address (text or a URL), bytes (an ArrayBuffer or a view), or a compiled WebAssembly.Module, which not every user's TypeScript knows. */
+/** An address (text or a URL; in Node a path, too), bytes (an ArrayBuffer or a view), or a compiled WebAssembly.Module, which not every user's TypeScript knows. */
 export type AssetSource = string | object;
 
 /** Serves a file of the package from elsewhere. Gets its name, `wgemm-simd128.wasm`. */
@@ -15,38 +15,9 @@ const op = 'createGemm';
 const magic = [0, 97, 115, 109];
 
 /** (module (func (result v128) (i32x4.splat (i32.const 0)) drop...)): valid where SIMD128 is. */
+// prettier-ignore
 const simdProbe = Uint8Array.of(
-  0,
-  97,
-  115,
-  109,
-  1,
-  0,
-  0,
-  0,
-  1,
-  5,
-  1,
-  96,
-  0,
-  1,
-  123,
-  3,
-  2,
-  1,
-  0,
-  10,
-  10,
-  1,
-  8,
-  0,
-  65,
-  0,
-  253,
-  15,
-  253,
-  98,
-  11,
+  0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65, 0, 253, 15, 253, 98, 11,
 );
 
 /** Compiled once for all instances that take it from the package. */
@@ -56,11 +27,7 @@ let ownModule: Promise<WebAssembly.Module> | undefined;
 export async function loadCore(assets: Assets | undefined): Promise<CoreModule> {
   if (typeof WebAssembly !== 'object') throw new UnsupportedError(op, '', `${op}: this engine has no WebAssembly`);
   if (!hasSimd()) {
-    throw new UnsupportedError(
-      op,
-      'simd',
-      `${op}: this engine has no WebAssembly SIMD128; it needs Chrome 91, Firefox 89, Safari 16.4 or Node 16.4`,
-    );
+    throw new UnsupportedError(op, 'simd', `${op}: this engine has no WebAssembly SIMD128; it needs Chrome 91, Firefox 89 or Safari 16.4`);
   }
   const [compiled, { default: factory }] = await Promise.all([assets ? compileAsset(assets) : compileOwn(), importGlue()]);
   return await new Promise<CoreModule>((resolve, reject) => {
@@ -143,9 +110,10 @@ async function compile(source: URL | string | Uint8Array): Promise<WebAssembly.M
 async function fetchWasm(source: URL | string): Promise<Response | Uint8Array> {
   const where = String(source);
   try {
-    // fetch() of Node does not take file: addresses. Not by an import, which bundlers for pages would look for.
+    // fetch() of Node does not take files. Not by an import, which bundlers for pages would look for.
     const node = globalThis.process?.getBuiltinModule?.('node:fs/promises');
-    if (node && where.startsWith('file:')) return await node.readFile(new URL(where));
+    if (node && where.startsWith('file://')) return await node.readFile(new URL(where));
+    if (node && !/^[a-z][a-z\d+.-]+:/i.test(where)) return await node.readFile(where); // a path
     const response = await fetch(where);
     if (!response.ok) throw new Error(`the server answered ${response.status}`);
     const streams = typeof WebAssembly.compileStreaming === 'function' && response.headers.get('Content-Type') === 'application/wasm';

@@ -56,11 +56,17 @@ interface Part {
 }
 
 /**
- * @internal Makes a packet of arguments. The buffers under their arrays are copied or, with `transfer`, go themselves. Arrays that overlap do
- * so in the copy too, since `out` may be C and must not be A.
+ * @internal Makes a packet of arguments. The buffers under their arrays are copied or, with `transfer`, moved if they can be; the memory of
+ * WebAssembly cannot. Arrays that overlap do so in the copy too, since `out` may be C and must not be A.
  * @param heldOf the handle that an object is, if it is one
+ * @param beforeMoving runs when all of the user's objects have been read, and no array is detached yet
  */
-export function toPacket(args: readonly unknown[], transfer: boolean, heldOf: (value: object) => Held | undefined): Packet {
+export function toPacket(
+  args: readonly unknown[],
+  transfer: boolean,
+  heldOf: (value: object) => Held | undefined,
+  beforeMoving: () => void,
+): Packet {
   const parts: Part[] = [];
 
   function encode(value: unknown, depth: number): Sent {
@@ -100,13 +106,14 @@ export function toPacket(args: readonly unknown[], transfer: boolean, heldOf: (v
   }
 
   const encoded = args.map((arg) => encode(arg, 0));
+  beforeMoving();
   const buffers: ArrayBuffer[] = [];
   for (const buffer of new Set(parts.map((part) => part.buffer))) {
     const inIt = parts.filter((part) => part.buffer === buffer).sort((a, b) => a.start - b.start);
-    const isShared = Object.prototype.toString.call(buffer) !== '[object ArrayBuffer]'; // of whatever realm
-    if (transfer && !isShared && inIt.some(({ start, end }) => start < end)) {
+    const moved = transfer && inIt.some(({ start, end }) => start < end) ? move(buffer) : undefined;
+    if (moved) {
       for (const { sent, start } of inIt) Object.assign(sent, { buffer: buffers.length, offset: start });
-      buffers.push(buffer as ArrayBuffer);
+      buffers.push(moved);
       continue;
     }
     for (const cluster of clusters(inIt)) {
@@ -143,6 +150,15 @@ export function propertiesOf(value: object): { own: Record<string, unknown>; inh
   return { own: read(keys), inherited: read(others) };
 }
 const tensorKeys = ['data', 'shape', 'dtype', 'strides'];
+
+/** A buffer's bytes in another, the first being detached; undefined if it does not let them go. */
+function move(buffer: ArrayBufferLike): ArrayBuffer | undefined {
+  try {
+    return structuredClone(buffer as ArrayBuffer, { transfer: [buffer as ArrayBuffer] });
+  } catch {
+    return undefined;
+  }
+}
 
 /** Parts of a buffer, in the order of their starts, by what hangs together. */
 function clusters(parts: readonly Part[]): Part[][] {

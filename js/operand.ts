@@ -54,6 +54,8 @@ export function readTensor(core: Core, op: string, name: string, value: unknown)
     throw new ArgumentError(op, name, `${op}: ${name} is ${found}; it must be a tensor, { data, shape } or from alloc()`);
   }
   const { data, shape, dtype, strides } = value as Record<keyof TensorInput, unknown>;
+  const mistaken = data === undefined ? kindOf(value) : undefined;
+  if (mistaken !== undefined) throw new DTypeError(op, name, `${op}: ${name} is ${mistaken}; it must be a tensor, { data, shape }`);
   const array = classOf(data) ?? describe(data);
   const held = dtypesOf[array];
   if (!held) {
@@ -73,6 +75,14 @@ export function readTensor(core: Core, op: string, name: string, value: unknown)
     throw new ShapeError(op, name, `${op}: ${found}; there must be one stride an axis`);
   }
   return operandOf(name, index, sizes, data as DataArray, steps);
+}
+
+/** What users take for a tensor. */
+function kindOf(value: object): string | undefined {
+  const array = classOf(value);
+  if (array !== undefined) return array in dtypesOf ? `a ${array} without a shape` : undefined;
+  if (Array.isArray(value)) return 'an array';
+  return typeof (value as PromiseLike<unknown>).then === 'function' ? 'a promise, which must be awaited' : undefined;
 }
 
 /** @internal */

@@ -92,5 +92,9 @@ function readVector(core: Core, name: string, value: unknown, dtype: DType, requ
     throw new ArgumentError(op, name, `${op}: ${name} is ${describe(value)}; it must be a number, an array or a tensor`);
   }
   if (typeof value === 'number') return scalar(core, op, name, value, dtype);
+  if (Array.isArray(value)) {
+    const arrays = dtype === 'float32' ? 'a Float32Array' : 'an Int8Array or Uint8Array';
+    throw new DTypeError(op, name, `${op}: ${name} is an array; it must be a number, ${arrays}, or a tensor`);
+  }
   return readTensor(core, op, name, isDataArray(value) ? { data: value, shape: [value.length] } : value);
 }

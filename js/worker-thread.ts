@@ -21,7 +21,8 @@ export type Order =
 
 /** @internal To the page. */
 export type Answer =
-  | { readonly kind: 'ready' | 'closing' }
+  | { readonly kind: 'ready' }
+  | { readonly kind: 'closing'; readonly why: string }
   | { readonly kind: 'asset'; readonly file: string }
   | { readonly kind: 'outcome'; readonly id: number; readonly outcome: Outcome }
   | {
@@ -48,27 +49,33 @@ export interface Outcome {
 
 interface Port {
   postMessage(answer: Answer, transfer: ArrayBuffer[]): void;
-  listen(take: (order: Order) => void): void;
+  listen(take: (order: Order) => void, onUnreadable: () => void): void;
 }
 
 const port = ((): Port => {
   const parent = globalThis.process?.getBuiltinModule?.('node:worker_threads')?.parentPort;
   if (parent) {
-    return { postMessage: (answer, transfer) => parent.postMessage(answer, transfer), listen: (take) => parent.on('message', take) };
+    return {
+      postMessage: (answer, transfer) => parent.postMessage(answer, transfer),
+      listen: (take, onUnreadable) => void parent.on('message', take).on('messageerror', onUnreadable),
+    };
   }
   const scope = globalThis as unknown as {
     postMessage: Port['postMessage'];
-    addEventListener(type: 'message', listener: (event: { data: Order }) => void): void;
+    addEventListener(type: string, listener: (event: { data: Order }) => void): void;
     close(): void;
   };
   const close = scope.close.bind(scope);
   scope.close = () => {
-    scope.postMessage({ kind: 'closing' }, []);
+    scope.postMessage({ kind: 'closing', why: 'it closed itself' }, []);
     close();
   };
   return {
     postMessage: (answer, transfer) => scope.postMessage(answer, transfer),
-    listen: (take) => scope.addEventListener('message', ({ data }) => take(data)),
+    listen(take, onUnreadable) {
+      scope.addEventListener('message', ({ data }) => take(data));
+      scope.addEventListener('messageerror', onUnreadable);
+    },
   };
 })();
 
@@ -80,7 +87,10 @@ let handles = 0;
 let busy = false;
 let takeAsset: ((source: unknown) => void) | undefined;
 
-port.listen((order) => {
+port.listen(take, () => giveUp('a message cannot be read'));
+port.postMessage({ kind: 'ready' }, []);
+
+function take(order: Order): void {
   if (order.kind === 'cancel') {
     const index = queue.findIndex((waiting) => waiting.kind === 'call' && waiting.id === order.id);
     if (index >= 0) queue.splice(index, 1);
@@ -90,10 +100,14 @@ port.listen((order) => {
     takeAsset?.(fromPacket(order.packet, objectOf)[0]);
   } else {
     queue.push(order);
-    if (!busy) void work();
+    if (!busy) work().catch((error: unknown) => giveUp(String(error)));
   }
-});
-port.postMessage({ kind: 'ready' }, []);
+}
+
+/** The page ends the worker then. */
+function giveUp(why: string): void {
+  port.postMessage({ kind: 'closing', why }, []);
+}
 
 /** One a turn of the event loop, so that a cancellation comes before the calls that wait. */
 async function work(): Promise<void> {
@@ -125,7 +139,8 @@ async function answer({ id, method, packet }: Order & { kind: 'call' }): Promise
     const outcome = outcomeOf(await run(method, fromPacket(packet, objectOf)));
     port.postMessage({ kind: 'outcome', id, outcome }, outcome.buffers);
   } catch (error) {
-    const { code, op, argument } = error instanceof GemmError ? error : { code: 'WORKER' as const, op: method, argument: '' };
+    if (error instanceof WebAssembly.RuntimeError) throw error; // the instance is of no use any more
+    const { code, op, argument } = error instanceof GemmError ? error : { code: 'ARGUMENT' as const, op: method, argument: '' };
     const message = error instanceof GemmError ? error.message : `${method}: ${String(error)}`;
     port.postMessage({ kind: 'error', id, code, op, argument, message }, []);
   }

@@ -75,7 +75,15 @@ export type {
   PackOptions,
   QGemmInputs,
   QGemmOptions,
+  Quantized,
   QuantizedArray,
+  QuantizedBias,
+  QuantizedDType,
+  QuantizedInput,
+  QuantizedPerAxis,
+  QuantizedPerTensor,
+  QuantizeBiasOptions,
+  QuantizeOptions,
   ResultArray,
   Scale,
   Tensor,
@@ -101,7 +109,7 @@ export interface Signal {
 export interface CallOptions {
   /**
    * The buffers under the arrays of the arguments go to the worker instead of copies; the arrays are detached then. An `out` comes back as
-   * a tensor with an array of its own. Default false.
+   * a tensor with an array of its own. Memory that cannot move, shared or WebAssembly's, is copied. Default false.
    */
   transfer?: boolean;
   /** Its abort rejects the call with its reason. A call that waits is not begun; of one that runs, the result is dropped. */
@@ -134,7 +142,7 @@ const errors: Partial<Record<ErrorCode, new (op: string, argument: string, messa
 /** Starts a worker, and an instance with a memory of its own in it. */
 export async function createGemm(options: WorkerCreateOptions = {}): Promise<WorkerGemm> {
   const op = 'createGemm';
-  const { worker: make, assets } = options ?? {};
+  const { worker: make } = options ?? {};
   if (make !== undefined && typeof make !== 'function') {
     throw new ArgumentError(op, 'worker', `${op}: worker is ${typeof make}; it must be a function that makes a worker`);
   }
@@ -143,12 +151,13 @@ export async function createGemm(options: WorkerCreateOptions = {}): Promise<Wor
     port = portOf(make ? make() : startWorker());
   } catch (error) {
     if (error instanceof GemmError) throw error;
-    const advice = 'serve wgemm-worker.js from the origin of the page, or make the worker with the option worker';
+    const advice = 'have wgemm-worker.js beside this script, from the origin of the page, or make the worker with the option worker';
     throw new GemmError('LOAD', op, '', `${op}: the worker cannot be made (${messageOf(error)}); ${advice}`, { cause: error });
   }
-  const link = new Link(port, assets);
+  const rest = without(options, ['worker']) as CreateOptions | null;
+  const link = new Link(port, rest?.assets);
   try {
-    const info = (await link.call(op, [without(options, ['worker'])])) as Info;
+    const info = (await link.call(op, [rest])) as Info;
     return new WorkerGemm(link, info);
   } catch (error) {
     link.end(() => error);
@@ -166,9 +175,10 @@ export class WorkerGemm {
   constructor(link: Link, info: Info) {
     this.info = Object.freeze(info);
     this.#link = link;
-    net?.register(this, () => link.end(disposedError));
+    net?.register(this, () => link.end(disposedError), this);
   }
 
+  /** ONNX Gemm: Y = alpha * A' * B' + beta * C, as `gemm` of `wgemm`. Rejected with what that throws. */
   gemm<A extends DataArray, O extends WorkerTensorLike<A>>(
     a: WorkerTensorLike<A>,
     b: WorkerTensorLike<A> | WorkerWeights,
@@ -185,6 +195,7 @@ export class WorkerGemm {
     return await this.#call('gemm', [a, b, c], options);
   }
 
+  /** com.microsoft QGemm of quantized a and b, as `qgemm` of `wgemm`. Rejected with what that throws. */
   qgemm<A extends Float32Array | QuantizedArray, O extends WorkerTensorLike<A>>(
     inputs: WorkerQGemmInputs,
     options: WorkerOptions<QGemmOptions<A>> & { out: O },
@@ -202,6 +213,7 @@ export class WorkerGemm {
     return await this.#call('qgemm', [inputs], options);
   }
 
+  /** oneDNN Graph MatMul: dst = src * weights + bias, for stacks of matrices, as `matmul` of `wgemm`. Rejected with what that throws. */
   matmul<A extends DataArray, O extends WorkerTensorLike>(
     src: WorkerTensorLike<A>,
     weights: WorkerTensorLike<A> | WorkerWeights,
@@ -224,12 +236,14 @@ export class WorkerGemm {
     return await this.#call('matmul', [src, weights, bias], options);
   }
 
+  /** Lays b out once, in the worker's memory, for any number of calls: what it gives stands where `b` or `weights` stands. */
   pack(b: WorkerTensorLike<QuantizedArray>, options: PackOptions & CallOptions): Promise<WorkerWeights>;
   pack(b: WorkerTensorLike, options: PackOptions & CallOptions & { op: 'gemm' | 'matmul' }): Promise<WorkerWeights>;
   async pack(b: unknown, options: unknown): Promise<WorkerWeights> {
     return (await this.#call('pack', [b], options)) as WorkerWeights;
   }
 
+  /** The plan for a call with these arguments, without running it: its name, and then its arguments. */
   explain(
     op: 'gemm',
     a: WorkerTensorLike,
@@ -304,7 +318,7 @@ export abstract class WorkerObject {
     this.#link = link;
     this.#held = held;
     Object.freeze(held.shape);
-    net?.register(this, () => link.order({ kind: 'forget', id: held.id }));
+    net?.register(this, () => link.order({ kind: 'forget', id: held.id })); // also after dispose()
   }
 
   get disposed(): boolean {
@@ -402,9 +416,13 @@ interface WebWorker {
 
 function startWorker(): unknown {
   const threads = globalThis.process?.getBuiltinModule?.('node:worker_threads');
-  // Not by the expression below, of which bundlers would make a file more.
-  // Without the flags of the process, of which --input-type would be wrong for a file.
-  if (threads) return new threads.Worker(new URL(import.meta.url.replace(/[^/]*$/, 'wgemm-worker.js')), { execArgv: [] });
+  // Not by the expression below, of which bundlers would make a file more; and without the flags of the process, of which --input-type would
+  // be wrong for a file.
+  if (threads) {
+    const own = import.meta.url as string | undefined;
+    if (!own) throw new Error('this script does not know its own address');
+    return new threads.Worker(new URL(own.replace(/[^/]*$/, 'wgemm-worker.js')), { execArgv: [] });
+  }
   if (typeof Worker !== 'function') throw new UnsupportedError('createGemm', '', 'createGemm: there are no workers here; use wgemm itself');
   return new Worker(new URL('./wgemm-worker.js', import.meta.url), { type: 'module' });
 }
@@ -447,16 +465,21 @@ function portOf(made: unknown): Port {
   };
 }
 
+/** In the place of a worker that has ended. */
+const gone: Port = { post() {}, terminate() {}, hold() {}, listen() {} };
+
 interface Pending {
   readonly method: Method;
+  /** Handles among them are not collected while their call is pending. */
+  readonly args: unknown[];
   readonly resolve: (outcome: Outcome) => void;
   readonly reject: (error: unknown) => void;
 }
 
 /** The way to the worker of an instance: orders go out, answers come back. */
 class Link {
-  readonly #port: Port;
-  readonly #assets: CreateOptions['assets'];
+  #port: Port;
+  #assets: CreateOptions['assets'];
   readonly #pending = new Map<number, Pending>();
   #calls = 0;
   #started = false;
@@ -484,15 +507,22 @@ class Link {
   end(errorFor: (op: string) => unknown): void {
     if (this.#end) return;
     this.#end = errorFor;
-    this.#port.terminate();
     for (const { method, reject } of this.#pending.values()) reject(errorFor(method));
     this.#pending.clear();
+    const port = this.#port;
+    this.#port = gone; // handles hold this, and are not to hold the worker
+    this.#assets = undefined;
+    port.terminate();
   }
 
   #die(why: string, cause?: unknown): void {
     const [code, what, advice] = this.#started
       ? (['WORKER', 'the worker died', 'create another instance'] as const)
-      : (['LOAD', 'the worker does not start', 'serve wgemm-worker.js from the origin of the page, under headers that allow it'] as const);
+      : ([
+          'LOAD',
+          'the worker does not start',
+          'have wgemm-worker.js beside this script, in a page from its origin and under headers that allow it',
+        ] as const);
     this.end((op) => new GemmError(code, op, '', `${op}: ${what} (${why}); ${advice}`, { cause }));
   }
 
@@ -510,10 +540,11 @@ class Link {
     const { out } = (own ?? {}) as { out?: unknown };
     const target = typeof out === 'object' && out !== null && !heldOf(out) && 'data' in out ? snapshot(out as TensorInput) : undefined;
     if (target) Object.assign(own as object, { out: target });
-    const packet = toPacket([...args, own], transfer, heldOf);
-    // Code of the user's ran.
-    this.#checkAlive(method);
-    if (signal?.aborted) throw signal.reason;
+    const packet = toPacket([...args, own], transfer, heldOf, () => {
+      // Code of the user's ran.
+      this.#checkAlive(method);
+      if (signal?.aborted) throw signal.reason;
+    });
     const id = ++this.#calls;
     let reject: (error: unknown) => void = () => undefined;
     const abort = () => {
@@ -526,15 +557,8 @@ class Link {
         reject = rejectIt;
         signal?.addEventListener('abort', abort);
         if (this.#pending.size === 0) this.#port.hold(true);
-        this.#pending.set(id, { method, resolve, reject });
-        try {
-          this.#port.post({ kind: 'call', id, method, packet }, packet.buffers);
-        } catch (error) {
-          this.#settle(id);
-          const advice = transfer ? 'a buffer under the arguments may be one that does not move: leave out transfer' : 'see the cause';
-          const message = `${method}: the arguments cannot be sent to the worker (${messageOf(error)}); ${advice}`;
-          reject(new ArgumentError(method, transfer ? 'transfer' : '', message));
-        }
+        this.#pending.set(id, { method, args, resolve, reject });
+        this.#port.post({ kind: 'call', id, method, packet }, packet.buffers);
       });
       return this.#read(outcome, method, out, target, transfer);
     } finally {
@@ -550,12 +574,12 @@ class Link {
   }
 
   #take(answer: Answer): void {
+    this.#started = true;
     switch (answer.kind) {
       case 'ready':
-        this.#started = true;
         break;
       case 'closing':
-        this.#die('it closed itself');
+        this.#die(answer.why);
         break;
       case 'asset':
         void this.#provide(answer.file);
@@ -603,7 +627,15 @@ class Link {
       try {
         this.order({ kind: 'asset', source: address });
       } catch {
-        this.order({ kind: 'noAsset', packet: toPacket([source], false, () => undefined) });
+        this.order({
+          kind: 'noAsset',
+          packet: toPacket(
+            [source],
+            false,
+            () => undefined,
+            () => undefined,
+          ),
+        });
       }
     } catch (error) {
       this.end(() => error);

@@ -1,6 +1,6 @@
 // Makes dist/: the pair of wasm and its glue, the bundled API, its declarations.
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { findEmscripten } from './emscripten.mjs';
 import { main, root, run } from './run.mjs';
@@ -23,16 +23,18 @@ export async function buildPreset(preset, ...targets) {
   });
 }
 
-function bundle(folder, entry, { as = entry, external = [], pair = 'pair' }) {
-  return esbuild.build({
+async function bundle(folder, entry, { as = entry, external = [], pair = 'pair' }) {
+  const { outputFiles } = await esbuild.build({
     entryPoints: [join(root, 'js', `${entry}.ts`)],
-    outfile: join(folder, `${as}.js`),
+    outfile: join(root, 'dist', `${as}.js`), // where the source map is to find the sources from
+    write: false,
     bundle: true,
     format: 'esm',
     target: 'es2022',
     platform: 'neutral',
     external,
     minify: true,
+    lineLimit: 160, // Node shows the line of an error that nobody catches
     keepNames: true, // of the error classes, where a console shows them
     sourcemap: true,
     logLevel: 'warning',
@@ -51,6 +53,7 @@ function bundle(folder, entry, { as = entry, external = [], pair = 'pair' }) {
       },
     ],
   });
+  for (const { path, contents } of outputFiles) writeFileSync(join(folder, basename(path)), contents);
 }
 
 /** The declarations of entries and all that they import. */
@@ -82,6 +85,7 @@ export async function makeDist() {
     // Emscripten's glue is not minified everywhere; it stays a file of its own, since its threads start from it.
     const glue = await esbuild.transform(readFileSync(`${from}.mjs`, 'utf8'), {
       minify: true,
+      lineLimit: 160,
       format: 'esm',
       target: 'es2022',
       sourcemap: true,

@@ -5,12 +5,16 @@ import { pathToFileURL } from 'node:url';
 import { blockOf } from '../tests/package/readme.mjs';
 import { cache, fail, main, query, root, run } from './run.mjs';
 
-const installed = join(root, 'build', 'install-native');
+/** Of README.md. */
+const heading = 'In C++';
+
+const home = join(root, 'build', 'native-home');
+const installed = join(home, 'wgemm');
 
 const files = [
   'include/wgemm/dtypes.def',
   'include/wgemm/wgemm.h',
-  'lib/cmake/wgemm/wgemmConfig-relwithdebinfo.cmake',
+  'lib/cmake/wgemm/wgemmConfig-release.cmake',
   'lib/cmake/wgemm/wgemmConfig.cmake',
   'lib/cmake/wgemm/wgemmConfigVersion.cmake',
   'lib/libwgemm.a',
@@ -24,20 +28,22 @@ float32   0.50  5.00 |  0.90  7.00
 8 bits    1.25 -0.98 |  0.95  7.01
 `;
 
-/** Needs build/native, the build of the preset. */
 export async function testNativePackage() {
-  await installNative();
+  await install();
   const said = await runAgainstInstall(join(root, 'examples', 'native'), join(root, 'build', 'example-native'));
   if (said !== exampleSays) fail(`examples/native prints\n${said}and not\n${exampleSays}`);
   await testReadme();
   await testAsSubproject();
 }
 
-async function installNative() {
-  rmSync(installed, { recursive: true, force: true });
-  await run('cmake', ['--install', join('build', 'native'), '--prefix', installed], {
+/** By the command of README.md, which builds without a preset and installs into the user's home. */
+async function install() {
+  rmSync(home, { recursive: true, force: true });
+  mkdirSync(home, { recursive: true });
+  await run('sh', ['-e', '-c', blockOf(heading, 'sh').code], {
+    env: { HOME: home, WGEMM_CACHE: cache },
     quiet: true,
-    otherwise: 'The native library cannot be installed: build it by `cmake --build --preset native` first.',
+    otherwise: `The native library cannot be built and installed as README.md says under '${heading}': see above why.`,
   });
   const found = readdirSync(installed, { recursive: true })
     .filter((name) => !statSync(join(installed, name)).isDirectory())
@@ -83,7 +89,6 @@ async function runAgainstInstall(source, build) {
 
 /** What README.md shows does what it says. */
 async function testReadme() {
-  const heading = 'In C++';
   const source = join(root, 'build', 'readme-native');
   rmSync(source, { recursive: true, force: true });
   mkdirSync(source, { recursive: true });

@@ -13,7 +13,7 @@ import { cache, fail, main, onPath, query, root, run, withLock } from './run.mjs
 const npmFolders = { package: join('tests', 'package'), runtimes: join('tests', 'package', 'runtimes') };
 
 /**
- * @param needs any of 'wasm', 'native', 'lint', 'chromium', 'firefox', 'webkit', 'browsers' (these three), 'package', 'runtimes'; the
+ * @param needs any of 'wasm', 'native', 'lint', 'chromium', 'firefox', 'webkit', 'package', 'runtimes'; the
  *   project's npm packages are always set up.
  */
 export async function setUp(...needs) {
@@ -100,10 +100,10 @@ const packages = {
   'g++': { for: ['native'], program: 'c++' },
   'libsimde-dev': { for: ['native'], debianOnly: true },
   'clang-format-19': { for: ['lint'], program: 'clang-format-19' },
-  chromium: { for: ['chromium', 'browsers'], browser: 'chromium' },
-  'firefox-esr': { for: ['firefox', 'browsers'], browser: 'firefox' },
-  'webkit2gtk-driver': { for: ['webkit', 'browsers'], browser: 'webkit' },
-  xvfb: { for: ['webkit', 'browsers'], program: 'Xvfb' },
+  chromium: { for: ['chromium'], browser: 'chromium' },
+  'firefox-esr': { for: ['firefox'], browser: 'firefox' },
+  'webkit2gtk-driver': { for: ['webkit'], browser: 'webkit' },
+  xvfb: { for: ['webkit'], program: 'Xvfb' },
 };
 const packagesOfOurEmscripten = ['clang-19', 'lld-19', 'llvm-19'];
 

@@ -7,7 +7,7 @@
 // nothing and allows no caching: so transfer costs next to nothing, and a real network would add to the differences. Where a library has
 // several builds it is the one with the least to load. The page waits until the browser, which has just started, is at rest.
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { brotliCompressSync } from 'node:zlib';
@@ -80,7 +80,7 @@ async function inChromium() {
       external: ['./ort-wasm-simd-threaded.mjs'],
       logLevel: 'error',
     });
-    for (const file of beside) copyFileSync(file, join(made, file.split(/[\\\\/]/).at(-1)));
+    for (const file of beside) copyFileSync(file, join(made, basename(file)));
     const files = readdirSync(made).map((file) => readFileSync(join(made, file)));
     libraries[name].bytes = files.reduce((sum, file) => sum + file.length, 0);
     libraries[name].brotli = files.reduce((sum, file) => sum + brotliCompressSync(file).length, 0);

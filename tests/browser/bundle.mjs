@@ -1,6 +1,6 @@
 // Bundles the API tests for a browser: those of tests/js that need no Node. The package itself stays out of the bundle, and is loaded from
 // where dist/ is served, so that what ships is what runs.
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { build } from 'esbuild';
 import { root } from '../../scripts/run.mjs';
@@ -8,23 +8,12 @@ import { root } from '../../scripts/run.mjs';
 const tests = join(root, 'tests', 'js');
 const page = join(root, 'tests', 'browser', 'page');
 
-/** What a test imports that only Node has: its own modules, the compiler, and the peers, which load their files by Node. */
-const needsNode = /^(?:import|export)\b[^;]*?from '(node:[^']*|typescript|\.\.\/peers\/[^']*)'/m;
-
-/** { names: the test files that run in a browser, leftOut: by name, what the others need }. */
-export function listTests() {
-  const names = readdirSync(tests).filter((name) => name.endsWith('.test.ts'));
-  const leftOut = {};
-  for (const name of names) {
-    const need = needsNode.exec(readFileSync(join(tests, name), 'utf8'))?.[1];
-    if (need) leftOut[name] = need;
-  }
-  return { names: names.filter((name) => !(name in leftOut)), leftOut };
-}
+/** What needs Node is named *.node.test.ts. */
+const names = readdirSync(tests).filter((name) => name.endsWith('.test.ts') && !name.endsWith('.node.test.ts'));
 
 /** The bundle, as files by the path that they are to be served at; /suite/suite.js is its entry. */
 export async function bundleTests() {
-  const imports = listTests().names.map((name) => `  ${JSON.stringify(name)}: () => import(${JSON.stringify(`./${name}`)}),\n`);
+  const imports = names.map((name) => `  ${JSON.stringify(name)}: () => import(${JSON.stringify(`./${name}`)}),\n`);
   const { outputFiles } = await build({
     entryPoints: { suite: join(page, 'suite.js') },
     outdir: join(root, 'build', 'browser'),

@@ -103,8 +103,11 @@ refuses('refuses an operand that is no tensor:', {
   'C is a bigint': [() => ({ c: 1n }), { code: 'ARGUMENT', argument: 'C', says: ['1n', 'float32', 'int64 and uint64'] }],
   'C is a symbol': [() => ({ c: Symbol('c') }), { code: 'ARGUMENT', argument: 'C', says: ['a symbol', 'tensor'] }],
   'out is null': [() => ({ options: { out: null } }), { code: 'ARGUMENT', argument: 'Y', says: ['is null', 'tensor'] }],
-  'out is a bare array': [(o) => ({ options: { out: o.out.data } }), { code: 'DTYPE', argument: 'Y', says: ['undefined', 'Float32Array'] }],
-  'A is a bare array': [(o) => ({ a: o.a.data }), { code: 'DTYPE', argument: 'A', says: ['undefined', 'Float32Array'] }],
+  'out is a bare array': [
+    (o) => ({ options: { out: o.out.data } }),
+    { code: 'DTYPE', argument: 'Y', says: ['without a shape', 'Float32Array'] },
+  ],
+  'A is a bare array': [(o) => ({ a: o.a.data }), { code: 'DTYPE', argument: 'A', says: ['without a shape', 'Float32Array'] }],
   'A is an empty object': [() => ({ a: {} }), { code: 'DTYPE', argument: 'A', says: ['undefined', 'Float32Array'] }],
   'A only inherits from HeapTensor': [
     () => ({ a: Object.create(HeapTensor.prototype) as unknown }),

@@ -723,8 +723,8 @@ refuses('refuses an operand that is no tensor:', {
   'bias is true': [() => ({ bias: true }), argument('bias', 'is true', 'tensor')],
   'bias is a bigint': [() => ({ bias: 1n }), argument('bias', '1n', 'float32', 'int64 and uint64')],
   'out is null': [() => ({ options: { out: null } }), argument('dst', 'is null', 'tensor')],
-  'src is a bare array': [(o) => ({ src: o.src.data }), dtypeError('src', 'undefined', 'Float32Array')],
-  'bias is a bare array': [(o) => ({ bias: o.bias.data }), dtypeError('bias', 'undefined', 'Float32Array')],
+  'src is a bare array': [(o) => ({ src: o.src.data }), dtypeError('src', 'without a shape', 'Float32Array')],
+  'bias is a bare array': [(o) => ({ bias: o.bias.data }), dtypeError('bias', 'without a shape', 'Float32Array')],
   'a plain array of numbers': [
     (o) => ({ weights: { ...o.weights, data: Array(20).fill(1) } }),
     dtypeError('weights', 'an array', 'Float32Array'),

@@ -137,13 +137,13 @@ refuses('refuses inputs', {
 
 refuses('refuses an operand that is no tensor:', {
   'A is a number': [{ a: 5 }, argument('A', 'is 5', '{ data, shape }')],
-  'A is a bare array': [(o) => ({ a: o.a.data }), dtype('A', 'undefined', 'Uint8Array')],
+  'A is a bare array': [(o) => ({ a: o.a.data }), dtype('A', 'without a shape', 'Uint8Array')],
   'B is a string': [{ b: 'B' }, argument('B', 'is "B"', 'tensor')],
   'C is a bigint': [{ c: 1n }, argument('C', '1n', 'int32', 'int64 and uint64')],
   'C is true': [{ c: true }, argument('C', 'is true', 'tensor')],
   'aScale is a bigint': [{ aScale: 1n }, argument('a_scale', '1n', 'tensor')],
   'aScale is a string': [{ aScale: '1' }, argument('a_scale', '"1"', 'tensor')],
-  'bScale is a plain array': [{ bScale: [1, 2] }, dtype('b_scale', 'undefined', 'Float32Array')],
+  'bScale is a plain array': [{ bScale: [1, 2] }, dtype('b_scale', 'an array', 'Float32Array')],
   'bScale is a DataView': [{ bScale: new DataView(new ArrayBuffer(8)) }, dtype('b_scale', 'undefined', 'Float32Array')],
   'aZeroPoint is true': [{ aZeroPoint: true }, argument('a_zero_point', 'is true', 'tensor')],
   'bZeroPoint is a bigint': [{ bZeroPoint: 1n }, argument('b_zero_point', '1n', 'tensor')],
@@ -151,7 +151,7 @@ refuses('refuses an operand that is no tensor:', {
   'yZeroPoint is a function': [{ yScale: 1, yZeroPoint: () => 1 }, argument('y_zero_point', 'a function', 'tensor')],
   'out is null': [{ out: null }, argument('Y', 'is null', 'tensor')],
   'out is a number': [{ out: 1 }, argument('Y', 'is 1', 'tensor')],
-  'out is a bare array': [(o) => ({ out: o.out.data }), dtype('Y', 'undefined', 'Float32Array')],
+  'out is a bare array': [(o) => ({ out: o.out.data }), dtype('Y', 'without a shape', 'Float32Array')],
 });
 
 refuses('refuses types:', {
@@ -575,7 +575,7 @@ describe('pack refuses', () => {
     ['nothing', undefined, { op }, of('ARGUMENT', 'B', 'is undefined', 'tensor')],
     ['null', null, { op }, of('ARGUMENT', 'B', 'is null', 'tensor')],
     ['a number', 5, { op }, of('ARGUMENT', 'B', 'is 5', 'tensor')],
-    ['a bare array', b.data, { op }, of('DTYPE', 'B', 'undefined', 'Int8Array')],
+    ['a bare array', b.data, { op }, of('DTYPE', 'B', 'without a shape', 'Int8Array')],
     ['float32', float32([3, 2], 1, 2, 3, 4, 5, 6), { op }, of('DTYPE', 'B', 'float32', 'int8 or uint8')],
     ['int32', int32([3, 2], 1, 2, 3, 4, 5, 6), { op }, of('DTYPE', 'B', 'int32', 'int8 or uint8')],
     ['a Uint16Array without dtype', { ...b, data: new Uint16Array(6) }, { op }, of('DTYPE', 'B', 'Uint16Array', 'no dtype')],

@@ -53,7 +53,7 @@ export const count = (shape: readonly number[]): number => shape.reduce((product
 const zeros = (dtype: DType, shape: readonly number[]) => ({ data: new arrayClasses[dtype](count(shape)), shape, dtype });
 
 /** A page that is not isolated does not have the class by its name, but has memories that are of it. */
-const SharedBuffer =
+export const SharedBuffer =
   (globalThis as { SharedArrayBuffer?: SharedArrayBufferConstructor }).SharedArrayBuffer ??
   (new WebAssembly.Memory({ initial: 0, maximum: 0, shared: true }).buffer.constructor as SharedArrayBufferConstructor);
 

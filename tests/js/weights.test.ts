@@ -264,7 +264,7 @@ describe('pack', () => {
     ['trans: NaN', good, { op: 'matmul', trans: NaN }, { code: 'ARGUMENT', argument: 'trans', says: ['NaN', 'a boolean or a number'] }],
     ['nothing', () => undefined, { op: 'gemm' }, { code: 'ARGUMENT', argument: 'B', says: ['undefined', 'tensor'] }],
     ['a number', () => 5, { op: 'gemm' }, { code: 'ARGUMENT', argument: 'B', says: ['5', 'tensor'] }],
-    ['a bare array', () => good().data, { op: 'gemm' }, { code: 'DTYPE', argument: 'B', says: ['undefined', 'Float32Array'] }],
+    ['a bare array', () => good().data, { op: 'gemm' }, { code: 'DTYPE', argument: 'B', says: ['without a shape', 'Float32Array'] }],
     ['rank 1', () => float32([2], 1, 2), { op: 'gemm' }, { code: 'SHAPE', argument: 'B', says: ['[2]', 'rank 1', 'rank 2 or more'] }],
     ['rank 0', () => float32([], 1), { op: 'matmul' }, { code: 'SHAPE', argument: 'B', says: ['[]', 'rank 0', 'rank 2 or more'] }],
     [

@@ -41,6 +41,7 @@ const isUnder =
   ({ headings }) =>
     headings.includes(heading);
 const isProgram = ({ language, code, file }) => language === 'js' && !file && code.includes("from 'wgemm");
+const isPart = ({ language, code, file }) => language === 'js' && !file && !code.includes("from 'wgemm");
 
 /** Which test runs a block; the first that fits. */
 const runBy = [
@@ -51,9 +52,7 @@ const runBy = [
   [({ code }) => code === 'npm install wgemm\n', 'tests/package/packed.mjs'],
   [isUnder('In C++'), 'scripts/native-package.mjs'],
   [({ language, headings }) => language === 'sh' && headings.includes('From a clone'), '.ci/run'],
-  [isProgram, 'tests/js/readme.test.ts'],
-  [({ language }) => language === 'text', 'tests/js/readme.test.ts'], // what a program prints
-  [({ language, headings }) => language === 'js' && headings.at(-1) in parts, 'tests/package/blocks.mjs'],
+  [({ language }) => language === 'js' || language === 'text', 'tests/package/blocks.mjs'],
 ];
 
 export async function testBlocks(results) {
@@ -67,14 +66,25 @@ export async function testBlocks(results) {
     return `${blocks.length} blocks`;
   });
   const project = await makeProject('blocks');
-  for (const [heading, [before, after]] of Object.entries(parts)) {
+  const say = async (code) => {
+    writeFileSync(join(project, 'block.mjs'), code);
+    return await runChild(process.execPath, ['block.mjs'], { cwd: project });
+  };
+  for (const [i, block] of blocks.entries()) {
+    if (!isProgram(block)) continue;
+    await results.test('README', block.headings.at(-1), 'prints what it says', async () => {
+      const printed = blocks[i + 1];
+      if (printed?.language !== 'text') refuse(`the program of line ${block.line} is not followed by what it prints`);
+      const said = await say(block.code);
+      if (said.trim() !== printed.code.trim()) refuse(`the program of line ${block.line} prints\n${said}`);
+    });
+  }
+  for (const block of blocks.filter(isPart)) {
+    const heading = block.headings.at(-1);
     await results.test('README', heading, 'runs in Node', async () => {
-      const found = blocks.filter(
-        (block) => block.headings.at(-1) === heading && block.language === 'js' && !block.file && !isProgram(block),
-      );
-      if (found.length !== 1) refuse(`'${heading}' has ${found.length} parts of programs; this test knows one`);
-      writeFileSync(join(project, 'part.mjs'), `${before}\n${found[0].code}\n${after}\n`);
-      await runChild(process.execPath, ['part.mjs'], { cwd: project });
+      const [before, after] =
+        parts[heading] ?? refuse(`this test does not know what the part of a program in line ${block.line} takes as given`);
+      await say(`${before}\n${block.code}\n${after}\n`);
     });
   }
 }

@@ -1,7 +1,9 @@
 // node run-smoke.mjs ENTRY: the smoke test of an entry of the package that is installed where this file lies.
 import process from 'node:process';
-import { smoke } from './smoke.mjs';
+import { smoke, smokeOfWorker } from './smoke.mjs';
 
 // A runtime that ends before a promise is settled ends well: what is printed tells.
-await smoke(await import(process.argv[2]));
+const wgemm = await import(process.argv[2]);
+await smoke(wgemm);
+if (process.argv[2] === 'wgemm/worker') await smokeOfWorker(wgemm);
 console.log('smoke passed');

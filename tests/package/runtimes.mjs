@@ -70,7 +70,7 @@ export async function testRuntimes(results, { fast = false } = {}) {
     for (const entry of entries) {
       await test(entry, async () => {
         expectLine(await run(['run-smoke.mjs', entry]), 'smoke passed');
-        if (entry === 'wgemm/worker') return 'smoke';
+        if (entry === 'wgemm/worker') return 'smoke, ends while idle';
         // All there are take most of a minute: once a runtime, and not where npm test runs them on dist/ anyway.
         const own = fast || entry !== 'wgemm';
         return `smoke, ${vectorsOf(await run([join('conformance', 'run.mjs'), entry], own ? { WGEMM_CONFORMANCE_DIR: '' } : {}))}`;

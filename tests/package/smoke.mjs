@@ -7,6 +7,7 @@ function expect(what, found, wanted) {
 
 const a = { data: Float32Array.of(1, 2, 3, 4, 5, 6), shape: [2, 3] };
 const b = { data: Float32Array.of(1, 0, 0, 1, 1, 1), shape: [3, 2] };
+const square = { data: Float32Array.of(1, 2, 3, 4), shape: [2, 2] };
 
 /** The API of `wgemm` and `wgemm/inline`; and that of `wgemm/worker`, whose calls are promises where those of the others are values. */
 export async function smoke({ createGemm, GemmError, ShapeError, DisposedError, quantize }, options) {
@@ -45,4 +46,29 @@ export async function smoke({ createGemm, GemmError, ShapeError, DisposedError, 
     error = caught;
   }
   expect('after dispose()', [error instanceof DisposedError, wg.disposed], [true, true]);
+}
+
+/** What `wgemm/worker` has besides. Leaves an instance that is idle, which must not keep the process from ending. */
+export async function smokeOfWorker({ createGemm, GemmError }) {
+  const wg = await createGemm();
+  const data = Float32Array.of(1, 2, 3, 4);
+  const y = await wg.gemm({ data, shape: [2, 2] }, { data, shape: [2, 2] }, null, { transfer: true });
+  expect('transfer', [y.data, data.length], [[7, 10, 15, 22], 0]);
+
+  const large = { data: new Float32Array(512 * 512).fill(1), shape: [512, 512] };
+  const controller = new AbortController();
+  const settled = Promise.allSettled([wg.gemm(large, large), wg.gemm(large, large, null, { signal: controller.signal })]);
+  controller.abort(new RangeError('enough'));
+  const [first, second] = await settled;
+  expect('the call before', first.value?.data[0], 512);
+  expect('abort', [second.status, second.reason?.message], ['rejected', 'enough']);
+
+  const out = { data: new Float32Array(7).fill(9), shape: [2, 2], strides: [5, 1] };
+  expect('out', (await wg.gemm(square, square, null, { out })) === out, true);
+  expect('out in strides', out.data, [7, 10, 9, 9, 9, 15, 22]);
+
+  const doomed = await createGemm();
+  const pending = doomed.gemm(large, large).catch((error) => error);
+  doomed.dispose();
+  expect('dispose() before the end', [(await pending) instanceof GemmError, (await pending).code], [true, 'DISPOSED']);
 }

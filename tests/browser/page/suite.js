@@ -42,7 +42,10 @@ export async function runSuite({ place, only, part, parts, vectorPart, vectorPar
     Object.entries(tests).filter(([name]) => isAsked(name) && (place === 'page' || !name.startsWith('worker'))),
   );
   const others = only ? 'the run of everything' : "the engine's other rows";
-  const api = await runTests(files, { skip: leaveTo(others, { part, parts }), onFile: tellProgress });
+  const leave = leaveTo(others, { part, parts });
+  // Those of wgemm/worker have no other place than pages.
+  const skip = (number, file) => (file.startsWith('worker') && !only ? undefined : leave(number));
+  const api = await runTests(files, { skip, onFile: tellProgress });
   const afterTests = performance.now();
 
   const wg = await createGemm();
@@ -53,8 +56,8 @@ export async function runSuite({ place, only, part, parts, vectorPart, vectorPar
     if (!isAsked(file)) continue;
     await tellProgress(file);
     const isMade = !file.endsWith('.jsonl');
-    const skip = isMade ? leaveTo(others, { part: vectorPart, parts: vectorParts }) : undefined;
-    await tally.run(file, await (await fetch(`/vectors/${file}`)).text(), { pause, skip });
+    const skipMade = isMade ? leaveTo(others, { part: vectorPart, parts: vectorParts }) : undefined;
+    await tally.run(file, await (await fetch(`/vectors/${file}`)).text(), { pause, skip: skipMade });
   }
   const { info } = wg;
   wg.dispose();

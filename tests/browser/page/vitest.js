@@ -44,7 +44,7 @@ const config = {
  * Runs test files.
  *
  * @param files by name, a function that imports it
- * @param skip gives the reason not to run the test of a number, counted in its file, or nothing
+ * @param skip gives the reason not to run the test of a number, counted in its file, of which it gets the name; or nothing
  * @param onFile gets the name of each as its tests begin
  * @returns { passed, failed, skipped: by reason how many, failures: sentences }
  */
@@ -73,7 +73,7 @@ export async function runTests(files, { skip, onFile }) {
   const testsOf = (task) => (task.type === 'test' ? [task] : task.tasks.flatMap(testsOf));
   const choose = (file) => {
     for (const [number, test] of testsOf(file).entries()) {
-      const reason = skip(number);
+      const reason = skip(number, file.name);
       if (!reason) continue;
       reasons.set(test, reason);
       test.mode = 'skip';
