@@ -411,7 +411,14 @@ interface Port {
 interface WebWorker {
   postMessage(message: unknown, transfer: ArrayBuffer[]): void;
   terminate(): void;
-  addEventListener(type: string, listener: (event: { data?: unknown; message?: string; error?: unknown }) => void): void;
+  addEventListener(type: string, listener: (event: WorkerEvent) => void): void;
+}
+
+interface WorkerEvent {
+  readonly data?: unknown;
+  readonly message?: string;
+  readonly error?: unknown;
+  preventDefault?(): void;
 }
 
 function startWorker(): unknown {
@@ -454,7 +461,10 @@ function portOf(made: unknown): Port {
       }
       worker.addEventListener('message', ({ data }) => onAnswer(data as Answer));
       worker.addEventListener('messageerror', () => onDeath('a message cannot be read'));
-      worker.addEventListener('error', ({ message, error }) => onDeath(message ?? 'its script cannot be loaded or run', error));
+      worker.addEventListener('error', (event) => {
+        event.preventDefault?.(); // the page's own handlers of errors are for what nobody caught
+        onDeath(event.message ?? 'its script cannot be loaded or run', event.error);
+      });
       // No event tells of its end by others.
       const terminate = worker.terminate.bind(worker);
       worker.terminate = () => {
