@@ -199,7 +199,7 @@ template <typename Call>
 int run_explain() {
   const Call call;
   Explanation e;
-  Status result = explain(call.args, &e);
+  Status result = explain(*instance, call.args, &e);
   if (!result.ok()) return finish(result);
   double* out = block;
   *out++ = static_cast<double>(reinterpret_cast<uintptr_t>(e.kernel));
@@ -247,7 +247,10 @@ uintptr_t address(const void* pointer) { return reinterpret_cast<uintptr_t>(poin
 EMSCRIPTEN_BINDINGS(wgemm) {
   using emscripten::function;
   // First of all, once. 0: no limit.
-  function("start", +[](double memory_limit) { instance.emplace(static_cast<size_t>(memory_limit)); });
+  function(
+      "start", +[](double memory_limit, bool strict) {
+        instance.emplace(static_cast<size_t>(memory_limit), strict ? Determinism::kStrict : Determinism::kFast);
+      });
   function("block", +[] { return address(block); });
   function("blockLength", +[] { return kBlockLength; });
   function("scalars", +[] { return address(scalars); });

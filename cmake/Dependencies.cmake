@@ -45,7 +45,7 @@ endfunction()
 
 add_library(wgemm_simd INTERFACE)
 if(EMSCRIPTEN)
-  target_compile_options(wgemm_simd INTERFACE -msimd128)
+  target_compile_options(wgemm_simd INTERFACE -msimd128 $<$<BOOL:${WGEMM_RELAXED}>:-mrelaxed-simd>)
 else()
   find_path(SIMDE_INCLUDE_DIR simde/wasm/simd128.h)
   if(SIMDE_INCLUDE_DIR)
@@ -71,6 +71,9 @@ foreach(_tile 1x8 4x8)
     list(APPEND _wgemm_kernels
       f32-gemm/gen/f32-gemm-${_tile}-wasmsimd-${_b}.c
       f32-gemminc/gen/f32-gemminc-${_tile}-minmax-wasmsimd-arm-${_b}.c)
+    if(WGEMM_RELAXED)
+      list(APPEND _wgemm_kernels f32-gemm/gen/f32-gemm-${_tile}-wasmrelaxedsimd-fma-${_b}.c)
+    endif()
   endforeach()
 endforeach()
 list(TRANSFORM _wgemm_kernels PREPEND "${XNNPACK_SOURCE_DIR}/src/")

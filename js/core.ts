@@ -40,10 +40,10 @@ export class Core {
   #views = new WeakMap<object, DataArray>();
 
   /** @param maxMemory in bytes; 0 for what the engine allows */
-  constructor(module: CoreModule, maxMemory: number) {
+  constructor(module: CoreModule, maxMemory: number, strict: boolean) {
     this.#module = module;
     this.#limit = maxMemory === 0 ? 'the limit is that of the engine, 4 GB at the most' : `maxMemory is ${maxMemory}`;
-    module.start(maxMemory);
+    module.start(maxMemory, strict);
     this.dtypes = Array.from({ length: module.dtypeCount() }, (_, i) => this.text(module.dtypeName(i)) as DType);
     this.#blockAddress = module.block();
     this.#blockLength = module.blockLength();

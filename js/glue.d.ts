@@ -1,9 +1,9 @@
 /** The glue that Emscripten makes of bindings/embind.cc, and the functions bound there. Addresses and lengths are in bytes. */
-declare module '*/wgemm-simd128.mjs' {
+declare module '*.mjs' {
   export interface CoreModule {
     /** Made anew when the memory grows. */
     readonly HEAPU8: Uint8Array<ArrayBuffer>;
-    start(memoryLimit: number): void;
+    start(memoryLimit: number, strict: boolean): void;
     block(): number;
     blockLength(): number;
     gemm(): number;
@@ -34,7 +34,7 @@ declare module '*/wgemm-simd128.mjs' {
 }
 
 /** The same bytes that lie beside the script, where they are built into it. */
-declare module '*/wgemm-simd128.wasm' {
+declare module '*.wasm' {
   const bytes: Uint8Array;
   export default bytes;
 }

@@ -60,9 +60,16 @@ export const version = '0.1.0';
 export interface CreateOptions {
   /** Threads to compute on. This version has 1; `'auto'` takes what there is. Default 1. */
   threads?: number | 'auto';
-  /** The build. This version has `'simd128'`; `'auto'` takes the fastest that the engine has. Default `'auto'`. */
+  /**
+   * The build: `'relaxed'` uses relaxed SIMD, which fuses products and sums in float32 and float64 where the processor can; `'auto'` takes it
+   * where the engine has it. Default `'auto'`.
+   */
   simd?: 'auto' | 'simd128' | 'relaxed';
-  /** `'fast'`: the order of summation is free. This version has no `'strict'`. Default `'fast'`. */
+  /**
+   * `'strict'` gives the same bits in every engine, on every processor, in every build: floating point is summed in ascending k, each product
+   * and sum rounded on its own, and every NaN is the canonical one. With `'fast'` the order is free, and products may be fused. Integers are
+   * exact either way. Default `'fast'`.
+   */
   determinism?: 'fast' | 'strict';
   /** Where the `.wasm` comes from, when not from beside the script. */
   assets?: Assets;
@@ -108,9 +115,9 @@ export interface KernelInfo {
 export interface Info {
   version: string;
   /** The build that runs. */
-  build: 'simd128';
+  build: 'simd128' | 'relaxed';
   threads: number;
-  determinism: 'fast';
+  determinism: 'fast' | 'strict';
   /** Why this build and this number of threads. */
   why: string;
   /** Best first. */
@@ -140,13 +147,10 @@ export async function createGemm(options: CreateOptions = {}): Promise<Gemm> {
   if (threads !== 'auto' && threads > 1) {
     throw new UnsupportedError(op, 'threads', `${op}: threads is ${threads}; version ${version} computes on 1`);
   }
-  if (simd === 'relaxed') throw new UnsupportedError(op, 'simd', `${op}: simd is 'relaxed'; version ${version} has 'simd128'`);
-  if (determinism === 'strict') {
-    throw new UnsupportedError(op, 'determinism', `${op}: determinism is 'strict'; version ${version} has 'fast'`);
-  }
-  const module = await loadCore(assets);
-  const why = `build ${simd === 'auto' ? 'the one of this version' : 'as asked'}; threads ${threads === 'auto' ? 'the one of this version' : 'as asked'}`;
-  return new Gemm(new Core(module, Math.min(maxMemory ?? 0, 2 ** 32 - 1)), why);
+  const { module, why } = await loadCore(simd, assets);
+  const whyThreads = threads === 'auto' ? 'the one of this version' : 'as asked';
+  const core = new Core(module, Math.min(maxMemory ?? 0, 2 ** 32 - 1), determinism === 'strict');
+  return new Gemm(core, determinism, `build: ${why}; threads: ${whyThreads}`);
 }
 
 /** An instance. Made by {@link createGemm}. */
@@ -156,9 +160,12 @@ export class Gemm {
   readonly #core: Core;
 
   /** @internal */
-  constructor(core: Core, why: string) {
+  constructor(core: Core, determinism: Info['determinism'], why: string) {
     this.#core = core;
-    this.info = Object.freeze({ version, build: 'simd128', threads: 1, determinism: 'fast', why, kernels: kernelsOf(core) } as const);
+    const kernels = kernelsOf(core);
+    // By what is there: the option assets may give either file.
+    const build = kernels.some(({ name }) => name.includes('_relaxed')) ? 'relaxed' : 'simd128';
+    this.info = Object.freeze({ version, build, threads: 1, determinism, why, kernels });
   }
 
   /**

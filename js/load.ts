@@ -1,12 +1,12 @@
-/** From a build's name to a running module: which files, how they are fetched and compiled, and what to say when that fails. */
+/** From what is asked for to a running module: which build, how its files are fetched and compiled, and what to say when that fails. */
 import type { CoreModule } from './wgemm-simd128.mjs';
 import { ArgumentError, describe, GemmError, UnsupportedError } from './errors.js';
-import { file, glue, wasm } from './pair.js';
+import { type Pair, pairs } from './pair.js';
 
 /** An address (text or a URL; in Node a path, too), bytes (an ArrayBuffer or a view), or a compiled WebAssembly.Module, which not every user's TypeScript knows. */
 export type AssetSource = string | object;
 
-/** Serves a file of the package from elsewhere. Gets its name, `wgemm-simd128.wasm`. */
+/** Serves a file of the package from elsewhere. Gets its name, `wgemm-relaxed.wasm` or `wgemm-simd128.wasm`. */
 export type Assets = (file: string) => AssetSource | PromiseLike<AssetSource>;
 
 const op = 'createGemm';
@@ -14,23 +14,55 @@ const op = 'createGemm';
 /** What every WebAssembly file begins with. */
 const magic = [0, 97, 115, 109];
 
-/** (module (func (result v128) (i32x4.splat (i32.const 0)) drop...)): valid where SIMD128 is. */
+type Build = keyof typeof pairs;
+
+/** Modules of one function, of the very instructions that a build uses: valid where it runs. */
 // prettier-ignore
-const simdProbe = Uint8Array.of(
-  0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65, 0, 253, 15, 253, 98, 11,
-);
+const probes: Record<Build, Uint8Array> = {
+  // i32x4.splat, i8x16.popcnt
+  simd128: Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65, 0, 253, 15, 253, 98, 11),
+  // f32x4.relaxed_madd, f64x2.relaxed_madd, of i32x4.splat
+  relaxed: Uint8Array.of(
+    0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 30, 1, 28, 0, 65, 0, 253, 15, 65, 0, 253, 15, 65, 0, 253, 15,
+    253, 133, 2, 65, 0, 253, 15, 65, 0, 253, 15, 253, 135, 2, 11,
+  ),
+};
+
+/** Runtimes that take compiled modules only may forbid looking at bytes; there the module itself will tell. */
+function runs(build: Build): boolean {
+  try {
+    return WebAssembly.validate(probes[build] as BufferSource);
+  } catch {
+    return build === 'simd128';
+  }
+}
+
+/** The build to load, and why it is that. */
+function choose(simd: 'auto' | Build): { build: Build; why: string } {
+  if (typeof WebAssembly !== 'object') throw new UnsupportedError(op, '', `${op}: this engine has no WebAssembly`);
+  if (!runs('simd128')) {
+    const message = `${op}: this engine has no WebAssembly SIMD128; it needs Chrome 91, Firefox 89 or Safari 16.4`;
+    throw new UnsupportedError(op, 'simd', message);
+  }
+  if (simd === 'simd128') return { build: simd, why: 'as asked' };
+  const lacks = !pairs.relaxed ? 'this entry has simd128 only' : !runs('relaxed') ? 'this engine has no relaxed SIMD' : undefined;
+  if (simd === 'auto')
+    return lacks === undefined ? { build: 'relaxed', why: 'the engine has relaxed SIMD' } : { build: 'simd128', why: lacks };
+  if (lacks === undefined) return { build: 'relaxed', why: 'as asked' };
+  throw new UnsupportedError(op, 'simd', `${op}: simd is 'relaxed'; ${lacks}`);
+}
 
 /** Compiled once for all instances that take it from the package. */
-let ownModule: Promise<WebAssembly.Module> | undefined;
+const ownModules = new Map<Build, Promise<WebAssembly.Module>>();
 
-/** @internal */
-export async function loadCore(assets: Assets | undefined): Promise<CoreModule> {
-  if (typeof WebAssembly !== 'object') throw new UnsupportedError(op, '', `${op}: this engine has no WebAssembly`);
-  if (!hasSimd()) {
-    throw new UnsupportedError(op, 'simd', `${op}: this engine has no WebAssembly SIMD128; it needs Chrome 91, Firefox 89 or Safari 16.4`);
-  }
-  const [compiled, { default: factory }] = await Promise.all([assets ? compileAsset(assets) : compileOwn(), importGlue()]);
-  return await new Promise<CoreModule>((resolve, reject) => {
+/** @internal The module, and why it is of that build. */
+export async function loadCore(simd: 'auto' | Build, assets: Assets | undefined): Promise<{ module: CoreModule; why: string }> {
+  const { build, why } = choose(simd);
+  const file = `wgemm-${build}.wasm`;
+  const pair = pairs[build] as Pair;
+  const compiling = assets ? compileAsset(file, assets) : compileOwn(build, file, pair);
+  const [compiled, { default: factory }] = await Promise.all([compiling, importGlue(file, pair)]);
+  const module = await new Promise<CoreModule>((resolve, reject) => {
     factory({
       instantiateWasm(imports, done) {
         WebAssembly.instantiate(compiled, imports).then(done).catch(reject);
@@ -40,49 +72,43 @@ export async function loadCore(assets: Assets | undefined): Promise<CoreModule> 
   }).catch((error: unknown) => {
     throw failure(`${file} does not start`, error);
   });
+  return { module, why };
 }
 
-/** Runtimes that take compiled modules only may forbid looking at bytes; there the module itself will tell. */
-function hasSimd(): boolean {
+async function importGlue(file: string, pair: Pair): ReturnType<Pair['glue']> {
   try {
-    return WebAssembly.validate(simdProbe);
-  } catch {
-    return true;
-  }
-}
-
-async function importGlue(): ReturnType<typeof glue> {
-  try {
-    return await glue();
+    return await pair.glue();
   } catch (error) {
     throw failure(`the glue of ${file} cannot be imported`, error, 'serve the .mjs of the package beside the script');
   }
 }
 
-async function compileOwn(): Promise<WebAssembly.Module> {
-  ownModule ??= (async () => {
+async function compileOwn(build: Build, file: string, pair: Pair): Promise<WebAssembly.Module> {
+  const compileOnce = async () => {
     let source;
     try {
-      source = wasm();
+      source = pair.wasm();
     } catch (error) {
       throw failure(`this script does not know its own address`, error, `say where ${file} is with the option assets`);
     }
-    return await compile(source);
-  })();
+    return await compile(file, source);
+  };
+  const compiling = ownModules.get(build) ?? compileOnce();
+  ownModules.set(build, compiling);
   try {
-    return await ownModule;
+    return await compiling;
   } catch (error) {
-    ownModule = undefined; // a later call may have more luck with the network
+    ownModules.delete(build); // a later call may have more luck with the network
     throw error;
   }
 }
 
-async function compileAsset(assets: Assets): Promise<WebAssembly.Module> {
+async function compileAsset(file: string, assets: Assets): Promise<WebAssembly.Module> {
   const source: unknown = await assets(file);
   if (source instanceof WebAssembly.Module) return source;
-  if (typeof source === 'string' || source instanceof URL) return await compile(source);
-  if (ArrayBuffer.isView(source)) return await compile(new Uint8Array(source.buffer, source.byteOffset, source.byteLength));
-  if (source instanceof ArrayBuffer) return await compile(new Uint8Array(source));
+  if (typeof source === 'string' || source instanceof URL) return await compile(file, source);
+  if (ArrayBuffer.isView(source)) return await compile(file, new Uint8Array(source.buffer, source.byteOffset, source.byteLength));
+  if (source instanceof ArrayBuffer) return await compile(file, new Uint8Array(source));
   throw new ArgumentError(
     op,
     'assets',
@@ -90,7 +116,7 @@ async function compileAsset(assets: Assets): Promise<WebAssembly.Module> {
   );
 }
 
-async function compile(source: URL | string | Uint8Array): Promise<WebAssembly.Module> {
+async function compile(file: string, source: URL | string | Uint8Array): Promise<WebAssembly.Module> {
   const whole = source instanceof Uint8Array ? source : await fetchWasm(source);
   try {
     return await (whole instanceof Uint8Array ? WebAssembly.compile(whole as BufferSource) : WebAssembly.compileStreaming(whole));

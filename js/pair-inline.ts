@@ -1,12 +1,7 @@
-/** The pair of a script that has both inside: in the place of pair.ts. */
+/** The pair of a script that has both files inside, of the build that runs everywhere: in the place of pair.ts. */
 import * as module from './wgemm-simd128.mjs';
 import bytes from './wgemm-simd128.wasm';
+import type { Pair } from './pair.js';
 
 /** @internal */
-export const file = 'wgemm-simd128.wasm';
-
-/** @internal */
-export const wasm = (): URL | Uint8Array => bytes;
-
-/** @internal */
-export const glue = () => Promise.resolve(module);
+export const pairs: { simd128: Pair } = { simd128: { wasm: () => bytes, glue: () => Promise.resolve(module) } };

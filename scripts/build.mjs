@@ -3,10 +3,10 @@ import { copyFileSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync,
 import { basename, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { findEmscripten } from './emscripten.mjs';
-import { main, root, run } from './run.mjs';
+import { fail, main, root, run } from './run.mjs';
 import { setUp } from './setup.mjs';
 
-const pairs = ['wgemm-simd128'];
+const pairs = ['wgemm-simd128', 'wgemm-relaxed'];
 let esbuild; // there once set up
 
 /** Configures and builds one preset of CMakePresets.json; all of it, or the targets named. */
@@ -33,8 +33,9 @@ async function bundle(folder, entry, { as = entry, external = [], pair = 'pair' 
     target: 'es2022',
     platform: 'neutral',
     external,
-    minify: true,
-    lineLimit: 160, // Node shows the line of an error that nobody catches
+    // Lines stay: Node shows the whole line of an error that nobody catches. (A limit to lines breaks texts that bundlers look for.)
+    minifyIdentifiers: true,
+    minifySyntax: true,
     keepNames: true, // of the error classes, where a console shows them
     sourcemap: true,
     logLevel: 'warning',
@@ -85,7 +86,6 @@ export async function makeDist() {
     // Emscripten's glue is not minified everywhere; it stays a file of its own, since its threads start from it.
     const glue = await esbuild.transform(readFileSync(`${from}.mjs`, 'utf8'), {
       minify: true,
-      lineLimit: 160,
       format: 'esm',
       target: 'es2022',
       sourcemap: true,
@@ -94,6 +94,8 @@ export async function makeDist() {
     writeFileSync(join(made, `${name}.mjs`), `${glue.code}//# sourceMappingURL=${name}.mjs.map\n`);
     writeFileSync(join(made, `${name}.mjs.map`), glue.map);
   }
+  const [glue, ...others] = pairs.map((name) => readFileSync(join(made, `${name}.mjs`), 'utf8').replaceAll(name, ''));
+  if (others.some((other) => other !== glue)) fail('The glue of the builds differs: js/pair-worker.ts has that of one for all.');
   const declarations = run('tsc', ['-p', 'js/tsconfig.json', '--outDir', made, '--declarationDir', made], {
     otherwise: 'The TypeScript in js/ has the errors above: correct them and run this again.',
   });
@@ -115,7 +117,7 @@ if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   await main(async () => {
     await setUp('wasm');
     console.log('build: WebAssembly');
-    await buildPreset('wasm-simd128', 'wgemm_wasm');
+    for (const name of pairs) await buildPreset(name.replace('wgemm', 'wasm'), 'wgemm_wasm');
     console.log('build: dist/');
     await makeDist();
   });

@@ -6,7 +6,7 @@ import { testNativePackage } from './native-package.mjs';
 import { main, run } from './run.mjs';
 import { setUp } from './setup.mjs';
 
-const presets = ['native', 'native-asan', 'wasm-simd128'];
+const presets = ['native', 'native-asan', 'wasm-simd128', 'wasm-relaxed'];
 
 async function step(name, body) {
   console.log(`test: ${name}`);

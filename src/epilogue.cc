@@ -89,8 +89,17 @@ constexpr GatherFunction kGatherC[] = {
 #undef WGEMM_DTYPE
 };
 
+// IEEE 754 leaves it to the processor which NaN an operation gives.
+template <typename T>
+void make_nan_canonical(T* y, int64_t count) {
+  if constexpr (std::is_floating_point_v<T>) {
+    for (int64_t j = 0; j < count; ++j) y[j] = y[j] == y[j] ? y[j] : std::numeric_limits<T>::quiet_NaN();
+  }
+}
+
 template <typename T, typename Compute>
-void combine(const Problem& problem, int64_t rows, int64_t cols, const Accumulators& acc, const ConstBlock& c, const Block& y) {
+void combine(const Problem& problem, bool canonical_nan, int64_t rows, int64_t cols, const Accumulators& acc, const ConstBlock& c,
+             const Block& y) {
   const Epilogue& e = problem.epilogue;
   // Integers are combined in their own type, floating point in the accumulators'.
   using Work = std::conditional_t<std::is_integral_v<T>, T, Compute>;
@@ -116,6 +125,7 @@ void combine(const Problem& problem, int64_t rows, int64_t cols, const Accumulat
       T* to = y_row + j0 * y.col_stride;
       Work* y_part = y_in_place ? reinterpret_cast<Work*>(to) : y_chunk;
       combine_row<Work, Compute>(e, acc.data == nullptr ? nullptr : acc_row + j0, c_part, y_part, count);
+      if (canonical_nan) make_nan_canonical(y_part, count);
       if (y_in_place) continue;
       if (y.col_stride == 1) {
         narrow_run(y_chunk, to, count);
@@ -202,7 +212,7 @@ void requantize_row(const int32_t* acc, const RowTerms& row, const Columns& colu
 }
 
 template <typename T>
-void requantize(const Problem& problem, int64_t rows, int64_t cols, const Accumulators& acc, const ConstBlock& c, const Block& y) {
+void requantize(const Problem& problem, bool, int64_t rows, int64_t cols, const Accumulators& acc, const ConstBlock& c, const Block& y) {
   const Output out(problem.quantization, std::is_signed_v<T>);
   const bool has_c = problem.epilogue.has_c, c_in_place = has_c && c.col_stride == 1, y_in_place = y.col_stride == 1;
   const int64_t step = y_in_place && (c_in_place || !has_c) ? cols : kChunk;
@@ -229,7 +239,7 @@ void requantize(const Problem& problem, int64_t rows, int64_t cols, const Accumu
   }
 }
 
-using EpilogueFunction = void (*)(const Problem&, int64_t, int64_t, const Accumulators&, const ConstBlock&, const Block&);
+using EpilogueFunction = void (*)(const Problem&, bool, int64_t, int64_t, const Accumulators&, const ConstBlock&, const Block&);
 constexpr EpilogueFunction kEpilogues[] = {
 #define WGEMM_DTYPE(Enumerator, name, Storage, Compute, gemm_since) combine<Storage, StorageOf<DType::k##Compute>>,
 #define WGEMM_DTYPE_8BIT(Enumerator, name, Storage) requantize<Storage>,
@@ -247,11 +257,12 @@ Columns make_columns(const Quantization& q, int64_t col, int64_t cols, void* mem
   return columns;
 }
 
-void apply_epilogue(const Problem& problem, int64_t rows, int64_t cols, const Accumulators& acc, const ConstBlock& c, const Block& y) {
+void apply_epilogue(const Problem& problem, bool canonical_nan, int64_t rows, int64_t cols, const Accumulators& acc, const ConstBlock& c,
+                    const Block& y) {
   const bool quantized = problem.compute == DType::kInt8;
   const EpilogueFunction epilogue =
       quantized && problem.y.dtype == DType::kFloat32 ? requantize<float> : kEpilogues[static_cast<int>(problem.y.dtype)];
-  epilogue(problem, rows, cols, acc, c, y);
+  epilogue(problem, canonical_nan, rows, cols, acc, c, y);
 }
 
 }  // namespace wgemm

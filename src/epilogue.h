@@ -27,7 +27,9 @@ struct Accumulators {
   const int32_t* row_sums = nullptr;  // sums over k of A less its zero point, one a row; null: no zero point of B is to be taken off
 };
 
-// Writes a block of Y of `rows` by `cols`. c is read only if the problem's epilogue has it.
-void apply_epilogue(const Problem& problem, int64_t rows, int64_t cols, const Accumulators& acc, const ConstBlock& c, const Block& y);
+// Writes a block of Y of `rows` by `cols`; with canonical_nan no other NaN than the canonical one of its type. c is read only if the
+// problem's epilogue has it.
+void apply_epilogue(const Problem& problem, bool canonical_nan, int64_t rows, int64_t cols, const Accumulators& acc, const ConstBlock& c,
+                    const Block& y);
 
 }  // namespace wgemm

@@ -87,7 +87,7 @@ class Executor {
     }
     if (plan_.direct) return;
     const ConstBlock c = p_.epilogue.has_c ? at_.c.block(row, col, rows, cols) : ConstBlock{};
-    apply_epilogue(p_, rows, cols, {acc, acc_stride, block_columns_, row_sums_}, c, y);
+    apply_epilogue(p_, plan_.canonical_nan, rows, cols, {acc, acc_stride, block_columns_, row_sums_}, c, y);
   }
 
   void pack_b(int64_t k, int64_t depth, int64_t col, int64_t cols) {

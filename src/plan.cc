@@ -39,13 +39,14 @@ constexpr int64_t kRowsPerPacking = 512;
 // Bytes that packed A may take for that.
 constexpr int64_t kMostOfA = int64_t{12} << 20;
 
-const Kernel* choose_kernel(const Problem& problem) {
+const Kernel* choose_kernel(const Problem& problem, Determinism determinism) {
   const KernelTable table = kernel_table();
   const Processor here = processor();
   for (int i = 0; i < table.count; ++i) {
     const Kernel& kernel = table.rows[i];
     const bool fast_here = kernel.processor == Processor::kAny || kernel.processor == here;
-    if (kernel.compute == problem.compute && fast_here && problem.m >= kernel.rows_min) return &kernel;
+    const bool allowed = kernel.strict || determinism == Determinism::kFast;
+    if (kernel.compute == problem.compute && fast_here && allowed && problem.m >= kernel.rows_min) return &kernel;
   }
   return nullptr;  // not reached: each compute type has a portable row
 }
@@ -67,8 +68,9 @@ bool can_read_a(const Problem& problem, const Kernel& kernel) {
 
 }  // namespace
 
-Plan make_plan(const Problem& problem, const PlanOptions& options) {
+Plan make_plan(const Problem& problem, Determinism determinism, const PlanOptions& options) {
   Plan plan;
+  plan.canonical_nan = determinism == Determinism::kStrict && !is_integer(problem.compute);
   if (problem.m == 0 || problem.n == 0) return plan;
   const bool quantized = problem.compute == DType::kInt8;
   if (problem.k == 0) {
@@ -77,10 +79,10 @@ Plan make_plan(const Problem& problem, const PlanOptions& options) {
     if (quantized) plan.columns_bytes = plan.scratch_bytes = Arena::round_up(column_bytes(plan.nc));
     return plan;
   }
-  const Kernel& kernel = options.kernel != nullptr ? *options.kernel : *choose_kernel(problem);
+  const Kernel& kernel = options.kernel != nullptr ? *options.kernel : *choose_kernel(problem, determinism);
   plan.kernel = &kernel;
   plan.pack_b = !can_read_b(problem, kernel);
-  plan.direct = can_write_y(problem);
+  plan.direct = can_write_y(problem) && !plan.canonical_nan;
   plan.pack_a = !can_read_a(problem, kernel);
   const auto accumulator = static_cast<int64_t>(dtype_bytes(accumulator_type(problem.compute)));
 

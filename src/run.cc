@@ -10,7 +10,7 @@
 namespace wgemm {
 
 Status run(Context& context, const char* op, const Problem& problem, const PlanOptions& options) {
-  const Plan plan = make_plan(problem, options);
+  const Plan plan = make_plan(problem, context.determinism(), options);
   Arena arena(context, plan.scratch_bytes);
   if (!arena.ok()) {
     return error(Code::kOutOfMemory, op, "",
@@ -66,8 +66,8 @@ Status matmul_shape(const MatMulArgs& args, int64_t* dims, size_t* rank) {
 
 namespace {
 
-void explain_problem(const Problem& problem, Explanation* explanation) {
-  const Plan plan = make_plan(problem);
+void explain_problem(const Context& context, const Problem& problem, Explanation* explanation) {
+  const Plan plan = make_plan(problem, context.determinism());
   *explanation = {};
   for (const BatchAxis& axis : problem.batch) explanation->batch *= axis.size;
   explanation->m = problem.m;
@@ -89,24 +89,24 @@ void explain_problem(const Problem& problem, Explanation* explanation) {
 
 }  // namespace
 
-Status explain(const GemmArgs& args, Explanation* explanation) {
+Status explain(const Context& context, const GemmArgs& args, Explanation* explanation) {
   Problem problem;
   if (Status status = gemm_problem(args, false, &problem); !status.ok()) return status;
-  explain_problem(problem, explanation);
+  explain_problem(context, problem, explanation);
   return {};
 }
 
-Status explain(const QGemmArgs& args, Explanation* explanation) {
+Status explain(const Context& context, const QGemmArgs& args, Explanation* explanation) {
   Problem problem;
   if (Status status = qgemm_problem(args, false, &problem); !status.ok()) return status;
-  explain_problem(problem, explanation);
+  explain_problem(context, problem, explanation);
   return {};
 }
 
-Status explain(const MatMulArgs& args, Explanation* explanation) {
+Status explain(const Context& context, const MatMulArgs& args, Explanation* explanation) {
   MatMulProblem p;
   if (Status status = matmul_problem(args, false, &p); !status.ok()) return status;
-  explain_problem(p.problem, explanation);
+  explain_problem(context, p.problem, explanation);
   return {};
 }
 

@@ -127,11 +127,20 @@ using Tensor = BasicTensor<void>;
 
 // Context ---------------------------------------------------------------------------------------------------------------------
 
-// Where the library's memory comes from. Not copyable; one thread at a time may call with it.
+// Whether results are the same bits everywhere.
+enum class Determinism : uint8_t {
+  kFast,  // floating point may depend on the build, the processor and the shape: the order of summation is free, products may be fused
+  // One order of summation: ascending k into one accumulator an element, each product and sum rounded on its own; every NaN that is
+  // written is the canonical one. The same bits in every build, on every processor, packed or not. Integers are exact either way.
+  kStrict,
+};
+
+// Where the library's memory comes from, and how it computes. Not copyable; one thread at a time may call with it.
 class Context {
  public:
   // memory_limit: the most bytes that may be allocated through this context at any time; 0 means no limit but the system's.
-  explicit Context(size_t memory_limit = 0) : limit_(memory_limit) {}
+  explicit Context(size_t memory_limit = 0, Determinism determinism = Determinism::kFast)
+      : limit_(memory_limit), determinism_(determinism) {}
   ~Context() = default;
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
@@ -144,9 +153,11 @@ class Context {
   // Bytes asked for and not yet released, with the alignment's share.
   size_t bytes_in_use() const { return in_use_; }
   size_t memory_limit() const { return limit_; }
+  Determinism determinism() const { return determinism_; }
 
  private:
   size_t limit_;
+  Determinism determinism_;
   size_t in_use_ = 0;
 };
 
@@ -223,7 +234,7 @@ class Factor {
 // https://onnx.ai/onnx/operators/onnx__Gemm.html
 //
 // Floating point: NaN and infinities propagate, alpha = 0 does not skip the product (0 * NaN is NaN), and with beta = 0 C is not read.
-// The order of summation is free. K = 0 means there is no product, whatever alpha is: Y = beta * C, or zeros without C.
+// The order of summation is Context's matter. K = 0 means there is no product, whatever alpha is: Y = beta * C, or zeros without C.
 //
 // Integers: exact modulo 2^bits while alpha and beta are whole. A fraction in a factor that counts (alpha's where K > 0, beta's where there
 // is a C) sends Y through float64: the wrapped product and C are converted, combined, cut toward zero and saturated, so that 64-bit values
@@ -321,10 +332,10 @@ struct Explanation {
   int64_t scratch_bytes = 0;  // the one allocation of the call
 };
 
-// As gemm_shape(), and tells how gemm() would go about it.
-Status explain(const GemmArgs& args, Explanation* explanation);
-Status explain(const QGemmArgs& args, Explanation* explanation);
-Status explain(const MatMulArgs& args, Explanation* explanation);
+// As gemm_shape(), and tells how gemm() would go about it in this context.
+Status explain(const Context& context, const GemmArgs& args, Explanation* explanation);
+Status explain(const Context& context, const QGemmArgs& args, Explanation* explanation);
+Status explain(const Context& context, const MatMulArgs& args, Explanation* explanation);
 
 // A micro-kernel of this build, best first.
 struct KernelInfo {

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <limits>
 
+#include "kernels/tile.h"
 #include "xnnpack/gemm.h"
 
 namespace wgemm {
@@ -19,21 +20,26 @@ constexpr size_t kWidth = 8;
 using Start = decltype(&xnn_f32_gemm_ukernel_4x8__wasmsimd_splat);
 using Resume = decltype(&xnn_f32_gemminc_minmax_ukernel_4x8__wasmsimd_arm_splat);
 
+void begin(const Strip& s, Start start) {
+  const auto* a = static_cast<const float*>(s.a);
+  const auto* b = static_cast<const float*>(s.b);
+  auto* c = static_cast<float*>(s.c);
+  // The kernel walks along panels itself where they lie side by side.
+  const bool side_by_side = s.b_stride == (s.k + 1) * kWidth * sizeof(float);
+  const size_t step = side_by_side ? s.cols : kWidth;
+  for (size_t col = 0; col < s.cols; col += step, b += s.b_stride / sizeof(float)) {
+    start(s.rows, std::min(step, s.cols - col), s.k * sizeof(float), a, s.a_stride, b - kWidth, c + col, s.c_stride, kWidth * sizeof(float),
+          nullptr);
+  }
+}
+
 template <size_t MR>
 void run(const Strip& s, Start start, Resume resume) {
+  if (!s.accumulate) return begin(s, start);
   const auto* a = static_cast<const float*>(s.a);
   const auto* b = static_cast<const float*>(s.b);
   auto* c = static_cast<float*>(s.c);
   const size_t k_bytes = s.k * sizeof(float);
-  if (!s.accumulate) {
-    // The kernel walks along panels itself where they lie side by side.
-    const bool side_by_side = s.b_stride == (s.k + 1) * kWidth * sizeof(float);
-    const size_t step = side_by_side ? s.cols : kWidth;
-    for (size_t col = 0; col < s.cols; col += step, b += s.b_stride / sizeof(float)) {
-      start(s.rows, std::min(step, s.cols - col), k_bytes, a, s.a_stride, b - kWidth, c + col, s.c_stride, kWidth * sizeof(float), nullptr);
-    }
-    return;
-  }
   xnn_f32_minmax_params unbounded;
   unbounded.scalar.min = -std::numeric_limits<float>::infinity();
   unbounded.scalar.max = std::numeric_limits<float>::infinity();
@@ -62,5 +68,33 @@ void f32_1x8_xnnpack_loadsplat(const Strip& strip) {
 void f32_1x8_xnnpack_splat(const Strip& strip) {
   run<1>(strip, xnn_f32_gemm_ukernel_1x8__wasmsimd_splat, xnn_f32_gemminc_minmax_ukernel_1x8__wasmsimd_arm_splat);
 }
+
+#if WGEMM_RELAXED
+namespace {
+
+struct F32Relaxed {
+  using Element = float;
+  static constexpr size_t kLanes = 4;
+  static v128_t load_splat(const float* a) { return wasm_v128_load32_splat(a); }
+  static v128_t multiply_add(v128_t acc, v128_t a, v128_t b) { return wasm_f32x4_relaxed_madd(a, b, acc); }
+};
+
+// XNNPACK's relaxed gemminc kernels clamp by relaxed min and max, of which the standard does not say what becomes of NaN.
+template <size_t MR>
+void run_relaxed(const Strip& s, Start start) {
+  s.accumulate ? simd_tile_kernel<F32Relaxed, MR, kWidth / F32Relaxed::kLanes>(s) : begin(s, start);
+}
+
+}  // namespace
+
+void f32_4x8_xnnpack_relaxed_loadsplat(const Strip& strip) {
+  run_relaxed<4>(strip, xnn_f32_gemm_ukernel_4x8__wasmrelaxedsimd_fma_loadsplat);
+}
+void f32_4x8_xnnpack_relaxed_splat(const Strip& strip) { run_relaxed<4>(strip, xnn_f32_gemm_ukernel_4x8__wasmrelaxedsimd_fma_splat); }
+void f32_1x8_xnnpack_relaxed_loadsplat(const Strip& strip) {
+  run_relaxed<1>(strip, xnn_f32_gemm_ukernel_1x8__wasmrelaxedsimd_fma_loadsplat);
+}
+void f32_1x8_xnnpack_relaxed_splat(const Strip& strip) { run_relaxed<1>(strip, xnn_f32_gemm_ukernel_1x8__wasmrelaxedsimd_fma_splat); }
+#endif
 
 }  // namespace wgemm

@@ -56,7 +56,7 @@ struct Strip {
 };
 using KernelFunction = void (*)(const Strip&);
 
-enum class Isa : uint8_t { kPortable, kSimd128 };
+enum class Isa : uint8_t { kPortable, kSimd128, kRelaxed };
 enum class Processor : uint8_t { kAny, kX86, kArm };
 
 // One row of the table in kernels.cc.
@@ -69,6 +69,7 @@ struct Kernel {
   Processor processor;  // where it is the fast one; kAny: everywhere
   int rows_min;         // fewest rows of a product for which it pays
   KernelFunction run;
+  bool strict = true;  // ascending k, one accumulator an element, products and sums rounded apart: see Determinism
 };
 
 // The table: best first, portable last. See kernels.cc.

@@ -14,6 +14,18 @@ namespace {
 // Which of `loadsplat` and `splat` is fast is the processor's matter: V8 and SpiderMonkey compile load-and-splat to one instruction with
 // a memory operand on x86 (half as fast again as splat); ARM multiplies by a lane, which they make of splat.
 constexpr Kernel kKernels[] = {
+#if WGEMM_RELAXED
+    {"f32_4x8_relaxed_xnnpack_loadsplat", DType::kFloat32, 4, 8, 1, kRowsOf<float>, kXnnpackPanel, Isa::kRelaxed, Processor::kX86, 2,
+     f32_4x8_xnnpack_relaxed_loadsplat, false},
+    {"f32_1x8_relaxed_xnnpack_loadsplat", DType::kFloat32, 1, 8, 1, kRowsOf<float>, kXnnpackPanel, Isa::kRelaxed, Processor::kX86, 1,
+     f32_1x8_xnnpack_relaxed_loadsplat, false},
+    {"f32_4x8_relaxed_xnnpack_splat", DType::kFloat32, 4, 8, 1, kRowsOf<float>, kXnnpackPanel, Isa::kRelaxed, Processor::kArm, 2,
+     f32_4x8_xnnpack_relaxed_splat, false},
+    {"f32_1x8_relaxed_xnnpack_splat", DType::kFloat32, 1, 8, 1, kRowsOf<float>, kXnnpackPanel, Isa::kRelaxed, Processor::kArm, 1,
+     f32_1x8_xnnpack_relaxed_splat, false},
+    {"f64_2x8_relaxed", DType::kFloat64, 2, 8, 1, kRowsOf<double>, panel_of<double>(8), Isa::kRelaxed, Processor::kAny, 1, f64_2x8_relaxed,
+     false},
+#endif
     {"f32_4x8_simd128_xnnpack_loadsplat", DType::kFloat32, 4, 8, 1, kRowsOf<float>, kXnnpackPanel, Isa::kSimd128, Processor::kX86, 2,
      f32_4x8_xnnpack_loadsplat},
     {"f32_1x8_simd128_xnnpack_loadsplat", DType::kFloat32, 1, 8, 1, kRowsOf<float>, kXnnpackPanel, Isa::kSimd128, Processor::kX86, 1,

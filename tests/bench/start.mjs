@@ -20,7 +20,7 @@ const modules = join(root, 'node_modules');
 
 /** Name -> files that a page loads beside its bundle, and how many times as fast wgemm must be. */
 const libraries = {
-  wgemm: { beside: [join(root, 'dist', 'wgemm-simd128.wasm')] },
+  wgemm: { beside: [join(root, 'dist', 'wgemm-relaxed.wasm')] },
   'onnxruntime-web': {
     beside: ['mjs', 'wasm'].map((kind) => join(modules, 'onnxruntime-web', 'dist', `ort-wasm-simd-threaded.${kind}`)),
     target: 10,

@@ -15,7 +15,7 @@ describe('createGemm', () => {
     const server = createServer((request, response) => response.writeHead(request.url === '/wgemm-simd128.wasm' ? 200 : 404).end(bytes));
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const { port } = server.address() as { port: number };
-    const instance = await createGemm({ assets: (file) => new URL(`http://127.0.0.1:${port}/${file}`) });
+    const instance = await createGemm({ simd: 'simd128', assets: (file) => new URL(`http://127.0.0.1:${port}/${file}`) });
     expectGemm(instance, square, square);
     const missing = `http://127.0.0.1:${port}/elsewhere`;
     expectError(await notCreated({ assets: () => missing }), {

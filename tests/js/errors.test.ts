@@ -870,9 +870,7 @@ describe('createGemm', () => {
     ['threads: 2, for now', { threads: 2 }, unsupported('threads', '2', 'computes on 1')],
     ['simd: an unknown one', { simd: 'avx' }, argument('simd', '"avx"', "'simd128'")],
     ['simd: an object', { simd: {} }, argument('simd', 'an object', "'simd128'")],
-    ['simd: relaxed, for now', { simd: 'relaxed' }, unsupported('simd', "'relaxed'", "'simd128'")],
     ['determinism: an unknown one', { determinism: true }, argument('determinism', 'true', "'strict'")],
-    ['determinism: strict, for now', { determinism: 'strict' }, unsupported('determinism', "'strict'", "'fast'")],
     ['maxMemory: 0', { maxMemory: 0 }, argument('maxMemory', '0', 'a whole number of bytes from 1')],
     ['maxMemory: a fraction', { maxMemory: 0.5 }, argument('maxMemory', '0.5', 'a whole number of bytes')],
     ['maxMemory: infinity', { maxMemory: Infinity }, argument('maxMemory', 'Infinity', 'a whole number of bytes')],
@@ -893,6 +891,7 @@ describe('createGemm', () => {
     { threads: 1 },
     { threads: 'auto' },
     { simd: 'simd128' },
+    { determinism: 'strict' },
     { simd: 'auto', determinism: 'fast', maxMemory: 2 ** 53 - 1 },
   ])('takes %o', async (options) => {
     const instance = await createGemm(options as CreateOptions);
@@ -914,6 +913,7 @@ describe('createGemm', () => {
     for (const source of gives) {
       for (const answer of [source, Promise.resolve(source)]) {
         const instance = await createGemm({
+          simd: 'simd128',
           assets(file) {
             asked.push(file);
             return answer;
@@ -931,7 +931,7 @@ describe('createGemm', () => {
     const absent = new URL('absent.wasm', wasm);
     expectError(await notCreated({ assets: () => absent }), load(absent.href, /ENOENT|404/, 'option assets'));
     expectError(await notCreated({ assets: () => 'not an address' }), load('not an address', 'cannot be fetched'));
-    const garbage = await notCreated({ assets: () => new Uint8Array(100) });
+    const garbage = await notCreated({ simd: 'simd128', assets: () => new Uint8Array(100) });
     expectError(garbage, load('wgemm-simd128.wasm', 'is no WebAssembly', 'option assets'));
     expect((garbage as GemmError).cause).toBeInstanceOf(WebAssembly.CompileError);
     const truncated = (await bytesAt(wasm)).subarray(0, 5000);
@@ -942,7 +942,7 @@ describe('createGemm', () => {
     // Without imports or exports; it compiles, and it starts.
     const empty = new WebAssembly.Module(Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0));
     const outcome = Promise.race([
-      notCreated({ assets: () => empty }),
+      notCreated({ simd: 'simd128', assets: () => empty }),
       new Promise((resolve) => setTimeout(resolve, 2000, 'still waiting')),
     ]);
     expectError(await outcome, { code: 'LOAD', op: 'createGemm', argument: '', says: ['wgemm-simd128.wasm', 'does not start'] });

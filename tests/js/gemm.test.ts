@@ -482,7 +482,8 @@ describe('explain', () => {
 
 describe('info', () => {
   it('states the build, and kernels whose names tell their tile', () => {
-    expect(wg.info).toMatchObject({ build: 'simd128', threads: 1, determinism: 'fast' });
+    expect(wg.info).toMatchObject({ threads: 1, determinism: 'fast' });
+    expect(['simd128', 'relaxed']).toContain(wg.info.build);
     expect(wg.info.why).not.toBe('');
     for (const { name, dtype, tile } of wg.info.kernels) {
       expect(name).toMatch(new RegExp(`^${dtype.replace(/[a-z]+/, ([first]) => first as string)}_${tile[0]}x${tile[1]}`));

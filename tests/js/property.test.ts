@@ -150,7 +150,7 @@ it('createGemm takes options of every JavaScript kind', async () => {
     fc.record(
       {
         threads: orAnything(fc.constantFrom(1, 'auto')),
-        simd: orAnything(fc.constantFrom('auto', 'simd128')),
+        simd: orAnything(fc.constantFrom('auto', 'simd128', 'relaxed')),
         determinism: orAnything(fc.constant('fast')),
         maxMemory: orAnything(fc.integer({ min: 1 })),
         // Not a URL or text: those are fetched.

@@ -159,6 +159,7 @@ describe('the option assets', () => {
     ];
     for (const source of gives) {
       const instance = await createGemm({
+        simd: 'simd128',
         assets(file) {
           asked.push(file);
           return asked.length % 2 ? source : Promise.resolve(source);

@@ -372,7 +372,7 @@ TEST(Memory, ALimitThatIsTooSmallIsAStatusAndNothingIsWritten) {
   Call call;
   call.link();
   Explanation plan;
-  ASSERT_TRUE(explain(call.args, &plan).ok());
+  ASSERT_TRUE(explain(call.context, call.args, &plan).ok());
   EXPECT_GT(plan.scratch_bytes, 0);
   Context small(static_cast<size_t>(plan.scratch_bytes));  // with the allocation's own share it is more
   const Status status = gemm(small, call.args);
@@ -404,15 +404,15 @@ TEST(Explain, TellsThePlan) {
   call.link();
   call.with_c = false;
   const Processor here = processor();
-  const std::string variant = here == Processor::kX86 ? "loadsplat" : "splat";
+  const std::string variant = here == Processor::kX86 ? "loadsplat" : "splat", isa = WGEMM_RELAXED ? "relaxed" : "simd128";
   struct Expected {
     int64_t m;
     DType type;
     std::string kernel;
     int64_t mr, nr;
   };
-  const Expected all[] = {{1, DType::kFloat32, "f32_1x8_simd128_xnnpack_" + variant, 1, 8},
-                          {2, DType::kFloat32, "f32_4x8_simd128_xnnpack_" + variant, 4, 8},
+  const Expected all[] = {{1, DType::kFloat32, "f32_1x8_" + isa + "_xnnpack_" + variant, 1, 8},
+                          {2, DType::kFloat32, "f32_4x8_" + isa + "_xnnpack_" + variant, 4, 8},
                           {100, DType::kInt32, "i32_2x16_simd128", 2, 16}};
   for (const Expected& expected : all) {
     const int64_t a[] = {expected.m, 30}, b[] = {30, 20};
@@ -421,7 +421,7 @@ TEST(Explain, TellsThePlan) {
     args.B.dims = b;
     args.A.dtype = args.B.dtype = expected.type;
     Explanation plan;
-    ASSERT_TRUE(explain(args, &plan).ok());
+    ASSERT_TRUE(explain(Context(), args, &plan).ok());
     EXPECT_EQ(plan.kernel, expected.kernel);
     EXPECT_EQ(std::vector({plan.m, plan.n, plan.k}), std::vector<int64_t>({expected.m, 20, 30}));
     EXPECT_EQ(std::vector({plan.mr, plan.nr, plan.kr}), std::vector<int64_t>({expected.mr, expected.nr, 1}));
@@ -433,14 +433,14 @@ TEST(Explain, TellsThePlan) {
     EXPECT_GE(plan.scratch_bytes, 24 * 30 * 4);
   }
   Explanation plan;
-  ASSERT_TRUE(explain(call.args, &plan).ok());
+  ASSERT_TRUE(explain(call.context, call.args, &plan).ok());
   EXPECT_FALSE(plan.direct);  // there is a C
   call.args.C = nullptr;
   call.args.alpha = 1 + 1e-12;  // 1 in float32
-  ASSERT_TRUE(explain(call.args, &plan).ok());
+  ASSERT_TRUE(explain(call.context, call.args, &plan).ok());
   EXPECT_TRUE(plan.direct);
   call.args.transA = 1;
-  EXPECT_EQ(explain(call.args, &plan).code, Code::kShape);
+  EXPECT_EQ(explain(call.context, call.args, &plan).code, Code::kShape);
 }
 
 TEST(KernelInfo, TellsTheTable) {
@@ -465,7 +465,7 @@ TEST(Explain, TellsWhichTypesAreReadInPlace) {
     args.A.dims = args.B.dims = dims;
     args.A.dtype = args.B.dtype = dtype;
     Explanation plan;
-    ASSERT_TRUE(explain(args, &plan).ok());
+    ASSERT_TRUE(explain(Context(), args, &plan).ok());
     const bool widened = !is_compute_form(dtype), halved = is_integer(dtype) && dtype_bytes(dtype) == 8;
     EXPECT_EQ(plan.packs_a, widened || halved) << dtype_name(dtype);
     EXPECT_EQ(plan.direct, !widened) << dtype_name(dtype);
@@ -488,7 +488,7 @@ TEST(Explain, KeepsScratchBoundedHoweverLargeTheProduct) {
             args.transA = trans;
             args.alpha = 2;
             Explanation plan;
-            ASSERT_TRUE(explain(args, &plan).ok());
+            ASSERT_TRUE(explain(Context(), args, &plan).ok());
             ASSERT_LT(plan.scratch_bytes, 32 << 20) << dtype_name(args.A.dtype) << " " << m << " " << n << " " << k << " " << trans;
             ASSERT_TRUE(k <= 4096 || m < 512 || plan.mc >= 200) << "B is packed again for each block of rows";
           }

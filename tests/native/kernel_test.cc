@@ -171,7 +171,7 @@ TEST_P(KernelRow, NameTellsTheTruth) {
   std::copy_if(type.begin(), type.end(), std::back_inserter(start), [](unsigned char letter) { return std::isdigit(letter) != 0; });
   start.append("_").append(std::to_string(kernel.mr)).append("x").append(std::to_string(kernel.nr));
   if (kernel.kr > 1) start.append("c").append(std::to_string(kernel.kr));
-  start += kernel.isa == Isa::kSimd128 ? "_simd128" : "_portable";
+  start += kernel.isa == Isa::kRelaxed ? "_relaxed" : kernel.isa == Isa::kSimd128 ? "_simd128" : "_portable";
   const std::string name = kernel.name;
   EXPECT_EQ(name.substr(0, start.size()), start);
   EXPECT_TRUE(name.size() == start.size() || name[start.size()] == '_') << name;

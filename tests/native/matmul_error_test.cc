@@ -307,11 +307,11 @@ TEST_P(MatMulError, IsSaidAndNothingIsWritten) {
   size_t rank = 0;
   Explanation plan;
   EXPECT_STREQ(matmul_shape(call.args, dims, &rank).message, status.message);
-  EXPECT_STREQ(explain(call.args, &plan).message, status.message);
+  EXPECT_STREQ(explain(call.context, call.args, &plan).message, status.message);
   if (message.find("dst") != std::string::npos) return;
   call.args.dst = {.dtype = call.args.dst.dtype};
   EXPECT_STREQ(matmul_shape(call.args, dims, &rank).message, status.message);
-  EXPECT_STREQ(explain(call.args, &plan).message, status.message);
+  EXPECT_STREQ(explain(call.context, call.args, &plan).message, status.message);
 }
 INSTANTIATE_TEST_SUITE_P(Cases, MatMulError, ::testing::ValuesIn(kCases), [](const auto& test) { return std::string(test.param.name); });
 
@@ -375,7 +375,8 @@ TEST(MatMulAllowed, AtTheEdgesOfTheRules) {
     int64_t dims[kMaxRank];
     size_t rank = 0;
     Explanation plan;
-    for (const Status& status : {matmul_shape(call.args, dims, &rank), explain(call.args, &plan), matmul(call.context, call.args)}) {
+    for (const Status& status :
+         {matmul_shape(call.args, dims, &rank), explain(call.context, call.args, &plan), matmul(call.context, call.args)}) {
       EXPECT_TRUE(status.ok()) << &change - allowed << ": " << status.message;
     }
     EXPECT_EQ(Sizes(dims, dims + rank), call.dst_dims) << &change - allowed;
@@ -534,9 +535,9 @@ TEST(MatMulMemory, ScratchDoesNotGrowWithTheBatch) {
     const ConstTensor bias{.dims = std::span(one).last(1)};
     args.bias = &bias;
     Explanation of_one, of_many;
-    ASSERT_TRUE(explain(args, &of_one).ok());
+    ASSERT_TRUE(explain(Context(), args, &of_one).ok());
     args.src.dims = args.weights.dims = many;
-    ASSERT_TRUE(explain(args, &of_many).ok());
+    ASSERT_TRUE(explain(Context(), args, &of_many).ok());
     EXPECT_EQ(of_many.batch, 100000 * size);
     EXPECT_EQ(of_many.scratch_bytes, of_one.scratch_bytes);
     EXPECT_LT(of_one.scratch_bytes, 32 << 20);

@@ -398,7 +398,7 @@ TEST(MatMulExplain, OneTallProductWhereStridesAllow) {
     ASSERT_TRUE(status.ok()) << status.message;
     EXPECT_EQ(p.problem.batch.size(), expected.axes);
     Explanation plan;
-    status = explain(args, &plan);
+    status = explain(Context(), args, &plan);
     ASSERT_TRUE(status.ok()) << status.message;
     EXPECT_EQ(plan.batch, expected.batch);
     EXPECT_EQ(plan.m, expected.m);
@@ -413,15 +413,15 @@ TEST(MatMulExplain, TellsThePlan) {
   args.src = {.dims = src};
   args.weights = {.dims = weights};
   Explanation plan;
-  ASSERT_TRUE(explain(args, &plan).ok());
-  EXPECT_EQ(std::string(plan.kernel).substr(0, 19), "f32_4x8_simd128_xnn");
+  ASSERT_TRUE(explain(Context(), args, &plan).ok());
+  EXPECT_EQ(std::string(plan.kernel).substr(0, 19), WGEMM_RELAXED ? "f32_4x8_relaxed_xnn" : "f32_4x8_simd128_xnn");
   EXPECT_EQ(std::vector({plan.batch, plan.m, plan.n, plan.k}), std::vector<int64_t>({12, 128, 128, 64}));
   EXPECT_TRUE(plan.direct && plan.packs_b && !plan.packs_a);
   // Scratch is of one product.
   EXPECT_GE(plan.scratch_bytes, 64 * 128 * 4);
   EXPECT_LT(plan.scratch_bytes, 2 * 64 * 128 * 4);
   args.src.dims = nothing;
-  ASSERT_TRUE(explain(args, &plan).ok());
+  ASSERT_TRUE(explain(Context(), args, &plan).ok());
   EXPECT_STREQ(plan.kernel, "");
   EXPECT_EQ(plan.m, 0);
 }

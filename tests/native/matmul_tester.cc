@@ -174,7 +174,7 @@ void MatMulTester::run_into() const {
 
   args.dst = make_tensor<void>(dst, dst_type, dst_layout_);
   Explanation plan;
-  status = explain(args, &plan);
+  status = explain(Context(), args, &plan);
   ASSERT_TRUE(status.ok()) << status.message;
   EXPECT_EQ(plan.batch * plan.m * plan.n, static_cast<int64_t>(expected.size()));
 

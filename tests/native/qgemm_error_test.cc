@@ -320,7 +320,7 @@ TEST_P(QGemmError, IsSaidAndNothingIsWritten) {
   DType dtype;
   EXPECT_STREQ(qgemm_shape(call.args, dims, &dtype).message, status.message);
   Explanation plan;
-  EXPECT_STREQ(explain(call.args, &plan).message, status.message);
+  EXPECT_STREQ(explain(call.context, call.args, &plan).message, status.message);
 }
 INSTANTIATE_TEST_SUITE_P(Cases, QGemmError, ::testing::ValuesIn(kCases), [](const auto& test) { return std::string(test.param.name); });
 
@@ -448,7 +448,7 @@ TEST(QGemmShape, ChecksWithoutData) {
   ASSERT_TRUE(status.ok()) << status.message;
   EXPECT_TRUE(dims[0] == 2 && dims[1] == 4 && dtype == DType::kInt8);
   Explanation plan;
-  EXPECT_TRUE(explain(call.args, &plan).ok());
+  EXPECT_TRUE(explain(call.context, call.args, &plan).ok());
   call.y_zero.tensor.dtype = DType::kUInt8;
   EXPECT_TRUE(qgemm_shape(call.args, dims, &dtype).ok());
   EXPECT_EQ(dtype, DType::kUInt8);
@@ -506,7 +506,7 @@ TEST(QGemmExplain, TellsThePlan) {
       args.B = {nullptr, DType::kUInt8, b_dims};
       if (packed) args.packed_B = &weights;
       Explanation plan;
-      const Status status = explain(args, &plan);
+      const Status status = explain(Context(), args, &plan);
       ASSERT_TRUE(status.ok()) << status.message;
       EXPECT_STREQ(plan.kernel, expected.kernel);
       EXPECT_EQ(std::vector({plan.m, plan.n, plan.k}), std::vector<int64_t>({expected.m, 20, 30}));
@@ -530,7 +530,7 @@ TEST(QGemmExplain, KeepsScratchBoundedHoweverLargeTheProduct) {
           args.A = {nullptr, type, a};
           args.B = {nullptr, type, b};
           Explanation plan;
-          ASSERT_TRUE(explain(args, &plan).ok());
+          ASSERT_TRUE(explain(Context(), args, &plan).ok());
           ASSERT_LT(plan.scratch_bytes, 32 << 20) << m << " " << n << " " << k;
           ASSERT_TRUE(k <= 4096 || m < 512 || plan.mc >= 200) << "B is packed again for each block of rows";
         }

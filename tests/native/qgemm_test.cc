@@ -604,7 +604,7 @@ TEST(QGemmMemory, EveryAllocationMayFail) {
         EXPECT_EQ(problem.is_written(), done);
         if (done) {
           Explanation plan;
-          ASSERT_TRUE(explain(problem.args, &plan).ok());
+          ASSERT_TRUE(explain(Context(), problem.args, &plan).ok());
           EXPECT_EQ(plan.scratch_bytes, static_cast<int64_t>(limit - in_use - 64)) << "M = " << size[0] << " K = " << size[2];
         } else {
           ++failures;

@@ -222,7 +222,7 @@ TEST_P(WeightsTest, AreReadInPlaceOrExpanded) {
       args.A = {nullptr, GetParam(), a_dims};
       args.packed_B = &weights;
       Explanation plan;
-      ASSERT_TRUE(explain(args, &plan).ok());
+      ASSERT_TRUE(explain(Context(), args, &plan).ok());
       EXPECT_EQ(plan.packs_b, !in_place);
       EXPECT_EQ(plan.m * plan.n * plan.k, m * 20 * k);
       EXPECT_TRUE(!in_place || plan.scratch_bytes == 0);
@@ -230,13 +230,13 @@ TEST_P(WeightsTest, AreReadInPlaceOrExpanded) {
       matmul_args.src = args.A;
       matmul_args.packed_weights = &weights;
       matmul_args.dst.dtype = GetParam();
-      ASSERT_TRUE(explain(matmul_args, &plan).ok());
+      ASSERT_TRUE(explain(Context(), matmul_args, &plan).ok());
       EXPECT_EQ(plan.packs_b, !in_place);
       for (const Kernel* kernel : kernels_of(GetParam())) {
         if (kernel->isa != Isa::kPortable || is_integer(GetParam())) continue;
         Problem problem;
         ASSERT_TRUE(gemm_problem(args, false, &problem).ok());
-        EXPECT_TRUE(make_plan(problem, {.kernel = kernel}).pack_b) << kernel->name;
+        EXPECT_TRUE(make_plan(problem, Determinism::kFast, {.kernel = kernel}).pack_b) << kernel->name;
       }
     }
   }
@@ -416,21 +416,21 @@ struct Calls {
     const GemmArgs args = gemm_args();
     int64_t dims[2];
     Explanation plan;
-    check(gemm(context, args), gemm_shape(args, dims), explain(args, &plan), code, argument, sentence);
+    check(gemm(context, args), gemm_shape(args, dims), explain(Context(), args, &plan), code, argument, sentence);
   }
   void refuse_qgemm(Code code, const std::string& argument, const std::string& sentence) {
     const QGemmArgs args = qgemm_args();
     int64_t dims[2];
     DType dtype;
     Explanation plan;
-    check(qgemm(context, args), qgemm_shape(args, dims, &dtype), explain(args, &plan), code, argument, sentence);
+    check(qgemm(context, args), qgemm_shape(args, dims, &dtype), explain(Context(), args, &plan), code, argument, sentence);
   }
   void refuse_matmul(Code code, const std::string& argument, const std::string& sentence) {
     const MatMulArgs args = matmul_args();
     int64_t dims[kMaxRank];
     size_t rank;
     Explanation plan;
-    check(matmul(context, args), matmul_shape(args, dims, &rank), explain(args, &plan), code, argument, sentence);
+    check(matmul(context, args), matmul_shape(args, dims, &rank), explain(Context(), args, &plan), code, argument, sentence);
   }
 };
 

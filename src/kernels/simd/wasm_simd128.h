@@ -16,6 +16,12 @@ static inline v128_t wgemm_i32x4_mul(v128_t a, v128_t b) {
 #undef wasm_i32x4_mul
 #define wasm_i32x4_mul(a, b) wgemm_i32x4_mul((a), (b))
 
+// Of relaxed SIMD's outcomes, the one that any processor has: multiply, then add.
+#ifndef wasm_f32x4_relaxed_madd
+#define wasm_f32x4_relaxed_madd(a, b, c) simde_wasm_f32x4_add(simde_wasm_f32x4_mul((a), (b)), (c))
+#define wasm_f64x2_relaxed_madd(a, b, c) simde_wasm_f64x2_add(simde_wasm_f64x2_mul((a), (b)), (c))
+#endif
+
 // The names of LLVM 12 and earlier, which XNNPACK still uses.
 #ifndef wasm_v32x4_shuffle
 #define wasm_v32x4_shuffle(a, b, c0, c1, c2, c3) simde_wasm_i32x4_shuffle((a), (b), c0, c1, c2, c3)
