@@ -12,7 +12,7 @@ it('exports what wgemm does', () => {
 });
 
 it('gives the same, bit for bit', async () => {
-  const [one, other] = await Promise.all([wgemm.createGemm(), inline.createGemm()]);
+  const [one, other] = await Promise.all([wgemm.createGemm({ simd: 'simd128' }), inline.createGemm({ simd: 'simd128' })]);
   expect(other.info).toEqual(one.info);
   for (const dtype of dtypes) {
     const random = new Random(1);
@@ -26,6 +26,13 @@ it('gives the same, bit for bit', async () => {
   expect(one.gemm(heap as never, heap as never).data).toEqual(new Float32Array(4));
   one.dispose();
   other.dispose();
+});
+
+it('has one build, and says so where another is asked for', async () => {
+  await expect(inline.createGemm({ simd: 'relaxed' })).rejects.toMatchObject({ code: 'UNSUPPORTED', argument: 'simd' });
+  const wg = await inline.createGemm();
+  expect(wg.info).toMatchObject({ build: 'simd128', why: 'build: this entry has simd128 only; threads: as asked' });
+  wg.dispose();
 });
 
 it('takes assets all the same', async () => {
