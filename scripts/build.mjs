@@ -44,9 +44,7 @@ async function bundle(folder, entry, { as = entry, external = [], pair = 'pair' 
       {
         name: 'pair',
         setup(build) {
-          build.onResolve({ filter: /^\.\/pair\.js$/ }, ({ importer }) => ({
-            path: join(root, 'js', importer.endsWith('pair-worker.ts') ? 'pair.ts' : `${pair}.ts`),
-          }));
+          build.onResolve({ filter: /^\.\/pair\.js$/ }, () => ({ path: join(root, 'js', `${pair}.ts`) }));
           build.onResolve({ filter: /^\.\/wgemm-.*\.(mjs|wasm)$/ }, ({ path }) =>
             external.includes('./wgemm-*') ? undefined : { path: join(folder, path) },
           );
