@@ -4,7 +4,8 @@
 //   y = x + concat over heads of (softmax(q k' / sqrt(width)) v) * Wo
 //
 // Vaswani et al., "Attention Is All You Need" (2017).
-import { fromBfloat16, random, softmax, toBfloat16 } from './numbers.mjs';
+import { seededRandom } from '../random.mjs';
+import { fromBfloat16, softmax, toBfloat16 } from './numbers.mjs';
 import { attentionInJavaScript } from './plain.mjs';
 
 const tokens = 128;
@@ -20,7 +21,7 @@ const { createGemm } = await import('wgemm').catch((error) => {
 });
 
 // The same numbers in every run. Weights are spread so that what they multiply keeps its size.
-const next = random(1);
+const next = seededRandom(1);
 const fill = (length, spread) => Float32Array.from({ length }, () => spread * (2 * next() - 1));
 const weights = Object.fromEntries(['q', 'k', 'v', 'o'].map((name) => [name, fill(size * size, Math.sqrt(3 / size))]));
 const biases = Object.fromEntries(['q', 'k', 'v'].map((name) => [name, fill(size, 0.1)]));

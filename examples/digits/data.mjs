@@ -37,14 +37,3 @@ export function shuffle(array, random) {
     [array[i], array[j]] = [array[j], array[i]];
   }
 }
-
-/** Numbers from 0 to 1, the same for the same seed (mulberry32): Math.random() cannot be seeded. */
-export function seededRandom(seed) {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let x = Math.imul(state ^ (state >>> 15), 1 | state);
-    x = (x + Math.imul(x ^ (x >>> 7), 61 | x)) ^ x;
-    return ((x ^ (x >>> 14)) >>> 0) / 2 ** 32;
-  };
-}

@@ -1,5 +1,6 @@
 // Learns handwritten digits. Run it with `npm run digits`, which builds wgemm first.
-import { classes, pixels, readDigits, seededRandom, select, shuffle, side } from './data.mjs';
+import { seededRandom } from '../random.mjs';
+import { classes, pixels, readDigits, select, shuffle, side } from './data.mjs';
 import { drawDigits } from './draw.mjs';
 import { allocOutputs, classify, createLayers, createTrainer, forward, multiplyBy } from './network.mjs';
 import { allocQuantizedOutputs, forwardQuantized, quantizeImages, quantizeLayers } from './quantized.mjs';

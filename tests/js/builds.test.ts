@@ -2,23 +2,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createGemm, type DataArray, type DType, type Gemm, type TensorLike } from 'wgemm';
 import { expectError, notCreated } from './errors.js';
+import { hideRelaxed } from './relaxed.js';
 import { Random, sameBytes } from './tensors.js';
 
 type Build = 'simd128' | 'relaxed';
 const instances: { build: Build; fast: Gemm; strict: Gemm }[] = [];
-
-/** Whether a probe that the loader asks about is of relaxed SIMD: those opcodes begin with 253, 128 and more, 2. */
-const isRelaxed = (bytes: BufferSource) => /253,1[2-9]\d,2,/.test((bytes as Uint8Array).join());
-
-async function withoutRelaxed<T>(body: () => Promise<T>): Promise<T> {
-  const { validate } = WebAssembly;
-  WebAssembly.validate = (bytes) => !isRelaxed(bytes) && validate(bytes);
-  try {
-    return await body();
-  } finally {
-    WebAssembly.validate = validate;
-  }
-}
 
 beforeAll(async () => {
   for (const simd of ['simd128', 'relaxed'] as const) {
@@ -45,14 +33,17 @@ describe('the build', () => {
   });
 
   it('is simd128 where the engine has no relaxed SIMD, and says so', async () => {
-    await withoutRelaxed(async () => {
+    const showAgain = hideRelaxed();
+    try {
       const wg = await createGemm();
       expect(wg.info.build).toBe('simd128');
       expect(wg.info.why).toContain('this engine has no relaxed SIMD');
       wg.dispose();
       const error = await notCreated({ simd: 'relaxed' });
       expectError(error, { code: 'UNSUPPORTED', op: 'createGemm', argument: 'simd', says: ["'relaxed'", 'no relaxed SIMD'] });
-    });
+    } finally {
+      showAgain();
+    }
   });
 
   it('is what the option assets gives', async () => {

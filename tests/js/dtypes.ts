@@ -119,3 +119,15 @@ export function fromBits(dtype: Float, bits: number): number {
   if (exponent === most - least + 2) return fraction === 0 ? sign * Infinity : NaN;
   return sign * (exponent === 0 ? fraction : hidden + fraction) * 2 ** (Math.max(exponent, 1) - 1 + least - digits + 1);
 }
+
+/** The types in which kernels multiply and accumulate. */
+export const computedIn: Record<GemmType, DType> = {
+  float32: 'float32',
+  float64: 'float64',
+  float16: 'float32',
+  bfloat16: 'float32',
+  int32: 'int32',
+  uint32: 'int32',
+  int64: 'int64',
+  uint64: 'int64',
+};

@@ -1,7 +1,7 @@
 /** What gemm computes, for every combination of its arguments, against the reference. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createGemm, type DType, type Gemm, type GemmOptions, GemmError } from 'wgemm';
-import { bytesOf, dtypes, floatTypes, type GemmType, isFloat, set, valuesOf } from './dtypes.js';
+import { bytesOf, computedIn, dtypes, floatTypes, isFloat, set, valuesOf } from './dtypes.js';
 import { drop, expectGemm, float32, place, placeNames, Random, snapshot, tensor } from './tensors.js';
 
 let wg: Gemm;
@@ -11,18 +11,6 @@ beforeAll(async () => {
 afterAll(() => {
   wg.dispose();
 });
-
-/** The types in which kernels multiply and accumulate. */
-const computedIn: Record<GemmType, DType> = {
-  float32: 'float32',
-  float64: 'float64',
-  float16: 'float32',
-  bfloat16: 'float32',
-  int32: 'int32',
-  uint32: 'int32',
-  int64: 'int64',
-  uint64: 'int64',
-};
 
 const [m, k, n] = [5, 7, 6];
 const shapesOfC: readonly (readonly number[])[] = [[], [1], [n], [1, 1], [1, n], [m, 1], [m, n]];

@@ -8,16 +8,16 @@ import {
   allTypes,
   arrayClasses,
   bytesOf,
+  computedIn,
   dtypeOf,
   dtypes,
   floatTypes,
-  type GemmType,
   integerTypes,
   isFloat,
   set,
   valuesOf,
 } from './dtypes.js';
-import { expectError, expectSameError, rejected, thrown, type Wanted } from './errors.js';
+import { expectError, expectRefusedInWorker, thrown, type Wanted } from './errors.js';
 import { referenceMatMul, shapeOfMatMul, type Stack } from './matmul-reference.js';
 import { expectMatMul, gather, layOut, layouts, place, placeNames } from './stacks.js';
 import { count, drop, extent, float32, Random, snapshot, tensor } from './tensors.js';
@@ -675,15 +675,6 @@ const call = (o: Operands, changes: Call, run: 'matmul' | 'explain' = 'matmul') 
   return run === 'matmul' ? wg.matmul(...all) : wg.explain('matmul', ...all);
 };
 
-/** Expects the same error of the same call in a worker, and that nothing else came of it there. */
-async function expectRefusedInWorker(bad: (o: Operands) => Call): Promise<void> {
-  const [o, same] = [operands(), operands()];
-  const error = thrown(() => call(same, bad(same)));
-  expectSameError(await rejected(inWorker.matmul(...argumentsOf(o, bad(o)))), error);
-  expect(o).toEqual(same);
-  expect((await inWorker.memory()).inUse, 'bytes in use').toBe(0);
-}
-
 /** Makes the call, and expects its error and that nothing else came of it; and the same error of explain. */
 function expectRefused(bad: (o: Operands) => Call, wanted: Wanted): void {
   const o = operands();
@@ -703,7 +694,8 @@ function refuses(what: string, cases: Record<string, [bad: (o: Operands) => Call
   describe(what, () => {
     it.each(Object.entries(cases).map(([name, [bad, wanted]]) => ({ name, bad, wanted })))('$name', async ({ bad, wanted }) => {
       expectRefused(bad, wanted);
-      await expectRefusedInWorker(bad);
+      const inWorkerToo = (o: Operands) => inWorker.matmul(...argumentsOf(o, bad(o)));
+      await expectRefusedInWorker(inWorker, operands, (o) => call(o, bad(o)), inWorkerToo);
     });
   });
 }
@@ -1154,18 +1146,6 @@ it('keeps no memory over many calls', async () => {
 });
 
 describe('explain', () => {
-  /** The types in which kernels multiply and accumulate. */
-  const computedIn: Record<GemmType, DType> = {
-    float32: 'float32',
-    float64: 'float64',
-    float16: 'float32',
-    bfloat16: 'float32',
-    int32: 'int32',
-    uint32: 'int32',
-    int64: 'int64',
-    uint64: 'int64',
-  };
-
   it.each(dtypes)('tells sizes, kernel, copies and scratch of %s, and computes nothing', (dtype) => {
     const random = new Random(24);
     const [src, weights, out] = [random.tensor(dtype, [2, 5, 7]), random.tensor(dtype, [2, 7, 6]), random.tensor(dtype, [2, 5, 6])];

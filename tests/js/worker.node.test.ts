@@ -8,6 +8,7 @@ import { Worker, type WorkerOptions } from 'node:worker_threads';
 import { describe, expect, it } from 'vitest';
 import { GemmError } from 'wgemm';
 import { createGemm, type WorkerGemm, type WorkerTensor } from 'wgemm/worker';
+import { sourcesOf } from './assets.js';
 import { expectError, rejected } from './errors.js';
 import { float32 } from './tensors.js';
 
@@ -149,14 +150,7 @@ describe('the option assets', () => {
   it('gives addresses, bytes and modules, now or later', async () => {
     const bytes = await readFile(wasm);
     const asked: string[] = [];
-    const gives = [
-      wasm,
-      wasm.href,
-      bytes,
-      new Uint8Array(bytes).buffer,
-      new DataView(new Uint8Array(bytes).buffer),
-      new WebAssembly.Module(bytes),
-    ];
+    const gives = sourcesOf(wasm, bytes);
     for (const source of gives) {
       const instance = await createGemm({
         simd: 'simd128',
