@@ -251,6 +251,8 @@ EMSCRIPTEN_BINDINGS(wgemm) {
       "start", +[](double memory_limit, bool strict) {
         instance.emplace(static_cast<size_t>(memory_limit), strict ? Determinism::kStrict : Determinism::kFast);
       });
+  // Once, when there are as many workers.
+  function("setThreads", +[](int threads) { return finish(instance->set_threads(threads)); });
   function("block", +[] { return address(block); });
   function("blockLength", +[] { return kBlockLength; });
   function("scalars", +[] { return address(scalars); });

@@ -1,10 +1,11 @@
 # Third-party code, all of it by source and pinned. Each comes from, in this order: a folder that you name, what scripts/setup.mjs put
 # into the cache or the system has, the project's own home.
-#   XNNPACK_SOURCE_DIR  PTHREADPOOL_SOURCE_DIR  GOOGLETEST_SOURCE_DIR  SIMDE_INCLUDE_DIR
+#   XNNPACK_SOURCE_DIR  PTHREADPOOL_SOURCE_DIR  FXDIV_SOURCE_DIR  GOOGLETEST_SOURCE_DIR  SIMDE_INCLUDE_DIR
 #
 # Targets:
 #   wgemm_simd     <wasm_simd128.h>: the compiler's in a wasm build, SIMDe's in a native one
 #   wgemm_xnnpack  XNNPACK's micro-kernels that src/kernels/ registers, and nothing else of XNNPACK
+#   wgemm_pthreadpool  with WGEMM_THREADS: pthreadpool, and FXdiv in it
 # Function:
 #   wgemm_add_googletest()  the targets of GoogleTest, for who builds tests
 
@@ -82,7 +83,7 @@ list(TRANSFORM _wgemm_kernels PREPEND "${XNNPACK_SOURCE_DIR}/src/")
 add_library(wgemm_xnnpack OBJECT ${_wgemm_kernels})
 set_target_properties(wgemm_xnnpack PROPERTIES C_STANDARD 11 POSITION_INDEPENDENT_CODE ON)
 target_link_libraries(wgemm_xnnpack PUBLIC wgemm_simd)
-# xnnpack.h includes pthreadpool.h; nothing of pthreadpool is linked.
+# xnnpack.h includes pthreadpool.h; XNNPACK's kernels use nothing of it.
 target_include_directories(wgemm_xnnpack SYSTEM PUBLIC
   "${XNNPACK_SOURCE_DIR}/include" "${XNNPACK_SOURCE_DIR}/src" "${PTHREADPOOL_SOURCE_DIR}/include")
 target_compile_options(wgemm_xnnpack PRIVATE
@@ -91,6 +92,31 @@ target_compile_options(wgemm_xnnpack PRIVATE
   $<$<NOT:$<CONFIG:Debug>>:-O3>
   $<$<C_COMPILER_ID:Clang,AppleClang>:-fno-slp-vectorize>) # it undoes the kernels' own choice of vectors
 target_compile_definitions(wgemm_xnnpack PRIVATE $<$<NOT:$<CONFIG:Debug>>:NDEBUG>)
+
+# --- pthreadpool --------------------------------------------------------------------------------------------------------------
+
+if(WGEMM_THREADS)
+  _wgemm_locate(FXDIV_SOURCE_DIR "${_wgemm_cache}/fxdiv-b408327"
+    https://github.com/Maratyszcza/FXdiv b408327ac2a15ec3e43352421954f5b1967701d1)
+  # What its own CMakeLists.txt chooses for each system; that one wants to download FXdiv and cpuinfo.
+  set(_wgemm_threads pthreads.c)
+  set(_wgemm_futex 0)
+  if(WIN32)
+    set(_wgemm_threads windows.c)
+  elseif(EMSCRIPTEN OR CMAKE_SYSTEM_NAME STREQUAL "Linux")
+    set(_wgemm_futex 1)
+  endif()
+  set(_wgemm_sources memory.c portable-api.c ${_wgemm_threads})
+  list(TRANSFORM _wgemm_sources PREPEND "${PTHREADPOOL_SOURCE_DIR}/src/")
+  add_library(wgemm_pthreadpool OBJECT ${_wgemm_sources})
+  set_target_properties(wgemm_pthreadpool PROPERTIES C_STANDARD 11 POSITION_INDEPENDENT_CODE ON)
+  target_include_directories(wgemm_pthreadpool SYSTEM PUBLIC "${PTHREADPOOL_SOURCE_DIR}/include")
+  target_include_directories(wgemm_pthreadpool SYSTEM PRIVATE "${PTHREADPOOL_SOURCE_DIR}/src" "${FXDIV_SOURCE_DIR}/include")
+  target_compile_options(wgemm_pthreadpool PRIVATE -w $<$<NOT:$<CONFIG:Debug>>:-O2>) # not our code
+  target_compile_definitions(wgemm_pthreadpool PRIVATE $<$<NOT:$<CONFIG:Debug>>:NDEBUG> _GNU_SOURCE
+    PTHREADPOOL_USE_CPUINFO=0 PTHREADPOOL_USE_GCD=0 PTHREADPOOL_USE_FUTEX=${_wgemm_futex}
+    PTHREADPOOL_USE_CONDVAR=$<AND:$<NOT:$<BOOL:${_wgemm_futex}>>,$<NOT:$<BOOL:${WIN32}>>> PTHREADPOOL_USE_EVENT=$<BOOL:${WIN32}>)
+endif()
 
 # --- GoogleTest ---------------------------------------------------------------------------------------------------------------
 

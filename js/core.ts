@@ -1,4 +1,5 @@
 /** The core as the rest of js/ sees it: its life, its heap, the block of arguments, and its errors. */
+import type { LoadedCore } from './load.js';
 import type { DataArray, DType } from './tensor.js';
 import type { CoreModule } from './wgemm-simd128.mjs';
 import {
@@ -16,12 +17,14 @@ import {
 const errorClasses = [ShapeError, DTypeError, OpsetError, ArgumentError, OutOfMemoryError, PackMismatchError];
 
 /**
- * The net under HeapTensor.dispose(): frees what nobody can reach any more. One for all instances, since V8 finalizes nothing more in the
- * whole process once a registry has died between a collection and its callbacks.
+ * The net under dispose(), of tensors and of instances with threads: frees what nobody can reach any more. One for all, since V8 finalizes
+ * nothing more in the whole process once a registry has died between a collection and its callbacks.
  */
 const net =
   typeof FinalizationRegistry === 'function' // not everywhere on servers
-    ? new FinalizationRegistry<{ core: Core; address: number }>(({ core, address }) => core.free(address))
+    ? new FinalizationRegistry<{ core: Core; address: number }>(({ core, address }) =>
+        address === 0 ? core.endThreads() : core.free(address),
+      )
     : undefined;
 
 /** @internal */
@@ -36,12 +39,17 @@ export class Core {
   readonly #blockLength: number;
   readonly #scalarsAddress: number;
   #block: Float64Array | undefined;
+  /** All that its memory has shown itself as: what shared memory was before it grew shows the same bytes still. */
+  readonly #buffers = new WeakSet<ArrayBufferLike>();
+  readonly #endThreads: () => void;
+  #death: string | undefined;
   /** Of tensors; kept here, so that a tensor that is held does not hold the memory of a disposed instance. */
   #views = new WeakMap<object, DataArray>();
 
   /** @param maxMemory in bytes; 0 for what the engine allows */
-  constructor(module: CoreModule, maxMemory: number, strict: boolean) {
+  constructor({ module, endThreads }: LoadedCore, maxMemory: number, strict: boolean) {
     this.#module = module;
+    this.#endThreads = endThreads;
     this.#limit = maxMemory === 0 ? 'the limit is that of the engine, 4 GB at the most' : `maxMemory is ${maxMemory}`;
     module.start(maxMemory, strict);
     this.dtypes = Array.from({ length: module.dtypeCount() }, (_, i) => this.text(module.dtypeName(i)) as DType);
@@ -54,16 +62,34 @@ export class Core {
     return this.#module === undefined;
   }
 
-  /** Lets go of the memory and all that is in it. */
+  /** Lets go of the memory and all that is in it, and ends the threads. */
   dispose(): void {
+    this.endThreads();
     this.#module = undefined;
     this.#block = undefined;
     this.#views = new WeakMap();
     this.held.clear();
   }
 
+  endThreads(): void {
+    this.#endThreads();
+  }
+
+  /** Has every call from now on fail, since one on several threads would wait for ever. */
+  die(why: string): void {
+    this.#death ??= why;
+  }
+
   /** Throws unless alive. */
   checkAlive(op: string): void {
+    if (this.#death !== undefined && this.#module) {
+      throw new GemmError(
+        'WORKER',
+        op,
+        'instance',
+        `${op}: a thread of the instance died (${this.#death}); create another with createGemm()`,
+      );
+    }
     if (!this.#module) throw new DisposedError(op, 'instance', `${op}: the instance is disposed; create another with createGemm()`);
   }
 
@@ -71,8 +97,13 @@ export class Core {
     return this.#module as CoreModule;
   }
 
-  get buffer(): ArrayBuffer {
+  get buffer(): ArrayBufferLike {
     return this.module.HEAPU8.buffer;
+  }
+
+  /** Whether the bytes of a buffer are its memory's. */
+  owns(buffer: ArrayBufferLike): boolean {
+    return buffer === this.buffer || this.#buffers.has(buffer);
   }
 
   /** Where arguments are written and numbers come back. Valid until the memory grows. */
@@ -90,6 +121,7 @@ export class Core {
   viewFor(tensor: object, make: () => DataArray): DataArray {
     let view = this.#views.get(tensor);
     if (view?.buffer !== this.buffer) {
+      this.#buffers.add(this.buffer);
       view = make();
       this.#views.set(tensor, view);
     }
@@ -111,6 +143,11 @@ export class Core {
     let text = '';
     for (let i = address; bytes[i]; ++i) text += String.fromCharCode(bytes[i] as number);
     return text;
+  }
+
+  /** Ends the threads when nobody can call on `owner` any more; tensors may live on, so that the memory stays. */
+  endThreadsWith(owner: object): void {
+    net?.register(owner, { core: this, address: 0 });
   }
 
   /** Ties memory at `address` to the life of `owner`. */

@@ -2,8 +2,15 @@
 declare module '*.mjs' {
   export interface CoreModule {
     /** Made anew when the memory grows. */
-    readonly HEAPU8: Uint8Array<ArrayBuffer>;
+    readonly HEAPU8: Uint8Array;
+    /** Of Emscripten's library, in builds with threads: what is needed to bring its workers. */
+    readonly PThread?: {
+      readonly unusedWorkers: ThreadWorker[];
+      readonly runningWorkers: ThreadWorker[];
+      loadWasmModuleToWorker(worker: ThreadWorker): Promise<unknown>;
+    };
     start(memoryLimit: number, strict: boolean): void;
+    setThreads(threads: number): number;
     block(): number;
     blockLength(): number;
     gemm(): number;
@@ -28,8 +35,17 @@ declare module '*.mjs' {
     dtypeCount(): number;
     dtypeName(index: number): number;
   }
+  export interface ThreadWorker {
+    postMessage(message: unknown): void;
+    terminate(): void;
+    onmessage: ((event: { data: unknown }) => void) | null;
+  }
   export default function factory(options: {
-    instantiateWasm(imports: WebAssembly.Imports, done: (instance: WebAssembly.Instance) => void): Record<string, never>;
+    instantiateWasm(
+      imports: WebAssembly.Imports,
+      done: (instance: WebAssembly.Instance, module: WebAssembly.Module) => void,
+    ): Record<string, never>;
+    wasmMemory?: WebAssembly.Memory;
   }): Promise<CoreModule>;
 }
 

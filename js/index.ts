@@ -12,14 +12,15 @@
 import { type Call, copiesOf, readOptions, runCall, write } from './call.js';
 import { Core } from './core.js';
 import { disposable } from './dispose.js';
-import { ArgumentError, describe, DTypeError, ShapeError, UnsupportedError } from './errors.js';
+import { ArgumentError, describe, DTypeError, ShapeError } from './errors.js';
 import { type GemmOptions, readGemm } from './gemm.js';
 import { HeapTensor, type PackedWeights } from './heap.js';
-import { type Assets, loadCore } from './load.js';
+import { type Assets, loadCore, type LoadedCore } from './load.js';
 import { type MatMulOptions, readMatMul } from './matmul.js';
 import { type PackOptions, packWeights } from './pack.js';
 import { type QGemmInputs, type QGemmOptions, type QuantizedArray, readQGemm, type Scale, type ZeroPoint } from './qgemm.js';
 import { type ArrayOf, bytesOf, type DataArray, type DType, readSizes, type ResultArray, type Tensor, type TensorLike } from './tensor.js';
+import { mostThreads } from './threads.js';
 
 export {
   ArgumentError,
@@ -58,7 +59,11 @@ export type { ArrayOf, DataArray, DType, Float16ArrayLike, ResultArray, Tensor, 
 export const version = '0.1.0';
 
 export interface CreateOptions {
-  /** Threads to compute on. This version has 1; `'auto'` takes what there is. Default 1. */
+  /**
+   * Threads that large products are computed on, the caller's own among them: 1 to 64, or `'auto'` for as many as there are processors, 8 at the
+   * most, and 1 where there cannot be more; a number that cannot be had is an UnsupportedError. Threads need shared memory, for which a page
+   * must be cross-origin isolated. They end on `dispose()`. Default 1.
+   */
   threads?: number | 'auto';
   /**
    * The build: `'relaxed'` uses relaxed SIMD, which fuses products and sums in float32 and float64 where the processor can; `'auto'` takes it
@@ -129,8 +134,9 @@ export async function createGemm(options: CreateOptions = {}): Promise<Gemm> {
   const op = 'createGemm';
   const read = readOptions(op, options, ['threads', 'simd', 'determinism', 'assets', 'maxMemory']);
   const { threads = 1, simd = 'auto', determinism = 'fast', assets, maxMemory } = read as CreateOptions;
-  if (threads !== 'auto' && !(Number.isSafeInteger(threads) && threads >= 1)) {
-    throw new ArgumentError(op, 'threads', `${op}: threads is ${describe(threads)}; it must be a whole number from 1, or 'auto'`);
+  if (threads !== 'auto' && !(Number.isSafeInteger(threads) && threads >= 1 && threads <= mostThreads)) {
+    const message = `${op}: threads is ${describe(threads)}; it must be a whole number from 1 to ${mostThreads}, or 'auto'`;
+    throw new ArgumentError(op, 'threads', message);
   }
   if (!['auto', 'simd128', 'relaxed'].includes(simd)) {
     throw new ArgumentError(op, 'simd', `${op}: simd is ${describe(simd)}; it must be 'auto', 'simd128' or 'relaxed'`);
@@ -144,13 +150,10 @@ export async function createGemm(options: CreateOptions = {}): Promise<Gemm> {
   if (maxMemory !== undefined && !(Number.isSafeInteger(maxMemory) && maxMemory >= 1)) {
     throw new ArgumentError(op, 'maxMemory', `${op}: maxMemory is ${describe(maxMemory)}; it must be a whole number of bytes from 1`);
   }
-  if (threads !== 'auto' && threads > 1) {
-    throw new UnsupportedError(op, 'threads', `${op}: threads is ${threads}; version ${version} computes on 1`);
-  }
-  const { module, why } = await loadCore(simd, assets);
-  const whyThreads = threads === 'auto' ? 'the one of this version' : 'as asked';
-  const core = new Core(module, Math.min(maxMemory ?? 0, 2 ** 32 - 1), determinism === 'strict');
-  return new Gemm(core, determinism, `build: ${why}; threads: ${whyThreads}`);
+  let core: Core | undefined;
+  const loaded = await loadCore(simd, threads, assets, (why) => core?.die(why));
+  core = new Core(loaded, Math.min(maxMemory ?? 0, 2 ** 32 - 1), determinism === 'strict');
+  return new Gemm(core, determinism, loaded);
 }
 
 /** An instance. Made by {@link createGemm}. */
@@ -160,12 +163,13 @@ export class Gemm {
   readonly #core: Core;
 
   /** @internal */
-  constructor(core: Core, determinism: Info['determinism'], why: string) {
+  constructor(core: Core, determinism: Info['determinism'], { threads, why }: LoadedCore) {
     this.#core = core;
+    if (threads > 1) core.endThreadsWith(this);
     const kernels = kernelsOf(core);
     // By what is there: the option assets may give either file.
     const build = kernels.some(({ name }) => name.includes('_relaxed')) ? 'relaxed' : 'simd128';
-    this.info = Object.freeze({ version, build, threads: 1, determinism, why, kernels });
+    this.info = Object.freeze({ version, build, threads, determinism, why, kernels });
   }
 
   /**

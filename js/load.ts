@@ -1,20 +1,25 @@
 /** From what is asked for to a running module: which build, how its files are fetched and compiled, and what to say when that fails. */
 import type { CoreModule } from './wgemm-simd128.mjs';
 import { ArgumentError, describe, GemmError, UnsupportedError } from './errors.js';
-import { type Pair, pairs } from './pair.js';
+import { type Pair, type Pairs, pairs, thread } from './pair.js';
+import { messageOf } from './port.js';
+import { lackOfThreads, sharedMemory, startThreads, usualThreads } from './threads.js';
 
 /** An address (text or a URL; in Node a path, too), bytes (an ArrayBuffer or a view), or a compiled WebAssembly.Module, which not every user's TypeScript knows. */
 export type AssetSource = string | object;
 
-/** Serves a file of the package from elsewhere. Gets its name, `wgemm-relaxed.wasm` or `wgemm-simd128.wasm`. */
-export type Assets = (file: string) => AssetSource | PromiseLike<AssetSource>;
+/**
+ * Serves a file of the package from elsewhere. Gets its name, such as `wgemm-relaxed.wasm`; with threads `wgemm-relaxed-mt.wasm` and then
+ * `wgemm-thread.js`, for which it must give an address, of the page's origin, or undefined where that is beside the script.
+ */
+export type Assets = (file: string) => AssetSource | undefined | PromiseLike<AssetSource | undefined>;
 
 const op = 'createGemm';
 
 /** What every WebAssembly file begins with. */
 const magic = [0, 97, 115, 109];
 
-type Build = keyof typeof pairs;
+type Build = 'simd128' | 'relaxed';
 
 /** Modules of one function, of the very instructions that a build uses: valid where it runs. */
 // prettier-ignore
@@ -53,26 +58,98 @@ function choose(simd: 'auto' | Build): { build: Build; why: string } {
 }
 
 /** Compiled once for all instances that take it from the package. */
-const ownModules = new Map<Build, Promise<WebAssembly.Module>>();
+const ownModules = new Map<string, Promise<WebAssembly.Module>>();
 
-/** @internal The module, and why it is of that build. */
-export async function loadCore(simd: 'auto' | Build, assets: Assets | undefined): Promise<{ module: CoreModule; why: string }> {
+/** @internal A running module. */
+export interface LoadedCore {
+  module: CoreModule;
+  threads: number;
+  /** Why it is of that build and has so many threads. */
+  why: string;
+  /** Ends the others, if there are any. */
+  endThreads: () => void;
+}
+
+/** @internal `onDeath`: is called when a thread ends by itself. */
+export async function loadCore(
+  simd: 'auto' | Build,
+  threads: 'auto' | number,
+  assets: Assets | undefined,
+  onDeath: (why: string, cause?: unknown) => void,
+): Promise<LoadedCore> {
   const { build, why } = choose(simd);
-  const file = `wgemm-${build}.wasm`;
-  const pair = pairs[build] as Pair;
-  const compiling = assets ? compileAsset(file, assets) : compileOwn(build, file, pair);
+  const wanted = threads === 'auto' ? usualThreads() : threads;
+  const alone = async (whyThreads: string): Promise<LoadedCore> => {
+    const module = await start(build, assets, {});
+    return { module, threads: 1, why: `build: ${why}; threads: ${whyThreads}`, endThreads: () => undefined };
+  };
+  if (wanted === 1) return alone(threads === 'auto' ? 'there is one processor' : 'as asked');
+  const lacks = pairs[`${build}-mt`] ? lackOfThreads() : 'this entry has none';
+  if (lacks !== undefined) {
+    if (threads === 'auto') return alone(`one, since ${lacks}`);
+    throw new UnsupportedError(op, 'threads', `${op}: threads is ${threads}; ${lacks}`);
+  }
+  try {
+    return await together(
+      build,
+      wanted,
+      assets,
+      onDeath,
+      `build: ${why}; threads: ${threads === 'auto' ? 'as many as processors, 8 at the most' : 'as asked'}`,
+    );
+  } catch (error) {
+    if (threads !== 'auto' || (error instanceof GemmError && error.code === 'ARGUMENT')) throw error;
+    return alone(`one, since more do not start: ${messageOf(error)}`);
+  }
+}
+
+/** Those of one module, and the workers for them. */
+async function together(
+  build: Build,
+  threads: number,
+  assets: Assets | undefined,
+  onDeath: (why: string, cause?: unknown) => void,
+  why: string,
+): Promise<LoadedCore> {
+  let wasmMemory;
+  try {
+    wasmMemory = sharedMemory(threads);
+  } catch (error) {
+    throw failure('there is no shared memory to be had', error);
+  }
+  const module = await start(`${build}-mt`, assets, { wasmMemory });
+  const script = (await assets?.('wgemm-thread.js')) ?? beside('wgemm-thread.js', thread);
+  if (!(typeof script === 'string' || script instanceof URL)) {
+    const message = `${op}: assets('wgemm-thread.js') gave ${describe(script)}; it must give a URL, or undefined where it is beside the script`;
+    throw new ArgumentError(op, 'assets', message);
+  }
+  try {
+    return { module, threads, why, endThreads: await startThreads(module, threads, script, onDeath) };
+  } catch (error) {
+    const advice = `have wgemm-thread.js beside this script, in a page from its origin and under headers that allow it`;
+    throw new GemmError('WORKER', op, 'threads', `${op}: a thread does not start (${messageOf(error)}); ${advice}`, { cause: error });
+  }
+}
+
+/** An instance of a file's module. */
+async function start(name: keyof Pairs, assets: Assets | undefined, options: { wasmMemory?: WebAssembly.Memory }): Promise<CoreModule> {
+  const file = `wgemm-${name}.wasm`;
+  const pair = pairs[name] as Pair;
+  const compiling = assets ? compileAsset(file, assets) : compileOwn(file, pair);
   const [compiled, { default: factory }] = await Promise.all([compiling, importGlue(file, pair)]);
-  const module = await new Promise<CoreModule>((resolve, reject) => {
+  return await new Promise<CoreModule>((resolve, reject) => {
     factory({
+      ...options,
       instantiateWasm(imports, done) {
-        WebAssembly.instantiate(compiled, imports).then(done).catch(reject);
+        WebAssembly.instantiate(compiled, imports)
+          .then((instance) => done(instance, compiled))
+          .catch(reject);
         return {};
       },
     }).then(resolve, reject);
   }).catch((error: unknown) => {
     throw failure(`${file} does not start`, error);
   });
-  return { module, why };
 }
 
 async function importGlue(file: string, pair: Pair): ReturnType<Pair['glue']> {
@@ -83,22 +160,28 @@ async function importGlue(file: string, pair: Pair): ReturnType<Pair['glue']> {
   }
 }
 
-async function compileOwn(build: Build, file: string, pair: Pair): Promise<WebAssembly.Module> {
-  const compileOnce = async () => {
-    let source;
-    try {
-      source = pair.wasm();
-    } catch (error) {
-      throw failure(`this script does not know its own address`, error, `say where ${file} is with the option assets`);
-    }
-    return await compile(file, source);
-  };
-  const compiling = ownModules.get(build) ?? compileOnce();
-  ownModules.set(build, compiling);
+/** Where a file beside the script is, or its bytes. */
+function beside<T>(file: string, find: () => T): T {
+  try {
+    return find();
+  } catch (error) {
+    throw failure(`this script does not know its own address`, error, `say where ${file} is with the option assets`);
+  }
+}
+
+async function compileOwn(file: string, pair: Pair): Promise<WebAssembly.Module> {
+  const compiling =
+    ownModules.get(file) ??
+    (async () =>
+      await compile(
+        file,
+        beside(file, () => pair.wasm()),
+      ))();
+  ownModules.set(file, compiling);
   try {
     return await compiling;
   } catch (error) {
-    ownModules.delete(build); // a later call may have more luck with the network
+    ownModules.delete(file); // a later call may have more luck with the network
     throw error;
   }
 }
@@ -150,6 +233,5 @@ async function fetchWasm(source: URL | string): Promise<Response | Uint8Array> {
 }
 
 function failure(what: string, cause: unknown, advice = ''): GemmError {
-  const why = cause instanceof Error ? cause.message : String(cause);
-  return new GemmError('LOAD', op, '', `${op}: ${what} (${why})${advice && `; ${advice}`}`, { cause });
+  return new GemmError('LOAD', op, '', `${op}: ${what} (${messageOf(cause)})${advice && `; ${advice}`}`, { cause });
 }

@@ -119,7 +119,7 @@ export function locate(core: Core, op: string, operand: Operand): void {
   operand.size = length;
   if (length === 0) return;
   const bytes = length * bytesOf(core.dtypes[operand.dtype] as DType);
-  if (buffer !== core.buffer) {
+  if (!core.owns(buffer)) {
     operand.outside = new Uint8Array(buffer, start, bytes);
     return;
   }

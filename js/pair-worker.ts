@@ -1,14 +1,21 @@
 /**
  * The pairs of a script that has the glue inside, since bundlers make a worker of one file by default: in the place of pair.ts. Builds without
- * threads have the same glue; scripts/build.mjs checks that.
+ * threads have the same glue, and so have those with; scripts/build.mjs checks that.
  */
 import * as module from './wgemm-simd128.mjs';
-import type { Pair } from './pair.js';
+import * as threaded from './wgemm-simd128-mt.mjs';
+import type { Pairs } from './pair.js';
 
 const glue = () => Promise.resolve(module);
+const threadedGlue = () => Promise.resolve(threaded);
 
 /** @internal */
-export const pairs: { simd128: Pair; relaxed: Pair } = {
+export const pairs: Pairs = {
   simd128: { wasm: () => new URL('./wgemm-simd128.wasm', import.meta.url), glue },
   relaxed: { wasm: () => new URL('./wgemm-relaxed.wasm', import.meta.url), glue },
+  'simd128-mt': { wasm: () => new URL('./wgemm-simd128-mt.wasm', import.meta.url), glue: threadedGlue },
+  'relaxed-mt': { wasm: () => new URL('./wgemm-relaxed-mt.wasm', import.meta.url), glue: threadedGlue },
 };
+
+/** @internal */
+export const thread = () => new URL('./wgemm-thread.js', import.meta.url);

@@ -11,7 +11,15 @@ export interface Pair {
 }
 
 /** @internal By their names. */
-export const pairs: { simd128: Pair; relaxed?: Pair } = {
+export interface Pairs {
+  simd128: Pair;
+  relaxed?: Pair;
+  'simd128-mt'?: Pair;
+  'relaxed-mt'?: Pair;
+}
+
+/** @internal */
+export const pairs: Pairs = {
   simd128: {
     wasm: () => new URL('./wgemm-simd128.wasm', import.meta.url),
     glue: () => import('./wgemm-simd128.mjs'),
@@ -20,4 +28,15 @@ export const pairs: { simd128: Pair; relaxed?: Pair } = {
     wasm: () => new URL('./wgemm-relaxed.wasm', import.meta.url),
     glue: () => import('./wgemm-relaxed.mjs'),
   },
+  'simd128-mt': {
+    wasm: () => new URL('./wgemm-simd128-mt.wasm', import.meta.url),
+    glue: () => import('./wgemm-simd128-mt.mjs'),
+  },
+  'relaxed-mt': {
+    wasm: () => new URL('./wgemm-relaxed-mt.wasm', import.meta.url),
+    glue: () => import('./wgemm-relaxed-mt.mjs'),
+  },
 };
+
+/** @internal Where the script of a thread is: not as `new Worker(...)`, of which bundlers would make another file than the one that there is. */
+export const thread = () => new URL('./wgemm-thread.js', import.meta.url);

@@ -88,8 +88,8 @@ for (const [dtype, { name }] of Object.entries(arrays)) if (name !== 'Uint16Arra
 dtypesOf.Uint16Array = ['float16', 'bfloat16'];
 
 /** @internal The array of a type, over a part of the heap. */
-export function viewOf(dtype: DType, buffer: ArrayBuffer, address: number, length: number): DataArray {
-  return new arrays[dtype](buffer, address, length);
+export function viewOf(dtype: DType, buffer: ArrayBufferLike, address: number, length: number): DataArray {
+  return new arrays[dtype](buffer as ArrayBuffer, address, length); // or shared, which old declarations do not know
 }
 
 /** @internal Bytes of an element. */

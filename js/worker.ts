@@ -41,6 +41,7 @@ import {
   type ZeroPoint,
 } from './index.js';
 import { arrayOf, type Held, propertiesOf, toPacket } from './message.js';
+import { messageOf, nodeWorkers, type Port, portOf } from './port.js';
 import type { Answer, Method, Order, Outcome } from './worker-thread.js';
 
 export {
@@ -148,7 +149,7 @@ export async function createGemm(options: WorkerCreateOptions = {}): Promise<Wor
   }
   let port: Port;
   try {
-    port = portOf(make ? make() : startWorker());
+    port = portOfWorker(make ? make() : startWorker());
   } catch (error) {
     if (error instanceof GemmError) throw error;
     const advice = 'have wgemm-worker.js beside this script, from the origin of the page, or make the worker with the option worker';
@@ -398,31 +399,8 @@ export class WorkerWeights extends WorkerObject {
   }
 }
 
-/** A worker as both kinds of it are used. */
-interface Port {
-  post(order: Order, transfer: ArrayBuffer[]): void;
-  terminate(): void;
-  /** Whether it keeps the process alive. */
-  hold(yes: boolean): void;
-  listen(onAnswer: (answer: Answer) => void, onDeath: (why: string, cause?: unknown) => void): void;
-}
-
-/** That of the web, as far as it is used. */
-interface WebWorker {
-  postMessage(message: unknown, transfer: ArrayBuffer[]): void;
-  terminate(): void;
-  addEventListener(type: string, listener: (event: WorkerEvent) => void): void;
-}
-
-interface WorkerEvent {
-  readonly data?: unknown;
-  readonly message?: string;
-  readonly error?: unknown;
-  preventDefault?(): void;
-}
-
 function startWorker(): unknown {
-  const threads = globalThis.process?.getBuiltinModule?.('node:worker_threads');
+  const threads = nodeWorkers();
   // Not by the expression below, of which bundlers would make a file more; and without the flags of the process, of which --input-type would
   // be wrong for a file.
   if (threads) {
@@ -437,8 +415,8 @@ function startWorker(): unknown {
 /** Workers that have an instance. */
 const taken = new WeakSet<object>();
 
-function portOf(made: unknown): Port {
-  const worker = made as WebWorker & import('node:worker_threads').Worker;
+function portOfWorker(made: unknown): Port {
+  const worker = made as Worker | undefined;
   if (typeof worker?.postMessage !== 'function' || typeof worker.terminate !== 'function') {
     throw new ArgumentError('createGemm', 'worker', 'createGemm: worker() did not give a worker; it must give one of wgemm-worker.js');
   }
@@ -446,33 +424,7 @@ function portOf(made: unknown): Port {
   if (taken.has(worker))
     throw new ArgumentError('createGemm', 'worker', 'createGemm: worker() gave a worker again; it must give one an instance');
   taken.add(worker);
-  const isNode = typeof worker.on === 'function';
-  return {
-    post: (order, transfer) => worker.postMessage(order, transfer),
-    terminate: () => void worker.terminate(),
-    hold: (yes) => isNode && (yes ? worker.ref() : worker.unref()),
-    listen(onAnswer, onDeath) {
-      if (isNode) {
-        worker.on('message', onAnswer);
-        worker.on('messageerror', (error) => onDeath('a message cannot be read', error));
-        worker.on('error', (error) => onDeath(messageOf(error), error));
-        worker.on('exit', (code) => onDeath(`it ended with code ${code}`));
-        return;
-      }
-      worker.addEventListener('message', ({ data }) => onAnswer(data as Answer));
-      worker.addEventListener('messageerror', () => onDeath('a message cannot be read'));
-      worker.addEventListener('error', (event) => {
-        event.preventDefault?.(); // the page's own handlers of errors are for what nobody caught
-        onDeath(event.message ?? 'its script cannot be loaded or run', event.error);
-      });
-      // No event tells of its end by others.
-      const terminate = worker.terminate.bind(worker);
-      worker.terminate = () => {
-        onDeath('it was terminated');
-        return terminate() as never;
-      };
-    },
-  };
+  return portOf(worker);
 }
 
 /** In the place of a worker that has ended. */
@@ -500,7 +452,7 @@ class Link {
     this.#port = port;
     this.#assets = assets;
     port.listen(
-      (answer) => this.#take(answer),
+      (answer) => this.#take(answer as Answer),
       (why, cause) => this.#die(why, cause),
     );
   }
@@ -713,8 +665,4 @@ function fill(op: string, { data, shape, strides }: TensorInput, result: DataArr
 
 function disposedError(op: string): DisposedError {
   return new DisposedError(op, 'instance', `${op}: the instance is disposed; create another with createGemm()`);
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -6,7 +6,7 @@ import { findEmscripten } from './emscripten.mjs';
 import { fail, main, root, run } from './run.mjs';
 import { setUp } from './setup.mjs';
 
-const pairs = ['wgemm-simd128', 'wgemm-relaxed'];
+const pairs = ['wgemm-simd128', 'wgemm-relaxed', 'wgemm-simd128-mt', 'wgemm-relaxed-mt'];
 let esbuild; // there once set up
 
 /** Configures and builds one preset of CMakePresets.json; all of it, or the targets named. */
@@ -23,16 +23,17 @@ export async function buildPreset(preset, ...targets) {
   });
 }
 
-async function bundle(folder, entry, { as = entry, external = [], pair = 'pair' }) {
+async function bundle(folder, entry, { as = entry, external = [], pair = 'pair', format = 'esm' }) {
   const { outputFiles } = await esbuild.build({
     entryPoints: [join(root, 'js', `${entry}.ts`)],
     outfile: join(root, 'dist', `${as}.js`), // where the source map is to find the sources from
     write: false,
     bundle: true,
-    format: 'esm',
+    format,
     target: 'es2022',
     platform: 'neutral',
     external,
+    ignoreAnnotations: format === 'iife', // package.json says of js/ that its imports have no effects, but the thread's have
     // Lines stay: Node shows the whole line of an error that nobody catches. (A limit to lines breaks texts that bundlers look for.)
     minifyIdentifiers: true,
     minifySyntax: true,
@@ -92,8 +93,8 @@ export async function makeDist() {
     writeFileSync(join(made, `${name}.mjs`), `${glue.code}//# sourceMappingURL=${name}.mjs.map\n`);
     writeFileSync(join(made, `${name}.mjs.map`), glue.map);
   }
-  const [glue, ...others] = pairs.map((name) => readFileSync(join(made, `${name}.mjs`), 'utf8').replaceAll(name, ''));
-  if (others.some((other) => other !== glue)) fail('The glue of the builds differs: js/pair-worker.ts has that of one for all.');
+  const glues = pairs.map((name) => readFileSync(join(made, `${name}.mjs`), 'utf8').replaceAll(name, ''));
+  if (new Set(glues).size !== 2) fail('The glue of the builds differs: js/pair-worker.ts and js/thread.ts have that of one for all.');
   const declarations = run('tsc', ['-p', 'js/tsconfig.json', '--outDir', made, '--declarationDir', made], {
     otherwise: 'The TypeScript in js/ has the errors above: correct them and run this again.',
   });
@@ -103,6 +104,7 @@ export async function makeDist() {
     bundle(made, 'worker', { external: ['./index.js', './wgemm-*'] }), // so that errors are of one class, whichever entry throws
     bundle(made, 'worker-thread', { as: 'wgemm-worker', pair: 'pair-worker' }),
     bundle(made, 'inline', { pair: 'pair-inline' }),
+    bundle(made, 'thread', { as: 'wgemm-thread', format: 'iife' }),
   ];
   await Promise.all([declarations, ...bundles]);
   const declared = declarationsOf(made, ['index', 'worker', 'inline']);

@@ -191,6 +191,12 @@ const sources = [
     sha256: '4cc3cbd933b28131d2a34edc54f76af9fb41bc490af5eae1a5bd3cd07ea90708',
     folder: 'pthreadpool-560c60d',
   },
+  {
+    name: 'fxdiv',
+    version: '0.0~git20200417.b408327',
+    sha256: '7953482badaf4cb34026c3487c257b8e4ab2df061c019bd6fabbbc12ad52c44b',
+    folder: 'fxdiv-b408327',
+  },
 ];
 
 function missingSources() {

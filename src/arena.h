@@ -18,19 +18,13 @@ class Arena {
 
   bool ok() const { return ok_; }
 
-  // The next `bytes` of it, aligned. The plan has counted them.
-  void* take(size_t bytes) {
-    void* piece = static_cast<std::byte*>(base_) + taken_;
-    taken_ += round_up(bytes);
-    return piece;
-  }
+  std::byte* data() { return static_cast<std::byte*>(base_); }
   static constexpr size_t round_up(size_t bytes) { return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment; }
 
  private:
   Context& context_;
   void* base_;
   bool ok_;
-  size_t taken_ = 0;
 };
 
 }  // namespace wgemm

@@ -3,39 +3,69 @@
 #include "execute.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "arena.h"
 #include "epilogue.h"
 #include "pack.h"
 #include "pack_8bit.h"
+#include "parallel.h"
 #include "types.h"
 
 namespace wgemm {
 namespace {
 
+// Numbers from `begin` up to `end`.
+struct Range {
+  int64_t begin, end;
+};
+
+struct Part {
+  Range outer, inner, rows, cols;
+};
+
+// Part `index` of the plan's. Those next to each other differ in their rows first.
+Part part_at(const Problem& problem, const Plan& plan, size_t index) {
+  auto left = static_cast<int64_t>(index);
+  const auto next = [&](const Cut& cut, int64_t total) {
+    const int64_t begin = left % cut.count * cut.size;
+    left /= cut.count;
+    return Range{begin, std::min(begin + cut.size, total)};
+  };
+  Part part;
+  part.rows = next(plan.rows, problem.m);
+  part.inner = next(plan.inner, products_of(problem.batch_sharing_b()));
+  part.cols = next(plan.cols, problem.n);
+  part.outer = next(plan.outer, products_of(problem.batch_of_b()));
+  return part;
+}
+
+// Computes parts, one after the other, with scratch of its own.
 class Executor {
  public:
-  Executor(const Problem& problem, const Plan& plan, Arena& arena)
+  Executor(const Problem& problem, const Plan& plan, std::byte* scratch)
       : p_(problem),
         plan_(plan),
         at_{problem.a, problem.b, problem.stored_b, problem.epilogue.c, problem.y},
         acc_bytes_(dtype_bytes(accumulator_type(problem.compute))),
-        b_panels_(arena.take(plan.b_bytes)),
-        a_panels_(arena.take(plan.a_bytes)),
-        acc_(arena.take(plan.acc_bytes)),
-        columns_(arena.take(plan.columns_bytes)),
-        row_sums_(problem.quantization.shifts_b && plan.sums_bytes != 0 ? static_cast<int32_t*>(arena.take(plan.sums_bytes)) : nullptr) {}
+        scratch_(scratch),
+        b_panels_(take(plan.b_bytes)),
+        a_panels_(take(plan.a_bytes)),
+        acc_(take(plan.acc_bytes)),
+        columns_(take(plan.columns_bytes)),
+        row_sums_(problem.quantization.shifts_b && plan.sums_bytes != 0 ? reinterpret_cast<int32_t*>(take(plan.sums_bytes)) : nullptr) {}
 
   // Products that share a matrix B lie inside the loop over its columns, so that it is packed once for all of them.
-  void run() {
-    size_t sharing = p_.batch.size();
-    while (sharing > 0 && p_.batch[sharing - 1].b == 0) --sharing;
-    for_each_product(p_.batch.first(sharing), [&] {
+  void run(const Part& part) {
+    for_each_product(p_.batch_of_b(), part.outer, [&] {
       packed_k_ = packed_col_ = -1;
-      for (int64_t col = 0; col < p_.n; col += plan_.nc) {
-        const int64_t cols = std::min(plan_.nc, p_.n - col);
+      for (int64_t col = part.cols.begin; col < part.cols.end; col += plan_.nc) {
+        const int64_t cols = std::min(plan_.nc, part.cols.end - col);
         if (plan_.columns_bytes != 0) block_columns_ = make_columns(p_.quantization, col, cols, columns_);
-        for_each_product(p_.batch.subspan(sharing), [&] {
-          for (int64_t row = 0; row < p_.m; row += plan_.mc) block_of_y(row, std::min(plan_.mc, p_.m - row), col, cols);
+        for_each_product(p_.batch_sharing_b(), part.inner, [&] {
+          for (int64_t row = part.rows.begin; row < part.rows.end; row += plan_.mc) {
+            block_of_y(row, std::min(plan_.mc, part.rows.end - row), col, cols);
+          }
         });
       }
     });
@@ -61,15 +91,17 @@ class Executor {
     }
   };
 
-  // Calls `work` with at_ set to each product of these axes in turn.
+  // Calls `work` with at_ set to each product of these axes in turn, of those in `range`, counted along the last axis first.
   template <typename Work>
-  void for_each_product(std::span<const BatchAxis> axes, const Work& work) {
+  void for_each_product(std::span<const BatchAxis> axes, Range range, const Work& work) {
     if (axes.empty()) return work();
+    const std::span<const BatchAxis> rest = axes.subspan(1);
+    const int64_t step = products_of(rest);
     const Operands first = at_;
-    for (int64_t i = 0; i < axes[0].size; ++i) {
+    for (int64_t i = range.begin / step; i * step < range.end; ++i) {
       at_ = first;
       at_.advance(axes[0], i);
-      for_each_product(axes.subspan(1), work);
+      for_each_product(rest, {std::max<int64_t>(range.begin - i * step, 0), std::min(range.end - i * step, step)}, work);
     }
     at_ = first;
   }
@@ -77,7 +109,7 @@ class Executor {
   void block_of_y(int64_t row, int64_t rows, int64_t col, int64_t cols) {
     const Block y = at_.y.block(row, col, rows, cols);
     // Accumulators of this block: none without a product, Y itself, or scratch.
-    std::byte* acc = plan_.kernel == nullptr ? nullptr : plan_.direct ? y.data : static_cast<std::byte*>(acc_);
+    std::byte* acc = plan_.kernel == nullptr ? nullptr : plan_.direct ? y.data : acc_;
     const int64_t acc_stride = plan_.direct ? y.row_stride : cols;
     if (row_sums_ != nullptr) std::fill_n(row_sums_, rows, 0);
     for (int64_t k = 0; k < p_.k; k += plan_.kc) {
@@ -111,7 +143,7 @@ class Executor {
     if (plan_.pack_a) {
       pack({a.data, p_.a.dtype, rows, depth, a.row_stride, a.col_stride, p_.quantization.a_zero_point}, kernel.a, a_panels_);
       if (row_sums_ != nullptr) sum_lanes(a_panels_, kernel.a, rows, depth, row_sums_);
-      a_rows = static_cast<const std::byte*>(a_panels_);
+      a_rows = a_panels_;
       // Of a panel of several rows, a row's share.
       row_bytes = panel_bytes(kernel.a, depth) / static_cast<size_t>(kernel.a.width);
     }
@@ -121,7 +153,7 @@ class Executor {
                 .k = static_cast<size_t>(depth),
                 .a = nullptr,
                 .a_stride = row_bytes,
-                .b = plan_.pack_b ? static_cast<const std::byte*>(b_panels_) + lead_bytes : at_.stored_b.block(k, col),
+                .b = plan_.pack_b ? b_panels_ + lead_bytes : at_.stored_b.block(k, col),
                 .b_stride = plan_.pack_b ? panel_bytes(kernel.b, depth) : at_.stored_b.panel_stride(),
                 .c = nullptr,
                 .c_stride = static_cast<size_t>(acc_stride) * acc_bytes_,
@@ -134,14 +166,17 @@ class Executor {
     }
   }
 
+  std::byte* take(size_t bytes) { return std::exchange(scratch_, scratch_ + Arena::round_up(bytes)); }
+
   const Problem& p_;
   const Plan& plan_;
   Operands at_;
   const size_t acc_bytes_;  // of an accumulator
-  void* const b_panels_;
-  void* const a_panels_;
-  void* const acc_;
-  void* const columns_;
+  std::byte* scratch_;      // what is left of it
+  std::byte* const b_panels_;
+  std::byte* const a_panels_;
+  std::byte* const acc_;
+  std::byte* const columns_;
   int32_t* const row_sums_;  // null where they are not needed
   Columns block_columns_;
   int64_t packed_k_ = -1, packed_col_ = -1;  // the block of B that b_panels_ holds
@@ -149,8 +184,19 @@ class Executor {
 
 }  // namespace
 
-void execute(const Problem& problem, const Plan& plan, Arena& arena) {
-  if (problem.m != 0 && problem.n != 0) Executor(problem, plan, arena).run();
+void execute(Context& context, const Problem& problem, const Plan& plan, std::byte* scratch) {
+  if (problem.m == 0 || problem.n == 0) return;
+  if (plan.parts() == 1) return Executor(problem, plan, scratch).run(part_at(problem, plan, 0));
+  struct Job {
+    const Problem& problem;
+    const Plan& plan;
+    std::byte* scratch;
+  } job{problem, plan, scratch};
+  const auto work = [](void* argument, size_t thread, size_t part) {
+    const auto& [p, all, memory] = *static_cast<const Job*>(argument);
+    Executor(p, all, memory + thread * all.thread_bytes).run(part_at(p, all, part));
+  };
+  Threads::run(context, static_cast<size_t>(plan.parts()), work, &job);
 }
 
 }  // namespace wgemm

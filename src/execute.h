@@ -1,4 +1,4 @@
-// The loops over blocks: pack, kernel, epilogue.
+// The loops over parts, on all threads, and over blocks: pack, kernel, epilogue.
 #pragma once
 
 #include "arena.h"
@@ -7,7 +7,7 @@
 
 namespace wgemm {
 
-// Computes `problem` as `plan` says, with scratch from an arena of plan.scratch_bytes.
-void execute(const Problem& problem, const Plan& plan, Arena& arena);
+// Computes `problem` as `plan` says, on the threads of `context`, with `scratch` of plan.scratch_bytes.
+void execute(Context& context, const Problem& problem, const Plan& plan, std::byte* scratch);
 
 }  // namespace wgemm

@@ -39,6 +39,16 @@ constexpr int64_t kRowsPerPacking = 512;
 // Bytes that packed A may take for that.
 constexpr int64_t kMostOfA = int64_t{12} << 20;
 
+// Multiply-adds of a product that are worth other threads: to wake them and wait for them takes microseconds.
+constexpr double kLeastWork = 1 << 20;
+
+// Parts for each thread, so that one that starts late or is slower leaves some of its own to the others; and multiply-adds of a part.
+constexpr double kPartsOfThread = 4;
+constexpr double kWorkOfPart = 1 << 18;
+
+// Columns and rows of a part, at the least, where there are more: what is packed for it is to be used often.
+constexpr int64_t kNarrowest = 32, kLowest = 32;
+
 const Kernel* choose_kernel(const Problem& problem, Determinism determinism) {
   const KernelTable table = kernel_table();
   const Processor here = processor();
@@ -66,17 +76,60 @@ bool can_read_a(const Problem& problem, const Kernel& kernel) {
   return kernel.a.is_rows() && is_compute_form(problem.a.dtype) && (problem.a.col_stride == 1 || problem.k == 1);
 }
 
+// Cuts `total` into about `wanted` pieces, each a multiple of `step` and, where there is that much, at least `shortest`.
+Cut cut(int64_t total, int64_t step, int64_t shortest, int64_t wanted) {
+  const int64_t count = std::clamp<int64_t>(total / shortest, 1, wanted);
+  const int64_t size = round_up((total + count - 1) / count, step);
+  return {std::min(size, total), (total + size - 1) / size};
+}
+
+// Cuts the result into about `wanted` parts: first between products that share nothing, then between rows and columns, last between
+// products that share weights. Of the grids of rows and columns with most parts it takes the one that packs least: columns that are cut
+// have all of A packed for each part, rows all of B.
+void cut_parts(const Problem& problem, int64_t row_step, int64_t col_step, int64_t wanted, Plan* plan) {
+  const auto left = [&](int64_t parts) { wanted = (wanted + parts - 1) / parts; };
+  plan->outer = cut(products_of(problem.batch_of_b()), 1, 1, wanted);
+  left(plan->outer.count);
+  const double rows_of_a = plan->pack_a ? static_cast<double>(problem.m) : 0, cols_of_b = plan->pack_b ? static_cast<double>(problem.n) : 0;
+  int64_t most = 0;
+  double least = 0;
+  for (int64_t count = 1; count <= wanted; ++count) {
+    const Cut rows = cut(problem.m, row_step, kLowest, count);
+    const Cut cols = cut(problem.n, col_step, kNarrowest, (wanted + rows.count - 1) / rows.count);
+    const int64_t parts = std::min(rows.count * cols.count, wanted);
+    const double packed = rows_of_a * static_cast<double>(cols.count) + cols_of_b * static_cast<double>(rows.count);
+    if (parts > most || (parts == most && packed < least)) {
+      most = parts;
+      least = packed;
+      plan->rows = rows;
+      plan->cols = cols;
+    }
+  }
+  left(plan->rows.count * plan->cols.count);
+  plan->inner = cut(products_of(problem.batch_sharing_b()), 1, 1, wanted);
+}
+
+// How many parts are worth while.
+int64_t parts_wanted(const Problem& problem, int threads) {
+  const double work = static_cast<double>(problem.m) * static_cast<double>(problem.n) * static_cast<double>(problem.k) *
+                      static_cast<double>(products_of(problem.batch));
+  if (threads == 1 || work < kLeastWork) return 1;
+  return static_cast<int64_t>(std::min(threads * kPartsOfThread, work / kWorkOfPart));
+}
+
 }  // namespace
 
-Plan make_plan(const Problem& problem, Determinism determinism, const PlanOptions& options) {
+Plan make_plan(const Problem& problem, const Context& context, const PlanOptions& options) {
   Plan plan;
+  const Determinism determinism = context.determinism();
   plan.canonical_nan = determinism == Determinism::kStrict && !is_integer(problem.compute);
   if (problem.m == 0 || problem.n == 0) return plan;
   const bool quantized = problem.compute == DType::kInt8;
   if (problem.k == 0) {
+    cut_parts(problem, 1, 1, 1, &plan);
     plan.mc = problem.m;
     plan.nc = std::min(problem.n, kWidest);
-    if (quantized) plan.columns_bytes = plan.scratch_bytes = Arena::round_up(column_bytes(plan.nc));
+    if (quantized) plan.columns_bytes = plan.thread_bytes = plan.scratch_bytes = Arena::round_up(column_bytes(plan.nc));
     return plan;
   }
   const Kernel& kernel = options.kernel != nullptr ? *options.kernel : *choose_kernel(problem, determinism);
@@ -86,22 +139,25 @@ Plan make_plan(const Problem& problem, Determinism determinism, const PlanOption
   plan.pack_a = !can_read_a(problem, kernel);
   const auto accumulator = static_cast<int64_t>(dtype_bytes(accumulator_type(problem.compute)));
 
+  // Blocks begin with a panel, of packed weights too, whose panels are wider than some kernels'.
+  const int64_t step = problem.stored_b.panels == nullptr ? kernel.nr : std::max(kernel.nr, problem.stored_b.layout().width);
+  cut_parts(problem, kernel.mr, step, options.parts != 0 ? options.parts : parts_wanted(problem, context.threads()), &plan);
+  if (plan.parts() > 1) plan.threads = context.threads();
+
   const int64_t deepest = problem.k <= kDeepest ? problem.k : kDeepest / 2;
   plan.kc = options.kc != 0 ? options.kc : equal_blocks(problem.k, deepest);
   plan.kc = std::min(round_up(plan.kc, kernel.kr), problem.k);
 
   const int64_t widest = std::clamp<int64_t>(kBlockOfB / kernel.b.element_bytes / plan.kc, kernel.nr, kWidest);
-  plan.nc = options.nc != 0 ? options.nc : equal_blocks(problem.n, widest);
-  // Blocks begin with a panel, of packed weights too, whose panels are wider than some kernels'.
-  const int64_t step = problem.stored_b.panels == nullptr ? kernel.nr : std::max(kernel.nr, problem.stored_b.layout().width);
-  plan.nc = std::min(round_up(plan.nc, step), problem.n);
+  plan.nc = options.nc != 0 ? options.nc : equal_blocks(plan.cols.size, widest);
+  plan.nc = std::min(round_up(plan.nc, step), plan.cols.size);
 
-  int64_t mc = problem.m;
+  int64_t mc = plan.rows.size;
   if (plan.pack_a) mc = std::min(mc, kBlockOfA / kernel.a.element_bytes / plan.kc);
   if (!plan.direct) mc = std::min(mc, kBlockOfAcc / accumulator / plan.nc);
   if (plan.kc < problem.k) mc = std::max(mc, std::min(kRowsPerPacking, kMostOfA / kernel.a.element_bytes / plan.kc));
   plan.mc = options.mc != 0 ? options.mc : mc;
-  plan.mc = std::min(round_up(std::max<int64_t>(plan.mc, 1), kernel.mr), problem.m);
+  plan.mc = std::min(round_up(std::max<int64_t>(plan.mc, 1), kernel.mr), plan.rows.size);
 
   if (plan.pack_b) plan.b_bytes = packed_bytes(kernel.b, plan.nc, plan.kc);
   if (plan.pack_a) plan.a_bytes = packed_bytes(kernel.a, plan.mc, plan.kc);
@@ -111,8 +167,9 @@ Plan make_plan(const Problem& problem, Determinism determinism, const PlanOption
     plan.sums_bytes = static_cast<size_t>(plan.mc) * sizeof(int32_t);
   }
   for (const size_t bytes : {plan.b_bytes, plan.a_bytes, plan.acc_bytes, plan.columns_bytes, plan.sums_bytes}) {
-    plan.scratch_bytes += Arena::round_up(bytes);
+    plan.thread_bytes += Arena::round_up(bytes);
   }
+  plan.scratch_bytes = plan.thread_bytes * static_cast<size_t>(plan.threads);
   return plan;
 }
 

@@ -71,6 +71,21 @@ struct Problem {
   std::span<const BatchAxis>
       batch{};  // of many products: the outermost first, and last those along which b stays the same; no size is 0 or 1
   Quantization quantization{};
+
+  // The axes of `batch` along which b changes, and those behind, along which it does not.
+  std::span<const BatchAxis> batch_of_b() const { return batch.first(batch.size() - batch_sharing_b().size()); }
+  std::span<const BatchAxis> batch_sharing_b() const {
+    size_t count = 0;
+    while (count < batch.size() && batch[batch.size() - count - 1].b == 0) ++count;
+    return batch.last(count);
+  }
 };
+
+// Products along all of these axes.
+inline int64_t products_of(std::span<const BatchAxis> axes) {
+  int64_t products = 1;
+  for (const BatchAxis& axis : axes) products *= axis.size;
+  return products;
+}
 
 }  // namespace wgemm

@@ -10,14 +10,19 @@
 namespace wgemm {
 
 Status run(Context& context, const char* op, const Problem& problem, const PlanOptions& options) {
-  const Plan plan = make_plan(problem, context.determinism(), options);
+  const Plan plan = make_plan(problem, context, options);
   Arena arena(context, plan.scratch_bytes);
+  if (!arena.ok() && plan.parts() > 1 && options.parts == 0) {  // then on one thread, which needs less
+    PlanOptions whole = options;
+    whole.parts = 1;
+    return run(context, op, problem, whole);
+  }
   if (!arena.ok()) {
     return error(Code::kOutOfMemory, op, "",
                  {"no memory for ", static_cast<int64_t>(plan.scratch_bytes), " bytes of scratch; ",
                   static_cast<int64_t>(context.bytes_in_use()), " bytes are in use"});
   }
-  execute(problem, plan, arena);
+  execute(context, problem, plan, arena.data());
   return {};
 }
 
@@ -67,9 +72,9 @@ Status matmul_shape(const MatMulArgs& args, int64_t* dims, size_t* rank) {
 namespace {
 
 void explain_problem(const Context& context, const Problem& problem, Explanation* explanation) {
-  const Plan plan = make_plan(problem, context.determinism());
+  const Plan plan = make_plan(problem, context);
   *explanation = {};
-  for (const BatchAxis& axis : problem.batch) explanation->batch *= axis.size;
+  explanation->batch = products_of(problem.batch);
   explanation->m = problem.m;
   explanation->n = problem.n;
   explanation->k = problem.k;
@@ -79,6 +84,7 @@ void explain_problem(const Context& context, const Problem& problem, Explanation
   explanation->mr = plan.kernel->mr;
   explanation->nr = plan.kernel->nr;
   explanation->kr = plan.kernel->kr;
+  explanation->threads = std::min<int64_t>(plan.threads, plan.parts());
   explanation->mc = plan.mc;
   explanation->nc = plan.nc;
   explanation->kc = plan.kc;

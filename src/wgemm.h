@@ -22,6 +22,8 @@
 #include <optional>
 #include <span>
 
+struct pthreadpool;
+
 namespace wgemm {
 
 inline constexpr const char kVersion[] = "0.1.0";
@@ -135,13 +137,16 @@ enum class Determinism : uint8_t {
   kStrict,
 };
 
+// The most threads that a context may compute on.
+inline constexpr int kMaxThreads = 64;
+
 // Where the library's memory comes from, and how it computes. Not copyable; one thread at a time may call with it.
 class Context {
  public:
   // memory_limit: the most bytes that may be allocated through this context at any time; 0 means no limit but the system's.
   explicit Context(size_t memory_limit = 0, Determinism determinism = Determinism::kFast)
       : limit_(memory_limit), determinism_(determinism) {}
-  ~Context() = default;
+  ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
@@ -155,10 +160,20 @@ class Context {
   size_t memory_limit() const { return limit_; }
   Determinism determinism() const { return determinism_; }
 
+  // Has calls compute on up to so many threads, the caller's own among them; 1, as at first, ends the others. They wait between calls, and
+  // end with the context. Small products stay on one. With kStrict the results are the same for every number. Errors: kArgument for a
+  // number that is not 1 to kMaxThreads, or not 1 in a build without threads; kOutOfMemory where the system starts no more. Then the number
+  // is what it was.
+  Status set_threads(int threads);
+  int threads() const { return threads_; }
+
  private:
+  friend struct Threads;
   size_t limit_;
   Determinism determinism_;
   size_t in_use_ = 0;
+  int threads_ = 1;
+  pthreadpool* pool_ = nullptr;  // of threads_, if these are more than 1
 };
 
 // Weights ---------------------------------------------------------------------------------------------------------------------
@@ -325,11 +340,11 @@ struct Explanation {
   int64_t m = 0, n = 0, k = 0;     // of each
   int64_t mr = 0, nr = 0, kr = 0;  // rows and columns of the micro-kernel's tile, and k steps it takes at once
   int64_t mc = 0, nc = 0, kc = 0;  // rows, columns and k steps of a block
-  int64_t threads = 1;
-  bool packs_a = false;       // else A is read in place
-  bool packs_b = false;       // else B is read in place, where it was packed before
-  bool direct = false;        // the micro-kernel writes Y itself; else it writes scratch and the epilogue writes Y
-  int64_t scratch_bytes = 0;  // the one allocation of the call
+  int64_t threads = 1;             // that the work is shared out among
+  bool packs_a = false;            // else A is read in place
+  bool packs_b = false;            // else B is read in place, where it was packed before
+  bool direct = false;             // the micro-kernel writes Y itself; else it writes scratch and the epilogue writes Y
+  int64_t scratch_bytes = 0;       // the one allocation of the call, for all threads
 };
 
 // As gemm_shape(), and tells how gemm() would go about it in this context.

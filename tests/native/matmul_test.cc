@@ -450,6 +450,7 @@ TEST(MatMulPacking, WeightsArePackedOnceForAllThatShareThem) {
     for (const PlanOptions& options : {PlanOptions{}, PlanOptions{.mc = 1}, PlanOptions{.nc = 4}}) {
       PlanOptions with_kernel = options;
       with_kernel.kernel = &kernel;
+      with_kernel.parts = 1;
       packings = 0;
       // Gaps, so that rows do not go on from matrix to matrix.
       MatMulTester().type(DType::kFloat64).src(src, {.gap = 1}).weights(weights).options(with_kernel).run();

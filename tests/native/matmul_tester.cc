@@ -15,6 +15,7 @@
 #include "ops/ops.h"
 #include "reference.h"
 #include "run.h"
+#include "threads.h"
 #include "values.h"
 
 namespace wgemm::testing {
@@ -147,7 +148,7 @@ void MatMulTester::run_into() const {
     sums.push_back(sum);
   });
 
-  Context context;
+  Context& context = test_context();
   PackedWeights packed;
   if (packed_) {
     const Status status = pack(context, {.B = args.weights, .trans = trans_b_}, &packed);
@@ -178,10 +179,10 @@ void MatMulTester::run_into() const {
   ASSERT_TRUE(status.ok()) << status.message;
   EXPECT_EQ(plan.batch * plan.m * plan.n, static_cast<int64_t>(expected.size()));
 
-  if (options_.has_value()) {
+  if (options_.has_value() || test_threads() > 1) {
     MatMulProblem p;
     status = matmul_problem(args, true, &p);
-    if (status.ok()) status = wgemm::run(context, "matmul", p.problem, *options_);
+    if (status.ok()) status = wgemm::run(context, "matmul", p.problem, test_options(options_.value_or(PlanOptions{})));
   } else {
     status = matmul(context, args);
   }

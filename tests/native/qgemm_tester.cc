@@ -11,6 +11,7 @@
 #include "ops/ops.h"
 #include "reference.h"
 #include "run.h"
+#include "threads.h"
 
 namespace wgemm::testing {
 namespace {
@@ -158,7 +159,7 @@ void QGemmTester::run_typed() const {
     for (int64_t j = 0; j < n_; ++j) expected.push_back(reference_qgemm<T>(args, i, j));
   }
 
-  Context context;
+  Context& context = test_context();
   PackedWeights weights;
   if (packed_) {
     const Status status = pack(context, {.op = PackFor::kQGemm, .B = args.B, .trans = trans_b_}, &weights);
@@ -190,10 +191,10 @@ void QGemmTester::run_typed() const {
 
   args.Y = y.template tensor<void>(y_type_);
   Status status;
-  if (options_.has_value()) {
+  if (options_.has_value() || test_threads() > 1) {
     Problem problem;
     status = qgemm_problem(args, true, &problem);
-    if (status.ok()) status = wgemm::run(context, "qgemm", problem, *options_);
+    if (status.ok()) status = wgemm::run(context, "qgemm", problem, test_options(options_.value_or(PlanOptions{})));
   } else {
     status = qgemm(context, args);
   }

@@ -8,6 +8,7 @@
 #include "ops/ops.h"
 #include "reference.h"
 #include "run.h"
+#include "threads.h"
 #include "types.h"
 #include "values.h"
 
@@ -87,11 +88,11 @@ void GemmTester::run_typed() const {
   const std::vector<T> result_before = result.values();
 
   args.Y = result.template tensor<void>(type_);
-  Context context;
+  Context& context = test_context();
   Problem problem;
   const Status checked = gemm_problem(args, true, &problem);
   ASSERT_TRUE(checked.ok()) << checked.message;
-  const Status status = wgemm::run(context, "gemm", problem, options_);
+  const Status status = wgemm::run(context, "gemm", problem, test_options(options_));
   ASSERT_TRUE(status.ok()) << status.message;
   EXPECT_EQ(context.bytes_in_use(), 0U);
 

@@ -236,7 +236,7 @@ TEST_P(WeightsTest, AreReadInPlaceOrExpanded) {
         if (kernel->isa != Isa::kPortable || is_integer(GetParam())) continue;
         Problem problem;
         ASSERT_TRUE(gemm_problem(args, false, &problem).ok());
-        EXPECT_TRUE(make_plan(problem, Determinism::kFast, {.kernel = kernel}).pack_b) << kernel->name;
+        EXPECT_TRUE(make_plan(problem, Context(), {.kernel = kernel}).pack_b) << kernel->name;
       }
     }
   }

@@ -1,0 +1,113 @@
+/** Threads: whether there can be any, and the workers in which pthreadpool's run. */
+import type { CoreModule, ThreadWorker } from './wgemm-simd128-mt.mjs';
+import { messageOf, nodeWorkers, type Port, portOf } from './port.js';
+
+/** As `kMaxThreads` in wgemm.h. @internal */
+export const mostThreads = 64;
+
+/** What `'auto'` takes at the most. */
+const mostByItself = 8;
+
+/** Milliseconds after which a worker that says nothing is taken for one that does not start. */
+const patience = 10_000;
+
+const page = 65536; // bytes
+
+/** @internal Why there can be no threads here; undefined if there can. */
+export function lackOfThreads(): string | undefined {
+  const { crossOriginIsolated } = globalThis as { crossOriginIsolated?: boolean };
+  if (crossOriginIsolated === false) {
+    return 'the page is not cross-origin isolated, so it has no shared memory; serve it with Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: require-corp';
+  }
+  if (typeof SharedArrayBuffer !== 'function') return 'this engine has no SharedArrayBuffer';
+  if (!nodeWorkers() && typeof Worker !== 'function') return 'there are no workers here';
+  return undefined;
+}
+
+/** @internal Threads that `'auto'` asks for. */
+export function usualThreads(): number {
+  const os = globalThis.process?.getBuiltinModule?.('node:os');
+  const count = os?.availableParallelism?.() ?? (globalThis.navigator as { hardwareConcurrency?: number } | undefined)?.hardwareConcurrency;
+  return Math.min(count ?? 1, mostByItself);
+}
+
+/** @internal The memory of an instance with threads. What is reserved for its growth is real in some engines, so that less must do. */
+export function sharedMemory(threads: number): WebAssembly.Memory {
+  const initial = 16 + 3 * threads; // of the build, and stacks
+  for (let maximum = 65536; ; maximum /= 2) {
+    try {
+      return new WebAssembly.Memory({ initial, maximum, shared: true });
+    } catch (error) {
+      if (maximum * page <= 2 ** 28) throw error;
+    }
+  }
+}
+
+/**
+ * @internal Starts the threads of a module beside the one that calls, and gives a function that ends them. `script`: where wgemm-thread.js is;
+ * in Node a path, too. `onDeath`: is called when one of them ends by itself.
+ */
+export async function startThreads(
+  module: CoreModule,
+  threads: number,
+  script: URL | string,
+  onDeath: (why: string, cause?: unknown) => void,
+): Promise<() => void> {
+  const { PThread } = module as Required<CoreModule>;
+  const ports: Port[] = [];
+  let fail = onDeath;
+  let ended = false;
+  const end = () => {
+    ended = true;
+    for (const port of ports) port.terminate();
+    ports.length = 0;
+    PThread.unusedWorkers.length = 0;
+    PThread.runningWorkers.length = 0;
+  };
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  try {
+    await new Promise<void>((resolve, reject) => {
+      fail = (why, cause) => reject(new Error(why, { cause }));
+      // Another turn, for what came while the page was busy.
+      timer = setTimeout(() => setTimeout(() => fail(`it said nothing for ${patience / 1000} s`), 0), patience);
+      const workers = Array.from({ length: threads - 1 }, () => {
+        const port = portOf(makeWorker(script));
+        ports.push(port);
+        // As Emscripten's library looks at it.
+        const worker: ThreadWorker = {
+          postMessage: (message) => port.post(message, []),
+          terminate: () => port.terminate(),
+          onmessage: null,
+        };
+        port.listen(
+          (data) => worker.onmessage?.({ data }),
+          (why, cause) => ended || fail(why, cause),
+        );
+        return worker;
+      });
+      const loaded = workers.map((worker) => PThread.loadWasmModuleToWorker(worker));
+      Promise.all(loaded).then(() => {
+        PThread.unusedWorkers.push(...workers);
+        resolve();
+      }, reject);
+    });
+    fail = onDeath;
+    // They are alive, so this, which waits until each runs, does not wait long.
+    if (module.setThreads(threads) !== 0) throw new Error('there is no memory for it');
+    for (const port of ports) port.hold(false);
+    return end;
+  } catch (error) {
+    end();
+    throw error;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function makeWorker(script: URL | string): object {
+  const node = nodeWorkers();
+  if (!node) return new Worker(script, { type: 'module', name: 'em-pthread' });
+  // Without the flags of the process, of which --input-type would be wrong for a file.
+  const address = typeof script === 'string' && script.startsWith('file:') ? new URL(script) : script;
+  return new node.Worker(address, { execArgv: [] });
+}

@@ -1,0 +1,32 @@
+// On how many threads the testers compute: the environment variable WGEMM_TEST_THREADS says it, else one.
+#pragma once
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+
+#include "plan.h"
+#include "wgemm.h"
+
+namespace wgemm::testing {
+
+inline int test_threads() {
+  const char* value = std::getenv("WGEMM_TEST_THREADS");
+  return value == nullptr ? 1 : std::max(1, std::atoi(value));
+}
+
+// One for all tests, since it takes long to start threads.
+inline Context& test_context() {
+  static Context context;
+  static const Status status = context.set_threads(test_threads());
+  if (!status.ok()) std::abort();
+  return context;
+}
+
+// With several threads even small products are cut into parts.
+inline PlanOptions test_options(PlanOptions options) {
+  if (test_threads() > 1 && options.parts == 0) options.parts = 5;
+  return options;
+}
+
+}  // namespace wgemm::testing
