@@ -20,10 +20,26 @@ const runtimes = {
   Deno: [join(installed, '.bin', 'deno'), 'run', '-A', '--no-remote', '--cached-only', '--node-modules-dir=manual'],
 };
 
-/** A project with the tarball, and beside it what runs there: the smoke test, the vectors, the first lines of README.md. */
+/** Puts strict.mjs into a project, in one file with the problems of the API tests. */
+async function bundleStrict(project) {
+  const { build } = await import('esbuild');
+  await build({
+    entryPoints: [join(here, 'strict.mjs')],
+    outfile: join(project, 'strict.mjs'),
+    bundle: true,
+    format: 'esm',
+    target: 'es2022',
+    platform: 'neutral',
+    logLevel: 'warning',
+  });
+}
+
+/** A project with the tarball, and beside it what runs there: the smoke test, the fixed problems, the vectors, the first lines of README.md. */
 async function makeRuntimesProject() {
   const project = await makeProject('runtimes');
-  for (const name of ['smoke.mjs', 'run-smoke.mjs', 'run-import.mjs']) copyFileSync(join(here, name), join(project, name));
+  for (const name of ['smoke.mjs', 'run-smoke.mjs', 'run-strict.mjs', 'run-import.mjs'])
+    copyFileSync(join(here, name), join(project, name));
+  await bundleStrict(project);
   const conformance = join(root, 'tests', 'conformance');
   mkdirSync(join(project, 'conformance'));
   for (const name of readdirSync(conformance)) copyFileSync(join(conformance, name), join(project, 'conformance', name));
@@ -67,6 +83,11 @@ export async function testRuntimes(results, { fast = false } = {}) {
         expectLine(await run(['run-import.mjs', '--gone', ...entries]), 'import passed');
       });
     }
+    await test("'strict'", async () => {
+      const said = await run(['run-strict.mjs']);
+      expectLine(said, 'strict passed: simd128');
+      return said.trim().replace('strict passed: ', '');
+    });
     for (const entry of entries) {
       await test(entry, async () => {
         expectLine(await run(['run-smoke.mjs', entry]), 'smoke passed');
@@ -88,12 +109,13 @@ export async function testRuntimes(results, { fast = false } = {}) {
  */
 async function testWorkerd(results) {
   const workerd = join(installed, 'workerd', 'bin', 'workerd');
-  await results.test('runtimes', 'workerd', 'assets', async () => {
+  await results.test('runtimes', 'workerd', "assets, 'strict'", async () => {
     const { build } = await import('esbuild');
     const project = await makeProject('workerd');
     const { code } = blockOf('Where WebAssembly must be compiled before', 'js', 'worker.js');
     writeFileSync(join(project, 'worker.js'), code);
     copyFileSync(join(here, 'smoke.mjs'), join(project, 'smoke.mjs'));
+    await bundleStrict(project);
     const [, asset] = /from '(wgemm\/assets\/[^']*\.wasm)'/.exec(code) ?? refuse('README.md imports no .wasm there');
     writeFileSync(
       join(project, 'test.js'),
@@ -101,6 +123,7 @@ async function testWorkerd(results) {
        import module from '${asset}';
        import worker from './worker.js';
        import { smoke } from './smoke.mjs';
+       import { strict } from './strict.mjs';
 
        export default {
          ...worker,
@@ -109,6 +132,7 @@ async function testWorkerd(results) {
            const answer = await (await worker.fetch(request)).text();
            if (answer !== '{"shape":[1,1],"data":[11]}') throw new Error(answer);
            await smoke(wgemm, { assets: () => module });
+           await strict(wgemm, ['auto'], { assets: () => module });
            // This runtime is worth the test because it refuses this.
            const bytes = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0);
            if (await WebAssembly.compile(bytes).then(() => true, () => false)) throw new Error('it compiles from bytes');

@@ -1,0 +1,69 @@
+/** The fixed problems computed natively: the same bits as in every engine. */
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { expect, it } from 'vitest';
+import { createGemm } from 'wgemm';
+import { hashes, hashOf, makeProblems, type Problem, run, threadCounts } from './fixed-problems.js';
+import { sameBytes } from './tensors.js';
+
+const program =
+  process.env.WGEMM_FIXED_PROBLEMS ||
+  fileURLToPath(new URL(`../../build/native/wgemm_fixed_problems${process.platform === 'win32' ? '.exe' : ''}`, import.meta.url));
+
+/** In the form that tests/native/fixed_problems.cc reads. */
+function serialize(problems: readonly Problem[]): Buffer {
+  const parts: Uint8Array[] = [];
+  const write = (...words: (number | string)[]) => {
+    for (const word of words)
+      parts.push(typeof word === 'number' ? bytesOf(Float64Array.of(word)) : Buffer.alloc(8, 0).fill(word, 0, word.length));
+  };
+  for (const { op, attributes, operands } of problems) {
+    write(op, ...attributes);
+    for (const operand of operands) {
+      if (!operand) {
+        write('');
+        continue;
+      }
+      const { dtype, shape, data } = operand;
+      write(dtype, shape.length, ...shape);
+      parts.push(bytesOf(data), new Uint8Array(-data.byteLength & 7));
+    }
+  }
+  return Buffer.concat(parts);
+}
+
+const bytesOf = ({ buffer, byteOffset, byteLength }: Omit<ArrayBufferView, 'toString'>) => new Uint8Array(buffer, byteOffset, byteLength);
+
+/** The results, natively. `like`: what else computed them, for their lengths. */
+function runNatively(problems: readonly Problem[], like: readonly Uint8Array[], ...args: string[]): Uint8Array[] {
+  if (!existsSync(program)) {
+    const how = 'build it by `cmake --preset native && cmake --build --preset native`, or name it in WGEMM_FIXED_PROBLEMS';
+    expect.fail(`${program}, which computes natively, is not there: ${how}.`);
+  }
+  const { status, error, stdout, stderr } = spawnSync(program, args, { input: serialize(problems), maxBuffer: Infinity });
+  if (status !== 0) expect.fail(`${program} ${args.join(' ')} fails: ${error?.message ?? String(stderr)}`);
+  let at = 0;
+  const results = like.map(({ length }) => stdout.subarray(at, (at += length)));
+  expect(stdout.length, 'bytes of all results').toBe(at);
+  return results;
+}
+
+const problems = makeProblems();
+const exact = problems.filter((problem) => problem.exact);
+
+it.each(
+  threadCounts.flatMap((threads) =>
+    [[], ['packed']].flatMap((form) => [
+      { args: ['strict', String(threads), ...form], asked: problems, wanted: hashes.strict },
+      { args: ['fast', String(threads), ...form], asked: exact, wanted: hashes.exact },
+    ]),
+  ),
+)('natively, the same results: $args', async ({ args, asked, wanted }) => {
+  using wg = await createGemm({ determinism: 'strict' });
+  const here = asked.map((problem) => run(wg, problem));
+  const natively = runNatively(asked, here, ...args);
+  // By name, before the sum over all of them tells that some differ.
+  expect(asked.filter((_, i) => !sameBytes(natively[i] as Uint8Array, here[i] as Uint8Array)).map(({ name }) => name)).toEqual([]);
+  expect(await hashOf(natively)).toBe(wanted);
+});

@@ -1,0 +1,6 @@
+// node run-strict.mjs: the fixed problems, by the package that is installed where this file lies, in every build that the runtime has.
+import * as wgemm from 'wgemm';
+import { strict } from './strict.mjs';
+
+const builds = await strict(wgemm, ['simd128', 'relaxed']);
+console.log(`strict passed: ${builds.join(', ')}`);

@@ -1,0 +1,38 @@
+// The fixed problems with `determinism: 'strict'`: the results must be those of every other engine, and of native code. Gets the package, does
+// not import it.
+import { hashes, hashOf, makeProblems, run, threadCounts } from '../js/fixed-problems.ts';
+
+const problems = makeProblems();
+const exact = problems.filter((problem) => problem.exact);
+const sums = [
+  { determinism: 'strict', asked: problems, wanted: hashes.strict },
+  { determinism: 'fast', asked: exact, wanted: hashes.exact },
+];
+
+/**
+ * @param builds to be tried, as the option `simd`; relaxed SIMD may be lacking
+ * @param options for every createGemm()
+ * @returns the names of those that there are
+ */
+export async function strict({ createGemm, UnsupportedError }, builds, options) {
+  const found = [];
+  for (const simd of builds) {
+    try {
+      for (const threads of threadCounts) {
+        for (const { determinism, asked, wanted } of sums) {
+          const wg = await createGemm({ ...options, simd, determinism, threads });
+          for (const isPacked of [false, true]) {
+            const hash = await hashOf(asked.map((problem) => run(wg, problem, isPacked)));
+            const where = `${wg.info.build}, ${determinism}, threads ${threads}${isPacked ? ', packed' : ''}`;
+            if (hash !== wanted) throw new Error(`${where}: the SHA-256 of the results is ${hash}, and not ${wanted}`);
+          }
+          if (!found.includes(wg.info.build)) found.push(wg.info.build);
+          wg.dispose();
+        }
+      }
+    } catch (error) {
+      if (!(simd === 'relaxed' && error instanceof UnsupportedError && error.argument === 'simd')) throw error;
+    }
+  }
+  return found;
+}
