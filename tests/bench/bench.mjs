@@ -3,6 +3,8 @@
 //   npm run bench                        every case
 //   npm run bench -- --filter 1024       cases whose name contains the text
 //   npm run bench -- --calls             a million calls of 16 x 16 x 16: time of each, and whether memory grows
+//   npm run bench -- --kernels           every micro-kernel, and whether the table prefers the fastest: in Node and in the browsers that
+//                                        are here, or those of --engine node,chromium,firefox,webkit; --build relaxed|simd128; --filter float32
 import { setFlagsFromString } from 'node:v8';
 import { parseArgs } from 'node:util';
 import { runInNewContext } from 'node:vm';
@@ -78,11 +80,27 @@ const sampleMs = 8;
 const caseMs = 2500;
 const minRounds = 15;
 
-const { values: args } = parseArgs({ options: { filter: { type: 'string', default: '' }, calls: { type: 'boolean', default: false } } });
-const wg = await createGemm();
-if (args.calls) await countCalls();
-else await compare();
-wg.dispose();
+const { values: args } = parseArgs({
+  options: {
+    filter: { type: 'string', default: '' },
+    calls: { type: 'boolean', default: false },
+    kernels: { type: 'boolean', default: false },
+    engine: { type: 'string' },
+    build: { type: 'string' },
+  },
+});
+let wg; // but for --kernels
+if (args.kernels) {
+  await (await import('./kernels.mjs')).rankKernels(args);
+} else if (args.engine !== undefined || args.build !== undefined) {
+  console.error('--engine and --build are for --kernels: say that too.');
+  process.exitCode = 1;
+} else {
+  wg = await createGemm();
+  if (args.calls) await countCalls();
+  else await compare();
+  wg.dispose();
+}
 
 async function compare() {
   const chosen = cases.filter(({ name }) => name.includes(args.filter));

@@ -1,0 +1,125 @@
+// npm run bench -- --kernels: every micro-kernel of the table beside the others of its type, in Node and in browsers, and whether what the
+// table prefers is the fastest there.
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { findBrowser, variableOf } from '../../scripts/browsers.mjs';
+import { buildPreset } from '../../scripts/build.mjs';
+import { fail, main, root } from '../../scripts/run.mjs';
+import { setUp } from '../../scripts/setup.mjs';
+import { engineNames as browsers, openIn, titleOf, versionOf } from '../browser/engines.mjs';
+import { isolation, startServer, strictPolicy } from '../browser/server.mjs';
+import { raceKernels } from './race.mjs';
+
+const builds = ['relaxed', 'simd128']; // as createGemm chooses: the first that the engine takes
+const engines = ['node', ...browsers];
+const programOf = (build) => join(root, 'build', `wasm-${build}`, 'wgemm_bench_kernels');
+const timeout = 300; // seconds, for a machine that is slow or busy
+
+// Runs on a machine at rest differ by 1 or 2%.
+const margin = 1.03;
+
+/**
+ * @param engine names with commas between; absent: Node and all browsers that are here
+ * @param build 'relaxed' or 'simd128'; absent: as createGemm chooses
+ * @param filter text that the names of products must contain, such as 'float32'
+ */
+export async function rankKernels(options) {
+  await main(() => rank(options));
+}
+
+async function rank({ engine, build, filter }) {
+  if (build !== undefined && !builds.includes(build)) fail(`bench: there is no build '${build}'; there are ${builds.join(' and ')}`);
+  const asked = engine?.split(',') ?? engines;
+  const unknown = asked.find((name) => !engines.includes(name));
+  if (unknown !== undefined) fail(`bench: there is no engine '${unknown}'; there are ${engines.join(', ')}`);
+  const missing = asked.filter((name) => name !== 'node' && !findBrowser(name));
+  if (engine && missing.length > 0) {
+    fail(
+      `bench: not here: ${missing.map((name) => `${titleOf(name)} (install it, or name its program in ${variableOf(name)})`).join(', ')}`,
+    );
+  }
+
+  const wanted = build ? [build] : builds;
+  await setUp('wasm');
+  for (const each of wanted) await buildPreset(`wasm-${each}`, 'wgemm_bench_kernels');
+  console.log('Kernels alone, on panels that are packed; M x N x K; GOP/s counts 2*M*N*K; ratios compare the best times.');
+  if (missing.length > 0) console.log(`Not found here, and left out: ${missing.map(titleOf).join(', ')}.`);
+
+  for (const name of asked.filter((each) => !missing.includes(each))) {
+    const title = name === 'node' ? `Node ${process.versions.node}` : `${titleOf(name)} ${await versionOf(name)}`;
+    console.log(`\n${title}: some 40 seconds ...`);
+    const result = await (name === 'node' ? inNode(wanted, filter) : inBrowser(name, wanted, filter)).catch(({ message }) => ({
+      crash: message,
+    }));
+    if (result.crash || !result.build) {
+      console.error(`wgemm: ${title}: ${result.crash ?? `it does not take the build ${wanted.join(' nor ')}`}`);
+      process.exitCode = 1; // and the others may do better
+      continue;
+    }
+    if (result.products.length === 0) fail(`bench: no product's name contains "${filter}"; one is float32 120x256x512`);
+    print(title, result);
+  }
+}
+
+async function inNode(wanted, filter) {
+  for (const build of wanted) {
+    const bytes = await readFile(`${programOf(build)}.wasm`);
+    if (!WebAssembly.validate(bytes)) continue;
+    const { default: factory } = await import(pathToFileURL(`${programOf(build)}.mjs`).href);
+    return { build, ...(await raceKernels({ factory, compiled: await WebAssembly.compile(bytes), filter })) };
+  }
+  return {};
+}
+
+/** In an isolated page, whose clock ticks finer. */
+async function inBrowser(name, wanted, filter) {
+  const server = await startServer({
+    folders: { '/page/': join(root, 'tests', 'browser', 'page'), '/bench/': import.meta.dirname, '/build/': join(root, 'build') },
+    files: { '/': '<!doctype html><title>kernels</title><script type="module" src="/page/kernels.js"></script>' },
+    headers: { ...strictPolicy, ...isolation },
+  });
+  try {
+    return await openIn(name, server.url(`/?${new URLSearchParams({ builds: wanted.join(), filter })}`), { timeout });
+  } finally {
+    await server.close();
+  }
+}
+
+/** Which rows of the table may be taken, where: the first of them is. As choose_kernel in plan.cc does. */
+const choices = [
+  { label: 'chosen', mode: '', allows: () => true },
+  { label: 'chosen when strict', mode: 'in strict mode ', allows: ({ strict }) => strict },
+];
+
+function print(title, { build, processor, kernels, products }) {
+  console.log(`${title}, build ${build}, processor ${processor}`);
+  const width = Math.max(...kernels.map(({ name }) => name.length)) + 2;
+  for (const { name, m, n, k, times } of products) {
+    const speed = (ms) => ((2 * m * n * k) / ms / 1e6).toFixed(1).padStart(8);
+    const entrants = times.map(({ kernel, ...time }) => ({ ...kernels[kernel], ...time }));
+    const fitting = entrants.filter((kernel) => [processor, 'any'].includes(kernel.processor));
+    const chosen = choices.map((choice) => ({ ...choice, kernel: fitting.find(choice.allows) }));
+    const [{ kernel: first }] = chosen;
+    console.log(`\n  ${name.padEnd(width)}    best  median   of the table's choice`);
+    for (const kernel of entrants.toSorted((a, b) => a.best - b.best)) {
+      const notes = chosen.filter((choice) => choice.kernel === kernel).map(({ label }) => label);
+      if (!fitting.includes(kernel)) notes.push(`for ${kernel.processor}`);
+      const ratio = `${(first.best / kernel.best).toFixed(2)}x`.padStart(8);
+      console.log(`  ${kernel.name.padEnd(width)}${speed(kernel.best)}${speed(kernel.median)}${ratio}   ${notes.join(', ')}`.trimEnd());
+    }
+    for (const [i, choice] of chosen.entries()) {
+      if (i > 0 && choice.kernel === first) continue; // said already
+      console.log(`  ${verdict(choice, entrants.filter(choice.allows))}`);
+    }
+  }
+}
+
+/** A kernel is faster if it is in the best and in the median time; it may be one that the table keeps for another processor. */
+function verdict({ kernel: preferred, mode }, others) {
+  const lead = (kernel) => Math.min(preferred.best / kernel.best, preferred.median / kernel.median);
+  const fastest = others.reduce((a, b) => (lead(b) > lead(a) ? b : a));
+  if (lead(fastest) <= margin) return `ok: ${mode}the table prefers ${preferred.name}, and none is faster`;
+  const percent = ((lead(fastest) - 1) * 100).toFixed(0);
+  return `NOT THE FASTEST: ${mode}the table prefers ${preferred.name}, but ${fastest.name} is ${percent}% faster here`;
+}

@@ -1,0 +1,95 @@
+// Lets the micro-kernels of the table race, in Node as in a page: knows nothing of either.
+
+// A block of many rows whose B fits a usual L2 cache, as the kernels are in large products; and few rows, where reading B from memory takes
+// longer than multiplying. All are multiples of every tile, but rows.
+const manyRows = { m: 120, n: 256, k: 512 };
+const fewRows = { n: 4096, k: 4096 };
+const few = 24; // below: kernels that pay from so many rows on are asked with so many
+
+// Engines compile WebAssembly quickly at first, and put better code in place at some later call.
+const warmUpMs = 150;
+const warmUpCalls = 4;
+// One timing holds as many calls as fill this: the clock of an isolated page ticks every 20 us in Firefox.
+const sampleMs = 6;
+const msOfKernel = 350; // for each that takes part
+const minRounds = 15;
+
+export const sizeOf = ({ m, n, k }) => `${m}x${n}x${k}`;
+
+/**
+ * @param factory the glue's; `compiled`: its WebAssembly.Module
+ * @param filter text that the name of a product must contain, such as 'float32 120x256x512'
+ * @param onProduct called with the name of each as it begins
+ * @returns { processor, kernels: rows of the table, products: [{ name, m, n, k, times: [{ kernel: its index, best, median: ms }] }] }
+ */
+export async function raceKernels({ factory, compiled, filter = '', onProduct = () => {} }) {
+  const module = await start(factory, compiled);
+  const { processor, kernels } = JSON.parse(module.UTF8ToString(module._describe()));
+  const products = productsOf(kernels).filter(({ name }) => name.includes(filter));
+  for (const product of products) {
+    await onProduct(product.name);
+    module._set_product(product.m, product.n, product.k);
+    product.times = await race(module, product.entrants);
+    delete product.entrants;
+  }
+  return { processor, kernels, products };
+}
+
+function start(factory, compiled) {
+  return new Promise((resolve, reject) => {
+    const instantiateWasm = (imports, done) => {
+      WebAssembly.instantiate(compiled, imports).then(done).catch(reject);
+      return {};
+    };
+    factory({ instantiateWasm }).then(resolve, reject);
+  });
+}
+
+/** A type's kernels beside each other at many rows, and at the fewest of each the kernels that pay there. */
+function productsOf(kernels) {
+  return [...new Set(kernels.map(({ type }) => type))].flatMap((type) => {
+    const rows = kernels.filter((kernel) => kernel.type === type).map(({ rowsMin }) => rowsMin);
+    const small = [...new Set(rows)].filter((m) => m < few).sort((a, b) => b - a);
+    return [manyRows, ...small.map((m) => ({ m, ...fewRows }))].map((size) => ({
+      ...size,
+      name: `${type} ${sizeOf(size)}`,
+      entrants: kernels.flatMap((kernel, i) => (kernel.type === type && kernel.rowsMin <= size.m ? [i] : [])),
+    }));
+  });
+}
+
+/** They take turns, so that a busy moment of the machine hits all alike. */
+async function race(module, entrants) {
+  let check = 0;
+  const timeOf = (kernel, times) => {
+    const start = performance.now();
+    check += module._run(kernel, times);
+    return (performance.now() - start) / times;
+  };
+  const runners = [];
+  for (const kernel of entrants) {
+    timeOf(kernel, 1); // packs
+    const end = performance.now() + warmUpMs;
+    let perCall = Infinity;
+    for (let calls = 0; calls < warmUpCalls || performance.now() < end; ++calls) perCall = Math.min(perCall, timeOf(kernel, 1));
+    // A coarse clock may have told 0.
+    runners.push({ kernel, times: Math.max(1, Math.round(sampleMs / Math.max(perCall, 0.01))), samples: [] });
+    await pause();
+  }
+  const end = performance.now() + msOfKernel * runners.length;
+  for (let round = 0; round < minRounds || performance.now() < end; ++round) {
+    for (let i = 0; i < runners.length; ++i) {
+      const { kernel, times, samples } = runners[(round + i) % runners.length];
+      samples.push(timeOf(kernel, times));
+    }
+    await pause();
+  }
+  if (!Number.isFinite(check)) throw new Error('the sums of a kernel are no numbers');
+  return runners.map(({ kernel, samples }) => {
+    samples.sort((a, b) => a - b);
+    return { kernel, best: samples[0], median: samples[samples.length >> 1] };
+  });
+}
+
+/** Lets the engine do what it must. */
+const pause = () => new Promise((resolve) => setTimeout(resolve));
