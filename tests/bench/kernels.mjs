@@ -1,6 +1,7 @@
 // npm run bench -- --kernels: every micro-kernel of the table beside the others of its type, in Node and in browsers, and whether what the
 // table prefers is the fastest there.
 import { readFile } from 'node:fs/promises';
+import { availableParallelism, loadavg } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { findBrowser, variableOf } from '../../scripts/browsers.mjs';
@@ -16,8 +17,10 @@ const engines = ['node', ...browsers];
 const programOf = (build) => join(root, 'build', `wasm-${build}`, 'wgemm_bench_kernels');
 const timeout = 300; // seconds, for a machine that is slow or busy
 
-// Runs on a machine at rest differ by 1 or 2%.
-const margin = 1.03;
+// What is so much faster is worth a change of the table; runs at rest differ by 1 to 2%, and where memory is the limit by more.
+const margin = 1.05;
+// How far the best tenth of the timings may reach for the best one to count.
+const quiet = 1.06;
 
 /**
  * @param engine names with commas between; absent: Node and all browsers that are here
@@ -48,7 +51,7 @@ async function rank({ engine, build, filter }) {
 
   for (const name of asked.filter((each) => !missing.includes(each))) {
     const title = name === 'node' ? `Node ${process.versions.node}` : `${titleOf(name)} ${await versionOf(name)}`;
-    console.log(`\n${title}: some 40 seconds ...`);
+    console.log(`\n${title}${filter ? '' : ', some 40 seconds'} ...`);
     const result = await (name === 'node' ? inNode(wanted, filter) : inBrowser(name, wanted, filter)).catch(({ message }) => ({
       crash: message,
     }));
@@ -93,7 +96,9 @@ const choices = [
 ];
 
 function print(title, { build, processor, kernels, products }) {
-  console.log(`${title}, build ${build}, processor ${processor}`);
+  const load = loadavg()[0]; // 0 on Windows
+  const busy = load > 1.5 ? `; the machine does more than this (load ${load.toFixed(1)} on ${availableParallelism()} cores)` : '';
+  console.log(`${title}, build ${build}, processor ${processor}${busy}`);
   const width = Math.max(...kernels.map(({ name }) => name.length)) + 2;
   for (const { name, m, n, k, times } of products) {
     const speed = (ms) => ((2 * m * n * k) / ms / 1e6).toFixed(1).padStart(8);
@@ -103,7 +108,10 @@ function print(title, { build, processor, kernels, products }) {
     const [{ kernel: first }] = chosen;
     console.log(`\n  ${name.padEnd(width)}    best  median   of the table's choice`);
     for (const kernel of entrants.toSorted((a, b) => a.best - b.best)) {
-      const notes = chosen.filter((choice) => choice.kernel === kernel).map(({ label }) => label);
+      const notes = chosen
+        .filter((choice) => choice.kernel === kernel)
+        .map(({ label }) => label)
+        .slice(0, 1);
       if (!fitting.includes(kernel)) notes.push(`for ${kernel.processor}`);
       const ratio = `${(first.best / kernel.best).toFixed(2)}x`.padStart(8);
       console.log(`  ${kernel.name.padEnd(width)}${speed(kernel.best)}${speed(kernel.median)}${ratio}   ${notes.join(', ')}`.trimEnd());
@@ -115,11 +123,24 @@ function print(title, { build, processor, kernels, products }) {
   }
 }
 
-/** A kernel is faster if it is in the best and in the median time; it may be one that the table keeps for another processor. */
+/**
+ * The fastest may be one that the table keeps for another processor. The best times count if others come near: on a machine that does
+ * something else too, there are many such among the short timings, while medians tell of nothing but the load.
+ */
 function verdict({ kernel: preferred, mode }, others) {
-  const lead = (kernel) => Math.min(preferred.best / kernel.best, preferred.median / kernel.median);
-  const fastest = others.reduce((a, b) => (lead(b) > lead(a) ? b : a));
-  if (lead(fastest) <= margin) return `ok: ${mode}the table prefers ${preferred.name}, and none is faster`;
-  const percent = ((lead(fastest) - 1) * 100).toFixed(0);
-  return `NOT THE FASTEST: ${mode}the table prefers ${preferred.name}, but ${fastest.name} is ${percent}% faster here`;
+  const start = `${mode}the table prefers ${preferred.name}`;
+  const lead = (time) => {
+    const fastest = others.reduce((a, b) => (b[time] < a[time] ? b : a));
+    return { fastest, ahead: preferred[time] / fastest[time] };
+  };
+  const { fastest, ahead } = lead('best');
+  const isFaster = ahead > margin;
+  const noise = Math.max(...[preferred, fastest].map(({ best, tenth }) => tenth / best));
+  const found = isFaster ? `${fastest.name} is ${percent(ahead)}% faster here` : 'none is faster';
+  if (noise > quiet || lead('tenth').ahead > margin !== isFaster) {
+    return `unclear: ${start}; ${found} by the best time, but the best tenth varies by ${percent(noise)}%`;
+  }
+  return isFaster ? `NOT THE FASTEST: ${start}, but ${found}` : `ok: ${start}, and ${found}`;
 }
+
+const percent = (ratio) => ((ratio - 1) * 100).toFixed(0);
