@@ -23,9 +23,9 @@ const margin = 1.05;
 const quiet = 1.06;
 
 /**
- * @param engine names with commas between; absent: Node and all browsers that are here
- * @param build 'relaxed' or 'simd128'; absent: as createGemm chooses
- * @param filter text that the names of products must contain, such as 'float32'
+ * @param options `engine`: names with commas between; absent: Node and all browsers that are here
+ *   `build`: 'relaxed' or 'simd128'; absent: as createGemm chooses
+ *   `filter`: text that the names of products must contain, such as 'float32'
  */
 export async function rankKernels(options) {
   await main(() => rank(options));
@@ -97,7 +97,7 @@ const choices = [
 
 function print(title, { build, processor, kernels, products }) {
   const load = loadavg()[0]; // 0 on Windows
-  const busy = load > 1.5 ? `; the machine does more than this (load ${load.toFixed(1)} on ${availableParallelism()} cores)` : '';
+  const busy = load > 2 ? `; the machine does more than this (load ${load.toFixed(1)} on ${availableParallelism()} cores)` : '';
   console.log(`${title}, build ${build}, processor ${processor}${busy}`);
   const width = Math.max(...kernels.map(({ name }) => name.length)) + 2;
   for (const { name, m, n, k, times } of products) {
