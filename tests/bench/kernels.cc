@@ -1,4 +1,4 @@
-// Runs each micro-kernel of the table alone, on panels that are packed before. Clocks and turns are JavaScript's: see race.mjs.
+// Runs each micro-kernel of the table alone, on operands that lie in its panels already. Clocks and turns are JavaScript's: see race.mjs.
 #include <emscripten.h>
 
 #include <algorithm>
@@ -6,12 +6,10 @@
 #include <cstring>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "kernels/kernel.h"
 #include "pack.h"
 #include "types.h"
-#include "weights.h"
 
 namespace wgemm {
 namespace {
@@ -30,7 +28,7 @@ Memory allocate(size_t bytes) {
   return Memory(static_cast<std::byte*>(memory));
 }
 
-// Numbers from 0 to 63, always the same: whatever a kernel multiplies, their sums are exact in it, and no engine's 8-bit products saturate.
+// Numbers from 0 to 63, which are no denormals, and 8-bit ones that every kernel takes.
 template <typename T>
 void fill(std::byte* bytes, size_t count) {
   uint32_t state = 1;
@@ -41,65 +39,42 @@ void fill(std::byte* bytes, size_t count) {
   }
 }
 
-void fill(DType type, std::byte* bytes, size_t count) {
+void fill(DType type, std::byte* bytes, size_t size) {
   switch (type) {
     case DType::kFloat32:
-      return fill<float>(bytes, count);
+      return fill<float>(bytes, size / sizeof(float));
     case DType::kFloat64:
-      return fill<double>(bytes, count);
+      return fill<double>(bytes, size / sizeof(double));
     case DType::kInt32:
-      return fill<int32_t>(bytes, count);
     case DType::kInt64:
-      return fill<int64_t>(bytes, count);
+      return fill<int32_t>(bytes, size / sizeof(int32_t));
     default:
-      return fill<int8_t>(bytes, count);
+      return fill<int8_t>(bytes, size);
   }
 }
 
-// Layouts of 8-bit kernels may be for weights of a kind, which pack() does not make of any.
-bool is_packable(const Kernel& kernel, const PanelLayout& layout) {
-  if (kernel.compute != DType::kInt8) return true;
-  return layout.arrange == nullptr && layout.kr == 2 && (layout.element_bytes == 2 || layout == kI8StorageLayout);
-}
-
-Memory make_panels(const Kernel& kernel, const PanelLayout& layout, int64_t lanes, int64_t depth) {
-  const size_t bytes = packed_bytes(layout, lanes, depth);
-  Memory panels = allocate(bytes);
-  if (is_packable(kernel, layout)) {
-    // Each lane is the one before, moved by one: so the source of panels of a hundred megabytes is small.
-    const auto count = static_cast<size_t>(lanes + depth);
-    const Memory source = allocate(count * dtype_bytes(kernel.compute));
-    fill(kernel.compute, source.get(), count);
-    pack({.data = source.get(), .dtype = kernel.compute, .lanes = lanes, .depth = depth, .lane_stride = 1, .depth_stride = 1}, layout,
-         panels.get());
-  } else if (layout.element_bytes == 2) {
-    fill<int16_t>(panels.get(), bytes / 2);
-  } else {
-    fill<int8_t>(panels.get(), bytes);
-  }
-  return panels;
-}
-
-// Rows of A, or columns of B, in a layout.
-struct Panels {
-  DType compute;
-  PanelLayout layout;
-  int64_t lanes;
-  Memory memory;
-};
-
-// The product that is timed, and what kernels have needed for it so far: those that want the same layout share the panels.
+// The product that is timed. Kernels of a type read the same memory, each as if its panels were there: which numbers it finds makes no
+// difference to its speed, but memory does, by a third where B is read from it, since not all pages of a system are alike.
 struct Product {
   int64_t m = 0, n = 0, k = 0;
-  std::vector<Panels> panels;
-  Memory c;
+  DType compute{};  // what a and b are for, once they are there
+  Memory a, b, c;
 
-  const std::byte* get(const Kernel& kernel, const PanelLayout& layout, int64_t lanes) {
-    for (const Panels& p : panels) {
-      if (p.compute == kernel.compute && p.layout == layout && p.lanes == lanes) return p.memory.get();
+  void provide(DType type) {
+    if (a != nullptr && compute == type) return;
+    compute = type;
+    size_t a_bytes = 0, b_bytes = 0;
+    const KernelTable table = kernel_table();
+    for (const Kernel* kernel = table.rows; kernel != table.rows + table.count; ++kernel) {
+      if (kernel->compute != type) continue;
+      a_bytes = std::max(a_bytes, packed_bytes(kernel->a, m, k));
+      b_bytes = std::max(b_bytes, packed_bytes(kernel->b, n, k));
     }
-    panels.push_back({kernel.compute, layout, lanes, make_panels(kernel, layout, lanes, k)});
-    return panels.back().memory.get();
+    a = allocate(a_bytes);
+    b = allocate(b_bytes);
+    c = allocate(static_cast<size_t>(m * n) * dtype_bytes(accumulator_type(type)));
+    fill(type, a.get(), a_bytes);
+    fill(type, b.get(), b_bytes);
   }
 } product;
 
@@ -139,21 +114,19 @@ EMSCRIPTEN_KEEPALIVE const char* describe() {
   return json.c_str();
 }
 
-// Begins another product, and forgets the panels of the last. M, N and K are to be multiples of all tiles.
+// Begins another product, and forgets the memory of the last. M, N and K are to be multiples of all tiles, but that M may be small.
 EMSCRIPTEN_KEEPALIVE void set_product(int m, int n, int k) {
   product = {};
   product.m = m;
   product.n = n;
   product.k = k;
-  product.c = allocate(static_cast<size_t>(m) * static_cast<size_t>(n) * sizeof(int64_t));
 }
 
-// Runs the product so often on a row of the table, as execute.cc does; the first time it packs before. Returns a sum over the result, so
-// that nothing of it can be left out.
+// Runs the product so often on a row of the table, as execute.cc does. Returns a sum over the result, so that nothing of it can be left
+// out.
 EMSCRIPTEN_KEEPALIVE double run(int index, int times) {
   const Kernel& kernel = kernel_table().rows[index];
-  const std::byte* a = product.get(kernel, kernel.a, product.m);
-  const std::byte* b = product.get(kernel, kernel.b, product.n) + kernel.b.lead * kernel.b.element_bytes;
+  product.provide(kernel.compute);
   const size_t row_bytes = panel_bytes(kernel.a, product.k) / static_cast<size_t>(kernel.a.width);
   const size_t c_stride = static_cast<size_t>(product.n) * dtype_bytes(accumulator_type(kernel.compute));
   Strip strip{.rows = 0,
@@ -161,7 +134,7 @@ EMSCRIPTEN_KEEPALIVE double run(int index, int times) {
               .k = static_cast<size_t>(product.k),
               .a = nullptr,
               .a_stride = row_bytes,
-              .b = b,
+              .b = product.b.get() + kernel.b.lead * kernel.b.element_bytes,
               .b_stride = panel_bytes(kernel.b, product.k),
               .c = nullptr,
               .c_stride = c_stride,
@@ -169,7 +142,7 @@ EMSCRIPTEN_KEEPALIVE double run(int index, int times) {
   for (int time = 0; time < times; ++time) {
     for (int64_t i = 0; i < product.m; i += kernel.mr) {
       strip.rows = static_cast<size_t>(std::min<int64_t>(kernel.mr, product.m - i));
-      strip.a = a + static_cast<size_t>(i) * row_bytes;
+      strip.a = product.a.get() + static_cast<size_t>(i) * row_bytes;
       strip.c = product.c.get() + static_cast<size_t>(i) * c_stride;
       kernel.run(strip);
     }

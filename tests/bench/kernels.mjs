@@ -46,7 +46,7 @@ async function rank({ engine, build, filter }) {
   const wanted = build ? [build] : builds;
   await setUp('wasm');
   for (const each of wanted) await buildPreset(`wasm-${each}`, 'wgemm_bench_kernels');
-  console.log('Kernels alone, on panels that are packed; M x N x K; GOP/s counts 2*M*N*K; ratios compare the best times.');
+  console.log('Kernels alone, on operands in their panels; M x N x K; GOP/s counts 2*M*N*K; ratios compare the best times.');
   if (missing.length > 0) console.log(`Not found here, and left out: ${missing.map(titleOf).join(', ')}.`);
 
   for (const name of asked.filter((each) => !missing.includes(each))) {

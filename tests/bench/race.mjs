@@ -70,7 +70,7 @@ async function race(module, entrants) {
   };
   const runners = [];
   for (const kernel of entrants) {
-    timeOf(kernel, 1); // packs
+    timeOf(kernel, 1); // the first fills the operands
     const end = performance.now() + warmUpMs;
     let perCall = Infinity;
     for (let calls = 0; calls < warmUpCalls || performance.now() < end; ++calls) perCall = Math.min(perCall, timeOf(kernel, 1));
