@@ -41,17 +41,16 @@ export class Core {
   #block: Float64Array | undefined;
   /** All that its memory has shown itself as: what shared memory was before it grew shows the same bytes still. */
   readonly #buffers = new WeakSet<ArrayBufferLike>();
-  readonly #endThreads: () => void;
+  #endThreads: () => void;
   #death: string | undefined;
   /** Of tensors; kept here, so that a tensor that is held does not hold the memory of a disposed instance. */
   #views = new WeakMap<object, DataArray>();
 
   /** @param maxMemory in bytes; 0 for what the engine allows */
-  constructor({ module, endThreads }: LoadedCore, maxMemory: number, strict: boolean) {
+  constructor({ module, endThreads }: LoadedCore, maxMemory: number) {
     this.#module = module;
     this.#endThreads = endThreads;
     this.#limit = maxMemory === 0 ? 'the limit is that of the engine, 4 GB at the most' : `maxMemory is ${maxMemory}`;
-    module.start(maxMemory, strict);
     this.dtypes = Array.from({ length: module.dtypeCount() }, (_, i) => this.text(module.dtypeName(i)) as DType);
     this.#blockAddress = module.block();
     this.#blockLength = module.blockLength();
@@ -73,6 +72,7 @@ export class Core {
 
   endThreads(): void {
     this.#endThreads();
+    this.#endThreads = () => undefined; // and holds nothing of the module
   }
 
   /** Has every call from now on fail, since one on several threads would wait for ever. */

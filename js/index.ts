@@ -151,8 +151,10 @@ export async function createGemm(options: CreateOptions = {}): Promise<Gemm> {
     throw new ArgumentError(op, 'maxMemory', `${op}: maxMemory is ${describe(maxMemory)}; it must be a whole number of bytes from 1`);
   }
   let core: Core | undefined;
-  const loaded = await loadCore(simd, threads, assets, (why) => core?.die(why));
-  core = new Core(loaded, Math.min(maxMemory ?? 0, 2 ** 32 - 1), determinism === 'strict');
+  const memoryLimit = Math.min(maxMemory ?? 0, 2 ** 32 - 1);
+  const strict = determinism === 'strict';
+  const loaded = await loadCore({ simd, threads, assets, memoryLimit, strict }, (why) => core?.die(why));
+  core = new Core(loaded, memoryLimit);
   return new Gemm(core, determinism, loaded);
 }
 

@@ -70,18 +70,24 @@ export interface LoadedCore {
   endThreads: () => void;
 }
 
+/** @internal */
+export interface LoadOptions {
+  simd: 'auto' | Build;
+  threads: 'auto' | number;
+  assets: Assets | undefined;
+  /** Bytes; 0 for what the engine allows. */
+  memoryLimit: number;
+  strict: boolean;
+}
+
 /** @internal `onDeath`: is called when a thread ends by itself. */
-export async function loadCore(
-  simd: 'auto' | Build,
-  threads: 'auto' | number,
-  assets: Assets | undefined,
-  onDeath: (why: string, cause?: unknown) => void,
-): Promise<LoadedCore> {
+export async function loadCore(options: LoadOptions, onDeath: (why: string) => void): Promise<LoadedCore> {
+  const { simd, threads, assets } = options;
   const { build, why } = choose(simd);
   const wanted = threads === 'auto' ? usualThreads() : threads;
-  const alone = async (whyThreads: string): Promise<LoadedCore> => {
-    const module = await start(build, assets, {});
-    return { module, threads: 1, why: `build: ${why}; threads: ${whyThreads}`, endThreads: () => undefined };
+  const alone = async (whyAlone: string): Promise<LoadedCore> => {
+    const module = await start(build, options, {});
+    return { module, threads: 1, why: `build: ${why}; threads: ${whyAlone}`, endThreads: () => undefined };
   };
   if (wanted === 1) return alone(threads === 'auto' ? 'there is one processor' : 'as asked');
   const lacks = pairs[`${build}-mt`] ? lackOfThreads() : 'this entry has none';
@@ -90,56 +96,63 @@ export async function loadCore(
     throw new UnsupportedError(op, 'threads', `${op}: threads is ${threads}; ${lacks}`);
   }
   try {
-    return await together(
-      build,
-      wanted,
-      assets,
-      onDeath,
-      `build: ${why}; threads: ${threads === 'auto' ? 'as many as processors, 8 at the most' : 'as asked'}`,
-    );
+    const module = await start(`${build}-mt`, options, { wasmMemory: memoryOf(wanted) });
+    const endThreads = await together(module, wanted, assets, onDeath);
+    return {
+      module,
+      threads: wanted,
+      why: `build: ${why}; threads: ${threads === 'auto' ? 'as many as processors, up to 8' : 'as asked'}`,
+      endThreads,
+    };
   } catch (error) {
     if (threads !== 'auto' || (error instanceof GemmError && error.code === 'ARGUMENT')) throw error;
     return alone(`one, since more do not start: ${messageOf(error)}`);
   }
 }
 
-/** Those of one module, and the workers for them. */
-async function together(
-  build: Build,
-  threads: number,
-  assets: Assets | undefined,
-  onDeath: (why: string, cause?: unknown) => void,
-  why: string,
-): Promise<LoadedCore> {
-  let wasmMemory;
+function memoryOf(threads: number): WebAssembly.Memory {
   try {
-    wasmMemory = sharedMemory(threads);
+    return sharedMemory(threads);
   } catch (error) {
     throw failure('there is no shared memory to be had', error);
   }
-  const module = await start(`${build}-mt`, assets, { wasmMemory });
-  const script = (await assets?.('wgemm-thread.js')) ?? beside('wgemm-thread.js', thread);
+}
+
+/** Starts the threads of a module, and gives the function that ends them. */
+async function together(
+  module: CoreModule,
+  threads: number,
+  assets: Assets | undefined,
+  onDeath: (why: string) => void,
+): Promise<() => void> {
+  const file = 'wgemm-thread.js';
+  const script = (await assets?.(file)) ?? beside(file, thread);
   if (!(typeof script === 'string' || script instanceof URL)) {
-    const message = `${op}: assets('wgemm-thread.js') gave ${describe(script)}; it must give a URL, or undefined where it is beside the script`;
+    const message = `${op}: assets('${file}') gave ${describe(script)}; it must give a URL, or undefined where the file is beside the script`;
     throw new ArgumentError(op, 'assets', message);
   }
   try {
-    return { module, threads, why, endThreads: await startThreads(module, threads, script, onDeath) };
+    return await startThreads(module, threads, script, onDeath);
   } catch (error) {
-    const advice = `have wgemm-thread.js beside this script, in a page from its origin and under headers that allow it`;
-    throw new GemmError('WORKER', op, 'threads', `${op}: a thread does not start (${messageOf(error)}); ${advice}`, { cause: error });
+    const advice = `have ${file} beside this script, in a page from its origin and under headers that allow it`;
+    const message = `${op}: threads is ${threads}, but a thread does not start (${messageOf(error)}); ${advice}`;
+    throw new GemmError('WORKER', op, 'threads', message, { cause: error });
   }
 }
 
 /** An instance of a file's module. */
-async function start(name: keyof Pairs, assets: Assets | undefined, options: { wasmMemory?: WebAssembly.Memory }): Promise<CoreModule> {
+async function start(
+  name: keyof Pairs,
+  { assets, memoryLimit, strict }: LoadOptions,
+  memory: { wasmMemory?: WebAssembly.Memory },
+): Promise<CoreModule> {
   const file = `wgemm-${name}.wasm`;
   const pair = pairs[name] as Pair;
   const compiling = assets ? compileAsset(file, assets) : compileOwn(file, pair);
   const [compiled, { default: factory }] = await Promise.all([compiling, importGlue(file, pair)]);
-  return await new Promise<CoreModule>((resolve, reject) => {
+  const module = await new Promise<CoreModule>((resolve, reject) => {
     factory({
-      ...options,
+      ...memory,
       instantiateWasm(imports, done) {
         WebAssembly.instantiate(compiled, imports)
           .then((instance) => done(instance, compiled))
@@ -150,6 +163,8 @@ async function start(name: keyof Pairs, assets: Assets | undefined, options: { w
   }).catch((error: unknown) => {
     throw failure(`${file} does not start`, error);
   });
+  module.start(memoryLimit, strict);
+  return module;
 }
 
 async function importGlue(file: string, pair: Pair): ReturnType<Pair['glue']> {

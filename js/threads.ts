@@ -9,7 +9,7 @@ export const mostThreads = 64;
 const mostByItself = 8;
 
 /** Milliseconds after which a worker that says nothing is taken for one that does not start. */
-const patience = 10_000;
+const patience = 4000;
 
 const page = 65536; // bytes
 
@@ -51,11 +51,11 @@ export async function startThreads(
   module: CoreModule,
   threads: number,
   script: URL | string,
-  onDeath: (why: string, cause?: unknown) => void,
+  onDeath: (why: string) => void,
 ): Promise<() => void> {
   const { PThread } = module as Required<CoreModule>;
   const ports: Port[] = [];
-  let fail = onDeath;
+  let fail: (why: string, cause?: unknown) => void = onDeath;
   let ended = false;
   const end = () => {
     ended = true;

@@ -7,12 +7,13 @@ import { thrown } from './errors.js';
 import { Random } from './tensors.js';
 
 it('exports what wgemm does', () => {
-  expect(Object.keys(inline)).toEqual(Object.keys(wgemm));
+  expect(Object.keys(inline).sort()).toEqual(Object.keys(wgemm).sort());
   expect(inline.version).toBe(wgemm.version);
 });
 
 it('gives the same, bit for bit', async () => {
-  const [one, other] = await Promise.all([wgemm.createGemm({ simd: 'simd128' }), inline.createGemm({ simd: 'simd128' })]);
+  const options = { simd: 'simd128', threads: 1 } as const;
+  const [one, other] = await Promise.all([wgemm.createGemm(options), inline.createGemm(options)]);
   expect(other.info).toEqual(one.info);
   for (const dtype of dtypes) {
     const random = new Random(1);
@@ -33,6 +34,15 @@ it('has one build, and says so where another is asked for', async () => {
   const wg = await inline.createGemm();
   expect(wg.info).toMatchObject({ build: 'simd128', why: 'build: this entry has simd128 only; threads: as asked' });
   wg.dispose();
+  await expect(inline.createGemm({ threads: 2 })).rejects.toMatchObject({
+    code: 'UNSUPPORTED',
+    argument: 'threads',
+    message: expect.stringContaining('this entry has none') as string,
+  });
+  const auto = await inline.createGemm({ threads: 'auto' });
+  expect(auto.info.threads).toBe(1);
+  expect(auto.info.why).toMatch(/threads: (one, since this entry has none|there is one processor)/);
+  auto.dispose();
 });
 
 it('takes assets all the same', async () => {

@@ -908,7 +908,7 @@ describe('createGemm', () => {
     { thread: 1 },
     { signal: 1 },
     { threads: 0 },
-    { threads: 2 },
+    { threads: 65 },
     { simd: 'avx' },
     { assets: 'here' },
     { maxMemory: 0 },
