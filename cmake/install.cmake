@@ -9,9 +9,14 @@ set(_wgemm_package "${CMAKE_INSTALL_LIBDIR}/cmake/wgemm")
 install(FILES src/wgemm.h src/dtypes.def DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/wgemm")
 install(FILES LICENSE NOTICE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 
-# The targets are the whole configuration, since they depend on no other package.
 install(TARGETS wgemm EXPORT wgemm ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/wgemm")
-install(EXPORT wgemm NAMESPACE wgemm:: FILE wgemmConfig.cmake DESTINATION "${_wgemm_package}")
+install(EXPORT wgemm NAMESPACE wgemm:: FILE wgemmTargets.cmake DESTINATION "${_wgemm_package}")
+set(_wgemm_config [[include("${CMAKE_CURRENT_LIST_DIR}/wgemmTargets.cmake")]])
+if(WGEMM_THREADS) # of the system
+  string(PREPEND _wgemm_config "include(CMakeFindDependencyMacro)\nfind_dependency(Threads)\n")
+endif()
+file(CONFIGURE OUTPUT wgemmConfig.cmake CONTENT "${_wgemm_config}\n" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/wgemmConfig.cmake" DESTINATION "${_wgemm_package}")
 
 # Before 1.0 a minor version may break what it wants.
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/wgemmConfigVersion.cmake" COMPATIBILITY SameMinorVersion)

@@ -1,4 +1,4 @@
-// Every test: native, native under sanitizers, the same test program as wasm, the native package, then the JavaScript API, test vectors, and
+// Every test: native, native under sanitizers, the same test program as wasm with and without threads, the native package, then the JavaScript API, test vectors, and
 // the npm package: its tarball in Node, in bundlers, and in pages of Chromium.
 // Arguments go to Vitest.
 import { buildPreset, makeDist } from './build.mjs';
@@ -6,7 +6,7 @@ import { testNativePackage } from './native-package.mjs';
 import { main, run } from './run.mjs';
 import { setUp } from './setup.mjs';
 
-const presets = ['native', 'native-asan', 'wasm-simd128', 'wasm-relaxed'];
+const presets = ['native', 'native-asan', 'native-tsan', 'wasm-simd128', 'wasm-relaxed', 'wasm-simd128-mt', 'wasm-relaxed-mt'];
 
 async function step(name, body) {
   console.log(`test: ${name}`);

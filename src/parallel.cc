@@ -4,11 +4,48 @@
 
 #if WGEMM_THREADS
 #include <pthreadpool.h>
+
+#include <cstdlib>
+#if !defined(__EMSCRIPTEN__) && !defined(_WIN32)
+#include <pthread.h>
+#endif
 #endif
 
 namespace wgemm {
 
 #if WGEMM_THREADS
+
+namespace {
+
+// pthreadpool waits for ever for a thread that does not start, so that it is tried before whether as many do.
+#if defined(__EMSCRIPTEN__)
+// There the workers are ready, and what may be lacking is memory: of a thread's stack, as much as the main thread's, and its data.
+bool can_start(int threads) {
+  void* room = std::malloc(static_cast<size_t>(threads) * (size_t{144} << 10));
+  std::free(room);
+  return room != nullptr;
+}
+#elif defined(_WIN32)
+bool can_start(int) { return true; }
+#else
+bool can_start(int threads) {
+  pthread_mutex_t wait = PTHREAD_MUTEX_INITIALIZER;
+  const auto stay = [](void* mutex) -> void* {
+    pthread_mutex_lock(static_cast<pthread_mutex_t*>(mutex));
+    pthread_mutex_unlock(static_cast<pthread_mutex_t*>(mutex));
+    return nullptr;
+  };
+  pthread_t all[kMaxThreads];
+  int started = 0;
+  pthread_mutex_lock(&wait);
+  while (started < threads && pthread_create(&all[started], nullptr, stay, &wait) == 0) ++started;
+  pthread_mutex_unlock(&wait);
+  for (int i = 0; i < started; ++i) pthread_join(all[i], nullptr);
+  return started == threads;
+}
+#endif
+
+}  // namespace
 
 Context::~Context() { pthreadpool_destroy(pool_); }
 
@@ -20,8 +57,9 @@ Status Context::set_threads(int threads) {
   if (threads == threads_) return {};
   pthreadpool* pool = nullptr;
   if (threads > 1) {
-    pool = pthreadpool_create(static_cast<size_t>(threads));
-    if (pool == nullptr) return error(Code::kOutOfMemory, "set_threads", "threads", {"no memory for ", int64_t{threads}, " threads"});
+    if (can_start(threads - 1)) pool = pthreadpool_create(static_cast<size_t>(threads));
+    if (pool == nullptr)
+      return error(Code::kOutOfMemory, "set_threads", "threads", {"the system starts no ", int64_t{threads}, " threads"});
   }
   pthreadpool_destroy(pool_);
   pool_ = pool;

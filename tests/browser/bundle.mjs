@@ -32,7 +32,8 @@ export async function bundleTests() {
         setup({ onResolve, onLoad }) {
           onResolve({ filter: /^vitest$/ }, () => ({ path: join(page, 'vitest.js') }));
           // Without an inline import map, which the policy forbids, a page finds packages by their addresses alone.
-          onResolve({ filter: /^wgemm$/ }, () => ({ path: '/dist/index.js', external: true }));
+          onResolve({ filter: /^wgemm$/ }, () => ({ path: join(tests, 'threaded.ts') }));
+          onResolve({ filter: /\/dist\/index\.js$/ }, () => ({ path: '/dist/index.js', external: true }));
           onResolve({ filter: /^wgemm\/(worker|inline)$/ }, ({ path }) => ({
             path: `${path.replace('wgemm', '/dist')}.js`,
             external: true,

@@ -102,8 +102,9 @@ const programOf = (engine) =>
  * what the browser did instead.
  *
  * @param timeout seconds
+ * @param environment variables for the browser, besides those that it needs
  */
-export async function openIn(engine, url, { timeout = 60 } = {}) {
+export async function openIn(engine, url, { timeout = 60, environment = {} } = {}) {
   const { title, arguments: argumentsOf, prepare } = engines[engine];
   const page = pageAt(url);
   const session = new Session();
@@ -112,7 +113,7 @@ export async function openIn(engine, url, { timeout = 60 } = {}) {
     mkdirSync(profile);
     prepare?.(profile);
     const result = new Promise((resolve) => (page.onResult = resolve));
-    const browser = session.start(programOf(engine), argumentsOf(profile, url), await session.environmentOf(engine));
+    const browser = session.start(programOf(engine), argumentsOf(profile, url), { ...(await session.environmentOf(engine)), ...environment });
     const ended = browser.ended.then((how) => Promise.reject(new Error(`${title} ended (${how}) before the page told its result`)));
     const late = sleep(timeout * 1000, undefined, { ref: false }).then(() => {
       const far = page.progress ? `; the last that it told was '${page.progress}'` : '; it told nothing';

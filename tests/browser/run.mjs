@@ -15,7 +15,7 @@ import { isolation, startServer, strictPolicy } from './server.mjs';
 
 // A few of the tests; every so manieth is one that no size of a table of cases divides, so that it meets all columns.
 const smokeParts = 7;
-const smokeTests = ['gemm.test.ts', 'qgemm.test.ts', 'matmul.test.ts', 'worker.test.ts', 'own-cases.jsonl'];
+const smokeTests = ['gemm.test.ts', 'qgemm.test.ts', 'matmul.test.ts', 'threads.test.ts', 'worker.test.ts', 'own-cases.jsonl'];
 const timeout = 240; // seconds for a row; the slowest takes a quarter of it here
 const atOnce = 2; // rows
 
@@ -29,7 +29,7 @@ const withoutWasm = { 'content-security-policy': "default-src 'self'; script-src
 function rowsOf(engine, isSmoke) {
   if (isSmoke) {
     return places.map((place, part) => {
-      return { engine, place, isolated: false, task: 'suite', only: smokeTests.join(), part, parts: smokeParts };
+      return { engine, place, isolated: place === 'page', task: 'suite', only: smokeTests.join(), part, parts: smokeParts };
     });
   }
   const suites = [false, true].flatMap((isolated, i) =>
@@ -37,7 +37,10 @@ function rowsOf(engine, isSmoke) {
       return { engine, place, isolated, task: 'suite', part: i ^ j, parts: 2, vectorPart: 2 * i + j, vectorParts: 4 };
     }),
   );
-  return [...suites, ...places.map((place) => ({ engine, place, isolated: false, task: 'refusal' }))];
+  const refusals = places.map((place) => ({ engine, place, isolated: false, task: 'refusal' }));
+  // WebKitGTK has shared memory only where it is told to.
+  const unshared = places.map((place) => ({ engine, place, isolated: true, unshared: true, task: 'suite', only: 'threads.test.ts,own-cases.jsonl' }));
+  return [...suites, ...refusals, ...(engine === 'webkit' ? unshared : [])];
 }
 
 /** What all servers of a run serve. */
@@ -57,14 +60,15 @@ async function site(dist) {
 }
 
 /** Runs a row; adds what came of it. `wrong`: sentences. */
-async function runRow(served, { engine, isolated, ...settings }) {
+async function runRow(served, { engine, isolated, unshared = false, ...settings }) {
   const policy = settings.task === 'refusal' ? withoutWasm : strictPolicy;
   const server = await startServer({ ...served, headers: { ...policy, ...(isolated && isolation) } });
   const start = performance.now();
   const row = { engine, isolated, ...settings };
   try {
     row.version = await versionOf(engine);
-    row.result = await openIn(engine, server.url(`/?${new URLSearchParams(settings)}`), { timeout });
+    const environment = { JSC_useSharedArrayBuffer: isolated && !unshared ? '1' : '0' };
+    row.result = await openIn(engine, server.url(`/?${new URLSearchParams(settings)}`), { timeout, environment });
     row.wrong = (settings.task === 'refusal' ? wrongWithRefusal : wrongWithSuite)(row.result, row);
   } catch (error) {
     row.wrong = [error.message];

@@ -1,13 +1,13 @@
 /**
- * `wgemm` whose instances have two threads where a test says neither how many nor where the files are: in the place of `wgemm` in the projects of
- * those builds.
+ * `wgemm` whose instances have two threads where there can be so many, and a test says neither how many nor where the files are: in the place of
+ * `wgemm` in the projects of those builds, and in pages.
  */
 import { createGemm as create, type CreateOptions, type Gemm } from '../../dist/index.js';
+import { hasThreads } from './fixed-problems.js';
 
 export * from '../../dist/index.js';
 
 export function createGemm(options?: CreateOptions): Promise<Gemm> {
-  return create(
-    (typeof options === 'object' && options !== null && !options.assets) || options === undefined ? { threads: 2, ...options } : options,
-  );
+  const isPlain = options === undefined || (typeof options === 'object' && options !== null && !options.assets);
+  return create(isPlain && hasThreads ? { threads: 2, ...options } : options);
 }

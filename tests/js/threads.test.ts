@@ -3,10 +3,9 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { createGemm, type CreateOptions, type Gemm, type HeapTensor, type QGemmInputs } from 'wgemm';
 import { createGemm as createWorkerGemm } from 'wgemm/worker';
 import { expectError, notCreated, rejected } from './errors.js';
+import { hasThreads } from './fixed-problems.js';
 import { Random, sameBytes } from './tensors.js';
 
-const { crossOriginIsolated } = globalThis as { crossOriginIsolated?: boolean };
-const hasThreads = crossOriginIsolated !== false && typeof SharedArrayBuffer === 'function';
 const files = 'wgemm/assets/wgemm-';
 
 const made: { dispose(): void }[] = [];
@@ -177,7 +176,7 @@ describe.skipIf(!hasThreads)('threads', () => {
 });
 
 describe.skipIf(hasThreads)('without shared memory', () => {
-  const why = crossOriginIsolated === false ? 'not cross-origin isolated' : 'no SharedArrayBuffer';
+  const why = (globalThis as { crossOriginIsolated?: boolean }).crossOriginIsolated === false ? 'not cross-origin isolated' : 'no SharedArrayBuffer';
 
   it('a number of threads is an error', async () => {
     const start = performance.now();

@@ -196,10 +196,6 @@ void run_matmul(Context& context, Reader& in, bool is_packed) {
   dst.write();
 }
 
-void set_threads(Context&, long threads) {
-  if (threads != 1) fail("THREADS is not 1, and the library computes on 1");
-}
-
 std::vector<uint64_t> read_all() {
   std::vector<uint64_t> words(1 << 20);
   size_t bytes = 0;
@@ -221,7 +217,7 @@ int main(int argc, char** argv) {
     fail("its arguments are strict or fast, the number of threads, and maybe packed");
   }
   Context context(0, determinism == "strict" ? wgemm::Determinism::kStrict : wgemm::Determinism::kFast);
-  set_threads(context, std::strtol(words[2], nullptr, 10));
+  if (const wgemm::Status status = context.set_threads(std::atoi(words[2])); !status.ok()) fail(status.message);
   const std::vector<uint64_t> input = read_all();
   for (Reader in(input); !in.at_end();) {
     const std::string_view op = in.name();

@@ -2,5 +2,5 @@
 import * as wgemm from 'wgemm';
 import { strict } from './strict.mjs';
 
-const builds = await strict(wgemm, ['simd128', 'relaxed']);
+const builds = await strict(wgemm, { builds: ['simd128', 'relaxed'] });
 console.log(`strict passed: ${builds.join(', ')}`);

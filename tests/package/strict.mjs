@@ -11,19 +11,20 @@ const sums = [
 
 /**
  * @param builds to be tried, as the option `simd`; relaxed SIMD may be lacking
+ * @param threads to be tried, each with each
  * @param options for every createGemm()
  * @returns the names of those that there are
  */
-export async function strict({ createGemm, UnsupportedError }, builds, options) {
+export async function strict({ createGemm, UnsupportedError }, { builds, threads = threadCounts }, options) {
   const found = [];
   for (const simd of builds) {
     try {
-      for (const threads of threadCounts) {
+      for (const count of threads) {
         for (const { determinism, asked, wanted } of sums) {
-          const wg = await createGemm({ ...options, simd, determinism, threads });
+          const wg = await createGemm({ ...options, simd, determinism, threads: count });
           for (const isPacked of [false, true]) {
             const hash = await hashOf(asked.map((problem) => run(wg, problem, isPacked)));
-            const where = `${wg.info.build}, ${determinism}, threads ${threads}${isPacked ? ', packed' : ''}`;
+            const where = `${wg.info.build}, ${determinism}, threads ${wg.info.threads}${isPacked ? ', packed' : ''}`;
             if (hash !== wanted) throw new Error(`${where}: the SHA-256 of the results is ${hash}, and not ${wanted}`);
           }
           if (!found.includes(wg.info.build)) found.push(wg.info.build);
