@@ -113,7 +113,7 @@ export interface KernelInfo {
   /** The type that it multiplies and accumulates in; int8 stands for both 8-bit types, accumulated in int32. */
   dtype: DType;
   tile: [mr: number, nr: number, kr: number];
-  /** Made for this processor. */
+  /** Made for this processor, and engine. */
   preferred: boolean;
 }
 

@@ -184,30 +184,36 @@ void requantize_group(const int32_t* acc, const RowTerms& row, const int32_t* c,
   for (int v = 0; v < 4; ++v) {
     x[v] = acc == nullptr ? wasm_i32x4_const(0, 0, 0, 0) : wasm_v128_load(acc + 4 * v);
     if (c != nullptr) x[v] = wasm_i32x4_add(x[v], wasm_v128_load(c + 4 * v));
-    if (row.shifts) x[v] = wasm_i32x4_sub(x[v], wasm_i32x4_mul(row.sum, wasm_v128_load(columns.zero_point + 4 * v)));
+    if (row.shifts) {
+      const v128_t shift = wasm_i32x4_mul(row.sum, wasm_v128_load(columns.zero_point + 4 * v));
+      x[v] = wasm_i32x4_sub(x[v], wasm_i32x4_add(shift, wasm_v128_load(columns.excess + 4 * v)));
+    }
     x[v] = wasm_f32x4_mul(wasm_f32x4_convert_i32x4(x[v]), wasm_v128_load(columns.scale + 4 * v));
   }
   store_group(x, out, y);
 }
+
+// Those from column `j` on.
+Columns columns_from(const Columns& columns, int64_t j) { return {columns.scale + j, columns.zero_point + j, columns.excess + j}; }
 
 // `cols` columns, side by side in acc, c and y.
 template <typename T>
 void requantize_row(const int32_t* acc, const RowTerms& row, const Columns& columns, const Output& out, int64_t cols, T* y) {
   int64_t j = 0;
   for (; j + kGroup <= cols; j += kGroup) {
-    requantize_group(acc == nullptr ? nullptr : acc + j, row, row.c == nullptr ? nullptr : row.c + j,
-                     {columns.scale + j, columns.zero_point + j}, out, y + j);
+    requantize_group(acc == nullptr ? nullptr : acc + j, row, row.c == nullptr ? nullptr : row.c + j, columns_from(columns, j), out, y + j);
   }
   if (j == cols) return;
   const auto left = static_cast<size_t>(cols - j);
-  int32_t acc_rest[kGroup] = {}, c_rest[kGroup] = {}, zero_rest[kGroup] = {};
+  int32_t acc_rest[kGroup] = {}, c_rest[kGroup] = {}, zero_rest[kGroup] = {}, excess_rest[kGroup] = {};
   float scale_rest[kGroup] = {};
   T y_rest[kGroup];
   if (acc != nullptr) std::memcpy(acc_rest, acc + j, left * sizeof(int32_t));
   if (row.c != nullptr) std::memcpy(c_rest, row.c + j, left * sizeof(int32_t));
   std::memcpy(zero_rest, columns.zero_point + j, left * sizeof(int32_t));
   std::memcpy(scale_rest, columns.scale + j, left * sizeof(float));
-  requantize_group(acc_rest, row, c_rest, {scale_rest, zero_rest}, out, y_rest);
+  std::memcpy(excess_rest, columns.excess + j, left * sizeof(int32_t));
+  requantize_group(acc_rest, row, c_rest, {scale_rest, zero_rest, excess_rest}, out, y_rest);
   std::memcpy(y + j, y_rest, left * sizeof(T));
 }
 
@@ -221,7 +227,7 @@ void requantize(const Problem& problem, bool, int64_t rows, int64_t cols, const 
   for (int64_t i = 0; i < rows; ++i) {
     const int32_t* c_row = reinterpret_cast<const int32_t*>(c.data) + i * c.row_stride;
     T* y_row = reinterpret_cast<T*>(y.data) + i * y.row_stride;
-    RowTerms row{nullptr, acc.row_sums != nullptr, wasm_i32x4_splat(acc.row_sums == nullptr ? 0 : acc.row_sums[i])};
+    RowTerms row{nullptr, acc.row_sums != nullptr || acc.columns.exceeds, wasm_i32x4_splat(acc.row_sums == nullptr ? 0 : acc.row_sums[i])};
     for (int64_t j0 = 0; j0 < cols; j0 += step) {
       const int64_t count = std::min(step, cols - j0);
       if (c_in_place) {
@@ -232,7 +238,7 @@ void requantize(const Problem& problem, bool, int64_t rows, int64_t cols, const 
       }
       const int32_t* acc_part = acc.data == nullptr ? nullptr : static_cast<const int32_t*>(acc.data) + i * acc.stride + j0;
       T* to = y_row + j0 * y.col_stride;
-      requantize_row(acc_part, row, {acc.columns.scale + j0, acc.columns.zero_point + j0}, out, count, y_in_place ? to : y_chunk);
+      requantize_row(acc_part, row, columns_from(acc.columns, j0), out, count, y_in_place ? to : y_chunk);
       if (y_in_place) continue;
       for (int64_t j = 0; j < count; ++j) to[j * y.col_stride] = y_chunk[j];
     }
@@ -249,11 +255,21 @@ constexpr EpilogueFunction kEpilogues[] = {
 
 }  // namespace
 
-Columns make_columns(const Quantization& q, int64_t col, int64_t cols, void* memory) {
-  const Columns columns{static_cast<float*>(memory), reinterpret_cast<int32_t*>(static_cast<float*>(memory) + cols)};
+Columns make_columns(const Quantization& q, const ByteForm& form, int64_t col, int64_t cols, void* memory) {
+  auto* const zero_points = reinterpret_cast<int32_t*>(static_cast<float*>(memory) + cols);
+  const Columns columns{static_cast<float*>(memory), zero_points, zero_points + cols, form.a_zero_point != 0};
   const ConstBlock scale = q.b_scale.block(0, col, 1, cols);
   for (int64_t j = 0; j < cols; ++j) columns.scale[j] = q.scale(reinterpret_cast<const float*>(scale.data)[j * scale.col_stride]);
-  for (int64_t j = 0; j < cols; ++j) columns.zero_point[j] = q.b_zero_point_at(col + j);
+  for (int64_t j = 0; j < cols; ++j) columns.zero_point[j] = q.b_zero_point_at(col + j) - form.b_shift;
+  std::fill_n(columns.excess, cols, 0);
+  if (!columns.exceeds) return columns;
+  // The zero point of A times the column's sum; modulo 2^32, as accumulators.
+  const auto shifts = static_cast<uint32_t>(form.k) * static_cast<uint32_t>(form.b_shift);
+#pragma clang loop vectorize(disable) unroll(disable)
+  for (int64_t j = 0; j < cols; ++j) {
+    const uint32_t sum = static_cast<uint32_t>(form.column_sums[col + j]) - shifts;
+    columns.excess[j] = static_cast<int32_t>(sum * static_cast<uint32_t>(form.a_zero_point));
+  }
   return columns;
 }
 

@@ -6,17 +6,28 @@
 
 namespace wgemm {
 
-// What quantized operands need of each column of a block: its factor, and its zero point of B as int8.
+// What quantized operands need of each column of a block: its factor, its zero point of B as that was multiplied, and what its sums have
+// too much where A was multiplied with its zero point on.
 struct Columns {
   float* scale = nullptr;
   int32_t* zero_point = nullptr;
+  int32_t* excess = nullptr;
+  bool exceeds = false;  // whether any excess is not 0
 };
 
 // Bytes of that for `cols` columns, in one piece.
-constexpr size_t column_bytes(int64_t cols) { return static_cast<size_t>(cols) * (sizeof(float) + sizeof(int32_t)); }
+constexpr size_t column_bytes(int64_t cols) { return static_cast<size_t>(cols) * (sizeof(float) + 2 * sizeof(int32_t)); }
+
+// How kernels that multiply bytes (Kernel::dot) were given the operands; else as it is here: A less its zero point, B as int8.
+struct ByteForm {
+  int a_zero_point = 0;                  // of A in that form
+  int b_shift = 0;                       // taken off B as int8
+  const int32_t* column_sums = nullptr;  // of B as int8, over k
+  int64_t k = 0;
+};
 
 // Fills `memory`, of column_bytes(cols), for the columns from `col` on.
-Columns make_columns(const Quantization& q, int64_t col, int64_t cols, void* memory);
+Columns make_columns(const Quantization& q, const ByteForm& form, int64_t col, int64_t cols, void* memory);
 
 // A block of sums of products.
 struct Accumulators {

@@ -16,12 +16,12 @@ namespace wgemm {
 namespace {
 
 // Numbers from `begin` up to `end`.
-struct Range {
+struct Interval {
   int64_t begin, end;
 };
 
 struct Part {
-  Range outer, inner, rows, cols;
+  Interval outer, inner, rows, cols;
 };
 
 // Part `index` of the plan's. Those next to each other differ in their rows first.
@@ -30,7 +30,7 @@ Part part_at(const Problem& problem, const Plan& plan, size_t index) {
   const auto next = [&](const Cut& cut, int64_t total) {
     const int64_t begin = left % cut.count * cut.size;
     left /= cut.count;
-    return Range{begin, std::min(begin + cut.size, total)};
+    return Interval{begin, std::min(begin + cut.size, total)};
   };
   Part part;
   part.rows = next(plan.rows, problem.m);
@@ -53,7 +53,15 @@ class Executor {
         a_panels_(take(plan.a_bytes)),
         acc_(take(plan.acc_bytes)),
         columns_(take(plan.columns_bytes)),
-        row_sums_(problem.quantization.shifts_b && plan.sums_bytes != 0 ? reinterpret_cast<int32_t*>(take(plan.sums_bytes)) : nullptr) {}
+        row_sums_((problem.quantization.shifts_b || plan.b_shift != 0) && plan.sums_bytes != 0
+                      ? reinterpret_cast<int32_t*>(take(plan.sums_bytes))
+                      : nullptr) {
+    if (!kHasDots || plan.kernel == nullptr || plan.kernel->dot == Dot::kNone) return;
+    byte_form_ = {.a_zero_point = problem.quantization.a_zero_point - int8_offset(problem.a.dtype) + plan.a_shift,
+                  .b_shift = plan.b_shift,
+                  .column_sums = problem.stored_b.column_sums,
+                  .k = problem.k};
+  }
 
   // Products that share a matrix B lie inside the loop over its columns, so that it is packed once for all of them.
   void run(const Part& part) {
@@ -61,7 +69,7 @@ class Executor {
       packed_k_ = packed_col_ = -1;
       for (int64_t col = part.cols.begin; col < part.cols.end; col += plan_.nc) {
         const int64_t cols = std::min(plan_.nc, part.cols.end - col);
-        if (plan_.columns_bytes != 0) block_columns_ = make_columns(p_.quantization, col, cols, columns_);
+        if (plan_.columns_bytes != 0) block_columns_ = make_columns(p_.quantization, byte_form_, col, cols, columns_);
         for_each_product(p_.batch_sharing_b(), part.inner, [&] {
           for (int64_t row = part.rows.begin; row < part.rows.end; row += plan_.mc) {
             block_of_y(row, std::min(plan_.mc, part.rows.end - row), col, cols);
@@ -93,7 +101,7 @@ class Executor {
 
   // Calls `work` with at_ set to each product of these axes in turn, of those in `range`, counted along the last axis first.
   template <typename Work>
-  void for_each_product(std::span<const BatchAxis> axes, Range range, const Work& work) {
+  void for_each_product(std::span<const BatchAxis> axes, Interval range, const Work& work) {
     if (axes.empty()) return work();
     const std::span<const BatchAxis> rest = axes.subspan(1);
     const int64_t step = products_of(rest);
@@ -126,7 +134,7 @@ class Executor {
     if (packed_k_ == k && packed_col_ == col) return;
     const PanelLayout& layout = plan_.kernel->b;
     if (at_.stored_b.panels != nullptr) {
-      unpack(at_.stored_b, k, depth, col, cols, layout, b_panels_);
+      unpack(at_.stored_b, k, depth, col, cols, layout, plan_.b_shift, b_panels_);
     } else {
       const ConstBlock b = at_.b.block(k, col, depth, cols);
       pack({b.data, p_.b.dtype, cols, depth, b.col_stride, b.row_stride, int8_offset(p_.b.dtype)}, layout, b_panels_);
@@ -141,8 +149,14 @@ class Executor {
     const std::byte* a_rows = a.data;
     size_t row_bytes = static_cast<size_t>(a.row_stride) * dtype_bytes(p_.a.dtype);
     if (plan_.pack_a) {
-      pack({a.data, p_.a.dtype, rows, depth, a.row_stride, a.col_stride, p_.quantization.a_zero_point}, kernel.a, a_panels_);
-      if (row_sums_ != nullptr) sum_lanes(a_panels_, kernel.a, rows, depth, row_sums_);
+      const bool bytes = kHasDots && kernel.dot != Dot::kNone;
+      const int less = bytes ? int8_offset(p_.a.dtype) - plan_.a_shift : p_.quantization.a_zero_point;
+      pack({a.data, p_.a.dtype, rows, depth, a.row_stride, a.col_stride, less}, kernel.a, a_panels_);
+      if (row_sums_ != nullptr && bytes) {
+        sum_quads(a_panels_, plan_.a_shift == 0, byte_form_.a_zero_point, rows, depth, row_sums_);
+      } else if (row_sums_ != nullptr) {
+        sum_lanes(a_panels_, kernel.a, rows, depth, row_sums_);
+      }
       a_rows = a_panels_;
       // Of a panel of several rows, a row's share.
       row_bytes = panel_bytes(kernel.a, depth) / static_cast<size_t>(kernel.a.width);
@@ -178,6 +192,7 @@ class Executor {
   std::byte* const acc_;
   std::byte* const columns_;
   int32_t* const row_sums_;  // null where they are not needed
+  ByteForm byte_form_;
   Columns block_columns_;
   int64_t packed_k_ = -1, packed_col_ = -1;  // the block of B that b_panels_ holds
 };

@@ -56,7 +56,8 @@ const Kernel* choose_kernel(const Problem& problem, Determinism determinism) {
     const Kernel& kernel = table.rows[i];
     const bool fast_here = kernel.processor == Processor::kAny || kernel.processor == here;
     const bool allowed = kernel.strict || determinism == Determinism::kFast;
-    if (kernel.compute == problem.compute && fast_here && allowed && problem.m >= kernel.rows_min) return &kernel;
+    const bool pays = fast_here && problem.m >= kernel.rows_min;
+    if (kernel.compute == problem.compute && pays && allowed && can_run(kernel, problem)) return &kernel;
   }
   return nullptr;  // not reached: each compute type has a portable row
 }
@@ -119,6 +120,13 @@ int64_t parts_wanted(const Problem& problem, int threads) {
 
 }  // namespace
 
+bool can_run(const Kernel& kernel, const Problem& problem) {
+  if (kernel.dot == Dot::kNone) return true;
+  const StoredOperand& b = problem.stored_b;
+  if (b.panels == nullptr) return false;  // neither its range nor sums of its columns are known
+  return has_dot(kernel.dot) && (kernel.dot != Dot::kSevenBits || b.high - b.low <= 127);
+}
+
 Plan make_plan(const Problem& problem, const Context& context, const PlanOptions& options) {
   Plan plan;
   const Determinism determinism = context.determinism();
@@ -134,6 +142,8 @@ Plan make_plan(const Problem& problem, const Context& context, const PlanOptions
   }
   const Kernel& kernel = options.kernel != nullptr ? *options.kernel : *choose_kernel(problem, determinism);
   plan.kernel = &kernel;
+  plan.a_shift = kernel.dot == Dot::kUnsigned ? 128 : 0;
+  plan.b_shift = kernel.dot == Dot::kSevenBits ? problem.stored_b.low : 0;
   plan.pack_b = !can_read_b(problem, kernel);
   plan.direct = can_write_y(problem) && !plan.canonical_nan;
   plan.pack_a = !can_read_a(problem, kernel);

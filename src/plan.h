@@ -14,11 +14,12 @@ struct Cut {
 struct Plan {
   const Kernel* kernel = nullptr;  // null: there is no product to compute (M, N or K is 0)
   int64_t mc = 0, nc = 0,
-          kc = 0;              // block sizes: at least 1 and at most a part's M and N, and K; nc a multiple of nr, but for the last block
-  bool pack_a = false;         // else A is read in place
-  bool pack_b = false;         // else B is read in place, as it is stored
-  bool direct = false;         // the kernel's accumulators are Y
-  bool canonical_nan = false;  // the epilogue is to write no other NaN
+          kc = 0;                // block sizes: at least 1 and at most a part's M and N, and K; nc a multiple of nr, but for the last block
+  bool pack_a = false;           // else A is read in place
+  bool pack_b = false;           // else B is read in place, as it is stored
+  bool direct = false;           // the kernel's accumulators are Y
+  bool canonical_nan = false;    // the epilogue is to write no other NaN
+  int a_shift = 0, b_shift = 0;  // added to A and taken off B, as int8, for kernels that multiply bytes (Kernel::dot)
   // The result is cut into a grid of parts, which are computed apart from each other: products that share no weights, products that share
   // them, rows, columns. Blocks lie within a part.
   Cut outer, inner, rows, cols;
@@ -36,6 +37,9 @@ struct PlanOptions {
   int64_t mc = 0, nc = 0, kc = 0;  // 0: chosen; rounded up to the kernel's tile and cut to the problem
   int64_t parts = 0;               // about so many, however small, also on one thread; 0: chosen
 };
+
+// Whether the kernel's results are right for these operands on this engine: those by relaxed dots have their conditions.
+bool can_run(const Kernel& kernel, const Problem& problem);
 
 Plan make_plan(const Problem& problem, const Context& context, const PlanOptions& options = {});
 

@@ -120,7 +120,7 @@ int kernel_count() { return kernel_table().count; }
 
 KernelInfo kernel_info(int index) {
   const Kernel& kernel = kernel_table().rows[index];
-  const bool preferred = kernel.processor == Processor::kAny || kernel.processor == processor();
+  const bool preferred = (kernel.processor == Processor::kAny || kernel.processor == processor()) && has_dot(kernel.dot);
   return {kernel.name, kernel.compute, kernel.mr, kernel.nr, kernel.kr, preferred};
 }
 

@@ -21,6 +21,7 @@ struct Header {
   size_t batch_rank;
   size_t bytes = 0;  // of the whole block
   size_t sums_at = 0, panels_at = 0, matrix_bytes = 0;
+  Range range{};  // of 8-bit elements
   int64_t batch[kMaxRank] = {};
 };
 
@@ -88,17 +89,23 @@ PackedWeights WeightsAccess::own(Context& context, const void* block) {
 
 StoredOperand WeightsAccess::operand(const PackedWeights& weights) {
   const Header& header = header_of(weights.block_);
-  return {static_cast<const std::byte*>(weights.block_) + header.panels_at, header.dtype, header.k, header.matrix_bytes};
+  const auto* block = static_cast<const std::byte*>(weights.block_);
+  return {.panels = block + header.panels_at,
+          .dtype = header.dtype,
+          .k = header.k,
+          .matrix_bytes = header.matrix_bytes,
+          .column_sums = reinterpret_cast<const int32_t*>(block + header.sums_at),
+          .low = header.range.low,
+          .high = header.range.high};
 }
 
-const int32_t* WeightsAccess::column_sums(const PackedWeights& weights) {
-  return reinterpret_cast<const int32_t*>(static_cast<const std::byte*>(weights.block_) + header_of(weights.block_).sums_at);
-}
-
-void unpack(const StoredOperand& weights, int64_t row, int64_t depth, int64_t col, int64_t cols, const PanelLayout& layout, void* panels) {
+void unpack(const StoredOperand& weights, int64_t row, int64_t depth, int64_t col, int64_t cols, const PanelLayout& layout, int less,
+            void* panels) {
   const PanelLayout from = weights.layout();
   if (compute_type(weights.dtype) == DType::kInt8) {
-    return widen_panels(weights.block(row, col), weights.panel_stride(), (cols + from.width - 1) / from.width, depth, layout, panels);
+    const int64_t count = (cols + from.width - 1) / from.width;
+    if (kHasDots && layout.kr == 4) return join_pairs(weights.block(row, col), weights.panel_stride(), count, depth, less, panels);
+    return widen_panels(weights.block(row, col), weights.panel_stride(), count, depth, layout, panels);
   }
   auto* to = static_cast<std::byte*>(panels);
   for (int64_t c = 0; c < cols; c += from.width) {
@@ -132,7 +139,6 @@ Status pack(Context& context, const PackArgs& args, PackedWeights* weights) {
                  {"no memory for weights of ", p.matrices, " x ", p.k, " x ", p.n, " elements; ",
                   static_cast<int64_t>(context.bytes_in_use()), " bytes are in use"});
   }
-  std::memcpy(block, &header, sizeof(header));
   std::byte* panels = block + header.panels_at;
   for_each_matrix(p, 0, p.b, [&](const Operand& b) {
     const ConstBlock source = b.block(0, 0, p.k, p.n);
@@ -140,8 +146,11 @@ Status pack(Context& context, const PackArgs& args, PackedWeights* weights) {
     panels += header.matrix_bytes;
   });
   if (has_sums) {
-    sum_columns(reinterpret_cast<const int8_t*>(block + header.panels_at), p.k, p.n, reinterpret_cast<int32_t*>(block + header.sums_at));
+    const auto* bytes = reinterpret_cast<const int8_t*>(block + header.panels_at);
+    sum_columns(bytes, p.k, p.n, reinterpret_cast<int32_t*>(block + header.sums_at));
+    header.range = range_of_panels(bytes, p.k, p.n);
   }
+  std::memcpy(block, &header, sizeof(header));
   *weights = WeightsAccess::own(context, block);
   return {};
 }

@@ -2,8 +2,8 @@
 // minus 128), in panels padded with zeros. A kernel whose panels are the same reads them in place; for the others they are brought into
 // the kernel's panels block by block.
 //
-// The block of memory: a header with the sizes of the batch; for 8 bits the sums over k of each column; and the panels, matrix after
-// matrix; each part at a multiple of 64 bytes.
+// The block of memory: a header with the sizes of the batch, and of 8 bits the least and the largest element; for 8 bits the sums over k of
+// each column; and the panels, matrix after matrix; each part at a multiple of 64 bytes.
 #pragma once
 
 #include "kernels/kernel.h"
@@ -43,12 +43,20 @@ struct StoredOperand {
   DType dtype = DType::kFloat32;
   int64_t k = 0;            // depth of the panels
   size_t matrix_bytes = 0;  // from matrix to matrix
+  // Of 8 bits: the sums over k of the int8 elements, one a column, and the least and the largest of them. What kernels that keep A's zero
+  // point need.
+  const int32_t* column_sums = nullptr;
+  int low = 0, high = 0;
 
   PanelLayout layout() const { return storage_layout(dtype); }
   size_t panel_stride() const { return panel_bytes(layout(), k); }  // bytes
 
   // The same, `matrices` further.
-  StoredOperand at(int64_t matrices) const { return {panels + static_cast<size_t>(matrices) * matrix_bytes, dtype, k, matrix_bytes}; }
+  StoredOperand at(int64_t matrices) const {
+    StoredOperand other = *this;
+    other.panels += static_cast<size_t>(matrices) * matrix_bytes;
+    return other;
+  }
 
   // The panels from column `col` on, behind their lead, from k step `row` on; both at multiples of the layout's width and kr.
   const std::byte* block(int64_t row, int64_t col) const {
@@ -57,15 +65,14 @@ struct StoredOperand {
   }
 };
 
-// Fills `panels` of `layout`, whose width divides that of the storage, with a block of `depth` by `cols`.
-void unpack(const StoredOperand& weights, int64_t row, int64_t depth, int64_t col, int64_t cols, const PanelLayout& layout, void* panels);
+// Fills `panels` of `layout`, whose width divides that of the storage, with a block of `depth` by `cols`; `less` is taken off 8-bit
+// elements that stay bytes.
+void unpack(const StoredOperand& weights, int64_t row, int64_t depth, int64_t col, int64_t cols, const PanelLayout& layout, int less,
+            void* panels);
 
 // The parts of weights that are not empty.
 struct WeightsAccess {
   static StoredOperand operand(const PackedWeights& weights);
-  // Of 8-bit weights, the sums over k of the int8 elements, one a column. Not needed by kernels that take A's zero point off A; those that
-  // multiply 8-bit elements of A as they are cannot.
-  static const int32_t* column_sums(const PackedWeights& weights);
   static PackedWeights own(Context& context, const void* block);
 };
 

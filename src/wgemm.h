@@ -357,7 +357,7 @@ struct KernelInfo {
   const char* name;  // states its types, tile and instruction set
   DType compute;     // the type that it multiplies and accumulates in; kInt8: both 8-bit types, accumulated in int32
   int mr, nr, kr;
-  bool preferred;  // made for this processor
+  bool preferred;  // made for this processor, and engine
 };
 
 int kernel_count();

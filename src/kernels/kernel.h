@@ -59,6 +59,17 @@ using KernelFunction = void (*)(const Strip&);
 enum class Isa : uint8_t { kPortable, kSimd128, kRelaxed };
 enum class Processor : uint8_t { kAny, kX86, kArm };
 
+// Whether the table has kernels by relaxed dots; without them nobody needs quads of bytes.
+inline constexpr bool kHasDots = WGEMM_RELAXED != 0;
+
+// What the second operand of relaxed SIMD's 8-bit dots may hold, beyond 0 to 127, for the sums to be exact: see i8_relaxed.h.
+enum class Dot : uint8_t {
+  kNone,       // of a kernel: it uses no such dot; of an engine: it has none
+  kSevenBits,  // nothing more
+  kUnsigned,   // any uint8
+  kSigned,     // any int8
+};
+
 // One row of the table in kernels.cc.
 struct Kernel {
   const char* name;  // <type>_<mr>x<nr>[c<kr>]_<instruction set>[_<origin and variant>]
@@ -69,7 +80,8 @@ struct Kernel {
   Processor processor;  // where it is the fast one; kAny: everywhere
   int rows_min;         // fewest rows of a product for which it pays
   KernelFunction run;
-  bool strict = true;  // ascending k, one accumulator an element, products and sums rounded apart: see Determinism
+  bool strict = true;    // ascending k, one accumulator an element, products and sums rounded apart: see Determinism
+  Dot dot = Dot::kNone;  // other than kNone: for packed weights only, that fit or on engines that do; and A keeps its zero point
 };
 
 // The table: best first, portable last. See kernels.cc.
@@ -81,5 +93,15 @@ KernelTable kernel_table();
 
 // The processor that this runs on, so far as WebAssembly lets one tell.
 Processor processor();
+
+// The relaxed 8-bit dot of this engine, by a probe. It takes as long as a few instructions.
+Dot relaxed_dot();
+
+// Whether a kernel's dot is exact on this engine, with operands that fit.
+inline bool has_dot(Dot of_kernel) {
+  if (of_kernel == Dot::kNone) return true;
+  const Dot here = relaxed_dot();
+  return here == of_kernel || (here != Dot::kNone && of_kernel == Dot::kSevenBits);
+}
 
 }  // namespace wgemm

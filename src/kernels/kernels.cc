@@ -4,6 +4,7 @@
 #include "kernels/f64_simd128.h"
 #include "kernels/i32_simd128.h"
 #include "kernels/i64_simd128.h"
+#include "kernels/i8_relaxed.h"
 #include "kernels/i8_simd128.h"
 #include "kernels/kernel.h"
 #include "kernels/portable.h"
@@ -46,6 +47,14 @@ constexpr Kernel kKernels[] = {
     {"i64_2x4_simd128", DType::kInt64, 2, 4, 1, kI64PanelOfA, kI64PanelOfB, Isa::kSimd128, Processor::kAny, 1, i64_2x4_simd128},
     {"i64_4x4_portable", DType::kInt64, 4, 4, 1, kRowsOf<int64_t>, panel_of<int64_t>(4), Isa::kPortable, Processor::kAny, 1,
      portable_kernel<int64_t, 4, 4, 1, true>},
+#if WGEMM_RELAXED
+    {"i8_4x8c4_relaxed_unsigned", DType::kInt8, 4, 8, 4, kI8QuadsOfA, kI8QuadsOfB, Isa::kRelaxed, Processor::kAny, 5,
+     i8_4x8c4_relaxed_unsigned, true, Dot::kUnsigned},
+    {"i8_4x8c4_relaxed_signed", DType::kInt8, 4, 8, 4, kI8QuadsOfA, kI8QuadsOfB, Isa::kRelaxed, Processor::kAny, 5, i8_4x8c4_relaxed_signed,
+     true, Dot::kSigned},
+    {"i8_4x8c4_relaxed_7bit", DType::kInt8, 4, 8, 4, kI8QuadsOfA, kI8QuadsOfB, Isa::kRelaxed, Processor::kAny, 5, i8_4x8c4_relaxed_7bit,
+     true, Dot::kSevenBits},
+#endif
     {"i8_4x8c2_simd128", DType::kInt8, 4, 8, 2, i8_panel_of_a(4), kI8WidePanelOfB, Isa::kSimd128, Processor::kAny, 24, i8_4x8c2_simd128},
     {"i8_4x8c2_simd128_b8", DType::kInt8, 4, 8, 2, i8_panel_of_a(4), kI8StorageLayout, Isa::kSimd128, Processor::kAny, 4,
      i8_4x8c2_simd128_b8},

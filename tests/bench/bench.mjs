@@ -27,20 +27,21 @@ const gemmCases = [
   ...['float64', 'float16', 'bfloat16', 'int32', 'uint32', 'int64', 'uint64'].map((dtype) => ({ dtype, m: 256, n: 256, k: 256 })),
 ].map((each) => ({ ...each, operation: gemm, name: `${each.dtype} ${sizeOf(each)}` }));
 
-// B is packed before unless it is raw; the result is float32 unless it has a type.
+// B is packed before unless it is raw, and takes all its bits unless it is said how many; the result is float32 unless it has a type.
 const qgemmCases = [
   { typeOfA: 'uint8', typeOfB: 'int8', m: 1024, n: 1024, k: 1024 },
   { typeOfA: 'uint8', typeOfB: 'uint8', m: 1024, n: 1024, k: 1024 },
   { typeOfA: 'int8', typeOfB: 'int8', m: 1024, n: 1024, k: 1024 },
   { typeOfA: 'int8', typeOfB: 'uint8', m: 1024, n: 1024, k: 1024 },
+  { typeOfA: 'uint8', typeOfB: 'int8', m: 1024, n: 1024, k: 1024, bits: 7 },
   { typeOfA: 'uint8', typeOfB: 'int8', m: 256, n: 256, k: 256 },
   { typeOfA: 'uint8', typeOfB: 'int8', m: 256, n: 256, k: 256, raw: true },
   { typeOfA: 'uint8', typeOfB: 'int8', m: 64, n: 64, k: 64 },
   { typeOfA: 'uint8', typeOfB: 'int8', typeOfY: 'uint8', m: 128, n: 3072, k: 768 },
   { typeOfA: 'uint8', typeOfB: 'int8', m: 1, n: 4096, k: 4096 },
 ].map((each) => {
-  const { typeOfA, typeOfB, typeOfY, raw } = each;
-  const suffix = `${typeOfY ? ` to ${typeOfY}` : ''}${raw ? ', raw B' : ''}`;
+  const { typeOfA, typeOfB, typeOfY, raw, bits } = each;
+  const suffix = `${typeOfY ? ` to ${typeOfY}` : ''}${raw ? ', raw B' : ''}${bits ? `, B of ${bits} bits` : ''}`;
   return { typeOfY: 'float32', ...each, operation: qgemm, name: `${typeOfA} x ${typeOfB} ${sizeOf(each)}${suffix}` };
 });
 const combinations = qgemmCases.slice(0, 4); // all that there are of two types
@@ -286,13 +287,13 @@ async function qgemmContestants(problem, ort) {
 }
 
 /** Activations about a point beside the middle, weights about the middle of their type, and a result that mostly fits its own. */
-function qgemmData({ typeOfA, typeOfB, typeOfY, m, n, k }) {
+function qgemmData({ typeOfA, typeOfB, typeOfY, m, n, k, bits = 8 }) {
   const quantized = typeOfY !== 'float32';
   return {
     a: randomArray(typeOfA, m * k, 1),
     aScale: 0.02,
     aZeroPoint: typeOfA === 'int8' ? 5 : 133,
-    b: randomArray(typeOfB, k * n, 2),
+    b: randomArray(typeOfB, k * n, 2).map((element) => element >> (8 - bits)),
     bScale: 0.005,
     bZeroPoint: typeOfB === 'int8' ? 0 : 128,
     yScale: quantized ? 0.01 * Math.sqrt(k) : null,

@@ -113,7 +113,10 @@ export async function openIn(engine, url, { timeout = 60, environment = {} } = {
     mkdirSync(profile);
     prepare?.(profile);
     const result = new Promise((resolve) => (page.onResult = resolve));
-    const browser = session.start(programOf(engine), argumentsOf(profile, url), { ...(await session.environmentOf(engine)), ...environment });
+    const browser = session.start(programOf(engine), argumentsOf(profile, url), {
+      ...(await session.environmentOf(engine)),
+      ...environment,
+    });
     const ended = browser.ended.then((how) => Promise.reject(new Error(`${title} ended (${how}) before the page told its result`)));
     const late = sleep(timeout * 1000, undefined, { ref: false }).then(() => {
       const far = page.progress ? `; the last that it told was '${page.progress}'` : '; it told nothing';

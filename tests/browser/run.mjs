@@ -39,7 +39,14 @@ function rowsOf(engine, isSmoke) {
   );
   const refusals = places.map((place) => ({ engine, place, isolated: false, task: 'refusal' }));
   // WebKitGTK has shared memory only where it is told to.
-  const unshared = places.map((place) => ({ engine, place, isolated: true, unshared: true, task: 'suite', only: 'threads.test.ts,own-cases.jsonl' }));
+  const unshared = places.map((place) => ({
+    engine,
+    place,
+    isolated: true,
+    unshared: true,
+    task: 'suite',
+    only: 'threads.test.ts,own-cases.jsonl',
+  }));
   return [...suites, ...refusals, ...(engine === 'webkit' ? unshared : [])];
 }
 

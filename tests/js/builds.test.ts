@@ -4,7 +4,7 @@ import { createGemm, type Gemm } from 'wgemm';
 import { expectError, notCreated } from './errors.js';
 import { hashes, hashOf, makeProblems, run, hasThreads, threadCounts } from './fixed-problems.js';
 import { hideRelaxed } from './relaxed.js';
-import { sameBytes } from './tensors.js';
+import { Random, sameBytes } from './tensors.js';
 
 type Build = 'simd128' | 'relaxed';
 const instances: { build: Build; fast: Gemm; strict: Gemm }[] = [];
@@ -56,8 +56,34 @@ describe('the build', () => {
 });
 
 const problems = makeProblems();
+const random = new Random(2026);
 
 describe('results', () => {
+  it('are the same bits where packed weights have but 7, for which the relaxed build has a kernel', () => {
+    const [m, n, k] = [37, 41, 129];
+    const bytes = (length: number, least: number, largest: number) => Array.from({ length }, () => random.between(least, largest));
+    for (const least of [-128, -64, -1, 0]) {
+      const b = { data: Int8Array.from(bytes(k * n, least, least + 127)), shape: [k, n] };
+      for (const data of [Int8Array.from(bytes(m * k, -128, 127)), Uint8Array.from(bytes(m * k, 0, 255))]) {
+        for (const [aZeroPoint, bZeroPoint] of [
+          [0, 0],
+          [100, -128],
+          [127, 127],
+        ] as const) {
+          const inputs = { a: { data, shape: [m, k] }, aScale: 1, aZeroPoint, bScale: 1, bZeroPoint };
+          const wanted = (instances[0] as { fast: Gemm }).fast.qgemm({ ...inputs, b }).data;
+          for (const { build, fast, strict } of instances) {
+            for (const wg of [fast, strict]) {
+              using weights = wg.pack(b, { op: 'qgemm' });
+              expect(wg.explain('qgemm', { ...inputs, b: weights }).kernel.includes('_relaxed')).toBe(build === 'relaxed');
+              expect(sameBytes(wg.qgemm({ ...inputs, b: weights }).data, wanted), `${build}, from ${least}`).toBe(true);
+            }
+          }
+        }
+      }
+    }
+  });
+
   it.each(problems.map((problem) => [problem.name, problem] as const))('%s: the same bits, where they are promised', (_, problem) => {
     const [first] = instances;
     const wanted = run(first?.strict as Gemm, problem);
@@ -71,13 +97,16 @@ describe('results', () => {
     }
   });
 
-  it.each(threadCounts.filter((count) => count === 1 || hasThreads))('are, with strict, those of every other engine; threads: %i', async (threads) => {
-    for (const { build } of instances) {
-      const wg = await createGemm({ simd: build, determinism: 'strict', threads });
-      expect(await hashOf(problems.map((problem) => run(wg, problem))), build).toBe(hashes.strict);
-      wg.dispose();
-    }
-  });
+  it.each(threadCounts.filter((count) => count === 1 || hasThreads))(
+    'are, with strict, those of every other engine; threads: %i',
+    async (threads) => {
+      for (const { build } of instances) {
+        const wg = await createGemm({ simd: build, determinism: 'strict', threads });
+        expect(await hashOf(problems.map((problem) => run(wg, problem))), build).toBe(hashes.strict);
+        wg.dispose();
+      }
+    },
+  );
 
   it('hold, with strict, no NaN but the canonical one', () => {
     for (const { strict } of instances) {

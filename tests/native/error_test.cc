@@ -452,7 +452,7 @@ TEST(KernelInfo, TellsTheTable) {
     EXPECT_EQ(info.name, kernel.name);
     EXPECT_EQ(info.compute, kernel.compute);
     EXPECT_EQ(std::vector({info.mr, info.nr, info.kr}), std::vector({kernel.mr, kernel.nr, kernel.kr}));
-    EXPECT_EQ(info.preferred, kernel.processor == Processor::kAny || kernel.processor == processor());
+    EXPECT_EQ(info.preferred, (kernel.processor == Processor::kAny || kernel.processor == processor()) && has_dot(kernel.dot));
   }
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "engine.h"
 #include "kernels/portable.h"
 #include "qgemm_tester.h"
 #include "tester.h"
@@ -98,12 +99,18 @@ class QuantizedKernelTest : public ::testing::TestWithParam<Kernel> {
     options.kernel = &kernel;
     QGemmTester t = QGemmTester().types(kTypes[seed % 2], kTypes[seed / 2 % 2]).output(kOutputs[seed % 3]).options(options).seed(seed);
     t.zero_points(seed % 5 == 0 ? Values::kAbsent : Values::kRandom, seed % 7 == 0 ? Values::kAbsent : Values::kRandom);
+    if (kernel.dot == Dot::kSevenBits) t.values(Values::kRandom, Values::k128Values);
     return t.extents(Extent::kOne, Extent::kColumns, Extent::kColumns);
   }
-  // Without packed weights, and with, if the kernel's panels of B are as wide as those that they are stored in.
+  // Without packed weights, if the kernel takes such; and with, if its panels of B are as wide as those that they are stored in. On every
+  // engine that it is for.
   static void run(QGemmTester tester) {
-    tester.run();
-    if (GetParam().b.width == kI8StorageLayout.width) tester.packed().run();
+    const Kernel& kernel = GetParam();
+    for (const Engine& engine : engines_for(kernel)) {
+      const Simulated simulated(engine);
+      if (kernel.dot == Dot::kNone) tester.packed(false).run();
+      if (kernel.b.width == kI8StorageLayout.width) tester.packed().run();
+    }
   }
 };
 

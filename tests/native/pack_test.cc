@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 #include <random>
 #include <vector>
@@ -151,6 +152,134 @@ TEST(Pack8Bit, SumsLanesAndGoesOn) {
             expected += static_cast<uint32_t>(source[static_cast<size_t>(lane * depth + d)] - zero_point);
           }
           ASSERT_EQ(sums[static_cast<size_t>(lane)], static_cast<int32_t>(expected)) << "width " << width << ", lane " << lane;
+        }
+      }
+    }
+  }
+}
+
+// Quads of k as bytes, less a zero point modulo 2^8; behind the panels nothing is written.
+template <typename From>
+void check_quads(const std::vector<int>& zero_points) {
+  const DType type = std::is_signed_v<From> ? DType::kInt8 : DType::kUInt8;
+  const PanelLayout layout = panel_of<int8_t>(4, 4);
+  constexpr size_t kGuard = 16;
+  for (const int64_t lanes : {1, 3, 4, 5, 8, 15, 16, 17, 33, 70}) {
+    for (const int64_t depth : {1, 2, 3, 4, 5, 15, 16, 17, 18, 19, 32, 41}) {
+      const int64_t strides[][2] = {{1, lanes + 3}, {1, lanes}, {depth + 2, 1}, {depth, 1}, {3 * depth, 2}, {2, 2 * lanes + 1}};
+      for (const auto& [lane_stride, depth_stride] : strides) {
+        const std::vector<From> source = random_source<From>(lanes, depth, lane_stride, depth_stride);
+        for (const int zero_point : zero_points) {
+          const size_t size = packed_bytes(layout, lanes, depth);
+          std::vector<int8_t> panels(size + kGuard, int8_t{99});
+          pack({.data = reinterpret_cast<const std::byte*>(source.data()),
+                .dtype = type,
+                .lanes = lanes,
+                .depth = depth,
+                .lane_stride = lane_stride,
+                .depth_stride = depth_stride,
+                .zero_point = zero_point},
+               layout, panels.data());
+          size_t at = 0;
+          for (int64_t lane0 = 0; lane0 < lanes; lane0 += 4) {
+            for (int64_t d0 = 0; d0 < depth; d0 += 4) {
+              for (int64_t lane = lane0; lane < lane0 + 4; ++lane) {
+                for (int64_t d = d0; d < d0 + 4; ++d) {
+                  const bool inside = lane < lanes && d < depth;
+                  const int expected = inside ? source[static_cast<size_t>(lane * lane_stride + d * depth_stride)] - zero_point : 0;
+                  ASSERT_EQ(panels[at++], static_cast<int8_t>(expected)) << "lane " << lane << " depth " << d << " of " << lanes << " x "
+                                                                         << depth << ", strides " << lane_stride << ", " << depth_stride;
+                }
+              }
+            }
+          }
+          ASSERT_EQ(at, size);
+          for (; at < panels.size(); ++at) ASSERT_EQ(panels[at], 99);
+        }
+      }
+    }
+  }
+}
+
+TEST(Pack8Bit, QuadsHoldTheBytesLessTheZeroPoint) {
+  if (!kHasDots) GTEST_SKIP();
+  check_quads<int8_t>({0, -128});
+  check_quads<uint8_t>({128, 0});
+}
+
+TEST(Pack8Bit, JoinsPairsToQuads) {
+  const PanelLayout pairs = panel_of<int8_t>(8, 2), quads = panel_of<int8_t>(8, 4);
+  std::mt19937 random(1);
+  for (const int64_t count : {1, 2, 5}) {
+    for (const int64_t depth : {1, 2, 3, 4, 5, 6, 7, 8, 16, 17}) {
+      for (const size_t more : {size_t{0}, size_t{16}, size_t{80}}) {  // bytes of deeper panels
+        for (const int less : {0, -128, 127, 5}) {
+          const size_t stride = panel_bytes(pairs, depth) + more, size = panel_bytes(quads, depth);
+          std::vector<int8_t> source(static_cast<size_t>(count - 1) * stride + panel_bytes(pairs, depth));
+          for (int8_t& element : source) element = static_cast<int8_t>(random());
+          std::vector<int8_t> panels(static_cast<size_t>(count) * size + 8, int8_t{99});
+          join_pairs(reinterpret_cast<const std::byte*>(source.data()), stride, count, depth, less, panels.data());
+          for (size_t i = 0; i < static_cast<size_t>(count) * size; ++i) {
+            const size_t d = i % size / 32 * 4 + i % 4, lane = i % 32 / 4;
+            const bool inside = d < static_cast<size_t>(depth);
+            const int expected = inside ? source[i / size * stride + d / 2 * 16 + 2 * lane + d % 2] - less : 0;
+            ASSERT_EQ(panels[i], static_cast<int8_t>(expected)) << count << " panels, " << depth << " deep";
+          }
+          for (size_t i = static_cast<size_t>(count) * size; i < panels.size(); ++i) ASSERT_EQ(panels[i], 99);
+        }
+      }
+    }
+  }
+}
+
+TEST(Pack8Bit, FindsTheRangeOfPanelsWithoutTheirPadding) {
+  const PanelLayout layout = panel_of<int8_t>(8, 2);
+  std::mt19937 random(1);
+  for (const int64_t n : {0, 1, 7, 8, 9, 16, 21}) {
+    for (const int64_t k : {0, 1, 2, 3, 8, 9}) {
+      std::vector<int8_t> source(static_cast<size_t>(n * k));
+      for (int tries = 0; tries < 20; ++tries) {
+        // Of one sign, so that padding would be seen.
+        for (int8_t& element : source) {
+          const auto draw = static_cast<int>(random() % 127);
+          element = static_cast<int8_t>(tries % 2 == 0 ? 1 + draw : -128 + draw);
+        }
+        std::vector<int8_t> panels(packed_bytes(layout, n, k));
+        pack({reinterpret_cast<const std::byte*>(source.data()), DType::kInt8, n, k, 1, n}, layout, panels.data());
+        const Range range = range_of_panels(panels.data(), k, n);
+        const auto [low, high] = std::minmax_element(source.begin(), source.end());
+        ASSERT_EQ(range.low, source.empty() ? 0 : *low) << k << " x " << n;
+        ASSERT_EQ(range.high, source.empty() ? 0 : *high) << k << " x " << n;
+      }
+    }
+  }
+}
+
+TEST(Pack8Bit, SumsQuadsAndGoesOn) {
+  if (!kHasDots) GTEST_SKIP();
+  constexpr int32_t kNear = std::numeric_limits<int32_t>::max() - 100;
+  const PanelLayout layout = panel_of<int8_t>(4, 4);
+  std::mt19937 random(1);
+  for (const bool is_signed : {false, true}) {
+    for (const int64_t lanes : {1, 3, 4, 5, 8, 13}) {
+      for (const int64_t depth : {1, 2, 3, 4, 7, 40}) {
+        std::vector<uint8_t> source(static_cast<size_t>(lanes * depth));
+        for (uint8_t& element : source) element = static_cast<uint8_t>(random());
+        std::vector<int8_t> panels(packed_bytes(layout, lanes, depth));
+        pack({reinterpret_cast<const std::byte*>(source.data()), DType::kInt8, lanes, depth, depth, 1}, layout, panels.data());
+        const int zero_point = static_cast<int>(random() % 256) - (is_signed ? 128 : 0);
+        // Some so large that they wrap; and one behind the last, which stays.
+        std::vector<int32_t> sums(static_cast<size_t>(lanes) + 1);
+        for (size_t lane = 0; lane < sums.size(); ++lane) sums[lane] = lane % 2 == 0 ? kNear : -kNear - static_cast<int32_t>(lane);
+        const std::vector<int32_t> before = sums;
+        sum_quads(panels.data(), is_signed, zero_point, lanes, depth, sums.data());
+        for (int64_t lane = 0; lane <= lanes; ++lane) {
+          auto expected = static_cast<uint32_t>(before[static_cast<size_t>(lane)]);
+          for (int64_t d = 0; d < depth && lane < lanes; ++d) {
+            const uint8_t byte = source[static_cast<size_t>(lane * depth + d)];
+            expected += static_cast<uint32_t>((is_signed ? static_cast<int8_t>(byte) : byte) - zero_point);
+          }
+          ASSERT_EQ(sums[static_cast<size_t>(lane)], static_cast<int32_t>(expected)) << "lane " << lane << " of " << lanes;
         }
       }
     }

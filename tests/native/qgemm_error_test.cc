@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/kernel.h"
 #include "wgemm.h"
 
 namespace wgemm::testing {
@@ -493,13 +494,16 @@ TEST(QGemmExplain, TellsThePlan) {
                           {3, "i8_3x8c2_simd128_b8", 3, 8, true},   {4, "i8_4x8c2_simd128_b8", 4, 8, true},
                           {23, "i8_4x8c2_simd128_b8", 4, 8, true},  {24, "i8_4x8c2_simd128", 4, 8, false},
                           {1000, "i8_4x8c2_simd128", 4, 8, false}};
-  const std::vector<uint8_t> b(30 * 20);
+  std::vector<uint8_t> b(30 * 20);
+  b[0] = 255;  // so that it has 8 bits: of 7, and of engines whose relaxed dot takes 8, see dot_test.cc
+  const bool dot_takes_8 = relaxed_dot() == Dot::kUnsigned || relaxed_dot() == Dot::kSigned;
   const int64_t b_dims[] = {30, 20};
   Context context;
   PackedWeights weights;
   ASSERT_TRUE(pack(context, {.op = PackFor::kQGemm, .B = {b.data(), DType::kUInt8, b_dims}}, &weights).ok());
   for (const Expected& expected : all) {
     for (const bool packed : {false, true}) {
+      if (packed && dot_takes_8) continue;
       const int64_t a_dims[] = {expected.m, 30};
       QGemmArgs args;
       args.A = {nullptr, DType::kInt8, a_dims};

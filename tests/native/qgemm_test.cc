@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "array.h"
+#include "engine.h"
 #include "qgemm_tester.h"
 #include "reference.h"
 #include "weights.h"
@@ -29,6 +30,8 @@ constexpr Types kTypes[] = {
 
 class QGemm : public ::testing::TestWithParam<Types> {
  protected:
+  const Simulated simulated_{engines()[0]};
+
   static QGemmTester tester() { return QGemmTester().types(GetParam().a, GetParam().b); }
 
   // Everything but sizes and types drawn by `number`, so that each size meets other settings.
@@ -47,6 +50,7 @@ class QGemm : public ::testing::TestWithParam<Types> {
     const bool trans_a = one_in(4), trans_b = one_in(4);
     t.output(output, y_zero).zero_points(a_zero, b_zero).extents(one, scale, zero_point).trans(trans_a, trans_b);
     t.alpha(one_of(kAlphas)).columns(one_in(4)).gap(one_in(2) ? 0 : 3).packed(one_in(2));
+    t.values(Values::kRandom, one_in(2) ? Values::kRandom : Values::k128Values);
     return one_in(2) ? t : t.c(one_of(shapes));
   }
 };
@@ -429,7 +433,7 @@ TEST(PackedWeights, KnowTheirColumnSums) {
                 const uint8_t x = trans ? b.data[b.place(j, i)] : b.data[b.place(i, j)];
                 sum += type == DType::kInt8 ? int{static_cast<int8_t>(x)} : x - 128;
               }
-              ASSERT_EQ(WeightsAccess::column_sums(weights)[j], sum) << k << " x " << n << ", column " << j;
+              ASSERT_EQ(WeightsAccess::operand(weights).column_sums[j], sum) << k << " x " << n << ", column " << j;
             }
           }
         }
@@ -445,7 +449,7 @@ TEST(PackedWeights, ServeAnyNumberOfCalls) {
     Context context;
     const PackedWeights weights = packed(context, b.tensor(b_type));
     const size_t in_use = context.bytes_in_use();
-    const std::vector<std::byte> bytes(static_cast<const std::byte*>(static_cast<const void*>(WeightsAccess::column_sums(weights))),
+    const std::vector<std::byte> bytes(static_cast<const std::byte*>(static_cast<const void*>(WeightsAccess::operand(weights).column_sums)),
                                        WeightsAccess::operand(weights).panels);
     std::mt19937 random(1);
     for (const int64_t m : {1, 30, 2, 7, 24, 3}) {
@@ -472,7 +476,7 @@ TEST(PackedWeights, ServeAnyNumberOfCalls) {
         }
       }
     }
-    EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), reinterpret_cast<const std::byte*>(WeightsAccess::column_sums(weights))));
+    EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), reinterpret_cast<const std::byte*>(WeightsAccess::operand(weights).column_sums)));
   }
 }
 
@@ -550,10 +554,10 @@ TEST(PackedWeights, AreMovedBetweenContextsAndFromViews) {
     EXPECT_GT(two.bytes_in_use(), 0U);
 
     PackedWeights owner = packed(one, b.tensor(DType::kInt8));
-    const void* const block = WeightsAccess::column_sums(first);
+    const void* const block = WeightsAccess::operand(first).column_sums;
     first = std::move(owner);
     first = PackedWeights::view(owner.detach());
-    EXPECT_EQ(WeightsAccess::column_sums(first), block);
+    EXPECT_EQ(WeightsAccess::operand(first).column_sums, block);
     EXPECT_EQ(one.bytes_in_use(), 0U);
     EXPECT_GT(two.bytes_in_use(), 0U);
     second = std::move(first);

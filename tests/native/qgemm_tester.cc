@@ -22,8 +22,19 @@ using Random = std::mt19937_64;
 void fill(Array<uint8_t>& array, DType type, Values values, Random& random) {
   const bool is_signed = type == DType::kInt8;
   const int low = is_signed ? 0x80 : 0, high = is_signed ? 0x7f : 0xff;
+  if (values == Values::k128Values || values == Values::k129Values) {
+    const uint64_t count = values == Values::k128Values ? 128 : 129, first = random() % (257 - count);
+    const size_t place_of_least = random() % std::max<size_t>(array.length, 1);
+    for (size_t i = 0; i < array.length; ++i) {
+      const bool least = i == place_of_least, largest = i == (place_of_least + 1) % array.length;
+      array.data[i] = static_cast<uint8_t>(static_cast<uint64_t>(low) + first + (least ? 0 : largest ? count - 1 : random() % count));
+    }
+    return;
+  }
   for (size_t i = 0; i < array.length; ++i) {
-    array.data[i] = static_cast<uint8_t>(values == Values::kLow ? low : values == Values::kHigh ? high : static_cast<int>(random() & 0xff));
+    const bool at_low = values == Values::kLow || (values == Values::kEnds && i % 2 == 0);
+    const bool at_high = values == Values::kHigh || values == Values::kEnds;
+    array.data[i] = static_cast<uint8_t>(at_low ? low : at_high ? high : static_cast<int>(random() & 0xff));
   }
 }
 
@@ -60,7 +71,7 @@ Array<T> vector_of(Extent extent, int64_t n) {
 }
 
 const char* name_of(Values values) {
-  constexpr const char* kNames[] = {"absent", "random", "low", "high"};
+  constexpr const char* kNames[] = {"absent", "random", "low", "high", "ends", "128 values", "129 values"};
   return kNames[static_cast<int>(values)];
 }
 
@@ -188,6 +199,12 @@ void QGemmTester::run_typed() const {
   const Status shape = qgemm_shape(args, dims, &dtype);
   ASSERT_TRUE(shape.ok()) << shape.message;
   EXPECT_TRUE(dims[0] == m_ && dims[1] == n_ && dtype == y_type_);
+
+  if (!by_.empty()) {
+    Explanation plan;
+    ASSERT_TRUE(explain(context, args, &plan).ok());
+    EXPECT_EQ(plan.kernel, by_);
+  }
 
   args.Y = y.template tensor<void>(y_type_);
   Status status;

@@ -13,8 +13,9 @@
 
 namespace wgemm::testing {
 
-// What integers are: absent where they may be, anything, or all at an end of their type's range.
-enum class Values { kAbsent, kRandom, kLow, kHigh };
+// What integers are: absent where they may be, anything, or all at an end of their type's range. Of 8-bit operands also both ends in turn,
+// or anything of so many neighbouring values, with the least and the largest of these among it if there is room.
+enum class Values { kAbsent, kRandom, kLow, kHigh, kEnds, k128Values, k129Values };
 
 // The shape of a scale or zero point: [], [1] or [N]; and [N] side by side, with unused elements between, or one element read N times.
 enum class Extent { kScalar, kOne, kColumns, kStrided, kRepeated };
@@ -48,6 +49,8 @@ class QGemmTester {
   QGemmTester& packed(bool value = true) { return set(packed_, value); }
   QGemmTester& options(const PlanOptions& value) { return set(options_, std::optional(value)); }
   QGemmTester& seed(uint32_t value) { return set(seed_, value); }
+  // What the plan is to choose.
+  QGemmTester& by(const char* kernel) { return set(by_, std::string(kernel)); }
 
   // Checks the result, what qgemm_shape() says of it, that nothing around Y and none of the inputs is written, and that memory is given
   // back.
@@ -75,6 +78,7 @@ class QGemmTester {
   int64_t gap_ = 0;
   std::optional<PlanOptions> options_;
   uint32_t seed_ = 1;
+  std::string by_;
 };
 
 }  // namespace wgemm::testing

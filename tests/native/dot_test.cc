@@ -1,0 +1,218 @@
+// The kernels by relaxed 8-bit dots: which of them is chosen, on every engine that there may be, and that it gives the very bits of the
+// definition.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "engine.h"
+#include "ops/ops.h"
+#include "plan.h"
+#include "qgemm_tester.h"
+#include "reference.h"
+#include "run.h"
+
+namespace wgemm::testing {
+namespace {
+
+// The first row of the table that takes this dot; null: none does.
+const Kernel* kernel_by(Dot dot) {
+  const KernelTable table = kernel_table();
+  const Kernel* end = table.rows + table.count;
+  const Kernel* found = std::find_if(table.rows, end, [&](const Kernel& row) { return row.compute == DType::kInt8 && row.dot == dot; });
+  return found == end ? nullptr : found;
+}
+
+// What is to be chosen for many rows on an engine with this dot.
+const char* expected_kernel(Dot of_engine, bool packed, bool has_seven_bits) {
+  Dot dot = Dot::kNone;
+  if (packed && of_engine != Dot::kNone) {
+    if (has_seven_bits) dot = Dot::kSevenBits;
+    if (of_engine != Dot::kSevenBits) dot = of_engine;
+  }
+  return kernel_by(dot)->name;
+}
+
+class RelaxedDot : public ::testing::TestWithParam<Engine> {
+ protected:
+  const Simulated simulated_{GetParam()};
+  const Dot dot_ = GetParam().dot;
+};
+
+TEST_P(RelaxedDot, IsFoundByTheProbe) {
+  EXPECT_EQ(relaxed_dot(), dot_);
+#ifdef __EMSCRIPTEN__
+  EXPECT_EQ(dot_ != Dot::kNone, WGEMM_RELAXED != 0);
+#endif
+}
+
+constexpr DType kTypes[] = {DType::kInt8, DType::kUInt8};
+constexpr Values kOperands[] = {Values::kRandom, Values::kLow, Values::kHigh, Values::kEnds, Values::k128Values, Values::k129Values};
+
+bool has_seven_bits(Values b) { return b == Values::kLow || b == Values::kHigh || b == Values::k128Values; }
+
+TEST_P(RelaxedDot, GivesTheSameBitsForAllOperands) {
+  uint32_t seed = 0;
+  for (const DType a_type : kTypes) {
+    for (const DType b_type : kTypes) {
+      for (const Values a : kOperands) {
+        for (const Values b : kOperands) {
+          for (const Values a_zero : {Values::kAbsent, Values::kLow, Values::kHigh, Values::kRandom}) {
+            for (const Values b_zero : {Values::kAbsent, Values::kLow, Values::kHigh, Values::kRandom}) {
+              QGemmTester t = QGemmTester().types(a_type, b_type).values(a, b).zero_points(a_zero, b_zero).seed(++seed).packed();
+              t.extents(Extent::kOne, Extent::kColumns, Extent::kColumns).by(expected_kernel(dot_, true, has_seven_bits(b)));
+              t.sizes(25 + seed % 4, 29 + seed % 9, 37 + seed % 5);
+              if (seed % 3 == 1) t.output(DType::kInt8).c({29 + seed % 9});
+              if (seed % 3 == 2) t.output(DType::kUInt8);
+              t.run();
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(RelaxedDot, GivesTheSameBitsForAllSizesAndBlocks) {
+  uint32_t seed = 0;
+  for (const Values b : {Values::kRandom, Values::k128Values}) {
+    for (const DType a_type : kTypes) {
+      for (const DType b_type : kTypes) {
+        const auto tester = [&](int64_t m, int64_t n, int64_t k) {
+          QGemmTester t = QGemmTester().types(a_type, b_type).values(Values::kRandom, b).seed(++seed).packed().sizes(m, n, k);
+          return t.extents(Extent::kOne, Extent::kColumns, Extent::kColumns).alpha(seed % 2 == 0 ? 1 : -0.37);
+        };
+        for (const int64_t m : {24, 25, 26, 27, 33}) {
+          for (const int64_t n : {8, 9, 15, 16, 17}) {
+            for (const int64_t k : {16, 17, 18, 19, 20, 64})
+              tester(m, n, k).trans(seed % 2 == 0, seed % 4 < 2).columns(seed % 3 == 0).run();
+          }
+        }
+        for (const int64_t k : {4097, 8195}) tester(26, 9, k).c({9}).output(DType::kInt8).run();
+        tester(30, 17, 0).c({17}).run();
+        for (const int64_t block : {1, 7, 16}) {
+          tester(45, 50, 41).options({.mc = block, .nc = block, .kc = block}).run();
+          tester(45, 50, 43).options({.mc = 0, .nc = block, .kc = block}).c({45, 50}).output(DType::kUInt8).run();
+        }
+        tester(600, 33, 300).columns().gap(3).run();
+      }
+    }
+  }
+}
+
+// 255 * 255 * 40,000 is more than an int32 holds.
+TEST_P(RelaxedDot, Wraps) {
+  for (const DType a_type : kTypes) {
+    for (const DType b_type : kTypes) {
+      for (const Values a : {Values::kLow, Values::kHigh}) {
+        for (const Values b : {Values::kLow, Values::kHigh, Values::kEnds}) {
+          QGemmTester t = QGemmTester().types(a_type, b_type).values(a, b).sizes(25, 2, 70001).packed();
+          t.zero_points(a == Values::kLow ? Values::kHigh : Values::kLow, b == Values::kLow ? Values::kHigh : Values::kLow).run();
+        }
+      }
+    }
+  }
+}
+
+// A product of 25 rows whose B, packed, has but two values, as int8: `low` everywhere but in one place.
+struct TwoValues {
+  int low, high;
+  int64_t n, k, row, col;
+  DType type;
+
+  std::string kernel() const {
+    const int offset = int8_offset(type);
+    std::vector<uint8_t> b(static_cast<size_t>(n * k), static_cast<uint8_t>(low + offset));
+    b[static_cast<size_t>(row * n + col)] = static_cast<uint8_t>(high + offset);
+    const int64_t a_dims[] = {25, k}, b_dims[] = {k, n};
+    Context context;
+    PackedWeights weights;
+    EXPECT_TRUE(pack(context, {.op = PackFor::kQGemm, .B = {b.data(), type, b_dims}}, &weights).ok());
+    const float one = 1;
+    QGemmArgs args;
+    args.A.dims = a_dims;
+    args.A.dtype = DType::kUInt8;
+    args.packed_B = &weights;
+    args.a_scale = args.b_scale = {&one, DType::kFloat32};
+    Explanation plan;
+    EXPECT_TRUE(explain(context, args, &plan).ok());
+    return plan.kernel;
+  }
+};
+
+TEST_P(RelaxedDot, TakesSevenBitsWhereThereAreNoMoreInAnyPlace) {
+  for (const DType type : kTypes) {
+    for (const auto& [n, k] : {std::pair<int64_t, int64_t>{8, 4}, {9, 5}, {16, 3}, {7, 6}, {1, 1}, {17, 2}}) {
+      for (const int64_t row : {int64_t{0}, k - 1}) {
+        for (const int64_t col : {int64_t{0}, n - 1}) {
+          if (n * k == 1) continue;
+          for (const int low : {-128, -127, -64, -1, 0}) {
+            const char* const with_seven = expected_kernel(dot_, true, true);
+            EXPECT_EQ((TwoValues{low, low + 127, n, k, row, col, type}).kernel(), with_seven) << low << " in " << k << " x " << n;
+            EXPECT_EQ((TwoValues{low + 127, low, n, k, row, col, type}).kernel(), with_seven) << low << " in " << k << " x " << n;
+            if (low == 0) continue;
+            const char* const with_eight = expected_kernel(dot_, true, false);
+            EXPECT_EQ((TwoValues{low, low + 128, n, k, row, col, type}).kernel(), with_eight) << low << " in " << k << " x " << n;
+            EXPECT_EQ((TwoValues{low + 128, low, n, k, row, col, type}).kernel(), with_eight) << low << " in " << k << " x " << n;
+          }
+          // Panels are padded with 0, which does not count.
+          EXPECT_EQ((TwoValues{-128, -128, n, k, row, col, type}).kernel(), expected_kernel(dot_, true, true));
+        }
+      }
+    }
+  }
+}
+
+TEST_P(RelaxedDot, TakesNoWeightsThatAreNotPacked) {
+  for (const Values b : kOperands) QGemmTester().values(Values::kRandom, b).sizes(30, 20, 40).by(expected_kernel(dot_, false, true)).run();
+}
+
+INSTANTIATE_TEST_SUITE_P(Engines, RelaxedDot, ::testing::ValuesIn(engines()),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+// Whether a kernel gives the right sums of A times B, each of one value as int8.
+bool is_right(const Kernel& kernel, int a_value, int b_value) {
+  constexpr int64_t kM = 4, kN = 8, kK = 8;
+  const std::vector<int8_t> a(kM * kK, static_cast<int8_t>(a_value));
+  std::vector<int8_t> b(kK * kN, static_cast<int8_t>(b_value));
+  b[0] = -128, b[2] = 127;  // in other columns than is looked at, so that B has 8 bits
+  const int64_t a_dims[] = {kM, kK}, b_dims[] = {kK, kN}, y_dims[] = {kM, kN};
+  std::vector<float> y(kM * kN);
+  const float one = 1;
+  Context context;
+  PackedWeights weights;
+  EXPECT_TRUE(pack(context, {.op = PackFor::kQGemm, .B = {b.data(), DType::kInt8, b_dims}}, &weights).ok());
+  QGemmArgs args;
+  args.A = {a.data(), DType::kInt8, a_dims};
+  args.B = {b.data(), DType::kInt8, b_dims};
+  args.a_scale = args.b_scale = {&one, DType::kFloat32};
+  args.Y = {y.data(), DType::kFloat32, y_dims};
+  const auto expected = reference_qgemm<float>(args, 1, 1);
+  args.B = {};
+  args.packed_B = &weights;
+  Problem problem;
+  EXPECT_TRUE(qgemm_problem(args, true, &problem).ok());
+  EXPECT_EQ(can_run(kernel, problem), kernel.dot == relaxed_dot() && kernel.dot != Dot::kSevenBits);
+  EXPECT_TRUE(run(context, "qgemm", problem, {.kernel = &kernel}).ok());
+  return y[kN + 1] == expected;
+}
+
+// So tests can fail: each kernel by a dot is wrong for some operands of 8 bits on each engine that it is not for.
+TEST(RelaxedDotElsewhere, IsWrong) {
+  for (const Engine& engine : engines()) {
+    const Simulated simulated(engine);
+    for (const Dot dot : {Dot::kSevenBits, Dot::kUnsigned, Dot::kSigned}) {
+      const Kernel* kernel = kernel_by(dot);
+      if (kernel == nullptr) continue;
+      bool right = true;
+      for (const int a : {-128, -1, 127}) {
+        for (const int b : {-128, -1, 127}) right = is_right(*kernel, a, b) && right;
+      }
+      EXPECT_EQ(right, dot == engine.dot && dot != Dot::kSevenBits) << kernel->name << " on " << engine.name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace wgemm::testing
