@@ -120,7 +120,7 @@ describe.skipIf(!hasThreads)('threads', () => {
   });
 
   it('work in a worker', async () => {
-    const [one, wg] = [await create({ threads: 1 }), await createWorkerGemm({ threads: 2 })];
+    const [one, wg] = [await create({ threads: 1, simd: 'simd128' }), await createWorkerGemm({ threads: 2, simd: 'simd128' })];
     made.push(wg);
     expect(wg.info.threads).toBe(2);
     const [a, b] = [new Random(1).tensor('float32', [200, 300]), new Random(2).tensor('float32', [300, 100])];
@@ -176,7 +176,8 @@ describe.skipIf(!hasThreads)('threads', () => {
 });
 
 describe.skipIf(hasThreads)('without shared memory', () => {
-  const why = (globalThis as { crossOriginIsolated?: boolean }).crossOriginIsolated === false ? 'not cross-origin isolated' : 'no SharedArrayBuffer';
+  const why =
+    (globalThis as { crossOriginIsolated?: boolean }).crossOriginIsolated === false ? 'not cross-origin isolated' : 'no SharedArrayBuffer';
 
   it('a number of threads is an error', async () => {
     const start = performance.now();

@@ -141,7 +141,7 @@ describe('the option worker', () => {
     let worker: Worker | undefined;
     const failed = rejected(createGemm({ threads: 99, worker: () => (worker = new Worker(script)) }));
     const ended = new Promise((resolve) => worker?.on('exit', resolve));
-    expect(await failed).toMatchObject({ code: 'UNSUPPORTED' });
+    expect(await failed).toMatchObject({ code: 'ARGUMENT' });
     await ended;
   });
 });
