@@ -26,5 +26,6 @@ export default defineConfig({
     // tests/js/memory.test.ts drops tensors and watches the collector free them.
     execArgv: ['--expose-gc'],
     testTimeout: 30_000,
+    maxWorkers: 2,
   },
 });

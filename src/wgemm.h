@@ -1,5 +1,5 @@
-// wgemm: matrix multiplication, exact to the specifications of ONNX Gemm and com.microsoft QGemm. This header is the whole public
-// interface.
+// wgemm: matrix multiplication, exact to the specifications of ONNX Gemm, com.microsoft QGemm and oneDNN Graph MatMul. This header is the
+// whole public interface.
 //
 //   wgemm::Context context;
 //   const int64_t a_dims[] = {m, k}, b_dims[] = {k, n}, y_dims[] = {m, n};

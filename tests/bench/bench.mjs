@@ -1,4 +1,5 @@
-// How fast wgemm is beside its peers, in one process and on one thread each. The figures move with the machine and what else it does;
+// How fast wgemm is beside its peers, in one process and on one thread each, and on the largest cases in other builds, strictly, and on two
+// threads. The figures move with the machine and what else it does;
 // the ratios of one run hold.
 //   npm run bench                        every case
 //   npm run bench -- --filter 1024       cases whose name contains the text
@@ -18,7 +19,7 @@ const matmul = { contestants: matmulContestants, toleranceOf: toleranceOfGemm };
 const qgemm = { contestants: qgemmContestants, toleranceOf: () => 0 };
 
 const gemmCases = [
-  { dtype: 'float32', m: 1024, n: 1024, k: 1024 },
+  { dtype: 'float32', m: 1024, n: 1024, k: 1024, variants: ['simd128', 'strict', '2 threads'] },
   { dtype: 'float32', m: 256, n: 256, k: 256 },
   { dtype: 'float32', m: 64, n: 64, k: 64 },
   { dtype: 'float32', m: 16, n: 16, k: 16 },
@@ -29,7 +30,7 @@ const gemmCases = [
 
 // B is packed before unless it is raw, and takes all its bits unless it is said how many; the result is float32 unless it has a type.
 const qgemmCases = [
-  { typeOfA: 'uint8', typeOfB: 'int8', m: 1024, n: 1024, k: 1024 },
+  { typeOfA: 'uint8', typeOfB: 'int8', m: 1024, n: 1024, k: 1024, variants: ['2 threads'] },
   { typeOfA: 'uint8', typeOfB: 'uint8', m: 1024, n: 1024, k: 1024 },
   { typeOfA: 'int8', typeOfB: 'int8', m: 1024, n: 1024, k: 1024 },
   { typeOfA: 'int8', typeOfB: 'uint8', m: 1024, n: 1024, k: 1024 },
@@ -91,6 +92,8 @@ const { values: args } = parseArgs({
   },
 });
 let wg; // but for --kernels
+const variants = { simd128: { simd: 'simd128' }, strict: { determinism: 'strict' }, '2 threads': { threads: 2 } };
+const instances = new Map(); // of them, as they are asked for
 if (args.kernels) {
   await (await import('./kernels.mjs')).rankKernels(args);
 } else if (args.engine !== undefined || args.build !== undefined) {
@@ -100,7 +103,7 @@ if (args.kernels) {
   wg = await createGemm();
   if (args.calls) await countCalls();
   else await compare();
-  wg.dispose();
+  for (const each of [wg, ...instances.values()]) each.dispose();
 }
 
 async function compare() {
@@ -154,13 +157,23 @@ async function compareCombinations() {
   for (const { dispose } of contestants) dispose();
 }
 
+/** The same contestant on other instances. */
+async function variantsOf({ variants: names = [] }, make) {
+  const contestants = [];
+  for (const name of names) {
+    if (!instances.has(name)) instances.set(name, await createGemm(variants[name]));
+    contestants.push({ ...make(instances.get(name)), name: `wgemm, ${name}` });
+  }
+  return contestants;
+}
+
 // A contestant runs its product `times` times; `result()` is what the last one gave. wgemm is the first; what else is its own is no peer.
 
 async function gemmContestants(problem, ort) {
   const { dtype, m, n, k } = problem;
   const a = randomArray(dtype, m * k, 1);
   const b = randomArray(dtype, k * n, 2);
-  const contestants = [wgemmOn(problem, a, b)];
+  const contestants = [wgemmOn(problem, a, b), ...(await variantsOf(problem, (wg) => wgemmOn(problem, a, b, wg)))];
   if (dtype in ortOperator) {
     const inputs = [
       { name: 'A', dtype, shape: [m, k], data: a },
@@ -229,8 +242,8 @@ function toleranceOfGemm({ dtype, k }) {
   return { float32: 1e-6 * k, float64: 1e-14 * k, float16: 0.02 * Math.sqrt(k) }[dtype] ?? 0;
 }
 
-function wgemmOn({ dtype, m, n, k }, a, b) {
-  const [x, w, y] = [wg.alloc(dtype, [m, k]), wg.alloc(dtype, [k, n]), wg.alloc(dtype, [m, n])];
+function wgemmOn({ dtype, m, n, k }, a, b, instance = wg) {
+  const [x, w, y] = [instance.alloc(dtype, [m, k]), instance.alloc(dtype, [k, n]), instance.alloc(dtype, [m, n])];
   x.data.set(a);
   w.data.set(b);
   const options = { out: y };
@@ -238,7 +251,7 @@ function wgemmOn({ dtype, m, n, k }, a, b) {
     name: 'wgemm',
     own: true,
     run(times) {
-      for (let i = 0; i < times; ++i) wg.gemm(x, w, null, options);
+      for (let i = 0; i < times; ++i) instance.gemm(x, w, null, options);
     },
     result: () => y.data.slice(),
     dispose: () => [x, w, y].forEach((tensor) => tensor.dispose()),
@@ -267,8 +280,8 @@ function numpyOn({ dtype, m, n, k }, a, b) {
 async function qgemmContestants(problem, ort) {
   const { typeOfA, typeOfB, typeOfY, m, n, k } = problem;
   const data = qgemmData(problem);
-  const own = qgemmOn(problem, data);
-  if (typeOfA === 'int8' && typeOfB === 'uint8') return [own]; // ONNX Runtime lacks it
+  const own = [qgemmOn(problem, data), ...(await variantsOf(problem, (wg) => qgemmOn(problem, data, wg)))];
+  if (typeOfA === 'int8' && typeOfB === 'uint8') return own; // ONNX Runtime lacks it
   const arrays = { float32: Float32Array, int8: Int8Array, uint8: Uint8Array };
   const one = (name, dtype, value) => (value === null ? null : { name, dtype, shape: [], data: arrays[dtype].of(value) });
   const inputs = [
@@ -283,7 +296,7 @@ async function qgemmContestants(problem, ort) {
     one('y_zero_point', typeOfY, data.yZeroPoint),
   ];
   const output = { dtype: typeOfY, shape: [m, n] };
-  return [own, ...(await ortOn(ort, { type: 'QGemm', domain: 'com.microsoft', inputs, output }))];
+  return [...own, ...(await ortOn(ort, { type: 'QGemm', domain: 'com.microsoft', inputs, output }))];
 }
 
 /** Activations about a point beside the middle, weights about the middle of their type, and a result that mostly fits its own. */
@@ -301,18 +314,18 @@ function qgemmData({ typeOfA, typeOfB, typeOfY, m, n, k, bits = 8 }) {
   };
 }
 
-function qgemmOn({ typeOfA, typeOfB, typeOfY, m, n, k, raw }, { a, b, ...factors }) {
-  const [x, w, y] = [wg.alloc(typeOfA, [m, k]), wg.alloc(typeOfB, [k, n]), wg.alloc(typeOfY, [m, n])];
+function qgemmOn({ typeOfA, typeOfB, typeOfY, m, n, k, raw }, { a, b, ...factors }, instance = wg) {
+  const [x, w, y] = [instance.alloc(typeOfA, [m, k]), instance.alloc(typeOfB, [k, n]), instance.alloc(typeOfY, [m, n])];
   x.data.set(a);
   w.data.set(b);
-  const weights = raw ? w : wg.pack(w, { op: 'qgemm' });
+  const weights = raw ? w : instance.pack(w, { op: 'qgemm' });
   const inputs = { ...factors, a: x, b: weights };
   const options = { out: y };
   return {
     name: 'wgemm',
     own: true,
     run(times) {
-      for (let i = 0; i < times; ++i) wg.qgemm(inputs, options);
+      for (let i = 0; i < times; ++i) instance.qgemm(inputs, options);
     },
     result: () => y.data.slice(),
     dispose: () => [x, w, weights, y].forEach((each) => each.dispose()),

@@ -21,6 +21,10 @@ const parts = {
     `${instance('wgemm')} const [weights, inputs] = [${zeros('512 * 512')}.fill(1), ${zeros('64 * 512')}.fill(2)];`,
     `if (out.data[5] !== 1024) throw new Error('wrong');`,
   ],
+  Threads: [
+    `import { createGemm } from 'wgemm';`,
+    `if (y.length !== 256 * 256 || y.buffer instanceof SharedArrayBuffer || !(wg.info.threads >= 1)) throw new Error('wrong'); wg.dispose();`,
+  ],
   'Stacks of matrices': [
     `${instance('wgemm')} const [heads, tokens, width] = [2, 3, 4];
      const tensor = (fill) => ({ data: ${zeros('tokens * heads * width')}.fill(fill), shape: [tokens, heads * width] });

@@ -89,6 +89,17 @@ async function expectPage(url, shows) {
   if (text !== shows) refuse(`the page shows '${text}'; it must show '${shows}'`);
 }
 
+/** What an app then does in a page that is isolated: the bundle must have the files of threads, too. */
+const withThreads = ({ entry, code }) =>
+  entry === 'wgemm/inline'
+    ? code
+    : `${code}
+const several = await createGemm({ threads: 2 });
+const square = { data: new Float32Array(256 * 256).fill(1), shape: [256, 256] };
+const product = await several.gemm(square, square);
+if (several.info.threads !== 2 || product.data[5] !== 256) throw new Error('two threads give ' + product.data[5]);
+several.dispose();`;
+
 /** Serves a folder, and opens its index.html. */
 async function runIn(folder, shows, headers) {
   const server = await startServer({ folders: { '/': folder }, files: { '/reporter.js': reporter('') }, headers });
@@ -104,7 +115,7 @@ async function buildAndRun(project, { heading }, app, headers) {
   const { code: page } = blockOf('In a page', 'html', 'index.html');
   rmSync(join(project, 'dist'), { recursive: true, force: true });
   writeFileSync(join(project, 'index.html'), withReporter(page));
-  writeFileSync(join(project, 'app.js'), withResult(app.code, ''));
+  writeFileSync(join(project, 'app.js'), withResult(withThreads(app), ''));
   const { code: commands } = blockOf(heading, 'sh');
   await runChild('sh', ['-e', '-c', commands], { cwd: project });
   await runIn(join(project, 'dist'), app.shows, headers);
@@ -174,7 +185,7 @@ async function testWithoutBundler(results, apps, headers) {
     await results.test('bundlers', 'none: path, strict', app.entry, () =>
       run(
         page.replace(/<script type="importmap">[^]*?<\/script>/, ''),
-        app.code.replace(`'${app.entry}'`, `'${imports[app.entry]}'`),
+        withThreads(app).replace(`'${app.entry}'`, `'${imports[app.entry]}'`),
         headers,
       ),
     );
