@@ -72,7 +72,7 @@ foreach(_tile 1x8 4x8)
     list(APPEND _wgemm_kernels
       f32-gemm/gen/f32-gemm-${_tile}-wasmsimd-${_b}.c
       f32-gemminc/gen/f32-gemminc-${_tile}-minmax-wasmsimd-arm-${_b}.c)
-    if(WGEMM_RELAXED)
+    if(WGEMM_RELAXED AND _tile STREQUAL 4x8)
       list(APPEND _wgemm_kernels f32-gemm/gen/f32-gemm-${_tile}-wasmrelaxedsimd-fma-${_b}.c)
     endif()
   endforeach()

@@ -80,21 +80,14 @@ struct F32Relaxed {
 };
 
 // XNNPACK's relaxed gemminc kernels clamp by relaxed min and max, of which the standard does not say what becomes of NaN.
-template <size_t MR>
 void run_relaxed(const Strip& s, Start start) {
-  s.accumulate ? simd_tile_kernel<F32Relaxed, MR, kWidth / F32Relaxed::kLanes>(s) : begin(s, start);
+  s.accumulate ? simd_tile_kernel<F32Relaxed, 4, kWidth / F32Relaxed::kLanes>(s) : begin(s, start);
 }
 
 }  // namespace
 
-void f32_4x8_xnnpack_relaxed_loadsplat(const Strip& strip) {
-  run_relaxed<4>(strip, xnn_f32_gemm_ukernel_4x8__wasmrelaxedsimd_fma_loadsplat);
-}
-void f32_4x8_xnnpack_relaxed_splat(const Strip& strip) { run_relaxed<4>(strip, xnn_f32_gemm_ukernel_4x8__wasmrelaxedsimd_fma_splat); }
-void f32_1x8_xnnpack_relaxed_loadsplat(const Strip& strip) {
-  run_relaxed<1>(strip, xnn_f32_gemm_ukernel_1x8__wasmrelaxedsimd_fma_loadsplat);
-}
-void f32_1x8_xnnpack_relaxed_splat(const Strip& strip) { run_relaxed<1>(strip, xnn_f32_gemm_ukernel_1x8__wasmrelaxedsimd_fma_splat); }
+void f32_4x8_xnnpack_relaxed_loadsplat(const Strip& strip) { run_relaxed(strip, xnn_f32_gemm_ukernel_4x8__wasmrelaxedsimd_fma_loadsplat); }
+void f32_4x8_xnnpack_relaxed_splat(const Strip& strip) { run_relaxed(strip, xnn_f32_gemm_ukernel_4x8__wasmrelaxedsimd_fma_splat); }
 #endif
 
 }  // namespace wgemm

@@ -16,7 +16,5 @@ void f32_1x8_xnnpack_splat(const Strip& strip);
 // In builds with relaxed SIMD only.
 void f32_4x8_xnnpack_relaxed_loadsplat(const Strip& strip);
 void f32_4x8_xnnpack_relaxed_splat(const Strip& strip);
-void f32_1x8_xnnpack_relaxed_loadsplat(const Strip& strip);
-void f32_1x8_xnnpack_relaxed_splat(const Strip& strip);
 
 }  // namespace wgemm

@@ -13,17 +13,14 @@ namespace wgemm {
 namespace {
 
 // Which of `loadsplat` and `splat` is fast is the processor's matter: V8 and SpiderMonkey compile load-and-splat to one instruction with
-// a memory operand on x86 (half as fast again as splat); ARM multiplies by a lane, which they make of splat.
+// a memory operand on x86 (half as fast again as splat); ARM multiplies by a lane, which they make of splat. One row of float32 has no
+// relaxed kernel: its few sums wait for each other, and longer for a fused step.
 constexpr Kernel kKernels[] = {
 #if WGEMM_RELAXED
     {"f32_4x8_relaxed_xnnpack_loadsplat", DType::kFloat32, 4, 8, 1, kRowsOf<float>, kXnnpackPanel, Isa::kRelaxed, Processor::kX86, 2,
      f32_4x8_xnnpack_relaxed_loadsplat, false},
-    {"f32_1x8_relaxed_xnnpack_loadsplat", DType::kFloat32, 1, 8, 1, kRowsOf<float>, kXnnpackPanel, Isa::kRelaxed, Processor::kX86, 1,
-     f32_1x8_xnnpack_relaxed_loadsplat, false},
     {"f32_4x8_relaxed_xnnpack_splat", DType::kFloat32, 4, 8, 1, kRowsOf<float>, kXnnpackPanel, Isa::kRelaxed, Processor::kArm, 2,
      f32_4x8_xnnpack_relaxed_splat, false},
-    {"f32_1x8_relaxed_xnnpack_splat", DType::kFloat32, 1, 8, 1, kRowsOf<float>, kXnnpackPanel, Isa::kRelaxed, Processor::kArm, 1,
-     f32_1x8_xnnpack_relaxed_splat, false},
     {"f64_2x8_relaxed", DType::kFloat64, 2, 8, 1, kRowsOf<double>, panel_of<double>(8), Isa::kRelaxed, Processor::kAny, 1, f64_2x8_relaxed,
      false},
 #endif
@@ -44,7 +41,7 @@ constexpr Kernel kKernels[] = {
      i32_2x16_simd128},
     {"i32_4x8_portable", DType::kInt32, 4, 8, 1, kRowsOf<int32_t>, panel_of<int32_t>(8), Isa::kPortable, Processor::kAny, 1,
      portable_kernel<int32_t, 4, 8, 1, true>},
-    {"i64_2x4_simd128", DType::kInt64, 2, 4, 1, kI64PanelOfA, kI64PanelOfB, Isa::kSimd128, Processor::kAny, 1, i64_2x4_simd128},
+    {"i64_2x4_simd128", DType::kInt64, 2, 4, 1, kI64PanelOfA, kI64PanelOfB, Isa::kSimd128, Processor::kAny, 2, i64_2x4_simd128},
     {"i64_4x4_portable", DType::kInt64, 4, 4, 1, kRowsOf<int64_t>, panel_of<int64_t>(4), Isa::kPortable, Processor::kAny, 1,
      portable_kernel<int64_t, 4, 4, 1, true>},
 #if WGEMM_RELAXED

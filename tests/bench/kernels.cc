@@ -108,6 +108,7 @@ EMSCRIPTEN_KEEPALIVE const char* describe() {
     append(json, "processor", quoted(name_of(kernel.processor)));
     append(json, "rowsMin", std::to_string(kernel.rows_min));
     append(json, "strict", kernel.strict ? "true" : "false");
+    append(json, "exactFor", quoted(!has_dot(kernel.dot) ? "nothing" : kernel.dot == Dot::kSevenBits ? "7 bits" : "anything"));
     json += "}";
   }
   json += "]}";

@@ -91,8 +91,9 @@ async function inBrowser(name, wanted, filter) {
 
 /** Which rows of the table may be taken, where: the first of them is. As choose_kernel in plan.cc does. */
 const choices = [
-  { label: 'chosen', mode: '', allows: () => true },
-  { label: 'chosen when strict', mode: 'in strict mode ', allows: ({ strict }) => strict },
+  { label: 'chosen', mode: '', allows: ({ exactFor }) => exactFor === 'anything' },
+  { label: 'chosen when strict', mode: 'in strict mode ', allows: ({ strict, exactFor }) => strict && exactFor === 'anything' },
+  { label: 'chosen for packed B of 7 bits', mode: 'for packed B of 7 bits ', allows: ({ exactFor }) => exactFor !== 'nothing' },
 ];
 
 function print(title, { build, processor, kernels, products }) {
@@ -113,6 +114,7 @@ function print(title, { build, processor, kernels, products }) {
         .map(({ label }) => label)
         .slice(0, 1);
       if (!fitting.includes(kernel)) notes.push(`for ${kernel.processor}`);
+      if (kernel.exactFor === 'nothing') notes.push('not exact on this engine');
       const ratio = `${(first.best / kernel.best).toFixed(2)}x`.padStart(8);
       console.log(`  ${kernel.name.padEnd(width)}${speed(kernel.best)}${speed(kernel.median)}${ratio}   ${notes.join(', ')}`.trimEnd());
     }

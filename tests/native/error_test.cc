@@ -411,7 +411,7 @@ TEST(Explain, TellsThePlan) {
     std::string kernel;
     int64_t mr, nr;
   };
-  const Expected all[] = {{1, DType::kFloat32, "f32_1x8_" + isa + "_xnnpack_" + variant, 1, 8},
+  const Expected all[] = {{1, DType::kFloat32, "f32_1x8_simd128_xnnpack_" + variant, 1, 8},
                           {2, DType::kFloat32, "f32_4x8_" + isa + "_xnnpack_" + variant, 4, 8},
                           {100, DType::kInt32, "i32_2x16_simd128", 2, 16}};
   for (const Expected& expected : all) {

@@ -211,8 +211,9 @@ TEST_P(WeightsTest, GiveTheSameBitsWhereThereIsNothing) {
 
 // Only what a kernel cannot read as it is stored takes scratch.
 TEST_P(WeightsTest, AreReadInPlaceOrExpanded) {
-  const bool in_place = is_compute_form(GetParam()) && (dtype_bytes(GetParam()) == 4 || !is_integer(GetParam()));
   for (const int64_t m : {1, 2, 100}) {
+    // 64-bit integers are read as they are by the kernel for one row alone.
+    const bool in_place = is_compute_form(GetParam()) && (dtype_bytes(GetParam()) == 4 || !is_integer(GetParam()) || m == 1);
     for (const int64_t k : {30, 9001}) {
       const Sizes dims{k, 20}, a_dims{m, k};
       const std::vector<std::byte> data(static_cast<size_t>(k * 20) * dtype_bytes(GetParam()));
