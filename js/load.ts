@@ -89,7 +89,7 @@ export async function loadCore(options: LoadOptions, onDeath: (why: string) => v
     const module = await start(build, options, {});
     return { module, threads: 1, why: `build: ${why}; threads: ${whyAlone}`, endThreads: () => undefined };
   };
-  if (wanted === 1) return alone(threads === 'auto' ? 'there is one processor' : 'as asked');
+  if (wanted === 1) return alone(threads === 'auto' ? 'one, since there is but one processor' : 'as asked');
   const lacks = pairs[`${build}-mt`] ? lackOfThreads() : 'this entry has none';
   if (lacks !== undefined) {
     if (threads === 'auto') return alone(`one, since ${lacks}`);
@@ -105,8 +105,20 @@ export async function loadCore(options: LoadOptions, onDeath: (why: string) => v
       endThreads,
     };
   } catch (error) {
-    if (threads !== 'auto' || (error instanceof GemmError && error.code === 'ARGUMENT')) throw error;
+    if (threads !== 'auto' || (error instanceof GemmError && error.code === 'ARGUMENT') || errorsOfAssets.has(error as object)) throw error;
     return alone(`one, since more do not start: ${messageOf(error)}`);
+  }
+}
+
+/** What a caller's own assets threw: that goes through as it is. */
+const errorsOfAssets = new WeakSet<object>();
+
+async function asked(file: string, assets: Assets | undefined): Promise<unknown> {
+  try {
+    return await assets?.(file);
+  } catch (error) {
+    if (typeof error === 'object' && error !== null) errorsOfAssets.add(error);
+    throw error;
   }
 }
 
@@ -114,7 +126,7 @@ function memoryOf(threads: number): WebAssembly.Memory {
   try {
     return sharedMemory(threads);
   } catch (error) {
-    throw failure('there is no shared memory to be had', error);
+    throw new UnsupportedError(op, 'threads', `${op}: threads is ${threads}; there is no shared memory to be had (${messageOf(error)})`);
   }
 }
 
@@ -126,7 +138,7 @@ async function together(
   onDeath: (why: string) => void,
 ): Promise<() => void> {
   const file = 'wgemm-thread.js';
-  const script = (await assets?.(file)) ?? beside(file, thread);
+  const script = (await asked(file, assets)) ?? beside(file, thread);
   if (!(typeof script === 'string' || script instanceof URL)) {
     const message = `${op}: assets('${file}') gave ${describe(script)}; it must give a URL, or undefined where the file is beside the script`;
     throw new ArgumentError(op, 'assets', message);
@@ -202,7 +214,7 @@ async function compileOwn(file: string, pair: Pair): Promise<WebAssembly.Module>
 }
 
 async function compileAsset(file: string, assets: Assets): Promise<WebAssembly.Module> {
-  const source: unknown = await assets(file);
+  const source = await asked(file, assets);
   if (source instanceof WebAssembly.Module) return source;
   if (typeof source === 'string' || source instanceof URL) return await compile(file, source);
   if (ArrayBuffer.isView(source)) return await compile(file, new Uint8Array(source.buffer, source.byteOffset, source.byteLength));

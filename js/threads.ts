@@ -8,7 +8,7 @@ export const mostThreads = 64;
 /** What `'auto'` takes at the most. */
 const mostByItself = 8;
 
-/** Milliseconds after which a worker that says nothing is taken for one that does not start. */
+/** Milliseconds without a word of any worker after which they are taken for some that do not start. */
 const patience = 4000;
 
 const page = 65536; // bytes
@@ -68,8 +68,14 @@ export async function startThreads(
   try {
     await new Promise<void>((resolve, reject) => {
       fail = (why, cause) => reject(new Error(why, { cause }));
-      // Another turn, for what came while the page was busy.
-      timer = setTimeout(() => setTimeout(() => fail(`it said nothing for ${patience / 1000} s`), 0), patience);
+      // From the last that was heard of any. Another turn, for what came while the page was busy.
+      const late = () => reject(new Error(`${ports.length - loaded} of ${ports.length} said nothing for ${patience / 1000} s`));
+      const wait = () => {
+        clearTimeout(timer);
+        timer = setTimeout(() => (timer = setTimeout(late, 0)), patience);
+      };
+      let loaded = 0;
+      wait();
       const workers = Array.from({ length: threads - 1 }, () => {
         const port = portOf(makeWorker(script));
         ports.push(port);
@@ -85,11 +91,13 @@ export async function startThreads(
         );
         return worker;
       });
-      const loaded = workers.map((worker) => PThread.loadWasmModuleToWorker(worker));
-      Promise.all(loaded).then(() => {
-        PThread.unusedWorkers.push(...workers);
-        resolve();
-      }, reject);
+      for (const worker of workers) {
+        PThread.loadWasmModuleToWorker(worker).then(() => {
+          PThread.unusedWorkers.push(worker);
+          wait();
+          if (++loaded === workers.length) resolve();
+        }, reject);
+      }
     });
     fail = onDeath;
     // They are alive, so this, which waits until each runs, does not wait long.
@@ -107,7 +115,8 @@ export async function startThreads(
 function makeWorker(script: URL | string): object {
   const node = nodeWorkers();
   if (!node) return new Worker(script, { type: 'module', name: 'em-pthread' });
-  // Without the flags of the process, of which --input-type would be wrong for a file.
-  const address = typeof script === 'string' && script.startsWith('file:') ? new URL(script) : script;
-  return new node.Worker(address, { execArgv: [] });
+  const path = globalThis.process.getBuiltinModule('node:path');
+  const address = typeof script !== 'string' ? script : /^[a-z][a-z\d+.-]+:/i.test(script) ? new URL(script) : path.resolve(script);
+  // Without the flags of the process, of which --input-type would be wrong for a file, and without NODE_OPTIONS, which may name code to run before.
+  return new node.Worker(address, { execArgv: [], env: {} });
 }

@@ -1,5 +1,5 @@
-// Every test: native, native under sanitizers, the same test program as wasm with and without threads, the native package, then the JavaScript API, test vectors, and
-// the npm package: its tarball in Node, in bundlers, and in pages of Chromium.
+// Every test: native, native under sanitizers, the same test program as wasm with and without threads, the native package, then the
+// JavaScript API, test vectors, and the npm package: its tarball in Node, in bundlers, and in pages of Chromium.
 // Arguments go to Vitest.
 import { buildPreset, makeDist } from './build.mjs';
 import { testNativePackage } from './native-package.mjs';

@@ -1,7 +1,6 @@
 // The loops over parts, on all threads, and over blocks: pack, kernel, epilogue.
 #pragma once
 
-#include "arena.h"
 #include "plan.h"
 #include "problem.h"
 

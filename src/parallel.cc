@@ -19,11 +19,13 @@ namespace {
 
 // pthreadpool waits for ever for a thread that does not start, so that it is tried before whether as many do.
 #if defined(__EMSCRIPTEN__)
-// There the workers are ready, and what may be lacking is memory: of a thread's stack, as much as the main thread's, and its data.
+// There the workers are ready, and what may be lacking is memory: of a thread's stack, as much as the main thread's, and its data. volatile,
+// since compilers leave out allocations that nothing is done with.
 bool can_start(int threads) {
-  void* room = std::malloc(static_cast<size_t>(threads) * (size_t{144} << 10));
+  void* volatile room = std::malloc(static_cast<size_t>(threads) * (size_t{144} << 10));
+  const bool is_there = room != nullptr;
   std::free(room);
-  return room != nullptr;
+  return is_there;
 }
 #elif defined(_WIN32)
 bool can_start(int) { return true; }
@@ -59,7 +61,7 @@ Status Context::set_threads(int threads) {
   if (threads > 1) {
     if (can_start(threads - 1)) pool = pthreadpool_create(static_cast<size_t>(threads));
     if (pool == nullptr)
-      return error(Code::kOutOfMemory, "set_threads", "threads", {"the system starts no ", int64_t{threads}, " threads"});
+      return error(Code::kOutOfMemory, "set_threads", "threads", {"the system does not start ", int64_t{threads}, " threads"});
   }
   pthreadpool_destroy(pool_);
   pool_ = pool;

@@ -25,7 +25,7 @@ inline int read_8bit(const Operand& operand, int64_t col) {
 // How 8-bit operands stand for numbers, and what becomes of the accumulators: Y = (acc + C) * scale of the column, in float32 or quantized
 // again. Operands of one row, walked along N.
 struct Quantization {
-  int a_zero_point = 0;   // taken off A when that is packed
+  int a_zero_point = 0;   // taken off A when that is packed, or off the sums by kernels that multiply bytes
   Operand b_zero_point;   // taken off the accumulators; base null: 0
   bool shifts_b = false;  // whether any zero point of B, as int8, is not 0
   float a_scale = 1;      // alpha * a_scale

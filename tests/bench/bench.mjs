@@ -1,6 +1,5 @@
-// How fast wgemm is beside its peers, in one process and on one thread each, and on the largest cases in other builds, strictly, and on two
-// threads. The figures move with the machine and what else it does;
-// the ratios of one run hold.
+// How fast wgemm is beside its peers, in one process and on one thread each; the largest products in other builds, strictly, and on two
+// threads too. The figures move with the machine and what else it does; the ratios of one run hold.
 //   npm run bench                        every case
 //   npm run bench -- --filter 1024       cases whose name contains the text
 //   npm run bench -- --calls             a million calls of 16 x 16 x 16: time of each, and whether memory grows

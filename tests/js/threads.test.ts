@@ -105,7 +105,7 @@ describe.skipIf(!hasThreads)('threads', () => {
     const wg = await create({ threads: 'auto' });
     const processors = (globalThis.navigator as { hardwareConcurrency?: number } | undefined)?.hardwareConcurrency ?? 2;
     expect(wg.info.threads).toBe(Math.min(processors, 8));
-    expect(wg.info.why).toMatch(/threads: (as many as processors|there is one processor)/);
+    expect(wg.info.why).toMatch(/threads: (as many as processors|one, since there is but one processor)/);
   });
 
   it('come and go, in instances beside each other', async () => {
@@ -170,7 +170,7 @@ describe.skipIf(!hasThreads)('threads', () => {
     });
     const auto = await create({ ...options, threads: 'auto' });
     expect(auto.info.threads).toBe(1);
-    expect(auto.info.why).toMatch(/threads: (one, since more do not start: .*wgemm-thread\.js|there is one processor)/);
+    expect(auto.info.why).toMatch(/threads: (one, since more do not start: .*wgemm-thread\.js|one, since there is but one processor)/);
     expect(auto.gemm({ data: Float32Array.of(2), shape: [1, 1] }, { data: Float32Array.of(3), shape: [1, 1] }).data[0]).toBe(6);
   });
 });
@@ -199,6 +199,6 @@ describe.skipIf(hasThreads)('without shared memory', () => {
   it('auto is one, and info says why', async () => {
     const wg = await create({ threads: 'auto' });
     expect(wg.info.threads).toBe(1);
-    expect(wg.info.why).toMatch(new RegExp(`threads: (one, since .*${why}|there is one processor)`));
+    expect(wg.info.why).toMatch(new RegExp(`threads: (one, since .*${why}|one, since there is but one processor)`));
   });
 });

@@ -83,11 +83,15 @@ export async function testRuntimes(results, { fast = false } = {}) {
         expectLine(await run(['run-import.mjs', '--gone', ...entries]), 'import passed');
       });
     }
-    await test("'strict'", async () => {
-      const said = await run(['run-strict.mjs']);
-      expectLine(said, 'strict passed: simd128');
-      return said.trim().replace('strict passed: ', '');
-    });
+    // Without fused instructions, and without those of AVX, V8 computes otherwise, and must not give other bits.
+    const processors = name === 'Node 24' && process.arch === 'x64' ? [[], ['--no-enable-fma3'], ['--no-enable-avx']] : [[]];
+    for (const flags of processors) {
+      await test(["'strict'", ...flags].join(' '), async () => {
+        const said = await runChild(program, [...before, ...flags, 'run-strict.mjs'], { cwd: project, timeout: 300_000 });
+        expectLine(said, 'strict passed: simd128');
+        return said.trim().replace('strict passed: ', '');
+      });
+    }
     for (const entry of entries) {
       await test(entry, async () => {
         expectLine(await run(['run-smoke.mjs', entry]), 'smoke passed');
