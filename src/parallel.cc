@@ -19,8 +19,8 @@ namespace {
 
 // pthreadpool waits for ever for a thread that does not start, so that it is tried before whether as many do.
 #if defined(__EMSCRIPTEN__)
-// There the workers are ready, and what may be lacking is memory: of a thread's stack, as much as the main thread's, and its data. volatile,
-// since compilers leave out allocations that nothing is done with.
+// There the workers are ready, and what may be lacking is memory: of a thread's stack, as much as the main thread's, and its data.
+// volatile, since compilers leave out allocations that nothing is done with.
 bool can_start(int threads) {
   void* volatile room = std::malloc(static_cast<size_t>(threads) * (size_t{144} << 10));
   const bool is_there = room != nullptr;

@@ -133,7 +133,8 @@ using Tensor = BasicTensor<void>;
 enum class Determinism : uint8_t {
   kFast,  // floating point may depend on the build, the processor and the shape: the order of summation is free, products may be fused
   // One order of summation: ascending k into one accumulator an element, each product and sum rounded on its own; every NaN that is
-  // written is the canonical one. The same bits in every build, on every processor, for every number of threads, packed or not. Integers are exact either way.
+  // written is the canonical one. The same bits in every build, on every processor, for every number of threads, packed or not. Integers
+  // are exact either way.
   kStrict,
 };
 
