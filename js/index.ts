@@ -151,11 +151,12 @@ export async function createGemm(options: CreateOptions = {}): Promise<Gemm> {
   if (maxMemory !== undefined && !(Number.isSafeInteger(maxMemory) && maxMemory >= 1)) {
     throw new ArgumentError(op, 'maxMemory', `${op}: maxMemory is ${describe(maxMemory)}; it must be a whole number of bytes from 1`);
   }
-  let core: Core | undefined;
+  let die: (why: string) => void = () => undefined;
   const memoryLimit = Math.min(maxMemory ?? 0, 2 ** 32 - 1);
   const strict = determinism === 'strict';
-  const loaded = await loadCore({ simd, threads, assets, memoryLimit, strict }, (why) => core?.die(why));
-  core = new Core(loaded, memoryLimit);
+  const loaded = await loadCore({ simd, threads, assets, memoryLimit, strict }, (why) => die(why));
+  const core = new Core(loaded, memoryLimit);
+  die = (why) => core.die(why);
   return new Gemm(core, determinism, loaded);
 }
 

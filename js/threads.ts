@@ -1,6 +1,6 @@
 /** Threads: whether there can be any, and the workers in which pthreadpool's run. */
 import type { CoreModule, ThreadWorker } from './wgemm-simd128-mt.mjs';
-import { messageOf, nodeWorkers, type Port, portOf } from './port.js';
+import { nodeWorkers, type Port, portOf } from './port.js';
 
 /** As `kMaxThreads` in wgemm.h. @internal */
 export const mostThreads = 64;
