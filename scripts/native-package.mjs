@@ -14,9 +14,10 @@ const installed = join(home, 'wgemm');
 const files = [
   'include/wgemm/dtypes.def',
   'include/wgemm/wgemm.h',
-  'lib/cmake/wgemm/wgemmConfig-release.cmake',
   'lib/cmake/wgemm/wgemmConfig.cmake',
   'lib/cmake/wgemm/wgemmConfigVersion.cmake',
+  'lib/cmake/wgemm/wgemmTargets-release.cmake',
+  'lib/cmake/wgemm/wgemmTargets.cmake',
   'lib/libwgemm.a',
   'share/doc/wgemm/LICENSE',
   'share/doc/wgemm/NOTICE',
