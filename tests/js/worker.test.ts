@@ -12,7 +12,7 @@ import { count, dispose, float32, int32, Random, SharedBuffer } from './tensors.
 let here: Gemm;
 let wg: WorkerGemm;
 beforeAll(async () => {
-  [here, wg] = await Promise.all([createHere(), createGemm()]);
+  [here, wg] = await Promise.all([createHere({ threads: 1 }), createGemm()]);
 });
 afterAll(() => {
   here.dispose();
