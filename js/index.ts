@@ -61,9 +61,8 @@ export const version = '0.1.0';
 export interface CreateOptions {
   /**
    * Threads that large products are computed on, the caller's own among them: 1 to 64, or `'auto'` for as many as there are processors, 8 at the
-   * most, and 1 where there cannot be more; a number that cannot be had is an UnsupportedError, and a
-   * worker that does not start a GemmError of code `WORKER`. Threads need shared memory, for which a page
-   * must be cross-origin isolated. They end on `dispose()`. Default 1.
+   * most, and 1 where there cannot be more. A number that cannot be had is an UnsupportedError, and a worker that does not start a GemmError of
+   * code `WORKER`. Threads need shared memory, for which a page must be cross-origin isolated. They end on `dispose()`. Default 1.
    */
   threads?: number | 'auto';
   /**
@@ -72,9 +71,9 @@ export interface CreateOptions {
    */
   simd?: 'auto' | 'simd128' | 'relaxed';
   /**
-   * `'strict'` gives the same bits in every engine, on every processor, in every build, for any number of threads: floating point is summed in ascending k, each product
-   * and sum rounded on its own, and every NaN is the canonical one. With `'fast'` the order is free, and products may be fused. Integers are
-   * exact either way. Default `'fast'`.
+   * `'strict'` gives the same bits in every engine, on every processor, in every build, for any number of threads: floating point is summed in
+   * ascending k, each product and sum rounded on its own, and every NaN is the canonical one. With `'fast'` the order is free, and products may
+   * be fused. Integers are exact either way. Default `'fast'`.
    */
   determinism?: 'fast' | 'strict';
   /** Where the `.wasm` comes from, and with threads `wgemm-thread.js`, when not from beside the script. */

@@ -3,6 +3,7 @@
  * that checks it. Knows nothing of Vitest.
  */
 import type { DataArray, DType, Gemm, QGemmInputs, QuantizedArray, TensorLike } from 'wgemm';
+import { arrayClasses } from './dtypes.js';
 import { Random } from './random.js';
 
 /** SHA-256 over the results, one after another: over all of them with `'strict'`, and over the exact ones alone, with `'fast'` too. */
@@ -221,18 +222,10 @@ interface MatMulCase {
 }
 
 /** With 16-bit types as their bits, in every engine. */
-const arrays = {
-  float32: Float32Array,
-  float64: Float64Array,
-  float16: Uint16Array,
-  bfloat16: Uint16Array,
-  int32: Int32Array,
-  uint32: Uint32Array,
-  int64: BigInt64Array,
-  uint64: BigUint64Array,
-  int8: Int8Array,
-  uint8: Uint8Array,
-} as Record<DType, new (length: number) => { readonly length: number; [index: number]: number | bigint }>;
+const arrays = { ...arrayClasses, float16: Uint16Array } as unknown as Record<
+  DType,
+  new (length: number) => { readonly length: number; [index: number]: number | bigint }
+>;
 
 /** Infinity, minus infinity and a NaN that is not the canonical one where that is told by bits. */
 const specialsOf: Partial<Record<DType, readonly number[]>> = {

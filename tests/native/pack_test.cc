@@ -57,14 +57,14 @@ std::vector<From> random_source(int64_t lanes, int64_t depth, int64_t lane_strid
   return source;
 }
 
-// Pairs of k, less a zero point; behind the panels nothing is written.
+// Pairs of k or, as kr says, more, less a zero point, modulo what an element of the panels holds; behind the panels nothing is written.
 template <typename From, typename To>
-void check_8bit(int width, const std::vector<int>& zero_points) {
+void check_8bit(int width, const std::vector<int>& zero_points, int kr = 2) {
   const DType type = std::is_signed_v<From> ? DType::kInt8 : DType::kUInt8;
-  const PanelLayout layout = panel_of<To>(width, 2);
+  const PanelLayout layout = panel_of<To>(width, kr);
   constexpr size_t kGuard = 16;
-  for (const int64_t lanes : {1, 2, 3, 7, 8, 9, 16, 33, 70}) {
-    for (const int64_t depth : {1, 2, 7, 8, 9, 15, 16, 17, 40}) {
+  for (const int64_t lanes : {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 33, 70}) {
+    for (const int64_t depth : {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 18, 19, 32, 40, 41}) {
       const int64_t strides[][2] = {{1, lanes + 3}, {1, lanes}, {depth + 2, 1}, {depth, 1}, {3 * depth, 2}, {2, 2 * lanes + 1}};
       for (const auto& [lane_stride, depth_stride] : strides) {
         const std::vector<From> source = random_source<From>(lanes, depth, lane_stride, depth_stride);
@@ -81,13 +81,14 @@ void check_8bit(int width, const std::vector<int>& zero_points) {
                layout, panels.data());
           size_t at = 0;
           for (int64_t lane0 = 0; lane0 < lanes; lane0 += width) {
-            for (int64_t d0 = 0; d0 < depth; d0 += 2) {
+            for (int64_t d0 = 0; d0 < depth; d0 += kr) {
               for (int64_t lane = lane0; lane < lane0 + width; ++lane) {
-                for (int64_t d = d0; d < d0 + 2; ++d) {
+                for (int64_t d = d0; d < d0 + kr; ++d) {
                   const bool inside = lane < lanes && d < depth;
                   const int expected = inside ? source[static_cast<size_t>(lane * lane_stride + d * depth_stride)] - zero_point : 0;
-                  ASSERT_EQ(int{panels[at++]}, expected) << "lane " << lane << " depth " << d << " of " << lanes << " x " << depth
-                                                         << ", width " << width << ", strides " << lane_stride << ", " << depth_stride;
+                  ASSERT_EQ(panels[at++], static_cast<To>(expected))
+                      << "lane " << lane << " depth " << d << " of " << lanes << " x " << depth << ", width " << width << ", strides "
+                      << lane_stride << ", " << depth_stride;
                 }
               }
             }
@@ -158,53 +159,10 @@ TEST(Pack8Bit, SumsLanesAndGoesOn) {
   }
 }
 
-// Quads of k as bytes, less a zero point modulo 2^8; behind the panels nothing is written.
-template <typename From>
-void check_quads(const std::vector<int>& zero_points) {
-  const DType type = std::is_signed_v<From> ? DType::kInt8 : DType::kUInt8;
-  const PanelLayout layout = panel_of<int8_t>(4, 4);
-  constexpr size_t kGuard = 16;
-  for (const int64_t lanes : {1, 3, 4, 5, 8, 15, 16, 17, 33, 70}) {
-    for (const int64_t depth : {1, 2, 3, 4, 5, 15, 16, 17, 18, 19, 32, 41}) {
-      const int64_t strides[][2] = {{1, lanes + 3}, {1, lanes}, {depth + 2, 1}, {depth, 1}, {3 * depth, 2}, {2, 2 * lanes + 1}};
-      for (const auto& [lane_stride, depth_stride] : strides) {
-        const std::vector<From> source = random_source<From>(lanes, depth, lane_stride, depth_stride);
-        for (const int zero_point : zero_points) {
-          const size_t size = packed_bytes(layout, lanes, depth);
-          std::vector<int8_t> panels(size + kGuard, int8_t{99});
-          pack({.data = reinterpret_cast<const std::byte*>(source.data()),
-                .dtype = type,
-                .lanes = lanes,
-                .depth = depth,
-                .lane_stride = lane_stride,
-                .depth_stride = depth_stride,
-                .zero_point = zero_point},
-               layout, panels.data());
-          size_t at = 0;
-          for (int64_t lane0 = 0; lane0 < lanes; lane0 += 4) {
-            for (int64_t d0 = 0; d0 < depth; d0 += 4) {
-              for (int64_t lane = lane0; lane < lane0 + 4; ++lane) {
-                for (int64_t d = d0; d < d0 + 4; ++d) {
-                  const bool inside = lane < lanes && d < depth;
-                  const int expected = inside ? source[static_cast<size_t>(lane * lane_stride + d * depth_stride)] - zero_point : 0;
-                  ASSERT_EQ(panels[at++], static_cast<int8_t>(expected)) << "lane " << lane << " depth " << d << " of " << lanes << " x "
-                                                                         << depth << ", strides " << lane_stride << ", " << depth_stride;
-                }
-              }
-            }
-          }
-          ASSERT_EQ(at, size);
-          for (; at < panels.size(); ++at) ASSERT_EQ(panels[at], 99);
-        }
-      }
-    }
-  }
-}
-
 #if WGEMM_RELAXED  // others have no quads
 TEST(Pack8Bit, QuadsHoldTheBytesLessTheZeroPoint) {
-  check_quads<int8_t>({0, -128});
-  check_quads<uint8_t>({128, 0});
+  check_8bit<int8_t, int8_t>(4, {0, -128}, 4);
+  check_8bit<uint8_t, int8_t>(4, {128, 0}, 4);
 }
 #endif
 
