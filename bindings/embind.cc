@@ -204,7 +204,7 @@ int run_explain() {
   double* out = block;
   *out++ = static_cast<double>(reinterpret_cast<uintptr_t>(e.kernel));
   for (const int64_t value : {e.batch, e.m, e.n, e.k, e.mr, e.nr, e.kr, e.mc, e.nc, e.kc, e.threads, int64_t{e.packs_a}, int64_t{e.packs_b},
-                              int64_t{e.direct}, e.scratch_bytes}) {
+                              int64_t{e.direct}, int64_t{e.transposed}, e.scratch_bytes}) {
     *out++ = static_cast<double>(value);
   }
   return 0;

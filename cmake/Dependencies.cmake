@@ -67,15 +67,11 @@ _wgemm_locate(PTHREADPOOL_SOURCE_DIR "${_wgemm_cache}/pthreadpool-560c60d"
   https://github.com/Maratyszcza/pthreadpool 560c60d342a76076f0557a3946924c6478470044)
 
 set(_wgemm_kernels)
-foreach(_tile 1x8 4x8)
-  foreach(_b loadsplat splat)
-    list(APPEND _wgemm_kernels
-      f32-gemm/gen/f32-gemm-${_tile}-wasmsimd-${_b}.c
-      f32-gemminc/gen/f32-gemminc-${_tile}-minmax-wasmsimd-arm-${_b}.c)
-    if(WGEMM_RELAXED AND _tile STREQUAL 4x8)
-      list(APPEND _wgemm_kernels f32-gemm/gen/f32-gemm-${_tile}-wasmrelaxedsimd-fma-${_b}.c)
-    endif()
-  endforeach()
+foreach(_b loadsplat splat)
+  list(APPEND _wgemm_kernels f32-gemm/gen/f32-gemm-4x8-wasmsimd-${_b}.c f32-gemminc/gen/f32-gemminc-4x8-minmax-wasmsimd-arm-${_b}.c)
+  if(WGEMM_RELAXED)
+    list(APPEND _wgemm_kernels f32-gemm/gen/f32-gemm-4x8-wasmrelaxedsimd-fma-${_b}.c)
+  endif()
 endforeach()
 list(TRANSFORM _wgemm_kernels PREPEND "${XNNPACK_SOURCE_DIR}/src/")
 

@@ -1,14 +1,16 @@
 /** A call of an operation: its arguments read from JavaScript, the block that carries them to the core, and operands' way to the heap and back. */
 import type { Core } from './core.js';
 import { ArgumentError, describe, OutOfMemoryError } from './errors.js';
-import { absent, locate, type Operand, operandOf, readTensor } from './operand.js';
-import { bytesOf, type DataArray, type DType, viewOf } from './tensor.js';
+import { HeapTensor, locateHeld, PackedWeights, writeHeld } from './heap.js';
+import { absent, locate, packedWeights, type Operand, operandOf, readTensor } from './operand.js';
+import { bufferOf, bytesOf, type DataArray, type DType, viewOf } from './tensor.js';
 import type { CoreModule } from './wgemm-simd128.mjs';
 
 /** @internal An operation of the core: by the arguments in the block, each gives an error code. */
 export interface Operation {
   readonly name: 'gemm' | 'qgemm' | 'matmul';
-  /** What errors call its result. */
+  /** What errors call its operands, where it takes the three that `runInHeap` has, and its result. */
+  readonly operands: readonly [string, string, string];
   readonly result: string;
   run(module: CoreModule): number;
   /** Leaves type, rank and sizes of the result in the block. */
@@ -21,6 +23,7 @@ export interface Operation {
 export const operations: Record<Operation['name'], Operation> = {
   gemm: {
     name: 'gemm',
+    operands: ['A', 'B', 'C'],
     result: 'Y',
     run: (module) => module.gemm(),
     shape: (module) => module.gemmShape(),
@@ -28,6 +31,7 @@ export const operations: Record<Operation['name'], Operation> = {
   },
   qgemm: {
     name: 'qgemm',
+    operands: ['A', 'B', 'C'],
     result: 'Y',
     run: (module) => module.qgemm(),
     shape: (module) => module.qgemmShape(),
@@ -35,6 +39,7 @@ export const operations: Record<Operation['name'], Operation> = {
   },
   matmul: {
     name: 'matmul',
+    operands: ['src', 'weights', 'bias'],
     result: 'dst',
     run: (module) => module.matmul(),
     shape: (module) => module.matmulShape(),
@@ -54,6 +59,45 @@ export interface Call {
   readonly out: unknown;
 }
 
+/** @internal Whether all that a call takes is in the heap: `runInHeap` is for these. To ask runs no code of the user's. */
+export function isInHeap(core: Core, a: unknown, b: unknown, c: unknown, out: unknown): boolean {
+  if (core.disposed) return false; // by the options: there is no block to write to
+  const hasC = c !== undefined && c !== null;
+  return HeapTensor.is(a) && (HeapTensor.is(b) || PackedWeights.is(b)) && HeapTensor.is(out) && (!hasC || HeapTensor.is(c));
+}
+
+/**
+ * @internal Computes with tensors in the heap, as `makeCall` and `runCall` do with any, and makes no object on the way: a small product takes no
+ * longer than a few of these. The attributes are in the block, up to `end`.
+ */
+export function runInHeap(
+  core: Core,
+  operation: Operation,
+  end: number,
+  a: HeapTensor,
+  b: HeapTensor | PackedWeights,
+  c: HeapTensor | null | undefined,
+  out: HeapTensor,
+): HeapTensor {
+  const { name: op, operands, result } = operation;
+  const { block } = core;
+  core.checkAlive(op); // the user's options may have disposed of it
+  let at = writeHeld(core, op, operands[0], a, block, end);
+  if (HeapTensor.is(b)) at = writeHeld(core, op, operands[1], b, block, at);
+  else at = writeNoTensor(block, at, packedWeights, locateHeld(b, core, op, operands[1]));
+  at = c === undefined || c === null ? writeNoTensor(block, at, absent, 0) : writeHeld(core, op, operands[2], c, block, at);
+  writeHeld(core, op, result, out, block, at);
+  core.check(operation.run(core.module), op);
+  return out;
+}
+
+function writeNoTensor(block: Float64Array, at: number, kind: number, address: number): number {
+  block[at] = address;
+  block[at + 1] = kind;
+  for (let i = at + 2; i < at + 7; ++i) block[i] = 0;
+  return at + 7;
+}
+
 /** @internal A call of what has been read from the user's objects, which may have run code of the user's: what is found from here on holds. */
 export function makeCall(core: Core, operation: Operation, attributes: Call['attributes'], operands: Call['operands'], out: unknown): Call {
   core.checkAlive(operation.name);
@@ -64,7 +108,8 @@ export function makeCall(core: Core, operation: Operation, attributes: Call['att
 /** @internal Computes, and gives the result: `out`, or a tensor with an array of its own. */
 export function runCall(call: Call): unknown {
   const { core, operation, operands, out } = call;
-  if (out === undefined || operands.some((operand) => operand !== null && operand.outside !== null)) return throughStaging(call);
+  if (out === undefined) return throughStaging(call);
+  for (const operand of operands) if (operand !== null && operand.outside !== null) return throughStaging(call);
   write(core, operation.name, call.attributes, operands);
   core.check(operation.run(core.module), operation.name);
   return out;
@@ -75,8 +120,11 @@ export function shapeOf(call: Call): { dtype: DType; shape: number[] } {
   const { core, operation } = call;
   write(core, operation.name, call.attributes, call.operands);
   core.check(operation.shape(core.module), operation.name);
-  const [dtype, rank] = core.block as unknown as [number, number];
-  return { dtype: core.dtypes[dtype] as DType, shape: Array.from(core.block.subarray(2, 2 + rank)) };
+  const { block } = core;
+  const rank = block[1] as number;
+  const shape: number[] = [];
+  for (let axis = 0; axis < rank; ++axis) shape.push(block[2 + axis] as number);
+  return { dtype: core.dtypes[block[0] as number] as DType, shape };
 }
 
 /** @internal Writes the block of arguments in the order in which bindings/embind.cc reads it. */
@@ -88,9 +136,7 @@ export function write(core: Core, op: string, attributes: readonly number[], ope
   for (let index = 0; index < operands.length; ++index) {
     const operand = operands[index] as Operand | null;
     if (operand === null) {
-      block.fill(0, i, i + 7);
-      block[i + 1] = absent;
-      i += 7;
+      i = writeNoTensor(block, i, absent, 0);
       continue;
     }
     const { shape, strides, source } = operand;
@@ -100,11 +146,10 @@ export function write(core: Core, op: string, attributes: readonly number[], ope
     }
     // An array that is not in the heap yet is told apart by its buffer.
     const outside = operand.address === 0 ? operand.outside : null;
-    if (outside !== null && !buffers.includes(outside.buffer)) buffers.push(outside.buffer);
     block[i++] = operand.address;
     block[i++] = operand.dtype;
     block[i++] = operand.size;
-    block[i++] = outside === null ? 0 : 1 + buffers.indexOf(outside.buffer);
+    block[i++] = outside === null ? 0 : numberOf(bufferOf(outside), buffers);
     block[i++] = outside === null ? 0 : outside.byteOffset;
     block[i++] = shape.length;
     block[i++] = strides === null ? 0 : strides.length;
@@ -113,23 +158,41 @@ export function write(core: Core, op: string, attributes: readonly number[], ope
   }
 }
 
+/** The place of a buffer among those seen, from 1; it is added where it is new. */
+function numberOf(buffer: unknown, buffers: unknown[]): number {
+  let i = 0;
+  while (i < buffers.length && buffers[i] !== buffer) ++i;
+  if (i === buffers.length) buffers.push(buffer);
+  return i + 1;
+}
+
+/** Bytes for an operand in the heap, so that the next is aligned. */
+function roomFor(core: Core, { dtype, size }: Operand): number {
+  return Math.ceil((size * bytesOf(core.dtypes[dtype] as DType)) / 64) * 64;
+}
+
 /** A call with operands outside the heap: checked first, then copied in, computed, and copied out. */
 function throughStaging(call: Call): unknown {
   const { core, operation, operands, out } = call;
   const { dtype, shape } = shapeOf(call);
-  const fresh = operandOf(operation.result, core.dtypes.indexOf(dtype), shape, null);
-  fresh.size = shape.reduce((product, size) => product * size, 1);
-  const y = operands.at(-1) ?? fresh;
-  operands[operands.length - 1] = y;
-  const staged = operands.filter((operand) => operand !== null && (operand.outside !== null || operand === fresh)) as Operand[];
-  const room = ({ dtype, size }: Operand) => Math.ceil((size * bytesOf(core.dtypes[dtype] as DType)) / 64) * 64;
-  const total = staged.reduce((sum, operand) => sum + room(operand), 0);
+  const last = operands.length - 1;
+  let y = operands[last] as Operand | null;
+  const isFresh = y === null;
+  if (y === null) {
+    y = operandOf(operation.result, core.dtypes.indexOf(dtype), shape, null);
+    y.size = 1;
+    for (const size of shape) y.size *= size;
+    operands[last] = y;
+  }
+  let total = 0;
+  for (const operand of operands) if (operand !== null && isStaged(operand, isFresh, y)) total += roomFor(core, operand);
   const staging = total === 0 ? 0 : core.allocate(total, operation.name);
   try {
     let next = staging;
-    for (const operand of staged) {
+    for (const operand of operands) {
+      if (operand === null || !isStaged(operand, isFresh, y)) continue;
       operand.address = next;
-      next += room(operand);
+      next += roomFor(core, operand);
       // Y is only written, but what lies between its elements must stay as it was.
       if (operand.outside !== null && (operand !== y || operand.strides !== null)) core.module.HEAPU8.set(operand.outside, operand.address);
     }
@@ -141,6 +204,10 @@ function throughStaging(call: Call): unknown {
   } finally {
     if (staging !== 0) core.module.release(staging);
   }
+}
+
+function isStaged(operand: Operand, isFresh: boolean, y: Operand): boolean {
+  return operand.outside !== null || (isFresh && operand === y);
 }
 
 /** The result as an array of its own. */
@@ -204,12 +271,15 @@ export function copiesOf(call: Call): number {
   return bytes;
 }
 
+const noOptions: Record<string, unknown> = Object.freeze({});
+
 /** @internal Reads an object of options, which may have no others than those `allowed`. */
 export function readOptions(op: string, options: unknown, allowed: string[], what = 'options'): Record<string, unknown> {
-  if (options === undefined || options === null) return {};
+  if (options === undefined || options === null) return noOptions;
   if (typeof options !== 'object') throw new ArgumentError(op, what, `${op}: ${what} is ${describe(options)}; it must be an object`);
-  for (const key of Object.keys(options)) {
-    if (!allowed.includes(key))
+  // Those of its own; Object.keys() would make an array.
+  for (const key in options) {
+    if (!allowed.includes(key) && Object.prototype.hasOwnProperty.call(options, key))
       throw new ArgumentError(op, key, `${op}: the ${what.slice(0, -1)} ${describe(key)} is not known; there are ${allowed.join(', ')}`);
   }
   return options as Record<string, unknown>;

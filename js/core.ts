@@ -108,7 +108,10 @@ export class Core {
 
   /** Where arguments are written and numbers come back. Valid until the memory grows. */
   get block(): Float64Array {
-    if (this.#block?.buffer !== this.buffer) this.#block = new Float64Array(this.buffer, this.#blockAddress, this.#blockLength);
+    // A view that the memory grew away from is detached and has no length; one of shared memory goes on showing the same bytes.
+    if (this.#block === undefined || this.#block.length === 0) {
+      this.#block = new Float64Array(this.buffer, this.#blockAddress, this.#blockLength);
+    }
     return this.#block;
   }
 

@@ -1,7 +1,8 @@
 /** ONNX Gemm: its options, and how a call of it is read. */
-import { type Call, makeCall, operations, readAddend, readFlag, readOptions } from './call.js';
+import { type Call, isInHeap, makeCall, operations, readAddend, readFlag, readOptions, runCall, runInHeap } from './call.js';
 import type { Core } from './core.js';
 import { ArgumentError, describe, OpsetError } from './errors.js';
+import type { HeapTensor, PackedWeights } from './heap.js';
 import { readTensor } from './operand.js';
 import type { DataArray, DType, TensorLike } from './tensor.js';
 
@@ -25,41 +26,91 @@ export interface GemmOptions<A extends DataArray = DataArray> {
   out?: TensorLike<A>;
 }
 
+const op = 'gemm';
 const optionNames = ['alpha', 'beta', 'transA', 'transB', 'opset', 'broadcast', 'out'];
 
 /** @internal */
-export function readGemm(core: Core, a: unknown, b: unknown, c: unknown, options: unknown): Call {
-  const op = 'gemm';
+export function runGemm(core: Core, a: unknown, b: unknown, c: unknown, options: unknown): unknown {
   core.checkAlive(op);
   const { alpha, beta, transA, transB, opset, broadcast, out } = readOptions(op, options, optionNames);
+  if (!isInHeap(core, a, b, c, out)) return runCall(makeGemm(core, a, b, c, alpha, beta, transA, transB, opset, broadcast, out));
+  const end = readAttributes(core.block, alpha, beta, transA, transB, opset, broadcast);
+  return runInHeap(
+    core,
+    operations.gemm,
+    end,
+    a as HeapTensor,
+    b as HeapTensor | PackedWeights,
+    c as HeapTensor | null | undefined,
+    out as HeapTensor,
+  );
+}
+
+/** @internal */
+export function readGemm(core: Core, a: unknown, b: unknown, c: unknown, options: unknown): Call {
+  core.checkAlive(op);
+  const { alpha, beta, transA, transB, opset, broadcast, out } = readOptions(op, options, optionNames);
+  return makeGemm(core, a, b, c, alpha, beta, transA, transB, opset, broadcast, out);
+}
+
+// The options one by one: they are read once, and an object to hold them would be one more to make.
+function makeGemm(
+  core: Core,
+  a: unknown,
+  b: unknown,
+  c: unknown,
+  alpha: unknown,
+  beta: unknown,
+  transA: unknown,
+  transB: unknown,
+  opset: unknown,
+  broadcast: unknown,
+  out: unknown,
+): Call {
   const operandA = readTensor(core, op, 'A', a);
   const operandB = readTensor(core, op, 'B', b);
   const operandC = readAddend(core, op, 'C', c, core.dtypes[operandA.dtype] as DType);
   const attributes: number[] = [];
-  readFactor('alpha', alpha, attributes);
-  readFactor('beta', beta, attributes);
-  attributes.push(
-    readFlag(op, 'transA', transA, 0),
-    readFlag(op, 'transB', transB, 0),
-    readOpset(opset),
-    readFlag(op, 'broadcast', broadcast, NaN), // NaN: not given
-  );
+  readAttributes(attributes, alpha, beta, transA, transB, opset, broadcast);
   const operandY = out === undefined ? null : readTensor(core, op, 'Y', out);
   return makeCall(core, operations.gemm, attributes, [operandA, operandB, operandC, operandY], out);
 }
 
-/** Appends a number; whether it is a bigint instead; and of that the low and high 32 bits. */
-function readFactor(name: string, value: unknown, attributes: number[]): void {
-  if (value === undefined) attributes.push(1, 0, 0, 0);
-  else if (typeof value === 'number') attributes.push(value, 0, 0, 0);
-  else if (typeof value === 'bigint') attributes.push(0, 1, Number(BigInt.asUintN(32, value)), Number(BigInt.asUintN(32, value >> 32n)));
-  else throw new ArgumentError('gemm', name, `gemm: ${name} is ${describe(value)}; it must be a number, or a bigint with int64 and uint64`);
+/** Writes the attributes in the order in which bindings/embind.cc reads them, and gives their number. */
+function readAttributes(
+  to: number[] | Float64Array,
+  alpha: unknown,
+  beta: unknown,
+  transA: unknown,
+  transB: unknown,
+  opset: unknown,
+  broadcast: unknown,
+): number {
+  readFactor('alpha', alpha, to, 0);
+  readFactor('beta', beta, to, 4);
+  to[8] = readFlag(op, 'transA', transA, 0);
+  to[9] = readFlag(op, 'transB', transB, 0);
+  to[10] = readOpset(opset);
+  to[11] = readFlag(op, 'broadcast', broadcast, NaN); // NaN: not given
+  return 12;
+}
+
+/** Writes a number; whether it is a bigint instead; and of that the low and high 32 bits. */
+function readFactor(name: string, value: unknown, to: number[] | Float64Array, at: number): void {
+  const exact = typeof value === 'bigint';
+  if (value !== undefined && typeof value !== 'number' && !exact) {
+    throw new ArgumentError(op, name, `${op}: ${name} is ${describe(value)}; it must be a number, or a bigint with int64 and uint64`);
+  }
+  to[at] = value === undefined ? 1 : exact ? 0 : value;
+  to[at + 1] = exact ? 1 : 0;
+  to[at + 2] = exact ? Number(BigInt.asUintN(32, value)) : 0;
+  to[at + 3] = exact ? Number(BigInt.asUintN(32, value >> 32n)) : 0;
 }
 
 function readOpset(value: unknown): number {
   if (value === undefined) return 13;
   if (typeof value !== 'number' || !Number.isSafeInteger(value)) {
-    throw new OpsetError('gemm', 'opset', `gemm: opset is ${describe(value)}; it must be a whole number from 1`);
+    throw new OpsetError(op, 'opset', `${op}: opset is ${describe(value)}; it must be a whole number from 1`);
   }
   return value;
 }

@@ -13,6 +13,8 @@ declare global {
 
 /** @internal Where it is, if it is alive and belongs to `core`. */
 export let locateHeld: (object: HeapObject, core: Core, op: string, name: string) => number;
+/** @internal Writes a tensor to the block of arguments at `at`, as `write` in call.ts does an operand, and gives where it ends. */
+export let writeHeld: (core: Core, op: string, name: string, tensor: HeapTensor, block: Float64Array, at: number) => number;
 /** The elements of a tensor, as a view that lives as long as the memory stays in place. */
 let view: (object: HeapObject, dtype: DType, size: number) => DataArray;
 
@@ -66,13 +68,31 @@ disposable(HeapObject.prototype);
  */
 export class HeapTensor<A extends DataArray = DataArray> extends HeapObject {
   readonly #dtype: DType;
+  readonly #number: number;
   readonly #shape: readonly number[];
   readonly #size: number;
+
+  static {
+    writeHeld = (core, op, name, tensor, block, at) => {
+      const shape = tensor.#shape;
+      const rank = shape.length;
+      block[at] = locateHeld(tensor, core, op, name);
+      block[at + 1] = tensor.#number;
+      block[at + 2] = tensor.#size;
+      block[at + 3] = 0;
+      block[at + 4] = 0;
+      block[at + 5] = rank;
+      block[at + 6] = 0;
+      for (let axis = 0; axis < rank; ++axis) block[at + 7 + axis] = shape[axis] as number;
+      return at + 7 + rank;
+    };
+  }
 
   /** @internal */
   constructor(core: Core, dtype: DType, shape: readonly number[], size: number, address: number, bytes: number) {
     super(core, address, bytes);
     this.#dtype = dtype;
+    this.#number = core.dtypes.indexOf(dtype);
     this.#shape = shape;
     this.#size = size;
   }

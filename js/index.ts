@@ -13,10 +13,10 @@ import { type Call, copiesOf, readOptions, runCall, write } from './call.js';
 import { Core } from './core.js';
 import { disposable } from './dispose.js';
 import { ArgumentError, describe, DTypeError, ShapeError } from './errors.js';
-import { type GemmOptions, readGemm } from './gemm.js';
+import { type GemmOptions, readGemm, runGemm } from './gemm.js';
 import { HeapTensor, type PackedWeights } from './heap.js';
 import { type Assets, loadCore, type LoadedCore } from './load.js';
-import { type MatMulOptions, readMatMul } from './matmul.js';
+import { type MatMulOptions, readMatMul, runMatMul } from './matmul.js';
 import { type PackOptions, packWeights } from './pack.js';
 import { type QGemmInputs, type QGemmOptions, type QuantizedArray, readQGemm, type Scale, type ZeroPoint } from './qgemm.js';
 import { type ArrayOf, bytesOf, type DataArray, type DType, readSizes, type ResultArray, type Tensor, type TensorLike } from './tensor.js';
@@ -101,6 +101,8 @@ export interface Explanation {
   packs: { a: boolean; b: boolean };
   /** Whether the micro-kernel writes the result itself, with no pass behind it. */
   direct: boolean;
+  /** Whether the transpose of the result is computed, since N is small: tile, blocks and packs tell of that, with A and B exchanged. */
+  transposed: boolean;
   /** Bytes copied between the caller's arrays and the heap. */
   copies: number;
   /** Bytes of scratch memory, taken for the call. */
@@ -198,7 +200,7 @@ export class Gemm {
     options?: GemmOptions<A>,
   ): Tensor<ResultArray<A>>;
   gemm(a: unknown, b: unknown, c?: unknown, options?: unknown): unknown {
-    return runCall(readGemm(this.#core, a, b, c, options));
+    return runGemm(this.#core, a, b, c, options);
   }
 
   /**
@@ -252,7 +254,7 @@ export class Gemm {
     options?: MatMulOptions<A>,
   ): Tensor<ResultArray<A>>;
   matmul(src: unknown, weights: unknown, bias?: unknown, options?: unknown): unknown {
-    return runCall(readMatMul(this.#core, src, weights, bias, options));
+    return runMatMul(this.#core, src, weights, bias, options);
   }
 
   /**
@@ -331,11 +333,11 @@ export class Gemm {
 disposable(Gemm.prototype);
 
 /** The numbers that the core left at the front of the block. */
-function numbers<N extends 6 | 16>(core: Core, count: N): Numbers[N] {
+function numbers<N extends 6 | 17>(core: Core, count: N): Numbers[N] {
   return Array.from(core.block.subarray(0, count)) as Numbers[N];
 }
 type N5 = [number, number, number, number, number];
-type Numbers = { 6: [number, ...N5]; 16: [number, ...N5, ...N5, ...N5] };
+type Numbers = { 6: [number, ...N5]; 17: [number, number, ...N5, ...N5, ...N5] };
 
 function kernelsOf(core: Core): KernelInfo[] {
   return Array.from({ length: core.module.kernelCount() }, (_, i) => {
@@ -350,7 +352,7 @@ function explainCall(call: Call): Explanation {
   const copies = copiesOf(call);
   write(core, operation.name, call.attributes, call.operands);
   core.check(operation.explain(core.module), operation.name);
-  const [kernel, batch, m, n, k, mr, nr, kr, mc, nc, kc, threads, packsA, packsB, direct, scratch] = numbers(core, 16);
+  const [kernel, batch, m, n, k, mr, nr, kr, mc, nc, kc, threads, packsA, packsB, direct, transposed, scratch] = numbers(core, 17);
   return {
     op: operation.name,
     batch,
@@ -363,6 +365,7 @@ function explainCall(call: Call): Explanation {
     threads,
     packs: { a: packsA !== 0, b: packsB !== 0 },
     direct: direct !== 0,
+    transposed: transposed !== 0,
     copies,
     scratch,
   };

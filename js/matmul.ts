@@ -1,7 +1,8 @@
 /** oneDNN Graph MatMul: its options, and how a call of it is read. */
-import { type Call, makeCall, operations, readAddend, readFlag, readOptions } from './call.js';
+import { type Call, isInHeap, makeCall, operations, readAddend, readFlag, readOptions, runCall, runInHeap } from './call.js';
 import type { Core } from './core.js';
 import { describe, DTypeError } from './errors.js';
+import type { HeapTensor } from './heap.js';
 import { readTensor } from './operand.js';
 import type { DataArray, DType, TensorLike } from './tensor.js';
 
@@ -16,11 +17,40 @@ export interface MatMulOptions<A extends DataArray = DataArray, T extends DType 
   out?: TensorLike<A>;
 }
 
+const op = 'matmul';
+const optionNames = ['transposeA', 'transposeB', 'outType', 'out'];
+
+/** @internal */
+export function runMatMul(core: Core, src: unknown, weights: unknown, bias: unknown, options: unknown): unknown {
+  core.checkAlive(op);
+  const { transposeA, transposeB, outType, out } = readOptions(op, options, optionNames);
+  if (outType !== undefined || !isInHeap(core, src, weights, bias, out)) {
+    return runCall(makeMatMul(core, src, weights, bias, transposeA, transposeB, outType, out));
+  }
+  const { block } = core;
+  block[0] = readFlag(op, 'transposeA', transposeA, 0);
+  block[1] = readFlag(op, 'transposeB', transposeB, 0);
+  block[2] = 0; // the type of a result that is yet to be made
+  return runInHeap(core, operations.matmul, 3, src as HeapTensor, weights as HeapTensor, bias as HeapTensor | null, out as HeapTensor);
+}
+
 /** @internal */
 export function readMatMul(core: Core, src: unknown, weights: unknown, bias: unknown, options: unknown): Call {
-  const op = 'matmul';
   core.checkAlive(op);
-  const { transposeA, transposeB, outType, out } = readOptions(op, options, ['transposeA', 'transposeB', 'outType', 'out']);
+  const { transposeA, transposeB, outType, out } = readOptions(op, options, optionNames);
+  return makeMatMul(core, src, weights, bias, transposeA, transposeB, outType, out);
+}
+
+function makeMatMul(
+  core: Core,
+  src: unknown,
+  weights: unknown,
+  bias: unknown,
+  transposeA: unknown,
+  transposeB: unknown,
+  outType: unknown,
+  out: unknown,
+): Call {
   const operandA = readTensor(core, op, 'src', src);
   const operandB = readTensor(core, op, 'weights', weights);
   const addend = readAddend(core, op, 'bias', bias, core.dtypes[operandA.dtype] as DType);

@@ -151,7 +151,7 @@ function objectOf({ kind, id, dtype, shape }: Held): unknown {
   const object = objects.get(id);
   if (object) return object;
   if (kind === 'imitation') return Object.create(HeapTensor.prototype);
-  const elsewhere = { adopt() {} } as unknown as Core;
+  const elsewhere = { dtypes: [], adopt() {} } as unknown as Core;
   return kind === 'tensor'
     ? new HeapTensor(elsewhere, dtype, shape, 0, 0, 0)
     : new PackedWeights(elsewhere, 'gemm', dtype, [...shape], 0, 0);

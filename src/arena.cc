@@ -1,4 +1,4 @@
-// The one place that allocates.
+// The one place that allocates memory that counts.
 #include "arena.h"
 
 #include <cstdlib>
@@ -12,12 +12,19 @@ struct Header {
 };
 static_assert(sizeof(Header) <= kArenaAlignment);
 
+constexpr size_t total_of(size_t bytes) { return Arena::round_up(bytes) + kArenaAlignment; }
+
 }  // namespace
 
+bool Context::has_room(size_t bytes) const {
+  if (bytes > SIZE_MAX - 2 * kArenaAlignment) return false;
+  const size_t total = total_of(bytes);
+  return limit_ == 0 || (total <= limit_ && in_use_ <= limit_ - total);
+}
+
 void* Context::allocate(size_t bytes) {
-  if (bytes > SIZE_MAX - 2 * kArenaAlignment) return nullptr;
-  const size_t total = Arena::round_up(bytes) + kArenaAlignment;
-  if (limit_ != 0 && (total > limit_ || in_use_ > limit_ - total)) return nullptr;
+  if (!has_room(bytes)) return nullptr;
+  const size_t total = total_of(bytes);
   void* memory = std::aligned_alloc(kArenaAlignment, total);
   if (memory == nullptr) return nullptr;
   static_cast<Header*>(memory)->bytes = total;

@@ -10,9 +10,13 @@
 namespace wgemm {
 #define WGEMM_SPLAT(x) {x, x, x, x}
 HalfConstants half_constants = {
+    .high_half = WGEMM_SPLAT(0x8fff8fffU),      // of a float16 shifted by 13, twice
+    .high_infinity = WGEMM_SPLAT(0x7f807f80U),  // the upper half of infinity
+    .exponent = WGEMM_SPLAT(0x7c007c00U),
+    .finite_exponent = WGEMM_SPLAT(0x7bff7bffU),
     .low15 = WGEMM_SPLAT(0x7fffU),
-    .sign = WGEMM_SPLAT(0x8000U),
-    .largest_normal = WGEMM_SPLAT(0x0f7fffffU),  // of float16, shifted by 13
+    .sign_and_shifted = WGEMM_SPLAT(0x8fffe000U),  // of a float16, shifted by 13
+    .largest_exponent = WGEMM_SPLAT(0x7bffU),      // one less than that of infinity, in place
     .two_to_112 = WGEMM_SPLAT(0x77800000U),
     .infinity = WGEMM_SPLAT(0x7f800000U),
     .magnitude = WGEMM_SPLAT(0x7fffffffU),

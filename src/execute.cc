@@ -161,22 +161,43 @@ class Executor {
       // Of a panel of several rows, a row's share.
       row_bytes = panel_bytes(kernel.a, depth) / static_cast<size_t>(kernel.a.width);
     }
-    const size_t lead_bytes = static_cast<size_t>(kernel.b.lead * kernel.b.element_bytes);
     Strip strip{.rows = 0,
                 .cols = static_cast<size_t>(cols),
                 .k = static_cast<size_t>(depth),
                 .a = nullptr,
                 .a_stride = row_bytes,
-                .b = plan_.pack_b ? b_panels_ + lead_bytes : at_.stored_b.block(k, col),
-                .b_stride = plan_.pack_b ? panel_bytes(kernel.b, depth) : at_.stored_b.panel_stride(),
+                .b = nullptr,
+                .b_stride = 0,
+                .b_step = static_cast<size_t>(kernel.b.width * kernel.b.kr * kernel.b.element_bytes),
+                .in_place = kernel.form != BForm::kPanels,
                 .c = nullptr,
                 .c_stride = static_cast<size_t>(acc_stride) * acc_bytes_,
                 .accumulate = k > 0};
-    for (int64_t i = 0; i < rows; i += kernel.mr) {
-      strip.rows = static_cast<size_t>(std::min<int64_t>(kernel.mr, rows - i));
+    if (strip.in_place) {
+      const ConstBlock b = at_.b.block(k, col, depth, cols);
+      const size_t bytes = dtype_bytes(p_.b.dtype);
+      strip.b = b.data;
+      strip.b_step = static_cast<size_t>(b.row_stride) * bytes;
+      strip.b_stride = static_cast<size_t>(kernel.form == BForm::kRows ? kernel.b.width : b.col_stride) * bytes;
+    } else if (plan_.pack_b) {
+      strip.b = b_panels_ + kernel.b.lead * kernel.b.element_bytes;
+      strip.b_stride = panel_bytes(kernel.b, depth);
+    } else {
+      strip.b = at_.stored_b.block(k, col);
+      strip.b_stride = at_.stored_b.panel_stride();
+    }
+    // As few strips as hold all rows; where A is no panels, about equal ones, since kernels have tiles for fewer rows than mr.
+    const int64_t strips = (rows + kernel.mr - 1) / kernel.mr;
+    const bool equal = kernel.a.is_rows();
+    const int64_t least = equal ? rows / strips : kernel.mr;
+    int64_t larger = equal ? rows % strips : 0;  // the first strips have a row more
+    for (int64_t i = 0; i < rows; --larger) {
+      const int64_t share = least + (larger > 0);
+      strip.rows = static_cast<size_t>(std::min(share, rows - i));
       strip.a = a_rows + static_cast<size_t>(i) * row_bytes;
       strip.c = acc + static_cast<size_t>(i) * strip.c_stride;
       kernel.run(strip);
+      i += share;
     }
   }
 

@@ -18,7 +18,7 @@ constexpr int64_t kTile = 16;
 
 // Panels of B that are filled side by side, so that a row of B is read a few cache lines at a time: one panel at a time, rows whose
 // distance is a power of two would fall into the same few sets of L1.
-constexpr int64_t kPanelsAtOnce = 4;
+constexpr int64_t kPanelsAtOnce = 16;
 
 // Squares of elements of To that are transposed in registers: as many on a side as a vector has lanes.
 template <typename From, typename To>
@@ -55,7 +55,7 @@ template <typename Half>
   requires kIsHalf<Half>
 struct LoadVector<Half, float> {
   HalfSimd<Half> simd;
-  v128_t operator()(const Half* from) const { return simd.widen(wasm_u32x4_load16x4(from)); }
+  v128_t operator()(const Half* from) const { return simd.widen(wasm_i32x4_load16x4(from)); }
 };
 
 // Whether squares of this kind can be transposed.
@@ -106,10 +106,7 @@ int64_t interleave(const PackSource& s, const From* from, const PanelLayout& lay
     const int64_t p_end = std::min(p0 + kPanelsAtOnce, full);
     for (int64_t d = 0; d < s.depth; ++d) {
       const From* row = from + d * s.depth_stride;
-      for (int64_t p = p0; p < p_end; ++p) {
-        To* out = to + p * panel + layout.lead + d * Width;
-        convert_run(row + p * Width, out, Width);
-      }
+      for (int64_t p = p0; p < p_end; ++p) convert_run(row + p * Width, to + p * panel + layout.lead + d * Width, Width);
     }
   }
   return full;

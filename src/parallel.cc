@@ -49,7 +49,7 @@ bool can_start(int threads) {
 
 }  // namespace
 
-Context::~Context() { pthreadpool_destroy(pool_); }
+void Context::end_threads() { pthreadpool_destroy(pool_); }
 
 Status Context::set_threads(int threads) {
   if (threads < 1 || threads > kMaxThreads) {
@@ -76,7 +76,7 @@ void Threads::run(Context& context, size_t parts, Work work, void* argument) {
 
 #else
 
-Context::~Context() = default;
+void Context::end_threads() {}
 
 Status Context::set_threads(int threads) {
   if (threads == 1) return {};

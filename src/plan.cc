@@ -18,15 +18,22 @@ constexpr int64_t equal_blocks(int64_t total, int64_t longest) {
 
 constexpr int64_t round_up(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
-// K up to this goes in one block. Splitting K costs a pass over the accumulators and is slower than letting long panels stream through
-// the cache: it is here to bound scratch memory.
+// K up to this goes in one block, unless B is read in place by rows. Splitting K costs a pass over the accumulators and is slower than
+// letting long panels stream through the cache: it is here to bound scratch memory.
 constexpr int64_t kDeepest = 4096;
 
-// Bytes of packed B that are held at a time: narrow blocks of N lose, since A is read once for each; this is 1024 columns at K = 2048.
-constexpr int64_t kBlockOfB = int64_t{8} << 20;
+// Bytes of packed B that are held at a time. With many rows narrow blocks of N lose, since A is read once for each: this is 1024 columns at
+// K = 2048. With few, packing counts for more, and what is packed is to be still in L2 when it is read.
+constexpr int64_t kBlockOfB = int64_t{8} << 20, kBlockForFewRows = int64_t{512} << 10;
+constexpr int64_t kFewRows = 512, kNarrowestBlock = 32;
 
 // Columns of a block at the most, however shallow it is, so that mr rows of accumulators stay in L2.
 constexpr int64_t kWidest = 16384;
+
+// Bytes of B that are read in place before A goes on to further k: all strips read them, and find them in L2. One row reads them once, and
+// is faster by few rows of B, side by side; not by fewer than so many, or its sums are read and written too often.
+constexpr int64_t kBlockInPlace = int64_t{1} << 20, kBlockForOneRow = int64_t{128} << 10;
+constexpr int64_t kShallowest = 12;
 
 // Bytes of packed A, and of accumulators that wait for the epilogue: half of a usual L2 cache.
 constexpr int64_t kBlockOfA = int64_t{512} << 10;
@@ -49,14 +56,39 @@ constexpr double kWorkOfPart = 1 << 18;
 // Columns and rows of a part, at the least, where there are more: what is packed for it is to be used often.
 constexpr int64_t kNarrowest = 32, kLowest = 32;
 
+// Whether a kernel can be given B as it is: elements of its type, where it looks for them.
+bool can_read_b(const Problem& problem, const Kernel& kernel) {
+  const StoredOperand& stored = problem.stored_b;
+  const DType type = stored.panels != nullptr ? stored.dtype : problem.b.dtype;
+  // 8-bit ones are all int8 to kernels.
+  const bool is_form = is_compute_form(type) || kernel.compute == DType::kInt8;
+  if (type != kernel.b_type && !(kernel.b_type == kernel.compute && is_form)) return false;
+  if (kernel.form == BForm::kPanels) return stored.panels != nullptr && kernel.b == stored.layout();
+  return stored.panels == nullptr && problem.n >= kernel.nr &&
+         (kernel.form == BForm::kRows ? problem.b.col_stride : problem.b.row_stride) == 1;
+}
+
+// Columns up to which Y is computed as its transpose: kernels waste no columns then, and read A, which is nearly all there is to read, in
+// place, as B.
+constexpr int64_t kFewColumns = 4, kManyRows = 8;
+
+// Bytes of B that fit in L1.
+constexpr double kSmallB = 32 << 10;
+
+// Rows that one matrix B serves.
+int64_t rows_of_b(const Problem& problem) { return problem.m * products_of(problem.batch_sharing_b()); }
+
 const Kernel* choose_kernel(const Problem& problem, Determinism determinism) {
   const KernelTable table = kernel_table();
   const Processor here = processor();
+  const bool small_b =
+      static_cast<double>(problem.k) * static_cast<double>(problem.n) * static_cast<double>(dtype_bytes(problem.b.dtype)) <= kSmallB;
   for (int i = 0; i < table.count; ++i) {
     const Kernel& kernel = table.rows[i];
     const bool fast_here = kernel.processor == Processor::kAny || kernel.processor == here;
     const bool allowed = kernel.strict || determinism == Determinism::kFast;
-    const bool pays = fast_here && problem.m >= kernel.rows_min;
+    const int64_t rows_max = small_b ? std::max(kernel.rows_max, kernel.rows_max_small_b) : kernel.rows_max;
+    const bool pays = fast_here && problem.m >= kernel.rows_min && rows_of_b(problem) <= rows_max;
     if (kernel.compute == problem.compute && pays && allowed && can_run(kernel, problem)) return &kernel;
   }
   return nullptr;  // not reached: each compute type has a portable row
@@ -67,10 +99,6 @@ bool can_write_y(const Problem& problem) {
   const Epilogue& e = problem.epilogue;
   const bool plain = !e.has_c && e.alpha.value == 1 && problem.compute != DType::kInt8;
   return plain && is_compute_form(problem.y.dtype) && (problem.y.col_stride == 1 || problem.n == 1);
-}
-
-bool can_read_b(const Problem& problem, const Kernel& kernel) {
-  return problem.stored_b.panels != nullptr && kernel.b == problem.stored_b.layout();
 }
 
 bool can_read_a(const Problem& problem, const Kernel& kernel) {
@@ -121,10 +149,18 @@ int64_t parts_wanted(const Problem& problem, int threads) {
 }  // namespace
 
 bool can_run(const Kernel& kernel, const Problem& problem) {
+  const bool is_packed_for = kernel.form == BForm::kPanels && kernel.b_type == kernel.compute;
+  if (!is_packed_for && !can_read_b(problem, kernel)) return false;
   if (kernel.dot == Dot::kNone) return true;
   const StoredOperand& b = problem.stored_b;
   if (b.panels == nullptr) return false;  // neither its range nor sums of its columns are known
   return has_dot(kernel.dot) && (kernel.dot != Dot::kSevenBits || b.high - b.low <= 127);
+}
+
+bool pays_transposed(const Problem& problem) {
+  const bool is_few = problem.n <= kFewColumns && problem.m >= kManyRows;
+  const bool is_in_place = problem.a.row_stride == 1 || problem.a.col_stride == 1;
+  return is_few && is_in_place && problem.compute != DType::kInt8 && problem.stored_b.panels == nullptr && problem.batch.empty();
 }
 
 Plan make_plan(const Problem& problem, const Context& context, const PlanOptions& options) {
@@ -154,11 +190,22 @@ Plan make_plan(const Problem& problem, const Context& context, const PlanOptions
   cut_parts(problem, kernel.mr, step, options.parts != 0 ? options.parts : parts_wanted(problem, context.threads()), &plan);
   if (plan.parts() > 1) plan.threads = context.threads();
 
-  const int64_t deepest = problem.k <= kDeepest ? problem.k : kDeepest / 2;
+  int64_t deepest = problem.k <= kDeepest ? problem.k : kDeepest / 2;
+  if (kernel.form == BForm::kRows) {
+    const int64_t block = problem.m == 1 ? kBlockForOneRow : kBlockInPlace;
+    deepest = std::min(deepest, std::max(block / kernel.b.element_bytes / plan.cols.size, kShallowest));
+  }
   plan.kc = options.kc != 0 ? options.kc : equal_blocks(problem.k, deepest);
   plan.kc = std::min(round_up(plan.kc, kernel.kr), problem.k);
 
-  const int64_t widest = std::clamp<int64_t>(kBlockOfB / kernel.b.element_bytes / plan.kc, kernel.nr, kWidest);
+  const int64_t block_of_b = problem.m < kFewRows ? kBlockForFewRows : kBlockOfB;
+  // What is packed, and what several strips read in panels, comes from a cache then. B in place has blocks of few k.
+  const bool read_again = kernel.form == BForm::kPanels && plan.rows.size > kernel.mr;
+  int64_t widest = kWidest;
+  if (plan.pack_b || read_again) {
+    const int64_t block = plan.pack_b ? block_of_b : kBlockOfB;
+    widest = std::clamp<int64_t>(block / kernel.b.element_bytes / plan.kc, kNarrowestBlock, kWidest);
+  }
   plan.nc = options.nc != 0 ? options.nc : equal_blocks(plan.cols.size, widest);
   plan.nc = std::min(round_up(plan.nc, step), plan.cols.size);
 

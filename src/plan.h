@@ -36,10 +36,15 @@ struct PlanOptions {
   const Kernel* kernel = nullptr;  // null: chosen from the table; must compute in the problem's type
   int64_t mc = 0, nc = 0, kc = 0;  // 0: chosen; rounded up to the kernel's tile and cut to the problem
   int64_t parts = 0;               // about so many, however small, also on one thread; 0: chosen
+
+  bool operator==(const PlanOptions&) const = default;
 };
 
 // Whether the kernel's results are right for these operands on this engine: those by relaxed dots have their conditions.
 bool can_run(const Kernel& kernel, const Problem& problem);
+
+// Whether the product is better computed as its transpose.
+bool pays_transposed(const Problem& problem);
 
 Plan make_plan(const Problem& problem, const Context& context, const PlanOptions& options = {});
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "operand.h"
 #include "weights.h"
@@ -80,6 +81,16 @@ struct Problem {
     return batch.last(count);
   }
 };
+
+// The same product of a problem without a batch, as Y' = B' A': M and N are exchanged.
+inline Problem transposed(const Problem& problem) {
+  Problem other = problem;
+  std::swap(other.m, other.n);
+  std::swap(other.a, other.b);
+  for (Operand* operand : {&other.a, &other.b, &other.epilogue.c}) std::swap(operand->row_stride, operand->col_stride);
+  std::swap(other.y.row_stride, other.y.col_stride);
+  return other;
+}
 
 // Products along all of these axes.
 inline int64_t products_of(std::span<const BatchAxis> axes) {

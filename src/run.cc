@@ -6,24 +6,38 @@
 #include "error.h"
 #include "execute.h"
 #include "ops/ops.h"
+#include "plan_cache.h"
 
 namespace wgemm {
+namespace {
 
-Status run(Context& context, const char* op, const Problem& problem, const PlanOptions& options) {
-  const Plan plan = make_plan(problem, context, options);
+Status run_plan(Context& context, const char* op, const Problem& problem, const Plan& plan, const PlanOptions& options) {
   Arena arena(context, plan.scratch_bytes);
-  if (!arena.ok() && plan.parts() > 1 && options.parts == 0) {  // then on one thread, which needs less
+  if (arena.ok()) {
+    execute(context, problem, plan, arena.data());
+    return {};
+  }
+  if (plan.parts() > 1 && options.parts == 0) {  // then on one thread, which needs less
     PlanOptions whole = options;
     whole.parts = 1;
-    return run(context, op, problem, whole);
+    return run_plan(context, op, problem, make_plan(problem, context, whole), whole);
   }
-  if (!arena.ok()) {
-    return error(Code::kOutOfMemory, op, "",
-                 {"no memory for ", static_cast<int64_t>(plan.scratch_bytes), " bytes of scratch; ",
-                  static_cast<int64_t>(context.bytes_in_use()), " bytes are in use"});
-  }
-  execute(context, problem, plan, arena.data());
-  return {};
+  return error(Code::kOutOfMemory, op, "",
+               {"no memory for ", static_cast<int64_t>(plan.scratch_bytes), " bytes of scratch; ",
+                static_cast<int64_t>(context.bytes_in_use()), " bytes are in use"});
+}
+
+Status run_as(Context& context, const char* op, const Problem& problem, const PlanOptions& options) {
+  const Plan* kept = options == PlanOptions{} ? PlanCache::plan(problem, context) : nullptr;
+  if (kept != nullptr) return run_plan(context, op, problem, *kept, options);
+  return run_plan(context, op, problem, make_plan(problem, context, options), options);
+}
+
+}  // namespace
+
+Status run(Context& context, const char* op, const Problem& problem, const PlanOptions& options) {
+  if (options.kernel == nullptr && pays_transposed(problem)) return run_as(context, op, transposed(problem), options);
+  return run_as(context, op, problem, options);
 }
 
 Status gemm(Context& context, const GemmArgs& args) {
@@ -72,8 +86,10 @@ Status matmul_shape(const MatMulArgs& args, int64_t* dims, size_t* rank) {
 namespace {
 
 void explain_problem(const Context& context, const Problem& problem, Explanation* explanation) {
-  const Plan plan = make_plan(problem, context);
+  const bool exchanged = pays_transposed(problem);
+  const Plan plan = make_plan(exchanged ? transposed(problem) : problem, context);
   *explanation = {};
+  explanation->transposed = exchanged;
   explanation->batch = products_of(problem.batch);
   explanation->m = problem.m;
   explanation->n = problem.n;

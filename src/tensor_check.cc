@@ -50,6 +50,19 @@ Axes sorted_axes(const BasicTensor<T>& t) {
   }
 }
 
+// Whether one size more takes a product of sizes beyond kMaxElements. Both are nearly always so small that no division has to tell.
+bool too_many(int64_t count, int64_t size) {
+  constexpr int64_t kSmall = int64_t{1} << 26;
+  static_assert(kSmall <= kMaxElements / kSmall);
+  return (count > kSmall || size > kSmall) && size > 0 && count > kMaxElements / size;
+}
+
+// Of a checked tensor, as tensor_extent().
+template <typename T>
+int64_t extent_of(const BasicTensor<T>& t) {
+  return t.size >= 0 ? t.size : tensor_extent(t.dims, t.strides);
+}
+
 // Byte at which a tensor begins, of those of its space.
 template <typename T>
 int64_t start_of(const BasicTensor<T>& t) {
@@ -63,7 +76,7 @@ Rows rows_of(const BasicTensor<T>& t) {
   const Axes axes = sorted_axes(t);
   const int64_t inner = (axes.size[1] - 1) * axes.stride[1] + 1;
   // Rows that touch or run into one another, and what has more axes, count as one long row.
-  if (!axes.fits || inner >= axes.stride[0]) return {start, tensor_extent(t.dims, t.strides) * bytes, 0, 1};
+  if (!axes.fits || inner >= axes.stride[0]) return {start, extent_of(t) * bytes, 0, 1};
   return {start, inner * bytes, axes.stride[0] * bytes, axes.size[0]};
 }
 
@@ -98,16 +111,17 @@ Status check_tensor(const char* op, const char* name, const BasicTensor<T>& t, b
   for (const int64_t size : t.dims) {
     if (size < 0) return error(Code::kShape, op, name, {name, " has shape ", t.dims, "; no size may be negative"});
     if (size == 0) empty = true;
-    if (size > 0 && count > kMaxElements / size) {
+    if (too_many(count, size)) {
       return error(Code::kShape, op, name, {name, " has more than 2^53 elements, by its shape ", t.dims});
     }
     if (size > 0) count *= size;
   }
+  int64_t reach = count;
   if (!t.strides.empty()) {
     if (t.strides.size() != t.dims.size()) {
       return error(Code::kShape, op, name, {name, " has strides ", t.strides, " and shape ", t.dims, "; there must be one stride an axis"});
     }
-    int64_t reach = 1;
+    reach = 1;
     for (size_t i = 0; i < t.dims.size(); ++i) {
       if (t.strides[i] < 0) return error(Code::kShape, op, name, {name, " has strides ", t.strides, "; no stride may be negative"});
       if (t.dims[i] > 1 && t.strides[i] > (kMaxElements - reach) / (t.dims[i] - 1)) {
@@ -117,7 +131,7 @@ Status check_tensor(const char* op, const char* name, const BasicTensor<T>& t, b
       if (t.dims[i] > 1) reach += (t.dims[i] - 1) * t.strides[i];
     }
   }
-  const int64_t needed = empty ? 0 : tensor_extent(t.dims, t.strides);
+  const int64_t needed = empty ? 0 : reach;
   if (t.size >= 0 && t.size != needed) {
     if (t.strides.empty()) {
       return error(Code::kShape, op, name, {name, " has ", t.size, " elements; its shape ", t.dims, " needs ", needed});
@@ -159,7 +173,7 @@ Status check_inner(const char* op, const ConstTensor& a, bool transA, int64_t k,
 }
 
 Status check_result(const char* op, int64_t m, int64_t n) {
-  if (n == 0 || m <= kMaxElements / n) return {};
+  if (!too_many(m, n)) return {};
   const int64_t y[2] = {m, n};
   return error(Code::kShape, op, "Y", {"Y would have shape ", std::span<const int64_t>(y), ", of more than 2^53 elements"});
 }
@@ -210,8 +224,8 @@ Status check_output_strides(const char* op, const char* name, const Tensor& y) {
 bool tensors_overlap(const Tensor& y, const ConstTensor& x) {
   if (y.place.space != x.place.space) return false;
   if (y.place.space == 0 && (y.data == nullptr || x.data == nullptr)) return false;  // nobody knows where yet
-  const int64_t y_bytes = tensor_extent(y.dims, y.strides) * static_cast<int64_t>(dtype_bytes(y.dtype));
-  const int64_t x_bytes = tensor_extent(x.dims, x.strides) * static_cast<int64_t>(dtype_bytes(x.dtype));
+  const int64_t y_bytes = extent_of(y) * static_cast<int64_t>(dtype_bytes(y.dtype));
+  const int64_t x_bytes = extent_of(x) * static_cast<int64_t>(dtype_bytes(x.dtype));
   if (y_bytes == 0 || x_bytes == 0 || start_of(y) + y_bytes <= start_of(x) || start_of(x) + x_bytes <= start_of(y)) return false;
   const Rows a = rows_of(y), b = rows_of(x);
   const int64_t period = std::max(a.period, b.period);

@@ -23,7 +23,7 @@ constexpr PanelLayout storage_layout(DType type) {
       return panel_of<uint16_t>(8);
     case DType::kInt32:
     case DType::kUInt32:
-      return panel_of<int32_t>(16);
+      return panel_of<int32_t>(8);
     case DType::kInt64:
     case DType::kUInt64:
       return panel_of<int64_t>(4);

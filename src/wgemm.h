@@ -156,6 +156,9 @@ class Context {
   // Takes what allocate() returned, or null.
   void release(void* memory);
 
+  // Whether the limit leaves room for so many bytes more, with the alignment's share.
+  bool has_room(size_t bytes) const;
+
   // Bytes asked for and not yet released, with the alignment's share.
   size_t bytes_in_use() const { return in_use_; }
   size_t memory_limit() const { return limit_; }
@@ -170,11 +173,14 @@ class Context {
 
  private:
   friend struct Threads;
+  friend class PlanCache;
+  void end_threads();
   size_t limit_;
   Determinism determinism_;
   size_t in_use_ = 0;
   int threads_ = 1;
   pthreadpool* pool_ = nullptr;  // of threads_, if these are more than 1
+  class PlanCache* plans_ = nullptr;
 };
 
 // Weights ---------------------------------------------------------------------------------------------------------------------
@@ -343,9 +349,10 @@ struct Explanation {
   int64_t mc = 0, nc = 0, kc = 0;  // rows, columns and k steps of a block
   int64_t threads = 1;             // that the work is shared out among
   bool packs_a = false;            // else A is read in place
-  bool packs_b = false;            // else B is read in place, where it was packed before
+  bool packs_b = false;            // else B is read in place, where it lies or was packed before
   bool direct = false;             // the micro-kernel writes Y itself; else it writes scratch and the epilogue writes Y
-  int64_t scratch_bytes = 0;       // the one allocation of the call, for all threads
+  bool transposed = false;         // Y' = B' A' is computed, since N is small: what is said of tile, blocks, A and B is of that
+  int64_t scratch_bytes = 0;       // scratch memory of the call, for all threads
 };
 
 // As gemm_shape(), and tells how gemm() would go about it in this context.

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <limits>
 
-#include "kernels/tile.h"
+#include "kernels/f32_simd128.h"
 #include "xnnpack/gemm.h"
 
 namespace wgemm {
@@ -62,27 +62,12 @@ void f32_4x8_xnnpack_loadsplat(const Strip& strip) {
 void f32_4x8_xnnpack_splat(const Strip& strip) {
   run<4>(strip, xnn_f32_gemm_ukernel_4x8__wasmsimd_splat, xnn_f32_gemminc_minmax_ukernel_4x8__wasmsimd_arm_splat);
 }
-void f32_1x8_xnnpack_loadsplat(const Strip& strip) {
-  run<1>(strip, xnn_f32_gemm_ukernel_1x8__wasmsimd_loadsplat, xnn_f32_gemminc_minmax_ukernel_1x8__wasmsimd_arm_loadsplat);
-}
-void f32_1x8_xnnpack_splat(const Strip& strip) {
-  run<1>(strip, xnn_f32_gemm_ukernel_1x8__wasmsimd_splat, xnn_f32_gemminc_minmax_ukernel_1x8__wasmsimd_arm_splat);
-}
 
 #if WGEMM_RELAXED
 namespace {
 
-struct F32Relaxed {
-  using Element = float;
-  static constexpr size_t kLanes = 4;
-  static v128_t load_splat(const float* a) { return wasm_v128_load32_splat(a); }
-  static v128_t multiply_add(v128_t acc, v128_t a, v128_t b) { return wasm_f32x4_relaxed_madd(a, b, acc); }
-};
-
 // XNNPACK's relaxed gemminc kernels clamp by relaxed min and max, of which the standard does not say what becomes of NaN.
-void run_relaxed(const Strip& s, Start start) {
-  s.accumulate ? simd_tile_kernel<F32Relaxed, 4, kWidth / F32Relaxed::kLanes>(s) : begin(s, start);
-}
+void run_relaxed(const Strip& s, Start start) { s.accumulate ? f32_5x8_relaxed(s) : begin(s, start); }
 
 }  // namespace
 

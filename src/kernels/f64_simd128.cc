@@ -5,27 +5,27 @@
 namespace wgemm {
 namespace {
 
-struct F64 {
-  using Element = double;
-  static constexpr size_t kLanes = 2;
-  static v128_t load_splat(const double* a) { return wasm_v128_load64_splat(a); }
+struct Apart {
   static v128_t multiply_add(v128_t acc, v128_t a, v128_t b) { return wasm_f64x2_add(acc, wasm_f64x2_mul(a, b)); }
 };
 
-}  // namespace
-
-void f64_2x8_simd128(const Strip& strip) { simd_tile_kernel<F64, 2, 4>(strip); }
-
 #if WGEMM_RELAXED
-namespace {
-
-struct F64Relaxed : F64 {
+struct Fused {
   static v128_t multiply_add(v128_t acc, v128_t a, v128_t b) { return wasm_f64x2_relaxed_madd(a, b, acc); }
 };
+#endif
+
+template <typename Math>
+struct F64 : Math, Plain<double, 4> {};
 
 }  // namespace
 
-void f64_2x8_relaxed(const Strip& strip) { simd_tile_kernel<F64Relaxed, 2, 4>(strip); }
+void f64_2x8_simd128(const Strip& s) { strip_of<F64<Apart>, Tile<1, 2>, Tile<2, 1>>(s); }
+void f64_2x8_simd128_columns(const Strip& s) { strip_of<F64<Apart>, ColumnsTile<1>, ColumnsTile<2>>(s); }
+
+#if WGEMM_RELAXED
+void f64_2x8_relaxed(const Strip& s) { strip_of<F64<Fused>, Tile<1, 2>, Tile<2, 1>>(s); }
+void f64_2x8_relaxed_columns(const Strip& s) { strip_of<F64<Fused>, ColumnsTile<1>, ColumnsTile<2>>(s); }
 #endif
 
 }  // namespace wgemm

@@ -5,7 +5,12 @@
 
 namespace wgemm {
 
+// B in panels of 8 columns, or in place by rows; and in place by columns.
 void f64_2x8_simd128(const Strip& strip);
-void f64_2x8_relaxed(const Strip& strip);  // in builds with relaxed SIMD only
+void f64_2x8_simd128_columns(const Strip& strip);
+
+// In builds with relaxed SIMD only.
+void f64_2x8_relaxed(const Strip& strip);
+void f64_2x8_relaxed_columns(const Strip& strip);
 
 }  // namespace wgemm

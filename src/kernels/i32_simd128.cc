@@ -5,15 +5,14 @@
 namespace wgemm {
 namespace {
 
-struct I32 {
-  using Element = int32_t;
-  static constexpr size_t kLanes = 4;
-  static v128_t load_splat(const int32_t* a) { return wasm_v128_load32_splat(a); }
+struct I32 : Plain<int32_t, 2> {
   static v128_t multiply_add(v128_t acc, v128_t a, v128_t b) { return wasm_i32x4_add(acc, wasm_i32x4_mul(a, b)); }
 };
 
 }  // namespace
 
-void i32_2x16_simd128(const Strip& strip) { simd_tile_kernel<I32, 2, 4>(strip); }
+void i32_4x8_simd128_panels(const Strip& s) { strip_of_panels<I32, 4>(s); }
+void i32_4x8_simd128(const Strip& s) { strip_of<I32, Tile<1, 4>, Tile<2, 2>, Tile<4, 1>>(s); }
+void i32_4x8_simd128_columns(const Strip& s) { strip_of<I32, ColumnsTile<1>, ColumnsTile<4>>(s); }
 
 }  // namespace wgemm

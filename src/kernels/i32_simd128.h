@@ -5,6 +5,10 @@
 
 namespace wgemm {
 
-void i32_2x16_simd128(const Strip& strip);
+// A in panels of 4 rows, B in panels of 8 columns.
+void i32_4x8_simd128_panels(const Strip& strip);
+// Few rows. B in panels of 8 columns, or in place by rows; and in place by columns.
+void i32_4x8_simd128(const Strip& strip);
+void i32_4x8_simd128_columns(const Strip& strip);
 
 }  // namespace wgemm

@@ -25,7 +25,14 @@ void for_each_half(const PackSource& s, auto put) {
   }
 }
 
+struct I64 : Plain<int64_t, 2> {
+  static v128_t multiply_add(v128_t acc, v128_t a, v128_t b) { return wasm_i64x2_add(acc, wasm_i64x2_mul(a, b)); }
+};
+
 }  // namespace
+
+void i64_2x4_simd128_mul(const Strip& s) { strip_of<I64, Tile<1, 2>, Tile<2, 1>>(s); }
+void i64_2x8_simd128_mul_columns(const Strip& s) { strip_of<I64, ColumnsTile<1>, ColumnsTile<2>>(s); }
 
 void i64_pack_a(const PackSource& source, void* panels) {
   auto* to = static_cast<uint32_t*>(panels);

@@ -19,4 +19,8 @@ inline constexpr PanelLayout kI64PanelOfB = {.width = 4, .kr = 1, .lead = 0, .el
 
 void i64_2x4_simd128(const Strip& strip);
 
+// Few rows, for which halves do not pay: by i64x2.mul. B as it is stored, or in place by rows; and in place by columns.
+void i64_2x4_simd128_mul(const Strip& strip);
+void i64_2x8_simd128_mul_columns(const Strip& strip);
+
 }  // namespace wgemm

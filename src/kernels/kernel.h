@@ -49,7 +49,10 @@ struct Strip {
   const void* a;    // rows, `a_stride` apart, or one panel
   size_t a_stride;  // from row to row
   const void* b;    // first weight of the first panel, behind its lead
-  size_t b_stride;  // from panel to panel, which lie side by side, but for weights that are read where they are stored
+  size_t b_stride;  // from panel to panel, which lie side by side, but for weights that are read where they are stored; in place, from
+                    // nr columns to the next, or from column to column
+  size_t b_step;    // from step to step of kr k
+  bool in_place;    // B is read where it lies: as BForm of the kernel says, and columns before the first are there, back to nr in all
   void* c;          // accumulators, row-major
   size_t c_stride;  // from row to row; nothing is written beyond `rows` and `cols`
   bool accumulate;  // c holds the sums over earlier k: go on from them; else the lead of each panel precedes `b`
@@ -70,6 +73,13 @@ enum class Dot : uint8_t {
   kSigned,     // any int8
 };
 
+// How B lies that a kernel reads.
+enum class BForm : uint8_t {
+  kPanels,   // in panels, of the call's own or of packed weights
+  kRows,     // in place, columns side by side
+  kColumns,  // in place, k side by side
+};
+
 // One row of the table in kernels.cc.
 struct Kernel {
   const char* name;  // <type>_<mr>x<nr>[c<kr>]_<instruction set>[_<origin and variant>]
@@ -82,6 +92,12 @@ struct Kernel {
   KernelFunction run;
   bool strict = true;    // ascending k, one accumulator an element, products and sums rounded apart: see Determinism
   Dot dot = Dot::kNone;  // other than kNone: for packed weights only, that fit or on engines that do; and A keeps its zero point
+  BForm form = BForm::kPanels;
+  DType b_type = compute;        // of the elements of B that it reads
+  int64_t rows_max = kAnyRows;   // most rows for which it pays
+  int64_t rows_max_small_b = 0;  // the same where all of B fits in L1
+
+  static constexpr int64_t kAnyRows = INT64_MAX;
 };
 
 // The table: best first, portable last. See kernels.cc.

@@ -1,5 +1,6 @@
 // Every micro-kernel of the library, one row each: best first among those of a type, portable last. plan.cc takes the first that fits;
 // tests, benchmarks, explain() and kernel_info() go through this table, so a row is all that registering a kernel takes.
+#include "kernels/f32_simd128.h"
 #include "kernels/f32_xnnpack.h"
 #include "kernels/f64_simd128.h"
 #include "kernels/i32_simd128.h"
@@ -12,38 +13,105 @@
 namespace wgemm {
 namespace {
 
+// A row of a kernel that reads A's rows as they are, and panels of 8 columns of B.
+template <typename T>
+constexpr Kernel with_rows(const char* name, DType type, int mr, Isa isa, Processor processor, int rows_min, KernelFunction run) {
+  const PanelLayout b = type == DType::kFloat32 ? kF32PanelOfB : panel_of<T>(8);
+  return {name, type, mr, 8, 1, kRowsOf<T>, b, isa, processor, rows_min, run, isa != Isa::kRelaxed};
+}
+constexpr Kernel f32(const char* name, int mr, Isa isa, Processor processor, int rows_min, KernelFunction run) {
+  return with_rows<float>(name, DType::kFloat32, mr, isa, processor, rows_min, run);
+}
+constexpr Kernel f64(const char* name, int mr, Isa isa, KernelFunction run) {
+  return with_rows<double>(name, DType::kFloat64, mr, isa, Processor::kAny, 1, run);
+}
+constexpr Kernel i32(const char* name, int mr, Isa isa, KernelFunction run) {
+  return with_rows<int32_t>(name, DType::kInt32, mr, isa, Processor::kAny, 1, run);
+}
+
+// The same with B in place, for up to so many rows: to pack an element of B takes about as long as to multiply it by them.
+constexpr Kernel in_place(BForm form, int rows_max, Kernel kernel) {
+  kernel.form = form;
+  kernel.rows_max = rows_max;
+  return kernel;
+}
+
+// Where all of B fits in L1, reading it in place costs next to nothing, and packing pays for very many rows only.
+constexpr Kernel small_in_place(int rows_max, Kernel kernel) {
+  kernel = in_place(BForm::kRows, rows_max, kernel);
+  kernel.rows_max_small_b = 512;
+  return kernel;
+}
+
+// With 16-bit elements of B, in panels of packed weights, widened as they are read: for more rows they are widened before.
+constexpr Kernel widening(DType b_type, int rows_max, Kernel kernel) {
+  kernel.b = kHalfPanelOfB;
+  kernel.b_type = b_type;
+  kernel.rows_max = rows_max;
+  return kernel;
+}
+
+constexpr auto kRows = BForm::kRows, kColumns = BForm::kColumns;
+constexpr auto kF16 = DType::kFloat16, kBF16 = DType::kBFloat16;
+constexpr auto kSimd128 = Isa::kSimd128, kPortable = Isa::kPortable;
+[[maybe_unused]] constexpr auto kRelaxed = Isa::kRelaxed;  // not in every build
+constexpr auto kAny = Processor::kAny, kX86 = Processor::kX86, kArm = Processor::kArm;
+constexpr PanelLayout kI64Panel = panel_of<int64_t>(4);
+
 // Which of `loadsplat` and `splat` is fast is the processor's matter: V8 and SpiderMonkey compile load-and-splat to one instruction with
-// a memory operand on x86 (half as fast again as splat); ARM multiplies by a lane, which they make of splat. One row of float32 has no
-// relaxed kernel: its few sums wait for each other, and longer for a fused step.
+// a memory operand on x86 (half as fast again as splat); ARM multiplies by a lane, which they make of splat.
 constexpr Kernel kKernels[] = {
 #if WGEMM_RELAXED
-    {"f32_4x8_relaxed_xnnpack_loadsplat", DType::kFloat32, 4, 8, 1, kRowsOf<float>, kXnnpackPanel, Isa::kRelaxed, Processor::kX86, 2,
-     f32_4x8_xnnpack_relaxed_loadsplat, false},
-    {"f32_4x8_relaxed_xnnpack_splat", DType::kFloat32, 4, 8, 1, kRowsOf<float>, kXnnpackPanel, Isa::kRelaxed, Processor::kArm, 2,
-     f32_4x8_xnnpack_relaxed_splat, false},
-    {"f64_2x8_relaxed", DType::kFloat64, 2, 8, 1, kRowsOf<double>, panel_of<double>(8), Isa::kRelaxed, Processor::kAny, 1, f64_2x8_relaxed,
-     false},
+    small_in_place(16, f32("f32_5x8_relaxed_rows", 5, kRelaxed, kAny, 1, f32_5x8_relaxed)),
+    in_place(kColumns, 4, f32("f32_4x8_relaxed_columns", 4, kRelaxed, kAny, 1, f32_4x8_relaxed_columns)),
+    widening(kBF16, 48, f32("f32_4x8_relaxed_bf16", 4, kRelaxed, kAny, 1, f32_4x8_relaxed_bf16)),
+    in_place(kRows, 12, widening(kBF16, 0, f32("f32_4x8_relaxed_bf16_rows", 4, kRelaxed, kAny, 1, f32_4x8_relaxed_bf16))),
+    in_place(kColumns, 1, widening(kBF16, 0, f32("f32_1x8_relaxed_bf16_columns", 1, kRelaxed, kAny, 1, f32_1x8_relaxed_bf16_columns))),
+    widening(kF16, 5, f32("f32_2x8_relaxed_f16", 2, kRelaxed, kAny, 1, f32_2x8_relaxed_f16)),
+    in_place(kRows, 2, widening(kF16, 0, f32("f32_2x8_relaxed_f16_rows", 2, kRelaxed, kAny, 1, f32_2x8_relaxed_f16))),
+    in_place(kColumns, 1, widening(kF16, 0, f32("f32_1x8_relaxed_f16_columns", 1, kRelaxed, kAny, 1, f32_1x8_relaxed_f16_columns))),
+    f32("f32_5x8_relaxed", 5, kRelaxed, kX86, 1, f32_5x8_relaxed),
+    f32("f32_4x8_relaxed_xnnpack_loadsplat", 4, kRelaxed, kX86, 2, f32_4x8_xnnpack_relaxed_loadsplat),
+    f32("f32_4x8_relaxed_xnnpack_splat", 4, kRelaxed, kArm, 4, f32_4x8_xnnpack_relaxed_splat),
+    small_in_place(16, f64("f64_2x8_relaxed_rows", 2, kRelaxed, f64_2x8_relaxed)),
+    in_place(kColumns, 8, f64("f64_2x8_relaxed_columns", 2, kRelaxed, f64_2x8_relaxed_columns)),
+    f64("f64_2x8_relaxed", 2, kRelaxed, f64_2x8_relaxed),
 #endif
-    {"f32_4x8_simd128_xnnpack_loadsplat", DType::kFloat32, 4, 8, 1, kRowsOf<float>, kXnnpackPanel, Isa::kSimd128, Processor::kX86, 2,
-     f32_4x8_xnnpack_loadsplat},
-    {"f32_1x8_simd128_xnnpack_loadsplat", DType::kFloat32, 1, 8, 1, kRowsOf<float>, kXnnpackPanel, Isa::kSimd128, Processor::kX86, 1,
-     f32_1x8_xnnpack_loadsplat},
-    {"f32_4x8_simd128_xnnpack_splat", DType::kFloat32, 4, 8, 1, kRowsOf<float>, kXnnpackPanel, Isa::kSimd128, Processor::kArm, 2,
-     f32_4x8_xnnpack_splat},
-    {"f32_1x8_simd128_xnnpack_splat", DType::kFloat32, 1, 8, 1, kRowsOf<float>, kXnnpackPanel, Isa::kSimd128, Processor::kArm, 1,
-     f32_1x8_xnnpack_splat},
-    {"f32_4x8_portable", DType::kFloat32, 4, 8, 1, kRowsOf<float>, panel_of<float>(8), Isa::kPortable, Processor::kAny, 1,
-     portable_kernel<float, 4, 8, 1, true>},
-    {"f64_2x8_simd128", DType::kFloat64, 2, 8, 1, kRowsOf<double>, panel_of<double>(8), Isa::kSimd128, Processor::kAny, 1, f64_2x8_simd128},
-    {"f64_4x4_portable", DType::kFloat64, 4, 4, 1, kRowsOf<double>, panel_of<double>(4), Isa::kPortable, Processor::kAny, 1,
-     portable_kernel<double, 4, 4, 1, true>},
-    {"i32_2x16_simd128", DType::kInt32, 2, 16, 1, kRowsOf<int32_t>, panel_of<int32_t>(16), Isa::kSimd128, Processor::kAny, 1,
-     i32_2x16_simd128},
-    {"i32_4x8_portable", DType::kInt32, 4, 8, 1, kRowsOf<int32_t>, panel_of<int32_t>(8), Isa::kPortable, Processor::kAny, 1,
-     portable_kernel<int32_t, 4, 8, 1, true>},
-    {"i64_2x4_simd128", DType::kInt64, 2, 4, 1, kI64PanelOfA, kI64PanelOfB, Isa::kSimd128, Processor::kAny, 2, i64_2x4_simd128},
-    {"i64_4x4_portable", DType::kInt64, 4, 4, 1, kRowsOf<int64_t>, panel_of<int64_t>(4), Isa::kPortable, Processor::kAny, 1,
-     portable_kernel<int64_t, 4, 4, 1, true>},
+    in_place(kRows, 16, f32("f32_4x8_simd128_rows", 4, kSimd128, kAny, 1, f32_4x8_simd128)),
+    in_place(kColumns, 4, f32("f32_4x8_simd128_columns", 4, kSimd128, kAny, 1, f32_4x8_simd128_columns)),
+    widening(kBF16, 48, f32("f32_4x8_simd128_bf16", 4, kSimd128, kAny, 1, f32_4x8_simd128_bf16)),
+    in_place(kRows, 12, widening(kBF16, 0, f32("f32_4x8_simd128_bf16_rows", 4, kSimd128, kAny, 1, f32_4x8_simd128_bf16))),
+    in_place(kColumns, 1, widening(kBF16, 0, f32("f32_1x8_simd128_bf16_columns", 1, kSimd128, kAny, 1, f32_1x8_simd128_bf16_columns))),
+    widening(kF16, 5, f32("f32_2x8_simd128_f16", 2, kSimd128, kAny, 1, f32_2x8_simd128_f16)),
+    in_place(kRows, 2, widening(kF16, 0, f32("f32_2x8_simd128_f16_rows", 2, kSimd128, kAny, 1, f32_2x8_simd128_f16))),
+    in_place(kColumns, 1, widening(kF16, 0, f32("f32_1x8_simd128_f16_columns", 1, kSimd128, kAny, 1, f32_1x8_simd128_f16_columns))),
+    small_in_place(0, {"f32_4x8_simd128_panels_rows", DType::kFloat32, 4, 8, 1, panel_of<float>(4), kF32PanelOfB, kSimd128, kX86, 6,
+                       f32_4x8_simd128_panels}),
+    {"f32_4x8_simd128_panels", DType::kFloat32, 4, 8, 1, panel_of<float>(4), kF32PanelOfB, kSimd128, kX86, 6, f32_4x8_simd128_panels},
+    f32("f32_4x8_simd128_xnnpack_splat", 4, kSimd128, kArm, 4, f32_4x8_xnnpack_splat),
+    f32("f32_4x8_simd128", 4, kSimd128, kAny, 1, f32_4x8_simd128),
+    f32("f32_4x8_simd128_xnnpack_loadsplat", 4, kSimd128, kX86, 2, f32_4x8_xnnpack_loadsplat),
+    f32("f32_4x8_portable", 4, kPortable, kAny, 1, portable_kernel<float, 4, 8, 1, true>),
+    small_in_place(16, f64("f64_2x8_simd128_rows", 2, kSimd128, f64_2x8_simd128)),
+    in_place(kColumns, 8, f64("f64_2x8_simd128_columns", 2, kSimd128, f64_2x8_simd128_columns)),
+    f64("f64_2x8_simd128", 2, kSimd128, f64_2x8_simd128),
+    f64("f64_4x8_portable", 4, kPortable, portable_kernel<double, 4, 8, 1, true>),
+    in_place(kRows, 16, i32("i32_4x8_simd128_rows", 4, kSimd128, i32_4x8_simd128)),
+    in_place(kColumns, 4, i32("i32_4x8_simd128_columns", 4, kSimd128, i32_4x8_simd128_columns)),
+    small_in_place(0, {"i32_4x8_simd128_panels_rows", DType::kInt32, 4, 8, 1, panel_of<int32_t>(4), panel_of<int32_t>(8), kSimd128, kAny, 6,
+                       i32_4x8_simd128_panels}),
+    {"i32_4x8_simd128_panels", DType::kInt32, 4, 8, 1, panel_of<int32_t>(4), panel_of<int32_t>(8), kSimd128, kAny, 6,
+     i32_4x8_simd128_panels},
+    i32("i32_4x8_simd128", 4, kSimd128, i32_4x8_simd128),
+    i32("i32_4x8_portable", 4, kPortable, portable_kernel<int32_t, 4, 8, 1, true>),
+    in_place(kRows, 16,
+             {"i64_2x4_simd128_mul_rows", DType::kInt64, 2, 4, 1, kRowsOf<int64_t>, kI64Panel, kSimd128, kAny, 1, i64_2x4_simd128_mul}),
+    in_place(kColumns, 8,
+             {"i64_2x8_simd128_mul_columns", DType::kInt64, 2, 8, 1, kRowsOf<int64_t>, panel_of<int64_t>(8), kSimd128, kAny, 1,
+              i64_2x8_simd128_mul_columns}),
+    {"i64_2x4_simd128", DType::kInt64, 2, 4, 1, kI64PanelOfA, kI64PanelOfB, kSimd128, kAny, 16, i64_2x4_simd128},
+    {"i64_2x4_simd128_mul", DType::kInt64, 2, 4, 1, kRowsOf<int64_t>, kI64Panel, kSimd128, kAny, 1, i64_2x4_simd128_mul},
+    {"i64_4x4_portable", DType::kInt64, 4, 4, 1, kRowsOf<int64_t>, kI64Panel, kPortable, kAny, 1, portable_kernel<int64_t, 4, 4, 1, true>},
 #if WGEMM_RELAXED
     {"i8_4x8c4_relaxed_unsigned", DType::kInt8, 4, 8, 4, kI8QuadsOfA, kI8QuadsOfB, Isa::kRelaxed, Processor::kAny, 5,
      i8_4x8c4_relaxed_unsigned, true, Dot::kUnsigned},

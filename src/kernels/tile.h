@@ -1,12 +1,16 @@
-// The loop that all of our SIMD micro-kernels share: a tile of mr rows by whole vectors of columns, kept in registers, from a panel of A
-// and a panel of B. What differs, the vectors and how two of them are multiplied and added, is the parameter Ops:
-//   Element       type of the panels' elements and of the accumulators
-//   kLanes        elements of a vector
-//   load_splat(const Element*), multiply_add(acc, a, b)
+// The loops that our SIMD micro-kernels share: tiles of rows by whole panels of columns, kept in registers. What differs is the parameter
+// Ops, made once a tile:
+//   A, Acc                   types of the elements of A, and of the accumulators
+//   kLanes, kVectors         accumulators of a vector, vectors of a panel of B
+//   kColumn                  bytes that a column of a panel takes in a step of k
+//   load_splat(const A*)     an element of A in all lanes
+//   load(b, v128_t[])        a step of a panel, widened to the accumulators' type
+//   multiply_add(acc, a, b)
 #pragma once
 
 #include <wasm_simd128.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -21,56 +25,253 @@ constexpr void unroll(std::index_sequence<I...>, auto&& body) {
   (body(std::integral_constant<size_t, I>{}), ...);
 }
 
-template <typename Ops, size_t MR, size_t NV>
-void simd_tile_kernel(const Strip& s) {
-  using Element = typename Ops::Element;
-  constexpr size_t kLanes = Ops::kLanes, kWidth = NV * kLanes;
-  constexpr auto rows = std::make_index_sequence<MR>{};
-  constexpr auto vectors = std::make_index_sequence<NV>{};
-  const auto* b_panel = static_cast<const std::byte*>(s.b);
-  for (size_t col = 0; col < s.cols; col += kWidth, b_panel += s.b_stride) {
-    const size_t cols = s.cols - col < kWidth ? s.cols - col : kWidth;
-    auto row_of_c = [&](size_t i) { return reinterpret_cast<Element*>(static_cast<std::byte*>(s.c) + i * s.c_stride) + col; };
-    const bool whole = cols == kWidth && s.rows == MR;
-    Element edge[MR * kWidth];
-
-    v128_t acc[MR][NV];
-    if (s.accumulate) {
-      const Element* from[MR];
-      unroll(rows, [&](auto i) { from[i] = whole ? row_of_c(i) : edge + i * kWidth; });
-      if (!whole) {
-        std::memset(edge, 0, sizeof(edge));
-        for (size_t i = 0; i < s.rows; ++i) std::memcpy(edge + i * kWidth, row_of_c(i), cols * sizeof(Element));
-      }
-      unroll(rows, [&](auto i) { unroll(vectors, [&](auto v) { acc[i][v] = wasm_v128_load(from[i] + v * kLanes); }); });
+// What Ops have of B where its elements are the accumulators' type: nothing to widen.
+template <typename T, size_t vectors>
+struct Plain {
+  using A = T;
+  using Acc = T;
+  static constexpr size_t kLanes = sizeof(v128_t) / sizeof(T), kVectors = vectors, kColumn = sizeof(T);
+  static v128_t load_splat(const T* a) {
+    if constexpr (sizeof(T) == 4) {
+      return wasm_v128_load32_splat(a);
     } else {
-      unroll(rows, [&](auto i) { unroll(vectors, [&](auto v) { acc[i][v] = wasm_i32x4_const(0, 0, 0, 0); }); });
-    }
-
-    const Element* a[MR];  // rows beyond the last are the last again
-    unroll(rows, [&](auto i) {
-      const size_t row = i < s.rows ? i : s.rows - 1;
-      a[i] = reinterpret_cast<const Element*>(static_cast<const std::byte*>(s.a) + row * s.a_stride);
-    });
-    const auto* b = reinterpret_cast<const Element*>(b_panel);
-    size_t k = s.k;
-    do {
-      v128_t b_k[NV];
-      unroll(vectors, [&](auto v) { b_k[v] = wasm_v128_load(b + v * kLanes); });
-      unroll(rows, [&](auto i) {
-        const v128_t a_k = Ops::load_splat(a[i]++);
-        unroll(vectors, [&](auto v) { acc[i][v] = Ops::multiply_add(acc[i][v], a_k, b_k[v]); });
-      });
-      b += kWidth;
-    } while (--k != 0);
-
-    if (whole) {
-      unroll(rows, [&](auto i) { unroll(vectors, [&](auto v) { wasm_v128_store(row_of_c(i) + v * kLanes, acc[i][v]); }); });
-    } else {
-      unroll(rows, [&](auto i) { unroll(vectors, [&](auto v) { wasm_v128_store(edge + i * kWidth + v * kLanes, acc[i][v]); }); });
-      for (size_t i = 0; i < s.rows; ++i) std::memcpy(row_of_c(i), edge + i * kWidth, cols * sizeof(Element));
+      return wasm_v128_load64_splat(a);
     }
   }
+  static void load(const std::byte* b, v128_t (&to)[vectors]) {
+    unroll(std::make_index_sequence<vectors>{}, [&](auto v) { to[v] = wasm_v128_load(b + v * sizeof(v128_t)); });
+  }
+  static v128_t load_along_k(const std::byte* b) { return wasm_v128_load(b); }
+  static T one(const std::byte* b) { return *reinterpret_cast<const T*>(b); }
+};
+
+// Where a tile's accumulators go: `count` columns from `col` on, which are the tile's own from `skip` on. Tiles that stick out of the
+// strip are computed whole and written in part, through memory as wide as the tile.
+struct TileColumns {
+  size_t col, skip, count;
+};
+
+// Copies what there is of a tile, `bytes` of each row, from c or back. Apart, and with numbers alone, so that nothing of a tile that is
+// whole goes through memory.
+[[gnu::noinline]] inline void copy_edge(const std::byte* from, size_t from_stride, std::byte* to, size_t to_stride, size_t rows,
+                                        size_t bytes) {
+#pragma clang loop unroll(disable)
+  for (size_t i = 0; i < rows; ++i) std::memcpy(to + i * to_stride, from + i * from_stride, bytes);
 }
+
+// A tile of MR rows by V vectors. `sum(acc)` adds the products.
+template <typename Ops, size_t MR, size_t V>
+void with_tile(const Strip& s, TileColumns t, auto&& sum) {
+  using Acc = typename Ops::Acc;
+  constexpr size_t kRowBytes = V * sizeof(v128_t);
+  constexpr auto rows = std::make_index_sequence<MR>{};
+  constexpr auto vectors = std::make_index_sequence<V>{};
+  const size_t c_stride = s.c_stride, count = s.rows;
+  auto* const c = static_cast<std::byte*>(s.c) + t.col * sizeof(Acc);
+  const bool whole = t.count * sizeof(Acc) == kRowBytes && count == MR;
+  alignas(16) std::byte edge[MR * kRowBytes];
+  std::byte* const edge_begin = edge + t.skip * sizeof(Acc);
+  v128_t acc[MR][V];
+  if (!s.accumulate) {
+    unroll(rows, [&](auto i) { unroll(vectors, [&](auto v) { acc[i][v] = wasm_i32x4_const(0, 0, 0, 0); }); });
+  } else {
+    if (!whole) {
+      std::memset(edge, 0, sizeof(edge));
+      copy_edge(c, c_stride, edge_begin, kRowBytes, count, t.count * sizeof(Acc));
+    }
+    const std::byte* row = whole ? c : edge;
+    const size_t stride = whole ? c_stride : kRowBytes;
+    unroll(rows, [&](auto i) {
+      unroll(vectors, [&](auto v) { acc[i][v] = wasm_v128_load(row + v * sizeof(v128_t)); });
+      row += stride;
+    });
+  }
+  sum(acc);
+  std::byte* row = whole ? c : edge;
+  const size_t stride = whole ? c_stride : kRowBytes;
+  unroll(rows, [&](auto i) {
+    unroll(vectors, [&](auto v) { wasm_v128_store(row + v * sizeof(v128_t), acc[i][v]); });
+    row += stride;
+  });
+  if (!whole) copy_edge(edge_begin, kRowBytes, c, c_stride, count, t.count * sizeof(Acc));
+}
+
+// Pointers to MR rows of A; those beyond the strip's last are the last again.
+template <typename A, size_t MR>
+struct RowsOfA {
+  const A* row[MR];
+  explicit RowsOfA(const Strip& s) {
+    unroll(std::make_index_sequence<MR>{}, [&](auto i) {
+      const size_t index = i < s.rows ? i : s.rows - 1;
+      row[i] = reinterpret_cast<const A*>(static_cast<const std::byte*>(s.a) + index * s.a_stride);
+    });
+  }
+};
+
+// NP panels at once.
+template <typename Ops, size_t MR, size_t NP>
+void panels_tile(const Strip& s, const std::byte* b_panel, TileColumns t) {
+  using A = typename Ops::A;
+  constexpr size_t kVectors = Ops::kVectors;
+  constexpr auto rows = std::make_index_sequence<MR>{};
+  constexpr auto panels = std::make_index_sequence<NP>{};
+  const Ops ops;
+  with_tile<Ops, MR, NP * kVectors>(s, t, [&](auto& acc) {
+    RowsOfA<A, MR> a(s);
+    const std::byte* b[NP];
+    unroll(panels, [&](auto p) { b[p] = b_panel + p * s.b_stride; });
+    const size_t step = s.b_step;
+    size_t k = s.k;
+    do {
+      v128_t b_k[NP][kVectors];
+      unroll(panels, [&](auto p) {
+        ops.load(b[p], b_k[p]);
+        b[p] += step;
+      });
+      unroll(rows, [&](auto i) {
+        const v128_t a_k = Ops::load_splat(a.row[i]++);
+        unroll(panels, [&](auto p) {
+          unroll(std::make_index_sequence<kVectors>{}, [&](auto v) {
+            v128_t& sum = acc[i][p * kVectors + v];
+            sum = Ops::multiply_add(sum, a_k, b_k[p][v]);
+          });
+        });
+      });
+    } while (--k != 0);
+  });
+}
+
+// The same of one panel, with A in a panel of MR rows: one pointer instead of several, which is what bounds kernels that multiply and add
+// apart.
+template <typename Ops, size_t MR>
+void panel_of_a_tile(const Strip& s, const std::byte* b, TileColumns t) {
+  constexpr size_t kVectors = Ops::kVectors;
+  const Ops ops;
+  with_tile<Ops, MR, kVectors>(s, t, [&](auto& acc) {
+    const auto* a = static_cast<const typename Ops::A*>(s.a);
+    const size_t step = s.b_step;
+    size_t k = s.k;
+    do {
+      v128_t b_k[kVectors];
+      ops.load(b, b_k);
+      b += step;
+      unroll(std::make_index_sequence<MR>{}, [&](auto i) {
+        const v128_t a_k = Ops::load_splat(a + i);
+        unroll(std::make_index_sequence<kVectors>{}, [&](auto v) { acc[i][v] = Ops::multiply_add(acc[i][v], a_k, b_k[v]); });
+      });
+      a += MR;
+    } while (--k != 0);
+  });
+}
+
+// Calls `tile` for each panel of a strip from column `col` on, of which `b` is the first. What lies beyond the last column of B in place is
+// not B's: the last tile begins before.
+template <size_t kWidth, size_t kColumn>
+void single_panels(const Strip& s, const std::byte* b, size_t col, auto&& tile) {
+  for (; col < s.cols; col += kWidth, b += s.b_stride) {
+    const size_t count = std::min(kWidth, s.cols - col), skip = s.in_place ? kWidth - count : 0;
+    tile(b - skip * kColumn, TileColumns{col, skip, count});
+  }
+}
+
+// All of a strip by tiles of `rows` rows and `panels` panels at once, and by single panels at its end.
+template <size_t rows, size_t panels>
+struct Tile {
+  static constexpr size_t kRows = rows;
+  template <typename Ops>
+  static void run(const Strip& s) {
+    constexpr size_t kWidth = Ops::kVectors * Ops::kLanes;
+    const auto* b = static_cast<const std::byte*>(s.b);
+    size_t col = 0;
+    if constexpr (panels > 1) {
+      for (; col + panels * kWidth <= s.cols; col += panels * kWidth, b += panels * s.b_stride) {
+        panels_tile<Ops, rows, panels>(s, b, {col, 0, panels * kWidth});
+      }
+    }
+    single_panels<kWidth, Ops::kColumn>(s, b, col, [&](const std::byte* panel, TileColumns t) { panels_tile<Ops, rows, 1>(s, panel, t); });
+  }
+};
+
+// A strip, by the first of the tiles that has enough rows.
+template <typename Ops, typename First, typename... Rest>
+void strip_of(const Strip& s) {
+  if constexpr (sizeof...(Rest) > 0) {
+    if (s.rows > First::kRows) return strip_of<Ops, Rest...>(s);
+  }
+  First::template run<Ops>(s);
+}
+
+// A strip whose A is a panel of MR rows.
+template <typename Ops, size_t MR>
+void strip_of_panels(const Strip& s) {
+  single_panels<Ops::kVectors * Ops::kLanes, Ops::kColumn>(
+      s, static_cast<const std::byte*>(s.b), 0, [&](const std::byte* panel, TileColumns t) { panel_of_a_tile<Ops, MR>(s, panel, t); });
+}
+
+// B in place by columns, in which k lies side by side, eight columns at a time: squares of as many columns and steps of k as a vector has
+// lanes are transposed in registers, so that the sums are those of every other kernel. More columns at once are slower where they are a
+// power of two apart: they fall into one set of L1, which holds eight lines. Ops has besides
+//   load_along_k(b)          kLanes steps of k of a column, widened
+//   one(b)                   one element, widened
+template <size_t rows>
+struct ColumnsTile {
+  static constexpr size_t kRows = rows, kWidth = 8;
+
+  template <typename Ops>
+  static void run(const Strip& s) {
+    const auto* b = static_cast<const std::byte*>(s.b);
+    for (size_t col = 0; col < s.cols; col += kWidth, b += kWidth * s.b_stride) {
+      const size_t count = std::min(kWidth, s.cols - col), skip = kWidth - count;
+      tile<Ops>(s, b - skip * s.b_stride, {col, skip, count});
+    }
+  }
+
+ private:
+  template <typename Ops>
+  static void tile(const Strip& s, const std::byte* b, TileColumns t) {
+    constexpr size_t kLanes = Ops::kLanes;
+    constexpr auto squares = std::make_index_sequence<kWidth / kLanes>{};
+    constexpr auto lanes = std::make_index_sequence<kLanes>{};
+    constexpr auto all_rows = std::make_index_sequence<rows>{};
+    const Ops ops;
+    with_tile<Ops, rows, kWidth / kLanes>(s, t, [&](auto& acc) {
+      RowsOfA<typename Ops::A, rows> a(s);
+      const auto add = [&](size_t depth, auto q, v128_t b_k) {
+        unroll(all_rows, [&](auto i) { acc[i][q] = Ops::multiply_add(acc[i][q], Ops::load_splat(a.row[i] + depth), b_k); });
+      };
+      size_t k = s.k;
+      for (; k >= kLanes; k -= kLanes, b += kLanes * s.b_step) {
+        unroll(squares, [&](auto q) {
+          v128_t x[kLanes];
+          unroll(lanes, [&](auto j) { x[j] = ops.load_along_k(b + (q * kLanes + j) * s.b_stride); });
+          transpose(x);
+          unroll(lanes, [&](auto d) { add(d, q, x[d]); });
+        });
+        unroll(all_rows, [&](auto i) { a.row[i] += kLanes; });
+      }
+      for (; k > 0; --k, b += s.b_step) {
+        typename Ops::Acc step[kWidth];
+#pragma clang loop unroll(disable)
+        for (size_t j = 0; j < kWidth; ++j) step[j] = ops.one(b + j * s.b_stride);
+        unroll(squares, [&](auto q) { add(0, q, wasm_v128_load(step + q * kLanes)); });
+        unroll(all_rows, [&](auto i) { ++a.row[i]; });
+      }
+    });
+  }
+
+  static void transpose(v128_t (&x)[2]) {
+    const v128_t first = wasm_i64x2_shuffle(x[0], x[1], 0, 2);
+    x[1] = wasm_i64x2_shuffle(x[0], x[1], 1, 3);
+    x[0] = first;
+  }
+  static void transpose(v128_t (&x)[4]) {
+    const v128_t low01 = wasm_i32x4_shuffle(x[0], x[1], 0, 4, 1, 5), low23 = wasm_i32x4_shuffle(x[2], x[3], 0, 4, 1, 5);
+    const v128_t high01 = wasm_i32x4_shuffle(x[0], x[1], 2, 6, 3, 7), high23 = wasm_i32x4_shuffle(x[2], x[3], 2, 6, 3, 7);
+    x[0] = wasm_i64x2_shuffle(low01, low23, 0, 2);
+    x[1] = wasm_i64x2_shuffle(low01, low23, 1, 3);
+    x[2] = wasm_i64x2_shuffle(high01, high23, 0, 2);
+    x[3] = wasm_i64x2_shuffle(high01, high23, 1, 3);
+  }
+};
 
 }  // namespace wgemm

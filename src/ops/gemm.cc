@@ -1,6 +1,7 @@
 // ONNX Gemm, opsets 1 to 13: https://onnx.ai/onnx/operators/onnx__Gemm.html
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "error.h"
 #include "ops/ops.h"
@@ -77,10 +78,9 @@ Status gemm_problem(const GemmArgs& args, bool with_data, Problem* problem) {
   const bool packed = args.packed_B != nullptr, with_y = with_data || y.dims.data() != nullptr;
 
   if (args.opset < 1) return error(Code::kOpset, kOp, "opset", {"opset is ", args.opset, "; it must be 1 or more"});
-  Version version = kVersions[0];
-  for (const Version& v : kVersions) {
-    if (v.since <= args.opset) version = v;
-  }
+  const Version* newest = std::end(kVersions) - 1;
+  while (newest->since > args.opset) --newest;
+  const Version& version = *newest;
 
   if (Status s = check_tensor(kOp, "A", a, with_data); !s.ok()) return s;
   if (!packed) {
@@ -153,19 +153,19 @@ Status gemm_problem(const GemmArgs& args, bool with_data, Problem* problem) {
     }
   }
 
-  Epilogue epilogue;
+  // Member by member: a whole Problem to be copied takes longer than the rest of this.
+  Epilogue& epilogue = problem->epilogue;
   if (Status s = make_scalars(args, &epilogue); !s.ok()) return s;
   epilogue.has_c = c != nullptr && epilogue.beta.value != 0;
   if (epilogue.has_c) epilogue.c = broadcast_operand(*c);
-  *problem = {.m = m,
-              .n = n,
-              .k = k,
-              .compute = compute_type(a.dtype),
-              .a = matrix_operand(a, ta),
-              .b = packed ? Operand{nullptr, a.dtype, 0, 0} : matrix_operand(b, tb),
-              .stored_b = packed ? WeightsAccess::operand(*args.packed_B) : StoredOperand{},
-              .y = with_y ? output_operand(y) : OutputOperand{nullptr, a.dtype, n, 1},
-              .epilogue = epilogue};
+  problem->m = m;
+  problem->n = n;
+  problem->k = k;
+  problem->compute = compute_type(a.dtype);
+  problem->a = matrix_operand(a, ta);
+  problem->b = packed ? Operand{nullptr, a.dtype, 0, 0} : matrix_operand(b, tb);
+  if (packed) problem->stored_b = WeightsAccess::operand(*args.packed_B);
+  problem->y = with_y ? output_operand(y) : OutputOperand{nullptr, a.dtype, n, 1};
   return {};
 }
 

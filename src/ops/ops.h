@@ -7,7 +7,7 @@
 namespace wgemm {
 
 // with_data: the addresses count, so null data is an error and problem's operands are set; else only sizes and `place` are looked at.
-// Y is checked if with_data or if its dims are given.
+// Y is checked if with_data or if its dims are given. `problem` is to be as it is made.
 Status gemm_problem(const GemmArgs& args, bool with_data, Problem* problem);
 
 // As gemm_problem. Without data the values of scales, zero points and alpha are not looked at.

@@ -1160,7 +1160,7 @@ describe('explain', () => {
     expect(wg.explain('matmul', src, weights).copies).toBe(plan.copies);
     expect(plan.direct).toBe(bytesOf(dtype) >= 4);
     expect(wg.explain('matmul', src, weights, 1).direct).toBe(false);
-    expect(plan.scratch).toBeGreaterThan(0);
+    expect(plan.scratch > 0).toBe(plan.packs.a || plan.packs.b || !plan.direct);
   });
 
   it('of float32 from 16 bits: the kernel writes dst itself, which is copied out whole', () => {

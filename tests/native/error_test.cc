@@ -399,38 +399,54 @@ TEST(Memory, IsCountedAndAligned) {
   EXPECT_EQ(context.bytes_in_use(), 0U);
 }
 
+const Kernel* find_kernel(const std::string& name) {
+  const KernelTable table = kernel_table();
+  return std::find_if(table.rows, table.rows + table.count, [&](const Kernel& row) { return row.name == name; });
+}
+
 TEST(Explain, TellsThePlan) {
   Call call;
   call.link();
   call.with_c = false;
-  const Processor here = processor();
-  const std::string variant = here == Processor::kX86 ? "loadsplat" : "splat", isa = WGEMM_RELAXED ? "relaxed" : "simd128";
+  const bool x86 = processor() == Processor::kX86;
+  const std::string isa = WGEMM_RELAXED ? "relaxed" : "simd128",
+                    many = x86 ? WGEMM_RELAXED ? "f32_5x8_relaxed" : "f32_4x8_simd128_panels" : "f32_4x8_" + isa + "_xnnpack_splat";
   struct Expected {
-    int64_t m;
+    int64_t m, n;
+    bool trans_b;
     DType type;
     std::string kernel;
-    int64_t mr, nr;
+    bool packs_a, packs_b, transposed;
   };
-  const Expected all[] = {{1, DType::kFloat32, "f32_1x8_simd128_xnnpack_" + variant, 1, 8},
-                          {2, DType::kFloat32, "f32_4x8_" + isa + "_xnnpack_" + variant, 4, 8},
-                          {100, DType::kInt32, "i32_2x16_simd128", 2, 16}};
+  const Expected all[] = {
+      {3, 200, false, DType::kFloat32, WGEMM_RELAXED ? "f32_5x8_relaxed_rows" : "f32_4x8_simd128_rows", false, false, false},
+      {3, 200, true, DType::kFloat32, "f32_4x8_" + isa + "_columns", false, false, false},
+      {200, 1, false, DType::kFloat32, "f32_4x8_" + isa + "_columns", false, false, true},
+      {3, 200, true, DType::kFloat64, "f64_2x8_" + isa + "_columns", false, false, false},
+      {100, 200, false, DType::kFloat32, many, many == "f32_4x8_simd128_panels", true, false},
+      {100, 200, true, DType::kFloat32, many, many == "f32_4x8_simd128_panels", true, false},
+      {100, 200, false, DType::kInt32, "i32_4x8_simd128_panels", true, true, false}};
   for (const Expected& expected : all) {
-    const int64_t a[] = {expected.m, 30}, b[] = {30, 20};
+    const int64_t k = 300, a[] = {expected.m, k}, b[] = {expected.trans_b ? expected.n : k, expected.trans_b ? k : expected.n};
     GemmArgs args;
     args.A.dims = a;
     args.B.dims = b;
     args.A.dtype = args.B.dtype = expected.type;
+    args.transB = expected.trans_b;
     Explanation plan;
     ASSERT_TRUE(explain(Context(), args, &plan).ok());
     EXPECT_EQ(plan.kernel, expected.kernel);
-    EXPECT_EQ(std::vector({plan.m, plan.n, plan.k}), std::vector<int64_t>({expected.m, 20, 30}));
-    EXPECT_EQ(std::vector({plan.mr, plan.nr, plan.kr}), std::vector<int64_t>({expected.mr, expected.nr, 1}));
-    EXPECT_EQ(std::vector({plan.mc, plan.nc, plan.kc}), std::vector<int64_t>({expected.m, 20, 30}));
+    EXPECT_EQ(std::vector({plan.m, plan.n, plan.k}), std::vector<int64_t>({expected.m, expected.n, k}));
+    const Kernel* kernel = find_kernel(expected.kernel);
+    EXPECT_EQ(std::vector<int64_t>({plan.mr, plan.nr, plan.kr}), std::vector<int64_t>({kernel->mr, kernel->nr, 1}));
+    EXPECT_EQ(std::vector({plan.mc, plan.nc, plan.kc}),
+              std::vector<int64_t>({expected.transposed ? 1 : expected.m, expected.transposed ? 200 : expected.n, k}));
     EXPECT_EQ(plan.threads, 1);
-    EXPECT_FALSE(plan.packs_a);
-    EXPECT_TRUE(plan.packs_b);
+    EXPECT_EQ(plan.packs_a, expected.packs_a);
+    EXPECT_EQ(plan.packs_b, expected.packs_b);
+    EXPECT_EQ(plan.transposed, expected.transposed);
     EXPECT_TRUE(plan.direct);
-    EXPECT_GE(plan.scratch_bytes, 24 * 30 * 4);
+    EXPECT_EQ(plan.scratch_bytes >= 300 * 200 * 4, expected.packs_b);
   }
   Explanation plan;
   ASSERT_TRUE(explain(call.context, call.args, &plan).ok());
@@ -457,18 +473,35 @@ TEST(KernelInfo, TellsTheTable) {
 }
 
 TEST(Explain, TellsWhichTypesAreReadInPlace) {
-  const int64_t dims[] = {64, 64};
+  const int64_t a[] = {2, 640}, b[] = {640, 64};
   for (int type = 0; type < kDTypeCount; ++type) {
     const auto dtype = static_cast<DType>(type);
     if (!is_of_gemm(dtype)) continue;
     GemmArgs args;
-    args.A.dims = args.B.dims = dims;
+    args.A.dims = a;
+    args.B.dims = b;
     args.A.dtype = args.B.dtype = dtype;
     Explanation plan;
     ASSERT_TRUE(explain(Context(), args, &plan).ok());
-    const bool widened = !is_compute_form(dtype), halved = is_integer(dtype) && dtype_bytes(dtype) == 8;
-    EXPECT_EQ(plan.packs_a, widened || halved) << dtype_name(dtype);
+    const bool widened = !is_compute_form(dtype);
+    EXPECT_FALSE(plan.packs_b) << dtype_name(dtype);
+    EXPECT_EQ(plan.packs_a, widened) << dtype_name(dtype);
     EXPECT_EQ(plan.direct, !widened) << dtype_name(dtype);
+  }
+}
+
+TEST(Explain, HasAKernelForAnyNumberOfRows) {
+  const int64_t a[] = {int64_t{1} << 36, 64}, b[] = {64, 64};
+  for (int type = 0; type < kDTypeCount; ++type) {
+    if (!is_of_gemm(static_cast<DType>(type))) continue;
+    GemmArgs args;
+    args.A.dims = a;
+    args.B.dims = b;
+    args.A.dtype = args.B.dtype = static_cast<DType>(type);
+    Explanation plan;
+    ASSERT_TRUE(explain(Context(), args, &plan).ok());
+    EXPECT_EQ(plan.m, a[0]);
+    EXPECT_STRNE(plan.kernel, "");
   }
 }
 
@@ -490,7 +523,7 @@ TEST(Explain, KeepsScratchBoundedHoweverLargeTheProduct) {
             Explanation plan;
             ASSERT_TRUE(explain(Context(), args, &plan).ok());
             ASSERT_LT(plan.scratch_bytes, 32 << 20) << dtype_name(args.A.dtype) << " " << m << " " << n << " " << k << " " << trans;
-            ASSERT_TRUE(k <= 4096 || m < 512 || plan.mc >= 200) << "B is packed again for each block of rows";
+            ASSERT_TRUE(k <= 4096 || m < 512 || !plan.packs_b || plan.mc >= 200) << "B is packed again for each block of rows";
           }
         }
       }

@@ -43,14 +43,39 @@ std::vector<Kernel> kernels(bool quantized) {
 
 std::string name_of(const ::testing::TestParamInfo<Kernel>& test) { return test.param.name; }
 
-class KernelTest : public ::testing::TestWithParam<Kernel> {};
+class KernelTest : public ::testing::TestWithParam<Kernel> {
+ protected:
+  // Of B as the kernel reads it: in place as it wants, or packed if it has a type of its own. `columns` as of the tester's.
+  static GemmTester tester(int64_t m, int64_t n, int64_t k, PlanOptions options = {}, bool columns = false) {
+    const Kernel& kernel = GetParam();
+    options.kernel = &kernel;
+    return GemmTester()
+        .type(kernel.b_type)
+        .sizes(m, n, k)
+        .trans(false, (kernel.form == BForm::kColumns) != columns)
+        .columns(columns)
+        .packed(kernel.form == BForm::kPanels && kernel.b_type != kernel.compute)
+        .options(options);
+  }
+  static int64_t least_n() { return GetParam().form == BForm::kPanels ? 1 : GetParam().nr; }
+};
 
 TEST_P(KernelTest, EveryRemainderOfTheTile) {
   const Kernel& kernel = GetParam();
   for (int64_t m = 1; m <= 2 * kernel.mr + 1; ++m) {
-    for (int64_t n = 1; n <= 3 * kernel.nr + 1; ++n) {
-      for (const int64_t k : {1, 2, 3, 4, 5, 16, 31}) {
-        GemmTester().type(kernel.compute).sizes(m, n, k).options({.kernel = &kernel}).run();
+    for (int64_t n = least_n(); n <= 3 * kernel.nr + 1; ++n) {
+      for (const int64_t k : {1, 2, 3, 4, 5, 16, 31}) tester(m, n, k).run();
+    }
+  }
+}
+
+// Kernels take few rows by several panels at once.
+TEST_P(KernelTest, EveryRemainderOfManyColumns) {
+  for (const int64_t m : {1, 2}) {
+    for (int64_t n = least_n(); n <= 72; ++n) {
+      for (const int64_t k : {7, 16}) {
+        tester(m, n, k).gap(1).run();
+        tester(m, n, k, {.kc = 3}).gap(1).run();
       }
     }
   }
@@ -59,33 +84,27 @@ TEST_P(KernelTest, EveryRemainderOfTheTile) {
 TEST_P(KernelTest, GoesOnFromEarlierSums) {
   const Kernel& kernel = GetParam();
   for (const int64_t kc : {1, 4, 6}) {
-    for (int64_t n = 1; n <= 2 * kernel.nr; ++n) {
-      GemmTester().type(kernel.compute).sizes(kernel.mr + 1, n, 13).gap(2).options({.kernel = &kernel, .kc = kc}).run();
-      GemmTester().type(kernel.compute).sizes(kernel.mr + 1, n, 13).c({n}).options({.kernel = &kernel, .nc = kernel.nr, .kc = kc}).run();
+    for (int64_t n = least_n(); n <= 2 * kernel.nr + 1; ++n) {
+      tester(kernel.mr + 1, n, 13, {.kc = kc}).gap(2).run();
+      tester(kernel.mr + 1, n, 13, {.nc = kernel.nr, .kc = kc}).c({n}).run();
     }
   }
 }
 
 TEST_P(KernelTest, KeepsNanAndInfinities) {
-  const Kernel& kernel = GetParam();
   for (uint32_t seed = 1; seed <= 10; ++seed) {
-    GemmTester().type(kernel.compute).sizes(9, 18, 9).specials().seed(seed).options({.kernel = &kernel}).run();
-    GemmTester().type(kernel.compute).sizes(9, 18, 9).specials().seed(seed).options({.kernel = &kernel, .kc = 4}).run();
+    tester(9, 18, 9).specials().seed(seed).run();
+    tester(9, 18, 9, {.kc = 4}).specials().seed(seed).run();
   }
 }
 
 TEST_P(KernelTest, TransposedAndStridedOperands) {
   const Kernel& kernel = GetParam();
+  const bool any_b = kernel.form == BForm::kPanels;
   for (const bool columns : {false, true}) {
-    GemmTester()
-        .type(kernel.compute)
-        .sizes(22, 35, 40)
-        .trans(true, true)
-        .columns(columns)
-        .gap(1)
-        .options({.kernel = &kernel, .mc = 8})
-        .run();
-    GemmTester().type(kernel.compute).sizes(22, 35, 40).columns(columns).gap(1).options({.kernel = &kernel}).run();
+    const bool trans_b = any_b || (kernel.form == BForm::kColumns) != columns;
+    tester(22, 35, 40, {.mc = 8}, columns).trans(true, trans_b).gap(1).run();
+    tester(22, 35, 40, {}, columns).trans(false, !any_b && trans_b).gap(1).run();
   }
 }
 
@@ -184,6 +203,10 @@ TEST_P(KernelRow, NameTellsTheTruth) {
   EXPECT_TRUE(name.size() == start.size() || name[start.size()] == '_') << name;
   EXPECT_EQ(kernel.nr % kernel.b.width, 0);
   EXPECT_TRUE(kernel.b.width == kernel.nr || kernel.compute == DType::kInt8);
+  EXPECT_EQ(name.find("_rows") != std::string::npos, kernel.form == BForm::kRows);
+  EXPECT_EQ(name.find("_columns") != std::string::npos, kernel.form == BForm::kColumns);
+  EXPECT_EQ(name.find("_f16") != std::string::npos, kernel.b_type == DType::kFloat16);
+  EXPECT_EQ(name.find("_bf16") != std::string::npos, kernel.b_type == DType::kBFloat16);
   EXPECT_EQ(kernel.b.kr, kernel.kr);
   EXPECT_TRUE(kernel.a.width == kernel.mr || (kernel.a.width == 1 && kernel.kr == 1));
   EXPECT_EQ(kernel.a.kr, kernel.kr);

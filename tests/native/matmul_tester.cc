@@ -182,7 +182,7 @@ void MatMulTester::run_into() const {
   if (options_.has_value() || test_threads() > 1) {
     MatMulProblem p;
     status = matmul_problem(args, true, &p);
-    if (status.ok()) status = wgemm::run(context, "matmul", p.problem, test_options(options_.value_or(PlanOptions{})));
+    if (status.ok()) status = wgemm::run(context, "matmul", p.problem, fitting(test_options(options_.value_or(PlanOptions{})), p.problem));
   } else {
     status = matmul(context, args);
   }

@@ -10,6 +10,7 @@
 #include "kernels/kernel.h"
 #include "ops/ops.h"
 #include "run.h"
+#include "threads.h"
 #include "types.h"
 #include "values.h"
 
@@ -97,7 +98,7 @@ struct Product {
     }
     Problem problem;
     EXPECT_TRUE(gemm_problem(args, true, &problem).ok());
-    EXPECT_TRUE(run(context, "gemm", problem, options).ok());
+    EXPECT_TRUE(run(context, "gemm", problem, fitting(options, problem)).ok());
     return y.values();
   }
 };

@@ -36,6 +36,7 @@ std::string GemmTester::describe() const {
   std::string text = std::string(dtype_name(type_)) + " M=" + std::to_string(m_) + " N=" + std::to_string(n_) + " K=" + std::to_string(k_);
   text += " transA=" + std::to_string(trans_a_) + " transB=" + std::to_string(trans_b_) + " alpha=" + std::to_string(alpha_.number()) +
           " beta=" + std::to_string(beta_.number()) + " gap=" + std::to_string(gap_) + " columns=" + std::to_string(columns_);
+  if (packed_) text += " packed";
   if (in_place_) text += " in place";
   if (has_c_ && !in_place_) {
     text += " C=[";
@@ -89,12 +90,21 @@ void GemmTester::run_typed() const {
 
   args.Y = result.template tensor<void>(type_);
   Context& context = test_context();
+  PackedWeights weights;
+  if (packed_) {
+    const Status packed = pack(context, {.op = PackFor::kGemm, .B = args.B, .trans = args.transB}, &weights);
+    ASSERT_TRUE(packed.ok()) << packed.message;
+    args.packed_B = &weights;
+    args.transB = 0;
+  }
+  const size_t in_use = context.bytes_in_use();
   Problem problem;
   const Status checked = gemm_problem(args, true, &problem);
   ASSERT_TRUE(checked.ok()) << checked.message;
+  ASSERT_TRUE(options_.kernel == nullptr || can_run(*options_.kernel, problem));
   const Status status = wgemm::run(context, "gemm", problem, test_options(options_));
   ASSERT_TRUE(status.ok()) << status.message;
-  EXPECT_EQ(context.bytes_in_use(), 0U);
+  EXPECT_EQ(context.bytes_in_use(), in_use);
 
   for (int64_t i = 0; i < m_; ++i) {
     for (int64_t j = 0; j < n_; ++j) {

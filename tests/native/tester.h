@@ -28,6 +28,8 @@ class GemmTester {
   GemmTester& gap(int64_t elements) { return set(gap_, elements); }
   GemmTester& columns(bool value = true) { return set(columns_, value); }
   GemmTester& opset(int64_t value, std::optional<int64_t> broadcast = {}) { return opset_ = value, set(broadcast_, broadcast); }
+  // B is packed before.
+  GemmTester& packed(bool value = true) { return set(packed_, value); }
   // NaN and infinities among the values.
   GemmTester& specials() { return set(specials_, true); }
   GemmTester& options(const PlanOptions& value) { return set(options_, value); }
@@ -48,7 +50,7 @@ class GemmTester {
 
   DType type_ = DType::kFloat32;
   int64_t m_ = 1, n_ = 1, k_ = 1;
-  bool trans_a_ = false, trans_b_ = false, has_c_ = false, in_place_ = false, columns_ = false, specials_ = false;
+  bool trans_a_ = false, trans_b_ = false, has_c_ = false, in_place_ = false, columns_ = false, specials_ = false, packed_ = false;
   Factor alpha_ = 1, beta_ = 1;
   std::vector<int64_t> c_dims_;
   int64_t gap_ = 0;

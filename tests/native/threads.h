@@ -29,4 +29,10 @@ inline PlanOptions test_options(PlanOptions options) {
   return options;
 }
 
+// The same without a kernel that cannot run the problem, such as one that reads B in place where it lies otherwise.
+inline PlanOptions fitting(PlanOptions options, const Problem& problem) {
+  if (options.kernel != nullptr && !can_run(*options.kernel, problem)) options.kernel = nullptr;
+  return options;
+}
+
 }  // namespace wgemm::testing

@@ -16,6 +16,16 @@ static inline v128_t wgemm_i32x4_mul(v128_t a, v128_t b) {
 #undef wasm_i32x4_mul
 #define wasm_i32x4_mul(a, b) wgemm_i32x4_mul((a), (b))
 
+static inline v128_t wgemm_i64x2_mul(v128_t a, v128_t b) {
+  uint64_t x[2], y[2];
+  wasm_v128_store(x, a);
+  wasm_v128_store(y, b);
+  for (int i = 0; i < 2; ++i) x[i] *= y[i];
+  return wasm_v128_load(x);
+}
+#undef wasm_i64x2_mul
+#define wasm_i64x2_mul(a, b) wgemm_i64x2_mul((a), (b))
+
 // Of relaxed SIMD's outcomes, the one that any processor has: multiply, then add.
 #ifndef wasm_f32x4_relaxed_madd
 #define wasm_f32x4_relaxed_madd(a, b, c) simde_wasm_f32x4_add(simde_wasm_f32x4_mul((a), (b)), (c))

@@ -1,0 +1,220 @@
+/** Calls that come often: what is kept from one to the next, and what is done for tensors in the heap alone, is not seen in results and errors. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createGemm, type Gemm, GemmError, type HeapTensor } from 'wgemm';
+import { expectError, thrown } from './errors.js';
+import { float32 } from './tensors.js';
+
+let wg: Gemm;
+beforeAll(async () => {
+  wg = await createGemm();
+});
+afterAll(() => wg.dispose());
+
+const numbers = (count: number, from: number) => Float32Array.from({ length: count }, (_, i) => ((i * 7 + from) % 13) - 6);
+
+/** Of rows and columns that lie as strides say. */
+function product(
+  a: Float32Array,
+  b: Float32Array,
+  [m, n, k]: [number, number, number],
+  { transA = false, transB = false, alpha = 1, c = 0 },
+): number[] {
+  return Array.from({ length: m * n }, (_, at) => {
+    const [i, j] = [Math.floor(at / n), at % n];
+    let sum = 0;
+    for (let l = 0; l < k; ++l) sum += (a[transA ? l * m + i : i * k + l] as number) * (b[transB ? j * k + l : l * n + j] as number);
+    return alpha * sum + c + 0; // no -0
+  });
+}
+
+describe('the same shape comes again', () => {
+  const n = 16;
+  const a = numbers(n * n, 1);
+  const b = numbers(n * n, 5);
+  const place = (data: Float32Array) => {
+    const tensor = wg.alloc('float32', [n, n]);
+    tensor.data.set(data);
+    return tensor;
+  };
+
+  it('with other flags, factors and a C, in the heap and in arrays, packed or not', () => {
+    const [x, w, out] = [place(a), place(b), place(b)];
+    const packed = wg.pack(w, { op: 'gemm' });
+    const bias = wg.alloc('float32', [1]);
+    bias.data[0] = 3;
+    for (let round = 0; round < 3; ++round) {
+      for (const transA of [false, true]) {
+        for (const transB of [false, true]) {
+          for (const alpha of [1, 2]) {
+            for (const c of [0, 3]) {
+              const wanted = product(a, b, [n, n, n], { transA, transB, alpha, c });
+              const options = { transA, transB, alpha };
+              const addend = c === 0 ? null : bias;
+              expect(wg.gemm(x, w, addend, { ...options, out })).toBe(out);
+              expect(Array.from(out.data, (value) => value + 0)).toEqual(wanted);
+              const matrices = [a, b].map((data) => ({ data, shape: [n, n] })) as [{ data: Float32Array; shape: number[] }, typeof x];
+              expect(Array.from(wg.gemm(...matrices, c, options).data, (value) => value + 0)).toEqual(wanted);
+              if (transB) continue;
+              wg.gemm(x, packed, addend, { ...options, out });
+              expect(Array.from(out.data, (value) => value + 0)).toEqual(wanted);
+              if (alpha !== 1) continue;
+              wg.matmul(x, packed, addend, { transposeA: transA, out });
+              expect(Array.from(out.data, (value) => value + 0)).toEqual(wanted);
+              wg.matmul(x, w, addend, { transposeA: transA, out });
+              expect(Array.from(out.data, (value) => value + 0)).toEqual(wanted);
+            }
+          }
+        }
+      }
+    }
+    for (const tensor of [x, w, out, packed, bias]) tensor.dispose();
+  });
+
+  it('with other tensors, sizes and types', () => {
+    for (let round = 0; round < 3; ++round) {
+      for (const dtype of ['float32', 'float64', 'int32'] as const) {
+        for (const size of [1, 4, 7, 15, 16, 17]) {
+          const tensors = [0, 1, 2].map((i) => {
+            const tensor = wg.alloc(dtype, [size, size]);
+            tensor.data.set(numbers(size * size, i + round));
+            return tensor;
+          }) as [HeapTensor<Float32Array>, HeapTensor<Float32Array>, HeapTensor<Float32Array>];
+          const [x, w, out] = tensors;
+          const wanted = product(Float32Array.from(x.data), Float32Array.from(w.data), [size, size, size], {});
+          wg.gemm(x, w, null, { out });
+          expect(Array.from(out.data, (value) => value + 0)).toEqual(wanted);
+          for (const tensor of tensors) tensor.dispose();
+        }
+      }
+    }
+  });
+
+  it('with weights of 7 and of 8 bits', () => {
+    for (let round = 0; round < 3; ++round) {
+      for (const most of [63, 127]) {
+        const x = { data: Uint8Array.from({ length: n * n }, (_, i) => 255 - (i % 3)), shape: [n, n] };
+        const w = { data: Int8Array.from({ length: n * n }, (_, i) => (i % 2 === 0 ? most : -64)), shape: [n, n] };
+        const packed = wg.pack(w, { op: 'qgemm' });
+        const y = wg.qgemm({ a: x, aScale: 1, b: packed, bScale: 1 });
+        expect(Array.from(y.data)).toEqual(product(Float32Array.from(x.data), Float32Array.from(w.data), [n, n, n], {}));
+        packed.dispose();
+      }
+    }
+  });
+});
+
+describe('what is in the heap alone', () => {
+  it('has the errors that arrays have, in their order', async () => {
+    const other = await createGemm();
+    const heap = [wg, wg, wg, wg].map((each) => each.alloc('float32', [2, 2]));
+    const [a, b, c, out] = heap as [HeapTensor, HeapTensor, HeapTensor, HeapTensor];
+    const theirs = other.alloc('float32', [2, 2]);
+    const gone = wg.alloc('float32', [2, 2]);
+    gone.dispose();
+    const weights = wg.pack(a, { op: 'gemm' });
+    const old = wg.pack(a, { op: 'gemm' });
+    old.dispose();
+    const gemm = wg.gemm.bind(wg) as (...args: unknown[]) => unknown;
+    const matmul = wg.matmul.bind(wg) as (...args: unknown[]) => unknown;
+    const refused = (call: () => unknown, code: string, argument: string) => {
+      const inUse = wg.memory().inUse;
+      expect(thrown(call)).toMatchObject({ code, argument });
+      expect(wg.memory().inUse).toBe(inUse);
+    };
+    refused(() => gemm(theirs, gone, c, { out, alpha: 'x' }), 'ARGUMENT', 'alpha');
+    refused(() => gemm(theirs, gone, c, { out, transA: 'x', beta: {} }), 'ARGUMENT', 'beta');
+    refused(() => gemm(a, b, c, { out, transA: 'x' }), 'ARGUMENT', 'transA');
+    refused(() => gemm(a, b, c, { out, opset: 'x' }), 'OPSET', 'opset');
+    refused(() => gemm(a, b, c, { out, opset: 7, alpha: 1n }), 'ARGUMENT', 'alpha');
+    refused(() => gemm(a, b, c, { out, gamma: 1 }), 'ARGUMENT', 'gamma');
+    refused(() => gemm(theirs, gone, c, { out }), 'ARGUMENT', 'A');
+    refused(() => gemm(a, gone, theirs, { out }), 'DISPOSED', 'B');
+    refused(() => gemm(a, old, theirs, { out }), 'DISPOSED', 'B');
+    refused(() => gemm(a, b, theirs, { out: gone }), 'ARGUMENT', 'C');
+    refused(() => gemm(a, b, c, { out: gone }), 'DISPOSED', 'Y');
+    refused(() => gemm(a, b, c, { out: weights }), 'ARGUMENT', 'Y');
+    refused(() => gemm(weights, b, c, { out }), 'ARGUMENT', 'A');
+    refused(() => gemm(a, b, c, { out: a }), 'ARGUMENT', 'Y');
+    refused(() => gemm(a, b, weights, { out }), 'ARGUMENT', 'C');
+    refused(() => gemm(a, weights, c, { out, transB: 1 }), 'ARGUMENT', 'transB');
+    refused(() => matmul(a, gone, theirs, { out }), 'DISPOSED', 'weights');
+    refused(() => matmul(a, b, theirs, { out }), 'ARGUMENT', 'bias');
+    refused(() => matmul(a, b, c, { out: gone }), 'DISPOSED', 'dst');
+    refused(() => matmul(gone, b, c, { out, transposeB: 'x' }), 'ARGUMENT', 'transposeB');
+    refused(() => matmul(a, b, c, { out: b }), 'ARGUMENT', 'dst');
+    refused(() => matmul(a, b, c, { out, outType: 'float64' }), 'DTYPE', 'outType');
+    for (const tensor of [...heap, weights]) tensor.dispose();
+    other.dispose();
+  });
+
+  it('is looked for after the options were read, which may run code', async () => {
+    const instance = await createGemm();
+    const [a, b, out] = [0, 1, 2].map(() => instance.alloc('float32', [2, 2])) as [
+      HeapTensor<Float32Array>,
+      HeapTensor<Float32Array>,
+      HeapTensor<Float32Array>,
+    ];
+    const one = float32([1, 1], 1);
+    // A call in between writes to where arguments are.
+    a.data.set([1, 2, 3, 4]);
+    b.data.set([1, 0, 0, 1]);
+    const calling = {
+      get alpha() {
+        instance.gemm(one, one, 100);
+        return 2;
+      },
+      out,
+    };
+    expect(Array.from(instance.gemm(a, b, null, calling).data)).toEqual([2, 4, 6, 8]);
+    const growing = {
+      get alpha() {
+        instance.alloc('float32', [1_000_000]).dispose(); // more than there is: the memory moves
+        return 3;
+      },
+      out,
+    };
+    expect(Array.from(instance.gemm(a, b, null, growing).data)).toEqual([3, 6, 9, 12]);
+    const disposing = (what: { dispose(): void }) => ({
+      get alpha() {
+        what.dispose();
+        return 1;
+      },
+      out,
+    });
+    expectError(
+      thrown(() => instance.gemm(a, b, null, disposing(b))),
+      { code: 'DISPOSED', argument: 'B', says: ['disposed tensor'] },
+    );
+    expectError(
+      thrown(() => instance.gemm(a, a, null, disposing(instance))),
+      { code: 'DISPOSED', argument: 'instance', says: ['disposed'] },
+    );
+  });
+
+  it('takes options that inherit, and refuses unknown ones of their own alone', () => {
+    const [a, out] = [wg.alloc('float32', [1, 1]), wg.alloc('float32', [1, 1])];
+    a.data[0] = 2;
+    const inherited = Object.create({ alpha: 3, unknown: 1 }) as { out: HeapTensor };
+    inherited.out = out;
+    wg.gemm(a, a, null, inherited);
+    expect(out.data[0]).toBe(12);
+    expect(() => wg.gemm(a, a, null, Object.assign(inherited, { unknown: 1 }))).toThrow(GemmError);
+    const hidden = Object.defineProperty({ out }, 'unknown', { value: 1 });
+    wg.gemm(a, a, null, hidden);
+    expect(out.data[0]).toBe(4);
+    a.dispose();
+    out.dispose();
+  });
+
+  it('works when the memory has moved', async () => {
+    const instance = await createGemm();
+    const [a, out] = [instance.alloc('float32', [1, 1]), instance.alloc('float32', [1, 1])];
+    for (let size = 1 << 18; size <= 1 << 21; size *= 2) {
+      a.data[0] = size;
+      instance.alloc('float32', [size]);
+      instance.gemm(a, a, null, { out });
+      expect(out.data[0]).toBe(size * size);
+    }
+    instance.dispose();
+  });
+});
