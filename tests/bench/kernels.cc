@@ -107,6 +107,8 @@ EMSCRIPTEN_KEEPALIVE const char* describe() {
     append(json, "type", quoted(dtype_name(kernel.compute)));
     append(json, "processor", quoted(name_of(kernel.processor)));
     append(json, "rowsMin", std::to_string(kernel.rows_min));
+    append(json, "rowsMax", std::to_string(std::min<int64_t>(kernel.rows_max, INT32_MAX)));
+    append(json, "typeOfB", quoted(dtype_name(kernel.b_type)));
     append(json, "strict", kernel.strict ? "true" : "false");
     append(json, "exactFor", quoted(!has_dot(kernel.dot) ? "nothing" : kernel.dot == Dot::kSevenBits ? "7 bits" : "anything"));
     json += "}";
@@ -130,16 +132,32 @@ EMSCRIPTEN_KEEPALIVE double run(int index, int times) {
   product.provide(kernel.compute);
   const size_t row_bytes = panel_bytes(kernel.a, product.k) / static_cast<size_t>(kernel.a.width);
   const size_t c_stride = static_cast<size_t>(product.n) * dtype_bytes(accumulator_type(kernel.compute));
+  const auto b_bytes = static_cast<size_t>(kernel.b.element_bytes);
   Strip strip{.rows = 0,
               .cols = static_cast<size_t>(product.n),
               .k = static_cast<size_t>(product.k),
               .a = nullptr,
               .a_stride = row_bytes,
-              .b = product.b.get() + kernel.b.lead * kernel.b.element_bytes,
-              .b_stride = panel_bytes(kernel.b, product.k),
+              .b = product.b.get(),
+              .b_stride = static_cast<size_t>(kernel.b.width) * b_bytes,
+              .b_step = static_cast<size_t>(kernel.b.width * kernel.kr) * b_bytes,
+              .in_place = kernel.form != BForm::kPanels,
               .c = nullptr,
               .c_stride = c_stride,
               .accumulate = false};
+  switch (kernel.form) {
+    case BForm::kPanels:
+      strip.b = product.b.get() + static_cast<size_t>(kernel.b.lead) * b_bytes;
+      strip.b_stride = panel_bytes(kernel.b, product.k);
+      break;
+    case BForm::kRows:
+      strip.b_step = static_cast<size_t>(product.n) * b_bytes;
+      break;
+    case BForm::kColumns:
+      strip.b_stride = static_cast<size_t>(product.k) * b_bytes;
+      strip.b_step = b_bytes;
+      break;
+  }
   for (int time = 0; time < times; ++time) {
     for (int64_t i = 0; i < product.m; i += kernel.mr) {
       strip.rows = static_cast<size_t>(std::min<int64_t>(kernel.mr, product.m - i));

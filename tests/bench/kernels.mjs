@@ -1,20 +1,16 @@
 // npm run bench -- --kernels: every micro-kernel of the table beside the others of its type, in Node and in browsers, and whether what the
 // table prefers is the fastest there.
-import { readFile } from 'node:fs/promises';
 import { availableParallelism, loadavg } from 'node:os';
 import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { findBrowser, variableOf } from '../../scripts/browsers.mjs';
-import { buildPreset } from '../../scripts/build.mjs';
-import { fail, main, root } from '../../scripts/run.mjs';
-import { setUp } from '../../scripts/setup.mjs';
+import { fail, root } from '../../scripts/run.mjs';
 import { engineNames as browsers, openIn, titleOf, versionOf } from '../browser/engines.mjs';
 import { isolation, startServer, strictPolicy } from '../browser/server.mjs';
+import { buildPrograms, loadProgram } from './program.mjs';
 import { raceKernels } from './race.mjs';
 
 const builds = ['relaxed', 'simd128']; // as createGemm chooses: the first that the engine takes
 const engines = ['node', ...browsers];
-const programOf = (build) => join(root, 'build', `wasm-${build}`, 'wgemm_bench_kernels');
 const timeout = 300; // seconds, for a machine that is slow or busy
 
 // What is so much faster is worth a change of the table; runs at rest differ by 1 to 2%, and where memory is the limit by more.
@@ -27,11 +23,7 @@ const quiet = 1.06;
  *   `build`: 'relaxed' or 'simd128'; absent: as createGemm chooses
  *   `filter`: text that the names of products must contain, such as 'float32'
  */
-export async function rankKernels(options) {
-  await main(() => rank(options));
-}
-
-async function rank({ engine, build, filter }) {
+export async function rankKernels({ engine, build, filter }) {
   if (build !== undefined && !builds.includes(build)) fail(`bench: there is no build '${build}'; there are ${builds.join(' and ')}`);
   const asked = engine?.split(',') ?? engines;
   const unknown = asked.find((name) => !engines.includes(name));
@@ -44,8 +36,7 @@ async function rank({ engine, build, filter }) {
   }
 
   const wanted = build ? [build] : builds;
-  await setUp('wasm');
-  for (const each of wanted) await buildPreset(`wasm-${each}`, 'wgemm_bench_kernels');
+  await buildPrograms(wanted);
   console.log('Kernels alone, on operands in their panels; M x N x K; GOP/s counts 2*M*N*K; ratios compare the best times.');
   if (missing.length > 0) console.log(`Not found here, and left out: ${missing.map(titleOf).join(', ')}.`);
 
@@ -67,10 +58,8 @@ async function rank({ engine, build, filter }) {
 
 async function inNode(wanted, filter) {
   for (const build of wanted) {
-    const bytes = await readFile(`${programOf(build)}.wasm`);
-    if (!WebAssembly.validate(bytes)) continue;
-    const { default: factory } = await import(pathToFileURL(`${programOf(build)}.mjs`).href);
-    return { build, ...(await raceKernels({ factory, compiled: await WebAssembly.compile(bytes), filter })) };
+    const program = await loadProgram(build);
+    if (program) return { build, ...(await raceKernels({ ...program, filter })) };
   }
   return {};
 }
@@ -104,7 +93,8 @@ function print(title, { build, processor, kernels, products }) {
   for (const { name, m, n, k, times } of products) {
     const speed = (ms) => ((2 * m * n * k) / ms / 1e6).toFixed(1).padStart(8);
     const entrants = times.map(({ kernel, ...time }) => ({ ...kernels[kernel], ...time }));
-    const fitting = entrants.filter((kernel) => [processor, 'any'].includes(kernel.processor));
+    const isFor = (kernel) => kernel.rowsMax >= m && kernel.typeOfB === kernel.type;
+    const fitting = entrants.filter((kernel) => [processor, 'any'].includes(kernel.processor) && isFor(kernel));
     const chosen = choices.map((choice) => ({ ...choice, kernel: fitting.find(choice.allows) }));
     const [{ kernel: first }] = chosen;
     console.log(`\n  ${name.padEnd(width)}    best  median   of the table's choice`);
@@ -113,14 +103,20 @@ function print(title, { build, processor, kernels, products }) {
         .filter((choice) => choice.kernel === kernel)
         .map(({ label }) => label)
         .slice(0, 1);
-      if (!fitting.includes(kernel)) notes.push(`for ${kernel.processor}`);
+      if (![processor, 'any'].includes(kernel.processor)) notes.push(`for ${kernel.processor}`);
+      if (!isFor(kernel)) notes.push(kernel.typeOfB === kernel.type ? `for ${kernel.rowsMax} rows at the most` : `for ${kernel.typeOfB}`);
       if (kernel.exactFor === 'nothing') notes.push('not exact on this engine');
       const ratio = `${(first.best / kernel.best).toFixed(2)}x`.padStart(8);
       console.log(`  ${kernel.name.padEnd(width)}${speed(kernel.best)}${speed(kernel.median)}${ratio}   ${notes.join(', ')}`.trimEnd());
     }
     for (const [i, choice] of chosen.entries()) {
       if (i > 0 && choice.kernel === first) continue; // said already
-      console.log(`  ${verdict(choice, entrants.filter(choice.allows))}`);
+      console.log(
+        `  ${verdict(
+          choice,
+          entrants.filter((kernel) => isFor(kernel) && choice.allows(kernel)),
+        )}`,
+      );
     }
   }
 }

@@ -2,7 +2,7 @@
 
 // A block of many rows whose B fits a usual L2 cache, as the kernels are in large products; and few rows, where reading B from memory takes
 // longer than multiplying. All are multiples of every tile, but rows.
-const manyRows = { m: 120, n: 256, k: 512 };
+export const manyRows = { m: 120, n: 256, k: 512 };
 const fewRows = { n: 4096, k: 4096 };
 const few = 24; // below: kernels that pay from so many rows on are asked with so many
 
@@ -37,7 +37,8 @@ export async function raceKernels({ factory, compiled, filter = '', onProduct = 
   return { processor, kernels, products };
 }
 
-function start(factory, compiled) {
+/** An instance of the program. */
+export function start(factory, compiled) {
   return new Promise((resolve, reject) => {
     const instantiateWasm = (imports, done) => {
       WebAssembly.instantiate(compiled, imports).then(done).catch(reject);

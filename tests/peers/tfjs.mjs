@@ -12,7 +12,7 @@ export async function startTfjs() {
 }
 
 /** A product of two tensors, { data, shape } each, ready to be computed any number of times. The tensors lie in tfjs' own heap. */
-export function tfjsMatMul(a, b, transposeB = false) {
+export function tfjsMatMul(a, b, { transA = false, transB = false } = {}) {
   const [x, w] = [tf.tensor(a.data, a.shape, 'float32'), tf.tensor(b.data, b.shape, 'float32')];
   let y;
   return {
@@ -20,7 +20,7 @@ export function tfjsMatMul(a, b, transposeB = false) {
     run(times) {
       for (let i = 0; i < times; ++i) {
         y?.dispose();
-        y = tf.matMul(x, w, false, transposeB);
+        y = tf.matMul(x, w, transA, transB);
       }
     },
     result: () => y.dataSync(),

@@ -1,0 +1,139 @@
+// The cases, what takes part in each, and how fast wgemm is to be.
+
+/** A goal: how many times as fast as another contestant, or as the fastest peer, wgemm is in one of its forms. */
+const faster = (of, atLeast, than = 'peers') => ({ of, than, atLeast });
+
+export const sizeOf = ({ m, n, k }) => `${m}x${n}x${k}`;
+
+const cube = (size) => ({ m: size, n: size, k: size });
+const raw = {};
+const packed = { packed: true };
+const [simd128, strict, twoThreads] = [{ simd: 'simd128' }, { determinism: 'strict' }, { threads: 2 }];
+const ort = ['ORT', 'ORT, constant B'];
+const gemv = { m: 1, n: 4096, k: 4096 };
+
+const gemmCases = [
+  {
+    dtype: 'float32',
+    ...cube(1024),
+    own: [raw, packed, simd128, strict, twoThreads],
+    bounds: ['micro-kernel', 'limit'],
+    goals: [
+      faster('wgemm', 1.75),
+      faster('wgemm, B packed', 1.75),
+      faster('wgemm', 0.95, 'micro-kernel'),
+      faster('wgemm, simd128', 1.45),
+      faster('wgemm, 2 threads', 1.85, 'wgemm'),
+    ],
+  },
+  { dtype: 'float32', ...cube(256), goals: [faster('wgemm', 1.65)] },
+  { dtype: 'float32', ...cube(64), goals: [faster('wgemm', 1.9)] },
+  // The target was set when numpy-ts was not yet measured at this size.
+  { dtype: 'float32', ...cube(16), goals: [faster('wgemm', 8, 'tfjs')] },
+  { dtype: 'float32', m: 128, n: 3072, k: 768 },
+  {
+    dtype: 'float32',
+    ...gemv,
+    own: [raw, packed],
+    goals: [faster('wgemm, B packed', 1.5), faster('wgemm', 1.3, 'tfjs'), faster('wgemm', 3.5, 'ORT')],
+  },
+  { dtype: 'float32', m: 4096, n: 1, k: 4096 },
+  // The others take up to seconds a call for what is transposed.
+  { dtype: 'float32', ...gemv, transB: true, peers: ort },
+  { dtype: 'float32', ...cube(1024), transA: true, peers: ort },
+  { dtype: 'float32', ...cube(1024), transB: true, peers: ort },
+  // Beside our own float32, whose weights take twice the bytes.
+  ...Object.entries({ bfloat16: 1.5, float16: 1.1 }).map(([dtype, ratio]) => ({
+    dtype,
+    ...gemv,
+    own: [packed, { ...packed, dtype: 'float32' }],
+    peers: ['ORT, constant B'],
+    goals: [faster('wgemm, B packed', ratio, 'wgemm, B packed, float32')],
+  })),
+  { dtype: 'float16', ...cube(256), goals: [faster('wgemm', 2)] },
+  { dtype: 'bfloat16', ...cube(256) },
+  { dtype: 'float64', ...cube(256), goals: [faster('wgemm', 2)] },
+  ...['int32', 'uint32'].map((dtype) => ({ dtype, ...cube(512), goals: [faster('wgemm', 1.7)] })),
+  ...['int64', 'uint64'].map((dtype) => ({ dtype, ...cube(512), goals: [faster('wgemm', 1.5)] })),
+].map((each) => ({
+  own: [raw],
+  ...each,
+  operation: 'gemm',
+  name: `${each.dtype} ${sizeOf(each)}${each.transA ? ', transA' : ''}${each.transB ? ', transB' : ''}`,
+}));
+
+// B takes all its bits unless it is said how many; the result is float32 unless it has a type.
+const u8s8 = { typeOfA: 'uint8', typeOfB: 'int8' };
+const combinations = ['uint8', 'int8'].flatMap((typeOfA) => ['uint8', 'int8'].map((typeOfB) => ({ typeOfA, typeOfB })));
+const qgemmCases = [
+  {
+    ...u8s8,
+    ...cube(1024),
+    own: [packed, raw, { ...packed, ...twoThreads }],
+    bounds: ['limit'],
+    goals: [faster('wgemm, B packed', 1.15), faster('wgemm, B packed, 2 threads', 1.85, 'wgemm, B packed')],
+  },
+  { ...u8s8, ...cube(1024), bits: 7, goals: [faster('wgemm, B packed', 1.35)] },
+  { typeOfA: 'uint8', typeOfB: 'uint8', ...cube(1024), goals: [faster('wgemm, B packed', 1.15)] },
+  { typeOfA: 'int8', typeOfB: 'int8', ...cube(1024), goals: [faster('wgemm, B packed', 20)] },
+  { ...u8s8, ...cube(256), own: [packed, raw] },
+  { ...u8s8, ...cube(64) },
+  { ...u8s8, typeOfY: 'uint8', m: 128, n: 3072, k: 768 },
+  { ...u8s8, ...gemv, own: [packed, raw], goals: [faster('wgemm, B packed', 9)] },
+].map((each) => {
+  const { typeOfA, typeOfB, typeOfY, bits } = each;
+  const suffix = `${typeOfY ? ` to ${typeOfY}` : ''}${bits ? `, B of ${bits} bits` : ''}`;
+  return { typeOfY: 'float32', own: [packed], ...each, operation: 'qgemm', name: `${typeOfA} x ${typeOfB} ${sizeOf(each)}${suffix}` };
+});
+
+/** All that there are of two types, beside each other: times of different moments do not compare. */
+const combinationsCase = {
+  ...cube(1024),
+  operation: 'qgemm',
+  name: `uint8 and int8 in all combinations ${sizeOf(cube(1024))}`,
+  typeOfY: 'float32',
+  together: combinations.map((types) => ({ ...types, own: [{ ...packed, name: `${types.typeOfA} x ${types.typeOfB}` }], peers: [] })),
+  goals: [{ of: 'the slowest', than: 'the fastest', atMost: 1.05 }],
+};
+
+// Scores and contexts of twelve heads of attention.
+const matmulCases = [
+  { m: 128, n: 128, k: 64 },
+  { m: 128, n: 128, k: 64, transB: true },
+  { m: 128, n: 64, k: 128 },
+  { m: 128, n: 64, k: 128, transB: true },
+].map((each) => ({
+  ...each,
+  batch: 12,
+  dtype: 'float32',
+  operation: 'matmul',
+  own: [raw, { apart: true }],
+  name: `matmul float32 12 x ${sizeOf(each)}${each.transB ? ', transposeB' : ''}`,
+}));
+
+/** The table. */
+export const cases = [...gemmCases, ...matmulCases, ...qgemmCases, combinationsCase];
+
+const sweepSizes = [16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048].map(cube);
+sweepSizes.push({ m: 31, n: 33, k: 37 }, { m: 127, n: 129, k: 131 }, { m: 1000, n: 1016, k: 1040 });
+sweepSizes.sort((a, b) => a.m - b.m);
+
+/** A library in its fastest form, over sizes: what the picture shows. */
+export const sweeps = [
+  ...sweepSizes.map((size) => ({
+    ...size,
+    operation: 'gemm',
+    dtype: 'float32',
+    own: [raw, simd128],
+    peers: ['ORT, constant B', 'tfjs', 'numpy-ts'],
+  })),
+  ...sweepSizes.map((size) => ({ ...size, operation: 'qgemm', ...u8s8, typeOfY: 'float32', own: [packed], peers: ['ORT, constant B'] })),
+].map((each) => ({ ...each, name: `sweep ${each.dtype ?? `${each.typeOfA} x ${each.typeOfB}`} ${sizeOf(each)}` }));
+
+/** One size grows while the others stay, for each type and form. */
+export const cliffs = [
+  ...['float32', 'float64', 'int32', 'int64', 'float16', 'bfloat16'].map((dtype) => ({ operation: 'gemm', dtype, label: dtype })),
+  { operation: 'gemm', dtype: 'float32', packed: true, label: 'float32, B packed,' },
+  { operation: 'qgemm', ...u8s8, packed: true, label: 'uint8 x int8, B packed,' },
+  { operation: 'qgemm', ...u8s8, label: 'uint8 x int8' },
+].flatMap((each) => ['M', 'N', 'K'].map((axis) => ({ ...each, axis, name: `cliff ${each.label} ${axis}` })));

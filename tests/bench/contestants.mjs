@@ -1,0 +1,271 @@
+// Who takes part in a case: wgemm in its forms, the peers, and what bounds wgemm.
+//
+// A contestant runs its product `times` times and then has result(), but for a bound. Its kind is 'own', 'peer' or 'bound'. It counts
+// `operations`, where they are not the case's. What wgemm reads and writes lies in its heap.
+import * as np from 'numpy-ts';
+import { createGemm } from 'wgemm';
+import { encodeModel, loadOrt } from '../peers/onnx.mjs';
+import { startTfjs, tfjsMatMul, version as tfjsVersion } from '../peers/tfjs.mjs';
+import { qgemmData, randomArray, transposed } from './data.mjs';
+import { startProgram } from './program.mjs';
+import { manyRows } from './race.mjs';
+
+/** ONNX Runtime Web's own kernels: Gemm for floating point, MatMul alone for integers, none for bfloat16. */
+const ortOperator = {
+  float32: 'Gemm',
+  float64: 'Gemm',
+  float16: 'Gemm',
+  int32: 'MatMul',
+  uint32: 'MatMul',
+  int64: 'MatMul',
+  uint64: 'MatMul',
+};
+
+/** Which peers there are, when a case does not say. */
+const allPeers = ['ORT', 'ORT, constant B', 'tfjs', 'numpy-ts'];
+
+export const peerVersions = { tfjs: tfjsVersion, 'numpy-ts': np.__version__ };
+
+/** Starts wgemm and the peers, on `threads` threads those that can. */
+export async function startAll({ threads }) {
+  const instances = new Map();
+  /** wgemm with these options of createGemm. */
+  const instance = async (options = {}) => {
+    const key = JSON.stringify(options);
+    if (!instances.has(key)) instances.set(key, await createGemm({ threads, ...options }));
+    return instances.get(key);
+  };
+  const wg = await instance();
+  const ort = await loadOrt({ threads });
+  await startTfjs();
+  return { wg, instance, ort, threads, dispose: () => instances.forEach((each) => each.dispose()) };
+}
+
+/** Those of a case; its `own` says in which forms wgemm takes part. What differs in its product has no result to compare. */
+export async function contestantsOf(problem, library) {
+  if (problem.together) {
+    const each = await Promise.all(problem.together.map((part) => contestantsOf({ ...problem, ...part, together: undefined }, library)));
+    return each.flat().map((contestant) => ({ ...contestant, result: undefined }));
+  }
+  const { own, bounds = [] } = problem;
+  const data = problem.operation === 'qgemm' ? qgemmData(problem) : matricesOf(problem);
+  const contestants = [];
+  for (const form of own.filter(({ threads = 1 }) => threads === 1 || library.threads === 1)) {
+    const { simd, determinism, threads } = form;
+    const wg = await library.instance({ ...(simd && { simd }), ...(determinism && { determinism }), ...(threads && { threads }) });
+    const contestant = { name: nameOf(form), kind: 'own', ...wgemmOn(wg, problem, form, data) };
+    if (form.dtype) contestant.result = undefined;
+    contestants.push(contestant);
+  }
+  contestants.push(...(await peersOf(problem, data, library)));
+  for (const bound of bounds) contestants.push(await boundOf(bound, problem, library));
+  return contestants;
+}
+
+function nameOf({ packed, apart, name, simd, determinism, threads, dtype }) {
+  const parts = [packed && 'B packed', apart && 'one by one', simd, determinism, threads && `${threads} threads`, dtype, name];
+  return ['wgemm', ...parts.filter(Boolean)].join(', ');
+}
+
+function matricesOf({ dtype, m, n, k, batch, transA, transB }) {
+  const stack = batch ? [batch] : [];
+  const tensor = (rows, columns, seed) => ({
+    shape: [...stack, rows, columns],
+    data: randomArray(dtype, (batch ?? 1) * rows * columns, seed),
+  });
+  return { a: transA ? tensor(k, m, 1) : tensor(m, k, 1), b: transB ? tensor(n, k, 2) : tensor(k, n, 2) };
+}
+
+// --- wgemm ---------------------------------------------------------------------------------------------------------------------
+
+function wgemmOn(wg, problem, form, data) {
+  if (problem.operation === 'qgemm') return qgemmOn(wg, { ...problem, ...form }, data);
+  if (problem.operation === 'matmul') return form.apart ? gemmsOn(wg, problem, data) : matmulOn(wg, problem, data);
+  return gemmOn(wg, problem, form, form.dtype ? matricesOf({ ...problem, dtype: form.dtype }) : data);
+}
+
+const repeated = (call) => (times) => {
+  for (let i = 0; i < times; ++i) call();
+};
+
+function inHeap(wg, dtype, { shape, data }) {
+  const tensor = wg.alloc(dtype, shape);
+  tensor.data.set(data);
+  return tensor;
+}
+
+export function gemmOn(wg, { m, n, transA, transB, dtype: usual }, { packed, dtype = usual }, { a, b }) {
+  const [x, w, y] = [inHeap(wg, dtype, a), inHeap(wg, dtype, b), wg.alloc(dtype, [m, n])];
+  const weights = packed ? wg.pack(w, { op: 'gemm', trans: transB }) : w;
+  if (packed) w.dispose();
+  const args = [x, weights, null, { transA, transB: packed ? false : transB, out: y }];
+  return {
+    run: repeated(() => wg.gemm(...args)),
+    plan: () => wg.explain('gemm', ...args),
+    result: () => y.data.slice(),
+    dispose: () => [x, weights, y].forEach((each) => each.dispose()),
+  };
+}
+
+export function qgemmOn(wg, { typeOfA, typeOfB, typeOfY = 'float32', m, n, k, packed }, { a, b, ...factors }) {
+  const x = inHeap(wg, typeOfA, { shape: [m, k], data: a });
+  const w = inHeap(wg, typeOfB, { shape: [k, n], data: b });
+  const y = wg.alloc(typeOfY, [m, n]);
+  const weights = packed ? wg.pack(w, { op: 'qgemm' }) : w;
+  if (packed) w.dispose();
+  const args = [{ ...factors, a: x, b: weights }, { out: y }];
+  return {
+    run: repeated(() => wg.qgemm(...args)),
+    plan: () => wg.explain('qgemm', ...args),
+    result: () => y.data.slice(),
+    dispose: () => [x, weights, y].forEach((each) => each.dispose()),
+  };
+}
+
+function matmulOn(wg, { dtype, batch, m, n, transB }, { a, b }) {
+  const [x, w, y] = [inHeap(wg, dtype, a), inHeap(wg, dtype, b), wg.alloc(dtype, [batch, m, n])];
+  const options = { transposeB: transB, out: y };
+  return {
+    run: repeated(() => wg.matmul(x, w, null, options)),
+    result: () => y.data.slice(),
+    dispose: () => [x, w, y].forEach((each) => each.dispose()),
+  };
+}
+
+/** The same stack by as many calls of gemm. */
+function gemmsOn(wg, problem, data) {
+  const part = ({ shape: [, rows, columns], data }, i) => ({
+    shape: [rows, columns],
+    data: data.subarray(i * rows * columns, (i + 1) * rows * columns),
+  });
+  const each = Array.from({ length: problem.batch }, (_, i) => gemmOn(wg, problem, {}, { a: part(data.a, i), b: part(data.b, i) }));
+  return {
+    run: repeated(() => each.forEach(({ run }) => run(1))),
+    result: () => Float32Array.from(each.flatMap(({ result }) => [...result()])),
+    dispose: () => each.forEach(({ dispose }) => dispose()),
+  };
+}
+
+// --- peers ---------------------------------------------------------------------------------------------------------------------
+
+async function peersOf(problem, data, { ort }) {
+  const { operation, dtype, peers = allPeers } = problem;
+  const contestants = [];
+  const model = modelOf(problem, data);
+  if (model && peers.includes('ORT')) contestants.push(await ortOn(ort, model, ['A', 'B'], 'ORT'));
+  if (model && peers.includes('ORT, constant B')) contestants.push(await ortOn(ort, model, ['A'], 'ORT, constant B'));
+  if (dtype === 'float32' && peers.includes('tfjs')) contestants.push(tfjsMatMul(data.a, data.b, problem));
+  if (operation === 'gemm' && dtype !== 'bfloat16' && peers.includes('numpy-ts')) contestants.push(numpyOn(problem, data));
+  return contestants.map((contestant) => ({ kind: 'peer', ...contestant }));
+}
+
+/** For ONNX Runtime, or undefined where it has no such operator. Its MatMul has no flag: it gets what is transposed already. */
+function modelOf(problem, data) {
+  const { operation, dtype, batch, m, n, transA, transB } = problem;
+  if (operation === 'qgemm') return qgemmModel(problem, data);
+  if (!(dtype in ortOperator)) return undefined;
+  const type = operation === 'matmul' ? 'MatMul' : ortOperator[dtype];
+  const [a, b] = [data.a, data.b].map(({ shape, data }) => ({ dtype, shape, data }));
+  const output = { dtype, shape: batch ? [batch, m, n] : [m, n] };
+  if (type === 'Gemm') {
+    const attributes = { ...(transA && { transA: 1 }), ...(transB && { transB: 1 }) };
+    return {
+      type,
+      attributes,
+      inputs: [
+        { name: 'A', ...a },
+        { name: 'B', ...b },
+      ],
+      output,
+    };
+  }
+  const plain = transB ? { dtype, shape: [...b.shape.slice(0, -2), b.shape.at(-1), b.shape.at(-2)], data: transposed(b) } : b;
+  return {
+    type,
+    inputs: [
+      { name: 'A', ...a },
+      { name: 'B', ...plain },
+    ],
+    output,
+  };
+}
+
+function qgemmModel({ typeOfA, typeOfB, typeOfY, m, n, k }, data) {
+  if (typeOfA === 'int8' && typeOfB === 'uint8') return undefined;
+  const arrays = { float32: Float32Array, int8: Int8Array, uint8: Uint8Array };
+  const one = (name, dtype, value) => (value === null ? null : { name, dtype, shape: [], data: arrays[dtype].of(value) });
+  const inputs = [
+    { name: 'A', dtype: typeOfA, shape: [m, k], data: data.a },
+    one('a_scale', 'float32', data.aScale),
+    one('a_zero_point', typeOfA, data.aZeroPoint),
+    { name: 'B', dtype: typeOfB, shape: [k, n], data: data.b },
+    one('b_scale', 'float32', data.bScale),
+    one('b_zero_point', typeOfB, data.bZeroPoint),
+    null,
+    one('y_scale', 'float32', data.yScale),
+    one('y_zero_point', typeOfY, data.yZeroPoint),
+  ];
+  return { type: 'QGemm', domain: 'com.microsoft', inputs, output: { dtype: typeOfY, shape: [m, n] } };
+}
+
+/**
+ * What is not given at each run is a constant of the model, which ONNX Runtime Web prepacks where it can. Session.run() copies the inputs
+ * that are given to its heap, and the result from there: it has no other way.
+ */
+async function ortOn(ort, model, given, name) {
+  const isGiven = (input) => given.includes(input?.name);
+  const inputs = model.inputs.map((input) => (isGiven(input) ? { ...input, data: undefined } : input));
+  const session = await ort.createSession(encodeModel({ ...model, inputs }));
+  const feeds = Object.fromEntries(model.inputs.filter(isGiven).map((input) => [input.name, ort.tensor(input)]));
+  let result;
+  return {
+    name,
+    async run(times) {
+      for (let i = 0; i < times; ++i) result = await session.run(feeds);
+    },
+    result: () => result.Y.data,
+    dispose: () => session.release(),
+  };
+}
+
+/** numpy-ts keeps its arrays in a heap of its own, which does not grow: where it is full, all goes on slowly, and inexactly, outside. */
+function numpyOn({ dtype, transA, transB }, { a, b }) {
+  const flat = [a, b].map(({ data }) => np.array(Array.from(data), dtype));
+  const [x, w] = [a, b].map(({ shape }, i) => flat[i].reshape(...shape));
+  const factors = [transA ? np.transpose(x) : x, transB ? np.transpose(w) : w];
+  let y;
+  return {
+    name: 'numpy-ts',
+    run: repeated(() => {
+      y?.dispose();
+      y = np.matmul(...factors);
+    }),
+    result: () => y.data,
+    dispose: () => new Set([y, ...factors, x, w, ...flat]).forEach((array) => array.dispose()),
+  };
+}
+
+// --- bounds --------------------------------------------------------------------------------------------------------------------
+
+/** 'micro-kernel': what wgemm takes for the case, on panels that are there; 'limit': its type's innermost step in registers. */
+async function boundOf(bound, problem, { wg }) {
+  return bound === 'limit' ? limitOf(wg.info.build, problem.dtype ?? 'int8') : microKernelOf(wg, problem);
+}
+
+/** @param dtype 'float32' or 'int8' */
+export async function limitOf(build, dtype, name = 'limit') {
+  const program = await startProgram(build);
+  const lanes = { float32: 4, int8: 8 }[dtype];
+  return { name, kind: 'bound', operations: 2 * lanes * program._limit_steps(), run: (times) => program[`_limit_${dtype}`](times) };
+}
+
+async function microKernelOf(wg, problem) {
+  const program = await startProgram(wg.info.build);
+  const sample = gemmOn(wg, problem, {}, matricesOf(problem));
+  const { kernel: name } = sample.plan();
+  sample.dispose();
+  const index = JSON.parse(program.UTF8ToString(program._describe())).kernels.findIndex((kernel) => kernel.name === name);
+  const { m, n, k } = manyRows;
+  program._set_product(m, n, k);
+  return { name: 'micro-kernel', kind: 'bound', operations: 2 * m * n * k, run: (times) => program._run(index, times) };
+}

@@ -1,0 +1,58 @@
+// How fast one core multiplies and adds at the most: the innermost step of a type's fastest kernel, in registers alone.
+#include <emscripten.h>
+
+#include "kernels/tile.h"
+
+namespace wgemm {
+namespace {
+
+// Each chain waits for itself, six or seven cycles a step, while two steps can begin in every cycle. Twelve, and what they are multiplied
+// by, stay in the sixteen registers of x86.
+constexpr auto kChains = std::make_index_sequence<12>{};
+constexpr int kSteps = 1 << 16;
+
+// From memory, so that no compiler foresees it: 0.5 and 0.0003 in float32, so that chains stay finite and no denormals.
+volatile uint32_t factor_bits = 0x3f000000, term_bits = 0x39a00000;
+
+v128_t splat(uint32_t bits) { return wasm_i32x4_splat(static_cast<int32_t>(bits)); }
+
+// What is multiplied is the chain itself where the sum is a step of its own; a product that stays the same would leave the loop.
+template <typename Step>
+double run(int times, Step step) {
+  const v128_t factor = splat(factor_bits), term = splat(term_bits);
+  v128_t acc[kChains.size()];
+  unroll(kChains, [&](auto i) { acc[i] = splat(term_bits + 64 * static_cast<uint32_t>(i)); });
+  int left = times * kSteps;
+  do {
+    unroll(kChains, [&](auto i) { acc[i] = step(acc[i], factor, term); });
+  } while (--left != 0);
+  unroll(kChains, [&](auto i) { acc[0] = wasm_v128_xor(acc[0], acc[i]); });
+  return wasm_i32x4_extract_lane(acc[0], 0);
+}
+
+}  // namespace
+}  // namespace wgemm
+
+using namespace wgemm;
+
+extern "C" {
+
+// Each runs so many times limit_steps(), and returns what depends on all of it.
+EMSCRIPTEN_KEEPALIVE double limit_float32(int times) {
+  return run(times, [](v128_t acc, v128_t factor, v128_t term) {
+#if WGEMM_RELAXED
+    return wasm_f32x4_relaxed_madd(factor, term, acc);
+#else
+    return wasm_f32x4_add(wasm_f32x4_mul(acc, factor), term);
+#endif
+  });
+}
+
+EMSCRIPTEN_KEEPALIVE double limit_int8(int times) {
+  return run(times, [](v128_t acc, v128_t factor, v128_t term) { return wasm_i32x4_add(wasm_i32x4_dot_i16x8(acc, factor), term); });
+}
+
+// Steps of all chains, each of one vector.
+EMSCRIPTEN_KEEPALIVE int limit_steps() { return kSteps * static_cast<int>(kChains.size()); }
+
+}  // extern "C"

@@ -1,0 +1,41 @@
+// One case: its contestants take turns, what they gave is compared, and its goals are judged.
+import { toleranceOf } from './data.mjs';
+import { race } from './turns.mjs';
+
+/** The results of one case; what its contestants gave is compared, as far as they computed the same. */
+export async function measure(problem, contestants, turns) {
+  const { name, m, n, k, batch = 1 } = problem;
+  const times = await race(contestants, turns);
+  const [own, ...others] = contestants.filter(({ result }) => result);
+  for (const other of others) checkEqual(own.result(), other.result(), toleranceOf(problem), `${name}: ${own.name} and ${other.name}`);
+  for (const { dispose } of contestants) await dispose?.();
+  return {
+    name,
+    m,
+    n,
+    k,
+    contestants: contestants.map(({ name, kind, operations = 2 * batch * m * n * k }, i) => ({ name, kind, operations, ...times[i] })),
+  };
+}
+
+function checkEqual(own, other, tolerance, who) {
+  if (own.length !== other.length) throw new Error(`${who} give ${own.length} and ${other.length} elements`);
+  own.forEach((value, i) => {
+    const near = tolerance === 0 ? value === other[i] : Math.abs(value - other[i]) <= tolerance;
+    if (!near) throw new Error(`${who} disagree at element ${i}: ${value} and ${other[i]}`);
+  });
+}
+
+/** Whether a goal of cases.mjs is reached. */
+export function judge({ of, than, atLeast, atMost }, { name, contestants }) {
+  const entrants = contestants.map((each) => ({ ...each, rate: each.operations / each.best / 1e6 })).sort((a, b) => a.rate - b.rate);
+  const find = (who) => {
+    if (who === 'the slowest') return entrants[0];
+    if (who === 'the fastest') return entrants.at(-1);
+    return entrants.findLast((each) => (who === 'peers' ? each.kind === 'peer' : each.name === who));
+  };
+  const [one, other] = [find(of), find(than)];
+  const ratio = atLeast ? one.rate / other.rate : other.rate / one.rate;
+  const reached = atLeast ? ratio >= atLeast : ratio <= atMost;
+  return { name, of: one.name, than: other.name, rates: [one.rate, other.rate], ratio, atLeast, atMost, reached };
+}

@@ -1,0 +1,69 @@
+// What a run says on the terminal.
+import { cases, sizeOf } from './cases.mjs';
+
+const nameWidth = Math.max(...cases.map(({ name }) => name.length)) + 2;
+const libraryWidth = 30;
+
+export function duration(ms) {
+  return ms < 0.1 ? `${(ms * 1000).toFixed(2)} us` : `${ms.toFixed(2)} ms`;
+}
+
+const rateOf = ({ operations, best }) => operations / best / 1e6;
+const speed = (contestant) => rateOf(contestant).toFixed(1);
+
+function printRow(name, library, ...columns) {
+  console.log(`${name.padEnd(nameWidth)}${library.padEnd(libraryWidth)}${columns.map((text) => text.padStart(11)).join('')}`);
+}
+
+export function printCaseHead() {
+  console.log('\nM x N x K; GOP/s counts 2*M*N*K; ratios compare the best times; wgemm reads and writes tensors in its heap\n');
+  printRow('case', 'library', 'GOP/s best', 'median', 'time best', 'median');
+}
+
+export function printCase({ name, contestants }) {
+  contestants.forEach((each, i) => {
+    const { best, median } = each;
+    // A bound runs a product of its own, whose time says nothing.
+    const times = each.kind === 'bound' ? [] : [duration(best), duration(median)];
+    printRow(i === 0 ? name : '', each.name, speed(each), speed({ ...each, best: median }), ...times);
+  });
+}
+
+/** A line a size, with the names of the columns where these change. */
+export function printSweep({ name, m, n, k, contestants }, before) {
+  const columns = contestants.map((each) => each.name);
+  const row = (first, cells) => console.log(`${first.padEnd(17)}${cells.map((cell) => cell.padStart(18)).join('')}`);
+  if (String(columns) !== String(before?.contestants.map((each) => each.name))) {
+    console.log(`\n${name.replace(/ [^ ]*$/, '')}, GOP/s by the best time`);
+    row('M x N x K', columns);
+  }
+  row(sizeOf({ m, n, k }), contestants.map(speed));
+}
+
+export function printLimits({ contestants }) {
+  console.log(`\nlimit of one core, in registers: ${contestants.map((each) => `${each.name} ${speed(each)}`).join('; ')} GOP/s`);
+}
+
+/** @param goals of cases of the table, or of cliffs: { name, of, than, ratio, atLeast or atMost, rates? } */
+export function printGoals(goals) {
+  if (goals.length === 0) return;
+  const rows = goals.map(({ name, of, than, rates, ratio, atLeast, atMost, reached }) => [
+    name,
+    rates ? `${of} ${rates[0].toFixed(1)}` : of,
+    rates ? `${than} ${rates[1].toFixed(1)}` : than,
+    `${ratio.toFixed(2)}x`,
+    atLeast ? `at least ${atLeast}` : `at most ${atMost}`,
+    reached ? 'reached' : 'MISSED',
+  ]);
+  rows.unshift(['case', 'figure', 'beside', 'ratio', 'target', '']);
+  const widths = rows[0].map((_, i) => Math.max(...rows.map((row) => row[i].length)) + 2);
+  console.log('\nTargets; figures are GOP/s by the best time, and where the ratio is to be small it is of times\n');
+  for (const row of rows)
+    console.log(
+      row
+        .map((cell, i) => cell.padEnd(widths[i]))
+        .join('')
+        .trimEnd(),
+    );
+  console.log(`\n${goals.filter(({ reached }) => reached).length} of ${goals.length} reached`);
+}
