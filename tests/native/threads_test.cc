@@ -78,7 +78,7 @@ TEST(Threads, TakeLessMemoryWhereThereIsLess) {
   Context context;
   ASSERT_TRUE(context.set_threads(4).ok());
   ASSERT_TRUE(explain(context, product.args(), &many).ok());
-  EXPECT_EQ(many.scratch_bytes, 4 * one.scratch_bytes);  // a block of B each
+  ASSERT_GT(many.scratch_bytes, 2 * one.scratch_bytes);  // a block of B each, and where A is packed fewer rows of it
   Context alone;
   ASSERT_TRUE(gemm(alone, wanted.args()).ok());
   for (const int64_t limit : {one.scratch_bytes + 64, many.scratch_bytes + 64}) {
