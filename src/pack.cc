@@ -16,9 +16,9 @@ namespace {
 // written is used up while it is in L1.
 constexpr int64_t kTile = 16;
 
-// Panels of B that are filled side by side, so that a row of B is read a few cache lines at a time: one panel at a time, rows whose
-// distance is a power of two would fall into the same few sets of L1.
-constexpr int64_t kPanelsAtOnce = 16;
+// Rows of B that are spread over panels together: the lines that are read and written stay in L1 until they are used up, and rows whose
+// distance is a power of two, which fall into the same few sets of L1, still have their places there.
+constexpr int64_t kRowsAtOnce = 8;
 
 // Squares of elements of To that are transposed in registers: as many on a side as a vector has lanes.
 template <typename From, typename To>
@@ -95,18 +95,36 @@ void pack_rows(const PackSource& s, const From* from, To* to) {
   }
 }
 
+// As many elements as a panel is wide, side by side in both. What stays as it is goes by vectors: of a loop over elements the compiler
+// would make one that first looks whether the two overlap.
+template <int Width, typename From, typename To>
+struct Step {
+  Converter<From, To> convert_run;
+  void operator()(const From* from, To* to) const { convert_run(from, to, Width); }
+};
+template <int Width, typename T>
+  requires(Width * sizeof(T) % 16 == 0)
+struct Step<Width, T, T> {
+  void operator()(const T* from, T* to) const {
+    constexpr int kLanes = 16 / sizeof(T);
+#pragma clang loop unroll(full)
+    for (int i = 0; i < Width; i += kLanes) wasm_v128_store(to + i, wasm_v128_load(from + i));
+  }
+};
+
 // Lanes next to one another in memory: whole steps of k are copied. Width is the panel's, known to the compiler. Fills the panels that have
 // all their lanes, and gives their number.
 template <int Width, typename From, typename To>
 int64_t interleave(const PackSource& s, const From* from, const PanelLayout& layout, To* to) {
   const auto panel = static_cast<int64_t>(panel_bytes(layout, s.depth) / sizeof(To));
   const int64_t full = s.lanes / Width;
-  const Converter<From, To> convert_run;
-  for (int64_t p0 = 0; p0 < full; p0 += kPanelsAtOnce) {
-    const int64_t p_end = std::min(p0 + kPanelsAtOnce, full);
-    for (int64_t d = 0; d < s.depth; ++d) {
-      const From* row = from + d * s.depth_stride;
-      for (int64_t p = p0; p < p_end; ++p) convert_run(row + p * Width, to + p * panel + layout.lead + d * Width, Width);
+  const Step<Width, From, To> step;
+  for (int64_t d0 = 0; d0 < s.depth; d0 += kRowsAtOnce) {
+    const int64_t d_end = std::min(d0 + kRowsAtOnce, s.depth), row_stride = s.depth_stride;
+    for (int64_t p = 0; p < full; ++p) {
+      const From* source = from + d0 * s.depth_stride + p * Width;
+      To* out = to + p * panel + layout.lead + d0 * Width;
+      for (int64_t d = d0; d < d_end; ++d, source += row_stride, out += Width) step(source, out);
     }
   }
   return full;
