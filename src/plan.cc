@@ -27,6 +27,9 @@ constexpr int64_t kDeepest = 4096;
 constexpr int64_t kBlockOfB = int64_t{8} << 20, kBlockForFewRows = int64_t{512} << 10;
 constexpr int64_t kFewRows = 512, kNarrowestBlock = 32;
 
+// Bytes of a column in such a block, where B's rows are packed: deep and narrow ones would read a few cache lines of each page of B.
+constexpr int64_t kDeepestForFewRows = int64_t{1} << 10;
+
 // Columns of a block at the most, however shallow it is, so that mr rows of accumulators stay in L2.
 constexpr int64_t kWidest = 16384;
 
@@ -191,6 +194,8 @@ Plan make_plan(const Problem& problem, const Context& context, const PlanOptions
   if (plan.parts() > 1) plan.threads = context.threads();
 
   int64_t deepest = problem.k <= kDeepest ? problem.k : kDeepest / 2;
+  const bool packs_rows_of_b = plan.pack_b && problem.stored_b.panels == nullptr && problem.b.col_stride == 1;
+  if (packs_rows_of_b && problem.m < kFewRows) deepest = std::min(deepest, kDeepestForFewRows / kernel.b.element_bytes);
   if (kernel.form == BForm::kRows) {
     const int64_t block = problem.m == 1 ? kBlockForOneRow : kBlockInPlace;
     deepest = std::min(deepest, std::max(block / kernel.b.element_bytes / plan.cols.size, kShallowest));
