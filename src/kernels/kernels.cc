@@ -29,17 +29,13 @@ constexpr Kernel i32(const char* name, int mr, Isa isa, KernelFunction run) {
   return with_rows<int32_t>(name, DType::kInt32, mr, isa, Processor::kAny, 1, run);
 }
 
-// The same with B in place, for up to so many rows: to pack an element of B takes about as long as to multiply it by them.
-constexpr Kernel in_place(BForm form, int rows_max, Kernel kernel) {
+// The same with B in place, for up to so many rows: to pack B takes about as long as to multiply it by a few. Where all of B fits in L1,
+// reading it in place costs next to nothing, and packing pays for more rows, or for very many only.
+constexpr int kManyRows = 512;
+constexpr Kernel in_place(BForm form, int rows_max, Kernel kernel, int rows_max_small_b = 0) {
   kernel.form = form;
   kernel.rows_max = rows_max;
-  return kernel;
-}
-
-// Where all of B fits in L1, reading it in place costs next to nothing, and packing pays for very many rows only.
-constexpr Kernel small_in_place(int rows_max, Kernel kernel) {
-  kernel = in_place(BForm::kRows, rows_max, kernel);
-  kernel.rows_max_small_b = 512;
+  kernel.rows_max_small_b = rows_max_small_b;
   return kernel;
 }
 
@@ -62,7 +58,7 @@ constexpr PanelLayout kI64Panel = panel_of<int64_t>(4);
 // a memory operand on x86 (half as fast again as splat); ARM multiplies by a lane, which they make of splat.
 constexpr Kernel kKernels[] = {
 #if WGEMM_RELAXED
-    small_in_place(16, f32("f32_5x8_relaxed_rows", 5, kRelaxed, kAny, 1, f32_5x8_relaxed)),
+    in_place(kRows, 15, f32("f32_5x8_relaxed_rows", 5, kRelaxed, kAny, 1, f32_5x8_relaxed), kManyRows),
     in_place(kColumns, 4, f32("f32_4x8_relaxed_columns", 4, kRelaxed, kAny, 1, f32_4x8_relaxed_columns)),
     widening(kBF16, 48, f32("f32_4x8_relaxed_bf16", 4, kRelaxed, kAny, 1, f32_4x8_relaxed_bf16)),
     in_place(kRows, 12, widening(kBF16, 0, f32("f32_4x8_relaxed_bf16_rows", 4, kRelaxed, kAny, 1, f32_4x8_relaxed_bf16))),
@@ -73,11 +69,11 @@ constexpr Kernel kKernels[] = {
     f32("f32_5x8_relaxed", 5, kRelaxed, kX86, 1, f32_5x8_relaxed),
     f32("f32_4x8_relaxed_xnnpack_loadsplat", 4, kRelaxed, kX86, 2, f32_4x8_xnnpack_relaxed_loadsplat),
     f32("f32_4x8_relaxed_xnnpack_splat", 4, kRelaxed, kArm, 4, f32_4x8_xnnpack_relaxed_splat),
-    small_in_place(16, f64("f64_2x8_relaxed_rows", 2, kRelaxed, f64_2x8_relaxed)),
+    in_place(kRows, 4, f64("f64_2x8_relaxed_rows", 2, kRelaxed, f64_2x8_relaxed), kManyRows),
     in_place(kColumns, 8, f64("f64_2x8_relaxed_columns", 2, kRelaxed, f64_2x8_relaxed_columns)),
     f64("f64_2x8_relaxed", 2, kRelaxed, f64_2x8_relaxed),
 #endif
-    in_place(kRows, 16, f32("f32_4x8_simd128_rows", 4, kSimd128, kAny, 1, f32_4x8_simd128)),
+    in_place(kRows, 5, f32("f32_4x8_simd128_rows", 4, kSimd128, kAny, 1, f32_4x8_simd128), 16),
     in_place(kColumns, 4, f32("f32_4x8_simd128_columns", 4, kSimd128, kAny, 1, f32_4x8_simd128_columns)),
     widening(kBF16, 48, f32("f32_4x8_simd128_bf16", 4, kSimd128, kAny, 1, f32_4x8_simd128_bf16)),
     in_place(kRows, 12, widening(kBF16, 0, f32("f32_4x8_simd128_bf16_rows", 4, kSimd128, kAny, 1, f32_4x8_simd128_bf16))),
@@ -85,27 +81,27 @@ constexpr Kernel kKernels[] = {
     widening(kF16, 5, f32("f32_2x8_simd128_f16", 2, kSimd128, kAny, 1, f32_2x8_simd128_f16)),
     in_place(kRows, 2, widening(kF16, 0, f32("f32_2x8_simd128_f16_rows", 2, kSimd128, kAny, 1, f32_2x8_simd128_f16))),
     in_place(kColumns, 1, widening(kF16, 0, f32("f32_1x8_simd128_f16_columns", 1, kSimd128, kAny, 1, f32_1x8_simd128_f16_columns))),
-    small_in_place(0, {"f32_4x8_simd128_panels_rows", DType::kFloat32, 4, 8, 1, panel_of<float>(4), kF32PanelOfB, kSimd128, kX86, 6,
-                       f32_4x8_simd128_panels}),
+    in_place(kRows, 0, {"f32_4x8_simd128_panels_rows", DType::kFloat32, 4, 8, 1, panel_of<float>(4), kF32PanelOfB, kSimd128, kX86, 6,
+                       f32_4x8_simd128_panels}, kManyRows),
     {"f32_4x8_simd128_panels", DType::kFloat32, 4, 8, 1, panel_of<float>(4), kF32PanelOfB, kSimd128, kX86, 6, f32_4x8_simd128_panels},
     f32("f32_4x8_simd128_xnnpack_splat", 4, kSimd128, kArm, 4, f32_4x8_xnnpack_splat),
     f32("f32_4x8_simd128", 4, kSimd128, kAny, 1, f32_4x8_simd128),
     f32("f32_4x8_simd128_xnnpack_loadsplat", 4, kSimd128, kX86, 2, f32_4x8_xnnpack_loadsplat),
     f32("f32_4x8_portable", 4, kPortable, kAny, 1, portable_kernel<float, 4, 8, 1, true>),
-    small_in_place(16, f64("f64_2x8_simd128_rows", 2, kSimd128, f64_2x8_simd128)),
+    in_place(kRows, 4, f64("f64_2x8_simd128_rows", 2, kSimd128, f64_2x8_simd128), kManyRows),
     in_place(kColumns, 8, f64("f64_2x8_simd128_columns", 2, kSimd128, f64_2x8_simd128_columns)),
     f64("f64_2x8_simd128", 2, kSimd128, f64_2x8_simd128),
     f64("f64_4x8_portable", 4, kPortable, portable_kernel<double, 4, 8, 1, true>),
-    in_place(kRows, 16, i32("i32_4x8_simd128_rows", 4, kSimd128, i32_4x8_simd128)),
+    in_place(kRows, 5, i32("i32_4x8_simd128_rows", 4, kSimd128, i32_4x8_simd128), 16),
     in_place(kColumns, 4, i32("i32_4x8_simd128_columns", 4, kSimd128, i32_4x8_simd128_columns)),
-    small_in_place(0, {"i32_4x8_simd128_panels_rows", DType::kInt32, 4, 8, 1, panel_of<int32_t>(4), panel_of<int32_t>(8), kSimd128, kAny, 6,
-                       i32_4x8_simd128_panels}),
+    in_place(kRows, 0, {"i32_4x8_simd128_panels_rows", DType::kInt32, 4, 8, 1, panel_of<int32_t>(4), panel_of<int32_t>(8), kSimd128, kAny, 6,
+                       i32_4x8_simd128_panels}, kManyRows),
     {"i32_4x8_simd128_panels", DType::kInt32, 4, 8, 1, panel_of<int32_t>(4), panel_of<int32_t>(8), kSimd128, kAny, 6,
      i32_4x8_simd128_panels},
     i32("i32_4x8_simd128", 4, kSimd128, i32_4x8_simd128),
     i32("i32_4x8_portable", 4, kPortable, portable_kernel<int32_t, 4, 8, 1, true>),
-    in_place(kRows, 16,
-             {"i64_2x4_simd128_mul_rows", DType::kInt64, 2, 4, 1, kRowsOf<int64_t>, kI64Panel, kSimd128, kAny, 1, i64_2x4_simd128_mul}),
+    in_place(kRows, 4,
+             {"i64_2x4_simd128_mul_rows", DType::kInt64, 2, 4, 1, kRowsOf<int64_t>, kI64Panel, kSimd128, kAny, 1, i64_2x4_simd128_mul}, 16),
     in_place(kColumns, 8,
              {"i64_2x8_simd128_mul_columns", DType::kInt64, 2, 8, 1, kRowsOf<int64_t>, panel_of<int64_t>(8), kSimd128, kAny, 1,
               i64_2x8_simd128_mul_columns}),
