@@ -265,8 +265,6 @@ const steps = {
   float64: ['float64', 2],
   int32: ['int32', 4],
   uint32: ['int32', 4],
-  int64: ['int64', 2],
-  uint64: ['int64', 2],
   int8: ['int8', 8],
 };
 

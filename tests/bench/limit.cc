@@ -68,14 +68,6 @@ EMSCRIPTEN_KEEPALIVE double limit_int32(int times) {
   return run(times, [](v128_t acc, v128_t factor, v128_t term) { return wasm_i32x4_add(wasm_i32x4_mul(acc, factor), term); });
 }
 
-// Of two products: those of the low halves whole, and the four that cross.
-EMSCRIPTEN_KEEPALIVE double limit_int64(int times) {
-  return run(times, [](v128_t acc, v128_t factor, v128_t term) {
-    const v128_t low = wasm_i64x2_add(wasm_u64x2_extmul_low_u32x4(acc, factor), term);
-    return wasm_i32x4_add(wasm_i32x4_mul(low, factor), term);
-  });
-}
-
 EMSCRIPTEN_KEEPALIVE double limit_int8(int times) {
   return run(times, [](v128_t acc, v128_t factor, v128_t term) { return wasm_i32x4_add(wasm_i32x4_dot_i16x8(acc, factor), term); });
 }
