@@ -216,6 +216,7 @@ int run_pack() {
   PackArgs args;
   args.op = static_cast<PackFor>(reader.integer());
   args.trans = reader.integer();
+  if (const int64_t as = reader.integer(); as >= 0) args.as = static_cast<DType>(as);
   reader.tensor(&args.B);
   PackedWeights weights;
   Status result = pack(*instance, args, &weights);

@@ -200,8 +200,8 @@ class PackedWeights {
   ~PackedWeights();
 
   bool empty() const { return block_ == nullptr; }
-  // Of one that is not empty: what it is for, the type of B, its sizes after the transpose with those of axes in front of the matrix, and
-  // the bytes that it takes.
+  // Of one that is not empty: what it is for, the type of its elements, the sizes of B after the transpose with those of axes in front of
+  // the matrix, and the bytes that it takes.
   PackFor op() const;
   DType dtype() const;
   std::span<const int64_t> batch() const;
@@ -224,9 +224,10 @@ struct PackArgs {
   PackFor op = PackFor::kGemm;
   ConstTensor B;  // (..., K, N), or (..., N, K) with trans. For qgemm: rank 2, int8 or uint8; else any of Gemm's types
   int64_t trans = 0;
+  std::optional<DType> as;  // what elements are packed as: B's type, or float16 or bfloat16 from float32, rounded to nearest even; not set: B's
 };
 
-// Packs weights. They must not outlive `context`. Errors: kShape, kDType, kArgument, kOutOfMemory; *weights is as it was then.
+// Packs weights. Those of float16 and bfloat16, packed from these types or from float32, serve operands of their own type and of float32. They must not outlive `context`. Errors: kShape, kDType, kArgument, kOutOfMemory; *weights is as it was then.
 Status pack(Context& context, const PackArgs& args, PackedWeights* weights);
 
 // Operations ------------------------------------------------------------------------------------------------------------------
@@ -263,6 +264,9 @@ class Factor {
 // above 2^53 lose bits. Factors must be finite and, unless exact, at most 2^53 in size.
 //
 // float16 and bfloat16: accumulated and combined in float32, and rounded once, to nearest even.
+//
+// A, B, C and Y have one type. Beside A of float32, packed weights may be float16 or bfloat16: they are widened, exactly, to float32, and all
+// else is as with float32.
 struct GemmArgs {
   ConstTensor A;                            // (M, K), or (K, M) with transA
   ConstTensor B;                            // (K, N), or (N, K) with transB
@@ -320,8 +324,8 @@ Status qgemm_shape(const QGemmArgs& args, int64_t dims[2], DType* dtype);
 // axes, broadcast like NumPy's, both ways, aligned at the right. A src of rank 1, [K], is a row, and weights of rank 1 are a column,
 // whatever the flags; the axis that this adds is not in dst. https://uxlfoundation.github.io/oneDNN/dev_guide_op_matmul.html
 //
-// src, weights and bias have one type, any of Gemm's. dst has it too, or may be float32 where it is float16 or bfloat16. Accumulation is as
-// in gemm(). With K = 0 dst is bias, or zeros.
+// src, weights and bias have one type, any of Gemm's. dst has it too, or may be float32 where it is float16 or bfloat16. Packed weights may
+// be float16 or bfloat16 where all else is float32. Accumulation is as in gemm(). With K = 0 dst is bias, or zeros.
 struct MatMulArgs {
   ConstTensor src;                                // (..., M, K), or (..., K, M) with transpose_a; or (K)
   ConstTensor weights;                            // (..., K, N), or (..., N, K) with transpose_b; or (K)
