@@ -41,21 +41,28 @@ void sum_columns(const int8_t* panels, int64_t k, int64_t n, int32_t* sums) {
   }
 }
 
-// Packs float32 as 16-bit elements: in blocks of float32, rounded while they are in L1.
+// `count` elements, a multiple of 8.
 template <typename Half>
-void pack_rounded(const PackSource& s, const PanelLayout& layout, std::byte* panels) {
+void round_to(const float* from, uint16_t* to, int64_t count) {
+  const HalfSimd<Half> simd;
+#pragma clang loop unroll(disable)
+  for (int64_t i = 0; i < count; i += 8) wasm_v128_store(to + i, narrow_eight(simd, from + i));
+}
+
+// Packs float32 as 16-bit elements: in blocks of float32, rounded while they are in L1.
+void pack_rounded(const PackSource& s, DType as, std::byte* panels) {
   constexpr int64_t kLanes = 32, kDepth = 64;
-  const PanelLayout wide = panel_of<float>(layout.width);
+  const PanelLayout layout = storage_layout(as), wide = panel_of<float>(layout.width);
+  const auto panel = static_cast<int64_t>(panel_bytes(layout, s.depth) / sizeof(uint16_t));
   alignas(16) float block[kLanes * kDepth];
-  const Converter<float, Half> round_run;
   for (int64_t lane = 0; lane < s.lanes; lane += kLanes) {
     for (int64_t d = 0; d < s.depth; d += kDepth) {
       const int64_t lanes = std::min(kLanes, s.lanes - lane), depth = std::min(kDepth, s.depth - d);
       const auto* data = reinterpret_cast<const float*>(s.data) + lane * s.lane_stride + d * s.depth_stride;
       pack({reinterpret_cast<const std::byte*>(data), s.dtype, lanes, depth, s.lane_stride, s.depth_stride}, wide, block);
       for (int64_t i = 0; i < lanes; i += layout.width) {
-        auto* panel = reinterpret_cast<Half*>(panels + static_cast<size_t>((lane + i) / layout.width) * panel_bytes(layout, s.depth));
-        round_run(block + i * depth, panel + d * layout.width, depth * layout.width);
+        uint16_t* to = reinterpret_cast<uint16_t*>(panels) + (lane + i) / layout.width * panel + d * layout.width;
+        (as == DType::kFloat16 ? round_to<Float16> : round_to<BFloat16>)(block + i * depth, to, depth * layout.width);
       }
     }
   }
@@ -166,10 +173,8 @@ Status pack(Context& context, const PackArgs& args, PackedWeights* weights) {
     const PackSource from{source.data, b.dtype, p.n, p.k, source.col_stride, source.row_stride, int8_offset(b.dtype)};
     if (p.as == b.dtype) {
       pack(from, layout, panels);
-    } else if (p.as == DType::kFloat16) {
-      pack_rounded<Float16>(from, layout, panels);
     } else {
-      pack_rounded<BFloat16>(from, layout, panels);
+      pack_rounded(from, p.as, panels);
     }
     panels += header.matrix_bytes;
   });

@@ -224,10 +224,12 @@ struct PackArgs {
   PackFor op = PackFor::kGemm;
   ConstTensor B;  // (..., K, N), or (..., N, K) with trans. For qgemm: rank 2, int8 or uint8; else any of Gemm's types
   int64_t trans = 0;
-  std::optional<DType> as;  // what elements are packed as: B's type, or float16 or bfloat16 from float32, rounded to nearest even; not set: B's
+  std::optional<DType>
+      as{};  // what elements are packed as: B's type, or from float32 float16 or bfloat16, rounded to nearest even; none: B's
 };
 
-// Packs weights. Those of float16 and bfloat16, packed from these types or from float32, serve operands of their own type and of float32. They must not outlive `context`. Errors: kShape, kDType, kArgument, kOutOfMemory; *weights is as it was then.
+// Packs weights. Those of float16 and bfloat16, packed from these types or from float32, serve operands of their own type and of float32.
+// They must not outlive `context`. Errors: kShape, kDType, kArgument, kOutOfMemory; *weights is as it was then.
 Status pack(Context& context, const PackArgs& args, PackedWeights* weights);
 
 // Operations ------------------------------------------------------------------------------------------------------------------
@@ -265,8 +267,8 @@ class Factor {
 //
 // float16 and bfloat16: accumulated and combined in float32, and rounded once, to nearest even.
 //
-// A, B, C and Y have one type. Beside A of float32, packed weights may be float16 or bfloat16: they are widened, exactly, to float32, and all
-// else is as with float32.
+// A, B, C and Y have one type. Beside A of float32, packed weights may be float16 or bfloat16: they are widened, exactly, to float32, and
+// all else is as with float32.
 struct GemmArgs {
   ConstTensor A;                            // (M, K), or (K, M) with transA
   ConstTensor B;                            // (K, N), or (N, K) with transB

@@ -34,8 +34,8 @@ struct PackProblem {
 };
 Status pack_problem(const PackArgs& args, PackProblem* problem);
 
-// That packed weights may stand for the operand `name` beside `a`, called `other`, with K = k: of the type of `a`, of 16 bits beside float32,
-// and of 8 bits any. `flag` names the transpose of what they stand for, which must be 0.
+// That packed weights may stand for the operand `name` beside `a`, called `other`, with K = k: of the type of `a`, of 16 bits beside
+// float32, and of 8 bits any. `flag` names the transpose of what they stand for, which must be 0.
 Status check_packed(const char* op, const char* name, const PackedWeights& weights, PackFor wanted, const char* other, const ConstTensor& a,
                     bool a_transposed, int64_t k, int64_t transpose, const char* flag);
 

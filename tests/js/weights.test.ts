@@ -427,7 +427,7 @@ describe('PackMismatchError', () => {
           make(dtype, m, k),
           weights,
           make(dtype, m, n),
-          mismatch(op, op === 'gemm' ? 'B' : 'weights', `packed from ${packedFrom}`, `type ${dtype}`),
+          mismatch(op, op === 'gemm' ? 'B' : 'weights', `packed as ${packedFrom}`, `type ${dtype}`),
         );
       }
     }
