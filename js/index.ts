@@ -34,6 +34,7 @@ export {
   ShapeError,
   UnsupportedError,
 } from './errors.js';
+export type { Activation } from './call.js';
 export type { GemmOptions } from './gemm.js';
 export { HeapTensor, PackedWeights } from './heap.js';
 export type { Assets, AssetSource } from './load.js';

@@ -100,7 +100,7 @@ const Kernel* choose_kernel(const Problem& problem, Determinism determinism) {
 // The kernel writes Y itself where nothing is left to do and Y looks like accumulators.
 bool can_write_y(const Problem& problem) {
   const Epilogue& e = problem.epilogue;
-  const bool plain = !e.has_c && e.alpha.value == 1 && problem.compute != DType::kInt8;
+  const bool plain = !e.has_c && !e.has_bounds() && e.alpha.value == 1 && problem.compute != DType::kInt8;
   return plain && is_compute_form(problem.y.dtype) && (problem.y.col_stride == 1 || problem.n == 1);
 }
 

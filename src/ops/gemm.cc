@@ -156,6 +156,7 @@ Status gemm_problem(const GemmArgs& args, bool with_data, Problem* problem) {
   // Member by member: a whole Problem to be copied takes longer than the rest of this.
   Epilogue& epilogue = problem->epilogue;
   if (Status s = make_scalars(args, &epilogue); !s.ok()) return s;
+  if (Status s = check_activation(kOp, args.activation, a.dtype, &epilogue.bounds); !s.ok()) return s;
   epilogue.has_c = c != nullptr && epilogue.beta.value != 0;
   if (epilogue.has_c) epilogue.c = broadcast_operand(*c);
   problem->m = m;
