@@ -190,7 +190,7 @@ describe('refuses', () => {
 
 it('is told by the plan: the micro-kernel does not write the result itself', () => {
   const x = tensor(
-    'float32' as DType,
+    'float32',
     [16, 16],
     Array.from({ length: 256 }, () => 1),
   );
