@@ -1,6 +1,6 @@
 /** The option `activation`: what it makes of results, in every place that they can be in, and what it may not be. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Activation, createGemm, type DType, type Gemm } from 'wgemm';
+import { type Activation, createGemm, type Gemm } from 'wgemm';
 import { dtypes, isFloat, valuesOf } from './dtypes.js';
 import { expectError, thrown } from './errors.js';
 import { place, placeNames, Random, tensor } from './tensors.js';

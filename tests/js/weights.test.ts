@@ -257,8 +257,8 @@ describe.each(['bfloat16', 'float16'] as const)('of %s beside float32', (as) => 
         const rounded = tensor(as, b.shape, valuesOf(b));
         const wide = tensor('float32', b.shape, valuesOf(rounded));
         const [x, w, y] = [strict.alloc('float32', [m, k]), strict.alloc('float32', b.shape), strict.alloc('float32', [m, n])];
-        (x.data).set(a.data as Float32Array);
-        (w.data).set(b.data as Float32Array);
+        x.data.set(a.data as Float32Array);
+        w.data.set(b.data as Float32Array);
         const packs = [
           strict.pack(b, { op: 'gemm', trans, as }),
           strict.pack(rounded, { op: 'matmul', trans }),
