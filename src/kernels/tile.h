@@ -120,8 +120,29 @@ void panels_tile(const Strip& s, const std::byte* b_panel, TileColumns t) {
     RowsOfA<A, MR> a(s);
     const std::byte* b[NP];
     unroll(panels, [&](auto p) { b[p] = b_panel + p * s.b_stride; });
+    const auto add = [&](auto i, auto p, v128_t a_k, const v128_t(&b_k)[kVectors]) {
+      unroll(std::make_index_sequence<kVectors>{}, [&](auto v) {
+        v128_t& sum = acc[i][p * kVectors + v];
+        sum = Ops::multiply_add(sum, a_k, b_k[v]);
+      });
+    };
     const size_t step = s.b_step;
     size_t k = s.k;
+    // One row waits for memory, which gives two steps of a panel, a whole cache line, faster than one of each panel in turn.
+    if constexpr (MR == 1 && NP > 1) {
+      for (; k >= 2; k -= 2) {
+        unroll(panels, [&](auto p) {
+          unroll(std::make_index_sequence<2>{}, [&](auto j) {
+            v128_t b_k[kVectors];
+            ops.load(b[p], b_k);
+            add(std::integral_constant<size_t, 0>{}, p, Ops::load_splat(a.row[0] + j), b_k);
+            b[p] += step;
+          });
+        });
+        a.row[0] += 2;
+      }
+      if (k == 0) return;
+    }
     do {
       v128_t b_k[NP][kVectors];
       unroll(panels, [&](auto p) {
@@ -130,12 +151,7 @@ void panels_tile(const Strip& s, const std::byte* b_panel, TileColumns t) {
       });
       unroll(rows, [&](auto i) {
         const v128_t a_k = Ops::load_splat(a.row[i]++);
-        unroll(panels, [&](auto p) {
-          unroll(std::make_index_sequence<kVectors>{}, [&](auto v) {
-            v128_t& sum = acc[i][p * kVectors + v];
-            sum = Ops::multiply_add(sum, a_k, b_k[p][v]);
-          });
-        });
+        unroll(panels, [&](auto p) { add(i, p, a_k, b_k[p]); });
       });
     } while (--k != 0);
   });

@@ -256,16 +256,46 @@ function numpyOn({ dtype, transA, transB }, { a, b }) {
 
 // --- bounds --------------------------------------------------------------------------------------------------------------------
 
-/** 'micro-kernel': what wgemm takes for the case, on panels that are there; 'limit': its type's innermost step in registers. */
+/**
+ * 'micro-kernel': what wgemm takes for the case, on panels that are there; 'limit': its type's innermost step in registers; 'memory': B is
+ * read, no more.
+ */
 async function boundOf(bound, problem, { wg }) {
-  return bound === 'limit' ? limitOf(wg.info.build, problem.dtype ?? 'int8') : microKernelOf(wg, problem);
+  if (bound === 'micro-kernel') return microKernelOf(wg, problem);
+  if (bound === 'memory') return memoryOf(wg.info.build, problem);
+  return limitOf(wg.info.build, problem.dtype ?? 'int8');
 }
 
-/** @param dtype 'float32' or 'int8' */
+/** The types of the same kernels, and the products of a step of these. */
+const steps = {
+  float32: ['float32', 4],
+  float16: ['float32', 4],
+  bfloat16: ['float32', 4],
+  float64: ['float64', 2],
+  int32: ['int32', 4],
+  uint32: ['int32', 4],
+  int64: ['int64', 2],
+  uint64: ['int64', 2],
+  int8: ['int8', 8],
+};
+
+/** @param dtype one of `steps` */
 export async function limitOf(build, dtype, name = 'limit') {
   const program = await startProgram(build);
-  const lanes = { float32: 4, int8: 8 }[dtype];
-  return { name, kind: 'bound', operations: 2 * lanes * program._limit_steps(), run: (times) => program[`_limit_${dtype}`](times) };
+  const [type, products] = steps[dtype];
+  return { name, kind: 'bound', operations: 2 * products * program._limit_steps(), run: (times) => program[`_limit_${type}`](times) };
+}
+
+async function memoryOf(build, { dtype = 'int8', n, k }) {
+  const program = await startProgram(build);
+  program._set_memory(n * k * randomArray(dtype, 1).BYTES_PER_ELEMENT);
+  return {
+    name: 'memory',
+    kind: 'bound',
+    operations: 2 * n * k,
+    run: (times) => program._read_memory(times),
+    dispose: () => program._set_memory(0),
+  };
 }
 
 async function microKernelOf(wg, problem) {

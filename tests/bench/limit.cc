@@ -1,5 +1,8 @@
-// How fast one core multiplies and adds at the most: the innermost step of a type's fastest kernel, in registers alone.
+// How fast one core multiplies and adds at the most: the innermost step of a type's fastest kernel, in registers alone. And how fast it
+// reads memory.
 #include <emscripten.h>
+
+#include <cstdlib>
 
 #include "kernels/tile.h"
 
@@ -30,6 +33,9 @@ double run(int times, Step step) {
   return wasm_i32x4_extract_lane(acc[0], 0);
 }
 
+std::byte* memory = nullptr;
+size_t memory_bytes = 0;
+
 }  // namespace
 }  // namespace wgemm
 
@@ -48,8 +54,57 @@ EMSCRIPTEN_KEEPALIVE double limit_float32(int times) {
   });
 }
 
+EMSCRIPTEN_KEEPALIVE double limit_float64(int times) {
+  return run(times, [](v128_t acc, v128_t factor, v128_t term) {
+#if WGEMM_RELAXED
+    return wasm_f64x2_relaxed_madd(factor, term, acc);
+#else
+    return wasm_f64x2_add(wasm_f64x2_mul(acc, factor), term);
+#endif
+  });
+}
+
+EMSCRIPTEN_KEEPALIVE double limit_int32(int times) {
+  return run(times, [](v128_t acc, v128_t factor, v128_t term) { return wasm_i32x4_add(wasm_i32x4_mul(acc, factor), term); });
+}
+
+// Of two products: those of the low halves whole, and the four that cross.
+EMSCRIPTEN_KEEPALIVE double limit_int64(int times) {
+  return run(times, [](v128_t acc, v128_t factor, v128_t term) {
+    const v128_t low = wasm_i64x2_add(wasm_u64x2_extmul_low_u32x4(acc, factor), term);
+    return wasm_i32x4_add(wasm_i32x4_mul(low, factor), term);
+  });
+}
+
 EMSCRIPTEN_KEEPALIVE double limit_int8(int times) {
   return run(times, [](v128_t acc, v128_t factor, v128_t term) { return wasm_i32x4_add(wasm_i32x4_dot_i16x8(acc, factor), term); });
+}
+
+// Memory to be read, of so many bytes, a multiple of 512; 0: there is none any more.
+EMSCRIPTEN_KEEPALIVE void set_memory(int bytes) {
+  std::free(memory);
+  memory = nullptr;
+  memory_bytes = static_cast<size_t>(bytes);
+  if (bytes == 0) return;
+  memory = static_cast<std::byte*>(std::malloc(memory_bytes));
+  std::memset(memory, 1, memory_bytes);
+}
+
+// Reads all of it so many times, in eight streams, a cache line of each in turn.
+EMSCRIPTEN_KEEPALIVE double read_memory(int times) {
+  constexpr auto streams = std::make_index_sequence<8>{};
+  const size_t stream_bytes = memory_bytes / streams.size();
+  v128_t all[streams.size()] = {};
+  for (int i = 0; i < times; ++i) {
+    for (const std::byte *at = memory, *end = memory + stream_bytes; at < end; at += 64) {
+      unroll(streams, [&](auto s) {
+        const std::byte* line = at + s * stream_bytes;
+        for (size_t v = 0; v < 4; ++v) all[s] = wasm_v128_xor(all[s], wasm_v128_load(line + 16 * v));
+      });
+    }
+  }
+  unroll(streams, [&](auto s) { all[0] = wasm_v128_xor(all[0], all[s]); });
+  return wasm_i32x4_extract_lane(all[0], 0);
 }
 
 // Steps of all chains, each of one vector.

@@ -37,5 +37,8 @@ export function judge({ of, than, atLeast, atMost }, { name, contestants }) {
   const [one, other] = [find(of), find(than)];
   const ratio = atLeast ? one.rate / other.rate : other.rate / one.rate;
   const reached = atLeast ? ratio >= atLeast : ratio <= atMost;
-  return { name, of: one.name, than: other.name, rates: [one.rate, other.rate], ratio, atLeast, atMost, reached };
+  // What it could be at the most, on one thread, with the case's own build.
+  const bounds = entrants.filter((each) => each.kind === 'bound' && each !== other);
+  const bound = bounds.length > 0 && !/simd128|threads/.test(of) ? bounds[0].rate / other.rate : undefined;
+  return { name, of: one.name, than: other.name, rates: [one.rate, other.rate], ratio, bound, atLeast, atMost, reached };
 }
