@@ -36,6 +36,12 @@ class Reader {
     return exact ? Factor::exact(high << 32 | low) : Factor(value);
   }
 
+  // The bounds of an activation.
+  Activation activation() {
+    const double min = number();
+    return {min, number()};
+  }
+
   // address, type, size, space, offset, rank, number of strides, sizes..., strides...; type kAbsent: there is none; kPacked: the address is
   // that of packed weights.
   enum Kind : int8_t { kTensor = 0, kAbsent = -1, kPacked = -2 };
@@ -89,6 +95,7 @@ struct Gemm {
     args.transB = reader.integer();
     args.opset = reader.integer();
     if (const double broadcast = reader.number(); !std::isnan(broadcast)) args.broadcast = static_cast<int64_t>(broadcast);
+    args.activation = reader.activation();
     reader.tensor(&args.A);
     args.packed_B = reader.weights(&args.B, &weights);
     args.C = reader.optional(&c);
@@ -107,6 +114,7 @@ struct QGemm {
     args.alpha = reader.number();
     args.transA = reader.integer();
     args.transB = reader.integer();
+    args.activation = reader.activation();
     reader.tensor(&args.A);
     reader.tensor(&args.a_scale);
     args.a_zero_point = reader.optional(&a_zero_point);
@@ -131,6 +139,7 @@ struct MatMul {
     args.transpose_a = reader.integer();
     args.transpose_b = reader.integer();
     args.dst.dtype = static_cast<DType>(reader.integer());
+    args.activation = reader.activation();
     reader.tensor(&args.src);
     args.packed_weights = reader.weights(&args.weights, &weights);
     args.bias = reader.optional(&bias);
@@ -216,6 +225,7 @@ int run_pack() {
   PackArgs args;
   args.op = static_cast<PackFor>(reader.integer());
   args.trans = reader.integer();
+  if (const int64_t as = reader.integer(); as >= 0) args.as = static_cast<DType>(as);
   reader.tensor(&args.B);
   PackedWeights weights;
   Status result = pack(*instance, args, &weights);

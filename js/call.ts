@@ -285,6 +285,30 @@ export function readOptions(op: string, options: unknown, allowed: string[], wha
   return options as Record<string, unknown>;
 }
 
+/** Bounds that the elements of a result are kept within: `'relu'` is [0, Infinity], `'relu6'` [0, 6]. */
+export type Activation = 'relu' | 'relu6' | readonly [min: number, max: number];
+
+/** @internal Writes the bounds to `to` from `at` on. Of a text it makes no object, and runs no code of the user's. */
+export function readActivation(op: string, value: unknown, to: number[] | Float64Array, at: number): void {
+  to[at] = value === undefined ? -Infinity : 0;
+  to[at + 1] = value === 'relu6' ? 6 : Infinity;
+  if (value === undefined || value === 'relu' || value === 'relu6') return;
+  if (!Array.isArray(value)) {
+    throw new ArgumentError(op, 'activation', `${op}: activation is ${describe(value)}; it must be 'relu', 'relu6' or [min, max]`);
+  }
+  const { length } = value;
+  if (length !== 2) {
+    throw new ArgumentError(op, 'activation', `${op}: activation is an array of ${length} elements; it must be [min, max]`);
+  }
+  for (let i = 0; i < 2; ++i) {
+    const bound: unknown = value[i];
+    if (typeof bound !== 'number') {
+      throw new ArgumentError(op, 'activation', `${op}: activation is an array with ${describe(bound)} in it; it must be of two numbers`);
+    }
+    to[at + i] = bound;
+  }
+}
+
 /** @internal */
 export function readFlag(op: string, name: string, value: unknown, whenAbsent: number): number {
   if (value === undefined) return whenAbsent;

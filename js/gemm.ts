@@ -1,5 +1,17 @@
 /** ONNX Gemm: its options, and how a call of it is read. */
-import { type Call, isInHeap, makeCall, operations, readAddend, readFlag, readOptions, runCall, runInHeap } from './call.js';
+import {
+  type Activation,
+  type Call,
+  isInHeap,
+  makeCall,
+  operations,
+  readActivation,
+  readAddend,
+  readFlag,
+  readOptions,
+  runCall,
+  runInHeap,
+} from './call.js';
 import type { Core } from './core.js';
 import { ArgumentError, describe, OpsetError } from './errors.js';
 import type { HeapTensor, PackedWeights } from './heap.js';
@@ -22,19 +34,27 @@ export interface GemmOptions<A extends DataArray = DataArray> {
   opset?: number;
   /** Opsets 1 to 6 only: whether C may be broadcast. Default false. */
   broadcast?: boolean | number;
+  /**
+   * What is below its min becomes min, what is above its max becomes max, and all else stays as it is, so NaN, and -0 where a bound is 0.
+   * Bounds are rounded as alpha; with integers they must be whole or infinite. At any opset. Default: none.
+   */
+  activation?: Activation;
   /** Filled in place and returned. May be C itself, else must not overlap an input. */
   out?: TensorLike<A>;
 }
 
 const op = 'gemm';
-const optionNames = ['alpha', 'beta', 'transA', 'transB', 'opset', 'broadcast', 'out'];
+const optionNames = ['alpha', 'beta', 'transA', 'transB', 'opset', 'broadcast', 'activation', 'out'];
 
 /** @internal */
 export function runGemm(core: Core, a: unknown, b: unknown, c: unknown, options: unknown): unknown {
   core.checkAlive(op);
-  const { alpha, beta, transA, transB, opset, broadcast, out } = readOptions(op, options, optionNames);
-  if (!isInHeap(core, a, b, c, out)) return runCall(makeGemm(core, a, b, c, alpha, beta, transA, transB, opset, broadcast, out));
-  const end = readAttributes(core.block, alpha, beta, transA, transB, opset, broadcast);
+  const { alpha, beta, transA, transB, opset, broadcast, activation, out } = readOptions(op, options, optionNames);
+  // Code of the user's may lie in an array.
+  if (typeof activation === 'object' || !isInHeap(core, a, b, c, out)) {
+    return runCall(makeGemm(core, a, b, c, alpha, beta, transA, transB, opset, broadcast, activation, out));
+  }
+  const end = readAttributes(core.block, alpha, beta, transA, transB, opset, broadcast, activation);
   return runInHeap(
     core,
     operations.gemm,
@@ -49,8 +69,8 @@ export function runGemm(core: Core, a: unknown, b: unknown, c: unknown, options:
 /** @internal */
 export function readGemm(core: Core, a: unknown, b: unknown, c: unknown, options: unknown): Call {
   core.checkAlive(op);
-  const { alpha, beta, transA, transB, opset, broadcast, out } = readOptions(op, options, optionNames);
-  return makeGemm(core, a, b, c, alpha, beta, transA, transB, opset, broadcast, out);
+  const { alpha, beta, transA, transB, opset, broadcast, activation, out } = readOptions(op, options, optionNames);
+  return makeGemm(core, a, b, c, alpha, beta, transA, transB, opset, broadcast, activation, out);
 }
 
 // The options one by one: they are read once, and an object to hold them would be one more to make.
@@ -65,13 +85,14 @@ function makeGemm(
   transB: unknown,
   opset: unknown,
   broadcast: unknown,
+  activation: unknown,
   out: unknown,
 ): Call {
   const operandA = readTensor(core, op, 'A', a);
   const operandB = readTensor(core, op, 'B', b);
   const operandC = readAddend(core, op, 'C', c, core.dtypes[operandA.dtype] as DType);
   const attributes: number[] = [];
-  readAttributes(attributes, alpha, beta, transA, transB, opset, broadcast);
+  readAttributes(attributes, alpha, beta, transA, transB, opset, broadcast, activation);
   const operandY = out === undefined ? null : readTensor(core, op, 'Y', out);
   return makeCall(core, operations.gemm, attributes, [operandA, operandB, operandC, operandY], out);
 }
@@ -85,6 +106,7 @@ function readAttributes(
   transB: unknown,
   opset: unknown,
   broadcast: unknown,
+  activation: unknown,
 ): number {
   readFactor('alpha', alpha, to, 0);
   readFactor('beta', beta, to, 4);
@@ -92,7 +114,8 @@ function readAttributes(
   to[9] = readFlag(op, 'transB', transB, 0);
   to[10] = readOpset(opset);
   to[11] = readFlag(op, 'broadcast', broadcast, NaN); // NaN: not given
-  return 12;
+  readActivation(op, activation, to, 12);
+  return 14;
 }
 
 /** Writes a number; whether it is a bigint instead; and of that the low and high 32 bits. */

@@ -128,7 +128,7 @@ export class HeapTensor<A extends DataArray = DataArray> extends HeapObject {
 export class PackedWeights extends HeapObject {
   /** What they are for: `'gemm'` is for `matmul` too. */
   readonly op: 'gemm' | 'qgemm';
-  /** Of the elements that were packed. */
+  /** Of the elements, as they are packed. */
   readonly dtype: DType;
   /** [..., K, N], after `trans`. */
   readonly shape: readonly number[];

@@ -34,6 +34,7 @@ export {
   ShapeError,
   UnsupportedError,
 } from './errors.js';
+export type { Activation } from './call.js';
 export type { GemmOptions } from './gemm.js';
 export { HeapTensor, PackedWeights } from './heap.js';
 export type { Assets, AssetSource } from './load.js';
@@ -258,7 +259,9 @@ export class Gemm {
   }
 
   /**
-   * Lays b out once, for any number of calls: what it returns stands where `b` or `weights` stands. Elements keep their type.
+   * Lays b out once, for any number of calls: what it returns stands where `b` or `weights` stands. Elements keep their type, unless `as` says
+   * another: float32 can be packed as bfloat16 or float16, half the bytes to read. Weights of these types serve operands of float32, too: they
+   * are widened, exactly, and all else is as with float32.
    *
    * @param b for gemm and matmul any of their types, (..., K, N); for qgemm int8 or uint8, (K, N); with `trans` (..., N, K)
    * @throws ShapeError, DTypeError, ArgumentError, DisposedError, OutOfMemoryError

@@ -1,5 +1,17 @@
 /** oneDNN Graph MatMul: its options, and how a call of it is read. */
-import { type Call, isInHeap, makeCall, operations, readAddend, readFlag, readOptions, runCall, runInHeap } from './call.js';
+import {
+  type Activation,
+  type Call,
+  isInHeap,
+  makeCall,
+  operations,
+  readActivation,
+  readAddend,
+  readFlag,
+  readOptions,
+  runCall,
+  runInHeap,
+} from './call.js';
 import type { Core } from './core.js';
 import { describe, DTypeError } from './errors.js';
 import type { HeapTensor } from './heap.js';
@@ -13,32 +25,39 @@ export interface MatMulOptions<A extends DataArray = DataArray, T extends DType 
   transposeB?: boolean | number;
   /** The type of the result: that of src, or `'float32'` where that is float16 or bfloat16. Default: that of `out`, or of src. */
   outType?: T;
+  /**
+   * What is below its min becomes min, what is above its max becomes max, and all else stays as it is, so NaN, and -0 where a bound is 0.
+   * Bounds are rounded to float32 with float32, float16 and bfloat16; with integers they must be whole or infinite. Default: none.
+   */
+  activation?: Activation;
   /** Filled in place and returned. May be bias itself, else must not overlap an input. */
   out?: TensorLike<A>;
 }
 
 const op = 'matmul';
-const optionNames = ['transposeA', 'transposeB', 'outType', 'out'];
+const optionNames = ['transposeA', 'transposeB', 'outType', 'activation', 'out'];
 
 /** @internal */
 export function runMatMul(core: Core, src: unknown, weights: unknown, bias: unknown, options: unknown): unknown {
   core.checkAlive(op);
-  const { transposeA, transposeB, outType, out } = readOptions(op, options, optionNames);
-  if (outType !== undefined || !isInHeap(core, src, weights, bias, out)) {
-    return runCall(makeMatMul(core, src, weights, bias, transposeA, transposeB, outType, out));
+  const { transposeA, transposeB, outType, activation, out } = readOptions(op, options, optionNames);
+  // Code of the user's may lie in an array.
+  if (outType !== undefined || typeof activation === 'object' || !isInHeap(core, src, weights, bias, out)) {
+    return runCall(makeMatMul(core, src, weights, bias, transposeA, transposeB, outType, activation, out));
   }
   const { block } = core;
   block[0] = readFlag(op, 'transposeA', transposeA, 0);
   block[1] = readFlag(op, 'transposeB', transposeB, 0);
   block[2] = 0; // the type of a result that is yet to be made
-  return runInHeap(core, operations.matmul, 3, src as HeapTensor, weights as HeapTensor, bias as HeapTensor | null, out as HeapTensor);
+  readActivation(op, activation, block, 3);
+  return runInHeap(core, operations.matmul, 5, src as HeapTensor, weights as HeapTensor, bias as HeapTensor | null, out as HeapTensor);
 }
 
 /** @internal */
 export function readMatMul(core: Core, src: unknown, weights: unknown, bias: unknown, options: unknown): Call {
   core.checkAlive(op);
-  const { transposeA, transposeB, outType, out } = readOptions(op, options, optionNames);
-  return makeMatMul(core, src, weights, bias, transposeA, transposeB, outType, out);
+  const { transposeA, transposeB, outType, activation, out } = readOptions(op, options, optionNames);
+  return makeMatMul(core, src, weights, bias, transposeA, transposeB, outType, activation, out);
 }
 
 function makeMatMul(
@@ -49,6 +68,7 @@ function makeMatMul(
   transposeA: unknown,
   transposeB: unknown,
   outType: unknown,
+  activation: unknown,
   out: unknown,
 ): Call {
   const operandA = readTensor(core, op, 'src', src);
@@ -67,5 +87,6 @@ function makeMatMul(
     throw new DTypeError(op, 'outType', `${op}: ${found}; they must be the same`);
   }
   const attributes = [readFlag(op, 'transposeA', transposeA, 0), readFlag(op, 'transposeB', transposeB, 0), type];
+  readActivation(op, activation, attributes, 3);
   return makeCall(core, operations.matmul, attributes, [operandA, operandB, addend, result], out);
 }

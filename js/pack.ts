@@ -1,7 +1,7 @@
 /** Packing of weights. */
 import { readFlag, readOptions, write } from './call.js';
 import type { Core } from './core.js';
-import { ArgumentError, describe } from './errors.js';
+import { ArgumentError, describe, DTypeError } from './errors.js';
 import { PackedWeights } from './heap.js';
 import { locate, readTensor } from './operand.js';
 import type { DType } from './tensor.js';
@@ -11,17 +11,26 @@ export interface PackOptions {
   op: 'gemm' | 'matmul' | 'qgemm';
   /** The last two axes of b are (N, K). Any number but 0 is true. Default false. */
   trans?: boolean | number;
+  /**
+   * The type that elements are packed as: that of b, or `'float16'` or `'bfloat16'` where that is float32, rounded to nearest even. Weights of
+   * these two types serve operands of their own type and of float32. Default: the type of b.
+   */
+  as?: DType;
 }
 
 /** @internal */
 export function packWeights(core: Core, b: unknown, options: unknown): PackedWeights {
   const op = 'pack';
   core.checkAlive(op);
-  const { op: target, trans } = readOptions(op, options, ['op', 'trans']);
+  const { op: target, trans, as } = readOptions(op, options, ['op', 'trans', 'as']);
   if (target !== 'gemm' && target !== 'matmul' && target !== 'qgemm') {
     throw new ArgumentError(op, 'op', `${op}: op is ${describe(target)}; it must be 'gemm', 'matmul' or 'qgemm'`);
   }
-  const attributes = [target === 'qgemm' ? 1 : 0, readFlag(op, 'trans', trans, 0)]; // PackFor of wgemm.h
+  if (as !== undefined && !core.dtypes.includes(as as DType)) {
+    throw new DTypeError(op, 'as', `${op}: as is ${describe(as)}; it must be ${core.dtypes.join(' or ')}`);
+  }
+  const stored = as === undefined ? -1 : core.dtypes.indexOf(as as DType);
+  const attributes = [target === 'qgemm' ? 1 : 0, readFlag(op, 'trans', trans, 0), stored]; // PackFor of wgemm.h
   const operand = readTensor(core, op, 'B', b);
   core.checkAlive(op);
   locate(core, op, operand);
@@ -36,7 +45,8 @@ export function packWeights(core: Core, b: unknown, options: unknown): PackedWei
     core.check(core.module.pack(), op);
     const [address, bytes, rank] = core.block as unknown as [number, number, number];
     const shape = Array.from(core.block.subarray(3, 3 + rank));
-    return new PackedWeights(core, target === 'qgemm' ? 'qgemm' : 'gemm', core.dtypes[operand.dtype] as DType, shape, address, bytes);
+    const dtype = (as ?? core.dtypes[operand.dtype]) as DType;
+    return new PackedWeights(core, target === 'qgemm' ? 'qgemm' : 'gemm', dtype, shape, address, bytes);
   } finally {
     if (staging !== 0) core.module.release(staging);
   }

@@ -1,5 +1,5 @@
 /** com.microsoft QGemm: its arguments, and how a call of it is read. */
-import { type Call, makeCall, operations, readAddend, readFlag, readOptions, scalar } from './call.js';
+import { type Activation, type Call, makeCall, operations, readActivation, readAddend, readFlag, readOptions, scalar } from './call.js';
 import type { Core } from './core.js';
 import { ArgumentError, describe, DTypeError } from './errors.js';
 import { PackedWeights } from './heap.js';
@@ -41,6 +41,11 @@ export interface QGemmOptions<A extends DataArray = Float32Array | QuantizedArra
   transA?: boolean | number;
   /** b has shape (N, K). Any number but 0 is true. Not for packed weights. Default false. */
   transB?: boolean | number;
+  /**
+   * Bounds of the result, or where it is quantized of the numbers that it stands for: rounded to float32, and divided by yScale where there is
+   * one, they hold acc * s[n] before it is rounded. Default: none.
+   */
+  activation?: Activation;
   /** Filled in place and returned. Must not overlap an input. */
   out?: TensorLike<A>;
 }
@@ -55,13 +60,14 @@ export function readQGemm(core: Core, args: unknown, options: unknown): Call {
     throw new ArgumentError(op, 'inputs', `${op}: inputs is ${describe(args)}; it must be an object with ${inputs.join(', ')}`);
   }
   const { a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint } = readOptions(op, args, inputs, 'inputs');
-  const { alpha = 1, transA, transB, out } = readOptions(op, options, ['alpha', 'transA', 'transB', 'out']);
+  const { alpha = 1, transA, transB, activation, out } = readOptions(op, options, ['alpha', 'transA', 'transB', 'activation', 'out']);
   if (typeof alpha !== 'number') throw new ArgumentError(op, 'alpha', `${op}: alpha is ${describe(alpha)}; it must be a number`);
   const operandA = readTensor(core, op, 'A', a);
   const operandB = readTensor(core, op, 'B', b);
   const typeOfA = readType(core, operandA);
   const typeOfB = readType(core, operandB);
   const attributes = [alpha, readFlag(op, 'transA', transA, 0), readFlag(op, 'transB', transB, 0)];
+  readActivation(op, activation, attributes, 3);
   const operands = [
     operandA,
     readVector(core, 'a_scale', aScale, 'float32', true),

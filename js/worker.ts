@@ -60,6 +60,7 @@ export {
   version,
 } from './index.js';
 export type {
+  Activation,
   ArrayOf,
   Assets,
   AssetSource,

@@ -26,6 +26,7 @@ HalfConstants half_constants = {
     .one = WGEMM_SPLAT(1U),
     .f16_infinity = WGEMM_SPLAT(0x7c00U),
     .f16_nan = WGEMM_SPLAT(0x7e00U),
+    .zero = WGEMM_SPLAT(0U),
 };
 #undef WGEMM_SPLAT
 

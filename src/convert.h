@@ -50,7 +50,7 @@ inline BFloat16 narrow_to(float x, BFloat16) {
 struct HalfConstants {
   alignas(16) uint32_t high_half[4], high_infinity[4], exponent[4], finite_exponent[4];
   alignas(16) uint32_t low15[4], sign_and_shifted[4], largest_exponent[4], two_to_112[4], infinity[4], magnitude[4];
-  alignas(16) uint32_t two_to_minus_14[4], half[4], rebias_and_round[4], one[4], f16_infinity[4], f16_nan[4];
+  alignas(16) uint32_t two_to_minus_14[4], half[4], rebias_and_round[4], one[4], f16_infinity[4], f16_nan[4], zero[4];
 };
 extern HalfConstants half_constants;
 
@@ -101,11 +101,12 @@ template <>
 struct HalfSimd<BFloat16> {
   v128_t magnitude_bits = wasm_v128_load(half_constants.magnitude), infinity = wasm_v128_load(half_constants.infinity);
   v128_t low15 = wasm_v128_load(half_constants.low15), one = wasm_v128_load(half_constants.one);
+  v128_t zero = wasm_v128_load(half_constants.zero);
 
-  // By loads that widen, of which no compiler makes shuffles.
-  static void widen(const BFloat16* from, v128_t (&to)[2]) {
-    to[0] = widen(wasm_i32x4_load16x4(from));
-    to[1] = widen(wasm_i32x4_load16x4(from + 4));
+  void widen(const BFloat16* from, v128_t (&to)[2]) const {
+    const v128_t x = wasm_v128_load(from);
+    to[0] = wasm_i16x8_shuffle(zero, x, 0, 8, 1, 9, 2, 10, 3, 11);
+    to[1] = wasm_i16x8_shuffle(zero, x, 4, 12, 5, 13, 6, 14, 7, 15);
   }
   static v128_t widen(v128_t x) { return wasm_i32x4_shl(x, 16); }
   v128_t narrow(v128_t x) const {
@@ -116,6 +117,13 @@ struct HalfSimd<BFloat16> {
     return wasm_u32x4_shr(wasm_v128_bitselect(quiet, rounded, nan), 16);
   }
 };
+
+// Eight elements, side by side.
+template <typename Half>
+v128_t narrow_eight(const HalfSimd<Half>& simd, const float* from) {
+  const v128_t low = simd.narrow(wasm_v128_load(from)), high = simd.narrow(wasm_v128_load(from + 4));
+  return wasm_i16x8_shuffle(low, high, 0, 2, 4, 6, 8, 10, 12, 14);
+}
 
 // For code that is written for every type: an element of storage type in its compute type, and back.
 template <typename T>
@@ -164,10 +172,7 @@ struct Converter<float, Half> {
   HalfSimd<Half> simd;
   void operator()(const float* from, Half* to, int64_t count) const {
     int64_t i = 0;
-    for (; i + 8 <= count; i += 8) {
-      const v128_t low = simd.narrow(wasm_v128_load(from + i)), high = simd.narrow(wasm_v128_load(from + i + 4));
-      wasm_v128_store(to + i, wasm_i16x8_shuffle(low, high, 0, 2, 4, 6, 8, 10, 12, 14));
-    }
+    for (; i + 8 <= count; i += 8) wasm_v128_store(to + i, narrow_eight(simd, from + i));
     for (; i < count; ++i) to[i] = narrow_to(from[i], Half{});
   }
 };

@@ -89,11 +89,19 @@ constexpr GatherFunction kGatherC[] = {
 #undef WGEMM_DTYPE
 };
 
-// IEEE 754 leaves it to the processor which NaN an operation gives.
+// Within bounds, and NaN, of which IEEE 754 leaves it to the processor which one an operation gives, the canonical one.
 template <typename T>
-void make_nan_canonical(T* y, int64_t count) {
+void finish_row(const Activation& bounds, T* y, int64_t count) {
   if constexpr (std::is_floating_point_v<T>) {
-    for (int64_t j = 0; j < count; ++j) y[j] = y[j] == y[j] ? y[j] : std::numeric_limits<T>::quiet_NaN();
+    const T low = static_cast<T>(bounds.min), high = static_cast<T>(bounds.max);
+    for (int64_t j = 0; j < count; ++j) {
+      const T above = y[j] < low ? low : y[j], inside = high < above ? high : above;
+      y[j] = inside == inside ? inside : std::numeric_limits<T>::quiet_NaN();
+    }
+  } else {
+    const T low = truncate<T>(bounds.min), high = truncate<T>(bounds.max);
+#pragma clang loop vectorize(disable) unroll(disable)
+    for (int64_t j = 0; j < count; ++j) y[j] = std::clamp(y[j], low, high);
   }
 }
 
@@ -110,6 +118,7 @@ void combine(const Problem& problem, bool canonical_nan, int64_t rows, int64_t c
   const auto c_bytes = static_cast<int64_t>(dtype_bytes(c_type));
   const bool y_in_place = kSame && y.col_stride == 1, c_in_place = kSame && c_type == problem.y.dtype && c.col_stride == 1;
   const int64_t step = y_in_place && (c_in_place || !e.has_c) ? cols : kChunk;
+  const bool finishes = canonical_nan || e.has_bounds();
   for (int64_t i = 0; i < rows; ++i) {
     T* y_row = reinterpret_cast<T*>(y.data) + i * y.row_stride;
     const std::byte* c_row = c.data + i * c.row_stride * c_bytes;
@@ -125,7 +134,7 @@ void combine(const Problem& problem, bool canonical_nan, int64_t rows, int64_t c
       T* to = y_row + j0 * y.col_stride;
       Work* y_part = y_in_place ? reinterpret_cast<Work*>(to) : y_chunk;
       combine_row<Work, Compute>(e, acc.data == nullptr ? nullptr : acc_row + j0, c_part, y_part, count);
-      if (canonical_nan) make_nan_canonical(y_part, count);
+      if (finishes) finish_row(e.bounds, y_part, count);
       if (y_in_place) continue;
       if (y.col_stride == 1) {
         narrow_run(y_chunk, to, count);
@@ -141,25 +150,29 @@ constexpr int64_t kGroup = 16;
 
 // From float32 to what Y holds.
 struct Output {
-  v128_t low, high;         // the ends of Y's type, before the zero point
+  v128_t low, high;         // the bounds; of Y that is quantized, as they lie within the ends of its type, before the zero point
   v128_t shifter, unshift;  // added, they leave the value rounded half to even, plus the zero point, in the integer's bits
 
-  explicit Output(const Quantization& q, bool is_signed) {
+  Output(const Problem& problem, bool is_signed) {
     // In float32 of this size the last bit is worth 1, and the addition rounds.
     constexpr float kShifter = 0x1.8p23F;
-    low = wasm_f32x4_splat(static_cast<float>((is_signed ? -128 : 0) - q.y_zero_point));
-    high = wasm_f32x4_splat(static_cast<float>((is_signed ? 127 : 255) - q.y_zero_point));
+    const Quantization& q = problem.quantization;
+    const auto least = static_cast<float>((is_signed ? -128 : 0) - q.y_zero_point), most = least + 255;
+    const auto splat = [&](double bound) {
+      const auto value = static_cast<float>(bound);
+      return wasm_f32x4_splat(q.quantizes_y ? std::clamp(value, least, most) : value);
+    };
+    low = splat(problem.epilogue.bounds.min);
+    high = splat(problem.epilogue.bounds.max);
     shifter = wasm_f32x4_splat(kShifter);
     unshift = wasm_i32x4_splat(q.y_zero_point - std::bit_cast<int32_t>(kShifter));
   }
-  v128_t round(v128_t x) const {
-    const v128_t inside = wasm_f32x4_pmin(wasm_f32x4_pmax(x, low), high);
-    return wasm_i32x4_add(wasm_f32x4_add(inside, shifter), unshift);
-  }
+  v128_t inside(v128_t x) const { return wasm_f32x4_pmin(wasm_f32x4_pmax(x, low), high); }
+  v128_t round(v128_t x) const { return wasm_i32x4_add(wasm_f32x4_add(inside(x), shifter), unshift); }
 };
 
-void store_group(const v128_t (&x)[4], const Output&, float* y) {
-  for (int v = 0; v < 4; ++v) wasm_v128_store(y + 4 * v, x[v]);
+void store_group(const v128_t (&x)[4], const Output& out, float* y) {
+  for (int v = 0; v < 4; ++v) wasm_v128_store(y + 4 * v, out.inside(x[v]));
 }
 void store_group(const v128_t (&x)[4], const Output& out, int8_t* y) {
   const v128_t low = wasm_i16x8_narrow_i32x4(out.round(x[0]), out.round(x[1]));
@@ -219,7 +232,7 @@ void requantize_row(const int32_t* acc, const RowTerms& row, const Columns& colu
 
 template <typename T>
 void requantize(const Problem& problem, bool, int64_t rows, int64_t cols, const Accumulators& acc, const ConstBlock& c, const Block& y) {
-  const Output out(problem.quantization, std::is_signed_v<T>);
+  const Output out(problem, std::is_signed_v<T>);
   const bool has_c = problem.epilogue.has_c, c_in_place = has_c && c.col_stride == 1, y_in_place = y.col_stride == 1;
   const int64_t step = y_in_place && (c_in_place || !has_c) ? cols : kChunk;
   int32_t c_chunk[kChunk];

@@ -100,7 +100,7 @@ const Kernel* choose_kernel(const Problem& problem, Determinism determinism) {
 // The kernel writes Y itself where nothing is left to do and Y looks like accumulators.
 bool can_write_y(const Problem& problem) {
   const Epilogue& e = problem.epilogue;
-  const bool plain = !e.has_c && e.alpha.value == 1 && problem.compute != DType::kInt8;
+  const bool plain = !e.has_c && !e.has_bounds() && e.alpha.value == 1 && problem.compute != DType::kInt8;
   return plain && is_compute_form(problem.y.dtype) && (problem.y.col_stride == 1 || problem.n == 1);
 }
 
@@ -208,8 +208,7 @@ Plan make_plan(const Problem& problem, const Context& context, const PlanOptions
   const bool read_again = kernel.form == BForm::kPanels && plan.rows.size > kernel.mr;
   int64_t widest = kWidest;
   if (plan.pack_b || read_again) {
-    const int64_t block = plan.pack_b ? block_of_b : kBlockOfB;
-    widest = std::clamp<int64_t>(block / kernel.b.element_bytes / plan.kc, kNarrowestBlock, kWidest);
+    widest = std::clamp<int64_t>(block_of_b / kernel.b.element_bytes / plan.kc, kNarrowestBlock, kWidest);
   }
   plan.nc = options.nc != 0 ? options.nc : equal_blocks(plan.cols.size, widest);
   plan.nc = std::min(round_up(plan.nc, step), plan.cols.size);

@@ -16,10 +16,10 @@ PlanCache::Key::Key(const Problem& problem, const Context& context) {
   add_operand(y);
   const auto& [panels, dtype, depth, matrix_bytes, column_sums, low, high] = stored_b;
   add(panels != nullptr, dtype, depth, matrix_bytes, column_sums != nullptr, low, high);
-  const auto& [alpha, beta, has_c, c] = epilogue;
+  [[maybe_unused]] const auto& [alpha, beta, has_c, c, bounds] = epilogue;
   add_factor(alpha);
   add_factor(beta);
-  add(has_c);
+  add(has_c, epilogue.has_bounds());
   add_operand(c);
   add(batch.size());
   fits_ = batch.size() <= kMostAxes;

@@ -6,7 +6,7 @@
 namespace wgemm {
 
 // A few plans, each beside all that it follows from, compared word by word. What a plan does not follow from is where operands lie, and
-// the values of scales and zero points.
+// the values of scales, zero points and bounds.
 class PlanCache {
  public:
   // The plan of make_plan(problem, context), valid until the next call. Null where it is not kept: for problems of many axes, and without
@@ -22,7 +22,7 @@ class PlanCache {
 
    private:
     friend class PlanCache;
-    static constexpr int kMostAxes = 3, kMostWords = 56;
+    static constexpr int kMostAxes = 3, kMostWords = 57;
     Key() = default;
     template <typename... Values>
     void add(Values... values) {

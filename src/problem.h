@@ -47,11 +47,14 @@ struct Quantization {
   }
 };
 
-// What becomes of the accumulators: Y = alpha * acc + beta * C, or what `quantization` of the problem says of acc + C.
+// What becomes of the accumulators: Y = alpha * acc + beta * C, or what `quantization` of the problem says of acc + C; within bounds.
 struct Epilogue {
   Scalar alpha, beta;
   bool has_c = false;  // false: C is absent, or beta is 0 and C must not be read
   Operand c;           // M x N
+  Activation bounds;   // of Y, rounded as the type demands; of what is quantized, in units of y_scale
+
+  bool has_bounds() const { return bounds.min > Activation{}.min || bounds.max < Activation{}.max; }
 };
 
 // An axis along which the same product is made of other matrices: elements from one of them to the next (of packed weights: matrices), 0

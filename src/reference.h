@@ -48,12 +48,31 @@ double reference_factor(const Factor& factor) {
   return sizeof(T) <= sizeof(float) ? static_cast<double>(static_cast<float>(factor.number())) : factor.number();
 }
 
+// A value within the bounds of an activation as type T has them.
+template <typename T, typename Value>
+Value reference_activation(const Activation& activation, Value value) {
+  if constexpr (std::is_integral_v<T>) {
+    using Limits = std::numeric_limits<T>;
+    // As a bound that a value of the type has, or lies beyond all of them.
+    if (activation.min >= std::ldexp(1.0, Limits::digits)) return Limits::max();
+    if (activation.max <= static_cast<double>(Limits::min())) return Limits::min();
+    const T low = activation.min <= static_cast<double>(Limits::min()) ? Limits::min() : static_cast<T>(activation.min);
+    const T high = activation.max >= std::ldexp(1.0, Limits::digits) ? Limits::max() : static_cast<T>(activation.max);
+    return value < low ? low : value > high ? high : value;
+  } else {
+    const auto low = static_cast<Value>(reference_factor<T>(activation.min)),
+               high = static_cast<Value>(reference_factor<T>(activation.max));
+    return value < low ? low : value > high ? high : value;
+  }
+}
+
 // Element (i, j) of Y = alpha * A' * B' + beta * C for operands of type T, of arguments that are right. Floating point: computed in Acc,
 // not yet rounded to T. Integers: Acc is T; exact modulo 2^bits, but where a factor that counts has a fraction, through float64.
 template <typename T, typename Acc>
 Acc reference_gemm(const GemmArgs& args, int64_t i, int64_t j) {
   const bool trans_a = args.transA != 0, trans_b = args.transB != 0;
   const int64_t depth = args.A.dims[trans_a ? 0 : 1];
+  const auto bounded = [&](Acc value) { return reference_activation<T>(args.activation, value); };
   const auto a = [&](int64_t k) { return convert<Acc>(reference_read<T>(args.A, i, k, trans_a)); };
   const auto b = [&](int64_t k) { return convert<Acc>(reference_read<T>(args.B, k, j, trans_b)); };
   if constexpr (std::is_integral_v<T>) {
@@ -67,13 +86,13 @@ Acc reference_gemm(const GemmArgs& args, int64_t i, int64_t j) {
       const auto factor = [](const Factor& f) {
         return static_cast<U>(f.is_exact() ? f.integer() : static_cast<uint64_t>(static_cast<int64_t>(f.number())));
       };
-      return static_cast<T>(factor(args.alpha) * acc + factor(args.beta) * static_cast<U>(c));
+      return bounded(static_cast<T>(factor(args.alpha) * acc + factor(args.beta) * static_cast<U>(c)));
     }
     const double value = args.alpha.number() * static_cast<double>(static_cast<T>(acc)) + args.beta.number() * static_cast<double>(c);
     using Limits = std::numeric_limits<T>;
-    if (value >= std::ldexp(1.0, Limits::digits)) return Limits::max();
-    if (value <= static_cast<double>(Limits::min())) return Limits::min();
-    return static_cast<T>(value);  // toward zero
+    if (value >= std::ldexp(1.0, Limits::digits)) return bounded(Limits::max());
+    if (value <= static_cast<double>(Limits::min())) return bounded(Limits::min());
+    return bounded(static_cast<T>(value));  // toward zero
   } else {
     const auto alpha = static_cast<Acc>(reference_factor<T>(args.alpha)), beta = static_cast<Acc>(reference_factor<T>(args.beta));
     const bool has_c = args.C != nullptr && beta != 0;
@@ -83,9 +102,9 @@ Acc reference_gemm(const GemmArgs& args, int64_t i, int64_t j) {
       acc += product;
     }
     const Acc scaled = depth == 0 ? Acc{0} : alpha * acc;
-    if (!has_c) return scaled;
+    if (!has_c) return bounded(scaled);
     const Acc bias = beta * convert<Acc>(reference_broadcast<T>(*args.C, i, j));
-    return depth == 0 ? bias : scaled + bias;
+    return bounded(depth == 0 ? bias : scaled + bias);
   }
 }
 
@@ -125,9 +144,10 @@ Acc reference_matmul(const MatMulArgs& args, std::span<const int64_t> index) {
         static_cast<U>(convert<Acc>(reference_src<T>(args, index, k))) * static_cast<U>(convert<Acc>(reference_weights<T>(args, index, k)));
     acc += product;
   }
-  if (args.bias == nullptr) return static_cast<Acc>(acc);
+  const auto bounded = [&](U value) { return reference_activation<T>(args.activation, static_cast<Acc>(value)); };
+  if (args.bias == nullptr) return bounded(acc);
   const auto bias = static_cast<U>(convert<Acc>(reference_broadcast<T>(*args.bias, index)));
-  return static_cast<Acc>(depth == 0 ? bias : acc + bias);
+  return bounded(depth == 0 ? bias : acc + bias);
 }
 
 // A zero point of column j; of one that is left out, 0.
@@ -158,8 +178,12 @@ T reference_qgemm(const QGemmArgs& args, int64_t i, int64_t j) {
   float scale = static_cast<float>(args.alpha);
   scale *= reference_broadcast<float>(args.a_scale, 0, j);
   scale *= reference_broadcast<float>(args.b_scale, 0, j);
-  if (args.y_scale != nullptr) scale /= reference_broadcast<float>(*args.y_scale, 0, j);
-  const float value = static_cast<float>(static_cast<int32_t>(acc)) * scale;
+  const float unit = args.y_scale != nullptr ? reference_broadcast<float>(*args.y_scale, 0, j) : 1;
+  scale /= unit;
+  const float low = static_cast<float>(args.activation.min) / unit, high = static_cast<float>(args.activation.max) / unit;
+  const float product = static_cast<float>(static_cast<int32_t>(acc)) * scale, value = product < low    ? low
+                                                                                       : product > high ? high
+                                                                                                        : product;
   if constexpr (std::is_same_v<T, float>) {
     return value;
   } else {

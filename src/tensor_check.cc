@@ -1,8 +1,10 @@
 #include "tensor_check.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "error.h"
+#include "types.h"
 
 namespace wgemm {
 namespace {
@@ -170,6 +172,26 @@ Status check_inner(const char* op, const ConstTensor& a, bool transA, int64_t k,
   return error(Code::kShape, op, "B",
                {"A", transA ? " (transposed)" : "", " has shape ", a.dims, " and B", transB ? " (transposed)" : "", " has shape ", b.dims,
                 "; K is ", k, " in A and ", b_k, " in B, and must be the same"});
+}
+
+Status check_activation(const char* op, const Activation& activation, DType type, Activation* bounds) {
+  const char* name = "activation";
+  for (const bool is_max : {false, true}) {
+    const double bound = is_max ? activation.max : activation.min;
+    const char* which = is_max ? " has a max that is " : " has a min that is ";
+    if (std::isnan(bound)) return error(Code::kArgument, op, name, {name, which, "NaN; it must be a number, which may be infinite"});
+    if (is_integer(type) && std::isfinite(bound) &&
+        !(std::fabs(bound) <= static_cast<double>(kMaxElements) && bound == std::trunc(bound))) {
+      return error(Code::kArgument, op, name,
+                   {name, which, "no whole number from -2^53 to 2^53; with ", dtype_name(type), " it must be one, or infinite"});
+    }
+    const bool single = compute_type(type) == DType::kFloat32;
+    (is_max ? bounds->max : bounds->min) = single ? static_cast<double>(static_cast<float>(bound)) : bound;
+  }
+  if (activation.min > activation.max) {
+    return error(Code::kArgument, op, name, {name, " has a min above its max; min must be at most max"});
+  }
+  return {};
 }
 
 Status check_result(const char* op, int64_t m, int64_t n) {

@@ -1,4 +1,4 @@
-// What every operation demands of its tensors, whatever they mean to it. Used by ops/ only.
+// What every operation demands of its tensors, and of the bounds of its result, whatever they mean to it. Used by ops/ only.
 #pragma once
 
 #include "operand.h"
@@ -26,6 +26,9 @@ Status check_broadcast(const char* op, const char* name, std::span<const int64_t
 
 // That A' of `k` columns and B' of `b_k` rows make a product.
 Status check_inner(const char* op, const ConstTensor& a, bool transA, int64_t k, const ConstTensor& b, bool transB, int64_t b_k);
+
+// The bounds of a result of type `type`, rounded as that demands.
+Status check_activation(const char* op, const Activation& activation, DType type, Activation* bounds);
 
 // That (m, n) is no larger than a tensor may be.
 Status check_result(const char* op, int64_t m, int64_t n);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "arena.h"
+#include "convert.h"
 #include "error.h"
 #include "ops/ops.h"
 #include "pack.h"
@@ -37,6 +38,33 @@ void sum_columns(const int8_t* panels, int64_t k, int64_t n, int32_t* sums) {
         sum[lane] += static_cast<uint32_t>(panels[2 * lane]) + static_cast<uint32_t>(panels[2 * lane + 1]);
     }
     std::copy_n(sum, std::min(kWidth, n - col), reinterpret_cast<uint32_t*>(sums) + col);
+  }
+}
+
+// `count` elements, a multiple of 8.
+template <typename Half>
+void round_to(const float* from, uint16_t* to, int64_t count) {
+  const HalfSimd<Half> simd;
+#pragma clang loop unroll(disable)
+  for (int64_t i = 0; i < count; i += 8) wasm_v128_store(to + i, narrow_eight(simd, from + i));
+}
+
+// Packs float32 as 16-bit elements: in blocks of float32, rounded while they are in L1.
+void pack_rounded(const PackSource& s, DType as, std::byte* panels) {
+  constexpr int64_t kLanes = 32, kDepth = 64;
+  const PanelLayout layout = storage_layout(as), wide = panel_of<float>(layout.width);
+  const auto panel = static_cast<int64_t>(panel_bytes(layout, s.depth) / sizeof(uint16_t));
+  alignas(16) float block[kLanes * kDepth];
+  for (int64_t lane = 0; lane < s.lanes; lane += kLanes) {
+    for (int64_t d = 0; d < s.depth; d += kDepth) {
+      const int64_t lanes = std::min(kLanes, s.lanes - lane), depth = std::min(kDepth, s.depth - d);
+      const auto* data = reinterpret_cast<const float*>(s.data) + lane * s.lane_stride + d * s.depth_stride;
+      pack({reinterpret_cast<const std::byte*>(data), s.dtype, lanes, depth, s.lane_stride, s.depth_stride}, wide, block);
+      for (int64_t i = 0; i < lanes; i += layout.width) {
+        uint16_t* to = reinterpret_cast<uint16_t*>(panels) + (lane + i) / layout.width * panel + d * layout.width;
+        (as == DType::kFloat16 ? round_to<Float16> : round_to<BFloat16>)(block + i * depth, to, depth * layout.width);
+      }
+    }
   }
 }
 
@@ -118,14 +146,14 @@ void unpack(const StoredOperand& weights, int64_t row, int64_t depth, int64_t co
 Status pack(Context& context, const PackArgs& args, PackedWeights* weights) {
   PackProblem p;
   if (Status s = pack_problem(args, &p); !s.ok()) return s;
-  const PanelLayout layout = storage_layout(p.b.dtype);
+  const PanelLayout layout = storage_layout(p.as);
   const bool has_sums = compute_type(p.b.dtype) == DType::kInt8;
   // Whether it fits in memory at all, before sizes are computed that might not fit in a size_t.
   const double elements =
       static_cast<double>(p.k + layout.lead + layout.kr) * static_cast<double>(p.n + layout.width) * static_cast<double>(p.matrices);
   const bool fits = elements * layout.element_bytes + 64 * static_cast<double>(p.matrices) + 4 * static_cast<double>(p.n) + 4096 <
                     static_cast<double>(PTRDIFF_MAX);
-  Header header{.op = args.op, .dtype = p.b.dtype, .k = p.k, .n = p.n, .batch_rank = p.batch.size()};
+  Header header{.op = args.op, .dtype = p.as, .k = p.k, .n = p.n, .batch_rank = p.batch.size()};
   std::copy(p.batch.begin(), p.batch.end(), header.batch);
   if (fits) {
     header.sums_at = Arena::round_up(sizeof(Header));
@@ -142,7 +170,12 @@ Status pack(Context& context, const PackArgs& args, PackedWeights* weights) {
   std::byte* panels = block + header.panels_at;
   for_each_matrix(p, 0, p.b, [&](const Operand& b) {
     const ConstBlock source = b.block(0, 0, p.k, p.n);
-    pack({source.data, b.dtype, p.n, p.k, source.col_stride, source.row_stride, int8_offset(b.dtype)}, layout, panels);
+    const PackSource from{source.data, b.dtype, p.n, p.k, source.col_stride, source.row_stride, int8_offset(b.dtype)};
+    if (p.as == b.dtype) {
+      pack(from, layout, panels);
+    } else {
+      pack_rounded(from, p.as, panels);
+    }
     panels += header.matrix_bytes;
   });
   if (has_sums) {

@@ -19,6 +19,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 
@@ -200,8 +201,8 @@ class PackedWeights {
   ~PackedWeights();
 
   bool empty() const { return block_ == nullptr; }
-  // Of one that is not empty: what it is for, the type of B, its sizes after the transpose with those of axes in front of the matrix, and
-  // the bytes that it takes.
+  // Of one that is not empty: what it is for, the type of its elements, the sizes of B after the transpose with those of axes in front of
+  // the matrix, and the bytes that it takes.
   PackFor op() const;
   DType dtype() const;
   std::span<const int64_t> batch() const;
@@ -224,9 +225,12 @@ struct PackArgs {
   PackFor op = PackFor::kGemm;
   ConstTensor B;  // (..., K, N), or (..., N, K) with trans. For qgemm: rank 2, int8 or uint8; else any of Gemm's types
   int64_t trans = 0;
+  std::optional<DType>
+      as{};  // what elements are packed as: B's type, or from float32 float16 or bfloat16, rounded to nearest even; none: B's
 };
 
-// Packs weights. They must not outlive `context`. Errors: kShape, kDType, kArgument, kOutOfMemory; *weights is as it was then.
+// Packs weights. Those of float16 and bfloat16, packed from these types or from float32, serve operands of their own type and of float32.
+// They must not outlive `context`. Errors: kShape, kDType, kArgument, kOutOfMemory; *weights is as it was then.
 Status pack(Context& context, const PackArgs& args, PackedWeights* weights);
 
 // Operations ------------------------------------------------------------------------------------------------------------------
@@ -252,6 +256,16 @@ class Factor {
   bool is_exact_ = false;
 };
 
+// Bounds that the elements of a result are kept within, as some activation functions do: what is below min becomes min, what is above max
+// becomes max, and all else stays as it is, so NaN, and -0 where a bound is 0. {0} is relu, {0, 6} relu6.
+//
+// Neither may be NaN, nor min above max. Rounded to float32 for float32, float16 and bfloat16, and kept in float64 for float64. For
+// integers a bound must be infinite, or whole and at most 2^53 in size; one beyond the type's range means the end of it.
+struct Activation {
+  double min = -std::numeric_limits<double>::infinity();
+  double max = std::numeric_limits<double>::infinity();
+};
+
 // ONNX Gemm, Y = alpha * A' * B' + beta * C, at opsets 1, 6, 7, 9, 11 and 13. A' is A, or its transpose when transA is not zero.
 // https://onnx.ai/onnx/operators/onnx__Gemm.html
 //
@@ -263,14 +277,18 @@ class Factor {
 // above 2^53 lose bits. Factors must be finite and, unless exact, at most 2^53 in size.
 //
 // float16 and bfloat16: accumulated and combined in float32, and rounded once, to nearest even.
+//
+// A, B, C and Y have one type. Beside A of float32, packed weights may be float16 or bfloat16: they are widened, exactly, to float32, and
+// all else is as with float32.
 struct GemmArgs {
   ConstTensor A;                            // (M, K), or (K, M) with transA
   ConstTensor B;                            // (K, N), or (N, K) with transB
   const PackedWeights* packed_B = nullptr;  // stands for B, which is not looked at then; transB must be 0
   const ConstTensor* C = nullptr;           // broadcast to (M, N) in one direction; null: absent (from opset 11)
   Tensor Y;                                 // (M, N); may be exactly C: the same memory, shape and strides
-  Factor alpha = 1;  // rounded to float32 for float32, float16 and bfloat16; kept in float64 for float64 and integers
-  Factor beta = 1;   // as alpha; 0: C is checked but not read
+  Factor alpha = 1;       // rounded to float32 for float32, float16 and bfloat16; kept in float64 for float64 and integers
+  Factor beta = 1;        // as alpha; 0: C is checked but not read
+  Activation activation;  // of alpha * A' * B' + beta * C, before it is rounded to 16 bits; of integers, of Y; at any opset
   int64_t transA = 0;
   int64_t transB = 0;
   int64_t opset = 13;                // the model's opset: means the newest version of Gemm that is not above it
@@ -288,7 +306,8 @@ Status gemm_shape(const GemmArgs& args, int64_t dims[2]);
 //   acc = sum over k of (A' - a_zero_point) * (B' - b_zero_point[n]) + C, in int32 that wraps
 //   s[n] = ((alpha * a_scale) * b_scale[n]) / y_scale, each step rounded to float32, without the division where there is no y_scale
 // Without y_scale and y_zero_point Y is float32, float(acc) * s[n]. With both it has the type of y_zero_point: float(acc) * s[n] rounded
-// half to even, plus y_zero_point, saturated. One without the other is an error.
+// half to even, plus y_zero_point, saturated. One without the other is an error. Before it is rounded, float(acc) * s[n] is kept within the
+// bounds of `activation`, rounded to float32 and, where there is a y_scale, divided by it in float32.
 // https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.QGemm
 //
 // Scales are float32, finite and above 0. What is "one" is of shape [] or [1]; what is "one or N", of shape [], [1] or [N]. Zero points
@@ -306,6 +325,7 @@ struct QGemmArgs {
   const ConstTensor* y_zero_point = nullptr;  // one, int8 or uint8
   Tensor Y;                                   // (M, N), float32 or the type of y_zero_point; overlaps no input
   double alpha = 1;                           // rounded to float32
+  Activation activation;                      // of the numbers that Y stands for
   int64_t transA = 0;
   int64_t transB = 0;
 };
@@ -320,8 +340,8 @@ Status qgemm_shape(const QGemmArgs& args, int64_t dims[2], DType* dtype);
 // axes, broadcast like NumPy's, both ways, aligned at the right. A src of rank 1, [K], is a row, and weights of rank 1 are a column,
 // whatever the flags; the axis that this adds is not in dst. https://uxlfoundation.github.io/oneDNN/dev_guide_op_matmul.html
 //
-// src, weights and bias have one type, any of Gemm's. dst has it too, or may be float32 where it is float16 or bfloat16. Accumulation is as
-// in gemm(). With K = 0 dst is bias, or zeros.
+// src, weights and bias have one type, any of Gemm's. dst has it too, or may be float32 where it is float16 or bfloat16. Packed weights may
+// be float16 or bfloat16 where all else is float32. Accumulation is as in gemm(). With K = 0 dst is bias, or zeros.
 struct MatMulArgs {
   ConstTensor src;                                // (..., M, K), or (..., K, M) with transpose_a; or (K)
   ConstTensor weights;                            // (..., K, N), or (..., N, K) with transpose_b; or (K)
@@ -330,6 +350,7 @@ struct MatMulArgs {
   Tensor dst;  // (..., M, N), without M if src has rank 1, without N if weights have; may be exactly bias
   int64_t transpose_a = 0;
   int64_t transpose_b = 0;
+  Activation activation;  // of src * weights + bias, as in gemm()
 };
 
 // Computes. Errors: kShape, kDType, kArgument, kPackMismatch, kOutOfMemory.

@@ -156,6 +156,7 @@ Status gemm_problem(const GemmArgs& args, bool with_data, Problem* problem) {
   // Member by member: a whole Problem to be copied takes longer than the rest of this.
   Epilogue& epilogue = problem->epilogue;
   if (Status s = make_scalars(args, &epilogue); !s.ok()) return s;
+  if (Status s = check_activation(kOp, args.activation, a.dtype, &epilogue.bounds); !s.ok()) return s;
   epilogue.has_c = c != nullptr && epilogue.beta.value != 0;
   if (epilogue.has_c) epilogue.c = broadcast_operand(*c);
   problem->m = m;
@@ -163,7 +164,7 @@ Status gemm_problem(const GemmArgs& args, bool with_data, Problem* problem) {
   problem->k = k;
   problem->compute = compute_type(a.dtype);
   problem->a = matrix_operand(a, ta);
-  problem->b = packed ? Operand{nullptr, a.dtype, 0, 0} : matrix_operand(b, tb);
+  problem->b = packed ? Operand{nullptr, args.packed_B->dtype(), 0, 0} : matrix_operand(b, tb);
   if (packed) problem->stored_b = WeightsAccess::operand(*args.packed_B);
   problem->y = with_y ? output_operand(y) : OutputOperand{nullptr, a.dtype, n, 1};
   return {};

@@ -232,6 +232,7 @@ Status matmul_problem(const MatMulArgs& args, bool with_data, MatMulProblem* res
     p.b = {static_cast<const std::byte*>(args.weights.data), dtype, weights.row_stride, weights.col_stride};
   }
   p.y = {static_cast<std::byte*>(dst.data), dst.dtype, y_rows, y_cols};
+  if (Status s = check_activation(kOp, args.activation, dtype, &p.epilogue.bounds); !s.ok()) return s;
   p.epilogue.has_c = bias != nullptr;
   if (bias != nullptr) p.epilogue.c = {static_cast<const std::byte*>(bias->data), dtype, c_rows, c_cols};
 

@@ -27,14 +27,15 @@ Status matmul_problem(const MatMulArgs& args, bool with_data, MatMulProblem* res
 // What is to be packed: a stack of matrices B' of k rows and n columns.
 struct PackProblem {
   Operand b;  // the first
+  DType as;   // what elements are packed as
   int64_t k = 0, n = 0, matrices = 1;
   std::span<const int64_t> batch;  // sizes of the axes in front of the matrix
   int64_t strides[kMaxRank];       // of these axes
 };
 Status pack_problem(const PackArgs& args, PackProblem* problem);
 
-// That packed weights may stand for the operand `name` beside `a`, called `other`, of 8 bits or of the type that was packed, with K = k.
-// `flag` names the transpose of what they stand for, which must be 0.
+// That packed weights may stand for the operand `name` beside `a`, called `other`, with K = k: of the type of `a`, of 16 bits beside
+// float32, and of 8 bits any. `flag` names the transpose of what they stand for, which must be 0.
 Status check_packed(const char* op, const char* name, const PackedWeights& weights, PackFor wanted, const char* other, const ConstTensor& a,
                     bool a_transposed, int64_t k, int64_t transpose, const char* flag);
 

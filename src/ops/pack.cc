@@ -5,6 +5,12 @@
 #include "types.h"
 
 namespace wgemm {
+namespace {
+
+// Whether elements of float32 may stand beside, or be rounded to, such ones.
+bool is_half(DType type) { return type == DType::kFloat16 || type == DType::kBFloat16; }
+
+}  // namespace
 
 Status pack_problem(const PackArgs& args, PackProblem* problem) {
   const char* op = "pack";
@@ -21,9 +27,17 @@ Status pack_problem(const PackArgs& args, PackProblem* problem) {
     return error(Code::kShape, op, "B",
                  {"B has shape ", b.dims, " of rank ", static_cast<int64_t>(rank), "; it must have rank 2", wants_8bit ? "" : " or more"});
   }
+  const DType as = args.as.value_or(b.dtype);
+  if (as != b.dtype && !(b.dtype == DType::kFloat32 && is_half(as))) {
+    const bool is_known = static_cast<int>(as) < kDTypeCount;
+    return error(Code::kDType, op, "as",
+                 {"as is ", is_known ? dtype_name(as) : "an unknown type", " and B has type ", dtype_name(b.dtype), "; it must be ",
+                  dtype_name(b.dtype), b.dtype == DType::kFloat32 ? ", float16 or bfloat16" : ""});
+  }
   const size_t row = args.trans != 0 ? rank - 1 : rank - 2, col = args.trans != 0 ? rank - 2 : rank - 1;
   PackProblem& p = *problem;
   p.b = {static_cast<const std::byte*>(b.data), b.dtype, tensor_stride(b.dims, b.strides, row), tensor_stride(b.dims, b.strides, col)};
+  p.as = as;
   p.k = b.dims[row];
   p.n = b.dims[col];
   p.batch = b.dims.first(rank - 2);
@@ -44,10 +58,10 @@ Status check_packed(const char* op, const char* name, const PackedWeights& weigh
   if (transpose != 0) {
     return error(Code::kArgument, op, flag, {flag, " is set and ", name, " is packed; transpose when packing, by trans"});
   }
-  if (wanted != PackFor::kQGemm && weights.dtype() != a.dtype) {
+  if (wanted != PackFor::kQGemm && weights.dtype() != a.dtype && !(a.dtype == DType::kFloat32 && is_half(weights.dtype()))) {
     return error(Code::kPackMismatch, op, name,
-                 {name, " is packed from ", dtype_name(weights.dtype()), " and ", other, " has type ", dtype_name(a.dtype),
-                  "; they must be the same"});
+                 {name, " is packed as ", dtype_name(weights.dtype()), " and ", other, " has type ", dtype_name(a.dtype),
+                  "; they must be the same, or float16 or bfloat16 beside float32"});
   }
   if (weights.k() != k) {
     const int64_t shape[2] = {weights.k(), weights.n()};

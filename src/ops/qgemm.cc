@@ -168,6 +168,8 @@ Status qgemm_problem(const QGemmArgs& args, bool with_data, Problem* problem) {
     if (Status s = read_values(args, n, &q); !s.ok()) return s;
   }
   Epilogue epilogue;
+  if (Status s = check_activation(kOp, args.activation, DType::kFloat32, &epilogue.bounds); !s.ok()) return s;
+  for (double* bound : {&epilogue.bounds.min, &epilogue.bounds.max}) *bound = static_cast<double>(static_cast<float>(*bound) / q.y_scale);
   epilogue.has_c = args.C != nullptr;
   if (epilogue.has_c) epilogue.c = broadcast_operand(*args.C);
   *problem = {.m = m,

@@ -8,6 +8,7 @@ export const sizeOf = ({ m, n, k }) => `${m}x${n}x${k}`;
 const cube = (size) => ({ m: size, n: size, k: size });
 const raw = {};
 const packed = { packed: true };
+const [bfloat16, float16] = ['bfloat16', 'float16'].map((as) => ({ ...packed, as }));
 const [simd128, strict, twoThreads] = [{ simd: 'simd128' }, { determinism: 'strict' }, { threads: 2 }];
 const ort = ['ORT', 'ORT, constant B'];
 const gemv = { m: 1, n: 4096, k: 4096 };
@@ -52,6 +53,19 @@ const gemmCases = [
     bounds: ['memory'],
     goals: [faster('wgemm, B packed', ratio, 'wgemm, B packed, float32')],
   })),
+  // float32 by weights of 16 bits, beside the same by those of float32.
+  ...[
+    { ...gemv, goals: [faster('wgemm, B packed, as bfloat16', 1.5, 'wgemm, B packed')] },
+    {
+      m: 128,
+      n: 3072,
+      k: 768,
+      goals: ['bfloat16', 'float16'].flatMap((as) => [
+        faster(`wgemm, B packed, as ${as}`, 0.9, 'wgemm, B packed'),
+        faster('wgemm, B packed', 0.9, `wgemm, B packed, as ${as}`),
+      ]),
+    },
+  ].map((each) => ({ dtype: 'float32', ...each, own: [packed, bfloat16, float16], peers: [], suffix: ', weights of 16 bits' })),
   { dtype: 'float16', ...cube(256), bounds: ['micro-kernel', 'limit'], goals: [faster('wgemm', 2)] },
   { dtype: 'bfloat16', ...cube(256) },
   { dtype: 'float64', ...cube(256), bounds: ['micro-kernel', 'limit'], goals: [faster('wgemm', 2)] },
@@ -61,7 +75,7 @@ const gemmCases = [
   own: [raw],
   ...each,
   operation: 'gemm',
-  name: `${each.dtype} ${sizeOf(each)}${each.transA ? ', transA' : ''}${each.transB ? ', transB' : ''}`,
+  name: `${each.dtype} ${sizeOf(each)}${each.transA ? ', transA' : ''}${each.transB ? ', transB' : ''}${each.suffix ?? ''}`,
 }));
 
 // B takes all its bits unless it is said how many; the result is float32 unless it has a type.

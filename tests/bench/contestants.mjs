@@ -54,7 +54,7 @@ export async function contestantsOf(problem, library) {
     const { simd, determinism, threads } = form;
     const wg = await library.instance({ ...(simd && { simd }), ...(determinism && { determinism }), ...(threads && { threads }) });
     const contestant = { name: nameOf(form), kind: 'own', ...wgemmOn(wg, problem, form, data) };
-    if (form.dtype) contestant.result = undefined;
+    if (form.dtype || form.as) contestant.result = undefined;
     contestants.push(contestant);
   }
   contestants.push(...(await peersOf(problem, data, library)));
@@ -62,8 +62,17 @@ export async function contestantsOf(problem, library) {
   return contestants;
 }
 
-function nameOf({ packed, apart, name, simd, determinism, threads, dtype }) {
-  const parts = [packed && 'B packed', apart && 'one by one', simd, determinism, threads && `${threads} threads`, dtype, name];
+function nameOf({ packed, as, apart, name, simd, determinism, threads, dtype }) {
+  const parts = [
+    packed && 'B packed',
+    as && `as ${as}`,
+    apart && 'one by one',
+    simd,
+    determinism,
+    threads && `${threads} threads`,
+    dtype,
+    name,
+  ];
   return ['wgemm', ...parts.filter(Boolean)].join(', ');
 }
 
@@ -94,9 +103,9 @@ function inHeap(wg, dtype, { shape, data }) {
   return tensor;
 }
 
-export function gemmOn(wg, { m, n, transA, transB, dtype: usual }, { packed, dtype = usual }, { a, b }) {
+export function gemmOn(wg, { m, n, transA, transB, dtype: usual }, { packed, as, dtype = usual }, { a, b }) {
   const [x, w, y] = [inHeap(wg, dtype, a), inHeap(wg, dtype, b), wg.alloc(dtype, [m, n])];
-  const weights = packed ? wg.pack(w, { op: 'gemm', trans: transB }) : w;
+  const weights = packed ? wg.pack(w, { op: 'gemm', trans: transB, as }) : w;
   if (packed) w.dispose();
   const args = [x, weights, null, { transA, transB: packed ? false : transB, out: y }];
   return {

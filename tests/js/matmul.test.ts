@@ -878,7 +878,7 @@ refuses('refuses the option', {
   'options is a number': [() => ({ options: 5 }), argument('options', 'is 5', 'an object')],
   'transA, which is transposeA here': [
     () => ({ options: { transA: true } }),
-    argument('transA', 'not known', 'transposeA, transposeB, outType, out'),
+    argument('transA', 'not known', 'transposeA, transposeB, outType, activation, out'),
   ],
   'transposeA: a string': [() => ({ options: { transposeA: 'true' } }), argument('transposeA', '"true"', 'a boolean or a number')],
   'transposeB: NaN': [() => ({ options: { transposeB: NaN } }), argument('transposeB', 'NaN', 'a boolean or a number')],

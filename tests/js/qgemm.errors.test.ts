@@ -331,7 +331,10 @@ refuses(
 refuses('refuses the option', {
   'options is a number': [{ options: 5 }, argument('options', 'is 5', 'an object')],
   'options is a function': [{ options: () => 1 }, argument('options', 'a function', 'an object')],
-  'beta, which QGemm has not': [{ options: { beta: 1 } }, argument('beta', '"beta"', 'not known', 'alpha, transA, transB, out')],
+  'beta, which QGemm has not': [
+    { options: { beta: 1 } },
+    argument('beta', '"beta"', 'not known', 'alpha, transA, transB, activation, out'),
+  ],
   'alpha: a string': [{ alpha: '1' }, argument('alpha', '"1"', 'must be a number')],
   'alpha: null': [{ alpha: null }, argument('alpha', 'null', 'must be a number')],
   'alpha: a bigint': [{ alpha: 1n }, argument('alpha', '1n', 'must be a number')],

@@ -238,6 +238,63 @@ describe.each(dtypes)('%s', (dtype) => {
   }
 });
 
+describe.each(['bfloat16', 'float16'] as const)('of %s beside float32', (as) => {
+  it('are those of float32, rounded to nearest even', async () => {
+    const random = new Random(11);
+    const strict = await createGemm({ determinism: 'strict' });
+    for (const m of [1, 2, 3, 5, 16, 48, 49, 64, 130]) {
+      for (const [n, k] of [
+        [1, 1],
+        [9, 33],
+        [40, 130],
+      ] as const) {
+        const trans = random.pick(flags);
+        const [a, b, c] = [
+          random.tensor('float32', [m, k]),
+          random.tensor('float32', trans ? [n, k] : [k, n]),
+          random.tensor('float32', [n]),
+        ];
+        const rounded = tensor(as, b.shape, valuesOf(b));
+        const wide = tensor('float32', b.shape, valuesOf(rounded));
+        const [x, w, y] = [strict.alloc('float32', [m, k]), strict.alloc('float32', b.shape), strict.alloc('float32', [m, n])];
+        x.data.set(a.data as Float32Array);
+        w.data.set(b.data as Float32Array);
+        const packs = [
+          strict.pack(b, { op: 'gemm', trans, as }),
+          strict.pack(rounded, { op: 'matmul', trans }),
+          strict.pack(w, { op: 'gemm', trans, as }),
+        ];
+        const wanted = strict.gemm(a, wide, c, { transB: trans, alpha: 0.5 });
+        for (const weights of packs) {
+          expect(weights).toMatchObject({ dtype: as, shape: [k, n] });
+          expect(weights.byteLength).toBe(packs[0]?.byteLength);
+          expect(strict.gemm(a, weights, c, { alpha: 0.5 })).toEqual(wanted);
+          expect(strict.matmul(a, weights, c)).toEqual(strict.matmul(a, wide, c, { transposeB: trans }));
+          expect(strict.gemm(x, weights, null, { out: y }).data).toEqual(strict.gemm(a, wide, null, { transB: trans }).data);
+        }
+        using fast = wg.pack(b, { op: 'gemm', trans, as });
+        expectPackedGemm(a, wide, fast, c, { transB: trans }, `${m} x ${n} x ${k}`);
+        drop(x, w, y, ...packs);
+      }
+    }
+    strict.dispose();
+  });
+
+  it('serve their own type as before, and no other', () => {
+    const b = float32([2, 3], 1, 2, 3, 4, 5, 6);
+    using weights = wg.pack(b, { op: 'gemm', as });
+    expect(valuesOf(wg.gemm(tensor(as, [1, 2], [1, 1]), weights))).toEqual([5, 7, 9]);
+    expect(valuesOf(wg.matmul(float32([2], 1, 1), weights, 1))).toEqual([6, 8, 10]);
+    const says = [`packed as ${as}`, 'beside float32'];
+    for (const dtype of dtypes.filter((dtype) => dtype !== as && dtype !== 'float32')) {
+      expectError(
+        thrown(() => wg.gemm(new Random(1).tensor(dtype, [1, 2]), weights)),
+        { code: 'PACK_MISMATCH', argument: 'B', says },
+      );
+    }
+  });
+});
+
 describe('pack', () => {
   it('takes any number but 0 as true for trans', () => {
     const b = float32([1, 2], 3, 4);
@@ -262,6 +319,21 @@ describe('pack', () => {
     ],
     ['trans: a string', good, { op: 'gemm', trans: '1' }, { code: 'ARGUMENT', argument: 'trans', says: ['"1"', 'a boolean or a number'] }],
     ['trans: NaN', good, { op: 'matmul', trans: NaN }, { code: 'ARGUMENT', argument: 'trans', says: ['NaN', 'a boolean or a number'] }],
+    ['as: a type that is none', good, { op: 'gemm', as: 'int4' }, { code: 'DTYPE', argument: 'as', says: ['"int4"', 'bfloat16'] }],
+    ['as: null', good, { op: 'gemm', as: null }, { code: 'DTYPE', argument: 'as', says: ['null', 'bfloat16'] }],
+    ['as: wider', good, { op: 'gemm', as: 'float64' }, { code: 'DTYPE', argument: 'as', says: ['as is float64', 'float16 or bfloat16'] }],
+    [
+      'as: bfloat16 of integers',
+      () => ({ data: new Int32Array(6), shape: [2, 3] }),
+      { op: 'gemm', as: 'bfloat16' },
+      { code: 'DTYPE', argument: 'as', says: ['as is bfloat16', 'B has type int32', 'must be int32'] },
+    ],
+    [
+      'as: bfloat16 for qgemm',
+      () => ({ data: new Int8Array(6), shape: [2, 3] }),
+      { op: 'qgemm', as: 'bfloat16' },
+      { code: 'DTYPE', argument: 'as', says: ['as is bfloat16', 'must be int8'] },
+    ],
     ['nothing', () => undefined, { op: 'gemm' }, { code: 'ARGUMENT', argument: 'B', says: ['undefined', 'tensor'] }],
     ['a number', () => 5, { op: 'gemm' }, { code: 'ARGUMENT', argument: 'B', says: ['5', 'tensor'] }],
     ['a bare array', () => good().data, { op: 'gemm' }, { code: 'DTYPE', argument: 'B', says: ['without a shape', 'Float32Array'] }],
@@ -427,7 +499,7 @@ describe('PackMismatchError', () => {
           make(dtype, m, k),
           weights,
           make(dtype, m, n),
-          mismatch(op, op === 'gemm' ? 'B' : 'weights', `packed from ${packedFrom}`, `type ${dtype}`),
+          mismatch(op, op === 'gemm' ? 'B' : 'weights', `packed as ${packedFrom}`, `type ${dtype}`),
         );
       }
     }

@@ -73,6 +73,28 @@ const slow = () => {
 const after = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
 describe('gives what wgemm gives, bit for bit:', () => {
+  it('with activation, and weights of 16 bits', async () => {
+    const [a, b] = [float32([2, 3], 1, -2, 3, -4, 5, -6), float32([3, 2], 1.001, 2, -3, 4, 5, -6)];
+    for (const activation of ['relu', 'relu6', [-3, 2.5]]) {
+      await expectSame('gemm', () => [a, b, null, { activation }]);
+      await expectSame('matmul', () => [a, b, 1, { activation }]);
+    }
+    await expectSame('gemm', () => [a, b, null, { activation: [-1, 1], out: float32([2, 2], 0, 0, 0, 0) }]);
+    using weights = await wg.pack(b, { op: 'matmul', as: 'bfloat16' });
+    using ours = here.pack(b, { op: 'matmul', as: 'bfloat16' });
+    expect(weights).toMatchObject({ dtype: 'bfloat16', shape: [3, 2], byteLength: ours.byteLength });
+    expectEqual(await wg.gemm(a, weights, null, { activation: 'relu' }), here.gemm(a, ours, null, { activation: 'relu' }));
+    expectSameError(
+      await rejected(wg.pack(b, { op: 'gemm', as: 'int8' })),
+      thrown(() => here.pack(b, { op: 'gemm', as: 'int8' })),
+    );
+    const bad = { activation: [2, 1] as [number, number] };
+    expectSameError(
+      await rejected(wg.gemm(a, b, null, bad)),
+      thrown(() => here.gemm(a, b, null, bad)),
+    );
+  });
+
   it.each(dtypes)('gemm of %s', async (dtype) => {
     const make = (options: (c: object, random: Random) => object | undefined, c: (random: Random) => unknown) => () => {
       const random = new Random(1);

@@ -106,6 +106,7 @@ std::string MatMulTester::describe() const {
   text << " weights=" << text_of(weights_, weights_layout_) << (trans_b_ ? " transposed" : "") << (packed_ ? " packed" : "");
   if (bias_.has_value()) text << " bias=" << text_of(*bias_, bias_layout_);
   text << " dst=" << text_of(dst_dims(), dst_layout_) << (in_place_ ? " in place" : "") << (float32_ ? " float32" : "");
+  text << " from " << activation_.min << " to " << activation_.max;
   if (options_.has_value()) {
     text << " kernel=" << (options_->kernel != nullptr ? options_->kernel->name : "any");
     text << " mc=" << options_->mc << " nc=" << options_->nc << " kc=" << options_->kc;
@@ -134,6 +135,7 @@ void MatMulTester::run_into() const {
   if (in_place_ || bias_.has_value()) args.bias = &bias_tensor;
   args.transpose_a = trans_a_;
   args.transpose_b = trans_b_;
+  args.activation = activation_;
 
   // What is expected, before anything is written.
   const int64_t depth = src_[src_.size() - (trans_a_ && src_.size() > 1 ? 2 : 1)];

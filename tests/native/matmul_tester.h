@@ -36,6 +36,7 @@ class MatMulTester {
   MatMulTester& dst(Layout layout) { return set(dst_layout_, std::move(layout)); }
   // bias is dst, and is written over.
   MatMulTester& in_place() { return set(in_place_, true); }
+  MatMulTester& activation(Activation value) { return set(activation_, value); }
   // dst of a 16-bit type is float32.
   MatMulTester& float32(bool value = true) { return set(float32_, value); }
   // weights are packed before; what they were packed from is spoiled.
@@ -69,6 +70,7 @@ class MatMulTester {
   std::optional<Sizes> bias_;
   Layout src_layout_, weights_layout_, bias_layout_, dst_layout_;
   bool trans_a_ = false, trans_b_ = false, in_place_ = false, float32_ = false, packed_ = false, specials_ = false;
+  Activation activation_;
   std::optional<PlanOptions> options_;
   uint32_t seed_ = 1;
 };

@@ -90,6 +90,7 @@ const Change kChanges[] = {
     {"alpha's fraction", [](Problem& p) { p.epilogue.alpha.whole = false; }},
     {"beta", [](Problem& p) { p.epilogue.beta.value = 2; }},
     {"c", [](Problem& p) { p.epilogue.has_c = true; }},
+    {"bounds", [](Problem& p) { p.epilogue.bounds.min = 0; }},
     {"type of c", [](Problem& p) { p.epilogue.c.dtype = DType::kFloat64; }},
     {"rows of c", [](Problem& p) { p.epilogue.c.row_stride = 1; }},
     {"columns of c", [](Problem& p) { p.epilogue.c.col_stride = 1; }},

@@ -91,7 +91,8 @@ std::string QGemmTester::describe() const {
     }
   };
   std::string text = std::string(dtype_name(a_type_)) + " x " + dtype_name(b_type_) + " to " + dtype_name(y_type_);
-  text += with("M", m_) + with("N", n_) + with("K", k_) + with("transA", trans_a_) + with("transB", trans_b_) + with("alpha", alpha_);
+  text += with("M", m_) + with("N", n_) + with("K", k_) + with("transA", trans_a_) + with("transB", trans_b_) + with("alpha", alpha_) +
+          with("from", activation_.min) + with("to", activation_.max);
   text += with("A", name_of(a_values_)) + with("B", name_of(b_values_)) + with("a_zero_point", name_of(a_zero_)) +
           with("b_zero_point", name_of(b_zero_)) + with("y_zero_point", name_of(y_zero_));
   text += with("one", name_of(one_)) + with("b_scale", name_of(b_scale_extent_)) + with("b_zero_point", name_of(b_zero_extent_));
@@ -164,6 +165,7 @@ void QGemmTester::run_typed() const {
     args.y_scale = &y_scale_tensor;
     args.y_zero_point = &y_zero_tensor;
   }
+  args.activation = activation_;
 
   std::vector<T> expected;
   for (int64_t i = 0; i < m_; ++i) {

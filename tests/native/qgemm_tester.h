@@ -40,6 +40,7 @@ class QGemmTester {
   };
   QGemmTester& scales(Scales value) { return set(scales_, std::optional(value)); }
   QGemmTester& alpha(double value) { return set(alpha_, value); }
+  QGemmTester& activation(Activation value) { return set(activation_, value); }
   // C of this shape; without it there is none.
   QGemmTester& c(std::vector<int64_t> dims, Values values = Values::kRandom) { return c_values_ = values, set(c_dims_, std::move(dims)); }
   // Each matrix has this many unused elements behind each row and lies transposed in memory if `columns`.
@@ -74,6 +75,7 @@ class QGemmTester {
   Extent one_ = Extent::kScalar, b_scale_extent_ = Extent::kScalar, b_zero_extent_ = Extent::kScalar;
   std::optional<Scales> scales_;
   double alpha_ = 1;
+  Activation activation_;
   std::vector<int64_t> c_dims_;
   int64_t gap_ = 0;
   std::optional<PlanOptions> options_;

@@ -35,7 +35,8 @@ double sum_of_sizes(const GemmArgs& args, int64_t i, int64_t j) {
 std::string GemmTester::describe() const {
   std::string text = std::string(dtype_name(type_)) + " M=" + std::to_string(m_) + " N=" + std::to_string(n_) + " K=" + std::to_string(k_);
   text += " transA=" + std::to_string(trans_a_) + " transB=" + std::to_string(trans_b_) + " alpha=" + std::to_string(alpha_.number()) +
-          " beta=" + std::to_string(beta_.number()) + " gap=" + std::to_string(gap_) + " columns=" + std::to_string(columns_);
+          " beta=" + std::to_string(beta_.number()) + " gap=" + std::to_string(gap_) + " columns=" + std::to_string(columns_) + " from " +
+          std::to_string(activation_.min) + " to " + std::to_string(activation_.max);
   if (packed_) text += " packed";
   if (in_place_) text += " in place";
   if (has_c_ && !in_place_) {
@@ -66,6 +67,7 @@ void GemmTester::run_typed() const {
   if (has_c_) args.C = &c_tensor;
   args.alpha = alpha_;
   args.beta = beta_;
+  args.activation = activation_;
   args.transA = trans_a_;
   args.transB = trans_b_;
   args.opset = opset_;

@@ -20,6 +20,7 @@ class GemmTester {
   GemmTester& trans(bool a, bool b) { return trans_a_ = a, set(trans_b_, b); }
   GemmTester& alpha(Factor value) { return set(alpha_, value); }
   GemmTester& beta(Factor value) { return set(beta_, value); }
+  GemmTester& activation(Activation value) { return set(activation_, value); }
   // C of this shape; without it there is none.
   GemmTester& c(std::vector<int64_t> dims) { return has_c_ = true, set(c_dims_, std::move(dims)); }
   // C is Y: it has Y's shape, and is written over.
@@ -52,6 +53,7 @@ class GemmTester {
   int64_t m_ = 1, n_ = 1, k_ = 1;
   bool trans_a_ = false, trans_b_ = false, has_c_ = false, in_place_ = false, columns_ = false, specials_ = false, packed_ = false;
   Factor alpha_ = 1, beta_ = 1;
+  Activation activation_;
   std::vector<int64_t> c_dims_;
   int64_t gap_ = 0;
   int64_t opset_ = 13;

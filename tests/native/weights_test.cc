@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <functional>
 #include <random>
@@ -13,7 +14,9 @@
 #include <vector>
 
 #include "array.h"
+#include "convert.h"
 #include "ops/ops.h"
+#include "pack.h"
 #include "run.h"
 #include "threads.h"
 #include "types.h"
@@ -302,6 +305,183 @@ TEST(Weights, ServeAnyNumberOfCalls) {
   EXPECT_TRUE(std::equal(panels.begin(), panels.end(), block));
 }
 
+// Weights of 16 bits beside float32 -------------------------------------------------------------------------------------------------
+
+class HalfWeightsTest : public ::testing::TestWithParam<DType> {
+ protected:
+  // Calls `work` with an element of the type.
+  template <typename Work>
+  static void with_half(const Work& work) {
+    GetParam() == DType::kFloat16 ? work(Float16{}) : work(BFloat16{});
+  }
+  static PackedWeights packed_as(Context& context, const ConstTensor& b, bool trans) {
+    PackedWeights weights;
+    const Status status = pack(context, {.B = b, .trans = trans, .as = GetParam()}, &weights);
+    EXPECT_TRUE(status.ok()) << status.message;
+    EXPECT_EQ(weights.dtype(), GetParam());
+    return weights;
+  }
+};
+
+// The elements of `b`, as `To`.
+template <typename To, typename From>
+Array<To> converted(const Array<From>& b) {
+  Array<To> result(b.dims, 0, false);
+  result.strides = b.strides;
+  result.length = b.length;
+  result.data.reset(new To[b.length]);
+  for (size_t i = 0; i < b.length; ++i) result.data[i] = convert<To>(b.data[i]);
+  return result;
+}
+
+// What is rounded while it is packed is what is packed after it was rounded, in any order of elements, NaN and all else.
+TEST_P(HalfWeightsTest, ArePackedAsIfRoundedBefore) {
+  with_half([&]<typename Half>(Half) {
+    std::mt19937_64 random(1);
+    for (const Sizes& dims : {Sizes{1, 1}, {2, 8}, {9, 31}, {64, 33}, {65, 32}, {200, 70}, {3, 5, 9}, {0, 4}, {4, 0}}) {
+      for (const bool trans : {false, true}) {
+        for (const bool columns : {false, true}) {
+          Array<float> b(dims, trans ? 3 : 0, columns);
+          fill(b, random, true);
+          const Array<Half> rounded = converted<Half>(b);
+          Context context;
+          const PackedWeights weights = packed_as(context, b.tensor(DType::kFloat32), trans);
+          const PackedWeights wanted = packed_as(context, rounded.tensor(GetParam()), trans);
+          ASSERT_EQ(weights.bytes(), wanted.bytes());
+          const StoredOperand found = WeightsAccess::operand(weights), expected = WeightsAccess::operand(wanted);
+          const size_t bytes = packed_bytes(found.layout(), weights.n(), weights.k());
+          for (int64_t i = 0; i < (dims.size() == 3 ? dims[0] : 1); ++i) {
+            EXPECT_EQ(std::memcmp(found.at(i).panels, expected.at(i).panels, bytes), 0) << bytes << trans << columns;
+          }
+        }
+      }
+    }
+  });
+}
+
+// By every kernel, for few rows and for many, one matrix of weights or a stack.
+TEST_P(HalfWeightsTest, GiveTheBitsOfFloat32) {
+  with_half([&]<typename Half>(Half) {
+    std::mt19937_64 random(1);
+    for (int64_t m = 1; m <= 64; m += m < 8 ? 1 : 7) {
+      for (const auto& [n, k] : {std::pair<int64_t, int64_t>{1, 5}, {9, 33}, {40, 300}, {17, 4099}}) {
+        for (const Determinism determinism : {Determinism::kStrict, Determinism::kFast}) {
+          const bool trans = m % 2 != 0;
+          Array<float> a({m, k}, m % 3, m % 5 == 0), b(trans ? Sizes{n, k} : Sizes{k, n}, 0, false), c({1, n}, 0, false);
+          for (auto* array : {&a, &b, &c}) fill(*array, random, k < 10);
+          Context context(0, determinism);
+          const PackedWeights rounded = packed_as(context, b.tensor(DType::kFloat32), trans);
+          const Array<float> wide = converted<float>(converted<Half>(b));
+          const PackedWeights widened = packed(context, wide.tensor(DType::kFloat32), trans);
+          const ConstTensor bias = c.tensor(DType::kFloat32);
+          Array<float> y({m, n}, 0, false), wanted({m, n}, 0, false);
+          GemmArgs args;
+          args.A = a.tensor(DType::kFloat32);
+          args.C = &bias;
+          args.alpha = 0.75;
+          for (auto [weights, result] : {std::pair{&rounded, &y}, {&widened, &wanted}}) {
+            args.packed_B = weights;
+            args.Y = result->template tensor<void>(DType::kFloat32);
+            const Status status = gemm(context, args);
+            ASSERT_TRUE(status.ok()) << status.message;
+          }
+          for (size_t i = 0; i < y.length; ++i) {
+            const bool is_same = std::memcmp(&y.data[i], &wanted.data[i], sizeof(float)) == 0;
+            const bool is_near = (std::isnan(y.data[i]) && std::isnan(wanted.data[i])) || y.data[i] == wanted.data[i] ||
+                                 std::fabs(y.data[i] - wanted.data[i]) < 1e-4F;
+            ASSERT_TRUE(determinism == Determinism::kStrict ? is_same : is_near) << y.data[i] << " " << wanted.data[i] << " M=" << m;
+          }
+          // By one kernel of the same blocks the bits are the same in either mode.
+          args.C = nullptr;
+          args.alpha = 1;
+          for (const Kernel* kernel : kernels_of(DType::kFloat32)) {
+            for (auto [weights, result] : {std::pair{&rounded, &y}, {&widened, &wanted}}) {
+              args.packed_B = weights;
+              args.Y = result->template tensor<void>(DType::kFloat32);
+              Problem problem;
+              ASSERT_TRUE(gemm_problem(args, true, &problem).ok());
+              ASSERT_TRUE(run(context, "gemm", problem, {.kernel = kernel, .mc = 20, .nc = 24, .kc = 128}).ok());
+            }
+            ASSERT_TRUE(k < 10 || y.values() == wanted.values()) << kernel->name;
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST_P(HalfWeightsTest, GiveTheBitsOfFloat32InBatches) {
+  with_half([&]<typename Half>(Half) {
+    std::mt19937_64 random(1);
+    for (const Sizes& dims : {Sizes{7, 19}, {3, 7, 19}, {2, 1, 7, 19}}) {
+      for (const int64_t m : {1, 5, 70}) {
+        Array<float> src({2, 3, m, 7}, 0, false), b(dims, 0, false), bias({3, 1, 19}, 0, false);
+        for (auto* array : {&src, &b, &bias}) fill(*array, random);
+        Context context(0, Determinism::kStrict);
+        const Array<Half> half = converted<Half>(b);
+        const Array<float> wide = converted<float>(half);
+        const PackedWeights rounded = packed(context, half.tensor(GetParam())), widened = packed(context, wide.tensor(DType::kFloat32));
+        const ConstTensor bias_tensor = bias.tensor(DType::kFloat32);
+        Array<float> y({2, 3, m, 19}, 0, false), wanted({2, 3, m, 19}, 0, false);
+        MatMulArgs args;
+        args.src = src.tensor(DType::kFloat32);
+        args.bias = &bias_tensor;
+        for (auto [weights, result] : {std::pair{&rounded, &y}, {&widened, &wanted}}) {
+          args.packed_weights = weights;
+          args.dst = result->template tensor<void>(DType::kFloat32);
+          const Status status = matmul(context, args);
+          ASSERT_TRUE(status.ok()) << status.message;
+        }
+        EXPECT_EQ(y.values(), wanted.values());
+      }
+    }
+  });
+}
+
+// Few rows multiply weights as they are stored, beside A in place; many have them widened, block by block.
+TEST_P(HalfWeightsTest, AreReadInPlaceOrWidened) {
+  const Sizes dims{300, 40};
+  const std::vector<float> data(300 * 40);
+  Context context;
+  const PackedWeights weights = packed_as(context, {data.data(), DType::kFloat32, dims}, false);
+  EXPECT_LT(weights.bytes(), 300 * 40 * sizeof(float));
+  for (const int64_t m : {1, 2, 100}) {
+    const Sizes a_dims{m, 300};
+    GemmArgs args;
+    args.A = {nullptr, DType::kFloat32, a_dims};
+    args.packed_B = &weights;
+    Explanation plan;
+    ASSERT_TRUE(explain(Context(), args, &plan).ok());
+    EXPECT_EQ(plan.packs_b, m == 100);
+    EXPECT_TRUE(m == 100 || (!plan.packs_a && plan.scratch_bytes == 0));
+  }
+}
+
+// Their own type serves them as it did: it is no other product than that of float32.
+TEST_P(HalfWeightsTest, ServeTheirOwnTypeAndNoOther) {
+  const std::vector<float> data(12);
+  const Sizes dims{3, 4}, a{2, 3};
+  Context context;
+  const PackedWeights weights = packed_as(context, {data.data(), DType::kFloat32, dims}, false);
+  for (const DType type : kTypes) {
+    GemmArgs args;
+    args.A = {nullptr, type, a};
+    args.packed_B = &weights;
+    int64_t y[2];
+    const Status status = gemm_shape(args, y);
+    EXPECT_EQ(status.ok(), type == DType::kFloat32 || type == GetParam()) << dtype_name(type);
+    EXPECT_TRUE(status.ok() || status.code == Code::kPackMismatch);
+    MatMulArgs matmul_args;
+    matmul_args.src = args.A;
+    matmul_args.packed_weights = &weights;
+    matmul_args.dst.dtype = GetParam();  // not what float32 gives
+    size_t rank;
+    EXPECT_EQ(matmul_shape(matmul_args, y, &rank).ok(), type == GetParam());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, HalfWeightsTest, ::testing::Values(DType::kFloat16, DType::kBFloat16), name_of);
+
 // Ownership ------------------------------------------------------------------------------------------------------------------------
 
 const std::vector<std::byte> kData(1 << 12);
@@ -468,12 +648,12 @@ TEST(WeightsError, AnotherType) {
       Calls calls;
       calls.type = type;
       calls.weights = zeros(calls.context, {3, 4}, from);
-      if (from == type) {
+      if (from == type || (type == DType::kFloat32 && dtype_bytes(from) == 2)) {
         EXPECT_TRUE(gemm(calls.context, calls.gemm_args()).ok());
         EXPECT_TRUE(matmul(calls.context, calls.matmul_args()).ok());
         continue;
       }
-      const std::string sentence = std::string("is packed from ").append(dtype_name(from)).append(" and ");
+      const std::string sentence = std::string("is packed as ").append(dtype_name(from)).append(" and ");
       calls.refuse_gemm(Code::kPackMismatch, "B", sentence);
       calls.refuse_matmul(Code::kPackMismatch, "weights", sentence);
     }
@@ -520,6 +700,7 @@ struct PackCase {
   std::function<void(PackArgs&, Sizes& dims, Sizes& strides)> spoil;
   Code code;
   const char* sentence;
+  const char* argument = "B";
 };
 
 constexpr int64_t kHuge = int64_t{1} << 40;
@@ -541,6 +722,19 @@ const PackCase kPackCases[] = {
     {"NegativeStride", [](PackArgs&, Sizes&, Sizes& strides) { strides = {4, -1}; }, Code::kShape, "no stride may be negative"},
     {"Short", [](PackArgs& p, Sizes&, Sizes&) { p.B.size = 11; }, Code::kShape, "B has 11 elements; its shape [3, 4] needs 12"},
     {"NoData", [](PackArgs& p, Sizes&, Sizes&) { p.B.data = nullptr; }, Code::kArgument, "pack: B has no data"},
+    {"As", [](PackArgs& p, Sizes&, Sizes&) { p.as = DType::kFloat64; }, Code::kDType,
+     "pack: as is float64 and B has type float32; it must be float32, float16 or bfloat16", "as"},
+    {"AsInt8", [](PackArgs& p, Sizes&, Sizes&) { p.as = DType::kInt8; }, Code::kDType, "as is int8 and B has type float32", "as"},
+    {"AsUnknown", [](PackArgs& p, Sizes&, Sizes&) { p.as = static_cast<DType>(200); }, Code::kDType, "as is an unknown type and B has",
+     "as"},
+    {"AsOfIntegers", [](PackArgs& p, Sizes&, Sizes&) { p.B.dtype = DType::kInt32, p.as = DType::kBFloat16; }, Code::kDType,
+     "as is bfloat16 and B has type int32; it must be int32", "as"},
+    {"AsOfFloat64", [](PackArgs& p, Sizes&, Sizes&) { p.B.dtype = DType::kFloat64, p.as = DType::kFloat16; }, Code::kDType,
+     "as is float16 and B has type float64; it must be float64", "as"},
+    {"AsWider", [](PackArgs& p, Sizes&, Sizes&) { p.B.dtype = DType::kBFloat16, p.as = DType::kFloat32; }, Code::kDType,
+     "as is float32 and B has type bfloat16; it must be bfloat16", "as"},
+    {"AsOfQGemm", [](PackArgs& p, Sizes&, Sizes&) { p.op = PackFor::kQGemm, p.B.dtype = DType::kInt8, p.as = DType::kFloat16; },
+     Code::kDType, "as is float16 and B has type int8; it must be int8", "as"},
 };
 
 class WeightsPackError : public ::testing::TestWithParam<PackCase> {};
@@ -557,7 +751,7 @@ TEST_P(WeightsPackError, IsSaidAndWeightsStayAsTheyWere) {
     const Status status = pack(context, args, &weights);
     EXPECT_EQ(status.code, GetParam().code) << status.message;
     EXPECT_STREQ(status.op, "pack");
-    EXPECT_STREQ(status.argument, "B");
+    EXPECT_STREQ(status.argument, GetParam().argument);
     EXPECT_NE(std::string(status.message).find(GetParam().sentence), std::string::npos) << status.message;
     EXPECT_TRUE(weights.dtype() == DType::kInt32 && weights.batch().size() == 1 && weights.k() == 3 && weights.n() == 4);
     EXPECT_EQ(context.bytes_in_use(), in_use);
