@@ -43,12 +43,14 @@ T load(const std::byte* from) {
 class Writer {
  public:
   explicit Writer(std::byte* to) : to_(to) {}
-  template <typename T>
-  void number(T value) {
-    for (size_t i = 0; i < sizeof(T); ++i) *to_++ = static_cast<std::byte>(static_cast<uint64_t>(value) >> 8 * i & 0xff);
+  [[gnu::noinline]] void number(uint64_t value, int bytes) {
+    for (; bytes > 0; --bytes, value >>= 8) *to_++ = static_cast<std::byte>(value & 0xff);
   }
-  void name(const char* letters) {
+  [[gnu::noinline]] void name(const char* letters) {
     for (size_t i = 0; i < kNameBytes; ++i) *to_++ = static_cast<std::byte>(*letters == 0 ? 0 : *letters++);
+  }
+  void layout(const PanelLayout& layout) {
+    for (const int value : {layout.width, layout.kr, layout.lead, layout.element_bytes}) number(static_cast<uint64_t>(value), 2);
   }
 
  private:
@@ -86,10 +88,6 @@ bool is_named(const std::byte* bytes, const char* letters) {
   return std::memcmp(bytes, name, kNameBytes) == 0;
 }
 
-void write_layout(Writer& writer, const PanelLayout& layout) {
-  for (const int value : {layout.width, layout.kr, layout.lead, layout.element_bytes}) writer.number(static_cast<uint16_t>(value));
-}
-
 int64_t matrices_of(const PackedWeights& weights) {
   int64_t matrices = 1;
   for (const int64_t size : weights.batch()) matrices *= size;
@@ -122,7 +120,7 @@ bool is_padded(const std::byte* panels, const PanelLayout& layout, int64_t k, in
 
 }  // namespace
 
-void seal(std::span<std::byte> bytes) { Writer(bytes.data() + kSumAt).number(xxh64(bytes.subspan(kSummedAt))); }
+void seal(std::span<std::byte> bytes) { Writer(bytes.data() + kSumAt).number(xxh64(bytes.subspan(kSummedAt)), 8); }
 
 size_t serialized_bytes(const PackedWeights& weights) {
   if (weights.empty()) return 0;
@@ -143,16 +141,16 @@ Status serialize(const PackedWeights& weights, std::span<std::byte> bytes) {
   const size_t rank = weights.batch().size() + 2, matrix = packed_bytes(stored.layout(), weights.n(), weights.k());
   Writer writer(bytes.data());
   writer.name(kMagic);
-  writer.number(kByteOrder);
-  writer.number(kFormVersion);
-  writer.number(uint64_t{0});
+  writer.number(kByteOrder, 4);
+  writer.number(kFormVersion, 4);
+  writer.number(0, 8);  // until it is sealed
   writer.name(name_of(weights.op()));
   writer.name(dtype_name(weights.dtype()));
-  write_layout(writer, stored.layout());
-  writer.number(uint64_t{rank});
-  for (const int64_t size : weights.batch()) writer.number(size);
-  writer.number(weights.k());
-  writer.number(weights.n());
+  writer.layout(stored.layout());
+  writer.number(rank, 8);
+  for (const int64_t size : weights.batch()) writer.number(static_cast<uint64_t>(size), 8);
+  writer.number(static_cast<uint64_t>(weights.k()), 8);
+  writer.number(static_cast<uint64_t>(weights.n()), 8);
   const std::byte* from = stored.panels;
   for (std::byte* to = bytes.data() + header_bytes(rank); to != bytes.data() + wanted; to += matrix, from += stored.matrix_bytes) {
     std::memcpy(to, from, matrix);
@@ -161,42 +159,46 @@ Status serialize(const PackedWeights& weights, std::span<std::byte> bytes) {
   return {};
 }
 
+namespace {
+
+// "bytes " and so on; a number that is negative is left out.
+[[gnu::noinline]] Status refuse(const char* what, int64_t found = -1, const char* but = "", int64_t wanted = -1, const char* end = "") {
+  const auto part = [](int64_t number) { return number < 0 ? Part("") : Part(number); };
+  return error(Code::kPackMismatch, "deserialize", "bytes", {"bytes ", what, part(found), but, part(wanted), end});
+}
+
+}  // namespace
+
 Status deserialize(Context& context, std::span<const std::byte> bytes, PackedWeights* weights) {
-  const auto refuse = [](std::initializer_list<Part> parts) { return error(Code::kPackMismatch, "deserialize", "bytes", parts); };
   const std::byte* from = bytes.data();
   const auto length = static_cast<int64_t>(bytes.size());
   const auto cut_short = [&](size_t wanted) {
-    return refuse({"bytes is cut short: ", length, " bytes, ", static_cast<int64_t>(wanted),
-                   wanted == kShapeAt ? " wanted at the least" : " wanted"});
+    return refuse("is cut short: ", length, " bytes, ", static_cast<int64_t>(wanted),
+                  wanted == kShapeAt ? " wanted at the least" : " wanted");
   };
   if (bytes.size() < kShapeAt) return cut_short(kShapeAt);
-  if (!is_named(from, kMagic)) return refuse({"bytes is no packed weights: it does not begin with \"", kMagic, "\""});
+  if (!is_named(from, kMagic)) return refuse("is no packed weights: it does not begin with \"wgemm-pw\"");
   if (const auto version = load<uint32_t>(from + 12); version != kFormVersion) {
-    return refuse({"bytes is of version ", int64_t{version}, "; this library reads version ", int64_t{kFormVersion}});
+    return refuse("is of version ", version, "; this library reads version ", kFormVersion);
   }
   if (const auto order = load<uint32_t>(from + 8); order != kByteOrder) {
-    return refuse({"bytes has byte order ", int64_t{order}, "; this machine has ", int64_t{kByteOrder}, ", 1 being little-endian"});
+    return refuse("has byte order ", order, "; this machine has ", kByteOrder, ", 1 being little-endian");
   }
   PackArgs args;
   if (is_named(from + 24, name_of(PackFor::kQGemm))) args.op = PackFor::kQGemm;
-  if (!is_named(from + 24, name_of(args.op))) return refuse({"bytes is for an operation that is none; it must be gemm or qgemm"});
+  if (!is_named(from + 24, name_of(args.op))) return refuse("is for an operation that is none; it must be gemm or qgemm");
   int dtype = 0;
   while (dtype < kDTypeCount && !is_named(from + 32, dtype_name(static_cast<DType>(dtype)))) ++dtype;
-  if (dtype == kDTypeCount) return refuse({"bytes has elements of an unknown type; see DType"});
+  if (dtype == kDTypeCount) return refuse("has elements of an unknown type; see DType");
   args.B.dtype = static_cast<DType>(dtype);
   const PanelLayout layout = storage_layout(args.B.dtype);
   std::byte numbers[4 * sizeof(uint16_t)];
-  Writer writer(numbers);
-  write_layout(writer, layout);
+  Writer(numbers).layout(layout);
   if (std::memcmp(from + 40, numbers, sizeof(numbers)) != 0) {
-    int64_t found[4];
-    for (size_t i = 0; i < 4; ++i) found[i] = load<uint16_t>(from + 40 + 2 * i);
-    const int64_t wanted[] = {layout.width, layout.kr, layout.lead, layout.element_bytes};
-    return refuse({"bytes has panels of layout ", std::span<const int64_t>(found), "; of ", dtype_name(args.B.dtype), " it must be ",
-                   std::span<const int64_t>(wanted)});
+    return refuse("has panels of ", load<uint16_t>(from + 40), " columns, or of another layout than those of ", layout.width, " here");
   }
   const auto rank = load<uint64_t>(from + 48);
-  if (rank > kMaxRank) return refuse({"bytes has a rank above ", int64_t{kMaxRank}});
+  if (rank > kMaxRank) return refuse("has a rank above ", kMaxRank);
   const size_t header = header_bytes(static_cast<size_t>(rank));
   if (bytes.size() < header) return cut_short(header);
   int64_t dims[kMaxRank];
@@ -204,16 +206,18 @@ Status deserialize(Context& context, std::span<const std::byte> bytes, PackedWei
   args.B.dims = {dims, static_cast<size_t>(rank)};
   args.B.data = dims;  // which is not looked at
   PackProblem p;
-  if (const Status s = pack_problem(args, &p); !s.ok()) return refuse({"bytes is of weights that cannot be (", s.message, ")"});
-  if (!may_be_stored(p)) return refuse({"bytes is cut short: ", length, " bytes; its shape ", args.B.dims, " is larger than memory"});
+  if (const Status s = pack_problem(args, &p); !s.ok()) {
+    return error(Code::kPackMismatch, "deserialize", "bytes", {"bytes is of weights that cannot be: ", s.message});
+  }
+  if (!may_be_stored(p)) return refuse("is cut short: ", length, " bytes, more than memory has wanted");
   const size_t matrix = packed_bytes(layout, p.n, p.k), wanted = header + static_cast<size_t>(p.matrices) * matrix;
   if (bytes.size() < wanted) return cut_short(wanted);
-  if (bytes.size() > wanted) return refuse({"bytes goes on behind its end: ", length, " bytes, ", static_cast<int64_t>(wanted), " wanted"});
+  if (bytes.size() > wanted) return refuse("goes on behind its end: ", length, " bytes, ", static_cast<int64_t>(wanted), " wanted");
   if (load<uint64_t>(from + kSumAt) != xxh64(bytes.subspan(kSummedAt))) {
-    return refuse({"bytes was changed: its checksum is another than that of what it holds"});
+    return refuse("was changed: its checksum is another than that of what it holds");
   }
   for (from += header; from != bytes.data() + wanted; from += matrix) {
-    if (!is_padded(from, layout, p.k, p.n)) return refuse({"bytes has panels whose padding is not zeros"});
+    if (!is_padded(from, layout, p.k, p.n)) return refuse("has panels whose padding is not zeros");
   }
   PackedWeights made;
   if (Status s = WeightsAccess::allocate(context, "deserialize", args.op, p, &made); !s.ok()) return s;
