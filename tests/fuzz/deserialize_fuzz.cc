@@ -110,9 +110,11 @@ Bytes elements_of(const PackedWeights& weights) {
 
 void compute(const PackedWeights& weights) {
   constexpr int64_t kMost = 1 << 12;
-  int64_t matrices = 1;
-  for (const int64_t size : weights.batch()) matrices *= size;
-  if (weights.k() > kMost || weights.n() > kMost || matrices > kMost || weights.n() * matrices > kMost) return;
+  if (weights.k() > kMost || weights.n() > kMost) return;
+  int64_t columns = std::max<int64_t>(weights.n(), 1);  // of all matrices; as if those of size 0 were 1, since shapes must be small
+  for (const int64_t size : weights.batch()) {
+    if (size > kMost || (columns *= std::max<int64_t>(size, 1)) > kMost) return;
+  }
   for (const int64_t rows : {1, 7, 30}) {
     const Bytes y = product(weights, nullptr, rows);
     if (!weights.batch().empty()) continue;
