@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "wgemm.h"
 
@@ -219,7 +220,20 @@ int run_explain() {
   return 0;
 }
 
-// On success the block begins with the weights' address, bytes, rank and sizes.
+// Leaves at the front of the block the weights' address, bytes, operation, type, rank and sizes.
+int give_weights(PackedWeights weights) {
+  double* out = block + 1;
+  *out++ = static_cast<double>(weights.bytes());
+  *out++ = static_cast<double>(weights.op());
+  *out++ = static_cast<double>(weights.dtype());
+  *out++ = static_cast<double>(weights.batch().size() + 2);
+  for (const int64_t size : weights.batch()) *out++ = static_cast<double>(size);
+  *out++ = static_cast<double>(weights.k());
+  *out++ = static_cast<double>(weights.n());
+  block[0] = static_cast<double>(reinterpret_cast<uintptr_t>(weights.detach()));
+  return 0;
+}
+
 int run_pack() {
   Reader reader;
   PackArgs args;
@@ -229,15 +243,19 @@ int run_pack() {
   reader.tensor(&args.B);
   PackedWeights weights;
   Status result = pack(*instance, args, &weights);
-  if (!result.ok()) return finish(result);
-  double* out = block + 1;
-  *out++ = static_cast<double>(weights.bytes());
-  *out++ = static_cast<double>(weights.batch().size() + 2);
-  for (const int64_t size : weights.batch()) *out++ = static_cast<double>(size);
-  *out++ = static_cast<double>(weights.k());
-  *out++ = static_cast<double>(weights.n());
-  block[0] = static_cast<double>(reinterpret_cast<uintptr_t>(weights.detach()));
-  return 0;
+  return result.ok() ? give_weights(std::move(weights)) : finish(result);
+}
+
+std::span<std::byte> bytes_at(uintptr_t address, size_t length) { return {reinterpret_cast<std::byte*>(address), length}; }
+
+int run_serialize(uintptr_t weights, uintptr_t bytes, size_t length) {
+  return finish(serialize(PackedWeights::view(reinterpret_cast<void*>(weights)), bytes_at(bytes, length)));
+}
+
+int run_deserialize(uintptr_t bytes, size_t length) {
+  PackedWeights weights;
+  Status result = deserialize(*instance, bytes_at(bytes, length), &weights);
+  return result.ok() ? give_weights(std::move(weights)) : finish(result);
 }
 
 int store_scalar(int place, int dtype, double value) { return finish(store("", "", value, static_cast<DType>(dtype), scalars + place)); }
@@ -276,6 +294,9 @@ EMSCRIPTEN_BINDINGS(wgemm) {
   function("matmulShape", &shape_of_matmul);
   function("explainMatmul", &run_explain<MatMul>);
   function("pack", &run_pack);
+  function("serializedBytes", +[](uintptr_t weights) { return serialized_bytes(PackedWeights::view(reinterpret_cast<void*>(weights))); });
+  function("serialize", &run_serialize);
+  function("deserialize", &run_deserialize);
   function("storeScalar", &store_scalar);
   function("kernelCount", &kernel_count);
   function("kernel", &kernel);

@@ -63,7 +63,7 @@ export class OutOfMemoryError extends GemmError {
   }
 }
 
-/** Weights that were packed for another operation, type or shape stand for B. */
+/** Weights that were packed for another operation, type or shape stand for B; or bytes are no packed weights. */
 export class PackMismatchError extends GemmError {
   override name = 'PackMismatchError';
   constructor(op: string, argument: string, message: string) {

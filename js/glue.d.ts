@@ -23,6 +23,9 @@ declare module '*.mjs' {
     matmulShape(): number;
     explainMatmul(): number;
     pack(): number;
+    serializedBytes(weights: number): number;
+    serialize(weights: number, bytes: number, length: number): number;
+    deserialize(bytes: number, length: number): number;
     scalars(): number;
     storeScalar(place: number, dtype: number, value: number): number;
     kernelCount(): number;

@@ -2,7 +2,7 @@
 import type { Core } from './core.js';
 import { disposable } from './dispose.js';
 import { type DataArray, type DType, viewOf } from './tensor.js';
-import { ArgumentError, DisposedError } from './errors.js';
+import { ArgumentError, DisposedError, OutOfMemoryError } from './errors.js';
 
 declare global {
   // `using` without a newer library in the user's TypeScript; merges with that of esnext.disposable.
@@ -17,6 +17,8 @@ export let locateHeld: (object: HeapObject, core: Core, op: string, name: string
 export let writeHeld: (core: Core, op: string, name: string, tensor: HeapTensor, block: Float64Array, at: number) => number;
 /** The elements of a tensor, as a view that lives as long as the memory stays in place. */
 let view: (object: HeapObject, dtype: DType, size: number) => DataArray;
+/** Packed weights as bytes. */
+let serialized: (weights: HeapObject) => Uint8Array;
 
 /** Something that holds memory of an instance until `dispose()`; garbage collection is only a net. */
 export abstract class HeapObject {
@@ -57,6 +59,22 @@ export abstract class HeapObject {
       const core = object.#core;
       const address = locateHeld(object, core, 'data', 'tensor');
       return core.viewFor(object, () => viewOf(dtype, core.buffer, address, size));
+    };
+    serialized = (weights) => {
+      const op = 'serialize';
+      const core = weights.#core;
+      const address = locateHeld(weights, core, op, 'weights');
+      const length = core.module.serializedBytes(address);
+      const staging = core.allocate(length, op);
+      try {
+        core.check(core.module.serialize(address, staging, length), op);
+        return core.module.HEAPU8.slice(staging, staging + length);
+      } catch (error) {
+        if (!(error instanceof RangeError)) throw error;
+        throw new OutOfMemoryError(op, '', `${op}: no array for the ${length} bytes: ${String(error)}`);
+      } finally {
+        core.module.release(staging);
+      }
     };
   }
 }
@@ -122,7 +140,7 @@ export class HeapTensor<A extends DataArray = DataArray> extends HeapObject {
 }
 
 /**
- * Weights that are laid out once, for any number of calls: they stand where `b` or `weights` does. Made by `pack`. Hold a copy in the instance's memory
+ * Weights that are laid out once, for any number of calls: they stand where `b` or `weights` does. Made by `pack` or `deserialize`. Hold a copy in the instance's memory
  * until `dispose()`.
  */
 export class PackedWeights extends HeapObject {
@@ -144,6 +162,15 @@ export class PackedWeights extends HeapObject {
     this.shape = Object.freeze(shape);
     this.byteLength = byteLength;
     Object.freeze(this);
+  }
+
+  /**
+   * The weights as bytes, in an array of their own, which `deserialize` makes weights of again: in another instance, build, engine, or
+   * natively. They are the same wherever they were packed.
+   * @throws DisposedError, OutOfMemoryError: there must be room for the bytes in the instance's memory
+   */
+  serialize(): Uint8Array {
+    return serialized(this);
   }
 
   /** @internal Whether it is one in truth. */

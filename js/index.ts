@@ -17,7 +17,7 @@ import { type GemmOptions, readGemm, runGemm } from './gemm.js';
 import { HeapTensor, type PackedWeights } from './heap.js';
 import { type Assets, loadCore, type LoadedCore } from './load.js';
 import { type MatMulOptions, readMatMul, runMatMul } from './matmul.js';
-import { type PackOptions, packWeights } from './pack.js';
+import { type PackOptions, packWeights, readWeights } from './pack.js';
 import { type QGemmInputs, type QGemmOptions, type QuantizedArray, readQGemm, type Scale, type ZeroPoint } from './qgemm.js';
 import { type ArrayOf, bytesOf, type DataArray, type DType, readSizes, type ResultArray, type Tensor, type TensorLike } from './tensor.js';
 import { mostThreads } from './threads.js';
@@ -270,6 +270,16 @@ export class Gemm {
   pack(b: TensorLike, options: PackOptions & { op: 'gemm' | 'matmul' }): PackedWeights;
   pack(b: unknown, options: unknown): PackedWeights {
     return packWeights(this.#core, b, options);
+  }
+
+  /**
+   * Packed weights from what their `serialize()` gave, in whatever instance, build or engine, or natively. The bytes are copied.
+   *
+   * @throws PackMismatchError for bytes that are cut short, were changed or are none of these, ArgumentError, DisposedError, OutOfMemoryError:
+   *   there must be room for the bytes, too, while they are read
+   */
+  deserialize(bytes: Uint8Array | ArrayBuffer): PackedWeights {
+    return readWeights(this.#core, bytes);
   }
 
   /** The plan for a call with these arguments, without running it: its name, and then its arguments. */

@@ -1,10 +1,10 @@
-/** Packing of weights. */
+/** Packing of weights, and packed weights from bytes. */
 import { readFlag, readOptions, write } from './call.js';
 import type { Core } from './core.js';
 import { ArgumentError, describe, DTypeError } from './errors.js';
 import { PackedWeights } from './heap.js';
-import { locate, readTensor } from './operand.js';
-import type { DType } from './tensor.js';
+import { locate, type Operand, operandOf, readTensor } from './operand.js';
+import { bytesIn, classOf, type DType } from './tensor.js';
 
 export interface PackOptions {
   /** The operation that the weights are for. Those for `'gemm'` and for `'matmul'` are the same. */
@@ -32,6 +32,27 @@ export function packWeights(core: Core, b: unknown, options: unknown): PackedWei
   const stored = as === undefined ? -1 : core.dtypes.indexOf(as as DType);
   const attributes = [target === 'qgemm' ? 1 : 0, readFlag(op, 'trans', trans, 0), stored]; // PackFor of wgemm.h
   const operand = readTensor(core, op, 'B', b);
+  return makeWeights(core, op, operand, () => {
+    write(core, op, attributes, [operand]);
+    return core.module.pack();
+  });
+}
+
+/** @internal Makes weights of what `serialize` gave. */
+export function readWeights(core: Core, value: unknown): PackedWeights {
+  const op = 'deserialize';
+  core.checkAlive(op);
+  const bytes = bytesIn(value);
+  if (classOf(bytes) !== 'Uint8Array') {
+    const found = classOf(bytes) ?? describe(bytes);
+    throw new ArgumentError(op, 'bytes', `${op}: bytes is ${found}; it must be a Uint8Array, or an ArrayBuffer that is not detached`);
+  }
+  const operand = operandOf('bytes', core.dtypes.indexOf('uint8'), [], bytes as Uint8Array);
+  return makeWeights(core, op, operand, () => core.module.deserialize(operand.address, operand.size));
+}
+
+/** Brings what weights are made of into the heap, and gives what `make` makes of it there. */
+function makeWeights(core: Core, op: string, operand: Operand, make: () => number): PackedWeights {
   core.checkAlive(op);
   locate(core, op, operand);
   const { outside } = operand;
@@ -41,12 +62,10 @@ export function packWeights(core: Core, b: unknown, options: unknown): PackedWei
       core.module.HEAPU8.set(outside, staging);
       operand.address = staging;
     }
-    write(core, op, attributes, [operand]);
-    core.check(core.module.pack(), op);
-    const [address, bytes, rank] = core.block as unknown as [number, number, number];
-    const shape = Array.from(core.block.subarray(3, 3 + rank));
-    const dtype = (as ?? core.dtypes[operand.dtype]) as DType;
-    return new PackedWeights(core, target === 'qgemm' ? 'qgemm' : 'gemm', dtype, shape, address, bytes);
+    core.check(make(), op);
+    const [address, bytes, target, dtype, rank] = core.block as unknown as [number, number, number, number, number];
+    const shape = Array.from(core.block.subarray(5, 5 + rank));
+    return new PackedWeights(core, target === 1 ? 'qgemm' : 'gemm', core.dtypes[dtype] as DType, shape, address, bytes);
   } finally {
     if (staging !== 0) core.module.release(staging);
   }

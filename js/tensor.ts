@@ -123,6 +123,18 @@ export function isDetached(buffer: ArrayBufferLike): boolean {
   }
 }
 
+const lengthOfBuffer = Object.getOwnPropertyDescriptor(ArrayBuffer.prototype, 'byteLength');
+
+/** @internal The bytes of an ArrayBuffer; a value that is none, or a detached one, as it is. */
+export function bytesIn(value: unknown): unknown {
+  try {
+    lengthOfBuffer?.get?.call(value); // throws unless it is an ArrayBuffer, from whatever realm
+    return new Uint8Array(value as ArrayBuffer);
+  } catch {
+    return value;
+  }
+}
+
 /** @internal Reads a shape or strides, `label` being how a message starts on them: an array of whole numbers from 0 to 2^53 - 1. */
 export function readSizes(op: string, argument: string, label: string, value: unknown): number[] {
   if (!Array.isArray(value)) {

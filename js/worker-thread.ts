@@ -8,7 +8,8 @@ import { fromPacket, type Held, type Packet, type SentArray, sentArray } from '.
 import { classOf, type DataArray, type DType, isDetached, type Tensor } from './tensor.js';
 
 /** @internal */
-export type Method = 'createGemm' | 'gemm' | 'qgemm' | 'matmul' | 'pack' | 'explain' | 'alloc' | 'memory' | 'read' | 'write';
+export type Method =
+  'createGemm' | 'gemm' | 'qgemm' | 'matmul' | 'pack' | 'serialize' | 'deserialize' | 'explain' | 'alloc' | 'memory' | 'read' | 'write';
 
 /** @internal From the page. The last of the arguments of a call are its options. */
 export type Order =
@@ -166,14 +167,18 @@ async function run(method: Method, args: unknown[]): Promise<unknown> {
   if (method === 'write') {
     return writeTo(args[0] as HeapTensor, args[1], readOptions(method, args[2], ['offset', ...anywhere]));
   }
-  if (method === 'memory' || method === 'alloc' || method === 'read') readOptions(method, args.pop(), anywhere);
+  if (withoutOptions.includes(method)) readOptions(method, args.pop(), anywhere);
   if (method === 'read') return dataOf(method, args[0] as HeapTensor).slice();
+  if (method === 'serialize') return (args[0] as PackedWeights).serialize();
   const wg = instance as unknown as Record<Method, (...args: unknown[]) => unknown>;
   const options = args.at(-1) as { out?: { data: DataArray } } | undefined;
   const result = wg[method](...args);
   if (options?.out === undefined || result !== options.out) return result;
   return HeapTensor.is(options.out) ? { out: null } : { out: options.out.data };
 }
+
+/** Calls that have no options of their own. */
+const withoutOptions: readonly Method[] = ['memory', 'alloc', 'read', 'serialize', 'deserialize'];
 
 /** The function stays on the page, which is asked. */
 function withAssets(options: unknown): CreateOptions {

@@ -42,6 +42,7 @@ import {
 } from './index.js';
 import { arrayOf, type Held, propertiesOf, toPacket } from './message.js';
 import { messageOf, nodeWorkers, type Port, portOf } from './port.js';
+import { bytesIn } from './tensor.js';
 import type { Answer, Method, Order, Outcome } from './worker-thread.js';
 
 export {
@@ -245,6 +246,11 @@ export class WorkerGemm {
     return (await this.#call('pack', [b], options)) as WorkerWeights;
   }
 
+  /** Packed weights in the worker's memory from what their `serialize()` gave, there or in `wgemm`. Rejected with what that throws. */
+  async deserialize(bytes: Uint8Array | ArrayBuffer, options?: CallOptions): Promise<WorkerWeights> {
+    return (await this.#call('deserialize', [bytesIn(bytes)], options)) as WorkerWeights;
+  }
+
   /** The plan for a call with these arguments, without running it: its name, and then its arguments. */
   explain(
     op: 'gemm',
@@ -384,7 +390,7 @@ export class WorkerTensor<A extends DataArray = DataArray> extends WorkerObject 
   }
 }
 
-/** Weights that are laid out once, in the memory of an instance in a worker. Made by `pack`. */
+/** Weights that are laid out once, in the memory of an instance in a worker. Made by `pack` or `deserialize`. */
 export class WorkerWeights extends WorkerObject {
   /** What they are for: `'gemm'` is for `matmul` too. */
   readonly op: 'gemm' | 'qgemm';
@@ -397,6 +403,11 @@ export class WorkerWeights extends WorkerObject {
     this.op = op;
     this.byteLength = byteLength;
     Object.freeze(this);
+  }
+
+  /** The weights as bytes, in an array of their own, for `deserialize`, here or in `wgemm`. */
+  async serialize(options?: CallOptions): Promise<Uint8Array> {
+    return (await this.call('serialize', [], options)) as Uint8Array;
   }
 }
 
@@ -575,7 +586,7 @@ class Link {
     if (held) return op ? new WorkerWeights(this, held, op, byteLength ?? 0) : new WorkerTensor(this, held);
     if (!array) return value === 'out' ? out : value;
     const data = arrayOf(array, buffers);
-    if (method === 'read') return data;
+    if (method === 'read' || method === 'serialize') return data;
     if (!target) return { data, shape, dtype };
     if (transfer) return { ...(out as object), ...target, data };
     fill(method, target, data);

@@ -13,7 +13,7 @@ import { cache, fail, main, onPath, query, root, run, withLock } from './run.mjs
 const npmFolders = { package: join('tests', 'package'), runtimes: join('tests', 'package', 'runtimes') };
 
 /**
- * @param needs any of 'wasm', 'native', 'lint', 'chromium', 'firefox', 'webkit', 'package', 'runtimes'; the
+ * @param needs any of 'wasm', 'native', 'fuzz', 'lint', 'chromium', 'firefox', 'webkit', 'package', 'runtimes'; the
  *   project's npm packages are always set up.
  */
 export async function setUp(...needs) {
@@ -99,6 +99,8 @@ const packages = {
   python3: { for: ['wasm'], program: 'python3' },
   'g++': { for: ['native'], program: 'c++' },
   'libsimde-dev': { for: ['native'], debianOnly: true },
+  'clang-19': { for: ['fuzz'], program: 'clang++-19' },
+  'libclang-rt-19-dev': { for: ['fuzz'], debianOnly: true },
   'clang-format-19': { for: ['lint'], program: 'clang-format-19' },
   chromium: { for: ['chromium'], browser: 'chromium' },
   'firefox-esr': { for: ['firefox'], browser: 'firefox' },

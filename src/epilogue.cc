@@ -122,7 +122,6 @@ void combine(const Problem& problem, bool canonical_nan, int64_t rows, int64_t c
   for (int64_t i = 0; i < rows; ++i) {
     T* y_row = reinterpret_cast<T*>(y.data) + i * y.row_stride;
     const std::byte* c_row = c.data + i * c.row_stride * c_bytes;
-    const Compute* acc_row = static_cast<const Compute*>(acc.data) + i * acc.stride;
     for (int64_t j0 = 0; j0 < cols; j0 += step) {
       const int64_t count = std::min(step, cols - j0);
       const Work* c_part = nullptr;
@@ -133,7 +132,8 @@ void combine(const Problem& problem, bool canonical_nan, int64_t rows, int64_t c
       }
       T* to = y_row + j0 * y.col_stride;
       Work* y_part = y_in_place ? reinterpret_cast<Work*>(to) : y_chunk;
-      combine_row<Work, Compute>(e, acc.data == nullptr ? nullptr : acc_row + j0, c_part, y_part, count);
+      const Compute* acc_part = acc.data == nullptr ? nullptr : static_cast<const Compute*>(acc.data) + i * acc.stride + j0;
+      combine_row<Work, Compute>(e, acc_part, c_part, y_part, count);
       if (finishes) finish_row(e.bounds, y_part, count);
       if (y_in_place) continue;
       if (y.col_stride == 1) {

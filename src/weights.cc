@@ -143,48 +143,64 @@ void unpack(const StoredOperand& weights, int64_t row, int64_t depth, int64_t co
   }
 }
 
-Status pack(Context& context, const PackArgs& args, PackedWeights* weights) {
-  PackProblem p;
-  if (Status s = pack_problem(args, &p); !s.ok()) return s;
+bool may_be_stored(const PackProblem& p) {
   const PanelLayout layout = storage_layout(p.as);
-  const bool has_sums = compute_type(p.b.dtype) == DType::kInt8;
-  // Whether it fits in memory at all, before sizes are computed that might not fit in a size_t.
   const double elements =
       static_cast<double>(p.k + layout.lead + layout.kr) * static_cast<double>(p.n + layout.width) * static_cast<double>(p.matrices);
-  const bool fits = elements * layout.element_bytes + 64 * static_cast<double>(p.matrices) + 4 * static_cast<double>(p.n) + 4096 <
-                    static_cast<double>(PTRDIFF_MAX);
-  Header header{.op = args.op, .dtype = p.as, .k = p.k, .n = p.n, .batch_rank = p.batch.size()};
+  return elements * layout.element_bytes + 64 * static_cast<double>(p.matrices) + 4 * static_cast<double>(p.n) + 4096 <
+         static_cast<double>(PTRDIFF_MAX);
+}
+
+Status WeightsAccess::allocate(Context& context, const char* op, PackFor target, const PackProblem& p, PackedWeights* weights) {
+  const bool has_sums = compute_type(p.as) == DType::kInt8, fits = may_be_stored(p);
+  Header header{.op = target, .dtype = p.as, .k = p.k, .n = p.n, .batch_rank = p.batch.size()};
   std::copy(p.batch.begin(), p.batch.end(), header.batch);
   if (fits) {
     header.sums_at = Arena::round_up(sizeof(Header));
     header.panels_at = header.sums_at + (has_sums ? Arena::round_up(static_cast<size_t>(p.n) * sizeof(int32_t)) : 0);
-    header.matrix_bytes = Arena::round_up(packed_bytes(layout, p.n, p.k));
+    header.matrix_bytes = Arena::round_up(packed_bytes(storage_layout(p.b.dtype), p.n, p.k));
     header.bytes = header.panels_at + header.matrix_bytes * static_cast<size_t>(p.matrices);
   }
-  auto* block = fits ? static_cast<std::byte*>(context.allocate(header.bytes)) : nullptr;
+  void* block = fits ? context.allocate(header.bytes) : nullptr;
   if (block == nullptr) {
-    return error(Code::kOutOfMemory, "pack", "",
+    return error(Code::kOutOfMemory, op, "",
                  {"no memory for weights of ", p.matrices, " x ", p.k, " x ", p.n, " elements; ",
                   static_cast<int64_t>(context.bytes_in_use()), " bytes are in use"});
   }
-  std::byte* panels = block + header.panels_at;
-  for_each_matrix(p, 0, p.b, [&](const Operand& b) {
-    const ConstBlock source = b.block(0, 0, p.k, p.n);
-    const PackSource from{source.data, b.dtype, p.n, p.k, source.col_stride, source.row_stride, int8_offset(b.dtype)};
-    if (p.as == b.dtype) {
-      pack(from, layout, panels);
-    } else {
-      pack_rounded(from, p.as, panels);
-    }
-    panels += header.matrix_bytes;
-  });
-  if (has_sums) {
-    const auto* bytes = reinterpret_cast<const int8_t*>(block + header.panels_at);
-    sum_columns(bytes, p.k, p.n, reinterpret_cast<int32_t*>(block + header.sums_at));
-    header.range = range_of_panels(bytes, p.k, p.n);
-  }
   std::memcpy(block, &header, sizeof(header));
-  *weights = WeightsAccess::own(context, block);
+  *weights = own(context, block);
+  return {};
+}
+
+void WeightsAccess::finish(const PackedWeights& weights) {
+  const StoredOperand stored = operand(weights);
+  if (compute_type(stored.dtype) != DType::kInt8) return;
+  const auto* panels = reinterpret_cast<const int8_t*>(stored.panels);
+  sum_columns(panels, stored.k, weights.n(), const_cast<int32_t*>(stored.column_sums));
+  static_cast<Header*>(const_cast<void*>(weights.block_))->range = range_of_panels(panels, stored.k, weights.n());
+}
+
+Status pack(Context& context, const PackArgs& args, PackedWeights* weights) {
+  PackProblem p;
+  if (Status s = pack_problem(args, &p); !s.ok()) return s;
+  PackedWeights made;
+  if (Status s = WeightsAccess::allocate(context, "pack", args.op, p, &made); !s.ok()) return s;
+  std::byte* panels = WeightsAccess::panels(made);
+  const size_t matrix_bytes = WeightsAccess::operand(made).matrix_bytes;
+  if (matrix_bytes != 0) {  // else any number of matrices
+    for_each_matrix(p, 0, p.b, [&](const Operand& b) {
+      const ConstBlock source = b.block(0, 0, p.k, p.n);
+      const PackSource from{source.data, b.dtype, p.n, p.k, source.col_stride, source.row_stride, int8_offset(b.dtype)};
+      if (p.as == b.dtype) {
+        pack(from, storage_layout(p.as), panels);
+      } else {
+        pack_rounded(from, p.as, panels);
+      }
+      panels += matrix_bytes;
+    });
+  }
+  WeightsAccess::finish(made);
+  *weights = std::move(made);
   return {};
 }
 

@@ -10,6 +10,8 @@
 
 namespace wgemm {
 
+struct PackProblem;
+
 inline constexpr PanelLayout kI8StorageLayout = panel_of<int8_t>(8, 2);
 
 constexpr PanelLayout storage_layout(DType type) {
@@ -70,10 +72,23 @@ struct StoredOperand {
 void unpack(const StoredOperand& weights, int64_t row, int64_t depth, int64_t col, int64_t cols, const PanelLayout& layout, int less,
             void* panels);
 
+// Whether so many panels may be in memory at all: only then their sizes can be computed in a size_t.
+bool may_be_stored(const PackProblem& problem);
+
 // The parts of weights that are not empty.
 struct WeightsAccess {
   static StoredOperand operand(const PackedWeights& weights);
   static PackedWeights own(Context& context, const void* block);
+
+  // Weights in the making: memory whose panels are yet to be filled, for `op` of packing to name in errors; and its panels, matrix_bytes of
+  // operand() from matrix to matrix.
+  static Status allocate(Context& context, const char* op, PackFor target, const PackProblem& problem, PackedWeights* weights);
+  static std::byte* panels(const PackedWeights& weights) { return const_cast<std::byte*>(operand(weights).panels); }
+  // Computes what follows from the panels: of 8 bits the sums of the columns, and the range.
+  static void finish(const PackedWeights& weights);
 };
+
+// Writes the checksum of serialized weights into them.
+void seal(std::span<std::byte> bytes);
 
 }  // namespace wgemm

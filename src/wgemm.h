@@ -84,7 +84,7 @@ enum class Code : uint8_t {
   kOpset,         // the version of the operator that `opset` names lacks what was asked for
   kArgument,      // any other argument out of its range; an output that overlaps an input
   kOutOfMemory,   // an allocation failed, or would pass Context's limit
-  kPackMismatch,  // weights that were packed for another operation, type or shape
+  kPackMismatch,  // weights that were packed for another operation, type or shape; bytes that are no packed weights
 };
 
 // What went wrong, in one sentence that names the argument, what was found and what is allowed.
@@ -232,6 +232,19 @@ struct PackArgs {
 // Packs weights. Those of float16 and bfloat16, packed from these types or from float32, serve operands of their own type and of float32.
 // They must not outlive `context`. Errors: kShape, kDType, kArgument, kOutOfMemory; *weights is as it was then.
 Status pack(Context& context, const PackArgs& args, PackedWeights* weights);
+
+// Packed weights as bytes, to be kept: those that any build of this version packs on any machine are the same, and each reads them.
+
+// Bytes that serialize() writes; of empty weights 0.
+size_t serialized_bytes(const PackedWeights& weights);
+
+// Fills `bytes`, which must be exactly serialized_bytes(). Errors: kArgument for weights that are empty, kShape.
+Status serialize(const PackedWeights& weights, std::span<std::byte> bytes);
+
+// Makes packed weights of such bytes, of any alignment, and keeps a copy. They must not outlive `context`. Errors: kPackMismatch for all
+// bytes that are not to the last what serialize() gives, be they cut short, changed, or made by whom it may; kOutOfMemory; *weights is as
+// it was then.
+Status deserialize(Context& context, std::span<const std::byte> bytes, PackedWeights* weights);
 
 // Operations ------------------------------------------------------------------------------------------------------------------
 

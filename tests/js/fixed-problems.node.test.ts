@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 import { createGemm } from 'wgemm';
-import { hashes, hashOf, makeProblems, type Problem, run, threadCounts } from './fixed-problems.js';
+import { hashes, hashOf, makeProblems, type Problem, run, serialized, threadCounts } from './fixed-problems.js';
 import { sameBytes } from './tensors.js';
 
 const program =
@@ -12,7 +12,7 @@ const program =
   fileURLToPath(new URL(`../../build/native/wgemm_fixed_problems${process.platform === 'win32' ? '.exe' : ''}`, import.meta.url));
 
 /** In the form that tests/native/fixed_problems.cc reads. */
-function serialize(problems: readonly Problem[]): Buffer {
+function wordsOf(problems: readonly Problem[]): Buffer {
   const parts: Uint8Array[] = [];
   const write = (...words: (number | string)[]) => {
     for (const word of words)
@@ -41,7 +41,7 @@ function runNatively(problems: readonly Problem[], like: readonly Uint8Array[], 
     const how = 'build it by `cmake --preset native && cmake --build --preset native`, or name it in WGEMM_FIXED_PROBLEMS';
     expect.fail(`${program}, which computes natively, is not there: ${how}.`);
   }
-  const { status, error, stdout, stderr } = spawnSync(program, args, { input: serialize(problems), maxBuffer: Infinity });
+  const { status, error, stdout, stderr } = spawnSync(program, args, { input: wordsOf(problems), maxBuffer: Infinity });
   if (status !== 0) expect.fail(`${program} ${args.join(' ')} fails: ${error?.message ?? String(stderr)}`);
   let at = 0;
   const results = like.map(({ length }) => stdout.subarray(at, (at += length)));
@@ -66,4 +66,15 @@ it.each(
   // By name, before the sum over all of them tells that some differ.
   expect(asked.filter((_, i) => !sameBytes(natively[i] as Uint8Array, here[i] as Uint8Array)).map(({ name }) => name)).toEqual([]);
   expect(await hashOf(natively)).toBe(wanted);
+});
+
+it('natively, packed weights of the same bytes, and the same results by what is made of these', async () => {
+  using wg = await createGemm({ determinism: 'strict' });
+  const here = problems.flatMap((problem) => [serialized(wg, problem), run(wg, problem)]);
+  const natively = runNatively(problems, here, 'strict', '1', 'serialized');
+  expect(problems.filter((_, i) => !sameBytes(natively[2 * i] as Uint8Array, here[2 * i] as Uint8Array)).map(({ name }) => name)).toEqual(
+    [],
+  );
+  expect(await hashOf(natively.filter((_, i) => i % 2 === 0))).toBe(hashes.serialized);
+  expect(await hashOf(natively.filter((_, i) => i % 2 === 1))).toBe(hashes.strict);
 });

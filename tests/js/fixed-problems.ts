@@ -2,14 +2,18 @@
  * A fixed set of problems, whose results with `determinism: 'strict'` are the same bits everywhere, and the SHA-256 of these: for every program
  * that checks it. Knows nothing of Vitest.
  */
-import type { DataArray, DType, Gemm, QGemmInputs, QuantizedArray, TensorLike } from 'wgemm';
+import type { DataArray, DType, Gemm, PackedWeights, PackOptions, QGemmInputs, QuantizedArray, TensorLike } from 'wgemm';
 import { arrayClasses } from './dtypes.js';
 import { Random } from './random.js';
 
-/** SHA-256 over the results, one after another: over all of them with `'strict'`, and over the exact ones alone, with `'fast'` too. */
+/**
+ * SHA-256 over the results, one after another: over all of them with `'strict'`, and over the exact ones alone, with `'fast'` too. `serialized`:
+ * over the bytes of all packed weights.
+ */
 export const hashes = {
   strict: '3d0de6c315c0d0e9328ff9d8e080d0f184db40ca225a11e8c7090b32dba5b829',
   exact: '575e23278addb3f9b909bb6f8f8a3196c07e24685c9f9ec29a9b5c5e28bfea4c',
+  serialized: 'd620f63205b787e6fed04a5dbc779332bdb3f10286e28b421c8bbdc11ad20765',
 };
 
 /** Whether there can be more threads than one: that takes memory that is shared, which pages have if they are isolated. */
@@ -235,34 +239,50 @@ const specialsOf: Partial<Record<DType, readonly number[]>> = {
   bfloat16: [0x7f80, 0xff80, 0xffc1],
 };
 
-/** The bytes of a result. */
-export function run(wg: Gemm, problem: Problem, isPacked = false): Uint8Array {
-  const { data } = compute(wg, problem, isPacked);
+/** The bytes of a result; of B as it is, or packed by `packer`. */
+export function run(wg: Gemm, problem: Problem, packer?: Gemm): Uint8Array {
+  const { data } = compute(wg, problem, packer);
   return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
 }
 
-function compute(wg: Gemm, { op, attributes, operands }: Problem, isPacked: boolean): TensorLike {
+/** The bytes of B when it is packed. */
+export function serialized(wg: Gemm, { op, attributes, operands }: Problem): Uint8Array {
+  const [b, trans] =
+    op === 'qgemm' ? [operands[3], attributes[2]] : op === 'gemm' ? [operands[1], attributes[3]] : [operands[1], attributes[1]];
+  using weights = wg.pack(b as TensorLike<QuantizedArray>, { op, trans });
+  return weights.serialize();
+}
+
+function pack(wg: Gemm, packer: Gemm, b: TensorLike, options: PackOptions): PackedWeights {
+  const weights = packer.pack(b as TensorLike<QuantizedArray>, options);
+  if (packer === wg) return weights;
+  const bytes = weights.serialize();
+  weights.dispose();
+  return wg.deserialize(bytes);
+}
+
+function compute(wg: Gemm, { op, attributes, operands }: Problem, packer: Gemm | undefined): TensorLike {
   switch (op) {
     case 'gemm': {
       const [alpha, beta, transA, transB] = attributes;
       const [a, b, c] = operands;
-      if (!isPacked) return wg.gemm(a, b, c, { alpha, beta, transA, transB });
-      using weights = wg.pack(b, { op, trans: transB });
+      if (!packer) return wg.gemm(a, b, c, { alpha, beta, transA, transB });
+      using weights = pack(wg, packer, b, { op, trans: transB });
       return wg.gemm(a, weights, c, { alpha, beta, transA });
     }
     case 'qgemm': {
       const [alpha, transA, transB] = attributes;
       const [a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint] = operands;
       const inputs = { a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint } as QGemmInputs;
-      if (!isPacked) return wg.qgemm(inputs, { alpha, transA, transB });
-      using weights = wg.pack(inputs.b as TensorLike<QuantizedArray>, { op, trans: transB });
+      if (!packer) return wg.qgemm(inputs, { alpha, transA, transB });
+      using weights = pack(wg, packer, inputs.b as TensorLike, { op, trans: transB });
       return wg.qgemm({ ...inputs, b: weights }, { alpha, transA });
     }
     case 'matmul': {
       const [transposeA, transposeB, outType] = attributes;
       const [src, weights, bias] = operands;
-      if (!isPacked) return wg.matmul(src, weights, bias, { transposeA, transposeB, outType });
-      using packed = wg.pack(weights, { op, trans: transposeB });
+      if (!packer) return wg.matmul(src, weights, bias, { transposeA, transposeB, outType });
+      using packed = pack(wg, packer, weights, { op, trans: transposeB });
       return wg.matmul(src, packed, bias, { transposeA, outType });
     }
   }

@@ -338,6 +338,13 @@ describe('an out that changes meanwhile', () => {
   });
 });
 
+/** A detached array. */
+const gone = () => {
+  const array = new Float32Array(4);
+  structuredClone(array.buffer, { transfer: [array.buffer] });
+  return array;
+};
+
 describe('a tensor in the worker', () => {
   it.each(allTypes)('of %s is zeros, is written, and is read', async (dtype) => {
     using heap = await wg.alloc(dtype, [3, 4]);
@@ -417,11 +424,6 @@ describe('a tensor in the worker', () => {
   });
 
   const a4 = () => new Float32Array(4);
-  const gone = () => {
-    const array = a4();
-    structuredClone(array.buffer, { transfer: [array.buffer] });
-    return array;
-  };
   it.each([
     ['another type', () => [new Int32Array(4)], 'DTYPE', 'data', ['Int32Array', 'Float32Array']],
     ['a plain array', () => [[1, 2]], 'DTYPE', 'data', ['an array', 'Float32Array']],
@@ -469,6 +471,44 @@ describe('packed weights in the worker', () => {
     expectSameError(...(swapped as [unknown, unknown]));
     for (const weights of [ours, theirs, oursOf8, theirsOf8]) weights.dispose();
     expectError(await rejected(wg.gemm(a, theirs)), { code: 'DISPOSED', argument: 'B', says: ['disposed weights'] });
+    expect((await wg.memory()).inUse).toBe(0);
+  });
+});
+
+describe('packed weights as bytes', () => {
+  it('go from a worker, and to one, as copies or by transfer', async () => {
+    const b = new Random(8).tensor('float32', [5, 6]);
+    const a = new Random(9).tensor('float32', [3, 5]) as { data: Float32Array; shape: number[] };
+    using ours = here.pack(b, { op: 'gemm' });
+    using theirs = await wg.pack(b, { op: 'gemm' });
+    const bytes = await theirs.serialize();
+    expect(bytes).toEqual(ours.serialize());
+    for (const from of [bytes, bytes.slice().buffer]) {
+      using read = await wg.deserialize(from);
+      expect(read).toMatchObject({ op: 'gemm', dtype: 'float32', shape: [5, 6], byteLength: ours.byteLength });
+      expectEqual(await wg.gemm(a, read), here.gemm(a, ours));
+    }
+    expect(bytes.length).toBeGreaterThan(0);
+    using moved = await wg.deserialize(bytes, { transfer: true });
+    expect(bytes.length).toBe(0);
+    expectEqual(await wg.gemm(a, moved), here.gemm(a, ours));
+    using read = here.deserialize(await moved.serialize());
+    expectEqual(here.gemm(a, read), here.gemm(a, ours));
+  });
+
+  it('are refused as wgemm refuses them', async () => {
+    for (const bytes of [undefined, 5, 'text', new Int8Array(4), [1], { data: 1 }, gone(), gone().buffer, new Uint8Array(100)] as never[]) {
+      expectSameError(await rejected(wg.deserialize(bytes)), thrown(() => here.deserialize(bytes))); // prettier-ignore
+    }
+    const [ours, theirs] = [here.pack(square(), { op: 'gemm' }), await wg.pack(square(), { op: 'gemm' })];
+    expectError(await rejected(theirs.serialize({ foo: 1 } as never)), {
+      code: 'ARGUMENT',
+      op: 'serialize',
+      argument: 'foo',
+      says: ['not known'],
+    });
+    for (const weights of [ours, theirs]) weights.dispose();
+    expectSameError(await rejected(theirs.serialize()), thrown(() => ours.serialize())); // prettier-ignore
     expect((await wg.memory()).inUse).toBe(0);
   });
 });

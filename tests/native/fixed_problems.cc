@@ -1,7 +1,9 @@
 // The fixed problems of tests/js/fixed-problems.ts, computed natively: reads problems from standard input, and writes the bytes of their
 // results, one after another, to standard output.
 //
-//   wgemm_fixed_problems strict|fast THREADS [packed] < problems > results
+//   wgemm_fixed_problems strict|fast THREADS [packed|serialized] < problems > results
+//
+// With packed, B is packed first. With serialized, weights are made again of the bytes of these, and each result stands behind its bytes.
 //
 // Problems are words of 8 bytes. A number is a float64; a name is its letters, and zeros behind them. A problem is the name of the
 // operation, then its attributes and its operands, in the order of the specifications. An operand is the name of its type, its rank, its
@@ -102,15 +104,17 @@ class Reader {
   std::span<const uint64_t> words_;
 };
 
+void write_bytes(const void* bytes, size_t length) {
+  if (std::fwrite(bytes, 1, length, stdout) != length) fail("the results cannot be written");
+}
+
 // Memory for a result.
 class Result {
  public:
   Result(std::span<const int64_t> dims, DType dtype) : bytes_(bytes_of(dims, dtype)), words_(words_of(bytes_)) {
     tensor = {.data = words_.data(), .dtype = dtype, .dims = dims};
   }
-  void write() const {
-    if (std::fwrite(words_.data(), 1, bytes_, stdout) != bytes_) fail("the results cannot be written");
-  }
+  void write() const { write_bytes(words_.data(), bytes_); }
 
   Tensor tensor;
 
@@ -119,16 +123,25 @@ class Result {
   std::vector<uint64_t> words_;
 };
 
+// In what form B is multiplied.
+enum class Form { kPlain, kPacked, kSerialized };
+
 // Packs B where that is asked for, and what is computed then has no transpose left.
-void pack_if(bool is_packed, Context& context, PackFor op, const ConstTensor& b, int64_t* trans, PackedWeights* weights,
+void pack_if(Form form, Context& context, PackFor op, const ConstTensor& b, int64_t* trans, PackedWeights* weights,
              const PackedWeights** packed) {
-  if (!is_packed) return;
+  if (form == Form::kPlain) return;
   check(pack(context, {.op = op, .B = b, .trans = *trans}, weights));
+  if (form == Form::kSerialized) {
+    std::vector<std::byte> bytes(serialized_bytes(*weights));
+    check(serialize(*weights, bytes));
+    write_bytes(bytes.data(), bytes.size());
+    check(deserialize(context, bytes, weights));
+  }
   *packed = weights;
   *trans = 0;
 }
 
-void run_gemm(Context& context, Reader& in, bool is_packed) {
+void run_gemm(Context& context, Reader& in, Form form) {
   wgemm::GemmArgs args;
   args.alpha = in.number();
   args.beta = in.number();
@@ -139,7 +152,7 @@ void run_gemm(Context& context, Reader& in, bool is_packed) {
   args.B = b.tensor;
   args.C = c.if_present();
   PackedWeights weights;
-  pack_if(is_packed, context, PackFor::kGemm, args.B, &args.transB, &weights, &args.packed_B);
+  pack_if(form, context, PackFor::kGemm, args.B, &args.transB, &weights, &args.packed_B);
   int64_t dims[2];
   check(gemm_shape(args, dims));
   const Result y(dims, args.A.dtype);
@@ -148,7 +161,7 @@ void run_gemm(Context& context, Reader& in, bool is_packed) {
   y.write();
 }
 
-void run_qgemm(Context& context, Reader& in, bool is_packed) {
+void run_qgemm(Context& context, Reader& in, Form form) {
   wgemm::QGemmArgs args;
   args.alpha = in.number();
   args.transA = in.whole();
@@ -166,7 +179,7 @@ void run_qgemm(Context& context, Reader& in, bool is_packed) {
   args.y_scale = y_scale.if_present();
   args.y_zero_point = y_zero_point.if_present();
   PackedWeights weights;
-  pack_if(is_packed, context, PackFor::kQGemm, args.B, &args.transB, &weights, &args.packed_B);
+  pack_if(form, context, PackFor::kQGemm, args.B, &args.transB, &weights, &args.packed_B);
   int64_t dims[2];
   DType dtype;
   check(qgemm_shape(args, dims, &dtype));
@@ -176,7 +189,7 @@ void run_qgemm(Context& context, Reader& in, bool is_packed) {
   y.write();
 }
 
-void run_matmul(Context& context, Reader& in, bool is_packed) {
+void run_matmul(Context& context, Reader& in, Form form) {
   wgemm::MatMulArgs args;
   args.transpose_a = in.whole();
   args.transpose_b = in.whole();
@@ -186,7 +199,7 @@ void run_matmul(Context& context, Reader& in, bool is_packed) {
   args.weights = weights.tensor;
   args.bias = bias.if_present();
   PackedWeights packed;
-  pack_if(is_packed, context, PackFor::kGemm, args.weights, &args.transpose_b, &packed, &args.packed_weights);
+  pack_if(form, context, PackFor::kGemm, args.weights, &args.transpose_b, &packed, &args.packed_weights);
   int64_t dims[wgemm::kMaxRank];
   size_t rank;
   check(matmul_shape(args, dims, &rank));
@@ -213,8 +226,9 @@ std::vector<uint64_t> read_all() {
 int main(int argc, char** argv) {
   const std::span<char*> words(argv, static_cast<size_t>(argc));
   const std::string_view determinism = argc > 1 ? words[1] : "", form = argc > 3 ? words[3] : "";
-  if (argc < 3 || argc > 4 || (determinism != "strict" && determinism != "fast") || (argc == 4 && form != "packed")) {
-    fail("its arguments are strict or fast, the number of threads, and maybe packed");
+  if (argc < 3 || argc > 4 || (determinism != "strict" && determinism != "fast") ||
+      (argc == 4 && form != "packed" && form != "serialized")) {
+    fail("its arguments are strict or fast, the number of threads, and maybe packed or serialized");
   }
   Context context(0, determinism == "strict" ? wgemm::Determinism::kStrict : wgemm::Determinism::kFast);
   if (const wgemm::Status status = context.set_threads(std::atoi(words[2])); !status.ok()) fail(status.message);
@@ -223,7 +237,7 @@ int main(int argc, char** argv) {
     const std::string_view op = in.name();
     const auto run = op == "gemm" ? run_gemm : op == "qgemm" ? run_qgemm : op == "matmul" ? run_matmul : nullptr;
     if (run == nullptr) fail("the input names an operation that is none");
-    run(context, in, form == "packed");
+    run(context, in, form.empty() ? Form::kPlain : form == "packed" ? Form::kPacked : Form::kSerialized);
   }
   return std::fclose(stdout) == 0 ? 0 : 1;
 }

@@ -487,50 +487,6 @@ TEST(MatMulShape, GivesTheLargest) {
   EXPECT_EQ(matmul_shape(args, dims, &rank).code, Code::kShape);
 }
 
-TEST(MatMulMemory, EveryAllocationMayFail) {
-  struct Problem {
-    Sizes src, weights, dst;
-  };
-  for (const auto& [src, weights, dst] : {Problem{{2, 2, 3}, {3, 4}, {2, 2, 4}}, {{2, 2, 3}, {2, 3, 4}, {2, 2, 4}}, {{3}, {3, 9}, {9}}}) {
-    for (const DType type : {DType::kFloat32, DType::kFloat16, DType::kInt64}) {
-      for (const bool is_packed : {false, true}) {
-        // Grows until it is enough: packing fails, then the call, then neither.
-        Code code = Code::kOutOfMemory;
-        int failures = 0;
-        bool takes_memory = is_packed;
-        for (size_t limit = 64; code != Code::kOk; limit += 64) {
-          Call call;
-          call.types(type);
-          call.shapes(src, weights, dst);
-          call.bias.dims = {1};
-          call.link();
-          Context context(limit);
-          PackedWeights packed;
-          Status status;
-          if (is_packed) status = pack(context, {.B = call.args.weights}, &packed);
-          EXPECT_EQ(packed.empty(), !is_packed || !status.ok());
-          if (is_packed) call.args.packed_weights = &packed;
-          const size_t in_use = context.bytes_in_use();
-          Explanation plan;
-          if (status.ok()) status = explain(context, call.args, &plan);
-          takes_memory = takes_memory || plan.scratch_bytes > 0;
-          if (status.ok()) status = matmul(context, call.args);
-          EXPECT_EQ(context.bytes_in_use(), in_use);
-          code = status.code;
-          EXPECT_EQ(call.holds_what_it_held(), !status.ok());
-          if (!status.ok()) {
-            ++failures;
-            ASSERT_EQ(code, Code::kOutOfMemory) << status.message;
-            EXPECT_STREQ(status.op, is_packed && packed.empty() ? "pack" : "matmul");
-            EXPECT_NE(std::string(status.message).find("no memory for "), std::string::npos) << status.message;
-          }
-        }
-        EXPECT_GE(failures, takes_memory ? 1 : 0);
-      }
-    }
-  }
-}
-
 TEST(MatMulMemory, ScratchDoesNotGrowWithTheBatch) {
   for (const int64_t size : {5, 100, 3000}) {
     const int64_t one[] = {size, size}, many[] = {100000, size, size, size};

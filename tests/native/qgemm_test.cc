@@ -567,62 +567,6 @@ TEST(PackedWeights, AreMovedBetweenContextsAndFromViews) {
   EXPECT_EQ(one.bytes_in_use() + two.bytes_in_use(), 0U);
 }
 
-// A problem whose calls can be told to fail.
-struct Limited {
-  int64_t m, n, k;
-  Array<uint8_t> a = random_matrix(m, k), b = random_matrix(k, n);
-  Array<float> y{{m, n}, 0, false};
-  float scale = 1;
-  QGemmArgs args{};
-
-  Limited(int64_t m_, int64_t n_, int64_t k_) : m(m_), n(n_), k(k_) {
-    args.A = a.tensor(DType::kInt8);
-    args.B = b.tensor(DType::kUInt8);
-    args.a_scale = args.b_scale = {&scale, DType::kFloat32};
-    args.Y = y.tensor<void>(DType::kFloat32);
-    std::fill_n(y.data.get(), y.length, -7.0F);
-  }
-  bool is_written() const {
-    return std::any_of(y.data.get(), y.data.get() + y.length, [](float x) { return x != -7.0F; });
-  }
-};
-
-TEST(QGemmMemory, EveryAllocationMayFail) {
-  for (const std::vector<int64_t>& size : std::vector<std::vector<int64_t>>{{1, 9, 7}, {30, 40, 20}, {5, 20, 0}, {3, 8, 5000}}) {
-    for (const bool is_packed : {false, true}) {
-      // Grows until it is enough: packing fails, then the call, then neither.
-      Limited problem(size[0], size[1], size[2]);
-      bool done = false;
-      int failures = 0;
-      for (size_t limit = 64; !done; limit += 64) {
-        Context context(limit);
-        PackedWeights weights;
-        Status status;
-        if (is_packed) status = pack(context, {.op = PackFor::kQGemm, .B = problem.args.B}, &weights);
-        EXPECT_EQ(weights.empty(), !is_packed || !status.ok());
-        const size_t in_use = context.bytes_in_use();
-        problem.args.packed_B = weights.empty() ? nullptr : &weights;
-        if (status.ok()) status = qgemm(context, problem.args);
-        EXPECT_EQ(context.bytes_in_use(), in_use);
-        done = status.ok();
-        EXPECT_EQ(problem.is_written(), done);
-        if (done) {
-          Explanation plan;
-          ASSERT_TRUE(explain(Context(), problem.args, &plan).ok());
-          EXPECT_EQ(plan.scratch_bytes, static_cast<int64_t>(limit - in_use - 64)) << "M = " << size[0] << " K = " << size[2];
-        } else {
-          ++failures;
-          EXPECT_EQ(status.code, Code::kOutOfMemory) << status.message;
-          EXPECT_STREQ(status.op, weights.empty() && is_packed ? "pack" : "qgemm");
-          EXPECT_NE(std::string(status.message).find("no memory for "), std::string::npos) << status.message;
-        }
-        ASSERT_LT(limit, size_t{1} << 22);
-      }
-      EXPECT_GE(failures, 2);
-    }
-  }
-}
-
 TEST(QGemmMemory, PackingThatFailsLeavesTheWeightsAsTheyWere) {
   const Array<uint8_t> small = random_matrix(9, 10), large = random_matrix(100, 100);
   Context context(2000);

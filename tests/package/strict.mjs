@@ -23,7 +23,7 @@ export async function strict({ createGemm, UnsupportedError }, { builds, threads
         for (const { determinism, asked, wanted } of sums) {
           const wg = await createGemm({ ...options, simd, determinism, threads: count });
           for (const isPacked of [false, true]) {
-            const hash = await hashOf(asked.map((problem) => run(wg, problem, isPacked)));
+            const hash = await hashOf(asked.map((problem) => run(wg, problem, isPacked ? wg : undefined)));
             const where = `${wg.info.build}, ${determinism}, threads ${wg.info.threads}${isPacked ? ', packed' : ''}`;
             if (hash !== wanted) throw new Error(`${where}: the SHA-256 of the results is ${hash}, and not ${wanted}`);
           }

@@ -1,0 +1,165 @@
+// deserialize() on bytes that someone else made, by libFuzzer: what is refused leaves nothing behind, what is taken is what serialize()
+// gives, and computes what its elements say. `npm run fuzz` builds and runs it.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "types.h"
+#include "weights.h"
+
+extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
+
+namespace {
+
+using namespace wgemm;
+using Bytes = std::vector<std::byte>;
+
+void expect(bool holds, const char* what) {
+  if (holds) return;
+  std::fprintf(stderr, "deserialize_fuzz: not so: %s\n", what);
+  std::abort();
+}
+
+Bytes random_bytes(size_t count, std::minstd_rand& random) {
+  Bytes bytes(count);
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random() >> 8);
+  return bytes;
+}
+
+// Small weights of any type and sizes, as bytes.
+Bytes valid_bytes(std::minstd_rand& random) {
+  const auto type = static_cast<DType>(random() % kDTypeCount);
+  const bool is_8bit = compute_type(type) == DType::kInt8;
+  std::vector<int64_t> dims;
+  for (size_t axes = is_8bit ? 0 : random() % 3; axes > 0; --axes) dims.push_back(static_cast<int64_t>(random() % 4));
+  for (int i = 0; i < 2; ++i) dims.push_back(static_cast<int64_t>(random() % 20));
+  size_t bytes = dtype_bytes(type);
+  for (const int64_t size : dims) bytes *= static_cast<size_t>(size);
+  const Bytes elements = random_bytes(bytes + 1, random);
+  Context context;
+  PackedWeights weights;
+  const PackFor op = is_8bit ? PackFor::kQGemm : PackFor::kGemm;
+  const auto aligned = static_cast<std::byte*>(context.allocate(elements.size()));
+  std::ranges::copy(elements, aligned);
+  expect(pack(context, {.op = op, .B = {aligned, type, dims}}, &weights).ok(), "weights are packed");
+  context.release(aligned);
+  Bytes result(serialized_bytes(weights));
+  expect(serialize(weights, result).ok(), "weights are serialized");
+  return result;
+}
+
+// Y of rows of A with weights, or with `b` in their place. Memory is as large as it must be, for the address sanitizer.
+Bytes product(const PackedWeights& weights, const Bytes* b, int64_t rows) {
+  Context context(0, Determinism::kStrict);
+  const DType type = weights.dtype();
+  std::vector<int64_t> y_dims(weights.batch().begin(), weights.batch().end());
+  size_t size = static_cast<size_t>(rows * weights.n());
+  for (const int64_t axis : y_dims) size *= static_cast<size_t>(axis);
+  y_dims.push_back(rows);
+  y_dims.push_back(weights.n());
+  const int64_t a_dims[] = {rows, weights.k()}, b_dims[] = {weights.k(), weights.n()};
+  std::minstd_rand random(1);
+  const Bytes a = random_bytes(static_cast<size_t>(rows * weights.k()) * dtype_bytes(type), random);
+  Status status;
+  Bytes y(size * (weights.op() == PackFor::kQGemm ? sizeof(float) : dtype_bytes(type)));
+  if (weights.op() == PackFor::kQGemm) {
+    const float scale = 1;
+    QGemmArgs args;
+    args.A = {a.data(), type, a_dims};
+    args.a_scale = args.b_scale = {&scale, DType::kFloat32};
+    if (b == nullptr) args.packed_B = &weights;
+    if (b != nullptr) args.B = {b->data(), type, b_dims};
+    args.Y = {y.data(), DType::kFloat32, y_dims};
+    status = qgemm(context, args);
+  } else if (b != nullptr) {
+    GemmArgs args;
+    args.A = {a.data(), type, a_dims};
+    args.B = {b->data(), type, b_dims};
+    args.Y = {y.data(), type, y_dims};
+    status = gemm(context, args);
+  } else {
+    MatMulArgs args;
+    args.src = {a.data(), type, a_dims};
+    args.packed_weights = &weights;
+    args.dst = {y.data(), type, y_dims};
+    status = matmul(context, args);
+  }
+  expect(status.ok(), status.message);
+  return y;
+}
+
+// B, as its elements lie in the panels.
+Bytes elements_of(const PackedWeights& weights) {
+  const StoredOperand stored = WeightsAccess::operand(weights);
+  const PanelLayout layout = stored.layout();
+  const size_t bytes = dtype_bytes(weights.dtype());
+  Bytes elements(static_cast<size_t>(weights.k() * weights.n()) * bytes);
+  std::byte* to = elements.data();
+  for (int64_t k = 0; k < weights.k(); ++k) {
+    for (int64_t col = 0; col < weights.n(); ++col, to += bytes) {
+      const int64_t place = col % layout.width * layout.kr + k % layout.kr;
+      std::memcpy(to, stored.block(k - k % layout.kr, col - col % layout.width) + static_cast<size_t>(place) * bytes, bytes);
+      if (weights.dtype() == DType::kUInt8) *to ^= std::byte{128};
+    }
+  }
+  return elements;
+}
+
+void compute(const PackedWeights& weights) {
+  constexpr int64_t kMost = 1 << 12;
+  if (weights.k() > kMost || weights.n() > kMost) return;
+  int64_t columns = std::max<int64_t>(weights.n(), 1);  // of all matrices; as if those of size 0 were 1, since shapes must be small
+  for (const int64_t size : weights.batch()) {
+    if (size > kMost || (columns *= std::max<int64_t>(size, 1)) > kMost) return;
+  }
+  for (const int64_t rows : {1, 7, 30}) {
+    const Bytes y = product(weights, nullptr, rows);
+    if (!weights.batch().empty()) continue;
+    const Bytes b = elements_of(weights);
+    expect(y == product(weights, &b, rows), "products of weights and of their elements are the same bits");
+  }
+}
+
+}  // namespace
+
+// Weights that are whole, or changes of what there is, most of them with the checksum that they would have.
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsigned seed) {
+  std::minstd_rand random(seed);
+  if (size == 0 || random() % 64 == 0) {
+    const Bytes bytes = valid_bytes(random);
+    if (bytes.size() > max_size) return 0;
+    std::memcpy(data, bytes.data(), bytes.size());
+    return bytes.size();
+  }
+  if (const size_t words = std::min<size_t>(size / 8, 12); words > 0 && random() % 4 == 0) {
+    // A number of the header, small or at an end of a range.
+    const uint64_t shift = random() % 65, number = (shift == 64 ? 0 : uint64_t{1} << shift) - random() % 3;
+    std::memcpy(data + random() % words * 8, &number, 8);
+  } else {
+    size = LLVMFuzzerMutate(data, size, max_size);
+  }
+  if (size >= 24 && random() % 8 != 0) seal({reinterpret_cast<std::byte*>(data), size / 8 * 8});
+  return size;
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(data), size);
+  Context context(size_t{1} << 24);
+  {
+    PackedWeights weights;
+    const Status status = deserialize(context, bytes, &weights);
+    expect(weights.empty() != status.ok(), "weights are there if they were taken");
+    if (!status.ok()) {
+      expect(status.code == Code::kPackMismatch || status.code == Code::kOutOfMemory, status.message);
+    } else {
+      Bytes again(serialized_bytes(weights));
+      expect(serialize(weights, again).ok() && std::ranges::equal(again, bytes), "what was taken is what serialize() gives");
+      compute(weights);
+    }
+  }
+  expect(context.bytes_in_use() == 0, "nothing is left");
+  return 0;
+}
