@@ -22,7 +22,7 @@ class PlanCache {
 
    private:
     friend class PlanCache;
-    static constexpr int kMostAxes = 3, kMostWords = 56;
+    static constexpr int kMostAxes = 3, kMostWords = 57;
     Key() = default;
     template <typename... Values>
     void add(Values... values) {
