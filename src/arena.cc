@@ -34,7 +34,7 @@ size_t Context::room() const {
   // What the allocator has at the end of memory, and what lies behind. It takes memory in steps of a page, and rounds up twice.
   constexpr size_t kPage = size_t{64} << 10;
   const size_t committed = __builtin_wasm_memory_size(0) * kPage, most_committed = limit_ == 0 ? SIZE_MAX : std::max(limit_, committed);
-  const size_t used = reinterpret_cast<uintptr_t>(sbrk(0)) - mallinfo().keepcost + 2 * kPage;
+  const size_t used = reinterpret_cast<uintptr_t>(sbrk(0)) - static_cast<size_t>(mallinfo().keepcost) + 2 * kPage;
   most = std::min(most, most_committed - std::min(most_committed, used));
 #endif
   return most - std::min(most, 2 * kArenaAlignment);
