@@ -59,6 +59,10 @@ class Stage {
 
   // Null: nothing is moved, only counted.
   void set_memory(std::byte* memory) { memory_ = memory; }
+  std::byte* memory() const { return memory_; }
+
+  // Rows are runs where the elements of one are the nearer ones. What has stride 0 is brought once.
+  bool runs_along_rows() const { return whole_.row_stride == 0 || (whole_.col_stride != 0 && whole_.col_stride <= whole_.row_stride); }
 
   // The block from (row, col) on of the matrix that begins `first` elements behind the first; elements are where it says once they are read().
   BasicOperand<Byte> block(int64_t first, int64_t row, int64_t col, int64_t rows, int64_t cols) {
@@ -91,8 +95,6 @@ class Stage {
 
   int64_t bytes(const Runs& runs) const { return runs.count * runs.length * static_cast<int64_t>(dtype_bytes(whole_.dtype)); }
 
-  // Rows are runs where the elements of one are the nearer ones. What has stride 0 is brought once.
-  bool runs_along_rows() const { return whole_.row_stride == 0 || (whole_.col_stride != 0 && whole_.col_stride <= whole_.row_stride); }
   Runs runs(int64_t first, int64_t row, int64_t col, int64_t rows, int64_t cols) const {
     const auto& [base, dtype, row_stride, col_stride] = whole_;
     Runs runs{first + row * row_stride + col * col_stride, row_stride == 0 ? 1 : rows, col_stride == 0 ? 1 : cols, row_stride, col_stride};
@@ -119,7 +121,8 @@ class Stream {
         b_(problem.b, problem.stored_b.panels == nullptr ? remotes.b : nullptr),
         c_(problem.epilogue.c, problem.epilogue.has_c ? remotes.c : nullptr),
         y_(problem.y, remotes.y),
-        acc_bytes_(static_cast<int64_t>(dtype_bytes(accumulator_type(problem.compute)))) {
+        acc_bytes_(static_cast<int64_t>(dtype_bytes(accumulator_type(problem.compute)))),
+        shares_sums_(remotes.y != nullptr && y_.runs_along_rows() && p_.n >= kStep && dtype_bytes(p_.y.dtype) == static_cast<size_t>(acc_bytes_)) {
     choose(room);
     if (!fits_ && context.threads() > 1) {  // then on one thread, which needs less
       options_.parts = 1;
@@ -146,7 +149,7 @@ class Stream {
       b_.set_memory(take(b_.room(sizes_.k, sizes_.n)));
       c_.set_memory(take(c_.room(sizes_.m, sizes_.n)));
       y_.set_memory(take(y_.room(sizes_.m, sizes_.n)));
-      sums_ = take(sums_room(sizes_));
+      sums_ = shares_sums_ ? y_.memory() : take(sums_room(sizes_));
     }
     scratch_ = memory;
     moved_ = 0;
@@ -218,7 +221,7 @@ class Stream {
       // Of a problem that is only planned, some place that is not null.
       other.carry = {sums_ == nullptr ? &nowhere_ : sums_, from.k == 0, from.k + size.k == p_.k};
     }
-    return pays_transposed(other) ? transposed(other) : other;
+    return p_.n < kStep && pays_transposed(other) ? transposed(other) : other;
   }
 
   // The kernel is that of the first block of K, for all: kernels differ in what of zero points they leave to the epilogue.
@@ -231,7 +234,7 @@ class Stream {
     return make_plan(problem, context_, options);
   }
 
-  int64_t sums_room(const Sizes& s) const { return s.k < p_.k ? round_up(s.m * s.n * acc_bytes_) : 0; }
+  int64_t sums_room(const Sizes& s) const { return s.k < p_.k && !shares_sums_ ? round_up(s.m * s.n * acc_bytes_) : 0; }
 
   // Bytes for blocks of this size, with the most scratch that any of them takes, the last ones too.
   int64_t room_for(const Sizes& s) {
@@ -284,6 +287,7 @@ class Stream {
   Stage<const std::byte> a_, b_, c_;
   Stage<std::byte> y_;
   const int64_t acc_bytes_;
+  const bool shares_sums_;  // with the block of Y: these are the same places in both, as there is no transpose
   PlanOptions options_;
   Sizes sizes_;  // of blocks
   bool fits_ = false;
