@@ -4,7 +4,7 @@ import { ArgumentError, describe, OutOfMemoryError } from './errors.js';
 import { HeapTensor, locateHeld, PackedWeights, writeHeld } from './heap.js';
 import { absent, locate, packedWeights, type Operand, operandOf, readTensor } from './operand.js';
 import { moverOf } from './stream.js';
-import { bufferOf, bytesOf, type DataArray, type DType, viewOf } from './tensor.js';
+import { arrayOf, bufferOf, bytesOf, type DataArray, type DType, viewOf } from './tensor.js';
 import type { CoreModule } from './wgemm-simd128.mjs';
 
 /** @internal An operation of the core: by the arguments in the block, each gives an error code. */
@@ -241,13 +241,12 @@ function throughBlocks(call: Call, dtype: DType, shape: readonly number[], y: Op
   const { core, operation, operands, out } = call;
   let data: DataArray | undefined;
   if (out === undefined) {
-    const bytes = y.size * bytesOf(dtype);
     try {
-      data = viewOf(dtype, new ArrayBuffer(bytes), 0, y.size);
+      data = arrayOf(dtype, y.size);
     } catch {
       throw core.outOfMemory(total, operation.name);
     }
-    if (bytes !== 0) y.outside = new Uint8Array(data.buffer as ArrayBuffer);
+    if (y.size !== 0) y.outside = new Uint8Array(data.buffer as ArrayBuffer);
   }
   const vectors = makeRemote(call, y);
   let room = 0;

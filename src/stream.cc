@@ -78,6 +78,8 @@ class Stage {
     held_ = wanted_;
     return move();
   }
+  // As if the block that is there lay so many elements further.
+  void skip(int64_t elements) { held_.offset += elements; }
   int64_t write() { return is_remote() ? move() : 0; }
 
  private:
@@ -163,33 +165,42 @@ class Stream {
     int64_t a = 0, b = 0, c = 0, y = 0;
   };
 
-  void run_products(Context* context, std::span<const BatchAxis> axes, Offsets at) {
-    if (axes.empty()) return run_product(context, at);
-    const BatchAxis& axis = axes[0];
-    for (int64_t i = 0; i < axis.size; ++i) {
-      run_products(context, axes.subspan(1), at);
-      at.a += axis.a;
-      at.b += axis.b;
-      at.c += axis.c;
-      at.y += axis.y;
+  // Calls `body` with each number below `count`; `step` is how far the operands' elements are moved on by each. Where nothing is computed
+  // the second stands for all that are between it and the last.
+  template <typename Body>
+  void repeat(int64_t count, const Offsets& step, const Body& body) {
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t before = moved_, skipped = count - 3;
+      body(i);
+      if (scratch_ != nullptr || i != 1 || skipped <= 0) continue;
+      moved_ += (moved_ - before) * skipped;
+      a_.skip(step.a * skipped);
+      b_.skip(step.b * skipped);
+      c_.skip(step.c * skipped);
+      i += skipped;
     }
   }
 
+  void run_products(Context* context, std::span<const BatchAxis> axes, const Offsets& at) {
+    if (axes.empty()) return run_product(context, at);
+    const BatchAxis& axis = axes[0];
+    repeat(axis.size, {axis.a, axis.b, axis.c, axis.y}, [&](int64_t i) {
+      run_products(context, axes.subspan(1), {at.a + i * axis.a, at.b + i * axis.b, at.c + i * axis.c, at.y + i * axis.y});
+    });
+  }
+
   void run_product(Context* context, const Offsets& at) {
-    Sizes from, size;
-    for (from.n = 0; from.n < p_.n; from.n += sizes_.n) {
-      size.n = std::min(sizes_.n, p_.n - from.n);
-      for (from.m = 0; from.m < p_.m; from.m += sizes_.m) {
-        size.m = std::min(sizes_.m, p_.m - from.m);
-        from.k = 0;
-        do {  // once where K is 0
-          size.k = std::min(sizes_.k, p_.k - from.k);
-          run_block(context, at, from, size);
-          from.k += sizes_.k;
-        } while (from.k < p_.k);
+    const auto& [m, n, k] = sizes_;
+    const Operand &a = p_.a, &b = p_.b, &c = p_.epilogue.c;
+    repeat(count_of(p_.n, n), {0, n * b.col_stride, n * c.col_stride, 0}, [&](int64_t col) {
+      repeat(count_of(p_.m, m), {m * a.row_stride, 0, m * c.row_stride, 0}, [&](int64_t row) {
+        repeat(count_of(p_.k, k), {k * a.col_stride, k * b.row_stride, 0, 0}, [&](int64_t step) {
+          const Sizes from{row * m, col * n, step * k};
+          run_block(context, at, from, {std::min(m, p_.m - from.m), std::min(n, p_.n - from.n), std::min(k, p_.k - from.k)});
+        });
         moved_ += y_.write();
-      }
-    }
+      });
+    });
   }
 
   void run_block(Context* context, const Offsets& at, const Sizes& from, const Sizes& size) {
