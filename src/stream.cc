@@ -64,7 +64,8 @@ class Stage {
   // Rows are runs where the elements of one are the nearer ones. What has stride 0 is brought once.
   bool runs_along_rows() const { return whole_.row_stride == 0 || (whole_.col_stride != 0 && whole_.col_stride <= whole_.row_stride); }
 
-  // The block from (row, col) on of the matrix that begins `first` elements behind the first; elements are where it says once they are read().
+  // The block from (row, col) on of the matrix that begins `first` elements behind the first; elements are where it says once they are
+  // read().
   BasicOperand<Byte> block(int64_t first, int64_t row, int64_t col, int64_t rows, int64_t cols) {
     if (!is_remote()) return whole_.at(first + row * whole_.row_stride + col * whole_.col_stride);
     wanted_ = runs(first, row, col, rows, cols);
@@ -124,7 +125,8 @@ class Stream {
         c_(problem.epilogue.c, problem.epilogue.has_c ? remotes.c : nullptr),
         y_(problem.y, remotes.y),
         acc_bytes_(static_cast<int64_t>(dtype_bytes(accumulator_type(problem.compute)))),
-        shares_sums_(remotes.y != nullptr && y_.runs_along_rows() && p_.n >= kStep && dtype_bytes(p_.y.dtype) == static_cast<size_t>(acc_bytes_)) {
+        shares_sums_(remotes.y != nullptr && y_.runs_along_rows() && p_.n >= kStep &&
+                     dtype_bytes(p_.y.dtype) == static_cast<size_t>(acc_bytes_)) {
     choose(room);
     if (!fits_ && context.threads() > 1) {  // then on one thread, which needs less
       options_.parts = 1;

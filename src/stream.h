@@ -1,5 +1,5 @@
-// Problems whose operands are not all in memory: an outer loop that brings blocks of them there, computes these as problems of their own, and hands
-// blocks of Y out.
+// Problems whose operands are not all in memory: an outer loop that brings blocks of them there, computes these as problems of their own,
+// and hands blocks of Y out.
 #pragma once
 
 #include "plan.h"
@@ -18,10 +18,10 @@ Status stream(Context& context, const char* op, const Problem& problem, const Re
 
 // What that would do, if no more than the limit bounds memory.
 struct StreamPlan {
-  Plan plan;                       // of the largest block
-  bool transposed = false;         // that is computed as its transpose
-  int64_t bytes = 0;               // of blocks and scratch
-  int64_t streamed_bytes = 0;      // moved to and from remote operands
+  Plan plan;                   // of the largest block
+  bool transposed = false;     // that is computed as its transpose
+  int64_t bytes = 0;           // of blocks and scratch
+  int64_t streamed_bytes = 0;  // moved to and from remote operands
 };
 StreamPlan plan_stream(const Context& context, const Problem& problem, const Remotes& remotes);
 

@@ -173,8 +173,8 @@ class Context {
   // Takes what allocate() returned, or null.
   void release(void* memory);
 
-  // Bytes that one allocation may have as far as the limit goes; for wasm, where memory cannot be given back, so that all that it has taken stays within
-  // the limit.
+  // Bytes that one allocation may have as far as the limit goes; for wasm, where memory cannot be given back, so that all that it has taken
+  // stays within the limit.
   size_t room() const;
 
   // Whether the limit leaves room for so many bytes more, with the alignment's share.

@@ -34,7 +34,9 @@ for (const [m, k, n] of [
   if (!streams || off > 1e-3) throw new Error(`streams: ${streams}, off by ${off}`);
   const ms = ({ best, median }) => `${best.toFixed(1)} (${median.toFixed(1)}) ms`;
   console.log(`float32 ${m}x${k}x${n}, maxMemory ${maxMemory} bytes, committed ${small.memory().committed}`);
-  console.log(`  in memory ${ms(inMemory)}, streamed ${ms(streamed)}, best (median): ${percent(inMemory.best, streamed.best)} (${percent(inMemory.median, streamed.median)}) of the speed`);
+  console.log(
+    `  in memory ${ms(inMemory)}, streamed ${ms(streamed)}, best (median): ${percent(inMemory.best, streamed.best)} (${percent(inMemory.median, streamed.median)}) of the speed`,
+  );
   console.log(`  copied ${(copies / operands).toFixed(2)} times the operands, blocks ${blocks.join(' x ')}, ${scratch} bytes of memory`);
 }
 

@@ -715,7 +715,7 @@ describe('refuses to take more memory than there is', () => {
 
   it('for copies of arrays, beyond maxMemory', async () => {
     const instance = await createGemm({ maxMemory: 10_000 });
-    const held = instance.alloc('uint8', [9500]); // or it would be computed block by block
+    const held = instance.alloc('uint8', [9900]); // or it would be computed block by block
     const { inUse } = instance.memory();
     const wide = { data: data(2500), shape: [1, 2500] };
     const out = float32([1, 2500], ...Array<number>(2500).fill(9));

@@ -147,14 +147,19 @@ describe('a product larger than maxMemory', () => {
       const out = { data: dst.data.slice(), shape: dst.shape };
       return { ...wg.matmul(square, square, { ...out }, { out }), dtype: 'float32' };
     });
-    expectSame((wg) => wg.matmul({ ...square, shape: [1800, 600] }, { data: random.tensor('float32', [600]).data.fill(0.5), shape: [600] }));
+    expectSame((wg) =>
+      wg.matmul({ ...square, shape: [1800, 600] }, { data: random.tensor('float32', [600]).data.fill(0.5), shape: [600] }),
+    );
     expectSame((wg) => wg.matmul({ ...square, shape: [1080000] }, { ...square, shape: [1080000] }));
   });
 
   it.each(['int8', 'uint8'] as const)('of quantized %s has every bit', (dtype) => {
     const [m, k, n] = [1200, 2500, 1300];
     const [a, b] = [random.tensor('uint8', [m, k]), random.tensor(dtype, [k, n])];
-    const vectors = { bScale: random.tensor('float32', [n]).data.map((x) => Math.abs(x) + 0.01), bZeroPoint: random.tensor(dtype, [n]).data };
+    const vectors = {
+      bScale: random.tensor('float32', [n]).data.map((x) => Math.abs(x) + 0.01),
+      bZeroPoint: random.tensor(dtype, [n]).data,
+    };
     const inputs = { a, b, aScale: 0.02, aZeroPoint: 131, ...vectors };
     expectSame((wg) => wg.qgemm(inputs));
     const c = random.tensor('int32', [m, 1]);
@@ -185,7 +190,9 @@ describe('explain', () => {
     expect(streams).toBe(true);
     // Whole copies of A, as many as there are blocks of columns; of B; and one of Y.
     const found = (copies - 4 * m * n) / 4 / k;
-    const solutions = Array.from({ length: 9 }, (_, i) => (found - m * (i + 1)) / n).filter((times) => Number.isInteger(times) && times > 0);
+    const solutions = Array.from({ length: 9 }, (_, i) => (found - m * (i + 1)) / n).filter(
+      (times) => Number.isInteger(times) && times > 0,
+    );
     expect(solutions.length).toBeGreaterThan(0);
     expect(copies).toBeLessThan(4 * (4 * m * k + 4 * k * n + m * n));
   });
@@ -235,7 +242,9 @@ describe('refuses', () => {
     expect(out.data.every((value) => value === 1)).toBe(true);
     expect(tiny.memory().inUse).toBe(inUse);
     held.dispose();
-    expect(tiny.gemm({ data: a.data.subarray(0, 100), shape: [10, 10] }, { data: a.data.subarray(0, 100), shape: [10, 10] }).data[0]).toBe(10);
+    expect(tiny.gemm({ data: a.data.subarray(0, 100), shape: [10, 10] }, { data: a.data.subarray(0, 100), shape: [10, 10] }).data[0]).toBe(
+      10,
+    );
   });
 });
 

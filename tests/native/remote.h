@@ -59,11 +59,11 @@ struct Streaming {
   Determinism determinism = Determinism::kFast;
 };
 
-// Calls `operation`, gemm() or another, with `args`, whose operands it is told as well, streamed as `how` says. Expects that explain() foretold
-// what is moved.
+// Calls `operation`, gemm() or another, with `args`, whose operands it is told as well, streamed as `how` says. Expects that explain()
+// foretold what is moved.
 template <typename Args>
-Status run_streamed(Status (*operation)(Context&, const Args&), const Args& args, const Streaming& how, int threads, ConstTensor* a, ConstTensor* b,
-                    const ConstTensor** c, Tensor* y) {
+Status run_streamed(Status (*operation)(Context&, const Args&), const Args& args, const Streaming& how, int threads, ConstTensor* a,
+                    ConstTensor* b, const ConstTensor** c, Tensor* y) {
   Context context(how.limit, how.determinism);
   EXPECT_TRUE(context.set_threads(threads).ok());
   std::optional<RemoteTensor<const void>> remote_a, remote_b, remote_c;

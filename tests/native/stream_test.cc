@@ -34,7 +34,9 @@ class Streamed : public ::testing::TestWithParam<DType> {
     return {.limit = kLimits[random() % 3], .remote = random() % 3 != 0 ? 15 : 1 | static_cast<unsigned>(random() % 16)};
   }
   // Some that memory holds, and some that are cut.
-  static int64_t any_size(std::mt19937_64& random, int64_t most) { return random() % 4 == 0 ? 1 + below(random, 9) : 1 + below(random, most); }
+  static int64_t any_size(std::mt19937_64& random, int64_t most) {
+    return random() % 4 == 0 ? 1 + below(random, 9) : 1 + below(random, most);
+  }
 };
 
 TEST_P(Streamed, Gemm) {
@@ -212,9 +214,9 @@ TEST(StreamedMemory, CopiesLittleBesideTheProduct) {
     EXPECT_TRUE(explain(Context(limit), square.args, &plan).ok());
     return static_cast<double>(plan.streamed_bytes) / kOnce;
   };
-  EXPECT_EQ(copied(0), 3);           // A, B and Y once
-  EXPECT_LE(copied(1'500'000), 7);   // half of the operands
-  EXPECT_LE(copied(300'000), 13);    // a tenth
+  EXPECT_EQ(copied(0), 3);          // A, B and Y once
+  EXPECT_LE(copied(1'500'000), 7);  // half of the operands
+  EXPECT_LE(copied(300'000), 13);   // a tenth
 }
 
 TEST(StreamedMemory, ScalesMustBeInMemory) {
