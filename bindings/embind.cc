@@ -20,6 +20,26 @@ double block[kBlockLength];
 // Operands that are given as numbers, each at its place among the tensors.
 double scalars[kMostTensors];
 
+// In bindings/blocks.js: Runs of the operand at that place among the tensors, moved to an address or from there.
+extern "C" void wgemm_move_block(int place, double offset, double count, double length, double run_stride, double stride, double address);
+
+// The operands that JavaScript keeps, by their places among the tensors.
+struct RemoteOperands {
+  Remote at[kMostTensors];
+
+  RemoteOperands() {
+    for (Remote& remote : at) remote = {&move, &remote};
+  }
+  static void move(void* caller, const Runs& runs, void* memory);
+} remote_operands;
+
+void RemoteOperands::move(void* caller, const Runs& runs, void* memory) {
+  const auto place = static_cast<int>(static_cast<const Remote*>(caller) - remote_operands.at);
+  wgemm_move_block(place, static_cast<double>(runs.offset), static_cast<double>(runs.count), static_cast<double>(runs.length),
+                   static_cast<double>(runs.run_stride), static_cast<double>(runs.stride),
+                   static_cast<double>(reinterpret_cast<uintptr_t>(memory)));
+}
+
 std::optional<Context> instance;
 Status status;  // of the last call that failed
 
@@ -44,13 +64,16 @@ class Reader {
   }
 
   // address, type, size, space, offset, rank, number of strides, sizes..., strides...; type kAbsent: there is none; kPacked: the address is
-  // that of packed weights.
+  // that of packed weights. -1 - place as the address: it is remote.
   enum Kind : int8_t { kTensor = 0, kAbsent = -1, kPacked = -2 };
   template <typename T>
   Kind tensor(BasicTensor<T>* tensor) {
-    const auto address = static_cast<uintptr_t>(number());
+    const double address = number();
     const int64_t dtype = integer();
-    tensor->data = reinterpret_cast<T*>(address);
+    if (address < 0)
+      tensor->remote = &remote_operands.at[static_cast<size_t>(-1 - address)];
+    else
+      tensor->data = reinterpret_cast<T*>(static_cast<uintptr_t>(address));
     tensor->size = integer();
     tensor->place.space = static_cast<uint32_t>(integer());
     tensor->place.offset = integer();
@@ -214,7 +237,7 @@ int run_explain() {
   double* out = block;
   *out++ = static_cast<double>(reinterpret_cast<uintptr_t>(e.kernel));
   for (const int64_t value : {e.batch, e.m, e.n, e.k, e.mr, e.nr, e.kr, e.mc, e.nc, e.kc, e.threads, int64_t{e.packs_a}, int64_t{e.packs_b},
-                              int64_t{e.direct}, int64_t{e.transposed}, e.scratch_bytes}) {
+                              int64_t{e.direct}, int64_t{e.transposed}, e.scratch_bytes, int64_t{e.streams}, e.streamed_bytes}) {
     *out++ = static_cast<double>(value);
   }
   return 0;
@@ -280,10 +303,14 @@ EMSCRIPTEN_BINDINGS(wgemm) {
         instance.emplace(static_cast<size_t>(memory_limit), strict ? Determinism::kStrict : Determinism::kFast);
       });
   // Once, when there are as many workers.
-  function("setThreads", +[](int threads) { return finish(instance->set_threads(threads)); });
-  function("block", +[] { return address(block); });
-  function("blockLength", +[] { return kBlockLength; });
-  function("scalars", +[] { return address(scalars); });
+  function(
+      "setThreads", +[](int threads) { return finish(instance->set_threads(threads)); });
+  function(
+      "block", +[] { return address(block); });
+  function(
+      "blockLength", +[] { return kBlockLength; });
+  function(
+      "scalars", +[] { return address(scalars); });
   function("gemm", &run_gemm);
   function("gemmShape", &shape_of_gemm);
   function("explainGemm", &run_explain<Gemm>);
@@ -300,14 +327,20 @@ EMSCRIPTEN_BINDINGS(wgemm) {
   function("storeScalar", &store_scalar);
   function("kernelCount", &kernel_count);
   function("kernel", &kernel);
-  function("errorMessage", +[] { return address(status.message); });
-  function("errorArgument", +[] { return address(status.argument); });
+  function(
+      "errorMessage", +[] { return address(status.message); });
+  function(
+      "errorArgument", +[] { return address(status.argument); });
   function(
       "allocate", +[](double bytes) {
         return bytes > static_cast<double>(SIZE_MAX) ? uintptr_t{0} : address(instance->allocate(static_cast<size_t>(bytes)));
       });
-  function("release", +[](uintptr_t memory) { instance->release(reinterpret_cast<void*>(memory)); });
-  function("bytesInUse", +[] { return instance->bytes_in_use(); });
-  function("dtypeName", +[](int index) { return address(dtype_name(static_cast<DType>(index))); });
-  function("dtypeCount", +[] { return kDTypeCount; });
+  function(
+      "release", +[](uintptr_t memory) { instance->release(reinterpret_cast<void*>(memory)); });
+  function(
+      "bytesInUse", +[] { return instance->bytes_in_use(); });
+  function(
+      "dtypeName", +[](int index) { return address(dtype_name(static_cast<DType>(index))); });
+  function(
+      "dtypeCount", +[] { return kDTypeCount; });
 }

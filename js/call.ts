@@ -3,7 +3,8 @@ import type { Core } from './core.js';
 import { ArgumentError, describe, OutOfMemoryError } from './errors.js';
 import { HeapTensor, locateHeld, PackedWeights, writeHeld } from './heap.js';
 import { absent, locate, packedWeights, type Operand, operandOf, readTensor } from './operand.js';
-import { bufferOf, bytesOf, type DataArray, type DType, viewOf } from './tensor.js';
+import { moverOf } from './stream.js';
+import { arrayOf, bufferOf, bytesOf, type DataArray, type DType, viewOf } from './tensor.js';
 import type { CoreModule } from './wgemm-simd128.mjs';
 
 /** @internal An operation of the core: by the arguments in the block, each gives an error code. */
@@ -46,6 +47,12 @@ export const operations: Record<Operation['name'], Operation> = {
     explain: (module) => module.explainMatmul(),
   },
 };
+
+/** The code of an error that the core gives where memory does not suffice. */
+const outOfMemory = 5;
+/** Where an explanation has the bytes of scratch, and those that are streamed. */
+const scratchAt = 16,
+  streamedAt = 18;
 
 /** @internal The arguments of a call, checked as far as JavaScript goes. */
 export interface Call {
@@ -145,7 +152,7 @@ export function write(core: Core, op: string, attributes: readonly number[], ope
       storeScalar(core, op, operand, index, source);
     }
     // An array that is not in the heap yet is told apart by its buffer.
-    const outside = operand.address === 0 ? operand.outside : null;
+    const outside = operand.address <= 0 ? operand.outside : null;
     block[i++] = operand.address;
     block[i++] = operand.dtype;
     block[i++] = operand.size;
@@ -171,22 +178,28 @@ function roomFor(core: Core, { dtype, size }: Operand): number {
   return Math.ceil((size * bytesOf(core.dtypes[dtype] as DType)) / 64) * 64;
 }
 
-/** A call with operands outside the heap: checked first, then copied in, computed, and copied out. */
-function throughStaging(call: Call): unknown {
-  const { core, operation, operands, out } = call;
-  const { dtype, shape } = shapeOf(call);
+/** The result as the last operand, which it becomes where the user gave none. */
+function resultOf({ core, operation, operands }: Call, dtype: DType, shape: readonly number[]): Operand {
   const last = operands.length - 1;
   let y = operands[last] as Operand | null;
-  const isFresh = y === null;
   if (y === null) {
     y = operandOf(operation.result, core.dtypes.indexOf(dtype), shape, null);
     y.size = 1;
     for (const size of shape) y.size *= size;
     operands[last] = y;
   }
-  let total = 0;
-  for (const operand of operands) if (operand !== null && isStaged(operand, isFresh, y)) total += roomFor(core, operand);
-  const staging = total === 0 ? 0 : core.allocate(total, operation.name);
+  return y;
+}
+
+/** A call with operands outside the heap: checked first, then copied in, computed, and copied out. */
+function throughStaging(call: Call): unknown {
+  const { core, operation, operands, out } = call;
+  const { dtype, shape } = shapeOf(call);
+  const isFresh = out === undefined;
+  const y = resultOf(call, dtype, shape);
+  const total = roomForCopies(call, y);
+  let staging = total === 0 ? 0 : core.module.allocate(total);
+  if (staging === 0 && total !== 0) return throughBlocks(call, dtype, shape, y, total);
   try {
     let next = staging;
     for (const operand of operands) {
@@ -197,7 +210,13 @@ function throughStaging(call: Call): unknown {
       if (operand.outside !== null && (operand !== y || operand.strides !== null)) core.module.HEAPU8.set(operand.outside, operand.address);
     }
     write(core, operation.name, call.attributes, operands);
-    core.check(operation.run(core.module), operation.name);
+    const code = operation.run(core.module);
+    if (code === outOfMemory && total !== 0) {
+      core.module.release(staging);
+      staging = 0;
+      return throughBlocks(call, dtype, shape, y, total);
+    }
+    core.check(code, operation.name);
     if (out === undefined) return { data: copyOut(core, operation, dtype, y), shape, dtype };
     y.outside?.set(core.module.HEAPU8.subarray(y.address, y.address + y.outside.byteLength));
     return out;
@@ -208,6 +227,58 @@ function throughStaging(call: Call): unknown {
 
 function isStaged(operand: Operand, isFresh: boolean, y: Operand): boolean {
   return operand.outside !== null || (isFresh && operand === y);
+}
+
+/** Bytes that the heap must have for copies. */
+function roomForCopies({ core, operands, out }: Call, y: Operand): number {
+  let total = 0;
+  for (const operand of operands) if (operand !== null && isStaged(operand, out === undefined, y)) total += roomFor(core, operand);
+  return total;
+}
+
+/** The same block by block, since the heap has no room for `total` bytes of copies and scratch beside them. */
+function throughBlocks(call: Call, dtype: DType, shape: readonly number[], y: Operand, total: number): unknown {
+  const { core, operation, operands, out } = call;
+  let data: DataArray | undefined;
+  if (out === undefined) {
+    try {
+      data = arrayOf(dtype, y.size);
+    } catch {
+      throw core.outOfMemory(total, operation.name);
+    }
+    if (y.size !== 0) y.outside = new Uint8Array(data.buffer as ArrayBuffer);
+  }
+  const vectors = makeRemote(call, y);
+  let room = 0;
+  for (const vector of vectors) room += roomFor(core, vector);
+  const staging = room === 0 ? 0 : core.allocate(room, operation.name);
+  const { module } = core;
+  try {
+    let next = staging;
+    for (const vector of vectors) {
+      vector.address = next;
+      next += roomFor(core, vector);
+      module.HEAPU8.set(vector.outside as Uint8Array, vector.address);
+    }
+    write(core, operation.name, call.attributes, operands);
+    module.moveBlock = moverOf(core, operands);
+    core.check(operation.run(module), operation.name);
+    return data === undefined ? out : { data, shape, dtype };
+  } finally {
+    module.moveBlock = undefined;
+    if (staging !== 0) module.release(staging);
+  }
+}
+
+/** Has the core take operands block by block. Gives those that must be copied all the same: scales and zero points. */
+function makeRemote({ operation, operands, out }: Call, y: Operand): Operand[] {
+  const vectors: Operand[] = [];
+  operands.forEach((operand, place) => {
+    if (operand === null || !isStaged(operand, out === undefined, y)) return;
+    if (operand === y || operation.operands.includes(operand.name)) operand.address = -1 - place;
+    else vectors.push(operand);
+  });
+  return vectors;
 }
 
 /** The result as an array of its own. */
@@ -257,18 +328,25 @@ function storeScalar(core: Core, op: string, { name, dtype, address }: Operand, 
   }
 }
 
-/** @internal The bytes that a call copies between the caller's arrays and the heap. */
-export function copiesOf(call: Call): number {
-  const { operands } = call;
-  const y = operands.at(-1) ?? null;
+/** @internal Leaves in the block what the core would do, and gives the bytes copied between the caller's arrays and the heap. */
+export function explain(call: Call): number {
+  const { core, operation, operands, out } = call;
+  const { dtype, shape } = shapeOf(call);
+  write(core, operation.name, call.attributes, operands);
+  core.check(operation.explain(core.module), operation.name);
+  const y = resultOf(call, dtype, shape);
+  const total = roomForCopies(call, y);
   let bytes = 0;
-  if (y === null) {
-    const { dtype, shape } = shapeOf(call);
-    bytes = shape.reduce((product, size) => product * size, bytesOf(dtype));
+  if (total === 0 || core.fits(total, core.block[scratchAt] as number)) {
+    if (out === undefined) bytes += y.size * bytesOf(dtype);
+    for (const operand of operands) bytes += operand?.outside?.byteLength ?? 0;
+    if (y.strides) bytes += y.outside?.byteLength ?? 0; // there and back
+    return bytes;
   }
-  for (const operand of operands) bytes += operand?.outside?.byteLength ?? 0;
-  if (y?.strides) bytes += y.outside?.byteLength ?? 0; // there and back
-  return bytes;
+  for (const vector of makeRemote(call, y)) bytes += vector.outside?.byteLength ?? 0;
+  write(core, operation.name, call.attributes, operands);
+  core.check(operation.explain(core.module), operation.name);
+  return bytes + (core.block[streamedAt] as number);
 }
 
 const noOptions: Record<string, unknown> = Object.freeze({});

@@ -34,7 +34,7 @@ export class Core {
   /** Names of the types that the core has, in the order of its numbers. */
   readonly dtypes: readonly DType[];
   #module: CoreModule | undefined;
-  readonly #limit: string;
+  readonly #maxMemory: number;
   readonly #blockAddress: number;
   readonly #blockLength: number;
   readonly #scalarsAddress: number;
@@ -50,7 +50,7 @@ export class Core {
   constructor({ module, endThreads }: LoadedCore, maxMemory: number) {
     this.#module = module;
     this.#endThreads = endThreads;
-    this.#limit = maxMemory === 0 ? 'the limit is that of the engine, 4 GB at the most' : `maxMemory is ${maxMemory}`;
+    this.#maxMemory = maxMemory;
     this.dtypes = Array.from({ length: module.dtypeCount() }, (_, i) => this.text(module.dtypeName(i)) as DType);
     this.#blockAddress = module.block();
     this.#blockLength = module.blockLength();
@@ -173,13 +173,18 @@ export class Core {
   /** Aligned memory that is not cleared. */
   allocate(bytes: number, op: string): number {
     const address = this.module.allocate(bytes);
-    if (address === 0) {
-      throw new OutOfMemoryError(
-        op,
-        '',
-        `${op}: no memory for ${bytes} bytes; ${this.module.bytesInUse()} bytes are in use, and ${this.#limit}`,
-      );
-    }
+    if (address === 0) throw this.outOfMemory(bytes, op);
     return address;
+  }
+
+  outOfMemory(bytes: number, op: string): OutOfMemoryError {
+    const limit = this.#maxMemory === 0 ? 'the limit is that of the engine, 4 GB at the most' : `maxMemory is ${this.#maxMemory}`;
+    return new OutOfMemoryError(op, '', `${op}: no memory for ${bytes} bytes; ${this.module.bytesInUse()} bytes are in use, and ${limit}`);
+  }
+
+  /** Whether the limit leaves room for copies and scratch, each with 64 bytes of its own. */
+  fits(copies: number, scratch: number): boolean {
+    const room = copies + 64 + (scratch === 0 ? 0 : Math.ceil(scratch / 64) * 64 + 64);
+    return this.module.bytesInUse() + room <= (this.#maxMemory || 2 ** 32 - 2 ** 16);
   }
 }

@@ -9,6 +9,8 @@ declare module '*.mjs' {
       readonly runningWorkers: ThreadWorker[];
       loadWasmModuleToWorker(worker: ThreadWorker): Promise<unknown>;
     };
+    /** Is called by the core while it computes; see js/stream.ts. */
+    moveBlock?(place: number, offset: number, count: number, length: number, runStride: number, stride: number, address: number): void;
     start(memoryLimit: number, strict: boolean): void;
     setThreads(threads: number): number;
     block(): number;

@@ -9,7 +9,7 @@
  *
  * @packageDocumentation
  */
-import { type Call, copiesOf, readOptions, runCall, write } from './call.js';
+import { type Call, explain, readOptions, runCall } from './call.js';
 import { Core } from './core.js';
 import { disposable } from './dispose.js';
 import { ArgumentError, describe, DTypeError, ShapeError } from './errors.js';
@@ -104,9 +104,11 @@ export interface Explanation {
   direct: boolean;
   /** Whether the transpose of the result is computed, since N is small: tile, blocks and packs tell of that, with A and B exchanged. */
   transposed: boolean;
-  /** Bytes copied between the caller's arrays and the heap. */
+  /** Whether arrays do not fit the memory and are brought there block by block: tile, blocks and packs tell of the largest of these products. */
+  streams: boolean;
+  /** Bytes copied between the caller's arrays and the heap. A call that streams copies some more than once. */
   copies: number;
-  /** Bytes of scratch memory, taken for the call. */
+  /** Bytes of scratch memory, taken for the call; with the blocks of one that streams. */
   scratch: number;
 }
 
@@ -346,11 +348,11 @@ export class Gemm {
 disposable(Gemm.prototype);
 
 /** The numbers that the core left at the front of the block. */
-function numbers<N extends 6 | 17>(core: Core, count: N): Numbers[N] {
+function numbers<N extends 6 | 18>(core: Core, count: N): Numbers[N] {
   return Array.from(core.block.subarray(0, count)) as Numbers[N];
 }
 type N5 = [number, number, number, number, number];
-type Numbers = { 6: [number, ...N5]; 17: [number, number, ...N5, ...N5, ...N5] };
+type Numbers = { 6: [number, ...N5]; 18: [number, number, number, ...N5, ...N5, ...N5] };
 
 function kernelsOf(core: Core): KernelInfo[] {
   return Array.from({ length: core.module.kernelCount() }, (_, i) => {
@@ -362,10 +364,8 @@ function kernelsOf(core: Core): KernelInfo[] {
 
 function explainCall(call: Call): Explanation {
   const { core, operation } = call;
-  const copies = copiesOf(call);
-  write(core, operation.name, call.attributes, call.operands);
-  core.check(operation.explain(core.module), operation.name);
-  const [kernel, batch, m, n, k, mr, nr, kr, mc, nc, kc, threads, packsA, packsB, direct, transposed, scratch] = numbers(core, 17);
+  const copies = explain(call);
+  const [kernel, batch, m, n, k, mr, nr, kr, mc, nc, kc, threads, packsA, packsB, direct, transposed, scratch, streams] = numbers(core, 18);
   return {
     op: operation.name,
     batch,
@@ -379,6 +379,7 @@ function explainCall(call: Call): Explanation {
     packs: { a: packsA !== 0, b: packsB !== 0 },
     direct: direct !== 0,
     transposed: transposed !== 0,
+    streams: streams !== 0,
     copies,
     scratch,
   };

@@ -66,6 +66,7 @@ interface ArrayClass {
   readonly BYTES_PER_ELEMENT: number;
   readonly name: string;
   new (buffer: ArrayBuffer, byteOffset: number, length: number): DataArray;
+  new (length: number): DataArray;
 }
 
 /** The array that the library makes for a type. */
@@ -90,6 +91,11 @@ dtypesOf.Uint16Array = ['float16', 'bfloat16'];
 /** @internal The array of a type, over a part of the heap. */
 export function viewOf(dtype: DType, buffer: ArrayBufferLike, address: number, length: number): DataArray {
   return new arrays[dtype](buffer as ArrayBuffer, address, length); // or shared, which old declarations do not know
+}
+
+/** @internal An array of zeros. */
+export function arrayOf(dtype: DType, length: number): DataArray {
+  return new arrays[dtype](length);
 }
 
 /** @internal Bytes of an element. */

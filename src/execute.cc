@@ -60,7 +60,7 @@ class Executor {
     byte_form_ = {.a_zero_point = problem.quantization.a_zero_point - int8_offset(problem.a.dtype) + plan.a_shift,
                   .b_shift = plan.b_shift,
                   .column_sums = problem.stored_b.column_sums,
-                  .k = problem.k};
+                  .k = problem.stored_b.k};
   }
 
   // Products that share a matrix B lie inside the loop over its columns, so that it is packed once for all of them.
@@ -116,9 +116,14 @@ class Executor {
 
   void block_of_y(int64_t row, int64_t rows, int64_t col, int64_t cols) {
     const Block y = at_.y.block(row, col, rows, cols);
-    // Accumulators of this block: none without a product, Y itself, or scratch.
+    const Carry& carry = p_.carry;
+    // Accumulators of this block: none without a product, Y itself, scratch, or those that are carried on.
     std::byte* acc = plan_.kernel == nullptr ? nullptr : plan_.direct ? y.data : acc_;
-    const int64_t acc_stride = plan_.direct ? y.row_stride : cols;
+    int64_t acc_stride = plan_.direct ? y.row_stride : cols;
+    if (carry.sums != nullptr) {
+      acc = carry.sums + static_cast<size_t>(row * p_.n + col) * acc_bytes_;
+      acc_stride = p_.n;
+    }
     if (row_sums_ != nullptr) std::fill_n(row_sums_, rows, 0);
     for (int64_t k = 0; k < p_.k; k += plan_.kc) {
       const int64_t depth = std::min(plan_.kc, p_.k - k);
@@ -126,8 +131,17 @@ class Executor {
       multiply(row, rows, k, depth, col, cols, acc, acc_stride);
     }
     if (plan_.direct) return;
+    if (!carry.ends) return row_sums_ == nullptr ? void() : take_off_zero_points(rows, cols, reinterpret_cast<uint32_t*>(acc));
     const ConstBlock c = p_.epilogue.has_c ? at_.c.block(row, col, rows, cols) : ConstBlock{};
     apply_epilogue(p_, plan_.canonical_nan, rows, cols, {acc, acc_stride, block_columns_, row_sums_}, c, y);
+  }
+
+  // From sums that are carried on, what these k have too much by the zero points of B: so that no sums of rows need to be carried.
+  void take_off_zero_points(int64_t rows, int64_t cols, uint32_t* acc) {
+    for (int64_t i = 0; i < rows; ++i, acc += p_.n) {
+      const auto sum = static_cast<uint32_t>(row_sums_[i]);
+      for (int64_t j = 0; j < cols; ++j) acc[j] -= sum * static_cast<uint32_t>(block_columns_.zero_point[j]);
+    }
   }
 
   void pack_b(int64_t k, int64_t depth, int64_t col, int64_t cols) {
@@ -172,7 +186,7 @@ class Executor {
                 .in_place = kernel.form != BForm::kPanels,
                 .c = nullptr,
                 .c_stride = static_cast<size_t>(acc_stride) * acc_bytes_,
-                .accumulate = k > 0};
+                .accumulate = k > 0 || !p_.carry.begins};
     if (strip.in_place) {
       const ConstBlock b = at_.b.block(k, col, depth, cols);
       const size_t bytes = dtype_bytes(p_.b.dtype);

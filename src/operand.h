@@ -1,5 +1,6 @@
 // Where blocks of A, B and C come from and where blocks of Y go. The stages behind ask for one block at a time and never see a whole
-// operand, so that an operand need not be in memory as a whole; memory is the implementation here, and a block is a pointer into it.
+// operand, so that an operand need not be in memory as a whole: a block is a pointer into memory, where the operand lies or where stream.cc
+// has brought what is needed of it.
 // All strides count elements.
 #pragma once
 

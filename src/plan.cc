@@ -184,7 +184,8 @@ Plan make_plan(const Problem& problem, const Context& context, const PlanOptions
   plan.a_shift = kernel.dot == Dot::kUnsigned ? 128 : 0;
   plan.b_shift = kernel.dot == Dot::kSevenBits ? problem.stored_b.low : 0;
   plan.pack_b = !can_read_b(problem, kernel);
-  plan.direct = can_write_y(problem) && !plan.canonical_nan;
+  const bool carried = problem.carry.sums != nullptr;
+  plan.direct = can_write_y(problem) && !plan.canonical_nan && !carried;
   plan.pack_a = !can_read_a(problem, kernel);
   const auto accumulator = static_cast<int64_t>(dtype_bytes(accumulator_type(problem.compute)));
 
@@ -215,14 +216,14 @@ Plan make_plan(const Problem& problem, const Context& context, const PlanOptions
 
   int64_t mc = plan.rows.size;
   if (plan.pack_a) mc = std::min(mc, kBlockOfA / kernel.a.element_bytes / plan.kc);
-  if (!plan.direct) mc = std::min(mc, kBlockOfAcc / accumulator / plan.nc);
+  if (!plan.direct && !carried) mc = std::min(mc, kBlockOfAcc / accumulator / plan.nc);
   if (plan.kc < problem.k) mc = std::max(mc, std::min(kRowsPerPacking, kMostOfA / kernel.a.element_bytes / plan.kc));
   plan.mc = options.mc != 0 ? options.mc : mc;
   plan.mc = std::min(round_up(std::max<int64_t>(plan.mc, 1), kernel.mr), plan.rows.size);
 
   if (plan.pack_b) plan.b_bytes = packed_bytes(kernel.b, plan.nc, plan.kc);
   if (plan.pack_a) plan.a_bytes = packed_bytes(kernel.a, plan.mc, plan.kc);
-  if (!plan.direct) plan.acc_bytes = static_cast<size_t>(plan.mc * plan.nc * accumulator);
+  if (!plan.direct && !carried) plan.acc_bytes = static_cast<size_t>(plan.mc * plan.nc * accumulator);
   if (quantized) {
     plan.columns_bytes = column_bytes(plan.nc);
     plan.sums_bytes = static_cast<size_t>(plan.mc) * sizeof(int32_t);

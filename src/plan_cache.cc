@@ -8,9 +8,9 @@ namespace wgemm {
 
 // Each struct is taken apart by all its members, so that one that comes to have another does not compile before it is thought of here.
 PlanCache::Key::Key(const Problem& problem, const Context& context) {
-  const auto& [m, n, k, compute, a, b, stored_b, y, epilogue, batch, quantization] = problem;
+  const auto& [m, n, k, compute, a, b, stored_b, y, epilogue, batch, quantization, carry] = problem;
   // First what differs most often.
-  add(m, n, k, compute, context.threads(), context.determinism());
+  add(m, n, k, compute, carry.sums != nullptr, context.threads(), context.determinism());
   add_operand(a);
   add_operand(b);
   add_operand(y);

@@ -64,6 +64,12 @@ struct BatchAxis {
   int64_t a, b, c, y;
 };
 
+// Where the sums go on from and to, of a product whose K is cut into several problems. The epilogue is the last one's.
+struct Carry {
+  std::byte* sums = nullptr;  // M x N accumulators, row after row; null: this is the whole of K
+  bool begins = true, ends = true;
+};
+
 struct Problem {
   int64_t m = 0, n = 0, k = 0;
   DType compute = DType::kFloat32;  // the type that kernels multiply and accumulate in; kInt8: see `quantization`
@@ -75,6 +81,7 @@ struct Problem {
   std::span<const BatchAxis>
       batch{};  // of many products: the outermost first, and last those along which b stays the same; no size is 0 or 1
   Quantization quantization{};
+  Carry carry{};
 
   // The axes of `batch` along which b changes, and those behind, along which it does not.
   std::span<const BatchAxis> batch_of_b() const { return batch.first(batch.size() - batch_sharing_b().size()); }

@@ -7,6 +7,7 @@
 #include "execute.h"
 #include "ops/ops.h"
 #include "plan_cache.h"
+#include "stream.h"
 
 namespace wgemm {
 namespace {
@@ -33,6 +34,20 @@ Status run_as(Context& context, const char* op, const Problem& problem, const Pl
   return run_plan(context, op, problem, make_plan(problem, context, options), options);
 }
 
+Remotes remotes_of(const GemmArgs& args) {
+  return {args.A.remote, args.B.remote, args.C == nullptr ? nullptr : args.C->remote, args.Y.remote};
+}
+Remotes remotes_of(const QGemmArgs& args) {
+  return {args.A.remote, args.B.remote, args.C == nullptr ? nullptr : args.C->remote, args.Y.remote};
+}
+Remotes remotes_of(const MatMulArgs& args) {
+  return {args.src.remote, args.weights.remote, args.bias == nullptr ? nullptr : args.bias->remote, args.dst.remote};
+}
+
+Status run_or_stream(Context& context, const char* op, const Problem& problem, const Remotes& remotes) {
+  return remotes.any() ? stream(context, op, problem, remotes) : run(context, op, problem);
+}
+
 }  // namespace
 
 Status run(Context& context, const char* op, const Problem& problem, const PlanOptions& options) {
@@ -43,7 +58,7 @@ Status run(Context& context, const char* op, const Problem& problem, const PlanO
 Status gemm(Context& context, const GemmArgs& args) {
   Problem problem;
   if (Status status = gemm_problem(args, true, &problem); !status.ok()) return status;
-  return run(context, "gemm", problem);
+  return run_or_stream(context, "gemm", problem, remotes_of(args));
 }
 
 Status gemm_shape(const GemmArgs& args, int64_t dims[2]) {
@@ -57,7 +72,7 @@ Status gemm_shape(const GemmArgs& args, int64_t dims[2]) {
 Status qgemm(Context& context, const QGemmArgs& args) {
   Problem problem;
   if (Status status = qgemm_problem(args, true, &problem); !status.ok()) return status;
-  return run(context, "qgemm", problem);
+  return run_or_stream(context, "qgemm", problem, remotes_of(args));
 }
 
 Status qgemm_shape(const QGemmArgs& args, int64_t dims[2], DType* dtype) {
@@ -72,7 +87,7 @@ Status qgemm_shape(const QGemmArgs& args, int64_t dims[2], DType* dtype) {
 Status matmul(Context& context, const MatMulArgs& args) {
   MatMulProblem p;
   if (Status status = matmul_problem(args, true, &p); !status.ok()) return status;
-  return run(context, "matmul", p.problem);
+  return run_or_stream(context, "matmul", p.problem, remotes_of(args));
 }
 
 Status matmul_shape(const MatMulArgs& args, int64_t* dims, size_t* rank) {
@@ -85,16 +100,25 @@ Status matmul_shape(const MatMulArgs& args, int64_t* dims, size_t* rank) {
 
 namespace {
 
-void explain_problem(const Context& context, const Problem& problem, Explanation* explanation) {
-  const bool exchanged = pays_transposed(problem);
-  const Plan plan = make_plan(exchanged ? transposed(problem) : problem, context);
+void explain_problem(const Context& context, const Problem& problem, const Remotes& remotes, Explanation* explanation) {
   *explanation = {};
-  explanation->transposed = exchanged;
+  explanation->streams = remotes.any();
+  Plan plan;
+  if (explanation->streams) {
+    const StreamPlan streamed = plan_stream(context, problem, remotes);
+    plan = streamed.plan;
+    explanation->transposed = streamed.transposed;
+    explanation->streamed_bytes = streamed.streamed_bytes;
+    explanation->scratch_bytes = streamed.bytes;
+  } else {
+    explanation->transposed = pays_transposed(problem);
+    plan = make_plan(explanation->transposed ? transposed(problem) : problem, context);
+    explanation->scratch_bytes = static_cast<int64_t>(plan.scratch_bytes);
+  }
   explanation->batch = products_of(problem.batch);
   explanation->m = problem.m;
   explanation->n = problem.n;
   explanation->k = problem.k;
-  explanation->scratch_bytes = static_cast<int64_t>(plan.scratch_bytes);
   if (plan.kernel == nullptr) return;
   explanation->kernel = plan.kernel->name;
   explanation->mr = plan.kernel->mr;
@@ -114,21 +138,21 @@ void explain_problem(const Context& context, const Problem& problem, Explanation
 Status explain(const Context& context, const GemmArgs& args, Explanation* explanation) {
   Problem problem;
   if (Status status = gemm_problem(args, false, &problem); !status.ok()) return status;
-  explain_problem(context, problem, explanation);
+  explain_problem(context, problem, remotes_of(args), explanation);
   return {};
 }
 
 Status explain(const Context& context, const QGemmArgs& args, Explanation* explanation) {
   Problem problem;
   if (Status status = qgemm_problem(args, false, &problem); !status.ok()) return status;
-  explain_problem(context, problem, explanation);
+  explain_problem(context, problem, remotes_of(args), explanation);
   return {};
 }
 
 Status explain(const Context& context, const MatMulArgs& args, Explanation* explanation) {
   MatMulProblem p;
   if (Status status = matmul_problem(args, false, &p); !status.ok()) return status;
-  explain_problem(context, p.problem, explanation);
+  explain_problem(context, p.problem, remotes_of(args), explanation);
   return {};
 }
 

@@ -60,6 +60,14 @@ struct StoredOperand {
     return other;
   }
 
+  // The same from k step `row` and column `col` on, as block() has them.
+  StoredOperand from(int64_t row, int64_t col) const {
+    StoredOperand other = *this;
+    other.panels = block(row, col) - layout().lead * layout().element_bytes;
+    other.column_sums += col;
+    return other;
+  }
+
   // The panels from column `col` on, behind their lead, from k step `row` on; both at multiples of the layout's width and kr.
   const std::byte* block(int64_t row, int64_t col) const {
     const PanelLayout l = layout();

@@ -114,6 +114,21 @@ struct Place {
   int64_t offset = 0;
 };
 
+// Elements of a tensor that is not in memory: element j of run i is its element offset + i * run_stride + j * stride.
+struct Runs {
+  int64_t offset, count, length, run_stride, stride;
+
+  bool operator==(const Runs&) const = default;
+};
+
+// A caller that has the elements of a tensor somewhere else than in memory. They are moved a block at a time while a call computes, so that
+// a product may be larger than memory, or than the context's limit.
+struct Remote {
+  // Copies those elements of an input to `block`, run after run without gaps, or those of an output from there. Must not call the library.
+  void (*move)(void* caller, const Runs& runs, void* block) = nullptr;
+  void* caller = nullptr;
+};
+
 // An input, or with T = void an output. `dims` and `strides` must outlive the call. Element (i, j) is data[i * strides[0] + j *
 // strides[1]]. No two elements of an output may share a place: each stride must clear the whole extent of the axes with shorter ones.
 template <typename T>
@@ -124,6 +139,8 @@ struct BasicTensor {
   std::span<const int64_t> strides{};  // elements, each >= 0 (0 repeats an input); empty means contiguous, row-major
   int64_t size = -1;                   // elements behind `data`: exactly what dims and strides need; -1: the caller vouches for it
   Place place{};
+  // Of A, B, C and Y (src, weights, bias and dst): set where the elements are not in memory; `data` is null then. Must outlive the call.
+  const Remote* remote = nullptr;
 };
 using ConstTensor = BasicTensor<const void>;
 using Tensor = BasicTensor<void>;
@@ -156,6 +173,10 @@ class Context {
   void* allocate(size_t bytes);
   // Takes what allocate() returned, or null.
   void release(void* memory);
+
+  // Bytes that one allocation may have as far as the limit goes; for wasm, where memory cannot be given back, so that all that it has taken
+  // stays within the limit.
+  size_t room() const;
 
   // Whether the limit leaves room for so many bytes more, with the alignment's share.
   bool has_room(size_t bytes) const;
@@ -387,6 +408,8 @@ struct Explanation {
   bool direct = false;             // the micro-kernel writes Y itself; else it writes scratch and the epilogue writes Y
   bool transposed = false;         // Y' = B' A' is computed, since N is small: what is said of tile, blocks, A and B is of that
   int64_t scratch_bytes = 0;       // scratch memory of the call, for all threads
+  bool streams = false;            // operands are remote: blocks of them are brought to memory, and each is computed so
+  int64_t streamed_bytes = 0;      // moved between remote operands and memory; for a call that streams, scratch_bytes has room for blocks
 };
 
 // As gemm_shape(), and tells how gemm() would go about it in this context.

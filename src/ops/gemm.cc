@@ -82,15 +82,15 @@ Status gemm_problem(const GemmArgs& args, bool with_data, Problem* problem) {
   while (newest->since > args.opset) --newest;
   const Version& version = *newest;
 
-  if (Status s = check_tensor(kOp, "A", a, with_data); !s.ok()) return s;
+  if (Status s = check_tensor(kOp, "A", a, with_data && a.remote == nullptr); !s.ok()) return s;
   if (!packed) {
-    if (Status s = check_tensor(kOp, "B", b, with_data); !s.ok()) return s;
+    if (Status s = check_tensor(kOp, "B", b, with_data && b.remote == nullptr); !s.ok()) return s;
   }
   if (c != nullptr) {
-    if (Status s = check_tensor(kOp, "C", *c, with_data); !s.ok()) return s;
+    if (Status s = check_tensor(kOp, "C", *c, with_data && c->remote == nullptr); !s.ok()) return s;
   }
   if (with_y) {
-    if (Status s = check_tensor(kOp, "Y", y, with_data); !s.ok()) return s;
+    if (Status s = check_tensor(kOp, "Y", y, with_data && y.remote == nullptr); !s.ok()) return s;
   }
 
   const int64_t since = gemm_since(a.dtype);

@@ -51,7 +51,7 @@ int64_t size_at(std::span<const int64_t> batch, size_t axis, size_t rank) {
 }
 
 Status check_operand(const char* name, const ConstTensor& t, bool with_data) {
-  if (Status s = check_tensor(kOp, name, t, with_data); !s.ok()) return s;
+  if (Status s = check_tensor(kOp, name, t, with_data && t.remote == nullptr); !s.ok()) return s;
   if (gemm_since(t.dtype) == 0) {
     return error(Code::kDType, kOp, name,
                  {name, " has type ", dtype_name(t.dtype), ", which MatMul does not have; 8-bit operands are for qgemm"});
@@ -144,12 +144,12 @@ Status matmul_problem(const MatMulArgs& args, bool with_data, MatMulProblem* res
   }
   const Stack weights = packed ? make_stack(*args.packed_weights) : make_stack(args.weights, args.transpose_b != 0, false);
   if (bias != nullptr) {
-    if (Status s = check_tensor(kOp, "bias", *bias, with_data); !s.ok()) return s;
+    if (Status s = check_tensor(kOp, "bias", *bias, with_data && bias->remote == nullptr); !s.ok()) return s;
     if (Status s = check_same_dtype("bias", bias->dtype, dtype); !s.ok()) return s;
   }
   // Of a dst that is yet to be made, the type counts.
   const Tensor given = with_dst ? args.dst : Tensor{.data = nullptr, .dtype = args.dst.dtype};
-  if (Status s = check_tensor(kOp, "dst", given, with_data); !s.ok()) return s;
+  if (Status s = check_tensor(kOp, "dst", given, with_data && given.remote == nullptr); !s.ok()) return s;
   if (args.dst.dtype != dtype && !(args.dst.dtype == DType::kFloat32 && compute_type(dtype) == DType::kFloat32)) {
     return error(Code::kDType, kOp, "dst",
                  {"dst has type ", dtype_name(args.dst.dtype), " and src has type ", dtype_name(dtype),

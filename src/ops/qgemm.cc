@@ -108,7 +108,7 @@ Status check_y(const QGemmArgs& args, int64_t m, int64_t n, DType dtype) {
 Status qgemm_problem(const QGemmArgs& args, bool with_data, Problem* problem) {
   const ConstTensor &a = args.A, &b = args.B;
   const bool packed = args.packed_B != nullptr, with_y = with_data || args.Y.dims.data() != nullptr;
-  if (Status s = check_tensor(kOp, "A", a, with_data); !s.ok()) return s;
+  if (Status s = check_tensor(kOp, "A", a, with_data && a.remote == nullptr); !s.ok()) return s;
   if (Status s = check_8bit("A", a.dtype); !s.ok()) return s;
   if (Status s = check_rank2(kOp, "A", a.dims); !s.ok()) return s;
   const bool ta = args.transA != 0, tb = args.transB != 0;
@@ -116,7 +116,7 @@ Status qgemm_problem(const QGemmArgs& args, bool with_data, Problem* problem) {
   if (packed) {
     if (Status s = check_packed(kOp, "B", *args.packed_B, PackFor::kQGemm, "A", a, ta, k, args.transB, "transB"); !s.ok()) return s;
   } else {
-    if (Status s = check_tensor(kOp, "B", b, with_data); !s.ok()) return s;
+    if (Status s = check_tensor(kOp, "B", b, with_data && b.remote == nullptr); !s.ok()) return s;
     if (Status s = check_8bit("B", b.dtype); !s.ok()) return s;
     if (Status s = check_rank2(kOp, "B", b.dims); !s.ok()) return s;
   }
@@ -144,7 +144,7 @@ Status qgemm_problem(const QGemmArgs& args, bool with_data, Problem* problem) {
   }
   if (args.C != nullptr) {
     const int64_t y_shape[2] = {m, n};
-    if (Status s = check_tensor(kOp, "C", *args.C, with_data); !s.ok()) return s;
+    if (Status s = check_tensor(kOp, "C", *args.C, with_data && args.C->remote == nullptr); !s.ok()) return s;
     if (Status s = check_dtype("C", args.C->dtype, DType::kInt32); !s.ok()) return s;
     if (Status s = check_broadcast(kOp, "C", args.C->dims, y_shape); !s.ok()) return s;
   }
@@ -156,7 +156,7 @@ Status qgemm_problem(const QGemmArgs& args, bool with_data, Problem* problem) {
   }
   const DType y_dtype = args.y_zero_point != nullptr ? args.y_zero_point->dtype : DType::kFloat32;
   if (with_y) {
-    if (Status s = check_tensor(kOp, "Y", args.Y, with_data); !s.ok()) return s;
+    if (Status s = check_tensor(kOp, "Y", args.Y, with_data && args.Y.remote == nullptr); !s.ok()) return s;
     if (Status s = check_y(args, m, n, y_dtype); !s.ok()) return s;
   }
 

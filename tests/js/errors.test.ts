@@ -715,6 +715,8 @@ describe('refuses to take more memory than there is', () => {
 
   it('for copies of arrays, beyond maxMemory', async () => {
     const instance = await createGemm({ maxMemory: 10_000 });
+    const held = instance.alloc('uint8', [9900]); // or it would be computed block by block
+    const { inUse } = instance.memory();
     const wide = { data: data(2500), shape: [1, 2500] };
     const out = float32([1, 2500], ...Array<number>(2500).fill(9));
     for (const options of [{}, { out }]) {
@@ -724,17 +726,17 @@ describe('refuses to take more memory than there is', () => {
       );
     }
     expect(out.data.every((value) => value === 9)).toBe(true);
-    expect(instance.memory().inUse).toBe(0);
+    expect(instance.memory().inUse).toBe(inUse);
+    held.dispose();
     expectGemm(instance, square, square, 1);
     instance.dispose();
   });
 
-  it.each([true, false])('for scratch, beyond maxMemory, with tensors in the heap: %s', async (inHeap) => {
+  it('for scratch, beyond maxMemory, with tensors in the heap', async () => {
     const scratch = wg.explain('gemm', { data: data(1024), shape: [32, 32] }, { data: data(1024), shape: [32, 32] }, 1).scratch;
-    // Arrays are copied to one piece of memory, tensors have one each; a piece has 64 bytes of its own.
-    const pieces = inHeap ? 3 : 1;
-    const instance = await createGemm({ maxMemory: 3 * 4096 + 64 * pieces + 64 + scratch - 1 });
-    const make = () => (inHeap ? instance.alloc('float32', [32, 32]) : { data: data(1024), shape: [32, 32] });
+    // Each tensor has 64 bytes of its own.
+    const instance = await createGemm({ maxMemory: 3 * (4096 + 64) + 64 + scratch - 1 });
+    const make = () => instance.alloc('float32', [32, 32]);
     const [a, b, out] = [make(), make(), make()];
     out.data.fill(9);
     const inUse = instance.memory().inUse;
@@ -761,11 +763,13 @@ describe('refuses to take more memory than there is', () => {
       thrown(() => wg.alloc('float32', [size])),
       wanted,
     );
-    const column = { data: data(1), shape: [size, 1], strides: [0, 0] };
-    expectError(
-      thrown(() => wg.gemm(column, float32([1, 1], 1))),
-      { ...wanted, op: 'gemm' },
-    );
+    if (size >= 2 ** 40) {
+      const column = { data: data(1), shape: [size, 1], strides: [0, 0] }; // an array may hold the result of less
+      expectError(
+        thrown(() => wg.gemm(column, float32([1, 1], 1))),
+        { ...wanted, op: 'gemm' },
+      );
+    }
     expect(wg.memory()).toEqual(before);
     expectGemm(wg, square, square);
   });

@@ -111,6 +111,7 @@ std::string MatMulTester::describe() const {
     text << " kernel=" << (options_->kernel != nullptr ? options_->kernel->name : "any");
     text << " mc=" << options_->mc << " nc=" << options_->nc << " kc=" << options_->kc;
   }
+  if (streaming_.limit != 0) text << " streamed=" << streaming_.limit << " remote=" << streaming_.remote;
   text << (specials_ ? " specials" : "") << " seed=" << seed_;
   return text.str();
 }
@@ -181,7 +182,9 @@ void MatMulTester::run_into() const {
   ASSERT_TRUE(status.ok()) << status.message;
   EXPECT_EQ(plan.batch * plan.m * plan.n, static_cast<int64_t>(expected.size()));
 
-  if (options_.has_value() || test_threads() > 1) {
+  if (streaming_.limit != 0) {
+    status = run_streamed(&matmul, args, streaming_, test_threads(), &args.src, &args.weights, &args.bias, &args.dst);
+  } else if (options_.has_value() || test_threads() > 1) {
     MatMulProblem p;
     status = matmul_problem(args, true, &p);
     if (status.ok()) status = wgemm::run(context, "matmul", p.problem, fitting(test_options(options_.value_or(PlanOptions{})), p.problem));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "plan.h"
+#include "remote.h"
 #include "wgemm.h"
 
 namespace wgemm::testing {
@@ -44,6 +45,8 @@ class MatMulTester {
   // NaN and infinities among the values.
   MatMulTester& specials() { return set(specials_, true); }
   MatMulTester& options(const PlanOptions& value) { return set(options_, std::optional(value)); }
+  // Operands are handed over block by block.
+  MatMulTester& streamed(const Streaming& value) { return set(streaming_, value); }
   MatMulTester& seed(uint32_t value) { return set(seed_, value); }
 
   // The shape of dst, by the rules of the specification.
@@ -72,6 +75,7 @@ class MatMulTester {
   bool trans_a_ = false, trans_b_ = false, in_place_ = false, float32_ = false, packed_ = false, specials_ = false;
   Activation activation_;
   std::optional<PlanOptions> options_;
+  Streaming streaming_;
   uint32_t seed_ = 1;
 };
 

@@ -107,6 +107,7 @@ std::string QGemmTester::describe() const {
     if (options_->kernel != nullptr) text += with("kernel", options_->kernel->name);
     text += with("mc", options_->mc) + with("nc", options_->nc) + with("kc", options_->kc);
   }
+  if (streaming_.limit != 0) text += with("streamed", streaming_.limit) + with("remote", streaming_.remote);
   return text + with("seed", seed_);
 }
 
@@ -210,7 +211,9 @@ void QGemmTester::run_typed() const {
 
   args.Y = y.template tensor<void>(y_type_);
   Status status;
-  if (options_.has_value() || test_threads() > 1) {
+  if (streaming_.limit != 0) {
+    status = run_streamed(&qgemm, args, streaming_, test_threads(), &args.A, &args.B, &args.C, &args.Y);
+  } else if (options_.has_value() || test_threads() > 1) {
     Problem problem;
     status = qgemm_problem(args, true, &problem);
     if (status.ok()) status = wgemm::run(context, "qgemm", problem, test_options(options_.value_or(PlanOptions{})));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "plan.h"
+#include "remote.h"
 #include "wgemm.h"
 
 namespace wgemm::testing {
@@ -49,6 +50,8 @@ class QGemmTester {
   // B is packed before; what it was packed from is spoiled.
   QGemmTester& packed(bool value = true) { return set(packed_, value); }
   QGemmTester& options(const PlanOptions& value) { return set(options_, std::optional(value)); }
+  // Operands are handed over block by block.
+  QGemmTester& streamed(const Streaming& value) { return set(streaming_, value); }
   QGemmTester& seed(uint32_t value) { return set(seed_, value); }
   // What the plan is to choose.
   QGemmTester& by(const char* kernel) { return set(by_, std::string(kernel)); }
@@ -79,6 +82,7 @@ class QGemmTester {
   std::vector<int64_t> c_dims_;
   int64_t gap_ = 0;
   std::optional<PlanOptions> options_;
+  Streaming streaming_;
   uint32_t seed_ = 1;
   std::string by_;
 };

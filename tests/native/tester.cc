@@ -47,6 +47,7 @@ std::string GemmTester::describe() const {
   text += " opset=" + std::to_string(opset_);
   if (options_.kernel != nullptr) text += std::string(" kernel=") + options_.kernel->name;
   text += " mc=" + std::to_string(options_.mc) + " nc=" + std::to_string(options_.nc) + " kc=" + std::to_string(options_.kc);
+  if (streaming_.limit != 0) text += " streamed=" + std::to_string(streaming_.limit) + " remote=" + std::to_string(streaming_.remote);
   return text + " seed=" + std::to_string(seed_);
 }
 
@@ -97,14 +98,20 @@ void GemmTester::run_typed() const {
     const Status packed = pack(context, {.op = PackFor::kGemm, .B = args.B, .trans = args.transB}, &weights);
     ASSERT_TRUE(packed.ok()) << packed.message;
     args.packed_B = &weights;
+    args.B = {};
     args.transB = 0;
   }
   const size_t in_use = context.bytes_in_use();
-  Problem problem;
-  const Status checked = gemm_problem(args, true, &problem);
-  ASSERT_TRUE(checked.ok()) << checked.message;
-  ASSERT_TRUE(options_.kernel == nullptr || can_run(*options_.kernel, problem));
-  const Status status = wgemm::run(context, "gemm", problem, test_options(options_));
+  Status status;
+  if (streaming_.limit != 0) {
+    status = run_streamed(&gemm, args, streaming_, test_threads(), &args.A, &args.B, &args.C, &args.Y);
+  } else {
+    Problem problem;
+    const Status checked = gemm_problem(args, true, &problem);
+    ASSERT_TRUE(checked.ok()) << checked.message;
+    ASSERT_TRUE(options_.kernel == nullptr || can_run(*options_.kernel, problem));
+    status = wgemm::run(context, "gemm", problem, test_options(options_));
+  }
   ASSERT_TRUE(status.ok()) << status.message;
   EXPECT_EQ(context.bytes_in_use(), in_use);
 

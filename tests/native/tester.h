@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "plan.h"
+#include "remote.h"
 #include "wgemm.h"
 
 namespace wgemm::testing {
@@ -34,6 +35,8 @@ class GemmTester {
   // NaN and infinities among the values.
   GemmTester& specials() { return set(specials_, true); }
   GemmTester& options(const PlanOptions& value) { return set(options_, value); }
+  // Operands are handed over block by block.
+  GemmTester& streamed(const Streaming& value) { return set(streaming_, value); }
   GemmTester& seed(uint32_t value) { return set(seed_, value); }
 
   // Checks the result, and that nothing around Y and none of the inputs is written.
@@ -59,6 +62,7 @@ class GemmTester {
   int64_t opset_ = 13;
   std::optional<int64_t> broadcast_;
   PlanOptions options_;
+  Streaming streaming_;
   uint32_t seed_ = 1;
 };
 

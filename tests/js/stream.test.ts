@@ -1,0 +1,258 @@
+/** Operands larger than the memory: calls are computed block by block, and give what they give in a memory that holds all. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createGemm, type DataArray, type DType, type Gemm, type MatMulOptions, type TensorInput } from 'wgemm';
+import { arrayClasses, bytesOf, dtypes } from './dtypes.js';
+import { expectError, thrown } from './errors.js';
+import { Random } from './tensors.js';
+
+/** Of the instances that stream. No less than what the memory begins with, which has room for the threads' stacks too. */
+const maxMemory = 3_000_000;
+
+let whole: Gemm;
+let small: Gemm;
+beforeAll(async () => {
+  whole = await createGemm({ determinism: 'strict' });
+  small = await createGemm({ determinism: 'strict', maxMemory });
+});
+afterAll(() => {
+  whole.dispose();
+  small.dispose();
+});
+
+const random = new Random(1);
+
+function bits(array: DataArray): Uint8Array {
+  return new Uint8Array(array.buffer as ArrayBuffer, array.byteOffset, array.byteLength);
+}
+
+/** Expects the same bits of a call in both instances, within the memory of the small one. */
+function expectSame(call: (wg: Gemm) => { data: DataArray; shape: readonly number[]; dtype: DType }): void {
+  const before = small.memory().inUse;
+  const [wanted, found] = [call(whole), call(small)];
+  expect(found.shape).toEqual(wanted.shape);
+  expect(found.dtype).toBe(wanted.dtype);
+  expect(found.data.constructor).toBe(wanted.data.constructor);
+  expect(bits(found.data).every((byte, i) => byte === bits(wanted.data)[i])).toBe(true);
+  expect(small.memory().inUse).toBe(before);
+  expect(small.memory().committed).toBeLessThanOrEqual(maxMemory);
+}
+
+describe('a product larger than maxMemory', () => {
+  it.each(dtypes)('of %s gives the same', (dtype) => {
+    // The operands are some ten times what there is.
+    const [m, k, n] = bytesOf(dtype) === 8 ? [700, 2800, 700] : bytesOf(dtype) === 4 ? [1000, 3300, 1000] : [1400, 4700, 1400];
+    const [a, b] = [random.tensor(dtype, [m, k]), random.tensor(dtype, [k, n])];
+    const plan = small.explain('gemm', a, b);
+    expect((2 * m * k + m * n) * bytesOf(dtype)).toBeGreaterThan(9 * maxMemory);
+    expect(plan).toMatchObject({ streams: true, m, n, k });
+    expect(plan.scratch).toBeLessThan(maxMemory);
+    expectSame((wg) => wg.gemm(a, b));
+  });
+
+  it('in fast mode is within the bound', async () => {
+    using fast = await createGemm({ maxMemory });
+    const [a, b] = [random.tensor('float32', [400, 5000]), random.tensor('float32', [5000, 300])];
+    const [found, wanted] = [fast.gemm(a, b).data, whole.gemm(a, b).data];
+    const sizes = (t: TensorInput<Float32Array>) => ({ ...t, data: t.data.map(Math.abs) });
+    const sums = whole.gemm(sizes(a), sizes(b)).data;
+    expect(found.every((y, i) => Math.abs(y - (wanted[i] as number)) <= 2 * 5008 * 2 ** -24 * (sums[i] as number))).toBe(true);
+  });
+
+  it('with transposes, strides, factors and every form of C', () => {
+    const [m, k, n] = [700, 900, 600];
+    const strided = (t: TensorInput<Float32Array>, strides: number[]) => ({ ...t, strides });
+    const a = random.tensor('float32', [m, k]);
+    const forms = [
+      [a, {}],
+      [{ ...a, shape: [k, m] }, { transA: true }],
+      [strided(random.tensor('float32', [m * (k + 3) - 3]), [k + 3, 1]), {}],
+      [strided(random.tensor('float32', [k * m]), [1, m]), {}],
+      [strided(random.tensor('float32', [2 * m * k - 1]), [2 * k, 2]), {}], // no run lies side by side
+      [strided(random.tensor('float32', [k]), [0, 1]), {}],
+    ] as const;
+    const b = random.tensor('float32', [k, n]);
+    for (const [tensor, options] of forms) {
+      const given = { data: tensor.data, shape: options.transA ? [k, m] : [m, k], strides: tensor.strides };
+      const stated = given.strides === undefined ? { data: given.data, shape: given.shape } : given;
+      expectSame((wg) => wg.gemm(stated as TensorInput<Float32Array>, b, null, options));
+    }
+    for (const shape of [[], [1], [n], [1, n], [m, 1], [m, n]]) {
+      const c = random.tensor('float32', shape);
+      expectSame((wg) => wg.gemm(a, { ...b, shape: [n, k] }, c, { alpha: 0.3, beta: -1.5, transB: true }));
+    }
+    expectSame((wg) => wg.gemm(a, b, 2.5));
+  });
+
+  it('of 64 bits keeps every bit of strided elements', () => {
+    const [m, k, n] = [500, 600, 500];
+    const data = random.tensor('int64', [2 * m * k - 1]).data;
+    const b = random.tensor('int64', [k, n]);
+    expectSame((wg) => wg.gemm({ data, shape: [m, k], strides: [2 * k, 2] }, b, 7n, { beta: 3n }));
+  });
+
+  it('fills out, also one with gaps, and nothing between', () => {
+    const [m, k, n] = [700, 900, 600];
+    const [a, b] = [random.tensor('float32', [m, k]), random.tensor('float32', [k, n])];
+    for (const strides of [undefined, [n + 2, 1], [1, m + 1], [2 * n, 2]]) {
+      const size = strides === undefined ? m * n : (m - 1) * (strides[0] as number) + (n - 1) * (strides[1] as number) + 1;
+      const results = [whole, small].map((wg) => {
+        const out = { data: new Float32Array(size).fill(9), shape: [m, n], ...(strides && { strides }) };
+        expect(wg.gemm(a, b, null, { out })).toBe(out);
+        return out.data;
+      }) as [Float32Array, Float32Array];
+      expect(results[0].every((value, i) => value === results[1][i])).toBe(true);
+    }
+    expect(small.memory().inUse).toBe(0);
+  });
+
+  it('sums in place, where out is C', () => {
+    const [m, k, n] = [700, 900, 600];
+    const [a, b, c] = [random.tensor('float32', [m, k]), random.tensor('float32', [k, n]), random.tensor('float32', [m, n])];
+    expectSame((wg) => {
+      const out = { data: c.data.slice(), shape: c.shape };
+      return { ...wg.gemm(a, b, { ...out }, { out, beta: 0.5 }), dtype: 'float32' };
+    });
+  });
+
+  it('takes tensors that are in the heap, and packed weights, as they are', () => {
+    const [m, k, n] = [2500, 200, 300];
+    const [a, b] = [random.tensor('float32', [m, k]), random.tensor('float32', [k, n])];
+    expectSame((wg) => {
+      using packed = wg.pack(b, { op: 'gemm' });
+      return wg.gemm(a, packed);
+    });
+    expectSame((wg) => {
+      using held = wg.alloc('float32', [k, n]);
+      held.data.set(b.data);
+      return wg.gemm(a, held);
+    });
+    expectSame((wg) => {
+      using out = wg.alloc('float32', [m, 100]);
+      const wide = random.tensor('float32', [k, 100]);
+      wide.data.set(b.data.subarray(0, k * 100));
+      wg.gemm(a, wide, null, { out });
+      return { data: out.data.slice(), shape: out.shape, dtype: out.dtype };
+    });
+  });
+
+  it('works through stacks of matrices, with broadcast axes, in place and wider', () => {
+    const [src, weights] = [random.tensor('float16', [6, 1, 300, 400]), random.tensor('float16', [2, 500, 400])];
+    const bias = random.tensor('float16', [2, 1, 500]);
+    const options: MatMulOptions = { transposeB: true };
+    expectSame((wg) => wg.matmul(src, weights, bias, options));
+    expectSame((wg) => wg.matmul(src, weights, bias, { ...options, outType: 'float32' }));
+    const dst = random.tensor('float32', [3, 600, 600]);
+    const square = random.tensor('float32', [3, 600, 600]);
+    expectSame((wg) => {
+      const out = { data: dst.data.slice(), shape: dst.shape };
+      return { ...wg.matmul(square, square, { ...out }, { out }), dtype: 'float32' };
+    });
+    expectSame((wg) =>
+      wg.matmul({ ...square, shape: [1800, 600] }, { data: random.tensor('float32', [600]).data.fill(0.5), shape: [600] }),
+    );
+    expectSame((wg) => wg.matmul({ ...square, shape: [1080000] }, { ...square, shape: [1080000] }));
+  });
+
+  it.each(['int8', 'uint8'] as const)('of quantized %s has every bit', (dtype) => {
+    const [m, k, n] = [1200, 2500, 1300];
+    const [a, b] = [random.tensor('uint8', [m, k]), random.tensor(dtype, [k, n])];
+    const vectors = {
+      bScale: random.tensor('float32', [n]).data.map((x) => Math.abs(x) + 0.01),
+      bZeroPoint: random.tensor(dtype, [n]).data,
+    };
+    const inputs = { a, b, aScale: 0.02, aZeroPoint: 131, ...vectors };
+    expectSame((wg) => wg.qgemm(inputs));
+    const c = random.tensor('int32', [m, 1]);
+    expectSame((wg) => wg.qgemm({ ...inputs, c, yScale: 3, yZeroPoint: new Int8Array([3]) }, { alpha: 0.5 }));
+    expectSame((wg) => {
+      using packed = wg.pack({ ...b, data: b.data.subarray(0, 900 * n), shape: [900, n] }, { op: 'qgemm' });
+      return wg.qgemm({ ...inputs, a: { ...a, data: a.data.subarray(0, 900 * m), shape: [m, 900] }, b: packed });
+    });
+  });
+});
+
+describe('explain', () => {
+  it('tells of streaming only where it is needed', () => {
+    const [a, b] = [random.tensor('float32', [500, 500]), random.tensor('float32', [500, 500])];
+    const [in_memory, streamed] = [whole.explain('gemm', a, b), small.explain('gemm', a, b)];
+    expect(in_memory).toMatchObject({ streams: false, copies: 3e6 });
+    expect(streamed.streams).toBe(true);
+    expect(streamed.copies).toBeGreaterThanOrEqual(3e6);
+    expect(streamed.copies % 1e6).toBe(0);
+    const part = { ...a, data: a.data.subarray(0, 5e4), shape: [100, 500] };
+    expect(small.explain('gemm', part, b)).toMatchObject({ streams: false, copies: 200_000 + 1_000_000 + 200_000 });
+  });
+
+  it('counts what is copied more than once', () => {
+    const [m, k, n] = [900, 1000, 800];
+    const [a, b] = [random.tensor('int32', [m, k]), random.tensor('int32', [k, n])];
+    const { copies, streams } = small.explain('gemm', a, b);
+    expect(streams).toBe(true);
+    // Whole copies of A, as many as there are blocks of columns; of B; and one of Y.
+    const found = (copies - 4 * m * n) / 4 / k;
+    const solutions = Array.from({ length: 9 }, (_, i) => (found - m * (i + 1)) / n).filter(
+      (times) => Number.isInteger(times) && times > 0,
+    );
+    expect(solutions.length).toBeGreaterThan(0);
+    expect(copies).toBeLessThan(4 * (4 * m * k + 4 * k * n + m * n));
+  });
+
+  it('counts scales once', () => {
+    const [a, b] = [random.tensor('int8', [1500, 2000]), random.tensor('int8', [2000, 10])];
+    const one = small.explain('qgemm', { a, b, aScale: 1, bScale: 1 });
+    const ten = small.explain('qgemm', { a, b, aScale: 1, bScale: new Float32Array(10).fill(1) });
+    expect(one.streams && ten.streams).toBe(true);
+    expect(ten.copies - one.copies).toBe(40);
+  });
+});
+
+describe('refuses', () => {
+  const count = (size: number) => new Float32Array(size).fill(1);
+
+  it('what breaks a rule before anything is written', () => {
+    const out = { data: count(1e6), shape: [1000, 1000] };
+    const a = { data: count(1e6), shape: [1000, 1000] };
+    expectError(
+      thrown(() => small.gemm(a, { ...a, shape: [500, 2000] }, null, { out })),
+      { code: 'SHAPE', op: 'gemm', argument: 'B', says: ['K is 1000 in A and 500 in B'] },
+    );
+    expectError(
+      thrown(() => small.gemm(out, a, null, { out })),
+      { code: 'ARGUMENT', op: 'gemm', argument: 'Y', says: ['overlaps A'] },
+    );
+    const q = { a: { data: new Int8Array(4e6), shape: [2000, 2000] }, aScale: 1, bScale: new Float32Array(2000) };
+    expectError(
+      thrown(() => small.qgemm({ ...q, b: q.a })),
+      { code: 'ARGUMENT', op: 'qgemm', argument: 'b_scale', says: ['b_scale is 0'] },
+    );
+    expect(out.data.every((value) => value === 1)).toBe(true);
+    expect(small.memory().inUse).toBe(0);
+  });
+
+  it('where not even the smallest blocks fit, and writes nothing', async () => {
+    using tiny = await createGemm({ maxMemory: 20_000 });
+    using held = tiny.alloc('uint8', [16_000]);
+    const { inUse } = tiny.memory();
+    const a = { data: count(10_000), shape: [100, 100] };
+    const out = { data: count(10_000), shape: [100, 100] };
+    expectError(
+      thrown(() => tiny.gemm(a, a, null, { out })),
+      { code: 'OUT_OF_MEMORY', op: 'gemm', argument: '', says: [/no memory for \d+ bytes, which the smallest blocks take/, 'in use'] },
+    );
+    expect(out.data.every((value) => value === 1)).toBe(true);
+    expect(tiny.memory().inUse).toBe(inUse);
+    held.dispose();
+    expect(tiny.gemm({ data: a.data.subarray(0, 100), shape: [10, 10] }, { data: a.data.subarray(0, 100), shape: [10, 10] }).data[0]).toBe(
+      10,
+    );
+  });
+});
+
+it('arrays of every class come back as they are in memory', () => {
+  for (const dtype of dtypes) {
+    const wide = random.tensor(dtype, [2, 500_000]);
+    const result = small.gemm({ ...random.tensor(dtype, [1, 2]) }, wide);
+    expect(result.data).toBeInstanceOf(arrayClasses[dtype]);
+    expect(result.data.buffer.byteLength).toBe(500_000 * bytesOf(dtype));
+  }
+});
