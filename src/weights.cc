@@ -158,7 +158,7 @@ Status WeightsAccess::allocate(Context& context, const char* op, PackFor target,
   if (fits) {
     header.sums_at = Arena::round_up(sizeof(Header));
     header.panels_at = header.sums_at + (has_sums ? Arena::round_up(static_cast<size_t>(p.n) * sizeof(int32_t)) : 0);
-    header.matrix_bytes = Arena::round_up(packed_bytes(storage_layout(p.b.dtype), p.n, p.k));
+    header.matrix_bytes = Arena::round_up(packed_bytes(storage_layout(p.as), p.n, p.k));
     header.bytes = header.panels_at + header.matrix_bytes * static_cast<size_t>(p.matrices);
   }
   void* block = fits ? context.allocate(header.bytes) : nullptr;

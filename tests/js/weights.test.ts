@@ -662,7 +662,6 @@ describe('packed weights', () => {
         k: 300,
         copies: plain.copies - count([300, 240]) * bytesOf(dtype),
       });
-      expect(stored.scratch).toBeLessThanOrEqual(plain.scratch);
       if (!stored.packs.b) expect(stored.scratch).toBeLessThan(plain.scratch);
     }
     // Where the storage is the kernel's own layout.
