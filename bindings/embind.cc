@@ -303,14 +303,10 @@ EMSCRIPTEN_BINDINGS(wgemm) {
         instance.emplace(static_cast<size_t>(memory_limit), strict ? Determinism::kStrict : Determinism::kFast);
       });
   // Once, when there are as many workers.
-  function(
-      "setThreads", +[](int threads) { return finish(instance->set_threads(threads)); });
-  function(
-      "block", +[] { return address(block); });
-  function(
-      "blockLength", +[] { return kBlockLength; });
-  function(
-      "scalars", +[] { return address(scalars); });
+  function("setThreads", +[](int threads) { return finish(instance->set_threads(threads)); });
+  function("block", +[] { return address(block); });
+  function("blockLength", +[] { return kBlockLength; });
+  function("scalars", +[] { return address(scalars); });
   function("gemm", &run_gemm);
   function("gemmShape", &shape_of_gemm);
   function("explainGemm", &run_explain<Gemm>);
@@ -327,20 +323,14 @@ EMSCRIPTEN_BINDINGS(wgemm) {
   function("storeScalar", &store_scalar);
   function("kernelCount", &kernel_count);
   function("kernel", &kernel);
-  function(
-      "errorMessage", +[] { return address(status.message); });
-  function(
-      "errorArgument", +[] { return address(status.argument); });
+  function("errorMessage", +[] { return address(status.message); });
+  function("errorArgument", +[] { return address(status.argument); });
   function(
       "allocate", +[](double bytes) {
         return bytes > static_cast<double>(SIZE_MAX) ? uintptr_t{0} : address(instance->allocate(static_cast<size_t>(bytes)));
       });
-  function(
-      "release", +[](uintptr_t memory) { instance->release(reinterpret_cast<void*>(memory)); });
-  function(
-      "bytesInUse", +[] { return instance->bytes_in_use(); });
-  function(
-      "dtypeName", +[](int index) { return address(dtype_name(static_cast<DType>(index))); });
-  function(
-      "dtypeCount", +[] { return kDTypeCount; });
+  function("release", +[](uintptr_t memory) { instance->release(reinterpret_cast<void*>(memory)); });
+  function("bytesInUse", +[] { return instance->bytes_in_use(); });
+  function("dtypeName", +[](int index) { return address(dtype_name(static_cast<DType>(index))); });
+  function("dtypeCount", +[] { return kDTypeCount; });
 }

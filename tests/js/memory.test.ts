@@ -47,16 +47,17 @@ describe('memory()', () => {
       () => wg.gemm(a, b, null, { out: a }),
       () => wg.gemm(array, b, square, { alpha: 2 }),
       () => wg.gemm(array, array, null, { opset: 7 }),
-      () => wg.gemm({ data: new Float32Array(1), shape: [2 ** 40, 1], strides: [0, 0] }, float32([1, 1], 1)),
       () => wg.qgemm({ ...operands, bScale: Float32Array.of(1, NaN) }), // found when all is copied
       () => wg.qgemm({ ...operands, b: weights, bScale: Float32Array.of(0, 1) }, { out: { data: out.data.subarray(4, 8), shape: [2, 2] } }),
       () => wg.qgemm({ ...operands, a: operands.b, b: weights }),
       () => wg.qgemm({ ...operands, aZeroPoint: 256 }),
       () => wg.pack({ ...operands.b, shape: [7, 1] }, { op: 'qgemm' }),
     ];
-    const round = () => {
+    // The engine collects its garbage before it refuses such an array.
+    const slow = () => wg.gemm({ data: new Float32Array(1), shape: [2 ** 40, 1], strides: [0, 0] }, float32([1, 1], 1));
+    const round = (also: (() => unknown)[] = []) => {
       let failed = 0;
-      for (const call of calls) {
+      for (const call of [...calls, ...also]) {
         try {
           call();
         } catch (error) {
@@ -66,9 +67,9 @@ describe('memory()', () => {
       }
       return failed;
     };
-    expect(round()).toBe(11);
+    expect(round([slow])).toBe(11);
     const before = wg.memory();
-    for (let i = 0; i < 2000; ++i) round();
+    for (let i = 0; i < 2000; ++i) round(i % 200 === 0 ? [slow] : []);
     expect(wg.memory()).toEqual(before);
     wg.dispose();
   });
