@@ -174,7 +174,7 @@ it(`${calls} mixed calls end with the bytes in use that they began with`, async 
   ];
   const failures: Record<string, number> = {};
   const wrong: string[] = [];
-  let sum = 0;
+  let sum: number;
   for (let i = 0; i < calls; ++i) {
     try {
       random.pick(steps)();

@@ -52,9 +52,9 @@ describe('a product larger than maxMemory', () => {
   it('in fast mode is within the bound', async () => {
     using fast = await createGemm({ maxMemory });
     const [a, b] = [random.tensor('float32', [400, 5000]), random.tensor('float32', [5000, 300])];
-    const [found, wanted] = [fast.gemm(a, b).data, whole.gemm(a, b).data];
+    const [found, wanted] = [fast.gemm(a, b).data, whole.gemm(a, b).data] as [Float32Array, Float32Array];
     const sizes = (t: TensorInput<Float32Array>) => ({ ...t, data: t.data.map(Math.abs) });
-    const sums = whole.gemm(sizes(a), sizes(b)).data;
+    const sums = whole.gemm(sizes(a), sizes(b)).data as Float32Array;
     expect(found.every((y, i) => Math.abs(y - (wanted[i] as number)) <= 2 * 5008 * 2 ** -24 * (sums[i] as number))).toBe(true);
   });
 
@@ -157,7 +157,7 @@ describe('a product larger than maxMemory', () => {
     const [m, k, n] = [1200, 2500, 1300];
     const [a, b] = [random.tensor('uint8', [m, k]), random.tensor(dtype, [k, n])];
     const vectors = {
-      bScale: random.tensor('float32', [n]).data.map((x) => Math.abs(x) + 0.01),
+      bScale: (random.tensor('float32', [n]).data as Float32Array).map((x) => Math.abs(x) + 0.01),
       bZeroPoint: random.tensor(dtype, [n]).data,
     };
     const inputs = { a, b, aScale: 0.02, aZeroPoint: 131, ...vectors };

@@ -14,33 +14,33 @@ const budgets = {
   NOTICE: [7_000, 2_200],
   'README.md': [27_000, 9_500],
   'package.json': [2_750, 850],
-  'dist/index.js': [55_500, 15_600],
-  'dist/index.js.map': [193_500, 46_700],
-  'dist/inline.js': [352_500, 101_600],
-  'dist/inline.js.map': [256_500, 63_500],
+  'dist/index.js': [60_000, 16_800],
+  'dist/index.js.map': [210_500, 50_500],
+  'dist/inline.js': [371_500, 108_700],
+  'dist/inline.js.map': [273_500, 67_200],
   'dist/wgemm-relaxed-mt.mjs': [23_000, 8_400],
   'dist/wgemm-relaxed-mt.mjs.map': [90_500, 23_100],
-  'dist/wgemm-relaxed-mt.wasm': [251_000, 63_200],
+  'dist/wgemm-relaxed-mt.wasm': [263_000, 69_900],
   'dist/wgemm-relaxed.mjs': [15_500, 5_800],
   'dist/wgemm-relaxed.mjs.map': [61_500, 15_900],
-  'dist/wgemm-relaxed.wasm': [236_500, 57_200],
+  'dist/wgemm-relaxed.wasm': [248_500, 63_900],
   'dist/wgemm-simd128-mt.mjs': [23_000, 8_400],
   'dist/wgemm-simd128-mt.mjs.map': [90_500, 23_100],
-  'dist/wgemm-simd128-mt.wasm': [218_500, 58_800],
+  'dist/wgemm-simd128-mt.wasm': [229_000, 64_900],
   'dist/wgemm-simd128.mjs': [15_500, 5_800],
   'dist/wgemm-simd128.mjs.map': [61_500, 15_900],
-  'dist/wgemm-simd128.wasm': [203_500, 52_800],
+  'dist/wgemm-simd128.wasm': [214_500, 59_000],
   'dist/wgemm-thread.js': [41_500, 10_300],
   'dist/wgemm-thread.js.map': [100_500, 26_900],
-  'dist/wgemm-worker.js': [115_000, 27_600],
-  'dist/wgemm-worker.js.map': [342_500, 73_500],
+  'dist/wgemm-worker.js': [120_000, 28_800],
+  'dist/wgemm-worker.js.map': [360_000, 76_900],
   'dist/worker.js': [19_000, 6_000],
   'dist/worker.js.map': [68_500, 18_600],
 };
 /** All declarations together. */
 const declarationsBudget = [38_000, 8_300];
 /** A build's pair of glue and wasm, with brotli. */
-const pairBudget = 70_000;
+const pairBudget = 78_000;
 
 /** By file name: what a page loads. `brotli` is what a server with its files compressed ahead sends. */
 function sizesOf(bytes) {
