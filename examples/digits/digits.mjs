@@ -1,13 +1,13 @@
 // Learns handwritten digits. Run it with `npm run digits`, which builds wgemm first.
 import { seededRandom } from '../random.mjs';
-import { classes, pixels, readDigits, select, shuffle, side } from './data.mjs';
-import { drawDigits } from './draw.mjs';
-import { allocOutputs, classify, createLayers, createTrainer, forward, multiplyBy } from './network.mjs';
+import { accuracy, showSome } from './answers.mjs';
+import { classes, pixels, readDigits, shuffle, side } from './data.mjs';
+import { file, saveLayers } from './file.mjs';
+import { allocOutputs, classify, createLayers, createTrainer, forward, multiplyBy, packLayers } from './network.mjs';
 import { allocQuantizedOutputs, forwardQuantized, quantizeImages, quantizeLayers } from './quantized.mjs';
 import { difference, multiplyInJavaScript, race } from './race.mjs';
 
-const seed = 1; // the same digits, weights and accuracy in every run
-const learned = 8000; // the rest is held back
+const seed = 1; // the same weights and accuracy in every run
 const hidden = 128;
 const epochs = 20;
 const batch = 100;
@@ -24,9 +24,7 @@ const random = seededRandom(seed);
 const wg = await createGemm();
 try {
   console.log(`wgemm ${wg.info.version}: build ${wg.info.build}, ${wg.info.threads} thread, ${wg.info.kernels[0].name}`);
-  const digits = readDigits(random);
-  const training = select(digits, 0, learned);
-  const test = select(digits, learned, digits.labels.length);
+  const { training, test } = readDigits();
   console.log(`${training.count} digits to learn from, ${test.count} held back`);
 
   const layers = createLayers(wg, [pixels, hidden, classes], random);
@@ -34,15 +32,10 @@ try {
 
   const input = wg.alloc('float32', [test.count, pixels]);
   input.data.set(test.images);
-  const outputs = allocOutputs(wg, layers, test.count);
-  const answers = classify(forward(layers, input, outputs, multiplyBy(wg)));
-  console.log(`\naccuracy: ${percent(accuracy(answers, test))}\n`);
-
-  const network = quantize(layers, training);
-  const quantizedInput = quantizeImages(wg, input);
-  const quantizedOutputs = allocQuantizedOutputs(wg, network, test.count);
-  const runQuantized = () => forwardQuantized(wg, network, quantizedInput, quantizedOutputs);
-  compare(layers, input, outputs, runQuantized, test);
+  const forms = { float32: packLayers(wg, layers, 'float32'), bfloat16: packLayers(wg, layers, 'bfloat16') };
+  const answers = compare(layers, forms, quantize(layers, training), input, test); // of bfloat16
+  console.log(`saved: bfloat16, ${saveLayers(forms.bfloat16).toLocaleString('en')} bytes in ${file};`);
+  console.log('`node examples/digits/classify.mjs` starts from it\n');
   showSome(test, answers);
 } finally {
   wg.dispose(); // and with it every tensor
@@ -103,15 +96,6 @@ function showProgress(steps) {
   };
 }
 
-function percent(fraction) {
-  return `${(100 * fraction).toFixed(1)}%`;
-}
-
-/** The part of answers that are right. */
-function accuracy(answers, { labels }) {
-  return answers.filter((answer, i) => answer === labels[i]).length / labels.length;
-}
-
 /** The network in 8 bits, its ranges chosen by what it gives for some of the digits that it learned from. */
 function quantize(layers, training) {
   const sample = wg.alloc('float32', [1000, pixels]);
@@ -123,45 +107,36 @@ function quantize(layers, training) {
   return network;
 }
 
-/** The forward pass over the digits held back: by gemm, by qgemm, and by plain JavaScript on arrays of its own. */
-function compare(layers, input, outputs, runQuantized, test) {
+/** The forward pass over the digits held back, by each form of the weights and by plain JavaScript on arrays of its own: a table. */
+function compare(layers, forms, quantized, input, test) {
   const copy = ({ data, shape }) => ({ data: data.slice(), shape });
+  const outputs = allocOutputs(wg, layers, test.count);
   const layersInJs = layers.map(({ weights, bias }) => ({ weights: copy(weights), bias: copy(bias) }));
   const inputInJs = copy(input);
   const outputsInJs = outputs.map(copy);
+  const quantizedInput = quantizeImages(wg, input);
+  const quantizedOutputs = allocQuantizedOutputs(wg, quantized, test.count);
 
-  const runs = {
-    'float32, gemm': () => forward(layers, input, outputs, multiplyBy(wg)),
-    'int8, qgemm': runQuantized,
-    'plain JavaScript': () => forward(layersInJs, inputInJs, outputsInJs, multiplyInJavaScript),
-  };
-  const times = race(Object.values(runs), 9);
-  const error = difference(outputs.at(-1).data, outputsInJs.at(-1).data);
+  const rows = Object.entries(forms).map(([name, form]) => [name, form, () => forward(form, input, outputs, multiplyBy(wg))]);
+  rows.push(['int8', quantized, () => forwardQuantized(wg, quantized, quantizedInput, quantizedOutputs)]);
+  rows.push(['plain JavaScript', layersInJs, () => forward(layersInJs, inputInJs, outputsInJs, multiplyInJavaScript)]);
+  const times = race(
+    rows.map(([, , run]) => run),
+    9,
+  );
+  const error = difference(rows[0][2]().data, outputsInJs.at(-1).data);
   if (!(error < 1e-4)) throw new Error(`wgemm and plain JavaScript disagree by ${error}`);
 
-  const operations = layers.reduce((sum, { weights }) => sum + 2 * input.shape[0] * weights.size, 0);
-  const speed = (seconds) => (operations / seconds / 1e9).toFixed(1).padStart(6);
-  console.log(`the forward pass over ${input.shape[0]} digits, ${(operations / 1e9).toFixed(2)} billion operations:`);
-  Object.entries(runs).forEach(([name, run], i) => {
-    const right = percent(accuracy(classify(run()), test));
-    console.log(`  ${name.padEnd(18)}${right} right, ${speed(times[i].best)} GOP/s at best, ${speed(times[i].median)} in the median run`);
+  const operations = layers.reduce((sum, { weights }) => sum + 2 * test.count * weights.size, 0);
+  const line = (...cells) => console.log(cells.map((cell, i) => (i === 0 ? cell.padEnd(18) : cell.padStart(11))).join(''));
+  console.log(`\nthe forward pass over ${test.count} digits, ${(operations / 1e9).toFixed(2)} billion operations, the median of 9 runs:\n`);
+  line('weights', 'accuracy', 'bytes', 'time', 'GOP/s');
+  rows.forEach(([name, form, run], i) => {
+    const bytes = form.reduce((sum, { weights }) => sum + (weights.byteLength ?? weights.data.byteLength), 0);
+    const { median } = times[i];
+    const right = accuracy(classify(run()), test);
+    line(name, right, bytes.toLocaleString('en'), `${(1000 * median).toFixed(1)} ms`, (operations / median / 1e9).toFixed(1));
   });
-  const [float, quantized, js] = times.map(({ best }) => best);
-  console.log(
-    `  gemm is ${(js / float).toFixed(1)} times as fast as plain JavaScript, with results that agree to ${error.toExponential(0)};`,
-  );
-  console.log(`  qgemm is ${(float / quantized).toFixed(1)} times as fast as gemm, with a quarter of the bytes\n`);
-}
-
-/** Digits that it knew, and two that it mistook. */
-function showSome({ images, labels }, answers) {
-  const rows = [...labels.keys()];
-  const known = rows.filter((row) => answers[row] === labels[row]);
-  const mistaken = rows.filter((row) => answers[row] !== labels[row]);
-  const pictures = [...known.slice(0, 4), ...mistaken.slice(0, 2)].map((row) => ({
-    image: images.subarray(row * pixels, (row + 1) * pixels),
-    side,
-    caption: answers[row] === labels[row] ? `took for ${answers[row]}: right` : `took for ${answers[row]}: is ${labels[row]}`,
-  }));
-  console.log(drawDigits(pictures, process.stdout.columns ?? 80));
+  console.log(`\nfloat32 and plain JavaScript agree to ${error.toExponential(0)}`);
+  return classify(rows[1][2]());
 }

@@ -20,22 +20,26 @@ export function allocOutputs(wg, layers, rows) {
 
 /**
  * The forward pass: fills `outputs`, one tensor a layer, and returns the last of them, a score for each class.
- * `multiply(x, layer, y)` computes y = x * weights + bias, in whatever way.
+ * `multiply(x, layer, y, activation)` computes y = activation(x * weights + bias), in whatever way.
  */
 export function forward(layers, input, outputs, multiply) {
   let x = input;
   layers.forEach((layer, i) => {
     const y = outputs[i];
-    multiply(x, layer, y);
-    if (i < layers.length - 1) relu(y.data);
+    multiply(x, layer, y, i < layers.length - 1 ? 'relu' : undefined);
     x = y;
   });
   return x;
 }
 
-/** y = x * weights + bias: the bias, a single row, is broadcast to every row of y. */
+/** y = activation(x * weights + bias): the bias, a single row, is broadcast to every row of y. */
 export function multiplyBy(wg) {
-  return (x, { weights, bias }, y) => wg.gemm(x, weights, bias, { out: y });
+  return (x, { weights, bias }, y, activation) => wg.gemm(x, weights, bias, { activation, out: y });
+}
+
+/** Layers to run and no longer to learn, their weights laid out once, as float32 or bfloat16. */
+export function packLayers(wg, layers, as) {
+  return layers.map(({ weights, bias }) => ({ weights: wg.pack(weights, { op: 'gemm', as }), bias }));
 }
 
 /** Gradient descent with momentum, on `batch` images at a time. */
@@ -90,10 +94,6 @@ export function classify({ data, shape: [rows, classes] }) {
     for (let i = 1; i < classes; ++i) if (data[row * classes + i] > data[row * classes + best]) best = i;
     return best;
   });
-}
-
-function relu(data) {
-  for (let i = 0; i < data.length; ++i) if (data[i] < 0) data[i] = 0;
 }
 
 /** Where ReLU gave 0, nothing before it matters to the loss. */

@@ -1,7 +1,7 @@
 // The opponent, and a fair race: plain JavaScript, as one would write it without a library.
 
-/** y = x * weights + bias by three loops, in the order that walks every array forwards. */
-export function multiplyInJavaScript({ data: x, shape: [m, k] }, { weights: { data: w }, bias: { data: bias } }, { data: y }) {
+/** y = activation(x * weights + bias) by three loops, in the order that walks every array forwards. */
+export function multiplyInJavaScript({ data: x, shape: [m, k] }, { weights: { data: w }, bias: { data: bias } }, { data: y }, activation) {
   const n = bias.length;
   for (let i = 0; i < m; ++i) {
     const row = y.subarray(i * n, (i + 1) * n);
@@ -11,6 +11,7 @@ export function multiplyInJavaScript({ data: x, shape: [m, k] }, { weights: { da
       const start = p * n;
       for (let j = 0; j < n; ++j) row[j] += factor * w[start + j];
     }
+    if (activation === 'relu') for (let j = 0; j < n; ++j) if (row[j] < 0) row[j] = 0;
   }
 }
 

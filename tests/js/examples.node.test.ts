@@ -4,8 +4,18 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
 
+async function run(example: string): Promise<string> {
+  const file = fileURLToPath(new URL(`../../examples/${example}.mjs`, import.meta.url));
+  return (await promisify(execFile)(process.execPath, [file])).stdout;
+}
+
 it('attention agrees with plain JavaScript, in float32 and in bfloat16', async () => {
-  const file = fileURLToPath(new URL('../../examples/attention/attention.mjs', import.meta.url));
-  const { stdout } = await promisify(execFile)(process.execPath, [file]);
-  expect(stdout).toMatch(/^float32 .*agrees to.*\nbfloat16 .*agrees to.*\nplain JavaScript/m);
+  expect(await run('attention/attention')).toMatch(/^float32 .*agrees to.*\nbfloat16 .*agrees to.*\nplain JavaScript/m);
+});
+
+it('digits that a saved network classifies are right as often as where it learned', { timeout: 120_000 }, async () => {
+  const table = await run('digits/digits');
+  expect(table).toMatch(/^float32 +9\d.*\nbfloat16 +9\d.*\nint8 +9\d.*\nplain JavaScript +9\d/m);
+  const [, accuracy] = /^bfloat16 +(\S+)/m.exec(table)!;
+  expect(await run('digits/classify')).toContain(` ${accuracy} right\n`);
 });
