@@ -7,7 +7,7 @@ import { allocOutputs, classify, createLayers, createTrainer, forward, multiplyB
 import { allocQuantizedOutputs, forwardQuantized, quantizeImages, quantizeLayers } from './quantized.mjs';
 import { difference, multiplyInJavaScript, race } from './race.mjs';
 
-const seed = 1; // the same weights and accuracy in every run
+const seed = 2; // of weights and batches: the same accuracy in every run
 const hidden = 128;
 const epochs = 20;
 const batch = 100;

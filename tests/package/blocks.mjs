@@ -25,6 +25,12 @@ const parts = {
     `import { createGemm } from 'wgemm';`,
     `if (y.length !== 256 * 256 || y.buffer instanceof SharedArrayBuffer || !(wg.info.threads >= 1)) throw new Error('wrong'); wg.dispose();`,
   ],
+  'Kept weights': [
+    `import { readFile, writeFile } from 'node:fs/promises';
+     ${instance('wgemm')} const weights = { data: ${zeros('6')}.fill(1 + 2 ** -12), shape: [2, 3] };`,
+    `const y = wg.matmul({ data: ${zeros('2')}.fill(1), shape: [1, 2] }, again);
+     if (again.dtype !== 'bfloat16' || y.data.length !== 3 || y.data[2] !== 2) throw new Error('wrong');`,
+  ],
   'Stacks of matrices': [
     `${instance('wgemm')} const [heads, tokens, width] = [2, 3, 4];
      const tensor = (fill) => ({ data: ${zeros('tokens * heads * width')}.fill(fill), shape: [tokens, heads * width] });
