@@ -13,7 +13,7 @@ const budgets = {
   LICENSE: [11_400, 3_200],
   NOTICE: [7_000, 2_200],
   'README.md': [27_000, 9_500],
-  'package.json': [2_750, 850],
+  'package.json': [2_800, 850],
   'dist/index.js': [60_000, 16_800],
   'dist/index.js.map': [210_500, 50_500],
   'dist/inline.js': [371_500, 108_700],
@@ -38,7 +38,7 @@ const budgets = {
   'dist/worker.js.map': [68_500, 18_600],
 };
 /** All declarations together. */
-const declarationsBudget = [38_000, 8_300];
+const declarationsBudget = [41_500, 9_000];
 /** A build's pair of glue and wasm, with brotli. */
 const pairBudget = 78_000;
 
