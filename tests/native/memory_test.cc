@@ -35,7 +35,7 @@ struct Failing {
     return has_failed = true;
   }
 };
-thread_local Failing allocations, starts;
+[[maybe_unused]] thread_local Failing allocations, starts;
 
 }  // namespace
 

@@ -294,7 +294,7 @@ TEST(Serialize, RefusesSizesOfAnyKind) {
   expect_refused(with(bytes, 56, {uint64_t{1} << 32, 1, 1, 1}), "bytes is cut short");
   expect_refused(with(bytes, 56, {3, 4, 6, 9}), "bytes is cut short");
   expect_refused(with(bytes, 56, {3, 4, 4, 9}), "bytes goes on behind its end");
-  expect_refused(with(bytes, 56, {uint64_t{1} << 53, 1, 1, 0}), "bytes goes on behind its end");
+  expect_refused(with(bytes, 56, {uint64_t{1} << 53, 1, 1, 0}), sizeof(size_t) == 4 ? "more than memory has" : "goes on behind its end");
   expect_refused(with(bytes, 56, {0, 1, uint64_t{1} << 26, 1 << 20}), "bytes goes on behind its end");
   expect_refused(with(bytes, 40, {0}), "bytes has panels of 0 columns, or of another layout than those of 8 here");
   expect_refused(with(bytes, 24, {0x6d6d656771}), "must be int8 or uint8");  // "qgemm"
@@ -341,7 +341,7 @@ TEST(Serialize, RefusesWeightsThatAreEmptyAndBytesOfAnotherLength) {
   Context context;
   const Case c{DType::kFloat64, {3, 4}};
   const PackedWeights weights = packed(context, c, elements_of(c));
-  for (const size_t length : {0, 1000}) {
+  for (const size_t length : {size_t{0}, size_t{1000}}) {
     Bytes bytes(length, std::byte{7});
     const Status status = serialize(weights, bytes);
     EXPECT_EQ(status.code, Code::kShape);

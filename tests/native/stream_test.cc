@@ -185,7 +185,7 @@ TEST(StreamedMemory, WhateverTheLimitAllOrNothingIsWritten) {
   Context free(0, Determinism::kStrict);
   ASSERT_TRUE(gemm(free, whole.args).ok());
   int refused = 0;
-  for (const size_t limit : {64, 1000, 5000, 10'000, 20'000, 50'000, 150'000, 500'000, 2'000'000}) {
+  for (const size_t limit : std::initializer_list<size_t>{64, 1000, 5000, 10'000, 20'000, 50'000, 150'000, 500'000, 2'000'000}) {
     Square square;
     const RemoteTensor<const void> a(&square.args.A), b(&square.args.B);
     const RemoteTensor<void> y(&square.args.Y);
