@@ -20,13 +20,17 @@ afterAll(() => {
 });
 
 const random = new Random(1);
+const bytes = (dtype: 'int8' | 'uint8', shape: readonly number[]) =>
+  random.tensor(dtype, shape) as { data: Int8Array | Uint8Array; shape: readonly number[]; dtype: DType };
+const floats = (shape: readonly number[]) =>
+  random.tensor('float32', shape) as { data: Float32Array; shape: readonly number[]; dtype: 'float32' };
 
 function bits(array: DataArray): Uint8Array {
   return new Uint8Array(array.buffer as ArrayBuffer, array.byteOffset, array.byteLength);
 }
 
 /** Expects the same bits of a call in both instances, within the memory of the small one. */
-function expectSame(call: (wg: Gemm) => { data: DataArray; shape: readonly number[]; dtype: DType }): void {
+function expectSame(call: (wg: Gemm) => { data: DataArray; shape: readonly number[]; dtype?: DType }): void {
   const before = small.memory().inUse;
   const [wanted, found] = [call(whole), call(small)];
   expect(found.shape).toEqual(wanted.shape);
@@ -51,7 +55,7 @@ describe('a product larger than maxMemory', () => {
 
   it('in fast mode is within the bound', async () => {
     using fast = await createGemm({ maxMemory });
-    const [a, b] = [random.tensor('float32', [400, 5000]), random.tensor('float32', [5000, 300])];
+    const [a, b] = [floats([400, 5000]), floats([5000, 300])];
     const [found, wanted] = [fast.gemm(a, b).data, whole.gemm(a, b).data] as [Float32Array, Float32Array];
     const sizes = (t: TensorInput<Float32Array>) => ({ ...t, data: t.data.map(Math.abs) });
     const sums = whole.gemm(sizes(a), sizes(b)).data as Float32Array;
@@ -61,23 +65,23 @@ describe('a product larger than maxMemory', () => {
   it('with transposes, strides, factors and every form of C', () => {
     const [m, k, n] = [700, 900, 600];
     const strided = (t: TensorInput<Float32Array>, strides: number[]) => ({ ...t, strides });
-    const a = random.tensor('float32', [m, k]);
-    const forms = [
+    const a = floats([m, k]);
+    const forms: [TensorInput<Float32Array>, { transA?: true }][] = [
       [a, {}],
       [{ ...a, shape: [k, m] }, { transA: true }],
-      [strided(random.tensor('float32', [m * (k + 3) - 3]), [k + 3, 1]), {}],
-      [strided(random.tensor('float32', [k * m]), [1, m]), {}],
-      [strided(random.tensor('float32', [2 * m * k - 1]), [2 * k, 2]), {}], // no run lies side by side
-      [strided(random.tensor('float32', [k]), [0, 1]), {}],
-    ] as const;
-    const b = random.tensor('float32', [k, n]);
+      [strided(floats([m * (k + 3) - 3]), [k + 3, 1]), {}],
+      [strided(floats([k * m]), [1, m]), {}],
+      [strided(floats([2 * m * k - 1]), [2 * k, 2]), {}], // no run lies side by side
+      [strided(floats([k]), [0, 1]), {}],
+    ];
+    const b = floats([k, n]);
     for (const [tensor, options] of forms) {
       const given = { data: tensor.data, shape: options.transA ? [k, m] : [m, k], strides: tensor.strides };
       const stated = given.strides === undefined ? { data: given.data, shape: given.shape } : given;
-      expectSame((wg) => wg.gemm(stated as TensorInput<Float32Array>, b, null, options));
+      expectSame((wg) => wg.gemm(stated, b, null, options));
     }
     for (const shape of [[], [1], [n], [1, n], [m, 1], [m, n]]) {
-      const c = random.tensor('float32', shape);
+      const c = floats(shape);
       expectSame((wg) => wg.gemm(a, { ...b, shape: [n, k] }, c, { alpha: 0.3, beta: -1.5, transB: true }));
     }
     expectSame((wg) => wg.gemm(a, b, 2.5));
@@ -92,7 +96,7 @@ describe('a product larger than maxMemory', () => {
 
   it('fills out, also one with gaps, and nothing between', () => {
     const [m, k, n] = [700, 900, 600];
-    const [a, b] = [random.tensor('float32', [m, k]), random.tensor('float32', [k, n])];
+    const [a, b] = [floats([m, k]), floats([k, n])];
     for (const strides of [undefined, [n + 2, 1], [1, m + 1], [2 * n, 2]]) {
       const size = strides === undefined ? m * n : (m - 1) * (strides[0] as number) + (n - 1) * (strides[1] as number) + 1;
       const results = [whole, small].map((wg) => {
@@ -107,7 +111,7 @@ describe('a product larger than maxMemory', () => {
 
   it('sums in place, where out is C', () => {
     const [m, k, n] = [700, 900, 600];
-    const [a, b, c] = [random.tensor('float32', [m, k]), random.tensor('float32', [k, n]), random.tensor('float32', [m, n])];
+    const [a, b, c] = [floats([m, k]), floats([k, n]), floats([m, n])];
     expectSame((wg) => {
       const out = { data: c.data.slice(), shape: c.shape };
       return { ...wg.gemm(a, b, { ...out }, { out, beta: 0.5 }), dtype: 'float32' };
@@ -116,7 +120,7 @@ describe('a product larger than maxMemory', () => {
 
   it('takes tensors that are in the heap, and packed weights, as they are', () => {
     const [m, k, n] = [2500, 200, 300];
-    const [a, b] = [random.tensor('float32', [m, k]), random.tensor('float32', [k, n])];
+    const [a, b] = [floats([m, k]), floats([k, n])];
     expectSame((wg) => {
       using packed = wg.pack(b, { op: 'gemm' });
       return wg.gemm(a, packed);
@@ -128,7 +132,7 @@ describe('a product larger than maxMemory', () => {
     });
     expectSame((wg) => {
       using out = wg.alloc('float32', [m, 100]);
-      const wide = random.tensor('float32', [k, 100]);
+      const wide = floats([k, 100]);
       wide.data.set(b.data.subarray(0, k * 100));
       wg.gemm(a, wide, null, { out });
       return { data: out.data.slice(), shape: out.shape, dtype: out.dtype };
@@ -141,28 +145,26 @@ describe('a product larger than maxMemory', () => {
     const options: MatMulOptions = { transposeB: true };
     expectSame((wg) => wg.matmul(src, weights, bias, options));
     expectSame((wg) => wg.matmul(src, weights, bias, { ...options, outType: 'float32' }));
-    const dst = random.tensor('float32', [3, 600, 600]);
-    const square = random.tensor('float32', [3, 600, 600]);
+    const dst = floats([3, 600, 600]);
+    const square = floats([3, 600, 600]);
     expectSame((wg) => {
       const out = { data: dst.data.slice(), shape: dst.shape };
       return { ...wg.matmul(square, square, { ...out }, { out }), dtype: 'float32' };
     });
-    expectSame((wg) =>
-      wg.matmul({ ...square, shape: [1800, 600] }, { data: random.tensor('float32', [600]).data.fill(0.5), shape: [600] }),
-    );
+    expectSame((wg) => wg.matmul({ ...square, shape: [1800, 600] }, { data: floats([600]).data.fill(0.5), shape: [600] }));
     expectSame((wg) => wg.matmul({ ...square, shape: [1080000] }, { ...square, shape: [1080000] }));
   });
 
   it.each(['int8', 'uint8'] as const)('of quantized %s has every bit', (dtype) => {
     const [m, k, n] = [1200, 2500, 1300];
-    const [a, b] = [random.tensor('uint8', [m, k]), random.tensor(dtype, [k, n])];
+    const [a, b] = [bytes('uint8', [m, k]), bytes(dtype, [k, n])];
     const vectors = {
-      bScale: (random.tensor('float32', [n]).data as Float32Array).map((x) => Math.abs(x) + 0.01),
-      bZeroPoint: random.tensor(dtype, [n]).data,
+      bScale: floats([n]).data.map((x) => Math.abs(x) + 0.01),
+      bZeroPoint: bytes(dtype, [n]).data,
     };
     const inputs = { a, b, aScale: 0.02, aZeroPoint: 131, ...vectors };
     expectSame((wg) => wg.qgemm(inputs));
-    const c = random.tensor('int32', [m, 1]);
+    const c = random.tensor('int32', [m, 1]) as { data: Int32Array; shape: readonly number[] };
     expectSame((wg) => wg.qgemm({ ...inputs, c, yScale: 3, yZeroPoint: new Int8Array([3]) }, { alpha: 0.5 }));
     expectSame((wg) => {
       using packed = wg.pack({ ...b, data: b.data.subarray(0, 900 * n), shape: [900, n] }, { op: 'qgemm' });
@@ -173,7 +175,7 @@ describe('a product larger than maxMemory', () => {
 
 describe('explain', () => {
   it('tells of streaming only where it is needed', () => {
-    const [a, b] = [random.tensor('float32', [500, 500]), random.tensor('float32', [500, 500])];
+    const [a, b] = [floats([500, 500]), floats([500, 500])];
     const [in_memory, streamed] = [whole.explain('gemm', a, b), small.explain('gemm', a, b)];
     expect(in_memory).toMatchObject({ streams: false, copies: 3e6 });
     expect(streamed.streams).toBe(true);
@@ -198,7 +200,7 @@ describe('explain', () => {
   });
 
   it('counts scales once', () => {
-    const [a, b] = [random.tensor('int8', [1500, 2000]), random.tensor('int8', [2000, 10])];
+    const [a, b] = [bytes('int8', [1500, 2000]), bytes('int8', [2000, 10])];
     const one = small.explain('qgemm', { a, b, aScale: 1, bScale: 1 });
     const ten = small.explain('qgemm', { a, b, aScale: 1, bScale: new Float32Array(10).fill(1) });
     expect(one.streams && ten.streams).toBe(true);
