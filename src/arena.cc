@@ -18,21 +18,20 @@ struct Header {
 };
 static_assert(sizeof(Header) <= kArenaAlignment);
 
-constexpr size_t total_of(size_t bytes) { return Arena::round_up(bytes) + kArenaAlignment; }
+constexpr size_t kPage = size_t{64} << 10;
 
 }  // namespace
 
 bool Context::has_room(size_t bytes) const {
   if (bytes > SIZE_MAX - 2 * kArenaAlignment) return false;
-  const size_t total = total_of(bytes);
-  return limit_ == 0 || (total <= limit_ && in_use_ <= limit_ - total);
+  const size_t total = Arena::taken_by(bytes), limit = limit_ == 0 ? SIZE_MAX - kPage : limit_;
+  return total <= limit && in_use_ <= limit - total;
 }
 
 size_t Context::room() const {
   size_t most = limit_ == 0 ? SIZE_MAX : limit_ - std::min(limit_, in_use_);
 #if defined(__EMSCRIPTEN__)
   // What the allocator has at the end of memory, and what lies behind. It takes memory in steps of a page, and rounds up twice.
-  constexpr size_t kPage = size_t{64} << 10;
   const size_t committed = __builtin_wasm_memory_size(0) * kPage, most_committed = limit_ == 0 ? SIZE_MAX : std::max(limit_, committed);
   const size_t used = reinterpret_cast<uintptr_t>(sbrk(0)) - static_cast<size_t>(mallinfo().keepcost) + 2 * kPage;
   most = std::min(most, most_committed - std::min(most_committed, used));
@@ -42,7 +41,7 @@ size_t Context::room() const {
 
 void* Context::allocate(size_t bytes) {
   if (!has_room(bytes)) return nullptr;
-  const size_t total = total_of(bytes);
+  const size_t total = Arena::taken_by(bytes);
   void* memory = std::aligned_alloc(kArenaAlignment, total);
   if (memory == nullptr) return nullptr;
   static_cast<Header*>(memory)->bytes = total;

@@ -33,7 +33,16 @@ class Arena {
   bool ok() const { return ok_; }
 
   std::byte* data() { return static_cast<std::byte*>(base_); }
-  static constexpr size_t round_up(size_t bytes) { return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment; }
+  // Also of an int64_t, for sizes that may be larger than memory.
+  template <typename T>
+  static constexpr T round_up(T bytes) {
+    return (bytes + T{kArenaAlignment} - 1) / T{kArenaAlignment} * T{kArenaAlignment};
+  }
+  // What an allocation of so many bytes takes of the limit.
+  template <typename T>
+  static constexpr T taken_by(T bytes) {
+    return round_up(bytes) + T{kArenaAlignment};
+  }
 
  private:
   Context& context_;

@@ -172,11 +172,10 @@ namespace {
 Status deserialize(Context& context, std::span<const std::byte> bytes, PackedWeights* weights) {
   const std::byte* from = bytes.data();
   const auto length = static_cast<int64_t>(bytes.size());
-  const auto cut_short = [&](size_t wanted) {
-    return refuse("is cut short: ", length, " bytes, ", static_cast<int64_t>(wanted),
-                  wanted == kShapeAt ? " wanted at the least" : " wanted");
+  const auto cut_short = [&](int64_t wanted, const char* end = " wanted") {
+    return refuse("is cut short: ", length, " bytes, ", wanted, end);
   };
-  if (bytes.size() < kShapeAt) return cut_short(kShapeAt);
+  if (bytes.size() < kShapeAt) return cut_short(kShapeAt, " wanted at the least");
   if (!is_named(from, kMagic)) return refuse("is no packed weights: it does not begin with \"wgemm-pw\"");
   if (const auto version = load<uint32_t>(from + 12); version != kFormVersion) {
     return refuse("is of version ", version, "; this library reads version ", kFormVersion);
@@ -200,29 +199,31 @@ Status deserialize(Context& context, std::span<const std::byte> bytes, PackedWei
   const auto rank = load<uint64_t>(from + 48);
   if (rank > kMaxRank) return refuse("has a rank above ", kMaxRank);
   const size_t header = header_bytes(static_cast<size_t>(rank));
-  if (bytes.size() < header) return cut_short(header);
+  if (bytes.size() < header) return cut_short(static_cast<int64_t>(header));
   int64_t dims[kMaxRank];
   for (size_t i = 0; i < rank; ++i) dims[i] = load<int64_t>(from + header_bytes(i));
   args.B.dims = {dims, static_cast<size_t>(rank)};
   args.B.data = dims;  // which is not looked at
   PackProblem p;
-  if (const Status s = pack_problem(args, &p); !s.ok()) {
-    return error(Code::kPackMismatch, "deserialize", "bytes", {"bytes is of weights that cannot be: ", s.message});
+  if (Status s = pack_problem("deserialize", "bytes", args, &p); !s.ok()) {
+    s.code = Code::kPackMismatch;
+    return s;
   }
-  if (!may_be_stored(p)) return refuse("is cut short: ", length, " bytes, more than memory has wanted");
-  const size_t matrix = packed_bytes(layout, p.n, p.k), wanted = header + static_cast<size_t>(p.matrices) * matrix;
-  if (bytes.size() < wanted) return cut_short(wanted);
-  if (bytes.size() > wanted) return refuse("goes on behind its end: ", length, " bytes, ", static_cast<int64_t>(wanted), " wanted");
+  const int64_t wanted = static_cast<int64_t>(header) + p.matrices * stored_bytes(p);
+  if (length < wanted) return cut_short(wanted);
+  if (length > wanted) return refuse("goes on behind its end: ", length, " bytes, ", wanted, " wanted");
+  const auto matrix = static_cast<size_t>(stored_bytes(p));
+  const std::byte* const end = from + length;
   if (load<uint64_t>(from + kSumAt) != xxh64(bytes.subspan(kSummedAt))) {
     return refuse("was changed: its checksum is another than that of what it holds");
   }
-  for (from += header; from != bytes.data() + wanted; from += matrix) {
+  for (from += header; from != end; from += matrix) {
     if (!is_padded(from, layout, p.k, p.n)) return refuse("has panels whose padding is not zeros");
   }
   PackedWeights made;
   if (Status s = WeightsAccess::allocate(context, "deserialize", args.op, p, &made); !s.ok()) return s;
   std::byte* to = WeightsAccess::panels(made);
-  for (from = bytes.data() + header; from != bytes.data() + wanted; from += matrix, to += WeightsAccess::operand(made).matrix_bytes) {
+  for (from = bytes.data() + header; from != end; from += matrix, to += WeightsAccess::operand(made).matrix_bytes) {
     std::memcpy(to, from, matrix);
   }
   WeightsAccess::finish(made);

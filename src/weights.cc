@@ -143,24 +143,28 @@ void unpack(const StoredOperand& weights, int64_t row, int64_t depth, int64_t co
   }
 }
 
-bool may_be_stored(const PackProblem& p) {
+int64_t stored_bytes(const PackProblem& p) {
   const PanelLayout layout = storage_layout(p.as);
-  const double elements =
-      static_cast<double>(p.k + layout.lead + layout.kr) * static_cast<double>(p.n + layout.width) * static_cast<double>(p.matrices);
-  return elements * layout.element_bytes + 64 * static_cast<double>(p.matrices) + 4 * static_cast<double>(p.n) + 4096 <
-         static_cast<double>(PTRDIFF_MAX);
+  const int64_t panels = (p.n + layout.width - 1) / layout.width, steps = (p.k + layout.kr - 1) / layout.kr;
+  return panels * (layout.lead + steps * layout.kr * layout.width) * layout.element_bytes;
 }
 
 Status WeightsAccess::allocate(Context& context, const char* op, PackFor target, const PackProblem& p, PackedWeights* weights) {
-  const bool has_sums = compute_type(p.as) == DType::kInt8, fits = may_be_stored(p);
-  Header header{.op = target, .dtype = p.as, .k = p.k, .n = p.n, .batch_rank = p.batch.size()};
+  const bool has_sums = compute_type(p.as) == DType::kInt8 && p.k != 0;
+  const int64_t sums_at = Arena::round_up(int64_t{sizeof(Header)}),
+                panels_at = sums_at + (has_sums ? Arena::round_up(p.n * int64_t{sizeof(int32_t)}) : 0),
+                matrix_bytes = Arena::round_up(stored_bytes(p)), bytes = panels_at + matrix_bytes * p.matrices;
+  const bool fits = std::in_range<std::ptrdiff_t>(bytes);
+  Header header{.op = target,
+                .dtype = p.as,
+                .k = p.k,
+                .n = p.n,
+                .batch_rank = p.batch.size(),
+                .bytes = static_cast<size_t>(bytes),
+                .sums_at = static_cast<size_t>(sums_at),
+                .panels_at = static_cast<size_t>(panels_at),
+                .matrix_bytes = static_cast<size_t>(matrix_bytes)};
   std::copy(p.batch.begin(), p.batch.end(), header.batch);
-  if (fits) {
-    header.sums_at = Arena::round_up(sizeof(Header));
-    header.panels_at = header.sums_at + (has_sums ? Arena::round_up(static_cast<size_t>(p.n) * sizeof(int32_t)) : 0);
-    header.matrix_bytes = Arena::round_up(packed_bytes(storage_layout(p.as), p.n, p.k));
-    header.bytes = header.panels_at + header.matrix_bytes * static_cast<size_t>(p.matrices);
-  }
   void* block = fits ? context.allocate(header.bytes) : nullptr;
   if (block == nullptr) {
     return error(Code::kOutOfMemory, op, "",
@@ -174,7 +178,7 @@ Status WeightsAccess::allocate(Context& context, const char* op, PackFor target,
 
 void WeightsAccess::finish(const PackedWeights& weights) {
   const StoredOperand stored = operand(weights);
-  if (compute_type(stored.dtype) != DType::kInt8) return;
+  if (compute_type(stored.dtype) != DType::kInt8 || stored.k == 0) return;
   const auto* panels = reinterpret_cast<const int8_t*>(stored.panels);
   sum_columns(panels, stored.k, weights.n(), const_cast<int32_t*>(stored.column_sums));
   static_cast<Header*>(const_cast<void*>(weights.block_))->range = range_of_panels(panels, stored.k, weights.n());
@@ -182,7 +186,7 @@ void WeightsAccess::finish(const PackedWeights& weights) {
 
 Status pack(Context& context, const PackArgs& args, PackedWeights* weights) {
   PackProblem p;
-  if (Status s = pack_problem(args, &p); !s.ok()) return s;
+  if (Status s = pack_problem("pack", "B", args, &p); !s.ok()) return s;
   PackedWeights made;
   if (Status s = WeightsAccess::allocate(context, "pack", args.op, p, &made); !s.ok()) return s;
   std::byte* panels = WeightsAccess::panels(made);

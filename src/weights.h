@@ -3,7 +3,7 @@
 // the kernel's panels block by block.
 //
 // The block of memory: a header with the sizes of the batch, and of 8 bits the least and the largest element; for 8 bits the sums over k of
-// each column; and the panels, matrix after matrix; each part at a multiple of 64 bytes.
+// each column, unless K is 0; and the panels, matrix after matrix; each part at a multiple of 64 bytes.
 #pragma once
 
 #include "kernels/kernel.h"
@@ -45,8 +45,8 @@ struct StoredOperand {
   DType dtype = DType::kFloat32;
   int64_t k = 0;            // depth of the panels
   size_t matrix_bytes = 0;  // from matrix to matrix
-  // Of 8 bits: the sums over k of the int8 elements, one a column, and the least and the largest of them. What kernels that keep A's zero
-  // point need.
+  // Of 8 bits: the sums over k of the int8 elements, one a column, none where k is 0; and the least and the largest of them. What kernels
+  // that keep A's zero point need.
   const int32_t* column_sums = nullptr;
   int low = 0, high = 0;
 
@@ -80,8 +80,8 @@ struct StoredOperand {
 void unpack(const StoredOperand& weights, int64_t row, int64_t depth, int64_t col, int64_t cols, const PanelLayout& layout, int less,
             void* panels);
 
-// Whether so many panels may be in memory at all: only then their sizes can be computed in a size_t.
-bool may_be_stored(const PackProblem& problem);
+// Bytes of the panels of one matrix: in 64 bits, which no checked sizes pass, since they may be more than memory has.
+int64_t stored_bytes(const PackProblem& problem);
 
 // The parts of weights that are not empty.
 struct WeightsAccess {

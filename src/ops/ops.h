@@ -32,7 +32,8 @@ struct PackProblem {
   std::span<const int64_t> batch;  // sizes of the axes in front of the matrix
   int64_t strides[kMaxRank];       // of these axes
 };
-Status pack_problem(const PackArgs& args, PackProblem* problem);
+// `op` and `name` are what errors call the call, and B.
+Status pack_problem(const char* op, const char* name, const PackArgs& args, PackProblem* problem);
 
 // That packed weights may stand for the operand `name` beside `a`, called `other`, with K = k: of the type of `a`, of 16 bits beside
 // float32, and of 8 bits any. `flag` names the transpose of what they stand for, which must be 0.

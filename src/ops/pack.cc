@@ -12,27 +12,27 @@ bool is_half(DType type) { return type == DType::kFloat16 || type == DType::kBFl
 
 }  // namespace
 
-Status pack_problem(const PackArgs& args, PackProblem* problem) {
-  const char* op = "pack";
+Status pack_problem(const char* op, const char* name, const PackArgs& args, PackProblem* problem) {
   const ConstTensor& b = args.B;
-  if (Status s = check_tensor(op, "B", b, true); !s.ok()) return s;
+  if (Status s = check_tensor(op, name, b, true); !s.ok()) return s;
   const bool is_8bit = compute_type(b.dtype) == DType::kInt8, wants_8bit = args.op == PackFor::kQGemm;
   if (is_8bit != wants_8bit) {
     return error(
-        Code::kDType, op, "B",
-        {"B has type ", dtype_name(b.dtype), wants_8bit ? "; for qgemm it must be int8 or uint8" : "; 8-bit weights are for qgemm"});
+        Code::kDType, op, name,
+        {name, " has type ", dtype_name(b.dtype), wants_8bit ? "; for qgemm it must be int8 or uint8" : "; 8-bit weights are for qgemm"});
   }
   const size_t rank = b.dims.size();
   if (rank < 2 || (wants_8bit && rank > 2)) {
-    return error(Code::kShape, op, "B",
-                 {"B has shape ", b.dims, " of rank ", static_cast<int64_t>(rank), "; it must have rank 2", wants_8bit ? "" : " or more"});
+    return error(
+        Code::kShape, op, name,
+        {name, " has shape ", b.dims, " of rank ", static_cast<int64_t>(rank), "; it must have rank 2", wants_8bit ? "" : " or more"});
   }
   const DType as = args.as.value_or(b.dtype);
   if (as != b.dtype && !(b.dtype == DType::kFloat32 && is_half(as))) {
     const bool is_known = static_cast<int>(as) < kDTypeCount;
     return error(Code::kDType, op, "as",
-                 {"as is ", is_known ? dtype_name(as) : "an unknown type", " and B has type ", dtype_name(b.dtype), "; it must be ",
-                  dtype_name(b.dtype), b.dtype == DType::kFloat32 ? ", float16 or bfloat16" : ""});
+                 {"as is ", is_known ? dtype_name(as) : "an unknown type", " and ", name, " has type ", dtype_name(b.dtype),
+                  "; it must be ", dtype_name(b.dtype), b.dtype == DType::kFloat32 ? ", float16 or bfloat16" : ""});
   }
   const size_t row = args.trans != 0 ? rank - 1 : rank - 2, col = args.trans != 0 ? rank - 2 : rank - 1;
   PackProblem& p = *problem;

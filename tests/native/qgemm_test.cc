@@ -419,7 +419,7 @@ PackedWeights packed(Context& context, const ConstTensor& b, bool trans = false)
 
 TEST(PackedWeights, KnowTheirColumnSums) {
   for (const DType type : {DType::kInt8, DType::kUInt8}) {
-    for (const int64_t k : {0, 1, 2, 7, 8, 9, 16, 33, 1000}) {
+    for (const int64_t k : {1, 2, 7, 8, 9, 16, 33, 1000}) {
       for (const int64_t n : {0, 1, 3, 7, 8, 9, 16, 21, 70}) {
         for (const bool trans : {false, true}) {
           for (const bool columns : {false, true}) {
@@ -583,16 +583,9 @@ TEST(QGemmMemory, PackingThatFailsLeavesTheWeightsAsTheyWere) {
 TEST(QGemmMemory, PacksNothingThatIsTooLarge) {
   const uint8_t element = 1;
   const int64_t strides[] = {0, 0};
-  constexpr int64_t kSizes[][2] = {{int64_t{1} << 20, int64_t{1} << 16},
-                                   {int64_t{1} << 16, int64_t{1} << 20},
-                                   {1, int64_t{1} << 30},
-                                   {0, int64_t{1} << 30},
-                                   {int64_t{1} << 32, 1},
-                                   {(int64_t{1} << 29) + 1, 9},
-                                   {int64_t{1} << 26, int64_t{1} << 26},
-                                   {int64_t{1} << 53, 1},
-                                   {0, int64_t{1} << 62},
-                                   {0, (int64_t{1} << 53) - 8}};
+  constexpr int64_t kSizes[][2] = {
+      {int64_t{1} << 20, int64_t{1} << 16}, {int64_t{1} << 16, int64_t{1} << 20}, {1, int64_t{1} << 30}, {int64_t{1} << 32, 1},
+      {(int64_t{1} << 29) + 1, 9},          {int64_t{1} << 26, int64_t{1} << 26}, {int64_t{1} << 53, 1}, {0, int64_t{1} << 62}};
   for (const auto& size : kSizes) {
     for (const int64_t trans : {0, 1}) {
       const int64_t dims[] = {size[trans], size[1 - trans]};
