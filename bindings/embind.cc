@@ -229,10 +229,10 @@ int shape_of_matmul() {
 
 // On success the block begins with the numbers of an Explanation, in its order, the kernel's name as an address.
 template <typename Call>
-int run_explain() {
+int run_explain(double beside) {
   const Call call;
   Explanation e;
-  Status result = explain(*instance, call.args, &e);
+  Status result = explain(*instance, call.args, &e, static_cast<int64_t>(beside));
   if (!result.ok()) return finish(result);
   double* out = block;
   *out++ = static_cast<double>(reinterpret_cast<uintptr_t>(e.kernel));

@@ -16,8 +16,8 @@ export interface Operation {
   run(module: CoreModule): number;
   /** Leaves type, rank and sizes of the result in the block. */
   shape(module: CoreModule): number;
-  /** Leaves the numbers of an explanation in the block. */
-  explain(module: CoreModule): number;
+  /** Leaves the numbers of an explanation in the block; of a call that has allocated so many bytes before. */
+  explain(module: CoreModule, beside: number): number;
 }
 
 /** @internal */
@@ -28,7 +28,7 @@ export const operations: Record<Operation['name'], Operation> = {
     result: 'Y',
     run: (module) => module.gemm(),
     shape: (module) => module.gemmShape(),
-    explain: (module) => module.explainGemm(),
+    explain: (module, beside) => module.explainGemm(beside),
   },
   qgemm: {
     name: 'qgemm',
@@ -36,7 +36,7 @@ export const operations: Record<Operation['name'], Operation> = {
     result: 'Y',
     run: (module) => module.qgemm(),
     shape: (module) => module.qgemmShape(),
-    explain: (module) => module.explainQgemm(),
+    explain: (module, beside) => module.explainQgemm(beside),
   },
   matmul: {
     name: 'matmul',
@@ -44,15 +44,14 @@ export const operations: Record<Operation['name'], Operation> = {
     result: 'dst',
     run: (module) => module.matmul(),
     shape: (module) => module.matmulShape(),
-    explain: (module) => module.explainMatmul(),
+    explain: (module, beside) => module.explainMatmul(beside),
   },
 };
 
 /** The code of an error that the core gives where memory does not suffice. */
 const outOfMemory = 5;
-/** Where an explanation has the bytes of scratch, and those that are streamed. */
-const scratchAt = 16,
-  streamedAt = 18;
+/** Where an explanation has the bytes that are streamed. */
+const streamedAt = 18;
 
 /** @internal The arguments of a call, checked as far as JavaScript goes. */
 export interface Call {
@@ -331,21 +330,27 @@ function storeScalar(core: Core, op: string, { name, dtype, address }: Operand, 
 /** @internal Leaves in the block what the core would do, and gives the bytes copied between the caller's arrays and the heap. */
 export function explain(call: Call): number {
   const { core, operation, operands, out } = call;
+  const { name: op } = operation;
   const { dtype, shape } = shapeOf(call);
-  write(core, operation.name, call.attributes, operands);
-  core.check(operation.explain(core.module), operation.name);
+  write(core, op, call.attributes, operands);
   const y = resultOf(call, dtype, shape);
   const total = roomForCopies(call, y);
+  const code = operation.explain(core.module, total);
   let bytes = 0;
-  if (total === 0 || core.fits(total, core.block[scratchAt] as number)) {
+  if (code !== outOfMemory || total === 0) {
+    core.check(code, op);
     if (out === undefined) bytes += y.size * bytesOf(dtype);
     for (const operand of operands) bytes += operand?.outside?.byteLength ?? 0;
     if (y.strides) bytes += y.outside?.byteLength ?? 0; // there and back
     return bytes;
   }
-  for (const vector of makeRemote(call, y)) bytes += vector.outside?.byteLength ?? 0;
-  write(core, operation.name, call.attributes, operands);
-  core.check(operation.explain(core.module), operation.name);
+  let room = 0;
+  for (const vector of makeRemote(call, y)) {
+    room += roomFor(core, vector);
+    bytes += vector.outside?.byteLength ?? 0;
+  }
+  write(core, op, call.attributes, operands);
+  core.check(operation.explain(core.module, room), op);
   return bytes + (core.block[streamedAt] as number);
 }
 

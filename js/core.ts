@@ -181,10 +181,4 @@ export class Core {
     const limit = this.#maxMemory === 0 ? 'the limit is that of the engine, 4 GB at the most' : `maxMemory is ${this.#maxMemory}`;
     return new OutOfMemoryError(op, '', `${op}: no memory for ${bytes} bytes; ${this.module.bytesInUse()} bytes are in use, and ${limit}`);
   }
-
-  /** Whether the limit leaves room for copies and scratch, each with 64 bytes of its own. */
-  fits(copies: number, scratch: number): boolean {
-    const room = copies + 64 + (scratch === 0 ? 0 : Math.ceil(scratch / 64) * 64 + 64);
-    return this.module.bytesInUse() + room <= (this.#maxMemory || 2 ** 32 - 2 ** 16);
-  }
 }

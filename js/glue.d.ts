@@ -17,13 +17,13 @@ declare module '*.mjs' {
     blockLength(): number;
     gemm(): number;
     gemmShape(): number;
-    explainGemm(): number;
+    explainGemm(beside: number): number;
     qgemm(): number;
     qgemmShape(): number;
-    explainQgemm(): number;
+    explainQgemm(beside: number): number;
     matmul(): number;
     matmulShape(): number;
-    explainMatmul(): number;
+    explainMatmul(beside: number): number;
     pack(): number;
     serializedBytes(weights: number): number;
     serialize(weights: number, bytes: number, length: number): number;

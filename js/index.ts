@@ -104,7 +104,10 @@ export interface Explanation {
   direct: boolean;
   /** Whether the transpose of the result is computed, since N is small: tile, blocks and packs tell of that, with A and B exchanged. */
   transposed: boolean;
-  /** Whether arrays do not fit the memory and are brought there block by block: tile, blocks and packs tell of the largest of these products. */
+  /**
+   * Whether arrays do not fit the memory and are brought there block by block: tile, blocks and packs tell of the largest of these products.
+   * Foretold by the bytes that are in use now and the limit; a call streams, too, where the engine gives less memory than that.
+   */
   streams: boolean;
   /** Bytes copied between the caller's arrays and the heap. A call that streams copies some more than once. */
   copies: number;
@@ -280,11 +283,15 @@ export class Gemm {
    * @throws PackMismatchError for bytes that are cut short, were changed or are none of these, ArgumentError, DisposedError, OutOfMemoryError:
    *   there must be room for the bytes, too, while they are read
    */
-  deserialize(bytes: Uint8Array | ArrayBuffer): PackedWeights {
+  deserialize(bytes: Uint8Array | ArrayBufferLike): PackedWeights {
     return readWeights(this.#core, bytes);
   }
 
-  /** The plan for a call with these arguments, without running it: its name, and then its arguments. */
+  /**
+   * The plan for a call with these arguments, without running it: its name, and then its arguments.
+   *
+   * @throws what the call throws
+   */
   explain(
     op: 'gemm',
     a: TensorLike,

@@ -1,6 +1,7 @@
 #include "run.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "arena.h"
 #include "error.h"
@@ -11,6 +12,12 @@
 
 namespace wgemm {
 namespace {
+
+Status no_scratch(const Context& context, const char* op, const Plan& plan) {
+  return error(Code::kOutOfMemory, op, "",
+               {"no memory for ", static_cast<int64_t>(plan.scratch_bytes), " bytes of scratch; ",
+                static_cast<int64_t>(context.bytes_in_use()), " bytes are in use"});
+}
 
 Status run_plan(Context& context, const char* op, const Problem& problem, const Plan& plan, const PlanOptions& options) {
   Arena arena(context, plan.scratch_bytes);
@@ -23,9 +30,7 @@ Status run_plan(Context& context, const char* op, const Problem& problem, const 
     whole.parts = 1;
     return run_plan(context, op, problem, make_plan(problem, context, whole), whole);
   }
-  return error(Code::kOutOfMemory, op, "",
-               {"no memory for ", static_cast<int64_t>(plan.scratch_bytes), " bytes of scratch; ",
-                static_cast<int64_t>(context.bytes_in_use()), " bytes are in use"});
+  return no_scratch(context, op, plan);
 }
 
 Status run_as(Context& context, const char* op, const Problem& problem, const PlanOptions& options) {
@@ -100,26 +105,40 @@ Status matmul_shape(const MatMulArgs& args, int64_t* dims, size_t* rank) {
 
 namespace {
 
-void explain_problem(const Context& context, const Problem& problem, const Remotes& remotes, Explanation* explanation) {
+// The plan that run() comes to, as far as the limit tells, where the caller takes so many bytes before.
+Status plan_run(const Context& context, const char* op, const Problem& problem, int64_t beside, Plan* plan) {
+  const auto fits = [&] {
+    const auto scratch = static_cast<int64_t>(plan->scratch_bytes);
+    const int64_t bytes = beside == 0 || scratch == 0 ? beside + scratch : Arena::taken_by(beside) + scratch;
+    return bytes == 0 || (std::in_range<size_t>(bytes) && context.has_room(static_cast<size_t>(bytes)));
+  };
+  *plan = make_plan(problem, context);
+  if (!fits() && plan->parts() > 1) *plan = make_plan(problem, context, {.parts = 1});
+  return fits() ? Status{} : no_scratch(context, op, *plan);
+}
+
+Status explain_problem(const Context& context, const char* op, const Problem& problem, const Remotes& remotes, int64_t beside,
+                       Explanation* explanation) {
   *explanation = {};
   explanation->streams = remotes.any();
   Plan plan;
   if (explanation->streams) {
-    const StreamPlan streamed = plan_stream(context, problem, remotes);
+    StreamPlan streamed;
+    if (Status s = plan_stream(context, op, problem, remotes, beside, &streamed); !s.ok()) return s;
     plan = streamed.plan;
     explanation->transposed = streamed.transposed;
     explanation->streamed_bytes = streamed.streamed_bytes;
     explanation->scratch_bytes = streamed.bytes;
   } else {
     explanation->transposed = pays_transposed(problem);
-    plan = make_plan(explanation->transposed ? transposed(problem) : problem, context);
+    if (Status s = plan_run(context, op, explanation->transposed ? transposed(problem) : problem, beside, &plan); !s.ok()) return s;
     explanation->scratch_bytes = static_cast<int64_t>(plan.scratch_bytes);
   }
   explanation->batch = products_of(problem.batch);
   explanation->m = problem.m;
   explanation->n = problem.n;
   explanation->k = problem.k;
-  if (plan.kernel == nullptr) return;
+  if (plan.kernel == nullptr) return {};
   explanation->kernel = plan.kernel->name;
   explanation->mr = plan.kernel->mr;
   explanation->nr = plan.kernel->nr;
@@ -131,29 +150,27 @@ void explain_problem(const Context& context, const Problem& problem, const Remot
   explanation->packs_a = plan.pack_a;
   explanation->packs_b = plan.pack_b;
   explanation->direct = plan.direct;
+  return {};
 }
 
 }  // namespace
 
-Status explain(const Context& context, const GemmArgs& args, Explanation* explanation) {
+Status explain(const Context& context, const GemmArgs& args, Explanation* explanation, int64_t beside) {
   Problem problem;
   if (Status status = gemm_problem(args, false, &problem); !status.ok()) return status;
-  explain_problem(context, problem, remotes_of(args), explanation);
-  return {};
+  return explain_problem(context, "gemm", problem, remotes_of(args), beside, explanation);
 }
 
-Status explain(const Context& context, const QGemmArgs& args, Explanation* explanation) {
+Status explain(const Context& context, const QGemmArgs& args, Explanation* explanation, int64_t beside) {
   Problem problem;
   if (Status status = qgemm_problem(args, false, &problem); !status.ok()) return status;
-  explain_problem(context, problem, remotes_of(args), explanation);
-  return {};
+  return explain_problem(context, "qgemm", problem, remotes_of(args), beside, explanation);
 }
 
-Status explain(const Context& context, const MatMulArgs& args, Explanation* explanation) {
+Status explain(const Context& context, const MatMulArgs& args, Explanation* explanation, int64_t beside) {
   MatMulProblem p;
   if (Status status = matmul_problem(args, false, &p); !status.ok()) return status;
-  explain_problem(context, p.problem, remotes_of(args), explanation);
-  return {};
+  return explain_problem(context, "matmul", p.problem, remotes_of(args), beside, explanation);
 }
 
 int kernel_count() { return kernel_table().count; }

@@ -17,13 +17,7 @@ namespace {
 constexpr int64_t kStep = 16, kStepOfK = 64;
 
 // More memory than this makes nothing faster: blocks of 4000 rows and columns, where copying is a hundredth of the work.
-constexpr size_t kMostMemory = size_t{256} << 20;
-
-// 64-bit, as sizes that are tried may be larger than memory.
-constexpr int64_t round_up(int64_t bytes) {
-  constexpr int64_t kUnit = kArenaAlignment;
-  return (bytes + kUnit - 1) / kUnit * kUnit;
-}
+constexpr int64_t kMostMemory = int64_t{256} << 20;
 
 // What a run costs besides its elements, as bytes that are copied meanwhile.
 constexpr double kBytesOfRun = 512;
@@ -50,7 +44,7 @@ class Stage {
   bool is_remote() const { return remote_ != nullptr; }
 
   // Bytes of memory for blocks of this size, and what it costs to move one.
-  int64_t room(int64_t rows, int64_t cols) const { return is_remote() ? round_up(bytes(runs(0, 0, 0, rows, cols))) : 0; }
+  int64_t room(int64_t rows, int64_t cols) const { return is_remote() ? Arena::round_up(bytes(runs(0, 0, 0, rows, cols))) : 0; }
   double cost(int64_t rows, int64_t cols) const {
     if (!is_remote()) return 0;
     const Runs block = runs(0, 0, 0, rows, cols);
@@ -247,7 +241,7 @@ class Stream {
     return make_plan(problem, context_, options);
   }
 
-  int64_t sums_room(const Sizes& s) const { return s.k < p_.k && !shares_sums_ ? round_up(s.m * s.n * acc_bytes_) : 0; }
+  int64_t sums_room(const Sizes& s) const { return s.k < p_.k && !shares_sums_ ? Arena::round_up(s.m * s.n * acc_bytes_) : 0; }
 
   // Bytes for blocks of this size, with the most scratch that any of them takes, the last ones too.
   int64_t room_for(const Sizes& s) {
@@ -309,7 +303,17 @@ class Stream {
   int64_t moved_ = 0;
 };
 
-int64_t room_of(const Context& context) { return static_cast<int64_t>(std::min(context.room(), kMostMemory)); }
+// Bytes for blocks and scratch, where the caller takes so many before.
+int64_t room_of(const Context& context, int64_t beside = 0) {
+  const auto room = static_cast<int64_t>(std::min(context.room(), size_t{PTRDIFF_MAX}));
+  return std::clamp<int64_t>(beside == 0 ? room : room - Arena::taken_by(beside), 0, kMostMemory);
+}
+
+Status no_blocks(const Context& context, const char* op, const Stream& stream) {
+  return error(Code::kOutOfMemory, op, "",
+               {"no memory for ", stream.bytes(), " bytes, which the smallest blocks take; ", static_cast<int64_t>(context.bytes_in_use()),
+                " bytes are in use"});
+}
 
 }  // namespace
 
@@ -317,12 +321,8 @@ Status stream(Context& context, const char* op, const Problem& problem, const Re
   if (problem.m == 0 || problem.n == 0) return {};
   for (int64_t room = room_of(context);;) {
     Stream stream(context, problem, remotes, room);
-    Arena arena(context, stream.fits() ? static_cast<size_t>(stream.bytes()) : 0);
-    if (!stream.fits()) {
-      return error(Code::kOutOfMemory, op, "",
-                   {"no memory for ", stream.bytes(), " bytes, which the smallest blocks take; ",
-                    static_cast<int64_t>(context.bytes_in_use()), " bytes are in use"});
-    }
+    if (!stream.fits()) return no_blocks(context, op, stream);
+    Arena arena(context, static_cast<size_t>(stream.bytes()));
     if (arena.ok()) {
       stream.run(&context, arena.data());
       return {};
@@ -331,14 +331,15 @@ Status stream(Context& context, const char* op, const Problem& problem, const Re
   }
 }
 
-StreamPlan plan_stream(const Context& context, const Problem& problem, const Remotes& remotes) {
-  StreamPlan result;
-  if (problem.m == 0 || problem.n == 0) return result;
-  Stream stream(context, problem, remotes, room_of(context));
-  result.plan = stream.plan(&result.transposed);
-  result.bytes = stream.bytes();
-  result.streamed_bytes = stream.run(nullptr, nullptr);
-  return result;
+Status plan_stream(const Context& context, const char* op, const Problem& problem, const Remotes& remotes, int64_t beside,
+                   StreamPlan* result) {
+  if (problem.m == 0 || problem.n == 0) return {};
+  Stream stream(context, problem, remotes, room_of(context, beside));
+  if (!stream.fits()) return no_blocks(context, op, stream);
+  result->plan = stream.plan(&result->transposed);
+  result->bytes = stream.bytes();
+  result->streamed_bytes = stream.run(nullptr, nullptr);
+  return {};
 }
 
 }  // namespace wgemm

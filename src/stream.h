@@ -16,13 +16,16 @@ struct Remotes {
 // Error: kOutOfMemory, with nothing written.
 Status stream(Context& context, const char* op, const Problem& problem, const Remotes& remotes);
 
-// What that would do, if no more than the limit bounds memory.
+// What that would do.
 struct StreamPlan {
   Plan plan;                   // of the largest block
   bool transposed = false;     // that is computed as its transpose
   int64_t bytes = 0;           // of blocks and scratch
   int64_t streamed_bytes = 0;  // moved to and from remote operands
 };
-StreamPlan plan_stream(const Context& context, const Problem& problem, const Remotes& remotes);
+
+// `beside`: bytes that the caller takes before. The system may have less than the limit, of which it knows nothing. Error: as of stream().
+Status plan_stream(const Context& context, const char* op, const Problem& problem, const Remotes& remotes, int64_t beside,
+                   StreamPlan* result);
 
 }  // namespace wgemm

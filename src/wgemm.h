@@ -293,8 +293,9 @@ class Factor {
 // Bounds that the elements of a result are kept within, as some activation functions do: what is below min becomes min, what is above max
 // becomes max, and all else stays as it is, so NaN, and -0 where a bound is 0. {0} is relu, {0, 6} relu6.
 //
-// Neither may be NaN, nor min above max. Rounded to float32 for float32, float16 and bfloat16, and kept in float64 for float64. For
-// integers a bound must be infinite, or whole and at most 2^53 in size; one beyond the type's range means the end of it.
+// Neither may be NaN, nor min above max. Rounded to float32 for float32, float16 and bfloat16, and kept in float64 for float64. A result of
+// 16 bits is rounded after, so that it is within the bounds as these are rounded to its type: with a max of 0.1 a bfloat16 may be
+// 0.10009765625. For integers a bound must be infinite, or whole and at most 2^53 in size; one beyond the type's range means the end of it.
 struct Activation {
   double min = -std::numeric_limits<double>::infinity();
   double max = std::numeric_limits<double>::infinity();
@@ -412,10 +413,11 @@ struct Explanation {
   int64_t streamed_bytes = 0;      // moved between remote operands and memory; for a call that streams, scratch_bytes has room for blocks
 };
 
-// As gemm_shape(), and tells how gemm() would go about it in this context.
-Status explain(const Context& context, const GemmArgs& args, Explanation* explanation);
-Status explain(const Context& context, const QGemmArgs& args, Explanation* explanation);
-Status explain(const Context& context, const MatMulArgs& args, Explanation* explanation);
+// As gemm_shape(), and tells how gemm() would go about it in this context, by the bytes that are in use now and the limit; the system may
+// have less. `beside`: bytes that the caller will allocate from the context before the call. Error besides: kOutOfMemory, as of gemm().
+Status explain(const Context& context, const GemmArgs& args, Explanation* explanation, int64_t beside = 0);
+Status explain(const Context& context, const QGemmArgs& args, Explanation* explanation, int64_t beside = 0);
+Status explain(const Context& context, const MatMulArgs& args, Explanation* explanation, int64_t beside = 0);
 
 // A micro-kernel of this build, best first.
 struct KernelInfo {

@@ -185,6 +185,19 @@ describe('explain', () => {
     expect(small.explain('gemm', part, b)).toMatchObject({ streams: false, copies: 200_000 + 1_000_000 + 200_000 });
   });
 
+  it('foretells it to the byte, and no memory where there is none', async () => {
+    const [a, b] = [floats([200, 100]), floats([100, 200])];
+    const { scratch } = whole.explain('gemm', a, b, 1);
+    const copies = Math.ceil((2 * 80_000) / 64) * 64 + 160_000;
+    for (const missing of [0, 1]) {
+      using wg = await createGemm({ maxMemory: copies + 64 + scratch + 64 - missing, determinism: 'strict' });
+      expect(wg.explain('gemm', a, b, 1)).toMatchObject({ streams: missing === 1 });
+      using held = wg.alloc('uint8', [copies + scratch - 2000]);
+      expect((thrown(() => wg.explain('gemm', a, b, 1)) as Error).message).toBe((thrown(() => wg.gemm(a, b, 1)) as Error).message);
+      expect(held.size).toBe(copies + scratch - 2000);
+    }
+  });
+
   it('counts what is copied more than once', () => {
     const [m, k, n] = [900, 1000, 800];
     const [a, b] = [random.tensor('int32', [m, k]), random.tensor('int32', [k, n])];
