@@ -2,7 +2,7 @@
  * Arguments of calls as messages between a page and its worker: what a structured clone would lose or refuse is told apart, so that the worker
  * finds the same mistakes in the same arguments.
  */
-import { bufferOf, byteLengthOf, classOf, type DataArray, type DType, isDetached, lengthOf, offsetOf } from './tensor.js';
+import { bufferOf, byteLengthOf, classOf, type DataArray, type DType, detached, isDetached, lengthOf, offsetOf } from './tensor.js';
 
 /** @internal What a handle stands for. */
 export interface Held {
@@ -205,9 +205,7 @@ export function arrayOf({ name, buffer, offset, length }: SentArray, buffers: re
   type ArrayClass = new (buffer: ArrayBuffer, offset: number, length: number) => DataArray;
   const ArrayOfName = (globalThis as unknown as Record<string, ArrayClass>)[name] as ArrayClass;
   if (buffer >= 0) return new ArrayOfName(buffers[buffer] as ArrayBuffer, offset, length);
-  const array = new ArrayOfName(new ArrayBuffer(8), 0, 1);
-  structuredClone(array.buffer, { transfer: [array.buffer as ArrayBuffer] });
-  return array;
+  return detached(new ArrayOfName(new ArrayBuffer(8), 0, 1));
 }
 
 /** @internal A whole array as part of a message, whose buffer is to be transferred. */

@@ -4,7 +4,7 @@ import type { Core } from './core.js';
 import { ArgumentError, describe, DTypeError } from './errors.js';
 import { PackedWeights } from './heap.js';
 import { locate, type Operand, operandOf, readTensor } from './operand.js';
-import { bytesIn, classOf, type DType } from './tensor.js';
+import { bufferOf, bytesIn, classOf, type DType, isDetached } from './tensor.js';
 
 export interface PackOptions {
   /** The operation that the weights are for. Those for `'gemm'` and for `'matmul'` are the same. */
@@ -43,9 +43,12 @@ export function readWeights(core: Core, value: unknown): PackedWeights {
   const op = 'deserialize';
   core.checkAlive(op);
   const bytes = bytesIn(value);
-  if (classOf(bytes) !== 'Uint8Array') {
-    const found = classOf(bytes) ?? describe(bytes);
-    throw new ArgumentError(op, 'bytes', `${op}: bytes is ${found}; it must be a Uint8Array, or an ArrayBuffer that is not detached`);
+  const found = classOf(bytes);
+  if (found !== 'Uint8Array') {
+    throw new ArgumentError(op, 'bytes', `${op}: bytes is ${found ?? describe(bytes)}; it must be a Uint8Array or an ArrayBuffer`);
+  }
+  if (isDetached(bufferOf(bytes as Uint8Array))) {
+    throw new ArgumentError(op, 'bytes', `${op}: bytes is a detached array; it was transferred, or the memory under it grew`);
   }
   const operand = operandOf('bytes', core.dtypes.indexOf('uint8'), [], bytes as Uint8Array);
   return makeWeights(core, op, operand, () => core.module.deserialize(operand.address, operand.size));

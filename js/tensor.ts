@@ -129,15 +129,26 @@ export function isDetached(buffer: ArrayBufferLike): boolean {
   }
 }
 
+/** @internal Detaches an array that nobody has yet, to stand for one that is detached. */
+export function detached<A extends DataArray>(array: A): A {
+  structuredClone(array.buffer, { transfer: [array.buffer as ArrayBuffer] });
+  return array;
+}
+
 const lengthOfBuffer = Object.getOwnPropertyDescriptor(ArrayBuffer.prototype, 'byteLength');
 
-/** @internal The bytes of an ArrayBuffer; a value that is none, or a detached one, as it is. */
+/** @internal The bytes of an ArrayBuffer or a SharedArrayBuffer, from whatever realm; a detached array of one that is; other values as they are. */
 export function bytesIn(value: unknown): unknown {
   try {
-    lengthOfBuffer?.get?.call(value); // throws unless it is an ArrayBuffer, from whatever realm
+    new DataView(value as ArrayBuffer); // throws for all else, and runs no code of the user's
     return new Uint8Array(value as ArrayBuffer);
   } catch {
-    return value;
+    try {
+      lengthOfBuffer?.get?.call(value); // throws for all but an ArrayBuffer
+    } catch {
+      return value;
+    }
+    return detached(new Uint8Array(1));
   }
 }
 

@@ -247,7 +247,7 @@ export class WorkerGemm {
   }
 
   /** Packed weights in the worker's memory from what their `serialize()` gave, there or in `wgemm`. Rejected with what that throws. */
-  async deserialize(bytes: Uint8Array | ArrayBuffer, options?: CallOptions): Promise<WorkerWeights> {
+  async deserialize(bytes: Uint8Array | ArrayBufferLike, options?: CallOptions): Promise<WorkerWeights> {
     return (await this.#call('deserialize', [bytesIn(bytes)], options)) as WorkerWeights;
   }
 

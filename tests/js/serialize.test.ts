@@ -81,7 +81,7 @@ describe('bytes of packed weights', () => {
       const wanted = product(wg, weights);
       weights.dispose();
       using here = wg.deserialize(bytes);
-      using there = other.deserialize(bytes.buffer as ArrayBuffer);
+      using there = other.deserialize(bytes.buffer);
       for (const [instance, read] of [
         [wg, here],
         [other, there],
@@ -110,7 +110,7 @@ describe('bytes of packed weights', () => {
     shared.set(bytes);
     using heap = wg.alloc('uint8', [bytes.length]);
     heap.data.set(bytes);
-    for (const from of [part.subarray(3, 3 + bytes.length), shared, heap.data]) {
+    for (const from of [part.subarray(3, 3 + bytes.length), shared, shared.buffer, heap.data]) {
       using read = wg.deserialize(from);
       expect(sameBytes(product(wg, read), product(wg, weights))).toBe(true);
     }
@@ -131,6 +131,20 @@ describe('bytes of packed weights', () => {
     expect(instance.memory().committed).toBeGreaterThan(committed);
     expect(sameBytes(read.serialize(), bytes)).toBe(true);
     filler.dispose();
+  });
+
+  it('of weights of nothing take nothing, however many columns they have', async () => {
+    using small = await createGemm({ maxMemory: 20_000 });
+    using weights = small.pack({ data: new Int8Array(0), shape: [0, 2 ** 40] }, { op: 'qgemm' });
+    const bytes = weights.serialize();
+    expect(bytes.length).toBe(72);
+    using read = small.deserialize(bytes);
+    expect(read).toMatchObject({ shape: [0, 2 ** 40], byteLength: weights.byteLength });
+    expect(small.memory().inUse).toBeLessThan(3000);
+    using narrow = small.pack({ data: new Int8Array(0), shape: [0, 3] }, { op: 'qgemm' });
+    const a = { data: new Uint8Array(0), shape: [2, 0] };
+    const y = small.qgemm({ a, aScale: 1, aZeroPoint: 3, b: narrow, bScale: 1, bZeroPoint: 2, c: 5 });
+    expect(Array.from(y.data)).toEqual([5, 5, 5, 5, 5, 5]);
   });
 });
 
@@ -181,13 +195,32 @@ describe('deserialize refuses', () => {
     ['a DataView', new DataView(new ArrayBuffer(8)), 'an object'],
     ['a list', [1, 2], 'an array'],
     ['a tensor', { data: good, shape: [168] }, 'an object'],
-    ['a detached buffer', gone.buffer, 'not detached'],
-    ['an array that is detached', gone, 'detached'],
+    ['a detached buffer', gone.buffer, 'bytes is a detached array; it was transferred, or the memory under it grew'],
+    ['an array that is detached', gone, 'bytes is a detached array; it was transferred, or the memory under it grew'],
   ])('what is no bytes: %s', (_, bytes, says) => {
     expectError(
       thrown(() => wg.deserialize(bytes as never)),
       { code: 'ARGUMENT', op: 'deserialize', argument: 'bytes', says: [says] },
     );
+  });
+
+  it('sizes beyond what any memory has, by the bytes that they want', () => {
+    const sizes = (rows: number, cols: number) => {
+      const bytes = good.slice();
+      new DataView(bytes.buffer).setBigUint64(56, BigInt(rows), true);
+      new DataView(bytes.buffer).setBigUint64(64, BigInt(cols), true);
+      return bytes;
+    };
+    for (const [rows, cols, says] of [
+      [2 ** 32, 8, 'is cut short: 168 bytes, 137438953576 wanted'],
+      [2 ** 53, 1, 'is cut short: 168 bytes, 288230376151711848 wanted'],
+      [2 ** 32, 2 ** 32, 'has more than 2^53 elements, by its shape [4294967296, 4294967296]'],
+    ] as const) {
+      expectError(
+        thrown(() => wg.deserialize(sizes(rows, cols))),
+        { code: 'PACK_MISMATCH', op: 'deserialize', argument: 'bytes', says: [`deserialize: bytes ${says}`] },
+      );
+    }
   });
 
   it('where there is no memory, and keeps nothing; so does serialize', async () => {

@@ -483,7 +483,9 @@ describe('packed weights as bytes', () => {
     using theirs = await wg.pack(b, { op: 'gemm' });
     const bytes = await theirs.serialize();
     expect(bytes).toEqual(ours.serialize());
-    for (const from of [bytes, bytes.slice().buffer]) {
+    const shared = new Uint8Array(new SharedBuffer(bytes.length));
+    shared.set(bytes);
+    for (const from of [bytes, bytes.slice().buffer, shared, shared.buffer]) {
       using read = await wg.deserialize(from);
       expect(read).toMatchObject({ op: 'gemm', dtype: 'float32', shape: [5, 6], byteLength: ours.byteLength });
       expectEqual(await wg.gemm(a, read), here.gemm(a, ours));
@@ -497,7 +499,18 @@ describe('packed weights as bytes', () => {
   });
 
   it('are refused as wgemm refuses them', async () => {
-    for (const bytes of [undefined, 5, 'text', new Int8Array(4), [1], { data: 1 }, gone(), gone().buffer, new Uint8Array(100)] as never[]) {
+    for (const bytes of [
+      undefined,
+      5,
+      'text',
+      new Int8Array(4),
+      [1],
+      { data: 1 },
+      gone(),
+      gone().buffer,
+      new Uint8Array(100),
+      new SharedBuffer(100),
+    ] as never[]) {
       expectSameError(await rejected(wg.deserialize(bytes)), thrown(() => here.deserialize(bytes))); // prettier-ignore
     }
     const [ours, theirs] = [here.pack(square(), { op: 'gemm' }), await wg.pack(square(), { op: 'gemm' })];
