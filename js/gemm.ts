@@ -36,7 +36,8 @@ export interface GemmOptions<A extends DataArray = DataArray> {
   broadcast?: boolean | number;
   /**
    * What is below its min becomes min, what is above its max becomes max, and all else stays as it is, so NaN, and -0 where a bound is 0.
-   * Bounds are rounded as alpha; with integers they must be whole or infinite. At any opset. Default: none.
+   * Bounds are rounded as alpha, and a result of 16 bits is within them as they are rounded to its type; with integers they must be whole or
+   * infinite. At any opset. Default: none.
    */
   activation?: Activation;
   /** Filled in place and returned. May be C itself, else must not overlap an input. */
@@ -50,7 +51,7 @@ const optionNames = ['alpha', 'beta', 'transA', 'transB', 'opset', 'broadcast', 
 export function runGemm(core: Core, a: unknown, b: unknown, c: unknown, options: unknown): unknown {
   core.checkAlive(op);
   const { alpha, beta, transA, transB, opset, broadcast, activation, out } = readOptions(op, options, optionNames);
-  // Code of the user's may lie in an array.
+  // An array's elements may be read by code of the user's, which must have run before anything is in the block.
   if (typeof activation === 'object' || !isInHeap(core, a, b, c, out)) {
     return runCall(makeGemm(core, a, b, c, alpha, beta, transA, transB, opset, broadcast, activation, out));
   }

@@ -27,7 +27,8 @@ export interface MatMulOptions<A extends DataArray = DataArray, T extends DType 
   outType?: T;
   /**
    * What is below its min becomes min, what is above its max becomes max, and all else stays as it is, so NaN, and -0 where a bound is 0.
-   * Bounds are rounded to float32 with float32, float16 and bfloat16; with integers they must be whole or infinite. Default: none.
+   * Bounds are rounded to float32 with float32, float16 and bfloat16, and a result of 16 bits is within them as they are rounded to its type;
+   * with integers they must be whole or infinite. Default: none.
    */
   activation?: Activation;
   /** Filled in place and returned. May be bias itself, else must not overlap an input. */
@@ -41,7 +42,7 @@ const optionNames = ['transposeA', 'transposeB', 'outType', 'activation', 'out']
 export function runMatMul(core: Core, src: unknown, weights: unknown, bias: unknown, options: unknown): unknown {
   core.checkAlive(op);
   const { transposeA, transposeB, outType, activation, out } = readOptions(op, options, optionNames);
-  // Code of the user's may lie in an array.
+  // An array's elements may be read by code of the user's, which must have run before anything is in the block.
   if (outType !== undefined || typeof activation === 'object' || !isInHeap(core, src, weights, bias, out)) {
     return runCall(makeMatMul(core, src, weights, bias, transposeA, transposeB, outType, activation, out));
   }
