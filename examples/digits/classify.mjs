@@ -1,9 +1,14 @@
-// Classifies digits with what `npm run digits` learned and saved: run that first, then `node examples/digits/classify.mjs`.
-import { createGemm, PackMismatchError } from 'wgemm';
+// Classifies digits with what `npm run digits` learned and saved: run that first, then `npm run classify`.
 import { accuracy, showSome } from './answers.mjs';
 import { readDigits } from './data.mjs';
-import { file, loadLayers } from './file.mjs';
+import { ChangedError, file, loadLayers } from './file.mjs';
 import { allocOutputs, classify, forward, multiplyBy } from './network.mjs';
+
+const { createGemm, PackMismatchError } = await import('wgemm').catch((error) => {
+  if (error.code !== 'ERR_MODULE_NOT_FOUND') throw error;
+  console.error('wgemm is not built here: run `npm run classify`, which builds it first.');
+  process.exit(1);
+});
 
 const wg = await createGemm();
 try {
@@ -16,8 +21,8 @@ try {
   console.log(`${test.count} digits that it did not learn from: ${accuracy(answers, test)} right\n`);
   showSome(test, answers);
 } catch (error) {
-  if (error.code === 'ENOENT') console.error(`There is no ${file}: run \`npm run digits\` first.`);
-  else if (error instanceof PackMismatchError || error instanceof SyntaxError) {
+  if (error.code === 'ENOENT' && error.path === file) console.error(`There is no ${file}: run \`npm run digits\` first.`);
+  else if (error instanceof PackMismatchError || error instanceof ChangedError) {
     console.error(`${file} was changed: run \`npm run digits\` again. ${error.message}`);
   } else throw error;
   process.exitCode = 1;

@@ -4,7 +4,6 @@ import { accuracy, showSome } from './answers.mjs';
 import { classes, pixels, readDigits, shuffle, side } from './data.mjs';
 import { file, saveLayers } from './file.mjs';
 import { allocOutputs, classify, createLayers, createTrainer, forward, multiplyBy, packLayers } from './network.mjs';
-import { allocQuantizedOutputs, forwardQuantized, quantizeImages, quantizeLayers } from './quantized.mjs';
 import { difference, multiplyInJavaScript, race } from './race.mjs';
 
 const seed = 2; // of weights and batches: the same accuracy in every run
@@ -14,14 +13,18 @@ const batch = 100;
 const rate = 0.05;
 const momentum = 0.9;
 
-const [{ createGemm }, { default: cliProgress }] = await Promise.all([import('wgemm'), import('cli-progress')]).catch((error) => {
+const [wgemm, { allocQuantizedOutputs, forwardQuantized, quantizeImages, quantizeLayers }, { default: cliProgress }] = await Promise.all([
+  import('wgemm'),
+  import('./quantized.mjs'), // which imports wgemm, too
+  import('cli-progress'),
+]).catch((error) => {
   if (error.code !== 'ERR_MODULE_NOT_FOUND') throw error;
   console.error('wgemm is not built here: run `npm run digits`, which builds it first.');
   process.exit(1);
 });
 
 const random = seededRandom(seed);
-const wg = await createGemm();
+const wg = await wgemm.createGemm();
 try {
   console.log(`wgemm ${wg.info.version}: build ${wg.info.build}, ${wg.info.threads} thread, ${wg.info.kernels[0].name}`);
   const { training, test } = readDigits();
@@ -35,7 +38,7 @@ try {
   const forms = { float32: packLayers(wg, layers, 'float32'), bfloat16: packLayers(wg, layers, 'bfloat16') };
   const answers = compare(layers, forms, quantize(layers, training), input, test); // of bfloat16
   console.log(`saved: bfloat16, ${saveLayers(forms.bfloat16).toLocaleString('en')} bytes in ${file};`);
-  console.log('`node examples/digits/classify.mjs` starts from it\n');
+  console.log('`npm run classify` starts from it\n');
   showSome(test, answers);
 } finally {
   wg.dispose(); // and with it every tensor
