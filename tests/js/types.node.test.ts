@@ -275,6 +275,75 @@ it('the types of qgemm, pack and quantize fit each other, and infer what a call 
   expect(compile('qgemm', inFunction(program), oldest)).toEqual([]);
 });
 
+it('activation, as, and weights as bytes have types of their own', () => {
+  const program = `
+    import { createGemm, type Activation, type GemmOptions, type MatMulOptions, type PackedWeights, type PackOptions, type QGemmOptions, type Tensor } from 'wgemm';
+    import { createGemm as startWorker, type Activation as SameActivation, type WorkerWeights } from 'wgemm/worker';
+    const wg = await createGemm();
+    const worker = await startWorker();
+    const a = { data: new Float32Array(4), shape: [2, 2] };
+    const eight = { data: new Int8Array(4), shape: [2, 2] };
+
+    const bounds = [-1, Infinity] as const;
+    const activations: Activation[] = ['relu', 'relu6', [0, 6], bounds];
+    const theirs: SameActivation[] = activations;
+    for (const activation of activations) {
+      const floats: Tensor<Float32Array>[] = [
+        wg.gemm(a, a, null, { activation }), wg.matmul(a, a, 1, { activation }), wg.qgemm({ a: eight, aScale: 1, b: eight, bScale: 1 }, { activation }),
+      ];
+      await worker.gemm(a, a, null, { activation });
+      await worker.matmul(a, a, null, { activation });
+      await worker.qgemm({ a: eight, aScale: 1, b: eight, bScale: 1 }, { activation });
+      wg.explain('matmul', a, a, null, { activation });
+    }
+    const options: [GemmOptions, MatMulOptions, QGemmOptions] = [{ activation: 'relu' }, { activation: 'relu6' }, { activation: [0, 1] }];
+
+    const types: PackOptions['as'][] = ['bfloat16', 'float16', 'float32', undefined];
+    const weights: PackedWeights = wg.pack(a, { op: 'matmul', trans: true, as: 'bfloat16' });
+    const inWorker: WorkerWeights = await worker.pack(a, { op: 'gemm', as: 'float16', transfer: true });
+    const y: Tensor<Float32Array> = wg.matmul(a, weights, null, { activation: 'relu6' });
+
+    const bytes: Uint8Array = weights.serialize();
+    const same: Uint8Array = await inWorker.serialize();
+    const again: PackedWeights[] = [wg.deserialize(bytes), wg.deserialize(bytes.buffer), wg.deserialize(new SharedArrayBuffer(8))];
+    const there: WorkerWeights[] = [await worker.deserialize(bytes, { transfer: true }), await worker.deserialize(bytes.buffer)];
+
+    // @ts-expect-error: no such activation
+    wg.gemm(a, a, null, { activation: 'gelu' });
+    // @ts-expect-error: two bounds
+    wg.gemm(a, a, null, { activation: [0] });
+    // @ts-expect-error: two bounds
+    wg.matmul(a, a, null, { activation: [0, 1, 2] });
+    // @ts-expect-error: bounds are numbers
+    wg.matmul(a, a, null, { activation: [0n, 6n] });
+    // @ts-expect-error: a bound is not enough
+    wg.qgemm({ a: eight, aScale: 1, b: eight, bScale: 1 }, { activation: 6 });
+    // @ts-expect-error: not null
+    wg.gemm(a, a, null, { activation: null });
+    // @ts-expect-error: no such activation
+    await worker.gemm(a, a, null, { activation: 'gelu' });
+    // @ts-expect-error: not of the packing
+    wg.pack(a, { op: 'gemm', activation: 'relu' });
+    // @ts-expect-error: no such type
+    wg.pack(a, { op: 'gemm', as: 'half' });
+    // @ts-expect-error: a type by its name
+    wg.pack(a, { op: 'gemm', as: Float32Array });
+    // @ts-expect-error: no such type
+    await worker.pack(a, { op: 'matmul', as: 'half' });
+    // @ts-expect-error: where weights are packed, not where they are used
+    wg.gemm(a, a, null, { as: 'bfloat16' });
+    // @ts-expect-error: bytes
+    wg.deserialize([1, 2]);
+    // @ts-expect-error: bytes
+    wg.deserialize('wgemm-pw');
+    // @ts-expect-error: no options
+    weights.serialize({ signal: null });
+    // @ts-expect-error: weights are not bytes
+    await worker.deserialize(inWorker);
+  `;
+  expect(compile('kept', inFunction(program), oldest)).toEqual([]);
+});
+
 it('using works with the library that has it, and our declarations do not disturb it', () => {
   const program = `
     import { createGemm } from 'wgemm';
