@@ -627,9 +627,8 @@ describe('pack refuses', () => {
       for (const shape of [
         [size, 1],
         [1, size],
-        [0, size],
       ]) {
-        const b = { data: new Int8Array(shape[0] === 0 ? 0 : 1), shape, strides: [0, 0] };
+        const b = { data: new Int8Array(1), shape, strides: [0, 0] };
         expectError(
           thrown(() => instance.pack(b, { op })),
           wanted,
