@@ -154,6 +154,7 @@ int64_t parts_wanted(const Problem& problem, int threads) {
 bool can_run(const Kernel& kernel, const Problem& problem) {
   const bool is_packed_for = kernel.form == BForm::kPanels && kernel.b_type == kernel.compute;
   if (!is_packed_for && !can_read_b(problem, kernel)) return false;
+  if (kernel.finite && !problem.stored_b.finite) return false;
   if (kernel.dot == Dot::kNone) return true;
   const StoredOperand& b = problem.stored_b;
   if (b.panels == nullptr) return false;  // neither its range nor sums of its columns are known

@@ -14,8 +14,8 @@ PlanCache::Key::Key(const Problem& problem, const Context& context) {
   add_operand(a);
   add_operand(b);
   add_operand(y);
-  const auto& [panels, dtype, depth, matrix_bytes, column_sums, low, high] = stored_b;
-  add(panels != nullptr, dtype, depth, matrix_bytes, column_sums != nullptr, low, high);
+  const auto& [panels, dtype, depth, matrix_bytes, column_sums, low, high, finite] = stored_b;
+  add(panels != nullptr, dtype, depth, matrix_bytes, column_sums != nullptr, low, high, finite);
   [[maybe_unused]] const auto& [alpha, beta, has_c, c, bounds] = epilogue;
   add_factor(alpha);
   add_factor(beta);

@@ -22,7 +22,8 @@ struct Header {
   size_t batch_rank;
   size_t bytes = 0;  // of the whole block
   size_t sums_at = 0, panels_at = 0, matrix_bytes = 0;
-  Range range{};  // of 8-bit elements
+  Range range{};        // of 8-bit elements
+  bool finite = false;  // of float16
   int64_t batch[kMaxRank] = {};
 };
 
@@ -39,6 +40,14 @@ void sum_columns(const int8_t* panels, int64_t k, int64_t n, int32_t* sums) {
     }
     std::copy_n(sum, std::min(kWidth, n - col), reinterpret_cast<uint32_t*>(sums) + col);
   }
+}
+
+// Whether none of so many float16, a multiple of 8, is infinite or NaN.
+bool are_finite(const uint16_t* elements, size_t count) {
+  v128_t largest = wasm_i32x4_const(0, 0, 0, 0);
+#pragma clang loop unroll(disable)
+  for (size_t i = 0; i < count; i += 8) largest = wasm_u16x8_max(largest, wasm_i16x8_shl(wasm_v128_load(elements + i), 1));
+  return !wasm_v128_any_true(wasm_u16x8_ge(largest, wasm_i16x8_splat(-0x800)));
 }
 
 // `count` elements, a multiple of 8.
@@ -124,7 +133,8 @@ StoredOperand WeightsAccess::operand(const PackedWeights& weights) {
           .matrix_bytes = header.matrix_bytes,
           .column_sums = reinterpret_cast<const int32_t*>(block + header.sums_at),
           .low = header.range.low,
-          .high = header.range.high};
+          .high = header.range.high,
+          .finite = header.finite};
 }
 
 void unpack(const StoredOperand& weights, int64_t row, int64_t depth, int64_t col, int64_t cols, const PanelLayout& layout, int less,
@@ -178,10 +188,18 @@ Status WeightsAccess::allocate(Context& context, const char* op, PackFor target,
 
 void WeightsAccess::finish(const PackedWeights& weights) {
   const StoredOperand stored = operand(weights);
+  Header& header = *static_cast<Header*>(const_cast<void*>(weights.block_));
+  if (stored.dtype == DType::kFloat16 && stored.matrix_bytes != 0) {
+    const size_t count = packed_bytes(stored.layout(), header.n, header.k) / sizeof(uint16_t);
+    header.finite = true;
+    for (size_t at = header.panels_at; header.finite && at < header.bytes; at += stored.matrix_bytes) {
+      header.finite = are_finite(reinterpret_cast<const uint16_t*>(static_cast<const std::byte*>(weights.block_) + at), count);
+    }
+  }
   if (compute_type(stored.dtype) != DType::kInt8 || stored.k == 0) return;
   const auto* panels = reinterpret_cast<const int8_t*>(stored.panels);
   sum_columns(panels, stored.k, weights.n(), const_cast<int32_t*>(stored.column_sums));
-  static_cast<Header*>(const_cast<void*>(weights.block_))->range = range_of_panels(panels, stored.k, weights.n());
+  header.range = range_of_panels(panels, stored.k, weights.n());
 }
 
 Status pack(Context& context, const PackArgs& args, PackedWeights* weights) {

@@ -2,8 +2,9 @@
 // minus 128), in panels padded with zeros. A kernel whose panels are the same reads them in place; for the others they are brought into
 // the kernel's panels block by block.
 //
-// The block of memory: a header with the sizes of the batch, and of 8 bits the least and the largest element; for 8 bits the sums over k of
-// each column, unless K is 0; and the panels, matrix after matrix; each part at a multiple of 64 bytes.
+// The block of memory: a header with the sizes of the batch, of 8 bits the least and the largest element, and of float16 whether all are
+// finite; for 8 bits the sums over k of each column, unless K is 0; and the panels, matrix after matrix; each part at a multiple of 64
+// bytes.
 #pragma once
 
 #include "kernels/kernel.h"
@@ -49,6 +50,7 @@ struct StoredOperand {
   // that keep A's zero point need.
   const int32_t* column_sums = nullptr;
   int low = 0, high = 0;
+  bool finite = false;  // of float16: no element is infinite or NaN
 
   PanelLayout layout() const { return storage_layout(dtype); }
   size_t panel_stride() const { return panel_bytes(layout(), k); }  // bytes
@@ -92,7 +94,7 @@ struct WeightsAccess {
   // operand() from matrix to matrix.
   static Status allocate(Context& context, const char* op, PackFor target, const PackProblem& problem, PackedWeights* weights);
   static std::byte* panels(const PackedWeights& weights) { return const_cast<std::byte*>(operand(weights).panels); }
-  // Computes what follows from the panels: of 8 bits the sums of the columns, and the range.
+  // Computes what follows from the panels: of 8 bits the sums of the columns, and the range; of float16 whether all are finite.
   static void finish(const PackedWeights& weights);
 };
 

@@ -32,6 +32,7 @@ struct F32<Math, float> : Math, Plain<float, 2> {};
 void f32_4x8_simd128_panels(const Strip& s) { strip_of_panels<F32<Apart>, 4>(s); }
 void f32_4x8_simd128(const Strip& s) { strip_of<F32<Apart>, Tile<1, 4>, Tile<2, 2>, Tile<4, 1>>(s); }
 void f32_2x8_simd128_f16(const Strip& s) { strip_of<F32<Apart, Float16>, Tile<1, 2>, Tile<2, 1>>(s); }
+void f32_2x8_simd128_f16_finite(const Strip& s) { strip_of<F32<Apart, FiniteFloat16>, Tile<1, 2>, Tile<2, 1>>(s); }
 void f32_4x8_simd128_bf16(const Strip& s) { strip_of<F32<Apart, BFloat16>, Tile<1, 4>, Tile<2, 2>, Tile<4, 1>>(s); }
 void f32_4x8_simd128_columns(const Strip& s) { strip_of<F32<Apart>, ColumnsTile<1>, ColumnsTile<4>>(s); }
 void f32_1x8_simd128_f16_columns(const Strip& s) { strip_of<F32<Apart, Float16>, ColumnsTile<1>>(s); }
@@ -41,6 +42,7 @@ void f32_1x8_simd128_bf16_columns(const Strip& s) { strip_of<F32<Apart, BFloat16
 void f32_5x8_relaxed(const Strip& s) { strip_of<F32<Fused>, Tile<1, 4>, Tile<2, 2>, Tile<4, 1>, Tile<5, 1>>(s); }
 void f32_4x8_relaxed_columns(const Strip& s) { strip_of<F32<Fused>, ColumnsTile<1>, ColumnsTile<4>>(s); }
 void f32_2x8_relaxed_f16(const Strip& s) { strip_of<F32<Fused, Float16>, Tile<1, 2>, Tile<2, 1>>(s); }
+void f32_2x8_relaxed_f16_finite(const Strip& s) { strip_of<F32<Fused, FiniteFloat16>, Tile<1, 2>, Tile<2, 1>>(s); }
 void f32_4x8_relaxed_bf16(const Strip& s) { strip_of<F32<Fused, BFloat16>, Tile<1, 4>, Tile<2, 2>, Tile<4, 1>>(s); }
 void f32_1x8_relaxed_f16_columns(const Strip& s) { strip_of<F32<Fused, Float16>, ColumnsTile<1>>(s); }
 void f32_1x8_relaxed_bf16_columns(const Strip& s) { strip_of<F32<Fused, BFloat16>, ColumnsTile<1>>(s); }

@@ -13,6 +13,7 @@ void f32_4x8_simd128_panels(const Strip& strip);
 // Few rows. B in panels, or in place by rows.
 void f32_4x8_simd128(const Strip& strip);
 void f32_2x8_simd128_f16(const Strip& strip);
+void f32_2x8_simd128_f16_finite(const Strip& strip);
 void f32_4x8_simd128_bf16(const Strip& strip);
 // B in place by columns.
 void f32_4x8_simd128_columns(const Strip& strip);
@@ -23,6 +24,7 @@ void f32_1x8_simd128_bf16_columns(const Strip& strip);
 void f32_5x8_relaxed(const Strip& strip);
 void f32_4x8_relaxed_columns(const Strip& strip);
 void f32_2x8_relaxed_f16(const Strip& strip);
+void f32_2x8_relaxed_f16_finite(const Strip& strip);
 void f32_4x8_relaxed_bf16(const Strip& strip);
 void f32_1x8_relaxed_f16_columns(const Strip& strip);
 void f32_1x8_relaxed_bf16_columns(const Strip& strip);

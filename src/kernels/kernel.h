@@ -96,6 +96,7 @@ struct Kernel {
   DType b_type = compute;        // of the elements of B that it reads
   int64_t rows_max = kAnyRows;   // most rows for which it pays
   int64_t rows_max_small_b = 0;  // the same where all of B fits in L1
+  bool finite = false;           // for packed weights only of which no element is infinite or NaN
 
   static constexpr int64_t kAnyRows = INT64_MAX;
 };

@@ -47,6 +47,11 @@ constexpr Kernel widening(DType b_type, int rows_max, Kernel kernel) {
   return kernel;
 }
 
+constexpr Kernel finite(Kernel kernel) {
+  kernel.finite = true;
+  return kernel;
+}
+
 constexpr auto kRows = BForm::kRows, kColumns = BForm::kColumns;
 constexpr auto kF16 = DType::kFloat16, kBF16 = DType::kBFloat16;
 constexpr auto kSimd128 = Isa::kSimd128, kPortable = Isa::kPortable;
@@ -63,6 +68,7 @@ constexpr Kernel kKernels[] = {
     widening(kBF16, 48, f32("f32_4x8_relaxed_bf16", 4, kRelaxed, kAny, 1, f32_4x8_relaxed_bf16)),
     in_place(kRows, 12, widening(kBF16, 0, f32("f32_4x8_relaxed_bf16_rows", 4, kRelaxed, kAny, 1, f32_4x8_relaxed_bf16))),
     in_place(kColumns, 1, widening(kBF16, 0, f32("f32_1x8_relaxed_bf16_columns", 1, kRelaxed, kAny, 1, f32_1x8_relaxed_bf16_columns))),
+    finite(widening(kF16, 5, f32("f32_2x8_relaxed_f16_finite", 2, kRelaxed, kAny, 1, f32_2x8_relaxed_f16_finite))),
     widening(kF16, 5, f32("f32_2x8_relaxed_f16", 2, kRelaxed, kAny, 1, f32_2x8_relaxed_f16)),
     in_place(kRows, 2, widening(kF16, 0, f32("f32_2x8_relaxed_f16_rows", 2, kRelaxed, kAny, 1, f32_2x8_relaxed_f16))),
     in_place(kColumns, 1, widening(kF16, 0, f32("f32_1x8_relaxed_f16_columns", 1, kRelaxed, kAny, 1, f32_1x8_relaxed_f16_columns))),
@@ -78,6 +84,7 @@ constexpr Kernel kKernels[] = {
     widening(kBF16, 48, f32("f32_4x8_simd128_bf16", 4, kSimd128, kAny, 1, f32_4x8_simd128_bf16)),
     in_place(kRows, 12, widening(kBF16, 0, f32("f32_4x8_simd128_bf16_rows", 4, kSimd128, kAny, 1, f32_4x8_simd128_bf16))),
     in_place(kColumns, 1, widening(kBF16, 0, f32("f32_1x8_simd128_bf16_columns", 1, kSimd128, kAny, 1, f32_1x8_simd128_bf16_columns))),
+    finite(widening(kF16, 5, f32("f32_2x8_simd128_f16_finite", 2, kSimd128, kAny, 1, f32_2x8_simd128_f16_finite))),
     widening(kF16, 5, f32("f32_2x8_simd128_f16", 2, kSimd128, kAny, 1, f32_2x8_simd128_f16)),
     in_place(kRows, 2, widening(kF16, 0, f32("f32_2x8_simd128_f16_rows", 2, kSimd128, kAny, 1, f32_2x8_simd128_f16))),
     in_place(kColumns, 1, widening(kF16, 0, f32("f32_1x8_simd128_f16_columns", 1, kSimd128, kAny, 1, f32_1x8_simd128_f16_columns))),

@@ -207,6 +207,7 @@ TEST_P(KernelRow, NameTellsTheTruth) {
   EXPECT_EQ(name.find("_columns") != std::string::npos, kernel.form == BForm::kColumns);
   EXPECT_EQ(name.find("_f16") != std::string::npos, kernel.b_type == DType::kFloat16);
   EXPECT_EQ(name.find("_bf16") != std::string::npos, kernel.b_type == DType::kBFloat16);
+  EXPECT_EQ(name.find("_finite") != std::string::npos, kernel.finite);
   EXPECT_EQ(kernel.b.kr, kernel.kr);
   EXPECT_TRUE(kernel.a.width == kernel.mr || (kernel.a.width == 1 && kernel.kr == 1));
   EXPECT_EQ(kernel.a.kr, kernel.kr);

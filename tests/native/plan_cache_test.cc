@@ -85,6 +85,7 @@ const Change kChanges[] = {
     {"from matrix to matrix", [](Problem& p) { p.stored_b.matrix_bytes = 512; }},
     {"least of them", [](Problem& p) { p.stored_b.low = -65; }},
     {"largest of them", [](Problem& p) { p.stored_b.high = 64; }},
+    {"whether they are finite", [](Problem& p) { p.stored_b.finite = true; }},
     {"alpha", [](Problem& p) { p.epilogue.alpha.value = 2; }},
     {"alpha's bits", [](Problem& p) { p.epilogue.alpha.integer = 2; }},
     {"alpha's fraction", [](Problem& p) { p.epilogue.alpha.whole = false; }},

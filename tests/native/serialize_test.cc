@@ -146,6 +146,7 @@ TEST_P(SerializeTest, GivesBackTheWeights) {
   const StoredOperand one = WeightsAccess::operand(weights), other = WeightsAccess::operand(read);
   EXPECT_EQ(one.low, other.low);
   EXPECT_EQ(one.high, other.high);
+  EXPECT_EQ(one.finite, other.finite);
   if (weights.op() == PackFor::kQGemm && weights.k() != 0) {
     EXPECT_TRUE(std::equal(one.column_sums, one.column_sums + weights.n(), other.column_sums));
   }

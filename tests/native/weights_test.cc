@@ -305,6 +305,40 @@ TEST(Weights, ServeAnyNumberOfCalls) {
   EXPECT_TRUE(std::equal(panels.begin(), panels.end(), block));
 }
 
+// The kernel for one row by two matrices of float16 weights, all zeros but for one element.
+std::string kernel_for_float16(int64_t k, int64_t n, size_t place, int bits) {
+  std::vector<uint16_t> b(static_cast<size_t>(2 * k * n));
+  b[place] = static_cast<uint16_t>(bits);
+  Context context;
+  PackedWeights weights;
+  const int64_t a_dims[] = {2, 1, k}, b_dims[] = {2, k, n};
+  EXPECT_TRUE(pack(context, {.B = {b.data(), DType::kFloat16, b_dims}}, &weights).ok());
+  MatMulArgs args;
+  args.src = {nullptr, DType::kFloat16, a_dims};
+  args.packed_weights = &weights;
+  args.dst.dtype = DType::kFloat16;
+  Explanation plan;
+  const Status status = explain(context, args, &plan);
+  EXPECT_TRUE(status.ok()) << status.message;
+  return plan.kernel;
+}
+
+// In every place, padded or not.
+TEST(Weights, OfFloat16WithoutInfinityAndNanHaveAFasterKernel) {
+  for (const auto& [k, n] : {std::pair<int64_t, int64_t>{1, 1}, {3, 8}, {2, 17}}) {
+    for (size_t place = 0; place < static_cast<size_t>(2 * k * n); ++place) {
+      for (const int sign : {0, 0x8000}) {
+        for (const int finite : {0, 1, 0x3c00, 0x7bff}) {
+          EXPECT_NE(kernel_for_float16(k, n, place, finite | sign).find("_f16_finite"), std::string::npos) << finite << " at " << place;
+        }
+        for (const int special : {0x7c00, 0x7c01, 0x7e00, 0x7fff}) {
+          EXPECT_EQ(kernel_for_float16(k, n, place, special | sign).find("_finite"), std::string::npos) << special << " at " << place;
+        }
+      }
+    }
+  }
+}
+
 // Weights of 16 bits beside float32 -------------------------------------------------------------------------------------------------
 
 class HalfWeightsTest : public ::testing::TestWithParam<DType> {
