@@ -7,6 +7,7 @@
 
 #include "convert.h"
 #include "pack_8bit.h"
+#include "transpose.h"
 #include "types.h"
 
 namespace wgemm {
@@ -19,32 +20,6 @@ constexpr int64_t kTile = 16;
 // Rows of B that are spread over panels together: the lines that are read and written stay in L1 until they are used up, and rows whose
 // distance is a power of two, which fall into the same few sets of L1, still have their places there.
 constexpr int64_t kRowsAtOnce = 8;
-
-// Squares of elements of To that are transposed in registers: as many on a side as a vector has lanes.
-template <typename From, typename To>
-struct Square {
-  static constexpr int64_t kSide = 16 / sizeof(To);
-  v128_t row[kSide];
-
-  // Row i from `from + i * stride`; `widen` is for what is narrower.
-  template <typename Widen>
-  Square(const From* from, int64_t stride, const Widen& widen) {
-    for (int64_t i = 0; i < kSide; ++i) row[i] = widen(from + i * stride);
-  }
-  void store_transposed(To* to, int64_t stride) const {
-    if constexpr (kSide == 2) {
-      wasm_v128_store(to, wasm_i64x2_shuffle(row[0], row[1], 0, 2));
-      wasm_v128_store(to + stride, wasm_i64x2_shuffle(row[0], row[1], 1, 3));
-    } else {
-      const v128_t low01 = wasm_i32x4_shuffle(row[0], row[1], 0, 4, 1, 5), low23 = wasm_i32x4_shuffle(row[2], row[3], 0, 4, 1, 5);
-      const v128_t high01 = wasm_i32x4_shuffle(row[0], row[1], 2, 6, 3, 7), high23 = wasm_i32x4_shuffle(row[2], row[3], 2, 6, 3, 7);
-      wasm_v128_store(to, wasm_i64x2_shuffle(low01, low23, 0, 2));
-      wasm_v128_store(to + stride, wasm_i64x2_shuffle(low01, low23, 1, 3));
-      wasm_v128_store(to + 2 * stride, wasm_i64x2_shuffle(high01, high23, 0, 2));
-      wasm_v128_store(to + 3 * stride, wasm_i64x2_shuffle(high01, high23, 1, 3));
-    }
-  }
-};
 
 // A vector of elements of To that lie side by side as From.
 template <typename From, typename To>
@@ -62,6 +37,18 @@ struct LoadVector<Half, float> {
 template <typename From, typename To>
 inline constexpr bool kHasSquares = sizeof(To) >= 4 && (sizeof(From) == sizeof(To) || kIsHalf<From>);
 
+// As many on a side as a vector has lanes.
+template <typename To>
+inline constexpr int64_t kSideOf = 16 / sizeof(To);
+
+template <typename From, typename To>
+void transpose_square(const From* from, int64_t from_stride, To* to, int64_t to_stride, const LoadVector<From, To>& load) {
+  v128_t x[kSideOf<To>];
+  for (int64_t i = 0; i < kSideOf<To>; ++i) x[i] = load(from + i * from_stride);
+  transpose(x);
+  for (int64_t i = 0; i < kSideOf<To>; ++i) wasm_v128_store(to + i * to_stride, x[i]);
+}
+
 template <typename From, typename To>
 void pack_rows(const PackSource& s, const From* from, To* to) {
   if (s.depth_stride == 1) {
@@ -76,12 +63,12 @@ void pack_rows(const PackSource& s, const From* from, To* to) {
       if constexpr (kHasSquares<From, To>) {
         if (s.lane_stride == 1 && lane_end - lane0 == kTile && d_end - d0 == kTile) {
           const LoadVector<From, To> load;
-          constexpr int64_t kSide = Square<From, To>::kSide;
+          constexpr int64_t kSide = kSideOf<To>;
 #pragma clang loop unroll(disable)
           for (int64_t d = d0; d < d_end; d += kSide) {
 #pragma clang loop unroll(disable)
             for (int64_t lane = lane0; lane < lane_end; lane += kSide) {
-              Square<From, To>(from + d * s.depth_stride + lane, s.depth_stride, load).store_transposed(to + lane * s.depth + d, s.depth);
+              transpose_square(from + d * s.depth_stride + lane, s.depth_stride, to + lane * s.depth + d, s.depth, load);
             }
           }
           continue;
@@ -132,11 +119,11 @@ int64_t interleave(const PackSource& s, const From* from, const PanelLayout& lay
 
 // Lanes one behind the other, each side by side in memory. As interleave().
 template <typename From, typename To>
-int64_t transpose(const PackSource& s, const From* from, const PanelLayout& layout, To* to) {
+int64_t transpose_panels(const PackSource& s, const From* from, const PanelLayout& layout, To* to) {
   if constexpr (!kHasSquares<From, To>) {
     return 0;
   } else {
-    constexpr int64_t kSide = Square<From, To>::kSide;
+    constexpr int64_t kSide = kSideOf<To>;
     const auto panel = static_cast<int64_t>(panel_bytes(layout, s.depth) / sizeof(To));
     const int64_t width = layout.width, full = s.lanes / width;
     const LoadVector<From, To> load;
@@ -148,7 +135,7 @@ int64_t transpose(const PackSource& s, const From* from, const PanelLayout& layo
       for (; d + kSide <= s.depth; d += kSide) {
 #pragma clang loop unroll(disable)
         for (int64_t lane = 0; lane < width; lane += kSide) {
-          Square<From, To>(source + lane * s.lane_stride + d, s.lane_stride, load).store_transposed(out + d * width + lane, width);
+          transpose_square(source + lane * s.lane_stride + d, s.lane_stride, out + d * width + lane, width, load);
         }
       }
       for (; d < s.depth; ++d) {
@@ -194,7 +181,7 @@ void pack_typed(const PackSource& s, const PanelLayout& layout, void* panels) {
     if (layout.width == 8) done = interleave<8>(s, from, layout, to);
     if (layout.width == 16) done = interleave<16>(s, from, layout, to);
   } else if (layout.kr == 1 && s.depth_stride == 1) {
-    if (layout.width % 4 == 0) done = transpose(s, from, layout, to);
+    if (layout.width % 4 == 0) done = transpose_panels(s, from, layout, to);
   }
   gather(s, from, layout, done, to);
 }

@@ -4,13 +4,14 @@
 
 #include <algorithm>
 
+#include "transpose.h"
 #include "weights.h"
 
 namespace wgemm {
 namespace {
 
-// See kPanelsAtOnce in pack.cc.
-constexpr int64_t kPanelsAtOnce = 4;
+// Groups of eight lanes that are packed side by side, so that each row is read in runs of 32 bytes.
+constexpr int64_t kGroupsAtOnce = 4;
 
 // Elements as int8, whichever they are, less a zero point of int8.
 struct Reader {
@@ -61,27 +62,14 @@ void store_pair(v128_t low, v128_t high, int8_t* to) {
   wasm_v128_store(to, wasm_i8x16_narrow_i16x8(low, high));
 }
 
-// A square of 32 bits in each place, transposed.
-struct Square {
-  v128_t row[4];
-  Square(v128_t r0, v128_t r1, v128_t r2, v128_t r3) {
-    const v128_t low01 = wasm_i32x4_shuffle(r0, r1, 0, 4, 1, 5), low23 = wasm_i32x4_shuffle(r2, r3, 0, 4, 1, 5);
-    const v128_t high01 = wasm_i32x4_shuffle(r0, r1, 2, 6, 3, 7), high23 = wasm_i32x4_shuffle(r2, r3, 2, 6, 3, 7);
-    row[0] = wasm_i64x2_shuffle(low01, low23, 0, 2);
-    row[1] = wasm_i64x2_shuffle(low01, low23, 1, 3);
-    row[2] = wasm_i64x2_shuffle(high01, high23, 0, 2);
-    row[3] = wasm_i64x2_shuffle(high01, high23, 1, 3);
-  }
-};
-
 // The four pairs of k of eight elements each of four lanes; the four quads of sixteen.
-Square pairs_of(const Reader& r, const int8_t* from) {
-  const int64_t stride = r.source.lane_stride;
-  return {r.eight(from), r.eight(from + stride), r.eight(from + 2 * stride), r.eight(from + 3 * stride)};
+void load_pairs(const Reader& r, const int8_t* from, v128_t (&pairs)[4]) {
+  for (int i = 0; i < 4; ++i) pairs[i] = r.eight(from + i * r.source.lane_stride);
+  transpose(pairs);
 }
-Square quads_of(const Reader& r, const int8_t* from) {
-  const int64_t stride = r.source.lane_stride;
-  return {r.sixteen(from), r.sixteen(from + stride), r.sixteen(from + 2 * stride), r.sixteen(from + 3 * stride)};
+void load_quads(const Reader& r, const int8_t* from, v128_t (&quads)[4]) {
+  for (int i = 0; i < 4; ++i) quads[i] = r.sixteen(from + i * r.source.lane_stride);
+  transpose(quads);
 }
 
 // A panel whose lanes lie one behind the other, each side by side in memory.
@@ -91,9 +79,9 @@ void pack_deep(const Reader& r, const PanelLayout& layout, int64_t lane0, To* pa
   const int8_t* from = r.data + lane0 * s.lane_stride;
   int64_t d = 0;
   for (; d + 8 <= s.depth; d += 8) {
-    const Square low = pairs_of(r, from + d);
-    const Square high = Width == 8 ? pairs_of(r, from + d + 4 * s.lane_stride) : low;
-    for (int p = 0; p < 4; ++p) store_pair<Width>(low.row[p], high.row[p], panel + (d + 2 * p) * Width);
+    v128_t pairs[Width / 4][4];
+    for (int half = 0; half < Width / 4; ++half) load_pairs(r, from + d + 4 * half * s.lane_stride, pairs[half]);
+    for (int p = 0; p < 4; ++p) store_pair<Width>(pairs[0][p], pairs[Width / 4 - 1][p], panel + (d + 2 * p) * Width);
   }
   gather<2>(r, layout, lane0, d, panel);
 }
@@ -105,8 +93,8 @@ int64_t pack_wide(const Reader& r, const PanelLayout& layout, int64_t panel_size
   constexpr int64_t kTogether = 8 / Width;
   const PackSource& s = r.source;
   const int64_t full = s.lanes / 8;
-  for (int64_t g0 = 0; g0 < full; g0 += kPanelsAtOnce) {
-    const int64_t g_end = std::min(g0 + kPanelsAtOnce, full);
+  for (int64_t g0 = 0; g0 < full; g0 += kGroupsAtOnce) {
+    const int64_t g_end = std::min(g0 + kGroupsAtOnce, full);
     for (int64_t d = 0; d + 2 <= s.depth; d += 2) {
       const int8_t* row = r.data + d * s.depth_stride;
       for (int64_t g = g0; g < g_end; ++g) {
@@ -183,8 +171,9 @@ void pack_deep_quads(const Reader& r, const PanelLayout& layout, int64_t lane0, 
   int64_t d = 0;
 #pragma clang loop unroll(disable)
   for (; d + 16 <= r.source.depth; d += 16) {
-    const Square quads = quads_of(r, from + d);
-    for (int q = 0; q < 4; ++q) wasm_v128_store(panel + 4 * d + 16 * q, quads.row[q]);
+    v128_t quads[4];
+    load_quads(r, from + d, quads);
+    for (int q = 0; q < 4; ++q) wasm_v128_store(panel + 4 * d + 16 * q, quads[q]);
   }
   gather<4>(r, layout, lane0, d, panel);
 }

@@ -6,16 +6,6 @@
 namespace wgemm {
 namespace {
 
-struct Apart {
-  static v128_t multiply_add(v128_t acc, v128_t a, v128_t b) { return wasm_f32x4_add(acc, wasm_f32x4_mul(a, b)); }
-};
-
-#if WGEMM_RELAXED
-struct Fused {
-  static v128_t multiply_add(v128_t acc, v128_t a, v128_t b) { return wasm_f32x4_relaxed_madd(a, b, acc); }
-};
-#endif
-
 template <typename Math, typename Stored = float>
 struct F32 : Math, Plain<float, 2> {
   static constexpr size_t kColumn = sizeof(Stored);
@@ -29,23 +19,23 @@ struct F32<Math, float> : Math, Plain<float, 2> {};
 
 }  // namespace
 
-void f32_4x8_simd128_panels(const Strip& s) { strip_of_panels<F32<Apart>, 4>(s); }
-void f32_4x8_simd128(const Strip& s) { strip_of<F32<Apart>, Tile<1, 4>, Tile<2, 2>, Tile<4, 1>>(s); }
-void f32_2x8_simd128_f16(const Strip& s) { strip_of<F32<Apart, Float16>, Tile<1, 2>, Tile<2, 1>>(s); }
-void f32_2x8_simd128_f16_finite(const Strip& s) { strip_of<F32<Apart, FiniteFloat16>, Tile<1, 2>, Tile<2, 1>>(s); }
-void f32_4x8_simd128_bf16(const Strip& s) { strip_of<F32<Apart, BFloat16>, Tile<1, 4>, Tile<2, 2>, Tile<4, 1>>(s); }
-void f32_4x8_simd128_columns(const Strip& s) { strip_of<F32<Apart>, ColumnsTile<1>, ColumnsTile<4>>(s); }
-void f32_1x8_simd128_f16_columns(const Strip& s) { strip_of<F32<Apart, Float16>, ColumnsTile<1>>(s); }
-void f32_1x8_simd128_bf16_columns(const Strip& s) { strip_of<F32<Apart, BFloat16>, ColumnsTile<1>>(s); }
+void f32_4x8_simd128_panels(const Strip& s) { strip_of_panels<F32<Apart<float>>, 4>(s); }
+void f32_4x8_simd128(const Strip& s) { strip_of<F32<Apart<float>>, Tile<1, 4>, Tile<2, 2>, Tile<4, 1>>(s); }
+void f32_2x8_simd128_f16(const Strip& s) { strip_of<F32<Apart<float>, Float16>, Tile<1, 2>, Tile<2, 1>>(s); }
+void f32_2x8_simd128_f16_finite(const Strip& s) { strip_of<F32<Apart<float>, FiniteFloat16>, Tile<1, 2>, Tile<2, 1>>(s); }
+void f32_4x8_simd128_bf16(const Strip& s) { strip_of<F32<Apart<float>, BFloat16>, Tile<1, 4>, Tile<2, 2>, Tile<4, 1>>(s); }
+void f32_4x8_simd128_columns(const Strip& s) { strip_of<F32<Apart<float>>, ColumnsTile<1>, ColumnsTile<4>>(s); }
+void f32_1x8_simd128_f16_columns(const Strip& s) { strip_of<F32<Apart<float>, Float16>, ColumnsTile<1>>(s); }
+void f32_1x8_simd128_bf16_columns(const Strip& s) { strip_of<F32<Apart<float>, BFloat16>, ColumnsTile<1>>(s); }
 
 #if WGEMM_RELAXED
-void f32_5x8_relaxed(const Strip& s) { strip_of<F32<Fused>, Tile<1, 4>, Tile<2, 2>, Tile<4, 1>, Tile<5, 1>>(s); }
-void f32_4x8_relaxed_columns(const Strip& s) { strip_of<F32<Fused>, ColumnsTile<1>, ColumnsTile<4>>(s); }
-void f32_2x8_relaxed_f16(const Strip& s) { strip_of<F32<Fused, Float16>, Tile<1, 2>, Tile<2, 1>>(s); }
-void f32_2x8_relaxed_f16_finite(const Strip& s) { strip_of<F32<Fused, FiniteFloat16>, Tile<1, 2>, Tile<2, 1>>(s); }
-void f32_4x8_relaxed_bf16(const Strip& s) { strip_of<F32<Fused, BFloat16>, Tile<1, 4>, Tile<2, 2>, Tile<4, 1>>(s); }
-void f32_1x8_relaxed_f16_columns(const Strip& s) { strip_of<F32<Fused, Float16>, ColumnsTile<1>>(s); }
-void f32_1x8_relaxed_bf16_columns(const Strip& s) { strip_of<F32<Fused, BFloat16>, ColumnsTile<1>>(s); }
+void f32_5x8_relaxed(const Strip& s) { strip_of<F32<Fused<float>>, Tile<1, 4>, Tile<2, 2>, Tile<4, 1>, Tile<5, 1>>(s); }
+void f32_4x8_relaxed_columns(const Strip& s) { strip_of<F32<Fused<float>>, ColumnsTile<1>, ColumnsTile<4>>(s); }
+void f32_2x8_relaxed_f16(const Strip& s) { strip_of<F32<Fused<float>, Float16>, Tile<1, 2>, Tile<2, 1>>(s); }
+void f32_2x8_relaxed_f16_finite(const Strip& s) { strip_of<F32<Fused<float>, FiniteFloat16>, Tile<1, 2>, Tile<2, 1>>(s); }
+void f32_4x8_relaxed_bf16(const Strip& s) { strip_of<F32<Fused<float>, BFloat16>, Tile<1, 4>, Tile<2, 2>, Tile<4, 1>>(s); }
+void f32_1x8_relaxed_f16_columns(const Strip& s) { strip_of<F32<Fused<float>, Float16>, ColumnsTile<1>>(s); }
+void f32_1x8_relaxed_bf16_columns(const Strip& s) { strip_of<F32<Fused<float>, BFloat16>, ColumnsTile<1>>(s); }
 #endif
 
 }  // namespace wgemm

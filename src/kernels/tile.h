@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "kernels/kernel.h"
+#include "transpose.h"
 
 namespace wgemm {
 
@@ -44,6 +45,30 @@ struct Plain {
   static v128_t load_along_k(const std::byte* b) { return wasm_v128_load(b); }
   static T one(const std::byte* b) { return *reinterpret_cast<const T*>(b); }
 };
+
+// multiply_add of floats: rounded twice, or, where the engine has it, once.
+template <typename T>
+struct Apart {
+  static v128_t multiply_add(v128_t acc, v128_t a, v128_t b) {
+    if constexpr (sizeof(T) == 4) {
+      return wasm_f32x4_add(acc, wasm_f32x4_mul(a, b));
+    } else {
+      return wasm_f64x2_add(acc, wasm_f64x2_mul(a, b));
+    }
+  }
+};
+#if WGEMM_RELAXED
+template <typename T>
+struct Fused {
+  static v128_t multiply_add(v128_t acc, v128_t a, v128_t b) {
+    if constexpr (sizeof(T) == 4) {
+      return wasm_f32x4_relaxed_madd(a, b, acc);
+    } else {
+      return wasm_f64x2_relaxed_madd(a, b, acc);
+    }
+  }
+};
+#endif
 
 // Where a tile's accumulators go: `count` columns from `col` on, which are the tile's own from `skip` on. Tiles that stick out of the
 // strip are computed whole and written in part, through memory as wide as the tile.
@@ -273,20 +298,6 @@ struct ColumnsTile {
         unroll(all_rows, [&](auto i) { ++a.row[i]; });
       }
     });
-  }
-
-  static void transpose(v128_t (&x)[2]) {
-    const v128_t first = wasm_i64x2_shuffle(x[0], x[1], 0, 2);
-    x[1] = wasm_i64x2_shuffle(x[0], x[1], 1, 3);
-    x[0] = first;
-  }
-  static void transpose(v128_t (&x)[4]) {
-    const v128_t low01 = wasm_i32x4_shuffle(x[0], x[1], 0, 4, 1, 5), low23 = wasm_i32x4_shuffle(x[2], x[3], 0, 4, 1, 5);
-    const v128_t high01 = wasm_i32x4_shuffle(x[0], x[1], 2, 6, 3, 7), high23 = wasm_i32x4_shuffle(x[2], x[3], 2, 6, 3, 7);
-    x[0] = wasm_i64x2_shuffle(low01, low23, 0, 2);
-    x[1] = wasm_i64x2_shuffle(low01, low23, 1, 3);
-    x[2] = wasm_i64x2_shuffle(high01, high23, 0, 2);
-    x[3] = wasm_i64x2_shuffle(high01, high23, 1, 3);
   }
 };
 

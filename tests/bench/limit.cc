@@ -19,7 +19,6 @@ volatile uint32_t factor_bits = 0x3f000000, term_bits = 0x39a00000;
 
 v128_t splat(uint32_t bits) { return wasm_i32x4_splat(static_cast<int32_t>(bits)); }
 
-// What is multiplied is the chain itself where the sum is a step of its own; a product that stays the same would leave the loop.
 template <typename Step>
 double run(int times, Step step) {
   const v128_t factor = splat(factor_bits), term = splat(term_bits);
@@ -33,6 +32,17 @@ double run(int times, Step step) {
   return wasm_i32x4_extract_lane(acc[0], 0);
 }
 
+// A step of floats. What is multiplied is the chain itself where the sum is a step of its own; a product that stays the same would leave
+// the loop.
+template <typename T>
+v128_t multiply_add(v128_t acc, v128_t factor, v128_t term) {
+#if WGEMM_RELAXED
+  return Fused<T>::multiply_add(acc, factor, term);
+#else
+  return Apart<T>::multiply_add(term, acc, factor);
+#endif
+}
+
 std::byte* memory = nullptr;
 size_t memory_bytes = 0;
 
@@ -44,25 +54,9 @@ using namespace wgemm;
 extern "C" {
 
 // Each runs so many times limit_steps(), and returns what depends on all of it.
-EMSCRIPTEN_KEEPALIVE double limit_float32(int times) {
-  return run(times, [](v128_t acc, v128_t factor, v128_t term) {
-#if WGEMM_RELAXED
-    return wasm_f32x4_relaxed_madd(factor, term, acc);
-#else
-    return wasm_f32x4_add(wasm_f32x4_mul(acc, factor), term);
-#endif
-  });
-}
+EMSCRIPTEN_KEEPALIVE double limit_float32(int times) { return run(times, multiply_add<float>); }
 
-EMSCRIPTEN_KEEPALIVE double limit_float64(int times) {
-  return run(times, [](v128_t acc, v128_t factor, v128_t term) {
-#if WGEMM_RELAXED
-    return wasm_f64x2_relaxed_madd(factor, term, acc);
-#else
-    return wasm_f64x2_add(wasm_f64x2_mul(acc, factor), term);
-#endif
-  });
-}
+EMSCRIPTEN_KEEPALIVE double limit_float64(int times) { return run(times, multiply_add<double>); }
 
 EMSCRIPTEN_KEEPALIVE double limit_int32(int times) {
   return run(times, [](v128_t acc, v128_t factor, v128_t term) { return wasm_i32x4_add(wasm_i32x4_mul(acc, factor), term); });
