@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <cstring>
-#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
@@ -48,7 +47,7 @@ struct Call {
 
 struct Case {
   const char* name;
-  std::function<void(Call&)> spoil;
+  void (*spoil)(Call&);
   Code code;
   const char* argument;
   const char* sentence;  // part of the message
@@ -175,7 +174,7 @@ TEST_P(GemmError, IsSaidAndNothingIsWritten) {
 INSTANTIATE_TEST_SUITE_P(Cases, GemmError, ::testing::ValuesIn(kCases), [](const auto& test) { return std::string(test.param.name); });
 
 TEST(GemmAllowed, AtTheEdgesOfTheRules) {
-  const std::function<void(Call&)> allowed[] = {
+  void (*const allowed[])(Call&) = {
       [](Call& c) { c.c_dims = {2, 4}, c.args.Y.data = c.c.data(); },
       [](Call& c) { c.c_dims = {2, 4}, c.args.Y.data = c.c.data(), c.c_strides = {4, 1}; },
       [](Call& c) { c.a_dims = {1, 3}, c.y_dims = {1, 4}, c.c_dims = {1, 4}, c.c_strides = {99, 1}, c.args.Y.data = c.c.data(); },

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
 #include <limits>
 #include <string>
 #include <utility>
@@ -67,7 +66,7 @@ struct Call {
 
 struct Case {
   const char* name;
-  std::function<void(Call&)> spoil;
+  void (*spoil)(Call&);
   Code code;
   const char* argument;
   const char* sentence;  // part of the message
@@ -319,7 +318,7 @@ INSTANTIATE_TEST_SUITE_P(Cases, MatMulError, ::testing::ValuesIn(kCases), [](con
 
 TEST(MatMulAllowed, AtTheEdgesOfTheRules) {
   constexpr int64_t kFar = std::numeric_limits<int64_t>::max();
-  const std::function<void(Call&)> allowed[] = {
+  void (*const allowed[])(Call&) = {
       [](Call&) {},
       [](Call& c) { c.bias.is_there = false; },
       [](Call& c) { c.args.transpose_a = -5, c.src.dims = {2, 3, 2}; },
@@ -404,17 +403,17 @@ TEST(MatMulAllowed, TypesOfEveryArgument) {
       struct Change {
         const char* argument;
         bool allowed;
-        std::function<void(Call&)> apply;
+        void (*apply)(Call&, DType);
       };
       const Change changes[] = {
-          {"weights", type == changed, [&](Call& c) { c.weights.tensor.dtype = changed; }},
-          {"bias", type == changed, [&](Call& c) { c.bias.tensor.dtype = changed; }},
-          {"dst", type == changed || (is_half && changed == DType::kFloat32), [&](Call& c) { c.args.dst.dtype = changed; }},
+          {"weights", type == changed, [](Call& c, DType t) { c.weights.tensor.dtype = t; }},
+          {"bias", type == changed, [](Call& c, DType t) { c.bias.tensor.dtype = t; }},
+          {"dst", type == changed || (is_half && changed == DType::kFloat32), [](Call& c, DType t) { c.args.dst.dtype = t; }},
       };
       for (const Change& change : changes) {
         Call call;
         call.types(type);
-        change.apply(call);
+        change.apply(call, changed);
         call.link();
         const Status status = matmul(call.context, call.args);
         const bool allowed = has_type && change.allowed;

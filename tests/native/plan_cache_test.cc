@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <functional>
 #include <iterator>
 #include <span>
 #include <utility>
@@ -59,7 +58,7 @@ const BatchAxis kAxes[][3] = {{{2, 256, 256, 0, 256}}, {{3, 256, 256, 0, 256}}, 
 
 struct Change {
   const char* what;
-  std::function<void(Problem&)> make;
+  void (*make)(Problem&);
 };
 
 // All that a plan may follow from, one at a time.

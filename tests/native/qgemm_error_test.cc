@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <functional>
 #include <limits>
 #include <string>
 #include <vector>
@@ -92,7 +91,7 @@ struct Call {
 
 struct Case {
   const char* name;
-  std::function<void(Call&)> spoil;
+  void (*spoil)(Call&);
   Code code;
   const char* argument;
   const char* sentence;  // part of the message
@@ -326,7 +325,7 @@ TEST_P(QGemmError, IsSaidAndNothingIsWritten) {
 INSTANTIATE_TEST_SUITE_P(Cases, QGemmError, ::testing::ValuesIn(kCases), [](const auto& test) { return std::string(test.param.name); });
 
 TEST(QGemmAllowed, AtTheEdgesOfTheRules) {
-  const std::function<void(Call&)> allowed[] = {
+  void (*const allowed[])(Call&) = {
       [](Call&) {},
       [](Call& c) { c.quantize(); },
       [](Call& c) { c.quantize(), c.y_zero.tensor.dtype = c.args.Y.dtype = DType::kUInt8; },
@@ -405,24 +404,24 @@ TEST(QGemmAllowed, TypesOfEveryArgument) {
     struct Change {
       const char* argument;
       bool allowed;
-      std::function<void(Call&)> apply;
+      void (*apply)(Call&, DType);
     };
     const Change changes[] = {
-        {"A", is_8bit, [&](Call& c) { c.a.tensor.dtype = dtype, c.a_zero.is_there = false; }},
-        {"B", is_8bit, [&](Call& c) { c.b.tensor.dtype = dtype, c.b_zero.is_there = false; }},
-        {"C", dtype == DType::kInt32, [&](Call& c) { c.c.tensor.dtype = dtype; }},
-        {"a_scale", dtype == DType::kFloat32, [&](Call& c) { c.a_scale.tensor.dtype = dtype; }},
-        {"b_scale", dtype == DType::kFloat32, [&](Call& c) { c.b_scale.tensor.dtype = dtype; }},
-        {"y_scale", dtype == DType::kFloat32, [&](Call& c) { c.quantize(), c.y_scale.tensor.dtype = dtype; }},
-        {"a_zero_point", dtype == DType::kUInt8, [&](Call& c) { c.a_zero.tensor.dtype = dtype; }},
-        {"b_zero_point", dtype == DType::kInt8, [&](Call& c) { c.b_zero.tensor.dtype = dtype; }},
-        {"y_zero_point", is_8bit, [&](Call& c) { c.quantize(), c.y_zero.tensor.dtype = dtype, c.args.Y.dtype = dtype; }},
-        {"Y", dtype == DType::kFloat32, [&](Call& c) { c.args.Y.dtype = dtype; }},
-        {"Y", dtype == DType::kInt8, [&](Call& c) { c.quantize(), c.args.Y.dtype = dtype; }},
+        {"A", is_8bit, [](Call& c, DType t) { c.a.tensor.dtype = t, c.a_zero.is_there = false; }},
+        {"B", is_8bit, [](Call& c, DType t) { c.b.tensor.dtype = t, c.b_zero.is_there = false; }},
+        {"C", dtype == DType::kInt32, [](Call& c, DType t) { c.c.tensor.dtype = t; }},
+        {"a_scale", dtype == DType::kFloat32, [](Call& c, DType t) { c.a_scale.tensor.dtype = t; }},
+        {"b_scale", dtype == DType::kFloat32, [](Call& c, DType t) { c.b_scale.tensor.dtype = t; }},
+        {"y_scale", dtype == DType::kFloat32, [](Call& c, DType t) { c.quantize(), c.y_scale.tensor.dtype = t; }},
+        {"a_zero_point", dtype == DType::kUInt8, [](Call& c, DType t) { c.a_zero.tensor.dtype = t; }},
+        {"b_zero_point", dtype == DType::kInt8, [](Call& c, DType t) { c.b_zero.tensor.dtype = t; }},
+        {"y_zero_point", is_8bit, [](Call& c, DType t) { c.quantize(), c.y_zero.tensor.dtype = t, c.args.Y.dtype = t; }},
+        {"Y", dtype == DType::kFloat32, [](Call& c, DType t) { c.args.Y.dtype = t; }},
+        {"Y", dtype == DType::kInt8, [](Call& c, DType t) { c.quantize(), c.args.Y.dtype = t; }},
     };
     for (const Change& change : changes) {
       Call call;
-      change.apply(call);
+      change.apply(call, dtype);
       call.link();
       const Status status = qgemm(call.context, call.args);
       EXPECT_EQ(status.code, change.allowed ? Code::kOk : Code::kDType) << change.argument << " " << dtype_name(dtype);
@@ -547,7 +546,7 @@ TEST(QGemmExplain, KeepsScratchBoundedHoweverLargeTheProduct) {
 
 struct PackCase {
   const char* name;
-  std::function<void(ConstTensor&, Sizes& dims, Sizes& strides)> spoil;
+  void (*spoil)(ConstTensor&, Sizes& dims, Sizes& strides);
   Code code;
   const char* sentence;
 };

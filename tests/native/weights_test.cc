@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <functional>
 #include <random>
 #include <string>
 #include <utility>
@@ -731,7 +730,7 @@ TEST(WeightsError, TransposedAgain) {
 
 struct PackCase {
   const char* name;
-  std::function<void(PackArgs&, Sizes& dims, Sizes& strides)> spoil;
+  void (*spoil)(PackArgs&, Sizes& dims, Sizes& strides);
   Code code;
   const char* sentence;
   const char* argument = "B";
