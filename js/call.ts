@@ -58,7 +58,7 @@ export interface Call {
   readonly core: Core;
   readonly operation: Operation;
   /** Attributes, in the order in which bindings/embind.cc reads them. */
-  readonly attributes: readonly number[];
+  readonly attributes: Float64Array;
   /** In the order of the bindings; null is left out. The last is the result. */
   readonly operands: (Operand | null)[];
   /** What the user gave to be filled. */
@@ -134,7 +134,7 @@ export function shapeOf(call: Call): { dtype: DType; shape: number[] } {
 }
 
 /** @internal Writes the block of arguments in the order in which bindings/embind.cc reads it. */
-export function write(core: Core, op: string, attributes: readonly number[], operands: readonly (Operand | null)[]): void {
+export function write(core: Core, op: string, attributes: Float64Array, operands: readonly (Operand | null)[]): void {
   const { block } = core;
   let i = 0;
   for (const value of attributes) block[i++] = value;
@@ -372,7 +372,7 @@ export function readOptions(op: string, options: unknown, allowed: string[], wha
 export type Activation = 'relu' | 'relu6' | readonly [min: number, max: number];
 
 /** @internal Writes the bounds to `to` from `at` on. Of a text it makes no object, and runs no code of the user's. */
-export function readActivation(op: string, value: unknown, to: number[] | Float64Array, at: number): void {
+export function readActivation(op: string, value: unknown, to: Float64Array, at: number): void {
   to[at] = value === undefined ? -Infinity : 0;
   to[at + 1] = value === 'relu6' ? 6 : Infinity;
   if (value === undefined || value === 'relu' || value === 'relu6') return;

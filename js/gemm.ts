@@ -92,7 +92,7 @@ function makeGemm(
   const operandA = readTensor(core, op, 'A', a);
   const operandB = readTensor(core, op, 'B', b);
   const operandC = readAddend(core, op, 'C', c, core.dtypes[operandA.dtype] as DType);
-  const attributes: number[] = [];
+  const attributes = new Float64Array(14);
   readAttributes(attributes, alpha, beta, transA, transB, opset, broadcast, activation);
   const operandY = out === undefined ? null : readTensor(core, op, 'Y', out);
   return makeCall(core, operations.gemm, attributes, [operandA, operandB, operandC, operandY], out);
@@ -100,7 +100,7 @@ function makeGemm(
 
 /** Writes the attributes in the order in which bindings/embind.cc reads them, and gives their number. */
 function readAttributes(
-  to: number[] | Float64Array,
+  to: Float64Array,
   alpha: unknown,
   beta: unknown,
   transA: unknown,
@@ -120,7 +120,7 @@ function readAttributes(
 }
 
 /** Writes a number; whether it is a bigint instead; and of that the low and high 32 bits. */
-function readFactor(name: string, value: unknown, to: number[] | Float64Array, at: number): void {
+function readFactor(name: string, value: unknown, to: Float64Array, at: number): void {
   const exact = typeof value === 'bigint';
   if (value !== undefined && typeof value !== 'number' && !exact) {
     throw new ArgumentError(op, name, `${op}: ${name} is ${describe(value)}; it must be a number, or a bigint with int64 and uint64`);

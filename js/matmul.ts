@@ -87,7 +87,10 @@ function makeMatMul(
     const found = `out has type ${core.dtypes[result.dtype]} and outType is ${describe(outType)}`;
     throw new DTypeError(op, 'outType', `${op}: ${found}; they must be the same`);
   }
-  const attributes = [readFlag(op, 'transposeA', transposeA, 0), readFlag(op, 'transposeB', transposeB, 0), type];
+  const attributes = new Float64Array(5);
+  attributes[0] = readFlag(op, 'transposeA', transposeA, 0);
+  attributes[1] = readFlag(op, 'transposeB', transposeB, 0);
+  attributes[2] = type;
   readActivation(op, activation, attributes, 3);
   return makeCall(core, operations.matmul, attributes, [operandA, operandB, addend, result], out);
 }

@@ -30,7 +30,7 @@ export function packWeights(core: Core, b: unknown, options: unknown): PackedWei
     throw new DTypeError(op, 'as', `${op}: as is ${describe(as)}; it must be ${core.dtypes.join(' or ')}`);
   }
   const stored = as === undefined ? -1 : core.dtypes.indexOf(as as DType);
-  const attributes = [target === 'qgemm' ? 1 : 0, readFlag(op, 'trans', trans, 0), stored]; // PackFor of wgemm.h
+  const attributes = Float64Array.of(target === 'qgemm' ? 1 : 0, readFlag(op, 'trans', trans, 0), stored); // PackFor of wgemm.h
   const operand = readTensor(core, op, 'B', b);
   return makeWeights(core, op, operand, () => {
     write(core, op, attributes, [operand]);

@@ -66,7 +66,10 @@ export function readQGemm(core: Core, args: unknown, options: unknown): Call {
   const operandB = readTensor(core, op, 'B', b);
   const typeOfA = readType(core, operandA);
   const typeOfB = readType(core, operandB);
-  const attributes = [alpha, readFlag(op, 'transA', transA, 0), readFlag(op, 'transB', transB, 0)];
+  const attributes = new Float64Array(5);
+  attributes[0] = alpha;
+  attributes[1] = readFlag(op, 'transA', transA, 0);
+  attributes[2] = readFlag(op, 'transB', transB, 0);
   readActivation(op, activation, attributes, 3);
   const operands = [
     operandA,
