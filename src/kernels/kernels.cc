@@ -32,7 +32,8 @@ constexpr Kernel i32(const char* name, int mr, Isa isa, KernelFunction run) {
 // The same with B in place, for up to so many rows: to pack B takes about as long as to multiply it by a few. Where all of B fits in L1,
 // reading it in place costs next to nothing, and packing pays for more rows, or for very many only. Where its rows are short, blocks of it
 // come from L2 as fast as panels to kernels that do not wait for operands, which are those that multiply and add at once.
-constexpr int kManyRows = 512, kSomeRows = 128;
+constexpr int kManyRows = 512;
+[[maybe_unused]] constexpr int kSomeRows = 128;  // not in every build
 constexpr Kernel in_place(BForm form, int rows_max, Kernel kernel, int rows_max_small_b = 0, int rows_max_narrow_b = 0) {
   kernel.form = form;
   kernel.rows_max = rows_max;
