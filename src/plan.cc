@@ -35,7 +35,7 @@ constexpr int64_t kWidest = 16384;
 
 // Bytes of B that are read in place before A goes on to further k: all strips read them, and find them in L2. One row reads them once, and
 // is faster by few rows of B, side by side; not by fewer than so many, or its sums are read and written too often.
-constexpr int64_t kBlockInPlace = int64_t{1} << 20, kBlockOfNarrow = int64_t{256} << 10, kBlockForOneRow = int64_t{128} << 10;
+constexpr int64_t kBlockInPlace = int64_t{1} << 20, kBlockForOneRow = int64_t{128} << 10;
 constexpr int64_t kShallowest = 12;
 
 // Bytes of packed A, and of accumulators that wait for the epilogue: half of a usual L2 cache.
@@ -78,11 +78,6 @@ constexpr int64_t kFewColumns = 4, kManyRows = 8;
 // Bytes of B that fit in L1.
 constexpr double kSmallB = 32 << 10;
 
-// Bytes from row to row of B, up to which reading it in place by blocks is reading memory through.
-constexpr int64_t kNarrowB = 512;
-
-bool is_narrow(const Operand& b) { return b.row_stride * static_cast<int64_t>(dtype_bytes(b.dtype)) <= kNarrowB; }
-
 // Rows that one matrix B serves.
 int64_t rows_of_b(const Problem& problem) { return problem.m * products_of(problem.batch_sharing_b()); }
 
@@ -91,12 +86,11 @@ const Kernel* choose_kernel(const Problem& problem, Determinism determinism) {
   const Processor here = processor();
   const bool small_b =
       static_cast<double>(problem.k) * static_cast<double>(problem.n) * static_cast<double>(dtype_bytes(problem.b.dtype)) <= kSmallB;
-  const bool narrow_b = is_narrow(problem.b);
   for (int i = 0; i < table.count; ++i) {
     const Kernel& kernel = table.rows[i];
     const bool fast_here = kernel.processor == Processor::kAny || kernel.processor == here;
     const bool allowed = kernel.strict || determinism == Determinism::kFast;
-    const int64_t rows_max = std::max({kernel.rows_max, small_b ? kernel.rows_max_small_b : 0, narrow_b ? kernel.rows_max_narrow_b : 0});
+    const int64_t rows_max = small_b ? std::max(kernel.rows_max, kernel.rows_max_small_b) : kernel.rows_max;
     const bool pays = fast_here && problem.m >= kernel.rows_min && rows_of_b(problem) <= rows_max;
     if (kernel.compute == problem.compute && pays && allowed && can_run(kernel, problem)) return &kernel;
   }
@@ -205,7 +199,7 @@ Plan make_plan(const Problem& problem, const Context& context, const PlanOptions
   const bool packs_rows_of_b = plan.pack_b && problem.stored_b.panels == nullptr && problem.b.col_stride == 1;
   if (packs_rows_of_b && problem.m < kFewRows) deepest = std::min(deepest, kDeepestForFewRows / kernel.b.element_bytes);
   if (kernel.form == BForm::kRows) {
-    const int64_t block = problem.m == 1 ? kBlockForOneRow : is_narrow(problem.b) ? kBlockOfNarrow : kBlockInPlace;
+    const int64_t block = problem.m == 1 ? kBlockForOneRow : kBlockInPlace;
     deepest = std::min(deepest, std::max(block / kernel.b.element_bytes / plan.cols.size, kShallowest));
   }
   plan.kc = options.kc != 0 ? options.kc : equal_blocks(problem.k, deepest);
