@@ -58,7 +58,7 @@ export async function contestantsOf(problem, library) {
     contestants.push(contestant);
   }
   contestants.push(...(await peersOf(problem, data, library)));
-  for (const bound of bounds) contestants.push(await boundOf(bound, problem, library));
+  for (const bound of bounds) contestants.push(await boundOf(bound, problem, library, contestants[0]));
   return contestants;
 }
 
@@ -260,8 +260,9 @@ function numpyOn({ dtype, transA, transB }, { a, b }) {
  * 'micro-kernel': what wgemm takes for the case, on panels that are there; 'limit': its type's innermost step in registers; 'memory': B is
  * read, no more.
  */
-async function boundOf(bound, problem, { wg }) {
-  if (bound === 'micro-kernel') return microKernelOf(wg, problem);
+/** @param own wgemm in its first form, whose kernel a micro-kernel's is */
+async function boundOf(bound, problem, { wg }, own) {
+  if (bound === 'micro-kernel') return microKernelOf(wg.info.build, own.plan());
   if (bound === 'memory') return memoryOf(wg.info.build, problem);
   return limitOf(wg.info.build, problem.dtype ?? 'int8');
 }
@@ -296,11 +297,8 @@ async function memoryOf(build, { dtype = 'int8', n, k }) {
   };
 }
 
-async function microKernelOf(wg, problem) {
-  const program = await startProgram(wg.info.build);
-  const sample = gemmOn(wg, problem, {}, matricesOf(problem));
-  const { kernel: name } = sample.plan();
-  sample.dispose();
+async function microKernelOf(build, { kernel: name }) {
+  const program = await startProgram(build);
   const index = JSON.parse(program.UTF8ToString(program._describe())).kernels.findIndex((kernel) => kernel.name === name);
   const { m, n, k } = manyRows;
   program._set_product(m, n, k);
