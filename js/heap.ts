@@ -2,7 +2,7 @@
 import type { Core } from './core.js';
 import { disposable } from './dispose.js';
 import { type DataArray, type DType, viewOf } from './tensor.js';
-import { ArgumentError, DisposedError, OutOfMemoryError } from './errors.js';
+import { ArgumentError, describe, DisposedError, OutOfMemoryError } from './errors.js';
 
 declare global {
   // `using` without a newer library in the user's TypeScript; merges with that of esnext.disposable.
@@ -170,6 +170,8 @@ export class PackedWeights extends HeapObject {
    * @throws DisposedError, OutOfMemoryError: there must be room for the bytes in the instance's memory
    */
   serialize(): Uint8Array {
+    const op = 'serialize';
+    if (!PackedWeights.is(this)) throw new ArgumentError(op, 'weights', `${op}: weights is ${describe(this)}; it must be packed weights`);
     return serialized(this);
   }
 

@@ -1,6 +1,6 @@
 /** Packed weights as bytes: the form that they have, where they go, and what is not taken for them. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createGemm, type DType, type Gemm, type PackedWeights, type QuantizedArray, type TensorLike } from 'wgemm';
+import { createGemm, type DType, type Gemm, PackedWeights, type QuantizedArray, type TensorLike } from 'wgemm';
 import { allTypes, dtypes } from './dtypes.js';
 import { expectError, thrown } from './errors.js';
 import { expectMatMul } from './stacks.js';
@@ -248,6 +248,16 @@ describe('deserialize refuses', () => {
     using read = small.deserialize(good);
     expect(read.shape).toEqual([2, 2]);
   });
+});
+
+it('nothing but packed weights is serialized', () => {
+  using tensor = wg.alloc('float32', [4, 4]);
+  for (const value of [tensor, {}, Object.create(PackedWeights.prototype), undefined]) {
+    expectError(
+      thrown(() => PackedWeights.prototype.serialize.call(value as PackedWeights)),
+      { code: 'ARGUMENT', op: 'serialize', argument: 'weights', says: ['it must be packed weights'] },
+    );
+  }
 });
 
 it('weights and instances that are disposed of are neither written nor read', async () => {

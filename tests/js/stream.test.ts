@@ -87,6 +87,26 @@ describe('a product larger than maxMemory', () => {
     expectSame((wg) => wg.gemm(a, b, 2.5));
   });
 
+  it('is bounded where its sums are whole, and not before', () => {
+    const [a, b] = [floats([500, 3000]), floats([3000, 500])];
+    for (const activation of ['relu', [-0.5, 0.25]] as const) {
+      expectSame((wg) => wg.gemm(a, b, null, { activation }));
+    }
+    const bias = floats([500]);
+    expectSame((wg) => wg.matmul(a, b, bias, { activation: 'relu6' }));
+    const inputs = { a: bytes('uint8', [900, 4000]), aScale: 0.1, b: bytes('int8', [4000, 900]), bScale: 0.02 };
+    expectSame((wg) => wg.qgemm(inputs, { activation: [-1, 2] }));
+    expectSame((wg) => wg.qgemm({ ...inputs, yScale: 0.05, yZeroPoint: 100 }, { activation: 'relu' }));
+  });
+
+  it.each(['bfloat16', 'float16'] as const)('takes packed weights of %s beside float32', (as) => {
+    const [a, b] = [floats([2500, 600]), floats([600, 300])];
+    expectSame((wg) => {
+      using packed = wg.pack(b, { op: 'matmul', as });
+      return wg.matmul(a, packed, null, { activation: 'relu' });
+    });
+  });
+
   it('of 64 bits keeps every bit of strided elements', () => {
     const [m, k, n] = [500, 600, 500];
     const data = random.tensor('int64', [2 * m * k - 1]).data;

@@ -12,7 +12,7 @@ import { refuse } from './results.mjs';
 const budgets = {
   LICENSE: [11_400, 3_200],
   NOTICE: [7_000, 2_200],
-  'README.md': [27_000, 9_500],
+  'README.md': [29_000, 10_300],
   'package.json': [2_900, 850],
   'dist/index.js': [60_000, 16_800],
   'dist/index.js.map': [210_500, 50_500],
