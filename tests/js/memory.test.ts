@@ -74,6 +74,12 @@ describe('memory()', () => {
     wg.dispose();
   });
 
+  it('is no more than maxMemory, though each tensor is larger than the one before', async () => {
+    using wg = await createGemm({ maxMemory: 64_000_000 });
+    for (let size = 10_000_000; size <= 60_000_000; size += 10_000_000) wg.alloc('uint8', [size]).dispose();
+    expect(wg.memory().committed).toBeLessThanOrEqual(64_000_000);
+  });
+
   it('does not grow over many tensors that come and go in no order', async () => {
     const wg = await createGemm();
     const random = new Random(2);
