@@ -13,7 +13,8 @@ export interface Operation {
   /** What errors call its operands, where it takes the three that `runInHeap` has, and its result. */
   readonly operands: readonly [string, string, string];
   readonly result: string;
-  run(module: CoreModule): number;
+  /** Computes; the arguments are the block up to `end`. */
+  run(module: CoreModule, end: number): number;
   /** Leaves type, rank and sizes of the result in the block. */
   shape(module: CoreModule): number;
   /** Leaves the numbers of an explanation in the block; of a call that has allocated so many bytes before. */
@@ -26,7 +27,7 @@ export const operations: Record<Operation['name'], Operation> = {
     name: 'gemm',
     operands: ['A', 'B', 'C'],
     result: 'Y',
-    run: (module) => module.gemm(),
+    run: (module, end) => module.gemm(end),
     shape: (module) => module.gemmShape(),
     explain: (module, beside) => module.explainGemm(beside),
   },
@@ -34,7 +35,7 @@ export const operations: Record<Operation['name'], Operation> = {
     name: 'qgemm',
     operands: ['A', 'B', 'C'],
     result: 'Y',
-    run: (module) => module.qgemm(),
+    run: (module, end) => module.qgemm(end),
     shape: (module) => module.qgemmShape(),
     explain: (module, beside) => module.explainQgemm(beside),
   },
@@ -42,7 +43,7 @@ export const operations: Record<Operation['name'], Operation> = {
     name: 'matmul',
     operands: ['src', 'weights', 'bias'],
     result: 'dst',
-    run: (module) => module.matmul(),
+    run: (module, end) => module.matmul(end),
     shape: (module) => module.matmulShape(),
     explain: (module, beside) => module.explainMatmul(beside),
   },
@@ -92,8 +93,8 @@ export function runInHeap(
   if (HeapTensor.is(b)) at = writeHeld(core, op, operands[1], b, block, at);
   else at = writeNoTensor(block, at, packedWeights, locateHeld(b, core, op, operands[1]));
   at = c === undefined || c === null ? writeNoTensor(block, at, absent, 0) : writeHeld(core, op, operands[2], c, block, at);
-  writeHeld(core, op, result, out, block, at);
-  core.check(operation.run(core.module), op);
+  at = writeHeld(core, op, result, out, block, at);
+  core.check(operation.run(core.module, at), op);
   return out;
 }
 
@@ -116,8 +117,8 @@ export function runCall(call: Call): unknown {
   const { core, operation, operands, out } = call;
   if (out === undefined) return throughStaging(call);
   for (const operand of operands) if (operand !== null && operand.outside !== null) return throughStaging(call);
-  write(core, operation.name, call.attributes, operands);
-  core.check(operation.run(core.module), operation.name);
+  const end = write(core, operation.name, call.attributes, operands);
+  core.check(operation.run(core.module, end), operation.name);
   return out;
 }
 
@@ -133,8 +134,8 @@ export function shapeOf(call: Call): { dtype: DType; shape: number[] } {
   return { dtype: core.dtypes[block[0] as number] as DType, shape };
 }
 
-/** @internal Writes the block of arguments in the order in which bindings/embind.cc reads it. */
-export function write(core: Core, op: string, attributes: Float64Array, operands: readonly (Operand | null)[]): void {
+/** @internal Writes the block of arguments in the order in which bindings/embind.cc reads it, and gives where it ends. */
+export function write(core: Core, op: string, attributes: Float64Array, operands: readonly (Operand | null)[]): number {
   const { block } = core;
   let i = 0;
   for (const value of attributes) block[i++] = value;
@@ -162,6 +163,7 @@ export function write(core: Core, op: string, attributes: Float64Array, operands
     for (let axis = 0; axis < shape.length; ++axis) block[i++] = shape[axis] as number;
     if (strides !== null) for (let axis = 0; axis < strides.length; ++axis) block[i++] = strides[axis] as number;
   }
+  return i;
 }
 
 /** The place of a buffer among those seen, from 1; it is added where it is new. */
@@ -208,8 +210,8 @@ function throughStaging(call: Call): unknown {
       // Y is only written, but what lies between its elements must stay as it was.
       if (operand.outside !== null && (operand !== y || operand.strides !== null)) core.module.HEAPU8.set(operand.outside, operand.address);
     }
-    write(core, operation.name, call.attributes, operands);
-    const code = operation.run(core.module);
+    const end = write(core, operation.name, call.attributes, operands);
+    const code = operation.run(core.module, end);
     if (code === outOfMemory && total !== 0) {
       core.module.release(staging);
       staging = 0;
@@ -259,9 +261,9 @@ function throughBlocks(call: Call, dtype: DType, shape: readonly number[], y: Op
       next += roomFor(core, vector);
       module.HEAPU8.set(vector.outside as Uint8Array, vector.address);
     }
-    write(core, operation.name, call.attributes, operands);
+    const end = write(core, operation.name, call.attributes, operands);
     module.moveBlock = moverOf(core, operands);
-    core.check(operation.run(module), operation.name);
+    core.check(operation.run(module, end), operation.name);
     return data === undefined ? out : { data, shape, dtype };
   } finally {
     module.moveBlock = undefined;

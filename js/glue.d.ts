@@ -15,13 +15,13 @@ declare module '*.mjs' {
     setThreads(threads: number): number;
     block(): number;
     blockLength(): number;
-    gemm(): number;
+    gemm(end: number): number;
     gemmShape(): number;
     explainGemm(beside: number): number;
-    qgemm(): number;
+    qgemm(end: number): number;
     qgemmShape(): number;
     explainQgemm(beside: number): number;
-    matmul(): number;
+    matmul(end: number): number;
     matmulShape(): number;
     explainMatmul(beside: number): number;
     pack(): number;

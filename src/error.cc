@@ -1,6 +1,5 @@
 #include "error.h"
 
-#include <charconv>
 #include <cstring>
 
 namespace wgemm {
@@ -20,9 +19,14 @@ void append(char* message, size_t capacity, size_t& length, const char* text, si
 void Part::append_to(char* message, size_t capacity, size_t& length) const {
   auto text = [&](const char* t) { append(message, capacity, length, t, std::strlen(t)); };
   auto number = [&](int64_t value) {
-    char digits[24];
-    const auto end = std::to_chars(digits, digits + sizeof(digits), value).ptr;
-    append(message, capacity, length, digits, static_cast<size_t>(end - digits));
+    char digits[20];  // std::to_chars() brings tables, for speed
+    char* const end = digits + sizeof(digits);
+    char* first = end;
+    uint64_t left = value < 0 ? -static_cast<uint64_t>(value) : static_cast<uint64_t>(value);
+    do *--first = static_cast<char>('0' + left % 10);
+    while ((left /= 10) != 0);
+    if (value < 0) *--first = '-';
+    append(message, capacity, length, first, static_cast<size_t>(end - first));
   };
   if (text_ != nullptr) return text(text_);
   if (!is_sizes_) return number(number_);

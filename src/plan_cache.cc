@@ -44,13 +44,13 @@ void PlanCache::Key::add_operand(const BasicOperand<Byte>& operand) {
 }
 
 bool PlanCache::Key::operator==(const Key& other) const {
-  return count_ == other.count_ && std::equal(words_, words_ + count_, other.words_);
+  int same = 0;
+  while (same < count_ && words_[same] == other.words_[same]) ++same;
+  return count_ == other.count_ && same == count_;
 }
 
 const Plan* PlanCache::plan(const Problem& problem, Context& context) {
   const Key key(problem, context);
-  // Not counted in bytes_in_use(), as the context itself is not.
-  if (context.plans_ == nullptr) context.plans_ = new (std::nothrow) PlanCache;
   return key.fits() && context.plans_ != nullptr ? context.plans_->find(problem, context, key) : nullptr;
 }
 
@@ -65,6 +65,11 @@ const Plan* PlanCache::find(const Problem& problem, const Context& context, cons
   entry.plan = make_plan(problem, context);
   return &entry.plan;
 }
+
+// The plans' memory is not counted in bytes_in_use(), as the context's own is not. Taken before all else: a small block that stays, behind
+// a large one that goes, would keep memory apart.
+Context::Context(size_t memory_limit, Determinism determinism)
+    : limit_(memory_limit), determinism_(determinism), plans_(new (std::nothrow) PlanCache) {}
 
 Context::~Context() {
   end_threads();

@@ -6,9 +6,7 @@
 #include "arena.h"
 #include "error.h"
 #include "execute.h"
-#include "ops/ops.h"
 #include "plan_cache.h"
-#include "stream.h"
 
 namespace wgemm {
 namespace {
@@ -33,10 +31,11 @@ Status run_plan(Context& context, const char* op, const Problem& problem, const 
   return no_scratch(context, op, plan);
 }
 
-Status run_as(Context& context, const char* op, const Problem& problem, const PlanOptions& options) {
-  const Plan* kept = options == PlanOptions{} ? PlanCache::plan(problem, context) : nullptr;
-  if (kept != nullptr) return run_plan(context, op, problem, *kept, options);
-  return run_plan(context, op, problem, make_plan(problem, context, options), options);
+// Plans a problem, which becomes its transpose where that pays.
+void plan(Context& context, const PlanOptions& options, Problem* problem, Plan* plan) {
+  if (options.kernel == nullptr && pays_transposed(*problem)) *problem = transposed(*problem);
+  const Plan* kept = options == PlanOptions{} ? PlanCache::plan(*problem, context) : nullptr;
+  *plan = kept != nullptr ? *kept : make_plan(*problem, context, options);
 }
 
 Remotes remotes_of(const GemmArgs& args) {
@@ -49,22 +48,56 @@ Remotes remotes_of(const MatMulArgs& args) {
   return {args.src.remote, args.weights.remote, args.bias == nullptr ? nullptr : args.bias->remote, args.dst.remote};
 }
 
-Status run_or_stream(Context& context, const char* op, const Problem& problem, const Remotes& remotes) {
-  return remotes.any() ? stream(context, op, problem, remotes) : run(context, op, problem);
+void plan(Context& context, const char* op, const Remotes& remotes, PreparedCall* prepared) {
+  prepared->op = op;
+  prepared->remotes = remotes;
+  if (!remotes.any()) plan(context, {}, &prepared->call.problem, &prepared->plan);
+}
+
+template <typename Args>
+Status compute(Context& context, const Args& args) {
+  PreparedCall prepared;
+  if (Status status = prepare(context, args, &prepared); !status.ok()) return status;
+  return run(context, prepared);
 }
 
 }  // namespace
 
 Status run(Context& context, const char* op, const Problem& problem, const PlanOptions& options) {
-  if (options.kernel == nullptr && pays_transposed(problem)) return run_as(context, op, transposed(problem), options);
-  return run_as(context, op, problem, options);
+  Problem planned = problem;
+  Plan its_plan;
+  plan(context, options, &planned, &its_plan);
+  return run_plan(context, op, planned, its_plan, options);
 }
 
-Status gemm(Context& context, const GemmArgs& args) {
-  Problem problem;
-  if (Status status = gemm_problem(args, true, &problem); !status.ok()) return status;
-  return run_or_stream(context, "gemm", problem, remotes_of(args));
+Status run(Context& context, const PreparedCall& prepared) {
+  const auto& [op, call, remotes, plan] = prepared;
+  return remotes.any() ? stream(context, op, call.problem, remotes) : run_plan(context, op, call.problem, plan, {});
 }
+
+Status prepare(Context& context, const GemmArgs& args, PreparedCall* prepared) {
+  if (Status status = gemm_problem(args, true, &prepared->call.problem); !status.ok()) return status;
+  plan(context, "gemm", remotes_of(args), prepared);
+  return {};
+}
+
+Status prepare(Context& context, const QGemmArgs& args, PreparedCall* prepared) {
+  if (Status status = qgemm_problem(args, true, &prepared->call.problem); !status.ok()) return status;
+  plan(context, "qgemm", remotes_of(args), prepared);
+  return {};
+}
+
+Status prepare(Context& context, const MatMulArgs& args, PreparedCall* prepared) {
+  if (Status status = matmul_problem(args, true, &prepared->call); !status.ok()) return status;
+  plan(context, "matmul", remotes_of(args), prepared);
+  return {};
+}
+
+Status gemm(Context& context, const GemmArgs& args) { return compute(context, args); }
+
+Status qgemm(Context& context, const QGemmArgs& args) { return compute(context, args); }
+
+Status matmul(Context& context, const MatMulArgs& args) { return compute(context, args); }
 
 Status gemm_shape(const GemmArgs& args, int64_t dims[2]) {
   Problem problem;
@@ -74,12 +107,6 @@ Status gemm_shape(const GemmArgs& args, int64_t dims[2]) {
   return {};
 }
 
-Status qgemm(Context& context, const QGemmArgs& args) {
-  Problem problem;
-  if (Status status = qgemm_problem(args, true, &problem); !status.ok()) return status;
-  return run_or_stream(context, "qgemm", problem, remotes_of(args));
-}
-
 Status qgemm_shape(const QGemmArgs& args, int64_t dims[2], DType* dtype) {
   Problem problem;
   if (Status status = qgemm_problem(args, false, &problem); !status.ok()) return status;
@@ -87,12 +114,6 @@ Status qgemm_shape(const QGemmArgs& args, int64_t dims[2], DType* dtype) {
   dims[1] = problem.n;
   *dtype = problem.y.dtype;
   return {};
-}
-
-Status matmul(Context& context, const MatMulArgs& args) {
-  MatMulProblem p;
-  if (Status status = matmul_problem(args, true, &p); !status.ok()) return status;
-  return run_or_stream(context, "matmul", p.problem, remotes_of(args));
 }
 
 Status matmul_shape(const MatMulArgs& args, int64_t* dims, size_t* rank) {

@@ -163,8 +163,7 @@ inline constexpr int kMaxThreads = 64;
 class Context {
  public:
   // memory_limit: the most bytes that may be allocated through this context at any time; 0 means no limit but the system's.
-  explicit Context(size_t memory_limit = 0, Determinism determinism = Determinism::kFast)
-      : limit_(memory_limit), determinism_(determinism) {}
+  explicit Context(size_t memory_limit = 0, Determinism determinism = Determinism::kFast);
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;

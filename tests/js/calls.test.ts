@@ -103,6 +103,131 @@ describe('the same shape comes again', () => {
   });
 });
 
+describe('the same call comes again, on the same places', () => {
+  const [m, n, k] = [5, 6, 7];
+  const exactly = (array: { data: ArrayLike<number> }) => Array.from(array.data, (value) => value + 0);
+
+  it('with other elements, of tensors in the heap, numbers and arrays', () => {
+    const [x, w, out] = [wg.alloc('float32', [m, k]), wg.alloc('float32', [k, n]), wg.alloc('float32', [m, n])];
+    for (let round = 0; round < 4; ++round) {
+      const [a, b] = [numbers(m * k, round), numbers(k * n, 2 * round)];
+      x.data.set(a);
+      w.data.set(b);
+      const wanted = product(a, b, [m, n, k], { c: round });
+      expect(exactly(wg.gemm(x, w, round, { out }))).toEqual(wanted);
+      expect(exactly(wg.matmul(x, w, round, { out }))).toEqual(wanted);
+      expect(exactly(wg.gemm({ data: a, shape: [m, k] }, { data: b, shape: [k, n] }, round))).toEqual(wanted);
+    }
+    for (const tensor of [x, w, out]) tensor.dispose();
+  });
+
+  it('after others, more than are kept', () => {
+    const x = wg.alloc('float32', [m, k]);
+    const w = wg.alloc('float32', [k, n]);
+    const outs = Array.from({ length: 20 }, () => wg.alloc('float32', [m, n]));
+    for (let round = 0; round < 3; ++round) {
+      const [a, b] = [numbers(m * k, round), numbers(k * n, 2 * round)];
+      x.data.set(a);
+      w.data.set(b);
+      for (const some of [3, 8, 9, 20]) {
+        for (const out of outs.slice(0, some)) wg.gemm(x, w, null, { out });
+        for (const out of outs.slice(0, some)) {
+          expect(exactly(out)).toEqual(product(a, b, [m, n, k], {}));
+          out.data.fill(9);
+        }
+      }
+    }
+    for (const tensor of [x, w, ...outs]) tensor.dispose();
+  });
+
+  it('with its operands exchanged, and as another operation', () => {
+    const tensors = [1, 2].map((from) => {
+      const tensor = wg.alloc('float32', [n, n]);
+      tensor.data.set(numbers(n * n, from));
+      return tensor;
+    }) as [HeapTensor<Float32Array>, HeapTensor<Float32Array>];
+    const out = wg.alloc('float32', [n, n]);
+    const [a, b] = [Float32Array.from(tensors[0].data), Float32Array.from(tensors[1].data)];
+    for (let round = 0; round < 2; ++round) {
+      for (const operation of [wg.gemm, wg.matmul]) {
+        expect(exactly(operation.call(wg, tensors[0], tensors[1], null, { out }))).toEqual(product(a, b, [n, n, n], {}));
+        expect(exactly(operation.call(wg, tensors[1], tensors[0], null, { out }))).toEqual(product(b, a, [n, n, n], {}));
+        expect(exactly(operation.call(wg, tensors[0], tensors[0], null, { out }))).toEqual(product(a, a, [n, n, n], {}));
+      }
+    }
+    for (const tensor of [...tensors, out]) tensor.dispose();
+  });
+
+  it('with other packed weights where some have lain that were disposed of', () => {
+    const x = wg.alloc('float32', [1, 64]);
+    const out = wg.alloc('float32', [1, 32]);
+    x.data.fill(1);
+    // Of float16, those without infinity have a kernel of their own.
+    for (const value of [2, Infinity, 3, -Infinity, NaN, 4]) {
+      const w = { data: new Float32Array(64 * 32).fill(1), shape: [64, 32] };
+      w.data[0] = value;
+      const packed = wg.pack(w, { op: 'gemm', as: 'float16' });
+      for (let round = 0; round < 2; ++round) {
+        wg.gemm(x, packed, null, { out });
+        expect(out.data[0]).toBe(value + 63);
+        expect(out.data[1]).toBe(64);
+      }
+      packed.dispose();
+    }
+    x.dispose();
+    out.dispose();
+  });
+
+  it('with other scales and zero points', () => {
+    const [a, b] = [wg.alloc('uint8', [2, 4]), wg.alloc('int8', [4, 3])];
+    const [aScale, bZeroPoint] = [wg.alloc('float32', []), wg.alloc('int8', [])];
+    const out = wg.alloc('float32', [2, 3]);
+    a.data.fill(2);
+    b.data.fill(3);
+    for (const [scale, zero] of [
+      [1, 0],
+      [2, 0],
+      [0.5, 1],
+      [1, 2],
+    ] as const) {
+      aScale.data[0] = scale;
+      bZeroPoint.data[0] = zero;
+      wg.qgemm({ a, aScale, b, bScale: 1, bZeroPoint }, { out });
+      expect([...out.data]).toEqual(new Array(6).fill(4 * 2 * (3 - zero) * scale));
+    }
+    for (const tensor of [a, b, aScale, bZeroPoint, out]) tensor.dispose();
+  });
+
+  it('after one that was refused', () => {
+    const [x, w, out] = [wg.alloc('float32', [m, k]), wg.alloc('float32', [k, n]), wg.alloc('float32', [m, n])];
+    x.data.set(numbers(m * k, 1));
+    w.data.set(numbers(k * n, 2));
+    const wanted = product(numbers(m * k, 1), numbers(k * n, 2), [m, n, k], {});
+    for (let round = 0; round < 10; ++round) {
+      const error = thrown(() => wg.gemm(x, w, null, { out: x }));
+      expect(error).toBeInstanceOf(GemmError);
+      expect(thrown(() => wg.gemm(x, w, null, { out: x }))).toEqual(error);
+      expect(exactly(wg.gemm(x, w, null, { out }))).toEqual(wanted);
+    }
+    for (const tensor of [x, w, out]) tensor.dispose();
+  });
+
+  it('block by block, with other arrays', async () => {
+    const small = await createGemm({ maxMemory: 2 ** 21 });
+    const size = 800;
+    for (let round = 0; round < 3; ++round) {
+      const [a, b] = [numbers(size * size, round), numbers(size * size, 3 * round)];
+      const shape = [size, size];
+      const args = [{ data: a, shape }, { data: b, shape }, null] as const;
+      expect(small.explain('gemm', ...args, {}).streams).toBe(true);
+      const { data } = small.gemm(...args);
+      const { data: wanted } = wg.gemm(...args);
+      expect(data).toEqual(wanted);
+    }
+    small.dispose();
+  });
+});
+
 describe('what is in the heap alone', () => {
   it('has the errors that arrays have, in their order', async () => {
     const other = await createGemm();

@@ -193,6 +193,19 @@ describe('a product larger than maxMemory', () => {
   });
 });
 
+it('a product whose copies fit, and not its scratch beside them, goes through all the same', async () => {
+  const sizes = Array.from({ length: 18 }, (_, i) => 360 + 5 * i); // three of 360 and of 445 take 1.6 and 2.4 MB
+  for (const size of sizes) {
+    const small = await createGemm({ maxMemory: 2 ** 21 });
+    const ones = { data: new Float32Array(size * size).fill(1), shape: [size, size] };
+    for (let round = 0; round < 2; ++round) {
+      const { data } = small.gemm(ones, ones, null);
+      expect(data.every((value) => value === size)).toBe(true);
+    }
+    small.dispose();
+  }
+});
+
 describe('explain', () => {
   it('tells of streaming only where it is needed', () => {
     const [a, b] = [floats([500, 500]), floats([500, 500])];
