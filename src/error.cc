@@ -28,10 +28,10 @@ void Part::append_to(char* message, size_t capacity, size_t& length) const {
     if (value < 0) *--first = '-';
     append(message, capacity, length, first, static_cast<size_t>(end - first));
   };
-  if (text_ != nullptr) return text(text_);
-  if (!is_sizes_) return number(number_);
+  if (count_ == kText) return text(text_);
+  if (count_ == kNumber) return number(number_);
   text("[");
-  for (size_t i = 0; i < sizes_.size(); ++i) {
+  for (size_t i = 0; i < count_; ++i) {
     if (i > 0) text(", ");
     number(sizes_[i]);
   }

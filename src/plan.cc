@@ -33,9 +33,10 @@ constexpr int64_t kDeepestForFewRows = int64_t{1} << 10;
 // Columns of a block at the most, however shallow it is, so that mr rows of accumulators stay in L2.
 constexpr int64_t kWidest = 16384;
 
-// Bytes of B that are read in place before A goes on to further k: all strips read them, and find them in L2. One row reads them once, and
-// is faster by few rows of B, side by side; not by fewer than so many, or its sums are read and written too often.
-constexpr int64_t kBlockInPlace = int64_t{1} << 20, kBlockForOneRow = int64_t{128} << 10;
+// Bytes of B that are read in place before A goes on to further k: all strips read them, and find them in L2; fewer where B's rows are
+// short, since those of A read on along k. One row reads them once, and is faster by few rows of B, side by side; not by fewer than so
+// many, or its sums are read and written too often.
+constexpr int64_t kBlockInPlace = int64_t{1} << 20, kBlockOfNarrow = int64_t{256} << 10, kBlockForOneRow = int64_t{128} << 10;
 constexpr int64_t kShallowest = 12;
 
 // Bytes of packed A, and of accumulators that wait for the epilogue: half of a usual L2 cache.
@@ -78,6 +79,28 @@ constexpr int64_t kFewColumns = 4, kManyRows = 8;
 // Bytes of B that fit in L1.
 constexpr double kSmallB = 32 << 10;
 
+// Bytes from row to row of B, up to which reading it in place by blocks is reading memory through.
+constexpr int64_t kNarrowB = 512;
+
+bool is_narrow(const Operand& b) { return b.row_stride * static_cast<int64_t>(dtype_bytes(b.dtype)) <= kNarrowB; }
+
+// Operands of more bytes come from memory. Where each element is used for few rows or columns, the kernel waits for it, a sixth of its time
+// where Y is small and up to half where it reads panels of weights, one at a time. To read blocks through first, in eight streams
+// (execute.cc), takes half of that. Of weights, float64 is waited for, and what kernels that multiply and add at once take; others take
+// longer to multiply than to arrive.
+constexpr double kInCaches = 2 << 20;
+constexpr int64_t kFewUses = 128;
+
+// Weights of fewer bytes are in the last cache from one call to the next: there is nothing to wait for.
+constexpr double kInLastCache = 8 << 20;
+
+// Bytes of A and B in such a block where Y is small, for which L2 has room.
+constexpr int64_t kFetchedBlock = int64_t{512} << 10;
+
+double bytes_of(int64_t lanes, int64_t k, DType type) {
+  return static_cast<double>(lanes) * static_cast<double>(k) * static_cast<double>(dtype_bytes(type));
+}
+
 // Rows that one matrix B serves.
 int64_t rows_of_b(const Problem& problem) { return problem.m * products_of(problem.batch_sharing_b()); }
 
@@ -86,11 +109,12 @@ const Kernel* choose_kernel(const Problem& problem, Determinism determinism) {
   const Processor here = processor();
   const bool small_b =
       static_cast<double>(problem.k) * static_cast<double>(problem.n) * static_cast<double>(dtype_bytes(problem.b.dtype)) <= kSmallB;
+  const bool narrow_b = is_narrow(problem.b);
   for (int i = 0; i < table.count; ++i) {
     const Kernel& kernel = table.rows[i];
     const bool fast_here = kernel.processor == Processor::kAny || kernel.processor == here;
     const bool allowed = kernel.strict || determinism == Determinism::kFast;
-    const int64_t rows_max = small_b ? std::max(kernel.rows_max, kernel.rows_max_small_b) : kernel.rows_max;
+    const int64_t rows_max = std::max({kernel.rows_max, small_b ? kernel.rows_max_small_b : 0, narrow_b ? kernel.rows_max_narrow_b : 0});
     const bool pays = fast_here && problem.m >= kernel.rows_min && rows_of_b(problem) <= rows_max;
     if (kernel.compute == problem.compute && pays && allowed && can_run(kernel, problem)) return &kernel;
   }
@@ -199,8 +223,16 @@ Plan make_plan(const Problem& problem, const Context& context, const PlanOptions
   const bool packs_rows_of_b = plan.pack_b && problem.stored_b.panels == nullptr && problem.b.col_stride == 1;
   if (packs_rows_of_b && problem.m < kFewRows) deepest = std::min(deepest, kDeepestForFewRows / kernel.b.element_bytes);
   if (kernel.form == BForm::kRows) {
-    const int64_t block = problem.m == 1 ? kBlockForOneRow : kBlockInPlace;
+    const int64_t block = problem.m == 1 ? kBlockForOneRow : is_narrow(problem.b) ? kBlockOfNarrow : kBlockInPlace;
     deepest = std::min(deepest, std::max(block / kernel.b.element_bytes / plan.cols.size, kShallowest));
+  }
+  if (problem.m > kernel.mr && problem.m <= kFewUses) {
+    const bool few_columns = problem.n <= kFewUses, stored = problem.stored_b.panels != nullptr;
+    const double b_bytes = bytes_of(problem.n, problem.k, stored ? problem.stored_b.dtype : problem.b.dtype);
+    plan.fetch_a = few_columns && bytes_of(problem.m, problem.k, problem.a.dtype) > kInCaches;
+    const bool waits = problem.compute == DType::kFloat64 || (problem.compute == DType::kFloat32 && !kernel.strict);
+    plan.fetch_b = few_columns ? b_bytes > kInCaches : stored && waits && b_bytes > kInLastCache;
+    if (plan.fetch_b && few_columns) deepest = std::min(deepest, kFetchedBlock / kernel.b.element_bytes / (problem.m + problem.n));
   }
   plan.kc = options.kc != 0 ? options.kc : equal_blocks(problem.k, deepest);
   plan.kc = std::min(round_up(plan.kc, kernel.kr), problem.k);

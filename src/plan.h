@@ -17,6 +17,8 @@ struct Plan {
           kc = 0;                // block sizes: at least 1 and at most a part's M and N, and K; nc a multiple of nr, but for the last block
   bool pack_a = false;           // else A is read in place
   bool pack_b = false;           // else B is read in place, as it is stored
+  bool fetch_a = false;          // blocks of A are read through before they are computed with, since they come from memory
+  bool fetch_b = false;          // the same of B
   bool direct = false;           // the kernel's accumulators are Y
   bool canonical_nan = false;    // the epilogue is to write no other NaN
   int a_shift = 0, b_shift = 0;  // added to A and taken off B, as int8, for kernels that multiply bytes (Kernel::dot)

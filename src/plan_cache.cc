@@ -69,7 +69,7 @@ const Plan* PlanCache::find(const Problem& problem, const Context& context, cons
 // The plans' memory is not counted in bytes_in_use(), as the context's own is not. Taken before all else: a small block that stays, behind
 // a large one that goes, would keep memory apart.
 Context::Context(size_t memory_limit, Determinism determinism)
-    : limit_(memory_limit), determinism_(determinism), plans_(new (std::nothrow) PlanCache) {}
+    : limit_(memory_limit), determinism_(determinism), plans_(new(std::nothrow) PlanCache) {}
 
 Context::~Context() {
   end_threads();

@@ -13,7 +13,7 @@ Status run(Context& context, const char* op, const Problem& problem, const PlanO
 
 // A call that is checked and planned, to be run again on the same places: for a small product that takes longer than to compute it.
 struct PreparedCall {
-  PreparedCall() {}  // NOLINT(modernize-use-equals-default): that one would clear what is of no batch, too, 3 kB
+  PreparedCall() {}                            // NOLINT(modernize-use-equals-default): that one would clear what is of no batch, too, 3 kB
   PreparedCall(const PreparedCall&) = delete;  // the problem's batch lies in it
 
   const char* op = "";

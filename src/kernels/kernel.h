@@ -93,10 +93,11 @@ struct Kernel {
   bool strict = true;    // ascending k, one accumulator an element, products and sums rounded apart: see Determinism
   Dot dot = Dot::kNone;  // other than kNone: for packed weights only, that fit or on engines that do; and A keeps its zero point
   BForm form = BForm::kPanels;
-  DType b_type = compute;        // of the elements of B that it reads
-  int64_t rows_max = kAnyRows;   // most rows for which it pays
-  int64_t rows_max_small_b = 0;  // the same where all of B fits in L1
-  bool finite = false;           // for packed weights only of which no element is infinite or NaN
+  DType b_type = compute;         // of the elements of B that it reads
+  int64_t rows_max = kAnyRows;    // most rows for which it pays
+  int64_t rows_max_small_b = 0;   // the same where all of B fits in L1
+  int64_t rows_max_narrow_b = 0;  // and where its rows are short
+  bool finite = false;            // for packed weights only of which no element is infinite or NaN
 
   static constexpr int64_t kAnyRows = INT64_MAX;
 };

@@ -30,12 +30,14 @@ constexpr Kernel i32(const char* name, int mr, Isa isa, KernelFunction run) {
 }
 
 // The same with B in place, for up to so many rows: to pack B takes about as long as to multiply it by a few. Where all of B fits in L1,
-// reading it in place costs next to nothing, and packing pays for more rows, or for very many only.
+// reading it in place costs next to nothing, and packing pays for more rows, or for very many only. Where its rows are short, blocks of it
+// come from L2 as fast as panels to kernels that do not wait for operands, which are those that multiply and add at once.
 constexpr int kManyRows = 512;
-constexpr Kernel in_place(BForm form, int rows_max, Kernel kernel, int rows_max_small_b = 0) {
+constexpr Kernel in_place(BForm form, int rows_max, Kernel kernel, int rows_max_small_b = 0, int rows_max_narrow_b = 0) {
   kernel.form = form;
   kernel.rows_max = rows_max;
   kernel.rows_max_small_b = rows_max_small_b;
+  kernel.rows_max_narrow_b = rows_max_narrow_b;
   return kernel;
 }
 
@@ -63,7 +65,7 @@ constexpr PanelLayout kI64Panel = panel_of<int64_t>(4);
 // a memory operand on x86 (half as fast again as splat); ARM multiplies by a lane, which they make of splat.
 constexpr Kernel kKernels[] = {
 #if WGEMM_RELAXED
-    in_place(kRows, 15, f32("f32_5x8_relaxed_rows", 5, kRelaxed, kAny, 1, f32_5x8_relaxed), kManyRows),
+    in_place(kRows, 15, f32("f32_5x8_relaxed_rows", 5, kRelaxed, kAny, 1, f32_5x8_relaxed), kManyRows, 128),
     in_place(kColumns, 4, f32("f32_4x8_relaxed_columns", 4, kRelaxed, kAny, 1, f32_4x8_relaxed_columns)),
     widening(kBF16, 48, f32("f32_4x8_relaxed_bf16", 4, kRelaxed, kAny, 1, f32_4x8_relaxed_bf16)),
     in_place(kRows, 12, widening(kBF16, 0, f32("f32_4x8_relaxed_bf16_rows", 4, kRelaxed, kAny, 1, f32_4x8_relaxed_bf16))),
@@ -75,7 +77,7 @@ constexpr Kernel kKernels[] = {
     f32("f32_5x8_relaxed", 5, kRelaxed, kX86, 1, f32_5x8_relaxed),
     f32("f32_4x8_relaxed_xnnpack_loadsplat", 4, kRelaxed, kX86, 2, f32_4x8_xnnpack_relaxed_loadsplat),
     f32("f32_4x8_relaxed_xnnpack_splat", 4, kRelaxed, kArm, 4, f32_4x8_xnnpack_relaxed_splat),
-    in_place(kRows, 4, f64("f64_2x8_relaxed_rows", 2, kRelaxed, f64_2x8_relaxed), kManyRows),
+    in_place(kRows, 4, f64("f64_2x8_relaxed_rows", 2, kRelaxed, f64_2x8_relaxed), kManyRows, 128),
     in_place(kColumns, 8, f64("f64_2x8_relaxed_columns", 2, kRelaxed, f64_2x8_relaxed_columns)),
     f64("f64_2x8_relaxed", 2, kRelaxed, f64_2x8_relaxed),
 #endif

@@ -149,10 +149,14 @@ describe('the same call comes again, on the same places', () => {
     const out = wg.alloc('float32', [n, n]);
     const [a, b] = [Float32Array.from(tensors[0].data), Float32Array.from(tensors[1].data)];
     for (let round = 0; round < 2; ++round) {
-      for (const operation of [wg.gemm, wg.matmul]) {
-        expect(exactly(operation.call(wg, tensors[0], tensors[1], null, { out }))).toEqual(product(a, b, [n, n, n], {}));
-        expect(exactly(operation.call(wg, tensors[1], tensors[0], null, { out }))).toEqual(product(b, a, [n, n, n], {}));
-        expect(exactly(operation.call(wg, tensors[0], tensors[0], null, { out }))).toEqual(product(a, a, [n, n, n], {}));
+      for (const [one, other, wanted] of [
+        [tensors[0], tensors[1], product(a, b, [n, n, n], {})],
+        [tensors[1], tensors[0], product(b, a, [n, n, n], {})],
+        [tensors[0], tensors[0], product(a, a, [n, n, n], {})],
+      ] as const) {
+        expect(exactly(wg.gemm(one, other, null, { out }))).toEqual(wanted);
+        out.data.fill(9);
+        expect(exactly(wg.matmul(one, other, null, { out }))).toEqual(wanted);
       }
     }
     for (const tensor of [...tensors, out]) tensor.dispose();

@@ -91,6 +91,23 @@ TEST_P(Gemm, DeepAndWideAndTall) {
   tester().sizes(130, 257, 300).c({130, 1}).alpha(-1).run();
 }
 
+// Up to 128 rows by rows of B of up to 512 bytes, which lie in memory as they are or a little apart.
+TEST_P(Gemm, ShortRowsOfB) {
+  for (const int64_t rows : {16, 127, 128, 129}) {
+    for (const int64_t cols : {8, 63, 64, 65, 128, 129}) tester().sizes(rows, cols, 70).run();
+  }
+  tester().sizes(40, 60, 3000).trans(true, false).c({60}).beta(2).run();
+  tester().sizes(40, 60, 3000).gap(5).run();
+}
+
+// Operands that are larger than caches are read through before they are computed with.
+TEST_P(Gemm, OperandsFromMemory) {
+  tester().sizes(9, 17, 70001).run();
+  tester().sizes(17, 9, 70001).gap(3).trans(true, true).c({17, 1}).run();
+  tester().sizes(6, 33, 40001).packed().run();
+  tester().sizes(6, 700, 3100).packed().run();
+}
+
 TEST_P(Gemm, EveryOpsetAppliesAlphaBetaAndC) {
   for (const int64_t opset : {1, 2, 6, 7, 8, 9, 10, 11, 12, 13, 21}) {
     const int64_t version = opset == 8 ? 7 : opset == 10 ? 9 : opset == 12 ? 11 : opset;
