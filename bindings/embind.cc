@@ -3,12 +3,11 @@
 #include <emscripten/bind.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <optional>
 #include <utility>
 
-#include "run.h"
+#include "known_calls.h"
 
 // Embind's runtime names a type that was not registered by its address, which brings all of printf with it: 2.3 kB with brotli. Here every
 // type is registered.
@@ -56,7 +55,6 @@ Status status;  // of the last call that failed
 class Reader {
  public:
   double number() { return *next_++; }
-  const void* packed() const { return packed_; }  // the weights among what has been read, or null
   int64_t integer() { return static_cast<int64_t>(number()); }
 
   // number, whether it is exact instead, and then its low and high 32 bits.
@@ -104,6 +102,9 @@ class Reader {
     return memory;
   }
 
+  // Those that have been read, or null.
+  const void* packed() const { return packed_; }
+
   // One that may be left out.
   const ConstTensor* optional(ConstTensor* memory) { return tensor(memory) == kTensor ? memory : nullptr; }
 
@@ -121,10 +122,10 @@ class Reader {
   int64_t* free_axes_ = axes_;
 };
 
-enum class Operation : uint8_t { kGemm, kQGemm, kMatMul };
-
 // The arguments of gemm, in the block's order.
 struct Gemm {
+  static constexpr int kOperation = 0;
+  static constexpr bool kIsKept = true;
   Gemm(const Gemm&) = delete;  // args points into it
   Gemm() {
     args.alpha = reader.factor();
@@ -147,6 +148,8 @@ struct Gemm {
 
 // The arguments of qgemm, alike.
 struct QGemm {
+  static constexpr int kOperation = 1;
+  static constexpr bool kIsKept = false;
   QGemm(const QGemm&) = delete;
   QGemm() {
     args.alpha = reader.number();
@@ -172,6 +175,8 @@ struct QGemm {
 
 // The arguments of matmul, alike; the type of dst counts where there is no dst yet.
 struct MatMul {
+  static constexpr int kOperation = 2;
+  static constexpr bool kIsKept = true;
   MatMul(const MatMul&) = delete;
   MatMul() {
     args.transpose_a = reader.integer();
@@ -194,59 +199,23 @@ int finish(const Status& result) {
   return static_cast<int>(result.code);
 }
 
-// A call that was made, by the words of its block: when it comes again, all on the same places, it is not read, checked and planned again.
-struct KnownCall {
-  Operation operation;
-  size_t words = 0;  // 0: there is none
-  uint64_t sum;      // of the words, as bits
-  double arguments[96];
-  const void* packed;
-  std::optional<PreparedCall> prepared;
-};
-KnownCall known_calls[8];
-size_t oldest_call = 0;
+KnownCalls known_calls;
 
-// As bits: NaN is no other's equal.
-uint64_t bits_at(const double* word) { return std::bit_cast<uint64_t>(*word); }
-
-// Reads the call in the block.
+// Calls of gemm and matmul are kept; of qgemm, scales and zero points, which are read as it is prepared, may hold others the next time.
 template <typename Call>
-int prepare_call(PreparedCall* prepared, const void** packed) {
+int compute(size_t words) {
+  const std::span<const double> arguments(block, words);
+  if (const PreparedCall* known = known_calls.find(Call::kOperation, arguments); known != nullptr) return finish(run(*instance, *known));
   const Call call;
-  *packed = call.reader.packed();
-  return finish(prepare(*instance, call.args, prepared));
-}
-
-int compute(Operation operation, size_t words, int (*prepare_in_block)(PreparedCall*, const void**)) {
-  uint64_t sum = 0;
-  for (size_t i = 0; i < words; ++i) sum += bits_at(block + i);
-  for (const KnownCall& known : known_calls) {
-    if (known.sum != sum || known.words != words || known.operation != operation) continue;
-    size_t same = 0;
-    while (same < words && bits_at(known.arguments + same) == bits_at(block + same)) ++same;
-    if (same == words) return finish(run(*instance, *known.prepared));
-  }
-  KnownCall& known = known_calls[oldest_call];
-  oldest_call = (oldest_call + 1) % std::size(known_calls);
-  known.words = 0;
-  known.prepared.emplace();
-  if (const int code = prepare_in_block(&*known.prepared, &known.packed); code != 0) return code;
-  // Of qgemm, scales and zero points may hold others the next time.
-  if (operation != Operation::kQGemm && words <= std::size(known.arguments)) {
-    known.operation = operation;
-    known.words = words;
-    known.sum = sum;
-    std::copy_n(block, words, known.arguments);
-  }
-  return finish(run(*instance, *known.prepared));
+  PreparedCall& prepared = known_calls.next();
+  if (const int code = finish(prepare(*instance, call.args, &prepared)); code != 0) return code;
+  if (Call::kIsKept) known_calls.keep(Call::kOperation, arguments, call.reader.packed());
+  return finish(run(*instance, prepared));
 }
 
 void release(uintptr_t memory) {
   void* const address = reinterpret_cast<void*>(memory);
-  // Other weights may come to lie there.
-  for (KnownCall& known : known_calls) {
-    if (known.packed == address) known.words = 0;
-  }
+  known_calls.forget(address);
   instance->release(address);
 }
 
@@ -362,13 +331,13 @@ EMSCRIPTEN_BINDINGS(wgemm) {
   function("block", +[] { return address(block); });
   function("blockLength", +[] { return kBlockLength; });
   function("scalars", +[] { return address(scalars); });
-  function("gemm", +[](size_t words) { return compute(Operation::kGemm, words, &prepare_call<Gemm>); });
+  function("gemm", &compute<Gemm>);
   function("gemmShape", &shape_of_gemm);
   function("explainGemm", &run_explain<Gemm>);
-  function("qgemm", +[](size_t words) { return compute(Operation::kQGemm, words, &prepare_call<QGemm>); });
+  function("qgemm", &compute<QGemm>);
   function("qgemmShape", &shape_of_qgemm);
   function("explainQgemm", &run_explain<QGemm>);
-  function("matmul", +[](size_t words) { return compute(Operation::kMatMul, words, &prepare_call<MatMul>); });
+  function("matmul", &compute<MatMul>);
   function("matmulShape", &shape_of_matmul);
   function("explainMatmul", &run_explain<MatMul>);
   function("pack", &run_pack);

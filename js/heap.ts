@@ -18,7 +18,7 @@ export let writeHeld: (core: Core, op: string, name: string, tensor: HeapTensor,
 /** The elements of a tensor, as a view that lives as long as the memory stays in place. */
 let view: (object: HeapObject, dtype: DType, size: number) => DataArray;
 /** Packed weights as bytes. */
-let serialized: (weights: HeapObject) => Uint8Array;
+let serialized: (weights: HeapObject) => ReturnType<Uint8Array['slice']>;
 
 /** Something that holds memory of an instance until `dispose()`; garbage collection is only a net. */
 export abstract class HeapObject {
@@ -169,7 +169,7 @@ export class PackedWeights extends HeapObject {
    * natively. They are the same wherever they were packed.
    * @throws DisposedError, OutOfMemoryError: there must be room for the bytes in the instance's memory
    */
-  serialize(): Uint8Array {
+  serialize(): ReturnType<Uint8Array['slice']> {
     const op = 'serialize';
     if (!PackedWeights.is(this)) throw new ArgumentError(op, 'weights', `${op}: weights is ${describe(this)}; it must be packed weights`);
     return serialized(this);

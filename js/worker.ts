@@ -406,8 +406,8 @@ export class WorkerWeights extends WorkerObject {
   }
 
   /** The weights as bytes, in an array of their own, for `deserialize`, here or in `wgemm`. */
-  async serialize(options?: CallOptions): Promise<Uint8Array> {
-    return (await this.call('serialize', [], options)) as Uint8Array;
+  async serialize(options?: CallOptions): Promise<ReturnType<Uint8Array['slice']>> {
+    return (await this.call('serialize', [], options)) as ReturnType<Uint8Array['slice']>;
   }
 }
 

@@ -19,12 +19,15 @@ void append(char* message, size_t capacity, size_t& length, const char* text, si
 void Part::append_to(char* message, size_t capacity, size_t& length) const {
   auto text = [&](const char* t) { append(message, capacity, length, t, std::strlen(t)); };
   auto number = [&](int64_t value) {
-    char digits[20];  // std::to_chars() brings tables, for speed
+    // By a loop: std::to_chars() brings tables, for speed.
+    char digits[20];  // a sign and 19 digits
     char* const end = digits + sizeof(digits);
     char* first = end;
     uint64_t left = value < 0 ? -static_cast<uint64_t>(value) : static_cast<uint64_t>(value);
-    do *--first = static_cast<char>('0' + left % 10);
-    while ((left /= 10) != 0);
+    do {
+      *--first = static_cast<char>('0' + left % 10);
+      left /= 10;
+    } while (left != 0);
     if (value < 0) *--first = '-';
     append(message, capacity, length, first, static_cast<size_t>(end - first));
   };

@@ -40,8 +40,8 @@ Part part_at(const Problem& problem, const Plan& plan, size_t index) {
   return part;
 }
 
-// Reads rows of a matrix through, so that they are in a cache when they are needed: WebAssembly has no prefetch. In eight streams, since
-// one gets half of what memory can give.
+// Reads rows of so many bytes through, `stride` bytes apart, so that they are in a cache when they are needed: WebAssembly has no prefetch.
+// In eight streams, since one gets half of what memory can give.
 [[gnu::noinline]] void fetch(const std::byte* matrix, int64_t rows, size_t stride, size_t bytes) {
   constexpr int64_t kStreams = 8;
   constexpr size_t kLine = 64;
@@ -50,7 +50,7 @@ Part part_at(const Problem& problem, const Plan& plan, size_t index) {
   for (int64_t row = 0; row < share; ++row) {
     const std::byte* starts[kStreams];
     for (int64_t s = 0; s < kStreams; ++s) starts[s] = matrix + static_cast<size_t>(std::min(row + s * share, rows - 1)) * stride;
-#pragma clang loop unroll(disable)
+#pragma clang loop unroll(disable)  // it waits for memory
     for (size_t at = 0; at < bytes; at += kLine) {
       for (const std::byte* start : starts) sum += std::to_integer<unsigned>(start[at]);
     }
@@ -154,8 +154,10 @@ class Executor {
     for (int64_t k = 0; k < p_.k; k += plan_.kc) {
       const int64_t depth = std::min(plan_.kc, p_.k - k);
       if (plan_.fetch_a) fetch(at_.a.block(row, k, rows, depth), p_.a.dtype, rows, depth);
-      if (plan_.fetch_b) fetch_b(k, depth, col, cols);
-      if (plan_.pack_b) pack_b(k, depth, col, cols);
+      if (packed_k_ != k || packed_col_ != col) {
+        if (plan_.fetch_b) fetch_b(k, depth, col, cols);
+        if (plan_.pack_b) pack_b(k, depth, col, cols);
+      }
       multiply(row, rows, k, depth, col, cols, acc, acc_stride);
     }
     if (plan_.direct) return;
@@ -180,7 +182,6 @@ class Executor {
   }
 
   void pack_b(int64_t k, int64_t depth, int64_t col, int64_t cols) {
-    if (packed_k_ == k && packed_col_ == col) return;
     const PanelLayout& layout = plan_.kernel->b;
     if (at_.stored_b.panels != nullptr) {
       unpack(at_.stored_b, k, depth, col, cols, layout, plan_.b_shift, b_panels_);

@@ -18,8 +18,8 @@ constexpr int64_t equal_blocks(int64_t total, int64_t longest) {
 
 constexpr int64_t round_up(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
-// K up to this goes in one block, unless B is read in place by rows. Splitting K costs a pass over the accumulators and is slower than
-// letting long panels stream through the cache: it is here to bound scratch memory.
+// K up to this goes in one block, but where few rows are computed, which want less of B at a time. Splitting K costs a pass over the
+// accumulators and is slower than letting long panels stream through the cache: it is here to bound scratch memory.
 constexpr int64_t kDeepest = 4096;
 
 // Bytes of packed B that are held at a time. With many rows narrow blocks of N lose, since A is read once for each: this is 1024 columns at
@@ -82,6 +82,7 @@ constexpr double kSmallB = 32 << 10;
 // Bytes from row to row of B, up to which reading it in place by blocks is reading memory through.
 constexpr int64_t kNarrowB = 512;
 
+// Of B that is read by rows.
 bool is_narrow(const Operand& b) { return b.row_stride * static_cast<int64_t>(dtype_bytes(b.dtype)) <= kNarrowB; }
 
 // Operands of more bytes come from memory. Where each element is used for few rows or columns, the kernel waits for it, a sixth of its time
@@ -232,7 +233,8 @@ Plan make_plan(const Problem& problem, const Context& context, const PlanOptions
     plan.fetch_a = few_columns && bytes_of(problem.m, problem.k, problem.a.dtype) > kInCaches;
     const bool waits = problem.compute == DType::kFloat64 || (problem.compute == DType::kFloat32 && !kernel.strict);
     plan.fetch_b = few_columns ? b_bytes > kInCaches : stored && waits && b_bytes > kInLastCache;
-    if (plan.fetch_b && few_columns) deepest = std::min(deepest, kFetchedBlock / kernel.b.element_bytes / (problem.m + problem.n));
+    if (few_columns && (plan.fetch_a || plan.fetch_b))
+      deepest = std::min(deepest, kFetchedBlock / kernel.b.element_bytes / (problem.m + problem.n));
   }
   plan.kc = options.kc != 0 ? options.kc : equal_blocks(problem.k, deepest);
   plan.kc = std::min(round_up(plan.kc, kernel.kr), problem.k);

@@ -44,9 +44,10 @@ void PlanCache::Key::add_operand(const BasicOperand<Byte>& operand) {
 }
 
 bool PlanCache::Key::operator==(const Key& other) const {
+  if (count_ != other.count_) return false;
   int same = 0;
   while (same < count_ && words_[same] == other.words_[same]) ++same;
-  return count_ == other.count_ && same == count_;
+  return same == count_;
 }
 
 const Plan* PlanCache::plan(const Problem& problem, Context& context) {

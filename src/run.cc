@@ -32,7 +32,7 @@ Status run_plan(Context& context, const char* op, const Problem& problem, const 
 }
 
 // Plans a problem, which becomes its transpose where that pays.
-void plan(Context& context, const PlanOptions& options, Problem* problem, Plan* plan) {
+void plan_problem(Context& context, const PlanOptions& options, Problem* problem, Plan* plan) {
   if (options.kernel == nullptr && pays_transposed(*problem)) *problem = transposed(*problem);
   const Plan* kept = options == PlanOptions{} ? PlanCache::plan(*problem, context) : nullptr;
   *plan = kept != nullptr ? *kept : make_plan(*problem, context, options);
@@ -48,10 +48,10 @@ Remotes remotes_of(const MatMulArgs& args) {
   return {args.src.remote, args.weights.remote, args.bias == nullptr ? nullptr : args.bias->remote, args.dst.remote};
 }
 
-void plan(Context& context, const char* op, const Remotes& remotes, PreparedCall* prepared) {
+void plan_call(Context& context, const char* op, const Remotes& remotes, PreparedCall* prepared) {
   prepared->op = op;
   prepared->remotes = remotes;
-  if (!remotes.any()) plan(context, {}, &prepared->call.problem, &prepared->plan);
+  if (!remotes.any()) plan_problem(context, {}, &prepared->call.problem, &prepared->plan);
 }
 
 template <typename Args>
@@ -65,9 +65,9 @@ Status compute(Context& context, const Args& args) {
 
 Status run(Context& context, const char* op, const Problem& problem, const PlanOptions& options) {
   Problem planned = problem;
-  Plan its_plan;
-  plan(context, options, &planned, &its_plan);
-  return run_plan(context, op, planned, its_plan, options);
+  Plan plan;
+  plan_problem(context, options, &planned, &plan);
+  return run_plan(context, op, planned, plan, options);
 }
 
 Status run(Context& context, const PreparedCall& prepared) {
@@ -77,19 +77,19 @@ Status run(Context& context, const PreparedCall& prepared) {
 
 Status prepare(Context& context, const GemmArgs& args, PreparedCall* prepared) {
   if (Status status = gemm_problem(args, true, &prepared->call.problem); !status.ok()) return status;
-  plan(context, "gemm", remotes_of(args), prepared);
+  plan_call(context, "gemm", remotes_of(args), prepared);
   return {};
 }
 
 Status prepare(Context& context, const QGemmArgs& args, PreparedCall* prepared) {
   if (Status status = qgemm_problem(args, true, &prepared->call.problem); !status.ok()) return status;
-  plan(context, "qgemm", remotes_of(args), prepared);
+  plan_call(context, "qgemm", remotes_of(args), prepared);
   return {};
 }
 
 Status prepare(Context& context, const MatMulArgs& args, PreparedCall* prepared) {
   if (Status status = matmul_problem(args, true, &prepared->call); !status.ok()) return status;
-  plan(context, "matmul", remotes_of(args), prepared);
+  plan_call(context, "matmul", remotes_of(args), prepared);
   return {};
 }
 

@@ -262,7 +262,7 @@ function numpyOn({ dtype, transA, transB }, { a, b }) {
  */
 /** @param own wgemm in its first form, whose kernel a micro-kernel's is */
 async function boundOf(bound, problem, { wg }, own) {
-  if (bound === 'micro-kernel') return microKernelOf(wg.info.build, own.plan());
+  if (bound === 'micro-kernel') return microKernelOf(wg.info.build, own.plan(), problem);
   if (bound === 'memory') return memoryOf(wg.info.build, problem);
   return limitOf(wg.info.build, problem.dtype ?? 'int8');
 }
@@ -297,10 +297,11 @@ async function memoryOf(build, { dtype = 'int8', n, k }) {
   };
 }
 
-async function microKernelOf(build, { kernel: name }) {
+/** Of a small product all of it, of a large one a block. */
+async function microKernelOf(build, { kernel: name }, problem) {
   const program = await startProgram(build);
   const index = JSON.parse(program.UTF8ToString(program._describe())).kernels.findIndex((kernel) => kernel.name === name);
-  const { m, n, k } = manyRows;
+  const [m, n, k] = ['m', 'n', 'k'].map((axis) => Math.min(problem[axis], manyRows[axis]));
   program._set_product(m, n, k);
   return { name: 'micro-kernel', kind: 'bound', operations: 2 * m * n * k, run: (times) => program._run(index, times) };
 }

@@ -305,6 +305,7 @@ it('activation, as, and weights as bytes have types of their own', () => {
 
     const bytes: Uint8Array = weights.serialize();
     const same: Uint8Array = await inWorker.serialize();
+    const files = [new Blob([weights.serialize()]), new Blob([await inWorker.serialize()])];
     const again: PackedWeights[] = [wg.deserialize(bytes), wg.deserialize(bytes.buffer), wg.deserialize(new SharedArrayBuffer(8))];
     const there: WorkerWeights[] = [await worker.deserialize(bytes, { transfer: true }), await worker.deserialize(bytes.buffer)];
 

@@ -55,6 +55,11 @@ class QGemm : public ::testing::TestWithParam<Types> {
   }
 };
 
+TEST_P(QGemm, OperandsFromMemory) {
+  tester().sizes(9, 100, 21001).packed().run();
+  tester().sizes(100, 9, 21001).trans(true, true).run();
+}
+
 TEST_P(QGemm, EverySmallSize) {
   uint32_t number = 0;
   for (int64_t m = 0; m <= 10; ++m) {

@@ -1,10 +1,11 @@
-// Calls that are prepared: run again, they compute with what their tensors hold then.
+// Calls that are prepared: run again, they compute with what their tensors hold then. And which of them are known again.
+#include "known_calls.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <vector>
-
-#include "run.h"
 
 namespace wgemm::testing {
 namespace {
@@ -115,6 +116,62 @@ TEST(PreparedCall, IsRefusedMemoryWhenItRuns) {
   const std::vector<float> before = stacks.dst;
   EXPECT_EQ(run(context, prepared).code, Code::kOutOfMemory);
   EXPECT_EQ(stacks.dst, before);
+}
+
+using Words = std::vector<double>;
+
+// Keeps a call, and gives where it is.
+const PreparedCall* keep(KnownCalls& calls, const Words& words, int operation = 0, const void* packed = nullptr) {
+  const PreparedCall* call = &calls.next();
+  calls.keep(operation, words, packed);
+  return call;
+}
+
+TEST(KnownCalls, AreFoundByEveryBit) {
+  KnownCalls calls;
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const Words words = {1, 0, nan, 4, 5};
+  EXPECT_EQ(calls.find(0, words), nullptr);
+  EXPECT_EQ(calls.find(0, Words{}), nullptr);
+  const PreparedCall* call = keep(calls, words);
+  EXPECT_EQ(calls.find(0, words), call);
+  EXPECT_EQ(calls.find(1, words), nullptr);
+  EXPECT_EQ(calls.find(0, Words{1, 0, nan, 4}), nullptr);
+  EXPECT_EQ(calls.find(0, Words{1, 0, nan, 4, 5, 0}), nullptr);
+  EXPECT_EQ(calls.find(0, Words{1, -0.0, nan, 4, 5}), nullptr);
+  EXPECT_EQ(calls.find(0, Words{4, 0, nan, 1, 5}), nullptr);  // of the same sum
+  const PreparedCall* other = keep(calls, words, 1);
+  EXPECT_NE(other, call);
+  EXPECT_EQ(calls.find(1, words), other);
+}
+
+TEST(KnownCalls, AreTheLastEight) {
+  KnownCalls calls;
+  for (int i = 0; i < 20; ++i) {
+    keep(calls, Words{static_cast<double>(i), 2});
+    for (int j = 0; j <= i; ++j) EXPECT_EQ(calls.find(0, Words{static_cast<double>(j), 2}) != nullptr, i - j < 8) << j << " of " << i;
+  }
+}
+
+TEST(KnownCalls, ThatAreNotKeptLeaveTheOthers) {
+  KnownCalls calls;
+  for (int i = 0; i < 7; ++i) keep(calls, Words{static_cast<double>(i)});
+  for (int i = 0; i < 20; ++i) calls.next();               // as one that is refused
+  for (int i = 0; i < 20; ++i) keep(calls, Words(97, i));  // of too many words
+  EXPECT_EQ(calls.find(0, Words(97, 19)), nullptr);
+  for (int i = 0; i < 7; ++i) EXPECT_NE(calls.find(0, Words{static_cast<double>(i)}), nullptr);
+}
+
+TEST(KnownCalls, AreForgottenWithTheirWeights) {
+  KnownCalls calls;
+  const int weights[2] = {};
+  keep(calls, Words{1}, 0, &weights[0]);
+  keep(calls, Words{2}, 0, &weights[1]);
+  keep(calls, Words{3}, 0, &weights[0]);
+  calls.forget(&weights[0]);
+  EXPECT_EQ(calls.find(0, Words{1}), nullptr);
+  EXPECT_NE(calls.find(0, Words{2}), nullptr);
+  EXPECT_EQ(calls.find(0, Words{3}), nullptr);
 }
 
 }  // namespace

@@ -1,0 +1,91 @@
+// What plans come to, at both sides of the thresholds that results do not show.
+#include "plan.h"
+
+#include <gtest/gtest.h>
+
+#include "problem.h"
+#include "types.h"
+
+namespace wgemm::testing {
+namespace {
+
+struct Product {
+  DType type = DType::kFloat32;
+  int64_t m, n, k;
+  bool packed = false;
+};
+
+Plan plan_of(const Product& product, Determinism determinism = Determinism::kFast) {
+  alignas(64) static std::byte somewhere[64];
+  Problem p;
+  p.m = product.m;
+  p.n = product.n;
+  p.k = product.k;
+  p.compute = compute_type(product.type);
+  p.a = {somewhere, product.type, product.k, 1};
+  p.b = {somewhere, product.type, product.n, 1};
+  p.y = {somewhere, product.type, product.n, 1};
+  if (product.packed) p.stored_b = {.panels = somewhere, .dtype = product.type, .k = product.k};
+  const Context context(0, determinism);
+  return make_plan(p, context, {});
+}
+
+constexpr int64_t kMega = int64_t{1} << 20;
+
+TEST(Plan, FetchesWhatComesFromMemoryWhereYIsSmall) {
+  for (const DType type : {DType::kFloat32, DType::kFloat64, DType::kInt32, DType::kInt64, DType::kBFloat16}) {
+    SCOPED_TRACE(dtype_name(type));
+    const auto bytes = static_cast<int64_t>(dtype_bytes(type));
+    const int64_t k = 2 * kMega / 64 / bytes;  // 64 rows or columns of so many take 2 MB
+    const Plan both = plan_of({.type = type, .m = 64, .n = 64, .k = k + 1});
+    EXPECT_TRUE(both.fetch_a && both.fetch_b);
+    EXPECT_LE(both.kc * 2 * 64 * static_cast<int64_t>(dtype_bytes(compute_type(type))), kMega / 2);
+    const Plan none = plan_of({.type = type, .m = 64, .n = 64, .k = k});
+    EXPECT_FALSE(none.fetch_a || none.fetch_b);
+    const Plan of_b = plan_of({.type = type, .m = 63, .n = 65, .k = k});
+    EXPECT_FALSE(of_b.fetch_a);
+    EXPECT_TRUE(of_b.fetch_b);
+    const Plan largest = plan_of({.type = type, .m = 128, .n = 128, .k = k});
+    EXPECT_TRUE(largest.fetch_a && largest.fetch_b);
+    const Plan wide = plan_of({.type = type, .m = 128, .n = 129, .k = k}), tall = plan_of({.type = type, .m = 129, .n = 128, .k = k});
+    EXPECT_FALSE(wide.fetch_a || wide.fetch_b || tall.fetch_a || tall.fetch_b);
+    const int64_t mr = both.kernel->mr;
+    EXPECT_FALSE(plan_of({.type = type, .m = 1, .n = 64, .k = 2 * k}).fetch_b) << mr;
+  }
+}
+
+TEST(Plan, FetchesWeightsThatAreWaitedFor) {
+  const int64_t k = 8 * kMega / 4 / 1024;  // 1024 columns of so many take 8 MB in float32
+  const auto fetches = [&](DType type, int64_t m, int64_t n, Determinism determinism = Determinism::kFast) {
+    const Plan plan = plan_of({.type = type, .m = m, .n = n, .k = k, .packed = true}, determinism);
+    EXPECT_FALSE(plan.fetch_a);
+    return plan.fetch_b;
+  };
+  const bool fused = WGEMM_RELAXED;
+  EXPECT_EQ(fetches(DType::kFloat32, 32, 1025), fused);
+  EXPECT_FALSE(fetches(DType::kFloat32, 32, 1024));
+  EXPECT_FALSE(fetches(DType::kFloat32, 32, 1025, Determinism::kStrict));
+  EXPECT_EQ(fetches(DType::kFloat32, 128, 1025), fused);
+  EXPECT_FALSE(fetches(DType::kFloat32, 129, 1025));
+  EXPECT_FALSE(fetches(DType::kFloat32, 2, 1025));
+  EXPECT_TRUE(fetches(DType::kFloat64, 32, 513));
+  EXPECT_FALSE(fetches(DType::kInt32, 32, 1025));
+  EXPECT_FALSE(plan_of({.m = 32, .n = 1025, .k = k}).fetch_b) << "not packed";
+}
+
+TEST(Plan, ReadsShortRowsOfBInPlace) {
+  const auto packs = [](DType type, int64_t m, int64_t n, Determinism determinism = Determinism::kFast) {
+    return plan_of({.type = type, .m = m, .n = n, .k = 1000}, determinism).pack_b;
+  };
+  const bool apart = !WGEMM_RELAXED;
+  EXPECT_EQ(packs(DType::kFloat32, 128, 128), apart);
+  EXPECT_TRUE(packs(DType::kFloat32, 128, 129));
+  EXPECT_TRUE(packs(DType::kFloat32, 129, 128));
+  EXPECT_TRUE(packs(DType::kFloat32, 128, 128, Determinism::kStrict));
+  EXPECT_EQ(packs(DType::kFloat64, 128, 64), apart);
+  EXPECT_TRUE(packs(DType::kFloat64, 128, 65));
+  EXPECT_TRUE(packs(DType::kInt32, 64, 64));
+}
+
+}  // namespace
+}  // namespace wgemm::testing
