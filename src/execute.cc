@@ -60,10 +60,12 @@ Part part_at(const Problem& problem, const Plan& plan, size_t index) {
 
 // The same of a block whose rows or columns are contiguous.
 void fetch(const ConstBlock& block, DType dtype, int64_t rows, int64_t cols) {
-  const bool by_rows = block.col_stride == 1;
-  const auto bytes = static_cast<int64_t>(dtype_bytes(dtype)), stride = by_rows ? block.row_stride : block.col_stride;
-  if (!by_rows && block.row_stride != 1) return;
-  fetch(block.data, by_rows ? rows : cols, static_cast<size_t>(stride * bytes), static_cast<size_t>((by_rows ? cols : rows) * bytes));
+  const size_t bytes = dtype_bytes(dtype);
+  if (block.col_stride == 1) {
+    fetch(block.data, rows, static_cast<size_t>(block.row_stride) * bytes, static_cast<size_t>(cols) * bytes);
+  } else if (block.row_stride == 1) {
+    fetch(block.data, cols, static_cast<size_t>(block.col_stride) * bytes, static_cast<size_t>(rows) * bytes);
+  }
 }
 
 // Computes parts, one after the other, with scratch of its own.

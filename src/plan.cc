@@ -83,7 +83,7 @@ constexpr double kSmallB = 32 << 10;
 constexpr int64_t kNarrowB = 512;
 
 // Of B that is read by rows.
-bool is_narrow(const Operand& b) { return b.row_stride * static_cast<int64_t>(dtype_bytes(b.dtype)) <= kNarrowB; }
+bool is_narrow(const Operand& b) { return b.row_stride <= kNarrowB / static_cast<int64_t>(dtype_bytes(b.dtype)); }
 
 // Operands of more bytes come from memory. Where each element is used for few rows or columns, the kernel waits for it, a sixth of its time
 // where Y is small and up to half where it reads panels of weights, one at a time. To read blocks through first, in eight streams
