@@ -2,7 +2,6 @@
 // in the heap (js/call.ts writes it), read here in the same order.
 #include <emscripten/bind.h>
 
-#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <utility>
