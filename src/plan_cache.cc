@@ -45,7 +45,7 @@ void PlanCache::Key::add_operand(const BasicOperand<Byte>& operand) {
 
 bool PlanCache::Key::operator==(const Key& other) const {
   if (count_ != other.count_) return false;
-  int same = 0;
+  int same = 0;  // by std::equal() it is memcmp(), which Emscripten's library does byte by byte
   while (same < count_ && words_[same] == other.words_[same]) ++same;
   return same == count_;
 }
