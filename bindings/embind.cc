@@ -2,6 +2,7 @@
 // in the heap (js/call.ts writes it), read here in the same order.
 #include <emscripten/bind.h>
 
+#include <bit>
 #include <cmath>
 #include <optional>
 #include <utility>
@@ -23,9 +24,6 @@ using namespace wgemm;
 constexpr size_t kMostTensors = 10;
 constexpr size_t kBlockLength = 16 + kMostTensors * (7 + 2 * kMaxRank);
 double block[kBlockLength];
-
-// Operands that are given as numbers, each at its place among the tensors.
-double scalars[kMostTensors];
 
 // In bindings/blocks.js: Runs of the operand at that place among the tensors, moved to an address or from there.
 extern "C" void wgemm_move_block(int place, double offset, double count, double length, double run_stride, double stride, double address);
@@ -53,15 +51,16 @@ Status status;  // of the last call that failed
 // Reads the block from front to back.
 class Reader {
  public:
+  // `scalars`: for the elements of operands that are given as numbers, each at its place among the tensors.
+  explicit Reader(double* scalars) : scalars_(scalars) {}
+
   double number() { return *next_++; }
   int64_t integer() { return static_cast<int64_t>(number()); }
 
-  // number, whether it is exact instead, and then its low and high 32 bits.
+  // number, and -1; or the low and high 32 bits of one that is exact.
   Factor factor() {
-    const double value = number();
-    const bool exact = number() != 0;
-    const auto low = static_cast<uint64_t>(number()), high = static_cast<uint64_t>(number());
-    return exact ? Factor::exact(high << 32 | low) : Factor(value);
+    const double value = number(), high = number();
+    return high < 0 ? Factor(value) : Factor::exact(static_cast<uint64_t>(high) << 32 | static_cast<uint64_t>(value));
   }
 
   // The bounds of an activation.
@@ -70,33 +69,53 @@ class Reader {
     return {min, number()};
   }
 
-  // address, type, size, space, offset, rank, number of strides, sizes..., strides...; type kAbsent: there is none; kPacked: the address is
-  // that of packed weights. -1 - place as the address: it is remote.
-  enum Kind : int8_t { kTensor = 0, kAbsent = -1, kPacked = -2 };
+  // One of
+  //   type, address, size, rank, number of strides, sizes..., strides...
+  //   type, -1 - place where it is remote or else 0, size, rank, number of strides, space, offset, sizes..., strides...
+  //   kNumber, type, factor
+  //   kPacked, address of packed weights
+  //   kAbsent
+  enum Kind : int8_t { kTensor = 0, kAbsent = -1, kPacked = -2, kNumber = -3 };
   template <typename T>
   Kind tensor(BasicTensor<T>* tensor) {
-    const double address = number();
+    double* const scalar = scalars_++;
     const int64_t dtype = integer();
-    if (address < 0)
-      tensor->remote = &remote_operands.at[static_cast<size_t>(-1 - address)];
-    else
-      tensor->data = reinterpret_cast<T*>(static_cast<uintptr_t>(address));
-    tensor->size = integer();
-    tensor->place.space = static_cast<uint32_t>(integer());
-    tensor->place.offset = integer();
-    const auto rank = static_cast<size_t>(integer());
-    const auto stride_count = static_cast<size_t>(integer());
-    if (dtype < 0) return static_cast<Kind>(dtype);
+    if (dtype == kAbsent) return kAbsent;
+    if (dtype == kPacked) {
+      packed_ = reinterpret_cast<const void*>(static_cast<uintptr_t>(number()));
+      return kPacked;
+    }
+    if (dtype == kNumber) {
+      tensor->dtype = static_cast<DType>(integer());
+      tensor->data = reinterpret_cast<T*>(scalar);
+      tensor->size = 1;
+      const Factor value = factor();
+      if (value.is_exact())
+        *scalar = std::bit_cast<double>(value.integer());
+      else
+        static_cast<void>(store("", "", value.number(), tensor->dtype, scalar));  // JavaScript has seen that the type holds it
+      return kNumber;
+    }
     tensor->dtype = static_cast<DType>(dtype);
+    only_numbers_ = false;
+    const double address = number();
+    tensor->size = integer();
+    const auto rank = static_cast<size_t>(integer()), strides = static_cast<size_t>(integer());
+    if (address > 0) {
+      tensor->data = reinterpret_cast<T*>(static_cast<uintptr_t>(address));
+    } else {
+      if (address < 0) tensor->remote = &remote_operands.at[static_cast<size_t>(-1 - address)];
+      tensor->place.space = static_cast<uint32_t>(integer());
+      tensor->place.offset = integer();
+    }
     tensor->dims = axes(rank);
-    tensor->strides = axes(stride_count);
+    tensor->strides = axes(strides);
     return kTensor;
   }
 
   // One that packed weights may stand for.
   const PackedWeights* weights(ConstTensor* tensor_or_address, PackedWeights* memory) {
     if (tensor(tensor_or_address) != kPacked) return nullptr;
-    packed_ = tensor_or_address->data;
     *memory = PackedWeights::view(packed_);
     return memory;
   }
@@ -105,7 +124,10 @@ class Reader {
   const void* packed() const { return packed_; }
 
   // One that may be left out.
-  const ConstTensor* optional(ConstTensor* memory) { return tensor(memory) == kTensor ? memory : nullptr; }
+  const ConstTensor* optional(ConstTensor* memory) { return tensor(memory) == kAbsent ? nullptr : memory; }
+
+  // Whether all operands so far were numbers or absent.
+  bool only_numbers() const { return only_numbers_; }
 
  private:
   std::span<const int64_t> axes(size_t rank) {
@@ -116,7 +138,9 @@ class Reader {
   }
 
   const double* next_ = block;
+  double* scalars_;
   const void* packed_ = nullptr;
+  bool only_numbers_ = true;
   int64_t axes_[kMostTensors * 2 * kMaxRank];
   int64_t* free_axes_ = axes_;
 };
@@ -124,9 +148,8 @@ class Reader {
 // The arguments of gemm, in the block's order.
 struct Gemm {
   static constexpr int kOperation = 0;
-  static constexpr bool kIsKept = true;
   Gemm(const Gemm&) = delete;  // args points into it
-  Gemm() {
+  explicit Gemm(double* scalars) : reader(scalars) {
     args.alpha = reader.factor();
     args.beta = reader.factor();
     args.transA = reader.integer();
@@ -139,6 +162,7 @@ struct Gemm {
     args.C = reader.optional(&c);
     reader.tensor(&args.Y);
   }
+  bool is_kept() const { return true; }
   Reader reader;
   ConstTensor c;
   PackedWeights weights;
@@ -148,25 +172,28 @@ struct Gemm {
 // The arguments of qgemm, alike.
 struct QGemm {
   static constexpr int kOperation = 1;
-  static constexpr bool kIsKept = false;
   QGemm(const QGemm&) = delete;
-  QGemm() {
+  explicit QGemm(double* scalars) : reader(scalars) {
     args.alpha = reader.number();
     args.transA = reader.integer();
     args.transB = reader.integer();
     args.activation = reader.activation();
-    reader.tensor(&args.A);
     reader.tensor(&args.a_scale);
     args.a_zero_point = reader.optional(&a_zero_point);
-    args.packed_B = reader.weights(&args.B, &weights);
     reader.tensor(&args.b_scale);
     args.b_zero_point = reader.optional(&b_zero_point);
-    args.C = reader.optional(&c);
     args.y_scale = reader.optional(&y_scale);
     args.y_zero_point = reader.optional(&y_zero_point);
+    kept = reader.only_numbers();
+    reader.tensor(&args.A);
+    args.packed_B = reader.weights(&args.B, &weights);
+    args.C = reader.optional(&c);
     reader.tensor(&args.Y);
   }
+  // Scales and zero points are read when the call is prepared, and tensors of them may hold others the next time.
+  bool is_kept() const { return kept; }
   Reader reader;
+  bool kept;
   ConstTensor a_zero_point, b_zero_point, c, y_scale, y_zero_point;
   PackedWeights weights;
   QGemmArgs args;
@@ -175,9 +202,8 @@ struct QGemm {
 // The arguments of matmul, alike; the type of dst counts where there is no dst yet.
 struct MatMul {
   static constexpr int kOperation = 2;
-  static constexpr bool kIsKept = true;
   MatMul(const MatMul&) = delete;
-  MatMul() {
+  explicit MatMul(double* scalars) : reader(scalars) {
     args.transpose_a = reader.integer();
     args.transpose_b = reader.integer();
     args.dst.dtype = static_cast<DType>(reader.integer());
@@ -187,6 +213,7 @@ struct MatMul {
     args.bias = reader.optional(&bias);
     reader.tensor(&args.dst);
   }
+  bool is_kept() const { return true; }
   Reader reader;
   ConstTensor bias;
   PackedWeights weights;
@@ -199,16 +226,16 @@ int finish(const Status& result) {
 }
 
 KnownCalls known_calls;
+static_assert(KnownCalls::kMostScalars >= kMostTensors);
 
-// Calls of gemm and matmul are kept; of qgemm, scales and zero points, which are read as it is prepared, may hold others the next time.
 template <typename Call>
 int compute(size_t words) {
   const std::span<const double> arguments(block, words);
   if (const PreparedCall* known = known_calls.find(Call::kOperation, arguments); known != nullptr) return finish(run(*instance, *known));
-  const Call call;
-  PreparedCall& prepared = known_calls.next();
+  const auto [prepared, scalars] = known_calls.next();
+  const Call call(scalars);
   if (const int code = finish(prepare(*instance, call.args, &prepared)); code != 0) return code;
-  if (Call::kIsKept) known_calls.keep(Call::kOperation, arguments, call.reader.packed());
+  if (call.is_kept()) known_calls.keep(Call::kOperation, arguments, call.reader.packed());
   return finish(run(*instance, prepared));
 }
 
@@ -217,6 +244,9 @@ void release(uintptr_t memory) {
   known_calls.forget(address);
   instance->release(address);
 }
+
+// Of operands given as numbers, where a call is only looked at.
+double scalars[kMostTensors];
 
 // The result's type, rank and sizes, at the front of the block.
 int give_shape(DType dtype, std::span<const int64_t> dims) {
@@ -228,14 +258,14 @@ int give_shape(DType dtype, std::span<const int64_t> dims) {
 }
 
 int shape_of_gemm() {
-  const Gemm call;
+  const Gemm call(scalars);
   int64_t dims[2];
   Status result = gemm_shape(call.args, dims);
   return result.ok() ? give_shape(call.args.A.dtype, dims) : finish(result);
 }
 
 int shape_of_qgemm() {
-  const QGemm call;
+  const QGemm call(scalars);
   int64_t dims[2];
   DType dtype;
   Status result = qgemm_shape(call.args, dims, &dtype);
@@ -243,7 +273,7 @@ int shape_of_qgemm() {
 }
 
 int shape_of_matmul() {
-  const MatMul call;
+  const MatMul call(scalars);
   int64_t dims[kMaxRank];
   size_t rank;
   Status result = matmul_shape(call.args, dims, &rank);
@@ -253,7 +283,7 @@ int shape_of_matmul() {
 // On success the block begins with the numbers of an Explanation, in its order, the kernel's name as an address.
 template <typename Call>
 int run_explain(double beside) {
-  const Call call;
+  const Call call(scalars);
   Explanation e;
   Status result = explain(*instance, call.args, &e, static_cast<int64_t>(beside));
   if (!result.ok()) return finish(result);
@@ -281,7 +311,7 @@ int give_weights(PackedWeights weights) {
 }
 
 int run_pack() {
-  Reader reader;
+  Reader reader(scalars);
   PackArgs args;
   args.op = static_cast<PackFor>(reader.integer());
   args.trans = reader.integer();
@@ -303,8 +333,6 @@ int run_deserialize(uintptr_t bytes, size_t length) {
   Status result = deserialize(*instance, bytes_at(bytes, length), &weights);
   return result.ok() ? give_weights(std::move(weights)) : finish(result);
 }
-
-int store_scalar(int place, int dtype, double value) { return finish(store("", "", value, static_cast<DType>(dtype), scalars + place)); }
 
 // A row of the table of kernels: name, compute type, mr, nr, kr, preferred.
 void kernel(int index) {
@@ -329,7 +357,6 @@ EMSCRIPTEN_BINDINGS(wgemm) {
   function("setThreads", +[](int threads) { return finish(instance->set_threads(threads)); });
   function("block", +[] { return address(block); });
   function("blockLength", +[] { return kBlockLength; });
-  function("scalars", +[] { return address(scalars); });
   function("gemm", &compute<Gemm>);
   function("gemmShape", &shape_of_gemm);
   function("explainGemm", &run_explain<Gemm>);
@@ -343,7 +370,6 @@ EMSCRIPTEN_BINDINGS(wgemm) {
   function("serializedBytes", +[](uintptr_t weights) { return serialized_bytes(PackedWeights::view(reinterpret_cast<void*>(weights))); });
   function("serialize", &run_serialize);
   function("deserialize", &run_deserialize);
-  function("storeScalar", &store_scalar);
   function("kernelCount", &kernel_count);
   function("kernel", &kernel);
   function("errorMessage", +[] { return address(status.message); });

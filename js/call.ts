@@ -2,9 +2,9 @@
 import type { Core } from './core.js';
 import { ArgumentError, describe, OutOfMemoryError } from './errors.js';
 import { HeapTensor, locateHeld, PackedWeights, writeHeld } from './heap.js';
-import { absent, locate, packedWeights, type Operand, operandOf, readTensor } from './operand.js';
+import { absent, aNumber, locate, packedWeights, type Operand, operandOf, readTensor } from './operand.js';
 import { moverOf } from './stream.js';
-import { arrayOf, bufferOf, bytesOf, type DataArray, type DType, viewOf } from './tensor.js';
+import { arrayOf, bufferOf, bytesOf, type DataArray, type DType, holds, viewOf } from './tensor.js';
 import type { CoreModule } from './wgemm-simd128.mjs';
 
 /** @internal An operation of the core: by the arguments in the block, each gives an error code. */
@@ -91,18 +91,33 @@ export function runInHeap(
   core.checkAlive(op); // the user's options may have disposed of it
   let at = writeHeld(core, op, operands[0], a, block, end);
   if (HeapTensor.is(b)) at = writeHeld(core, op, operands[1], b, block, at);
-  else at = writeNoTensor(block, at, packedWeights, locateHeld(b, core, op, operands[1]));
-  at = c === undefined || c === null ? writeNoTensor(block, at, absent, 0) : writeHeld(core, op, operands[2], c, block, at);
+  else at = writePacked(block, at, locateHeld(b, core, op, operands[1]));
+  if (c === undefined || c === null) block[at++] = absent;
+  else at = writeHeld(core, op, operands[2], c, block, at);
   at = writeHeld(core, op, result, out, block, at);
   core.check(operation.run(core.module, at), op);
   return out;
 }
 
-function writeNoTensor(block: Float64Array, at: number, kind: number, address: number): number {
-  block[at] = address;
-  block[at + 1] = kind;
-  for (let i = at + 2; i < at + 7; ++i) block[i] = 0;
-  return at + 7;
+function writePacked(block: Float64Array, at: number, address: number): number {
+  block[at] = packedWeights;
+  block[at + 1] = address;
+  return at + 2;
+}
+
+/** @internal Writes an operand that is given as a number, which its type must hold. */
+export function writeNumber(block: Float64Array, at: number, dtype: number, value: number | bigint): number {
+  block[at] = aNumber;
+  block[at + 1] = dtype;
+  return writeFactor(block, at + 2, value);
+}
+
+/** @internal Writes a number and -1, or the low and high 32 bits of a bigint. */
+export function writeFactor(block: Float64Array, at: number, value: number | bigint): number {
+  const exact = typeof value === 'bigint';
+  block[at] = exact ? Number(BigInt.asUintN(32, value)) : value;
+  block[at + 1] = exact ? Number(BigInt.asUintN(32, value >> 32n)) : -1;
+  return at + 2;
 }
 
 /** @internal A call of what has been read from the user's objects, which may have run code of the user's: what is found from here on holds. */
@@ -140,26 +155,31 @@ export function write(core: Core, op: string, attributes: Float64Array, operands
   let i = 0;
   for (const value of attributes) block[i++] = value;
   const buffers: unknown[] = [];
-  for (let index = 0; index < operands.length; ++index) {
-    const operand = operands[index] as Operand | null;
+  for (const operand of operands) {
     if (operand === null) {
-      i = writeNoTensor(block, i, absent, 0);
+      block[i++] = absent;
       continue;
     }
-    const { shape, strides, source } = operand;
+    const { shape, strides, source, address } = operand;
     if (typeof source === 'number' || typeof source === 'bigint') {
-      operand.address = core.scalarAddress(index);
-      storeScalar(core, op, operand, index, source);
+      i = writeNumber(block, i, operand.dtype, source);
+      continue;
     }
-    // An array that is not in the heap yet is told apart by its buffer.
-    const outside = operand.address <= 0 ? operand.outside : null;
-    block[i++] = operand.address;
+    if (operand.dtype === packedWeights) {
+      i = writePacked(block, i, address);
+      continue;
+    }
     block[i++] = operand.dtype;
+    block[i++] = address;
     block[i++] = operand.size;
-    block[i++] = outside === null ? 0 : numberOf(bufferOf(outside), buffers);
-    block[i++] = outside === null ? 0 : outside.byteOffset;
     block[i++] = shape.length;
     block[i++] = strides === null ? 0 : strides.length;
+    if (address <= 0) {
+      // An array that is not in the heap yet is told apart by its buffer.
+      const { outside } = operand;
+      block[i++] = outside === null ? 0 : numberOf(bufferOf(outside), buffers);
+      block[i++] = outside === null ? 0 : outside.byteOffset;
+    }
     for (let axis = 0; axis < shape.length; ++axis) block[i++] = shape[axis] as number;
     if (strides !== null) for (let axis = 0; axis < strides.length; ++axis) block[i++] = strides[axis] as number;
   }
@@ -291,42 +311,31 @@ function copyOut(core: Core, { name: op, result }: Operation, dtype: DType, y: O
   }
 }
 
-/** @internal An operand that is given as a number: a tensor of rank 0. The number goes to its place in the heap when the arguments do. */
+/** @internal An operand that is given as a number: a tensor of rank 0. */
 export function scalar(core: Core, op: string, name: string, value: number | bigint, dtype: DType): Operand {
-  if (typeof value === 'bigint') {
-    if (dtype !== 'int64' && dtype !== 'uint64') {
-      throw new ArgumentError(
-        op,
-        name,
-        `${op}: ${name} is ${describe(value)}, which ${dtype} cannot hold; bigints are for int64 and uint64`,
-      );
-    }
-    if ((dtype === 'int64' ? BigInt.asIntN(64, value) : BigInt.asUintN(64, value)) !== value) {
-      throw new ArgumentError(
-        op,
-        name,
-        `${op}: ${name} is ${describe(value)}, which ${dtype} cannot hold; it must be in the range of the type`,
-      );
-    }
-  }
+  checkHolds(op, name, value, dtype);
   const operand = operandOf(name, core.dtypes.indexOf(dtype), [], value);
   operand.size = 1;
   return operand;
+}
+
+/** @internal Throws unless an element of that type may be given as that number. */
+export function checkHolds(op: string, name: string, value: number | bigint, dtype: DType): void {
+  let rule = '';
+  if (typeof value === 'number') {
+    if (!holds(dtype, value)) rule = 'it must be whole and in the range of the type';
+  } else if (dtype !== 'int64' && dtype !== 'uint64') {
+    rule = 'bigints are for int64 and uint64';
+  } else if ((dtype === 'int64' ? BigInt.asIntN(64, value) : BigInt.asUintN(64, value)) !== value) {
+    rule = 'it must be in the range of the type';
+  }
+  if (rule !== '') throw new ArgumentError(op, name, `${op}: ${name} is ${describe(value)}, which ${dtype} cannot hold; ${rule}`);
 }
 
 /** @internal C or a bias: a tensor, a number, or nothing. */
 export function readAddend(core: Core, op: string, name: string, value: unknown, dtype: DType): Operand | null {
   if (value === undefined || value === null) return null;
   return typeof value === 'number' || typeof value === 'bigint' ? scalar(core, op, name, value, dtype) : readTensor(core, op, name, value);
-}
-
-function storeScalar(core: Core, op: string, { name, dtype, address }: Operand, index: number, value: number | bigint): void {
-  if (typeof value === 'bigint') {
-    new BigInt64Array(core.buffer, address, 1)[0] = value;
-  } else if (core.module.storeScalar(index, dtype, value) !== 0) {
-    const rule = 'it must be whole and in the range of the type';
-    throw new ArgumentError(op, name, `${op}: ${name} is ${describe(value)}, which ${core.dtypes[dtype]} cannot hold; ${rule}`);
-  }
 }
 
 /** @internal Leaves in the block what the core would do, and gives the bytes copied between the caller's arrays and the heap. */

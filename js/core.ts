@@ -37,7 +37,6 @@ export class Core {
   readonly #maxMemory: number;
   readonly #blockAddress: number;
   readonly #blockLength: number;
-  readonly #scalarsAddress: number;
   #block: Float64Array | undefined;
   /** All that its memory has shown itself as: what shared memory was before it grew shows the same bytes still. */
   readonly #buffers = new WeakSet<ArrayBufferLike>();
@@ -54,7 +53,6 @@ export class Core {
     this.dtypes = Array.from({ length: module.dtypeCount() }, (_, i) => this.text(module.dtypeName(i)) as DType);
     this.#blockAddress = module.block();
     this.#blockLength = module.blockLength();
-    this.#scalarsAddress = module.scalars();
   }
 
   get disposed(): boolean {
@@ -113,11 +111,6 @@ export class Core {
       this.#block = new Float64Array(this.buffer, this.#blockAddress, this.#blockLength);
     }
     return this.#block;
-  }
-
-  /** Where the operand with that index is put if it is given as a number. */
-  scalarAddress(index: number): number {
-    return this.#scalarsAddress + 8 * index;
   }
 
   /** The view of a tensor, made anew when the memory has moved. */

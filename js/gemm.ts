@@ -11,6 +11,7 @@ import {
   readOptions,
   runCall,
   runInHeap,
+  writeFactor,
 } from './call.js';
 import type { Core } from './core.js';
 import { ArgumentError, describe, OpsetError } from './errors.js';
@@ -92,7 +93,7 @@ function makeGemm(
   const operandA = readTensor(core, op, 'A', a);
   const operandB = readTensor(core, op, 'B', b);
   const operandC = readAddend(core, op, 'C', c, core.dtypes[operandA.dtype] as DType);
-  const attributes = new Float64Array(14);
+  const attributes = new Float64Array(10);
   readAttributes(attributes, alpha, beta, transA, transB, opset, broadcast, activation);
   const operandY = out === undefined ? null : readTensor(core, op, 'Y', out);
   return makeCall(core, operations.gemm, attributes, [operandA, operandB, operandC, operandY], out);
@@ -110,25 +111,20 @@ function readAttributes(
   activation: unknown,
 ): number {
   readFactor('alpha', alpha, to, 0);
-  readFactor('beta', beta, to, 4);
-  to[8] = readFlag(op, 'transA', transA, 0);
-  to[9] = readFlag(op, 'transB', transB, 0);
-  to[10] = readOpset(opset);
-  to[11] = readFlag(op, 'broadcast', broadcast, NaN); // NaN: not given
-  readActivation(op, activation, to, 12);
-  return 14;
+  readFactor('beta', beta, to, 2);
+  to[4] = readFlag(op, 'transA', transA, 0);
+  to[5] = readFlag(op, 'transB', transB, 0);
+  to[6] = readOpset(opset);
+  to[7] = readFlag(op, 'broadcast', broadcast, NaN); // NaN: not given
+  readActivation(op, activation, to, 8);
+  return 10;
 }
 
-/** Writes a number; whether it is a bigint instead; and of that the low and high 32 bits. */
 function readFactor(name: string, value: unknown, to: Float64Array, at: number): void {
-  const exact = typeof value === 'bigint';
-  if (value !== undefined && typeof value !== 'number' && !exact) {
+  if (value !== undefined && typeof value !== 'number' && typeof value !== 'bigint') {
     throw new ArgumentError(op, name, `${op}: ${name} is ${describe(value)}; it must be a number, or a bigint with int64 and uint64`);
   }
-  to[at] = value === undefined ? 1 : exact ? 0 : value;
-  to[at + 1] = exact ? 1 : 0;
-  to[at + 2] = exact ? Number(BigInt.asUintN(32, value)) : 0;
-  to[at + 3] = exact ? Number(BigInt.asUintN(32, value >> 32n)) : 0;
+  writeFactor(to, at, value ?? 1);
 }
 
 function readOpset(value: unknown): number {

@@ -28,8 +28,6 @@ declare module '*.mjs' {
     serializedBytes(weights: number): number;
     serialize(weights: number, bytes: number, length: number): number;
     deserialize(bytes: number, length: number): number;
-    scalars(): number;
-    storeScalar(place: number, dtype: number, value: number): number;
     kernelCount(): number;
     kernel(index: number): void;
     errorMessage(): number;

@@ -94,15 +94,13 @@ export class HeapTensor<A extends DataArray = DataArray> extends HeapObject {
     writeHeld = (core, op, name, tensor, block, at) => {
       const shape = tensor.#shape;
       const rank = shape.length;
-      block[at] = locateHeld(tensor, core, op, name);
-      block[at + 1] = tensor.#number;
+      block[at] = tensor.#number;
+      block[at + 1] = locateHeld(tensor, core, op, name);
       block[at + 2] = tensor.#size;
-      block[at + 3] = 0;
+      block[at + 3] = rank;
       block[at + 4] = 0;
-      block[at + 5] = rank;
-      block[at + 6] = 0;
-      for (let axis = 0; axis < rank; ++axis) block[at + 7 + axis] = shape[axis] as number;
-      return at + 7 + rank;
+      for (let axis = 0; axis < rank; ++axis) block[at + 5 + axis] = shape[axis] as number;
+      return at + 5 + rank;
     };
   }
 

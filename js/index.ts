@@ -9,7 +9,7 @@
  *
  * @packageDocumentation
  */
-import { type Call, explain, readOptions, runCall } from './call.js';
+import { type Call, explain, readOptions } from './call.js';
 import { Core } from './core.js';
 import { disposable } from './dispose.js';
 import { ArgumentError, describe, DTypeError, ShapeError } from './errors.js';
@@ -18,7 +18,7 @@ import { HeapTensor, type PackedWeights } from './heap.js';
 import { type Assets, loadCore, type LoadedCore } from './load.js';
 import { type MatMulOptions, readMatMul, runMatMul } from './matmul.js';
 import { type PackOptions, packWeights, readWeights } from './pack.js';
-import { type QGemmInputs, type QGemmOptions, type QuantizedArray, readQGemm, type Scale, type ZeroPoint } from './qgemm.js';
+import { type QGemmInputs, type QGemmOptions, type QuantizedArray, readQGemm, runQGemm, type Scale, type ZeroPoint } from './qgemm.js';
 import { type ArrayOf, bytesOf, type DataArray, type DType, readSizes, type ResultArray, type Tensor, type TensorLike } from './tensor.js';
 import { mostThreads } from './threads.js';
 
@@ -227,7 +227,7 @@ export class Gemm {
   qgemm(inputs: QGemmInputs & { yScale: Scale; yZeroPoint: ZeroPoint }, options?: QGemmOptions): Tensor<QuantizedArray>;
   qgemm(inputs: QGemmInputs, options?: QGemmOptions): Tensor<Float32Array | QuantizedArray>;
   qgemm(inputs: unknown, options?: unknown): unknown {
-    return runCall(readQGemm(this.#core, inputs, options));
+    return runQGemm(this.#core, inputs, options);
   }
 
   /**

@@ -18,7 +18,8 @@ import {
 
 /** @internal What stands for an operand's type in the block of arguments where there is no tensor. */
 export const absent = -1,
-  packedWeights = -2;
+  packedWeights = -2,
+  aNumber = -3;
 
 /** @internal A tensor as a call writes it to the core. */
 export interface Operand {

@@ -1,9 +1,24 @@
 /** com.microsoft QGemm: its arguments, and how a call of it is read. */
-import { type Activation, type Call, makeCall, operations, readActivation, readAddend, readFlag, readOptions, scalar } from './call.js';
+import {
+  type Activation,
+  type Call,
+  checkHolds,
+  isInHeap,
+  makeCall,
+  operations,
+  readActivation,
+  readAddend,
+  readFlag,
+  readOptions,
+  runCall,
+  runInHeap,
+  scalar,
+  writeNumber,
+} from './call.js';
 import type { Core } from './core.js';
 import { ArgumentError, describe, DTypeError } from './errors.js';
-import { PackedWeights } from './heap.js';
-import { isDataArray, type Operand, readTensor } from './operand.js';
+import { HeapTensor, PackedWeights, writeHeld } from './heap.js';
+import { absent, isDataArray, type Operand, readTensor } from './operand.js';
 import type { DataArray, DType, TensorLike } from './tensor.js';
 
 /** Arrays of quantized elements. */
@@ -50,52 +65,143 @@ export interface QGemmOptions<A extends DataArray = Float32Array | QuantizedArra
   out?: TensorLike<A>;
 }
 
-const inputs = ['a', 'aScale', 'aZeroPoint', 'b', 'bScale', 'bZeroPoint', 'c', 'yScale', 'yZeroPoint'];
+const op = 'qgemm';
+const inputNames = ['a', 'aScale', 'aZeroPoint', 'b', 'bScale', 'bZeroPoint', 'c', 'yScale', 'yZeroPoint'];
+const optionNames = ['alpha', 'transA', 'transB', 'activation', 'out'];
 
 /** @internal */
-export function readQGemm(core: Core, args: unknown, options: unknown): Call {
-  const op = 'qgemm';
-  core.checkAlive(op);
-  if (typeof args !== 'object' || args === null) {
-    throw new ArgumentError(op, 'inputs', `${op}: inputs is ${describe(args)}; it must be an object with ${inputs.join(', ')}`);
+export function runQGemm(core: Core, inputs: unknown, options: unknown): unknown {
+  const { a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint } = readInputs(core, inputs);
+  const { alpha, transA, transB, activation, out } = readOptions(op, options, optionNames);
+  // An array's elements may be read by code of the user's, which must have run before anything is in the block.
+  if (
+    typeof activation === 'object' ||
+    !isInHeap(core, a, b, c, out) ||
+    !is8Bit((a as HeapTensor).dtype) ||
+    !(PackedWeights.is(b) || is8Bit((b as HeapTensor).dtype)) ||
+    !isHeldOrNumber(aScale) ||
+    !isHeldOrNumber(aZeroPoint ?? 0) ||
+    !isHeldOrNumber(bScale) ||
+    !isHeldOrNumber(bZeroPoint ?? 0) ||
+    !isHeldOrNumber(yScale ?? 0) ||
+    !isHeldOrNumber(yZeroPoint ?? 0)
+  ) {
+    return runCall(
+      makeQGemm(core, a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint, alpha, transA, transB, activation, out),
+    );
   }
-  const { a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint } = readOptions(op, args, inputs, 'inputs');
-  const { alpha = 1, transA, transB, activation, out } = readOptions(op, options, ['alpha', 'transA', 'transB', 'activation', 'out']);
-  if (typeof alpha !== 'number') throw new ArgumentError(op, 'alpha', `${op}: alpha is ${describe(alpha)}; it must be a number`);
+  const { block } = core;
+  const typeA = (a as HeapTensor).dtype,
+    typeB = (b as HeapTensor | PackedWeights).dtype;
+  let end = readAttributes(block, alpha, transA, transB, activation);
+  end = writeVector(core, block, end, 'a_scale', aScale, 'float32');
+  end = writeVector(core, block, end, 'a_zero_point', aZeroPoint, typeA);
+  end = writeVector(core, block, end, 'b_scale', bScale, 'float32');
+  end = writeVector(core, block, end, 'b_zero_point', bZeroPoint, typeB);
+  end = writeVector(core, block, end, 'y_scale', yScale, 'float32');
+  end = writeVector(core, block, end, 'y_zero_point', yZeroPoint, typeA);
+  return runInHeap(
+    core,
+    operations.qgemm,
+    end,
+    a as HeapTensor,
+    b as HeapTensor | PackedWeights,
+    c as HeapTensor | null | undefined,
+    out as HeapTensor,
+  );
+}
+
+/** @internal */
+export function readQGemm(core: Core, inputs: unknown, options: unknown): Call {
+  const { a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint } = readInputs(core, inputs);
+  const { alpha, transA, transB, activation, out } = readOptions(op, options, optionNames);
+  return makeQGemm(core, a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint, alpha, transA, transB, activation, out);
+}
+
+function readInputs(core: Core, inputs: unknown): Record<string, unknown> {
+  core.checkAlive(op);
+  if (typeof inputs !== 'object' || inputs === null) {
+    throw new ArgumentError(op, 'inputs', `${op}: inputs is ${describe(inputs)}; it must be an object with ${inputNames.join(', ')}`);
+  }
+  return readOptions(op, inputs, inputNames, 'inputs');
+}
+
+function makeQGemm(
+  core: Core,
+  a: unknown,
+  aScale: unknown,
+  aZeroPoint: unknown,
+  b: unknown,
+  bScale: unknown,
+  bZeroPoint: unknown,
+  c: unknown,
+  yScale: unknown,
+  yZeroPoint: unknown,
+  alpha: unknown,
+  transA: unknown,
+  transB: unknown,
+  activation: unknown,
+  out: unknown,
+): Call {
   const operandA = readTensor(core, op, 'A', a);
   const operandB = readTensor(core, op, 'B', b);
-  const typeOfA = readType(core, operandA);
-  const typeOfB = readType(core, operandB);
+  const typeA = readType(core, operandA);
+  const typeB = readType(core, operandB);
   const attributes = new Float64Array(5);
-  attributes[0] = alpha;
-  attributes[1] = readFlag(op, 'transA', transA, 0);
-  attributes[2] = readFlag(op, 'transB', transB, 0);
-  readActivation(op, activation, attributes, 3);
-  const operands = [
-    operandA,
+  readAttributes(attributes, alpha, transA, transB, activation);
+  const vectors = [
     readVector(core, 'a_scale', aScale, 'float32', true),
-    readVector(core, 'a_zero_point', aZeroPoint, typeOfA),
-    operandB,
+    readVector(core, 'a_zero_point', aZeroPoint, typeA),
     readVector(core, 'b_scale', bScale, 'float32', true),
-    readVector(core, 'b_zero_point', bZeroPoint, typeOfB),
-    readAddend(core, op, 'C', c, 'int32'),
+    readVector(core, 'b_zero_point', bZeroPoint, typeB),
     readVector(core, 'y_scale', yScale, 'float32'),
-    readVector(core, 'y_zero_point', yZeroPoint, typeOfA),
-    out === undefined ? null : readTensor(core, op, 'Y', out),
+    readVector(core, 'y_zero_point', yZeroPoint, typeA),
   ];
-  return makeCall(core, operations.qgemm, attributes, operands, out);
+  const operandC = readAddend(core, op, 'C', c, 'int32');
+  const operandY = out === undefined ? null : readTensor(core, op, 'Y', out);
+  return makeCall(core, operations.qgemm, attributes, [...vectors, operandA, operandB, operandC, operandY], out);
+}
+
+/** Writes the attributes in the order in which bindings/embind.cc reads them, and gives their number. */
+function readAttributes(to: Float64Array, alpha: unknown, transA: unknown, transB: unknown, activation: unknown): number {
+  if (alpha !== undefined && typeof alpha !== 'number') {
+    throw new ArgumentError(op, 'alpha', `${op}: alpha is ${describe(alpha)}; it must be a number`);
+  }
+  to[0] = alpha ?? 1;
+  to[1] = readFlag(op, 'transA', transA, 0);
+  to[2] = readFlag(op, 'transB', transB, 0);
+  readActivation(op, activation, to, 3);
+  return 5;
+}
+
+function is8Bit(dtype: DType): boolean {
+  return dtype === 'int8' || dtype === 'uint8';
+}
+
+function isHeldOrNumber(value: unknown): boolean {
+  return typeof value === 'number' || HeapTensor.is(value);
+}
+
+/** Writes a scale or zero point that `isHeldOrNumber`, or none. */
+function writeVector(core: Core, block: Float64Array, at: number, name: string, value: unknown, dtype: DType): number {
+  if (typeof value === 'number') {
+    checkHolds(op, name, value, dtype);
+    return writeNumber(block, at, core.dtypes.indexOf(dtype), value);
+  }
+  if (value !== undefined && value !== null) return writeHeld(core, op, name, value as HeapTensor, block, at);
+  block[at] = absent;
+  return at + 1;
 }
 
 /** The type of A or B, which a zero point that is a number takes. */
 function readType(core: Core, { name, dtype, source }: Operand): DType {
   const type = PackedWeights.is(source) ? source.dtype : (core.dtypes[dtype] as DType);
-  if (type === 'int8' || type === 'uint8' || PackedWeights.is(source)) return type; // of packed weights the core tells
-  throw new DTypeError('qgemm', name, `qgemm: ${name} has type ${type}; it must be int8 or uint8`);
+  if (is8Bit(type) || PackedWeights.is(source)) return type; // of packed weights the core tells
+  throw new DTypeError(op, name, `${op}: ${name} has type ${type}; it must be int8 or uint8`);
 }
 
 /** A scale or zero point. */
 function readVector(core: Core, name: string, value: unknown, dtype: DType, required = false): Operand | null {
-  const op = 'qgemm';
   if (value === undefined || value === null) {
     if (!required) return null;
     throw new ArgumentError(op, name, `${op}: ${name} is ${describe(value)}; it must be a number, an array or a tensor`);

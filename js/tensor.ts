@@ -103,6 +103,14 @@ export function bytesOf(dtype: DType): number {
   return arrays[dtype].BYTES_PER_ELEMENT;
 }
 
+/** @internal Whether a number may stand for an element: of integers, a whole one in their range. */
+export function holds(dtype: DType, value: number): boolean {
+  if (dtype.includes('float')) return true;
+  const range = 2 ** (8 * bytesOf(dtype));
+  const min = dtype.startsWith('u') ? 0 : -range / 2;
+  return Number.isInteger(value) && min <= value && value < min + range;
+}
+
 /** What a typed array is in truth, from whatever realm it comes and whatever properties of its own it has. */
 function intrinsic(name: typeof Symbol.toStringTag | 'length' | 'byteLength' | 'buffer' | 'byteOffset'): (array: unknown) => unknown {
   const property = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), name);

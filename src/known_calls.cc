@@ -20,16 +20,17 @@ const PreparedCall* KnownCalls::find(int operation, std::span<const double> word
   const uint64_t sum = sum_of(words);
   for (const Call& call : calls_) {
     if (call.count == 0 || call.sum != sum || call.count != words.size() || call.operation != operation) continue;
-    size_t same = 0;
-    while (same < words.size() && bits(call.words[same]) == bits(words[same])) ++same;
-    if (same == words.size()) return &*call.prepared;
+    uint64_t different = 0;
+    for (size_t i = 0; i < words.size(); ++i) different |= bits(call.words[i]) ^ bits(words[i]);
+    if (different == 0) return &*call.prepared;
   }
   return nullptr;
 }
 
-PreparedCall& KnownCalls::next() {
-  calls_[next_].count = 0;
-  return calls_[next_].prepared.emplace();
+KnownCalls::Place KnownCalls::next() {
+  Call& call = calls_[next_];
+  call.count = 0;
+  return {call.prepared.emplace(), call.scalars};
 }
 
 void KnownCalls::keep(int operation, std::span<const double> words, const void* packed) {

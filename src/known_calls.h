@@ -18,8 +18,14 @@ class KnownCalls {
   // that tells operations apart whose words may be the same.
   const PreparedCall* find(int operation, std::span<const double> words) const;
 
+  // A call, and room for elements that the caller has as numbers, which are to live as long as it.
+  struct Place {
+    PreparedCall& prepared;
+    double* scalars;  // kMostScalars
+  };
+  static constexpr size_t kMostScalars = 10;
   // Where the next call is to be prepared. Valid until this is called again, or the call that is kept then is forgotten.
-  PreparedCall& next();
+  Place next();
   // Keeps that call, once it is prepared; but for calls of many words. `packed`: the weights that it takes, or null.
   void keep(int operation, std::span<const double> words, const void* packed);
 
@@ -28,13 +34,14 @@ class KnownCalls {
 
  private:
   // Enough for tensors of rank 6 with strides. There are few calls, since each is compared with.
-  static constexpr size_t kMostWords = 96, kCalls = 8;
+  static constexpr size_t kMostWords = 80, kCalls = 8;
   struct Call {
     int operation;
     size_t count = 0;  // 0: there is none
     uint64_t sum;      // of the words as bits, which tells nearly all apart
     double words[kMostWords];
     const void* packed;
+    double scalars[kMostScalars];
     std::optional<PreparedCall> prepared;
   };
   Call calls_[kCalls];

@@ -202,6 +202,33 @@ describe('the same call comes again, on the same places', () => {
     for (const tensor of [a, b, aScale, bZeroPoint, out]) tensor.dispose();
   });
 
+  it('of qgemm, with other elements and numbers, in turns', () => {
+    const [a, b] = [wg.alloc('uint8', [m, k]), wg.alloc('int8', [k, n])];
+    const [c, float, byte] = [wg.alloc('int32', [n]), wg.alloc('float32', [m, n]), wg.alloc('uint8', [m, n])];
+    c.data.set(numbers(n, 3));
+    for (let round = 0; round < 4; ++round) {
+      const [x, w] = [numbers(m * k, round), numbers(k * n, 2 * round)];
+      a.data.set(x.map((value) => value + 130));
+      b.data.set(w);
+      // No more calls than are kept.
+      for (const [aScale, aZeroPoint, bScale, bZeroPoint] of [
+        [1, 128, 0.5, 0],
+        [2, 131, 0.5, 0],
+        [2, 131, 1, 0],
+        [1, 255, 1, -3],
+      ] as const) {
+        const inputs = { a, aScale, aZeroPoint, b, bScale, bZeroPoint };
+        const [left, right] = [x.map((value) => value + 130 - aZeroPoint), w.map((value) => value - bZeroPoint)];
+        const sums = product(left, right, [m, n, k], {});
+        expect(exactly(wg.qgemm(inputs, { out: float }))).toEqual(sums.map((sum) => sum * aScale * bScale + 0));
+        const numbersOfY = sums.map((sum, i) => (sum + (c.data[i % n] as number)) * aScale * bScale);
+        const relu = wg.qgemm({ ...inputs, c, yScale: 8, yZeroPoint: 6 }, { out: byte, activation: 'relu' });
+        expect(exactly(relu)).toEqual(Array.from(Uint8ClampedArray.from(numbersOfY, (y) => Math.max(y / 8, 0) + 6)));
+      }
+    }
+    for (const tensor of [a, b, c, float, byte]) tensor.dispose();
+  });
+
   it('after one that was refused', () => {
     const [x, w, out] = [wg.alloc('float32', [m, k]), wg.alloc('float32', [k, n]), wg.alloc('float32', [m, n])];
     x.data.set(numbers(m * k, 1));
@@ -272,7 +299,30 @@ describe('what is in the heap alone', () => {
     refused(() => matmul(gone, b, c, { out, transposeB: 'x' }), 'ARGUMENT', 'transposeB');
     refused(() => matmul(a, b, c, { out: b }), 'ARGUMENT', 'dst');
     refused(() => matmul(a, b, c, { out, outType: 'float64' }), 'DTYPE', 'outType');
-    for (const tensor of [...heap, weights]) tensor.dispose();
+    const [bytes, old8, sums] = [wg.alloc('uint8', [2, 2]), wg.alloc('uint8', [2, 2]), wg.alloc('int32', [2])];
+    old8.dispose();
+    const qgemm = (inputs: object, options?: object) => () =>
+      (wg.qgemm as (...args: unknown[]) => unknown)({ a: bytes, aScale: 1, b: bytes, bScale: 1, ...inputs }, { out: a, ...options });
+    refused(qgemm({ aScale: undefined }), 'ARGUMENT', 'a_scale');
+    refused(qgemm({ bScale: null }), 'ARGUMENT', 'b_scale');
+    refused(qgemm({ bScale: gone }), 'DISPOSED', 'b_scale');
+    refused(qgemm({ aScale: 0 }), 'ARGUMENT', 'a_scale');
+    refused(qgemm({ aZeroPoint: 256 }), 'ARGUMENT', 'a_zero_point');
+    refused(qgemm({ bZeroPoint: -1 }), 'ARGUMENT', 'b_zero_point');
+    refused(qgemm({ yScale: 1, yZeroPoint: 0.5 }), 'ARGUMENT', 'y_zero_point');
+    refused(qgemm({ yScale: 1 }), 'ARGUMENT', 'y_zero_point');
+    refused(qgemm({ yScale: a }), 'SHAPE', 'y_scale');
+    refused(qgemm({ a: old8 }), 'DISPOSED', 'A');
+    refused(qgemm({ a, b: sums }), 'DTYPE', 'A');
+    refused(qgemm({ b: sums }), 'DTYPE', 'B');
+    refused(qgemm({ b: weights }), 'PACK_MISMATCH', 'B');
+    refused(qgemm({ c: b }), 'DTYPE', 'C');
+    refused(qgemm({ c: weights }), 'ARGUMENT', 'C');
+    refused(qgemm({}, { alpha: '1' }), 'ARGUMENT', 'alpha');
+    refused(qgemm({}, { transA: 'x' }), 'ARGUMENT', 'transA');
+    refused(qgemm({}, { out: bytes }), 'DTYPE', 'Y');
+    refused(qgemm({ yScale: 1, yZeroPoint: 1 }, { out: bytes }), 'ARGUMENT', 'Y');
+    for (const tensor of [...heap, weights, bytes, sums]) tensor.dispose();
     other.dispose();
   });
 

@@ -122,7 +122,7 @@ using Words = std::vector<double>;
 
 // Keeps a call, and gives where it is.
 const PreparedCall* keep(KnownCalls& calls, const Words& words, int operation = 0, const void* packed = nullptr) {
-  const PreparedCall* call = &calls.next();
+  const PreparedCall* call = &calls.next().prepared;
   calls.keep(operation, words, packed);
   return call;
 }
@@ -157,8 +157,8 @@ TEST(KnownCalls, ThatAreNotKeptLeaveTheOthers) {
   KnownCalls calls;
   for (int i = 0; i < 7; ++i) keep(calls, Words{static_cast<double>(i)});
   for (int i = 0; i < 20; ++i) calls.next();               // as one that is refused
-  for (int i = 0; i < 20; ++i) keep(calls, Words(97, i));  // of too many words
-  EXPECT_EQ(calls.find(0, Words(97, 19)), nullptr);
+  for (int i = 0; i < 20; ++i) keep(calls, Words(81, i));  // of too many words
+  EXPECT_EQ(calls.find(0, Words(81, 19)), nullptr);
   for (int i = 0; i < 7; ++i) EXPECT_NE(calls.find(0, Words{static_cast<double>(i)}), nullptr);
 }
 
