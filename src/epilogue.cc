@@ -133,6 +133,12 @@ void combine(const Problem& problem, bool canonical_nan, int64_t rows, int64_t c
       T* to = y_row + j0 * y.col_stride;
       Work* y_part = y_in_place ? reinterpret_cast<Work*>(to) : y_chunk;
       const Compute* acc_part = acc.data == nullptr ? nullptr : static_cast<const Compute*>(acc.data) + i * acc.stride + j0;
+      if constexpr (kIsHalf<T>) {
+        if (e.alpha.value == 1 && !e.has_c && !finishes && acc_part != nullptr && y.col_stride == 1) {
+          narrow_run(acc_part, to, count);
+          continue;
+        }
+      }
       combine_row<Work, Compute>(e, acc_part, c_part, y_part, count);
       if (finishes) finish_row(e.bounds, y_part, count);
       if (y_in_place) continue;
@@ -171,14 +177,15 @@ struct Output {
   v128_t round(v128_t x) const { return wasm_i32x4_add(wasm_f32x4_add(inside(x), shifter), unshift); }
 };
 
-void store_group(const v128_t (&x)[4], const Output& out, float* y) {
+void store_group(const v128_t (&x)[4], Output out, float* y) {
+#pragma clang loop unroll(full)
   for (int v = 0; v < 4; ++v) wasm_v128_store(y + 4 * v, out.inside(x[v]));
 }
-void store_group(const v128_t (&x)[4], const Output& out, int8_t* y) {
+void store_group(const v128_t (&x)[4], Output out, int8_t* y) {
   const v128_t low = wasm_i16x8_narrow_i32x4(out.round(x[0]), out.round(x[1]));
   wasm_v128_store(y, wasm_i8x16_narrow_i16x8(low, wasm_i16x8_narrow_i32x4(out.round(x[2]), out.round(x[3]))));
 }
-void store_group(const v128_t (&x)[4], const Output& out, uint8_t* y) {
+void store_group(const v128_t (&x)[4], Output out, uint8_t* y) {
   const v128_t low = wasm_i16x8_narrow_i32x4(out.round(x[0]), out.round(x[1]));
   wasm_v128_store(y, wasm_u8x16_narrow_i16x8(low, wasm_i16x8_narrow_i32x4(out.round(x[2]), out.round(x[3]))));
 }
@@ -186,23 +193,24 @@ void store_group(const v128_t (&x)[4], const Output& out, uint8_t* y) {
 // What one row adds to its accumulators.
 struct RowTerms {
   const int32_t* c;  // null: nothing
-  bool shifts;
-  v128_t sum;  // of the row of A, in each lane
+  v128_t sum;        // of the row of A, in each lane
 };
 
-// A group of kGroup columns; acc may be null.
+// A group of kGroup columns.
 template <typename T>
-void requantize_group(const int32_t* acc, const RowTerms& row, const int32_t* c, const Columns& columns, const Output& out, T* y) {
+void requantize_group(const int32_t* acc, RowTerms row, const int32_t* c, Columns columns, Output out, T* y) {
   v128_t x[4];
+#pragma clang loop unroll(full)
   for (int v = 0; v < 4; ++v) {
-    x[v] = acc == nullptr ? wasm_i32x4_const(0, 0, 0, 0) : wasm_v128_load(acc + 4 * v);
-    if (c != nullptr) x[v] = wasm_i32x4_add(x[v], wasm_v128_load(c + 4 * v));
-    if (row.shifts) {
-      const v128_t shift = wasm_i32x4_mul(row.sum, wasm_v128_load(columns.zero_point + 4 * v));
-      x[v] = wasm_i32x4_sub(x[v], wasm_i32x4_add(shift, wasm_v128_load(columns.excess + 4 * v)));
-    }
-    x[v] = wasm_f32x4_mul(wasm_f32x4_convert_i32x4(x[v]), wasm_v128_load(columns.scale + 4 * v));
+    const v128_t shift = wasm_i32x4_mul(row.sum, wasm_v128_load(columns.zero_point + 4 * v));
+    x[v] = wasm_i32x4_sub(wasm_v128_load(acc + 4 * v), wasm_i32x4_add(shift, wasm_v128_load(columns.excess + 4 * v)));
   }
+  if (c != nullptr) {
+#pragma clang loop unroll(full)
+    for (int v = 0; v < 4; ++v) x[v] = wasm_i32x4_add(x[v], wasm_v128_load(c + 4 * v));
+  }
+#pragma clang loop unroll(full)
+  for (int v = 0; v < 4; ++v) x[v] = wasm_f32x4_mul(wasm_f32x4_convert_i32x4(x[v]), wasm_v128_load(columns.scale + 4 * v));
   store_group(x, out, y);
 }
 
@@ -211,17 +219,17 @@ Columns columns_from(const Columns& columns, int64_t j) { return {columns.scale 
 
 // `cols` columns, side by side in acc, c and y.
 template <typename T>
-void requantize_row(const int32_t* acc, const RowTerms& row, const Columns& columns, const Output& out, int64_t cols, T* y) {
+void requantize_row(const int32_t* acc, RowTerms row, Columns columns, Output out, int64_t cols, T* y) {
   int64_t j = 0;
   for (; j + kGroup <= cols; j += kGroup) {
-    requantize_group(acc == nullptr ? nullptr : acc + j, row, row.c == nullptr ? nullptr : row.c + j, columns_from(columns, j), out, y + j);
+    requantize_group(acc + j, row, row.c == nullptr ? nullptr : row.c + j, columns_from(columns, j), out, y + j);
   }
   if (j == cols) return;
   const auto left = static_cast<size_t>(cols - j);
   int32_t acc_rest[kGroup] = {}, c_rest[kGroup] = {}, zero_rest[kGroup] = {}, excess_rest[kGroup] = {};
   float scale_rest[kGroup] = {};
   T y_rest[kGroup];
-  if (acc != nullptr) std::memcpy(acc_rest, acc + j, left * sizeof(int32_t));
+  std::memcpy(acc_rest, acc + j, left * sizeof(int32_t));
   if (row.c != nullptr) std::memcpy(c_rest, row.c + j, left * sizeof(int32_t));
   std::memcpy(zero_rest, columns.zero_point + j, left * sizeof(int32_t));
   std::memcpy(scale_rest, columns.scale + j, left * sizeof(float));
@@ -234,13 +242,14 @@ template <typename T>
 void requantize(const Problem& problem, bool, int64_t rows, int64_t cols, const Accumulators& acc, const ConstBlock& c, const Block& y) {
   const Output out(problem, std::is_signed_v<T>);
   const bool has_c = problem.epilogue.has_c, c_in_place = has_c && c.col_stride == 1, y_in_place = y.col_stride == 1;
-  const int64_t step = y_in_place && (c_in_place || !has_c) ? cols : kChunk;
+  const int64_t step = acc.data != nullptr && y_in_place && (c_in_place || !has_c) ? cols : kChunk;
+  static constexpr int32_t kNoSums[kChunk] = {};
   int32_t c_chunk[kChunk];
   T y_chunk[kChunk];
   for (int64_t i = 0; i < rows; ++i) {
     const int32_t* c_row = reinterpret_cast<const int32_t*>(c.data) + i * c.row_stride;
     T* y_row = reinterpret_cast<T*>(y.data) + i * y.row_stride;
-    RowTerms row{nullptr, acc.row_sums != nullptr || acc.columns.exceeds, wasm_i32x4_splat(acc.row_sums == nullptr ? 0 : acc.row_sums[i])};
+    RowTerms row{nullptr, wasm_i32x4_splat(acc.row_sums == nullptr ? 0 : acc.row_sums[i])};
     for (int64_t j0 = 0; j0 < cols; j0 += step) {
       const int64_t count = std::min(step, cols - j0);
       if (c_in_place) {
@@ -249,7 +258,7 @@ void requantize(const Problem& problem, bool, int64_t rows, int64_t cols, const 
         for (int64_t j = 0; j < count; ++j) c_chunk[j] = c_row[(j0 + j) * c.col_stride];
         row.c = c_chunk;
       }
-      const int32_t* acc_part = acc.data == nullptr ? nullptr : static_cast<const int32_t*>(acc.data) + i * acc.stride + j0;
+      const int32_t* acc_part = acc.data == nullptr ? kNoSums : static_cast<const int32_t*>(acc.data) + i * acc.stride + j0;
       T* to = y_row + j0 * y.col_stride;
       requantize_row(acc_part, row, columns_from(acc.columns, j0), out, count, y_in_place ? to : y_chunk);
       if (y_in_place) continue;
