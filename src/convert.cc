@@ -18,14 +18,17 @@ HalfConstants half_constants = {
     .sign_and_shifted = WGEMM_SPLAT(0x8fffe000U),  // of a float16, shifted by 13
     .largest_exponent = WGEMM_SPLAT(0x7bffU),      // one less than that of infinity, in place
     .two_to_112 = WGEMM_SPLAT(0x77800000U),
+    .two_to_minus_110 = WGEMM_SPLAT(0x08800000U),
     .infinity = WGEMM_SPLAT(0x7f800000U),
     .magnitude = WGEMM_SPLAT(0x7fffffffU),
-    .two_to_minus_14 = WGEMM_SPLAT(0x38800000U),
-    .half = WGEMM_SPLAT(0x3f000000U),
-    .rebias_and_round = WGEMM_SPLAT(0xfffU - 0x38000000U),
+    .quiet_bit = WGEMM_SPLAT(0x400000U),
+    .rounding_exponent = WGEMM_SPLAT(0x07800000U),  // added, times 2^15
+    .two = WGEMM_SPLAT(0x40000000U),
     .one = WGEMM_SPLAT(1U),
     .f16_infinity = WGEMM_SPLAT(0x7c00U),
-    .f16_nan = WGEMM_SPLAT(0x7e00U),
+    .f16_nan = WGEMM_SPLAT(0x7e007e00U),
+    .f16_mantissa = WGEMM_SPLAT(0x0fff0fffU),  // and the carry and the leading bit
+    .f16_sign = WGEMM_SPLAT(0x80008000U),
     .zero = WGEMM_SPLAT(0U),
 };
 #undef WGEMM_SPLAT

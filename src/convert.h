@@ -49,13 +49,18 @@ inline BFloat16 narrow_to(float x, BFloat16) {
 // loop, which takes longer than to keep a loaded one.
 struct HalfConstants {
   alignas(16) uint32_t high_half[4], high_infinity[4], exponent[4], finite_exponent[4];
-  alignas(16) uint32_t low15[4], sign_and_shifted[4], largest_exponent[4], two_to_112[4], infinity[4], magnitude[4];
-  alignas(16) uint32_t two_to_minus_14[4], half[4], rebias_and_round[4], one[4], f16_infinity[4], f16_nan[4], zero[4];
+  alignas(16) uint32_t low15[4], sign_and_shifted[4], largest_exponent[4], two_to_112[4], two_to_minus_110[4], infinity[4], magnitude[4];
+  alignas(16) uint32_t quiet_bit[4], rounding_exponent[4], two[4], one[4], f16_infinity[4], f16_nan[4],
+      f16_mantissa[4], f16_sign[4], zero[4];
 };
 extern HalfConstants half_constants;
 
 template <typename Half>
 struct HalfSimd;
+
+// The lower and the upper halves of eight lanes of 32 bits.
+inline v128_t even_halves(v128_t x0, v128_t x1) { return wasm_i16x8_shuffle(x0, x1, 0, 2, 4, 6, 8, 10, 12, 14); }
+inline v128_t odd_halves(v128_t x0, v128_t x1) { return wasm_i16x8_shuffle(x0, x1, 1, 3, 5, 7, 9, 11, 13, 15); }
 
 // Known to be neither infinite nor NaN, which saves a third of widening it.
 struct FiniteFloat16 {
@@ -85,9 +90,10 @@ struct HalfSimd<Float16> {
   v128_t sign_and_shifted = wasm_v128_load(half_constants.sign_and_shifted);
   v128_t largest_exponent = wasm_v128_load(half_constants.largest_exponent);
   v128_t infinity = wasm_v128_load(half_constants.infinity), magnitude_bits = wasm_v128_load(half_constants.magnitude);
-  v128_t smallest_normal = wasm_v128_load(half_constants.two_to_minus_14), half = wasm_v128_load(half_constants.half);
-  v128_t rebias_and_round = wasm_v128_load(half_constants.rebias_and_round), one = wasm_v128_load(half_constants.one);
-  v128_t f16_infinity = wasm_v128_load(half_constants.f16_infinity), f16_nan = wasm_v128_load(half_constants.f16_nan);
+  v128_t two_to_minus_110 = wasm_v128_load(half_constants.two_to_minus_110), two = wasm_v128_load(half_constants.two);
+  v128_t rounding_exponent = wasm_v128_load(half_constants.rounding_exponent), f16_infinity = wasm_v128_load(half_constants.f16_infinity);
+  v128_t f16_nan = wasm_v128_load(half_constants.f16_nan), f16_mantissa = wasm_v128_load(half_constants.f16_mantissa);
+  v128_t f16_sign = wasm_v128_load(half_constants.f16_sign);
 
   v128_t high_infinity = wasm_v128_load(half_constants.high_infinity);
   v128_t exponent = wasm_v128_load(half_constants.exponent), finite_exponent = wasm_v128_load(half_constants.finite_exponent);
@@ -104,16 +110,20 @@ struct HalfSimd<Float16> {
     const v128_t is_special = wasm_i32x4_sub(largest_exponent, wasm_i32x4_max(wasm_v128_and(x, f16_infinity), largest_exponent));
     return wasm_v128_or(scaled, wasm_v128_and(is_special, infinity));
   }
-  v128_t narrow(v128_t x) const {
-    const v128_t magnitude = wasm_v128_and(x, magnitude_bits);
-    const v128_t sign = wasm_u32x4_shr(wasm_v128_xor(x, magnitude), 16);
-    const v128_t subnormal = wasm_i32x4_sub(wasm_f32x4_add(magnitude, half), half);
-    const v128_t odd = wasm_v128_and(wasm_u32x4_shr(magnitude, 13), one);
-    const v128_t rounded = wasm_u32x4_shr(wasm_i32x4_add(wasm_i32x4_add(magnitude, odd), rebias_and_round), 13);
-    const v128_t normal = wasm_i32x4_min(rounded, f16_infinity);
-    const v128_t number = wasm_v128_bitselect(subnormal, normal, wasm_i32x4_lt(magnitude, smallest_normal));
-    const v128_t result = wasm_v128_bitselect(f16_nan, number, wasm_i32x4_gt(magnitude, infinity));
-    return wasm_v128_or(result, sign);
+  // Four times the magnitude, infinite from 2^16 on, plus a power of two whose last bit is worth as much as that of the float16: the
+  // addition rounds. The exponent is that of the sum, modulo 32, and what is behind the leading bit carries into it. (As XNNPACK has it.)
+  v128_t round(v128_t x) const {
+    const v128_t number = wasm_v128_and(x, magnitude_bits);
+    const v128_t scaled = wasm_f32x4_mul(wasm_f32x4_mul(number, finite.two_to_112), two_to_minus_110);
+    return wasm_f32x4_add(scaled, wasm_i32x4_max(wasm_v128_and(wasm_i32x4_add(number, rounding_exponent), infinity), two));
+  }
+  v128_t narrow(v128_t x0, v128_t x1) const {
+    const v128_t low = round(x0), high = round(x1);
+    const v128_t mantissa = wasm_v128_and(even_halves(low, high), f16_mantissa);
+    // Of NaN with the bit that makes it quiet, which is 0 in all else; least of all NaN.
+    const v128_t exponent_bits = wasm_v128_and(wasm_i16x8_shl(odd_halves(low, high), 3), f16_nan);
+    const v128_t magnitude = wasm_u16x8_min(wasm_i16x8_add(exponent_bits, mantissa), f16_nan);
+    return wasm_v128_or(magnitude, wasm_v128_and(odd_halves(x0, x1), f16_sign));
   }
 };
 
@@ -121,6 +131,7 @@ template <>
 struct HalfSimd<BFloat16> {
   v128_t magnitude_bits = wasm_v128_load(half_constants.magnitude), infinity = wasm_v128_load(half_constants.infinity);
   v128_t low15 = wasm_v128_load(half_constants.low15), one = wasm_v128_load(half_constants.one);
+  v128_t quiet_bit = wasm_v128_load(half_constants.quiet_bit);
   v128_t zero = wasm_v128_load(half_constants.zero);
 
   void widen(const BFloat16* from, v128_t (&to)[2]) const {
@@ -129,20 +140,20 @@ struct HalfSimd<BFloat16> {
     to[1] = wasm_i16x8_shuffle(zero, x, 4, 12, 5, 13, 6, 14, 7, 15);
   }
   static v128_t widen(v128_t x) { return wasm_i32x4_shl(x, 16); }
-  v128_t narrow(v128_t x) const {
+  // The upper half is the result.
+  v128_t round(v128_t x) const {
     const v128_t nan = wasm_i32x4_gt(wasm_v128_and(x, magnitude_bits), infinity);
     const v128_t odd = wasm_v128_and(wasm_u32x4_shr(x, 16), one);
     const v128_t rounded = wasm_i32x4_add(wasm_i32x4_add(x, low15), odd);
-    const v128_t quiet = wasm_v128_or(x, wasm_i32x4_shl(one, 22));
-    return wasm_u32x4_shr(wasm_v128_bitselect(quiet, rounded, nan), 16);
+    return wasm_v128_bitselect(wasm_v128_or(x, quiet_bit), rounded, nan);
   }
+  v128_t narrow(v128_t x0, v128_t x1) const { return odd_halves(round(x0), round(x1)); }
 };
 
 // Eight elements, side by side.
 template <typename Half>
 v128_t narrow_eight(const HalfSimd<Half>& simd, const float* from) {
-  const v128_t low = simd.narrow(wasm_v128_load(from)), high = simd.narrow(wasm_v128_load(from + 4));
-  return wasm_i16x8_shuffle(low, high, 0, 2, 4, 6, 8, 10, 12, 14);
+  return simd.narrow(wasm_v128_load(from), wasm_v128_load(from + 4));
 }
 
 // For code that is written for every type: an element of storage type in its compute type, and back.
