@@ -38,7 +38,6 @@ class KnownCalls {
   struct Call {
     int operation;
     size_t count = 0;  // 0: there is none
-    uint64_t sum;      // of the words as bits, which tells nearly all apart
     double words[kMostWords];
     const void* packed;
     double scalars[kMostScalars];
