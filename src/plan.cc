@@ -34,9 +34,10 @@ constexpr int64_t kDeepestForFewRows = int64_t{1} << 10;
 constexpr int64_t kWidest = 16384;
 
 // Bytes of B that are read in place before A goes on to further k: all strips read them, and find them in L2; fewer where B's rows are
-// short, since those of A read on along k. One row reads them once, and is faster by few rows of B, side by side; not by fewer than so
-// many, or its sums are read and written too often.
-constexpr int64_t kBlockInPlace = int64_t{1} << 20, kBlockOfNarrow = int64_t{256} << 10, kBlockForOneRow = int64_t{128} << 10;
+// short, since those of A read on along k. One row reads them once, and so do two that are computed together; from memory that is faster by
+// few rows of B, side by side, but of 16 bits, which wait for their widening; not by fewer than so many, or sums are read and written too
+// often.
+constexpr int64_t kBlockInPlace = int64_t{1} << 20, kBlockOfNarrow = int64_t{256} << 10, kBlockForOneOrTwo = int64_t{128} << 10;
 constexpr int64_t kShallowest = 12;
 
 // Bytes of packed A, and of accumulators that wait for the epilogue: half of a usual L2 cache.
@@ -223,13 +224,15 @@ Plan make_plan(const Problem& problem, const Context& context, const PlanOptions
   int64_t deepest = problem.k <= kDeepest ? problem.k : kDeepest / 2;
   const bool packs_rows_of_b = plan.pack_b && problem.stored_b.panels == nullptr && problem.b.col_stride == 1;
   if (packs_rows_of_b && problem.m < kFewRows) deepest = std::min(deepest, kDeepestForFewRows / kernel.b.element_bytes);
+  const bool stored = problem.stored_b.panels != nullptr;
+  const double b_bytes = bytes_of(problem.n, problem.k, stored ? problem.stored_b.dtype : problem.b.dtype);
   if (kernel.form == BForm::kRows) {
-    const int64_t block = problem.m == 1 ? kBlockForOneRow : is_narrow(problem.b) ? kBlockOfNarrow : kBlockInPlace;
+    const bool by_twos = (problem.m == 2 || kernel.mr == 2) && kernel.b.element_bytes > 2 && b_bytes > kInLastCache;
+    const int64_t block = problem.m == 1 || by_twos ? kBlockForOneOrTwo : is_narrow(problem.b) ? kBlockOfNarrow : kBlockInPlace;
     deepest = std::min(deepest, std::max(block / kernel.b.element_bytes / plan.cols.size, kShallowest));
   }
   if (problem.m > kernel.mr && problem.m <= kFewUses) {
-    const bool few_columns = problem.n <= kFewUses, stored = problem.stored_b.panels != nullptr;
-    const double b_bytes = bytes_of(problem.n, problem.k, stored ? problem.stored_b.dtype : problem.b.dtype);
+    const bool few_columns = problem.n <= kFewUses;
     plan.fetch_a = few_columns && bytes_of(problem.m, problem.k, problem.a.dtype) > kInCaches;
     const bool waits = problem.compute == DType::kFloat64 || (problem.compute == DType::kFloat32 && !kernel.strict);
     plan.fetch_b = few_columns ? b_bytes > kInCaches : stored && waits && b_bytes > kInLastCache;

@@ -84,8 +84,9 @@ struct TileColumns {
   for (size_t i = 0; i < rows; ++i) std::memcpy(to + i * to_stride, from + i * from_stride, bytes);
 }
 
-// A tile of MR rows by V vectors. `sum(acc)` adds the products.
-template <typename Ops, size_t MR, size_t V>
+// A tile of MR rows by V vectors. `sum(acc)` adds the products. `repeats`: in A, rows beyond the strip's last are the last again, and so
+// they can be in C, where they come to the same; else they are computed and dropped.
+template <typename Ops, size_t MR, size_t V, bool repeats>
 void with_tile(const Strip& s, TileColumns t, auto&& sum) {
   using Acc = typename Ops::Acc;
   constexpr size_t kRowBytes = V * sizeof(v128_t);
@@ -93,7 +94,9 @@ void with_tile(const Strip& s, TileColumns t, auto&& sum) {
   constexpr auto vectors = std::make_index_sequence<V>{};
   const size_t c_stride = s.c_stride, count = s.rows;
   auto* const c = static_cast<std::byte*>(s.c) + t.col * sizeof(Acc);
-  const bool whole = t.count * sizeof(Acc) == kRowBytes && count == MR;
+  const bool whole = t.count * sizeof(Acc) == kRowBytes && (repeats || count == MR);
+  // From row i to the next; by a mask, since of a choice the compiler makes branches.
+  const auto step = [&](size_t i, size_t stride) { return repeats ? stride & (i + 1 < count ? ~size_t{0} : 0) : stride; };
   alignas(16) std::byte edge[MR * kRowBytes];
   std::byte* const edge_begin = edge + t.skip * sizeof(Acc);
   v128_t acc[MR][V];
@@ -108,7 +111,7 @@ void with_tile(const Strip& s, TileColumns t, auto&& sum) {
     const size_t stride = whole ? c_stride : kRowBytes;
     unroll(rows, [&](auto i) {
       unroll(vectors, [&](auto v) { acc[i][v] = wasm_v128_load(row + v * sizeof(v128_t)); });
-      row += stride;
+      row += step(i, stride);
     });
   }
   sum(acc);
@@ -116,7 +119,7 @@ void with_tile(const Strip& s, TileColumns t, auto&& sum) {
   const size_t stride = whole ? c_stride : kRowBytes;
   unroll(rows, [&](auto i) {
     unroll(vectors, [&](auto v) { wasm_v128_store(row + v * sizeof(v128_t), acc[i][v]); });
-    row += stride;
+    row += step(i, stride);
   });
   if (!whole) copy_edge(edge_begin, kRowBytes, c, c_stride, count, t.count * sizeof(Acc));
 }
@@ -141,7 +144,7 @@ void panels_tile(const Strip& s, const std::byte* b_panel, TileColumns t) {
   constexpr auto rows = std::make_index_sequence<MR>{};
   constexpr auto panels = std::make_index_sequence<NP>{};
   const Ops ops;
-  with_tile<Ops, MR, NP * kVectors>(s, t, [&](auto& acc) {
+  with_tile<Ops, MR, NP * kVectors, true>(s, t, [&](auto& acc) {
     RowsOfA<A, MR> a(s);
     const std::byte* b[NP];
     unroll(panels, [&](auto p) { b[p] = b_panel + p * s.b_stride; });
@@ -188,7 +191,7 @@ template <typename Ops, size_t MR>
 void panel_of_a_tile(const Strip& s, const std::byte* b, TileColumns t) {
   constexpr size_t kVectors = Ops::kVectors;
   const Ops ops;
-  with_tile<Ops, MR, kVectors>(s, t, [&](auto& acc) {
+  with_tile<Ops, MR, kVectors, false>(s, t, [&](auto& acc) {
     const auto* a = static_cast<const typename Ops::A*>(s.a);
     const size_t step = s.b_step;
     size_t k = s.k;
@@ -275,7 +278,7 @@ struct ColumnsTile {
     constexpr auto lanes = std::make_index_sequence<kLanes>{};
     constexpr auto all_rows = std::make_index_sequence<rows>{};
     const Ops ops;
-    with_tile<Ops, rows, kWidth / kLanes>(s, t, [&](auto& acc) {
+    with_tile<Ops, rows, kWidth / kLanes, true>(s, t, [&](auto& acc) {
       RowsOfA<typename Ops::A, rows> a(s);
       const auto add = [&](size_t depth, auto q, v128_t b_k) {
         unroll(all_rows, [&](auto i) { acc[i][q] = Ops::multiply_add(acc[i][q], Ops::load_splat(a.row[i] + depth), b_k); });

@@ -73,6 +73,26 @@ TEST(Plan, FetchesWeightsThatAreWaitedFor) {
   EXPECT_FALSE(plan_of({.m = 32, .n = 1025, .k = k}).fetch_b) << "not packed";
 }
 
+TEST(Plan, ReadsFewRowsOfBFromMemoryForTwoRows) {
+  constexpr int64_t kFew = 12, n = 4096;
+  const auto kc = [&](DType type, int64_t m, int64_t more_k) {
+    const Plan plan = plan_of({.type = type, .m = m, .n = n, .k = 8 * kMega / n / static_cast<int64_t>(dtype_bytes(type)) + more_k});
+    EXPECT_FALSE(plan.pack_b) << dtype_name(type) << " " << m;
+    return plan.kc;
+  };
+  for (const DType type : {DType::kFloat32, DType::kFloat64, DType::kInt32, DType::kInt64}) {
+    SCOPED_TRACE(dtype_name(type));
+    EXPECT_LE(kc(type, 2, 1), kFew);
+    EXPECT_GT(kc(type, 2, 0), kFew);
+    // More rows are computed by twos, or at once.
+    const bool by_twos = type == DType::kFloat64 || type == DType::kInt64;
+    EXPECT_EQ(kc(type, 3, 1) <= kFew, by_twos);
+    EXPECT_EQ(kc(type, 4, 1) <= kFew, by_twos);
+    EXPECT_LE(kc(type, 1, 0), kFew);
+  }
+  EXPECT_GT(kc(DType::kBFloat16, 2, 1), kFew);
+}
+
 TEST(Plan, ReadsShortRowsOfBInPlace) {
   const auto packs = [](DType type, int64_t m, int64_t n, Determinism determinism = Determinism::kFast) {
     return plan_of({.type = type, .m = m, .n = n, .k = 1000}, determinism).pack_b;
