@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <optional>
 #include <utility>
 
@@ -90,10 +91,11 @@ class Reader {
       tensor->data = reinterpret_cast<T*>(scalar);
       tensor->size = 1;
       const Factor value = factor();
-      if (value.is_exact())
+      if (value.is_exact()) {
         *scalar = std::bit_cast<double>(value.integer());
-      else
-        static_cast<void>(store("", "", value.number(), tensor->dtype, scalar));  // JavaScript has seen that the type holds it
+      } else if (!store("", "", value.number(), tensor->dtype, scalar).ok()) {
+        std::abort();  // JavaScript has seen that the type holds it
+      }
       return kNumber;
     }
     tensor->dtype = static_cast<DType>(dtype);
@@ -114,8 +116,8 @@ class Reader {
   }
 
   // One that packed weights may stand for.
-  const PackedWeights* weights(ConstTensor* tensor_or_address, PackedWeights* memory) {
-    if (tensor(tensor_or_address) != kPacked) return nullptr;
+  const PackedWeights* weights(ConstTensor* other, PackedWeights* memory) {
+    if (tensor(other) != kPacked) return nullptr;
     *memory = PackedWeights::view(packed_);
     return memory;
   }

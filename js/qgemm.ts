@@ -90,9 +90,9 @@ export function runQGemm(core: Core, inputs: unknown, options: unknown): unknown
       makeQGemm(core, a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint, alpha, transA, transB, activation, out),
     );
   }
-  const { block } = core;
   const typeA = (a as HeapTensor).dtype,
     typeB = (b as HeapTensor | PackedWeights).dtype;
+  const { block } = core; // after these, which users may have put getters before
   let end = readAttributes(block, alpha, transA, transB, activation);
   end = writeVector(core, block, end, 'a_scale', aScale, 'float32');
   end = writeVector(core, block, end, 'a_zero_point', aZeroPoint, typeA);

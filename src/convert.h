@@ -59,8 +59,8 @@ template <typename Half>
 struct HalfSimd;
 
 // The lower and the upper halves of eight lanes of 32 bits.
-inline v128_t even_halves(v128_t x0, v128_t x1) { return wasm_i16x8_shuffle(x0, x1, 0, 2, 4, 6, 8, 10, 12, 14); }
-inline v128_t odd_halves(v128_t x0, v128_t x1) { return wasm_i16x8_shuffle(x0, x1, 1, 3, 5, 7, 9, 11, 13, 15); }
+inline v128_t lower_halves(v128_t x0, v128_t x1) { return wasm_i16x8_shuffle(x0, x1, 0, 2, 4, 6, 8, 10, 12, 14); }
+inline v128_t upper_halves(v128_t x0, v128_t x1) { return wasm_i16x8_shuffle(x0, x1, 1, 3, 5, 7, 9, 11, 13, 15); }
 
 // Known to be neither infinite nor NaN, which saves a third of widening it.
 struct FiniteFloat16 {
@@ -119,11 +119,11 @@ struct HalfSimd<Float16> {
   }
   v128_t narrow(v128_t x0, v128_t x1) const {
     const v128_t low = round(x0), high = round(x1);
-    const v128_t mantissa = wasm_v128_and(even_halves(low, high), f16_mantissa);
+    const v128_t mantissa = wasm_v128_and(lower_halves(low, high), f16_mantissa);
     // Of NaN with the bit that makes it quiet, which is 0 in all else; least of all NaN.
-    const v128_t exponent_bits = wasm_v128_and(wasm_i16x8_shl(odd_halves(low, high), 3), f16_nan);
+    const v128_t exponent_bits = wasm_v128_and(wasm_i16x8_shl(upper_halves(low, high), 3), f16_nan);
     const v128_t magnitude = wasm_u16x8_min(wasm_i16x8_add(exponent_bits, mantissa), f16_nan);
-    return wasm_v128_or(magnitude, wasm_v128_and(odd_halves(x0, x1), f16_sign));
+    return wasm_v128_or(magnitude, wasm_v128_and(upper_halves(x0, x1), f16_sign));
   }
 };
 
@@ -147,7 +147,7 @@ struct HalfSimd<BFloat16> {
     const v128_t rounded = wasm_i32x4_add(wasm_i32x4_add(x, low15), odd);
     return wasm_v128_bitselect(wasm_v128_or(x, quiet_bit), rounded, nan);
   }
-  v128_t narrow(v128_t x0, v128_t x1) const { return odd_halves(round(x0), round(x1)); }
+  v128_t narrow(v128_t x0, v128_t x1) const { return upper_halves(round(x0), round(x1)); }
 };
 
 // Eight elements, side by side.

@@ -279,12 +279,12 @@ constexpr EpilogueFunction kEpilogues[] = {
 
 Columns make_columns(const Quantization& q, const ByteForm& form, int64_t col, int64_t cols, void* memory) {
   auto* const zero_points = reinterpret_cast<int32_t*>(static_cast<float*>(memory) + cols);
-  const Columns columns{static_cast<float*>(memory), zero_points, zero_points + cols, form.a_zero_point != 0};
+  const Columns columns{static_cast<float*>(memory), zero_points, zero_points + cols};
   const ConstBlock scale = q.b_scale.block(0, col, 1, cols);
   for (int64_t j = 0; j < cols; ++j) columns.scale[j] = q.scale(reinterpret_cast<const float*>(scale.data)[j * scale.col_stride]);
   for (int64_t j = 0; j < cols; ++j) columns.zero_point[j] = q.b_zero_point_at(col + j) - form.b_shift;
   std::fill_n(columns.excess, cols, 0);
-  if (!columns.exceeds) return columns;
+  if (form.a_zero_point == 0) return columns;
   // The zero point of A times the column's sum; modulo 2^32, as accumulators.
   const auto shifts = static_cast<uint32_t>(form.k) * static_cast<uint32_t>(form.b_shift);
 #pragma clang loop vectorize(disable) unroll(disable)

@@ -12,7 +12,6 @@ struct Columns {
   float* scale = nullptr;
   int32_t* zero_point = nullptr;
   int32_t* excess = nullptr;
-  bool exceeds = false;  // whether any excess is not 0
 };
 
 // Bytes of that for `cols` columns, in one piece.

@@ -11,7 +11,7 @@ namespace wgemm {
 
 // The last calls, each by words that tell all its arguments: addresses, sizes, strides, attributes. For a caller who has them so, as the
 // bindings do. What else a call follows from must not change: the context and its threads, and what lies at addresses but for the elements
-// of operands.
+// of operands, which of qgemm's scales and zero points are part of what it follows from.
 class KnownCalls {
  public:
   // The call of these words, if it is kept. Words are compared as bits: NaN is equal to itself, and 0 is not -0. `operation`: any number

@@ -34,9 +34,9 @@ constexpr int64_t kDeepestForFewRows = int64_t{1} << 10;
 constexpr int64_t kWidest = 16384;
 
 // Bytes of B that are read in place before A goes on to further k: all strips read them, and find them in L2; fewer where B's rows are
-// short, since those of A read on along k. One row reads them once, and so do two that are computed together; from memory that is faster by
-// few rows of B, side by side, but of 16 bits, which wait for their widening; not by fewer than so many, or sums are read and written too
-// often.
+// short, since those of A read on along k. One row reads them once, and is faster by few rows of B, side by side; not by fewer than so
+// many, or its sums are read and written too often. Where B comes from memory, so are rows that are computed by twos, but for 16 bits,
+// which wait for their widening.
 constexpr int64_t kBlockInPlace = int64_t{1} << 20, kBlockOfNarrow = int64_t{256} << 10, kBlockForOneOrTwo = int64_t{128} << 10;
 constexpr int64_t kShallowest = 12;
 
@@ -227,7 +227,8 @@ Plan make_plan(const Problem& problem, const Context& context, const PlanOptions
   const bool stored = problem.stored_b.panels != nullptr;
   const double b_bytes = bytes_of(problem.n, problem.k, stored ? problem.stored_b.dtype : problem.b.dtype);
   if (kernel.form == BForm::kRows) {
-    const bool by_twos = (problem.m == 2 || kernel.mr == 2) && kernel.b.element_bytes > 2 && b_bytes > kInLastCache;
+    const bool by_twos =
+        (problem.m == 2 || kernel.mr == 2) && kernel.b.element_bytes > 2 && b_bytes > kInLastCache && !is_narrow(problem.b);
     const int64_t block = problem.m == 1 || by_twos ? kBlockForOneOrTwo : is_narrow(problem.b) ? kBlockOfNarrow : kBlockInPlace;
     deepest = std::min(deepest, std::max(block / kernel.b.element_bytes / plan.cols.size, kShallowest));
   }

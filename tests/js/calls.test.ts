@@ -182,6 +182,38 @@ describe('the same call comes again, on the same places', () => {
     out.dispose();
   });
 
+  it('with other packed weights of qgemm, likewise', () => {
+    const [a, out] = [wg.alloc('uint8', [2, 64]), wg.alloc('float32', [2, 32])];
+    a.data.fill(1);
+    for (const value of [2, -3, 127, -128, 0]) {
+      const packed = wg.pack({ data: new Int8Array(64 * 32).fill(value), shape: [64, 32] }, { op: 'qgemm' });
+      for (let round = 0; round < 2; ++round) {
+        wg.qgemm({ a, aScale: 1, aZeroPoint: 3, b: packed, bScale: 1 }, { out });
+        expect([...out.data]).toEqual(new Array(64).fill(64 * -2 * value + 0));
+      }
+      packed.dispose();
+    }
+    a.dispose();
+    out.dispose();
+  });
+
+  it('of qgemm, with more numbers than are kept, and some that are refused', () => {
+    const [a, out] = [wg.alloc('uint8', [2, 2]), wg.alloc('float32', [2, 2])];
+    a.data.fill(1);
+    for (let round = 0; round < 2; ++round) {
+      for (let scale = 1; scale < 20; ++scale) {
+        const inputs = { a, aScale: scale, b: a, bScale: 1 };
+        for (let again = 0; again < 2; ++again) {
+          expect([...wg.qgemm(inputs, { out }).data]).toEqual([2 * scale, 2 * scale, 2 * scale, 2 * scale]);
+          expect(() => wg.qgemm({ ...inputs, aScale: 7, bScale: -1 }, { out })).toThrow(GemmError);
+          expect(() => wg.qgemm({ ...inputs, aScale: 7, bZeroPoint: 300 }, { out })).toThrow(GemmError);
+        }
+      }
+    }
+    a.dispose();
+    out.dispose();
+  });
+
   it('with other scales and zero points', () => {
     const [a, b] = [wg.alloc('uint8', [2, 4]), wg.alloc('int8', [4, 3])];
     const [aScale, bZeroPoint] = [wg.alloc('float32', []), wg.alloc('int8', [])];
@@ -353,6 +385,19 @@ describe('what is in the heap alone', () => {
       out,
     };
     expect(Array.from(instance.gemm(a, b, null, growing).data)).toEqual([3, 6, 9, 12]);
+    // So does a getter of its own of a tensor, whenever it is asked.
+    const bytes = instance.alloc('uint8', [2, 2]);
+    bytes.data.fill(1);
+    let pages = 2_000_000;
+    Object.defineProperty(bytes, 'dtype', {
+      get() {
+        instance.alloc('float32', [(pages += 1_000_000)]).dispose();
+        return 'uint8';
+      },
+    });
+    for (const aScale of [2, 3, 4]) {
+      expect(Array.from(instance.qgemm({ a: bytes, aScale, b: bytes, bScale: 1 }, { out }).data)).toEqual(new Array(4).fill(2 * aScale));
+    }
     const disposing = (what: { dispose(): void }) => ({
       get alpha() {
         what.dispose();
