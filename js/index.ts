@@ -18,7 +18,7 @@ import { HeapTensor, type PackedWeights } from './heap.js';
 import { type Assets, loadCore, type LoadedCore } from './load.js';
 import { type MatMulOptions, readMatMul, runMatMul } from './matmul.js';
 import { type PackOptions, packWeights, readWeights } from './pack.js';
-import { type QGemmInputs, type QGemmOptions, type QuantizedArray, readQGemm, runQGemm, type Scale, type ZeroPoint } from './qgemm.js';
+import { type QGemmInputs, type QGemmOptions, qgemm, type QuantizedArray, type Scale, type ZeroPoint } from './qgemm.js';
 import { type ArrayOf, bytesOf, type DataArray, type DType, readSizes, type ResultArray, type Tensor, type TensorLike } from './tensor.js';
 import { mostThreads } from './threads.js';
 
@@ -227,7 +227,7 @@ export class Gemm {
   qgemm(inputs: QGemmInputs & { yScale: Scale; yZeroPoint: ZeroPoint }, options?: QGemmOptions): Tensor<QuantizedArray>;
   qgemm(inputs: QGemmInputs, options?: QGemmOptions): Tensor<Float32Array | QuantizedArray>;
   qgemm(inputs: unknown, options?: unknown): unknown {
-    return runQGemm(this.#core, inputs, options);
+    return qgemm(this.#core, inputs, options, true);
   }
 
   /**
@@ -310,7 +310,7 @@ export class Gemm {
   explain(op: unknown, ...args: unknown[]): unknown {
     if (op === 'matmul') return explainCall(readMatMul(this.#core, args[0], args[1], args[2], args[3]));
     if (op === 'gemm') return explainCall(readGemm(this.#core, args[0], args[1], args[2], args[3]));
-    if (op === 'qgemm') return explainCall(readQGemm(this.#core, args[0], args[1]));
+    if (op === 'qgemm') return explainCall(qgemm(this.#core, args[0], args[1], false) as Call);
     throw new ArgumentError('explain', 'op', `explain: op is ${describe(op)}; it must be 'gemm', 'qgemm' or 'matmul'`);
   }
 

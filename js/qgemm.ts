@@ -1,7 +1,6 @@
 /** com.microsoft QGemm: its arguments, and how a call of it is read. */
 import {
   type Activation,
-  type Call,
   checkHolds,
   isInHeap,
   makeCall,
@@ -69,97 +68,67 @@ const op = 'qgemm';
 const inputNames = ['a', 'aScale', 'aZeroPoint', 'b', 'bScale', 'bZeroPoint', 'c', 'yScale', 'yZeroPoint'];
 const optionNames = ['alpha', 'transA', 'transB', 'activation', 'out'];
 
-/** @internal */
-export function runQGemm(core: Core, inputs: unknown, options: unknown): unknown {
-  const { a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint } = readInputs(core, inputs);
-  const { alpha, transA, transB, activation, out } = readOptions(op, options, optionNames);
-  // An array's elements may be read by code of the user's, which must have run before anything is in the block.
-  if (
-    typeof activation === 'object' ||
-    !isInHeap(core, a, b, c, out) ||
-    !is8Bit((a as HeapTensor).dtype) ||
-    !(PackedWeights.is(b) || is8Bit((b as HeapTensor).dtype)) ||
-    !isHeldOrNumber(aScale) ||
-    !isHeldOrNumber(aZeroPoint ?? 0) ||
-    !isHeldOrNumber(bScale) ||
-    !isHeldOrNumber(bZeroPoint ?? 0) ||
-    !isHeldOrNumber(yScale ?? 0) ||
-    !isHeldOrNumber(yZeroPoint ?? 0)
-  ) {
-    return runCall(
-      makeQGemm(core, a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint, alpha, transA, transB, activation, out),
-    );
-  }
-  const typeA = (a as HeapTensor).dtype,
-    typeB = (b as HeapTensor | PackedWeights).dtype;
-  const { block } = core; // after these, which users may have put getters before
-  let end = readAttributes(block, alpha, transA, transB, activation);
-  end = writeVector(core, block, end, 'a_scale', aScale, 'float32');
-  end = writeVector(core, block, end, 'a_zero_point', aZeroPoint, typeA);
-  end = writeVector(core, block, end, 'b_scale', bScale, 'float32');
-  end = writeVector(core, block, end, 'b_zero_point', bZeroPoint, typeB);
-  end = writeVector(core, block, end, 'y_scale', yScale, 'float32');
-  end = writeVector(core, block, end, 'y_zero_point', yZeroPoint, typeA);
-  return runInHeap(
-    core,
-    operations.qgemm,
-    end,
-    a as HeapTensor,
-    b as HeapTensor | PackedWeights,
-    c as HeapTensor | null | undefined,
-    out as HeapTensor,
-  );
-}
-
-/** @internal */
-export function readQGemm(core: Core, inputs: unknown, options: unknown): Call {
-  const { a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint } = readInputs(core, inputs);
-  const { alpha, transA, transB, activation, out } = readOptions(op, options, optionNames);
-  return makeQGemm(core, a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint, alpha, transA, transB, activation, out);
-}
-
-function readInputs(core: Core, inputs: unknown): Record<string, unknown> {
+/** @internal Reads a call, and `runs` it, or gives it as a Call. */
+export function qgemm(core: Core, inputs: unknown, options: unknown, runs: boolean): unknown {
   core.checkAlive(op);
   if (typeof inputs !== 'object' || inputs === null) {
     throw new ArgumentError(op, 'inputs', `${op}: inputs is ${describe(inputs)}; it must be an object with ${inputNames.join(', ')}`);
   }
-  return readOptions(op, inputs, inputNames, 'inputs');
-}
-
-function makeQGemm(
-  core: Core,
-  a: unknown,
-  aScale: unknown,
-  aZeroPoint: unknown,
-  b: unknown,
-  bScale: unknown,
-  bZeroPoint: unknown,
-  c: unknown,
-  yScale: unknown,
-  yZeroPoint: unknown,
-  alpha: unknown,
-  transA: unknown,
-  transB: unknown,
-  activation: unknown,
-  out: unknown,
-): Call {
+  const { a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint } = readOptions(op, inputs, inputNames, 'inputs');
+  const { alpha, transA, transB, activation, out } = readOptions(op, options, optionNames);
+  if (
+    runs &&
+    typeof activation !== 'object' && // whose elements may be read by code of the user's, which must have run before anything is in the block
+    isInHeap(core, a, b, c, out) &&
+    is8Bit((a as HeapTensor).dtype) &&
+    (PackedWeights.is(b) || is8Bit((b as HeapTensor).dtype)) &&
+    isHeldOrNumber(aScale) &&
+    isHeldOrNumber(aZeroPoint ?? 0) &&
+    isHeldOrNumber(bScale) &&
+    isHeldOrNumber(bZeroPoint ?? 0) &&
+    isHeldOrNumber(yScale ?? 0) &&
+    isHeldOrNumber(yZeroPoint ?? 0)
+  ) {
+    const typeA = (a as HeapTensor).dtype,
+      typeB = (b as HeapTensor | PackedWeights).dtype;
+    const { block } = core; // after these, which users may have put getters before
+    let end = readAttributes(block, alpha, transA, transB, activation);
+    end = writeVector(core, block, end, 'a_scale', aScale, 'float32');
+    end = writeVector(core, block, end, 'a_zero_point', aZeroPoint, typeA);
+    end = writeVector(core, block, end, 'b_scale', bScale, 'float32');
+    end = writeVector(core, block, end, 'b_zero_point', bZeroPoint, typeB);
+    end = writeVector(core, block, end, 'y_scale', yScale, 'float32');
+    end = writeVector(core, block, end, 'y_zero_point', yZeroPoint, typeA);
+    return runInHeap(
+      core,
+      operations.qgemm,
+      end,
+      a as HeapTensor,
+      b as HeapTensor | PackedWeights,
+      c as HeapTensor | null | undefined,
+      out as HeapTensor,
+    );
+  }
   const operandA = readTensor(core, op, 'A', a);
   const operandB = readTensor(core, op, 'B', b);
   const typeA = readType(core, operandA);
   const typeB = readType(core, operandB);
   const attributes = new Float64Array(5);
   readAttributes(attributes, alpha, transA, transB, activation);
-  const vectors = [
+  const operands = [
     readVector(core, 'a_scale', aScale, 'float32', true),
     readVector(core, 'a_zero_point', aZeroPoint, typeA),
     readVector(core, 'b_scale', bScale, 'float32', true),
     readVector(core, 'b_zero_point', bZeroPoint, typeB),
     readVector(core, 'y_scale', yScale, 'float32'),
     readVector(core, 'y_zero_point', yZeroPoint, typeA),
+    operandA,
+    operandB,
+    readAddend(core, op, 'C', c, 'int32'),
+    out === undefined ? null : readTensor(core, op, 'Y', out),
   ];
-  const operandC = readAddend(core, op, 'C', c, 'int32');
-  const operandY = out === undefined ? null : readTensor(core, op, 'Y', out);
-  return makeCall(core, operations.qgemm, attributes, [...vectors, operandA, operandB, operandC, operandY], out);
+  const call = makeCall(core, operations.qgemm, attributes, operands, out);
+  return runs ? runCall(call) : call;
 }
 
 /** Writes the attributes in the order in which bindings/embind.cc reads them, and gives their number. */
