@@ -238,18 +238,11 @@ class Executor {
       strip.b = at_.stored_b.block(k, col);
       strip.b_stride = at_.stored_b.panel_stride();
     }
-    // As few strips as hold all rows; where A is no panels, about equal ones, since kernels have tiles for fewer rows than mr.
-    const int64_t strips = (rows + kernel.mr - 1) / kernel.mr;
-    const bool equal = kernel.a.is_rows();
-    const int64_t least = equal ? rows / strips : kernel.mr;
-    int64_t larger = equal ? rows % strips : 0;  // the first strips have a row more
-    for (int64_t i = 0; i < rows; --larger) {
-      const int64_t share = least + (larger > 0);
-      strip.rows = static_cast<size_t>(std::min(share, rows - i));
+    for (int64_t i = 0; i < rows; i += kernel.mr) {
+      strip.rows = static_cast<size_t>(std::min<int64_t>(kernel.mr, rows - i));
       strip.a = a_rows + static_cast<size_t>(i) * row_bytes;
       strip.c = acc + static_cast<size_t>(i) * strip.c_stride;
       kernel.run(strip);
-      i += share;
     }
   }
 

@@ -88,8 +88,8 @@ bool is_narrow(const Operand& b) { return b.row_stride <= kNarrowB / static_cast
 
 // Operands of more bytes come from memory. Where each element is used for few rows or columns, the kernel waits for it, a sixth of its time
 // where Y is small and up to half where it reads panels of weights, one at a time. To read blocks through first, in eight streams
-// (execute.cc), takes half of that. Of weights, float64 is waited for, and what kernels that multiply and add at once take; others take
-// longer to multiply than to arrive.
+// (execute.cc), takes half of that. Of weights, float64 is waited for, and what kernels that multiply and add at once take, by rows that
+// read one panel at a time; others take longer to multiply than to arrive.
 constexpr double kInCaches = 2 << 20;
 constexpr int64_t kFewUses = 128;
 
@@ -232,20 +232,21 @@ Plan make_plan(const Problem& problem, const Context& context, const PlanOptions
     const int64_t block = problem.m == 1 || by_twos ? kBlockForOneOrTwo : is_narrow(problem.b) ? kBlockOfNarrow : kBlockInPlace;
     deepest = std::min(deepest, std::max(block / kernel.b.element_bytes / plan.cols.size, kShallowest));
   }
-  if (problem.m > kernel.mr && problem.m <= kFewUses) {
-    const bool few_columns = problem.n <= kFewUses;
-    plan.fetch_a = few_columns && bytes_of(problem.m, problem.k, problem.a.dtype) > kInCaches;
-    const bool waits = problem.compute == DType::kFloat64 || (problem.compute == DType::kFloat32 && !kernel.strict);
-    plan.fetch_b = few_columns ? b_bytes > kInCaches : stored && waits && b_bytes > kInLastCache;
-    if (few_columns && (plan.fetch_a || plan.fetch_b))
-      deepest = std::min(deepest, kFetchedBlock / kernel.b.element_bytes / (problem.m + problem.n));
+  if (problem.m <= kFewUses && problem.n <= kFewUses) {
+    const bool in_strips = problem.m > kernel.mr;
+    plan.fetch_a = in_strips && bytes_of(problem.m, problem.k, problem.a.dtype) > kInCaches;
+    plan.fetch_b = in_strips && b_bytes > kInCaches;
+    if (plan.fetch_a || plan.fetch_b) deepest = std::min(deepest, kFetchedBlock / kernel.b.element_bytes / (problem.m + problem.n));
+  } else if (problem.m <= kFewUses && stored && b_bytes > kInLastCache) {
+    const bool is_float64 = problem.compute == DType::kFloat64;
+    plan.fetch_b = is_float64 ? problem.m >= 2 : problem.compute == DType::kFloat32 && !kernel.strict && problem.m >= 3;
   }
   plan.kc = options.kc != 0 ? options.kc : equal_blocks(problem.k, deepest);
   plan.kc = std::min(round_up(plan.kc, kernel.kr), problem.k);
 
   const int64_t block_of_b = problem.m < kFewRows ? kBlockForFewRows : kBlockOfB;
-  // What is packed, and what several strips read in panels, comes from a cache then. B in place has blocks of few k.
-  const bool read_again = kernel.form == BForm::kPanels && plan.rows.size > kernel.mr;
+  // What is packed or read through, and what several strips read in panels, comes from a cache then. B in place has blocks of few k.
+  const bool read_again = kernel.form == BForm::kPanels && (plan.fetch_b || plan.rows.size > kernel.mr);
   int64_t widest = kWidest;
   if (plan.pack_b || read_again) {
     widest = std::clamp<int64_t>(block_of_b / kernel.b.element_bytes / plan.kc, kNarrowestBlock, kWidest);

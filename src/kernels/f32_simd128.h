@@ -21,7 +21,7 @@ void f32_1x8_simd128_f16_columns(const Strip& strip);
 void f32_1x8_simd128_bf16_columns(const Strip& strip);
 
 #if WGEMM_RELAXED
-void f32_5x8_relaxed(const Strip& strip);
+void f32_6x8_relaxed(const Strip& strip);
 void f32_4x8_relaxed_columns(const Strip& strip);
 void f32_2x8_relaxed_f16(const Strip& strip);
 void f32_2x8_relaxed_f16_finite(const Strip& strip);

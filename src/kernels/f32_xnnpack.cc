@@ -67,7 +67,7 @@ void f32_4x8_xnnpack_splat(const Strip& strip) {
 namespace {
 
 // XNNPACK's relaxed gemminc kernels clamp by relaxed min and max, of which the standard does not say what becomes of NaN.
-void run_relaxed(const Strip& s, Start start) { s.accumulate ? f32_5x8_relaxed(s) : begin(s, start); }
+void run_relaxed(const Strip& s, Start start) { s.accumulate ? f32_6x8_relaxed(s) : begin(s, start); }
 
 }  // namespace
 

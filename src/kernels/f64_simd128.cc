@@ -5,8 +5,10 @@
 namespace wgemm {
 namespace {
 
-template <typename Math>
-struct F64 : Math, Plain<double, 4> {};
+template <typename Math, size_t vectors = 4>
+struct F64 : Math, Plain<double, vectors> {
+  using Half = F64<Math, vectors / 2>;
+};
 
 }  // namespace
 
@@ -14,7 +16,7 @@ void f64_2x8_simd128(const Strip& s) { strip_of<F64<Apart<double>>, Tile<1, 2>, 
 void f64_2x8_simd128_columns(const Strip& s) { strip_of<F64<Apart<double>>, ColumnsTile<1>, ColumnsTile<2>>(s); }
 
 #if WGEMM_RELAXED
-void f64_2x8_relaxed(const Strip& s) { strip_of<F64<Fused<double>>, Tile<1, 2>, Tile<2, 1>>(s); }
+void f64_6x8_relaxed(const Strip& s) { strip_of<F64<Fused<double>>, Tile<1, 2>, Tile<2, 1>, HalfTile<4>, HalfTile<6>>(s); }
 void f64_2x8_relaxed_columns(const Strip& s) { strip_of<F64<Fused<double>>, ColumnsTile<1>, ColumnsTile<2>>(s); }
 #endif
 

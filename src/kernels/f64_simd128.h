@@ -9,8 +9,8 @@ namespace wgemm {
 void f64_2x8_simd128(const Strip& strip);
 void f64_2x8_simd128_columns(const Strip& strip);
 
-// In builds with relaxed SIMD only.
-void f64_2x8_relaxed(const Strip& strip);
+// In builds with relaxed SIMD only. Beyond two rows by halves of panels.
+void f64_6x8_relaxed(const Strip& strip);
 void f64_2x8_relaxed_columns(const Strip& strip);
 
 }  // namespace wgemm

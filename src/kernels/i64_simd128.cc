@@ -58,38 +58,32 @@ void i64_2x4_simd128(const Strip& s) {
   constexpr auto pairs = std::make_index_sequence<kPairs>{};
   const auto* b_panel = static_cast<const std::byte*>(s.b);
   for (size_t col = 0; col < s.cols; col += kWidth, b_panel += s.b_stride) {
-    const size_t cols = std::min(kWidth, s.cols - col);
-    v128_t low[kRows][kPairs], cross[kRows][kPairs];
-    unroll(rows, [&](auto i) { unroll(pairs, [&](auto p) { low[i][p] = cross[i][p] = wasm_i64x2_const(0, 0); }); });
-    const auto* a = static_cast<const uint32_t*>(s.a);
-    const auto* b = reinterpret_cast<const uint32_t*>(b_panel);
-    size_t k = s.k;
-    do {
-      v128_t b_k[kPairs];
-      unroll(pairs, [&](auto p) { b_k[p] = wasm_v128_load(b + p * 4); });
+    with_tile<I64, kRows, kPairs, false>(s, {col, 0, std::min(kWidth, s.cols - col)}, [&](auto& acc) {
+      v128_t cross[kRows][kPairs];
+      unroll(rows, [&](auto i) { unroll(pairs, [&](auto p) { cross[i][p] = wasm_i64x2_const(0, 0); }); });
+      const auto* a = static_cast<const uint32_t*>(s.a);
+      const auto* b = reinterpret_cast<const uint32_t*>(b_panel);
+      size_t k = s.k;
+      do {
+        v128_t b_k[kPairs];
+        unroll(pairs, [&](auto p) { b_k[p] = wasm_v128_load(b + p * 4); });
+        unroll(rows, [&](auto i) {
+          const v128_t llhh = wasm_v128_load(a + i * 6), hhll = wasm_v128_load(a + i * 6 + 2);
+          unroll(pairs, [&](auto p) {
+            cross[i][p] = wasm_i32x4_add(cross[i][p], wasm_i32x4_mul(hhll, b_k[p]));
+            acc[i][p] = wasm_i64x2_add(acc[i][p], wasm_u64x2_extmul_low_u32x4(llhh, b_k[p]));
+          });
+        });
+        a += kRows * 6;
+        b += kPairs * 4;
+      } while (--k != 0);
       unroll(rows, [&](auto i) {
-        const v128_t llhh = wasm_v128_load(a + i * 6), hhll = wasm_v128_load(a + i * 6 + 2);
         unroll(pairs, [&](auto p) {
-          low[i][p] = wasm_i64x2_add(low[i][p], wasm_u64x2_extmul_low_u32x4(llhh, b_k[p]));
-          cross[i][p] = wasm_i32x4_add(cross[i][p], wasm_i32x4_mul(hhll, b_k[p]));
+          const v128_t folded = wasm_i32x4_add(cross[i][p], wasm_i32x4_shuffle(cross[i][p], cross[i][p], 2, 3, 0, 1));
+          acc[i][p] = wasm_i64x2_add(acc[i][p], wasm_i64x2_shl(wasm_u64x2_extend_low_u32x4(folded), 32));
         });
       });
-      a += kRows * 6;
-      b += kPairs * 4;
-    } while (--k != 0);
-
-    uint64_t sums[kRows][kWidth];
-    unroll(rows, [&](auto i) {
-      unroll(pairs, [&](auto p) {
-        const v128_t folded = wasm_i32x4_add(cross[i][p], wasm_i32x4_shuffle(cross[i][p], cross[i][p], 2, 3, 0, 1));
-        const v128_t shifted = wasm_i64x2_shl(wasm_u64x2_extend_low_u32x4(folded), 32);
-        wasm_v128_store(&sums[i][p * 2], wasm_i64x2_add(low[i][p], shifted));
-      });
     });
-    for (size_t i = 0; i < s.rows; ++i) {
-      auto* c = reinterpret_cast<uint64_t*>(static_cast<std::byte*>(s.c) + i * s.c_stride) + col;
-      for (size_t j = 0; j < cols; ++j) c[j] = sums[i][j] + (s.accumulate ? c[j] : 0);
-    }
   }
 }
 

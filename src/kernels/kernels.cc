@@ -22,8 +22,8 @@ constexpr Kernel with_rows(const char* name, DType type, int mr, Isa isa, Proces
 constexpr Kernel f32(const char* name, int mr, Isa isa, Processor processor, int rows_min, KernelFunction run) {
   return with_rows<float>(name, DType::kFloat32, mr, isa, processor, rows_min, run);
 }
-constexpr Kernel f64(const char* name, int mr, Isa isa, KernelFunction run) {
-  return with_rows<double>(name, DType::kFloat64, mr, isa, Processor::kAny, 1, run);
+constexpr Kernel f64(const char* name, int mr, Isa isa, int rows_min, KernelFunction run) {
+  return with_rows<double>(name, DType::kFloat64, mr, isa, Processor::kAny, rows_min, run);
 }
 constexpr Kernel i32(const char* name, int mr, Isa isa, KernelFunction run) {
   return with_rows<int32_t>(name, DType::kInt32, mr, isa, Processor::kAny, 1, run);
@@ -65,7 +65,7 @@ constexpr PanelLayout kI64Panel = panel_of<int64_t>(4);
 // a memory operand on x86 (half as fast again as splat); ARM multiplies by a lane, which they make of splat.
 constexpr Kernel kKernels[] = {
 #if WGEMM_RELAXED
-    in_place(kRows, 15, f32("f32_5x8_relaxed_rows", 5, kRelaxed, kAny, 1, f32_5x8_relaxed), kManyRows, 128),
+    in_place(kRows, 15, f32("f32_6x8_relaxed_rows", 6, kRelaxed, kAny, 1, f32_6x8_relaxed), kManyRows, 128),
     in_place(kColumns, 4, f32("f32_4x8_relaxed_columns", 4, kRelaxed, kAny, 1, f32_4x8_relaxed_columns)),
     widening(kBF16, 48, f32("f32_4x8_relaxed_bf16", 4, kRelaxed, kAny, 1, f32_4x8_relaxed_bf16)),
     in_place(kRows, 12, widening(kBF16, 0, f32("f32_4x8_relaxed_bf16_rows", 4, kRelaxed, kAny, 1, f32_4x8_relaxed_bf16))),
@@ -74,12 +74,14 @@ constexpr Kernel kKernels[] = {
     widening(kF16, 5, f32("f32_2x8_relaxed_f16", 2, kRelaxed, kAny, 1, f32_2x8_relaxed_f16)),
     in_place(kRows, 2, widening(kF16, 0, f32("f32_2x8_relaxed_f16_rows", 2, kRelaxed, kAny, 1, f32_2x8_relaxed_f16))),
     in_place(kColumns, 1, widening(kF16, 0, f32("f32_1x8_relaxed_f16_columns", 1, kRelaxed, kAny, 1, f32_1x8_relaxed_f16_columns))),
-    f32("f32_5x8_relaxed", 5, kRelaxed, kX86, 1, f32_5x8_relaxed),
+    f32("f32_6x8_relaxed", 6, kRelaxed, kX86, 1, f32_6x8_relaxed),
     f32("f32_4x8_relaxed_xnnpack_loadsplat", 4, kRelaxed, kX86, 2, f32_4x8_xnnpack_relaxed_loadsplat),
     f32("f32_4x8_relaxed_xnnpack_splat", 4, kRelaxed, kArm, 4, f32_4x8_xnnpack_relaxed_splat),
-    in_place(kRows, 4, f64("f64_2x8_relaxed_rows", 2, kRelaxed, f64_2x8_relaxed), kManyRows, 128),
-    in_place(kColumns, 8, f64("f64_2x8_relaxed_columns", 2, kRelaxed, f64_2x8_relaxed_columns)),
-    f64("f64_2x8_relaxed", 2, kRelaxed, f64_2x8_relaxed),
+    in_place(kRows, 0, f64("f64_6x8_relaxed_rows", 6, kRelaxed, 5, f64_6x8_relaxed), kManyRows, 128),
+    in_place(kRows, 4, f64("f64_2x8_relaxed_rows", 2, kRelaxed, 1, f64_6x8_relaxed)),
+    in_place(kColumns, 8, f64("f64_2x8_relaxed_columns", 2, kRelaxed, 1, f64_2x8_relaxed_columns)),
+    f64("f64_6x8_relaxed", 6, kRelaxed, 4, f64_6x8_relaxed),
+    f64("f64_2x8_relaxed", 2, kRelaxed, 1, f64_6x8_relaxed),
 #endif
     in_place(kRows, 5, f32("f32_4x8_simd128_rows", 4, kSimd128, kAny, 1, f32_4x8_simd128), 16),
     in_place(kColumns, 4, f32("f32_4x8_simd128_columns", 4, kSimd128, kAny, 1, f32_4x8_simd128_columns)),
@@ -99,10 +101,10 @@ constexpr Kernel kKernels[] = {
     f32("f32_4x8_simd128", 4, kSimd128, kAny, 1, f32_4x8_simd128),
     f32("f32_4x8_simd128_xnnpack_loadsplat", 4, kSimd128, kX86, 2, f32_4x8_xnnpack_loadsplat),
     f32("f32_4x8_portable", 4, kPortable, kAny, 1, portable_kernel<float, 4, 8, 1, true>),
-    in_place(kRows, 4, f64("f64_2x8_simd128_rows", 2, kSimd128, f64_2x8_simd128), kManyRows),
-    in_place(kColumns, 8, f64("f64_2x8_simd128_columns", 2, kSimd128, f64_2x8_simd128_columns)),
-    f64("f64_2x8_simd128", 2, kSimd128, f64_2x8_simd128),
-    f64("f64_4x8_portable", 4, kPortable, portable_kernel<double, 4, 8, 1, true>),
+    in_place(kRows, 4, f64("f64_2x8_simd128_rows", 2, kSimd128, 1, f64_2x8_simd128), kManyRows),
+    in_place(kColumns, 8, f64("f64_2x8_simd128_columns", 2, kSimd128, 1, f64_2x8_simd128_columns)),
+    f64("f64_2x8_simd128", 2, kSimd128, 1, f64_2x8_simd128),
+    f64("f64_4x8_portable", 4, kPortable, 1, portable_kernel<double, 4, 8, 1, true>),
     in_place(kRows, 5, i32("i32_4x8_simd128_rows", 4, kSimd128, i32_4x8_simd128), 16),
     in_place(kColumns, 4, i32("i32_4x8_simd128_columns", 4, kSimd128, i32_4x8_simd128_columns)),
     in_place(kRows, 0,

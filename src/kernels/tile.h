@@ -208,13 +208,15 @@ void panel_of_a_tile(const Strip& s, const std::byte* b, TileColumns t) {
   });
 }
 
-// Calls `tile` for each panel of a strip from column `col` on, of which `b` is the first. What lies beyond the last column of B in place is
-// not B's: the last tile begins before.
-template <size_t kWidth, size_t kColumn>
+// Calls `tile` for each panel of a strip from column `col` on, of which `b` is the first; or for each kWidth columns of a panel. What lies
+// beyond the last column of B in place is not B's: the last tile begins before.
+template <size_t kWidth, size_t kColumn, size_t kPanel = kWidth>
 void single_panels(const Strip& s, const std::byte* b, size_t col, auto&& tile) {
-  for (; col < s.cols; col += kWidth, b += s.b_stride) {
+  for (; col < s.cols; col += kWidth) {
     const size_t count = std::min(kWidth, s.cols - col), skip = s.in_place ? kWidth - count : 0;
     tile(b - skip * kColumn, TileColumns{col, skip, count});
+    const bool is_last = (col + kWidth) % kPanel == 0;  // of its panel
+    b += is_last ? s.b_stride - (kPanel - kWidth) * kColumn : kWidth * kColumn;
   }
 }
 
@@ -233,6 +235,19 @@ struct Tile {
       }
     }
     single_panels<kWidth, Ops::kColumn>(s, b, col, [&](const std::byte* panel, TileColumns t) { panels_tile<Ops, rows, 1>(s, panel, t); });
+  }
+};
+
+// The same by halves of panels: there are registers for more rows.
+template <size_t rows>
+struct HalfTile {
+  static constexpr size_t kRows = rows;
+  template <typename Ops>
+  static void run(const Strip& s) {
+    using Half = typename Ops::Half;
+    constexpr size_t kWidth = Half::kVectors * Half::kLanes;
+    single_panels<kWidth, Half::kColumn, 2 * kWidth>(s, static_cast<const std::byte*>(s.b), 0,
+                                                     [&](const std::byte* half, TileColumns t) { panels_tile<Half, rows, 1>(s, half, t); });
   }
 };
 

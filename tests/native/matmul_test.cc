@@ -416,7 +416,7 @@ TEST(MatMulExplain, TellsThePlan) {
   ASSERT_TRUE(explain(Context(), args, &plan).ok());
   const bool x86 = processor() == Processor::kX86;
   const char* splat = WGEMM_RELAXED ? "f32_4x8_relaxed_xnnpack_splat" : "f32_4x8_simd128_xnnpack_splat";
-  EXPECT_STREQ(plan.kernel, !x86 ? splat : WGEMM_RELAXED ? "f32_5x8_relaxed" : "f32_4x8_simd128_panels");
+  EXPECT_STREQ(plan.kernel, !x86 ? splat : WGEMM_RELAXED ? "f32_6x8_relaxed" : "f32_4x8_simd128_panels");
   EXPECT_EQ(std::vector({plan.batch, plan.m, plan.n, plan.k}), std::vector<int64_t>({12, 128, 136, 164}));
   EXPECT_TRUE(plan.direct && plan.packs_b);
   // Scratch is of one product.

@@ -59,6 +59,7 @@ TEST(Plan, FetchesWeightsThatAreWaitedFor) {
   const auto fetches = [&](DType type, int64_t m, int64_t n, Determinism determinism = Determinism::kFast) {
     const Plan plan = plan_of({.type = type, .m = m, .n = n, .k = k, .packed = true}, determinism);
     EXPECT_FALSE(plan.fetch_a);
+    EXPECT_TRUE(!plan.fetch_b || plan.kc * plan.nc * static_cast<int64_t>(dtype_bytes(type)) <= kMega / 2) << "beyond L2";
     return plan.fetch_b;
   };
   const bool fused = WGEMM_RELAXED;
@@ -67,8 +68,11 @@ TEST(Plan, FetchesWeightsThatAreWaitedFor) {
   EXPECT_FALSE(fetches(DType::kFloat32, 32, 1025, Determinism::kStrict));
   EXPECT_EQ(fetches(DType::kFloat32, 128, 1025), fused);
   EXPECT_FALSE(fetches(DType::kFloat32, 129, 1025));
+  EXPECT_EQ(fetches(DType::kFloat32, 3, 1025), fused);
   EXPECT_FALSE(fetches(DType::kFloat32, 2, 1025));
   EXPECT_TRUE(fetches(DType::kFloat64, 32, 513));
+  EXPECT_TRUE(fetches(DType::kFloat64, 2, 513));
+  EXPECT_FALSE(fetches(DType::kFloat64, 1, 513));
   EXPECT_FALSE(fetches(DType::kInt32, 32, 1025));
   EXPECT_FALSE(plan_of({.m = 32, .n = 1025, .k = k}).fetch_b) << "not packed";
 }
