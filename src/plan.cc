@@ -217,14 +217,14 @@ Plan make_plan(const Problem& problem, const Context& context, const PlanOptions
   const auto accumulator = static_cast<int64_t>(dtype_bytes(accumulator_type(problem.compute)));
 
   // Blocks begin with a panel, of packed weights too, whose panels are wider than some kernels'.
-  const int64_t step = problem.stored_b.panels == nullptr ? kernel.nr : std::max(kernel.nr, problem.stored_b.layout().width);
+  const bool stored = problem.stored_b.panels != nullptr;
+  const int64_t step = !stored ? kernel.nr : std::max(kernel.nr, problem.stored_b.layout().width);
   cut_parts(problem, kernel.mr, step, options.parts != 0 ? options.parts : parts_wanted(problem, context.threads()), &plan);
   if (plan.parts() > 1) plan.threads = context.threads();
 
   int64_t deepest = problem.k <= kDeepest ? problem.k : kDeepest / 2;
-  const bool packs_rows_of_b = plan.pack_b && problem.stored_b.panels == nullptr && problem.b.col_stride == 1;
+  const bool packs_rows_of_b = plan.pack_b && !stored && problem.b.col_stride == 1;
   if (packs_rows_of_b && problem.m < kFewRows) deepest = std::min(deepest, kDeepestForFewRows / kernel.b.element_bytes);
-  const bool stored = problem.stored_b.panels != nullptr;
   const double b_bytes = bytes_of(problem.n, problem.k, stored ? problem.stored_b.dtype : problem.b.dtype);
   if (kernel.form == BForm::kRows) {
     const bool by_twos =
