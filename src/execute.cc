@@ -94,7 +94,7 @@ class Executor {
   // Products that share a matrix B lie inside the loop over its columns, so that it is packed once for all of them.
   void run(const Part& part) {
     for_each_product(p_.batch_of_b(), part.outer, [&] {
-      packed_k_ = packed_col_ = -1;
+      ready_k_ = ready_col_ = -1;
       for (int64_t col = part.cols.begin; col < part.cols.end; col += plan_.nc) {
         const int64_t cols = std::min(plan_.nc, part.cols.end - col);
         if (plan_.columns_bytes != 0) block_columns_ = make_columns(p_.quantization, byte_form_, col, cols, columns_);
@@ -156,9 +156,11 @@ class Executor {
     for (int64_t k = 0; k < p_.k; k += plan_.kc) {
       const int64_t depth = std::min(plan_.kc, p_.k - k);
       if (plan_.fetch_a) fetch(at_.a.block(row, k, rows, depth), p_.a.dtype, rows, depth);
-      if (packed_k_ != k || packed_col_ != col) {
+      if (ready_k_ != k || ready_col_ != col) {
         if (plan_.fetch_b) fetch_b(k, depth, col, cols);
         if (plan_.pack_b) pack_b(k, depth, col, cols);
+        ready_k_ = k;
+        ready_col_ = col;
       }
       multiply(row, rows, k, depth, col, cols, acc, acc_stride);
     }
@@ -191,8 +193,6 @@ class Executor {
       const ConstBlock b = at_.b.block(k, col, depth, cols);
       pack({b.data, p_.b.dtype, cols, depth, b.col_stride, b.row_stride, int8_offset(p_.b.dtype)}, layout, b_panels_);
     }
-    packed_k_ = k;
-    packed_col_ = col;
   }
 
   void multiply(int64_t row, int64_t rows, int64_t k, int64_t depth, int64_t col, int64_t cols, std::byte* acc, int64_t acc_stride) {
@@ -260,7 +260,7 @@ class Executor {
   int32_t* const row_sums_;  // null where they are not needed
   ByteForm byte_form_;
   Columns block_columns_;
-  int64_t packed_k_ = -1, packed_col_ = -1;  // the block of B that b_panels_ holds
+  int64_t ready_k_ = -1, ready_col_ = -1;  // the block of B that is read through, or that b_panels_ holds
 };
 
 }  // namespace

@@ -30,7 +30,7 @@ constexpr int64_t kFewRows = 512, kNarrowestBlock = 32;
 // Bytes of a column in such a block, where B's rows are packed: deep and narrow ones would read a few cache lines of each page of B.
 constexpr int64_t kDeepestForFewRows = int64_t{1} << 10;
 
-// Columns of a block at the most, however shallow it is, so that mr rows of accumulators stay in L2.
+// Columns of a block at the most, however shallow it is, so that the accumulators of a strip stay in L2.
 constexpr int64_t kWidest = 16384;
 
 // Bytes of B that are read in place before A goes on to further k: all strips read them, and find them in L2; fewer where B's rows are
@@ -88,10 +88,10 @@ bool is_narrow(const Operand& b) { return b.row_stride <= kNarrowB / static_cast
 
 // Operands of more bytes come from memory. Where each element is used for few rows or columns, the kernel waits for it, a sixth of its time
 // where Y is small and up to half where it reads panels of weights, one at a time. To read blocks through first, in eight streams
-// (execute.cc), takes half of that. Of weights, float64 is waited for, and what kernels that multiply and add at once take, by rows that
-// read one panel at a time; others take longer to multiply than to arrive.
+// (execute.cc), takes half of that or less. Of weights, float64 is waited for, and what kernels that multiply and add at once take; others
+// take about as long to multiply as to arrive. Fewer rows than the least that wait read several panels at a time.
 constexpr double kInCaches = 2 << 20;
-constexpr int64_t kFewUses = 128;
+constexpr int64_t kFewUses = 128, kWaitingRowsOfF32 = 3, kWaitingRowsOfF64 = 2;
 
 // Weights of fewer bytes are in the last cache from one call to the next: there is nothing to wait for.
 constexpr double kInLastCache = 8 << 20;
@@ -232,14 +232,16 @@ Plan make_plan(const Problem& problem, const Context& context, const PlanOptions
     const int64_t block = problem.m == 1 || by_twos ? kBlockForOneOrTwo : is_narrow(problem.b) ? kBlockOfNarrow : kBlockInPlace;
     deepest = std::min(deepest, std::max(block / kernel.b.element_bytes / plan.cols.size, kShallowest));
   }
-  if (problem.m <= kFewUses && problem.n <= kFewUses) {
-    const bool in_strips = problem.m > kernel.mr;
-    plan.fetch_a = in_strips && bytes_of(problem.m, problem.k, problem.a.dtype) > kInCaches;
-    plan.fetch_b = in_strips && b_bytes > kInCaches;
+  if (problem.m > kernel.mr && problem.m <= kFewUses && problem.n <= kFewUses) {
+    plan.fetch_a = bytes_of(problem.m, problem.k, problem.a.dtype) > kInCaches;
+    plan.fetch_b = b_bytes > kInCaches;
     if (plan.fetch_a || plan.fetch_b) deepest = std::min(deepest, kFetchedBlock / kernel.b.element_bytes / (problem.m + problem.n));
-  } else if (problem.m <= kFewUses && stored && b_bytes > kInLastCache) {
-    const bool is_float64 = problem.compute == DType::kFloat64;
-    plan.fetch_b = is_float64 ? problem.m >= 2 : problem.compute == DType::kFloat32 && !kernel.strict && problem.m >= 3;
+  } else if (stored && b_bytes > kInLastCache && problem.m <= kFewUses) {
+    const int64_t least = problem.compute == DType::kFloat64 ? kWaitingRowsOfF64 : kWaitingRowsOfF32;
+    const bool waits = problem.compute == DType::kFloat64 || (problem.compute == DType::kFloat32 && !kernel.strict);
+    plan.fetch_b = waits && problem.m >= least;
+    // That of the fewest columns is not to be larger either.
+    if (plan.fetch_b) deepest = std::min(deepest, kBlockForFewRows / kNarrowestBlock / kernel.b.element_bytes);
   }
   plan.kc = options.kc != 0 ? options.kc : equal_blocks(problem.k, deepest);
   plan.kc = std::min(round_up(plan.kc, kernel.kr), problem.k);

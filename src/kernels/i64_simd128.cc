@@ -56,9 +56,8 @@ void i64_pack_b(const PackSource& source, void* panels) {
 void i64_2x4_simd128(const Strip& s) {
   constexpr auto rows = std::make_index_sequence<kRows>{};
   constexpr auto pairs = std::make_index_sequence<kPairs>{};
-  const auto* b_panel = static_cast<const std::byte*>(s.b);
-  for (size_t col = 0; col < s.cols; col += kWidth, b_panel += s.b_stride) {
-    with_tile<I64, kRows, kPairs, false>(s, {col, 0, std::min(kWidth, s.cols - col)}, [&](auto& acc) {
+  const auto tile = [&](const std::byte* b_panel, TileColumns t) {
+    with_tile<int64_t, kRows, kPairs, false>(s, t, [&](auto& acc) {
       v128_t cross[kRows][kPairs];
       unroll(rows, [&](auto i) { unroll(pairs, [&](auto p) { cross[i][p] = wasm_i64x2_const(0, 0); }); });
       const auto* a = static_cast<const uint32_t*>(s.a);
@@ -84,7 +83,8 @@ void i64_2x4_simd128(const Strip& s) {
         });
       });
     });
-  }
+  };
+  single_panels<kWidth, sizeof(int64_t)>(s, static_cast<const std::byte*>(s.b), 0, tile);
 }
 
 }  // namespace wgemm

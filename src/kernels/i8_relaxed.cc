@@ -12,7 +12,6 @@ alignas(16) int16_t i8_relaxed_ones[8] = {1, 1, 1, 1, 1, 1, 1, 1};
 namespace {
 
 struct Quads {
-  using Acc = int32_t;
   static constexpr size_t kDepth = 4, kStepBytes = 32;
   static I8Step load(const std::byte* b) { return {wasm_v128_load(b), wasm_v128_load(b + 16)}; }
 };
@@ -51,9 +50,9 @@ bool fuses() {
 
 }  // namespace
 
-void i8_4x8c4_relaxed_7bit(const Strip& s) { i8_strip_of_panels<SevenBits, 4>(s); }
-void i8_4x8c4_relaxed_unsigned(const Strip& s) { i8_strip_of_panels<Unsigned, 4>(s); }
-void i8_4x8c4_relaxed_signed(const Strip& s) { i8_strip_of_panels<Signed, 4>(s); }
+void i8_4x8c4_relaxed_7bit(const Strip& s) { i8_strip_of_single_panels<SevenBits, 4>(s); }
+void i8_4x8c4_relaxed_unsigned(const Strip& s) { i8_strip_of_single_panels<Unsigned, 4>(s); }
+void i8_4x8c4_relaxed_signed(const Strip& s) { i8_strip_of_single_panels<Signed, 4>(s); }
 
 // What 255 is read as tells signed (4 * -128 * -1) from unsigned (4 * -128 * 255), unless pairs of -65,280 saturate or wrap; a pair of
 // 128 * 128, if 128 is read as signed, is the one that an int16 does not hold.

@@ -6,7 +6,6 @@ namespace wgemm {
 namespace {
 
 struct Pairs {
-  using Acc = int32_t;
   static constexpr size_t kDepth = 2;
   static v128_t multiply_add(v128_t acc, v128_t a, v128_t b) { return wasm_i32x4_add(acc, wasm_i32x4_dot_i16x8(a, b)); }
 };
@@ -24,8 +23,8 @@ struct Stored : Pairs {
 }  // namespace
 
 void i8_4x8c2_simd128(const Strip& s) { i8_strip<Wide, 4, 1>(s); }
-void i8_4x8c2_simd128_b8(const Strip& s) { i8_strip_of_panels<Stored, 4>(s); }
-void i8_3x8c2_simd128_b8(const Strip& s) { i8_strip_of_panels<Stored, 3>(s); }
+void i8_4x8c2_simd128_b8(const Strip& s) { i8_strip_of_single_panels<Stored, 4>(s); }
+void i8_3x8c2_simd128_b8(const Strip& s) { i8_strip_of_single_panels<Stored, 3>(s); }
 void i8_2x16c2_simd128_b8(const Strip& s) { i8_strip<Stored, 2, 2>(s); }
 void i8_1x32c2_simd128_b8(const Strip& s) { i8_strip<Stored, 1, 4>(s); }
 

@@ -1,6 +1,5 @@
 // The loop that the 8-bit micro-kernels share: a tile of MR rows by NP panels of 8 columns, kept in registers. A step takes four bytes of
 // each row of A, and of each panel of B two vectors: columns 0 to 3 and 4 to 7. What differs is the parameter Ops, made once a tile:
-//   Acc             int32_t
 //   kDepth          k of a step
 //   kStepBytes      of a panel of B
 //   load(b)         a step of a panel
@@ -22,7 +21,7 @@ template <typename Ops, size_t MR, size_t NP>
 void i8_tile(const Strip& s, const std::byte* b_panel, TileColumns t) {
   constexpr auto panels = std::make_index_sequence<NP>{};
   const Ops ops;
-  with_tile<Ops, MR, 2 * NP, false>(s, t, [&](auto& acc) {
+  with_tile<int32_t, MR, 2 * NP, false>(s, t, [&](auto& acc) {
     const auto* a = static_cast<const std::byte*>(s.a);
     const std::byte* b[NP];
     unroll(panels, [&](auto p) { b[p] = b_panel + p * s.b_stride; });
@@ -43,25 +42,22 @@ void i8_tile(const Strip& s, const std::byte* b_panel, TileColumns t) {
 }
 
 // A strip by tiles of NP panels, and the panels that are left one by one. A tile that is called in two places stays a function of its own:
-// engines encode the loop of pairs shorter there, and it is 2% faster; that of quads is not.
+// with B widened before, engines encode its loop shorter, which is 2% faster.
 template <typename Ops, size_t MR, size_t NP>
 void i8_strip(const Strip& s) {
   constexpr size_t kWidth = NP * kI8PanelWidth;
   const auto* b = static_cast<const std::byte*>(s.b);
   size_t col = 0;
   for (; col + kWidth <= s.cols; col += kWidth, b += NP * s.b_stride) i8_tile<Ops, MR, NP>(s, b, {col, 0, kWidth});
-  for (; col < s.cols; col += kI8PanelWidth, b += s.b_stride) {
-    i8_tile<Ops, MR, 1>(s, b, {col, 0, std::min(kI8PanelWidth, s.cols - col)});
-  }
+  single_panels<kI8PanelWidth, Ops::kStepBytes / kI8PanelWidth>(
+      s, b, col, [&](const std::byte* panel, TileColumns t) { i8_tile<Ops, MR, 1>(s, panel, t); });
 }
 
 // The same by single panels alone, with the tile inlined, which is smaller.
 template <typename Ops, size_t MR>
-void i8_strip_of_panels(const Strip& s) {
-  const auto* b = static_cast<const std::byte*>(s.b);
-  for (size_t col = 0; col < s.cols; col += kI8PanelWidth, b += s.b_stride) {
-    i8_tile<Ops, MR, 1>(s, b, {col, 0, std::min(kI8PanelWidth, s.cols - col)});
-  }
+void i8_strip_of_single_panels(const Strip& s) {
+  single_panels<kI8PanelWidth, Ops::kStepBytes / kI8PanelWidth>(
+      s, static_cast<const std::byte*>(s.b), 0, [&](const std::byte* panel, TileColumns t) { i8_tile<Ops, MR, 1>(s, panel, t); });
 }
 
 }  // namespace wgemm

@@ -78,7 +78,7 @@ constexpr Kernel kKernels[] = {
     f32("f32_4x8_relaxed_xnnpack_loadsplat", 4, kRelaxed, kX86, 2, f32_4x8_xnnpack_relaxed_loadsplat),
     f32("f32_4x8_relaxed_xnnpack_splat", 4, kRelaxed, kArm, 4, f32_4x8_xnnpack_relaxed_splat),
     in_place(kRows, 0, f64("f64_6x8_relaxed_rows", 6, kRelaxed, 5, f64_6x8_relaxed), kManyRows, 128),
-    in_place(kRows, 4, f64("f64_2x8_relaxed_rows", 2, kRelaxed, 1, f64_6x8_relaxed)),
+    in_place(kRows, 4, f64("f64_2x8_relaxed_rows", 2, kRelaxed, 1, f64_6x8_relaxed), kManyRows, 128),
     in_place(kColumns, 8, f64("f64_2x8_relaxed_columns", 2, kRelaxed, 1, f64_2x8_relaxed_columns)),
     f64("f64_6x8_relaxed", 6, kRelaxed, 4, f64_6x8_relaxed),
     f64("f64_2x8_relaxed", 2, kRelaxed, 1, f64_6x8_relaxed),

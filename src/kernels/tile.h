@@ -1,7 +1,8 @@
-// The loops that our SIMD micro-kernels share: tiles of rows by whole panels of columns, kept in registers. What differs is the parameter
-// Ops, made once a tile:
+// The loops that our SIMD micro-kernels share: tiles of rows by panels of columns, kept in registers. What differs is the parameter Ops,
+// made once a tile:
 //   A, Acc                   types of the elements of A, and of the accumulators
 //   kLanes, kVectors         accumulators of a vector, vectors of a panel of B
+//   Half                     the same of half a panel, for HalfTile
 //   kColumn                  bytes that a column of a panel takes in a step of k
 //   load_splat(const A*)     an element of A in all lanes
 //   load(b, v128_t[])        a step of a panel, widened to the accumulators' type
@@ -86,9 +87,8 @@ struct TileColumns {
 
 // A tile of MR rows by V vectors. `sum(acc)` adds the products. `repeats`: in A, rows beyond the strip's last are the last again, and so
 // they can be in C, where they come to the same; else they are computed and dropped.
-template <typename Ops, size_t MR, size_t V, bool repeats>
+template <typename Acc, size_t MR, size_t V, bool repeats>
 void with_tile(const Strip& s, TileColumns t, auto&& sum) {
-  using Acc = typename Ops::Acc;
   constexpr size_t kRowBytes = V * sizeof(v128_t);
   constexpr auto rows = std::make_index_sequence<MR>{};
   constexpr auto vectors = std::make_index_sequence<V>{};
@@ -144,7 +144,7 @@ void panels_tile(const Strip& s, const std::byte* b_panel, TileColumns t) {
   constexpr auto rows = std::make_index_sequence<MR>{};
   constexpr auto panels = std::make_index_sequence<NP>{};
   const Ops ops;
-  with_tile<Ops, MR, NP * kVectors, true>(s, t, [&](auto& acc) {
+  with_tile<typename Ops::Acc, MR, NP * kVectors, true>(s, t, [&](auto& acc) {
     RowsOfA<A, MR> a(s);
     const std::byte* b[NP];
     unroll(panels, [&](auto p) { b[p] = b_panel + p * s.b_stride; });
@@ -191,7 +191,7 @@ template <typename Ops, size_t MR>
 void panel_of_a_tile(const Strip& s, const std::byte* b, TileColumns t) {
   constexpr size_t kVectors = Ops::kVectors;
   const Ops ops;
-  with_tile<Ops, MR, kVectors, false>(s, t, [&](auto& acc) {
+  with_tile<typename Ops::Acc, MR, kVectors, false>(s, t, [&](auto& acc) {
     const auto* a = static_cast<const typename Ops::A*>(s.a);
     const size_t step = s.b_step;
     size_t k = s.k;
@@ -208,15 +208,19 @@ void panel_of_a_tile(const Strip& s, const std::byte* b, TileColumns t) {
   });
 }
 
-// Calls `tile` for each panel of a strip from column `col` on, of which `b` is the first; or for each kWidth columns of a panel. What lies
-// beyond the last column of B in place is not B's: the last tile begins before.
+// Calls `tile` for each kWidth columns of a strip from column `col` on, of panels of kPanel columns, a multiple; `b` is where `col` lies,
+// which begins a panel. What lies beyond the last column of B in place is not B's: the last tile begins before.
 template <size_t kWidth, size_t kColumn, size_t kPanel = kWidth>
 void single_panels(const Strip& s, const std::byte* b, size_t col, auto&& tile) {
   for (; col < s.cols; col += kWidth) {
     const size_t count = std::min(kWidth, s.cols - col), skip = s.in_place ? kWidth - count : 0;
     tile(b - skip * kColumn, TileColumns{col, skip, count});
-    const bool is_last = (col + kWidth) % kPanel == 0;  // of its panel
-    b += is_last ? s.b_stride - (kPanel - kWidth) * kColumn : kWidth * kColumn;
+    if constexpr (kWidth == kPanel) {
+      b += s.b_stride;
+    } else {
+      const bool is_last = (col + kWidth) % kPanel == 0;  // of its panel
+      b += is_last ? s.b_stride - (kPanel - kWidth) * kColumn : kWidth * kColumn;
+    }
   }
 }
 
@@ -245,9 +249,8 @@ struct HalfTile {
   template <typename Ops>
   static void run(const Strip& s) {
     using Half = typename Ops::Half;
-    constexpr size_t kWidth = Half::kVectors * Half::kLanes;
-    single_panels<kWidth, Half::kColumn, 2 * kWidth>(s, static_cast<const std::byte*>(s.b), 0,
-                                                     [&](const std::byte* half, TileColumns t) { panels_tile<Half, rows, 1>(s, half, t); });
+    single_panels<Half::kVectors * Half::kLanes, Half::kColumn, Ops::kVectors * Ops::kLanes>(
+        s, static_cast<const std::byte*>(s.b), 0, [&](const std::byte* half, TileColumns t) { panels_tile<Half, rows, 1>(s, half, t); });
   }
 };
 
@@ -293,7 +296,7 @@ struct ColumnsTile {
     constexpr auto lanes = std::make_index_sequence<kLanes>{};
     constexpr auto all_rows = std::make_index_sequence<rows>{};
     const Ops ops;
-    with_tile<Ops, rows, kWidth / kLanes, true>(s, t, [&](auto& acc) {
+    with_tile<typename Ops::Acc, rows, kWidth / kLanes, true>(s, t, [&](auto& acc) {
       RowsOfA<typename Ops::A, rows> a(s);
       const auto add = [&](size_t depth, auto q, v128_t b_k) {
         unroll(all_rows, [&](auto i) { acc[i][q] = Ops::multiply_add(acc[i][q], Ops::load_splat(a.row[i] + depth), b_k); });

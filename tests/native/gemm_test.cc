@@ -104,7 +104,7 @@ TEST_P(Gemm, ShortRowsOfB) {
 TEST_P(Gemm, OperandsFromMemory) {
   tester().sizes(9, 17, 70001).run();
   tester().sizes(17, 9, 70001).gap(3).trans(true, true).c({17, 1}).run();
-  tester().sizes(6, 33, 40001).packed().run();
+  tester().sizes(9, 33, 40001).packed().run();
   tester().sizes(6, 700, 3100).packed().run();
 }
 

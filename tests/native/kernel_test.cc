@@ -85,8 +85,11 @@ TEST_P(KernelTest, GoesOnFromEarlierSums) {
   const Kernel& kernel = GetParam();
   for (const int64_t kc : {1, 4, 6}) {
     for (int64_t n = least_n(); n <= 2 * kernel.nr + 1; ++n) {
-      tester(kernel.mr + 1, n, 13, {.kc = kc}).gap(2).run();
-      tester(kernel.mr + 1, n, 13, {.nc = kernel.nr, .kc = kc}).c({n}).run();
+      // A full strip, and each that is not.
+      for (int64_t m = kernel.mr + 1; m <= 2 * kernel.mr; ++m) {
+        tester(m, n, 13, {.kc = kc}).gap(2).run();
+        tester(m, n, 13, {.nc = kernel.nr, .kc = kc}).c({n}).run();
+      }
     }
   }
 }
@@ -148,8 +151,10 @@ TEST_P(QuantizedKernelTest, GoesOnFromEarlierSums) {
   uint32_t seed = 0;
   for (const int64_t kc : {1, 4, 6}) {
     for (int64_t n = 1; n <= 2 * kernel.nr + 1; ++n) {
-      run(tester(kernel, ++seed, {.kc = kc}).sizes(kernel.mr + 1, n, 13).gap(2));
-      run(tester(kernel, ++seed, {.nc = kernel.nr, .kc = kc}).sizes(2 * kernel.mr, n, 14).c({n}));
+      for (int64_t m = kernel.mr + 1; m <= 2 * kernel.mr; ++m) {
+        run(tester(kernel, ++seed, {.kc = kc}).sizes(m, n, 13).gap(2));
+        run(tester(kernel, ++seed, {.nc = kernel.nr, .kc = kc}).sizes(m, n, 14).c({n}));
+      }
     }
   }
 }

@@ -165,8 +165,8 @@ TEST_P(WeightsTest, GiveTheSameBitsInBlocksOfAnySize) {
     for (const int64_t mc : {0, 1, 6}) {
       for (const int64_t nc : {0, 1, 4, 12, 20}) {
         for (const int64_t kc : {0, 1, 5, 16}) {
-          compare(way(n++, 7, 41, 19), {.kernel = kernel, .mc = mc, .nc = nc, .kc = kc});
-          compare(way(n++, 7, 48, 19), {.kernel = kernel, .mc = mc, .nc = nc, .kc = kc});
+          compare(way(n++, 9, 41, 19), {.kernel = kernel, .mc = mc, .nc = nc, .kc = kc});
+          compare(way(n++, 11, 48, 19), {.kernel = kernel, .mc = mc, .nc = nc, .kc = kc});
         }
       }
     }
