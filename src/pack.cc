@@ -211,8 +211,12 @@ void pack(const PackSource& source, const PanelLayout& layout, void* panels) {
   if (compute_type(source.dtype) == DType::kInt8) return pack_8bit(source, layout, panels);
   // 16-bit types that stay as they are.
   if (layout.element_bytes == 2) return pack_typed<uint16_t, uint16_t>(source, layout, panels);
-  if (layout.arrange != nullptr) return layout.arrange(source, panels);  // from the compute form only; see kernel.h
   kPack[static_cast<int>(source.dtype)](source, layout, panels);
+  if (layout.fill_lead == nullptr) return;
+  auto* lead = static_cast<std::byte*>(panels);
+  for (int64_t lane = 0; lane < source.lanes; lane += layout.width, lead += panel_bytes(layout, source.depth)) {
+    layout.fill_lead(lead, source.depth);
+  }
 }
 
 }  // namespace wgemm

@@ -8,29 +8,26 @@
 
 namespace wgemm {
 
-struct PackSource;
-
 // How a kernel wants an operand laid out. A panel holds `width` rows of A or columns of B:
-//   [lead zeros] then [k / kr][width][kr], k and width padded with zeros.
+//   [lead] then [k / kr][width][kr], k and width padded with zeros.
 // A has panels of mr rows and no lead; or width 1 and kr 1, which means plain rows: then A may also be read in place, at any row stride.
 // B has panels of nr columns, or of a divisor of nr, of which the last tile may hold fewer.
 struct PanelLayout {
   int width;
   int kr;
-  int lead;           // elements before each panel, left 0; none for A
-  int element_bytes;  // in the panel; with `arrange` not always the compute type's
-  // Fills panels (see pack.h) where elements are not simply of the compute type, side by side; null where they are. It reads a source of
-  // the compute type's size, so such a layout is for compute types that no narrower type is widened to.
-  void (*arrange)(const PackSource& source, void* panels);
+  int lead;           // elements before each panel; none for A
+  int element_bytes;  // in the panel
+  // Writes the lead of a panel, which is `k` deep and follows it, from what is in the panel; null: it is 0.
+  void (*fill_lead)(void* lead, int64_t k);
 
   bool operator==(const PanelLayout&) const = default;
-  constexpr bool is_rows() const { return width == 1 && kr == 1 && lead == 0 && arrange == nullptr; }
+  constexpr bool is_rows() const { return width == 1 && kr == 1 && lead == 0; }
 };
 
 // Panels of elements of T, and plain rows of them.
 template <typename T>
 constexpr PanelLayout panel_of(int width, int kr = 1, int lead = 0) {
-  return {.width = width, .kr = kr, .lead = lead, .element_bytes = sizeof(T), .arrange = nullptr};
+  return {.width = width, .kr = kr, .lead = lead, .element_bytes = sizeof(T), .fill_lead = nullptr};
 }
 template <typename T>
 inline constexpr PanelLayout kRowsOf = panel_of<T>(1);
