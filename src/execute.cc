@@ -222,6 +222,7 @@ class Executor {
                 .b_stride = 0,
                 .b_step = static_cast<size_t>(kernel.b.width * kernel.b.kr * kernel.b.element_bytes),
                 .in_place = kernel.form != BForm::kPanels,
+                .from_memory = plan_.b_from_memory,
                 .c = nullptr,
                 .c_stride = static_cast<size_t>(acc_stride) * acc_bytes_,
                 .accumulate = k > 0 || !p_.carry.begins};
@@ -267,7 +268,6 @@ class Executor {
 
 void execute(Context& context, const Problem& problem, const Plan& plan, std::byte* scratch) {
   if (problem.m == 0 || problem.n == 0) return;
-  if (plan.parts() == 1) return Executor(problem, plan, scratch).run(part_at(problem, plan, 0));
   struct Job {
     const Problem& problem;
     const Plan& plan;
@@ -277,6 +277,7 @@ void execute(Context& context, const Problem& problem, const Plan& plan, std::by
     const auto& [p, all, memory] = *static_cast<const Job*>(argument);
     Executor(p, all, memory + thread * all.thread_bytes).run(part_at(p, all, part));
   };
+  if (plan.parts() == 1) return work(&job, 0, 0);
   Threads::run(context, static_cast<size_t>(plan.parts()), work, &job);
 }
 

@@ -245,6 +245,8 @@ Plan make_plan(const Problem& problem, const Context& context, const PlanOptions
   }
   plan.kc = options.kc != 0 ? options.kc : equal_blocks(problem.k, deepest);
   plan.kc = std::min(round_up(plan.kc, kernel.kr), problem.k);
+  const bool is_even = plan.kc % 2 == 0 && problem.k % 2 == 0;
+  plan.b_from_memory = problem.m == 1 && stored && b_bytes > kInLastCache && is_even;
 
   const int64_t block_of_b = problem.m < kFewRows ? kBlockForFewRows : kBlockOfB;
   // What is packed or read through, and what several strips read in panels, comes from a cache then. B in place has blocks of few k.

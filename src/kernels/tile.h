@@ -136,8 +136,8 @@ struct RowsOfA {
   }
 };
 
-// NP panels at once.
-template <typename Ops, size_t MR, size_t NP>
+// NP panels at once. `even`: so is k.
+template <typename Ops, size_t MR, size_t NP, bool even = false>
 void panels_tile(const Strip& s, const std::byte* b_panel, TileColumns t) {
   using A = typename Ops::A;
   constexpr size_t kVectors = Ops::kVectors;
@@ -169,7 +169,7 @@ void panels_tile(const Strip& s, const std::byte* b_panel, TileColumns t) {
         });
         a.row[0] += 2;
       }
-      if (k == 0) return;
+      if (even || k == 0) return;
     }
     do {
       v128_t b_k[NP][kVectors];
@@ -224,8 +224,9 @@ void single_panels(const Strip& s, const std::byte* b, size_t col, auto&& tile) 
   }
 }
 
-// All of a strip by tiles of `rows` rows and `panels` panels at once, and by single panels at its end.
-template <size_t rows, size_t panels>
+// All of a strip by tiles of `rows` rows and `panels` panels at once, or of more where they come from memory, and by single panels at its
+// end.
+template <size_t rows, size_t panels, size_t panels_from_memory = panels>
 struct Tile {
   static constexpr size_t kRows = rows;
   template <typename Ops>
@@ -233,6 +234,14 @@ struct Tile {
     constexpr size_t kWidth = Ops::kVectors * Ops::kLanes;
     const auto* b = static_cast<const std::byte*>(s.b);
     size_t col = 0;
+    if constexpr (panels_from_memory > panels) {
+      constexpr size_t kPanels = panels_from_memory;
+      if (s.from_memory) {
+        for (; col + kPanels * kWidth <= s.cols; col += kPanels * kWidth, b += kPanels * s.b_stride) {
+          panels_tile<Ops, rows, kPanels, true>(s, b, {col, 0, kPanels * kWidth});
+        }
+      }
+    }
     if constexpr (panels > 1) {
       for (; col + panels * kWidth <= s.cols; col += panels * kWidth, b += panels * s.b_stride) {
         panels_tile<Ops, rows, panels>(s, b, {col, 0, panels * kWidth});

@@ -84,6 +84,22 @@ TEST(Plan, FetchesWeightsThatAreWaitedFor) {
   EXPECT_FALSE(plan_of({.m = 32, .n = 1025, .k = k}).fetch_b) << "not packed";
 }
 
+TEST(Plan, KnowsWeightsThatOneRowReadsFromMemory) {
+  for (const DType type : {DType::kFloat32, DType::kBFloat16}) {
+    const auto from_memory = [&](int64_t m, int64_t n, int64_t k, bool packed = true) {
+      return plan_of({.type = type, .m = m, .n = n, .k = k, .packed = packed}).b_from_memory;
+    };
+    const int64_t k = 8 * kMega / 1024 / static_cast<int64_t>(dtype_bytes(type));
+    EXPECT_TRUE(from_memory(1, 1025, k));
+    EXPECT_FALSE(from_memory(1, 1024, k));
+    EXPECT_FALSE(from_memory(2, 1025, k));
+    EXPECT_FALSE(from_memory(1, 1025, k, false));
+    EXPECT_FALSE(from_memory(1, 1025, k + 1)) << "odd";
+    EXPECT_TRUE(from_memory(1, 1025, 3 * 4096));
+    EXPECT_FALSE(from_memory(1, 1025, 4106)) << "blocks of 1369";
+  }
+}
+
 TEST(Plan, ReadsFewRowsOfBFromMemoryForTwoRows) {
   constexpr int64_t kFew = 12, n = 4096;
   const auto kc = [&](DType type, int64_t m, int64_t more_k) {
