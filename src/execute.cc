@@ -277,7 +277,7 @@ void execute(Context& context, const Problem& problem, const Plan& plan, std::by
     const auto& [p, all, memory] = *static_cast<const Job*>(argument);
     Executor(p, all, memory + thread * all.thread_bytes).run(part_at(p, all, part));
   };
-  if (plan.parts() == 1) return work(&job, 0, 0);
+  if (plan.parts() == 1) return work(&job, 0, 0);  // without a call of the pool
   Threads::run(context, static_cast<size_t>(plan.parts()), work, &job);
 }
 

@@ -22,6 +22,9 @@ constexpr int64_t round_up(int64_t value, int64_t multiple) { return (value + mu
 // accumulators and is slower than letting long panels stream through the cache: it is here to bound scratch memory.
 constexpr int64_t kDeepest = 4096;
 
+// Blocks of K are a multiple of this, which some kernels take together.
+constexpr int64_t kStepsAtOnce = 2;
+
 // Bytes of packed B that are held at a time. With many rows narrow blocks of N lose, since A is read once for each: this is 1024 columns at
 // K = 2048. With few, packing counts for more, and what is packed is to be still in L2 when it is read.
 constexpr int64_t kBlockOfB = int64_t{8} << 20, kBlockForFewRows = int64_t{512} << 10;
@@ -93,7 +96,8 @@ bool is_narrow(const Operand& b) { return b.row_stride <= kNarrowB / static_cast
 constexpr double kInCaches = 2 << 20;
 constexpr int64_t kFewUses = 128, kWaitingRowsOfF32 = 3, kWaitingRowsOfF64 = 2;
 
-// Weights of fewer bytes are in the last cache from one call to the next: there is nothing to wait for.
+// Weights of fewer bytes are in the last cache from one call to the next: there is nothing to wait for. What one row reads of more it
+// reads the faster the more panels at once; in a cache that is slower.
 constexpr double kInLastCache = 8 << 20;
 
 // Bytes of A and B in such a block where Y is small, for which L2 has room.
@@ -243,10 +247,10 @@ Plan make_plan(const Problem& problem, const Context& context, const PlanOptions
     // That of the fewest columns is not to be larger either.
     if (plan.fetch_b) deepest = std::min(deepest, kBlockForFewRows / kNarrowestBlock / kernel.b.element_bytes);
   }
-  plan.kc = options.kc != 0 ? options.kc : equal_blocks(problem.k, deepest);
+  if (deepest < problem.k) deepest -= deepest % kStepsAtOnce;
+  plan.kc = options.kc != 0 ? options.kc : round_up(equal_blocks(problem.k, deepest), kStepsAtOnce);
   plan.kc = std::min(round_up(plan.kc, kernel.kr), problem.k);
-  const bool is_even = plan.kc % 2 == 0 && problem.k % 2 == 0;
-  plan.b_from_memory = problem.m == 1 && stored && b_bytes > kInLastCache && is_even;
+  plan.b_from_memory = problem.m == 1 && stored && b_bytes > kInLastCache;
 
   const int64_t block_of_b = problem.m < kFewRows ? kBlockForFewRows : kBlockOfB;
   // What is packed or read through, and what several strips read in panels, comes from a cache then. B in place has blocks of few k.

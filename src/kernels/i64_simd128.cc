@@ -1,5 +1,7 @@
 #include "kernels/i64_simd128.h"
 
+#include <cstring>
+
 #include "kernels/tile.h"
 
 namespace wgemm {
@@ -35,9 +37,9 @@ struct Halves {
 void i64_2x4_simd128_mul(const Strip& s) { strip_of<I64, Tile<1, 2>, Tile<2, 1>>(s); }
 void i64_2x8_simd128_mul_columns(const Strip& s) { strip_of<I64, ColumnsTile<1>, ColumnsTile<2>>(s); }
 
-void i64_fill_lead(void* panel, int64_t k) {
+void i64_fill_lead(void* lead, int64_t k) {
   v128_t sum[kPairs] = {};
-  const std::byte* b = static_cast<const std::byte*>(panel) + kStepBytes;
+  const std::byte* b = static_cast<const std::byte*>(lead) + kStepBytes;
 #pragma clang loop unroll(disable)
   for (; k >= 2; k -= 2, b += 2 * kStepBytes) {
     unroll(std::make_index_sequence<kPairs>{}, [&](auto p) {
@@ -45,7 +47,7 @@ void i64_fill_lead(void* panel, int64_t k) {
       sum[p] = wasm_i64x2_sub(sum[p], wasm_i64x2_mul(wasm_v128_load(at), wasm_v128_load(at + kStepBytes)));
     });
   }
-  std::memcpy(panel, sum, sizeof(sum));
+  std::memcpy(lead, sum, sizeof(sum));
 }
 
 void i64_2x4_simd128(const Strip& s) {

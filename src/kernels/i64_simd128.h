@@ -11,8 +11,8 @@
 
 namespace wgemm {
 
-// A lead of what is to be added to the sums of each column, for the products that are taken off.
-void i64_fill_lead(void* panel, int64_t k);
+// Minus the sum of b0 * b1 over each two steps of k, of each column.
+void i64_fill_lead(void* lead, int64_t k);
 inline constexpr PanelLayout kI64PanelOfB = {.width = 4, .kr = 1, .lead = 4, .element_bytes = 8, .fill_lead = i64_fill_lead};
 
 void i64_2x4_simd128(const Strip& strip);

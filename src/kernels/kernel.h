@@ -17,7 +17,7 @@ struct PanelLayout {
   int kr;
   int lead;           // elements before each panel; none for A
   int element_bytes;  // in the panel
-  // Writes the lead of a panel, which is `k` deep and follows it, from what is in the panel; null: it is 0.
+  // Writes a lead, from the elements behind it, which are `k` deep; null: it is 0. Of elements of 32 and 64 bits alone.
   void (*fill_lead)(void* lead, int64_t k);
 
   bool operator==(const PanelLayout&) const = default;
@@ -50,7 +50,7 @@ struct Strip {
                      // nr columns to the next, or from column to column
   size_t b_step;     // from step to step of kr k
   bool in_place;     // B is read where it lies: as BForm of the kernel says, and columns before the first are there, back to nr in all
-  bool from_memory;  // one row, by a B that does not come from a cache, and k is even: more panels at once are faster
+  bool from_memory;  // one row, by packed weights that do not come from a cache: more panels at once are faster
   void* c;           // accumulators, row-major
   size_t c_stride;   // from row to row; nothing is written beyond `rows` and `cols`
   bool accumulate;   // c holds the sums over earlier k: go on from them; else, and always where it is filled, the lead of each panel

@@ -136,10 +136,11 @@ struct RowsOfA {
   }
 };
 
-// NP panels at once. `even`: so is k.
+// NP panels at once. `even`: so is k, which one row of several panels then takes by twos alone, with less code.
 template <typename Ops, size_t MR, size_t NP, bool even = false>
 void panels_tile(const Strip& s, const std::byte* b_panel, TileColumns t) {
   using A = typename Ops::A;
+  static_assert(!even || (MR == 1 && NP > 1));
   constexpr size_t kVectors = Ops::kVectors;
   constexpr auto rows = std::make_index_sequence<MR>{};
   constexpr auto panels = std::make_index_sequence<NP>{};
@@ -236,7 +237,7 @@ struct Tile {
     size_t col = 0;
     if constexpr (panels_from_memory > panels) {
       constexpr size_t kPanels = panels_from_memory;
-      if (s.from_memory) {
+      if (s.from_memory && s.k % 2 == 0) {
         for (; col + kPanels * kWidth <= s.cols; col += kPanels * kWidth, b += kPanels * s.b_stride) {
           panels_tile<Ops, rows, kPanels, true>(s, b, {col, 0, kPanels * kWidth});
         }

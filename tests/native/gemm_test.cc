@@ -106,7 +106,9 @@ TEST_P(Gemm, OperandsFromMemory) {
   tester().sizes(17, 9, 70001).gap(3).trans(true, true).c({17, 1}).run();
   tester().sizes(9, 33, 40001).packed().run();
   tester().sizes(6, 700, 3100).packed().run();
-  for (const int64_t k : {1000, 1001}) tester().sizes(1, 4270, k).packed().run();
+  for (const int64_t n : {4270, 4272}) {
+    for (const int64_t k : {1000, 1001}) tester().sizes(1, n, k).packed().run();
+  }
   tester().sizes(1, 526, 9000).packed().run();
 }
 

@@ -8,6 +8,7 @@
 #include <random>
 #include <vector>
 
+#include "kernels/i64_simd128.h"
 #include "pack_8bit.h"
 
 namespace wgemm::testing {
@@ -43,6 +44,25 @@ TEST(Pack, PanelsHoldTheElementsZerosAndNothingElse) {
           }
           ASSERT_EQ(at, panels.size());
         }
+      }
+    }
+  }
+}
+
+TEST(Pack, LeadsOfInt64HoldWhatSumsHaveTooMuch) {
+  std::mt19937_64 random(1);
+  for (const int64_t lanes : {1, 4, 7}) {
+    for (const int64_t depth : {1, 2, 5, 8}) {
+      std::vector<uint64_t> source(static_cast<size_t>(lanes * depth));
+      for (uint64_t& element : source) element = random();
+      std::vector<uint64_t> panels(packed_bytes(kI64PanelOfB, lanes, depth) / sizeof(uint64_t), 1);
+      pack({reinterpret_cast<const std::byte*>(source.data()), DType::kUInt64, lanes, depth, 1, lanes}, kI64PanelOfB, panels.data());
+      for (int64_t lane = 0; lane < (lanes + 3) / 4 * 4; ++lane) {
+        uint64_t expected = 0;
+        for (int64_t d = 0; lane < lanes && d + 1 < depth; d += 2) {
+          expected -= source[static_cast<size_t>(d * lanes + lane)] * source[static_cast<size_t>((d + 1) * lanes + lane)];
+        }
+        EXPECT_EQ(panels[static_cast<size_t>(lane / 4 * (1 + depth) * 4 + lane % 4)], expected) << lane << " of " << lanes << ", " << depth;
       }
     }
   }

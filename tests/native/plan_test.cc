@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "problem.h"
 #include "types.h"
 
@@ -94,10 +96,25 @@ TEST(Plan, KnowsWeightsThatOneRowReadsFromMemory) {
     EXPECT_FALSE(from_memory(1, 1024, k));
     EXPECT_FALSE(from_memory(2, 1025, k));
     EXPECT_FALSE(from_memory(1, 1025, k, false));
-    EXPECT_FALSE(from_memory(1, 1025, k + 1)) << "odd";
-    EXPECT_TRUE(from_memory(1, 1025, 3 * 4096));
-    EXPECT_FALSE(from_memory(1, 1025, 4106)) << "blocks of 1369";
   }
+}
+
+TEST(Plan, HasOneKernelForInt64FromFiveRowsOn) {
+  for (const int64_t n : {64, 1000}) {  // B fits in L1, or does not
+    for (const bool packed : {false, true}) {
+      const auto kernel = [&](int64_t m) {
+        return std::string(plan_of({.type = DType::kInt64, .m = m, .n = n, .k = 64, .packed = packed}).kernel->name);
+      };
+      for (const int64_t m : {1, 4}) EXPECT_EQ(kernel(m), packed ? "i64_2x4_simd128_mul" : "i64_2x4_simd128_mul_rows") << m;
+      for (const int64_t m : {5, 16, 100}) EXPECT_EQ(kernel(m), "i64_2x4_simd128") << m;
+    }
+  }
+}
+
+TEST(Plan, CutsKToBlocksOfEvenDepth) {
+  EXPECT_EQ(plan_of({.m = 600, .n = 1000, .k = 4106}).kc, 1370) << "not 1369";
+  EXPECT_EQ(plan_of({.m = 100, .n = 1000, .k = 4095}).kc % 2, 0);
+  EXPECT_EQ(plan_of({.m = 600, .n = 1000, .k = 4095}).kc, 4095);
 }
 
 TEST(Plan, ReadsFewRowsOfBFromMemoryForTwoRows) {
