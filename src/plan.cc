@@ -25,9 +25,10 @@ constexpr int64_t kDeepest = 4096;
 // Blocks of K are a multiple of this, which some kernels take together.
 constexpr int64_t kStepsAtOnce = 2;
 
-// Bytes of packed B that are held at a time. With many rows narrow blocks of N lose, since A is read once for each: this is 1024 columns at
-// K = 2048. With few, packing counts for more, and what is packed is to be still in L2 when it is read.
-constexpr int64_t kBlockOfB = int64_t{8} << 20, kBlockForFewRows = int64_t{512} << 10;
+// Bytes of packed B that are held at a time, and read again for each strip. With many rows narrow blocks of N lose, since A is read once
+// for each, and those of 8 MB and more, which the last cache shares with A. With few, packing counts for more, and what is packed is to be
+// still in L2 when it is read.
+constexpr int64_t kBlockOfB = int64_t{6} << 20, kBlockForFewRows = int64_t{512} << 10;
 constexpr int64_t kFewRows = 512, kNarrowestBlock = 32;
 
 // Bytes of a column in such a block, where B's rows are packed: deep and narrow ones would read a few cache lines of each page of B.
@@ -37,11 +38,14 @@ constexpr int64_t kDeepestForFewRows = int64_t{1} << 10;
 constexpr int64_t kWidest = 16384;
 
 // Bytes of B that are read in place before A goes on to further k: all strips read them, and find them in L2; fewer where B's rows are
-// short, since those of A read on along k. One row reads them once, and is faster by few rows of B, side by side; not by fewer than so
-// many, or its sums are read and written too often. Where B comes from memory, so are rows that are computed by twos, but for 16 bits,
-// which wait for their widening.
+// short, since those of A read on along k. One row reads them once, and is faster by fewer; where B comes from memory, so are rows that are
+// computed by twos, but for 16 bits, which wait for their widening.
 constexpr int64_t kBlockInPlace = int64_t{1} << 20, kBlockOfNarrow = int64_t{256} << 10, kBlockForOneOrTwo = int64_t{128} << 10;
-constexpr int64_t kShallowest = 12;
+
+// Rows of such a block at the least, or its sums are read and written too often; and for one or two rows, where B is not in L2 and a part
+// has so many columns of it, at the most: processors follow up to sixteen streams.
+constexpr int64_t kShallowest = 12, kLongRow = 256;
+constexpr double kInL2 = 512 << 10;
 
 // Bytes of packed A, and of accumulators that wait for the epilogue: half of a usual L2 cache.
 constexpr int64_t kBlockOfA = int64_t{512} << 10;
@@ -231,10 +235,12 @@ Plan make_plan(const Problem& problem, const Context& context, const PlanOptions
   if (packs_rows_of_b && problem.m < kFewRows) deepest = std::min(deepest, kDeepestForFewRows / kernel.b.element_bytes);
   const double b_bytes = bytes_of(problem.n, problem.k, stored ? problem.stored_b.dtype : problem.b.dtype);
   if (kernel.form == BForm::kRows) {
-    const bool by_twos =
-        (problem.m == 2 || kernel.mr == 2) && kernel.b.element_bytes > 2 && b_bytes > kInLastCache && !is_narrow(problem.b);
-    const int64_t block = problem.m == 1 || by_twos ? kBlockForOneOrTwo : is_narrow(problem.b) ? kBlockOfNarrow : kBlockInPlace;
-    deepest = std::min(deepest, std::max(block / kernel.b.element_bytes / plan.cols.size, kShallowest));
+    const bool by_twos = (problem.m == 2 || kernel.mr == 2) && kernel.b.element_bytes > 2 && b_bytes > kInLastCache;
+    const bool one_or_two = problem.m == 1 || by_twos;
+    const int64_t block = one_or_two ? kBlockForOneOrTwo : is_narrow(problem.b) ? kBlockOfNarrow : kBlockInPlace;
+    const bool as_streams = one_or_two && b_bytes > kInL2 && plan.cols.size >= kLongRow;
+    const int64_t rows = as_streams ? 0 : block / kernel.b.element_bytes / plan.cols.size;
+    deepest = std::min(deepest, std::max(rows, kShallowest));
   }
   if (problem.m > kernel.mr && problem.m <= kFewUses && problem.n <= kFewUses) {
     plan.fetch_a = bytes_of(problem.m, problem.k, problem.a.dtype) > kInCaches;

@@ -117,13 +117,22 @@ TEST(Plan, CutsKToBlocksOfEvenDepth) {
   EXPECT_EQ(plan_of({.m = 600, .n = 1000, .k = 4095}).kc, 4095);
 }
 
-TEST(Plan, ReadsFewRowsOfBFromMemoryForTwoRows) {
-  constexpr int64_t kFew = 12, n = 4096;
-  const auto kc = [&](DType type, int64_t m, int64_t more_k) {
-    const Plan plan = plan_of({.type = type, .m = m, .n = n, .k = 8 * kMega / n / static_cast<int64_t>(dtype_bytes(type)) + more_k});
+TEST(Plan, HoldsBlocksOfBThatTheLastCacheHasRoomFor) {
+  const auto columns = [](DType type, int64_t n) { return plan_of({.type = type, .m = 1024, .n = n, .k = 1024, .packed = true}).nc; };
+  EXPECT_EQ(columns(DType::kFloat32, 1536), 1536);
+  EXPECT_EQ(columns(DType::kFloat32, 1600), 800);
+  EXPECT_EQ(columns(DType::kFloat64, 1024), 512);
+}
+
+TEST(Plan, ReadsFewRowsOfBAtATimeForOneRowBeyondL2AndForTwoFromMemory) {
+  constexpr int64_t kFew = 12;
+  // B takes so many bytes, and `more_k` rows.
+  const auto kc_of = [](DType type, int64_t m, int64_t n, int64_t bytes, int64_t more_k) {
+    const Plan plan = plan_of({.type = type, .m = m, .n = n, .k = bytes / n / static_cast<int64_t>(dtype_bytes(type)) + more_k});
     EXPECT_FALSE(plan.pack_b) << dtype_name(type) << " " << m;
     return plan.kc;
   };
+  const auto kc = [&](DType type, int64_t m, int64_t more_k) { return kc_of(type, m, 4096, 8 * kMega, more_k); };
   for (const DType type : {DType::kFloat32, DType::kFloat64, DType::kInt32, DType::kInt64}) {
     SCOPED_TRACE(dtype_name(type));
     EXPECT_LE(kc(type, 2, 1), kFew);
@@ -132,9 +141,20 @@ TEST(Plan, ReadsFewRowsOfBFromMemoryForTwoRows) {
     const bool by_twos = type == DType::kFloat64 || type == DType::kInt64;
     EXPECT_EQ(kc(type, 3, 1) <= kFew, by_twos);
     EXPECT_EQ(kc(type, 4, 1) <= kFew, by_twos);
-    EXPECT_LE(kc(type, 1, 0), kFew);
+    for (const int64_t n : {256, 1024}) {
+      EXPECT_LE(kc_of(type, 1, n, kMega / 2, 1), kFew);
+      EXPECT_GT(kc_of(type, 1, n, kMega / 2, 0), kFew);
+      EXPECT_LE(kc_of(type, 2, n, 8 * kMega, 1), kFew);
+    }
+    // Short rows follow on each other.
+    for (const int64_t m : {1, 2}) {
+      const int64_t short_rows = kc_of(type, m, 248, 8 * kMega, 16);
+      EXPECT_GT(short_rows, kFew);
+      EXPECT_LE(short_rows * 248 * static_cast<int64_t>(dtype_bytes(type)), kMega / 8);
+    }
   }
   EXPECT_GT(kc(DType::kBFloat16, 2, 1), kFew);
+  EXPECT_LE(kc(DType::kBFloat16, 1, 1), kFew);
   const Plan narrow = plan_of({.type = DType::kFloat64, .m = 64, .n = 64, .k = 65536});
   EXPECT_EQ(narrow.pack_b, !WGEMM_RELAXED);
   EXPECT_TRUE(narrow.pack_b || narrow.kc * 64 * 8 == kMega / 4);
