@@ -36,7 +36,7 @@ const gemmCases = [
     dtype: 'float32',
     ...gemv,
     own: [raw, packed],
-    bounds: ['memory', 'memory by rows'],
+    bounds: ['memory'],
     goals: [faster('wgemm, B packed', 1.5), faster('wgemm', 1.3, 'tfjs'), faster('wgemm', 3.5, 'ORT')],
   },
   { dtype: 'float32', m: 4096, n: 1, k: 4096 },

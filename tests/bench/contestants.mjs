@@ -1,8 +1,7 @@
 // Who takes part in a case: wgemm in its forms, the peers, and what bounds wgemm.
 //
 // A contestant runs its product `times` times and then has result(), but for a bound. Its kind is 'own', 'peer' or 'bound'. It counts
-// `operations`, where they are not the case's. A bound of one form of wgemm alone names it in `of`. What wgemm reads and writes lies in its
-// heap.
+// `operations`, where they are not the case's. What wgemm reads and writes lies in its heap.
 import * as np from 'numpy-ts';
 import { createGemm } from 'wgemm';
 import { encodeModel, loadOrt } from '../peers/onnx.mjs';
@@ -259,17 +258,12 @@ function numpyOn({ dtype, transA, transB }, { a, b }) {
 
 /**
  * 'micro-kernel': what wgemm takes for the case, on panels that are there; 'limit': its type's innermost step in registers; 'memory': B is
- * read, no more; 'memory by rows': the same in the order in which one row sums rows of B in place in ascending k.
+ * read, no more.
  */
 /** @param own wgemm in its first form, whose kernel a micro-kernel's is */
 async function boundOf(bound, problem, { wg }, own) {
   if (bound === 'micro-kernel') return microKernelOf(wg.info.build, own.plan(), problem);
-  if (bound === 'memory') return memoryOf(wg.info.build, problem, (program, times) => program._read_memory(times));
-  if (bound === 'memory by rows') {
-    const row = problem.n * elementBytes(problem);
-    const memory = await memoryOf(wg.info.build, problem, (program, times) => program._read_rows(times, row));
-    return { ...memory, name: bound, of: 'wgemm' };
-  }
+  if (bound === 'memory') return memoryOf(wg.info.build, problem);
   return limitOf(wg.info.build, problem.dtype ?? 'int8');
 }
 
@@ -291,19 +285,14 @@ export async function limitOf(build, dtype, name = 'limit') {
   return { name, kind: 'bound', operations: 2 * products * program._limit_steps(), run: (times) => program[`_limit_${type}`](times) };
 }
 
-/** Of B. */
-const elementBytes = ({ dtype = 'int8' }) => randomArray(dtype, 1).BYTES_PER_ELEMENT;
-
-/** @param read all of it, so many times */
-async function memoryOf(build, problem, read) {
+async function memoryOf(build, { dtype = 'int8', n, k }) {
   const program = await startProgram(build);
-  const { n, k } = problem;
-  program._set_memory(n * k * elementBytes(problem));
+  program._set_memory(n * k * randomArray(dtype, 1).BYTES_PER_ELEMENT);
   return {
     name: 'memory',
     kind: 'bound',
     operations: 2 * n * k,
-    run: (times) => read(program, times),
+    run: (times) => program._read_memory(times),
     dispose: () => program._set_memory(0),
   };
 }

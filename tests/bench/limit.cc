@@ -2,7 +2,6 @@
 // reads memory.
 #include <emscripten.h>
 
-#include <algorithm>
 #include <cstdlib>
 
 #include "kernels/tile.h"
@@ -91,30 +90,6 @@ EMSCRIPTEN_KEEPALIVE double read_memory(int times) {
     }
   }
   unroll(streams, [&](auto s) { all[0] = wasm_v128_xor(all[0], all[s]); });
-  return wasm_i32x4_extract_lane(all[0], 0);
-}
-
-// Reads all of it so many times, as a matrix of rows of so many bytes, a multiple of 64, in the order in which one row of A sums them in
-// ascending k: twelve rows side by side, a cache line of each in turn. By fewer than eight and more than sixteen it is slower.
-EMSCRIPTEN_KEEPALIVE double read_rows(int times, int row_bytes) {
-  constexpr size_t kRows = 12, kLine = 64;
-  constexpr auto vectors = std::make_index_sequence<4>{};
-  const auto stride = static_cast<size_t>(row_bytes);
-  const size_t rows = memory_bytes / stride;
-  v128_t all[vectors.size()] = {};
-  for (int i = 0; i < times; ++i) {
-    for (size_t row = 0; row < rows; row += kRows) {
-      const size_t count = std::min(kRows, rows - row);
-      for (size_t at = 0; at < stride; at += kLine) {
-        const std::byte* line = memory + row * stride + at;
-#pragma clang loop unroll(disable)
-        for (size_t r = 0; r < count; ++r, line += stride) {
-          unroll(vectors, [&](auto v) { all[v] = wasm_v128_xor(all[v], wasm_v128_load(line + v * sizeof(v128_t))); });
-        }
-      }
-    }
-  }
-  unroll(vectors, [&](auto v) { all[0] = wasm_v128_xor(all[0], all[v]); });
   return wasm_i32x4_extract_lane(all[0], 0);
 }
 

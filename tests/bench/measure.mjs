@@ -14,13 +14,7 @@ export async function measure(problem, contestants, turns) {
     m,
     n,
     k,
-    contestants: contestants.map(({ name, kind, of, operations = 2 * batch * m * n * k }, i) => ({
-      name,
-      kind,
-      of,
-      operations,
-      ...times[i],
-    })),
+    contestants: contestants.map(({ name, kind, operations = 2 * batch * m * n * k }, i) => ({ name, kind, operations, ...times[i] })),
   };
 }
 
@@ -44,7 +38,7 @@ export function judge({ of, than, atLeast, atMost }, { name, contestants }) {
   const ratio = atLeast ? one.rate / other.rate : other.rate / one.rate;
   const reached = atLeast ? ratio >= atLeast : ratio <= atMost;
   // What it could be at the most, on one thread, with the case's own build.
-  const bounds = entrants.filter((each) => each.kind === 'bound' && each !== other && (each.of ?? of) === of);
+  const bounds = entrants.filter((each) => each.kind === 'bound' && each !== other);
   const bound = bounds.length > 0 && !/simd128|threads/.test(of) ? bounds[0].rate / other.rate : undefined;
   return { name, of: one.name, than: other.name, rates: [one.rate, other.rate], ratio, bound, atLeast, atMost, reached };
 }

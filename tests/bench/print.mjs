@@ -59,7 +59,7 @@ export function printGoals(goals) {
   rows.unshift(['case', 'figure', 'beside', 'ratio', 'target', '', 'bound']);
   const widths = rows[0].map((_, i) => Math.max(...rows.map((row) => row[i].length)) + 2);
   console.log(
-    '\nTargets; figures are GOP/s by the best time, and where the ratio is to be small it is of times; bound: what the slowest of micro-kernel, limit and memory, by rows for B in place, would reach\n',
+    '\nTargets; figures are GOP/s by the best time, and where the ratio is to be small it is of times; bound: what the slowest of micro-kernel, limit and memory would reach\n',
   );
   for (const row of rows)
     console.log(
