@@ -222,7 +222,6 @@ class Executor {
                 .b_stride = 0,
                 .b_step = static_cast<size_t>(kernel.b.width * kernel.b.kr * kernel.b.element_bytes),
                 .in_place = kernel.form != BForm::kPanels,
-                .from_memory = plan_.b_from_memory,
                 .c = nullptr,
                 .c_stride = static_cast<size_t>(acc_stride) * acc_bytes_,
                 .accumulate = k > 0 || !p_.carry.begins};

@@ -100,8 +100,7 @@ bool is_narrow(const Operand& b) { return b.row_stride <= kNarrowB / static_cast
 constexpr double kInCaches = 2 << 20;
 constexpr int64_t kFewUses = 128, kWaitingRowsOfF32 = 3, kWaitingRowsOfF64 = 2;
 
-// Weights of fewer bytes are in the last cache from one call to the next: there is nothing to wait for. What one row reads of more it
-// reads the faster the more panels at once; in a cache that is slower.
+// Weights of fewer bytes are in the last cache from one call to the next: there is nothing to wait for.
 constexpr double kInLastCache = 8 << 20;
 
 // Bytes of A and B in such a block where Y is small, for which L2 has room.
@@ -256,7 +255,6 @@ Plan make_plan(const Problem& problem, const Context& context, const PlanOptions
   if (deepest < problem.k) deepest -= deepest % kStepsAtOnce;
   plan.kc = options.kc != 0 ? options.kc : round_up(equal_blocks(problem.k, deepest), kStepsAtOnce);
   plan.kc = std::min(round_up(plan.kc, kernel.kr), problem.k);
-  plan.b_from_memory = problem.m == 1 && stored && b_bytes > kInLastCache;
 
   const int64_t block_of_b = problem.m < kFewRows ? kBlockForFewRows : kBlockOfB;
   // What is packed or read through, and what several strips read in panels, comes from a cache then. B in place has blocks of few k.

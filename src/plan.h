@@ -19,7 +19,6 @@ struct Plan {
   bool pack_b = false;           // else B is read in place, as it is stored
   bool fetch_a = false;          // blocks of A are read through before they are computed with, since they come from memory
   bool fetch_b = false;          // the same of B
-  bool b_from_memory = false;    // as Strip::from_memory
   bool direct = false;           // the kernel's accumulators are Y
   bool canonical_nan = false;    // the epilogue is to write no other NaN
   int a_shift = 0, b_shift = 0;  // added to A and taken off B, as int8, for kernels that multiply bytes (Kernel::dot)

@@ -21,10 +21,11 @@ template <typename Ops, size_t MR, size_t NP>
 void i8_tile(const Strip& s, const std::byte* b_panel, TileColumns t) {
   constexpr auto panels = std::make_index_sequence<NP>{};
   const Ops ops;
-  with_tile<int32_t, MR, 2 * NP, false>(s, t, [&](auto& acc) {
+  with_tile<int32_t, MR, 2 * NP, false, NP>(s, t, [&](auto& acc) {
     const auto* a = static_cast<const std::byte*>(s.a);
     const std::byte* b[NP];
-    unroll(panels, [&](auto p) { b[p] = b_panel + p * s.b_stride; });
+    const size_t b_stride = t.apart / kI8PanelWidth * s.b_stride;
+    unroll(panels, [&](auto p) { b[p] = b_panel + p * b_stride; });
     size_t steps = (s.k + Ops::kDepth - 1) / Ops::kDepth;
     do {
       unroll(panels, [&](auto p) {
@@ -45,12 +46,9 @@ void i8_tile(const Strip& s, const std::byte* b_panel, TileColumns t) {
 // with B widened before, engines encode its loop shorter, which is 2% faster.
 template <typename Ops, size_t MR, size_t NP>
 void i8_strip(const Strip& s) {
-  constexpr size_t kWidth = NP * kI8PanelWidth;
-  const auto* b = static_cast<const std::byte*>(s.b);
-  size_t col = 0;
-  for (; col + kWidth <= s.cols; col += kWidth, b += NP * s.b_stride) i8_tile<Ops, MR, NP>(s, b, {col, 0, kWidth});
-  single_panels<kI8PanelWidth, Ops::kStepBytes / kI8PanelWidth>(
-      s, b, col, [&](const std::byte* panel, TileColumns t) { i8_tile<Ops, MR, 1>(s, panel, t); });
+  several_panels<MR, NP, kI8PanelWidth, Ops::kStepBytes / kI8PanelWidth>(
+      s, [&](const std::byte* panel, TileColumns t) { i8_tile<Ops, MR, NP>(s, panel, t); },
+      [&](const std::byte* panel, TileColumns t) { i8_tile<Ops, MR, 1>(s, panel, t); });
 }
 
 // The same by single panels alone, with the tile inlined, which is smaller.

@@ -40,21 +40,20 @@ constexpr size_t panel_bytes(const PanelLayout& layout, int64_t k) {
 
 // The work of one call. Strides are in bytes.
 struct Strip {
-  size_t rows;       // 1 to mr
-  size_t cols;       // 1 and more: so many panels as hold them, the last may be partly used
-  size_t k;          // 1 and more
-  const void* a;     // rows, `a_stride` apart, or one panel
-  size_t a_stride;   // from row to row
-  const void* b;     // first weight of the first panel, behind its lead
-  size_t b_stride;   // from panel to panel, which lie side by side, but for weights that are read where they are stored; in place, from
-                     // nr columns to the next, or from column to column
-  size_t b_step;     // from step to step of kr k
-  bool in_place;     // B is read where it lies: as BForm of the kernel says, and columns before the first are there, back to nr in all
-  bool from_memory;  // one row, by packed weights that do not come from a cache: more panels at once are faster
-  void* c;           // accumulators, row-major
-  size_t c_stride;   // from row to row; nothing is written beyond `rows` and `cols`
-  bool accumulate;   // c holds the sums over earlier k: go on from them; else, and always where it is filled, the lead of each panel
-                     // precedes `b`
+  size_t rows;      // 1 to mr
+  size_t cols;      // 1 and more: so many panels as hold them, the last may be partly used
+  size_t k;         // 1 and more
+  const void* a;    // rows, `a_stride` apart, or one panel
+  size_t a_stride;  // from row to row
+  const void* b;    // first weight of the first panel, behind its lead
+  size_t b_stride;  // from panel to panel, which lie side by side, but for weights that are read where they are stored; in place, from
+                    // nr columns to the next, or from column to column
+  size_t b_step;    // from step to step of kr k
+  bool in_place;    // B is read where it lies: as BForm of the kernel says, and columns before the first are there, back to nr in all
+  void* c;          // accumulators, row-major
+  size_t c_stride;  // from row to row; nothing is written beyond `rows` and `cols`
+  bool accumulate;  // c holds the sums over earlier k: go on from them; else, and always where it is filled, the lead of each panel
+                    // precedes `b`
 };
 using KernelFunction = void (*)(const Strip&);
 

@@ -75,6 +75,7 @@ struct Fused {
 // strip are computed whole and written in part, through memory as wide as the tile.
 struct TileColumns {
   size_t col, skip, count;
+  size_t apart = 0;  // of several panels, columns from one to the next
 };
 
 // Copies what there is of a tile, `bytes` of each row, from c or back. Apart, and with numbers alone, so that nothing of a tile that is
@@ -87,14 +88,15 @@ struct TileColumns {
 
 // A tile of MR rows by V vectors. `sum(acc)` adds the products. `repeats`: in A, rows beyond the strip's last are the last again, and so
 // they can be in C, where they come to the same; else they are computed and dropped.
-template <typename Acc, size_t MR, size_t V, bool repeats>
+template <typename Acc, size_t MR, size_t V, bool repeats, size_t NP = 1>
 void with_tile(const Strip& s, TileColumns t, auto&& sum) {
-  constexpr size_t kRowBytes = V * sizeof(v128_t);
+  constexpr size_t kRowBytes = V * sizeof(v128_t), kPanelVectors = V / NP;
   constexpr auto rows = std::make_index_sequence<MR>{};
   constexpr auto vectors = std::make_index_sequence<V>{};
   const size_t c_stride = s.c_stride, count = s.rows;
   auto* const c = static_cast<std::byte*>(s.c) + t.col * sizeof(Acc);
-  const bool whole = t.count * sizeof(Acc) == kRowBytes && (repeats || count == MR);
+  const bool whole = NP > 1 || (t.count * sizeof(Acc) == kRowBytes && (repeats || count == MR));
+  const auto at = [&](size_t v) { return v / kPanelVectors * t.apart * sizeof(Acc) + v % kPanelVectors * sizeof(v128_t); };
   // From row i to the next; by a mask, since of a choice the compiler makes branches.
   const auto step = [&](size_t i, size_t stride) { return repeats ? stride & (i + 1 < count ? ~size_t{0} : 0) : stride; };
   alignas(16) std::byte edge[MR * kRowBytes];
@@ -110,7 +112,7 @@ void with_tile(const Strip& s, TileColumns t, auto&& sum) {
     const std::byte* row = whole ? c : edge;
     const size_t stride = whole ? c_stride : kRowBytes;
     unroll(rows, [&](auto i) {
-      unroll(vectors, [&](auto v) { acc[i][v] = wasm_v128_load(row + v * sizeof(v128_t)); });
+      unroll(vectors, [&](auto v) { acc[i][v] = wasm_v128_load(row + at(v)); });
       row += step(i, stride);
     });
   }
@@ -118,7 +120,7 @@ void with_tile(const Strip& s, TileColumns t, auto&& sum) {
   std::byte* row = whole ? c : edge;
   const size_t stride = whole ? c_stride : kRowBytes;
   unroll(rows, [&](auto i) {
-    unroll(vectors, [&](auto v) { wasm_v128_store(row + v * sizeof(v128_t), acc[i][v]); });
+    unroll(vectors, [&](auto v) { wasm_v128_store(row + at(v), acc[i][v]); });
     row += step(i, stride);
   });
   if (!whole) copy_edge(edge_begin, kRowBytes, c, c_stride, count, t.count * sizeof(Acc));
@@ -136,19 +138,19 @@ struct RowsOfA {
   }
 };
 
-// NP panels at once. `even`: so is k, which one row of several panels then takes by twos alone, with less code.
-template <typename Ops, size_t MR, size_t NP, bool even = false>
+// NP panels at once. `by_twos`: two steps of k of one row, panel by panel, which is the faster in place where B comes from L2.
+template <typename Ops, size_t MR, size_t NP, bool by_twos = false>
 void panels_tile(const Strip& s, const std::byte* b_panel, TileColumns t) {
   using A = typename Ops::A;
-  static_assert(!even || (MR == 1 && NP > 1));
   constexpr size_t kVectors = Ops::kVectors;
   constexpr auto rows = std::make_index_sequence<MR>{};
   constexpr auto panels = std::make_index_sequence<NP>{};
   const Ops ops;
-  with_tile<typename Ops::Acc, MR, NP * kVectors, true>(s, t, [&](auto& acc) {
+  with_tile<typename Ops::Acc, MR, NP * kVectors, true, NP>(s, t, [&](auto& acc) {
     RowsOfA<A, MR> a(s);
     const std::byte* b[NP];
-    unroll(panels, [&](auto p) { b[p] = b_panel + p * s.b_stride; });
+    const size_t b_stride = t.apart / (kVectors * Ops::kLanes) * s.b_stride;
+    unroll(panels, [&](auto p) { b[p] = b_panel + p * b_stride; });
     const auto add = [&](auto i, auto p, v128_t a_k, const v128_t(&b_k)[kVectors]) {
       unroll(std::make_index_sequence<kVectors>{}, [&](auto v) {
         v128_t& sum = acc[i][p * kVectors + v];
@@ -157,8 +159,7 @@ void panels_tile(const Strip& s, const std::byte* b_panel, TileColumns t) {
     };
     const size_t step = s.b_step;
     size_t k = s.k;
-    // One row waits for memory, which gives two steps of a panel, a whole cache line, faster than one of each panel in turn.
-    if constexpr (MR == 1 && NP > 1) {
+    if constexpr (by_twos) {
       for (; k >= 2; k -= 2) {
         unroll(panels, [&](auto p) {
           unroll(std::make_index_sequence<2>{}, [&](auto j) {
@@ -170,7 +171,7 @@ void panels_tile(const Strip& s, const std::byte* b_panel, TileColumns t) {
         });
         a.row[0] += 2;
       }
-      if (even || k == 0) return;
+      if (k == 0) return;
     }
     do {
       v128_t b_k[NP][kVectors];
@@ -225,30 +226,33 @@ void single_panels(const Strip& s, const std::byte* b, size_t col, auto&& tile) 
   }
 }
 
-// All of a strip by tiles of `rows` rows and `panels` panels at once, or of more where they come from memory, and by single panels at its
-// end.
-template <size_t rows, size_t panels, size_t panels_from_memory = panels>
+// Calls `several` for NP panels of kWidth columns at once, where a strip has so many rows, and `single` for each that is left. Packed ones
+// that are taken at once are far apart, so that each is read on into the next: memory gives few long streams faster than others.
+template <size_t rows, size_t NP, size_t kWidth, size_t kColumn>
+void several_panels(const Strip& s, auto&& several, auto&& single) {
+  const size_t count = s.rows < rows ? 0 : s.cols / (NP * kWidth), apart = s.in_place ? 1 : count, step = s.in_place ? NP : 1;
+  const auto* const b = static_cast<const std::byte*>(s.b);
+  for (size_t i = 0; i < count; ++i) {
+    several(b + i * step * s.b_stride, TileColumns{i * step * kWidth, 0, NP * kWidth, apart * kWidth});
+  }
+  single_panels<kWidth, kColumn>(s, b + count * NP * s.b_stride, count * NP * kWidth, single);
+}
+
+// All of a strip by tiles of `rows` rows and `panels` panels.
+template <size_t rows, size_t panels, bool by_twos = false>
 struct Tile {
   static constexpr size_t kRows = rows;
   template <typename Ops>
   static void run(const Strip& s) {
     constexpr size_t kWidth = Ops::kVectors * Ops::kLanes;
-    const auto* b = static_cast<const std::byte*>(s.b);
-    size_t col = 0;
-    if constexpr (panels_from_memory > panels) {
-      constexpr size_t kPanels = panels_from_memory;
-      if (s.from_memory && s.k % 2 == 0) {
-        for (; col + kPanels * kWidth <= s.cols; col += kPanels * kWidth, b += kPanels * s.b_stride) {
-          panels_tile<Ops, rows, kPanels, true>(s, b, {col, 0, kPanels * kWidth});
-        }
-      }
+    const auto* const b = static_cast<const std::byte*>(s.b);
+    const auto single = [&](const std::byte* panel, TileColumns t) { panels_tile<Ops, rows, 1>(s, panel, t); };
+    if constexpr (panels == 1) {
+      single_panels<kWidth, Ops::kColumn>(s, b, 0, single);
+    } else {
+      several_panels<1, panels, kWidth, Ops::kColumn>(
+          s, [&](const std::byte* panel, TileColumns t) { panels_tile<Ops, rows, panels, by_twos>(s, panel, t); }, single);
     }
-    if constexpr (panels > 1) {
-      for (; col + panels * kWidth <= s.cols; col += panels * kWidth, b += panels * s.b_stride) {
-        panels_tile<Ops, rows, panels>(s, b, {col, 0, panels * kWidth});
-      }
-    }
-    single_panels<kWidth, Ops::kColumn>(s, b, col, [&](const std::byte* panel, TileColumns t) { panels_tile<Ops, rows, 1>(s, panel, t); });
   }
 };
 

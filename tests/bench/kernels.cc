@@ -142,7 +142,6 @@ EMSCRIPTEN_KEEPALIVE double run(int index, int times) {
               .b_stride = static_cast<size_t>(kernel.b.width) * b_bytes,
               .b_step = static_cast<size_t>(kernel.b.width * kernel.kr) * b_bytes,
               .in_place = kernel.form != BForm::kPanels,
-              .from_memory = false,
               .c = nullptr,
               .c_stride = c_stride,
               .accumulate = false};

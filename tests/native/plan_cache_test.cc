@@ -46,12 +46,12 @@ Problem packed_8bit() {
 bool is_same(const Plan& one, const Plan& other) {
   const auto cut = [](const Cut& a, const Cut& b) { return a.size == b.size && a.count == b.count; };
   return one.kernel == other.kernel && one.mc == other.mc && one.nc == other.nc && one.kc == other.kc && one.pack_a == other.pack_a &&
-         one.pack_b == other.pack_b && one.fetch_a == other.fetch_a && one.fetch_b == other.fetch_b &&
-         one.b_from_memory == other.b_from_memory && one.direct == other.direct && one.canonical_nan == other.canonical_nan &&
-         one.a_shift == other.a_shift && one.b_shift == other.b_shift && cut(one.outer, other.outer) && cut(one.inner, other.inner) &&
-         cut(one.rows, other.rows) && cut(one.cols, other.cols) && one.threads == other.threads && one.b_bytes == other.b_bytes &&
-         one.a_bytes == other.a_bytes && one.acc_bytes == other.acc_bytes && one.columns_bytes == other.columns_bytes &&
-         one.sums_bytes == other.sums_bytes && one.thread_bytes == other.thread_bytes && one.scratch_bytes == other.scratch_bytes;
+         one.pack_b == other.pack_b && one.fetch_a == other.fetch_a && one.fetch_b == other.fetch_b && one.direct == other.direct &&
+         one.canonical_nan == other.canonical_nan && one.a_shift == other.a_shift && one.b_shift == other.b_shift &&
+         cut(one.outer, other.outer) && cut(one.inner, other.inner) && cut(one.rows, other.rows) && cut(one.cols, other.cols) &&
+         one.threads == other.threads && one.b_bytes == other.b_bytes && one.a_bytes == other.a_bytes && one.acc_bytes == other.acc_bytes &&
+         one.columns_bytes == other.columns_bytes && one.sums_bytes == other.sums_bytes && one.thread_bytes == other.thread_bytes &&
+         one.scratch_bytes == other.scratch_bytes;
 }
 
 const BatchAxis kAxes[][3] = {{{2, 256, 256, 0, 256}}, {{3, 256, 256, 0, 256}}, {{2, 0, 256, 0, 256}},  {{2, 256, 0, 0, 256}},

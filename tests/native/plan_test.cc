@@ -86,19 +86,6 @@ TEST(Plan, FetchesWeightsThatAreWaitedFor) {
   EXPECT_FALSE(plan_of({.m = 32, .n = 1025, .k = k}).fetch_b) << "not packed";
 }
 
-TEST(Plan, KnowsWeightsThatOneRowReadsFromMemory) {
-  for (const DType type : {DType::kFloat32, DType::kBFloat16}) {
-    const auto from_memory = [&](int64_t m, int64_t n, int64_t k, bool packed = true) {
-      return plan_of({.type = type, .m = m, .n = n, .k = k, .packed = packed}).b_from_memory;
-    };
-    const int64_t k = 8 * kMega / 1024 / static_cast<int64_t>(dtype_bytes(type));
-    EXPECT_TRUE(from_memory(1, 1025, k));
-    EXPECT_FALSE(from_memory(1, 1024, k));
-    EXPECT_FALSE(from_memory(2, 1025, k));
-    EXPECT_FALSE(from_memory(1, 1025, k, false));
-  }
-}
-
 TEST(Plan, HasOneKernelForInt64FromFiveRowsOn) {
   for (const int64_t n : {64, 1000}) {  // B fits in L1, or does not
     for (const bool packed : {false, true}) {
