@@ -37,6 +37,9 @@ constexpr int64_t kDeepestForFewRows = int64_t{1} << 10;
 // Columns of a block at the most, however shallow it is, so that the accumulators of a strip stay in L2.
 constexpr int64_t kWidest = 16384;
 
+// The same of kernels that read B as streams, which go on from row to row of B where a block has all columns; and the fewest.
+constexpr int64_t kWidestStreamed = 65536, kNarrowestStreamed = 64;
+
 // Bytes of B that are read in place before A goes on to further k: all strips read them, and find them in L2; fewer where B's rows are
 // short, since those of A read on along k. One row reads them once, and is faster by fewer; where B comes from memory, so are rows that are
 // computed by twos, but for 16 bits, which wait for their widening.
@@ -116,8 +119,8 @@ int64_t rows_of_b(const Problem& problem) { return problem.m * products_of(probl
 const Kernel* choose_kernel(const Problem& problem, Determinism determinism) {
   const KernelTable table = kernel_table();
   const Processor here = processor();
-  const bool small_b =
-      static_cast<double>(problem.k) * static_cast<double>(problem.n) * static_cast<double>(dtype_bytes(problem.b.dtype)) <= kSmallB;
+  const double b_bytes = bytes_of(problem.n, problem.k, problem.b.dtype);
+  const bool small_b = b_bytes <= kSmallB, streams = b_bytes > kInL2 && problem.n >= kNarrowestStreamed;
   const bool narrow_b = is_narrow(problem.b);
   for (int i = 0; i < table.count; ++i) {
     const Kernel& kernel = table.rows[i];
@@ -125,7 +128,8 @@ const Kernel* choose_kernel(const Problem& problem, Determinism determinism) {
     const bool allowed = kernel.strict || determinism == Determinism::kFast;
     const int64_t rows_max = std::max({kernel.rows_max, small_b ? kernel.rows_max_small_b : 0, narrow_b ? kernel.rows_max_narrow_b : 0});
     const bool pays = fast_here && problem.m >= kernel.rows_min && rows_of_b(problem) <= rows_max;
-    if (kernel.compute == problem.compute && pays && allowed && can_run(kernel, problem)) return &kernel;
+    const bool pays_here = kernel.streams == 0 || (streams && problem.n <= kernel.streams);
+    if (kernel.compute == problem.compute && pays && pays_here && allowed && can_run(kernel, problem)) return &kernel;
   }
   return nullptr;  // not reached: each compute type has a portable row
 }
@@ -174,12 +178,12 @@ void cut_parts(const Problem& problem, int64_t row_step, int64_t col_step, int64
   plan->inner = cut(products_of(problem.batch_sharing_b()), 1, 1, wanted);
 }
 
-// How many parts are worth while.
-int64_t parts_wanted(const Problem& problem, int threads) {
+// How many parts are worth while. Streams of B are broken at each.
+int64_t parts_wanted(const Problem& problem, const Kernel& kernel, int threads) {
   const double work = static_cast<double>(problem.m) * static_cast<double>(problem.n) * static_cast<double>(problem.k) *
                       static_cast<double>(products_of(problem.batch));
   if (threads == 1 || work < kLeastWork) return 1;
-  return static_cast<int64_t>(std::min(threads * kPartsOfThread, work / kWorkOfPart));
+  return static_cast<int64_t>(std::min(threads * (kernel.streams != 0 ? 1 : kPartsOfThread), work / kWorkOfPart));
 }
 
 }  // namespace
@@ -226,14 +230,14 @@ Plan make_plan(const Problem& problem, const Context& context, const PlanOptions
   // Blocks begin with a panel, of packed weights too, whose panels are wider than some kernels'.
   const bool stored = problem.stored_b.panels != nullptr;
   const int64_t step = !stored ? kernel.nr : std::max(kernel.nr, problem.stored_b.layout().width);
-  cut_parts(problem, kernel.mr, step, options.parts != 0 ? options.parts : parts_wanted(problem, context.threads()), &plan);
+  cut_parts(problem, kernel.mr, step, options.parts != 0 ? options.parts : parts_wanted(problem, kernel, context.threads()), &plan);
   if (plan.parts() > 1) plan.threads = context.threads();
 
   int64_t deepest = problem.k <= kDeepest ? problem.k : kDeepest / 2;
   const bool packs_rows_of_b = plan.pack_b && !stored && problem.b.col_stride == 1;
   if (packs_rows_of_b && problem.m < kFewRows) deepest = std::min(deepest, kDeepestForFewRows / kernel.b.element_bytes);
   const double b_bytes = bytes_of(problem.n, problem.k, stored ? problem.stored_b.dtype : problem.b.dtype);
-  if (kernel.form == BForm::kRows) {
+  if (kernel.form == BForm::kRows && kernel.streams == 0) {
     const bool by_twos = (problem.m == 2 || kernel.mr == 2) && kernel.b.element_bytes > 2 && b_bytes > kInLastCache;
     const bool one_or_two = problem.m == 1 || by_twos;
     const int64_t block = one_or_two ? kBlockForOneOrTwo : is_narrow(problem.b) ? kBlockOfNarrow : kBlockInPlace;
@@ -259,7 +263,7 @@ Plan make_plan(const Problem& problem, const Context& context, const PlanOptions
   const int64_t block_of_b = problem.m < kFewRows ? kBlockForFewRows : kBlockOfB;
   // What is packed or read through, and what several strips read in panels, comes from a cache then. B in place has blocks of few k.
   const bool read_again = kernel.form == BForm::kPanels && (plan.fetch_b || plan.rows.size > kernel.mr);
-  int64_t widest = kWidest;
+  int64_t widest = kernel.streams != 0 ? kWidestStreamed : kWidest;
   if (plan.pack_b || read_again) {
     widest = std::clamp<int64_t>(block_of_b / kernel.b.element_bytes / plan.kc, kNarrowestBlock, kWidest);
   }

@@ -28,6 +28,12 @@ void f32_2x8_relaxed_f16_finite(const Strip& strip);
 void f32_4x8_relaxed_bf16(const Strip& strip);
 void f32_1x8_relaxed_f16_columns(const Strip& strip);
 void f32_1x8_relaxed_bf16_columns(const Strip& strip);
+// One row by long streams of B in place.
+void f32_1x8_relaxed_axpyf(const Strip& strip);
+void f32_1x8_relaxed_bf16_axpyf(const Strip& strip);
+#else
+void f32_1x8_simd128_axpyf(const Strip& strip);
+void f32_1x8_simd128_bf16_axpyf(const Strip& strip);
 #endif
 
 }  // namespace wgemm

@@ -17,7 +17,10 @@ void f64_2x8_simd128_columns(const Strip& s) { strip_of<F64<Apart<double>>, Colu
 
 #if WGEMM_RELAXED
 void f64_6x8_relaxed(const Strip& s) { strip_of<F64<Fused<double>>, Tile<1, 2>, Tile<2, 1>, HalfTile<4>, HalfTile<6>>(s); }
+void f64_1x8_relaxed_axpyf(const Strip& s) { axpyf<F64<Fused<double>, 2>, f64_6x8_relaxed>(s); }
 void f64_2x8_relaxed_columns(const Strip& s) { strip_of<F64<Fused<double>>, ColumnsTile<1>, ColumnsTile<2>>(s); }
+#else
+void f64_1x8_simd128_axpyf(const Strip& s) { axpyf<F64<Apart<double>, 2>, f64_2x8_simd128>(s); }
 #endif
 
 }  // namespace wgemm

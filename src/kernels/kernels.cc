@@ -49,6 +49,16 @@ constexpr Kernel widening(DType b_type, int rows_max, Kernel kernel) {
   return kernel;
 }
 
+// One row by B in place as a few long streams, for so many columns at the most: accumulators are read and written for each few rows of B,
+// which takes longer than to read those where L1 does not hold the ones and memory is fast for the others. Its sums are in an order of
+// their own.
+constexpr Kernel streaming(Kernel kernel, int64_t cols_max = INT64_MAX) {
+  kernel = in_place(BForm::kRows, 1, kernel);
+  kernel.strict = is_integer(kernel.compute);
+  kernel.streams = cols_max;
+  return kernel;
+}
+
 constexpr Kernel finite(Kernel kernel) {
   kernel.finite = true;
   return kernel;
@@ -65,9 +75,11 @@ constexpr PanelLayout kI64Panel = panel_of<int64_t>(4);
 // a memory operand on x86 (half as fast again as splat); ARM multiplies by a lane, which they make of splat.
 constexpr Kernel kKernels[] = {
 #if WGEMM_RELAXED
+    streaming(f32("f32_1x8_relaxed_axpyf_rows", 1, kRelaxed, kAny, 1, f32_1x8_relaxed_axpyf)),
     in_place(kRows, 15, f32("f32_6x8_relaxed_rows", 6, kRelaxed, kAny, 1, f32_6x8_relaxed), kManyRows, 128),
     in_place(kColumns, 4, f32("f32_4x8_relaxed_columns", 4, kRelaxed, kAny, 1, f32_4x8_relaxed_columns)),
     widening(kBF16, 48, f32("f32_4x8_relaxed_bf16", 4, kRelaxed, kAny, 1, f32_4x8_relaxed_bf16)),
+    streaming(widening(kBF16, 1, f32("f32_1x8_relaxed_bf16_axpyf_rows", 1, kRelaxed, kAny, 1, f32_1x8_relaxed_bf16_axpyf)), 4096),
     in_place(kRows, 12, widening(kBF16, 0, f32("f32_4x8_relaxed_bf16_rows", 4, kRelaxed, kAny, 1, f32_4x8_relaxed_bf16))),
     in_place(kColumns, 1, widening(kBF16, 0, f32("f32_1x8_relaxed_bf16_columns", 1, kRelaxed, kAny, 1, f32_1x8_relaxed_bf16_columns))),
     finite(widening(kF16, 5, f32("f32_2x8_relaxed_f16_finite", 2, kRelaxed, kAny, 1, f32_2x8_relaxed_f16_finite))),
@@ -77,11 +89,16 @@ constexpr Kernel kKernels[] = {
     f32("f32_6x8_relaxed", 6, kRelaxed, kX86, 1, f32_6x8_relaxed),
     f32("f32_4x8_relaxed_xnnpack_loadsplat", 4, kRelaxed, kX86, 2, f32_4x8_xnnpack_relaxed_loadsplat),
     f32("f32_4x8_relaxed_xnnpack_splat", 4, kRelaxed, kArm, 4, f32_4x8_xnnpack_relaxed_splat),
+    streaming(f64("f64_1x8_relaxed_axpyf_rows", 1, kRelaxed, 1, f64_1x8_relaxed_axpyf)),
     in_place(kRows, 0, f64("f64_6x8_relaxed_rows", 6, kRelaxed, 5, f64_6x8_relaxed), kManyRows, 128),
     in_place(kRows, 4, f64("f64_2x8_relaxed_rows", 2, kRelaxed, 1, f64_6x8_relaxed), kManyRows, 128),
     in_place(kColumns, 8, f64("f64_2x8_relaxed_columns", 2, kRelaxed, 1, f64_2x8_relaxed_columns)),
     f64("f64_6x8_relaxed", 6, kRelaxed, 4, f64_6x8_relaxed),
     f64("f64_2x8_relaxed", 2, kRelaxed, 1, f64_6x8_relaxed),
+#else
+    streaming(f32("f32_1x8_simd128_axpyf_rows", 1, kSimd128, kAny, 1, f32_1x8_simd128_axpyf)),
+    streaming(widening(kBF16, 1, f32("f32_1x8_simd128_bf16_axpyf_rows", 1, kSimd128, kAny, 1, f32_1x8_simd128_bf16_axpyf)), 4096),
+    streaming(f64("f64_1x8_simd128_axpyf_rows", 1, kSimd128, 1, f64_1x8_simd128_axpyf)),
 #endif
     in_place(kRows, 5, f32("f32_4x8_simd128_rows", 4, kSimd128, kAny, 1, f32_4x8_simd128), 16),
     in_place(kColumns, 4, f32("f32_4x8_simd128_columns", 4, kSimd128, kAny, 1, f32_4x8_simd128_columns)),
@@ -105,6 +122,7 @@ constexpr Kernel kKernels[] = {
     in_place(kColumns, 8, f64("f64_2x8_simd128_columns", 2, kSimd128, 1, f64_2x8_simd128_columns)),
     f64("f64_2x8_simd128", 2, kSimd128, 1, f64_2x8_simd128),
     f64("f64_4x8_portable", 4, kPortable, 1, portable_kernel<double, 4, 8, 1, true>),
+    streaming(i32("i32_1x8_simd128_axpyf_rows", 1, kSimd128, i32_1x8_simd128_axpyf)),
     in_place(kRows, 5, i32("i32_4x8_simd128_rows", 4, kSimd128, i32_4x8_simd128), 16),
     in_place(kColumns, 4, i32("i32_4x8_simd128_columns", 4, kSimd128, i32_4x8_simd128_columns)),
     in_place(kRows, 0,

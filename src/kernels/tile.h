@@ -268,6 +268,54 @@ struct HalfTile {
   }
 };
 
+// One row by B in place by rows, four of them at a time, whose multiples are added to Y: the fused axpy of BLIS (Van Zee and van de Geijn,
+// "BLIS: A Framework for Rapidly Instantiating BLAS Functionality", 2015). They are a quarter of K apart, so that memory gives four long
+// streams; an odd number of rows, or their lines would fall into the same sets of a cache. `rest` computes what is left.
+template <typename Ops, KernelFunction rest>
+void axpyf(const Strip& s) {
+  using A = typename Ops::A;
+  using Acc = typename Ops::Acc;
+  constexpr size_t kStreams = 4, kVectors = Ops::kVectors, kWidth = kVectors * Ops::kLanes;
+  constexpr auto streams = std::make_index_sequence<kStreams>{};
+  constexpr auto vectors = std::make_index_sequence<kVectors>{};
+  if (s.k < 2 * kStreams) return rest(s);
+  const Ops ops;
+  const size_t apart = s.k / (2 * kStreams) * 2 - 1, cols = s.cols / kWidth * kWidth;
+  Strip left = s;
+  left.k -= kStreams * apart;
+  rest(left);
+  const auto* const a = static_cast<const A*>(s.a) + left.k;
+  const auto* const b = static_cast<const std::byte*>(s.b) + left.k * s.b_step;
+  for (size_t k = 0; k < apart; ++k) {
+    const std::byte* b_row[kStreams];
+    v128_t a_k[kStreams];
+    unroll(streams, [&](auto i) {
+      a_k[i] = Ops::load_splat(a + k + i * apart);
+      b_row[i] = b + (k + i * apart) * s.b_step;
+    });
+    auto* c = static_cast<Acc*>(s.c);
+    for (size_t col = cols; col != 0; col -= kWidth, c += kWidth) {
+      v128_t acc[kVectors];
+      unroll(vectors, [&](auto v) { acc[v] = wasm_v128_load(c + v * Ops::kLanes); });
+      unroll(streams, [&](auto i) {
+        v128_t b_k[kVectors];
+        ops.load(b_row[i], b_k);
+        unroll(vectors, [&](auto v) { acc[v] = Ops::multiply_add(acc[v], a_k[i], b_k[v]); });
+        b_row[i] += kWidth * Ops::kColumn;
+      });
+      unroll(vectors, [&](auto v) { wasm_v128_store(c + v * Ops::kLanes, acc[v]); });
+    }
+  }
+  if (cols == s.cols) return;
+  left.cols -= cols;
+  left.k = kStreams * apart;
+  left.a = a;
+  left.b = b + cols * Ops::kColumn;
+  left.c = static_cast<Acc*>(s.c) + cols;
+  left.accumulate = true;
+  rest(left);
+}
+
 // A strip, by the first of the tiles that has enough rows.
 template <typename Ops, typename First, typename... Rest>
 void strip_of(const Strip& s) {

@@ -73,10 +73,11 @@ TEST_P(KernelTest, EveryRemainderOfTheTile) {
 TEST_P(KernelTest, EveryRemainderOfManyColumns) {
   for (const int64_t m : {1, 2}) {
     for (int64_t n = least_n(); n <= 72; ++n) {
-      for (const int64_t k : {7, 16}) {
+      for (const int64_t k : {7, 16, 40}) {
         tester(m, n, k).gap(1).run();
         tester(m, n, k, {.kc = 3}).gap(1).run();
       }
+      tester(m, n, 40, {.kc = 20}).gap(1).run();
     }
   }
 }
