@@ -49,12 +49,16 @@ constexpr Kernel widening(DType b_type, int rows_max, Kernel kernel) {
   return kernel;
 }
 
-// One row by B in place as a few long streams, for so many columns at the most: accumulators are read and written for each few rows of B,
-// which takes longer than to read those where L1 does not hold the ones and memory is fast for the others. Its sums are in an order of
-// their own.
-constexpr Kernel streaming(Kernel kernel, int64_t cols_max = INT64_MAX) {
-  kernel = in_place(BForm::kRows, 1, kernel);
+// Sums in an order of its own, which is exact for integers alone.
+constexpr Kernel any_order(Kernel kernel) {
   kernel.strict = is_integer(kernel.compute);
+  return kernel;
+}
+
+// One row by B in place as a few long streams, for so many columns at the most: accumulators are read and written for each few rows of B,
+// which takes longer than to read those where L1 does not hold the ones and memory is fast for the others.
+constexpr Kernel streaming(Kernel kernel, int64_t cols_max = INT64_MAX) {
+  kernel = any_order(in_place(BForm::kRows, 1, kernel));
   kernel.streams = cols_max;
   return kernel;
 }
@@ -77,7 +81,7 @@ constexpr Kernel kKernels[] = {
 #if WGEMM_RELAXED
     streaming(f32("f32_1x8_relaxed_axpyf_rows", 1, kRelaxed, kAny, 1, f32_1x8_relaxed_axpyf)),
     in_place(kRows, 15, f32("f32_6x8_relaxed_rows", 6, kRelaxed, kAny, 1, f32_6x8_relaxed), kManyRows, 128),
-    in_place(kColumns, 4, f32("f32_4x8_relaxed_columns", 4, kRelaxed, kAny, 1, f32_4x8_relaxed_columns)),
+    in_place(kColumns, 4, f32("f32_4x8_relaxed_dots_columns", 4, kRelaxed, kAny, 1, f32_4x8_relaxed_dots)),
     widening(kBF16, 48, f32("f32_4x8_relaxed_bf16", 4, kRelaxed, kAny, 1, f32_4x8_relaxed_bf16)),
     streaming(widening(kBF16, 1, f32("f32_1x8_relaxed_bf16_axpyf_rows", 1, kRelaxed, kAny, 1, f32_1x8_relaxed_bf16_axpyf)), 4096),
     in_place(kRows, 12, widening(kBF16, 0, f32("f32_4x8_relaxed_bf16_rows", 4, kRelaxed, kAny, 1, f32_4x8_relaxed_bf16))),
@@ -96,6 +100,7 @@ constexpr Kernel kKernels[] = {
     f64("f64_6x8_relaxed", 6, kRelaxed, 4, f64_6x8_relaxed),
     f64("f64_2x8_relaxed", 2, kRelaxed, 1, f64_6x8_relaxed),
 #else
+    any_order(in_place(kColumns, 4, f32("f32_4x8_simd128_dots_columns", 4, kSimd128, kAny, 1, f32_4x8_simd128_dots))),
     streaming(f32("f32_1x8_simd128_axpyf_rows", 1, kSimd128, kAny, 1, f32_1x8_simd128_axpyf)),
     streaming(widening(kBF16, 1, f32("f32_1x8_simd128_bf16_axpyf_rows", 1, kSimd128, kAny, 1, f32_1x8_simd128_bf16_axpyf)), 4096),
     streaming(f64("f64_1x8_simd128_axpyf_rows", 1, kSimd128, 1, f64_1x8_simd128_axpyf)),
@@ -116,7 +121,9 @@ constexpr Kernel kKernels[] = {
     {"f32_4x8_simd128_panels", DType::kFloat32, 4, 8, 1, panel_of<float>(4), kF32PanelOfB, kSimd128, kX86, 6, f32_4x8_simd128_panels},
     f32("f32_4x8_simd128_xnnpack_splat", 4, kSimd128, kArm, 4, f32_4x8_xnnpack_splat),
     f32("f32_4x8_simd128", 4, kSimd128, kAny, 1, f32_4x8_simd128),
+#if !WGEMM_RELAXED || !defined(__wasm__)  // outranked; and in a module with relaxed SIMD strict results alone could want it
     f32("f32_4x8_simd128_xnnpack_loadsplat", 4, kSimd128, kX86, 2, f32_4x8_xnnpack_loadsplat),
+#endif
     f32("f32_4x8_portable", 4, kPortable, kAny, 1, portable_kernel<float, 4, 8, 1, true>),
     in_place(kRows, 4, f64("f64_2x8_simd128_rows", 2, kSimd128, 1, f64_2x8_simd128), kManyRows),
     in_place(kColumns, 8, f64("f64_2x8_simd128_columns", 2, kSimd128, 1, f64_2x8_simd128_columns)),
@@ -124,7 +131,7 @@ constexpr Kernel kKernels[] = {
     f64("f64_4x8_portable", 4, kPortable, 1, portable_kernel<double, 4, 8, 1, true>),
     streaming(i32("i32_1x8_simd128_axpyf_rows", 1, kSimd128, i32_1x8_simd128_axpyf)),
     in_place(kRows, 5, i32("i32_4x8_simd128_rows", 4, kSimd128, i32_4x8_simd128), 16),
-    in_place(kColumns, 4, i32("i32_4x8_simd128_columns", 4, kSimd128, i32_4x8_simd128_columns)),
+    in_place(kColumns, 4, i32("i32_4x8_simd128_dots_columns", 4, kSimd128, i32_4x8_simd128_dots)),
     in_place(kRows, 0,
              {"i32_4x8_simd128_panels_rows", DType::kInt32, 4, 8, 1, panel_of<int32_t>(4), panel_of<int32_t>(8), kSimd128, kAny, 6,
               i32_4x8_simd128_panels},

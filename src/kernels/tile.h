@@ -384,4 +384,71 @@ struct ColumnsTile {
   }
 };
 
+// The same where the order of the sums is free: dot products along k, of one row and four columns at once. These are a quarter of all
+// apart, as rows are in axpyf(). `rest` computes what is left.
+template <typename Ops, KernelFunction rest>
+void dots(const Strip& s) {
+  using Acc = typename Ops::Acc;
+  constexpr size_t kColumns = 4, kVectors = Ops::kVectors, kDepth = kVectors * Ops::kLanes;
+  constexpr auto columns = std::make_index_sequence<kColumns>{};
+  constexpr auto vectors = std::make_index_sequence<kVectors>{};
+  static_assert(Ops::kLanes == kColumns && kVectors == 2);
+  if (s.k < kDepth) return rest(s);
+  const Ops ops;
+  const Acc one = 1;
+  const v128_t ones = Ops::load_splat(&one);
+  const size_t apart = s.cols / kColumns;
+  // The first steps of k, so that whole ones are left. By masks, since 0 times infinity is not 0.
+  const size_t first = (s.k - 1) % kDepth + 1;
+  alignas(16) std::byte masks[kVectors * sizeof(v128_t)] = {};
+  std::memset(masks, 0xff, first * sizeof(Acc));
+  for (size_t i = 0; i < apart * s.rows; ++i) {
+    const size_t col = i / s.rows, row = i % s.rows;
+    const auto* a = static_cast<const std::byte*>(s.a) + row * s.a_stride;
+    const auto* b_first = static_cast<const std::byte*>(s.b) + col * s.b_stride;
+    const std::byte* b[kColumns];
+    v128_t acc[kColumns][kVectors], a_k[kVectors], b_k[kVectors];
+    unroll(vectors,
+           [&](auto v) { a_k[v] = wasm_v128_and(wasm_v128_load(a + v * sizeof(v128_t)), wasm_v128_load(masks + v * sizeof(v128_t))); });
+    a += first * sizeof(Acc);
+    unroll(columns, [&](auto j) {
+      ops.load(b_first, b_k);
+      unroll(vectors, [&](auto v) {
+        acc[j][v] =
+            Ops::multiply_add(wasm_i32x4_const(0, 0, 0, 0), a_k[v], wasm_v128_and(b_k[v], wasm_v128_load(masks + v * sizeof(v128_t))));
+      });
+      b[j] = b_first + first * Ops::kColumn;
+      b_first += apart * s.b_stride;
+    });
+    for (size_t k = s.k - first; k != 0; k -= kDepth) {
+      unroll(vectors, [&](auto v) { a_k[v] = wasm_v128_load(a + v * sizeof(v128_t)); });
+      a += sizeof(a_k);
+      unroll(columns, [&](auto j) {
+        ops.load(b[j], b_k);
+        b[j] += kDepth * Ops::kColumn;
+        unroll(vectors, [&](auto v) { acc[j][v] = Ops::multiply_add(acc[j][v], a_k[v], b_k[v]); });
+      });
+    }
+    auto* const c = reinterpret_cast<Acc*>(static_cast<std::byte*>(s.c) + row * s.c_stride) + col;
+    v128_t x[kColumns], sum = wasm_i32x4_const(0, 0, 0, 0);
+    alignas(16) Acc sums[kColumns];
+    unroll(columns, [&](auto j) { x[j] = Ops::multiply_add(acc[j][0], ones, acc[j][1]); });
+    transpose(x);
+    if (s.accumulate) {
+      unroll(columns, [&](auto j) { sums[j] = c[j * apart]; });
+      sum = wasm_v128_load(sums);
+    }
+    unroll(columns, [&](auto j) { sum = Ops::multiply_add(sum, ones, x[j]); });
+    wasm_v128_store(sums, sum);
+    unroll(columns, [&](auto j) { c[j * apart] = sums[j]; });
+  }
+  const size_t cols = apart * kColumns;
+  if (cols == s.cols) return;
+  Strip left = s;
+  left.cols -= cols;
+  left.b = static_cast<const std::byte*>(s.b) + cols * s.b_stride;
+  left.c = static_cast<Acc*>(s.c) + cols;
+  rest(left);
+}
+
 }  // namespace wgemm

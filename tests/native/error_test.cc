@@ -419,8 +419,9 @@ TEST(Explain, TellsThePlan) {
   };
   const Expected all[] = {
       {3, 200, false, DType::kFloat32, WGEMM_RELAXED ? "f32_6x8_relaxed_rows" : "f32_4x8_simd128_rows", false, false, false},
-      {3, 200, true, DType::kFloat32, "f32_4x8_" + isa + "_columns", false, false, false},
-      {200, 1, false, DType::kFloat32, "f32_4x8_" + isa + "_columns", false, false, true},
+      {3, 200, true, DType::kFloat32, "f32_4x8_" + isa + "_dots_columns", false, false, false},
+      {200, 1, false, DType::kFloat32, "f32_4x8_" + isa + "_dots_columns", false, false, true},
+      {3, 200, true, DType::kInt32, "i32_4x8_simd128_dots_columns", false, false, false},
       {3, 200, true, DType::kFloat64, "f64_2x8_" + isa + "_columns", false, false, false},
       {100, 200, false, DType::kFloat32, many, many == "f32_4x8_simd128_panels", true, false},
       {100, 200, true, DType::kFloat32, many, many == "f32_4x8_simd128_panels", true, false},
