@@ -393,7 +393,7 @@ void dots(const Strip& s) {
   constexpr auto columns = std::make_index_sequence<kColumns>{};
   constexpr auto vectors = std::make_index_sequence<kVectors>{};
   static_assert(Ops::kLanes == kColumns && kVectors == 2);
-  if (s.k < kDepth) return rest(s);
+  if (s.k <= 2 * kDepth) return rest(s);  // for few, adding up would take longer
   const Ops ops;
   const Acc one = 1;
   const v128_t ones = Ops::load_splat(&one);
