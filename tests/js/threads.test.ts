@@ -41,9 +41,9 @@ describe.skipIf(!hasThreads)('threads', () => {
         expect(many.explain('gemm', a, b, c, options).threads).toBeGreaterThan(1);
         expect(one.explain('gemm', a, b, c, options).threads).toBe(1);
         expect(sameBytes(many.gemm(a, b, c, options).data, one.gemm(a, b, c, options).data), `${dtype} ${m}x${n}x${k}`).toBe(true);
-        const weights = many.pack(b, { op: 'gemm' });
-        expect(sameBytes(many.gemm(a, weights, c, options).data, one.gemm(a, b, c, options).data), 'packed').toBe(true);
-        weights.dispose();
+        const packed = [many.pack(b, { op: 'gemm' }), one.pack(b, { op: 'gemm' })] as const;
+        expect(sameBytes(many.gemm(a, packed[0], c, options).data, one.gemm(a, packed[1], c, options).data), 'packed').toBe(true);
+        packed.forEach((weights) => weights.dispose());
       }
     }
   });
