@@ -37,8 +37,10 @@ constexpr int64_t kDeepestForFewRows = int64_t{1} << 10;
 // Columns of a block at the most, however shallow it is, so that the accumulators of a strip stay in L2.
 constexpr int64_t kWidest = 16384;
 
-// The same of kernels that read B as streams, which go on from row to row of B where a block has all columns; and the fewest.
-constexpr int64_t kWidestStreamed = 65536, kNarrowestStreamed = 64;
+// The same of kernels that read B as streams, which go on from row to row of B where a block has all columns and k; the fewest; and bytes
+// of B beyond which they are faster than tiles.
+constexpr int64_t kWidestStreamed = 65536, kDeepestStreamed = int64_t{1} << 20, kNarrowestStreamed = 64;
+constexpr double kLeastStreamed = 250 << 10;
 
 // Bytes of B that are read in place before A goes on to further k: all strips read them, and find them in L2; fewer where B's rows are
 // short, since those of A read on along k. One row reads them once, and is faster by fewer; where B comes from memory, so are rows that are
@@ -120,7 +122,7 @@ const Kernel* choose_kernel(const Problem& problem, Determinism determinism) {
   const KernelTable table = kernel_table();
   const Processor here = processor();
   const double b_bytes = bytes_of(problem.n, problem.k, problem.b.dtype);
-  const bool small_b = b_bytes <= kSmallB, streams = b_bytes > kInL2 && problem.n >= kNarrowestStreamed;
+  const bool small_b = b_bytes <= kSmallB, streams = b_bytes > kLeastStreamed && problem.n >= kNarrowestStreamed;
   const bool narrow_b = is_narrow(problem.b);
   for (int i = 0; i < table.count; ++i) {
     const Kernel& kernel = table.rows[i];
@@ -128,8 +130,7 @@ const Kernel* choose_kernel(const Problem& problem, Determinism determinism) {
     const bool allowed = kernel.strict || determinism == Determinism::kFast;
     const int64_t rows_max = std::max({kernel.rows_max, small_b ? kernel.rows_max_small_b : 0, narrow_b ? kernel.rows_max_narrow_b : 0});
     const bool pays = fast_here && problem.m >= kernel.rows_min && rows_of_b(problem) <= rows_max;
-    const bool pays_here = kernel.streams == 0 || (streams && problem.n <= kernel.streams);
-    if (kernel.compute == problem.compute && pays && pays_here && allowed && can_run(kernel, problem)) return &kernel;
+    if (kernel.compute == problem.compute && pays && (streams || !kernel.streams) && allowed && can_run(kernel, problem)) return &kernel;
   }
   return nullptr;  // not reached: each compute type has a portable row
 }
@@ -155,7 +156,7 @@ Cut cut(int64_t total, int64_t step, int64_t shortest, int64_t wanted) {
 // Cuts the result into about `wanted` parts: first between products that share nothing, then between rows and columns, last between
 // products that share weights. Of the grids of rows and columns with most parts it takes the one that packs least: columns that are cut
 // have all of A packed for each part, rows all of B.
-void cut_parts(const Problem& problem, int64_t row_step, int64_t col_step, int64_t wanted, Plan* plan) {
+void cut_parts(const Problem& problem, int64_t row_step, int64_t col_step, int64_t narrowest, int64_t wanted, Plan* plan) {
   const auto left = [&](int64_t parts) { wanted = (wanted + parts - 1) / parts; };
   plan->outer = cut(products_of(problem.batch_of_b()), 1, 1, wanted);
   left(plan->outer.count);
@@ -164,7 +165,7 @@ void cut_parts(const Problem& problem, int64_t row_step, int64_t col_step, int64
   double least = 0;
   for (int64_t count = 1; count <= wanted; ++count) {
     const Cut rows = cut(problem.m, row_step, kLowest, count);
-    const Cut cols = cut(problem.n, col_step, kNarrowest, (wanted + rows.count - 1) / rows.count);
+    const Cut cols = cut(problem.n, col_step, narrowest, (wanted + rows.count - 1) / rows.count);
     const int64_t parts = std::min(rows.count * cols.count, wanted);
     const double packed = rows_of_a * static_cast<double>(cols.count) + cols_of_b * static_cast<double>(rows.count);
     if (parts > most || (parts == most && packed < least)) {
@@ -183,7 +184,7 @@ int64_t parts_wanted(const Problem& problem, const Kernel& kernel, int threads) 
   const double work = static_cast<double>(problem.m) * static_cast<double>(problem.n) * static_cast<double>(problem.k) *
                       static_cast<double>(products_of(problem.batch));
   if (threads == 1 || work < kLeastWork) return 1;
-  return static_cast<int64_t>(std::min(threads * (kernel.streams != 0 ? 1 : kPartsOfThread), work / kWorkOfPart));
+  return static_cast<int64_t>(std::min(threads * (kernel.streams ? 1 : kPartsOfThread), work / kWorkOfPart));
 }
 
 }  // namespace
@@ -211,7 +212,7 @@ Plan make_plan(const Problem& problem, const Context& context, const PlanOptions
   if (problem.m == 0 || problem.n == 0) return plan;
   const bool quantized = problem.compute == DType::kInt8;
   if (problem.k == 0) {
-    cut_parts(problem, 1, 1, 1, &plan);
+    cut_parts(problem, 1, 1, kNarrowest, 1, &plan);
     plan.mc = problem.m;
     plan.nc = std::min(problem.n, kWidest);
     if (quantized) plan.columns_bytes = plan.thread_bytes = plan.scratch_bytes = Arena::round_up(column_bytes(plan.nc));
@@ -230,19 +231,22 @@ Plan make_plan(const Problem& problem, const Context& context, const PlanOptions
   // Blocks begin with a panel, of packed weights too, whose panels are wider than some kernels'.
   const bool stored = problem.stored_b.panels != nullptr;
   const int64_t step = !stored ? kernel.nr : std::max(kernel.nr, problem.stored_b.layout().width);
-  cut_parts(problem, kernel.mr, step, options.parts != 0 ? options.parts : parts_wanted(problem, kernel, context.threads()), &plan);
+  const int64_t narrowest = kernel.streams ? kNarrowestStreamed : kNarrowest;
+  cut_parts(problem, kernel.mr, step, narrowest, options.parts != 0 ? options.parts : parts_wanted(problem, kernel, context.threads()),
+            &plan);
   if (plan.parts() > 1) plan.threads = context.threads();
 
-  int64_t deepest = problem.k <= kDeepest ? problem.k : kDeepest / 2;
+  const int64_t deepest_block = kernel.streams ? kDeepestStreamed : kDeepest;
+  int64_t deepest = problem.k <= deepest_block ? problem.k : deepest_block / 2;
   const bool packs_rows_of_b = plan.pack_b && !stored && problem.b.col_stride == 1;
   if (packs_rows_of_b && problem.m < kFewRows) deepest = std::min(deepest, kDeepestForFewRows / kernel.b.element_bytes);
   const double b_bytes = bytes_of(problem.n, problem.k, stored ? problem.stored_b.dtype : problem.b.dtype);
-  if (kernel.form == BForm::kRows && kernel.streams == 0) {
+  if (kernel.form == BForm::kRows && !kernel.streams) {
     const bool by_twos = (problem.m == 2 || kernel.mr == 2) && kernel.b.element_bytes > 2 && b_bytes > kInLastCache;
     const bool one_or_two = problem.m == 1 || by_twos;
     const int64_t block = one_or_two ? kBlockForOneOrTwo : is_narrow(problem.b) ? kBlockOfNarrow : kBlockInPlace;
-    const bool as_streams = one_or_two && b_bytes > kInL2 && plan.cols.size >= kLongRow;
-    const int64_t rows = as_streams ? 0 : block / kernel.b.element_bytes / plan.cols.size;
+    const bool few_at_once = one_or_two && b_bytes > kInL2 && plan.cols.size >= kLongRow;
+    const int64_t rows = few_at_once ? 0 : block / kernel.b.element_bytes / plan.cols.size;
     deepest = std::min(deepest, std::max(rows, kShallowest));
   }
   if (problem.m > kernel.mr && problem.m <= kFewUses && problem.n <= kFewUses) {
@@ -263,7 +267,7 @@ Plan make_plan(const Problem& problem, const Context& context, const PlanOptions
   const int64_t block_of_b = problem.m < kFewRows ? kBlockForFewRows : kBlockOfB;
   // What is packed or read through, and what several strips read in panels, comes from a cache then. B in place has blocks of few k.
   const bool read_again = kernel.form == BForm::kPanels && (plan.fetch_b || plan.rows.size > kernel.mr);
-  int64_t widest = kernel.streams != 0 ? kWidestStreamed : kWidest;
+  int64_t widest = kernel.streams ? kWidestStreamed : kWidest;
   if (plan.pack_b || read_again) {
     widest = std::clamp<int64_t>(block_of_b / kernel.b.element_bytes / plan.kc, kNarrowestBlock, kWidest);
   }

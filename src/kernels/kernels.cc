@@ -55,11 +55,10 @@ constexpr Kernel any_order(Kernel kernel) {
   return kernel;
 }
 
-// One row by B in place as a few long streams, for so many columns at the most: accumulators are read and written for each few rows of B,
-// which takes longer than to read those where L1 does not hold the ones and memory is fast for the others.
-constexpr Kernel streaming(Kernel kernel, int64_t cols_max = INT64_MAX) {
+// One row by B in place as a few long streams.
+constexpr Kernel streaming(Kernel kernel) {
   kernel = any_order(in_place(BForm::kRows, 1, kernel));
-  kernel.streams = cols_max;
+  kernel.streams = true;
   return kernel;
 }
 
@@ -83,7 +82,7 @@ constexpr Kernel kKernels[] = {
     in_place(kRows, 15, f32("f32_6x8_relaxed_rows", 6, kRelaxed, kAny, 1, f32_6x8_relaxed), kManyRows, 128),
     in_place(kColumns, 4, f32("f32_4x8_relaxed_dots_columns", 4, kRelaxed, kAny, 1, f32_4x8_relaxed_dots)),
     widening(kBF16, 48, f32("f32_4x8_relaxed_bf16", 4, kRelaxed, kAny, 1, f32_4x8_relaxed_bf16)),
-    streaming(widening(kBF16, 1, f32("f32_1x8_relaxed_bf16_axpyf_rows", 1, kRelaxed, kAny, 1, f32_1x8_relaxed_bf16_axpyf)), 4096),
+    streaming(widening(kBF16, 0, f32("f32_1x8_relaxed_bf16_axpyf_rows", 1, kRelaxed, kAny, 1, f32_1x8_relaxed_bf16_axpyf))),
     in_place(kRows, 12, widening(kBF16, 0, f32("f32_4x8_relaxed_bf16_rows", 4, kRelaxed, kAny, 1, f32_4x8_relaxed_bf16))),
     in_place(kColumns, 1, widening(kBF16, 0, f32("f32_1x8_relaxed_bf16_columns", 1, kRelaxed, kAny, 1, f32_1x8_relaxed_bf16_columns))),
     finite(widening(kF16, 5, f32("f32_2x8_relaxed_f16_finite", 2, kRelaxed, kAny, 1, f32_2x8_relaxed_f16_finite))),
@@ -100,12 +99,14 @@ constexpr Kernel kKernels[] = {
     f64("f64_6x8_relaxed", 6, kRelaxed, 4, f64_6x8_relaxed),
     f64("f64_2x8_relaxed", 2, kRelaxed, 1, f64_6x8_relaxed),
 #else
-    any_order(in_place(kColumns, 4, f32("f32_4x8_simd128_dots_columns", 4, kSimd128, kAny, 1, f32_4x8_simd128_dots))),
     streaming(f32("f32_1x8_simd128_axpyf_rows", 1, kSimd128, kAny, 1, f32_1x8_simd128_axpyf)),
-    streaming(widening(kBF16, 1, f32("f32_1x8_simd128_bf16_axpyf_rows", 1, kSimd128, kAny, 1, f32_1x8_simd128_bf16_axpyf)), 4096),
+    streaming(widening(kBF16, 0, f32("f32_1x8_simd128_bf16_axpyf_rows", 1, kSimd128, kAny, 1, f32_1x8_simd128_bf16_axpyf))),
     streaming(f64("f64_1x8_simd128_axpyf_rows", 1, kSimd128, 1, f64_1x8_simd128_axpyf)),
 #endif
     in_place(kRows, 5, f32("f32_4x8_simd128_rows", 4, kSimd128, kAny, 1, f32_4x8_simd128), 16),
+#if !WGEMM_RELAXED
+    any_order(in_place(kColumns, 4, f32("f32_4x8_simd128_dots_columns", 4, kSimd128, kAny, 1, f32_4x8_simd128_dots))),
+#endif
     in_place(kColumns, 4, f32("f32_4x8_simd128_columns", 4, kSimd128, kAny, 1, f32_4x8_simd128_columns)),
     widening(kBF16, 48, f32("f32_4x8_simd128_bf16", 4, kSimd128, kAny, 1, f32_4x8_simd128_bf16)),
     in_place(kRows, 12, widening(kBF16, 0, f32("f32_4x8_simd128_bf16_rows", 4, kSimd128, kAny, 1, f32_4x8_simd128_bf16))),

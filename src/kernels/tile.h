@@ -86,8 +86,8 @@ struct TileColumns {
   for (size_t i = 0; i < rows; ++i) std::memcpy(to + i * to_stride, from + i * from_stride, bytes);
 }
 
-// A tile of MR rows by V vectors. `sum(acc)` adds the products. `repeats`: in A, rows beyond the strip's last are the last again, and so
-// they can be in C, where they come to the same; else they are computed and dropped.
+// A tile of MR rows by V vectors, of NP panels; where they are several, it is whole. `sum(acc)` adds the products. `repeats`: in A, rows
+// beyond the strip's last are the last again, and so they can be in C, where they come to the same; else they are computed and dropped.
 template <typename Acc, size_t MR, size_t V, bool repeats, size_t NP = 1>
 void with_tile(const Strip& s, TileColumns t, auto&& sum) {
   constexpr size_t kRowBytes = V * sizeof(v128_t), kPanelVectors = V / NP;
@@ -138,8 +138,8 @@ struct RowsOfA {
   }
 };
 
-// NP panels at once. `by_twos`: two steps of k of one row, panel by panel, which is the faster in place where B comes from L2.
-template <typename Ops, size_t MR, size_t NP, bool by_twos = false>
+// NP panels at once.
+template <typename Ops, size_t MR, size_t NP>
 void panels_tile(const Strip& s, const std::byte* b_panel, TileColumns t) {
   using A = typename Ops::A;
   constexpr size_t kVectors = Ops::kVectors;
@@ -151,28 +151,8 @@ void panels_tile(const Strip& s, const std::byte* b_panel, TileColumns t) {
     const std::byte* b[NP];
     const size_t b_stride = t.apart / (kVectors * Ops::kLanes) * s.b_stride;
     unroll(panels, [&](auto p) { b[p] = b_panel + p * b_stride; });
-    const auto add = [&](auto i, auto p, v128_t a_k, const v128_t(&b_k)[kVectors]) {
-      unroll(std::make_index_sequence<kVectors>{}, [&](auto v) {
-        v128_t& sum = acc[i][p * kVectors + v];
-        sum = Ops::multiply_add(sum, a_k, b_k[v]);
-      });
-    };
     const size_t step = s.b_step;
     size_t k = s.k;
-    if constexpr (by_twos) {
-      for (; k >= 2; k -= 2) {
-        unroll(panels, [&](auto p) {
-          unroll(std::make_index_sequence<2>{}, [&](auto j) {
-            v128_t b_k[kVectors];
-            ops.load(b[p], b_k);
-            add(std::integral_constant<size_t, 0>{}, p, Ops::load_splat(a.row[0] + j), b_k);
-            b[p] += step;
-          });
-        });
-        a.row[0] += 2;
-      }
-      if (k == 0) return;
-    }
     do {
       v128_t b_k[NP][kVectors];
       unroll(panels, [&](auto p) {
@@ -181,7 +161,12 @@ void panels_tile(const Strip& s, const std::byte* b_panel, TileColumns t) {
       });
       unroll(rows, [&](auto i) {
         const v128_t a_k = Ops::load_splat(a.row[i]++);
-        unroll(panels, [&](auto p) { add(i, p, a_k, b_k[p]); });
+        unroll(panels, [&](auto p) {
+          unroll(std::make_index_sequence<kVectors>{}, [&](auto v) {
+            v128_t& sum = acc[i][p * kVectors + v];
+            sum = Ops::multiply_add(sum, a_k, b_k[p][v]);
+          });
+        });
       });
     } while (--k != 0);
   });
@@ -238,21 +223,72 @@ void several_panels(const Strip& s, auto&& several, auto&& single) {
   single_panels<kWidth, kColumn>(s, b + count * NP * s.b_stride, count * NP * kWidth, single);
 }
 
-// All of a strip by tiles of `rows` rows and `panels` panels.
-template <size_t rows, size_t panels, bool by_twos = false>
+// B of more bytes comes from memory. There its streams are read in bursts, of so many bytes of each in turn: while one is read, the
+// processor fetches what is next of the others.
+inline constexpr size_t kInLastCache = size_t{16} << 20;
+
+// The same of packed panels of one row in bursts: of three tiles of two panels of `width` columns in turn, which are all far apart. Returns
+// the columns that are left, fewer than these have. `a_bytes`, `acc_bytes`: of an element.
+inline constexpr size_t kPanelsOfTile = 2, kStreamsInBursts = 6;
+[[gnu::noinline]] inline Strip read_in_bursts(const Strip& s, size_t width, size_t a_bytes, size_t acc_bytes,
+                                              void (*tile)(const Strip&, const std::byte*, TileColumns)) {
+  constexpr size_t kBurst = 1024;
+  const size_t count = s.cols / (kStreamsInBursts * width), apart = kStreamsInBursts / kPanelsOfTile * count, steps = kBurst / s.b_step;
+  const auto* const b = static_cast<const std::byte*>(s.b);
+  for (size_t i = 0; i < count; ++i) {
+    Strip part = s;
+    for (size_t k = 0; k < s.k; k += steps) {
+      part.k = std::min(steps, s.k - k);
+      for (size_t panel = i; panel < apart; panel += count) {
+        tile(part, b + panel * s.b_stride + k * s.b_step, {panel * width, 0, kPanelsOfTile * width, apart * width});
+      }
+      part.a = static_cast<const std::byte*>(part.a) + steps * a_bytes;
+      part.accumulate = true;
+    }
+  }
+  Strip left = s;
+  const size_t done = kPanelsOfTile * apart;
+  left.cols -= done * width;
+  left.b = b + done * s.b_stride;
+  left.c = static_cast<std::byte*>(s.c) + done * width * acc_bytes;
+  return left;
+}
+
+// All of a strip by tiles of `rows` rows and `panels` panels; packed ones of one row `in_bursts`, where there is little to do for each
+// byte.
+template <size_t rows, size_t panels, bool in_bursts = false>
 struct Tile {
   static constexpr size_t kRows = rows;
   template <typename Ops>
   static void run(const Strip& s) {
     constexpr size_t kWidth = Ops::kVectors * Ops::kLanes;
-    const auto* const b = static_cast<const std::byte*>(s.b);
     const auto single = [&](const std::byte* panel, TileColumns t) { panels_tile<Ops, rows, 1>(s, panel, t); };
+    if constexpr (in_bursts) {
+      if (!s.in_place && s.cols >= kStreamsInBursts * kWidth && s.cols / kWidth * s.b_stride > kInLastCache) {
+        return run<Ops>(read_in_bursts(s, kWidth, sizeof(typename Ops::A), sizeof(typename Ops::Acc), two_panels<Ops>));
+      }
+    }
     if constexpr (panels == 1) {
-      single_panels<kWidth, Ops::kColumn>(s, b, 0, single);
+      single_panels<kWidth, Ops::kColumn>(s, static_cast<const std::byte*>(s.b), 0, single);
     } else {
       several_panels<1, panels, kWidth, Ops::kColumn>(
-          s, [&](const std::byte* panel, TileColumns t) { panels_tile<Ops, rows, panels, by_twos>(s, panel, t); }, single);
+          s,
+          [&](const std::byte* b, TileColumns t) {
+            if constexpr (in_bursts && panels == kPanelsOfTile) {
+              two_panels<Ops>(s, b, t);
+            } else {
+              panels_tile<Ops, rows, panels>(s, b, t);
+            }
+          },
+          single);
     }
+  }
+
+ private:
+  // Apart, so that it is there once.
+  template <typename Ops>
+  [[gnu::noinline]] static void two_panels(const Strip& s, const std::byte* b, TileColumns t) {
+    panels_tile<Ops, rows, kPanelsOfTile>(s, b, t);
   }
 };
 
@@ -268,50 +304,69 @@ struct HalfTile {
   }
 };
 
-// One row by B in place by rows, four of them at a time, whose multiples are added to Y: the fused axpy of BLIS (Van Zee and van de Geijn,
-// "BLIS: A Framework for Rapidly Instantiating BLAS Functionality", 2015). They are a quarter of K apart, so that memory gives four long
-// streams; an odd number of rows, or their lines would fall into the same sets of a cache. `rest` computes what is left.
+// Of one row by B in place by rows: adds to Y the multiples of `rows` rows of B at once, and so `tiles` times, in turn for each `burst`
+// columns; rows are `apart` from one to the next, and all steps of k before the next one's are taken.
+template <typename Ops, size_t rows>
+void add_rows(const Strip& s, size_t apart, size_t tiles, size_t burst) {
+  constexpr size_t kVectors = Ops::kVectors, kWidth = kVectors * Ops::kLanes;
+  constexpr auto all_rows = std::make_index_sequence<rows>{};
+  constexpr auto vectors = std::make_index_sequence<kVectors>{};
+  const Ops ops;
+  for (size_t k = 0; k < apart; ++k) {
+    for (size_t begin = 0; begin < s.cols; begin += burst) {
+      for (size_t first = k; first < tiles * apart; first += apart) {
+        const std::byte* b[rows];
+        v128_t a[rows];
+        unroll(all_rows, [&](auto i) {
+          const size_t row = first + i * tiles * apart;
+          a[i] = Ops::load_splat(static_cast<const typename Ops::A*>(s.a) + row);
+          b[i] = static_cast<const std::byte*>(s.b) + row * s.b_step + begin * Ops::kColumn;
+        });
+        auto* c = static_cast<typename Ops::Acc*>(s.c) + begin;
+        for (size_t left = std::min(burst, s.cols - begin); left != 0; left -= kWidth, c += kWidth) {
+          v128_t acc[kVectors];
+          unroll(vectors, [&](auto v) { acc[v] = wasm_v128_load(c + v * Ops::kLanes); });
+          unroll(all_rows, [&](auto i) {
+            v128_t b_k[kVectors];
+            ops.load(b[i], b_k);
+            unroll(vectors, [&](auto v) { acc[v] = Ops::multiply_add(acc[v], a[i], b_k[v]); });
+            b[i] += kWidth * Ops::kColumn;
+          });
+          unroll(vectors, [&](auto v) { wasm_v128_store(c + v * Ops::kLanes, acc[v]); });
+        }
+      }
+    }
+  }
+}
+
+// One row by B in place by rows, several at a time: the fused axpy of BLIS (Van Zee and van de Geijn, "BLIS: A Framework for Rapidly
+// Instantiating BLAS Functionality", 2015). They are a fourth or sixth of K apart, so that memory gives long streams; an odd number of
+// rows, or their lines would fall into the same sets of a cache. `rest` computes what is left.
 template <typename Ops, KernelFunction rest>
 void axpyf(const Strip& s) {
-  using A = typename Ops::A;
-  using Acc = typename Ops::Acc;
-  constexpr size_t kStreams = 4, kVectors = Ops::kVectors, kWidth = kVectors * Ops::kLanes;
-  constexpr auto streams = std::make_index_sequence<kStreams>{};
-  constexpr auto vectors = std::make_index_sequence<kVectors>{};
-  if (s.k < 2 * kStreams) return rest(s);
-  const Ops ops;
-  const size_t apart = s.k / (2 * kStreams) * 2 - 1, cols = s.cols / kWidth * kWidth;
+  constexpr size_t kWidth = Ops::kVectors * Ops::kLanes, kBurst = 1024 / Ops::kColumn;
+  const bool bursts = s.k * s.b_step > kInLastCache;
+  const size_t streams = bursts ? 6 : 4;
+  if (s.k < 2 * streams) return rest(s);
+  const size_t apart = s.k / (2 * streams) * 2 - 1, cols = s.cols / kWidth * kWidth;
   Strip left = s;
-  left.k -= kStreams * apart;
+  left.k -= streams * apart;
   rest(left);
-  const auto* const a = static_cast<const A*>(s.a) + left.k;
-  const auto* const b = static_cast<const std::byte*>(s.b) + left.k * s.b_step;
-  for (size_t k = 0; k < apart; ++k) {
-    const std::byte* b_row[kStreams];
-    v128_t a_k[kStreams];
-    unroll(streams, [&](auto i) {
-      a_k[i] = Ops::load_splat(a + k + i * apart);
-      b_row[i] = b + (k + i * apart) * s.b_step;
-    });
-    auto* c = static_cast<Acc*>(s.c);
-    for (size_t col = cols; col != 0; col -= kWidth, c += kWidth) {
-      v128_t acc[kVectors];
-      unroll(vectors, [&](auto v) { acc[v] = wasm_v128_load(c + v * Ops::kLanes); });
-      unroll(streams, [&](auto i) {
-        v128_t b_k[kVectors];
-        ops.load(b_row[i], b_k);
-        unroll(vectors, [&](auto v) { acc[v] = Ops::multiply_add(acc[v], a_k[i], b_k[v]); });
-        b_row[i] += kWidth * Ops::kColumn;
-      });
-      unroll(vectors, [&](auto v) { wasm_v128_store(c + v * Ops::kLanes, acc[v]); });
-    }
+  Strip most = s;
+  most.cols = cols;
+  most.a = static_cast<const typename Ops::A*>(s.a) + left.k;
+  most.b = static_cast<const std::byte*>(s.b) + left.k * s.b_step;
+  if (bursts) {
+    add_rows<Ops, 3>(most, apart, 2, kBurst);
+  } else {
+    add_rows<Ops, 4>(most, apart, 1, cols);
   }
   if (cols == s.cols) return;
   left.cols -= cols;
-  left.k = kStreams * apart;
-  left.a = a;
-  left.b = b + cols * Ops::kColumn;
-  left.c = static_cast<Acc*>(s.c) + cols;
+  left.k = streams * apart;
+  left.a = most.a;
+  left.b = static_cast<const std::byte*>(most.b) + cols * Ops::kColumn;
+  left.c = static_cast<typename Ops::Acc*>(s.c) + cols;
   left.accumulate = true;
   rest(left);
 }

@@ -623,8 +623,8 @@ describe('tensors of an attention layer, without a copy', () => {
       const before = snapshot(whole).data;
       const alone = expectMatMul(wg, gather(part(0)), square);
       wg.matmul(part(0), square, null, { out: part(2) });
-      // But for the order of the sums.
-      Array.from(gather(part(2)).data, Number).forEach((sum, i) => expect(sum).toBeCloseTo(Number(alone.data[i]), 4));
+      // But for the roundings: another layout may have another kernel.
+      Array.from(gather(part(2)).data, Number).forEach((sum, i) => expect(sum).toBeCloseTo(Number(alone.data[i]), 6));
       const after = snapshot(whole).data;
       for (let i = 0; i < after.length; ++i) if (Math.floor(i / (heads * width)) % 3 !== 2) expect(after[i]).toBe(before[i]);
       // A head beside a head.

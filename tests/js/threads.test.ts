@@ -31,7 +31,7 @@ describe.skipIf(!hasThreads)('threads', () => {
     for (const dtype of ['float32', 'float64', 'float16', 'int32', 'int64'] as const) {
       for (const [m, n, k] of [
         [128, 256, 64],
-        [1, 2000, 700],
+        [1, 2003, 700],
         [3000, 9, 80],
         [40, 1000, 40],
       ] as const) {

@@ -106,10 +106,18 @@ TEST_P(Gemm, OperandsFromMemory) {
   tester().sizes(17, 9, 70001).gap(3).trans(true, true).c({17, 1}).run();
   tester().sizes(9, 33, 40001).packed().run();
   tester().sizes(6, 700, 3100).packed().run();
-  for (const int64_t n : {4270, 4272}) {
-    for (const int64_t k : {1000, 1001}) tester().sizes(1, n, k).packed().run();
-  }
+  // One row: streams, and dot products where B lies by columns.
   tester().sizes(1, 526, 9000).packed().run();
+  tester().sizes(1, 526, 900).gap(3).run();
+  tester().sizes(1, 526, 9000).trans(false, true).run();
+}
+
+// Streams of more bytes are read in bursts.
+TEST_P(Gemm, OneRowFromMemory) {
+  const int64_t k = (int64_t{18} << 20) / 526 / static_cast<int64_t>(dtype_bytes(GetParam()));
+  tester().sizes(1, 526, k).c({526}).beta(2).run();
+  tester().sizes(1, 526, k).gap(3).run();
+  tester().sizes(1, 526, k).packed().run();
 }
 
 TEST_P(Gemm, EveryOpsetAppliesAlphaBetaAndC) {

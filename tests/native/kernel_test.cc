@@ -99,6 +99,8 @@ TEST_P(KernelTest, KeepsNanAndInfinities) {
   for (uint32_t seed = 1; seed <= 10; ++seed) {
     tester(9, 18, 9).specials().seed(seed).run();
     tester(9, 18, 9, {.kc = 4}).specials().seed(seed).run();
+    tester(9, 18, 39).specials().seed(seed).run();
+    tester(9, 18, 39, {.kc = 20}).specials().seed(seed).run();
   }
 }
 

@@ -147,43 +147,45 @@ TEST(Plan, ReadsFewRowsOfBAtATimeForOneRowBeyondL2AndForTwoFromMemory) {
     }
   }
   EXPECT_GT(kc(DType::kBFloat16, 2, 1), kFew);
-  EXPECT_LE(kc_of(DType::kBFloat16, 1, 4104, 8 * kMega, 1), kFew);
+  EXPECT_LE(kc_of(DType::kBFloat16, 1, 4096, 8 * kMega, 1, Determinism::kStrict), kFew);
   EXPECT_LE(kc(DType::kFloat16, 1, 1), kFew);
   const Plan narrow = plan_of({.type = DType::kFloat64, .m = 64, .n = 64, .k = 65536});
   EXPECT_EQ(narrow.pack_b, !WGEMM_RELAXED);
   EXPECT_TRUE(narrow.pack_b || narrow.kc * 64 * 8 == kMega / 4);
 }
 
-TEST(Plan, StreamsBForOneRowBeyondL2) {
+TEST(Plan, StreamsBForOneRow) {
   // B takes `bytes`, and `more_k` rows.
   const auto streams = [](DType type, int64_t m, int64_t n, int64_t bytes, int64_t more_k, Determinism determinism = Determinism::kFast) {
-    const Plan plan =
-        plan_of({.type = type, .m = m, .n = n, .k = bytes / n / static_cast<int64_t>(dtype_bytes(type)) + more_k}, determinism);
-    const bool is_stream = plan.kernel->streams != 0;
-    EXPECT_EQ(std::string(plan.kernel->name).find("axpyf") != std::string::npos, is_stream);
-    EXPECT_TRUE(!is_stream || (plan.nc == n && plan.kc >= 1000)) << "broken";
-    return is_stream;
+    const int64_t k = bytes / n / static_cast<int64_t>(dtype_bytes(type)) + more_k;
+    const Plan plan = plan_of({.type = type, .m = m, .n = n, .k = k}, determinism);
+    EXPECT_EQ(std::string(plan.kernel->name).find("axpyf") != std::string::npos, plan.kernel->streams);
+    EXPECT_TRUE(!plan.kernel->streams || (plan.nc == n && plan.kc == k)) << "broken";
+    return plan.kernel->streams;
   };
+  constexpr int64_t kLeast = 250 << 10;
   for (const DType type : {DType::kFloat32, DType::kFloat64, DType::kInt32, DType::kUInt32, DType::kBFloat16}) {
     SCOPED_TRACE(dtype_name(type));
-    EXPECT_TRUE(streams(type, 1, 64, kMega / 2, 1));
-    EXPECT_FALSE(streams(type, 1, 64, kMega / 2, 0)) << "it fits in L2";
-    EXPECT_FALSE(streams(type, 1, 56, kMega / 2, 100)) << "short rows";
-    EXPECT_FALSE(streams(type, 2, 64, kMega / 2, 1));
+    EXPECT_TRUE(streams(type, 1, 64, kLeast, 1));
+    EXPECT_FALSE(streams(type, 1, 64, kLeast, 0)) << "near enough";
+    EXPECT_FALSE(streams(type, 1, 56, kLeast, 100)) << "short rows";
+    EXPECT_FALSE(streams(type, 2, 64, kLeast, 1));
     EXPECT_TRUE(streams(type, 1, 4096, 64 * kMega, 0));
-    EXPECT_EQ(streams(type, 1, 64, kMega / 2, 1, Determinism::kStrict), type == DType::kInt32 || type == DType::kUInt32);
-    EXPECT_EQ(streams(type, 1, 4104, 64 * kMega, 0), type != DType::kBFloat16) << "accumulators in L1";
+    EXPECT_TRUE(streams(type, 1, 64, 64 * kMega, 0));
+    EXPECT_EQ(streams(type, 1, 64, kLeast, 1, Determinism::kStrict), type == DType::kInt32 || type == DType::kUInt32);
     EXPECT_FALSE(plan_of({.type = type, .m = 1, .n = 4096, .k = 4096, .packed = true}).kernel->streams);
   }
   EXPECT_TRUE(streams(DType::kFloat32, 1, 50257, 400 * kMega, 0));
   EXPECT_LE(plan_of({.m = 1, .n = 1000000, .k = 100}).nc, 65536) << "accumulators in L2";
+  EXPECT_LE(plan_of({.m = 1, .n = 64, .k = 3 * kMega}).kc, kMega) << "A may have to be packed";
 }
 
 TEST(Plan, BreaksStreamsOnceForEachThread) {
   Context context(0, Determinism::kFast);
-  if (!context.set_threads(2).ok()) GTEST_SKIP() << "a build without threads";
-  EXPECT_EQ(plan_of({.m = 1, .n = 4096, .k = 4096}, context).parts(), 2);
-  EXPECT_GT(plan_of({.m = 2, .n = 4096, .k = 4096}, context).parts(), 2);
+  if (!context.set_threads(4).ok()) GTEST_SKIP() << "a build without threads";
+  EXPECT_EQ(plan_of({.m = 1, .n = 4096, .k = 4096}, context).parts(), 4);
+  EXPECT_GT(plan_of({.m = 2, .n = 4096, .k = 4096}, context).parts(), 4);
+  EXPECT_EQ(plan_of({.m = 1, .n = 128, .k = 65536}, context).cols.size, 64) << "short rows";
 }
 
 TEST(Plan, ReadsShortRowsOfBInPlace) {

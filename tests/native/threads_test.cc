@@ -36,7 +36,7 @@ struct Product {
 
 TEST(Threads, GiveTheSameBits) {
   for (const auto& [m, n, k] :
-       {std::array<int64_t, 3>{200, 300, 100}, {5, 3000, 130}, {3000, 5, 130}, {1, 4000, 600}, {64, 64, 5000}, {33, 1000, 70}}) {
+       {std::array<int64_t, 3>{200, 300, 100}, {5, 3000, 130}, {3000, 5, 130}, {1, 4003, 600}, {64, 64, 5000}, {33, 1000, 70}}) {
     Product one(m, n, k);
     Context alone;
     ASSERT_TRUE(gemm(alone, one.args()).ok());
