@@ -48,11 +48,11 @@ Part part_at(const Problem& problem, const Plan& plan, size_t index) {
   const int64_t share = (rows + kStreams - 1) / kStreams;
   unsigned sum = 0;
   for (int64_t row = 0; row < share; ++row) {
-    const std::byte* starts[kStreams];
+    const volatile std::byte* starts[kStreams];  // or the compiler would collect them in vectors, lane by lane
     for (int64_t s = 0; s < kStreams; ++s) starts[s] = matrix + static_cast<size_t>(std::min(row + s * share, rows - 1)) * stride;
 #pragma clang loop unroll(disable)  // it waits for memory
     for (size_t at = 0; at < bytes; at += kLine) {
-      for (const std::byte* start : starts) sum += std::to_integer<unsigned>(start[at]);
+      for (const volatile std::byte* start : starts) sum += static_cast<unsigned>(start[at]);
     }
   }
   asm volatile("" : : "r"(sum));

@@ -76,24 +76,21 @@ EMSCRIPTEN_KEEPALIVE void set_memory(int bytes) {
   std::memset(memory, 1, memory_bytes);
 }
 
-// Reads all of it so many times, in six streams, 1 kB of each in turn: the fastest of the orders that were tried.
+// Reads a word of each of its lines so many times, in six streams, 1 kB of each in turn: the fastest of the orders that were tried.
 EMSCRIPTEN_KEEPALIVE double read_memory(int times) {
-  constexpr size_t kStreams = 6, kBurst = 1024;
-  constexpr auto vectors = std::make_index_sequence<8>{};
+  constexpr size_t kStreams = 6, kBurst = 1024, kLine = 64;
   const size_t stream_bytes = memory_bytes / kStreams / kBurst * kBurst;
-  v128_t all[vectors.size()] = {};
+  unsigned sum = 0;
   for (int i = 0; i < times; ++i) {
     for (size_t at = 0; at < stream_bytes; at += kBurst) {
       for (size_t s = 0; s < kStreams; ++s) {
-        const std::byte* from = memory + s * stream_bytes + at;
-        for (const std::byte* const end = from + kBurst; from != end; from += sizeof(all)) {
-          unroll(vectors, [&](auto v) { all[v] = wasm_v128_xor(all[v], wasm_v128_load(from + v * sizeof(v128_t))); });
-        }
+        const std::byte* line = memory + s * stream_bytes + at;
+#pragma clang loop unroll(disable) vectorize(disable)  // in this order
+        for (const std::byte* const end = line + kBurst; line != end; line += kLine) sum += std::to_integer<unsigned>(*line);
       }
     }
   }
-  unroll(vectors, [&](auto v) { all[0] = wasm_v128_xor(all[0], all[v]); });
-  return wasm_i32x4_extract_lane(all[0], 0);
+  return sum;
 }
 
 // Steps of all chains, each of one vector.
