@@ -149,7 +149,8 @@ using Tensor = BasicTensor<void>;
 
 // Whether results are the same bits everywhere.
 enum class Determinism : uint8_t {
-  kFast,  // floating point may depend on the build, the processor and the shape: the order of summation is free, products may be fused
+  // Floating point may depend on the build, the processor, shape, layout and packing: the order of sums is free, products may be fused.
+  kFast,
   // One order of summation: ascending k into one accumulator an element, each product and sum rounded on its own; every NaN that is
   // written is the canonical one. The same bits in every build, on every processor, for every number of threads, packed or not. Integers
   // are exact either way.
