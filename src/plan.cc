@@ -19,8 +19,9 @@ constexpr int64_t equal_blocks(int64_t total, int64_t longest) {
 constexpr int64_t round_up(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
 // K up to this goes in one block, but where few rows are computed, which want less of B at a time. Splitting K costs a pass over the
-// accumulators and is slower than letting long panels stream through the cache: it is here to bound scratch memory.
-constexpr int64_t kDeepest = 4096;
+// accumulators and is slower than letting long panels stream through the cache: it is here to bound scratch memory. The second where next to
+// nothing is packed, and B is read as streams that a block would end: along k, or by one row.
+constexpr int64_t kDeepest = 4096, kDeepestInPlace = int64_t{1} << 20;
 
 // Blocks of K are a multiple of this, which some kernels take together.
 constexpr int64_t kStepsAtOnce = 2;
@@ -39,13 +40,13 @@ constexpr int64_t kWidest = 16384;
 
 // The same of kernels that read B as streams, which go on from row to row of B where a block has all columns and k; the fewest; and bytes
 // of B beyond which they are faster than tiles.
-constexpr int64_t kWidestStreamed = 65536, kDeepestStreamed = int64_t{1} << 20, kNarrowestStreamed = 64;
+constexpr int64_t kWidestStreamed = 65536, kNarrowestStreamed = 64;
 constexpr double kLeastStreamed = 250 << 10;
 
 // Bytes of B that are read in place before A goes on to further k: all strips read them, and find them in L2; fewer where B's rows are
 // short, since those of A read on along k. One row reads them once, and is faster by fewer; where B comes from memory, so are rows that are
 // computed by twos, but for 16 bits, which wait for their widening.
-constexpr int64_t kBlockInPlace = int64_t{1} << 20, kBlockOfNarrow = int64_t{256} << 10, kBlockForOneOrTwo = int64_t{128} << 10;
+constexpr int64_t kBlockInPlace = int64_t{1} << 20, kSmallBlockInPlace = int64_t{128} << 10;
 
 // Rows of such a block at the least, or its sums are read and written too often; and for one or two rows, where B is not in L2 and a part
 // has so many columns of it, at the most: processors follow up to sixteen streams.
@@ -236,7 +237,8 @@ Plan make_plan(const Problem& problem, const Context& context, const PlanOptions
             &plan);
   if (plan.parts() > 1) plan.threads = context.threads();
 
-  const int64_t deepest_block = kernel.streams ? kDeepestStreamed : kDeepest;
+  const bool goes_on = kernel.streams || (kernel.form == BForm::kColumns && (problem.m == 1 || !plan.pack_a));
+  const int64_t deepest_block = goes_on ? kDeepestInPlace : kDeepest;
   int64_t deepest = problem.k <= deepest_block ? problem.k : deepest_block / 2;
   const bool packs_rows_of_b = plan.pack_b && !stored && problem.b.col_stride == 1;
   if (packs_rows_of_b && problem.m < kFewRows) deepest = std::min(deepest, kDeepestForFewRows / kernel.b.element_bytes);
@@ -244,7 +246,7 @@ Plan make_plan(const Problem& problem, const Context& context, const PlanOptions
   if (kernel.form == BForm::kRows && !kernel.streams) {
     const bool by_twos = (problem.m == 2 || kernel.mr == 2) && kernel.b.element_bytes > 2 && b_bytes > kInLastCache;
     const bool one_or_two = problem.m == 1 || by_twos;
-    const int64_t block = one_or_two ? kBlockForOneOrTwo : is_narrow(problem.b) ? kBlockOfNarrow : kBlockInPlace;
+    const int64_t block = one_or_two || is_narrow(problem.b) ? kSmallBlockInPlace : kBlockInPlace;
     const bool few_at_once = one_or_two && b_bytes > kInL2 && plan.cols.size >= kLongRow;
     const int64_t rows = few_at_once ? 0 : block / kernel.b.element_bytes / plan.cols.size;
     deepest = std::min(deepest, std::max(rows, kShallowest));

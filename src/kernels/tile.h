@@ -452,7 +452,8 @@ void dots(const Strip& s) {
   const Ops ops;
   const Acc one = 1;
   const v128_t ones = Ops::load_splat(&one);
-  const size_t apart = s.cols / kColumns;
+  size_t apart = s.cols / kColumns;
+  if (apart > 1 && s.cols * s.b_stride > kInLastCache) apart = (apart - 1) | 1;
   // The first steps of k, so that whole ones are left. By masks, since 0 times infinity is not 0.
   const size_t first = (s.k - 1) % kDepth + 1;
   alignas(16) std::byte masks[kVectors * sizeof(v128_t)] = {};

@@ -118,6 +118,7 @@ TEST_P(Gemm, OneRowFromMemory) {
   tester().sizes(1, 526, k).c({526}).beta(2).run();
   tester().sizes(1, 526, k).gap(3).run();
   tester().sizes(1, 526, k).packed().run();
+  tester().sizes(1, 531, k).trans(false, true).c({531}).beta(2).run();
 }
 
 TEST_P(Gemm, EveryOpsetAppliesAlphaBetaAndC) {

@@ -14,7 +14,7 @@ namespace {
 struct Product {
   DType type = DType::kFloat32;
   int64_t m, n, k;
-  bool packed = false;
+  bool packed = false, trans_a = false, trans_b = false;
 };
 
 Plan plan_of(const Product& product, const Context& context) {
@@ -24,8 +24,8 @@ Plan plan_of(const Product& product, const Context& context) {
   p.n = product.n;
   p.k = product.k;
   p.compute = compute_type(product.type);
-  p.a = {somewhere, product.type, product.k, 1};
-  p.b = {somewhere, product.type, product.n, 1};
+  p.a = {somewhere, product.type, product.trans_a ? 1 : product.k, product.trans_a ? product.m : 1};
+  p.b = {somewhere, product.type, product.trans_b ? 1 : product.n, product.trans_b ? product.k : 1};
   p.y = {somewhere, product.type, product.n, 1};
   if (product.packed) p.stored_b = {.panels = somewhere, .dtype = product.type, .k = product.k};
   return make_plan(p, context, {});
@@ -151,7 +151,7 @@ TEST(Plan, ReadsFewRowsOfBAtATimeForOneRowBeyondL2AndForTwoFromMemory) {
   EXPECT_LE(kc(DType::kFloat16, 1, 1), kFew);
   const Plan narrow = plan_of({.type = DType::kFloat64, .m = 64, .n = 64, .k = 65536});
   EXPECT_EQ(narrow.pack_b, !WGEMM_RELAXED);
-  EXPECT_TRUE(narrow.pack_b || narrow.kc * 64 * 8 == kMega / 4);
+  EXPECT_TRUE(narrow.pack_b || narrow.kc * 64 * 8 == kMega / 8);
 }
 
 TEST(Plan, StreamsBForOneRow) {
@@ -178,6 +178,22 @@ TEST(Plan, StreamsBForOneRow) {
   EXPECT_TRUE(streams(DType::kFloat32, 1, 50257, 400 * kMega, 0));
   EXPECT_LE(plan_of({.m = 1, .n = 1000000, .k = 100}).nc, 65536) << "accumulators in L2";
   EXPECT_LE(plan_of({.m = 1, .n = 64, .k = 3 * kMega}).kc, kMega) << "A may have to be packed";
+}
+
+TEST(Plan, GoesOnAlongColumnsOfB) {
+  const auto kc = [](DType type, int64_t m, int64_t k, bool trans_a = false) {
+    const Plan plan = plan_of({.type = type, .m = m, .n = 4096, .k = k, .trans_a = trans_a, .trans_b = true});
+    EXPECT_FALSE(plan.pack_b);
+    return plan.kc;
+  };
+  for (const DType type : {DType::kFloat32, DType::kFloat64, DType::kInt32, DType::kBFloat16, DType::kFloat16}) {
+    SCOPED_TRACE(dtype_name(type));
+    EXPECT_EQ(kc(type, 1, 11008), 11008);
+    EXPECT_LE(kc(type, 1, 3 * kMega), kMega) << "A may have to be packed";
+  }
+  EXPECT_EQ(kc(DType::kFloat32, 4, 11008), 11008);
+  EXPECT_LE(kc(DType::kFloat32, 4, 11008, true), 4096) << "A is packed";
+  EXPECT_LE(plan_of({.m = 4, .n = 4096, .k = 11008, .packed = true}).kc, 4096);
 }
 
 TEST(Plan, BreaksStreamsOnceForEachThread) {
