@@ -19,8 +19,8 @@ constexpr int64_t equal_blocks(int64_t total, int64_t longest) {
 constexpr int64_t round_up(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
 // K up to this goes in one block, but where few rows are computed, which want less of B at a time. Splitting K costs a pass over the
-// accumulators and is slower than letting long panels stream through the cache: it is here to bound scratch memory. The second where next to
-// nothing is packed, and B is read as streams that a block would end: along k, or by one row.
+// accumulators and is slower than letting long panels stream through the cache: it is here to bound scratch memory. The second where no
+// more than a strip of A is packed, and B is read as streams that a block would end: along k, or by one row.
 constexpr int64_t kDeepest = 4096, kDeepestInPlace = int64_t{1} << 20;
 
 // Blocks of K are a multiple of this, which some kernels take together.
@@ -237,8 +237,7 @@ Plan make_plan(const Problem& problem, const Context& context, const PlanOptions
             &plan);
   if (plan.parts() > 1) plan.threads = context.threads();
 
-  const bool goes_on = kernel.streams || (kernel.form == BForm::kColumns && (problem.m == 1 || !plan.pack_a));
-  const int64_t deepest_block = goes_on ? kDeepestInPlace : kDeepest;
+  const int64_t deepest_block = kernel.streams || kernel.form == BForm::kColumns ? kDeepestInPlace : kDeepest;
   int64_t deepest = problem.k <= deepest_block ? problem.k : deepest_block / 2;
   const bool packs_rows_of_b = plan.pack_b && !stored && problem.b.col_stride == 1;
   if (packs_rows_of_b && problem.m < kFewRows) deepest = std::min(deepest, kDeepestForFewRows / kernel.b.element_bytes);

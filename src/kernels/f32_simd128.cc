@@ -33,13 +33,15 @@ void f32_6x8_relaxed(const Strip& s) { strip_of<F32<Fused<float>>, Tile<1, 4, tr
 void f32_2x8_relaxed_f16(const Strip& s) { strip_of<F32<Fused<float>, Float16>, Tile<1, 2>, Tile<2, 1>>(s); }
 void f32_2x8_relaxed_f16_finite(const Strip& s) { strip_of<F32<Fused<float>, FiniteFloat16>, Tile<1, 2>, Tile<2, 1>>(s); }
 void f32_4x8_relaxed_bf16(const Strip& s) { strip_of<F32<Fused<float>, BFloat16>, Tile<1, 4>, Tile<2, 2>, Tile<4, 1>>(s); }
-void f32_1x8_relaxed_f16_columns(const Strip& s) { strip_of<F32<Fused<float>, Float16>, ColumnsTile<1>>(s); }
-void f32_1x8_relaxed_bf16_columns(const Strip& s) { strip_of<F32<Fused<float>, BFloat16>, ColumnsTile<1>>(s); }
 void f32_4x8_relaxed_dots(const Strip& s) { dots<F32<Fused<float>>, f32_4x8_simd128_columns>(s); }
+void f32_1x8_relaxed_f16_dots(const Strip& s) { dots<F32<Fused<float>, Float16>, f32_1x8_simd128_f16_columns>(s); }
+void f32_1x8_relaxed_bf16_dots(const Strip& s) { dots<F32<Fused<float>, BFloat16>, f32_1x8_simd128_bf16_columns>(s); }
 void f32_1x8_relaxed_axpyf(const Strip& s) { axpyf<F32<Fused<float>>, f32_6x8_relaxed>(s); }
 void f32_1x8_relaxed_bf16_axpyf(const Strip& s) { axpyf<F32<Fused<float>, BFloat16>, f32_4x8_relaxed_bf16>(s); }
 #else
 void f32_4x8_simd128_dots(const Strip& s) { dots<F32<Apart<float>>, f32_4x8_simd128_columns>(s); }
+void f32_1x8_simd128_f16_dots(const Strip& s) { dots<F32<Apart<float>, Float16>, f32_1x8_simd128_f16_columns>(s); }
+void f32_1x8_simd128_bf16_dots(const Strip& s) { dots<F32<Apart<float>, BFloat16>, f32_1x8_simd128_bf16_columns>(s); }
 void f32_1x8_simd128_axpyf(const Strip& s) { axpyf<F32<Apart<float>>, f32_4x8_simd128>(s); }
 void f32_1x8_simd128_bf16_axpyf(const Strip& s) { axpyf<F32<Apart<float>, BFloat16>, f32_4x8_simd128_bf16>(s); }
 #endif

@@ -25,14 +25,16 @@ void f32_6x8_relaxed(const Strip& strip);
 void f32_2x8_relaxed_f16(const Strip& strip);
 void f32_2x8_relaxed_f16_finite(const Strip& strip);
 void f32_4x8_relaxed_bf16(const Strip& strip);
-void f32_1x8_relaxed_f16_columns(const Strip& strip);
-void f32_1x8_relaxed_bf16_columns(const Strip& strip);
 // Sums in an order of their own. B in place by columns; and one row, by rows, as long streams.
 void f32_4x8_relaxed_dots(const Strip& strip);
+void f32_1x8_relaxed_f16_dots(const Strip& strip);
+void f32_1x8_relaxed_bf16_dots(const Strip& strip);
 void f32_1x8_relaxed_axpyf(const Strip& strip);
 void f32_1x8_relaxed_bf16_axpyf(const Strip& strip);
 #else
 void f32_4x8_simd128_dots(const Strip& strip);
+void f32_1x8_simd128_f16_dots(const Strip& strip);
+void f32_1x8_simd128_bf16_dots(const Strip& strip);
 void f32_1x8_simd128_axpyf(const Strip& strip);
 void f32_1x8_simd128_bf16_axpyf(const Strip& strip);
 #endif

@@ -84,11 +84,11 @@ constexpr Kernel kKernels[] = {
     widening(kBF16, 48, f32("f32_4x8_relaxed_bf16", 4, kRelaxed, kAny, 1, f32_4x8_relaxed_bf16)),
     streaming(widening(kBF16, 0, f32("f32_1x8_relaxed_bf16_axpyf_rows", 1, kRelaxed, kAny, 1, f32_1x8_relaxed_bf16_axpyf))),
     in_place(kRows, 12, widening(kBF16, 0, f32("f32_4x8_relaxed_bf16_rows", 4, kRelaxed, kAny, 1, f32_4x8_relaxed_bf16))),
-    in_place(kColumns, 1, widening(kBF16, 0, f32("f32_1x8_relaxed_bf16_columns", 1, kRelaxed, kAny, 1, f32_1x8_relaxed_bf16_columns))),
+    in_place(kColumns, 4, widening(kBF16, 0, f32("f32_1x8_relaxed_bf16_dots_columns", 1, kRelaxed, kAny, 1, f32_1x8_relaxed_bf16_dots))),
     finite(widening(kF16, 5, f32("f32_2x8_relaxed_f16_finite", 2, kRelaxed, kAny, 1, f32_2x8_relaxed_f16_finite))),
     widening(kF16, 5, f32("f32_2x8_relaxed_f16", 2, kRelaxed, kAny, 1, f32_2x8_relaxed_f16)),
     in_place(kRows, 2, widening(kF16, 0, f32("f32_2x8_relaxed_f16_rows", 2, kRelaxed, kAny, 1, f32_2x8_relaxed_f16))),
-    in_place(kColumns, 1, widening(kF16, 0, f32("f32_1x8_relaxed_f16_columns", 1, kRelaxed, kAny, 1, f32_1x8_relaxed_f16_columns))),
+    in_place(kColumns, 1, widening(kF16, 0, f32("f32_1x8_relaxed_f16_dots_columns", 1, kRelaxed, kAny, 1, f32_1x8_relaxed_f16_dots))),
     f32("f32_6x8_relaxed", 6, kRelaxed, kX86, 1, f32_6x8_relaxed),
     f32("f32_4x8_relaxed_xnnpack_loadsplat", 4, kRelaxed, kX86, 2, f32_4x8_xnnpack_relaxed_loadsplat),
     f32("f32_4x8_relaxed_xnnpack_splat", 4, kRelaxed, kArm, 4, f32_4x8_xnnpack_relaxed_splat),
@@ -106,6 +106,10 @@ constexpr Kernel kKernels[] = {
     in_place(kRows, 5, f32("f32_4x8_simd128_rows", 4, kSimd128, kAny, 1, f32_4x8_simd128), 16),
 #if !WGEMM_RELAXED
     any_order(in_place(kColumns, 4, f32("f32_4x8_simd128_dots_columns", 4, kSimd128, kAny, 1, f32_4x8_simd128_dots))),
+    any_order(in_place(kColumns, 4,
+                       widening(kBF16, 0, f32("f32_1x8_simd128_bf16_dots_columns", 1, kSimd128, kAny, 1, f32_1x8_simd128_bf16_dots)))),
+    any_order(
+        in_place(kColumns, 1, widening(kF16, 0, f32("f32_1x8_simd128_f16_dots_columns", 1, kSimd128, kAny, 1, f32_1x8_simd128_f16_dots)))),
 #endif
     in_place(kColumns, 4, f32("f32_4x8_simd128_columns", 4, kSimd128, kAny, 1, f32_4x8_simd128_columns)),
     widening(kBF16, 48, f32("f32_4x8_simd128_bf16", 4, kSimd128, kAny, 1, f32_4x8_simd128_bf16)),
