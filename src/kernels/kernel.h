@@ -96,7 +96,7 @@ struct Kernel {
   int64_t rows_max_small_b = 0;   // the same where all of B fits in L1
   int64_t rows_max_narrow_b = 0;  // and where its rows are short
   bool finite = false;            // for packed weights only of which no element is infinite or NaN
-  bool streams = false;           // it reads B as long streams, which pays beyond L2
+  bool streams = false;           // it reads rows of B as long streams, which pays for more than L2 holds beside
 
   static constexpr int64_t kAnyRows = INT64_MAX;
 };

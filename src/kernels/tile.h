@@ -223,16 +223,15 @@ void several_panels(const Strip& s, auto&& several, auto&& single) {
   single_panels<kWidth, kColumn>(s, b + count * NP * s.b_stride, count * NP * kWidth, single);
 }
 
-// B of more bytes comes from memory. There its streams are read in bursts, of so many bytes of each in turn: while one is read, the
-// processor fetches what is next of the others.
-inline constexpr size_t kInLastCache = size_t{16} << 20;
+// B of more bytes comes from memory. There its streams are read in bursts, one after the other: while one is read, the processor fetches
+// what is next of the others.
+inline constexpr size_t kLeastInBursts = size_t{16} << 20, kBurst = 1024;
 
-// The same of packed panels of one row in bursts: of three tiles of two panels of `width` columns in turn, which are all far apart. Returns
-// the columns that are left, fewer than these have. `a_bytes`, `acc_bytes`: of an element.
+// One row by packed panels in bursts: three tiles of two panels of `width` columns in turn, which are all far apart. Returns the columns
+// that are left, fewer than these have. `a_bytes`, `acc_bytes`: of an element.
 inline constexpr size_t kPanelsOfTile = 2, kStreamsInBursts = 6;
 [[gnu::noinline]] inline Strip read_in_bursts(const Strip& s, size_t width, size_t a_bytes, size_t acc_bytes,
                                               void (*tile)(const Strip&, const std::byte*, TileColumns)) {
-  constexpr size_t kBurst = 1024;
   const size_t count = s.cols / (kStreamsInBursts * width), apart = kStreamsInBursts / kPanelsOfTile * count, steps = kBurst / s.b_step;
   const auto* const b = static_cast<const std::byte*>(s.b);
   for (size_t i = 0; i < count; ++i) {
@@ -258,13 +257,14 @@ inline constexpr size_t kPanelsOfTile = 2, kStreamsInBursts = 6;
 // byte.
 template <size_t rows, size_t panels, bool in_bursts = false>
 struct Tile {
+  static_assert(rows == 1 || !in_bursts);
   static constexpr size_t kRows = rows;
   template <typename Ops>
   static void run(const Strip& s) {
     constexpr size_t kWidth = Ops::kVectors * Ops::kLanes;
     const auto single = [&](const std::byte* panel, TileColumns t) { panels_tile<Ops, rows, 1>(s, panel, t); };
     if constexpr (in_bursts) {
-      if (!s.in_place && s.cols >= kStreamsInBursts * kWidth && s.cols / kWidth * s.b_stride > kInLastCache) {
+      if (!s.in_place && s.cols >= kStreamsInBursts * kWidth && s.cols / kWidth * s.b_stride > kLeastInBursts) {
         return run<Ops>(read_in_bursts(s, kWidth, sizeof(typename Ops::A), sizeof(typename Ops::Acc), two_panels<Ops>));
       }
     }
@@ -304,8 +304,8 @@ struct HalfTile {
   }
 };
 
-// Of one row by B in place by rows: adds to Y the multiples of `rows` rows of B at once, and so `tiles` times, in turn for each `burst`
-// columns; rows are `apart` from one to the next, and all steps of k before the next one's are taken.
+// Of one row by B in place by rows: adds to Y the multiples of `rows` rows of B at once, and of so many `tiles` of them in turn, for
+// `burst` columns each. Row i of tile t lies (i * tiles + t) * apart rows on.
 template <typename Ops, size_t rows>
 void add_rows(const Strip& s, size_t apart, size_t tiles, size_t burst) {
   constexpr size_t kVectors = Ops::kVectors, kWidth = kVectors * Ops::kLanes;
@@ -344,8 +344,8 @@ void add_rows(const Strip& s, size_t apart, size_t tiles, size_t burst) {
 // rows, or their lines would fall into the same sets of a cache. `rest` computes what is left.
 template <typename Ops, KernelFunction rest>
 void axpyf(const Strip& s) {
-  constexpr size_t kWidth = Ops::kVectors * Ops::kLanes, kBurst = 1024 / Ops::kColumn;
-  const bool bursts = s.k * s.b_step > kInLastCache;
+  constexpr size_t kWidth = Ops::kVectors * Ops::kLanes;
+  const bool bursts = s.k * s.b_step > kLeastInBursts;  // not by columns, of which each thread has others: they are to sum alike
   const size_t streams = bursts ? 6 : 4;
   if (s.k < 2 * streams) return rest(s);
   const size_t apart = s.k / (2 * streams) * 2 - 1, cols = s.cols / kWidth * kWidth;
@@ -357,7 +357,7 @@ void axpyf(const Strip& s) {
   most.a = static_cast<const typename Ops::A*>(s.a) + left.k;
   most.b = static_cast<const std::byte*>(s.b) + left.k * s.b_step;
   if (bursts) {
-    add_rows<Ops, 3>(most, apart, 2, kBurst);
+    add_rows<Ops, 3>(most, apart, 2, kBurst / Ops::kColumn);
   } else {
     add_rows<Ops, 4>(most, apart, 1, cols);
   }
@@ -440,7 +440,8 @@ struct ColumnsTile {
 };
 
 // The same where the order of the sums is free: dot products along k, of one row and four columns at once. These are a quarter of all
-// apart, as rows are in axpyf(). `rest` computes what is left.
+// apart, from memory an odd number, as rows are in axpyf(). `rest` computes what no four are left of, which are the same columns in every
+// part.
 template <typename Ops, KernelFunction rest>
 void dots(const Strip& s) {
   using Acc = typename Ops::Acc;
@@ -453,7 +454,7 @@ void dots(const Strip& s) {
   const Acc one = 1;
   const v128_t ones = Ops::load_splat(&one);
   size_t apart = s.cols / kColumns;
-  if (apart > 1 && s.cols * s.b_stride > kInLastCache) apart = (apart - 1) | 1;
+  if (apart > 1 && s.cols * s.b_stride > kLeastInBursts) apart = (apart - 1) | 1;
   // The first steps of k, so that whole ones are left. By masks, since 0 times infinity is not 0.
   const size_t first = (s.k - 1) % kDepth + 1;
   alignas(16) std::byte masks[kVectors * sizeof(v128_t)] = {};
@@ -504,7 +505,7 @@ void dots(const Strip& s) {
   left.cols -= cols;
   left.b = static_cast<const std::byte*>(s.b) + cols * s.b_stride;
   left.c = static_cast<Acc*>(s.c) + cols;
-  rest(left);
+  (left.cols >= kColumns ? dots<Ops, rest> : rest)(left);
 }
 
 }  // namespace wgemm

@@ -76,7 +76,8 @@ EMSCRIPTEN_KEEPALIVE void set_memory(int bytes) {
   std::memset(memory, 1, memory_bytes);
 }
 
-// Reads a word of each of its lines so many times, in six streams, 1 kB of each in turn: the fastest of the orders that were tried.
+// Reads a byte of each of its lines so many times, in six streams, 1 kB of each in turn: the fastest of the orders that were tried. What is
+// no whole number of bursts, less than 6 kB, is left out.
 EMSCRIPTEN_KEEPALIVE double read_memory(int times) {
   constexpr size_t kStreams = 6, kBurst = 1024, kLine = 64;
   const size_t stream_bytes = memory_bytes / kStreams / kBurst * kBurst;

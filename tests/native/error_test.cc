@@ -507,19 +507,20 @@ TEST(Explain, HasAKernelForAnyNumberOfRows) {
 }
 
 TEST(Explain, KeepsScratchBoundedHoweverLargeTheProduct) {
-  const int64_t large[] = {1, 100, 512, 5000, 6144, 200000, 10000000};
+  const int64_t large[] = {1, 8, 100, 512, 5000, 6144, 1 << 20, 10000000};
   for (int type = 0; type < kDTypeCount; ++type) {
     if (!is_of_gemm(static_cast<DType>(type))) continue;
     for (const int64_t m : large) {
       for (const int64_t n : large) {
         for (const int64_t k : large) {
-          const int64_t a[] = {m, k}, b[] = {k, n}, at[] = {k, m};
-          for (const bool trans : {false, true}) {
+          for (const int trans : {0, 1, 2, 3}) {
             GemmArgs args;
+            args.transA = (trans & 1) != 0;
+            args.transB = (trans & 2) != 0;
+            const std::array<int64_t, 2> a = {args.transA ? k : m, args.transA ? m : k}, b = {args.transB ? n : k, args.transB ? k : n};
             args.A.dtype = args.B.dtype = static_cast<DType>(type);
-            args.A.dims = trans ? std::span<const int64_t>(at) : std::span<const int64_t>(a);
+            args.A.dims = a;
             args.B.dims = b;
-            args.transA = trans;
             args.alpha = 2;
             Explanation plan;
             ASSERT_TRUE(explain(Context(), args, &plan).ok());

@@ -15,16 +15,19 @@ namespace {
 
 struct Product {
   int64_t m, n, k;
+  bool trans_b;
   std::vector<float> a, b, y;
-  int64_t a_dims[2] = {m, k}, b_dims[2] = {k, n}, y_dims[2] = {m, n};
+  int64_t a_dims[2] = {m, k}, b_dims[2] = {trans_b ? n : k, trans_b ? k : n}, y_dims[2] = {m, n};
 
-  Product(int64_t rows, int64_t cols, int64_t depth) : m(rows), n(cols), k(depth), a(size(m, k)), b(size(k, n)), y(size(m, n), -1) {
+  Product(int64_t rows, int64_t cols, int64_t depth, bool transposed = false)
+      : m(rows), n(cols), k(depth), trans_b(transposed), a(size(m, k)), b(size(k, n)), y(size(m, n), -1) {
     for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(i * 7 % 13) / 8 - 0.7F;
     for (size_t i = 0; i < b.size(); ++i) b[i] = static_cast<float>(i * 5 % 11) / 16 - 0.3F;
   }
   static size_t size(int64_t rows, int64_t cols) { return static_cast<size_t>(rows * cols); }
   GemmArgs args() {
     GemmArgs args;
+    args.transB = trans_b;
     args.A = {.data = a.data(), .dtype = DType::kFloat32, .dims = a_dims};
     args.B = {.data = b.data(), .dtype = DType::kFloat32, .dims = b_dims};
     args.Y = {.data = y.data(), .dtype = DType::kFloat32, .dims = y_dims};
@@ -34,26 +37,50 @@ struct Product {
 
 #if WGEMM_THREADS
 
+void expect_same_bits(int64_t m, int64_t n, int64_t k, bool trans_b) {
+  SCOPED_TRACE(std::to_string(m) + " x " + std::to_string(n) + " x " + std::to_string(k) + (trans_b ? ", transposed B" : ""));
+  Product one(m, n, k, trans_b);
+  Context alone;
+  ASSERT_TRUE(gemm(alone, one.args()).ok());
+  for (const int threads : {2, 3, 4, 7}) {
+    Context context;
+    ASSERT_TRUE(context.set_threads(threads).ok());
+    EXPECT_EQ(context.threads(), threads);
+    Product many(m, n, k, trans_b);
+    for (int round = 0; round < 3; ++round) {
+      std::fill(many.y.begin(), many.y.end(), -1.F);
+      ASSERT_TRUE(gemm(context, many.args()).ok());
+      ASSERT_EQ(std::memcmp(one.y.data(), many.y.data(), one.y.size() * sizeof(float)), 0) << threads;
+    }
+    EXPECT_EQ(context.bytes_in_use(), 0U);
+  }
+}
+
 TEST(Threads, GiveTheSameBits) {
   for (const auto& [m, n, k] :
        {std::array<int64_t, 3>{200, 300, 100}, {5, 3000, 130}, {3000, 5, 130}, {1, 4003, 600}, {64, 64, 5000}, {33, 1000, 70}}) {
-    Product one(m, n, k);
-    Context alone;
-    ASSERT_TRUE(gemm(alone, one.args()).ok());
-    for (const int threads : {2, 3, 4, 7}) {
-      Context context;
-      ASSERT_TRUE(context.set_threads(threads).ok());
-      EXPECT_EQ(context.threads(), threads);
-      Product many(m, n, k);
-      for (int round = 0; round < 3; ++round) {
-        std::fill(many.y.begin(), many.y.end(), -1.F);
-        ASSERT_TRUE(gemm(context, many.args()).ok());
-        ASSERT_EQ(std::memcmp(one.y.data(), many.y.data(), one.y.size() * sizeof(float)), 0)
-            << m << " x " << n << " x " << k << ", " << threads;
-      }
-      EXPECT_EQ(context.bytes_in_use(), 0U);
-    }
+    for (const bool trans_b : {false, true}) expect_same_bits(m, n, k, trans_b);
   }
+  // All of B is read as what comes from memory, a thread's share of it is not.
+  for (const bool trans_b : {false, true}) expect_same_bits(1, 1026, 4200, trans_b);
+}
+
+// The same of packed weights, which are read in bursts as a whole, but not in parts: what each step of k gives is seen in every bit.
+TEST(Threads, GiveTheSameBitsOfPackedWeights) {
+  Product one(1, 1026, 4200), many(1, 1026, 4200);
+  const auto run = [](Context& context, Product& product) {
+    GemmArgs args = product.args();
+    PackedWeights weights;
+    ASSERT_TRUE(pack(context, {.B = args.B}, &weights).ok());
+    args.B = {};
+    args.packed_B = &weights;
+    ASSERT_TRUE(gemm(context, args).ok());
+  };
+  Context alone, context;
+  ASSERT_TRUE(context.set_threads(2).ok());
+  run(alone, one);
+  run(context, many);
+  EXPECT_EQ(one.y, many.y);
 }
 
 TEST(Threads, AreUsedForLargeProductsOnly) {
