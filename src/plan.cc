@@ -19,9 +19,9 @@ constexpr int64_t equal_blocks(int64_t total, int64_t longest) {
 constexpr int64_t round_up(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
 // K up to this goes in one block, but where few rows are computed, which want less of B at a time. Splitting K costs a pass over the
-// accumulators and is slower than letting long panels stream through the cache: it is here to bound scratch memory. The second where no
-// more than a strip of A is packed, and B is read as streams that a block would end: along k, or by one row.
-constexpr int64_t kDeepest = 4096, kDeepestInPlace = int64_t{1} << 20;
+// accumulators and is slower than letting long panels stream through the cache: it is here to bound scratch memory. The others where B is
+// read as streams that a block would end: along k, where other rows are to find four columns in L2, and by one row.
+constexpr int64_t kDeepest = 4096, kDeepestByColumns = int64_t{1} << 15, kDeepestStreamed = int64_t{1} << 20;
 
 // Blocks of K are a multiple of this, which some kernels take together.
 constexpr int64_t kStepsAtOnce = 2;
@@ -116,6 +116,9 @@ double bytes_of(int64_t lanes, int64_t k, DType type) {
   return static_cast<double>(lanes) * static_cast<double>(k) * static_cast<double>(dtype_bytes(type));
 }
 
+// K up to which several rows by columns of 16 bits are faster by packed panels: dot products are of one row, and are not of few k.
+constexpr int64_t kShortDots = 32;
+
 // Rows that one matrix B serves.
 int64_t rows_of_b(const Problem& problem) { return problem.m * products_of(problem.batch_sharing_b()); }
 
@@ -130,7 +133,9 @@ const Kernel* choose_kernel(const Problem& problem, Determinism determinism) {
     const bool fast_here = kernel.processor == Processor::kAny || kernel.processor == here;
     const bool allowed = kernel.strict || determinism == Determinism::kFast;
     const int64_t rows_max = std::max({kernel.rows_max, small_b ? kernel.rows_max_small_b : 0, narrow_b ? kernel.rows_max_narrow_b : 0});
-    const bool pays = fast_here && problem.m >= kernel.rows_min && rows_of_b(problem) <= rows_max;
+    const bool short_dots = problem.k <= kShortDots && kernel.form == BForm::kColumns && kernel.b_type != kernel.compute;
+    const int64_t most = short_dots ? kernel.mr : rows_max;
+    const bool pays = fast_here && problem.m >= kernel.rows_min && rows_of_b(problem) <= most;
     if (kernel.compute == problem.compute && pays && (streams || !kernel.streams) && allowed && can_run(kernel, problem)) return &kernel;
   }
   return nullptr;  // not reached: each compute type has a portable row
@@ -237,7 +242,7 @@ Plan make_plan(const Problem& problem, const Context& context, const PlanOptions
             &plan);
   if (plan.parts() > 1) plan.threads = context.threads();
 
-  const int64_t deepest_block = kernel.streams || kernel.form == BForm::kColumns ? kDeepestInPlace : kDeepest;
+  const int64_t deepest_block = kernel.streams ? kDeepestStreamed : kernel.form == BForm::kColumns ? kDeepestByColumns : kDeepest;
   int64_t deepest = problem.k <= deepest_block ? problem.k : deepest_block / 2;
   const bool packs_rows_of_b = plan.pack_b && !stored && problem.b.col_stride == 1;
   if (packs_rows_of_b && problem.m < kFewRows) deepest = std::min(deepest, kDeepestForFewRows / kernel.b.element_bytes);
@@ -266,8 +271,8 @@ Plan make_plan(const Problem& problem, const Context& context, const PlanOptions
   plan.kc = std::min(round_up(plan.kc, kernel.kr), problem.k);
 
   const int64_t block_of_b = problem.m < kFewRows ? kBlockForFewRows : kBlockOfB;
-  // What is packed or read through, and what several strips read in panels, comes from a cache then. B in place has blocks of few k.
-  const bool read_again = kernel.form == BForm::kPanels && (plan.fetch_b || plan.rows.size > kernel.mr);
+  // What is packed or read through, and what several strips read, comes from a cache then. By rows, B in place has blocks of few k.
+  const bool read_again = kernel.form != BForm::kRows && (plan.fetch_b || plan.rows.size > kernel.mr);
   int64_t widest = kernel.streams ? kWidestStreamed : kWidest;
   if (plan.pack_b || read_again) {
     widest = std::clamp<int64_t>(block_of_b / kernel.b.element_bytes / plan.kc, kNarrowestBlock, kWidest);

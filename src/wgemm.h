@@ -149,7 +149,8 @@ using Tensor = BasicTensor<void>;
 
 // Whether results are the same bits everywhere.
 enum class Determinism : uint8_t {
-  // Floating point may depend on the build, the processor, shape, layout and packing: the order of sums is free, products may be fused.
+  // Floating point may depend on the build, the processor, shape, layout, packing, and the memory at hand where operands are streamed: the
+  // order of sums is free, products may be fused.
   kFast,
   // One order of summation: ascending k into one accumulator an element, each product and sum rounded on its own; every NaN that is
   // written is the canonical one. The same bits in every build, on every processor, for every number of threads, packed or not. Integers

@@ -113,12 +113,13 @@ TEST_P(Gemm, OperandsFromMemory) {
 }
 
 // Streams of more bytes are read in bursts.
-TEST_P(Gemm, OneRowFromMemory) {
+TEST_P(Gemm, FewRowsFromMemory) {
   const int64_t k = (int64_t{18} << 20) / 526 / static_cast<int64_t>(dtype_bytes(GetParam()));
   tester().sizes(1, 526, k).c({526}).beta(2).run();
   tester().sizes(1, 526, k).gap(3).run();
   tester().sizes(1, 526, k).packed().run();
   tester().sizes(1, 531, k).trans(false, true).c({531}).beta(2).run();
+  tester().sizes(3, 531, k).trans(false, true).run();
 }
 
 TEST_P(Gemm, EveryOpsetAppliesAlphaBetaAndC) {

@@ -188,11 +188,32 @@ TEST(Plan, GoesOnAlongColumnsOfB) {
   for (const DType type : {DType::kFloat32, DType::kFloat64, DType::kInt32, DType::kBFloat16, DType::kFloat16}) {
     SCOPED_TRACE(dtype_name(type));
     EXPECT_EQ(kc(type, 1, 11008), 11008);
-    EXPECT_LE(kc(type, 1, 3 * kMega), kMega) << "A may have to be packed";
+    EXPECT_LE(kc(type, 1, 40000), 32768) << "A may have to be packed, and further rows find columns in L2";
   }
   EXPECT_EQ(kc(DType::kFloat32, 4, 11008), 11008);
   EXPECT_EQ(kc(DType::kFloat32, 4, 11008, true), 11008);
   EXPECT_LE(plan_of({.m = 4, .n = 4096, .k = 11008, .packed = true}).kc, 4096);
+}
+
+TEST(Plan, FindsColumnsOfBInL2AfterTheFirstStrip) {
+  for (const DType type : {DType::kFloat64, DType::kInt64, DType::kBFloat16}) {
+    SCOPED_TRACE(dtype_name(type));
+    const Plan several = plan_of({.type = type, .m = 4, .n = 4096, .k = 1000, .trans_b = true});
+    EXPECT_FALSE(several.pack_b);
+    EXPECT_LE(several.nc * several.kc * static_cast<int64_t>(dtype_bytes(type)), kMega / 2);
+    EXPECT_EQ(plan_of({.type = type, .m = 1, .n = 4096, .k = 1000, .trans_b = true}).nc, 4096);
+  }
+}
+
+TEST(Plan, MultipliesFewRowsOf16BitsByColumnsInPlace) {
+  const auto packs = [](DType type, int64_t m, int64_t k, Determinism determinism = Determinism::kFast) {
+    return plan_of({.type = type, .m = m, .n = 1000, .k = k, .trans_b = true}, determinism).pack_b;
+  };
+  EXPECT_FALSE(packs(DType::kBFloat16, 1, 32) || packs(DType::kBFloat16, 2, 33) || packs(DType::kBFloat16, 4, 33));
+  EXPECT_TRUE(packs(DType::kBFloat16, 5, 33) && packs(DType::kBFloat16, 2, 32));
+  EXPECT_TRUE(packs(DType::kBFloat16, 2, 33, Determinism::kStrict));
+  EXPECT_FALSE(packs(DType::kFloat16, 1, 33));
+  EXPECT_TRUE(packs(DType::kFloat16, 2, 33));
 }
 
 TEST(Plan, BreaksStreamsOnceForEachThread) {
