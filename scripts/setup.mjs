@@ -10,10 +10,10 @@ import { findEmscripten, provideEmscripten } from './emscripten.mjs';
 import { cache, fail, main, onPath, query, root, run, withLock } from './run.mjs';
 
 /** What the tests of the package need, apart from the project's own packages so that most work needs no more than those. */
-const npmFolders = { package: join('tests', 'package'), runtimes: join('tests', 'package', 'runtimes') };
+export const npmFolders = { package: join('tests', 'package'), runtimes: join('tests', 'package', 'runtimes') };
 
 /**
- * @param needs any of 'wasm', 'native', 'fuzz', 'lint', 'chromium', 'firefox', 'webkit', 'package', 'runtimes'; the
+ * @param needs any of 'wasm', 'native', 'clang', 'fuzz', 'lint', 'chromium', 'firefox', 'webkit', 'package', 'runtimes'; the
  *   project's npm packages are always set up.
  */
 export async function setUp(...needs) {
@@ -98,6 +98,8 @@ const packages = {
   'xz-utils': { for: ['wasm', 'native'], program: 'xz', debianOnly: true },
   python3: { for: ['wasm'], program: 'python3' },
   'g++': { for: ['native'], program: 'c++' },
+  clang: { for: ['clang'], program: 'clang++' },
+  'libclang-rt-dev': { for: ['clang'], debianOnly: true }, // the sanitizers of that
   'libsimde-dev': { for: ['native'], debianOnly: true },
   'clang-19': { for: ['fuzz'], program: 'clang++-19' },
   'libclang-rt-19-dev': { for: ['fuzz'], debianOnly: true },
@@ -200,6 +202,9 @@ const sources = [
     folder: 'fxdiv-b408327',
   },
 ];
+
+/** What folders in the cache are named after, each with a version behind. */
+export const cached = ['emscripten', ...sources.map(({ name }) => name)];
 
 function missingSources() {
   if (!debianVersion()) return [];

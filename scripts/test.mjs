@@ -16,7 +16,7 @@ async function step(name, body) {
 }
 
 await main(async () => {
-  await setUp('wasm', 'native', 'package', 'chromium');
+  await setUp('wasm', 'native', 'clang', 'package', 'chromium');
   for (const preset of presets) await step(`building ${preset}`, () => buildPreset(preset));
   await step('building dist/', makeDist);
   for (const preset of presets) {
