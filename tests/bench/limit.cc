@@ -9,39 +9,50 @@
 namespace wgemm {
 namespace {
 
-// Each chain waits for itself, six or seven cycles a step, while two steps can begin in every cycle. Twelve, and what they are multiplied
-// by, stay in the sixteen registers of x86.
-constexpr auto kChains = std::make_index_sequence<12>{};
+// Each chain waits for its own last step, so there must be enough chains to fill the processor. x86
+// starts two steps per cycle, which take six or seven cycles at most, and has sixteen registers, of
+// which engines keep one: twelve chains and both factors fit. ARM has 32 registers, and starts up to
+// four fused steps per cycle, of four cycles.
+constexpr size_t kChains = 12, kChainsOnArm = 20;
 constexpr int kSteps = 1 << 16;
+
+const bool is_arm = processor() == Processor::kArm;
 
 // From memory, so that no compiler foresees it: 0.5 and 0.0003 in float32, so that chains stay finite and no denormals.
 volatile uint32_t factor_bits = 0x3f000000, term_bits = 0x39a00000;
 
 v128_t splat(uint32_t bits) { return wasm_i32x4_splat(static_cast<int32_t>(bits)); }
 
-template <typename Step>
-double run(int times, Step step) {
+// The exclusive or of the first lanes of all chains.
+template <size_t count, typename Step>
+int run_chains(int times, Step step) {
+  constexpr auto chains = std::make_index_sequence<count>{};
   const v128_t factor = splat(factor_bits), term = splat(term_bits);
-  v128_t acc[kChains.size()];
-  unroll(kChains, [&](auto i) { acc[i] = splat(term_bits + 64 * static_cast<uint32_t>(i)); });
+  v128_t acc[count], all = splat(0);
+  unroll(chains, [&](auto i) { acc[i] = splat(term_bits + 64 * static_cast<uint32_t>(i)); });
   int left = times * kSteps;
   do {
-    unroll(kChains, [&](auto i) { acc[i] = step(acc[i], factor, term); });
+    unroll(chains, [&](auto i) { acc[i] = step(acc[i], factor, term); });
   } while (--left != 0);
-  unroll(kChains, [&](auto i) { acc[0] = wasm_v128_xor(acc[0], acc[i]); });
-  return wasm_i32x4_extract_lane(acc[0], 0);
+  unroll(chains, [&](auto i) { all = wasm_v128_xor(all, acc[i]); });
+  return wasm_i32x4_extract_lane(all, 0);
+}
+
+template <typename Step>
+double run(int times, Step step) {
+  return is_arm ? run_chains<kChainsOnArm>(times, step) : run_chains<kChains>(times, step);
 }
 
 // A step of floats. What is multiplied is the chain itself where the sum is a step of its own; a product that stays the same would leave
-// the loop.
+// the loop. A lambda, not a function: by a pointer, both types would be one instance, which calls it at each step.
 template <typename T>
-v128_t multiply_add(v128_t acc, v128_t factor, v128_t term) {
+constexpr auto multiply_add = [](v128_t acc, v128_t factor, v128_t term) {
 #if WGEMM_RELAXED
   return Fused<T>::multiply_add(acc, factor, term);
 #else
   return Apart<T>::multiply_add(term, acc, factor);
 #endif
-}
+};
 
 std::byte* memory = nullptr;
 size_t memory_bytes = 0;
@@ -79,7 +90,7 @@ EMSCRIPTEN_KEEPALIVE void set_memory(int bytes) {
 // Reads a byte of each of its lines so many times, in six streams, 1 kB of each in turn: the fastest of the orders that were tried. What is
 // no whole number of bursts, less than 6 kB, is left out.
 EMSCRIPTEN_KEEPALIVE double read_memory(int times) {
-  constexpr size_t kStreams = 6, kBurst = 1024, kLine = 64;
+  constexpr size_t kStreams = 6, kLine = 64;
   const size_t stream_bytes = memory_bytes / kStreams / kBurst * kBurst;
   unsigned sum = 0;
   for (int i = 0; i < times; ++i) {
@@ -95,6 +106,6 @@ EMSCRIPTEN_KEEPALIVE double read_memory(int times) {
 }
 
 // Steps of all chains, each of one vector.
-EMSCRIPTEN_KEEPALIVE int limit_steps() { return kSteps * static_cast<int>(kChains.size()); }
+EMSCRIPTEN_KEEPALIVE int limit_steps() { return kSteps * static_cast<int>(is_arm ? kChainsOnArm : kChains); }
 
 }  // extern "C"
