@@ -1,7 +1,7 @@
 // Where the browsers are that the tests start: as an environment variable says, on PATH, or where the system puts them.
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { onPath } from './run.mjs';
+import { fail, onPath } from './run.mjs';
 
 const programFiles = [process.env.ProgramFiles, process.env['ProgramFiles(x86)']].filter(Boolean);
 
@@ -39,7 +39,10 @@ export const variableOf = (engine) => browsers[engine].variable;
 /** The program of an engine, 'chromium', 'firefox' or 'webkit'; undefined if there is none. */
 export function findBrowser(engine) {
   const { variable, programs, paths } = browsers[engine];
-  return process.env[variable] || programs.map(onPath).find(Boolean) || paths().find((path) => existsSync(path));
+  const named = process.env[variable];
+  if (!named) return programs.map(onPath).find(Boolean) || paths().find((path) => existsSync(path));
+  if (existsSync(named)) return named;
+  return onPath(named) ?? fail(`${variable} is ${named}, which is not here: correct it, or unset it.`);
 }
 
 function foldersIn(folder) {

@@ -11,7 +11,8 @@ import { basename, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { brotliCompressSync } from 'node:zlib';
-import { main, root } from '../../scripts/run.mjs';
+import { fail, main, root } from '../../scripts/run.mjs';
+import { openIn, programOf, versionOf } from '../browser/engines.mjs';
 import { runChild } from '../package/child.mjs';
 
 const size = 256;
@@ -65,7 +66,6 @@ async function inNode() {
 
 async function inChromium() {
   const { build } = await import('esbuild');
-  const { openIn, versionOf } = await import('../browser/engines.mjs');
   const { startServer } = await import('../browser/server.mjs');
   for (const [name, { beside }] of Object.entries(libraries)) {
     const made = join(folder, name);
@@ -92,13 +92,14 @@ async function inChromium() {
     const told = await (${sample})(() => import('/' + name + '/bundle.js'), model).catch((error) => ({ error: error.stack }));
     await fetch('/result', { method: 'POST', body: JSON.stringify(told) });`;
   const files = { '/': '<!doctype html><title>start</title><script type="module" src="/page.js"></script>', '/page.js': page };
+  const title = `Chromium ${await versionOf('chromium')}`;
   const server = await startServer({ folders: { '/': folder }, files });
   const sampleOf = async (name) => {
     const told = await openIn('chromium', server.url(`/?name=${name}`));
     if (told.error) throw new Error(`${name} in Chromium: ${told.error}`);
     return told;
   };
-  return { title: `Chromium ${await versionOf('chromium')}`, sampleOf, close: () => server.close() };
+  return { title, sampleOf, close: () => server.close() };
 }
 
 const places = { node: inNode, chromium: inChromium };
@@ -128,11 +129,15 @@ await main(async () => {
   const { values } = parseArgs({
     options: { samples: { type: 'string', default: '10' }, only: { type: 'string', default: 'node,chromium' } },
   });
+  const only = values.only.split(',');
+  const unknown = only.find((name) => !(name in places));
+  if (unknown !== undefined) fail(`--only is ${values.only}; there are ${Object.keys(places).join(' and ')}.`);
+  if (only.includes('chromium')) programOf('chromium'); // not a minute later, when Node is done
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   await writeModel();
   console.log('where                  library           best       median    of wgemm  target  to load, brotli');
-  for (const name of values.only.split(',')) {
+  for (const name of only) {
     const place = await places[name]();
     try {
       for (const { title, name, best, middle, ratio, target, brotli, reached } of await measure(place, Number(values.samples))) {

@@ -94,7 +94,8 @@ async function askVersion(engine) {
   }
 }
 
-const programOf = (engine) =>
+/** The program of an engine; a failure if there is none. */
+export const programOf = (engine) =>
   findBrowser(engine) ?? fail(`${titleOf(engine)} is not here: install it, or name its program in ${variableOf(engine)}.`);
 
 /**
