@@ -1,6 +1,7 @@
 // Makes dist/: the pair of wasm and its glue, the bundled API, its declarations.
-import { copyFileSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { createHash } from 'node:crypto';
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { basename, join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { findEmscripten } from './emscripten.mjs';
 import { fail, main, root, run } from './run.mjs';
@@ -11,16 +12,27 @@ let esbuild; // there once set up
 
 /** Configures and builds one preset of CMakePresets.json; all of it, or the targets named. */
 export async function buildPreset(preset, ...targets) {
-  const definitions = [`-DWGEMM_WERROR=${process.env.CI ? 'ON' : 'OFF'}`];
-  if (preset.startsWith('wasm')) definitions.push(`-DWGEMM_EMSCRIPTEN_ROOT=${findEmscripten()}`);
-  await run('cmake', ['--preset', preset, ...definitions], {
-    quiet: true,
-    otherwise: `CMake could not configure ${preset}: correct what it says above; if you moved or updated a tool, remove build/ first.`,
-  });
+  const definitions = [['WGEMM_WERROR', process.env.CI ? 'ON' : 'OFF']];
+  if (preset.startsWith('wasm')) definitions.push(['WGEMM_EMSCRIPTEN_ROOT', findEmscripten()]);
+  if (!isConfigured(preset, definitions)) {
+    await run('cmake', ['--preset', preset, ...definitions.map(([name, value]) => `-D${name}=${value}`)], {
+      quiet: true,
+      otherwise: `CMake could not configure ${preset}: correct what it says above; if you moved or updated a tool, remove build/ first.`,
+    });
+  }
   const quietly = process.stdout.isTTY ? [] : ['--', '--quiet']; // on a terminal Ninja needs but one line
   await run('cmake', ['--build', '--preset', preset, ...targets.flatMap((target) => ['--target', target]), ...quietly], {
     otherwise: `${preset} does not build: correct what the compiler says above.`,
   });
+}
+
+/** Ninja sees by itself when a CMake file has changed, except CMakePresets.json. */
+function isConfigured(preset, definitions) {
+  const [cache, rules] = ['CMakeCache.txt', 'build.ninja'].map((name) => join(root, 'build', preset, name));
+  if (!existsSync(cache) || !existsSync(rules)) return false;
+  if (statSync(rules).mtimeMs <= statSync(join(root, 'CMakePresets.json')).mtimeMs) return false;
+  const found = new Map(Array.from(readFileSync(cache, 'utf8').matchAll(/^(\w+):\w+=(.*)$/gm), ([, name, value]) => [name, value]));
+  return definitions.every(([name, value]) => found.get(name) === value);
 }
 
 async function bundle(folder, entry, { as = entry, external = [], pair = 'pair', format = 'esm' }) {
@@ -72,18 +84,33 @@ function declarationsOf(folder, entries, found = new Set()) {
   return found;
 }
 
-/** Made aside and then renamed, so that dist/ is never half of one build and half of another. */
-export async function makeDist() {
+const hash = (parts) => parts.reduce((sum, part) => sum.update(part), createHash('sha256')).digest('hex');
+const hashFiles = (paths) => hash(paths.flatMap((path) => [path, readFileSync(path)]));
+const filesIn = (folder) => (existsSync(folder) ? readdirSync(folder).map((name) => join(folder, name)) : []);
+
+/** Where CMake puts the pair of a name, without the extension. */
+const pairIn = (name) => join(root, 'build', name.replace('wgemm', 'wasm'), name);
+
+/**
+ * Makes a folder of these pairs and of what `body` adds to them, unless it is there and nothing has
+ * changed since. It is made aside and then renamed, so that it is never half of one build and half
+ * of another.
+ */
+async function makeFolder(folder, names, body) {
+  const sources = [...filesIn(join(root, 'js')), join(root, 'package-lock.json'), import.meta.filename];
+  const inputs = hashFiles([...sources, ...names.flatMap((name) => [`${pairIn(name)}.wasm`, `${pairIn(name)}.mjs`])]);
+  const state = () => `${inputs} ${hashFiles(filesIn(folder))}`;
+  const made = join(root, 'build', `${basename(folder)}.partial`);
+  const stamp = join(root, 'build', `${basename(folder)}.stamp`);
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === state()) return;
+  console.log(`build: ${relative(root, folder)}`);
   esbuild = await import('esbuild');
-  const made = join(root, 'build', 'dist');
-  const dist = join(root, 'dist');
   rmSync(made, { recursive: true, force: true });
   mkdirSync(made, { recursive: true });
-  for (const name of pairs) {
-    const from = join(root, 'build', name.replace('wgemm', 'wasm'), name);
-    copyFileSync(`${from}.wasm`, join(made, `${name}.wasm`));
+  for (const name of names) {
+    copyFileSync(`${pairIn(name)}.wasm`, join(made, `${name}.wasm`));
     // Emscripten's glue is not minified everywhere; it stays a file of its own, since its threads start from it.
-    const glue = await esbuild.transform(readFileSync(`${from}.mjs`, 'utf8'), {
+    const glue = await esbuild.transform(readFileSync(`${pairIn(name)}.mjs`, 'utf8'), {
       minify: true,
       format: 'esm',
       target: 'es2022',
@@ -93,24 +120,41 @@ export async function makeDist() {
     writeFileSync(join(made, `${name}.mjs`), `${glue.code}//# sourceMappingURL=${name}.mjs.map\n`);
     writeFileSync(join(made, `${name}.mjs.map`), glue.map);
   }
-  const glues = pairs.map((name) => readFileSync(join(made, `${name}.mjs`), 'utf8').replaceAll(name, ''));
-  if (new Set(glues).size !== 2) fail('The glue of the builds differs: js/pair-worker.ts and js/thread.ts have that of one for all.');
-  const declarations = run('tsc', ['-p', 'js/tsconfig.json', '--outDir', made, '--declarationDir', made], {
-    otherwise: 'The TypeScript in js/ has the errors above: correct them and run this again.',
+  await body(made);
+  rmSync(folder, { recursive: true, force: true });
+  renameSync(made, folder);
+  writeFileSync(stamp, state());
+}
+
+const makeIndex = (made) => bundle(made, 'index', { external: ['./wgemm-*'] });
+
+/** dist/ is whole or not there. */
+export async function makeDist() {
+  await makeFolder(join(root, 'dist'), pairs, async (made) => {
+    const glues = pairs.map((name) => readFileSync(join(made, `${name}.mjs`), 'utf8').replaceAll(name, ''));
+    if (new Set(glues).size !== 2) fail('The glue of the builds differs: js/pair-worker.ts and js/thread.ts have that of one for all.');
+    const declarations = run('tsc', ['-p', 'js/tsconfig.json', '--outDir', made, '--declarationDir', made], {
+      otherwise: 'The TypeScript in js/ has the errors above: correct them and run this again.',
+    });
+    // For each entry, what stands in the place of js/pair.ts, and what stays a file of its own.
+    const bundles = [
+      makeIndex(made),
+      bundle(made, 'worker', { external: ['./index.js', './wgemm-*'] }), // so that errors are of one class, whichever entry throws
+      bundle(made, 'worker-thread', { as: 'wgemm-worker', pair: 'pair-worker' }),
+      bundle(made, 'inline', { pair: 'pair-inline' }),
+      bundle(made, 'thread', { as: 'wgemm-thread', format: 'iife' }),
+    ];
+    await Promise.all([declarations, ...bundles]);
+    const declared = declarationsOf(made, ['index', 'worker', 'inline']);
+    for (const name of readdirSync(made)) if (name.endsWith('.d.ts') && !declared.has(name)) rmSync(join(made, name)); // of what is internal
   });
-  // For each entry, what stands in the place of js/pair.ts, and what stays a file of its own.
-  const bundles = [
-    bundle(made, 'index', { external: ['./wgemm-*'] }),
-    bundle(made, 'worker', { external: ['./index.js', './wgemm-*'] }), // so that errors are of one class, whichever entry throws
-    bundle(made, 'worker-thread', { as: 'wgemm-worker', pair: 'pair-worker' }),
-    bundle(made, 'inline', { pair: 'pair-inline' }),
-    bundle(made, 'thread', { as: 'wgemm-thread', format: 'iife' }),
-  ];
-  await Promise.all([declarations, ...bundles]);
-  const declared = declarationsOf(made, ['index', 'worker', 'inline']);
-  for (const name of readdirSync(made)) if (name.endsWith('.d.ts') && !declared.has(name)) rmSync(join(made, name)); // of what is internal
-  rmSync(dist, { recursive: true, force: true });
-  renameSync(made, dist);
+}
+
+/** In build/example-library/: the entry `wgemm`, with the one build that the examples use. */
+export async function makeExampleLibrary() {
+  const name = 'wgemm-relaxed';
+  await buildPreset(name.replace('wgemm', 'wasm'), 'wgemm_wasm');
+  await makeFolder(join(root, 'build', 'example-library'), [name], makeIndex);
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
@@ -118,7 +162,6 @@ if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
     await setUp('wasm');
     console.log('build: WebAssembly');
     for (const name of pairs) await buildPreset(name.replace('wgemm', 'wasm'), 'wgemm_wasm');
-    console.log('build: dist/');
     await makeDist();
   });
 }

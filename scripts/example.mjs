@@ -1,0 +1,18 @@
+// Runs an example, such as digits/digits, on the one build that it uses. That is made in build/, since
+// dist/ always holds all builds.
+import { join } from 'node:path';
+import { makeExampleLibrary } from './build.mjs';
+import { main, run } from './run.mjs';
+import { setUp } from './setup.mjs';
+
+const [name, ...rest] = process.argv.slice(2);
+
+await main(async () => {
+  await setUp('wasm');
+  console.log('build: WebAssembly with relaxed SIMD');
+  await makeExampleLibrary();
+  // A program of its own, since set-up brings a newer Node than may run this.
+  await run('node', ['--import', './scripts/example-library.mjs', join('examples', `${name}.mjs`), ...rest], {
+    otherwise: `The example ${name} failed: see above why.`,
+  });
+});
