@@ -1,7 +1,24 @@
-// Removes what was built and fetched: in this clone, and the cache that all clones of this user share. Needs no npm package.
-import { lstatSync, readdirSync, rmSync } from 'node:fs';
+// Removes what was built and fetched in this clone. With --cache, also what set-up fetched into the
+// cache that all clones of this user share. Packages of the system stay. Needs no npm package.
+import { lstatSync, readdirSync, rmdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { cache, main, root } from './run.mjs';
+import { cache, fail, main, root, withLock } from './run.mjs';
+import { cached, npmFolders } from './setup.mjs';
+
+const installed = ['', ...Object.values(npmFolders)].map((folder) => join(folder, 'node_modules'));
+const inClone = ['build', 'dist', 'coverage', ...installed];
+
+// Of the cache only what set-up put there: WGEMM_CACHE may name a folder that holds more. apt's lists
+// are there if a set-up was interrupted.
+const isOurs = new RegExp(`^(${cached.join('|')})-[\\w.-]+$|^apt$`);
+
+const isThere = (path) => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+const inCache = () =>
+  isThere(cache)
+    ? readdirSync(cache)
+        .filter((name) => isOurs.test(name))
+        .map((name) => join(cache, name))
+    : [];
 
 function sizeOf(path) {
   const info = lstatSync(path, { throwIfNoEntry: false });
@@ -10,21 +27,28 @@ function sizeOf(path) {
   return readdirSync(path).reduce((sum, name) => sum + sizeOf(join(path, name)), 0);
 }
 
-// Of the cache only what the scripts put there: WGEMM_CACHE may name a folder that holds more.
-const ours = /^(emscripten|xnnpack|pthreadpool)-[\w.-]+$|^apt$|^lock$/;
+const inMB = (bytes) => `${(bytes / 1e6).toFixed(1)} MB`;
 
-await main(() => {
-  const inCache = lstatSync(cache, { throwIfNoEntry: false }) ? readdirSync(cache).filter((name) => ours.test(name)) : [];
-  const paths = [
-    ...['build', 'dist', 'coverage', 'node_modules', 'tests/package/node_modules', 'tests/package/runtimes/node_modules'].map((name) =>
-      join(root, name),
-    ),
-    ...inCache.map((name) => join(cache, name)),
-  ].filter((path) => lstatSync(path, { throwIfNoEntry: false }));
+function remove(paths) {
   for (const path of paths) {
     const size = sizeOf(path);
     rmSync(path, { recursive: true, force: true, maxRetries: 3 });
-    console.log(`clean: removed ${path} (${(size / 1e6).toFixed(1)} MB)`);
+    console.log(`clean: removed ${path} (${inMB(size)})`);
   }
-  if (paths.length === 0) console.log('clean: nothing to remove');
+}
+
+await main(async () => {
+  const unknown = process.argv.slice(2).find((word) => word !== '--cache');
+  if (unknown !== undefined) fail(`clean: ${unknown} is not known; it takes --cache.`);
+  const paths = inClone.map((name) => join(root, name)).filter(isThere);
+  remove(paths);
+  if (inCache().length === 0) {
+    if (paths.length === 0) console.log('clean: nothing to remove');
+  } else if (process.argv.includes('--cache')) {
+    await withLock(() => remove(inCache())); // while no set-up of another clone is at work
+    if (readdirSync(cache).length === 0) rmdirSync(cache);
+  } else {
+    const size = inMB(inCache().reduce((sum, path) => sum + sizeOf(path), 0));
+    console.log(`clean: kept ${cache} (${size}), which all clones of this user share; \`npm run clean -- --cache\` removes it too`);
+  }
 });
