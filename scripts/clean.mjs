@@ -8,8 +8,8 @@ import { cached, npmFolders } from './setup.mjs';
 const installed = ['', ...Object.values(npmFolders)].map((folder) => join(folder, 'node_modules'));
 const inClone = ['build', 'dist', 'coverage', ...installed];
 
-// Of the cache only what set-up put there: WGEMM_CACHE may name a folder that holds more. apt's lists
-// are there if a set-up was interrupted.
+// Of the cache only what set-up put there, since WGEMM_CACHE may name a folder that holds more.
+// apt's lists are there if a set-up was interrupted.
 const isOurs = new RegExp(`^(${cached.join('|')})-[\\w.-]+$|^apt$`);
 
 const isThere = (path) => lstatSync(path, { throwIfNoEntry: false }) !== undefined;

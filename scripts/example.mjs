@@ -1,5 +1,5 @@
-// Runs an example, such as digits/digits, on the one build that it uses. That is made in build/, since
-// dist/ always holds all builds.
+// Runs an example, such as digits/digits, on the one build that it uses. That is made in build/,
+// since dist/ always holds all builds.
 import { join } from 'node:path';
 import { makeExampleLibrary } from './build.mjs';
 import { main, run } from './run.mjs';

@@ -13,8 +13,8 @@ import { cache, fail, main, onPath, query, root, run, withLock } from './run.mjs
 export const npmFolders = { package: join('tests', 'package'), runtimes: join('tests', 'package', 'runtimes') };
 
 /**
- * @param needs any of 'wasm', 'native', 'clang', 'fuzz', 'lint', 'chromium', 'firefox', 'webkit', 'package', 'runtimes'; the
- *   project's npm packages are always set up.
+ * @param needs any of 'wasm', 'native', 'clang', 'fuzz', 'lint', 'chromium', 'firefox', 'webkit',
+ *   'package', 'runtimes'; the project's npm packages are always set up.
  */
 export async function setUp(...needs) {
   const folders = Object.keys(npmFolders).flatMap((need) => (needs.includes(need) ? [join(root, npmFolders[need])] : []));

@@ -186,7 +186,7 @@ class Stream {
   }
 
   void run_product(Context* context, const Offsets& at) {
-    const int64_t &m = sizes_.m, &n = sizes_.n, &k = sizes_.k;  // by Clang 14 no lambda captures bindings
+    const int64_t &m = sizes_.m, &n = sizes_.n, &k = sizes_.k;  // Clang 14 captures no bindings
     const Operand &a = p_.a, &b = p_.b, &c = p_.epilogue.c;
     repeat(count_of(p_.n, n), {0, n * b.col_stride, n * c.col_stride, 0}, [&](int64_t col) {
       repeat(count_of(p_.m, m), {m * a.row_stride, 0, m * c.row_stride, 0}, [&](int64_t row) {

@@ -9,10 +9,10 @@
 namespace wgemm {
 namespace {
 
-// Each chain waits for its own last step, so there must be enough chains to fill the processor. x86
-// starts two steps per cycle, which take six or seven cycles at most, and has sixteen registers, of
-// which engines keep one: twelve chains and both factors fit. ARM has 32 registers, and starts up to
-// four fused steps per cycle, of four cycles.
+// Each chain waits for its own last step, so there must be enough chains to fill the processor.
+// x86 starts two steps per cycle, which take six or seven cycles at most, and has sixteen registers,
+// of which engines keep one: twelve chains and both factors fit. ARM has 32 registers, and starts
+// up to four fused steps per cycle, of four cycles.
 constexpr size_t kChains = 12, kChainsOnArm = 20;
 constexpr int kSteps = 1 << 16;
 
@@ -43,8 +43,9 @@ double run(int times, Step step) {
   return is_arm ? run_chains<kChainsOnArm>(times, step) : run_chains<kChains>(times, step);
 }
 
-// A step of floats. What is multiplied is the chain itself where the sum is a step of its own; a product that stays the same would leave
-// the loop. A lambda, not a function: by a pointer, both types would be one instance, which calls it at each step.
+// A step of floats. If the sum is a step of its own, the chain itself is multiplied, since a product
+// that stays the same would leave the loop. A lambda, not a function: both types of a function are
+// one type of pointer, so that one instance would serve both and call it at each step.
 template <typename T>
 constexpr auto multiply_add = [](v128_t acc, v128_t factor, v128_t term) {
 #if WGEMM_RELAXED
