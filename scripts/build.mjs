@@ -100,7 +100,7 @@ async function makeFolder(folder, names, body) {
   const sources = [...filesIn(join(root, 'js')), join(root, 'package-lock.json'), import.meta.filename];
   const inputs = hashFiles([...sources, ...names.flatMap((name) => [`${pairIn(name)}.wasm`, `${pairIn(name)}.mjs`])]);
   const state = () => `${inputs} ${hashFiles(filesIn(folder))}`;
-  const made = join(root, 'build', `${basename(folder)}.partial`);
+  const made = join(root, 'build', 'dist'); // bundles name it in comments
   const stamp = join(root, 'build', `${basename(folder)}.stamp`);
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === state()) return;
   console.log(`build: ${relative(root, folder)}`);
