@@ -1,6 +1,7 @@
 /**
  * Seeded random problems of MatMul, computed by the library, by the reference, and by ONNX Runtime Web where it has a kernel: both must lie
- * as near to the reference as rounding allows.
+ * as near to the reference as rounding allows. The library computes each with its weights as they are and, unless these are a vector,
+ * packed, with their batches too.
  *
  * The runtime's MatMul has no transposes, for which its data are transposed, no bias and no bfloat16. It is not asked about K = 0, where it
  * leaves what it finds in memory, gives another shape or fails.
@@ -68,7 +69,7 @@ describe.each(dtypes)('%s', (dtype) => {
   ])('transposeA %o, transposeB %o', async (transposeA, transposeB) => {
     const random = new Random(1000 + dtypes.indexOf(dtype) * 4 + Number(transposeA) * 2 + Number(transposeB));
     const flags = { transposeA, transposeB };
-    let compared = 0;
+    let [compared, packs, batches] = [0, 0, 0];
     for (let i = 0; i < 30; ++i) {
       const [srcShape, weightsShape] = drawShapes(random, flags);
       const places = [random.pick(placeNames), random.pick(placeNames), random.pick(placeNames), random.pick(placeNames)] as const;
@@ -87,17 +88,22 @@ describe.each(dtypes)('%s', (dtype) => {
         expectNear({ ...found, shape: flat }, { ...(wanted as NonNullable<typeof wanted>), shape: flat }, `of the runtime, ${what}`);
         ++compared;
       }
-      expectMatMul(wg, src, weights, null, flags, what);
-
       const bias = random.tensor(dtype, shape.map((size) => random.pick([1, size])).slice(random.between(0, shape.length)));
       const out = random.pick([undefined, place(wg, places[2], dtype, shape, random)]);
-      expectMatMul(wg, src, weights, bias, { ...flags, ...(out && { out }) }, `${what}, bias [${bias.shape.join(', ')}]`);
-      if (weightsShape.length > 1) {
-        using packed = wg.pack(weights, { op: 'matmul', trans: transposeB });
-        expectMatMul(wg, src, weights, bias, flags, `${what}, packed`, packed);
+      const packed = weightsShape.length > 1 ? wg.pack(weights, { op: 'matmul', trans: transposeB }) : undefined;
+      for (const stored of packed ? [undefined, packed] : [undefined]) {
+        const form = stored ? `${what}, packed` : what;
+        expectMatMul(wg, src, weights, null, flags, form, stored);
+        const withBias = `${form}, bias [${bias.shape.join(', ')}]`;
+        expectMatMul(wg, src, weights, bias, { ...flags, ...(out && { out }) }, withBias, stored);
       }
+      if (packed) ++packs;
+      if (packed && packed.shape.length > 2) ++batches;
+      drop(packed);
       drop(src, weights, out);
     }
+    expect(packs, 'problems with packed weights').toBeGreaterThan(20);
+    expect(batches, 'those with batches of weights').toBeGreaterThan(8);
     if (inOrt(dtype)) expect(compared, 'problems that the runtime has computed').toBeGreaterThan(22);
   });
 });

@@ -1,5 +1,6 @@
 /**
- * Seeded random problems of QGemm, computed by the library, by the reference, and by ONNX Runtime Web: all bits must be the same.
+ * Seeded random problems of QGemm, computed by the library with B as it is and with B packed, by the reference, and by ONNX Runtime Web:
+ * all bits must be the same.
  *
  * The runtime has no int8 x uint8, quantizes to the type of A only, wants b_scale and b_zero_point in one shape, and leaves what it finds in
  * memory where K is 0: there the library is held to the reference alone.
@@ -13,10 +14,12 @@ import {
   dropAll,
   expectQGemm,
   forms,
+  kernelOf,
   oneForms,
   type Output,
   packed,
   type QuantizedInputs,
+  relaxedDots,
   shapesOfC,
   typePairs,
 } from './quantized.js';
@@ -34,6 +37,25 @@ afterAll(() => {
 
 /** Inputs of the operator, in its order. */
 const names = ['a', 'aScale', 'aZeroPoint', 'b', 'bScale', 'bZeroPoint', 'c', 'yScale', 'yZeroPoint'] as const;
+
+/** What calls with B packed have taken. */
+const kernels = new Set<string>();
+
+/** Calls qgemm with B as it is, and with B packed. */
+function expectTwice(inputs: QuantizedInputs, options: QuantizedFactors & { alpha?: number }, what: string): void {
+  expectQGemm(wg, inputs, options as object, what);
+  const weights = packed(wg, inputs.b as Matrix, Boolean(options.transB));
+  try {
+    const call = [
+      { ...inputs, b: weights },
+      { ...options, transB: false },
+    ] as const;
+    kernels.add(kernelOf(wg, ...call));
+    expectQGemm(wg, call[0], call[1] as object, `${what}, packed`);
+  } finally {
+    weights.dispose();
+  }
+}
 
 /** What the runtime computes. Constant: B is a part of the model, which the runtime may pack. */
 async function runOrt(
@@ -111,10 +133,8 @@ describe.each(typePairs)('$a x $b', (types) => {
             expectNear(found, wanted, `of the runtime, ${what}`);
             ++compared;
           }
-          expectQGemm(wg, inputs, options, what);
-          const weights = packed(wg, inputs.b as Matrix, transB);
-          expectQGemm(wg, { ...inputs, b: weights }, { ...options, transB: false }, `${what}, packed`);
-          dropAll(inputs, weights);
+          expectTwice(inputs, options, what);
+          dropAll(inputs);
         }
       }
     }
@@ -131,13 +151,13 @@ describe.each(typePairs)('$a x $b', (types) => {
       const [one, bScale, bZeroPoint] = [random.pick(oneForms), random.pick(forms), random.pick(forms)];
       const where = random.pick(placeNames);
       const { inputs, options } = draw(wg, random, { types, sizes, where, c, output, one, bScale, bZeroPoint, transA, transB });
-      expectQGemm(wg, inputs, options, `${sizes.join(' x ')}, ${JSON.stringify({ ...options, c, one, bScale, bZeroPoint, where })}`);
+      expectTwice(inputs, options, `${sizes.join(' x ')}, ${JSON.stringify({ ...options, c, one, bScale, bZeroPoint, where })}`);
       dropAll(inputs);
     }
   });
 });
 
-it('the runtime computes operands and zero points at the ends of their ranges alike', async () => {
+it.each([2, 25])('the runtime computes operands and zero points at the ends of their ranges alike: %i rows', async (m) => {
   const random = new Random(200);
   const ends = { int8: [-128, 127], uint8: [0, 255] };
   for (const types of typePairs) {
@@ -146,7 +166,7 @@ it('the runtime computes operands and zero points at the ends of their ranges al
       for (const b of ends[types.b]) {
         const { inputs, options } = draw(wg, random, {
           types,
-          sizes: [2, 5, 4096],
+          sizes: [m, 5, 4096],
           one: '[]',
           bScale: '[N]',
           bZeroPoint: '[N]',
@@ -154,12 +174,22 @@ it('the runtime computes operands and zero points at the ends of their ranges al
         });
         (inputs.a.data as Int8Array).fill(a);
         ((inputs.b as Matrix).data as Int8Array).fill(b);
+        const what = JSON.stringify({ types, a, b });
         const found = await runOrt(inputs, options, types.a, false);
-        expectNear(found, referenceQGemm(inputs as never, options), `of the runtime, ${JSON.stringify({ types, a, b })}`);
-        expectQGemm(wg, inputs, options);
+        expectNear(found, referenceQGemm(inputs as never, options), `of the runtime, ${what}`);
+        expectTwice(inputs, options, what);
       }
     }
   }
+});
+
+it('calls with B packed have taken the 8-bit dots, if this engine has any', () => {
+  const dots = relaxedDots(wg);
+  if (dots.length > 0)
+    expect(
+      [...kernels].filter((name) => dots.includes(name)),
+      dots.join(' or '),
+    ).not.toEqual([]);
 });
 
 it('the runtime is none for what it is not asked about', async () => {

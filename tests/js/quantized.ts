@@ -127,6 +127,14 @@ export function packed(wg: Gemm, b: Matrix, trans = false): PackedWeights {
   return weights;
 }
 
+/** Kernels by relaxed 8-bit dots that are made for this engine. Only packed weights reach them. */
+export const relaxedDots = ({ info }: Gemm): string[] =>
+  info.kernels.flatMap(({ name, dtype, preferred }) => (dtype === 'int8' && preferred && name.includes('_relaxed_') ? [name] : []));
+
+/** The kernel that a call takes. */
+export const kernelOf = (wg: Gemm, inputs: QuantizedInputs, options: object): string =>
+  wg.explain('qgemm', inputs as QGemmInputs, options as QGemmOptions).kernel;
+
 function reference(inputs: QuantizedInputs, options: Options) {
   const origin = inputs.b instanceof PackedWeights ? origins.get(inputs.b) : undefined;
   return referenceQGemm({ ...inputs, b: inputs.b as Matrix, ...origin }, { ...options, ...origin });

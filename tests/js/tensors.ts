@@ -1,6 +1,6 @@
 /** What the tests share: seeded numbers, tensors in every kind of place, and the one check of a call and its result. */
 import { expect } from 'vitest';
-import type { DataArray, DType, Gemm, GemmOptions, TensorLike } from 'wgemm';
+import type { DataArray, DType, Gemm, GemmOptions, PackedWeights, TensorLike } from 'wgemm';
 import { arrayClasses, bytesOf, dtypeOf, get, isFloat, round, set } from './dtypes.js';
 import type { Random } from './random.js';
 import { type Expected, type Matrix, referenceGemm } from './reference.js';
@@ -75,7 +75,10 @@ export function snapshot(tensor: TensorLike): Matrix {
   return 'strides' in tensor && tensor.strides ? { ...copy, strides: tensor.strides } : copy;
 }
 
-/** Calls gemm, and expects all of `expectCall`. Returns the result. */
+/**
+ * Calls gemm, and expects all of `expectCall`. Returns the result. `packed`: what stands for b, and with
+ * it for transB.
+ */
 export function expectGemm(
   wg: Gemm,
   a: TensorLike,
@@ -83,10 +86,34 @@ export function expectGemm(
   c?: TensorLike | number | bigint | null,
   options?: GemmOptions | null,
   what = '',
+  packed?: PackedWeights,
 ): TensorLike {
   const inputs = [a, b, c].filter((input): input is TensorLike => typeof input === 'object' && input !== null);
   const wanted = referenceGemm(a, b, c, options ?? {});
-  return expectCall(wg, inputs, options?.out, wanted, () => wg.gemm(a, b, c, options as GemmOptions), what);
+  const call = () =>
+    packed ? wg.gemm(a, packed, c, { ...options, transB: false } as GemmOptions) : wg.gemm(a, b, c, options as GemmOptions);
+  return expectCall(wg, inputs, options?.out, wanted, call, what);
+}
+
+/** The same with b as it is, and with b packed. C that is written over is first set back. */
+export function expectGemmTwice(
+  wg: Gemm,
+  a: TensorLike,
+  b: TensorLike,
+  c: TensorLike | number | bigint | null | undefined,
+  options: GemmOptions,
+  what = '',
+): void {
+  const { out, transB } = options;
+  const before = out?.data.slice();
+  expectGemm(wg, a, b, c, options, what);
+  if (out) out.data.set(before as never);
+  const packed = wg.pack(b, { op: 'gemm', trans: transB });
+  try {
+    expectGemm(wg, a, b, c, options, `${what}, packed`, packed);
+  } finally {
+    packed.dispose();
+  }
 }
 
 /** Makes a call, and expects of it the right result in the right place, inputs as they were, and no memory kept. Returns the result. */
