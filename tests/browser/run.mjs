@@ -95,7 +95,7 @@ function wrongWithSuite({ crash, api, vectors, violations, uncaught, crossOrigin
     ...violations.map((violation) => `the policy was violated: ${violation}`),
     ...uncaught.map((error) => `nobody caught: ${error}`),
     ...(crossOriginIsolated === isolated ? [] : [`crossOriginIsolated is ${crossOriginIsolated}; the headers ask for ${isolated}`]),
-    ...(api.passed > 0 && vectors.passed > 0 ? [] : [`nothing ran${only ? ` of ${only}` : ''}`]),
+    ...(api.passed > 0 && vectors.packed > 0 ? [] : [`nothing ran${only ? ` of ${only}` : ''}`]),
   ];
 }
 
@@ -150,6 +150,7 @@ export function browserTable(rows) {
       skipped: api ? countOf(api.skipped, false) : '',
       elsewhere: api ? countOf(api.skipped, true) : '',
       vectors: vectors?.passed ?? '',
+      packed: vectors?.packed ?? '',
       'failed ': vectors?.failed ?? '',
       'skipped ': vectors ? countOf(vectors.skipped, false) : '',
       'elsewhere ': vectors ? countOf(vectors.skipped, true) : '',
@@ -182,7 +183,9 @@ function printNotes(rows) {
     const { info, api, vectors } = row.result;
     note(`why: ${info.why}`, row);
     for (const [reason, count] of Object.entries(api.skipped)) note(`${count} tests: ${reason}`, row);
-    for (const [reason, count] of Object.entries(vectors.skipped)) note(`${count} vectors: ${reason}`, row);
+    for (const reasons of [vectors.skipped, vectors.notPacked]) {
+      for (const [reason, count] of Object.entries(reasons)) note(`${count} vectors: ${reason}`, row);
+    }
   }
   for (const [text, where] of notes) console.log(`${text} (${where.length === withTests.length ? 'everywhere' : where.join('; ')})`);
 }

@@ -5,54 +5,49 @@ import { matmulBound } from './matmul.mjs';
 import { asQGemm } from './qgemm.mjs';
 
 /**
- * The operations that the package has. `calls`: in which ways a case runs. `bound`: that of its results, or undefined where every bit
- * counts. `shortForms`: which inputs may also be a number, and the type that it then takes, or an array without a shape.
+ * The operations that the package has: their names there, where B is among the inputs, which attribute
+ * transposes it, and the arguments of a call. `bound`: that of its results, or undefined if every bit
+ * counts. `shortForms`: which inputs may also be a number, and the type that it then takes, or an
+ * array without a shape.
  */
 const operations = {
-  Gemm: { calls: ([, b]) => (b.shape.length === 2 ? [gemm, gemmPacked] : [gemm]), bound: gemmBound, shortForms: () => [] },
+  Gemm: {
+    name: 'gemm',
+    indexOfB: 1,
+    trans: 'transB',
+    argumentsOf: ([a, b, c], options, opset) => [a, b, c, { ...options, opset }],
+    bound: gemmBound,
+    shortForms: () => [],
+  },
   QGemm: {
-    calls: ([, , , b]) => (b.initializer ? [qgemm, qgemmPacked] : [qgemm]),
+    name: 'qgemm',
+    indexOfB: 3,
+    trans: 'transB',
+    argumentsOf: ([a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint], options) => [
+      { a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint },
+      options,
+    ],
     bound: () => undefined,
     shortForms: ([a, , , b]) => ({ 1: 'float32', 2: a.dtype, 4: 'float32', 5: b.dtype, 7: 'float32', 8: a.dtype }),
   },
   MatMul: {
-    calls: ([, weights]) => (weights.shape.length >= 2 ? [matmul, matmulPacked] : [matmul]),
+    name: 'matmul',
+    indexOfB: 1,
+    trans: 'transposeB',
+    argumentsOf: ([src, weights, bias], options) => [src, weights, bias, options],
     bound: matmulBound,
     shortForms: ([src, , bias]) => (bias?.data.length === 1 ? { 2: src.dtype } : {}),
   },
 };
 
-function gemm(wg, [a, b, c], options, opset) {
-  return wg.gemm(a, b, c, { ...options, opset });
-}
+/** Every case runs with B as it is, and with B packed. */
+export const forms = ['plain', 'packed'];
 
-function gemmPacked(wg, inputs, { transB, ...options }, opset) {
-  return withPacked(wg, inputs, 1, { op: 'gemm', trans: transB }, (packed) => gemm(wg, packed, options, opset));
-}
-
-function qgemm(wg, [a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint], options) {
-  return wg.qgemm({ a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint }, options);
-}
-
-function qgemmPacked(wg, inputs, { transB, ...options }) {
-  return withPacked(wg, inputs, 3, { op: 'qgemm', trans: transB }, (packed) => qgemm(wg, packed, options));
-}
-
-function matmul(wg, [src, weights, bias], options) {
-  return wg.matmul(src, weights, bias, options);
-}
-
-function matmulPacked(wg, inputs, { transposeB, ...options }) {
-  return withPacked(wg, inputs, 1, { op: 'matmul', trans: transposeB }, (packed) => matmul(wg, packed, options));
-}
-
-function withPacked(wg, inputs, index, options, call) {
-  const weights = wg.pack(inputs[index], options);
-  try {
-    return call(inputs.with(index, weights));
-  } finally {
-    weights.dispose();
-  }
+/** Why B of a case cannot be packed, as a reason to count; undefined if it can. `check` holds `pack` to it. */
+export function notPacked({ op, inputs }) {
+  const { name, indexOfB } = operations[op];
+  const rank = inputs[indexOfB].shape.length;
+  return rank < 2 ? `pack refuses what ${name} takes as B: it has rank ${rank}` : undefined;
 }
 
 /** Operations that the package does not have, some of whose cases are another's. */
@@ -94,37 +89,61 @@ const places = {
 };
 
 /** The place of tensors that have strides of their own. */
-const asTheyAre = { 'own strides': (_, tensor) => tensor };
+const allPlaces = { ...places, 'own strides': (_, tensor) => tensor };
 
 /**
- * What is wrong, as a sentence; undefined if all is right. A case runs in all places and ways that there are, or in its `runs`; then it runs
- * as the case that its `also` makes.
+ * What is wrong, as a sentence; undefined if all is right. A case runs in all places that there are, or
+ * in its `runs`; packed, as the case that its `packedAs` makes; then as the case that its `also` makes.
+ *
+ * @param form of B, one of `forms`; if B cannot be packed, pack must refuse it
+ * @param onKernel gets the name of the kernel that a call takes, once for a case
  */
-export function check(wg, kase) {
-  const calls = operations[kase.op].calls(kase.inputs);
-  for (const [name, place] of Object.entries({ ...places, ...(kase.runs && asTheyAre) })) {
-    for (const call of calls) {
-      if (kase.runs && !kase.runs.some(([place, way]) => place === name && way === call.name)) continue;
-      const wrong = checkIn(wg, kase, call, (...tensor) => place(wg, ...tensor), name !== 'new output');
-      if (wrong) return `${name}, ${call.name}: ${wrong}`;
-    }
+export function check(wg, kase, form, onKernel = () => undefined) {
+  if (form === 'packed' && notPacked(kase)) return checkRefusalToPack(wg, kase);
+  const as = (form === 'packed' && kase.packedAs?.()) || kase;
+  const names = as.runs ?? Object.keys(places);
+  for (const name of names) {
+    const tellKernel = name === names[0] && as.expect !== 'reject' ? onKernel : undefined;
+    const place = (...tensor) => allPlaces[name](wg, ...tensor);
+    const wrong = checkIn(wg, as, form, place, name !== 'new output', tellKernel);
+    if (wrong) return `${name}, B ${form}: ${wrong}`;
   }
-  return kase.also && check(wg, kase.also());
+  return kase.also && check(wg, kase.also(), form, onKernel);
 }
 
-function checkIn(wg, kase, call, place, givesOut) {
+function checkRefusalToPack(wg, { op, inputs, attrs }) {
+  try {
+    pack(wg, operations[op], inputs, attrs).dispose();
+  } catch (error) {
+    return error.argument === 'B' ? undefined : `expected pack to refuse B, found ${error}`;
+  }
+  return 'expected pack to refuse B, found packed weights';
+}
+
+const pack = (wg, { name, indexOfB, trans }, inputs, options) => wg.pack(inputs[indexOfB], { op: name, trans: options[trans] });
+
+function checkIn(wg, kase, form, place, givesOut, onKernel) {
   const { op, opset, attrs, inputs, outputs, tolerance, expect } = kase;
-  const { bound, shortForms } = operations[op];
+  const operation = operations[op];
+  const { name, indexOfB, trans, argumentsOf, bound, shortForms } = operation;
   const [wanted] = outputs;
   const typesOfNumbers = shortForms(inputs);
   const options = { ...attrs };
   const placed = [];
+  let weights;
   try {
     for (const [i, tensor] of inputs.entries()) placed.push(tensor && place(tensor, typesOfNumbers[i]));
     if ((givesOut || expect === 'reject') && wanted) options.out = place(outputFor(wanted));
     let y;
     try {
-      y = call(wg, placed, options, opset);
+      const operands = [...placed];
+      if (form === 'packed') {
+        weights = operands[indexOfB] = pack(wg, operation, placed, options);
+        delete options[trans];
+      }
+      const args = argumentsOf(operands, options, opset);
+      onKernel?.(wg.explain(name, ...args).kernel);
+      y = wg[name](...args);
     } catch (error) {
       // Only an error of the library's own, which names the argument at fault, is a refusal.
       if (expect === 'reject' && error.argument && error.argument === (kase.argument ?? error.argument)) return undefined;
@@ -137,7 +156,7 @@ function checkIn(wg, kase, call, place, givesOut) {
     }
     return difference(wanted, gather(y, wanted.indices), bound(kase), tolerance) ?? (wanted.indices ? undefined : strayWrite(y));
   } finally {
-    for (const tensor of [...placed, options.out]) tensor?.dispose?.();
+    for (const tensor of [...placed, weights, options.out]) tensor?.dispose?.();
   }
 }
 

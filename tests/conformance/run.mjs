@@ -1,5 +1,6 @@
-// Runs test vectors on every build, and prints what passed by operation, opset and type. The project's own cases always run; the folder
-// that WGEMM_CONFORMANCE_DIR names may hold more, such as those of ONNX's and ONNX Runtime's tests.
+// Runs test vectors on every build, with B plain and packed, and prints what passed by operation,
+// opset and type. The project's own cases always run; the folder that WGEMM_CONFORMANCE_DIR names may
+// hold more, such as those of ONNX's and ONNX Runtime's tests.
 //   node run.mjs [wgemm]  the entry of the package that is tested
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
@@ -14,7 +15,7 @@ const shown = 10; // failures told in full
 
 function printTable(lines) {
   const columns = Object.keys(lines[0]);
-  const isAlwaysShown = (column) => column === 'passed' || column === 'failed';
+  const isAlwaysShown = (column) => /passed|failed/.test(column);
   const width = (column) => Math.max(column.length, ...lines.map((line) => String(line[column]).length));
   const pad = (text, column) =>
     typeof lines[0][column] === 'number' ? String(text).padStart(width(column)) : String(text).padEnd(width(column));
@@ -50,8 +51,11 @@ if (wrong) {
     const file = basename(path);
     console.log(`conformance: ${await tally.run(file, readFileSync(path, 'utf8'))} from ${file}`);
   }
+  tally.finish();
   printTable(tally.rows);
   for (const [reason, number] of Object.entries(tally.skipped)) console.log(`skipped: ${number} ${reason}`);
+  for (const [reason, number] of Object.entries(tally.notPacked)) console.log(`not packed: ${number}, ${reason}`);
+  for (const form of ['plain', 'packed']) console.log(`${form}: ${tally[form].passed} passed, ${tally[form].failed} failed`);
   console.log(`${tally.passed} passed, ${tally.failed} failed`);
   process.exitCode = tally.failed > 0 ? 1 : 0;
 }

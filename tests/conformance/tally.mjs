@@ -1,14 +1,22 @@
-// Runs test vectors on instances, and counts what came of them by build, operation, opset and type. Needs no file system, so that a page
-// runs them as Node does.
-import { check, supported } from './check.mjs';
+// Runs test vectors on instances, with B plain and packed, and counts what came of them by build,
+// operation, opset and type. Needs no file system, so that a page runs them as Node does.
+import { check, forms, notPacked, supported } from './check.mjs';
 import { readVectors } from './vectors.mjs';
 
+/** Kernels by relaxed 8-bit dots that are made for this engine. Only packed weights reach them. */
+const dotsOf = ({ info }) =>
+  info.kernels.flatMap(({ name, dtype, preferred }) => (dtype === 'int8' && preferred && name.includes('_relaxed_') ? [name] : []));
+
 export class Tally {
-  passed = 0;
-  failed = 0;
+  /** Runs of cases by the form of B. */
+  plain = { passed: 0, failed: 0 };
+  packed = { passed: 0, failed: 0 };
+  /** By reason, how many runs with B packed there are not. */
+  notPacked = {};
   /** By reason, how many cases were. */
   skipped = {};
   #rows = new Map();
+  #kernels = new Map(); // that packed cases took, by instance
 
   /**
    * @param instances of the library, each of which runs every case
@@ -17,6 +25,15 @@ export class Tally {
   constructor(instances, onFailure) {
     this.instances = instances;
     this.onFailure = onFailure;
+    for (const wg of instances) this.#kernels.set(wg, new Set());
+  }
+
+  get passed() {
+    return this.plain.passed + this.packed.passed;
+  }
+
+  get failed() {
+    return this.plain.failed + this.packed.failed;
   }
 
   /**
@@ -41,23 +58,47 @@ export class Tally {
     return cases;
   }
 
-  #runCase(wg, file, kase, reason) {
-    const { build } = wg.info;
-    if (reason) return this.#count(build, kase, 'skipped');
-    const runnable = supported(kase);
-    if (!runnable) return this.#count(build, kase, 'not supported');
-    const wrong = check(wg, runnable);
-    this.#count(build, kase, wrong ? 'failed' : 'passed');
-    if (wrong) this.onFailure(`${file}: ${kase.name} (${kase.op} ${kase.opset} ${kase.type}, ${build}): ${wrong}`);
+  /** To be called after all files: an instance that has 8-bit dots fails unless a packed case took one. */
+  finish() {
+    for (const wg of this.instances) {
+      const dots = dotsOf(wg);
+      if (dots.length === 0 || dots.some((name) => this.#kernels.get(wg).has(name))) continue;
+      ++this.packed.failed;
+      this.onFailure(`no case with B packed takes ${dots.join(' or ')} (${wg.info.build}, threads ${wg.info.threads})`);
+    }
   }
 
-  #count(build, { op, opset, type }, outcome) {
+  #runCase(wg, file, kase, reason) {
+    const { build } = wg.info;
+    const row = this.#rowOf(build, kase);
+    if (reason) return ++row.skipped;
+    const runnable = supported(kase);
+    if (!runnable) return ++row['not supported'];
+    for (const form of forms) {
+      const isPacked = form === 'packed';
+      const wrong = check(wg, runnable, form, (kernel) => isPacked && this.#kernels.get(wg).add(kernel));
+      const reason = !wrong && isPacked && notPacked(runnable);
+      if (reason) {
+        this.notPacked[reason] = (this.notPacked[reason] ?? 0) + 1;
+        ++row['not packed'];
+        continue;
+      }
+      const outcome = wrong ? 'failed' : 'passed';
+      ++this[form][outcome];
+      ++row[`${form} ${outcome}`];
+      if (wrong) this.onFailure(`${file}: ${kase.name} (${kase.op} ${kase.opset} ${kase.type}, ${build}): ${wrong}`);
+    }
+  }
+
+  #rowOf(build, { op, opset, type }) {
     const key = [build, op, opset, type].join();
     if (!this.#rows.has(key)) {
-      this.#rows.set(key, { build, operation: op, opset, type, passed: 0, failed: 0, 'not supported': 0, skipped: 0 });
+      const counts = forms.flatMap((form) => [`${form} passed`, `${form} failed`]);
+      const columns = [...counts, 'not packed', 'not supported', 'skipped'];
+      const zeros = Object.fromEntries(columns.map((column) => [column, 0]));
+      this.#rows.set(key, { build, operation: op, opset, type, ...zeros });
     }
-    ++this.#rows.get(key)[outcome];
-    if (outcome === 'passed' || outcome === 'failed') ++this[outcome];
+    return this.#rows.get(key);
   }
 
   /** In the order of their columns. */

@@ -1,11 +1,11 @@
 /** Random arguments: good ones give what the reference gives; any whatever gives that or a GemmError, and keeps nothing. */
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { createGemm, type Gemm, type GemmOptions, type TensorLike } from 'wgemm';
+import { createGemm, type Gemm, type GemmOptions, type PackedWeights, type TensorLike } from 'wgemm';
 import { anything, layout, type Layout, layOut, nearlyRight, ones, orAnything, seed, size, sizes, small } from './arbitraries.js';
 import { allTypes, dtypes, floats, isFloat, set } from './dtypes.js';
 import { expectWhole, succeeds } from './errors.js';
-import { count, drop, expectGemm, float32, Random } from './tensors.js';
+import { count, drop, expectGemm, expectGemmTwice, float32, Random } from './tensors.js';
 
 let wg: Gemm;
 beforeAll(async () => {
@@ -66,7 +66,7 @@ it('gemm is right for random shapes, layouts, transposes, alpha and beta', () =>
       const options: GemmOptions = { transA, transB, alpha, beta };
       if (outIsC) options.out = c as TensorLike;
       else if (kindOfOut === 'own') options.out = make([m, n], layouts[3], false);
-      expectGemm(wg, a, b, c, options);
+      expectGemmTwice(wg, a, b, c, options);
       drop(...heap);
       expect(wg.memory().inUse).toBe(0);
     }),
@@ -108,22 +108,29 @@ const call = fc
   });
 
 it('gemm and explain take arguments of every JavaScript kind: a GemmError, or a right result', () => {
-  let succeeded = 0;
+  let [succeeded, succeededPacked] = [0, 0];
   fc.assert(
-    fc.property(call, (call) => {
-      const explained = succeeds(() => wg.explain('gemm', ...call));
-      expect(wg.memory().inUse).toBe(0);
+    fc.property(call, fc.boolean(), ([a, b, c, options], packs) => {
+      let packed: PackedWeights | undefined;
+      if (packs) succeeds(() => (packed = wg.pack(b, { op: 'gemm' })));
+      const taken = wg.memory().inUse;
+      const explained = succeeds(() => wg.explain('gemm', a, packed ?? b, c, options));
+      expect(wg.memory().inUse).toBe(taken);
       if (explained) {
-        expectGemm(wg, ...call);
-        ++succeeded;
+        expectGemm(wg, a, b, c, options, '', packed);
+        if (packed) ++succeededPacked;
+        else ++succeeded;
       } else {
-        expect(succeeds(() => wg.gemm(...call))).toBe(false);
+        expect(succeeds(() => wg.gemm(a, packed ?? b, c, options))).toBe(false);
       }
+      expect(wg.memory().inUse).toBe(taken);
+      drop(packed);
       expect(wg.memory().inUse).toBe(0);
     }),
     { seed, numRuns: 10_000 },
   );
-  expect(succeeded, 'calls that succeeded: the arguments must not be all bad').toBeGreaterThan(2000);
+  expect(succeeded, 'calls that succeeded: the arguments must not be all bad').toBeGreaterThan(1000);
+  expect(succeededPacked, 'those with B packed').toBeGreaterThan(1000);
   expectGemm(wg, float32([1, 1], 2), float32([1, 1], 3));
 });
 

@@ -129,7 +129,7 @@ it('qgemm is right for random shapes, layouts and options, and refuses what is w
     bScale: fc.constantFrom(...forms),
     bZeroPoint: fc.constantFrom(...forms),
     where: fc.constantFrom('an array', 'part of an array', 'shared memory', 'the heap'),
-    packs: fc.boolean(),
+    packs: fc.boolean(), // what must be refused; what must not runs with B packed too
     fills: fc.boolean(),
     layouts: fc.tuple(layout, layout, layout, layout),
     fault: fc.option(fc.constantFrom(...Object.values(faults)), { freq: 2 }),
@@ -153,7 +153,10 @@ it('qgemm is right for random shapes, layouts and options, and refuses what is w
       const options = { ...drawn.options, ...(packs ? { transB: false } : {}), ...(out ? { out } : {}) } as QGemmOptions;
       const call: Call = { sizes, types, output, inputs: { ...inputs }, options: { ...options } };
       if (!fault || fault.unless?.(call)) {
-        expectQGemm(wg, inputs, options as object);
+        expectQGemm(wg, drawn.inputs, { ...drawn.options, ...(out && { out }) });
+        const weights = packs ? inputs.b : packed(wg, drawn.inputs.b as Matrix, transB);
+        expectQGemm(wg, { ...inputs, b: weights }, { ...options, transB: false } as object);
+        drop(weights);
       } else {
         ++refused;
         fault.spoil(call);

@@ -50,9 +50,14 @@ async function makeRuntimesProject() {
 }
 
 const vectorsOf = (text) => {
-  const [, passed, failed] = /^(\d+) passed, (\d+) failed$/m.exec(text) ?? refuse(`the vectors gave no count:\n${text.slice(-2000)}`);
-  if (Number(passed) === 0 || failed !== '0') refuse(`${passed} passed, ${failed} failed`);
-  return `${passed} vectors`;
+  const counts = ['plain', 'packed'].map((form) => {
+    const [count, passed, failed] =
+      new RegExp(`^${form}: (\\d+) passed, (\\d+) failed$`, 'm').exec(text) ??
+      refuse(`the vectors gave no count of '${form}':\n${text.slice(-2000)}`);
+    if (Number(passed) === 0 || failed !== '0') refuse(count);
+    return `${passed} ${form}`;
+  });
+  return `${counts.join(' and ')} vectors`;
 };
 
 const expectLine = (text, line) => text.includes(line) || refuse(`it ended without '${line}'; it said ${text}`);

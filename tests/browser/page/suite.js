@@ -59,6 +59,7 @@ export async function runSuite({ place, only, part, parts, vectorPart, vectorPar
     const skipMade = isMade ? leaveTo(others, { part: vectorPart, parts: vectorParts }) : undefined;
     await tally.run(file, await (await fetch(`/vectors/${file}`)).text(), { pause, skip: skipMade });
   }
+  tally.finish();
   const { info } = wg;
   wg.dispose();
   const end = performance.now();
@@ -68,6 +69,8 @@ export async function runSuite({ place, only, part, parts, vectorPart, vectorPar
     vectors: {
       passed: tally.passed,
       failed: tally.failed,
+      packed: tally.packed.passed,
+      notPacked: tally.notPacked,
       skipped: tally.skipped,
       failures: failures.slice(0, shown),
       seconds: (end - afterTests) / 1000,
