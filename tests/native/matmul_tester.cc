@@ -103,7 +103,7 @@ Sizes MatMulTester::dst_dims() const {
 std::string MatMulTester::describe() const {
   std::ostringstream text;
   text << dtype_name(type_) << " src=" << text_of(src_, src_layout_) << (trans_a_ ? " transposed" : "");
-  text << " weights=" << text_of(weights_, weights_layout_) << (trans_b_ ? " transposed" : "") << (packed_ ? " packed" : "");
+  text << " weights=" << text_of(weights_, weights_layout_) << (trans_b_ ? " transposed" : "");
   if (bias_.has_value()) text << " bias=" << text_of(*bias_, bias_layout_);
   text << " dst=" << text_of(dst_dims(), dst_layout_) << (in_place_ ? " in place" : "") << (float32_ ? " float32" : "");
   text << " from " << activation_.min << " to " << activation_.max;
@@ -152,62 +152,69 @@ void MatMulTester::run_into() const {
   });
 
   Context& context = test_context();
-  PackedWeights packed;
-  if (packed_) {
-    const Status status = pack(context, {.B = args.weights, .trans = trans_b_}, &packed);
+  const MatMulArgs plain = args;
+  for (const bool is_packed : {false, true}) {
+    if (packed_.has_value() ? is_packed != *packed_ : is_packed && weights_.size() < 2) continue;
+    SCOPED_TRACE(is_packed ? "weights are packed" : "weights are not packed");
+    args = plain;
+    PackedWeights packed;
+    if (is_packed) {
+      const Status status = pack(context, {.B = args.weights, .trans = trans_b_}, &packed);
+      ASSERT_TRUE(status.ok()) << status.message;
+      if (weights.length > 0) std::memset(weights.data.get(), 0x5a, weights.length * sizeof(T));
+      args.weights = {};
+      args.packed_weights = &packed;
+      args.transpose_b = 0;
+    }
+    Snapshot before;
+    before.add("src", src);
+    before.add("weights", weights);
+    before.add("bias", bias);
+    before.add("dst", dst);
+    const std::vector<Dst> dst_before = dst.values();
+    const size_t in_use = context.bytes_in_use();
+
+    int64_t shape[kMaxRank];
+    size_t rank = 99;
+    args.dst.dtype = dst_type;
+    Status status = matmul_shape(args, shape, &rank);
     ASSERT_TRUE(status.ok()) << status.message;
-    if (weights.length > 0) std::memset(weights.data.get(), 0x5a, weights.length * sizeof(T));
-    args.weights = {};
-    args.packed_weights = &packed;
-    args.transpose_b = 0;
+    EXPECT_EQ(text_of({shape, rank}), text_of(dims));
+
+    args.dst = make_tensor<void>(dst, dst_type, dst_layout_);
+    Explanation plan;
+    status = explain(Context(), args, &plan);
+    ASSERT_TRUE(status.ok()) << status.message;
+    EXPECT_EQ(plan.batch * plan.m * plan.n, static_cast<int64_t>(expected.size()));
+
+    if (streaming_.limit != 0) {
+      status = run_streamed(&matmul, args, streaming_, test_threads(), &args.src, &args.weights, &args.bias, &args.dst);
+    } else if (options_.has_value() || test_threads() > 1) {
+      MatMulProblem p;
+      status = matmul_problem(args, true, &p);
+      if (status.ok())
+        status = wgemm::run(context, "matmul", p.problem, fitting(test_options(options_.value_or(PlanOptions{})), p.problem));
+    } else {
+      status = matmul(context, args);
+    }
+    ASSERT_TRUE(status.ok()) << status.message;
+    EXPECT_EQ(context.bytes_in_use(), in_use);
+
+    size_t next = 0;
+    bool ok = true;
+    for_each_index(dims, [&](std::span<const int64_t> index) {
+      int64_t place = 0;
+      for (size_t axis = 0; axis < dims.size(); ++axis) place += index[axis] * dst.strides[axis];
+      Dst& value = dst.data[static_cast<size_t>(place)];
+      const ::testing::AssertionResult near = is_near(value, expected[next], depth, sums[next]);
+      EXPECT_TRUE(near || !ok) << near.message() << " at " << text_of(index);
+      ok = ok && near;
+      // Set back, so that what remains must be as it was.
+      value = dst_before[static_cast<size_t>(place)];
+      ++next;
+    });
+    before.expect_unchanged();
   }
-  Snapshot before;
-  before.add("src", src);
-  before.add("weights", weights);
-  before.add("bias", bias);
-  before.add("dst", dst);
-  const std::vector<Dst> dst_before = dst.values();
-  const size_t in_use = context.bytes_in_use();
-
-  int64_t shape[kMaxRank];
-  size_t rank = 99;
-  args.dst.dtype = dst_type;
-  Status status = matmul_shape(args, shape, &rank);
-  ASSERT_TRUE(status.ok()) << status.message;
-  EXPECT_EQ(text_of({shape, rank}), text_of(dims));
-
-  args.dst = make_tensor<void>(dst, dst_type, dst_layout_);
-  Explanation plan;
-  status = explain(Context(), args, &plan);
-  ASSERT_TRUE(status.ok()) << status.message;
-  EXPECT_EQ(plan.batch * plan.m * plan.n, static_cast<int64_t>(expected.size()));
-
-  if (streaming_.limit != 0) {
-    status = run_streamed(&matmul, args, streaming_, test_threads(), &args.src, &args.weights, &args.bias, &args.dst);
-  } else if (options_.has_value() || test_threads() > 1) {
-    MatMulProblem p;
-    status = matmul_problem(args, true, &p);
-    if (status.ok()) status = wgemm::run(context, "matmul", p.problem, fitting(test_options(options_.value_or(PlanOptions{})), p.problem));
-  } else {
-    status = matmul(context, args);
-  }
-  ASSERT_TRUE(status.ok()) << status.message;
-  EXPECT_EQ(context.bytes_in_use(), in_use);
-
-  size_t next = 0;
-  bool ok = true;
-  for_each_index(dims, [&](std::span<const int64_t> index) {
-    int64_t place = 0;
-    for (size_t axis = 0; axis < dims.size(); ++axis) place += index[axis] * dst.strides[axis];
-    Dst& value = dst.data[static_cast<size_t>(place)];
-    const ::testing::AssertionResult near = is_near(value, expected[next], depth, sums[next]);
-    EXPECT_TRUE(near || !ok) << near.message() << " at " << text_of(index);
-    ok = ok && near;
-    // Set back, so that what remains must be as it was.
-    value = dst_before[static_cast<size_t>(place)];
-    ++next;
-  });
-  before.expect_unchanged();
 }
 
 template <typename T>

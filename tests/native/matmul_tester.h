@@ -40,8 +40,9 @@ class MatMulTester {
   MatMulTester& activation(Activation value) { return set(activation_, value); }
   // dst of a 16-bit type is float32.
   MatMulTester& float32(bool value = true) { return set(float32_, value); }
-  // weights are packed before; what they were packed from is spoiled.
-  MatMulTester& packed(bool value = true) { return set(packed_, value); }
+  // weights are packed before, and what they were packed from is spoiled; or not. Without this, the
+  // problem runs both ways, unless weights are a vector.
+  MatMulTester& packed(bool value = true) { return set(packed_, std::optional(value)); }
   // NaN and infinities among the values.
   MatMulTester& specials() { return set(specials_, true); }
   MatMulTester& options(const PlanOptions& value) { return set(options_, std::optional(value)); }
@@ -72,7 +73,8 @@ class MatMulTester {
   Sizes src_{1, 1}, weights_{1, 1};
   std::optional<Sizes> bias_;
   Layout src_layout_, weights_layout_, bias_layout_, dst_layout_;
-  bool trans_a_ = false, trans_b_ = false, in_place_ = false, float32_ = false, packed_ = false, specials_ = false;
+  bool trans_a_ = false, trans_b_ = false, in_place_ = false, float32_ = false, specials_ = false;
+  std::optional<bool> packed_;
   Activation activation_;
   std::optional<PlanOptions> options_;
   Streaming streaming_;

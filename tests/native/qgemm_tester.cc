@@ -102,7 +102,7 @@ std::string QGemmTester::describe() const {
     for (const int64_t size : c_dims_) text += std::to_string(size) + " ";
     text += "]";
   }
-  text += with("gap", gap_) + with("columns", columns_) + with("packed", packed_);
+  text += with("gap", gap_) + with("columns", columns_);
   if (options_.has_value()) {
     if (options_->kernel != nullptr) text += with("kernel", options_->kernel->name);
     text += with("mc", options_->mc) + with("nc", options_->nc) + with("kc", options_->kc);
@@ -174,65 +174,72 @@ void QGemmTester::run_typed() const {
   }
 
   Context& context = test_context();
-  PackedWeights weights;
-  if (packed_) {
-    const Status status = pack(context, {.op = PackFor::kQGemm, .B = args.B, .trans = trans_b_}, &weights);
-    ASSERT_TRUE(status.ok()) << status.message;
-    for (size_t i = 0; i < b.length; ++i) b.data[i] ^= 0xa5;
-    args.B = {};
-    args.packed_B = &weights;
-    args.transB = 0;
-  }
-  Snapshot before;
-  before.add("A", a);
-  before.add("B", b);
-  before.add("C", c);
-  before.add("Y", y);
-  before.add("a_scale", a_scale);
-  before.add("b_scale", b_scale);
-  before.add("y_scale", y_scale);
-  before.add("a_zero_point", a_zero);
-  before.add("b_zero_point", b_zero);
-  before.add("y_zero_point", y_zero);
-  const std::vector<T> y_before = y.values();
-  const size_t in_use = context.bytes_in_use();
-
-  int64_t dims[2] = {-1, -1};
-  DType dtype = DType::kInt64;
-  const Status shape = qgemm_shape(args, dims, &dtype);
-  ASSERT_TRUE(shape.ok()) << shape.message;
-  EXPECT_TRUE(dims[0] == m_ && dims[1] == n_ && dtype == y_type_);
-
-  if (!by_.empty()) {
-    Explanation plan;
-    ASSERT_TRUE(explain(context, args, &plan).ok());
-    EXPECT_EQ(plan.kernel, by_);
-  }
-
-  args.Y = y.template tensor<void>(y_type_);
-  Status status;
-  if (streaming_.limit != 0) {
-    status = run_streamed(&qgemm, args, streaming_, test_threads(), &args.A, &args.B, &args.C, &args.Y);
-  } else if (options_.has_value() || test_threads() > 1) {
-    Problem problem;
-    status = qgemm_problem(args, true, &problem);
-    if (status.ok()) status = wgemm::run(context, "qgemm", problem, test_options(options_.value_or(PlanOptions{})));
-  } else {
-    status = qgemm(context, args);
-  }
-  ASSERT_TRUE(status.ok()) << status.message;
-  EXPECT_EQ(context.bytes_in_use(), in_use);
-
-  for (int64_t i = 0; i < m_; ++i) {
-    for (int64_t j = 0; j < n_; ++j) {
-      T& value = y.data[y.place(i, j)];
-      const T wanted = expected[static_cast<size_t>(i * n_ + j)];
-      ASSERT_EQ(std::memcmp(&value, &wanted, sizeof(T)), 0) << +value << " instead of " << +wanted << " at " << i << ", " << j;
-      // Set back, so that what remains must be as it was.
-      value = y_before[y.place(i, j)];
+  const QGemmArgs plain = args;
+  for (const bool is_packed : {false, true}) {
+    const bool is_pinned = !by_.empty() || (options_.has_value() && options_->kernel != nullptr);
+    if (packed_.has_value() ? is_packed != *packed_ : is_packed && is_pinned) continue;
+    SCOPED_TRACE(is_packed ? "B is packed" : "B is not packed");
+    args = plain;
+    PackedWeights weights;
+    if (is_packed) {
+      const Status status = pack(context, {.op = PackFor::kQGemm, .B = args.B, .trans = trans_b_}, &weights);
+      ASSERT_TRUE(status.ok()) << status.message;
+      for (size_t i = 0; i < b.length; ++i) b.data[i] ^= 0xa5;
+      args.B = {};
+      args.packed_B = &weights;
+      args.transB = 0;
     }
+    Snapshot before;
+    before.add("A", a);
+    before.add("B", b);
+    before.add("C", c);
+    before.add("Y", y);
+    before.add("a_scale", a_scale);
+    before.add("b_scale", b_scale);
+    before.add("y_scale", y_scale);
+    before.add("a_zero_point", a_zero);
+    before.add("b_zero_point", b_zero);
+    before.add("y_zero_point", y_zero);
+    const std::vector<T> y_before = y.values();
+    const size_t in_use = context.bytes_in_use();
+
+    int64_t dims[2] = {-1, -1};
+    DType dtype = DType::kInt64;
+    const Status shape = qgemm_shape(args, dims, &dtype);
+    ASSERT_TRUE(shape.ok()) << shape.message;
+    EXPECT_TRUE(dims[0] == m_ && dims[1] == n_ && dtype == y_type_);
+
+    if (!by_.empty()) {
+      Explanation plan;
+      ASSERT_TRUE(explain(context, args, &plan).ok());
+      EXPECT_EQ(plan.kernel, by_);
+    }
+
+    args.Y = y.template tensor<void>(y_type_);
+    Status status;
+    if (streaming_.limit != 0) {
+      status = run_streamed(&qgemm, args, streaming_, test_threads(), &args.A, &args.B, &args.C, &args.Y);
+    } else if (options_.has_value() || test_threads() > 1) {
+      Problem problem;
+      status = qgemm_problem(args, true, &problem);
+      if (status.ok()) status = wgemm::run(context, "qgemm", problem, test_options(options_.value_or(PlanOptions{})));
+    } else {
+      status = qgemm(context, args);
+    }
+    ASSERT_TRUE(status.ok()) << status.message;
+    EXPECT_EQ(context.bytes_in_use(), in_use);
+
+    for (int64_t i = 0; i < m_; ++i) {
+      for (int64_t j = 0; j < n_; ++j) {
+        T& value = y.data[y.place(i, j)];
+        const T wanted = expected[static_cast<size_t>(i * n_ + j)];
+        ASSERT_EQ(std::memcmp(&value, &wanted, sizeof(T)), 0) << +value << " instead of " << +wanted << " at " << i << ", " << j;
+        // Set back, so that what remains must be as it was.
+        value = y_before[y.place(i, j)];
+      }
+    }
+    before.expect_unchanged();
   }
-  before.expect_unchanged();
 }
 
 void QGemmTester::run() const {

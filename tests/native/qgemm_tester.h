@@ -47,8 +47,9 @@ class QGemmTester {
   // Each matrix has this many unused elements behind each row and lies transposed in memory if `columns`.
   QGemmTester& gap(int64_t elements) { return set(gap_, elements); }
   QGemmTester& columns(bool value = true) { return set(columns_, value); }
-  // B is packed before; what it was packed from is spoiled.
-  QGemmTester& packed(bool value = true) { return set(packed_, value); }
+  // B is packed before, and what it was packed from is spoiled; or not. Without this, the problem runs
+  // both ways, if no kernel is given or expected.
+  QGemmTester& packed(bool value = true) { return set(packed_, std::optional(value)); }
   QGemmTester& options(const PlanOptions& value) { return set(options_, std::optional(value)); }
   // Operands are handed over block by block.
   QGemmTester& streamed(const Streaming& value) { return set(streaming_, value); }
@@ -72,7 +73,8 @@ class QGemmTester {
 
   DType a_type_ = DType::kUInt8, b_type_ = DType::kInt8, y_type_ = DType::kFloat32;
   int64_t m_ = 1, n_ = 1, k_ = 1;
-  bool trans_a_ = false, trans_b_ = false, columns_ = false, packed_ = false;
+  bool trans_a_ = false, trans_b_ = false, columns_ = false;
+  std::optional<bool> packed_;
   Values a_values_ = Values::kRandom, b_values_ = Values::kRandom, c_values_ = Values::kAbsent;
   Values a_zero_ = Values::kRandom, b_zero_ = Values::kRandom, y_zero_ = Values::kRandom;
   Extent one_ = Extent::kScalar, b_scale_extent_ = Extent::kScalar, b_zero_extent_ = Extent::kScalar;

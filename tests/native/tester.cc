@@ -37,7 +37,6 @@ std::string GemmTester::describe() const {
   text += " transA=" + std::to_string(trans_a_) + " transB=" + std::to_string(trans_b_) + " alpha=" + std::to_string(alpha_.number()) +
           " beta=" + std::to_string(beta_.number()) + " gap=" + std::to_string(gap_) + " columns=" + std::to_string(columns_) + " from " +
           std::to_string(activation_.min) + " to " + std::to_string(activation_.max);
-  if (packed_) text += " packed";
   if (in_place_) text += " in place";
   if (has_c_ && !in_place_) {
     text += " C=[";
@@ -94,38 +93,44 @@ void GemmTester::run_typed() const {
 
   args.Y = result.template tensor<void>(type_);
   Context& context = test_context();
-  PackedWeights weights;
-  if (packed_) {
-    const Status packed = pack(context, {.op = PackFor::kGemm, .B = args.B, .trans = args.transB}, &weights);
-    ASSERT_TRUE(packed.ok()) << packed.message;
-    args.packed_B = &weights;
-    args.B = {};
-    args.transB = 0;
-  }
-  const size_t in_use = context.bytes_in_use();
-  Status status;
-  if (streaming_.limit != 0) {
-    status = run_streamed(&gemm, args, streaming_, test_threads(), &args.A, &args.B, &args.C, &args.Y);
-  } else {
-    Problem problem;
-    const Status checked = gemm_problem(args, true, &problem);
-    ASSERT_TRUE(checked.ok()) << checked.message;
-    ASSERT_TRUE(options_.kernel == nullptr || can_run(*options_.kernel, problem));
-    status = wgemm::run(context, "gemm", problem, test_options(options_));
-  }
-  ASSERT_TRUE(status.ok()) << status.message;
-  EXPECT_EQ(context.bytes_in_use(), in_use);
-
-  for (int64_t i = 0; i < m_; ++i) {
-    for (int64_t j = 0; j < n_; ++j) {
-      const auto at = static_cast<size_t>(i * n_ + j);
-      T& value = result.data[result.place(i, j)];
-      ASSERT_TRUE(is_near(value, expected[at], k_, sums.empty() ? 0 : sums[at])) << "at " << i << ", " << j;
-      // Set back, so that what remains must be as it was.
-      value = result_before[result.place(i, j)];
+  const GemmArgs plain = args;
+  for (const bool is_packed : {false, true}) {
+    if (packed_.has_value() ? is_packed != *packed_ : is_packed && options_.kernel != nullptr) continue;
+    SCOPED_TRACE(is_packed ? "B is packed" : "B is not packed");
+    args = plain;
+    PackedWeights weights;
+    if (is_packed) {
+      const Status packed = pack(context, {.op = PackFor::kGemm, .B = args.B, .trans = args.transB}, &weights);
+      ASSERT_TRUE(packed.ok()) << packed.message;
+      args.packed_B = &weights;
+      args.B = {};
+      args.transB = 0;
     }
+    const size_t in_use = context.bytes_in_use();
+    Status status;
+    if (streaming_.limit != 0) {
+      status = run_streamed(&gemm, args, streaming_, test_threads(), &args.A, &args.B, &args.C, &args.Y);
+    } else {
+      Problem problem;
+      const Status checked = gemm_problem(args, true, &problem);
+      ASSERT_TRUE(checked.ok()) << checked.message;
+      ASSERT_TRUE(options_.kernel == nullptr || can_run(*options_.kernel, problem));
+      status = wgemm::run(context, "gemm", problem, test_options(options_));
+    }
+    ASSERT_TRUE(status.ok()) << status.message;
+    EXPECT_EQ(context.bytes_in_use(), in_use);
+
+    for (int64_t i = 0; i < m_; ++i) {
+      for (int64_t j = 0; j < n_; ++j) {
+        const auto at = static_cast<size_t>(i * n_ + j);
+        T& value = result.data[result.place(i, j)];
+        ASSERT_TRUE(is_near(value, expected[at], k_, sums.empty() ? 0 : sums[at])) << "at " << i << ", " << j;
+        // Set back, so that what remains must be as it was.
+        value = result_before[result.place(i, j)];
+      }
+    }
+    before.expect_unchanged();
   }
-  before.expect_unchanged();
 }
 
 void GemmTester::run() const {

@@ -30,8 +30,8 @@ class GemmTester {
   GemmTester& gap(int64_t elements) { return set(gap_, elements); }
   GemmTester& columns(bool value = true) { return set(columns_, value); }
   GemmTester& opset(int64_t value, std::optional<int64_t> broadcast = {}) { return opset_ = value, set(broadcast_, broadcast); }
-  // B is packed before.
-  GemmTester& packed(bool value = true) { return set(packed_, value); }
+  // B is packed before, or not. Without this, the problem runs both ways, if no kernel is given.
+  GemmTester& packed(bool value = true) { return set(packed_, std::optional(value)); }
   // NaN and infinities among the values.
   GemmTester& specials() { return set(specials_, true); }
   GemmTester& options(const PlanOptions& value) { return set(options_, value); }
@@ -54,7 +54,8 @@ class GemmTester {
 
   DType type_ = DType::kFloat32;
   int64_t m_ = 1, n_ = 1, k_ = 1;
-  bool trans_a_ = false, trans_b_ = false, has_c_ = false, in_place_ = false, columns_ = false, specials_ = false, packed_ = false;
+  bool trans_a_ = false, trans_b_ = false, has_c_ = false, in_place_ = false, columns_ = false, specials_ = false;
+  std::optional<bool> packed_;
   Factor alpha_ = 1, beta_ = 1;
   Activation activation_;
   std::vector<int64_t> c_dims_;
