@@ -193,6 +193,18 @@ int64_t parts_wanted(const Problem& problem, const Kernel& kernel, int threads) 
   return static_cast<int64_t>(std::min(threads * (kernel.streams ? 1 : kPartsOfThread), work / kWorkOfPart));
 }
 
+// Largest difference of two elements of B, as int8, for which a dot product is exact.
+int max_range_of_b(Dot dot) {
+  return dot == Dot::kSevenBits ? 127 : dot == Dot::kSigned ? 254 : 255;
+}
+
+// What B, as int8, is reduced by, so that the second operand of the dot product is exact: to 0 to 127,
+// or without -128.
+int shift_of_b(Dot dot, const StoredOperand& b) {
+  if (dot == Dot::kSevenBits) return b.low;
+  return dot == Dot::kSigned && b.low == -128 ? -1 : 0;
+}
+
 }  // namespace
 
 bool can_run(const Kernel& kernel, const Problem& problem) {
@@ -202,7 +214,7 @@ bool can_run(const Kernel& kernel, const Problem& problem) {
   if (kernel.dot == Dot::kNone) return true;
   const StoredOperand& b = problem.stored_b;
   if (b.panels == nullptr) return false;  // neither its range nor sums of its columns are known
-  return has_dot(kernel.dot) && (kernel.dot != Dot::kSevenBits || b.high - b.low <= 127);
+  return has_dot(kernel.dot) && b.high - b.low <= max_range_of_b(kernel.dot);
 }
 
 bool pays_transposed(const Problem& problem) {
@@ -227,7 +239,7 @@ Plan make_plan(const Problem& problem, const Context& context, const PlanOptions
   const Kernel& kernel = options.kernel != nullptr ? *options.kernel : *choose_kernel(problem, determinism);
   plan.kernel = &kernel;
   plan.a_shift = kernel.dot == Dot::kUnsigned ? 128 : 0;
-  plan.b_shift = kernel.dot == Dot::kSevenBits ? problem.stored_b.low : 0;
+  plan.b_shift = shift_of_b(kernel.dot, problem.stored_b);
   plan.pack_b = !can_read_b(problem, kernel);
   const bool carried = problem.carry.sums != nullptr;
   plan.direct = can_write_y(problem) && !plan.canonical_nan && !carried;

@@ -21,7 +21,7 @@ struct Plan {
   bool fetch_b = false;          // the same of B
   bool direct = false;           // the kernel's accumulators are Y
   bool canonical_nan = false;    // the epilogue is to write no other NaN
-  int a_shift = 0, b_shift = 0;  // added to A and taken off B, as int8, for kernels that multiply bytes (Kernel::dot)
+  int a_shift = 0, b_shift = 0;  // for kernels by dot products (Kernel::dot): added to A, subtracted from B, as int8
   // The result is cut into a grid of parts, which are computed apart from each other: products that share no weights, products that share
   // them, rows, columns. Blocks lie within a part.
   Cut outer, inner, rows, cols;

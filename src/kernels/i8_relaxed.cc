@@ -8,6 +8,9 @@ namespace wgemm {
 // In memory that the compiler must take for changeable: see HalfConstants in convert.h.
 extern int16_t i8_relaxed_ones[8];
 alignas(16) int16_t i8_relaxed_ones[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+extern uint16_t i8_relaxed_odd_bytes[8];
+alignas(16) uint16_t i8_relaxed_odd_bytes[8] = {0xff00, 0xff00, 0xff00, 0xff00,
+                                                0xff00, 0xff00, 0xff00, 0xff00};
 
 namespace {
 
@@ -25,19 +28,37 @@ struct SevenBits : Quads {
 };
 
 struct Unsigned : Quads {
-  static v128_t multiply_add(v128_t acc, v128_t a, v128_t b) { return wasm_i32x4_relaxed_dot_i8x16_i7x16_add(b, a, acc); }
+  static v128_t multiply_add(v128_t acc, v128_t a, v128_t b) {
+    return wasm_i32x4_relaxed_dot_i8x16_i7x16_add(b, a, acc);
+  }
 };
 
 struct Signed : Quads {
-  static v128_t multiply_add(v128_t acc, v128_t a, v128_t b) { return wasm_i32x4_relaxed_dot_i8x16_i7x16_add(a, b, acc); }
+  static v128_t multiply_add(v128_t acc, v128_t a, v128_t b) {
+    return wasm_i32x4_relaxed_dot_i8x16_i7x16_add(a, b, acc);
+  }
 };
 
-// Whether each lane's four products of -128 and `byte` sum to `sum`. From volatile memory, or a compiler would compute it.
-bool dot_gives(uint8_t byte, int32_t sum) {
-  volatile int8_t first = -128, second = static_cast<int8_t>(byte);
-  const v128_t dot = wasm_i32x4_relaxed_dot_i8x16_i7x16_add(wasm_i8x16_splat(first), wasm_i8x16_splat(second), wasm_i32x4_splat(0));
+template <typename Ops>
+struct Masked : Quads {
+  const v128_t odd_bytes = wasm_v128_load(i8_relaxed_odd_bytes);
+  v128_t multiply_add(v128_t acc, v128_t a, v128_t b) const {
+    const v128_t odd = wasm_v128_and(b, odd_bytes);
+    return Ops::multiply_add(Ops::multiply_add(acc, a, wasm_v128_xor(b, odd)), a, odd);
+  }
+};
+
+// Whether each lane's four products of `first` and `second` sum to `sum`. From volatile memory, or
+// a compiler would compute it. Inlined, so that it runs in the same tier as its caller.
+[[gnu::always_inline]] inline bool dot_gives(int8_t first, uint8_t second, int32_t sum) {
+  volatile int8_t a = first, b = static_cast<int8_t>(second);
+  const v128_t dot = wasm_i32x4_relaxed_dot_i8x16_i7x16_add(wasm_i8x16_splat(a), wasm_i8x16_splat(b),
+                                                            wasm_i32x4_splat(0));
   return wasm_i32x4_all_true(wasm_i32x4_eq(dot, wasm_i32x4_splat(sum)));
 }
+
+// The largest pair of an unsigned engine is 2 * -128 * 255. It is exact only without 16 bits.
+[[gnu::always_inline]] inline bool has_exact_pairs() { return dot_gives(-128, 255, -130560); }
 
 #ifdef __wasm__
 // Whether products are fused, from volatile memory too: (1 + 2^-12)^2 - (1 + 2^-11) is 2^-24, which a rounded product has lost.
@@ -51,22 +72,46 @@ bool fuses() {
 }  // namespace
 
 void i8_4x8c4_relaxed_7bit(const Strip& s) { i8_strip_of_single_panels<SevenBits, 4>(s); }
-void i8_4x8c4_relaxed_unsigned(const Strip& s) { i8_strip_of_single_panels<Unsigned, 4>(s); }
 void i8_4x8c4_relaxed_signed(const Strip& s) { i8_strip_of_single_panels<Signed, 4>(s); }
+void i8_4x8c4_relaxed_signed_masked(const Strip& s) {
+  i8_strip_of_single_panels<Masked<Signed>, 4>(s);
+}
+void i8_4x8c4_relaxed_unsigned(const Strip& s) {
+  if (has_exact_pairs()) {
+    i8_strip_of_single_panels<Unsigned, 4>(s);
+  } else {
+    i8_strip_of_single_panels<Masked<Unsigned>, 4>(s);
+  }
+}
 
-// What 255 is read as tells signed (4 * -128 * -1) from unsigned (4 * -128 * 255), unless pairs of -65,280 saturate or wrap; a pair of
-// 128 * 128, if 128 is read as signed, is the one that an int16 does not hold.
-Dot relaxed_dot() {
+namespace {
+
+Dot probe() {
 #ifdef __wasm__
-  // V8's baseline code for x86 without AVX multiplies the second operand by itself where the first is in the result's register, which no
-  // probe is sure to meet; where products are fused, AVX is there, or it is another processor.
+  // V8's baseline code for x86 without AVX multiplies the second operand by itself if the first is
+  // in the result's register, which no probe is sure to meet. Fused products show that AVX is there,
+  // or that it is another processor.
   if (!fuses()) return Dot::kNone;
 #else
   if (!simulated_dot.is_there) return Dot::kNone;
 #endif
-  if (dot_gives(255, -130560) && dot_gives(128, -65536)) return Dot::kUnsigned;
-  if (dot_gives(255, 512) && dot_gives(128, 65536)) return Dot::kSigned;
-  return Dot::kSevenBits;
+  // These sums fit in 16 bits, so they show how the second operand is read and nothing else.
+  if (dot_gives(1, 255, -4)) return Dot::kSigned;
+  return dot_gives(1, 255, 1020) && has_exact_pairs() ? Dot::kUnsigned : Dot::kSevenBits;
+}
+
+}  // namespace
+
+Dot relaxed_dot() {
+#ifdef __wasm__
+  static bool is_known = false;
+  static Dot kept = Dot::kNone;
+  if (!is_known) kept = probe();
+  is_known = true;
+  return kept;
+#else
+  return probe();  // tests change the simulated engine
+#endif
 }
 
 }  // namespace wgemm

@@ -1,9 +1,15 @@
-// 8-bit micro-kernels by relaxed SIMD's dots of quads of k, bytes by bytes: twice the products an instruction of i8_simd128.h, and the very
-// same sums. They are exact while the second operand is from 0 to 127: the four products of a quad are two pairs of 2 * 128 * 127 = 32,512
-// at the most, and nothing saturates. With its highest bit set an engine may read the second operand as either signed or unsigned, and sums
-// of pairs may saturate or wrap; relaxed_dot() tells of the engines that do neither what they read it as.
+// 8-bit micro-kernels by the relaxed dot products of WebAssembly: four products per 32-bit lane and
+// instruction, twice as many as in i8_simd128.h, and the same exact sums.
 //
-// A's zero point stays on, since A less it would need 9 bits: the epilogue takes it off, by the sums of B's columns.
+// The engine reads the second operand as signed or as unsigned. It sums the products of a lane in two
+// pairs, and may compute a pair exactly, saturate it to 16 bits or wrap it. How it reads an operand
+// is fixed. How pairs overflow is not: V8 on ARM wraps them in its baseline code and is exact in its
+// optimized code, so a function changes its results when the engine replaces its code. Therefore no
+// kernel here lets a pair leave 16 bits, except `unsigned`, which checks the engine in each call.
+// CONTRIBUTING.md has the proof ("Where relaxed 8-bit dot products are exact").
+//
+// A keeps its zero point, since A minus its zero point needs 9 bits. The epilogue corrects for it by
+// the sums of B's columns.
 #pragma once
 
 #include "kernels/kernel.h"
@@ -12,11 +18,15 @@ namespace wgemm {
 
 inline constexpr PanelLayout kI8QuadsOfA = panel_of<int8_t>(4, 4), kI8QuadsOfB = panel_of<int8_t>(8, 4);
 
-// B less its least element is the second operand: where that has 7 bits, on any engine. A is int8.
+// A is int8; the second operand is B minus its least element, which must have 7 bits. Any engine.
 void i8_4x8c4_relaxed_7bit(const Strip& strip);
-// A as uint8 is the second operand, B the first, both of 8 bits.
-void i8_4x8c4_relaxed_unsigned(const Strip& strip);
-// Both are int8.
+// A is int8; the second operand is B as int8 from -127 to 127. Signed engines.
 void i8_4x8c4_relaxed_signed(const Strip& strip);
+// A is int8; the second operand is B as any int8. Two dot products, of the even and of the odd bytes
+// of B, have one product per pair. Signed engines.
+void i8_4x8c4_relaxed_signed_masked(const Strip& strip);
+// B is int8; the second operand is A as uint8. One dot product if a check at the start of the call
+// finds pairs exact, else two masked ones. Unsigned engines.
+void i8_4x8c4_relaxed_unsigned(const Strip& strip);
 
 }  // namespace wgemm

@@ -63,12 +63,14 @@ enum class Processor : uint8_t { kAny, kX86, kArm };
 // Whether the table has kernels by relaxed dots; without them nobody needs quads of bytes.
 inline constexpr bool kHasDots = WGEMM_RELAXED != 0;
 
-// What the second operand of relaxed SIMD's 8-bit dots may hold, beyond 0 to 127, for the sums to be exact: see i8_relaxed.h.
+// Of a kernel: which relaxed 8-bit dot product it uses. Of an engine: which it has; kSignedMasked is
+// of kernels only. See i8_relaxed.h.
 enum class Dot : uint8_t {
-  kNone,       // of a kernel: it uses no such dot; of an engine: it has none
-  kSevenBits,  // nothing more
-  kUnsigned,   // any uint8
-  kSigned,     // any int8
+  kNone,          // of a kernel: none; of an engine: none that can be used
+  kSevenBits,     // second operand from 0 to 127
+  kUnsigned,      // second operand read as uint8, pairs exact
+  kSigned,        // second operand read as int8; one dot product, for B of at most 255 values
+  kSignedMasked,  // the same by two masked dot products, for any B
 };
 
 // How B lies that a kernel reads.
@@ -89,7 +91,7 @@ struct Kernel {
   int rows_min;         // fewest rows of a product for which it pays
   KernelFunction run;
   bool strict = true;    // ascending k, one accumulator an element, products and sums rounded apart: see Determinism
-  Dot dot = Dot::kNone;  // other than kNone: for packed weights only, that fit or on engines that do; and A keeps its zero point
+  Dot dot = Dot::kNone;  // other than kNone: packed weights only, if their range fits; A keeps its zero point
   BForm form = BForm::kPanels;
   DType b_type = compute;         // of the elements of B that it reads
   int64_t rows_max = kAnyRows;    // most rows for which it pays
@@ -111,13 +113,15 @@ KernelTable kernel_table();
 // The processor that this runs on, so far as WebAssembly lets one tell.
 Processor processor();
 
-// The relaxed 8-bit dot of this engine, by a probe. It takes as long as a few instructions.
+// The relaxed 8-bit dot product of this engine. In wasm the first call probes, later calls return what
+// it found: the answer of a probe may change when the engine replaces its code.
 Dot relaxed_dot();
 
-// Whether a kernel's dot is exact on this engine, with operands that fit.
+// Whether this engine has a kernel's dot product.
 inline bool has_dot(Dot of_kernel) {
   if (of_kernel == Dot::kNone) return true;
   const Dot here = relaxed_dot();
+  if (of_kernel == Dot::kSignedMasked) return here == Dot::kSigned;
   return here == of_kernel || (here != Dot::kNone && of_kernel == Dot::kSevenBits);
 }
 

@@ -158,6 +158,8 @@ constexpr Kernel kKernels[] = {
      i8_4x8c4_relaxed_unsigned, true, Dot::kUnsigned},
     {"i8_4x8c4_relaxed_signed", DType::kInt8, 4, 8, 4, kI8QuadsOfA, kI8QuadsOfB, Isa::kRelaxed, Processor::kAny, 5, i8_4x8c4_relaxed_signed,
      true, Dot::kSigned},
+    {"i8_4x8c4_relaxed_signed_masked", DType::kInt8, 4, 8, 4, kI8QuadsOfA, kI8QuadsOfB, Isa::kRelaxed, Processor::kAny, 5,
+     i8_4x8c4_relaxed_signed_masked, true, Dot::kSignedMasked},
     {"i8_4x8c4_relaxed_7bit", DType::kInt8, 4, 8, 4, kI8QuadsOfA, kI8QuadsOfB, Isa::kRelaxed, Processor::kAny, 5, i8_4x8c4_relaxed_7bit,
      true, Dot::kSevenBits},
 #endif
