@@ -9,8 +9,7 @@ namespace wgemm {
 extern int16_t i8_relaxed_ones[8];
 alignas(16) int16_t i8_relaxed_ones[8] = {1, 1, 1, 1, 1, 1, 1, 1};
 extern uint16_t i8_relaxed_odd_bytes[8];
-alignas(16) uint16_t i8_relaxed_odd_bytes[8] = {0xff00, 0xff00, 0xff00, 0xff00,
-                                                0xff00, 0xff00, 0xff00, 0xff00};
+alignas(16) uint16_t i8_relaxed_odd_bytes[8] = {0xff00, 0xff00, 0xff00, 0xff00, 0xff00, 0xff00, 0xff00, 0xff00};
 
 namespace {
 
@@ -28,15 +27,11 @@ struct SevenBits : Quads {
 };
 
 struct Unsigned : Quads {
-  static v128_t multiply_add(v128_t acc, v128_t a, v128_t b) {
-    return wasm_i32x4_relaxed_dot_i8x16_i7x16_add(b, a, acc);
-  }
+  static v128_t multiply_add(v128_t acc, v128_t a, v128_t b) { return wasm_i32x4_relaxed_dot_i8x16_i7x16_add(b, a, acc); }
 };
 
 struct Signed : Quads {
-  static v128_t multiply_add(v128_t acc, v128_t a, v128_t b) {
-    return wasm_i32x4_relaxed_dot_i8x16_i7x16_add(a, b, acc);
-  }
+  static v128_t multiply_add(v128_t acc, v128_t a, v128_t b) { return wasm_i32x4_relaxed_dot_i8x16_i7x16_add(a, b, acc); }
 };
 
 template <typename Ops>
@@ -52,8 +47,7 @@ struct Masked : Quads {
 // a compiler would compute it. Inlined, so that it runs in the same tier as its caller.
 [[gnu::always_inline]] inline bool dot_gives(int8_t first, uint8_t second, int32_t sum) {
   volatile int8_t a = first, b = static_cast<int8_t>(second);
-  const v128_t dot = wasm_i32x4_relaxed_dot_i8x16_i7x16_add(wasm_i8x16_splat(a), wasm_i8x16_splat(b),
-                                                            wasm_i32x4_splat(0));
+  const v128_t dot = wasm_i32x4_relaxed_dot_i8x16_i7x16_add(wasm_i8x16_splat(a), wasm_i8x16_splat(b), wasm_i32x4_splat(0));
   return wasm_i32x4_all_true(wasm_i32x4_eq(dot, wasm_i32x4_splat(sum)));
 }
 
@@ -73,9 +67,7 @@ bool fuses() {
 
 void i8_4x8c4_relaxed_7bit(const Strip& s) { i8_strip_of_single_panels<SevenBits, 4>(s); }
 void i8_4x8c4_relaxed_signed(const Strip& s) { i8_strip_of_single_panels<Signed, 4>(s); }
-void i8_4x8c4_relaxed_signed_masked(const Strip& s) {
-  i8_strip_of_single_panels<Masked<Signed>, 4>(s);
-}
+void i8_4x8c4_relaxed_signed_masked(const Strip& s) { i8_strip_of_single_panels<Masked<Signed>, 4>(s); }
 void i8_4x8c4_relaxed_unsigned(const Strip& s) {
   if (has_exact_pairs()) {
     i8_strip_of_single_panels<Unsigned, 4>(s);

@@ -125,6 +125,7 @@ class QuantizedKernelTest : public ::testing::TestWithParam<Kernel> {
     QGemmTester t = QGemmTester().types(kTypes[seed % 2], kTypes[seed / 2 % 2]).output(kOutputs[seed % 3]).options(options).seed(seed);
     t.zero_points(seed % 5 == 0 ? Values::kAbsent : Values::kRandom, seed % 7 == 0 ? Values::kAbsent : Values::kRandom);
     if (kernel.dot == Dot::kSevenBits) t.values(Values::kRandom, Values::k128Values);
+    if (kernel.dot == Dot::kSigned) t.values(Values::kRandom, Values::k255Values);
     return t.extents(Extent::kOne, Extent::kColumns, Extent::kColumns);
   }
   // Without packed weights, if the kernel takes such; and with, if its panels of B are as wide as those that they are stored in. On every

@@ -16,7 +16,7 @@ namespace wgemm::testing {
 
 // What integers are: absent where they may be, anything, or all at an end of their type's range. Of 8-bit operands also both ends in turn,
 // or anything of so many neighbouring values, with the least and the largest of these among it if there is room.
-enum class Values { kAbsent, kRandom, kLow, kHigh, kEnds, k128Values, k129Values };
+enum class Values { kAbsent, kRandom, kLow, kHigh, kEnds, k128Values, k129Values, k255Values, k256Values };
 
 // The shape of a scale or zero point: [], [1] or [N]; and [N] side by side, with unused elements between, or one element read N times.
 enum class Extent { kScalar, kOne, kColumns, kStrided, kRepeated };

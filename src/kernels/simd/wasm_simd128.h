@@ -33,36 +33,41 @@ static inline v128_t wgemm_i64x2_mul(v128_t a, v128_t b) {
 #endif
 
 #ifdef __cplusplus
-// Relaxed SIMD's 8-bit dots, as any engine may compute them where the second operand's highest bit is set: tests choose. Made of many
-// instructions they never pay, so without tests there are none, as far as relaxed_dot() tells.
+// The relaxed 8-bit dot products of an engine that tests choose. They never pay here, as they are made
+// of many instructions, so relaxed_dot() finds none without tests.
 struct SimulatedDot {
-  enum Pairs { kExact, kSaturated, kWrapped };
+  enum Pairs { kExact, kSaturated, kWrapped, kChanging };
   bool is_there = false;
-  bool is_signed = false;  // whether the second operand is read as int8; else as uint8
-  Pairs pairs = kSaturated;
+  bool is_signed = false;    // whether the second operand is read as int8; else as uint8
+  Pairs pairs = kSaturated;  // kChanging: every dot product takes the next of the three others
+  unsigned executions = 0;   // dot products so far
+
+  Pairs next_pairs() { return pairs == kChanging ? static_cast<Pairs>(executions++ % 3) : pairs; }
 };
 inline SimulatedDot simulated_dot;
 
 // The sums of products of pairs: of the lower halves, and of the higher.
-static inline v128_t wgemm_dot_pairs(v128_t a, v128_t b) {
+static inline v128_t wgemm_dot_pairs(v128_t a, v128_t b, SimulatedDot::Pairs pairs) {
   const v128_t sums = simde_wasm_i32x4_dot_i16x8(a, b);
-  if (simulated_dot.pairs == SimulatedDot::kExact) return sums;
-  if (simulated_dot.pairs == SimulatedDot::kWrapped) return simde_wasm_i32x4_shr(simde_wasm_i32x4_shl(sums, 16), 16);
+  if (pairs == SimulatedDot::kExact) return sums;
+  if (pairs == SimulatedDot::kWrapped) return simde_wasm_i32x4_shr(simde_wasm_i32x4_shl(sums, 16), 16);
   return simde_wasm_i32x4_extend_low_i16x8(simde_wasm_i16x8_narrow_i32x4(sums, sums));
 }
-static inline v128_t wgemm_dot_low(v128_t a, v128_t b) {
+static inline v128_t wgemm_dot_low(v128_t a, v128_t b, SimulatedDot::Pairs pairs) {
   return wgemm_dot_pairs(simde_wasm_i16x8_extend_low_i8x16(a),
-                         simulated_dot.is_signed ? simde_wasm_i16x8_extend_low_i8x16(b) : simde_wasm_u16x8_extend_low_u8x16(b));
+                         simulated_dot.is_signed ? simde_wasm_i16x8_extend_low_i8x16(b) : simde_wasm_u16x8_extend_low_u8x16(b), pairs);
 }
-static inline v128_t wgemm_dot_high(v128_t a, v128_t b) {
+static inline v128_t wgemm_dot_high(v128_t a, v128_t b, SimulatedDot::Pairs pairs) {
   return wgemm_dot_pairs(simde_wasm_i16x8_extend_high_i8x16(a),
-                         simulated_dot.is_signed ? simde_wasm_i16x8_extend_high_i8x16(b) : simde_wasm_u16x8_extend_high_u8x16(b));
+                         simulated_dot.is_signed ? simde_wasm_i16x8_extend_high_i8x16(b) : simde_wasm_u16x8_extend_high_u8x16(b), pairs);
 }
 static inline v128_t wgemm_i16x8_relaxed_dot(v128_t a, v128_t b) {
-  return simde_wasm_i16x8_narrow_i32x4(wgemm_dot_low(a, b), wgemm_dot_high(a, b));
+  const SimulatedDot::Pairs pairs = simulated_dot.next_pairs();
+  return simde_wasm_i16x8_narrow_i32x4(wgemm_dot_low(a, b, pairs), wgemm_dot_high(a, b, pairs));
 }
 static inline v128_t wgemm_i32x4_relaxed_dot_add(v128_t a, v128_t b, v128_t c) {
-  const v128_t low = wgemm_dot_low(a, b), high = wgemm_dot_high(a, b);
+  const SimulatedDot::Pairs pairs = simulated_dot.next_pairs();
+  const v128_t low = wgemm_dot_low(a, b, pairs), high = wgemm_dot_high(a, b, pairs);
   const v128_t even = simde_wasm_i32x4_shuffle(low, high, 0, 2, 4, 6), odd = simde_wasm_i32x4_shuffle(low, high, 1, 3, 5, 7);
   return simde_wasm_i32x4_add(simde_wasm_i32x4_add(even, odd), c);
 }
