@@ -39,10 +39,12 @@ struct SimulatedDot {
   enum Pairs { kExact, kSaturated, kWrapped, kChanging };
   bool is_there = false;
   bool is_signed = false;    // whether the second operand is read as int8; else as uint8
-  Pairs pairs = kSaturated;  // kChanging: every dot product takes the next of the three others
+  Pairs pairs = kSaturated;  // kChanging: each dot product takes any of the three others
   unsigned executions = 0;   // dot products so far
 
-  Pairs next_pairs() { return pairs == kChanging ? static_cast<Pairs>(executions++ % 3) : pairs; }
+  Pairs next_pairs() {
+    return pairs == kChanging ? static_cast<Pairs>((executions++ * 2654435761u >> 16) % 3) : pairs;
+  }
 };
 inline SimulatedDot simulated_dot;
 
