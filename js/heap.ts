@@ -1,6 +1,7 @@
 /** What lives in the memory of an instance until it is disposed of: tensors and packed weights. */
 import type { Core } from './core.js';
 import { disposable } from './dispose.js';
+import { handleKey } from './properties.js';
 import { type DataArray, type DType, viewOf } from './tensor.js';
 import { ArgumentError, describe, DisposedError, OutOfMemoryError } from './errors.js';
 
@@ -15,8 +16,8 @@ declare global {
 export let locateHeld: (object: HeapObject, core: Core, op: string, name: string) => number;
 /** @internal Writes a tensor to the block of arguments at `at`, as `write` in call.ts does an operand, and gives where it ends. */
 export let writeHeld: (core: Core, op: string, name: string, tensor: HeapTensor, block: Float64Array, at: number) => number;
-/** The elements of a tensor, as a view that lives as long as the memory stays in place. */
-let view: (object: HeapObject, dtype: DType, size: number) => DataArray;
+/** @internal The elements of a tensor, as a view that lives as long as the memory stays in place. */
+export let viewHeld: (tensor: HeapTensor) => DataArray;
 /** Packed weights as bytes. */
 let serialized: (weights: HeapObject) => ReturnType<Uint8Array['slice']>;
 
@@ -47,18 +48,17 @@ export abstract class HeapObject {
   static {
     locateHeld = (object, core, op, name) => {
       if (object.#core === core && object.#address !== 0 && !core.disposed) return object.#address;
-      const [other, disposed] =
-        object instanceof PackedWeights
-          ? ['packed weights of another instance; pack them here', 'disposed weights']
-          : ['a tensor of another instance; copy its data, or alloc it here', 'a disposed tensor'];
+      const [other, disposed] = PackedWeights.is(object)
+        ? ['packed weights of another instance; pack them here', 'disposed weights']
+        : ['a tensor of another instance; copy its data, or alloc it here', 'a disposed tensor'];
       if (object.#core !== core) throw new ArgumentError(op, name, `${op}: ${name} is ${other}`);
       if (core.disposed) throw new DisposedError(op, name, `${op}: the instance that ${name} belongs to is disposed`);
       throw new DisposedError(op, name, `${op}: ${name} is ${disposed}`);
     };
-    view = (object, dtype, size) => {
-      const core = object.#core;
-      const address = locateHeld(object, core, 'data', 'tensor');
-      return core.viewFor(object, () => viewOf(dtype, core.buffer, address, size));
+    viewHeld = (tensor) => {
+      const core = tensor.#core;
+      const address = locateHeld(tensor, core, 'data', 'tensor');
+      return core.viewFor(tensor, () => viewOf(tensor.dtype, core.buffer, address, tensor.size));
     };
     serialized = (weights) => {
       const op = 'serialize';
@@ -85,18 +85,20 @@ disposable(HeapObject.prototype);
  * memory until `dispose()`; garbage collection is only a net.
  */
 export class HeapTensor<A extends DataArray = DataArray> extends HeapObject {
-  readonly #dtype: DType;
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  /** Number of elements. */
+  readonly size: number;
+  /** The type, as the core has it. */
   readonly #number: number;
-  readonly #shape: readonly number[];
-  readonly #size: number;
 
   static {
     writeHeld = (core, op, name, tensor, block, at) => {
-      const shape = tensor.#shape;
+      const { shape } = tensor;
       const rank = shape.length;
       block[at] = tensor.#number;
       block[at + 1] = locateHeld(tensor, core, op, name);
-      block[at + 2] = tensor.#size;
+      block[at + 2] = tensor.size;
       block[at + 3] = rank;
       block[at + 4] = 0;
       for (let axis = 0; axis < rank; ++axis) block[at + 5 + axis] = shape[axis] as number;
@@ -107,33 +109,21 @@ export class HeapTensor<A extends DataArray = DataArray> extends HeapObject {
   /** @internal */
   constructor(core: Core, dtype: DType, shape: readonly number[], size: number, address: number, bytes: number) {
     super(core, address, bytes);
-    this.#dtype = dtype;
+    this.dtype = dtype;
+    this.shape = Object.freeze(shape);
+    this.size = size;
     this.#number = core.dtypes.indexOf(dtype);
-    this.#shape = shape;
-    this.#size = size;
-  }
-
-  get dtype(): DType {
-    return this.#dtype;
-  }
-
-  get shape(): readonly number[] {
-    return this.#shape;
-  }
-
-  /** Number of elements. */
-  get size(): number {
-    return this.#size;
+    Object.freeze(this); // calls trust what it says of its memory
   }
 
   /** The elements, as a view of the memory: valid until the next call, which may move the memory. Take it anew, or copy from it. */
   get data(): A {
-    return view(this, this.#dtype, this.#size) as A;
+    return viewHeld(this) as A;
   }
 
   /** @internal Whether it is one in truth, and not by its prototype. */
   static is(value: unknown): value is HeapTensor {
-    return typeof value === 'object' && value !== null && #dtype in value;
+    return typeof value === 'object' && value !== null && #number in value;
   }
 }
 
@@ -151,6 +141,10 @@ export class PackedWeights extends HeapObject {
   /** Bytes of memory that they take. */
   readonly byteLength: number;
   readonly #brand = true;
+
+  static {
+    Object.defineProperty(this.prototype, handleKey, { value: 'packed weights of another copy of wgemm' });
+  }
 
   /** @internal */
   constructor(core: Core, op: 'gemm' | 'qgemm', dtype: DType, shape: readonly number[], address: number, byteLength: number) {

@@ -181,6 +181,7 @@ export class Gemm {
     // By what is there: the option assets may give either file.
     const build = kernels.some(({ name }) => name.includes('_relaxed')) ? 'relaxed' : 'simd128';
     this.info = Object.freeze({ version, build, threads, determinism, why, kernels });
+    Object.freeze(this);
   }
 
   /**
@@ -322,7 +323,7 @@ export class Gemm {
     if (!core.dtypes.includes(dtype)) {
       throw new DTypeError(op, 'dtype', `${op}: dtype is ${describe(dtype)}; it must be ${core.dtypes.join(' or ')}`);
     }
-    const sizes = Object.freeze(readSizes(op, 'shape', 'shape is', shape));
+    const sizes = readSizes(op, 'shape', 'shape is', shape);
     core.checkAlive(op);
     const size = sizes.reduce((product, n) => product * n, 1);
     if (!(sizes.reduce((product, n) => product * (n || 1), 1) <= 2 ** 53)) {

@@ -1,0 +1,70 @@
+/** Properties of the caller's objects. What `Object.prototype` has been given is no part of them. */
+
+const base = Object.prototype;
+
+/** Whether `Object.prototype` has a name that a call reads. Each name by itself: an engine makes nothing of that once it is hot. */
+// prettier-ignore
+function isPolluted(): boolean {
+  return (
+    // Tensors.
+    'data' in base || 'shape' in base || 'dtype' in base || 'strides' in base || 'stride' in base || 'offset' in base ||
+    'byteOffset' in base || 'start' in base || 'step' in base || 'order' in base || 'layout' in base ||
+    'fortranOrder' in base || 'fortran_order' in base || 'columnMajor' in base || 'transposed' in base ||
+    // Options and inputs of the operations, and of pack.
+    'alpha' in base || 'beta' in base || 'transA' in base || 'transB' in base || 'opset' in base || 'broadcast' in base ||
+    'activation' in base || 'out' in base || 'transposeA' in base || 'transposeB' in base || 'outType' in base ||
+    'a' in base || 'aScale' in base || 'aZeroPoint' in base || 'b' in base || 'bScale' in base || 'bZeroPoint' in base ||
+    'c' in base || 'yScale' in base || 'yZeroPoint' in base || 'op' in base || 'trans' in base || 'as' in base ||
+    // Those of createGemm, of every call in a worker, and of quantize.
+    'threads' in base || 'simd' in base || 'determinism' in base || 'assets' in base || 'maxMemory' in base ||
+    'worker' in base || 'transfer' in base || 'signal' in base ||
+    'symmetric' in base || 'axis' in base || 'scale' in base || 'zeroPoint' in base
+  );
+}
+
+/** @internal Whether an object has a property, its own or of a class of the caller's. */
+export function has(object: object, name: string): boolean {
+  if (!(name in object) || !(name in base)) return name in object;
+  for (let from: unknown = object; from !== null && from !== base; from = Object.getPrototypeOf(from)) {
+    if (base.hasOwnProperty.call(from, name)) return true;
+  }
+  return false;
+}
+
+/** @internal The object, or its properties of these names if `Object.prototype` has any. */
+export function unpolluted(object: object, names: readonly string[]): Record<string, unknown> {
+  const from = object as Record<string, unknown>;
+  if (!isPolluted()) return from;
+  const properties = Object.create(null) as Record<string, unknown>;
+  for (const name of names) if (has(object, name)) properties[name] = from[name];
+  return properties;
+}
+
+/** @internal Where a handle says what it is to those who cannot use it: other copies of this package, whose classes are others, too. */
+export const handleKey = Symbol.for('wgemm.handle');
+
+/** @internal What a handle says of itself; undefined for what is none. */
+export function handleIn(value: object): string | undefined {
+  const text = (value as { [handleKey]?: unknown })[handleKey];
+  return typeof text === 'string' ? text : undefined;
+}
+
+/** @internal Whether a value is a proxy that has been revoked, which throws whatever else is asked of it. */
+export function isRevoked(value: unknown): boolean {
+  try {
+    Array.isArray(value);
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+/** @internal Whether a value is an object whose properties can be read. */
+export function isReadable(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !isRevoked(value);
+}
+
+/** @internal Whether a value is an array, in truth or by proxy. */
+export function isList(value: unknown): value is unknown[] {
+  return !isRevoked(value) && Array.isArray(value);
+}
