@@ -3,6 +3,7 @@ import type { Core } from './core.js';
 import { ArgumentError, describe, OutOfMemoryError } from './errors.js';
 import { HeapTensor, locateHeld, PackedWeights, writeHeld } from './heap.js';
 import { absent, aNumber, locate, packedWeights, type Operand, operandOf, readTensor } from './operand.js';
+import { isList, isReadable, unpolluted } from './properties.js';
 import { moverOf } from './stream.js';
 import { arrayOf, bufferOf, bytesOf, type DataArray, type DType, holds, viewOf } from './tensor.js';
 import type { CoreModule } from './wgemm-simd128.mjs';
@@ -365,18 +366,20 @@ export function explain(call: Call): number {
   return bytes + (core.block[streamedAt] as number);
 }
 
-const noOptions: Record<string, unknown> = Object.freeze({});
+const noOptions = Object.freeze(Object.create(null) as Record<string, unknown>);
 
 /** @internal Reads an object of options, which may have no others than those `allowed`. */
 export function readOptions(op: string, options: unknown, allowed: string[], what = 'options'): Record<string, unknown> {
   if (options === undefined || options === null) return noOptions;
-  if (typeof options !== 'object') throw new ArgumentError(op, what, `${op}: ${what} is ${describe(options)}; it must be an object`);
+  if (!isReadable(options)) {
+    throw new ArgumentError(op, what, `${op}: ${what} is ${describe(options)}; it must be an object`);
+  }
   // Those of its own; Object.keys() would make an array.
   for (const key in options) {
     if (!allowed.includes(key) && Object.prototype.hasOwnProperty.call(options, key))
       throw new ArgumentError(op, key, `${op}: the ${what.slice(0, -1)} ${describe(key)} is not known; there are ${allowed.join(', ')}`);
   }
-  return options as Record<string, unknown>;
+  return unpolluted(options, allowed);
 }
 
 /** Bounds that the elements of a result are kept within: `'relu'` is [0, Infinity], `'relu6'` [0, 6]. */
@@ -387,12 +390,12 @@ export function readActivation(op: string, value: unknown, to: Float64Array, at:
   to[at] = value === undefined ? -Infinity : 0;
   to[at + 1] = value === 'relu6' ? 6 : Infinity;
   if (value === undefined || value === 'relu' || value === 'relu6') return;
-  if (!Array.isArray(value)) {
+  if (!isList(value)) {
     throw new ArgumentError(op, 'activation', `${op}: activation is ${describe(value)}; it must be 'relu', 'relu6' or [min, max]`);
   }
-  const { length } = value;
+  const length: unknown = value.length;
   if (length !== 2) {
-    throw new ArgumentError(op, 'activation', `${op}: activation is an array of ${length} elements; it must be [min, max]`);
+    throw new ArgumentError(op, 'activation', `${op}: activation is an array of ${describe(length)} elements; it must be [min, max]`);
   }
   for (let i = 0; i < 2; ++i) {
     const bound: unknown = value[i];

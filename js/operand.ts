@@ -1,7 +1,8 @@
 /** Operands as a call needs them: what the user's objects say, and where the elements are. */
 import type { Core } from './core.js';
-import { ArgumentError, describe, DisposedError, DTypeError, ShapeError } from './errors.js';
+import { ArgumentError, describe, DisposedError, DTypeError } from './errors.js';
 import { HeapTensor, locateHeld, PackedWeights } from './heap.js';
+import { handleIn, isList, isReadable, unpolluted } from './properties.js';
 import {
   bufferOf,
   bytesOf,
@@ -12,8 +13,8 @@ import {
   isDetached,
   lengthOf,
   offsetOf,
-  readSizes,
-  type TensorInput,
+  readLayout,
+  tensorKeys,
 } from './tensor.js';
 
 /** @internal What stands for an operand's type in the block of arguments where there is no tensor. */
@@ -49,12 +50,15 @@ export function readTensor(core: Core, op: string, name: string, value: unknown)
     if (op === 'pack') throw new ArgumentError(op, name, `${op}: ${name} is packed already`);
     return operandOf(name, packedWeights, [], value);
   }
-  const imitates = value instanceof HeapTensor || value instanceof PackedWeights;
-  if (typeof value !== 'object' || value === null || imitates) {
+  const imitates = isReadable(value) && (value instanceof HeapTensor || value instanceof PackedWeights);
+  if (!isReadable(value) || imitates) {
     const found = imitates ? 'not itself what alloc() or pack() gave but made of it' : describe(value);
     throw new ArgumentError(op, name, `${op}: ${name} is ${found}; it must be a tensor, { data, shape } or from alloc()`);
   }
-  const { data, shape, dtype, strides } = value as Record<keyof TensorInput, unknown>;
+  const handle = handleIn(value);
+  if (handle !== undefined) throw new ArgumentError(op, name, `${op}: ${name} is ${handle}; it must be of this instance`);
+  const tensor = unpolluted(value, tensorKeys);
+  const { data, dtype } = tensor;
   const mistaken = data === undefined ? kindOf(value) : undefined;
   if (mistaken !== undefined) throw new DTypeError(op, name, `${op}: ${name} is ${mistaken}; it must be a tensor, { data, shape }`);
   const array = classOf(data) ?? describe(data);
@@ -69,12 +73,7 @@ export function readTensor(core: Core, op: string, name: string, value: unknown)
     throw new DTypeError(op, name, `${op}: ${name} has dtype ${describe(dtype)} and a ${array}; that holds ${held.join(' or ')}`);
   }
   const index = core.dtypes.indexOf((dtype ?? held[0]) as DType);
-  const sizes = readSizes(op, name, `${name} has shape`, shape);
-  const steps = strides === undefined ? null : readSizes(op, name, `${name} has strides`, strides);
-  if (steps !== null && steps.length !== sizes.length) {
-    const found = `${name} has strides [${steps.join(', ')}] and shape [${sizes.join(', ')}]`;
-    throw new ShapeError(op, name, `${op}: ${found}; there must be one stride an axis`);
-  }
+  const { sizes, steps } = readLayout(op, name, tensor);
   return operandOf(name, index, sizes, data as DataArray, steps);
 }
 
@@ -82,7 +81,7 @@ export function readTensor(core: Core, op: string, name: string, value: unknown)
 function kindOf(value: object): string | undefined {
   const array = classOf(value);
   if (array !== undefined) return array in dtypesOf ? `a ${array} without a shape` : undefined;
-  if (Array.isArray(value)) return 'an array';
+  if (isList(value)) return 'an array';
   return typeof (value as PromiseLike<unknown>).then === 'function' ? 'a promise, which must be awaited' : undefined;
 }
 

@@ -18,7 +18,8 @@ import type { Core } from './core.js';
 import { ArgumentError, describe, DTypeError } from './errors.js';
 import { HeapTensor, PackedWeights, writeHeld } from './heap.js';
 import { absent, isDataArray, type Operand, readTensor } from './operand.js';
-import type { DataArray, DType, TensorLike } from './tensor.js';
+import { isList } from './properties.js';
+import { type DataArray, type DType, lengthOf, type TensorLike } from './tensor.js';
 
 /** Arrays of quantized elements. */
 export type QuantizedArray = Int8Array | Uint8Array;
@@ -176,9 +177,9 @@ function readVector(core: Core, name: string, value: unknown, dtype: DType, requ
     throw new ArgumentError(op, name, `${op}: ${name} is ${describe(value)}; it must be a number, an array or a tensor`);
   }
   if (typeof value === 'number') return scalar(core, op, name, value, dtype);
-  if (Array.isArray(value)) {
+  if (isList(value)) {
     const arrays = dtype === 'float32' ? 'a Float32Array' : 'an Int8Array or Uint8Array';
     throw new DTypeError(op, name, `${op}: ${name} is an array; it must be a number, ${arrays}, or a tensor`);
   }
-  return readTensor(core, op, name, isDataArray(value) ? { data: value, shape: [value.length] } : value);
+  return readTensor(core, op, name, isDataArray(value) ? { data: value, shape: [lengthOf(value)] } : value);
 }

@@ -1,6 +1,7 @@
 /** Tensors as users give and get them: types, arrays, shapes. */
 import type { HeapTensor } from './heap.js';
 import { describe, ShapeError } from './errors.js';
+import { isList } from './properties.js';
 
 /** What a Float16Array is, for a TypeScript that does not know it. */
 export interface Float16ArrayLike {
@@ -160,14 +161,21 @@ export function bytesIn(value: unknown): unknown {
   }
 }
 
+/** @internal Whether a tensor may have so many axes. */
+export function isRank(length: unknown): length is number {
+  return Number.isInteger(length) && 0 <= (length as number) && (length as number) <= 64;
+}
+
 /** @internal Reads a shape or strides, `label` being how a message starts on them: an array of whole numbers from 0 to 2^53 - 1. */
 export function readSizes(op: string, argument: string, label: string, value: unknown): number[] {
-  if (!Array.isArray(value)) {
+  if (!isList(value)) {
     throw new ShapeError(op, argument, `${op}: ${label} ${describe(value)}; it must be an array of whole numbers`);
   }
   const sizes: number[] = [];
-  const rank = value.length;
-  if (rank > 64) throw new ShapeError(op, argument, `${op}: ${label} an array of ${rank} numbers; the most is 64`);
+  const rank = value.length; // a proxy's may be anything, and another each time
+  if (!isRank(rank)) {
+    throw new ShapeError(op, argument, `${op}: ${label} an array of length ${describe(rank)}; the most is 64`);
+  }
   for (let i = 0; i < rank; ++i) {
     const size: unknown = value[i];
     if (!Number.isSafeInteger(size) || (size as number) < 0) {
@@ -180,4 +188,69 @@ export function readSizes(op: string, argument: string, label: string, value: un
     sizes.push(size as number);
   }
   return sizes;
+}
+
+/** @internal What a tensor says, and then what others say of where elements are, which is not read: it must say the same. */
+export const tensorKeys = [
+  ...['data', 'shape', 'dtype', 'strides'],
+  ...['stride', 'offset', 'byteOffset', 'start', 'step', 'order', 'layout'],
+  ...['fortranOrder', 'fortran_order', 'columnMajor', 'transposed'],
+];
+
+/** @internal Reads where the elements of a tensor are; null for the strides of a contiguous one. */
+export function readLayout(op: string, name: string, tensor: Record<string, unknown>): { sizes: number[]; steps: number[] | null } {
+  const { shape, strides, stride, offset, byteOffset, start, step, order, layout } = tensor;
+  const { fortranOrder, fortran_order, columnMajor, transposed } = tensor;
+  const sizes = readSizes(op, name, `${name} has shape`, shape);
+  const steps = strides === undefined ? null : readSizes(op, name, `${name} has strides`, strides);
+  if (steps !== null && steps.length !== sizes.length) {
+    const found = `${name} has strides [${steps.join(', ')}] and shape [${sizes.join(', ')}]`;
+    throw new ShapeError(op, name, `${op}: ${found}; there must be one stride an axis`);
+  }
+  const others = stride ?? offset ?? byteOffset ?? start ?? step ?? order ?? layout ?? fortranOrder ?? fortran_order;
+  if ((others ?? columnMajor ?? transposed ?? null) !== null) {
+    const before = { offset, byteOffset, start };
+    const turned = { order, layout, fortranOrder, fortran_order, columnMajor, transposed };
+    checkOthers(op, name, sizes, steps, { stride, step, ...before, ...turned });
+  }
+  return { sizes, steps };
+}
+
+/** Refuses what says another thing of the elements than shape and strides. */
+function checkOthers(op: string, name: string, sizes: number[], steps: number[] | null, said: Record<string, unknown>): void {
+  const strides = steps ?? contiguousStrides(sizes);
+  const long = sizes.flatMap((size, axis) => (size > 1 ? [axis] : [])); // the axes along which there are steps
+  const isOneWay = steps !== null || long.length < 2 || sizes.includes(0);
+  for (const [key, value] of Object.entries(said)) {
+    if (value === undefined || value === null || typeof value === 'function') continue; // a method
+    let found = describe(value);
+    let same;
+    if (key === 'stride') {
+      const list = isList(value) ? sizes.map((_, axis) => value[axis]) : undefined;
+      if (list) found = `[${list.map(describe).join(', ')}]`;
+      same = list !== undefined && (sizes.includes(0) || long.every((axis) => list[axis] === strides[axis]));
+    } else if (key === 'step') {
+      same = value === 1;
+    } else if (key === 'offset' || key === 'byteOffset' || key === 'start') {
+      same = value === 0;
+    } else {
+      // Of an order only a text is meant for the elements: an ndarray's is a list of axes.
+      same = isOneWay || !(key === 'order' || key === 'layout' ? typeof value === 'string' && columnMajor.test(value) : value);
+    }
+    if (same) continue;
+    const advice = 'pass { data: data.subarray(begin, end), shape, strides }, with strides in elements';
+    throw new ShapeError(op, name, `${op}: ${name} has ${key} ${found}, which is not read; ${advice}`);
+  }
+}
+const columnMajor = /^(f$|fortran|col)/i;
+
+/** @internal The strides of a contiguous tensor. */
+export function contiguousStrides(shape: readonly number[]): number[] {
+  const strides = [...shape];
+  let stride = 1;
+  for (let axis = shape.length - 1; axis >= 0; --axis) {
+    strides[axis] = stride;
+    stride *= shape[axis] as number;
+  }
+  return strides;
 }

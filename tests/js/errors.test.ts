@@ -87,6 +87,17 @@ function refuses(what: string, cases: Cases): void {
 
 const data = (length: number) => new Float32Array(length);
 
+/** A proxy that has been revoked. */
+function revoked(target: object = {}): unknown {
+  const { proxy, revoke } = Proxy.revocable(target, {});
+  revoke();
+  return proxy;
+}
+
+/** An array that says of its length whatever it likes. */
+const ofLength = (array: number[], length: unknown) =>
+  new Proxy(array, { get: (target, key) => (key === 'length' ? length : (Reflect.get(target, key) as unknown)) });
+
 refuses('refuses an operand that is no tensor:', {
   'A is null': [() => ({ a: null }), { code: 'ARGUMENT', argument: 'A', says: ['is null', '{ data, shape }'] }],
   'A is a number': [() => ({ a: 5 }), { code: 'ARGUMENT', argument: 'A', says: ['is 5', 'tensor'] }],
@@ -105,6 +116,15 @@ refuses('refuses an operand that is no tensor:', {
   'A only inherits from HeapTensor': [
     () => ({ a: Object.create(HeapTensor.prototype) as unknown }),
     { code: 'ARGUMENT', argument: 'A', says: ['tensor'] },
+  ],
+  'A is a revoked proxy': [() => ({ a: revoked() }), { code: 'ARGUMENT', argument: 'A', says: ['a revoked proxy', 'tensor'] }],
+  'C is a revoked proxy of an array': [
+    () => ({ c: revoked([1, 2]) }),
+    { code: 'ARGUMENT', argument: 'C', says: ['a revoked proxy', 'tensor'] },
+  ],
+  'out is a revoked proxy': [
+    () => ({ options: { out: revoked() } }),
+    { code: 'ARGUMENT', argument: 'Y', says: ['a revoked proxy', 'tensor'] },
   ],
   'A is a proxy of a heap tensor': [() => ({ a: new Proxy(theirs, {}) }), { code: 'ARGUMENT', argument: 'A', says: ['tensor'] }],
 });
@@ -134,6 +154,7 @@ refuses('refuses data of another kind:', {
     (o) => ({ a: { ...o.a, data: { [Symbol.toStringTag]: 'Float32Array', length: 6, __proto__: Float32Array.prototype } } }),
     { code: 'DTYPE', argument: 'A', says: ['an object', buffers] },
   ],
+  'a revoked proxy': [(o) => ({ a: { ...o.a, data: revoked() } }), { code: 'DTYPE', argument: 'A', says: ['a revoked proxy', buffers] }],
   'a proxy of an array': [
     (o) => ({ a: { ...o.a, data: new Proxy(o.a.data, {}) } }),
     { code: 'DTYPE', argument: 'A', says: ['an object', buffers] },
@@ -177,6 +198,34 @@ refuses('refuses a shape:', {
   'that is like an array': [
     (o) => ({ a: { ...o.a, shape: { length: 2, 0: 2, 1: 3 } } }),
     { code: 'SHAPE', argument: 'A', says: ['an object', 'an array'] },
+  ],
+  'that is a revoked proxy': [
+    (o) => ({ a: { ...o.a, shape: revoked([2, 3]) } }),
+    { code: 'SHAPE', argument: 'A', says: ['a revoked proxy', 'an array'] },
+  ],
+  'whose length is a text': [
+    (o) => ({ a: { ...o.a, shape: ofLength([2, 3], '2') } }),
+    { code: 'SHAPE', argument: 'A', says: ['length "2"', '64'] },
+  ],
+  'whose length is NaN': [
+    (o) => ({ b: { ...o.b, shape: ofLength([3, 2], NaN) } }),
+    { code: 'SHAPE', argument: 'B', says: ['length NaN', '64'] },
+  ],
+  'whose length is negative': [
+    (o) => ({ c: { ...o.c, shape: ofLength([2, 2], -1) } }),
+    { code: 'SHAPE', argument: 'C', says: ['length -1', '64'] },
+  ],
+  'whose length is a fraction': [
+    (o) => ({ options: { out: { ...o.out, shape: ofLength([2, 2], 1.5) } } }),
+    { code: 'SHAPE', argument: 'Y', says: ['length 1.5', '64'] },
+  ],
+  'whose length is a symbol': [
+    (o) => ({ a: { ...o.a, shape: ofLength([2, 3], Symbol('2')) } }),
+    { code: 'SHAPE', argument: 'A', says: ['length a symbol', '64'] },
+  ],
+  'whose length is an object': [
+    (o) => ({ options: { out: { ...o.out, shape: ofLength([2, 2], { valueOf: () => 2 }) } } }),
+    { code: 'SHAPE', argument: 'Y', says: ['length an object', '64'] },
   ],
   'with a negative number': [(o) => ({ a: { ...o.a, shape: [-2, -3] } }), { code: 'SHAPE', argument: 'A', says: ['-2', wholeNumber] }],
   'with a fraction': [(o) => ({ b: { ...o.b, shape: [1.5, 4] } }), { code: 'SHAPE', argument: 'B', says: ['1.5', wholeNumber] }],
@@ -288,7 +337,76 @@ refuses('refuses an array of a length that is not', {
   ],
 });
 
+const asHere = ['which is not read', 'data.subarray(begin, end)', 'strides in elements'];
+const layout = (argument: string, ...found: string[]): Wanted => ({ code: 'SHAPE', argument, says: [...found, ...asHere] });
+class View {
+  constructor(
+    readonly data: Float32Array,
+    readonly shape: number[],
+  ) {}
+  get offset() {
+    return 1;
+  }
+}
+refuses('refuses what other libraries say of an array:', {
+  'a transposed ndarray': [(o) => ({ a: { data: o.a.data, shape: [2, 3], stride: [1, 2], offset: 0 } }), layout('A', 'stride [1, 2]')],
+  'a reversed ndarray': [(o) => ({ b: { data: o.b.data, shape: [3, 2], stride: [-2, 1], offset: 4 } }), layout('B', 'stride [-2, 1]')],
+  'an ndarray as out': [
+    (o) => ({ options: { out: { data: o.out.data, shape: [2, 2], stride: [1, 2], offset: 0 } } }),
+    layout('Y', 'stride [1, 2]'),
+  ],
+  'an ndarray that begins later': [(o) => ({ c: { data: o.c.data, shape: [2, 2], stride: [2, 1], offset: 1 } }), layout('C', 'offset 1')],
+  'an offset by a getter of a class': [(o) => ({ a: new View(o.a.data, [2, 3]) }), layout('A', 'offset 1')],
+  'a stride that is not that of the strides': [(o) => ({ a: { ...o.a, strides: [1, 2], stride: [3, 1] } }), layout('A', 'stride [3, 1]')],
+  'a stride that is a number': [(o) => ({ a: { ...o.a, stride: 3 } }), layout('A', 'stride 3')],
+  'a stride that is a revoked proxy': [(o) => ({ a: { ...o.a, stride: revoked([3, 1]) } }), layout('A', 'stride a revoked proxy')],
+  'an offset in bytes': [(o) => ({ b: { ...o.b, byteOffset: 4 } }), layout('B', 'byteOffset 4')],
+  'a start': [(o) => ({ a: { ...o.a, start: 2 } }), layout('A', 'start 2')],
+  'a step': [(o) => ({ a: { ...o.a, step: 2 } }), layout('A', 'step 2')],
+  'column-major order, of @stdlib': [(o) => ({ a: { ...o.a, order: 'column-major' } }), layout('A', 'order "column-major"')],
+  'the order of Fortran, of NumPy': [(o) => ({ b: { ...o.b, order: 'F' } }), layout('B', 'order "F"')],
+  'a layout of columns': [(o) => ({ b: { ...o.b, layout: 'colMajor' } }), layout('B', 'layout "colMajor"')],
+  'the order of Fortran, of an .npy file': [(o) => ({ b: { ...o.b, fortranOrder: true } }), layout('B', 'fortranOrder true')],
+  'the same by another name': [(o) => ({ c: { ...o.c, fortran_order: true } }), layout('C', 'fortran_order true')],
+  'columns by a flag': [(o) => ({ options: { out: { ...o.out, columnMajor: true } } }), layout('Y', 'columnMajor true')],
+  'a transpose by a flag': [(o) => ({ a: { ...o.a, transposed: true } }), layout('A', 'transposed true')],
+});
+
+/** Says that which shape and strides say, or nothing of elements. */
+const sayingTheSame: [string, (o: Operands) => Call][] = [
+  ['an ndarray', (o) => ({ a: { ...o.a, stride: [3, 1], offset: 0, order: [1, 0], step: () => 0 } })],
+  [
+    'a row of an ndarray',
+    (o) => ({ a: { ...o.a, data: data(3), shape: [1, 3], stride: [7, 1], offset: 0 }, c: 0, options: { out: undefined } }),
+  ],
+  ['an empty ndarray', () => ({ a: { data: data(0), shape: [0, 3], stride: [9, 9], offset: 0 }, c: 0, options: { out: undefined } })],
+  ['strides and a stride', (o) => ({ a: { ...o.a, strides: [1, 2], stride: [1, 2] } })],
+  ['an array of @stdlib', (o) => ({ b: { ...o.b, strides: [2, 1], offset: 0, order: 'row-major' } })],
+  ['one whose strides say columns', (o) => ({ b: { ...o.b, strides: [1, 3], offset: 0, order: 'column-major' } })],
+  ['a vector of columns', (o) => ({ c: { ...o.c, data: data(2), shape: [1, 2], order: 'F', fortranOrder: true } })],
+  ['an .npy file', (o) => ({ c: { ...o.c, fortranOrder: false, step: 1, start: 0, byteOffset: 0 } })],
+  ['nothing', (o) => ({ a: { ...o.a, stride: undefined, offset: null, order: undefined, transposed: false } })],
+  ['something else', (o) => ({ a: { ...o.a, name: 'x', id: 7, requiresGrad: true, layout: 'NCHW' } })],
+];
+it.each(sayingTheSame)('takes what says the same: %s', async (_, change) => {
+  const o = operands();
+  const { a, b, c, options } = change(o);
+  const [A, B, C] = [a ?? o.a, b ?? o.b, c ?? o.c] as [never, never, never];
+  const all = { out: o.out, ...(options as object) };
+  expectGemm(wg, A, B, C, all);
+  const y = await inWorker.gemm(A, B, C);
+  expect(y.data).toEqual(wg.gemm(A, B, C).data);
+});
+
 refuses('refuses strides', {
+  'that are a revoked proxy': [
+    (o) => ({ a: { ...o.a, strides: revoked([3, 1]) } }),
+    { code: 'SHAPE', argument: 'A', says: ['strides a revoked proxy', 'an array'] },
+  ],
+  'whose length is a text': [
+    (o) => ({ a: { ...o.a, strides: ofLength([3, 1], '2') } }),
+    { code: 'SHAPE', argument: 'A', says: ['length "2"', '64'] },
+  ],
   'that are null': [(o) => ({ a: { ...o.a, strides: null } }), { code: 'SHAPE', argument: 'A', says: ['strides null', 'an array'] }],
   'with a negative number': [
     (o) => ({ a: { ...o.a, strides: [-3, 1] } }),
@@ -325,6 +443,14 @@ refuses('refuses the option', {
   'options is a number': [() => ({ options: 5 }), { code: 'ARGUMENT', argument: 'options', says: ['is 5', 'an object'] }],
   'options is a string': [() => ({ options: 'transA' }), { code: 'ARGUMENT', argument: 'options', says: ['"transA"', 'an object'] }],
   'options is a function': [() => ({ options: () => 1 }), { code: 'ARGUMENT', argument: 'options', says: ['a function', 'an object'] }],
+  'activation is a revoked proxy': [
+    () => ({ options: { activation: revoked([0, 6]) } }),
+    { code: 'ARGUMENT', argument: 'activation', says: ['a revoked proxy', '[min, max]'] },
+  ],
+  'activation of a length that is a symbol': [
+    () => ({ options: { activation: ofLength([0, 6], Symbol('2')) } }),
+    { code: 'ARGUMENT', argument: 'activation', says: ['a symbol', '[min, max]'] },
+  ],
   'transa, misspelt': [
     () => ({ options: { transa: true } }),
     { code: 'ARGUMENT', argument: 'transa', says: ['"transa"', 'not known', 'transA'] },
