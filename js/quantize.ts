@@ -1,9 +1,24 @@
 /** Between float32 and the integers of QGemm: what makes its A, B and C, and what reads them. No instance is needed. */
 import { readOptions } from './call.js';
 import { ArgumentError, describe, DisposedError, DTypeError, OutOfMemoryError, ShapeError } from './errors.js';
-import { HeapTensor } from './heap.js';
+import { HeapTensor, PackedWeights, viewHeld } from './heap.js';
+import { handleIn, isReadable, unpolluted } from './properties.js';
 import type { QuantizedArray } from './qgemm.js';
-import { type ArrayOf, classOf, lengthOf, readSizes, type Tensor, type TensorInput, type TensorLike } from './tensor.js';
+import {
+  type ArrayOf,
+  bufferOf,
+  classOf,
+  contiguousStrides,
+  isDetached,
+  lengthOf,
+  offsetOf,
+  readLayout,
+  type Tensor,
+  type TensorInput,
+  tensorKeys,
+  type TensorLike,
+  viewOf,
+} from './tensor.js';
 
 /** The types of A and B of QGemm. */
 export type QuantizedDType = 'int8' | 'uint8';
@@ -140,9 +155,9 @@ export function quantize(x: unknown, options?: unknown): unknown {
     }
   });
   const parameters = axis ? { scale: scales, zeroPoint: zeros, axis: axis.index } : { scale: scales[0], zeroPoint: zeros[0] };
-  const result = { data: y, shape, dtype, ...parameters };
+  const result = { data: target ? target.given : y, shape, dtype, ...parameters };
   // A view of the heap ends when the memory grows; that of the tensor is then made anew.
-  if (HeapTensor.is(out)) Object.defineProperty(result, 'data', { get: () => out.data });
+  if (HeapTensor.is(out)) Object.defineProperty(result, 'data', { get: () => viewHeld(out) });
   return result;
 }
 
@@ -159,7 +174,7 @@ export function dequantize(q: unknown): unknown {
   const op = 'dequantize';
   const tensor = readTensor(op, 'q', q, ['int8', 'uint8', 'int32']);
   const { shape, dtype } = tensor;
-  const { scale, zeroPoint = 0, axis: along } = q as Record<keyof QuantizedInput, unknown>;
+  const { scale, zeroPoint = 0, axis: along } = unpolluted(q as object, ['scale', 'zeroPoint', 'axis']);
   const axis = readAxis(op, along, 'q', shape);
   const { least, most } = limits(dtype, false);
   const scales = readEach(op, 'scale', scale, 'float32', axis, -greatest, greatest);
@@ -288,6 +303,9 @@ function fromRange(op: string, data: Float32Array, shape: readonly number[], axi
 interface Read<D extends Name> {
   /** What the user gave. */
   readonly source: object;
+  /** Its array. */
+  readonly given: ArrayOf<D>;
+  /** From `settle` on its elements in an array of the library's, of which no method or property is the user's. */
   data: ArrayOf<D>;
   readonly length: number;
   readonly dtype: D;
@@ -297,19 +315,17 @@ interface Read<D extends Name> {
 }
 
 function readTensor<D extends Name>(op: string, name: string, value: unknown, dtypes: readonly D[]): Read<D> {
-  if (typeof value !== 'object' || value === null || (value instanceof HeapTensor && !HeapTensor.is(value))) {
+  if (!isReadable(value) || (value instanceof HeapTensor && !HeapTensor.is(value))) {
     throw new ArgumentError(op, name, `${op}: ${name} is ${describe(value)}; it must be a tensor, { data, shape } or from alloc()`);
   }
   if (HeapTensor.is(value) && value.disposed) throw new DisposedError(op, name, `${op}: ${name} is a tensor that was disposed of`);
-  const tensor = value as Record<keyof TensorInput, unknown>;
-  const shape = readSizes(op, name, `${name} has shape`, tensor.shape);
-  const packed = packedStrides(shape);
-  const strides = tensor.strides === undefined ? packed : readSizes(op, name, `${name} has strides`, tensor.strides);
-  if (strides.length !== shape.length) {
-    const found = `${name} has strides [${strides.join(', ')}] and shape [${shape.join(', ')}]`;
-    throw new ShapeError(op, name, `${op}: ${found}; there must be one stride an axis`);
-  }
-  const { data, dtype: stated } = tensor;
+  const handle = PackedWeights.is(value) ? 'packed weights' : handleIn(value);
+  if (handle !== undefined) throw new ArgumentError(op, name, `${op}: ${name} is ${handle}; it must be { data, shape }`);
+  const tensor = unpolluted(value, tensorKeys);
+  const { sizes: shape, steps } = readLayout(op, name, tensor);
+  const packed = contiguousStrides(shape);
+  const strides = steps ?? packed;
+  const { data, dtype: stated } = HeapTensor.is(value) ? { data: viewHeld(value), dtype: value.dtype } : tensor;
   const array = classOf(data) ?? describe(data);
   const dtype = dtypes.find((dtype) => arrays[dtype].name === array);
   if (dtype === undefined) {
@@ -319,24 +335,42 @@ function readTensor<D extends Name>(op: string, name: string, value: unknown, dt
   if (stated !== undefined && stated !== dtype) {
     throw new DTypeError(op, name, `${op}: ${name} has dtype ${describe(stated)} and a ${array}; that holds ${dtype}`);
   }
+  checkAttached(op, name, data as ArrayOf<D>, 'has a detached array as data');
   const length = lengthOf(data as ArrayOf<D>);
   const needed = shape.includes(0) ? 0 : shape.reduce((last, size, axis) => last + (size - 1) * (strides[axis] as number), 1);
   if (length !== needed) {
-    const layout = tensor.strides === undefined ? '' : ` with strides [${strides.join(', ')}]`;
+    const layout = steps === null ? '' : ` with strides [${strides.join(', ')}]`;
     throw new ShapeError(op, name, `${op}: ${name} has ${length} elements; shape [${shape.join(', ')}]${layout} needs ${needed}`);
   }
   const plain = length === 0 || shape.every((size, axis) => size === 1 || strides[axis] === packed[axis]);
-  return { source: value, data: data as ArrayOf<D>, length, dtype, shape, strides: plain ? null : strides };
+  const given = data as ArrayOf<D>;
+  return { source: value, given, data: given, length, dtype, shape, strides: plain ? null : strides };
+}
+
+function checkAttached(op: string, name: string, array: ArrayOf<Name>, found: string): void {
+  if (!isDetached(bufferOf(array))) return;
+  throw new ArgumentError(op, name, `${op}: ${name} ${found}; it was transferred, or the memory under it grew`);
+}
+
+/** The elements of an array of the user's, whose own properties and class may be anything. */
+function elementsOf<D extends Name>(dtype: D, array: ArrayOf<D>): ArrayOf<D> {
+  return viewOf(dtype, bufferOf(array), offsetOf(array), lengthOf(array)) as ArrayOf<D>;
 }
 
 /** Once no code of the user's can run any more: what was read before may have moved with the memory, or be gone. */
 function settle<D extends Name>(op: string, name: string, tensor: Read<D>): void {
   if (HeapTensor.is(tensor.source)) {
     if (tensor.source.disposed) throw new DisposedError(op, name, `${op}: ${name} is a tensor that was disposed of`);
-    tensor.data = tensor.source.data as ArrayOf<D>;
-  } else if (lengthOf(tensor.data) !== tensor.length) {
-    throw new ArgumentError(op, name, `${op}: ${name} has a detached array as data; it was transferred, or the memory under it grew`);
+    tensor.data = viewHeld(tensor.source) as ArrayOf<D>;
+    return;
   }
+  const { given, length, dtype } = tensor;
+  checkAttached(op, name, given, 'has a detached array as data');
+  if (lengthOf(given) !== length) {
+    const found = `${name} had ${length} elements and has ${lengthOf(given)} now`;
+    throw new ArgumentError(op, name, `${op}: ${found}; nothing may change it while the call reads its arguments`);
+  }
+  tensor.data = elementsOf(dtype, given);
 }
 
 function checkOut(op: string, out: Read<QuantizedDType>, x: Read<'float32'>): void {
@@ -377,13 +411,14 @@ function readEach<D extends Name>(op: string, name: string, value: unknown, dtyp
   }
   const found = classOf(value) ?? describe(value);
   const wanted = arrays[dtype].name;
+  if (found === wanted) checkAttached(op, name, value as ArrayOf<D>, 'is a detached array');
   if (found === wanted && !axis && lengthOf(value as ArrayOf<D>) === 1)
     return readEach(op, name, (value as ArrayOf<D>)[0], dtype, axis, least, most);
   if (found !== wanted || !axis) {
     const Wrong = classOf(value) !== undefined && found !== wanted ? DTypeError : ArgumentError;
     throw new Wrong(op, name, `${op}: ${name} is ${found}; it must be a number${name === 'aScale' ? '' : `, or for an axis a ${wanted}`}`);
   }
-  const each = value as ArrayOf<D>;
+  const each = elementsOf(dtype, value as ArrayOf<D>);
   if (each.length !== axis.size) {
     throw new ShapeError(op, name, `${op}: ${name} has ${each.length} elements; it must have ${axis.size}, as axis ${axis.index} has`);
   }
@@ -404,7 +439,7 @@ function checkValues(op: string, name: string, data: Float32Array, shape: readon
   for (let i = 0; i < data.length; ++i) {
     const value = data[i] as number;
     if (Number.isNaN(finite ? value - value : value)) {
-      const place = packedStrides(shape).map((stride, axis) => Math.floor(i / stride) % (shape[axis] as number));
+      const place = contiguousStrides(shape).map((stride, axis) => Math.floor(i / stride) % (shape[axis] as number));
       const rule = finite ? 'finite' : 'a number or infinity';
       throw new ArgumentError(op, name, `${op}: ${name} has ${value} at [${place.join(', ')}]; each element must be ${rule}`);
     }
@@ -412,7 +447,6 @@ function checkValues(op: string, name: string, data: Float32Array, shape: readon
 }
 
 const count = (shape: readonly number[]): number => shape.reduce((product, size) => product * size, 1);
-const packedStrides = (shape: readonly number[]): number[] => shape.map((_, axis) => count(shape.slice(axis + 1)));
 
 /** The elements in order: the tensor's own array, or a copy. */
 function contiguous<D extends Name>(op: string, name: string, { data, dtype, shape, strides }: Read<D>): ArrayOf<D> {
