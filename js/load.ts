@@ -3,6 +3,7 @@ import type { CoreModule } from './wgemm-simd128.mjs';
 import { ArgumentError, describe, GemmError, UnsupportedError } from './errors.js';
 import { type Pair, type Pairs, pairs, thread } from './pair.js';
 import { messageOf } from './port.js';
+import { isRevoked } from './properties.js';
 import { lackOfThreads, sharedMemory, startThreads, usualThreads } from './threads.js';
 
 /** An address (text or a URL; in Node a path, too), bytes (an ArrayBuffer or a view), or a compiled WebAssembly.Module, which not every user's TypeScript knows. */
@@ -115,7 +116,9 @@ const errorsOfAssets = new WeakSet<object>();
 
 async function asked(file: string, assets: Assets | undefined): Promise<unknown> {
   try {
-    return await assets?.(file);
+    const source: unknown = assets?.(file);
+    if (isRevoked(source)) throw notSource(file, describe(source));
+    return await source;
   } catch (error) {
     if (typeof error === 'object' && error !== null) errorsOfAssets.add(error);
     throw error;
@@ -217,13 +220,20 @@ async function compileAsset(file: string, assets: Assets): Promise<WebAssembly.M
   const source = await asked(file, assets);
   if (source instanceof WebAssembly.Module) return source;
   if (typeof source === 'string' || source instanceof URL) return await compile(file, source);
-  if (ArrayBuffer.isView(source)) return await compile(file, new Uint8Array(source.buffer, source.byteOffset, source.byteLength));
-  if (source instanceof ArrayBuffer) return await compile(file, new Uint8Array(source));
-  throw new ArgumentError(
-    op,
-    'assets',
-    `${op}: assets(${describe(file)}) gave ${describe(source)}; it must give a URL, bytes or a WebAssembly.Module`,
-  );
+  if (!ArrayBuffer.isView(source) && !(source instanceof ArrayBuffer)) throw notSource(file, describe(source));
+  let bytes;
+  try {
+    const { buffer, byteOffset, byteLength } = ArrayBuffer.isView(source) ? source : new Uint8Array(source);
+    bytes = new Uint8Array(buffer, byteOffset, byteLength);
+  } catch {
+    throw notSource(file, 'bytes that are detached');
+  }
+  return await compile(file, bytes);
+}
+
+function notSource(file: string, found: string): ArgumentError {
+  const message = `${op}: assets(${describe(file)}) gave ${found}; it must give a URL, bytes or a WebAssembly.Module`;
+  return new ArgumentError(op, 'assets', message);
 }
 
 async function compile(file: string, source: URL | string | Uint8Array): Promise<WebAssembly.Module> {
