@@ -2,7 +2,19 @@
  * Arguments of calls as messages between a page and its worker: what a structured clone would lose or refuse is told apart, so that the worker
  * finds the same mistakes in the same arguments.
  */
-import { bufferOf, byteLengthOf, classOf, type DataArray, type DType, detached, isDetached, lengthOf, offsetOf } from './tensor.js';
+import { handleIn, handleKey, has, isRevoked } from './properties.js';
+import {
+  bufferOf,
+  byteLengthOf,
+  classOf,
+  type DataArray,
+  type DType,
+  detached,
+  isDetached,
+  lengthOf,
+  offsetOf,
+  tensorKeys,
+} from './tensor.js';
 
 /** @internal What a handle stands for. */
 export interface Held {
@@ -24,8 +36,11 @@ export type Sent =
   | bigint
   | SentArray
   | Held
-  | { readonly kind: 'list'; readonly items: Sent[]; readonly length: number }
+  /** The length is one that an array has, unless it is a proxy's. */
+  | { readonly kind: 'list'; readonly items: Sent[]; readonly length: Sent }
   | { readonly kind: 'object'; readonly own: Entries; readonly inherited: Entries }
+  /** A handle of another copy of the package. */
+  | { readonly kind: 'handle'; readonly text: string }
   | { readonly kind: 'function' | 'symbol' | 'revoked' };
 
 type Entries = [key: string, value: Sent][];
@@ -72,25 +87,23 @@ export function toPacket(
   function encode(value: unknown, depth: number): Sent {
     if (typeof value === 'function' || typeof value === 'symbol') return { kind: typeof value } as Sent;
     if (typeof value !== 'object' || value === null) return value as Sent;
-    let isList;
-    try {
-      isList = Array.isArray(value);
-    } catch {
-      return { kind: 'revoked' }; // a proxy
-    }
+    if (isRevoked(value)) return { kind: 'revoked' };
     // Inputs and options are at depth 0, tensors at 1 at the most, their arrays, shapes and strides at 2. Errors tell no more of what is deeper
     // than its kind, and no array may be detached that is no operand.
     const name = classOf(value);
     if (name !== undefined && depth <= 2) return encodeArray(value as DataArray, name);
-    if (isList) {
-      const { length } = value as unknown[];
+    if (Array.isArray(value)) {
+      const length: unknown = value.length;
       // No shape may have as many.
-      const items = depth <= 2 ? Array.from({ length: Math.min(length, 65) }, (_, i) => encode((value as unknown[])[i], 3)) : [];
-      return { kind: 'list', items, length };
+      const count = depth <= 2 && typeof length === 'number' ? Math.min(length, 65) : 0;
+      const items = Array.from({ length: count }, (_, i) => encode(value[i], 3));
+      return { kind: 'list', items, length: encode(length, 3) };
     }
     const held = depth <= 2 ? heldOf(value) : undefined;
     if (held) return held;
-    if (name !== undefined || depth >= 2 || (depth === 1 && !('data' in value))) return { kind: 'object', own: [], inherited: [] };
+    const text = depth <= 2 ? handleIn(value) : undefined;
+    if (text !== undefined) return { kind: 'handle', text };
+    if (name !== undefined || depth >= 2 || (depth === 1 && !has(value, 'data'))) return { kind: 'object', own: [], inherited: [] };
     const { own, inherited } = propertiesOf(value);
     const encoded = (properties: object): Entries => Object.entries(properties).map(([key, item]) => [key, encode(item, depth + 1)]);
     return { kind: 'object', own: encoded(own), inherited: encoded(inherited) };
@@ -135,7 +148,7 @@ export function toPacket(
  */
 export function propertiesOf(value: object): { own: Record<string, unknown>; inherited: Record<string, unknown> } {
   const keys = Object.keys(value);
-  const others = new Set<string>(tensorKeys.filter((key) => key in value));
+  const others = new Set<string>(tensorKeys.filter((key) => has(value, key)));
   const isTensor = others.has('data');
   if (!isTensor) {
     for (let from: unknown = value; from && from !== Object.prototype; from = Object.getPrototypeOf(from)) {
@@ -149,7 +162,6 @@ export function propertiesOf(value: object): { own: Record<string, unknown>; inh
     );
   return { own: read(keys), inherited: read(others) };
 }
-const tensorKeys = ['data', 'shape', 'dtype', 'strides'];
 
 /** A buffer's bytes in another, the first being detached; undefined if it does not let them go. */
 function move(buffer: ArrayBufferLike): ArrayBuffer | undefined {
@@ -180,13 +192,15 @@ export function fromPacket({ args, buffers }: Packet, object: (held: Held) => un
       case 'array':
         return arrayOf(value, buffers);
       case 'list':
-        return Object.assign(value.items.map(decode), { length: value.length });
+        return listOf(value.items.map(decode), decode(value.length));
       case 'object':
         return Object.setPrototypeOf(decodeEntries(value.own), decodeEntries(value.inherited)) as unknown;
       case 'function':
         return () => undefined;
       case 'symbol':
         return Symbol();
+      case 'handle':
+        return { [handleKey]: value.text };
       case 'revoked': {
         const { proxy, revoke } = Proxy.revocable({}, {});
         revoke();
@@ -198,6 +212,12 @@ export function fromPacket({ args, buffers }: Packet, object: (held: Held) => un
   }
   const decodeEntries = (entries: Entries) => Object.fromEntries(entries.map(([key, item]) => [key, decode(item)]));
   return args.map(decode);
+}
+
+/** An array, or a proxy of one if it says of its length what no array can. */
+function listOf(items: unknown[], length: unknown): unknown[] {
+  if (typeof length === 'number' && length >>> 0 === length) return Object.assign(items, { length });
+  return new Proxy(items, { get: (target, key) => (key === 'length' ? length : (Reflect.get(target, key) as unknown)) });
 }
 
 /** @internal */

@@ -5,6 +5,7 @@ import { ArgumentError, describe, DisposedError, DTypeError, type ErrorCode, Gem
 import { HeapTensor, PackedWeights } from './heap.js';
 import { createGemm, type CreateOptions, type Gemm } from './index.js';
 import { fromPacket, type Held, type Packet, type SentArray, sentArray } from './message.js';
+import { isRevoked } from './properties.js';
 import { classOf, type DataArray, type DType, isDetached, type Tensor } from './tensor.js';
 
 /** @internal */
@@ -182,7 +183,7 @@ const withoutOptions: readonly Method[] = ['memory', 'alloc', 'read', 'serialize
 
 /** The function stays on the page, which is asked. */
 function withAssets(options: unknown): CreateOptions {
-  if (typeof (options as CreateOptions | null | undefined)?.assets !== 'function') return options as CreateOptions;
+  if (isRevoked(options) || typeof (options as CreateOptions | null | undefined)?.assets !== 'function') return options as CreateOptions;
   const assets = (file: string) =>
     new Promise((resolve) => {
       takeAsset = resolve;

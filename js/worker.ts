@@ -42,7 +42,8 @@ import {
 } from './index.js';
 import { arrayOf, type Held, propertiesOf, toPacket } from './message.js';
 import { messageOf, nodeWorkers, type Port, portOf } from './port.js';
-import { bytesIn } from './tensor.js';
+import { handleKey, has, isList, isReadable, isRevoked, unpolluted } from './properties.js';
+import { bytesIn, isRank, tensorKeys } from './tensor.js';
 import type { Answer, Method, Order, Outcome } from './worker-thread.js';
 
 export {
@@ -145,20 +146,20 @@ const errors: Partial<Record<ErrorCode, new (op: string, argument: string, messa
 /** Starts a worker, and an instance with a memory of its own in it. */
 export async function createGemm(options: WorkerCreateOptions = {}): Promise<WorkerGemm> {
   const op = 'createGemm';
-  const { worker: make } = options ?? {};
+  const make = isReadable(options) ? unpolluted(options, ['worker']).worker : undefined;
   if (make !== undefined && typeof make !== 'function') {
     throw new ArgumentError(op, 'worker', `${op}: worker is ${typeof make}; it must be a function that makes a worker`);
   }
   let port: Port;
   try {
-    port = portOfWorker(make ? make() : startWorker());
+    port = portOfWorker(make ? (make as () => unknown)() : startWorker());
   } catch (error) {
     if (error instanceof GemmError) throw error;
     const advice = 'have wgemm-worker.js beside this script, from the origin of the page, or make the worker with the option worker';
     throw new GemmError('LOAD', op, '', `${op}: the worker cannot be made (${messageOf(error)}); ${advice}`, { cause: error });
   }
-  const rest = without(options, ['worker']) as CreateOptions | null;
-  const link = new Link(port, rest?.assets);
+  const rest = without(options, ['worker']);
+  const link = new Link(port, isReadable(rest) ? (rest as CreateOptions).assets : undefined);
   try {
     const info = (await link.call(op, [rest])) as Info;
     return new WorkerGemm(link, info);
@@ -178,6 +179,7 @@ export class WorkerGemm {
   constructor(link: Link, info: Info) {
     this.info = Object.freeze(info);
     this.#link = link;
+    Object.freeze(this);
     net?.register(this, () => link.end(disposedError), this);
   }
 
@@ -369,6 +371,16 @@ disposable(WorkerObject.prototype);
 
 /** A contiguous tensor inside the memory of an instance in a worker. Made by `alloc`. */
 export class WorkerTensor<A extends DataArray = DataArray> extends WorkerObject {
+  static {
+    Object.defineProperty(this.prototype, handleKey, { value: 'a tensor in a worker' });
+  }
+
+  /** @internal */
+  constructor(link: Link, held: Held) {
+    super(link, held);
+    Object.freeze(this);
+  }
+
   /** Number of elements. */
   get size(): number {
     return this.shape.reduce((product, n) => product * n, 1);
@@ -392,6 +404,10 @@ export class WorkerTensor<A extends DataArray = DataArray> extends WorkerObject 
 
 /** Weights that are laid out once, in the memory of an instance in a worker. Made by `pack` or `deserialize`. */
 export class WorkerWeights extends WorkerObject {
+  static {
+    Object.defineProperty(this.prototype, handleKey, { value: 'packed weights in a worker' });
+  }
+
   /** What they are for: `'gemm'` is for `matmul` too. */
   readonly op: 'gemm' | 'qgemm';
   /** Bytes of memory that they take. */
@@ -511,8 +527,8 @@ class Link {
     const { transfer, signal, own } = readOptions(method, options);
     if (signal?.aborted) throw signal.reason;
     const heldOf = (object: object) => heldBy(object, this);
-    const { out } = (own ?? {}) as { out?: unknown };
-    const target = typeof out === 'object' && out !== null && !heldOf(out) && 'data' in out ? snapshot(out as TensorInput) : undefined;
+    const out = isReadable(own) ? (own as { out?: unknown }).out : undefined;
+    const target = isReadable(out) && !heldOf(out) && has(out, 'data') ? snapshot(out) : undefined;
     if (target) Object.assign(own as object, { out: target });
     const packet = toPacket([...args, own], transfer, heldOf, () => {
       // Code of the user's ran.
@@ -565,7 +581,7 @@ class Link {
           // It was cancelled when it ran already.
           if (answer.kind === 'outcome' && answer.outcome.held) this.order({ kind: 'forget', id: answer.outcome.held.id });
         } else if (answer.kind === 'outcome') {
-          pending.resolve(answer.outcome);
+          pending.resolve(Object.setPrototypeOf(answer.outcome, null) as Outcome); // what is not in it is not there
         } else {
           const { code, op, argument, message } = answer;
           const ErrorClass = errors[code];
@@ -596,7 +612,12 @@ class Link {
   /** Asks `assets`, which stays on this side. */
   async #provide(file: string): Promise<void> {
     try {
-      const source: unknown = await this.#assets?.(file);
+      const given: unknown = this.#assets?.(file);
+      if (isRevoked(given)) {
+        const found = `assets(${JSON.stringify(file)}) gave a revoked proxy`;
+        throw new ArgumentError('createGemm', 'assets', `createGemm: ${found}; it must give a URL, bytes or a WebAssembly.Module`);
+      }
+      const source = bytesIn(await given);
       const address = source instanceof URL ? source.href : typeof source === 'string' ? absolute(source) : source;
       try {
         this.order({ kind: 'asset', source: address });
@@ -619,12 +640,13 @@ class Link {
 
 /** Takes apart the options of a call and those of every call. */
 function readOptions(op: string, options: unknown): { transfer: boolean; signal: Signal | undefined; own: unknown } {
-  if (typeof options !== 'object' || options === null) return { transfer: false, signal: undefined, own: options };
-  const { transfer = false, signal } = options as CallOptions;
+  if (!isReadable(options)) return { transfer: false, signal: undefined, own: options };
+  const { transfer = false, signal } = unpolluted(options, ['transfer', 'signal']) as CallOptions;
   if (typeof transfer !== 'boolean') {
     throw new ArgumentError(op, 'transfer', `${op}: transfer is of type ${typeof transfer}; it must be a boolean`);
   }
-  if (signal !== undefined && (typeof signal?.addEventListener !== 'function' || typeof signal.aborted !== 'boolean')) {
+  const isSignal = isReadable(signal) && typeof signal.addEventListener === 'function' && typeof signal.aborted === 'boolean';
+  if (signal !== undefined && !isSignal) {
     throw new ArgumentError(op, 'signal', `${op}: signal is no AbortSignal; it must be one`);
   }
   return { transfer, signal, own: without(options, ['transfer', 'signal']) };
@@ -632,10 +654,10 @@ function readOptions(op: string, options: unknown): { transfer: boolean; signal:
 
 /** Options but for some; what is none as it is. */
 function without(options: unknown, names: readonly string[]): unknown {
-  if (typeof options !== 'object' || options === null) return options;
+  if (!isReadable(options)) return options;
   const { own, inherited } = propertiesOf(options);
   for (const name of names) for (const properties of [own, inherited]) delete properties[name];
-  return Object.setPrototypeOf(own, inherited);
+  return Object.setPrototypeOf(own, Object.setPrototypeOf(inherited, null) as object);
 }
 
 /** An address means what it means on this side. */
@@ -648,9 +670,17 @@ function absolute(address: string): string {
 }
 
 /** A tensor as it is now: code of the user's may run, and change it, until it is filled. */
-function snapshot({ data, shape, dtype, strides }: TensorInput): TensorInput {
-  const copy = <T>(sizes: T): T => (Array.isArray(sizes) ? (sizes.slice() as T) : sizes);
-  return { data, shape: copy(shape), ...(dtype !== undefined && { dtype }), ...(strides !== undefined && { strides: copy(strides) }) };
+function snapshot(tensor: object): TensorInput {
+  const properties = unpolluted(tensor, tensorKeys);
+  const present = tensorKeys.filter((key) => has(tensor, key));
+  const copy = Object.fromEntries(present.map((key) => [key, copyOf(properties[key])]));
+  return Object.setPrototypeOf(copy, null) as TensorInput;
+}
+
+function copyOf(value: unknown): unknown {
+  if (!isList(value)) return value;
+  const { length } = value;
+  return isRank(length) ? Array.from({ length }, (_, axis) => value[axis]) : value; // of another it will be told
 }
 
 /** Writes the elements of a result into the caller's array, and nothing between them. */
