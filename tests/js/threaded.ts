@@ -8,6 +8,13 @@ import { hasThreads } from './fixed-problems.js';
 export * from '../../dist/index.js';
 
 export function createGemm(options?: CreateOptions): Promise<Gemm> {
-  const isPlain = options === undefined || (typeof options === 'object' && options !== null && !options.assets);
-  return create(isPlain && hasThreads ? { threads: 2, ...options } : options);
+  return create(isPlain(options) && hasThreads ? { threads: 2, ...options } : options);
+}
+
+function isPlain(options: CreateOptions | undefined): boolean {
+  try {
+    return options === undefined || (typeof options === 'object' && options !== null && !options.assets);
+  } catch {
+    return false; // a revoked proxy
+  }
 }
