@@ -96,7 +96,16 @@ export function runInHeap(
   if (c === undefined || c === null) block[at++] = absent;
   else at = writeHeld(core, op, operands[2], c, block, at);
   at = writeHeld(core, op, result, out, block, at);
-  core.check(operation.run(core.module, at), op);
+  core.enter(op);
+  let code: number;
+  try {
+    code = operation.run(core.module, at);
+  } catch (error) {
+    core.leave(error);
+    throw error;
+  }
+  core.leave();
+  core.check(code, op);
   return out;
 }
 
@@ -130,6 +139,10 @@ export function makeCall(core: Core, operation: Operation, attributes: Call['att
 
 /** @internal Computes, and gives the result: `out`, or a tensor with an array of its own. */
 export function runCall(call: Call): unknown {
+  return call.core.guard(call.operation.name, () => compute(call));
+}
+
+function compute(call: Call): unknown {
   const { core, operation, operands, out } = call;
   if (out === undefined) return throughStaging(call);
   for (const operand of operands) if (operand !== null && operand.outside !== null) return throughStaging(call);

@@ -6,12 +6,14 @@ import {
   ArgumentError,
   DisposedError,
   DTypeError,
+  type ErrorCode,
   GemmError,
   OpsetError,
   OutOfMemoryError,
   PackMismatchError,
   ShapeError,
 } from './errors.js';
+import { messageOf } from './port.js';
 
 /** In the order of `Code` in wgemm.h, without kOk. */
 const errorClasses = [ShapeError, DTypeError, OpsetError, ArgumentError, OutOfMemoryError, PackMismatchError];
@@ -41,7 +43,10 @@ export class Core {
   /** All that its memory has shown itself as: what shared memory was before it grew shows the same bytes still. */
   readonly #buffers = new WeakSet<ArrayBufferLike>();
   #endThreads: () => void;
-  #death: string | undefined;
+  /** Why the instance ended, if not by dispose(). */
+  #death: { readonly code: ErrorCode; readonly found: string } | undefined;
+  /** The call that changes the instance at present, or that the engine ended half-way; '' for none. */
+  #running = '';
   /** Of tensors; kept here, so that a tensor that is held does not hold the memory of a disposed instance. */
   #views = new WeakMap<object, DataArray>();
 
@@ -55,13 +60,20 @@ export class Core {
     this.#blockLength = module.blockLength();
   }
 
+  /** Whether the instance has ended. Ends it if the engine ended its last call half-way: not for use inside `guard`. */
   get disposed(): boolean {
+    if (this.#running !== '') this.#giveUp('a timeout or a stack overflow');
     return this.#module === undefined;
   }
 
   /** Lets go of the memory and all that is in it, and ends the threads. */
   dispose(): void {
+    this.#letGo();
     this.endThreads();
+    this.#running = '';
+  }
+
+  #letGo(): void {
     this.#module = undefined;
     this.#block = undefined;
     this.#views = new WeakMap();
@@ -73,22 +85,59 @@ export class Core {
     this.#endThreads = () => undefined; // and holds nothing of the module
   }
 
-  /** Has every call from now on fail, since one on several threads would wait for ever. */
-  die(why: string): void {
-    this.#death ??= why;
+  /** Has every call from now on fail. */
+  die(code: ErrorCode, found: string): void {
+    this.#death ??= { code, found };
   }
 
   /** Throws unless alive. */
   checkAlive(op: string): void {
-    if (this.#death !== undefined && this.#module) {
-      throw new GemmError(
-        'WORKER',
-        op,
-        'instance',
-        `${op}: a thread of the instance died (${this.#death}); create another with createGemm()`,
-      );
+    if (this.disposed || this.#death) {
+      throw this.ended(op, 'instance', 'the instance is disposed; create another with createGemm()');
     }
-    if (!this.#module) throw new DisposedError(op, 'instance', `${op}: the instance is disposed; create another with createGemm()`);
+  }
+
+  /** What a call throws of an instance that ended: why, or that it is `disposed`. */
+  ended(op: string, argument: string, disposed: string): GemmError {
+    if (!this.#death) return new DisposedError(op, argument, `${op}: ${disposed}`);
+    const { code, found } = this.#death;
+    return new GemmError(code, op, 'instance', `${op}: ${found}; create another with createGemm()`);
+  }
+
+  /**
+   * Runs what changes the instance. The engine may end that half-way, in wasm or in between: by an exception, as at a stack
+   * overflow, or without one, as at a timeout of `vm`. Then the stack, the allocator and the threads of wasm stand anywhere,
+   * and the instance ends. `run` must not call code of the user's.
+   */
+  guard<T>(op: string, run: () => T): T {
+    this.enter(op);
+    try {
+      const result = run();
+      this.leave();
+      return result;
+    } catch (error) {
+      this.leave(error);
+      throw error;
+    }
+  }
+
+  /** Begins what `guard` runs, for calls too short for a closure. `leave` or `leave(error)` must follow. */
+  enter(op: string): void {
+    this.#running = op;
+  }
+
+  /** Errors of ours are thrown only when all is as it was. */
+  leave(error?: unknown): void {
+    if (error === undefined || error instanceof GemmError) this.#running = '';
+    else this.#giveUp(messageOf(error));
+  }
+
+  #giveUp(why: string): void {
+    this.die('INTERRUPTED', `the instance ended when the engine interrupted its call of ${this.#running} (${why})`);
+    this.#letGo();
+    // When the stack is empty: at its end, terminate() of Node leaves a worker that keeps the process alive.
+    void Promise.resolve().then(() => this.endThreads());
+    this.#running = ''; // last, so that the next call repeats what the engine ended half-way
   }
 
   get module(): CoreModule {
@@ -152,15 +201,14 @@ export class Core {
     net?.register(owner, { core: this, address }, owner);
   }
 
-  /** Frees it before that life ends. */
-  abandon(owner: object, address: number): void {
-    net?.unregister(owner);
-    this.free(address);
-  }
-
-  /** Frees what is at `address`, if it is still there. */
-  free(address: number): void {
-    if (this.held.delete(address)) this.#module?.release(address);
+  /** Frees what is at `address`, if it is still there. `owner`: to whose life it is tied, if that has not ended. */
+  free(address: number, owner?: object): void {
+    if (this.disposed || !this.held.has(address)) return;
+    this.guard('dispose', () => {
+      if (owner) net?.unregister(owner);
+      this.held.delete(address);
+      this.module.release(address);
+    });
   }
 
   /** Aligned memory that is not cleared. */

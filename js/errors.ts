@@ -1,10 +1,21 @@
 /** What kind of rule was broken. */
 export type ErrorCode =
-  'SHAPE' | 'DTYPE' | 'OPSET' | 'ARGUMENT' | 'OUT_OF_MEMORY' | 'PACK_MISMATCH' | 'DISPOSED' | 'UNSUPPORTED' | 'LOAD' | 'WORKER';
+  | 'SHAPE'
+  | 'DTYPE'
+  | 'OPSET'
+  | 'ARGUMENT'
+  | 'OUT_OF_MEMORY'
+  | 'PACK_MISMATCH'
+  | 'DISPOSED'
+  | 'UNSUPPORTED'
+  | 'LOAD'
+  | 'WORKER'
+  | 'INTERRUPTED';
 
 /**
  * Every error of the library. The message is one sentence that names the argument, what was found and what is allowed. Operands are
- * named as in the specifications: A, B, C, and Y for the output. Nothing was written, and the instance works on.
+ * named as in the specifications: A, B, C, and Y for the output. Nothing was written, and the instance works on, except after
+ * the codes `WORKER` and `INTERRUPTED`: a thread died, or the engine interrupted a call. The instance has ended then.
  */
 export class GemmError extends Error {
   override name = 'GemmError';

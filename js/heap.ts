@@ -39,7 +39,7 @@ export abstract class HeapObject {
 
   /** Gives the memory back. Does nothing the second time. */
   dispose(): void {
-    if (this.#address !== 0) this.#core.abandon(this, this.#address);
+    if (this.#address !== 0) this.#core.free(this.#address, this);
     this.#address = 0;
   }
 
@@ -52,7 +52,7 @@ export abstract class HeapObject {
         ? ['packed weights of another instance; pack them here', 'disposed weights']
         : ['a tensor of another instance; copy its data, or alloc it here', 'a disposed tensor'];
       if (object.#core !== core) throw new ArgumentError(op, name, `${op}: ${name} is ${other}`);
-      if (core.disposed) throw new DisposedError(op, name, `${op}: the instance that ${name} belongs to is disposed`);
+      if (core.disposed) throw core.ended(op, name, `the instance that ${name} belongs to is disposed`);
       throw new DisposedError(op, name, `${op}: ${name} is ${disposed}`);
     };
     viewHeld = (tensor) => {
@@ -64,21 +64,29 @@ export abstract class HeapObject {
       const op = 'serialize';
       const core = weights.#core;
       const address = locateHeld(weights, core, op, 'weights');
-      const length = core.module.serializedBytes(address);
-      const staging = core.allocate(length, op);
-      try {
-        core.check(core.module.serialize(address, staging, length), op);
-        return core.module.HEAPU8.slice(staging, staging + length);
-      } catch (error) {
-        if (!(error instanceof RangeError)) throw error;
-        throw new OutOfMemoryError(op, '', `${op}: no array for the ${length} bytes: ${String(error)}`);
-      } finally {
-        core.module.release(staging);
-      }
+      return core.guard(op, () => {
+        const length = core.module.serializedBytes(address);
+        const staging = core.allocate(length, op);
+        try {
+          core.check(core.module.serialize(address, staging, length), op);
+          return copyOf(core, op, staging, length);
+        } finally {
+          core.module.release(staging);
+        }
+      });
     };
   }
 }
 disposable(HeapObject.prototype);
+
+/** Bytes of the heap as an array of its own. */
+function copyOf(core: Core, op: string, address: number, length: number): ReturnType<Uint8Array['slice']> {
+  try {
+    return core.module.HEAPU8.slice(address, address + length);
+  } catch (error) {
+    throw new OutOfMemoryError(op, '', `${op}: no array for the ${length} bytes: ${String(error)}`);
+  }
+}
 
 /**
  * A contiguous tensor inside the memory of an instance: calls read and write it in place. Made by `alloc`, filled with zeros. Holds its

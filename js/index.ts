@@ -163,7 +163,7 @@ export async function createGemm(options: CreateOptions = {}): Promise<Gemm> {
   const strict = determinism === 'strict';
   const loaded = await loadCore({ simd, threads, assets, memoryLimit, strict }, (why) => die(why));
   const core = new Core(loaded, memoryLimit);
-  die = (why) => core.die(why);
+  die = (why) => core.die('WORKER', `a thread of the instance died (${why})`);
   return new Gemm(core, determinism, loaded);
 }
 
@@ -330,9 +330,11 @@ export class Gemm {
       throw new ShapeError(op, 'shape', `${op}: shape is [${sizes.join(', ')}], of more than 2^53 elements`);
     }
     const bytes = size * bytesOf(dtype);
-    const address = core.allocate(bytes, op);
-    core.module.HEAPU8.fill(0, address, address + bytes);
-    return new HeapTensor<ArrayOf<D>>(core, dtype, sizes, size, address, bytes);
+    return core.guard(op, () => {
+      const address = core.allocate(bytes, op);
+      core.module.HEAPU8.fill(0, address, address + bytes);
+      return new HeapTensor<ArrayOf<D>>(core, dtype, sizes, size, address, bytes);
+    });
   }
 
   /** Bytes that tensors hold (`inUse`), and bytes that the wasm memory has taken from the system (`committed`), which only grows. */
@@ -342,6 +344,7 @@ export class Gemm {
     return { inUse: core.module.bytesInUse(), committed: core.buffer.byteLength };
   }
 
+  /** Whether it has ended: by `dispose()`, or since the engine interrupted a call. */
   get disposed(): boolean {
     return this.#core.disposed;
   }
@@ -372,7 +375,7 @@ function kernelsOf(core: Core): KernelInfo[] {
 
 function explainCall(call: Call): Explanation {
   const { core, operation } = call;
-  const copies = explain(call);
+  const copies = core.guard(operation.name, () => explain(call));
   const [kernel, batch, m, n, k, mr, nr, kr, mc, nc, kc, threads, packsA, packsB, direct, transposed, scratch, streams] = numbers(core, 18);
   return {
     op: operation.name,

@@ -59,17 +59,19 @@ function makeWeights(core: Core, op: string, operand: Operand, make: () => numbe
   core.checkAlive(op);
   locate(core, op, operand);
   const { outside } = operand;
-  const staging = outside === null ? 0 : core.allocate(outside.byteLength, op);
-  try {
-    if (outside !== null) {
-      core.module.HEAPU8.set(outside, staging);
-      operand.address = staging;
+  return core.guard(op, () => {
+    const staging = outside === null ? 0 : core.allocate(outside.byteLength, op);
+    try {
+      if (outside !== null) {
+        core.module.HEAPU8.set(outside, staging);
+        operand.address = staging;
+      }
+      core.check(make(), op);
+      const [address, bytes, target, dtype, rank] = core.block as unknown as [number, number, number, number, number];
+      const shape = Array.from(core.block.subarray(5, 5 + rank));
+      return new PackedWeights(core, target === 1 ? 'qgemm' : 'gemm', core.dtypes[dtype] as DType, shape, address, bytes);
+    } finally {
+      if (staging !== 0) core.module.release(staging);
     }
-    core.check(make(), op);
-    const [address, bytes, target, dtype, rank] = core.block as unknown as [number, number, number, number, number];
-    const shape = Array.from(core.block.subarray(5, 5 + rank));
-    return new PackedWeights(core, target === 1 ? 'qgemm' : 'gemm', core.dtypes[dtype] as DType, shape, address, bytes);
-  } finally {
-    if (staging !== 0) core.module.release(staging);
-  }
+  });
 }

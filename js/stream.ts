@@ -8,7 +8,7 @@ const words = { 1: Uint8Array, 2: Uint16Array, 4: Uint32Array };
 
 /**
  * @internal What the core calls: moves elements of the operand at `place`, of the last from the heap, of the others to it. Element j of run i is that at
- * offset + i * runStride + j * stride; at the address they lie side by side.
+ * offset + i * runStride + j * stride; at the address they lie side by side. An error on the way, as of a stack overflow, ends the instance.
  */
 export function moverOf(core: Core, operands: readonly (Operand | null)[]): CoreModule['moveBlock'] {
   return (place, offset, count, length, runStride, stride, address) => {

@@ -141,7 +141,7 @@ async function answer({ id, method, packet }: Order & { kind: 'call' }): Promise
     const outcome = outcomeOf(await run(method, fromPacket(packet, objectOf)));
     port.postMessage({ kind: 'outcome', id, outcome }, outcome.buffers);
   } catch (error) {
-    if (error instanceof WebAssembly.RuntimeError) throw error; // the instance is of no use any more
+    if (error instanceof WebAssembly.RuntimeError || instance?.disposed) throw error; // there is no instance to go on with
     const { code, op, argument } = error instanceof GemmError ? error : { code: 'ARGUMENT' as const, op: method, argument: '' };
     const message = error instanceof GemmError ? error.message : `${method}: ${String(error)}`;
     port.postMessage({ kind: 'error', id, code, op, argument, message }, []);

@@ -107,10 +107,14 @@ async function makeFolder(folder, names, body) {
   esbuild = await import('esbuild');
   rmSync(made, { recursive: true, force: true });
   mkdirSync(made, { recursive: true });
+  // Before they are minified: esbuild picks names by how often letters occur, and the file's name has some.
+  const glues = new Set();
   for (const name of names) {
     copyFileSync(`${pairIn(name)}.wasm`, join(made, `${name}.wasm`));
     // Emscripten's glue is not minified everywhere; it stays a file of its own, since its threads start from it.
-    const glue = await esbuild.transform(readFileSync(`${pairIn(name)}.mjs`, 'utf8'), {
+    const source = readFileSync(`${pairIn(name)}.mjs`, 'utf8');
+    glues.add(source.replaceAll(name, ''));
+    const glue = await esbuild.transform(source, {
       minify: true,
       format: 'esm',
       target: 'es2022',
@@ -120,7 +124,7 @@ async function makeFolder(folder, names, body) {
     writeFileSync(join(made, `${name}.mjs`), `${glue.code}//# sourceMappingURL=${name}.mjs.map\n`);
     writeFileSync(join(made, `${name}.mjs.map`), glue.map);
   }
-  await body(made);
+  await body(made, glues);
   rmSync(folder, { recursive: true, force: true });
   renameSync(made, folder);
   writeFileSync(stamp, state());
@@ -130,9 +134,8 @@ const makeIndex = (made) => bundle(made, 'index', { external: ['./wgemm-*'] });
 
 /** dist/ is whole or not there. */
 export async function makeDist() {
-  await makeFolder(join(root, 'dist'), pairs, async (made) => {
-    const glues = pairs.map((name) => readFileSync(join(made, `${name}.mjs`), 'utf8').replaceAll(name, ''));
-    if (new Set(glues).size !== 2) fail('The glue of the builds differs: js/pair-worker.ts and js/thread.ts have that of one for all.');
+  await makeFolder(join(root, 'dist'), pairs, async (made, glues) => {
+    if (glues.size !== 2) fail('The glue of the builds differs: js/pair-worker.ts and js/thread.ts have that of one for all.');
     const declarations = run('tsc', ['-p', 'js/tsconfig.json', '--outDir', made, '--declarationDir', made], {
       otherwise: 'The TypeScript in js/ has the errors above: correct them and run this again.',
     });

@@ -1,0 +1,149 @@
+// Has the engine interrupt calls half-way, and looks at what is left of the instance. A program of its own, on the main thread
+// of Node: `node interrupted.mjs SIMD THREADS SCENARIO`. Prints what it found as JSON, and ends when nothing keeps it alive.
+import vm from 'node:vm';
+import { createGemm, GemmError } from 'wgemm';
+
+const [simd, threads, scenario] = process.argv.slice(2);
+const create = (options) => createGemm({ simd, threads: Number(threads), ...options });
+
+const wrong = [];
+const expect = (condition, what) => condition || wrong.includes(what) || wrong.push(what);
+
+/** Small whole numbers, whose products are exact in every order. */
+function matrix(ArrayClass, shape) {
+  const data = new ArrayClass(shape.reduce((product, size) => product * size, 1));
+  for (let i = 0; i < data.length; ++i) data[i] = (i * 7) % 11;
+  return { data, shape };
+}
+
+function held(wg, dtype, { data, shape }) {
+  const tensor = wg.alloc(dtype, shape);
+  tensor.data.set(data);
+  return tensor;
+}
+
+/** The operands of all calls, and a call of every way through the library; each gives an array, or what has none. */
+function prepare(wg) {
+  const [a, b] = [matrix(Float32Array, [20, 30]), matrix(Float32Array, [30, 18])];
+  const [large, quantized] = [matrix(Float32Array, [200, 200]), matrix(Uint8Array, [40, 40])];
+  const [heapA, heapB, out] = [held(wg, 'float32', a), held(wg, 'float32', b), wg.alloc('float32', [20, 18])];
+  const [heapLarge, outLarge] = [held(wg, 'float32', large), wg.alloc('float32', [200, 200])];
+  const heapQuantized = held(wg, 'uint8', quantized);
+  const outQuantized = wg.alloc('float32', [40, 40]);
+  const weights = wg.pack(b, { op: 'gemm' });
+  const bytes = weights.serialize();
+  const into = { out };
+  const inputs = { a: quantized, aScale: 1, b: quantized, bScale: 1, aZeroPoint: 3 };
+  const calls = {
+    'gemm of arrays': () => wg.gemm(a, b).data,
+    'gemm in the heap': () => wg.gemm(heapA, heapB, null, into).data,
+    'gemm of large arrays': () => wg.gemm(large, large).data,
+    'gemm in the heap, large': () => wg.gemm(heapLarge, heapLarge, null, { out: outLarge }).data,
+    'gemm with packed weights': () => wg.gemm(a, weights).data,
+    'matmul of arrays': () => wg.matmul(a, b).data,
+    'qgemm of arrays': () => wg.qgemm(inputs).data,
+    'qgemm in the heap': () => wg.qgemm({ ...inputs, a: heapQuantized, b: heapQuantized }, { out: outQuantized }).data,
+    pack: () => wg.pack(b, { op: 'gemm' }).dispose(),
+    serialize: () => weights.serialize(),
+    deserialize: () => wg.deserialize(bytes).dispose(),
+    explain: () => void wg.explain('gemm', a, b),
+    'alloc and dispose': () => wg.alloc('float32', [10, 10]).dispose(),
+    memory: () => void wg.memory(),
+  };
+  const tensors = [heapA, heapB, out, heapLarge, outLarge, heapQuantized, outQuantized, weights];
+  return { wg, calls, tensors, heapA, inUse: wg.memory().inUse };
+}
+
+const same = (x, y) => x === y || (x?.length === y.length && x.every((value, i) => value === y[i]));
+
+let wanted; // of each call
+async function start(options) {
+  const prepared = prepare(await create(options));
+  wanted ??= Object.fromEntries(Object.entries(prepared.calls).map(([name, call]) => [name, call()?.slice()]));
+  return prepared;
+}
+
+const says = /^\w+: the instance ended when the engine interrupted its call of \w+ \(.+\); create another with createGemm\(\)$/;
+
+/** Expects, with all of the stack at hand, that the instance is as it was, or has ended and says so. Tells whether it has. */
+function verify({ wg, calls, tensors, heapA, inUse }, after) {
+  const { disposed } = wg;
+  for (const [name, call] of [...Object.entries(calls), ['data', () => heapA.data]]) {
+    try {
+      const result = call();
+      if (disposed) expect(false, `${after}: then ${name} gives something`);
+      else expect(name === 'data' || same(result, wanted[name]), `${after}: then ${name} is wrong`);
+    } catch (error) {
+      if (disposed) expect(error instanceof GemmError && error.code === 'INTERRUPTED' && says.test(error.message), `${after}: then ${name} throws ${error}`);
+      else expect(false, `${after}: then ${name} throws ${error}`);
+    }
+  }
+  if (disposed) expect(heapA.disposed, `${after}: then a tensor is alive`);
+  else expect(wg.memory().inUse === inUse, `${after}: then ${wg.memory().inUse - inUse} bytes leak`);
+  for (const tensor of tensors) tensor.dispose();
+  if (!disposed) expect(wg.memory().inUse === 0, `${after}: then tensors leak`);
+  wg.dispose();
+  return disposed;
+}
+
+const found = { ended: {}, worked: {} };
+
+/**
+ * Makes a call where the stack has room for more and more frames: on the way back from a recursion that is too deep. `words`:
+ * that are on the stack besides, for steps finer than a frame.
+ */
+async function overflow(name, options, make, words) {
+  const padding = new Array(words).fill(0);
+  for (let least = 0, isEnough = false; !isEnough && wrong.length < 5; ++least) {
+    const instance = await start(options);
+    const { wg } = instance;
+    const call = make(instance);
+    let frames = 0,
+      isOver = false,
+      bad;
+    const attempt = () => {
+      try {
+        if (!same(call(), wanted[name])) bad = 'a wrong number';
+        isOver = isEnough = true;
+      } catch (error) {
+        isOver = wg.disposed;
+        if (!['INTERRUPTED', 'OUT_OF_MEMORY'].includes(error.code) && error.name !== 'RangeError') bad = error;
+      }
+    };
+    const recurse = () => {
+      try {
+        recurse();
+      } catch {
+        // it is too deep
+      }
+      if (isOver || ++frames < least) return;
+      least = frames;
+      attempt.apply(null, padding);
+    };
+    attempt(); // compiles it, for which the end of the stack has no room
+    isOver = isEnough = false;
+    recurse();
+    expect(bad === undefined, `${name} near the end of the stack: ${bad}`);
+    const count = verify(instance, name) ? found.ended : found.worked;
+    count[name] = (count[name] ?? 0) + 1;
+  }
+}
+
+const scenarios = {
+  async overflow() {
+    const { calls, wg } = await start();
+    wg.dispose();
+    for (const words of [0]) {
+      for (const name of Object.keys(calls)) await overflow(name, {}, (instance) => instance.calls[name], words);
+      // The memory grows in each call.
+      const grow = ({ wg, tensors }) => {
+        const list = new Array(400);
+        return () => void (list[tensors.length] = tensors[tensors.length] = wg.alloc('uint8', [300_000]));
+      };
+      void grow;
+    }
+  },
+};
+
+await scenarios[scenario]();
+console.log(JSON.stringify({ wrong, ...found }));
