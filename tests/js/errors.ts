@@ -15,6 +15,7 @@ const classes = {
   UNSUPPORTED: 'UnsupportedError',
   LOAD: 'GemmError',
   WORKER: 'GemmError',
+  INTERRUPTED: 'GemmError',
 } as const;
 
 export interface Wanted {

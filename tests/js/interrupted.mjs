@@ -74,7 +74,11 @@ function verify({ wg, calls, tensors, heapA, inUse }, after) {
       if (disposed) expect(false, `${after}: then ${name} gives something`);
       else expect(name === 'data' || same(result, wanted[name]), `${after}: then ${name} is wrong`);
     } catch (error) {
-      if (disposed) expect(error instanceof GemmError && error.code === 'INTERRUPTED' && says.test(error.message), `${after}: then ${name} throws ${error}`);
+      if (disposed)
+        expect(
+          error instanceof GemmError && error.code === 'INTERRUPTED' && says.test(error.message),
+          `${after}: then ${name} throws ${error}`,
+        );
       else expect(false, `${after}: then ${name} throws ${error}`);
     }
   }
@@ -130,18 +134,85 @@ async function overflow(name, options, make, words) {
 }
 
 const scenarios = {
+  /** Every call, near the end of the stack. */
   async overflow() {
     const { calls, wg } = await start();
     wg.dispose();
-    for (const words of [0]) {
-      for (const name of Object.keys(calls)) await overflow(name, {}, (instance) => instance.calls[name], words);
-      // The memory grows in each call.
-      const grow = ({ wg, tensors }) => {
-        const list = new Array(400);
-        return () => void (list[tensors.length] = tensors[tensors.length] = wg.alloc('uint8', [300_000]));
-      };
-      void grow;
+    const all = ['gemm of arrays', ...Object.keys(calls)]; // what ends an instance is compiled by the first
+    for (const name of all) await overflow(name, {}, (instance) => instance.calls[name], 0);
+    // The memory grows in every attempt.
+    wanted.growth = undefined;
+    const growing = ({ wg, tensors }) => {
+      const more = new Array(10_000).fill({ dispose() {} });
+      let count = 0;
+      tensors.push({ dispose: () => more.forEach((tensor) => tensor.dispose()) });
+      return () => void (more[count++] = wg.alloc('uint8', [100_000]));
+    };
+    await overflow('growth', {}, growing, 5);
+    // Block by block: the core calls JavaScript.
+    const [a, b] = [matrix(Float32Array, [400, 300]), matrix(Float32Array, [300, 200])];
+    const whole = await create();
+    wanted['out-of-core'] = whole.gemm(a, b).data;
+    whole.dispose();
+    await overflow(
+      'out-of-core',
+      { maxMemory: 700_000 },
+      ({ wg }) =>
+        () =>
+          wg.gemm(a, b).data,
+      0,
+    );
+  },
+
+  /** Calls that `vm` ends by itself, without anything that could be caught in them. */
+  async timeout() {
+    const large = matrix(Float64Array, [1200, 1200]);
+    const calls = {
+      'heap under a timeout': ({ heap, out, wg }) => wg.gemm(heap, heap, null, { out }),
+      'arrays under a timeout': ({ wg }) => wg.gemm(large, large),
+    };
+    for (const [name, call] of Object.entries(calls)) {
+      const instance = await start();
+      const { wg } = instance;
+      const operands = { wg, heap: held(wg, 'float64', large), out: wg.alloc('float64', large.shape) };
+      const context = vm.createContext({ run: () => call(operands) });
+      // A busy machine may take the first of them before the call has begun.
+      for (let timeout = 20; timeout < 200 && !wg.disposed; timeout += 20) {
+        try {
+          vm.runInContext('run()', context, { timeout });
+        } catch (error) {
+          expect(error.code === 'ERR_SCRIPT_EXECUTION_TIMEOUT', `${name}: ${error}`);
+        }
+      }
+      expect(verify(instance, name), `${name}: the instance works`);
+      found.ended[name] = 1;
     }
+  },
+
+  /** What has ended holds no memory, though the instance and its tensors are at hand. */
+  async memory() {
+    const kept = [];
+    for (let i = 0; i < 12; ++i) {
+      const instance = await start();
+      const { wg, tensors } = instance;
+      tensors.push(wg.alloc('uint8', [100e6]));
+      const large = matrix(Float64Array, [1000, 1000]);
+      const context = vm.createContext({ run: () => wg.gemm(large, large) });
+      try {
+        vm.runInContext('run()', context, { timeout: 20 });
+      } catch {
+        // it was in a call, or between two
+      }
+      kept.push(instance);
+    }
+    const ended = kept.filter(({ wg }) => wg.disposed).length;
+    found.ended.memory = ended;
+    for (let i = 0; i < 10; ++i) {
+      globalThis.gc();
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    const bytes = process.memoryUsage().rss;
+    expect(bytes < 300e6 + (kept.length - ended) * 110e6, `${kept.length} instances, ${ended} of them ended, hold ${bytes} bytes`);
   },
 };
 

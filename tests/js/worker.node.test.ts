@@ -72,6 +72,14 @@ describe('when the worker dies', () => {
     await expectDead(wg, () => worker.postMessage('go'), 'ended with code 3');
   });
 
+  it('by an error that ends its instance', async () => {
+    const { wg, worker } = await start('Uint8Array.prototype.set = () => { throw new RangeError("mine"); }');
+    worker.postMessage('go');
+    expectError(await rejected(wg.gemm(square(), square())), died('gemm', 'mine'));
+    expectError(await rejected(wg.memory()), died('memory', 'mine'));
+    expect(wg.disposed).toBe(true);
+  });
+
   it('by an error that nobody catches', async () => {
     const { wg, worker } = await start('throw new RangeError("mine")');
     await expectDead(wg, () => worker.postMessage('go'), 'mine');

@@ -1,0 +1,72 @@
+/** Calls that the engine interrupts: by a stack overflow, by a timeout of `vm`. tests/js/interrupted.mjs makes them. */
+import { spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { createGemm } from 'wgemm';
+import { expectError, thrown } from './errors.js';
+
+const program = fileURLToPath(new URL('interrupted.mjs', import.meta.url));
+// Node 20 has relaxed SIMD behind a flag that later ones do not know.
+const flags = process.version.startsWith('v20.') ? ['--experimental-wasm-relaxed-simd'] : [];
+
+/** Runs a scenario in a process of its own, which nothing must keep from its end. */
+async function run(...args: string[]): Promise<{ wrong: string[]; ended: Record<string, number> }> {
+  const child = spawn(process.execPath, ['--expose-gc', ...flags, program, ...args], { timeout: 120_000 });
+  let out = '';
+  child.stdout.on('data', (data) => (out += String(data)));
+  child.stderr.on('data', (data) => (out += String(data)));
+  const exit = await new Promise<number | null>((resolve) => child.on('close', resolve));
+  expect(exit, out).toBe(0);
+  return JSON.parse(out) as Awaited<ReturnType<typeof run>>;
+}
+
+describe.each(['simd128', 'relaxed'])('on %s', (simd) => {
+  describe.each(['1', '2'])('with %s threads', (threads) => {
+    it('a recursion that is too deep leaves an instance that works, or that has ended and says so', async () => {
+      const { wrong, ended } = await run(simd, threads, 'overflow');
+      expect(wrong).toEqual([]);
+      expect(Object.keys(ended).length).toBeGreaterThan(12); // of the calls that there are
+    }, 150_000);
+
+    it('a timeout of vm ends the instance', async () => {
+      const { wrong, ended } = await run(simd, threads, 'timeout');
+      expect(wrong).toEqual([]);
+      expect(Object.keys(ended)).toHaveLength(2);
+    }, 150_000);
+
+    it('what has ended gives its memory back', async () => {
+      const { wrong, ended } = await run(simd, threads, 'memory');
+      expect(wrong).toEqual([]);
+      expect(ended.memory).toBeGreaterThan(5);
+    }, 150_000);
+  });
+});
+
+it('an error on the way of a block to the heap ends the instance', async () => {
+  const wg = await createGemm({ threads: 1, maxMemory: 700_000 });
+  const square = { data: new Float32Array(90_000), shape: [300, 300] };
+  expect(wg.explain('gemm', square, square).streams).toBe(true);
+  const tensor = wg.alloc('float32', [2]);
+  const { set } = Uint8Array.prototype;
+  const mine = new RangeError('mine');
+  Uint8Array.prototype.set = () => {
+    throw mine;
+  };
+  try {
+    expect(thrown(() => wg.gemm(square, square))).toBe(mine);
+  } finally {
+    Uint8Array.prototype.set = set;
+  }
+  expect([wg.disposed, tensor.disposed]).toEqual([true, true]);
+  const says = ['interrupted its call of gemm (mine)', 'create another with createGemm()'];
+  expectError(
+    thrown(() => wg.alloc('int8', [1])),
+    { code: 'INTERRUPTED', op: 'alloc', argument: 'instance', says },
+  );
+  expectError(
+    thrown(() => tensor.data),
+    { code: 'INTERRUPTED', op: 'data', argument: 'instance', says },
+  );
+  tensor.dispose();
+  wg.dispose();
+});
