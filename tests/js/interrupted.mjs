@@ -34,6 +34,7 @@ function prepare(wg) {
   const bytes = weights.serialize();
   const into = { out };
   const inputs = { a: quantized, aScale: 1, b: quantized, bScale: 1, aZeroPoint: 3 };
+  let last; // what a call did not come to dispose of
   const calls = {
     'gemm of arrays': () => wg.gemm(a, b).data,
     'gemm in the heap': () => wg.gemm(heapA, heapB, null, into).data,
@@ -43,15 +44,15 @@ function prepare(wg) {
     'matmul of arrays': () => wg.matmul(a, b).data,
     'qgemm of arrays': () => wg.qgemm(inputs).data,
     'qgemm in the heap': () => wg.qgemm({ ...inputs, a: heapQuantized, b: heapQuantized }, { out: outQuantized }).data,
-    pack: () => wg.pack(b, { op: 'gemm' }).dispose(),
+    pack: () => (last = wg.pack(b, { op: 'gemm' })).dispose(),
     serialize: () => weights.serialize(),
-    deserialize: () => wg.deserialize(bytes).dispose(),
+    deserialize: () => (last = wg.deserialize(bytes)).dispose(),
     explain: () => void wg.explain('gemm', a, b),
-    'alloc and dispose': () => wg.alloc('float32', [10, 10]).dispose(),
+    'alloc and dispose': () => (last = wg.alloc('float32', [10, 10])).dispose(),
     memory: () => void wg.memory(),
   };
   const tensors = [heapA, heapB, out, heapLarge, outLarge, heapQuantized, outQuantized, weights];
-  return { wg, calls, tensors, heapA, inUse: wg.memory().inUse };
+  return { wg, calls, tensors, more: [{ dispose: () => last?.dispose() }], heapA, inUse: wg.memory().inUse };
 }
 
 const same = (x, y) => x === y || (x?.length === y.length && x.every((value, i) => value === y[i]));
@@ -66,7 +67,8 @@ async function start(options) {
 const says = /^\w+: the instance ended when the engine interrupted its call of \w+ \(.+\); create another with createGemm\(\)$/;
 
 /** Expects, with all of the stack at hand, that the instance is as it was, or has ended and says so. Tells whether it has. */
-function verify({ wg, calls, tensors, heapA, inUse }, after) {
+function verify({ wg, calls, tensors, more, heapA, inUse }, after) {
+  for (const tensor of more) tensor.dispose();
   const { disposed } = wg;
   for (const [name, call] of [...Object.entries(calls), ['data', () => heapA.data]]) {
     try {
@@ -142,12 +144,7 @@ const scenarios = {
     for (const name of all) await overflow(name, {}, (instance) => instance.calls[name], 0);
     // The memory grows in every attempt.
     wanted.growth = undefined;
-    const growing = ({ wg, tensors }) => {
-      const more = new Array(10_000).fill({ dispose() {} });
-      let count = 0;
-      tensors.push({ dispose: () => more.forEach((tensor) => tensor.dispose()) });
-      return () => void (more[count++] = wg.alloc('uint8', [100_000]));
-    };
+    const growing = (instance) => () => void instance.more.push(instance.wg.alloc('uint8', [100_000]));
     await overflow('growth', {}, growing, 5);
     // Block by block: the core calls JavaScript.
     const [a, b] = [matrix(Float32Array, [400, 300]), matrix(Float32Array, [300, 200])];

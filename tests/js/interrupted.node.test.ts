@@ -1,7 +1,7 @@
 /** Calls that the engine interrupts: by a stack overflow, by a timeout of `vm`. tests/js/interrupted.mjs makes them. */
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { createGemm } from 'wgemm';
 import { expectError, thrown } from './errors.js';
 
@@ -25,7 +25,7 @@ describe.each(['simd128', 'relaxed'])('on %s', (simd) => {
     it('a recursion that is too deep leaves an instance that works, or that has ended and says so', async () => {
       const { wrong, ended } = await run(simd, threads, 'overflow');
       expect(wrong).toEqual([]);
-      expect(Object.keys(ended).length).toBeGreaterThan(12); // of the calls that there are
+      expect(Object.keys(ended).length).toBeGreaterThan(10); // of 15 calls
     }, 150_000);
 
     it('a timeout of vm ends the instance', async () => {
@@ -47,15 +47,14 @@ it('an error on the way of a block to the heap ends the instance', async () => {
   const square = { data: new Float32Array(90_000), shape: [300, 300] };
   expect(wg.explain('gemm', square, square).streams).toBe(true);
   const tensor = wg.alloc('float32', [2]);
-  const { set } = Uint8Array.prototype;
   const mine = new RangeError('mine');
-  Uint8Array.prototype.set = () => {
+  const set = vi.spyOn(Uint8Array.prototype, 'set').mockImplementation(() => {
     throw mine;
-  };
+  });
   try {
     expect(thrown(() => wg.gemm(square, square))).toBe(mine);
   } finally {
-    Uint8Array.prototype.set = set;
+    set.mockRestore();
   }
   expect([wg.disposed, tensor.disposed]).toEqual([true, true]);
   const says = ['interrupted its call of gemm (mine)', 'create another with createGemm()'];
