@@ -61,6 +61,21 @@ export function portOf(made: object): Port {
   };
 }
 
+/**
+ * @internal Calls `late` when nothing was heard for so many milliseconds: since it was made, or since
+ * `renew`. Another turn of the event loop is for what came while the page was busy.
+ */
+export function waitFor(milliseconds: number, late: () => void): { renew(): void; end(): void } {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const end = () => clearTimeout(timer);
+  const renew = () => {
+    end();
+    timer = setTimeout(() => (timer = setTimeout(late, 0)), milliseconds);
+  };
+  renew();
+  return { renew, end };
+}
+
 /** @internal */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);

@@ -1,6 +1,6 @@
 /** Threads: whether there can be any, and the workers in which pthreadpool's run. */
 import type { CoreModule, ThreadWorker } from './wgemm-simd128-mt.mjs';
-import { nodeWorkers, type Port, portOf } from './port.js';
+import { nodeWorkers, type Port, portOf, waitFor } from './port.js';
 
 /** As `kMaxThreads` in wgemm.h. @internal */
 export const mostThreads = 64;
@@ -64,18 +64,15 @@ export async function startThreads(
     PThread.unusedWorkers.length = 0;
     PThread.runningWorkers.length = 0;
   };
-  let timer: ReturnType<typeof setTimeout> | undefined;
+  let wait: ReturnType<typeof waitFor> | undefined;
   try {
     await new Promise<void>((resolve, reject) => {
       fail = (why, cause) => reject(new Error(why, { cause }));
-      // From the last that was heard of any. Another turn, for what came while the page was busy.
-      const late = () => reject(new Error(`${ports.length - loaded} of ${ports.length} said nothing for ${patience / 1000} s`));
-      const wait = () => {
-        clearTimeout(timer);
-        timer = setTimeout(() => (timer = setTimeout(late, 0)), patience);
-      };
       let loaded = 0;
-      wait();
+      const waiting = waitFor(patience, () => {
+        reject(new Error(`${ports.length - loaded} of ${ports.length} said nothing for ${patience / 1000} s`));
+      });
+      wait = waiting;
       const workers = Array.from({ length: threads - 1 }, () => {
         const port = portOf(makeWorker(script));
         ports.push(port);
@@ -94,7 +91,7 @@ export async function startThreads(
       for (const worker of workers) {
         PThread.loadWasmModuleToWorker(worker).then(() => {
           PThread.unusedWorkers.push(worker);
-          wait();
+          waiting.renew();
           if (++loaded === workers.length) resolve();
         }, reject);
       }
@@ -108,7 +105,7 @@ export async function startThreads(
     end();
     throw error;
   } finally {
-    clearTimeout(timer);
+    wait?.end();
   }
 }
 
