@@ -60,38 +60,45 @@ export interface SentArray {
 /** @internal The arguments of a call. */
 export interface Packet {
   readonly args: Sent[];
-  readonly buffers: ArrayBuffer[];
-}
-
-interface Part {
-  readonly sent: SentArray;
-  readonly buffer: ArrayBufferLike;
-  readonly start: number;
-  readonly end: number;
+  /** A number stands for a buffer of so many bytes that only a check is to see. */
+  readonly buffers: (ArrayBuffer | number)[];
 }
 
 /**
- * @internal Makes a packet of arguments. The buffers under their arrays are copied or, with `transfer`, moved if they can be; the memory of
- * WebAssembly cannot. Arrays that overlap do so in the copy too, since `out` may be C and must not be A.
- * @param heldOf the handle that an object is, if it is one
- * @param beforeMoving runs when all of the user's objects have been read, and no array is detached yet
+ * @internal What a packet has of the buffers under arrays: copies; the buffers, which are detached,
+ * or copies of those that cannot move, such as WebAssembly's; or their sizes.
  */
-export function toPacket(
-  args: readonly unknown[],
-  transfer: boolean,
-  heldOf: (value: object) => Held | undefined,
-  beforeMoving: () => void,
-): Packet {
+export type Way = 'copy' | 'move' | 'describe';
+
+interface Part {
+  readonly sent: SentArray;
+  readonly array: DataArray;
+  readonly buffer: ArrayBufferLike;
+  readonly start: number;
+  readonly end: number;
+  /** Whether a check reads its elements. */
+  readonly isRead: boolean;
+}
+
+/** Of the inputs of qgemm. */
+const readByChecks = /(Scale|ZeroPoint)$/;
+
+/**
+ * @internal Reads arguments, and gives the function that makes packets of them. Arrays that overlap
+ * do so in each packet too, since `out` may be C and must not be A.
+ * @param heldOf the handle that an object is, if it is one
+ */
+export function packetsOf(args: readonly unknown[], heldOf: (value: object) => Held | undefined): (way: Way) => Packet {
   const parts: Part[] = [];
 
-  function encode(value: unknown, depth: number): Sent {
+  function encode(value: unknown, depth: number, isRead = false): Sent {
     if (typeof value === 'function' || typeof value === 'symbol') return { kind: typeof value } as Sent;
     if (typeof value !== 'object' || value === null) return value as Sent;
     if (isRevoked(value)) return { kind: 'revoked' };
     // Inputs and options are at depth 0, tensors at 1 at the most, their arrays, shapes and strides at 2. Errors tell no more of what is deeper
     // than its kind, and no array may be detached that is no operand.
     const name = classOf(value);
-    if (name !== undefined && depth <= 2) return encodeArray(value as DataArray, name);
+    if (name !== undefined && depth <= 2) return encodeArray(value as DataArray, name, isRead);
     if (Array.isArray(value)) {
       const length: unknown = value.length;
       // No shape may have as many.
@@ -105,41 +112,58 @@ export function toPacket(
     if (text !== undefined) return { kind: 'handle', text };
     if (name !== undefined || depth >= 2 || (depth === 1 && !has(value, 'data'))) return { kind: 'object', own: [], inherited: [] };
     const { own, inherited } = propertiesOf(value);
-    const encoded = (properties: object): Entries => Object.entries(properties).map(([key, item]) => [key, encode(item, depth + 1)]);
+    const encoded = (properties: object): Entries =>
+      Object.entries(properties).map(([key, item]) => [key, encode(item, depth + 1, isRead || readByChecks.test(key))]);
     return { kind: 'object', own: encoded(own), inherited: encoded(inherited) };
   }
 
-  function encodeArray(array: DataArray, name: string): SentArray {
+  function encodeArray(array: DataArray, name: string, isRead: boolean): SentArray {
     const buffer = bufferOf(array);
     const length = lengthOf(array);
     const start = offsetOf(array);
     const sent: SentArray = { kind: 'array', name, buffer: isDetached(buffer) ? -1 : 0, offset: 0, length };
-    if (sent.buffer === 0) parts.push({ sent, buffer, start, end: start + byteLengthOf(array) });
+    if (sent.buffer === 0) parts.push({ sent, array, buffer, start, end: start + byteLengthOf(array), isRead });
     return sent;
   }
 
   const encoded = args.map((arg) => encode(arg, 0));
-  beforeMoving();
-  const buffers: ArrayBuffer[] = [];
-  for (const buffer of new Set(parts.map((part) => part.buffer))) {
-    const inIt = parts.filter((part) => part.buffer === buffer).sort((a, b) => a.start - b.start);
-    const moved = transfer && inIt.some(({ start, end }) => start < end) ? move(buffer) : undefined;
-    if (moved) {
-      for (const { sent, start } of inIt) Object.assign(sent, { buffer: buffers.length, offset: start });
-      buffers.push(moved);
-      continue;
+  return (way) => {
+    // The call is refused for an array that has gone since, and must not cost the others.
+    const alive = parts.filter(isAsItWas);
+    const moves = way === 'move' && alive.length === parts.length;
+    const buffers: Packet['buffers'] = [];
+    const place = (group: readonly Part[], from: number, buffer: ArrayBuffer | number) => {
+      for (const { sent, start } of group) Object.assign(sent, { buffer: buffers.length, offset: start - from });
+      buffers.push(buffer);
+    };
+    for (const { sent } of parts) sent.buffer = -1;
+    for (const buffer of new Set(alive.map((part) => part.buffer))) {
+      const inIt = alive.filter((part) => part.buffer === buffer).sort((a, b) => a.start - b.start);
+      const moved = moves && inIt.some(({ start, end }) => start < end) ? move(buffer) : undefined;
+      if (moved) {
+        place(inIt, 0, moved);
+        continue;
+      }
+      for (const cluster of clusters(inIt)) {
+        // From a multiple of 8 bytes, so that every array stays aligned.
+        const first = Math.floor((cluster[0] as Part).start / 8) * 8;
+        const last = Math.max(...cluster.map((part) => part.end));
+        const isDescribed = way === 'describe' && !cluster.some((part) => part.isRead);
+        place(cluster, first, isDescribed ? last - first : copyOf(buffer, first, last));
+      }
     }
-    for (const cluster of clusters(inIt)) {
-      // From a multiple of 8 bytes, so that every array stays aligned.
-      const first = Math.floor((cluster[0] as Part).start / 8) * 8;
-      const last = Math.max(...cluster.map((part) => part.end));
-      for (const { sent, start } of cluster) Object.assign(sent, { buffer: buffers.length, offset: start - first });
-      const copy = new Uint8Array(last - first);
-      copy.set(new Uint8Array(buffer, first, last - first));
-      buffers.push(copy.buffer);
-    }
-  }
-  return { args: encoded, buffers };
+    return { args: encoded, buffers };
+  };
+}
+
+function isAsItWas({ sent, array, buffer, start }: Part): boolean {
+  return lengthOf(array) === sent.length && offsetOf(array) === start && !isDetached(buffer);
+}
+
+function copyOf(buffer: ArrayBufferLike, first: number, last: number): ArrayBuffer {
+  const copy = new Uint8Array(last - first);
+  copy.set(new Uint8Array(buffer, first, last - first));
+  return copy.buffer;
 }
 
 /**
@@ -184,8 +208,9 @@ function clusters(parts: readonly Part[]): Part[][] {
   return found;
 }
 
-/** @internal The arguments again. @param object what a handle stands for */
-export function fromPacket({ args, buffers }: Packet, object: (held: Held) => unknown): unknown[] {
+/** @internal The arguments again, zeros for what is only described. @param object what a handle stands for */
+export function fromPacket(packet: Packet, object: (held: Held) => unknown): unknown[] {
+  const buffers = packet.buffers.map((buffer) => (typeof buffer === 'number' ? new ArrayBuffer(buffer) : buffer));
   function decode(value: Sent): unknown {
     if (typeof value !== 'object' || value === null) return value;
     switch (value.kind) {
@@ -211,7 +236,7 @@ export function fromPacket({ args, buffers }: Packet, object: (held: Held) => un
     }
   }
   const decodeEntries = (entries: Entries) => Object.fromEntries(entries.map(([key, item]) => [key, decode(item)]));
-  return args.map(decode);
+  return packet.args.map(decode);
 }
 
 /** An array, or a proxy of one if it says of its length what no array can. */

@@ -1,7 +1,7 @@
 /** What runs in the worker of `wgemm/worker`, as `wgemm-worker.js`: takes calls, makes them one after the other, and answers. */
 import type { Core } from './core.js';
 import { readOptions } from './call.js';
-import { ArgumentError, describe, DisposedError, DTypeError, type ErrorCode, GemmError, ShapeError } from './errors.js';
+import { ArgumentError, describe, DisposedError, DTypeError, type ErrorCode, GemmError, OutOfMemoryError, ShapeError } from './errors.js';
 import { HeapTensor, PackedWeights } from './heap.js';
 import { createGemm, type CreateOptions, type Gemm } from './index.js';
 import { fromPacket, type Held, type Packet, type SentArray, sentArray } from './message.js';
@@ -14,7 +14,9 @@ export type Method =
 
 /** @internal From the page. The last of the arguments of a call are its options. */
 export type Order =
-  | { readonly kind: 'call'; readonly id: number; readonly method: Method; readonly packet: Packet }
+  /** `isTrial`: it is checked, and then waits for its packet. */
+  | { readonly kind: 'call'; readonly id: number; readonly method: Method; readonly packet: Packet; readonly isTrial: boolean }
+  | { readonly kind: 'packet'; readonly id: number; readonly packet: Packet }
   | { readonly kind: 'cancel'; readonly id: number }
   | { readonly kind: 'dispose' | 'forget'; readonly id: number }
   /** What `assets` gave; what is no source, and may be nothing that can be sent, as arguments of calls are. */
@@ -26,6 +28,7 @@ export type Answer =
   | { readonly kind: 'ready' }
   | { readonly kind: 'closing'; readonly why: string }
   | { readonly kind: 'asset'; readonly file: string }
+  | { readonly kind: 'accepted'; readonly id: number }
   | { readonly kind: 'outcome'; readonly id: number; readonly outcome: Outcome }
   | {
       readonly kind: 'error';
@@ -34,7 +37,16 @@ export type Answer =
       readonly op: string;
       readonly argument: string;
       readonly message: string;
+      readonly cause: SentCause | undefined;
     };
+
+/** @internal The cause of an error: not every engine can clone one. */
+export interface SentCause {
+  /** Undefined for what is no Error. */
+  readonly name: string | undefined;
+  readonly message: string;
+  readonly cause: SentCause | undefined;
+}
 
 /** @internal What a call gave: a plain value, `'out'` where it filled that; an array, of a tensor or to fill `out` with; a handle. */
 export interface Outcome {
@@ -88,6 +100,8 @@ let instance: Gemm | undefined;
 let handles = 0;
 let busy = false;
 let takeAsset: ((source: unknown) => void) | undefined;
+/** The call that was accepted and waits for its packet, which does not come if it is cancelled. */
+let accepted: { readonly id: number; readonly take: (packet?: Packet) => void } | undefined;
 
 port.listen(take, () => giveUp('a message cannot be read'));
 port.postMessage({ kind: 'ready' }, []);
@@ -96,6 +110,9 @@ function take(order: Order): void {
   if (order.kind === 'cancel') {
     const index = queue.findIndex((waiting) => waiting.kind === 'call' && waiting.id === order.id);
     if (index >= 0) queue.splice(index, 1);
+    if (accepted?.id === order.id) accepted.take();
+  } else if (order.kind === 'packet') {
+    accepted?.take(order.packet);
   } else if (order.kind === 'asset') {
     takeAsset?.(order.source);
   } else if (order.kind === 'noAsset') {
@@ -136,16 +153,51 @@ const nextTurn: () => Promise<unknown> = (() => {
     });
 })();
 
-async function answer({ id, method, packet }: Order & { kind: 'call' }): Promise<void> {
+async function answer({ id, method, packet, isTrial }: Order & { kind: 'call' }): Promise<void> {
   try {
-    const outcome = outcomeOf(await run(method, fromPacket(packet, objectOf)));
+    let taken: Packet | undefined = packet;
+    if (isTrial) {
+      check(method, standIns(method, packet));
+      port.postMessage({ kind: 'accepted', id }, []);
+      taken = await new Promise<Packet | undefined>((take) => (accepted = { id, take }));
+      accepted = undefined;
+      if (!taken) return;
+    }
+    const outcome = outcomeOf(await run(method, fromPacket(taken, objectOf)));
     port.postMessage({ kind: 'outcome', id, outcome }, outcome.buffers);
   } catch (error) {
     if (error instanceof WebAssembly.RuntimeError || instance?.disposed) throw error; // there is no instance to go on with
-    const { code, op, argument } = error instanceof GemmError ? error : { code: 'ARGUMENT' as const, op: method, argument: '' };
-    const message = error instanceof GemmError ? error.message : `${method}: ${String(error)}`;
-    port.postMessage({ kind: 'error', id, code, op, argument, message }, []);
+    const isOurs = error instanceof GemmError;
+    const { code, op, argument } = isOurs ? error : { code: 'ARGUMENT' as const, op: method, argument: '' };
+    const message = isOurs ? error.message : `${method}: ${String(error)}`;
+    const cause = causeOf(isOurs ? error.cause : error);
+    port.postMessage({ kind: 'error', id, code, op, argument, message, cause }, []);
   }
+}
+
+function causeOf(cause: unknown): SentCause | undefined {
+  if (cause === undefined) return undefined;
+  if (cause instanceof Error) return { name: cause.name, message: cause.message, cause: causeOf(cause.cause) };
+  return { name: undefined, message: typeof cause === 'string' ? cause : describe(cause), cause: undefined };
+}
+
+/** The arguments of a trial. Zeros take no memory until they are read, in most engines. */
+function standIns(op: Method, packet: Packet): unknown[] {
+  try {
+    return fromPacket(packet, objectOf);
+  } catch (error) {
+    const message = `${op}: no memory to check the call (${String(error)}); make it without transfer, or with less at once`;
+    throw new OutOfMemoryError(op, '', message);
+  }
+}
+
+/** Throws what the call would throw, so far as its arguments' elements do not matter. */
+function check(method: Method, args: unknown[]): void {
+  const wg = instance as unknown as Record<Method, (...args: unknown[]) => unknown>;
+  if (method === 'write') findWritten(args);
+  else if (method === 'pack') (wg.pack(...args) as PackedWeights).dispose();
+  else if (method === 'explain') wg.explain(...args);
+  else wg.explain(method, ...args);
 }
 
 /** What a handle stands for. Those of other instances are of one that there is not. */
@@ -161,12 +213,13 @@ function objectOf({ kind, id, dtype, shape }: Held): unknown {
 
 async function run(method: Method, args: unknown[]): Promise<unknown> {
   if (method === 'createGemm') {
+    port.postMessage({ kind: 'ready' }, []); // who made the worker long ago has not heard the first
     instance = await createGemm(withAssets(args[0]));
     return instance.info;
   }
-  const anywhere = ['transfer', 'signal'];
   if (method === 'write') {
-    return writeTo(args[0] as HeapTensor, args[1], readOptions(method, args[2], ['offset', ...anywhere]));
+    const { target, data, offset } = findWritten(args);
+    return target.set(data, offset);
   }
   if (withoutOptions.includes(method)) readOptions(method, args.pop(), anywhere);
   if (method === 'read') return dataOf(method, args[0] as HeapTensor).slice();
@@ -178,6 +231,8 @@ async function run(method: Method, args: unknown[]): Promise<unknown> {
   return HeapTensor.is(options.out) ? { out: null } : { out: options.out.data };
 }
 
+/** Options of every call. */
+const anywhere = ['transfer', 'signal'];
 /** Calls that have no options of their own. */
 const withoutOptions: readonly Method[] = ['memory', 'alloc', 'read', 'serialize', 'deserialize'];
 
@@ -197,14 +252,17 @@ function dataOf(op: Method, tensor: HeapTensor): DataArray {
   return tensor.data;
 }
 
-function writeTo(tensor: HeapTensor, data: unknown, { offset = 0 }: Record<string, unknown>): void {
+/** Checks the arguments of `write`, and tells what is written where. */
+function findWritten([tensor, data, options]: unknown[]): { target: Uint8Array; data: Uint8Array; offset: number } {
   const op = 'write';
-  const view = dataOf(op, tensor);
+  const { offset = 0 } = readOptions(op, options, ['offset', ...anywhere]);
+  const { dtype } = tensor as HeapTensor;
+  const view = dataOf(op, tensor as HeapTensor);
   // Of float16 the bits, too.
   const bits = classOf(data) === 'Uint16Array' ? new Uint16Array(view.buffer as ArrayBuffer, view.byteOffset, view.length) : undefined;
-  const target = tensor.dtype === 'float16' && bits ? bits : view;
+  const target = dtype === 'float16' && bits ? bits : view;
   if (classOf(data) !== classOf(target)) {
-    throw new DTypeError(op, 'data', `${op}: data is ${classOf(data) ?? describe(data)}; for ${tensor.dtype} it must be ${classOf(view)}`);
+    throw new DTypeError(op, 'data', `${op}: data is ${classOf(data) ?? describe(data)}; for ${dtype} it must be ${classOf(view)}`);
   }
   if (!Number.isSafeInteger(offset) || (offset as number) < 0) {
     throw new ArgumentError(op, 'offset', `${op}: offset is ${describe(offset)}; it must be a whole number from 0`);
@@ -216,7 +274,7 @@ function writeTo(tensor: HeapTensor, data: unknown, { offset = 0 }: Record<strin
   if ((offset as number) + length > view.length) {
     throw new ShapeError(op, 'data', `${op}: data has ${length} elements, from ${String(offset)} on; the tensor has ${view.length}`);
   }
-  (target as Uint8Array).set(data as Uint8Array, offset as number);
+  return { target: target as Uint8Array, data: data as Uint8Array, offset: offset as number };
 }
 
 function outcomeOf(result: unknown): Outcome {

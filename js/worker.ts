@@ -40,11 +40,11 @@ import {
   UnsupportedError,
   type ZeroPoint,
 } from './index.js';
-import { arrayOf, type Held, propertiesOf, toPacket } from './message.js';
-import { messageOf, nodeWorkers, type Port, portOf } from './port.js';
+import { arrayOf, type Held, packetsOf, type Packet, propertiesOf } from './message.js';
+import { messageOf, nodeWorkers, type Port, portOf, waitFor } from './port.js';
 import { handleKey, has, isList, isReadable, isRevoked, unpolluted } from './properties.js';
 import { bytesIn, isRank, tensorKeys } from './tensor.js';
-import type { Answer, Method, Order, Outcome } from './worker-thread.js';
+import type { Answer, Method, Order, Outcome, SentCause } from './worker-thread.js';
 
 export {
   ArgumentError,
@@ -112,8 +112,14 @@ export interface Signal {
 /** Of every call. */
 export interface CallOptions {
   /**
-   * The buffers under the arrays of the arguments go to the worker instead of copies; the arrays are detached then. An `out` comes back as
-   * a tensor with an array of its own. Memory that cannot move, shared or WebAssembly's, is copied. Default false.
+   * The buffers under the arrays of the arguments go to the worker instead of copies; the arrays are
+   * detached then. They go when the worker has come to the call and accepted it: leave them alone until
+   * the promise is settled. A call that is refused, or aborted before, leaves them as they were. They are
+   * gone if an accepted call fails, as when the engine gives less memory than foretold.
+   *
+   * An `out` comes back as a tensor with an array of its own. Memory that cannot move, shared or
+   * WebAssembly's, is copied. `pack` checks by a run on zeros. `deserialize` must read bytes to check
+   * them: it takes a copy, and detaches the array when it succeeds. Default false.
    */
   transfer?: boolean;
   /** Its abort rejects the call with its reason. A call that waits is not begun; of one that runs, the result is dropped. */
@@ -142,6 +148,12 @@ const errors: Partial<Record<ErrorCode, new (op: string, argument: string, messa
   DISPOSED: DisposedError,
   UNSUPPORTED: UnsupportedError,
 };
+
+/**
+ * Milliseconds without a word after which a worker's script is taken for none of the package's. It
+ * must be fetched in this time, over a slow network too; all else comes after its first word.
+ */
+const patience = 10_000;
 
 /** Starts a worker, and an instance with a memory of its own in it. */
 export async function createGemm(options: WorkerCreateOptions = {}): Promise<WorkerGemm> {
@@ -427,6 +439,8 @@ export class WorkerWeights extends WorkerObject {
   }
 }
 
+const script = 'wgemm-worker.js';
+
 function startWorker(): unknown {
   const threads = nodeWorkers();
   // Not by the expression below, of which bundlers would make a file more; and without the flags of the process, of which --input-type would
@@ -434,7 +448,7 @@ function startWorker(): unknown {
   if (threads) {
     const own = import.meta.url as string | undefined;
     if (!own) throw new Error('this script does not know its own address');
-    return new threads.Worker(new URL(own.replace(/[^/]*$/, 'wgemm-worker.js')), { execArgv: [] });
+    return new threads.Worker(new URL(script, own), { execArgv: [] });
   }
   if (typeof Worker !== 'function') throw new UnsupportedError('createGemm', '', 'createGemm: there are no workers here; use wgemm itself');
   return new Worker(new URL('./wgemm-worker.js', import.meta.url), { type: 'module' });
@@ -462,9 +476,13 @@ interface Pending {
   readonly method: Method;
   /** Handles among them are not collected while their call is pending. */
   readonly args: unknown[];
+  /** Sends what was only described. */
+  readonly give: () => void;
   readonly resolve: (outcome: Outcome) => void;
   readonly reject: (error: unknown) => void;
 }
+
+const kinds: readonly unknown[] = ['ready', 'closing', 'asset', 'accepted', 'outcome', 'error'] satisfies Answer['kind'][];
 
 /** The way to the worker of an instance: orders go out, answers come back. */
 class Link {
@@ -473,6 +491,7 @@ class Link {
   readonly #pending = new Map<number, Pending>();
   #calls = 0;
   #started = false;
+  readonly #waiting = waitFor(patience, () => this.#die(`it said nothing for ${patience / 1000} s`));
   /** What a call is rejected with, from the end on. */
   #end: ((op: string) => unknown) | undefined;
 
@@ -497,6 +516,7 @@ class Link {
   end(errorFor: (op: string) => unknown): void {
     if (this.#end) return;
     this.#end = errorFor;
+    this.#waiting.end();
     for (const { method, reject } of this.#pending.values()) reject(errorFor(method));
     this.#pending.clear();
     const port = this.#port;
@@ -516,9 +536,37 @@ class Link {
     this.end((op) => new GemmError(code, op, '', `${op}: ${what} (${why}); ${advice}`, { cause }));
   }
 
-  /** Sends what has no answer. */
-  order(order: Order): void {
-    if (!this.#end) this.#port.post(order, []);
+  /** Sends what has no answer. Tells whether it went: nobody waits for it, so that nothing is thrown. */
+  order(order: Order): boolean {
+    try {
+      if (!this.#end) this.#port.post(order, []);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  /** Sends the packet of a call, and tells whether it went. If not, the call is rejected. */
+  #send(id: number, order: () => Order & { packet: Packet }): boolean {
+    try {
+      const made = order();
+      const { buffers } = made.packet;
+      this.#port.post(
+        made,
+        buffers.filter((buffer) => typeof buffer !== 'number'),
+      );
+      return true;
+    } catch (error) {
+      const pending = this.#pending.get(id);
+      this.#settle(id);
+      pending?.reject(notSent(pending.method, error));
+      return false;
+    }
+  }
+
+  /** Has the worker not wait for the packet of an accepted call. */
+  #cancelAccepted(id: number): void {
+    if (!this.order({ kind: 'cancel', id })) this.#die('it waits for arrays, and cannot be told that none come');
   }
 
   /** Sends a call, whose options besides those of the call itself are here, and makes of its answer what the caller gets. */
@@ -530,26 +578,34 @@ class Link {
     const out = isReadable(own) ? (own as { out?: unknown }).out : undefined;
     const target = isReadable(out) && !heldOf(out) && has(out, 'data') ? snapshot(out) : undefined;
     if (target) Object.assign(own as object, { out: target });
-    const packet = toPacket([...args, own], transfer, heldOf, () => {
-      // Code of the user's ran.
-      this.#checkAlive(method);
-      if (signal?.aborted) throw signal.reason;
-    });
+    const packetBy = packetsOf([...args, own], heldOf);
+    // Code of the user's ran.
+    this.#checkAlive(method);
+    if (signal?.aborted) throw signal.reason;
     const id = ++this.#calls;
+    const isCopied = !transfer || method === 'deserialize';
     let reject: (error: unknown) => void = () => undefined;
     const abort = () => {
       if (!this.#settle(id)) return;
-      this.order({ kind: 'cancel', id });
       reject(signal?.reason);
+      this.order({ kind: 'cancel', id });
     };
     try {
       const outcome = await new Promise<Outcome>((resolve, rejectIt) => {
         reject = rejectIt;
         signal?.addEventListener('abort', abort);
         if (this.#pending.size === 0) this.#port.hold(true);
-        this.#pending.set(id, { method, args, resolve, reject });
-        this.#port.post({ kind: 'call', id, method, packet }, packet.buffers);
+        const give = () => {
+          const packetOrder = () => ({ kind: 'packet' as const, id, packet: packetBy('move') });
+          if (!this.#send(id, packetOrder)) this.#cancelAccepted(id);
+        };
+        this.#pending.set(id, { method, args, give, resolve, reject });
+        this.#send(id, () => {
+          const packet = packetBy(isCopied ? 'copy' : 'describe');
+          return { kind: 'call', id, method, packet, isTrial: !isCopied && packet.buffers.length > 0 };
+        });
       });
+      if (transfer && isCopied) packetBy('move');
       return this.#read(outcome, method, out, target, transfer);
     } finally {
       signal?.removeEventListener('abort', abort);
@@ -564,10 +620,18 @@ class Link {
   }
 
   #take(answer: Answer): void {
+    if (!kinds.includes((answer as Answer | null | undefined)?.kind)) return; // of another script
     this.#started = true;
+    this.#waiting.end();
     switch (answer.kind) {
       case 'ready':
         break;
+      case 'accepted': {
+        const pending = this.#pending.get(answer.id);
+        if (pending) pending.give();
+        else this.#cancelAccepted(answer.id);
+        break;
+      }
       case 'closing':
         this.#die(answer.why);
         break;
@@ -583,9 +647,10 @@ class Link {
         } else if (answer.kind === 'outcome') {
           pending.resolve(Object.setPrototypeOf(answer.outcome, null) as Outcome); // what is not in it is not there
         } else {
-          const { code, op, argument, message } = answer;
+          const { code, op, argument, message, cause } = answer;
           const ErrorClass = errors[code];
-          pending.reject(ErrorClass ? new ErrorClass(op, argument, message) : new GemmError(code, op, argument, message));
+          const error = ErrorClass ? new ErrorClass(op, argument, message) : new GemmError(code, op, argument, message);
+          pending.reject(withCause(error, cause));
         }
       }
     }
@@ -611,31 +676,48 @@ class Link {
 
   /** Asks `assets`, which stays on this side. */
   async #provide(file: string): Promise<void> {
+    let source: unknown;
     try {
       const given: unknown = this.#assets?.(file);
       if (isRevoked(given)) {
         const found = `assets(${JSON.stringify(file)}) gave a revoked proxy`;
         throw new ArgumentError('createGemm', 'assets', `createGemm: ${found}; it must give a URL, bytes or a WebAssembly.Module`);
       }
-      const source = bytesIn(await given);
-      const address = source instanceof URL ? source.href : typeof source === 'string' ? absolute(source) : source;
-      try {
-        this.order({ kind: 'asset', source: address });
-      } catch {
-        this.order({
-          kind: 'noAsset',
-          packet: toPacket(
-            [source],
-            false,
-            () => undefined,
-            () => undefined,
-          ),
-        });
-      }
+      source = bytesIn(await given);
     } catch (error) {
       this.end(() => error);
+      return;
+    }
+    const address = source instanceof URL ? source.href : typeof source === 'string' ? absolute(source) : source;
+    try {
+      this.#port.post({ kind: 'asset', source: address }, []);
+    } catch {
+      const packet = packetsOf([source], () => undefined)('copy');
+      try {
+        this.#port.post({ kind: 'noAsset', packet }, []);
+      } catch (error) {
+        this.end((op) => notSent(op, error));
+      }
     }
   }
+}
+
+/** What a call is rejected with whose message cannot be made or posted. */
+function notSent(op: string, error: unknown): GemmError {
+  const message = `${op}: the arguments cannot be sent to the worker (${messageOf(error)})`;
+  if (error instanceof RangeError) return new OutOfMemoryError(op, '', `${message}; pass less at once`);
+  return new GemmError('WORKER', op, '', `${message}; check its postMessage()`, { cause: error });
+}
+
+/** An error whose cause is as the worker told it. */
+function withCause<E extends Error>(error: E, cause: SentCause | undefined): E {
+  if (!cause) return error;
+  const value = cause.name === undefined ? cause.message : withCause(named(cause.name, new Error(cause.message)), cause.cause);
+  return Object.defineProperty(error, 'cause', { value, configurable: true });
+}
+
+function named(name: string, error: Error): Error {
+  return Object.defineProperty(error, 'name', { value: name, configurable: true });
 }
 
 /** Takes apart the options of a call and those of every call. */

@@ -107,6 +107,12 @@ describe('a worker that does not start', () => {
     says: ['does not start', 'wgemm-worker.js', ...says],
   });
   const options: WorkerOptions = { eval: true };
+  // Begun here, so that its time passes with that of the other tests.
+  const silent = rejected(createGemm({ worker: () => new Worker('setInterval(() => undefined, 1000)', options) }));
+
+  it('since its script says nothing', async () => {
+    expectError(await silent, wanted('said nothing for 10 s'));
+  });
 
   it.each([
     ['is missing', () => new Worker(new URL('absent.js', script)), ['absent.js']],
@@ -154,6 +160,25 @@ describe('the option worker', () => {
   });
 });
 
+describe('a query in an address', () => {
+  // In a process of its own, since vitest imports by addresses of its own.
+  it.each(['?v=1', '?v=1/2', '#1/2', '?v=../3/wgemm.js#4/5'])('%s leads to the files beside', async (query) => {
+    const program = `
+      import { Worker } from 'node:worker_threads';
+      const script = new URL('wgemm-worker.js${query}', ${JSON.stringify(script.href)});
+      const { createGemm } = await import(new URL('worker.js${query}', script));
+      const worker = () => new Worker(script, { execArgv: [] });
+      for (const options of [{}, { worker }, { threads: 2 }, { threads: 2, worker }]) {
+        const wg = await createGemm(options);
+        const square = { data: Float32Array.of(1, 2, 3, 4), shape: [2, 2] };
+        console.log(wg.info.threads, (await wg.gemm(square, square)).data.join());
+        wg.dispose();
+      }
+    `;
+    expect(await run(program)).toBe([1, 1, 2, 2].map((threads) => `${threads} 7,10,15,22\n`).join(''));
+  });
+});
+
 describe('the option assets', () => {
   it('gives addresses, bytes and modules, now or later', async () => {
     const bytes = await readFile(wasm);
@@ -177,7 +202,10 @@ describe('the option assets', () => {
   it('says so where they lead nowhere', async () => {
     const load = (...says: string[]) => ({ code: 'LOAD' as const, op: 'createGemm', argument: '', says });
     const absent = new URL('absent.wasm', wasm);
-    expectError(await rejected(createGemm({ assets: () => absent })), load(absent.href, 'ENOENT', 'option assets'));
+    const error = (await rejected(createGemm({ assets: () => absent }))) as GemmError;
+    expectError(error, load(absent.href, 'ENOENT', 'option assets'));
+    expect(error.cause).toBeInstanceOf(Error);
+    expect(error.cause).toMatchObject({ name: 'Error', message: expect.stringContaining('ENOENT') as string });
     expectError(await rejected(createGemm({ assets: () => 'not an address' })), load('not an address', 'cannot be fetched'));
     expectError(await rejected(createGemm({ assets: () => new Uint8Array(100) })), load('is no WebAssembly'));
   });
@@ -221,6 +249,20 @@ describe('a process', () => {
       await y.catch(({ name }) => console.log(name));
     `;
     expect(await run(program(body))).toBe('AbortError\n');
+  });
+
+  it('is not kept alive by a call that could not be sent', async () => {
+    const body = `
+      import { Worker } from 'node:worker_threads';
+      const script = new URL('wgemm-worker.js', import.meta.resolve('wgemm'));
+      const worker = new Worker(script, { execArgv: [] });
+      const wg = globalThis.wg = await createGemm({ worker: () => worker });
+      worker.postMessage = () => { throw new TypeError('mine'); };
+      await wg.gemm(square(), square()).catch(({ code }) => console.log(code));
+      delete worker.postMessage;
+      console.log((await wg.gemm(square(), square())).data.join());
+    `;
+    expect(await run(program(body))).toBe('WORKER\n7,10,15,22\n');
   });
 
   it('may have flags that are not for workers', async () => {

@@ -694,11 +694,10 @@ describe('transfer', () => {
     const [a, b, c] = [random.tensor('float64', [5, 7]), random.tensor('float64', [7, 6]), random.tensor('float64', [6])];
     const wanted = here.gemm(a, b, c, { alpha: 2 });
     const y = wg.gemm(a, b, c, { alpha: 2, transfer: true });
-    expect(
-      [a, b, c].map(({ data }) => data.length),
-      'at once',
-    ).toEqual([0, 0, 0]);
+    const lengths = () => [a, b, c].map(({ data }) => data.length);
+    expect(lengths(), 'not before the call is accepted').toEqual([35, 42, 6]);
     expectEqual(await y, wanted);
+    expect(lengths()).toEqual([0, 0, 0]);
     expectError(await rejected(wg.gemm(a, b)), { code: 'ARGUMENT', argument: 'A', says: ['detached', 'transferred'] });
     expectError(await rejected(wg.gemm(a, b, null, { transfer: true })), { code: 'ARGUMENT', argument: 'A', says: ['detached'] });
   });
@@ -787,6 +786,142 @@ describe('transfer', () => {
     using weights = await wg.pack(b, { op: 'gemm', transfer: true });
     expect(b.data.length).toBe(0);
     expectEqual(await wg.gemm(square(), weights), here.gemm(square(), square()));
+  });
+
+  describe('takes nothing', () => {
+    /** Expects that a call is rejected as without transfer, and that its arrays stay as they are. */
+    async function expectKept(make: () => unknown[], call: (transfer: boolean, ...args: never[]) => Promise<unknown>): Promise<void> {
+      const [copied, kept] = [make(), make()];
+      const wanted = await rejected(call(false, ...(copied as never[])));
+      expectSameError(await rejected(call(true, ...(kept as never[]))), wanted);
+      expect(arraysOf(copied).length).toBeGreaterThan(0);
+      const elements = (value: unknown) => arraysOf(value).map((array) => (array.length === 0 ? 'none' : bits(array)));
+      expect(elements(kept)).toEqual(elements(make()));
+    }
+
+    const quantized = () => ({ a: { data: new Int8Array(4), shape: [2, 2] }, b: { data: new Int8Array(4), shape: [2, 2] } });
+    type Refused = [string, Method, () => unknown[]];
+    const disposed = async () => {
+      const heap = await wg.alloc('float32', [2, 2]);
+      heap.dispose();
+      return heap;
+    };
+    it.each<Refused>([
+      ['an option that is not known', 'gemm', () => [square(), square(), square(), { transa: true }]],
+      ['an option of another type', 'gemm', () => [square(), square(), square(), { alpha: 'x' }]],
+      ['shapes that do not fit', 'gemm', () => [square(), { data: new Float32Array(6), shape: [3, 2] }, null, {}]],
+      ['a shape that its array does not fit', 'gemm', () => [square(), { data: new Float32Array(5), shape: [2, 2] }, null, {}]],
+      ['types that differ', 'gemm', () => [square(), int32([2, 2], 1, 2, 3, 4), square(), {}]],
+      ['an out of another shape', 'gemm', () => [square(), square(), null, { out: float32([2, 3], 1, 2, 3, 4, 5, 6) }]],
+      ['an array that is detached', 'gemm', () => [square(), square(), { data: gone(), shape: [4] }, {}]],
+      ['an opset', 'gemm', () => [square(), square(), square(), { opset: 0 }]],
+      ['types of matmul', 'matmul', () => [square(), int32([2, 2], 1, 2, 3, 4), null, {}]],
+      ['a scale of another type', 'qgemm', () => [{ ...quantized(), aScale: 1, bScale: new Int8Array(1) }, {}]],
+      ['a zero point for what is none', 'qgemm', () => [{ ...quantized(), aScale: 1, bScale: 1, yZeroPoint: new Int8Array(1) }, {}]],
+      ['what explain refuses', 'explain', () => ['gemm', square(), { data: new Float32Array(6), shape: [3, 2] }, null, {}]],
+    ])('for %s', async (_, method, make) => {
+      await expectKept(make, (transfer, ...args) => {
+        return loose(wg)[method](...args.slice(0, -1), { ...(args.at(-1) as unknown as object), transfer }) as Promise<unknown>;
+      });
+    });
+
+    it('for a tensor that is disposed of', async () => {
+      const heap = await disposed();
+      await expectKept(
+        () => [square()],
+        (transfer, a: ReturnType<typeof square>) => wg.gemm(a, heap, null, { transfer }),
+      );
+      await expectKept(
+        () => [square().data],
+        (transfer, data: Float32Array) => heap.write(data, { transfer }),
+      );
+    });
+
+    it('for a lack of memory that can be foretold', async () => {
+      const small = await createGemm({ maxMemory: 10_000 });
+      const large = () => [{ data: new Float32Array(10_000).fill(3), shape: [100, 100] }];
+      await expectKept(large, (transfer, a: ReturnType<typeof square>) => small.gemm(a, a, null, { transfer }));
+      await expectKept(large, (transfer, b: ReturnType<typeof square>) => small.pack(b, { op: 'gemm', transfer }));
+      expect((await small.memory()).inUse).toBe(0);
+      small.dispose();
+    });
+
+    it('in pack, write and deserialize', async () => {
+      using heap = await wg.alloc('float32', [4]);
+      const write = (transfer: boolean, data: never, offset: number) => heap.write(data, { offset, transfer });
+      await expectKept(() => [new Float32Array(5), 0], write);
+      await expectKept(() => [new Int32Array(4), 0], write);
+      await expectKept(() => [new Float32Array(4), 1], write);
+      await expectKept(() => [new Float32Array(4), -1], write);
+      const pack = (transfer: boolean, b: never, options: object) => wg.pack(b, { ...options, transfer } as never);
+      await expectKept(() => [square(), { op: 'conv' }], pack);
+      await expectKept(() => [square(), { op: 'qgemm' }], pack);
+      await expectKept(() => [square(), { op: 'gemm', transpose: 1 }], pack);
+      await expectKept(() => [{ ...square(), shape: [4] }, { op: 'gemm' }], pack);
+      const weights = here.pack(square(), { op: 'gemm' });
+      const damaged = weights.serialize();
+      weights.dispose();
+      damaged[damaged.length - 1] = 1 + (damaged.at(-1) as number);
+      const deserialize = (transfer: boolean, bytes: never) => wg.deserialize(bytes, { transfer });
+      await expectKept(() => [damaged.slice()], deserialize);
+      await expectKept(() => [new Uint8Array(100)], deserialize);
+      expect((await wg.memory()).inUse).toBe(128);
+    });
+
+    it('for a call that is aborted before it began, or whose instance is disposed of', async () => {
+      const first = slow();
+      const controller = new AbortController();
+      const a = square();
+      const call = rejected(wg.gemm(a, a, null, { signal: controller.signal, transfer: true }));
+      await after(1);
+      controller.abort();
+      expect(await call).toMatchObject({ name: 'AbortError' });
+      await first;
+      expect(Array.from((await wg.gemm(a, a)).data)).toEqual([7, 10, 15, 22]);
+      const instance = await createGemm();
+      const pending = rejected(instance.gemm(a, a, null, { transfer: true }));
+      instance.dispose();
+      await pending;
+      expect(a).toEqual(square());
+    });
+
+    it('of the others, when an array is gone before the call begins', async () => {
+      const [a, b] = [square(), square()];
+      const calls = [wg.gemm(a, a, null, { transfer: true }), wg.gemm(b, a, null, { transfer: true })] as const;
+      expect(Array.from((await calls[0]).data)).toEqual([7, 10, 15, 22]);
+      expectError(await rejected(calls[1]), { code: 'ARGUMENT', argument: 'B', says: ['detached', 'transferred'] });
+      expect(b).toEqual(square());
+      const buffer = new (ArrayBuffer as unknown as new (n: number, options: object) => ArrayBuffer)(16, { maxByteLength: 16 });
+      if (!('resize' in buffer)) return;
+      const shrinks = { data: new Float32Array(buffer), shape: [2, 2] };
+      const call = rejected(wg.gemm(b, shrinks, null, { transfer: true }));
+      buffer.resize(8);
+      expectError(await call, { code: 'ARGUMENT', argument: 'B', says: ['detached'] });
+      expect(b).toEqual(square());
+    });
+  });
+
+  it('keeps the order of calls, however they send their arrays', async () => {
+    using heap = await wg.alloc('float32', [2, 2]);
+    const first = slow();
+    const { data } = square();
+    const written = heap.write(data, { transfer: true });
+    const y = wg.gemm(heap, square());
+    const overwritten = heap.write(new Float32Array(4));
+    await Promise.all([first, written, overwritten]);
+    expect(Array.from((await y).data)).toEqual([7, 10, 15, 22]);
+    expect(data.length).toBe(0);
+    expect(await heap.read()).toEqual(new Float32Array(4));
+  });
+
+  it('reads scales and zero points of a call before it takes them', async () => {
+    const a = { data: new Int8Array(4).fill(2), shape: [2, 2] };
+    const b = { data: new Int8Array(4).fill(3), shape: [2, 2] };
+    const bScale = { data: Float32Array.of(1, 2), shape: [2] };
+    const inputs = { a, aScale: Float32Array.of(0.5), b, bScale, bZeroPoint: Int8Array.of(1) };
+    const y = await wg.qgemm(inputs, { transfer: true });
+    expect(Array.from(y.data)).toEqual([4, 8, 4, 8]);
+    expect(arraysOf(inputs).map(({ length }) => length)).toEqual([0, 0, 0, 0, 0]);
   });
 
   it('must be a boolean', async () => {
@@ -1079,6 +1214,14 @@ describe('a worker of the web', () => {
     }
   }
 
+  // Begun here, so that their time passes with that of the other tests.
+  const silent = [[], ['hello'], [{ kind: 'hello' }, 5]].map((messages) => {
+    const fake = new Fake();
+    const made = rejected(createGemm({ worker: () => fake }));
+    for (const message of messages) fake.says(message as never);
+    return [made, fake] as const;
+  });
+
   async function start(): Promise<{ fake: Fake; wg: WorkerGemm }> {
     const fake = new Fake();
     const made = createGemm({ worker: () => fake });
@@ -1086,6 +1229,104 @@ describe('a worker of the web', () => {
     fake.says({ kind: 'outcome', id: fake.sent[0]?.id, outcome: { value: { build: 'simd128' }, buffers: [] } });
     return { fake, wg: await made };
   }
+
+  it('whose postMessage() throws: the call is rejected, and the next is made', async () => {
+    const { fake, wg } = await start();
+    const mine = new RangeError('mine');
+    const post = fake.postMessage.bind(fake);
+    for (const [thrown, code, op] of [
+      [new TypeError('mine'), 'WORKER', 'gemm'],
+      [mine, 'OUT_OF_MEMORY', 'gemm'],
+    ] as const) {
+      fake.postMessage = () => {
+        throw thrown;
+      };
+      expectError(await rejected(wg.gemm(square(), square())), { code, op, argument: '', says: ['cannot be sent', 'mine'] });
+      const controller = new AbortController();
+      fake.postMessage = post;
+      const waiting = rejected(wg.gemm(square(), square(), null, { signal: controller.signal }));
+      fake.postMessage = () => {
+        throw thrown;
+      };
+      controller.abort(mine);
+      expect(await waiting).toBe(mine);
+      fake.postMessage = post;
+    }
+    const memory = wg.memory();
+    fake.says({ kind: 'outcome', id: fake.sent.at(-1)?.id, outcome: { value: 5, buffers: [] } });
+    expect(await memory).toBe(5);
+    wg.dispose();
+  });
+
+  it('whose postMessage() throws when arrays go: the call is rejected, and the worker does not wait', async () => {
+    const { fake, wg } = await start();
+    const call = rejected(wg.gemm(square(), square(), null, { transfer: true }));
+    const { id } = fake.sent.at(-1) as Message;
+    const post = fake.postMessage.bind(fake);
+    fake.postMessage = (message) => {
+      if (message.kind === 'packet') throw new TypeError('mine');
+      post(message);
+    };
+    fake.says({ kind: 'accepted', id });
+    expectError(await call, { code: 'WORKER', argument: '', says: ['cannot be sent', 'mine'] });
+    expect(fake.sent.at(-1)).toEqual({ kind: 'cancel', id });
+    wg.dispose();
+  });
+
+  it('that waits for arrays, and cannot be told that none come, ends', async () => {
+    const { fake, wg } = await start();
+    const pending = rejected(wg.memory());
+    const call = rejected(wg.gemm(square(), square(), null, { transfer: true }));
+    const { id } = fake.sent.at(-1) as Message;
+    fake.postMessage = () => {
+      throw new TypeError('mine');
+    };
+    fake.says({ kind: 'accepted', id });
+    expectError(await call, { code: 'WORKER', argument: '', says: ['cannot be sent', 'mine'] });
+    expectError(await pending, { code: 'WORKER', op: 'memory', argument: '', says: ['the worker died', 'waits for arrays'] });
+    expect(fake.terminated).toBe(1);
+  });
+
+  it('is sent no array of a call that transfers before it has accepted it', async () => {
+    const { fake, wg } = await start();
+    const controller = new AbortController();
+    const a = square();
+    const call = rejected(wg.gemm(a, a, null, { transfer: true, signal: controller.signal }));
+    const { id, packet, isTrial } = fake.sent.at(-1) as Message & { packet: { buffers: unknown[] }; isTrial: boolean };
+    expect({ buffers: packet.buffers, isTrial }).toEqual({ buffers: [16], isTrial: true });
+    controller.abort();
+    fake.says({ kind: 'accepted', id }); // crossed the abort on its way
+    expect(await call).toMatchObject({ name: 'AbortError' });
+    expect(fake.sent.at(-1)).toEqual({ kind: 'cancel', id });
+    expect(a).toEqual(square());
+    wg.dispose();
+  });
+
+  it('tells the cause of an error', async () => {
+    const { fake, wg } = await start();
+    const call = rejected(wg.gemm(square(), square()));
+    const cause = { name: 'RangeError', message: 'mine', cause: { name: undefined, message: 'a text', cause: undefined } };
+    fake.says({ kind: 'error', id: fake.sent.at(-1)?.id, code: 'SHAPE', op: 'gemm', argument: 'A', message: 'gemm: A', cause });
+    const error = (await call) as GemmError;
+    expectError(error, { code: 'SHAPE', argument: 'A', says: [] });
+    expect(error.cause).toBeInstanceOf(Error);
+    expect(error.cause).toMatchObject({ name: 'RangeError', message: 'mine', cause: 'a text' });
+    wg.dispose();
+  });
+
+  it('that says nothing, or nothing of the package’s, is an error in time', async () => {
+    for (const [made, fake] of silent) {
+      expectError(await made, { code: 'LOAD', op: 'createGemm', argument: '', says: ['said nothing for 10 s', 'wgemm-worker.js'] });
+      expect(fake.terminated).toBe(1);
+    }
+  });
+
+  it('may say what is not the package’s', async () => {
+    const { fake, wg } = await start();
+    for (const message of [null, undefined, 'hello', { kind: 'hello' }]) fake.says(message as never);
+    expect(wg.disposed).toBe(false);
+    wg.dispose();
+  });
 
   const ends: [string, (fake: Fake) => void, string][] = [
     ['an error that nobody catches', (fake) => fake.listeners.error?.({ message: 'mine', error: new Error('mine') }), 'mine'],
@@ -1157,6 +1398,26 @@ describe.skipIf(typeof document !== 'object')('a worker of a page', () => {
     const died = (op: string) => ({ code: 'WORKER' as const, op, argument: '', says: ['the worker died', why] });
     expectError(await rejected(wg.gemm(square(), square())), died('gemm'));
     expectError(await rejected(wg.memory()), died('memory'));
+  });
+
+  it('has an address with a query, or is beside a script with one', async () => {
+    const query = '?v=1/2#3/4';
+    const script = import.meta.resolve('wgemm/assets/wgemm-worker.js') + query;
+    const beside = script.replace('wgemm-worker.js', 'worker.js');
+    const { createGemm: createFrom } = (await import(/* @vite-ignore */ beside)) as typeof entry;
+    for (const made of [createGemm({ worker: () => new Worker(script, { type: 'module' }) }), createFrom()]) {
+      const instance = await made;
+      expect(Array.from((await instance.gemm(square(), square())).data)).toEqual([7, 10, 15, 22]);
+      instance.dispose();
+    }
+  });
+
+  it('that was made long before, is used', async () => {
+    const worker = new Worker(import.meta.resolve('wgemm/assets/wgemm-worker.js'), { type: 'module' });
+    await new Promise((resolve) => worker.addEventListener('message', resolve, { once: true }));
+    const instance = await createGemm({ worker: () => worker });
+    expect(Array.from((await instance.gemm(square(), square())).data)).toEqual([7, 10, 15, 22]);
+    instance.dispose();
   });
 
   it('that is not there is an error', async () => {
