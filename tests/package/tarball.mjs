@@ -38,7 +38,7 @@ const budgets = {
   'dist/worker.js.map': [81_500, 21_600],
 };
 /** All declarations together. */
-const declarationsBudget = [41_500, 9_000];
+const declarationsBudget = [42_000, 9_200];
 /** A build's pair of glue and wasm, with brotli. */
 const pairBudget = 74_500;
 
