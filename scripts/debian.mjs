@@ -1,26 +1,14 @@
-// Files from Debian 13 (trixie) for a machine that runs Debian 12 or later, without upgrading anything of it: apt gets a sources
-// list, lists and a status file of our own, and what it downloads is unpacked into our cache. apt checks the signatures against the
-// machine's own Debian keys; the mirror is the one that the machine itself uses.
+// Files of a Debian release for a machine that runs Debian 12 or later, without changing anything
+// of it: apt gets a sources list, lists and a status file of our own, and what it downloads is
+// unpacked into our cache. apt checks the signatures against the machine's own Debian keys. The
+// mirror is the one that the machine itself uses.
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { cache, fail, onPath, progress, query, run } from './run.mjs';
 
-const release = 'trixie';
 const keyring = '/usr/share/keyrings/debian-archive-keyring.gpg';
-const state = join(cache, 'apt');
-const options = [
-  ['Dir::Etc::SourceList', join(state, 'sources.list')],
-  ['Dir::Etc::SourceParts', '/dev/null'],
-  ['Dir::Etc::Preferences', '/dev/null'],
-  ['Dir::Etc::PreferencesParts', '/dev/null'],
-  ['Dir::State', state],
-  ['Dir::State::Status', join(state, 'status')],
-  ['Dir::Cache', state],
-  ['APT::Sandbox::User', 'root'], // the _apt user cannot enter a home folder
-  ['Acquire::Languages', 'none'],
-  ['Acquire::Retries', '3'],
-].flatMap(([name, value]) => ['-o', `${name}=${value}`]);
+const states = join(cache, 'apt');
 
 /** 12, 13, ...; Infinity for testing and unstable; undefined where this is not Debian. */
 export function debianVersion() {
@@ -29,7 +17,7 @@ export function debianVersion() {
   return Number(/^VERSION_ID="?(\d+)/m.exec(info)?.[1] ?? Infinity);
 }
 
-function mirror() {
+function mirror(release) {
   const targets = query('apt-get', ['indextargets', '--format', '$(REPO_URI) $(RELEASE) $(COMPONENT)', 'Created-By: Packages']) ?? '';
   const codename = /^VERSION_CODENAME=(\w+)/m.exec(readFileSync('/etc/os-release', 'utf8'))?.[1];
   const releases = [codename, 'oldstable', 'stable', 'testing', 'unstable', 'sid', release];
@@ -40,24 +28,50 @@ function mirror() {
   return found?.[0] ?? fail('apt knows no Debian mirror: add your mirror to /etc/apt/sources.list and run this again.');
 }
 
-let ready; // the state is made once a run
+const ready = new Map(); // by release: the state is made once a run
 
-function prepare() {
-  ready ??= (async () => {
-    if (!existsSync(keyring)) fail('The keys of Debian are missing: run `apt-get install debian-archive-keyring` as root.');
-    mkdirSync(join(state, 'lists', 'partial'), { recursive: true });
-    mkdirSync(join(state, 'archives', 'partial'), { recursive: true });
-    const uri = mirror();
-    const line = (type) => `${type} [signed-by=${keyring}] ${uri} ${release} main\n`;
-    writeFileSync(join(state, 'sources.list'), line('deb') + line('deb-src'));
-    writeFileSync(join(state, 'status'), '');
-    await run('apt-get', [...options, '-qq', 'update'], {
-      quiet: true,
-      bound: true,
-      otherwise: `The package lists of Debian ${release} could not be read: check the network and run this again.`,
-    });
-  })();
-  return ready;
+/**
+ * @param release its code name, such as 'trixie'
+ * @param foreign an architecture whose packages are needed besides this machine's own
+ * @returns { state: the folder, options: for every apt-get }
+ */
+function prepare(release, foreign) {
+  if (!ready.has(release)) ready.set(release, makeState(release, foreign));
+  return ready.get(release);
+}
+
+async function makeState(release, foreign) {
+  const state = join(states, release);
+  const architectures = [query('dpkg', ['--print-architecture'])?.trim(), foreign].filter(Boolean);
+  const options = [
+    ['Dir::Etc::SourceList', join(state, 'sources.list')],
+    ['Dir::Etc::SourceParts', '/dev/null'],
+    ['Dir::Etc::Preferences', '/dev/null'],
+    ['Dir::Etc::PreferencesParts', '/dev/null'],
+    ['Dir::State', state],
+    ['Dir::State::Status', join(state, 'status')],
+    ['Dir::Cache', state],
+    ['APT::Architectures', architectures.join()],
+    ['APT::Sandbox::User', 'root'], // the _apt user cannot enter a home folder
+    ['Acquire::Languages', 'none'],
+    ['Acquire::Retries', '3'],
+  ].flatMap(([name, value]) => ['-o', `${name}=${value}`]);
+  if (!existsSync(keyring)) {
+    fail('The keys of Debian are missing: run `apt-get install debian-archive-keyring` as root.');
+  }
+  mkdirSync(join(state, 'lists', 'partial'), { recursive: true });
+  mkdirSync(join(state, 'archives', 'partial'), { recursive: true });
+  const uri = mirror(release);
+  const what = `The package lists of Debian ${release}`;
+  const line = (type) => `${type} [signed-by=${keyring}] ${uri} ${release} main\n`;
+  writeFileSync(join(state, 'sources.list'), line('deb') + line('deb-src'));
+  writeFileSync(join(state, 'status'), '');
+  await run('apt-get', [...options, '-qq', 'update'], {
+    quiet: true,
+    bound: true,
+    otherwise: `${what} could not be read: check the network and run this again.`,
+  });
+  return { state, options };
 }
 
 /** Shows apt's own report of a download in percent. */
@@ -73,9 +87,12 @@ export async function showDownload(label, download) {
   }
 }
 
-/** Downloads packages (name or name=version) into `folder`, going on where an earlier run was interrupted; returns their paths. */
-export async function downloadPackages(label, packages, folder) {
-  await prepare();
+/**
+ * Downloads packages (name, name:architecture or name=version) into `folder`, and continues where
+ * an earlier run was interrupted. Returns their paths.
+ */
+export async function downloadPackages(label, packages, folder, { release, foreign }) {
+  const { options } = await prepare(release, foreign);
   mkdirSync(folder, { recursive: true });
   await showDownload(label, (onStatus) =>
     run('apt-get', [...options, '-o', 'APT::Status-Fd=3', 'download', ...packages], {
@@ -91,9 +108,18 @@ export async function downloadPackages(label, packages, folder) {
     .map((name) => join(folder, name));
 }
 
+/** Unpacks a package into `folder`. Of its files, those that `select`, arguments of tar, leaves. */
+export function unpackPackage(deb, folder, select = []) {
+  const otherwise = `${deb} could not be unpacked: check the space on the disk and run this again.`;
+  const script = `setpriv --pdeathsig KILL dpkg-deb --fsys-tarfile "$1" |
+  setpriv --pdeathsig KILL tar -x -C "$2" "\${@:3}"`;
+  const args = ['-o', 'pipefail', '-c', script, 'unpack', deb, folder, ...select];
+  return run('bash', args, { quiet: true, bound: true, otherwise });
+}
+
 /** Unpacks the upstream sources of a package into `folder`, which must be empty. */
-export async function unpackSource({ name, version, sha256 }, folder) {
-  await prepare();
+export async function unpackSource({ name, version, sha256 }, folder, release) {
+  const { state, options } = await prepare(release);
   const tarball = `${name}_${version}.orig.tar.xz`;
   // --tar-only, since mirrors may lack the packaging that would come along.
   await run('apt-get', [...options, '-qq', 'source', '--download-only', '--tar-only', name], {
@@ -117,6 +143,6 @@ export async function unpackSource({ name, version, sha256 }, folder) {
 
 /** Package lists and downloads are of no use once everything is in place. */
 export function forget() {
-  rmSync(state, { recursive: true, force: true });
-  ready = undefined;
+  rmSync(states, { recursive: true, force: true });
+  ready.clear();
 }

@@ -1,12 +1,14 @@
 // Finds an Emscripten that is new enough, or puts Debian 13's into the cache of a Debian 12 machine.
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { downloadPackages } from './debian.mjs';
+import { downloadPackages, unpackPackage } from './debian.mjs';
 import { cache, fail, onPath, query, run } from './run.mjs';
 
 const oldest = [3, 1, 69]; // the final opcodes of relaxed SIMD, EMBIND_AOT; also in cmake/emscripten-toolchain.cmake
 const prefix = join(cache, 'emscripten-3.1.69-1'); // the last number counts changes to what we put there
 const packages = ['emscripten=3.1.69+dfsg-3', 'binaryen=120-4', 'libc6', 'libstdc++6', 'libgcc-s1'];
+/** The system libraries for code that is linked at run time. They are most of the 1.7 GB. */
+const unused = ['pic', 'lto-pic'].map((name) => `--exclude=*/wasm32-emscripten/${name}`);
 const llvm = '/usr/lib/llvm-19/bin';
 
 // The parser that Emscripten optimizes its JavaScript with; Debian packages it apart.
@@ -54,12 +56,13 @@ export async function provideEmscripten() {
   const partial = `${prefix}.partial`;
   const downloads = join(partial, 'downloads');
   const unpacked = join(partial, 'prefix');
-  const debs = await downloadPackages('setup: downloading Emscripten 3.1.69, 247 MB', packages, downloads);
+  const label = 'setup: downloading Emscripten 3.1.69, 247 MB';
+  const debs = await downloadPackages(label, packages, downloads, { release: 'trixie' });
 
   console.log('setup: unpacking Emscripten');
   rmSync(unpacked, { recursive: true, force: true });
   mkdirSync(unpacked, { recursive: true });
-  for (const deb of debs) await unpack(deb, unpacked);
+  for (const deb of debs) await unpackPackage(deb, unpacked, unused);
   wrapBinaryen(unpacked);
   const home = emscriptenIn(unpacked);
   writeFileSync(
@@ -79,14 +82,6 @@ FROZEN_CACHE = True # it holds all system libraries
     rmSync(prefix, { recursive: true, force: true });
     fail('The Emscripten that was unpacked does not start: install emsdk, set EMSDK, and run this again.');
   }
-}
-
-/** Without the system libraries for code that is linked at run time: they are most of the 1.7 GB. */
-function unpack(deb, folder) {
-  const otherwise = `${deb} could not be unpacked: check the space on the disk and run this again.`;
-  const script = `setpriv --pdeathsig KILL dpkg-deb --fsys-tarfile "$1" |
-  setpriv --pdeathsig KILL tar -x -C "$2" --exclude '*/wasm32-emscripten/pic' --exclude '*/wasm32-emscripten/lto-pic'`;
-  return run('bash', ['-o', 'pipefail', '-c', script, 'unpack', deb, folder], { quiet: true, bound: true, otherwise });
 }
 
 /** Binaryen's programs were linked with trixie's libc: they need that and its loader. */

@@ -4,17 +4,22 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, renameS
 import { join, relative } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
+import { findEmulator, provideEmulator } from './arm64.mjs';
 import { findBrowser, variableOf } from './browsers.mjs';
 import { debianVersion, forget, showDownload, unpackSource } from './debian.mjs';
 import { findEmscripten, provideEmscripten } from './emscripten.mjs';
 import { cache, fail, main, onPath, query, root, run, withLock } from './run.mjs';
 
-/** What the tests of the package need, apart from the project's own packages so that most work needs no more than those. */
-export const npmFolders = { package: join('tests', 'package'), runtimes: join('tests', 'package', 'runtimes') };
+/** What some tests need besides the project's own packages, so that most work needs only those. */
+export const npmFolders = {
+  package: join('tests', 'package'),
+  runtimes: join('tests', 'package', 'runtimes'),
+  arm64: join('tests', 'arm64', 'node'),
+};
 
 /**
  * @param needs any of 'wasm', 'native', 'clang', 'fuzz', 'lint', 'chromium', 'firefox', 'webkit',
- *   'package', 'runtimes'; the project's npm packages are always set up.
+ *   'package', 'runtimes', 'arm64'; the project's npm packages are always set up.
  */
 export async function setUp(...needs) {
   const folders = Object.keys(npmFolders).flatMap((need) => (needs.includes(need) ? [join(root, npmFolders[need])] : []));
@@ -23,6 +28,7 @@ export async function setUp(...needs) {
     ...folders.map((folder) => [() => !matchesLock(folder), () => installFrom(folder)]),
     [() => missingPackages(needs).length > 0, () => installPackages(missingPackages(needs))],
     [() => needs.includes('wasm') && !findEmscripten(), setUpEmscripten],
+    [() => needs.includes('arm64') && !findEmulator(), provideEmulator],
     [() => needs.some((need) => need === 'wasm' || need === 'native') && missingSources().length > 0, fetchSources],
   ];
   if (!steps.some(([isMissing]) => isMissing())) return;
@@ -204,7 +210,7 @@ const sources = [
 ];
 
 /** What folders in the cache are named after, each with a version behind. */
-export const cached = ['emscripten', ...sources.map(({ name }) => name)];
+export const cached = ['arm64', 'emscripten', ...sources.map(({ name }) => name)];
 
 function missingSources() {
   if (!debianVersion()) return [];
@@ -217,7 +223,7 @@ async function fetchSources() {
     const partial = join(cache, `${source.folder}.partial`);
     rmSync(partial, { recursive: true, force: true });
     mkdirSync(partial, { recursive: true });
-    await unpackSource(source, partial);
+    await unpackSource(source, partial, 'trixie');
     // Some tarballs have one folder at the top, some none.
     const [top, ...others] = readdirSync(partial);
     renameSync(others.length > 0 ? partial : join(partial, top), join(cache, source.folder));

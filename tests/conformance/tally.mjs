@@ -40,14 +40,14 @@ export class Tally {
    * Runs the cases of a file, of which `text` is all. Returns how many there are.
    *
    * @param pause is called after each case, and awaited
-   * @param skip gives the reason not to run the case of a number, or nothing
+   * @param skip gives the reason not to run the case of a number, or nothing; gets the case too
    */
   async run(file, text, { pause = () => undefined, skip = () => undefined } = {}) {
     let cases = 0;
     try {
       for (const kase of readVectors(file, text)) {
         ++cases;
-        const reason = kase.skip ?? skip(cases);
+        const reason = kase.skip ?? skip(cases, kase);
         if (reason) this.skipped[reason] = (this.skipped[reason] ?? 0) + 1;
         for (const wg of this.instances) this.#runCase(wg, file, kase, reason);
         await pause();

