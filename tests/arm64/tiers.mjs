@@ -2,7 +2,8 @@
 // by its last tier, and checks every result. A relaxed instruction may give another result once its
 // function is compiled again: an error may only show after thousands of calls, and in few of them.
 //   node tiers.mjs least CALLS  A and B hold the least value of int8 alone
-//   node tiers.mjs ends CALLS   A, B and zero points are at any end of any 8-bit type
+//   node tiers.mjs ends CALLS   A and zero points are at any end of any 8-bit type, and so is B, or
+//                               it has several values
 import { createGemm } from 'wgemm';
 import { Random } from '../js/random.ts';
 
@@ -11,58 +12,70 @@ const calls = Number(number);
 const largest = { m: 12, n: 48, k: 80 };
 const shown = 5; // wrong calls told in full
 
-const typesOf = {
-  least: [{ dtype: 'int8', array: Int8Array, ends: [-128] }],
+const types = {
+  least: [{ dtype: 'int8', array: Int8Array, ends: [-128], zeroPoints: [0] }],
   ends: [
-    { dtype: 'int8', array: Int8Array, ends: [-128, 127] },
-    { dtype: 'uint8', array: Uint8Array, ends: [0, 255] },
+    { dtype: 'int8', array: Int8Array, ends: [-128, 127], zeroPoints: [-128, 0, 127] },
+    { dtype: 'uint8', array: Uint8Array, ends: [0, 255], zeroPoints: [0, 128, 255] },
   ],
 }[kind];
-
-/** Arrays of one value each. */
-const fills = typesOf.flatMap(({ dtype, array, ends }) =>
-  ends.map((value) => ({
-    dtype,
-    value,
-    zeroPoints: kind === 'least' ? [0] : [0, ...ends],
-    data: new array(Math.max(largest.m, largest.n) * largest.k).fill(value),
-  })),
-);
 
 const random = new Random(24);
 const wg = await createGemm({ threads: 1 });
 
-/** More weights than plans are kept, so that most calls make a plan anew. */
-const weights = Array.from({ length: 32 }, () => {
+/** Each A is a part of one of these: an array of one value. */
+const fills = types.flatMap((type) =>
+  type.ends.map((value) => {
+    const data = new type.array(largest.m * largest.k).fill(value);
+    return { ...type, value, data };
+  }),
+);
+
+/** What B holds: one value, both ends of its type, or any value. */
+const contents = {
+  least: [(ends) => ends],
+  ends: [([low]) => [low], ([, high]) => [high], (ends) => ends, () => undefined],
+}[kind];
+
+function makeWeights() {
+  const { dtype, array, ends, zeroPoints } = random.pick(types);
   const [k, n] = [random.between(1, largest.k), random.between(1, largest.n)];
-  const fill = random.pick(fills);
-  const b = { data: fill.data.subarray(0, k * n), shape: [k, n] };
-  return { ...fill, k, n, packed: wg.pack(b, { op: 'qgemm' }) };
-});
+  const values = random.pick(contents)(ends);
+  const data = random.fill(new array(k * n));
+  if (values) data.forEach((_, i) => (data[i] = random.pick(values)));
+  const sums = new Float64Array(n); // of each column
+  data.forEach((value, i) => (sums[i % n] += value));
+  const packed = wg.pack({ data, shape: [k, n] }, { op: 'qgemm' });
+  const what = `packed ${dtype} [${k}, ${n}] of ${values?.join(' and ') ?? 'any value'}`;
+  return { k, n, sums, zeroPoints, packed, what };
+}
+
+/** More than the plans that are kept, so that most calls make a plan anew. */
+const weights = Array.from({ length: 40 }, makeWeights);
 
 let wrong = 0;
 for (let call = 1; call <= calls; ++call) {
   const a = random.pick(fills);
-  const b = random.pick(weights);
-  const { k, n } = b;
+  const { k, n, sums, zeroPoints, packed, what } = random.pick(weights);
   const m = random.between(1, largest.m);
-  const [aZeroPoint, bZeroPoint] = [random.pick(a.zeroPoints), random.pick(b.zeroPoints)];
+  const [aZeroPoint, bZeroPoint] = [random.pick(a.zeroPoints), random.pick(zeroPoints)];
   const { data } = wg.qgemm({
     a: { data: a.data.subarray(0, m * k), shape: [m, k] },
     aScale: 1,
     aZeroPoint,
-    b: b.packed,
+    b: packed,
     bScale: 1,
     bZeroPoint,
   });
-  const expected = k * (a.value - aZeroPoint) * (b.value - bZeroPoint) + 0; // float32 holds it
-  const at = data.findIndex((value) => value !== expected);
+  // float32 holds these.
+  const expected = Array.from(sums, (sum) => (a.value - aZeroPoint) * (sum - k * bZeroPoint));
+  const at = data.findIndex((value, i) => value !== expected[i % n]);
   if (at < 0 && data.length === m * n) continue;
   if (++wrong > shown) continue;
   console.error(
     `call ${call}: ${a.dtype} [${m}, ${k}] of ${a.value} with zero point ${aZeroPoint}, ` +
-      `by packed ${b.dtype} [${k}, ${n}] of ${b.value} with zero point ${bZeroPoint}: ` +
-      `Y[${Math.floor(at / n)}, ${at % n}] is ${data[at]}; it must be ${expected}`,
+      `by ${what} with zero point ${bZeroPoint}: ` +
+      `Y[${Math.floor(at / n)}, ${at % n}] is ${data[at]}; it must be ${expected[at % n]}`,
   );
 }
 if (wrong > 0) {
