@@ -1,9 +1,9 @@
 // Runs test vectors on every build, with B plain and packed, and prints what passed by operation,
 // opset and type. The project's own cases always run; the folder that WGEMM_CONFORMANCE_DIR names may
 // hold more, such as those of ONNX's and ONNX Runtime's tests.
-//   node run.mjs [wgemm] [--most 1e7]
+//   node run.mjs [wgemm] [--most 1e6]
 //     wgemm   the entry of the package that is tested
-//     --most  skips cases of more products of numbers than this
+//     --most  skips those of the cases made here that have more products of numbers
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { parseArgs } from 'node:util';

@@ -98,7 +98,8 @@ function* gemmGrid({ opset, dtype, attrs, MKN, bias, trans, total_cases: total }
         const added = atC[kind] ?? ((i) => c.data[i]);
         const y = { dtype, shape: [m, n], data: Float32Array.from(product, (sum, i) => sum + added(i)) };
         const name = `packed ${m}x${k}x${n} ${kind} transA ${transA} transB ${transB}`;
-        yield { name, op: 'Gemm', opset, type: dtype, attrs: { ...attrs, transA, transB }, inputs: [a, b, c], outputs: [y] };
+        const kase = { name, op: 'Gemm', opset, type: dtype, attrs: { ...attrs, transA, transB } };
+        yield { ...kase, inputs: [a, b, c], outputs: [y], products: m * n * k };
         ++count;
       }
     }
