@@ -14,8 +14,8 @@ const emulatorPackage = 'qemu-user-static';
 const libraries = ['libc6', 'libstdc++6', 'libgcc-s1', 'libatomic1'].map((name) => `${name}:arm64`);
 
 const nameThem =
-  'name the program of QEMU 7.2 or later in WGEMM_ARM64_EMULATOR, ' +
-  "the root of arm64's C and C++ libraries in WGEMM_ARM64_SYSROOT, and run this again";
+  'Name the program of QEMU (7.2 or later) in WGEMM_ARM64_EMULATOR, and the root of the C and ' +
+  'C++ libraries of arm64 in WGEMM_ARM64_SYSROOT, and run this again.';
 
 /** { emulator: the program, sysroot: the folder of the libraries }: those named, else our own. */
 export function findEmulator() {
@@ -27,7 +27,7 @@ export function findEmulator() {
 
 export async function provideEmulator() {
   if (!debianVersion()) {
-    fail(`No emulator for arm64 is here, and only on Debian is one set up: ${nameThem}.`);
+    fail(`No emulator for arm64 is here, and set-up provides one only on Debian. ${nameThem}`);
   }
   const partial = `${prefix}.partial`;
   const unpacked = join(partial, 'prefix');
@@ -45,7 +45,7 @@ export async function provideEmulator() {
     else await unpackPackage(deb, unpacked, [`./${inPrefix.emulator}`]); // 13 of 350 MB
   }
   if (!query(join(unpacked, inPrefix.emulator), ['--version'])) {
-    fail(`The emulator for arm64 that was unpacked does not start: ${nameThem}.`);
+    fail(`The emulator for arm64 that was unpacked does not start. ${nameThem}`);
   }
   rmSync(prefix, { recursive: true, force: true });
   renameSync(unpacked, prefix);
