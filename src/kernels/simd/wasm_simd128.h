@@ -42,9 +42,7 @@ struct SimulatedDot {
   Pairs pairs = kSaturated;  // kChanging: each dot product takes any of the three others
   unsigned executions = 0;   // dot products so far
 
-  Pairs next_pairs() {
-    return pairs == kChanging ? static_cast<Pairs>((executions++ * 2654435761u >> 16) % 3) : pairs;
-  }
+  Pairs next_pairs() { return pairs == kChanging ? static_cast<Pairs>((executions++ * 2654435761u >> 16) % 3) : pairs; }
 };
 inline SimulatedDot simulated_dot;
 
