@@ -8,11 +8,14 @@ import { setUp } from './setup.mjs';
 
 const presets = ['native', 'native-asan', 'native-tsan', 'wasm-simd128', 'wasm-relaxed', 'wasm-simd128-mt', 'wasm-relaxed-mt'];
 
+const times = [];
+
 async function step(name, body) {
   console.log(`test: ${name}`);
   const start = performance.now();
   await body();
-  console.log(`test: ${name}: ${((performance.now() - start) / 1000).toFixed(1)} s`);
+  times.push(`${((performance.now() - start) / 1000).toFixed(1).padStart(7)} s  ${name}`);
+  console.log(`test: ${times.at(-1)}`);
 }
 
 await main(async () => {
@@ -42,4 +45,5 @@ await main(async () => {
       otherwise: 'Tests of the package fail: see above which, and run them by `npm run test:everywhere -- --fast`.',
     }),
   );
+  console.log(`test: where the time went\n${times.join('\n')}`);
 });

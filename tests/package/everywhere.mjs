@@ -1,6 +1,8 @@
 // Takes the tarball through every runtime, every bundler and every engine, and prints one table.
-//   node tests/package/everywhere.mjs [--only tarball,readme,runtimes,bundlers,engines] [--fast]
-//   --fast  what `npm test` does: of the runtimes Node of this project, of the engines a smoke in Chromium, and not every app in every bundler
+//   node tests/package/everywhere.mjs [--only tarball,readme,runtimes,bundlers,engines] [--fast | --rest]
+//   --fast  what `npm test` does: of the runtimes Node of this project, of the engines a smoke in
+//           Chromium, and not every app in every bundler
+//   --rest  of the runtimes, those that --fast leaves out
 import { main } from '../../scripts/run.mjs';
 import { setUp } from '../../scripts/setup.mjs';
 import { Results } from './results.mjs';
@@ -27,11 +29,11 @@ const parts = {
 
 await main(async () => {
   const only = process.argv.includes('--only') ? process.argv[process.argv.indexOf('--only') + 1].split(',') : Object.keys(parts);
-  const fast = process.argv.includes('--fast');
+  const [fast, rest] = ['--fast', '--rest'].map((option) => process.argv.includes(option));
   for (const part of only) if (!parts[part]) throw new Error(`--only ${part}: there are ${Object.keys(parts).join(', ')}`);
   const needs = only.flatMap((part) => (fast ? parts[part].fast : parts[part].needs));
   await setUp(...needs);
   const results = new Results();
-  for (const part of only) await parts[part].run(results, { fast });
+  for (const part of only) await parts[part].run(results, { fast, rest });
   results.finish();
 });
