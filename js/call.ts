@@ -2,10 +2,10 @@
 import type { Core } from './core.js';
 import { ArgumentError, describe, OutOfMemoryError } from './errors.js';
 import { HeapTensor, locateHeld, PackedWeights, writeHeld } from './heap.js';
-import { absent, aNumber, locate, packedWeights, type Operand, operandOf, readTensor } from './operand.js';
+import { absent, aNumber, locate, packedWeights, type Operand, operandOf, readTensor, viewOfBytes } from './operand.js';
 import { isList, isReadable, unpolluted } from './properties.js';
 import { moverOf } from './stream.js';
-import { arrayOf, bufferOf, bytesOf, type DataArray, type DType, holds, viewOf } from './tensor.js';
+import { arrayOf, bytesOf, type DataArray, type DType, holds, viewOf } from './tensor.js';
 import type { CoreModule } from './wgemm-simd128.mjs';
 
 /** @internal An operation of the core: by the arguments in the block, each gives an error code. */
@@ -52,8 +52,9 @@ export const operations: Record<Operation['name'], Operation> = {
 
 /** The code of an error that the core gives where memory does not suffice. */
 const outOfMemory = 5;
-/** Where an explanation has the bytes that are streamed. */
-const streamedAt = 18;
+/** Where an explanation has the bytes of scratch, and those that are moved to and from operands that are out of core. */
+const scratchAt = 16,
+  streamedAt = 18;
 
 /** @internal The arguments of a call, checked as far as JavaScript goes. */
 export interface Call {
@@ -139,10 +140,10 @@ export function makeCall(core: Core, operation: Operation, attributes: Call['att
 
 /** @internal Computes, and gives the result: `out`, or a tensor with an array of its own. */
 export function runCall(call: Call): unknown {
-  return call.core.guard(call.operation.name, () => compute(call));
+  return call.core.guard(call.operation.name, () => runGuarded(call));
 }
 
-function compute(call: Call): unknown {
+function runGuarded(call: Call): unknown {
   const { core, operation, operands, out } = call;
   if (out === undefined) return throughStaging(call);
   for (const operand of operands) if (operand !== null && operand.outside !== null) return throughStaging(call);
@@ -191,7 +192,7 @@ export function write(core: Core, op: string, attributes: Float64Array, operands
     if (address <= 0) {
       // An array that is not in the heap yet is told apart by its buffer.
       const { outside } = operand;
-      block[i++] = outside === null ? 0 : numberOf(bufferOf(outside), buffers);
+      block[i++] = outside === null ? 0 : numberOf(outside.buffer, buffers);
       block[i++] = outside === null ? 0 : outside.byteOffset;
     }
     for (let axis = 0; axis < shape.length; ++axis) block[i++] = shape[axis] as number;
@@ -213,8 +214,10 @@ function roomFor(core: Core, { dtype, size }: Operand): number {
   return Math.ceil((size * bytesOf(core.dtypes[dtype] as DType)) / 64) * 64;
 }
 
-/** The result as the last operand, which it becomes where the user gave none. */
-function resultOf({ core, operation, operands }: Call, dtype: DType, shape: readonly number[]): Operand {
+/** Checks a call, and gives its result as the last operand, which that becomes if the user gave none. */
+function resultOf(call: Call): Operand {
+  const { core, operation, operands } = call;
+  const { dtype, shape } = shapeOf(call);
   const last = operands.length - 1;
   let y = operands[last] as Operand | null;
   if (y === null) {
@@ -228,98 +231,146 @@ function resultOf({ core, operation, operands }: Call, dtype: DType, shape: read
 
 /** A call with operands outside the heap: checked first, then copied in, computed, and copied out. */
 function throughStaging(call: Call): unknown {
-  const { core, operation, operands, out } = call;
-  const { dtype, shape } = shapeOf(call);
-  const isFresh = out === undefined;
-  const y = resultOf(call, dtype, shape);
-  const total = roomForCopies(call, y);
-  let staging = total === 0 ? 0 : core.module.allocate(total);
-  if (staging === 0 && total !== 0) return throughBlocks(call, dtype, shape, y, total);
+  const { core } = call;
+  const y = resultOf(call);
+  const staged = stagedOf(call, y);
+  const room = roomOf(core, staged);
+  const staging = room === 0 || core.isScarce(room) ? 0 : core.module.allocate(room);
+  if (staging === 0 && room !== 0) return withCare(call, y);
   try {
-    let next = staging;
-    for (const operand of operands) {
-      if (operand === null || !isStaged(operand, isFresh, y)) continue;
-      operand.address = next;
-      next += roomFor(core, operand);
-      // Y is only written, but what lies between its elements must stay as it was.
-      if (operand.outside !== null && (operand !== y || operand.strides !== null)) core.module.HEAPU8.set(operand.outside, operand.address);
-    }
-    const end = write(core, operation.name, call.attributes, operands);
-    const code = operation.run(core.module, end);
-    if (code === outOfMemory && total !== 0) {
-      core.module.release(staging);
-      staging = 0;
-      return throughBlocks(call, dtype, shape, y, total);
-    }
-    core.check(code, operation.name);
-    if (out === undefined) return { data: copyOut(core, operation, dtype, y), shape, dtype };
-    y.outside?.set(core.module.HEAPU8.subarray(y.address, y.address + y.outside.byteLength));
-    return out;
+    bring(core, staged, y, staging);
+    return compute(call, y);
   } finally {
     if (staging !== 0) core.module.release(staging);
   }
 }
 
-function isStaged(operand: Operand, isFresh: boolean, y: Operand): boolean {
-  return operand.outside !== null || (isFresh && operand === y);
+/** The operands that the heap must have copies of: of all, of the matrices, or of the others, which are scales and zero points. */
+function stagedOf({ operation, operands, out }: Call, y: Operand, matrices?: boolean): Operand[] {
+  const staged: Operand[] = [];
+  for (const operand of operands) {
+    if (operand === null || (operand.outside === null && (operand !== y || out !== undefined))) continue;
+    const isMatrix = operand === y || operation.operands.includes(operand.name);
+    if (matrices === undefined || matrices === isMatrix) staged.push(operand);
+  }
+  return staged;
 }
 
 /** Bytes that the heap must have for copies. */
-function roomForCopies({ core, operands, out }: Call, y: Operand): number {
-  let total = 0;
-  for (const operand of operands) if (operand !== null && isStaged(operand, out === undefined, y)) total += roomFor(core, operand);
-  return total;
+function roomOf(core: Core, staged: readonly Operand[]): number {
+  let room = 0;
+  for (const operand of staged) room += roomFor(core, operand);
+  return room;
 }
 
-/** The same block by block, since the heap has no room for `total` bytes of copies and scratch beside them. */
-function throughBlocks(call: Call, dtype: DType, shape: readonly number[], y: Operand, total: number): unknown {
-  const { core, operation, operands, out } = call;
-  let data: DataArray | undefined;
-  if (out === undefined) {
-    try {
-      data = arrayOf(dtype, y.size);
-    } catch {
-      throw core.outOfMemory(total, operation.name);
+/** Gives operands their places from `address` on, and copies there what is read of them. */
+function bring(core: Core, staged: readonly Operand[], y: Operand, address: number): void {
+  for (const operand of staged) {
+    const { outside } = operand;
+    operand.address = address;
+    address += roomFor(core, operand);
+    // Y is only written, but what lies between its elements must stay as it was.
+    if (outside !== null && (operand !== y || operand.strides !== null)) {
+      core.module.HEAPU8.set(viewOfBytes(outside), operand.address);
     }
-    if (y.size !== 0) y.outside = new Uint8Array(data.buffer as ArrayBuffer);
   }
-  const vectors = makeRemote(call, y);
-  let room = 0;
-  for (const vector of vectors) room += roomFor(core, vector);
-  const staging = room === 0 ? 0 : core.allocate(room, operation.name);
+}
+
+/** Computes, once all operands are in the heap, and copies the result out. */
+function compute({ core, operation, attributes, operands, out }: Call, y: Operand): unknown {
+  const end = write(core, operation.name, attributes, operands);
+  core.check(operation.run(core.module, end), operation.name);
+  const { outside, address, shape } = y;
+  if (out === undefined) return { data: copyOut(core, operation, y), shape, dtype: core.dtypes[y.dtype] };
+  if (outside !== null) {
+    viewOfBytes(outside).set(core.module.HEAPU8.subarray(address, address + outside.byteLength));
+  }
+  return out;
+}
+
+/**
+ * The same where memory may not suffice for all copies, or for scratch beside them: that is found out before any matrix is copied. Then it
+ * goes block by block.
+ */
+function withCare(call: Call, y: Operand): unknown {
+  const { core, operation, attributes, operands, out } = call;
   const { module } = core;
+  const matrices = stagedOf(call, y, true);
+  const room = roomOf(core, matrices);
+  const vectors = bringVectors(call, y);
+  let staging = 0;
   try {
-    let next = staging;
-    for (const vector of vectors) {
-      vector.address = next;
-      next += roomFor(core, vector);
-      module.HEAPU8.set(vector.outside as Uint8Array, vector.address);
+    const fits = hasRoom(call, room);
+    if (fits && room !== 0) staging = allocateBeside(core, room, core.block[scratchAt] as number);
+    if (staging !== 0 || room === 0) {
+      bring(core, matrices, y, staging);
+      return compute(call, y);
     }
-    const end = write(core, operation.name, call.attributes, operands);
+    const data = makeRemote(call, y, matrices);
+    const end = write(core, operation.name, attributes, operands);
     module.moveBlock = moverOf(core, operands);
     core.check(operation.run(module, end), operation.name);
-    return data === undefined ? out : { data, shape, dtype };
+    return data === undefined ? out : { data, shape: y.shape, dtype: core.dtypes[y.dtype] };
   } finally {
     module.moveBlock = undefined;
     if (staging !== 0) module.release(staging);
+    if (vectors !== 0) module.release(vectors);
   }
 }
 
-/** Has the core take operands block by block. Gives those that must be copied all the same: scales and zero points. */
-function makeRemote({ operation, operands, out }: Call, y: Operand): Operand[] {
-  const vectors: Operand[] = [];
-  operands.forEach((operand, place) => {
-    if (operand === null || !isStaged(operand, out === undefined, y)) return;
-    if (operand === y || operation.operands.includes(operand.name)) operand.address = -1 - place;
-    else vectors.push(operand);
-  });
-  return vectors;
+/** Copies scales and zero points, of which plans depend, to memory that is to be released; 0 if there are none. */
+function bringVectors(call: Call, y: Operand): number {
+  const { core, operation } = call;
+  const vectors = stagedOf(call, y, false);
+  const room = roomOf(core, vectors);
+  const address = room === 0 ? 0 : core.allocate(room, operation.name);
+  bring(core, vectors, y, address);
+  return address;
+}
+
+/** Whether the limit leaves room for so many bytes of copies and scratch beside them; and leaves the core's explanation in the block. */
+function hasRoom({ core, operation, attributes, operands }: Call, room: number): boolean {
+  write(core, operation.name, attributes, operands);
+  const code = operation.explain(core.module, room);
+  if (code === outOfMemory && room !== 0) return false;
+  core.check(code, operation.name);
+  return true;
+}
+
+/** Memory for copies where there is some for scratch as well; else 0. */
+function allocateBeside({ module }: Core, room: number, scratch: number): number {
+  const address = module.allocate(room);
+  if (address === 0 || scratch === 0) return address;
+  const beside = module.allocate(scratch); // what the core will ask for
+  module.release(beside !== 0 ? beside : address);
+  return beside !== 0 ? address : 0;
+}
+
+/**
+ * Has the core take matrices block by block, and leaves its explanation of that in the block. Gives the array of a result that is yet to
+ * be made.
+ */
+function makeRemote(call: Call, y: Operand, matrices: readonly Operand[]): DataArray | undefined {
+  const { core, operation, attributes, operands, out } = call;
+  for (const operand of matrices) operand.address = -1 - operands.indexOf(operand);
+  write(core, operation.name, attributes, operands);
+  core.check(operation.explain(core.module, 0), operation.name);
+  if (out !== undefined) return undefined;
+  let data: DataArray;
+  try {
+    data = arrayOf(core.dtypes[y.dtype] as DType, y.size);
+  } catch {
+    throw core.outOfMemory(roomFor(core, y), operation.name);
+  }
+  const { buffer, byteLength } = data;
+  y.outside = { buffer, byteOffset: 0, byteLength };
+  return data;
 }
 
 /** The result as an array of its own. */
-function copyOut(core: Core, { name: op, result }: Operation, dtype: DType, y: Operand): DataArray {
+function copyOut(core: Core, { name: op, result }: Operation, y: Operand): DataArray {
   try {
-    return viewOf(dtype, core.buffer, y.address, y.size).slice();
+    return viewOf(core.dtypes[y.dtype] as DType, core.buffer, y.address, y.size).slice();
   } catch (error) {
     throw new OutOfMemoryError(op, result, `${op}: no array for the ${y.size} elements of ${result}: ${String(error)}`);
   }
@@ -354,29 +405,21 @@ export function readAddend(core: Core, op: string, name: string, value: unknown,
 
 /** @internal Leaves in the block what the core would do, and gives the bytes copied between the caller's arrays and the heap. */
 export function explain(call: Call): number {
-  const { core, operation, operands, out } = call;
-  const { name: op } = operation;
-  const { dtype, shape } = shapeOf(call);
-  write(core, op, call.attributes, operands);
-  const y = resultOf(call, dtype, shape);
-  const total = roomForCopies(call, y);
-  const code = operation.explain(core.module, total);
+  const { core } = call;
+  const y = resultOf(call);
+  const matrices = stagedOf(call, y, true);
+  const vectors = bringVectors(call, y);
   let bytes = 0;
-  if (code !== outOfMemory || total === 0) {
-    core.check(code, op);
-    if (out === undefined) bytes += y.size * bytesOf(dtype);
-    for (const operand of operands) bytes += operand?.outside?.byteLength ?? 0;
-    if (y.strides) bytes += y.outside?.byteLength ?? 0; // there and back
-    return bytes;
+  try {
+    const fits = hasRoom(call, roomOf(core, matrices));
+    for (const { outside } of stagedOf(call, y, fits ? undefined : false)) bytes += outside?.byteLength ?? 0;
+    if (!fits) makeRemote(call, y, matrices);
+    else if (call.out === undefined) bytes += y.size * bytesOf(core.dtypes[y.dtype] as DType);
+    else if (y.strides) bytes += y.outside?.byteLength ?? 0; // there and back
+    return fits ? bytes : bytes + (core.block[streamedAt] as number);
+  } finally {
+    if (vectors !== 0) core.module.release(vectors);
   }
-  let room = 0;
-  for (const vector of makeRemote(call, y)) {
-    room += roomFor(core, vector);
-    bytes += vector.outside?.byteLength ?? 0;
-  }
-  write(core, op, call.attributes, operands);
-  core.check(operation.explain(core.module, room), op);
-  return bytes + (core.block[streamedAt] as number);
 }
 
 const noOptions = Object.freeze(Object.create(null) as Record<string, unknown>);

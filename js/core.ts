@@ -29,10 +29,32 @@ const net =
       )
     : undefined;
 
+/** Bytes of copies that the core is asked about before they are made: to ask takes no time beside them. */
+const manyBytes = 2 ** 18;
+
+/** Bytes of scratch that no product on one thread passes, by the constants of src/plan.cc. */
+const mostScratch = 2 ** 25;
+
+/** Bytes of a page of `#pages`, of which a tensor has few and which has few tensors. */
+const pageBytes = 2 ** 16;
+
+/** How many of ascending numbers are at most `limit`. */
+function countUpTo(numbers: readonly number[], limit: number): number {
+  let [low, high] = [0, numbers.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((numbers[middle] as number) <= limit) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
 /** @internal */
 export class Core {
   /** By address, of all that is in the heap: the bytes that users can see through views. */
-  readonly held = new Map<number, number>();
+  readonly #held = new Map<number, number>();
+  /** By number, of each page that is seen through views: the addresses, ascending, of the tensors that reach into it. */
+  readonly #pages = new Map<number, number[]>();
   /** Names of the types that the core has, in the order of its numbers. */
   readonly dtypes: readonly DType[];
   #module: CoreModule | undefined;
@@ -77,7 +99,8 @@ export class Core {
     this.#module = undefined;
     this.#block = undefined;
     this.#views = new WeakMap();
-    this.held.clear();
+    this.#held.clear();
+    this.#pages.clear();
   }
 
   endThreads(): void {
@@ -197,18 +220,42 @@ export class Core {
 
   /** Ties memory at `address` to the life of `owner`. */
   adopt(owner: object, address: number, viewed: number): void {
-    this.held.set(address, viewed);
+    this.#held.set(address, viewed);
+    for (let page = Math.floor(address / pageBytes); page * pageBytes < address + viewed; ++page) {
+      const starts = this.#pages.get(page);
+      if (starts) starts.splice(countUpTo(starts, address), 0, address);
+      else this.#pages.set(page, [address]);
+    }
     net?.register(owner, { core: this, address }, owner);
   }
 
   /** Frees what is at `address`, if it is still there. `owner`: to whose life it is tied, if that has not ended. */
   free(address: number, owner?: object): void {
-    if (this.disposed || !this.held.has(address)) return;
+    if (this.disposed) return;
+    const viewed = this.#held.get(address);
+    if (viewed === undefined) return;
     this.guard('dispose', () => {
       if (owner) net?.unregister(owner);
-      this.held.delete(address);
+      this.#held.delete(address);
+      for (let page = Math.floor(address / pageBytes); page * pageBytes < address + viewed; ++page) {
+        const starts = this.#pages.get(page) as number[];
+        if (starts.length === 1) this.#pages.delete(page);
+        else starts.splice(countUpTo(starts, address) - 1, 1);
+      }
       this.module.release(address);
     });
+  }
+
+  /** Whether these bytes are part of a tensor that is alive. */
+  holds(start: number, bytes: number): boolean {
+    const starts = this.#pages.get(Math.floor(start / pageBytes)) ?? [];
+    const address = starts[countUpTo(starts, start) - 1] ?? Infinity;
+    return start + bytes <= address + (this.#held.get(address) ?? -Infinity);
+  }
+
+  /** Whether memory may not suffice for so many bytes of copies, and scratch beside them. */
+  isScarce(bytes: number): boolean {
+    return bytes > manyBytes || this.buffer.byteLength + bytes + mostScratch > (this.#maxMemory || 2 ** 32);
   }
 
   /** Aligned memory that is not cleared. */

@@ -35,8 +35,11 @@ export interface Operand {
   size: number;
   /** In the heap; 0 for what is not there, or not yet. */
   address: number;
-  /** The bytes of a caller's array that are to be copied to the heap and back; null for what is there, or has no elements. */
-  outside: Uint8Array | null;
+  /**
+   * Where a caller's array has the bytes that are to be copied to the heap and back; null for what is there, or has no elements. No view,
+   * since engines have none of so many bytes as wide elements may take.
+   */
+  outside: ArrayBufferView | null;
 }
 
 /** @internal Reads all that the user's objects say of a tensor, which may run code of the user's; `locate` must follow. */
@@ -120,15 +123,15 @@ export function locate(core: Core, op: string, operand: Operand): void {
   if (length === 0) return;
   const bytes = length * bytesOf(core.dtypes[operand.dtype] as DType);
   if (!core.owns(buffer)) {
-    operand.outside = new Uint8Array(buffer, start, bytes);
+    operand.outside = { buffer, byteOffset: start, byteLength: bytes };
     return;
   }
   // A view of the heap is used in place, so it must be part of a tensor that is alive.
-  for (const [address, room] of core.held) {
-    if (address <= start && start + bytes <= address + room) {
-      operand.address = start;
-      return;
-    }
-  }
-  throw new DisposedError(op, name, `${op}: ${name} has as data a view of this instance's memory, but of no tensor that is alive`);
+  if (core.holds(start, bytes)) operand.address = start;
+  else throw new DisposedError(op, name, `${op}: ${name} has as data a view of this instance's memory, but of no tensor that is alive`);
+}
+
+/** @internal The bytes of an array that memory has room for. */
+export function viewOfBytes({ buffer, byteOffset, byteLength }: ArrayBufferView): Uint8Array {
+  return new Uint8Array(buffer as ArrayBuffer, byteOffset, byteLength);
 }

@@ -3,7 +3,7 @@ import { readFlag, readOptions, write } from './call.js';
 import type { Core } from './core.js';
 import { ArgumentError, describe, DTypeError } from './errors.js';
 import { PackedWeights } from './heap.js';
-import { locate, type Operand, operandOf, readTensor } from './operand.js';
+import { locate, type Operand, operandOf, readTensor, viewOfBytes } from './operand.js';
 import { bufferOf, bytesIn, classOf, type DType, isDetached } from './tensor.js';
 
 export interface PackOptions {
@@ -63,7 +63,7 @@ function makeWeights(core: Core, op: string, operand: Operand, make: () => numbe
     const staging = outside === null ? 0 : core.allocate(outside.byteLength, op);
     try {
       if (outside !== null) {
-        core.module.HEAPU8.set(outside, staging);
+        core.module.HEAPU8.set(viewOfBytes(outside), staging);
         operand.address = staging;
       }
       core.check(make(), op);
