@@ -48,7 +48,7 @@ declare module '*.mjs' {
       imports: WebAssembly.Imports,
       done: (instance: WebAssembly.Instance, module: WebAssembly.Module) => void,
     ): Record<string, never>;
-    wasmMemory?: WebAssembly.Memory;
+    wasmMemory: WebAssembly.Memory;
   }): Promise<CoreModule>;
 }
 

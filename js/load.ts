@@ -4,7 +4,7 @@ import { ArgumentError, describe, GemmError, UnsupportedError } from './errors.j
 import { type Pair, type Pairs, pairs, thread } from './pair.js';
 import { messageOf } from './port.js';
 import { isRevoked } from './properties.js';
-import { lackOfThreads, sharedMemory, startThreads, usualThreads } from './threads.js';
+import { lackOfThreads, makeMemory, startThreads, usualThreads } from './threads.js';
 
 /** An address (text or a URL; in Node a path, too), bytes (an ArrayBuffer or a view), or a compiled WebAssembly.Module, which not every user's TypeScript knows. */
 export type AssetSource = string | object;
@@ -87,7 +87,7 @@ export async function loadCore(options: LoadOptions, onDeath: (why: string) => v
   const { build, why } = choose(simd);
   const wanted = threads === 'auto' ? usualThreads() : threads;
   const alone = async (whyAlone: string): Promise<LoadedCore> => {
-    const module = await start(build, options, {});
+    const module = await start(build, options, () => makeMemory(1, options.memoryLimit));
     return { module, threads: 1, why: `build: ${why}; threads: ${whyAlone}`, endThreads: () => undefined };
   };
   if (wanted === 1) return alone(threads === 'auto' ? 'one, since there is but one processor' : 'as asked');
@@ -97,7 +97,8 @@ export async function loadCore(options: LoadOptions, onDeath: (why: string) => v
     throw new UnsupportedError(op, 'threads', `${op}: threads is ${threads}; ${lacks}`);
   }
   try {
-    const module = await start(`${build}-mt`, options, { wasmMemory: memoryOf(wanted) });
+    const memory = sharedMemory(wanted, options.memoryLimit);
+    const module = await start(`${build}-mt`, options, () => memory);
     const endThreads = await together(module, wanted, assets, onDeath);
     return {
       module,
@@ -125,9 +126,9 @@ async function asked(file: string, assets: Assets | undefined): Promise<unknown>
   }
 }
 
-function memoryOf(threads: number): WebAssembly.Memory {
+function sharedMemory(threads: number, limit: number): WebAssembly.Memory {
   try {
-    return sharedMemory(threads);
+    return makeMemory(threads, limit);
   } catch (error) {
     throw new UnsupportedError(op, 'threads', `${op}: threads is ${threads}; there is no shared memory to be had (${messageOf(error)})`);
   }
@@ -159,7 +160,7 @@ async function together(
 async function start(
   name: keyof Pairs,
   { assets, memoryLimit, strict }: LoadOptions,
-  memory: { wasmMemory?: WebAssembly.Memory },
+  memory: () => WebAssembly.Memory,
 ): Promise<CoreModule> {
   const file = `wgemm-${name}.wasm`;
   const pair = pairs[name] as Pair;
@@ -167,7 +168,7 @@ async function start(
   const [compiled, { default: factory }] = await Promise.all([compiling, importGlue(file, pair)]);
   const module = await new Promise<CoreModule>((resolve, reject) => {
     factory({
-      ...memory,
+      wasmMemory: memory(),
       instantiateWasm(imports, done) {
         WebAssembly.instantiate(compiled, imports)
           .then((instance) => done(instance, compiled))

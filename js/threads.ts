@@ -31,14 +31,19 @@ export function usualThreads(): number {
   return Math.min(count ?? 1, mostByItself);
 }
 
-/** @internal The memory of an instance with threads. What is reserved for its growth is real in some engines, so that less must do. */
-export function sharedMemory(threads: number): WebAssembly.Memory {
-  const initial = 16 + 3 * threads; // of the build, and stacks
-  for (let maximum = 65536; ; maximum /= 2) {
+/**
+ * @internal The memory of an instance, which never takes more than `limit` bytes (0: what the engine allows) and those it begins with. What
+ * is reserved for the growth of shared memory is real in some engines, so that less must do.
+ */
+export function makeMemory(threads: number, limit: number): WebAssembly.Memory {
+  const shared = threads > 1;
+  const initial = shared ? 16 + 3 * threads : 16; // of the build, and stacks
+  let maximum = limit === 0 ? 65536 : Math.min(65536, initial + Math.ceil(limit / page));
+  for (; ; maximum = Math.ceil(maximum / 2)) {
     try {
-      return new WebAssembly.Memory({ initial, maximum, shared: true });
+      return new WebAssembly.Memory({ initial, maximum, shared });
     } catch (error) {
-      if (maximum * page <= 2 ** 28) throw error;
+      if (!shared || maximum * page <= 2 ** 28) throw error;
     }
   }
 }
