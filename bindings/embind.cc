@@ -4,11 +4,12 @@
 
 #include <bit>
 #include <cmath>
-#include <cstdlib>
 #include <optional>
 #include <utility>
 
+#include "error.h"
 #include "known_calls.h"
+#include "tensor_check.h"
 
 // Embind's runtime names a type that was not registered by its address, which brings all of printf with it: 2.3 kB with brotli. Here every
 // type is registered.
@@ -83,41 +84,52 @@ class Reader {
     const int64_t dtype = integer();
     if (dtype == kAbsent) return kAbsent;
     if (dtype == kPacked) {
-      packed_ = reinterpret_cast<const void*>(static_cast<uintptr_t>(number()));
+      const double address = number();
+      packed_ = reinterpret_cast<const void*>(static_cast<uintptr_t>(address));
+      check(address > 0 && address + kLeastWeights <= memory_end());
+      check(ok_ && address + static_cast<double>(PackedWeights::view(packed_).bytes()) <= memory_end());
       return kPacked;
     }
     if (dtype == kNumber) {
-      tensor->dtype = static_cast<DType>(integer());
+      const int64_t type = integer();
+      tensor->dtype = static_cast<DType>(type);
       tensor->data = reinterpret_cast<T*>(scalar);
       tensor->size = 1;
       const Factor value = factor();
       if (value.is_exact()) {
         *scalar = std::bit_cast<double>(value.integer());
-      } else if (!store("", "", value.number(), tensor->dtype, scalar).ok()) {
-        std::abort();  // JavaScript has seen that the type holds it
+        check(is_dtype(type));
+      } else {
+        check(is_dtype(type) && store("", "", value.number(), tensor->dtype, scalar).ok());
       }
       return kNumber;
     }
     tensor->dtype = static_cast<DType>(dtype);
     only_numbers_ = false;
-    const double address = number();
-    tensor->size = integer();
-    const auto rank = static_cast<size_t>(integer()), strides = static_cast<size_t>(integer());
+    const double address = number(), size = number();
+    const int64_t rank = integer(), strides = integer();
+    tensor->size = static_cast<int64_t>(size);
+    check(is_dtype(dtype) && is_rank(rank) && is_rank(strides) && size >= 0 && size <= static_cast<double>(kMaxElements));
+    if (!ok_) return kTensor;
     if (address > 0) {
+      const auto bytes = static_cast<double>(dtype_bytes(tensor->dtype));
       tensor->data = reinterpret_cast<T*>(static_cast<uintptr_t>(address));
+      check(address + size * bytes <= memory_end() && reinterpret_cast<uintptr_t>(tensor->data) % dtype_bytes(tensor->dtype) == 0);
     } else {
-      if (address < 0) tensor->remote = &remote_operands.at[static_cast<size_t>(-1 - address)];
+      check(address > -1 - static_cast<double>(kMostTensors));
+      if (address < 0 && ok_) tensor->remote = &remote_operands.at[static_cast<size_t>(-1 - address)];
       tensor->place.space = static_cast<uint32_t>(integer());
       tensor->place.offset = integer();
     }
-    tensor->dims = axes(rank);
-    tensor->strides = axes(strides);
+    if (!ok_) return kTensor;
+    tensor->dims = axes(static_cast<size_t>(rank));
+    tensor->strides = axes(static_cast<size_t>(strides));
     return kTensor;
   }
 
   // One that packed weights may stand for.
   const PackedWeights* weights(ConstTensor* other, PackedWeights* memory) {
-    if (tensor(other) != kPacked) return nullptr;
+    if (tensor(other) != kPacked || !ok_) return nullptr;
     *memory = PackedWeights::view(packed_);
     return memory;
   }
@@ -131,7 +143,18 @@ class Reader {
   // Whether all operands so far were numbers or absent.
   bool only_numbers() const { return only_numbers_; }
 
+  // Whether nothing so far was beyond what there can be: no rank, size, type or address. What is not ok may only be dropped.
+  bool ok() const { return ok_; }
+
  private:
+  // Bytes that packed weights have at the least, the sizes that begin them.
+  static constexpr double kLeastWeights = 512;
+
+  static bool is_dtype(int64_t type) { return type >= 0 && type < kDTypeCount; }
+  static bool is_rank(int64_t rank) { return rank >= 0 && rank <= kMaxRank; }
+  static double memory_end() { return static_cast<double>(__builtin_wasm_memory_size(0)) * 65536; }
+  void check(bool is_good) { ok_ = ok_ && is_good; }
+
   std::span<const int64_t> axes(size_t rank) {
     const std::span<int64_t> result(free_axes_, rank);
     free_axes_ += rank;
@@ -142,7 +165,7 @@ class Reader {
   const double* next_ = block;
   double* scalars_;
   const void* packed_ = nullptr;
-  bool only_numbers_ = true;
+  bool only_numbers_ = true, ok_ = true;
   int64_t axes_[kMostTensors * 2 * kMaxRank];
   int64_t* free_axes_ = axes_;
 };
@@ -227,6 +250,11 @@ int finish(const Status& result) {
   return static_cast<int>(result.code);
 }
 
+// Refuses arguments that no call of js/ has, so that none of them leads beyond what it means.
+int refuse() {
+  return finish(error(Code::kArgument, "call", "", {"the block of arguments has a rank, size, type or address beyond what there can be"}));
+}
+
 KnownCalls known_calls;
 static_assert(KnownCalls::kMostScalars >= kMostTensors);
 
@@ -236,6 +264,7 @@ int compute(size_t words) {
   if (const PreparedCall* known = known_calls.find(Call::kOperation, arguments); known != nullptr) return finish(run(*instance, *known));
   const auto [prepared, scalars] = known_calls.next();
   const Call call(scalars);
+  if (!call.reader.ok()) return refuse();
   if (const int code = finish(prepare(*instance, call.args, &prepared)); code != 0) return code;
   if (call.is_kept()) known_calls.keep(Call::kOperation, arguments, call.reader.packed());
   return finish(run(*instance, prepared));
@@ -261,6 +290,7 @@ int give_shape(DType dtype, std::span<const int64_t> dims) {
 
 int shape_of_gemm() {
   const Gemm call(scalars);
+  if (!call.reader.ok()) return refuse();
   int64_t dims[2];
   Status result = gemm_shape(call.args, dims);
   return result.ok() ? give_shape(call.args.A.dtype, dims) : finish(result);
@@ -268,6 +298,7 @@ int shape_of_gemm() {
 
 int shape_of_qgemm() {
   const QGemm call(scalars);
+  if (!call.reader.ok()) return refuse();
   int64_t dims[2];
   DType dtype;
   Status result = qgemm_shape(call.args, dims, &dtype);
@@ -276,6 +307,7 @@ int shape_of_qgemm() {
 
 int shape_of_matmul() {
   const MatMul call(scalars);
+  if (!call.reader.ok()) return refuse();
   int64_t dims[kMaxRank];
   size_t rank;
   Status result = matmul_shape(call.args, dims, &rank);
@@ -286,6 +318,7 @@ int shape_of_matmul() {
 template <typename Call>
 int run_explain(double beside) {
   const Call call(scalars);
+  if (!call.reader.ok()) return refuse();
   Explanation e;
   Status result = explain(*instance, call.args, &e, static_cast<int64_t>(beside));
   if (!result.ok()) return finish(result);
@@ -319,6 +352,7 @@ int run_pack() {
   args.trans = reader.integer();
   if (const int64_t as = reader.integer(); as >= 0) args.as = static_cast<DType>(as);
   reader.tensor(&args.B);
+  if (!reader.ok()) return refuse();
   PackedWeights weights;
   Status result = pack(*instance, args, &weights);
   return result.ok() ? give_weights(std::move(weights)) : finish(result);

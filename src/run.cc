@@ -141,6 +141,7 @@ Status plan_run(const Context& context, const char* op, const Problem& problem, 
 Status explain_problem(const Context& context, const char* op, const Problem& problem, const Remotes& remotes, int64_t beside,
                        Explanation* explanation) {
   *explanation = {};
+  beside = std::clamp(beside, int64_t{0}, INT64_MAX / 2);
   explanation->streams = remotes.any();
   Plan plan;
   if (explanation->streams) {
@@ -184,7 +185,7 @@ Status explain(const Context& context, const GemmArgs& args, Explanation* explan
 
 Status explain(const Context& context, const QGemmArgs& args, Explanation* explanation, int64_t beside) {
   Problem problem;
-  if (Status status = qgemm_problem(args, false, &problem); !status.ok()) return status;
+  if (Status status = qgemm_problem(args, false, &problem, true); !status.ok()) return status;
   return explain_problem(context, "qgemm", problem, remotes_of(args), beside, explanation);
 }
 

@@ -22,6 +22,9 @@ constexpr int64_t kMostMemory = int64_t{256} << 20;
 // What a run costs besides its elements, as bytes that are copied meanwhile.
 constexpr double kBytesOfRun = 512;
 
+// The most bytes that an Explanation has moved.
+constexpr double kMostMoved = 0x1p62;
+
 struct Sizes {
   int64_t m = 0, n = 0, k = 0;
 };
@@ -139,8 +142,8 @@ class Stream {
     return plan_of(largest, sizes_);
   }
 
-  // Computes in `memory` of bytes(), or with null goes through the motions. Gives the bytes moved.
-  int64_t run(Context* context, std::byte* memory) {
+  // Computes in `memory` of bytes(), or with null goes through the motions. Gives the bytes moved, which may be more than an integer holds.
+  double run(Context* context, std::byte* memory) {
     if (memory != nullptr) {
       const auto take = [&](int64_t bytes) { return std::exchange(memory, memory + bytes); };
       a_.set_memory(take(a_.room(sizes_.m, sizes_.k)));
@@ -166,10 +169,11 @@ class Stream {
   template <typename Body>
   void repeat(int64_t count, const Offsets& step, const Body& body) {
     for (int64_t i = 0; i < count; ++i) {
-      const int64_t before = moved_, skipped = count - 3;
+      const double before = moved_;
+      const int64_t skipped = count - 3;
       body(i);
       if (scratch_ != nullptr || i != 1 || skipped <= 0) continue;
-      moved_ += (moved_ - before) * skipped;
+      moved_ += (moved_ - before) * static_cast<double>(skipped);
       a_.skip(step.a * skipped);
       b_.skip(step.b * skipped);
       c_.skip(step.c * skipped);
@@ -194,15 +198,15 @@ class Stream {
           const Sizes from{row * m, col * n, step * k};
           run_block(context, at, from, {std::min(m, p_.m - from.m), std::min(n, p_.n - from.n), std::min(k, p_.k - from.k)});
         });
-        moved_ += y_.write();
+        moved_ += static_cast<double>(y_.write());
       });
     });
   }
 
   void run_block(Context* context, const Offsets& at, const Sizes& from, const Sizes& size) {
     const Problem problem = block(at, from, size);
-    moved_ += a_.read() + b_.read();
-    if (problem.carry.ends && p_.epilogue.has_c) moved_ += c_.read();
+    moved_ += static_cast<double>(a_.read() + b_.read());
+    if (problem.carry.ends && p_.epilogue.has_c) moved_ += static_cast<double>(c_.read());
     if (scratch_ != nullptr) execute(*context, problem, plan_of(problem, size), scratch_);
   }
 
@@ -300,13 +304,13 @@ class Stream {
   bool fits_ = false;
   int64_t bytes_ = 0;
   std::byte *sums_ = nullptr, *scratch_ = nullptr, nowhere_{};
-  int64_t moved_ = 0;
+  double moved_ = 0;  // bytes
 };
 
 // Bytes for blocks and scratch, where the caller takes so many before.
 int64_t room_of(const Context& context, int64_t beside = 0) {
   const auto room = static_cast<int64_t>(std::min(context.room(), size_t{PTRDIFF_MAX}));
-  return std::clamp<int64_t>(beside == 0 ? room : room - Arena::taken_by(beside), 0, kMostMemory);
+  return std::clamp<int64_t>(beside == 0 ? room : room - std::min(room, Arena::taken_by(beside)), 0, kMostMemory);
 }
 
 Status no_blocks(const Context& context, const char* op, const Stream& stream) {
@@ -338,7 +342,7 @@ Status plan_stream(const Context& context, const char* op, const Problem& proble
   if (!stream.fits()) return no_blocks(context, op, stream);
   result->plan = stream.plan(&result->transposed);
   result->bytes = stream.bytes();
-  result->streamed_bytes = stream.run(nullptr, nullptr);
+  result->streamed_bytes = static_cast<int64_t>(std::min(stream.run(nullptr, nullptr), kMostMoved));
   return {};
 }
 

@@ -136,7 +136,7 @@ struct BasicTensor {
   T* data = nullptr;
   DType dtype = DType::kFloat32;
   std::span<const int64_t> dims{};     // each >= 0
-  std::span<const int64_t> strides{};  // elements, each >= 0 (0 repeats an input); empty means contiguous, row-major
+  std::span<const int64_t> strides{};  // elements, each 0 to 2^53 (0 repeats an input); empty means contiguous, row-major
   int64_t size = -1;                   // elements behind `data`: exactly what dims and strides need; -1: the caller vouches for it
   Place place{};
   // Of A, B, C and Y (src, weights, bias and dst): set where the elements are not in memory; `data` is null then. Must outlive the call.
@@ -411,11 +411,13 @@ struct Explanation {
   bool transposed = false;         // Y' = B' A' is computed, since N is small: what is said of tile, blocks, A and B is of that
   int64_t scratch_bytes = 0;       // scratch memory of the call, for all threads
   bool streams = false;            // operands are remote: blocks of them are brought to memory, and each is computed so
-  int64_t streamed_bytes = 0;      // moved between remote operands and memory; for a call that streams, scratch_bytes has room for blocks
+  int64_t streamed_bytes =
+      0;  // (2^62 at the most) moved between remote operands and memory; for a call that streams, scratch_bytes has room for blocks
 };
 
 // As gemm_shape(), and tells how gemm() would go about it in this context, by the bytes that are in use now and the limit; the system may
-// have less. `beside`: bytes that the caller will allocate from the context before the call. Error besides: kOutOfMemory, as of gemm().
+// have less. `beside`: bytes that the caller will allocate from the context before the call. The values of scales and zero points are
+// looked at if all of them have data. Error besides: kOutOfMemory, as of gemm().
 Status explain(const Context& context, const GemmArgs& args, Explanation* explanation, int64_t beside = 0);
 Status explain(const Context& context, const QGemmArgs& args, Explanation* explanation, int64_t beside = 0);
 Status explain(const Context& context, const MatMulArgs& args, Explanation* explanation, int64_t beside = 0);

@@ -10,8 +10,9 @@ namespace wgemm {
 // Y is checked if with_data or if its dims are given. `problem` is to be as it is made.
 Status gemm_problem(const GemmArgs& args, bool with_data, Problem* problem);
 
-// As gemm_problem. Without data the values of scales, zero points and alpha are not looked at.
-Status qgemm_problem(const QGemmArgs& args, bool with_data, Problem* problem);
+// As gemm_problem. Without data the values of scales, zero points and alpha are not looked at, unless with_values, and all scales and zero
+// points have data.
+Status qgemm_problem(const QGemmArgs& args, bool with_data, Problem* problem, bool with_values = false);
 
 // What matmul_problem() writes: the problem, whose batch lies in `axes`, and the shape of dst.
 struct MatMulProblem {

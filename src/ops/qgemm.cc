@@ -105,7 +105,7 @@ Status check_y(const QGemmArgs& args, int64_t m, int64_t n, DType dtype) {
 
 }  // namespace
 
-Status qgemm_problem(const QGemmArgs& args, bool with_data, Problem* problem) {
+Status qgemm_problem(const QGemmArgs& args, bool with_data, Problem* problem, bool with_values) {
   const ConstTensor &a = args.A, &b = args.B;
   const bool packed = args.packed_B != nullptr, with_y = with_data || args.Y.dims.data() != nullptr;
   if (Status s = check_tensor(kOp, "A", a, with_data && a.remote == nullptr); !s.ok()) return s;
@@ -136,8 +136,10 @@ Status qgemm_problem(const QGemmArgs& args, bool with_data, Problem* problem) {
   const Vector vectors[] = {{"a_scale", &args.a_scale, DType::kFloat32, -1}, {"a_zero_point", args.a_zero_point, a.dtype, -1},
                             {"b_scale", &args.b_scale, DType::kFloat32, n},  {"b_zero_point", args.b_zero_point, b_dtype, n},
                             {"y_scale", args.y_scale, DType::kFloat32, -1},  {"y_zero_point", args.y_zero_point, DType::kInt8, -1}};
+  bool have_data = true;
   for (const Vector& v : vectors) {
     if (v.tensor == nullptr) continue;
+    have_data = have_data && (v.tensor->data != nullptr || v.tensor->size == 0);
     if (Status s = check_vector(v.name, *v.tensor, v.n, with_data); !s.ok()) return s;
     const bool either = &v == &vectors[5];  // y_zero_point
     if (Status s = either ? check_8bit(v.name, v.tensor->dtype) : check_dtype(v.name, v.tensor->dtype, v.dtype); !s.ok()) return s;
@@ -164,7 +166,7 @@ Status qgemm_problem(const QGemmArgs& args, bool with_data, Problem* problem) {
   q.b_scale = broadcast_operand(args.b_scale);
   q.b_zero_point = args.b_zero_point != nullptr ? broadcast_operand(*args.b_zero_point) : Operand{nullptr, b_dtype, 0, 0};
   q.quantizes_y = args.y_scale != nullptr;
-  if (with_data) {
+  if (with_data || (with_values && have_data)) {
     if (Status s = read_values(args, n, &q); !s.ok()) return s;
   }
   Epilogue epilogue;

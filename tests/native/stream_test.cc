@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <iterator>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -236,6 +238,75 @@ TEST(StreamedMemory, ScalesMustBeInMemory) {
   const Status status = qgemm(context, args);
   EXPECT_EQ(status.code, Code::kArgument);
   EXPECT_STREQ(status.message, "qgemm: a_scale has no data");
+}
+
+// Sizes near the most that there can be, and beyond: explain() gives a plan or an error, and no sum or product of it overflows.
+TEST(Explain, AbsurdSizes) {
+  constexpr int64_t kSizes[] = {0,
+                                1,
+                                2,
+                                3,
+                                17,
+                                int64_t{1} << 26,
+                                (int64_t{1} << 26) + 1,
+                                int64_t{1} << 27,
+                                (int64_t{1} << 52) - 1,
+                                (int64_t{1} << 53) - 1,
+                                int64_t{1} << 53,
+                                int64_t{1} << 61,
+                                INT64_MAX};
+  constexpr int64_t kStrides[] = {-1, 0, 1, int64_t{1} << 27, int64_t{1} << 53, int64_t{1} << 62};  // -1: contiguous
+  const Remote remote{.move = [](void*, const Runs&, void*) {}};
+  const float scale = 1;
+  std::mt19937_64 random(1);
+  const auto pick = [&](const auto& from) { return from[random() % std::size(from)]; };
+  int planned = 0;
+  for (int i = 0; i < 60'000; ++i) {
+    const bool is_remote = random() % 2 != 0;
+    const int64_t m = pick(kSizes), n = pick(kSizes), k = pick(kSizes), batch = random() % 2 != 0 ? 1 : pick(kSizes);
+    const int64_t a_dims[] = {batch, m, k}, b_dims[] = {random() % 2 != 0 ? 1 : batch, k, n};
+    int64_t strides[4][3];
+    const auto tensor = [&](std::span<const int64_t> dims, int64_t(&of)[3], DType dtype) {
+      ConstTensor t{.dtype = dtype, .dims = dims, .place = {.space = 1}, .remote = is_remote ? &remote : nullptr};
+      for (int64_t& stride : of) stride = pick(kStrides);
+      if (of[0] >= 0) t.strides = std::span(of).first(dims.size());
+      return t;
+    };
+    const Context context(random() % 2 != 0 ? 0 : 1'000'000, random() % 2 != 0 ? Determinism::kFast : Determinism::kStrict);
+    const int64_t beside = pick(kSizes);
+    const auto a = std::span(a_dims), b = std::span(b_dims);
+    Explanation e;
+    Status status;
+    if (i % 3 == 0) {
+      MatMulArgs args;
+      const DType type = pick(kTypes);
+      args.src = tensor(a, strides[0], type);
+      args.weights = tensor(b, strides[1], type);
+      args.dst.dtype = type;
+      args.dst.remote = args.src.remote;
+      status = explain(context, args, &e, beside);
+    } else if (i % 3 == 1) {
+      GemmArgs args;
+      const DType type = pick(kTypes);
+      args.A = tensor(a.last(2), strides[0], type);
+      args.B = tensor(b.last(2), strides[1], type);
+      args.Y.remote = args.A.remote;
+      const ConstTensor c = tensor(a.first(1), strides[2], type);
+      if (random() % 4 == 0) args.C = &c;
+      status = explain(context, args, &e, beside);
+    } else {
+      QGemmArgs args;
+      args.A = tensor(a.last(2), strides[0], DType::kUInt8);
+      args.B = tensor(b.last(2), strides[1], DType::kInt8);
+      args.Y.remote = args.A.remote;
+      args.a_scale = args.b_scale = {.data = &scale};
+      status = explain(context, args, &e, beside);
+    }
+    planned += status.ok() ? 1 : 0;
+    ASSERT_GE(e.scratch_bytes, 0);
+    ASSERT_GE(e.streamed_bytes, 0);
+  }
+  EXPECT_GT(planned, 1000);
 }
 
 }  // namespace
