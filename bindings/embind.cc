@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "arena.h"
 #include "error.h"
 #include "known_calls.h"
 #include "tensor_check.h"
@@ -78,53 +79,58 @@ class Reader {
   //   kPacked, address of packed weights
   //   kAbsent
   enum Kind : int8_t { kTensor = 0, kAbsent = -1, kPacked = -2, kNumber = -3 };
-  template <typename T>
-  Kind tensor(BasicTensor<T>* tensor) {
+  Kind tensor(ConstTensor* tensor) {
     double* const scalar = scalars_++;
     const int64_t dtype = integer();
     if (dtype == kAbsent) return kAbsent;
     if (dtype == kPacked) {
-      const double address = number();
-      packed_ = reinterpret_cast<const void*>(static_cast<uintptr_t>(address));
-      check(address > 0 && address + kLeastWeights <= memory_end());
-      check(ok_ && address + static_cast<double>(PackedWeights::view(packed_).bytes()) <= memory_end());
+      packed_ = pointer(number(), kLeastWeights, kArenaAlignment);
       return kPacked;
     }
     if (dtype == kNumber) {
       const int64_t type = integer();
       tensor->dtype = static_cast<DType>(type);
-      tensor->data = reinterpret_cast<T*>(scalar);
+      tensor->data = scalar;
       tensor->size = 1;
       const Factor value = factor();
+      check(is_dtype(type));
       if (value.is_exact()) {
         *scalar = std::bit_cast<double>(value.integer());
-        check(is_dtype(type));
       } else {
-        check(is_dtype(type) && store("", "", value.number(), tensor->dtype, scalar).ok());
+        check(store("", "", value.number(), tensor->dtype, scalar).ok());
       }
       return kNumber;
     }
     tensor->dtype = static_cast<DType>(dtype);
     only_numbers_ = false;
-    const double address = number(), size = number();
-    const int64_t rank = integer(), strides = integer();
-    tensor->size = static_cast<int64_t>(size);
-    check(is_dtype(dtype) && is_rank(rank) && is_rank(strides) && size >= 0 && size <= static_cast<double>(kMaxElements));
+    const double address = number();
+    const int64_t size = integer(), rank = integer(), strides = integer();
+    tensor->size = size;
+    check(is_dtype(dtype) && is_within(rank, kMaxRank) && is_within(strides, kMaxRank) && is_within(size, kMaxElements));
     if (!ok_) return kTensor;
     if (address > 0) {
-      const auto bytes = static_cast<double>(dtype_bytes(tensor->dtype));
-      tensor->data = reinterpret_cast<T*>(static_cast<uintptr_t>(address));
-      check(address + size * bytes <= memory_end() && reinterpret_cast<uintptr_t>(tensor->data) % dtype_bytes(tensor->dtype) == 0);
+      const size_t bytes = dtype_bytes(tensor->dtype);
+      tensor->data = pointer(address, static_cast<double>(size) * static_cast<double>(bytes), bytes);
     } else {
-      check(address > -1 - static_cast<double>(kMostTensors));
-      if (address < 0 && ok_) tensor->remote = &remote_operands.at[static_cast<size_t>(-1 - address)];
+      if (address < 0) {
+        check(address >= -static_cast<double>(kMostTensors));
+        if (!ok_) return kTensor;
+        tensor->remote = &remote_operands.at[static_cast<size_t>(-1 - address)];
+      }
       tensor->place.space = static_cast<uint32_t>(integer());
       tensor->place.offset = integer();
     }
-    if (!ok_) return kTensor;
     tensor->dims = axes(static_cast<size_t>(rank));
     tensor->strides = axes(static_cast<size_t>(strides));
     return kTensor;
+  }
+
+  // The result.
+  void output(Tensor* result) {
+    ConstTensor t;
+    t.dtype = result->dtype;
+    tensor(&t);
+    *result = {const_cast<void*>(t.data), t.dtype, t.dims, t.strides, t.size, t.place, t.remote};
   }
 
   // One that packed weights may stand for.
@@ -150,9 +156,14 @@ class Reader {
   // Bytes that packed weights have at the least, the sizes that begin them.
   static constexpr double kLeastWeights = 512;
 
-  static bool is_dtype(int64_t type) { return type >= 0 && type < kDTypeCount; }
-  static bool is_rank(int64_t rank) { return rank >= 0 && rank <= kMaxRank; }
-  static double memory_end() { return static_cast<double>(__builtin_wasm_memory_size(0)) * 65536; }
+  static bool is_within(int64_t value, int64_t most) { return static_cast<uint64_t>(value) <= static_cast<uint64_t>(most); }
+  static bool is_dtype(int64_t type) { return is_within(type, kDTypeCount - 1); }
+  // So many bytes of the memory.
+  [[gnu::noinline]] const void* pointer(double address, double bytes, size_t alignment) {
+    const auto at = static_cast<uintptr_t>(address);
+    check(address > 0 && address + bytes <= static_cast<double>(__builtin_wasm_memory_size(0)) * 65536 && at % alignment == 0);
+    return reinterpret_cast<const void*>(at);
+  }
   void check(bool is_good) { ok_ = ok_ && is_good; }
 
   std::span<const int64_t> axes(size_t rank) {
@@ -185,7 +196,7 @@ struct Gemm {
     reader.tensor(&args.A);
     args.packed_B = reader.weights(&args.B, &weights);
     args.C = reader.optional(&c);
-    reader.tensor(&args.Y);
+    reader.output(&args.Y);
   }
   bool is_kept() const { return true; }
   Reader reader;
@@ -213,7 +224,7 @@ struct QGemm {
     reader.tensor(&args.A);
     args.packed_B = reader.weights(&args.B, &weights);
     args.C = reader.optional(&c);
-    reader.tensor(&args.Y);
+    reader.output(&args.Y);
   }
   // Scales and zero points are read when the call is prepared, and tensors of them may hold others the next time.
   bool is_kept() const { return kept; }
@@ -236,7 +247,7 @@ struct MatMul {
     reader.tensor(&args.src);
     args.packed_weights = reader.weights(&args.weights, &weights);
     args.bias = reader.optional(&bias);
-    reader.tensor(&args.dst);
+    reader.output(&args.dst);
   }
   bool is_kept() const { return true; }
   Reader reader;
@@ -251,9 +262,7 @@ int finish(const Status& result) {
 }
 
 // Refuses arguments that no call of js/ has, so that none of them leads beyond what it means.
-int refuse() {
-  return finish(error(Code::kArgument, "call", "", {"the block of arguments has a rank, size, type or address beyond what there can be"}));
-}
+int refuse() { return finish(error(Code::kArgument, "call", "", {"a size, type or address in the block of arguments is out of range"})); }
 
 KnownCalls known_calls;
 static_assert(KnownCalls::kMostScalars >= kMostTensors);

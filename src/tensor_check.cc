@@ -126,10 +126,8 @@ Status check_tensor(const char* op, const char* name, const BasicTensor<T>& t, b
     reach = 1;
     for (size_t i = 0; i < t.dims.size(); ++i) {
       if (t.strides[i] < 0) return error(Code::kShape, op, name, {name, " has strides ", t.strides, "; no stride may be negative"});
-      if (t.strides[i] > kMaxElements) {  // along an axis of size 1, too
-        return error(Code::kShape, op, name, {name, " has strides ", t.strides, "; no stride may be beyond 2^53"});
-      }
-      if (t.dims[i] > 1 && t.strides[i] > (kMaxElements - reach) / (t.dims[i] - 1)) {
+      // Along an axis of size 1 it reaches nowhere, but is computed with.
+      if (t.strides[i] > (t.dims[i] > 1 ? (kMaxElements - reach) / (t.dims[i] - 1) : kMaxElements)) {
         return error(Code::kShape, op, name,
                      {name, " has strides ", t.strides, " and shape ", t.dims, ", which reach beyond 2^53 elements"});
       }

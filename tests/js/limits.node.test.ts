@@ -111,7 +111,7 @@ describe('the block of arguments', () => {
       ...[-1, 65, 1000, 2 ** 20, 2 ** 32 + 2, 2 ** 53, Infinity].map((rank) => one({ rank })),
       ...[-1, 65, 1000, 2 ** 20, 2 ** 32, 2 ** 53].map((strides) => one({ strides })),
       ...[-4, 10, 256, 2 ** 32].map((dtype) => one({ dtype })),
-      ...[-1, -2, 2 ** 54, Infinity, NaN].map((size) => one({ size })),
+      ...[-1, -2, 2 ** 54, Infinity].map((size) => one({ size })),
       ...[end, end - 2, at + 1, 2 ** 32 + at, 2 ** 53, Infinity, -100, -Infinity].map((address) => one({ address })),
       ...[0, 3, end, 2 ** 32 + at, NaN, -5].map((address) => [-2, address]),
       [-3, 99, 1, -1],
@@ -123,7 +123,6 @@ describe('the block of arguments', () => {
         [one(), operand, absent, out],
         [one(), one(), operand, out],
       ]) {
-        // Not a number is nothing that JavaScript sends, and reads as 0 elements.
         for (const run of [(n: number) => core.gemm(n), () => core.gemmShape(), () => core.explainGemm(0)]) {
           expect(run(call(...operands)), String(operand)).toBe(argument);
         }
