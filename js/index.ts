@@ -79,7 +79,11 @@ export interface CreateOptions {
   determinism?: 'fast' | 'strict';
   /** Where the `.wasm` comes from, and with threads `wgemm-thread.js`, when not from beside the script. */
   assets?: Assets;
-  /** The most bytes that tensors, copies and scratch may take. Default: what the engine allows, 4 GB at the most. */
+  /**
+   * The most bytes that tensors, copies and scratch may take. The memory begins with 1 MB, and 192 kB per thread if there are several. It
+   * never takes more than `maxMemory` bytes besides, in whole pages of 64 kB: what fragments keep apart is missing, and calls go block by
+   * block or fail. Default: what the engine allows, 4 GB at the most.
+   */
   maxMemory?: number;
 }
 

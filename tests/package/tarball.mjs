@@ -12,33 +12,33 @@ import { refuse } from './results.mjs';
 const budgets = {
   LICENSE: [11_400, 3_200],
   NOTICE: [7_000, 2_200],
-  'README.md': [29_000, 10_300],
+  'README.md': [30_000, 10_400],
   'package.json': [2_900, 850],
-  'dist/index.js': [65_500, 18_400],
-  'dist/index.js.map': [230_500, 55_100],
-  'dist/inline.js': [356_500, 107_400],
-  'dist/inline.js.map': [293_500, 71_800],
+  'dist/index.js': [70_500, 19_900],
+  'dist/index.js.map': [248_000, 59_500],
+  'dist/inline.js': [359_500, 109_000],
+  'dist/inline.js.map': [311_000, 76_500],
   'dist/wgemm-relaxed-mt.mjs': [23_000, 8_400],
   'dist/wgemm-relaxed-mt.mjs.map': [90_500, 23_100],
-  'dist/wgemm-relaxed-mt.wasm': [254_500, 66_300],
+  'dist/wgemm-relaxed-mt.wasm': [254_500, 67_000],
   'dist/wgemm-relaxed.mjs': [15_500, 5_800],
   'dist/wgemm-relaxed.mjs.map': [61_500, 15_900],
-  'dist/wgemm-relaxed.wasm': [240_000, 60_000],
+  'dist/wgemm-relaxed.wasm': [240_000, 61_200],
   'dist/wgemm-simd128-mt.mjs': [23_000, 8_400],
   'dist/wgemm-simd128-mt.mjs.map': [90_500, 23_100],
-  'dist/wgemm-simd128-mt.wasm': [217_500, 62_000],
+  'dist/wgemm-simd128-mt.wasm': [217_500, 62_500],
   'dist/wgemm-simd128.mjs': [15_500, 5_800],
   'dist/wgemm-simd128.mjs.map': [61_500, 15_900],
-  'dist/wgemm-simd128.wasm': [203_500, 56_600],
+  'dist/wgemm-simd128.wasm': [203_500, 57_000],
   'dist/wgemm-thread.js': [41_500, 10_300],
   'dist/wgemm-thread.js.map': [100_500, 26_900],
-  'dist/wgemm-worker.js': [125_000, 30_300],
-  'dist/wgemm-worker.js.map': [378_500, 81_300],
-  'dist/worker.js': [22_000, 6_700],
-  'dist/worker.js.map': [81_500, 21_600],
+  'dist/wgemm-worker.js': [132_000, 32_500],
+  'dist/wgemm-worker.js.map': [405_000, 88_000],
+  'dist/worker.js': [25_500, 7_700],
+  'dist/worker.js.map': [94_000, 25_000],
 };
 /** All declarations together. */
-const declarationsBudget = [42_000, 9_200];
+const declarationsBudget = [43_000, 9_500];
 /** A build's pair of glue and wasm, with brotli. */
 const pairBudget = 74_500;
 
