@@ -1193,13 +1193,20 @@ describe('explain', () => {
     expect(plan).toMatchObject({ batch, m: rows, k: 5 });
   });
 
-  it('scratch does not grow with the batch', () => {
+  it('scratch does not grow with the batch', async () => {
     const one = { data: data(1) };
     const repeated = (...shape: number[]) => ({ ...one, shape, strides: shape.map(() => 0) });
     const src = (batch: number) => ({ data: data(64), shape: [batch, 64, 64], strides: [0, 1, 0] });
     const scratch = (batch: number) => wg.explain('matmul', src(batch), repeated(64, 64), 1).scratch;
     expect(scratch(2 ** 16)).toBe(scratch(2 ** 10));
-    expect(scratch(2 ** 30)).toBeLessThan(2 * scratch(2 ** 10)); // with blocks, as it does not fit the memory
+    using small = await createGemm({ maxMemory: 2 ** 22 });
+    const streamed = small.explain('matmul', src(2 ** 14), repeated(64, 64), 1); // with blocks, as it does not fit the memory
+    expect(streamed.streams).toBe(true);
+    expect(streamed.scratch).toBeLessThan(2 * scratch(2 ** 10));
+    // No array holds that result, so that the call is refused, and explain() says so.
+    expect((thrown(() => scratch(2 ** 30)) as Error).message).toBe(
+      (thrown(() => wg.matmul(src(2 ** 30), repeated(64, 64), 1)) as Error).message,
+    );
     for (const size of [1, 4096, 4097, 2 ** 31, 2 ** 40]) {
       const plan = wg.explain('matmul', repeated(9, 3, size), repeated(9, size, 5));
       expect(plan).toMatchObject({ m: 27, n: 5, k: size }); // its matrices lie one upon another

@@ -72,15 +72,14 @@ function argumentsOf({ out, ...operands }: Operands, changes: Changes): [inputs:
   ] as [QGemmInputs, QGemmOptions];
 }
 
-/** Makes the call, and expects its error and that nothing else came of it. Explain must say the same, but for values, which it does not read. */
-function expectRefused(bad: (o: Operands) => Changes, wanted: Wanted, ofValues = false): void {
+/** Makes the call, and expects its error and that nothing else came of it. Explain must say the same, of values too. */
+function expectRefused(bad: (o: Operands) => Changes, wanted: Wanted): void {
   const o = operands();
   const [inputs, options] = argumentsOf(o, bad(o));
   const inUse = wg.memory().inUse;
   const found = thrown(() => wg.qgemm(inputs, options));
   expectError(found, wanted);
-  if (ofValues) expect(wg.explain('qgemm', inputs, options)).toMatchObject({ op: 'qgemm', m: 2, k: 3 });
-  else expect((thrown(() => wg.explain('qgemm', inputs, options)) as GemmError).message).toBe((found as GemmError).message);
+  expect((thrown(() => wg.explain('qgemm', inputs, options)) as GemmError).message).toBe((found as GemmError).message);
   const fresh = operands();
   expect(o).toEqual(fresh);
   expect(wg.memory().inUse, 'bytes in use').toBe(inUse);
@@ -104,11 +103,11 @@ async function callInWorker(o: Operands, changes: Changes): Promise<void> {
 /** Cases by name. */
 type Cases = Record<string, [bad: Changes | ((o: Operands) => Changes), wanted: Wanted]>;
 
-function refuses(what: string, cases: Cases, ofValues = false): void {
+function refuses(what: string, cases: Cases): void {
   describe(what, () => {
     it.each(Object.entries(cases).map(([name, [bad, wanted]]) => ({ name, bad, wanted })))('$name', async ({ bad, wanted }) => {
       const change = typeof bad === 'function' ? bad : () => bad;
-      expectRefused(change, wanted, ofValues);
+      expectRefused(change, wanted);
       const call = (o: Operands) => wg.qgemm(...argumentsOf(o, change(o)));
       await expectRefusedInWorker(inWorker, operands, call, (o) => callInWorker(o, change(o)));
     });
@@ -295,7 +294,7 @@ describe.each(bad)('refuses as a scale %d', (value, found) => {
     using heap = wg.alloc('float32', []);
     heap.data[0] = value;
     for (const scale of [value, Float32Array.of(value), float32([], value), heap]) {
-      expectRefused(() => changes(scale), argument(name, `is ${found};`, scaleRule), true);
+      expectRefused(() => changes(scale), argument(name, `is ${found};`, scaleRule));
     }
   });
   it('in any column of bScale', () => {
@@ -303,30 +302,26 @@ describe.each(bad)('refuses as a scale %d', (value, found) => {
     for (const column of [0, 15, 16, 39]) {
       const bScale = new Float32Array(40).fill(1);
       bScale[column] = value;
-      expectRefused(() => ({ b, bScale, bZeroPoint: 0, c: null, out: undefined }), argument('b_scale', `is ${found};`, scaleRule), true);
+      expectRefused(() => ({ b, bScale, bZeroPoint: 0, c: null, out: undefined }), argument('b_scale', `is ${found};`, scaleRule));
     }
   });
 });
 
-refuses(
-  'refuses factors that are not finite:',
-  {
-    'alpha NaN': [{ alpha: NaN }, argument('alpha', 'alpha', 'not finite')],
-    'alpha infinite': [{ alpha: -Infinity }, argument('alpha', 'not finite')],
-    'alpha infinite in float32': [{ alpha: 1e39 }, argument('alpha', 'not finite in float32')],
-    'alpha * aScale': [{ alpha: 1e20, aScale: 1e20 }, argument('a_scale', 'alpha * a_scale', 'not finite')],
-    'aScale * bScale': [{ aScale: 1e20, bScale: Float32Array.of(1, 1e20) }, argument('b_scale', 'a_scale * b_scale', 'not finite')],
-    'aScale * bScale / yScale': [
-      { aScale: 1e20, bScale: 1e10, yScale: 1e-20, yZeroPoint: 0, out: undefined },
-      argument('b_scale', 'divided by y_scale', 'not finite'),
-    ],
-    'aScale * bScale, though yScale would bring it back': [
-      { aScale: 1e20, bScale: 1e20, yScale: 1e20, yZeroPoint: 0, out: undefined },
-      argument('b_scale', 'not finite'),
-    ],
-  },
-  true,
-);
+refuses('refuses factors that are not finite:', {
+  'alpha NaN': [{ alpha: NaN }, argument('alpha', 'alpha', 'not finite')],
+  'alpha infinite': [{ alpha: -Infinity }, argument('alpha', 'not finite')],
+  'alpha infinite in float32': [{ alpha: 1e39 }, argument('alpha', 'not finite in float32')],
+  'alpha * aScale': [{ alpha: 1e20, aScale: 1e20 }, argument('a_scale', 'alpha * a_scale', 'not finite')],
+  'aScale * bScale': [{ aScale: 1e20, bScale: Float32Array.of(1, 1e20) }, argument('b_scale', 'a_scale * b_scale', 'not finite')],
+  'aScale * bScale / yScale': [
+    { aScale: 1e20, bScale: 1e10, yScale: 1e-20, yZeroPoint: 0, out: undefined },
+    argument('b_scale', 'divided by y_scale', 'not finite'),
+  ],
+  'aScale * bScale, though yScale would bring it back': [
+    { aScale: 1e20, bScale: 1e20, yScale: 1e20, yZeroPoint: 0, out: undefined },
+    argument('b_scale', 'not finite'),
+  ],
+});
 
 refuses('refuses the option', {
   'options is a number': [{ options: 5 }, argument('options', 'is 5', 'an object')],
