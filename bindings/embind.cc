@@ -143,6 +143,14 @@ class Reader {
   // Those that have been read, or null.
   const void* packed() const { return packed_; }
 
+  // A type, or a number below 0 for none.
+  std::optional<DType> optional_dtype() {
+    const int64_t type = integer();
+    if (type < 0) return std::nullopt;
+    check(is_dtype(type));
+    return static_cast<DType>(type);
+  }
+
   // One that may be left out.
   const ConstTensor* optional(ConstTensor* memory) { return tensor(memory) == kAbsent ? nullptr : memory; }
 
@@ -153,7 +161,7 @@ class Reader {
   bool ok() const { return ok_; }
 
  private:
-  // Bytes that packed weights have at the least, the sizes that begin them.
+  // Fewest bytes of packed weights: those of the header in weights.cc.
   static constexpr double kLeastWeights = 512;
 
   static bool is_within(int64_t value, int64_t most) { return static_cast<uint64_t>(value) <= static_cast<uint64_t>(most); }
@@ -359,7 +367,7 @@ int run_pack() {
   PackArgs args;
   args.op = static_cast<PackFor>(reader.integer());
   args.trans = reader.integer();
-  if (const int64_t as = reader.integer(); as >= 0) args.as = static_cast<DType>(as);
+  args.as = reader.optional_dtype();
   reader.tensor(&args.B);
   if (!reader.ok()) return refuse();
   PackedWeights weights;

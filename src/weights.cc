@@ -27,6 +27,8 @@ struct Header {
   int64_t batch[kMaxRank] = {};
 };
 
+static_assert(sizeof(Header) >= 512, "bindings/embind.cc reads so many bytes");
+
 const Header& header_of(const void* block) { return *static_cast<const Header*>(block); }
 
 void sum_columns(const int8_t* panels, int64_t k, int64_t n, int32_t* sums) {
