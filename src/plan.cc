@@ -196,8 +196,7 @@ int64_t parts_wanted(const Problem& problem, const Kernel& kernel, int threads) 
 // Largest difference of two elements of B, as int8, for which a dot product is exact.
 int max_range_of_b(Dot dot) { return dot == Dot::kSevenBits ? 127 : dot == Dot::kSigned ? 254 : 255; }
 
-// What B, as int8, is reduced by, so that the second operand of the dot product is exact: to 0 to 127,
-// or without -128.
+// The number subtracted from B, as int8. Then the second operand is 0 to 127, or has no -128.
 int shift_of_b(Dot dot, const StoredOperand& b) {
   if (dot == Dot::kSevenBits) return b.low;
   return dot == Dot::kSigned && b.low == -128 ? -1 : 0;

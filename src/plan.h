@@ -42,7 +42,7 @@ struct PlanOptions {
   bool operator==(const PlanOptions&) const = default;
 };
 
-// Whether the kernel's results are right for these operands on this engine: those by relaxed dots have their conditions.
+// Whether the kernel is right for these operands on this engine. Relaxed dot products have conditions.
 bool can_run(const Kernel& kernel, const Problem& problem);
 
 // Whether the product is better computed as its transpose.

@@ -142,7 +142,7 @@ class Stream {
     return plan_of(largest, sizes_);
   }
 
-  // Computes in `memory` of bytes(), or with null goes through the motions. Gives the bytes moved, which may be more than an integer holds.
+  // Computes in `memory` of bytes(), or with null only counts. Gives the bytes moved, which may be more than an integer holds.
   double run(Context* context, std::byte* memory) {
     if (memory != nullptr) {
       const auto take = [&](int64_t bytes) { return std::exchange(memory, memory + bytes); };

@@ -51,7 +51,8 @@ struct Masked : Quads {
   return wasm_i32x4_all_true(wasm_i32x4_eq(dot, wasm_i32x4_splat(sum)));
 }
 
-// The largest pair of an unsigned engine is 2 * -128 * 255. It is exact only without 16 bits.
+// The extreme pair of an unsigned engine is 2 * -128 * 255. It does not fit in 16 bits, so this sum is
+// right only if pairs are exact.
 [[gnu::always_inline]] inline bool has_exact_pairs() { return dot_gives(-128, 255, -130560); }
 
 #ifdef __wasm__
@@ -80,9 +81,8 @@ namespace {
 
 Dot probe() {
 #ifdef __wasm__
-  // V8's baseline code for x86 without AVX multiplies the second operand by itself if the first is
-  // in the result's register, which no probe is sure to meet. Fused products show that AVX is there,
-  // or that it is another processor.
+  // V8's baseline code for x86 without AVX is wrong if the first operand is in the result's register.
+  // No probe is sure to meet that. Fused products show that AVX is there, or another processor.
   if (!fuses()) return Dot::kNone;
 #else
   if (!simulated_dot.is_there) return Dot::kNone;

@@ -3,9 +3,9 @@
 //
 // The engine reads the second operand as signed or as unsigned. It sums the products of a lane in two
 // pairs, and may compute a pair exactly, saturate it to 16 bits or wrap it. How it reads an operand
-// is fixed. How pairs overflow is not: V8 on ARM wraps them in its baseline code and is exact in its
-// optimized code, so a function changes its results when the engine replaces its code. Therefore no
-// kernel here lets a pair leave 16 bits, except `unsigned`, which checks the engine in each call.
+// is fixed. How pairs overflow is not fixed: V8 on ARM wraps them in baseline code and is exact in
+// optimized code, so results change when the engine replaces a function's code. Therefore every pair
+// fits in 16 bits in each kernel here except `unsigned`, which checks the engine in each call.
 // CONTRIBUTING.md has the proof ("Where relaxed 8-bit dot products are exact").
 //
 // A keeps its zero point, since A minus its zero point needs 9 bits. The epilogue corrects for it by

@@ -60,11 +60,11 @@ using KernelFunction = void (*)(const Strip&);
 enum class Isa : uint8_t { kPortable, kSimd128, kRelaxed };
 enum class Processor : uint8_t { kAny, kX86, kArm };
 
-// Whether the table has kernels by relaxed dots; without them nobody needs quads of bytes.
+// Whether the table has kernels by relaxed dot products; without them nobody needs quads of bytes.
 inline constexpr bool kHasDots = WGEMM_RELAXED != 0;
 
-// Of a kernel: which relaxed 8-bit dot product it uses. Of an engine: which it has; kSignedMasked is
-// of kernels only. See i8_relaxed.h.
+// Which relaxed 8-bit dot product a kernel uses, or an engine has. Only kernels have kSignedMasked.
+// See i8_relaxed.h.
 enum class Dot : uint8_t {
   kNone,          // of a kernel: none; of an engine: none that can be used
   kSevenBits,     // second operand from 0 to 127

@@ -3,7 +3,7 @@
 import { check, forms, notPacked, supported } from './check.mjs';
 import { readVectors } from './vectors.mjs';
 
-/** Kernels by relaxed 8-bit dots that are made for this engine. Only packed weights reach them. */
+/** Kernels by relaxed 8-bit dot products that are made for this engine. Only packed weights reach them. */
 const dotsOf = ({ info }) =>
   info.kernels.flatMap(({ name, dtype, preferred }) => (dtype === 'int8' && preferred && name.includes('_relaxed_') ? [name] : []));
 
@@ -58,7 +58,7 @@ export class Tally {
     return cases;
   }
 
-  /** To be called after all files: an instance that has 8-bit dots fails unless a packed case took one. */
+  /** To be called after all files: an instance that has relaxed 8-bit dot products fails unless a packed case took one. */
   finish() {
     for (const wg of this.instances) {
       const dots = dotsOf(wg);

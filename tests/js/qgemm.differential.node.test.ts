@@ -183,7 +183,7 @@ it.each([2, 25])('the runtime computes operands and zero points at the ends of t
   }
 });
 
-it('calls with B packed have taken the 8-bit dots, if this engine has any', () => {
+it('calls with B packed have taken relaxed dot products, if this engine has any', () => {
   const dots = relaxedDots(wg);
   if (dots.length > 0)
     expect(

@@ -456,7 +456,7 @@ describe('explain', () => {
         expect(wg.explain('qgemm', args, options).copies, 'a fresh Y is copied out').toBe(plan.copies);
         const stored = wg.explain('qgemm', { ...args, b: weights }, options);
         expect(stored.copies).toBe(plan.copies - 8 * 16);
-        // Engines whose relaxed dot is exact for 8 bits have kernels for packed weights alone.
+        // Engines whose relaxed dot product is exact for 8 bits have kernels for packed weights alone.
         if (!stored.kernel.includes('_relaxed')) expect(stored.kernel).toBe(plan.kernel);
         // Few rows are computed on B as it is stored, many on what is rearranged once for all of them.
         expect(stored.packs).toEqual({ a: true, b: !stored.kernel.endsWith('_b8') });

@@ -127,7 +127,7 @@ export function packed(wg: Gemm, b: Matrix, trans = false): PackedWeights {
   return weights;
 }
 
-/** Kernels by relaxed 8-bit dots that are made for this engine. Only packed weights reach them. */
+/** Kernels by relaxed 8-bit dot products that are made for this engine. Only packed weights reach them. */
 export const relaxedDots = ({ info }: Gemm): string[] =>
   info.kernels.flatMap(({ name, dtype, preferred }) => (dtype === 'int8' && preferred && name.includes('_relaxed_') ? [name] : []));
 

@@ -113,6 +113,7 @@ TEST_P(RelaxedDot, GivesTheSameBitsForAllSizesAndBlocks) {
           tester(45, 50, 43).options({.mc = 0, .nc = block, .kc = block}).c({45, 50}).output(DType::kUInt8).run();
         }
         tester(600, 33, 300).columns().gap(3).run();
+        tester(40, 33, 300).streamed({.limit = 40'000, .remote = 15}).run();
       }
     }
   }

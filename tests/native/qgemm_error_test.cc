@@ -494,7 +494,7 @@ TEST(QGemmExplain, TellsThePlan) {
                           {23, "i8_4x8c2_simd128_b8", 4, 8, true},  {24, "i8_4x8c2_simd128", 4, 8, false},
                           {1000, "i8_4x8c2_simd128", 4, 8, false}};
   std::vector<uint8_t> b(30 * 20);
-  b[0] = 255;  // so that it has 8 bits: of 7, and of engines whose relaxed dot takes 8, see dot_test.cc
+  b[0] = 255;  // so that it has 8 bits; for 7, and for relaxed dot products of 8, see dot_test.cc
   const bool dot_takes_8 = relaxed_dot() == Dot::kUnsigned || relaxed_dot() == Dot::kSigned;
   const int64_t b_dims[] = {30, 20};
   Context context;

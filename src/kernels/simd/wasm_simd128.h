@@ -33,8 +33,8 @@ static inline v128_t wgemm_i64x2_mul(v128_t a, v128_t b) {
 #endif
 
 #ifdef __cplusplus
-// The relaxed 8-bit dot products of an engine that tests choose. They never pay here, as they are made
-// of many instructions, so relaxed_dot() finds none without tests.
+// The relaxed 8-bit dot products of an engine that tests choose. Natively they are slow, so
+// relaxed_dot() finds none except in tests.
 struct SimulatedDot {
   enum Pairs { kExact, kSaturated, kWrapped, kChanging };
   bool is_there = false;
