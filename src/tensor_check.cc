@@ -85,7 +85,8 @@ Rows rows_of(const BasicTensor<T>& t) {
 }  // namespace
 
 int64_t tensor_stride(std::span<const int64_t> dims, std::span<const int64_t> strides, size_t axis) {
-  if (!strides.empty()) return strides[axis];
+  // More is allowed along an axis of size 1 alone, where it reaches nowhere, but is computed with.
+  if (!strides.empty()) return std::min(strides[axis], kMaxElements);
   int64_t stride = 1;
   for (size_t i = axis + 1; i < dims.size(); ++i) stride *= dims[i];
   return stride;
@@ -126,8 +127,7 @@ Status check_tensor(const char* op, const char* name, const BasicTensor<T>& t, b
     reach = 1;
     for (size_t i = 0; i < t.dims.size(); ++i) {
       if (t.strides[i] < 0) return error(Code::kShape, op, name, {name, " has strides ", t.strides, "; no stride may be negative"});
-      // Along an axis of size 1 it reaches nowhere, but is computed with.
-      if (t.strides[i] > (t.dims[i] > 1 ? (kMaxElements - reach) / (t.dims[i] - 1) : kMaxElements)) {
+      if (t.dims[i] > 1 && t.strides[i] > (kMaxElements - reach) / (t.dims[i] - 1)) {
         return error(Code::kShape, op, name,
                      {name, " has strides ", t.strides, " and shape ", t.dims, ", which reach beyond 2^53 elements"});
       }

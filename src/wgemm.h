@@ -136,7 +136,7 @@ struct BasicTensor {
   T* data = nullptr;
   DType dtype = DType::kFloat32;
   std::span<const int64_t> dims{};     // each >= 0
-  std::span<const int64_t> strides{};  // elements, each 0 to 2^53 (0 repeats an input); empty means contiguous, row-major
+  std::span<const int64_t> strides{};  // elements, each >= 0 (0 repeats an input); empty means contiguous, row-major
   int64_t size = -1;                   // elements behind `data`: exactly what dims and strides need; -1: the caller vouches for it
   Place place{};
   // Of A, B, C and Y (src, weights, bias and dst): set where the elements are not in memory; `data` is null then. Must outlive the call.
