@@ -85,7 +85,7 @@ const readByChecks = /(Scale|ZeroPoint)$/;
 
 /**
  * @internal Reads arguments, and gives the function that makes packets of them. Arrays that overlap
- * do so in each packet too, since `out` may be C and must not be A.
+ * also overlap in each packet: `out` may be C, but must not overlap A.
  * @param heldOf the handle that an object is, if it is one
  */
 export function packetsOf(args: readonly unknown[], heldOf: (value: object) => Held | undefined): (way: Way) => Packet {
@@ -187,8 +187,8 @@ export function propertiesOf(value: object): { own: Record<string, unknown>; inh
   return { own: read(keys), inherited: read(others) };
 }
 
-/** A buffer's bytes in another, the first being detached; undefined if it does not let them go. */
-function move(buffer: ArrayBufferLike): ArrayBuffer | undefined {
+/** @internal A buffer's bytes in another, which detaches the first; undefined if it cannot move. */
+export function move(buffer: ArrayBufferLike): ArrayBuffer | undefined {
   try {
     return structuredClone(buffer as ArrayBuffer, { transfer: [buffer as ArrayBuffer] });
   } catch {

@@ -63,7 +63,8 @@ export function portOf(made: object): Port {
 
 /**
  * @internal Calls `late` when nothing was heard for so many milliseconds: since it was made, or since
- * `renew`. Another turn of the event loop is for what came while the page was busy.
+ * `renew`. It waits one more turn of the event loop, for messages that arrived while the page was
+ * busy.
  */
 export function waitFor(milliseconds: number, late: () => void): { renew(): void; end(): void } {
   let timer: ReturnType<typeof setTimeout> | undefined;

@@ -112,7 +112,7 @@ function take(order: Order): void {
     if (index >= 0) queue.splice(index, 1);
     if (accepted?.id === order.id) accepted.take();
   } else if (order.kind === 'packet') {
-    accepted?.take(order.packet);
+    if (accepted?.id === order.id) accepted.take(order.packet);
   } else if (order.kind === 'asset') {
     takeAsset?.(order.source);
   } else if (order.kind === 'noAsset') {
@@ -191,7 +191,7 @@ function standIns(op: Method, packet: Packet): unknown[] {
   }
 }
 
-/** Throws what the call would throw, so far as its arguments' elements do not matter. */
+/** Throws what the call would throw, except for errors that depend on elements. */
 function check(method: Method, args: unknown[]): void {
   const wg = instance as unknown as Record<Method, (...args: unknown[]) => unknown>;
   if (method === 'write') findWritten(args);

@@ -40,10 +40,10 @@ import {
   UnsupportedError,
   type ZeroPoint,
 } from './index.js';
-import { arrayOf, type Held, packetsOf, type Packet, propertiesOf } from './message.js';
+import { arrayOf, type Held, move, packetsOf, type Packet, propertiesOf, sentArray } from './message.js';
 import { messageOf, nodeWorkers, type Port, portOf, waitFor } from './port.js';
 import { handleKey, has, isList, isReadable, isRevoked, unpolluted } from './properties.js';
-import { bytesIn, isRank, tensorKeys } from './tensor.js';
+import { bufferOf, bytesIn, isRank, tensorKeys } from './tensor.js';
 import type { Answer, Method, Order, Outcome, SentCause } from './worker-thread.js';
 
 export {
@@ -112,9 +112,8 @@ export interface Signal {
 /** Of every call. */
 export interface CallOptions {
   /**
-   * The buffers under the arrays of the arguments go to the worker instead of copies; the arrays are
-   * detached then. They go when the worker has come to the call and accepted it: leave them alone until
-   * the promise is settled. A call that is refused, or aborted before, leaves them as they were. They are
+   * The buffers of the arguments' arrays move to the worker, which detaches the arrays. They move when
+   * the worker accepts the call; do not touch them before the promise settles. A call that is refused, or aborted before, leaves them as they were. They are
    * gone if an accepted call fails, as when the engine gives less memory than foretold.
    *
    * An `out` comes back as a tensor with an array of its own. Memory that cannot move, shared or
@@ -150,8 +149,7 @@ const errors: Partial<Record<ErrorCode, new (op: string, argument: string, messa
 };
 
 /**
- * Milliseconds without a word after which a worker's script is taken for none of the package's. It
- * must be fetched in this time, over a slow network too; all else comes after its first word.
+ * Milliseconds of silence after which a script is not considered the package's. It must be fetched in this time, over a slow network too; all else comes after its first word.
  */
 const patience = 10_000;
 
@@ -162,16 +160,16 @@ export async function createGemm(options: WorkerCreateOptions = {}): Promise<Wor
   if (make !== undefined && typeof make !== 'function') {
     throw new ArgumentError(op, 'worker', `${op}: worker is ${typeof make}; it must be a function that makes a worker`);
   }
-  let port: Port;
+  const rest = without(options, ['worker']);
+  let link: Link;
   try {
-    port = portOfWorker(make ? (make as () => unknown)() : startWorker());
+    const port = portOfWorker(make ? (make as () => unknown)() : startWorker());
+    link = new Link(port, isReadable(rest) ? (rest as CreateOptions).assets : undefined);
   } catch (error) {
     if (error instanceof GemmError) throw error;
     const advice = 'have wgemm-worker.js beside this script, from the origin of the page, or make the worker with the option worker';
     throw new GemmError('LOAD', op, '', `${op}: the worker cannot be made (${messageOf(error)}); ${advice}`, { cause: error });
   }
-  const rest = without(options, ['worker']);
-  const link = new Link(port, isReadable(rest) ? (rest as CreateOptions).assets : undefined);
   try {
     const info = (await link.call(op, [rest])) as Info;
     return new WorkerGemm(link, info);
@@ -448,7 +446,9 @@ function startWorker(): unknown {
   if (threads) {
     const own = import.meta.url as string | undefined;
     if (!own) throw new Error('this script does not know its own address');
-    return new threads.Worker(new URL(script, own), { execArgv: [] });
+    // Node reads inherited options.
+    const options = Object.setPrototypeOf({ execArgv: [] }, null) as import('node:worker_threads').WorkerOptions;
+    return new threads.Worker(new URL(script, own), options);
   }
   if (typeof Worker !== 'function') throw new UnsupportedError('createGemm', '', 'createGemm: there are no workers here; use wgemm itself');
   return new Worker(new URL('./wgemm-worker.js', import.meta.url), { type: 'module' });
@@ -458,8 +458,9 @@ function startWorker(): unknown {
 const taken = new WeakSet<object>();
 
 function portOfWorker(made: unknown): Port {
-  const worker = made as Worker | undefined;
-  if (typeof worker?.postMessage !== 'function' || typeof worker.terminate !== 'function') {
+  const worker = made as Record<string, unknown> | null | undefined;
+  const can = (...names: string[]) => names.some((name) => typeof worker?.[name] === 'function');
+  if (!worker || !can('postMessage') || !can('terminate') || !can('on', 'addEventListener')) {
     throw new ArgumentError('createGemm', 'worker', 'createGemm: worker() did not give a worker; it must give one of wgemm-worker.js');
   }
   // Both instances would take the answers to either.
@@ -484,6 +485,9 @@ interface Pending {
 
 const kinds: readonly unknown[] = ['ready', 'closing', 'asset', 'accepted', 'outcome', 'error'] satisfies Answer['kind'][];
 
+/** The calls that take arrays with `transfer`, and of which there are trials. */
+const taking: readonly Method[] = ['gemm', 'qgemm', 'matmul', 'pack', 'explain', 'write'];
+
 /** The way to the worker of an instance: orders go out, answers come back. */
 class Link {
   #port: Port;
@@ -491,7 +495,7 @@ class Link {
   readonly #pending = new Map<number, Pending>();
   #calls = 0;
   #started = false;
-  readonly #waiting = waitFor(patience, () => this.#die(`it said nothing for ${patience / 1000} s`));
+  readonly #waiting: ReturnType<typeof waitFor> | undefined;
   /** What a call is rejected with, from the end on. */
   #end: ((op: string) => unknown) | undefined;
 
@@ -502,6 +506,8 @@ class Link {
       (answer) => this.#take(answer as Answer),
       (why, cause) => this.#die(why, cause),
     );
+    if (this.#started || this.ended) return; // it spoke while it got its listeners
+    this.#waiting = waitFor(patience, () => this.#die(`it said nothing for ${patience / 1000} s`));
   }
 
   get ended(): boolean {
@@ -516,7 +522,7 @@ class Link {
   end(errorFor: (op: string) => unknown): void {
     if (this.#end) return;
     this.#end = errorFor;
-    this.#waiting.end();
+    this.#waiting?.end();
     for (const { method, reject } of this.#pending.values()) reject(errorFor(method));
     this.#pending.clear();
     const port = this.#port;
@@ -558,7 +564,6 @@ class Link {
       return true;
     } catch (error) {
       const pending = this.#pending.get(id);
-      this.#settle(id);
       pending?.reject(notSent(pending.method, error));
       return false;
     }
@@ -566,7 +571,7 @@ class Link {
 
   /** Has the worker not wait for the packet of an accepted call. */
   #cancelAccepted(id: number): void {
-    if (!this.order({ kind: 'cancel', id })) this.#die('it waits for arrays, and cannot be told that none come');
+    if (!this.order({ kind: 'cancel', id })) this.#die('it waits for arrays that cannot be sent');
   }
 
   /** Sends a call, whose options besides those of the call itself are here, and makes of its answer what the caller gets. */
@@ -583,7 +588,7 @@ class Link {
     this.#checkAlive(method);
     if (signal?.aborted) throw signal.reason;
     const id = ++this.#calls;
-    const isCopied = !transfer || method === 'deserialize';
+    const isCopied = !transfer || !taking.includes(method);
     let reject: (error: unknown) => void = () => undefined;
     const abort = () => {
       if (!this.#settle(id)) return;
@@ -594,20 +599,22 @@ class Link {
       const outcome = await new Promise<Outcome>((resolve, rejectIt) => {
         reject = rejectIt;
         signal?.addEventListener('abort', abort);
-        if (this.#pending.size === 0) this.#port.hold(true);
         const give = () => {
           const packetOrder = () => ({ kind: 'packet' as const, id, packet: packetBy('move') });
           if (!this.#send(id, packetOrder)) this.#cancelAccepted(id);
         };
         this.#pending.set(id, { method, args, give, resolve, reject });
+        this.#port.hold(true);
         this.#send(id, () => {
           const packet = packetBy(isCopied ? 'copy' : 'describe');
           return { kind: 'call', id, method, packet, isTrial: !isCopied && packet.buffers.length > 0 };
         });
       });
-      if (transfer && isCopied) packetBy('move');
-      return this.#read(outcome, method, out, target, transfer);
+      const result = this.#read(outcome, method, out, target, transfer);
+      if (transfer && method === 'deserialize') move(bufferOf(args[0] as Uint8Array));
+      return result;
     } finally {
+      this.#settle(id); // a stack overflow may have left it
       signal?.removeEventListener('abort', abort);
     }
   }
@@ -615,14 +622,14 @@ class Link {
   /** Takes a call off the list; tells whether it was on it. */
   #settle(id: number): boolean {
     const was = this.#pending.delete(id);
-    if (was && this.#pending.size === 0) this.#port.hold(false);
+    if (this.#pending.size === 0) this.#port.hold(false);
     return was;
   }
 
   #take(answer: Answer): void {
     if (!kinds.includes((answer as Answer | null | undefined)?.kind)) return; // of another script
     this.#started = true;
-    this.#waiting.end();
+    this.#waiting?.end();
     switch (answer.kind) {
       case 'ready':
         break;
@@ -727,7 +734,11 @@ function readOptions(op: string, options: unknown): { transfer: boolean; signal:
   if (typeof transfer !== 'boolean') {
     throw new ArgumentError(op, 'transfer', `${op}: transfer is of type ${typeof transfer}; it must be a boolean`);
   }
-  const isSignal = isReadable(signal) && typeof signal.addEventListener === 'function' && typeof signal.aborted === 'boolean';
+  const isSignal =
+    isReadable(signal) &&
+    typeof signal.addEventListener === 'function' &&
+    typeof signal.removeEventListener === 'function' &&
+    typeof signal.aborted === 'boolean';
   if (signal !== undefined && !isSignal) {
     throw new ArgumentError(op, 'signal', `${op}: signal is no AbortSignal; it must be one`);
   }
@@ -765,16 +776,21 @@ function copyOf(value: unknown): unknown {
   return isRank(length) ? Array.from({ length }, (_, axis) => value[axis]) : value; // of another it will be told
 }
 
-/** Writes the elements of a result into the caller's array, and nothing between them. */
+/**
+ * Writes the elements of a result into the caller's array, and nothing between them. It does so by an
+ * array of the library's on the same buffer: the caller's may have methods of its own.
+ */
 function fill(op: string, { data, shape, strides }: TensorInput, result: DataArray): void {
-  const row = (target: DataArray, source: DataArray, at: number) => (target as Uint8Array).set(source as Uint8Array, at);
   try {
-    if (data.length !== result.length) throw new RangeError('its length has changed');
+    const { sent, buffers } = sentArray(data);
+    if (sent.length !== result.length) throw new RangeError('its length has changed');
     if (result.length === 0) return; // rows may begin behind it
-    if (!strides) return row(data, result, 0);
+    const target = arrayOf(sent, buffers) as Uint8Array;
+    const row = (source: DataArray, at: number) => target.set(source as Uint8Array, at);
+    if (!strides) return row(result, 0);
     const walk = (axis: number, at: number): void => {
       const [n, step] = [shape[axis] ?? 1, strides[axis] ?? 1];
-      if (axis >= shape.length - 1 && step === 1) return row(data, result.subarray(at, at + n), at);
+      if (axis >= shape.length - 1 && step === 1) return row(result.subarray(at, at + n), at);
       for (let i = 0; i < n; ++i) walk(axis + 1, at + i * step);
     };
     walk(0, 0);
