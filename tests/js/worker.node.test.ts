@@ -36,6 +36,7 @@ async function run(program: string, flags: string[] = []): Promise<string> {
   const { stdout } = await promisify(execFile)(process.execPath, all, {
     cwd: root,
     timeout: 20_000,
+    maxBuffer: 2 ** 26, // Node writes of each overflow of the stack
     env: { ...process.env, NODE_OPTIONS: '' },
   });
   return stdout;
@@ -160,6 +161,18 @@ describe('the option worker', () => {
   });
 });
 
+it('takes the arrays of a call by the number of that call', async () => {
+  const { wg, worker } = await start();
+  const post = worker.postMessage.bind(worker);
+  worker.postMessage = (order: { kind: string }, transfer) => {
+    if (order.kind === 'packet') post({ kind: 'packet', id: 12345, packet: { args: [5], buffers: [] } });
+    post(order, transfer);
+  };
+  const y = await wg.gemm(square(), square(), null, { transfer: true });
+  expect(Array.from(y.data)).toEqual([7, 10, 15, 22]);
+  wg.dispose();
+});
+
 describe('a query in an address', () => {
   // In a process of its own, since vitest imports by addresses of its own.
   it.each(['?v=1', '?v=1/2', '#1/2', '?v=../3/wgemm.js#4/5'])('%s leads to the files beside', async (query) => {
@@ -263,6 +276,60 @@ describe('a process', () => {
       console.log((await wg.gemm(square(), square())).data.join());
     `;
     expect(await run(program(body))).toBe('WORKER\n7,10,15,22\n');
+  });
+
+  it('is not kept alive by a call that threw when it had made the worker hold it', async () => {
+    const body = `
+      import { Worker } from 'node:worker_threads';
+      const script = new URL('wgemm-worker.js', import.meta.resolve('wgemm'));
+      const worker = new Worker(script, { execArgv: [] });
+      const wg = globalThis.wg = await createGemm({ worker: () => worker });
+      worker.ref = () => {
+        delete worker.ref;
+        worker.ref();
+        throw new RangeError('mine');
+      };
+      await wg.memory().catch(({ message }) => console.log(message));
+    `;
+    expect(await run(program(body))).toBe('mine\n');
+  });
+
+  it('is not kept alive by calls that overflowed the stack', async () => {
+    const body = `
+      const wg = globalThis.wg = await createGemm();
+      let made = 0;
+      for (let round = 0; round < 300; ++round) {
+        const calls = [];
+        const call = () => {
+          try {
+            calls.push(wg.memory().catch(() => {}));
+          } catch {}
+        };
+        const recurse = () => {
+          try {
+            recurse();
+          } catch {}
+          if (calls.length < 25) call();
+        };
+        const begin = (depth) => (depth ? begin(depth - 1) : recurse());
+        begin(round % 40);
+        made += calls.length;
+        await Promise.all(calls);
+      }
+      console.log(made > 0);
+    `;
+    expect(await run(program(body))).toBe('true\n');
+  });
+
+  it('may have options of workers in Object.prototype', async () => {
+    const body = `
+      import { createGemm as createHere } from 'wgemm';
+      Object.defineProperty(Object.prototype, 'eval', { value: true, configurable: true });
+      const [wg, here] = await Promise.all([createGemm(), createHere({ threads: 2 })]);
+      console.log((await wg.gemm(square(), square())).data.join(), here.info.threads);
+      here.dispose();
+    `;
+    expect(await run(program(body))).toBe('7,10,15,22 2\n');
   });
 
   it('may have flags that are not for workers', async () => {

@@ -329,6 +329,38 @@ describe('two calls at once', () => {
   });
 });
 
+describe('an out of a class of the caller’s', () => {
+  const fillers: [string, () => Float32Array][] = [
+    [
+      'a set()',
+      () =>
+        new (class extends Float32Array {
+          override set() {}
+        })(8),
+    ],
+    [
+      'a length',
+      () =>
+        new (class extends Float32Array {
+          override get length() {
+            return 1;
+          }
+        })(8),
+    ],
+    ['a length of its own', () => Object.defineProperty(new Float32Array(8), 'length', { value: 1 })],
+  ];
+  it.each(fillers)('with %s is filled all the same', async (_, make) => {
+    const elements = (array: Float32Array) => Array.from(new Float32Array(array.buffer));
+    const out = { data: make(), shape: [4, 2] };
+    const tall = float32([4, 1], 1, 2, 3, 4);
+    expect(await wg.gemm(tall, float32([1, 2], 1, 10), null, { out })).toBe(out);
+    expect(elements(out.data)).toEqual([1, 10, 2, 20, 3, 30, 4, 40]);
+    const columns = { data: make(), shape: [2, 2], strides: [6, 1] };
+    await wg.gemm(square(), square(), null, { out: columns });
+    expect(elements(columns.data)).toEqual([7, 10, 0, 0, 0, 0, 15, 22]);
+  });
+});
+
 describe('an out that changes meanwhile', () => {
   it('is refused when it is gone', async () => {
     const out = square();
@@ -498,6 +530,27 @@ describe('packed weights as bytes', () => {
     expectEqual(here.gemm(a, read), here.gemm(a, ours));
   });
 
+  it('are not copied again after they were read, if they cannot move', async () => {
+    using theirs = await wg.pack(square(), { op: 'gemm' });
+    const bytes = await theirs.serialize();
+    const fixed = new Uint8Array(new WebAssembly.Memory({ initial: 1 }).buffer, 8, bytes.length);
+    fixed.set(bytes);
+    const call = wg.deserialize(fixed, { transfer: true });
+    // eslint-disable-next-line @typescript-eslint/unbound-method -- it is applied to an array
+    const { set } = Uint8Array.prototype;
+    Uint8Array.prototype.set = function (...args) {
+      if (this.length === bytes.length) throw new RangeError('mine');
+      set.apply(this, args);
+    };
+    try {
+      using read = await call;
+      expect(read).toMatchObject({ op: 'gemm', shape: [2, 2] });
+      expect(fixed.length).toBe(bytes.length);
+    } finally {
+      Uint8Array.prototype.set = set;
+    }
+  });
+
   it('are refused as wgemm refuses them', async () => {
     for (const bytes of [
       undefined,
@@ -660,6 +713,26 @@ describe('refuses as wgemm does', () => {
     });
   });
 
+  it('arrays among the arguments of calls that take none, also with transfer', async () => {
+    using heap = await wg.alloc('float32', [2]);
+    using weights = await wg.pack(square(), { op: 'gemm' });
+    const sizes = Int32Array.of(2, 3);
+    const foo = new Float32Array(1);
+    const options = (transfer: boolean) => ({ foo, transfer }) as never;
+    const calls: Record<string, (transfer: boolean) => Promise<unknown>> = {
+      alloc: (transfer) => wg.alloc('float32', sizes as never, { transfer }),
+      memory: (transfer) => wg.memory(options(transfer)),
+      read: (transfer) => heap.read(options(transfer)),
+      serialize: (transfer) => weights.serialize(options(transfer)),
+    };
+    for (const [op, call] of Object.entries(calls)) {
+      const error = await rejected(call(true));
+      expectSameError(error, await rejected(call(false)));
+      expect(error).toMatchObject({ op });
+    }
+    expect([sizes.length, foo.length]).toEqual([2, 1]);
+  });
+
   it('what throws while it is read', async () => {
     const mine = new RangeError('mine');
     const throwing = {
@@ -818,6 +891,19 @@ describe('transfer', () => {
       ['types of matmul', 'matmul', () => [square(), int32([2, 2], 1, 2, 3, 4), null, {}]],
       ['a scale of another type', 'qgemm', () => [{ ...quantized(), aScale: 1, bScale: new Int8Array(1) }, {}]],
       ['a zero point for what is none', 'qgemm', () => [{ ...quantized(), aScale: 1, bScale: 1, yZeroPoint: new Int8Array(1) }, {}]],
+      ['a scale that is NaN', 'qgemm', () => [{ ...quantized(), aScale: NaN, bScale: 1 }, {}]],
+      ['a scale that is NaN in an array', 'qgemm', () => [{ ...quantized(), aScale: 1, bScale: Float32Array.of(NaN) }, {}]],
+      ['an alpha that is NaN', 'qgemm', () => [{ ...quantized(), aScale: 1, bScale: 1 }, { alpha: NaN }]],
+      [
+        'a result that is too large',
+        'gemm',
+        () => [
+          { data: Float32Array.of(1), shape: [2 ** 20, 1], strides: [0, 0] },
+          { data: Float32Array.of(1), shape: [1, 2 ** 20], strides: [0, 0] },
+          null,
+          {},
+        ],
+      ],
       ['what explain refuses', 'explain', () => ['gemm', square(), { data: new Float32Array(6), shape: [3, 2] }, null, {}]],
     ])('for %s', async (_, method, make) => {
       await expectKept(make, (transfer, ...args) => {
@@ -935,6 +1021,12 @@ describe('transfer', () => {
 describe('signal', () => {
   const reason = new RangeError('mine');
   const abortedBy = (signal: AbortSignal | Signal) => wg.gemm(square(), square(), null, { signal });
+
+  it('that cannot be left alone after the call is none', async () => {
+    const signal = { aborted: false, addEventListener() {} } as never;
+    const wanted = { code: 'ARGUMENT' as const, argument: 'signal', says: ['no AbortSignal'] };
+    expectError(await rejected(abortedBy(signal)), wanted);
+  });
 
   it('that is aborted already: rejects with its reason, and reads nothing', async () => {
     const never = {
@@ -1152,9 +1244,29 @@ describe('createGemm', () => {
     for (const worker of [5, null, 'wgemm-worker.js', {}]) {
       expectError(await rejected(createGemm({ worker: worker as never })), wanted('must be a function'));
     }
-    for (const made of [undefined, null, 5, {}, Promise.resolve({})]) {
+    const deaf = { postMessage() {}, terminate() {} };
+    for (const made of [undefined, null, 5, {}, Promise.resolve({}), deaf]) {
       expectError(await rejected(createGemm({ worker: () => made })), wanted('did not give a worker'));
     }
+  });
+
+  it('says so where a worker takes no listeners, or options throw, and leaves nothing behind', async () => {
+    const mine = new RangeError('mine');
+    const throws = (): never => {
+      throw mine;
+    };
+    const made = () => ({ postMessage() {}, terminate() {}, addEventListener: throws });
+    const error = await rejected(createGemm({ worker: made }));
+    expectError(error, { code: 'LOAD', op: 'createGemm', argument: '', says: ['mine', 'wgemm-worker.js'] });
+    let workers = 0;
+    const options = {
+      get threads() {
+        return throws();
+      },
+      worker: () => ++workers,
+    };
+    expect(await rejected(createGemm(options))).toBe(mine);
+    expect(workers).toBe(0);
   });
 
   it('says so where making a worker throws', async () => {
