@@ -120,7 +120,7 @@ function makeWorker(script: URL | string): object {
   const path = globalThis.process.getBuiltinModule('node:path');
   const address = typeof script !== 'string' ? script : /^[a-z][a-z\d+.-]+:/i.test(script) ? new URL(script) : path.resolve(script);
   // Without the flags of the process, of which --input-type would be wrong for a file, and without NODE_OPTIONS, which may name code to run before.
-  // Node reads inherited options.
+  // Node reads inherited options, too.
   const options = Object.setPrototypeOf({ execArgv: [], env: {} }, null) as import('node:worker_threads').WorkerOptions;
   return new node.Worker(address, options);
 }

@@ -112,9 +112,10 @@ export interface Signal {
 /** Of every call. */
 export interface CallOptions {
   /**
-   * The buffers of the arguments' arrays move to the worker, which detaches the arrays. They move when
-   * the worker accepts the call; do not touch them before the promise settles. A call that is refused, or aborted before, leaves them as they were. They are
-   * gone if an accepted call fails, as when the engine gives less memory than foretold.
+   * The buffers of the arguments' arrays move to the worker, which detaches the arrays. They move
+   * when the worker accepts the call; do not touch them before the promise settles. A call that is
+   * refused, or aborted before, leaves them as they were. They are gone if an accepted call fails, as
+   * when the engine gives less memory than foretold.
    *
    * An `out` comes back as a tensor with an array of its own. Memory that cannot move, shared or
    * WebAssembly's, is copied. `pack` checks by a run on zeros. `deserialize` must read bytes to check
@@ -149,7 +150,8 @@ const errors: Partial<Record<ErrorCode, new (op: string, argument: string, messa
 };
 
 /**
- * Milliseconds of silence after which a script is not considered the package's. It must be fetched in this time, over a slow network too; all else comes after its first word.
+ * Milliseconds of silence after which a script is not considered the package's. It must be fetched
+ * in this time, over a slow network too; all else comes after its first word.
  */
 const patience = 10_000;
 
@@ -446,7 +448,7 @@ function startWorker(): unknown {
   if (threads) {
     const own = import.meta.url as string | undefined;
     if (!own) throw new Error('this script does not know its own address');
-    // Node reads inherited options.
+    // Node reads inherited options, too.
     const options = Object.setPrototypeOf({ execArgv: [] }, null) as import('node:worker_threads').WorkerOptions;
     return new threads.Worker(new URL(script, own), options);
   }
@@ -777,8 +779,8 @@ function copyOf(value: unknown): unknown {
 }
 
 /**
- * Writes the elements of a result into the caller's array, and nothing between them. It does so by an
- * array of the library's on the same buffer: the caller's may have methods of its own.
+ * Writes the elements of a result into the caller's array, and nothing between them. It uses an
+ * array of the library's on the same buffer: the caller's class may have methods of its own.
  */
 function fill(op: string, { data, shape, strides }: TensorInput, result: DataArray): void {
   try {
