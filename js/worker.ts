@@ -114,8 +114,8 @@ export interface CallOptions {
   /**
    * The buffers of the arguments' arrays move to the worker, which detaches the arrays. They move
    * when the worker accepts the call; do not touch them before the promise settles. A call that is
-   * refused, or aborted before, leaves them as they were. They are gone if an accepted call fails, as
-   * when the engine gives less memory than foretold.
+   * refused, or aborted before, leaves them as they were. They are gone if an accepted call fails,
+   * as when the engine gives less memory than foretold.
    *
    * An `out` comes back as a tensor with an array of its own. Memory that cannot move, shared or
    * WebAssembly's, is copied. `pack` checks by a run on zeros. `deserialize` must read bytes to check
