@@ -1,4 +1,7 @@
-/** A call of an operation: its arguments read from JavaScript, the block that carries them to the core, and operands' way to the heap and back. */
+/**
+ * A call of an operation: its arguments read from JavaScript, the block that carries them to the core,
+ * and operands' way to the heap and back.
+ */
 import type { Core } from './core.js';
 import { ArgumentError, describe, OutOfMemoryError } from './errors.js';
 import { HeapTensor, locateHeld, PackedWeights, writeHeld } from './heap.js';
@@ -90,7 +93,6 @@ export function runInHeap(
 ): HeapTensor {
   const { name: op, operands, result } = operation;
   const { block } = core;
-  core.checkAlive(op); // the user's options may have disposed of it
   let at = writeHeld(core, op, operands[0], a, block, end);
   if (HeapTensor.is(b)) at = writeHeld(core, op, operands[1], b, block, at);
   else at = writePacked(block, at, locateHeld(b, core, op, operands[1]));
@@ -127,7 +129,7 @@ export function writeNumber(block: Float64Array, at: number, dtype: number, valu
 export function writeFactor(block: Float64Array, at: number, value: number | bigint): number {
   const exact = typeof value === 'bigint';
   block[at] = exact ? Number(BigInt.asUintN(32, value)) : value;
-  block[at + 1] = exact ? Number(BigInt.asUintN(32, value >> 32n)) : -1;
+  block[at + 1] = exact ? Number(BigInt.asUintN(64, value) >> 32n) : -1;
   return at + 2;
 }
 
@@ -235,8 +237,8 @@ function throughStaging(call: Call): unknown {
   const y = resultOf(call);
   const staged = stagedOf(call, y);
   const room = roomOf(core, staged);
-  const staging = room === 0 || core.isScarce(room) ? 0 : core.module.allocate(room);
-  if (staging === 0 && room !== 0) return withCare(call, y);
+  const staging = room === 0 || core.mustAsk(room) ? 0 : core.module.allocate(room);
+  if (staging === 0 && room !== 0) return checkedFirst(call, y);
   try {
     bring(core, staged, y, staging);
     return compute(call, y);
@@ -245,7 +247,10 @@ function throughStaging(call: Call): unknown {
   }
 }
 
-/** The operands that the heap must have copies of: of all, of the matrices, or of the others, which are scales and zero points. */
+/**
+ * The operands that the heap must have copies of.
+ * @param matrices true: only matrices; false: only scales and zero points; default: all
+ */
 function stagedOf({ operation, operands, out }: Call, y: Operand, matrices?: boolean): Operand[] {
   const staged: Operand[] = [];
   for (const operand of operands) {
@@ -289,10 +294,9 @@ function compute({ core, operation, attributes, operands, out }: Call, y: Operan
 }
 
 /**
- * The same where memory may not suffice for all copies, or for scratch beside them: that is found out before any matrix is copied. Then it
- * goes block by block.
+ * Asks, before it copies a matrix, if copies and scratch fit. If not, it computes out-of-core.
  */
-function withCare(call: Call, y: Operand): unknown {
+function checkedFirst(call: Call, y: Operand): unknown {
   const { core, operation, attributes, operands, out } = call;
   const { module } = core;
   const matrices = stagedOf(call, y, true);

@@ -29,10 +29,16 @@ const net =
       )
     : undefined;
 
-/** Bytes of copies that the core is asked about before they are made: to ask takes no time beside them. */
+/**
+ * From so many bytes of copies on, the core is asked first if they fit. Asking costs little compared
+ * with copying them.
+ */
 const manyBytes = 2 ** 18;
 
-/** Bytes of scratch that no product on one thread passes, by the constants of src/plan.cc. */
+/**
+ * Bytes of scratch per thread that no product passes. The sizes of blocks in src/plan.cc bound it. A
+ * call that lacks scratch nevertheless throws an OutOfMemoryError.
+ */
 const mostScratch = 2 ** 25;
 
 /** Bytes of a page of `#pages`, of which a tensor has few and which has few tensors. */
@@ -59,6 +65,7 @@ export class Core {
   readonly dtypes: readonly DType[];
   #module: CoreModule | undefined;
   readonly #maxMemory: number;
+  readonly #threads: number;
   readonly #blockAddress: number;
   readonly #blockLength: number;
   #block: Float64Array | undefined;
@@ -73,7 +80,8 @@ export class Core {
   #views = new WeakMap<object, DataArray>();
 
   /** @param maxMemory in bytes; 0 for what the engine allows */
-  constructor({ module, endThreads }: LoadedCore, maxMemory: number) {
+  constructor({ module, threads, endThreads }: LoadedCore, maxMemory: number) {
+    this.#threads = threads;
     this.#module = module;
     this.#endThreads = endThreads;
     this.#maxMemory = maxMemory;
@@ -82,7 +90,10 @@ export class Core {
     this.#blockLength = module.blockLength();
   }
 
-  /** Whether the instance has ended. Ends it if the engine ended its last call half-way: not for use inside `guard`. */
+  /**
+   * Whether the instance has ended. If the engine interrupted the last call, this ends it. Must not be
+   * called inside `guard`.
+   */
   get disposed(): boolean {
     if (this.#running !== '') this.#giveUp('a timeout or a stack overflow');
     return this.#module === undefined;
@@ -104,7 +115,9 @@ export class Core {
   }
 
   endThreads(): void {
-    this.#endThreads();
+    // When the stack is empty: near its end, terminate() of Node leaves a worker that keeps the
+    // process alive.
+    void Promise.resolve().then(this.#endThreads);
     this.#endThreads = () => undefined; // and holds nothing of the module
   }
 
@@ -128,9 +141,9 @@ export class Core {
   }
 
   /**
-   * Runs what changes the instance. The engine may end that half-way, in wasm or in between: by an exception, as at a stack
-   * overflow, or without one, as at a timeout of `vm`. Then the stack, the allocator and the threads of wasm stand anywhere,
-   * and the instance ends. `run` must not call code of the user's.
+   * Runs code that changes the instance. The engine may interrupt it, by an exception (stack overflow)
+   * or without one (timeout of `vm`). The state of wasm is then unknown, so the instance ends. `run`
+   * must not call code of the user.
    */
   guard<T>(op: string, run: () => T): T {
     this.enter(op);
@@ -149,7 +162,7 @@ export class Core {
     this.#running = op;
   }
 
-  /** Errors of ours are thrown only when all is as it was. */
+  /** Our own errors leave the instance usable. Any other error ends it. */
   leave(error?: unknown): void {
     if (error === undefined || error instanceof GemmError) this.#running = '';
     else this.#giveUp(messageOf(error));
@@ -158,8 +171,7 @@ export class Core {
   #giveUp(why: string): void {
     this.die('INTERRUPTED', `the instance ended when the engine interrupted its call of ${this.#running} (${why})`);
     this.#letGo();
-    // When the stack is empty: at its end, terminate() of Node leaves a worker that keeps the process alive.
-    void Promise.resolve().then(() => this.endThreads());
+    this.endThreads();
     this.#running = ''; // last, so that the next call repeats what the engine ended half-way
   }
 
@@ -253,9 +265,10 @@ export class Core {
     return start + bytes <= address + (this.#held.get(address) ?? -Infinity);
   }
 
-  /** Whether memory may not suffice for so many bytes of copies, and scratch beside them. */
-  isScarce(bytes: number): boolean {
-    return bytes > manyBytes || this.buffer.byteLength + bytes + mostScratch > (this.#maxMemory || 2 ** 32);
+  /** Whether the core must be asked if so many bytes of copies, and scratch beside them, fit. */
+  mustAsk(bytes: number): boolean {
+    const most = this.buffer.byteLength + bytes + mostScratch * this.#threads;
+    return bytes > manyBytes || most > (this.#maxMemory || 2 ** 32);
   }
 
   /** Aligned memory that is not cleared. */

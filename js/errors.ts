@@ -30,7 +30,11 @@ export class GemmError extends Error {
     options?: { cause?: unknown },
   ) {
     super(message);
-    if (options && 'cause' in options) Object.defineProperty(this, 'cause', { value: options.cause, configurable: true });
+    if (options && 'cause' in options) {
+      // Without a prototype, which the page may have given a `get`.
+      const descriptor = { __proto__: null, value: options.cause, configurable: true };
+      Object.defineProperty(this, 'cause', descriptor);
+    }
   }
 }
 
@@ -108,7 +112,8 @@ export function describe(value: unknown): string {
     case 'undefined':
       return Object.is(value, -0) ? '-0' : String(value);
     case 'bigint':
-      return `${String(value).slice(0, 40)}n`;
+      // A huge one takes half a minute to write out.
+      return BigInt.asIntN(128, value) === value ? `${value}n` : 'a bigint of more than 128 bits';
     case 'symbol':
       return 'a symbol';
     case 'function':

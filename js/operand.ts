@@ -36,8 +36,8 @@ export interface Operand {
   /** In the heap; 0 for what is not there, or not yet. */
   address: number;
   /**
-   * Where a caller's array has the bytes that are to be copied to the heap and back; null for what is there, or has no elements. No view,
-   * since engines have none of so many bytes as wide elements may take.
+   * Where a caller's array has the bytes that are copied to the heap and back; null for what is
+   * there, or has no elements. Not a typed array: engines limit its length, and bytes may exceed that.
    */
   outside: ArrayBufferView | null;
 }

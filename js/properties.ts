@@ -2,14 +2,19 @@
 
 const base = Object.prototype;
 
-/** Whether `Object.prototype` has a name that a call reads. Each name by itself: an engine makes nothing of that once it is hot. */
+/**
+ * Whether `Object.prototype` has a name that a call reads. Written out: engines compile this form to
+ * almost nothing.
+ */
 // prettier-ignore
 function isPolluted(): boolean {
   return (
     // Tensors.
     'data' in base || 'shape' in base || 'dtype' in base || 'strides' in base || 'stride' in base || 'offset' in base ||
     'byteOffset' in base || 'start' in base || 'step' in base || 'order' in base || 'layout' in base ||
-    'fortranOrder' in base || 'fortran_order' in base || 'columnMajor' in base || 'transposed' in base ||
+    'storageOffset' in base || 'begin' in base || 'fortranOrder' in base || 'fortran_order' in base ||
+    'isFortran' in base || 'columnMajor' in base || 'column_major' in base || 'colMajor' in base ||
+    'isColumnMajor' in base || 'transposed' in base ||
     // Options and inputs of the operations, and of pack.
     'alpha' in base || 'beta' in base || 'transA' in base || 'transB' in base || 'opset' in base || 'broadcast' in base ||
     'activation' in base || 'out' in base || 'transposeA' in base || 'transposeB' in base || 'outType' in base ||
@@ -40,7 +45,10 @@ export function unpolluted(object: object, names: readonly string[]): Record<str
   return properties;
 }
 
-/** @internal Where a handle says what it is to those who cannot use it: other copies of this package, whose classes are others, too. */
+/**
+ * @internal Under this key a handle describes itself to other copies of this package, whose classes
+ * differ.
+ */
 export const handleKey = Symbol.for('wgemm.handle');
 
 /** @internal What a handle says of itself; undefined for what is none. */

@@ -155,10 +155,16 @@ export function quantize(x: unknown, options?: unknown): unknown {
     }
   });
   const parameters = axis ? { scale: scales, zeroPoint: zeros, axis: axis.index } : { scale: scales[0], zeroPoint: zeros[0] };
-  const result = { data: target ? target.given : y, shape, dtype, ...parameters };
-  // A view of the heap ends when the memory grows; that of the tensor is then made anew.
-  if (HeapTensor.is(out)) Object.defineProperty(result, 'data', { get: () => viewHeld(out) });
-  return result;
+  if (!HeapTensor.is(out)) return { data: target ? target.given : y, shape, dtype, ...parameters };
+  return {
+    // A view of the heap ends when the memory grows; that of the tensor is then made anew.
+    get data() {
+      return viewHeld(out);
+    },
+    shape,
+    dtype,
+    ...parameters,
+  };
 }
 
 /**
@@ -399,14 +405,20 @@ function readAxis(op: string, axis: unknown, name: string, shape: readonly numbe
   return { index, size: shape[index] as number };
 }
 
+// Not inside of `readEach`: for a named function esbuild calls defineProperty() with a descriptor that
+// `Object.prototype` may have a say in.
+function isWithin(number: number, least: number, most: number, whole: boolean): boolean {
+  return least <= number && number <= most && (!whole || Number.isInteger(number));
+}
+
 /** Reads scales or zero points, a number or with an axis an array, as an array of their own. */
 function readEach<D extends Name>(op: string, name: string, value: unknown, dtype: D, axis: Axis, least: number, most: number): ArrayOf<D> {
   const float = dtype === 'float32';
-  const holds = (number: number) => least <= number && number <= most && (float || Number.isInteger(number));
   const allowed = least === most ? least : `a ${float ? 'float32' : 'whole number'} from ${least} to ${most}`;
   if (typeof value === 'number') {
     const number = float ? Math.fround(value) : value;
-    if (!holds(number)) throw new ArgumentError(op, name, `${op}: ${name} is ${describe(value)}; it must be ${allowed}`);
+    if (!isWithin(number, least, most, !float))
+      throw new ArgumentError(op, name, `${op}: ${name} is ${describe(value)}; it must be ${allowed}`);
     return allocate(op, name, dtype, axis ? axis.size : 1).fill(number) as ArrayOf<D>;
   }
   const found = classOf(value) ?? describe(value);
@@ -422,7 +434,7 @@ function readEach<D extends Name>(op: string, name: string, value: unknown, dtyp
   if (each.length !== axis.size) {
     throw new ShapeError(op, name, `${op}: ${name} has ${each.length} elements; it must have ${axis.size}, as axis ${axis.index} has`);
   }
-  const bad = each.findIndex((number: number) => !holds(number));
+  const bad = each.findIndex((number: number) => !isWithin(number, least, most, !float));
   if (bad >= 0) throw new ArgumentError(op, name, `${op}: ${name} has ${each[bad]} at [${bad}]; each must be ${allowed}`);
   return each.slice() as ArrayOf<D>;
 }
@@ -452,14 +464,29 @@ const count = (shape: readonly number[]): number => shape.reduce((product, size)
 function contiguous<D extends Name>(op: string, name: string, { data, dtype, shape, strides }: Read<D>): ArrayOf<D> {
   if (!strides) return data;
   const copy = allocate(op, name, dtype, count(shape));
-  let i = 0;
-  const walk = (axis: number, from: number) => {
-    const size = shape[axis];
-    if (size === undefined) copy[i++] = data[from] as number;
-    else for (let at = 0; at < size; ++at) walk(axis + 1, from + at * (strides[axis] as number));
-  };
-  walk(0, 0);
+  gather(copy, 0, data, shape, strides, 0, 0);
   return copy;
+}
+
+/** Copies the elements of the axes from `axis` on to `copy` from `next` on; gives where they end. */
+function gather(
+  copy: ArrayOf<Name>,
+  next: number,
+  data: ArrayOf<Name>,
+  shape: number[],
+  strides: number[],
+  axis: number,
+  from: number,
+): number {
+  const size = shape[axis];
+  if (size === undefined) {
+    copy[next] = data[from] as number;
+    return next + 1;
+  }
+  for (let at = 0; at < size; ++at) {
+    next = gather(copy, next, data, shape, strides, axis + 1, from + at * (strides[axis] as number));
+  }
+  return next;
 }
 
 function allocate<D extends Name>(op: string, name: string, dtype: D, length: number): ArrayOf<D> {

@@ -12,7 +12,7 @@ const mostWords = 2 ** 30;
 /**
  * @internal What the core calls: moves elements of the operand at `place`, of the last from the heap, of the others to it. Element j of run i is that at
  * offset + i * runStride + j * stride; at the address they are contiguous.
- * An error on the way, as of a stack overflow, ends the instance.
+ * An error in here, such as a stack overflow, ends the instance.
  */
 export function moverOf(core: Core, operands: readonly (Operand | null)[]): CoreModule['moveBlock'] {
   return (place, offset, count, length, runStride, stride, address) => {

@@ -174,7 +174,11 @@ export function readSizes(op: string, argument: string, label: string, value: un
   const sizes: number[] = [];
   const rank = value.length; // a proxy's may be anything, and another each time
   if (!isRank(rank)) {
-    throw new ShapeError(op, argument, `${op}: ${label} an array of length ${describe(rank)}; the most is 64`);
+    throw new ShapeError(
+      op,
+      argument,
+      `${op}: ${label} an array of length ${describe(rank)}; its length must be a whole number from 0 to 64`,
+    );
   }
   for (let i = 0; i < rank; ++i) {
     const size: unknown = value[i];
@@ -190,28 +194,36 @@ export function readSizes(op: string, argument: string, label: string, value: un
   return sizes;
 }
 
-/** @internal What a tensor says, and then what others say of where elements are, which is not read: it must say the same. */
+/**
+ * @internal Properties of a tensor. Those after `strides` belong to other libraries; they must agree
+ * with shape and strides.
+ */
 export const tensorKeys = [
   ...['data', 'shape', 'dtype', 'strides'],
   ...['stride', 'offset', 'byteOffset', 'start', 'step', 'order', 'layout'],
-  ...['fortranOrder', 'fortran_order', 'columnMajor', 'transposed'],
+  ...['storageOffset', 'begin', 'fortranOrder', 'fortran_order', 'isFortran'],
+  ...['columnMajor', 'column_major', 'colMajor', 'isColumnMajor', 'transposed'],
 ];
 
 /** @internal Reads where the elements of a tensor are; null for the strides of a contiguous one. */
 export function readLayout(op: string, name: string, tensor: Record<string, unknown>): { sizes: number[]; steps: number[] | null } {
   const { shape, strides, stride, offset, byteOffset, start, step, order, layout } = tensor;
-  const { fortranOrder, fortran_order, columnMajor, transposed } = tensor;
+  const { storageOffset, begin, fortranOrder, fortran_order, isFortran } = tensor;
+  const { columnMajor, column_major, colMajor, isColumnMajor, transposed } = tensor;
   const sizes = readSizes(op, name, `${name} has shape`, shape);
   const steps = strides === undefined ? null : readSizes(op, name, `${name} has strides`, strides);
   if (steps !== null && steps.length !== sizes.length) {
     const found = `${name} has strides [${steps.join(', ')}] and shape [${sizes.join(', ')}]`;
     throw new ShapeError(op, name, `${op}: ${found}; there must be one stride an axis`);
   }
-  const others = stride ?? offset ?? byteOffset ?? start ?? step ?? order ?? layout ?? fortranOrder ?? fortran_order;
-  if ((others ?? columnMajor ?? transposed ?? null) !== null) {
-    const before = { offset, byteOffset, start };
-    const turned = { order, layout, fortranOrder, fortran_order, columnMajor, transposed };
-    checkOthers(op, name, sizes, steps, { stride, step, ...before, ...turned });
+  const places = stride ?? offset ?? byteOffset ?? start ?? step ?? storageOffset ?? begin;
+  const fortran = order ?? layout ?? fortranOrder ?? fortran_order ?? isFortran;
+  const columns = columnMajor ?? column_major ?? colMajor ?? isColumnMajor ?? transposed;
+  if ((places ?? fortran ?? columns ?? null) !== null) {
+    const before = { offset, byteOffset, start, storageOffset, begin };
+    const turned = { order, layout, fortranOrder, fortran_order, isFortran, columnMajor, column_major };
+    const flags = { colMajor, isColumnMajor, transposed };
+    checkOthers(op, name, sizes, steps, { stride, step, ...before, ...turned, ...flags });
   }
   return { sizes, steps };
 }
@@ -231,18 +243,31 @@ function checkOthers(op: string, name: string, sizes: number[], steps: number[] 
       same = list !== undefined && (sizes.includes(0) || long.every((axis) => list[axis] === strides[axis]));
     } else if (key === 'step') {
       same = value === 1;
-    } else if (key === 'offset' || key === 'byteOffset' || key === 'start') {
+    } else if (offsetKeys.includes(key)) {
       same = value === 0;
+    } else if (key === 'order' || key === 'layout') {
+      const text = textIn(value); // an ndarray's order is a list of axes, and does not concern the elements
+      same = isOneWay || !columnMajorText.test(text);
+      found = describe(text);
     } else {
-      // Of an order only a text is meant for the elements: an ndarray's is a list of axes.
-      same = isOneWay || !(key === 'order' || key === 'layout' ? typeof value === 'string' && columnMajor.test(value) : value);
+      same = isOneWay || !value;
     }
     if (same) continue;
     const advice = 'pass { data: data.subarray(begin, end), shape, strides }, with strides in elements';
-    throw new ShapeError(op, name, `${op}: ${name} has ${key} ${found}, which is not read; ${advice}`);
+    throw new ShapeError(op, name, `${op}: ${name} has ${key} ${found}, which differs from its shape and strides; ${advice}`);
   }
 }
-const columnMajor = /^(f$|fortran|col)/i;
+const offsetKeys = ['offset', 'byteOffset', 'start', 'storageOffset', 'begin'];
+const columnMajorText = /^\s*(f\b|f_|fortran|cm\b)|col/i;
+
+/** The text of a string or String object, by no code of the user's; '' for other values. */
+function textIn(value: unknown): string {
+  try {
+    return String.prototype.valueOf.call(value);
+  } catch {
+    return '';
+  }
+}
 
 /** @internal The strides of a contiguous tensor. */
 export function contiguousStrides(shape: readonly number[]): number[] {

@@ -337,7 +337,7 @@ refuses('refuses an array of a length that is not', {
   ],
 });
 
-const asHere = ['which is not read', 'data.subarray(begin, end)', 'strides in elements'];
+const asHere = ['which differs from its shape and strides', 'data.subarray(begin, end)', 'strides in elements'];
 const layout = (argument: string, ...found: string[]): Wanted => ({ code: 'SHAPE', argument, says: [...found, ...asHere] });
 class View {
   constructor(

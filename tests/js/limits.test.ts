@@ -119,7 +119,7 @@ describe('explain() throws what the call throws', () => {
     expect(wg.memory().inUse).toBe(0);
   });
 
-  it('where memory is nearly full', async () => {
+  it('when memory is nearly full', async () => {
     const limit = 1_000_000;
     using wg = await createGemm({ maxMemory: limit });
     const inputs = { a: eight(60), aScale: 1, b: eight(60), bScale: scales(60, 1) };
