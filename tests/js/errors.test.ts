@@ -104,6 +104,7 @@ refuses('refuses an operand that is no tensor:', {
   'B is a string': [() => ({ b: 'B'.repeat(99) }), { code: 'ARGUMENT', argument: 'B', says: ['"BBB', '...', 'tensor'] }],
   'B is a function': [() => ({ b: () => 1 }), { code: 'ARGUMENT', argument: 'B', says: ['a function', 'tensor'] }],
   'C is true': [() => ({ c: true }), { code: 'ARGUMENT', argument: 'C', says: ['is true', 'tensor'] }],
+  'C is a huge bigint': [() => ({ c: 1n << (2n ** 28n) }), { code: 'ARGUMENT', argument: 'C', says: ['a bigint of more than 128 bits'] }],
   'C is a bigint': [() => ({ c: 1n }), { code: 'ARGUMENT', argument: 'C', says: ['1n', 'float32', 'int64 and uint64'] }],
   'C is a symbol': [() => ({ c: Symbol('c') }), { code: 'ARGUMENT', argument: 'C', says: ['a symbol', 'tensor'] }],
   'out is null': [() => ({ options: { out: null } }), { code: 'ARGUMENT', argument: 'Y', says: ['is null', 'tensor'] }],
@@ -365,6 +366,21 @@ refuses('refuses what other libraries say of an array:', {
   'a step': [(o) => ({ a: { ...o.a, step: 2 } }), layout('A', 'step 2')],
   'column-major order, of @stdlib': [(o) => ({ a: { ...o.a, order: 'column-major' } }), layout('A', 'order "column-major"')],
   'the order of Fortran, of NumPy': [(o) => ({ b: { ...o.b, order: 'F' } }), layout('B', 'order "F"')],
+  ...Object.fromEntries(
+    ['F_CONTIGUOUS', 'F-order', ' F', 'f-contiguous', 'CM', 'cm', 'blas-col'].map((order) => [
+      `the order ${order}`,
+      [(o: Operands) => ({ a: { ...o.a, order } }), layout('A', `order ${JSON.stringify(order)}`)] as Cases[string],
+    ]),
+  ),
+  'a String object': [(o) => ({ a: { ...o.a, order: new String('F') } }), layout('A', 'order "F"')],
+  'an offset of PyTorch': [(o) => ({ a: { ...o.a, storageOffset: 2 } }), layout('A', 'storageOffset 2')],
+  'a begin': [(o) => ({ a: { ...o.a, begin: 2 } }), layout('A', 'begin 2')],
+  ...Object.fromEntries(
+    ['isFortran', 'column_major', 'colMajor', 'isColumnMajor'].map((flag) => [
+      `a flag ${flag}`,
+      [(o: Operands) => ({ b: { ...o.b, [flag]: true } }), layout('B', `${flag} true`)] as Cases[string],
+    ]),
+  ),
   'a layout of columns': [(o) => ({ b: { ...o.b, layout: 'colMajor' } }), layout('B', 'layout "colMajor"')],
   'the order of Fortran, of an .npy file': [(o) => ({ b: { ...o.b, fortranOrder: true } }), layout('B', 'fortranOrder true')],
   'the same by another name': [(o) => ({ c: { ...o.c, fortran_order: true } }), layout('C', 'fortran_order true')],
@@ -386,6 +402,7 @@ const sayingTheSame: [string, (o: Operands) => Call][] = [
   ['a vector of columns', (o) => ({ c: { ...o.c, data: data(2), shape: [1, 2], order: 'F', fortranOrder: true } })],
   ['an .npy file', (o) => ({ c: { ...o.c, fortranOrder: false, step: 1, start: 0, byteOffset: 0 } })],
   ['nothing', (o) => ({ a: { ...o.a, stride: undefined, offset: null, order: undefined, transposed: false } })],
+  ...['C', 'C_CONTIGUOUS', 'K', 'A'].map((order): (typeof sayingTheSame)[number] => [`order ${order}`, (o) => ({ a: { ...o.a, order } })]),
   ['something else', (o) => ({ a: { ...o.a, name: 'x', id: 7, requiresGrad: true, layout: 'NCHW' } })],
 ];
 it.each(sayingTheSame)('takes what says the same: %s', async (_, change) => {

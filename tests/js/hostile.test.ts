@@ -138,7 +138,8 @@ describe('what Object.prototype has been given', () => {
   const names: Record<string, unknown> = {
     ...{ data: new Float32Array(4), shape: [1, 4], dtype: 'int32', strides: [0, 0], stride: [1, 2], offset: 1 },
     ...{ byteOffset: 4, start: 1, step: 2, order: 'F', layout: 'F', fortranOrder: true, fortran_order: true },
-    ...{ columnMajor: true, transposed: true },
+    ...{ columnMajor: true, transposed: true, storageOffset: 1, begin: 1, isFortran: true },
+    ...{ column_major: true, colMajor: true, isColumnMajor: true },
     ...{ alpha: 2, beta: 2, transA: 1, transB: 1, opset: 3, broadcast: 1, activation: 'relu6', out: square() },
     ...{ transposeA: 1, transposeB: 1, outType: 'float64', a: 1, aScale: 9, aZeroPoint: 9, b: 1, bScale: 9, bZeroPoint: 9 },
     ...{ c: 9, yScale: 9, yZeroPoint: 9, op: 'qgemm', trans: 1, as: 'bfloat16' },
@@ -219,6 +220,26 @@ describe('what Object.prototype has been given', () => {
     const there = await given(name, true, () => startWorker());
     expect((await there.gemm(square(), square())).data).toEqual(Float32Array.from(product));
     there.dispose();
+  });
+
+  it.each(['get', 'set', 'value', 'writable'])('%s, of which descriptors are made, fails no call', (name) => {
+    using out = wg.alloc('uint8', [2, 2]);
+    const x = { data: Float32Array.of(1, 2, 3, 4), shape: [2, 2] };
+    const turned = { data: Int8Array.of(1, 2, 3, 4), shape: [2, 2], strides: [1, 2], scale: 2 };
+    const each = { axis: 0, scale: Float32Array.of(1, 2) };
+    const all = () => [quantize(x, { out }), quantize(x, each), dequantize(turned), quantizeBias(x, { aScale: 1, bScale: 2 })];
+    const wanted = all();
+    let found: unknown;
+    let error: unknown;
+    (Object.prototype as Record<string, unknown>)[name] = 1;
+    try {
+      found = all();
+      error = thrown(() => quantize(x, { scale: -1 }));
+    } finally {
+      delete (Object.prototype as Record<string, unknown>)[name];
+    }
+    expect(found).toEqual(wanted);
+    expectError(error, { code: 'ARGUMENT', op: 'quantize', argument: 'scale', says: ['-1'] });
   });
 
   it('but a class of the caller’s may', () => {
@@ -365,12 +386,12 @@ describe('quantize', () => {
       ['quantize', () => quantize(foreign)],
       ['quantizeBias', () => quantizeBias(foreign, { aScale: 1, bScale: 1 })],
     ] as const) {
-      expectError(thrown(run), { code: 'SHAPE', op, argument: op === 'quantize' ? 'x' : 'bias', says: ['stride [1, 2]', 'not read'] });
+      expectError(thrown(run), { code: 'SHAPE', op, argument: op === 'quantize' ? 'x' : 'bias', says: ['stride [1, 2]', 'differs from'] });
     }
     const turned = { data: Int8Array.of(1, 2, 3, 4), shape: [2, 2], scale: 1, order: 'F' };
     expectError(
       thrown(() => dequantize(turned)),
-      { code: 'SHAPE', op: 'dequantize', argument: 'q', says: ['order "F"', 'not read'] },
+      { code: 'SHAPE', op: 'dequantize', argument: 'q', says: ['order "F"', 'differs from'] },
     );
     const gone = Float32Array.of(1, 2);
     structuredClone(gone.buffer, { transfer: [gone.buffer] });
