@@ -322,7 +322,7 @@ function checkedFirst(call: Call, y: Operand): unknown {
   }
 }
 
-/** Copies scales and zero points, of which plans depend, to memory that is to be released; 0 if there are none. */
+/** Copies scales and zero points, which plans depend on, to memory that the caller must release; 0 for none. */
 function bringVectors(call: Call, y: Operand): number {
   const { core, operation } = call;
   const vectors = stagedOf(call, y, false);
