@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
-import { codeOf, count, simd } from './wasm-code';
+import { codeOf, count, simd } from './wasm-code.js';
 
 const dot = simd(0x113); // i32x4.relaxed_dot_i8x16_i7x16_add_s
 

@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { codeOf, count, simd } from './wasm-code';
+import { codeOf, count, simd } from './wasm-code.js';
 
 const steps = {
   simd128: { float32: simd(0xe6), float64: simd(0xf2), int32: simd(0xb5), int8: simd(0xba) },
