@@ -40,7 +40,7 @@ const budgets = {
 /** All declarations together. */
 const declarationsBudget = [43_000, 9_500];
 /** A build's pair of glue and wasm, with brotli. */
-const pairBudget = 74_500;
+const pairBudget = 75_500;
 
 /** By file name: what a page loads. `brotli` is what a server with its files compressed ahead sends. */
 function sizesOf(bytes) {
