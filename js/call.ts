@@ -154,8 +154,8 @@ function runGuarded(call: Call): unknown {
   return out;
 }
 
-/** @internal Checks a call, and tells type and shape of its result. */
-export function shapeOf(call: Call): { dtype: DType; shape: number[] } {
+/** Checks a call, and tells type and shape of its result. */
+function shapeOf(call: Call): { dtype: DType; shape: number[] } {
   const { core, operation } = call;
   write(core, operation.name, call.attributes, call.operands);
   core.check(operation.shape(core.module), operation.name);

@@ -2,7 +2,7 @@
 // which one to be skipped or of an operation yet to come may lack the rest. `type` is what the table says; `argument` is the one that a case
 // to be refused is refused for, if that is known. Needs no file system, so that a page can use it too. A tensor is { dtype, shape, data,
 // initializer }, contiguous, the last of which is true for a constant; an input that is left out is null. More in a case that is not read but
-// made: `exact`, that every bit counts; `runs`, the only places in which it runs; `packedAs`, which
+// made: `exact`, that every bit counts; `runs`, the only places that run it; `packedAs`, which
 // makes the smaller case that runs with B packed; `also`, which makes the case to run after it; in
 // tensors `strides`; in outputs `indices`, of the elements that `data` holds, in row-major order, if
 // these are not all.

@@ -160,7 +160,7 @@ describe('maxMemory', () => {
       expect(wg.memory().committed).toBeLessThanOrEqual(bound);
     }
     expect(refused).toBeGreaterThan(0);
-    // Calls go on, in what there is.
+    // Calls still work, in the memory that is left.
     const [a, b] = [floats([30, 40]), floats([40, 20])];
     held.pop()?.dispose();
     expect(wg.gemm(a, b).data).toHaveLength(600);
