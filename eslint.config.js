@@ -8,7 +8,9 @@ export default typescript.config(
   {
     files: ['js/**/*.ts', 'tests/**/*.ts'],
     extends: [typescript.configs.recommendedTypeChecked],
-    languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
+    languageOptions: {
+      parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname },
+    },
   },
   {
     files: ['**/*.{js,mjs,ts}'],

@@ -7,7 +7,12 @@ function project(name: string, all: boolean) {
     extends: true as const,
     resolve: {
       alias: name.endsWith('-mt')
-        ? [{ find: /^wgemm$/, replacement: fileURLToPath(new URL('tests/js/threaded.ts', import.meta.url)) }]
+        ? [
+            {
+              find: /^wgemm$/,
+              replacement: fileURLToPath(new URL('tests/js/threaded.ts', import.meta.url)),
+            },
+          ]
         : [],
     },
     test: {
@@ -22,7 +27,12 @@ function project(name: string, all: boolean) {
 export default defineConfig({
   test: {
     // On the build that the engine gets, and on the others.
-    projects: [project('relaxed', true), project('simd128', false), project('relaxed-mt', false), project('simd128-mt', false)],
+    projects: [
+      project('relaxed', true),
+      project('simd128', false),
+      project('relaxed-mt', false),
+      project('simd128-mt', false),
+    ],
     // tests/js/memory.test.ts drops tensors and watches the collector free them.
     execArgv: ['--expose-gc'],
     testTimeout: 30_000,

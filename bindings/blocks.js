@@ -1,4 +1,5 @@
-// What the core calls to have a block of an operand that is not in the heap brought there, or taken from there: js/stream.ts does it.
+// What the core calls to have a block of an operand that is not in the heap brought there, or taken
+// from there: js/stream.ts does it.
 /* global addToLibrary, Module */
 addToLibrary({
   wgemm_move_block: (place, offset, count, length, runStride, stride, address) =>

@@ -1,5 +1,6 @@
-// The module's functions, as js/ calls them: numbers and addresses, no logic. The arguments of an operation cross as one block of float64
-// in the heap (js/call.ts writes it), read here in the same order.
+// The module's functions, as js/ calls them: numbers and addresses, no logic. The arguments of an
+// operation cross as one block of float64 in the heap (js/call.ts writes it), read here in the same
+// order.
 #include <emscripten/bind.h>
 
 #include <bit>
@@ -12,8 +13,8 @@
 #include "known_calls.h"
 #include "tensor_check.h"
 
-// Embind's runtime names a type that was not registered by its address, which brings all of printf with it: 2.3 kB with brotli. Here every
-// type is registered.
+// Embind's runtime names a type that was not registered by its address, which brings all of printf
+// with it: 2.3 kB with brotli. Here every type is registered.
 extern "C" int siprintf(char* text, const char*, ...) {
   *text = '\0';
   return 0;
@@ -28,8 +29,10 @@ constexpr size_t kMostTensors = 10;
 constexpr size_t kBlockLength = 16 + kMostTensors * (7 + 2 * kMaxRank);
 double block[kBlockLength];
 
-// In bindings/blocks.js: Runs of the operand at that place among the tensors, moved to an address or from there.
-extern "C" void wgemm_move_block(int place, double offset, double count, double length, double run_stride, double stride, double address);
+// In bindings/blocks.js: Runs of the operand at that place among the tensors, moved to an address
+// or from there.
+extern "C" void wgemm_move_block(int place, double offset, double count, double length,
+                                 double run_stride, double stride, double address);
 
 // The operands that JavaScript keeps, by their places among the tensors.
 struct RemoteOperands {
@@ -43,8 +46,9 @@ struct RemoteOperands {
 
 void RemoteOperands::move(void* caller, const Runs& runs, void* memory) {
   const auto place = static_cast<int>(static_cast<const Remote*>(caller) - remote_operands.at);
-  wgemm_move_block(place, static_cast<double>(runs.offset), static_cast<double>(runs.count), static_cast<double>(runs.length),
-                   static_cast<double>(runs.run_stride), static_cast<double>(runs.stride),
+  wgemm_move_block(place, static_cast<double>(runs.offset), static_cast<double>(runs.count),
+                   static_cast<double>(runs.length), static_cast<double>(runs.run_stride),
+                   static_cast<double>(runs.stride),
                    static_cast<double>(reinterpret_cast<uintptr_t>(memory)));
 }
 
@@ -54,7 +58,8 @@ Status status;  // of the last call that failed
 // Reads the block from front to back.
 class Reader {
  public:
-  // `scalars`: for the elements of operands that are given as numbers, each at its place among the tensors.
+  // `scalars`: for the elements of operands that are given as numbers, each at its place among the
+  // tensors.
   explicit Reader(double* scalars) : scalars_(scalars) {}
 
   double number() { return *next_++; }
@@ -63,7 +68,9 @@ class Reader {
   // number, and -1; or the low and high 32 bits of one that is exact.
   Factor factor() {
     const double value = number(), high = number();
-    return high < 0 ? Factor(value) : Factor::exact(static_cast<uint64_t>(high) << 32 | static_cast<uint64_t>(value));
+    return high < 0
+               ? Factor(value)
+               : Factor::exact(static_cast<uint64_t>(high) << 32 | static_cast<uint64_t>(value));
   }
 
   // The bounds of an activation.
@@ -74,10 +81,8 @@ class Reader {
 
   // One of
   //   type, address, size, rank, number of strides, sizes..., strides...
-  //   type, -1 - place where it is remote or else 0, size, rank, number of strides, space, offset, sizes..., strides...
-  //   kNumber, type, factor
-  //   kPacked, address of packed weights
-  //   kAbsent
+  //   type, -1 - place where it is remote or else 0, size, rank, number of strides, space, offset,
+  //   sizes..., strides... kNumber, type, factor kPacked, address of packed weights kAbsent
   enum Kind : int8_t { kTensor = 0, kAbsent = -1, kPacked = -2, kNumber = -3 };
   Kind tensor(ConstTensor* tensor) {
     double* const scalar = scalars_++;
@@ -106,11 +111,13 @@ class Reader {
     const double address = number();
     const int64_t size = integer(), rank = integer(), strides = integer();
     tensor->size = size;
-    check(is_dtype(dtype) && is_within(rank, kMaxRank) && is_within(strides, kMaxRank) && is_within(size, kMaxElements));
+    check(is_dtype(dtype) && is_within(rank, kMaxRank) && is_within(strides, kMaxRank) &&
+          is_within(size, kMaxElements));
     if (!ok_) return kTensor;
     if (address > 0) {
       const size_t bytes = dtype_bytes(tensor->dtype);
-      tensor->data = pointer(address, static_cast<double>(size) * static_cast<double>(bytes), bytes);
+      tensor->data =
+          pointer(address, static_cast<double>(size) * static_cast<double>(bytes), bytes);
     } else {
       if (address < 0) {
         check(address >= -static_cast<double>(kMostTensors));
@@ -152,24 +159,31 @@ class Reader {
   }
 
   // One that may be left out.
-  const ConstTensor* optional(ConstTensor* memory) { return tensor(memory) == kAbsent ? nullptr : memory; }
+  const ConstTensor* optional(ConstTensor* memory) {
+    return tensor(memory) == kAbsent ? nullptr : memory;
+  }
 
   // Whether all operands so far were numbers or absent.
   bool only_numbers() const { return only_numbers_; }
 
-  // Whether nothing so far was beyond what there can be: no rank, size, type or address. What is not ok may only be dropped.
+  // Whether nothing so far was beyond what there can be: no rank, size, type or address. What is
+  // not ok may only be dropped.
   bool ok() const { return ok_; }
 
  private:
   // Fewest bytes of packed weights: those of the header in weights.cc.
   static constexpr double kLeastWeights = 512;
 
-  static bool is_within(int64_t value, int64_t most) { return static_cast<uint64_t>(value) <= static_cast<uint64_t>(most); }
+  static bool is_within(int64_t value, int64_t most) {
+    return static_cast<uint64_t>(value) <= static_cast<uint64_t>(most);
+  }
   static bool is_dtype(int64_t type) { return is_within(type, kDTypeCount - 1); }
   // So many bytes of the memory.
   [[gnu::noinline]] const void* pointer(double address, double bytes, size_t alignment) {
     const auto at = static_cast<uintptr_t>(address);
-    check(address > 0 && address + bytes <= static_cast<double>(__builtin_wasm_memory_size(0)) * 65536 && at % alignment == 0);
+    check(address > 0 &&
+          address + bytes <= static_cast<double>(__builtin_wasm_memory_size(0)) * 65536 &&
+          at % alignment == 0);
     return reinterpret_cast<const void*>(at);
   }
   void check(bool is_good) { ok_ = ok_ && is_good; }
@@ -199,7 +213,8 @@ struct Gemm {
     args.transA = reader.integer();
     args.transB = reader.integer();
     args.opset = reader.integer();
-    if (const double broadcast = reader.number(); !std::isnan(broadcast)) args.broadcast = static_cast<int64_t>(broadcast);
+    if (const double broadcast = reader.number(); !std::isnan(broadcast))
+      args.broadcast = static_cast<int64_t>(broadcast);
     args.activation = reader.activation();
     reader.tensor(&args.A);
     args.packed_B = reader.weights(&args.B, &weights);
@@ -234,7 +249,8 @@ struct QGemm {
     args.C = reader.optional(&c);
     reader.output(&args.Y);
   }
-  // Scales and zero points are read when the call is prepared, and tensors of them may hold others the next time.
+  // Scales and zero points are read when the call is prepared, and tensors of them may hold others
+  // the next time.
   bool is_kept() const { return kept; }
   Reader reader;
   bool kept;
@@ -270,7 +286,10 @@ int finish(const Status& result) {
 }
 
 // Refuses arguments that no call of js/ has, so that none of them leads beyond what it means.
-int refuse() { return finish(error(Code::kArgument, "call", "", {"a size, type or address in the block of arguments is out of range"})); }
+int refuse() {
+  return finish(error(Code::kArgument, "call", "",
+                      {"a size, type or address in the block of arguments is out of range"}));
+}
 
 KnownCalls known_calls;
 static_assert(KnownCalls::kMostScalars >= kMostTensors);
@@ -278,7 +297,8 @@ static_assert(KnownCalls::kMostScalars >= kMostTensors);
 template <typename Call>
 int compute(size_t words) {
   const std::span<const double> arguments(block, words);
-  if (const PreparedCall* known = known_calls.find(Call::kOperation, arguments); known != nullptr) return finish(run(*instance, *known));
+  if (const PreparedCall* known = known_calls.find(Call::kOperation, arguments); known != nullptr)
+    return finish(run(*instance, *known));
   const auto [prepared, scalars] = known_calls.next();
   const Call call(scalars);
   if (!call.reader.ok()) return refuse();
@@ -331,7 +351,8 @@ int shape_of_matmul() {
   return result.ok() ? give_shape(call.args.dst.dtype, {dims, rank}) : finish(result);
 }
 
-// On success the block begins with the numbers of an Explanation, in its order, the kernel's name as an address.
+// On success the block begins with the numbers of an Explanation, in its order, the kernel's name
+// as an address.
 template <typename Call>
 int run_explain(double beside) {
   const Call call(scalars);
@@ -341,8 +362,10 @@ int run_explain(double beside) {
   if (!result.ok()) return finish(result);
   double* out = block;
   *out++ = static_cast<double>(reinterpret_cast<uintptr_t>(e.kernel));
-  for (const int64_t value : {e.batch, e.m, e.n, e.k, e.mr, e.nr, e.kr, e.mc, e.nc, e.kc, e.threads, int64_t{e.packs_a}, int64_t{e.packs_b},
-                              int64_t{e.direct}, int64_t{e.transposed}, e.scratch_bytes, int64_t{e.streams}, e.streamed_bytes}) {
+  for (const int64_t value :
+       {e.batch, e.m, e.n, e.k, e.mr, e.nr, e.kr, e.mc, e.nc, e.kc, e.threads, int64_t{e.packs_a},
+        int64_t{e.packs_b}, int64_t{e.direct}, int64_t{e.transposed}, e.scratch_bytes,
+        int64_t{e.streams}, e.streamed_bytes}) {
     *out++ = static_cast<double>(value);
   }
   return 0;
@@ -375,10 +398,13 @@ int run_pack() {
   return result.ok() ? give_weights(std::move(weights)) : finish(result);
 }
 
-std::span<std::byte> bytes_at(uintptr_t address, size_t length) { return {reinterpret_cast<std::byte*>(address), length}; }
+std::span<std::byte> bytes_at(uintptr_t address, size_t length) {
+  return {reinterpret_cast<std::byte*>(address), length};
+}
 
 int run_serialize(uintptr_t weights, uintptr_t bytes, size_t length) {
-  return finish(serialize(PackedWeights::view(reinterpret_cast<void*>(weights)), bytes_at(bytes, length)));
+  return finish(
+      serialize(PackedWeights::view(reinterpret_cast<void*>(weights)), bytes_at(bytes, length)));
 }
 
 int run_deserialize(uintptr_t bytes, size_t length) {
@@ -392,7 +418,9 @@ void kernel(int index) {
   const KernelInfo info = kernel_info(index);
   double* out = block;
   *out++ = static_cast<double>(reinterpret_cast<uintptr_t>(info.name));
-  for (const int value : {static_cast<int>(info.compute), info.mr, info.nr, info.kr, static_cast<int>(info.preferred)}) *out++ = value;
+  for (const int value : {static_cast<int>(info.compute), info.mr, info.nr, info.kr,
+                          static_cast<int>(info.preferred)})
+    *out++ = value;
 }
 
 uintptr_t address(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
@@ -404,7 +432,8 @@ EMSCRIPTEN_BINDINGS(wgemm) {
   // First of all, once. 0: no limit.
   function(
       "start", +[](double memory_limit, bool strict) {
-        instance.emplace(static_cast<size_t>(memory_limit), strict ? Determinism::kStrict : Determinism::kFast);
+        instance.emplace(static_cast<size_t>(memory_limit),
+                         strict ? Determinism::kStrict : Determinism::kFast);
       });
   // Once, when there are as many workers.
   function("setThreads", +[](int threads) { return finish(instance->set_threads(threads)); });
@@ -420,7 +449,10 @@ EMSCRIPTEN_BINDINGS(wgemm) {
   function("matmulShape", &shape_of_matmul);
   function("explainMatmul", &run_explain<MatMul>);
   function("pack", &run_pack);
-  function("serializedBytes", +[](uintptr_t weights) { return serialized_bytes(PackedWeights::view(reinterpret_cast<void*>(weights))); });
+  function(
+      "serializedBytes", +[](uintptr_t weights) {
+        return serialized_bytes(PackedWeights::view(reinterpret_cast<void*>(weights)));
+      });
   function("serialize", &run_serialize);
   function("deserialize", &run_deserialize);
   function("kernelCount", &kernel_count);
@@ -429,7 +461,9 @@ EMSCRIPTEN_BINDINGS(wgemm) {
   function("errorArgument", +[] { return address(status.argument); });
   function(
       "allocate", +[](double bytes) {
-        return bytes > static_cast<double>(SIZE_MAX) ? uintptr_t{0} : address(instance->allocate(static_cast<size_t>(bytes)));
+        return bytes > static_cast<double>(SIZE_MAX)
+                   ? uintptr_t{0}
+                   : address(instance->allocate(static_cast<size_t>(bytes)));
       });
   function("release", &release);
   function("bytesInUse", +[] { return instance->bytes_in_use(); });

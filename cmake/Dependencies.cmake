@@ -1,5 +1,5 @@
-# Third-party code, all of it by source and pinned. Each comes from, in this order: a folder that you name, what scripts/setup.mjs put
-# into the cache or the system has, the project's own home.
+# Third-party code, all of it by source and pinned. Each comes from, in this order: a folder that
+# you name, what scripts/setup.mjs put into the cache or the system has, the project's own home.
 #   XNNPACK_SOURCE_DIR  PTHREADPOOL_SOURCE_DIR  FXDIV_SOURCE_DIR  GOOGLETEST_SOURCE_DIR  SIMDE_INCLUDE_DIR
 #
 # Targets:
@@ -15,8 +15,9 @@ enable_language(C)
 
 include("${CMAKE_CURRENT_LIST_DIR}/cache.cmake")
 
-# Sets <variable> to the folder of a dependency: what the user says, else <local> if it is there, else <commit> of <repository>.
-# That one commit is fetched by its hash: it is the pin, and XNNPACK's whole history would be hundreds of megabytes.
+# Sets <variable> to the folder of a dependency: what the user says, else <local> if it is there,
+# else <commit> of <repository>. That one commit is fetched by its hash: it is the pin, and
+# XNNPACK's whole history would be hundreds of megabytes.
 function(_wgemm_locate variable local repository commit)
   set(${variable} "$ENV{${variable}}" CACHE PATH "Sources of ${repository}; empty: found or fetched")
   if(${variable})
@@ -42,7 +43,8 @@ function(_wgemm_locate variable local repository commit)
   set(${variable} "${${name}_SOURCE_DIR}" PARENT_SCOPE)
 endfunction()
 
-# --- SIMD ---------------------------------------------------------------------------------------------------------------------
+# --- SIMD
+# ---------------------------------------------------------------------------------------------------------------------
 
 add_library(wgemm_simd INTERFACE)
 if(EMSCRIPTEN)
@@ -55,11 +57,13 @@ else()
     _wgemm_locate(SIMDE_SOURCE_DIR "" https://github.com/simd-everywhere/simde 71fd833d9666141edcd1d3c109a80e228303d8d7) # 0.8.2
     set(_wgemm_simde "${SIMDE_SOURCE_DIR}")
   endif()
-  # As system headers, since warnings in SIMDe are not ours; and before the compiler's own <wasm_simd128.h>, which clang has everywhere.
+  # As system headers, since warnings in SIMDe are not ours; and before the compiler's own
+  # <wasm_simd128.h>, which clang has everywhere.
   target_include_directories(wgemm_simd SYSTEM INTERFACE "${PROJECT_SOURCE_DIR}/src/kernels/simd" "${_wgemm_simde}")
 endif()
 
-# --- XNNPACK ------------------------------------------------------------------------------------------------------------------
+# --- XNNPACK
+# ------------------------------------------------------------------------------------------------------------------
 
 _wgemm_locate(XNNPACK_SOURCE_DIR "${_wgemm_cache}/xnnpack-4ea82e5"
   https://github.com/google/XNNPACK 4ea82e595b36106653175dcb04b2aa532660d0d8)
@@ -89,12 +93,14 @@ target_compile_options(wgemm_xnnpack PRIVATE
   $<$<C_COMPILER_ID:Clang,AppleClang>:-fno-slp-vectorize>) # it undoes the kernels' own choice of vectors
 target_compile_definitions(wgemm_xnnpack PRIVATE $<$<NOT:$<CONFIG:Debug>>:NDEBUG>)
 
-# --- pthreadpool --------------------------------------------------------------------------------------------------------------
+# --- pthreadpool
+# --------------------------------------------------------------------------------------------------------------
 
 if(WGEMM_THREADS)
   _wgemm_locate(FXDIV_SOURCE_DIR "${_wgemm_cache}/fxdiv-b408327"
     https://github.com/Maratyszcza/FXdiv b408327ac2a15ec3e43352421954f5b1967701d1)
-  # What its own CMakeLists.txt chooses for each system; that one wants to download FXdiv and cpuinfo.
+  # What its own CMakeLists.txt chooses for each system; that one wants to download FXdiv and
+  # cpuinfo.
   set(_wgemm_threads pthreads.c)
   set(_wgemm_futex 0)
   if(WIN32)
@@ -114,7 +120,8 @@ if(WGEMM_THREADS)
     PTHREADPOOL_USE_CONDVAR=$<AND:$<NOT:$<BOOL:${_wgemm_futex}>>,$<NOT:$<BOOL:${WIN32}>>> PTHREADPOOL_USE_EVENT=$<BOOL:${WIN32}>)
 endif()
 
-# --- GoogleTest ---------------------------------------------------------------------------------------------------------------
+# --- GoogleTest
+# ---------------------------------------------------------------------------------------------------------------
 
 macro(wgemm_add_googletest)
   _wgemm_locate(GOOGLETEST_SOURCE_DIR /usr/src/googletest

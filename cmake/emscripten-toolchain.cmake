@@ -30,8 +30,8 @@ endif()
 # CMake's own trial compilations read this file again, without the cache.
 list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES WGEMM_EMSCRIPTEN_ROOT)
 
-# The Node that the scripts use: the one on PATH may be too old for the instructions, in the tests and in EMBIND_AOT, which runs the module
-# when it is linked.
+# The Node that the scripts use: the one on PATH may be too old for the instructions, in the tests
+# and in EMBIND_AOT, which runs the module when it is linked.
 set(_wgemm_node "${CMAKE_CURRENT_LIST_DIR}/../node_modules/node/bin/node${CMAKE_HOST_EXECUTABLE_SUFFIX}")
 if(EXISTS "${_wgemm_node}")
   file(REAL_PATH "${_wgemm_node}" _wgemm_node)

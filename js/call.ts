@@ -1,11 +1,20 @@
 /**
- * A call of an operation: its arguments read from JavaScript, the block that carries them to the core,
- * and operands' way to the heap and back.
+ * A call of an operation: its arguments read from JavaScript, the block that carries them to the
+ * core, and operands' way to the heap and back.
  */
 import type { Core } from './core.js';
 import { ArgumentError, describe, OutOfMemoryError } from './errors.js';
 import { HeapTensor, locateHeld, PackedWeights, writeHeld } from './heap.js';
-import { absent, aNumber, locate, packedWeights, type Operand, operandOf, readTensor, viewOfBytes } from './operand.js';
+import {
+  absent,
+  aNumber,
+  locate,
+  packedWeights,
+  type Operand,
+  operandOf,
+  readTensor,
+  viewOfBytes,
+} from './operand.js';
 import { isList, isReadable, unpolluted } from './properties.js';
 import { moverOf } from './stream.js';
 import { arrayOf, bytesOf, type DataArray, type DType, holds, viewOf } from './tensor.js';
@@ -14,14 +23,19 @@ import type { CoreModule } from './wgemm-simd128.mjs';
 /** @internal An operation of the core: by the arguments in the block, each gives an error code. */
 export interface Operation {
   readonly name: 'gemm' | 'qgemm' | 'matmul';
-  /** What errors call its operands, where it takes the three that `runInHeap` has, and its result. */
+  /**
+   * What errors call its operands, where it takes the three that `runInHeap` has, and its result.
+   */
   readonly operands: readonly [string, string, string];
   readonly result: string;
   /** Computes; the arguments are the block up to `end`. */
   run(module: CoreModule, end: number): number;
   /** Leaves type, rank and sizes of the result in the block. */
   shape(module: CoreModule): number;
-  /** Leaves the numbers of an explanation in the block; of a call that has allocated so many bytes before. */
+  /**
+   * Leaves the numbers of an explanation in the block; of a call that has allocated so many bytes
+   * before.
+   */
   explain(module: CoreModule, beside: number): number;
 }
 
@@ -55,7 +69,10 @@ export const operations: Record<Operation['name'], Operation> = {
 
 /** The code of an error that the core gives where memory does not suffice. */
 const outOfMemory = 5;
-/** Where an explanation has the bytes of scratch, and those that are moved to and from operands that are out of core. */
+/**
+ * Where an explanation has the bytes of scratch, and those that are moved to and from operands that
+ * are out of core.
+ */
 const scratchAt = 16,
   streamedAt = 18;
 
@@ -71,16 +88,25 @@ export interface Call {
   readonly out: unknown;
 }
 
-/** @internal Whether all that a call takes is in the heap: `runInHeap` is for these. To ask runs no code of the user's. */
+/**
+ * @internal Whether all that a call takes is in the heap: `runInHeap` is for these. To ask runs no
+ * code of the user's.
+ */
 export function isInHeap(core: Core, a: unknown, b: unknown, c: unknown, out: unknown): boolean {
   if (core.disposed) return false; // by the options: there is no block to write to
   const hasC = c !== undefined && c !== null;
-  return HeapTensor.is(a) && (HeapTensor.is(b) || PackedWeights.is(b)) && HeapTensor.is(out) && (!hasC || HeapTensor.is(c));
+  return (
+    HeapTensor.is(a) &&
+    (HeapTensor.is(b) || PackedWeights.is(b)) &&
+    HeapTensor.is(out) &&
+    (!hasC || HeapTensor.is(c))
+  );
 }
 
 /**
- * @internal Computes with tensors in the heap, as `makeCall` and `runCall` do with any, and makes no object on the way: a small product takes no
- * longer than a few of these. The attributes are in the block, up to `end`.
+ * @internal Computes with tensors in the heap, as `makeCall` and `runCall` do with any, and makes
+ * no object on the way: a small product takes no longer than a few of these. The attributes are in
+ * the block, up to `end`.
  */
 export function runInHeap(
   core: Core,
@@ -119,7 +145,12 @@ function writePacked(block: Float64Array, at: number, address: number): number {
 }
 
 /** @internal Writes an operand that is given as a number, which its type must hold. */
-export function writeNumber(block: Float64Array, at: number, dtype: number, value: number | bigint): number {
+export function writeNumber(
+  block: Float64Array,
+  at: number,
+  dtype: number,
+  value: number | bigint,
+): number {
   block[at] = aNumber;
   block[at + 1] = dtype;
   return writeFactor(block, at + 2, value);
@@ -133,8 +164,17 @@ export function writeFactor(block: Float64Array, at: number, value: number | big
   return at + 2;
 }
 
-/** @internal A call of what has been read from the user's objects, which may have run code of the user's: what is found from here on holds. */
-export function makeCall(core: Core, operation: Operation, attributes: Call['attributes'], operands: Call['operands'], out: unknown): Call {
+/**
+ * @internal A call of what has been read from the user's objects, which may have run code of the
+ * user's: what is found from here on holds.
+ */
+export function makeCall(
+  core: Core,
+  operation: Operation,
+  attributes: Call['attributes'],
+  operands: Call['operands'],
+  out: unknown,
+): Call {
   core.checkAlive(operation.name);
   for (const operand of operands) if (operand !== null) locate(core, operation.name, operand);
   return { core, operation, attributes, operands, out };
@@ -148,7 +188,8 @@ export function runCall(call: Call): unknown {
 function runGuarded(call: Call): unknown {
   const { core, operation, operands, out } = call;
   if (out === undefined) return throughStaging(call);
-  for (const operand of operands) if (operand !== null && operand.outside !== null) return throughStaging(call);
+  for (const operand of operands)
+    if (operand !== null && operand.outside !== null) return throughStaging(call);
   const end = write(core, operation.name, call.attributes, operands);
   core.check(operation.run(core.module, end), operation.name);
   return out;
@@ -166,8 +207,16 @@ function shapeOf(call: Call): { dtype: DType; shape: number[] } {
   return { dtype: core.dtypes[block[0] as number] as DType, shape };
 }
 
-/** @internal Writes the block of arguments in the order in which bindings/embind.cc reads it, and gives where it ends. */
-export function write(core: Core, op: string, attributes: Float64Array, operands: readonly (Operand | null)[]): number {
+/**
+ * @internal Writes the block of arguments in the order in which bindings/embind.cc reads it, and
+ * gives where it ends.
+ */
+export function write(
+  core: Core,
+  op: string,
+  attributes: Float64Array,
+  operands: readonly (Operand | null)[],
+): number {
   const { block } = core;
   let i = 0;
   for (const value of attributes) block[i++] = value;
@@ -198,7 +247,8 @@ export function write(core: Core, op: string, attributes: Float64Array, operands
       block[i++] = outside === null ? 0 : outside.byteOffset;
     }
     for (let axis = 0; axis < shape.length; ++axis) block[i++] = shape[axis] as number;
-    if (strides !== null) for (let axis = 0; axis < strides.length; ++axis) block[i++] = strides[axis] as number;
+    if (strides !== null)
+      for (let axis = 0; axis < strides.length; ++axis) block[i++] = strides[axis] as number;
   }
   return i;
 }
@@ -216,7 +266,10 @@ function roomFor(core: Core, { dtype, size }: Operand): number {
   return Math.ceil((size * bytesOf(core.dtypes[dtype] as DType)) / 64) * 64;
 }
 
-/** Checks a call, and gives its result as the last operand, which that becomes if the user gave none. */
+/**
+ * Checks a call, and gives its result as the last operand, which that becomes if the user gave
+ * none.
+ */
 function resultOf(call: Call): Operand {
   const { core, operation, operands } = call;
   const { dtype, shape } = shapeOf(call);
@@ -231,7 +284,9 @@ function resultOf(call: Call): Operand {
   return y;
 }
 
-/** A call with operands outside the heap: checked first, then copied in, computed, and copied out. */
+/**
+ * A call with operands outside the heap: checked first, then copied in, computed, and copied out.
+ */
 function throughStaging(call: Call): unknown {
   const { core } = call;
   const y = resultOf(call);
@@ -254,7 +309,8 @@ function throughStaging(call: Call): unknown {
 function stagedOf({ operation, operands, out }: Call, y: Operand, matrices?: boolean): Operand[] {
   const staged: Operand[] = [];
   for (const operand of operands) {
-    if (operand === null || (operand.outside === null && (operand !== y || out !== undefined))) continue;
+    if (operand === null || (operand.outside === null && (operand !== y || out !== undefined)))
+      continue;
     const isMatrix = operand === y || operation.operands.includes(operand.name);
     if (matrices === undefined || matrices === isMatrix) staged.push(operand);
   }
@@ -286,7 +342,8 @@ function compute({ core, operation, attributes, operands, out }: Call, y: Operan
   const end = write(core, operation.name, attributes, operands);
   core.check(operation.run(core.module, end), operation.name);
   const { outside, address, shape } = y;
-  if (out === undefined) return { data: copyOut(core, operation, y), shape, dtype: core.dtypes[y.dtype] };
+  if (out === undefined)
+    return { data: copyOut(core, operation, y), shape, dtype: core.dtypes[y.dtype] };
   if (outside !== null) {
     viewOfBytes(outside).set(core.module.HEAPU8.subarray(address, address + outside.byteLength));
   }
@@ -322,7 +379,10 @@ function checkedFirst(call: Call, y: Operand): unknown {
   }
 }
 
-/** Copies scales and zero points, which plans depend on, to memory that the caller must release; 0 for none. */
+/**
+ * Copies scales and zero points, which plans depend on, to memory that the caller must release; 0
+ * for none.
+ */
 function bringVectors(call: Call, y: Operand): number {
   const { core, operation } = call;
   const vectors = stagedOf(call, y, false);
@@ -332,7 +392,10 @@ function bringVectors(call: Call, y: Operand): number {
   return address;
 }
 
-/** Whether the limit leaves room for so many bytes of copies and scratch beside them; and leaves the core's explanation in the block. */
+/**
+ * Whether the limit leaves room for so many bytes of copies and scratch beside them; and leaves the
+ * core's explanation in the block.
+ */
 function hasRoom({ core, operation, attributes, operands }: Call, room: number): boolean {
   write(core, operation.name, attributes, operands);
   const code = operation.explain(core.module, room);
@@ -351,8 +414,8 @@ function allocateBeside({ module }: Core, room: number, scratch: number): number
 }
 
 /**
- * Has the core take matrices block by block, and leaves its explanation of that in the block. Gives the array of a result that is yet to
- * be made.
+ * Has the core take matrices block by block, and leaves its explanation of that in the block. Gives
+ * the array of a result that is yet to be made.
  */
 function makeRemote(call: Call, y: Operand, matrices: readonly Operand[]): DataArray | undefined {
   const { core, operation, attributes, operands, out } = call;
@@ -376,12 +439,22 @@ function copyOut(core: Core, { name: op, result }: Operation, y: Operand): DataA
   try {
     return viewOf(core.dtypes[y.dtype] as DType, core.buffer, y.address, y.size).slice();
   } catch (error) {
-    throw new OutOfMemoryError(op, result, `${op}: no array for the ${y.size} elements of ${result}: ${String(error)}`);
+    throw new OutOfMemoryError(
+      op,
+      result,
+      `${op}: no array for the ${y.size} elements of ${result}: ${String(error)}`,
+    );
   }
 }
 
 /** @internal An operand that is given as a number: a tensor of rank 0. */
-export function scalar(core: Core, op: string, name: string, value: number | bigint, dtype: DType): Operand {
+export function scalar(
+  core: Core,
+  op: string,
+  name: string,
+  value: number | bigint,
+  dtype: DType,
+): Operand {
   checkHolds(op, name, value, dtype);
   const operand = operandOf(name, core.dtypes.indexOf(dtype), [], value);
   operand.size = 1;
@@ -398,16 +471,32 @@ export function checkHolds(op: string, name: string, value: number | bigint, dty
   } else if ((dtype === 'int64' ? BigInt.asIntN(64, value) : BigInt.asUintN(64, value)) !== value) {
     rule = 'it must be in the range of the type';
   }
-  if (rule !== '') throw new ArgumentError(op, name, `${op}: ${name} is ${describe(value)}, which ${dtype} cannot hold; ${rule}`);
+  if (rule !== '')
+    throw new ArgumentError(
+      op,
+      name,
+      `${op}: ${name} is ${describe(value)}, which ${dtype} cannot hold; ${rule}`,
+    );
 }
 
 /** @internal C or a bias: a tensor, a number, or nothing. */
-export function readAddend(core: Core, op: string, name: string, value: unknown, dtype: DType): Operand | null {
+export function readAddend(
+  core: Core,
+  op: string,
+  name: string,
+  value: unknown,
+  dtype: DType,
+): Operand | null {
   if (value === undefined || value === null) return null;
-  return typeof value === 'number' || typeof value === 'bigint' ? scalar(core, op, name, value, dtype) : readTensor(core, op, name, value);
+  return typeof value === 'number' || typeof value === 'bigint'
+    ? scalar(core, op, name, value, dtype)
+    : readTensor(core, op, name, value);
 }
 
-/** @internal Leaves in the block what the core would do, and gives the bytes copied between the caller's arrays and the heap. */
+/**
+ * @internal Leaves in the block what the core would do, and gives the bytes copied between the
+ * caller's arrays and the heap.
+ */
 export function explain(call: Call): number {
   const { core } = call;
   const y = resultOf(call);
@@ -416,7 +505,8 @@ export function explain(call: Call): number {
   let bytes = 0;
   try {
     const fits = hasRoom(call, roomOf(core, matrices));
-    for (const { outside } of stagedOf(call, y, fits ? undefined : false)) bytes += outside?.byteLength ?? 0;
+    for (const { outside } of stagedOf(call, y, fits ? undefined : false))
+      bytes += outside?.byteLength ?? 0;
     if (!fits) makeRemote(call, y, matrices);
     else if (call.out === undefined) bytes += y.size * bytesOf(core.dtypes[y.dtype] as DType);
     else if (y.strides) bytes += y.outside?.byteLength ?? 0; // there and back
@@ -429,38 +519,69 @@ export function explain(call: Call): number {
 const noOptions = Object.freeze(Object.create(null) as Record<string, unknown>);
 
 /** @internal Reads an object of options, which may have no others than those `allowed`. */
-export function readOptions(op: string, options: unknown, allowed: string[], what = 'options'): Record<string, unknown> {
+export function readOptions(
+  op: string,
+  options: unknown,
+  allowed: string[],
+  what = 'options',
+): Record<string, unknown> {
   if (options === undefined || options === null) return noOptions;
   if (!isReadable(options)) {
-    throw new ArgumentError(op, what, `${op}: ${what} is ${describe(options)}; it must be an object`);
+    throw new ArgumentError(
+      op,
+      what,
+      `${op}: ${what} is ${describe(options)}; it must be an object`,
+    );
   }
   // Those of its own; Object.keys() would make an array.
   for (const key in options) {
     if (!allowed.includes(key) && Object.prototype.hasOwnProperty.call(options, key))
-      throw new ArgumentError(op, key, `${op}: the ${what.slice(0, -1)} ${describe(key)} is not known; there are ${allowed.join(', ')}`);
+      throw new ArgumentError(
+        op,
+        key,
+        `${op}: the ${what.slice(0, -1)} ${describe(key)} is not known; there are ${allowed.join(', ')}`,
+      );
   }
   return unpolluted(options, allowed);
 }
 
-/** Bounds that the elements of a result are kept within: `'relu'` is [0, Infinity], `'relu6'` [0, 6]. */
+/**
+ * Bounds that the elements of a result are kept within: `'relu'` is [0, Infinity], `'relu6'` [0,
+ * 6].
+ */
 export type Activation = 'relu' | 'relu6' | readonly [min: number, max: number];
 
-/** @internal Writes the bounds to `to` from `at` on. Of a text it makes no object, and runs no code of the user's. */
+/**
+ * @internal Writes the bounds to `to` from `at` on. Of a text it makes no object, and runs no code
+ * of the user's.
+ */
 export function readActivation(op: string, value: unknown, to: Float64Array, at: number): void {
   to[at] = value === undefined ? -Infinity : 0;
   to[at + 1] = value === 'relu6' ? 6 : Infinity;
   if (value === undefined || value === 'relu' || value === 'relu6') return;
   if (!isList(value)) {
-    throw new ArgumentError(op, 'activation', `${op}: activation is ${describe(value)}; it must be 'relu', 'relu6' or [min, max]`);
+    throw new ArgumentError(
+      op,
+      'activation',
+      `${op}: activation is ${describe(value)}; it must be 'relu', 'relu6' or [min, max]`,
+    );
   }
   const length: unknown = value.length;
   if (length !== 2) {
-    throw new ArgumentError(op, 'activation', `${op}: activation is an array of ${describe(length)} elements; it must be [min, max]`);
+    throw new ArgumentError(
+      op,
+      'activation',
+      `${op}: activation is an array of ${describe(length)} elements; it must be [min, max]`,
+    );
   }
   for (let i = 0; i < 2; ++i) {
     const bound: unknown = value[i];
     if (typeof bound !== 'number') {
-      throw new ArgumentError(op, 'activation', `${op}: activation is an array with ${describe(bound)} in it; it must be of two numbers`);
+      throw new ArgumentError(
+        op,
+        'activation',
+        `${op}: activation is an array with ${describe(bound)} in it; it must be of two numbers`,
+      );
     }
     to[at + i] = bound;
   }
@@ -471,7 +592,11 @@ export function readFlag(op: string, name: string, value: unknown, whenAbsent: n
   if (value === undefined) return whenAbsent;
   if (typeof value === 'boolean') return value ? 1 : 0;
   if (typeof value !== 'number' || Number.isNaN(value)) {
-    throw new ArgumentError(op, name, `${op}: ${name} is ${describe(value)}; it must be a boolean or a number`);
+    throw new ArgumentError(
+      op,
+      name,
+      `${op}: ${name} is ${describe(value)}; it must be a boolean or a number`,
+    );
   }
   return value === 0 ? 0 : 1;
 }

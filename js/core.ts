@@ -1,4 +1,6 @@
-/** The core as the rest of js/ sees it: its life, its heap, the block of arguments, and its errors. */
+/**
+ * The core as the rest of js/ sees it: its life, its heap, the block of arguments, and its errors.
+ */
 import type { LoadedCore } from './load.js';
 import type { DataArray, DType } from './tensor.js';
 import type { CoreModule } from './wgemm-simd128.mjs';
@@ -16,11 +18,19 @@ import {
 import { messageOf } from './port.js';
 
 /** In the order of `Code` in wgemm.h, without kOk. */
-const errorClasses = [ShapeError, DTypeError, OpsetError, ArgumentError, OutOfMemoryError, PackMismatchError];
+const errorClasses = [
+  ShapeError,
+  DTypeError,
+  OpsetError,
+  ArgumentError,
+  OutOfMemoryError,
+  PackMismatchError,
+];
 
 /**
- * The net under dispose(), of tensors and of instances with threads: frees what nobody can reach any more. One for all, since V8 finalizes
- * nothing more in the whole process once a registry has died between a collection and its callbacks.
+ * The net under dispose(), of tensors and of instances with threads: frees what nobody can reach
+ * any more. One for all, since V8 finalizes nothing more in the whole process once a registry has
+ * died between a collection and its callbacks.
  */
 const net =
   typeof FinalizationRegistry === 'function' // not everywhere on servers
@@ -30,14 +40,14 @@ const net =
     : undefined;
 
 /**
- * From so many bytes of copies on, the core is asked first if they fit. Asking costs little compared
- * with copying them.
+ * From so many bytes of copies on, the core is asked first if they fit. Asking costs little
+ * compared with copying them.
  */
 const manyBytes = 2 ** 18;
 
 /**
- * Bytes of scratch per thread that no product passes. The sizes of blocks in src/plan.cc bound it. A
- * call that lacks scratch nevertheless throws an OutOfMemoryError.
+ * Bytes of scratch per thread that no product passes. The sizes of blocks in src/plan.cc bound it.
+ * A call that lacks scratch nevertheless throws an OutOfMemoryError.
  */
 const mostScratch = 2 ** 25;
 
@@ -59,7 +69,10 @@ function countUpTo(numbers: readonly number[], limit: number): number {
 export class Core {
   /** By address, of all that is in the heap: the bytes that users can see through views. */
   readonly #held = new Map<number, number>();
-  /** By number, of each page that is seen through views: the addresses, ascending, of the tensors that reach into it. */
+  /**
+   * By number, of each page that is seen through views: the addresses, ascending, of the tensors
+   * that reach into it.
+   */
   readonly #pages = new Map<number, number[]>();
   /** Names of the types that the core has, in the order of its numbers. */
   readonly dtypes: readonly DType[];
@@ -69,14 +82,22 @@ export class Core {
   readonly #blockAddress: number;
   readonly #blockLength: number;
   #block: Float64Array | undefined;
-  /** All that its memory has shown itself as: what shared memory was before it grew shows the same bytes still. */
+  /**
+   * All that its memory has shown itself as: what shared memory was before it grew shows the same
+   * bytes still.
+   */
   readonly #buffers = new WeakSet<ArrayBufferLike>();
   #endThreads: () => void;
   /** Why the instance ended, if not by dispose(). */
   #death: { readonly code: ErrorCode; readonly found: string } | undefined;
-  /** The call that changes the instance at present, or that the engine ended half-way; '' for none. */
+  /**
+   * The call that changes the instance at present, or that the engine ended half-way; '' for none.
+   */
   #running = '';
-  /** Of tensors; kept here, so that a tensor that is held does not hold the memory of a disposed instance. */
+  /**
+   * Of tensors; kept here, so that a tensor that is held does not hold the memory of a disposed
+   * instance.
+   */
   #views = new WeakMap<object, DataArray>();
 
   /** @param maxMemory in bytes; 0 for what the engine allows */
@@ -85,14 +106,17 @@ export class Core {
     this.#module = module;
     this.#endThreads = endThreads;
     this.#maxMemory = maxMemory;
-    this.dtypes = Array.from({ length: module.dtypeCount() }, (_, i) => this.text(module.dtypeName(i)) as DType);
+    this.dtypes = Array.from(
+      { length: module.dtypeCount() },
+      (_, i) => this.text(module.dtypeName(i)) as DType,
+    );
     this.#blockAddress = module.block();
     this.#blockLength = module.blockLength();
   }
 
   /**
-   * Whether the instance has ended. If the engine interrupted the last call, this ends it. Must not be
-   * called inside `guard`.
+   * Whether the instance has ended. If the engine interrupted the last call, this ends it. Must not
+   * be called inside `guard`.
    */
   get disposed(): boolean {
     if (this.#running !== '') this.#giveUp('a timeout or a stack overflow');
@@ -129,7 +153,11 @@ export class Core {
   /** Throws unless alive. */
   checkAlive(op: string): void {
     if (this.disposed || this.#death) {
-      throw this.ended(op, 'instance', 'the instance is disposed; create another with createGemm()');
+      throw this.ended(
+        op,
+        'instance',
+        'the instance is disposed; create another with createGemm()',
+      );
     }
   }
 
@@ -141,9 +169,9 @@ export class Core {
   }
 
   /**
-   * Runs code that changes the instance. The engine may interrupt it, by an exception (stack overflow)
-   * or without one (timeout of `vm`). The state of wasm is then unknown, so the instance ends. `run`
-   * must not call code of the user.
+   * Runs code that changes the instance. The engine may interrupt it, by an exception (stack
+   * overflow) or without one (timeout of `vm`). The state of wasm is then unknown, so the instance
+   * ends. `run` must not call code of the user.
    */
   guard<T>(op: string, run: () => T): T {
     this.enter(op);
@@ -157,7 +185,10 @@ export class Core {
     }
   }
 
-  /** Begins what `guard` runs, for calls too short for a closure. `leave` or `leave(error)` must follow. */
+  /**
+   * Begins what `guard` runs, for calls too short for a closure. `leave` or `leave(error)` must
+   * follow.
+   */
   enter(op: string): void {
     this.#running = op;
   }
@@ -169,7 +200,10 @@ export class Core {
   }
 
   #giveUp(why: string): void {
-    this.die('INTERRUPTED', `the instance ended when the engine interrupted its call of ${this.#running} (${why})`);
+    this.die(
+      'INTERRUPTED',
+      `the instance ended when the engine interrupted its call of ${this.#running} (${why})`,
+    );
     this.#letGo();
     this.endThreads();
     this.#running = ''; // last, so that the next call repeats what the engine ended half-way
@@ -190,7 +224,8 @@ export class Core {
 
   /** Where arguments are written and numbers come back. Valid until the memory grows. */
   get block(): Float64Array {
-    // A view that the memory grew away from is detached and has no length; one of shared memory goes on showing the same bytes.
+    // A view that the memory grew away from is detached and has no length; one of shared memory
+    // goes on showing the same bytes.
     if (this.#block === undefined || this.#block.length === 0) {
       this.#block = new Float64Array(this.buffer, this.#blockAddress, this.#blockLength);
     }
@@ -214,7 +249,9 @@ export class Core {
     const ErrorClass = errorClasses[code - 1];
     const argument = this.text(this.module.errorArgument());
     const message = this.text(this.module.errorMessage());
-    throw ErrorClass ? new ErrorClass(op, argument, message) : new GemmError('ARGUMENT', op, argument, message);
+    throw ErrorClass
+      ? new ErrorClass(op, argument, message)
+      : new GemmError('ARGUMENT', op, argument, message);
   }
 
   /** The zero-ended text at an address. */
@@ -225,7 +262,10 @@ export class Core {
     return text;
   }
 
-  /** Ends the threads when nobody can call on `owner` any more; tensors may live on, so that the memory stays. */
+  /**
+   * Ends the threads when nobody can call on `owner` any more; tensors may live on, so that the
+   * memory stays.
+   */
   endThreadsWith(owner: object): void {
     net?.register(owner, { core: this, address: 0 });
   }
@@ -241,7 +281,10 @@ export class Core {
     net?.register(owner, { core: this, address }, owner);
   }
 
-  /** Frees what is at `address`, if it is still there. `owner`: to whose life it is tied, if that has not ended. */
+  /**
+   * Frees what is at `address`, if it is still there. `owner`: to whose life it is tied, if that
+   * has not ended.
+   */
   free(address: number, owner?: object): void {
     if (this.disposed) return;
     const viewed = this.#held.get(address);
@@ -249,7 +292,11 @@ export class Core {
     this.guard('dispose', () => {
       if (owner) net?.unregister(owner);
       this.#held.delete(address);
-      for (let page = Math.floor(address / pageBytes); page * pageBytes < address + viewed; ++page) {
+      for (
+        let page = Math.floor(address / pageBytes);
+        page * pageBytes < address + viewed;
+        ++page
+      ) {
         const starts = this.#pages.get(page) as number[];
         if (starts.length === 1) this.#pages.delete(page);
         else starts.splice(countUpTo(starts, address) - 1, 1);
@@ -279,7 +326,14 @@ export class Core {
   }
 
   outOfMemory(bytes: number, op: string): OutOfMemoryError {
-    const limit = this.#maxMemory === 0 ? 'the limit is that of the engine, 4 GB at the most' : `maxMemory is ${this.#maxMemory}`;
-    return new OutOfMemoryError(op, '', `${op}: no memory for ${bytes} bytes; ${this.module.bytesInUse()} bytes are in use, and ${limit}`);
+    const limit =
+      this.#maxMemory === 0
+        ? 'the limit is that of the engine, 4 GB at the most'
+        : `maxMemory is ${this.#maxMemory}`;
+    return new OutOfMemoryError(
+      op,
+      '',
+      `${op}: no memory for ${bytes} bytes; ${this.module.bytesInUse()} bytes are in use, and ${limit}`,
+    );
   }
 }

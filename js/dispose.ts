@@ -1,8 +1,12 @@
 /** `using` for what has `dispose()`, in engines that do not know it. */
 
-const disposeSymbol: typeof Symbol.dispose = Symbol.dispose ?? (Symbol.for('Symbol.dispose') as typeof Symbol.dispose);
+const disposeSymbol: typeof Symbol.dispose =
+  Symbol.dispose ?? (Symbol.for('Symbol.dispose') as typeof Symbol.dispose);
 
-/** @internal Adds `[Symbol.dispose]` to a class, under the engine's symbol or the one that tools put in its place. */
+/**
+ * @internal Adds `[Symbol.dispose]` to a class, under the engine's symbol or the one that tools put
+ * in its place.
+ */
 export function disposable(prototype: { dispose(): void }): void {
   Object.defineProperty(prototype, disposeSymbol, {
     value(this: { dispose(): void }) {

@@ -13,9 +13,10 @@ export type ErrorCode =
   | 'INTERRUPTED';
 
 /**
- * Every error of the library. The message is one sentence that names the argument, what was found and what is allowed. Operands are
- * named as in the specifications: A, B, C, and Y for the output. Nothing was written, and the instance works on, except after
- * the codes `WORKER` and `INTERRUPTED`: a thread died, or the engine interrupted a call. The instance has ended then.
+ * Every error of the library. The message is one sentence that names the argument, what was found
+ * and what is allowed. Operands are named as in the specifications: A, B, C, and Y for the output.
+ * Nothing was written, and the instance works on, except after the codes `WORKER` and
+ * `INTERRUPTED`: a thread died, or the engine interrupted a call. The instance has ended then.
  */
 export class GemmError extends Error {
   override name = 'GemmError';
@@ -78,7 +79,10 @@ export class OutOfMemoryError extends GemmError {
   }
 }
 
-/** Weights that were packed for another operation, type or shape stand for B; or bytes are no packed weights. */
+/**
+ * Weights that were packed for another operation, type or shape stand for B; or bytes are no packed
+ * weights.
+ */
 export class PackMismatchError extends GemmError {
   override name = 'PackMismatchError';
   constructor(op: string, argument: string, message: string) {

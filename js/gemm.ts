@@ -21,8 +21,9 @@ import type { DataArray, DType, TensorLike } from './tensor.js';
 
 export interface GemmOptions<A extends DataArray = DataArray> {
   /**
-   * Factor of the product. Rounded to float32 with float32, float16 and bfloat16. With integers a fraction sends the result through
-   * float64, in which 64-bit values above 2^53 lose bits. A bigint is for int64 and uint64, modulo 2^64. Default 1.
+   * Factor of the product. Rounded to float32 with float32, float16 and bfloat16. With integers a
+   * fraction sends the result through float64, in which 64-bit values above 2^53 lose bits. A
+   * bigint is for int64 and uint64, modulo 2^64. Default 1.
    */
   alpha?: number | bigint;
   /** Factor of C, as alpha. 0: C is not read. Default 1. */
@@ -36,9 +37,10 @@ export interface GemmOptions<A extends DataArray = DataArray> {
   /** Opsets 1 to 6 only: whether C may be broadcast. Default false. */
   broadcast?: boolean | number;
   /**
-   * What is below its min becomes min, what is above its max becomes max, and all else stays as it is, so NaN, and -0 where a bound is 0.
-   * Bounds are rounded as alpha, and a result of 16 bits is within them as they are rounded to its type; with integers they must be whole or
-   * infinite. At any opset. Default: none.
+   * What is below its min becomes min, what is above its max becomes max, and all else stays as it
+   * is, so NaN, and -0 where a bound is 0. Bounds are rounded as alpha, and a result of 16 bits is
+   * within them as they are rounded to its type; with integers they must be whole or infinite. At
+   * any opset. Default: none.
    */
   activation?: Activation;
   /** Filled in place and returned. May be C itself, else must not overlap an input. */
@@ -46,15 +48,31 @@ export interface GemmOptions<A extends DataArray = DataArray> {
 }
 
 const op = 'gemm';
-const optionNames = ['alpha', 'beta', 'transA', 'transB', 'opset', 'broadcast', 'activation', 'out'];
+const optionNames = [
+  'alpha',
+  'beta',
+  'transA',
+  'transB',
+  'opset',
+  'broadcast',
+  'activation',
+  'out',
+];
 
 /** @internal */
 export function runGemm(core: Core, a: unknown, b: unknown, c: unknown, options: unknown): unknown {
   core.checkAlive(op);
-  const { alpha, beta, transA, transB, opset, broadcast, activation, out } = readOptions(op, options, optionNames);
-  // An array's elements may be read by code of the user's, which must have run before anything is in the block.
+  const { alpha, beta, transA, transB, opset, broadcast, activation, out } = readOptions(
+    op,
+    options,
+    optionNames,
+  );
+  // An array's elements may be read by code of the user's, which must have run before anything is
+  // in the block.
   if (typeof activation === 'object' || !isInHeap(core, a, b, c, out)) {
-    return runCall(makeGemm(core, a, b, c, alpha, beta, transA, transB, opset, broadcast, activation, out));
+    return runCall(
+      makeGemm(core, a, b, c, alpha, beta, transA, transB, opset, broadcast, activation, out),
+    );
   }
   const end = readAttributes(core.block, alpha, beta, transA, transB, opset, broadcast, activation);
   return runInHeap(
@@ -71,7 +89,11 @@ export function runGemm(core: Core, a: unknown, b: unknown, c: unknown, options:
 /** @internal */
 export function readGemm(core: Core, a: unknown, b: unknown, c: unknown, options: unknown): Call {
   core.checkAlive(op);
-  const { alpha, beta, transA, transB, opset, broadcast, activation, out } = readOptions(op, options, optionNames);
+  const { alpha, beta, transA, transB, opset, broadcast, activation, out } = readOptions(
+    op,
+    options,
+    optionNames,
+  );
   return makeGemm(core, a, b, c, alpha, beta, transA, transB, opset, broadcast, activation, out);
 }
 
@@ -99,7 +121,10 @@ function makeGemm(
   return makeCall(core, operations.gemm, attributes, [operandA, operandB, operandC, operandY], out);
 }
 
-/** Writes the attributes in the order in which bindings/embind.cc reads them, and gives their number. */
+/**
+ * Writes the attributes in the order in which bindings/embind.cc reads them, and gives their
+ * number.
+ */
 function readAttributes(
   to: Float64Array,
   alpha: unknown,
@@ -122,7 +147,11 @@ function readAttributes(
 
 function readFactor(name: string, value: unknown, to: Float64Array, at: number): void {
   if (value !== undefined && typeof value !== 'number' && typeof value !== 'bigint') {
-    throw new ArgumentError(op, name, `${op}: ${name} is ${describe(value)}; it must be a number, or a bigint with int64 and uint64`);
+    throw new ArgumentError(
+      op,
+      name,
+      `${op}: ${name} is ${describe(value)}; it must be a number, or a bigint with int64 and uint64`,
+    );
   }
   writeFactor(to, at, value ?? 1);
 }
@@ -130,7 +159,11 @@ function readFactor(name: string, value: unknown, to: Float64Array, at: number):
 function readOpset(value: unknown): number {
   if (value === undefined) return 13;
   if (typeof value !== 'number' || !Number.isSafeInteger(value)) {
-    throw new OpsetError(op, 'opset', `${op}: opset is ${describe(value)}; it must be a whole number from 1`);
+    throw new OpsetError(
+      op,
+      'opset',
+      `${op}: opset is ${describe(value)}; it must be a whole number from 1`,
+    );
   }
   return value;
 }

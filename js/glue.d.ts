@@ -1,4 +1,7 @@
-/** The glue that Emscripten makes of bindings/embind.cc, and the functions bound there. Addresses and lengths are in bytes. */
+/**
+ * The glue that Emscripten makes of bindings/embind.cc, and the functions bound there. Addresses
+ * and lengths are in bytes.
+ */
 declare module '*.mjs' {
   export interface CoreModule {
     /** Made anew when the memory grows. */
@@ -10,7 +13,15 @@ declare module '*.mjs' {
       loadWasmModuleToWorker(worker: ThreadWorker): Promise<unknown>;
     };
     /** Is called by the core while it computes; see js/stream.ts. */
-    moveBlock?(place: number, offset: number, count: number, length: number, runStride: number, stride: number, address: number): void;
+    moveBlock?(
+      place: number,
+      offset: number,
+      count: number,
+      length: number,
+      runStride: number,
+      stride: number,
+      address: number,
+    ): void;
     start(memoryLimit: number, strict: boolean): void;
     setThreads(threads: number): number;
     block(): number;

@@ -6,7 +6,8 @@ import { type DataArray, type DType, viewOf } from './tensor.js';
 import { ArgumentError, describe, DisposedError, OutOfMemoryError } from './errors.js';
 
 declare global {
-  // `using` without a newer library in the user's TypeScript; merges with that of esnext.disposable.
+  // `using` without a newer library in the user's TypeScript; merges with that of
+  // esnext.disposable.
   interface SymbolConstructor {
     readonly dispose: unique symbol;
   }
@@ -14,14 +15,28 @@ declare global {
 
 /** @internal Where it is, if it is alive and belongs to `core`. */
 export let locateHeld: (object: HeapObject, core: Core, op: string, name: string) => number;
-/** @internal Writes a tensor to the block of arguments at `at`, as `write` in call.ts does an operand, and gives where it ends. */
-export let writeHeld: (core: Core, op: string, name: string, tensor: HeapTensor, block: Float64Array, at: number) => number;
-/** @internal The elements of a tensor, as a view that lives as long as the memory stays in place. */
+/**
+ * @internal Writes a tensor to the block of arguments at `at`, as `write` in call.ts does an
+ * operand, and gives where it ends.
+ */
+export let writeHeld: (
+  core: Core,
+  op: string,
+  name: string,
+  tensor: HeapTensor,
+  block: Float64Array,
+  at: number,
+) => number;
+/**
+ * @internal The elements of a tensor, as a view that lives as long as the memory stays in place.
+ */
 export let viewHeld: (tensor: HeapTensor) => DataArray;
 /** Packed weights as bytes. */
 let serialized: (weights: HeapObject) => ReturnType<Uint8Array['slice']>;
 
-/** Something that holds memory of an instance until `dispose()`; garbage collection is only a net. */
+/**
+ * Something that holds memory of an instance until `dispose()`; garbage collection is only a net.
+ */
 export abstract class HeapObject {
   readonly #core: Core;
   #address: number;
@@ -52,7 +67,8 @@ export abstract class HeapObject {
         ? ['packed weights of another instance; pack them here', 'disposed weights']
         : ['a tensor of another instance; copy its data, or alloc it here', 'a disposed tensor'];
       if (object.#core !== core) throw new ArgumentError(op, name, `${op}: ${name} is ${other}`);
-      if (core.disposed) throw core.ended(op, name, `the instance that ${name} belongs to is disposed`);
+      if (core.disposed)
+        throw core.ended(op, name, `the instance that ${name} belongs to is disposed`);
       throw new DisposedError(op, name, `${op}: ${name} is ${disposed}`);
     };
     viewHeld = (tensor) => {
@@ -80,7 +96,12 @@ export abstract class HeapObject {
 disposable(HeapObject.prototype);
 
 /** Bytes of the heap as an array of its own. */
-function copyOf(core: Core, op: string, address: number, length: number): ReturnType<Uint8Array['slice']> {
+function copyOf(
+  core: Core,
+  op: string,
+  address: number,
+  length: number,
+): ReturnType<Uint8Array['slice']> {
   try {
     return core.module.HEAPU8.slice(address, address + length);
   } catch (error) {
@@ -89,8 +110,8 @@ function copyOf(core: Core, op: string, address: number, length: number): Return
 }
 
 /**
- * A contiguous tensor inside the memory of an instance: calls read and write it in place. Made by `alloc`, filled with zeros. Holds its
- * memory until `dispose()`; garbage collection is only a net.
+ * A contiguous tensor inside the memory of an instance: calls read and write it in place. Made by
+ * `alloc`, filled with zeros. Holds its memory until `dispose()`; garbage collection is only a net.
  */
 export class HeapTensor<A extends DataArray = DataArray> extends HeapObject {
   readonly dtype: DType;
@@ -115,7 +136,14 @@ export class HeapTensor<A extends DataArray = DataArray> extends HeapObject {
   }
 
   /** @internal */
-  constructor(core: Core, dtype: DType, shape: readonly number[], size: number, address: number, bytes: number) {
+  constructor(
+    core: Core,
+    dtype: DType,
+    shape: readonly number[],
+    size: number,
+    address: number,
+    bytes: number,
+  ) {
     super(core, address, bytes);
     this.dtype = dtype;
     this.shape = Object.freeze(shape);
@@ -124,7 +152,10 @@ export class HeapTensor<A extends DataArray = DataArray> extends HeapObject {
     Object.freeze(this); // calls trust what it says of its memory
   }
 
-  /** The elements, as a view of the memory: valid until the next call, which may move the memory. Take it anew, or copy from it. */
+  /**
+   * The elements, as a view of the memory: valid until the next call, which may move the memory.
+   * Take it anew, or copy from it.
+   */
   get data(): A {
     return viewHeld(this) as A;
   }
@@ -136,8 +167,8 @@ export class HeapTensor<A extends DataArray = DataArray> extends HeapObject {
 }
 
 /**
- * Weights that are laid out once, for any number of calls: they stand where `b` or `weights` does. Made by `pack` or `deserialize`. Hold a copy in the instance's memory
- * until `dispose()`.
+ * Weights that are laid out once, for any number of calls: they stand where `b` or `weights` does.
+ * Made by `pack` or `deserialize`. Hold a copy in the instance's memory until `dispose()`.
  */
 export class PackedWeights extends HeapObject {
   /** What they are for: `'gemm'` is for `matmul` too. */
@@ -151,11 +182,20 @@ export class PackedWeights extends HeapObject {
   readonly #brand = true;
 
   static {
-    Object.defineProperty(this.prototype, handleKey, { value: 'packed weights of another copy of wgemm' });
+    Object.defineProperty(this.prototype, handleKey, {
+      value: 'packed weights of another copy of wgemm',
+    });
   }
 
   /** @internal */
-  constructor(core: Core, op: 'gemm' | 'qgemm', dtype: DType, shape: readonly number[], address: number, byteLength: number) {
+  constructor(
+    core: Core,
+    op: 'gemm' | 'qgemm',
+    dtype: DType,
+    shape: readonly number[],
+    address: number,
+    byteLength: number,
+  ) {
     super(core, address, 0); // no view shows it
     this.op = op;
     this.dtype = dtype;
@@ -165,13 +205,19 @@ export class PackedWeights extends HeapObject {
   }
 
   /**
-   * The weights as bytes, in an array of their own, which `deserialize` makes weights of again: in another instance, build, engine, or
-   * natively. They are the same wherever they were packed.
-   * @throws DisposedError, OutOfMemoryError: there must be room for the bytes in the instance's memory
+   * The weights as bytes, in an array of their own, which `deserialize` makes weights of again: in
+   * another instance, build, engine, or natively. They are the same wherever they were packed.
+   * @throws DisposedError, OutOfMemoryError: there must be room for the bytes in the instance's
+   * memory
    */
   serialize(): ReturnType<Uint8Array['slice']> {
     const op = 'serialize';
-    if (!PackedWeights.is(this)) throw new ArgumentError(op, 'weights', `${op}: weights is ${describe(this)}; it must be packed weights`);
+    if (!PackedWeights.is(this))
+      throw new ArgumentError(
+        op,
+        'weights',
+        `${op}: weights is ${describe(this)}; it must be packed weights`,
+      );
     return serialized(this);
   }
 

@@ -1,4 +1,7 @@
-/** From what is asked for to a running module: which build, how its files are fetched and compiled, and what to say when that fails. */
+/**
+ * From what is asked for to a running module: which build, how its files are fetched and compiled,
+ * and what to say when that fails.
+ */
 import type { CoreModule } from './wgemm-simd128.mjs';
 import { ArgumentError, describe, GemmError, UnsupportedError } from './errors.js';
 import { type Pair, type Pairs, pairs, thread } from './pair.js';
@@ -6,14 +9,20 @@ import { messageOf } from './port.js';
 import { isRevoked } from './properties.js';
 import { lackOfThreads, makeMemory, startThreads, usualThreads } from './threads.js';
 
-/** An address (text or a URL; in Node a path, too), bytes (an ArrayBuffer or a view), or a compiled WebAssembly.Module, which not every user's TypeScript knows. */
+/**
+ * An address (text or a URL; in Node a path, too), bytes (an ArrayBuffer or a view), or a compiled
+ * WebAssembly.Module, which not every user's TypeScript knows.
+ */
 export type AssetSource = string | object;
 
 /**
- * Serves a file of the package from elsewhere. Gets its name, such as `wgemm-relaxed.wasm`; with threads `wgemm-relaxed-mt.wasm` and then
- * `wgemm-thread.js`, for which it must give an address, of the page's origin, or undefined where that is beside the script.
+ * Serves a file of the package from elsewhere. Gets its name, such as `wgemm-relaxed.wasm`; with
+ * threads `wgemm-relaxed-mt.wasm` and then `wgemm-thread.js`, for which it must give an address, of
+ * the page's origin, or undefined where that is beside the script.
  */
-export type Assets = (file: string) => AssetSource | undefined | PromiseLike<AssetSource | undefined>;
+export type Assets = (
+  file: string,
+) => AssetSource | undefined | PromiseLike<AssetSource | undefined>;
 
 const op = 'createGemm';
 
@@ -27,14 +36,18 @@ type Build = 'simd128' | 'relaxed';
 const probes: Record<Build, Uint8Array> = {
   // i32x4.splat, i8x16.popcnt
   simd128: Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65, 0, 253, 15, 253, 98, 11),
-  // f32x4.relaxed_madd, f64x2.relaxed_madd, i16x8.relaxed_dot_i8x16_i7x16_s, i32x4.relaxed_dot_i8x16_i7x16_add_s, of i32x4.splat
+  // f32x4.relaxed_madd, f64x2.relaxed_madd, i16x8.relaxed_dot_i8x16_i7x16_s,
+  // i32x4.relaxed_dot_i8x16_i7x16_add_s, of i32x4.splat
   relaxed: Uint8Array.of(
     0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 48, 1, 46, 0, 65, 0, 253, 15, 65, 0, 253, 15, 65, 0, 253, 15,
     253, 133, 2, 65, 0, 253, 15, 65, 0, 253, 15, 253, 135, 2, 65, 0, 253, 15, 253, 146, 2, 65, 0, 253, 15, 65, 0, 253, 15, 253, 147, 2, 11,
   ),
 };
 
-/** Runtimes that take compiled modules only may forbid looking at bytes; there the module itself will tell. */
+/**
+ * Runtimes that take compiled modules only may forbid looking at bytes; there the module itself
+ * will tell.
+ */
 function runs(build: Build): boolean {
   try {
     return WebAssembly.validate(probes[build] as BufferSource);
@@ -45,15 +58,22 @@ function runs(build: Build): boolean {
 
 /** The build to load, and why it is that. */
 function choose(simd: 'auto' | Build): { build: Build; why: string } {
-  if (typeof WebAssembly !== 'object') throw new UnsupportedError(op, '', `${op}: this engine has no WebAssembly`);
+  if (typeof WebAssembly !== 'object')
+    throw new UnsupportedError(op, '', `${op}: this engine has no WebAssembly`);
   if (!runs('simd128')) {
     const message = `${op}: this engine has no WebAssembly SIMD128; it needs Chrome 91, Firefox 89 or Safari 16.4`;
     throw new UnsupportedError(op, 'simd', message);
   }
   if (simd === 'simd128') return { build: simd, why: 'as asked' };
-  const lacks = !pairs.relaxed ? 'this entry has simd128 only' : !runs('relaxed') ? 'this engine has no relaxed SIMD' : undefined;
+  const lacks = !pairs.relaxed
+    ? 'this entry has simd128 only'
+    : !runs('relaxed')
+      ? 'this engine has no relaxed SIMD'
+      : undefined;
   if (simd === 'auto')
-    return lacks === undefined ? { build: 'relaxed', why: 'the engine has relaxed SIMD' } : { build: 'simd128', why: lacks };
+    return lacks === undefined
+      ? { build: 'relaxed', why: 'the engine has relaxed SIMD' }
+      : { build: 'simd128', why: lacks };
   if (lacks === undefined) return { build: 'relaxed', why: 'as asked' };
   throw new UnsupportedError(op, 'simd', `${op}: simd is 'relaxed'; ${lacks}`);
 }
@@ -82,15 +102,24 @@ export interface LoadOptions {
 }
 
 /** @internal `onDeath`: is called when a thread ends by itself. */
-export async function loadCore(options: LoadOptions, onDeath: (why: string) => void): Promise<LoadedCore> {
+export async function loadCore(
+  options: LoadOptions,
+  onDeath: (why: string) => void,
+): Promise<LoadedCore> {
   const { simd, threads, assets } = options;
   const { build, why } = choose(simd);
   const wanted = threads === 'auto' ? usualThreads() : threads;
   const alone = async (whyAlone: string): Promise<LoadedCore> => {
     const module = await start(build, options, () => makeMemory(1, options.memoryLimit));
-    return { module, threads: 1, why: `build: ${why}; threads: ${whyAlone}`, endThreads: () => undefined };
+    return {
+      module,
+      threads: 1,
+      why: `build: ${why}; threads: ${whyAlone}`,
+      endThreads: () => undefined,
+    };
   };
-  if (wanted === 1) return alone(threads === 'auto' ? 'one, since there is but one processor' : 'as asked');
+  if (wanted === 1)
+    return alone(threads === 'auto' ? 'one, since there is but one processor' : 'as asked');
   const lacks = pairs[`${build}-mt`] ? lackOfThreads() : 'this entry has none';
   if (lacks !== undefined) {
     if (threads === 'auto') return alone(`one, since ${lacks}`);
@@ -107,7 +136,12 @@ export async function loadCore(options: LoadOptions, onDeath: (why: string) => v
       endThreads,
     };
   } catch (error) {
-    if (threads !== 'auto' || (error instanceof GemmError && error.code === 'ARGUMENT') || errorsOfAssets.has(error as object)) throw error;
+    if (
+      threads !== 'auto' ||
+      (error instanceof GemmError && error.code === 'ARGUMENT') ||
+      errorsOfAssets.has(error as object)
+    )
+      throw error;
     return alone(`one, since more do not start: ${messageOf(error)}`);
   }
 }
@@ -130,7 +164,11 @@ function sharedMemory(threads: number, limit: number): WebAssembly.Memory {
   try {
     return makeMemory(threads, limit);
   } catch (error) {
-    throw new UnsupportedError(op, 'threads', `${op}: threads is ${threads}; there is no shared memory to be had (${messageOf(error)})`);
+    throw new UnsupportedError(
+      op,
+      'threads',
+      `${op}: threads is ${threads}; there is no shared memory to be had (${messageOf(error)})`,
+    );
   }
 }
 
@@ -187,7 +225,11 @@ async function importGlue(file: string, pair: Pair): ReturnType<Pair['glue']> {
   try {
     return await pair.glue();
   } catch (error) {
-    throw failure(`the glue of ${file} cannot be imported`, error, 'serve the .mjs of the package beside the script');
+    throw failure(
+      `the glue of ${file} cannot be imported`,
+      error,
+      'serve the .mjs of the package beside the script',
+    );
   }
 }
 
@@ -196,7 +238,11 @@ function beside<T>(file: string, find: () => T): T {
   try {
     return find();
   } catch (error) {
-    throw failure(`this script does not know its own address`, error, `say where ${file} is with the option assets`);
+    throw failure(
+      `this script does not know its own address`,
+      error,
+      `say where ${file} is with the option assets`,
+    );
   }
 }
 
@@ -221,10 +267,13 @@ async function compileAsset(file: string, assets: Assets): Promise<WebAssembly.M
   const source = await asked(file, assets);
   if (source instanceof WebAssembly.Module) return source;
   if (typeof source === 'string' || source instanceof URL) return await compile(file, source);
-  if (!ArrayBuffer.isView(source) && !(source instanceof ArrayBuffer)) throw notSource(file, describe(source));
+  if (!ArrayBuffer.isView(source) && !(source instanceof ArrayBuffer))
+    throw notSource(file, describe(source));
   let bytes;
   try {
-    const { buffer, byteOffset, byteLength } = ArrayBuffer.isView(source) ? source : new Uint8Array(source);
+    const { buffer, byteOffset, byteLength } = ArrayBuffer.isView(source)
+      ? source
+      : new Uint8Array(source);
     bytes = new Uint8Array(buffer, byteOffset, byteLength);
   } catch {
     throw notSource(file, 'bytes that are detached');
@@ -237,15 +286,24 @@ function notSource(file: string, found: string): ArgumentError {
   return new ArgumentError(op, 'assets', message);
 }
 
-async function compile(file: string, source: URL | string | Uint8Array): Promise<WebAssembly.Module> {
+async function compile(
+  file: string,
+  source: URL | string | Uint8Array,
+): Promise<WebAssembly.Module> {
   const whole = source instanceof Uint8Array ? source : await fetchWasm(source);
   try {
-    return await (whole instanceof Uint8Array ? WebAssembly.compile(whole as BufferSource) : WebAssembly.compileStreaming(whole));
+    return await (whole instanceof Uint8Array
+      ? WebAssembly.compile(whole as BufferSource)
+      : WebAssembly.compileStreaming(whole));
   } catch (error) {
     if (whole instanceof Uint8Array && !magic.every((byte, i) => whole[i] === byte)) {
       // What a server says that answers every address with its page.
       const where = source instanceof Uint8Array ? file : String(source);
-      throw failure(`${where} is no WebAssembly`, error, 'serve the file beside the script, or say where it is with the option assets');
+      throw failure(
+        `${where} is no WebAssembly`,
+        error,
+        'serve the file beside the script, or say where it is with the option assets',
+      );
     }
     const forbidden = /CSP|content.security|unsafe-eval/i.test(String(error));
     const advice = "the Content-Security-Policy must allow it by script-src 'wasm-unsafe-eval'";
@@ -257,19 +315,32 @@ async function compile(file: string, source: URL | string | Uint8Array): Promise
 async function fetchWasm(source: URL | string): Promise<Response | Uint8Array> {
   const where = String(source);
   try {
-    // fetch() of Node does not take files. Not by an import, which bundlers for pages would look for.
+    // fetch() of Node does not take files. Not by an import, which bundlers for pages would look
+    // for.
     const node = globalThis.process?.getBuiltinModule?.('node:fs/promises');
     if (node && where.startsWith('file://')) return await node.readFile(new URL(where));
     if (node && !/^[a-z][a-z\d+.-]+:/i.test(where)) return await node.readFile(where); // a path
     const response = await fetch(where);
     if (!response.ok) throw new Error(`the server answered ${response.status}`);
-    const streams = typeof WebAssembly.compileStreaming === 'function' && response.headers.get('Content-Type') === 'application/wasm';
+    const streams =
+      typeof WebAssembly.compileStreaming === 'function' &&
+      response.headers.get('Content-Type') === 'application/wasm';
     return streams ? response : new Uint8Array(await response.arrayBuffer());
   } catch (error) {
-    throw failure(`${where} cannot be fetched`, error, 'serve the file beside the script, or say where it is with the option assets');
+    throw failure(
+      `${where} cannot be fetched`,
+      error,
+      'serve the file beside the script, or say where it is with the option assets',
+    );
   }
 }
 
 function failure(what: string, cause: unknown, advice = ''): GemmError {
-  return new GemmError('LOAD', op, '', `${op}: ${what} (${messageOf(cause)})${advice && `; ${advice}`}`, { cause });
+  return new GemmError(
+    'LOAD',
+    op,
+    '',
+    `${op}: ${what} (${messageOf(cause)})${advice && `; ${advice}`}`,
+    { cause },
+  );
 }

@@ -19,16 +19,26 @@ import { readTensor } from './operand.js';
 import type { DataArray, DType, TensorLike } from './tensor.js';
 
 export interface MatMulOptions<A extends DataArray = DataArray, T extends DType = DType> {
-  /** The last two axes of src are (K, M). Any number but 0 is true; nothing to a vector. Default false. */
+  /**
+   * The last two axes of src are (K, M). Any number but 0 is true; nothing to a vector. Default
+   * false.
+   */
   transposeA?: boolean | number;
-  /** The last two axes of weights are (N, K). Any number but 0 is true; nothing to a vector, and not for packed weights. Default false. */
+  /**
+   * The last two axes of weights are (N, K). Any number but 0 is true; nothing to a vector, and not
+   * for packed weights. Default false.
+   */
   transposeB?: boolean | number;
-  /** The type of the result: that of src, or `'float32'` where that is float16 or bfloat16. Default: that of `out`, or of src. */
+  /**
+   * The type of the result: that of src, or `'float32'` where that is float16 or bfloat16. Default:
+   * that of `out`, or of src.
+   */
   outType?: T;
   /**
-   * What is below its min becomes min, what is above its max becomes max, and all else stays as it is, so NaN, and -0 where a bound is 0.
-   * Bounds are rounded to float32 with float32, float16 and bfloat16, and a result of 16 bits is within them as they are rounded to its type;
-   * with integers they must be whole or infinite. Default: none.
+   * What is below its min becomes min, what is above its max becomes max, and all else stays as it
+   * is, so NaN, and -0 where a bound is 0. Bounds are rounded to float32 with float32, float16 and
+   * bfloat16, and a result of 16 bits is within them as they are rounded to its type; with integers
+   * they must be whole or infinite. Default: none.
    */
   activation?: Activation;
   /** Filled in place and returned. May be bias itself, else must not overlap an input. */
@@ -39,25 +49,60 @@ const op = 'matmul';
 const optionNames = ['transposeA', 'transposeB', 'outType', 'activation', 'out'];
 
 /** @internal */
-export function runMatMul(core: Core, src: unknown, weights: unknown, bias: unknown, options: unknown): unknown {
+export function runMatMul(
+  core: Core,
+  src: unknown,
+  weights: unknown,
+  bias: unknown,
+  options: unknown,
+): unknown {
   core.checkAlive(op);
-  const { transposeA, transposeB, outType, activation, out } = readOptions(op, options, optionNames);
-  // An array's elements may be read by code of the user's, which must have run before anything is in the block.
-  if (outType !== undefined || typeof activation === 'object' || !isInHeap(core, src, weights, bias, out)) {
-    return runCall(makeMatMul(core, src, weights, bias, transposeA, transposeB, outType, activation, out));
+  const { transposeA, transposeB, outType, activation, out } = readOptions(
+    op,
+    options,
+    optionNames,
+  );
+  // An array's elements may be read by code of the user's, which must have run before anything is
+  // in the block.
+  if (
+    outType !== undefined ||
+    typeof activation === 'object' ||
+    !isInHeap(core, src, weights, bias, out)
+  ) {
+    return runCall(
+      makeMatMul(core, src, weights, bias, transposeA, transposeB, outType, activation, out),
+    );
   }
   const { block } = core;
   block[0] = readFlag(op, 'transposeA', transposeA, 0);
   block[1] = readFlag(op, 'transposeB', transposeB, 0);
   block[2] = 0; // the type of a result that is yet to be made
   readActivation(op, activation, block, 3);
-  return runInHeap(core, operations.matmul, 5, src as HeapTensor, weights as HeapTensor, bias as HeapTensor | null, out as HeapTensor);
+  return runInHeap(
+    core,
+    operations.matmul,
+    5,
+    src as HeapTensor,
+    weights as HeapTensor,
+    bias as HeapTensor | null,
+    out as HeapTensor,
+  );
 }
 
 /** @internal */
-export function readMatMul(core: Core, src: unknown, weights: unknown, bias: unknown, options: unknown): Call {
+export function readMatMul(
+  core: Core,
+  src: unknown,
+  weights: unknown,
+  bias: unknown,
+  options: unknown,
+): Call {
   core.checkAlive(op);
-  const { transposeA, transposeB, outType, activation, out } = readOptions(op, options, optionNames);
+  const { transposeA, transposeB, outType, activation, out } = readOptions(
+    op,
+    options,
+    optionNames,
+  );
   return makeMatMul(core, src, weights, bias, transposeA, transposeB, outType, activation, out);
 }
 
@@ -77,12 +122,14 @@ function makeMatMul(
   const addend = readAddend(core, op, 'bias', bias, core.dtypes[operandA.dtype] as DType);
   const result = out === undefined ? null : readTensor(core, op, 'dst', out);
   const typeOfSrc = core.dtypes[operandA.dtype] as DType;
-  const allowed = typeOfSrc === 'float16' || typeOfSrc === 'bfloat16' ? [typeOfSrc, 'float32'] : [typeOfSrc];
+  const allowed =
+    typeOfSrc === 'float16' || typeOfSrc === 'bfloat16' ? [typeOfSrc, 'float32'] : [typeOfSrc];
   if (outType !== undefined && !allowed.includes(outType as DType)) {
     const found = `outType is ${describe(outType)} and src has type ${typeOfSrc}`;
     throw new DTypeError(op, 'outType', `${op}: ${found}; it must be ${allowed.join(' or ')}`);
   }
-  const type = outType === undefined ? (result ?? operandA).dtype : core.dtypes.indexOf(outType as DType);
+  const type =
+    outType === undefined ? (result ?? operandA).dtype : core.dtypes.indexOf(outType as DType);
   if (result && result.dtype !== type) {
     const found = `out has type ${core.dtypes[result.dtype]} and outType is ${describe(outType)}`;
     throw new DTypeError(op, 'outType', `${op}: ${found}; they must be the same`);

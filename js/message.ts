@@ -1,6 +1,6 @@
 /**
- * Arguments of calls as messages between a page and its worker: what a structured clone would lose or refuse is told apart, so that the worker
- * finds the same mistakes in the same arguments.
+ * Arguments of calls as messages between a page and its worker: what a structured clone would lose
+ * or refuse is told apart, so that the worker finds the same mistakes in the same arguments.
  */
 import { handleIn, handleKey, has, isRevoked } from './properties.js';
 import {
@@ -88,15 +88,20 @@ const readByChecks = /(Scale|ZeroPoint)$/;
  * also overlap in each packet: `out` may be C, but must not overlap A.
  * @param heldOf the handle that an object is, if it is one
  */
-export function packetsOf(args: readonly unknown[], heldOf: (value: object) => Held | undefined): (way: Way) => Packet {
+export function packetsOf(
+  args: readonly unknown[],
+  heldOf: (value: object) => Held | undefined,
+): (way: Way) => Packet {
   const parts: Part[] = [];
 
   function encode(value: unknown, depth: number, isRead = false): Sent {
-    if (typeof value === 'function' || typeof value === 'symbol') return { kind: typeof value } as Sent;
+    if (typeof value === 'function' || typeof value === 'symbol')
+      return { kind: typeof value } as Sent;
     if (typeof value !== 'object' || value === null) return value as Sent;
     if (isRevoked(value)) return { kind: 'revoked' };
-    // Inputs and options are at depth 0, tensors at 1 at the most, their arrays, shapes and strides at 2. Errors tell no more of what is deeper
-    // than its kind, and no array may be detached that is no operand.
+    // Inputs and options are at depth 0, tensors at 1 at the most, their arrays, shapes and strides
+    // at 2. Errors tell no more of what is deeper than its kind, and no array may be detached that
+    // is no operand.
     const name = classOf(value);
     if (name !== undefined && depth <= 2) return encodeArray(value as DataArray, name, isRead);
     if (Array.isArray(value)) {
@@ -110,10 +115,14 @@ export function packetsOf(args: readonly unknown[], heldOf: (value: object) => H
     if (held) return held;
     const text = depth <= 2 ? handleIn(value) : undefined;
     if (text !== undefined) return { kind: 'handle', text };
-    if (name !== undefined || depth >= 2 || (depth === 1 && !has(value, 'data'))) return { kind: 'object', own: [], inherited: [] };
+    if (name !== undefined || depth >= 2 || (depth === 1 && !has(value, 'data')))
+      return { kind: 'object', own: [], inherited: [] };
     const { own, inherited } = propertiesOf(value);
     const encoded = (properties: object): Entries =>
-      Object.entries(properties).map(([key, item]) => [key, encode(item, depth + 1, isRead || readByChecks.test(key))]);
+      Object.entries(properties).map(([key, item]) => [
+        key,
+        encode(item, depth + 1, isRead || readByChecks.test(key)),
+      ]);
     return { kind: 'object', own: encoded(own), inherited: encoded(inherited) };
   }
 
@@ -121,8 +130,15 @@ export function packetsOf(args: readonly unknown[], heldOf: (value: object) => H
     const buffer = bufferOf(array);
     const length = lengthOf(array);
     const start = offsetOf(array);
-    const sent: SentArray = { kind: 'array', name, buffer: isDetached(buffer) ? -1 : 0, offset: 0, length };
-    if (sent.buffer === 0) parts.push({ sent, array, buffer, start, end: start + byteLengthOf(array), isRead });
+    const sent: SentArray = {
+      kind: 'array',
+      name,
+      buffer: isDetached(buffer) ? -1 : 0,
+      offset: 0,
+      length,
+    };
+    if (sent.buffer === 0)
+      parts.push({ sent, array, buffer, start, end: start + byteLengthOf(array), isRead });
     return sent;
   }
 
@@ -133,7 +149,8 @@ export function packetsOf(args: readonly unknown[], heldOf: (value: object) => H
     const moves = way === 'move' && alive.length === parts.length;
     const buffers: Packet['buffers'] = [];
     const place = (group: readonly Part[], from: number, buffer: ArrayBuffer | number) => {
-      for (const { sent, start } of group) Object.assign(sent, { buffer: buffers.length, offset: start - from });
+      for (const { sent, start } of group)
+        Object.assign(sent, { buffer: buffers.length, offset: start - from });
       buffers.push(buffer);
     };
     for (const { sent } of parts) sent.buffer = -1;
@@ -167,22 +184,33 @@ function copyOf(buffer: ArrayBufferLike, first: number, last: number): ArrayBuff
 }
 
 /**
- * @internal The properties of an object, each read once. Own ones that can be enumerated are told apart, since only these may be unknown; of a
- * tensor, no others are read than those that say where the elements are.
+ * @internal The properties of an object, each read once. Own ones that can be enumerated are told
+ * apart, since only these may be unknown; of a tensor, no others are read than those that say where
+ * the elements are.
  */
-export function propertiesOf(value: object): { own: Record<string, unknown>; inherited: Record<string, unknown> } {
+export function propertiesOf(value: object): {
+  own: Record<string, unknown>;
+  inherited: Record<string, unknown>;
+} {
   const keys = Object.keys(value);
   const others = new Set<string>(tensorKeys.filter((key) => has(value, key)));
   const isTensor = others.has('data');
   if (!isTensor) {
-    for (let from: unknown = value; from && from !== Object.prototype; from = Object.getPrototypeOf(from)) {
+    for (
+      let from: unknown = value;
+      from && from !== Object.prototype;
+      from = Object.getPrototypeOf(from)
+    ) {
       for (const key of Object.getOwnPropertyNames(from)) others.add(key);
     }
   }
   for (const key of keys) others.delete(key);
   const read = (names: Iterable<string>) =>
     Object.fromEntries(
-      Array.from(names, (key) => [key, isTensor && !tensorKeys.includes(key) ? undefined : (value as Record<string, unknown>)[key]]),
+      Array.from(names, (key) => [
+        key,
+        isTensor && !tensorKeys.includes(key) ? undefined : (value as Record<string, unknown>)[key],
+      ]),
     );
   return { own: read(keys), inherited: read(others) };
 }
@@ -208,9 +236,14 @@ function clusters(parts: readonly Part[]): Part[][] {
   return found;
 }
 
-/** @internal The arguments again, zeros for what is only described. @param object what a handle stands for */
+/**
+ * @internal The arguments again, zeros for what is only described. @param object what a handle
+ * stands for
+ */
 export function fromPacket(packet: Packet, object: (held: Held) => unknown): unknown[] {
-  const buffers = packet.buffers.map((buffer) => (typeof buffer === 'number' ? new ArrayBuffer(buffer) : buffer));
+  const buffers = packet.buffers.map((buffer) =>
+    typeof buffer === 'number' ? new ArrayBuffer(buffer) : buffer,
+  );
   function decode(value: Sent): unknown {
     if (typeof value !== 'object' || value === null) return value;
     switch (value.kind) {
@@ -219,7 +252,10 @@ export function fromPacket(packet: Packet, object: (held: Held) => unknown): unk
       case 'list':
         return listOf(value.items.map(decode), decode(value.length));
       case 'object':
-        return Object.setPrototypeOf(decodeEntries(value.own), decodeEntries(value.inherited)) as unknown;
+        return Object.setPrototypeOf(
+          decodeEntries(value.own),
+          decodeEntries(value.inherited),
+        ) as unknown;
       case 'function':
         return () => undefined;
       case 'symbol':
@@ -235,18 +271,25 @@ export function fromPacket(packet: Packet, object: (held: Held) => unknown): unk
         return object(value);
     }
   }
-  const decodeEntries = (entries: Entries) => Object.fromEntries(entries.map(([key, item]) => [key, decode(item)]));
+  const decodeEntries = (entries: Entries) =>
+    Object.fromEntries(entries.map(([key, item]) => [key, decode(item)]));
   return packet.args.map(decode);
 }
 
 /** An array, or a proxy of one if it says of its length what no array can. */
 function listOf(items: unknown[], length: unknown): unknown[] {
-  if (typeof length === 'number' && length >>> 0 === length) return Object.assign(items, { length });
-  return new Proxy(items, { get: (target, key) => (key === 'length' ? length : (Reflect.get(target, key) as unknown)) });
+  if (typeof length === 'number' && length >>> 0 === length)
+    return Object.assign(items, { length });
+  return new Proxy(items, {
+    get: (target, key) => (key === 'length' ? length : (Reflect.get(target, key) as unknown)),
+  });
 }
 
 /** @internal */
-export function arrayOf({ name, buffer, offset, length }: SentArray, buffers: readonly ArrayBuffer[]): DataArray {
+export function arrayOf(
+  { name, buffer, offset, length }: SentArray,
+  buffers: readonly ArrayBuffer[],
+): DataArray {
   type ArrayClass = new (buffer: ArrayBuffer, offset: number, length: number) => DataArray;
   const ArrayOfName = (globalThis as unknown as Record<string, ArrayClass>)[name] as ArrayClass;
   if (buffer >= 0) return new ArrayOfName(buffers[buffer] as ArrayBuffer, offset, length);
@@ -255,6 +298,12 @@ export function arrayOf({ name, buffer, offset, length }: SentArray, buffers: re
 
 /** @internal A whole array as part of a message, whose buffer is to be transferred. */
 export function sentArray(array: DataArray): { sent: SentArray; buffers: ArrayBuffer[] } {
-  const sent: SentArray = { kind: 'array', name: classOf(array) as string, buffer: 0, offset: offsetOf(array), length: lengthOf(array) };
+  const sent: SentArray = {
+    kind: 'array',
+    name: classOf(array) as string,
+    buffer: 0,
+    offset: offsetOf(array),
+    length: lengthOf(array),
+  };
   return { sent, buffers: [bufferOf(array) as ArrayBuffer] };
 }

@@ -12,8 +12,9 @@ export interface PackOptions {
   /** The last two axes of b are (N, K). Any number but 0 is true. Default false. */
   trans?: boolean | number;
   /**
-   * The type that elements are packed as: that of b, or `'float16'` or `'bfloat16'` where that is float32, rounded to nearest even. Weights of
-   * these two types serve operands of their own type and of float32. Default: the type of b.
+   * The type that elements are packed as: that of b, or `'float16'` or `'bfloat16'` where that is
+   * float32, rounded to nearest even. Weights of these two types serve operands of their own type
+   * and of float32. Default: the type of b.
    */
   as?: DType;
 }
@@ -24,13 +25,25 @@ export function packWeights(core: Core, b: unknown, options: unknown): PackedWei
   core.checkAlive(op);
   const { op: target, trans, as } = readOptions(op, options, ['op', 'trans', 'as']);
   if (target !== 'gemm' && target !== 'matmul' && target !== 'qgemm') {
-    throw new ArgumentError(op, 'op', `${op}: op is ${describe(target)}; it must be 'gemm', 'matmul' or 'qgemm'`);
+    throw new ArgumentError(
+      op,
+      'op',
+      `${op}: op is ${describe(target)}; it must be 'gemm', 'matmul' or 'qgemm'`,
+    );
   }
   if (as !== undefined && !core.dtypes.includes(as as DType)) {
-    throw new DTypeError(op, 'as', `${op}: as is ${describe(as)}; it must be ${core.dtypes.join(' or ')}`);
+    throw new DTypeError(
+      op,
+      'as',
+      `${op}: as is ${describe(as)}; it must be ${core.dtypes.join(' or ')}`,
+    );
   }
   const stored = as === undefined ? -1 : core.dtypes.indexOf(as as DType);
-  const attributes = Float64Array.of(target === 'qgemm' ? 1 : 0, readFlag(op, 'trans', trans, 0), stored); // PackFor of wgemm.h
+  const attributes = Float64Array.of(
+    target === 'qgemm' ? 1 : 0,
+    readFlag(op, 'trans', trans, 0),
+    stored,
+  ); // PackFor of wgemm.h
   const operand = readTensor(core, op, 'B', b);
   return makeWeights(core, op, operand, () => {
     write(core, op, attributes, [operand]);
@@ -45,13 +58,23 @@ export function readWeights(core: Core, value: unknown): PackedWeights {
   const bytes = bytesIn(value);
   const found = classOf(bytes);
   if (found !== 'Uint8Array') {
-    throw new ArgumentError(op, 'bytes', `${op}: bytes is ${found ?? describe(bytes)}; it must be a Uint8Array or an ArrayBuffer`);
+    throw new ArgumentError(
+      op,
+      'bytes',
+      `${op}: bytes is ${found ?? describe(bytes)}; it must be a Uint8Array or an ArrayBuffer`,
+    );
   }
   if (isDetached(bufferOf(bytes as Uint8Array))) {
-    throw new ArgumentError(op, 'bytes', `${op}: bytes is a detached array; it was transferred, or the memory under it grew`);
+    throw new ArgumentError(
+      op,
+      'bytes',
+      `${op}: bytes is a detached array; it was transferred, or the memory under it grew`,
+    );
   }
   const operand = operandOf('bytes', core.dtypes.indexOf('uint8'), [], bytes as Uint8Array);
-  return makeWeights(core, op, operand, () => core.module.deserialize(operand.address, operand.size));
+  return makeWeights(core, op, operand, () =>
+    core.module.deserialize(operand.address, operand.size),
+  );
 }
 
 /** Brings what weights are made of into the heap, and gives what `make` makes of it there. */
@@ -67,9 +90,22 @@ function makeWeights(core: Core, op: string, operand: Operand, make: () => numbe
         operand.address = staging;
       }
       core.check(make(), op);
-      const [address, bytes, target, dtype, rank] = core.block as unknown as [number, number, number, number, number];
+      const [address, bytes, target, dtype, rank] = core.block as unknown as [
+        number,
+        number,
+        number,
+        number,
+        number,
+      ];
       const shape = Array.from(core.block.subarray(5, 5 + rank));
-      return new PackedWeights(core, target === 1 ? 'qgemm' : 'gemm', core.dtypes[dtype] as DType, shape, address, bytes);
+      return new PackedWeights(
+        core,
+        target === 1 ? 'qgemm' : 'gemm',
+        core.dtypes[dtype] as DType,
+        shape,
+        address,
+        bytes,
+      );
     } finally {
       if (staging !== 0) core.module.release(staging);
     }

@@ -1,6 +1,7 @@
 /**
- * The pairs of a script that has the glue inside, since bundlers make a worker of one file by default: in the place of pair.ts. Builds without
- * threads have the same glue, and so have those with; scripts/build.mjs checks that.
+ * The pairs of a script that has the glue inside, since bundlers make a worker of one file by
+ * default: in the place of pair.ts. Builds without threads have the same glue, and so have those
+ * with; scripts/build.mjs checks that.
  */
 import * as module from './wgemm-simd128.mjs';
 import * as threaded from './wgemm-simd128-mt.mjs';
@@ -13,8 +14,14 @@ const threadedGlue = () => Promise.resolve(threaded);
 export const pairs: Pairs = {
   simd128: { wasm: () => new URL('./wgemm-simd128.wasm', import.meta.url), glue },
   relaxed: { wasm: () => new URL('./wgemm-relaxed.wasm', import.meta.url), glue },
-  'simd128-mt': { wasm: () => new URL('./wgemm-simd128-mt.wasm', import.meta.url), glue: threadedGlue },
-  'relaxed-mt': { wasm: () => new URL('./wgemm-relaxed-mt.wasm', import.meta.url), glue: threadedGlue },
+  'simd128-mt': {
+    wasm: () => new URL('./wgemm-simd128-mt.wasm', import.meta.url),
+    glue: threadedGlue,
+  },
+  'relaxed-mt': {
+    wasm: () => new URL('./wgemm-relaxed-mt.wasm', import.meta.url),
+    glue: threadedGlue,
+  },
 };
 
 /** @internal */

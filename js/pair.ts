@@ -1,6 +1,7 @@
 /**
- * The builds, each a pair of files: glue and `.wasm`. Bundlers find them by the very expressions here. `wgemm-worker.js` and `wgemm/inline` are
- * made with another file in the place of this one: pair-worker.ts, pair-inline.ts.
+ * The builds, each a pair of files: glue and `.wasm`. Bundlers find them by the very expressions
+ * here. `wgemm-worker.js` and `wgemm/inline` are made with another file in the place of this one:
+ * pair-worker.ts, pair-inline.ts.
  */
 
 /** @internal */
@@ -38,5 +39,8 @@ export const pairs: Pairs = {
   },
 };
 
-/** @internal Where the script of a thread is: not as `new Worker(...)`, of which bundlers would make another file than the one that there is. */
+/**
+ * @internal Where the script of a thread is: not as `new Worker(...)`, of which bundlers would make
+ * another file than the one that there is.
+ */
 export const thread = () => new URL('./wgemm-thread.js', import.meta.url);

@@ -7,10 +7,16 @@ export interface Port {
   /** Whether it keeps the process alive. */
   hold(yes: boolean): void;
   /** `onDeath` may be called more than once, also for an end that was asked for. */
-  listen(onMessage: (message: unknown) => void, onDeath: (why: string, cause?: unknown) => void): void;
+  listen(
+    onMessage: (message: unknown) => void,
+    onDeath: (why: string, cause?: unknown) => void,
+  ): void;
 }
 
-/** @internal Where Node's workers are, those of the web are lacking (Node) or less than on the web (Bun, Deno). */
+/**
+ * @internal Where Node's workers are, those of the web are lacking (Node) or less than on the web
+ * (Bun, Deno).
+ */
 export function nodeWorkers(): typeof import('node:worker_threads') | undefined {
   return globalThis.process?.getBuiltinModule?.('node:worker_threads');
 }
@@ -62,9 +68,9 @@ export function portOf(made: object): Port {
 }
 
 /**
- * @internal Calls `late` when nothing was heard for so many milliseconds: since it was made, or since
- * `renew`. It waits one more turn of the event loop, for messages that arrived while the page was
- * busy.
+ * @internal Calls `late` when nothing was heard for so many milliseconds: since it was made, or
+ * since `renew`. It waits one more turn of the event loop, for messages that arrived while the page
+ * was busy.
  */
 export function waitFor(milliseconds: number, late: () => void): { renew(): void; end(): void } {
   let timer: ReturnType<typeof setTimeout> | undefined;

@@ -1,10 +1,12 @@
-/** Properties of the caller's objects. What `Object.prototype` has been given is no part of them. */
+/**
+ * Properties of the caller's objects. What `Object.prototype` has been given is no part of them.
+ */
 
 const base = Object.prototype;
 
 /**
- * Whether `Object.prototype` has a name that a call reads. Written out: engines compile this form to
- * almost nothing.
+ * Whether `Object.prototype` has a name that a call reads. Written out: engines compile this form
+ * to almost nothing.
  */
 // prettier-ignore
 function isPolluted(): boolean {
@@ -30,7 +32,11 @@ function isPolluted(): boolean {
 /** @internal Whether an object has a property, its own or of a class of the caller's. */
 export function has(object: object, name: string): boolean {
   if (!(name in object) || !(name in base)) return name in object;
-  for (let from: unknown = object; from !== null && from !== base; from = Object.getPrototypeOf(from)) {
+  for (
+    let from: unknown = object;
+    from !== null && from !== base;
+    from = Object.getPrototypeOf(from)
+  ) {
     if (base.hasOwnProperty.call(from, name)) return true;
   }
   return false;
@@ -57,7 +63,10 @@ export function handleIn(value: object): string | undefined {
   return typeof text === 'string' ? text : undefined;
 }
 
-/** @internal Whether a value is a proxy that has been revoked, which throws whatever else is asked of it. */
+/**
+ * @internal Whether a value is a proxy that has been revoked, which throws whatever else is asked
+ * of it.
+ */
 export function isRevoked(value: unknown): boolean {
   try {
     Array.isArray(value);

@@ -25,7 +25,9 @@ import { type DataArray, type DType, lengthOf, type TensorLike } from './tensor.
 export type QuantizedArray = Int8Array | Uint8Array;
 /** One, or one a column of B where that is said: a number, an array, or a tensor of rank 0 or 1. */
 export type Scale = number | Float32Array | TensorLike<Float32Array>;
-/** As a scale. A number takes the type of the operand that it belongs to, which an array must have. */
+/**
+ * As a scale. A number takes the type of the operand that it belongs to, which an array must have.
+ */
 export type ZeroPoint = number | QuantizedArray | TensorLike<QuantizedArray>;
 
 export interface QGemmInputs {
@@ -41,7 +43,10 @@ export interface QGemmInputs {
   bScale: Scale;
   /** One, or one a column, independently of the scales. Default 0. */
   bZeroPoint?: ZeroPoint | null;
-  /** Broadcast to (M, N) in one direction, and added before anything is scaled: alpha * aScale * bScale is its scale. */
+  /**
+   * Broadcast to (M, N) in one direction, and added before anything is scaled: alpha * aScale *
+   * bScale is its scale.
+   */
   c?: TensorLike<Int32Array> | number | null;
   /** One, above 0. With it and `yZeroPoint` the result is quantized, without both it is float32. */
   yScale?: Scale | null;
@@ -57,8 +62,9 @@ export interface QGemmOptions<A extends DataArray = Float32Array | QuantizedArra
   /** b has shape (N, K). Any number but 0 is true. Not for packed weights. Default false. */
   transB?: boolean | number;
   /**
-   * Bounds of the result, or where it is quantized of the numbers that it stands for: rounded to float32, and divided by yScale where there is
-   * one, they hold acc * s[n] before it is rounded. Default: none.
+   * Bounds of the result, or where it is quantized of the numbers that it stands for: rounded to
+   * float32, and divided by yScale where there is one, they hold acc * s[n] before it is rounded.
+   * Default: none.
    */
   activation?: Activation;
   /** Filled in place and returned. Must not overlap an input. */
@@ -66,16 +72,35 @@ export interface QGemmOptions<A extends DataArray = Float32Array | QuantizedArra
 }
 
 const op = 'qgemm';
-const inputNames = ['a', 'aScale', 'aZeroPoint', 'b', 'bScale', 'bZeroPoint', 'c', 'yScale', 'yZeroPoint'];
+const inputNames = [
+  'a',
+  'aScale',
+  'aZeroPoint',
+  'b',
+  'bScale',
+  'bZeroPoint',
+  'c',
+  'yScale',
+  'yZeroPoint',
+];
 const optionNames = ['alpha', 'transA', 'transB', 'activation', 'out'];
 
 /** @internal Reads a call, and `runs` it, or gives it as a Call. */
 export function qgemm(core: Core, inputs: unknown, options: unknown, runs: boolean): unknown {
   core.checkAlive(op);
   if (typeof inputs !== 'object' || inputs === null) {
-    throw new ArgumentError(op, 'inputs', `${op}: inputs is ${describe(inputs)}; it must be an object with ${inputNames.join(', ')}`);
+    throw new ArgumentError(
+      op,
+      'inputs',
+      `${op}: inputs is ${describe(inputs)}; it must be an object with ${inputNames.join(', ')}`,
+    );
   }
-  const { a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint } = readOptions(op, inputs, inputNames, 'inputs');
+  const { a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint } = readOptions(
+    op,
+    inputs,
+    inputNames,
+    'inputs',
+  );
   const { alpha, transA, transB, activation, out } = readOptions(op, options, optionNames);
   if (
     runs &&
@@ -132,8 +157,17 @@ export function qgemm(core: Core, inputs: unknown, options: unknown, runs: boole
   return runs ? runCall(call) : call;
 }
 
-/** Writes the attributes in the order in which bindings/embind.cc reads them, and gives their number. */
-function readAttributes(to: Float64Array, alpha: unknown, transA: unknown, transB: unknown, activation: unknown): number {
+/**
+ * Writes the attributes in the order in which bindings/embind.cc reads them, and gives their
+ * number.
+ */
+function readAttributes(
+  to: Float64Array,
+  alpha: unknown,
+  transA: unknown,
+  transB: unknown,
+  activation: unknown,
+): number {
   if (alpha !== undefined && typeof alpha !== 'number') {
     throw new ArgumentError(op, 'alpha', `${op}: alpha is ${describe(alpha)}; it must be a number`);
   }
@@ -153,12 +187,20 @@ function isHeldOrNumber(value: unknown): boolean {
 }
 
 /** Writes a scale or zero point that `isHeldOrNumber`, or none. */
-function writeVector(core: Core, block: Float64Array, at: number, name: string, value: unknown, dtype: DType): number {
+function writeVector(
+  core: Core,
+  block: Float64Array,
+  at: number,
+  name: string,
+  value: unknown,
+  dtype: DType,
+): number {
   if (typeof value === 'number') {
     checkHolds(op, name, value, dtype);
     return writeNumber(block, at, core.dtypes.indexOf(dtype), value);
   }
-  if (value !== undefined && value !== null) return writeHeld(core, op, name, value as HeapTensor, block, at);
+  if (value !== undefined && value !== null)
+    return writeHeld(core, op, name, value as HeapTensor, block, at);
   block[at] = absent;
   return at + 1;
 }
@@ -171,15 +213,34 @@ function readType(core: Core, { name, dtype, source }: Operand): DType {
 }
 
 /** A scale or zero point. */
-function readVector(core: Core, name: string, value: unknown, dtype: DType, required = false): Operand | null {
+function readVector(
+  core: Core,
+  name: string,
+  value: unknown,
+  dtype: DType,
+  required = false,
+): Operand | null {
   if (value === undefined || value === null) {
     if (!required) return null;
-    throw new ArgumentError(op, name, `${op}: ${name} is ${describe(value)}; it must be a number, an array or a tensor`);
+    throw new ArgumentError(
+      op,
+      name,
+      `${op}: ${name} is ${describe(value)}; it must be a number, an array or a tensor`,
+    );
   }
   if (typeof value === 'number') return scalar(core, op, name, value, dtype);
   if (isList(value)) {
     const arrays = dtype === 'float32' ? 'a Float32Array' : 'an Int8Array or Uint8Array';
-    throw new DTypeError(op, name, `${op}: ${name} is an array; it must be a number, ${arrays}, or a tensor`);
+    throw new DTypeError(
+      op,
+      name,
+      `${op}: ${name} is an array; it must be a number, ${arrays}, or a tensor`,
+    );
   }
-  return readTensor(core, op, name, isDataArray(value) ? { data: value, shape: [lengthOf(value)] } : value);
+  return readTensor(
+    core,
+    op,
+    name,
+    isDataArray(value) ? { data: value, shape: [lengthOf(value)] } : value,
+  );
 }

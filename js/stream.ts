@@ -1,4 +1,7 @@
-/** How blocks of the caller's arrays come to the heap and back while the core computes, where they do not fit as a whole. */
+/**
+ * How blocks of the caller's arrays come to the heap and back while the core computes, where they
+ * do not fit as a whole.
+ */
 import type { Core } from './core.js';
 import type { Operand } from './operand.js';
 import { bytesOf, type DType } from './tensor.js';
@@ -10,11 +13,14 @@ const words = { 1: Uint8Array, 2: Uint16Array, 4: Uint32Array };
 const mostWords = 2 ** 30;
 
 /**
- * @internal What the core calls: moves elements of the operand at `place`, of the last from the heap, of the others to it. Element j of run i is that at
- * offset + i * runStride + j * stride; at the address they are contiguous.
- * An error in here, such as a stack overflow, ends the instance.
+ * @internal What the core calls: moves elements of the operand at `place`, of the last from the
+ * heap, of the others to it. Element j of run i is that at offset + i * runStride + j * stride; at
+ * the address they are contiguous. An error in here, such as a stack overflow, ends the instance.
  */
-export function moverOf(core: Core, operands: readonly (Operand | null)[]): CoreModule['moveBlock'] {
+export function moverOf(
+  core: Core,
+  operands: readonly (Operand | null)[],
+): CoreModule['moveBlock'] {
   return (place, offset, count, length, runStride, stride, address) => {
     const { dtype, outside } = operands[place] as Operand & { outside: ArrayBufferView };
     const isResult = place === operands.length - 1;
@@ -29,7 +35,11 @@ export function moverOf(core: Core, operands: readonly (Operand | null)[]): Core
       for (let first = 0; first < length; first += most) {
         const size = Math.min(most, length - first);
         const at = outside.byteOffset + (offset + i * runStride + first * stride) * bytes;
-        const elements = new Words(outside.buffer as ArrayBuffer, at, ((size - 1) * stride + 1) * perElement);
+        const elements = new Words(
+          outside.buffer as ArrayBuffer,
+          at,
+          ((size - 1) * stride + 1) * perElement,
+        );
         const end = next + size * perElement;
         if (stride === 1) {
           const part = block.subarray(next, end);

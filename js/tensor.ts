@@ -39,17 +39,28 @@ export type DType = keyof Arrays;
 export type DataArray = Arrays[DType];
 export type ArrayOf<D extends DType> = Arrays[D];
 
-/** The array of a result, by that of the operands: float16 by its bits comes back as a Float16Array where there is one. */
-export type ResultArray<A extends DataArray> = A extends Uint16Array ? Uint16Array | Float16ArrayLike : A;
+/**
+ * The array of a result, by that of the operands: float16 by its bits comes back as a Float16Array
+ * where there is one.
+ */
+export type ResultArray<A extends DataArray> = A extends Uint16Array
+  ? Uint16Array | Float16ArrayLike
+  : A;
 
 /** What a call takes: the elements of a tensor, in an array of the caller's that is only read. */
 export interface TensorInput<A extends DataArray = DataArray> {
   /** Exactly as many elements as shape and strides need. */
   readonly data: A;
   readonly shape: readonly number[];
-  /** Follows from the array, but for a Uint16Array, which holds the bits of `'float16'` or `'bfloat16'`. */
+  /**
+   * Follows from the array, but for a Uint16Array, which holds the bits of `'float16'` or
+   * `'bfloat16'`.
+   */
   readonly dtype?: DType;
-  /** From one element to the next along each axis, in elements, 0 or more. Default: contiguous, the last axis fastest. */
+  /**
+   * From one element to the next along each axis, in elements, 0 or more. Default: contiguous, the
+   * last axis fastest.
+   */
   readonly strides?: readonly number[];
 }
 
@@ -86,11 +97,17 @@ const arrays: Record<DType, ArrayClass> = {
 
 /** @internal The types that an array of a class may hold. */
 export const dtypesOf: Record<string, DType[]> = Object.create(null) as Record<string, DType[]>;
-for (const [dtype, { name }] of Object.entries(arrays)) if (name !== 'Uint16Array') dtypesOf[name] = [dtype as DType];
+for (const [dtype, { name }] of Object.entries(arrays))
+  if (name !== 'Uint16Array') dtypesOf[name] = [dtype as DType];
 dtypesOf.Uint16Array = ['float16', 'bfloat16'];
 
 /** @internal The array of a type, over a part of the heap. */
-export function viewOf(dtype: DType, buffer: ArrayBufferLike, address: number, length: number): DataArray {
+export function viewOf(
+  dtype: DType,
+  buffer: ArrayBufferLike,
+  address: number,
+  length: number,
+): DataArray {
   return new arrays[dtype](buffer as ArrayBuffer, address, length); // or shared, which old declarations do not know
 }
 
@@ -112,9 +129,17 @@ export function holds(dtype: DType, value: number): boolean {
   return Number.isInteger(value) && min <= value && value < min + range;
 }
 
-/** What a typed array is in truth, from whatever realm it comes and whatever properties of its own it has. */
-function intrinsic(name: typeof Symbol.toStringTag | 'length' | 'byteLength' | 'buffer' | 'byteOffset'): (array: unknown) => unknown {
-  const property = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), name);
+/**
+ * What a typed array is in truth, from whatever realm it comes and whatever properties of its own
+ * it has.
+ */
+function intrinsic(
+  name: typeof Symbol.toStringTag | 'length' | 'byteLength' | 'buffer' | 'byteOffset',
+): (array: unknown) => unknown {
+  const property = Object.getOwnPropertyDescriptor(
+    Object.getPrototypeOf(Uint8Array.prototype),
+    name,
+  );
   return (array) => property?.get?.call(array) as unknown;
 }
 /** @internal The name of its class; undefined for anything else. */
@@ -146,7 +171,10 @@ export function detached<A extends DataArray>(array: A): A {
 
 const lengthOfBuffer = Object.getOwnPropertyDescriptor(ArrayBuffer.prototype, 'byteLength');
 
-/** @internal The bytes of an ArrayBuffer or a SharedArrayBuffer, from whatever realm; a detached array of one that is; other values as they are. */
+/**
+ * @internal The bytes of an ArrayBuffer or a SharedArrayBuffer, from whatever realm; a detached
+ * array of one that is; other values as they are.
+ */
 export function bytesIn(value: unknown): unknown {
   try {
     new DataView(value as ArrayBuffer); // throws for all else, and runs no code of the user's
@@ -166,10 +194,17 @@ export function isRank(length: unknown): length is number {
   return Number.isInteger(length) && 0 <= (length as number) && (length as number) <= 64;
 }
 
-/** @internal Reads a shape or strides, `label` being how a message starts on them: an array of whole numbers from 0 to 2^53 - 1. */
+/**
+ * @internal Reads a shape or strides, `label` being how a message starts on them: an array of whole
+ * numbers from 0 to 2^53 - 1.
+ */
 export function readSizes(op: string, argument: string, label: string, value: unknown): number[] {
   if (!isList(value)) {
-    throw new ShapeError(op, argument, `${op}: ${label} ${describe(value)}; it must be an array of whole numbers`);
+    throw new ShapeError(
+      op,
+      argument,
+      `${op}: ${label} ${describe(value)}; it must be an array of whole numbers`,
+    );
   }
   const sizes: number[] = [];
   const rank = value.length; // a proxy's may be anything, and another each time
@@ -195,8 +230,8 @@ export function readSizes(op: string, argument: string, label: string, value: un
 }
 
 /**
- * @internal Properties of a tensor. Those after `strides` belong to other libraries; they must agree
- * with shape and strides.
+ * @internal Properties of a tensor. Those after `strides` belong to other libraries; they must
+ * agree with shape and strides.
  */
 export const tensorKeys = [
   ...['data', 'shape', 'dtype', 'strides'],
@@ -206,7 +241,11 @@ export const tensorKeys = [
 ];
 
 /** @internal Reads where the elements of a tensor are; null for the strides of a contiguous one. */
-export function readLayout(op: string, name: string, tensor: Record<string, unknown>): { sizes: number[]; steps: number[] | null } {
+export function readLayout(
+  op: string,
+  name: string,
+  tensor: Record<string, unknown>,
+): { sizes: number[]; steps: number[] | null } {
   const { shape, strides, stride, offset, byteOffset, start, step, order, layout } = tensor;
   const { storageOffset, begin, fortranOrder, fortran_order, isFortran } = tensor;
   const { columnMajor, column_major, colMajor, isColumnMajor, transposed } = tensor;
@@ -221,7 +260,15 @@ export function readLayout(op: string, name: string, tensor: Record<string, unkn
   const columns = columnMajor ?? column_major ?? colMajor ?? isColumnMajor ?? transposed;
   if ((places ?? fortran ?? columns ?? null) !== null) {
     const before = { offset, byteOffset, start, storageOffset, begin };
-    const turned = { order, layout, fortranOrder, fortran_order, isFortran, columnMajor, column_major };
+    const turned = {
+      order,
+      layout,
+      fortranOrder,
+      fortran_order,
+      isFortran,
+      columnMajor,
+      column_major,
+    };
     const flags = { colMajor, isColumnMajor, transposed };
     checkOthers(op, name, sizes, steps, { stride, step, ...before, ...turned, ...flags });
   }
@@ -229,7 +276,13 @@ export function readLayout(op: string, name: string, tensor: Record<string, unkn
 }
 
 /** Refuses what says another thing of the elements than shape and strides. */
-function checkOthers(op: string, name: string, sizes: number[], steps: number[] | null, said: Record<string, unknown>): void {
+function checkOthers(
+  op: string,
+  name: string,
+  sizes: number[],
+  steps: number[] | null,
+  said: Record<string, unknown>,
+): void {
   const strides = steps ?? contiguousStrides(sizes);
   const long = sizes.flatMap((size, axis) => (size > 1 ? [axis] : [])); // the axes along which there are steps
   const isOneWay = steps !== null || long.length < 2 || sizes.includes(0);
@@ -240,7 +293,9 @@ function checkOthers(op: string, name: string, sizes: number[], steps: number[] 
     if (key === 'stride') {
       const list = isList(value) ? sizes.map((_, axis) => value[axis]) : undefined;
       if (list) found = `[${list.map(describe).join(', ')}]`;
-      same = list !== undefined && (sizes.includes(0) || long.every((axis) => list[axis] === strides[axis]));
+      same =
+        list !== undefined &&
+        (sizes.includes(0) || long.every((axis) => list[axis] === strides[axis]));
     } else if (key === 'step') {
       same = value === 1;
     } else if (offsetKeys.includes(key)) {
@@ -253,8 +308,13 @@ function checkOthers(op: string, name: string, sizes: number[], steps: number[] 
       same = isOneWay || !value;
     }
     if (same) continue;
-    const advice = 'pass { data: data.subarray(begin, end), shape, strides }, with strides in elements';
-    throw new ShapeError(op, name, `${op}: ${name} has ${key} ${found}, which differs from its shape and strides; ${advice}`);
+    const advice =
+      'pass { data: data.subarray(begin, end), shape, strides }, with strides in elements';
+    throw new ShapeError(
+      op,
+      name,
+      `${op}: ${name} has ${key} ${found}, which differs from its shape and strides; ${advice}`,
+    );
   }
 }
 const offsetKeys = ['offset', 'byteOffset', 'start', 'storageOffset', 'begin'];

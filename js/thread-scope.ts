@@ -1,4 +1,7 @@
-/** Makes a worker of Node look like one of the web, as far as the glue looks. It stands before the glue in thread.ts. */
+/**
+ * Makes a worker of Node look like one of the web, as far as the glue looks. It stands before the
+ * glue in thread.ts.
+ */
 import { nodeWorkers } from './port.js';
 
 const parent = nodeWorkers()?.parentPort;
@@ -12,6 +15,7 @@ if (parent) {
     onmessage: null as ((event: { data: unknown }) => void) | null,
   };
   // Some are there already, and read-only, in Bun and in Deno.
-  for (const [key, value] of Object.entries(scope)) Object.defineProperty(globalThis, key, { value, writable: true, configurable: true });
+  for (const [key, value] of Object.entries(scope))
+    Object.defineProperty(globalThis, key, { value, writable: true, configurable: true });
   parent.on('message', (data) => (globalThis as unknown as typeof scope).onmessage?.({ data }));
 }

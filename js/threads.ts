@@ -8,7 +8,9 @@ export const mostThreads = 64;
 /** What `'auto'` takes at the most. */
 const mostByItself = 8;
 
-/** Milliseconds without a word of any worker after which they are taken for some that do not start. */
+/**
+ * Milliseconds without a word of any worker after which they are taken for some that do not start.
+ */
 const patience = 4000;
 
 const page = 65536; // bytes
@@ -27,13 +29,16 @@ export function lackOfThreads(): string | undefined {
 /** @internal Threads that `'auto'` asks for. */
 export function usualThreads(): number {
   const os = globalThis.process?.getBuiltinModule?.('node:os');
-  const count = os?.availableParallelism?.() ?? (globalThis.navigator as { hardwareConcurrency?: number } | undefined)?.hardwareConcurrency;
+  const count =
+    os?.availableParallelism?.() ??
+    (globalThis.navigator as { hardwareConcurrency?: number } | undefined)?.hardwareConcurrency;
   return Math.min(count ?? 1, mostByItself);
 }
 
 /**
- * @internal The memory of an instance, which never takes more than `limit` bytes (0: what the engine allows) and those it begins with. What
- * is reserved for the growth of shared memory is real in some engines, so that less must do.
+ * @internal The memory of an instance, which never takes more than `limit` bytes (0: what the
+ * engine allows) and those it begins with. What is reserved for the growth of shared memory is real
+ * in some engines, so that less must do.
  */
 export function makeMemory(threads: number, limit: number): WebAssembly.Memory {
   const shared = threads > 1;
@@ -49,8 +54,9 @@ export function makeMemory(threads: number, limit: number): WebAssembly.Memory {
 }
 
 /**
- * @internal Starts the threads of a module beside the one that calls, and gives a function that ends them. `script`: where wgemm-thread.js is;
- * in Node a path, too. `onDeath`: is called when one of them ends by itself.
+ * @internal Starts the threads of a module beside the one that calls, and gives a function that
+ * ends them. `script`: where wgemm-thread.js is; in Node a path, too. `onDeath`: is called when one
+ * of them ends by itself.
  */
 export async function startThreads(
   module: CoreModule,
@@ -75,7 +81,11 @@ export async function startThreads(
       fail = (why, cause) => reject(new Error(why, { cause }));
       let loaded = 0;
       const waiting = waitFor(patience, () => {
-        reject(new Error(`${ports.length - loaded} of ${ports.length} said nothing for ${patience / 1000} s`));
+        reject(
+          new Error(
+            `${ports.length - loaded} of ${ports.length} said nothing for ${patience / 1000} s`,
+          ),
+        );
       });
       wait = waiting;
       const workers = Array.from({ length: threads - 1 }, () => {
@@ -118,9 +128,17 @@ function makeWorker(script: URL | string): object {
   const node = nodeWorkers();
   if (!node) return new Worker(script, { type: 'module', name: 'em-pthread' });
   const path = globalThis.process.getBuiltinModule('node:path');
-  const address = typeof script !== 'string' ? script : /^[a-z][a-z\d+.-]+:/i.test(script) ? new URL(script) : path.resolve(script);
-  // Without the flags of the process, of which --input-type would be wrong for a file, and without NODE_OPTIONS, which may name code to run before.
-  // Node reads inherited options, too.
-  const options = Object.setPrototypeOf({ execArgv: [], env: {} }, null) as import('node:worker_threads').WorkerOptions;
+  const address =
+    typeof script !== 'string'
+      ? script
+      : /^[a-z][a-z\d+.-]+:/i.test(script)
+        ? new URL(script)
+        : path.resolve(script);
+  // Without the flags of the process, of which --input-type would be wrong for a file, and without
+  // NODE_OPTIONS, which may name code to run before. Node reads inherited options, too.
+  const options = Object.setPrototypeOf(
+    { execArgv: [], env: {} },
+    null,
+  ) as import('node:worker_threads').WorkerOptions;
   return new node.Worker(address, options);
 }

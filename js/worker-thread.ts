@@ -1,7 +1,19 @@
-/** What runs in the worker of `wgemm/worker`, as `wgemm-worker.js`: takes calls, makes them one after the other, and answers. */
+/**
+ * What runs in the worker of `wgemm/worker`, as `wgemm-worker.js`: takes calls, makes them one
+ * after the other, and answers.
+ */
 import type { Core } from './core.js';
 import { readOptions } from './call.js';
-import { ArgumentError, describe, DisposedError, DTypeError, type ErrorCode, GemmError, OutOfMemoryError, ShapeError } from './errors.js';
+import {
+  ArgumentError,
+  describe,
+  DisposedError,
+  DTypeError,
+  type ErrorCode,
+  GemmError,
+  OutOfMemoryError,
+  ShapeError,
+} from './errors.js';
 import { HeapTensor, PackedWeights } from './heap.js';
 import { createGemm, type CreateOptions, type Gemm } from './index.js';
 import { fromPacket, type Held, type Packet, type SentArray, sentArray } from './message.js';
@@ -10,16 +22,36 @@ import { classOf, type DataArray, type DType, isDetached, type Tensor } from './
 
 /** @internal */
 export type Method =
-  'createGemm' | 'gemm' | 'qgemm' | 'matmul' | 'pack' | 'serialize' | 'deserialize' | 'explain' | 'alloc' | 'memory' | 'read' | 'write';
+  | 'createGemm'
+  | 'gemm'
+  | 'qgemm'
+  | 'matmul'
+  | 'pack'
+  | 'serialize'
+  | 'deserialize'
+  | 'explain'
+  | 'alloc'
+  | 'memory'
+  | 'read'
+  | 'write';
 
 /** @internal From the page. The last of the arguments of a call are its options. */
 export type Order =
   /** `isTrial`: it is checked, and then waits for its packet. */
-  | { readonly kind: 'call'; readonly id: number; readonly method: Method; readonly packet: Packet; readonly isTrial: boolean }
+  | {
+      readonly kind: 'call';
+      readonly id: number;
+      readonly method: Method;
+      readonly packet: Packet;
+      readonly isTrial: boolean;
+    }
   | { readonly kind: 'packet'; readonly id: number; readonly packet: Packet }
   | { readonly kind: 'cancel'; readonly id: number }
   | { readonly kind: 'dispose' | 'forget'; readonly id: number }
-  /** What `assets` gave; what is no source, and may be nothing that can be sent, as arguments of calls are. */
+  /**
+   * What `assets` gave; what is no source, and may be nothing that can be sent, as arguments of
+   * calls are.
+   */
   | { readonly kind: 'asset'; readonly source: unknown }
   | { readonly kind: 'noAsset'; readonly packet: Packet };
 
@@ -48,7 +80,10 @@ export interface SentCause {
   readonly cause: SentCause | undefined;
 }
 
-/** @internal What a call gave: a plain value, `'out'` where it filled that; an array, of a tensor or to fill `out` with; a handle. */
+/**
+ * @internal What a call gave: a plain value, `'out'` where it filled that; an array, of a tensor or
+ * to fill `out` with; a handle.
+ */
 export interface Outcome {
   readonly value?: unknown;
   readonly array?: SentArray;
@@ -71,7 +106,8 @@ const port = ((): Port => {
   if (parent) {
     return {
       postMessage: (answer, transfer) => parent.postMessage(answer, transfer),
-      listen: (take, onUnreadable) => void parent.on('message', take).on('messageerror', onUnreadable),
+      listen: (take, onUnreadable) =>
+        void parent.on('message', take).on('messageerror', onUnreadable),
     };
   }
   const scope = globalThis as unknown as {
@@ -144,7 +180,8 @@ async function work(): Promise<void> {
 }
 
 const nextTurn: () => Promise<unknown> = (() => {
-  if (typeof setImmediate === 'function') return () => new Promise((resolve) => setImmediate(resolve));
+  if (typeof setImmediate === 'function')
+    return () => new Promise((resolve) => setImmediate(resolve));
   const { port1, port2 } = new MessageChannel();
   return () =>
     new Promise((resolve) => {
@@ -168,7 +205,9 @@ async function answer({ id, method, packet, isTrial }: Order & { kind: 'call' })
   } catch (error) {
     if (error instanceof WebAssembly.RuntimeError || instance?.disposed) throw error; // there is no instance to go on with
     const isOurs = error instanceof GemmError;
-    const { code, op, argument } = isOurs ? error : { code: 'ARGUMENT' as const, op: method, argument: '' };
+    const { code, op, argument } = isOurs
+      ? error
+      : { code: 'ARGUMENT' as const, op: method, argument: '' };
     const message = isOurs ? error.message : `${method}: ${String(error)}`;
     const cause = causeOf(isOurs ? error.cause : error);
     port.postMessage({ kind: 'error', id, code, op, argument, message, cause }, []);
@@ -177,8 +216,13 @@ async function answer({ id, method, packet, isTrial }: Order & { kind: 'call' })
 
 function causeOf(cause: unknown): SentCause | undefined {
   if (cause === undefined) return undefined;
-  if (cause instanceof Error) return { name: cause.name, message: cause.message, cause: causeOf(cause.cause) };
-  return { name: undefined, message: typeof cause === 'string' ? cause : describe(cause), cause: undefined };
+  if (cause instanceof Error)
+    return { name: cause.name, message: cause.message, cause: causeOf(cause.cause) };
+  return {
+    name: undefined,
+    message: typeof cause === 'string' ? cause : describe(cause),
+    cause: undefined,
+  };
 }
 
 /** The arguments of a trial. Zeros take no memory until they are read, in most engines. */
@@ -238,7 +282,11 @@ const withoutOptions: readonly Method[] = ['memory', 'alloc', 'read', 'serialize
 
 /** The function stays on the page, which is asked. */
 function withAssets(options: unknown): CreateOptions {
-  if (isRevoked(options) || typeof (options as CreateOptions | null | undefined)?.assets !== 'function') return options as CreateOptions;
+  if (
+    isRevoked(options) ||
+    typeof (options as CreateOptions | null | undefined)?.assets !== 'function'
+  )
+    return options as CreateOptions;
   const assets = (file: string) =>
     new Promise((resolve) => {
       takeAsset = resolve;
@@ -253,26 +301,49 @@ function dataOf(op: Method, tensor: HeapTensor): DataArray {
 }
 
 /** Checks the arguments of `write`, and tells what is written where. */
-function findWritten([tensor, data, options]: unknown[]): { target: Uint8Array; data: Uint8Array; offset: number } {
+function findWritten([tensor, data, options]: unknown[]): {
+  target: Uint8Array;
+  data: Uint8Array;
+  offset: number;
+} {
   const op = 'write';
   const { offset = 0 } = readOptions(op, options, ['offset', ...anywhere]);
   const { dtype } = tensor as HeapTensor;
   const view = dataOf(op, tensor as HeapTensor);
   // Of float16 the bits, too.
-  const bits = classOf(data) === 'Uint16Array' ? new Uint16Array(view.buffer as ArrayBuffer, view.byteOffset, view.length) : undefined;
+  const bits =
+    classOf(data) === 'Uint16Array'
+      ? new Uint16Array(view.buffer as ArrayBuffer, view.byteOffset, view.length)
+      : undefined;
   const target = dtype === 'float16' && bits ? bits : view;
   if (classOf(data) !== classOf(target)) {
-    throw new DTypeError(op, 'data', `${op}: data is ${classOf(data) ?? describe(data)}; for ${dtype} it must be ${classOf(view)}`);
+    throw new DTypeError(
+      op,
+      'data',
+      `${op}: data is ${classOf(data) ?? describe(data)}; for ${dtype} it must be ${classOf(view)}`,
+    );
   }
   if (!Number.isSafeInteger(offset) || (offset as number) < 0) {
-    throw new ArgumentError(op, 'offset', `${op}: offset is ${describe(offset)}; it must be a whole number from 0`);
+    throw new ArgumentError(
+      op,
+      'offset',
+      `${op}: offset is ${describe(offset)}; it must be a whole number from 0`,
+    );
   }
   const { length } = data as DataArray;
   if (length === 0 && isDetached((data as DataArray).buffer)) {
-    throw new ArgumentError(op, 'data', `${op}: data is a detached array; it was transferred, or the memory under it grew`);
+    throw new ArgumentError(
+      op,
+      'data',
+      `${op}: data is a detached array; it was transferred, or the memory under it grew`,
+    );
   }
   if ((offset as number) + length > view.length) {
-    throw new ShapeError(op, 'data', `${op}: data has ${length} elements, from ${String(offset)} on; the tensor has ${view.length}`);
+    throw new ShapeError(
+      op,
+      'data',
+      `${op}: data has ${length} elements, from ${String(offset)} on; the tensor has ${view.length}`,
+    );
   }
   return { target: target as Uint8Array, data: data as Uint8Array, offset: offset as number };
 }
@@ -283,13 +354,21 @@ function outcomeOf(result: unknown): Outcome {
     objects.set(id, result);
     const { dtype, shape } = result;
     if (HeapTensor.is(result)) return { held: { kind: 'tensor', id, dtype, shape }, buffers: [] };
-    return { held: { kind: 'weights', id, dtype, shape }, op: result.op, byteLength: result.byteLength, buffers: [] };
+    return {
+      held: { kind: 'weights', id, dtype, shape },
+      op: result.op,
+      byteLength: result.byteLength,
+      buffers: [],
+    };
   }
   if (classOf(result) !== undefined) return arrayOutcome(result as DataArray);
-  const { out, data, shape, dtype } = (result ?? {}) as Partial<Tensor> & { out?: DataArray | null };
+  const { out, data, shape, dtype } = (result ?? {}) as Partial<Tensor> & {
+    out?: DataArray | null;
+  };
   if (out === null) return { value: 'out', buffers: [] };
   if (out !== undefined) return { value: 'out', ...arrayOutcome(out) };
-  if (classOf(data) !== undefined) return { ...arrayOutcome(data as DataArray), shape: shape, dtype: dtype };
+  if (classOf(data) !== undefined)
+    return { ...arrayOutcome(data as DataArray), shape: shape, dtype: dtype };
   return { value: result, buffers: [] };
 }
 

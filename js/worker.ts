@@ -40,7 +40,15 @@ import {
   UnsupportedError,
   type ZeroPoint,
 } from './index.js';
-import { arrayOf, type Held, move, packetsOf, type Packet, propertiesOf, sentArray } from './message.js';
+import {
+  arrayOf,
+  type Held,
+  move,
+  packetsOf,
+  type Packet,
+  propertiesOf,
+  sentArray,
+} from './message.js';
 import { messageOf, nodeWorkers, type Port, portOf, waitFor } from './port.js';
 import { handleKey, has, isList, isReadable, isRevoked, unpolluted } from './properties.js';
 import { bufferOf, bytesIn, isRank, tensorKeys } from './tensor.js';
@@ -99,7 +107,8 @@ export type {
 export type WorkerTensorLike<A extends DataArray = DataArray> = TensorInput<A> | WorkerTensor<A>;
 
 /** What an argument or option may be here: handles stand for what they are handles of. */
-export type InWorker<T> = T extends HeapTensor<infer A> ? WorkerTensor<A> : T extends PackedWeights ? WorkerWeights : T;
+export type InWorker<T> =
+  T extends HeapTensor<infer A> ? WorkerTensor<A> : T extends PackedWeights ? WorkerWeights : T;
 
 /** An AbortSignal, for a TypeScript that does not know it. */
 export interface Signal {
@@ -118,11 +127,14 @@ export interface CallOptions {
    * as when the engine gives less memory than foretold.
    *
    * An `out` comes back as a tensor with an array of its own. Memory that cannot move, shared or
-   * WebAssembly's, is copied. `pack` checks by a run on zeros. `deserialize` must read bytes to check
-   * them: it takes a copy, and detaches the array when it succeeds. Default false.
+   * WebAssembly's, is copied. `pack` checks by a run on zeros. `deserialize` must read bytes to
+   * check them: it takes a copy, and detaches the array when it succeeds. Default false.
    */
   transfer?: boolean;
-  /** Its abort rejects the call with its reason. A call that waits is not begun; of one that runs, the result is dropped. */
+  /**
+   * Its abort rejects the call with its reason. A call that waits is not begun; of one that runs,
+   * the result is dropped.
+   */
   signal?: Signal;
 }
 
@@ -132,13 +144,15 @@ export type WorkerOptions<T> = Omit<T, 'out'> & CallOptions;
 /** Options of `createGemm`. */
 export interface WorkerCreateOptions extends CreateOptions {
   /**
-   * Makes the worker, a `Worker` or one of `node:worker_threads`, from the package's `wgemm-worker.js` wherever that is served. Default: from
-   * beside this script.
+   * Makes the worker, a `Worker` or one of `node:worker_threads`, from the package's
+   * `wgemm-worker.js` wherever that is served. Default: from beside this script.
    */
   worker?: () => unknown;
 }
 
-const errors: Partial<Record<ErrorCode, new (op: string, argument: string, message: string) => GemmError>> = {
+const errors: Partial<
+  Record<ErrorCode, new (op: string, argument: string, message: string) => GemmError>
+> = {
   SHAPE: ShapeError,
   DTYPE: DTypeError,
   OPSET: OpsetError,
@@ -160,7 +174,11 @@ export async function createGemm(options: WorkerCreateOptions = {}): Promise<Wor
   const op = 'createGemm';
   const make = isReadable(options) ? unpolluted(options, ['worker']).worker : undefined;
   if (make !== undefined && typeof make !== 'function') {
-    throw new ArgumentError(op, 'worker', `${op}: worker is ${typeof make}; it must be a function that makes a worker`);
+    throw new ArgumentError(
+      op,
+      'worker',
+      `${op}: worker is ${typeof make}; it must be a function that makes a worker`,
+    );
   }
   const rest = without(options, ['worker']);
   let link: Link;
@@ -169,8 +187,15 @@ export async function createGemm(options: WorkerCreateOptions = {}): Promise<Wor
     link = new Link(port, isReadable(rest) ? (rest as CreateOptions).assets : undefined);
   } catch (error) {
     if (error instanceof GemmError) throw error;
-    const advice = 'have wgemm-worker.js beside this script, from the origin of the page, or make the worker with the option worker';
-    throw new GemmError('LOAD', op, '', `${op}: the worker cannot be made (${messageOf(error)}); ${advice}`, { cause: error });
+    const advice =
+      'have wgemm-worker.js beside this script, from the origin of the page, or make the worker with the option worker';
+    throw new GemmError(
+      'LOAD',
+      op,
+      '',
+      `${op}: the worker cannot be made (${messageOf(error)}); ${advice}`,
+      { cause: error },
+    );
   }
   try {
     const info = (await link.call(op, [rest])) as Info;
@@ -181,7 +206,10 @@ export async function createGemm(options: WorkerCreateOptions = {}): Promise<Wor
   }
 }
 
-/** An instance in a worker. Made by {@link createGemm}. The calls are those of `wgemm`, where they are described. */
+/**
+ * An instance in a worker. Made by {@link createGemm}. The calls are those of `wgemm`, where they
+ * are described.
+ */
 export class WorkerGemm {
   /** The build in use and why, its threads and its micro-kernels. */
   readonly info: Info;
@@ -195,7 +223,10 @@ export class WorkerGemm {
     net?.register(this, () => link.end(disposedError), this);
   }
 
-  /** ONNX Gemm: Y = alpha * A' * B' + beta * C, as `gemm` of `wgemm`. Rejected with what that throws. */
+  /**
+   * ONNX Gemm: Y = alpha * A' * B' + beta * C, as `gemm` of `wgemm`. Rejected with what that
+   * throws.
+   */
   gemm<A extends DataArray, O extends WorkerTensorLike<A>>(
     a: WorkerTensorLike<A>,
     b: WorkerTensorLike<A> | WorkerWeights,
@@ -212,7 +243,10 @@ export class WorkerGemm {
     return await this.#call('gemm', [a, b, c], options);
   }
 
-  /** com.microsoft QGemm of quantized a and b, as `qgemm` of `wgemm`. Rejected with what that throws. */
+  /**
+   * com.microsoft QGemm of quantized a and b, as `qgemm` of `wgemm`. Rejected with what that
+   * throws.
+   */
   qgemm<A extends Float32Array | QuantizedArray, O extends WorkerTensorLike<A>>(
     inputs: WorkerQGemmInputs,
     options: WorkerOptions<QGemmOptions<A>> & { out: O },
@@ -225,12 +259,18 @@ export class WorkerGemm {
     inputs: WorkerQGemmInputs & { yScale: InWorker<Scale>; yZeroPoint: InWorker<ZeroPoint> },
     options?: WorkerOptions<QGemmOptions>,
   ): Promise<Tensor<QuantizedArray>>;
-  qgemm(inputs: WorkerQGemmInputs, options?: WorkerOptions<QGemmOptions>): Promise<Tensor<Float32Array | QuantizedArray>>;
+  qgemm(
+    inputs: WorkerQGemmInputs,
+    options?: WorkerOptions<QGemmOptions>,
+  ): Promise<Tensor<Float32Array | QuantizedArray>>;
   async qgemm(inputs: unknown, options?: unknown): Promise<unknown> {
     return await this.#call('qgemm', [inputs], options);
   }
 
-  /** oneDNN Graph MatMul: dst = src * weights + bias, for stacks of matrices, as `matmul` of `wgemm`. Rejected with what that throws. */
+  /**
+   * oneDNN Graph MatMul: dst = src * weights + bias, for stacks of matrices, as `matmul` of
+   * `wgemm`. Rejected with what that throws.
+   */
   matmul<A extends DataArray, O extends WorkerTensorLike>(
     src: WorkerTensorLike<A>,
     weights: WorkerTensorLike<A> | WorkerWeights,
@@ -249,23 +289,45 @@ export class WorkerGemm {
     bias?: WorkerTensorLike<A> | number | bigint | null,
     options?: WorkerOptions<MatMulOptions<A>>,
   ): Promise<Tensor<ResultArray<A>>>;
-  async matmul(src: unknown, weights: unknown, bias?: unknown, options?: unknown): Promise<unknown> {
+  async matmul(
+    src: unknown,
+    weights: unknown,
+    bias?: unknown,
+    options?: unknown,
+  ): Promise<unknown> {
     return await this.#call('matmul', [src, weights, bias], options);
   }
 
-  /** Lays b out once, in the worker's memory, for any number of calls: what it gives stands where `b` or `weights` stands. */
-  pack(b: WorkerTensorLike<QuantizedArray>, options: PackOptions & CallOptions): Promise<WorkerWeights>;
-  pack(b: WorkerTensorLike, options: PackOptions & CallOptions & { op: 'gemm' | 'matmul' }): Promise<WorkerWeights>;
+  /**
+   * Lays b out once, in the worker's memory, for any number of calls: what it gives stands where
+   * `b` or `weights` stands.
+   */
+  pack(
+    b: WorkerTensorLike<QuantizedArray>,
+    options: PackOptions & CallOptions,
+  ): Promise<WorkerWeights>;
+  pack(
+    b: WorkerTensorLike,
+    options: PackOptions & CallOptions & { op: 'gemm' | 'matmul' },
+  ): Promise<WorkerWeights>;
   async pack(b: unknown, options: unknown): Promise<WorkerWeights> {
     return (await this.#call('pack', [b], options)) as WorkerWeights;
   }
 
-  /** Packed weights in the worker's memory from what their `serialize()` gave, there or in `wgemm`. Rejected with what that throws. */
-  async deserialize(bytes: Uint8Array | ArrayBufferLike, options?: CallOptions): Promise<WorkerWeights> {
+  /**
+   * Packed weights in the worker's memory from what their `serialize()` gave, there or in `wgemm`.
+   * Rejected with what that throws.
+   */
+  async deserialize(
+    bytes: Uint8Array | ArrayBufferLike,
+    options?: CallOptions,
+  ): Promise<WorkerWeights> {
     return (await this.#call('deserialize', [bytesIn(bytes)], options)) as WorkerWeights;
   }
 
-  /** The plan for a call with these arguments, without running it: its name, and then its arguments. */
+  /**
+   * The plan for a call with these arguments, without running it: its name, and then its arguments.
+   */
   explain(
     op: 'gemm',
     a: WorkerTensorLike,
@@ -273,7 +335,11 @@ export class WorkerGemm {
     c?: WorkerTensorLike | number | bigint | null,
     options?: WorkerOptions<GemmOptions> & { out?: WorkerTensorLike },
   ): Promise<Explanation>;
-  explain(op: 'qgemm', inputs: WorkerQGemmInputs, options?: WorkerOptions<QGemmOptions> & { out?: WorkerTensorLike }): Promise<Explanation>;
+  explain(
+    op: 'qgemm',
+    inputs: WorkerQGemmInputs,
+    options?: WorkerOptions<QGemmOptions> & { out?: WorkerTensorLike },
+  ): Promise<Explanation>;
   explain(
     op: 'matmul',
     src: WorkerTensorLike,
@@ -288,11 +354,18 @@ export class WorkerGemm {
   }
 
   /** A tensor of zeros inside the worker's memory, so that calls on it copy nothing. */
-  async alloc<D extends DType>(dtype: D, shape: readonly number[], options?: CallOptions): Promise<WorkerTensor<ArrayOf<D>>> {
+  async alloc<D extends DType>(
+    dtype: D,
+    shape: readonly number[],
+    options?: CallOptions,
+  ): Promise<WorkerTensor<ArrayOf<D>>> {
     return (await this.#call('alloc', [dtype, shape], options)) as WorkerTensor<ArrayOf<D>>;
   }
 
-  /** Bytes that tensors hold (`inUse`), and bytes that the wasm memory has taken from the system (`committed`). */
+  /**
+   * Bytes that tensors hold (`inUse`), and bytes that the wasm memory has taken from the system
+   * (`committed`).
+   */
   async memory(options?: CallOptions): Promise<{ inUse: number; committed: number }> {
     return (await this.#call('memory', [], options)) as { inUse: number; committed: number };
   }
@@ -301,7 +374,10 @@ export class WorkerGemm {
     return this.#link.ended;
   }
 
-  /** Ends the worker and all that is in it; what is pending is rejected. Does nothing the second time. */
+  /**
+   * Ends the worker and all that is in it; what is pending is rejected. Does nothing the second
+   * time.
+   */
   dispose(): void {
     net?.unregister(this);
     this.#link.end(disposedError);
@@ -324,12 +400,18 @@ export type WorkerQGemmInputs = { [K in keyof QGemmInputs]: InWorker<QGemmInputs
 const ownerOf = new WeakMap<object, WorkerGemm>();
 
 /** The net under dispose(): ends what nobody can reach any more. */
-const net = typeof FinalizationRegistry === 'function' ? new FinalizationRegistry<() => void>((end) => end()) : undefined;
+const net =
+  typeof FinalizationRegistry === 'function'
+    ? new FinalizationRegistry<() => void>((end) => end())
+    : undefined;
 
 /** What a handle is in its worker. */
 let heldBy: (object: object, link: Link) => Held | undefined;
 
-/** Something that holds memory of an instance in a worker until `dispose()`; garbage collection is only a net. */
+/**
+ * Something that holds memory of an instance in a worker until `dispose()`; garbage collection is
+ * only a net.
+ */
 export abstract class WorkerObject {
   readonly #link: Link;
   readonly #held: Held;
@@ -372,9 +454,14 @@ export abstract class WorkerObject {
   static {
     heldBy = (object, link) => {
       if (#held in object) return object.#link === link ? object.#held : { ...object.#held, id: 0 };
-      if (HeapTensor.is(object)) return { kind: 'tensor', id: 0, dtype: object.dtype, shape: object.shape };
-      if (PackedWeights.is(object)) return { kind: 'weights', id: 0, dtype: object.dtype, shape: object.shape };
-      const imitates = object instanceof HeapTensor || object instanceof PackedWeights || object instanceof WorkerObject;
+      if (HeapTensor.is(object))
+        return { kind: 'tensor', id: 0, dtype: object.dtype, shape: object.shape };
+      if (PackedWeights.is(object))
+        return { kind: 'weights', id: 0, dtype: object.dtype, shape: object.shape };
+      const imitates =
+        object instanceof HeapTensor ||
+        object instanceof PackedWeights ||
+        object instanceof WorkerObject;
       return imitates ? { kind: 'imitation', id: 0, dtype: 'float32', shape: [] } : undefined;
     };
   }
@@ -414,7 +501,10 @@ export class WorkerTensor<A extends DataArray = DataArray> extends WorkerObject 
   }
 }
 
-/** Weights that are laid out once, in the memory of an instance in a worker. Made by `pack` or `deserialize`. */
+/**
+ * Weights that are laid out once, in the memory of an instance in a worker. Made by `pack` or
+ * `deserialize`.
+ */
 export class WorkerWeights extends WorkerObject {
   static {
     Object.defineProperty(this.prototype, handleKey, { value: 'packed weights in a worker' });
@@ -443,16 +533,24 @@ const script = 'wgemm-worker.js';
 
 function startWorker(): unknown {
   const threads = nodeWorkers();
-  // Not by the expression below, of which bundlers would make a file more; and without the flags of the process, of which --input-type would
-  // be wrong for a file.
+  // Not by the expression below, of which bundlers would make a file more; and without the flags of
+  // the process, of which --input-type would be wrong for a file.
   if (threads) {
     const own = import.meta.url as string | undefined;
     if (!own) throw new Error('this script does not know its own address');
     // Node reads inherited options, too.
-    const options = Object.setPrototypeOf({ execArgv: [] }, null) as import('node:worker_threads').WorkerOptions;
+    const options = Object.setPrototypeOf(
+      { execArgv: [] },
+      null,
+    ) as import('node:worker_threads').WorkerOptions;
     return new threads.Worker(new URL(script, own), options);
   }
-  if (typeof Worker !== 'function') throw new UnsupportedError('createGemm', '', 'createGemm: there are no workers here; use wgemm itself');
+  if (typeof Worker !== 'function')
+    throw new UnsupportedError(
+      'createGemm',
+      '',
+      'createGemm: there are no workers here; use wgemm itself',
+    );
   return new Worker(new URL('./wgemm-worker.js', import.meta.url), { type: 'module' });
 }
 
@@ -463,11 +561,19 @@ function portOfWorker(made: unknown): Port {
   const worker = made as Record<string, unknown> | null | undefined;
   const can = (...names: string[]) => names.some((name) => typeof worker?.[name] === 'function');
   if (!worker || !can('postMessage') || !can('terminate') || !can('on', 'addEventListener')) {
-    throw new ArgumentError('createGemm', 'worker', 'createGemm: worker() did not give a worker; it must give one of wgemm-worker.js');
+    throw new ArgumentError(
+      'createGemm',
+      'worker',
+      'createGemm: worker() did not give a worker; it must give one of wgemm-worker.js',
+    );
   }
   // Both instances would take the answers to either.
   if (taken.has(worker))
-    throw new ArgumentError('createGemm', 'worker', 'createGemm: worker() gave a worker again; it must give one an instance');
+    throw new ArgumentError(
+      'createGemm',
+      'worker',
+      'createGemm: worker() gave a worker again; it must give one an instance',
+    );
   taken.add(worker);
   return portOf(worker);
 }
@@ -485,7 +591,14 @@ interface Pending {
   readonly reject: (error: unknown) => void;
 }
 
-const kinds: readonly unknown[] = ['ready', 'closing', 'asset', 'accepted', 'outcome', 'error'] satisfies Answer['kind'][];
+const kinds: readonly unknown[] = [
+  'ready',
+  'closing',
+  'asset',
+  'accepted',
+  'outcome',
+  'error',
+] satisfies Answer['kind'][];
 
 /** The calls that take arrays with `transfer`, and of which there are trials. */
 const taking: readonly Method[] = ['gemm', 'qgemm', 'matmul', 'pack', 'explain', 'write'];
@@ -544,7 +657,10 @@ class Link {
     this.end((op) => new GemmError(code, op, '', `${op}: ${what} (${why}); ${advice}`, { cause }));
   }
 
-  /** Sends what has no answer. Tells whether it went: nobody waits for it, so that nothing is thrown. */
+  /**
+   * Sends what has no answer. Tells whether it went: nobody waits for it, so that nothing is
+   * thrown.
+   */
   order(order: Order): boolean {
     try {
       if (!this.#end) this.#port.post(order, []);
@@ -576,7 +692,10 @@ class Link {
     if (!this.order({ kind: 'cancel', id })) this.#die('it waits for arrays that cannot be sent');
   }
 
-  /** Sends a call, whose options besides those of the call itself are here, and makes of its answer what the caller gets. */
+  /**
+   * Sends a call, whose options besides those of the call itself are here, and makes of its answer
+   * what the caller gets.
+   */
   async call(method: Method, args: unknown[], options?: unknown): Promise<unknown> {
     this.#checkAlive(method);
     const { transfer, signal, own } = readOptions(method, options);
@@ -609,7 +728,13 @@ class Link {
         this.#port.hold(true);
         this.#send(id, () => {
           const packet = packetBy(isCopied ? 'copy' : 'describe');
-          return { kind: 'call', id, method, packet, isTrial: !isCopied && packet.buffers.length > 0 };
+          return {
+            kind: 'call',
+            id,
+            method,
+            packet,
+            isTrial: !isCopied && packet.buffers.length > 0,
+          };
         });
       });
       const result = this.#read(outcome, method, out, target, transfer);
@@ -652,13 +777,16 @@ class Link {
         const pending = this.#pending.get(answer.id);
         if (!this.#settle(answer.id) || !pending) {
           // It was cancelled when it ran already.
-          if (answer.kind === 'outcome' && answer.outcome.held) this.order({ kind: 'forget', id: answer.outcome.held.id });
+          if (answer.kind === 'outcome' && answer.outcome.held)
+            this.order({ kind: 'forget', id: answer.outcome.held.id });
         } else if (answer.kind === 'outcome') {
           pending.resolve(Object.setPrototypeOf(answer.outcome, null) as Outcome); // what is not in it is not there
         } else {
           const { code, op, argument, message, cause } = answer;
           const ErrorClass = errors[code];
-          const error = ErrorClass ? new ErrorClass(op, argument, message) : new GemmError(code, op, argument, message);
+          const error = ErrorClass
+            ? new ErrorClass(op, argument, message)
+            : new GemmError(code, op, argument, message);
           pending.reject(withCause(error, cause));
         }
       }
@@ -673,7 +801,8 @@ class Link {
     target: TensorInput | undefined,
     transfer: boolean,
   ): unknown {
-    if (held) return op ? new WorkerWeights(this, held, op, byteLength ?? 0) : new WorkerTensor(this, held);
+    if (held)
+      return op ? new WorkerWeights(this, held, op, byteLength ?? 0) : new WorkerTensor(this, held);
     if (!array) return value === 'out' ? out : value;
     const data = arrayOf(array, buffers);
     if (method === 'read' || method === 'serialize') return data;
@@ -690,14 +819,19 @@ class Link {
       const given: unknown = this.#assets?.(file);
       if (isRevoked(given)) {
         const found = `assets(${JSON.stringify(file)}) gave a revoked proxy`;
-        throw new ArgumentError('createGemm', 'assets', `createGemm: ${found}; it must give a URL, bytes or a WebAssembly.Module`);
+        throw new ArgumentError(
+          'createGemm',
+          'assets',
+          `createGemm: ${found}; it must give a URL, bytes or a WebAssembly.Module`,
+        );
       }
       source = bytesIn(await given);
     } catch (error) {
       this.end(() => error);
       return;
     }
-    const address = source instanceof URL ? source.href : typeof source === 'string' ? absolute(source) : source;
+    const address =
+      source instanceof URL ? source.href : typeof source === 'string' ? absolute(source) : source;
     try {
       this.#port.post({ kind: 'asset', source: address }, []);
     } catch {
@@ -714,14 +848,18 @@ class Link {
 /** What a call is rejected with whose message cannot be made or posted. */
 function notSent(op: string, error: unknown): GemmError {
   const message = `${op}: the arguments cannot be sent to the worker (${messageOf(error)})`;
-  if (error instanceof RangeError) return new OutOfMemoryError(op, '', `${message}; pass less at once`);
+  if (error instanceof RangeError)
+    return new OutOfMemoryError(op, '', `${message}; pass less at once`);
   return new GemmError('WORKER', op, '', `${message}; check its postMessage()`, { cause: error });
 }
 
 /** An error whose cause is as the worker told it. */
 function withCause<E extends Error>(error: E, cause: SentCause | undefined): E {
   if (!cause) return error;
-  const value = cause.name === undefined ? cause.message : withCause(named(cause.name, new Error(cause.message)), cause.cause);
+  const value =
+    cause.name === undefined
+      ? cause.message
+      : withCause(named(cause.name, new Error(cause.message)), cause.cause);
   return Object.defineProperty(error, 'cause', { value, configurable: true });
 }
 
@@ -730,11 +868,18 @@ function named(name: string, error: Error): Error {
 }
 
 /** Takes apart the options of a call and those of every call. */
-function readOptions(op: string, options: unknown): { transfer: boolean; signal: Signal | undefined; own: unknown } {
+function readOptions(
+  op: string,
+  options: unknown,
+): { transfer: boolean; signal: Signal | undefined; own: unknown } {
   if (!isReadable(options)) return { transfer: false, signal: undefined, own: options };
   const { transfer = false, signal } = unpolluted(options, ['transfer', 'signal']) as CallOptions;
   if (typeof transfer !== 'boolean') {
-    throw new ArgumentError(op, 'transfer', `${op}: transfer is of type ${typeof transfer}; it must be a boolean`);
+    throw new ArgumentError(
+      op,
+      'transfer',
+      `${op}: transfer is of type ${typeof transfer}; it must be a boolean`,
+    );
   }
   const isSignal =
     isReadable(signal) &&
@@ -806,5 +951,9 @@ function fill(op: string, { data, shape, strides }: TensorInput, result: DataArr
 }
 
 function disposedError(op: string): DisposedError {
-  return new DisposedError(op, 'instance', `${op}: the instance is disposed; create another with createGemm()`);
+  return new DisposedError(
+    op,
+    'instance',
+    `${op}: the instance is disposed; create another with createGemm()`,
+  );
 }

@@ -20,7 +20,8 @@ const nameThem =
 /** { emulator: the program, sysroot: the folder of the libraries }: those named, else our own. */
 export function findEmulator() {
   const { WGEMM_ARM64_EMULATOR: emulator, WGEMM_ARM64_SYSROOT: sysroot } = process.env;
-  if (!emulator !== !sysroot) fail('Set both WGEMM_ARM64_EMULATOR and WGEMM_ARM64_SYSROOT, or neither.');
+  if (!emulator !== !sysroot)
+    fail('Set both WGEMM_ARM64_EMULATOR and WGEMM_ARM64_SYSROOT, or neither.');
   if (emulator) return { emulator, sysroot };
   if (!existsSync(prefix)) return undefined;
   return { emulator: join(prefix, inPrefix.emulator), sysroot: join(prefix, inPrefix.sysroot) };

@@ -1,4 +1,5 @@
-// Where the browsers are that the tests start: as an environment variable says, on PATH, or where the system puts them.
+// Where the browsers are that the tests start: as an environment variable says, on PATH, or where
+// the system puts them.
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fail, onPath } from './run.mjs';
@@ -11,7 +12,9 @@ const browsers = {
     programs: ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable', 'chrome'],
     paths: () => [
       '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
-      ...programFiles.map((folder) => join(folder, 'Google', 'Chrome', 'Application', 'chrome.exe')),
+      ...programFiles.map((folder) =>
+        join(folder, 'Google', 'Chrome', 'Application', 'chrome.exe'),
+      ),
     ],
   },
   firefox: {
@@ -28,7 +31,9 @@ const browsers = {
     programs: ['MiniBrowser'],
     paths: () =>
       ['/usr/lib', '/usr/libexec'].flatMap((top) =>
-        [top, ...foldersIn(top)].flatMap((folder) => ['4.1', '6.0'].map((api) => join(folder, `webkit2gtk-${api}`, 'MiniBrowser'))),
+        [top, ...foldersIn(top)].flatMap((folder) =>
+          ['4.1', '6.0'].map((api) => join(folder, `webkit2gtk-${api}`, 'MiniBrowser')),
+        ),
       ),
   },
 };
@@ -42,11 +47,15 @@ export function findBrowser(engine) {
   const named = process.env[variable];
   if (!named) return programs.map(onPath).find(Boolean) || paths().find((path) => existsSync(path));
   if (existsSync(named)) return named;
-  return onPath(named) ?? fail(`${variable} is ${named}, which is not here: correct it, or unset it.`);
+  return (
+    onPath(named) ?? fail(`${variable} is ${named}, which is not here: correct it, or unset it.`)
+  );
 }
 
 function foldersIn(folder) {
   return existsSync(folder)
-    ? readdirSync(folder, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? [join(folder, entry.name)] : []))
+    ? readdirSync(folder, { withFileTypes: true }).flatMap((entry) =>
+        entry.isDirectory() ? [join(folder, entry.name)] : [],
+      )
     : [];
 }

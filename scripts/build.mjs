@@ -1,6 +1,16 @@
 // Makes dist/: the pair of wasm and its glue, the bundled API, its declarations.
 import { createHash } from 'node:crypto';
-import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { basename, join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { findEmscripten } from './emscripten.mjs';
@@ -15,23 +25,44 @@ export async function buildPreset(preset, ...targets) {
   const definitions = [['WGEMM_WERROR', process.env.CI ? 'ON' : 'OFF']];
   if (preset.startsWith('wasm')) definitions.push(['WGEMM_EMSCRIPTEN_ROOT', findEmscripten()]);
   if (!isConfigured(preset, definitions)) {
-    await run('cmake', ['--preset', preset, ...definitions.map(([name, value]) => `-D${name}=${value}`)], {
-      quiet: true,
-      otherwise: `CMake could not configure ${preset}: correct what it says above; if you moved or updated a tool, remove build/ first.`,
-    });
+    await run(
+      'cmake',
+      ['--preset', preset, ...definitions.map(([name, value]) => `-D${name}=${value}`)],
+      {
+        quiet: true,
+        otherwise: `CMake could not configure ${preset}: correct what it says above; if you moved or updated a tool, remove build/ first.`,
+      },
+    );
   }
   const quietly = process.stdout.isTTY ? [] : ['--', '--quiet']; // on a terminal Ninja needs but one line
-  await run('cmake', ['--build', '--preset', preset, ...targets.flatMap((target) => ['--target', target]), ...quietly], {
-    otherwise: `${preset} does not build: correct what the compiler says above.`,
-  });
+  await run(
+    'cmake',
+    [
+      '--build',
+      '--preset',
+      preset,
+      ...targets.flatMap((target) => ['--target', target]),
+      ...quietly,
+    ],
+    {
+      otherwise: `${preset} does not build: correct what the compiler says above.`,
+    },
+  );
 }
 
 /** Ninja sees by itself when a CMake file has changed, except CMakePresets.json. */
 function isConfigured(preset, definitions) {
-  const [cache, rules] = ['CMakeCache.txt', 'build.ninja'].map((name) => join(root, 'build', preset, name));
+  const [cache, rules] = ['CMakeCache.txt', 'build.ninja'].map((name) =>
+    join(root, 'build', preset, name),
+  );
   if (!existsSync(cache) || !existsSync(rules)) return false;
   if (statSync(rules).mtimeMs <= statSync(join(root, 'CMakePresets.json')).mtimeMs) return false;
-  const found = new Map(Array.from(readFileSync(cache, 'utf8').matchAll(/^(\w+):\w+=(.*)$/gm), ([, name, value]) => [name, value]));
+  const found = new Map(
+    Array.from(readFileSync(cache, 'utf8').matchAll(/^(\w+):\w+=(.*)$/gm), ([, name, value]) => [
+      name,
+      value,
+    ]),
+  );
   return definitions.every(([name, value]) => found.get(name) === value);
 }
 
@@ -46,7 +77,8 @@ async function bundle(folder, entry, { as = entry, external = [], pair = 'pair',
     platform: 'neutral',
     external,
     ignoreAnnotations: format === 'iife', // package.json says of js/ that its imports have no effects, but the thread's have
-    // Lines stay: Node shows the whole line of an error that nobody catches. (A limit to lines breaks texts that bundlers look for.)
+    // Lines stay: Node shows the whole line of an error that nobody catches. (A limit to lines
+    // breaks texts that bundlers look for.)
     minifyIdentifiers: true,
     minifySyntax: true,
     keepNames: true, // of the error classes, where a console shows them
@@ -57,7 +89,9 @@ async function bundle(folder, entry, { as = entry, external = [], pair = 'pair',
       {
         name: 'pair',
         setup(build) {
-          build.onResolve({ filter: /^\.\/pair\.js$/ }, () => ({ path: join(root, 'js', `${pair}.ts`) }));
+          build.onResolve({ filter: /^\.\/pair\.js$/ }, () => ({
+            path: join(root, 'js', `${pair}.ts`),
+          }));
           build.onResolve({ filter: /^\.\/wgemm-.*\.(mjs|wasm)$/ }, ({ path }) =>
             external.includes('./wgemm-*') ? undefined : { path: join(folder, path) },
           );
@@ -65,7 +99,8 @@ async function bundle(folder, entry, { as = entry, external = [], pair = 'pair',
       },
     ],
   });
-  for (const { path, contents } of outputFiles) writeFileSync(join(folder, basename(path)), contents);
+  for (const { path, contents } of outputFiles)
+    writeFileSync(join(folder, basename(path)), contents);
 }
 
 /** The declarations of entries and all that they import. */
@@ -74,7 +109,9 @@ function declarationsOf(folder, entries, found = new Set()) {
     const name = `${entry}.d.ts`;
     if (found.has(name)) continue;
     found.add(name);
-    const imports = readFileSync(join(folder, name), 'utf8').matchAll(/(?:from |import\()['"]\.\/([\w-]+)\.js['"]/g);
+    const imports = readFileSync(join(folder, name), 'utf8').matchAll(
+      /(?:from |import\()['"]\.\/([\w-]+)\.js['"]/g,
+    );
     declarationsOf(
       folder,
       Array.from(imports, ([, name]) => name),
@@ -84,9 +121,11 @@ function declarationsOf(folder, entries, found = new Set()) {
   return found;
 }
 
-const hash = (parts) => parts.reduce((sum, part) => sum.update(part), createHash('sha256')).digest('hex');
+const hash = (parts) =>
+  parts.reduce((sum, part) => sum.update(part), createHash('sha256')).digest('hex');
 const hashFiles = (paths) => hash(paths.flatMap((path) => [path, readFileSync(path)]));
-const filesIn = (folder) => (existsSync(folder) ? readdirSync(folder).map((name) => join(folder, name)) : []);
+const filesIn = (folder) =>
+  existsSync(folder) ? readdirSync(folder).map((name) => join(folder, name)) : [];
 
 /** Where CMake puts the pair of a name, without the extension. */
 const pairIn = (name) => join(root, 'build', name.replace('wgemm', 'wasm'), name);
@@ -97,8 +136,15 @@ const pairIn = (name) => join(root, 'build', name.replace('wgemm', 'wasm'), name
  * of another.
  */
 async function makeFolder(folder, names, body) {
-  const sources = [...filesIn(join(root, 'js')), join(root, 'package-lock.json'), import.meta.filename];
-  const inputs = hashFiles([...sources, ...names.flatMap((name) => [`${pairIn(name)}.wasm`, `${pairIn(name)}.mjs`])]);
+  const sources = [
+    ...filesIn(join(root, 'js')),
+    join(root, 'package-lock.json'),
+    import.meta.filename,
+  ];
+  const inputs = hashFiles([
+    ...sources,
+    ...names.flatMap((name) => [`${pairIn(name)}.wasm`, `${pairIn(name)}.mjs`]),
+  ]);
   const state = () => `${inputs} ${hashFiles(filesIn(folder))}`;
   const made = join(root, 'build', 'dist'); // bundles name it in comments
   const stamp = join(root, 'build', `${basename(folder)}.stamp`);
@@ -107,11 +153,13 @@ async function makeFolder(folder, names, body) {
   esbuild = await import('esbuild');
   rmSync(made, { recursive: true, force: true });
   mkdirSync(made, { recursive: true });
-  // Before they are minified: esbuild picks names by how often letters occur, and the file's name has some.
+  // Before they are minified: esbuild picks names by how often letters occur, and the file's name
+  // has some.
   const glues = new Set();
   for (const name of names) {
     copyFileSync(`${pairIn(name)}.wasm`, join(made, `${name}.wasm`));
-    // Emscripten's glue is not minified everywhere; it stays a file of its own, since its threads start from it.
+    // Emscripten's glue is not minified everywhere; it stays a file of its own, since its threads
+    // start from it.
     const source = readFileSync(`${pairIn(name)}.mjs`, 'utf8');
     glues.add(source.replaceAll(name, ''));
     const glue = await esbuild.transform(source, {
@@ -135,10 +183,17 @@ const makeIndex = (made) => bundle(made, 'index', { external: ['./wgemm-*'] });
 /** dist/ is whole or not there. */
 export async function makeDist() {
   await makeFolder(join(root, 'dist'), pairs, async (made, glues) => {
-    if (glues.size !== 2) fail('The glue of the builds differs: js/pair-worker.ts and js/thread.ts have that of one for all.');
-    const declarations = run('tsc', ['-p', 'js/tsconfig.json', '--outDir', made, '--declarationDir', made], {
-      otherwise: 'The TypeScript in js/ has the errors above: correct them and run this again.',
-    });
+    if (glues.size !== 2)
+      fail(
+        'The glue of the builds differs: js/pair-worker.ts and js/thread.ts have that of one for all.',
+      );
+    const declarations = run(
+      'tsc',
+      ['-p', 'js/tsconfig.json', '--outDir', made, '--declarationDir', made],
+      {
+        otherwise: 'The TypeScript in js/ has the errors above: correct them and run this again.',
+      },
+    );
     // For each entry, what stands in the place of js/pair.ts, and what stays a file of its own.
     const bundles = [
       makeIndex(made),
@@ -149,7 +204,8 @@ export async function makeDist() {
     ];
     await Promise.all([declarations, ...bundles]);
     const declared = declarationsOf(made, ['index', 'worker', 'inline']);
-    for (const name of readdirSync(made)) if (name.endsWith('.d.ts') && !declared.has(name)) rmSync(join(made, name)); // of what is internal
+    for (const name of readdirSync(made))
+      if (name.endsWith('.d.ts') && !declared.has(name)) rmSync(join(made, name)); // of what is internal
   });
 }
 

@@ -49,6 +49,8 @@ await main(async () => {
     if (readdirSync(cache).length === 0) rmdirSync(cache);
   } else {
     const size = inMB(inCache().reduce((sum, path) => sum + sizeOf(path), 0));
-    console.log(`clean: kept ${cache} (${size}), which all clones of this user share; \`npm run clean -- --cache\` removes it too`);
+    console.log(
+      `clean: kept ${cache} (${size}), which all clones of this user share; \`npm run clean -- --cache\` removes it too`,
+    );
   }
 });

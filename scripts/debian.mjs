@@ -18,14 +18,23 @@ export function debianVersion() {
 }
 
 function mirror(release) {
-  const targets = query('apt-get', ['indextargets', '--format', '$(REPO_URI) $(RELEASE) $(COMPONENT)', 'Created-By: Packages']) ?? '';
+  const targets =
+    query('apt-get', [
+      'indextargets',
+      '--format',
+      '$(REPO_URI) $(RELEASE) $(COMPONENT)',
+      'Created-By: Packages',
+    ]) ?? '';
   const codename = /^VERSION_CODENAME=(\w+)/m.exec(readFileSync('/etc/os-release', 'utf8'))?.[1];
   const releases = [codename, 'oldstable', 'stable', 'testing', 'unstable', 'sid', release];
   const found = targets
     .split('\n')
     .map((line) => line.split(' '))
     .find(([, name, component]) => releases.includes(name) && component === 'main');
-  return found?.[0] ?? fail('apt knows no Debian mirror: add your mirror to /etc/apt/sources.list and run this again.');
+  return (
+    found?.[0] ??
+    fail('apt knows no Debian mirror: add your mirror to /etc/apt/sources.list and run this again.')
+  );
 }
 
 const ready = new Map(); // by release: the state is made once a run
@@ -129,10 +138,14 @@ export async function unpackSource({ name, version, sha256 }, folder, release) {
     otherwise: `The sources of ${name} could not be downloaded: check the network and run this again.`,
   });
   const path = join(state, tarball);
-  const found = existsSync(path) ? createHash('sha256').update(readFileSync(path)).digest('hex') : 'missing';
+  const found = existsSync(path)
+    ? createHash('sha256').update(readFileSync(path)).digest('hex')
+    : 'missing';
   if (found !== sha256) {
     rmSync(path, { force: true });
-    fail(`${tarball} is not what it must be (SHA-256 ${found}): set ${name.toUpperCase()}_SOURCE_DIR to a copy of your own.`);
+    fail(
+      `${tarball} is not what it must be (SHA-256 ${found}): set ${name.toUpperCase()}_SOURCE_DIR to a copy of your own.`,
+    );
   }
   await run('tar', ['-xJf', path, '-C', folder], {
     quiet: true,

@@ -1,5 +1,16 @@
-// Finds an Emscripten that is new enough, or puts Debian 13's into the cache of a Debian 12 machine.
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+// Finds an Emscripten that is new enough, or puts Debian 13's into the cache of a Debian 12
+// machine.
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { downloadPackages, unpackPackage } from './debian.mjs';
 import { cache, fail, onPath, query, run } from './run.mjs';
@@ -14,10 +25,14 @@ const llvm = '/usr/lib/llvm-19/bin';
 // The parser that Emscripten optimizes its JavaScript with; Debian packages it apart.
 const acorn = {
   version: '8.15.0',
-  integrity: 'sha512-NZyJarBfL7nWwIq+FDL6Zp/yHEhePMNnnJ0y3qfieCrmNvYct8uvtiV41UvlSe6apAfk0fY1FbWx+NwfmpvtTg==',
+  integrity:
+    'sha512-NZyJarBfL7nWwIq+FDL6Zp/yHEhePMNnnJ0y3qfieCrmNvYct8uvtiV41UvlSe6apAfk0fY1FbWx+NwfmpvtTg==',
 };
 
-/** The folder of an Emscripten that can build this project: the machine's own, else the one in the cache. */
+/**
+ * The folder of an Emscripten that can build this project: the machine's own, else the one in the
+ * cache.
+ */
 export function findEmscripten() {
   const ours = emscriptenIn(prefix);
   return ownEmscripten() ?? (existsSync(join(ours, 'emcc')) ? ours : undefined);
@@ -80,18 +95,26 @@ FROZEN_CACHE = True # it holds all system libraries
 
   if (!query(join(emscriptenIn(prefix), 'emcc'), ['--version'])) {
     rmSync(prefix, { recursive: true, force: true });
-    fail('The Emscripten that was unpacked does not start: install emsdk, set EMSDK, and run this again.');
+    fail(
+      'The Emscripten that was unpacked does not start: install emsdk, set EMSDK, and run this again.',
+    );
   }
 }
 
 /** Binaryen's programs were linked with trixie's libc: they need that and its loader. */
 function wrapBinaryen(folder) {
-  const triplet = readdirSync(join(folder, 'usr', 'lib')).find((name) => name.endsWith('-linux-gnu'));
+  const triplet = readdirSync(join(folder, 'usr', 'lib')).find((name) =>
+    name.endsWith('-linux-gnu'),
+  );
   const libraries = join('usr', 'lib', triplet);
-  const loader = readdirSync(join(folder, libraries)).find((name) => /^ld-linux.*\.so\.\d+$/.test(name));
+  const loader = readdirSync(join(folder, libraries)).find((name) =>
+    /^ld-linux.*\.so\.\d+$/.test(name),
+  );
   const wrappers = join(folder, 'binaryen', 'bin');
   mkdirSync(wrappers, { recursive: true });
-  for (const program of readdirSync(join(folder, 'usr', 'bin')).filter((name) => name.startsWith('wasm'))) {
+  for (const program of readdirSync(join(folder, 'usr', 'bin')).filter((name) =>
+    name.startsWith('wasm'),
+  )) {
     const wrapper = join(wrappers, program);
     const at = (path) => `'${join(prefix, path)}'`;
     writeFileSync(
@@ -110,12 +133,16 @@ async function addAcorn(folder) {
   writeFileSync(join(folder, 'package.json'), JSON.stringify({ private: true, dependencies }));
   writeFileSync(
     join(folder, 'package-lock.json'),
-    JSON.stringify({ lockfileVersion: 3, packages: { '': { dependencies }, 'node_modules/acorn': acorn } }),
+    JSON.stringify({
+      lockfileVersion: 3,
+      packages: { '': { dependencies }, 'node_modules/acorn': acorn },
+    }),
   );
   await run('npm', ['ci', '--no-audit', '--no-fund', '--ignore-scripts'], {
     cwd: folder,
     quiet: true,
     bound: true,
-    otherwise: 'npm could not install acorn, which Emscripten needs: check the network and run this again.',
+    otherwise:
+      'npm could not install acorn, which Emscripten needs: check the network and run this again.',
   });
 }

@@ -4,5 +4,6 @@ import { registerHooks } from 'node:module';
 const { href } = new URL('../build/example-library/index.js', import.meta.url);
 
 registerHooks({
-  resolve: (name, context, next) => (name === 'wgemm' ? { url: href, shortCircuit: true } : next(name, context)),
+  resolve: (name, context, next) =>
+    name === 'wgemm' ? { url: href, shortCircuit: true } : next(name, context),
 });

@@ -12,7 +12,11 @@ await main(async () => {
   console.log('build: WebAssembly with relaxed SIMD');
   await makeExampleLibrary();
   // A program of its own, since set-up brings a newer Node than may run this.
-  await run('node', ['--import', './scripts/example-library.mjs', join('examples', `${name}.mjs`), ...rest], {
-    otherwise: `The example ${name} failed: see above why.`,
-  });
+  await run(
+    'node',
+    ['--import', './scripts/example-library.mjs', join('examples', `${name}.mjs`), ...rest],
+    {
+      otherwise: `The example ${name} failed: see above why.`,
+    },
+  );
 });

@@ -1,4 +1,5 @@
-// Checks the form of all code: clang-format, Prettier, ESLint, TypeScript's types. With --fix, corrects what can be corrected.
+// Checks the form of all code: clang-format, Prettier, ESLint, TypeScript's types. With --fix,
+// corrects what can be corrected.
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { main, run } from './run.mjs';
@@ -11,15 +12,31 @@ const cplusplus = ['src', 'bindings', 'tests', 'examples']
   .flatMap((folder) => readdirSync(folder, { recursive: true }).map((name) => join(folder, name)))
   .filter((name) => /\.(c|cc|h)$/.test(name) && !name.includes('node_modules'));
 const scripts = ['js', 'tests', 'examples', 'scripts'].filter((folder) => existsSync(folder));
-const projects = ['js', 'tests', join('tests', 'js')].filter((folder) => existsSync(join(folder, 'tsconfig.json')));
+const projects = ['js', 'tests', join('tests', 'js')].filter((folder) =>
+  existsSync(join(folder, 'tsconfig.json')),
+);
 
 await main(async () => {
   await setUp('lint');
   const otherwise = 'Correct what is said above; `npm run lint -- --fix` does what it can.';
   if (cplusplus.length > 0) {
-    await run('clang-format-19', [...(fix ? ['-i'] : ['--dry-run', '-Werror']), ...cplusplus], { otherwise });
+    await run('clang-format-19', [...(fix ? ['-i'] : ['--dry-run', '-Werror']), ...cplusplus], {
+      otherwise,
+    });
   }
-  await run('prettier', [fix ? '--write' : '--check', '--log-level', 'warn', ...scripts], { otherwise });
-  await run('eslint', [...(fix ? ['--fix'] : []), '--max-warnings', '0', '--no-error-on-unmatched-pattern', ...scripts], { otherwise });
+  await run('prettier', [fix ? '--write' : '--check', '--log-level', 'warn', ...scripts], {
+    otherwise,
+  });
+  await run(
+    'eslint',
+    [
+      ...(fix ? ['--fix'] : []),
+      '--max-warnings',
+      '0',
+      '--no-error-on-unmatched-pattern',
+      ...scripts,
+    ],
+    { otherwise },
+  );
   for (const project of projects) await run('tsc', ['--noEmit', '-p', project], { otherwise });
 });

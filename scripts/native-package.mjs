@@ -1,4 +1,5 @@
-// The native package as its users see it: what `cmake --install` gives, and programs that are built against nothing else.
+// The native package as its users see it: what `cmake --install` gives, and programs that are built
+// against nothing else.
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -31,7 +32,10 @@ float32   0.50  5.00 |  0.90  7.00
 
 export async function testNativePackage() {
   await install();
-  const said = await runAgainstInstall(join(root, 'examples', 'native'), join(root, 'build', 'example-native'));
+  const said = await runAgainstInstall(
+    join(root, 'examples', 'native'),
+    join(root, 'build', 'example-native'),
+  );
   if (said !== exampleSays) fail(`examples/native prints\n${said}and not\n${exampleSays}`);
   await testReadme();
   await testAsSubproject();
@@ -51,13 +55,17 @@ async function install() {
     .map((name) => name.replaceAll('\\', '/').replace(/^lib64\//, 'lib/')); // lib64 is what some systems call it
   const lacking = files.filter((file) => !found.includes(file));
   const beyond = found.filter((file) => !files.includes(file));
-  if (lacking.length > 0) fail(`The installed native package lacks ${lacking.join(', ')}: see cmake/install.cmake.`);
+  if (lacking.length > 0)
+    fail(`The installed native package lacks ${lacking.join(', ')}: see cmake/install.cmake.`);
   if (beyond.length > 0)
-    fail(`The installed native package has ${beyond.join(', ')}, which is not meant to be in it: see cmake/install.cmake.`);
+    fail(
+      `The installed native package has ${beyond.join(', ')}, which is not meant to be in it: see cmake/install.cmake.`,
+    );
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   for (const file of found.filter((name) => /\.(cmake|h)$/.test(name))) {
     const text = readFileSync(join(installed, file), 'utf8');
-    if (text.includes(root) || text.includes(cache)) fail(`${file} of the native package names a folder of this machine.`);
+    if (text.includes(root) || text.includes(cache))
+      fail(`${file} of the native package names a folder of this machine.`);
     if (/Version\.cmake$|\.h$/.test(file) && !text.includes(`"${version}"`)) {
       fail(`${file} of the native package has another version than package.json, ${version}.`);
     }
@@ -65,7 +73,8 @@ async function install() {
 }
 
 /**
- * Builds the CMakeLists.txt in `source`, of one program, against the installed package and nothing else.
+ * Builds the CMakeLists.txt in `source`, of one program, against the installed package and nothing
+ * else.
  * @returns what the program prints
  */
 async function runAgainstInstall(source, build) {
@@ -76,12 +85,29 @@ async function runAgainstInstall(source, build) {
     `CMAKE_PREFIX_PATH=${installed}`,
     'CMAKE_CXX_FLAGS=-Wall -Wextra -Wpedantic -Wconversion -Werror',
   ];
-  await run('cmake', ['-S', source, '-B', build, '-G', 'Ninja', ...definitions.map((definition) => `-D${definition}`)], {
+  await run(
+    'cmake',
+    [
+      '-S',
+      source,
+      '-B',
+      build,
+      '-G',
+      'Ninja',
+      ...definitions.map((definition) => `-D${definition}`),
+    ],
+    {
+      quiet: true,
+      otherwise: `CMake could not configure ${source} with the installed wgemm: correct what it says above.`,
+    },
+  );
+  await run('cmake', ['--build', build], {
     quiet: true,
-    otherwise: `CMake could not configure ${source} with the installed wgemm: correct what it says above.`,
+    otherwise: `${source} does not build with the installed wgemm: see above why.`,
   });
-  await run('cmake', ['--build', build], { quiet: true, otherwise: `${source} does not build with the installed wgemm: see above why.` });
-  const program = /add_executable\((\w+)/.exec(readFileSync(join(source, 'CMakeLists.txt'), 'utf8'))?.[1];
+  const program = /add_executable\((\w+)/.exec(
+    readFileSync(join(source, 'CMakeLists.txt'), 'utf8'),
+  )?.[1];
   if (!program) fail(`${source} has no add_executable() in its CMakeLists.txt.`);
   const said = query(join(build, program), [], { stdio: ['ignore', 'pipe', 'inherit'] });
   if (said === undefined) fail(`${join(build, program)} fails: see above why, if it says so.`);
@@ -101,10 +127,14 @@ async function testReadme() {
   }
   const said = await runAgainstInstall(source, join(source, 'build'));
   const { code: shown } = blockOf(heading, 'text');
-  if (said !== shown) fail(`What README.md shows under '${heading}' prints\n${said}and not\n${shown}`);
+  if (said !== shown)
+    fail(`What README.md shows under '${heading}' prints\n${said}and not\n${shown}`);
 }
 
-/** As part of another project wgemm gives the same target, and imposes nothing. Configured only: a build takes as long as ours did. */
+/**
+ * As part of another project wgemm gives the same target, and imposes nothing. Configured only: a
+ * build takes as long as ours did.
+ */
 async function testAsSubproject() {
   const source = join(root, 'build', 'subproject-native');
   rmSync(source, { recursive: true, force: true });
@@ -123,10 +153,13 @@ endif()
 `,
   );
   const build = join(source, 'build');
-  const otherwise = 'wgemm cannot be a part of another project by add_subdirectory(): see above why.';
+  const otherwise =
+    'wgemm cannot be a part of another project by add_subdirectory(): see above why.';
   await run('cmake', ['-S', source, '-B', build, '-G', 'Ninja'], { quiet: true, otherwise });
   if (readFileSync(join(build, 'wgemm', 'cmake_install.cmake'), 'utf8').includes('libwgemm.a')) {
-    fail('wgemm installs itself where another project that it is part of is installed: see WGEMM_INSTALL.');
+    fail(
+      'wgemm installs itself where another project that it is part of is installed: see WGEMM_INSTALL.',
+    );
   }
 }
 

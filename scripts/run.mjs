@@ -1,6 +1,15 @@
-// What every script shares: where things are, how programs are started, and how a script ends when something is wrong.
+// What every script shares: where things are, how programs are started, and how a script ends when
+// something is wrong.
 import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { homedir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -10,7 +19,8 @@ export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 process.chdir(root);
 
 /** Shared by all clones of one user. cmake/ looks in the same place. */
-export const cache = process.env.WGEMM_CACHE || join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'wgemm');
+export const cache =
+  process.env.WGEMM_CACHE || join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'wgemm');
 
 const isWindows = process.platform === 'win32';
 const pathKey = Object.keys(process.env).find((key) => key.toUpperCase() === 'PATH') ?? 'PATH';
@@ -26,7 +36,10 @@ export function fail(sentence) {
   throw new Failure(sentence);
 }
 
-/** The frame of every script. System errors (a full disk, no permission) already name the file and the cause. */
+/**
+ * The frame of every script. System errors (a full disk, no permission) already name the file and
+ * the cause.
+ */
 export async function main(body) {
   try {
     await body();
@@ -49,7 +62,11 @@ export function onPath(program) {
 
 /** The output of a quick query, or undefined when it fails. */
 export function query(program, args, options = {}) {
-  const { status, stdout } = spawnSync(program, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'], ...options });
+  const { status, stdout } = spawnSync(program, args, {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'ignore'],
+    ...options,
+  });
   return status === 0 ? stdout : undefined;
 }
 
@@ -59,7 +76,11 @@ export function query(program, args, options = {}) {
  *   onStatus  gets each line that it writes to file descriptor 3
  *   bound     it dies with this script, even if that is killed, so that it cannot go on writing beside the next run's
  */
-export function run(program, args, { cwd = root, env = {}, quiet = false, onStatus, bound = false, otherwise }) {
+export function run(
+  program,
+  args,
+  { cwd = root, env = {}, quiet = false, onStatus, bound = false, otherwise },
+) {
   if (bound && onPath('setpriv')) {
     args = ['--pdeathsig', 'KILL', program, ...args];
     program = 'setpriv';
@@ -84,7 +105,9 @@ export function run(program, args, { cwd = root, env = {}, quiet = false, onStat
     lines.forEach(onStatus);
   });
   return new Promise((resolve, reject) => {
-    child.on('error', (error) => reject(new Failure(`${program} does not start (${error.code}): ${otherwise}`)));
+    child.on('error', (error) =>
+      reject(new Failure(`${program} does not start (${error.code}): ${otherwise}`)),
+    );
     child.on('close', (code) => {
       if (code === 0) return resolve();
       if (quiet) process.stderr.write(`${said.trimEnd().split('\n').slice(-15).join('\n')}\n`);
@@ -93,7 +116,9 @@ export function run(program, args, { cwd = root, env = {}, quiet = false, onStat
   });
 }
 
-/** Runs `body` while no other set-up of this user does. A lock whose owner is gone is taken over. */
+/**
+ * Runs `body` while no other set-up of this user does. A lock whose owner is gone is taken over.
+ */
 export async function withLock(body) {
   const lock = join(cache, 'lock');
   const mine = `${lock}.${process.pid}`;

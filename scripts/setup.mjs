@@ -1,6 +1,15 @@
-// Everything that a build needs, on a machine that has only Node and, on Debian, root. Each step looks whether it is done, and if so
-// says nothing; a step that is interrupted starts again, and what it leaves is never taken for a result.
-import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, renameSync, rmSync } from 'node:fs';
+// Everything that a build needs, on a machine that has only Node and, on Debian, root. Each step
+// looks whether it is done, and if so says nothing; a step that is interrupted starts again, and
+// what it leaves is never taken for a result.
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+} from 'node:fs';
 import { join, relative } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
@@ -22,14 +31,20 @@ export const npmFolders = {
  *   'package', 'runtimes', 'arm64'; the project's npm packages are always set up.
  */
 export async function setUp(...needs) {
-  const folders = Object.keys(npmFolders).flatMap((need) => (needs.includes(need) ? [join(root, npmFolders[need])] : []));
+  const folders = Object.keys(npmFolders).flatMap((need) =>
+    needs.includes(need) ? [join(root, npmFolders[need])] : [],
+  );
   const steps = [
     [npmIsMissing, installNpmPackages],
     ...folders.map((folder) => [() => !matchesLock(folder), () => installFrom(folder)]),
     [() => missingPackages(needs).length > 0, () => installPackages(missingPackages(needs))],
     [() => needs.includes('wasm') && !findEmscripten(), setUpEmscripten],
     [() => needs.includes('arm64') && !findEmulator(), provideEmulator],
-    [() => needs.some((need) => need === 'wasm' || need === 'native') && missingSources().length > 0, fetchSources],
+    [
+      () =>
+        needs.some((need) => need === 'wasm' || need === 'native') && missingSources().length > 0,
+      fetchSources,
+    ],
   ];
   if (!steps.some(([isMissing]) => isMissing())) return;
   await withLock(async () => {
@@ -40,7 +55,8 @@ export async function setUp(...needs) {
   });
 }
 
-// --- npm -----------------------------------------------------------------------------------------------------------------------
+// --- npm
+// -----------------------------------------------------------------------------------------------------------------------
 
 function npmIsMissing() {
   return !matchesLock(root) || !projectNode();
@@ -57,15 +73,22 @@ function matchesLock(folder) {
   );
 }
 
-/** Node as a development dependency: the scripts need a newer one than the package does. Its install script fetches the binary. */
+/**
+ * Node as a development dependency: the scripts need a newer one than the package does. Its install
+ * script fetches the binary.
+ */
 function projectNode() {
-  return query(join(root, 'node_modules', '.bin', 'node'), ['--version'], { shell: process.platform === 'win32' });
+  return query(join(root, 'node_modules', '.bin', 'node'), ['--version'], {
+    shell: process.platform === 'win32',
+  });
 }
 
 async function installNpmPackages() {
   await installFrom(root);
   if (!projectNode()) {
-    fail('The npm package `node` came without its binary: allow its install script with `npm rebuild node --ignore-scripts=false`.');
+    fail(
+      'The npm package `node` came without its binary: allow its install script with `npm rebuild node --ignore-scripts=false`.',
+    );
   }
 }
 
@@ -81,7 +104,10 @@ async function installFrom(folder) {
   });
 }
 
-/** Install scripts outlive an npm that was killed, and would go on writing into what the next one installs. */
+/**
+ * Install scripts outlive an npm that was killed, and would go on writing into what the next one
+ * installs.
+ */
 async function noOneWorksIn(folder) {
   const works = (process) => {
     try {
@@ -90,13 +116,19 @@ async function noOneWorksIn(folder) {
       return false; // it ended, or is another user's
     }
   };
-  const isBusy = () => existsSync('/proc/self/cwd') && readdirSync('/proc').some((name) => /^\d+$/.test(name) && works(name));
+  const isBusy = () =>
+    existsSync('/proc/self/cwd') &&
+    readdirSync('/proc').some((name) => /^\d+$/.test(name) && works(name));
   for (let waited = 0; waited < 60 && isBusy(); waited++) await sleep(500);
 }
 
-// --- packages of the system ----------------------------------------------------------------------------------------------------
+// --- packages of the system
+// ----------------------------------------------------------------------------------------------------
 
-/** Debian package -> what it is for, and a program or browser that shows that it is there in another way. */
+/**
+ * Debian package -> what it is for, and a program or browser that shows that it is there in another
+ * way.
+ */
 const packages = {
   cmake: { for: ['wasm', 'native'], program: 'cmake' },
   'ninja-build': { for: ['wasm', 'native'], program: 'ninja' },
@@ -119,21 +151,30 @@ const packagesOfOurEmscripten = ['clang-19', 'lld-19', 'llvm-19'];
 
 function missingPackages(needs) {
   const onDebian = onPath('dpkg-query') && onPath('apt-get');
-  const wanted = Object.keys(packages).filter((name) => packages[name].for.some((need) => needs.includes(need)));
+  const wanted = Object.keys(packages).filter((name) =>
+    packages[name].for.some((need) => needs.includes(need)),
+  );
   if (needs.includes('wasm') && debianVersion()) {
     const found = findEmscripten();
     if (debianVersion() >= 13 && !found) wanted.push('emscripten');
-    if (debianVersion() === 12 && (!found || found.startsWith(cache))) wanted.push(...packagesOfOurEmscripten);
+    if (debianVersion() === 12 && (!found || found.startsWith(cache)))
+      wanted.push(...packagesOfOurEmscripten);
   }
   if (!onDebian) return wanted.filter((name) => !packages[name].debianOnly && !isElsewhere(name));
   if (wanted.length === 0) return [];
   // dpkg-query fails when it does not know one of them, and still tells about the others.
   const states = new Map(
-    query('sh', ['-c', 'dpkg-query -W -f \'${Package} ${db:Status-Status}\\n\' "$@" || true', 'sh', ...wanted])
+    query('sh', [
+      '-c',
+      'dpkg-query -W -f \'${Package} ${db:Status-Status}\\n\' "$@" || true',
+      'sh',
+      ...wanted,
+    ])
       .split('\n')
       .map((line) => line.split(' ')),
   );
-  // Half-installed packages (an interrupted apt) are missing; packages that dpkg does not know may have come by another way.
+  // Half-installed packages (an interrupted apt) are missing; packages that dpkg does not know may
+  // have come by another way.
   return wanted.filter((name) => {
     const state = states.get(name) ?? 'not-installed';
     return state !== 'installed' && !(state === 'not-installed' && isElsewhere(name));
@@ -143,14 +184,19 @@ function missingPackages(needs) {
 /** Whether what a package would bring is there in another way. */
 function isElsewhere(name) {
   const { program, browser } = packages[name] ?? {};
-  return browser ? findBrowser(browser) !== undefined : program !== undefined && onPath(program) !== undefined;
+  return browser
+    ? findBrowser(browser) !== undefined
+    : program !== undefined && onPath(program) !== undefined;
 }
 
 async function installPackages(names) {
   const list = names.join(' ');
   if (!onPath('apt-get')) {
-    const variables = names.flatMap((name) => (packages[name]?.browser ? [variableOf(packages[name].browser)] : []));
-    const or = variables.length > 0 ? ` (or name the browser's program in ${variables.join(', ')})` : '';
+    const variables = names.flatMap((name) =>
+      packages[name]?.browser ? [variableOf(packages[name].browser)] : [],
+    );
+    const or =
+      variables.length > 0 ? ` (or name the browser's program in ${variables.join(', ')})` : '';
     fail(`These are missing on this machine: ${list}. Install them${or} and run this again.`);
   }
   if (process.getuid() !== 0) fail(`Run \`sudo apt-get install ${list}\` and then this again.`);
@@ -162,7 +208,8 @@ async function installPackages(names) {
       env,
       quiet: true,
       bound: true,
-      otherwise: '`apt-get update` failed: check the network and the apt sources of this machine, and run this again.',
+      otherwise:
+        '`apt-get update` failed: check the network and the apt sources of this machine, and run this again.',
     });
   await update().catch(async () => {
     await sleep(5000); // another apt may have been at it
@@ -171,23 +218,33 @@ async function installPackages(names) {
   // After an apt that was interrupted, the next one refuses to work until this is done.
   query('dpkg', ['--configure', '-a'], { env: { ...process.env, ...env } });
   await showDownload('setup: downloading packages', (onStatus) =>
-    run('apt-get', [...options, '-o', 'APT::Status-Fd=3', 'install', '-y', '--no-install-recommends', ...names], {
-      env,
-      quiet: true,
-      onStatus,
-      otherwise: `\`apt-get install ${list}\` failed: see its messages above, and run this again.`,
-    }),
+    run(
+      'apt-get',
+      [...options, '-o', 'APT::Status-Fd=3', 'install', '-y', '--no-install-recommends', ...names],
+      {
+        env,
+        quiet: true,
+        onStatus,
+        otherwise: `\`apt-get install ${list}\` failed: see its messages above, and run this again.`,
+      },
+    ),
   );
 }
 
-// --- Emscripten and sources ----------------------------------------------------------------------------------------------------
+// --- Emscripten and sources
+// ----------------------------------------------------------------------------------------------------
 
 async function setUpEmscripten() {
   if (debianVersion() === 12) return provideEmscripten();
-  fail('No Emscripten of version 3.1.69 or later is here: install emsdk (or `emcc` on PATH), set EMSDK, and run this again.');
+  fail(
+    'No Emscripten of version 3.1.69 or later is here: install emsdk (or `emcc` on PATH), set EMSDK, and run this again.',
+  );
 }
 
-/** What cmake/Dependencies.cmake takes from the cache; without it, or on other systems, it fetches the same commits itself. */
+/**
+ * What cmake/Dependencies.cmake takes from the cache; without it, or on other systems, it fetches
+ * the same commits itself.
+ */
 const sources = [
   {
     name: 'xnnpack',
@@ -214,7 +271,10 @@ export const cached = ['arm64', 'emscripten', ...sources.map(({ name }) => name)
 
 function missingSources() {
   if (!debianVersion()) return [];
-  return sources.filter(({ name, folder }) => !process.env[`${name.toUpperCase()}_SOURCE_DIR`] && !existsSync(join(cache, folder)));
+  return sources.filter(
+    ({ name, folder }) =>
+      !process.env[`${name.toUpperCase()}_SOURCE_DIR`] && !existsSync(join(cache, folder)),
+  );
 }
 
 async function fetchSources() {
@@ -231,4 +291,5 @@ async function fetchSources() {
   }
 }
 
-if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) await main(() => setUp('wasm', 'native', 'lint'));
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href)
+  await main(() => setUp('wasm', 'native', 'lint'));

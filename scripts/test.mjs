@@ -1,6 +1,6 @@
-// Every test: native, native under sanitizers, the same test program as wasm with and without threads, the native package, then the
-// JavaScript API, test vectors, and the npm package: its tarball in Node, in bundlers, and in pages of Chromium.
-// Arguments go to Vitest.
+// Every test: native, native under sanitizers, the same test program as wasm with and without
+// threads, the native package, then the JavaScript API, test vectors, and the npm package: its
+// tarball in Node, in bundlers, and in pages of Chromium. Arguments go to Vitest.
 import { buildPreset, makeDist } from './build.mjs';
 import { testNativePackage } from './native-package.mjs';
 import { main, run } from './run.mjs';
@@ -52,12 +52,14 @@ await main(async () => {
   );
   await step('running test vectors', () =>
     run('node', ['tests/conformance/run.mjs'], {
-      otherwise: 'Test vectors fail: see above which, and run them by `node tests/conformance/run.mjs`.',
+      otherwise:
+        'Test vectors fail: see above which, and run them by `node tests/conformance/run.mjs`.',
     }),
   );
   await step('testing the package', () =>
     run('node', ['tests/package/everywhere.mjs', '--fast'], {
-      otherwise: 'Tests of the package fail: see above which, and run them by `npm run test:everywhere -- --fast`.',
+      otherwise:
+        'Tests of the package fail: see above which, and run them by `npm run test:everywhere -- --fast`.',
     }),
   );
   console.log(`test: where the time went\n${times.join('\n')}`);

@@ -31,9 +31,12 @@ bool Context::has_room(size_t bytes) const {
 size_t Context::room() const {
   size_t most = limit_ == 0 ? SIZE_MAX : limit_ - std::min(limit_, in_use_);
 #if defined(__EMSCRIPTEN__)
-  // What the allocator has at the end of memory, and what lies behind. It takes memory in steps of a page, and rounds up twice.
-  const size_t committed = __builtin_wasm_memory_size(0) * kPage, most_committed = limit_ == 0 ? SIZE_MAX : std::max(limit_, committed);
-  const size_t used = reinterpret_cast<uintptr_t>(sbrk(0)) - static_cast<size_t>(mallinfo().keepcost) + 2 * kPage;
+  // What the allocator has at the end of memory, and what lies behind. It takes memory in steps of
+  // a page, and rounds up twice.
+  const size_t committed = __builtin_wasm_memory_size(0) * kPage,
+               most_committed = limit_ == 0 ? SIZE_MAX : std::max(limit_, committed);
+  const size_t used =
+      reinterpret_cast<uintptr_t>(sbrk(0)) - static_cast<size_t>(mallinfo().keepcost) + 2 * kPage;
   most = std::min(most, most_committed - std::min(most_committed, used));
 #endif
   return most - std::min(most, 2 * kArenaAlignment);

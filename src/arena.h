@@ -1,5 +1,6 @@
-// Scratch memory of one call: a single allocation, sized by the plan, that may fail. What small products need is on the stack, as to
-// allocate takes long beside them; the limit counts it all the same.
+// Scratch memory of one call: a single allocation, sized by the plan, that may fail. What small
+// products need is on the stack, as to allocate takes long beside them; the limit counts it all the
+// same.
 #pragma once
 
 #include "wgemm.h"
@@ -9,7 +10,8 @@ namespace wgemm {
 // What pieces of an arena are rounded up to: a cache line.
 inline constexpr size_t kArenaAlignment = 64;
 
-// Bytes of an arena that lie on the stack, at the most. None under the address sanitizer, which sees one byte too far in an allocation.
+// Bytes of an arena that lie on the stack, at the most. None under the address sanitizer, which
+// sees one byte too far in an allocation.
 #if defined(__SANITIZE_ADDRESS__)
 inline constexpr size_t kArenaOnStack = 0;
 #else

@@ -35,12 +35,13 @@ HalfConstants half_constants = {
 
 namespace {
 
-// float64 to 16 bits: through float32, rounded to odd, which keeps what decides the second rounding. (Boldo and Melquiond, "When double
-// rounding is odd", 2005.)
+// float64 to 16 bits: through float32, rounded to odd, which keeps what decides the second
+// rounding. (Boldo and Melquiond, "When double rounding is odd", 2005.)
 float round_to_odd(double value) {
   float nearest = static_cast<float>(value);
   if (std::isnan(value) || static_cast<double>(nearest) == value) return nearest;
-  if (std::fabs(static_cast<double>(nearest)) > std::fabs(value)) nearest = std::nextafter(nearest, 0.0F);
+  if (std::fabs(static_cast<double>(nearest)) > std::fabs(value))
+    nearest = std::nextafter(nearest, 0.0F);
   return std::bit_cast<float>(std::bit_cast<uint32_t>(nearest) | 1U);
 }
 
@@ -49,7 +50,9 @@ bool store_typed(double value, void* element) {
   T result;
   if constexpr (std::is_integral_v<T>) {
     constexpr double kEnd = 2.0 * static_cast<double>(T{1} << (std::numeric_limits<T>::digits - 1));
-    if (!(value >= static_cast<double>(std::numeric_limits<T>::min()) && value < kEnd && value == std::trunc(value))) return false;
+    if (!(value >= static_cast<double>(std::numeric_limits<T>::min()) && value < kEnd &&
+          value == std::trunc(value)))
+      return false;
     result = static_cast<T>(value);
   } else if constexpr (kIsHalf<T>) {
     result = narrow_to(round_to_odd(value), T{});
@@ -71,11 +74,13 @@ constexpr bool (*kStore[])(double, void*) = {
 
 Status store(const char* op, const char* argument, double value, DType dtype, void* element) {
   if (static_cast<int>(dtype) >= kDTypeCount) {
-    return error(Code::kDType, op, argument, {argument, " has the unknown type ", static_cast<int64_t>(dtype), "; see DType"});
+    return error(Code::kDType, op, argument,
+                 {argument, " has the unknown type ", static_cast<int64_t>(dtype), "; see DType"});
   }
   if (kStore[static_cast<int>(dtype)](value, element)) return {};
   return error(Code::kArgument, op, argument,
-               {argument, " is a number that ", dtype_name(dtype), " cannot hold; it must be whole and in the range of the type"});
+               {argument, " is a number that ", dtype_name(dtype),
+                " cannot hold; it must be whole and in the range of the type"});
 }
 
 }  // namespace wgemm

@@ -1,7 +1,7 @@
-// Between the 16-bit floating-point types and float32. Widening is exact; narrowing rounds once, to nearest even: overflow gives infinity,
-// NaN stays NaN, subnormals are kept. One element at a time, and by SIMD in runs; both give the same bits,
-// but that a signaling NaN may become quiet.
-// IEEE 754-2019, binary16; bfloat16 is the upper half of binary32.
+// Between the 16-bit floating-point types and float32. Widening is exact; narrowing rounds once, to
+// nearest even: overflow gives infinity, NaN stays NaN, subnormals are kept. One element at a time,
+// and by SIMD in runs; both give the same bits, but that a signaling NaN may become quiet. IEEE
+// 754-2019, binary16; bfloat16 is the upper half of binary32.
 #pragma once
 
 #include <wasm_simd128.h>
@@ -16,20 +16,25 @@ namespace wgemm {
 
 inline float widen(Float16 x) {
   const uint32_t magnitude = x.bits & 0x7fffU, sign = static_cast<uint32_t>(x.bits & 0x8000U) << 16;
-  if (magnitude >= 0x7c00U) return std::bit_cast<float>(sign | 0x7f800000U | magnitude << 13);  // infinity and NaN
-  // The fraction and exponent fall into place; what is left is the difference of the biases, 127 - 15, and subnormals come out right.
-  return std::bit_cast<float>(std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude << 13) * 0x1p112F) | sign);
+  if (magnitude >= 0x7c00U)
+    return std::bit_cast<float>(sign | 0x7f800000U | magnitude << 13);  // infinity and NaN
+  // The fraction and exponent fall into place; what is left is the difference of the biases, 127 -
+  // 15, and subnormals come out right.
+  return std::bit_cast<float>(
+      std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude << 13) * 0x1p112F) | sign);
 }
 
 inline float widen(BFloat16 x) { return std::bit_cast<float>(static_cast<uint32_t>(x.bits) << 16); }
 
 inline Float16 narrow_to(float x, Float16) {
-  const uint32_t bits = std::bit_cast<uint32_t>(x), magnitude = bits & 0x7fffffffU, sign = (bits & 0x80000000U) >> 16;
+  const uint32_t bits = std::bit_cast<uint32_t>(x), magnitude = bits & 0x7fffffffU,
+                 sign = (bits & 0x80000000U) >> 16;
   uint32_t result;
   if (magnitude > 0x7f800000U) {
     result = 0x7e00;
   } else if (magnitude < 0x38800000U) {
-    // Below 2^-14 the result counts units of 2^-24, which is what the last bit of a float32 in [0.5, 1) is worth.
+    // Below 2^-14 the result counts units of 2^-24, which is what the last bit of a float32 in
+    // [0.5, 1) is worth.
     result = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5F) - 0x3f000000U;
   } else {
     result = (magnitude + 0xfffU + ((magnitude >> 13) & 1U) - 0x38000000U) >> 13;
@@ -44,14 +49,16 @@ inline BFloat16 narrow_to(float x, BFloat16) {
   return {static_cast<uint16_t>((bits + 0x7fffU + (bits >> 16 & 1U)) >> 16)};
 }
 
-// The same by SIMD: eight elements to two vectors, or in the low half of each lane of four, where what is widened is to be extended with
-// its sign. Constants are read from memory that the compiler must take for changeable: V8 builds a constant vector anew in each turn of a
-// loop, which takes longer than to keep a loaded one.
+// The same by SIMD: eight elements to two vectors, or in the low half of each lane of four, where
+// what is widened is to be extended with its sign. Constants are read from memory that the compiler
+// must take for changeable: V8 builds a constant vector anew in each turn of a loop, which takes
+// longer than to keep a loaded one.
 struct HalfConstants {
   alignas(16) uint32_t high_half[4], high_infinity[4], exponent[4], finite_exponent[4];
-  alignas(16) uint32_t low15[4], sign_and_shifted[4], largest_exponent[4], two_to_112[4], two_to_minus_110[4], infinity[4], magnitude[4];
-  alignas(16) uint32_t quiet_bit[4], rounding_exponent[4], two[4], one[4], f16_infinity[4], f16_nan[4],
-      f16_mantissa[4], f16_sign[4], zero[4];
+  alignas(16) uint32_t low15[4], sign_and_shifted[4], largest_exponent[4], two_to_112[4],
+      two_to_minus_110[4], infinity[4], magnitude[4];
+  alignas(16) uint32_t quiet_bit[4], rounding_exponent[4], two[4], one[4],
+      f16_infinity[4], f16_nan[4], f16_mantissa[4], f16_sign[4], zero[4];
 };
 extern HalfConstants half_constants;
 
@@ -59,8 +66,12 @@ template <typename Half>
 struct HalfSimd;
 
 // The lower and the upper halves of eight lanes of 32 bits.
-inline v128_t lower_halves(v128_t x0, v128_t x1) { return wasm_i16x8_shuffle(x0, x1, 0, 2, 4, 6, 8, 10, 12, 14); }
-inline v128_t upper_halves(v128_t x0, v128_t x1) { return wasm_i16x8_shuffle(x0, x1, 1, 3, 5, 7, 9, 11, 13, 15); }
+inline v128_t lower_halves(v128_t x0, v128_t x1) {
+  return wasm_i16x8_shuffle(x0, x1, 0, 2, 4, 6, 8, 10, 12, 14);
+}
+inline v128_t upper_halves(v128_t x0, v128_t x1) {
+  return wasm_i16x8_shuffle(x0, x1, 1, 3, 5, 7, 9, 11, 13, 15);
+}
 
 // Known to be neither infinite nor NaN, which saves a third of widening it.
 struct FiniteFloat16 {
@@ -69,7 +80,8 @@ struct FiniteFloat16 {
 
 template <>
 struct HalfSimd<FiniteFloat16> {
-  v128_t high_half = wasm_v128_load(half_constants.high_half), two_to_112 = wasm_v128_load(half_constants.two_to_112);
+  v128_t high_half = wasm_v128_load(half_constants.high_half),
+         two_to_112 = wasm_v128_load(half_constants.two_to_112);
 
   // The upper half of each float32, but for what two_to_112 brings.
   v128_t upper(v128_t x) const { return wasm_v128_and(wasm_i16x8_shr(x, 3), high_half); }
@@ -89,33 +101,46 @@ struct HalfSimd<Float16> {
   HalfSimd<FiniteFloat16> finite;
   v128_t sign_and_shifted = wasm_v128_load(half_constants.sign_and_shifted);
   v128_t largest_exponent = wasm_v128_load(half_constants.largest_exponent);
-  v128_t infinity = wasm_v128_load(half_constants.infinity), magnitude_bits = wasm_v128_load(half_constants.magnitude);
-  v128_t two_to_minus_110 = wasm_v128_load(half_constants.two_to_minus_110), two = wasm_v128_load(half_constants.two);
-  v128_t rounding_exponent = wasm_v128_load(half_constants.rounding_exponent), f16_infinity = wasm_v128_load(half_constants.f16_infinity);
-  v128_t f16_nan = wasm_v128_load(half_constants.f16_nan), f16_mantissa = wasm_v128_load(half_constants.f16_mantissa);
+  v128_t infinity = wasm_v128_load(half_constants.infinity),
+         magnitude_bits = wasm_v128_load(half_constants.magnitude);
+  v128_t two_to_minus_110 = wasm_v128_load(half_constants.two_to_minus_110),
+         two = wasm_v128_load(half_constants.two);
+  v128_t rounding_exponent = wasm_v128_load(half_constants.rounding_exponent),
+         f16_infinity = wasm_v128_load(half_constants.f16_infinity);
+  v128_t f16_nan = wasm_v128_load(half_constants.f16_nan),
+         f16_mantissa = wasm_v128_load(half_constants.f16_mantissa);
   v128_t f16_sign = wasm_v128_load(half_constants.f16_sign);
 
   v128_t high_infinity = wasm_v128_load(half_constants.high_infinity);
-  v128_t exponent = wasm_v128_load(half_constants.exponent), finite_exponent = wasm_v128_load(half_constants.finite_exponent);
+  v128_t exponent = wasm_v128_load(half_constants.exponent),
+         finite_exponent = wasm_v128_load(half_constants.finite_exponent);
 
   // The halves of each float32 apart, on all eight, as far as it goes.
   void widen(const Float16* from, v128_t (&to)[2]) const {
     const v128_t x = wasm_v128_load(from);
-    const v128_t is_special = wasm_i16x8_sub(finite_exponent, wasm_i16x8_max(wasm_v128_and(x, exponent), finite_exponent));
+    const v128_t is_special = wasm_i16x8_sub(
+        finite_exponent, wasm_i16x8_max(wasm_v128_and(x, exponent), finite_exponent));
     finite.join(x, wasm_v128_or(finite.upper(x), wasm_v128_and(is_special, high_infinity)), to);
   }
   v128_t widen(v128_t x) const {
-    const v128_t scaled = wasm_f32x4_mul(wasm_v128_and(wasm_i32x4_shl(x, 13), sign_and_shifted), finite.two_to_112);
-    // All ones where the exponent is; of a comparison the compiler would make a bitselect, which takes engines three times as long.
-    const v128_t is_special = wasm_i32x4_sub(largest_exponent, wasm_i32x4_max(wasm_v128_and(x, f16_infinity), largest_exponent));
+    const v128_t scaled =
+        wasm_f32x4_mul(wasm_v128_and(wasm_i32x4_shl(x, 13), sign_and_shifted), finite.two_to_112);
+    // All ones where the exponent is; of a comparison the compiler would make a bitselect, which
+    // takes engines three times as long.
+    const v128_t is_special = wasm_i32x4_sub(
+        largest_exponent, wasm_i32x4_max(wasm_v128_and(x, f16_infinity), largest_exponent));
     return wasm_v128_or(scaled, wasm_v128_and(is_special, infinity));
   }
-  // Four times the magnitude, infinite from 2^16 on, plus a power of two whose last bit is worth as much as that of the float16: the
-  // addition rounds. The exponent is that of the sum, modulo 32, and what is behind the leading bit carries into it. (As XNNPACK has it.)
+  // Four times the magnitude, infinite from 2^16 on, plus a power of two whose last bit is worth as
+  // much as that of the float16: the addition rounds. The exponent is that of the sum, modulo 32,
+  // and what is behind the leading bit carries into it. (As XNNPACK has it.)
   v128_t round(v128_t x) const {
     const v128_t number = wasm_v128_and(x, magnitude_bits);
-    const v128_t scaled = wasm_f32x4_mul(wasm_f32x4_mul(number, finite.two_to_112), two_to_minus_110);
-    return wasm_f32x4_add(scaled, wasm_i32x4_max(wasm_v128_and(wasm_i32x4_add(number, rounding_exponent), infinity), two));
+    const v128_t scaled =
+        wasm_f32x4_mul(wasm_f32x4_mul(number, finite.two_to_112), two_to_minus_110);
+    return wasm_f32x4_add(
+        scaled,
+        wasm_i32x4_max(wasm_v128_and(wasm_i32x4_add(number, rounding_exponent), infinity), two));
   }
   v128_t narrow(v128_t x0, v128_t x1) const {
     const v128_t low = round(x0), high = round(x1);
@@ -129,7 +154,8 @@ struct HalfSimd<Float16> {
 
 template <>
 struct HalfSimd<BFloat16> {
-  v128_t magnitude_bits = wasm_v128_load(half_constants.magnitude), infinity = wasm_v128_load(half_constants.infinity);
+  v128_t magnitude_bits = wasm_v128_load(half_constants.magnitude),
+         infinity = wasm_v128_load(half_constants.infinity);
   v128_t low15 = wasm_v128_load(half_constants.low15), one = wasm_v128_load(half_constants.one);
   v128_t quiet_bit = wasm_v128_load(half_constants.quiet_bit);
   v128_t zero = wasm_v128_load(half_constants.zero);
@@ -156,7 +182,8 @@ v128_t narrow_eight(const HalfSimd<Half>& simd, const float* from) {
   return simd.narrow(wasm_v128_load(from), wasm_v128_load(from + 4));
 }
 
-// For code that is written for every type: an element of storage type in its compute type, and back.
+// For code that is written for every type: an element of storage type in its compute type, and
+// back.
 template <typename T>
 inline constexpr bool kIsHalf = std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
 

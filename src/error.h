@@ -11,8 +11,9 @@ namespace wgemm {
 // One part of a sentence: a text, a whole number, or sizes, which are written as "[2, 3]".
 class Part {
  public:
-  Part(const char* text) : text_(text), count_(kText) {}      // NOLINT(google-explicit-constructor): parts stand in a list
-  Part(int64_t number) : number_(number), count_(kNumber) {}  // NOLINT
+  Part(const char* text)
+      : text_(text), count_(kText) {}  // NOLINT(google-explicit-constructor): parts stand in a list
+  Part(int64_t number) : number_(number), count_(kNumber) {}                            // NOLINT
   Part(std::span<const int64_t> sizes) : sizes_(sizes.data()), count_(sizes.size()) {}  // NOLINT
   void append_to(char* message, size_t capacity, size_t& length) const;
 
@@ -27,7 +28,8 @@ class Part {
   size_t count_;  // of the sizes; or which of the others it is
 };
 
-// "op: part part part". op and argument must have static storage. What does not fit the message is cut, and ends in "...".
+// "op: part part part". op and argument must have static storage. What does not fit the message is
+// cut, and ends in "...".
 Status error(Code code, const char* op, const char* argument, std::initializer_list<Part> parts);
 
 }  // namespace wgemm

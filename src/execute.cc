@@ -1,5 +1,5 @@
-// Blocks as in Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008), with the blocks of K innermost, so that
-// the accumulators of one block of Y are all that waits.
+// Blocks as in Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008),
+// with the blocks of K innermost, so that the accumulators of one block of Y are all that waits.
 #include "execute.h"
 
 #include <algorithm>
@@ -40,15 +40,17 @@ Part part_at(const Problem& problem, const Plan& plan, size_t index) {
   return part;
 }
 
-// Reads rows of so many bytes through, `stride` bytes apart, so that they are in a cache when they are needed: WebAssembly has no prefetch.
-// In eight streams, since one gets half of what memory can give.
+// Reads rows of so many bytes through, `stride` bytes apart, so that they are in a cache when they
+// are needed: WebAssembly has no prefetch. In eight streams, since one gets half of what memory can
+// give.
 [[gnu::noinline]] void fetch(const std::byte* matrix, int64_t rows, size_t stride, size_t bytes) {
   constexpr int64_t kStreams = 8;
   constexpr size_t kLine = 64;
   const int64_t share = (rows + kStreams - 1) / kStreams;
   for (int64_t row = 0; row < share; ++row) {
     const volatile std::byte* starts[kStreams];  // or nothing would be read
-    for (int64_t s = 0; s < kStreams; ++s) starts[s] = matrix + static_cast<size_t>(std::min(row + s * share, rows - 1)) * stride;
+    for (int64_t s = 0; s < kStreams; ++s)
+      starts[s] = matrix + static_cast<size_t>(std::min(row + s * share, rows - 1)) * stride;
 #pragma clang loop unroll(disable)  // it waits for memory
     for (size_t at = 0; at < bytes; at += kLine) {
       for (const volatile std::byte* start : starts) static_cast<void>(start[at]);
@@ -60,9 +62,11 @@ Part part_at(const Problem& problem, const Plan& plan, size_t index) {
 void fetch(const ConstBlock& block, DType dtype, int64_t rows, int64_t cols) {
   const size_t bytes = dtype_bytes(dtype);
   if (block.col_stride == 1) {
-    fetch(block.data, rows, static_cast<size_t>(block.row_stride) * bytes, static_cast<size_t>(cols) * bytes);
+    fetch(block.data, rows, static_cast<size_t>(block.row_stride) * bytes,
+          static_cast<size_t>(cols) * bytes);
   } else if (block.row_stride == 1) {
-    fetch(block.data, cols, static_cast<size_t>(block.col_stride) * bytes, static_cast<size_t>(rows) * bytes);
+    fetch(block.data, cols, static_cast<size_t>(block.col_stride) * bytes,
+          static_cast<size_t>(rows) * bytes);
   }
 }
 
@@ -83,19 +87,22 @@ class Executor {
                       ? reinterpret_cast<int32_t*>(take(plan.sums_bytes))
                       : nullptr) {
     if (!kHasDots || plan.kernel == nullptr || plan.kernel->dot == Dot::kNone) return;
-    byte_form_ = {.a_zero_point = problem.quantization.a_zero_point - int8_offset(problem.a.dtype) + plan.a_shift,
+    byte_form_ = {.a_zero_point = problem.quantization.a_zero_point - int8_offset(problem.a.dtype) +
+                                  plan.a_shift,
                   .b_shift = plan.b_shift,
                   .column_sums = problem.stored_b.column_sums,
                   .k = problem.stored_b.k};
   }
 
-  // Products that share a matrix B lie inside the loop over its columns, so that it is packed once for all of them.
+  // Products that share a matrix B lie inside the loop over its columns, so that it is packed once
+  // for all of them.
   void run(const Part& part) {
     for_each_product(p_.batch_of_b(), part.outer, [&] {
       ready_k_ = ready_col_ = -1;
       for (int64_t col = part.cols.begin; col < part.cols.end; col += plan_.nc) {
         const int64_t cols = std::min(plan_.nc, part.cols.end - col);
-        if (plan_.columns_bytes != 0) block_columns_ = make_columns(p_.quantization, byte_form_, col, cols, columns_);
+        if (plan_.columns_bytes != 0)
+          block_columns_ = make_columns(p_.quantization, byte_form_, col, cols, columns_);
         for_each_product(p_.batch_sharing_b(), part.inner, [&] {
           for (int64_t row = part.rows.begin; row < part.rows.end; row += plan_.mc) {
             block_of_y(row, std::min(plan_.mc, part.rows.end - row), col, cols);
@@ -125,7 +132,8 @@ class Executor {
     }
   };
 
-  // Calls `work` with at_ set to each product of these axes in turn, of those in `range`, counted along the last axis first.
+  // Calls `work` with at_ set to each product of these axes in turn, of those in `range`, counted
+  // along the last axis first.
   template <typename Work>
   void for_each_product(std::span<const BatchAxis> axes, Interval range, const Work& work) {
     if (axes.empty()) return work();
@@ -135,7 +143,10 @@ class Executor {
     for (int64_t i = range.begin / step; i * step < range.end; ++i) {
       at_ = first;
       at_.advance(axes[0], i);
-      for_each_product(rest, {std::max<int64_t>(range.begin - i * step, 0), std::min(range.end - i * step, step)}, work);
+      for_each_product(
+          rest,
+          {std::max<int64_t>(range.begin - i * step, 0), std::min(range.end - i * step, step)},
+          work);
     }
     at_ = first;
   }
@@ -143,7 +154,8 @@ class Executor {
   void block_of_y(int64_t row, int64_t rows, int64_t col, int64_t cols) {
     const Block y = at_.y.block(row, col, rows, cols);
     const Carry& carry = p_.carry;
-    // Accumulators of this block: none without a product, Y itself, scratch, or those that are carried on.
+    // Accumulators of this block: none without a product, Y itself, scratch, or those that are
+    // carried on.
     std::byte* acc = plan_.kernel == nullptr ? nullptr : plan_.direct ? y.data : acc_;
     int64_t acc_stride = plan_.direct ? y.row_stride : cols;
     if (carry.sums != nullptr) {
@@ -163,23 +175,31 @@ class Executor {
       multiply(row, rows, k, depth, col, cols, acc, acc_stride);
     }
     if (plan_.direct) return;
-    if (!carry.ends) return row_sums_ == nullptr ? void() : take_off_zero_points(rows, cols, reinterpret_cast<uint32_t*>(acc));
+    if (!carry.ends)
+      return row_sums_ == nullptr
+                 ? void()
+                 : take_off_zero_points(rows, cols, reinterpret_cast<uint32_t*>(acc));
     const ConstBlock c = p_.epilogue.has_c ? at_.c.block(row, col, rows, cols) : ConstBlock{};
-    apply_epilogue(p_, plan_.canonical_nan, rows, cols, {acc, acc_stride, block_columns_, row_sums_}, c, y);
+    apply_epilogue(p_, plan_.canonical_nan, rows, cols,
+                   {acc, acc_stride, block_columns_, row_sums_}, c, y);
   }
 
-  // From sums that are carried on, what these k have too much by the zero points of B: so that no sums of rows need to be carried.
+  // From sums that are carried on, what these k have too much by the zero points of B: so that no
+  // sums of rows need to be carried.
   void take_off_zero_points(int64_t rows, int64_t cols, uint32_t* acc) {
     for (int64_t i = 0; i < rows; ++i, acc += p_.n) {
       const auto sum = static_cast<uint32_t>(row_sums_[i]);
-      for (int64_t j = 0; j < cols; ++j) acc[j] -= sum * static_cast<uint32_t>(block_columns_.zero_point[j]);
+      for (int64_t j = 0; j < cols; ++j)
+        acc[j] -= sum * static_cast<uint32_t>(block_columns_.zero_point[j]);
     }
   }
 
   void fetch_b(int64_t k, int64_t depth, int64_t col, int64_t cols) {
-    if (at_.stored_b.panels == nullptr) return fetch(at_.b.block(k, col, depth, cols), p_.b.dtype, depth, cols);
+    if (at_.stored_b.panels == nullptr)
+      return fetch(at_.b.block(k, col, depth, cols), p_.b.dtype, depth, cols);
     const PanelLayout layout = at_.stored_b.layout();
-    fetch(at_.stored_b.block(k, col), (cols + layout.width - 1) / layout.width, at_.stored_b.panel_stride(),
+    fetch(at_.stored_b.block(k, col), (cols + layout.width - 1) / layout.width,
+          at_.stored_b.panel_stride(),
           static_cast<size_t>(depth * layout.width * layout.element_bytes));
   }
 
@@ -189,19 +209,23 @@ class Executor {
       unpack(at_.stored_b, k, depth, col, cols, layout, plan_.b_shift, b_panels_);
     } else {
       const ConstBlock b = at_.b.block(k, col, depth, cols);
-      pack({b.data, p_.b.dtype, cols, depth, b.col_stride, b.row_stride, int8_offset(p_.b.dtype)}, layout, b_panels_);
+      pack({b.data, p_.b.dtype, cols, depth, b.col_stride, b.row_stride, int8_offset(p_.b.dtype)},
+           layout, b_panels_);
     }
   }
 
-  void multiply(int64_t row, int64_t rows, int64_t k, int64_t depth, int64_t col, int64_t cols, std::byte* acc, int64_t acc_stride) {
+  void multiply(int64_t row, int64_t rows, int64_t k, int64_t depth, int64_t col, int64_t cols,
+                std::byte* acc, int64_t acc_stride) {
     const Kernel& kernel = *plan_.kernel;
     const ConstBlock a = at_.a.block(row, k, rows, depth);
     const std::byte* a_rows = a.data;
     size_t row_bytes = static_cast<size_t>(a.row_stride) * dtype_bytes(p_.a.dtype);
     if (plan_.pack_a) {
       const bool bytes = kHasDots && kernel.dot != Dot::kNone;
-      const int less = bytes ? int8_offset(p_.a.dtype) - plan_.a_shift : p_.quantization.a_zero_point;
-      pack({a.data, p_.a.dtype, rows, depth, a.row_stride, a.col_stride, less}, kernel.a, a_panels_);
+      const int less =
+          bytes ? int8_offset(p_.a.dtype) - plan_.a_shift : p_.quantization.a_zero_point;
+      pack({a.data, p_.a.dtype, rows, depth, a.row_stride, a.col_stride, less}, kernel.a,
+           a_panels_);
       if (row_sums_ != nullptr && bytes) {
         sum_quads(a_panels_, plan_.a_shift == 0, byte_form_.a_zero_point, rows, depth, row_sums_);
       } else if (row_sums_ != nullptr) {
@@ -211,24 +235,26 @@ class Executor {
       // Of a panel of several rows, a row's share.
       row_bytes = panel_bytes(kernel.a, depth) / static_cast<size_t>(kernel.a.width);
     }
-    Strip strip{.rows = 0,
-                .cols = static_cast<size_t>(cols),
-                .k = static_cast<size_t>(depth),
-                .a = nullptr,
-                .a_stride = row_bytes,
-                .b = nullptr,
-                .b_stride = 0,
-                .b_step = static_cast<size_t>(kernel.b.width * kernel.b.kr * kernel.b.element_bytes),
-                .in_place = kernel.form != BForm::kPanels,
-                .c = nullptr,
-                .c_stride = static_cast<size_t>(acc_stride) * acc_bytes_,
-                .accumulate = k > 0 || !p_.carry.begins};
+    Strip strip{
+        .rows = 0,
+        .cols = static_cast<size_t>(cols),
+        .k = static_cast<size_t>(depth),
+        .a = nullptr,
+        .a_stride = row_bytes,
+        .b = nullptr,
+        .b_stride = 0,
+        .b_step = static_cast<size_t>(kernel.b.width * kernel.b.kr * kernel.b.element_bytes),
+        .in_place = kernel.form != BForm::kPanels,
+        .c = nullptr,
+        .c_stride = static_cast<size_t>(acc_stride) * acc_bytes_,
+        .accumulate = k > 0 || !p_.carry.begins};
     if (strip.in_place) {
       const ConstBlock b = at_.b.block(k, col, depth, cols);
       const size_t bytes = dtype_bytes(p_.b.dtype);
       strip.b = b.data;
       strip.b_step = static_cast<size_t>(b.row_stride) * bytes;
-      strip.b_stride = static_cast<size_t>(kernel.form == BForm::kRows ? kernel.b.width : b.col_stride) * bytes;
+      strip.b_stride =
+          static_cast<size_t>(kernel.form == BForm::kRows ? kernel.b.width : b.col_stride) * bytes;
     } else if (plan_.pack_b) {
       strip.b = b_panels_ + kernel.b.lead * kernel.b.element_bytes;
       strip.b_stride = panel_bytes(kernel.b, depth);
@@ -244,7 +270,9 @@ class Executor {
     }
   }
 
-  std::byte* take(size_t bytes) { return std::exchange(scratch_, scratch_ + Arena::round_up(bytes)); }
+  std::byte* take(size_t bytes) {
+    return std::exchange(scratch_, scratch_ + Arena::round_up(bytes));
+  }
 
   const Problem& p_;
   const Plan& plan_;
@@ -258,7 +286,8 @@ class Executor {
   int32_t* const row_sums_;  // null where they are not needed
   ByteForm byte_form_;
   Columns block_columns_;
-  int64_t ready_k_ = -1, ready_col_ = -1;  // the block of B that is read through, or that b_panels_ holds
+  int64_t ready_k_ = -1,
+          ready_col_ = -1;  // the block of B that is read through, or that b_panels_ holds
 };
 
 }  // namespace

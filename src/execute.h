@@ -6,7 +6,8 @@
 
 namespace wgemm {
 
-// Computes `problem` as `plan` says, on the threads of `context`, with `scratch` of plan.scratch_bytes.
+// Computes `problem` as `plan` says, on the threads of `context`, with `scratch` of
+// plan.scratch_bytes.
 void execute(Context& context, const Problem& problem, const Plan& plan, std::byte* scratch);
 
 }  // namespace wgemm

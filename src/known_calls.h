@@ -1,5 +1,5 @@
-// Calls that came before: one that comes again, all on the same places, is not read, checked and planned again, which takes as long as a
-// small product.
+// Calls that came before: one that comes again, all on the same places, is not read, checked and
+// planned again, which takes as long as a small product.
 #pragma once
 
 #include <optional>
@@ -9,13 +9,14 @@
 
 namespace wgemm {
 
-// The last calls, each by words that tell all its arguments: addresses, sizes, strides, attributes. For a caller who has them so, as the
-// bindings do. What else a call follows from must not change: the context and its threads, and what lies at addresses but for the elements
-// of operands, which of qgemm's scales and zero points are part of what it follows from.
+// The last calls, each by words that tell all its arguments: addresses, sizes, strides, attributes.
+// For a caller who has them so, as the bindings do. What else a call follows from must not change:
+// the context and its threads, and what lies at addresses but for the elements of operands, which
+// of qgemm's scales and zero points are part of what it follows from.
 class KnownCalls {
  public:
-  // The call of these words, if it is kept. Words are compared as bits: NaN is equal to itself, and 0 is not -0. `operation`: any number
-  // that tells operations apart whose words may be the same.
+  // The call of these words, if it is kept. Words are compared as bits: NaN is equal to itself, and
+  // 0 is not -0. `operation`: any number that tells operations apart whose words may be the same.
   const PreparedCall* find(int operation, std::span<const double> words) const;
 
   // A call, and room for elements that the caller has as numbers, which are to live as long as it.
@@ -24,12 +25,15 @@ class KnownCalls {
     double* scalars;  // kMostScalars
   };
   static constexpr size_t kMostScalars = 10;
-  // Where the next call is to be prepared. Valid until this is called again, or the call that is kept then is forgotten.
+  // Where the next call is to be prepared. Valid until this is called again, or the call that is
+  // kept then is forgotten.
   Place next();
-  // Keeps that call, once it is prepared; but for calls of many words. `packed`: the weights that it takes, or null.
+  // Keeps that call, once it is prepared; but for calls of many words. `packed`: the weights that
+  // it takes, or null.
   void keep(int operation, std::span<const double> words, const void* packed);
 
-  // To be called before packed weights are released: others, which look the same from outside, may come to lie there.
+  // To be called before packed weights are released: others, which look the same from outside, may
+  // come to lie there.
   void forget(const void* packed);
 
  private:

@@ -1,7 +1,7 @@
-// Where blocks of A, B and C come from and where blocks of Y go. The stages behind ask for one block at a time and never see a whole
-// operand, so that an operand need not be in memory as a whole: a block is a pointer into memory, where the operand lies or where stream.cc
-// has brought what is needed of it.
-// All strides count elements.
+// Where blocks of A, B and C come from and where blocks of Y go. The stages behind ask for one
+// block at a time and never see a whole operand, so that an operand need not be in memory as a
+// whole: a block is a pointer into memory, where the operand lies or where stream.cc has brought
+// what is needed of it. All strides count elements.
 #pragma once
 
 #include <cstddef>
@@ -29,13 +29,16 @@ struct BasicOperand {
   // The same, `elements` further.
   BasicOperand at(int64_t elements) const {
     if (base == nullptr) return *this;  // it has no elements
-    return {base + elements * static_cast<int64_t>(dtype_bytes(dtype)), dtype, row_stride, col_stride};
+    return {base + elements * static_cast<int64_t>(dtype_bytes(dtype)), dtype, row_stride,
+            col_stride};
   }
 
-  // The block of `rows` by `cols` elements from (row, col) on. From memory it is valid for the whole call; ask for no more than you need,
-  // and for each block when it is its turn.
-  BasicBlock<Byte> block(int64_t row, int64_t col, [[maybe_unused]] int64_t rows, [[maybe_unused]] int64_t cols) const {
-    const int64_t offset = (row * row_stride + col * col_stride) * static_cast<int64_t>(dtype_bytes(dtype));
+  // The block of `rows` by `cols` elements from (row, col) on. From memory it is valid for the
+  // whole call; ask for no more than you need, and for each block when it is its turn.
+  BasicBlock<Byte> block(int64_t row, int64_t col, [[maybe_unused]] int64_t rows,
+                         [[maybe_unused]] int64_t cols) const {
+    const int64_t offset =
+        (row * row_stride + col * col_stride) * static_cast<int64_t>(dtype_bytes(dtype));
     return {base + offset, row_stride, col_stride};
   }
 };

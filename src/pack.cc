@@ -13,12 +13,13 @@
 namespace wgemm {
 namespace {
 
-// Elements on a side of the square tiles in which a transposing copy goes: one cache line of float32, so that each line that is read or
-// written is used up while it is in L1.
+// Elements on a side of the square tiles in which a transposing copy goes: one cache line of
+// float32, so that each line that is read or written is used up while it is in L1.
 constexpr int64_t kTile = 16;
 
-// Rows of B that are spread over panels together: the lines that are read and written stay in L1 until they are used up, and rows whose
-// distance is a power of two, which fall into the same few sets of L1, still have their places there.
+// Rows of B that are spread over panels together: the lines that are read and written stay in L1
+// until they are used up, and rows whose distance is a power of two, which fall into the same few
+// sets of L1, still have their places there.
 constexpr int64_t kRowsAtOnce = 8;
 
 // A vector of elements of To that lie side by side as From.
@@ -35,14 +36,16 @@ struct LoadVector<Half, float> {
 
 // Whether squares of this kind can be transposed.
 template <typename From, typename To>
-inline constexpr bool kHasSquares = sizeof(To) >= 4 && (sizeof(From) == sizeof(To) || kIsHalf<From>);
+inline constexpr bool kHasSquares =
+    sizeof(To) >= 4 && (sizeof(From) == sizeof(To) || kIsHalf<From>);
 
 // As many on a side as a vector has lanes.
 template <typename To>
 inline constexpr int64_t kSideOf = 16 / sizeof(To);
 
 template <typename From, typename To>
-void transpose_square(const From* from, int64_t from_stride, To* to, int64_t to_stride, const LoadVector<From, To>& load) {
+void transpose_square(const From* from, int64_t from_stride, To* to, int64_t to_stride,
+                      const LoadVector<From, To>& load) {
   v128_t x[kSideOf<To>];
   for (int64_t i = 0; i < kSideOf<To>; ++i) x[i] = load(from + i * from_stride);
   transpose(x);
@@ -53,7 +56,8 @@ template <typename From, typename To>
 void pack_rows(const PackSource& s, const From* from, To* to) {
   if (s.depth_stride == 1) {
     const Converter<From, To> convert_run;
-    for (int64_t lane = 0; lane < s.lanes; ++lane) convert_run(from + lane * s.lane_stride, to + lane * s.depth, s.depth);
+    for (int64_t lane = 0; lane < s.lanes; ++lane)
+      convert_run(from + lane * s.lane_stride, to + lane * s.depth, s.depth);
     return;
   }
   for (int64_t lane0 = 0; lane0 < s.lanes; lane0 += kTile) {
@@ -68,7 +72,8 @@ void pack_rows(const PackSource& s, const From* from, To* to) {
           for (int64_t d = d0; d < d_end; d += kSide) {
 #pragma clang loop unroll(disable)
             for (int64_t lane = lane0; lane < lane_end; lane += kSide) {
-              transpose_square(from + d * s.depth_stride + lane, s.depth_stride, to + lane * s.depth + d, s.depth, load);
+              transpose_square(from + d * s.depth_stride + lane, s.depth_stride,
+                               to + lane * s.depth + d, s.depth, load);
             }
           }
           continue;
@@ -76,14 +81,15 @@ void pack_rows(const PackSource& s, const From* from, To* to) {
       }
       for (int64_t lane = lane0; lane < lane_end; ++lane) {
         const From* source = from + lane * s.lane_stride;
-        for (int64_t d = d0; d < d_end; ++d) to[lane * s.depth + d] = convert<To>(source[d * s.depth_stride]);
+        for (int64_t d = d0; d < d_end; ++d)
+          to[lane * s.depth + d] = convert<To>(source[d * s.depth_stride]);
       }
     }
   }
 }
 
-// As many elements as a panel is wide, side by side in both. What stays as it is goes by vectors: of a loop over elements the compiler
-// would make one that first looks whether the two overlap.
+// As many elements as a panel is wide, side by side in both. What stays as it is goes by vectors:
+// of a loop over elements the compiler would make one that first looks whether the two overlap.
 template <int Width, typename From, typename To>
 struct Step {
   Converter<From, To> convert_run;
@@ -99,8 +105,8 @@ struct Step<Width, T, T> {
   }
 };
 
-// Lanes next to one another in memory: whole steps of k are copied. Width is the panel's, known to the compiler. Fills the panels that have
-// all their lanes, and gives their number.
+// Lanes next to one another in memory: whole steps of k are copied. Width is the panel's, known to
+// the compiler. Fills the panels that have all their lanes, and gives their number.
 template <int Width, typename From, typename To>
 int64_t interleave(const PackSource& s, const From* from, const PanelLayout& layout, To* to) {
   const auto panel = static_cast<int64_t>(panel_bytes(layout, s.depth) / sizeof(To));
@@ -135,11 +141,13 @@ int64_t transpose_panels(const PackSource& s, const From* from, const PanelLayou
       for (; d + kSide <= s.depth; d += kSide) {
 #pragma clang loop unroll(disable)
         for (int64_t lane = 0; lane < width; lane += kSide) {
-          transpose_square(source + lane * s.lane_stride + d, s.lane_stride, out + d * width + lane, width, load);
+          transpose_square(source + lane * s.lane_stride + d, s.lane_stride, out + d * width + lane,
+                           width, load);
         }
       }
       for (; d < s.depth; ++d) {
-        for (int64_t lane = 0; lane < width; ++lane) out[d * width + lane] = convert<To>(source[lane * s.lane_stride + d]);
+        for (int64_t lane = 0; lane < width; ++lane)
+          out[d * width + lane] = convert<To>(source[lane * s.lane_stride + d]);
       }
     }
     return full;
@@ -148,7 +156,8 @@ int64_t transpose_panels(const PackSource& s, const From* from, const PanelLayou
 
 // Any strides, any layout.
 template <typename From, typename To>
-void gather(const PackSource& s, const From* from, const PanelLayout& layout, int64_t first_panel, To* to) {
+void gather(const PackSource& s, const From* from, const PanelLayout& layout, int64_t first_panel,
+            To* to) {
   const auto panel = static_cast<int64_t>(panel_bytes(layout, s.depth) / sizeof(To));
   const int64_t width = layout.width, kr = layout.kr;
   for (int64_t lane0 = first_panel * width; lane0 < s.lanes; lane0 += width) {
@@ -174,7 +183,8 @@ void pack_typed(const PackSource& s, const PanelLayout& layout, void* panels) {
   if (layout.is_rows()) return pack_rows(s, from, to);
   const size_t panel = panel_bytes(layout, s.depth) / sizeof(To);
   const int64_t count = (s.lanes + layout.width - 1) / layout.width;
-  for (int64_t p = 0; p < count; ++p) std::fill_n(to + static_cast<size_t>(p) * panel, layout.lead, To{0});
+  for (int64_t p = 0; p < count; ++p)
+    std::fill_n(to + static_cast<size_t>(p) * panel, layout.lead, To{0});
   int64_t done = 0;  // panels
   if (layout.kr == 1 && s.lane_stride == 1) {
     if (layout.width == 4) done = interleave<4>(s, from, layout, to);
@@ -214,7 +224,8 @@ void pack(const PackSource& source, const PanelLayout& layout, void* panels) {
   kPack[static_cast<int>(source.dtype)](source, layout, panels);
   if (layout.fill_lead == nullptr) return;
   auto* lead = static_cast<std::byte*>(panels);
-  for (int64_t lane = 0; lane < source.lanes; lane += layout.width, lead += panel_bytes(layout, source.depth)) {
+  for (int64_t lane = 0; lane < source.lanes;
+       lane += layout.width, lead += panel_bytes(layout, source.depth)) {
     layout.fill_lead(lead, source.depth);
   }
 }

@@ -17,10 +17,12 @@ namespace wgemm {
 
 namespace {
 
-// pthreadpool waits for ever for a thread that does not start, so that it is tried before whether as many do.
+// pthreadpool waits for ever for a thread that does not start, so that it is tried before whether
+// as many do.
 #if defined(__EMSCRIPTEN__)
-// There the workers are ready, and what may be lacking is memory: of a thread's stack, as much as the main thread's, and its data.
-// volatile, since compilers leave out allocations that nothing is done with.
+// There the workers are ready, and what may be lacking is memory: of a thread's stack, as much as
+// the main thread's, and its data. volatile, since compilers leave out allocations that nothing is
+// done with.
 bool can_start(int threads) {
   void* volatile room = std::malloc(static_cast<size_t>(threads) * (size_t{144} << 10));
   const bool is_there = room != nullptr;
@@ -54,14 +56,16 @@ void Context::end_threads() { pthreadpool_destroy(pool_); }
 Status Context::set_threads(int threads) {
   if (threads < 1 || threads > kMaxThreads) {
     return error(Code::kArgument, "set_threads", "threads",
-                 {"threads is ", int64_t{threads}, "; it must be a number from 1 to ", int64_t{kMaxThreads}});
+                 {"threads is ", int64_t{threads}, "; it must be a number from 1 to ",
+                  int64_t{kMaxThreads}});
   }
   if (threads == threads_) return {};
   pthreadpool* pool = nullptr;
   if (threads > 1) {
     if (can_start(threads - 1)) pool = pthreadpool_create(static_cast<size_t>(threads));
     if (pool == nullptr)
-      return error(Code::kOutOfMemory, "set_threads", "threads", {"the system does not start ", int64_t{threads}, " threads"});
+      return error(Code::kOutOfMemory, "set_threads", "threads",
+                   {"the system does not start ", int64_t{threads}, " threads"});
   }
   pthreadpool_destroy(pool_);
   pool_ = pool;
@@ -80,7 +84,8 @@ void Context::end_threads() {}
 
 Status Context::set_threads(int threads) {
   if (threads == 1) return {};
-  return error(Code::kArgument, "set_threads", "threads", {"threads is ", int64_t{threads}, "; this build computes on 1"});
+  return error(Code::kArgument, "set_threads", "threads",
+               {"threads is ", int64_t{threads}, "; this build computes on 1"});
 }
 
 void Threads::run(Context&, size_t parts, Work work, void* argument) {

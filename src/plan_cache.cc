@@ -6,7 +6,8 @@
 
 namespace wgemm {
 
-// Each struct is taken apart by all its members, so that one that comes to have another does not compile before it is thought of here.
+// Each struct is taken apart by all its members, so that one that comes to have another does not
+// compile before it is thought of here.
 PlanCache::Key::Key(const Problem& problem, const Context& context) {
   const auto& [m, n, k, compute, a, b, stored_b, y, epilogue, batch, quantization, carry] = problem;
   // First what differs most often.
@@ -26,7 +27,8 @@ PlanCache::Key::Key(const Problem& problem, const Context& context) {
   if (!fits_) return;
   for (const auto& [size, of_a, of_b, of_c, of_y] : batch) add(size, of_a, of_b, of_c, of_y);
   if (compute != DType::kInt8) return;
-  [[maybe_unused]] const auto& [a_zero_point, b_zero_point, shifts_b, a_scale, b_scale, quantizes_y, y_scale, y_zero_point] = quantization;
+  [[maybe_unused]] const auto& [a_zero_point, b_zero_point, shifts_b, a_scale, b_scale, quantizes_y,
+                                y_scale, y_zero_point] = quantization;
   add(shifts_b, quantizes_y);
   add_operand(b_zero_point);
   add_operand(b_scale);
@@ -40,7 +42,8 @@ void PlanCache::Key::add_factor(const Scalar& factor) {
 template <typename Byte>
 void PlanCache::Key::add_operand(const BasicOperand<Byte>& operand) {
   const auto& [base, dtype, row_stride, col_stride] = operand;
-  add(static_cast<int64_t>(base != nullptr) << 8 | static_cast<int64_t>(dtype), row_stride, col_stride);
+  add(static_cast<int64_t>(base != nullptr) << 8 | static_cast<int64_t>(dtype), row_stride,
+      col_stride);
 }
 
 bool PlanCache::Key::operator==(const Key& other) const {
@@ -52,7 +55,8 @@ bool PlanCache::Key::operator==(const Key& other) const {
 
 const Plan* PlanCache::plan(const Problem& problem, Context& context) {
   const Key key(problem, context);
-  return key.fits() && context.plans_ != nullptr ? context.plans_->find(problem, context, key) : nullptr;
+  return key.fits() && context.plans_ != nullptr ? context.plans_->find(problem, context, key)
+                                                 : nullptr;
 }
 
 const Plan* PlanCache::find(const Problem& problem, const Context& context, const Key& key) {
@@ -67,8 +71,8 @@ const Plan* PlanCache::find(const Problem& problem, const Context& context, cons
   return &entry.plan;
 }
 
-// The plans' memory is not counted in bytes_in_use(), as the context's own is not. Taken before all else: a small block that stays, behind
-// a large one that goes, would keep memory apart.
+// The plans' memory is not counted in bytes_in_use(), as the context's own is not. Taken before all
+// else: a small block that stays, behind a large one that goes, would keep memory apart.
 Context::Context(size_t memory_limit, Determinism determinism)
     : limit_(memory_limit), determinism_(determinism), plans_(new(std::nothrow) PlanCache) {}
 

@@ -1,16 +1,17 @@
-// Plans that were made, for calls that ask for the same again: where the product is small, its plan takes as long as it.
+// Plans that were made, for calls that ask for the same again: where the product is small, its plan
+// takes as long as it.
 #pragma once
 
 #include "plan.h"
 
 namespace wgemm {
 
-// A few plans, each beside all that it follows from, compared word by word. What a plan does not follow from is where operands lie, and
-// the values of scales, zero points and bounds.
+// A few plans, each beside all that it follows from, compared word by word. What a plan does not
+// follow from is where operands lie, and the values of scales, zero points and bounds.
 class PlanCache {
  public:
-  // The plan of make_plan(problem, context), valid until the next call. Null where it is not kept: for problems of many axes, and without
-  // memory.
+  // The plan of make_plan(problem, context), valid until the next call. Null where it is not kept:
+  // for problems of many axes, and without memory.
   static const Plan* plan(const Problem& problem, Context& context);
 
   // What a plan follows from, as words.

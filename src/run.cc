@@ -17,7 +17,8 @@ Status no_scratch(const Context& context, const char* op, const Plan& plan) {
                 static_cast<int64_t>(context.bytes_in_use()), " bytes are in use"});
 }
 
-Status run_plan(Context& context, const char* op, const Problem& problem, const Plan& plan, const PlanOptions& options) {
+Status run_plan(Context& context, const char* op, const Problem& problem, const Plan& plan,
+                const PlanOptions& options) {
   Arena arena(context, plan.scratch_bytes);
   if (arena.ok()) {
     execute(context, problem, plan, arena.data());
@@ -39,13 +40,16 @@ void plan_problem(Context& context, const PlanOptions& options, Problem* problem
 }
 
 Remotes remotes_of(const GemmArgs& args) {
-  return {args.A.remote, args.B.remote, args.C == nullptr ? nullptr : args.C->remote, args.Y.remote};
+  return {args.A.remote, args.B.remote, args.C == nullptr ? nullptr : args.C->remote,
+          args.Y.remote};
 }
 Remotes remotes_of(const QGemmArgs& args) {
-  return {args.A.remote, args.B.remote, args.C == nullptr ? nullptr : args.C->remote, args.Y.remote};
+  return {args.A.remote, args.B.remote, args.C == nullptr ? nullptr : args.C->remote,
+          args.Y.remote};
 }
 Remotes remotes_of(const MatMulArgs& args) {
-  return {args.src.remote, args.weights.remote, args.bias == nullptr ? nullptr : args.bias->remote, args.dst.remote};
+  return {args.src.remote, args.weights.remote, args.bias == nullptr ? nullptr : args.bias->remote,
+          args.dst.remote};
 }
 
 void plan_call(Context& context, const char* op, const Remotes& remotes, PreparedCall* prepared) {
@@ -72,17 +76,20 @@ Status run(Context& context, const char* op, const Problem& problem, const PlanO
 
 Status run(Context& context, const PreparedCall& prepared) {
   const auto& [op, call, remotes, plan] = prepared;
-  return remotes.any() ? stream(context, op, call.problem, remotes) : run_plan(context, op, call.problem, plan, {});
+  return remotes.any() ? stream(context, op, call.problem, remotes)
+                       : run_plan(context, op, call.problem, plan, {});
 }
 
 Status prepare(Context& context, const GemmArgs& args, PreparedCall* prepared) {
-  if (Status status = gemm_problem(args, true, &prepared->call.problem); !status.ok()) return status;
+  if (Status status = gemm_problem(args, true, &prepared->call.problem); !status.ok())
+    return status;
   plan_call(context, "gemm", remotes_of(args), prepared);
   return {};
 }
 
 Status prepare(Context& context, const QGemmArgs& args, PreparedCall* prepared) {
-  if (Status status = qgemm_problem(args, true, &prepared->call.problem); !status.ok()) return status;
+  if (Status status = qgemm_problem(args, true, &prepared->call.problem); !status.ok())
+    return status;
   plan_call(context, "qgemm", remotes_of(args), prepared);
   return {};
 }
@@ -126,20 +133,24 @@ Status matmul_shape(const MatMulArgs& args, int64_t* dims, size_t* rank) {
 
 namespace {
 
-// The plan that run() comes to, as far as the limit tells, where the caller takes so many bytes before.
-Status plan_run(const Context& context, const char* op, const Problem& problem, int64_t beside, Plan* plan) {
+// The plan that run() comes to, as far as the limit tells, where the caller takes so many bytes
+// before.
+Status plan_run(const Context& context, const char* op, const Problem& problem, int64_t beside,
+                Plan* plan) {
   const auto fits = [&] {
     const auto scratch = static_cast<int64_t>(plan->scratch_bytes);
-    const int64_t bytes = beside == 0 || scratch == 0 ? beside + scratch : Arena::taken_by(beside) + scratch;
-    return bytes == 0 || (std::in_range<size_t>(bytes) && context.has_room(static_cast<size_t>(bytes)));
+    const int64_t bytes =
+        beside == 0 || scratch == 0 ? beside + scratch : Arena::taken_by(beside) + scratch;
+    return bytes == 0 ||
+           (std::in_range<size_t>(bytes) && context.has_room(static_cast<size_t>(bytes)));
   };
   *plan = make_plan(problem, context);
   if (!fits() && plan->parts() > 1) *plan = make_plan(problem, context, {.parts = 1});
   return fits() ? Status{} : no_scratch(context, op, *plan);
 }
 
-Status explain_problem(const Context& context, const char* op, const Problem& problem, const Remotes& remotes, int64_t beside,
-                       Explanation* explanation) {
+Status explain_problem(const Context& context, const char* op, const Problem& problem,
+                       const Remotes& remotes, int64_t beside, Explanation* explanation) {
   *explanation = {};
   beside = std::clamp(beside, int64_t{0}, INT64_MAX / 2);
   explanation->streams = remotes.any();
@@ -153,7 +164,10 @@ Status explain_problem(const Context& context, const char* op, const Problem& pr
     explanation->scratch_bytes = streamed.bytes;
   } else {
     explanation->transposed = pays_transposed(problem);
-    if (Status s = plan_run(context, op, explanation->transposed ? transposed(problem) : problem, beside, &plan); !s.ok()) return s;
+    if (Status s = plan_run(context, op, explanation->transposed ? transposed(problem) : problem,
+                            beside, &plan);
+        !s.ok())
+      return s;
     explanation->scratch_bytes = static_cast<int64_t>(plan.scratch_bytes);
   }
   explanation->batch = products_of(problem.batch);
@@ -177,19 +191,22 @@ Status explain_problem(const Context& context, const char* op, const Problem& pr
 
 }  // namespace
 
-Status explain(const Context& context, const GemmArgs& args, Explanation* explanation, int64_t beside) {
+Status explain(const Context& context, const GemmArgs& args, Explanation* explanation,
+               int64_t beside) {
   Problem problem;
   if (Status status = gemm_problem(args, false, &problem); !status.ok()) return status;
   return explain_problem(context, "gemm", problem, remotes_of(args), beside, explanation);
 }
 
-Status explain(const Context& context, const QGemmArgs& args, Explanation* explanation, int64_t beside) {
+Status explain(const Context& context, const QGemmArgs& args, Explanation* explanation,
+               int64_t beside) {
   Problem problem;
   if (Status status = qgemm_problem(args, false, &problem, true); !status.ok()) return status;
   return explain_problem(context, "qgemm", problem, remotes_of(args), beside, explanation);
 }
 
-Status explain(const Context& context, const MatMulArgs& args, Explanation* explanation, int64_t beside) {
+Status explain(const Context& context, const MatMulArgs& args, Explanation* explanation,
+               int64_t beside) {
   MatMulProblem p;
   if (Status status = matmul_problem(args, false, &p); !status.ok()) return status;
   return explain_problem(context, "matmul", p.problem, remotes_of(args), beside, explanation);
@@ -199,7 +216,8 @@ int kernel_count() { return kernel_table().count; }
 
 KernelInfo kernel_info(int index) {
   const Kernel& kernel = kernel_table().rows[index];
-  const bool preferred = (kernel.processor == Processor::kAny || kernel.processor == processor()) && has_dot(kernel.dot);
+  const bool preferred = (kernel.processor == Processor::kAny || kernel.processor == processor()) &&
+                         has_dot(kernel.dot);
   return {kernel.name, kernel.compute, kernel.mr, kernel.nr, kernel.kr, preferred};
 }
 

@@ -8,12 +8,16 @@
 
 namespace wgemm {
 
-// Plan, then one arena, then execute; with options, which tests give. Error: kOutOfMemory, with nothing written.
-Status run(Context& context, const char* op, const Problem& problem, const PlanOptions& options = {});
+// Plan, then one arena, then execute; with options, which tests give. Error: kOutOfMemory, with
+// nothing written.
+Status run(Context& context, const char* op, const Problem& problem,
+           const PlanOptions& options = {});
 
-// A call that is checked and planned, to be run again on the same places: for a small product that takes longer than to compute it.
+// A call that is checked and planned, to be run again on the same places: for a small product that
+// takes longer than to compute it.
 struct PreparedCall {
-  PreparedCall() {}                            // NOLINT(modernize-use-equals-default): else it would all be cleared first, 4 kB
+  PreparedCall() {
+  }  // NOLINT(modernize-use-equals-default): else it would all be cleared first, 4 kB
   PreparedCall(const PreparedCall&) = delete;  // the problem's batch lies in it
   PreparedCall& operator=(const PreparedCall&) = delete;
 
@@ -23,14 +27,16 @@ struct PreparedCall {
   Plan plan;  // of what is in memory
 };
 
-// Errors: those of gemm(), qgemm() and matmul(), but for memory. `prepared` is to be as it is made, and not to be run after an
-// error.
+// Errors: those of gemm(), qgemm() and matmul(), but for memory. `prepared` is to be as it is made,
+// and not to be run after an error.
 Status prepare(Context& context, const GemmArgs& args, PreparedCall* prepared);
-Status prepare(Context& context, const QGemmArgs& args, PreparedCall* prepared);  // with what scales and zero points hold now
+Status prepare(Context& context, const QGemmArgs& args,
+               PreparedCall* prepared);  // with what scales and zero points hold now
 Status prepare(Context& context, const MatMulArgs& args, PreparedCall* prepared);
 
-// Computes, with what operands hold now. They, and packed weights, must be where they were, and the context have as many threads: nothing
-// is checked any more. Error: kOutOfMemory, with nothing written.
+// Computes, with what operands hold now. They, and packed weights, must be where they were, and the
+// context have as many threads: nothing is checked any more. Error: kOutOfMemory, with nothing
+// written.
 Status run(Context& context, const PreparedCall& prepared);
 
 }  // namespace wgemm

@@ -1,5 +1,6 @@
-// Copying is small beside computing where blocks of Y are large and about square: each element of A is brought once for every block of
-// columns, each of B once for every block of rows. Of K, blocks may be smaller, as sums are carried on from one to the next.
+// Copying is small beside computing where blocks of Y are large and about square: each element of A
+// is brought once for every block of columns, each of B once for every block of rows. Of K, blocks
+// may be smaller, as sums are carried on from one to the next.
 #include "stream.h"
 
 #include <algorithm>
@@ -16,7 +17,8 @@ namespace {
 // Blocks are multiples of these, so that they begin with a panel of whatever kernel.
 constexpr int64_t kStep = 16, kStepOfK = 64;
 
-// More memory than this makes nothing faster: blocks of 4000 rows and columns, where copying is a hundredth of the work.
+// More memory than this makes nothing faster: blocks of 4000 rows and columns, where copying is a
+// hundredth of the work.
 constexpr int64_t kMostMemory = int64_t{256} << 20;
 
 // What a run costs besides its elements, as bytes that are copied meanwhile.
@@ -36,18 +38,23 @@ constexpr int64_t equal_blocks(int64_t total, int64_t longest, int64_t step) {
   return ((total + count - 1) / count + step - 1) / step * step;
 }
 
-constexpr int64_t count_of(int64_t total, int64_t size) { return size == 0 ? 1 : (total + size - 1) / size; }
+constexpr int64_t count_of(int64_t total, int64_t size) {
+  return size == 0 ? 1 : (total + size - 1) / size;
+}
 
 // An operand of the whole problem, and the block of it that is in memory.
 template <typename Byte>
 class Stage {
  public:
-  Stage(const BasicOperand<Byte>& operand, const Remote* remote) : whole_(operand), remote_(remote) {}
+  Stage(const BasicOperand<Byte>& operand, const Remote* remote)
+      : whole_(operand), remote_(remote) {}
 
   bool is_remote() const { return remote_ != nullptr; }
 
   // Bytes of memory for blocks of this size, and what it costs to move one.
-  int64_t room(int64_t rows, int64_t cols) const { return is_remote() ? Arena::round_up(bytes(runs(0, 0, 0, rows, cols))) : 0; }
+  int64_t room(int64_t rows, int64_t cols) const {
+    return is_remote() ? Arena::round_up(bytes(runs(0, 0, 0, rows, cols))) : 0;
+  }
   double cost(int64_t rows, int64_t cols) const {
     if (!is_remote()) return 0;
     const Runs block = runs(0, 0, 0, rows, cols);
@@ -59,15 +66,20 @@ class Stage {
   std::byte* memory() const { return memory_; }
 
   // Rows are runs where the elements of one are the nearer ones. What has stride 0 is brought once.
-  bool runs_along_rows() const { return whole_.row_stride == 0 || (whole_.col_stride != 0 && whole_.col_stride <= whole_.row_stride); }
+  bool runs_along_rows() const {
+    return whole_.row_stride == 0 ||
+           (whole_.col_stride != 0 && whole_.col_stride <= whole_.row_stride);
+  }
 
-  // The block from (row, col) on of the matrix that begins `first` elements behind the first; elements are where it says once they are
-  // read().
+  // The block from (row, col) on of the matrix that begins `first` elements behind the first;
+  // elements are where it says once they are read().
   BasicOperand<Byte> block(int64_t first, int64_t row, int64_t col, int64_t rows, int64_t cols) {
     if (!is_remote()) return whole_.at(first + row * whole_.row_stride + col * whole_.col_stride);
     wanted_ = runs(first, row, col, rows, cols);
-    const int64_t row_stride = runs_along_rows() ? wanted_.length : 1, col_stride = runs_along_rows() ? 1 : wanted_.length;
-    return {memory_, whole_.dtype, whole_.row_stride == 0 ? 0 : row_stride, whole_.col_stride == 0 ? 0 : col_stride};
+    const int64_t row_stride = runs_along_rows() ? wanted_.length : 1,
+                  col_stride = runs_along_rows() ? 1 : wanted_.length;
+    return {memory_, whole_.dtype, whole_.row_stride == 0 ? 0 : row_stride,
+            whole_.col_stride == 0 ? 0 : col_stride};
   }
 
   // Moves the block that was asked for last, unless it is there; gives the bytes moved.
@@ -93,11 +105,14 @@ class Stage {
     return bytes(runs);
   }
 
-  int64_t bytes(const Runs& runs) const { return runs.count * runs.length * static_cast<int64_t>(dtype_bytes(whole_.dtype)); }
+  int64_t bytes(const Runs& runs) const {
+    return runs.count * runs.length * static_cast<int64_t>(dtype_bytes(whole_.dtype));
+  }
 
   Runs runs(int64_t first, int64_t row, int64_t col, int64_t rows, int64_t cols) const {
     const auto& [base, dtype, row_stride, col_stride] = whole_;
-    Runs runs{first + row * row_stride + col * col_stride, row_stride == 0 ? 1 : rows, col_stride == 0 ? 1 : cols, row_stride, col_stride};
+    Runs runs{first + row * row_stride + col * col_stride, row_stride == 0 ? 1 : rows,
+              col_stride == 0 ? 1 : cols, row_stride, col_stride};
     if (!runs_along_rows()) {
       std::swap(runs.count, runs.length);
       std::swap(runs.run_stride, runs.stride);
@@ -142,7 +157,8 @@ class Stream {
     return plan_of(largest, sizes_);
   }
 
-  // Computes in `memory` of bytes(), or with null only counts. Gives the bytes moved, which may be more than an integer holds.
+  // Computes in `memory` of bytes(), or with null only counts. Gives the bytes moved, which may be
+  // more than an integer holds.
   double run(Context* context, std::byte* memory) {
     if (memory != nullptr) {
       const auto take = [&](int64_t bytes) { return std::exchange(memory, memory + bytes); };
@@ -164,8 +180,9 @@ class Stream {
     int64_t a = 0, b = 0, c = 0, y = 0;
   };
 
-  // Calls `body` with each number below `count`; `step` is how far the operands' elements are moved on by each. Where nothing is computed
-  // the second stands for all that are between it and the last.
+  // Calls `body` with each number below `count`; `step` is how far the operands' elements are moved
+  // on by each. Where nothing is computed the second stands for all that are between it and the
+  // last.
   template <typename Body>
   void repeat(int64_t count, const Offsets& step, const Body& body) {
     for (int64_t i = 0; i < count; ++i) {
@@ -185,7 +202,8 @@ class Stream {
     if (axes.empty()) return run_product(context, at);
     const BatchAxis& axis = axes[0];
     repeat(axis.size, {axis.a, axis.b, axis.c, axis.y}, [&](int64_t i) {
-      run_products(context, axes.subspan(1), {at.a + i * axis.a, at.b + i * axis.b, at.c + i * axis.c, at.y + i * axis.y});
+      run_products(context, axes.subspan(1),
+                   {at.a + i * axis.a, at.b + i * axis.b, at.c + i * axis.c, at.y + i * axis.y});
     });
   }
 
@@ -196,7 +214,9 @@ class Stream {
       repeat(count_of(p_.m, m), {m * a.row_stride, 0, m * c.row_stride, 0}, [&](int64_t row) {
         repeat(count_of(p_.k, k), {k * a.col_stride, k * b.row_stride, 0, 0}, [&](int64_t step) {
           const Sizes from{row * m, col * n, step * k};
-          run_block(context, at, from, {std::min(m, p_.m - from.m), std::min(n, p_.n - from.n), std::min(k, p_.k - from.k)});
+          run_block(
+              context, at, from,
+              {std::min(m, p_.m - from.m), std::min(n, p_.n - from.n), std::min(k, p_.k - from.k)});
         });
         moved_ += static_cast<double>(y_.write());
       });
@@ -235,7 +255,8 @@ class Stream {
     return p_.n < kStep && pays_transposed(other) ? transposed(other) : other;
   }
 
-  // The kernel is that of the first block of K, for all: kernels differ in what of zero points they leave to the epilogue.
+  // The kernel is that of the first block of K, for all: kernels differ in what of zero points they
+  // leave to the epilogue.
   Plan plan_of(const Problem& problem, const Sizes& size) const {
     if (size.k == sizes_.k) return make_plan(problem, context_, options_);
     Problem first = problem;
@@ -245,7 +266,9 @@ class Stream {
     return make_plan(problem, context_, options);
   }
 
-  int64_t sums_room(const Sizes& s) const { return s.k < p_.k && !shares_sums_ ? Arena::round_up(s.m * s.n * acc_bytes_) : 0; }
+  int64_t sums_room(const Sizes& s) const {
+    return s.k < p_.k && !shares_sums_ ? Arena::round_up(s.m * s.n * acc_bytes_) : 0;
+  }
 
   // Bytes for blocks of this size, with the most scratch that any of them takes, the last ones too.
   int64_t room_for(const Sizes& s) {
@@ -260,24 +283,29 @@ class Stream {
         }
       }
     }
-    return a_.room(s.m, s.k) + b_.room(s.k, s.n) + c_.room(s.m, s.n) + y_.room(s.m, s.n) + sums_room(s) + static_cast<int64_t>(scratch);
+    return a_.room(s.m, s.k) + b_.room(s.k, s.n) + c_.room(s.m, s.n) + y_.room(s.m, s.n) +
+           sums_room(s) + static_cast<int64_t>(scratch);
   }
 
   // Bytes that are moved, about, and that sums take to be read and written again.
   double cost(const Sizes& s) const {
-    const auto blocks = static_cast<double>(count_of(p_.m, s.m)) * static_cast<double>(count_of(p_.n, s.n));
+    const auto blocks =
+        static_cast<double>(count_of(p_.m, s.m)) * static_cast<double>(count_of(p_.n, s.n));
     const auto of_k = static_cast<double>(count_of(p_.k, s.k));
-    const double sums = static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(acc_bytes_);
-    return blocks * (of_k * (a_.cost(s.m, s.k) + b_.cost(s.k, s.n)) + c_.cost(s.m, s.n) + y_.cost(s.m, s.n) + (of_k - 1) * sums);
+    const double sums =
+        static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(acc_bytes_);
+    return blocks * (of_k * (a_.cost(s.m, s.k) + b_.cost(s.k, s.n)) + c_.cost(s.m, s.n) +
+                     y_.cost(s.m, s.n) + (of_k - 1) * sums);
   }
 
-  // For each of some depths of K the largest blocks of Y that fit, as near to square as M and N let them; of these the cheapest. Where none
-  // fit, the smallest.
+  // For each of some depths of K the largest blocks of Y that fit, as near to square as M and N let
+  // them; of these the cheapest. Where none fit, the smallest.
   void choose(int64_t room) {
     Sizes best;
     for (int64_t k = p_.k;; k = std::max(kStepOfK, (k / 2 + kStepOfK - 1) / kStepOfK * kStepOfK)) {
       const auto sizes_for = [&](int64_t longest) {
-        return Sizes{equal_blocks(p_.m, longest, kStep), equal_blocks(p_.n, longest, kStep), equal_blocks(p_.k, k, kStepOfK)};
+        return Sizes{equal_blocks(p_.m, longest, kStep), equal_blocks(p_.n, longest, kStep),
+                     equal_blocks(p_.k, k, kStepOfK)};
       };
       int64_t side = 0, too_large = (std::max(p_.m, p_.n) + kStep - 1) / kStep * kStep + kStep;
       while (too_large - side > kStep) {
@@ -298,7 +326,8 @@ class Stream {
   Stage<const std::byte> a_, b_, c_;
   Stage<std::byte> y_;
   const int64_t acc_bytes_;
-  const bool shares_sums_;  // with the block of Y: these are the same places in both, as there is no transpose
+  const bool shares_sums_;  // with the block of Y: these are the same places in both, as there is
+                            // no transpose
   PlanOptions options_;
   Sizes sizes_;  // of blocks
   bool fits_ = false;
@@ -310,13 +339,14 @@ class Stream {
 // Bytes for blocks and scratch, where the caller takes so many before.
 int64_t room_of(const Context& context, int64_t beside = 0) {
   const auto room = static_cast<int64_t>(std::min(context.room(), size_t{PTRDIFF_MAX}));
-  return std::clamp<int64_t>(beside == 0 ? room : room - std::min(room, Arena::taken_by(beside)), 0, kMostMemory);
+  return std::clamp<int64_t>(beside == 0 ? room : room - std::min(room, Arena::taken_by(beside)), 0,
+                             kMostMemory);
 }
 
 Status no_blocks(const Context& context, const char* op, const Stream& stream) {
   return error(Code::kOutOfMemory, op, "",
-               {"no memory for ", stream.bytes(), " bytes, which the smallest blocks take; ", static_cast<int64_t>(context.bytes_in_use()),
-                " bytes are in use"});
+               {"no memory for ", stream.bytes(), " bytes, which the smallest blocks take; ",
+                static_cast<int64_t>(context.bytes_in_use()), " bytes are in use"});
 }
 
 }  // namespace
@@ -335,8 +365,8 @@ Status stream(Context& context, const char* op, const Problem& problem, const Re
   }
 }
 
-Status plan_stream(const Context& context, const char* op, const Problem& problem, const Remotes& remotes, int64_t beside,
-                   StreamPlan* result) {
+Status plan_stream(const Context& context, const char* op, const Problem& problem,
+                   const Remotes& remotes, int64_t beside, StreamPlan* result) {
   if (problem.m == 0 || problem.n == 0) return {};
   Stream stream(context, problem, remotes, room_of(context, beside));
   if (!stream.fits()) return no_blocks(context, op, stream);

@@ -1,5 +1,5 @@
-// Problems whose operands are not all in memory: an outer loop that brings blocks of them there, computes these as problems of their own,
-// and hands blocks of Y out.
+// Problems whose operands are not all in memory: an outer loop that brings blocks of them there,
+// computes these as problems of their own, and hands blocks of Y out.
 #pragma once
 
 #include "plan.h"
@@ -24,8 +24,9 @@ struct StreamPlan {
   int64_t streamed_bytes = 0;  // moved to and from remote operands
 };
 
-// `beside`: bytes that the caller takes before. The system may have less than the limit, of which it knows nothing. Error: as of stream().
-Status plan_stream(const Context& context, const char* op, const Problem& problem, const Remotes& remotes, int64_t beside,
-                   StreamPlan* result);
+// `beside`: bytes that the caller takes before. The system may have less than the limit, of which
+// it knows nothing. Error: as of stream().
+Status plan_stream(const Context& context, const char* op, const Problem& problem,
+                   const Remotes& remotes, int64_t beside, StreamPlan* result);
 
 }  // namespace wgemm

@@ -14,14 +14,16 @@ struct TypeTraits;
   struct TypeTraits<DType::k##Enumerator> {                             \
     using Storage = StorageType;                                        \
   };
-#define WGEMM_DTYPE_8BIT(Enumerator, name, StorageType) WGEMM_DTYPE(Enumerator, name, StorageType, Int8, 0)
+#define WGEMM_DTYPE_8BIT(Enumerator, name, StorageType) \
+  WGEMM_DTYPE(Enumerator, name, StorageType, Int8, 0)
 #include "dtypes.def"
 #undef WGEMM_DTYPE
 
 template <DType type>
 using StorageOf = typename TypeTraits<type>::Storage;
 
-// The type that packing widens `type` to, and in which kernels multiply and accumulate; of both 8-bit types kInt8, which stands for them.
+// The type that packing widens `type` to, and in which kernels multiply and accumulate; of both
+// 8-bit types kInt8, which stands for them.
 constexpr DType compute_type(DType type) {
   constexpr DType kCompute[] = {
 #define WGEMM_DTYPE(Enumerator, name, Storage, Compute, gemm_since) DType::k##Compute,
@@ -33,7 +35,9 @@ constexpr DType compute_type(DType type) {
 }
 
 // The type in which kernels of a compute type accumulate.
-constexpr DType accumulator_type(DType compute) { return compute == DType::kInt8 ? DType::kInt32 : compute; }
+constexpr DType accumulator_type(DType compute) {
+  return compute == DType::kInt8 ? DType::kInt32 : compute;
+}
 
 // Whether elements of `type` are, bit for bit, what kernels read and write: nothing to convert.
 constexpr bool is_compute_form(DType type) {

@@ -38,7 +38,8 @@ void sum_columns(const int8_t* panels, int64_t k, int64_t n, int32_t* sums) {
     uint32_t sum[kWidth] = {};
     for (int64_t pair = 0; pair < pairs; ++pair, panels += 2 * kWidth) {
       for (int64_t lane = 0; lane < kWidth; ++lane)
-        sum[lane] += static_cast<uint32_t>(panels[2 * lane]) + static_cast<uint32_t>(panels[2 * lane + 1]);
+        sum[lane] +=
+            static_cast<uint32_t>(panels[2 * lane]) + static_cast<uint32_t>(panels[2 * lane + 1]);
     }
     std::copy_n(sum, std::min(kWidth, n - col), reinterpret_cast<uint32_t*>(sums) + col);
   }
@@ -48,7 +49,8 @@ void sum_columns(const int8_t* panels, int64_t k, int64_t n, int32_t* sums) {
 bool are_finite(const uint16_t* elements, size_t count) {
   v128_t largest = wasm_i32x4_const(0, 0, 0, 0);
 #pragma clang loop unroll(disable)
-  for (size_t i = 0; i < count; i += 8) largest = wasm_u16x8_max(largest, wasm_i16x8_shl(wasm_v128_load(elements + i), 1));
+  for (size_t i = 0; i < count; i += 8)
+    largest = wasm_u16x8_max(largest, wasm_i16x8_shl(wasm_v128_load(elements + i), 1));
   return !wasm_v128_any_true(wasm_u16x8_ge(largest, wasm_i16x8_splat(-0x800)));
 }
 
@@ -69,11 +71,16 @@ void pack_rounded(const PackSource& s, DType as, std::byte* panels) {
   for (int64_t lane = 0; lane < s.lanes; lane += kLanes) {
     for (int64_t d = 0; d < s.depth; d += kDepth) {
       const int64_t lanes = std::min(kLanes, s.lanes - lane), depth = std::min(kDepth, s.depth - d);
-      const auto* data = reinterpret_cast<const float*>(s.data) + lane * s.lane_stride + d * s.depth_stride;
-      pack({reinterpret_cast<const std::byte*>(data), s.dtype, lanes, depth, s.lane_stride, s.depth_stride}, wide, block);
+      const auto* data =
+          reinterpret_cast<const float*>(s.data) + lane * s.lane_stride + d * s.depth_stride;
+      pack({reinterpret_cast<const std::byte*>(data), s.dtype, lanes, depth, s.lane_stride,
+            s.depth_stride},
+           wide, block);
       for (int64_t i = 0; i < lanes; i += layout.width) {
-        uint16_t* to = reinterpret_cast<uint16_t*>(panels) + (lane + i) / layout.width * panel + d * layout.width;
-        (as == DType::kFloat16 ? round_to<Float16> : round_to<BFloat16>)(block + i * depth, to, depth * layout.width);
+        uint16_t* to = reinterpret_cast<uint16_t*>(panels) + (lane + i) / layout.width * panel +
+                       d * layout.width;
+        (as == DType::kFloat16 ? round_to<Float16> : round_to<BFloat16>)(block + i * depth, to,
+                                                                         depth * layout.width);
       }
     }
   }
@@ -84,13 +91,15 @@ template <typename Work>
 void for_each_matrix(const PackProblem& p, size_t axis, const Operand& b, const Work& work) {
   if (p.matrices == 0) return;
   if (axis == p.batch.size()) return work(b);
-  for (int64_t i = 0; i < p.batch[axis]; ++i) for_each_matrix(p, axis + 1, b.at(i * p.strides[axis]), work);
+  for (int64_t i = 0; i < p.batch[axis]; ++i)
+    for_each_matrix(p, axis + 1, b.at(i * p.strides[axis]), work);
 }
 
 }  // namespace
 
 PackedWeights::PackedWeights(PackedWeights&& other) noexcept
-    : context_(std::exchange(other.context_, nullptr)), block_(std::exchange(other.block_, nullptr)) {}
+    : context_(std::exchange(other.context_, nullptr)),
+      block_(std::exchange(other.block_, nullptr)) {}
 
 PackedWeights& PackedWeights::operator=(PackedWeights&& other) noexcept {
   std::swap(context_, other.context_);
@@ -103,7 +112,9 @@ PackedWeights::~PackedWeights() {
 }
 
 PackFor PackedWeights::op() const { return header_of(block_).op; }
-std::span<const int64_t> PackedWeights::batch() const { return {header_of(block_).batch, header_of(block_).batch_rank}; }
+std::span<const int64_t> PackedWeights::batch() const {
+  return {header_of(block_).batch, header_of(block_).batch_rank};
+}
 DType PackedWeights::dtype() const { return header_of(block_).dtype; }
 int64_t PackedWeights::k() const { return header_of(block_).k; }
 int64_t PackedWeights::n() const { return header_of(block_).n; }
@@ -139,13 +150,16 @@ StoredOperand WeightsAccess::operand(const PackedWeights& weights) {
           .finite = header.finite};
 }
 
-void unpack(const StoredOperand& weights, int64_t row, int64_t depth, int64_t col, int64_t cols, const PanelLayout& layout, int less,
-            void* panels) {
+void unpack(const StoredOperand& weights, int64_t row, int64_t depth, int64_t col, int64_t cols,
+            const PanelLayout& layout, int less, void* panels) {
   const PanelLayout from = weights.layout();
   if (compute_type(weights.dtype) == DType::kInt8) {
     const int64_t count = (cols + from.width - 1) / from.width;
-    if (kHasDots && layout.kr == 4) return join_pairs(weights.block(row, col), weights.panel_stride(), count, depth, less, panels);
-    return widen_panels(weights.block(row, col), weights.panel_stride(), count, depth, layout, panels);
+    if (kHasDots && layout.kr == 4)
+      return join_pairs(weights.block(row, col), weights.panel_stride(), count, depth, less,
+                        panels);
+    return widen_panels(weights.block(row, col), weights.panel_stride(), count, depth, layout,
+                        panels);
   }
   auto* to = static_cast<std::byte*>(panels);
   for (int64_t c = 0; c < cols; c += from.width) {
@@ -157,15 +171,19 @@ void unpack(const StoredOperand& weights, int64_t row, int64_t depth, int64_t co
 
 int64_t stored_bytes(const PackProblem& p) {
   const PanelLayout layout = storage_layout(p.as);
-  const int64_t panels = (p.n + layout.width - 1) / layout.width, steps = (p.k + layout.kr - 1) / layout.kr;
+  const int64_t panels = (p.n + layout.width - 1) / layout.width,
+                steps = (p.k + layout.kr - 1) / layout.kr;
   return panels * (layout.lead + steps * layout.kr * layout.width) * layout.element_bytes;
 }
 
-Status WeightsAccess::allocate(Context& context, const char* op, PackFor target, const PackProblem& p, PackedWeights* weights) {
+Status WeightsAccess::allocate(Context& context, const char* op, PackFor target,
+                               const PackProblem& p, PackedWeights* weights) {
   const bool has_sums = compute_type(p.as) == DType::kInt8 && p.k != 0;
   const int64_t sums_at = Arena::round_up(int64_t{sizeof(Header)}),
-                panels_at = sums_at + (has_sums ? Arena::round_up(p.n * int64_t{sizeof(int32_t)}) : 0),
-                matrix_bytes = Arena::round_up(stored_bytes(p)), bytes = panels_at + matrix_bytes * p.matrices;
+                panels_at =
+                    sums_at + (has_sums ? Arena::round_up(p.n * int64_t{sizeof(int32_t)}) : 0),
+                matrix_bytes = Arena::round_up(stored_bytes(p)),
+                bytes = panels_at + matrix_bytes * p.matrices;
   const bool fits = std::in_range<std::ptrdiff_t>(bytes);
   Header header{.op = target,
                 .dtype = p.as,
@@ -194,8 +212,11 @@ void WeightsAccess::finish(const PackedWeights& weights) {
   if (stored.dtype == DType::kFloat16 && stored.matrix_bytes != 0) {
     const size_t count = packed_bytes(stored.layout(), header.n, header.k) / sizeof(uint16_t);
     header.finite = true;
-    for (size_t at = header.panels_at; header.finite && at < header.bytes; at += stored.matrix_bytes) {
-      header.finite = are_finite(reinterpret_cast<const uint16_t*>(static_cast<const std::byte*>(weights.block_) + at), count);
+    for (size_t at = header.panels_at; header.finite && at < header.bytes;
+         at += stored.matrix_bytes) {
+      header.finite = are_finite(
+          reinterpret_cast<const uint16_t*>(static_cast<const std::byte*>(weights.block_) + at),
+          count);
     }
   }
   if (compute_type(stored.dtype) != DType::kInt8 || stored.k == 0) return;
@@ -214,7 +235,9 @@ Status pack(Context& context, const PackArgs& args, PackedWeights* weights) {
   if (matrix_bytes != 0) {  // else any number of matrices
     for_each_matrix(p, 0, p.b, [&](const Operand& b) {
       const ConstBlock source = b.block(0, 0, p.k, p.n);
-      const PackSource from{source.data, b.dtype, p.n, p.k, source.col_stride, source.row_stride, int8_offset(b.dtype)};
+      const PackSource from{
+          source.data,         b.dtype, p.n, p.k, source.col_stride, source.row_stride,
+          int8_offset(b.dtype)};
       if (p.as == b.dtype) {
         pack(from, storage_layout(p.as), panels);
       } else {

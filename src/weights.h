@@ -1,10 +1,11 @@
-// Packed weights: one storage layout a type, for every kernel and every build. Elements stay in their own type (8-bit ones as int8, uint8
-// minus 128), in panels padded with zeros. A kernel whose panels are the same reads them in place; for the others they are brought into
-// the kernel's panels block by block.
+// Packed weights: one storage layout a type, for every kernel and every build. Elements stay in
+// their own type (8-bit ones as int8, uint8 minus 128), in panels padded with zeros. A kernel whose
+// panels are the same reads them in place; for the others they are brought into the kernel's panels
+// block by block.
 //
-// The block of memory: a header with the sizes of the batch, of 8 bits the least and the largest element, and of float16 whether all are
-// finite; for 8 bits the sums over k of each column, unless K is 0; and the panels, matrix after matrix; each part at a multiple of 64
-// bytes.
+// The block of memory: a header with the sizes of the batch, of 8 bits the least and the largest
+// element, and of float16 whether all are finite; for 8 bits the sums over k of each column, unless
+// K is 0; and the panels, matrix after matrix; each part at a multiple of 64 bytes.
 #pragma once
 
 #include "kernels/kernel.h"
@@ -46,8 +47,8 @@ struct StoredOperand {
   DType dtype = DType::kFloat32;
   int64_t k = 0;            // depth of the panels
   size_t matrix_bytes = 0;  // from matrix to matrix
-  // Of 8 bits: the sums over k of the int8 elements, one a column, none where k is 0; and the least and the largest of them. What kernels
-  // that keep A's zero point need.
+  // Of 8 bits: the sums over k of the int8 elements, one a column, none where k is 0; and the least
+  // and the largest of them. What kernels that keep A's zero point need.
   const int32_t* column_sums = nullptr;
   int low = 0, high = 0;
   bool finite = false;  // of float16: no element is infinite or NaN
@@ -70,19 +71,22 @@ struct StoredOperand {
     return other;
   }
 
-  // The panels from column `col` on, behind their lead, from k step `row` on; both at multiples of the layout's width and kr.
+  // The panels from column `col` on, behind their lead, from k step `row` on; both at multiples of
+  // the layout's width and kr.
   const std::byte* block(int64_t row, int64_t col) const {
     const PanelLayout l = layout();
-    return panels + static_cast<size_t>(col / l.width) * panel_stride() + static_cast<size_t>((l.lead + row * l.width) * l.element_bytes);
+    return panels + static_cast<size_t>(col / l.width) * panel_stride() +
+           static_cast<size_t>((l.lead + row * l.width) * l.element_bytes);
   }
 };
 
-// Fills `panels` of `layout`, whose width divides that of the storage, with a block of `depth` by `cols`; `less` is taken off 8-bit
-// elements that stay bytes.
-void unpack(const StoredOperand& weights, int64_t row, int64_t depth, int64_t col, int64_t cols, const PanelLayout& layout, int less,
-            void* panels);
+// Fills `panels` of `layout`, whose width divides that of the storage, with a block of `depth` by
+// `cols`; `less` is taken off 8-bit elements that stay bytes.
+void unpack(const StoredOperand& weights, int64_t row, int64_t depth, int64_t col, int64_t cols,
+            const PanelLayout& layout, int less, void* panels);
 
-// Bytes of the panels of one matrix: in 64 bits, which no checked sizes pass, since they may be more than memory has.
+// Bytes of the panels of one matrix: in 64 bits, which no checked sizes pass, since they may be
+// more than memory has.
 int64_t stored_bytes(const PackProblem& problem);
 
 // The parts of weights that are not empty.
@@ -90,11 +94,15 @@ struct WeightsAccess {
   static StoredOperand operand(const PackedWeights& weights);
   static PackedWeights own(Context& context, const void* block);
 
-  // Weights in the making: memory whose panels are yet to be filled, for `op` of packing to name in errors; and its panels, matrix_bytes of
-  // operand() from matrix to matrix.
-  static Status allocate(Context& context, const char* op, PackFor target, const PackProblem& problem, PackedWeights* weights);
-  static std::byte* panels(const PackedWeights& weights) { return const_cast<std::byte*>(operand(weights).panels); }
-  // Computes what follows from the panels: of 8 bits the sums of the columns, and the range; of float16 whether all are finite.
+  // Weights in the making: memory whose panels are yet to be filled, for `op` of packing to name in
+  // errors; and its panels, matrix_bytes of operand() from matrix to matrix.
+  static Status allocate(Context& context, const char* op, PackFor target,
+                         const PackProblem& problem, PackedWeights* weights);
+  static std::byte* panels(const PackedWeights& weights) {
+    return const_cast<std::byte*>(operand(weights).panels);
+  }
+  // Computes what follows from the panels: of 8 bits the sums of the columns, and the range; of
+  // float16 whether all are finite.
   static void finish(const PackedWeights& weights);
 };
 

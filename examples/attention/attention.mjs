@@ -1,4 +1,5 @@
-// Attention of a small transformer, in float32 and in bfloat16, made of wg.matmul. Run it with `npm run attention`, which builds wgemm first.
+// Attention of a small transformer, in float32 and in bfloat16, made of wg.matmul. Run it with `npm
+// run attention`, which builds wgemm first.
 //
 //   q, k, v = x * Wq + bq, x * Wk + bk, x * Wv + bv
 //   y = x + concat over heads of (softmax(q k' / sqrt(width)) v) * Wo
@@ -23,7 +24,9 @@ const { createGemm } = await import('wgemm').catch((error) => {
 // The same numbers in every run. Weights are spread so that what they multiply keeps its size.
 const next = seededRandom(1);
 const fill = (length, spread) => Float32Array.from({ length }, () => spread * (2 * next() - 1));
-const weights = Object.fromEntries(['q', 'k', 'v', 'o'].map((name) => [name, fill(size * size, Math.sqrt(3 / size))]));
+const weights = Object.fromEntries(
+  ['q', 'k', 'v', 'o'].map((name) => [name, fill(size * size, Math.sqrt(3 / size))]),
+);
 const biases = Object.fromEntries(['q', 'k', 'v'].map((name) => [name, fill(size, 0.1)]));
 const input = fill(tokens * size, Math.sqrt(3));
 
@@ -39,7 +42,9 @@ try {
   const operations = 8 * tokens * size * size + 4 * tokens * tokens * size; // of the products
   const line = (name, ms, products, error) => {
     const speed = `${(operations / products / 1e6).toFixed(1).padStart(5)} GOP/s in them`;
-    console.log(`${name.padEnd(17)}${ms.toFixed(1).padStart(7)} ms, ${products.toFixed(1).padStart(6)} of them products, ${speed}${error}`);
+    console.log(
+      `${name.padEnd(17)}${ms.toFixed(1).padStart(7)} ms, ${products.toFixed(1).padStart(6)} of them products, ${speed}${error}`,
+    );
   };
   for (const dtype of ['float32', 'bfloat16']) {
     const block = createBlock(dtype);
@@ -50,7 +55,8 @@ try {
     }
     const error = difference(block.result(), expected);
     // bfloat16 has 8 bits, and what is summed here has been rounded to it a few times.
-    if (!(error < { float32: 1e-5, bfloat16: 3e-2 }[dtype])) throw new Error(`${dtype}: wgemm and plain JavaScript disagree by ${error}`);
+    if (!(error < { float32: 1e-5, bfloat16: 3e-2 }[dtype]))
+      throw new Error(`${dtype}: wgemm and plain JavaScript disagree by ${error}`);
     line(dtype, best.total, best.products, `, agrees to ${error.toExponential(0)}`);
   }
   line('plain JavaScript', jsTime, jsTime, '');
@@ -72,13 +78,21 @@ function createBlock(dtype) {
   for (const [name, values] of Object.entries(weights)) {
     packed[name] = wg.pack({ data: encode(values), shape: [size, size], dtype }, { op: 'matmul' });
   }
-  const bias = Object.fromEntries(Object.entries(biases).map(([name, values]) => [name, alloc([size], values)]));
+  const bias = Object.fromEntries(
+    Object.entries(biases).map(([name, values]) => [name, alloc([size], values)]),
+  );
   const [q, k, v, context, y] = Array.from({ length: 5 }, () => alloc([tokens, size]));
   const scores = alloc([heads, tokens, tokens], undefined, 'float32'); // softmax works in float32
   const shares = isFloat ? scores : alloc([heads, tokens, tokens]);
 
-  // All heads of a tensor, as a batch: nothing is copied. The view is made for each call, since it ends when the memory grows.
-  const headsOf = ({ data }) => ({ data, shape: [heads, tokens, width], strides: [width, size, 1], dtype });
+  // All heads of a tensor, as a batch: nothing is copied. The view is made for each call, since it
+  // ends when the memory grows.
+  const headsOf = ({ data }) => ({
+    data,
+    shape: [heads, tokens, width],
+    strides: [width, size, 1],
+    dtype,
+  });
 
   let products = 0;
   const matmul = (...args) => {

@@ -4,7 +4,8 @@
 export function toBfloat16(values) {
   const bits = new Uint32Array(values.buffer, values.byteOffset, values.length);
   const halves = new Uint16Array(values.length);
-  for (let i = 0; i < bits.length; ++i) halves[i] = (bits[i] + 0x7fff + ((bits[i] >>> 16) & 1)) >>> 16;
+  for (let i = 0; i < bits.length; ++i)
+    halves[i] = (bits[i] + 0x7fff + ((bits[i] >>> 16) & 1)) >>> 16;
   return halves;
 }
 

@@ -28,7 +28,8 @@ export function attentionInJavaScript(x, weights, biases, { tokens, heads, width
       }
       softmax(scores, tokens, 1 / Math.sqrt(width));
       for (let j = 0; j < tokens; ++j) {
-        for (let c = 0; c < width; ++c) context[at + c] += scores[j] * v[j * size + head * width + c];
+        for (let c = 0; c < width; ++c)
+          context[at + c] += scores[j] * v[j * size + head * width + c];
       }
     }
   }

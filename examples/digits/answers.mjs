@@ -16,7 +16,10 @@ export function showSome({ images, labels }, answers) {
   const pictures = [...known.slice(0, 4), ...mistaken.slice(0, 2)].map((row) => ({
     image: images.subarray(row * pixels, (row + 1) * pixels),
     side,
-    caption: answers[row] === labels[row] ? `took for ${answers[row]}: right` : `took for ${answers[row]}: is ${labels[row]}`,
+    caption:
+      answers[row] === labels[row]
+        ? `took for ${answers[row]}: right`
+        : `took for ${answers[row]}: is ${labels[row]}`,
   }));
   console.log(drawDigits(pictures, process.stdout.columns ?? 80));
 }

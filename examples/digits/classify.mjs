@@ -1,4 +1,5 @@
-// Classifies digits with what `npm run digits` learned and saved: run that first, then `npm run classify`.
+// Classifies digits with what `npm run digits` learned and saved: run that first, then `npm run
+// classify`.
 import { accuracy, showSome } from './answers.mjs';
 import { readDigits } from './data.mjs';
 import { ChangedError, file, loadLayers } from './file.mjs';
@@ -16,12 +17,17 @@ try {
   const { test } = readDigits();
   const input = wg.alloc('float32', [test.count, layers[0].weights.shape[0]]);
   input.data.set(test.images);
-  const answers = classify(forward(layers, input, allocOutputs(wg, layers, test.count), multiplyBy(wg)));
+  const answers = classify(
+    forward(layers, input, allocOutputs(wg, layers, test.count), multiplyBy(wg)),
+  );
   console.log(`${layers[0].weights.dtype} weights of ${file}`);
-  console.log(`${test.count} digits that it did not learn from: ${accuracy(answers, test)} right\n`);
+  console.log(
+    `${test.count} digits that it did not learn from: ${accuracy(answers, test)} right\n`,
+  );
   showSome(test, answers);
 } catch (error) {
-  if (error.code === 'ENOENT' && error.path === file) console.error(`There is no ${file}: run \`npm run digits\` first.`);
+  if (error.code === 'ENOENT' && error.path === file)
+    console.error(`There is no ${file}: run \`npm run digits\` first.`);
   else if (error instanceof PackMismatchError || error instanceof ChangedError) {
     console.error(`${file} was changed: run \`npm run digits\` again. ${error.message}`);
   } else throw error;

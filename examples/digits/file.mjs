@@ -1,5 +1,6 @@
-// A network in a file: a checksum of the line after it; a line of JSON with the biases and the lengths of what follows; and the weights of each
-// layer, serialized, which have a checksum of their own.
+// A network in a file: a checksum of the line after it; a line of JSON with the biases and the
+// lengths of what follows; and the weights of each layer, serialized, which have a checksum of
+// their own.
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -15,18 +16,24 @@ const sumOf = (line) => createHash('sha256').update(line).digest('hex');
 /** Saves layers of packed weights, and returns the length of the file in bytes. */
 export function saveLayers(layers) {
   const parts = layers.map(({ weights }) => weights.serialize());
-  const header = JSON.stringify(layers.map(({ bias }, i) => ({ bias: [...bias.data], length: parts[i].length })));
+  const header = JSON.stringify(
+    layers.map(({ bias }, i) => ({ bias: [...bias.data], length: parts[i].length })),
+  );
   const bytes = Buffer.concat([Buffer.from(`${sumOf(header)}\n${header}\n`), ...parts]);
   mkdirSync(dirname(file), { recursive: true });
   writeFileSync(file, bytes);
   return bytes.length;
 }
 
-/** The layers, ready to run. Throws ChangedError or wgemm's PackMismatchError where the file is not what was saved. */
+/**
+ * The layers, ready to run. Throws ChangedError or wgemm's PackMismatchError where the file is not
+ * what was saved.
+ */
 export function loadLayers(wg) {
   const bytes = readFileSync(file);
   const [sum, header] = bytes.toString('latin1').split('\n', 2);
-  if (header === undefined || sum !== sumOf(header)) throw new ChangedError('Its biases have another checksum.');
+  if (header === undefined || sum !== sumOf(header))
+    throw new ChangedError('Its biases have another checksum.');
   let start = sum.length + header.length + 2;
   return JSON.parse(header).map(({ bias, length }) => {
     const weights = wg.deserialize(bytes.subarray(start, (start += length)));

@@ -1,11 +1,16 @@
-// A network of fully connected layers. Every product of matrices is one call of wg.gemm on tensors in its memory, which copies nothing.
+// A network of fully connected layers. Every product of matrices is one call of wg.gemm on tensors
+// in its memory, which copies nothing.
 
 /** Layers of random weights: `sizes` are the numbers of neurons, from the input to the output. */
 export function createLayers(wg, sizes, random) {
   return sizes.slice(1).map((outputs, i) => {
     const inputs = sizes[i];
-    const layer = { weights: wg.alloc('float32', [inputs, outputs]), bias: wg.alloc('float32', [1, outputs]) };
-    // He et al., 2015: with this spread the signal neither fades nor grows from one ReLU to the next.
+    const layer = {
+      weights: wg.alloc('float32', [inputs, outputs]),
+      bias: wg.alloc('float32', [1, outputs]),
+    };
+    // He et al., 2015: with this spread the signal neither fades nor grows from one ReLU to the
+    // next.
     const spread = Math.sqrt(2 / inputs);
     const { data } = layer.weights;
     for (let j = 0; j < data.length; ++j) data[j] = spread * normal(random);
@@ -19,8 +24,9 @@ export function allocOutputs(wg, layers, rows) {
 }
 
 /**
- * The forward pass: fills `outputs`, one tensor a layer, and returns the last of them, a score for each class.
- * `multiply(x, layer, y, activation)` computes y = activation(x * weights + bias), in whatever way.
+ * The forward pass: fills `outputs`, one tensor a layer, and returns the last of them, a score for
+ * each class. `multiply(x, layer, y, activation)` computes y = activation(x * weights + bias), in
+ * whatever way.
  */
 export function forward(layers, input, outputs, multiply) {
   let x = input;
@@ -39,7 +45,10 @@ export function multiplyBy(wg) {
 
 /** Layers to run and no longer to learn, their weights laid out once, as float32 or bfloat16. */
 export function packLayers(wg, layers, as) {
-  return layers.map(({ weights, bias }) => ({ weights: wg.pack(weights, { op: 'gemm', as }), bias }));
+  return layers.map(({ weights, bias }) => ({
+    weights: wg.pack(weights, { op: 'gemm', as }),
+    bias,
+  }));
 }
 
 /** Gradient descent with momentum, on `batch` images at a time. */
@@ -47,7 +56,8 @@ export function createTrainer(wg, layers, { batch, rate, momentum }) {
   const multiply = multiplyBy(wg);
   const input = wg.alloc('float32', [batch, layers[0].weights.shape[0]]);
   const outputs = allocOutputs(wg, layers, batch);
-  // How the loss changes with each output, and the running sum of gradients (the velocity) of each weight and bias.
+  // How the loss changes with each output, and the running sum of gradients (the velocity) of each
+  // weight and bias.
   const deltas = allocOutputs(wg, layers, batch);
   const velocities = layers.map(({ weights, bias }) => ({
     weights: wg.alloc('float32', weights.shape),
@@ -91,7 +101,8 @@ export function createTrainer(wg, layers, { batch, rate, momentum }) {
 export function classify({ data, shape: [rows, classes] }) {
   return Uint8Array.from({ length: rows }, (_, row) => {
     let best = 0;
-    for (let i = 1; i < classes; ++i) if (data[row * classes + i] > data[row * classes + best]) best = i;
+    for (let i = 1; i < classes; ++i)
+      if (data[row * classes + i] > data[row * classes + best]) best = i;
     return best;
   });
 }
@@ -101,7 +112,10 @@ function reluBackward(output, delta) {
   for (let i = 0; i < delta.length; ++i) if (output[i] === 0) delta[i] = 0;
 }
 
-/** Softmax cross entropy: returns the sum of losses, and fills `delta` with how it changes with each score. */
+/**
+ * Softmax cross entropy: returns the sum of losses, and fills `delta` with how it changes with each
+ * score.
+ */
 function crossEntropy(scores, labels, delta) {
   const classes = scores.length / labels.length;
   let loss = 0;
@@ -111,7 +125,8 @@ function crossEntropy(scores, labels, delta) {
     for (let i = 0; i < classes; ++i) highest = Math.max(highest, scores[start + i]);
     let sum = 0;
     for (let i = 0; i < classes; ++i) sum += Math.exp(scores[start + i] - highest); // at most 1 each: no overflow
-    for (let i = 0; i < classes; ++i) delta[start + i] = Math.exp(scores[start + i] - highest) / sum;
+    for (let i = 0; i < classes; ++i)
+      delta[start + i] = Math.exp(scores[start + i] - highest) / sum;
     delta[start + label] -= 1;
     loss += Math.log(sum) - (scores[start + label] - highest);
   });

@@ -1,9 +1,11 @@
-// The learned network in 8 bits: int8 weights with a scale for each neuron, uint8 activations, every product a wg.qgemm.
+// The learned network in 8 bits: int8 weights with a scale for each neuron, uint8 activations,
+// every product a wg.qgemm.
 import { quantize, quantizeBias } from 'wgemm';
 
 /**
- * Quantizes layers that have learned. `outputs` are what each of them gave for some images, by which the ranges of activations are chosen.
- * The input's pixels are from 0 to 1, and what follows a ReLU is not negative, so every zero point of activations is 0.
+ * Quantizes layers that have learned. `outputs` are what each of them gave for some images, by
+ * which the ranges of activations are chosen. The input's pixels are from 0 to 1, and what follows
+ * a ReLU is not negative, so every zero point of activations is 0.
  */
 export function quantizeLayers(wg, layers, outputs) {
   let aScale = 1 / 255;
@@ -31,7 +33,9 @@ export function quantizeImages(wg, { data, shape }) {
 
 /** Tensors for what each quantized layer gives for `rows` images. */
 export function allocQuantizedOutputs(wg, layers, rows) {
-  return layers.map(({ weights, yScale }) => wg.alloc(yScale === undefined ? 'float32' : 'uint8', [rows, weights.shape[1]]));
+  return layers.map(({ weights, yScale }) =>
+    wg.alloc(yScale === undefined ? 'float32' : 'uint8', [rows, weights.shape[1]]),
+  );
 }
 
 /** The forward pass. With a zero point of 0, saturating to uint8 is the ReLU. */
@@ -39,7 +43,10 @@ export function forwardQuantized(wg, layers, input, outputs) {
   let a = input;
   layers.forEach(({ aScale, weights, bScale, bias, yScale }, i) => {
     const quantizesY = yScale !== undefined;
-    wg.qgemm({ a, aScale, b: weights, bScale, c: bias, yScale, yZeroPoint: quantizesY ? 0 : undefined }, { out: outputs[i] });
+    wg.qgemm(
+      { a, aScale, b: weights, bScale, c: bias, yScale, yZeroPoint: quantizesY ? 0 : undefined },
+      { out: outputs[i] },
+    );
     a = outputs[i];
   });
   return a;

@@ -1,7 +1,14 @@
 // The opponent, and a fair race: plain JavaScript, as one would write it without a library.
 
-/** y = activation(x * weights + bias) by three loops, in the order that walks every array forwards. */
-export function multiplyInJavaScript({ data: x, shape: [m, k] }, { weights: { data: w }, bias: { data: bias } }, { data: y }, activation) {
+/**
+ * y = activation(x * weights + bias) by three loops, in the order that walks every array forwards.
+ */
+export function multiplyInJavaScript(
+  { data: x, shape: [m, k] },
+  { weights: { data: w }, bias: { data: bias } },
+  { data: y },
+  activation,
+) {
   const n = bias.length;
   for (let i = 0; i < m; ++i) {
     const row = y.subarray(i * n, (i + 1) * n);
@@ -15,7 +22,10 @@ export function multiplyInJavaScript({ data: x, shape: [m, k] }, { weights: { da
   }
 }
 
-/** Runs each function `rounds` times, taking turns so that a busy moment of the machine hits all alike. Gives seconds: best and median. */
+/**
+ * Runs each function `rounds` times, taking turns so that a busy moment of the machine hits all
+ * alike. Gives seconds: best and median.
+ */
 export function race(runners, rounds) {
   for (const run of runners) for (let i = 0; i < 3; ++i) run(); // the engine compiles what runs often a second time, and better
   const times = runners.map(() => []);

@@ -1,4 +1,5 @@
-// float32 micro-kernels of our own, with B in float32 or in 16 bits, which are widened as they are loaded.
+// float32 micro-kernels of our own, with B in float32 or in 16 bits, which are widened as they are
+// loaded.
 #pragma once
 
 #include "kernels/kernel.h"
@@ -6,7 +7,8 @@
 namespace wgemm {
 
 // As packed weights are stored: see storage_layout().
-inline constexpr PanelLayout kF32PanelOfB = panel_of<float>(8, 1, 8), kHalfPanelOfB = panel_of<uint16_t>(8);
+inline constexpr PanelLayout kF32PanelOfB = panel_of<float>(8, 1, 8),
+                             kHalfPanelOfB = panel_of<uint16_t>(8);
 
 // A in panels.
 void f32_4x8_simd128_panels(const Strip& strip);

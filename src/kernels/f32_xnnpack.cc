@@ -1,8 +1,9 @@
 // The only includer of XNNPACK.
 //
-// A product starts with the linear kernels: those with min and max in their name end in a clamp that turns NaN into -infinity. Sums are
-// continued by the `gemminc` kernels, which exist with a clamp only; the ones named `wasmsimd_arm` clamp by f32x4.min and f32x4.max,
-// which keep NaN, so that infinite bounds change nothing.
+// A product starts with the linear kernels: those with min and max in their name end in a clamp
+// that turns NaN into -infinity. Sums are continued by the `gemminc` kernels, which exist with a
+// clamp only; the ones named `wasmsimd_arm` clamp by f32x4.min and f32x4.max, which keep NaN, so
+// that infinite bounds change nothing.
 #include "kernels/f32_xnnpack.h"
 
 #include <algorithm>
@@ -28,8 +29,8 @@ void begin(const Strip& s, Start start) {
   const bool side_by_side = s.b_stride == (s.k + 1) * kWidth * sizeof(float);
   const size_t step = side_by_side ? s.cols : kWidth;
   for (size_t col = 0; col < s.cols; col += step, b += s.b_stride / sizeof(float)) {
-    start(s.rows, std::min(step, s.cols - col), s.k * sizeof(float), a, s.a_stride, b - kWidth, c + col, s.c_stride, kWidth * sizeof(float),
-          nullptr);
+    start(s.rows, std::min(step, s.cols - col), s.k * sizeof(float), a, s.a_stride, b - kWidth,
+          c + col, s.c_stride, kWidth * sizeof(float), nullptr);
   }
 }
 
@@ -47,32 +48,43 @@ void run(const Strip& s, Start start, Resume resume) {
     const size_t cols = std::min(kWidth, s.cols - col);
     float sums[MR * kWidth] = {};
     for (size_t i = 0; i < s.rows; ++i) {
-      const auto* row = reinterpret_cast<const float*>(reinterpret_cast<const std::byte*>(c + col) + i * s.c_stride);
+      const auto* row = reinterpret_cast<const float*>(reinterpret_cast<const std::byte*>(c + col) +
+                                                       i * s.c_stride);
       std::memcpy(sums + i * kWidth, row, cols * sizeof(float));
     }
-    resume(s.rows, cols, k_bytes, a, s.a_stride, b, c + col, s.c_stride, kWidth * sizeof(float), sums, &unbounded);
+    resume(s.rows, cols, k_bytes, a, s.a_stride, b, c + col, s.c_stride, kWidth * sizeof(float),
+           sums, &unbounded);
   }
 }
 
 }  // namespace
 
 void f32_4x8_xnnpack_loadsplat(const Strip& strip) {
-  run<4>(strip, xnn_f32_gemm_ukernel_4x8__wasmsimd_loadsplat, xnn_f32_gemminc_minmax_ukernel_4x8__wasmsimd_arm_loadsplat);
+  run<4>(strip, xnn_f32_gemm_ukernel_4x8__wasmsimd_loadsplat,
+         xnn_f32_gemminc_minmax_ukernel_4x8__wasmsimd_arm_loadsplat);
 }
 void f32_4x8_xnnpack_splat(const Strip& strip) {
-  run<4>(strip, xnn_f32_gemm_ukernel_4x8__wasmsimd_splat, xnn_f32_gemminc_minmax_ukernel_4x8__wasmsimd_arm_splat);
+  run<4>(strip, xnn_f32_gemm_ukernel_4x8__wasmsimd_splat,
+         xnn_f32_gemminc_minmax_ukernel_4x8__wasmsimd_arm_splat);
 }
 
 #if WGEMM_RELAXED
 namespace {
 
-// XNNPACK's relaxed gemminc kernels clamp by relaxed min and max, of which the standard does not say what becomes of NaN.
-void run_relaxed(const Strip& s, Start start) { s.accumulate ? f32_6x8_relaxed(s) : begin(s, start); }
+// XNNPACK's relaxed gemminc kernels clamp by relaxed min and max, of which the standard does not
+// say what becomes of NaN.
+void run_relaxed(const Strip& s, Start start) {
+  s.accumulate ? f32_6x8_relaxed(s) : begin(s, start);
+}
 
 }  // namespace
 
-void f32_4x8_xnnpack_relaxed_loadsplat(const Strip& strip) { run_relaxed(strip, xnn_f32_gemm_ukernel_4x8__wasmrelaxedsimd_fma_loadsplat); }
-void f32_4x8_xnnpack_relaxed_splat(const Strip& strip) { run_relaxed(strip, xnn_f32_gemm_ukernel_4x8__wasmrelaxedsimd_fma_splat); }
+void f32_4x8_xnnpack_relaxed_loadsplat(const Strip& strip) {
+  run_relaxed(strip, xnn_f32_gemm_ukernel_4x8__wasmrelaxedsimd_fma_loadsplat);
+}
+void f32_4x8_xnnpack_relaxed_splat(const Strip& strip) {
+  run_relaxed(strip, xnn_f32_gemm_ukernel_4x8__wasmrelaxedsimd_fma_splat);
+}
 #endif
 
 }  // namespace wgemm

@@ -12,7 +12,8 @@ void f64_2x8_simd128_columns(const Strip& strip);
 // In builds with relaxed SIMD only. Beyond two rows by halves of panels.
 void f64_6x8_relaxed(const Strip& strip);
 void f64_2x8_relaxed_columns(const Strip& strip);
-// One row by B in place by rows, as long streams, summed in an order of its own; and in the other builds.
+// One row by B in place by rows, as long streams, summed in an order of its own; and in the other
+// builds.
 void f64_1x8_relaxed_axpyf(const Strip& strip);
 void f64_1x8_simd128_axpyf(const Strip& strip);
 

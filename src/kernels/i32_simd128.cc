@@ -6,7 +6,9 @@ namespace wgemm {
 namespace {
 
 struct I32 : Plain<int32_t, 2> {
-  static v128_t multiply_add(v128_t acc, v128_t a, v128_t b) { return wasm_i32x4_add(acc, wasm_i32x4_mul(a, b)); }
+  static v128_t multiply_add(v128_t acc, v128_t a, v128_t b) {
+    return wasm_i32x4_add(acc, wasm_i32x4_mul(a, b));
+  }
 };
 
 }  // namespace

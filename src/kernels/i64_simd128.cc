@@ -8,7 +8,9 @@ namespace wgemm {
 namespace {
 
 struct I64 : Plain<int64_t, 2> {
-  static v128_t multiply_add(v128_t acc, v128_t a, v128_t b) { return wasm_i64x2_add(acc, wasm_i64x2_mul(a, b)); }
+  static v128_t multiply_add(v128_t acc, v128_t a, v128_t b) {
+    return wasm_i64x2_add(acc, wasm_i64x2_mul(a, b));
+  }
 };
 
 constexpr size_t kRows = 2, kPairs = 2, kWidth = 2 * kPairs;
@@ -35,7 +37,9 @@ struct Halves {
 }  // namespace
 
 void i64_2x4_simd128_mul(const Strip& s) { strip_of<I64, Tile<1, 2>, Tile<2, 1>>(s); }
-void i64_2x8_simd128_mul_columns(const Strip& s) { strip_of<I64, ColumnsTile<1>, ColumnsTile<2>>(s); }
+void i64_2x8_simd128_mul_columns(const Strip& s) {
+  strip_of<I64, ColumnsTile<1>, ColumnsTile<2>>(s);
+}
 
 void i64_fill_lead(void* lead, int64_t k) {
   v128_t sum[kPairs] = {};
@@ -44,7 +48,8 @@ void i64_fill_lead(void* lead, int64_t k) {
   for (; k >= 2; k -= 2, b += 2 * kStepBytes) {
     unroll(std::make_index_sequence<kPairs>{}, [&](auto p) {
       const std::byte* at = b + p * sizeof(v128_t);
-      sum[p] = wasm_i64x2_sub(sum[p], wasm_i64x2_mul(wasm_v128_load(at), wasm_v128_load(at + kStepBytes)));
+      sum[p] = wasm_i64x2_sub(sum[p],
+                              wasm_i64x2_mul(wasm_v128_load(at), wasm_v128_load(at + kStepBytes)));
     });
   }
   std::memcpy(lead, sum, sizeof(sum));
@@ -55,7 +60,9 @@ void i64_2x4_simd128(const Strip& s) {
   constexpr auto pairs = std::make_index_sequence<kPairs>{};
   const RowsOfA<uint64_t, kRows> first(s);
   v128_t of_row[kRows];
-  unroll(rows, [&](auto i) { of_row[i] = wasm_i64x2_splat(static_cast<int64_t>(products_of_row(first.row[i], s.k))); });
+  unroll(rows, [&](auto i) {
+    of_row[i] = wasm_i64x2_splat(static_cast<int64_t>(products_of_row(first.row[i], s.k)));
+  });
   const auto tile = [&](const std::byte* panel, TileColumns t) {
     with_tile<int64_t, kRows, kPairs, true>(s, t, [&](auto& acc) {
       unroll(rows, [&](auto i) {
@@ -66,7 +73,9 @@ void i64_2x4_simd128(const Strip& s) {
       });
       RowsOfA<uint64_t, kRows> a = first;
       const std::byte* b = panel;
-      const auto load = [&](size_t step, size_t p) { return wasm_v128_load(b + step * kStepBytes + p * sizeof(v128_t)); };
+      const auto load = [&](size_t step, size_t p) {
+        return wasm_v128_load(b + step * kStepBytes + p * sizeof(v128_t));
+      };
       v128_t cross[kRows];
       unroll(rows, [&](auto i) { cross[i] = wasm_i32x4_const(0, 0, 0, 0); });
       size_t k = s.k;
@@ -84,10 +93,14 @@ void i64_2x4_simd128(const Strip& s) {
         b += 2 * kStepBytes;
       }
       unroll(rows, [&](auto i) {
-        acc[i][0] = wasm_i64x2_add(acc[i][0], wasm_i64x2_shl(wasm_u64x2_extend_low_u32x4(cross[i]), 32));
-        acc[i][1] = wasm_i64x2_add(acc[i][1], wasm_i64x2_shl(wasm_u64x2_extend_high_u32x4(cross[i]), 32));
+        acc[i][0] =
+            wasm_i64x2_add(acc[i][0], wasm_i64x2_shl(wasm_u64x2_extend_low_u32x4(cross[i]), 32));
+        acc[i][1] =
+            wasm_i64x2_add(acc[i][1], wasm_i64x2_shl(wasm_u64x2_extend_high_u32x4(cross[i]), 32));
         if (k != 0) {
-          unroll(pairs, [&](auto p) { acc[i][p] = I64::multiply_add(acc[i][p], wasm_v128_load64_splat(a.row[i]), load(0, p)); });
+          unroll(pairs, [&](auto p) {
+            acc[i][p] = I64::multiply_add(acc[i][p], wasm_v128_load64_splat(a.row[i]), load(0, p));
+          });
         }
       });
     });

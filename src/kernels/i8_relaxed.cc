@@ -9,7 +9,8 @@ namespace wgemm {
 extern int16_t i8_relaxed_ones[8];
 alignas(16) int16_t i8_relaxed_ones[8] = {1, 1, 1, 1, 1, 1, 1, 1};
 extern uint16_t i8_relaxed_odd_bytes[8];
-alignas(16) uint16_t i8_relaxed_odd_bytes[8] = {0xff00, 0xff00, 0xff00, 0xff00, 0xff00, 0xff00, 0xff00, 0xff00};
+alignas(16) uint16_t i8_relaxed_odd_bytes[8] = {0xff00, 0xff00, 0xff00, 0xff00,
+                                                0xff00, 0xff00, 0xff00, 0xff00};
 
 namespace {
 
@@ -20,18 +21,24 @@ struct Quads {
 
 struct SevenBits : Quads {
   const v128_t ones = wasm_v128_load(i8_relaxed_ones);
-  // In the two steps that engines take on x86 for the one instruction, where V8 would make the ones anew each time.
+  // In the two steps that engines take on x86 for the one instruction, where V8 would make the ones
+  // anew each time.
   v128_t multiply_add(v128_t acc, v128_t a, v128_t b) const {
-    return wasm_i32x4_add(acc, wasm_i32x4_dot_i16x8(wasm_i16x8_relaxed_dot_i8x16_i7x16(a, b), ones));
+    return wasm_i32x4_add(acc,
+                          wasm_i32x4_dot_i16x8(wasm_i16x8_relaxed_dot_i8x16_i7x16(a, b), ones));
   }
 };
 
 struct Unsigned : Quads {
-  static v128_t multiply_add(v128_t acc, v128_t a, v128_t b) { return wasm_i32x4_relaxed_dot_i8x16_i7x16_add(b, a, acc); }
+  static v128_t multiply_add(v128_t acc, v128_t a, v128_t b) {
+    return wasm_i32x4_relaxed_dot_i8x16_i7x16_add(b, a, acc);
+  }
 };
 
 struct Signed : Quads {
-  static v128_t multiply_add(v128_t acc, v128_t a, v128_t b) { return wasm_i32x4_relaxed_dot_i8x16_i7x16_add(a, b, acc); }
+  static v128_t multiply_add(v128_t acc, v128_t a, v128_t b) {
+    return wasm_i32x4_relaxed_dot_i8x16_i7x16_add(a, b, acc);
+  }
 };
 
 template <typename Ops>
@@ -47,20 +54,23 @@ struct Masked : Quads {
 // a compiler would compute it. Inlined, so that it runs in the same tier as its caller.
 [[gnu::always_inline]] inline bool dot_gives(int8_t first, uint8_t second, int32_t sum) {
   volatile int8_t a = first, b = static_cast<int8_t>(second);
-  const v128_t dot = wasm_i32x4_relaxed_dot_i8x16_i7x16_add(wasm_i8x16_splat(a), wasm_i8x16_splat(b), wasm_i32x4_splat(0));
+  const v128_t dot = wasm_i32x4_relaxed_dot_i8x16_i7x16_add(
+      wasm_i8x16_splat(a), wasm_i8x16_splat(b), wasm_i32x4_splat(0));
   return wasm_i32x4_all_true(wasm_i32x4_eq(dot, wasm_i32x4_splat(sum)));
 }
 
-// The extreme pair of an unsigned engine is 2 * -128 * 255. It does not fit in 16 bits, so this sum is
-// right only if pairs are exact.
+// The extreme pair of an unsigned engine is 2 * -128 * 255. It does not fit in 16 bits, so this sum
+// is right only if pairs are exact.
 [[gnu::always_inline]] inline bool has_exact_pairs() { return dot_gives(-128, 255, -130560); }
 
 #ifdef __wasm__
-// Whether products are fused, from volatile memory too: (1 + 2^-12)^2 - (1 + 2^-11) is 2^-24, which a rounded product has lost.
+// Whether products are fused, from volatile memory too: (1 + 2^-12)^2 - (1 + 2^-11) is 2^-24, which
+// a rounded product has lost.
 bool fuses() {
   volatile float one = 1 + 0x1p-12F, less = -(1 + 0x1p-11F);
   const v128_t factor = wasm_f32x4_splat(one);
-  return wasm_f32x4_extract_lane(wasm_f32x4_relaxed_madd(factor, factor, wasm_f32x4_splat(less)), 0) != 0;
+  return wasm_f32x4_extract_lane(wasm_f32x4_relaxed_madd(factor, factor, wasm_f32x4_splat(less)),
+                                 0) != 0;
 }
 #endif
 
@@ -68,7 +78,9 @@ bool fuses() {
 
 void i8_4x8c4_relaxed_7bit(const Strip& s) { i8_strip_of_single_panels<SevenBits, 4>(s); }
 void i8_4x8c4_relaxed_signed(const Strip& s) { i8_strip_of_single_panels<Signed, 4>(s); }
-void i8_4x8c4_relaxed_signed_masked(const Strip& s) { i8_strip_of_single_panels<Masked<Signed>, 4>(s); }
+void i8_4x8c4_relaxed_signed_masked(const Strip& s) {
+  i8_strip_of_single_panels<Masked<Signed>, 4>(s);
+}
 void i8_4x8c4_relaxed_unsigned(const Strip& s) {
   if (has_exact_pairs()) {
     i8_strip_of_single_panels<Unsigned, 4>(s);
@@ -81,8 +93,9 @@ namespace {
 
 Dot probe() {
 #ifdef __wasm__
-  // V8's baseline code for x86 without AVX is wrong if the first operand is in the result's register.
-  // No probe is sure to meet that. Fused products show that AVX is there, or another processor.
+  // V8's baseline code for x86 without AVX is wrong if the first operand is in the result's
+  // register. No probe is sure to meet that. Fused products show that AVX is there, or another
+  // processor.
   if (!fuses()) return Dot::kNone;
 #else
   if (!simulated_dot.is_there) return Dot::kNone;

@@ -7,7 +7,9 @@ namespace {
 
 struct Pairs {
   static constexpr size_t kDepth = 2;
-  static v128_t multiply_add(v128_t acc, v128_t a, v128_t b) { return wasm_i32x4_add(acc, wasm_i32x4_dot_i16x8(a, b)); }
+  static v128_t multiply_add(v128_t acc, v128_t a, v128_t b) {
+    return wasm_i32x4_add(acc, wasm_i32x4_dot_i16x8(a, b));
+  }
 };
 
 struct Wide : Pairs {
@@ -17,7 +19,9 @@ struct Wide : Pairs {
 
 struct Stored : Pairs {
   static constexpr size_t kStepBytes = 16;
-  static I8Step load(const std::byte* b) { return {wasm_i16x8_load8x8(b), wasm_i16x8_load8x8(b + 8)}; }
+  static I8Step load(const std::byte* b) {
+    return {wasm_i16x8_load8x8(b), wasm_i16x8_load8x8(b + 8)};
+  }
 };
 
 }  // namespace

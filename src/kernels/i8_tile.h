@@ -1,5 +1,6 @@
-// The loop that the 8-bit micro-kernels share: a tile of MR rows by NP panels of 8 columns, kept in registers. A step takes four bytes of
-// each row of A, and of each panel of B two vectors: columns 0 to 3 and 4 to 7. What differs is the parameter Ops, made once a tile:
+// The loop that the 8-bit micro-kernels share: a tile of MR rows by NP panels of 8 columns, kept in
+// registers. A step takes four bytes of each row of A, and of each panel of B two vectors: columns
+// 0 to 3 and 4 to 7. What differs is the parameter Ops, made once a tile:
 //   kDepth          k of a step
 //   kStepBytes      of a panel of B
 //   load(b)         a step of a panel
@@ -42,8 +43,9 @@ void i8_tile(const Strip& s, const std::byte* b_panel, TileColumns t) {
   });
 }
 
-// A strip by tiles of NP panels, and the panels that are left one by one. A tile that is called in two places stays a function of its own:
-// with B widened before, engines encode its loop shorter, which is 2% faster.
+// A strip by tiles of NP panels, and the panels that are left one by one. A tile that is called in
+// two places stays a function of its own: with B widened before, engines encode its loop shorter,
+// which is 2% faster.
 template <typename Ops, size_t MR, size_t NP>
 void i8_strip(const Strip& s) {
   several_panels<MR, NP, kI8PanelWidth, Ops::kStepBytes / kI8PanelWidth>(
@@ -55,7 +57,8 @@ void i8_strip(const Strip& s) {
 template <typename Ops, size_t MR>
 void i8_strip_of_single_panels(const Strip& s) {
   single_panels<kI8PanelWidth, Ops::kStepBytes / kI8PanelWidth>(
-      s, static_cast<const std::byte*>(s.b), 0, [&](const std::byte* panel, TileColumns t) { i8_tile<Ops, MR, 1>(s, panel, t); });
+      s, static_cast<const std::byte*>(s.b), 0,
+      [&](const std::byte* panel, TileColumns t) { i8_tile<Ops, MR, 1>(s, panel, t); });
 }
 
 }  // namespace wgemm

@@ -1,5 +1,6 @@
-// The contract of micro-kernels: plain data and one function pointer. A kernel computes a strip of the product, up to mr rows by any
-// number of columns, tile by tile. It knows nothing of operands, plans or epilogues.
+// The contract of micro-kernels: plain data and one function pointer. A kernel computes a strip of
+// the product, up to mr rows by any number of columns, tile by tile. It knows nothing of operands,
+// plans or epilogues.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +11,16 @@ namespace wgemm {
 
 // How a kernel wants an operand laid out. A panel holds `width` rows of A or columns of B:
 //   [lead] then [k / kr][width][kr], k and width padded with zeros.
-// A has panels of mr rows and no lead; or width 1 and kr 1, which means plain rows: then A may also be read in place, at any row stride.
-// B has panels of nr columns, or of a divisor of nr, of which the last tile may hold fewer.
+// A has panels of mr rows and no lead; or width 1 and kr 1, which means plain rows: then A may also
+// be read in place, at any row stride. B has panels of nr columns, or of a divisor of nr, of which
+// the last tile may hold fewer.
 struct PanelLayout {
   int width;
   int kr;
   int lead;           // elements before each panel; none for A
   int element_bytes;  // in the panel
-  // Writes a lead, from the elements behind it, which are `k` deep; null: it is 0. Of elements of 32 and 64 bits alone.
+  // Writes a lead, from the elements behind it, which are `k` deep; null: it is 0. Of elements of
+  // 32 and 64 bits alone.
   void (*fill_lead)(void* lead, int64_t k);
 
   bool operator==(const PanelLayout&) const = default;
@@ -35,7 +38,8 @@ inline constexpr PanelLayout kRowsOf = panel_of<T>(1);
 // Bytes from one panel to the next, for panels `k` deep.
 constexpr size_t panel_bytes(const PanelLayout& layout, int64_t k) {
   const int64_t steps = (k + layout.kr - 1) / layout.kr;
-  return static_cast<size_t>((layout.lead + steps * layout.kr * layout.width) * layout.element_bytes);
+  return static_cast<size_t>((layout.lead + steps * layout.kr * layout.width) *
+                             layout.element_bytes);
 }
 
 // The work of one call. Strides are in bytes.
@@ -46,14 +50,16 @@ struct Strip {
   const void* a;    // rows, `a_stride` apart, or one panel
   size_t a_stride;  // from row to row
   const void* b;    // first weight of the first panel, behind its lead
-  size_t b_stride;  // from panel to panel, which lie side by side, but for weights that are read where they are stored; in place, from
-                    // nr columns to the next, or from column to column
+  size_t
+      b_stride;  // from panel to panel, which lie side by side, but for weights that are read where
+                 // they are stored; in place, from nr columns to the next, or from column to column
   size_t b_step;    // from step to step of kr k
-  bool in_place;    // B is read where it lies: as BForm of the kernel says, and columns before the first are there, back to nr in all
+  bool in_place;    // B is read where it lies: as BForm of the kernel says, and columns before the
+                    // first are there, back to nr in all
   void* c;          // accumulators, row-major
   size_t c_stride;  // from row to row; nothing is written beyond `rows` and `cols`
-  bool accumulate;  // c holds the sums over earlier k: go on from them; else, and always where it is filled, the lead of each panel
-                    // precedes `b`
+  bool accumulate;  // c holds the sums over earlier k: go on from them; else, and always where it
+                    // is filled, the lead of each panel precedes `b`
 };
 using KernelFunction = void (*)(const Strip&);
 
@@ -90,15 +96,18 @@ struct Kernel {
   Processor processor;  // where it is the fast one; kAny: everywhere
   int rows_min;         // fewest rows of a product for which it pays
   KernelFunction run;
-  bool strict = true;    // ascending k, one accumulator an element, products and sums rounded apart: see Determinism
-  Dot dot = Dot::kNone;  // other than kNone: packed weights only, if their range fits; A keeps its zero point
+  bool strict = true;  // ascending k, one accumulator an element, products and sums rounded apart:
+                       // see Determinism
+  Dot dot = Dot::kNone;  // other than kNone: packed weights only, if their range fits; A keeps its
+                         // zero point
   BForm form = BForm::kPanels;
   DType b_type = compute;         // of the elements of B that it reads
   int64_t rows_max = kAnyRows;    // most rows for which it pays
   int64_t rows_max_small_b = 0;   // the same where all of B fits in L1
   int64_t rows_max_narrow_b = 0;  // and where its rows are short
   bool finite = false;            // for packed weights only of which no element is infinite or NaN
-  bool streams = false;           // it reads rows of B as long streams, which pays for more than L2 holds beside
+  bool streams =
+      false;  // it reads rows of B as long streams, which pays for more than L2 holds beside
 
   static constexpr int64_t kAnyRows = INT64_MAX;
 };
@@ -113,8 +122,8 @@ KernelTable kernel_table();
 // The processor that this runs on, so far as WebAssembly lets one tell.
 Processor processor();
 
-// The relaxed 8-bit dot product of this engine. In wasm the first call probes, later calls return what
-// it found: the answer of a probe may change when the engine replaces its code.
+// The relaxed 8-bit dot product of this engine. In wasm the first call probes, later calls return
+// what it found: the answer of a probe may change when the engine replaces its code.
 Dot relaxed_dot();
 
 // Whether this engine has a kernel's dot product.

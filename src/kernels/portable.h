@@ -1,5 +1,5 @@
-// A micro-kernel in plain C++ for any type and tile: what every other kernel is measured against, and what serves a type that has none
-// of its own.
+// A micro-kernel in plain C++ for any type and tile: what every other kernel is measured against,
+// and what serves a type that has none of its own.
 #pragma once
 
 #include <cstring>
@@ -9,7 +9,8 @@
 
 namespace wgemm {
 
-// A: rows when ARows, else panels of MR. B: panels of NR. Element: of both; narrower than Acc, it is widened before it is multiplied.
+// A: rows when ARows, else panels of MR. B: panels of NR. Element: of both; narrower than Acc, it
+// is widened before it is multiplied.
 template <typename Element, int MR, int NR, int KR, bool ARows, typename Acc = Element>
 void portable_kernel(const Strip& s) {
   using T = typename Modular<Acc>::type;
@@ -18,7 +19,9 @@ void portable_kernel(const Strip& s) {
   for (size_t col = 0; col < s.cols; col += NR, b_panel += s.b_stride) {
     const size_t cols = s.cols - col < NR ? s.cols - col : NR;
     T tile[MR][NR] = {};
-    auto c_row = [&](size_t i) { return static_cast<std::byte*>(s.c) + i * s.c_stride + col * sizeof(T); };
+    auto c_row = [&](size_t i) {
+      return static_cast<std::byte*>(s.c) + i * s.c_stride + col * sizeof(T);
+    };
     if (s.accumulate) {
       for (size_t i = 0; i < s.rows; ++i) std::memcpy(tile[i], c_row(i), cols * sizeof(T));
     }
@@ -26,11 +29,14 @@ void portable_kernel(const Strip& s) {
     for (size_t k = 0; k < s.k; k += KR, b += NR * KR) {
       for (size_t i = 0; i < MR; ++i) {
         if (ARows && i >= s.rows) break;
-        const Element* a = ARows ? reinterpret_cast<const Element*>(static_cast<const std::byte*>(s.a) + i * s.a_stride) + k
+        const Element* a = ARows ? reinterpret_cast<const Element*>(
+                                       static_cast<const std::byte*>(s.a) + i * s.a_stride) +
+                                       k
                                  : static_cast<const Element*>(s.a) + k * MR + i * KR;
         for (int step = 0; step < KR; ++step) {
           for (size_t j = 0; j < NR; ++j) {
-            tile[i][j] += static_cast<T>(a[step]) * static_cast<T>(b[j * KR + static_cast<size_t>(step)]);
+            tile[i][j] +=
+                static_cast<T>(a[step]) * static_cast<T>(b[j * KR + static_cast<size_t>(step)]);
           }
         }
       }

@@ -1,5 +1,5 @@
-// The loops that our SIMD micro-kernels share: tiles of rows by panels of columns, kept in registers. What differs is the parameter Ops,
-// made once a tile:
+// The loops that our SIMD micro-kernels share: tiles of rows by panels of columns, kept in
+// registers. What differs is the parameter Ops, made once a tile:
 //   A, Acc                   types of the elements of A, and of the accumulators
 //   kLanes, kVectors         accumulators of a vector, vectors of a panel of B
 //   Half                     the same of half a panel, for HalfTile
@@ -20,8 +20,8 @@
 
 namespace wgemm {
 
-// Everything about accumulators is unrolled by the compiler's own expansion, never by a loop: an array of vectors that is indexed at run
-// time would live in memory, at a tenth of the speed.
+// Everything about accumulators is unrolled by the compiler's own expansion, never by a loop: an
+// array of vectors that is indexed at run time would live in memory, at a tenth of the speed.
 template <size_t... I>
 constexpr void unroll(std::index_sequence<I...>, auto&& body) {
   (body(std::integral_constant<size_t, I>{}), ...);
@@ -32,7 +32,8 @@ template <typename T, size_t vectors>
 struct Plain {
   using A = T;
   using Acc = T;
-  static constexpr size_t kLanes = sizeof(v128_t) / sizeof(T), kVectors = vectors, kColumn = sizeof(T);
+  static constexpr size_t kLanes = sizeof(v128_t) / sizeof(T), kVectors = vectors,
+                          kColumn = sizeof(T);
   static v128_t load_splat(const T* a) {
     if constexpr (sizeof(T) == 4) {
       return wasm_v128_load32_splat(a);
@@ -41,7 +42,8 @@ struct Plain {
     }
   }
   static void load(const std::byte* b, v128_t (&to)[vectors]) {
-    unroll(std::make_index_sequence<vectors>{}, [&](auto v) { to[v] = wasm_v128_load(b + v * sizeof(v128_t)); });
+    unroll(std::make_index_sequence<vectors>{},
+           [&](auto v) { to[v] = wasm_v128_load(b + v * sizeof(v128_t)); });
   }
   static v128_t load_along_k(const std::byte* b) { return wasm_v128_load(b); }
   static T one(const std::byte* b) { return *reinterpret_cast<const T*>(b); }
@@ -71,23 +73,25 @@ struct Fused {
 };
 #endif
 
-// Where a tile's accumulators go: `count` columns from `col` on, which are the tile's own from `skip` on. Tiles that stick out of the
-// strip are computed whole and written in part, through memory as wide as the tile.
+// Where a tile's accumulators go: `count` columns from `col` on, which are the tile's own from
+// `skip` on. Tiles that stick out of the strip are computed whole and written in part, through
+// memory as wide as the tile.
 struct TileColumns {
   size_t col, skip, count;
   size_t apart = 0;  // of several panels, columns from one to the next
 };
 
-// Copies what there is of a tile, `bytes` of each row, from c or back. Apart, and with numbers alone, so that nothing of a tile that is
-// whole goes through memory.
-[[gnu::noinline]] inline void copy_edge(const std::byte* from, size_t from_stride, std::byte* to, size_t to_stride, size_t rows,
-                                        size_t bytes) {
+// Copies what there is of a tile, `bytes` of each row, from c or back. Apart, and with numbers
+// alone, so that nothing of a tile that is whole goes through memory.
+[[gnu::noinline]] inline void copy_edge(const std::byte* from, size_t from_stride, std::byte* to,
+                                        size_t to_stride, size_t rows, size_t bytes) {
 #pragma clang loop unroll(disable)
   for (size_t i = 0; i < rows; ++i) std::memcpy(to + i * to_stride, from + i * from_stride, bytes);
 }
 
-// A tile of MR rows by V vectors, of NP panels; where they are several, it is whole. `sum(acc)` adds the products. `repeats`: in A, rows
-// beyond the strip's last are the last again, and so they can be in C, where they come to the same; else they are computed and dropped.
+// A tile of MR rows by V vectors, of NP panels; where they are several, it is whole. `sum(acc)`
+// adds the products. `repeats`: in A, rows beyond the strip's last are the last again, and so they
+// can be in C, where they come to the same; else they are computed and dropped.
 template <typename Acc, size_t MR, size_t V, bool repeats, size_t NP = 1>
 void with_tile(const Strip& s, TileColumns t, auto&& sum) {
   constexpr size_t kRowBytes = V * sizeof(v128_t), kPanelVectors = V / NP;
@@ -96,14 +100,20 @@ void with_tile(const Strip& s, TileColumns t, auto&& sum) {
   const size_t c_stride = s.c_stride, count = s.rows;
   auto* const c = static_cast<std::byte*>(s.c) + t.col * sizeof(Acc);
   const bool whole = NP > 1 || (t.count * sizeof(Acc) == kRowBytes && (repeats || count == MR));
-  const auto at = [&](size_t v) { return v / kPanelVectors * t.apart * sizeof(Acc) + v % kPanelVectors * sizeof(v128_t); };
+  const auto at = [&](size_t v) {
+    return v / kPanelVectors * t.apart * sizeof(Acc) + v % kPanelVectors * sizeof(v128_t);
+  };
   // From row i to the next; by a mask, since of a choice the compiler makes branches.
-  const auto step = [&](size_t i, size_t stride) { return repeats ? stride & (i + 1 < count ? ~size_t{0} : 0) : stride; };
+  const auto step = [&](size_t i, size_t stride) {
+    return repeats ? stride & (i + 1 < count ? ~size_t{0} : 0) : stride;
+  };
   alignas(16) std::byte edge[MR * kRowBytes];
   std::byte* const edge_begin = edge + t.skip * sizeof(Acc);
   v128_t acc[MR][V];
   if (!s.accumulate) {
-    unroll(rows, [&](auto i) { unroll(vectors, [&](auto v) { acc[i][v] = wasm_i32x4_const(0, 0, 0, 0); }); });
+    unroll(rows, [&](auto i) {
+      unroll(vectors, [&](auto v) { acc[i][v] = wasm_i32x4_const(0, 0, 0, 0); });
+    });
   } else {
     if (!whole) {
       std::memset(edge, 0, sizeof(edge));
@@ -172,8 +182,8 @@ void panels_tile(const Strip& s, const std::byte* b_panel, TileColumns t) {
   });
 }
 
-// The same of one panel, with A in a panel of MR rows: one pointer instead of several, which is what bounds kernels that multiply and add
-// apart.
+// The same of one panel, with A in a panel of MR rows: one pointer instead of several, which is
+// what bounds kernels that multiply and add apart.
 template <typename Ops, size_t MR>
 void panel_of_a_tile(const Strip& s, const std::byte* b, TileColumns t) {
   constexpr size_t kVectors = Ops::kVectors;
@@ -188,15 +198,17 @@ void panel_of_a_tile(const Strip& s, const std::byte* b, TileColumns t) {
       b += step;
       unroll(std::make_index_sequence<MR>{}, [&](auto i) {
         const v128_t a_k = Ops::load_splat(a + i);
-        unroll(std::make_index_sequence<kVectors>{}, [&](auto v) { acc[i][v] = Ops::multiply_add(acc[i][v], a_k, b_k[v]); });
+        unroll(std::make_index_sequence<kVectors>{},
+               [&](auto v) { acc[i][v] = Ops::multiply_add(acc[i][v], a_k, b_k[v]); });
       });
       a += MR;
     } while (--k != 0);
   });
 }
 
-// Calls `tile` for each kWidth columns of a strip from column `col` on, of panels of kPanel columns, a multiple; `b` is where `col` lies,
-// which begins a panel. What lies beyond the last column of B in place is not B's: the last tile begins before.
+// Calls `tile` for each kWidth columns of a strip from column `col` on, of panels of kPanel
+// columns, a multiple; `b` is where `col` lies, which begins a panel. What lies beyond the last
+// column of B in place is not B's: the last tile begins before.
 template <size_t kWidth, size_t kColumn, size_t kPanel = kWidth>
 void single_panels(const Strip& s, const std::byte* b, size_t col, auto&& tile) {
   for (; col < s.cols; col += kWidth) {
@@ -211,35 +223,43 @@ void single_panels(const Strip& s, const std::byte* b, size_t col, auto&& tile) 
   }
 }
 
-// Calls `several` for NP panels of kWidth columns at once, where a strip has so many rows, and `single` for each that is left. Packed ones
-// that are taken at once are far apart, so that each is read on into the next: memory gives few long streams faster than others.
+// Calls `several` for NP panels of kWidth columns at once, where a strip has so many rows, and
+// `single` for each that is left. Packed ones that are taken at once are far apart, so that each is
+// read on into the next: memory gives few long streams faster than others.
 template <size_t rows, size_t NP, size_t kWidth, size_t kColumn>
 void several_panels(const Strip& s, auto&& several, auto&& single) {
-  const size_t count = s.rows < rows ? 0 : s.cols / (NP * kWidth), apart = s.in_place ? 1 : count, step = s.in_place ? NP : 1;
+  const size_t count = s.rows < rows ? 0 : s.cols / (NP * kWidth), apart = s.in_place ? 1 : count,
+               step = s.in_place ? NP : 1;
   const auto* const b = static_cast<const std::byte*>(s.b);
   for (size_t i = 0; i < count; ++i) {
-    several(b + i * step * s.b_stride, TileColumns{i * step * kWidth, 0, NP * kWidth, apart * kWidth});
+    several(b + i * step * s.b_stride,
+            TileColumns{i * step * kWidth, 0, NP * kWidth, apart * kWidth});
   }
   single_panels<kWidth, kColumn>(s, b + count * NP * s.b_stride, count * NP * kWidth, single);
 }
 
-// B of more bytes comes from memory. There its streams are read in bursts, one after the other: while one is read, the processor fetches
-// what is next of the others.
+// B of more bytes comes from memory. There its streams are read in bursts, one after the other:
+// while one is read, the processor fetches what is next of the others.
 inline constexpr size_t kLeastInBursts = size_t{16} << 20, kBurst = 1024;
 
-// One row by packed panels in bursts: three tiles of two panels of `width` columns in turn, which are all far apart. Returns the columns
-// that are left, fewer than these have. `a_bytes`, `acc_bytes`: of an element.
+// One row by packed panels in bursts: three tiles of two panels of `width` columns in turn, which
+// are all far apart. Returns the columns that are left, fewer than these have. `a_bytes`,
+// `acc_bytes`: of an element.
 inline constexpr size_t kPanelsOfTile = 2, kStreamsInBursts = 6;
-[[gnu::noinline]] inline Strip read_in_bursts(const Strip& s, size_t width, size_t a_bytes, size_t acc_bytes,
-                                              void (*tile)(const Strip&, const std::byte*, TileColumns)) {
-  const size_t count = s.cols / (kStreamsInBursts * width), apart = kStreamsInBursts / kPanelsOfTile * count, steps = kBurst / s.b_step;
+[[gnu::noinline]] inline Strip read_in_bursts(const Strip& s, size_t width, size_t a_bytes,
+                                              size_t acc_bytes,
+                                              void (*tile)(const Strip&, const std::byte*,
+                                                           TileColumns)) {
+  const size_t count = s.cols / (kStreamsInBursts * width),
+               apart = kStreamsInBursts / kPanelsOfTile * count, steps = kBurst / s.b_step;
   const auto* const b = static_cast<const std::byte*>(s.b);
   for (size_t i = 0; i < count; ++i) {
     Strip part = s;
     for (size_t k = 0; k < s.k; k += steps) {
       part.k = std::min(steps, s.k - k);
       for (size_t panel = i; panel < apart; panel += count) {
-        tile(part, b + panel * s.b_stride + k * s.b_step, {panel * width, 0, kPanelsOfTile * width, apart * width});
+        tile(part, b + panel * s.b_stride + k * s.b_step,
+             {panel * width, 0, kPanelsOfTile * width, apart * width});
       }
       part.a = static_cast<const std::byte*>(part.a) + steps * a_bytes;
       part.accumulate = true;
@@ -253,8 +273,8 @@ inline constexpr size_t kPanelsOfTile = 2, kStreamsInBursts = 6;
   return left;
 }
 
-// All of a strip by tiles of `rows` rows and `panels` panels; packed ones of one row `in_bursts`, where there is little to do for each
-// byte.
+// All of a strip by tiles of `rows` rows and `panels` panels; packed ones of one row `in_bursts`,
+// where there is little to do for each byte.
 template <size_t rows, size_t panels, bool in_bursts = false>
 struct Tile {
   static_assert(rows == 1 || !in_bursts);
@@ -262,10 +282,14 @@ struct Tile {
   template <typename Ops>
   static void run(const Strip& s) {
     constexpr size_t kWidth = Ops::kVectors * Ops::kLanes;
-    const auto single = [&](const std::byte* panel, TileColumns t) { panels_tile<Ops, rows, 1>(s, panel, t); };
+    const auto single = [&](const std::byte* panel, TileColumns t) {
+      panels_tile<Ops, rows, 1>(s, panel, t);
+    };
     if constexpr (in_bursts) {
-      if (!s.in_place && s.cols >= kStreamsInBursts * kWidth && s.cols / kWidth * s.b_stride > kLeastInBursts) {
-        return run<Ops>(read_in_bursts(s, kWidth, sizeof(typename Ops::A), sizeof(typename Ops::Acc), two_panels<Ops>));
+      if (!s.in_place && s.cols >= kStreamsInBursts * kWidth &&
+          s.cols / kWidth * s.b_stride > kLeastInBursts) {
+        return run<Ops>(read_in_bursts(s, kWidth, sizeof(typename Ops::A),
+                                       sizeof(typename Ops::Acc), two_panels<Ops>));
       }
     }
     if constexpr (panels == 1) {
@@ -300,12 +324,14 @@ struct HalfTile {
   static void run(const Strip& s) {
     using Half = typename Ops::Half;
     single_panels<Half::kVectors * Half::kLanes, Half::kColumn, Ops::kVectors * Ops::kLanes>(
-        s, static_cast<const std::byte*>(s.b), 0, [&](const std::byte* half, TileColumns t) { panels_tile<Half, rows, 1>(s, half, t); });
+        s, static_cast<const std::byte*>(s.b), 0,
+        [&](const std::byte* half, TileColumns t) { panels_tile<Half, rows, 1>(s, half, t); });
   }
 };
 
-// Of one row by B in place by rows: adds to Y the multiples of `rows` rows of B at once, and of so many `tiles` of them in turn, for
-// `burst` columns each. Row i of tile t lies (i * tiles + t) * apart rows on.
+// Of one row by B in place by rows: adds to Y the multiples of `rows` rows of B at once, and of so
+// many `tiles` of them in turn, for `burst` columns each. Row i of tile t lies (i * tiles + t) *
+// apart rows on.
 template <typename Ops, size_t rows>
 void add_rows(const Strip& s, size_t apart, size_t tiles, size_t burst) {
   constexpr size_t kVectors = Ops::kVectors, kWidth = kVectors * Ops::kLanes;
@@ -323,7 +349,8 @@ void add_rows(const Strip& s, size_t apart, size_t tiles, size_t burst) {
           b[i] = static_cast<const std::byte*>(s.b) + row * s.b_step + begin * Ops::kColumn;
         });
         auto* c = static_cast<typename Ops::Acc*>(s.c) + begin;
-        for (size_t left = std::min(burst, s.cols - begin); left != 0; left -= kWidth, c += kWidth) {
+        for (size_t left = std::min(burst, s.cols - begin); left != 0;
+             left -= kWidth, c += kWidth) {
           v128_t acc[kVectors];
           unroll(vectors, [&](auto v) { acc[v] = wasm_v128_load(c + v * Ops::kLanes); });
           unroll(all_rows, [&](auto i) {
@@ -339,13 +366,16 @@ void add_rows(const Strip& s, size_t apart, size_t tiles, size_t burst) {
   }
 }
 
-// One row by B in place by rows, several at a time: the fused axpy of BLIS (Van Zee and van de Geijn, "BLIS: A Framework for Rapidly
-// Instantiating BLAS Functionality", 2015). They are a fourth or sixth of K apart, so that memory gives long streams; an odd number of
-// rows, or their lines would fall into the same sets of a cache. `rest` computes what is left.
+// One row by B in place by rows, several at a time: the fused axpy of BLIS (Van Zee and van de
+// Geijn, "BLIS: A Framework for Rapidly Instantiating BLAS Functionality", 2015). They are a fourth
+// or sixth of K apart, so that memory gives long streams; an odd number of rows, or their lines
+// would fall into the same sets of a cache. `rest` computes what is left.
 template <typename Ops, KernelFunction rest>
 void axpyf(const Strip& s) {
   constexpr size_t kWidth = Ops::kVectors * Ops::kLanes;
-  const bool bursts = s.k * s.b_step > kLeastInBursts;  // not by columns, of which each thread has others: they are to sum alike
+  const bool bursts =
+      s.k * s.b_step >
+      kLeastInBursts;  // not by columns, of which each thread has others: they are to sum alike
   const size_t streams = bursts ? 6 : 4;
   if (s.k < 2 * streams) return rest(s);
   const size_t apart = s.k / (2 * streams) * 2 - 1, cols = s.cols / kWidth * kWidth;
@@ -384,12 +414,14 @@ void strip_of(const Strip& s) {
 template <typename Ops, size_t MR>
 void strip_of_panels(const Strip& s) {
   single_panels<Ops::kVectors * Ops::kLanes, Ops::kColumn>(
-      s, static_cast<const std::byte*>(s.b), 0, [&](const std::byte* panel, TileColumns t) { panel_of_a_tile<Ops, MR>(s, panel, t); });
+      s, static_cast<const std::byte*>(s.b), 0,
+      [&](const std::byte* panel, TileColumns t) { panel_of_a_tile<Ops, MR>(s, panel, t); });
 }
 
-// B in place by columns, in which k lies side by side, eight columns at a time: squares of as many columns and steps of k as a vector has
-// lanes are transposed in registers, so that the sums are those of every other kernel. More columns at once are slower where they are a
-// power of two apart: they fall into one set of L1, which holds eight lines. Ops has besides
+// B in place by columns, in which k lies side by side, eight columns at a time: squares of as many
+// columns and steps of k as a vector has lanes are transposed in registers, so that the sums are
+// those of every other kernel. More columns at once are slower where they are a power of two apart:
+// they fall into one set of L1, which holds eight lines. Ops has besides
 //   load_along_k(b)          kLanes steps of k of a column, widened
 //   one(b)                   one element, widened
 template <size_t rows>
@@ -416,13 +448,16 @@ struct ColumnsTile {
     with_tile<typename Ops::Acc, rows, kWidth / kLanes, true>(s, t, [&](auto& acc) {
       RowsOfA<typename Ops::A, rows> a(s);
       const auto add = [&](size_t depth, auto q, v128_t b_k) {
-        unroll(all_rows, [&](auto i) { acc[i][q] = Ops::multiply_add(acc[i][q], Ops::load_splat(a.row[i] + depth), b_k); });
+        unroll(all_rows, [&](auto i) {
+          acc[i][q] = Ops::multiply_add(acc[i][q], Ops::load_splat(a.row[i] + depth), b_k);
+        });
       };
       size_t k = s.k;
       for (; k >= kLanes; k -= kLanes, b += kLanes * s.b_step) {
         unroll(squares, [&](auto q) {
           v128_t x[kLanes];
-          unroll(lanes, [&](auto j) { x[j] = ops.load_along_k(b + (q * kLanes + j) * s.b_stride); });
+          unroll(lanes,
+                 [&](auto j) { x[j] = ops.load_along_k(b + (q * kLanes + j) * s.b_stride); });
           transpose(x);
           unroll(lanes, [&](auto d) { add(d, q, x[d]); });
         });
@@ -439,9 +474,9 @@ struct ColumnsTile {
   }
 };
 
-// The same where the order of the sums is free: dot products along k, of one row and four columns at once. These are a quarter of all
-// apart, from memory an odd number, as rows are in axpyf(). `rest` computes what no four are left of, which are the same columns in every
-// part.
+// The same where the order of the sums is free: dot products along k, of one row and four columns
+// at once. These are a quarter of all apart, from memory an odd number, as rows are in axpyf().
+// `rest` computes what no four are left of, which are the same columns in every part.
 template <typename Ops, KernelFunction rest>
 void dots(const Strip& s) {
   using Acc = typename Ops::Acc;
@@ -465,14 +500,17 @@ void dots(const Strip& s) {
     const auto* b_first = static_cast<const std::byte*>(s.b) + col * s.b_stride;
     const std::byte* b[kColumns];
     v128_t acc[kColumns][kVectors], a_k[kVectors], b_k[kVectors];
-    unroll(vectors,
-           [&](auto v) { a_k[v] = wasm_v128_and(wasm_v128_load(a + v * sizeof(v128_t)), wasm_v128_load(masks + v * sizeof(v128_t))); });
+    unroll(vectors, [&](auto v) {
+      a_k[v] = wasm_v128_and(wasm_v128_load(a + v * sizeof(v128_t)),
+                             wasm_v128_load(masks + v * sizeof(v128_t)));
+    });
     a += first * sizeof(Acc);
     unroll(columns, [&](auto j) {
       ops.load(b_first, b_k);
       unroll(vectors, [&](auto v) {
         acc[j][v] =
-            Ops::multiply_add(wasm_i32x4_const(0, 0, 0, 0), a_k[v], wasm_v128_and(b_k[v], wasm_v128_load(masks + v * sizeof(v128_t))));
+            Ops::multiply_add(wasm_i32x4_const(0, 0, 0, 0), a_k[v],
+                              wasm_v128_and(b_k[v], wasm_v128_load(masks + v * sizeof(v128_t))));
       });
       b[j] = b_first + first * Ops::kColumn;
       b_first += apart * s.b_stride;

@@ -25,7 +25,8 @@ constexpr Version kVersions[] = {{1, false, true},  {6, false, true},  {7, false
 Status check_dtype(const char* name, DType found, DType wanted) {
   if (found == wanted) return {};
   return error(Code::kDType, kOp, name,
-               {name, " has type ", dtype_name(found), " and A has type ", dtype_name(wanted), "; they must be the same"});
+               {name, " has type ", dtype_name(found), " and A has type ", dtype_name(wanted),
+                "; they must be the same"});
 }
 
 // alpha or beta as the type keeps it.
@@ -33,7 +34,9 @@ Status make_scalar(const char* name, const Factor& factor, DType dtype, Scalar* 
   const double value = factor.number();
   if (factor.is_exact()) {
     if (!is_integer(dtype) || dtype_bytes(dtype) != 8) {
-      return error(Code::kArgument, kOp, name, {name, " is a 64-bit integer; with ", dtype_name(dtype), " it must be a number"});
+      return error(
+          Code::kArgument, kOp, name,
+          {name, " is a 64-bit integer; with ", dtype_name(dtype), " it must be a number"});
     }
     *scalar = {.value = value, .integer = factor.integer(), .whole = true};
     return {};
@@ -46,13 +49,18 @@ Status make_scalar(const char* name, const Factor& factor, DType dtype, Scalar* 
   }
   if (!std::isfinite(value)) {
     return error(Code::kArgument, kOp, name,
-                 {name, " is ", std::isnan(value) ? "NaN" : "infinite", "; with ", dtype_name(dtype), " it must be finite"});
+                 {name, " is ", std::isnan(value) ? "NaN" : "infinite", "; with ",
+                  dtype_name(dtype), " it must be finite"});
   }
   if (std::fabs(value) > static_cast<double>(kMaxElements)) {
-    return error(Code::kArgument, kOp, name, {name, " is beyond 2^53; with ", dtype_name(dtype), " it must lie from -2^53 to 2^53"});
+    return error(
+        Code::kArgument, kOp, name,
+        {name, " is beyond 2^53; with ", dtype_name(dtype), " it must lie from -2^53 to 2^53"});
   }
   const auto integer = static_cast<int64_t>(value);
-  *scalar = {.value = value, .integer = static_cast<uint64_t>(integer), .whole = static_cast<double>(integer) == value};
+  *scalar = {.value = value,
+             .integer = static_cast<uint64_t>(integer),
+             .whole = static_cast<double>(integer) == value};
   return {};
 }
 
@@ -61,10 +69,14 @@ Status make_scalars(const GemmArgs& args, Epilogue* epilogue) {
   if (Status s = make_scalar("alpha", args.alpha, dtype, &epilogue->alpha); !s.ok()) return s;
   if (Status s = make_scalar("beta", args.beta, dtype, &epilogue->beta); !s.ok()) return s;
   if (args.alpha.is_exact() && !epilogue->beta.whole) {
-    return error(Code::kArgument, kOp, "beta", {"beta has a fraction and alpha is a 64-bit integer; beside one, it must be whole"});
+    return error(
+        Code::kArgument, kOp, "beta",
+        {"beta has a fraction and alpha is a 64-bit integer; beside one, it must be whole"});
   }
   if (args.beta.is_exact() && !epilogue->alpha.whole) {
-    return error(Code::kArgument, kOp, "alpha", {"alpha has a fraction and beta is a 64-bit integer; beside one, it must be whole"});
+    return error(
+        Code::kArgument, kOp, "alpha",
+        {"alpha has a fraction and beta is a 64-bit integer; beside one, it must be whole"});
   }
   return {};
 }
@@ -77,7 +89,8 @@ Status gemm_problem(const GemmArgs& args, bool with_data, Problem* problem) {
   const Tensor& y = args.Y;
   const bool packed = args.packed_B != nullptr, with_y = with_data || y.dims.data() != nullptr;
 
-  if (args.opset < 1) return error(Code::kOpset, kOp, "opset", {"opset is ", args.opset, "; it must be 1 or more"});
+  if (args.opset < 1)
+    return error(Code::kOpset, kOp, "opset", {"opset is ", args.opset, "; it must be 1 or more"});
   const Version* newest = std::end(kVersions) - 1;
   while (newest->since > args.opset) --newest;
   const Version& version = *newest;
@@ -95,12 +108,14 @@ Status gemm_problem(const GemmArgs& args, bool with_data, Problem* problem) {
 
   const int64_t since = gemm_since(a.dtype);
   if (since == 0) {
-    return error(Code::kDType, kOp, "A", {"A has type ", dtype_name(a.dtype), ", which Gemm does not have; 8-bit operands are for qgemm"});
+    return error(Code::kDType, kOp, "A",
+                 {"A has type ", dtype_name(a.dtype),
+                  ", which Gemm does not have; 8-bit operands are for qgemm"});
   }
   if (since > version.since) {
-    return error(
-        Code::kOpset, kOp, "opset",
-        {"opset ", args.opset, " means Gemm-", version.since, ", which has no ", dtype_name(a.dtype), "; that comes with opset ", since});
+    return error(Code::kOpset, kOp, "opset",
+                 {"opset ", args.opset, " means Gemm-", version.since, ", which has no ",
+                  dtype_name(a.dtype), "; that comes with opset ", since});
   }
   if (!packed) {
     if (Status s = check_dtype("B", b.dtype, a.dtype); !s.ok()) return s;
@@ -109,21 +124,26 @@ Status gemm_problem(const GemmArgs& args, bool with_data, Problem* problem) {
     if (Status s = check_dtype("C", c->dtype, a.dtype); !s.ok()) return s;
   } else if (!version.c_optional) {
     return error(Code::kOpset, kOp, "C",
-                 {"opset ", args.opset, " means Gemm-", version.since, ", which demands C; without it from opset 11"});
+                 {"opset ", args.opset, " means Gemm-", version.since,
+                  ", which demands C; without it from opset 11"});
   }
   if (args.broadcast.has_value() && !version.has_broadcast) {
-    return error(
-        Code::kOpset, kOp, "broadcast",
-        {"opset ", args.opset, " means Gemm-", version.since, ", which has no attribute broadcast; C broadcasts by itself from opset 7"});
+    return error(Code::kOpset, kOp, "broadcast",
+                 {"opset ", args.opset, " means Gemm-", version.since,
+                  ", which has no attribute broadcast; C broadcasts by itself from opset 7"});
   }
 
   if (Status s = check_rank2(kOp, "A", a.dims); !s.ok()) return s;
   const bool ta = args.transA != 0, tb = args.transB != 0;
   const int64_t m = a.dims[ta ? 1 : 0], k = a.dims[ta ? 0 : 1];
   if (packed) {
-    if (Status s = check_packed(kOp, "B", *args.packed_B, PackFor::kGemm, "A", a, ta, k, args.transB, "transB"); !s.ok()) return s;
+    if (Status s = check_packed(kOp, "B", *args.packed_B, PackFor::kGemm, "A", a, ta, k,
+                                args.transB, "transB");
+        !s.ok())
+      return s;
     if (const std::span<const int64_t> batch = args.packed_B->batch(); !batch.empty()) {
-      return error(Code::kPackMismatch, kOp, "B", {"B is packed with batch axes ", batch, "; for gemm it must have rank 2"});
+      return error(Code::kPackMismatch, kOp, "B",
+                   {"B is packed with batch axes ", batch, "; for gemm it must have rank 2"});
     }
   } else {
     if (Status s = check_rank2(kOp, "B", b.dims); !s.ok()) return s;
@@ -135,9 +155,10 @@ Status gemm_problem(const GemmArgs& args, bool with_data, Problem* problem) {
     const int64_t y_shape[2] = {m, n};
     const bool broadcast = !version.has_broadcast || args.broadcast.value_or(0) != 0;
     if (!broadcast && !std::ranges::equal(c->dims, y_shape)) {
-      return error(Code::kShape, kOp, "C",
-                   {"C has shape ", c->dims, "; Gemm-", version.since, " without broadcast demands exactly ",
-                    std::span<const int64_t>(y_shape), ", the shape of Y"});
+      return error(
+          Code::kShape, kOp, "C",
+          {"C has shape ", c->dims, "; Gemm-", version.since, " without broadcast demands exactly ",
+           std::span<const int64_t>(y_shape), ", the shape of Y"});
     }
     if (Status s = check_broadcast(kOp, "C", c->dims, y_shape); !s.ok()) return s;
   }
@@ -145,18 +166,24 @@ Status gemm_problem(const GemmArgs& args, bool with_data, Problem* problem) {
   if (with_y) {
     if (Status s = check_dtype("Y", y.dtype, a.dtype); !s.ok()) return s;
     if (Status s = check_output(kOp, y, m, n); !s.ok()) return s;
-    if (tensors_overlap(y, a)) return error(Code::kArgument, kOp, "Y", {"Y overlaps A in memory; only C may be written over"});
-    if (!packed && tensors_overlap(y, b)) return error(Code::kArgument, kOp, "Y", {"Y overlaps B in memory; only C may be written over"});
+    if (tensors_overlap(y, a))
+      return error(Code::kArgument, kOp, "Y",
+                   {"Y overlaps A in memory; only C may be written over"});
+    if (!packed && tensors_overlap(y, b))
+      return error(Code::kArgument, kOp, "Y",
+                   {"Y overlaps B in memory; only C may be written over"});
     if (c != nullptr && tensors_overlap(y, *c) && !tensors_equal(y, *c)) {
       return error(Code::kArgument, kOp, "Y",
-                   {"Y overlaps C in memory and is not exactly C; it must be, with shape and strides, or lie apart"});
+                   {"Y overlaps C in memory and is not exactly C; it must be, with shape and "
+                    "strides, or lie apart"});
     }
   }
 
   // Member by member: a whole Problem to be copied takes longer than the rest of this.
   Epilogue& epilogue = problem->epilogue;
   if (Status s = make_scalars(args, &epilogue); !s.ok()) return s;
-  if (Status s = check_activation(kOp, args.activation, a.dtype, &epilogue.bounds); !s.ok()) return s;
+  if (Status s = check_activation(kOp, args.activation, a.dtype, &epilogue.bounds); !s.ok())
+    return s;
   epilogue.has_c = c != nullptr && epilogue.beta.value != 0;
   if (epilogue.has_c) epilogue.c = broadcast_operand(*c);
   problem->m = m;

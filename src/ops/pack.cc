@@ -15,28 +15,33 @@ bool is_half(DType type) { return type == DType::kFloat16 || type == DType::kBFl
 Status pack_problem(const char* op, const char* name, const PackArgs& args, PackProblem* problem) {
   const ConstTensor& b = args.B;
   if (Status s = check_tensor(op, name, b, true); !s.ok()) return s;
-  const bool is_8bit = compute_type(b.dtype) == DType::kInt8, wants_8bit = args.op == PackFor::kQGemm;
+  const bool is_8bit = compute_type(b.dtype) == DType::kInt8,
+             wants_8bit = args.op == PackFor::kQGemm;
   if (is_8bit != wants_8bit) {
     return error(
         Code::kDType, op, name,
-        {name, " has type ", dtype_name(b.dtype), wants_8bit ? "; for qgemm it must be int8 or uint8" : "; 8-bit weights are for qgemm"});
+        {name, " has type ", dtype_name(b.dtype),
+         wants_8bit ? "; for qgemm it must be int8 or uint8" : "; 8-bit weights are for qgemm"});
   }
   const size_t rank = b.dims.size();
   if (rank < 2 || (wants_8bit && rank > 2)) {
-    return error(
-        Code::kShape, op, name,
-        {name, " has shape ", b.dims, " of rank ", static_cast<int64_t>(rank), "; it must have rank 2", wants_8bit ? "" : " or more"});
+    return error(Code::kShape, op, name,
+                 {name, " has shape ", b.dims, " of rank ", static_cast<int64_t>(rank),
+                  "; it must have rank 2", wants_8bit ? "" : " or more"});
   }
   const DType as = args.as.value_or(b.dtype);
   if (as != b.dtype && !(b.dtype == DType::kFloat32 && is_half(as))) {
     const bool is_known = static_cast<int>(as) < kDTypeCount;
     return error(Code::kDType, op, "as",
-                 {"as is ", is_known ? dtype_name(as) : "an unknown type", " and ", name, " has type ", dtype_name(b.dtype),
-                  "; it must be ", dtype_name(b.dtype), b.dtype == DType::kFloat32 ? ", float16 or bfloat16" : ""});
+                 {"as is ", is_known ? dtype_name(as) : "an unknown type", " and ", name,
+                  " has type ", dtype_name(b.dtype), "; it must be ", dtype_name(b.dtype),
+                  b.dtype == DType::kFloat32 ? ", float16 or bfloat16" : ""});
   }
-  const size_t row = args.trans != 0 ? rank - 1 : rank - 2, col = args.trans != 0 ? rank - 2 : rank - 1;
+  const size_t row = args.trans != 0 ? rank - 1 : rank - 2,
+               col = args.trans != 0 ? rank - 2 : rank - 1;
   PackProblem& p = *problem;
-  p.b = {static_cast<const std::byte*>(b.data), b.dtype, tensor_stride(b.dims, b.strides, row), tensor_stride(b.dims, b.strides, col)};
+  p.b = {static_cast<const std::byte*>(b.data), b.dtype, tensor_stride(b.dims, b.strides, row),
+         tensor_stride(b.dims, b.strides, col)};
   p.as = as;
   p.k = b.dims[row];
   p.n = b.dims[col];
@@ -48,26 +53,35 @@ Status pack_problem(const char* op, const char* name, const PackArgs& args, Pack
   return {};
 }
 
-Status check_packed(const char* op, const char* name, const PackedWeights& weights, PackFor wanted, const char* other, const ConstTensor& a,
-                    bool a_transposed, int64_t k, int64_t transpose, const char* flag) {
-  if (weights.empty()) return error(Code::kArgument, op, name, {name, " is packed weights that are empty; pack() fills them"});
+Status check_packed(const char* op, const char* name, const PackedWeights& weights, PackFor wanted,
+                    const char* other, const ConstTensor& a, bool a_transposed, int64_t k,
+                    int64_t transpose, const char* flag) {
+  if (weights.empty())
+    return error(Code::kArgument, op, name,
+                 {name, " is packed weights that are empty; pack() fills them"});
   if (weights.op() != wanted) {
     const bool for_qgemm = weights.op() == PackFor::kQGemm;
-    return error(Code::kPackMismatch, op, name, {name, " is packed for ", for_qgemm ? "qgemm" : "gemm and matmul", "; pack it for ", op});
+    return error(
+        Code::kPackMismatch, op, name,
+        {name, " is packed for ", for_qgemm ? "qgemm" : "gemm and matmul", "; pack it for ", op});
   }
   if (transpose != 0) {
-    return error(Code::kArgument, op, flag, {flag, " is set and ", name, " is packed; transpose when packing, by trans"});
+    return error(Code::kArgument, op, flag,
+                 {flag, " is set and ", name, " is packed; transpose when packing, by trans"});
   }
-  if (wanted != PackFor::kQGemm && weights.dtype() != a.dtype && !(a.dtype == DType::kFloat32 && is_half(weights.dtype()))) {
-    return error(Code::kPackMismatch, op, name,
-                 {name, " is packed as ", dtype_name(weights.dtype()), " and ", other, " has type ", dtype_name(a.dtype),
-                  "; they must be the same, or float16 or bfloat16 beside float32"});
+  if (wanted != PackFor::kQGemm && weights.dtype() != a.dtype &&
+      !(a.dtype == DType::kFloat32 && is_half(weights.dtype()))) {
+    return error(
+        Code::kPackMismatch, op, name,
+        {name, " is packed as ", dtype_name(weights.dtype()), " and ", other, " has type ",
+         dtype_name(a.dtype), "; they must be the same, or float16 or bfloat16 beside float32"});
   }
   if (weights.k() != k) {
     const int64_t shape[2] = {weights.k(), weights.n()};
     return error(Code::kPackMismatch, op, name,
-                 {other, a_transposed ? " (transposed)" : "", " has shape ", a.dims, " and ", name, " is packed from shape ",
-                  std::span<const int64_t>(shape), "; K is ", k, " in ", other, " and ", shape[0], " in ", name, ", and must be the same"});
+                 {other, a_transposed ? " (transposed)" : "", " has shape ", a.dims, " and ", name,
+                  " is packed from shape ", std::span<const int64_t>(shape), "; K is ", k, " in ",
+                  other, " and ", shape[0], " in ", name, ", and must be the same"});
   }
   return {};
 }

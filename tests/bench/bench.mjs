@@ -1,5 +1,5 @@
-// How fast wgemm is beside its peers, in one process, taking turns. The figures move with the machine and what else it does; the ratios of
-// one run hold.
+// How fast wgemm is beside its peers, in one process, taking turns. The figures move with the
+// machine and what else it does; the ratios of one run hold.
 //   npm run bench                        the table of cases, and a sweep over sizes with its picture: some five minutes
 //   npm run bench -- --filter 1024       cases whose name contains the text: "sweep" is the sweep alone, "cliff" what no other text runs:
 //                                        one size growing from 1 to 64 or K to 65536, in every type; "cliff float32 M" one of them
@@ -62,9 +62,17 @@ await main(async () => {
     );
   }
   const whole = chosen.sweeps.length === sweeps.length;
-  if (args.svg && !whole) fail('bench: --svg is a picture of the sweep, which the filter leaves out');
+  if (args.svg && !whole)
+    fail('bench: --svg is a picture of the sweep, which the filter leaves out');
   const old = args.compare && readResults(args.compare, '--compare');
-  const json = args.json ?? join(root, 'build', 'bench', `${new Date().toISOString().slice(0, 16).replace(/[T:]/g, '-')}.json`);
+  const json =
+    args.json ??
+    join(
+      root,
+      'build',
+      'bench',
+      `${new Date().toISOString().slice(0, 16).replace(/[T:]/g, '-')}.json`,
+    );
   const svg = whole ? (args.svg ?? json.replace(/(\.json)?$/, '.svg')) : undefined;
   for (const file of [json, svg]) if (file) mkdirSync(dirname(file), { recursive: true }); // what cannot be written is told now, not minutes later
   await buildPrograms(['relaxed', 'simd128']);
@@ -109,7 +117,9 @@ async function run(chosen, library) {
     goals: [],
   };
   const { processor, node, threads, versions } = results;
-  console.log(`${processor}, Node ${node}, ${threads === 1 ? 'one thread' : `${threads} threads`}, wgemm's build ${info.build}`);
+  console.log(
+    `${processor}, Node ${node}, ${threads === 1 ? 'one thread' : `${threads} threads`}, wgemm's build ${info.build}`,
+  );
   console.log(
     Object.entries(versions)
       .map((each) => each.join(' '))
@@ -122,12 +132,16 @@ async function run(chosen, library) {
     results.cases.push(measured);
     printCase(measured);
     // The goals are those of one thread.
-    if (threads === 1) for (const goal of problem.goals ?? []) results.goals.push(judge(goal, measured));
+    if (threads === 1)
+      for (const goal of problem.goals ?? []) results.goals.push(judge(goal, measured));
   }
 
   if (chosen.sweeps.length > 0) {
     const taken = limitsOfSweep.filter(([build]) => build === 'simd128' || build === info.build);
-    const limits = await measure({ name: 'sweep limit' }, await Promise.all(taken.map((each) => limitOf(...each))));
+    const limits = await measure(
+      { name: 'sweep limit' },
+      await Promise.all(taken.map((each) => limitOf(...each))),
+    );
     results.cases.push(limits);
     printLimits(limits);
   }
@@ -146,10 +160,13 @@ async function run(chosen, library) {
     const judged = goals.map((goal) => ({ name, ...goal, reached: goal.ratio <= goal.atMost }));
     results.goals.push(...judged);
     for (const { of, than, ratio, reached } of judged) {
-      console.log(`${name.padEnd(32)} ${`${of} beside ${than}`.padEnd(28)} ${ratio.toFixed(3)}${reached ? '' : '   MISSED'}`);
+      console.log(
+        `${name.padEnd(32)} ${`${of} beside ${than}`.padEnd(28)} ${ratio.toFixed(3)}${reached ? '' : '   MISSED'}`,
+      );
     }
   }
   printGoals(results.goals);
-  if (threads > 1 && chosen.cases.length > 0) console.log('\nThe targets of the table are for one thread: none is judged here.');
+  if (threads > 1 && chosen.cases.length > 0)
+    console.log('\nThe targets of the table are for one thread: none is judged here.');
   return results;
 }

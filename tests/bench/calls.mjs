@@ -12,7 +12,12 @@ export async function countCalls() {
   const batch = 10_000;
   using wg = await createGemm();
   const matrix = (seed) => ({ shape: [16, 16], data: randomArray('float32', 256, seed) });
-  const { run } = gemmOn(wg, { dtype: 'float32', m: 16, n: 16, k: 16 }, {}, { a: matrix(1), b: matrix(2) });
+  const { run } = gemmOn(
+    wg,
+    { dtype: 'float32', m: 16, n: 16, k: 16 },
+    {},
+    { a: matrix(1), b: matrix(2) },
+  );
   for (let i = 0; i < 5; ++i) {
     run(batch);
     await new Promise((resolve) => setTimeout(resolve, 20)); // better code is put in place between calls
@@ -25,10 +30,16 @@ export async function countCalls() {
   const { best, median } = bestAndMedian(samples);
   const grown = after.js - before.js;
   const kilobytes = (bytes) => `${(bytes / 1024).toFixed(0)} kB`;
-  console.log(`float32 16x16x16 in the heap, ${total} calls: ${duration(best)} a call at best, ${duration(median)} in the median batch`);
-  console.log(`wasm memory: ${kilobytes(before.committed)} before, ${kilobytes(after.committed)} after`);
+  console.log(
+    `float32 16x16x16 in the heap, ${total} calls: ${duration(best)} a call at best, ${duration(median)} in the median batch`,
+  );
+  console.log(
+    `wasm memory: ${kilobytes(before.committed)} before, ${kilobytes(after.committed)} after`,
+  );
   console.log(`tensors in it: ${before.inUse} bytes before, ${after.inUse} bytes after`);
-  console.log(`JavaScript heap, garbage collected: ${kilobytes(before.js)} before, ${kilobytes(after.js)} after`);
+  console.log(
+    `JavaScript heap, garbage collected: ${kilobytes(before.js)} before, ${kilobytes(after.js)} after`,
+  );
   // No leak is as small as a byte a call; the engine itself keeps a little.
   const leaks = after.committed > before.committed || after.inUse !== before.inUse || grown > total;
   console.log(leaks ? 'memory GROWS' : 'neither grows');

@@ -1,6 +1,9 @@
 // The cases, what takes part in each, and how fast wgemm is to be.
 
-/** A goal: how many times as fast as another contestant, or as the fastest peer, wgemm is in one of its forms. */
+/**
+ * A goal: how many times as fast as another contestant, or as the fastest peer, wgemm is in one of
+ * its forms.
+ */
 const faster = (of, atLeast, than = 'peers') => ({ of, than, atLeast });
 
 export const sizeOf = ({ m, n, k }) => `${m}x${n}x${k}`;
@@ -9,7 +12,11 @@ const cube = (size) => ({ m: size, n: size, k: size });
 const raw = {};
 const packed = { packed: true };
 const [bfloat16, float16] = ['bfloat16', 'float16'].map((as) => ({ ...packed, as }));
-const [simd128, strict, twoThreads] = [{ simd: 'simd128' }, { determinism: 'strict' }, { threads: 2 }];
+const [simd128, strict, twoThreads] = [
+  { simd: 'simd128' },
+  { determinism: 'strict' },
+  { threads: 2 },
+];
 const ort = ['ORT', 'ORT, constant B'];
 const gemv = { m: 1, n: 4096, k: 4096 };
 
@@ -27,8 +34,18 @@ const gemmCases = [
       faster('wgemm, 2 threads', 1.85, 'wgemm'),
     ],
   },
-  { dtype: 'float32', ...cube(256), bounds: ['micro-kernel', 'limit'], goals: [faster('wgemm', 1.65)] },
-  { dtype: 'float32', ...cube(64), bounds: ['micro-kernel', 'limit'], goals: [faster('wgemm', 1.9)] },
+  {
+    dtype: 'float32',
+    ...cube(256),
+    bounds: ['micro-kernel', 'limit'],
+    goals: [faster('wgemm', 1.65)],
+  },
+  {
+    dtype: 'float32',
+    ...cube(64),
+    bounds: ['micro-kernel', 'limit'],
+    goals: [faster('wgemm', 1.9)],
+  },
   // The target was set when numpy-ts was not yet measured at this size.
   { dtype: 'float32', ...cube(16), bounds: ['micro-kernel'], goals: [faster('wgemm', 8, 'tfjs')] },
   { dtype: 'float32', m: 128, n: 3072, k: 768 },
@@ -37,7 +54,11 @@ const gemmCases = [
     ...gemv,
     own: [raw, packed],
     bounds: ['memory'],
-    goals: [faster('wgemm, B packed', 1.5), faster('wgemm', 1.3, 'tfjs'), faster('wgemm', 3.5, 'ORT')],
+    goals: [
+      faster('wgemm, B packed', 1.5),
+      faster('wgemm', 1.3, 'tfjs'),
+      faster('wgemm', 3.5, 'ORT'),
+    ],
   },
   { dtype: 'float32', m: 4096, n: 1, k: 4096 },
   // The others take up to seconds a call for what is transposed.
@@ -65,12 +86,38 @@ const gemmCases = [
         faster('wgemm, B packed', 0.9, `wgemm, B packed, as ${as}`),
       ]),
     },
-  ].map((each) => ({ dtype: 'float32', ...each, own: [packed, bfloat16, float16], peers: [], suffix: ', weights of 16 bits' })),
-  { dtype: 'float16', ...cube(256), bounds: ['micro-kernel', 'limit'], goals: [faster('wgemm', 2)] },
+  ].map((each) => ({
+    dtype: 'float32',
+    ...each,
+    own: [packed, bfloat16, float16],
+    peers: [],
+    suffix: ', weights of 16 bits',
+  })),
+  {
+    dtype: 'float16',
+    ...cube(256),
+    bounds: ['micro-kernel', 'limit'],
+    goals: [faster('wgemm', 2)],
+  },
   { dtype: 'bfloat16', ...cube(256) },
-  { dtype: 'float64', ...cube(256), bounds: ['micro-kernel', 'limit'], goals: [faster('wgemm', 2)] },
-  ...['int32', 'uint32'].map((dtype) => ({ dtype, ...cube(512), bounds: ['micro-kernel', 'limit'], goals: [faster('wgemm', 1.7)] })),
-  ...['int64', 'uint64'].map((dtype) => ({ dtype, ...cube(512), bounds: ['micro-kernel'], goals: [faster('wgemm', 1.5)] })),
+  {
+    dtype: 'float64',
+    ...cube(256),
+    bounds: ['micro-kernel', 'limit'],
+    goals: [faster('wgemm', 2)],
+  },
+  ...['int32', 'uint32'].map((dtype) => ({
+    dtype,
+    ...cube(512),
+    bounds: ['micro-kernel', 'limit'],
+    goals: [faster('wgemm', 1.7)],
+  })),
+  ...['int64', 'uint64'].map((dtype) => ({
+    dtype,
+    ...cube(512),
+    bounds: ['micro-kernel'],
+    goals: [faster('wgemm', 1.5)],
+  })),
 ].map((each) => ({
   own: [raw],
   ...each,
@@ -80,35 +127,70 @@ const gemmCases = [
 
 // B takes all its bits unless it is said how many; the result is float32 unless it has a type.
 const u8s8 = { typeOfA: 'uint8', typeOfB: 'int8' };
-const combinations = ['uint8', 'int8'].flatMap((typeOfA) => ['uint8', 'int8'].map((typeOfB) => ({ typeOfA, typeOfB })));
+const combinations = ['uint8', 'int8'].flatMap((typeOfA) =>
+  ['uint8', 'int8'].map((typeOfB) => ({ typeOfA, typeOfB })),
+);
 const qgemmCases = [
   {
     ...u8s8,
     ...cube(1024),
     own: [packed, raw, { ...packed, ...twoThreads }],
     bounds: ['micro-kernel', 'limit'],
-    goals: [faster('wgemm, B packed', 1.15), faster('wgemm, B packed, 2 threads', 1.85, 'wgemm, B packed')],
+    goals: [
+      faster('wgemm, B packed', 1.15),
+      faster('wgemm, B packed, 2 threads', 1.85, 'wgemm, B packed'),
+    ],
   },
   { ...u8s8, ...cube(1024), bits: 7, goals: [faster('wgemm, B packed', 1.35)] },
-  { typeOfA: 'uint8', typeOfB: 'uint8', ...cube(1024), bounds: ['micro-kernel', 'limit'], goals: [faster('wgemm, B packed', 1.15)] },
-  { typeOfA: 'int8', typeOfB: 'int8', ...cube(1024), bounds: ['micro-kernel', 'limit'], goals: [faster('wgemm, B packed', 20)] },
+  {
+    typeOfA: 'uint8',
+    typeOfB: 'uint8',
+    ...cube(1024),
+    bounds: ['micro-kernel', 'limit'],
+    goals: [faster('wgemm, B packed', 1.15)],
+  },
+  {
+    typeOfA: 'int8',
+    typeOfB: 'int8',
+    ...cube(1024),
+    bounds: ['micro-kernel', 'limit'],
+    goals: [faster('wgemm, B packed', 20)],
+  },
   { ...u8s8, ...cube(256), own: [packed, raw] },
   { ...u8s8, ...cube(64) },
   { ...u8s8, typeOfY: 'uint8', m: 128, n: 3072, k: 768 },
-  { ...u8s8, ...gemv, own: [packed, raw], bounds: ['memory'], goals: [faster('wgemm, B packed', 9)] },
+  {
+    ...u8s8,
+    ...gemv,
+    own: [packed, raw],
+    bounds: ['memory'],
+    goals: [faster('wgemm, B packed', 9)],
+  },
 ].map((each) => {
   const { typeOfA, typeOfB, typeOfY, bits } = each;
   const suffix = `${typeOfY ? ` to ${typeOfY}` : ''}${bits ? `, B of ${bits} bits` : ''}`;
-  return { typeOfY: 'float32', own: [packed], ...each, operation: 'qgemm', name: `${typeOfA} x ${typeOfB} ${sizeOf(each)}${suffix}` };
+  return {
+    typeOfY: 'float32',
+    own: [packed],
+    ...each,
+    operation: 'qgemm',
+    name: `${typeOfA} x ${typeOfB} ${sizeOf(each)}${suffix}`,
+  };
 });
 
-/** All that there are of two types, beside each other: times of different moments do not compare. */
+/**
+ * All that there are of two types, beside each other: times of different moments do not compare.
+ */
 const combinationsCase = {
   ...cube(1024),
   operation: 'qgemm',
   name: `uint8 and int8 in all combinations ${sizeOf(cube(1024))}`,
   typeOfY: 'float32',
-  together: combinations.map((types) => ({ ...types, own: [{ ...packed, name: `${types.typeOfA} x ${types.typeOfB}` }], peers: [] })),
+  together: combinations.map((types) => ({
+    ...types,
+    own: [{ ...packed, name: `${types.typeOfA} x ${types.typeOfB}` }],
+    peers: [],
+  })),
   goals: [{ of: 'the slowest', than: 'the fastest', atMost: 1.05 }],
 };
 
@@ -130,7 +212,9 @@ const matmulCases = [
 /** The table. */
 export const cases = [...gemmCases, ...matmulCases, ...qgemmCases, combinationsCase];
 
-const sweepSizes = [16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048].map(cube);
+const sweepSizes = [16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048].map(
+  cube,
+);
 sweepSizes.push({ m: 31, n: 33, k: 37 }, { m: 127, n: 129, k: 131 }, { m: 1000, n: 1016, k: 1040 });
 sweepSizes.sort((a, b) => a.m - b.m);
 
@@ -143,13 +227,29 @@ export const sweeps = [
     own: [raw, simd128],
     peers: ['ORT, constant B', 'tfjs', 'numpy-ts'],
   })),
-  ...sweepSizes.map((size) => ({ ...size, operation: 'qgemm', ...u8s8, typeOfY: 'float32', own: [packed], peers: ['ORT, constant B'] })),
-].map((each) => ({ ...each, name: `sweep ${each.dtype ?? `${each.typeOfA} x ${each.typeOfB}`} ${sizeOf(each)}` }));
+  ...sweepSizes.map((size) => ({
+    ...size,
+    operation: 'qgemm',
+    ...u8s8,
+    typeOfY: 'float32',
+    own: [packed],
+    peers: ['ORT, constant B'],
+  })),
+].map((each) => ({
+  ...each,
+  name: `sweep ${each.dtype ?? `${each.typeOfA} x ${each.typeOfB}`} ${sizeOf(each)}`,
+}));
 
 /** One size grows while the others stay, for each type and form. */
 export const cliffs = [
-  ...['float32', 'float64', 'int32', 'int64', 'float16', 'bfloat16'].map((dtype) => ({ operation: 'gemm', dtype, label: dtype })),
+  ...['float32', 'float64', 'int32', 'int64', 'float16', 'bfloat16'].map((dtype) => ({
+    operation: 'gemm',
+    dtype,
+    label: dtype,
+  })),
   { operation: 'gemm', dtype: 'float32', packed: true, label: 'float32, B packed,' },
   { operation: 'qgemm', ...u8s8, packed: true, label: 'uint8 x int8, B packed,' },
   { operation: 'qgemm', ...u8s8, label: 'uint8 x int8' },
-].flatMap((each) => ['M', 'N', 'K'].map((axis) => ({ ...each, axis, name: `cliff ${each.label} ${axis}` })));
+].flatMap((each) =>
+  ['M', 'N', 'K'].map((axis) => ({ ...each, axis, name: `cliff ${each.label} ${axis}` })),
+);

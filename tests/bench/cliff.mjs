@@ -8,23 +8,38 @@ const most = 1.15;
 const largest = 64;
 const depths = [256, 512, 1000, 1024, 2048, 4096, 5000, 8192, 16384, 32768, 40001, 65536];
 
-// All sizes take a turn in each round, so neighbours are timed within a moment of each other; the best of many rounds counts.
-const turns = { warmUpMs: 20, warmUpCalls: 3, sampleMs: 1, raceMs: 8000, minRounds: 25, slow: Infinity };
+// All sizes take a turn in each round, so neighbours are timed within a moment of each other; the
+// best of many rounds counts.
+const turns = {
+  warmUpMs: 20,
+  warmUpCalls: 3,
+  sampleMs: 1,
+  raceMs: 8000,
+  minRounds: 25,
+  slow: Infinity,
+};
 const again = { ...turns, raceMs: 1000 };
 
 /** @returns { contestants: with their times, goals } */
 export async function runCliff(cliff, wg) {
   const { axis } = cliff;
   const heap = new Map();
-  const product = (size) => productOn(wg, cliff, { name: `${axis} = ${size}`, ...sizesAt(axis, size) }, heap);
+  const product = (size) =>
+    productOn(wg, cliff, { name: `${axis} = ${size}`, ...sizesAt(axis, size) }, heap);
   const tile = axis === 'K' ? 1 : product(largest).plan().tile[axis === 'M' ? 0 : 1];
-  const sizes = axis === 'K' ? depths : Array.from({ length: Math.ceil(largest / tile) * tile }, (_, i) => i + 1);
+  const sizes =
+    axis === 'K'
+      ? depths
+      : Array.from({ length: Math.ceil(largest / tile) * tile }, (_, i) => i + 1);
   const entrants = sizes.map((size) => ({ size, ...product(size) }));
   keepBest(entrants, await race(entrants, turns));
-  // What misses is asked again, beside the size that it misses by: on a busy machine the best of some rounds is not yet the best.
+  // What misses is asked again, beside the size that it misses by: on a busy machine the best of
+  // some rounds is not yet the best.
   const asked = new Set();
   for (;;) {
-    const pair = goalsOf(axis, tile, entrants).find(({ of, than, ratio }) => ratio > most && !asked.has(`${of.name} ${than.name}`));
+    const pair = goalsOf(axis, tile, entrants).find(
+      ({ of, than, ratio }) => ratio > most && !asked.has(`${of.name} ${than.name}`),
+    );
     if (!pair) break;
     const { of, than } = pair;
     asked.add(`${of.name} ${than.name}`);
@@ -32,7 +47,13 @@ export async function runCliff(cliff, wg) {
   }
   heap.forEach((each) => each.dispose());
   return {
-    contestants: entrants.map(({ name, kind, operations, best, median }) => ({ name, kind, operations, best, median })),
+    contestants: entrants.map(({ name, kind, operations, best, median }) => ({
+      name,
+      kind,
+      operations,
+      best,
+      median,
+    })),
     goals: goalsOf(axis, tile, entrants)
       .filter(({ ratio }, i) => i === 0 || ratio > most)
       .map(({ of, than, ratio }) => ({ of: of.name, than: than.name, ratio, atMost: most })),
@@ -66,7 +87,12 @@ function sizesAt(axis, size) {
 }
 
 /** What two sizes have in common lies once in the heap. */
-function productOn(wg, { operation, dtype, typeOfA = dtype, typeOfB = dtype, packed }, { name, m, n, k }, heap) {
+function productOn(
+  wg,
+  { operation, dtype, typeOfA = dtype, typeOfB = dtype, packed },
+  { name, m, n, k },
+  heap,
+) {
   const kept = (key, make) => {
     if (!heap.has(key)) heap.set(key, make());
     return heap.get(key);
@@ -80,7 +106,10 @@ function productOn(wg, { operation, dtype, typeOfA = dtype, typeOfB = dtype, pac
   const [a, plain] = [tensor('A', typeOfA, [m, k]), tensor('B', typeOfB, [k, n])];
   const b = packed ? kept(`packed ${[k, n]}`, () => wg.pack(plain, { op: operation })) : plain;
   const out = tensor('Y', operation === 'qgemm' ? 'float32' : dtype, [m, n]);
-  const args = operation === 'qgemm' ? [{ a, aScale: 0.02, aZeroPoint: 133, b, bScale: 0.005 }, { out }] : [a, b, null, { out }];
+  const args =
+    operation === 'qgemm'
+      ? [{ a, aScale: 0.02, aZeroPoint: 133, b, bScale: 0.005 }, { out }]
+      : [a, b, null, { out }];
   return {
     name,
     kind: 'own',

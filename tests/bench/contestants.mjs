@@ -1,7 +1,8 @@
 // Who takes part in a case: wgemm in its forms, the peers, and what bounds wgemm.
 //
-// A contestant runs its product `times` times and then has result(), but for a bound. Its kind is 'own', 'peer' or 'bound'. It counts
-// `operations`, where they are not the case's. What wgemm reads and writes lies in its heap.
+// A contestant runs its product `times` times and then has result(), but for a bound. Its kind is
+// 'own', 'peer' or 'bound'. It counts `operations`, where they are not the case's. What wgemm reads
+// and writes lies in its heap.
 import * as np from 'numpy-ts';
 import { createGemm } from 'wgemm';
 import { encodeModel, loadOrt } from '../peers/onnx.mjs';
@@ -10,7 +11,10 @@ import { qgemmData, randomArray, transposed } from './data.mjs';
 import { startProgram } from './program.mjs';
 import { manyRows } from './race.mjs';
 
-/** ONNX Runtime Web's own kernels: Gemm for floating point, MatMul alone for integers, none for bfloat16. */
+/**
+ * ONNX Runtime Web's own kernels: Gemm for floating point, MatMul alone for integers, none for
+ * bfloat16.
+ */
 const ortOperator = {
   float32: 'Gemm',
   float64: 'Gemm',
@@ -41,10 +45,17 @@ export async function startAll({ threads }) {
   return { wg, instance, ort, threads, dispose: () => instances.forEach((each) => each.dispose()) };
 }
 
-/** Those of a case; its `own` says in which forms wgemm takes part. What differs in its product has no result to compare. */
+/**
+ * Those of a case; its `own` says in which forms wgemm takes part. What differs in its product has
+ * no result to compare.
+ */
 export async function contestantsOf(problem, library) {
   if (problem.together) {
-    const each = await Promise.all(problem.together.map((part) => contestantsOf({ ...problem, ...part, together: undefined }, library)));
+    const each = await Promise.all(
+      problem.together.map((part) =>
+        contestantsOf({ ...problem, ...part, together: undefined }, library),
+      ),
+    );
     return each.flat().map((contestant) => ({ ...contestant, result: undefined }));
   }
   const { own, bounds = [] } = problem;
@@ -52,13 +63,18 @@ export async function contestantsOf(problem, library) {
   const contestants = [];
   for (const form of own.filter(({ threads = 1 }) => threads === 1 || library.threads === 1)) {
     const { simd, determinism, threads } = form;
-    const wg = await library.instance({ ...(simd && { simd }), ...(determinism && { determinism }), ...(threads && { threads }) });
+    const wg = await library.instance({
+      ...(simd && { simd }),
+      ...(determinism && { determinism }),
+      ...(threads && { threads }),
+    });
     const contestant = { name: nameOf(form), kind: 'own', ...wgemmOn(wg, problem, form, data) };
     if (form.dtype || form.as) contestant.result = undefined;
     contestants.push(contestant);
   }
   contestants.push(...(await peersOf(problem, data, library)));
-  for (const bound of bounds) contestants.push(await boundOf(bound, problem, library, contestants[0]));
+  for (const bound of bounds)
+    contestants.push(await boundOf(bound, problem, library, contestants[0]));
   return contestants;
 }
 
@@ -82,15 +98,25 @@ function matricesOf({ dtype, m, n, k, batch, transA, transB }) {
     shape: [...stack, rows, columns],
     data: randomArray(dtype, (batch ?? 1) * rows * columns, seed),
   });
-  return { a: transA ? tensor(k, m, 1) : tensor(m, k, 1), b: transB ? tensor(n, k, 2) : tensor(k, n, 2) };
+  return {
+    a: transA ? tensor(k, m, 1) : tensor(m, k, 1),
+    b: transB ? tensor(n, k, 2) : tensor(k, n, 2),
+  };
 }
 
-// --- wgemm ---------------------------------------------------------------------------------------------------------------------
+// --- wgemm
+// ---------------------------------------------------------------------------------------------------------------------
 
 function wgemmOn(wg, problem, form, data) {
   if (problem.operation === 'qgemm') return qgemmOn(wg, { ...problem, ...form }, data);
-  if (problem.operation === 'matmul') return form.apart ? gemmsOn(wg, problem, data) : matmulOn(wg, problem, data);
-  return gemmOn(wg, problem, form, form.dtype ? matricesOf({ ...problem, dtype: form.dtype }) : data);
+  if (problem.operation === 'matmul')
+    return form.apart ? gemmsOn(wg, problem, data) : matmulOn(wg, problem, data);
+  return gemmOn(
+    wg,
+    problem,
+    form,
+    form.dtype ? matricesOf({ ...problem, dtype: form.dtype }) : data,
+  );
 }
 
 const repeated = (call) => (times) => {
@@ -103,7 +129,12 @@ function inHeap(wg, dtype, { shape, data }) {
   return tensor;
 }
 
-export function gemmOn(wg, { m, n, transA, transB, dtype: usual }, { packed, as, dtype = usual }, { a, b }) {
+export function gemmOn(
+  wg,
+  { m, n, transA, transB, dtype: usual },
+  { packed, as, dtype = usual },
+  { a, b },
+) {
   const [x, w, y] = [inHeap(wg, dtype, a), inHeap(wg, dtype, b), wg.alloc(dtype, [m, n])];
   const weights = packed ? wg.pack(w, { op: 'gemm', trans: transB, as }) : w;
   if (packed) w.dispose();
@@ -116,7 +147,11 @@ export function gemmOn(wg, { m, n, transA, transB, dtype: usual }, { packed, as,
   };
 }
 
-export function qgemmOn(wg, { typeOfA, typeOfB, typeOfY = 'float32', m, n, k, packed }, { a, b, ...factors }) {
+export function qgemmOn(
+  wg,
+  { typeOfA, typeOfB, typeOfY = 'float32', m, n, k, packed },
+  { a, b, ...factors },
+) {
   const x = inHeap(wg, typeOfA, { shape: [m, k], data: a });
   const w = inHeap(wg, typeOfB, { shape: [k, n], data: b });
   const y = wg.alloc(typeOfY, [m, n]);
@@ -147,7 +182,9 @@ function gemmsOn(wg, problem, data) {
     shape: [rows, columns],
     data: data.subarray(i * rows * columns, (i + 1) * rows * columns),
   });
-  const each = Array.from({ length: problem.batch }, (_, i) => gemmOn(wg, problem, {}, { a: part(data.a, i), b: part(data.b, i) }));
+  const each = Array.from({ length: problem.batch }, (_, i) =>
+    gemmOn(wg, problem, {}, { a: part(data.a, i), b: part(data.b, i) }),
+  );
   return {
     run: repeated(() => each.forEach(({ run }) => run(1))),
     result: () => Float32Array.from(each.flatMap(({ result }) => [...result()])),
@@ -155,20 +192,27 @@ function gemmsOn(wg, problem, data) {
   };
 }
 
-// --- peers ---------------------------------------------------------------------------------------------------------------------
+// --- peers
+// ---------------------------------------------------------------------------------------------------------------------
 
 async function peersOf(problem, data, { ort }) {
   const { operation, dtype, peers = allPeers } = problem;
   const contestants = [];
   const model = modelOf(problem, data);
   if (model && peers.includes('ORT')) contestants.push(await ortOn(ort, model, ['A', 'B'], 'ORT'));
-  if (model && peers.includes('ORT, constant B')) contestants.push(await ortOn(ort, model, ['A'], 'ORT, constant B'));
-  if (dtype === 'float32' && peers.includes('tfjs')) contestants.push(tfjsMatMul(data.a, data.b, problem));
-  if (operation === 'gemm' && dtype !== 'bfloat16' && peers.includes('numpy-ts')) contestants.push(numpyOn(problem, data));
+  if (model && peers.includes('ORT, constant B'))
+    contestants.push(await ortOn(ort, model, ['A'], 'ORT, constant B'));
+  if (dtype === 'float32' && peers.includes('tfjs'))
+    contestants.push(tfjsMatMul(data.a, data.b, problem));
+  if (operation === 'gemm' && dtype !== 'bfloat16' && peers.includes('numpy-ts'))
+    contestants.push(numpyOn(problem, data));
   return contestants.map((contestant) => ({ kind: 'peer', ...contestant }));
 }
 
-/** For ONNX Runtime, or undefined where it has no such operator. Its MatMul has no flag: it gets what is transposed already. */
+/**
+ * For ONNX Runtime, or undefined where it has no such operator. Its MatMul has no flag: it gets
+ * what is transposed already.
+ */
 function modelOf(problem, data) {
   const { operation, dtype, batch, m, n, transA, transB } = problem;
   if (operation === 'qgemm') return qgemmModel(problem, data);
@@ -188,7 +232,13 @@ function modelOf(problem, data) {
       output,
     };
   }
-  const plain = transB ? { dtype, shape: [...b.shape.slice(0, -2), b.shape.at(-1), b.shape.at(-2)], data: transposed(b) } : b;
+  const plain = transB
+    ? {
+        dtype,
+        shape: [...b.shape.slice(0, -2), b.shape.at(-1), b.shape.at(-2)],
+        data: transposed(b),
+      }
+    : b;
   return {
     type,
     inputs: [
@@ -202,7 +252,8 @@ function modelOf(problem, data) {
 function qgemmModel({ typeOfA, typeOfB, typeOfY, m, n, k }, data) {
   if (typeOfA === 'int8' && typeOfB === 'uint8') return undefined;
   const arrays = { float32: Float32Array, int8: Int8Array, uint8: Uint8Array };
-  const one = (name, dtype, value) => (value === null ? null : { name, dtype, shape: [], data: arrays[dtype].of(value) });
+  const one = (name, dtype, value) =>
+    value === null ? null : { name, dtype, shape: [], data: arrays[dtype].of(value) };
   const inputs = [
     { name: 'A', dtype: typeOfA, shape: [m, k], data: data.a },
     one('a_scale', 'float32', data.aScale),
@@ -214,18 +265,28 @@ function qgemmModel({ typeOfA, typeOfB, typeOfY, m, n, k }, data) {
     one('y_scale', 'float32', data.yScale),
     one('y_zero_point', typeOfY, data.yZeroPoint),
   ];
-  return { type: 'QGemm', domain: 'com.microsoft', inputs, output: { dtype: typeOfY, shape: [m, n] } };
+  return {
+    type: 'QGemm',
+    domain: 'com.microsoft',
+    inputs,
+    output: { dtype: typeOfY, shape: [m, n] },
+  };
 }
 
 /**
- * What is not given at each run is a constant of the model, which ONNX Runtime Web prepacks where it can. Session.run() copies the inputs
- * that are given to its heap, and the result from there: it has no other way.
+ * What is not given at each run is a constant of the model, which ONNX Runtime Web prepacks where
+ * it can. Session.run() copies the inputs that are given to its heap, and the result from there: it
+ * has no other way.
  */
 async function ortOn(ort, model, given, name) {
   const isGiven = (input) => given.includes(input?.name);
-  const inputs = model.inputs.map((input) => (isGiven(input) ? { ...input, data: undefined } : input));
+  const inputs = model.inputs.map((input) =>
+    isGiven(input) ? { ...input, data: undefined } : input,
+  );
   const session = await ort.createSession(encodeModel({ ...model, inputs }));
-  const feeds = Object.fromEntries(model.inputs.filter(isGiven).map((input) => [input.name, ort.tensor(input)]));
+  const feeds = Object.fromEntries(
+    model.inputs.filter(isGiven).map((input) => [input.name, ort.tensor(input)]),
+  );
   let result;
   return {
     name,
@@ -237,7 +298,10 @@ async function ortOn(ort, model, given, name) {
   };
 }
 
-/** numpy-ts keeps its arrays in a heap of its own, which does not grow: where it is full, all goes on slowly, and inexactly, outside. */
+/**
+ * numpy-ts keeps its arrays in a heap of its own, which does not grow: where it is full, all goes
+ * on slowly, and inexactly, outside.
+ */
 function numpyOn({ dtype, transA, transB }, { a, b }) {
   const flat = [a, b].map(({ data }) => np.array(Array.from(data), dtype));
   const [x, w] = [a, b].map(({ shape }, i) => flat[i].reshape(...shape));
@@ -254,11 +318,12 @@ function numpyOn({ dtype, transA, transB }, { a, b }) {
   };
 }
 
-// --- bounds --------------------------------------------------------------------------------------------------------------------
+// --- bounds
+// --------------------------------------------------------------------------------------------------------------------
 
 /**
- * 'micro-kernel': what wgemm takes for the case, on panels that are there; 'limit': its type's innermost step in registers; 'memory': B is
- * read, no more.
+ * 'micro-kernel': what wgemm takes for the case, on panels that are there; 'limit': its type's
+ * innermost step in registers; 'memory': B is read, no more.
  */
 /** @param own wgemm in its first form, whose kernel a micro-kernel's is */
 async function boundOf(bound, problem, { wg }, own) {
@@ -282,7 +347,12 @@ const steps = {
 export async function limitOf(build, dtype, name = 'limit') {
   const program = await startProgram(build);
   const [type, products] = steps[dtype];
-  return { name, kind: 'bound', operations: 2 * products * program._limit_steps(), run: (times) => program[`_limit_${type}`](times) };
+  return {
+    name,
+    kind: 'bound',
+    operations: 2 * products * program._limit_steps(),
+    run: (times) => program[`_limit_${type}`](times),
+  };
 }
 
 async function memoryOf(build, { dtype = 'int8', n, k }) {
@@ -300,8 +370,15 @@ async function memoryOf(build, { dtype = 'int8', n, k }) {
 /** Of a small product all of it, of a large one a block. */
 async function microKernelOf(build, { kernel: name }, problem) {
   const program = await startProgram(build);
-  const index = JSON.parse(program.UTF8ToString(program._describe())).kernels.findIndex((kernel) => kernel.name === name);
+  const index = JSON.parse(program.UTF8ToString(program._describe())).kernels.findIndex(
+    (kernel) => kernel.name === name,
+  );
   const [m, n, k] = ['m', 'n', 'k'].map((axis) => Math.min(problem[axis], manyRows[axis]));
   program._set_product(m, n, k);
-  return { name: 'micro-kernel', kind: 'bound', operations: 2 * m * n * k, run: (times) => program._run(index, times) };
+  return {
+    name: 'micro-kernel',
+    kind: 'bound',
+    operations: 2 * m * n * k,
+    run: (times) => program._run(index, times),
+  };
 }

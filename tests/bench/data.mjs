@@ -12,7 +12,10 @@ export function randomArray(dtype, length, seed) {
     case 'float16':
       return fill(new Float16Array(length), fraction);
     case 'bfloat16': // the upper halves of float32
-      return Uint16Array.from(new Uint32Array(fill(new Float32Array(length), fraction).buffer), (bits) => bits >>> 16);
+      return Uint16Array.from(
+        new Uint32Array(fill(new Float32Array(length), fraction).buffer),
+        (bits) => bits >>> 16,
+      );
     case 'int32':
       return fill(new Int32Array(length), next);
     case 'uint32':
@@ -20,7 +23,9 @@ export function randomArray(dtype, length, seed) {
     case 'int64':
       return fill(new BigInt64Array(length), () => (BigInt(next()) << 32n) | BigInt(next() >>> 0));
     case 'uint64':
-      return fill(new BigUint64Array(length), () => BigInt.asUintN(64, (BigInt(next()) << 32n) | BigInt(next() >>> 0)));
+      return fill(new BigUint64Array(length), () =>
+        BigInt.asUintN(64, (BigInt(next()) << 32n) | BigInt(next() >>> 0)),
+      );
     case 'int8':
       return fill(new Int8Array(length), () => next() >> 24);
     case 'uint8':
@@ -30,7 +35,10 @@ export function randomArray(dtype, length, seed) {
   }
 }
 
-/** Activations about a point beside the middle, weights about the middle of their type, and a result that mostly fits its own. */
+/**
+ * Activations about a point beside the middle, weights about the middle of their type, and a result
+ * that mostly fits its own.
+ */
 export function qgemmData({ typeOfA, typeOfB, typeOfY, m, n, k, bits = 8 }) {
   const quantized = typeOfY !== 'float32';
   return {
@@ -45,7 +53,10 @@ export function qgemmData({ typeOfA, typeOfB, typeOfY, m, n, k, bits = 8 }) {
   };
 }
 
-/** How far results may lie apart: sums of K products, each below 1, in whatever order; integers wrap, and 8 bits are exact. */
+/**
+ * How far results may lie apart: sums of K products, each below 1, in whatever order; integers
+ * wrap, and 8 bits are exact.
+ */
 export function toleranceOf({ dtype, k }) {
   return { float32: 1e-6 * k, float64: 1e-14 * k, float16: 0.02 * Math.sqrt(k) }[dtype] ?? 0;
 }

@@ -1,4 +1,5 @@
-// Runs each micro-kernel of the table alone, on operands that lie in its panels already. Clocks and turns are JavaScript's: see race.mjs.
+// Runs each micro-kernel of the table alone, on operands that lie in its panels already. Clocks and
+// turns are JavaScript's: see race.mjs.
 #include <emscripten.h>
 
 #include <algorithm>
@@ -53,8 +54,9 @@ void fill(DType type, std::byte* bytes, size_t size) {
   }
 }
 
-// The product that is timed. Kernels of a type read the same memory, each as if its panels were there: which numbers it finds makes no
-// difference to its speed, but memory does, by a third where B is read from it, since not all pages of a system are alike.
+// The product that is timed. Kernels of a type read the same memory, each as if its panels were
+// there: which numbers it finds makes no difference to its speed, but memory does, by a third where
+// B is read from it, since not all pages of a system are alike.
 struct Product {
   int64_t m = 0, n = 0, k = 0;
   DType compute{};  // what a and b are for, once they are there
@@ -84,7 +86,9 @@ void append(std::string& json, const char* name, const std::string& value) {
 
 std::string quoted(const char* text) { return std::string("\"").append(text).append("\""); }
 
-const char* name_of(Processor processor) { return processor == Processor::kAny ? "any" : processor == Processor::kX86 ? "x86" : "ARM"; }
+const char* name_of(Processor processor) {
+  return processor == Processor::kAny ? "any" : processor == Processor::kX86 ? "x86" : "ARM";
+}
 
 }  // namespace
 }  // namespace wgemm
@@ -110,14 +114,18 @@ EMSCRIPTEN_KEEPALIVE const char* describe() {
     append(json, "rowsMax", std::to_string(std::min<int64_t>(kernel.rows_max, INT32_MAX)));
     append(json, "typeOfB", quoted(dtype_name(kernel.b_type)));
     append(json, "strict", kernel.strict ? "true" : "false");
-    append(json, "exactFor", quoted(!has_dot(kernel.dot) ? "nothing" : kernel.dot == Dot::kSevenBits ? "7 bits" : "anything"));
+    append(json, "exactFor",
+           quoted(!has_dot(kernel.dot)            ? "nothing"
+                  : kernel.dot == Dot::kSevenBits ? "7 bits"
+                                                  : "anything"));
     json += "}";
   }
   json += "]}";
   return json.c_str();
 }
 
-// Begins another product, and forgets the memory of the last. M, N and K are to be multiples of all tiles, but that M may be small.
+// Begins another product, and forgets the memory of the last. M, N and K are to be multiples of all
+// tiles, but that M may be small.
 EMSCRIPTEN_KEEPALIVE void set_product(int m, int n, int k) {
   product = {};
   product.m = m;
@@ -125,13 +133,14 @@ EMSCRIPTEN_KEEPALIVE void set_product(int m, int n, int k) {
   product.k = k;
 }
 
-// Runs the product so often on a row of the table, as execute.cc does. Returns a sum over the result, so that nothing of it can be left
-// out.
+// Runs the product so often on a row of the table, as execute.cc does. Returns a sum over the
+// result, so that nothing of it can be left out.
 EMSCRIPTEN_KEEPALIVE double run(int index, int times) {
   const Kernel& kernel = kernel_table().rows[index];
   product.provide(kernel.compute);
   const size_t row_bytes = panel_bytes(kernel.a, product.k) / static_cast<size_t>(kernel.a.width);
-  const size_t c_stride = static_cast<size_t>(product.n) * dtype_bytes(accumulator_type(kernel.compute));
+  const size_t c_stride =
+      static_cast<size_t>(product.n) * dtype_bytes(accumulator_type(kernel.compute));
   const auto b_bytes = static_cast<size_t>(kernel.b.element_bytes);
   Strip strip{.rows = 0,
               .cols = static_cast<size_t>(product.n),
@@ -169,7 +178,8 @@ EMSCRIPTEN_KEEPALIVE double run(int index, int times) {
   double sum = 0;
   for (int64_t i = 0; i < product.m; ++i) {
     uint32_t words[2] = {};
-    std::memcpy(words, product.c.get() + static_cast<size_t>(i) * c_stride, dtype_bytes(accumulator_type(kernel.compute)));
+    std::memcpy(words, product.c.get() + static_cast<size_t>(i) * c_stride,
+                dtype_bytes(accumulator_type(kernel.compute)));
     sum += words[0] + words[1];
   }
   return sum;

@@ -1,5 +1,5 @@
-// npm run bench -- --kernels: every micro-kernel of the table beside the others of its type, in Node and in browsers, and whether what the
-// table prefers is the fastest there.
+// npm run bench -- --kernels: every micro-kernel of the table beside the others of its type, in
+// Node and in browsers, and whether what the table prefers is the fastest there.
 import { availableParallelism, loadavg } from 'node:os';
 import { join } from 'node:path';
 import { findBrowser, variableOf } from '../../scripts/browsers.mjs';
@@ -13,7 +13,8 @@ const builds = ['relaxed', 'simd128']; // as createGemm chooses: the first that 
 const engines = ['node', ...browsers];
 const timeout = 300; // seconds, for a machine that is slow or busy
 
-// What is so much faster is worth a change of the table; runs at rest differ by 1 to 2%, and where memory is the limit by more.
+// What is so much faster is worth a change of the table; runs at rest differ by 1 to 2%, and where
+// memory is the limit by more.
 const margin = 1.05;
 // How far the best tenth of the timings may reach for the best one to count.
 const quiet = 1.06;
@@ -24,10 +25,12 @@ const quiet = 1.06;
  *   `filter`: text that the names of products must contain, such as 'float32'
  */
 export async function rankKernels({ engine, build, filter }) {
-  if (build !== undefined && !builds.includes(build)) fail(`bench: there is no build '${build}'; there are ${builds.join(' and ')}`);
+  if (build !== undefined && !builds.includes(build))
+    fail(`bench: there is no build '${build}'; there are ${builds.join(' and ')}`);
   const asked = engine?.split(',') ?? engines;
   const unknown = asked.find((name) => !engines.includes(name));
-  if (unknown !== undefined) fail(`bench: there is no engine '${unknown}'; there are ${engines.join(', ')}`);
+  if (unknown !== undefined)
+    fail(`bench: there is no engine '${unknown}'; there are ${engines.join(', ')}`);
   const missing = asked.filter((name) => name !== 'node' && !findBrowser(name));
   if (engine && missing.length > 0) {
     fail(
@@ -37,21 +40,32 @@ export async function rankKernels({ engine, build, filter }) {
 
   const wanted = build ? [build] : builds;
   await buildPrograms(wanted);
-  console.log('Kernels alone, on operands in their panels; M x N x K; GOP/s counts 2*M*N*K; ratios compare the best times.');
-  if (missing.length > 0) console.log(`Not found here, and left out: ${missing.map(titleOf).join(', ')}.`);
+  console.log(
+    'Kernels alone, on operands in their panels; M x N x K; GOP/s counts 2*M*N*K; ratios compare the best times.',
+  );
+  if (missing.length > 0)
+    console.log(`Not found here, and left out: ${missing.map(titleOf).join(', ')}.`);
 
   for (const name of asked.filter((each) => !missing.includes(each))) {
-    const title = name === 'node' ? `Node ${process.versions.node}` : `${titleOf(name)} ${await versionOf(name)}`;
+    const title =
+      name === 'node'
+        ? `Node ${process.versions.node}`
+        : `${titleOf(name)} ${await versionOf(name)}`;
     console.log(`\n${title}${filter ? '' : ', some 40 seconds'} ...`);
-    const result = await (name === 'node' ? inNode(wanted, filter) : inBrowser(name, wanted, filter)).catch(({ message }) => ({
+    const result = await (
+      name === 'node' ? inNode(wanted, filter) : inBrowser(name, wanted, filter)
+    ).catch(({ message }) => ({
       crash: message,
     }));
     if (result.crash || !result.build) {
-      console.error(`wgemm: ${title}: ${result.crash ?? `it does not take the build ${wanted.join(' nor ')}`}`);
+      console.error(
+        `wgemm: ${title}: ${result.crash ?? `it does not take the build ${wanted.join(' nor ')}`}`,
+      );
       process.exitCode = 1; // and the others may do better
       continue;
     }
-    if (result.products.length === 0) fail(`bench: no product's name contains "${filter}"; one is float32 120x256x512`);
+    if (result.products.length === 0)
+      fail(`bench: no product's name contains "${filter}"; one is float32 120x256x512`);
     print(title, result);
   }
 }
@@ -67,34 +81,60 @@ async function inNode(wanted, filter) {
 /** In an isolated page, whose clock ticks finer. */
 async function inBrowser(name, wanted, filter) {
   const server = await startServer({
-    folders: { '/page/': join(root, 'tests', 'browser', 'page'), '/bench/': import.meta.dirname, '/build/': join(root, 'build') },
-    files: { '/': '<!doctype html><title>kernels</title><script type="module" src="/page/kernels.js"></script>' },
+    folders: {
+      '/page/': join(root, 'tests', 'browser', 'page'),
+      '/bench/': import.meta.dirname,
+      '/build/': join(root, 'build'),
+    },
+    files: {
+      '/': '<!doctype html><title>kernels</title><script type="module" src="/page/kernels.js"></script>',
+    },
     headers: { ...strictPolicy, ...isolation },
   });
   try {
-    return await openIn(name, server.url(`/?${new URLSearchParams({ builds: wanted.join(), filter })}`), { timeout });
+    return await openIn(
+      name,
+      server.url(`/?${new URLSearchParams({ builds: wanted.join(), filter })}`),
+      { timeout },
+    );
   } finally {
     await server.close();
   }
 }
 
-/** Which rows of the table may be taken, where: the first of them is. As choose_kernel in plan.cc does. */
+/**
+ * Which rows of the table may be taken, where: the first of them is. As choose_kernel in plan.cc
+ * does.
+ */
 const choices = [
   { label: 'chosen', mode: '', allows: ({ exactFor }) => exactFor === 'anything' },
-  { label: 'chosen when strict', mode: 'in strict mode ', allows: ({ strict, exactFor }) => strict && exactFor === 'anything' },
-  { label: 'chosen for packed B of 7 bits', mode: 'for packed B of 7 bits ', allows: ({ exactFor }) => exactFor !== 'nothing' },
+  {
+    label: 'chosen when strict',
+    mode: 'in strict mode ',
+    allows: ({ strict, exactFor }) => strict && exactFor === 'anything',
+  },
+  {
+    label: 'chosen for packed B of 7 bits',
+    mode: 'for packed B of 7 bits ',
+    allows: ({ exactFor }) => exactFor !== 'nothing',
+  },
 ];
 
 function print(title, { build, processor, kernels, products }) {
   const load = loadavg()[0]; // 0 on Windows
-  const busy = load > 2 ? `; the machine does more than this (load ${load.toFixed(1)} on ${availableParallelism()} cores)` : '';
+  const busy =
+    load > 2
+      ? `; the machine does more than this (load ${load.toFixed(1)} on ${availableParallelism()} cores)`
+      : '';
   console.log(`${title}, build ${build}, processor ${processor}${busy}`);
   const width = Math.max(...kernels.map(({ name }) => name.length)) + 2;
   for (const { name, m, n, k, times } of products) {
     const speed = (ms) => ((2 * m * n * k) / ms / 1e6).toFixed(1).padStart(8);
     const entrants = times.map(({ kernel, ...time }) => ({ ...kernels[kernel], ...time }));
     const isFor = (kernel) => kernel.rowsMax >= m && kernel.typeOfB === kernel.type;
-    const fitting = entrants.filter((kernel) => [processor, 'any'].includes(kernel.processor) && isFor(kernel));
+    const fitting = entrants.filter(
+      (kernel) => [processor, 'any'].includes(kernel.processor) && isFor(kernel),
+    );
     const chosen = choices.map((choice) => ({ ...choice, kernel: fitting.find(choice.allows) }));
     const [{ kernel: first }] = chosen;
     console.log(`\n  ${name.padEnd(width)}    best  median   of the table's choice`);
@@ -104,10 +144,17 @@ function print(title, { build, processor, kernels, products }) {
         .map(({ label }) => label)
         .slice(0, 1);
       if (![processor, 'any'].includes(kernel.processor)) notes.push(`for ${kernel.processor}`);
-      if (!isFor(kernel)) notes.push(kernel.typeOfB === kernel.type ? `for ${kernel.rowsMax} rows at the most` : `for ${kernel.typeOfB}`);
+      if (!isFor(kernel))
+        notes.push(
+          kernel.typeOfB === kernel.type
+            ? `for ${kernel.rowsMax} rows at the most`
+            : `for ${kernel.typeOfB}`,
+        );
       if (kernel.exactFor === 'nothing') notes.push('not exact on this engine');
       const ratio = `${(first.best / kernel.best).toFixed(2)}x`.padStart(8);
-      console.log(`  ${kernel.name.padEnd(width)}${speed(kernel.best)}${speed(kernel.median)}${ratio}   ${notes.join(', ')}`.trimEnd());
+      console.log(
+        `  ${kernel.name.padEnd(width)}${speed(kernel.best)}${speed(kernel.median)}${ratio}   ${notes.join(', ')}`.trimEnd(),
+      );
     }
     for (const [i, choice] of chosen.entries()) {
       if (i > 0 && choice.kernel === first) continue; // said already
@@ -122,8 +169,9 @@ function print(title, { build, processor, kernels, products }) {
 }
 
 /**
- * The fastest may be one that the table keeps for another processor. The best times count if others come near: on a machine that does
- * something else too, there are many such among the short timings, while medians tell of nothing but the load.
+ * The fastest may be one that the table keeps for another processor. The best times count if others
+ * come near: on a machine that does something else too, there are many such among the short
+ * timings, while medians tell of nothing but the load.
  */
 function verdict({ kernel: preferred, mode }, others) {
   const start = `${mode}the table prefers ${preferred.name}`;

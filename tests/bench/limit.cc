@@ -1,5 +1,5 @@
-// How fast one core multiplies and adds at the most: the innermost step of a type's fastest kernel, in registers alone. And how fast it
-// reads memory.
+// How fast one core multiplies and adds at the most: the innermost step of a type's fastest kernel,
+// in registers alone. And how fast it reads memory.
 #include <emscripten.h>
 
 #include <cstdlib>
@@ -10,15 +10,16 @@ namespace wgemm {
 namespace {
 
 // Each chain waits for its own last step, so there must be enough chains to fill the processor.
-// x86 starts two steps per cycle, which take six or seven cycles at most, and has sixteen registers,
-// of which engines keep one: twelve chains and both factors fit. ARM has 32 registers, and starts
-// up to four fused steps per cycle, of four cycles.
+// x86 starts two steps per cycle, which take six or seven cycles at most, and has sixteen
+// registers, of which engines keep one: twelve chains and both factors fit. ARM has 32 registers,
+// and starts up to four fused steps per cycle, of four cycles.
 constexpr size_t kChains = 12, kChainsOnArm = 20;
 constexpr int kSteps = 1 << 16;
 
 const bool is_arm = processor() == Processor::kArm;
 
-// From memory, so that no compiler foresees it: 0.5 and 0.0003 in float32, so that chains stay finite and no denormals.
+// From memory, so that no compiler foresees it: 0.5 and 0.0003 in float32, so that chains stay
+// finite and no denormals.
 volatile uint32_t factor_bits = 0x3f000000, term_bits = 0x39a00000;
 
 v128_t splat(uint32_t bits) { return wasm_i32x4_splat(static_cast<int32_t>(bits)); }
@@ -43,9 +44,9 @@ double run(int times, Step step) {
   return is_arm ? run_chains<kChainsOnArm>(times, step) : run_chains<kChains>(times, step);
 }
 
-// A step of floats. If the sum is a step of its own, the chain itself is multiplied, since a product
-// that stays the same would leave the loop. A lambda, not a function: both types of a function are
-// one type of pointer, so that one instance would serve both and call it at each step.
+// A step of floats. If the sum is a step of its own, the chain itself is multiplied, since a
+// product that stays the same would leave the loop. A lambda, not a function: both types of a
+// function are one type of pointer, so that one instance would serve both and call it at each step.
 template <typename T>
 constexpr auto multiply_add = [](v128_t acc, v128_t factor, v128_t term) {
 #if WGEMM_RELAXED
@@ -71,11 +72,15 @@ EMSCRIPTEN_KEEPALIVE double limit_float32(int times) { return run(times, multipl
 EMSCRIPTEN_KEEPALIVE double limit_float64(int times) { return run(times, multiply_add<double>); }
 
 EMSCRIPTEN_KEEPALIVE double limit_int32(int times) {
-  return run(times, [](v128_t acc, v128_t factor, v128_t term) { return wasm_i32x4_add(wasm_i32x4_mul(acc, factor), term); });
+  return run(times, [](v128_t acc, v128_t factor, v128_t term) {
+    return wasm_i32x4_add(wasm_i32x4_mul(acc, factor), term);
+  });
 }
 
 EMSCRIPTEN_KEEPALIVE double limit_int8(int times) {
-  return run(times, [](v128_t acc, v128_t factor, v128_t term) { return wasm_i32x4_add(wasm_i32x4_dot_i16x8(acc, factor), term); });
+  return run(times, [](v128_t acc, v128_t factor, v128_t term) {
+    return wasm_i32x4_add(wasm_i32x4_dot_i16x8(acc, factor), term);
+  });
 }
 
 // Memory to be read, of so many bytes; 0: there is none any more.
@@ -88,8 +93,9 @@ EMSCRIPTEN_KEEPALIVE void set_memory(int bytes) {
   std::memset(memory, 1, memory_bytes);
 }
 
-// Reads a byte of each of its lines so many times, in six streams, 1 kB of each in turn: the fastest of the orders that were tried. What is
-// no whole number of bursts, less than 6 kB, is left out.
+// Reads a byte of each of its lines so many times, in six streams, 1 kB of each in turn: the
+// fastest of the orders that were tried. What is no whole number of bursts, less than 6 kB, is left
+// out.
 EMSCRIPTEN_KEEPALIVE double read_memory(int times) {
   constexpr size_t kStreams = 6, kLine = 64;
   const size_t stream_bytes = memory_bytes / kStreams / kBurst * kBurst;
@@ -99,7 +105,8 @@ EMSCRIPTEN_KEEPALIVE double read_memory(int times) {
       for (size_t s = 0; s < kStreams; ++s) {
         const std::byte* line = memory + s * stream_bytes + at;
 #pragma clang loop unroll(disable) vectorize(disable)  // in this order
-        for (const std::byte* const end = line + kBurst; line != end; line += kLine) sum += std::to_integer<unsigned>(*line);
+        for (const std::byte* const end = line + kBurst; line != end; line += kLine)
+          sum += std::to_integer<unsigned>(*line);
       }
     }
   }
@@ -107,6 +114,8 @@ EMSCRIPTEN_KEEPALIVE double read_memory(int times) {
 }
 
 // Steps of all chains, each of one vector.
-EMSCRIPTEN_KEEPALIVE int limit_steps() { return kSteps * static_cast<int>(is_arm ? kChainsOnArm : kChains); }
+EMSCRIPTEN_KEEPALIVE int limit_steps() {
+  return kSteps * static_cast<int>(is_arm ? kChainsOnArm : kChains);
+}
 
 }  // extern "C"

@@ -1,4 +1,5 @@
-// The picture of the sweep: GOP/s over size, a line a library, the limit dashed. ECharts makes the SVG.
+// The picture of the sweep: GOP/s over size, a line a library, the limit dashed. ECharts makes the
+// SVG.
 import * as echarts from 'echarts';
 
 const [width, height] = [980, 500];
@@ -35,10 +36,15 @@ export function draw({ date, processor, node, threads, versions, cases }) {
     const shown = cases.filter(({ name }) => name.startsWith(`sweep ${panel.type} `));
     const pointsOf = (name, list) =>
       list
-        .map(({ m, n, k, contestants }) => [Math.cbrt(m * n * k), rate(contestants.find((each) => each.name === name))])
+        .map(({ m, n, k, contestants }) => [
+          Math.cbrt(m * n * k),
+          rate(contestants.find((each) => each.name === name)),
+        ])
         .sort(([a], [b]) => a - b);
     const isCube = ({ m, n, k }) => m === n && n === k;
-    const names = Object.keys(lines).filter((name) => shown[0].contestants.some((each) => each.name === name));
+    const names = Object.keys(lines).filter((name) =>
+      shown[0].contestants.some((each) => each.name === name),
+    );
     const curves = names.map((name) => ({
       ...lines[name],
       points: pointsOf(name, shown.filter(isCube)),
@@ -95,7 +101,11 @@ export function draw({ date, processor, node, threads, versions, cases }) {
       nameLocation: 'middle',
       nameGap: 30,
       nameTextStyle: { color: ink.weak, fontSize: 12 },
-      axisLabel: { color: ink.weak, fontSize: 12, formatter: (size) => (Number.isInteger(Math.log2(size) / 2) ? String(size) : '') },
+      axisLabel: {
+        color: ink.weak,
+        fontSize: 12,
+        formatter: (size) => (Number.isInteger(Math.log2(size) / 2) ? String(size) : ''),
+      },
       axisLine: { lineStyle: { color: ink.line } },
       axisTick: { lineStyle: { color: ink.line } },
       splitLine: { show: false },
@@ -155,7 +165,12 @@ const lineHeight = 14;
 function labelsOf({ left, width, curves, bounds }, y) {
   const at = (rate) => top + y.height * (1 - rate / y.max);
   const labels = [
-    ...curves.map(({ label, color, points }) => ({ text: label, color, bold: label === 'wgemm', wanted: at(points.at(-1)[1]) })),
+    ...curves.map(({ label, color, points }) => ({
+      text: label,
+      color,
+      bold: label === 'wgemm',
+      wanted: at(points.at(-1)[1]),
+    })),
     ...bounds.map(({ label, color, rate }) => ({ text: label, color, wanted: at(rate) })),
   ].map((label) => ({ ...label, size: lineHeight * label.text.split('\n').length }));
   spread(labels);
@@ -163,7 +178,13 @@ function labelsOf({ left, width, curves, bounds }, y) {
     type: 'text',
     x: left + width + 8,
     y: middle,
-    style: { text, fill: color, font: `${bold ? '600 ' : ''}12px ${font}`, lineHeight, verticalAlign: 'middle' },
+    style: {
+      text,
+      fill: color,
+      font: `${bold ? '600 ' : ''}12px ${font}`,
+      lineHeight,
+      verticalAlign: 'middle',
+    },
   }));
 }
 
@@ -173,7 +194,10 @@ function spread(labels) {
   const groups = [];
   for (const label of labels) {
     groups.push({ members: [label], middle: label.wanted, size: label.size });
-    for (let last = groups.at(-1), above = groups.at(-2); above && above.middle + above.size / 2 > last.middle - last.size / 2;) {
+    for (
+      let last = groups.at(-1), above = groups.at(-2);
+      above && above.middle + above.size / 2 > last.middle - last.size / 2;
+    ) {
       const members = [...above.members, ...last.members];
       const size = above.size + last.size;
       const middle = members.reduce((sum, member) => sum + member.wanted, 0) / members.length;

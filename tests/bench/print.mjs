@@ -12,11 +12,15 @@ const rateOf = ({ operations, best }) => operations / best / 1e6;
 const speed = (contestant) => rateOf(contestant).toFixed(1);
 
 function printRow(name, library, ...columns) {
-  console.log(`${name.padEnd(nameWidth)}${library.padEnd(libraryWidth)}${columns.map((text) => text.padStart(11)).join('')}`);
+  console.log(
+    `${name.padEnd(nameWidth)}${library.padEnd(libraryWidth)}${columns.map((text) => text.padStart(11)).join('')}`,
+  );
 }
 
 export function printCaseHead() {
-  console.log('\nM x N x K; GOP/s counts 2*M*N*K; ratios compare the best times; wgemm reads and writes tensors in its heap\n');
+  console.log(
+    '\nM x N x K; GOP/s counts 2*M*N*K; ratios compare the best times; wgemm reads and writes tensors in its heap\n',
+  );
   printRow('case', 'library', 'GOP/s best', 'median', 'time best', 'median');
 }
 
@@ -25,14 +29,21 @@ export function printCase({ name, contestants }) {
     const { best, median } = each;
     // A bound runs a product of its own, whose time says nothing.
     const times = each.kind === 'bound' ? [] : [duration(best), duration(median)];
-    printRow(i === 0 ? name : '', each.name, speed(each), speed({ ...each, best: median }), ...times);
+    printRow(
+      i === 0 ? name : '',
+      each.name,
+      speed(each),
+      speed({ ...each, best: median }),
+      ...times,
+    );
   });
 }
 
 /** A line a size, with the names of the columns where these change. */
 export function printSweep({ name, m, n, k, contestants }, before) {
   const columns = contestants.map((each) => each.name);
-  const row = (first, cells) => console.log(`${first.padEnd(17)}${cells.map((cell) => cell.padStart(18)).join('')}`);
+  const row = (first, cells) =>
+    console.log(`${first.padEnd(17)}${cells.map((cell) => cell.padStart(18)).join('')}`);
   if (String(columns) !== String(before?.contestants.map((each) => each.name))) {
     console.log(`\n${name.replace(/ [^ ]*$/, '')}, GOP/s by the best time`);
     row('M x N x K', columns);
@@ -41,10 +52,15 @@ export function printSweep({ name, m, n, k, contestants }, before) {
 }
 
 export function printLimits({ contestants }) {
-  console.log(`\nlimit of one core, in registers: ${contestants.map((each) => `${each.name} ${speed(each)}`).join('; ')} GOP/s`);
+  console.log(
+    `\nlimit of one core, in registers: ${contestants.map((each) => `${each.name} ${speed(each)}`).join('; ')} GOP/s`,
+  );
 }
 
-/** @param goals of cases of the table, or of cliffs: { name, of, than, ratio, atLeast or atMost, rates?, bound? } */
+/**
+ * @param goals of cases of the table, or of cliffs: { name, of, than, ratio, atLeast or atMost,
+ * rates?, bound? }
+ */
 export function printGoals(goals) {
   if (goals.length === 0) return;
   const rows = goals.map(({ name, of, than, rates, ratio, bound, atLeast, atMost, reached }) => [

@@ -1,4 +1,5 @@
-// The program of wgemm_bench_kernels, of the build 'relaxed' or 'simd128': the micro-kernels alone (kernels.cc), and the limit (limit.cc).
+// The program of wgemm_bench_kernels, of the build 'relaxed' or 'simd128': the micro-kernels alone
+// (kernels.cc), and the limit (limit.cc).
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -14,7 +15,10 @@ export async function buildPrograms(builds) {
   for (const build of builds) await buildPreset(`wasm-${build}`, 'wgemm_bench_kernels');
 }
 
-/** Its glue's factory and its compiled module, or undefined where the engine does not take that build. */
+/**
+ * Its glue's factory and its compiled module, or undefined where the engine does not take that
+ * build.
+ */
 export async function loadProgram(build) {
   const bytes = await readFile(`${fileOf(build)}.wasm`);
   if (!WebAssembly.validate(bytes)) return undefined;

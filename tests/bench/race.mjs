@@ -1,7 +1,8 @@
 // Lets the micro-kernels of the table race, in Node as in a page: knows nothing of either.
 
-// A block of many rows whose B fits a usual L2 cache, as the kernels are in large products; and few rows, where reading B from memory takes
-// longer than multiplying. All are multiples of every tile, but rows.
+// A block of many rows whose B fits a usual L2 cache, as the kernels are in large products; and few
+// rows, where reading B from memory takes longer than multiplying. All are multiples of every tile,
+// but rows.
 export const manyRows = { m: 120, n: 256, k: 512 };
 const fewRows = { n: 4096, k: 4096 };
 const few = 24; // below: kernels that pay from so many rows on are asked with so many
@@ -9,8 +10,9 @@ const few = 24; // below: kernels that pay from so many rows on are asked with s
 // Engines compile WebAssembly quickly at first, and put better code in place at some later call.
 const warmUpMs = 150;
 const warmUpCalls = 4;
-// One timing holds as many calls as fill this: long for the clock of an isolated page, which ticks every 20 us in Firefox, and short enough
-// that some of many go undisturbed on a machine that does something else too.
+// One timing holds as many calls as fill this: long for the clock of an isolated page, which ticks
+// every 20 us in Firefox, and short enough that some of many go undisturbed on a machine that does
+// something else too.
 const sampleMs = 3;
 const msOfKernel = 350; // for each that takes part
 const minRounds = 8;
@@ -21,7 +23,8 @@ export const sizeOf = ({ m, n, k }) => `${m}x${n}x${k}`;
  * @param factory the glue's; `compiled`: its WebAssembly.Module
  * @param filter text that the name of a product must contain, such as 'float32 120x256x512'
  * @param onProduct called with the name of each as it begins
- * @returns { processor, kernels: rows of the table, products: [{ name, m, n, k, times: [{ kernel: its index, best, median: ms, tenth }] }] };
+ * @returns { processor, kernels: rows of the table, products: [{ name, m, n, k, times: [{ kernel:
+ * its index, best, median: ms, tenth }] }] };
  *   a tenth of the timings took `tenth` or less
  */
 export async function raceKernels({ factory, compiled, filter = '', onProduct = () => {} }) {
@@ -48,7 +51,10 @@ export function start(factory, compiled) {
   });
 }
 
-/** A type's kernels beside each other at many rows, and at the fewest of each the kernels that pay there. */
+/**
+ * A type's kernels beside each other at many rows, and at the fewest of each the kernels that pay
+ * there.
+ */
 function productsOf(kernels) {
   return [...new Set(kernels.map(({ type }) => type))].flatMap((type) => {
     const rows = kernels.filter((kernel) => kernel.type === type).map(({ rowsMin }) => rowsMin);
@@ -56,7 +62,9 @@ function productsOf(kernels) {
     return [manyRows, ...small.map((m) => ({ m, ...fewRows }))].map((size) => ({
       ...size,
       name: `${type} ${sizeOf(size)}`,
-      entrants: kernels.flatMap((kernel, i) => (kernel.type === type && kernel.rowsMin <= size.m ? [i] : [])),
+      entrants: kernels.flatMap((kernel, i) =>
+        kernel.type === type && kernel.rowsMin <= size.m ? [i] : [],
+      ),
     }));
   });
 }
@@ -74,9 +82,14 @@ async function race(module, entrants) {
     timeOf(kernel, 1); // the first fills the operands
     const end = performance.now() + warmUpMs;
     let perCall = Infinity;
-    for (let calls = 0; calls < warmUpCalls || performance.now() < end; ++calls) perCall = Math.min(perCall, timeOf(kernel, 1));
+    for (let calls = 0; calls < warmUpCalls || performance.now() < end; ++calls)
+      perCall = Math.min(perCall, timeOf(kernel, 1));
     // A coarse clock may have told 0.
-    runners.push({ kernel, times: Math.max(1, Math.round(sampleMs / Math.max(perCall, 0.01))), samples: [] });
+    runners.push({
+      kernel,
+      times: Math.max(1, Math.round(sampleMs / Math.max(perCall, 0.01))),
+      samples: [],
+    });
     await pause();
   }
   const end = performance.now() + msOfKernel * runners.length;
@@ -90,7 +103,12 @@ async function race(module, entrants) {
   if (!Number.isFinite(check)) throw new Error('the sums of a kernel are no numbers');
   return runners.map(({ kernel, samples }) => {
     samples.sort((a, b) => a - b);
-    return { kernel, best: samples[0], tenth: samples[Math.max(2, Math.floor(samples.length / 10))], median: samples[samples.length >> 1] };
+    return {
+      kernel,
+      best: samples[0],
+      tenth: samples[Math.max(2, Math.floor(samples.length / 10))],
+      median: samples[samples.length >> 1],
+    };
   });
 }
 

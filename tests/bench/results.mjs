@@ -12,25 +12,43 @@ export function readResults(file, option) {
   } catch (error) {
     fail(`bench: ${option} ${file} cannot be read: ${error.message}`);
   }
-  if (!Array.isArray(results?.cases)) fail(`bench: ${option} ${file} is no file that the bench wrote: it has no cases`);
+  if (!Array.isArray(results?.cases))
+    fail(`bench: ${option} ${file} is no file that the bench wrote: it has no cases`);
   return results;
 }
 
-/** How the time of each form of wgemm changed, the largest change first; what else ran tells how the machine did. */
+/**
+ * How the time of each form of wgemm changed, the largest change first; what else ran tells how the
+ * machine did.
+ */
 export function printComparison(old, now) {
-  const before = new Map(old.cases.flatMap((each) => each.contestants.map(({ name, best }) => [`${each.name}: ${name}`, best])));
+  const before = new Map(
+    old.cases.flatMap((each) =>
+      each.contestants.map(({ name, best }) => [`${each.name}: ${name}`, best]),
+    ),
+  );
   const changes = now.cases
-    .flatMap((each) => each.contestants.map(({ name, kind, best }) => ({ who: `${each.name}: ${name}`, kind, best })))
+    .flatMap((each) =>
+      each.contestants.map(({ name, kind, best }) => ({
+        who: `${each.name}: ${name}`,
+        kind,
+        best,
+      })),
+    )
     .filter(({ who }) => before.has(who))
     .map((each) => ({ ...each, ratio: each.best / before.get(each.who) }));
   console.log(`\nTime of each beside the run of ${old.date}:`);
   for (const what of ['processor', 'node', 'threads']) {
-    if (old[what] !== now[what]) console.log(`  it had another ${what}: ${old[what]}, now ${now[what]}`);
+    if (old[what] !== now[what])
+      console.log(`  it had another ${what}: ${old[what]}, now ${now[what]}`);
   }
-  const own = changes.filter(({ kind }) => kind === 'own').sort((a, b) => Math.abs(Math.log(b.ratio)) - Math.abs(Math.log(a.ratio)));
+  const own = changes
+    .filter(({ kind }) => kind === 'own')
+    .sort((a, b) => Math.abs(Math.log(b.ratio)) - Math.abs(Math.log(a.ratio)));
   if (own.length === 0) return console.log('  no case is in both');
   const width = Math.max(...own.map(({ who }) => who.length)) + 2;
-  for (const { who, ratio } of own) console.log(`  ${who.padEnd(width)}${percent(ratio)}${ratio > worse ? '   SLOWER' : ''}`);
+  for (const { who, ratio } of own)
+    console.log(`  ${who.padEnd(width)}${percent(ratio)}${ratio > worse ? '   SLOWER' : ''}`);
   const others = changes.filter(({ kind }) => kind !== 'own').sort((a, b) => a.ratio - b.ratio);
   if (others.length > 0) {
     const middle = others[others.length >> 1].ratio;

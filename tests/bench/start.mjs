@@ -1,11 +1,14 @@
-// From import to the first result at 256 x 256 x 256 in float32, beside ONNX Runtime Web and tfjs with its WebAssembly backend, one thread
-// each: in Node, each sample in a process of its own, and in Chromium, each in a profile of its own. The clock runs inside, from before the
-// first import() until the result is an array; starting the process or the browser does not count.
+// From import to the first result at 256 x 256 x 256 in float32, beside ONNX Runtime Web and tfjs
+// with its WebAssembly backend, one thread each: in Node, each sample in a process of its own, and
+// in Chromium, each in a profile of its own. The clock runs inside, from before the first import()
+// until the result is an array; starting the process or the browser does not count.
 //   node tests/bench/start.mjs [--samples 10] [--only node,chromium]
 //
-// In Chromium each library is a bundle of its own, minified by esbuild, with its .wasm beside, from a server on this machine that compresses
-// nothing and allows no caching: so transfer costs next to nothing, and a real network would add to the differences. Where a library has
-// several builds it is the one with the least to load. The page waits until the browser, which has just started, is at rest.
+// In Chromium each library is a bundle of its own, minified by esbuild, with its .wasm beside, from
+// a server on this machine that compresses nothing and allows no caching: so transfer costs next to
+// nothing, and a real network would add to the differences. Where a library has several builds it
+// is the one with the least to load. The page waits until the browser, which has just started, is
+// at rest.
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -23,13 +26,23 @@ const modules = join(root, 'node_modules');
 const libraries = {
   wgemm: { beside: [join(root, 'dist', 'wgemm-relaxed.wasm')] },
   'onnxruntime-web': {
-    beside: ['mjs', 'wasm'].map((kind) => join(modules, 'onnxruntime-web', 'dist', `ort-wasm-simd-threaded.${kind}`)),
+    beside: ['mjs', 'wasm'].map((kind) =>
+      join(modules, 'onnxruntime-web', 'dist', `ort-wasm-simd-threaded.${kind}`),
+    ),
     target: 10,
   },
-  tfjs: { beside: [join(modules, '@tensorflow', 'tfjs-backend-wasm', 'dist', 'tfjs-backend-wasm-simd.wasm')], target: 2 },
+  tfjs: {
+    beside: [
+      join(modules, '@tensorflow', 'tfjs-backend-wasm', 'dist', 'tfjs-backend-wasm-simd.wasm'),
+    ],
+    target: 2,
+  },
 };
 
-/** The whole sample, in Node as in a page. Small whole numbers, so that sums are exact and in any order the same. */
+/**
+ * The whole sample, in Node as in a page. Small whole numbers, so that sums are exact and in any
+ * order the same.
+ */
 const sample = `async (load, model) => {
   const fill = (seed) => ({ shape: [${size}, ${size}], data: Float32Array.from({ length: ${size * size} }, (_, i) => ((i * seed) % 13) - 6) });
   const [a, b] = [fill(7), fill(5)];
@@ -47,7 +60,10 @@ const modelFile = join(folder, 'model.onnx');
 async function writeModel() {
   const { encodeModel } = await import('../peers/onnx.mjs');
   const inputs = ['A', 'B'].map((name) => ({ name, dtype: 'float32', shape: [size, size] }));
-  writeFileSync(modelFile, encodeModel({ type: 'Gemm', inputs, output: { dtype: 'float32', shape: [size, size] } }));
+  writeFileSync(
+    modelFile,
+    encodeModel({ type: 'Gemm', inputs, output: { dtype: 'float32', shape: [size, size] } }),
+  );
 }
 
 async function inNode() {
@@ -59,7 +75,9 @@ async function inNode() {
       const model = new Uint8Array(readFileSync(${JSON.stringify(modelFile)}));
       const told = await (${sample})(() => import(${JSON.stringify(file)}), model);
       process.stdout.write(JSON.stringify(told), () => process.exit());`;
-    return JSON.parse(await runChild(process.execPath, ['--input-type=module', '-e', program], { cwd: root }));
+    return JSON.parse(
+      await runChild(process.execPath, ['--input-type=module', '-e', program], { cwd: root }),
+    );
   };
   return { title: `Node ${version.slice(1)}`, sampleOf, close: () => {} };
 }
@@ -91,7 +109,10 @@ async function inChromium() {
     const model = new Uint8Array(await (await fetch('/model.onnx')).arrayBuffer());
     const told = await (${sample})(() => import('/' + name + '/bundle.js'), model).catch((error) => ({ error: error.stack }));
     await fetch('/result', { method: 'POST', body: JSON.stringify(told) });`;
-  const files = { '/': '<!doctype html><title>start</title><script type="module" src="/page.js"></script>', '/page.js': page };
+  const files = {
+    '/': '<!doctype html><title>start</title><script type="module" src="/page.js"></script>',
+    '/page.js': page,
+  };
   const title = `Chromium ${await versionOf('chromium')}`;
   const server = await startServer({ folders: { '/': folder }, files });
   const sampleOf = async (name) => {
@@ -113,7 +134,8 @@ async function measure({ title, sampleOf }, samples) {
     for (const name of Object.keys(libraries)) {
       const { ms, length, sum } = await sampleOf(name);
       wanted ??= sum;
-      if (length !== size * size || sum !== wanted) throw new Error(`${name} in ${title}: the result is wrong`);
+      if (length !== size * size || sum !== wanted)
+        throw new Error(`${name} in ${title}: the result is wrong`);
       if (i > 0) times[name].push(ms); // the first fills the system's cache of files
     }
   }
@@ -121,29 +143,56 @@ async function measure({ title, sampleOf }, samples) {
     const [best, middle] = [Math.min(...values), median(values)];
     const { target, brotli } = libraries[name];
     const ratio = best / Math.min(...times.wgemm); // what else the machine does only adds
-    return { title, name, best, middle, ratio, target, brotli, reached: !target || ratio >= target };
+    return {
+      title,
+      name,
+      best,
+      middle,
+      ratio,
+      target,
+      brotli,
+      reached: !target || ratio >= target,
+    };
   });
 }
 
 await main(async () => {
   const { values } = parseArgs({
-    options: { samples: { type: 'string', default: '10' }, only: { type: 'string', default: 'node,chromium' } },
+    options: {
+      samples: { type: 'string', default: '10' },
+      only: { type: 'string', default: 'node,chromium' },
+    },
   });
   const only = values.only.split(',');
   const unknown = only.find((name) => !(name in places));
-  if (unknown !== undefined) fail(`--only is ${values.only}; there are ${Object.keys(places).join(' and ')}.`);
+  if (unknown !== undefined)
+    fail(`--only is ${values.only}; there are ${Object.keys(places).join(' and ')}.`);
   if (only.includes('chromium')) programOf('chromium'); // not a minute later, when Node is done
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   await writeModel();
-  console.log('where                  library           best       median    of wgemm  target  to load, brotli');
+  console.log(
+    'where                  library           best       median    of wgemm  target  to load, brotli',
+  );
   for (const name of only) {
     const place = await places[name]();
     try {
-      for (const { title, name, best, middle, ratio, target, brotli, reached } of await measure(place, Number(values.samples))) {
-        const cells = [title.padEnd(22), name.padEnd(16), `${best.toFixed(1)} ms`.padStart(10), `${middle.toFixed(1)} ms`.padStart(10)];
+      for (const { title, name, best, middle, ratio, target, brotli, reached } of await measure(
+        place,
+        Number(values.samples),
+      )) {
+        const cells = [
+          title.padEnd(22),
+          name.padEnd(16),
+          `${best.toFixed(1)} ms`.padStart(10),
+          `${middle.toFixed(1)} ms`.padStart(10),
+        ];
         const goal = target ? `${target}${reached ? '' : ' MISSED'}` : '';
-        cells.push(`${ratio.toFixed(1)}x`.padStart(9), goal.padEnd(6), brotli ? `${(brotli / 1000).toFixed(0)} kB` : '');
+        cells.push(
+          `${ratio.toFixed(1)}x`.padStart(9),
+          goal.padEnd(6),
+          brotli ? `${(brotli / 1000).toFixed(0)} kB` : '',
+        );
         console.log(cells.join(' ').trimEnd());
         if (!reached) process.exitCode = 1;
       }

@@ -1,4 +1,5 @@
-// node tests/bench/stream.mjs: products whose operands are ten times maxMemory, beside the same in a memory that holds them, taking turns.
+// node tests/bench/stream.mjs: products whose operands are ten times maxMemory, beside the same in
+// a memory that holds them, taking turns.
 import { createGemm } from 'wgemm';
 import { randomArray } from './data.mjs';
 import { bestAndMedian } from './turns.mjs';
@@ -29,15 +30,22 @@ for (const [m, k, n] of [
     }
   }
   const [inMemory, streamed] = contestants.map(({ times }) => bestAndMedian(times));
-  const off = contestants[0].out.data.reduce((most, y, i) => Math.max(most, Math.abs(y - contestants[1].out.data[i])), 0);
+  const off = contestants[0].out.data.reduce(
+    (most, y, i) => Math.max(most, Math.abs(y - contestants[1].out.data[i])),
+    0,
+  );
   const { streams, copies, blocks, scratch } = small.explain('gemm', a, b);
   if (!streams || off > 1e-3) throw new Error(`streams: ${streams}, off by ${off}`);
   const ms = ({ best, median }) => `${best.toFixed(1)} (${median.toFixed(1)}) ms`;
-  console.log(`float32 ${m}x${k}x${n}, maxMemory ${maxMemory} bytes, committed ${small.memory().committed}`);
+  console.log(
+    `float32 ${m}x${k}x${n}, maxMemory ${maxMemory} bytes, committed ${small.memory().committed}`,
+  );
   console.log(
     `  in memory ${ms(inMemory)}, streamed ${ms(streamed)}, best (median): ${percent(inMemory.best, streamed.best)} (${percent(inMemory.median, streamed.median)}) of the speed`,
   );
-  console.log(`  copied ${(copies / operands).toFixed(2)} times the operands, blocks ${blocks.join(' x ')}, ${scratch} bytes of memory`);
+  console.log(
+    `  copied ${(copies / operands).toFixed(2)} times the operands, blocks ${blocks.join(' x ')}, ${scratch} bytes of memory`,
+  );
 }
 
 function percent(fast, slow) {

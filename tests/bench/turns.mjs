@@ -1,8 +1,9 @@
 // Times contestants that take turns, so that a busy moment of the machine hits all alike.
 
-// V8 compiles WebAssembly quickly at first, and puts better code in place at some later call: nothing is timed before that.
-// One timing holds as many calls as fill sampleMs, so that neither the clock nor one `await` shows in it. What takes more than `slow` times
-// as long as the fastest is timed in every fourth round only, or all would wait for it.
+// V8 compiles WebAssembly quickly at first, and puts better code in place at some later call:
+// nothing is timed before that. One timing holds as many calls as fill sampleMs, so that neither
+// the clock nor one `await` shows in it. What takes more than `slow` times as long as the fastest
+// is timed in every fourth round only, or all would wait for it.
 const usual = { warmUpMs: 600, warmUpCalls: 8, sampleMs: 8, raceMs: 2500, minRounds: 12, slow: 6 };
 
 /**
@@ -17,13 +18,16 @@ export async function race(contestants, options = {}) {
     const start = performance.now();
     const elapsed = () => performance.now() - start;
     let calls = 0;
-    for (; elapsed() < warmUpMs || (calls < warmUpCalls && elapsed() < 4 * warmUpMs); ++calls) await run(1);
+    for (; elapsed() < warmUpMs || (calls < warmUpCalls && elapsed() < 4 * warmUpMs); ++calls)
+      await run(1);
     const perCall = await timeOf(run, Math.max(1, calls >> 3));
     runners.push({ run, perCall, times: Math.max(1, Math.round(sampleMs / perCall)), samples: [] });
   }
   const sampleTime = ({ perCall, times }) => perCall * times;
   const fastest = Math.min(...runners.map(sampleTime));
-  const usualRunners = runners.filter((runner) => sampleTime(runner) <= slow * Math.max(fastest, sampleMs));
+  const usualRunners = runners.filter(
+    (runner) => sampleTime(runner) <= slow * Math.max(fastest, sampleMs),
+  );
   const end = performance.now() + raceMs;
   for (let round = 0; round < minRounds || performance.now() < end; ++round) {
     // Each goes first in turn: what runs after a peer finds the caches full of the peer's data.

@@ -1,6 +1,15 @@
-// Starts browsers as programs, with the address of a page and no driver, each in a profile of its own, and leaves nothing of them.
+// Starts browsers as programs, with the address of a page and no driver, each in a profile of its
+// own, and leaves nothing of them.
 import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -11,7 +20,10 @@ import { pageAt } from './server.mjs';
 const isRoot = process.getuid?.() === 0;
 const isWindows = process.platform === 'win32';
 
-/** By name: the arguments that open an address, and what must be there before. `display`: it opens a window, and needs a place for it. */
+/**
+ * By name: the arguments that open an address, and what must be there before. `display`: it opens a
+ * window, and needs a place for it.
+ */
 const engines = {
   chromium: {
     title: 'Chromium',
@@ -49,7 +61,9 @@ const engines = {
         'startup.homepage_welcome_url': '',
         'toolkit.telemetry.reportingpolicy.firstRun': false,
       };
-      const lines = Object.entries(preferences).map(([name, value]) => `user_pref(${JSON.stringify(name)}, ${JSON.stringify(value)});\n`);
+      const lines = Object.entries(preferences).map(
+        ([name, value]) => `user_pref(${JSON.stringify(name)}, ${JSON.stringify(value)});\n`,
+      );
       writeFileSync(join(profile, 'user.js'), lines.join(''));
     },
   },
@@ -82,7 +96,11 @@ export function versionOf(engine) {
 async function askVersion(engine) {
   const session = new Session();
   try {
-    const { child, ended, said } = session.start(programOf(engine), ['--version'], await session.environmentOf(engine));
+    const { child, ended, said } = session.start(
+      programOf(engine),
+      ['--version'],
+      await session.environmentOf(engine),
+    );
     await Promise.race([
       new Promise((resolve) => child.once('close', resolve)),
       ended.then(() => sleep(500)),
@@ -96,11 +114,12 @@ async function askVersion(engine) {
 
 /** The program of an engine; a failure if there is none. */
 export const programOf = (engine) =>
-  findBrowser(engine) ?? fail(`${titleOf(engine)} is not here: install it, or name its program in ${variableOf(engine)}.`);
+  findBrowser(engine) ??
+  fail(`${titleOf(engine)} is not here: install it, or name its program in ${variableOf(engine)}.`);
 
 /**
- * Opens the address of a page, which a server of this process serves, and returns what the page posts to /result. Throws an error that tells
- * what the browser did instead.
+ * Opens the address of a page, which a server of this process serves, and returns what the page
+ * posts to /result. Throws an error that tells what the browser did instead.
  *
  * @param timeout seconds
  * @param environment variables for the browser, besides those that it needs
@@ -118,9 +137,13 @@ export async function openIn(engine, url, { timeout = 60, environment = {} } = {
       ...(await session.environmentOf(engine)),
       ...environment,
     });
-    const ended = browser.ended.then((how) => Promise.reject(new Error(`${title} ended (${how}) before the page told its result`)));
+    const ended = browser.ended.then((how) =>
+      Promise.reject(new Error(`${title} ended (${how}) before the page told its result`)),
+    );
     const late = sleep(timeout * 1000, undefined, { ref: false }).then(() => {
-      const far = page.progress ? `; the last that it told was '${page.progress}'` : '; it told nothing';
+      const far = page.progress
+        ? `; the last that it told was '${page.progress}'`
+        : '; it told nothing';
       return Promise.reject(new Error(`${title} told no result within ${timeout} s${far}`));
     });
     late.catch(() => {});
@@ -128,7 +151,8 @@ export async function openIn(engine, url, { timeout = 60, environment = {} } = {
       return await Promise.race([result, ended, late]);
     } catch (error) {
       const missing = page.missing.filter((path) => path !== '/favicon.ico');
-      if (missing.length > 0) error.message += `; it asked for ${missing.join(', ')}, which the server does not have`;
+      if (missing.length > 0)
+        error.message += `; it asked for ${missing.join(', ')}, which the server does not have`;
       const isNoise = (line) => line.includes('dbus/'); // that there is no bus
       const lines = browser.said().split('\n');
       const said = lines
@@ -159,10 +183,16 @@ class Session {
     // Where Linux can, the program dies with this script, even if that is killed.
     const bound = onPath('setpriv') ? ['setpriv', '--pdeathsig', 'KILL', program] : [program];
     const own = Object.fromEntries(
-      ['HOME', 'TMPDIR', 'TEMP', 'TMP', 'XDG_CACHE_HOME', 'XDG_CONFIG_HOME', 'XDG_DATA_HOME', 'XDG_RUNTIME_DIR'].map((name) => [
-        name,
-        this.folder,
-      ]),
+      [
+        'HOME',
+        'TMPDIR',
+        'TEMP',
+        'TMP',
+        'XDG_CACHE_HOME',
+        'XDG_CONFIG_HOME',
+        'XDG_DATA_HOME',
+        'XDG_RUNTIME_DIR',
+      ].map((name) => [name, this.folder]),
     );
     const child = spawn(bound[0], [...bound.slice(1), ...args], {
       cwd: this.folder,
@@ -184,7 +214,10 @@ class Session {
   /** What an engine must find in its environment. */
   async environmentOf(engine) {
     const { display, environment } = engines[engine];
-    return { ...environment, ...(display && process.platform === 'linux' ? { DISPLAY: await this.#startDisplay() } : {}) };
+    return {
+      ...environment,
+      ...(display && process.platform === 'linux' ? { DISPLAY: await this.#startDisplay() } : {}),
+    };
   }
 
   /** A display that nobody sees; it chooses a number that is free. */
@@ -202,9 +235,10 @@ class Session {
         if (text.endsWith('\n')) resolve(`:${text.trim()}`);
       });
     });
-    const none = Promise.race([ended, sleep(20_000, 'it told no display within 20 s', { ref: false })]).then((how) =>
-      Promise.reject(new Error(`Xvfb does not start (${how}): ${said()}`)),
-    );
+    const none = Promise.race([
+      ended,
+      sleep(20_000, 'it told no display within 20 s', { ref: false }),
+    ]).then((how) => Promise.reject(new Error(`Xvfb does not start (${how}): ${said()}`)));
     none.catch(() => {});
     return await Promise.race([number, none]);
   }
@@ -236,7 +270,10 @@ class Session {
     if (Session.#open.size === 0) Session.#unwatch();
   }
 
-  /** The process groups that were started, and what left its group but still says in its environment that it works in our folder. */
+  /**
+   * The process groups that were started, and what left its group but still says in its environment
+   * that it works in our folder.
+   */
   #targets() {
     const groups = this.#children.flatMap(({ pid }) => (pid === undefined ? [] : [-pid]));
     const strays = existsSync('/proc/self/environ') ? processesWith(this.folder) : [];
@@ -244,12 +281,16 @@ class Session {
   }
 
   #isRunning() {
-    return existsSync('/proc/self/environ') ? processesWith(this.folder).length > 0 : this.#targets().some((target) => send(target, 0));
+    return existsSync('/proc/self/environ')
+      ? processesWith(this.folder).length > 0
+      : this.#targets().some((target) => send(target, 0));
   }
 
   #signal(signal) {
     if (!isWindows) for (const target of this.#targets()) send(target, signal);
-    else if (signal === 'SIGKILL') for (const { pid } of this.#children) spawnSync('taskkill', ['/pid', String(pid), '/t', '/f']);
+    else if (signal === 'SIGKILL')
+      for (const { pid } of this.#children)
+        spawnSync('taskkill', ['/pid', String(pid), '/t', '/f']);
   }
 
   static #handlers = Object.fromEntries(
@@ -277,11 +318,17 @@ class Session {
   }
 }
 
-/** Processes of Linux whose environment names the folder, the dead and not yet forgotten among them not: these have no environment. */
+/**
+ * Processes of Linux whose environment names the folder, the dead and not yet forgotten among them
+ * not: these have no environment.
+ */
 function processesWith(folder) {
   return readdirSync('/proc').flatMap((name) => {
     try {
-      return /^\d+$/.test(name) && readFileSync(join('/proc', name, 'environ'), 'utf8').includes(folder) ? [Number(name)] : [];
+      return /^\d+$/.test(name) &&
+        readFileSync(join('/proc', name, 'environ'), 'utf8').includes(folder)
+        ? [Number(name)]
+        : [];
     } catch {
       return []; // it ended, or is another user's
     }

@@ -1,5 +1,5 @@
-// Runs the API tests and the test vectors in browsers, in the page and in a worker, with and without isolation, under a strict policy, and
-// prints a table.
+// Runs the API tests and the test vectors in browsers, in the page and in a worker, with and
+// without isolation, under a strict policy, and prints a table.
 //   --engine chromium,firefox,webkit   some of them only
 //   --smoke                            a few of the tests, in Chromium if no engine is named
 import { existsSync, readFileSync } from 'node:fs';
@@ -13,9 +13,17 @@ import { bundleTests } from './bundle.mjs';
 import { engineNames, openIn, titleOf, versionOf } from './engines.mjs';
 import { isolation, startServer, strictPolicy } from './server.mjs';
 
-// A few of the tests; every so manieth is one that no size of a table of cases divides, so that it meets all columns.
+// A few of the tests; every so manieth is one that no size of a table of cases divides, so that it
+// meets all columns.
 const smokeParts = 7;
-const smokeTests = ['gemm.test.ts', 'qgemm.test.ts', 'matmul.test.ts', 'threads.test.ts', 'worker.test.ts', 'own-cases.jsonl'];
+const smokeTests = [
+  'gemm.test.ts',
+  'qgemm.test.ts',
+  'matmul.test.ts',
+  'threads.test.ts',
+  'worker.test.ts',
+  'own-cases.jsonl',
+];
 const timeout = 240; // seconds for a row; the slowest takes a quarter of it here
 const atOnce = 2; // rows
 
@@ -23,18 +31,36 @@ const places = ['page', 'worker'];
 const withoutWasm = { 'content-security-policy': "default-src 'self'; script-src 'self'" };
 
 /**
- * The rows of an engine. In each, every second test runs, such that each runs in the page and in a worker, and with and without isolation; and
- * every fourth of the vectors that take long, such that each runs.
+ * The rows of an engine. In each, every second test runs, such that each runs in the page and in a
+ * worker, and with and without isolation; and every fourth of the vectors that take long, such that
+ * each runs.
  */
 function rowsOf(engine, isSmoke) {
   if (isSmoke) {
     return places.map((place, part) => {
-      return { engine, place, isolated: place === 'page', task: 'suite', only: smokeTests.join(), part, parts: smokeParts };
+      return {
+        engine,
+        place,
+        isolated: place === 'page',
+        task: 'suite',
+        only: smokeTests.join(),
+        part,
+        parts: smokeParts,
+      };
     });
   }
   const suites = [false, true].flatMap((isolated, i) =>
     places.map((place, j) => {
-      return { engine, place, isolated, task: 'suite', part: i ^ j, parts: 2, vectorPart: 2 * i + j, vectorParts: 4 };
+      return {
+        engine,
+        place,
+        isolated,
+        task: 'suite',
+        part: i ^ j,
+        parts: 2,
+        vectorPart: 2 * i + j,
+        vectorParts: 4,
+      };
     }),
   );
   const refusals = places.map((place) => ({ engine, place, isolated: false, task: 'refusal' }));
@@ -54,14 +80,17 @@ function rowsOf(engine, isSmoke) {
 async function site(dist) {
   const { paths, wrong } = listVectors();
   if (wrong) fail(wrong);
-  if (!existsSync(join(dist, 'index.js'))) fail('There is no dist/, which the browsers are to load: run `npm run build` before.');
+  if (!existsSync(join(dist, 'index.js')))
+    fail('There is no dist/, which the browsers are to load: run `npm run build` before.');
   const page = join(root, 'tests', 'browser', 'page');
   return {
     folders: { '/': page, '/page/': page, '/dist/': dist },
     files: {
       ...(await bundleTests()),
       '/vectors/index.json': JSON.stringify(paths.map((path) => basename(path))),
-      ...Object.fromEntries(paths.map((path) => [`/vectors/${basename(path)}`, readFileSync(path)])),
+      ...Object.fromEntries(
+        paths.map((path) => [`/vectors/${basename(path)}`, readFileSync(path)]),
+      ),
     },
   };
 }
@@ -69,13 +98,19 @@ async function site(dist) {
 /** Runs a row; adds what came of it. `wrong`: sentences. */
 async function runRow(served, { engine, isolated, unshared = false, ...settings }) {
   const policy = settings.task === 'refusal' ? withoutWasm : strictPolicy;
-  const server = await startServer({ ...served, headers: { ...policy, ...(isolated && isolation) } });
+  const server = await startServer({
+    ...served,
+    headers: { ...policy, ...(isolated && isolation) },
+  });
   const start = performance.now();
   const row = { engine, isolated, ...settings };
   try {
     row.version = await versionOf(engine);
     const environment = { JSC_useSharedArrayBuffer: isolated && !unshared ? '1' : '0' };
-    row.result = await openIn(engine, server.url(`/?${new URLSearchParams(settings)}`), { timeout, environment });
+    row.result = await openIn(engine, server.url(`/?${new URLSearchParams(settings)}`), {
+      timeout,
+      environment,
+    });
     row.wrong = (settings.task === 'refusal' ? wrongWithRefusal : wrongWithSuite)(row.result, row);
   } catch (error) {
     row.wrong = [error.message];
@@ -86,15 +121,22 @@ async function runRow(served, { engine, isolated, unshared = false, ...settings 
   return row;
 }
 
-function wrongWithSuite({ crash, api, vectors, violations, uncaught, crossOriginIsolated }, { isolated, only }) {
+function wrongWithSuite(
+  { crash, api, vectors, violations, uncaught, crossOriginIsolated },
+  { isolated, only },
+) {
   if (crash) return [crash];
   return [
     ...[api, vectors].flatMap(({ failed, failures }) =>
-      failed > failures.length ? [...failures, `... and ${failed - failures.length} more`] : failures,
+      failed > failures.length
+        ? [...failures, `... and ${failed - failures.length} more`]
+        : failures,
     ),
     ...violations.map((violation) => `the policy was violated: ${violation}`),
     ...uncaught.map((error) => `nobody caught: ${error}`),
-    ...(crossOriginIsolated === isolated ? [] : [`crossOriginIsolated is ${crossOriginIsolated}; the headers ask for ${isolated}`]),
+    ...(crossOriginIsolated === isolated
+      ? []
+      : [`crossOriginIsolated is ${crossOriginIsolated}; the headers ask for ${isolated}`]),
     ...(api.passed > 0 && vectors.packed > 0 ? [] : [`nothing ran${only ? ` of ${only}` : ''}`]),
   ];
 }
@@ -102,9 +144,16 @@ function wrongWithSuite({ crash, api, vectors, violations, uncaught, crossOrigin
 /** A page whose policy does not allow WebAssembly must be told what the policy lacks. */
 function wrongWithRefusal({ crash, isGemmError, code, message, created }) {
   if (crash) return [crash];
-  if (created) return ["createGemm works under a policy without 'wasm-unsafe-eval', so that the policy is not in force"];
+  if (created)
+    return [
+      "createGemm works under a policy without 'wasm-unsafe-eval', so that the policy is not in force",
+    ];
   const isRight = isGemmError && code === 'LOAD' && message.includes("'wasm-unsafe-eval'");
-  return isRight ? [] : [`createGemm says ${code}: ${message}; it must be a GemmError of code LOAD that names 'wasm-unsafe-eval'`];
+  return isRight
+    ? []
+    : [
+        `createGemm says ${code}: ${message}; it must be a GemmError of code LOAD that names 'wasm-unsafe-eval'`,
+      ];
 }
 
 /**
@@ -112,7 +161,12 @@ function wrongWithRefusal({ crash, isGemmError, code, message, created }) {
  *
  * @returns the rows: { engine, version, place, isolated, task, wrong: sentences, seconds, result }
  */
-export async function runBrowsers({ engines = engineNames, smoke = false, dist = join(root, 'dist'), onRow = () => {} } = {}) {
+export async function runBrowsers({
+  engines = engineNames,
+  smoke = false,
+  dist = join(root, 'dist'),
+  onRow = () => {},
+} = {}) {
   const served = await site(dist);
   const rows = engines.flatMap((engine) => rowsOf(engine, smoke));
   let next = 0;
@@ -129,7 +183,9 @@ export async function runBrowsers({ engines = engineNames, smoke = false, dist =
 
 /** How many of the skipped run elsewhere, or of those that do not. */
 function countOf(skipped, elsewhere) {
-  const counts = Object.entries(skipped).flatMap(([reason, count]) => (reason.startsWith('left to ') === elsewhere ? [count] : []));
+  const counts = Object.entries(skipped).flatMap(([reason, count]) =>
+    reason.startsWith('left to ') === elsewhere ? [count] : [],
+  );
   return counts.reduce((total, count) => total + count, 0);
 }
 
@@ -143,8 +199,13 @@ export function browserTable(rows) {
       version: version ?? '',
       place,
       isolated: isolated ? 'yes' : 'no',
-      'shared memory': hasSharedArrayBuffer === undefined ? '' : hasSharedArrayBuffer ? 'yes' : 'no',
-      build: info ? `${info.build}, threads ${info.threads}` : isSuite ? '' : 'refused by the policy',
+      'shared memory':
+        hasSharedArrayBuffer === undefined ? '' : hasSharedArrayBuffer ? 'yes' : 'no',
+      build: info
+        ? `${info.build}, threads ${info.threads}`
+        : isSuite
+          ? ''
+          : 'refused by the policy',
       tests: api?.passed ?? '',
       failed: api?.failed ?? '',
       skipped: api ? countOf(api.skipped, false) : '',
@@ -159,9 +220,12 @@ export function browserTable(rows) {
     };
   });
   const columns = Object.keys(cells[0]);
-  const isNumber = (column) => column === 'seconds' || cells.some((row) => typeof row[column] === 'number');
-  const width = (column) => Math.max(column.trimEnd().length, ...cells.map((row) => String(row[column]).length));
-  const pad = (text, column) => (isNumber(column) ? String(text).padStart(width(column)) : String(text).padEnd(width(column)));
+  const isNumber = (column) =>
+    column === 'seconds' || cells.some((row) => typeof row[column] === 'number');
+  const width = (column) =>
+    Math.max(column.trimEnd().length, ...cells.map((row) => String(row[column]).length));
+  const pad = (text, column) =>
+    isNumber(column) ? String(text).padStart(width(column)) : String(text).padEnd(width(column));
   const lines = [Object.fromEntries(columns.map((column) => [column, column.trimEnd()])), ...cells];
   return lines.map((row) =>
     columns
@@ -182,22 +246,31 @@ function printNotes(rows) {
   for (const row of withTests) {
     const { info, api, vectors } = row.result;
     note(`why: ${info.why}`, row);
-    for (const [reason, count] of Object.entries(api.skipped)) note(`${count} tests: ${reason}`, row);
+    for (const [reason, count] of Object.entries(api.skipped))
+      note(`${count} tests: ${reason}`, row);
     for (const reasons of [vectors.skipped, vectors.notPacked]) {
-      for (const [reason, count] of Object.entries(reasons)) note(`${count} vectors: ${reason}`, row);
+      for (const [reason, count] of Object.entries(reasons))
+        note(`${count} vectors: ${reason}`, row);
     }
   }
-  for (const [text, where] of notes) console.log(`${text} (${where.length === withTests.length ? 'everywhere' : where.join('; ')})`);
+  for (const [text, where] of notes)
+    console.log(`${text} (${where.length === withTests.length ? 'everywhere' : where.join('; ')})`);
 }
 
-/** Prints everything about rows, and returns whether all is well. The last line tells how many tests and vectors passed and failed. */
+/**
+ * Prints everything about rows, and returns whether all is well. The last line tells how many tests
+ * and vectors passed and failed.
+ */
 export function printBrowsers(rows) {
   console.log(browserTable(rows).join('\n'));
   printNotes(rows);
   let [passed, failed] = [0, 0];
   for (const { result, wrong, task } of rows) {
     const { api, vectors } = result ?? {};
-    passed += (api?.passed ?? 0) + (vectors?.passed ?? 0) + (task === 'refusal' && wrong.length === 0 ? 1 : 0);
+    passed +=
+      (api?.passed ?? 0) +
+      (vectors?.passed ?? 0) +
+      (task === 'refusal' && wrong.length === 0 ? 1 : 0);
     const counted = (api?.failed ?? 0) + (vectors?.failed ?? 0);
     failed += counted || (wrong.length > 0 ? 1 : 0);
   }
@@ -209,12 +282,16 @@ function readArguments(words) {
   const known = /^--(smoke|engine(=.*)?)$/;
   const options = { engines: engineNames, smoke: false };
   for (let i = 0; i < words.length; ++i) {
-    if (!known.test(words[i])) fail(`browser: ${words[i]} is not known; it takes --engine ${engineNames.join(',')} and --smoke`);
+    if (!known.test(words[i]))
+      fail(
+        `browser: ${words[i]} is not known; it takes --engine ${engineNames.join(',')} and --smoke`,
+      );
     if (words[i] === '--smoke') Object.assign(options, { smoke: true, engines: ['chromium'] });
     else options.engines = (words[i].split('=')[1] ?? words[++i] ?? '').split(',');
   }
   const unknown = options.engines.find((engine) => !engineNames.includes(engine));
-  if (unknown !== undefined) fail(`browser: there is no engine '${unknown}'; there are ${engineNames.join(', ')}`);
+  if (unknown !== undefined)
+    fail(`browser: there is no engine '${unknown}'; there are ${engineNames.join(', ')}`);
   return options;
 }
 
@@ -223,13 +300,22 @@ if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
     const options = readArguments(process.argv.slice(2));
     await setUp(...options.engines);
     if (!options.smoke && !process.env.WGEMM_CONFORMANCE_DIR) {
-      console.log("browser: WGEMM_CONFORMANCE_DIR names no folder, so only the project's own cases run");
+      console.log(
+        "browser: WGEMM_CONFORMANCE_DIR names no folder, so only the project's own cases run",
+      );
     }
     const rows = await runBrowsers({
       ...options,
       onRow({ engine, place, isolated, task, wrong, seconds }) {
-        const what = task === 'refusal' ? "without 'wasm-unsafe-eval'" : isolated ? 'isolated' : 'not isolated';
-        console.log(`browser: ${titleOf(engine)}, ${place}, ${what}: ${wrong.length === 0 ? 'ok' : 'FAILS'} (${seconds.toFixed(1)} s)`);
+        const what =
+          task === 'refusal'
+            ? "without 'wasm-unsafe-eval'"
+            : isolated
+              ? 'isolated'
+              : 'not isolated';
+        console.log(
+          `browser: ${titleOf(engine)}, ${place}, ${what}: ${wrong.length === 0 ? 'ok' : 'FAILS'} (${seconds.toFixed(1)} s)`,
+        );
         for (const sentence of wrong) console.error(`browser:   ${sentence}`);
       },
     });

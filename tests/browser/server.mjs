@@ -1,10 +1,13 @@
-// Serves folders and files to a browser, under the headers that a test is about, and takes the result that the page posts back.
+// Serves folders and files to a browser, under the headers that a test is about, and takes the
+// result that the page posts back.
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { extname, join, sep } from 'node:path';
 
 /** The strictest Content-Security-Policy that the package promises to work under. */
-export const strictPolicy = { 'content-security-policy': "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'" };
+export const strictPolicy = {
+  'content-security-policy': "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'",
+};
 
 /** What makes a page `crossOriginIsolated`. */
 export const isolation = {
@@ -26,10 +29,11 @@ const types = {
 const servers = new Map(); // by origin
 
 /**
- * Starts a server on a port that is free. A page tells its result by a POST of JSON to /result, and may tell how far it is by POSTs of text
- * to /progress.
+ * Starts a server on a port that is free. A page tells its result by a POST of JSON to /result, and
+ * may tell how far it is by POSTs of text to /progress.
  *
- * @param folders by the path that they begin at, '/dist/', the folder whose files are there; the longest path that fits counts
+ * @param folders by the path that they begin at, '/dist/', the folder whose files are there; the
+ * longest path that fits counts
  * @param files by path, a text or bytes
  * @param headers of every response
  */
@@ -64,13 +68,20 @@ export async function startServer({ folders = {}, files = {}, headers = {} }) {
     }
     const content = await contentOf(path);
     if (content === undefined) page.missing.push(path);
-    const type = (content !== undefined && types[extname(path) || '.html']) || 'text/plain; charset=utf-8';
+    const type =
+      (content !== undefined && types[extname(path) || '.html']) || 'text/plain; charset=utf-8';
     response
-      .writeHead(content === undefined ? 404 : 200, { ...headers, 'content-type': type, 'cache-control': 'no-store' })
+      .writeHead(content === undefined ? 404 : 200, {
+        ...headers,
+        'content-type': type,
+        'cache-control': 'no-store',
+      })
       .end(content ?? 'not here');
   }
 
-  await new Promise((resolve, reject) => server.once('error', reject).listen(0, '127.0.0.1', resolve));
+  await new Promise((resolve, reject) =>
+    server.once('error', reject).listen(0, '127.0.0.1', resolve),
+  );
   const origin = `http://127.0.0.1:${server.address().port}`;
   servers.set(origin, page);
   return {
@@ -83,7 +94,10 @@ export async function startServer({ folders = {}, files = {}, headers = {} }) {
   };
 }
 
-/** What a server of this process hears from a page: `onResult` is to be set; `progress` and `missing` (paths) are to be read. */
+/**
+ * What a server of this process hears from a page: `onResult` is to be set; `progress` and
+ * `missing` (paths) are to be read.
+ */
 export function pageAt(url) {
   const page = servers.get(new URL(url).origin);
   if (!page) throw new Error(`no server of this process serves ${url}`);

@@ -1,14 +1,15 @@
-// Runs a case on an instance, with its tensors in every kind of place. Knows which operations there are; nothing of files.
+// Runs a case on an instance, with its tensors in every kind of place. Knows which operations there
+// are; nothing of files.
 import { difference, gemmBound } from './compare.mjs';
 import { arrayOf, valueOf } from './elements.mjs';
 import { matmulBound } from './matmul.mjs';
 import { asQGemm } from './qgemm.mjs';
 
 /**
- * The operations that the package has: their names there, where B is among the inputs, which attribute
- * transposes it, and the arguments of a call. `bound`: that of its results, or undefined if every bit
- * counts. `shortForms`: which inputs may also be a number, and the type that it then takes, or an
- * array without a shape.
+ * The operations that the package has: their names there, where B is among the inputs, which
+ * attribute transposes it, and the arguments of a call. `bound`: that of its results, or undefined
+ * if every bit counts. `shortForms`: which inputs may also be a number, and the type that it then
+ * takes, or an array without a shape.
  */
 const operations = {
   Gemm: {
@@ -23,12 +24,19 @@ const operations = {
     name: 'qgemm',
     indexOfB: 3,
     trans: 'transB',
-    argumentsOf: ([a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint], options) => [
-      { a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint },
+    argumentsOf: (
+      [a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint],
       options,
-    ],
+    ) => [{ a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint }, options],
     bound: () => undefined,
-    shortForms: ([a, , , b]) => ({ 1: 'float32', 2: a.dtype, 4: 'float32', 5: b.dtype, 7: 'float32', 8: a.dtype }),
+    shortForms: ([a, , , b]) => ({
+      1: 'float32',
+      2: a.dtype,
+      4: 'float32',
+      5: b.dtype,
+      7: 'float32',
+      8: a.dtype,
+    }),
   },
   MatMul: {
     name: 'matmul',
@@ -43,7 +51,10 @@ const operations = {
 /** Every case runs with B as it is, and with B packed. */
 export const forms = ['plain', 'packed'];
 
-/** Why B of a case cannot be packed, as a reason to count; undefined if it can. `check` holds `pack` to it. */
+/**
+ * Why B of a case cannot be packed, as a reason to count; undefined if it can. `check` holds `pack`
+ * to it.
+ */
 export function notPacked({ op, inputs }) {
   const { name, indexOfB } = operations[op];
   const rank = inputs[indexOfB].shape.length;
@@ -59,13 +70,20 @@ export const supported = (kase) => (kase.op in operations ? kase : translations[
 /** What is in gaps, and where a result must come to be. */
 const fillerOf = (dtype) => (dtype.endsWith('int64') ? 77n : 77);
 
-/** Each makes an operand of a tensor of a case; of that which is to be filled, too, but for the first. */
+/**
+ * Each makes an operand of a tensor of a case; of that which is to be filled, too, but for the
+ * first.
+ */
 const places = {
   'new output': (_, tensor) => tensor,
   'short forms'(_, tensor, typeOfNumber) {
     const { dtype, shape, data } = tensor;
     if (typeOfNumber === undefined || shape.length > 1) return tensor;
-    return data.length === 1 && dtype === typeOfNumber ? valueOf(dtype, data[0]) : shape.length === 1 ? data : tensor;
+    return data.length === 1 && dtype === typeOfNumber
+      ? valueOf(dtype, data[0])
+      : shape.length === 1
+        ? data
+        : tensor;
   },
   heap(wg, { dtype, shape, data }) {
     const tensor = wg.alloc(dtype, shape);
@@ -92,8 +110,9 @@ const places = {
 const allPlaces = { ...places, 'own strides': (_, tensor) => tensor };
 
 /**
- * What is wrong, as a sentence; undefined if all is right. A case runs in all places that there are, or
- * in its `runs`; packed, as the case that its `packedAs` makes; then as the case that its `also` makes.
+ * What is wrong, as a sentence; undefined if all is right. A case runs in all places that there
+ * are, or in its `runs`; packed, as the case that its `packedAs` makes; then as the case that its
+ * `also` makes.
  *
  * @param form of B, one of `forms`; if B cannot be packed, pack must refuse it
  * @param onKernel gets the name of the kernel that a call takes, once for a case
@@ -120,7 +139,8 @@ function checkRefusalToPack(wg, { op, inputs, attrs }) {
   return 'expected pack to refuse B, found packed weights';
 }
 
-const pack = (wg, { name, indexOfB, trans }, inputs, options) => wg.pack(inputs[indexOfB], { op: name, trans: options[trans] });
+const pack = (wg, { name, indexOfB, trans }, inputs, options) =>
+  wg.pack(inputs[indexOfB], { op: name, trans: options[trans] });
 
 function checkIn(wg, kase, form, place, givesOut, onKernel) {
   const { op, opset, attrs, inputs, outputs, tolerance, expect } = kase;
@@ -132,7 +152,8 @@ function checkIn(wg, kase, form, place, givesOut, onKernel) {
   const placed = [];
   let weights;
   try {
-    for (const [i, tensor] of inputs.entries()) placed.push(tensor && place(tensor, typesOfNumbers[i]));
+    for (const [i, tensor] of inputs.entries())
+      placed.push(tensor && place(tensor, typesOfNumbers[i]));
     if ((givesOut || expect === 'reject') && wanted) options.out = place(outputFor(wanted));
     let y;
     try {
@@ -146,7 +167,12 @@ function checkIn(wg, kase, form, place, givesOut, onKernel) {
       y = wg[name](...args);
     } catch (error) {
       // Only an error of the library's own, which names the argument at fault, is a refusal.
-      if (expect === 'reject' && error.argument && error.argument === (kase.argument ?? error.argument)) return undefined;
+      if (
+        expect === 'reject' &&
+        error.argument &&
+        error.argument === (kase.argument ?? error.argument)
+      )
+        return undefined;
       return `expected a ${expect === 'reject' ? `refusal of ${kase.argument ?? 'an argument'}` : 'result'}, found ${error}`;
     }
     if (expect === 'reject') return 'expected a refusal, found a result';
@@ -154,7 +180,10 @@ function checkIn(wg, kase, form, place, givesOut, onKernel) {
     if (`${y.dtype} [${y.shape}]` !== `${wanted.dtype} [${wanted.shape}]`) {
       return `expected ${wanted.dtype} [${wanted.shape}], found ${y.dtype} [${y.shape}]`;
     }
-    return difference(wanted, gather(y, wanted.indices), bound(kase), tolerance) ?? (wanted.indices ? undefined : strayWrite(y));
+    return (
+      difference(wanted, gather(y, wanted.indices), bound(kase), tolerance) ??
+      (wanted.indices ? undefined : strayWrite(y))
+    );
   } finally {
     for (const tensor of [...placed, weights, options.out]) tensor?.dispose?.();
   }
@@ -163,7 +192,10 @@ function checkIn(wg, kase, form, place, givesOut, onKernel) {
 /** A tensor like one that is wanted, to be filled. */
 function outputFor({ dtype, shape, strides }) {
   const size = shape.reduce((product, size) => product * size, 1);
-  const length = strides && size > 0 ? shape.reduce((last, size, axis) => last + (size - 1) * strides[axis], 1) : size;
+  const length =
+    strides && size > 0
+      ? shape.reduce((last, size, axis) => last + (size - 1) * strides[axis], 1)
+      : size;
   const data = new (arrayOf(dtype))(length).fill(fillerOf(dtype));
   return strides ? { dtype, shape, strides, data } : { dtype, shape, data };
 }
@@ -188,8 +220,12 @@ function offsetsOf(shape, strides) {
 
 const words = { 1: Uint8Array, 2: Uint16Array, 4: Uint32Array, 8: BigUint64Array };
 
-/** Elements as whole numbers of their size: an engine is much faster at a loop that meets these four classes than at one that meets ten. */
-const wordsOf = ({ buffer, byteOffset, length, BYTES_PER_ELEMENT: bytes }) => new words[bytes](buffer, byteOffset, length);
+/**
+ * Elements as whole numbers of their size: an engine is much faster at a loop that meets these four
+ * classes than at one that meets ten.
+ */
+const wordsOf = ({ buffer, byteOffset, length, BYTES_PER_ELEMENT: bytes }) =>
+  new words[bytes](buffer, byteOffset, length);
 
 function scatter({ dtype, shape, data }, strides) {
   const offsets = offsetsOf(shape, strides);
@@ -204,7 +240,9 @@ function scatter({ dtype, shape, data }, strides) {
 function gather(tensor, indices) {
   const elements = elementsOf(tensor);
   if (!tensor.strides && !indices) return elements;
-  const offsets = indices ? indices.map((index) => offsetOf(tensor, index)) : offsetsOf(tensor.shape, tensor.strides);
+  const offsets = indices
+    ? indices.map((index) => offsetOf(tensor, index))
+    : offsetsOf(tensor.shape, tensor.strides);
   const packed = new elements.constructor(offsets.length);
   for (let i = 0; i < offsets.length; ++i) packed[i] = elements[offsets[i]];
   return packed;
@@ -227,5 +265,7 @@ function strayWrite({ dtype, shape, data, strides }) {
   const gaps = data.slice();
   const filler = fillerOf(dtype);
   for (const offset of offsetsOf(shape, strides)) gaps[offset] = filler;
-  return gaps.every((element) => element === filler) ? undefined : 'the call wrote between the elements of its output';
+  return gaps.every((element) => element === filler)
+    ? undefined
+    : 'the call wrote between the elements of its output';
 }

@@ -1,4 +1,5 @@
-// Elements of tensors as test vectors hold them: which array they are in, and which numbers they mean.
+// Elements of tensors as test vectors hold them: which array they are in, and which numbers they
+// mean.
 const arrays = {
   float32: Float32Array,
   float64: Float64Array,
@@ -24,7 +25,13 @@ export function valueOf(dtype, element) {
     const fraction = element & 0x3ff;
     const exponent = (element >> 10) & 0x1f;
     const size =
-      exponent === 0x1f ? (fraction ? NaN : Infinity) : exponent ? (1024 + fraction) * 2 ** (exponent - 25) : fraction * 2 ** -24;
+      exponent === 0x1f
+        ? fraction
+          ? NaN
+          : Infinity
+        : exponent
+          ? (1024 + fraction) * 2 ** (exponent - 25)
+          : fraction * 2 ** -24;
     return element & 0x8000 ? -size : size;
   }
   if (dtype === 'bfloat16') {
@@ -47,7 +54,10 @@ export function elementOf(dtype, value) {
     const below = Math.floor(steps);
     const up = steps - below > 0.5 || (steps - below === 0.5 && below % 2 === 1);
     // The hidden bit carries into the exponent, which is 1 above what it is for a subnormal number.
-    return Math.min((exponent + 14) * 1024 + below + up, 0x7c00) + (value < 0 || Object.is(value, -0) ? 0x8000 : 0);
+    return (
+      Math.min((exponent + 14) * 1024 + below + up, 0x7c00) +
+      (value < 0 || Object.is(value, -0) ? 0x8000 : 0)
+    );
   }
   return value;
 }

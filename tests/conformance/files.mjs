@@ -4,7 +4,10 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { isVectors } from './vectors.mjs';
 
-/** { paths: the project's own cases and those of the folder that WGEMM_CONFORMANCE_DIR names, folder, wrong: what is wrong with it }. */
+/**
+ * { paths: the project's own cases and those of the folder that WGEMM_CONFORMANCE_DIR names,
+ * folder, wrong: what is wrong with it }.
+ */
 export function listVectors() {
   const folder = process.env.WGEMM_CONFORMANCE_DIR;
   const more = folder ? vectorsIn(folder) : [];

@@ -1,19 +1,30 @@
-// oneDNN Graph MatMul beside the package: its definition in plain loops, and its cases, most of which are shapes alone. Knows nothing of
-// files.
+// oneDNN Graph MatMul beside the package: its definition in plain loops, and its cases, most of
+// which are shapes alone. Knows nothing of files.
 import { arrayOf, elementOf, valueOf } from './elements.mjs';
 
 const sizeOf = (shape) => shape.reduce((product, size) => product * size, 1);
 
-const stridesOf = ({ shape, strides }) => strides ?? shape.map((_, axis) => sizeOf(shape.slice(axis + 1)));
+const stridesOf = ({ shape, strides }) =>
+  strides ?? shape.map((_, axis) => sizeOf(shape.slice(axis + 1)));
 
 /** Elements that a tensor's array has. */
 const extentOf = ({ shape, strides }) =>
-  !strides || sizeOf(shape) === 0 ? sizeOf(shape) : shape.reduce((last, size, axis) => last + (size - 1) * strides[axis], 1);
+  !strides || sizeOf(shape) === 0
+    ? sizeOf(shape)
+    : shape.reduce((last, size, axis) => last + (size - 1) * strides[axis], 1);
 
-/** The axes of src or weights: those of the batch, and at the end the one that is its own in dst and the one that is summed over. */
+/**
+ * The axes of src or weights: those of the batch, and at the end the one that is its own in dst and
+ * the one that is summed over.
+ */
 function axesOf(tensor, transposed, isSrc) {
   const axes = tensor.shape.map((size, axis) => ({ size, stride: stridesOf(tensor)[axis] }));
-  const [row, column] = axes.length === 1 ? [undefined, axes[0]] : transposed ? axes.slice(-2).reverse() : axes.slice(-2);
+  const [row, column] =
+    axes.length === 1
+      ? [undefined, axes[0]]
+      : transposed
+        ? axes.slice(-2).reverse()
+        : axes.slice(-2);
   const batch = axes.slice(0, -2);
   if (isSrc || axes.length === 1) return { batch, own: row, sum: column };
   return { batch, own: column, sum: row };
@@ -27,7 +38,11 @@ function arrange([src, weights, bias], { transposeA, transposeB }) {
   for (let back = Math.max(a.batch.length, b.batch.length); back > 0; --back) {
     const [ofA, ofB] = [a.batch.at(-back), b.batch.at(-back)];
     const size = ofA && ofA.size !== 1 ? ofA.size : (ofB?.size ?? 1);
-    axes.push({ size, a: ofA && ofA.size !== 1 ? ofA.stride : 0, b: ofB && ofB.size !== 1 ? ofB.stride : 0 });
+    axes.push({
+      size,
+      a: ofA && ofA.size !== 1 ? ofA.stride : 0,
+      b: ofB && ofB.size !== 1 ? ofB.stride : 0,
+    });
   }
   if (a.own) axes.push({ size: a.own.size, a: a.own.stride, b: 0 });
   if (b.own) axes.push({ size: b.own.size, a: 0, b: b.own.stride });
@@ -48,15 +63,27 @@ function arrange([src, weights, bias], { transposeA, transposeB }) {
     }
     return at;
   };
-  return { shape: axes.map(({ size }) => size).reverse(), k: a.sum.size, stepA: a.sum.stride, stepB: b.sum.stride, locate };
+  return {
+    shape: axes.map(({ size }) => size).reverse(),
+    k: a.sum.size,
+    stepA: a.sum.stride,
+    stepB: b.sum.stride,
+    locate,
+  };
 }
 
 /** Numbers by their 16 bits. */
 const numbers = Object.fromEntries(
-  ['float16', 'bfloat16'].map((dtype) => [dtype, Float32Array.from({ length: 65536 }, (_, element) => valueOf(dtype, element))]),
+  ['float16', 'bfloat16'].map((dtype) => [
+    dtype,
+    Float32Array.from({ length: 65536 }, (_, element) => valueOf(dtype, element)),
+  ]),
 );
 
-/** Sums of products plus bias, or of their sizes, of some elements of dst: in float64, which is exact for small whole numbers. */
+/**
+ * Sums of products plus bias, or of their sizes, of some elements of dst: in float64, which is
+ * exact for small whole numbers.
+ */
 function sums([src, weights, bias], attrs, indices, sizes = false) {
   const { k, stepA, stepB, locate } = arrange([src, weights, bias], attrs);
   const [dataA, dataB] = [src.data, weights.data];
@@ -92,11 +119,17 @@ function randomFrom(seed) {
   };
 }
 
-/** Of each type, the longest array of whole numbers that was needed: random ones over and over. Tensors are parts of it. */
+/**
+ * Of each type, the longest array of whole numbers that was needed: random ones over and over.
+ * Tensors are parts of it.
+ */
 const wholes = {};
 const period = 65521; // a prime, so that no size of an axis falls in step with it
 
-/** Elements that are whole numbers from -4 to 4 but 0, so that sums are exact and none is -0. Only to be read. */
+/**
+ * Elements that are whole numbers from -4 to 4 but 0, so that sums are exact and none is -0. Only
+ * to be read.
+ */
 function wholeNumbers(dtype, length, random) {
   const least = length + period;
   if (!(wholes[dtype]?.length >= least)) {
@@ -112,10 +145,16 @@ function wholeNumbers(dtype, length, random) {
 
 const dtypes = { f32: 'float32', f16: 'float16', bf16: 'bfloat16' };
 
-/** Products of numbers that the check of a case takes at the most: of a larger one, some elements are checked. */
+/**
+ * Products of numbers that the check of a case takes at the most: of a larger one, some elements
+ * are checked.
+ */
 const mostChecked = 2e5;
 
-/** Products of numbers from which a case runs with few copies, and those from which it runs once and is cut for its strides. */
+/**
+ * Products of numbers from which a case runs with few copies, and those from which it runs once and
+ * is cut for its strides.
+ */
 const [large, huge] = [1e7, 1e9];
 
 /** oneDNN's cases, which count no opsets. */
@@ -131,7 +170,14 @@ function refusal(kase, random) {
   // Where operands fit, it is the shape that dst is declared to have that is wrong.
   const fits = kase.reason !== undefined;
   const outputs = fits ? [{ dtype: dtypes[kase.dtype], shape: kase.declared_dst }] : [];
-  return { ...called(kase), attrs: {}, inputs: inputsOf(kase, random), outputs, expect: 'reject', argument: fits ? 'dst' : 'weights' };
+  return {
+    ...called(kase),
+    attrs: {},
+    inputs: inputsOf(kase, random),
+    outputs,
+    expect: 'reject',
+    argument: fits ? 'dst' : 'weights',
+  };
 }
 
 function product(kase, random) {
@@ -139,14 +185,19 @@ function product(kase, random) {
   const whole = computed(kase, random);
   const { products } = whole;
   const [{ dtype, shape, data }] = whole.outputs;
-  if (`${shape}` !== `${dstShape}`) throw new Error(`${whole.name}: dst has shape [${dstShape}], and by the definition [${shape}]`);
+  if (`${shape}` !== `${dstShape}`)
+    throw new Error(`${whole.name}: dst has shape [${dstShape}], and by the definition [${shape}]`);
   if (values && `${data}` !== `${values.dst.map((value) => elementOf(dtype, value))}`) {
     throw new Error(`${whole.name}: dst is ${values.dst}, and by the definition ${data}`);
   }
   if (products >= huge) whole.runs = ['new output'];
   else if (products >= large) whole.runs = ['new output', 'heap'];
-  // A huge one has fewer batches when it runs packed or through its strides. Made once for all runs.
-  const cut = ([first, ...rest]) => [products >= huge && rest.length > 1 ? Math.min(first, 2) : first, ...rest];
+  // A huge one has fewer batches when it runs packed or through its strides. Made once for all
+  // runs.
+  const cut = ([first, ...rest]) => [
+    products >= huge && rest.length > 1 ? Math.min(first, 2) : first,
+    ...rest,
+  ];
   const shapes = { src_shape: cut(kase.src_shape), weights_shape: cut(kase.weights_shape) };
   const smaller = (strides, place) => {
     let made;
@@ -173,7 +224,8 @@ function inputsOf(kase, random, strides) {
     if (shape === null) return null;
     const tensor = { dtype, shape, strides: given(strides?.[name]) };
     const values = kase.values?.[name];
-    if (values) return { ...tensor, data: arrayOf(dtype).from(values, (value) => elementOf(dtype, value)) };
+    if (values)
+      return { ...tensor, data: arrayOf(dtype).from(values, (value) => elementOf(dtype, value)) };
     return { ...tensor, data: wholeNumbers(dtype, extentOf(tensor), random) };
   });
 }
@@ -191,6 +243,12 @@ function computed(kase, random, strides) {
   if (!all) indices.push(0, size - 1);
   const dtype = attrs.outType ?? inputs[0].dtype;
   const data = arrayOf(dtype).from(sums(inputs, attrs, indices), (sum) => elementOf(dtype, sum));
-  const output = { dtype, shape, strides: given(strides?.dst), data, indices: all ? undefined : indices };
+  const output = {
+    dtype,
+    shape,
+    strides: given(strides?.dst),
+    data,
+    indices: all ? undefined : indices,
+  };
   return { ...called(kase), attrs, inputs, outputs: [output], exact: true, products: size * k };
 }

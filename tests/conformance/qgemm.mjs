@@ -1,5 +1,6 @@
-// com.microsoft QGemm beside the package: its definition in plain loops, the problems that ONNX Runtime's test generates, and the cases of
-// ONNX QLinearMatMul that are its own. Knows nothing of files.
+// com.microsoft QGemm beside the package: its definition in plain loops, the problems that ONNX
+// Runtime's test generates, and the cases of ONNX QLinearMatMul that are its own. Knows nothing of
+// files.
 
 const types = {
   int8: { array: Int8Array, least: -128, most: 127 },
@@ -20,7 +21,9 @@ function accumulate([a, , aZeroPoint, b, , bZeroPoint, c], { transA, transB }) {
     const zeroOfB = elementFor(bZeroPoint, column) ?? 0;
     let sum = c ? c.data[(rows === 1 ? 0 : row) * columns + (columns === 1 ? 0 : column)] : 0;
     for (let p = 0; p < k; ++p) {
-      sum += (a.data[row * aRow + p * aStep] - zeroOfA) * (b.data[column * bColumn + p * bStep] - zeroOfB);
+      sum +=
+        (a.data[row * aRow + p * aStep] - zeroOfA) *
+        (b.data[column * bColumn + p * bStep] - zeroOfB);
     }
     return sum | 0;
   });
@@ -29,7 +32,10 @@ function accumulate([a, , aZeroPoint, b, , bZeroPoint, c], { transA, transB }) {
 /** The element of a scale or zero point that is for a column. */
 const elementFor = (vector, column) => vector?.data[vector.data.length === 1 ? 0 : column];
 
-/** Y of a problem. In float64 a product or quotient of two float32 is so exact that rounding it again to float32 gives what one rounding does. */
+/**
+ * Y of a problem. In float64 a product or quotient of two float32 is so exact that rounding it
+ * again to float32 gives what one rounding does.
+ */
 export function referenceQGemm(inputs, attrs) {
   const [a, aScale, , b, bScale, , , yScale, yZeroPoint] = inputs;
   const shape = [a.shape[attrs.transA ? 1 : 0], b.shape[attrs.transB ? 0 : 1]];
@@ -41,7 +47,8 @@ export function referenceQGemm(inputs, attrs) {
   });
   if (!yScale) return { dtype: 'float32', shape, data: scaled };
   const { array, least, most } = types[yZeroPoint.dtype];
-  const quantized = (value) => Math.max(least, Math.min(most, roundToEven(value) + yZeroPoint.data[0]));
+  const quantized = (value) =>
+    Math.max(least, Math.min(most, roundToEven(value) + yZeroPoint.data[0]));
   return { dtype: yZeroPoint.dtype, shape, data: array.from(scaled, quantized) };
 }
 
@@ -51,7 +58,10 @@ function roundToEven(value) {
   return fraction > 0.5 || (fraction === 0.5 && below % 2 !== 0) ? below + 1 : below;
 }
 
-/** The rule of ONNX Runtime's test: every size with its types, and with its combinations of transposes, C, constant B and columns. */
+/**
+ * The rule of ONNX Runtime's test: every size with its types, and with its combinations of
+ * transposes, C, constant B and columns.
+ */
 export function* qgemmGrid({ MNK: families, types_A_B_Y: combinations, batch }) {
   // That of int8 and uint8, which ONNX Runtime lacks, goes by the same rule.
   const all = [...combinations, ['int8', 'uint8', 'float32'], ['int8', 'uint8', 'int8']];
@@ -60,10 +70,21 @@ export function* qgemmGrid({ MNK: families, types_A_B_Y: combinations, batch }) 
     for (const [m, n, k] of sizes) {
       for (const [typeOfA, typeOfB, typeOfY] of all) {
         for (const setting of batch) {
-          const { inputs, attrs } = problem({ m, n, k, typeOfA, typeOfB, typeOfY, ...setting }, randomFrom(++seed));
+          const { inputs, attrs } = problem(
+            { m, n, k, typeOfA, typeOfB, typeOfY, ...setting },
+            randomFrom(++seed),
+          );
           const name = `${family} ${m}x${n}x${k} ${JSON.stringify(setting)}`;
           const type = `${typeOfA} x ${typeOfB} -> ${typeOfY}`;
-          yield { name, op: 'QGemm', opset: 1, type, attrs, inputs, outputs: [referenceQGemm(inputs, attrs)] };
+          yield {
+            name,
+            op: 'QGemm',
+            opset: 1,
+            type,
+            attrs,
+            inputs,
+            outputs: [referenceQGemm(inputs, attrs)],
+          };
         }
       }
     }
@@ -71,23 +92,46 @@ export function* qgemmGrid({ MNK: families, types_A_B_Y: combinations, batch }) 
 }
 
 function problem(
-  { m, n, k, typeOfA, typeOfB, typeOfY, transA, transB, C: hasC, B_initializer: initializer, per_column: perColumn },
+  {
+    m,
+    n,
+    k,
+    typeOfA,
+    typeOfB,
+    typeOfY,
+    transA,
+    transB,
+    C: hasC,
+    B_initializer: initializer,
+    per_column: perColumn,
+  },
   random,
 ) {
   const wholes = (dtype, divisor) => {
-    const [least, most] = [types[dtype].least, types[dtype].most].map((end) => Math.trunc(end / divisor));
+    const [least, most] = [types[dtype].least, types[dtype].most].map((end) =>
+      Math.trunc(end / divisor),
+    );
     return () => least + Math.floor(random() * (most - least + 1));
   };
   const factor = (least, most) => f32(least + random() * (most - least));
   const tensor = (dtype, shape, array, element) => {
-    return { dtype, shape, data: array.from({ length: shape.reduce((size, axis) => size * axis, 1) }, element) };
+    return {
+      dtype,
+      shape,
+      data: array.from({ length: shape.reduce((size, axis) => size * axis, 1) }, element),
+    };
   };
-  const matrix = (dtype, shape, divisor) => tensor(dtype, shape, types[dtype].array, wholes(dtype, divisor));
-  const zeroPoint = (dtype, shape, element) => tensor(dtype, shape, types[dtype].array, (_, i) => element(i));
+  const matrix = (dtype, shape, divisor) =>
+    tensor(dtype, shape, types[dtype].array, wholes(dtype, divisor));
+  const zeroPoint = (dtype, shape, element) =>
+    tensor(dtype, shape, types[dtype].array, (_, i) => element(i));
   const scale = (shape, element) => tensor('float32', shape, Float32Array, element);
 
   const a = matrix(typeOfA, transA ? [k, m] : [m, k], 1);
-  const b = { ...matrix(typeOfB, transB ? [n, k] : [k, n], typeOfB === 'int8' ? 2 : 1), initializer };
+  const b = {
+    ...matrix(typeOfB, transB ? [n, k] : [k, n], typeOfB === 'int8' ? 2 : 1),
+    initializer,
+  };
   const zeroOfB = typeOfB === 'int8' && initializer && !perColumn ? 0 : middleOf(b);
   const columns = perColumn ? [n] : [];
   const inputs = [
@@ -111,15 +155,25 @@ function problem(
   return { inputs, attrs };
 }
 
-const middleOf = ({ data }) => Math.trunc((data.reduce((x, y) => Math.min(x, y)) + data.reduce((x, y) => Math.max(x, y))) / 2);
+const middleOf = ({ data }) =>
+  Math.trunc((data.reduce((x, y) => Math.min(x, y)) + data.reduce((x, y) => Math.max(x, y))) / 2);
 
 /** Scale and zero point that make values and 0 fit a type, of which int8 goes without -128. */
 function rangeOfScale(values, dtype) {
-  const [low, high] = [values.reduce((x, y) => Math.min(x, y), 0), values.reduce((x, y) => Math.max(x, y), 0)];
+  const [low, high] = [
+    values.reduce((x, y) => Math.min(x, y), 0),
+    values.reduce((x, y) => Math.max(x, y), 0),
+  ];
   const { least, most } = dtype === 'int8' ? { least: -127, most: 127 } : types[dtype];
   const scale = f32((high - low) / (most - least)) || 1;
   const zeroPoint = least - low / scale; // not below 0 for uint8; its halves go away from 0
-  return { scale, zeroPoint: Math.max(least, Math.min(most, Math.sign(zeroPoint) * Math.round(Math.abs(zeroPoint)))) };
+  return {
+    scale,
+    zeroPoint: Math.max(
+      least,
+      Math.min(most, Math.sign(zeroPoint) * Math.round(Math.abs(zeroPoint))),
+    ),
+  };
 }
 
 /** Mulberry32: numbers from 0 to 1, the same in every run. */
@@ -133,8 +187,9 @@ function randomFrom(seed) {
 }
 
 /**
- * A case of ONNX QLinearMatMul as one of QGemm; undefined if it is none. QLinearMatMul leaves open in which order its scales multiply and
- * where that is rounded, so a case is one of QGemm only if that cannot change the result.
+ * A case of ONNX QLinearMatMul as one of QGemm; undefined if it is none. QLinearMatMul leaves open
+ * in which order its scales multiply and where that is rounded, so a case is one of QGemm only if
+ * that cannot change the result.
  */
 export function asQGemm(kase) {
   const { inputs, expect } = kase;
@@ -143,9 +198,20 @@ export function asQGemm(kase) {
   const isFloat32 = [aScale, bScale, yScale].every(({ dtype }) => dtype === 'float32');
   if (expect === 'reject' || !isMatrix || !isFloat32) return undefined;
   // Per column it may have (1, N), for which QGemm has (N).
-  const flat = (vector) => (vector.shape.length > 1 ? { ...vector, shape: [vector.data.length] } : vector);
+  const flat = (vector) =>
+    vector.shape.length > 1 ? { ...vector, shape: [vector.data.length] } : vector;
   const [aZeroPoint, bZeroPoint, yZeroPoint] = [inputs[2], inputs[5], inputs[7]].map(flat);
-  const own = [a, flat(aScale), aZeroPoint, b, flat(bScale), bZeroPoint, null, flat(yScale), yZeroPoint];
+  const own = [
+    a,
+    flat(aScale),
+    aZeroPoint,
+    b,
+    flat(bScale),
+    bZeroPoint,
+    null,
+    flat(yScale),
+    yZeroPoint,
+  ];
   const n = b.shape[1];
   const isCertain = accumulate(own, {}).every((acc, index) => {
     const exact = (acc * aScale.data[0] * elementFor(bScale, index % n)) / yScale.data[0];

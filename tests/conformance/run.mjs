@@ -1,6 +1,6 @@
 // Runs test vectors on every build, with B plain and packed, and prints what passed by operation,
-// opset and type. The project's own cases always run; the folder that WGEMM_CONFORMANCE_DIR names may
-// hold more, such as those of ONNX's and ONNX Runtime's tests.
+// opset and type. The project's own cases always run; the folder that WGEMM_CONFORMANCE_DIR names
+// may hold more, such as those of ONNX's and ONNX Runtime's tests.
 //   node run.mjs [wgemm] [--most 1e6]
 //     wgemm   the entry of the package that is tested
 //     --most  skips those of the cases made here that have more products of numbers
@@ -18,17 +18,23 @@ const { positionals, values } = parseArgs({
 const [entry] = positionals;
 const most = Number(values.most);
 const { createGemm } = await import(entry ?? 'wgemm');
-// With threads too where npm test runs them; in other runtimes, which name an entry, strict.mjs tries those.
+// With threads too where npm test runs them; in other runtimes, which name an entry, strict.mjs
+// tries those.
 const threadCounts = entry ? [1] : [1, 2];
-const builds = ['simd128', 'relaxed'].flatMap((simd) => threadCounts.map((threads) => ({ simd, threads })));
+const builds = ['simd128', 'relaxed'].flatMap((simd) =>
+  threadCounts.map((threads) => ({ simd, threads })),
+);
 const shown = 10; // failures told in full
 
 function printTable(lines) {
   const columns = Object.keys(lines[0]);
   const isAlwaysShown = (column) => /passed|failed/.test(column);
-  const width = (column) => Math.max(column.length, ...lines.map((line) => String(line[column]).length));
+  const width = (column) =>
+    Math.max(column.length, ...lines.map((line) => String(line[column]).length));
   const pad = (text, column) =>
-    typeof lines[0][column] === 'number' ? String(text).padStart(width(column)) : String(text).padEnd(width(column));
+    typeof lines[0][column] === 'number'
+      ? String(text).padStart(width(column))
+      : String(text).padEnd(width(column));
   console.log(columns.map((column) => column.padEnd(width(column))).join('  '));
   for (const line of lines)
     console.log(
@@ -44,7 +50,10 @@ if (wrong) {
   console.error(`conformance: ${wrong}`);
   process.exitCode = 1;
 } else {
-  if (!folder) console.log("conformance: WGEMM_CONFORMANCE_DIR names no folder, so only the project's own cases run");
+  if (!folder)
+    console.log(
+      "conformance: WGEMM_CONFORMANCE_DIR names no folder, so only the project's own cases run",
+    );
   const instances = [];
   for (const build of builds) {
     try {
@@ -66,9 +75,12 @@ if (wrong) {
   }
   tally.finish();
   printTable(tally.rows);
-  for (const [reason, number] of Object.entries(tally.skipped)) console.log(`skipped: ${number} ${reason}`);
-  for (const [reason, number] of Object.entries(tally.notPacked)) console.log(`not packed: ${number}, ${reason}`);
-  for (const form of ['plain', 'packed']) console.log(`${form}: ${tally[form].passed} passed, ${tally[form].failed} failed`);
+  for (const [reason, number] of Object.entries(tally.skipped))
+    console.log(`skipped: ${number} ${reason}`);
+  for (const [reason, number] of Object.entries(tally.notPacked))
+    console.log(`not packed: ${number}, ${reason}`);
+  for (const form of ['plain', 'packed'])
+    console.log(`${form}: ${tally[form].passed} passed, ${tally[form].failed} failed`);
   console.log(`${tally.passed} passed, ${tally.failed} failed`);
   process.exitCode = tally.failed > 0 ? 1 : 0;
 }

@@ -3,9 +3,14 @@
 import { check, forms, notPacked, supported } from './check.mjs';
 import { readVectors } from './vectors.mjs';
 
-/** Kernels by relaxed 8-bit dot products that are made for this engine. Only packed weights reach them. */
+/**
+ * Kernels by relaxed 8-bit dot products that are made for this engine. Only packed weights reach
+ * them.
+ */
 const dotsOf = ({ info }) =>
-  info.kernels.flatMap(({ name, dtype, preferred }) => (dtype === 'int8' && preferred && name.includes('_relaxed_') ? [name] : []));
+  info.kernels.flatMap(({ name, dtype, preferred }) =>
+    dtype === 'int8' && preferred && name.includes('_relaxed_') ? [name] : [],
+  );
 
 export class Tally {
   /** Runs of cases by the form of B. */
@@ -53,18 +58,25 @@ export class Tally {
         await pause();
       }
     } catch (error) {
-      throw new Error(`conformance: ${file} could not be run beyond case ${cases}`, { cause: error });
+      throw new Error(`conformance: ${file} could not be run beyond case ${cases}`, {
+        cause: error,
+      });
     }
     return cases;
   }
 
-  /** To be called after all files: an instance that has relaxed 8-bit dot products fails unless a packed case took one. */
+  /**
+   * To be called after all files: an instance that has relaxed 8-bit dot products fails unless a
+   * packed case took one.
+   */
   finish() {
     for (const wg of this.instances) {
       const dots = dotsOf(wg);
       if (dots.length === 0 || dots.some((name) => this.#kernels.get(wg).has(name))) continue;
       ++this.packed.failed;
-      this.onFailure(`no case with B packed takes ${dots.join(' or ')} (${wg.info.build}, threads ${wg.info.threads})`);
+      this.onFailure(
+        `no case with B packed takes ${dots.join(' or ')} (${wg.info.build}, threads ${wg.info.threads})`,
+      );
     }
   }
 
@@ -76,7 +88,12 @@ export class Tally {
     if (!runnable) return ++row['not supported'];
     for (const form of forms) {
       const isPacked = form === 'packed';
-      const wrong = check(wg, runnable, form, (kernel) => isPacked && this.#kernels.get(wg).add(kernel));
+      const wrong = check(
+        wg,
+        runnable,
+        form,
+        (kernel) => isPacked && this.#kernels.get(wg).add(kernel),
+      );
       const reason = !wrong && isPacked && notPacked(runnable);
       if (reason) {
         this.notPacked[reason] = (this.notPacked[reason] ?? 0) + 1;
@@ -86,7 +103,10 @@ export class Tally {
       const outcome = wrong ? 'failed' : 'passed';
       ++this[form][outcome];
       ++row[`${form} ${outcome}`];
-      if (wrong) this.onFailure(`${file}: ${kase.name} (${kase.op} ${kase.opset} ${kase.type}, ${build}): ${wrong}`);
+      if (wrong)
+        this.onFailure(
+          `${file}: ${kase.name} (${kase.op} ${kase.opset} ${kase.type}, ${build}): ${wrong}`,
+        );
     }
   }
 
@@ -103,7 +123,8 @@ export class Tally {
 
   /** In the order of their columns. */
   get rows() {
-    const order = (row) => [row.build, row.operation, String(row.opset).padStart(6), row.type].join();
+    const order = (row) =>
+      [row.build, row.operation, String(row.opset).padStart(6), row.type].join();
     return [...this.#rows.values()].sort((a, b) => (order(a) < order(b) ? -1 : 1));
   }
 }

@@ -1,11 +1,12 @@
-// Reads test vectors: the text of a file to cases, { name, op, opset, type, attrs, inputs, outputs, tolerance, expect, argument, skip }, of
-// which one to be skipped or of an operation yet to come may lack the rest. `type` is what the table says; `argument` is the one that a case
-// to be refused is refused for, if that is known. Needs no file system, so that a page can use it too. A tensor is { dtype, shape, data,
-// initializer }, contiguous, the last of which is true for a constant; an input that is left out is null. More in a case that is not read but
-// made: `exact`, that every bit counts; `runs`, the only places that run it; `packedAs`, which
-// makes the smaller case that runs with B packed; `also`, which makes the case to run after it; in
-// tensors `strides`; in outputs `indices`, of the elements that `data` holds, in row-major order, if
-// these are not all.
+// Reads test vectors: the text of a file to cases, { name, op, opset, type, attrs, inputs, outputs,
+// tolerance, expect, argument, skip }, of which one to be skipped or of an operation yet to come
+// may lack the rest. `type` is what the table says; `argument` is the one that a case to be refused
+// is refused for, if that is known. Needs no file system, so that a page can use it too. A tensor
+// is { dtype, shape, data, initializer }, contiguous, the last of which is true for a constant; an
+// input that is left out is null. More in a case that is not read but made: `exact`, that every bit
+// counts; `runs`, the only places that run it; `packedAs`, which makes the smaller case that runs
+// with B packed; `also`, which makes the case to run after it; in tensors `strides`; in outputs
+// `indices`, of the elements that `data` holds, in row-major order, if these are not all.
 import { arrayOf } from './elements.mjs';
 import { onednnCases } from './matmul.mjs';
 import { qgemmGrid } from './qgemm.mjs';
@@ -44,15 +45,31 @@ function* readCase({
   const skip = status ?? (op === 'graph' ? 'graph of several nodes' : undefined);
   // A case of any type comes once for each that it is for.
   for (const [type, opsets] of Object.entries(runs ?? { [typeOf(op, inputs, outputs)]: [opset] })) {
-    const read = (tensor) => tensor && readTensor(tensor, tensor.dtype === 'any' ? type : tensor.dtype);
+    const read = (tensor) =>
+      tensor && readTensor(tensor, tensor.dtype === 'any' ? type : tensor.dtype);
     for (const opset of opsets) {
       if (skip) yield { name, op, opset, type, skip };
-      else yield { name, op, opset, type, attrs, inputs: inputs.map(read), outputs: outputs.map(read), tolerance, expect, argument };
+      else
+        yield {
+          name,
+          op,
+          opset,
+          type,
+          attrs,
+          inputs: inputs.map(read),
+          outputs: outputs.map(read),
+          tolerance,
+          expect,
+          argument,
+        };
     }
   }
 }
 
-/** The type of a case's operands or, where they are quantized, A x B and, unless it must be rejected, -> Y. */
+/**
+ * The type of a case's operands or, where they are quantized, A x B and, unless it must be
+ * rejected, -> Y.
+ */
 function typeOf(op, inputs, [y]) {
   const indexOfB = { QGemm: 3, QLinearMatMul: 3, MatMulInteger: 1 }[op];
   if (indexOfB === undefined) return inputs[0].dtype;
@@ -94,9 +111,18 @@ function* gemmGrid({ opset, dtype, attrs, MKN, bias, trans, total_cases: total }
       });
       for (const kind of bias) {
         const c = biases[kind](m, n);
-        const atC = { noBias: () => 0, MBias: (i) => c.data[Math.floor(i / n)], ScalarBias: () => 1, NBias: (i) => c.data[i % n] };
+        const atC = {
+          noBias: () => 0,
+          MBias: (i) => c.data[Math.floor(i / n)],
+          ScalarBias: () => 1,
+          NBias: (i) => c.data[i % n],
+        };
         const added = atC[kind] ?? ((i) => c.data[i]);
-        const y = { dtype, shape: [m, n], data: Float32Array.from(product, (sum, i) => sum + added(i)) };
+        const y = {
+          dtype,
+          shape: [m, n],
+          data: Float32Array.from(product, (sum, i) => sum + added(i)),
+        };
         const name = `packed ${m}x${k}x${n} ${kind} transA ${transA} transB ${transB}`;
         const kase = { name, op: 'Gemm', opset, type: dtype, attrs: { ...attrs, transA, transB } };
         yield { ...kase, inputs: [a, b, c], outputs: [y], products: m * n * k };

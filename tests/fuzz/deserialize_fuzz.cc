@@ -1,5 +1,6 @@
-// deserialize() on bytes that someone else made, by libFuzzer: what is refused leaves nothing behind, what is taken is what serialize()
-// gives, and computes what its elements say. `npm run fuzz` builds and runs it.
+// deserialize() on bytes that someone else made, by libFuzzer: what is refused leaves nothing
+// behind, what is taken is what serialize() gives, and computes what its elements say. `npm run
+// fuzz` builds and runs it.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -34,7 +35,8 @@ Bytes valid_bytes(std::minstd_rand& random) {
   const auto type = static_cast<DType>(random() % kDTypeCount);
   const bool is_8bit = compute_type(type) == DType::kInt8;
   std::vector<int64_t> dims;
-  for (size_t axes = is_8bit ? 0 : random() % 3; axes > 0; --axes) dims.push_back(static_cast<int64_t>(random() % 4));
+  for (size_t axes = is_8bit ? 0 : random() % 3; axes > 0; --axes)
+    dims.push_back(static_cast<int64_t>(random() % 4));
   for (int i = 0; i < 2; ++i) dims.push_back(static_cast<int64_t>(random() % 20));
   size_t bytes = dtype_bytes(type);
   for (const int64_t size : dims) bytes *= static_cast<size_t>(size);
@@ -44,14 +46,16 @@ Bytes valid_bytes(std::minstd_rand& random) {
   const PackFor op = is_8bit ? PackFor::kQGemm : PackFor::kGemm;
   const auto aligned = static_cast<std::byte*>(context.allocate(elements.size()));
   std::ranges::copy(elements, aligned);
-  expect(pack(context, {.op = op, .B = {aligned, type, dims}}, &weights).ok(), "weights are packed");
+  expect(pack(context, {.op = op, .B = {aligned, type, dims}}, &weights).ok(),
+         "weights are packed");
   context.release(aligned);
   Bytes result(serialized_bytes(weights));
   expect(serialize(weights, result).ok(), "weights are serialized");
   return result;
 }
 
-// Y of rows of A with weights, or with `b` in their place. Memory is as large as it must be, for the address sanitizer.
+// Y of rows of A with weights, or with `b` in their place. Memory is as large as it must be, for
+// the address sanitizer.
 Bytes product(const PackedWeights& weights, const Bytes* b, int64_t rows) {
   Context context(0, Determinism::kStrict);
   const DType type = weights.dtype();
@@ -101,7 +105,10 @@ Bytes elements_of(const PackedWeights& weights) {
   for (int64_t k = 0; k < weights.k(); ++k) {
     for (int64_t col = 0; col < weights.n(); ++col, to += bytes) {
       const int64_t place = col % layout.width * layout.kr + k % layout.kr;
-      std::memcpy(to, stored.block(k - k % layout.kr, col - col % layout.width) + static_cast<size_t>(place) * bytes, bytes);
+      std::memcpy(to,
+                  stored.block(k - k % layout.kr, col - col % layout.width) +
+                      static_cast<size_t>(place) * bytes,
+                  bytes);
       if (weights.dtype() == DType::kUInt8) *to ^= std::byte{128};
     }
   }
@@ -111,7 +118,8 @@ Bytes elements_of(const PackedWeights& weights) {
 void compute(const PackedWeights& weights) {
   constexpr int64_t kMost = 1 << 12;
   if (weights.k() > kMost || weights.n() > kMost) return;
-  int64_t columns = std::max<int64_t>(weights.n(), 1);  // of all matrices; as if those of size 0 were 1, since shapes must be small
+  int64_t columns = std::max<int64_t>(
+      weights.n(), 1);  // of all matrices; as if those of size 0 were 1, since shapes must be small
   for (const int64_t size : weights.batch()) {
     if (size > kMost || (columns *= std::max<int64_t>(size, 1)) > kMost) return;
   }
@@ -119,14 +127,17 @@ void compute(const PackedWeights& weights) {
     const Bytes y = product(weights, nullptr, rows);
     if (!weights.batch().empty()) continue;
     const Bytes b = elements_of(weights);
-    expect(y == product(weights, &b, rows), "products of weights and of their elements are the same bits");
+    expect(y == product(weights, &b, rows),
+           "products of weights and of their elements are the same bits");
   }
 }
 
 }  // namespace
 
-// Weights that are whole, or changes of what there is, most of them with the checksum that they would have.
-extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsigned seed) {
+// Weights that are whole, or changes of what there is, most of them with the checksum that they
+// would have.
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size,
+                                          unsigned seed) {
   std::minstd_rand random(seed);
   if (size == 0 || random() % 64 == 0) {
     const Bytes bytes = valid_bytes(random);
@@ -136,7 +147,8 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max
   }
   if (const size_t words = std::min<size_t>(size / 8, 12); words > 0 && random() % 4 == 0) {
     // A number of the header, small or at an end of a range.
-    const uint64_t shift = random() % 65, number = (shift == 64 ? 0 : uint64_t{1} << shift) - random() % 3;
+    const uint64_t shift = random() % 65,
+                   number = (shift == 64 ? 0 : uint64_t{1} << shift) - random() % 3;
     std::memcpy(data + random() % words * 8, &number, 8);
   } else {
     size = LLVMFuzzerMutate(data, size, max_size);
@@ -153,10 +165,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const Status status = deserialize(context, bytes, &weights);
     expect(weights.empty() != status.ok(), "weights are there if they were taken");
     if (!status.ok()) {
-      expect(status.code == Code::kPackMismatch || status.code == Code::kOutOfMemory, status.message);
+      expect(status.code == Code::kPackMismatch || status.code == Code::kOutOfMemory,
+             status.message);
     } else {
       Bytes again(serialized_bytes(weights));
-      expect(serialize(weights, again).ok() && std::ranges::equal(again, bytes), "what was taken is what serialize() gives");
+      expect(serialize(weights, again).ok() && std::ranges::equal(again, bytes),
+             "what was taken is what serialize() gives");
       compute(weights);
     }
   }

@@ -1,4 +1,7 @@
-/** The option `activation`: what it makes of results, in every place that they can be in, and what it may not be. */
+/**
+ * The option `activation`: what it makes of results, in every place that they can be in, and what
+ * it may not be.
+ */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Activation, createGemm, type Gemm } from 'wgemm';
 import { dtypes, isFloat, valuesOf } from './dtypes.js';
@@ -23,7 +26,8 @@ const within = (values: readonly (number | bigint)[], min: number, max: number) 
   values
     .map((value) => (value < min ? min : value > max ? max : value))
     .map((value) => (typeof value === 'bigint' ? Number(value) : value));
-const numbersOf = (y: Parameters<typeof valuesOf>[0]) => valuesOf(y).map((value) => (typeof value === 'bigint' ? Number(value) : value));
+const numbersOf = (y: Parameters<typeof valuesOf>[0]) =>
+  valuesOf(y).map((value) => (typeof value === 'bigint' ? Number(value) : value));
 
 describe.each(dtypes)('%s', (dtype) => {
   const unsigned = dtype.startsWith('uint');
@@ -51,12 +55,16 @@ describe.each(dtypes)('%s', (dtype) => {
           const wanted = within(valuesOf(wg.gemm(a, b, c)), min, max);
           expect(numbersOf(wg.gemm(a, b, c, { activation })), String(activation)).toEqual(wanted);
           const matmulWanted = within(valuesOf(wg.matmul(a, b, c)), min, max);
-          expect(numbersOf(wg.matmul(a, b, c, { activation })), String(activation)).toEqual(matmulWanted);
+          expect(numbersOf(wg.matmul(a, b, c, { activation })), String(activation)).toEqual(
+            matmulWanted,
+          );
         }
         const out = place(wg, where, dtype, [m, 9], random);
         expect(wg.gemm(a, b, null, { activation, out })).toBe(out);
         const product = wg.gemm(a, b, null, { activation });
-        expect(numbersOf(wg.gemm(out, small([9, 9]), null, {})), String(activation)).toEqual(numbersOf(wg.gemm(product, small([9, 9]))));
+        expect(numbersOf(wg.gemm(out, small([9, 9]), null, {})), String(activation)).toEqual(
+          numbersOf(wg.gemm(product, small([9, 9]))),
+        );
         if ('dispose' in out) out.dispose();
       }
     }
@@ -69,8 +77,12 @@ describe.each(dtypes)('%s', (dtype) => {
     for (const [activation, min, max] of activations) {
       const wanted = within(valuesOf(wg.gemm(a, b, c)), min, max);
       for (const right of [b, weights]) {
-        expect(numbersOf(wg.gemm(a, right, c, { activation, out })), String(activation)).toEqual(wanted);
-        expect(numbersOf(wg.matmul(a, right, c, { activation, out })), String(activation)).toEqual(wanted);
+        expect(numbersOf(wg.gemm(a, right, c, { activation, out })), String(activation)).toEqual(
+          wanted,
+        );
+        expect(numbersOf(wg.matmul(a, right, c, { activation, out })), String(activation)).toEqual(
+          wanted,
+        );
       }
     }
     for (const each of [a, b, c, out]) (each as unknown as { dispose(): void }).dispose();
@@ -82,7 +94,11 @@ describe.each(dtypes)('%s', (dtype) => {
       if (isFloat(dtype)) {
         wg.gemm(one, one, null, { activation });
       } else {
-        const wanted = { code: 'ARGUMENT', argument: 'activation', says: ['whole number', dtype] } as const;
+        const wanted = {
+          code: 'ARGUMENT',
+          argument: 'activation',
+          says: ['whole number', dtype],
+        } as const;
         expectError(
           thrown(() => wg.gemm(one, one, null, { activation })),
           wanted,
@@ -100,7 +116,12 @@ it('keeps NaN and -0', () => {
   const a = tensor('float32', [4, 1], [NaN, -0, -Infinity, 9]);
   const one = tensor('float32', [1, 1], [1]);
   expect(valuesOf(wg.gemm(a, one, null, { activation: 'relu6' }))).toEqual([NaN, 0, 0, 6]);
-  expect(valuesOf(wg.gemm(a, one, null, { alpha: -1, activation: 'relu' }))).toEqual([NaN, -0, Infinity, 0]);
+  expect(valuesOf(wg.gemm(a, one, null, { alpha: -1, activation: 'relu' }))).toEqual([
+    NaN,
+    -0,
+    Infinity,
+    0,
+  ]);
 });
 
 describe('qgemm', () => {
@@ -113,7 +134,9 @@ describe('qgemm', () => {
   it('bounds float32', () => {
     const plain = [...wg.qgemm(inputs).data];
     for (const [activation, min, max] of activations)
-      expect([...wg.qgemm(inputs, { activation }).data], String(activation)).toEqual(within(plain, min, max));
+      expect([...wg.qgemm(inputs, { activation }).data], String(activation)).toEqual(
+        within(plain, min, max),
+      );
   });
 
   it('bounds what a quantized result stands for', () => {
@@ -123,7 +146,10 @@ describe('qgemm', () => {
         const value = Math.min(Math.max(y / yScale, min / yScale), max / yScale); // whole numbers here
         return Math.min(Math.max(value + 10, -128), 127);
       });
-      expect(wg.qgemm({ ...inputs, yScale, yZeroPoint }, { activation }).data, String(activation)).toEqual(wanted);
+      expect(
+        wg.qgemm({ ...inputs, yScale, yZeroPoint }, { activation }).data,
+        String(activation),
+      ).toEqual(wanted);
     }
   });
 });
@@ -149,7 +175,8 @@ describe('refuses', () => {
     const options = { activation } as object;
     const quantized = { data: Int8Array.of(1), shape: [1, 1] };
     using out = wg.alloc('float32', [1, 1]);
-    const wanted = (op: string) => ({ code: 'ARGUMENT', op, argument: 'activation', says }) as const;
+    const wanted = (op: string) =>
+      ({ code: 'ARGUMENT', op, argument: 'activation', says }) as const;
     for (const more of [{}, { out }]) {
       expectError(
         thrown(() => wg.gemm(one, one, null, { ...options, ...more } as object)),

@@ -10,7 +10,10 @@ export const size = fc.oneof(
   { weight: 1, arbitrary: fc.integer({ min: 13, max: 70 }) },
 );
 
-/** How the elements of a matrix lie: row- or column-major, with gaps, or repeated; in an array or the heap. */
+/**
+ * How the elements of a matrix lie: row- or column-major, with gaps, or repeated; in an array or
+ * the heap.
+ */
 export const layout = fc.record({
   inHeap: fc.boolean(),
   columnMajor: fc.boolean(),
@@ -21,7 +24,14 @@ export const layout = fc.record({
 export type Layout = typeof layout extends fc.Arbitrary<infer T> ? T : never;
 
 /** A tensor that lies so; only a matrix has a layout. */
-export function layOut(wg: Gemm, random: Random, dtype: DType, shape: number[], layout: Layout, mayRepeat: boolean): TensorLike {
+export function layOut(
+  wg: Gemm,
+  random: Random,
+  dtype: DType,
+  shape: number[],
+  layout: Layout,
+  mayRepeat: boolean,
+): TensorLike {
   const { inHeap, columnMajor, step, gap, repeat } = layout;
   if (inHeap) {
     const tensor = wg.alloc(dtype, shape);
@@ -34,7 +44,8 @@ export function layOut(wg: Gemm, random: Random, dtype: DType, shape: number[], 
   if (mayRepeat && repeat !== 'none') strides[repeat === 'rows' ? 0 : 1] = 0;
   const length = extent(shape, strides);
   // float16 by its bits too.
-  const data = dtype === 'float16' && gap > 2 ? new Uint16Array(length) : new arrayClasses[dtype](length);
+  const data =
+    dtype === 'float16' && gap > 2 ? new Uint16Array(length) : new arrayClasses[dtype](length);
   return { data: random.fill(data, dtype), shape, strides, dtype };
 }
 
@@ -47,14 +58,22 @@ export const anything = fc.anything({
   withTypedArray: true,
 });
 export const small = fc.integer({ min: 0, max: 3 });
-export const ones = (dtype: DType, shape: number[]) => tensor(dtype, shape, Array<number>(count(shape)).fill(1));
+export const ones = (dtype: DType, shape: number[]) =>
+  tensor(dtype, shape, Array<number>(count(shape)).fill(1));
 export const nearlyRight = fc.oneof(
   fc.double(),
   fc.boolean(),
   small,
   fc.constantFrom(undefined, null, ...allTypes),
   fc.array(fc.oneof(small, fc.integer(), fc.double()), { maxLength: 4 }),
-  fc.tuple(fc.constantFrom(...allTypes), fc.integer({ min: 0, max: 9 })).map(([dtype, length]) => ones(dtype, [length]).data),
+  fc
+    .tuple(fc.constantFrom(...allTypes), fc.integer({ min: 0, max: 9 }))
+    .map(([dtype, length]) => ones(dtype, [length]).data),
 );
-export const orAnything = (good: fc.Arbitrary<unknown>) => fc.oneof({ weight: 4, arbitrary: good }, anything);
-export const sizes = fc.oneof({ weight: 8, arbitrary: fc.array(small, { maxLength: 4 }) }, nearlyRight, anything);
+export const orAnything = (good: fc.Arbitrary<unknown>) =>
+  fc.oneof({ weight: 4, arbitrary: good }, anything);
+export const sizes = fc.oneof(
+  { weight: 8, arbitrary: fc.array(small, { maxLength: 4 }) },
+  nearlyRight,
+  anything,
+);

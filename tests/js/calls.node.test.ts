@@ -5,7 +5,11 @@ import { createGemm } from 'wgemm';
 
 it('nothing is to be collected after a hundred thousand calls in the heap', async () => {
   const wg = await createGemm();
-  const [a, b, out] = [wg.alloc('float32', [16, 16]), wg.alloc('float32', [16, 16]), wg.alloc('float32', [16, 16])];
+  const [a, b, out] = [
+    wg.alloc('float32', [16, 16]),
+    wg.alloc('float32', [16, 16]),
+    wg.alloc('float32', [16, 16]),
+  ];
   const weights = wg.pack(b, { op: 'gemm' });
   const options = { out };
   const run = (calls: number) => {

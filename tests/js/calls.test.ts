@@ -1,4 +1,7 @@
-/** Calls that come often: what is kept from one to the next, and what is done for tensors in the heap alone, is not seen in results and errors. */
+/**
+ * Calls that come often: what is kept from one to the next, and what is done for tensors in the
+ * heap alone, is not seen in results and errors.
+ */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createGemm, type Gemm, GemmError, type HeapTensor } from 'wgemm';
 import { expectError, thrown } from './errors.js';
@@ -10,7 +13,8 @@ beforeAll(async () => {
 });
 afterAll(() => wg.dispose());
 
-const numbers = (count: number, from: number) => Float32Array.from({ length: count }, (_, i) => ((i * 7 + from) % 13) - 6);
+const numbers = (count: number, from: number) =>
+  Float32Array.from({ length: count }, (_, i) => ((i * 7 + from) % 13) - 6);
 
 /** Of rows and columns that lie as strides say. */
 function product(
@@ -22,7 +26,10 @@ function product(
   return Array.from({ length: m * n }, (_, at) => {
     const [i, j] = [Math.floor(at / n), at % n];
     let sum = 0;
-    for (let l = 0; l < k; ++l) sum += (a[transA ? l * m + i : i * k + l] as number) * (b[transB ? j * k + l : l * n + j] as number);
+    for (let l = 0; l < k; ++l)
+      sum +=
+        (a[transA ? l * m + i : i * k + l] as number) *
+        (b[transB ? j * k + l : l * n + j] as number);
     return alpha * sum + c + 0; // no -0
   });
 }
@@ -52,8 +59,13 @@ describe('the same shape comes again', () => {
               const addend = c === 0 ? null : bias;
               expect(wg.gemm(x, w, addend, { ...options, out })).toBe(out);
               expect(Array.from(out.data, (value) => value + 0)).toEqual(wanted);
-              const matrices = [a, b].map((data) => ({ data, shape: [n, n] })) as [{ data: Float32Array; shape: number[] }, typeof x];
-              expect(Array.from(wg.gemm(...matrices, c, options).data, (value) => value + 0)).toEqual(wanted);
+              const matrices = [a, b].map((data) => ({ data, shape: [n, n] })) as [
+                { data: Float32Array; shape: number[] },
+                typeof x,
+              ];
+              expect(
+                Array.from(wg.gemm(...matrices, c, options).data, (value) => value + 0),
+              ).toEqual(wanted);
               if (transB) continue;
               wg.gemm(x, packed, addend, { ...options, out });
               expect(Array.from(out.data, (value) => value + 0)).toEqual(wanted);
@@ -80,7 +92,12 @@ describe('the same shape comes again', () => {
             return tensor;
           }) as [HeapTensor<Float32Array>, HeapTensor<Float32Array>, HeapTensor<Float32Array>];
           const [x, w, out] = tensors;
-          const wanted = product(Float32Array.from(x.data), Float32Array.from(w.data), [size, size, size], {});
+          const wanted = product(
+            Float32Array.from(x.data),
+            Float32Array.from(w.data),
+            [size, size, size],
+            {},
+          );
           wg.gemm(x, w, null, { out });
           expect(Array.from(out.data, (value) => value + 0)).toEqual(wanted);
           for (const tensor of tensors) tensor.dispose();
@@ -92,11 +109,19 @@ describe('the same shape comes again', () => {
   it('with weights of 7 and of 8 bits', () => {
     for (let round = 0; round < 3; ++round) {
       for (const most of [63, 127]) {
-        const x = { data: Uint8Array.from({ length: n * n }, (_, i) => 255 - (i % 3)), shape: [n, n] };
-        const w = { data: Int8Array.from({ length: n * n }, (_, i) => (i % 2 === 0 ? most : -64)), shape: [n, n] };
+        const x = {
+          data: Uint8Array.from({ length: n * n }, (_, i) => 255 - (i % 3)),
+          shape: [n, n],
+        };
+        const w = {
+          data: Int8Array.from({ length: n * n }, (_, i) => (i % 2 === 0 ? most : -64)),
+          shape: [n, n],
+        };
         const packed = wg.pack(w, { op: 'qgemm' });
         const y = wg.qgemm({ a: x, aScale: 1, b: packed, bScale: 1 });
-        expect(Array.from(y.data)).toEqual(product(Float32Array.from(x.data), Float32Array.from(w.data), [n, n, n], {}));
+        expect(Array.from(y.data)).toEqual(
+          product(Float32Array.from(x.data), Float32Array.from(w.data), [n, n, n], {}),
+        );
         packed.dispose();
       }
     }
@@ -105,10 +130,15 @@ describe('the same shape comes again', () => {
 
 describe('the same call comes again, on the same places', () => {
   const [m, n, k] = [5, 6, 7];
-  const exactly = (array: { data: ArrayLike<number> }) => Array.from(array.data, (value) => value + 0);
+  const exactly = (array: { data: ArrayLike<number> }) =>
+    Array.from(array.data, (value) => value + 0);
 
   it('with other elements, of tensors in the heap, numbers and arrays', () => {
-    const [x, w, out] = [wg.alloc('float32', [m, k]), wg.alloc('float32', [k, n]), wg.alloc('float32', [m, n])];
+    const [x, w, out] = [
+      wg.alloc('float32', [m, k]),
+      wg.alloc('float32', [k, n]),
+      wg.alloc('float32', [m, n]),
+    ];
     for (let round = 0; round < 4; ++round) {
       const [a, b] = [numbers(m * k, round), numbers(k * n, 2 * round)];
       x.data.set(a);
@@ -116,7 +146,9 @@ describe('the same call comes again, on the same places', () => {
       const wanted = product(a, b, [m, n, k], { c: round });
       expect(exactly(wg.gemm(x, w, round, { out }))).toEqual(wanted);
       expect(exactly(wg.matmul(x, w, round, { out }))).toEqual(wanted);
-      expect(exactly(wg.gemm({ data: a, shape: [m, k] }, { data: b, shape: [k, n] }, round))).toEqual(wanted);
+      expect(
+        exactly(wg.gemm({ data: a, shape: [m, k] }, { data: b, shape: [k, n] }, round)),
+      ).toEqual(wanted);
     }
     for (const tensor of [x, w, out]) tensor.dispose();
   });
@@ -186,7 +218,10 @@ describe('the same call comes again, on the same places', () => {
     const [a, out] = [wg.alloc('uint8', [2, 64]), wg.alloc('float32', [2, 32])];
     a.data.fill(1);
     for (const value of [2, -3, 127, -128, 0]) {
-      const packed = wg.pack({ data: new Int8Array(64 * 32).fill(value), shape: [64, 32] }, { op: 'qgemm' });
+      const packed = wg.pack(
+        { data: new Int8Array(64 * 32).fill(value), shape: [64, 32] },
+        { op: 'qgemm' },
+      );
       for (let round = 0; round < 2; ++round) {
         wg.qgemm({ a, aScale: 1, aZeroPoint: 3, b: packed, bScale: 1 }, { out });
         expect([...out.data]).toEqual(new Array(64).fill(64 * -2 * value + 0));
@@ -204,9 +239,16 @@ describe('the same call comes again, on the same places', () => {
       for (let scale = 1; scale < 20; ++scale) {
         const inputs = { a, aScale: scale, b: a, bScale: 1 };
         for (let again = 0; again < 2; ++again) {
-          expect([...wg.qgemm(inputs, { out }).data]).toEqual([2 * scale, 2 * scale, 2 * scale, 2 * scale]);
+          expect([...wg.qgemm(inputs, { out }).data]).toEqual([
+            2 * scale,
+            2 * scale,
+            2 * scale,
+            2 * scale,
+          ]);
           expect(() => wg.qgemm({ ...inputs, aScale: 7, bScale: -1 }, { out })).toThrow(GemmError);
-          expect(() => wg.qgemm({ ...inputs, aScale: 7, bZeroPoint: 300 }, { out })).toThrow(GemmError);
+          expect(() => wg.qgemm({ ...inputs, aScale: 7, bZeroPoint: 300 }, { out })).toThrow(
+            GemmError,
+          );
         }
       }
     }
@@ -236,7 +278,11 @@ describe('the same call comes again, on the same places', () => {
 
   it('of qgemm, with other elements and numbers, in turns', () => {
     const [a, b] = [wg.alloc('uint8', [m, k]), wg.alloc('int8', [k, n])];
-    const [c, float, byte] = [wg.alloc('int32', [n]), wg.alloc('float32', [m, n]), wg.alloc('uint8', [m, n])];
+    const [c, float, byte] = [
+      wg.alloc('int32', [n]),
+      wg.alloc('float32', [m, n]),
+      wg.alloc('uint8', [m, n]),
+    ];
     c.data.set(numbers(n, 3));
     for (let round = 0; round < 4; ++round) {
       const [x, w] = [numbers(m * k, round), numbers(k * n, 2 * round)];
@@ -250,19 +296,35 @@ describe('the same call comes again, on the same places', () => {
         [1, 255, 1, -3],
       ] as const) {
         const inputs = { a, aScale, aZeroPoint, b, bScale, bZeroPoint };
-        const [left, right] = [x.map((value) => value + 130 - aZeroPoint), w.map((value) => value - bZeroPoint)];
+        const [left, right] = [
+          x.map((value) => value + 130 - aZeroPoint),
+          w.map((value) => value - bZeroPoint),
+        ];
         const sums = product(left, right, [m, n, k], {});
-        expect(exactly(wg.qgemm(inputs, { out: float }))).toEqual(sums.map((sum) => sum * aScale * bScale + 0));
-        const numbersOfY = sums.map((sum, i) => (sum + (c.data[i % n] as number)) * aScale * bScale);
-        const relu = wg.qgemm({ ...inputs, c, yScale: 8, yZeroPoint: 6 }, { out: byte, activation: 'relu' });
-        expect(exactly(relu)).toEqual(Array.from(Uint8ClampedArray.from(numbersOfY, (y) => Math.max(y / 8, 0) + 6)));
+        expect(exactly(wg.qgemm(inputs, { out: float }))).toEqual(
+          sums.map((sum) => sum * aScale * bScale + 0),
+        );
+        const numbersOfY = sums.map(
+          (sum, i) => (sum + (c.data[i % n] as number)) * aScale * bScale,
+        );
+        const relu = wg.qgemm(
+          { ...inputs, c, yScale: 8, yZeroPoint: 6 },
+          { out: byte, activation: 'relu' },
+        );
+        expect(exactly(relu)).toEqual(
+          Array.from(Uint8ClampedArray.from(numbersOfY, (y) => Math.max(y / 8, 0) + 6)),
+        );
       }
     }
     for (const tensor of [a, b, c, float, byte]) tensor.dispose();
   });
 
   it('after one that was refused', () => {
-    const [x, w, out] = [wg.alloc('float32', [m, k]), wg.alloc('float32', [k, n]), wg.alloc('float32', [m, n])];
+    const [x, w, out] = [
+      wg.alloc('float32', [m, k]),
+      wg.alloc('float32', [k, n]),
+      wg.alloc('float32', [m, n]),
+    ];
     x.data.set(numbers(m * k, 1));
     w.data.set(numbers(k * n, 2));
     const wanted = product(numbers(m * k, 1), numbers(k * n, 2), [m, n, k], {});
@@ -331,10 +393,17 @@ describe('what is in the heap alone', () => {
     refused(() => matmul(gone, b, c, { out, transposeB: 'x' }), 'ARGUMENT', 'transposeB');
     refused(() => matmul(a, b, c, { out: b }), 'ARGUMENT', 'dst');
     refused(() => matmul(a, b, c, { out, outType: 'float64' }), 'DTYPE', 'outType');
-    const [bytes, old8, sums] = [wg.alloc('uint8', [2, 2]), wg.alloc('uint8', [2, 2]), wg.alloc('int32', [2])];
+    const [bytes, old8, sums] = [
+      wg.alloc('uint8', [2, 2]),
+      wg.alloc('uint8', [2, 2]),
+      wg.alloc('int32', [2]),
+    ];
     old8.dispose();
     const qgemm = (inputs: object, options?: object) => () =>
-      (wg.qgemm as (...args: unknown[]) => unknown)({ a: bytes, aScale: 1, b: bytes, bScale: 1, ...inputs }, { out: a, ...options });
+      (wg.qgemm as (...args: unknown[]) => unknown)(
+        { a: bytes, aScale: 1, b: bytes, bScale: 1, ...inputs },
+        { out: a, ...options },
+      );
     refused(qgemm({ aScale: undefined }), 'ARGUMENT', 'a_scale');
     refused(qgemm({ bScale: null }), 'ARGUMENT', 'b_scale');
     refused(qgemm({ bScale: gone }), 'DISPOSED', 'b_scale');
@@ -399,7 +468,9 @@ describe('what is in the heap alone', () => {
         b: bytes,
         bScale: 1,
       };
-      expect(Array.from(instance.qgemm(inputs, { out }).data)).toEqual(new Array(4).fill(2 * factor));
+      expect(Array.from(instance.qgemm(inputs, { out }).data)).toEqual(
+        new Array(4).fill(2 * factor),
+      );
     }
     const disposing = (what: { dispose(): void }) => ({
       get alpha() {

@@ -1,18 +1,28 @@
 /**
- * Seeded random problems, computed by the library, by the reference, and by ONNX Runtime Web where it has a kernel: Gemm of float32,
- * float64 and float16 from opset 7, MatMul of integers. Library and runtime must both lie as near to the reference as rounding allows,
- * the library with B as it is and with B packed.
+ * Seeded random problems, computed by the library, by the reference, and by ONNX Runtime Web where
+ * it has a kernel: Gemm of float32, float64 and float16 from opset 7, MatMul of integers. Library
+ * and runtime must both lie as near to the reference as rounding allows, the library with B as it
+ * is and with B packed.
  *
- * The runtime is asked about every value, NaN and infinities too: it reads no C where beta is 0, and keeps 0 * NaN where alpha is 0, as
- * ONNX says. It is not asked about opsets 1 and 6, bfloat16, and alpha, beta and C of integers, for which it has no kernel, nor
- * about K = 0, where it drops beta * C.
+ * The runtime is asked about every value, NaN and infinities too: it reads no C where beta is 0,
+ * and keeps 0 * NaN where alpha is 0, as ONNX says. It is not asked about opsets 1 and 6, bfloat16,
+ * and alpha, beta and C of integers, for which it has no kernel, nor about K = 0, where it drops
+ * beta * C.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createGemm, type DType, type Gemm, type GemmOptions, type TensorLike } from 'wgemm';
 import { encodeModel, loadOrt, type Ort, type Session } from '../peers/onnx.mjs';
 import { arrayClasses, dtypes, type Float, floats, isFloat, set } from './dtypes.js';
 import { elements, list, type Matrix, referenceGemm } from './reference.js';
-import { expectGemmTwice, expectNear, place, placeNames, Random, snapshot, tensor } from './tensors.js';
+import {
+  expectGemmTwice,
+  expectNear,
+  place,
+  placeNames,
+  Random,
+  snapshot,
+  tensor,
+} from './tensors.js';
 
 let wg: Gemm;
 let ort: Ort;
@@ -27,15 +37,25 @@ afterAll(() => {
 const sessions = new Map<string, Session>();
 let runs = 0;
 
-async function runOrt(type: string, opset: number, attributes: object, dtype: DType, inputs: (Matrix | null)[]): Promise<Matrix> {
+async function runOrt(
+  type: string,
+  opset: number,
+  attributes: object,
+  dtype: DType,
+  inputs: (Matrix | null)[],
+): Promise<Matrix> {
   const names = inputs.map((input, i) => input && { name: 'ABC'.charAt(i), dtype });
   const key = JSON.stringify([type, opset, attributes, names]);
   let session = sessions.get(key);
   if (!session) {
-    session = await ort.createSession(encodeModel({ type, opset, attributes, inputs: names, output: { dtype } }));
+    session = await ort.createSession(
+      encodeModel({ type, opset, attributes, inputs: names, output: { dtype } }),
+    );
     sessions.set(key, session);
   }
-  const feeds = inputs.flatMap((input, i) => (input ? [['ABC'.charAt(i), ort.tensor({ ...input, dtype })] as const] : []));
+  const feeds = inputs.flatMap((input, i) =>
+    input ? [['ABC'.charAt(i), ort.tensor({ ...input, dtype })] as const] : [],
+  );
   const { Y } = await session.run(Object.fromEntries(feeds));
   ++runs;
   return { data: Y.data, shape: Y.dims, dtype };
@@ -76,12 +96,16 @@ function sprinkle(random: Random, dtype: Float, { data }: TensorLike, kind: stri
   const kinds: Record<string, () => number> = {
     'plain numbers': () => random.next(),
     zeros: () => random.pick([0, -0]),
-    subnormals: () => random.pick([1, -1]) * Math.ceil(random.next() * 2 ** (digits - 1)) * 2 ** (least - digits + 1),
+    subnormals: () =>
+      random.pick([1, -1]) *
+      Math.ceil(random.next() * 2 ** (digits - 1)) *
+      2 ** (least - digits + 1),
     'NaN and infinities': () => random.pick([NaN, Infinity, -Infinity]),
   };
   // In places of their own, so that most of the result stays a number.
   const share = kind === 'NaN and infinities' ? 1 / data.length : 0.3;
-  for (let i = 0; i < data.length; ++i) if (random.next() < share) set(data, dtype, i, (kinds[kind] as () => number)());
+  for (let i = 0; i < data.length; ++i)
+    if (random.next() < share) set(data, dtype, i, (kinds[kind] as () => number)());
 }
 const kinds = ['plain numbers', 'zeros', 'subnormals', 'NaN and infinities'];
 
@@ -101,7 +125,8 @@ function contiguous(dtype: DType, matrix: TensorLike, transposed = false): Matri
 
 describe.each(dtypes)('%s', (dtype) => {
   const inOrt = isFloat(dtype) ? (dtype === 'bfloat16' ? undefined : 'Gemm') : 'MatMul';
-  const opsets = dtype === 'bfloat16' ? [13, 21] : isFloat(dtype) ? [1, 6, 7, 9, 11, 13] : [9, 11, 13];
+  const opsets =
+    dtype === 'bfloat16' ? [13, 21] : isFloat(dtype) ? [1, 6, 7, 9, 11, 13] : [9, 11, 13];
 
   it.each([
     [false, false],
@@ -111,26 +136,44 @@ describe.each(dtypes)('%s', (dtype) => {
   ])('transA %o, transB %o', async (transA, transB) => {
     const random = new Random(dtypes.indexOf(dtype) * 4 + Number(transA) * 2 + Number(transB));
     runs = 0;
-    for (const factor of dtype.endsWith('t64') && !isFloat(dtype) ? [...factors, ...exactFactors] : factors) {
+    for (const factor of dtype.endsWith('t64') && !isFloat(dtype)
+      ? [...factors, ...exactFactors]
+      : factors) {
       for (const shapeOfC of shapesOfC) {
         const [m, n, k] = [size(random), size(random), size(random)];
-        const make = (shape: readonly number[]) => place(wg, random.pick(placeNames), dtype, shape, random);
+        const make = (shape: readonly number[]) =>
+          place(wg, random.pick(placeNames), dtype, shape, random);
         const a = make(transA ? [k, m] : [m, k]);
         const b = make(transB ? [n, k] : [k, n]);
         const shape = shapeOfC(m, n);
         const c = shape && make(shape);
         const kind = random.pick(kinds);
-        if (isFloat(dtype)) for (const input of [a, b, c]) if (input) sprinkle(random, dtype, input, kind);
+        if (isFloat(dtype))
+          for (const input of [a, b, c]) if (input) sprinkle(random, dtype, input, kind);
         const opset = random.pick(opsets.filter((opset) => opset >= 11 || c));
-        const options: GemmOptions = { ...factor, transA, transB, opset, ...(opset < 7 ? { broadcast: true } : {}) };
+        const options: GemmOptions = {
+          ...factor,
+          transA,
+          transB,
+          opset,
+          ...(opset < 7 ? { broadcast: true } : {}),
+        };
         const what = `${m} x ${n} x ${k}, C ${JSON.stringify(shape)}, alpha ${factor.alpha}, beta ${factor.beta}, opset ${opset}, ${kind}`;
 
         const wantsOrt = inOrt !== undefined && opset >= 7;
         if (wantsOrt && inOrt === 'MatMul') {
           const [left, right] = [contiguous(dtype, a, transA), contiguous(dtype, b, transB)];
-          expectNear(await runOrt('MatMul', opset, {}, dtype, [left, right]), referenceGemm(left, right, null), `of the runtime, ${what}`);
+          expectNear(
+            await runOrt('MatMul', opset, {}, dtype, [left, right]),
+            referenceGemm(left, right, null),
+            `of the runtime, ${what}`,
+          );
         } else if (wantsOrt) {
-          const [left, right, bias] = [contiguous(dtype, a), contiguous(dtype, b), c ? contiguous(dtype, c) : null];
+          const [left, right, bias] = [
+            contiguous(dtype, a),
+            contiguous(dtype, b),
+            c ? contiguous(dtype, c) : null,
+          ];
           const attributes = {
             alpha: { float: factor.alpha },
             beta: { float: factor.beta },

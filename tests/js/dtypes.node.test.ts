@@ -24,8 +24,19 @@ it('arrays are Uint16Arrays for float16 in an engine without Float16Array', asyn
   const file = fileURLToPath(new URL('program.mjs', folder));
   await writeFile(file, program);
   const { stdout } = await promisify(execFile)(process.execPath, [file]);
-  const [heap, result, dtype, bits, error] = JSON.parse(stdout) as [string, string, string, number, string];
-  expect([heap, result, dtype, fromBits('float16', bits)]).toEqual(['Uint16Array', 'Uint16Array', 'float16', 2.5]);
+  const [heap, result, dtype, bits, error] = JSON.parse(stdout) as [
+    string,
+    string,
+    string,
+    number,
+    string,
+  ];
+  expect([heap, result, dtype, fromBits('float16', bits)]).toEqual([
+    'Uint16Array',
+    'Uint16Array',
+    'float16',
+    2.5,
+  ]);
   expect(error).toContain('Uint16Array');
   expect(error).not.toContain('Float16Array');
 });

@@ -1,7 +1,13 @@
-/** The types of elements, by the definitions of IEEE 754 and not by the library: their arrays, and their elements as numbers. */
+/**
+ * The types of elements, by the definitions of IEEE 754 and not by the library: their arrays, and
+ * their elements as numbers.
+ */
 import type { DataArray, DType, Float16ArrayLike } from 'wgemm';
 
-/** Binary floating point: bits of the significand, and the exponents of the smallest and the largest normal numbers. */
+/**
+ * Binary floating point: bits of the significand, and the exponents of the smallest and the largest
+ * normal numbers.
+ */
 export const floats = {
   float32: { digits: 24, least: -126, most: 127 },
   float64: { digits: 53, least: -1022, most: 1023 },
@@ -59,30 +65,43 @@ export const arrayClasses: Record<DType, ArrayClass> = {
 export const bytesOf = (dtype: DType): number => arrayClasses[dtype].BYTES_PER_ELEMENT;
 
 /** The type of a tensor that need not state it. */
-export function dtypeOf({ dtype, data }: { readonly dtype?: DType; readonly data: DataArray }): DType {
+export function dtypeOf({
+  dtype,
+  data,
+}: {
+  readonly dtype?: DType;
+  readonly data: DataArray;
+}): DType {
   return dtype ?? (allTypes.find((name) => data.constructor === arrayClasses[name]) as DType);
 }
 
 /** An element as its value: bits are decoded. */
 export function get(data: DataArray, dtype: DType, index: number): number | bigint {
-  return data instanceof Uint16Array ? fromBits(dtype as Float, data[index] as number) : (data[index] as number | bigint);
+  return data instanceof Uint16Array
+    ? fromBits(dtype as Float, data[index] as number)
+    : (data[index] as number | bigint);
 }
 
 /** Stores a value, rounded to the type or modulo 2^bits. */
 export function set(data: DataArray, dtype: DType, index: number, value: number | bigint): void {
   if (data instanceof Uint16Array) data[index] = toBits(dtype as Float, Number(value));
-  else if (data instanceof BigInt64Array || data instanceof BigUint64Array) data[index] = BigInt(value);
+  else if (data instanceof BigInt64Array || data instanceof BigUint64Array)
+    data[index] = BigInt(value);
   else (data as Float16ArrayLike)[index] = Number(value);
 }
 
 /** All elements of a tensor as it holds them. */
-export function valuesOf(tensor: { readonly dtype?: DType; readonly data: DataArray }): (number | bigint)[] {
+export function valuesOf(tensor: {
+  readonly dtype?: DType;
+  readonly data: DataArray;
+}): (number | bigint)[] {
   const dtype = dtypeOf(tensor);
   return Array.from({ length: tensor.data.length }, (_, i) => get(tensor.data, dtype, i));
 }
 
 /** The exponent that a number has in a type, that of subnormal ones being the least. */
-const exponentOf = (value: number, { least }: { least: number }) => Math.max(Math.floor(Math.log2(Math.abs(value))), least);
+const exponentOf = (value: number, { least }: { least: number }) =>
+  Math.max(Math.floor(Math.log2(Math.abs(value))), least);
 
 /** A number rounded to a type, to nearest even. */
 export function round(dtype: Float, value: number): number {
@@ -106,7 +125,8 @@ export function toBits(dtype: Float, value: number): number {
   if (Number.isNaN(value)) return infinity + hidden / 2;
   if (magnitude === Infinity) return sign + infinity;
   const exponent = exponentOf(magnitude, floats[dtype]);
-  // A normal number's hidden bit carries into the exponent, which is 1 above what it is for a subnormal one.
+  // A normal number's hidden bit carries into the exponent, which is 1 above what it is for a
+  // subnormal one.
   return sign + (exponent - least) * hidden + magnitude / 2 ** (exponent - digits + 1);
 }
 
@@ -117,7 +137,11 @@ export function fromBits(dtype: Float, bits: number): number {
   const exponent = Math.floor((bits & 0x7fff) / hidden);
   const fraction = bits & (hidden - 1);
   if (exponent === most - least + 2) return fraction === 0 ? sign * Infinity : NaN;
-  return sign * (exponent === 0 ? fraction : hidden + fraction) * 2 ** (Math.max(exponent, 1) - 1 + least - digits + 1);
+  return (
+    sign *
+    (exponent === 0 ? fraction : hidden + fraction) *
+    2 ** (Math.max(exponent, 1) - 1 + least - digits + 1)
+  );
 }
 
 /** The types in which kernels multiply and accumulate. */

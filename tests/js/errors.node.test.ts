@@ -12,10 +12,15 @@ const square = float32([2, 2], 1, 2, 3, 4);
 describe('createGemm', () => {
   it('fetches from a server, and says what it answered where that fails', async () => {
     const bytes = await readFile(wasm);
-    const server = createServer((request, response) => response.writeHead(request.url === '/wgemm-simd128.wasm' ? 200 : 404).end(bytes));
+    const server = createServer((request, response) =>
+      response.writeHead(request.url === '/wgemm-simd128.wasm' ? 200 : 404).end(bytes),
+    );
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const { port } = server.address() as { port: number };
-    const instance = await createGemm({ simd: 'simd128', assets: (file) => new URL(`http://127.0.0.1:${port}/${file}`) });
+    const instance = await createGemm({
+      simd: 'simd128',
+      assets: (file) => new URL(`http://127.0.0.1:${port}/${file}`),
+    });
     expectGemm(instance, square, square);
     const missing = `http://127.0.0.1:${port}/elsewhere`;
     expectError(await notCreated({ assets: () => missing }), {
@@ -34,7 +39,12 @@ describe('createGemm', () => {
   });
 
   it('says so where an address of a file has no path', async () => {
-    const wanted: Wanted = { code: 'LOAD', op: 'createGemm', argument: '', says: ['file:', 'cannot be fetched'] };
+    const wanted: Wanted = {
+      code: 'LOAD',
+      op: 'createGemm',
+      argument: '',
+      says: ['file:', 'cannot be fetched'],
+    };
     expectError(await notCreated({ assets: () => 'file:' }), wanted);
   });
 });

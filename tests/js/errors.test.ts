@@ -1,4 +1,7 @@
-/** What is refused: each kind of bad input gives its error, changes nothing, keeps nothing, and leaves an instance that works. */
+/**
+ * What is refused: each kind of bad input gives its error, changes nothing, keeps nothing, and
+ * leaves an instance that works.
+ */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createGemm, type CreateOptions, type Gemm, GemmError, HeapTensor } from 'wgemm';
 import { createGemm as startWorker, type WorkerGemm } from 'wgemm/worker';
@@ -23,7 +26,10 @@ afterAll(() => {
   inWorker.dispose();
 });
 
-/** What every case starts from: A (2, 3), B (3, 2), C and an out (2, 2) that a good call would overwrite. */
+/**
+ * What every case starts from: A (2, 3), B (3, 2), C and an out (2, 2) that a good call would
+ * overwrite.
+ */
 function operands() {
   return {
     a: float32([2, 3], 1, 2, 3, 4, 5, 6),
@@ -34,7 +40,10 @@ function operands() {
 }
 type Operands = ReturnType<typeof operands>;
 
-/** The arguments of a call to gemm, of any type, as JavaScript may pass them. Absent: those of `operands()`. */
+/**
+ * The arguments of a call to gemm, of any type, as JavaScript may pass them. Absent: those of
+ * `operands()`.
+ */
 interface Call {
   a?: unknown;
   b?: unknown;
@@ -44,7 +53,9 @@ interface Call {
 
 const argumentsOf = (o: Operands, { a = o.a, b = o.b, c = o.c, options }: Call) => {
   const all =
-    typeof options === 'object' && options !== null && !Array.isArray(options) ? { out: o.out, ...options } : (options ?? { out: o.out });
+    typeof options === 'object' && options !== null && !Array.isArray(options)
+      ? { out: o.out, ...options }
+      : (options ?? { out: o.out });
   return [a, b, c, all] as [never, never, never, never];
 };
 const call = (o: Operands, changes: Call, run: 'gemm' | 'explain' = 'gemm') => {
@@ -76,12 +87,15 @@ type Cases = Record<string, [bad: (o: Operands) => Call, wanted: Wanted]>;
 
 function refuses(what: string, cases: Cases): void {
   describe(what, () => {
-    it.each(Object.entries(cases).map(([name, [bad, wanted]]) => ({ name, bad, wanted })))('$name', async ({ bad, wanted }) => {
-      expectRefused(bad, wanted);
-      if (wanted.code === 'DISPOSED') return; // views of another heap are any array there
-      const inWorkerToo = (o: Operands) => inWorker.gemm(...argumentsOf(o, bad(o)));
-      await expectRefusedInWorker(inWorker, operands, (o) => call(o, bad(o)), inWorkerToo);
-    });
+    it.each(Object.entries(cases).map(([name, [bad, wanted]]) => ({ name, bad, wanted })))(
+      '$name',
+      async ({ bad, wanted }) => {
+        expectRefused(bad, wanted);
+        if (wanted.code === 'DISPOSED') return; // views of another heap are any array there
+        const inWorkerToo = (o: Operands) => inWorker.gemm(...argumentsOf(o, bad(o)));
+        await expectRefusedInWorker(inWorker, operands, (o) => call(o, bad(o)), inWorkerToo);
+      },
+    );
   });
 }
 
@@ -96,29 +110,67 @@ function revoked(target: object = {}): unknown {
 
 /** An array that says of its length whatever it likes. */
 const ofLength = (array: number[], length: unknown) =>
-  new Proxy(array, { get: (target, key) => (key === 'length' ? length : (Reflect.get(target, key) as unknown)) });
+  new Proxy(array, {
+    get: (target, key) => (key === 'length' ? length : (Reflect.get(target, key) as unknown)),
+  });
 
 refuses('refuses an operand that is no tensor:', {
-  'A is null': [() => ({ a: null }), { code: 'ARGUMENT', argument: 'A', says: ['is null', '{ data, shape }'] }],
-  'A is a number': [() => ({ a: 5 }), { code: 'ARGUMENT', argument: 'A', says: ['is 5', 'tensor'] }],
-  'B is a string': [() => ({ b: 'B'.repeat(99) }), { code: 'ARGUMENT', argument: 'B', says: ['"BBB', '...', 'tensor'] }],
-  'B is a function': [() => ({ b: () => 1 }), { code: 'ARGUMENT', argument: 'B', says: ['a function', 'tensor'] }],
-  'C is true': [() => ({ c: true }), { code: 'ARGUMENT', argument: 'C', says: ['is true', 'tensor'] }],
-  'C is a huge bigint': [() => ({ c: 1n << (2n ** 28n) }), { code: 'ARGUMENT', argument: 'C', says: ['a bigint of more than 128 bits'] }],
-  'C is a bigint': [() => ({ c: 1n }), { code: 'ARGUMENT', argument: 'C', says: ['1n', 'float32', 'int64 and uint64'] }],
-  'C is a symbol': [() => ({ c: Symbol('c') }), { code: 'ARGUMENT', argument: 'C', says: ['a symbol', 'tensor'] }],
-  'out is null': [() => ({ options: { out: null } }), { code: 'ARGUMENT', argument: 'Y', says: ['is null', 'tensor'] }],
+  'A is null': [
+    () => ({ a: null }),
+    { code: 'ARGUMENT', argument: 'A', says: ['is null', '{ data, shape }'] },
+  ],
+  'A is a number': [
+    () => ({ a: 5 }),
+    { code: 'ARGUMENT', argument: 'A', says: ['is 5', 'tensor'] },
+  ],
+  'B is a string': [
+    () => ({ b: 'B'.repeat(99) }),
+    { code: 'ARGUMENT', argument: 'B', says: ['"BBB', '...', 'tensor'] },
+  ],
+  'B is a function': [
+    () => ({ b: () => 1 }),
+    { code: 'ARGUMENT', argument: 'B', says: ['a function', 'tensor'] },
+  ],
+  'C is true': [
+    () => ({ c: true }),
+    { code: 'ARGUMENT', argument: 'C', says: ['is true', 'tensor'] },
+  ],
+  'C is a huge bigint': [
+    () => ({ c: 1n << (2n ** 28n) }),
+    { code: 'ARGUMENT', argument: 'C', says: ['a bigint of more than 128 bits'] },
+  ],
+  'C is a bigint': [
+    () => ({ c: 1n }),
+    { code: 'ARGUMENT', argument: 'C', says: ['1n', 'float32', 'int64 and uint64'] },
+  ],
+  'C is a symbol': [
+    () => ({ c: Symbol('c') }),
+    { code: 'ARGUMENT', argument: 'C', says: ['a symbol', 'tensor'] },
+  ],
+  'out is null': [
+    () => ({ options: { out: null } }),
+    { code: 'ARGUMENT', argument: 'Y', says: ['is null', 'tensor'] },
+  ],
   'out is a bare array': [
     (o) => ({ options: { out: o.out.data } }),
     { code: 'DTYPE', argument: 'Y', says: ['without a shape', 'Float32Array'] },
   ],
-  'A is a bare array': [(o) => ({ a: o.a.data }), { code: 'DTYPE', argument: 'A', says: ['without a shape', 'Float32Array'] }],
-  'A is an empty object': [() => ({ a: {} }), { code: 'DTYPE', argument: 'A', says: ['undefined', 'Float32Array'] }],
+  'A is a bare array': [
+    (o) => ({ a: o.a.data }),
+    { code: 'DTYPE', argument: 'A', says: ['without a shape', 'Float32Array'] },
+  ],
+  'A is an empty object': [
+    () => ({ a: {} }),
+    { code: 'DTYPE', argument: 'A', says: ['undefined', 'Float32Array'] },
+  ],
   'A only inherits from HeapTensor': [
     () => ({ a: Object.create(HeapTensor.prototype) as unknown }),
     { code: 'ARGUMENT', argument: 'A', says: ['tensor'] },
   ],
-  'A is a revoked proxy': [() => ({ a: revoked() }), { code: 'ARGUMENT', argument: 'A', says: ['a revoked proxy', 'tensor'] }],
+  'A is a revoked proxy': [
+    () => ({ a: revoked() }),
+    { code: 'ARGUMENT', argument: 'A', says: ['a revoked proxy', 'tensor'] },
+  ],
   'C is a revoked proxy of an array': [
     () => ({ c: revoked([1, 2]) }),
     { code: 'ARGUMENT', argument: 'C', says: ['a revoked proxy', 'tensor'] },
@@ -127,22 +179,34 @@ refuses('refuses an operand that is no tensor:', {
     () => ({ options: { out: revoked() } }),
     { code: 'ARGUMENT', argument: 'Y', says: ['a revoked proxy', 'tensor'] },
   ],
-  'A is a proxy of a heap tensor': [() => ({ a: new Proxy(theirs, {}) }), { code: 'ARGUMENT', argument: 'A', says: ['tensor'] }],
+  'A is a proxy of a heap tensor': [
+    () => ({ a: new Proxy(theirs, {}) }),
+    { code: 'ARGUMENT', argument: 'A', says: ['tensor'] },
+  ],
 });
 
 const buffers = /must be .*BigUint64Array or Int8Array or Uint8Array or Uint16Array$/;
 refuses('refuses data of another kind:', {
-  'a plain array': [(o) => ({ a: { ...o.a, data: [1, 2, 3, 4, 5, 6] } }), { code: 'DTYPE', argument: 'A', says: ['an array', buffers] }],
+  'a plain array': [
+    (o) => ({ a: { ...o.a, data: [1, 2, 3, 4, 5, 6] } }),
+    { code: 'DTYPE', argument: 'A', says: ['an array', buffers] },
+  ],
   'a DataView': [
     (o) => ({ a: { ...o.a, data: new DataView(new ArrayBuffer(24)) } }),
     { code: 'DTYPE', argument: 'A', says: ['an object', buffers] },
   ],
-  'an ArrayBuffer': [(o) => ({ b: { ...o.b, data: new ArrayBuffer(24) } }), { code: 'DTYPE', argument: 'B', says: ['an object', buffers] }],
+  'an ArrayBuffer': [
+    (o) => ({ b: { ...o.b, data: new ArrayBuffer(24) } }),
+    { code: 'DTYPE', argument: 'B', says: ['an object', buffers] },
+  ],
   'a Uint8ClampedArray': [
     (o) => ({ b: { ...o.b, data: new Uint8ClampedArray(6) } }),
     { code: 'DTYPE', argument: 'B', says: ['Uint8ClampedArray', buffers] },
   ],
-  'an Int16Array': [(o) => ({ c: { ...o.c, data: new Int16Array(4) } }), { code: 'DTYPE', argument: 'C', says: ['Int16Array', buffers] }],
+  'an Int16Array': [
+    (o) => ({ c: { ...o.c, data: new Int16Array(4) } }),
+    { code: 'DTYPE', argument: 'C', says: ['Int16Array', buffers] },
+  ],
   'a Uint16Array without dtype': [
     (o) => ({ a: { ...o.a, data: new Uint16Array(6) } }),
     { code: 'DTYPE', argument: 'A', says: ['Uint16Array', 'no dtype', 'float16 or bfloat16'] },
@@ -152,20 +216,41 @@ refuses('refuses data of another kind:', {
     { code: 'DTYPE', argument: 'A', says: ['"int32"', 'Uint16Array', 'float16 or bfloat16'] },
   ],
   'an object that says that it is a Float32Array': [
-    (o) => ({ a: { ...o.a, data: { [Symbol.toStringTag]: 'Float32Array', length: 6, __proto__: Float32Array.prototype } } }),
+    (o) => ({
+      a: {
+        ...o.a,
+        data: {
+          [Symbol.toStringTag]: 'Float32Array',
+          length: 6,
+          __proto__: Float32Array.prototype,
+        },
+      },
+    }),
     { code: 'DTYPE', argument: 'A', says: ['an object', buffers] },
   ],
-  'a revoked proxy': [(o) => ({ a: { ...o.a, data: revoked() } }), { code: 'DTYPE', argument: 'A', says: ['a revoked proxy', buffers] }],
+  'a revoked proxy': [
+    (o) => ({ a: { ...o.a, data: revoked() } }),
+    { code: 'DTYPE', argument: 'A', says: ['a revoked proxy', buffers] },
+  ],
   'a proxy of an array': [
     (o) => ({ a: { ...o.a, data: new Proxy(o.a.data, {}) } }),
     { code: 'DTYPE', argument: 'A', says: ['an object', buffers] },
   ],
-  'a heap tensor': [(o) => ({ a: { ...o.a, data: theirs } }), { code: 'DTYPE', argument: 'A', says: ['an object', buffers] }],
+  'a heap tensor': [
+    (o) => ({ a: { ...o.a, data: theirs } }),
+    { code: 'DTYPE', argument: 'A', says: ['an object', buffers] },
+  ],
 });
 
 refuses('refuses types that do not agree:', {
-  'B is int32': [() => ({ b: int32([3, 2], 1, 2, 3, 4, 5, 6) }), { code: 'DTYPE', argument: 'B', says: ['int32', 'float32', 'the same'] }],
-  'C is int32': [() => ({ c: int32([2], 1, 2) }), { code: 'DTYPE', argument: 'C', says: ['int32', 'float32', 'the same'] }],
+  'B is int32': [
+    () => ({ b: int32([3, 2], 1, 2, 3, 4, 5, 6) }),
+    { code: 'DTYPE', argument: 'B', says: ['int32', 'float32', 'the same'] },
+  ],
+  'C is int32': [
+    () => ({ c: int32([2], 1, 2) }),
+    { code: 'DTYPE', argument: 'C', says: ['int32', 'float32', 'the same'] },
+  ],
   'out is int32': [
     () => ({ options: { out: int32([2, 2], 1, 2, 3, 4) } }),
     { code: 'DTYPE', argument: 'Y', says: ['int32', 'float32', 'the same'] },
@@ -174,14 +259,23 @@ refuses('refuses types that do not agree:', {
     (o) => ({ a: { ...o.a, dtype: 'int32' } }),
     { code: 'DTYPE', argument: 'A', says: ['"int32"', 'Float32Array', 'float32'] },
   ],
-  'dtype is misspelt': [(o) => ({ b: { ...o.b, dtype: 'Float32' } }), { code: 'DTYPE', argument: 'B', says: ['"Float32"', 'float32'] }],
-  'dtype is null': [(o) => ({ c: { ...o.c, dtype: null } }), { code: 'DTYPE', argument: 'C', says: ['null', 'float32'] }],
+  'dtype is misspelt': [
+    (o) => ({ b: { ...o.b, dtype: 'Float32' } }),
+    { code: 'DTYPE', argument: 'B', says: ['"Float32"', 'float32'] },
+  ],
+  'dtype is null': [
+    (o) => ({ c: { ...o.c, dtype: null } }),
+    { code: 'DTYPE', argument: 'C', says: ['null', 'float32'] },
+  ],
   'dtype is of another operation': [
     (o) => ({ a: { ...o.a, dtype: 'int8' } }),
     { code: 'DTYPE', argument: 'A', says: ['"int8"', 'Float32Array', 'float32'] },
   ],
   'two types of 16 bits': [
-    () => ({ a: tensor('bfloat16', [2, 3], [1, 2, 3, 4, 5, 6]), b: tensor('float16', [3, 2], [1, 2, 3, 4, 5, 6]) }),
+    () => ({
+      a: tensor('bfloat16', [2, 3], [1, 2, 3, 4, 5, 6]),
+      b: tensor('float16', [3, 2], [1, 2, 3, 4, 5, 6]),
+    }),
     { code: 'DTYPE', argument: 'B', says: ['float16', 'bfloat16', 'the same'] },
   ],
 });
@@ -228,15 +322,39 @@ refuses('refuses a shape:', {
     (o) => ({ options: { out: { ...o.out, shape: ofLength([2, 2], { valueOf: () => 2 }) } } }),
     { code: 'SHAPE', argument: 'Y', says: ['length an object', '64'] },
   ],
-  'with a negative number': [(o) => ({ a: { ...o.a, shape: [-2, -3] } }), { code: 'SHAPE', argument: 'A', says: ['-2', wholeNumber] }],
-  'with a fraction': [(o) => ({ b: { ...o.b, shape: [1.5, 4] } }), { code: 'SHAPE', argument: 'B', says: ['1.5', wholeNumber] }],
-  'with NaN': [(o) => ({ c: { ...o.c, shape: [NaN] } }), { code: 'SHAPE', argument: 'C', says: ['NaN', wholeNumber] }],
-  'with infinity': [(o) => ({ c: { ...o.c, shape: [Infinity] } }), { code: 'SHAPE', argument: 'C', says: ['Infinity', wholeNumber] }],
-  'with 2^53': [(o) => ({ a: { ...o.a, shape: [2 ** 53, 1] } }), { code: 'SHAPE', argument: 'A', says: ['9007199254740992', wholeNumber] }],
-  'with strings': [(o) => ({ a: { ...o.a, shape: ['2', '3'] } }), { code: 'SHAPE', argument: 'A', says: ['"2"', wholeNumber] }],
-  'with bigints': [(o) => ({ a: { ...o.a, shape: [2n, 3n] } }), { code: 'SHAPE', argument: 'A', says: ['2n', wholeNumber] }],
+  'with a negative number': [
+    (o) => ({ a: { ...o.a, shape: [-2, -3] } }),
+    { code: 'SHAPE', argument: 'A', says: ['-2', wholeNumber] },
+  ],
+  'with a fraction': [
+    (o) => ({ b: { ...o.b, shape: [1.5, 4] } }),
+    { code: 'SHAPE', argument: 'B', says: ['1.5', wholeNumber] },
+  ],
+  'with NaN': [
+    (o) => ({ c: { ...o.c, shape: [NaN] } }),
+    { code: 'SHAPE', argument: 'C', says: ['NaN', wholeNumber] },
+  ],
+  'with infinity': [
+    (o) => ({ c: { ...o.c, shape: [Infinity] } }),
+    { code: 'SHAPE', argument: 'C', says: ['Infinity', wholeNumber] },
+  ],
+  'with 2^53': [
+    (o) => ({ a: { ...o.a, shape: [2 ** 53, 1] } }),
+    { code: 'SHAPE', argument: 'A', says: ['9007199254740992', wholeNumber] },
+  ],
+  'with strings': [
+    (o) => ({ a: { ...o.a, shape: ['2', '3'] } }),
+    { code: 'SHAPE', argument: 'A', says: ['"2"', wholeNumber] },
+  ],
+  'with bigints': [
+    (o) => ({ a: { ...o.a, shape: [2n, 3n] } }),
+    { code: 'SHAPE', argument: 'A', says: ['2n', wholeNumber] },
+  ],
   // eslint-disable-next-line no-sparse-arrays
-  'with a hole': [(o) => ({ a: { ...o.a, shape: [, 3] } }), { code: 'SHAPE', argument: 'A', says: ['undefined', wholeNumber] }],
+  'with a hole': [
+    (o) => ({ a: { ...o.a, shape: [, 3] } }),
+    { code: 'SHAPE', argument: 'A', says: ['undefined', wholeNumber] },
+  ],
   'with a product beyond 2^53': [
     (o) => ({ a: { ...o.a, shape: [2 ** 27, 2 ** 27] } }),
     { code: 'SHAPE', argument: 'A', says: ['[134217728, 134217728]', '2^53'] },
@@ -249,13 +367,22 @@ refuses('refuses a shape:', {
     () => ({ a: { data: data(0), shape: [0, 2 ** 52, 4] } }),
     { code: 'SHAPE', argument: 'A', says: ['2^53'] },
   ],
-  'of rank 0': [() => ({ a: { data: data(1), shape: [] } }), { code: 'SHAPE', argument: 'A', says: ['[]', 'rank 0', 'rank 2'] }],
-  'of rank 1': [() => ({ b: { data: data(3), shape: [3] } }), { code: 'SHAPE', argument: 'B', says: ['[3]', 'rank 1', 'rank 2'] }],
+  'of rank 0': [
+    () => ({ a: { data: data(1), shape: [] } }),
+    { code: 'SHAPE', argument: 'A', says: ['[]', 'rank 0', 'rank 2'] },
+  ],
+  'of rank 1': [
+    () => ({ b: { data: data(3), shape: [3] } }),
+    { code: 'SHAPE', argument: 'B', says: ['[3]', 'rank 1', 'rank 2'] },
+  ],
   'of rank 3': [
     () => ({ a: { data: data(6), shape: [1, 2, 3] } }),
     { code: 'SHAPE', argument: 'A', says: ['[1, 2, 3]', 'rank 3', 'rank 2'] },
   ],
-  'of rank 65': [() => ({ a: { data: data(1), shape: Array(65).fill(1) } }), { code: 'SHAPE', argument: 'A', says: ['65', '64'] }],
+  'of rank 65': [
+    () => ({ a: { data: data(1), shape: Array(65).fill(1) } }),
+    { code: 'SHAPE', argument: 'A', says: ['65', '64'] },
+  ],
   'of rank 64, saying what rank it must have': [
     () => ({ a: { data: data(1), shape: Array(64).fill(1) } }),
     { code: 'SHAPE', argument: 'A', says: ['rank 64', 'rank 2'] },
@@ -269,7 +396,12 @@ refuses('refuses a shape:', {
     { code: 'SHAPE', argument: 'B', says: ['transposed', 'K is 2 in A and 3 in B'] },
   ],
   'of which Y would have 2^53 elements': [
-    () => ({ a: { data: data(0), shape: [2 ** 30, 0] }, b: { data: data(0), shape: [0, 2 ** 30] }, c: null, options: { out: undefined } }),
+    () => ({
+      a: { data: data(0), shape: [2 ** 30, 0] },
+      b: { data: data(0), shape: [0, 2 ** 30] },
+      c: null,
+      options: { out: undefined },
+    }),
     { code: 'SHAPE', argument: 'Y', says: ['[1073741824, 1073741824]', '2^53'] },
   ],
   'of out that is not (M, N)': [
@@ -288,11 +420,19 @@ refuses('refuses a shape:', {
 
 refuses('refuses a C that does not broadcast to (M, N):', {
   '(M), M not being N': [
-    () => ({ a: { data: data(9), shape: [3, 3] }, c: float32([3], 1, 2, 3), options: { out: undefined } }),
+    () => ({
+      a: { data: data(9), shape: [3, 3] },
+      c: float32([3], 1, 2, 3),
+      options: { out: undefined },
+    }),
     { code: 'SHAPE', argument: 'C', says: ['[3]', '[3, 2]', '[M, 1]'] },
   ],
   '(N, 1), N not being M': [
-    () => ({ b: { data: data(9), shape: [3, 3] }, c: float32([3, 1], 1, 2, 3), options: { out: undefined } }),
+    () => ({
+      b: { data: data(9), shape: [3, 3] },
+      c: float32([3, 1], 1, 2, 3),
+      options: { out: undefined },
+    }),
     { code: 'SHAPE', argument: 'C', says: ['[3, 1]', '[2, 3]'] },
   ],
   'rank 3 with a leading 1': [
@@ -303,8 +443,14 @@ refuses('refuses a C that does not broadcast to (M, N):', {
     () => ({ c: { data: data(6), shape: [2, 3] } }),
     { code: 'SHAPE', argument: 'C', says: ['[2, 3]', '[2, 2]'] },
   ],
-  'an empty C': [() => ({ c: { data: data(0), shape: [0] } }), { code: 'SHAPE', argument: 'C', says: ['[0]', '[2, 2]'] }],
-  'even where beta is 0': [() => ({ c: float32([3], 1, 2, 3), options: { beta: 0 } }), { code: 'SHAPE', argument: 'C', says: ['[3]'] }],
+  'an empty C': [
+    () => ({ c: { data: data(0), shape: [0] } }),
+    { code: 'SHAPE', argument: 'C', says: ['[0]', '[2, 2]'] },
+  ],
+  'even where beta is 0': [
+    () => ({ c: float32([3], 1, 2, 3), options: { beta: 0 } }),
+    { code: 'SHAPE', argument: 'C', says: ['[3]'] },
+  ],
 });
 
 refuses('refuses an array of a length that is not', {
@@ -338,8 +484,16 @@ refuses('refuses an array of a length that is not', {
   ],
 });
 
-const asHere = ['which differs from its shape and strides', 'data.subarray(begin, end)', 'strides in elements'];
-const layout = (argument: string, ...found: string[]): Wanted => ({ code: 'SHAPE', argument, says: [...found, ...asHere] });
+const asHere = [
+  'which differs from its shape and strides',
+  'data.subarray(begin, end)',
+  'strides in elements',
+];
+const layout = (argument: string, ...found: string[]): Wanted => ({
+  code: 'SHAPE',
+  argument,
+  says: [...found, ...asHere],
+});
 class View {
   constructor(
     readonly data: Float32Array,
@@ -350,41 +504,89 @@ class View {
   }
 }
 refuses('refuses what other libraries say of an array:', {
-  'a transposed ndarray': [(o) => ({ a: { data: o.a.data, shape: [2, 3], stride: [1, 2], offset: 0 } }), layout('A', 'stride [1, 2]')],
-  'a reversed ndarray': [(o) => ({ b: { data: o.b.data, shape: [3, 2], stride: [-2, 1], offset: 4 } }), layout('B', 'stride [-2, 1]')],
+  'a transposed ndarray': [
+    (o) => ({ a: { data: o.a.data, shape: [2, 3], stride: [1, 2], offset: 0 } }),
+    layout('A', 'stride [1, 2]'),
+  ],
+  'a reversed ndarray': [
+    (o) => ({ b: { data: o.b.data, shape: [3, 2], stride: [-2, 1], offset: 4 } }),
+    layout('B', 'stride [-2, 1]'),
+  ],
   'an ndarray as out': [
     (o) => ({ options: { out: { data: o.out.data, shape: [2, 2], stride: [1, 2], offset: 0 } } }),
     layout('Y', 'stride [1, 2]'),
   ],
-  'an ndarray that begins later': [(o) => ({ c: { data: o.c.data, shape: [2, 2], stride: [2, 1], offset: 1 } }), layout('C', 'offset 1')],
-  'an offset by a getter of a class': [(o) => ({ a: new View(o.a.data, [2, 3]) }), layout('A', 'offset 1')],
-  'a stride that is not that of the strides': [(o) => ({ a: { ...o.a, strides: [1, 2], stride: [3, 1] } }), layout('A', 'stride [3, 1]')],
+  'an ndarray that begins later': [
+    (o) => ({ c: { data: o.c.data, shape: [2, 2], stride: [2, 1], offset: 1 } }),
+    layout('C', 'offset 1'),
+  ],
+  'an offset by a getter of a class': [
+    (o) => ({ a: new View(o.a.data, [2, 3]) }),
+    layout('A', 'offset 1'),
+  ],
+  'a stride that is not that of the strides': [
+    (o) => ({ a: { ...o.a, strides: [1, 2], stride: [3, 1] } }),
+    layout('A', 'stride [3, 1]'),
+  ],
   'a stride that is a number': [(o) => ({ a: { ...o.a, stride: 3 } }), layout('A', 'stride 3')],
-  'a stride that is a revoked proxy': [(o) => ({ a: { ...o.a, stride: revoked([3, 1]) } }), layout('A', 'stride a revoked proxy')],
+  'a stride that is a revoked proxy': [
+    (o) => ({ a: { ...o.a, stride: revoked([3, 1]) } }),
+    layout('A', 'stride a revoked proxy'),
+  ],
   'an offset in bytes': [(o) => ({ b: { ...o.b, byteOffset: 4 } }), layout('B', 'byteOffset 4')],
   'a start': [(o) => ({ a: { ...o.a, start: 2 } }), layout('A', 'start 2')],
   'a step': [(o) => ({ a: { ...o.a, step: 2 } }), layout('A', 'step 2')],
-  'column-major order, of @stdlib': [(o) => ({ a: { ...o.a, order: 'column-major' } }), layout('A', 'order "column-major"')],
-  'the order of Fortran, of NumPy': [(o) => ({ b: { ...o.b, order: 'F' } }), layout('B', 'order "F"')],
+  'column-major order, of @stdlib': [
+    (o) => ({ a: { ...o.a, order: 'column-major' } }),
+    layout('A', 'order "column-major"'),
+  ],
+  'the order of Fortran, of NumPy': [
+    (o) => ({ b: { ...o.b, order: 'F' } }),
+    layout('B', 'order "F"'),
+  ],
   ...Object.fromEntries(
     ['F_CONTIGUOUS', 'F-order', ' F', 'f-contiguous', 'CM', 'cm', 'blas-col'].map((order) => [
       `the order ${order}`,
-      [(o: Operands) => ({ a: { ...o.a, order } }), layout('A', `order ${JSON.stringify(order)}`)] as Cases[string],
+      [
+        (o: Operands) => ({ a: { ...o.a, order } }),
+        layout('A', `order ${JSON.stringify(order)}`),
+      ] as Cases[string],
     ]),
   ),
-  'an offset of PyTorch': [(o) => ({ a: { ...o.a, storageOffset: 2 } }), layout('A', 'storageOffset 2')],
+  'an offset of PyTorch': [
+    (o) => ({ a: { ...o.a, storageOffset: 2 } }),
+    layout('A', 'storageOffset 2'),
+  ],
   'a begin': [(o) => ({ a: { ...o.a, begin: 2 } }), layout('A', 'begin 2')],
   ...Object.fromEntries(
     ['isFortran', 'column_major', 'colMajor', 'isColumnMajor'].map((flag) => [
       `a flag ${flag}`,
-      [(o: Operands) => ({ b: { ...o.b, [flag]: true } }), layout('B', `${flag} true`)] as Cases[string],
+      [
+        (o: Operands) => ({ b: { ...o.b, [flag]: true } }),
+        layout('B', `${flag} true`),
+      ] as Cases[string],
     ]),
   ),
-  'a layout of columns': [(o) => ({ b: { ...o.b, layout: 'colMajor' } }), layout('B', 'layout "colMajor"')],
-  'the order of Fortran, of an .npy file': [(o) => ({ b: { ...o.b, fortranOrder: true } }), layout('B', 'fortranOrder true')],
-  'the same by another name': [(o) => ({ c: { ...o.c, fortran_order: true } }), layout('C', 'fortran_order true')],
-  'columns by a flag': [(o) => ({ options: { out: { ...o.out, columnMajor: true } } }), layout('Y', 'columnMajor true')],
-  'a transpose by a flag': [(o) => ({ a: { ...o.a, transposed: true } }), layout('A', 'transposed true')],
+  'a layout of columns': [
+    (o) => ({ b: { ...o.b, layout: 'colMajor' } }),
+    layout('B', 'layout "colMajor"'),
+  ],
+  'the order of Fortran, of an .npy file': [
+    (o) => ({ b: { ...o.b, fortranOrder: true } }),
+    layout('B', 'fortranOrder true'),
+  ],
+  'the same by another name': [
+    (o) => ({ c: { ...o.c, fortran_order: true } }),
+    layout('C', 'fortran_order true'),
+  ],
+  'columns by a flag': [
+    (o) => ({ options: { out: { ...o.out, columnMajor: true } } }),
+    layout('Y', 'columnMajor true'),
+  ],
+  'a transpose by a flag': [
+    (o) => ({ a: { ...o.a, transposed: true } }),
+    layout('A', 'transposed true'),
+  ],
 });
 
 it('refuses an order that is a String object', () => {
@@ -393,20 +595,57 @@ it('refuses an order that is a String object', () => {
 
 /** Says that which shape and strides say, or nothing of elements. */
 const sayingTheSame: [string, (o: Operands) => Call][] = [
-  ['an ndarray', (o) => ({ a: { ...o.a, stride: [3, 1], offset: 0, order: [1, 0], step: () => 0 } })],
+  [
+    'an ndarray',
+    (o) => ({ a: { ...o.a, stride: [3, 1], offset: 0, order: [1, 0], step: () => 0 } }),
+  ],
   [
     'a row of an ndarray',
-    (o) => ({ a: { ...o.a, data: data(3), shape: [1, 3], stride: [7, 1], offset: 0 }, c: 0, options: { out: undefined } }),
+    (o) => ({
+      a: { ...o.a, data: data(3), shape: [1, 3], stride: [7, 1], offset: 0 },
+      c: 0,
+      options: { out: undefined },
+    }),
   ],
-  ['an empty ndarray', () => ({ a: { data: data(0), shape: [0, 3], stride: [9, 9], offset: 0 }, c: 0, options: { out: undefined } })],
+  [
+    'an empty ndarray',
+    () => ({
+      a: { data: data(0), shape: [0, 3], stride: [9, 9], offset: 0 },
+      c: 0,
+      options: { out: undefined },
+    }),
+  ],
   ['strides and a stride', (o) => ({ a: { ...o.a, strides: [1, 2], stride: [1, 2] } })],
-  ['an array of @stdlib', (o) => ({ b: { ...o.b, strides: [2, 1], offset: 0, order: 'row-major' } })],
-  ['one whose strides say columns', (o) => ({ b: { ...o.b, strides: [1, 3], offset: 0, order: 'column-major' } })],
-  ['a vector of columns', (o) => ({ c: { ...o.c, data: data(2), shape: [1, 2], order: 'F', fortranOrder: true } })],
-  ['an .npy file', (o) => ({ c: { ...o.c, fortranOrder: false, step: 1, start: 0, byteOffset: 0 } })],
-  ['nothing', (o) => ({ a: { ...o.a, stride: undefined, offset: null, order: undefined, transposed: false } })],
-  ...['C', 'C_CONTIGUOUS', 'K', 'A'].map((order): (typeof sayingTheSame)[number] => [`order ${order}`, (o) => ({ a: { ...o.a, order } })]),
-  ['something else', (o) => ({ a: { ...o.a, name: 'x', id: 7, requiresGrad: true, layout: 'NCHW' } })],
+  [
+    'an array of @stdlib',
+    (o) => ({ b: { ...o.b, strides: [2, 1], offset: 0, order: 'row-major' } }),
+  ],
+  [
+    'one whose strides say columns',
+    (o) => ({ b: { ...o.b, strides: [1, 3], offset: 0, order: 'column-major' } }),
+  ],
+  [
+    'a vector of columns',
+    (o) => ({ c: { ...o.c, data: data(2), shape: [1, 2], order: 'F', fortranOrder: true } }),
+  ],
+  [
+    'an .npy file',
+    (o) => ({ c: { ...o.c, fortranOrder: false, step: 1, start: 0, byteOffset: 0 } }),
+  ],
+  [
+    'nothing',
+    (o) => ({
+      a: { ...o.a, stride: undefined, offset: null, order: undefined, transposed: false },
+    }),
+  ],
+  ...['C', 'C_CONTIGUOUS', 'K', 'A'].map((order): (typeof sayingTheSame)[number] => [
+    `order ${order}`,
+    (o) => ({ a: { ...o.a, order } }),
+  ]),
+  [
+    'something else',
+    (o) => ({ a: { ...o.a, name: 'x', id: 7, requiresGrad: true, layout: 'NCHW' } }),
+  ],
 ];
 it.each(sayingTheSame)('takes what says the same: %s', async (_, change) => {
   const o = operands();
@@ -427,7 +666,10 @@ refuses('refuses strides', {
     (o) => ({ a: { ...o.a, strides: ofLength([3, 1], '2') } }),
     { code: 'SHAPE', argument: 'A', says: ['length "2"', '64'] },
   ],
-  'that are null': [(o) => ({ a: { ...o.a, strides: null } }), { code: 'SHAPE', argument: 'A', says: ['strides null', 'an array'] }],
+  'that are null': [
+    (o) => ({ a: { ...o.a, strides: null } }),
+    { code: 'SHAPE', argument: 'A', says: ['strides null', 'an array'] },
+  ],
   'with a negative number': [
     (o) => ({ a: { ...o.a, strides: [-3, 1] } }),
     { code: 'SHAPE', argument: 'A', says: ['-3', 'strides', wholeNumber] },
@@ -460,9 +702,18 @@ refuses('refuses strides', {
 
 const aNumber = 'must be a number';
 refuses('refuses the option', {
-  'options is a number': [() => ({ options: 5 }), { code: 'ARGUMENT', argument: 'options', says: ['is 5', 'an object'] }],
-  'options is a string': [() => ({ options: 'transA' }), { code: 'ARGUMENT', argument: 'options', says: ['"transA"', 'an object'] }],
-  'options is a function': [() => ({ options: () => 1 }), { code: 'ARGUMENT', argument: 'options', says: ['a function', 'an object'] }],
+  'options is a number': [
+    () => ({ options: 5 }),
+    { code: 'ARGUMENT', argument: 'options', says: ['is 5', 'an object'] },
+  ],
+  'options is a string': [
+    () => ({ options: 'transA' }),
+    { code: 'ARGUMENT', argument: 'options', says: ['"transA"', 'an object'] },
+  ],
+  'options is a function': [
+    () => ({ options: () => 1 }),
+    { code: 'ARGUMENT', argument: 'options', says: ['a function', 'an object'] },
+  ],
   'activation is a revoked proxy': [
     () => ({ options: { activation: revoked([0, 6]) } }),
     { code: 'ARGUMENT', argument: 'activation', says: ['a revoked proxy', '[min, max]'] },
@@ -483,18 +734,30 @@ refuses('refuses the option', {
     () => ({ options: { gamma: undefined } }),
     { code: 'ARGUMENT', argument: 'gamma', says: ['"gamma"', 'alpha, beta'] },
   ],
-  'alpha: a string': [() => ({ options: { alpha: '1' } }), { code: 'ARGUMENT', argument: 'alpha', says: ['"1"', aNumber] }],
-  'alpha: null': [() => ({ options: { alpha: null } }), { code: 'ARGUMENT', argument: 'alpha', says: ['null', aNumber] }],
+  'alpha: a string': [
+    () => ({ options: { alpha: '1' } }),
+    { code: 'ARGUMENT', argument: 'alpha', says: ['"1"', aNumber] },
+  ],
+  'alpha: null': [
+    () => ({ options: { alpha: null } }),
+    { code: 'ARGUMENT', argument: 'alpha', says: ['null', aNumber] },
+  ],
   'beta: a bigint': [
     () => ({ options: { beta: 1n } }),
     { code: 'ARGUMENT', argument: 'beta', says: ['64-bit integer', 'float32', aNumber] },
   ],
-  'beta: an array': [() => ({ options: { beta: [1] } }), { code: 'ARGUMENT', argument: 'beta', says: ['an array', aNumber] }],
+  'beta: an array': [
+    () => ({ options: { beta: [1] } }),
+    { code: 'ARGUMENT', argument: 'beta', says: ['an array', aNumber] },
+  ],
   'transA: a string': [
     () => ({ options: { transA: 'false' } }),
     { code: 'ARGUMENT', argument: 'transA', says: ['"false"', 'a boolean or a number'] },
   ],
-  'transB: NaN': [() => ({ options: { transB: NaN } }), { code: 'ARGUMENT', argument: 'transB', says: ['NaN', 'a boolean or a number'] }],
+  'transB: NaN': [
+    () => ({ options: { transB: NaN } }),
+    { code: 'ARGUMENT', argument: 'transB', says: ['NaN', 'a boolean or a number'] },
+  ],
   'transB: null': [
     () => ({ options: { transB: null } }),
     { code: 'ARGUMENT', argument: 'transB', says: ['null', 'a boolean or a number'] },
@@ -505,13 +768,32 @@ refuses('refuses the option', {
   ],
   'broadcast: given at opset 13': [
     () => ({ options: { broadcast: false } }),
-    { code: 'OPSET', argument: 'broadcast', says: ['opset 13', 'no attribute broadcast', 'opset 7'] },
+    {
+      code: 'OPSET',
+      argument: 'broadcast',
+      says: ['opset 13', 'no attribute broadcast', 'opset 7'],
+    },
   ],
-  'opset: 0': [() => ({ options: { opset: 0 } }), { code: 'OPSET', argument: 'opset', says: ['0', '1 or more'] }],
-  'opset: -1': [() => ({ options: { opset: -1 } }), { code: 'OPSET', argument: 'opset', says: ['-1', '1 or more'] }],
-  'opset: a fraction': [() => ({ options: { opset: 6.5 } }), { code: 'OPSET', argument: 'opset', says: ['6.5', 'a whole number from 1'] }],
-  'opset: NaN': [() => ({ options: { opset: NaN } }), { code: 'OPSET', argument: 'opset', says: ['NaN', 'a whole number from 1'] }],
-  'opset: a string': [() => ({ options: { opset: '13' } }), { code: 'OPSET', argument: 'opset', says: ['"13"', 'a whole number from 1'] }],
+  'opset: 0': [
+    () => ({ options: { opset: 0 } }),
+    { code: 'OPSET', argument: 'opset', says: ['0', '1 or more'] },
+  ],
+  'opset: -1': [
+    () => ({ options: { opset: -1 } }),
+    { code: 'OPSET', argument: 'opset', says: ['-1', '1 or more'] },
+  ],
+  'opset: a fraction': [
+    () => ({ options: { opset: 6.5 } }),
+    { code: 'OPSET', argument: 'opset', says: ['6.5', 'a whole number from 1'] },
+  ],
+  'opset: NaN': [
+    () => ({ options: { opset: NaN } }),
+    { code: 'OPSET', argument: 'opset', says: ['NaN', 'a whole number from 1'] },
+  ],
+  'opset: a string': [
+    () => ({ options: { opset: '13' } }),
+    { code: 'OPSET', argument: 'opset', says: ['"13"', 'a whole number from 1'] },
+  ],
   'opset: 10 without C': [
     () => ({ c: null, options: { opset: 10 } }),
     { code: 'OPSET', argument: 'C', says: ['opset 10', 'Gemm-9', 'opset 11'] },
@@ -527,7 +809,8 @@ describe.each(dtypes)('%s and B of another type:', (dtype) => {
       return;
     }
     const says = [other, dtype, 'the same'];
-    const run = (...[a, b, c, out]: unknown[]) => thrown(() => wg.gemm(a as never, b as never, c as never, { out: out as never }));
+    const run = (...[a, b, c, out]: unknown[]) =>
+      thrown(() => wg.gemm(a as never, b as never, c as never, { out: out as never }));
     expectError(run(a, b), { code: 'DTYPE', argument: 'B', says });
     expectError(run(a, a, b), { code: 'DTYPE', argument: 'C', says });
     expectError(run(a, a, a, b), { code: 'DTYPE', argument: 'Y', says });
@@ -539,56 +822,97 @@ const integerCall = (dtype: Integer, options: object, c: unknown = tensor(dtype,
   const one = tensor(dtype, [1, 1], [1]);
   return () => ({ a: one, b: one, c, options: { out: undefined, ...options } });
 };
-const factor = (argument: string, ...says: string[]): Wanted => ({ code: 'ARGUMENT', argument, says });
-const cannotHold = (dtype: Integer): Wanted => ({ code: 'ARGUMENT', argument: 'C', says: [dtype, 'cannot hold'] });
+const factor = (argument: string, ...says: string[]): Wanted => ({
+  code: 'ARGUMENT',
+  argument,
+  says,
+});
+const cannotHold = (dtype: Integer): Wanted => ({
+  code: 'ARGUMENT',
+  argument: 'C',
+  says: [dtype, 'cannot hold'],
+});
 for (const dtype of integerTypes) {
   const { bits, signed } = integers[dtype];
   const end = 2 ** (signed ? bits - 1 : bits);
   refuses(`refuses with ${dtype}`, {
     'alpha NaN': [integerCall(dtype, { alpha: NaN }), factor('alpha', 'NaN', dtype, 'finite')],
-    'beta infinite': [integerCall(dtype, { beta: -Infinity }), factor('beta', 'infinite', dtype, 'finite')],
-    'beta NaN where there is no C': [integerCall(dtype, { beta: NaN }, null), factor('beta', 'NaN', 'finite')],
-    'alpha beyond 2^53': [integerCall(dtype, { alpha: 2 ** 53 + 2 }), factor('alpha', 'beyond 2^53', dtype)],
-    'beta beyond -2^53': [integerCall(dtype, { beta: -(2 ** 53) - 2 }), factor('beta', 'beyond 2^53', dtype)],
+    'beta infinite': [
+      integerCall(dtype, { beta: -Infinity }),
+      factor('beta', 'infinite', dtype, 'finite'),
+    ],
+    'beta NaN where there is no C': [
+      integerCall(dtype, { beta: NaN }, null),
+      factor('beta', 'NaN', 'finite'),
+    ],
+    'alpha beyond 2^53': [
+      integerCall(dtype, { alpha: 2 ** 53 + 2 }),
+      factor('alpha', 'beyond 2^53', dtype),
+    ],
+    'beta beyond -2^53': [
+      integerCall(dtype, { beta: -(2 ** 53) - 2 }),
+      factor('beta', 'beyond 2^53', dtype),
+    ],
     'C a fraction': [integerCall(dtype, {}, 0.5), cannotHold(dtype)],
     'C above the type': [integerCall(dtype, {}, end), cannotHold(dtype)],
     'C below the type': [integerCall(dtype, {}, signed ? -end - 4096 : -1), cannotHold(dtype)],
     'C NaN': [integerCall(dtype, { beta: 0 }, NaN), cannotHold(dtype)],
     'C infinite': [integerCall(dtype, {}, Infinity), cannotHold(dtype)],
     'C a bigint above the type': [integerCall(dtype, {}, BigInt(end)), cannotHold(dtype)],
-    'C a bigint below the type': [integerCall(dtype, {}, signed ? -BigInt(end) - 1n : -1n), cannotHold(dtype)],
-    'opset 8': [integerCall(dtype, { opset: 8 }), { code: 'OPSET', argument: 'opset', says: ['opset 8', 'Gemm-7', dtype, 'opset 9'] }],
+    'C a bigint below the type': [
+      integerCall(dtype, {}, signed ? -BigInt(end) - 1n : -1n),
+      cannotHold(dtype),
+    ],
+    'opset 8': [
+      integerCall(dtype, { opset: 8 }),
+      { code: 'OPSET', argument: 'opset', says: ['opset 8', 'Gemm-7', dtype, 'opset 9'] },
+    ],
   });
 }
 for (const dtype of ['int64', 'uint64'] as const) {
   refuses(`refuses with ${dtype}`, {
-    'a fraction as alpha beside a bigint': [integerCall(dtype, { alpha: 0.5, beta: 1n }), factor('alpha', 'fraction', 'beta', 'whole')],
-    'a fraction as beta beside a bigint': [integerCall(dtype, { alpha: 1n, beta: 0.5 }), factor('beta', 'fraction', 'alpha', 'whole')],
-    'NaN beside a bigint': [integerCall(dtype, { alpha: NaN, beta: 1n }), factor('alpha', 'NaN', 'finite')],
+    'a fraction as alpha beside a bigint': [
+      integerCall(dtype, { alpha: 0.5, beta: 1n }),
+      factor('alpha', 'fraction', 'beta', 'whole'),
+    ],
+    'a fraction as beta beside a bigint': [
+      integerCall(dtype, { alpha: 1n, beta: 0.5 }),
+      factor('beta', 'fraction', 'alpha', 'whole'),
+    ],
+    'NaN beside a bigint': [
+      integerCall(dtype, { alpha: NaN, beta: 1n }),
+      factor('alpha', 'NaN', 'finite'),
+    ],
   });
 }
-describe.each(dtypes.filter((dtype) => isFloat(dtype) || integers[dtype].bits < 64))('refuses a bigint with %s', (dtype) => {
-  const one = tensor(dtype, [1, 1], [1]);
-  it.each(['alpha', 'beta'])('as %s', (name) => {
-    expectRefused(() => ({ a: one, b: one, c: one, options: { out: undefined, [name]: 1n } }), {
-      code: 'ARGUMENT',
-      argument: name,
-      says: ['64-bit integer', dtype, 'a number'],
+describe.each(dtypes.filter((dtype) => isFloat(dtype) || integers[dtype].bits < 64))(
+  'refuses a bigint with %s',
+  (dtype) => {
+    const one = tensor(dtype, [1, 1], [1]);
+    it.each(['alpha', 'beta'])('as %s', (name) => {
+      expectRefused(() => ({ a: one, b: one, c: one, options: { out: undefined, [name]: 1n } }), {
+        code: 'ARGUMENT',
+        argument: name,
+        says: ['64-bit integer', dtype, 'a number'],
+      });
     });
-  });
-  it('as C', () => {
-    expectRefused(() => ({ a: one, b: one, c: 1n, options: { out: undefined } }), {
-      code: 'ARGUMENT',
-      argument: 'C',
-      says: ['1n', dtype, 'int64 and uint64'],
+    it('as C', () => {
+      expectRefused(() => ({ a: one, b: one, c: 1n, options: { out: undefined } }), {
+        code: 'ARGUMENT',
+        argument: 'C',
+        says: ['1n', dtype, 'int64 and uint64'],
+      });
     });
-  });
-});
+  },
+);
 
 /** Two matrices (2, 2) in one array, the second `shift` elements behind the first. */
 function overlapping(shift: number) {
   const array = new Float32Array(8).fill(1);
-  return { first: { data: array.subarray(0, 4), shape: [2, 2] }, second: { data: array.subarray(shift, shift + 4), shape: [2, 2] } };
+  return {
+    first: { data: array.subarray(0, 4), shape: [2, 2] },
+    second: { data: array.subarray(shift, shift + 4), shape: [2, 2] },
+  };
 }
 const square = float32([2, 2], 1, 2, 3, 4);
 const onlyC = 'only C may be written over';
@@ -625,7 +949,12 @@ refuses('refuses an out that overlaps', {
   'C of another shape': [
     () => {
       const { first } = overlapping(0);
-      return { a: square, b: square, c: { data: first.data.subarray(0, 2), shape: [2] }, options: { out: first } };
+      return {
+        a: square,
+        b: square,
+        c: { data: first.data.subarray(0, 2), shape: [2] },
+        options: { out: first },
+      };
     },
     { code: 'ARGUMENT', argument: 'Y', says: ['overlaps C', 'exactly C'] },
   ],
@@ -654,7 +983,11 @@ refuses('refuses an out that overlaps', {
     () => {
       const array = new Float32Array(16);
       const a = { data: array.subarray(0, 10), shape: [2, 2], strides: [8, 1] };
-      return { a, b: square, options: { out: { data: array.subarray(1, 11), shape: [2, 2], strides: [8, 1] } } };
+      return {
+        a,
+        b: square,
+        options: { out: { data: array.subarray(1, 11), shape: [2, 2], strides: [8, 1] } },
+      };
     },
     { code: 'ARGUMENT', argument: 'Y', says: ['overlaps A', onlyC] },
   ],
@@ -699,9 +1032,14 @@ describe('refuses what is disposed or of another instance:', () => {
     const disposed = wg.alloc('float32', [2, 2]);
     disposed.dispose();
     expect(disposed.disposed).toBe(true);
-    const call = (tensor: HeapTensor): Call => (place === 'out' ? { options: { out: tensor } } : { [place]: tensor });
+    const call = (tensor: HeapTensor): Call =>
+      place === 'out' ? { options: { out: tensor } } : { [place]: tensor };
     expectRefused(() => call(disposed), { ...wantedDisposed, argument: name });
-    expectRefused(() => call(theirs), { code: 'ARGUMENT', argument: name, says: ['another instance', 'copy'] });
+    expectRefused(() => call(theirs), {
+      code: 'ARGUMENT',
+      argument: name,
+      says: ['another instance', 'copy'],
+    });
   });
 
   it('the data of a tensor', async () => {
@@ -728,7 +1066,12 @@ describe('refuses what is disposed or of another instance:', () => {
     expect(instance.disposed).toBe(false);
     instance.dispose();
     expect(instance.disposed).toBe(true);
-    const wanted = (op: string): Wanted => ({ code: 'DISPOSED', op, argument: 'instance', says: ['disposed', 'createGemm()'] });
+    const wanted = (op: string): Wanted => ({
+      code: 'DISPOSED',
+      op,
+      argument: 'instance',
+      says: ['disposed', 'createGemm()'],
+    });
     expectError(
       thrown(() => instance.gemm(square, square)),
       wanted('gemm'),
@@ -762,11 +1105,14 @@ describe('refuses a detached array', () => {
       const buffer = new ArrayBuffer(4 * (shape[0] as number) * 2);
       const detached = { data: new Float32Array(buffer), shape };
       structuredClone(buffer, { transfer: [buffer] });
-      expectRefused(() => (name === 'out' ? { options: { out: detached } } : { [name]: detached }), {
-        code: 'ARGUMENT',
-        argument: name === 'out' ? 'Y' : name.toUpperCase(),
-        says: ['detached', 'transferred'],
-      });
+      expectRefused(
+        () => (name === 'out' ? { options: { out: detached } } : { [name]: detached }),
+        {
+          code: 'ARGUMENT',
+          argument: name === 'out' ? 'Y' : name.toUpperCase(),
+          says: ['detached', 'transferred'],
+        },
+      );
     }
   });
 
@@ -849,11 +1195,18 @@ describe('refuses to take more memory than there is', () => {
     const instance = await createGemm({ maxMemory: 10_000 });
     expectError(
       thrown(() => instance.alloc('float32', [2500])),
-      { code: 'OUT_OF_MEMORY', op: 'alloc', argument: '', says: ['10000 bytes', '0 bytes are in use'] },
+      {
+        code: 'OUT_OF_MEMORY',
+        op: 'alloc',
+        argument: '',
+        says: ['10000 bytes', '0 bytes are in use'],
+      },
     );
     expect(instance.memory().inUse).toBe(0);
     const tensor = instance.alloc('float32', [2000]);
-    expect(thrown(() => instance.alloc('float32', [2000]))).toMatchObject({ code: 'OUT_OF_MEMORY' });
+    expect(thrown(() => instance.alloc('float32', [2000]))).toMatchObject({
+      code: 'OUT_OF_MEMORY',
+    });
     tensor.dispose();
     instance.alloc('float32', [2000]);
     instance.dispose();
@@ -879,7 +1232,12 @@ describe('refuses to take more memory than there is', () => {
   });
 
   it('for scratch, beyond maxMemory, with tensors in the heap', async () => {
-    const scratch = wg.explain('gemm', { data: data(1024), shape: [32, 32] }, { data: data(1024), shape: [32, 32] }, 1).scratch;
+    const scratch = wg.explain(
+      'gemm',
+      { data: data(1024), shape: [32, 32] },
+      { data: data(1024), shape: [32, 32] },
+      1,
+    ).scratch;
     // Each tensor has 64 bytes of its own.
     const instance = await createGemm({ maxMemory: 3 * (4096 + 64) + 64 + scratch - 1 });
     const make = () => instance.alloc('float32', [32, 32]);
@@ -887,7 +1245,11 @@ describe('refuses to take more memory than there is', () => {
     out.data.fill(9);
     const inUse = instance.memory().inUse;
     const run = () => instance.gemm(a, b, 1, { out });
-    expectError(thrown(run), { code: 'OUT_OF_MEMORY', argument: '', says: [/no memory for \d+ bytes of scratch/, 'in use'] });
+    expectError(thrown(run), {
+      code: 'OUT_OF_MEMORY',
+      argument: '',
+      says: [/no memory for \d+ bytes of scratch/, 'in use'],
+    });
     expect(out.data.every((value) => value === 9)).toBe(true);
     expect(instance.memory().inUse).toBe(inUse);
     expectGemm(instance, square, square);
@@ -895,30 +1257,47 @@ describe('refuses to take more memory than there is', () => {
   });
 
   it('is true to the byte: what maxMemory allows, works', async () => {
-    const scratch = wg.explain('gemm', { data: data(1024), shape: [32, 32] }, { data: data(1024), shape: [32, 32] }, 1).scratch;
+    const scratch = wg.explain(
+      'gemm',
+      { data: data(1024), shape: [32, 32] },
+      { data: data(1024), shape: [32, 32] },
+      1,
+    ).scratch;
     const instance = await createGemm({ maxMemory: 3 * (4096 + 64) + scratch + 64 });
-    const [a, b, out] = [instance.alloc('float32', [32, 32]), instance.alloc('float32', [32, 32]), instance.alloc('float32', [32, 32])];
+    const [a, b, out] = [
+      instance.alloc('float32', [32, 32]),
+      instance.alloc('float32', [32, 32]),
+      instance.alloc('float32', [32, 32]),
+    ];
     instance.gemm(a, b, 1, { out });
     instance.dispose();
   });
 
-  it.each([2 ** 30 - 16, 2 ** 30, 2 ** 31, 2 ** 40, 2 ** 53 - 1])('for %i elements, which 4 GB do not hold', (size) => {
-    const before = wg.memory();
-    const wanted: Wanted = { code: 'OUT_OF_MEMORY', op: 'alloc', argument: '', says: [/no memory for \d+ bytes/] };
-    expectError(
-      thrown(() => wg.alloc('float32', [size])),
-      wanted,
-    );
-    if (size >= 2 ** 40) {
-      const column = { data: data(1), shape: [size, 1], strides: [0, 0] }; // an array may hold the result of less
+  it.each([2 ** 30 - 16, 2 ** 30, 2 ** 31, 2 ** 40, 2 ** 53 - 1])(
+    'for %i elements, which 4 GB do not hold',
+    (size) => {
+      const before = wg.memory();
+      const wanted: Wanted = {
+        code: 'OUT_OF_MEMORY',
+        op: 'alloc',
+        argument: '',
+        says: [/no memory for \d+ bytes/],
+      };
       expectError(
-        thrown(() => wg.gemm(column, float32([1, 1], 1))),
-        { ...wanted, op: 'gemm' },
+        thrown(() => wg.alloc('float32', [size])),
+        wanted,
       );
-    }
-    expect(wg.memory()).toEqual(before);
-    expectGemm(wg, square, square);
-  });
+      if (size >= 2 ** 40) {
+        const column = { data: data(1), shape: [size, 1], strides: [0, 0] }; // an array may hold the result of less
+        expectError(
+          thrown(() => wg.gemm(column, float32([1, 1], 1))),
+          { ...wanted, op: 'gemm' },
+        );
+      }
+      expect(wg.memory()).toEqual(before);
+      expectGemm(wg, square, square);
+    },
+  );
 });
 
 describe('alloc refuses', () => {
@@ -927,7 +1306,12 @@ describe('alloc refuses', () => {
       'an unknown type',
       'complex64',
       [1],
-      { code: 'DTYPE', op: 'alloc', argument: 'dtype', says: ['"complex64"', 'float32 or float64 or float16'] },
+      {
+        code: 'DTYPE',
+        op: 'alloc',
+        argument: 'dtype',
+        says: ['"complex64"', 'float32 or float64 or float16'],
+      },
     ],
     [
       'a type that is an array class',
@@ -935,13 +1319,48 @@ describe('alloc refuses', () => {
       [1],
       { code: 'DTYPE', op: 'alloc', argument: 'dtype', says: ['a function', 'float32'] },
     ],
-    ['no type', undefined, [1], { code: 'DTYPE', op: 'alloc', argument: 'dtype', says: ['undefined', 'float32'] }],
-    ['no shape', 'float32', undefined, { code: 'SHAPE', op: 'alloc', argument: 'shape', says: ['undefined', 'an array'] }],
-    ['a number as shape', 'float32', 5, { code: 'SHAPE', op: 'alloc', argument: 'shape', says: ['5', 'an array'] }],
-    ['a negative size', 'int32', [2, -1], { code: 'SHAPE', op: 'alloc', argument: 'shape', says: ['-1', wholeNumber] }],
-    ['a fraction', 'int32', [0.5], { code: 'SHAPE', op: 'alloc', argument: 'shape', says: ['0.5', wholeNumber] }],
-    ['NaN', 'int32', [NaN], { code: 'SHAPE', op: 'alloc', argument: 'shape', says: ['NaN', wholeNumber] }],
-    ['more than 64 axes', 'int32', Array(65).fill(1), { code: 'SHAPE', op: 'alloc', argument: 'shape', says: ['65', '64'] }],
+    [
+      'no type',
+      undefined,
+      [1],
+      { code: 'DTYPE', op: 'alloc', argument: 'dtype', says: ['undefined', 'float32'] },
+    ],
+    [
+      'no shape',
+      'float32',
+      undefined,
+      { code: 'SHAPE', op: 'alloc', argument: 'shape', says: ['undefined', 'an array'] },
+    ],
+    [
+      'a number as shape',
+      'float32',
+      5,
+      { code: 'SHAPE', op: 'alloc', argument: 'shape', says: ['5', 'an array'] },
+    ],
+    [
+      'a negative size',
+      'int32',
+      [2, -1],
+      { code: 'SHAPE', op: 'alloc', argument: 'shape', says: ['-1', wholeNumber] },
+    ],
+    [
+      'a fraction',
+      'int32',
+      [0.5],
+      { code: 'SHAPE', op: 'alloc', argument: 'shape', says: ['0.5', wholeNumber] },
+    ],
+    [
+      'NaN',
+      'int32',
+      [NaN],
+      { code: 'SHAPE', op: 'alloc', argument: 'shape', says: ['NaN', wholeNumber] },
+    ],
+    [
+      'more than 64 axes',
+      'int32',
+      Array(65).fill(1),
+      { code: 'SHAPE', op: 'alloc', argument: 'shape', says: ['65', '64'] },
+    ],
     [
       '2^53 elements',
       'int32',
@@ -982,7 +1401,12 @@ describe('explain refuses', () => {
     ]) {
       expectError(
         thrown(() => wg.explain(op as never, square, square)),
-        { code: 'ARGUMENT', op: 'explain', argument: 'op', says: [says as string, "'gemm', 'qgemm' or 'matmul'"] },
+        {
+          code: 'ARGUMENT',
+          op: 'explain',
+          argument: 'op',
+          says: [says as string, "'gemm', 'qgemm' or 'matmul'"],
+        },
       );
     }
   });
@@ -1007,26 +1431,67 @@ describe('explain refuses', () => {
 describe('createGemm', () => {
   const wasm = new URL(import.meta.resolve('wgemm/assets/wgemm-simd128.wasm'));
 
-  const argument = (argument: string, ...says: string[]): Wanted => ({ code: 'ARGUMENT', op: 'createGemm', argument, says });
+  const argument = (argument: string, ...says: string[]): Wanted => ({
+    code: 'ARGUMENT',
+    op: 'createGemm',
+    argument,
+    says,
+  });
   const cases: [string, unknown, Wanted][] = [
     ['options that are a number', 5, argument('options', '5', 'an object')],
     ['an unknown option', { thread: 1 }, argument('thread', '"thread"', 'not known', 'threads')],
     ['threads: 0', { threads: 0 }, argument('threads', '0', "from 1 to 64, or 'auto'")],
-    ['threads: a fraction', { threads: 1.5 }, argument('threads', '1.5', "from 1 to 64, or 'auto'")],
+    [
+      'threads: a fraction',
+      { threads: 1.5 },
+      argument('threads', '1.5', "from 1 to 64, or 'auto'"),
+    ],
     ['threads: a string', { threads: '1' }, argument('threads', '"1"', "from 1 to 64, or 'auto'")],
     ['threads: null', { threads: null }, argument('threads', 'null', "from 1 to 64, or 'auto'")],
     ['threads: 65', { threads: 65 }, argument('threads', '65', "from 1 to 64, or 'auto'")],
     ['simd: an unknown one', { simd: 'avx' }, argument('simd', '"avx"', "'simd128'")],
     ['simd: an object', { simd: {} }, argument('simd', 'an object', "'simd128'")],
-    ['determinism: an unknown one', { determinism: true }, argument('determinism', 'true', "'strict'")],
-    ['maxMemory: 0', { maxMemory: 0 }, argument('maxMemory', '0', 'a whole number of bytes from 1')],
-    ['maxMemory: a fraction', { maxMemory: 0.5 }, argument('maxMemory', '0.5', 'a whole number of bytes')],
-    ['maxMemory: infinity', { maxMemory: Infinity }, argument('maxMemory', 'Infinity', 'a whole number of bytes')],
-    ['maxMemory: a bigint', { maxMemory: 1n }, argument('maxMemory', '1n', 'a whole number of bytes')],
-    ['assets: an address', { assets: 'https://example.com' }, argument('assets', '"https://example.com"', 'a function')],
+    [
+      'determinism: an unknown one',
+      { determinism: true },
+      argument('determinism', 'true', "'strict'"),
+    ],
+    [
+      'maxMemory: 0',
+      { maxMemory: 0 },
+      argument('maxMemory', '0', 'a whole number of bytes from 1'),
+    ],
+    [
+      'maxMemory: a fraction',
+      { maxMemory: 0.5 },
+      argument('maxMemory', '0.5', 'a whole number of bytes'),
+    ],
+    [
+      'maxMemory: infinity',
+      { maxMemory: Infinity },
+      argument('maxMemory', 'Infinity', 'a whole number of bytes'),
+    ],
+    [
+      'maxMemory: a bigint',
+      { maxMemory: 1n },
+      argument('maxMemory', '1n', 'a whole number of bytes'),
+    ],
+    [
+      'assets: an address',
+      { assets: 'https://example.com' },
+      argument('assets', '"https://example.com"', 'a function'),
+    ],
     ['assets: null', { assets: null }, argument('assets', 'null', 'a function')],
-    ['assets that give nothing', { assets: () => undefined }, argument('assets', 'undefined', 'a URL, bytes or a WebAssembly.Module')],
-    ['assets that give an object', { assets: () => ({}) }, argument('assets', 'an object', 'a URL, bytes or a WebAssembly.Module')],
+    [
+      'assets that give nothing',
+      { assets: () => undefined },
+      argument('assets', 'undefined', 'a URL, bytes or a WebAssembly.Module'),
+    ],
+    [
+      'assets that give an object',
+      { assets: () => ({}) },
+      argument('assets', 'an object', 'a URL, bytes or a WebAssembly.Module'),
+    ],
   ];
   it.each(cases)('refuses %s', async (_, options, wanted) => {
     expectError(await notCreated(options), wanted);
@@ -1067,10 +1532,21 @@ describe('createGemm', () => {
   });
 
   it('says so where a file is not there, or is not what it should be', async () => {
-    const load = (...says: (string | RegExp)[]): Wanted => ({ code: 'LOAD', op: 'createGemm', argument: '', says });
+    const load = (...says: (string | RegExp)[]): Wanted => ({
+      code: 'LOAD',
+      op: 'createGemm',
+      argument: '',
+      says,
+    });
     const absent = new URL('absent.wasm', wasm);
-    expectError(await notCreated({ assets: () => absent }), load(absent.href, /ENOENT|404/, 'option assets'));
-    expectError(await notCreated({ assets: () => 'not an address' }), load('not an address', 'cannot be fetched'));
+    expectError(
+      await notCreated({ assets: () => absent }),
+      load(absent.href, /ENOENT|404/, 'option assets'),
+    );
+    expectError(
+      await notCreated({ assets: () => 'not an address' }),
+      load('not an address', 'cannot be fetched'),
+    );
     const garbage = await notCreated({ simd: 'simd128', assets: () => new Uint8Array(100) });
     expectError(garbage, load('wgemm-simd128.wasm', 'is no WebAssembly', 'option assets'));
     expect((garbage as GemmError).cause).toBeInstanceOf(WebAssembly.CompileError);
@@ -1085,7 +1561,12 @@ describe('createGemm', () => {
       notCreated({ simd: 'simd128', assets: () => empty }),
       new Promise((resolve) => setTimeout(resolve, 2000, 'still waiting')),
     ]);
-    expectError(await outcome, { code: 'LOAD', op: 'createGemm', argument: '', says: ['wgemm-simd128.wasm', 'does not start'] });
+    expectError(await outcome, {
+      code: 'LOAD',
+      op: 'createGemm',
+      argument: '',
+      says: ['wgemm-simd128.wasm', 'does not start'],
+    });
   });
 
   it('lets an error of the caller’s own assets through', async () => {

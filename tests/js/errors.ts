@@ -35,7 +35,10 @@ export function expectError(error: unknown, { code, op = 'gemm', argument, says 
   const { message } = error as GemmError;
   expect(message.startsWith(`${op}: `), message).toBe(true);
   expect(message).toContain(argument);
-  for (const text of says) expect(message).toMatch(text instanceof RegExp ? text : new RegExp(text.replace(/[\^$.*+?()[\]{}|]/g, '\\$&')));
+  for (const text of says)
+    expect(message).toMatch(
+      text instanceof RegExp ? text : new RegExp(text.replace(/[\^$.*+?()[\]{}|]/g, '\\$&')),
+    );
 }
 
 export function thrown(call: () => unknown): unknown {
@@ -66,11 +69,20 @@ export function notCreated(options: unknown): Promise<unknown> {
 export function expectSameError(found: unknown, wanted: unknown): void {
   expect(wanted).toBeInstanceOf(GemmError);
   expect(found).toBeInstanceOf((wanted as GemmError).constructor);
-  const parts = ({ name, code, op, argument, message }: GemmError) => ({ name, code, op, argument, message });
+  const parts = ({ name, code, op, argument, message }: GemmError) => ({
+    name,
+    code,
+    op,
+    argument,
+    message,
+  });
   expect(parts(found as GemmError)).toEqual(parts(wanted as GemmError));
 }
 
-/** Expects what a call throws here of the same call in a worker, with like operands, and that nothing else came of it there. */
+/**
+ * Expects what a call throws here of the same call in a worker, with like operands, and that
+ * nothing else came of it there.
+ */
 export async function expectRefusedInWorker<O>(
   inWorker: WorkerGemm,
   operands: () => O,

@@ -11,26 +11,37 @@ async function run(example: string): Promise<string> {
 }
 
 it('attention agrees with plain JavaScript, in float32 and in bfloat16', async () => {
-  expect(await run('attention/attention')).toMatch(/^float32 .*agrees to.*\nbfloat16 .*agrees to.*\nplain JavaScript/m);
+  expect(await run('attention/attention')).toMatch(
+    /^float32 .*agrees to.*\nbfloat16 .*agrees to.*\nplain JavaScript/m,
+  );
 });
 
-it('digits that a saved network classifies are right as often as where it learned', { timeout: 120_000 }, async () => {
-  const table = await run('digits/digits');
-  expect(table).toMatch(/^float32 +9\d.*\nbfloat16 +9\d.*\nint8 +9\d.*\nplain JavaScript +9\d/m);
-  const [, accuracy] = /^bfloat16 +(\S+)/m.exec(table)!;
-  expect(await run('digits/classify')).toContain(` ${accuracy} right\n`);
+it(
+  'digits that a saved network classifies are right as often as where it learned',
+  { timeout: 120_000 },
+  async () => {
+    const table = await run('digits/digits');
+    expect(table).toMatch(/^float32 +9\d.*\nbfloat16 +9\d.*\nint8 +9\d.*\nplain JavaScript +9\d/m);
+    const [, accuracy] = /^bfloat16 +(\S+)/m.exec(table)!;
+    expect(await run('digits/classify')).toContain(` ${accuracy} right\n`);
 
-  const file = fileURLToPath(new URL('../../build/digits/network.bin', import.meta.url));
-  const saved = await readFile(file);
-  const start = saved.indexOf('[', saved.indexOf('bias')); // of biases
-  try {
-    for (const at of [0, saved.findIndex((byte, i) => i > start && byte > 0x30 && byte <= 0x39), saved.length - 500, undefined]) {
-      await (at === undefined ? rm(file) : writeFile(file, saved.map((byte, i) => (i === at ? byte ^ 1 : byte)))); // prettier-ignore
-      await expect(run('digits/classify')).rejects.toThrow(
-        at === undefined ? /There is no .*: run `npm run digits` first/ : /was changed: run/,
-      );
+    const file = fileURLToPath(new URL('../../build/digits/network.bin', import.meta.url));
+    const saved = await readFile(file);
+    const start = saved.indexOf('[', saved.indexOf('bias')); // of biases
+    try {
+      for (const at of [
+        0,
+        saved.findIndex((byte, i) => i > start && byte > 0x30 && byte <= 0x39),
+        saved.length - 500,
+        undefined,
+      ]) {
+        await (at === undefined ? rm(file) : writeFile(file, saved.map((byte, i) => (i === at ? byte ^ 1 : byte)))); // prettier-ignore
+        await expect(run('digits/classify')).rejects.toThrow(
+          at === undefined ? /There is no .*: run `npm run digits` first/ : /was changed: run/,
+        );
+      }
+    } finally {
+      await writeFile(file, saved);
     }
-  } finally {
-    await writeFile(file, saved);
-  }
-});
+  },
+);

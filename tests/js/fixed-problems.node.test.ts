@@ -4,19 +4,36 @@ import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 import { createGemm } from 'wgemm';
-import { hashes, hashOf, makeProblems, type Problem, run, serialized, threadCounts } from './fixed-problems.js';
+import {
+  hashes,
+  hashOf,
+  makeProblems,
+  type Problem,
+  run,
+  serialized,
+  threadCounts,
+} from './fixed-problems.js';
 import { sameBytes } from './tensors.js';
 
 const program =
   process.env.WGEMM_FIXED_PROBLEMS ||
-  fileURLToPath(new URL(`../../build/native/wgemm_fixed_problems${process.platform === 'win32' ? '.exe' : ''}`, import.meta.url));
+  fileURLToPath(
+    new URL(
+      `../../build/native/wgemm_fixed_problems${process.platform === 'win32' ? '.exe' : ''}`,
+      import.meta.url,
+    ),
+  );
 
 /** In the form that tests/native/fixed_problems.cc reads. */
 function wordsOf(problems: readonly Problem[]): Buffer {
   const parts: Uint8Array[] = [];
   const write = (...words: (number | string)[]) => {
     for (const word of words)
-      parts.push(typeof word === 'number' ? bytesOf(Float64Array.of(word)) : Buffer.alloc(8, 0).fill(word, 0, word.length));
+      parts.push(
+        typeof word === 'number'
+          ? bytesOf(Float64Array.of(word))
+          : Buffer.alloc(8, 0).fill(word, 0, word.length),
+      );
   };
   for (const { op, attributes, operands } of problems) {
     write(op, ...attributes);
@@ -33,16 +50,26 @@ function wordsOf(problems: readonly Problem[]): Buffer {
   return Buffer.concat(parts);
 }
 
-const bytesOf = ({ buffer, byteOffset, byteLength }: Omit<ArrayBufferView, 'toString'>) => new Uint8Array(buffer, byteOffset, byteLength);
+const bytesOf = ({ buffer, byteOffset, byteLength }: Omit<ArrayBufferView, 'toString'>) =>
+  new Uint8Array(buffer, byteOffset, byteLength);
 
 /** The results, natively. `like`: what else computed them, for their lengths. */
-function runNatively(problems: readonly Problem[], like: readonly Uint8Array[], ...args: string[]): Uint8Array[] {
+function runNatively(
+  problems: readonly Problem[],
+  like: readonly Uint8Array[],
+  ...args: string[]
+): Uint8Array[] {
   if (!existsSync(program)) {
-    const how = 'build it by `cmake --preset native && cmake --build --preset native`, or name it in WGEMM_FIXED_PROBLEMS';
+    const how =
+      'build it by `cmake --preset native && cmake --build --preset native`, or name it in WGEMM_FIXED_PROBLEMS';
     expect.fail(`${program}, which computes natively, is not there: ${how}.`);
   }
-  const { status, error, stdout, stderr } = spawnSync(program, args, { input: wordsOf(problems), maxBuffer: Infinity });
-  if (status !== 0) expect.fail(`${program} ${args.join(' ')} fails: ${error?.message ?? String(stderr)}`);
+  const { status, error, stdout, stderr } = spawnSync(program, args, {
+    input: wordsOf(problems),
+    maxBuffer: Infinity,
+  });
+  if (status !== 0)
+    expect.fail(`${program} ${args.join(' ')} fails: ${error?.message ?? String(stderr)}`);
   let at = 0;
   const results = like.map(({ length }) => stdout.subarray(at, (at += length)));
   expect(stdout.length, 'bytes of all results').toBe(at);
@@ -64,7 +91,11 @@ it.each(
   const here = asked.map((problem) => run(wg, problem));
   const natively = runNatively(asked, here, ...args);
   // By name, before the sum over all of them tells that some differ.
-  expect(asked.filter((_, i) => !sameBytes(natively[i] as Uint8Array, here[i] as Uint8Array)).map(({ name }) => name)).toEqual([]);
+  expect(
+    asked
+      .filter((_, i) => !sameBytes(natively[i] as Uint8Array, here[i] as Uint8Array))
+      .map(({ name }) => name),
+  ).toEqual([]);
   expect(await hashOf(natively)).toBe(wanted);
 });
 
@@ -72,9 +103,11 @@ it('natively, packed weights of the same bytes, and the same results by what is 
   using wg = await createGemm({ determinism: 'strict' });
   const here = problems.flatMap((problem) => [serialized(wg, problem), run(wg, problem)]);
   const natively = runNatively(problems, here, 'strict', '1', 'serialized');
-  expect(problems.filter((_, i) => !sameBytes(natively[2 * i] as Uint8Array, here[2 * i] as Uint8Array)).map(({ name }) => name)).toEqual(
-    [],
-  );
+  expect(
+    problems
+      .filter((_, i) => !sameBytes(natively[2 * i] as Uint8Array, here[2 * i] as Uint8Array))
+      .map(({ name }) => name),
+  ).toEqual([]);
   expect(await hashOf(natively.filter((_, i) => i % 2 === 0))).toBe(hashes.serialized);
   expect(await hashOf(natively.filter((_, i) => i % 2 === 1))).toBe(hashes.strict);
 });

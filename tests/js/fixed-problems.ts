@@ -1,14 +1,23 @@
 /**
- * A fixed set of problems, whose results with `determinism: 'strict'` are the same bits everywhere, and the SHA-256 of these: for every program
- * that checks it. Knows nothing of Vitest.
+ * A fixed set of problems, whose results with `determinism: 'strict'` are the same bits everywhere,
+ * and the SHA-256 of these: for every program that checks it. Knows nothing of Vitest.
  */
-import type { DataArray, DType, Gemm, PackedWeights, PackOptions, QGemmInputs, QuantizedArray, TensorLike } from 'wgemm';
+import type {
+  DataArray,
+  DType,
+  Gemm,
+  PackedWeights,
+  PackOptions,
+  QGemmInputs,
+  QuantizedArray,
+  TensorLike,
+} from 'wgemm';
 import { arrayClasses } from './dtypes.js';
 import { Random } from './random.js';
 
 /**
- * SHA-256 over the results, one after another: over all of them with `'strict'`, and over the exact ones alone, with `'fast'` too. `serialized`:
- * over the bytes of all packed weights.
+ * SHA-256 over the results, one after another: over all of them with `'strict'`, and over the exact
+ * ones alone, with `'fast'` too. `serialized`: over the bytes of all packed weights.
  */
 export const hashes = {
   strict: '3d0de6c315c0d0e9328ff9d8e080d0f184db40ca225a11e8c7090b32dba5b829',
@@ -16,9 +25,13 @@ export const hashes = {
   serialized: 'd620f63205b787e6fed04a5dbc779332bdb3f10286e28b421c8bbdc11ad20765',
 };
 
-/** Whether there can be more threads than one: that takes memory that is shared, which pages have if they are isolated. */
+/**
+ * Whether there can be more threads than one: that takes memory that is shared, which pages have if
+ * they are isolated.
+ */
 export const hasThreads =
-  (globalThis as { crossOriginIsolated?: boolean }).crossOriginIsolated !== false && typeof SharedArrayBuffer === 'function';
+  (globalThis as { crossOriginIsolated?: boolean }).crossOriginIsolated !== false &&
+  typeof SharedArrayBuffer === 'function';
 
 /** The numbers of threads that results must not depend on. */
 export const threadCounts: readonly number[] = [1, 2, 3];
@@ -30,7 +43,10 @@ export interface Operand {
 }
 type Optional = Operand | null;
 
-/** Attributes and operands, in the order of the specifications. `exact`: the results are the same bits without `'strict'`, too. */
+/**
+ * Attributes and operands, in the order of the specifications. `exact`: the results are the same
+ * bits without `'strict'`, too.
+ */
 export type Problem = { readonly name: string; readonly exact: boolean } & (
   | {
       readonly op: 'gemm';
@@ -66,7 +82,10 @@ const small: readonly Sizes[] = [
   [64, 64, 64],
 ];
 
-/** Enough work to be shared among threads: in all directions, by rows alone, by columns alone, and with a K that is split. */
+/**
+ * Enough work to be shared among threads: in all directions, by rows alone, by columns alone, and
+ * with a K that is split.
+ */
 const large = {
   float32: [
     [300, 260, 200],
@@ -92,8 +111,9 @@ export function makeProblems(): readonly Problem[] {
   const whole = (least: number, most: number) => random.between(least, most);
 
   /**
-   * Of an element of each type, by whole numbers alone: no engine rounds them in a way of its own. With all the digits that the type has, since
-   * products of fewer would be exact, and fused or in another order the same.
+   * Of an element of each type, by whole numbers alone: no engine rounds them in a way of its own.
+   * With all the digits that the type has, since products of fewer would be exact, and fused or in
+   * another order the same.
    */
   const draw: Record<DType, () => number | bigint> = {
     float32: () => whole(-(2 ** 24), 2 ** 24) / 2 ** 24,
@@ -113,15 +133,23 @@ export function makeProblems(): readonly Problem[] {
     return { data: data as unknown as DataArray, shape, dtype };
   };
   /** A matrix, or a stack of them. */
-  const matrices = (dtype: DType, batch: readonly number[], rows: number, columns: number, isTransposed: boolean) =>
-    tensor(dtype, [...batch, ...(isTransposed ? [columns, rows] : [rows, columns])]);
+  const matrices = (
+    dtype: DType,
+    batch: readonly number[],
+    rows: number,
+    columns: number,
+    isTransposed: boolean,
+  ) => tensor(dtype, [...batch, ...(isTransposed ? [columns, rows] : [rows, columns])]);
   const one = (dtype: DType, value: number) => tensor(dtype, [], () => value);
 
   const problems: Problem[] = [];
 
   for (const dtype of [...floats, ...integers]) {
     const exact = dtype.includes('int');
-    const sizes: readonly Sizes[] = [...small, ...(dtype in large ? (large[dtype as keyof typeof large] as readonly Sizes[]) : [])];
+    const sizes: readonly Sizes[] = [
+      ...small,
+      ...(dtype in large ? (large[dtype as keyof typeof large] as readonly Sizes[]) : []),
+    ];
     for (const [i, [m, n, k]] of sizes.entries()) {
       const [transA, transB, hasC] = [i % 2 === 1, i % 3 === 1, i % 2 === 0];
       const a = matrices(dtype, [], m, k, transA);
@@ -137,14 +165,30 @@ export function makeProblems(): readonly Problem[] {
         name: `gemm ${dtype} ${m}x${n}x${k}`,
         exact,
         op: 'gemm',
-        attributes: [...(exact ? ([3, -2] as const) : ([0.3, -1.7] as const)), Number(transA), Number(transB)],
+        attributes: [
+          ...(exact ? ([3, -2] as const) : ([0.3, -1.7] as const)),
+          Number(transA),
+          Number(transB),
+        ],
         operands: [a, b, hasC ? tensor(dtype, [n]) : null],
       });
     }
   }
 
-  const qgemm = (i: number, [m, n, k]: Sizes, typeOfA: 'int8' | 'uint8', typeOfB: 'int8' | 'uint8', bits = 8) => {
-    const [transA, transB, isQuantized, hasC, isPerColumn] = [i % 4 === 2, i % 4 === 3, i % 2 === 1, i % 3 === 1, i % 3 === 2];
+  const qgemm = (
+    i: number,
+    [m, n, k]: Sizes,
+    typeOfA: 'int8' | 'uint8',
+    typeOfB: 'int8' | 'uint8',
+    bits = 8,
+  ) => {
+    const [transA, transB, isQuantized, hasC, isPerColumn] = [
+      i % 4 === 2,
+      i % 4 === 3,
+      i % 2 === 1,
+      i % 3 === 1,
+      i % 3 === 2,
+    ];
     const yZeroPoint = isQuantized ? one(i % 4 === 1 ? typeOfB : typeOfA, 3) : null;
     const b = matrices(typeOfB, [], k, n, transB);
     const bytes = b.data as Uint8Array;
@@ -168,7 +212,8 @@ export function makeProblems(): readonly Problem[] {
     });
   };
   for (const [i, sizes] of small.entries()) {
-    for (const typeOfA of ['uint8', 'int8'] as const) for (const typeOfB of ['uint8', 'int8'] as const) qgemm(i, sizes, typeOfA, typeOfB);
+    for (const typeOfA of ['uint8', 'int8'] as const)
+      for (const typeOfB of ['uint8', 'int8'] as const) qgemm(i, sizes, typeOfA, typeOfB);
   }
   const largeOf8Bits: readonly Sizes[] = [
     [260, 300, 150],
@@ -179,13 +224,21 @@ export function makeProblems(): readonly Problem[] {
   ];
   for (const [i, sizes] of largeOf8Bits.entries()) qgemm(i, sizes, 'uint8', 'int8');
   // For which the relaxed build has a kernel.
-  for (const [i, sizes] of [...small, ...largeOf8Bits].entries()) qgemm(i, sizes, i % 2 ? 'int8' : 'uint8', i % 3 ? 'int8' : 'uint8', 7);
+  for (const [i, sizes] of [...small, ...largeOf8Bits].entries())
+    qgemm(i, sizes, i % 2 ? 'int8' : 'uint8', i % 3 ? 'int8' : 'uint8', 7);
 
   /** `m` undefined: src is a vector. */
   const matmul = (
     dtype: DType,
     [m, n, k]: readonly [m: number | undefined, n: number, k: number],
-    { src = [], weights = [], bias, transposeA = false, transposeB = false, outType = dtype }: MatMulCase,
+    {
+      src = [],
+      weights = [],
+      bias,
+      transposeA = false,
+      transposeB = false,
+      outType = dtype,
+    }: MatMulCase,
   ) => {
     const a = m === undefined ? tensor(dtype, [k]) : matrices(dtype, src, m, k, transposeA);
     const b = matrices(dtype, weights, k, n, transposeB);
@@ -202,10 +255,21 @@ export function makeProblems(): readonly Problem[] {
     matmul(dtype, [undefined, 9, 31], { weights: [2, 2], bias: [9], transposeB: true });
     matmul(dtype, [33, 20, 40], { src: [4], bias: [33, 1], transposeA: true });
   }
-  // A stack with heads, weights that all of a batch share, batches that both sides lack, a single product in many.
-  matmul('float32', [64, 64, 32], { src: [2, 6], weights: [2, 6], bias: [2, 1, 1, 64], transposeB: true });
+  // A stack with heads, weights that all of a batch share, batches that both sides lack, a single
+  // product in many.
+  matmul('float32', [64, 64, 32], {
+    src: [2, 6],
+    weights: [2, 6],
+    bias: [2, 1, 1, 64],
+    transposeB: true,
+  });
   matmul('float32', [48, 96, 64], { src: [12], bias: [96] });
-  matmul('float32', [40, 70, 50], { src: [5, 1], weights: [1, 4], bias: [4, 1, 70], transposeA: true });
+  matmul('float32', [40, 70, 50], {
+    src: [5, 1],
+    weights: [1, 4],
+    bias: [4, 1, 70],
+    transposeA: true,
+  });
   matmul('float32', [1, 48, 64], { src: [100], weights: [100] });
   matmul('float64', [40, 70, 50], { src: [3, 1], weights: [4], bias: [70] });
   matmul('bfloat16', [50, 60, 70], { src: [6], weights: [6], bias: [60], outType: 'float32' });
@@ -248,7 +312,11 @@ export function run(wg: Gemm, problem: Problem, packer?: Gemm): Uint8Array {
 /** The bytes of B when it is packed. */
 export function serialized(wg: Gemm, { op, attributes, operands }: Problem): Uint8Array {
   const [b, trans] =
-    op === 'qgemm' ? [operands[3], attributes[2]] : op === 'gemm' ? [operands[1], attributes[3]] : [operands[1], attributes[1]];
+    op === 'qgemm'
+      ? [operands[3], attributes[2]]
+      : op === 'gemm'
+        ? [operands[1], attributes[3]]
+        : [operands[1], attributes[1]];
   using weights = wg.pack(b as TensorLike<QuantizedArray>, { op, trans });
   return weights.serialize();
 }
@@ -261,7 +329,11 @@ function pack(wg: Gemm, packer: Gemm, b: TensorLike, options: PackOptions): Pack
   return wg.deserialize(bytes);
 }
 
-function compute(wg: Gemm, { op, attributes, operands }: Problem, packer: Gemm | undefined): TensorLike {
+function compute(
+  wg: Gemm,
+  { op, attributes, operands }: Problem,
+  packer: Gemm | undefined,
+): TensorLike {
   switch (op) {
     case 'gemm': {
       const [alpha, beta, transA, transB] = attributes;
@@ -273,7 +345,17 @@ function compute(wg: Gemm, { op, attributes, operands }: Problem, packer: Gemm |
     case 'qgemm': {
       const [alpha, transA, transB] = attributes;
       const [a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint] = operands;
-      const inputs = { a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint } as QGemmInputs;
+      const inputs = {
+        a,
+        aScale,
+        aZeroPoint,
+        b,
+        bScale,
+        bZeroPoint,
+        c,
+        yScale,
+        yZeroPoint,
+      } as QGemmInputs;
       if (!packer) return wg.qgemm(inputs, { alpha, transA, transB });
       using weights = pack(wg, packer, inputs.b as TensorLike, { op, trans: transB });
       return wg.qgemm({ ...inputs, b: weights }, { alpha, transA });

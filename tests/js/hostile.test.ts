@@ -1,8 +1,25 @@
-/** Objects that lie, change or run code: whatever they do, calls read them right or refuse them, and no other tensor is touched. */
+/**
+ * Objects that lie, change or run code: whatever they do, calls read them right or refuse them, and
+ * no other tensor is touched.
+ */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createGemm, dequantize, type Gemm, GemmError, HeapTensor, PackedWeights, quantize, quantizeBias } from 'wgemm';
+import {
+  createGemm,
+  dequantize,
+  type Gemm,
+  GemmError,
+  HeapTensor,
+  PackedWeights,
+  quantize,
+  quantizeBias,
+} from 'wgemm';
 import * as inline from 'wgemm/inline';
-import { createGemm as startWorker, WorkerTensor, type WorkerGemm, WorkerWeights } from 'wgemm/worker';
+import {
+  createGemm as startWorker,
+  WorkerTensor,
+  type WorkerGemm,
+  WorkerWeights,
+} from 'wgemm/worker';
 import { bytesAt } from './assets.js';
 import { expectError, notCreated, rejected, thrown, type Wanted } from './errors.js';
 import { expectGemm, float32 } from './tensors.js';
@@ -34,7 +51,10 @@ describe('a handle', () => {
     const neighbour = wg.alloc('float32', [64]);
     const tensor = wg.alloc('float32', [2, 2]);
     const after = wg.alloc('float32', [64]);
-    const [theirs, weights] = [await inWorker.alloc('float32', [2, 2]), wg.pack(square(), { op: 'gemm' })];
+    const [theirs, weights] = [
+      await inWorker.alloc('float32', [2, 2]),
+      wg.pack(square(), { op: 'gemm' }),
+    ];
     const theirWeights = await inWorker.pack(square(), { op: 'gemm' });
     for (const handle of [tensor, weights, theirs, theirWeights, wg, inWorker]) {
       expect(Object.isFrozen(handle)).toBe(true);
@@ -61,17 +81,23 @@ describe('a handle', () => {
     } finally {
       for (const name of ['shape', 'size', 'dtype']) {
         delete (HeapTensor.prototype as unknown as Record<string, unknown>)[name];
-        if (own[name as 'size']) Object.defineProperty(HeapTensor.prototype, name, own[name as 'size']);
+        if (own[name as 'size'])
+          Object.defineProperty(HeapTensor.prototype, name, own[name as 'size']);
       }
     }
-    for (const { data } of [neighbour, tensor, after]) expect(data.every((value) => value === 0)).toBe(true);
+    for (const { data } of [neighbour, tensor, after])
+      expect(data.every((value) => value === 0)).toBe(true);
     for (const handle of [neighbour, tensor, after, weights]) handle.dispose();
   });
 
   it('of a worker is told where no worker is, and of none in the worker', async () => {
     const theirs = await inWorker.alloc('float32', [2, 2]);
     const weights = await inWorker.pack(square(), { op: 'gemm' });
-    const wanted = (argument: string, what: string): Wanted => ({ code: 'ARGUMENT', argument, says: [what, 'of this instance'] });
+    const wanted = (argument: string, what: string): Wanted => ({
+      code: 'ARGUMENT',
+      argument,
+      says: [what, 'of this instance'],
+    });
     expectError(
       thrown(() => wg.gemm(theirs as never, square())),
       wanted('A', 'a tensor in a worker'),
@@ -81,11 +107,21 @@ describe('a handle', () => {
       wanted('B', 'packed weights in a worker'),
     );
     const read = thrown(() => quantize(theirs as never));
-    expectError(read, { code: 'ARGUMENT', op: 'quantize', argument: 'x', says: ['a tensor in a worker', '{ data, shape }'] });
+    expectError(read, {
+      code: 'ARGUMENT',
+      op: 'quantize',
+      argument: 'x',
+      says: ['a tensor in a worker', '{ data, shape }'],
+    });
     using weightsHere = wg.pack(square(), { op: 'gemm' });
     expectError(
       thrown(() => quantize(weightsHere as never)),
-      { code: 'ARGUMENT', op: 'quantize', argument: 'x', says: [/is packed weights;/, '{ data, shape }'] },
+      {
+        code: 'ARGUMENT',
+        op: 'quantize',
+        argument: 'x',
+        says: [/is packed weights;/, '{ data, shape }'],
+      },
     );
     theirs.dispose();
     weights.dispose();
@@ -104,7 +140,10 @@ describe('a handle', () => {
       wanted,
     );
     expectError(await rejected(inWorker.gemm(square(), weights as never)), wanted);
-    expectError(await rejected(inWorker.pack(weights as never, { op: 'gemm' })), { ...wanted, op: 'pack' });
+    expectError(await rejected(inWorker.pack(weights as never, { op: 'gemm' })), {
+      ...wanted,
+      op: 'pack',
+    });
     expectError(
       thrown(() => wg.qgemm({ a: bytes(), aScale: 1, b: weights, bScale: 1 })),
       { ...wanted, op: 'qgemm' },
@@ -124,7 +163,8 @@ describe('a shape that changes while it is read', () => {
     const out = square();
     let reads = 0;
     const shape = new Proxy([2, 2], {
-      get: (target, key) => (key === 'length' && ++reads > 1 ? 60 : (Reflect.get(target, key) as unknown)),
+      get: (target, key) =>
+        key === 'length' && ++reads > 1 ? 60 : (Reflect.get(target, key) as unknown),
     });
     wg.gemm(square(), square(), null, { out: { data: out.data, shape } });
     expect(Array.from(out.data)).toEqual(product);
@@ -136,12 +176,46 @@ describe('a shape that changes while it is read', () => {
 describe('what Object.prototype has been given', () => {
   /** All that a call reads, and a value that would change or fail it. */
   const names: Record<string, unknown> = {
-    ...{ data: new Float32Array(4), shape: [1, 4], dtype: 'int32', strides: [0, 0], stride: [1, 2], offset: 1 },
-    ...{ byteOffset: 4, start: 1, step: 2, order: 'F', layout: 'F', fortranOrder: true, fortran_order: true },
+    ...{
+      data: new Float32Array(4),
+      shape: [1, 4],
+      dtype: 'int32',
+      strides: [0, 0],
+      stride: [1, 2],
+      offset: 1,
+    },
+    ...{
+      byteOffset: 4,
+      start: 1,
+      step: 2,
+      order: 'F',
+      layout: 'F',
+      fortranOrder: true,
+      fortran_order: true,
+    },
     ...{ columnMajor: true, transposed: true, storageOffset: 1, begin: 1, isFortran: true },
     ...{ column_major: true, colMajor: true, isColumnMajor: true },
-    ...{ alpha: 2, beta: 2, transA: 1, transB: 1, opset: 3, broadcast: 1, activation: 'relu6', out: square() },
-    ...{ transposeA: 1, transposeB: 1, outType: 'float64', a: 1, aScale: 9, aZeroPoint: 9, b: 1, bScale: 9, bZeroPoint: 9 },
+    ...{
+      alpha: 2,
+      beta: 2,
+      transA: 1,
+      transB: 1,
+      opset: 3,
+      broadcast: 1,
+      activation: 'relu6',
+      out: square(),
+    },
+    ...{
+      transposeA: 1,
+      transposeB: 1,
+      outType: 'float64',
+      a: 1,
+      aScale: 9,
+      aZeroPoint: 9,
+      b: 1,
+      bScale: 9,
+      bZeroPoint: 9,
+    },
     ...{ c: 9, yScale: 9, yZeroPoint: 9, op: 'qgemm', trans: 1, as: 'bfloat16' },
     ...{ threads: 0, simd: 'none', determinism: 'none', assets: 1, maxMemory: 1 },
     ...{ worker: 1, transfer: true, signal: 1, symmetric: true, axis: 0, scale: 9, zeroPoint: 9 },
@@ -158,7 +232,8 @@ describe('what Object.prototype has been given', () => {
       return Array.from(y.data);
     },
     matmul: () => wg.matmul(square(), square()).data,
-    qgemm: () => wg.qgemm({ a: bytes(), aScale: 1, b: bytes(), bScale: Float32Array.of(1, 2) }).data,
+    qgemm: () =>
+      wg.qgemm({ a: bytes(), aScale: 1, b: bytes(), bScale: Float32Array.of(1, 2) }).data,
     pack: () => {
       using weights = wg.pack(square(), { op: 'gemm' });
       return weights.serialize();
@@ -170,8 +245,10 @@ describe('what Object.prototype has been given', () => {
   };
   const inTheWorker: Record<string, () => Promise<unknown>> = {
     gemm: async () => (await inWorker.gemm(square(), square(), square())).data,
-    'gemm with options': async () => (await inWorker.gemm(square(), square(), square(), { alpha: 3 })).data,
-    'gemm that fills out': async () => (await inWorker.gemm(square(), square(), null, { out: float32([2, 2], 0, 0, 0, 0) })).data,
+    'gemm with options': async () =>
+      (await inWorker.gemm(square(), square(), square(), { alpha: 3 })).data,
+    'gemm that fills out': async () =>
+      (await inWorker.gemm(square(), square(), null, { out: float32([2, 2], 0, 0, 0, 0) })).data,
     alloc: async () => {
       using tensor = await inWorker.alloc('float32', [2]);
       await tensor.write(Float32Array.of(1, 2));
@@ -187,8 +264,17 @@ describe('what Object.prototype has been given', () => {
   };
 
   /** Runs while it has a property: as an assignment leaves it, or hidden. */
-  async function given<T>(name: string, enumerable: boolean, run: () => T | Promise<T>): Promise<T> {
-    Object.defineProperty(Object.prototype, name, { value: names[name], enumerable, configurable: true, writable: true });
+  async function given<T>(
+    name: string,
+    enumerable: boolean,
+    run: () => T | Promise<T>,
+  ): Promise<T> {
+    Object.defineProperty(Object.prototype, name, {
+      value: names[name],
+      enumerable,
+      configurable: true,
+      writable: true,
+    });
     try {
       return await run();
     } finally {
@@ -214,34 +300,47 @@ describe('what Object.prototype has been given', () => {
     }
   });
 
-  it.each(['threads', 'simd', 'determinism', 'assets', 'maxMemory', 'worker', 'op'])('as %s changes no instance', async (name) => {
-    const here = await given(name, true, () => createGemm({ ...(name !== 'simd' && { simd: 'simd128' as const }) }));
-    expectGemm(here, square(), square());
-    here.dispose();
-    const there = await given(name, true, () => startWorker());
-    expect((await there.gemm(square(), square())).data).toEqual(Float32Array.from(product));
-    there.dispose();
-  });
+  it.each(['threads', 'simd', 'determinism', 'assets', 'maxMemory', 'worker', 'op'])(
+    'as %s changes no instance',
+    async (name) => {
+      const here = await given(name, true, () =>
+        createGemm({ ...(name !== 'simd' && { simd: 'simd128' as const }) }),
+      );
+      expectGemm(here, square(), square());
+      here.dispose();
+      const there = await given(name, true, () => startWorker());
+      expect((await there.gemm(square(), square())).data).toEqual(Float32Array.from(product));
+      there.dispose();
+    },
+  );
 
-  it.each(['get', 'set', 'value', 'writable'])('%s, of which descriptors are made, fails no call', (name) => {
-    using out = wg.alloc('uint8', [2, 2]);
-    const x = { data: Float32Array.of(1, 2, 3, 4), shape: [2, 2] };
-    const turned = { data: Int8Array.of(1, 2, 3, 4), shape: [2, 2], strides: [1, 2], scale: 2 };
-    const each = { axis: 0, scale: Float32Array.of(1, 2) };
-    const all = () => [quantize(x, { out }), quantize(x, each), dequantize(turned), quantizeBias(x, { aScale: 1, bScale: 2 })];
-    const wanted = all();
-    let found: unknown;
-    let error: unknown;
-    (Object.prototype as Record<string, unknown>)[name] = 1;
-    try {
-      found = all();
-      error = thrown(() => quantize(x, { scale: -1 }));
-    } finally {
-      delete (Object.prototype as Record<string, unknown>)[name];
-    }
-    expect(found).toEqual(wanted);
-    expectError(error, { code: 'ARGUMENT', op: 'quantize', argument: 'scale', says: ['-1'] });
-  });
+  it.each(['get', 'set', 'value', 'writable'])(
+    '%s, of which descriptors are made, fails no call',
+    (name) => {
+      using out = wg.alloc('uint8', [2, 2]);
+      const x = { data: Float32Array.of(1, 2, 3, 4), shape: [2, 2] };
+      const turned = { data: Int8Array.of(1, 2, 3, 4), shape: [2, 2], strides: [1, 2], scale: 2 };
+      const each = { axis: 0, scale: Float32Array.of(1, 2) };
+      const all = () => [
+        quantize(x, { out }),
+        quantize(x, each),
+        dequantize(turned),
+        quantizeBias(x, { aScale: 1, bScale: 2 }),
+      ];
+      const wanted = all();
+      let found: unknown;
+      let error: unknown;
+      (Object.prototype as Record<string, unknown>)[name] = 1;
+      try {
+        found = all();
+        error = thrown(() => quantize(x, { scale: -1 }));
+      } finally {
+        delete (Object.prototype as Record<string, unknown>)[name];
+      }
+      expect(found).toEqual(wanted);
+      expectError(error, { code: 'ARGUMENT', op: 'quantize', argument: 'scale', says: ['-1'] });
+    },
+  );
 
   it('but a class of the caller’s may', () => {
     class Doubled {
@@ -251,8 +350,12 @@ describe('what Object.prototype has been given', () => {
     }
     Object.defineProperty(Object.prototype, 'alpha', { value: 5, configurable: true });
     try {
-      expect(Array.from(wg.gemm(square(), square(), null, new Doubled()).data)).toEqual(product.map((x) => 2 * x));
-      expect(Array.from(wg.gemm(square(), square(), null, { alpha: 3 }).data)).toEqual(product.map((x) => 3 * x));
+      expect(Array.from(wg.gemm(square(), square(), null, new Doubled()).data)).toEqual(
+        product.map((x) => 2 * x),
+      );
+      expect(Array.from(wg.gemm(square(), square(), null, { alpha: 3 }).data)).toEqual(
+        product.map((x) => 3 * x),
+      );
     } finally {
       delete (Object.prototype as { alpha?: number }).alpha;
     }
@@ -261,7 +364,12 @@ describe('what Object.prototype has been given', () => {
 
 describe('an array whose buffer changes while the arguments are read', () => {
   const resizable = (elements: number, most: number) =>
-    new (ArrayBuffer as unknown as new (bytes: number, options: object) => ArrayBuffer & { resize(bytes: number): void })(4 * elements, {
+    new (
+      ArrayBuffer as unknown as new (
+        bytes: number,
+        options: object,
+      ) => ArrayBuffer & { resize(bytes: number): void }
+    )(4 * elements, {
       maxByteLength: 4 * most,
     });
   const canResize = 'resize' in ArrayBuffer.prototype;
@@ -304,7 +412,12 @@ describe('an array whose buffer changes while the arguments are read', () => {
       };
       expectError(
         thrown(() => quantize({ data: new Float32Array(buffer), shape: [4] }, { out })),
-        { code: 'ARGUMENT', op: 'quantize', argument: 'x', says: ['had 4 elements', `has ${elements} now`] },
+        {
+          code: 'ARGUMENT',
+          op: 'quantize',
+          argument: 'x',
+          says: ['had 4 elements', `has ${elements} now`],
+        },
       );
     }
   });
@@ -366,15 +479,24 @@ describe('quantize', () => {
   });
 
   it('takes data of any subclass by its elements, and finds what overlaps', () => {
-    expect(quantize({ data: liar(1, 2, 3, 400), shape: [4] })).toEqual(quantize(float32([4], 1, 2, 3, 400)));
+    expect(quantize({ data: liar(1, 2, 3, 400), shape: [4] })).toEqual(
+      quantize(float32([4], 1, 2, 3, 400)),
+    );
     expectError(
       thrown(() => quantize({ data: liar(1, NaN), shape: [2] })),
       { code: 'ARGUMENT', op: 'quantize', argument: 'x', says: ['NaN at [1]'] },
     );
     const buffer = new ArrayBuffer(16);
-    const lying = Object.defineProperty(new Uint8Array(buffer, 0, 4), 'buffer', { value: new ArrayBuffer(4) });
+    const lying = Object.defineProperty(new Uint8Array(buffer, 0, 4), 'buffer', {
+      value: new ArrayBuffer(4),
+    });
     expectError(
-      thrown(() => quantize({ data: new Float32Array(buffer), shape: [4] }, { out: { data: lying, shape: [4] } })),
+      thrown(() =>
+        quantize(
+          { data: new Float32Array(buffer), shape: [4] },
+          { out: { data: lying, shape: [4] } },
+        ),
+      ),
       { code: 'ARGUMENT', op: 'quantize', argument: 'out', says: ['overlaps x'] },
     );
     const out = new Uint8Array(4);
@@ -387,7 +509,12 @@ describe('quantize', () => {
       ['quantize', () => quantize(foreign)],
       ['quantizeBias', () => quantizeBias(foreign, { aScale: 1, bScale: 1 })],
     ] as const) {
-      expectError(thrown(run), { code: 'SHAPE', op, argument: op === 'quantize' ? 'x' : 'bias', says: ['stride [1, 2]', 'differs from'] });
+      expectError(thrown(run), {
+        code: 'SHAPE',
+        op,
+        argument: op === 'quantize' ? 'x' : 'bias',
+        says: ['stride [1, 2]', 'differs from'],
+      });
     }
     const turned = { data: Int8Array.of(1, 2, 3, 4), shape: [2, 2], scale: 1, order: 'F' };
     expectError(
@@ -407,7 +534,12 @@ describe('quantize', () => {
   });
 
   it('refuses revoked proxies', () => {
-    const refused = (op: string, argument: string): Wanted => ({ code: 'ARGUMENT', op, argument, says: ['a revoked proxy'] });
+    const refused = (op: string, argument: string): Wanted => ({
+      code: 'ARGUMENT',
+      op,
+      argument,
+      says: ['a revoked proxy'],
+    });
     expectError(
       thrown(() => quantize(revoked())),
       refused('quantize', 'x'),
@@ -439,10 +571,16 @@ describe('createGemm refuses', () => {
     argument: 'assets',
     says: ['wgemm-simd128.wasm', ...says, 'a URL, bytes or a WebAssembly.Module'],
   });
-  const theirs = (options: unknown) => rejected(startWorker(options as never).then((there) => there.dispose()));
+  const theirs = (options: unknown) =>
+    rejected(startWorker(options as never).then((there) => there.dispose()));
 
   it('revoked proxies', async () => {
-    const wanted: Wanted = { code: 'ARGUMENT', op: 'createGemm', argument: 'options', says: ['a revoked proxy', 'an object'] };
+    const wanted: Wanted = {
+      code: 'ARGUMENT',
+      op: 'createGemm',
+      argument: 'options',
+      says: ['a revoked proxy', 'an object'],
+    };
     expectError(await notCreated(revoked()), wanted);
     expectError(await theirs(revoked()), wanted);
     const options = { simd: 'simd128', assets: () => revoked() };
@@ -453,7 +591,12 @@ describe('createGemm refuses', () => {
   it('bytes that are detached', async () => {
     const gone = async () => {
       const { buffer } = new Uint8Array(await bytesAt(wasm));
-      const views = [buffer, new Uint8Array(buffer), new DataView(buffer), new Float64Array(buffer, 0, 8)];
+      const views = [
+        buffer,
+        new Uint8Array(buffer),
+        new DataView(buffer),
+        new Float64Array(buffer, 0, 8),
+      ];
       structuredClone(buffer, { transfer: [buffer] });
       return views;
     };
@@ -467,8 +610,23 @@ describe('createGemm refuses', () => {
 });
 
 describe('every argument of every call', () => {
-  const o = () => ({ a: square(), b: square(), c: square(), options: { out: float32([2, 2], 0, 0, 0, 0) } });
-  const q = () => ({ a: bytes(), aScale: 1, aZeroPoint: 0, b: bytes(), bScale: 1, bZeroPoint: 0, c: 1, yScale: 1, yZeroPoint: 0 });
+  const o = () => ({
+    a: square(),
+    b: square(),
+    c: square(),
+    options: { out: float32([2, 2], 0, 0, 0, 0) },
+  });
+  const q = () => ({
+    a: bytes(),
+    aScale: 1,
+    aZeroPoint: 0,
+    b: bytes(),
+    bScale: 1,
+    bZeroPoint: 0,
+    c: 1,
+    yScale: 1,
+    yZeroPoint: 0,
+  });
   const thrower = (name: string) =>
     new Proxy({}, { [name]: () => { throw new TypeError('raw'); } }) as unknown; // prettier-ignore
   /** What no call can use; a thrower’s own error would come through. */
@@ -478,15 +636,27 @@ describe('every argument of every call', () => {
     ['a revoked proxy of a function', revoked(() => 0)],
     ['a revoked proxy in data', { data: revoked(), shape: [2, 2] }],
     ['a revoked proxy in shape', { data: new Float32Array(4), shape: revoked([2, 2]) }],
-    ['a revoked proxy in strides', { data: new Float32Array(4), shape: [2, 2], strides: revoked([2, 1]) }],
+    [
+      'a revoked proxy in strides',
+      { data: new Float32Array(4), shape: [2, 2], strides: revoked([2, 1]) },
+    ],
     ['a revoked proxy in dtype', { data: new Float32Array(4), shape: [2, 2], dtype: revoked() }],
-    ['a revoked proxy in stride', { data: new Float32Array(4), shape: [2, 2], stride: revoked([2, 1]) }],
+    [
+      'a revoked proxy in stride',
+      { data: new Float32Array(4), shape: [2, 2], stride: revoked([2, 1]) },
+    ],
     ['a revoked proxy in an array', [revoked(), 1]],
     ['a symbol', Symbol('x')],
     ['a symbol in shape', { data: new Float32Array(4), shape: [Symbol('x'), 2] }],
     ['an object of no prototype', Object.create(null)],
-    ['an object of no prototype in offset', { data: new Float32Array(4), shape: [2, 2], offset: Object.create(null) as object }],
-    ['an object of no prototype in order', { data: new Float32Array(4), shape: [2, 2], order: Object.create(null) as object }],
+    [
+      'an object of no prototype in offset',
+      { data: new Float32Array(4), shape: [2, 2], offset: Object.create(null) as object },
+    ],
+    [
+      'an object of no prototype in order',
+      { data: new Float32Array(4), shape: [2, 2], order: Object.create(null) as object },
+    ],
     ['an imitation', Object.create(HeapTensor.prototype)],
     ['an imitation of weights', Object.create(PackedWeights.prototype)],
     ['an imitation of a tensor in a worker', Object.create(WorkerTensor.prototype)],
@@ -505,10 +675,12 @@ describe('every argument of every call', () => {
     'gemm, c': (x) => wg.gemm(square(), square(), x),
     'gemm, options': (x) => wg.gemm(square(), square(), null, x),
     ...Object.fromEntries(
-      ['alpha', 'beta', 'transA', 'transB', 'opset', 'broadcast', 'activation', 'out'].map((name) => [
-        `gemm, ${name}`,
-        (x: never) => wg.gemm(square(), square(), null, { ...o().options, [name]: x }),
-      ]),
+      ['alpha', 'beta', 'transA', 'transB', 'opset', 'broadcast', 'activation', 'out'].map(
+        (name) => [
+          `gemm, ${name}`,
+          (x: never) => wg.gemm(square(), square(), null, { ...o().options, [name]: x }),
+        ],
+      ),
     ),
     ...Object.fromEntries(
       ['transposeA', 'transposeB', 'outType', 'activation', 'out'].map((name) => [
@@ -520,11 +692,19 @@ describe('every argument of every call', () => {
     'matmul, bias': (x) => wg.matmul(square(), square(), x),
     'qgemm, inputs': (x) => wg.qgemm(x),
     'qgemm, options': (x) => wg.qgemm(q(), x),
-    ...Object.fromEntries(Object.keys(q()).map((name) => [`qgemm, ${name}`, (x: never) => wg.qgemm({ ...q(), [name]: x })])),
+    ...Object.fromEntries(
+      Object.keys(q()).map((name) => [
+        `qgemm, ${name}`,
+        (x: never) => wg.qgemm({ ...q(), [name]: x }),
+      ]),
+    ),
     'pack, b': (x) => wg.pack(x, { op: 'gemm' }).dispose(),
     'pack, options': (x) => wg.pack(square(), x).dispose(),
     ...Object.fromEntries(
-      ['op', 'trans', 'as'].map((name) => [`pack, ${name}`, (x: never) => wg.pack(square(), { op: 'gemm', [name]: x }).dispose()]),
+      ['op', 'trans', 'as'].map((name) => [
+        `pack, ${name}`,
+        (x: never) => wg.pack(square(), { op: 'gemm', [name]: x }).dispose(),
+      ]),
     ),
     deserialize: (x) => wg.deserialize(x).dispose(),
     'alloc, dtype': (x) => wg.alloc(x, [1]),
@@ -534,12 +714,18 @@ describe('every argument of every call', () => {
     'quantize, x': (x) => quantize(x),
     'quantize, options': (x) => quantize(wide(), x),
     ...Object.fromEntries(
-      ['dtype', 'symmetric', 'axis', 'scale', 'out'].map((name) => [`quantize, ${name}`, (x: never) => quantize(wide(), { [name]: x })]),
+      ['dtype', 'symmetric', 'axis', 'scale', 'out'].map((name) => [
+        `quantize, ${name}`,
+        (x: never) => quantize(wide(), { [name]: x }),
+      ]),
     ),
     'quantize, zeroPoint': (x) => quantize(wide(), { scale: 1, zeroPoint: x }),
     'dequantize, q': (x) => dequantize(x),
     ...Object.fromEntries(
-      ['scale', 'zeroPoint', 'axis'].map((name) => [`dequantize, ${name}`, (x: never) => dequantize({ ...bytes(), scale: 1, [name]: x })]),
+      ['scale', 'zeroPoint', 'axis'].map((name) => [
+        `dequantize, ${name}`,
+        (x: never) => dequantize({ ...bytes(), scale: 1, [name]: x }),
+      ]),
     ),
     'quantizeBias, bias': (x) => quantizeBias(x, { aScale: 1, bScale: 1 }),
     'quantizeBias, options': (x) => quantizeBias(wide(), x),

@@ -30,9 +30,15 @@ it('gives the same, bit for bit', async () => {
 });
 
 it('has one build, and says so where another is asked for', async () => {
-  await expect(inline.createGemm({ simd: 'relaxed' })).rejects.toMatchObject({ code: 'UNSUPPORTED', argument: 'simd' });
+  await expect(inline.createGemm({ simd: 'relaxed' })).rejects.toMatchObject({
+    code: 'UNSUPPORTED',
+    argument: 'simd',
+  });
   const wg = await inline.createGemm();
-  expect(wg.info).toMatchObject({ build: 'simd128', why: 'build: this entry has simd128 only; threads: as asked' });
+  expect(wg.info).toMatchObject({
+    build: 'simd128',
+    why: 'build: this entry has simd128 only; threads: as asked',
+  });
   wg.dispose();
   await expect(inline.createGemm({ threads: 2 })).rejects.toMatchObject({
     code: 'UNSUPPORTED',
@@ -41,7 +47,9 @@ it('has one build, and says so where another is asked for', async () => {
   });
   const auto = await inline.createGemm({ threads: 'auto' });
   expect(auto.info.threads).toBe(1);
-  expect(auto.info.why).toMatch(/threads: (one, since this entry has none|one, since there is but one processor)/);
+  expect(auto.info.why).toMatch(
+    /threads: (one, since this entry has none|one, since there is but one processor)/,
+  );
   auto.dispose();
 });
 

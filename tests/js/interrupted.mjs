@@ -1,5 +1,6 @@
-// Has the engine interrupt calls half-way, and looks at what is left of the instance. A program of its own, on the main thread
-// of Node: `node interrupted.mjs SIMD THREADS SCENARIO`. Prints what it found as JSON, and ends when nothing keeps it alive.
+// Has the engine interrupt calls half-way, and looks at what is left of the instance. A program of
+// its own, on the main thread of Node: `node interrupted.mjs SIMD THREADS SCENARIO`. Prints what it
+// found as JSON, and ends when nothing keeps it alive.
 import vm from 'node:vm';
 import { createGemm, GemmError } from 'wgemm';
 
@@ -22,11 +23,18 @@ function held(wg, dtype, { data, shape }) {
   return tensor;
 }
 
-/** The operands of all calls, and a call of every way through the library; each gives an array, or what has none. */
+/**
+ * The operands of all calls, and a call of every way through the library; each gives an array, or
+ * what has none.
+ */
 function prepare(wg) {
   const [a, b] = [matrix(Float32Array, [20, 30]), matrix(Float32Array, [30, 18])];
   const [large, quantized] = [matrix(Float32Array, [200, 200]), matrix(Uint8Array, [40, 40])];
-  const [heapA, heapB, out] = [held(wg, 'float32', a), held(wg, 'float32', b), wg.alloc('float32', [20, 18])];
+  const [heapA, heapB, out] = [
+    held(wg, 'float32', a),
+    held(wg, 'float32', b),
+    wg.alloc('float32', [20, 18]),
+  ];
   const [heapLarge, outLarge] = [held(wg, 'float32', large), wg.alloc('float32', [200, 200])];
   const heapQuantized = held(wg, 'uint8', quantized);
   const outQuantized = wg.alloc('float32', [40, 40]);
@@ -43,7 +51,8 @@ function prepare(wg) {
     'gemm with packed weights': () => wg.gemm(a, weights).data,
     'matmul of arrays': () => wg.matmul(a, b).data,
     'qgemm of arrays': () => wg.qgemm(inputs).data,
-    'qgemm in the heap': () => wg.qgemm({ ...inputs, a: heapQuantized, b: heapQuantized }, { out: outQuantized }).data,
+    'qgemm in the heap': () =>
+      wg.qgemm({ ...inputs, a: heapQuantized, b: heapQuantized }, { out: outQuantized }).data,
     pack: () => (last = wg.pack(b, { op: 'gemm' })).dispose(),
     serialize: () => weights.serialize(),
     deserialize: () => (last = wg.deserialize(bytes)).dispose(),
@@ -52,7 +61,14 @@ function prepare(wg) {
     memory: () => void wg.memory(),
   };
   const tensors = [heapA, heapB, out, heapLarge, outLarge, heapQuantized, outQuantized, weights];
-  return { wg, calls, tensors, more: [{ dispose: () => last?.dispose() }], heapA, inUse: wg.memory().inUse };
+  return {
+    wg,
+    calls,
+    tensors,
+    more: [{ dispose: () => last?.dispose() }],
+    heapA,
+    inUse: wg.memory().inUse,
+  };
 }
 
 const same = (x, y) => x === y || (x?.length === y.length && x.every((value, i) => value === y[i]));
@@ -60,13 +76,19 @@ const same = (x, y) => x === y || (x?.length === y.length && x.every((value, i) 
 let wanted; // of each call
 async function start(options) {
   const prepared = prepare(await create(options));
-  wanted ??= Object.fromEntries(Object.entries(prepared.calls).map(([name, call]) => [name, call()?.slice()]));
+  wanted ??= Object.fromEntries(
+    Object.entries(prepared.calls).map(([name, call]) => [name, call()?.slice()]),
+  );
   return prepared;
 }
 
-const says = /^\w+: the instance ended when the engine interrupted its call of \w+ \(.+\); create another with createGemm\(\)$/;
+const says =
+  /^\w+: the instance ended when the engine interrupted its call of \w+ \(.+\); create another with createGemm\(\)$/;
 
-/** Expects, with all of the stack at hand, that the instance is as it was, or has ended and says so. Tells whether it has. */
+/**
+ * Expects, with all of the stack at hand, that the instance is as it was, or has ended and says so.
+ * Tells whether it has.
+ */
 function verify({ wg, calls, tensors, more, heapA, inUse }, after) {
   for (const tensor of more) tensor.dispose();
   const { disposed } = wg;
@@ -85,7 +107,8 @@ function verify({ wg, calls, tensors, more, heapA, inUse }, after) {
     }
   }
   if (disposed) expect(heapA.disposed, `${after}: then a tensor is alive`);
-  else expect(wg.memory().inUse === inUse, `${after}: then ${wg.memory().inUse - inUse} bytes leak`);
+  else
+    expect(wg.memory().inUse === inUse, `${after}: then ${wg.memory().inUse - inUse} bytes leak`);
   for (const tensor of tensors) tensor.dispose();
   if (!disposed) expect(wg.memory().inUse === 0, `${after}: then tensors leak`);
   wg.dispose();
@@ -95,8 +118,8 @@ function verify({ wg, calls, tensors, more, heapA, inUse }, after) {
 const found = { ended: {}, worked: {} };
 
 /**
- * Makes a call where the stack has room for more and more frames: on the way back from a recursion that is too deep. `words`:
- * that are on the stack besides, for steps finer than a frame.
+ * Makes a call where the stack has room for more and more frames: on the way back from a recursion
+ * that is too deep. `words`: that are on the stack besides, for steps finer than a frame.
  */
 async function overflow(name, options, make, words) {
   const padding = new Array(words).fill(0);
@@ -113,7 +136,8 @@ async function overflow(name, options, make, words) {
         isOver = isEnough = true;
       } catch (error) {
         isOver = wg.disposed;
-        if (!['INTERRUPTED', 'OUT_OF_MEMORY'].includes(error.code) && error.name !== 'RangeError') bad = error;
+        if (!['INTERRUPTED', 'OUT_OF_MEMORY'].includes(error.code) && error.name !== 'RangeError')
+          bad = error;
       }
     };
     const recurse = () => {
@@ -144,7 +168,8 @@ const scenarios = {
     for (const name of all) await overflow(name, {}, (instance) => instance.calls[name], 0);
     // The memory grows in every attempt.
     wanted.growth = undefined;
-    const growing = (instance) => () => void instance.more.push(instance.wg.alloc('uint8', [100_000]));
+    const growing = (instance) => () =>
+      void instance.more.push(instance.wg.alloc('uint8', [100_000]));
     await overflow('growth', {}, growing, 5);
     // Block by block: the core calls JavaScript.
     const [a, b] = [matrix(Float32Array, [400, 300]), matrix(Float32Array, [300, 200])];
@@ -171,7 +196,11 @@ const scenarios = {
     for (const [name, call] of Object.entries(calls)) {
       const instance = await start();
       const { wg } = instance;
-      const operands = { wg, heap: held(wg, 'float64', large), out: wg.alloc('float64', large.shape) };
+      const operands = {
+        wg,
+        heap: held(wg, 'float64', large),
+        out: wg.alloc('float64', large.shape),
+      };
       const context = vm.createContext({ run: () => call(operands) });
       // A busy machine may take the first of them before the call has begun.
       for (let timeout = 20; timeout < 200 && !wg.disposed; timeout += 20) {
@@ -209,7 +238,10 @@ const scenarios = {
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
     const bytes = process.memoryUsage().rss;
-    expect(bytes < 300e6 + (kept.length - ended) * 110e6, `${kept.length} instances, ${ended} of them ended, hold ${bytes} bytes`);
+    expect(
+      bytes < 300e6 + (kept.length - ended) * 110e6,
+      `${kept.length} instances, ${ended} of them ended, hold ${bytes} bytes`,
+    );
   },
 };
 

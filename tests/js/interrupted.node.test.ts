@@ -1,4 +1,7 @@
-/** Calls that the engine interrupts: by a stack overflow, by a timeout of `vm`. tests/js/interrupted.mjs makes them. */
+/**
+ * Calls that the engine interrupts: by a stack overflow, by a timeout of `vm`.
+ * tests/js/interrupted.mjs makes them.
+ */
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, vi } from 'vitest';
@@ -11,7 +14,9 @@ const flags = process.version.startsWith('v20.') ? ['--experimental-wasm-relaxed
 
 /** Runs a scenario in a process of its own, which nothing must keep from its end. */
 async function run(...args: string[]): Promise<{ wrong: string[]; ended: Record<string, number> }> {
-  const child = spawn(process.execPath, ['--expose-gc', ...flags, program, ...args], { timeout: 120_000 });
+  const child = spawn(process.execPath, ['--expose-gc', ...flags, program, ...args], {
+    timeout: 120_000,
+  });
   let out = '';
   child.stdout.on('data', (data) => (out += String(data)));
   child.stderr.on('data', (data) => (out += String(data)));

@@ -10,15 +10,20 @@ const steps = {
 };
 
 describe.each(['simd128', 'relaxed'] as const)('the limit in %s', (build) => {
-  it.each(['float32', 'float64', 'int32', 'int8'] as const)('runs as many steps of %s as it counts', async (type) => {
-    const file = fileURLToPath(new URL(`../../build/wasm-${build}/wgemm_bench_kernels`, import.meta.url));
-    const glue = await readFile(`${file}.mjs`, 'utf8');
-    const [, exported] = new RegExp(`_limit_${type}"\\]=wasmExports\\["(\\w+)"\\]`).exec(glue)!;
-    const code = codeOf(await readFile(`${file}.wasm`)).exported.get(exported!)!;
-    // Two loops, of twelve chains and of twenty. The compiler may unroll either.
-    const found = count(steps[build][type], code);
-    const unrolled = [1, 2, 4, 8];
-    const allowed = unrolled.flatMap((few) => unrolled.map((many) => 12 * few + 20 * many));
-    expect(allowed).toContain(found);
-  });
+  it.each(['float32', 'float64', 'int32', 'int8'] as const)(
+    'runs as many steps of %s as it counts',
+    async (type) => {
+      const file = fileURLToPath(
+        new URL(`../../build/wasm-${build}/wgemm_bench_kernels`, import.meta.url),
+      );
+      const glue = await readFile(`${file}.mjs`, 'utf8');
+      const [, exported] = new RegExp(`_limit_${type}"\\]=wasmExports\\["(\\w+)"\\]`).exec(glue)!;
+      const code = codeOf(await readFile(`${file}.wasm`)).exported.get(exported!)!;
+      // Two loops, of twelve chains and of twenty. The compiler may unroll either.
+      const found = count(steps[build][type], code);
+      const unrolled = [1, 2, 4, 8];
+      const allowed = unrolled.flatMap((few) => unrolled.map((many) => 12 * few + 20 * many));
+      expect(allowed).toContain(found);
+    },
+  );
 });

@@ -31,7 +31,12 @@ describe('arrays of 8 GB and more', () => {
     const ends = { data: array, shape: [1, 2], strides: [0, size - 1] };
     expect(wg.gemm(ends, { data: Float32Array.of(10, 1), shape: [2, 1] }).data[0]).toBe(23);
     const out = { data: array, shape: [2, 1], strides: [size - 1, 1] };
-    wg.gemm({ data: Float32Array.of(5, 7), shape: [2, 1] }, { data: Float32Array.of(1), shape: [1, 1] }, null, { out });
+    wg.gemm(
+      { data: Float32Array.of(5, 7), shape: [2, 1] },
+      { data: Float32Array.of(1), shape: [1, 1] },
+      null,
+      { out },
+    );
     expect([array[0], array[1], array[size - 2], array[size - 1]]).toEqual([5, 0, 0, 7]);
     const doubles = new Float64Array(array.buffer);
     doubles[0] = 1 / 3;
@@ -73,13 +78,18 @@ describe('the block of arguments', () => {
   }
   const load = async () => {
     const folder = new URL('../../dist/', import.meta.url);
-    const compiled = await WebAssembly.compile(await readFile(new URL('wgemm-simd128.wasm', folder)));
+    const compiled = await WebAssembly.compile(
+      await readFile(new URL('wgemm-simd128.wasm', folder)),
+    );
     const { default: factory } = (await import(new URL('wgemm-simd128.mjs', folder).href)) as {
       default: (options: object) => Promise<Core>;
     };
     const core = await factory({
       wasmMemory: new WebAssembly.Memory({ initial: 16, maximum: 65536 }),
-      instantiateWasm(imports: WebAssembly.Imports, done: (instance: WebAssembly.Instance) => void) {
+      instantiateWasm(
+        imports: WebAssembly.Imports,
+        done: (instance: WebAssembly.Instance) => void,
+      ) {
         void WebAssembly.instantiate(compiled, imports).then(done);
         return {};
       },
@@ -95,14 +105,18 @@ describe('the block of arguments', () => {
     const at = core.allocate(64);
     const end = core.HEAPU8.length;
     /** A tensor of one float32, with what is wrong of it. */
-    const one = (wrong: Partial<Record<'dtype' | 'address' | 'size' | 'rank' | 'strides', number>> = {}) => {
+    const one = (
+      wrong: Partial<Record<'dtype' | 'address' | 'size' | 'rank' | 'strides', number>> = {},
+    ) => {
       const { dtype = 0, address = at, size = 1, rank = 2, strides = 0 } = wrong;
       return [dtype, address, size, rank, strides, 1, 1];
     };
     const absent = [-1];
     const call = (...operands: number[][]) => {
       const words = [...attributes, ...operands.flat()];
-      const block = new Float64Array(core.HEAPU8.buffer, core.block(), core.blockLength()).fill(1e9);
+      const block = new Float64Array(core.HEAPU8.buffer, core.block(), core.blockLength()).fill(
+        1e9,
+      );
       block.set(words);
       return words.length;
     };
@@ -112,7 +126,9 @@ describe('the block of arguments', () => {
       ...[-1, 65, 1000, 2 ** 20, 2 ** 32, 2 ** 53].map((strides) => one({ strides })),
       ...[-4, 10, 256, 2 ** 32].map((dtype) => one({ dtype })),
       ...[-1, -2, 2 ** 54, Infinity].map((size) => one({ size })),
-      ...[end, end - 2, at + 1, 2 ** 32 + at, 2 ** 53, Infinity, -100, -Infinity].map((address) => one({ address })),
+      ...[end, end - 2, at + 1, 2 ** 32 + at, 2 ** 53, Infinity, -100, -Infinity].map((address) =>
+        one({ address }),
+      ),
       ...[0, 3, end, 2 ** 32 + at, NaN, -5].map((address) => [-2, address]),
       [-3, 99, 1, -1],
       [-3, 4, 0.5, -1],
@@ -123,7 +139,11 @@ describe('the block of arguments', () => {
         [one(), operand, absent, out],
         [one(), one(), operand, out],
       ]) {
-        for (const run of [(n: number) => core.gemm(n), () => core.gemmShape(), () => core.explainGemm(0)]) {
+        for (const run of [
+          (n: number) => core.gemm(n),
+          () => core.gemmShape(),
+          () => core.explainGemm(0),
+        ]) {
           expect(run(call(...operands)), String(operand)).toBe(argument);
         }
       }
@@ -149,7 +169,8 @@ it.each([1, 2])('maxMemory bounds what is committed with %d threads', async (thr
       held.push(wg.alloc('uint8', [size]));
     } catch (error) {
       expect(error).toMatchObject({ code: 'OUT_OF_MEMORY' });
-      for (let i = 0; i < 3; ++i) held.splice(Math.floor(random.next() * held.length), 1)[0]?.dispose();
+      for (let i = 0; i < 3; ++i)
+        held.splice(Math.floor(random.next() * held.length), 1)[0]?.dispose();
     }
     expect(wg.memory().committed).toBeLessThanOrEqual(bound);
   }

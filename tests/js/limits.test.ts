@@ -1,4 +1,7 @@
-/** Limits: what a call needs is known before anything is copied, and what an instance may take is never passed. */
+/**
+ * Limits: what a call needs is known before anything is copied, and what an instance may take is
+ * never passed.
+ */
 import { describe, expect, it } from 'vitest';
 import { createGemm, type Gemm, GemmError, type HeapTensor } from 'wgemm';
 import { thrown } from './errors.js';
@@ -6,7 +9,11 @@ import { Random } from './tensors.js';
 
 const random = new Random(24);
 const floats = (shape: readonly number[]) =>
-  random.tensor('float32', shape) as { data: Float32Array; shape: readonly number[]; dtype: 'float32' };
+  random.tensor('float32', shape) as {
+    data: Float32Array;
+    shape: readonly number[];
+    dtype: 'float32';
+  };
 const bytes = (dtype: 'int8' | 'uint8', shape: readonly number[]) =>
   random.tensor(dtype, shape) as { data: Int8Array | Uint8Array; shape: readonly number[] };
 
@@ -45,7 +52,9 @@ describe('a call copies what explain() foretells, and nothing twice', () => {
       streamed += streams ? 1 : 0;
       expect(copiedBy(() => wg.gemm(a, b, c))).toBe(copies);
       const out = { data: new Float32Array(size * size), shape: [size, size] };
-      expect(copiedBy(() => wg.gemm(a, b, c, { out }))).toBe(wg.explain('gemm', a, b, c, { out }).copies);
+      expect(copiedBy(() => wg.gemm(a, b, c, { out }))).toBe(
+        wg.explain('gemm', a, b, c, { out }).copies,
+      );
     }
     expect(streamed).toBeGreaterThan(0);
     expect(wg.memory().inUse).toBe(0);
@@ -73,21 +82,53 @@ describe('a call copies what explain() foretells, and nothing twice', () => {
 });
 
 describe('explain() throws what the call throws', () => {
-  const matrix = (size: number) => ({ data: new Float32Array(size * size).fill(1), shape: [size, size] });
-  const repeated = (shape: number[]) => ({ data: new Float32Array(1), shape, strides: shape.map(() => 0) });
-  const eight = (size: number) => ({ data: new Int8Array(size * size).fill(1), shape: [size, size] });
+  const matrix = (size: number) => ({
+    data: new Float32Array(size * size).fill(1),
+    shape: [size, size],
+  });
+  const repeated = (shape: number[]) => ({
+    data: new Float32Array(1),
+    shape,
+    strides: shape.map(() => 0),
+  });
+  const eight = (size: number) => ({
+    data: new Int8Array(size * size).fill(1),
+    shape: [size, size],
+  });
   const scales = (size: number, last: number) => new Float32Array(size).fill(1).fill(last, -1);
   type Arguments = Parameters<Gemm['explain']>;
   const calls: Record<string, unknown[]> = {
     'a scale of 0': ['qgemm', { a: eight(20), aScale: 1, b: eight(20), bScale: scales(20, 0) }],
-    'a scale that is NaN': ['qgemm', { a: eight(20), aScale: NaN, b: eight(20), bScale: scales(20, 1) }],
-    'a scale that is negative, of large operands': ['qgemm', { a: eight(900), aScale: 1, b: eight(900), bScale: scales(900, -1) }],
-    'a product of scales that overflows': ['qgemm', { a: eight(20), aScale: 1e30, b: eight(20), bScale: scales(20, 1e30) }],
-    'an alpha that overflows': ['qgemm', { a: eight(20), aScale: 1, b: eight(20), bScale: 1 }, { alpha: 1e300 }],
-    'a bound of a wrong scale': ['qgemm', { a: eight(20), aScale: 0, b: eight(20), bScale: 1 }, { activation: [2, 1] }],
+    'a scale that is NaN': [
+      'qgemm',
+      { a: eight(20), aScale: NaN, b: eight(20), bScale: scales(20, 1) },
+    ],
+    'a scale that is negative, of large operands': [
+      'qgemm',
+      { a: eight(900), aScale: 1, b: eight(900), bScale: scales(900, -1) },
+    ],
+    'a product of scales that overflows': [
+      'qgemm',
+      { a: eight(20), aScale: 1e30, b: eight(20), bScale: scales(20, 1e30) },
+    ],
+    'an alpha that overflows': [
+      'qgemm',
+      { a: eight(20), aScale: 1, b: eight(20), bScale: 1 },
+      { alpha: 1e300 },
+    ],
+    'a bound of a wrong scale': [
+      'qgemm',
+      { a: eight(20), aScale: 0, b: eight(20), bScale: 1 },
+      { activation: [2, 1] },
+    ],
     'scales beyond memory': [
       'qgemm',
-      { a: eight(1), aScale: 1, b: { data: new Int8Array(600_000), shape: [1, 600_000] }, bScale: scales(600_000, 1) },
+      {
+        a: eight(1),
+        aScale: 1,
+        b: { data: new Int8Array(600_000), shape: [1, 600_000] },
+        bScale: scales(600_000, 1),
+      },
     ],
     'a result that no array holds': ['gemm', repeated([2 ** 40, 1]), matrix(1)],
     'a result of more than 2^53 elements': ['gemm', repeated([2 ** 40, 1]), repeated([1, 2 ** 40])],
@@ -97,7 +138,8 @@ describe('explain() throws what the call throws', () => {
     'a bias that does not broadcast': ['matmul', matrix(20), matrix(20), matrix(3)],
   };
 
-  const callOf = (wg: Gemm, op: 'gemm' | 'qgemm' | 'matmul') => (wg[op] as (...args: unknown[]) => unknown).bind(wg);
+  const callOf = (wg: Gemm, op: 'gemm' | 'qgemm' | 'matmul') =>
+    (wg[op] as (...args: unknown[]) => unknown).bind(wg);
   const messageOf = (call: () => unknown) => {
     try {
       call();
@@ -131,7 +173,9 @@ describe('explain() throws what the call throws', () => {
         ['qgemm', inputs],
       ] as const) {
         const wanted = messageOf(() => callOf(wg, op)(...args));
-        expect(messageOf(() => wg.explain(...([op, ...args] as unknown as Arguments)))).toBe(wanted);
+        expect(messageOf(() => wg.explain(...([op, ...args] as unknown as Arguments)))).toBe(
+          wanted,
+        );
         failed += wanted === '' ? 0 : 1;
       }
       expect(filler.disposed).toBe(false);
@@ -155,7 +199,8 @@ describe('maxMemory', () => {
       } catch (error) {
         expect(error).toMatchObject({ code: 'OUT_OF_MEMORY' });
         ++refused;
-        for (let i = 0; i < 3; ++i) held.splice(Math.floor(random.next() * held.length), 1)[0]?.dispose();
+        for (let i = 0; i < 3; ++i)
+          held.splice(Math.floor(random.next() * held.length), 1)[0]?.dispose();
       }
       expect(wg.memory().committed).toBeLessThanOrEqual(bound);
     }
@@ -200,7 +245,9 @@ it('views of the heap are found wherever they begin, and not once their tensor i
   tensors.forEach(({ data, size }, i) => {
     for (const at of [0, size >> 1, size - 1]) expect(call(data.subarray(at, at + 1))).toBe(i);
   });
-  const ends = tensors.map(({ data, size }) => new Float32Array(data.buffer, data.byteOffset + 4 * size, 1));
+  const ends = tensors.map(
+    ({ data, size }) => new Float32Array(data.buffer, data.byteOffset + 4 * size, 1),
+  );
   for (const data of ends) expect(thrown(() => call(data))).toMatchObject({ code: 'DISPOSED' });
   const views = tensors.map(({ data, size }) => data.subarray(size - 1));
   tensors.forEach((tensor, i) => {
@@ -223,7 +270,8 @@ describe('an engine without views of so many bytes', () => {
     const Whole = Uint8Array;
     const refusing = new Proxy(Whole, {
       construct(target, args: [ArrayBuffer, number, number]) {
-        if (args[0] instanceof ArrayBuffer && args[2] > 2 ** 22) throw new RangeError(`Invalid typed array length: ${args[2]}`);
+        if (args[0] instanceof ArrayBuffer && args[2] > 2 ** 22)
+          throw new RangeError(`Invalid typed array length: ${args[2]}`);
         return Reflect.construct(target, args) as object;
       },
     });

@@ -12,7 +12,10 @@ export interface Flags {
   outType?: DType;
 }
 
-/** dst in row-major order, before it is rounded to its type, and how far from it each element of a result may be before that. */
+/**
+ * dst in row-major order, before it is rounded to its type, and how far from it each element of a
+ * result may be before that.
+ */
 export interface ExpectedStack {
   dtype: DType;
   shape: number[];
@@ -27,8 +30,16 @@ interface Axis {
   stride: number;
 }
 
-/** undefined: there is no result, since K differs, batch axes or bias do not broadcast, or a rank is 0. */
-export function referenceMatMul(src: Stack, weights: Stack, bias: Bias, flags: Flags = {}): ExpectedStack | undefined {
+/**
+ * undefined: there is no result, since K differs, batch axes or bias do not broadcast, or a rank is
+ * 0.
+ */
+export function referenceMatMul(
+  src: Stack,
+  weights: Stack,
+  bias: Bias,
+  flags: Flags = {},
+): ExpectedStack | undefined {
   const found = arrange(src, weights, flags);
   if (!found) return undefined;
   const { shape, batch, rows, inner, depth, columns, isVector } = found;
@@ -43,7 +54,12 @@ export function referenceMatMul(src: Stack, weights: Stack, bias: Bias, flags: F
 
   const dtype = dtypeOf(src);
   const matrix = ({ data }: Stack, start: number, down: Axis, across: Axis): Matrix => {
-    return { data: data.subarray(start), shape: [down.size, across.size], strides: [down.stride, across.stride], dtype };
+    return {
+      data: data.subarray(start),
+      shape: [down.size, across.size],
+      strides: [down.stride, across.stride],
+      dtype,
+    };
   };
   const values: ExpectedStack['values'] = [];
   const bounds: number[] = [];
@@ -62,7 +78,11 @@ export function referenceMatMul(src: Stack, weights: Stack, bias: Bias, flags: F
 }
 
 /** Of dst; undefined as for `referenceMatMul`. */
-export function shapeOfMatMul(src: readonly number[], weights: readonly number[], flags: Flags = {}): number[] | undefined {
+export function shapeOfMatMul(
+  src: readonly number[],
+  weights: readonly number[],
+  flags: Flags = {},
+): number[] | undefined {
   return arrange({ shape: src }, { shape: weights }, flags)?.shape;
 }
 
@@ -83,7 +103,11 @@ function arrange(src: Place, weights: Place, { transposeA, transposeB }: Flags) 
   if (inner.size !== depth.size) return undefined;
   const batch = broadcast(sizesOf(batchOfSrc), sizesOf(batchOfWeights));
   if (!batch) return undefined;
-  const shape = [...batch, ...(isVector.src ? [] : [rows.size]), ...(isVector.weights ? [] : [columns.size])];
+  const shape = [
+    ...batch,
+    ...(isVector.src ? [] : [rows.size]),
+    ...(isVector.weights ? [] : [columns.size]),
+  ];
   return { shape, batch, batchOfSrc, batchOfWeights, rows, inner, depth, columns, isVector };
 }
 
@@ -113,7 +137,9 @@ function broadcast(a: readonly number[], b: readonly number[]): number[] | undef
   return shape;
 }
 
-/** Where the matrix number `index` of a batch begins, in a tensor whose batch axes broadcast to it. */
+/**
+ * Where the matrix number `index` of a batch begins, in a tensor whose batch axes broadcast to it.
+ */
 function offset(batch: number[], index: number, axes: Axis[]): number {
   let start = 0;
   for (let back = 1; back <= batch.length; ++back) {

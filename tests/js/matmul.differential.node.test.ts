@@ -1,10 +1,12 @@
 /**
- * Seeded random problems of MatMul, computed by the library, by the reference, and by ONNX Runtime Web where it has a kernel: both must lie
- * as near to the reference as rounding allows. The library computes each with its weights as they are and, unless these are a vector,
- * packed, with their batches too.
+ * Seeded random problems of MatMul, computed by the library, by the reference, and by ONNX Runtime
+ * Web where it has a kernel: both must lie as near to the reference as rounding allows. The library
+ * computes each with its weights as they are and, unless these are a vector, packed, with their
+ * batches too.
  *
- * The runtime's MatMul has no transposes, for which its data are transposed, no bias and no bfloat16. It is not asked about K = 0, where it
- * leaves what it finds in memory, gives another shape or fails.
+ * The runtime's MatMul has no transposes, for which its data are transposed, no bias and no
+ * bfloat16. It is not asked about K = 0, where it leaves what it finds in memory, gives another
+ * shape or fails.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createGemm, type DType, type Gemm, type MatMulOptions } from 'wgemm';
@@ -33,7 +35,10 @@ async function runOrt(dtype: DType, src: Stack, weights: Stack): Promise<Stack> 
     session = await ort.createSession(encodeModel({ type: 'MatMul', inputs, output: { dtype } }));
     sessions.set(dtype, session);
   }
-  const { Y } = await session.run({ A: ort.tensor({ ...src, dtype }), B: ort.tensor({ ...weights, dtype }) });
+  const { Y } = await session.run({
+    A: ort.tensor({ ...src, dtype }),
+    B: ort.tensor({ ...weights, dtype }),
+  });
   return { data: Y.data, shape: Y.dims, dtype };
 }
 
@@ -42,11 +47,22 @@ const inOrt = (dtype: DType) => dtype !== 'bfloat16';
 /** Small sizes more often than large ones, up to 40. */
 const size = (random: Random) => Math.floor(41 ** random.next());
 
-/** Shapes of src and weights: vectors, or up to three batch axes, each of which either or both of them may have, or have as 1. */
-function drawShapes(random: Random, { transposeA, transposeB }: MatMulOptions): [src: number[], weights: number[]] {
+/**
+ * Shapes of src and weights: vectors, or up to three batch axes, each of which either or both of
+ * them may have, or have as 1.
+ */
+function drawShapes(
+  random: Random,
+  { transposeA, transposeB }: MatMulOptions,
+): [src: number[], weights: number[]] {
   const [m, n, k] = [size(random), size(random), random.next() < 0.05 ? 0 : size(random)];
-  const batch = Array.from({ length: random.pick([0, 1, 1, 2, 3]) }, () => random.pick([1, 2, 3, 5]));
-  const axes = () => batch.map((size) => (random.next() < 0.3 ? 1 : size)).slice(random.next() < 0.3 ? random.between(0, batch.length) : 0);
+  const batch = Array.from({ length: random.pick([0, 1, 1, 2, 3]) }, () =>
+    random.pick([1, 2, 3, 5]),
+  );
+  const axes = () =>
+    batch
+      .map((size) => (random.next() < 0.3 ? 1 : size))
+      .slice(random.next() < 0.3 ? random.between(0, batch.length) : 0);
   const src = random.next() < 0.1 ? [k] : [...axes(), ...(transposeA ? [k, m] : [m, k])];
   const weights = random.next() < 0.1 ? [k] : [...axes(), ...(transposeB ? [n, k] : [k, n])];
   return [src, weights];
@@ -56,7 +72,13 @@ function drawShapes(random: Random, { transposeA, transposeB }: MatMulOptions): 
 function sprinkle(random: Random, dtype: DType, { data }: Stack, kind: string): void {
   const share = kind === 'NaN and infinities' ? 2 / data.length : 0.3;
   for (let i = 0; i < data.length; ++i) {
-    if (random.next() < share) set(data, dtype, i, kind === 'zeros' ? random.pick([0, -0]) : random.pick([NaN, Infinity, -Infinity]));
+    if (random.next() < share)
+      set(
+        data,
+        dtype,
+        i,
+        kind === 'zeros' ? random.pick([0, -0]) : random.pick([NaN, Infinity, -Infinity]),
+      );
   }
 }
 
@@ -67,30 +89,50 @@ describe.each(dtypes)('%s', (dtype) => {
     [true, false],
     [true, true],
   ])('transposeA %o, transposeB %o', async (transposeA, transposeB) => {
-    const random = new Random(1000 + dtypes.indexOf(dtype) * 4 + Number(transposeA) * 2 + Number(transposeB));
+    const random = new Random(
+      1000 + dtypes.indexOf(dtype) * 4 + Number(transposeA) * 2 + Number(transposeB),
+    );
     const flags = { transposeA, transposeB };
     let [compared, packs, batches] = [0, 0, 0];
     for (let i = 0; i < 30; ++i) {
       const [srcShape, weightsShape] = drawShapes(random, flags);
-      const places = [random.pick(placeNames), random.pick(placeNames), random.pick(placeNames), random.pick(placeNames)] as const;
+      const places = [
+        random.pick(placeNames),
+        random.pick(placeNames),
+        random.pick(placeNames),
+        random.pick(placeNames),
+      ] as const;
       const src = place(wg, places[0], dtype, srcShape, random);
       const weights = place(wg, places[1], dtype, weightsShape, random);
       const kind = random.pick(['plain numbers', 'plain numbers', 'zeros', 'NaN and infinities']);
-      if (isFloat(dtype) && kind !== 'plain numbers') for (const input of [src, weights]) sprinkle(random, dtype, input, kind);
+      if (isFloat(dtype) && kind !== 'plain numbers')
+        for (const input of [src, weights]) sprinkle(random, dtype, input, kind);
       const what = JSON.stringify({ srcShape, weightsShape, ...flags, places, kind });
 
       const wanted = referenceMatMul(src, weights, null, flags);
       const shape = shapeOfMatMul(srcShape, weightsShape, flags) as number[];
       if (inOrt(dtype) && !srcShape.includes(0)) {
-        const found = await runOrt(dtype, transposeA ? transposed(src) : gather(src), transposeB ? transposed(weights) : gather(weights));
+        const found = await runOrt(
+          dtype,
+          transposeA ? transposed(src) : gather(src),
+          transposeB ? transposed(weights) : gather(weights),
+        );
         expect(found.shape, what).toEqual(shape);
         const flat: [number, number] = [1, count(shape)];
-        expectNear({ ...found, shape: flat }, { ...(wanted as NonNullable<typeof wanted>), shape: flat }, `of the runtime, ${what}`);
+        expectNear(
+          { ...found, shape: flat },
+          { ...(wanted as NonNullable<typeof wanted>), shape: flat },
+          `of the runtime, ${what}`,
+        );
         ++compared;
       }
-      const bias = random.tensor(dtype, shape.map((size) => random.pick([1, size])).slice(random.between(0, shape.length)));
+      const bias = random.tensor(
+        dtype,
+        shape.map((size) => random.pick([1, size])).slice(random.between(0, shape.length)),
+      );
       const out = random.pick([undefined, place(wg, places[2], dtype, shape, random)]);
-      const packed = weightsShape.length > 1 ? wg.pack(weights, { op: 'matmul', trans: transposeB }) : undefined;
+      const packed =
+        weightsShape.length > 1 ? wg.pack(weights, { op: 'matmul', trans: transposeB }) : undefined;
       for (const stored of packed ? [undefined, packed] : [undefined]) {
         const form = stored ? `${what}, packed` : what;
         expectMatMul(wg, src, weights, null, flags, form, stored);
@@ -104,7 +146,8 @@ describe.each(dtypes)('%s', (dtype) => {
     }
     expect(packs, 'problems with packed weights').toBeGreaterThan(20);
     expect(batches, 'those with batches of weights').toBeGreaterThan(8);
-    if (inOrt(dtype)) expect(compared, 'problems that the runtime has computed').toBeGreaterThan(22);
+    if (inOrt(dtype))
+      expect(compared, 'problems that the runtime has computed').toBeGreaterThan(22);
   });
 });
 

@@ -1,10 +1,22 @@
-/** What the memory does: nothing is kept that was not asked for, growth ends no tensor, and what is dropped is freed. */
+/**
+ * What the memory does: nothing is kept that was not asked for, growth ends no tensor, and what is
+ * dropped is freed.
+ */
 import { describe, expect, it } from 'vitest';
 import { createGemm, type Gemm, GemmError, type HeapTensor, type PackedWeights } from 'wgemm';
 import { allTypes, arrayClasses, bytesOf, dtypes } from './dtypes.js';
 import { draw, expectQGemm, packed } from './quantized.js';
 import type { Matrix } from './reference.js';
-import { dispose, expectGemm, float32, int32, place, placeNames, Random, tensor } from './tensors.js';
+import {
+  dispose,
+  expectGemm,
+  float32,
+  int32,
+  place,
+  placeNames,
+  Random,
+  tensor,
+} from './tensors.js';
 
 const square = float32([2, 2], 1, 2, 3, 4);
 
@@ -24,10 +36,19 @@ describe('memory()', () => {
 
   it('does not grow over thousands of calls, of every kind, that succeed and that fail', async () => {
     const wg = await createGemm();
-    const [a, b, out] = [wg.alloc('float32', [16, 16]), wg.alloc('float32', [16, 16]), wg.alloc('float32', [16, 16])];
+    const [a, b, out] = [
+      wg.alloc('float32', [16, 16]),
+      wg.alloc('float32', [16, 16]),
+      wg.alloc('float32', [16, 16]),
+    ];
     const array = { data: new Random(1).fill(new Float32Array(256)), shape: [16, 16] };
     const eight = { data: new Uint8Array(6).fill(3), shape: [2, 3] };
-    const operands = { a: eight, aScale: 1, b: { data: new Int8Array(6).fill(5), shape: [3, 2] }, bScale: Float32Array.of(1, 2) };
+    const operands = {
+      a: eight,
+      aScale: 1,
+      b: { data: new Int8Array(6).fill(5), shape: [3, 2] },
+      bScale: Float32Array.of(1, 2),
+    };
     const weights = wg.pack(operands.b, { op: 'qgemm' });
     const calls: (() => unknown)[] = [
       () => wg.qgemm(operands),
@@ -39,7 +60,9 @@ describe('memory()', () => {
       () => wg.gemm(array, array, 1),
       () => wg.gemm(array, b, array, { out: { data: out.data, shape: [16, 16] } }),
       () => wg.gemm(int32([1, 2], 1, 2), int32([2, 1], 3, 4), null, { alpha: 0.5 }),
-      ...dtypes.map((dtype) => () => wg.gemm(tensor(dtype, [1, 2], [1, 2]), tensor(dtype, [2, 1], [3, 4]), 5)),
+      ...dtypes.map(
+        (dtype) => () => wg.gemm(tensor(dtype, [1, 2], [1, 2]), tensor(dtype, [2, 1], [3, 4]), 5),
+      ),
       () => wg.explain('gemm', a, array),
       () => wg.alloc('int32', [33]).dispose(),
       () => wg.alloc('float32', [2 ** 31]),
@@ -48,13 +71,21 @@ describe('memory()', () => {
       () => wg.gemm(array, b, square, { alpha: 2 }),
       () => wg.gemm(array, array, null, { opset: 7 }),
       () => wg.qgemm({ ...operands, bScale: Float32Array.of(1, NaN) }), // found when all is copied
-      () => wg.qgemm({ ...operands, b: weights, bScale: Float32Array.of(0, 1) }, { out: { data: out.data.subarray(4, 8), shape: [2, 2] } }),
+      () =>
+        wg.qgemm(
+          { ...operands, b: weights, bScale: Float32Array.of(0, 1) },
+          { out: { data: out.data.subarray(4, 8), shape: [2, 2] } },
+        ),
       () => wg.qgemm({ ...operands, a: operands.b, b: weights }),
       () => wg.qgemm({ ...operands, aZeroPoint: 256 }),
       () => wg.pack({ ...operands.b, shape: [7, 1] }, { op: 'qgemm' }),
     ];
     // The engine collects its garbage before it refuses such an array.
-    const slow = () => wg.gemm({ data: new Float32Array(1), shape: [2 ** 40, 1], strides: [0, 0] }, float32([1, 1], 1));
+    const slow = () =>
+      wg.gemm(
+        { data: new Float32Array(1), shape: [2 ** 40, 1], strides: [0, 0] },
+        float32([1, 1], 1),
+      );
     const round = (also: (() => unknown)[] = []) => {
       let failed = 0;
       for (const call of [...calls, ...also]) {
@@ -76,7 +107,8 @@ describe('memory()', () => {
 
   it('is no more than maxMemory, though each tensor is larger than the one before', async () => {
     using wg = await createGemm({ maxMemory: 64_000_000 });
-    for (let size = 10_000_000; size <= 60_000_000; size += 10_000_000) wg.alloc('uint8', [size]).dispose();
+    for (let size = 10_000_000; size <= 60_000_000; size += 10_000_000)
+      wg.alloc('uint8', [size]).dispose();
     expect(wg.memory().committed).toBeLessThanOrEqual(64_000_000);
   });
 
@@ -85,7 +117,8 @@ describe('memory()', () => {
     const random = new Random(2);
     const held: HeapTensor[] = [];
     const step = () => {
-      if (held.length < 20 || random.next() < 0.5) held.push(wg.alloc('float32', [Math.floor(random.next() * 2000)]));
+      if (held.length < 20 || random.next() < 0.5)
+        held.push(wg.alloc('float32', [Math.floor(random.next() * 2000)]));
       else held.splice(Math.floor(random.next() * held.length), 1)[0]?.dispose();
       if (held.length > 40) for (const tensor of held.splice(0, 20)) tensor.dispose();
     };
@@ -180,7 +213,12 @@ describe('packed weights', () => {
   const types = { a: 'uint8', b: 'int8' } as const;
   /** Expects that weights still give what they must. */
   const expectRight = (wg: Gemm, weights: PackedWeights) => {
-    const { inputs, options } = draw(wg, new Random(8), { types, sizes: [3, 40, 50], b: weights, where: 'an array' });
+    const { inputs, options } = draw(wg, new Random(8), {
+      types,
+      sizes: [3, 40, 50],
+      b: weights,
+      where: 'an array',
+    });
     expectQGemm(wg, inputs, options);
   };
 
@@ -222,7 +260,8 @@ describe('packed weights', () => {
     const wg = await createGemm();
     const heap = place(wg, 'the heap', 'int8', [50, 40], new Random(9));
     const pack = () => {
-      for (const from of [b, heap]) for (const trans of [false, true]) packed(wg, from, trans).dispose();
+      for (const from of [b, heap])
+        for (const trans of [false, true]) packed(wg, from, trans).dispose();
     };
     pack();
     const before = wg.memory();
@@ -242,7 +281,12 @@ describe('packed weights', () => {
     const wide = new Random(10).tensor('uint8', [1, grown / 2]);
     using large = packed(wg, wide);
     expect(wg.memory().committed).toBeGreaterThan(grown);
-    const y = wg.qgemm({ a: { data: Uint8Array.of(3), shape: [1, 1] }, aScale: 1, b: large, bScale: 1 }).data;
+    const y = wg.qgemm({
+      a: { data: Uint8Array.of(3), shape: [1, 1] },
+      aScale: 1,
+      b: large,
+      bScale: 1,
+    }).data;
     expect(y.every((value, j) => value === 3 * (wide.data[j] as number))).toBe(true);
     expectRight(wg, weights);
     wg.dispose();
@@ -255,7 +299,9 @@ describe('packed weights', () => {
     let refused = 0;
     for (let at = 0; at < buffer.byteLength; at += 4096) {
       const view = { data: new Int8Array(buffer, at, 4), shape: [2, 2] };
-      expect(() => wg.qgemm({ a: view, aScale: 1, b: view, bScale: 1 })).toThrow('of no tensor that is alive');
+      expect(() => wg.qgemm({ a: view, aScale: 1, b: view, bScale: 1 })).toThrow(
+        'of no tensor that is alive',
+      );
       ++refused;
     }
     expect(refused).toBeGreaterThan(100);
@@ -270,40 +316,53 @@ describe('growth of the memory during a call', () => {
   it.each(placeNames)('leaves A, C and out right in %s', async (where) => {
     const wg = await createGemm();
     const random = new Random(5);
-    const tensors = [place(wg, where, 'float32', [1, 5], random), place(wg, where, 'float32', [1, 1], random)] as const;
+    const tensors = [
+      place(wg, where, 'float32', [1, 5], random),
+      place(wg, where, 'float32', [1, 1], random),
+    ] as const;
     const { committed } = wg.memory();
     expectGemm(wg, tensors[0], wide, tensors[1], { alpha: 2 });
     expect(wg.memory().committed).toBeGreaterThan(committed);
     wg.dispose();
   });
 
-  it.each(['an array', 'the heap', 'a view of the heap'] as const)('leaves operands of qgemm right in %s', async (where) => {
-    const wg = await createGemm();
-    const types = { a: 'int8', b: 'uint8' } as const;
-    const random = new Random(12);
-    const { inputs, options } = draw(wg, random, {
-      types,
-      sizes: [1, 5, 5],
-      where,
-      c: [1, 5],
-      one: '[1]',
-      bScale: '[N]',
-      bZeroPoint: '[N]',
-    });
-    const weights = packed(wg, inputs.b as Matrix);
-    // The copy of B, with what lies between its rows, is more than a new instance has.
-    const { committed } = wg.memory();
-    const wide = { data: new Uint8Array(committed + 5).fill(random.between(1, 99)), shape: [5, 5], strides: [committed / 4, 1] };
-    expectQGemm(wg, { ...inputs, b: wide }, options);
-    expect(wg.memory().committed).toBeGreaterThan(committed);
-    expectQGemm(wg, { ...inputs, b: weights }, options);
-    wg.dispose();
-  });
+  it.each(['an array', 'the heap', 'a view of the heap'] as const)(
+    'leaves operands of qgemm right in %s',
+    async (where) => {
+      const wg = await createGemm();
+      const types = { a: 'int8', b: 'uint8' } as const;
+      const random = new Random(12);
+      const { inputs, options } = draw(wg, random, {
+        types,
+        sizes: [1, 5, 5],
+        where,
+        c: [1, 5],
+        one: '[1]',
+        bScale: '[N]',
+        bZeroPoint: '[N]',
+      });
+      const weights = packed(wg, inputs.b as Matrix);
+      // The copy of B, with what lies between its rows, is more than a new instance has.
+      const { committed } = wg.memory();
+      const wide = {
+        data: new Uint8Array(committed + 5).fill(random.between(1, 99)),
+        shape: [5, 5],
+        strides: [committed / 4, 1],
+      };
+      expectQGemm(wg, { ...inputs, b: wide }, options);
+      expect(wg.memory().committed).toBeGreaterThan(committed);
+      expectQGemm(wg, { ...inputs, b: weights }, options);
+      wg.dispose();
+    },
+  );
 
   it('leaves out right in the heap, for scratch alone', async () => {
     const wg = await createGemm();
     const random = new Random(6);
-    const tensors = [place(wg, 'the heap', 'float32', [30, 500], random), place(wg, 'the heap', 'float32', [500, 1500], random)] as const;
+    const tensors = [
+      place(wg, 'the heap', 'float32', [30, 500], random),
+      place(wg, 'the heap', 'float32', [500, 1500], random),
+    ] as const;
     const out = place(wg, 'the heap', 'float32', [30, 1500], random);
     expect(wg.explain('gemm', ...tensors, 3, { alpha: 2, out }).scratch).toBeGreaterThan(400_000);
     let fill = wg.memory();
@@ -372,7 +431,11 @@ describe('the collector', () => {
     expect(wg.memory().inUse).toBe(101 * inUse);
     await collectUntil(() => wg.memory().inUse === inUse);
     expect(wg.memory().inUse).toBe(inUse);
-    const { inputs } = draw(wg, new Random(14), { types: { a: 'int8', b: 'int8' }, sizes: [3, 100, 100], b: kept });
+    const { inputs } = draw(wg, new Random(14), {
+      types: { a: 'int8', b: 'int8' },
+      sizes: [3, 100, 100],
+      b: kept,
+    });
     expectQGemm(wg, inputs);
     wg.dispose();
   });
@@ -406,7 +469,10 @@ describe('the collector', () => {
     };
     const { wg, buffer, tensor, weights } = await start();
     await collectUntil(() => wg.deref() === undefined && buffer.deref() === undefined);
-    expect({ instance: wg.deref() === undefined, memory: buffer.deref() === undefined }).toEqual({ instance: true, memory: true });
+    expect({ instance: wg.deref() === undefined, memory: buffer.deref() === undefined }).toEqual({
+      instance: true,
+      memory: true,
+    });
     expect(tensor.disposed && weights.disposed).toBe(true);
   });
 
@@ -429,7 +495,8 @@ describe('the collector', () => {
       for (let i = 0; i < 10; ++i) holder.wg?.alloc('float32', [10]);
     })();
     await new Promise((resolve) => setTimeout(resolve, 1));
-    // V8 finalizes nothing more, in the whole process, once a FinalizationRegistry has died between a collection and its callbacks.
+    // V8 finalizes nothing more, in the whole process, once a FinalizationRegistry has died between
+    // a collection and its callbacks.
     collect();
     delete holder.wg;
     collect();

@@ -1,9 +1,10 @@
 /**
- * Seeded random problems of QGemm, computed by the library with B as it is and with B packed, by the reference, and by ONNX Runtime Web:
- * all bits must be the same.
+ * Seeded random problems of QGemm, computed by the library with B as it is and with B packed, by
+ * the reference, and by ONNX Runtime Web: all bits must be the same.
  *
- * The runtime has no int8 x uint8, quantizes to the type of A only, wants b_scale and b_zero_point in one shape, and leaves what it finds in
- * memory where K is 0: there the library is held to the reference alone.
+ * The runtime has no int8 x uint8, quantizes to the type of A only, wants b_scale and b_zero_point
+ * in one shape, and leaves what it finds in memory where K is 0: there the library is held to the
+ * reference alone.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createGemm, type DType, type Gemm } from 'wgemm';
@@ -23,7 +24,14 @@ import {
   shapesOfC,
   typePairs,
 } from './quantized.js';
-import { elements, list, type Matrix, type QuantizedFactors, referenceQGemm, type Vector } from './reference.js';
+import {
+  elements,
+  list,
+  type Matrix,
+  type QuantizedFactors,
+  referenceQGemm,
+  type Vector,
+} from './reference.js';
 import { expectNear, placeNames, Random, tensor } from './tensors.js';
 
 let wg: Gemm;
@@ -36,13 +44,27 @@ afterAll(() => {
 });
 
 /** Inputs of the operator, in its order. */
-const names = ['a', 'aScale', 'aZeroPoint', 'b', 'bScale', 'bZeroPoint', 'c', 'yScale', 'yZeroPoint'] as const;
+const names = [
+  'a',
+  'aScale',
+  'aZeroPoint',
+  'b',
+  'bScale',
+  'bZeroPoint',
+  'c',
+  'yScale',
+  'yZeroPoint',
+] as const;
 
 /** What calls with B packed have taken. */
 const kernels = new Set<string>();
 
 /** Calls qgemm with B as it is, and with B packed. */
-function expectTwice(inputs: QuantizedInputs, options: QuantizedFactors & { alpha?: number }, what: string): void {
+function expectTwice(
+  inputs: QuantizedInputs,
+  options: QuantizedFactors & { alpha?: number },
+  what: string,
+): void {
   expectQGemm(wg, inputs, options as object, what);
   const weights = packed(wg, inputs.b as Matrix, Boolean(options.transB));
   try {
@@ -69,12 +91,23 @@ async function runOrt(
     return input === undefined || input === null ? null : { name, ...plain(input) };
   });
   while (all.at(-1) === null) all.pop();
-  const isGiven = (input: (typeof all)[number]) => input !== null && !(constant && input.name === 'b');
+  const isGiven = (input: (typeof all)[number]) =>
+    input !== null && !(constant && input.name === 'b');
   const attributes = { alpha: { float: alpha }, transA: Number(transA), transB: Number(transB) };
-  const declared = all.map((input) => (isGiven(input) && input ? { name: input.name, dtype: input.dtype } : input));
-  const model = encodeModel({ type: 'QGemm', domain: 'com.microsoft', attributes, inputs: declared, output: { dtype: output } });
+  const declared = all.map((input) =>
+    isGiven(input) && input ? { name: input.name, dtype: input.dtype } : input,
+  );
+  const model = encodeModel({
+    type: 'QGemm',
+    domain: 'com.microsoft',
+    attributes,
+    inputs: declared,
+    output: { dtype: output },
+  });
   const session = await ort.createSession(model);
-  const feeds = all.flatMap((input) => (isGiven(input) && input ? [[input.name, ort.tensor(input)] as const] : []));
+  const feeds = all.flatMap((input) =>
+    isGiven(input) && input ? [[input.name, ort.tensor(input)] as const] : [],
+  );
   const { Y } = await session.run(Object.fromEntries(feeds));
   return { data: Y.data, shape: Y.dims, dtype: Y.type as DType };
 }
@@ -106,9 +139,15 @@ describe.each(typePairs)('$a x $b', (types) => {
     for (const output of ['float32', types.a] as const) {
       for (const perColumn of [false, true]) {
         for (let i = 0; i < 9; ++i) {
-          const sizes = [random.next() < 0.2 ? 1 : size(random), size(random), size(random)] as const;
+          const sizes = [
+            random.next() < 0.2 ? 1 : size(random),
+            size(random),
+            size(random),
+          ] as const;
           const c = [undefined, ...shapesOfC(sizes[0], sizes[1]), [sizes[0], sizes[1]]][i];
-          const form = perColumn ? random.pick(['[N]', '[N] with gaps'] as const) : random.pick(['[]', '[1]'] as const);
+          const form = perColumn
+            ? random.pick(['[N]', '[N] with gaps'] as const)
+            : random.pick(['[]', '[1]'] as const);
           const one = random.pick(['[]', '[1]'] as const);
           const where = random.pick(placeNames);
           const { inputs, options } = draw(wg, random, {
@@ -148,40 +187,62 @@ describe.each(typePairs)('$a x $b', (types) => {
       const [transA, transB] = [random.pick([false, true]), random.pick([false, true])];
       const output = types.a === 'int8' ? 'uint8' : 'int8';
       const c = random.pick([undefined, 9, ...shapesOfC(sizes[0], sizes[1])]);
-      const [one, bScale, bZeroPoint] = [random.pick(oneForms), random.pick(forms), random.pick(forms)];
+      const [one, bScale, bZeroPoint] = [
+        random.pick(oneForms),
+        random.pick(forms),
+        random.pick(forms),
+      ];
       const where = random.pick(placeNames);
-      const { inputs, options } = draw(wg, random, { types, sizes, where, c, output, one, bScale, bZeroPoint, transA, transB });
-      expectTwice(inputs, options, `${sizes.join(' x ')}, ${JSON.stringify({ ...options, c, one, bScale, bZeroPoint, where })}`);
+      const { inputs, options } = draw(wg, random, {
+        types,
+        sizes,
+        where,
+        c,
+        output,
+        one,
+        bScale,
+        bZeroPoint,
+        transA,
+        transB,
+      });
+      expectTwice(
+        inputs,
+        options,
+        `${sizes.join(' x ')}, ${JSON.stringify({ ...options, c, one, bScale, bZeroPoint, where })}`,
+      );
       dropAll(inputs);
     }
   });
 });
 
-it.each([2, 25])('the runtime computes operands and zero points at the ends of their ranges alike: %i rows', async (m) => {
-  const random = new Random(200);
-  const ends = { int8: [-128, 127], uint8: [0, 255] };
-  for (const types of typePairs) {
-    if (types.a === 'int8' && types.b === 'uint8') continue;
-    for (const a of ends[types.a]) {
-      for (const b of ends[types.b]) {
-        const { inputs, options } = draw(wg, random, {
-          types,
-          sizes: [m, 5, 4096],
-          one: '[]',
-          bScale: '[N]',
-          bZeroPoint: '[N]',
-          output: types.a,
-        });
-        (inputs.a.data as Int8Array).fill(a);
-        ((inputs.b as Matrix).data as Int8Array).fill(b);
-        const what = JSON.stringify({ types, a, b });
-        const found = await runOrt(inputs, options, types.a, false);
-        expectNear(found, referenceQGemm(inputs as never, options), `of the runtime, ${what}`);
-        expectTwice(inputs, options, what);
+it.each([2, 25])(
+  'the runtime computes operands and zero points at the ends of their ranges alike: %i rows',
+  async (m) => {
+    const random = new Random(200);
+    const ends = { int8: [-128, 127], uint8: [0, 255] };
+    for (const types of typePairs) {
+      if (types.a === 'int8' && types.b === 'uint8') continue;
+      for (const a of ends[types.a]) {
+        for (const b of ends[types.b]) {
+          const { inputs, options } = draw(wg, random, {
+            types,
+            sizes: [m, 5, 4096],
+            one: '[]',
+            bScale: '[N]',
+            bZeroPoint: '[N]',
+            output: types.a,
+          });
+          (inputs.a.data as Int8Array).fill(a);
+          ((inputs.b as Matrix).data as Int8Array).fill(b);
+          const what = JSON.stringify({ types, a, b });
+          const found = await runOrt(inputs, options, types.a, false);
+          expectNear(found, referenceQGemm(inputs as never, options), `of the runtime, ${what}`);
+          expectTwice(inputs, options, what);
+        }
       }
     }
-  }
-});
+  },
+);
 
 it('calls with B packed have taken relaxed dot products, if this engine has any', () => {
   const dots = relaxedDots(wg);
@@ -194,9 +255,20 @@ it('calls with B packed have taken relaxed dot products, if this engine has any'
 
 it('the runtime is none for what it is not asked about', async () => {
   const one = (types: (typeof typePairs)[number], output: Output) => {
-    const drawn = draw(wg, new Random(1), { types, sizes: [1, 2, 1], one: '[]', bScale: '[]', bZeroPoint: '[]', output });
+    const drawn = draw(wg, new Random(1), {
+      types,
+      sizes: [1, 2, 1],
+      one: '[]',
+      bScale: '[]',
+      bZeroPoint: '[]',
+      output,
+    });
     return runOrt(drawn.inputs, drawn.options, output, false);
   };
-  await expect(one({ a: 'int8', b: 'uint8' }, 'float32')).rejects.toThrow('Could not find an implementation');
-  await expect(one({ a: 'uint8', b: 'int8' }, 'int8')).rejects.toThrow('Could not find an implementation');
+  await expect(one({ a: 'int8', b: 'uint8' }, 'float32')).rejects.toThrow(
+    'Could not find an implementation',
+  );
+  await expect(one({ a: 'uint8', b: 'int8' }, 'int8')).rejects.toThrow(
+    'Could not find an implementation',
+  );
 });

@@ -1,6 +1,17 @@
-/** What qgemm and pack refuse: each kind of bad input gives its error, changes nothing, keeps nothing, and leaves an instance that works. */
+/**
+ * What qgemm and pack refuse: each kind of bad input gives its error, changes nothing, keeps
+ * nothing, and leaves an instance that works.
+ */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createGemm, type Gemm, GemmError, HeapTensor, PackedWeights, type QGemmInputs, type QGemmOptions } from 'wgemm';
+import {
+  createGemm,
+  type Gemm,
+  GemmError,
+  HeapTensor,
+  PackedWeights,
+  type QGemmInputs,
+  type QGemmOptions,
+} from 'wgemm';
 import { createGemm as startWorker, type WorkerGemm } from 'wgemm/worker';
 import { type Quantized, quantized, quantizedTypes, type Integer } from './dtypes.js';
 import { expectError, expectRefusedInWorker, thrown, type Wanted } from './errors.js';
@@ -28,7 +39,12 @@ afterAll(() => {
 /** The errors of qgemm, for short. */
 const error =
   (code: Wanted['code']) =>
-  (argument: string, ...says: (string | RegExp)[]): Wanted => ({ code, op: 'qgemm', argument, says });
+  (argument: string, ...says: (string | RegExp)[]): Wanted => ({
+    code,
+    op: 'qgemm',
+    argument,
+    says,
+  });
 const [shape, dtype, argument, mismatch, disposed] = [
   error('SHAPE'),
   error('DTYPE'),
@@ -37,10 +53,19 @@ const [shape, dtype, argument, mismatch, disposed] = [
   error('DISPOSED'),
 ];
 
-const uint8 = (shape: readonly number[], ...numbers: number[]) => ({ data: Uint8Array.from(numbers), shape });
-const int8 = (shape: readonly number[], ...numbers: number[]) => ({ data: Int8Array.from(numbers), shape });
+const uint8 = (shape: readonly number[], ...numbers: number[]) => ({
+  data: Uint8Array.from(numbers),
+  shape,
+});
+const int8 = (shape: readonly number[], ...numbers: number[]) => ({
+  data: Int8Array.from(numbers),
+  shape,
+});
 
-/** What every case starts from: A (2, 3), B (3, 2), C and an out (2, 2) that a good call would overwrite. */
+/**
+ * What every case starts from: A (2, 3), B (3, 2), C and an out (2, 2) that a good call would
+ * overwrite.
+ */
 function operands() {
   return {
     a: uint8([2, 3], 1, 2, 3, 4, 5, 255),
@@ -59,27 +84,42 @@ function withoutOut() {
   return { a, aScale, aZeroPoint, b, bScale, bZeroPoint, c };
 }
 
-/** What a call changes of that, of any type, as JavaScript may pass it; `inputs` and `options` stand for all of them. */
+/**
+ * What a call changes of that, of any type, as JavaScript may pass it; `inputs` and `options` stand
+ * for all of them.
+ */
 type Changes = Record<string, unknown>;
 
-function argumentsOf({ out, ...operands }: Operands, changes: Changes): [inputs: QGemmInputs, options: QGemmOptions] {
+function argumentsOf(
+  { out, ...operands }: Operands,
+  changes: Changes,
+): [inputs: QGemmInputs, options: QGemmOptions] {
   const { inputs, options } = changes;
-  const ofOptions = Object.entries(changes).filter(([key]) => ['alpha', 'transA', 'transB', 'out', 'options'].includes(key));
-  const ofInputs = Object.entries(changes).filter((entry) => !ofOptions.some(([key]) => key === entry[0]));
+  const ofOptions = Object.entries(changes).filter(([key]) =>
+    ['alpha', 'transA', 'transB', 'out', 'options'].includes(key),
+  );
+  const ofInputs = Object.entries(changes).filter(
+    (entry) => !ofOptions.some(([key]) => key === entry[0]),
+  );
   return [
     'inputs' in changes ? inputs : { ...operands, ...Object.fromEntries(ofInputs) },
     'options' in changes ? options : { out, ...Object.fromEntries(ofOptions) },
   ] as [QGemmInputs, QGemmOptions];
 }
 
-/** Makes the call, and expects its error and that nothing else came of it. Explain must say the same, of values too. */
+/**
+ * Makes the call, and expects its error and that nothing else came of it. Explain must say the
+ * same, of values too.
+ */
 function expectRefused(bad: (o: Operands) => Changes, wanted: Wanted): void {
   const o = operands();
   const [inputs, options] = argumentsOf(o, bad(o));
   const inUse = wg.memory().inUse;
   const found = thrown(() => wg.qgemm(inputs, options));
   expectError(found, wanted);
-  expect((thrown(() => wg.explain('qgemm', inputs, options)) as GemmError).message).toBe((found as GemmError).message);
+  expect((thrown(() => wg.explain('qgemm', inputs, options)) as GemmError).message).toBe(
+    (found as GemmError).message,
+  );
   const fresh = operands();
   expect(o).toEqual(fresh);
   expect(wg.memory().inUse, 'bytes in use').toBe(inUse);
@@ -105,12 +145,15 @@ type Cases = Record<string, [bad: Changes | ((o: Operands) => Changes), wanted: 
 
 function refuses(what: string, cases: Cases): void {
   describe(what, () => {
-    it.each(Object.entries(cases).map(([name, [bad, wanted]]) => ({ name, bad, wanted })))('$name', async ({ bad, wanted }) => {
-      const change = typeof bad === 'function' ? bad : () => bad;
-      expectRefused(change, wanted);
-      const call = (o: Operands) => wg.qgemm(...argumentsOf(o, change(o)));
-      await expectRefusedInWorker(inWorker, operands, call, (o) => callInWorker(o, change(o)));
-    });
+    it.each(Object.entries(cases).map(([name, [bad, wanted]]) => ({ name, bad, wanted })))(
+      '$name',
+      async ({ bad, wanted }) => {
+        const change = typeof bad === 'function' ? bad : () => bad;
+        expectRefused(change, wanted);
+        const call = (o: Operands) => wg.qgemm(...argumentsOf(o, change(o)));
+        await expectRefusedInWorker(inWorker, operands, call, (o) => callInWorker(o, change(o)));
+      },
+    );
   });
 }
 
@@ -121,18 +164,36 @@ refuses('refuses inputs', {
   'that are a number': [{ inputs: 5 }, argument('inputs', 'is 5', anObject)],
   'that are a string': [{ inputs: 'a' }, argument('inputs', 'is "a"', anObject)],
   'that are a function': [{ inputs: () => ({}) }, argument('inputs', 'a function', anObject)],
-  'that are an array': [(o) => ({ inputs: [o.a, o.b] }), argument('0', '"0"', 'not known', 'aScale')],
+  'that are an array': [
+    (o) => ({ inputs: [o.a, o.b] }),
+    argument('0', '"0"', 'not known', 'aScale'),
+  ],
   'that are an empty array': [{ inputs: [] }, argument('A', 'is undefined', 'tensor')],
   'that are A': [(o) => ({ inputs: o.a }), argument('data', '"data"', 'not known', 'bZeroPoint')],
   'without any': [{ inputs: {} }, argument('A', 'is undefined', 'tensor')],
   'with an out': [(o) => ({ inputs: o }), argument('out', '"out"', 'not known')],
-  'with a_scale, as ONNX spells it': [{ a_scale: 1 }, argument('a_scale', '"a_scale"', 'not known', 'aScale')],
-  'with an unknown one that is undefined': [{ scale: undefined }, argument('scale', '"scale"', 'not known')],
-  'with an option': [(o) => ({ inputs: { ...argumentsOf(o, {})[0], alpha: 1 } }), argument('alpha', '"alpha"', 'not known')],
+  'with a_scale, as ONNX spells it': [
+    { a_scale: 1 },
+    argument('a_scale', '"a_scale"', 'not known', 'aScale'),
+  ],
+  'with an unknown one that is undefined': [
+    { scale: undefined },
+    argument('scale', '"scale"', 'not known'),
+  ],
+  'with an option': [
+    (o) => ({ inputs: { ...argumentsOf(o, {})[0], alpha: 1 } }),
+    argument('alpha', '"alpha"', 'not known'),
+  ],
   'without a': [{ a: undefined }, argument('A', 'is undefined', 'tensor')],
   'without b': [{ b: null }, argument('B', 'is null', 'tensor')],
-  'without aScale': [{ aScale: undefined }, argument('a_scale', 'is undefined', 'a number, an array or a tensor')],
-  'without bScale': [{ bScale: null }, argument('b_scale', 'is null', 'a number, an array or a tensor')],
+  'without aScale': [
+    { aScale: undefined },
+    argument('a_scale', 'is undefined', 'a number, an array or a tensor'),
+  ],
+  'without bScale': [
+    { bScale: null },
+    argument('b_scale', 'is null', 'a number, an array or a tensor'),
+  ],
 });
 
 refuses('refuses an operand that is no tensor:', {
@@ -144,43 +205,91 @@ refuses('refuses an operand that is no tensor:', {
   'aScale is a bigint': [{ aScale: 1n }, argument('a_scale', '1n', 'tensor')],
   'aScale is a string': [{ aScale: '1' }, argument('a_scale', '"1"', 'tensor')],
   'bScale is a plain array': [{ bScale: [1, 2] }, dtype('b_scale', 'an array', 'Float32Array')],
-  'bScale is a DataView': [{ bScale: new DataView(new ArrayBuffer(8)) }, dtype('b_scale', 'undefined', 'Float32Array')],
+  'bScale is a DataView': [
+    { bScale: new DataView(new ArrayBuffer(8)) },
+    dtype('b_scale', 'undefined', 'Float32Array'),
+  ],
   'aZeroPoint is true': [{ aZeroPoint: true }, argument('a_zero_point', 'is true', 'tensor')],
   'bZeroPoint is a bigint': [{ bZeroPoint: 1n }, argument('b_zero_point', '1n', 'tensor')],
   'yScale is a symbol': [{ yScale: Symbol('y') }, argument('y_scale', 'a symbol', 'tensor')],
-  'yZeroPoint is a function': [{ yScale: 1, yZeroPoint: () => 1 }, argument('y_zero_point', 'a function', 'tensor')],
+  'yZeroPoint is a function': [
+    { yScale: 1, yZeroPoint: () => 1 },
+    argument('y_zero_point', 'a function', 'tensor'),
+  ],
   'out is null': [{ out: null }, argument('Y', 'is null', 'tensor')],
   'out is a number': [{ out: 1 }, argument('Y', 'is 1', 'tensor')],
-  'out is a bare array': [(o) => ({ out: o.out.data }), dtype('Y', 'without a shape', 'Float32Array')],
+  'out is a bare array': [
+    (o) => ({ out: o.out.data }),
+    dtype('Y', 'without a shape', 'Float32Array'),
+  ],
 });
 
 refuses('refuses types:', {
   'A float32': [{ a: float32([2, 3], 1, 2, 3, 4, 5, 6) }, dtype('A', 'float32', 'int8 or uint8')],
   'A int32': [{ a: int32([2, 3], 1, 2, 3, 4, 5, 6) }, dtype('A', 'int32', 'int8 or uint8')],
-  'B float16': [{ b: tensor('float16', [3, 2], [1, 2, 3, 4, 5, 6]) }, dtype('B', 'float16', 'int8 or uint8')],
-  'B uint32': [{ b: tensor('uint32', [3, 2], [1, 2, 3, 4, 5, 6]) }, dtype('B', 'uint32', 'int8 or uint8')],
-  'B a Uint8ClampedArray': [(o) => ({ b: { ...o.b, data: new Uint8ClampedArray(6) } }), dtype('B', 'Uint8ClampedArray', 'Int8Array')],
-  'A of a dtype that is not its array’s': [(o) => ({ a: { ...o.a, dtype: 'int8' } }), dtype('A', '"int8"', 'Uint8Array', 'uint8')],
+  'B float16': [
+    { b: tensor('float16', [3, 2], [1, 2, 3, 4, 5, 6]) },
+    dtype('B', 'float16', 'int8 or uint8'),
+  ],
+  'B uint32': [
+    { b: tensor('uint32', [3, 2], [1, 2, 3, 4, 5, 6]) },
+    dtype('B', 'uint32', 'int8 or uint8'),
+  ],
+  'B a Uint8ClampedArray': [
+    (o) => ({ b: { ...o.b, data: new Uint8ClampedArray(6) } }),
+    dtype('B', 'Uint8ClampedArray', 'Int8Array'),
+  ],
+  'A of a dtype that is not its array’s': [
+    (o) => ({ a: { ...o.a, dtype: 'int8' } }),
+    dtype('A', '"int8"', 'Uint8Array', 'uint8'),
+  ],
   'C float32': [{ c: float32([2], 1, 2) }, dtype('C', 'float32', 'int32')],
   'C int8': [{ c: int8([2], 1, 2) }, dtype('C', 'int8', 'int32')],
   'aScale a Float64Array': [{ aScale: Float64Array.of(1) }, dtype('a_scale', 'float64', 'float32')],
   'aScale int8': [{ aScale: int8([], 1) }, dtype('a_scale', 'int8', 'float32')],
-  'bScale a Uint16Array': [{ bScale: Uint16Array.of(1) }, dtype('b_scale', 'Uint16Array', 'float16 or bfloat16')],
+  'bScale a Uint16Array': [
+    { bScale: Uint16Array.of(1) },
+    dtype('b_scale', 'Uint16Array', 'float16 or bfloat16'),
+  ],
   'bScale int64': [{ bScale: BigInt64Array.of(1n) }, dtype('b_scale', 'int64', 'float32')],
   'yScale int32': [{ yScale: int32([], 1), yZeroPoint: 1 }, dtype('y_scale', 'int32', 'float32')],
-  'aZeroPoint of another type than A': [{ aZeroPoint: Int8Array.of(1) }, dtype('a_zero_point', 'int8', 'uint8')],
-  'aZeroPoint a Float32Array': [{ aZeroPoint: Float32Array.of(1) }, dtype('a_zero_point', 'float32', 'uint8')],
-  'aZeroPoint a Uint8ClampedArray': [{ aZeroPoint: Uint8ClampedArray.of(1) }, dtype('a_zero_point', 'Uint8Array')],
-  'bZeroPoint of another type than B': [{ bZeroPoint: uint8([2], 1, 2) }, dtype('b_zero_point', 'uint8', 'int8')],
+  'aZeroPoint of another type than A': [
+    { aZeroPoint: Int8Array.of(1) },
+    dtype('a_zero_point', 'int8', 'uint8'),
+  ],
+  'aZeroPoint a Float32Array': [
+    { aZeroPoint: Float32Array.of(1) },
+    dtype('a_zero_point', 'float32', 'uint8'),
+  ],
+  'aZeroPoint a Uint8ClampedArray': [
+    { aZeroPoint: Uint8ClampedArray.of(1) },
+    dtype('a_zero_point', 'Uint8Array'),
+  ],
+  'bZeroPoint of another type than B': [
+    { bZeroPoint: uint8([2], 1, 2) },
+    dtype('b_zero_point', 'uint8', 'int8'),
+  ],
   'bZeroPoint of another type than packed B': [
     () => ({ b: weights, bZeroPoint: Uint8Array.of(1) }),
     dtype('b_zero_point', 'uint8', 'int8'),
   ],
   'bZeroPoint int32': [{ bZeroPoint: Int32Array.of(1) }, dtype('b_zero_point', 'int32', 'int8')],
-  'yZeroPoint a Float32Array': [{ yScale: 1, yZeroPoint: Float32Array.of(1) }, dtype('y_zero_point', 'float32', 'int8 or uint8')],
-  'yZeroPoint int32': [{ yScale: 1, yZeroPoint: int32([], 1) }, dtype('y_zero_point', 'int32', 'int8 or uint8')],
-  'out int8 without yScale': [{ out: int8([2, 2], 1, 2, 3, 4) }, dtype('Y', 'int8', 'float32', 'no y_scale')],
-  'out float32 with yScale': [{ yScale: 1, yZeroPoint: 1 }, dtype('Y', 'float32', 'uint8', 'y_zero_point')],
+  'yZeroPoint a Float32Array': [
+    { yScale: 1, yZeroPoint: Float32Array.of(1) },
+    dtype('y_zero_point', 'float32', 'int8 or uint8'),
+  ],
+  'yZeroPoint int32': [
+    { yScale: 1, yZeroPoint: int32([], 1) },
+    dtype('y_zero_point', 'int32', 'int8 or uint8'),
+  ],
+  'out int8 without yScale': [
+    { out: int8([2, 2], 1, 2, 3, 4) },
+    dtype('Y', 'int8', 'float32', 'no y_scale'),
+  ],
+  'out float32 with yScale': [
+    { yScale: 1, yZeroPoint: 1 },
+    dtype('Y', 'float32', 'uint8', 'y_zero_point'),
+  ],
   'out of the other 8-bit type': [
     { yScale: 1, yZeroPoint: 1, out: int8([2, 2], 1, 2, 3, 4) },
     dtype('Y', 'int8', 'uint8', 'that of y_zero_point'),
@@ -192,10 +301,19 @@ refuses('refuses shapes:', {
   'A of rank 1': [{ a: uint8([3], 1, 2, 3) }, shape('A', '[3]', 'rank 1', 'rank 2')],
   'A of rank 3': [{ a: uint8([1, 1, 3], 1, 2, 3) }, shape('A', '[1, 1, 3]', 'rank 3', 'rank 2')],
   'B of rank 0': [{ b: int8([], 1) }, shape('B', '[]', 'rank 0', 'rank 2')],
-  'A without': [(o) => ({ a: { data: o.a.data } }), shape('A', 'shape undefined', 'an array of whole numbers')],
+  'A without': [
+    (o) => ({ a: { data: o.a.data } }),
+    shape('A', 'shape undefined', 'an array of whole numbers'),
+  ],
   'A short': [{ a: uint8([2, 3], 1, 2, 3, 4, 5) }, shape('A', '5 elements', '[2, 3]', 'needs 6')],
-  'B with strides that are short': [(o) => ({ b: { ...o.b, strides: [3, 1] } }), shape('B', '6 elements', '[3, 1]', 'need 8')],
-  'K of A and B': [{ b: int8([2, 2], 1, 2, 3, 4) }, shape('B', '[2, 3]', '[2, 2]', 'K is 3 in A and 2 in B')],
+  'B with strides that are short': [
+    (o) => ({ b: { ...o.b, strides: [3, 1] } }),
+    shape('B', '6 elements', '[3, 1]', 'need 8'),
+  ],
+  'K of A and B': [
+    { b: int8([2, 2], 1, 2, 3, 4) },
+    shape('B', '[2, 3]', '[2, 2]', 'K is 3 in A and 2 in B'),
+  ],
   'K of A and B, transposed': [
     (o) => ({ b: int8([2, 3], 1, 2, 3, 4, 5, 6), a: o.a, transA: true, transB: true }),
     shape('B', 'transposed', 'K is 2 in A and 3 in B'),
@@ -204,9 +322,18 @@ refuses('refuses shapes:', {
     { inputs: { a: uint8([2 ** 30, 0]), aScale: 1, b: int8([0, 2 ** 30]), bScale: 1 } },
     shape('Y', '[1073741824, 1073741824]', '2^53'),
   ],
-  'C (M)': [{ a: uint8([3, 3], 1, 2, 3, 4, 5, 6, 7, 8, 9), c: int32([3], 1, 2, 3), out: undefined }, shape('C', '[3]', '[3, 2]', '[M, 1]')],
+  'C (M)': [
+    { a: uint8([3, 3], 1, 2, 3, 4, 5, 6, 7, 8, 9), c: int32([3], 1, 2, 3), out: undefined },
+    shape('C', '[3]', '[3, 2]', '[M, 1]'),
+  ],
   'C (N, 1)': [
-    { b: int8([3, 3], 1, 2, 3, 4, 5, 6, 7, 8, 9), bScale: 1, bZeroPoint: 0, c: int32([3, 1], 1, 2, 3), out: undefined },
+    {
+      b: int8([3, 3], 1, 2, 3, 4, 5, 6, 7, 8, 9),
+      bScale: 1,
+      bZeroPoint: 0,
+      c: int32([3, 1], 1, 2, 3),
+      out: undefined,
+    },
     shape('C', '[3, 1]', '[2, 3]'),
   ],
   'C of rank 3': [{ c: int32([1, 2, 2], 1, 2, 3, 4) }, shape('C', '[1, 2, 2]', '[2, 2]')],
@@ -223,31 +350,64 @@ refuses('refuses scales and zero points of a shape:', {
   'aScale [2]': [{ aScale: Float32Array.of(1, 2) }, shape('a_scale', '[2]', oneValue)],
   'aScale [1, 1]': [{ aScale: float32([1, 1], 1) }, shape('a_scale', '[1, 1]', oneValue)],
   'aScale empty': [{ aScale: new Float32Array(0) }, shape('a_scale', '[0]', oneValue)],
-  'aScale short': [{ aScale: { data: Float32Array.of(1), shape: [2] } }, shape('a_scale', '1 elements', 'needs 2')],
+  'aScale short': [
+    { aScale: { data: Float32Array.of(1), shape: [2] } },
+    shape('a_scale', '1 elements', 'needs 2'),
+  ],
   'aZeroPoint a row': [{ aZeroPoint: Uint8Array.of(1, 2) }, shape('a_zero_point', '[2]', oneValue)],
-  'aZeroPoint a column of A’s': [{ aZeroPoint: uint8([3], 1, 2, 3) }, shape('a_zero_point', '[3]', oneValue)],
-  'bScale one a row': [{ bScale: Float32Array.of(1, 2, 3) }, shape('b_scale', '[3]', '2 columns', oneOrEach)],
+  'aZeroPoint a column of A’s': [
+    { aZeroPoint: uint8([3], 1, 2, 3) },
+    shape('a_zero_point', '[3]', oneValue),
+  ],
+  'bScale one a row': [
+    { bScale: Float32Array.of(1, 2, 3) },
+    shape('b_scale', '[3]', '2 columns', oneOrEach),
+  ],
   'bScale [1, N]': [{ bScale: float32([1, 2], 1, 2) }, shape('b_scale', '[1, 2]', oneOrEach)],
   'bScale empty': [{ bScale: new Float32Array(0) }, shape('b_scale', '[0]', oneOrEach)],
   'bScale one a row, with transB': [
     { b: int8([2, 3], 1, 2, 3, 4, 5, 6), transB: true, bScale: Float32Array.of(1, 2, 3) },
     shape('b_scale', '[3]', '2 columns'),
   ],
-  'bScale one a row, with packed weights': [() => ({ b: weights, bScale: Float32Array.of(1, 2, 3) }), shape('b_scale', '[3]', '2 columns')],
-  'bZeroPoint one a row': [{ bZeroPoint: Int8Array.of(1, 2, 3) }, shape('b_zero_point', '[3]', '2 columns', oneOrEach)],
-  'bZeroPoint [N, 1]': [{ bZeroPoint: int8([2, 1], 1, 2) }, shape('b_zero_point', '[2, 1]', oneOrEach)],
+  'bScale one a row, with packed weights': [
+    () => ({ b: weights, bScale: Float32Array.of(1, 2, 3) }),
+    shape('b_scale', '[3]', '2 columns'),
+  ],
+  'bZeroPoint one a row': [
+    { bZeroPoint: Int8Array.of(1, 2, 3) },
+    shape('b_zero_point', '[3]', '2 columns', oneOrEach),
+  ],
+  'bZeroPoint [N, 1]': [
+    { bZeroPoint: int8([2, 1], 1, 2) },
+    shape('b_zero_point', '[2, 1]', oneOrEach),
+  ],
   'bZeroPoint with gaps, short': [
     { bZeroPoint: { data: Int8Array.of(1, 2), shape: [2], strides: [2] } },
     shape('b_zero_point', '2 elements', 'need 3'),
   ],
-  'yScale [N]': [{ yScale: Float32Array.of(1, 2), yZeroPoint: 1 }, shape('y_scale', '[2]', oneValue)],
-  'yZeroPoint [N]': [{ yScale: 1, yZeroPoint: Int8Array.of(1, 2) }, shape('y_zero_point', '[2]', oneValue)],
+  'yScale [N]': [
+    { yScale: Float32Array.of(1, 2), yZeroPoint: 1 },
+    shape('y_scale', '[2]', oneValue),
+  ],
+  'yZeroPoint [N]': [
+    { yScale: 1, yZeroPoint: Int8Array.of(1, 2) },
+    shape('y_zero_point', '[2]', oneValue),
+  ],
 });
 
 refuses('refuses one of yScale and yZeroPoint alone:', {
-  yScale: [{ yScale: 1 }, argument('y_zero_point', 'y_scale is there and y_zero_point is not', 'both')],
-  'yScale, the other null': [{ yScale: Float32Array.of(1), yZeroPoint: null }, argument('y_zero_point', 'y_scale is there', 'both')],
-  yZeroPoint: [{ yZeroPoint: 0 }, argument('y_scale', 'y_zero_point is there and y_scale is not', 'both')],
+  yScale: [
+    { yScale: 1 },
+    argument('y_zero_point', 'y_scale is there and y_zero_point is not', 'both'),
+  ],
+  'yScale, the other null': [
+    { yScale: Float32Array.of(1), yZeroPoint: null },
+    argument('y_zero_point', 'y_scale is there', 'both'),
+  ],
+  yZeroPoint: [
+    { yZeroPoint: 0 },
+    argument('y_scale', 'y_zero_point is there and y_scale is not', 'both'),
+  ],
 });
 
 const whole = 'it must be whole and in the range of the type';
@@ -260,16 +420,33 @@ refuses('refuses as C', {
 describe.each(quantizedTypes)('refuses as a zero point of %s', (type) => {
   const { min, max } = quantized[type];
   const one = tensor(type, [1, 1], [1]);
-  const fresh: Changes = { a: one, b: one, aZeroPoint: 0, bScale: 1, bZeroPoint: 0, c: null, out: undefined };
-  it.each([min - 1, max + 1, 0.5, NaN, Infinity, -Infinity, 2 ** 32, 1e300])('the number %d', (value) => {
-    const says = [String(value), type, whole];
-    expectRefused(() => ({ ...fresh, aZeroPoint: value }), argument('a_zero_point', ...says));
-    expectRefused(() => ({ ...fresh, bZeroPoint: value }), argument('b_zero_point', ...says));
-    expectRefused(() => ({ ...fresh, yScale: 1, yZeroPoint: value }), argument('y_zero_point', ...says));
-  });
+  const fresh: Changes = {
+    a: one,
+    b: one,
+    aZeroPoint: 0,
+    bScale: 1,
+    bZeroPoint: 0,
+    c: null,
+    out: undefined,
+  };
+  it.each([min - 1, max + 1, 0.5, NaN, Infinity, -Infinity, 2 ** 32, 1e300])(
+    'the number %d',
+    (value) => {
+      const says = [String(value), type, whole];
+      expectRefused(() => ({ ...fresh, aZeroPoint: value }), argument('a_zero_point', ...says));
+      expectRefused(() => ({ ...fresh, bZeroPoint: value }), argument('b_zero_point', ...says));
+      expectRefused(
+        () => ({ ...fresh, yScale: 1, yZeroPoint: value }),
+        argument('y_zero_point', ...says),
+      );
+    },
+  );
   it('a number that only packed weights of another type would hold', () => {
     using mine = packed(wg, one);
-    expectRefused(() => ({ ...fresh, b: mine, bZeroPoint: type === 'int8' ? 200 : -5 }), argument('b_zero_point', type, whole));
+    expectRefused(
+      () => ({ ...fresh, b: mine, bZeroPoint: type === 'int8' ? 200 : -5 }),
+      argument('b_zero_point', type, whole),
+    );
   });
 });
 
@@ -302,7 +479,10 @@ describe.each(bad)('refuses as a scale %d', (value, found) => {
     for (const column of [0, 15, 16, 39]) {
       const bScale = new Float32Array(40).fill(1);
       bScale[column] = value;
-      expectRefused(() => ({ b, bScale, bZeroPoint: 0, c: null, out: undefined }), argument('b_scale', `is ${found};`, scaleRule));
+      expectRefused(
+        () => ({ b, bScale, bZeroPoint: 0, c: null, out: undefined }),
+        argument('b_scale', `is ${found};`, scaleRule),
+      );
     }
   });
 });
@@ -311,8 +491,14 @@ refuses('refuses factors that are not finite:', {
   'alpha NaN': [{ alpha: NaN }, argument('alpha', 'alpha', 'not finite')],
   'alpha infinite': [{ alpha: -Infinity }, argument('alpha', 'not finite')],
   'alpha infinite in float32': [{ alpha: 1e39 }, argument('alpha', 'not finite in float32')],
-  'alpha * aScale': [{ alpha: 1e20, aScale: 1e20 }, argument('a_scale', 'alpha * a_scale', 'not finite')],
-  'aScale * bScale': [{ aScale: 1e20, bScale: Float32Array.of(1, 1e20) }, argument('b_scale', 'a_scale * b_scale', 'not finite')],
+  'alpha * aScale': [
+    { alpha: 1e20, aScale: 1e20 },
+    argument('a_scale', 'alpha * a_scale', 'not finite'),
+  ],
+  'aScale * bScale': [
+    { aScale: 1e20, bScale: Float32Array.of(1, 1e20) },
+    argument('b_scale', 'a_scale * b_scale', 'not finite'),
+  ],
   'aScale * bScale / yScale': [
     { aScale: 1e20, bScale: 1e10, yScale: 1e-20, yZeroPoint: 0, out: undefined },
     argument('b_scale', 'divided by y_scale', 'not finite'),
@@ -355,8 +541,14 @@ describe('refuses an out that overlaps', () => {
       ...places,
     };
     const arena = wg.alloc('uint8', [192]);
-    const [buffer, start] = heap ? [arena.data.buffer, arena.data.byteOffset] : [new ArrayBuffer(192), 0];
-    const of = <T>(ArrayClass: new (buffer: ArrayBufferLike, at: number, length: number) => T, name: keyof typeof at, shape: number[]) => ({
+    const [buffer, start] = heap
+      ? [arena.data.buffer, arena.data.byteOffset]
+      : [new ArrayBuffer(192), 0];
+    const of = <T>(
+      ArrayClass: new (buffer: ArrayBufferLike, at: number, length: number) => T,
+      name: keyof typeof at,
+      shape: number[],
+    ) => ({
       data: new ArrayClass(
         buffer,
         start + at[name],
@@ -376,7 +568,12 @@ describe('refuses an out that overlaps', () => {
       yZeroPoint: of(Uint8Array, 'yZeroPoint', []),
     };
     for (const scale of [inputs.aScale, inputs.bScale, inputs.yScale]) scale.data.fill(1);
-    return { arena, inputs, out: of(Uint8Array, 'out', [2, 2]), bytes: () => new Uint8Array(buffer, start, 192).slice() };
+    return {
+      arena,
+      inputs,
+      out: of(Uint8Array, 'out', [2, 2]),
+      bytes: () => new Uint8Array(buffer, start, 192).slice(),
+    };
   }
   // Where an out of 4 bytes has but one in common with the input: its first, or its last.
   const names = {
@@ -414,7 +611,10 @@ describe('refuses an out that overlaps', () => {
   it('C exactly, which gemm would take', () => {
     const buffer = new ArrayBuffer(16);
     expectRefused(
-      () => ({ c: { data: new Int32Array(buffer), shape: [2, 2] }, out: { data: new Float32Array(buffer), shape: [2, 2] } }),
+      () => ({
+        c: { data: new Int32Array(buffer), shape: [2, 2] },
+        out: { data: new Float32Array(buffer), shape: [2, 2] },
+      }),
       argument('Y', 'overlaps C', 'apart from every input'),
     );
   });
@@ -440,15 +640,23 @@ describe('refuses what is disposed, of another instance, or gone:', () => {
     gone.dispose();
     expectRefused(() => ({ [key]: gone }), disposed(name, 'disposed tensor'));
     expectRefused(() => ({ [key]: theirs.tensor }), argument(name, 'another instance', 'copy'));
-    expectRefused(() => ({ [key]: { data: view, shape: [2, 2] } }), disposed(name, 'no tensor that is alive'));
-    if (/Scale|Point/.test(key)) expectRefused(() => ({ [key]: view }), disposed(name, 'no tensor that is alive'));
+    expectRefused(
+      () => ({ [key]: { data: view, shape: [2, 2] } }),
+      disposed(name, 'no tensor that is alive'),
+    );
+    if (/Scale|Point/.test(key))
+      expectRefused(() => ({ [key]: view }), disposed(name, 'no tensor that is alive'));
   });
 
   it.each(places)('a detached array as %s', (key, name, dtype) => {
     const { data } = tensor(dtype, [4], [1, 2, 3, 4]);
     structuredClone(data.buffer, { transfer: [data.buffer as ArrayBuffer] });
-    expectRefused(() => ({ [key]: { data, shape: [2, 2] } }), argument(name, 'detached', 'transferred'));
-    if (/Scale|Point/.test(key)) expectRefused(() => ({ [key]: data }), argument(name, 'detached', 'transferred'));
+    expectRefused(
+      () => ({ [key]: { data, shape: [2, 2] } }),
+      argument(name, 'detached', 'transferred'),
+    );
+    if (/Scale|Point/.test(key))
+      expectRefused(() => ({ [key]: data }), argument(name, 'detached', 'transferred'));
   });
 
   it('weights', () => {
@@ -456,7 +664,10 @@ describe('refuses what is disposed, of another instance, or gone:', () => {
     gone.dispose();
     expect(gone.disposed).toBe(true);
     expectRefused(() => ({ b: gone }), disposed('B', 'disposed weights'));
-    expectRefused(() => ({ b: theirs.weights }), argument('B', 'weights of another instance', 'pack them here'));
+    expectRefused(
+      () => ({ b: theirs.weights }),
+      argument('B', 'weights of another instance', 'pack them here'),
+    );
   });
 
   it('an instance, its tensors and its weights', async () => {
@@ -465,7 +676,12 @@ describe('refuses what is disposed, of another instance, or gone:', () => {
     const mine = packed(instance, inputs.b);
     instance.dispose();
     expect(mine.disposed).toBe(true);
-    const wanted = (op: string): Wanted => ({ code: 'DISPOSED', op, argument: 'instance', says: ['disposed', 'createGemm()'] });
+    const wanted = (op: string): Wanted => ({
+      code: 'DISPOSED',
+      op,
+      argument: 'instance',
+      says: ['disposed', 'createGemm()'],
+    });
     for (const call of [
       () => instance.qgemm(inputs),
       () => instance.qgemm({ ...inputs, b: mine }),
@@ -483,7 +699,10 @@ describe('refuses what is disposed, of another instance, or gone:', () => {
 
 describe('refuses packed weights', () => {
   it.each(places.filter(([key]) => key !== 'b'))('as %s', (key, name) => {
-    expectRefused(() => ({ [key]: weights }), argument(name, 'packed weights', 'can only stand for B'));
+    expectRefused(
+      () => ({ [key]: weights }),
+      argument(name, 'packed weights', 'can only stand for B'),
+    );
   });
 
   it('of another K', () => {
@@ -491,18 +710,31 @@ describe('refuses packed weights', () => {
       () => ({ a: uint8([2, 2], 1, 2, 3, 4), b: weights }),
       mismatch('B', '[2, 2]', 'packed from shape [3, 2]', 'K is 2 in A and 3 in B'),
     );
-    expectRefused((o) => ({ a: o.a, b: weights, transA: true }), mismatch('B', 'A (transposed)', 'K is 2 in A and 3 in B'));
+    expectRefused(
+      (o) => ({ a: o.a, b: weights, transA: true }),
+      mismatch('B', 'A (transposed)', 'K is 2 in A and 3 in B'),
+    );
   });
 
   it('with transB', () => {
-    for (const transB of [true, 1]) expectRefused(() => ({ b: weights, transB }), argument('transB', 'B is packed', 'trans'));
+    for (const transB of [true, 1])
+      expectRefused(() => ({ b: weights, transB }), argument('transB', 'B is packed', 'trans'));
   });
 
   it('in gemm', () => {
     const c = float32([2, 2], 1, 2, 3, 4);
-    const wanted = (code: Wanted['code'], name: string, ...says: string[]): Wanted => ({ code, op: 'gemm', argument: name, says });
-    const gemm = (...[a, b, c, out]: unknown[]) => thrown(() => wg.gemm(a as never, b as never, c as never, { out } as never));
-    expectError(gemm(c, weights), wanted('PACK_MISMATCH', 'B', 'packed for qgemm', 'pack it for gemm'));
+    const wanted = (code: Wanted['code'], name: string, ...says: string[]): Wanted => ({
+      code,
+      op: 'gemm',
+      argument: name,
+      says,
+    });
+    const gemm = (...[a, b, c, out]: unknown[]) =>
+      thrown(() => wg.gemm(a as never, b as never, c as never, { out } as never));
+    expectError(
+      gemm(c, weights),
+      wanted('PACK_MISMATCH', 'B', 'packed for qgemm', 'pack it for gemm'),
+    );
     expectError(gemm(weights, c), wanted('ARGUMENT', 'A', 'can only stand for B'));
     expectError(gemm(c, c, weights), wanted('ARGUMENT', 'C', 'can only stand for B'));
     expectError(gemm(c, c, null, weights), wanted('ARGUMENT', 'Y', 'can only stand for B'));
@@ -526,7 +758,9 @@ describe('refuses packed weights', () => {
       Object.create(HeapTensor.prototype),
     ];
     for (const fake of fakes) {
-      const found = thrown(() => wg.qgemm({ ...withoutOut(), b: fake } as QGemmInputs)) as GemmError;
+      const found = thrown(() =>
+        wg.qgemm({ ...withoutOut(), b: fake } as QGemmInputs),
+      ) as GemmError;
       expect(['DTYPE', 'ARGUMENT']).toContain(found.code);
       expectRefused(() => ({ b: fake }), error(found.code)('B'));
       expectPackRefused(fake, { op: 'qgemm' }, error(found.code)('B'));
@@ -534,7 +768,13 @@ describe('refuses packed weights', () => {
   });
 
   it('that change', () => {
-    for (const change of [{ shape: [300, 2] }, { dtype: 'uint8' }, { op: 'gemm' }, { byteLength: 1 }, { own: 1 }]) {
+    for (const change of [
+      { shape: [300, 2] },
+      { dtype: 'uint8' },
+      { op: 'gemm' },
+      { byteLength: 1 },
+      { own: 1 },
+    ]) {
       expect(() => Object.assign(weights, change)).toThrow(TypeError);
     }
     expect(() => (weights.shape as number[]).push(3)).toThrow(TypeError);
@@ -556,7 +796,11 @@ function expectPackRefused(b: unknown, options: unknown, wanted: Wanted): void {
 describe('pack refuses', () => {
   const b = int8([3, 2], 1, 2, 3, 4, 5, 6);
   const op = 'qgemm';
-  const of = (code: Wanted['code'], argument: string, ...says: (string | RegExp)[]): Wanted => ({ code, argument, says });
+  const of = (code: Wanted['code'], argument: string, ...says: (string | RegExp)[]): Wanted => ({
+    code,
+    argument,
+    says,
+  });
   const aFlag = 'a boolean or a number';
   const cases: [name: string, b: unknown, options: unknown, wanted: Wanted][] = [
     ['no options', b, undefined, of('ARGUMENT', 'op', 'is undefined', "'qgemm'")],
@@ -564,10 +808,20 @@ describe('pack refuses', () => {
     ['a string as options', b, 'qgemm', of('ARGUMENT', 'options', '"qgemm"', 'an object')],
     ['no op', b, { trans: true }, of('ARGUMENT', 'op', 'is undefined', "'qgemm'")],
     ['an unknown op', b, { op: 'QGemm' }, of('ARGUMENT', 'op', '"QGemm"', "'qgemm'")],
-    ['an op that is an object', b, { op: { toString: () => 'qgemm' } }, of('ARGUMENT', 'op', 'an object', "'qgemm'")],
+    [
+      'an op that is an object',
+      b,
+      { op: { toString: () => 'qgemm' } },
+      of('ARGUMENT', 'op', 'an object', "'qgemm'"),
+    ],
     ['int8 for gemm', b, { op: 'gemm' }, of('DTYPE', 'B', 'int8', 'qgemm')],
     ['int8 for matmul', b, { op: 'matmul' }, of('DTYPE', 'B', 'int8', 'qgemm')],
-    ['an unknown option', b, { op, transB: true }, of('ARGUMENT', 'transB', '"transB"', 'not known', 'op, trans')],
+    [
+      'an unknown option',
+      b,
+      { op, transB: true },
+      of('ARGUMENT', 'transB', '"transB"', 'not known', 'op, trans'),
+    ],
     ['trans: a string', b, { op, trans: 'yes' }, of('ARGUMENT', 'trans', '"yes"', aFlag)],
     ['trans: NaN', b, { op, trans: NaN }, of('ARGUMENT', 'trans', 'NaN', aFlag)],
     ['trans: null', b, { op, trans: null }, of('ARGUMENT', 'trans', 'null', aFlag)],
@@ -575,17 +829,47 @@ describe('pack refuses', () => {
     ['null', null, { op }, of('ARGUMENT', 'B', 'is null', 'tensor')],
     ['a number', 5, { op }, of('ARGUMENT', 'B', 'is 5', 'tensor')],
     ['a bare array', b.data, { op }, of('DTYPE', 'B', 'without a shape', 'Int8Array')],
-    ['float32', float32([3, 2], 1, 2, 3, 4, 5, 6), { op }, of('DTYPE', 'B', 'float32', 'int8 or uint8')],
+    [
+      'float32',
+      float32([3, 2], 1, 2, 3, 4, 5, 6),
+      { op },
+      of('DTYPE', 'B', 'float32', 'int8 or uint8'),
+    ],
     ['int32', int32([3, 2], 1, 2, 3, 4, 5, 6), { op }, of('DTYPE', 'B', 'int32', 'int8 or uint8')],
-    ['a Uint16Array without dtype', { ...b, data: new Uint16Array(6) }, { op }, of('DTYPE', 'B', 'Uint16Array', 'no dtype')],
-    ['a dtype that is not the array’s', { ...b, dtype: 'uint8' }, { op }, of('DTYPE', 'B', '"uint8"', 'Int8Array')],
+    [
+      'a Uint16Array without dtype',
+      { ...b, data: new Uint16Array(6) },
+      { op },
+      of('DTYPE', 'B', 'Uint16Array', 'no dtype'),
+    ],
+    [
+      'a dtype that is not the array’s',
+      { ...b, dtype: 'uint8' },
+      { op },
+      of('DTYPE', 'B', '"uint8"', 'Int8Array'),
+    ],
     ['no shape', { data: b.data }, { op }, of('SHAPE', 'B', 'undefined', 'an array')],
     ['rank 1', { ...b, shape: [6] }, { op }, of('SHAPE', 'B', '[6]', 'rank 1', 'rank 2')],
     ['rank 3', { ...b, shape: [1, 3, 2] }, { op }, of('SHAPE', 'B', '[1, 3, 2]', 'rank 3')],
-    ['an array that is short', { ...b, shape: [3, 3] }, { op }, of('SHAPE', 'B', '6 elements', 'needs 9')],
-    ['strides of another rank', { ...b, strides: [1] }, { op }, of('SHAPE', 'B', '[1]', 'one stride an axis')],
+    [
+      'an array that is short',
+      { ...b, shape: [3, 3] },
+      { op },
+      of('SHAPE', 'B', '6 elements', 'needs 9'),
+    ],
+    [
+      'strides of another rank',
+      { ...b, strides: [1] },
+      { op },
+      of('SHAPE', 'B', '[1]', 'one stride an axis'),
+    ],
     ['negative sizes', { ...b, shape: [-3, -2] }, { op }, of('SHAPE', 'B', '-3')],
-    ['more than 2^53 elements', { data: new Int8Array(0), shape: [0, 2 ** 53 - 1, 2] }, { op }, of('SHAPE', 'B', '2^53')],
+    [
+      'more than 2^53 elements',
+      { data: new Int8Array(0), shape: [0, 2 ** 53 - 1, 2] },
+      { op },
+      of('SHAPE', 'B', '2^53'),
+    ],
   ];
   it.each(cases)('%s', (_, b, options, wanted) => {
     expectPackRefused(b, options, wanted);
@@ -601,13 +885,22 @@ describe('pack refuses', () => {
     expectPackRefused(theirs.weights, { op }, of('ARGUMENT', 'B', 'packed already'));
     expectPackRefused(gone, { op }, of('DISPOSED', 'B', 'disposed tensor'));
     expectPackRefused(theirs.tensor, { op }, of('ARGUMENT', 'B', 'another instance'));
-    expectPackRefused({ data: view, shape: [3, 2] }, { op }, of('DISPOSED', 'B', 'no tensor that is alive'));
+    expectPackRefused(
+      { data: view, shape: [3, 2] },
+      { op },
+      of('DISPOSED', 'B', 'no tensor that is alive'),
+    );
     expectPackRefused(detached, { op }, of('ARGUMENT', 'B', 'detached'));
   });
 
   it('more than there is memory for', async () => {
     using instance = await createGemm({ maxMemory: 100_000 });
-    const wanted: Wanted = { code: 'OUT_OF_MEMORY', op: 'pack', argument: '', says: [/no memory for/, 'in use'] };
+    const wanted: Wanted = {
+      code: 'OUT_OF_MEMORY',
+      op: 'pack',
+      argument: '',
+      says: [/no memory for/, 'in use'],
+    };
     const tooWide = { data: new Int8Array(120_000), shape: [1, 120_000] };
     // It is the copy that has no room, or the weights behind it.
     for (const width of [120_000, 60_000]) {
@@ -643,7 +936,12 @@ describe('refuses to take more memory than there is', () => {
   const size = 64;
   const square = { data: new Uint8Array(size * size).fill(3), shape: [size, size] };
   const scales = { aScale: 1, bScale: 1 };
-  const wanted: Wanted = { code: 'OUT_OF_MEMORY', op: 'qgemm', argument: '', says: [/no memory for \d+ bytes/, 'in use'] };
+  const wanted: Wanted = {
+    code: 'OUT_OF_MEMORY',
+    op: 'qgemm',
+    argument: '',
+    says: [/no memory for \d+ bytes/, 'in use'],
+  };
 
   it('for copies of arrays', async () => {
     using instance = await createGemm({ maxMemory: 10_000 });
@@ -672,7 +970,11 @@ describe('refuses to take more memory than there is', () => {
       const { inUse } = instance.memory();
       const run = () => instance.qgemm({ a, b, ...scales }, { out });
       if (missing === 0) run();
-      else expectError(thrown(run), { ...wanted, says: [/no memory for \d+ bytes of scratch/, 'in use'] });
+      else
+        expectError(thrown(run), {
+          ...wanted,
+          says: [/no memory for \d+ bytes of scratch/, 'in use'],
+        });
       expect(out.data.every((value) => value === 9 * missing)).toBe(true);
       expect(instance.memory().inUse).toBe(inUse);
     }
@@ -684,11 +986,31 @@ describe('when a getter among the arguments calls back', () => {
 
   it('numbers stay those of their call', () => {
     const one = uint8([1, 1], 1);
-    const inputs = { a: one, aScale: 2, aZeroPoint: 3, b: one, bScale: 5, bZeroPoint: 7, c: 11, yScale: 0.5, yZeroPoint: 13 };
+    const inputs = {
+      a: one,
+      aScale: 2,
+      aZeroPoint: 3,
+      b: one,
+      bScale: 5,
+      bZeroPoint: 7,
+      c: 11,
+      yScale: 0.5,
+      yZeroPoint: 13,
+    };
     const wanted = wg.qgemm(inputs).data;
     const options = {
       get alpha() {
-        wg.qgemm({ a: one, aScale: 9, aZeroPoint: 9, b: one, bScale: 9, bZeroPoint: 9, c: 9, yScale: 9, yZeroPoint: 9 });
+        wg.qgemm({
+          a: one,
+          aScale: 9,
+          aZeroPoint: 9,
+          b: one,
+          bScale: 9,
+          bZeroPoint: 9,
+          c: 9,
+          yScale: 9,
+          yZeroPoint: 9,
+        });
         return 1;
       },
     };
@@ -706,16 +1028,27 @@ describe('when a getter among the arguments calls back', () => {
     });
   const options = { alpha: 1, transA: false, out: float32([2, 2], 9, 9, 9, 9) };
 
-  /** Calls in which `end` is called in the middle: by every input and option, and within tensors. */
-  const calls: Record<string, (b: QGemmInputs['b'], end: () => void) => [QGemmInputs, QGemmOptions]> = {
+  /**
+   * Calls in which `end` is called in the middle: by every input and option, and within tensors.
+   */
+  const calls: Record<
+    string,
+    (b: QGemmInputs['b'], end: () => void) => [QGemmInputs, QGemmOptions]
+  > = {
     'inputs.a': (b, end) => [reading({ ...good, b }, 'a', end), options],
     'inputs.b': (b, end) => [reading({ ...good, b }, 'b', end), options],
-    'inputs.yZeroPoint': (b, end) => [reading({ ...good, b, yZeroPoint: undefined } as never, 'yZeroPoint', end), options],
+    'inputs.yZeroPoint': (b, end) => [
+      reading({ ...good, b, yZeroPoint: undefined } as never, 'yZeroPoint', end),
+      options,
+    ],
     'options.alpha': (b, end) => [{ ...good, b }, reading(options, 'alpha', end)],
     'options.out': (b, end) => [{ ...good, b }, reading(options, 'out', end)],
     'A’s shape': (b, end) => [{ ...good, b, a: reading(good.a, 'shape', end) }, options],
     'C’s data': (b, end) => [{ ...good, b, c: reading(good.c, 'data', end) }, options],
-    'b_zero_point’s shape': (b, end) => [{ ...good, b, bZeroPoint: reading(good.bZeroPoint, 'shape', end) }, options],
+    'b_zero_point’s shape': (b, end) => [
+      { ...good, b, bZeroPoint: reading(good.bZeroPoint, 'shape', end) },
+      options,
+    ],
     'out’s shape': (b, end) => [
       { ...good, b },
       { ...options, out: reading(options.out, 'shape', end) },
@@ -729,7 +1062,9 @@ describe('when a getter among the arguments calls back', () => {
       const gone = packed(wg, good.b);
       const [inputs, options] = callOf(name)(gone, () => gone.dispose());
       expectError(
-        thrown(() => (run === 'qgemm' ? wg.qgemm(inputs, options) : wg.explain('qgemm', inputs, options))),
+        thrown(() =>
+          run === 'qgemm' ? wg.qgemm(inputs, options) : wg.explain('qgemm', inputs, options),
+        ),
         disposed('B', 'disposed weights'),
       );
     }
@@ -754,40 +1089,54 @@ describe('when a getter among the arguments calls back', () => {
     expect(wg.memory().inUse).toBe(inUse);
   });
 
-  it.each(['op', 'trans', 'shape', 'data', 'strides'])('pack uses no tensor or instance that it disposes of at %s', async (name) => {
-    const instance = await createGemm();
-    const tensor = instance.alloc('int8', [3, 2]);
-    const view = tensor.data;
-    const pack = (act: () => void) => {
-      const options = { op: 'qgemm', trans: false } as const;
-      const b = { data: view, shape: [3, 2], strides: [2, 1] };
-      if (name in b) return instance.pack(reading(b, name, act), options);
-      return instance.pack(b, reading(options, name, act));
-    };
-    const wanted = (argument: string, says: string): Wanted => ({ code: 'DISPOSED', op: 'pack', argument, says: [says] });
-    expectError(
-      thrown(() => pack(() => tensor.dispose())),
-      wanted('B', 'no tensor that is alive'),
-    );
-    expect(instance.memory().inUse).toBe(0);
-    expectError(
-      thrown(() => pack(() => instance.dispose())),
-      wanted('instance', 'is disposed'),
-    );
-  });
+  it.each(['op', 'trans', 'shape', 'data', 'strides'])(
+    'pack uses no tensor or instance that it disposes of at %s',
+    async (name) => {
+      const instance = await createGemm();
+      const tensor = instance.alloc('int8', [3, 2]);
+      const view = tensor.data;
+      const pack = (act: () => void) => {
+        const options = { op: 'qgemm', trans: false } as const;
+        const b = { data: view, shape: [3, 2], strides: [2, 1] };
+        if (name in b) return instance.pack(reading(b, name, act), options);
+        return instance.pack(b, reading(options, name, act));
+      };
+      const wanted = (argument: string, says: string): Wanted => ({
+        code: 'DISPOSED',
+        op: 'pack',
+        argument,
+        says: [says],
+      });
+      expectError(
+        thrown(() => pack(() => tensor.dispose())),
+        wanted('B', 'no tensor that is alive'),
+      );
+      expect(instance.memory().inUse).toBe(0);
+      expectError(
+        thrown(() => pack(() => instance.dispose())),
+        wanted('instance', 'is disposed'),
+      );
+    },
+  );
 });
 
 describe('gemm refuses 8 bits', () => {
   it.each(quantizedTypes)('of %s', (type: Quantized) => {
     const eight = tensor(type, [1, 1], [1]);
-    const wanted = (argument: string, ...says: string[]): Wanted => ({ code: 'DTYPE', op: 'gemm', argument, says: [type, ...says] });
+    const wanted = (argument: string, ...says: string[]): Wanted => ({
+      code: 'DTYPE',
+      op: 'gemm',
+      argument,
+      says: [type, ...says],
+    });
     expectError(
       thrown(() => wg.gemm(eight as never, eight as never)),
       wanted('A', 'Gemm does not have', 'qgemm'),
     );
     for (const dtype of ['float32', 'int32'] as (Integer | 'float32')[]) {
       const one = tensor(dtype, [1, 1], [1]);
-      const run = (...[a, b, c, out]: unknown[]) => thrown(() => wg.gemm(a as never, b as never, c as never, { out: out as never }));
+      const run = (...[a, b, c, out]: unknown[]) =>
+        thrown(() => wg.gemm(a as never, b as never, c as never, { out: out as never }));
       expectError(run(one, eight), wanted('B', dtype, 'the same'));
       expectError(run(one, one, eight), wanted('C', dtype, 'the same'));
       expectError(run(one, one, one, eight), wanted('Y', dtype, 'the same'));

@@ -1,11 +1,42 @@
-/** Random arguments of qgemm, explain and pack: good ones give what the reference gives, to the bit; bad ones the GemmError that they must. */
+/**
+ * Random arguments of qgemm, explain and pack: good ones give what the reference gives, to the bit;
+ * bad ones the GemmError that they must.
+ */
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { createGemm, type Gemm, type PackedWeights, type QGemmInputs, type QGemmOptions } from 'wgemm';
-import { anything, layout, layOut, nearlyRight, ones, orAnything, seed, size, sizes, small } from './arbitraries.js';
+import {
+  createGemm,
+  type Gemm,
+  type PackedWeights,
+  type QGemmInputs,
+  type QGemmOptions,
+} from 'wgemm';
+import {
+  anything,
+  layout,
+  layOut,
+  nearlyRight,
+  ones,
+  orAnything,
+  seed,
+  size,
+  sizes,
+  small,
+} from './arbitraries.js';
 import { quantizedTypes, type Quantized } from './dtypes.js';
 import { expectWhole, succeeds } from './errors.js';
-import { draw, dropAll, expectQGemm, forms, oneForms, type Output, outputs, packed, type QuantizedInputs, typePairs } from './quantized.js';
+import {
+  draw,
+  dropAll,
+  expectQGemm,
+  forms,
+  oneForms,
+  type Output,
+  outputs,
+  packed,
+  type QuantizedInputs,
+  typePairs,
+} from './quantized.js';
 import type { Matrix } from './reference.js';
 import { count, drop, Random, snapshot, tensor } from './tensors.js';
 
@@ -36,19 +67,32 @@ interface Fault {
 }
 
 const other = (dtype: Output): Quantized => (dtype === 'int8' ? 'uint8' : 'int8');
-const filled = (dtype: Output, length: number, value: number) => tensor(dtype, [length], Array<number>(length).fill(value));
+const filled = (dtype: Output, length: number, value: number) =>
+  tensor(dtype, [length], Array<number>(length).fill(value));
 const outOf =
   (dtype: (call: Call) => Output, rows = 0) =>
   (call: Call) => {
-    call.options.out = ones(dtype(call), [call.sizes[0] + rows, call.sizes[1]]) as QGemmOptions['out'];
+    call.options.out = ones(dtype(call), [
+      call.sizes[0] + rows,
+      call.sizes[1],
+    ]) as QGemmOptions['out'];
   };
 const isPacked = ({ inputs }: Call) => 'byteLength' in inputs.b;
 
 const faults: Record<string, Fault> = {
-  'A of another type': { spoil: ({ inputs }) => (inputs.a = ones('float32', [...inputs.a.shape])), code: 'DTYPE', argument: 'A' },
-  'A of rank 3': { spoil: ({ types, inputs }) => (inputs.a = ones(types.a, [1, ...inputs.a.shape])), code: 'SHAPE', argument: 'A' },
+  'A of another type': {
+    spoil: ({ inputs }) => (inputs.a = ones('float32', [...inputs.a.shape])),
+    code: 'DTYPE',
+    argument: 'A',
+  },
+  'A of rank 3': {
+    spoil: ({ types, inputs }) => (inputs.a = ones(types.a, [1, ...inputs.a.shape])),
+    code: 'SHAPE',
+    argument: 'A',
+  },
   'A too long': {
-    spoil: ({ types, inputs }) => (inputs.a = { ...ones(types.a, [count(inputs.a.shape) + 1]), shape: inputs.a.shape }),
+    spoil: ({ types, inputs }) =>
+      (inputs.a = { ...ones(types.a, [count(inputs.a.shape) + 1]), shape: inputs.a.shape }),
     code: 'SHAPE',
     argument: 'A',
   },
@@ -67,7 +111,11 @@ const faults: Record<string, Fault> = {
     argument: 'transB',
     unless: (call) => !isPacked(call),
   },
-  'no aScale': { spoil: ({ inputs }) => (inputs.aScale = undefined as never), code: 'ARGUMENT', argument: 'a_scale' },
+  'no aScale': {
+    spoil: ({ inputs }) => (inputs.aScale = undefined as never),
+    code: 'ARGUMENT',
+    argument: 'a_scale',
+  },
   'aScale 0': { spoil: ({ inputs }) => (inputs.aScale = 0), code: 'ARGUMENT', argument: 'a_scale' },
   'one of bScale NaN': {
     spoil: ({ sizes: [, n], inputs }) => {
@@ -99,8 +147,16 @@ const faults: Record<string, Fault> = {
     code: 'DTYPE',
     argument: 'b_zero_point',
   },
-  'C of another type': { spoil: ({ inputs }) => (inputs.c = ones('float32', [])), code: 'DTYPE', argument: 'C' },
-  'C too tall': { spoil: ({ sizes: [m, n], inputs }) => (inputs.c = ones('int32', [m + 2, n])), code: 'SHAPE', argument: 'C' },
+  'C of another type': {
+    spoil: ({ inputs }) => (inputs.c = ones('float32', [])),
+    code: 'DTYPE',
+    argument: 'C',
+  },
+  'C too tall': {
+    spoil: ({ sizes: [m, n], inputs }) => (inputs.c = ones('int32', [m + 2, n])),
+    code: 'SHAPE',
+    argument: 'C',
+  },
   'yScale alone': {
     spoil: ({ inputs }) => Object.assign(inputs, { yScale: 1, yZeroPoint: undefined }),
     code: 'ARGUMENT',
@@ -111,8 +167,16 @@ const faults: Record<string, Fault> = {
     code: 'ARGUMENT',
     argument: 'y_scale',
   },
-  'alpha infinite': { spoil: ({ options }) => (options.alpha = -Infinity), code: 'ARGUMENT', argument: 'alpha' },
-  'out of another type': { spoil: outOf(({ output }) => other(output)), code: 'DTYPE', argument: 'Y' },
+  'alpha infinite': {
+    spoil: ({ options }) => (options.alpha = -Infinity),
+    code: 'ARGUMENT',
+    argument: 'alpha',
+  },
+  'out of another type': {
+    spoil: outOf(({ output }) => other(output)),
+    code: 'DTYPE',
+    argument: 'Y',
+  },
   'out too tall': { spoil: outOf(({ output }) => output, 1), code: 'SHAPE', argument: 'Y' },
 };
 
@@ -142,15 +206,32 @@ it('qgemm is right for random shapes, layouts and options, and refuses what is w
       const { inUse } = wg.memory();
       const { sizes, types, output, transB } = wanted;
       const [m, n] = sizes;
-      const shapes: Record<string, number[]> = { '()': [], '(1)': [1], '(N)': [n], '(1,1)': [1, 1], '(1,N)': [1, n], '(M,1)': [m, 1] };
+      const shapes: Record<string, number[]> = {
+        '()': [],
+        '(1)': [1],
+        '(N)': [n],
+        '(1,1)': [1, 1],
+        '(1,N)': [1, n],
+        '(M,1)': [m, 1],
+      };
       shapes['(M,N)'] = [m, n];
       let made = 0;
       const make = (dtype: Parameters<typeof layOut>[2], shape: number[]) =>
         layOut(wg, random, dtype, shape, layouts[made++ % 3] as (typeof layouts)[0], true);
-      const drawn = draw(wg, random, { ...wanted, make, c: c === 'none' ? null : c === 'number' ? -5 : shapes[c] });
-      const inputs = packs ? { ...drawn.inputs, b: packed(wg, drawn.inputs.b as Matrix, transB) } : drawn.inputs;
+      const drawn = draw(wg, random, {
+        ...wanted,
+        make,
+        c: c === 'none' ? null : c === 'number' ? -5 : shapes[c],
+      });
+      const inputs = packs
+        ? { ...drawn.inputs, b: packed(wg, drawn.inputs.b as Matrix, transB) }
+        : drawn.inputs;
       const out = fills ? layOut(wg, random, output, [m, n], layouts[3], false) : undefined;
-      const options = { ...drawn.options, ...(packs ? { transB: false } : {}), ...(out ? { out } : {}) } as QGemmOptions;
+      const options = {
+        ...drawn.options,
+        ...(packs ? { transB: false } : {}),
+        ...(out ? { out } : {}),
+      } as QGemmOptions;
       const call: Call = { sizes, types, output, inputs: { ...inputs }, options: { ...options } };
       if (!fault || fault.unless?.(call)) {
         expectQGemm(wg, drawn.inputs, { ...drawn.options, ...(out && { out }) });
@@ -181,11 +262,33 @@ it('qgemm is right for random shapes, layouts and options, and refuses what is w
   expect(refused).toBeGreaterThan(1000);
 });
 
-// Arguments of every kind: those of a good call, of which some are replaced, so that a call comes far before it fails, or succeeds.
-const names = ['a', 'aScale', 'aZeroPoint', 'b', 'bScale', 'bZeroPoint', 'c', 'yScale', 'yZeroPoint'] as const;
+// Arguments of every kind: those of a good call, of which some are replaced, so that a call comes
+// far before it fails, or succeeds.
+const names = [
+  'a',
+  'aScale',
+  'aZeroPoint',
+  'b',
+  'bScale',
+  'bZeroPoint',
+  'c',
+  'yScale',
+  'yZeroPoint',
+] as const;
 const replacement = fc.record({
   argument: fc.constantFrom(...names, ...names, 'else', 'inputs', 'options'),
-  field: fc.constantFrom(undefined, 'data', 'shape', 'strides', 'dtype', 'alpha', 'transA', 'transB', 'out', 'else'),
+  field: fc.constantFrom(
+    undefined,
+    'data',
+    'shape',
+    'strides',
+    'dtype',
+    'alpha',
+    'transA',
+    'transB',
+    'out',
+    'else',
+  ),
   value: fc.oneof(nearlyRight, anything),
 });
 const call = fc.record({
@@ -203,20 +306,34 @@ it('qgemm and explain take arguments of every JavaScript kind: a GemmError, or a
       const { inUse } = wg.memory();
       const b = ones(types.b, [k, n]);
       const weights: PackedWeights | undefined = packs ? packed(wg, b) : undefined;
-      const y = output === 'float32' ? {} : { yScale: ones('float32', []), yZeroPoint: ones(output, [1]) };
-      const good: Record<string, unknown> = { a: ones(types.a, [m, k]), aScale: 1, b: weights ?? b, bScale: ones('float32', [n]), ...y };
+      const y =
+        output === 'float32' ? {} : { yScale: ones('float32', []), yZeroPoint: ones(output, [1]) };
+      const good: Record<string, unknown> = {
+        a: ones(types.a, [m, k]),
+        aScale: 1,
+        b: weights ?? b,
+        bScale: ones('float32', [n]),
+        ...y,
+      };
       let [inputs, options]: unknown[] = [good, { alpha: 2 }];
       for (const { argument, field, value } of replacements) {
         const replaced = (whole: unknown) =>
-          field === undefined || typeof whole !== 'object' || whole === null ? value : { ...whole, [field]: value };
+          field === undefined || typeof whole !== 'object' || whole === null
+            ? value
+            : { ...whole, [field]: value };
         if (argument === 'options') options = replaced(options);
         else if (argument === 'inputs') inputs = value;
         else if (typeof inputs === 'object' && inputs !== null) {
-          inputs = { ...inputs, [argument]: replaced((inputs as Record<string, unknown>)[argument]) };
+          inputs = {
+            ...inputs,
+            [argument]: replaced((inputs as Record<string, unknown>)[argument]),
+          };
         }
       }
       const taken = wg.memory().inUse;
-      const explained = succeeds(() => wg.explain('qgemm', inputs as QGemmInputs, options as QGemmOptions));
+      const explained = succeeds(() =>
+        wg.explain('qgemm', inputs as QGemmInputs, options as QGemmOptions),
+      );
       expect(wg.memory().inUse).toBe(taken);
       // Only a call reads the values of scales, and so may still refuse them.
       const run = explained
@@ -231,12 +348,20 @@ it('qgemm and explain take arguments of every JavaScript kind: a GemmError, or a
     }),
     { seed, numRuns: 6000 },
   );
-  expect(succeeded, 'calls that succeeded: the arguments must not be all bad').toBeGreaterThan(1500);
+  expect(succeeded, 'calls that succeeded: the arguments must not be all bad').toBeGreaterThan(
+    1500,
+  );
 });
 
 it('pack takes arguments of every JavaScript kind', () => {
-  const options = fc.record({ op: orAnything(fc.constant('qgemm')), trans: orAnything(fc.boolean()) }, { requiredKeys: ['op'] });
-  const replaced = fc.record({ data: nearlyRight, shape: sizes, strides: sizes, dtype: nearlyRight }, { requiredKeys: [] });
+  const options = fc.record(
+    { op: orAnything(fc.constant('qgemm')), trans: orAnything(fc.boolean()) },
+    { requiredKeys: ['op'] },
+  );
+  const replaced = fc.record(
+    { data: nearlyRight, shape: sizes, strides: sizes, dtype: nearlyRight },
+    { requiredKeys: [] },
+  );
   const good = fc.record({
     dtype: fc.constantFrom(...quantizedTypes),
     shape: fc.tuple(small, small),
@@ -262,6 +387,9 @@ it('pack takes arguments of every JavaScript kind', () => {
 });
 
 it('works on after all that', () => {
-  const { inputs, options } = draw(wg, new Random(1), { types: { a: 'uint8', b: 'int8' }, sizes: [3, 3, 3] });
+  const { inputs, options } = draw(wg, new Random(1), {
+    types: { a: 'uint8', b: 'int8' },
+    sizes: [3, 3, 3],
+  });
   expectQGemm(wg, inputs, options);
 });

@@ -1,9 +1,23 @@
-/** What qgemm computes, for every combination of its arguments, bit for bit against the reference; and the plans that explain tells of. */
+/**
+ * What qgemm computes, for every combination of its arguments, bit for bit against the reference;
+ * and the plans that explain tells of.
+ */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createGemm, type Gemm, GemmError, PackedWeights, type QGemmInputs } from 'wgemm';
 import { arrayClasses, type Quantized, quantized, quantizedTypes, valuesOf } from './dtypes.js';
 import type { Matrix } from './reference.js';
-import { draw, dropAll, expectQGemm, forms, oneForms, outputs, packed, shapesOfC, typePairs, vector } from './quantized.js';
+import {
+  draw,
+  dropAll,
+  expectQGemm,
+  forms,
+  oneForms,
+  outputs,
+  packed,
+  shapesOfC,
+  typePairs,
+  vector,
+} from './quantized.js';
 import { count, drop, int32, place, placeNames, Random, snapshot, tensor } from './tensors.js';
 
 let wg: Gemm;
@@ -16,7 +30,9 @@ afterAll(() => {
 
 const [m, n, k] = [5, 6, 7];
 const alphas = [1, 0.5, -1, 0.37, 0, -2.5];
-const transposes = [false, true].flatMap((transA) => [false, true].map((transB) => ({ transA, transB })));
+const transposes = [false, true].flatMap((transA) =>
+  [false, true].map((transB) => ({ transA, transB })),
+);
 
 describe.each(typePairs)('$a x $b', (types) => {
   describe.each(placeNames)('with operands in %s', (where) => {
@@ -45,7 +61,13 @@ describe.each(typePairs)('$a x $b', (types) => {
       const random = new Random(2);
       for (const output of outputs) {
         for (const b of ['plain', 'packed']) {
-          const { inputs, options } = draw(wg, random, { types, sizes: [m, n, k], where, output, c: [m, 1] });
+          const { inputs, options } = draw(wg, random, {
+            types,
+            sizes: [m, n, k],
+            where,
+            output,
+            c: [m, 1],
+          });
           const out = place(wg, whereOut, output, [m, n], random);
           const weights = b === 'packed' ? packed(wg, inputs.b as Matrix) : inputs.b;
           expectQGemm(wg, { ...inputs, b: weights }, { ...options, out }, `${output}, ${b}`);
@@ -60,11 +82,31 @@ describe.each(typePairs)('$a x $b', (types) => {
     for (const one of oneForms) {
       for (const bScale of forms) {
         for (const bZeroPoint of forms) {
-          const where = random.pick(['an array', 'part of an array', 'shared memory', 'the heap', 'a view of the heap'] as const);
+          const where = random.pick([
+            'an array',
+            'part of an array',
+            'shared memory',
+            'the heap',
+            'a view of the heap',
+          ] as const);
           const output = random.pick(outputs);
           const transB = random.pick([false, true]);
-          const { inputs, options } = draw(wg, random, { types, sizes: [3, n, k], where, output, one, bScale, bZeroPoint, transB });
-          expectQGemm(wg, inputs, options, JSON.stringify({ one, bScale, bZeroPoint, where, output }));
+          const { inputs, options } = draw(wg, random, {
+            types,
+            sizes: [3, n, k],
+            where,
+            output,
+            one,
+            bScale,
+            bZeroPoint,
+            transB,
+          });
+          expectQGemm(
+            wg,
+            inputs,
+            options,
+            JSON.stringify({ one, bScale, bZeroPoint, where, output }),
+          );
           dropAll(inputs);
         }
       }
@@ -77,7 +119,13 @@ describe.each(typePairs)('$a x $b', (types) => {
       const { inputs } = draw(wg, random, { types, sizes: [m, n, k] });
       expectQGemm(wg, { ...inputs, aZeroPoint: absent });
       expectQGemm(wg, { ...inputs, bZeroPoint: absent });
-      expectQGemm(wg, { ...inputs, aZeroPoint: absent, bZeroPoint: absent, yScale: absent, yZeroPoint: absent });
+      expectQGemm(wg, {
+        ...inputs,
+        aZeroPoint: absent,
+        bZeroPoint: absent,
+        yScale: absent,
+        yZeroPoint: absent,
+      });
     }
   });
 
@@ -87,7 +135,12 @@ describe.each(typePairs)('$a x $b', (types) => {
       for (const columns of [1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 41]) {
         for (const depth of [1, 2, 3, 7, 8, 17]) {
           const c = random.pick([undefined, [rows, columns], [columns]]);
-          const { inputs, options } = draw(wg, random, { types, sizes: [rows, columns, depth], c, output: random.pick(outputs) });
+          const { inputs, options } = draw(wg, random, {
+            types,
+            sizes: [rows, columns, depth],
+            c,
+            output: random.pick(outputs),
+          });
           expectQGemm(wg, inputs, options, `${rows} x ${columns} x ${depth}`);
         }
       }
@@ -104,7 +157,13 @@ describe.each(typePairs)('$a x $b', (types) => {
     const random = new Random(6);
     for (const transpose of [transposes[0], transposes[3]] as typeof transposes) {
       const sizes = [rows, columns, depth] as const;
-      const { inputs, options } = draw(wg, random, { types, sizes, c: [columns], output: random.pick(outputs), ...transpose });
+      const { inputs, options } = draw(wg, random, {
+        types,
+        sizes,
+        c: [columns],
+        output: random.pick(outputs),
+        ...transpose,
+      });
       expectQGemm(wg, inputs, options);
       using weights = packed(wg, inputs.b as Matrix, transpose.transB);
       expectQGemm(wg, { ...inputs, b: weights }, { ...options, transB: false });
@@ -116,7 +175,14 @@ describe.each(typePairs)('$a x $b', (types) => {
     for (const transpose of transposes) {
       for (const output of outputs) {
         for (const c of [...shapesOfC(m, n), undefined, -3]) {
-          const { inputs, options } = draw(wg, random, { types, sizes: [m, n, 0], output, c, alpha: random.pick(alphas), ...transpose });
+          const { inputs, options } = draw(wg, random, {
+            types,
+            sizes: [m, n, 0],
+            output,
+            c,
+            alpha: random.pick(alphas),
+            ...transpose,
+          });
           expectQGemm(wg, inputs, options);
           using weights = packed(wg, inputs.b as Matrix, transpose.transB);
           const out = place(wg, random.pick(placeNames), output, [m, n], random);
@@ -136,7 +202,13 @@ describe.each(typePairs)('$a x $b', (types) => {
     const random = new Random(8);
     for (const where of placeNames) {
       for (const output of outputs) {
-        const { inputs, options } = draw(wg, random, { types, sizes: [rows, columns, depth], where, output, c: [rows, columns] });
+        const { inputs, options } = draw(wg, random, {
+          types,
+          sizes: [rows, columns, depth],
+          where,
+          output,
+          c: [rows, columns],
+        });
         const y = expectQGemm(wg, inputs, options);
         expect(y.shape).toEqual([rows, columns]);
         const out = place(wg, where, output, [rows, columns], random);
@@ -164,7 +236,14 @@ describe.each(typePairs)('$a x $b', (types) => {
             for (const bZeroPoint of [undefined, ...ends(rangeB)]) {
               const wanted = Math.fround(4096 * (a - (aZeroPoint ?? 0)) * (b - (bZeroPoint ?? 0)));
               for (const either of [operandB, weights]) {
-                const inputs = { a: operandA, aScale: 1, aZeroPoint, b: either, bScale: 1, bZeroPoint } as QGemmInputs;
+                const inputs = {
+                  a: operandA,
+                  aScale: 1,
+                  aZeroPoint,
+                  b: either,
+                  bScale: 1,
+                  bZeroPoint,
+                } as QGemmInputs;
                 const { data } = wg.qgemm(inputs);
                 expect(
                   data.every((value) => value === wanted),
@@ -213,7 +292,12 @@ describe('packed weights', () => {
     for (const trans of [false, true]) {
       using weights = packed(wg, b, trans);
       expect(weights).toBeInstanceOf(PackedWeights);
-      expect(weights).toMatchObject({ op: 'qgemm', dtype, shape: trans ? [37, 19] : [19, 37], disposed: false });
+      expect(weights).toMatchObject({
+        op: 'qgemm',
+        dtype,
+        shape: trans ? [37, 19] : [19, 37],
+        disposed: false,
+      });
       expect(weights.byteLength).toBeGreaterThanOrEqual(19 * 37);
     }
   });
@@ -224,52 +308,69 @@ describe('packed weights', () => {
   });
 
   describe.each(quantizedTypes)('of %s', (dtype) => {
-    it.each(placeNames)('serve any A, scales, zero points and M from 1 to 40, packed from %s', (where) => {
-      const random = new Random(13);
-      const [columns, depth] = [37, 19];
-      for (const trans of [false, true]) {
-        const b = place(wg, where, dtype, trans ? [columns, depth] : [depth, columns], random);
-        using weights = packed(wg, b, trans);
-        random.fill(b.data, dtype); // a copy is used
-        for (let rows = 1; rows <= 40; ++rows) {
-          const types = { a: random.pick(quantizedTypes), b: dtype };
-          const whereA = random.pick(placeNames);
-          const c = random.pick([undefined, [rows, columns], [rows, 1], [columns], 5]);
-          const drawn = draw(wg, random, {
-            types,
-            sizes: [rows, columns, depth],
-            where: whereA,
-            b: weights,
-            c,
-            output: random.pick(outputs),
-            alpha: random.pick(alphas),
-            transA: random.pick([false, true]),
-          });
-          expectQGemm(wg, drawn.inputs, drawn.options, `M = ${rows}, A in ${whereA}, trans ${trans}`);
-          dropAll({ ...drawn.inputs, b: null });
+    it.each(placeNames)(
+      'serve any A, scales, zero points and M from 1 to 40, packed from %s',
+      (where) => {
+        const random = new Random(13);
+        const [columns, depth] = [37, 19];
+        for (const trans of [false, true]) {
+          const b = place(wg, where, dtype, trans ? [columns, depth] : [depth, columns], random);
+          using weights = packed(wg, b, trans);
+          random.fill(b.data, dtype); // a copy is used
+          for (let rows = 1; rows <= 40; ++rows) {
+            const types = { a: random.pick(quantizedTypes), b: dtype };
+            const whereA = random.pick(placeNames);
+            const c = random.pick([undefined, [rows, columns], [rows, 1], [columns], 5]);
+            const drawn = draw(wg, random, {
+              types,
+              sizes: [rows, columns, depth],
+              where: whereA,
+              b: weights,
+              c,
+              output: random.pick(outputs),
+              alpha: random.pick(alphas),
+              transA: random.pick([false, true]),
+            });
+            expectQGemm(
+              wg,
+              drawn.inputs,
+              drawn.options,
+              `M = ${rows}, A in ${whereA}, trans ${trans}`,
+            );
+            dropAll({ ...drawn.inputs, b: null });
+          }
+          drop(b);
         }
-        drop(b);
-      }
-    });
+      },
+    );
   });
 
   it('take any number but 0 as true for trans', () => {
     const b = tensor('int8', [1, 2], [3, 4]) as QGemmInputs['a'];
-    for (const trans of [true, 1, -1, 0.5, Infinity]) expect(wg.pack(b, { op: 'qgemm', trans }).shape, String(trans)).toEqual([2, 1]);
-    for (const trans of [false, 0, -0, undefined]) expect(wg.pack(b, { op: 'qgemm', trans } as never).shape, String(trans)).toEqual([1, 2]);
+    for (const trans of [true, 1, -1, 0.5, Infinity])
+      expect(wg.pack(b, { op: 'qgemm', trans }).shape, String(trans)).toEqual([2, 1]);
+    for (const trans of [false, 0, -0, undefined])
+      expect(wg.pack(b, { op: 'qgemm', trans } as never).shape, String(trans)).toEqual([1, 2]);
   });
 
   it('allow a transB that is false', () => {
     const random = new Random(14);
     const { inputs } = draw(wg, random, { types: { a: 'int8', b: 'int8' }, sizes: [m, n, k] });
     using weights = packed(wg, inputs.b as Matrix);
-    expect(wg.qgemm({ ...inputs, b: weights } as QGemmInputs, { transB: 0 })).toEqual(wg.qgemm(inputs as QGemmInputs));
+    expect(wg.qgemm({ ...inputs, b: weights } as QGemmInputs, { transB: 0 })).toEqual(
+      wg.qgemm(inputs as QGemmInputs),
+    );
   });
 });
 
 describe('results', () => {
   /** Accumulators through the epilogue: they are C, and the product is nothing. */
-  const requantize = (acc: readonly number[], output: Quantized, zeroPoint: number, scales: Scales): number[] => {
+  const requantize = (
+    acc: readonly number[],
+    output: Quantized,
+    zeroPoint: number,
+    scales: Scales,
+  ): number[] => {
     const [alpha, aScale, bScale, yScale] = scales;
     const length = acc.length;
     const yZeroPoint = new arrayClasses[output](1) as Int8Array;
@@ -280,7 +381,8 @@ describe('results', () => {
       const c = { data: Int32Array.from(acc), shape: [length] };
       return Array.from(wg.qgemm({ a, aScale, b, bScale, c, yScale, yZeroPoint }, { alpha }).data);
     });
-    for (const result of results) expect(result, 'with a product of zeros, or none').toEqual(results[0]);
+    for (const result of results)
+      expect(result, 'with a product of zeros, or none').toEqual(results[0]);
     return results[0] as number[];
   };
   type Scales = readonly [alpha: number, a: number, b: number, y: number];
@@ -290,26 +392,50 @@ describe('results', () => {
     const acc = [-7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7];
     const wanted = [-4, -3, -2, -2, -2, -1, 0, 0, 0, 1, 2, 2, 2, 3, 4];
     for (const zeroPoint of [0, 1, 2, -1, -100, 100]) {
-      expect(requantize(acc, 'int8', zeroPoint, half)).toEqual(wanted.map((value) => value + zeroPoint));
+      expect(requantize(acc, 'int8', zeroPoint, half)).toEqual(
+        wanted.map((value) => value + zeroPoint),
+      );
       const above = Math.abs(zeroPoint) + 9;
       expect(requantize(acc, 'uint8', above, half)).toEqual(wanted.map((value) => value + above));
     }
-    expect(requantize(acc, 'int8', 5, [-2, 0.25, 4, 4]), 'alpha turns signs').toEqual(wanted.map((value) => 5 - value));
+    expect(requantize(acc, 'int8', 5, [-2, 0.25, 4, 4]), 'alpha turns signs').toEqual(
+      wanted.map((value) => 5 - value),
+    );
   });
 
   it('saturate', () => {
-    const acc = [-(2 ** 31), -1000, -129, -128, -127, 0, 126, 127, 128, 255, 256, 1000, 2 ** 31 - 1];
+    const acc = [
+      -(2 ** 31),
+      -1000,
+      -129,
+      -128,
+      -127,
+      0,
+      126,
+      127,
+      128,
+      255,
+      256,
+      1000,
+      2 ** 31 - 1,
+    ];
     for (const output of quantizedTypes) {
       const { min, max } = quantized[output];
       for (const zeroPoint of [min, 0, 1, max]) {
         const wanted = acc.map((value) => Math.min(Math.max(value + zeroPoint, min), max));
-        expect(requantize(acc, output, zeroPoint, [1, 1, 1, 1]), `${output}, ${zeroPoint}`).toEqual(wanted);
+        expect(requantize(acc, output, zeroPoint, [1, 1, 1, 1]), `${output}, ${zeroPoint}`).toEqual(
+          wanted,
+        );
       }
     }
-    expect(requantize([-(2 ** 31), -1, 0, 1, 2 ** 31 - 1], 'int8', 3, [1, 1e30, 1, 1]), 'from beyond int32').toEqual([
-      -128, -128, 3, 127, 127,
-    ]);
-    expect(requantize([-(2 ** 31), -1, 0, 1, 2 ** 31 - 1], 'uint8', 3, [3, 1e38, 1, 1]), 'from infinity').toEqual([0, 0, 3, 255, 255]);
+    expect(
+      requantize([-(2 ** 31), -1, 0, 1, 2 ** 31 - 1], 'int8', 3, [1, 1e30, 1, 1]),
+      'from beyond int32',
+    ).toEqual([-128, -128, 3, 127, 127]);
+    expect(
+      requantize([-(2 ** 31), -1, 0, 1, 2 ** 31 - 1], 'uint8', 3, [3, 1e38, 1, 1]),
+      'from infinity',
+    ).toEqual([0, 0, 3, 255, 255]);
   });
 
   // Each of these orders would round to the other side.
@@ -322,13 +448,16 @@ describe('results', () => {
     ['1 / y', [1, 1.8, 2.7, 4.8], 120, 121],
     ['no rounding of the result to float32', [1, 1.3, 10, 7.2], 18, 32],
   ])('are not scaled with %s', (_, scales, acc, wanted) => {
-    expect(requantize(Array<number>(19).fill(acc), 'int8', 0, scales)).toEqual(Array(19).fill(wanted));
+    expect(requantize(Array<number>(19).fill(acc), 'int8', 0, scales)).toEqual(
+      Array(19).fill(wanted),
+    );
   });
 
   it('are accumulators rounded to float32, and alpha is', () => {
     const one = { data: Uint8Array.of(1), shape: [1, 1] };
     const value = (c: number, aScale = 1, alpha = 1) =>
-      wg.qgemm({ a: one, aScale, aZeroPoint: 1, b: one, bScale: 1, c }, { alpha }).data[0] as number;
+      wg.qgemm({ a: one, aScale, aZeroPoint: 1, b: one, bScale: 1, c }, { alpha })
+        .data[0] as number;
     expect(value(2 ** 24 + 1)).toBe(2 ** 24);
     expect(value(2 ** 24 + 3)).toBe(2 ** 24 + 4);
     expect(value(2 ** 31 - 1)).toBe(2 ** 31);
@@ -344,7 +473,8 @@ describe('results', () => {
   it('have the type of a zero point that is an array, and of A where it is a number', () => {
     for (const types of typePairs) {
       const { inputs } = draw(wg, new Random(15), { types, sizes: [m, n, k] });
-      const y = (yZeroPoint: unknown) => expectQGemm(wg, { ...inputs, yScale: 1, yZeroPoint: yZeroPoint as number }).dtype;
+      const y = (yZeroPoint: unknown) =>
+        expectQGemm(wg, { ...inputs, yScale: 1, yZeroPoint: yZeroPoint as number }).dtype;
       expect(y(5)).toBe(types.a);
       expect(y(Int8Array.of(-5))).toBe('int8');
       expect(y(Uint8Array.of(250))).toBe('uint8');
@@ -352,7 +482,11 @@ describe('results', () => {
   });
 
   it('have arrays of their own', () => {
-    const { inputs } = draw(wg, new Random(16), { types: { a: 'int8', b: 'uint8' }, sizes: [m, n, k], output: 'int8' });
+    const { inputs } = draw(wg, new Random(16), {
+      types: { a: 'int8', b: 'uint8' },
+      sizes: [m, n, k],
+      output: 'int8',
+    });
     const [first, second] = [expectQGemm(wg, inputs), expectQGemm(wg, inputs)];
     expect(first.data.buffer).not.toBe(second.data.buffer);
     expect(first.data.buffer.byteLength).toBe(m * n);
@@ -366,7 +500,12 @@ describe('out', () => {
       for (const rows of [1, 2, 3, 4, 24]) {
         for (const columns of [1, 2, 7, 8, 9, 15, 16, 17, 31, 33]) {
           const around = place(wg, where, output, [rows * columns + 64], random);
-          const { inputs, options } = draw(wg, random, { types: { a: 'uint8', b: 'int8' }, sizes: [rows, columns, k], where, output });
+          const { inputs, options } = draw(wg, random, {
+            types: { a: 'uint8', b: 'int8' },
+            sizes: [rows, columns, k],
+            where,
+            output,
+          });
           const weights = packed(wg, inputs.b as Matrix);
           const [start, end] = [random.between(0, 63), rows * columns];
           const out = { data: around.data.subarray(start, start + end), shape: [rows, columns] };
@@ -385,15 +524,26 @@ describe('out', () => {
   it('may lie between the rows of inputs', () => {
     const random = new Random(18);
     const buffer = random.fill(new Int8Array(6 * 30)).buffer;
-    const head = (index: number) => ({ data: new Int8Array(buffer, 6 * index, 5 * 30 + 6), shape: [6, 6], strides: [30, 1] });
-    const { inputs } = draw(wg, random, { types: { a: 'int8', b: 'int8' }, sizes: [6, 6, 6], output: 'int8', one: 'a number' });
+    const head = (index: number) => ({
+      data: new Int8Array(buffer, 6 * index, 5 * 30 + 6),
+      shape: [6, 6],
+      strides: [30, 1],
+    });
+    const { inputs } = draw(wg, random, {
+      types: { a: 'int8', b: 'int8' },
+      sizes: [6, 6, 6],
+      output: 'int8',
+      one: 'a number',
+    });
     const all = { ...inputs, a: snapshot(head(0)), b: snapshot(head(2)) };
     const alone = expectQGemm(wg, all);
     const before = new Int8Array(buffer.slice(0));
     wg.qgemm({ ...all, a: head(0), b: head(2) } as QGemmInputs, { out: head(1) });
     const after = new Int8Array(buffer);
     const wanted = before.map((value, i) =>
-      Math.floor(i / 6) % 5 === 1 ? (alone.data[6 * Math.floor(i / 30) + (i % 6)] as number) : value,
+      Math.floor(i / 6) % 5 === 1
+        ? (alone.data[6 * Math.floor(i / 30) + (i % 6)] as number)
+        : value,
     );
     expect(after).toEqual(wanted);
   });
@@ -401,7 +551,10 @@ describe('out', () => {
   it('and inputs may be parts of one heap tensor', () => {
     using heap = wg.alloc('uint8', [300]);
     new Random(19).fill(heap.data);
-    const part = (at: number, shape: number[]) => ({ data: heap.data.subarray(at, at + count(shape)), shape });
+    const part = (at: number, shape: number[]) => ({
+      data: heap.data.subarray(at, at + count(shape)),
+      shape,
+    });
     const scale = tensor('float32', [], [0.01]);
     const inputs = {
       a: part(0, [m, k]),
@@ -420,7 +573,10 @@ describe('out', () => {
 it('transA and transB take any number but 0 as true', () => {
   const a = { data: Int8Array.of(1, 2), shape: [2, 1] };
   const b = { data: Int8Array.of(3, 4), shape: [1, 2] };
-  const y = (flag: unknown) => Array.from(wg.qgemm({ a, aScale: 1, b, bScale: 1 }, { transA: flag, transB: flag } as object).data);
+  const y = (flag: unknown) =>
+    Array.from(
+      wg.qgemm({ a, aScale: 1, b, bScale: 1 }, { transA: flag, transB: flag } as object).data,
+    );
   for (const flag of [true, 1, -1, 0.5, Infinity]) expect(y(flag), String(flag)).toEqual([11]);
   for (const flag of [false, 0, -0, undefined]) expect(y(flag), String(flag)).toEqual([3, 4, 6, 8]);
 });
@@ -428,60 +584,93 @@ it('transA and transB take any number but 0 as true', () => {
 describe('explain', () => {
   const bytes = { float32: 4, int8: 1, uint8: 1 };
 
-  it.each(typePairs)('tells sizes, kernel, copies and scratch of $a x $b, and computes nothing', (types) => {
-    const random = new Random(20);
-    const kernels = new Map<string, number[]>();
-    for (let rows = 1; rows <= 40; ++rows) {
-      for (const output of outputs) {
-        const { inputs, options } = draw(wg, random, {
-          types,
-          sizes: [rows, 16, 8],
-          c: [16],
-          output,
-          one: 'a number',
-          bScale: '[N]',
-          bZeroPoint: 'a number',
-        });
-        const out = place(wg, 'an array', output, [rows, 16], random);
-        const before = snapshot(out);
-        using weights = packed(wg, inputs.b as Matrix);
-        const args = inputs as QGemmInputs;
-        const plan = wg.explain('qgemm', args, { ...options, out } as object);
-        expect(plan).toMatchObject({ op: 'qgemm', m: rows, n: 16, k: 8, threads: 1, direct: false });
-        expect(wg.info.kernels.find(({ name }) => name === plan.kernel)).toMatchObject({ dtype: 'int8', tile: plan.tile });
-        expect(plan.packs, 'B is not packed yet').toEqual({ a: true, b: true });
-        const ofArrays = rows * 8 + 4 * 16 + 4 * 16 + bytes[output] * rows * 16; // A, b_scale, C and Y
-        const ofZeroPoint = output === 'float32' || output === types.a ? 0 : 1;
-        expect(plan.copies).toBe(ofArrays + ofZeroPoint + 8 * 16);
-        expect(wg.explain('qgemm', args, options).copies, 'a fresh Y is copied out').toBe(plan.copies);
-        const stored = wg.explain('qgemm', { ...args, b: weights }, options);
-        expect(stored.copies).toBe(plan.copies - 8 * 16);
-        // Engines whose relaxed dot product is exact for 8 bits have kernels for packed weights alone.
-        if (!stored.kernel.includes('_relaxed')) expect(stored.kernel).toBe(plan.kernel);
-        // Few rows are computed on B as it is stored, many on what is rearranged once for all of them.
-        expect(stored.packs).toEqual({ a: true, b: !stored.kernel.endsWith('_b8') });
-        expect(stored.scratch).toBeLessThanOrEqual(plan.scratch);
-        expect(out.data).toEqual(before.data);
-        kernels.set(plan.kernel, [...(kernels.get(plan.kernel) ?? []), rows]);
+  it.each(typePairs)(
+    'tells sizes, kernel, copies and scratch of $a x $b, and computes nothing',
+    (types) => {
+      const random = new Random(20);
+      const kernels = new Map<string, number[]>();
+      for (let rows = 1; rows <= 40; ++rows) {
+        for (const output of outputs) {
+          const { inputs, options } = draw(wg, random, {
+            types,
+            sizes: [rows, 16, 8],
+            c: [16],
+            output,
+            one: 'a number',
+            bScale: '[N]',
+            bZeroPoint: 'a number',
+          });
+          const out = place(wg, 'an array', output, [rows, 16], random);
+          const before = snapshot(out);
+          using weights = packed(wg, inputs.b as Matrix);
+          const args = inputs as QGemmInputs;
+          const plan = wg.explain('qgemm', args, { ...options, out } as object);
+          expect(plan).toMatchObject({
+            op: 'qgemm',
+            m: rows,
+            n: 16,
+            k: 8,
+            threads: 1,
+            direct: false,
+          });
+          expect(wg.info.kernels.find(({ name }) => name === plan.kernel)).toMatchObject({
+            dtype: 'int8',
+            tile: plan.tile,
+          });
+          expect(plan.packs, 'B is not packed yet').toEqual({ a: true, b: true });
+          const ofArrays = rows * 8 + 4 * 16 + 4 * 16 + bytes[output] * rows * 16; // A, b_scale, C and Y
+          const ofZeroPoint = output === 'float32' || output === types.a ? 0 : 1;
+          expect(plan.copies).toBe(ofArrays + ofZeroPoint + 8 * 16);
+          expect(wg.explain('qgemm', args, options).copies, 'a fresh Y is copied out').toBe(
+            plan.copies,
+          );
+          const stored = wg.explain('qgemm', { ...args, b: weights }, options);
+          expect(stored.copies).toBe(plan.copies - 8 * 16);
+          // Engines whose relaxed dot product is exact for 8 bits have kernels for packed weights
+          // alone.
+          if (!stored.kernel.includes('_relaxed')) expect(stored.kernel).toBe(plan.kernel);
+          // Few rows are computed on B as it is stored, many on what is rearranged once for all of
+          // them.
+          expect(stored.packs).toEqual({ a: true, b: !stored.kernel.endsWith('_b8') });
+          expect(stored.scratch).toBeLessThanOrEqual(plan.scratch);
+          expect(out.data).toEqual(before.data);
+          kernels.set(plan.kernel, [...(kernels.get(plan.kernel) ?? []), rows]);
+        }
       }
-    }
-    const ranges = [...kernels].map(([kernel, rows]) => [kernel.slice(0, 6), kernel.endsWith('_b8'), Math.min(...rows), Math.max(...rows)]);
-    expect(ranges).toEqual([
-      ['i8_1x3', true, 1, 1],
-      ['i8_2x1', true, 2, 2],
-      ['i8_3x8', true, 3, 3],
-      ['i8_4x8', true, 4, 23],
-      ['i8_4x8', false, 24, 40],
-    ]);
-  });
+      const ranges = [...kernels].map(([kernel, rows]) => [
+        kernel.slice(0, 6),
+        kernel.endsWith('_b8'),
+        Math.min(...rows),
+        Math.max(...rows),
+      ]);
+      expect(ranges).toEqual([
+        ['i8_1x3', true, 1, 1],
+        ['i8_2x1', true, 2, 2],
+        ['i8_3x8', true, 3, 3],
+        ['i8_4x8', true, 4, 23],
+        ['i8_4x8', false, 24, 40],
+      ]);
+    },
+  );
 
   it('tells that heap tensors and numbers are not copied, and that a strided out goes there and back', () => {
     const random = new Random(21);
-    const wanted = { types: { a: 'int8', b: 'int8' }, sizes: [m, n, k], one: 'a number', bScale: 'a number', bZeroPoint: '[N]' } as const;
+    const wanted = {
+      types: { a: 'int8', b: 'int8' },
+      sizes: [m, n, k],
+      one: 'a number',
+      bScale: 'a number',
+      bZeroPoint: '[N]',
+    } as const;
     const { inputs } = draw(wg, random, { ...wanted, where: 'the heap', c: [m, n] });
-    const [heap, strided] = [place(wg, 'the heap', 'float32', [m, n], random), place(wg, 'rows with gaps', 'float32', [m, n], random)];
+    const [heap, strided] = [
+      place(wg, 'the heap', 'float32', [m, n], random),
+      place(wg, 'rows with gaps', 'float32', [m, n], random),
+    ];
     expect(wg.explain('qgemm', inputs as QGemmInputs, { out: heap } as object).copies).toBe(0);
-    expect(wg.explain('qgemm', inputs as QGemmInputs, { out: strided } as object).copies).toBe(2 * strided.data.byteLength);
+    expect(wg.explain('qgemm', inputs as QGemmInputs, { out: strided } as object).copies).toBe(
+      2 * strided.data.byteLength,
+    );
     dropAll(inputs, heap);
   });
 
@@ -497,7 +686,12 @@ describe('explain', () => {
   it('bounds scratch at any size', () => {
     const one = { data: new Int8Array(1), strides: [0, 0] };
     for (const size of [1, 7, 4096, 4097, 2 ** 31, 2 ** 40]) {
-      const plan = wg.explain('qgemm', { a: { ...one, shape: [300, size] }, aScale: 1, b: { ...one, shape: [size, 900] }, bScale: 1 });
+      const plan = wg.explain('qgemm', {
+        a: { ...one, shape: [300, size] },
+        aScale: 1,
+        b: { ...one, shape: [size, 900] },
+        bScale: 1,
+      });
       expect(plan).toMatchObject({ m: 300, n: 900, k: size });
       expect(plan.scratch, `scratch for K = ${size}`).toBeLessThan(2 ** 25);
     }
@@ -506,9 +700,22 @@ describe('explain', () => {
 
 it('scales and zero points may be bare views of the heap', () => {
   const random = new Random(22);
-  const { inputs, options } = draw(wg, random, { types: { a: 'uint8', b: 'int8' }, sizes: [m, n, k], where: 'the heap' });
+  const { inputs, options } = draw(wg, random, {
+    types: { a: 'uint8', b: 'int8' },
+    sizes: [m, n, k],
+    where: 'the heap',
+  });
   using scales = wg.alloc('float32', [n]);
-  scales.data.set(vector(wg, 'an array of N', 'an array', 'float32', n, () => random.next() + 0.1) as Float32Array);
+  scales.data.set(
+    vector(
+      wg,
+      'an array of N',
+      'an array',
+      'float32',
+      n,
+      () => random.next() + 0.1,
+    ) as Float32Array,
+  );
   using zeroPoints = wg.alloc('int8', [n]);
   random.fill(zeroPoints.data);
   expectQGemm(wg, { ...inputs, bScale: scales.data, bZeroPoint: zeroPoints.data }, options);

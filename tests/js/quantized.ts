@@ -1,30 +1,75 @@
-/** What the tests of QGemm share: problems drawn at random, operands in every form and place, and the one check of a result. */
-import { type DType, type Gemm, PackedWeights, type QGemmInputs, type QGemmOptions, type TensorLike } from 'wgemm';
+/**
+ * What the tests of QGemm share: problems drawn at random, operands in every form and place, and
+ * the one check of a result.
+ */
+import {
+  type DType,
+  type Gemm,
+  PackedWeights,
+  type QGemmInputs,
+  type QGemmOptions,
+  type TensorLike,
+} from 'wgemm';
 import { arrayClasses, type Quantized, quantized, quantizedTypes } from './dtypes.js';
 import { type Matrix, type QuantizedOperands, referenceQGemm, type Vector } from './reference.js';
-import { drop, expectCall, extent, type Place, place, places, type Random, snapshot } from './tensors.js';
+import {
+  drop,
+  expectCall,
+  extent,
+  type Place,
+  place,
+  places,
+  type Random,
+  snapshot,
+} from './tensors.js';
 
 /** Types of A and B, in all combinations. */
 export interface Types {
   a: Quantized;
   b: Quantized;
 }
-export const typePairs: readonly Types[] = quantizedTypes.flatMap((a) => quantizedTypes.map((b) => ({ a, b })));
+export const typePairs: readonly Types[] = quantizedTypes.flatMap((a) =>
+  quantizedTypes.map((b) => ({ a, b })),
+);
 
 export type Output = 'float32' | Quantized;
 export const outputs: readonly Output[] = ['float32', ...quantizedTypes];
 
 /** Shapes that broadcast to (M, N). */
-export const shapesOfC = (m: number, n: number): readonly (readonly number[])[] => [[], [1], [n], [1, 1], [1, n], [m, 1], [m, n]];
+export const shapesOfC = (m: number, n: number): readonly (readonly number[])[] => [
+  [],
+  [1],
+  [n],
+  [1, 1],
+  [1, n],
+  [m, 1],
+  [m, n],
+];
 
-/** What a scale or zero point can be given as; the second list is for those of B, which may have one for each column. */
+/**
+ * What a scale or zero point can be given as; the second list is for those of B, which may have one
+ * for each column.
+ */
 export const oneForms = ['a number', 'an array', '[]', '[1]'] as const;
-export const forms = [...oneForms, 'an array of N', '[N]', '[N] with gaps', '[N] repeated'] as const;
+export const forms = [
+  ...oneForms,
+  'an array of N',
+  '[N]',
+  '[N] with gaps',
+  '[N] repeated',
+] as const;
 export type OneForm = (typeof oneForms)[number];
 export type Form = (typeof forms)[number];
 
 /** A scale or zero point in a form, and where that is a tensor without gaps in a place. */
-export function vector(wg: Gemm, form: Form, where: Place, dtype: Output, n: number, value: () => number): Vector {
+export function vector(
+  wg: Gemm,
+  form: Form,
+  where: Place,
+  dtype: Output,
+  n: number,
+  value: () => number,
+): Vector {
   const filled = (length: number, step = 1) => {
     const data = new arrayClasses[dtype](length) as Float32Array;
     return data.fill(NaN).map((unused, i) => (i % step === 0 ? value() : unused));
@@ -91,10 +136,27 @@ export interface Wanted extends Options {
 }
 
 /** Arguments of a call. y_scale is such that most results fit the type and some do not. */
-export function draw(wg: Gemm, random: Random, wanted: Wanted): { inputs: QuantizedInputs; options: Options } {
-  const { types, sizes, where = 'an array', c, output = 'float32', alpha = 1, transA = false, transB = false } = wanted;
+export function draw(
+  wg: Gemm,
+  random: Random,
+  wanted: Wanted,
+): { inputs: QuantizedInputs; options: Options } {
+  const {
+    types,
+    sizes,
+    where = 'an array',
+    c,
+    output = 'float32',
+    alpha = 1,
+    transA = false,
+    transB = false,
+  } = wanted;
   const [m, n, k] = sizes;
-  const { one = random.pick(oneForms), bScale = random.pick(forms), bZeroPoint = random.pick(forms) } = wanted;
+  const {
+    one = random.pick(oneForms),
+    bScale = random.pick(forms),
+    bZeroPoint = random.pick(forms),
+  } = wanted;
   const { make = (dtype, shape) => place(wg, where, dtype, shape, random) } = wanted;
   const b = wanted.b ?? make(types.b, transB ? [n, k] : [k, n]);
   const inputs: QuantizedInputs = {
@@ -108,10 +170,20 @@ export function draw(wg: Gemm, random: Random, wanted: Wanted): { inputs: Quanti
   };
   const options = { alpha, transA, ...(b instanceof PackedWeights ? {} : { transB }) };
   if (output !== 'float32') {
-    const largest = reference(inputs, options).values.reduce((most, value) => Math.max(Number(most), Math.abs(Number(value))), 0);
+    const largest = reference(inputs, options).values.reduce(
+      (most, value) => Math.max(Number(most), Math.abs(Number(value))),
+      0,
+    );
     // A number would take the type of A.
     const form = one === 'a number' && output !== types.a ? 'an array' : one;
-    inputs.yScale = vector(wg, one, where, 'float32', 1, () => Math.fround(Number(largest) / 150) || 1);
+    inputs.yScale = vector(
+      wg,
+      one,
+      where,
+      'float32',
+      1,
+      () => Math.fround(Number(largest) / 150) || 1,
+    );
     inputs.yZeroPoint = vector(wg, form, where, output, 1, () => drawZeroPoint(random, output));
   }
   return { inputs, options };
@@ -127,9 +199,14 @@ export function packed(wg: Gemm, b: Matrix, trans = false): PackedWeights {
   return weights;
 }
 
-/** Kernels by relaxed 8-bit dot products that are made for this engine. Only packed weights reach them. */
+/**
+ * Kernels by relaxed 8-bit dot products that are made for this engine. Only packed weights reach
+ * them.
+ */
 export const relaxedDots = ({ info }: Gemm): string[] =>
-  info.kernels.flatMap(({ name, dtype, preferred }) => (dtype === 'int8' && preferred && name.includes('_relaxed_') ? [name] : []));
+  info.kernels.flatMap(({ name, dtype, preferred }) =>
+    dtype === 'int8' && preferred && name.includes('_relaxed_') ? [name] : [],
+  );
 
 /** The kernel that a call takes. */
 export const kernelOf = (wg: Gemm, inputs: QuantizedInputs, options: object): string =>
@@ -146,11 +223,18 @@ export function dropAll(inputs: object, ...more: unknown[]): void {
 }
 
 /** Calls qgemm, and expects all of `expectCall`: of the result, every bit. Returns it. */
-export function expectQGemm(wg: Gemm, inputs: QuantizedInputs, options?: (Options & { out?: TensorLike }) | null, what = ''): TensorLike {
-  const tensors = Object.values(inputs).flatMap((input: Vector | PackedWeights | null | undefined): TensorLike[] => {
-    if (typeof input !== 'object' || input === null || input instanceof PackedWeights) return [];
-    return 'data' in input ? [input] : [{ data: input, shape: [input.length] }];
-  });
+export function expectQGemm(
+  wg: Gemm,
+  inputs: QuantizedInputs,
+  options?: (Options & { out?: TensorLike }) | null,
+  what = '',
+): TensorLike {
+  const tensors = Object.values(inputs).flatMap(
+    (input: Vector | PackedWeights | null | undefined): TensorLike[] => {
+      if (typeof input !== 'object' || input === null || input instanceof PackedWeights) return [];
+      return 'data' in input ? [input] : [{ data: input, shape: [input.length] }];
+    },
+  );
   const call = () => wg.qgemm(inputs as QGemmInputs, options as QGemmOptions);
   return expectCall(wg, tensors, options?.out, reference(inputs, options ?? {}), call, what);
 }

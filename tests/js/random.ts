@@ -1,4 +1,7 @@
-/** Numbers that are the same in every run (mulberry32). Knows nothing of Vitest, so that other programs can have them too. */
+/**
+ * Numbers that are the same in every run (mulberry32). Knows nothing of Vitest, so that other
+ * programs can have them too.
+ */
 import type { DataArray, DType } from 'wgemm';
 import { arrayClasses, bytesOf, dtypeOf, isFloat, set } from './dtypes.js';
 import type { Matrix } from './reference.js';
@@ -21,7 +24,10 @@ export class Random {
     return values[Math.floor(this.next() * values.length)] as T;
   }
 
-  /** Floating point from -1 to 1, with all its digits; integers over their whole range, so that products wrap. */
+  /**
+   * Floating point from -1 to 1, with all its digits; integers over their whole range, so that
+   * products wrap.
+   */
   fill<A extends DataArray>(data: A, dtype = dtypeOf({ data })): A {
     for (let i = 0; i < data.length; ++i) {
       if (isFloat(dtype)) set(data, dtype, i, (this.next() + this.next() / 2 ** 32) * 2 - 1);

@@ -25,9 +25,19 @@ interface Ended {
 }
 
 /** Runs a program to its end, and ends it if that takes more than 20 s. */
-function start(program: string, cwd: string, args: string[], env: Record<string, string> = {}): Promise<Ended> {
+function start(
+  program: string,
+  cwd: string,
+  args: string[],
+  env: Record<string, string> = {},
+): Promise<Ended> {
   return new Promise((resolve, reject) => {
-    const options = { cwd, env: { ...process.env, ...env }, timeout: 20_000, killSignal: 'SIGKILL' } as const;
+    const options = {
+      cwd,
+      env: { ...process.env, ...env },
+      timeout: 20_000,
+      killSignal: 'SIGKILL',
+    } as const;
     const child = spawn(program, args, options);
     let said = '';
     for (const stream of [child.stdout, child.stderr]) {
@@ -42,7 +52,14 @@ function start(program: string, cwd: string, args: string[], env: Record<string,
 const run = start.bind(undefined, process.execPath);
 
 describe('clean', () => {
-  const removed = ['build', 'dist', 'coverage', 'node_modules', 'tests/package/node_modules', 'tests/package/runtimes/node_modules'];
+  const removed = [
+    'build',
+    'dist',
+    'coverage',
+    'node_modules',
+    'tests/package/node_modules',
+    'tests/package/runtimes/node_modules',
+  ];
   let fetched: string[];
   let clone: string;
   let cache: string;
@@ -59,7 +76,9 @@ describe('clean', () => {
     const names = (await readdir(join(root, 'scripts'))).map((name) => join(root, 'scripts', name));
     const texts = await Promise.all(names.map((name) => readFile(name, 'utf8')));
     const found = texts.join('').matchAll(/join\(cache, '([\w.-]+)'\)|^ +folder: '([\w.-]+)'/gm);
-    return Array.from(found, ([, alone, ofSources]) => alone ?? ofSources!).filter((name) => name !== 'lock');
+    return Array.from(found, ([, alone, ofSources]) => alone ?? ofSources!).filter(
+      (name) => name !== 'lock',
+    );
   }
 
   beforeEach(async () => {
@@ -74,12 +93,15 @@ describe('clean', () => {
     await add(cache, [...fetched, 'of-another']);
   });
 
-  const clean = (...args: string[]) => run(clone, ['scripts/clean.mjs', ...args], { WGEMM_CACHE: cache });
+  const clean = (...args: string[]) =>
+    run(clone, ['scripts/clean.mjs', ...args], { WGEMM_CACHE: cache });
 
   it('removes what is in the clone, and says that it keeps what clones share', async () => {
     const { code, said } = await clean();
     for (const name of removed) expect(said).toContain(`clean: removed ${join(clone, name)} (`);
-    expect(said).toMatch(/clean: kept .* MB\), which all clones of this user share; `npm run clean -- --cache` removes it too\n/);
+    expect(said).toMatch(
+      /clean: kept .* MB\), which all clones of this user share; `npm run clean -- --cache` removes it too\n/,
+    );
     expect(code).toBe(0);
     expect((await readdir(clone)).sort()).toEqual(['package.json', 'scripts', 'tests']);
     expect((await readdir(cache)).sort()).toEqual([...fetched, 'of-another'].sort());
@@ -94,13 +116,21 @@ describe('clean', () => {
   });
 
   it('refuses what it does not know', async () => {
-    expect(await clean('--all')).toEqual({ code: 1, said: 'wgemm: clean: --all is not known; it takes --cache.\n' });
+    expect(await clean('--all')).toEqual({
+      code: 1,
+      said: 'wgemm: clean: --all is not known; it takes --cache.\n',
+    });
     expect(await readdir(clone)).toContain('build');
   });
 
   it('knows every folder that Git ignores', async () => {
     const ignored = (await readFile(join(root, '.gitignore'), 'utf8')).split('\n').filter(Boolean);
-    expect(ignored.map((line) => line.replaceAll('/', '')).sort()).toEqual(['build', 'coverage', 'dist', 'node_modules']);
+    expect(ignored.map((line) => line.replaceAll('/', '')).sort()).toEqual([
+      'build',
+      'coverage',
+      'dist',
+      'node_modules',
+    ]);
   });
 });
 
@@ -108,16 +138,29 @@ describe('bench:start without Chromium', () => {
   const withArguments = (...args: string[]) => ['tests/bench/start.mjs', '--samples', '1', ...args];
 
   it('ends at once, if the variable names what is not there', { timeout: 30_000 }, async () => {
-    const { code, said } = await run(root, withArguments(), { WGEMM_CHROMIUM: '/nothing/chromium' });
-    expect(said).toBe('wgemm: WGEMM_CHROMIUM is /nothing/chromium, which is not here: correct it, or unset it.\n');
+    const { code, said } = await run(root, withArguments(), {
+      WGEMM_CHROMIUM: '/nothing/chromium',
+    });
+    expect(said).toBe(
+      'wgemm: WGEMM_CHROMIUM is /nothing/chromium, which is not here: correct it, or unset it.\n',
+    );
     expect(code).toBe(1);
   });
 
-  it.runIf(process.platform === 'linux')('ends at once, if none is on PATH', { timeout: 30_000 }, async () => {
-    const { code, said } = await run(root, withArguments(), { PATH: '/nothing', WGEMM_CHROMIUM: '' });
-    expect(said).toBe('wgemm: Chromium is not here: install it, or name its program in WGEMM_CHROMIUM.\n');
-    expect(code).toBe(1);
-  });
+  it.runIf(process.platform === 'linux')(
+    'ends at once, if none is on PATH',
+    { timeout: 30_000 },
+    async () => {
+      const { code, said } = await run(root, withArguments(), {
+        PATH: '/nothing',
+        WGEMM_CHROMIUM: '',
+      });
+      expect(said).toBe(
+        'wgemm: Chromium is not here: install it, or name its program in WGEMM_CHROMIUM.\n',
+      );
+      expect(code).toBe(1);
+    },
+  );
 
   it('ends at once, if it is asked for a place that there is not', async () => {
     const { code, said } = await run(root, withArguments('--only', 'node,opera'));
@@ -172,20 +215,27 @@ wg.dispose();
   const configure = /^--preset wasm-relaxed -D/;
   const build = /^--build --preset wasm-relaxed --target wgemm_wasm /;
 
-  it('makes one build and no dist/, and nothing again if nothing has changed', { timeout: 60_000 }, async () => {
-    const first = await digits();
-    expect(first.said).toMatch(/^build: build.example-library\nthe build relaxed\n/m);
-    expect(first).toMatchObject({ code: 0, calls: [expect.stringMatching(configure), expect.stringMatching(build)] });
-    expect(await readdir(clone)).not.toContain('dist');
+  it(
+    'makes one build and no dist/, and nothing again if nothing has changed',
+    { timeout: 60_000 },
+    async () => {
+      const first = await digits();
+      expect(first.said).toMatch(/^build: build.example-library\nthe build relaxed\n/m);
+      expect(first).toMatchObject({
+        code: 0,
+        calls: [expect.stringMatching(configure), expect.stringMatching(build)],
+      });
+      expect(await readdir(clone)).not.toContain('dist');
 
-    const second = await digits();
-    expect(second.said).not.toContain('example-library');
-    expect(second).toMatchObject({ code: 0, calls: [expect.stringMatching(build)] });
+      const second = await digits();
+      expect(second.said).not.toContain('example-library');
+      expect(second).toMatchObject({ code: 0, calls: [expect.stringMatching(build)] });
 
-    await writeFile(join(clone, 'js', 'errors.ts'), '// changed\n', { flag: 'a' });
-    expect((await digits()).said).toContain('build: build/example-library\n');
-    await rm(join(clone, 'build', 'example-library', 'wgemm-relaxed.mjs'));
-    expect((await digits()).said).toContain('build: build/example-library\n');
-    expect((await digits()).said).not.toContain('example-library');
-  });
+      await writeFile(join(clone, 'js', 'errors.ts'), '// changed\n', { flag: 'a' });
+      expect((await digits()).said).toContain('build: build/example-library\n');
+      await rm(join(clone, 'build', 'example-library', 'wgemm-relaxed.mjs'));
+      expect((await digits()).said).toContain('build: build/example-library\n');
+      expect((await digits()).said).not.toContain('example-library');
+    },
+  );
 });

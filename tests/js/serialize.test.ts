@@ -1,6 +1,15 @@
-/** Packed weights as bytes: the form that they have, where they go, and what is not taken for them. */
+/**
+ * Packed weights as bytes: the form that they have, where they go, and what is not taken for them.
+ */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createGemm, type DType, type Gemm, PackedWeights, type QuantizedArray, type TensorLike } from 'wgemm';
+import {
+  createGemm,
+  type DType,
+  type Gemm,
+  PackedWeights,
+  type QuantizedArray,
+  type TensorLike,
+} from 'wgemm';
 import { allTypes, dtypes } from './dtypes.js';
 import { expectError, thrown } from './errors.js';
 import { expectMatMul } from './stacks.js';
@@ -19,7 +28,9 @@ afterAll(() => {
 });
 
 const pack = (instance: Gemm, b: TensorLike, dtype: DType): PackedWeights =>
-  instance.pack(b as TensorLike<QuantizedArray>, { op: dtype.endsWith('int8') ? 'qgemm' : 'matmul' });
+  instance.pack(b as TensorLike<QuantizedArray>, {
+    op: dtype.endsWith('int8') ? 'qgemm' : 'matmul',
+  });
 
 /** What a call gives with weights, and something for A. */
 function product(instance: Gemm, weights: PackedWeights): Uint8Array {
@@ -33,8 +44,12 @@ function product(instance: Gemm, weights: PackedWeights): Uint8Array {
 }
 
 const hexOf = (bytes: Uint8Array) =>
-  Array.from(bytes, (byte, i) => (i > 0 && i % 8 === 0 ? ' ' : '') + byte.toString(16).padStart(2, '0')).join('');
-const bytesOf = (hex: string) => Uint8Array.from(hex.replaceAll(' ', '').match(/../g) as string[], (byte) => parseInt(byte, 16));
+  Array.from(
+    bytes,
+    (byte, i) => (i > 0 && i % 8 === 0 ? ' ' : '') + byte.toString(16).padStart(2, '0'),
+  ).join('');
+const bytesOf = (hex: string) =>
+  Uint8Array.from(hex.replaceAll(' ', '').match(/../g) as string[], (byte) => parseInt(byte, 16));
 
 /** The same as in tests/native/serialize_test.cc. */
 const goldens: [dtype: DType, shape: number[], data: TensorLike['data'], hex: string][] = [
@@ -88,7 +103,8 @@ describe('bytes of packed weights', () => {
       ] as const) {
         expect(read).toMatchObject({ op, dtype, shape, byteLength, disposed: false });
         expect(sameBytes(read.serialize(), bytes)).toBe(true);
-        if (instance === wg || dtype.includes('int')) expect(sameBytes(product(instance, read), wanted)).toBe(true);
+        if (instance === wg || dtype.includes('int'))
+          expect(sameBytes(product(instance, read), wanted)).toBe(true);
       }
       if ((dtypes as readonly string[]).includes(dtype)) {
         expectMatMul(wg, random.tensor(dtype, [2, shape.at(-2) as number]), b, null, {}, '', here);
@@ -143,7 +159,15 @@ describe('bytes of packed weights', () => {
     expect(small.memory().inUse).toBeLessThan(3000);
     using narrow = small.pack({ data: new Int8Array(0), shape: [0, 3] }, { op: 'qgemm' });
     const a = { data: new Uint8Array(0), shape: [2, 0] };
-    const y = small.qgemm({ a, aScale: 1, aZeroPoint: 3, b: narrow, bScale: 1, bZeroPoint: 2, c: 5 });
+    const y = small.qgemm({
+      a,
+      aScale: 1,
+      aZeroPoint: 3,
+      b: narrow,
+      bScale: 1,
+      bZeroPoint: 2,
+      c: 5,
+    });
     expect(Array.from(y.data)).toEqual([5, 5, 5, 5, 5, 5]);
   });
 });
@@ -195,8 +219,16 @@ describe('deserialize refuses', () => {
     ['a DataView', new DataView(new ArrayBuffer(8)), 'an object'],
     ['a list', [1, 2], 'an array'],
     ['a tensor', { data: good, shape: [168] }, 'an object'],
-    ['a detached buffer', gone.buffer, 'bytes is a detached array; it was transferred, or the memory under it grew'],
-    ['an array that is detached', gone, 'bytes is a detached array; it was transferred, or the memory under it grew'],
+    [
+      'a detached buffer',
+      gone.buffer,
+      'bytes is a detached array; it was transferred, or the memory under it grew',
+    ],
+    [
+      'an array that is detached',
+      gone,
+      'bytes is a detached array; it was transferred, or the memory under it grew',
+    ],
   ])('what is no bytes: %s', (_, bytes, says) => {
     expectError(
       thrown(() => wg.deserialize(bytes as never)),
@@ -218,7 +250,12 @@ describe('deserialize refuses', () => {
     ] as const) {
       expectError(
         thrown(() => wg.deserialize(sizes(rows, cols))),
-        { code: 'PACK_MISMATCH', op: 'deserialize', argument: 'bytes', says: [`deserialize: bytes ${says}`] },
+        {
+          code: 'PACK_MISMATCH',
+          op: 'deserialize',
+          argument: 'bytes',
+          says: [`deserialize: bytes ${says}`],
+        },
       );
     }
   });
@@ -229,7 +266,12 @@ describe('deserialize refuses', () => {
     const { inUse } = small.memory();
     expectError(
       thrown(() => weights.serialize()),
-      { code: 'OUT_OF_MEMORY', op: 'serialize', argument: '', says: ['no memory for', 'maxMemory is 35000'] },
+      {
+        code: 'OUT_OF_MEMORY',
+        op: 'serialize',
+        argument: '',
+        says: ['no memory for', 'maxMemory is 35000'],
+      },
     );
     expect(small.memory().inUse).toBe(inUse);
     weights.dispose();
@@ -238,11 +280,21 @@ describe('deserialize refuses', () => {
     // There is room for the bytes, and not for the weights too; and not for the bytes.
     expectError(
       thrown(() => small.deserialize(bytes)),
-      { code: 'OUT_OF_MEMORY', op: 'deserialize', argument: '', says: ['no memory for weights of 1 x 300 x 9 elements'] },
+      {
+        code: 'OUT_OF_MEMORY',
+        op: 'deserialize',
+        argument: '',
+        says: ['no memory for weights of 1 x 300 x 9 elements'],
+      },
     );
     expectError(
       thrown(() => small.deserialize(new Uint8Array(50_000))),
-      { code: 'OUT_OF_MEMORY', op: 'deserialize', argument: '', says: ['no memory for 50000 bytes'] },
+      {
+        code: 'OUT_OF_MEMORY',
+        op: 'deserialize',
+        argument: '',
+        says: ['no memory for 50000 bytes'],
+      },
     );
     expect(small.memory().inUse).toBe(0);
     using read = small.deserialize(good);
@@ -255,7 +307,12 @@ it('nothing but packed weights is serialized', () => {
   for (const value of [tensor, {}, Object.create(PackedWeights.prototype), undefined]) {
     expectError(
       thrown(() => PackedWeights.prototype.serialize.call(value as PackedWeights)),
-      { code: 'ARGUMENT', op: 'serialize', argument: 'weights', says: ['it must be packed weights'] },
+      {
+        code: 'ARGUMENT',
+        op: 'serialize',
+        argument: 'weights',
+        says: ['it must be packed weights'],
+      },
     );
   }
 });

@@ -1,24 +1,48 @@
-/** What the tests of MatMul share: tensors of any rank in every kind of place, and the one check of a call and its result. */
+/**
+ * What the tests of MatMul share: tensors of any rank in every kind of place, and the one check of
+ * a call and its result.
+ */
 import { expect } from 'vitest';
 import type { DataArray, DType, Gemm, MatMulOptions, TensorLike } from 'wgemm';
 import { PackedWeights } from 'wgemm';
 import { arrayClasses, dtypeOf, set } from './dtypes.js';
 import type { Bias } from './reference.js';
 import { type ExpectedStack, referenceMatMul, type Stack } from './matmul-reference.js';
-import { count, expectNear, extent, places as places2, type Random, sameBytes, snapshot } from './tensors.js';
+import {
+  count,
+  expectNear,
+  extent,
+  places as places2,
+  type Random,
+  sameBytes,
+  snapshot,
+} from './tensors.js';
 
-/** Strides for a shape from what follows an axis: the next stride, by that of this axis and its size. */
-function outward(shape: readonly number[], first: number, next: (stride: number, size: number) => number): number[] {
+/**
+ * Strides for a shape from what follows an axis: the next stride, by that of this axis and its
+ * size.
+ */
+function outward(
+  shape: readonly number[],
+  first: number,
+  next: (stride: number, size: number) => number,
+): number[] {
   const strides = shape.map(() => first);
-  for (let axis = shape.length - 2; axis >= 0; --axis) strides[axis] = next(strides[axis + 1] as number, shape[axis + 1] as number);
+  for (let axis = shape.length - 2; axis >= 0; --axis)
+    strides[axis] = next(strides[axis + 1] as number, shape[axis + 1] as number);
   return strides;
 }
 const contiguous = (shape: readonly number[]) => outward(shape, 1, (stride, size) => stride * size);
 
-/** Strides of a shape whose axes lie in another order: `order` names them from the outermost inwards. */
+/**
+ * Strides of a shape whose axes lie in another order: `order` names them from the outermost
+ * inwards.
+ */
 function permuted(shape: readonly number[], order: readonly number[]): number[] {
   const strides: number[] = [];
-  contiguous(order.map((axis) => shape[axis] as number)).forEach((stride, i) => (strides[order[i] as number] = stride));
+  contiguous(order.map((axis) => shape[axis] as number)).forEach(
+    (stride, i) => (strides[order[i] as number] = stride),
+  );
   return strides;
 }
 const axesOf = (shape: readonly number[]) => shape.map((_, axis) => axis);
@@ -27,11 +51,17 @@ const axesOf = (shape: readonly number[]) => shape.map((_, axis) => axis);
 export const layouts = {
   'gaps after every axis': (shape) => outward(shape, 1, (stride, size) => stride * size + 1),
   'every second element': (shape) => outward(shape, 2, (stride, size) => stride * size),
-  'matrices transposed': (shape) => permuted(shape, [...axesOf(shape).slice(0, -2), ...axesOf(shape).slice(-2).reverse()]),
+  'matrices transposed': (shape) =>
+    permuted(shape, [...axesOf(shape).slice(0, -2), ...axesOf(shape).slice(-2).reverse()]),
   'axes reversed': (shape) => permuted(shape, axesOf(shape).reverse()),
   // As those of an attention layer: (tokens, heads, width).
   'heads side by side': (shape) =>
-    permuted(shape, shape.length < 3 ? axesOf(shape) : axesOf(shape).toSpliced(-3, 2, shape.length - 2, shape.length - 3)),
+    permuted(
+      shape,
+      shape.length < 3
+        ? axesOf(shape)
+        : axesOf(shape).toSpliced(-3, 2, shape.length - 2, shape.length - 3),
+    ),
 } satisfies Record<string, (shape: readonly number[]) => number[]>;
 
 /** A tensor of zeros that lies so. */
@@ -59,21 +89,34 @@ export type Place = keyof typeof places;
 export const placeNames = Object.keys(places) as Place[];
 
 /** Makes a tensor in such a place, random throughout. */
-export function place(wg: Gemm, name: Place, dtype: DType, shape: readonly number[], random: Random): TensorLike {
+export function place(
+  wg: Gemm,
+  name: Place,
+  dtype: DType,
+  shape: readonly number[],
+  random: Random,
+): TensorLike {
   const tensor = places[name](wg, dtype, shape);
   random.fill(tensor.data, dtype);
   return tensor;
 }
 
 /** Where each element is, in row-major order. */
-export function offsetsOf({ shape, strides }: { shape: readonly number[]; strides?: readonly number[] }): Int32Array {
+export function offsetsOf({
+  shape,
+  strides,
+}: {
+  shape: readonly number[];
+  strides?: readonly number[];
+}): Int32Array {
   const steps = strides ?? contiguous(shape);
   let offsets = Int32Array.of(0);
   shape.forEach((size, axis) => {
     const starts = offsets;
     offsets = new Int32Array(starts.length * size);
     let next = 0;
-    for (const start of starts) for (let i = 0; i < size; ++i) offsets[next++] = start + i * (steps[axis] as number);
+    for (const start of starts)
+      for (let i = 0; i < size; ++i) offsets[next++] = start + i * (steps[axis] as number);
   });
   return offsets;
 }
@@ -82,7 +125,8 @@ export function offsetsOf({ shape, strides }: { shape: readonly number[]; stride
 export function gather(tensor: TensorLike): Stack {
   const { data, shape } = tensor;
   const dtype = dtypeOf(tensor);
-  if (!('strides' in tensor) || tensor.strides === undefined) return { data: data.slice(), shape, dtype };
+  if (!('strides' in tensor) || tensor.strides === undefined)
+    return { data: data.slice(), shape, dtype };
   const offsets = offsetsOf(tensor);
   const copy = new (data.constructor as new (length: number) => DataArray)(offsets.length);
   offsets.forEach((offset, i) => (copy[i] = data[offset] as never));
@@ -95,12 +139,18 @@ export function transposed(tensor: TensorLike): Stack {
   if (shape.length < 2) return gather(tensor);
   const swap = <T>(axes: readonly T[]) => [...axes.slice(0, -2), ...axes.slice(-2).reverse()];
   const strides = 'strides' in tensor && tensor.strides ? tensor.strides : contiguous(shape);
-  return gather({ data: tensor.data, dtype: dtypeOf(tensor), shape: swap(shape), strides: swap(strides) });
+  return gather({
+    data: tensor.data,
+    dtype: dtypeOf(tensor),
+    shape: swap(shape),
+    strides: swap(strides),
+  });
 }
 
 /**
- * Calls matmul, and expects of it the right result in the right place, inputs as they were, and no memory kept. Returns the result.
- * `packed`: what stands for the weights, and with them for transposeB.
+ * Calls matmul, and expects of it the right result in the right place, inputs as they were, and no
+ * memory kept. Returns the result. `packed`: what stands for the weights, and with them for
+ * transposeB.
  */
 export function expectMatMul(
   wg: Gemm,
@@ -112,9 +162,17 @@ export function expectMatMul(
   packed?: PackedWeights,
 ): TensorLike {
   const { out } = options;
-  const wanted = referenceMatMul(src, weights, bias, { ...options, outType: options.outType ?? (out && dtypeOf(out)) });
-  if (!wanted) return expect.fail(`there is no result of shapes ${JSON.stringify([src.shape, weights.shape])} ${what}`);
-  const inputs = [src, weights, bias].filter((input): input is TensorLike => typeof input === 'object' && input !== null);
+  const wanted = referenceMatMul(src, weights, bias, {
+    ...options,
+    outType: options.outType ?? (out && dtypeOf(out)),
+  });
+  if (!wanted)
+    return expect.fail(
+      `there is no result of shapes ${JSON.stringify([src.shape, weights.shape])} ${what}`,
+    );
+  const inputs = [src, weights, bias].filter(
+    (input): input is TensorLike => typeof input === 'object' && input !== null,
+  );
   const call = () =>
     packed
       ? wg.matmul(src, packed, bias as never, { ...options, transposeB: false } as never)
@@ -138,7 +196,10 @@ function expectCall(
 
   // Not by expect(), which costs more than the call.
   const must = (holds: boolean, text: string) => holds || expect.fail(`${text} ${what}`);
-  must(wg.memory().inUse === inUse, `${wg.memory().inUse} bytes are in use after the call, ${inUse} were before`);
+  must(
+    wg.memory().inUse === inUse,
+    `${wg.memory().inUse} bytes are in use after the call, ${inUse} were before`,
+  );
   inputs.forEach((input, i) => {
     const isSame = sameBytes(input.data, (before[i] as Stack).data);
     must(isSame || (out !== undefined && sameMemory(input, out)), `input ${i} is not as it was`);
@@ -151,19 +212,28 @@ function expectCall(
       [y.dtype, data.constructor.name, ...y.shape],
       [wanted.dtype, arrayClasses[wanted.dtype].name, ...wanted.shape],
     ];
-    must(found.join() === expected.join(), `the result is ${found.join()}; it must be ${expected.join()}`);
+    must(
+      found.join() === expected.join(),
+      `the result is ${found.join()}; it must be ${expected.join()}`,
+    );
     must(data.length === count(wanted.shape), `the result has ${data.length} elements`);
   }
   const flat: [number, number] = [1, count(wanted.shape)];
-  expectNear({ ...gather(y), shape: flat }, { ...wanted, shape: flat }, `of dst [${wanted.shape.join(', ')}] ${what}`);
+  expectNear(
+    { ...gather(y), shape: flat },
+    { ...wanted, shape: flat },
+    `of dst [${wanted.shape.join(', ')}] ${what}`,
+  );
 
   if (outBefore && 'strides' in y && y.strides) {
     // What is left to compare of out is what lies between its elements.
     const gaps = data.slice();
-    for (const offset of offsetsOf(y)) for (const each of [gaps, outBefore.data]) set(each, wanted.dtype, offset, 0);
+    for (const offset of offsetsOf(y))
+      for (const each of [gaps, outBefore.data]) set(each, wanted.dtype, offset, 0);
     must(sameBytes(gaps, outBefore.data), 'what lies between the elements of out is not as it was');
   }
   return y;
 }
 
-const sameMemory = (a: TensorLike, b: TensorLike) => a.data.buffer === b.data.buffer && a.data.byteOffset === b.data.byteOffset;
+const sameMemory = (a: TensorLike, b: TensorLike) =>
+  a.data.buffer === b.data.buffer && a.data.byteOffset === b.data.byteOffset;

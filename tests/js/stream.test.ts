@@ -1,11 +1,24 @@
-/** Operands larger than the memory: calls are computed block by block, and give what they give in a memory that holds all. */
+/**
+ * Operands larger than the memory: calls are computed block by block, and give what they give in a
+ * memory that holds all.
+ */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createGemm, type DataArray, type DType, type Gemm, type MatMulOptions, type TensorInput } from 'wgemm';
+import {
+  createGemm,
+  type DataArray,
+  type DType,
+  type Gemm,
+  type MatMulOptions,
+  type TensorInput,
+} from 'wgemm';
 import { arrayClasses, bytesOf, dtypes } from './dtypes.js';
 import { expectError, thrown } from './errors.js';
 import { Random } from './tensors.js';
 
-/** Of the instances that stream. No less than what the memory begins with, which has room for the threads' stacks too. */
+/**
+ * Of the instances that stream. No less than what the memory begins with, which has room for the
+ * threads' stacks too.
+ */
 const maxMemory = 3_000_000;
 
 let whole: Gemm;
@@ -21,16 +34,26 @@ afterAll(() => {
 
 const random = new Random(1);
 const bytes = (dtype: 'int8' | 'uint8', shape: readonly number[]) =>
-  random.tensor(dtype, shape) as { data: Int8Array | Uint8Array; shape: readonly number[]; dtype: DType };
+  random.tensor(dtype, shape) as {
+    data: Int8Array | Uint8Array;
+    shape: readonly number[];
+    dtype: DType;
+  };
 const floats = (shape: readonly number[]) =>
-  random.tensor('float32', shape) as { data: Float32Array; shape: readonly number[]; dtype: 'float32' };
+  random.tensor('float32', shape) as {
+    data: Float32Array;
+    shape: readonly number[];
+    dtype: 'float32';
+  };
 
 function bits(array: DataArray): Uint8Array {
   return new Uint8Array(array.buffer as ArrayBuffer, array.byteOffset, array.byteLength);
 }
 
 /** Expects the same bits of a call in both instances, within the memory of the small one. */
-function expectSame(call: (wg: Gemm) => { data: DataArray; shape: readonly number[]; dtype?: DType }): void {
+function expectSame(
+  call: (wg: Gemm) => { data: DataArray; shape: readonly number[]; dtype?: DType },
+): void {
   const before = small.memory().inUse;
   const [wanted, found] = [call(whole), call(small)];
   expect(found.shape).toEqual(wanted.shape);
@@ -44,7 +67,12 @@ function expectSame(call: (wg: Gemm) => { data: DataArray; shape: readonly numbe
 describe('a product larger than maxMemory', () => {
   it.each(dtypes)('of %s gives the same', (dtype) => {
     // The operands are some ten times what there is.
-    const [m, k, n] = bytesOf(dtype) === 8 ? [700, 2800, 700] : bytesOf(dtype) === 4 ? [1000, 3300, 1000] : [1400, 4700, 1400];
+    const [m, k, n] =
+      bytesOf(dtype) === 8
+        ? [700, 2800, 700]
+        : bytesOf(dtype) === 4
+          ? [1000, 3300, 1000]
+          : [1400, 4700, 1400];
     const [a, b] = [random.tensor(dtype, [m, k]), random.tensor(dtype, [k, n])];
     const plan = small.explain('gemm', a, b);
     expect((2 * m * k + m * n) * bytesOf(dtype)).toBeGreaterThan(9 * maxMemory);
@@ -56,10 +84,17 @@ describe('a product larger than maxMemory', () => {
   it('in fast mode is within the bound', async () => {
     using fast = await createGemm({ maxMemory });
     const [a, b] = [floats([400, 5000]), floats([5000, 300])];
-    const [found, wanted] = [fast.gemm(a, b).data, whole.gemm(a, b).data] as [Float32Array, Float32Array];
+    const [found, wanted] = [fast.gemm(a, b).data, whole.gemm(a, b).data] as [
+      Float32Array,
+      Float32Array,
+    ];
     const sizes = (t: TensorInput<Float32Array>) => ({ ...t, data: t.data.map(Math.abs) });
     const sums = whole.gemm(sizes(a), sizes(b)).data as Float32Array;
-    expect(found.every((y, i) => Math.abs(y - (wanted[i] as number)) <= 2 * 5008 * 2 ** -24 * (sums[i] as number))).toBe(true);
+    expect(
+      found.every(
+        (y, i) => Math.abs(y - (wanted[i] as number)) <= 2 * 5008 * 2 ** -24 * (sums[i] as number),
+      ),
+    ).toBe(true);
   });
 
   it('with transposes, strides, factors and every form of C', () => {
@@ -76,13 +111,19 @@ describe('a product larger than maxMemory', () => {
     ];
     const b = floats([k, n]);
     for (const [tensor, options] of forms) {
-      const given = { data: tensor.data, shape: options.transA ? [k, m] : [m, k], strides: tensor.strides };
+      const given = {
+        data: tensor.data,
+        shape: options.transA ? [k, m] : [m, k],
+        strides: tensor.strides,
+      };
       const stated = given.strides === undefined ? { data: given.data, shape: given.shape } : given;
       expectSame((wg) => wg.gemm(stated, b, null, options));
     }
     for (const shape of [[], [1], [n], [1, n], [m, 1], [m, n]]) {
       const c = floats(shape);
-      expectSame((wg) => wg.gemm(a, { ...b, shape: [n, k] }, c, { alpha: 0.3, beta: -1.5, transB: true }));
+      expectSame((wg) =>
+        wg.gemm(a, { ...b, shape: [n, k] }, c, { alpha: 0.3, beta: -1.5, transB: true }),
+      );
     }
     expectSame((wg) => wg.gemm(a, b, 2.5));
   });
@@ -94,9 +135,16 @@ describe('a product larger than maxMemory', () => {
     }
     const bias = floats([500]);
     expectSame((wg) => wg.matmul(a, b, bias, { activation: 'relu6' }));
-    const inputs = { a: bytes('uint8', [900, 4000]), aScale: 0.1, b: bytes('int8', [4000, 900]), bScale: 0.02 };
+    const inputs = {
+      a: bytes('uint8', [900, 4000]),
+      aScale: 0.1,
+      b: bytes('int8', [4000, 900]),
+      bScale: 0.02,
+    };
     expectSame((wg) => wg.qgemm(inputs, { activation: [-1, 2] }));
-    expectSame((wg) => wg.qgemm({ ...inputs, yScale: 0.05, yZeroPoint: 100 }, { activation: 'relu' }));
+    expectSame((wg) =>
+      wg.qgemm({ ...inputs, yScale: 0.05, yZeroPoint: 100 }, { activation: 'relu' }),
+    );
   });
 
   it.each(['bfloat16', 'float16'] as const)('takes packed weights of %s beside float32', (as) => {
@@ -118,9 +166,16 @@ describe('a product larger than maxMemory', () => {
     const [m, k, n] = [700, 900, 600];
     const [a, b] = [floats([m, k]), floats([k, n])];
     for (const strides of [undefined, [n + 2, 1], [1, m + 1], [2 * n, 2]]) {
-      const size = strides === undefined ? m * n : (m - 1) * (strides[0] as number) + (n - 1) * (strides[1] as number) + 1;
+      const size =
+        strides === undefined
+          ? m * n
+          : (m - 1) * (strides[0] as number) + (n - 1) * (strides[1] as number) + 1;
       const results = [whole, small].map((wg) => {
-        const out = { data: new Float32Array(size).fill(9), shape: [m, n], ...(strides && { strides }) };
+        const out = {
+          data: new Float32Array(size).fill(9),
+          shape: [m, n],
+          ...(strides && { strides }),
+        };
         expect(wg.gemm(a, b, null, { out })).toBe(out);
         return out.data;
       }) as [Float32Array, Float32Array];
@@ -160,7 +215,10 @@ describe('a product larger than maxMemory', () => {
   });
 
   it('works through stacks of matrices, with broadcast axes, in place and wider', () => {
-    const [src, weights] = [random.tensor('float16', [6, 1, 300, 400]), random.tensor('float16', [2, 500, 400])];
+    const [src, weights] = [
+      random.tensor('float16', [6, 1, 300, 400]),
+      random.tensor('float16', [2, 500, 400]),
+    ];
     const bias = random.tensor('float16', [2, 1, 500]);
     const options: MatMulOptions = { transposeB: true };
     expectSame((wg) => wg.matmul(src, weights, bias, options));
@@ -171,7 +229,12 @@ describe('a product larger than maxMemory', () => {
       const out = { data: dst.data.slice(), shape: dst.shape };
       return { ...wg.matmul(square, square, { ...out }, { out }), dtype: 'float32' };
     });
-    expectSame((wg) => wg.matmul({ ...square, shape: [1800, 600] }, { data: floats([600]).data.fill(0.5), shape: [600] }));
+    expectSame((wg) =>
+      wg.matmul(
+        { ...square, shape: [1800, 600] },
+        { data: floats([600]).data.fill(0.5), shape: [600] },
+      ),
+    );
     expectSame((wg) => wg.matmul({ ...square, shape: [1080000] }, { ...square, shape: [1080000] }));
   });
 
@@ -185,10 +248,19 @@ describe('a product larger than maxMemory', () => {
     const inputs = { a, b, aScale: 0.02, aZeroPoint: 131, ...vectors };
     expectSame((wg) => wg.qgemm(inputs));
     const c = random.tensor('int32', [m, 1]) as { data: Int32Array; shape: readonly number[] };
-    expectSame((wg) => wg.qgemm({ ...inputs, c, yScale: 3, yZeroPoint: new Int8Array([3]) }, { alpha: 0.5 }));
+    expectSame((wg) =>
+      wg.qgemm({ ...inputs, c, yScale: 3, yZeroPoint: new Int8Array([3]) }, { alpha: 0.5 }),
+    );
     expectSame((wg) => {
-      using packed = wg.pack({ ...b, data: b.data.subarray(0, 900 * n), shape: [900, n] }, { op: 'qgemm' });
-      return wg.qgemm({ ...inputs, a: { ...a, data: a.data.subarray(0, 900 * m), shape: [m, 900] }, b: packed });
+      using packed = wg.pack(
+        { ...b, data: b.data.subarray(0, 900 * n), shape: [900, n] },
+        { op: 'qgemm' },
+      );
+      return wg.qgemm({
+        ...inputs,
+        a: { ...a, data: a.data.subarray(0, 900 * m), shape: [m, 900] },
+        b: packed,
+      });
     });
   });
 });
@@ -199,7 +271,8 @@ it('a product whose copies fit, and not its scratch beside them, goes through al
   for (const size of sizes) {
     const small = await createGemm({ maxMemory: 2 ** 21 });
     const ones = { data: new Float32Array(size * size).fill(1), shape: [size, size] };
-    if (3 * ones.data.byteLength < 2 ** 21 && small.explain('gemm', ones, ones, null).streams) ++streamed;
+    if (3 * ones.data.byteLength < 2 ** 21 && small.explain('gemm', ones, ones, null).streams)
+      ++streamed;
     for (let round = 0; round < 2; ++round) {
       const { data } = small.gemm(ones, ones, null);
       expect(data.every((value) => value === size)).toBe(true);
@@ -218,7 +291,10 @@ describe('explain', () => {
     expect(streamed.copies).toBeGreaterThanOrEqual(3e6);
     expect(streamed.copies % 1e6).toBe(0);
     const part = { ...a, data: a.data.subarray(0, 5e4), shape: [100, 500] };
-    expect(small.explain('gemm', part, b)).toMatchObject({ streams: false, copies: 200_000 + 1_000_000 + 200_000 });
+    expect(small.explain('gemm', part, b)).toMatchObject({
+      streams: false,
+      copies: 200_000 + 1_000_000 + 200_000,
+    });
   });
 
   it('foretells it to the byte, and no memory where there is none', async () => {
@@ -226,10 +302,15 @@ describe('explain', () => {
     const { scratch } = whole.explain('gemm', a, b, 1);
     const copies = Math.ceil((2 * 80_000) / 64) * 64 + 160_000;
     for (const missing of [0, 1]) {
-      using wg = await createGemm({ maxMemory: copies + 64 + scratch + 64 - missing, determinism: 'strict' });
+      using wg = await createGemm({
+        maxMemory: copies + 64 + scratch + 64 - missing,
+        determinism: 'strict',
+      });
       expect(wg.explain('gemm', a, b, 1)).toMatchObject({ streams: missing === 1 });
       using held = wg.alloc('uint8', [copies + scratch - 2000]);
-      expect((thrown(() => wg.explain('gemm', a, b, 1)) as Error).message).toBe((thrown(() => wg.gemm(a, b, 1)) as Error).message);
+      expect((thrown(() => wg.explain('gemm', a, b, 1)) as Error).message).toBe(
+        (thrown(() => wg.gemm(a, b, 1)) as Error).message,
+      );
       expect(held.size).toBe(copies + scratch - 2000);
     }
   });
@@ -271,7 +352,11 @@ describe('refuses', () => {
       thrown(() => small.gemm(out, a, null, { out })),
       { code: 'ARGUMENT', op: 'gemm', argument: 'Y', says: ['overlaps A'] },
     );
-    const q = { a: { data: new Int8Array(4e6), shape: [2000, 2000] }, aScale: 1, bScale: new Float32Array(2000) };
+    const q = {
+      a: { data: new Int8Array(4e6), shape: [2000, 2000] },
+      aScale: 1,
+      bScale: new Float32Array(2000),
+    };
     expectError(
       thrown(() => small.qgemm({ ...q, b: q.a })),
       { code: 'ARGUMENT', op: 'qgemm', argument: 'b_scale', says: ['b_scale is 0'] },
@@ -288,14 +373,22 @@ describe('refuses', () => {
     const out = { data: count(10_000), shape: [100, 100] };
     expectError(
       thrown(() => tiny.gemm(a, a, null, { out })),
-      { code: 'OUT_OF_MEMORY', op: 'gemm', argument: '', says: [/no memory for \d+ bytes, which the smallest blocks take/, 'in use'] },
+      {
+        code: 'OUT_OF_MEMORY',
+        op: 'gemm',
+        argument: '',
+        says: [/no memory for \d+ bytes, which the smallest blocks take/, 'in use'],
+      },
     );
     expect(out.data.every((value) => value === 1)).toBe(true);
     expect(tiny.memory().inUse).toBe(inUse);
     held.dispose();
-    expect(tiny.gemm({ data: a.data.subarray(0, 100), shape: [10, 10] }, { data: a.data.subarray(0, 100), shape: [10, 10] }).data[0]).toBe(
-      10,
-    );
+    expect(
+      tiny.gemm(
+        { data: a.data.subarray(0, 100), shape: [10, 10] },
+        { data: a.data.subarray(0, 100), shape: [10, 10] },
+      ).data[0],
+    ).toBe(10);
   });
 });
 

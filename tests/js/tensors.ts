@@ -1,4 +1,7 @@
-/** What the tests share: seeded numbers, tensors in every kind of place, and the one check of a call and its result. */
+/**
+ * What the tests share: seeded numbers, tensors in every kind of place, and the one check of a call
+ * and its result.
+ */
 import { expect } from 'vitest';
 import type { DataArray, DType, Gemm, GemmOptions, PackedWeights, TensorLike } from 'wgemm';
 import { arrayClasses, bytesOf, dtypeOf, get, isFloat, round, set } from './dtypes.js';
@@ -7,18 +10,26 @@ import { type Expected, type Matrix, referenceGemm } from './reference.js';
 
 export { Random } from './random.js';
 
-export const count = (shape: readonly number[]): number => shape.reduce((product, size) => product * size, 1);
+export const count = (shape: readonly number[]): number =>
+  shape.reduce((product, size) => product * size, 1);
 
-const zeros = (dtype: DType, shape: readonly number[]) => ({ data: new arrayClasses[dtype](count(shape)), shape, dtype });
-
-/** A page that is not isolated does not have the class by its name, but has memories that are of it. */
-export const SharedBuffer =
-  (globalThis as { SharedArrayBuffer?: SharedArrayBufferConstructor }).SharedArrayBuffer ??
-  (new WebAssembly.Memory({ initial: 0, maximum: 0, shared: true }).buffer.constructor as SharedArrayBufferConstructor);
+const zeros = (dtype: DType, shape: readonly number[]) => ({
+  data: new arrayClasses[dtype](count(shape)),
+  shape,
+  dtype,
+});
 
 /**
- * Where the elements of a tensor can be: each makes one of zeros there, given its type and shape. What is not a matrix has no rows or
- * columns to put gaps between, and is a plain array instead.
+ * A page that is not isolated does not have the class by its name, but has memories that are of it.
+ */
+export const SharedBuffer =
+  (globalThis as { SharedArrayBuffer?: SharedArrayBufferConstructor }).SharedArrayBuffer ??
+  (new WebAssembly.Memory({ initial: 0, maximum: 0, shared: true }).buffer
+    .constructor as SharedArrayBufferConstructor);
+
+/**
+ * Where the elements of a tensor can be: each makes one of zeros there, given its type and shape.
+ * What is not a matrix has no rows or columns to put gaps between, and is a plain array instead.
  */
 export const places = {
   'an array': (_, dtype, shape) => zeros(dtype, shape),
@@ -28,12 +39,17 @@ export const places = {
     return { data: array.subarray(3, 3 + count(shape)), shape, dtype };
   },
   'shared memory': (_, dtype, shape) => {
-    return { data: new arrayClasses[dtype](new SharedBuffer(bytesOf(dtype) * count(shape))), shape, dtype };
+    return {
+      data: new arrayClasses[dtype](new SharedBuffer(bytesOf(dtype) * count(shape))),
+      shape,
+      dtype,
+    };
   },
   'rows with gaps': (_, dtype, shape) => strided(dtype, shape, ([, columns]) => [columns + 3, 1]),
   'column-major': (_, dtype, shape) => strided(dtype, shape, ([rows]) => [1, rows]),
   'columns with gaps': (_, dtype, shape) => strided(dtype, shape, ([rows]) => [2, 2 * rows + 1]),
-  'every third element': (_, dtype, shape) => strided(dtype, shape, ([, columns]) => [3 * columns, 3]),
+  'every third element': (_, dtype, shape) =>
+    strided(dtype, shape, ([, columns]) => [3 * columns, 3]),
   'the heap': (wg, dtype, shape) => wg.alloc(dtype, shape),
   'a view of the heap': (wg, dtype, shape) => {
     const tensor = wg.alloc(dtype, shape);
@@ -51,7 +67,11 @@ export const places = {
 export type Place = keyof typeof places;
 export const placeNames = Object.keys(places) as Place[];
 
-function strided(dtype: DType, shape: readonly number[], layout: (shape: [number, number]) => [number, number]): TensorLike {
+function strided(
+  dtype: DType,
+  shape: readonly number[],
+  layout: (shape: [number, number]) => [number, number],
+): TensorLike {
   if (shape.length !== 2) return zeros(dtype, shape);
   const strides = layout(shape as [number, number]);
   return { data: new arrayClasses[dtype](extent(shape, strides)), shape, strides, dtype };
@@ -59,10 +79,18 @@ function strided(dtype: DType, shape: readonly number[], layout: (shape: [number
 
 /** Elements that an array must have. */
 export function extent(shape: readonly number[], strides: readonly number[]): number {
-  return count(shape) === 0 ? 0 : shape.reduce((last, size, axis) => last + (size - 1) * (strides[axis] as number), 1);
+  return count(shape) === 0
+    ? 0
+    : shape.reduce((last, size, axis) => last + (size - 1) * (strides[axis] as number), 1);
 }
 
-export function place(wg: Gemm, where: Place, dtype: DType, shape: readonly number[], random: Random): TensorLike {
+export function place(
+  wg: Gemm,
+  where: Place,
+  dtype: DType,
+  shape: readonly number[],
+  random: Random,
+): TensorLike {
   const tensor = places[where](wg, dtype, shape);
   random.fill(tensor.data, dtype);
   return tensor;
@@ -76,8 +104,8 @@ export function snapshot(tensor: TensorLike): Matrix {
 }
 
 /**
- * Calls gemm, and expects all of `expectCall`. Returns the result. `packed`: what stands for b, and with
- * it for transB.
+ * Calls gemm, and expects all of `expectCall`. Returns the result. `packed`: what stands for b, and
+ * with it for transB.
  */
 export function expectGemm(
   wg: Gemm,
@@ -88,10 +116,14 @@ export function expectGemm(
   what = '',
   packed?: PackedWeights,
 ): TensorLike {
-  const inputs = [a, b, c].filter((input): input is TensorLike => typeof input === 'object' && input !== null);
+  const inputs = [a, b, c].filter(
+    (input): input is TensorLike => typeof input === 'object' && input !== null,
+  );
   const wanted = referenceGemm(a, b, c, options ?? {});
   const call = () =>
-    packed ? wg.gemm(a, packed, c, { ...options, transB: false } as GemmOptions) : wg.gemm(a, b, c, options as GemmOptions);
+    packed
+      ? wg.gemm(a, packed, c, { ...options, transB: false } as GemmOptions)
+      : wg.gemm(a, b, c, options as GemmOptions);
   return expectCall(wg, inputs, options?.out, wanted, call, what);
 }
 
@@ -116,7 +148,10 @@ export function expectGemmTwice(
   }
 }
 
-/** Makes a call, and expects of it the right result in the right place, inputs as they were, and no memory kept. Returns the result. */
+/**
+ * Makes a call, and expects of it the right result in the right place, inputs as they were, and no
+ * memory kept. Returns the result.
+ */
 export function expectCall(
   wg: Gemm,
   inputs: readonly TensorLike[],
@@ -136,10 +171,17 @@ export function expectCall(
   expect(wg.memory().inUse, says('bytes in use after the call')).toBe(inUse);
   inputs.forEach((input, i) => {
     if (out && sameMemory(input, out)) return;
-    expect(sameBytes(input.data, (before[i] as Matrix).data), says('an input is as it was')).toBe(true);
+    expect(sameBytes(input.data, (before[i] as Matrix).data), says('an input is as it was')).toBe(
+      true,
+    );
   });
   if (out) expect(y, says('what the call returns')).toBe(out);
-  else expect([...y.shape, y.dtype, y.data.constructor], says('the result')).toEqual([...wanted.shape, dtype, arrayClasses[dtype]]);
+  else
+    expect([...y.shape, y.dtype, y.data.constructor], says('the result')).toEqual([
+      ...wanted.shape,
+      dtype,
+      arrayClasses[dtype],
+    ]);
   expectNear(y, wanted, what);
 
   if (outBefore) {
@@ -148,22 +190,39 @@ export function expectCall(
     const [down, across] = stridesOf(y);
     const gaps = y.data.slice();
     for (let i = 0; i < rows; ++i) {
-      for (let j = 0; j < columns; ++j) for (const data of [gaps, outBefore.data]) set(data, dtype, i * down + j * across, 0);
+      for (let j = 0; j < columns; ++j)
+        for (const data of [gaps, outBefore.data]) set(data, dtype, i * down + j * across, 0);
     }
-    expect(sameBytes(gaps, outBefore.data), says('what lies between the elements of out is as it was')).toBe(true);
+    expect(
+      sameBytes(gaps, outBefore.data),
+      says('what lies between the elements of out is as it was'),
+    ).toBe(true);
   }
   return y;
 }
 
-/** Expects every element of a result to be one that rounding of what was expected, within its bound, can give. */
-export function expectNear(y: TensorLike, { dtype, shape: [rows, columns], values, bounds }: Expected, what = ''): void {
+/**
+ * Expects every element of a result to be one that rounding of what was expected, within its bound,
+ * can give.
+ */
+export function expectNear(
+  y: TensorLike,
+  { dtype, shape: [rows, columns], values, bounds }: Expected,
+  what = '',
+): void {
   const [down, across] = stridesOf(y);
   const { data } = y; // a heap tensor makes it anew each time
-  if (rows * columns > 0) expect(data.length, `elements of the result ${what}`).toBe((rows - 1) * down + (columns - 1) * across + 1);
+  if (rows * columns > 0)
+    expect(data.length, `elements of the result ${what}`).toBe(
+      (rows - 1) * down + (columns - 1) * across + 1,
+    );
   for (let i = 0; i < rows; ++i) {
     for (let j = 0; j < columns; ++j) {
       const found = get(data, dtype, i * down + j * across);
-      const [wanted, bound] = [values[i * columns + j] as number | bigint, bounds[i * columns + j] as number];
+      const [wanted, bound] = [
+        values[i * columns + j] as number | bigint,
+        bounds[i * columns + j] as number,
+      ];
       if (!near(dtype, found, wanted, bound)) {
         expect.fail(`Y[${i}, ${j}] is ${found}; it must be ${wanted}, within ${bound} ${what}`);
       }
@@ -171,13 +230,21 @@ export function expectNear(y: TensorLike, { dtype, shape: [rows, columns], value
   }
 }
 
-function near(dtype: DType, found: number | bigint, wanted: number | bigint, bound: number): boolean {
+function near(
+  dtype: DType,
+  found: number | bigint,
+  wanted: number | bigint,
+  bound: number,
+): boolean {
   if (typeof wanted === 'bigint') return BigInt(found) === wanted;
   if (bound === 0 || !isFloat(dtype)) return Object.is(found, wanted);
   if (Number.isNaN(wanted)) return Number.isNaN(found);
   if (!Number.isFinite(wanted)) return found === wanted;
   if (bound === Infinity) return true;
-  return round(dtype, wanted - bound) <= (found as number) && (found as number) <= round(dtype, wanted + bound);
+  return (
+    round(dtype, wanted - bound) <= (found as number) &&
+    (found as number) <= round(dtype, wanted + bound)
+  );
 }
 
 /** What stands for `Symbol.dispose` in an engine that lacks it, for compilers of `using` too. */
@@ -185,15 +252,21 @@ export const dispose: typeof Symbol.dispose = Symbol.dispose ?? Symbol.for('Symb
 
 /** Ends those of the arguments that are in the heap. */
 export function drop(...tensors: unknown[]): void {
-  for (const item of tensors) if (typeof item === 'object' && item !== null && 'dispose' in item) (item.dispose as () => void).call(item);
+  for (const item of tensors)
+    if (typeof item === 'object' && item !== null && 'dispose' in item)
+      (item.dispose as () => void).call(item);
 }
 
-const stridesOf = (y: TensorLike) => ('strides' in y && y.strides ? y.strides : [y.shape[1], 1]) as [number, number];
+const stridesOf = (y: TensorLike) =>
+  ('strides' in y && y.strides ? y.strides : [y.shape[1], 1]) as [number, number];
 
 /** Whether two arrays are the same, bit by bit. */
 export function sameBytes(a: DataArray, b: DataArray): boolean {
   if (a.byteLength !== b.byteLength) return false;
-  const [one, other] = [new Uint8Array(a.buffer, a.byteOffset, a.byteLength), new Uint8Array(b.buffer, b.byteOffset, b.byteLength)];
+  const [one, other] = [
+    new Uint8Array(a.buffer, a.byteOffset, a.byteLength),
+    new Uint8Array(b.buffer, b.byteOffset, b.byteLength),
+  ];
   for (let i = 0; i < one.length; ++i) if (one[i] !== other[i]) return false;
   return true;
 }
@@ -203,11 +276,21 @@ function sameMemory(a: TensorLike, b: TensorLike): boolean {
 }
 
 /** A tensor of the numbers given. */
-export function tensor(dtype: DType, shape: readonly number[], numbers: readonly (number | bigint)[]): Matrix {
+export function tensor(
+  dtype: DType,
+  shape: readonly number[],
+  numbers: readonly (number | bigint)[],
+): Matrix {
   const data = new arrayClasses[dtype](numbers.length);
   numbers.forEach((value, i) => set(data, dtype, i, value));
   return { data, shape, dtype };
 }
 
-export const float32 = (shape: readonly number[], ...numbers: number[]) => ({ data: Float32Array.from(numbers), shape });
-export const int32 = (shape: readonly number[], ...numbers: number[]) => ({ data: Int32Array.from(numbers), shape });
+export const float32 = (shape: readonly number[], ...numbers: number[]) => ({
+  data: Float32Array.from(numbers),
+  shape,
+});
+export const int32 = (shape: readonly number[], ...numbers: number[]) => ({
+  data: Int32Array.from(numbers),
+  shape,
+});

@@ -1,6 +1,7 @@
 /**
- * `wgemm` whose instances have two threads where there can be so many, and a test says neither how many nor where the files are: in the place of
- * `wgemm` in the projects of those builds, and in pages.
+ * `wgemm` whose instances have two threads where there can be so many, and a test says neither how
+ * many nor where the files are: in the place of `wgemm` in the projects of those builds, and in
+ * pages.
  */
 import { createGemm as create, type CreateOptions, type Gemm } from '../../dist/index.js';
 import { hasThreads } from './fixed-problems.js';
@@ -13,7 +14,9 @@ export function createGemm(options?: CreateOptions): Promise<Gemm> {
 
 function isPlain(options: CreateOptions | undefined): boolean {
   try {
-    return options === undefined || (typeof options === 'object' && options !== null && !options.assets);
+    return (
+      options === undefined || (typeof options === 'object' && options !== null && !options.assets)
+    );
   } catch {
     return false; // a revoked proxy
   }

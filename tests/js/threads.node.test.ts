@@ -26,7 +26,10 @@ threads.Worker = class extends Worker {
 afterAll(() => void (threads.Worker = Worker));
 
 /** Runs a module in a process of its own, which has 10 seconds. */
-async function run(code: string, ...flags: string[]): Promise<{ exit: number | null; out: string; seconds: number }> {
+async function run(
+  code: string,
+  ...flags: string[]
+): Promise<{ exit: number | null; out: string; seconds: number }> {
   const script = join(folder, 'script.mjs');
   writeFileSync(script, `import { createGemm } from '${import.meta.resolve('wgemm')}';\n${code}`);
   const start = performance.now();
@@ -50,7 +53,9 @@ describe('threads', () => {
   });
 
   it('do not keep a process alive while nobody waits for them', async () => {
-    const { exit, out } = await run(`createGemm({ threads: 3 }).then((wg) => console.log(wg.info.threads));`);
+    const { exit, out } = await run(
+      `createGemm({ threads: 3 }).then((wg) => console.log(wg.info.threads));`,
+    );
     expect({ exit, out }).toEqual({ exit: 0, out: '3\n' });
   });
 
@@ -62,13 +67,20 @@ describe('threads', () => {
     );
     expect(number).toMatchObject({
       exit: 0,
-      out: expect.stringMatching(/^GemmError WORKER createGemm: threads is 2, but a thread does not start/) as string,
+      out: expect.stringMatching(
+        /^GemmError WORKER createGemm: threads is 2, but a thread does not start/,
+      ) as string,
     });
     expect(number.seconds).toBeLessThan(5);
-    const auto = await run(`const wg = await createGemm({ threads: 'auto' });${use}\nconsole.log(wg.info.why);`, ...forbidden);
+    const auto = await run(
+      `const wg = await createGemm({ threads: 'auto' });${use}\nconsole.log(wg.info.why);`,
+      ...forbidden,
+    );
     expect(auto).toMatchObject({
       exit: 0,
-      out: expect.stringMatching(/^1 1 256\n.*threads: (one, since more do not start|one, since there is but one processor)/) as string,
+      out: expect.stringMatching(
+        /^1 1 256\n.*threads: (one, since more do not start|one, since there is but one processor)/,
+      ) as string,
     });
     expect(auto.seconds).toBeLessThan(5);
   });
@@ -105,7 +117,10 @@ describe('threads', () => {
   });
 
   it('come, work and go a thousand times, and leave nothing', async () => {
-    const [a, b] = [new Random(1).tensor('float32', [100, 128]), new Random(2).tensor('float32', [128, 100])];
+    const [a, b] = [
+      new Random(1).tensor('float32', [100, 128]),
+      new Random(2).tensor('float32', [128, 100]),
+    ];
     const one = await createGemm({ threads: 1 });
     const wanted = one.gemm(a, b).data;
     let kept = 0;

@@ -1,6 +1,14 @@
-/** Threads, where the engine and the page have what they need, and what is said where they do not. */
+/**
+ * Threads, where the engine and the page have what they need, and what is said where they do not.
+ */
 import { afterEach, describe, expect, it } from 'vitest';
-import { createGemm, type CreateOptions, type Gemm, type HeapTensor, type QGemmInputs } from 'wgemm';
+import {
+  createGemm,
+  type CreateOptions,
+  type Gemm,
+  type HeapTensor,
+  type QGemmInputs,
+} from 'wgemm';
 import { createGemm as createWorkerGemm } from 'wgemm/worker';
 import { expectError, notCreated, rejected } from './errors.js';
 import { hasThreads } from './fixed-problems.js';
@@ -40,9 +48,18 @@ describe.skipIf(!hasThreads)('threads', () => {
         const options = { alpha: 2, transA: false };
         expect(many.explain('gemm', a, b, c, options).threads).toBeGreaterThan(1);
         expect(one.explain('gemm', a, b, c, options).threads).toBe(1);
-        expect(sameBytes(many.gemm(a, b, c, options).data, one.gemm(a, b, c, options).data), `${dtype} ${m}x${n}x${k}`).toBe(true);
+        expect(
+          sameBytes(many.gemm(a, b, c, options).data, one.gemm(a, b, c, options).data),
+          `${dtype} ${m}x${n}x${k}`,
+        ).toBe(true);
         const packed = [many.pack(b, { op: 'gemm' }), one.pack(b, { op: 'gemm' })] as const;
-        expect(sameBytes(many.gemm(a, packed[0], c, options).data, one.gemm(a, packed[1], c, options).data), 'packed').toBe(true);
+        expect(
+          sameBytes(
+            many.gemm(a, packed[0], c, options).data,
+            one.gemm(a, packed[1], c, options).data,
+          ),
+          'packed',
+        ).toBe(true);
         packed.forEach((weights) => weights.dispose());
       }
     }
@@ -65,7 +82,12 @@ describe.skipIf(!hasThreads)('threads', () => {
     const inputs = { a, aScale: 0.5, aZeroPoint: 7, b, bScale: 0.25, bZeroPoint: 3 } as QGemmInputs;
     for (const quantized of [{}, { yScale: 30, yZeroPoint: 5 }]) {
       expect(many.explain('qgemm', { ...inputs, ...quantized }).threads).toBe(3);
-      expect(sameBytes(many.qgemm({ ...inputs, ...quantized }).data, one.qgemm({ ...inputs, ...quantized }).data)).toBe(true);
+      expect(
+        sameBytes(
+          many.qgemm({ ...inputs, ...quantized }).data,
+          one.qgemm({ ...inputs, ...quantized }).data,
+        ),
+      ).toBe(true);
     }
   });
 
@@ -78,7 +100,11 @@ describe.skipIf(!hasThreads)('threads', () => {
 
   it('outlive growth of the memory', async () => {
     const wg = await create({ threads: 2 });
-    const [a, b, y] = [fill(wg.alloc('float32', [200, 300]), 1), fill(wg.alloc('float32', [300, 200]), 2), wg.alloc('float32', [200, 200])];
+    const [a, b, y] = [
+      fill(wg.alloc('float32', [200, 300]), 1),
+      fill(wg.alloc('float32', [300, 200]), 2),
+      wg.alloc('float32', [200, 200]),
+    ];
     const wanted = wg.gemm(a, b).data.slice();
     const view = a.data;
     for (let round = 0; round < 4; ++round) {
@@ -86,7 +112,9 @@ describe.skipIf(!hasThreads)('threads', () => {
       wg.alloc('uint8', [committed]);
       expect(wg.memory().committed).toBeGreaterThan(committed);
       wg.gemm({ data: view, shape: [200, 300] }, b, null, { out: y }); // a view of before, in place
-      expect(wg.explain('gemm', { data: view, shape: [200, 300] }, b, null, { out: y }).copies).toBe(0);
+      expect(
+        wg.explain('gemm', { data: view, shape: [200, 300] }, b, null, { out: y }).copies,
+      ).toBe(0);
       expect(sameBytes(y.data, wanted)).toBe(true);
     }
   });
@@ -94,7 +122,10 @@ describe.skipIf(!hasThreads)('threads', () => {
   it('keep to maxMemory, with fewer threads where there is no more', async () => {
     const [m, n, k] = [3000, 32, 400];
     const free = await create({ threads: 4 });
-    const [a, b] = [new Random(1).tensor('float32', [m, k]), new Random(2).tensor('float32', [k, n])];
+    const [a, b] = [
+      new Random(1).tensor('float32', [m, k]),
+      new Random(2).tensor('float32', [k, n]),
+    ];
     const wanted = free.gemm(a, b).data;
     const { scratch, copies } = free.explain('gemm', a, b);
     const tight = await create({ threads: 4, maxMemory: copies + 1000 + scratch / 2 });
@@ -103,9 +134,13 @@ describe.skipIf(!hasThreads)('threads', () => {
 
   it('are as many as processors with auto', async () => {
     const wg = await create({ threads: 'auto' });
-    const processors = (globalThis.navigator as { hardwareConcurrency?: number } | undefined)?.hardwareConcurrency ?? 2;
+    const processors =
+      (globalThis.navigator as { hardwareConcurrency?: number } | undefined)?.hardwareConcurrency ??
+      2;
     expect(wg.info.threads).toBe(Math.min(processors, 8));
-    expect(wg.info.why).toMatch(/threads: (as many as processors|one, since there is but one processor)/);
+    expect(wg.info.why).toMatch(
+      /threads: (as many as processors|one, since there is but one processor)/,
+    );
   });
 
   it('come and go, in instances beside each other', async () => {
@@ -120,10 +155,16 @@ describe.skipIf(!hasThreads)('threads', () => {
   });
 
   it('work in a worker', async () => {
-    const [one, wg] = [await create({ threads: 1, simd: 'simd128' }), await createWorkerGemm({ threads: 2, simd: 'simd128' })];
+    const [one, wg] = [
+      await create({ threads: 1, simd: 'simd128' }),
+      await createWorkerGemm({ threads: 2, simd: 'simd128' }),
+    ];
     made.push(wg);
     expect(wg.info.threads).toBe(2);
-    const [a, b] = [new Random(1).tensor('float32', [200, 300]), new Random(2).tensor('float32', [300, 100])];
+    const [a, b] = [
+      new Random(1).tensor('float32', [200, 300]),
+      new Random(2).tensor('float32', [300, 100]),
+    ];
     expect(sameBytes((await wg.gemm(a, b)).data, one.gemm(a, b).data)).toBe(true);
     const [x, y] = [await wg.alloc('float32', [200, 300]), await wg.alloc('float32', [200, 100])];
     await x.write(a.data as Float32Array<ArrayBuffer>);
@@ -144,21 +185,37 @@ describe.skipIf(!hasThreads)('threads', () => {
     expect(asked).toEqual(['wgemm-simd128-mt.wasm', 'wgemm-thread.js']);
     expect(wg.info).toMatchObject({ threads: 2, build: 'simd128' });
     const wasm = new URL(import.meta.resolve(`${files}simd128-mt.wasm`));
-    const beside = await create({ threads: 2, simd: 'simd128', assets: (file: string) => (file.endsWith('.wasm') ? wasm : undefined) });
+    const beside = await create({
+      threads: 2,
+      simd: 'simd128',
+      assets: (file: string) => (file.endsWith('.wasm') ? wasm : undefined),
+    });
     expect(beside.info.threads).toBe(2);
     const bytes = await notCreated({
       threads: 2,
       simd: 'simd128',
       assets: (file: string) => (file.endsWith('.wasm') ? wasm : new Uint8Array(5)),
     });
-    expectError(bytes, { code: 'ARGUMENT', op: 'createGemm', argument: 'assets', says: ['wgemm-thread.js', 'an object', 'a URL'] });
+    expectError(bytes, {
+      code: 'ARGUMENT',
+      op: 'createGemm',
+      argument: 'assets',
+      says: ['wgemm-thread.js', 'an object', 'a URL'],
+    });
   });
 
   it('are an error where their script is not there, or one with auto', async () => {
     const wasm = new URL(import.meta.resolve(`${files}simd128-mt.wasm`));
     const plain = new URL(import.meta.resolve(`${files}simd128.wasm`));
-    const sources = { 'wgemm-simd128-mt.wasm': wasm, 'wgemm-simd128.wasm': plain, 'wgemm-thread.js': new URL('absent.js', wasm) };
-    const options = { simd: 'simd128', assets: (file: string) => sources[file as keyof typeof sources] } as const;
+    const sources = {
+      'wgemm-simd128-mt.wasm': wasm,
+      'wgemm-simd128.wasm': plain,
+      'wgemm-thread.js': new URL('absent.js', wasm),
+    };
+    const options = {
+      simd: 'simd128',
+      assets: (file: string) => sources[file as keyof typeof sources],
+    } as const;
     const start = performance.now();
     const error = await notCreated({ ...options, threads: 2 });
     expect(performance.now() - start).toBeLessThan(5000);
@@ -170,14 +227,23 @@ describe.skipIf(!hasThreads)('threads', () => {
     });
     const auto = await create({ ...options, threads: 'auto' });
     expect(auto.info.threads).toBe(1);
-    expect(auto.info.why).toMatch(/threads: (one, since more do not start: .*wgemm-thread\.js|one, since there is but one processor)/);
-    expect(auto.gemm({ data: Float32Array.of(2), shape: [1, 1] }, { data: Float32Array.of(3), shape: [1, 1] }).data[0]).toBe(6);
+    expect(auto.info.why).toMatch(
+      /threads: (one, since more do not start: .*wgemm-thread\.js|one, since there is but one processor)/,
+    );
+    expect(
+      auto.gemm(
+        { data: Float32Array.of(2), shape: [1, 1] },
+        { data: Float32Array.of(3), shape: [1, 1] },
+      ).data[0],
+    ).toBe(6);
   });
 });
 
 describe.skipIf(hasThreads)('without shared memory', () => {
   const why =
-    (globalThis as { crossOriginIsolated?: boolean }).crossOriginIsolated === false ? 'not cross-origin isolated' : 'no SharedArrayBuffer';
+    (globalThis as { crossOriginIsolated?: boolean }).crossOriginIsolated === false
+      ? 'not cross-origin isolated'
+      : 'no SharedArrayBuffer';
 
   it('a number of threads is an error', async () => {
     const start = performance.now();
@@ -199,6 +265,8 @@ describe.skipIf(hasThreads)('without shared memory', () => {
   it('auto is one, and info says why', async () => {
     const wg = await create({ threads: 'auto' });
     expect(wg.info.threads).toBe(1);
-    expect(wg.info.why).toMatch(new RegExp(`threads: (one, since .*${why}|one, since there is but one processor)`));
+    expect(wg.info.why).toMatch(
+      new RegExp(`threads: (one, since .*${why}|one, since there is but one processor)`),
+    );
   });
 });

@@ -1,4 +1,7 @@
-/** The declarations in dist/, as TypeScript of users sees them: what it infers, what it refuses, and how old it may be. */
+/**
+ * The declarations in dist/, as TypeScript of users sees them: what it infers, what it refuses, and
+ * how old it may be.
+ */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { join } from 'node:path';
@@ -161,7 +164,10 @@ it('the declarations compile with ES2020 and the DOM alone, and infer what a cal
   expect(compile('oldest', inFunction(program), oldest)).toEqual([]);
 });
 
-/** Top-level await wants ES2022 of the module, not of the library: what is behind the imports becomes one function. */
+/**
+ * Top-level await wants ES2022 of the module, not of the library: what is behind the imports
+ * becomes one function.
+ */
 function inFunction(program: string): string {
   const imports = program.slice(0, program.indexOf('/** Passes'));
   return `${imports}\nasync function main() {\n${program.slice(imports.length)}\n}\nvoid main;`;

@@ -1,7 +1,8 @@
 /** The code of a WebAssembly module, for tests of what the compiler made. */
 
 /** The bytes of an instruction with vectors: its prefix, and its number in LEB128. */
-export const simd = (number: number): Buffer => Buffer.of(0xfd, (number & 0x7f) | 0x80, number >> 7);
+export const simd = (number: number): Buffer =>
+  Buffer.of(0xfd, (number & 0x7f) | 0x80, number >> 7);
 
 /** The code of each function, in order, and of those that a module exports by name. */
 export function codeOf(bytes: Buffer): { functions: Buffer[]; exported: Map<string, Buffer> } {
@@ -38,7 +39,9 @@ export function codeOf(bytes: Buffer): { functions: Buffer[]; exported: Map<stri
   const imported = WebAssembly.Module.imports(new WebAssembly.Module(new Uint8Array(bytes))).filter(
     ({ kind }) => kind === 'function',
   ).length;
-  const exported = new Map(Array.from(indices, ([of, index]) => [of, functions[index - imported]!]));
+  const exported = new Map(
+    Array.from(indices, ([of, index]) => [of, functions[index - imported]!]),
+  );
   return { functions, exported };
 }
 

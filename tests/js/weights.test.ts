@@ -1,12 +1,32 @@
-/** Weights that are packed for gemm and matmul: what they compute, what they may not stand for, and the memory that they hold. */
+/**
+ * Weights that are packed for gemm and matmul: what they compute, what they may not stand for, and
+ * the memory that they hold.
+ */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createGemm, type DType, type Gemm, type GemmOptions, PackedWeights, type QuantizedArray, type TensorLike } from 'wgemm';
+import {
+  createGemm,
+  type DType,
+  type Gemm,
+  type GemmOptions,
+  PackedWeights,
+  type QuantizedArray,
+  type TensorLike,
+} from 'wgemm';
 import { bytesOf, dtypes, floats, isFloat, quantizedTypes, set, valuesOf } from './dtypes.js';
 import { expectError, thrown, type Wanted } from './errors.js';
 import { shapeOfMatMul, type Stack } from './matmul-reference.js';
 import { referenceGemm } from './reference.js';
 import { expectMatMul, layOut, place, placeNames } from './stacks.js';
-import { count, dispose, drop, expectCall, expectGemm, float32, Random, tensor } from './tensors.js';
+import {
+  count,
+  dispose,
+  drop,
+  expectCall,
+  expectGemm,
+  float32,
+  Random,
+  tensor,
+} from './tensors.js';
 
 let wg: Gemm;
 let other: Gemm;
@@ -24,7 +44,9 @@ const ops: readonly Op[] = ['gemm', 'matmul'];
 const flags = [false, true];
 
 const call = (op: Op, a: TensorLike, weights: PackedWeights, options: { out?: TensorLike } = {}) =>
-  op === 'gemm' ? wg.gemm(a, weights, null, options) : wg.matmul(a, weights, null, options as { out: TensorLike });
+  op === 'gemm'
+    ? wg.gemm(a, weights, null, options)
+    : wg.matmul(a, weights, null, options as { out: TensorLike });
 
 /** Calls gemm with what b was packed to, and expects what b itself must give. */
 function expectPackedGemm(
@@ -35,9 +57,18 @@ function expectPackedGemm(
   options: GemmOptions,
   what: string,
 ) {
-  const inputs = [a, b, c].filter((input): input is TensorLike => typeof input === 'object' && input !== null);
+  const inputs = [a, b, c].filter(
+    (input): input is TensorLike => typeof input === 'object' && input !== null,
+  );
   const wanted = referenceGemm(a, b, c, options);
-  return expectCall(wg, inputs, options.out, wanted, () => wg.gemm(a, weights, c, { ...options, transB: false } as GemmOptions), what);
+  return expectCall(
+    wg,
+    inputs,
+    options.out,
+    wanted,
+    () => wg.gemm(a, weights, c, { ...options, transB: false } as GemmOptions),
+    what,
+  );
 }
 
 const factorsOf = (dtype: DType): readonly GemmOptions[] => [
@@ -62,7 +93,9 @@ describe.each(dtypes)('%s', (dtype) => {
           const transA = random.pick(flags);
           const a = place(wg, random.pick(placeNames), dtype, transA ? [k, m] : [m, k], random);
           const shape = random.pick([undefined, [], [1], [n], [1, n], [m, 1], [m, n]]);
-          const c = shape ? place(wg, random.pick(placeNames), dtype, shape, random) : random.pick([null, 7]);
+          const c = shape
+            ? place(wg, random.pick(placeNames), dtype, shape, random)
+            : random.pick([null, 7]);
           const out = place(wg, random.pick(placeNames), dtype, [m, n], random);
           const options = { ...factors, transA, transB: trans };
           const sizes = `${m} x ${n} x ${k}, C ${shape?.join()}`;
@@ -99,12 +132,16 @@ describe.each(dtypes)('%s', (dtype) => {
           const src = place(wg, random.pick(placeNames), dtype, srcShape, random);
           const what = JSON.stringify({ trans, batch, srcShape, transposeA });
           if (shape) {
-            const bias = random.tensor(dtype, shape.map((size) => random.pick([1, size])).slice(random.between(0, shape.length)));
+            const bias = random.tensor(
+              dtype,
+              shape.map((size) => random.pick([1, size])).slice(random.between(0, shape.length)),
+            );
             const out = place(wg, random.pick(placeNames), dtype, shape, random);
             expectMatMul(wg, src, b, null, options, what, weights);
             expectMatMul(wg, src, b, bias, { ...options, out }, what, weights);
             expectMatMul(wg, src, b, out, { ...options, out }, `${what}, out is bias`, weights);
-            if (bytesOf(dtype) === 2) expectMatMul(wg, src, b, bias, { ...options, outType: 'float32' }, what, weights);
+            if (bytesOf(dtype) === 2)
+              expectMatMul(wg, src, b, bias, { ...options, outType: 'float32' }, what, weights);
             drop(out);
           } else {
             const wanted: Wanted = {
@@ -164,7 +201,15 @@ describe.each(dtypes)('%s', (dtype) => {
     const trans = random.pick(flags);
     const b = random.tensor(dtype, [...batch, ...(trans ? [n, k] : [k, n])]);
     using weights = wg.pack(b, { op: 'matmul', trans });
-    expectMatMul(wg, random.tensor(dtype, [...batch, m, k]), b, random.tensor(dtype, [n]), { transposeB: trans }, '', weights);
+    expectMatMul(
+      wg,
+      random.tensor(dtype, [...batch, m, k]),
+      b,
+      random.tensor(dtype, [n]),
+      { transposeB: trans },
+      '',
+      weights,
+    );
   });
 
   it('may be empty batches', () => {
@@ -178,7 +223,15 @@ describe.each(dtypes)('%s', (dtype) => {
       const b = random.tensor(dtype, shape);
       using weights = wg.pack(b, { op: 'matmul' });
       expect(weights.shape).toEqual(shape);
-      expectMatMul(wg, random.tensor(dtype, [3, shape.at(-2) as number]), b, 2, {}, shape.join(), weights);
+      expectMatMul(
+        wg,
+        random.tensor(dtype, [3, shape.at(-2) as number]),
+        b,
+        2,
+        {},
+        shape.join(),
+        weights,
+      );
     }
   });
 
@@ -206,7 +259,12 @@ describe.each(dtypes)('%s', (dtype) => {
       for (const trans of flags) {
         using weights = wg.pack(b, { op, trans });
         expect(weights).toBeInstanceOf(PackedWeights);
-        expect(weights).toMatchObject({ op: 'gemm', dtype, shape: trans ? [2, 48, 64] : [2, 64, 48], disposed: false });
+        expect(weights).toMatchObject({
+          op: 'gemm',
+          dtype,
+          shape: trans ? [2, 48, 64] : [2, 64, 48],
+          disposed: false,
+        });
         expect(weights.byteLength).toBeGreaterThanOrEqual(b.data.byteLength);
         expect(weights.byteLength).toBeLessThan(1.2 * b.data.byteLength + 4096);
         expect(() => Object.assign(weights, { dtype: 'int8' })).toThrow(TypeError);
@@ -218,14 +276,21 @@ describe.each(dtypes)('%s', (dtype) => {
   if (isFloat(dtype)) {
     it('keep NaN, infinities, -0 and subnormal numbers', () => {
       const { digits, least } = floats[dtype];
-      const numbers = [NaN, Infinity, -Infinity, -0, 2 ** (least - digits + 1), -3 * 2 ** (least - digits + 1)];
+      const numbers = [
+        NaN,
+        Infinity,
+        -Infinity,
+        -0,
+        2 ** (least - digits + 1),
+        -3 * 2 ** (least - digits + 1),
+      ];
       for (const trans of flags) {
         const b = tensor(dtype, trans ? [6, 1] : [1, 6], numbers);
         using weights = wg.pack(b, { op: 'gemm', trans });
         const one = tensor(dtype, [1, 1], [1]);
-        expect(valuesOf(wg.gemm(one, weights, 0, { beta: 0 })).map((value) => (value === 0 ? 0 : value))).toEqual(
-          numbers.map((value) => (value === 0 ? 0 : value)),
-        );
+        expect(
+          valuesOf(wg.gemm(one, weights, 0, { beta: 0 })).map((value) => (value === 0 ? 0 : value)),
+        ).toEqual(numbers.map((value) => (value === 0 ? 0 : value)));
       }
       const random = new Random(9);
       for (const special of [NaN, Infinity, -Infinity]) {
@@ -256,7 +321,11 @@ describe.each(['bfloat16', 'float16'] as const)('of %s beside float32', (as) => 
         ];
         const rounded = tensor(as, b.shape, valuesOf(b));
         const wide = tensor('float32', b.shape, valuesOf(rounded));
-        const [x, w, y] = [strict.alloc('float32', [m, k]), strict.alloc('float32', b.shape), strict.alloc('float32', [m, n])];
+        const [x, w, y] = [
+          strict.alloc('float32', [m, k]),
+          strict.alloc('float32', b.shape),
+          strict.alloc('float32', [m, n]),
+        ];
         x.data.set(a.data as Float32Array);
         w.data.set(b.data as Float32Array);
         const packs = [
@@ -269,8 +338,12 @@ describe.each(['bfloat16', 'float16'] as const)('of %s beside float32', (as) => 
           expect(weights).toMatchObject({ dtype: as, shape: [k, n] });
           expect(weights.byteLength).toBe(packs[0]?.byteLength);
           expect(strict.gemm(a, weights, c, { alpha: 0.5 })).toEqual(wanted);
-          expect(strict.matmul(a, weights, c)).toEqual(strict.matmul(a, wide, c, { transposeB: trans }));
-          expect(strict.gemm(x, weights, null, { out: y }).data).toEqual(strict.gemm(a, wide, null, { transB: trans }).data);
+          expect(strict.matmul(a, weights, c)).toEqual(
+            strict.matmul(a, wide, c, { transposeB: trans }),
+          );
+          expect(strict.gemm(x, weights, null, { out: y }).data).toEqual(
+            strict.gemm(a, wide, null, { transB: trans }).data,
+          );
         }
         using fast = wg.pack(b, { op: 'gemm', trans, as });
         expectPackedGemm(a, wide, fast, c, { transB: trans }, `${m} x ${n} x ${k}`);
@@ -299,34 +372,85 @@ describe('pack', () => {
   it('takes any number but 0 as true for trans', () => {
     const b = float32([1, 2], 3, 4);
     for (const op of ops) {
-      for (const trans of [true, 1, -1, 0.5, Infinity]) expect(wg.pack(b, { op, trans }).shape, String(trans)).toEqual([2, 1]);
-      for (const trans of [false, 0, -0, undefined]) expect(wg.pack(b, { op, trans }).shape, String(trans)).toEqual([1, 2]);
+      for (const trans of [true, 1, -1, 0.5, Infinity])
+        expect(wg.pack(b, { op, trans }).shape, String(trans)).toEqual([2, 1]);
+      for (const trans of [false, 0, -0, undefined])
+        expect(wg.pack(b, { op, trans }).shape, String(trans)).toEqual([1, 2]);
     }
   });
 
   const good = () => float32([2, 3], 1, 2, 3, 4, 5, 6);
   const wholeNumber = 'whole number';
   const cases: [what: string, b: () => unknown, options: unknown, wanted: Omit<Wanted, 'op'>][] = [
-    ['no options', good, undefined, { code: 'ARGUMENT', argument: 'op', says: ['undefined', "'gemm', 'matmul' or 'qgemm'"] }],
-    ['no op', good, { trans: true }, { code: 'ARGUMENT', argument: 'op', says: ['undefined', "'matmul'"] }],
-    ['another op', good, { op: 'conv' }, { code: 'ARGUMENT', argument: 'op', says: ['"conv"', "'gemm'"] }],
-    ['options that are text', good, 'gemm', { code: 'ARGUMENT', argument: 'options', says: ['"gemm"', 'an object'] }],
+    [
+      'no options',
+      good,
+      undefined,
+      { code: 'ARGUMENT', argument: 'op', says: ['undefined', "'gemm', 'matmul' or 'qgemm'"] },
+    ],
+    [
+      'no op',
+      good,
+      { trans: true },
+      { code: 'ARGUMENT', argument: 'op', says: ['undefined', "'matmul'"] },
+    ],
+    [
+      'another op',
+      good,
+      { op: 'conv' },
+      { code: 'ARGUMENT', argument: 'op', says: ['"conv"', "'gemm'"] },
+    ],
+    [
+      'options that are text',
+      good,
+      'gemm',
+      { code: 'ARGUMENT', argument: 'options', says: ['"gemm"', 'an object'] },
+    ],
     [
       'transB, which is trans here',
       good,
       { op: 'gemm', transB: true },
       { code: 'ARGUMENT', argument: 'transB', says: ['not known', 'op, trans'] },
     ],
-    ['trans: a string', good, { op: 'gemm', trans: '1' }, { code: 'ARGUMENT', argument: 'trans', says: ['"1"', 'a boolean or a number'] }],
-    ['trans: NaN', good, { op: 'matmul', trans: NaN }, { code: 'ARGUMENT', argument: 'trans', says: ['NaN', 'a boolean or a number'] }],
-    ['as: a type that is none', good, { op: 'gemm', as: 'int4' }, { code: 'DTYPE', argument: 'as', says: ['"int4"', 'bfloat16'] }],
-    ['as: null', good, { op: 'gemm', as: null }, { code: 'DTYPE', argument: 'as', says: ['null', 'bfloat16'] }],
-    ['as: wider', good, { op: 'gemm', as: 'float64' }, { code: 'DTYPE', argument: 'as', says: ['as is float64', 'float16 or bfloat16'] }],
+    [
+      'trans: a string',
+      good,
+      { op: 'gemm', trans: '1' },
+      { code: 'ARGUMENT', argument: 'trans', says: ['"1"', 'a boolean or a number'] },
+    ],
+    [
+      'trans: NaN',
+      good,
+      { op: 'matmul', trans: NaN },
+      { code: 'ARGUMENT', argument: 'trans', says: ['NaN', 'a boolean or a number'] },
+    ],
+    [
+      'as: a type that is none',
+      good,
+      { op: 'gemm', as: 'int4' },
+      { code: 'DTYPE', argument: 'as', says: ['"int4"', 'bfloat16'] },
+    ],
+    [
+      'as: null',
+      good,
+      { op: 'gemm', as: null },
+      { code: 'DTYPE', argument: 'as', says: ['null', 'bfloat16'] },
+    ],
+    [
+      'as: wider',
+      good,
+      { op: 'gemm', as: 'float64' },
+      { code: 'DTYPE', argument: 'as', says: ['as is float64', 'float16 or bfloat16'] },
+    ],
     [
       'as: bfloat16 of integers',
       () => ({ data: new Int32Array(6), shape: [2, 3] }),
       { op: 'gemm', as: 'bfloat16' },
-      { code: 'DTYPE', argument: 'as', says: ['as is bfloat16', 'B has type int32', 'must be int32'] },
+      {
+        code: 'DTYPE',
+        argument: 'as',
+        says: ['as is bfloat16', 'B has type int32', 'must be int32'],
+      },
     ],
     [
       'as: bfloat16 for qgemm',
@@ -334,11 +458,36 @@ describe('pack', () => {
       { op: 'qgemm', as: 'bfloat16' },
       { code: 'DTYPE', argument: 'as', says: ['as is bfloat16', 'must be int8'] },
     ],
-    ['nothing', () => undefined, { op: 'gemm' }, { code: 'ARGUMENT', argument: 'B', says: ['undefined', 'tensor'] }],
-    ['a number', () => 5, { op: 'gemm' }, { code: 'ARGUMENT', argument: 'B', says: ['5', 'tensor'] }],
-    ['a bare array', () => good().data, { op: 'gemm' }, { code: 'DTYPE', argument: 'B', says: ['without a shape', 'Float32Array'] }],
-    ['rank 1', () => float32([2], 1, 2), { op: 'gemm' }, { code: 'SHAPE', argument: 'B', says: ['[2]', 'rank 1', 'rank 2 or more'] }],
-    ['rank 0', () => float32([], 1), { op: 'matmul' }, { code: 'SHAPE', argument: 'B', says: ['[]', 'rank 0', 'rank 2 or more'] }],
+    [
+      'nothing',
+      () => undefined,
+      { op: 'gemm' },
+      { code: 'ARGUMENT', argument: 'B', says: ['undefined', 'tensor'] },
+    ],
+    [
+      'a number',
+      () => 5,
+      { op: 'gemm' },
+      { code: 'ARGUMENT', argument: 'B', says: ['5', 'tensor'] },
+    ],
+    [
+      'a bare array',
+      () => good().data,
+      { op: 'gemm' },
+      { code: 'DTYPE', argument: 'B', says: ['without a shape', 'Float32Array'] },
+    ],
+    [
+      'rank 1',
+      () => float32([2], 1, 2),
+      { op: 'gemm' },
+      { code: 'SHAPE', argument: 'B', says: ['[2]', 'rank 1', 'rank 2 or more'] },
+    ],
+    [
+      'rank 0',
+      () => float32([], 1),
+      { op: 'matmul' },
+      { code: 'SHAPE', argument: 'B', says: ['[]', 'rank 0', 'rank 2 or more'] },
+    ],
     [
       '8 bits',
       () => ({ data: new Int8Array(6), shape: [2, 3] }),
@@ -351,14 +500,24 @@ describe('pack', () => {
       { op: 'matmul' },
       { code: 'DTYPE', argument: 'B', says: ['uint8', 'qgemm'] },
     ],
-    ['float32 for qgemm', good, { op: 'qgemm' }, { code: 'DTYPE', argument: 'B', says: ['float32', 'int8 or uint8'] }],
+    [
+      'float32 for qgemm',
+      good,
+      { op: 'qgemm' },
+      { code: 'DTYPE', argument: 'B', says: ['float32', 'int8 or uint8'] },
+    ],
     [
       'a batch for qgemm',
       () => ({ data: new Int8Array(6), shape: [1, 2, 3] }),
       { op: 'qgemm' },
       { code: 'SHAPE', argument: 'B', says: ['[1, 2, 3]', 'rank 2'] },
     ],
-    ['a negative size', () => ({ ...good(), shape: [-2, 3] }), { op: 'gemm' }, { code: 'SHAPE', argument: 'B', says: ['-2', wholeNumber] }],
+    [
+      'a negative size',
+      () => ({ ...good(), shape: [-2, 3] }),
+      { op: 'gemm' },
+      { code: 'SHAPE', argument: 'B', says: ['-2', wholeNumber] },
+    ],
     [
       'an array that is short',
       () => ({ ...good(), shape: [2, 4] }),
@@ -430,7 +589,12 @@ describe('pack', () => {
         return false;
       },
     };
-    const wanted: Wanted = { op: 'pack', code: 'DISPOSED', argument: 'instance', says: ['disposed'] };
+    const wanted: Wanted = {
+      op: 'pack',
+      code: 'DISPOSED',
+      argument: 'instance',
+      says: ['disposed'],
+    };
     expectError(
       thrown(() => instance.pack(good(), ending)),
       wanted,
@@ -445,10 +609,23 @@ describe('pack', () => {
 describe('PackMismatchError', () => {
   const [m, k, n] = [2, 3, 4];
   const make = (dtype: DType, ...shape: number[]): Stack => new Random(10).tensor(dtype, shape);
-  const mismatch = (op: string, argument: string, ...says: string[]): Wanted => ({ code: 'PACK_MISMATCH', op, argument, says });
+  const mismatch = (op: string, argument: string, ...says: string[]): Wanted => ({
+    code: 'PACK_MISMATCH',
+    op,
+    argument,
+    says,
+  });
 
-  /** Expects the error of a call and of its explanation, that nothing was written, and that the instance and the weights go on. */
-  function expectMismatch(call: (out: Stack) => unknown, explain: (out: Stack) => unknown, out: Stack, wanted: Wanted) {
+  /**
+   * Expects the error of a call and of its explanation, that nothing was written, and that the
+   * instance and the weights go on.
+   */
+  function expectMismatch(
+    call: (out: Stack) => unknown,
+    explain: (out: Stack) => unknown,
+    out: Stack,
+    wanted: Wanted,
+  ) {
     const before = out.data.slice();
     const { inUse } = wg.memory();
     expectError(
@@ -465,7 +642,10 @@ describe('PackMismatchError', () => {
   const run = (op: Op, a: Stack, weights: PackedWeights, out: Stack, wanted: Wanted) =>
     expectMismatch(
       (out) => call(op, a, weights, { out }),
-      (out) => (op === 'gemm' ? wg.explain(op, a, weights, null, { out }) : wg.explain(op, a, weights, null, { out })),
+      (out) =>
+        op === 'gemm'
+          ? wg.explain(op, a, weights, null, { out })
+          : wg.explain(op, a, weights, null, { out }),
       out,
       wanted,
     );
@@ -474,7 +654,13 @@ describe('PackMismatchError', () => {
     for (const dtype of quantizedTypes) {
       using weights = wg.pack(make(dtype, k, n) as TensorLike<QuantizedArray>, { op: 'qgemm' });
       for (const of of dtypes)
-        run(op, make(of, m, k), weights, make(of, m, n), mismatch(op, op === 'gemm' ? 'B' : 'weights', 'packed for qgemm', op));
+        run(
+          op,
+          make(of, m, k),
+          weights,
+          make(of, m, n),
+          mismatch(op, op === 'gemm' ? 'B' : 'weights', 'packed for qgemm', op),
+        );
     }
   });
 
@@ -484,7 +670,12 @@ describe('PackMismatchError', () => {
       const inputs = { a: make('uint8', m, k), aScale: 1, b: weights, bScale: 1 };
       const run = (out: Stack) => wg.qgemm(inputs as never, { out } as object);
       const explain = (out: Stack) => wg.explain('qgemm', inputs as never, { out } as object);
-      expectMismatch(run, explain, make('float32', m, n), mismatch('qgemm', 'B', 'packed for gemm and matmul', 'qgemm'));
+      expectMismatch(
+        run,
+        explain,
+        make('float32', m, n),
+        mismatch('qgemm', 'B', 'packed for gemm and matmul', 'qgemm'),
+      );
     }
   });
 
@@ -509,8 +700,18 @@ describe('PackMismatchError', () => {
     for (const trans of flags) {
       using weights = wg.pack(make('float32', ...(trans ? [n, k] : [k, n])), { op, trans });
       for (const bad of [0, k - 1, k + 1, n]) {
-        const says = [`K is ${bad}`, `[${m}, ${bad}]`, `${k} in ${op === 'gemm' ? 'B' : 'weights'}`];
-        run(op, make('float32', m, bad), weights, make('float32', m, n), mismatch(op, op === 'gemm' ? 'B' : 'weights', ...says));
+        const says = [
+          `K is ${bad}`,
+          `[${m}, ${bad}]`,
+          `${k} in ${op === 'gemm' ? 'B' : 'weights'}`,
+        ];
+        run(
+          op,
+          make('float32', m, bad),
+          weights,
+          make('float32', m, n),
+          mismatch(op, op === 'gemm' ? 'B' : 'weights', ...says),
+        );
       }
     }
     using weights = wg.pack(make('float32', k, n), { op });
@@ -529,14 +730,26 @@ describe('PackMismatchError', () => {
     using weights = wg.pack(make('float32', 2, 3, k, n), { op: 'matmul' });
     for (const batch of [[2], [2, 2], [3, 3], [4, 1], [0, 3], [5, 1, 2]]) {
       const src = make('float32', ...batch, m, k);
-      run('matmul', src, weights, make('float32', ...batch, m, n), mismatch('matmul', 'weights', `[${batch.join(', ')}]`, '[2, 3]'));
+      run(
+        'matmul',
+        src,
+        weights,
+        make('float32', ...batch, m, n),
+        mismatch('matmul', 'weights', `[${batch.join(', ')}]`, '[2, 3]'),
+      );
     }
   });
 
   it('of weights of a batch in gemm, even of 1', () => {
     for (const batch of [[2], [1], [0], [1, 1]]) {
       using weights = wg.pack(make('float32', ...batch, k, n), { op: 'gemm' });
-      run('gemm', make('float32', m, k), weights, make('float32', m, n), mismatch('gemm', 'B', `[${batch.join(', ')}]`, 'rank 2'));
+      run(
+        'gemm',
+        make('float32', m, k),
+        weights,
+        make('float32', m, n),
+        mismatch('gemm', 'B', `[${batch.join(', ')}]`, 'rank 2'),
+      );
     }
   });
 });
@@ -557,7 +770,12 @@ describe('packed weights', () => {
     ];
     for (const [op, argument, call] of run) {
       const place = op === 'gemm' ? 'stand for B' : 'stand for weights';
-      expectError(thrown(call), { code: 'ARGUMENT', op, argument, says: ['packed weights', place] });
+      expectError(thrown(call), {
+        code: 'ARGUMENT',
+        op,
+        argument,
+        says: ['packed weights', place],
+      });
     }
   });
 
@@ -570,7 +788,11 @@ describe('packed weights', () => {
         { code: 'ARGUMENT', argument: 'transB', says },
       );
       const error = thrown(() => wg.matmul(a, weights, null, { transposeB: flag }));
-      expect(error).toMatchObject({ code: 'ARGUMENT', op: 'matmul', argument: expect.stringMatching(/^transpose_?B$/i) as string });
+      expect(error).toMatchObject({
+        code: 'ARGUMENT',
+        op: 'matmul',
+        argument: expect.stringMatching(/^transpose_?B$/i) as string,
+      });
     }
     expect(Array.from(wg.matmul(a, weights, null, { transposeB: 0 }).data)).toEqual([9, 12, 15]);
     expect(Array.from(wg.gemm(a, weights, null, { transB: false }).data)).toEqual([9, 12, 15]);
@@ -588,8 +810,17 @@ describe('packed weights', () => {
     ] as const) {
       const run = (weights: PackedWeights) => thrown(() => call(op, a, weights));
       expectError(run(disposed), { code: 'DISPOSED', op, argument, says: ['disposed weights'] });
-      expectError(run(theirs), { code: 'ARGUMENT', op, argument, says: ['another instance', 'pack them here'] });
-      expect(run(fake)).toMatchObject({ name: expect.stringMatching(/Error$/) as string, op, argument });
+      expectError(run(theirs), {
+        code: 'ARGUMENT',
+        op,
+        argument,
+        says: ['another instance', 'pack them here'],
+      });
+      expect(run(fake)).toMatchObject({
+        name: expect.stringMatching(/Error$/) as string,
+        op,
+        argument,
+      });
     }
     theirs.dispose();
   });
@@ -636,10 +867,19 @@ describe('packed weights', () => {
       { code: 'OUT_OF_MEMORY', op: 'pack', argument: '', says: ['no memory for', /in use/] },
     );
     expect(instance.memory().inUse).toBe(0);
-    const many = { data: new Float32Array(1), shape: [2 ** 20, 2 ** 20, 2 ** 10], strides: [0, 0, 0] };
+    const many = {
+      data: new Float32Array(1),
+      shape: [2 ** 20, 2 ** 20, 2 ** 10],
+      strides: [0, 0, 0],
+    };
     expectError(
       thrown(() => instance.pack(many, { op: 'gemm' })),
-      { code: 'OUT_OF_MEMORY', op: 'pack', argument: '', says: ['no memory for', '1048576 x 1048576 x 1024'] },
+      {
+        code: 'OUT_OF_MEMORY',
+        op: 'pack',
+        argument: '',
+        says: ['no memory for', '1048576 x 1048576 x 1024'],
+      },
     );
     expect(instance.memory().inUse).toBe(0);
     using weights = instance.pack(b, { op: 'gemm' });
@@ -652,7 +892,10 @@ describe('packed weights', () => {
     for (const dtype of dtypes) {
       const [src, weights] = [random.tensor(dtype, [2, 50, 300]), random.tensor(dtype, [300, 240])]; // too many to read B in place
       using packed = wg.pack(weights, { op: 'matmul' });
-      const [plain, stored] = [wg.explain('matmul', src, weights), wg.explain('matmul', src, packed)];
+      const [plain, stored] = [
+        wg.explain('matmul', src, weights),
+        wg.explain('matmul', src, packed),
+      ];
       expect(plain.packs.b).toBe(true);
       expect(stored).toMatchObject({
         op: 'matmul',

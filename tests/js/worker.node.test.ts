@@ -1,4 +1,7 @@
-/** What of `wgemm/worker` shows in Node alone: how workers start and die, what keeps a process alive, and what the collector takes. */
+/**
+ * What of `wgemm/worker` shows in Node alone: how workers start and die, what keeps a process
+ * alive, and what the collector takes.
+ */
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
@@ -16,7 +19,10 @@ const script = new URL('wgemm-worker.js', import.meta.resolve('wgemm'));
 const wasm = new URL('wgemm-simd128.wasm', script);
 const square = () => float32([2, 2], 1, 2, 3, 4);
 
-/** An instance, and its worker; `also` runs in the worker beside what is the package's, and may wait for a message `'go'`. */
+/**
+ * An instance, and its worker; `also` runs in the worker beside what is the package's, and may wait
+ * for a message `'go'`.
+ */
 async function start(also = ''): Promise<{ wg: WorkerGemm; worker: Worker }> {
   let worker: Worker | undefined;
   const code = `
@@ -25,7 +31,9 @@ async function start(also = ''): Promise<{ wg: WorkerGemm; worker: Worker }> {
       parentPort.on('message', (message) => { if (message === 'go') { ${also} } });
     });
   `;
-  const wg = await createGemm({ worker: () => (worker = also ? new Worker(code, { eval: true }) : new Worker(script)) });
+  const wg = await createGemm({
+    worker: () => (worker = also ? new Worker(code, { eval: true }) : new Worker(script)),
+  });
   return { wg, worker: worker as Worker };
 }
 
@@ -43,7 +51,12 @@ async function run(program: string, flags: string[] = []): Promise<string> {
 }
 
 describe('when the worker dies', () => {
-  const died = (op: string, ...says: string[]) => ({ code: 'WORKER' as const, op, argument: '', says: ['the worker died', ...says] });
+  const died = (op: string, ...says: string[]) => ({
+    code: 'WORKER' as const,
+    op,
+    argument: '',
+    says: ['the worker died', ...says],
+  });
 
   /** Expects that what is pending is rejected, and all that comes later. */
   async function expectDead(wg: WorkerGemm, die: () => unknown, ...says: string[]): Promise<void> {
@@ -58,9 +71,15 @@ describe('when the worker dies', () => {
       memory: wg.memory(),
     };
     const errors = await Promise.all(Object.values(pending).map(rejected));
-    for (const [i, op] of Object.keys(pending).entries()) expectError(errors[i], { ...died(op, ...says), argument: '' });
-    const later = { gemm: wg.gemm(square(), square()), alloc: wg.alloc('int8', [1]), read: heap.read() };
-    for (const [op, call] of Object.entries(later)) expectError(await rejected(call), died(op, ...says));
+    for (const [i, op] of Object.keys(pending).entries())
+      expectError(errors[i], { ...died(op, ...says), argument: '' });
+    const later = {
+      gemm: wg.gemm(square(), square()),
+      alloc: wg.alloc('int8', [1]),
+      read: heap.read(),
+    };
+    for (const [op, call] of Object.entries(later))
+      expectError(await rejected(call), died(op, ...says));
     expect(out).toEqual(square());
     expect([wg.disposed, heap.disposed]).toEqual([true, true]);
     heap.dispose();
@@ -74,7 +93,9 @@ describe('when the worker dies', () => {
   });
 
   it('by an error that ends its instance', async () => {
-    const { wg, worker } = await start('Uint8Array.prototype.set = () => { throw new RangeError("mine"); }');
+    const { wg, worker } = await start(
+      'Uint8Array.prototype.set = () => { throw new RangeError("mine"); }',
+    );
     worker.postMessage('go');
     expectError(await rejected(wg.gemm(square(), square())), died('gemm', 'mine'));
     expectError(await rejected(wg.memory()), died('memory', 'mine'));
@@ -84,7 +105,10 @@ describe('when the worker dies', () => {
   it('by an error that nobody catches', async () => {
     const { wg, worker } = await start('throw new RangeError("mine")');
     await expectDead(wg, () => worker.postMessage('go'), 'mine');
-    expect(((await rejected(wg.memory())) as GemmError).cause).toMatchObject({ name: 'RangeError', message: 'mine' });
+    expect(((await rejected(wg.memory())) as GemmError).cause).toMatchObject({
+      name: 'RangeError',
+      message: 'mine',
+    });
   });
 
   it('by terminate() from outside', async () => {
@@ -109,7 +133,9 @@ describe('a worker that does not start', () => {
   });
   const options: WorkerOptions = { eval: true };
   // Begun here, so that its time passes with that of the other tests.
-  const silent = rejected(createGemm({ worker: () => new Worker('setInterval(() => undefined, 1000)', options) }));
+  const silent = rejected(
+    createGemm({ worker: () => new Worker('setInterval(() => undefined, 1000)', options) }),
+  );
 
   it('since its script says nothing', async () => {
     expectError(await silent, wanted('said nothing for 10 s'));
@@ -147,14 +173,21 @@ describe('the option worker', () => {
   it('must make one an instance', async () => {
     const { wg, worker } = await start();
     const error = await rejected(createGemm({ worker: () => worker }));
-    expectError(error, { code: 'ARGUMENT', op: 'createGemm', argument: 'worker', says: ['again', 'one an instance'] });
+    expectError(error, {
+      code: 'ARGUMENT',
+      op: 'createGemm',
+      argument: 'worker',
+      says: ['again', 'one an instance'],
+    });
     expect((await wg.gemm(square(), square())).shape).toEqual([2, 2]);
     wg.dispose();
   });
 
   it('leaves no worker behind where the instance cannot be made', async () => {
     let worker: Worker | undefined;
-    const failed = rejected(createGemm({ threads: 99, worker: () => (worker = new Worker(script)) }));
+    const failed = rejected(
+      createGemm({ threads: 99, worker: () => (worker = new Worker(script)) }),
+    );
     const ended = new Promise((resolve) => worker?.on('exit', resolve));
     expect(await failed).toMatchObject({ code: 'ARGUMENT' });
     await ended;
@@ -165,7 +198,8 @@ it('takes the arrays of a call by the number of that call', async () => {
   const { wg, worker } = await start();
   const post = worker.postMessage.bind(worker);
   worker.postMessage = (order: { kind: string }, transfer) => {
-    if (order.kind === 'packet') post({ kind: 'packet', id: 12345, packet: { args: [5], buffers: [] } });
+    if (order.kind === 'packet')
+      post({ kind: 'packet', id: 12345, packet: { args: [5], buffers: [] } });
     post(order, transfer);
   };
   const y = await wg.gemm(square(), square(), null, { transfer: true });
@@ -175,8 +209,10 @@ it('takes the arrays of a call by the number of that call', async () => {
 
 describe('a query in an address', () => {
   // In a process of its own, since vitest imports by addresses of its own.
-  it.each(['?v=1', '?v=1/2', '#1/2', '?v=../3/wgemm.js#4/5'])('%s leads to the files beside', async (query) => {
-    const program = `
+  it.each(['?v=1', '?v=1/2', '#1/2', '?v=../3/wgemm.js#4/5'])(
+    '%s leads to the files beside',
+    async (query) => {
+      const program = `
       import { Worker } from 'node:worker_threads';
       const script = new URL('wgemm-worker.js${query}', ${JSON.stringify(script.href)});
       const { createGemm } = await import(new URL('worker.js${query}', script));
@@ -188,8 +224,11 @@ describe('a query in an address', () => {
         wg.dispose();
       }
     `;
-    expect(await run(program)).toBe([1, 1, 2, 2].map((threads) => `${threads} 7,10,15,22\n`).join(''));
-  });
+      expect(await run(program)).toBe(
+        [1, 1, 2, 2].map((threads) => `${threads} 7,10,15,22\n`).join(''),
+      );
+    },
+  );
 });
 
 describe('the option assets', () => {
@@ -213,14 +252,28 @@ describe('the option assets', () => {
   });
 
   it('says so where they lead nowhere', async () => {
-    const load = (...says: string[]) => ({ code: 'LOAD' as const, op: 'createGemm', argument: '', says });
+    const load = (...says: string[]) => ({
+      code: 'LOAD' as const,
+      op: 'createGemm',
+      argument: '',
+      says,
+    });
     const absent = new URL('absent.wasm', wasm);
     const error = (await rejected(createGemm({ assets: () => absent }))) as GemmError;
     expectError(error, load(absent.href, 'ENOENT', 'option assets'));
     expect(error.cause).toBeInstanceOf(Error);
-    expect(error.cause).toMatchObject({ name: 'Error', message: expect.stringContaining('ENOENT') as string });
-    expectError(await rejected(createGemm({ assets: () => 'not an address' })), load('not an address', 'cannot be fetched'));
-    expectError(await rejected(createGemm({ assets: () => new Uint8Array(100) })), load('is no WebAssembly'));
+    expect(error.cause).toMatchObject({
+      name: 'Error',
+      message: expect.stringContaining('ENOENT') as string,
+    });
+    expectError(
+      await rejected(createGemm({ assets: () => 'not an address' })),
+      load('not an address', 'cannot be fetched'),
+    );
+    expectError(
+      await rejected(createGemm({ assets: () => new Uint8Array(100) })),
+      load('is no WebAssembly'),
+    );
   });
 });
 
@@ -334,7 +387,9 @@ describe('a process', () => {
 
   it('may have flags that are not for workers', async () => {
     const body = `const wg = await createGemm(); console.log((await wg.gemm(square(), square())).data.join());`;
-    expect(await run(program(body), ['--expose-gc', '--max-old-space-size=200'])).toBe('7,10,15,22\n');
+    expect(await run(program(body), ['--expose-gc', '--max-old-space-size=200'])).toBe(
+      '7,10,15,22\n',
+    );
   });
 });
 
@@ -359,7 +414,11 @@ describe('the collector', () => {
     const { inUse } = await wg.memory();
     await (async () => {
       const large = { data: new Float32Array(10_000), shape: [100, 100] };
-      await Promise.all(Array.from({ length: 50 }, (_, i) => (i % 2 ? wg.alloc('float32', [1000]) : wg.pack(large, { op: 'gemm' }))));
+      await Promise.all(
+        Array.from({ length: 50 }, (_, i) =>
+          i % 2 ? wg.alloc('float32', [1000]) : wg.pack(large, { op: 'gemm' }),
+        ),
+      );
     })();
     expect((await wg.memory()).inUse).toBeGreaterThan(inUse + 200_000);
     expect(await collectUntil(async () => (await wg.memory()).inUse === inUse)).toBe(true);
@@ -390,7 +449,11 @@ describe('the collector', () => {
     const begin = async () => {
       const { wg, worker } = await start();
       const heap = await wg.alloc('float32', [2, 2]);
-      return { instance: new WeakRef(wg), worker, holder: { heap } as { heap?: WorkerTensor<Float32Array> } };
+      return {
+        instance: new WeakRef(wg),
+        worker,
+        holder: { heap } as { heap?: WorkerTensor<Float32Array> },
+      };
     };
     const { instance, worker, holder } = await begin();
     let ended = false;
@@ -421,11 +484,16 @@ describe('the collector', () => {
 
 it('takes arrays of other realms, and transfers them', async () => {
   const wg = await createGemm();
-  const make = () => runInNewContext('({ data: Float32Array.of(1, 2, 3, 4), shape: [2, 2] })') as ReturnType<typeof square>;
+  const make = () =>
+    runInNewContext('({ data: Float32Array.of(1, 2, 3, 4), shape: [2, 2] })') as ReturnType<
+      typeof square
+    >;
   const [a, out] = [make(), make()];
   expect(await wg.gemm(a, square(), null, { out })).toBe(out);
   expect(Array.from(out.data)).toEqual([7, 10, 15, 22]);
-  expect(Array.from((await wg.gemm(a, out, null, { transfer: true })).data)).toEqual([37, 54, 81, 118]);
+  expect(Array.from((await wg.gemm(a, out, null, { transfer: true })).data)).toEqual([
+    37, 54, 81, 118,
+  ]);
   expect([a.data.length, out.data.length]).toEqual([0, 0]);
   wg.dispose();
 });

@@ -1,9 +1,25 @@
-/** `wgemm/worker`: what `wgemm` gives and refuses, as promises; and what there is besides: transfer, signals, handles, the end. */
+/**
+ * `wgemm/worker`: what `wgemm` gives and refuses, as promises; and what there is besides: transfer,
+ * signals, handles, the end.
+ */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import * as wgemm from 'wgemm';
-import { createGemm as createHere, type DataArray, DisposedError, type DType, type Gemm, GemmError } from 'wgemm';
+import {
+  createGemm as createHere,
+  type DataArray,
+  DisposedError,
+  type DType,
+  type Gemm,
+  GemmError,
+} from 'wgemm';
 import * as entry from 'wgemm/worker';
-import { createGemm, type Signal, type WorkerGemm, WorkerTensor, WorkerWeights } from 'wgemm/worker';
+import {
+  createGemm,
+  type Signal,
+  type WorkerGemm,
+  WorkerTensor,
+  WorkerWeights,
+} from 'wgemm/worker';
 import { allTypes, arrayClasses, bytesOf, dtypes, Float16, quantizedTypes, set } from './dtypes.js';
 import { expectError, expectSameError, rejected, thrown } from './errors.js';
 import { layouts, layOut } from './stacks.js';
@@ -33,13 +49,18 @@ function arraysOf(value: unknown): DataArray[] {
 
 function expectEqual(found: unknown, wanted: unknown): void {
   const [theirs, ours] = [arraysOf(found), arraysOf(wanted)];
-  expect(theirs.map(({ constructor }) => constructor)).toEqual(ours.map(({ constructor }) => constructor));
+  expect(theirs.map(({ constructor }) => constructor)).toEqual(
+    ours.map(({ constructor }) => constructor),
+  );
   expect(theirs.map(bits)).toEqual(ours.map(bits));
   const rest = (value: unknown) => ({ ...(value as object), data: undefined });
   expect(rest(found)).toEqual(rest(wanted));
 }
 
-/** Makes the same call here and in a worker, of arguments of their own, and expects the same result, and arrays that are the same after it. */
+/**
+ * Makes the same call here and in a worker, of arguments of their own, and expects the same result,
+ * and arrays that are the same after it.
+ */
 async function expectSame(method: Method, make: () => unknown[]): Promise<void> {
   const [ours, theirs] = [make(), make()];
   const wanted = loose(here)[method](...ours);
@@ -53,7 +74,9 @@ async function expectSame(method: Method, make: () => unknown[]): Promise<void> 
 
 /** Parts of one array, that do not overlap. */
 function slices(dtype: DType, shapes: readonly (readonly number[])[], gap = 3) {
-  const data = new arrayClasses[dtype](shapes.reduce((sum, shape) => sum + count(shape) + gap, gap));
+  const data = new arrayClasses[dtype](
+    shapes.reduce((sum, shape) => sum + count(shape) + gap, gap),
+  );
   new Random(5).fill(data, dtype);
   let at = gap;
   return shapes.map((shape) => {
@@ -79,11 +102,23 @@ describe('gives what wgemm gives, bit for bit:', () => {
       await expectSame('gemm', () => [a, b, null, { activation }]);
       await expectSame('matmul', () => [a, b, 1, { activation }]);
     }
-    await expectSame('gemm', () => [a, b, null, { activation: [-1, 1], out: float32([2, 2], 0, 0, 0, 0) }]);
+    await expectSame('gemm', () => [
+      a,
+      b,
+      null,
+      { activation: [-1, 1], out: float32([2, 2], 0, 0, 0, 0) },
+    ]);
     using weights = await wg.pack(b, { op: 'matmul', as: 'bfloat16' });
     using ours = here.pack(b, { op: 'matmul', as: 'bfloat16' });
-    expect(weights).toMatchObject({ dtype: 'bfloat16', shape: [3, 2], byteLength: ours.byteLength });
-    expectEqual(await wg.gemm(a, weights, null, { activation: 'relu' }), here.gemm(a, ours, null, { activation: 'relu' }));
+    expect(weights).toMatchObject({
+      dtype: 'bfloat16',
+      shape: [3, 2],
+      byteLength: ours.byteLength,
+    });
+    expectEqual(
+      await wg.gemm(a, weights, null, { activation: 'relu' }),
+      here.gemm(a, ours, null, { activation: 'relu' }),
+    );
     expectSameError(
       await rejected(wg.pack(b, { op: 'gemm', as: 'int8' })),
       thrown(() => here.pack(b, { op: 'gemm', as: 'int8' })),
@@ -96,11 +131,21 @@ describe('gives what wgemm gives, bit for bit:', () => {
   });
 
   it.each(dtypes)('gemm of %s', async (dtype) => {
-    const make = (options: (c: object, random: Random) => object | undefined, c: (random: Random) => unknown) => () => {
-      const random = new Random(1);
-      const addend = c(random);
-      return [random.tensor(dtype, [5, 7]), random.tensor(dtype, [7, 6]), addend, options(addend as object, random)];
-    };
+    const make =
+      (
+        options: (c: object, random: Random) => object | undefined,
+        c: (random: Random) => unknown,
+      ) =>
+      () => {
+        const random = new Random(1);
+        const addend = c(random);
+        return [
+          random.tensor(dtype, [5, 7]),
+          random.tensor(dtype, [7, 6]),
+          addend,
+          options(addend as object, random),
+        ];
+      };
     const matrix = (random: Random) => random.tensor(dtype, [5, 6]);
     await expectSame('gemm', make(() => undefined, () => undefined)); // prettier-ignore
     await expectSame('gemm', make(() => ({ alpha: 2, beta: 3 }), (random) => random.tensor(dtype, [6]))); // prettier-ignore
@@ -116,7 +161,11 @@ describe('gives what wgemm gives, bit for bit:', () => {
       };
       await expectSame('gemm', () => {
         const random = new Random(2);
-        const [a, b, out] = [spread(random, [5, 7]), spread(random, [6, 7]), spread(random, [5, 6])];
+        const [a, b, out] = [
+          spread(random, [5, 7]),
+          spread(random, [6, 7]),
+          spread(random, [5, 6]),
+        ];
         return [a, b, out, { transB: true, out }];
       });
     }
@@ -133,15 +182,28 @@ describe('gives what wgemm gives, bit for bit:', () => {
   it.each(['int64', 'uint64'] as const)('bigints of %s', async (dtype) => {
     await expectSame('gemm', () => {
       const random = new Random(3);
-      return [random.tensor(dtype, [3, 4]), random.tensor(dtype, [4, 5]), 2n ** 62n + 1n, { alpha: 3n, beta: 2n ** 63n - 1n }];
+      return [
+        random.tensor(dtype, [3, 4]),
+        random.tensor(dtype, [4, 5]),
+        2n ** 62n + 1n,
+        { alpha: 3n, beta: 2n ** 63n - 1n },
+      ];
     });
   });
 
   it('numbers that lose something on other ways', async () => {
     for (const c of [-0, NaN, Infinity, 2 ** -149]) {
-      await expectSame('gemm', () => [float32([1, 1], -0), float32([1, 1], 1), c, { alpha: -0, beta: 1 }]);
+      await expectSame('gemm', () => [
+        float32([1, 1], -0),
+        float32([1, 1], 1),
+        c,
+        { alpha: -0, beta: 1 },
+      ]);
     }
-    const nan = () => ({ data: new Float32Array(Uint32Array.of(0x7fc12345).buffer), shape: [1, 1] });
+    const nan = () => ({
+      data: new Float32Array(Uint32Array.of(0x7fc12345).buffer),
+      shape: [1, 1],
+    });
     await expectSame('gemm', () => [nan(), float32([1, 1], 1), null, { out: nan() }]);
   });
 
@@ -163,14 +225,23 @@ describe('gives what wgemm gives, bit for bit:', () => {
     const random = () => new Random(4);
     await expectSame('matmul', () => {
       const from = random();
-      return [from.tensor(dtype, [2, 1, 3, 5]), from.tensor(dtype, [4, 5, 6]), from.tensor(dtype, [6])];
+      return [
+        from.tensor(dtype, [2, 1, 3, 5]),
+        from.tensor(dtype, [4, 5, 6]),
+        from.tensor(dtype, [6]),
+      ];
     });
     await expectSame('matmul', () => [random().tensor(dtype, [5]), random().tensor(dtype, [5])]); // of rank 0
     for (const layout of Object.values(layouts)) {
       await expectSame('matmul', () => {
         const out = layOut(dtype, [4, 3, 6], layout([4, 3, 6]));
         random().fill(out.data, dtype);
-        return [random().tensor(dtype, [3, 5]), random().tensor(dtype, [4, 6, 5]), 1, { transposeB: true, out }];
+        return [
+          random().tensor(dtype, [3, 5]),
+          random().tensor(dtype, [4, 6, 5]),
+          1,
+          { transposeB: true, out },
+        ];
       });
       await expectSame('explain', () => {
         const src = layOut(dtype, [3, 5], layout([3, 5]));
@@ -179,11 +250,21 @@ describe('gives what wgemm gives, bit for bit:', () => {
     }
     // A vector, and no axis at all, with room between elements and without.
     await expectSame('matmul', () => {
-      const out = { data: random().fill(new arrayClasses[dtype](10), dtype), shape: [4], strides: [3], dtype };
+      const out = {
+        data: random().fill(new arrayClasses[dtype](10), dtype),
+        shape: [4],
+        strides: [3],
+        dtype,
+      };
       return [random().tensor(dtype, [5]), random().tensor(dtype, [5, 4]), null, { out }];
     });
     await expectSame('matmul', () => {
-      const out = { data: random().fill(new arrayClasses[dtype](1), dtype), shape: [], strides: [], dtype };
+      const out = {
+        data: random().fill(new arrayClasses[dtype](1), dtype),
+        shape: [],
+        strides: [],
+        dtype,
+      };
       return [random().tensor(dtype, [5]), random().tensor(dtype, [5]), null, { out }];
     });
   });
@@ -194,11 +275,25 @@ describe('gives what wgemm gives, bit for bit:', () => {
       const zeroPoint = random.fill(new arrayClasses[dtype](1), dtype);
       const [a, b] = [random.tensor(dtype, [5, 7]), random.tensor(dtype, [7, 6])];
       const bScale = { data: Float32Array.of(1, 2, 3, 4, 5, 6), shape: [6] };
-      return { a, aScale: 0.5, aZeroPoint: zeroPoint, b, bScale, bZeroPoint: 3, c: int32([6], 1, 2, 3, 4, 5, 6) };
+      return {
+        a,
+        aScale: 0.5,
+        aZeroPoint: zeroPoint,
+        b,
+        bScale,
+        bZeroPoint: 3,
+        c: int32([6], 1, 2, 3, 4, 5, 6),
+      };
     };
     await expectSame('qgemm', () => [inputs()]);
-    await expectSame('qgemm', () => [{ ...inputs(), yScale: Float32Array.of(0.5), yZeroPoint: 1 }, { alpha: 2 }]);
-    await expectSame('qgemm', () => [inputs(), { out: { data: new Float32Array(34), shape: [5, 6], strides: [7, 1] } }]);
+    await expectSame('qgemm', () => [
+      { ...inputs(), yScale: Float32Array.of(0.5), yZeroPoint: 1 },
+      { alpha: 2 },
+    ]);
+    await expectSame('qgemm', () => [
+      inputs(),
+      { out: { data: new Float32Array(34), shape: [5, 6], strides: [7, 1] } },
+    ]);
     await expectSame('explain', () => ['qgemm', inputs(), { alpha: 2 }]);
   });
 
@@ -208,7 +303,12 @@ describe('gives what wgemm gives, bit for bit:', () => {
     await expectSame('gemm', () => [empty(2, 0), empty(0, 3), float32([3], 1, 2, 3)]);
     await expectSame('gemm', () => [empty(0, 3), empty(3, 0), null, { out: empty(0, 0) }]);
     // Rows that would begin behind the end of the array.
-    await expectSame('gemm', () => [float32([2, 1], 1, 2), empty(1, 0), null, { out: { ...empty(2, 0), strides: [5, 1] } }]);
+    await expectSame('gemm', () => [
+      float32([2, 1], 1, 2),
+      empty(1, 0),
+      null,
+      { out: { ...empty(2, 0), strides: [5, 1] } },
+    ]);
     await expectSame('matmul', () => [empty(0, 2, 3), { data: new Float32Array(3), shape: [3] }]);
     const buffer = new ArrayBuffer(16);
     await expectSame('gemm', () => [
@@ -246,7 +346,12 @@ describe('gives what wgemm gives, bit for bit:', () => {
     }
     await expectSame('gemm', () => [new Matrix(), new Matrix(), null, new Options()]);
     expect(reads).toBe(2 + 2);
-    await expectSame('gemm', () => [new Matrix(), new Matrix(), null, Object.create({ transA: 1, alpha: 2 })]);
+    await expectSame('gemm', () => [
+      new Matrix(),
+      new Matrix(),
+      null,
+      Object.create({ transA: 1, alpha: 2 }),
+    ]);
     const out = new Matrix();
     const filled = float32([2, 3], 1, 2, 3, 4, 5, 6);
     expect(await wg.gemm(square(), filled, null, { out })).toBe(out);
@@ -278,17 +383,30 @@ describe('gives what wgemm gives, bit for bit:', () => {
 describe('two calls at once', () => {
   it('fill rows of one array that lie between each other', async () => {
     const data = new Float32Array(8).fill(9);
-    const rows = (from: number) => ({ data: data.subarray(from, from + 6), shape: [2, 2], strides: [4, 1] });
+    const rows = (from: number) => ({
+      data: data.subarray(from, from + 6),
+      shape: [2, 2],
+      strides: [4, 1],
+    });
     const identity = float32([2, 2], 1, 0, 0, 1);
-    await Promise.all([wg.gemm(square(1), identity, null, { out: rows(0) }), wg.gemm(square(10), identity, null, { out: rows(2) })]);
+    await Promise.all([
+      wg.gemm(square(1), identity, null, { out: rows(0) }),
+      wg.gemm(square(10), identity, null, { out: rows(2) }),
+    ]);
     expect(Array.from(data)).toEqual([1, 2, 10, 2, 3, 4, 3, 4]);
   });
 
   it('fill columns of one array that lie between each other', async () => {
     const data = new Float32Array(8);
-    const columns = (from: number) => ({ data: data.subarray(from, from + 7), shape: [2, 2], strides: [4, 2] });
+    const columns = (from: number) => ({
+      data: data.subarray(from, from + 7),
+      shape: [2, 2],
+      strides: [4, 2],
+    });
     const identity = float32([2, 2], 1, 0, 0, 1);
-    await Promise.all([0, 1].map((from) => wg.gemm(square(10 * from), identity, null, { out: columns(from) })));
+    await Promise.all(
+      [0, 1].map((from) => wg.gemm(square(10 * from), identity, null, { out: columns(from) })),
+    );
     expect(Array.from(data)).toEqual([0, 10, 2, 2, 3, 3, 4, 4]);
   });
 
@@ -347,7 +465,10 @@ describe('an out of a class of the caller’s', () => {
           }
         })(8),
     ],
-    ['a length of its own', () => Object.defineProperty(new Float32Array(8), 'length', { value: 1 })],
+    [
+      'a length of its own',
+      () => Object.defineProperty(new Float32Array(8), 'length', { value: 1 }),
+    ],
   ];
   it.each(fillers)('with %s is filled all the same', async (_, make) => {
     const elements = (array: Float32Array) => Array.from(new Float32Array(array.buffer));
@@ -366,7 +487,11 @@ describe('an out that changes meanwhile', () => {
     const out = square();
     const y = wg.gemm(square(), square(), null, { out });
     structuredClone(out.data.buffer, { transfer: [out.data.buffer] });
-    expectError(await rejected(y), { code: 'ARGUMENT', argument: 'out', says: ['cannot be written any more', 'until the call is done'] });
+    expectError(await rejected(y), {
+      code: 'ARGUMENT',
+      argument: 'out',
+      says: ['cannot be written any more', 'until the call is done'],
+    });
   });
 });
 
@@ -417,7 +542,11 @@ describe('a tensor in the worker', () => {
     using out = await wg.alloc('float32', [2, 2]);
     await a.write(square().data);
     expect(await wg.gemm(a, square(), a, { out })).toBe(out);
-    expect(await wg.matmul(out, a, null, { out, transfer: true }).catch((error: unknown) => (error as GemmError).argument)).toBe('dst');
+    expect(
+      await wg
+        .matmul(out, a, null, { out, transfer: true })
+        .catch((error: unknown) => (error as GemmError).argument),
+    ).toBe('dst');
     const wanted = here.gemm(square(), square(), square());
     expect(await out.read()).toEqual(wanted.data);
     expectEqual(await wg.gemm(out, a), here.gemm(wanted, square()));
@@ -443,14 +572,28 @@ describe('a tensor in the worker', () => {
     expect(Array.from((await y).data)).toEqual([7, 10, 15, 22]);
     expect(await read).toEqual(square().data);
     for (const [i, call] of late.entries()) {
-      expectError(await rejected(call), { code: 'DISPOSED', argument: ['A', 'Y'][i] as string, says: ['disposed tensor'] });
+      expectError(await rejected(call), {
+        code: 'DISPOSED',
+        argument: ['A', 'Y'][i] as string,
+        says: ['disposed tensor'],
+      });
     }
     const heir = await wg.alloc('float32', [2, 2]); // most likely in the same place
     a.dispose();
     a[dispose]();
     expect((await wg.memory()).inUse - inUse).toBe(128);
-    expectError(await rejected(a.read()), { code: 'DISPOSED', op: 'read', argument: 'tensor', says: ['disposed'] });
-    expectError(await rejected(a.write(square().data)), { code: 'DISPOSED', op: 'write', argument: 'tensor', says: ['disposed'] });
+    expectError(await rejected(a.read()), {
+      code: 'DISPOSED',
+      op: 'read',
+      argument: 'tensor',
+      says: ['disposed'],
+    });
+    expectError(await rejected(a.write(square().data)), {
+      code: 'DISPOSED',
+      op: 'write',
+      argument: 'tensor',
+      says: ['disposed'],
+    });
     heir.dispose();
     expect((await wg.memory()).inUse).toBe(inUse);
   });
@@ -462,16 +605,51 @@ describe('a tensor in the worker', () => {
     ['nothing', () => [], 'DTYPE', 'data', ['undefined', 'Float32Array']],
     ['a function', () => [() => 1], 'DTYPE', 'data', ['a function', 'Float32Array']],
     ['too much', () => [new Float32Array(5)], 'SHAPE', 'data', ['5 elements', '4']],
-    ['what reaches beyond the end', () => [new Float32Array(2), { offset: 3 }], 'SHAPE', 'data', ['2 elements', 'from 3', '4']],
-    ['what begins behind the end', () => [new Float32Array(0), { offset: 5 }], 'SHAPE', 'data', ['0 elements', 'from 5', '4']],
-    ['a negative offset', () => [a4(), { offset: -1 }], 'ARGUMENT', 'offset', ['-1', 'a whole number from 0']],
-    ['a fraction', () => [a4(), { offset: 0.5 }], 'ARGUMENT', 'offset', ['0.5', 'a whole number from 0']],
-    ['an unknown option', () => [a4(), { at: 1 }], 'ARGUMENT', 'at', ['"at"', 'not known', 'offset']],
+    [
+      'what reaches beyond the end',
+      () => [new Float32Array(2), { offset: 3 }],
+      'SHAPE',
+      'data',
+      ['2 elements', 'from 3', '4'],
+    ],
+    [
+      'what begins behind the end',
+      () => [new Float32Array(0), { offset: 5 }],
+      'SHAPE',
+      'data',
+      ['0 elements', 'from 5', '4'],
+    ],
+    [
+      'a negative offset',
+      () => [a4(), { offset: -1 }],
+      'ARGUMENT',
+      'offset',
+      ['-1', 'a whole number from 0'],
+    ],
+    [
+      'a fraction',
+      () => [a4(), { offset: 0.5 }],
+      'ARGUMENT',
+      'offset',
+      ['0.5', 'a whole number from 0'],
+    ],
+    [
+      'an unknown option',
+      () => [a4(), { at: 1 }],
+      'ARGUMENT',
+      'at',
+      ['"at"', 'not known', 'offset'],
+    ],
     ['options that are a number', () => [a4(), 3], 'ARGUMENT', 'options', ['3', 'an object']],
     ['a detached array', () => [gone()], 'ARGUMENT', 'data', ['detached']],
   ] as const)('refuses to be written with %s', async (_, args, code, argument, says) => {
     using heap = await wg.alloc('float32', [4]);
-    expectError(await rejected((heap.write as (...args: unknown[]) => Promise<void>)(...args())), { code, op: 'write', argument, says });
+    expectError(await rejected((heap.write as (...args: unknown[]) => Promise<void>)(...args())), {
+      code,
+      op: 'write',
+      argument,
+      says,
+    });
     expect(await heap.read()).toEqual(a4());
   });
 });
@@ -483,7 +661,10 @@ describe('packed weights in the worker', () => {
     const src = new Random(10).tensor('float32', [2, 3, 5]);
     const { data } = src;
     const [ours, theirs] = [here.pack(b, { op: 'matmul' }), await wg.pack(b, { op: 'matmul' })];
-    const [oursOf8, theirsOf8] = [here.pack(eight as never, { op: 'qgemm' }), await wg.pack(eight as never, { op: 'qgemm' })];
+    const [oursOf8, theirsOf8] = [
+      here.pack(eight as never, { op: 'qgemm' }),
+      await wg.pack(eight as never, { op: 'qgemm' }),
+    ];
     expect(theirs).toBeInstanceOf(WorkerWeights);
     for (const [found, wanted] of [
       [theirs, ours],
@@ -497,12 +678,20 @@ describe('packed weights in the worker', () => {
     expectEqual(await wg.gemm(a, theirs, 1), here.gemm(a, ours, 1));
     expectEqual(await wg.matmul(src, theirs), here.matmul(src, ours));
     expectEqual(await wg.explain('gemm', a, theirs), here.explain('gemm', a, ours));
-    const inputs = { a: new Random(11).tensor('uint8', [2, 5]), aScale: 1, bScale: 2 } as never as { a: never; aScale: 1; bScale: 2 };
+    const inputs = { a: new Random(11).tensor('uint8', [2, 5]), aScale: 1, bScale: 2 } as never as {
+      a: never;
+      aScale: 1;
+      bScale: 2;
+    };
     expectEqual(await wg.qgemm({ ...inputs, b: theirsOf8 }), here.qgemm({ ...inputs, b: oursOf8 }));
     const swapped = [await rejected(wg.gemm(a, theirsOf8)), thrown(() => here.gemm(a, oursOf8))];
     expectSameError(...(swapped as [unknown, unknown]));
     for (const weights of [ours, theirs, oursOf8, theirsOf8]) weights.dispose();
-    expectError(await rejected(wg.gemm(a, theirs)), { code: 'DISPOSED', argument: 'B', says: ['disposed weights'] });
+    expectError(await rejected(wg.gemm(a, theirs)), {
+      code: 'DISPOSED',
+      argument: 'B',
+      says: ['disposed weights'],
+    });
     expect((await wg.memory()).inUse).toBe(0);
   });
 });
@@ -519,7 +708,12 @@ describe('packed weights as bytes', () => {
     shared.set(bytes);
     for (const from of [bytes, bytes.slice().buffer, shared, shared.buffer]) {
       using read = await wg.deserialize(from);
-      expect(read).toMatchObject({ op: 'gemm', dtype: 'float32', shape: [5, 6], byteLength: ours.byteLength });
+      expect(read).toMatchObject({
+        op: 'gemm',
+        dtype: 'float32',
+        shape: [5, 6],
+        byteLength: ours.byteLength,
+      });
       expectEqual(await wg.gemm(a, read), here.gemm(a, ours));
     }
     expect(bytes.length).toBeGreaterThan(0);
@@ -566,7 +760,10 @@ describe('packed weights as bytes', () => {
     ] as never[]) {
       expectSameError(await rejected(wg.deserialize(bytes)), thrown(() => here.deserialize(bytes))); // prettier-ignore
     }
-    const [ours, theirs] = [here.pack(square(), { op: 'gemm' }), await wg.pack(square(), { op: 'gemm' })];
+    const [ours, theirs] = [
+      here.pack(square(), { op: 'gemm' }),
+      await wg.pack(square(), { op: 'gemm' }),
+    ];
     expectError(await rejected(theirs.serialize({ foo: 1 } as never)), {
       code: 'ARGUMENT',
       op: 'serialize',
@@ -587,13 +784,35 @@ describe('refuses as wgemm does', () => {
       [here.alloc('float32', [2, 2]), here.pack(square(), { op: 'gemm' })],
     ];
     for (const [tensor, weights] of strangers) {
-      const of = (argument: string, ...says: string[]) => ({ code: 'ARGUMENT' as const, argument, says });
-      expectError(await rejected(wg.gemm(tensor as never, square())), of('A', 'a tensor of another instance'));
-      expectError(await rejected(wg.gemm(square(), square(), tensor as never)), of('C', 'a tensor of another instance'));
-      expectError(await rejected(wg.gemm(square(), square(), 1, { out: tensor as never })), of('Y', 'a tensor of another instance'));
-      expectError(await rejected(wg.gemm(square(), weights as never)), of('B', 'packed weights of another instance'));
-      expectError(await rejected(wg.gemm(weights as never, square())), of('A', 'can only stand for B'));
-      expectError(await rejected(wg.pack(weights as never, { op: 'gemm' })), { ...of('B', 'packed already'), op: 'pack' });
+      const of = (argument: string, ...says: string[]) => ({
+        code: 'ARGUMENT' as const,
+        argument,
+        says,
+      });
+      expectError(
+        await rejected(wg.gemm(tensor as never, square())),
+        of('A', 'a tensor of another instance'),
+      );
+      expectError(
+        await rejected(wg.gemm(square(), square(), tensor as never)),
+        of('C', 'a tensor of another instance'),
+      );
+      expectError(
+        await rejected(wg.gemm(square(), square(), 1, { out: tensor as never })),
+        of('Y', 'a tensor of another instance'),
+      );
+      expectError(
+        await rejected(wg.gemm(square(), weights as never)),
+        of('B', 'packed weights of another instance'),
+      );
+      expectError(
+        await rejected(wg.gemm(weights as never, square())),
+        of('A', 'can only stand for B'),
+      );
+      expectError(await rejected(wg.pack(weights as never, { op: 'gemm' })), {
+        ...of('B', 'packed already'),
+        op: 'pack',
+      });
       for (const each of [tensor, weights]) each?.dispose();
     }
     other.dispose();
@@ -604,8 +823,15 @@ describe('refuses as wgemm does', () => {
     const { proxy: revoked, revoke } = Proxy.revocable({}, {});
     revoke();
     using mine = here.alloc('float32', [2, 2]);
-    for (const prototype of [wgemm.HeapTensor, wgemm.PackedWeights, WorkerTensor, WorkerWeights].map((each) => each.prototype as object)) {
-      const wanted = thrown(() => here.gemm(Object.create(wgemm.HeapTensor.prototype) as never, square()));
+    for (const prototype of [
+      wgemm.HeapTensor,
+      wgemm.PackedWeights,
+      WorkerTensor,
+      WorkerWeights,
+    ].map((each) => each.prototype as object)) {
+      const wanted = thrown(() =>
+        here.gemm(Object.create(wgemm.HeapTensor.prototype) as never, square()),
+      );
       expectSameError(await rejected(wg.gemm(Object.create(prototype) as never, square())), wanted);
     }
     for (const [found, wanted] of [
@@ -679,17 +905,30 @@ describe('refuses as wgemm does', () => {
     ['too many axes', ['float32', Array(65).fill(1)]],
     ['too much', ['float32', [2 ** 31]]],
   ])('alloc of %s', async (_, args) => {
-    const alloc = (instance: Gemm | WorkerGemm) => (instance.alloc as (...args: unknown[]) => unknown).apply(instance, args);
-    const [found, wanted] = [await rejected(alloc(wg) as Promise<unknown>), thrown(() => alloc(here))] as [GemmError, GemmError];
-    if (wanted.code === 'OUT_OF_MEMORY') expect(found).toMatchObject({ name: wanted.name, code: wanted.code, op: 'alloc', argument: '' });
+    const alloc = (instance: Gemm | WorkerGemm) =>
+      (instance.alloc as (...args: unknown[]) => unknown).apply(instance, args);
+    const [found, wanted] = [
+      await rejected(alloc(wg) as Promise<unknown>),
+      thrown(() => alloc(here)),
+    ] as [GemmError, GemmError];
+    if (wanted.code === 'OUT_OF_MEMORY')
+      expect(found).toMatchObject({
+        name: wanted.name,
+        code: wanted.code,
+        op: 'alloc',
+        argument: '',
+      });
     else expectSameError(found, wanted);
   });
 
   it('pack, explain and memory', async () => {
-    for (const args of [[square(), {}], [square(), { op: 'conv' }], [square(), { op: 'qgemm' }], [square()], [5, { op: 'gemm' }]] as [
-      never,
-      never,
-    ][]) {
+    for (const args of [
+      [square(), {}],
+      [square(), { op: 'conv' }],
+      [square(), { op: 'qgemm' }],
+      [square()],
+      [5, { op: 'gemm' }],
+    ] as [never, never][]) {
       expectSameError(await rejected(wg.pack(...args)), thrown(() => here.pack(...args))); // prettier-ignore
     }
     for (const args of [
@@ -764,15 +1003,27 @@ describe('refuses as wgemm does', () => {
 describe('transfer', () => {
   it('detaches the buffers under the arguments, and gives the same', async () => {
     const random = new Random(12);
-    const [a, b, c] = [random.tensor('float64', [5, 7]), random.tensor('float64', [7, 6]), random.tensor('float64', [6])];
+    const [a, b, c] = [
+      random.tensor('float64', [5, 7]),
+      random.tensor('float64', [7, 6]),
+      random.tensor('float64', [6]),
+    ];
     const wanted = here.gemm(a, b, c, { alpha: 2 });
     const y = wg.gemm(a, b, c, { alpha: 2, transfer: true });
     const lengths = () => [a, b, c].map(({ data }) => data.length);
     expect(lengths(), 'not before the call is accepted').toEqual([35, 42, 6]);
     expectEqual(await y, wanted);
     expect(lengths()).toEqual([0, 0, 0]);
-    expectError(await rejected(wg.gemm(a, b)), { code: 'ARGUMENT', argument: 'A', says: ['detached', 'transferred'] });
-    expectError(await rejected(wg.gemm(a, b, null, { transfer: true })), { code: 'ARGUMENT', argument: 'A', says: ['detached'] });
+    expectError(await rejected(wg.gemm(a, b)), {
+      code: 'ARGUMENT',
+      argument: 'A',
+      says: ['detached', 'transferred'],
+    });
+    expectError(await rejected(wg.gemm(a, b, null, { transfer: true })), {
+      code: 'ARGUMENT',
+      argument: 'A',
+      says: ['detached'],
+    });
   });
 
   it('of false keeps them', async () => {
@@ -786,7 +1037,10 @@ describe('transfer', () => {
     const wanted = here.gemm(a, b, null);
     expectEqual(await wg.gemm(a, b, null, { transfer: true }), wanted);
     const both = square();
-    expectEqual(await wg.gemm(both, both, both, { transfer: true }), here.gemm(square(), square(), square()));
+    expectEqual(
+      await wg.gemm(both, both, both, { transfer: true }),
+      here.gemm(square(), square(), square()),
+    );
     expect(both.data.length).toBe(0);
     const inputs = { aScale: Float32Array.of(2), bScale: 1 };
     const [x, w] = slices('uint8', [[2, 3], [3, 2]], 1) as [never, never]; // prettier-ignore
@@ -801,7 +1055,12 @@ describe('transfer', () => {
     const y = await wg.gemm(square(), square(), null, { out, transfer: true });
     expect((y as unknown) === out).toBe(false);
     expect([data.length, out.data.length]).toEqual([0, 0]);
-    expect(y).toEqual({ data: Float32Array.of(7, 9, 10, 9, 9, 15, 9, 22), shape: [2, 2], strides: [5, 2], tag: 'mine' });
+    expect(y).toEqual({
+      data: Float32Array.of(7, 9, 10, 9, 9, 15, 9, 22),
+      shape: [2, 2],
+      strides: [5, 2],
+      tag: 'mine',
+    });
     expect(y.data.buffer.byteLength, 'the buffer that was given').toBe(40);
     const again = await wg.gemm(square(), square(), y, { out: y, transfer: true });
     expect(Array.from(again.data)).toEqual([14, 9, 20, 9, 9, 30, 9, 44]);
@@ -821,7 +1080,10 @@ describe('transfer', () => {
   });
 
   it('copies shared memory', async () => {
-    const shared = { data: new Float32Array(new SharedBuffer(16)).fill(3) as Float32Array, shape: [2, 2] };
+    const shared = {
+      data: new Float32Array(new SharedBuffer(16)).fill(3) as Float32Array,
+      shape: [2, 2],
+    };
     const y = await wg.gemm(shared, square(), null, { transfer: true });
     expect(Array.from(y.data)).toEqual([12, 18, 12, 18]);
     expect(shared.data[0]).toBe(3);
@@ -836,7 +1098,9 @@ describe('transfer', () => {
       [square(), fixed],
       [fixed, square()],
     ] as const) {
-      expect(Array.from((await wg.gemm(a, b, null, { transfer: true })).data)).toEqual([0, 0, 0, 0]);
+      expect(Array.from((await wg.gemm(a, b, null, { transfer: true })).data)).toEqual([
+        0, 0, 0, 0,
+      ]);
       expect([a.data.length, b.data.length]).toEqual(a === fixed ? [4, 0] : [0, 4]);
     }
   });
@@ -846,7 +1110,9 @@ describe('transfer', () => {
     await wg.gemm({ ...square(), cache, tag } as never, square(), null, { transfer: true });
     const bad = { ...square(), shape: [2, 2, Float32Array.of(1)] };
     await rejected(wg.gemm(square(), bad as never, null, { transfer: true }));
-    expect([cache.length, tag.deep.deeper.length, (bad.shape[2] as Float32Array).length]).toEqual([3, 3, 1]);
+    expect([cache.length, tag.deep.deeper.length, (bad.shape[2] as Float32Array).length]).toEqual([
+      3, 3, 1,
+    ]);
   });
 
   it('is there for write and pack', async () => {
@@ -862,17 +1128,26 @@ describe('transfer', () => {
   });
 
   describe('takes nothing', () => {
-    /** Expects that a call is rejected as without transfer, and that its arrays stay as they are. */
-    async function expectKept(make: () => unknown[], call: (transfer: boolean, ...args: never[]) => Promise<unknown>): Promise<void> {
+    /**
+     * Expects that a call is rejected as without transfer, and that its arrays stay as they are.
+     */
+    async function expectKept(
+      make: () => unknown[],
+      call: (transfer: boolean, ...args: never[]) => Promise<unknown>,
+    ): Promise<void> {
       const [copied, kept] = [make(), make()];
       const wanted = await rejected(call(false, ...(copied as never[])));
       expectSameError(await rejected(call(true, ...(kept as never[]))), wanted);
       expect(arraysOf(copied).length).toBeGreaterThan(0);
-      const elements = (value: unknown) => arraysOf(value).map((array) => (array.length === 0 ? 'none' : bits(array)));
+      const elements = (value: unknown) =>
+        arraysOf(value).map((array) => (array.length === 0 ? 'none' : bits(array)));
       expect(elements(kept)).toEqual(elements(make()));
     }
 
-    const quantized = () => ({ a: { data: new Int8Array(4), shape: [2, 2] }, b: { data: new Int8Array(4), shape: [2, 2] } });
+    const quantized = () => ({
+      a: { data: new Int8Array(4), shape: [2, 2] },
+      b: { data: new Int8Array(4), shape: [2, 2] },
+    });
     type Refused = [string, Method, () => unknown[]];
     const disposed = async () => {
       const heap = await wg.alloc('float32', [2, 2]);
@@ -880,20 +1155,56 @@ describe('transfer', () => {
       return heap;
     };
     it.each<Refused>([
-      ['an option that is not known', 'gemm', () => [square(), square(), square(), { transa: true }]],
+      [
+        'an option that is not known',
+        'gemm',
+        () => [square(), square(), square(), { transa: true }],
+      ],
       ['an option of another type', 'gemm', () => [square(), square(), square(), { alpha: 'x' }]],
-      ['shapes that do not fit', 'gemm', () => [square(), { data: new Float32Array(6), shape: [3, 2] }, null, {}]],
-      ['a shape that its array does not fit', 'gemm', () => [square(), { data: new Float32Array(5), shape: [2, 2] }, null, {}]],
+      [
+        'shapes that do not fit',
+        'gemm',
+        () => [square(), { data: new Float32Array(6), shape: [3, 2] }, null, {}],
+      ],
+      [
+        'a shape that its array does not fit',
+        'gemm',
+        () => [square(), { data: new Float32Array(5), shape: [2, 2] }, null, {}],
+      ],
       ['types that differ', 'gemm', () => [square(), int32([2, 2], 1, 2, 3, 4), square(), {}]],
-      ['an out of another shape', 'gemm', () => [square(), square(), null, { out: float32([2, 3], 1, 2, 3, 4, 5, 6) }]],
-      ['an array that is detached', 'gemm', () => [square(), square(), { data: gone(), shape: [4] }, {}]],
+      [
+        'an out of another shape',
+        'gemm',
+        () => [square(), square(), null, { out: float32([2, 3], 1, 2, 3, 4, 5, 6) }],
+      ],
+      [
+        'an array that is detached',
+        'gemm',
+        () => [square(), square(), { data: gone(), shape: [4] }, {}],
+      ],
       ['an opset', 'gemm', () => [square(), square(), square(), { opset: 0 }]],
       ['types of matmul', 'matmul', () => [square(), int32([2, 2], 1, 2, 3, 4), null, {}]],
-      ['a scale of another type', 'qgemm', () => [{ ...quantized(), aScale: 1, bScale: new Int8Array(1) }, {}]],
-      ['a zero point for what is none', 'qgemm', () => [{ ...quantized(), aScale: 1, bScale: 1, yZeroPoint: new Int8Array(1) }, {}]],
+      [
+        'a scale of another type',
+        'qgemm',
+        () => [{ ...quantized(), aScale: 1, bScale: new Int8Array(1) }, {}],
+      ],
+      [
+        'a zero point for what is none',
+        'qgemm',
+        () => [{ ...quantized(), aScale: 1, bScale: 1, yZeroPoint: new Int8Array(1) }, {}],
+      ],
       ['a scale that is NaN', 'qgemm', () => [{ ...quantized(), aScale: NaN, bScale: 1 }, {}]],
-      ['a scale that is NaN in an array', 'qgemm', () => [{ ...quantized(), aScale: 1, bScale: Float32Array.of(NaN) }, {}]],
-      ['an alpha that is NaN', 'qgemm', () => [{ ...quantized(), aScale: 1, bScale: 1 }, { alpha: NaN }]],
+      [
+        'a scale that is NaN in an array',
+        'qgemm',
+        () => [{ ...quantized(), aScale: 1, bScale: Float32Array.of(NaN) }, {}],
+      ],
+      [
+        'an alpha that is NaN',
+        'qgemm',
+        () => [{ ...quantized(), aScale: 1, bScale: 1 }, { alpha: NaN }],
+      ],
       [
         'a result that is too large',
         'gemm',
@@ -904,10 +1215,17 @@ describe('transfer', () => {
           {},
         ],
       ],
-      ['what explain refuses', 'explain', () => ['gemm', square(), { data: new Float32Array(6), shape: [3, 2] }, null, {}]],
+      [
+        'what explain refuses',
+        'explain',
+        () => ['gemm', square(), { data: new Float32Array(6), shape: [3, 2] }, null, {}],
+      ],
     ])('for %s', async (_, method, make) => {
       await expectKept(make, (transfer, ...args) => {
-        return loose(wg)[method](...args.slice(0, -1), { ...(args.at(-1) as unknown as object), transfer }) as Promise<unknown>;
+        return loose(wg)[method](...args.slice(0, -1), {
+          ...(args.at(-1) as unknown as object),
+          transfer,
+        }) as Promise<unknown>;
       });
     });
 
@@ -926,20 +1244,26 @@ describe('transfer', () => {
     it('for a lack of memory that can be foretold', async () => {
       const small = await createGemm({ maxMemory: 10_000 });
       const large = () => [{ data: new Float32Array(10_000).fill(3), shape: [100, 100] }];
-      await expectKept(large, (transfer, a: ReturnType<typeof square>) => small.gemm(a, a, null, { transfer }));
-      await expectKept(large, (transfer, b: ReturnType<typeof square>) => small.pack(b, { op: 'gemm', transfer }));
+      await expectKept(large, (transfer, a: ReturnType<typeof square>) =>
+        small.gemm(a, a, null, { transfer }),
+      );
+      await expectKept(large, (transfer, b: ReturnType<typeof square>) =>
+        small.pack(b, { op: 'gemm', transfer }),
+      );
       expect((await small.memory()).inUse).toBe(0);
       small.dispose();
     });
 
     it('in pack, write and deserialize', async () => {
       using heap = await wg.alloc('float32', [4]);
-      const write = (transfer: boolean, data: never, offset: number) => heap.write(data, { offset, transfer });
+      const write = (transfer: boolean, data: never, offset: number) =>
+        heap.write(data, { offset, transfer });
       await expectKept(() => [new Float32Array(5), 0], write);
       await expectKept(() => [new Int32Array(4), 0], write);
       await expectKept(() => [new Float32Array(4), 1], write);
       await expectKept(() => [new Float32Array(4), -1], write);
-      const pack = (transfer: boolean, b: never, options: object) => wg.pack(b, { ...options, transfer } as never);
+      const pack = (transfer: boolean, b: never, options: object) =>
+        wg.pack(b, { ...options, transfer } as never);
       await expectKept(() => [square(), { op: 'conv' }], pack);
       await expectKept(() => [square(), { op: 'qgemm' }], pack);
       await expectKept(() => [square(), { op: 'gemm', transpose: 1 }], pack);
@@ -973,11 +1297,20 @@ describe('transfer', () => {
 
     it('of the others, when an array is gone before the call begins', async () => {
       const [a, b] = [square(), square()];
-      const calls = [wg.gemm(a, a, null, { transfer: true }), wg.gemm(b, a, null, { transfer: true })] as const;
+      const calls = [
+        wg.gemm(a, a, null, { transfer: true }),
+        wg.gemm(b, a, null, { transfer: true }),
+      ] as const;
       expect(Array.from((await calls[0]).data)).toEqual([7, 10, 15, 22]);
-      expectError(await rejected(calls[1]), { code: 'ARGUMENT', argument: 'B', says: ['detached', 'transferred'] });
+      expectError(await rejected(calls[1]), {
+        code: 'ARGUMENT',
+        argument: 'B',
+        says: ['detached', 'transferred'],
+      });
       expect(b).toEqual(square());
-      const buffer = new (ArrayBuffer as unknown as new (n: number, options: object) => ArrayBuffer)(16, { maxByteLength: 16 });
+      const buffer = new (
+        ArrayBuffer as unknown as new (n: number, options: object) => ArrayBuffer
+      )(16, { maxByteLength: 16 });
       if (!('resize' in buffer)) return;
       const shrinks = { data: new Float32Array(buffer), shape: [2, 2] };
       const call = rejected(wg.gemm(b, shrinks, null, { transfer: true }));
@@ -1013,7 +1346,11 @@ describe('transfer', () => {
   it('must be a boolean', async () => {
     for (const transfer of [1, 'true', null, []]) {
       const call = wg.gemm(square(), square(), null, { transfer: transfer as never });
-      expectError(await rejected(call), { code: 'ARGUMENT', argument: 'transfer', says: ['must be a boolean'] });
+      expectError(await rejected(call), {
+        code: 'ARGUMENT',
+        argument: 'transfer',
+        says: ['must be a boolean'],
+      });
     }
   });
 });
@@ -1035,9 +1372,13 @@ describe('signal', () => {
       },
       shape: [1],
     };
-    expect(await rejected(wg.gemm(never, square(), null, { signal: AbortSignal.abort(reason) }))).toBe(reason);
+    expect(
+      await rejected(wg.gemm(never, square(), null, { signal: AbortSignal.abort(reason) })),
+    ).toBe(reason);
     const a = square();
-    expect(await rejected(wg.gemm(a, a, null, { signal: AbortSignal.abort(), transfer: true }))).toMatchObject({ name: 'AbortError' });
+    expect(
+      await rejected(wg.gemm(a, a, null, { signal: AbortSignal.abort(), transfer: true })),
+    ).toMatchObject({ name: 'AbortError' });
     expect(a.data.length).toBe(4);
   });
 
@@ -1045,7 +1386,12 @@ describe('signal', () => {
     using heap = await wg.alloc('float32', [2, 2]);
     const out = square(9);
     const controllers = Array.from({ length: 4 }, () => new AbortController());
-    const [one, two, three, four] = controllers.map(({ signal }) => signal) as [AbortSignal, AbortSignal, AbortSignal, AbortSignal];
+    const [one, two, three, four] = controllers.map(({ signal }) => signal) as [
+      AbortSignal,
+      AbortSignal,
+      AbortSignal,
+      AbortSignal,
+    ];
     const first = slow();
     const waiting = [
       wg.gemm(square(), square(), null, { out: heap, signal: one }),
@@ -1086,7 +1432,10 @@ describe('signal', () => {
     for (let i = 0; i < 20; ++i) {
       const controller = new AbortController();
       const { signal } = controller;
-      const calls = [wg.alloc('float32', [100], { signal }), wg.pack(square(), { op: 'gemm', signal })];
+      const calls = [
+        wg.alloc('float32', [100], { signal }),
+        wg.pack(square(), { op: 'gemm', signal }),
+      ];
       const ended = Promise.all(calls.map(rejected));
       if (i % 2) await Promise.resolve();
       controller.abort(reason);
@@ -1153,30 +1502,55 @@ describe('signal', () => {
 
   it('must be one', async () => {
     for (const signal of [5, null, {}, new AbortController()]) {
-      expectError(await rejected(abortedBy(signal as never)), { code: 'ARGUMENT', argument: 'signal', says: ['AbortSignal'] });
+      expectError(await rejected(abortedBy(signal as never)), {
+        code: 'ARGUMENT',
+        argument: 'signal',
+        says: ['AbortSignal'],
+      });
     }
   });
 });
 
 describe('dispose', () => {
-  const disposed = (op: string) => ({ code: 'DISPOSED' as const, op, argument: 'instance', says: ['disposed', 'createGemm()'] });
+  const disposed = (op: string) => ({
+    code: 'DISPOSED' as const,
+    op,
+    argument: 'instance',
+    says: ['disposed', 'createGemm()'],
+  });
 
   it('rejects what is pending and what comes later, and ends all handles', async () => {
     const instance = await createGemm();
-    const [heap, weights] = [await instance.alloc('float32', [2, 2]), await instance.pack(square(), { op: 'gemm' })];
+    const [heap, weights] = [
+      await instance.alloc('float32', [2, 2]),
+      await instance.pack(square(), { op: 'gemm' }),
+    ];
     const out = square(9);
-    const pending = { gemm: instance.gemm(square(), square(), null, { out }), memory: instance.memory(), read: heap.read() };
+    const pending = {
+      gemm: instance.gemm(square(), square(), null, { out }),
+      memory: instance.memory(),
+      read: heap.read(),
+    };
     instance.dispose();
     expect([instance.disposed, heap.disposed, weights.disposed]).toEqual([true, true, true]);
-    for (const [op, call] of Object.entries(pending)) expectError(await rejected(call), disposed(op));
-    const later = { gemm: instance.gemm(heap, weights), alloc: instance.alloc('int8', [1]), write: heap.write(square().data) };
+    for (const [op, call] of Object.entries(pending))
+      expectError(await rejected(call), disposed(op));
+    const later = {
+      gemm: instance.gemm(heap, weights),
+      alloc: instance.alloc('int8', [1]),
+      write: heap.write(square().data),
+    };
     for (const [op, call] of Object.entries(later)) expectError(await rejected(call), disposed(op));
     heap.dispose();
     weights.dispose();
     instance.dispose();
     instance[dispose]();
     expect(out).toEqual(square(9));
-    expectError(await rejected(wg.gemm(heap, square())), { code: 'ARGUMENT', argument: 'A', says: ['another instance'] });
+    expectError(await rejected(wg.gemm(heap, square())), {
+      code: 'ARGUMENT',
+      argument: 'A',
+      says: ['another instance'],
+    });
   });
 
   it('by using', async () => {
@@ -1215,14 +1589,20 @@ describe('createGemm', () => {
     { assets: 'here' },
     { maxMemory: 0 },
   ])('refuses %o as wgemm does', async (options) => {
-    expectSameError(await rejected(createGemm(options as never)), await rejected(createHere(options as never)));
+    expectSameError(
+      await rejected(createGemm(options as never)),
+      await rejected(createHere(options as never)),
+    );
   });
 
-  it.each([undefined, null, {}, { threads: 1, maxMemory: 1e6 }, { worker: undefined }])('takes %o', async (options) => {
-    const instance = await createGemm(options as never);
-    expect(Array.from((await instance.gemm(square(), square())).data)).toEqual([7, 10, 15, 22]);
-    instance.dispose();
-  });
+  it.each([undefined, null, {}, { threads: 1, maxMemory: 1e6 }, { worker: undefined }])(
+    'takes %o',
+    async (options) => {
+      const instance = await createGemm(options as never);
+      expect(Array.from((await instance.gemm(square(), square())).data)).toEqual([7, 10, 15, 22]);
+      instance.dispose();
+    },
+  );
 
   it('takes options of a class', async () => {
     class Options {
@@ -1240,13 +1620,24 @@ describe('createGemm', () => {
   });
 
   it('refuses a worker that is none', async () => {
-    const wanted = (...says: string[]) => ({ code: 'ARGUMENT' as const, op: 'createGemm', argument: 'worker', says });
+    const wanted = (...says: string[]) => ({
+      code: 'ARGUMENT' as const,
+      op: 'createGemm',
+      argument: 'worker',
+      says,
+    });
     for (const worker of [5, null, 'wgemm-worker.js', {}]) {
-      expectError(await rejected(createGemm({ worker: worker as never })), wanted('must be a function'));
+      expectError(
+        await rejected(createGemm({ worker: worker as never })),
+        wanted('must be a function'),
+      );
     }
     const deaf = { postMessage() {}, terminate() {} };
     for (const made of [undefined, null, 5, {}, Promise.resolve({}), deaf]) {
-      expectError(await rejected(createGemm({ worker: () => made })), wanted('did not give a worker'));
+      expectError(
+        await rejected(createGemm({ worker: () => made })),
+        wanted('did not give a worker'),
+      );
     }
   });
 
@@ -1257,7 +1648,12 @@ describe('createGemm', () => {
     };
     const made = () => ({ postMessage() {}, terminate() {}, addEventListener: throws });
     const error = await rejected(createGemm({ worker: made }));
-    expectError(error, { code: 'LOAD', op: 'createGemm', argument: '', says: ['mine', 'wgemm-worker.js'] });
+    expectError(error, {
+      code: 'LOAD',
+      op: 'createGemm',
+      argument: '',
+      says: ['mine', 'wgemm-worker.js'],
+    });
     let workers = 0;
     const options = {
       get threads() {
@@ -1278,7 +1674,12 @@ describe('createGemm', () => {
         },
       }),
     );
-    expectError(error, { code: 'LOAD', op: 'createGemm', argument: '', says: ['mine', 'wgemm-worker.js'] });
+    expectError(error, {
+      code: 'LOAD',
+      op: 'createGemm',
+      argument: '',
+      says: ['mine', 'wgemm-worker.js'],
+    });
     expect((error as GemmError).cause).toBe(mine);
   });
 
@@ -1291,7 +1692,10 @@ describe('createGemm', () => {
     expect(await rejected(createGemm({ assets: () => Promise.reject(mine) }))).toBe(mine);
     for (const source of [undefined, 5, {}, [], () => 1, Symbol('a'), new Map([[1, () => 1]])]) {
       const assets = (() => source) as never;
-      expectSameError(await rejected(createGemm({ assets })), await rejected(createHere({ assets })));
+      expectSameError(
+        await rejected(createGemm({ assets })),
+        await rejected(createHere({ assets })),
+      );
     }
   });
 });
@@ -1338,7 +1742,11 @@ describe('a worker of the web', () => {
     const fake = new Fake();
     const made = createGemm({ worker: () => fake });
     fake.says({ kind: 'ready' });
-    fake.says({ kind: 'outcome', id: fake.sent[0]?.id, outcome: { value: { build: 'simd128' }, buffers: [] } });
+    fake.says({
+      kind: 'outcome',
+      id: fake.sent[0]?.id,
+      outcome: { value: { build: 'simd128' }, buffers: [] },
+    });
     return { fake, wg: await made };
   }
 
@@ -1353,7 +1761,12 @@ describe('a worker of the web', () => {
       fake.postMessage = () => {
         throw thrown;
       };
-      expectError(await rejected(wg.gemm(square(), square())), { code, op, argument: '', says: ['cannot be sent', 'mine'] });
+      expectError(await rejected(wg.gemm(square(), square())), {
+        code,
+        op,
+        argument: '',
+        says: ['cannot be sent', 'mine'],
+      });
       const controller = new AbortController();
       fake.postMessage = post;
       const waiting = rejected(wg.gemm(square(), square(), null, { signal: controller.signal }));
@@ -1395,7 +1808,12 @@ describe('a worker of the web', () => {
     };
     fake.says({ kind: 'accepted', id });
     expectError(await call, { code: 'WORKER', argument: '', says: ['cannot be sent', 'mine'] });
-    expectError(await pending, { code: 'WORKER', op: 'memory', argument: '', says: ['the worker died', 'waits for arrays'] });
+    expectError(await pending, {
+      code: 'WORKER',
+      op: 'memory',
+      argument: '',
+      says: ['the worker died', 'waits for arrays'],
+    });
     expect(fake.terminated).toBe(1);
   });
 
@@ -1404,7 +1822,10 @@ describe('a worker of the web', () => {
     const controller = new AbortController();
     const a = square();
     const call = rejected(wg.gemm(a, a, null, { transfer: true, signal: controller.signal }));
-    const { id, packet, isTrial } = fake.sent.at(-1) as Message & { packet: { buffers: unknown[] }; isTrial: boolean };
+    const { id, packet, isTrial } = fake.sent.at(-1) as Message & {
+      packet: { buffers: unknown[] };
+      isTrial: boolean;
+    };
     expect({ buffers: packet.buffers, isTrial }).toEqual({ buffers: [16], isTrial: true });
     controller.abort();
     fake.says({ kind: 'accepted', id }); // crossed the abort on its way
@@ -1417,8 +1838,20 @@ describe('a worker of the web', () => {
   it('tells the cause of an error', async () => {
     const { fake, wg } = await start();
     const call = rejected(wg.gemm(square(), square()));
-    const cause = { name: 'RangeError', message: 'mine', cause: { name: undefined, message: 'a text', cause: undefined } };
-    fake.says({ kind: 'error', id: fake.sent.at(-1)?.id, code: 'SHAPE', op: 'gemm', argument: 'A', message: 'gemm: A', cause });
+    const cause = {
+      name: 'RangeError',
+      message: 'mine',
+      cause: { name: undefined, message: 'a text', cause: undefined },
+    };
+    fake.says({
+      kind: 'error',
+      id: fake.sent.at(-1)?.id,
+      code: 'SHAPE',
+      op: 'gemm',
+      argument: 'A',
+      message: 'gemm: A',
+      cause,
+    });
     const error = (await call) as GemmError;
     expectError(error, { code: 'SHAPE', argument: 'A', says: [] });
     expect(error.cause).toBeInstanceOf(Error);
@@ -1428,45 +1861,80 @@ describe('a worker of the web', () => {
 
   it('that says nothing, or nothing of the package’s, is an error in time', async () => {
     for (const [made, fake] of silent) {
-      expectError(await made, { code: 'LOAD', op: 'createGemm', argument: '', says: ['said nothing for 10 s', 'wgemm-worker.js'] });
+      expectError(await made, {
+        code: 'LOAD',
+        op: 'createGemm',
+        argument: '',
+        says: ['said nothing for 10 s', 'wgemm-worker.js'],
+      });
       expect(fake.terminated).toBe(1);
     }
   });
 
   it('may say what is not the package’s', async () => {
     const { fake, wg } = await start();
-    for (const message of [null, undefined, 'hello', { kind: 'hello' }]) fake.says(message as never);
+    for (const message of [null, undefined, 'hello', { kind: 'hello' }])
+      fake.says(message as never);
     expect(wg.disposed).toBe(false);
     wg.dispose();
   });
 
   const ends: [string, (fake: Fake) => void, string][] = [
-    ['an error that nobody catches', (fake) => fake.listeners.error?.({ message: 'mine', error: new Error('mine') }), 'mine'],
-    ['a message that cannot be read', (fake) => fake.listeners.messageerror?.({}), 'a message cannot be read'],
+    [
+      'an error that nobody catches',
+      (fake) => fake.listeners.error?.({ message: 'mine', error: new Error('mine') }),
+      'mine',
+    ],
+    [
+      'a message that cannot be read',
+      (fake) => fake.listeners.messageerror?.({}),
+      'a message cannot be read',
+    ],
     ['terminate()', (fake) => fake.terminate(), 'it was terminated'],
-    ['close() inside', (fake) => fake.says({ kind: 'closing', why: 'it closed itself' }), 'it closed itself'],
+    [
+      'close() inside',
+      (fake) => fake.says({ kind: 'closing', why: 'it closed itself' }),
+      'it closed itself',
+    ],
   ];
-  it.each(ends)('ends by %s: what is pending is rejected, and what comes later', async (_, end, why) => {
-    const { fake, wg } = await start();
-    const pending = rejected(wg.gemm(square(), square()));
-    end(fake);
-    const died = (op: string) => ({ code: 'WORKER' as const, op, argument: '', says: ['the worker died', why] });
-    expectError(await pending, died('gemm'));
-    expectError(await rejected(wg.memory()), died('memory'));
-    expect(wg.disposed).toBe(true);
-    expect(fake.terminated, 'is not left to itself').toBeGreaterThan(0);
-    const sent = fake.sent.length;
-    wg.dispose();
-    expect(fake.sent.length).toBe(sent);
-  });
+  it.each(ends)(
+    'ends by %s: what is pending is rejected, and what comes later',
+    async (_, end, why) => {
+      const { fake, wg } = await start();
+      const pending = rejected(wg.gemm(square(), square()));
+      end(fake);
+      const died = (op: string) => ({
+        code: 'WORKER' as const,
+        op,
+        argument: '',
+        says: ['the worker died', why],
+      });
+      expectError(await pending, died('gemm'));
+      expectError(await rejected(wg.memory()), died('memory'));
+      expect(wg.disposed).toBe(true);
+      expect(fake.terminated, 'is not left to itself').toBeGreaterThan(0);
+      const sent = fake.sent.length;
+      wg.dispose();
+      expect(fake.sent.length).toBe(sent);
+    },
+  );
 
   it('that was ready before it was given dies as any other', async () => {
     const fake = new Fake();
     const made = createGemm({ worker: () => fake });
-    fake.says({ kind: 'outcome', id: fake.sent[0]?.id, outcome: { value: { build: 'simd128' }, buffers: [] } });
+    fake.says({
+      kind: 'outcome',
+      id: fake.sent[0]?.id,
+      outcome: { value: { build: 'simd128' }, buffers: [] },
+    });
     const wg = await made;
     fake.terminate();
-    expectError(await rejected(wg.memory()), { code: 'WORKER', op: 'memory', argument: '', says: ['the worker died'] });
+    expectError(await rejected(wg.memory()), {
+      code: 'WORKER',
+      op: 'memory',
+      argument: '',
+      says: ['the worker died'],
+    });
   });
 
   it('that cannot be loaded is told from one that died', async () => {
@@ -1486,7 +1954,11 @@ describe('a worker of the web', () => {
     controller.abort();
     expect(await call).toMatchObject({ name: 'AbortError' });
     expect(fake.sent.at(-1)).toEqual({ kind: 'cancel', id });
-    fake.says({ kind: 'outcome', id, outcome: { held: { kind: 'tensor', id: 7, dtype: 'float32', shape: [1] }, buffers: [] } });
+    fake.says({
+      kind: 'outcome',
+      id,
+      outcome: { held: { kind: 'tensor', id: 7, dtype: 'float32', shape: [1] }, buffers: [] },
+    });
     expect(fake.sent.at(-1)).toEqual({ kind: 'forget', id: 7 });
     wg.dispose();
     expect(fake.terminated).toBe(1);
@@ -1495,7 +1967,9 @@ describe('a worker of the web', () => {
 
 describe.skipIf(typeof document !== 'object')('a worker of a page', () => {
   async function start(): Promise<{ worker: Worker; wg: WorkerGemm }> {
-    const worker = new Worker(import.meta.resolve('wgemm/assets/wgemm-worker.js'), { type: 'module' });
+    const worker = new Worker(import.meta.resolve('wgemm/assets/wgemm-worker.js'), {
+      type: 'module',
+    });
     return { worker, wg: await createGemm({ worker: () => worker }) };
   }
 
@@ -1503,21 +1977,32 @@ describe.skipIf(typeof document !== 'object')('a worker of a page', () => {
     ['terminate()', (worker) => worker.terminate(), 'it was terminated'],
     ['an error that nobody catches', (worker) => worker.postMessage(null), ''],
   ];
-  it.each(ends)('ends by %s: what is pending is rejected, and what comes later', async (_, end, why) => {
-    const { worker, wg } = await start();
-    expect(Array.from((await wg.gemm(square(), square())).data)).toEqual([7, 10, 15, 22]);
-    end(worker);
-    const died = (op: string) => ({ code: 'WORKER' as const, op, argument: '', says: ['the worker died', why] });
-    expectError(await rejected(wg.gemm(square(), square())), died('gemm'));
-    expectError(await rejected(wg.memory()), died('memory'));
-  });
+  it.each(ends)(
+    'ends by %s: what is pending is rejected, and what comes later',
+    async (_, end, why) => {
+      const { worker, wg } = await start();
+      expect(Array.from((await wg.gemm(square(), square())).data)).toEqual([7, 10, 15, 22]);
+      end(worker);
+      const died = (op: string) => ({
+        code: 'WORKER' as const,
+        op,
+        argument: '',
+        says: ['the worker died', why],
+      });
+      expectError(await rejected(wg.gemm(square(), square())), died('gemm'));
+      expectError(await rejected(wg.memory()), died('memory'));
+    },
+  );
 
   it('has an address with a query, or is beside a script with one', async () => {
     const query = '?v=1/2#3/4';
     const script = import.meta.resolve('wgemm/assets/wgemm-worker.js') + query;
     const beside = script.replace('wgemm-worker.js', 'worker.js');
     const { createGemm: createFrom } = (await import(/* @vite-ignore */ beside)) as typeof entry;
-    for (const made of [createGemm({ worker: () => new Worker(script, { type: 'module' }) }), createFrom()]) {
+    for (const made of [
+      createGemm({ worker: () => new Worker(script, { type: 'module' }) }),
+      createFrom(),
+    ]) {
       const instance = await made;
       expect(Array.from((await instance.gemm(square(), square())).data)).toEqual([7, 10, 15, 22]);
       instance.dispose();
@@ -1525,7 +2010,9 @@ describe.skipIf(typeof document !== 'object')('a worker of a page', () => {
   });
 
   it('that was made long before, is used', async () => {
-    const worker = new Worker(import.meta.resolve('wgemm/assets/wgemm-worker.js'), { type: 'module' });
+    const worker = new Worker(import.meta.resolve('wgemm/assets/wgemm-worker.js'), {
+      type: 'module',
+    });
     await new Promise((resolve) => worker.addEventListener('message', resolve, { once: true }));
     const instance = await createGemm({ worker: () => worker });
     expect(Array.from((await instance.gemm(square(), square())).data)).toEqual([7, 10, 15, 22]);
@@ -1534,6 +2021,11 @@ describe.skipIf(typeof document !== 'object')('a worker of a page', () => {
 
   it('that is not there is an error', async () => {
     const missing = createGemm({ worker: () => new Worker('/not-here.js', { type: 'module' }) });
-    expectError(await rejected(missing), { code: 'LOAD', op: 'createGemm', argument: '', says: ['does not start', 'wgemm-worker.js'] });
+    expectError(await rejected(missing), {
+      code: 'LOAD',
+      op: 'createGemm',
+      argument: '',
+      says: ['does not start', 'wgemm-worker.js'],
+    });
   });
 });

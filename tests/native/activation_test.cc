@@ -27,20 +27,32 @@ constexpr DType kTypes[] = {
 #undef WGEMM_DTYPE
 };
 
-// Some that cut much and some that cut nothing of products of numbers from -1 to 1, and of any integers.
-const Activation kBounds[] = {kRelu, kRelu6, {-0.1, 0.3}, {.max = -0.25}, {0.1, 0.1}, {-1e300, 1e300}, {}, {kInfinity, kInfinity}};
-const Activation kWholeBounds[] = {
-    kRelu, kRelu6, {-1e9, 2e9}, {.max = -3}, {7, 7}, {-0x1p53, 0x1p53}, {0x1p53, 0x1p53}, {-0x1p53, -0x1p53}, {-0.0, 0x1p40}};
+// Some that cut much and some that cut nothing of products of numbers from -1 to 1, and of any
+// integers.
+const Activation kBounds[] = {kRelu,      kRelu6,          {-0.1, 0.3}, {.max = -0.25},
+                              {0.1, 0.1}, {-1e300, 1e300}, {},          {kInfinity, kInfinity}};
+const Activation kWholeBounds[] = {kRelu,
+                                   kRelu6,
+                                   {-1e9, 2e9},
+                                   {.max = -3},
+                                   {7, 7},
+                                   {-0x1p53, 0x1p53},
+                                   {0x1p53, 0x1p53},
+                                   {-0x1p53, -0x1p53},
+                                   {-0.0, 0x1p40}};
 
 TEST(Activation, HoldsInEveryType) {
   for (const DType type : kTypes) {
-    const bool whole = type == DType::kInt32 || type == DType::kUInt32 || type == DType::kInt64 || type == DType::kUInt64;
-    for (const Activation& bounds : whole ? std::span<const Activation>(kWholeBounds) : std::span<const Activation>(kBounds)) {
+    const bool whole = type == DType::kInt32 || type == DType::kUInt32 || type == DType::kInt64 ||
+                       type == DType::kUInt64;
+    for (const Activation& bounds :
+         whole ? std::span<const Activation>(kWholeBounds) : std::span<const Activation>(kBounds)) {
       uint32_t seed = 0;
       for (const int64_t m : {1, 3, 9, 70}) {
         for (const int64_t n : {1, 2, 17, 300}) {
           for (const int64_t k : {0, 5, 33}) {
-            GemmTester tester = GemmTester().type(type).sizes(m, n, k).activation(bounds).seed(++seed);
+            GemmTester tester =
+                GemmTester().type(type).sizes(m, n, k).activation(bounds).seed(++seed);
             tester.run();
             tester.packed().run();
             tester.packed(false).trans(true, true).c({n}).alpha(3).beta(-2).run();
@@ -49,7 +61,12 @@ TEST(Activation, HoldsInEveryType) {
         }
       }
       for (const bool packed : {false, true}) {
-        MatMulTester tester = MatMulTester().type(type).src({2, 3, 5, 9}).weights({3, 9, 20}).activation(bounds).packed(packed);
+        MatMulTester tester = MatMulTester()
+                                  .type(type)
+                                  .src({2, 3, 5, 9})
+                                  .weights({3, 9, 20})
+                                  .activation(bounds)
+                                  .packed(packed);
         tester.run();
         tester.bias({3, 1, 20}).float32().run();
       }
@@ -80,17 +97,29 @@ TEST(Activation, HoldsInQGemm) {
     for (const Activation& bounds : kBounds) {
       for (const int64_t m : {1, 4, 40}) {
         for (const int64_t n : {1, 16, 37}) {
-          QGemmTester tester = QGemmTester().output(y).sizes(m, n, 9).activation(bounds).seed(++seed);
+          QGemmTester tester =
+              QGemmTester().output(y).sizes(m, n, 9).activation(bounds).seed(++seed);
           tester.run();
           tester.packed().c({n}).extents(Extent::kOne, Extent::kColumns, Extent::kColumns).run();
           tester.sizes(m, n, 0).gap(1).run();
         }
       }
     }
-    // In a range of which bounds and their halves are in the middle of that of the type, or beyond it.
-    for (const Activation& bounds : {Activation{0, 6}, {-2.5, 2.5}, {.min = 1e30}, {.max = -1e30}, {3.25, 3.25}, {-1e-45, 1e-45}}) {
+    // In a range of which bounds and their halves are in the middle of that of the type, or beyond
+    // it.
+    for (const Activation& bounds : {Activation{0, 6},
+                                     {-2.5, 2.5},
+                                     {.min = 1e30},
+                                     {.max = -1e30},
+                                     {3.25, 3.25},
+                                     {-1e-45, 1e-45}}) {
       for (const float unit : {0.05F, 0.5F, 1e-30F, 1e30F}) {
-        QGemmTester().output(y).sizes(9, 33, 20).scales({0.01F, 0.02F, unit}).activation(bounds).run();
+        QGemmTester()
+            .output(y)
+            .sizes(9, 33, 20)
+            .scales({0.01F, 0.02F, unit})
+            .activation(bounds)
+            .run();
       }
     }
   }
@@ -157,9 +186,12 @@ TEST(Activation, HasTheBitsOfTheBoundsOfTheResult) {
   Context context(0, Determinism::kStrict);
   for (const int64_t m : {1, 2, 5, 48, 65}) {
     const int64_t n = 40, k = 200;
-    std::vector<float> a(static_cast<size_t>(m * k)), b(static_cast<size_t>(k * n)), plain(static_cast<size_t>(m * n)), y(plain.size());
-    for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(std::sin(static_cast<double>(i * i)));
-    for (size_t i = 0; i < b.size(); ++i) b[i] = static_cast<float>(std::cos(static_cast<double>(i * i)));
+    std::vector<float> a(static_cast<size_t>(m * k)), b(static_cast<size_t>(k * n)),
+        plain(static_cast<size_t>(m * n)), y(plain.size());
+    for (size_t i = 0; i < a.size(); ++i)
+      a[i] = static_cast<float>(std::sin(static_cast<double>(i * i)));
+    for (size_t i = 0; i < b.size(); ++i)
+      b[i] = static_cast<float>(std::cos(static_cast<double>(i * i)));
     b[3] = NAN;
     const int64_t a_dims[] = {m, k}, b_dims[] = {k, n}, y_dims[] = {m, n};
     GemmArgs args;
@@ -197,18 +229,20 @@ struct ErrorCase {
 };
 
 TEST(Activation, ThatIsWrongIsSaidAndNothingIsWritten) {
-  const char* nan_min = "activation has a min that is NaN; it must be a number, which may be infinite";
+  const char* nan_min =
+      "activation has a min that is NaN; it must be a number, which may be infinite";
   const char* whole = "no whole number from -2^53 to 2^53; with ";
-  const ErrorCase cases[] = {{{.min = NAN}, DType::kFloat32, nan_min},
-                             {{.min = NAN, .max = NAN}, DType::kInt32, nan_min},
-                             {{.max = NAN}, DType::kFloat64, "activation has a max that is NaN"},
-                             {{1, 0}, DType::kFloat16, "activation has a min above its max; min must be at most max"},
-                             {{kInfinity, -kInfinity}, DType::kFloat32, "a min above its max"},
-                             {{7, 6}, DType::kInt64, "a min above its max"},
-                             {{.min = 0.5}, DType::kInt32, whole},
-                             {{.max = 6.5}, DType::kUInt64, whole},
-                             {{.max = 0x1p54}, DType::kInt64, whole},
-                             {{.min = -0x1p54}, DType::kUInt32, whole}};
+  const ErrorCase cases[] = {
+      {{.min = NAN}, DType::kFloat32, nan_min},
+      {{.min = NAN, .max = NAN}, DType::kInt32, nan_min},
+      {{.max = NAN}, DType::kFloat64, "activation has a max that is NaN"},
+      {{1, 0}, DType::kFloat16, "activation has a min above its max; min must be at most max"},
+      {{kInfinity, -kInfinity}, DType::kFloat32, "a min above its max"},
+      {{7, 6}, DType::kInt64, "a min above its max"},
+      {{.min = 0.5}, DType::kInt32, whole},
+      {{.max = 6.5}, DType::kUInt64, whole},
+      {{.max = 0x1p54}, DType::kInt64, whole},
+      {{.min = -0x1p54}, DType::kUInt32, whole}};
   const std::vector<std::byte> zeros(64);
   const int64_t dims[] = {2, 2};
   for (const auto& [activation, type, sentence] : cases) {

@@ -13,15 +13,18 @@
 
 namespace wgemm::testing {
 
-// A tensor in an allocation of its own size, so that the address sanitizer sees one element too far.
+// A tensor in an allocation of its own size, so that the address sanitizer sees one element too
+// far.
 template <typename T>
 struct Array {
   std::vector<int64_t> dims, strides;
   std::unique_ptr<T[]> data;
   size_t length;
 
-  // `gap` unused elements lie behind each row; if `columns`, behind each column, which a tensor of rank 1 is a row of.
-  Array(std::vector<int64_t> shape, int64_t gap, bool columns) : dims(std::move(shape)), strides(dims.size(), 1) {
+  // `gap` unused elements lie behind each row; if `columns`, behind each column, which a tensor of
+  // rank 1 is a row of.
+  Array(std::vector<int64_t> shape, int64_t gap, bool columns)
+      : dims(std::move(shape)), strides(dims.size(), 1) {
     const size_t rank = dims.size();
     if (rank == 1 && columns) strides[0] = 1 + gap;
     if (rank == 2 && columns) {
@@ -30,16 +33,23 @@ struct Array {
       for (size_t axis = rank; axis-- > 1;) strides[axis - 1] = dims[axis] * strides[axis] + gap;
     }
     int64_t extent = 1;
-    for (size_t axis = 0; axis < rank; ++axis) extent = dims[axis] == 0 ? INT64_MIN / 2 : extent + (dims[axis] - 1) * strides[axis];
+    for (size_t axis = 0; axis < rank; ++axis)
+      extent = dims[axis] == 0 ? INT64_MIN / 2 : extent + (dims[axis] - 1) * strides[axis];
     length = static_cast<size_t>(std::max<int64_t>(extent, 0));
     data.reset(new T[length]);
   }
 
   template <typename Void = const void>
   BasicTensor<Void> tensor(DType dtype) const {
-    return {.data = data.get(), .dtype = dtype, .dims = dims, .strides = strides, .size = static_cast<int64_t>(length)};
+    return {.data = data.get(),
+            .dtype = dtype,
+            .dims = dims,
+            .strides = strides,
+            .size = static_cast<int64_t>(length)};
   }
-  size_t place(int64_t row, int64_t col) const { return static_cast<size_t>(row * strides[0] + col * strides[1]); }
+  size_t place(int64_t row, int64_t col) const {
+    return static_cast<size_t>(row * strides[0] + col * strides[1]);
+  }
   std::vector<T> values() const { return {data.get(), data.get() + length}; }
 };
 
@@ -53,7 +63,8 @@ class Snapshot {
   }
   void expect_unchanged() const {
     for (const Entry& entry : entries_) {
-      EXPECT_TRUE(entry.bytes.empty() || std::memcmp(entry.data, entry.bytes.data(), entry.bytes.size()) == 0)
+      EXPECT_TRUE(entry.bytes.empty() ||
+                  std::memcmp(entry.data, entry.bytes.data(), entry.bytes.size()) == 0)
           << "written to " << entry.name;
     }
   }

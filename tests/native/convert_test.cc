@@ -1,4 +1,5 @@
-// The 16-bit types: every one of their 65,536 values, one at a time and by SIMD, and every place where rounding turns.
+// The 16-bit types: every one of their 65,536 values, one at a time and by SIMD, and every place
+// where rounding turns.
 #include "convert.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +36,8 @@ using Types = ::testing::Types<Float16, BFloat16>;
 TYPED_TEST_SUITE(Half, Types);
 
 uint32_t bits_of(float x) { return std::bit_cast<uint32_t>(x); }
-constexpr uint32_t kQuiet = 0x400000;  // the bit of a NaN that tells whether it signals; arithmetic sets it
+constexpr uint32_t kQuiet =
+    0x400000;  // the bit of a NaN that tells whether it signals; arithmetic sets it
 
 TYPED_TEST(Half, WidensEveryValueExactly) {
   std::vector<TypeParam> from(kValues);
@@ -59,7 +61,8 @@ TYPED_TEST(Half, WidensEveryValueExactly) {
   }
 }
 
-// Holds both ways of narrowing `from` to the definition: the nearest of the two neighbours, and the even one where both are as near.
+// Holds both ways of narrowing `from` to the definition: the nearest of the two neighbours, and the
+// even one where both are as near.
 template <typename T, typename Fixture>
 void check_narrowing(const std::vector<float>& from) {
   std::vector<T> to(from.size());
@@ -77,7 +80,8 @@ void check_narrowing(const std::vector<float>& from) {
     ASSERT_LE(magnitude, Fixture::kInfinity) << x;
     // As if the largest number were followed by one more step, infinity is half a step above it.
     const auto place = [](uint32_t m) {
-      return m == Fixture::kInfinity ? 2 * Fixture::value(m - 1) - Fixture::value(m - 2) : Fixture::value(m);
+      return m == Fixture::kInfinity ? 2 * Fixture::value(m - 1) - Fixture::value(m - 2)
+                                     : Fixture::value(m);
     };
     if (std::isinf(x)) {
       ASSERT_EQ(magnitude, Fixture::kInfinity);
@@ -88,7 +92,8 @@ void check_narrowing(const std::vector<float>& from) {
       const uint32_t other = magnitude + static_cast<uint32_t>(step);
       if (other > Fixture::kInfinity) continue;
       const double further = std::fabs(place(other) - std::fabs(static_cast<double>(x)));
-      const bool beyond = magnitude == Fixture::kInfinity && std::fabs(static_cast<double>(x)) > place(magnitude);
+      const bool beyond =
+          magnitude == Fixture::kInfinity && std::fabs(static_cast<double>(x)) > place(magnitude);
       if (beyond) continue;
       ASSERT_LE(distance, further) << x;
       ASSERT_TRUE(distance < further || magnitude % 2 == 0) << x;
@@ -111,8 +116,9 @@ TYPED_TEST(Half, NarrowsBackEveryValue) {
 TYPED_TEST(Half, NarrowsToNearestEvenAroundEveryValueAndEveryTie) {
   std::vector<float> from;
   for (uint32_t i = 0; i < TestFixture::kInfinity; ++i) {
-    const double value = TestFixture::value(i),
-                 next = i + 1 < TestFixture::kInfinity ? TestFixture::value(i + 1) : 2 * value - TestFixture::value(i - 1);
+    const double value = TestFixture::value(i), next = i + 1 < TestFixture::kInfinity
+                                                           ? TestFixture::value(i + 1)
+                                                           : 2 * value - TestFixture::value(i - 1);
     for (const double point : {value, (value + next) / 2}) {
       const auto x = static_cast<float>(point);
       for (const float near : {std::nextafter(x, -INFINITY), x, std::nextafter(x, INFINITY)}) {
@@ -126,9 +132,11 @@ TYPED_TEST(Half, NarrowsToNearestEvenAroundEveryValueAndEveryTie) {
 
 TYPED_TEST(Half, NarrowsAnyNumber) {
   std::mt19937 random(1);
-  std::vector<float> from = {0.0F,     -0.0F,      INFINITY, -INFINITY, NAN,    -NAN,
-                             65504.0F, 65519.996F, 65520.0F, 3.4e38F,   1e-45F, std::bit_cast<float>(0x7f800001U)};
-  for (int i = 0; i < 200000; ++i) from.push_back(std::bit_cast<float>(static_cast<uint32_t>(random())));
+  std::vector<float> from = {0.0F,     -0.0F,   INFINITY, -INFINITY,
+                             NAN,      -NAN,    65504.0F, 65519.996F,
+                             65520.0F, 3.4e38F, 1e-45F,   std::bit_cast<float>(0x7f800001U)};
+  for (int i = 0; i < 200000; ++i)
+    from.push_back(std::bit_cast<float>(static_cast<uint32_t>(random())));
   check_narrowing<TypeParam, TestFixture>(from);
 }
 

@@ -1,5 +1,5 @@
-// The kernels by relaxed 8-bit dot products: which of them is chosen on every engine that there may be,
-// and that it gives the very bits of the definition.
+// The kernels by relaxed 8-bit dot products: which of them is chosen on every engine that there may
+// be, and that it gives the very bits of the definition.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +21,9 @@ namespace {
 const Kernel* kernel_by(Dot dot) {
   const KernelTable table = kernel_table();
   const Kernel* end = table.rows + table.count;
-  const Kernel* found = std::find_if(table.rows, end, [&](const Kernel& row) { return row.compute == DType::kInt8 && row.dot == dot; });
+  const Kernel* found = std::find_if(table.rows, end, [&](const Kernel& row) {
+    return row.compute == DType::kInt8 && row.dot == dot;
+  });
   return found == end ? nullptr : found;
 }
 
@@ -49,8 +51,9 @@ TEST_P(RelaxedDot, IsFoundByTheProbe) {
 }
 
 constexpr DType kTypes[] = {DType::kInt8, DType::kUInt8};
-constexpr Values kOperands[] = {Values::kLow,       Values::kHigh,      Values::kEnds,     Values::k128Values,
-                                Values::k129Values, Values::k255Values, Values::k256Values};
+constexpr Values kOperands[] = {Values::kLow,       Values::kHigh,      Values::kEnds,
+                                Values::k128Values, Values::k129Values, Values::k255Values,
+                                Values::k256Values};
 
 // How far the elements of 8 bits are apart.
 int range_of(Values values) {
@@ -75,10 +78,18 @@ TEST_P(RelaxedDot, GivesTheSameBitsForAllOperands) {
     for (const DType b_type : kTypes) {
       for (const Values a : kOperands) {
         for (const Values b : kOperands) {
-          for (const Values a_zero : {Values::kAbsent, Values::kLow, Values::kHigh, Values::kRandom}) {
-            for (const Values b_zero : {Values::kAbsent, Values::kLow, Values::kHigh, Values::kRandom}) {
-              QGemmTester t = QGemmTester().types(a_type, b_type).values(a, b).zero_points(a_zero, b_zero).seed(++seed).packed();
-              t.extents(Extent::kOne, Extent::kColumns, Extent::kColumns).by(expected_kernel(dot_, range_of(b)));
+          for (const Values a_zero :
+               {Values::kAbsent, Values::kLow, Values::kHigh, Values::kRandom}) {
+            for (const Values b_zero :
+                 {Values::kAbsent, Values::kLow, Values::kHigh, Values::kRandom}) {
+              QGemmTester t = QGemmTester()
+                                  .types(a_type, b_type)
+                                  .values(a, b)
+                                  .zero_points(a_zero, b_zero)
+                                  .seed(++seed)
+                                  .packed();
+              t.extents(Extent::kOne, Extent::kColumns, Extent::kColumns)
+                  .by(expected_kernel(dot_, range_of(b)));
               t.sizes(25 + seed % 4, 29 + seed % 9, 37 + seed % 5);
               if (seed % 3 == 1) t.output(DType::kInt8).c({29 + seed % 9});
               if (seed % 3 == 2) t.output(DType::kUInt8);
@@ -97,8 +108,14 @@ TEST_P(RelaxedDot, GivesTheSameBitsForAllSizesAndBlocks) {
     for (const DType a_type : kTypes) {
       for (const DType b_type : kTypes) {
         const auto tester = [&](int64_t m, int64_t n, int64_t k) {
-          QGemmTester t = QGemmTester().types(a_type, b_type).values(Values::kRandom, b).seed(++seed).packed().sizes(m, n, k);
-          return t.extents(Extent::kOne, Extent::kColumns, Extent::kColumns).alpha(seed % 2 == 0 ? 1 : -0.37);
+          QGemmTester t = QGemmTester()
+                              .types(a_type, b_type)
+                              .values(Values::kRandom, b)
+                              .seed(++seed)
+                              .packed()
+                              .sizes(m, n, k);
+          return t.extents(Extent::kOne, Extent::kColumns, Extent::kColumns)
+              .alpha(seed % 2 == 0 ? 1 : -0.37);
         };
         for (const int64_t m : {24, 25, 26, 27, 33}) {
           for (const int64_t n : {8, 9, 15, 16, 17}) {
@@ -110,7 +127,11 @@ TEST_P(RelaxedDot, GivesTheSameBitsForAllSizesAndBlocks) {
         tester(30, 17, 0).c({17}).run();
         for (const int64_t block : {1, 7, 16}) {
           tester(45, 50, 41).options({.mc = block, .nc = block, .kc = block}).run();
-          tester(45, 50, 43).options({.mc = 0, .nc = block, .kc = block}).c({45, 50}).output(DType::kUInt8).run();
+          tester(45, 50, 43)
+              .options({.mc = 0, .nc = block, .kc = block})
+              .c({45, 50})
+              .output(DType::kUInt8)
+              .run();
         }
         tester(600, 33, 300).columns().gap(3).run();
         tester(40, 33, 300).streamed({.limit = 40'000, .remote = 15}).run();
@@ -125,15 +146,19 @@ TEST_P(RelaxedDot, Wraps) {
     for (const DType b_type : kTypes) {
       for (const Values a : {Values::kLow, Values::kHigh}) {
         for (const Values b : {Values::kLow, Values::kHigh, Values::kEnds}) {
-          QGemmTester t = QGemmTester().types(a_type, b_type).values(a, b).sizes(25, 2, 70001).packed();
-          t.zero_points(a == Values::kLow ? Values::kHigh : Values::kLow, b == Values::kLow ? Values::kHigh : Values::kLow).run();
+          QGemmTester t =
+              QGemmTester().types(a_type, b_type).values(a, b).sizes(25, 2, 70001).packed();
+          t.zero_points(a == Values::kLow ? Values::kHigh : Values::kLow,
+                        b == Values::kLow ? Values::kHigh : Values::kLow)
+              .run();
         }
       }
     }
   }
 }
 
-// A product of 25 rows whose B, packed, has but two values, as int8: `low` everywhere but in one place.
+// A product of 25 rows whose B, packed, has but two values, as int8: `low` everywhere but in one
+// place.
 struct TwoValues {
   int low, high;
   int64_t n, k, row, col;
@@ -146,7 +171,8 @@ struct TwoValues {
     const int64_t a_dims[] = {25, k}, b_dims[] = {k, n};
     Context context;
     PackedWeights weights;
-    EXPECT_TRUE(pack(context, {.op = PackFor::kQGemm, .B = {b.data(), type, b_dims}}, &weights).ok());
+    EXPECT_TRUE(
+        pack(context, {.op = PackFor::kQGemm, .B = {b.data(), type, b_dims}}, &weights).ok());
     const float one = 1;
     QGemmArgs args;
     args.A.dims = a_dims;
@@ -161,7 +187,8 @@ struct TwoValues {
 
 TEST_P(RelaxedDot, SeesTheRangeOfBInAnyPlace) {
   for (const DType type : kTypes) {
-    for (const auto& [n, k] : {std::pair<int64_t, int64_t>{8, 4}, {9, 5}, {16, 3}, {7, 6}, {1, 1}, {17, 2}}) {
+    for (const auto& [n, k] :
+         {std::pair<int64_t, int64_t>{8, 4}, {9, 5}, {16, 3}, {7, 6}, {1, 1}, {17, 2}}) {
       for (const int64_t row : {int64_t{0}, k - 1}) {
         for (const int64_t col : {int64_t{0}, n - 1}) {
           if (n * k == 1) continue;
@@ -177,7 +204,8 @@ TEST_P(RelaxedDot, SeesTheRangeOfBInAnyPlace) {
             }
           }
           // Panels are padded with 0, which does not count.
-          EXPECT_EQ((TwoValues{-128, -128, n, k, row, col, type}).kernel(), expected_kernel(dot_, 0));
+          EXPECT_EQ((TwoValues{-128, -128, n, k, row, col, type}).kernel(),
+                    expected_kernel(dot_, 0));
         }
       }
     }
@@ -185,7 +213,12 @@ TEST_P(RelaxedDot, SeesTheRangeOfBInAnyPlace) {
 }
 
 TEST_P(RelaxedDot, TakesNoWeightsThatAreNotPacked) {
-  for (const Values b : kOperands) QGemmTester().values(Values::kRandom, b).sizes(30, 20, 40).by(expected_kernel(Dot::kNone, 0)).run();
+  for (const Values b : kOperands)
+    QGemmTester()
+        .values(Values::kRandom, b)
+        .sizes(30, 20, 40)
+        .by(expected_kernel(Dot::kNone, 0))
+        .run();
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, RelaxedDot, ::testing::ValuesIn(engines()),
@@ -202,7 +235,8 @@ bool is_right(const Kernel& kernel, int a_value, int b_value) {
   const float one = 1;
   Context context;
   PackedWeights weights;
-  EXPECT_TRUE(pack(context, {.op = PackFor::kQGemm, .B = {b.data(), DType::kInt8, b_dims}}, &weights).ok());
+  EXPECT_TRUE(
+      pack(context, {.op = PackFor::kQGemm, .B = {b.data(), DType::kInt8, b_dims}}, &weights).ok());
   QGemmArgs args;
   args.A = {a.data(), DType::kInt8, a_dims};
   args.B = {b.data(), DType::kInt8, b_dims};
@@ -251,7 +285,9 @@ TEST(RelaxedDotTiers, ChangeNoResultFromCallToCall) {
   for (const Dot dot : {Dot::kSevenBits, Dot::kUnsigned, Dot::kSigned, Dot::kSignedMasked}) {
     Kernel kernel = *kernel_by(dot);
     tiering_up = std::exchange(kernel.run, in_the_next_tier);
-    const Values any = dot == Dot::kSevenBits ? Values::k128Values : dot == Dot::kSigned ? Values::k255Values : Values::k256Values;
+    const Values any = dot == Dot::kSevenBits ? Values::k128Values
+                       : dot == Dot::kSigned  ? Values::k255Values
+                                              : Values::k256Values;
     const Values end = dot == Dot::kSevenBits || dot == Dot::kSigned ? Values::kLow : Values::kEnds;
     for (const bool is_signed : {false, true}) {
       if (dot != Dot::kSevenBits && is_signed == (dot == Dot::kUnsigned)) continue;

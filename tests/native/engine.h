@@ -1,5 +1,5 @@
-// Engines, by what their relaxed 8-bit dot makes of a second operand with its highest bit set: natively all that there may be, simulated;
-// in wasm the one that the tests run on.
+// Engines, by what their relaxed 8-bit dot makes of a second operand with its highest bit set:
+// natively all that there may be, simulated; in wasm the one that the tests run on.
 #pragma once
 
 #include <wasm_simd128.h>
@@ -35,16 +35,21 @@ struct Engine {
 // SignedChanging takes another behaviour for each dot product, which the specification allows.
 inline std::vector<Engine> engines() {
   using enum SimulatedDot::Pairs;
-  return {{"UnsignedSaturated", Dot::kSevenBits, {true, false, kSaturated}}, {"UnsignedWrapped", Dot::kSevenBits, {true, false, kWrapped}},
-          {"UnsignedExact", Dot::kUnsigned, {true, false, kExact}},          {"SignedSaturated", Dot::kSigned, {true, true, kSaturated}},
-          {"SignedWrapped", Dot::kSigned, {true, true, kWrapped}},           {"SignedExact", Dot::kSigned, {true, true, kExact}},
-          {"SignedChanging", Dot::kSigned, {true, true, kChanging}},         {"None", Dot::kNone, {}}};
+  return {{"UnsignedSaturated", Dot::kSevenBits, {true, false, kSaturated}},
+          {"UnsignedWrapped", Dot::kSevenBits, {true, false, kWrapped}},
+          {"UnsignedExact", Dot::kUnsigned, {true, false, kExact}},
+          {"SignedSaturated", Dot::kSigned, {true, true, kSaturated}},
+          {"SignedWrapped", Dot::kSigned, {true, true, kWrapped}},
+          {"SignedExact", Dot::kSigned, {true, true, kExact}},
+          {"SignedChanging", Dot::kSigned, {true, true, kChanging}},
+          {"None", Dot::kNone, {}}};
 }
 
 // Makes the engine that one, as long as it lives.
 class Simulated {
  public:
-  explicit Simulated(const Engine& engine) : before_(std::exchange(simulated_dot, engine.simulated)) {}
+  explicit Simulated(const Engine& engine)
+      : before_(std::exchange(simulated_dot, engine.simulated)) {}
   ~Simulated() { simulated_dot = before_; }
   Simulated(const Simulated&) = delete;
 

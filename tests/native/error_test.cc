@@ -1,4 +1,5 @@
-// Every rule that a call of gemm() can break: the code, the argument, the sentence, and that nothing is written.
+// Every rule that a call of gemm() can break: the code, the argument, the sentence, and that
+// nothing is written.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,8 +21,10 @@ using Sizes = std::vector<int64_t>;
 
 // A call that is right: (2, 3) x (3, 4) + (4); each test spoils one thing.
 struct Call {
-  Sizes a_dims{2, 3}, b_dims{3, 4}, c_dims{4}, y_dims{2, 4}, a_strides, b_strides, c_strides, y_strides;
-  std::vector<float> a = std::vector<float>(64, 1.0F), b = a, c = a, y = std::vector<float>(64, -7.0F);
+  Sizes a_dims{2, 3}, b_dims{3, 4}, c_dims{4}, y_dims{2, 4}, a_strides, b_strides, c_strides,
+      y_strides;
+  std::vector<float> a = std::vector<float>(64, 1.0F), b = a, c = a,
+                     y = std::vector<float>(64, -7.0F);
   ConstTensor c_tensor;
   GemmArgs args;
   bool with_c = true;
@@ -57,102 +60,160 @@ struct Case {
 constexpr int64_t kHuge = int64_t{1} << 40;
 const double kNan = std::numeric_limits<double>::quiet_NaN();
 
-void to_type(Call& c, DType type) { c.args.A.dtype = c.args.B.dtype = c.c_tensor.dtype = c.args.Y.dtype = type; }
+void to_type(Call& c, DType type) {
+  c.args.A.dtype = c.args.B.dtype = c.c_tensor.dtype = c.args.Y.dtype = type;
+}
 void to_int32(Call& c) { to_type(c, DType::kInt32); }
 
 // The types of Gemm, told from those of QGemm alone as the specification does it.
 constexpr bool is_of_gemm(DType type) { return type != DType::kInt8 && type != DType::kUInt8; }
 
 const Case kCases[] = {
-    {"ARank", [](Call& c) { c.a_dims = {6}; }, Code::kShape, "A", "A has shape [6] of rank 1; it must have rank 2"},
-    {"BRank", [](Call& c) { c.b_dims = {1, 3, 4}; }, Code::kShape, "B", "B has shape [1, 3, 4] of rank 3; it must have rank 2"},
-    {"RankTooHigh", [](Call& c) { c.a_dims = Sizes(65, 1); }, Code::kShape, "A", "rank 65; the most is 64"},
+    {"ARank", [](Call& c) { c.a_dims = {6}; }, Code::kShape, "A",
+     "A has shape [6] of rank 1; it must have rank 2"},
+    {"BRank", [](Call& c) { c.b_dims = {1, 3, 4}; }, Code::kShape, "B",
+     "B has shape [1, 3, 4] of rank 3; it must have rank 2"},
+    {"RankTooHigh", [](Call& c) { c.a_dims = Sizes(65, 1); }, Code::kShape, "A",
+     "rank 65; the most is 64"},
     {"K", [](Call& c) { c.b_dims = {5, 4}; }, Code::kShape, "B", "K is 3 in A and 5 in B"},
     {"KTransposed", [](Call& c) { c.args.transA = 1; }, Code::kShape, "B",
      "A (transposed) has shape [2, 3] and B has shape [3, 4]; K is 2 in A and 3 in B"},
-    {"Negative", [](Call& c) { c.a_dims = {-2, 3}; }, Code::kShape, "A", "A has shape [-2, 3]; no size may be negative"},
-    {"Product", [](Call& c) { c.a_dims = {kHuge, kHuge}; }, Code::kShape, "A", "more than 2^53 elements"},
-    {"ProductWithZero", [](Call& c) { c.b_dims = {0, kHuge, kHuge}; }, Code::kShape, "B", "more than 2^53 elements"},
-    {"ProductOfY", [](Call& c) { c.a_dims = {kHuge, 0}, c.b_dims = {0, kHuge}, c.c_dims = {1}; }, Code::kShape, "Y",
+    {"Negative", [](Call& c) { c.a_dims = {-2, 3}; }, Code::kShape, "A",
+     "A has shape [-2, 3]; no size may be negative"},
+    {"Product", [](Call& c) { c.a_dims = {kHuge, kHuge}; }, Code::kShape, "A",
      "more than 2^53 elements"},
-    {"Strides", [](Call& c) { c.a_strides = {3}; }, Code::kShape, "A", "strides [3] and shape [2, 3]; there must be one stride an axis"},
-    {"NegativeStride", [](Call& c) { c.b_strides = {-4, 1}; }, Code::kShape, "B", "no stride may be negative"},
-    {"FarStride", [](Call& c) { c.a_strides = {int64_t{1} << 60, 1}; }, Code::kShape, "A", "beyond 2^53"},
-    {"Short", [](Call& c) { c.args.A.size = 5; }, Code::kShape, "A", "A has 5 elements; its shape [2, 3] needs 6"},
-    {"Long", [](Call& c) { c.args.B.size = 13; }, Code::kShape, "B", "B has 13 elements; its shape [3, 4] needs 12"},
-    {"ShortForStrides", [](Call& c) { c.a_strides = {5, 1}, c.args.A.size = 7; }, Code::kShape, "A", "strides [5, 1] need 8"},
+    {"ProductWithZero", [](Call& c) { c.b_dims = {0, kHuge, kHuge}; }, Code::kShape, "B",
+     "more than 2^53 elements"},
+    {"ProductOfY", [](Call& c) { c.a_dims = {kHuge, 0}, c.b_dims = {0, kHuge}, c.c_dims = {1}; },
+     Code::kShape, "Y", "more than 2^53 elements"},
+    {"Strides", [](Call& c) { c.a_strides = {3}; }, Code::kShape, "A",
+     "strides [3] and shape [2, 3]; there must be one stride an axis"},
+    {"NegativeStride", [](Call& c) { c.b_strides = {-4, 1}; }, Code::kShape, "B",
+     "no stride may be negative"},
+    {"FarStride", [](Call& c) { c.a_strides = {int64_t{1} << 60, 1}; }, Code::kShape, "A",
+     "beyond 2^53"},
+    {"Short", [](Call& c) { c.args.A.size = 5; }, Code::kShape, "A",
+     "A has 5 elements; its shape [2, 3] needs 6"},
+    {"Long", [](Call& c) { c.args.B.size = 13; }, Code::kShape, "B",
+     "B has 13 elements; its shape [3, 4] needs 12"},
+    {"ShortForStrides", [](Call& c) { c.a_strides = {5, 1}, c.args.A.size = 7; }, Code::kShape, "A",
+     "strides [5, 1] need 8"},
     {"NoData", [](Call& c) { c.args.B.data = nullptr; }, Code::kArgument, "B", "B has no data"},
-    {"UnknownType", [](Call& c) { c.args.A.dtype = static_cast<DType>(200); }, Code::kDType, "A", "unknown type 200"},
+    {"UnknownType", [](Call& c) { c.args.A.dtype = static_cast<DType>(200); }, Code::kDType, "A",
+     "unknown type 200"},
     {"Int8", [](Call& c) { to_type(c, DType::kInt8); }, Code::kDType, "A",
      "A has type int8, which Gemm does not have; 8-bit operands are for qgemm"},
     {"UInt8", [](Call& c) { to_type(c, DType::kUInt8), c.args.opset = 7; }, Code::kDType, "A",
      "A has type uint8, which Gemm does not have"},
-    {"MixedInt8", [](Call& c) { c.args.B.dtype = DType::kInt8; }, Code::kDType, "B", "B has type int8 and A has type float32"},
-    {"MixedB", [](Call& c) { c.args.B.dtype = DType::kInt32; }, Code::kDType, "B", "B has type int32 and A has type float32"},
-    {"MixedC", [](Call& c) { c.c_tensor.dtype = DType::kInt32; }, Code::kDType, "C", "C has type int32"},
-    {"MixedY", [](Call& c) { c.args.Y.dtype = DType::kInt32; }, Code::kDType, "Y", "Y has type int32"},
-    {"COfM", [](Call& c) { c.c_dims = {2}; }, Code::kShape, "C", "C has shape [2], which does not broadcast to [2, 4]"},
+    {"MixedInt8", [](Call& c) { c.args.B.dtype = DType::kInt8; }, Code::kDType, "B",
+     "B has type int8 and A has type float32"},
+    {"MixedB", [](Call& c) { c.args.B.dtype = DType::kInt32; }, Code::kDType, "B",
+     "B has type int32 and A has type float32"},
+    {"MixedC", [](Call& c) { c.c_tensor.dtype = DType::kInt32; }, Code::kDType, "C",
+     "C has type int32"},
+    {"MixedY", [](Call& c) { c.args.Y.dtype = DType::kInt32; }, Code::kDType, "Y",
+     "Y has type int32"},
+    {"COfM", [](Call& c) { c.c_dims = {2}; }, Code::kShape, "C",
+     "C has shape [2], which does not broadcast to [2, 4]"},
     {"CTransposed", [](Call& c) { c.c_dims = {4, 1}; }, Code::kShape, "C", "does not broadcast"},
     {"CRank3", [](Call& c) { c.c_dims = {1, 2, 4}; }, Code::kShape, "C", "does not broadcast"},
-    {"CBeta0", [](Call& c) { c.c_dims = {5}, c.args.beta = 0; }, Code::kShape, "C", "does not broadcast"},
-    {"CWider", [](Call& c) { c.a_dims = {1, 3}, c.y_dims = {1, 4}, c.c_dims = {2, 4}; }, Code::kShape, "C", "does not broadcast"},
-    {"YShape", [](Call& c) { c.y_dims = {4, 2}; }, Code::kShape, "Y", "Y has shape [4, 2]; the result has shape [2, 4]"},
-    {"YRank", [](Call& c) { c.y_dims = {8}; }, Code::kShape, "Y", "Y has shape [8]; the result has shape [2, 4]"},
-    {"YSharesPlaces", [](Call& c) { c.y_strides = {0, 1}; }, Code::kShape, "Y", "elements could share places"},
-    {"YRowsRunTogether", [](Call& c) { c.y_strides = {3, 1}; }, Code::kShape, "Y", "elements could share places"},
+    {"CBeta0", [](Call& c) { c.c_dims = {5}, c.args.beta = 0; }, Code::kShape, "C",
+     "does not broadcast"},
+    {"CWider", [](Call& c) { c.a_dims = {1, 3}, c.y_dims = {1, 4}, c.c_dims = {2, 4}; },
+     Code::kShape, "C", "does not broadcast"},
+    {"YShape", [](Call& c) { c.y_dims = {4, 2}; }, Code::kShape, "Y",
+     "Y has shape [4, 2]; the result has shape [2, 4]"},
+    {"YRank", [](Call& c) { c.y_dims = {8}; }, Code::kShape, "Y",
+     "Y has shape [8]; the result has shape [2, 4]"},
+    {"YSharesPlaces", [](Call& c) { c.y_strides = {0, 1}; }, Code::kShape, "Y",
+     "elements could share places"},
+    {"YRowsRunTogether", [](Call& c) { c.y_strides = {3, 1}; }, Code::kShape, "Y",
+     "elements could share places"},
     {"YIsA", [](Call& c) { c.args.Y.data = c.a.data(); }, Code::kArgument, "Y", "Y overlaps A"},
-    {"YTouchesB", [](Call& c) { c.args.Y.data = c.b.data() + 11; }, Code::kArgument, "Y", "Y overlaps B"},
-    {"YIsPartOfC", [](Call& c) { c.args.Y.data = c.c.data(); }, Code::kArgument, "Y", "Y overlaps C in memory and is not exactly C"},
-    {"YIsShiftedC", [](Call& c) { c.c_dims = {2, 4}, c.args.Y.data = c.c.data() + 1; }, Code::kArgument, "Y", "not exactly C"},
-    {"YIsCWithOtherStrides", [](Call& c) { c.c_dims = {2, 4}, c.args.Y.data = c.c.data(), c.y_strides = {8, 1}; }, Code::kArgument, "Y",
-     "not exactly C"},
-    {"Opset0", [](Call& c) { c.args.opset = 0; }, Code::kOpset, "opset", "opset is 0; it must be 1 or more"},
+    {"YTouchesB", [](Call& c) { c.args.Y.data = c.b.data() + 11; }, Code::kArgument, "Y",
+     "Y overlaps B"},
+    {"YIsPartOfC", [](Call& c) { c.args.Y.data = c.c.data(); }, Code::kArgument, "Y",
+     "Y overlaps C in memory and is not exactly C"},
+    {"YIsShiftedC", [](Call& c) { c.c_dims = {2, 4}, c.args.Y.data = c.c.data() + 1; },
+     Code::kArgument, "Y", "not exactly C"},
+    {"YIsCWithOtherStrides",
+     [](Call& c) { c.c_dims = {2, 4}, c.args.Y.data = c.c.data(), c.y_strides = {8, 1}; },
+     Code::kArgument, "Y", "not exactly C"},
+    {"Opset0", [](Call& c) { c.args.opset = 0; }, Code::kOpset, "opset",
+     "opset is 0; it must be 1 or more"},
     {"Opset8Int32", [](Call& c) { to_int32(c), c.args.opset = 8; }, Code::kOpset, "opset",
      "opset 8 means Gemm-7, which has no int32; that comes with opset 9"},
-    {"Opset10NoC", [](Call& c) { c.with_c = false, c.args.opset = 10; }, Code::kOpset, "C", "opset 10 means Gemm-9, which demands C"},
-    {"Opset6Suffix", [](Call& c) { c.args.opset = 6; }, Code::kShape, "C", "demands exactly [2, 4]"},
-    {"Opset1Scalar", [](Call& c) { c.args.opset = 1, c.c_dims = {}; }, Code::kShape, "C", "demands exactly [2, 4]"},
-    {"Opset7Broadcast", [](Call& c) { c.args.opset = 7, c.args.broadcast = 0; }, Code::kOpset, "broadcast", "no attribute broadcast"},
+    {"Opset10NoC", [](Call& c) { c.with_c = false, c.args.opset = 10; }, Code::kOpset, "C",
+     "opset 10 means Gemm-9, which demands C"},
+    {"Opset6Suffix", [](Call& c) { c.args.opset = 6; }, Code::kShape, "C",
+     "demands exactly [2, 4]"},
+    {"Opset1Scalar", [](Call& c) { c.args.opset = 1, c.c_dims = {}; }, Code::kShape, "C",
+     "demands exactly [2, 4]"},
+    {"Opset7Broadcast", [](Call& c) { c.args.opset = 7, c.args.broadcast = 0; }, Code::kOpset,
+     "broadcast", "no attribute broadcast"},
     {"Opset6One", [](Call& c) { c.args.opset = 6, c.c_dims = {1, 1}; }, Code::kShape, "C",
      "Gemm-6 without broadcast demands exactly [2, 4]"},
-    {"Opset3Column", [](Call& c) { c.args.opset = 3, c.args.broadcast = 0, c.c_dims = {2, 1}; }, Code::kShape, "C",
-     "Gemm-1 without broadcast"},
-    {"IntegerAlphaFarBelow", [](Call& c) { to_int32(c), c.args.alpha = -9007199254740994.0; }, Code::kArgument, "alpha", "beyond 2^53"},
+    {"Opset3Column", [](Call& c) { c.args.opset = 3, c.args.broadcast = 0, c.c_dims = {2, 1}; },
+     Code::kShape, "C", "Gemm-1 without broadcast"},
+    {"IntegerAlphaFarBelow", [](Call& c) { to_int32(c), c.args.alpha = -9007199254740994.0; },
+     Code::kArgument, "alpha", "beyond 2^53"},
     {"YColumns", [](Call& c) { c.y_dims = {2, 5}; }, Code::kShape, "Y", "Y has shape [2, 5]"},
     {"YRows", [](Call& c) { c.y_dims = {3, 4}; }, Code::kShape, "Y", "Y has shape [3, 4]"},
     {"NoDataOfA", [](Call& c) { c.args.A.data = nullptr; }, Code::kArgument, "A", "A has no data"},
-    {"NoDataOfC", [](Call& c) { c.c_tensor.data = nullptr; }, Code::kArgument, "C", "C has no data"},
+    {"NoDataOfC", [](Call& c) { c.c_tensor.data = nullptr; }, Code::kArgument, "C",
+     "C has no data"},
     {"NoDataOfY", [](Call& c) { c.args.Y.data = nullptr; }, Code::kArgument, "Y", "Y has no data"},
-    {"NegativeStrideOfC", [](Call& c) { c.c_strides = {-1}; }, Code::kShape, "C", "no stride may be negative"},
-    {"ShortC", [](Call& c) { c.c_tensor.size = 3; }, Code::kShape, "C", "C has 3 elements; its shape [4] needs 4"},
-    {"EmptyWithElements", [](Call& c) { c.a_dims = {2, 0}, c.b_dims = {0, 4}, c.args.A.size = 3; }, Code::kShape, "A", "needs 0"},
-    {"JustAbove2To53", [](Call& c) { c.b_dims = {int64_t{1} << 52, 3}; }, Code::kShape, "B", "more than 2^53"},
-    {"StrideJustAbove2To53", [](Call& c) { c.a_strides = {(int64_t{1} << 53) - 2, 1}; }, Code::kShape, "A", "beyond 2^53"},
-    {"BadShapeWithoutRows", [](Call& c) { c.a_dims = {0, 5}, c.y_dims = {0, 4}; }, Code::kShape, "B", "K is 5 in A and 3 in B"},
-    {"YEndsInA", [](Call& c) { c.args.Y.data = c.a.data() + 5; }, Code::kArgument, "Y", "Y overlaps A"},
-    {"YReachesA", [](Call& c) { c.args.A.data = c.y.data() + 7; }, Code::kArgument, "Y", "Y overlaps A"},
-    {"YInTheSameHead", [](Call& c) { c.b_strides = {8, 1}, c.y_strides = {8, 1}, c.args.Y.data = c.b.data() + 3; }, Code::kArgument, "Y",
-     "Y overlaps B"},
-    {"YInTheNextRowsHead", [](Call& c) { c.b_strides = {8, 1}, c.y_strides = {8, 1}, c.args.Y.data = c.b.data() + 13; }, Code::kArgument,
-     "Y", "overlaps B"},
-    {"YInRowsThatRepeatOtherwise", [](Call& c) { c.b_strides = {8, 1}, c.y_strides = {9, 1}, c.args.Y.data = c.b.data() + 4; },
+    {"NegativeStrideOfC", [](Call& c) { c.c_strides = {-1}; }, Code::kShape, "C",
+     "no stride may be negative"},
+    {"ShortC", [](Call& c) { c.c_tensor.size = 3; }, Code::kShape, "C",
+     "C has 3 elements; its shape [4] needs 4"},
+    {"EmptyWithElements", [](Call& c) { c.a_dims = {2, 0}, c.b_dims = {0, 4}, c.args.A.size = 3; },
+     Code::kShape, "A", "needs 0"},
+    {"JustAbove2To53", [](Call& c) { c.b_dims = {int64_t{1} << 52, 3}; }, Code::kShape, "B",
+     "more than 2^53"},
+    {"StrideJustAbove2To53", [](Call& c) { c.a_strides = {(int64_t{1} << 53) - 2, 1}; },
+     Code::kShape, "A", "beyond 2^53"},
+    {"BadShapeWithoutRows", [](Call& c) { c.a_dims = {0, 5}, c.y_dims = {0, 4}; }, Code::kShape,
+     "B", "K is 5 in A and 3 in B"},
+    {"YEndsInA", [](Call& c) { c.args.Y.data = c.a.data() + 5; }, Code::kArgument, "Y",
+     "Y overlaps A"},
+    {"YReachesA", [](Call& c) { c.args.A.data = c.y.data() + 7; }, Code::kArgument, "Y",
+     "Y overlaps A"},
+    {"YInTheSameHead",
+     [](Call& c) { c.b_strides = {8, 1}, c.y_strides = {8, 1}, c.args.Y.data = c.b.data() + 3; },
+     Code::kArgument, "Y", "Y overlaps B"},
+    {"YInTheNextRowsHead",
+     [](Call& c) { c.b_strides = {8, 1}, c.y_strides = {8, 1}, c.args.Y.data = c.b.data() + 13; },
      Code::kArgument, "Y", "overlaps B"},
-    {"YIsMoreThanC", [](Call& c) { c.c_dims = {1, 4}, c.args.Y.data = c.c.data(); }, Code::kArgument, "Y", "not exactly C"},
-    {"Opset12BFloat16", [](Call& c) { c.args.A.dtype = DType::kBFloat16, c.args.opset = 12; }, Code::kOpset, "opset",
+    {"YInRowsThatRepeatOtherwise",
+     [](Call& c) { c.b_strides = {8, 1}, c.y_strides = {9, 1}, c.args.Y.data = c.b.data() + 4; },
+     Code::kArgument, "Y", "overlaps B"},
+    {"YIsMoreThanC", [](Call& c) { c.c_dims = {1, 4}, c.args.Y.data = c.c.data(); },
+     Code::kArgument, "Y", "not exactly C"},
+    {"Opset12BFloat16", [](Call& c) { c.args.A.dtype = DType::kBFloat16, c.args.opset = 12; },
+     Code::kOpset, "opset",
      "opset 12 means Gemm-11, which has no bfloat16; that comes with opset 13"},
     {"ExactAlphaFloat", [](Call& c) { c.args.alpha = Factor::exact(3); }, Code::kArgument, "alpha",
      "alpha is a 64-bit integer; with float32 it must be a number"},
-    {"ExactAlphaFloat64", [](Call& c) { to_type(c, DType::kFloat64), c.args.alpha = Factor::exact(3); }, Code::kArgument, "alpha",
-     "with float64 it must be a number"},
-    {"ExactBetaInt32", [](Call& c) { to_int32(c), c.args.beta = Factor::exact(3); }, Code::kArgument, "beta",
-     "beta is a 64-bit integer; with int32 it must be a number"},
-    {"ExactBetaBesideFraction", [](Call& c) { to_type(c, DType::kInt64), c.args.beta = Factor::exact(3), c.args.alpha = 0.5; },
+    {"ExactAlphaFloat64",
+     [](Call& c) { to_type(c, DType::kFloat64), c.args.alpha = Factor::exact(3); }, Code::kArgument,
+     "alpha", "with float64 it must be a number"},
+    {"ExactBetaInt32", [](Call& c) { to_int32(c), c.args.beta = Factor::exact(3); },
+     Code::kArgument, "beta", "beta is a 64-bit integer; with int32 it must be a number"},
+    {"ExactBetaBesideFraction",
+     [](Call& c) { to_type(c, DType::kInt64), c.args.beta = Factor::exact(3), c.args.alpha = 0.5; },
      Code::kArgument, "alpha", "alpha has a fraction and beta is a 64-bit integer"},
-    {"ExactAlphaBesideFraction", [](Call& c) { to_type(c, DType::kUInt64), c.args.alpha = Factor::exact(3), c.args.beta = 0.5; },
+    {"ExactAlphaBesideFraction",
+     [](Call& c) {
+       to_type(c, DType::kUInt64), c.args.alpha = Factor::exact(3), c.args.beta = 0.5;
+     },
      Code::kArgument, "beta", "beta has a fraction and alpha is a 64-bit integer"},
-    {"IntegerAlphaNan", [](Call& c) { to_int32(c), c.args.alpha = kNan; }, Code::kArgument, "alpha", "alpha is NaN"},
-    {"IntegerBetaInfinite", [](Call& c) { to_int32(c), c.args.beta = -INFINITY; }, Code::kArgument, "beta", "beta is infinite"},
-    {"IntegerAlphaFar", [](Call& c) { to_int32(c), c.args.alpha = 9007199254740994.0; }, Code::kArgument, "alpha", "beyond 2^53"},
+    {"IntegerAlphaNan", [](Call& c) { to_int32(c), c.args.alpha = kNan; }, Code::kArgument, "alpha",
+     "alpha is NaN"},
+    {"IntegerBetaInfinite", [](Call& c) { to_int32(c), c.args.beta = -INFINITY; }, Code::kArgument,
+     "beta", "beta is infinite"},
+    {"IntegerAlphaFar", [](Call& c) { to_int32(c), c.args.alpha = 9007199254740994.0; },
+     Code::kArgument, "alpha", "beyond 2^53"},
 };
 
 class GemmError : public ::testing::TestWithParam<Case> {};
@@ -165,20 +226,25 @@ TEST_P(GemmError, IsSaidAndNothingIsWritten) {
   EXPECT_EQ(status.code, GetParam().code) << status.message;
   EXPECT_STREQ(status.op, "gemm");
   EXPECT_STREQ(status.argument, GetParam().argument) << status.message;
-  EXPECT_NE(std::string(status.message).find(GetParam().sentence), std::string::npos) << status.message;
+  EXPECT_NE(std::string(status.message).find(GetParam().sentence), std::string::npos)
+      << status.message;
   EXPECT_TRUE(a == call.a && b == call.b && c == call.c && y == call.y);
   EXPECT_EQ(call.context.bytes_in_use(), 0U);
   Call next;
   EXPECT_TRUE(next.run().ok());
   EXPECT_EQ(next.y[0], 4.0F);
 }
-INSTANTIATE_TEST_SUITE_P(Cases, GemmError, ::testing::ValuesIn(kCases), [](const auto& test) { return std::string(test.param.name); });
+INSTANTIATE_TEST_SUITE_P(Cases, GemmError, ::testing::ValuesIn(kCases),
+                         [](const auto& test) { return std::string(test.param.name); });
 
 TEST(GemmAllowed, AtTheEdgesOfTheRules) {
   void (*const allowed[])(Call&) = {
       [](Call& c) { c.c_dims = {2, 4}, c.args.Y.data = c.c.data(); },
       [](Call& c) { c.c_dims = {2, 4}, c.args.Y.data = c.c.data(), c.c_strides = {4, 1}; },
-      [](Call& c) { c.a_dims = {1, 3}, c.y_dims = {1, 4}, c.c_dims = {1, 4}, c.c_strides = {99, 1}, c.args.Y.data = c.c.data(); },
+      [](Call& c) {
+        c.a_dims = {1, 3}, c.y_dims = {1, 4}, c.c_dims = {1, 4}, c.c_strides = {99, 1},
+        c.args.Y.data = c.c.data();
+      },
       [](Call& c) { c.args.opset = 6, c.args.broadcast = 1; },
       [](Call& c) { c.args.opset = 1, c.c_dims = {2, 4}; },
       [](Call& c) { c.args.opset = 1000; },
@@ -194,8 +260,12 @@ TEST(GemmAllowed, AtTheEdgesOfTheRules) {
       // Side by side in one array, and one row in the gap between rows.
       [](Call& c) { c.args.Y.data = c.a.data() + 6; },
       [](Call& c) { c.args.A.data = c.y.data() + 8; },
-      [](Call& c) { c.b_strides = {8, 1}, c.a_dims = {1, 3}, c.y_dims = {1, 4}, c.args.Y.data = c.b.data() + 12; },
-      [](Call& c) { c.a_dims = {0, 3}, c.y_dims = {0, 4}, c.args.A.data = nullptr, c.args.Y.data = nullptr; },
+      [](Call& c) {
+        c.b_strides = {8, 1}, c.a_dims = {1, 3}, c.y_dims = {1, 4}, c.args.Y.data = c.b.data() + 12;
+      },
+      [](Call& c) {
+        c.a_dims = {0, 3}, c.y_dims = {0, 4}, c.args.A.data = nullptr, c.args.Y.data = nullptr;
+      },
       // Heads of one array: rows of 8, B in columns 0 to 3, Y in columns 4 to 7.
       [](Call& c) { c.b_strides = {8, 1}, c.y_strides = {8, 1}, c.args.Y.data = c.b.data() + 4; },
       [](Call& c) { to_int32(c), c.args.alpha = 0.5, c.args.beta = 9007199254740992.0; },
@@ -220,12 +290,13 @@ TEST(GemmAllowed, OpsetTypeCAndBroadcastAsInTheTable) {
       const auto dtype = static_cast<DType>(type);
       const int64_t since = dtype == DType::kBFloat16 ? 13 : is_integer(dtype) ? 9 : 1;
       for (const bool with_c : {false, true}) {
-        for (const std::optional<int64_t> broadcast : {std::optional<int64_t>{}, std::optional<int64_t>{0}, std::optional<int64_t>{1}}) {
+        for (const std::optional<int64_t> broadcast :
+             {std::optional<int64_t>{}, std::optional<int64_t>{0}, std::optional<int64_t>{1}}) {
           Call call;
           to_type(call, dtype);
           call.a.resize(200), call.b.resize(200), call.c.resize(200), call.y.resize(200);
-          call.args.A.data = call.a.data(), call.args.B.data = call.b.data(), call.c_tensor.data = call.c.data(),
-          call.args.Y.data = call.y.data();
+          call.args.A.data = call.a.data(), call.args.B.data = call.b.data(),
+          call.c_tensor.data = call.c.data(), call.args.Y.data = call.y.data();
           call.args.opset = opset;
           call.with_c = with_c;
           call.args.broadcast = broadcast;
@@ -242,7 +313,8 @@ TEST(GemmAllowed, OpsetTypeCAndBroadcastAsInTheTable) {
             fault = "C";  // its shape is (N)
           }
           const Status status = call.run();
-          EXPECT_STREQ(status.argument, fault) << opset << " " << dtype_name(dtype) << " " << with_c << ": " << status.message;
+          EXPECT_STREQ(status.argument, fault)
+              << opset << " " << dtype_name(dtype) << " " << with_c << ": " << status.message;
         }
       }
     }
@@ -269,14 +341,16 @@ TEST(GemmAllowed, SaturatesExactlyAtTheEndOfTheRange) {
     EXPECT_TRUE(status.ok()) << status.message;
     return y;
   };
-  constexpr int64_t kMax = std::numeric_limits<int64_t>::max(), kMin = std::numeric_limits<int64_t>::min();
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max(),
+                    kMin = std::numeric_limits<int64_t>::min();
   EXPECT_EQ(largest(kMax, DType::kInt64, int64_t{0}, 1), kMax);
   EXPECT_EQ(largest(kMin, DType::kInt64, int64_t{0}, 1), kMin);
   EXPECT_EQ(largest(kMin, DType::kInt64, int64_t{0}, -1), kMax);
   EXPECT_EQ(largest(~uint64_t{0}, DType::kUInt64, uint64_t{0}, 1), ~uint64_t{0});
   EXPECT_EQ(largest(uint32_t{1} << 31, DType::kUInt32, uint32_t{0}, 2), ~uint32_t{0});
   EXPECT_EQ(largest(uint32_t{1} << 31, DType::kUInt32, uint32_t{0}, -1), 0U);
-  EXPECT_EQ(largest(int32_t{1} << 30, DType::kInt32, int32_t{0}, 2), std::numeric_limits<int32_t>::max());
+  EXPECT_EQ(largest(int32_t{1} << 30, DType::kInt32, int32_t{0}, 2),
+            std::numeric_limits<int32_t>::max());
 }
 
 TEST(Store, RoundsOrRefuses) {
@@ -301,19 +375,25 @@ TEST(Store, RoundsOrRefuses) {
   EXPECT_TRUE(store("gemm", "C", -0x1p63, DType::kInt64, &element).ok());
   EXPECT_EQ(store("gemm", "C", 0, static_cast<DType>(99), &element).code, Code::kDType);
   EXPECT_TRUE(store("gemm", "C", 18446744073709549568.0, DType::kUInt64, &element).ok());
-  for (const double good : {-128.0, 0.0, 127.0}) EXPECT_TRUE(store("qgemm", "a_zero_point", good, DType::kInt8, &element).ok());
-  for (const double good : {0.0, 128.0, 255.0}) EXPECT_TRUE(store("qgemm", "a_zero_point", good, DType::kUInt8, &element).ok());
+  for (const double good : {-128.0, 0.0, 127.0})
+    EXPECT_TRUE(store("qgemm", "a_zero_point", good, DType::kInt8, &element).ok());
+  for (const double good : {0.0, 128.0, 255.0})
+    EXPECT_TRUE(store("qgemm", "a_zero_point", good, DType::kUInt8, &element).ok());
   EXPECT_EQ(bits() & 0xff, 255);
   for (const double bad : {-129.0, 128.0, 0.5, kNan, HUGE_VAL}) {
-    EXPECT_EQ(store("qgemm", "a_zero_point", bad, DType::kInt8, &element).code, Code::kArgument) << bad;
+    EXPECT_EQ(store("qgemm", "a_zero_point", bad, DType::kInt8, &element).code, Code::kArgument)
+        << bad;
   }
   for (const double bad : {-1.0, 256.0, 254.5, kNan, -HUGE_VAL}) {
-    EXPECT_EQ(store("qgemm", "a_zero_point", bad, DType::kUInt8, &element).code, Code::kArgument) << bad;
+    EXPECT_EQ(store("qgemm", "a_zero_point", bad, DType::kUInt8, &element).code, Code::kArgument)
+        << bad;
   }
   for (const double bad : {0.5, -1.0, 18446744073709551616.0, kNan}) {
     const Status status = store("gemm", "C", bad, DType::kUInt64, &element);
     EXPECT_EQ(status.code, Code::kArgument);
-    EXPECT_STREQ(status.message, "gemm: C is a number that uint64 cannot hold; it must be whole and in the range of the type");
+    EXPECT_STREQ(status.message,
+                 "gemm: C is a number that uint64 cannot hold; it must be whole and in the range "
+                 "of the type");
   }
 }
 
@@ -374,7 +454,8 @@ TEST(Memory, ALimitThatIsTooSmallIsAStatusAndNothingIsWritten) {
   Explanation plan;
   ASSERT_TRUE(explain(call.context, call.args, &plan).ok());
   EXPECT_GT(plan.scratch_bytes, 0);
-  Context small(static_cast<size_t>(plan.scratch_bytes));  // with the allocation's own share it is more
+  Context small(
+      static_cast<size_t>(plan.scratch_bytes));  // with the allocation's own share it is more
   const Status status = gemm(small, call.args);
   EXPECT_EQ(status.code, Code::kOutOfMemory) << status.message;
   EXPECT_EQ(call.y[0], -7.0F);
@@ -401,7 +482,8 @@ TEST(Memory, IsCountedAndAligned) {
 
 const Kernel* find_kernel(const std::string& name) {
   const KernelTable table = kernel_table();
-  return std::find_if(table.rows, table.rows + table.count, [&](const Kernel& row) { return row.name == name; });
+  return std::find_if(table.rows, table.rows + table.count,
+                      [&](const Kernel& row) { return row.name == name; });
 }
 
 TEST(Explain, TellsThePlan) {
@@ -410,7 +492,8 @@ TEST(Explain, TellsThePlan) {
   call.with_c = false;
   const bool x86 = processor() == Processor::kX86;
   const std::string isa = WGEMM_RELAXED ? "relaxed" : "simd128",
-                    many = x86 ? WGEMM_RELAXED ? "f32_6x8_relaxed" : "f32_4x8_simd128_panels" : "f32_4x8_" + isa + "_xnnpack_splat";
+                    many = x86 ? WGEMM_RELAXED ? "f32_6x8_relaxed" : "f32_4x8_simd128_panels"
+                               : "f32_4x8_" + isa + "_xnnpack_splat";
   struct Expected {
     int64_t m, n;
     bool trans_b;
@@ -419,17 +502,20 @@ TEST(Explain, TellsThePlan) {
     bool packs_a, packs_b, transposed;
   };
   const Expected all[] = {
-      {3, 200, false, DType::kFloat32, WGEMM_RELAXED ? "f32_6x8_relaxed_rows" : "f32_4x8_simd128_rows", false, false, false},
+      {3, 200, false, DType::kFloat32,
+       WGEMM_RELAXED ? "f32_6x8_relaxed_rows" : "f32_4x8_simd128_rows", false, false, false},
       {3, 200, true, DType::kFloat32, "f32_4x8_" + isa + "_dots_columns", false, false, false},
       {200, 1, false, DType::kFloat32, "f32_4x8_" + isa + "_dots_columns", false, false, true},
       {3, 200, true, DType::kInt32, "i32_4x8_simd128_dots_columns", false, false, false},
       {3, 200, true, DType::kFloat64, "f64_2x8_" + isa + "_columns", false, false, false},
       {100, 200, false, DType::kFloat32, many, many == "f32_4x8_simd128_panels", true, false},
       {100, 200, true, DType::kFloat32, many, many == "f32_4x8_simd128_panels", true, false},
-      {100, 200, true, DType::kFloat64, WGEMM_RELAXED ? "f64_6x8_relaxed" : "f64_2x8_simd128", false, true, false},
+      {100, 200, true, DType::kFloat64, WGEMM_RELAXED ? "f64_6x8_relaxed" : "f64_2x8_simd128",
+       false, true, false},
       {100, 200, false, DType::kInt32, "i32_4x8_simd128_panels", true, true, false}};
   for (const Expected& expected : all) {
-    const int64_t k = 240, a[] = {expected.m, k}, b[] = {expected.trans_b ? expected.n : k, expected.trans_b ? k : expected.n};
+    const int64_t k = 240, a[] = {expected.m, k},
+                  b[] = {expected.trans_b ? expected.n : k, expected.trans_b ? k : expected.n};
     GemmArgs args;
     args.A.dims = a;
     args.B.dims = b;
@@ -438,11 +524,14 @@ TEST(Explain, TellsThePlan) {
     Explanation plan;
     ASSERT_TRUE(explain(Context(), args, &plan).ok());
     EXPECT_EQ(plan.kernel, expected.kernel);
-    EXPECT_EQ(std::vector({plan.m, plan.n, plan.k}), std::vector<int64_t>({expected.m, expected.n, k}));
+    EXPECT_EQ(std::vector({plan.m, plan.n, plan.k}),
+              std::vector<int64_t>({expected.m, expected.n, k}));
     const Kernel* kernel = find_kernel(expected.kernel);
-    EXPECT_EQ(std::vector<int64_t>({plan.mr, plan.nr, plan.kr}), std::vector<int64_t>({kernel->mr, kernel->nr, 1}));
+    EXPECT_EQ(std::vector<int64_t>({plan.mr, plan.nr, plan.kr}),
+              std::vector<int64_t>({kernel->mr, kernel->nr, 1}));
     EXPECT_EQ(std::vector({plan.mc, plan.nc, plan.kc}),
-              std::vector<int64_t>({expected.transposed ? 1 : expected.m, expected.transposed ? 200 : expected.n, k}));
+              std::vector<int64_t>({expected.transposed ? 1 : expected.m,
+                                    expected.transposed ? 200 : expected.n, k}));
     EXPECT_EQ(plan.threads, 1);
     EXPECT_EQ(plan.packs_a, expected.packs_a);
     EXPECT_EQ(plan.packs_b, expected.packs_b);
@@ -469,8 +558,11 @@ TEST(KernelInfo, TellsTheTable) {
     const Kernel& kernel = table.rows[i];
     EXPECT_EQ(info.name, kernel.name);
     EXPECT_EQ(info.compute, kernel.compute);
-    EXPECT_EQ(std::vector({info.mr, info.nr, info.kr}), std::vector({kernel.mr, kernel.nr, kernel.kr}));
-    EXPECT_EQ(info.preferred, (kernel.processor == Processor::kAny || kernel.processor == processor()) && has_dot(kernel.dot));
+    EXPECT_EQ(std::vector({info.mr, info.nr, info.kr}),
+              std::vector({kernel.mr, kernel.nr, kernel.kr}));
+    EXPECT_EQ(info.preferred,
+              (kernel.processor == Processor::kAny || kernel.processor == processor()) &&
+                  has_dot(kernel.dot));
   }
 }
 
@@ -518,16 +610,19 @@ TEST(Explain, KeepsScratchBoundedHoweverLargeTheProduct) {
             GemmArgs args;
             args.transA = (trans & 1) != 0;
             args.transB = (trans & 2) != 0;
-            const std::array<int64_t, 2> a = {args.transA ? k : m, args.transA ? m : k}, b = {args.transB ? n : k, args.transB ? k : n};
+            const std::array<int64_t, 2> a = {args.transA ? k : m, args.transA ? m : k},
+                                         b = {args.transB ? n : k, args.transB ? k : n};
             args.A.dtype = args.B.dtype = static_cast<DType>(type);
             args.A.dims = a;
             args.B.dims = b;
             args.alpha = 2;
             Explanation plan;
             ASSERT_TRUE(explain(Context(), args, &plan).ok());
-            ASSERT_LT(plan.scratch_bytes, 32 << 20) << dtype_name(args.A.dtype) << " " << m << " " << n << " " << k << " " << trans;
+            ASSERT_LT(plan.scratch_bytes, 32 << 20)
+                << dtype_name(args.A.dtype) << " " << m << " " << n << " " << k << " " << trans;
             const int64_t rows = plan.transposed ? n : m;
-            ASSERT_TRUE(k <= 4096 || m < 512 || !plan.packs_b || plan.mc >= std::min<int64_t>(rows, 200))
+            ASSERT_TRUE(k <= 4096 || m < 512 || !plan.packs_b ||
+                        plan.mc >= std::min<int64_t>(rows, 200))
                 << "B is packed again for each block of rows";
           }
         }

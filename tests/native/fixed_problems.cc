@@ -1,13 +1,15 @@
-// The fixed problems of tests/js/fixed-problems.ts, computed natively: reads problems from standard input, and writes the bytes of their
-// results, one after another, to standard output.
+// The fixed problems of tests/js/fixed-problems.ts, computed natively: reads problems from standard
+// input, and writes the bytes of their results, one after another, to standard output.
 //
 //   wgemm_fixed_problems strict|fast THREADS [packed|serialized] < problems > results
 //
-// With packed, B is packed first. With serialized, weights are made again of the bytes of these, and each result stands behind its bytes.
+// With packed, B is packed first. With serialized, weights are made again of the bytes of these,
+// and each result stands behind its bytes.
 //
-// Problems are words of 8 bytes. A number is a float64; a name is its letters, and zeros behind them. A problem is the name of the
-// operation, then its attributes and its operands, in the order of the specifications. An operand is the name of its type, its rank, its
-// sizes, and its elements, filled up to whole words; one that is absent is a name without letters.
+// Problems are words of 8 bytes. A number is a float64; a name is its letters, and zeros behind
+// them. A problem is the name of the operation, then its attributes and its operands, in the order
+// of the specifications. An operand is the name of its type, its rank, its sizes, and its elements,
+// filled up to whole words; one that is absent is a name without letters.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -79,7 +81,8 @@ class Reader {
     operand.tensor.dtype = dtype_of(type);
     operand.dims.resize(static_cast<size_t>(whole()));
     for (int64_t& size : operand.dims) size = whole();
-    operand.tensor.dims = operand.dims;  // what a vector holds stays in its place as the vector moves
+    operand.tensor.dims =
+        operand.dims;  // what a vector holds stays in its place as the vector moves
     const size_t bytes = bytes_of(operand.dims, operand.tensor.dtype);
     operand.tensor.size = static_cast<int64_t>(bytes / wgemm::dtype_bytes(operand.tensor.dtype));
     operand.tensor.data = take(words_of(bytes));
@@ -111,7 +114,8 @@ void write_bytes(const void* bytes, size_t length) {
 // Memory for a result.
 class Result {
  public:
-  Result(std::span<const int64_t> dims, DType dtype) : bytes_(bytes_of(dims, dtype)), words_(words_of(bytes_)) {
+  Result(std::span<const int64_t> dims, DType dtype)
+      : bytes_(bytes_of(dims, dtype)), words_(words_of(bytes_)) {
     tensor = {.data = words_.data(), .dtype = dtype, .dims = dims};
   }
   void write() const { write_bytes(words_.data(), bytes_); }
@@ -127,8 +131,8 @@ class Result {
 enum class Form { kPlain, kPacked, kSerialized };
 
 // Packs B where that is asked for, and what is computed then has no transpose left.
-void pack_if(Form form, Context& context, PackFor op, const ConstTensor& b, int64_t* trans, PackedWeights* weights,
-             const PackedWeights** packed) {
+void pack_if(Form form, Context& context, PackFor op, const ConstTensor& b, int64_t* trans,
+             PackedWeights* weights, const PackedWeights** packed) {
   if (form == Form::kPlain) return;
   check(pack(context, {.op = op, .B = b, .trans = *trans}, weights));
   if (form == Form::kSerialized) {
@@ -199,7 +203,8 @@ void run_matmul(Context& context, Reader& in, Form form) {
   args.weights = weights.tensor;
   args.bias = bias.if_present();
   PackedWeights packed;
-  pack_if(form, context, PackFor::kGemm, args.weights, &args.transpose_b, &packed, &args.packed_weights);
+  pack_if(form, context, PackFor::kGemm, args.weights, &args.transpose_b, &packed,
+          &args.packed_weights);
   int64_t dims[wgemm::kMaxRank];
   size_t rank;
   check(matmul_shape(args, dims, &rank));
@@ -212,7 +217,8 @@ void run_matmul(Context& context, Reader& in, Form form) {
 std::vector<uint64_t> read_all() {
   std::vector<uint64_t> words(1 << 20);
   size_t bytes = 0;
-  while (const size_t more = std::fread(reinterpret_cast<char*>(words.data()) + bytes, 1, 8 * words.size() - bytes, stdin)) {
+  while (const size_t more = std::fread(reinterpret_cast<char*>(words.data()) + bytes, 1,
+                                        8 * words.size() - bytes, stdin)) {
     bytes += more;
     if (bytes == 8 * words.size()) words.resize(2 * words.size());
   }
@@ -230,14 +236,22 @@ int main(int argc, char** argv) {
       (argc == 4 && form != "packed" && form != "serialized")) {
     fail("its arguments are strict or fast, the number of threads, and maybe packed or serialized");
   }
-  Context context(0, determinism == "strict" ? wgemm::Determinism::kStrict : wgemm::Determinism::kFast);
-  if (const wgemm::Status status = context.set_threads(std::atoi(words[2])); !status.ok()) fail(status.message);
+  Context context(
+      0, determinism == "strict" ? wgemm::Determinism::kStrict : wgemm::Determinism::kFast);
+  if (const wgemm::Status status = context.set_threads(std::atoi(words[2])); !status.ok())
+    fail(status.message);
   const std::vector<uint64_t> input = read_all();
   for (Reader in(input); !in.at_end();) {
     const std::string_view op = in.name();
-    const auto run = op == "gemm" ? run_gemm : op == "qgemm" ? run_qgemm : op == "matmul" ? run_matmul : nullptr;
+    const auto run = op == "gemm"     ? run_gemm
+                     : op == "qgemm"  ? run_qgemm
+                     : op == "matmul" ? run_matmul
+                                      : nullptr;
     if (run == nullptr) fail("the input names an operation that is none");
-    run(context, in, form.empty() ? Form::kPlain : form == "packed" ? Form::kPacked : Form::kSerialized);
+    run(context, in,
+        form.empty()       ? Form::kPlain
+        : form == "packed" ? Form::kPacked
+                           : Form::kSerialized);
   }
   return std::fclose(stdout) == 0 ? 0 : 1;
 }

@@ -18,7 +18,8 @@ class Gemm : public ::testing::TestWithParam<DType> {
 TEST_P(Gemm, EverySmallSize) {
   for (int64_t m = 0; m <= 10; ++m) {
     for (int64_t n = 0; n <= 18; ++n) {
-      for (const int64_t k : {0, 1, 2, 3, 8, 17}) tester().sizes(m, n, k).seed(static_cast<uint32_t>(m * 100 + n)).run();
+      for (const int64_t k : {0, 1, 2, 3, 8, 17})
+        tester().sizes(m, n, k).seed(static_cast<uint32_t>(m * 100 + n)).run();
     }
   }
 }
@@ -67,7 +68,13 @@ TEST_P(Gemm, NanAndInfinitiesPropagate) {
     tester().sizes(11, 19, 7).specials().seed(seed).run();
     tester().sizes(11, 19, 7).specials().seed(seed).c({11, 19}).alpha(0).beta(0.5).run();
     tester().sizes(11, 19, 7).specials().seed(seed).c({19}).beta(0).run();
-    tester().sizes(11, 19, 0).specials().seed(seed).c({11, 1}).alpha(is_integer(GetParam()) ? 0.5 : INFINITY).run();
+    tester()
+        .sizes(11, 19, 0)
+        .specials()
+        .seed(seed)
+        .c({11, 1})
+        .alpha(is_integer(GetParam()) ? 0.5 : INFINITY)
+        .run();
     tester().sizes(11, 19, 12).specials().seed(seed).options({.kc = 5}).run();
   }
 }
@@ -75,7 +82,10 @@ TEST_P(Gemm, NanAndInfinitiesPropagate) {
 TEST_P(Gemm, BlocksOfAnySize) {
   for (const int64_t block : {1, 7, 16, 40}) {
     for (const bool c : {false, true}) {
-      GemmTester t = tester().sizes(45, 50, 41).trans(true, false).options({.mc = block, .nc = block, .kc = block});
+      GemmTester t = tester()
+                         .sizes(45, 50, 41)
+                         .trans(true, false)
+                         .options({.mc = block, .nc = block, .kc = block});
       if (c) t.c({45, 50}).beta(2);
       t.run();
     }
@@ -91,7 +101,8 @@ TEST_P(Gemm, DeepAndWideAndTall) {
   tester().sizes(130, 257, 300).c({130, 1}).alpha(-1).run();
 }
 
-// Up to 128 rows by rows of B of up to 512 bytes, which lie in memory as they are or a little apart.
+// Up to 128 rows by rows of B of up to 512 bytes, which lie in memory as they are or a little
+// apart.
 TEST_P(Gemm, ShortRowsOfB) {
   for (const int64_t rows : {16, 127, 128, 129}) {
     for (const int64_t cols : {8, 63, 64, 65, 128, 129}) tester().sizes(rows, cols, 70).run();
@@ -148,7 +159,13 @@ TEST_P(Gemm, FactorsThatRoundToOthers) {
     return;
   }
   for (uint32_t seed = 1; seed <= 20; ++seed) {
-    tester().sizes(3, 4, 5).c({3, 4}).specials().beta(1e-50).seed(seed).run();  // where it is 0 in float32, C is not read
+    tester()
+        .sizes(3, 4, 5)
+        .c({3, 4})
+        .specials()
+        .beta(1e-50)
+        .seed(seed)
+        .run();  // where it is 0 in float32, C is not read
   }
   tester().sizes(3, 4, 5).c({3, 4}).alpha(1 + 1e-12).run();
   tester().sizes(3, 4, 0).alpha(nan).run();
@@ -158,12 +175,14 @@ TEST_P(Gemm, FactorsThatRoundToOthers) {
 
 TEST_P(Gemm, SquareOperandsThatAreTransposed) {
   for (const bool trans_a : {false, true}) {
-    for (const bool trans_b : {false, true}) tester().sizes(9, 9, 9).trans(trans_a, trans_b).gap(1).run();
+    for (const bool trans_b : {false, true})
+      tester().sizes(9, 9, 9).trans(trans_a, trans_b).gap(1).run();
   }
 }
 
 TEST_P(Gemm, IntegerFactorsAtTheEnds) {
-  for (const double factor : {2147483648.0, -2147483649.0, 9007199254740992.0, -9007199254740992.0, 1e9 + 0.5, -0.999}) {
+  for (const double factor :
+       {2147483648.0, -2147483649.0, 9007199254740992.0, -9007199254740992.0, 1e9 + 0.5, -0.999}) {
     tester().sizes(5, 6, 7).c({5, 6}).alpha(factor).run();
     tester().sizes(5, 6, 7).c({5, 6}).beta(factor).run();
     tester().sizes(5, 6, 0).c({5, 6}).alpha(0.5).beta(factor).run();
@@ -174,7 +193,8 @@ TEST_P(Gemm, IntegerFactorsAtTheEnds) {
 TEST_P(Gemm, ExactFactorsOf64Bits) {
   if (!is_integer(GetParam()) || dtype_bytes(GetParam()) != 8) return;
   for (const uint64_t factor :
-       {uint64_t{0}, uint64_t{1}, uint64_t{3}, ~uint64_t{0}, uint64_t{1} << 63, (uint64_t{1} << 53) + 1, uint64_t{0x123456789abcdef1}}) {
+       {uint64_t{0}, uint64_t{1}, uint64_t{3}, ~uint64_t{0}, uint64_t{1} << 63,
+        (uint64_t{1} << 53) + 1, uint64_t{0x123456789abcdef1}}) {
     tester().sizes(5, 6, 7).c({5, 6}).alpha(Factor::exact(factor)).run();
     tester().sizes(5, 6, 7).c({5, 6}).beta(Factor::exact(factor)).alpha(-3).run();
     tester().sizes(5, 6, 0).c({5, 6}).beta(Factor::exact(factor)).run();
@@ -193,7 +213,8 @@ constexpr DType kTypes[] = {
 #include "dtypes.def"
 #undef WGEMM_DTYPE
 };
-INSTANTIATE_TEST_SUITE_P(Types, Gemm, ::testing::ValuesIn(kTypes), [](const auto& test) { return std::string(dtype_name(test.param)); });
+INSTANTIATE_TEST_SUITE_P(Types, Gemm, ::testing::ValuesIn(kTypes),
+                         [](const auto& test) { return std::string(dtype_name(test.param)); });
 
 }  // namespace
 }  // namespace wgemm::testing

@@ -1,4 +1,5 @@
-// Every micro-kernel of the table, and some with odd layouts that only tests have: nothing but its row may be known to the stages around.
+// Every micro-kernel of the table, and some with odd layouts that only tests have: nothing but its
+// row may be known to the stages around.
 #include "kernels/kernel.h"
 
 #include <gtest/gtest.h>
@@ -21,23 +22,28 @@ namespace {
 std::vector<Kernel> kernels() {
   const KernelTable table = kernel_table();
   std::vector<Kernel> all(table.rows, table.rows + table.count);
-  const PanelLayout a3 = panel_of<float>(3, 2), b5 = panel_of<float>(5, 2, 3), a5 = panel_of<int32_t>(5, 3),
-                    b3 = panel_of<int32_t>(3, 3, 1);
-  const PanelLayout q3 = panel_of<int16_t>(3, 2), q5 = panel_of<int16_t>(5, 2), q8 = panel_of<int16_t>(8, 2);
-  const KernelFunction odd_float = portable_kernel<float, 3, 5, 2, false>, odd_int = portable_kernel<int32_t, 5, 3, 3, false>;
-  all.push_back({"f32_3x5c2_portable", DType::kFloat32, 3, 5, 2, a3, b5, Isa::kPortable, Processor::kAny, 1, odd_float});
-  all.push_back({"i32_5x3c3_portable", DType::kInt32, 5, 3, 3, a5, b3, Isa::kPortable, Processor::kAny, 1, odd_int});
-  all.push_back({"i8_3x5c2_portable", DType::kInt8, 3, 5, 2, q3, q5, Isa::kPortable, Processor::kAny, 1,
-                 portable_kernel<int16_t, 3, 5, 2, false, int32_t>});
-  all.push_back({"i8_5x8c2_portable", DType::kInt8, 5, 8, 2, q5, q8, Isa::kPortable, Processor::kAny, 1,
-                 portable_kernel<int16_t, 5, 8, 2, false, int32_t>});
+  const PanelLayout a3 = panel_of<float>(3, 2), b5 = panel_of<float>(5, 2, 3),
+                    a5 = panel_of<int32_t>(5, 3), b3 = panel_of<int32_t>(3, 3, 1);
+  const PanelLayout q3 = panel_of<int16_t>(3, 2), q5 = panel_of<int16_t>(5, 2),
+                    q8 = panel_of<int16_t>(8, 2);
+  const KernelFunction odd_float = portable_kernel<float, 3, 5, 2, false>,
+                       odd_int = portable_kernel<int32_t, 5, 3, 3, false>;
+  all.push_back({"f32_3x5c2_portable", DType::kFloat32, 3, 5, 2, a3, b5, Isa::kPortable,
+                 Processor::kAny, 1, odd_float});
+  all.push_back({"i32_5x3c3_portable", DType::kInt32, 5, 3, 3, a5, b3, Isa::kPortable,
+                 Processor::kAny, 1, odd_int});
+  all.push_back({"i8_3x5c2_portable", DType::kInt8, 3, 5, 2, q3, q5, Isa::kPortable,
+                 Processor::kAny, 1, portable_kernel<int16_t, 3, 5, 2, false, int32_t>});
+  all.push_back({"i8_5x8c2_portable", DType::kInt8, 5, 8, 2, q5, q8, Isa::kPortable,
+                 Processor::kAny, 1, portable_kernel<int16_t, 5, 8, 2, false, int32_t>});
   return all;
 }
 
 // Those of Gemm, or those of QGemm.
 std::vector<Kernel> kernels(bool quantized) {
   std::vector<Kernel> some = kernels();
-  std::erase_if(some, [&](const Kernel& kernel) { return (kernel.compute == DType::kInt8) != quantized; });
+  std::erase_if(
+      some, [&](const Kernel& kernel) { return (kernel.compute == DType::kInt8) != quantized; });
   return some;
 }
 
@@ -45,8 +51,10 @@ std::string name_of(const ::testing::TestParamInfo<Kernel>& test) { return test.
 
 class KernelTest : public ::testing::TestWithParam<Kernel> {
  protected:
-  // Of B as the kernel reads it: in place as it wants, or packed if it has a type of its own. `columns` as of the tester's.
-  static GemmTester tester(int64_t m, int64_t n, int64_t k, PlanOptions options = {}, bool columns = false) {
+  // Of B as the kernel reads it: in place as it wants, or packed if it has a type of its own.
+  // `columns` as of the tester's.
+  static GemmTester tester(int64_t m, int64_t n, int64_t k, PlanOptions options = {},
+                           bool columns = false) {
     const Kernel& kernel = GetParam();
     options.kernel = &kernel;
     return GemmTester()
@@ -120,16 +128,22 @@ class QuantizedKernelTest : public ::testing::TestWithParam<Kernel> {
  protected:
   // With `seed` the types of A and B, of Y, and what is absent change.
   static QGemmTester tester(const Kernel& kernel, uint32_t seed, PlanOptions options = {}) {
-    constexpr DType kTypes[] = {DType::kInt8, DType::kUInt8}, kOutputs[] = {DType::kFloat32, DType::kInt8, DType::kUInt8};
+    constexpr DType kTypes[] = {DType::kInt8, DType::kUInt8},
+                    kOutputs[] = {DType::kFloat32, DType::kInt8, DType::kUInt8};
     options.kernel = &kernel;
-    QGemmTester t = QGemmTester().types(kTypes[seed % 2], kTypes[seed / 2 % 2]).output(kOutputs[seed % 3]).options(options).seed(seed);
-    t.zero_points(seed % 5 == 0 ? Values::kAbsent : Values::kRandom, seed % 7 == 0 ? Values::kAbsent : Values::kRandom);
+    QGemmTester t = QGemmTester()
+                        .types(kTypes[seed % 2], kTypes[seed / 2 % 2])
+                        .output(kOutputs[seed % 3])
+                        .options(options)
+                        .seed(seed);
+    t.zero_points(seed % 5 == 0 ? Values::kAbsent : Values::kRandom,
+                  seed % 7 == 0 ? Values::kAbsent : Values::kRandom);
     if (kernel.dot == Dot::kSevenBits) t.values(Values::kRandom, Values::k128Values);
     if (kernel.dot == Dot::kSigned) t.values(Values::kRandom, Values::k255Values);
     return t.extents(Extent::kOne, Extent::kColumns, Extent::kColumns);
   }
-  // Without packed weights, if the kernel takes such; and with, if its panels of B are as wide as those that they are stored in. On every
-  // engine that it is for.
+  // Without packed weights, if the kernel takes such; and with, if its panels of B are as wide as
+  // those that they are stored in. On every engine that it is for.
   static void run(QGemmTester tester) {
     const Kernel& kernel = GetParam();
     for (const Engine& engine : engines_for(kernel)) {
@@ -169,8 +183,15 @@ TEST_P(QuantizedKernelTest, TransposedAndStridedOperands) {
   for (const bool columns : {false, true}) {
     for (const bool trans : {false, true}) {
       for (const int64_t kc : {0, 18}) {
-        run(tester(kernel, ++seed, {.mc = 8, .kc = kc}).sizes(22, 35, 40).trans(trans, trans).columns(columns).gap(1));
-        run(tester(kernel, ++seed, {.nc = 16, .kc = kc}).sizes(22, 35, 41).trans(trans, !trans).columns(columns));
+        run(tester(kernel, ++seed, {.mc = 8, .kc = kc})
+                .sizes(22, 35, 40)
+                .trans(trans, trans)
+                .columns(columns)
+                .gap(1));
+        run(tester(kernel, ++seed, {.nc = 16, .kc = kc})
+                .sizes(22, 35, 41)
+                .trans(trans, !trans)
+                .columns(columns));
       }
     }
   }
@@ -184,7 +205,11 @@ TEST_P(QuantizedKernelTest, NeverSaturates) {
         for (const Values y : {Values::kLow, Values::kHigh}) {
           const Values other_x = x == Values::kLow ? Values::kHigh : Values::kLow,
                        other_y = y == Values::kLow ? Values::kHigh : Values::kLow;
-          const QGemmTester t = tester(kernel, 1).types(a, b).output(DType::kFloat32).values(x, y).sizes(kernel.mr, 9, 200);
+          const QGemmTester t = tester(kernel, 1)
+                                    .types(a, b)
+                                    .output(DType::kFloat32)
+                                    .values(x, y)
+                                    .sizes(kernel.mr, 9, 200);
           run(QGemmTester(t).zero_points(other_x, other_y));
           run(QGemmTester(t).zero_points(other_x, Values::kAbsent));
           run(QGemmTester(t).zero_points(Values::kAbsent, other_y));
@@ -198,15 +223,19 @@ INSTANTIATE_TEST_SUITE_P(Table, QuantizedKernelTest, ::testing::ValuesIn(kernels
 
 class KernelRow : public ::testing::TestWithParam<Kernel> {};
 
-// <type>_<mr>x<nr>[c<kr>]_<instruction set>[_<origin and variant>], such as f32_4x8_simd128_xnnpack_splat.
+// <type>_<mr>x<nr>[c<kr>]_<instruction set>[_<origin and variant>], such as
+// f32_4x8_simd128_xnnpack_splat.
 TEST_P(KernelRow, NameTellsTheTruth) {
   const Kernel& kernel = GetParam();
   const std::string type = dtype_name(kernel.compute);
   std::string start(1, type[0]);
-  std::copy_if(type.begin(), type.end(), std::back_inserter(start), [](unsigned char letter) { return std::isdigit(letter) != 0; });
+  std::copy_if(type.begin(), type.end(), std::back_inserter(start),
+               [](unsigned char letter) { return std::isdigit(letter) != 0; });
   start.append("_").append(std::to_string(kernel.mr)).append("x").append(std::to_string(kernel.nr));
   if (kernel.kr > 1) start.append("c").append(std::to_string(kernel.kr));
-  start += kernel.isa == Isa::kRelaxed ? "_relaxed" : kernel.isa == Isa::kSimd128 ? "_simd128" : "_portable";
+  start += kernel.isa == Isa::kRelaxed   ? "_relaxed"
+           : kernel.isa == Isa::kSimd128 ? "_simd128"
+                                         : "_portable";
   const std::string name = kernel.name;
   EXPECT_EQ(name.substr(0, start.size()), start);
   EXPECT_TRUE(name.size() == start.size() || name[start.size()] == '_') << name;
@@ -228,13 +257,16 @@ INSTANTIATE_TEST_SUITE_P(Table, KernelRow, ::testing::ValuesIn(kernels()), name_
 TEST(KernelTable, EveryComputeTypeEndsInAPortableRow) {
   const KernelTable table = kernel_table();
   for (int type = 0; type < kDTypeCount; ++type) {
-    if (compute_type(static_cast<DType>(type)) != static_cast<DType>(type)) continue;  // kInt8 stands for both 8-bit types
+    if (compute_type(static_cast<DType>(type)) != static_cast<DType>(type))
+      continue;  // kInt8 stands for both 8-bit types
     const Kernel* last = nullptr;
     for (int i = 0; i < table.count; ++i) {
       if (table.rows[i].compute == static_cast<DType>(type)) last = &table.rows[i];
     }
     ASSERT_NE(last, nullptr) << dtype_name(static_cast<DType>(type));
-    EXPECT_TRUE(last->isa == Isa::kPortable && last->processor == Processor::kAny && last->rows_min == 1) << last->name;
+    EXPECT_TRUE(last->isa == Isa::kPortable && last->processor == Processor::kAny &&
+                last->rows_min == 1)
+        << last->name;
   }
 }
 

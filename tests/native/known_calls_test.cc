@@ -1,4 +1,5 @@
-// Calls that are prepared: run again, they compute with what their tensors hold then. And which of them are known again.
+// Calls that are prepared: run again, they compute with what their tensors hold then. And which of
+// them are known again.
 #include "known_calls.h"
 
 #include <gtest/gtest.h>
@@ -42,7 +43,8 @@ struct Stacks {
       for (int64_t j = 0; j < n; ++j) {
         float sum = bias[static_cast<size_t>(j)];
         for (int64_t l = 0; l < k; ++l) {
-          sum += src[static_cast<size_t>(row * k + l)] * weights[static_cast<size_t>((row / m * k + l) * n + j)];
+          sum += src[static_cast<size_t>(row * k + l)] *
+                 weights[static_cast<size_t>((row / m * k + l) * n + j)];
         }
         result.push_back(sum);
       }
@@ -69,7 +71,8 @@ TEST(PreparedCall, ComputesWithWhatItsTensorsHold) {
     int64_t m, n, k;
   };
   // The last but one becomes its transpose, and the last packs.
-  for (const auto& [m, n, k] : {Size{1, 1, 1}, Size{5, 8, 3}, Size{16, 16, 16}, Size{9, 1, 7}, Size{70, 300, 130}}) {
+  for (const auto& [m, n, k] :
+       {Size{1, 1, 1}, Size{5, 8, 3}, Size{16, 16, 16}, Size{9, 1, 7}, Size{70, 300, 130}}) {
     SCOPED_TRACE(::testing::Message() << m << "x" << n << "x" << k);
     Stacks one(1, m, n, k), some(3, m, n, k);
     const ConstTensor addend{one.bias.data(), DType::kFloat32, std::span(one.dst_dims + 2, 1)};
@@ -121,7 +124,8 @@ TEST(PreparedCall, IsRefusedMemoryWhenItRuns) {
 using Words = std::vector<double>;
 
 // Keeps a call, and gives where it is.
-const PreparedCall* keep(KnownCalls& calls, const Words& words, int operation = 0, const void* packed = nullptr) {
+const PreparedCall* keep(KnownCalls& calls, const Words& words, int operation = 0,
+                         const void* packed = nullptr) {
   const PreparedCall* call = &calls.next().prepared;
   calls.keep(operation, words, packed);
   return call;
@@ -149,7 +153,9 @@ TEST(KnownCalls, AreTheLastEight) {
   KnownCalls calls;
   for (int i = 0; i < 20; ++i) {
     keep(calls, Words{static_cast<double>(i), 2});
-    for (int j = 0; j <= i; ++j) EXPECT_EQ(calls.find(0, Words{static_cast<double>(j), 2}) != nullptr, i - j < 8) << j << " of " << i;
+    for (int j = 0; j <= i; ++j)
+      EXPECT_EQ(calls.find(0, Words{static_cast<double>(j), 2}) != nullptr, i - j < 8)
+          << j << " of " << i;
   }
 }
 

@@ -1,4 +1,5 @@
-// Every rule that a call of matmul() can break: the code, the argument, the sentence, and that nothing is written.
+// Every rule that a call of matmul() can break: the code, the argument, the sentence, and that
+// nothing is written.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +24,9 @@ struct Argument {
   std::vector<float> data;
   bool is_there = true;
 
-  Argument(Sizes shape, float value) : dims(std::move(shape)), data(200, value) { tensor.data = data.data(); }
+  Argument(Sizes shape, float value) : dims(std::move(shape)), data(200, value) {
+    tensor.data = data.data();
+  }
   void link() {
     tensor.dims = dims;
     tensor.strides = strides;
@@ -40,12 +43,17 @@ struct Call {
   PackedWeights packed;
 
   Call() { args.dst = {dst.data(), DType::kFloat32}; }
-  void types(DType type) { src.tensor.dtype = weights.tensor.dtype = bias.tensor.dtype = args.dst.dtype = type; }
+  void types(DType type) {
+    src.tensor.dtype = weights.tensor.dtype = bias.tensor.dtype = args.dst.dtype = type;
+  }
   void flags() { args.transpose_a = args.transpose_b = 1; }
-  void shapes(Sizes a, Sizes b, Sizes y) { src.dims = std::move(a), weights.dims = std::move(b), dst_dims = std::move(y); }
+  void shapes(Sizes a, Sizes b, Sizes y) {
+    src.dims = std::move(a), weights.dims = std::move(b), dst_dims = std::move(y);
+  }
   void pack_weights(Sizes dims = {3, 4}, DType type = DType::kFloat32) {
     const bool for_qgemm = compute_type(type) == DType::kInt8;
-    const PackArgs pack_args{.op = for_qgemm ? PackFor::kQGemm : PackFor::kGemm, .B = {weights.data.data(), type, dims}};
+    const PackArgs pack_args{.op = for_qgemm ? PackFor::kQGemm : PackFor::kGemm,
+                             .B = {weights.data.data(), type, dims}};
     const Status status = pack(context, pack_args, &packed);
     EXPECT_TRUE(status.ok()) << status.message;
     args.packed_weights = &packed;
@@ -59,7 +67,9 @@ struct Call {
     args.dst.strides = dst_strides;
   }
   bool holds_what_it_held() const {
-    const auto all = [](const std::vector<float>& data, float value) { return std::ranges::count(data, value) == std::ssize(data); };
+    const auto all = [](const std::vector<float>& data, float value) {
+      return std::ranges::count(data, value) == std::ssize(data);
+    };
     return all(src.data, 1) && all(weights.data, 1) && all(bias.data, 1) && all(dst, -7);
   }
 };
@@ -312,9 +322,11 @@ TEST_P(MatMulError, IsSaidAndNothingIsWritten) {
   EXPECT_STREQ(matmul_shape(call.args, dims, &rank).message, status.message);
   EXPECT_STREQ(explain(call.context, call.args, &plan).message, status.message);
 }
-INSTANTIATE_TEST_SUITE_P(Cases, MatMulError, ::testing::ValuesIn(kCases), [](const auto& test) { return std::string(test.param.name); });
+INSTANTIATE_TEST_SUITE_P(Cases, MatMulError, ::testing::ValuesIn(kCases),
+                         [](const auto& test) { return std::string(test.param.name); });
 
-// What is allowed -----------------------------------------------------------------------------------------------------------------
+// What is allowed
+// -----------------------------------------------------------------------------------------------------------------
 
 TEST(MatMulAllowed, AtTheEdgesOfTheRules) {
   constexpr int64_t kFar = std::numeric_limits<int64_t>::max();
@@ -329,20 +341,34 @@ TEST(MatMulAllowed, AtTheEdgesOfTheRules) {
       [](Call& c) { c.types(DType::kFloat16), c.args.dst.dtype = DType::kFloat32; },
       [](Call& c) { c.types(DType::kBFloat16), c.args.dst.dtype = DType::kFloat32; },
       // Axes of one element have any stride.
-      [](Call& c) { c.shapes({1, 1, 3}, {1, 3, 4}, {1, 1, 4}), c.src.strides = {kFar, kFar, 1}, c.dst_strides = {0, kFar, 1}; },
-      [](Call& c) { c.shapes({2, 2, 3}, {3, 1}, {2, 2, 1}), c.bias.dims = {1}, c.weights.strides = {1, kFar}, c.dst_strides = {2, 1, 0}; },
+      [](Call& c) {
+        c.shapes({1, 1, 3}, {1, 3, 4}, {1, 1, 4}), c.src.strides = {kFar, kFar, 1},
+                                                   c.dst_strides = {0, kFar, 1};
+      },
+      [](Call& c) {
+        c.shapes({2, 2, 3}, {3, 1}, {2, 2, 1}), c.bias.dims = {1}, c.weights.strides = {1, kFar},
+                                                c.dst_strides = {2, 1, 0};
+      },
       [](Call& c) { c.dst_strides = {1, 2, 4}; },
       [](Call& c) { c.dst_strides = {4, 8, 1}; },
       [](Call& c) { c.dst_strides = {20, 4, 1}; },
       // bias may be written over.
       [](Call& c) { c.bias.dims = {2, 2, 4}, c.args.dst.data = c.bias.data.data(); },
-      [](Call& c) { c.bias.dims = {2, 2, 4}, c.dst_strides = {8, 4, 1}, c.args.dst.data = c.bias.data.data(); },
-      [](Call& c) { c.bias.dims = {2, 2, 4}, c.dst_strides = c.bias.strides = {4, 8, 1}, c.args.dst.data = c.bias.data.data(); },
       [](Call& c) {
-        c.shapes({1, 2, 3}, {3, 4}, {1, 2, 4}), c.bias.dims = {1, 2, 4}, c.bias.strides = {kFar, 4, 1};
+        c.bias.dims = {2, 2, 4}, c.dst_strides = {8, 4, 1}, c.args.dst.data = c.bias.data.data();
+      },
+      [](Call& c) {
+        c.bias.dims = {2, 2, 4}, c.dst_strides = c.bias.strides = {4, 8, 1},
         c.args.dst.data = c.bias.data.data();
       },
-      [](Call& c) { c.shapes({3}, {3}, {}), c.bias.dims = {}, c.args.dst.data = c.bias.data.data(); },
+      [](Call& c) {
+        c.shapes({1, 2, 3}, {3, 4}, {1, 2, 4}), c.bias.dims = {1, 2, 4},
+                                                c.bias.strides = {kFar, 4, 1};
+        c.args.dst.data = c.bias.data.data();
+      },
+      [](Call& c) {
+        c.shapes({3}, {3}, {}), c.bias.dims = {}, c.args.dst.data = c.bias.data.data();
+      },
       // Inputs may overlap one another, and be the same.
       [](Call& c) { c.src.tensor.data = c.weights.tensor.data = c.bias.data.data(); },
       // Side by side, and between the rows of another.
@@ -350,19 +376,39 @@ TEST(MatMulAllowed, AtTheEdgesOfTheRules) {
       [](Call& c) { c.src.tensor.data = c.dst.data() + 16; },
       [](Call& c) { c.args.dst.data = c.weights.data.data() + 12; },
       [](Call& c) { c.args.dst.data = c.bias.data.data() + 4; },
-      [](Call& c) { c.src.strides = {16, 8, 1}, c.dst_strides = {16, 8, 1}, c.args.dst.data = c.src.data.data() + 3; },
-      [](Call& c) { c.src.strides = {16, 8, 1}, c.dst_strides = {16, 8, 1}, c.args.dst.data = c.src.data.data() + 4; },
-      [](Call& c) { c.src.strides = {3, 8, 1}, c.dst_strides = {48, 8, 1}, c.args.dst.data = c.src.data.data() + 19; },
+      [](Call& c) {
+        c.src.strides = {16, 8, 1}, c.dst_strides = {16, 8, 1},
+        c.args.dst.data = c.src.data.data() + 3;
+      },
+      [](Call& c) {
+        c.src.strides = {16, 8, 1}, c.dst_strides = {16, 8, 1},
+        c.args.dst.data = c.src.data.data() + 4;
+      },
+      [](Call& c) {
+        c.src.strides = {3, 8, 1}, c.dst_strides = {48, 8, 1},
+        c.args.dst.data = c.src.data.data() + 19;
+      },
       // Nothing to read or write.
       [](Call& c) { c.shapes({2, 0, 3}, {3, 4}, {2, 0, 4}), c.args.dst.data = c.src.data.data(); },
-      [](Call& c) { c.shapes({0, 2, 3}, {3, 4}, {0, 2, 4}), c.src.tensor.data = c.args.dst.data = nullptr; },
-      [](Call& c) { c.shapes({0, 2, 3}, {3, 4}, {0, 2, 4}), c.src.strides = c.dst_strides = {kFar, 8, 1}; },
-      [](Call& c) { c.shapes({2, 2, 0}, {0, 4}, {2, 2, 4}), c.src.tensor.data = c.weights.tensor.data = nullptr; },
-      [](Call& c) { c.shapes({1, 2, 3}, {0, 3, 4}, {0, 2, 4}), c.bias.dims = {0, 1, 4}, c.bias.tensor.data = nullptr; },
+      [](Call& c) {
+        c.shapes({0, 2, 3}, {3, 4}, {0, 2, 4}), c.src.tensor.data = c.args.dst.data = nullptr;
+      },
+      [](Call& c) {
+        c.shapes({0, 2, 3}, {3, 4}, {0, 2, 4}), c.src.strides = c.dst_strides = {kFar, 8, 1};
+      },
+      [](Call& c) {
+        c.shapes({2, 2, 0}, {0, 4}, {2, 2, 4}), c.src.tensor.data = c.weights.tensor.data = nullptr;
+      },
+      [](Call& c) {
+        c.shapes({1, 2, 3}, {0, 3, 4}, {0, 2, 4}), c.bias.dims = {0, 1, 4},
+                                                   c.bias.tensor.data = nullptr;
+      },
       // What packed weights stand for is not looked at.
       [](Call& c) { c.pack_weights(); },
       [](Call& c) { c.pack_weights({1, 1, 1, 3, 4}), c.dst_dims = {1, 1, 2, 2, 4}; },
-      [](Call& c) { c.pack_weights(), c.weights.dims = {7, -1}, c.weights.tensor = {.dtype = kUnknown}; },
+      [](Call& c) {
+        c.pack_weights(), c.weights.dims = {7, -1}, c.weights.tensor = {.dtype = kUnknown};
+      },
       [](Call& c) { c.pack_weights(), c.args.dst.data = c.weights.data.data(); },
       [](Call& c) { c.pack_weights({0, 3, 4}), c.shapes({1, 2, 3}, {}, {0, 2, 4}); },
       [](Call& c) { c.pack_weights(), c.args.transpose_a = 1, c.src.dims = {2, 3, 2}; },
@@ -375,7 +421,8 @@ TEST(MatMulAllowed, AtTheEdgesOfTheRules) {
     size_t rank = 0;
     Explanation plan;
     for (const Status& status :
-         {matmul_shape(call.args, dims, &rank), explain(call.context, call.args, &plan), matmul(call.context, call.args)}) {
+         {matmul_shape(call.args, dims, &rank), explain(call.context, call.args, &plan),
+          matmul(call.context, call.args)}) {
       EXPECT_TRUE(status.ok()) << &change - allowed << ": " << status.message;
     }
     EXPECT_EQ(Sizes(dims, dims + rank), call.dst_dims) << &change - allowed;
@@ -399,7 +446,8 @@ TEST(MatMulAllowed, TypesOfEveryArgument) {
   for (int src = 0; src < kDTypeCount; ++src) {
     for (int other = 0; other < kDTypeCount; ++other) {
       const auto type = static_cast<DType>(src), changed = static_cast<DType>(other);
-      const bool has_type = type != DType::kInt8 && type != DType::kUInt8, is_half = type == DType::kFloat16 || type == DType::kBFloat16;
+      const bool has_type = type != DType::kInt8 && type != DType::kUInt8,
+                 is_half = type == DType::kFloat16 || type == DType::kBFloat16;
       struct Change {
         const char* argument;
         bool allowed;
@@ -408,7 +456,8 @@ TEST(MatMulAllowed, TypesOfEveryArgument) {
       const Change changes[] = {
           {"weights", type == changed, [](Call& c, DType t) { c.weights.tensor.dtype = t; }},
           {"bias", type == changed, [](Call& c, DType t) { c.bias.tensor.dtype = t; }},
-          {"dst", type == changed || (is_half && changed == DType::kFloat32), [](Call& c, DType t) { c.args.dst.dtype = t; }},
+          {"dst", type == changed || (is_half && changed == DType::kFloat32),
+           [](Call& c, DType t) { c.args.dst.dtype = t; }},
       };
       for (const Change& change : changes) {
         Call call;
@@ -417,14 +466,19 @@ TEST(MatMulAllowed, TypesOfEveryArgument) {
         call.link();
         const Status status = matmul(call.context, call.args);
         const bool allowed = has_type && change.allowed;
-        EXPECT_EQ(status.code, allowed ? Code::kOk : Code::kDType) << dtype_name(type) << " " << dtype_name(changed);
-        EXPECT_STREQ(status.argument, allowed ? "" : has_type ? change.argument : "src") << dtype_name(type) << " " << dtype_name(changed);
+        EXPECT_EQ(status.code, allowed ? Code::kOk : Code::kDType)
+            << dtype_name(type) << " " << dtype_name(changed);
+        EXPECT_STREQ(status.argument, allowed    ? ""
+                                      : has_type ? change.argument
+                                                 : "src")
+            << dtype_name(type) << " " << dtype_name(changed);
       }
     }
   }
 }
 
-// Shape and memory ----------------------------------------------------------------------------------------------------------------
+// Shape and memory
+// ----------------------------------------------------------------------------------------------------------------
 
 TEST(MatMulShape, ChecksWithoutData) {
   Call call;
@@ -437,7 +491,8 @@ TEST(MatMulShape, ChecksWithoutData) {
   Status status = matmul_shape(call.args, dims, &rank);
   ASSERT_TRUE(status.ok()) << status.message;
   EXPECT_EQ(Sizes(dims, dims + rank), Sizes({2, 2, 4}));
-  // Arrays of the caller's that are not in memory yet: space 1 holds src, of 48 bytes, space 2 weights, of 48, space 3 bias, of 64.
+  // Arrays of the caller's that are not in memory yet: space 1 holds src, of 48 bytes, space 2
+  // weights, of 48, space 3 bias, of 64.
   call.args.dst = {.dims = call.dst_dims};
   call.args.src.place = {1, 0};
   call.args.weights.place = {2, 8};
@@ -453,7 +508,8 @@ TEST(MatMulShape, ChecksWithoutData) {
                                         {Place{4, 0}, ""}}) {
     call.args.dst.place = place;
     status = matmul_shape(call.args, dims, &rank);
-    EXPECT_EQ(status.code, *argument == 0 ? Code::kOk : Code::kArgument) << place.space << " " << place.offset << " " << status.message;
+    EXPECT_EQ(status.code, *argument == 0 ? Code::kOk : Code::kArgument)
+        << place.space << " " << place.offset << " " << status.message;
     const std::string wanted = *argument == 0 ? "" : std::string("dst overlaps ").append(argument);
     EXPECT_NE(std::string(status.message).find(wanted), std::string::npos) << status.message;
   }
@@ -465,7 +521,10 @@ TEST(MatMulShape, LooksAtTheTypeOfDstThatIsNotThere) {
   call.link();
   int64_t dims[kMaxRank];
   size_t rank = 0;
-  for (const auto& [type, ok] : {std::pair{DType::kInt64, true}, {DType::kFloat32, false}, {DType::kInt8, false}, {kUnknown, false}}) {
+  for (const auto& [type, ok] : {std::pair{DType::kInt64, true},
+                                 {DType::kFloat32, false},
+                                 {DType::kInt8, false},
+                                 {kUnknown, false}}) {
     call.args.dst = {.dtype = type};
     const Status status = matmul_shape(call.args, dims, &rank);
     EXPECT_EQ(status.code, ok ? Code::kOk : Code::kDType) << status.message;
@@ -474,7 +533,8 @@ TEST(MatMulShape, LooksAtTheTypeOfDstThatIsNotThere) {
 }
 
 TEST(MatMulShape, GivesTheLargest) {
-  const int64_t src[] = {int64_t{1} << 30, 1, 0}, weights[] = {int64_t{1} << 23, 1, 0, 1}, more[] = {(int64_t{1} << 23) + 1, 1, 0, 1};
+  const int64_t src[] = {int64_t{1} << 30, 1, 0}, weights[] = {int64_t{1} << 23, 1, 0, 1},
+                more[] = {(int64_t{1} << 23) + 1, 1, 0, 1};
   MatMulArgs args;
   args.src.dims = src;
   args.weights.dims = weights;

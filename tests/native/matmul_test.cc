@@ -25,14 +25,17 @@ class MatMul : public ::testing::TestWithParam<DType> {
   static MatMulTester tester() { return MatMulTester().type(GetParam()); }
 };
 
-// Problems at random ------------------------------------------------------------------------------------------------------------
+// Problems at random
+// ------------------------------------------------------------------------------------------------------------
 
 class Draw {
  public:
   explicit Draw(uint32_t seed) : random_(seed) {}
   bool one_in(uint32_t n) { return random_() % n == 0; }
   int64_t below(int64_t n) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(n)); }
-  int64_t one_of(const Sizes& sizes) { return sizes[static_cast<size_t>(below(std::ssize(sizes)))]; }
+  int64_t one_of(const Sizes& sizes) {
+    return sizes[static_cast<size_t>(below(std::ssize(sizes)))];
+  }
 
   Layout layout(size_t rank, bool may_repeat) {
     Layout layout;
@@ -98,8 +101,10 @@ MatMulTester any(DType type, uint32_t seed) {
   t.packed(weights.size() > 1 && draw.one_in(3));
   if (draw.one_in(2)) {
     const Sizes blocks{0, 0, 1, 2, 3, 4, 8, 11};
-    t.options(
-        {.kernel = any_kernel(compute_type(type), draw), .mc = draw.one_of(blocks), .nc = draw.one_of(blocks), .kc = draw.one_of(blocks)});
+    t.options({.kernel = any_kernel(compute_type(type), draw),
+               .mc = draw.one_of(blocks),
+               .nc = draw.one_of(blocks),
+               .kc = draw.one_of(blocks)});
   }
   if (draw.one_in(8)) t.specials();
   return t;
@@ -109,7 +114,8 @@ TEST_P(MatMul, AnythingAtRandom) {
   for (uint32_t seed = 1; seed <= 1000 && !HasFailure(); ++seed) any(GetParam(), seed).run();
 }
 
-// The rules ---------------------------------------------------------------------------------------------------------------------
+// The rules
+// ---------------------------------------------------------------------------------------------------------------------
 
 TEST_P(MatMul, EverySmallSize) {
   for (const int64_t m : {0, 1, 2, 3, 5}) {
@@ -123,10 +129,11 @@ TEST_P(MatMul, EverySmallSize) {
 }
 
 TEST_P(MatMul, BatchAxesBroadcastBothWays) {
-  const Sizes pairs[][2] = {{{}, {3}},           {{3}, {}},           {{3}, {1}},          {{1}, {3}},
-                            {{3}, {3}},          {{2, 1}, {3}},       {{3}, {2, 1}},       {{2, 1}, {1, 3}},
-                            {{1, 3}, {2, 1}},    {{2, 3, 2}, {2}},    {{2}, {2, 3, 2}},    {{2, 1, 2}, {3, 1}},
-                            {{3, 1}, {2, 1, 2}}, {{1, 1, 1}, {1, 1}}, {{2, 3, 2}, {3, 1}}, {{2, 3, 2}, {2, 1, 2}}};
+  const Sizes pairs[][2] = {
+      {{}, {3}},           {{3}, {}},           {{3}, {1}},          {{1}, {3}},
+      {{3}, {3}},          {{2, 1}, {3}},       {{3}, {2, 1}},       {{2, 1}, {1, 3}},
+      {{1, 3}, {2, 1}},    {{2, 3, 2}, {2}},    {{2}, {2, 3, 2}},    {{2, 1, 2}, {3, 1}},
+      {{3, 1}, {2, 1, 2}}, {{1, 1, 1}, {1, 1}}, {{2, 3, 2}, {3, 1}}, {{2, 3, 2}, {2, 1, 2}}};
   for (const auto& [a, b] : pairs) {
     for (const bool trans : {false, true}) {
       Sizes src = a, weights = b;
@@ -134,7 +141,14 @@ TEST_P(MatMul, BatchAxesBroadcastBothWays) {
       weights.insert(weights.end(), {trans ? 9 : 5, trans ? 5 : 9});
       for (const bool packed : {false, true}) {
         tester().src(src).weights(weights).trans(trans, trans).packed(packed).run();
-        tester().src(src, {.gap = 2}).weights(weights, {.gap = 1}).trans(trans, trans).bias({3, 9}).packed(packed).dst({.gap = 1}).run();
+        tester()
+            .src(src, {.gap = 2})
+            .weights(weights, {.gap = 1})
+            .trans(trans, trans)
+            .bias({3, 9})
+            .packed(packed)
+            .dst({.gap = 1})
+            .run();
       }
     }
   }
@@ -144,7 +158,13 @@ TEST_P(MatMul, VectorTimesMatrix) {
   for (const Sizes& weights : {Sizes{7, 9}, {2, 7, 9}, {2, 1, 7, 9}, {7, 1}, {7, 0}, {0, 7, 9}}) {
     for (const bool packed : {false, true}) {
       tester().src({7}).weights(weights).packed(packed).run();
-      tester().src({7}, {.gap = 1, .repeated = 1}).weights(weights, {.gap = 1}).bias({1}).packed(packed).dst({.gap = 2}).run();
+      tester()
+          .src({7}, {.gap = 1, .repeated = 1})
+          .weights(weights, {.gap = 1})
+          .bias({1})
+          .packed(packed)
+          .dst({.gap = 2})
+          .run();
     }
   }
   tester().src({7}).weights({2, 9, 7}).trans(false, true).bias({2, 9}).run();
@@ -185,7 +205,14 @@ TEST_P(MatMul, WithoutDepthThereIsBiasOrZeros) {
   for (const bool packed : {false, true}) {
     tester().src({2, 3, 0}).weights({0, 9}).packed(packed).run();
     tester().src({2, 3, 0}).weights({2, 0, 9}).bias({2, 3, 9}).packed(packed).run();
-    tester().src({2, 3, 0}).weights({0, 9}).bias({2, 1, 1}).specials().dst({.order = {2, 0, 1}, .gap = 1}).packed(packed).run();
+    tester()
+        .src({2, 3, 0})
+        .weights({0, 9})
+        .bias({2, 1, 1})
+        .specials()
+        .dst({.order = {2, 0, 1}, .gap = 1})
+        .packed(packed)
+        .run();
     tester().src({2, 3, 0}).weights({0, 9}).in_place().packed(packed).run();
     tester().src({0}).weights({2, 0, 9}).bias({9}).packed(packed).run();
   }
@@ -205,13 +232,20 @@ TEST_P(MatMul, WithoutRowsColumnsOrBatchesNothingIsWritten) {
 }
 
 TEST_P(MatMul, BiasBroadcastsToDst) {
-  const Sizes shapes[] = {{},        {1},       {9},       {1, 1},    {1, 9},    {3, 1},    {3, 9},   {1, 1, 1},
-                          {1, 1, 9}, {1, 3, 1}, {1, 3, 9}, {2, 1, 1}, {2, 1, 9}, {2, 3, 1}, {2, 3, 9}};
+  const Sizes shapes[] = {{},        {1},       {9},       {1, 1},    {1, 9},
+                          {3, 1},    {3, 9},    {1, 1, 1}, {1, 1, 9}, {1, 3, 1},
+                          {1, 3, 9}, {2, 1, 1}, {2, 1, 9}, {2, 3, 1}, {2, 3, 9}};
   for (const Sizes& bias : shapes) {
     for (const bool wide : {false, true}) {
       // One tall product, and products of their own; then no columns in dst, and no rows.
       tester().src({2, 3, 5}).weights({5, 9}).bias(bias).float32(wide).run();
-      tester().src({2, 3, 5}).weights({2, 5, 9}).bias(bias, {.gap = 2}).float32(wide).dst({.order = {0, 2, 1}}).run();
+      tester()
+          .src({2, 3, 5})
+          .weights({2, 5, 9})
+          .bias(bias, {.gap = 2})
+          .float32(wide)
+          .dst({.order = {0, 2, 1}})
+          .run();
       tester().src({2, 3, 9, 5}).weights({5}).bias(bias).float32(wide).run();
       tester().src({5}).weights({2, 3, 5, 9}).bias(bias, {.repeated = 5}).float32(wide).run();
     }
@@ -222,23 +256,41 @@ TEST_P(MatMul, BiasBroadcastsToDst) {
 TEST_P(MatMul, SingleRowsOfABatch) {
   for (const Sizes& bias : {Sizes{}, {9}, {4, 1, 1}, {4, 1, 9}, {2, 1, 1, 9}, {2, 4, 1, 9}}) {
     tester().src({2, 4, 1, 5}).weights({5, 9}).bias(bias).run();
-    tester().src({2, 4, 1, 5}, {.gap = 1}).weights({2, 1, 5, 9}).bias(bias, {.gap = 1}).dst({.gap = 1}).run();
-    tester().src({5}).weights({2, 4, 5, 9}, {.repeated = 3}).bias(bias.size() > 3 ? Sizes{4, 9} : Sizes{4, 1}).run();
+    tester()
+        .src({2, 4, 1, 5}, {.gap = 1})
+        .weights({2, 1, 5, 9})
+        .bias(bias, {.gap = 1})
+        .dst({.gap = 1})
+        .run();
+    tester()
+        .src({5})
+        .weights({2, 4, 5, 9}, {.repeated = 3})
+        .bias(bias.size() > 3 ? Sizes{4, 9} : Sizes{4, 1})
+        .run();
   }
 }
 
 TEST_P(MatMul, DstThatIsBias) {
-  for (const Layout& layout : {Layout{}, {.gap = 2}, {.order = {0, 2, 1}}, {.order = {2, 1, 0}, .gap = 1}}) {
+  for (const Layout& layout :
+       {Layout{}, {.gap = 2}, {.order = {0, 2, 1}}, {.order = {2, 1, 0}, .gap = 1}}) {
     for (const bool packed : {false, true}) {
       tester().src({2, 3, 5}).weights({5, 9}).dst(layout).in_place().packed(packed).run();
-      tester().src({2, 3, 5}).weights({2, 5, 9}).dst(layout).in_place().packed(packed).options({.mc = 2, .nc = 8, .kc = 2}).run();
+      tester()
+          .src({2, 3, 5})
+          .weights({2, 5, 9})
+          .dst(layout)
+          .in_place()
+          .packed(packed)
+          .options({.mc = 2, .nc = 8, .kc = 2})
+          .run();
     }
   }
 }
 
 TEST_P(MatMul, InputsThatRepeatElements) {
   for (uint64_t a = 0; a < 8; ++a) {
-    for (uint64_t b = 0; b < 8; ++b) tester().src({2, 3, 5}, {.repeated = a}).weights({2, 5, 9}, {.repeated = b}).run();
+    for (uint64_t b = 0; b < 8; ++b)
+      tester().src({2, 3, 5}, {.repeated = a}).weights({2, 5, 9}, {.repeated = b}).run();
   }
 }
 
@@ -248,19 +300,47 @@ TEST_P(MatMul, AxesInAnyOrder) {
     const Layout layout{.order = order, .gap = 1};
     tester().src({2, 3, 4, 5}, layout).weights({2, 3, 5, 9}).run();
     tester().src({2, 3, 4, 5}).weights({2, 1, 5, 9}, layout).run();
-    tester().src({2, 3, 4, 5}).weights({5, 9}).bias({2, 3, 4, 9}, layout).dst({.order = order}).run();
-    tester().src({2, 3, 4, 5}).weights({2, 1, 5, 9}, {.order = order}).packed().in_place().dst(layout).run();
+    tester()
+        .src({2, 3, 4, 5})
+        .weights({5, 9})
+        .bias({2, 3, 4, 9}, layout)
+        .dst({.order = order})
+        .run();
+    tester()
+        .src({2, 3, 4, 5})
+        .weights({2, 1, 5, 9}, {.order = order})
+        .packed()
+        .in_place()
+        .dst(layout)
+        .run();
   } while (std::ranges::next_permutation(order).found);
 }
 
-// One array holds queries, keys and values of all heads, row by row, and so does the array of the results.
+// One array holds queries, keys and values of all heads, row by row, and so does the array of the
+// results.
 TEST_P(MatMul, HeadsOfOneArray) {
   const int64_t heads = 3, rows = 7, size = 5;
   const Layout head{.order = {1, 0, 2}, .gap = 2 * size};  // the others' elements lie between
   for (const bool wide : {false, true}) {
-    tester().src({heads, rows, size}, head).weights({heads, rows, size}, head).trans(false, true).float32(wide).run();
-    tester().src({heads, rows, rows}).weights({heads, rows, size}, head).dst({.order = {1, 0, 2}}).float32(wide).run();
-    tester().src({heads, rows, rows}).weights({1, rows, size}, head).dst({.order = {1, 0, 2}}).bias({rows, 1}).float32(wide).run();
+    tester()
+        .src({heads, rows, size}, head)
+        .weights({heads, rows, size}, head)
+        .trans(false, true)
+        .float32(wide)
+        .run();
+    tester()
+        .src({heads, rows, rows})
+        .weights({heads, rows, size}, head)
+        .dst({.order = {1, 0, 2}})
+        .float32(wide)
+        .run();
+    tester()
+        .src({heads, rows, rows})
+        .weights({1, rows, size}, head)
+        .dst({.order = {1, 0, 2}})
+        .bias({rows, 1})
+        .float32(wide)
+        .run();
   }
 }
 
@@ -280,7 +360,13 @@ TEST_P(MatMul, BlocksOfAnySize) {
     for (const bool packed : {false, true}) {
       const PlanOptions options{.mc = block, .nc = block, .kc = block};
       tester().src({2, 19, 21}).weights({21, 35}).packed(packed).options(options).run();
-      tester().src({2, 2, 19, 21}, {.gap = 1}).weights({2, 1, 21, 35}).bias({35}).packed(packed).options(options).run();
+      tester()
+          .src({2, 2, 19, 21}, {.gap = 1})
+          .weights({2, 1, 21, 35})
+          .bias({35})
+          .packed(packed)
+          .options(options)
+          .run();
     }
   }
 }
@@ -289,9 +375,31 @@ TEST_P(MatMul, NanAndInfinitiesPropagate) {
   for (uint32_t seed = 1; seed <= 10; ++seed) {
     for (const bool packed : {false, true}) {
       tester().src({2, 3, 7}).weights({7, 9}).specials().packed(packed).seed(seed).run();
-      tester().src({2, 3, 7}).weights({2, 7, 9}).bias({3, 9}).specials().packed(packed).seed(seed).run();
-      tester().src({7}).weights({2, 7, 9}).bias({1}).specials().float32().packed(packed).seed(seed).run();
-      tester().src({3, 12}).weights({12, 9}).specials().packed(packed).options({.kc = 5}).seed(seed).run();
+      tester()
+          .src({2, 3, 7})
+          .weights({2, 7, 9})
+          .bias({3, 9})
+          .specials()
+          .packed(packed)
+          .seed(seed)
+          .run();
+      tester()
+          .src({7})
+          .weights({2, 7, 9})
+          .bias({1})
+          .specials()
+          .float32()
+          .packed(packed)
+          .seed(seed)
+          .run();
+      tester()
+          .src({3, 12})
+          .weights({12, 9})
+          .specials()
+          .packed(packed)
+          .options({.kc = 5})
+          .seed(seed)
+          .run();
     }
   }
 }
@@ -311,9 +419,11 @@ constexpr DType kTypes[] = {
 #include "dtypes.def"
 #undef WGEMM_DTYPE
 };
-INSTANTIATE_TEST_SUITE_P(Types, MatMul, ::testing::ValuesIn(kTypes), [](const auto& test) { return std::string(dtype_name(test.param)); });
+INSTANTIATE_TEST_SUITE_P(Types, MatMul, ::testing::ValuesIn(kTypes),
+                         [](const auto& test) { return std::string(dtype_name(test.param)); });
 
-// What becomes of a batch ---------------------------------------------------------------------------------------------------------
+// What becomes of a batch
+// ---------------------------------------------------------------------------------------------------------
 
 // A call without data.
 struct Call {
@@ -343,7 +453,10 @@ const Expected kBatches[] = {
     {{.src = {4, 3, 5}, .weights = {5, 9}, .bias = Sizes{4, 3, 9}}, 1, 12, 0},
     {{.src = {4, 3, 5}, .weights = {5, 9}, .bias = Sizes{4, 3, 1}}, 1, 12, 0},
     // Single rows always do.
-    {{.src = {4, 1, 5}, .weights = {5, 9}, .src_strides = {99, 3, 1}, .dst_strides = {77, 3, 1}}, 1, 4, 0},
+    {{.src = {4, 1, 5}, .weights = {5, 9}, .src_strides = {99, 3, 1}, .dst_strides = {77, 3, 1}},
+     1,
+     4,
+     0},
     {{.src = {4, 1, 5}, .weights = {5, 9}, .src_strides = {0, 0, 1}}, 1, 4, 0},
     {{.src = {4, 5, 1}, .weights = {5, 9}, .trans_a = true}, 1, 4, 0},
     {{.src = {4, 1, 5}, .weights = {5, 9}, .bias = Sizes{4, 1, 9}}, 1, 4, 0},
@@ -352,7 +465,13 @@ const Expected kBatches[] = {
     {{{2, 4, 3, 5}, {2, 1, 5, 9}}, 2, 12, 1},
     {{{2, 4, 1, 5}, {4, 5, 9}}, 4, 2, 1},
     {{.src = {2, 4, 3, 5}, .weights = {5, 9}, .src_strides = {61, 15, 5, 1}}, 2, 12, 1},
-    {{.src = {2, 4, 3, 5}, .weights = {5, 9}, .src_strides = {15, 30, 5, 1}, .dst_strides = {27, 54, 9, 1}}, 4, 6, 1},
+    {{.src = {2, 4, 3, 5},
+      .weights = {5, 9},
+      .src_strides = {15, 30, 5, 1},
+      .dst_strides = {27, 54, 9, 1}},
+     4,
+     6,
+     1},
     {{.src = {2, 4, 3, 5}, .weights = {5, 9}, .bias = Sizes{2, 1, 1, 9}}, 2, 12, 1},
     // Products of their own.
     {{.src = {4, 3, 5}, .weights = {5, 9}, .src_strides = {16, 5, 1}}, 4, 3, 1},
@@ -382,7 +501,8 @@ TEST(MatMulExplain, OneTallProductWhereStridesAllow) {
   for (const Expected& expected : kBatches) {
     SCOPED_TRACE(&expected - kBatches);
     const Call& call = expected.call;
-    const Sizes dst = MatMulTester().src(call.src).weights(call.weights).trans(call.trans_a, false).dst_dims();
+    const Sizes dst =
+        MatMulTester().src(call.src).weights(call.weights).trans(call.trans_a, false).dst_dims();
     MatMulArgs args;
     args.src = {.dims = call.src, .strides = call.src_strides};
     args.weights = {.dims = call.weights, .strides = call.weights_strides};
@@ -403,7 +523,8 @@ TEST(MatMulExplain, OneTallProductWhereStridesAllow) {
     EXPECT_EQ(plan.batch, expected.batch);
     EXPECT_EQ(plan.m, expected.m);
     EXPECT_EQ(plan.n, call.weights.size() == 1 ? 1 : call.weights.back());
-    EXPECT_EQ(plan.k, call.weights.size() == 1 ? call.weights[0] : call.weights[call.weights.size() - 2]);
+    EXPECT_EQ(plan.k,
+              call.weights.size() == 1 ? call.weights[0] : call.weights[call.weights.size() - 2]);
   }
 }
 
@@ -415,9 +536,13 @@ TEST(MatMulExplain, TellsThePlan) {
   Explanation plan;
   ASSERT_TRUE(explain(Context(), args, &plan).ok());
   const bool x86 = processor() == Processor::kX86;
-  const char* splat = WGEMM_RELAXED ? "f32_4x8_relaxed_xnnpack_splat" : "f32_4x8_simd128_xnnpack_splat";
-  EXPECT_STREQ(plan.kernel, !x86 ? splat : WGEMM_RELAXED ? "f32_6x8_relaxed" : "f32_4x8_simd128_panels");
-  EXPECT_EQ(std::vector({plan.batch, plan.m, plan.n, plan.k}), std::vector<int64_t>({12, 128, 136, 164}));
+  const char* splat =
+      WGEMM_RELAXED ? "f32_4x8_relaxed_xnnpack_splat" : "f32_4x8_simd128_xnnpack_splat";
+  EXPECT_STREQ(plan.kernel, !x86            ? splat
+                            : WGEMM_RELAXED ? "f32_6x8_relaxed"
+                                            : "f32_4x8_simd128_panels");
+  EXPECT_EQ(std::vector({plan.batch, plan.m, plan.n, plan.k}),
+            std::vector<int64_t>({12, 128, 136, 164}));
   EXPECT_TRUE(plan.direct && plan.packs_b);
   // Scratch is of one product.
   EXPECT_GE(plan.scratch_bytes, 164 * 136 * 4);
@@ -435,15 +560,24 @@ void count_panel(void*, int64_t) { ++packed_panels; }
 TEST(MatMulPacking, WeightsArePackedOnceForAllThatShareThem) {
   PanelLayout layout = panel_of<double>(4);
   layout.fill_lead = count_panel;
-  const Kernel kernel{
-      "f64_4x4_portable_counting",           DType::kFloat64, 4, 4, 1, kRowsOf<double>, layout, Isa::kPortable, Processor::kAny, 1,
-      portable_kernel<double, 4, 4, 1, true>};
+  const Kernel kernel{"f64_4x4_portable_counting",
+                      DType::kFloat64,
+                      4,
+                      4,
+                      1,
+                      kRowsOf<double>,
+                      layout,
+                      Isa::kPortable,
+                      Processor::kAny,
+                      1,
+                      portable_kernel<double, 4, 4, 1, true>};
   struct Sharing {
     Sizes src, weights;
     int matrices;
   };
-  const Sharing all[] = {{{4, 3, 5}, {5, 8}, 1},          {{2, 4, 3, 5}, {5, 8}, 1},         {{2, 4, 3, 5}, {2, 1, 5, 8}, 2},
-                         {{2, 4, 3, 5}, {1, 4, 5, 8}, 4}, {{2, 4, 3, 5}, {4, 5, 8}, 4},      {{2, 4, 3, 5}, {2, 4, 5, 8}, 8},
+  const Sharing all[] = {{{4, 3, 5}, {5, 8}, 1},          {{2, 4, 3, 5}, {5, 8}, 1},
+                         {{2, 4, 3, 5}, {2, 1, 5, 8}, 2}, {{2, 4, 3, 5}, {1, 4, 5, 8}, 4},
+                         {{2, 4, 3, 5}, {4, 5, 8}, 4},    {{2, 4, 3, 5}, {2, 4, 5, 8}, 8},
                          {{3, 5}, {2, 4, 5, 8}, 8},       {{2, 4, 3, 3, 5}, {4, 1, 5, 8}, 4}};
   for (const auto& [src, weights, matrices] : all) {
     for (const PlanOptions& options : {PlanOptions{}, PlanOptions{.mc = 1}, PlanOptions{.nc = 4}}) {
@@ -452,7 +586,13 @@ TEST(MatMulPacking, WeightsArePackedOnceForAllThatShareThem) {
       with_kernel.parts = 1;
       packed_panels = 0;
       // Gaps, so that rows do not go on from matrix to matrix.
-      MatMulTester().type(DType::kFloat64).src(src, {.gap = 1}).weights(weights).packed(false).options(with_kernel).run();
+      MatMulTester()
+          .type(DType::kFloat64)
+          .src(src, {.gap = 1})
+          .weights(weights)
+          .packed(false)
+          .options(with_kernel)
+          .run();
       EXPECT_EQ(packed_panels, 2 * matrices);
     }
   }

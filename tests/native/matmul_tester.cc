@@ -36,7 +36,8 @@ Array<T> make_array(const Sizes& dims, const Layout& layout) {
     const size_t axis = order[i];
     const bool repeats = (layout.repeated >> axis & 1) != 0;
     if (repeats) continue;
-    array.strides[axis] = dims[axis] == 1 && layout.gap > 0 ? std::numeric_limits<int64_t>::max() : stride;
+    array.strides[axis] =
+        dims[axis] == 1 && layout.gap > 0 ? std::numeric_limits<int64_t>::max() : stride;
     if (dims[axis] > 1) {
       extent += (dims[axis] - 1) * stride;
       stride = stride * dims[axis] + layout.gap;
@@ -88,10 +89,12 @@ std::string text_of(const Sizes& dims, const Layout& layout) {
 
 Sizes MatMulTester::dst_dims() const {
   const bool has_rows = src_.size() > 1, has_cols = weights_.size() > 1;
-  const Sizes a(src_.begin(), src_.end() - (has_rows ? 2 : 1)), b(weights_.begin(), weights_.end() - (has_cols ? 2 : 1));
+  const Sizes a(src_.begin(), src_.end() - (has_rows ? 2 : 1)),
+      b(weights_.begin(), weights_.end() - (has_cols ? 2 : 1));
   Sizes dims(std::max(a.size(), b.size()));
   for (size_t i = 1; i <= dims.size(); ++i) {
-    const int64_t a_size = i <= a.size() ? a[a.size() - i] : 1, b_size = i <= b.size() ? b[b.size() - i] : 1;
+    const int64_t a_size = i <= a.size() ? a[a.size() - i] : 1,
+                  b_size = i <= b.size() ? b[b.size() - i] : 1;
     EXPECT_TRUE(a_size == b_size || a_size == 1 || b_size == 1);
     dims[dims.size() - i] = a_size == 1 ? b_size : a_size;
   }
@@ -102,16 +105,19 @@ Sizes MatMulTester::dst_dims() const {
 
 std::string MatMulTester::describe() const {
   std::ostringstream text;
-  text << dtype_name(type_) << " src=" << text_of(src_, src_layout_) << (trans_a_ ? " transposed" : "");
+  text << dtype_name(type_) << " src=" << text_of(src_, src_layout_)
+       << (trans_a_ ? " transposed" : "");
   text << " weights=" << text_of(weights_, weights_layout_) << (trans_b_ ? " transposed" : "");
   if (bias_.has_value()) text << " bias=" << text_of(*bias_, bias_layout_);
-  text << " dst=" << text_of(dst_dims(), dst_layout_) << (in_place_ ? " in place" : "") << (float32_ ? " float32" : "");
+  text << " dst=" << text_of(dst_dims(), dst_layout_) << (in_place_ ? " in place" : "")
+       << (float32_ ? " float32" : "");
   text << " from " << activation_.min << " to " << activation_.max;
   if (options_.has_value()) {
     text << " kernel=" << (options_->kernel != nullptr ? options_->kernel->name : "any");
     text << " mc=" << options_->mc << " nc=" << options_->nc << " kc=" << options_->kc;
   }
-  if (streaming_.limit != 0) text << " streamed=" << streaming_.limit << " remote=" << streaming_.remote;
+  if (streaming_.limit != 0)
+    text << " streamed=" << streaming_.limit << " remote=" << streaming_.remote;
   text << (specials_ ? " specials" : "") << " seed=" << seed_;
   return text.str();
 }
@@ -122,7 +128,8 @@ void MatMulTester::run_into() const {
   const DType dst_type = std::is_same_v<T, Dst> ? type_ : DType::kFloat32;
   const Sizes dims = dst_dims();
   std::mt19937_64 random(seed_);
-  Array<T> src = make_array<T>(src_, src_layout_), weights = make_array<T>(weights_, weights_layout_);
+  Array<T> src = make_array<T>(src_, src_layout_),
+           weights = make_array<T>(weights_, weights_layout_);
   Array<T> bias = make_array<T>(bias_.value_or(Sizes{}), bias_layout_);
   Array<Dst> dst = make_array<Dst>(dims, dst_layout_);
   for (auto* array : {&src, &weights, &bias}) fill(*array, random, specials_);
@@ -131,8 +138,8 @@ void MatMulTester::run_into() const {
   MatMulArgs args;
   args.src = make_tensor<const void>(src, type_, src_layout_);
   args.weights = make_tensor<const void>(weights, type_, weights_layout_);
-  const ConstTensor bias_tensor =
-      in_place_ ? make_tensor<const void>(dst, type_, dst_layout_) : make_tensor<const void>(bias, type_, bias_layout_);
+  const ConstTensor bias_tensor = in_place_ ? make_tensor<const void>(dst, type_, dst_layout_)
+                                            : make_tensor<const void>(bias, type_, bias_layout_);
   if (in_place_ || bias_.has_value()) args.bias = &bias_tensor;
   args.transpose_a = trans_a_;
   args.transpose_b = trans_b_;
@@ -144,9 +151,12 @@ void MatMulTester::run_into() const {
   std::vector<double> sums;  // of absolute products and bias
   for_each_index(dims, [&](std::span<const int64_t> index) {
     expected.push_back(reference_matmul<T, Exact<T>>(args, index));
-    double sum = args.bias == nullptr ? 0 : std::fabs(convert<double>(reference_broadcast<T>(*args.bias, index)));
+    double sum = args.bias == nullptr
+                     ? 0
+                     : std::fabs(convert<double>(reference_broadcast<T>(*args.bias, index)));
     for (int64_t k = 0; k < depth && !std::is_integral_v<T>; ++k) {
-      sum += std::fabs(convert<double>(reference_src<T>(args, index, k)) * convert<double>(reference_weights<T>(args, index, k)));
+      sum += std::fabs(convert<double>(reference_src<T>(args, index, k)) *
+                       convert<double>(reference_weights<T>(args, index, k)));
     }
     sums.push_back(sum);
   });
@@ -188,12 +198,14 @@ void MatMulTester::run_into() const {
     EXPECT_EQ(plan.batch * plan.m * plan.n, static_cast<int64_t>(expected.size()));
 
     if (streaming_.limit != 0) {
-      status = run_streamed(&matmul, args, streaming_, test_threads(), &args.src, &args.weights, &args.bias, &args.dst);
+      status = run_streamed(&matmul, args, streaming_, test_threads(), &args.src, &args.weights,
+                            &args.bias, &args.dst);
     } else if (options_.has_value() || test_threads() > 1) {
       MatMulProblem p;
       status = matmul_problem(args, true, &p);
       if (status.ok())
-        status = wgemm::run(context, "matmul", p.problem, fitting(test_options(options_.value_or(PlanOptions{})), p.problem));
+        status = wgemm::run(context, "matmul", p.problem,
+                            fitting(test_options(options_.value_or(PlanOptions{})), p.problem));
     } else {
       status = matmul(context, args);
     }
@@ -228,7 +240,8 @@ void MatMulTester::run_typed() const {
 void MatMulTester::run() const {
   using Run = void (MatMulTester::*)() const;
   constexpr Run kRun[] = {
-#define WGEMM_DTYPE(Enumerator, name, Storage, Compute, gemm_since) &MatMulTester::run_typed<Storage>,
+#define WGEMM_DTYPE(Enumerator, name, Storage, Compute, gemm_since) \
+  &MatMulTester::run_typed<Storage>,
 #include "dtypes.def"
 #undef WGEMM_DTYPE
   };

@@ -1,6 +1,8 @@
-// The tester of MatMul, as GemmTester is Gemm's: builds a seeded random problem, runs it, and holds every element to the reference.
+// The tester of MatMul, as GemmTester is Gemm's: builds a seeded random problem, runs it, and holds
+// every element to the reference.
 //
-//   MatMulTester().type(DType::kFloat16).src({5, 1, 3, 7}).weights({4, 7, 2}).bias({4, 1, 1}).float32().packed().run();
+//   MatMulTester().type(DType::kFloat16).src({5, 1, 3, 7}).weights({4, 7, 2}).bias({4, 1,
+//   1}).float32().packed().run();
 #pragma once
 
 #include <cstdint>
@@ -18,9 +20,12 @@ using Sizes = std::vector<int64_t>;
 
 // How a tensor lies in memory.
 struct Layout {
-  std::vector<size_t> order{};  // its axes as they nest, the outermost first; empty: in the order of its shape
-  int64_t gap = 0;              // unused elements behind each stretch of an axis; where there are some, axes of size 1 have a huge stride
-  uint64_t repeated = 0;        // axes, by bits, that go on from an element to itself, by stride 0; of inputs only
+  std::vector<size_t>
+      order{};      // its axes as they nest, the outermost first; empty: in the order of its shape
+  int64_t gap = 0;  // unused elements behind each stretch of an axis; where there are some, axes of
+                    // size 1 have a huge stride
+  uint64_t repeated =
+      0;  // axes, by bits, that go on from an element to itself, by stride 0; of inputs only
 
   bool is_plain() const { return order.empty() && gap == 0 && repeated == 0; }
 };
@@ -29,11 +34,17 @@ class MatMulTester {
  public:
   MatMulTester& type(DType value) { return set(type_, value); }
   // Shapes as the operands have them, which is before a transpose.
-  MatMulTester& src(Sizes dims, Layout layout = {}) { return src_ = std::move(dims), set(src_layout_, std::move(layout)); }
-  MatMulTester& weights(Sizes dims, Layout layout = {}) { return weights_ = std::move(dims), set(weights_layout_, std::move(layout)); }
+  MatMulTester& src(Sizes dims, Layout layout = {}) {
+    return src_ = std::move(dims), set(src_layout_, std::move(layout));
+  }
+  MatMulTester& weights(Sizes dims, Layout layout = {}) {
+    return weights_ = std::move(dims), set(weights_layout_, std::move(layout));
+  }
   MatMulTester& trans(bool a, bool b) { return trans_a_ = a, set(trans_b_, b); }
   // Without this there is none.
-  MatMulTester& bias(Sizes dims, Layout layout = {}) { return bias_ = std::move(dims), set(bias_layout_, std::move(layout)); }
+  MatMulTester& bias(Sizes dims, Layout layout = {}) {
+    return bias_ = std::move(dims), set(bias_layout_, std::move(layout));
+  }
   MatMulTester& dst(Layout layout) { return set(dst_layout_, std::move(layout)); }
   // bias is dst, and is written over.
   MatMulTester& in_place() { return set(in_place_, true); }
@@ -53,8 +64,8 @@ class MatMulTester {
   // The shape of dst, by the rules of the specification.
   Sizes dst_dims() const;
 
-  // Checks the result, what matmul_shape() and explain() say of it, that nothing around dst and none of the inputs is written, and that
-  // memory is given back.
+  // Checks the result, what matmul_shape() and explain() say of it, that nothing around dst and
+  // none of the inputs is written, and that memory is given back.
   void run() const;
 
  private:

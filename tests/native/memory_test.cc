@@ -1,6 +1,7 @@
-// Memory under pressure: every allocation that a call makes fails in turn. Then there is an error or the right result, nothing is written
-// in the first case and nothing kept in either, and the next call is right. On Linux the linker puts the functions below in the place of
-// those that allocate (--wrap in CMakeLists.txt); a context's limit refuses everywhere.
+// Memory under pressure: every allocation that a call makes fails in turn. Then there is an error
+// or the right result, nothing is written in the first case and nothing kept in either, and the
+// next call is right. On Linux the linker puts the functions below in the place of those that
+// allocate (--wrap in CMakeLists.txt); a context's limit refuses everywhere.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,8 +22,8 @@
 
 namespace {
 
-// What the next allocations of this thread do, or starts of threads: `left` more succeed, and then one fails, or all do. Below 0: all
-// succeed.
+// What the next allocations of this thread do, or starts of threads: `left` more succeed, and then
+// one fails, or all do. Below 0: all succeed.
 struct Failing {
   int64_t left = -1;
   bool for_good = false;
@@ -46,17 +47,21 @@ void* __real_malloc(size_t bytes);
 void* __real_aligned_alloc(size_t alignment, size_t bytes);
 int __real_posix_memalign(void** memory, size_t alignment, size_t bytes);
 void* __real__ZnwmRKSt9nothrow_t(size_t bytes, const std::nothrow_t&);
-int __real_pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*), void* argument);
+int __real_pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*),
+                          void* argument);
 
 void* __wrap_malloc(size_t bytes) { return allocations.next() ? nullptr : __real_malloc(bytes); }
-void* __wrap_aligned_alloc(size_t alignment, size_t bytes) { return allocations.next() ? nullptr : __real_aligned_alloc(alignment, bytes); }
+void* __wrap_aligned_alloc(size_t alignment, size_t bytes) {
+  return allocations.next() ? nullptr : __real_aligned_alloc(alignment, bytes);
+}
 int __wrap_posix_memalign(void** memory, size_t alignment, size_t bytes) {
   return allocations.next() ? ENOMEM : __real_posix_memalign(memory, alignment, bytes);
 }
 void* __wrap__ZnwmRKSt9nothrow_t(size_t bytes, const std::nothrow_t& tag) {
   return allocations.next() ? nullptr : __real__ZnwmRKSt9nothrow_t(bytes, tag);
 }
-int __wrap_pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*), void* argument) {
+int __wrap_pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*),
+                          void* argument) {
   return starts.next() ? EAGAIN : __real_pthread_create(thread, attributes, run, argument);
 }
 }
@@ -89,9 +94,16 @@ std::vector<Product> all_products() {
   for (int i = 0; i < kDTypeCount; ++i) {
     for (const bool is_packed : {false, true}) {
       const auto type = static_cast<DType>(i);
-      // In place, in blocks, beyond what the stack has room for, split along K, transposed, a single row, and nothing.
-      for (const Sizes& s :
-           {Sizes{2, 9, 7}, {30, 40, 20}, {100, 130, 90}, {3, 8, 5000}, {300, 2, 200}, {1, 700, 300}, {5, 20, 0}, {0, 3, 4}}) {
+      // In place, in blocks, beyond what the stack has room for, split along K, transposed, a
+      // single row, and nothing.
+      for (const Sizes& s : {Sizes{2, 9, 7},
+                             {30, 40, 20},
+                             {100, 130, 90},
+                             {3, 8, 5000},
+                             {300, 2, 200},
+                             {1, 700, 300},
+                             {5, 20, 0},
+                             {0, 3, 4}}) {
         products.push_back({type, {}, s[0], s[1], s[2], is_packed});
       }
       if (!products.back().is_8bit()) products.push_back({type, {3}, 40, 50, 60, is_packed});
@@ -116,19 +128,24 @@ class MemoryTest : public ::testing::TestWithParam<Product> {
       bytes->resize(static_cast<size_t>(count) * dtype_bytes(p.type) + 1);
       // Small whole numbers: any order of summation gives the same.
       for (int64_t i = 0; i < count; ++i) {
-        EXPECT_TRUE(
-            store("", "", static_cast<double>(random() % 8), p.type, bytes->data() + static_cast<size_t>(i) * dtype_bytes(p.type)).ok());
+        EXPECT_TRUE(store("", "", static_cast<double>(random() % 8), p.type,
+                          bytes->data() + static_cast<size_t>(i) * dtype_bytes(p.type))
+                        .ok());
       }
     }
   }
 
   Status pack_b(Context& context, PackedWeights* weights) const {
     const Sizes dims = p.with_batch(p.k, p.n);
-    return pack(context, {.op = p.is_8bit() ? PackFor::kQGemm : PackFor::kGemm, .B = {b.data(), p.type, dims}}, weights);
+    return pack(
+        context,
+        {.op = p.is_8bit() ? PackFor::kQGemm : PackFor::kGemm, .B = {b.data(), p.type, dims}},
+        weights);
   }
 
   // Y, with `weights` in the place of B where that is packed. `plan`: is only explained.
-  Status compute(Context& context, const PackedWeights& weights, Bytes& to, Explanation* plan = nullptr) const {
+  Status compute(Context& context, const PackedWeights& weights, Bytes& to,
+                 Explanation* plan = nullptr) const {
     const Sizes a_dims{p.m, p.k}, b_dims = p.with_batch(p.k, p.n), y_dims = p.with_batch(p.m, p.n);
     const ConstTensor a_tensor{a.data(), p.type, a_dims}, b_tensor{b.data(), p.type, b_dims};
     const PackedWeights* packed = p.is_packed ? &weights : nullptr;
@@ -160,12 +177,13 @@ class MemoryTest : public ::testing::TestWithParam<Product> {
 void expect_out_of_memory(const Status& status, const char* op) {
   EXPECT_EQ(status.code, Code::kOutOfMemory) << status.message;
   EXPECT_STREQ(status.op, op);
-  EXPECT_NE(std::string(status.message).find("no memory for "), std::string::npos) << status.message;
+  EXPECT_NE(std::string(status.message).find("no memory for "), std::string::npos)
+      << status.message;
 }
 
 #ifdef WGEMM_TEST_WRAPPED
-// Calls `call` with its first allocation failing, and then, until it makes no more, the next; then with all from each on. `check` looks at
-// what came of it. Gives how many calls failed.
+// Calls `call` with its first allocation failing, and then, until it makes no more, the next; then
+// with all from each on. `check` looks at what came of it. Gives how many calls failed.
 template <typename Call, typename Check>
 int fail_each(const Call& call, const Check& check) {
   int failures = 0;
@@ -204,12 +222,14 @@ TEST_P(MemoryTest, EveryAllocationMayFail) {
       return compute(*context, wanted_weights, y);
     };
     const auto check = [&](const Status& status) {
-      if (!status.ok()) expect_out_of_memory(status, p.is_8bit() ? "qgemm" : p.batch.empty() ? "gemm" : "matmul");
+      if (!status.ok())
+        expect_out_of_memory(status, p.is_8bit() ? "qgemm" : p.batch.empty() ? "gemm" : "matmul");
       EXPECT_EQ(context->bytes_in_use(), 0U);
       if (status.ok()) {
-        const size_t used =
-            static_cast<size_t>(p.m * p.n) * (p.batch.empty() ? 1 : 3) * (p.is_8bit() ? sizeof(float) : dtype_bytes(p.type));
-        EXPECT_TRUE(std::equal(y.begin(), y.begin() + static_cast<std::ptrdiff_t>(used), wanted.begin()));
+        const size_t used = static_cast<size_t>(p.m * p.n) * (p.batch.empty() ? 1 : 3) *
+                            (p.is_8bit() ? sizeof(float) : dtype_bytes(p.type));
+        EXPECT_TRUE(
+            std::equal(y.begin(), y.begin() + static_cast<std::ptrdiff_t>(used), wanted.begin()));
       } else {
         EXPECT_EQ(std::ranges::count(y, std::byte{0x33}), std::ssize(y));
         const Status next = call();
@@ -247,7 +267,9 @@ TEST_P(MemoryTest, EveryAllocationMayFail) {
   };
   EXPECT_EQ(fail_each([&] { return pack_b(context, &weights); }, check_weights("pack")), 2);
   EXPECT_EQ(fail_each([&] { return serialize(wanted_weights, bytes); }, [](const Status&) {}), 0);
-  EXPECT_EQ(fail_each([&] { return deserialize(context, bytes, &weights); }, check_weights("deserialize")), 2);
+  EXPECT_EQ(fail_each([&] { return deserialize(context, bytes, &weights); },
+                      check_weights("deserialize")),
+            2);
   EXPECT_EQ(context.bytes_in_use(), 0U);
 }
 
@@ -259,7 +281,8 @@ TEST(Memory, ThreadsMayNotStart) {
     EXPECT_STREQ(status.message, "set_threads: the system does not start 4 threads");
     EXPECT_EQ(context.threads(), 2);
   };
-  for (const int64_t n : {0, 1, 2}) {  // it is tried before whether so many start, and only that may fail
+  for (const int64_t n :
+       {0, 1, 2}) {  // it is tried before whether so many start, and only that may fail
     starts = {n, true};
     const Status status = context.set_threads(4);
     starts = {};
@@ -301,7 +324,8 @@ TEST_P(MemoryTest, TheLimitMayRefuseEveryAllocation) {
     std::ranges::fill(y, std::byte{0x33});
     const Status status = compute(small, weights, y);
     EXPECT_EQ(small.bytes_in_use(), 0U);
-    if (!fits) expect_out_of_memory(status, p.is_8bit() ? "qgemm" : p.batch.empty() ? "gemm" : "matmul");
+    if (!fits)
+      expect_out_of_memory(status, p.is_8bit() ? "qgemm" : p.batch.empty() ? "gemm" : "matmul");
     EXPECT_EQ(status.ok(), fits) << status.message;
     EXPECT_EQ(std::ranges::count(y, std::byte{0x33}) == std::ssize(y), !fits);
   }

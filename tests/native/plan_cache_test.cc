@@ -44,18 +44,25 @@ Problem packed_8bit() {
 }
 
 bool is_same(const Plan& one, const Plan& other) {
-  const auto cut = [](const Cut& a, const Cut& b) { return a.size == b.size && a.count == b.count; };
-  return one.kernel == other.kernel && one.mc == other.mc && one.nc == other.nc && one.kc == other.kc && one.pack_a == other.pack_a &&
-         one.pack_b == other.pack_b && one.fetch_a == other.fetch_a && one.fetch_b == other.fetch_b && one.direct == other.direct &&
-         one.canonical_nan == other.canonical_nan && one.a_shift == other.a_shift && one.b_shift == other.b_shift &&
-         cut(one.outer, other.outer) && cut(one.inner, other.inner) && cut(one.rows, other.rows) && cut(one.cols, other.cols) &&
-         one.threads == other.threads && one.b_bytes == other.b_bytes && one.a_bytes == other.a_bytes && one.acc_bytes == other.acc_bytes &&
-         one.columns_bytes == other.columns_bytes && one.sums_bytes == other.sums_bytes && one.thread_bytes == other.thread_bytes &&
+  const auto cut = [](const Cut& a, const Cut& b) {
+    return a.size == b.size && a.count == b.count;
+  };
+  return one.kernel == other.kernel && one.mc == other.mc && one.nc == other.nc &&
+         one.kc == other.kc && one.pack_a == other.pack_a && one.pack_b == other.pack_b &&
+         one.fetch_a == other.fetch_a && one.fetch_b == other.fetch_b &&
+         one.direct == other.direct && one.canonical_nan == other.canonical_nan &&
+         one.a_shift == other.a_shift && one.b_shift == other.b_shift &&
+         cut(one.outer, other.outer) && cut(one.inner, other.inner) && cut(one.rows, other.rows) &&
+         cut(one.cols, other.cols) && one.threads == other.threads &&
+         one.b_bytes == other.b_bytes && one.a_bytes == other.a_bytes &&
+         one.acc_bytes == other.acc_bytes && one.columns_bytes == other.columns_bytes &&
+         one.sums_bytes == other.sums_bytes && one.thread_bytes == other.thread_bytes &&
          one.scratch_bytes == other.scratch_bytes;
 }
 
-const BatchAxis kAxes[][3] = {{{2, 256, 256, 0, 256}}, {{3, 256, 256, 0, 256}}, {{2, 0, 256, 0, 256}},  {{2, 256, 0, 0, 256}},
-                              {{2, 256, 256, 1, 256}}, {{2, 256, 256, 0, 512}}, {{2, 512, 256, 0, 256}}};
+const BatchAxis kAxes[][3] = {
+    {{2, 256, 256, 0, 256}}, {{3, 256, 256, 0, 256}}, {{2, 0, 256, 0, 256}},  {{2, 256, 0, 0, 256}},
+    {{2, 256, 256, 1, 256}}, {{2, 256, 256, 0, 512}}, {{2, 512, 256, 0, 256}}};
 
 struct Change {
   const char* what;
@@ -79,7 +86,8 @@ const Change kChanges[] = {
     {"type of y", [](Problem& p) { p.y.dtype = DType::kUInt8; }},
     {"rows of y", [](Problem& p) { p.y.row_stride = 20; }},
     {"columns of y", [](Problem& p) { p.y.col_stride = 2; }},
-    {"packed weights", [](Problem& p) { p.stored_b.panels = p.stored_b.panels == nullptr ? somewhere() : nullptr; }},
+    {"packed weights",
+     [](Problem& p) { p.stored_b.panels = p.stored_b.panels == nullptr ? somewhere() : nullptr; }},
     {"their type", [](Problem& p) { p.stored_b.dtype = DType::kUInt8; }},
     {"their depth", [](Problem& p) { p.stored_b.k = 20; }},
     {"from matrix to matrix", [](Problem& p) { p.stored_b.matrix_bytes = 512; }},
@@ -107,7 +115,8 @@ const Change kChanges[] = {
 const Change kChangesOf8Bits[] = {
     {"zero points of b", [](Problem& p) { p.quantization.shifts_b = true; }},
     {"result of 8 bits", [](Problem& p) { p.quantization.quantizes_y = true; }},
-    {"type of the zero points", [](Problem& p) { p.quantization.b_zero_point.dtype = DType::kUInt8; }},
+    {"type of the zero points",
+     [](Problem& p) { p.quantization.b_zero_point.dtype = DType::kUInt8; }},
     {"zero points of columns", [](Problem& p) { p.quantization.b_zero_point.col_stride = 1; }},
     {"scales of columns", [](Problem& p) { p.quantization.b_scale.col_stride = 1; }},
 };
@@ -124,7 +133,8 @@ void expect_apart(const Problem& base, std::span<const Change> changes) {
   }
   for (size_t i = 0; i < all.size(); ++i) {
     for (size_t j = 0; j < all.size(); ++j) {
-      EXPECT_EQ(PlanCache::Key(all[i], context) == PlanCache::Key(all[j], context), i == j) << names[i] << ", and " << names[j];
+      EXPECT_EQ(PlanCache::Key(all[i], context) == PlanCache::Key(all[j], context), i == j)
+          << names[i] << ", and " << names[j];
     }
   }
 }
@@ -179,8 +189,11 @@ TEST(PlanCache, KeepsAPlanAndGivesNoOther) {
     }
     // A few of them in turn stay.
     std::vector<const Plan*> kept;
-    for (int i = 0; i < 8; ++i) kept.push_back(PlanCache::plan(problems[static_cast<size_t>(i)], context));
-    for (int i = 0; i < 8; ++i) EXPECT_EQ(PlanCache::plan(problems[static_cast<size_t>(i)], context), kept[static_cast<size_t>(i)]);
+    for (int i = 0; i < 8; ++i)
+      kept.push_back(PlanCache::plan(problems[static_cast<size_t>(i)], context));
+    for (int i = 0; i < 8; ++i)
+      EXPECT_EQ(PlanCache::plan(problems[static_cast<size_t>(i)], context),
+                kept[static_cast<size_t>(i)]);
     EXPECT_EQ(context.bytes_in_use(), 0U);
   }
 }
@@ -209,10 +222,12 @@ TEST(PlanCache, MakesAnotherForOtherThreads) {
 }
 #endif
 
-// Through the public interface, all in one context: A and B of 3 x 3 numbers that make each answer another.
+// Through the public interface, all in one context: A and B of 3 x 3 numbers that make each answer
+// another.
 TEST(PlanCache, IsNotSeenInResults) {
   Context context;
-  const float a[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, b[] = {1, 0, 2, 0, 1, 0, 3, 0, 1, 5, 6, 7}, c[] = {100, 200, 300};
+  const float a[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12},
+              b[] = {1, 0, 2, 0, 1, 0, 3, 0, 1, 5, 6, 7}, c[] = {100, 200, 300};
   const int64_t square[] = {3, 3}, row[] = {3}, steps[] = {4, 1}, turned[] = {1, 3};
   const ConstTensor bias = {.data = c, .dtype = DType::kFloat32, .dims = row};
   const auto matrix = [&](const float* data, std::span<const int64_t> strides) {
@@ -235,12 +250,14 @@ TEST(PlanCache, IsNotSeenInResults) {
               args.alpha = alpha;
               ASSERT_TRUE(gemm(context, args).ok());
               const auto at = [](std::span<const int64_t> strides, int64_t i, int64_t j) {
-                return static_cast<size_t>(strides.empty() ? 3 * i + j : strides[0] * i + strides[1] * j);
+                return static_cast<size_t>(strides.empty() ? 3 * i + j
+                                                           : strides[0] * i + strides[1] * j);
               };
               for (int64_t i = 0; i < 3; ++i) {
                 for (int64_t j = 0; j < 3; ++j) {
                   float sum = 0;
-                  for (int64_t k = 0; k < 3; ++k) sum += a[at(a_strides, i, k)] * b[at(b_strides, k, j)];
+                  for (int64_t k = 0; k < 3; ++k)
+                    sum += a[at(a_strides, i, k)] * b[at(b_strides, k, j)];
                   EXPECT_EQ(y[at(y_strides, i, j)], alpha * sum + (has_c ? c[j] : 0));
                 }
               }

@@ -30,12 +30,15 @@ Plan plan_of(const Product& product, const Context& context) {
   if (product.packed) p.stored_b = {.panels = somewhere, .dtype = product.type, .k = product.k};
   return make_plan(p, context, {});
 }
-Plan plan_of(const Product& product, Determinism determinism = Determinism::kFast) { return plan_of(product, Context(0, determinism)); }
+Plan plan_of(const Product& product, Determinism determinism = Determinism::kFast) {
+  return plan_of(product, Context(0, determinism));
+}
 
 constexpr int64_t kMega = int64_t{1} << 20;
 
 TEST(Plan, FetchesWhatComesFromMemoryWhereYIsSmall) {
-  for (const DType type : {DType::kFloat32, DType::kFloat64, DType::kInt32, DType::kInt64, DType::kBFloat16}) {
+  for (const DType type :
+       {DType::kFloat32, DType::kFloat64, DType::kInt32, DType::kInt64, DType::kBFloat16}) {
     SCOPED_TRACE(dtype_name(type));
     const auto bytes = static_cast<int64_t>(dtype_bytes(type));
     const int64_t k = 2 * kMega / 64 / bytes;  // 64 rows or columns of so many take 2 MB
@@ -49,7 +52,8 @@ TEST(Plan, FetchesWhatComesFromMemoryWhereYIsSmall) {
     EXPECT_TRUE(of_b.fetch_b);
     const Plan largest = plan_of({.type = type, .m = 128, .n = 128, .k = k});
     EXPECT_TRUE(largest.fetch_a && largest.fetch_b);
-    const Plan wide = plan_of({.type = type, .m = 128, .n = 129, .k = k}), tall = plan_of({.type = type, .m = 129, .n = 128, .k = k});
+    const Plan wide = plan_of({.type = type, .m = 128, .n = 129, .k = k}),
+               tall = plan_of({.type = type, .m = 129, .n = 128, .k = k});
     EXPECT_FALSE(wide.fetch_a || wide.fetch_b || tall.fetch_a || tall.fetch_b);
     EXPECT_FALSE(plan_of({.type = type, .m = 1, .n = 64, .k = 2 * k}).fetch_b);
   }
@@ -57,10 +61,13 @@ TEST(Plan, FetchesWhatComesFromMemoryWhereYIsSmall) {
 
 TEST(Plan, FetchesWeightsThatAreWaitedFor) {
   const int64_t k = 8 * kMega / 4 / 1024;  // 1024 columns of so many take 8 MB in float32
-  const auto fetches = [&](DType type, int64_t m, int64_t n, Determinism determinism = Determinism::kFast) {
+  const auto fetches = [&](DType type, int64_t m, int64_t n,
+                           Determinism determinism = Determinism::kFast) {
     const Plan plan = plan_of({.type = type, .m = m, .n = n, .k = k, .packed = true}, determinism);
     EXPECT_FALSE(plan.fetch_a);
-    EXPECT_TRUE(!plan.fetch_b || plan.kc * plan.nc * static_cast<int64_t>(dtype_bytes(type)) <= kMega / 2) << "beyond L2";
+    EXPECT_TRUE(!plan.fetch_b ||
+                plan.kc * plan.nc * static_cast<int64_t>(dtype_bytes(type)) <= kMega / 2)
+        << "beyond L2";
     return plan.fetch_b;
   };
   const bool fused = WGEMM_RELAXED;
@@ -69,16 +76,19 @@ TEST(Plan, FetchesWeightsThatAreWaitedFor) {
   EXPECT_FALSE(fetches(DType::kFloat32, 32, 1025, Determinism::kStrict));
   EXPECT_EQ(fetches(DType::kFloat32, 128, 1025), fused);
   EXPECT_FALSE(fetches(DType::kFloat32, 129, 1025));
-  EXPECT_EQ(fetches(DType::kFloat32, 3, 1025), fused && processor() == Processor::kX86) << "ARM's fused kernel is for four rows and more";
+  EXPECT_EQ(fetches(DType::kFloat32, 3, 1025), fused && processor() == Processor::kX86)
+      << "ARM's fused kernel is for four rows and more";
   EXPECT_FALSE(fetches(DType::kFloat32, 2, 1025));
   EXPECT_TRUE(fetches(DType::kFloat64, 32, 513));
   EXPECT_TRUE(fetches(DType::kFloat64, 2, 513));
   EXPECT_FALSE(fetches(DType::kFloat64, 1, 513));
-  const Plan deep = plan_of({.type = DType::kFloat64, .m = 6, .n = 1024, .k = 4096, .packed = true});
+  const Plan deep =
+      plan_of({.type = DType::kFloat64, .m = 6, .n = 1024, .k = 4096, .packed = true});
   EXPECT_TRUE(deep.fetch_b);
   EXPECT_LE(deep.kc * deep.nc * 8, kMega / 2);
   for (const int64_t m : {2, 6, 7}) {
-    const Plan few_columns = plan_of({.type = DType::kFloat64, .m = m, .n = 128, .k = 8193, .packed = true});
+    const Plan few_columns =
+        plan_of({.type = DType::kFloat64, .m = m, .n = 128, .k = 8193, .packed = true});
     EXPECT_TRUE(few_columns.fetch_b) << m;
     EXPECT_FALSE(few_columns.fetch_a) << m;
   }
@@ -90,9 +100,12 @@ TEST(Plan, HasOneKernelForInt64FromFiveRowsOn) {
   for (const int64_t n : {64, 1000}) {  // B fits in L1, or does not
     for (const bool packed : {false, true}) {
       const auto kernel = [&](int64_t m) {
-        return std::string(plan_of({.type = DType::kInt64, .m = m, .n = n, .k = 64, .packed = packed}).kernel->name);
+        return std::string(
+            plan_of({.type = DType::kInt64, .m = m, .n = n, .k = 64, .packed = packed})
+                .kernel->name);
       };
-      for (const int64_t m : {1, 4}) EXPECT_EQ(kernel(m), packed ? "i64_2x4_simd128_mul" : "i64_2x4_simd128_mul_rows") << m;
+      for (const int64_t m : {1, 4})
+        EXPECT_EQ(kernel(m), packed ? "i64_2x4_simd128_mul" : "i64_2x4_simd128_mul_rows") << m;
       for (const int64_t m : {5, 16, 100}) EXPECT_EQ(kernel(m), "i64_2x4_simd128") << m;
     }
   }
@@ -105,7 +118,9 @@ TEST(Plan, CutsKToBlocksOfEvenDepth) {
 }
 
 TEST(Plan, HoldsBlocksOfBThatTheLastCacheHasRoomFor) {
-  const auto columns = [](DType type, int64_t n) { return plan_of({.type = type, .m = 1024, .n = n, .k = 1024, .packed = true}).nc; };
+  const auto columns = [](DType type, int64_t n) {
+    return plan_of({.type = type, .m = 1024, .n = n, .k = 1024, .packed = true}).nc;
+  };
   EXPECT_EQ(columns(DType::kFloat32, 1536), 1536);
   EXPECT_EQ(columns(DType::kFloat32, 1600), 800);
   EXPECT_EQ(columns(DType::kFloat64, 1024), 512);
@@ -114,13 +129,16 @@ TEST(Plan, HoldsBlocksOfBThatTheLastCacheHasRoomFor) {
 TEST(Plan, ReadsFewRowsOfBAtATimeForOneRowBeyondL2AndForTwoFromMemory) {
   constexpr int64_t kFew = 12;
   // B takes so many bytes, and `more_k` rows.
-  const auto kc_of = [](DType type, int64_t m, int64_t n, int64_t bytes, int64_t more_k, Determinism determinism = Determinism::kFast) {
+  const auto kc_of = [](DType type, int64_t m, int64_t n, int64_t bytes, int64_t more_k,
+                        Determinism determinism = Determinism::kFast) {
     const int64_t k = bytes / n / static_cast<int64_t>(dtype_bytes(type)) + more_k;
     const Plan plan = plan_of({.type = type, .m = m, .n = n, .k = k}, determinism);
     EXPECT_FALSE(plan.pack_b) << dtype_name(type) << " " << m;
     return plan.kc;
   };
-  const auto kc = [&](DType type, int64_t m, int64_t more_k) { return kc_of(type, m, 4096, 8 * kMega, more_k); };
+  const auto kc = [&](DType type, int64_t m, int64_t more_k) {
+    return kc_of(type, m, 4096, 8 * kMega, more_k);
+  };
   for (const DType type : {DType::kFloat32, DType::kFloat64, DType::kInt32, DType::kInt64}) {
     SCOPED_TRACE(dtype_name(type));
     EXPECT_LE(kc(type, 2, 1), kFew);
@@ -130,7 +148,8 @@ TEST(Plan, ReadsFewRowsOfBAtATimeForOneRowBeyondL2AndForTwoFromMemory) {
     EXPECT_EQ(kc(type, 3, 1) <= kFew, by_twos);
     EXPECT_EQ(kc(type, 4, 1) <= kFew, by_twos);
     // One row of other types is read as streams, where the order of the sums is free.
-    const Determinism determinism = type == DType::kInt64 ? Determinism::kFast : Determinism::kStrict;
+    const Determinism determinism =
+        type == DType::kInt64 ? Determinism::kFast : Determinism::kStrict;
     for (const int64_t n : {256, 1024}) {
       if (type != DType::kInt32) {
         EXPECT_LE(kc_of(type, 1, n, kMega / 2, 1, determinism), kFew);
@@ -156,15 +175,18 @@ TEST(Plan, ReadsFewRowsOfBAtATimeForOneRowBeyondL2AndForTwoFromMemory) {
 
 TEST(Plan, StreamsBForOneRow) {
   // B takes `bytes`, and `more_k` rows.
-  const auto streams = [](DType type, int64_t m, int64_t n, int64_t bytes, int64_t more_k, Determinism determinism = Determinism::kFast) {
+  const auto streams = [](DType type, int64_t m, int64_t n, int64_t bytes, int64_t more_k,
+                          Determinism determinism = Determinism::kFast) {
     const int64_t k = bytes / n / static_cast<int64_t>(dtype_bytes(type)) + more_k;
     const Plan plan = plan_of({.type = type, .m = m, .n = n, .k = k}, determinism);
-    EXPECT_EQ(std::string(plan.kernel->name).find("axpyf") != std::string::npos, plan.kernel->streams);
+    EXPECT_EQ(std::string(plan.kernel->name).find("axpyf") != std::string::npos,
+              plan.kernel->streams);
     EXPECT_TRUE(!plan.kernel->streams || (plan.nc == n && plan.kc == k)) << "broken";
     return plan.kernel->streams;
   };
   constexpr int64_t kLeast = 250 << 10;
-  for (const DType type : {DType::kFloat32, DType::kFloat64, DType::kInt32, DType::kUInt32, DType::kBFloat16}) {
+  for (const DType type :
+       {DType::kFloat32, DType::kFloat64, DType::kInt32, DType::kUInt32, DType::kBFloat16}) {
     SCOPED_TRACE(dtype_name(type));
     EXPECT_TRUE(streams(type, 1, 64, kLeast, 1));
     EXPECT_FALSE(streams(type, 1, 64, kLeast, 0)) << "near enough";
@@ -172,7 +194,8 @@ TEST(Plan, StreamsBForOneRow) {
     EXPECT_FALSE(streams(type, 2, 64, kLeast, 1));
     EXPECT_TRUE(streams(type, 1, 4096, 64 * kMega, 0));
     EXPECT_TRUE(streams(type, 1, 64, 64 * kMega, 0));
-    EXPECT_EQ(streams(type, 1, 64, kLeast, 1, Determinism::kStrict), type == DType::kInt32 || type == DType::kUInt32);
+    EXPECT_EQ(streams(type, 1, 64, kLeast, 1, Determinism::kStrict),
+              type == DType::kInt32 || type == DType::kUInt32);
   }
   EXPECT_TRUE(streams(DType::kFloat32, 1, 50257, 400 * kMega, 0));
   EXPECT_LE(plan_of({.m = 1, .n = 1000000, .k = 100}).nc, 65536) << "accumulators in L2";
@@ -181,15 +204,18 @@ TEST(Plan, StreamsBForOneRow) {
 
 TEST(Plan, GoesOnAlongColumnsOfB) {
   const auto kc = [](DType type, int64_t m, int64_t k, bool trans_a = false) {
-    const Plan plan = plan_of({.type = type, .m = m, .n = 4096, .k = k, .trans_a = trans_a, .trans_b = true});
+    const Plan plan =
+        plan_of({.type = type, .m = m, .n = 4096, .k = k, .trans_a = trans_a, .trans_b = true});
     EXPECT_FALSE(plan.pack_b);
     return plan.kc;
   };
-  for (const DType type : {DType::kFloat32, DType::kFloat64, DType::kInt32, DType::kBFloat16, DType::kFloat16}) {
+  for (const DType type :
+       {DType::kFloat32, DType::kFloat64, DType::kInt32, DType::kBFloat16, DType::kFloat16}) {
     SCOPED_TRACE(dtype_name(type));
     EXPECT_EQ(kc(type, 1, 11008), 11008);
     for (const int64_t k : {int64_t{40000}, 3 * kMega}) {
-      EXPECT_LE(kc(type, 1, k), 32768) << "A may have to be packed, and further rows find columns in L2";
+      EXPECT_LE(kc(type, 1, k), 32768)
+          << "A may have to be packed, and further rows find columns in L2";
     }
   }
   EXPECT_EQ(kc(DType::kFloat32, 4, 11008), 11008);
@@ -208,10 +234,12 @@ TEST(Plan, FindsColumnsOfBInL2AfterTheFirstStrip) {
 }
 
 TEST(Plan, MultipliesFewRowsOf16BitsByColumnsInPlace) {
-  const auto packs = [](DType type, int64_t m, int64_t k, Determinism determinism = Determinism::kFast) {
+  const auto packs = [](DType type, int64_t m, int64_t k,
+                        Determinism determinism = Determinism::kFast) {
     return plan_of({.type = type, .m = m, .n = 1000, .k = k, .trans_b = true}, determinism).pack_b;
   };
-  EXPECT_FALSE(packs(DType::kBFloat16, 1, 32) || packs(DType::kBFloat16, 2, 33) || packs(DType::kBFloat16, 4, 33));
+  EXPECT_FALSE(packs(DType::kBFloat16, 1, 32) || packs(DType::kBFloat16, 2, 33) ||
+               packs(DType::kBFloat16, 4, 33));
   EXPECT_TRUE(packs(DType::kBFloat16, 5, 33) && packs(DType::kBFloat16, 2, 32));
   EXPECT_TRUE(packs(DType::kBFloat16, 2, 33, Determinism::kStrict));
   EXPECT_FALSE(packs(DType::kFloat16, 1, 33));
@@ -227,7 +255,8 @@ TEST(Plan, BreaksStreamsOnceForEachThread) {
 }
 
 TEST(Plan, ReadsShortRowsOfBInPlace) {
-  const auto packs = [](DType type, int64_t m, int64_t n, Determinism determinism = Determinism::kFast) {
+  const auto packs = [](DType type, int64_t m, int64_t n,
+                        Determinism determinism = Determinism::kFast) {
     return plan_of({.type = type, .m = m, .n = n, .k = 1000}, determinism).pack_b;
   };
   const bool apart = !WGEMM_RELAXED;

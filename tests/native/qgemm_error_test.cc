@@ -1,4 +1,5 @@
-// Every rule that a call of qgemm() or pack() can break: the code, the argument, the sentence, and that nothing is written.
+// Every rule that a call of qgemm() or pack() can break: the code, the argument, the sentence, and
+// that nothing is written.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -35,12 +36,15 @@ struct Argument {
   const ConstTensor* pointer() const { return is_there ? &tensor : nullptr; }
 };
 
-// A call that is right: ((2, 3) - 1) x ((3, 4) - -1) + (4), of elements 3, 2 and 4; each test spoils one thing.
+// A call that is right: ((2, 3) - 1) x ((3, 4) - -1) + (4), of elements 3, 2 and 4; each test
+// spoils one thing.
 struct Call {
   Argument<uint8_t> a{DType::kUInt8, {2, 3}, 3}, a_zero{DType::kUInt8, {1}, 1};
-  Argument<int8_t> b{DType::kInt8, {3, 4}, 2}, b_zero{DType::kInt8, {4}, -1}, y_zero{DType::kInt8, {}, 5};
+  Argument<int8_t> b{DType::kInt8, {3, 4}, 2}, b_zero{DType::kInt8, {4}, -1},
+      y_zero{DType::kInt8, {}, 5};
   Argument<int32_t> c{DType::kInt32, {4}, 4};
-  Argument<float> a_scale{DType::kFloat32, {}, 0.5F}, b_scale{DType::kFloat32, {4}, 0.25F}, y_scale{DType::kFloat32, {1}, 0.125F};
+  Argument<float> a_scale{DType::kFloat32, {}, 0.5F}, b_scale{DType::kFloat32, {4}, 0.25F},
+      y_scale{DType::kFloat32, {1}, 0.125F};
   std::vector<float> y = std::vector<float>(64, -7.0F);
   Sizes y_dims{2, 4}, y_strides;
   QGemmArgs args;
@@ -57,12 +61,14 @@ struct Call {
     args.Y.dtype = DType::kInt8;
   }
   void pack_b(Sizes dims = {3, 4}) {
-    const Status status = pack(context, {.op = PackFor::kQGemm, .B = {b.data.data(), b.tensor.dtype, dims}}, &weights);
+    const Status status = pack(
+        context, {.op = PackFor::kQGemm, .B = {b.data.data(), b.tensor.dtype, dims}}, &weights);
     EXPECT_TRUE(status.ok()) << status.message;
     args.packed_B = &weights;
   }
   void link() {
-    a.link(), a_zero.link(), b.link(), b_zero.link(), c.link(), a_scale.link(), b_scale.link(), y_scale.link(), y_zero.link();
+    a.link(), a_zero.link(), b.link(), b_zero.link(), c.link(), a_scale.link(), b_scale.link(),
+        y_scale.link(), y_zero.link();
     args.A = a.tensor;
     args.B = b.tensor;
     args.C = c.pointer();
@@ -98,7 +104,8 @@ struct Case {
 };
 
 constexpr int64_t kHuge = int64_t{1} << 40;
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN(), kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN(),
+                kInfinity = std::numeric_limits<float>::infinity();
 
 const Case kCases[] = {
     // A and B.
@@ -307,7 +314,8 @@ TEST_P(QGemmError, IsSaidAndNothingIsWritten) {
   EXPECT_STREQ(status.op, "qgemm");
   EXPECT_EQ(std::string(status.message).substr(0, 7), "qgemm: ");
   EXPECT_STREQ(status.argument, GetParam().argument) << status.message;
-  EXPECT_NE(std::string(status.message).find(GetParam().sentence), std::string::npos) << status.message;
+  EXPECT_NE(std::string(status.message).find(GetParam().sentence), std::string::npos)
+      << status.message;
   EXPECT_TRUE(before == call.bytes());
   EXPECT_EQ(call.context.bytes_in_use(), in_use);
   Call next;
@@ -322,7 +330,8 @@ TEST_P(QGemmError, IsSaidAndNothingIsWritten) {
   Explanation plan;
   EXPECT_STREQ(explain(call.context, call.args, &plan).message, status.message);
 }
-INSTANTIATE_TEST_SUITE_P(Cases, QGemmError, ::testing::ValuesIn(kCases), [](const auto& test) { return std::string(test.param.name); });
+INSTANTIATE_TEST_SUITE_P(Cases, QGemmError, ::testing::ValuesIn(kCases),
+                         [](const auto& test) { return std::string(test.param.name); });
 
 TEST(QGemmAllowed, AtTheEdgesOfTheRules) {
   void (*const allowed[])(Call&) = {
@@ -351,13 +360,23 @@ TEST(QGemmAllowed, AtTheEdgesOfTheRules) {
       [](Call& c) { c.c.dims = {2, 1}; },
       [](Call& c) { c.c.dims = {}; },
       // Inputs may overlap one another, and be the same.
-      [](Call& c) { c.b.tensor.dtype = c.b_zero.tensor.dtype = DType::kUInt8, c.b.tensor.data = c.a.data.data(); },
-      [](Call& c) { c.quantize(), c.a_scale.tensor.data = c.y_scale.tensor.data = c.b_scale.data.data(); },
+      [](Call& c) {
+        c.b.tensor.dtype = c.b_zero.tensor.dtype = DType::kUInt8, c.b.tensor.data = c.a.data.data();
+      },
+      [](Call& c) {
+        c.quantize(), c.a_scale.tensor.data = c.y_scale.tensor.data = c.b_scale.data.data();
+      },
       [](Call& c) { c.quantize(), c.args.b_zero_point = &c.y_zero.tensor; },
       // Nothing to read or write.
-      [](Call& c) { c.a.dims = {0, 3}, c.y_dims = {0, 4}, c.quantize(), c.args.Y.data = c.a.data.data(); },
-      [](Call& c) { c.a.dims = {0, 3}, c.y_dims = {0, 4}, c.a.tensor.data = nullptr, c.args.Y.data = nullptr; },
-      [](Call& c) { c.a.dims = {2, 0}, c.b.dims = {0, 4}, c.a.tensor.data = c.b.tensor.data = nullptr; },
+      [](Call& c) {
+        c.a.dims = {0, 3}, c.y_dims = {0, 4}, c.quantize(), c.args.Y.data = c.a.data.data();
+      },
+      [](Call& c) {
+        c.a.dims = {0, 3}, c.y_dims = {0, 4}, c.a.tensor.data = nullptr, c.args.Y.data = nullptr;
+      },
+      [](Call& c) {
+        c.a.dims = {2, 0}, c.b.dims = {0, 4}, c.a.tensor.data = c.b.tensor.data = nullptr;
+      },
       [](Call& c) {
         c.b.dims = {3, 0}, c.y_dims = {2, 0}, c.c.dims = c.b_scale.dims = c.b_zero.dims = {0};
         c.b.tensor.data = c.c.tensor.data = c.b_scale.tensor.data = c.b_zero.tensor.data = nullptr;
@@ -366,13 +385,19 @@ TEST(QGemmAllowed, AtTheEdgesOfTheRules) {
         c.b.dims = {3, 0}, c.y_dims = {2, 0}, c.c.dims = c.b_scale.dims = c.b_zero.dims = {0};
         c.b_scale.strides = c.b_zero.strides = {0};  // one element, repeated not even once
         c.b_scale.tensor.data = nullptr;
-        c.b_zero.tensor.data = reinterpret_cast<const void*>(uintptr_t{64});  // nobody may look there
+        c.b_zero.tensor.data =
+            reinterpret_cast<const void*>(uintptr_t{64});  // nobody may look there
       },
-      [](Call& c) { c.b.dims = {3, 0}, c.y_dims = {2, 0}, c.c.dims = c.b_scale.dims = c.b_zero.dims = {1}; },
+      [](Call& c) {
+        c.b.dims = {3, 0}, c.y_dims = {2, 0}, c.c.dims = c.b_scale.dims = c.b_zero.dims = {1};
+      },
       // Side by side in one array.
       [](Call& c) { c.quantize(), c.args.Y.data = c.a.data.data() + 6; },
       [](Call& c) { c.quantize(), c.args.Y.data = c.b.data.data() + 12; },
-      [](Call& c) { c.quantize(), c.b.strides = {8, 1}, c.y_strides = {8, 1}, c.args.Y.data = c.b.data.data() + 4; },
+      [](Call& c) {
+        c.quantize(), c.b.strides = {8, 1}, c.y_strides = {8, 1},
+                      c.args.Y.data = c.b.data.data() + 4;
+      },
       [](Call& c) { c.args.Y.data = c.a_scale.data.data() + 1; },
   };
   for (const auto& change : allowed) {
@@ -391,7 +416,8 @@ TEST(QGemmAllowed, TwiceTheSameGivesTheSame) {
   for (int i = 0; i < 2; ++i) {
     ASSERT_TRUE(qgemm(call.context, call.args).ok());
     const auto* y = reinterpret_cast<const int8_t*>(call.y.data());
-    EXPECT_TRUE(std::all_of(y, y + 8, [](int8_t value) { return value == 27; }));  // 22 * 0.5 * 0.25 / 0.125 + 5
+    EXPECT_TRUE(std::all_of(
+        y, y + 8, [](int8_t value) { return value == 27; }));  // 22 * 0.5 * 0.25 / 0.125 + 5
     EXPECT_EQ(call.y[2], -7.0F);
   }
 }
@@ -412,10 +438,14 @@ TEST(QGemmAllowed, TypesOfEveryArgument) {
         {"C", dtype == DType::kInt32, [](Call& c, DType t) { c.c.tensor.dtype = t; }},
         {"a_scale", dtype == DType::kFloat32, [](Call& c, DType t) { c.a_scale.tensor.dtype = t; }},
         {"b_scale", dtype == DType::kFloat32, [](Call& c, DType t) { c.b_scale.tensor.dtype = t; }},
-        {"y_scale", dtype == DType::kFloat32, [](Call& c, DType t) { c.quantize(), c.y_scale.tensor.dtype = t; }},
-        {"a_zero_point", dtype == DType::kUInt8, [](Call& c, DType t) { c.a_zero.tensor.dtype = t; }},
-        {"b_zero_point", dtype == DType::kInt8, [](Call& c, DType t) { c.b_zero.tensor.dtype = t; }},
-        {"y_zero_point", is_8bit, [](Call& c, DType t) { c.quantize(), c.y_zero.tensor.dtype = t, c.args.Y.dtype = t; }},
+        {"y_scale", dtype == DType::kFloat32,
+         [](Call& c, DType t) { c.quantize(), c.y_scale.tensor.dtype = t; }},
+        {"a_zero_point", dtype == DType::kUInt8,
+         [](Call& c, DType t) { c.a_zero.tensor.dtype = t; }},
+        {"b_zero_point", dtype == DType::kInt8,
+         [](Call& c, DType t) { c.b_zero.tensor.dtype = t; }},
+        {"y_zero_point", is_8bit,
+         [](Call& c, DType t) { c.quantize(), c.y_zero.tensor.dtype = t, c.args.Y.dtype = t; }},
         {"Y", dtype == DType::kFloat32, [](Call& c, DType t) { c.args.Y.dtype = t; }},
         {"Y", dtype == DType::kInt8, [](Call& c, DType t) { c.quantize(), c.args.Y.dtype = t; }},
     };
@@ -424,20 +454,23 @@ TEST(QGemmAllowed, TypesOfEveryArgument) {
       change.apply(call, dtype);
       call.link();
       const Status status = qgemm(call.context, call.args);
-      EXPECT_EQ(status.code, change.allowed ? Code::kOk : Code::kDType) << change.argument << " " << dtype_name(dtype);
+      EXPECT_EQ(status.code, change.allowed ? Code::kOk : Code::kDType)
+          << change.argument << " " << dtype_name(dtype);
       EXPECT_STREQ(status.argument, change.allowed ? "" : change.argument) << dtype_name(dtype);
     }
   }
 }
 
-// Shape and explain --------------------------------------------------------------------------------------------------------------
+// Shape and explain
+// --------------------------------------------------------------------------------------------------------------
 
 TEST(QGemmShape, ChecksWithoutData) {
   Call call;
   call.quantize();
   call.link();
-  for (ConstTensor* tensor : {&call.args.A, &call.args.B, &call.args.a_scale, &call.args.b_scale, &call.a_zero.tensor, &call.b_zero.tensor,
-                              &call.c.tensor, &call.y_scale.tensor, &call.y_zero.tensor}) {
+  for (ConstTensor* tensor :
+       {&call.args.A, &call.args.B, &call.args.a_scale, &call.args.b_scale, &call.a_zero.tensor,
+        &call.b_zero.tensor, &call.c.tensor, &call.y_scale.tensor, &call.y_zero.tensor}) {
     tensor->data = nullptr;
   }
   call.args.Y = {};
@@ -458,15 +491,20 @@ TEST(QGemmShape, ChecksWithoutData) {
   EXPECT_TRUE(qgemm_shape(call.args, dims, &dtype).ok());
   EXPECT_EQ(dtype, DType::kFloat32);
 
-  // Arrays of the caller's that are not in memory yet: space 1 holds both B, of 12 bytes, and Y; space 2 b_scale, of 16.
+  // Arrays of the caller's that are not in memory yet: space 1 holds both B, of 12 bytes, and Y;
+  // space 2 b_scale, of 16.
   call.args.Y = {.dims = call.y_dims};
   call.args.B.place = {1, 0};
   call.args.b_scale.place = {2, 4};
-  for (const auto& [place, ok] :
-       {std::pair{Place{1, 11}, false}, {Place{1, 12}, true}, {Place{2, 19}, false}, {Place{2, 20}, true}, {Place{3, 0}, true}}) {
+  for (const auto& [place, ok] : {std::pair{Place{1, 11}, false},
+                                  {Place{1, 12}, true},
+                                  {Place{2, 19}, false},
+                                  {Place{2, 20}, true},
+                                  {Place{3, 0}, true}}) {
     call.args.Y.place = place;
     status = qgemm_shape(call.args, dims, &dtype);
-    EXPECT_EQ(status.code, ok ? Code::kOk : Code::kArgument) << place.space << " " << place.offset << " " << status.message;
+    EXPECT_EQ(status.code, ok ? Code::kOk : Code::kArgument)
+        << place.space << " " << place.offset << " " << status.message;
   }
   call.args.Y.dtype = DType::kInt8;
   EXPECT_EQ(qgemm_shape(call.args, dims, &dtype).code, Code::kDType);
@@ -489,17 +527,20 @@ TEST(QGemmExplain, TellsThePlan) {
     int64_t mr, nr;
     bool reads_packed;
   };
-  const Expected all[] = {{1, "i8_1x32c2_simd128_b8", 1, 32, true}, {2, "i8_2x16c2_simd128_b8", 2, 16, true},
-                          {3, "i8_3x8c2_simd128_b8", 3, 8, true},   {4, "i8_4x8c2_simd128_b8", 4, 8, true},
-                          {23, "i8_4x8c2_simd128_b8", 4, 8, true},  {24, "i8_4x8c2_simd128", 4, 8, false},
-                          {1000, "i8_4x8c2_simd128", 4, 8, false}};
+  const Expected all[] = {
+      {1, "i8_1x32c2_simd128_b8", 1, 32, true}, {2, "i8_2x16c2_simd128_b8", 2, 16, true},
+      {3, "i8_3x8c2_simd128_b8", 3, 8, true},   {4, "i8_4x8c2_simd128_b8", 4, 8, true},
+      {23, "i8_4x8c2_simd128_b8", 4, 8, true},  {24, "i8_4x8c2_simd128", 4, 8, false},
+      {1000, "i8_4x8c2_simd128", 4, 8, false}};
   std::vector<uint8_t> b(30 * 20);
   b[0] = 255;  // so that it has 8 bits; for 7, and for relaxed dot products of 8, see dot_test.cc
   const bool dot_takes_8 = relaxed_dot() == Dot::kUnsigned || relaxed_dot() == Dot::kSigned;
   const int64_t b_dims[] = {30, 20};
   Context context;
   PackedWeights weights;
-  ASSERT_TRUE(pack(context, {.op = PackFor::kQGemm, .B = {b.data(), DType::kUInt8, b_dims}}, &weights).ok());
+  ASSERT_TRUE(
+      pack(context, {.op = PackFor::kQGemm, .B = {b.data(), DType::kUInt8, b_dims}}, &weights)
+          .ok());
   for (const Expected& expected : all) {
     for (const bool packed : {false, true}) {
       if (packed && dot_takes_8) continue;
@@ -513,8 +554,10 @@ TEST(QGemmExplain, TellsThePlan) {
       ASSERT_TRUE(status.ok()) << status.message;
       EXPECT_STREQ(plan.kernel, expected.kernel);
       EXPECT_EQ(std::vector({plan.m, plan.n, plan.k}), std::vector<int64_t>({expected.m, 20, 30}));
-      EXPECT_EQ(std::vector({plan.mr, plan.nr, plan.kr}), std::vector<int64_t>({expected.mr, expected.nr, 2}));
-      EXPECT_EQ(std::vector({plan.mc, plan.nc, plan.kc}), std::vector<int64_t>({expected.m, 20, 30}));
+      EXPECT_EQ(std::vector({plan.mr, plan.nr, plan.kr}),
+                std::vector<int64_t>({expected.mr, expected.nr, 2}));
+      EXPECT_EQ(std::vector({plan.mc, plan.nc, plan.kc}),
+                std::vector<int64_t>({expected.m, 20, 30}));
       EXPECT_EQ(plan.packs_b, !(packed && expected.reads_packed)) << expected.m;
       EXPECT_TRUE(plan.packs_a && !plan.direct && plan.threads == 1);
       EXPECT_GE(plan.scratch_bytes, expected.m * 20 * 4);
@@ -535,14 +578,16 @@ TEST(QGemmExplain, KeepsScratchBoundedHoweverLargeTheProduct) {
           Explanation plan;
           ASSERT_TRUE(explain(Context(), args, &plan).ok());
           ASSERT_LT(plan.scratch_bytes, 32 << 20) << m << " " << n << " " << k;
-          ASSERT_TRUE(k <= 4096 || m < 512 || plan.mc >= 200) << "B is packed again for each block of rows";
+          ASSERT_TRUE(k <= 4096 || m < 512 || plan.mc >= 200)
+              << "B is packed again for each block of rows";
         }
       }
     }
   }
 }
 
-// Packing ------------------------------------------------------------------------------------------------------------------------
+// Packing
+// ------------------------------------------------------------------------------------------------------------------------
 
 struct PackCase {
   const char* name;
@@ -556,16 +601,24 @@ const PackCase kPackCases[] = {
      "pack: B has type float32; for qgemm it must be int8 or uint8"},
     {"Int32", [](ConstTensor& b, Sizes&, Sizes&) { b.dtype = DType::kInt32; }, Code::kDType,
      "B has type int32; for qgemm it must be int8 or uint8"},
-    {"UnknownType", [](ConstTensor& b, Sizes&, Sizes&) { b.dtype = static_cast<DType>(200); }, Code::kDType, "unknown type 200"},
+    {"UnknownType", [](ConstTensor& b, Sizes&, Sizes&) { b.dtype = static_cast<DType>(200); },
+     Code::kDType, "unknown type 200"},
     {"Rank1", [](ConstTensor&, Sizes& dims, Sizes&) { dims = {12}; }, Code::kShape,
      "pack: B has shape [12] of rank 1; it must have rank 2"},
-    {"Rank3", [](ConstTensor&, Sizes& dims, Sizes&) { dims = {1, 3, 4}; }, Code::kShape, "of rank 3; it must have rank 2"},
-    {"Negative", [](ConstTensor&, Sizes& dims, Sizes&) { dims = {3, -4}; }, Code::kShape, "no size may be negative"},
-    {"Product", [](ConstTensor&, Sizes& dims, Sizes&) { dims = {kHuge, kHuge}; }, Code::kShape, "more than 2^53 elements"},
-    {"Strides", [](ConstTensor&, Sizes&, Sizes& strides) { strides = {4}; }, Code::kShape, "there must be one stride an axis"},
-    {"NegativeStride", [](ConstTensor&, Sizes&, Sizes& strides) { strides = {4, -1}; }, Code::kShape, "no stride may be negative"},
-    {"Short", [](ConstTensor& b, Sizes&, Sizes&) { b.size = 11; }, Code::kShape, "B has 11 elements; its shape [3, 4] needs 12"},
-    {"NoData", [](ConstTensor& b, Sizes&, Sizes&) { b.data = nullptr; }, Code::kArgument, "pack: B has no data"},
+    {"Rank3", [](ConstTensor&, Sizes& dims, Sizes&) { dims = {1, 3, 4}; }, Code::kShape,
+     "of rank 3; it must have rank 2"},
+    {"Negative", [](ConstTensor&, Sizes& dims, Sizes&) { dims = {3, -4}; }, Code::kShape,
+     "no size may be negative"},
+    {"Product", [](ConstTensor&, Sizes& dims, Sizes&) { dims = {kHuge, kHuge}; }, Code::kShape,
+     "more than 2^53 elements"},
+    {"Strides", [](ConstTensor&, Sizes&, Sizes& strides) { strides = {4}; }, Code::kShape,
+     "there must be one stride an axis"},
+    {"NegativeStride", [](ConstTensor&, Sizes&, Sizes& strides) { strides = {4, -1}; },
+     Code::kShape, "no stride may be negative"},
+    {"Short", [](ConstTensor& b, Sizes&, Sizes&) { b.size = 11; }, Code::kShape,
+     "B has 11 elements; its shape [3, 4] needs 12"},
+    {"NoData", [](ConstTensor& b, Sizes&, Sizes&) { b.data = nullptr; }, Code::kArgument,
+     "pack: B has no data"},
 };
 
 class PackError : public ::testing::TestWithParam<PackCase> {};
@@ -585,12 +638,14 @@ TEST_P(PackError, IsSaidAndWeightsStayAsTheyWere) {
     EXPECT_EQ(status.code, GetParam().code) << status.message;
     EXPECT_STREQ(status.op, "pack");
     EXPECT_STREQ(status.argument, "B");
-    EXPECT_NE(std::string(status.message).find(GetParam().sentence), std::string::npos) << status.message;
+    EXPECT_NE(std::string(status.message).find(GetParam().sentence), std::string::npos)
+        << status.message;
     EXPECT_TRUE(weights.k() == (trans != 0 ? 4 : 3) && weights.n() == (trans != 0 ? 3 : 4));
     EXPECT_EQ(context.bytes_in_use(), in_use);
   }
 }
-INSTANTIATE_TEST_SUITE_P(Cases, PackError, ::testing::ValuesIn(kPackCases), [](const auto& test) { return std::string(test.param.name); });
+INSTANTIATE_TEST_SUITE_P(Cases, PackError, ::testing::ValuesIn(kPackCases),
+                         [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace
 }  // namespace wgemm::testing

@@ -1,4 +1,5 @@
-// QGemm through the whole pipeline, for the four combinations of 8-bit types; and weights that are packed before.
+// QGemm through the whole pipeline, for the four combinations of 8-bit types; and weights that are
+// packed before.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,13 +21,16 @@ namespace wgemm::testing {
 namespace {
 
 constexpr DType kOutputs[] = {DType::kFloat32, DType::kInt8, DType::kUInt8};
-constexpr Extent kExtents[] = {Extent::kScalar, Extent::kOne, Extent::kColumns, Extent::kStrided, Extent::kRepeated};
+constexpr Extent kExtents[] = {Extent::kScalar, Extent::kOne, Extent::kColumns, Extent::kStrided,
+                               Extent::kRepeated};
 
 struct Types {
   DType a, b;
 };
-constexpr Types kTypes[] = {
-    {DType::kUInt8, DType::kUInt8}, {DType::kUInt8, DType::kInt8}, {DType::kInt8, DType::kUInt8}, {DType::kInt8, DType::kInt8}};
+constexpr Types kTypes[] = {{DType::kUInt8, DType::kUInt8},
+                            {DType::kUInt8, DType::kInt8},
+                            {DType::kInt8, DType::kUInt8},
+                            {DType::kInt8, DType::kInt8}};
 
 class QGemm : public ::testing::TestWithParam<Types> {
  protected:
@@ -39,16 +43,22 @@ class QGemm : public ::testing::TestWithParam<Types> {
     std::mt19937 random(number);
     const auto one_of = [&](auto& list) { return list[random() % std::size(list)]; };
     const auto one_in = [&](uint32_t count) { return random() % count == 0; };
-    constexpr Values kZeroPoints[] = {Values::kRandom, Values::kRandom, Values::kLow, Values::kHigh, Values::kAbsent};
+    constexpr Values kZeroPoints[] = {Values::kRandom, Values::kRandom, Values::kLow, Values::kHigh,
+                                      Values::kAbsent};
     constexpr double kAlphas[] = {1, 1, -1, 0.37, -2.5};
     const std::vector<int64_t> shapes[] = {{}, {1}, {n}, {1, 1}, {1, n}, {m, 1}, {m, n}, {m, n}};
     // One statement a draw: the order in which arguments are computed is the compiler's.
     QGemmTester t = tester().sizes(m, n, k).seed(number);
     const DType output = one_of(kOutputs);
-    const Values a_zero = one_of(kZeroPoints), b_zero = one_of(kZeroPoints), y_zero = kZeroPoints[random() % 4];
-    const Extent one = kExtents[random() % 2], scale = one_of(kExtents), zero_point = one_of(kExtents);
+    const Values a_zero = one_of(kZeroPoints), b_zero = one_of(kZeroPoints),
+                 y_zero = kZeroPoints[random() % 4];
+    const Extent one = kExtents[random() % 2], scale = one_of(kExtents),
+                 zero_point = one_of(kExtents);
     const bool trans_a = one_in(4), trans_b = one_in(4);
-    t.output(output, y_zero).zero_points(a_zero, b_zero).extents(one, scale, zero_point).trans(trans_a, trans_b);
+    t.output(output, y_zero)
+        .zero_points(a_zero, b_zero)
+        .extents(one, scale, zero_point)
+        .trans(trans_a, trans_b);
     t.alpha(one_of(kAlphas)).columns(one_in(4)).gap(one_in(2) ? 0 : 3).packed(one_in(2));
     t.values(Values::kRandom, one_in(2) ? Values::kRandom : Values::k128Values);
     return one_in(2) ? t : t.c(one_of(shapes));
@@ -69,7 +79,8 @@ TEST_P(QGemm, EverySmallSize) {
   }
 }
 
-// Other kernels from 2, 3, 4 and 24 rows on, and each with whole tiles, whole panels and parts of them.
+// Other kernels from 2, 3, 4 and 24 rows on, and each with whole tiles, whole panels and parts of
+// them.
 TEST_P(QGemm, EveryNumberOfRowsWithPackedWeightsAndWithout) {
   uint32_t number = 0;
   for (int64_t m = 1; m <= 30; ++m) {
@@ -85,7 +96,8 @@ TEST_P(QGemm, TransposesAndLayouts) {
       for (const bool columns : {false, true}) {
         for (const int64_t gap : {0, 5}) {
           for (const bool packed : {false, true}) {
-            const QGemmTester t = tester().trans(trans_a, trans_b).columns(columns).gap(gap).packed(packed);
+            const QGemmTester t =
+                tester().trans(trans_a, trans_b).columns(columns).gap(gap).packed(packed);
             QGemmTester(t).sizes(37, 45, 53).run();
             QGemmTester(t).sizes(37, 45, 53).output(DType::kInt8).c({37, 45}).run();
             QGemmTester(t).sizes(1, 70, 33).output(DType::kUInt8).run();
@@ -133,14 +145,22 @@ TEST_P(QGemm, ScalesAndZeroPointsOfEveryShapeEachOnItsOwn) {
 // Columns beyond the first block have their own scales and zero points.
 TEST_P(QGemm, ScalesAndZeroPointsOfEveryBlockOfColumns) {
   for (const bool packed : {false, true}) {
-    const QGemmTester t = tester().extents(Extent::kOne, Extent::kColumns, Extent::kStrided).packed(packed).sizes(26, 77, 20);
+    const QGemmTester t = tester()
+                              .extents(Extent::kOne, Extent::kColumns, Extent::kStrided)
+                              .packed(packed)
+                              .sizes(26, 77, 20);
     for (const int64_t nc : {1, 8, 24, 40}) {
       QGemmTester(t).options({.nc = nc}).run();
       QGemmTester(t).options({.mc = 5, .nc = nc, .kc = 6}).c({77}).output(DType::kUInt8).run();
     }
   }
   tester().sizes(2, 17001, 3).extents(Extent::kOne, Extent::kColumns, Extent::kColumns).run();
-  tester().sizes(2, 17001, 0).extents(Extent::kOne, Extent::kColumns, Extent::kColumns).c({17001}).output(DType::kInt8).run();
+  tester()
+      .sizes(2, 17001, 0)
+      .extents(Extent::kOne, Extent::kColumns, Extent::kColumns)
+      .c({17001})
+      .output(DType::kInt8)
+      .run();
 }
 
 TEST_P(QGemm, NoRowsColumnsOrDepth) {
@@ -148,9 +168,13 @@ TEST_P(QGemm, NoRowsColumnsOrDepth) {
     for (const bool packed : {false, true}) {
       for (const bool c : {false, true}) {
         for (const Extent extent : kExtents) {
-          for (const std::vector<int64_t>& size :
-               std::vector<std::vector<int64_t>>{{0, 5, 3}, {5, 0, 3}, {5, 30, 0}, {0, 0, 3}, {0, 0, 0}}) {
-            QGemmTester t = tester().sizes(size[0], size[1], size[2]).extents(Extent::kOne, extent, extent).packed(packed).output(output);
+          for (const std::vector<int64_t>& size : std::vector<std::vector<int64_t>>{
+                   {0, 5, 3}, {5, 0, 3}, {5, 30, 0}, {0, 0, 3}, {0, 0, 0}}) {
+            QGemmTester t = tester()
+                                .sizes(size[0], size[1], size[2])
+                                .extents(Extent::kOne, extent, extent)
+                                .packed(packed)
+                                .output(output);
             if (c) t.c({size[0], size[1]});
             t.run();
             t.columns().gap(2).alpha(-0.5).run();
@@ -171,7 +195,11 @@ TEST_P(QGemm, OperandsAndZeroPointsAtTheEnds) {
             const QGemmTester t = tester().values(a, b).zero_points(a_zero, b_zero).packed(packed);
             for (const int64_t m : {1, 2, 3, 4, 25}) {
               QGemmTester(t).sizes(m, 9, 18).output(DType::kInt8, Values::kLow).run();
-              QGemmTester(t).sizes(m, 9, 7).output(DType::kUInt8, Values::kHigh).c({9}, m % 2 == 0 ? Values::kLow : Values::kHigh).run();
+              QGemmTester(t)
+                  .sizes(m, 9, 7)
+                  .output(DType::kUInt8, Values::kHigh)
+                  .c({9}, m % 2 == 0 ? Values::kLow : Values::kHigh)
+                  .run();
             }
             QGemmTester(t).sizes(2, 3, 4096).run();
           }
@@ -181,16 +209,30 @@ TEST_P(QGemm, OperandsAndZeroPointsAtTheEnds) {
   }
 }
 
-// 255 * 255 * 40,000 is more than an int32 holds; so are 255 * -128 * 70,000, and sums of rows times zero points on the way.
+// 255 * 255 * 40,000 is more than an int32 holds; so are 255 * -128 * 70,000, and sums of rows
+// times zero points on the way.
 TEST_P(QGemm, AccumulatorsWrap) {
   constexpr Values kEnds[] = {Values::kLow, Values::kHigh};
   for (const Values a : kEnds) {
     for (const Values b : kEnds) {
-      const Values a_other = a == Values::kLow ? Values::kHigh : Values::kLow, b_other = b == Values::kLow ? Values::kHigh : Values::kLow;
+      const Values a_other = a == Values::kLow ? Values::kHigh : Values::kLow,
+                   b_other = b == Values::kLow ? Values::kHigh : Values::kLow;
       tester().sizes(1, 3, 70000).values(a, b).zero_points(a_other, b_other).run();
       tester().sizes(3, 2, 70000).values(a, b).zero_points(a_other, Values::kAbsent).packed().run();
-      tester().sizes(25, 2, 40000).values(a, b).zero_points(a_other, b_other).packed().c({2}, Values::kHigh).run();
-      tester().sizes(5, 1, 40000).values(a, b).zero_points(Values::kAbsent, b_other).c({5, 1}, Values::kLow).output(DType::kInt8).run();
+      tester()
+          .sizes(25, 2, 40000)
+          .values(a, b)
+          .zero_points(a_other, b_other)
+          .packed()
+          .c({2}, Values::kHigh)
+          .run();
+      tester()
+          .sizes(5, 1, 40000)
+          .values(a, b)
+          .zero_points(Values::kAbsent, b_other)
+          .c({5, 1}, Values::kLow)
+          .output(DType::kInt8)
+          .run();
     }
   }
   for (const Values c : {Values::kLow, Values::kHigh}) {
@@ -202,13 +244,15 @@ TEST_P(QGemm, AccumulatorsWrap) {
 }
 
 TEST_P(QGemm, ProductsOfScalesThatOverflowOrVanish) {
-  const QGemmTester::Scales all[] = {{1e30F, 1e8F, 1},         {1e-30F, 1e-30F, 1}, {1e-30F, 1e-10F, 1},  {1e-30F, 1e-30F, 1e-38F},
-                                     {1e-3F, 1e-3F, 3e38F},    {1e20F, 1e18F, 1},   {1e-20F, 1e-19F, 10}, {3e38F, 1, 1},
-                                     {1e-45F, 1e-45F, 1e-45F}, {1e-38F, 1, 1e-38F}, {1, 1e-45F, 1},       {1e10F, 1e20F, 1e-5F}};
+  const QGemmTester::Scales all[] = {
+      {1e30F, 1e8F, 1},         {1e-30F, 1e-30F, 1}, {1e-30F, 1e-10F, 1},  {1e-30F, 1e-30F, 1e-38F},
+      {1e-3F, 1e-3F, 3e38F},    {1e20F, 1e18F, 1},   {1e-20F, 1e-19F, 10}, {3e38F, 1, 1},
+      {1e-45F, 1e-45F, 1e-45F}, {1e-38F, 1, 1e-38F}, {1, 1e-45F, 1},       {1e10F, 1e20F, 1e-5F}};
   for (const auto& scales : all) {
     for (const double alpha : {1.0, -1.0, 0.0, 1e-300, -1e-40}) {
       for (const DType output : kOutputs) {
-        for (const int64_t k : {0, 5}) tester().sizes(6, 21, k).scales(scales).alpha(alpha).output(output).c({21}).run();
+        for (const int64_t k : {0, 5})
+          tester().sizes(6, 21, k).scales(scales).alpha(alpha).output(output).c({21}).run();
       }
     }
   }
@@ -217,10 +261,14 @@ TEST_P(QGemm, ProductsOfScalesThatOverflowOrVanish) {
 TEST_P(QGemm, BlocksOfAnySize) {
   for (const int64_t block : {1, 7, 16, 40}) {
     for (const bool packed : {false, true}) {
-      const QGemmTester t = tester().trans(true, false).packed(packed).options({.mc = block, .nc = block, .kc = block});
+      const QGemmTester t = tester()
+                                .trans(true, false)
+                                .packed(packed)
+                                .options({.mc = block, .nc = block, .kc = block});
       QGemmTester(t).sizes(45, 50, 41).run();
       QGemmTester(t).sizes(45, 50, 41).c({45, 50}).output(DType::kInt8).run();
-      for (const int64_t m : {1, 2, 3, 9}) QGemmTester(t).sizes(m, 50, 41).output(DType::kUInt8).run();
+      for (const int64_t m : {1, 2, 3, 9})
+        QGemmTester(t).sizes(m, 50, 41).output(DType::kUInt8).run();
     }
   }
   tester().sizes(45, 50, 41).options({.mc = 8, .nc = 1, .kc = 10}).run();
@@ -228,7 +276,8 @@ TEST_P(QGemm, BlocksOfAnySize) {
 
 TEST_P(QGemm, DeepAndWideAndTall) {
   for (const bool packed : {false, true}) {
-    for (const int64_t m : {1, 2, 3, 5, 26}) tester().sizes(m, 11, 4999).packed(packed).trans(m == 5, m == 2).c({11}).run();
+    for (const int64_t m : {1, 2, 3, 5, 26})
+      tester().sizes(m, 11, 4999).packed(packed).trans(m == 5, m == 2).c({11}).run();
     tester().sizes(2, 9, 4097).packed(packed).output(DType::kInt8).run();
     tester().sizes(3, 17001, 2).packed(packed).output(DType::kUInt8).run();
     tester().sizes(9001, 3, 4).packed(packed).trans(true, false).c({3}).run();
@@ -250,15 +299,17 @@ TEST_P(QGemm, AnythingAtRandom) {
   std::mt19937 random(7);
   for (uint32_t number = 10000; number < 10300; ++number) {
     const auto below = [&](uint32_t end) { return static_cast<int64_t>(random() % end); };
-    const int64_t m = 1 + below(60), n = 1 + below(60), k = 1 + below(60), mc = below(20), nc = below(20), kc = below(20);
+    const int64_t m = 1 + below(60), n = 1 + below(60), k = 1 + below(60), mc = below(20),
+                  nc = below(20), kc = below(20);
     QGemmTester t = any(m, n, k, number);
     if (number % 3 == 0) t.options({.mc = mc, .nc = nc, .kc = kc});
     t.run();
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, QGemm, ::testing::ValuesIn(kTypes),
-                         [](const auto& test) { return std::string(dtype_name(test.param.a)) + "_" + dtype_name(test.param.b); });
+INSTANTIATE_TEST_SUITE_P(Types, QGemm, ::testing::ValuesIn(kTypes), [](const auto& test) {
+  return std::string(dtype_name(test.param.a)) + "_" + dtype_name(test.param.b);
+});
 
 // What accumulators become: they are C, and the product is nothing (K = 0) or sums of zeros.
 struct Requantize {
@@ -267,7 +318,8 @@ struct Requantize {
   std::optional<float> y_scale{};
 
   template <typename T>
-  std::vector<T> operator()(DType type, T zero_point, const std::vector<int32_t>& acc, int64_t k) const {
+  std::vector<T> operator()(DType type, T zero_point, const std::vector<int32_t>& acc,
+                            int64_t k) const {
     const auto n = static_cast<int64_t>(acc.size());
     const int64_t a_dims[] = {1, k}, b_dims[] = {k, n}, y_dims[] = {1, n};
     const std::vector<uint8_t> a(static_cast<size_t>(k), 0), b(static_cast<size_t>(k * n), 77);
@@ -292,7 +344,8 @@ struct Requantize {
     const Status status = qgemm(context, args);
     EXPECT_TRUE(status.ok()) << status.message;
     for (int64_t j = 0; j < n; ++j) {
-      EXPECT_EQ(reference_qgemm<T>(args, 0, j), y[static_cast<size_t>(j)]) << acc[static_cast<size_t>(j)];
+      EXPECT_EQ(reference_qgemm<T>(args, 0, j), y[static_cast<size_t>(j)])
+          << acc[static_cast<size_t>(j)];
     }
     return y;
   }
@@ -305,10 +358,12 @@ void check_halves(DType type) {
   std::vector<int32_t> acc(1607);
   std::iota(acc.begin(), acc.end(), -803);
   for (const int sign : {1, -1}) {
-    for (const int zero_point : {int{Limits::min()}, -1, 0, 1, 100, Limits::max() - 1, int{Limits::max()}}) {
+    for (const int zero_point :
+         {int{Limits::min()}, -1, 0, 1, 100, Limits::max() - 1, int{Limits::max()}}) {
       if (zero_point < Limits::min()) continue;
       for (const int64_t k : {0, 1, 3}) {
-        const Requantize requantize{.a_scale = 0.25F, .b_scale = 4, .alpha = sign * 2.0, .y_scale = 4};  // one half
+        const Requantize requantize{
+            .a_scale = 0.25F, .b_scale = 4, .alpha = sign * 2.0, .y_scale = 4};  // one half
         const std::vector<T> y = requantize(type, static_cast<T>(zero_point), acc, k);
         for (size_t i = 0; i < acc.size(); ++i) {
           const int twice = sign * acc[i], below = twice >> 1;
@@ -327,11 +382,14 @@ TEST(Requantize, RoundsHalvesToEvenAndSaturates) {
 }
 
 TEST(Requantize, SaturatesFromAnyDistance) {
-  constexpr int32_t kMin = std::numeric_limits<int32_t>::min(), kMax = std::numeric_limits<int32_t>::max();
-  const std::vector<int32_t> acc = {kMin, kMin + 1, -(1 << 24), -40000, -1, 0, 1, 40000, 1 << 24, kMax - 1, kMax};
+  constexpr int32_t kMin = std::numeric_limits<int32_t>::min(),
+                    kMax = std::numeric_limits<int32_t>::max();
+  const std::vector<int32_t> acc = {kMin, kMin + 1, -(1 << 24), -40000,   -1,  0,
+                                    1,    40000,    1 << 24,    kMax - 1, kMax};
   for (const float scale : {1.0F, 1e10F, 1e38F}) {
     for (const int64_t k : {0, 2}) {
-      const Requantize requantize{.a_scale = scale, .b_scale = 3, .y_scale = 1};  // 3e38 * 2^31 is infinite
+      const Requantize requantize{
+          .a_scale = scale, .b_scale = 3, .y_scale = 1};  // 3e38 * 2^31 is infinite
       const std::vector<int8_t> y = requantize(DType::kInt8, int8_t{-128}, acc, k);
       const std::vector<uint8_t> u = requantize(DType::kUInt8, uint8_t{255}, acc, k);
       for (size_t i = 0; i < acc.size(); ++i) {
@@ -342,11 +400,13 @@ TEST(Requantize, SaturatesFromAnyDistance) {
     }
   }
   const Requantize infinite{.a_scale = 1e38F, .b_scale = 3};
-  EXPECT_EQ(infinite(DType::kFloat32, 0.0F, {kMin, 0, kMax}, 0), (std::vector<float>{-INFINITY, 0, INFINITY}));
+  EXPECT_EQ(infinite(DType::kFloat32, 0.0F, {kMin, 0, kMax}, 0),
+            (std::vector<float>{-INFINITY, 0, INFINITY}));
 }
 
-// The order of the multiplications and the division shows in the last bit of a scale, and that in results just beside the middle of two
-// integers. Other orders must show there, or the test would not tell.
+// The order of the multiplications and the division shows in the last bit of a scale, and that in
+// results just beside the middle of two integers. Other orders must show there, or the test would
+// not tell.
 TEST(Requantize, MultipliesScalesInTheOrderOfTheSpecification) {
   using Scale = float (*)(double alpha, float a, float b, float y);
   struct Other {
@@ -354,28 +414,44 @@ TEST(Requantize, MultipliesScalesInTheOrderOfTheSpecification) {
     Scale scale;
   };
   const Other others[] = {
-      {"alpha * (a * b) / y", [](double alpha, float a, float b, float y) { return (static_cast<float>(alpha) * (a * b)) / y; }},
-      {"((alpha * b) * a) / y", [](double alpha, float a, float b, float y) { return ((static_cast<float>(alpha) * b) * a) / y; }},
-      {"((alpha * a) / y) * b", [](double alpha, float a, float b, float y) { return ((static_cast<float>(alpha) * a) / y) * b; }},
-      {"(alpha * a) * (b / y)", [](double alpha, float a, float b, float y) { return (static_cast<float>(alpha) * a) * (b / y); }},
-      {"alpha * ((a * b) / y)", [](double alpha, float a, float b, float y) { return static_cast<float>(alpha) * ((a * b) / y); }},
+      {"alpha * (a * b) / y", [](double alpha, float a, float b,
+                                 float y) { return (static_cast<float>(alpha) * (a * b)) / y; }},
+      {"((alpha * b) * a) / y", [](double alpha, float a, float b,
+                                   float y) { return ((static_cast<float>(alpha) * b) * a) / y; }},
+      {"((alpha * a) / y) * b", [](double alpha, float a, float b,
+                                   float y) { return ((static_cast<float>(alpha) * a) / y) * b; }},
+      {"(alpha * a) * (b / y)", [](double alpha, float a, float b,
+                                   float y) { return (static_cast<float>(alpha) * a) * (b / y); }},
+      {"alpha * ((a * b) / y)", [](double alpha, float a, float b,
+                                   float y) { return static_cast<float>(alpha) * ((a * b) / y); }},
       {"((alpha * a) * b) * (1 / y)",
-       [](double alpha, float a, float b, float y) { return ((static_cast<float>(alpha) * a) * b) * (1 / y); }},
+       [](double alpha, float a, float b, float y) {
+         return ((static_cast<float>(alpha) * a) * b) * (1 / y);
+       }},
       {"alpha in float64",
-       [](double alpha, float a, float b, float y) { return (static_cast<float>(alpha * static_cast<double>(a)) * b) / y; }},
+       [](double alpha, float a, float b, float y) {
+         return (static_cast<float>(alpha * static_cast<double>(a)) * b) / y;
+       }},
       {"all in float64", [](double alpha, float a, float b, float y) {
-         return static_cast<float>(alpha * static_cast<double>(a) * static_cast<double>(b) / static_cast<double>(y));
+         return static_cast<float>(alpha * static_cast<double>(a) * static_cast<double>(b) /
+                                   static_cast<double>(y));
        }}};
   std::mt19937 random(3);
-  const auto draw = [&](float low) { return std::uniform_real_distribution<float>(low, 4 * low)(random); };
+  const auto draw = [&](float low) {
+    return std::uniform_real_distribution<float>(low, 4 * low)(random);
+  };
   for (const Other& other : others) {
     size_t told = 0;
     for (int round = 0; round < 60; ++round) {
-      Requantize requantize{
-          .a_scale = draw(0x1p-8F), .b_scale = draw(0x1p-8F), .alpha = std::uniform_real_distribution<double>(0.5, 2)(random)};
+      Requantize requantize{.a_scale = draw(0x1p-8F),
+                            .b_scale = draw(0x1p-8F),
+                            .alpha = std::uniform_real_distribution<double>(0.5, 2)(random)};
       requantize.y_scale = draw(0.5F);
-      const float scale = ((static_cast<float>(requantize.alpha) * requantize.a_scale) * requantize.b_scale) / *requantize.y_scale;
-      const float wrong = other.scale(requantize.alpha, requantize.a_scale, requantize.b_scale, *requantize.y_scale);
+      const float scale =
+          ((static_cast<float>(requantize.alpha) * requantize.a_scale) * requantize.b_scale) /
+          *requantize.y_scale;
+      const float wrong = other.scale(requantize.alpha, requantize.a_scale, requantize.b_scale,
+                                      *requantize.y_scale);
       if (scale == wrong) continue;
       std::vector<int32_t> acc;
       std::vector<int> expected;
@@ -398,15 +474,19 @@ TEST(Requantize, MultipliesScalesInTheOrderOfTheSpecification) {
   // Without y_scale the bits of the results tell.
   int differ = 0;
   for (int round = 0; round < 50; ++round) {
-    const Requantize requantize{.a_scale = draw(0.1F), .b_scale = draw(0.1F), .alpha = static_cast<double>(draw(-0.1F))};
-    const float alpha = static_cast<float>(requantize.alpha), scale = (alpha * requantize.a_scale) * requantize.b_scale;
+    const Requantize requantize{
+        .a_scale = draw(0.1F), .b_scale = draw(0.1F), .alpha = static_cast<double>(draw(-0.1F))};
+    const float alpha = static_cast<float>(requantize.alpha),
+                scale = (alpha * requantize.a_scale) * requantize.b_scale;
     if (scale != alpha * (requantize.a_scale * requantize.b_scale)) ++differ;
-    ASSERT_EQ(requantize(DType::kFloat32, 0.0F, {1, -3}, round % 2), (std::vector<float>{scale, -3 * scale}));
+    ASSERT_EQ(requantize(DType::kFloat32, 0.0F, {1, -3}, round % 2),
+              (std::vector<float>{scale, -3 * scale}));
   }
   EXPECT_GE(differ, 5);
 }
 
-// Weights ---------------------------------------------------------------------------------------------------------------------
+// Weights
+// ---------------------------------------------------------------------------------------------------------------------
 
 Array<uint8_t> random_matrix(int64_t rows, int64_t cols, int64_t gap = 0, bool columns = false) {
   Array<uint8_t> matrix({rows, cols}, gap, columns);
@@ -428,7 +508,8 @@ TEST(PackedWeights, KnowTheirColumnSums) {
       for (const int64_t n : {0, 1, 3, 7, 8, 9, 16, 21, 70}) {
         for (const bool trans : {false, true}) {
           for (const bool columns : {false, true}) {
-            const Array<uint8_t> b = trans ? random_matrix(n, k, 2, columns) : random_matrix(k, n, 2, columns);
+            const Array<uint8_t> b =
+                trans ? random_matrix(n, k, 2, columns) : random_matrix(k, n, 2, columns);
             Context context;
             const PackedWeights weights = packed(context, b.tensor(type), trans);
             EXPECT_TRUE(weights.dtype() == type && weights.k() == k && weights.n() == n);
@@ -438,7 +519,8 @@ TEST(PackedWeights, KnowTheirColumnSums) {
                 const uint8_t x = trans ? b.data[b.place(j, i)] : b.data[b.place(i, j)];
                 sum += type == DType::kInt8 ? int{static_cast<int8_t>(x)} : x - 128;
               }
-              ASSERT_EQ(WeightsAccess::operand(weights).column_sums[j], sum) << k << " x " << n << ", column " << j;
+              ASSERT_EQ(WeightsAccess::operand(weights).column_sums[j], sum)
+                  << k << " x " << n << ", column " << j;
             }
           }
         }
@@ -454,7 +536,8 @@ TEST(PackedWeights, ServeAnyNumberOfCalls) {
     Context context;
     const PackedWeights weights = packed(context, b.tensor(b_type));
     const size_t in_use = context.bytes_in_use();
-    const std::vector<std::byte> bytes(static_cast<const std::byte*>(static_cast<const void*>(WeightsAccess::operand(weights).column_sums)),
+    const std::vector<std::byte> bytes(static_cast<const std::byte*>(static_cast<const void*>(
+                                           WeightsAccess::operand(weights).column_sums)),
                                        WeightsAccess::operand(weights).panels);
     std::mt19937 random(1);
     for (const int64_t m : {1, 30, 2, 7, 24, 3}) {
@@ -477,11 +560,14 @@ TEST(PackedWeights, ServeAnyNumberOfCalls) {
         ASSERT_TRUE(status.ok()) << status.message;
         ASSERT_EQ(context.bytes_in_use(), in_use);
         for (int64_t i = 0; i < m; ++i) {
-          for (int64_t j = 0; j < n; ++j) ASSERT_EQ(y.data[y.place(i, j)], reference_qgemm<float>(args, i, j));
+          for (int64_t j = 0; j < n; ++j)
+            ASSERT_EQ(y.data[y.place(i, j)], reference_qgemm<float>(args, i, j));
         }
       }
     }
-    EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), reinterpret_cast<const std::byte*>(WeightsAccess::operand(weights).column_sums)));
+    EXPECT_TRUE(std::equal(
+        bytes.begin(), bytes.end(),
+        reinterpret_cast<const std::byte*>(WeightsAccess::operand(weights).column_sums)));
   }
 }
 
@@ -514,7 +600,8 @@ TEST(PackedWeights, AreMovedAndGiveMemoryBack) {
     EXPECT_EQ(context.bytes_in_use(), of_first);
 
     // Filled again: what was there is given back.
-    const Status status = pack(context, {.op = PackFor::kQGemm, .B = c.tensor(DType::kUInt8)}, &second);
+    const Status status =
+        pack(context, {.op = PackFor::kQGemm, .B = c.tensor(DType::kUInt8)}, &second);
     EXPECT_TRUE(status.ok()) << status.message;
     EXPECT_TRUE(second.k() == 3 && second.n() == 4 && second.dtype() == DType::kUInt8);
     EXPECT_LT(context.bytes_in_use(), of_first);
@@ -545,12 +632,14 @@ TEST(PackedWeights, AreDetachedAndViewed) {
   EXPECT_EQ(context.bytes_in_use(), 0U);
 }
 
-// What is moved into takes the place of what was there, with all that comes with it: who owns it, and whose memory it is.
+// What is moved into takes the place of what was there, with all that comes with it: who owns it,
+// and whose memory it is.
 TEST(PackedWeights, AreMovedBetweenContextsAndFromViews) {
   const Array<uint8_t> b = random_matrix(9, 10);
   Context one, two;
   {
-    PackedWeights first = packed(one, b.tensor(DType::kInt8)), second = packed(two, b.tensor(DType::kUInt8));
+    PackedWeights first = packed(one, b.tensor(DType::kInt8)),
+                  second = packed(two, b.tensor(DType::kUInt8));
     first = std::move(second);
     EXPECT_EQ(first.dtype(), DType::kUInt8);
     second = PackedWeights();
@@ -577,27 +666,38 @@ TEST(QGemmMemory, PackingThatFailsLeavesTheWeightsAsTheyWere) {
   Context context(2000);
   PackedWeights weights = packed(context, small.tensor(DType::kInt8));
   const size_t in_use = context.bytes_in_use();
-  EXPECT_EQ(pack(context, {.op = PackFor::kQGemm, .B = large.tensor(DType::kInt8)}, &weights).code, Code::kOutOfMemory);
+  EXPECT_EQ(pack(context, {.op = PackFor::kQGemm, .B = large.tensor(DType::kInt8)}, &weights).code,
+            Code::kOutOfMemory);
   ConstTensor bad = small.tensor(DType::kInt32);
   EXPECT_EQ(pack(context, {.op = PackFor::kQGemm, .B = bad}, &weights).code, Code::kDType);
   EXPECT_TRUE(weights.k() == 9 && weights.n() == 10);
   EXPECT_EQ(context.bytes_in_use(), in_use);
 }
 
-// One element, repeated; or none at all. Their panels and sums are larger than memory, and than numbers of 32 bits.
+// One element, repeated; or none at all. Their panels and sums are larger than memory, and than
+// numbers of 32 bits.
 TEST(QGemmMemory, PacksNothingThatIsTooLarge) {
   const uint8_t element = 1;
   const int64_t strides[] = {0, 0};
-  constexpr int64_t kSizes[][2] = {
-      {int64_t{1} << 20, int64_t{1} << 16}, {int64_t{1} << 16, int64_t{1} << 20}, {1, int64_t{1} << 30}, {int64_t{1} << 32, 1},
-      {(int64_t{1} << 29) + 1, 9},          {int64_t{1} << 26, int64_t{1} << 26}, {int64_t{1} << 53, 1}, {0, int64_t{1} << 62}};
+  constexpr int64_t kSizes[][2] = {{int64_t{1} << 20, int64_t{1} << 16},
+                                   {int64_t{1} << 16, int64_t{1} << 20},
+                                   {1, int64_t{1} << 30},
+                                   {int64_t{1} << 32, 1},
+                                   {(int64_t{1} << 29) + 1, 9},
+                                   {int64_t{1} << 26, int64_t{1} << 26},
+                                   {int64_t{1} << 53, 1},
+                                   {0, int64_t{1} << 62}};
   for (const auto& size : kSizes) {
     for (const int64_t trans : {0, 1}) {
       const int64_t dims[] = {size[trans], size[1 - trans]};
       Context context(1 << 20);
       PackedWeights weights;
-      const Status status = pack(context, {.op = PackFor::kQGemm, .B = {&element, DType::kInt8, dims, strides}, .trans = trans}, &weights);
-      EXPECT_EQ(status.code, size[1] > int64_t{1} << 53 ? Code::kShape : Code::kOutOfMemory) << status.message;
+      const Status status = pack(
+          context,
+          {.op = PackFor::kQGemm, .B = {&element, DType::kInt8, dims, strides}, .trans = trans},
+          &weights);
+      EXPECT_EQ(status.code, size[1] > int64_t{1} << 53 ? Code::kShape : Code::kOutOfMemory)
+          << status.message;
       EXPECT_EQ(std::string(status.message).find("-1"), std::string::npos) << status.message;
       EXPECT_TRUE(weights.empty());
       EXPECT_EQ(context.bytes_in_use(), 0U);

@@ -32,14 +32,19 @@ void fill(Array<uint8_t>& array, DType type, Values values, Random& random) {
     const size_t place_of_least = random() % std::max<size_t>(array.length, 1);
     for (size_t i = 0; i < array.length; ++i) {
       const bool least = i == place_of_least, largest = i == (place_of_least + 1) % array.length;
-      array.data[i] = static_cast<uint8_t>(static_cast<uint64_t>(low) + first + (least ? 0 : largest ? count - 1 : random() % count));
+      array.data[i] = static_cast<uint8_t>(static_cast<uint64_t>(low) + first +
+                                           (least     ? 0
+                                            : largest ? count - 1
+                                                      : random() % count));
     }
     return;
   }
   for (size_t i = 0; i < array.length; ++i) {
     const bool at_low = values == Values::kLow || (values == Values::kEnds && i % 2 == 0);
     const bool at_high = values == Values::kHigh || values == Values::kEnds;
-    array.data[i] = static_cast<uint8_t>(at_low ? low : at_high ? high : static_cast<int>(random() & 0xff));
+    array.data[i] = static_cast<uint8_t>(at_low    ? low
+                                         : at_high ? high
+                                                   : static_cast<int>(random() & 0xff));
   }
 }
 
@@ -56,7 +61,9 @@ void fill(Array<int32_t>& c, Values values, Random& random) {
   }
 }
 
-float random_scale(Random& random) { return std::exp2(std::uniform_real_distribution<float>(-12, 0)(random)); }
+float random_scale(Random& random) {
+  return std::exp2(std::uniform_real_distribution<float>(-12, 0)(random));
+}
 
 template <typename T>
 Array<T> vector_of(Extent extent, int64_t n) {
@@ -76,7 +83,8 @@ Array<T> vector_of(Extent extent, int64_t n) {
 }
 
 const char* name_of(Values values) {
-  constexpr const char* kNames[] = {"absent", "random", "low", "high", "ends", "128 values", "129 values", "255 values", "256 values"};
+  constexpr const char* kNames[] = {"absent",     "random",     "low",        "high",      "ends",
+                                    "128 values", "129 values", "255 values", "256 values"};
   return kNames[static_cast<int>(values)];
 }
 
@@ -95,13 +103,18 @@ std::string QGemmTester::describe() const {
       return std::string(" ") + name + "=" + value;
     }
   };
-  std::string text = std::string(dtype_name(a_type_)) + " x " + dtype_name(b_type_) + " to " + dtype_name(y_type_);
-  text += with("M", m_) + with("N", n_) + with("K", k_) + with("transA", trans_a_) + with("transB", trans_b_) + with("alpha", alpha_) +
-          with("from", activation_.min) + with("to", activation_.max);
-  text += with("A", name_of(a_values_)) + with("B", name_of(b_values_)) + with("a_zero_point", name_of(a_zero_)) +
-          with("b_zero_point", name_of(b_zero_)) + with("y_zero_point", name_of(y_zero_));
-  text += with("one", name_of(one_)) + with("b_scale", name_of(b_scale_extent_)) + with("b_zero_point", name_of(b_zero_extent_));
-  if (scales_.has_value()) text += with("scales", scales_->a) + with("b", scales_->b) + with("y", scales_->y);
+  std::string text =
+      std::string(dtype_name(a_type_)) + " x " + dtype_name(b_type_) + " to " + dtype_name(y_type_);
+  text += with("M", m_) + with("N", n_) + with("K", k_) + with("transA", trans_a_) +
+          with("transB", trans_b_) + with("alpha", alpha_) + with("from", activation_.min) +
+          with("to", activation_.max);
+  text += with("A", name_of(a_values_)) + with("B", name_of(b_values_)) +
+          with("a_zero_point", name_of(a_zero_)) + with("b_zero_point", name_of(b_zero_)) +
+          with("y_zero_point", name_of(y_zero_));
+  text += with("one", name_of(one_)) + with("b_scale", name_of(b_scale_extent_)) +
+          with("b_zero_point", name_of(b_zero_extent_));
+  if (scales_.has_value())
+    text += with("scales", scales_->a) + with("b", scales_->b) + with("y", scales_->y);
   if (c_values_ != Values::kAbsent) {
     text += with("C", name_of(c_values_)) + " [";
     for (const int64_t size : c_dims_) text += std::to_string(size) + " ";
@@ -112,7 +125,8 @@ std::string QGemmTester::describe() const {
     if (options_->kernel != nullptr) text += with("kernel", options_->kernel->name);
     text += with("mc", options_->mc) + with("nc", options_->nc) + with("kc", options_->kc);
   }
-  if (streaming_.limit != 0) text += with("streamed", streaming_.limit) + with("remote", streaming_.remote);
+  if (streaming_.limit != 0)
+    text += with("streamed", streaming_.limit) + with("remote", streaming_.remote);
   return text + with("seed", seed_);
 }
 
@@ -125,9 +139,12 @@ void QGemmTester::run_typed() const {
   Array<uint8_t> b(trans_b_ ? std::vector{n_, k_} : std::vector{k_, n_}, gap_, columns_);
   Array<int32_t> c(c_dims_, gap_, columns_);
   Array<T> y({m_, n_}, gap_, columns_);
-  Array<uint8_t> a_zero = vector_of<uint8_t>(one_, n_), b_zero = vector_of<uint8_t>(b_zero_extent_, n_),
+  Array<uint8_t> a_zero = vector_of<uint8_t>(one_, n_),
+                 b_zero = vector_of<uint8_t>(b_zero_extent_, n_),
                  y_zero = vector_of<uint8_t>(one_, n_);
-  Array<float> a_scale = vector_of<float>(one_, n_), b_scale = vector_of<float>(b_scale_extent_, n_), y_scale = vector_of<float>(one_, n_);
+  Array<float> a_scale = vector_of<float>(one_, n_),
+               b_scale = vector_of<float>(b_scale_extent_, n_),
+               y_scale = vector_of<float>(one_, n_);
   fill(a, a_type_, a_values_, random);
   fill(b, b_type_, b_values_, random);
   fill(c, c_values_, random);
@@ -149,8 +166,9 @@ void QGemmTester::run_typed() const {
   args.B = b.tensor(b_type_);
   args.a_scale = a_scale.tensor(DType::kFloat32);
   args.b_scale = b_scale.tensor(DType::kFloat32);
-  const ConstTensor a_zero_tensor = a_zero.tensor(a_type_), b_zero_tensor = b_zero.tensor(b_type_), c_tensor = c.tensor(DType::kInt32),
-                    y_zero_tensor = y_zero.tensor(y_type_), y_scale_tensor = y_scale.tensor(DType::kFloat32);
+  const ConstTensor a_zero_tensor = a_zero.tensor(a_type_), b_zero_tensor = b_zero.tensor(b_type_),
+                    c_tensor = c.tensor(DType::kInt32), y_zero_tensor = y_zero.tensor(y_type_),
+                    y_scale_tensor = y_scale.tensor(DType::kFloat32);
   if (a_zero_ != Values::kAbsent) args.a_zero_point = &a_zero_tensor;
   if (b_zero_ != Values::kAbsent) args.b_zero_point = &b_zero_tensor;
   if (c_values_ != Values::kAbsent) args.C = &c_tensor;
@@ -187,7 +205,8 @@ void QGemmTester::run_typed() const {
     args = plain;
     PackedWeights weights;
     if (is_packed) {
-      const Status status = pack(context, {.op = PackFor::kQGemm, .B = args.B, .trans = trans_b_}, &weights);
+      const Status status =
+          pack(context, {.op = PackFor::kQGemm, .B = args.B, .trans = trans_b_}, &weights);
       ASSERT_TRUE(status.ok()) << status.message;
       for (size_t i = 0; i < b.length; ++i) b.data[i] ^= 0xa5;
       args.B = {};
@@ -223,11 +242,14 @@ void QGemmTester::run_typed() const {
     args.Y = y.template tensor<void>(y_type_);
     Status status;
     if (streaming_.limit != 0) {
-      status = run_streamed(&qgemm, args, streaming_, test_threads(), &args.A, &args.B, &args.C, &args.Y);
+      status = run_streamed(&qgemm, args, streaming_, test_threads(), &args.A, &args.B, &args.C,
+                            &args.Y);
     } else if (options_.has_value() || test_threads() > 1) {
       Problem problem;
       status = qgemm_problem(args, true, &problem);
-      if (status.ok()) status = wgemm::run(context, "qgemm", problem, test_options(options_.value_or(PlanOptions{})));
+      if (status.ok())
+        status =
+            wgemm::run(context, "qgemm", problem, test_options(options_.value_or(PlanOptions{})));
     } else {
       status = qgemm(context, args);
     }
@@ -238,7 +260,8 @@ void QGemmTester::run_typed() const {
       for (int64_t j = 0; j < n_; ++j) {
         T& value = y.data[y.place(i, j)];
         const T wanted = expected[static_cast<size_t>(i * n_ + j)];
-        ASSERT_EQ(std::memcmp(&value, &wanted, sizeof(T)), 0) << +value << " instead of " << +wanted << " at " << i << ", " << j;
+        ASSERT_EQ(std::memcmp(&value, &wanted, sizeof(T)), 0)
+            << +value << " instead of " << +wanted << " at " << i << ", " << j;
         // Set back, so that what remains must be as it was.
         value = y_before[y.place(i, j)];
       }

@@ -1,6 +1,8 @@
-// The tester of QGemm, as GemmTester is Gemm's: builds a seeded random problem, runs it, and holds every bit of Y to the reference.
+// The tester of QGemm, as GemmTester is Gemm's: builds a seeded random problem, runs it, and holds
+// every bit of Y to the reference.
 //
-//   QGemmTester().types(DType::kInt8, DType::kUInt8).sizes(7, 9, 11).c({9}).output(DType::kInt8).packed().run();
+//   QGemmTester().types(DType::kInt8, DType::kUInt8).sizes(7, 9,
+//   11).c({9}).output(DType::kInt8).packed().run();
 #pragma once
 
 #include <cstdint>
@@ -14,11 +16,23 @@
 
 namespace wgemm::testing {
 
-// What integers are: absent where they may be, anything, or all at an end of their type's range. Of 8-bit operands also both ends in turn,
-// or anything of so many neighbouring values, with the least and the largest of these among it if there is room.
-enum class Values { kAbsent, kRandom, kLow, kHigh, kEnds, k128Values, k129Values, k255Values, k256Values };
+// What integers are: absent where they may be, anything, or all at an end of their type's range. Of
+// 8-bit operands also both ends in turn, or anything of so many neighbouring values, with the least
+// and the largest of these among it if there is room.
+enum class Values {
+  kAbsent,
+  kRandom,
+  kLow,
+  kHigh,
+  kEnds,
+  k128Values,
+  k129Values,
+  k255Values,
+  k256Values
+};
 
-// The shape of a scale or zero point: [], [1] or [N]; and [N] side by side, with unused elements between, or one element read N times.
+// The shape of a scale or zero point: [], [1] or [N]; and [N] side by side, with unused elements
+// between, or one element read N times.
 enum class Extent { kScalar, kOne, kColumns, kStrided, kRepeated };
 
 class QGemmTester {
@@ -30,7 +44,9 @@ class QGemmTester {
   QGemmTester& values(Values a, Values b) { return a_values_ = a, set(b_values_, b); }
   QGemmTester& zero_points(Values a, Values b) { return a_zero_ = a, set(b_zero_, b); }
   // The type of Y, and y_zero_point, which float32 does not have.
-  QGemmTester& output(DType type, Values zero_point = Values::kRandom) { return y_type_ = type, set(y_zero_, zero_point); }
+  QGemmTester& output(DType type, Values zero_point = Values::kRandom) {
+    return y_type_ = type, set(y_zero_, zero_point);
+  }
   // Shapes: of those that must be one, of b_scale, of b_zero_point.
   QGemmTester& extents(Extent one, Extent b_scale, Extent b_zero_point) {
     return one_ = one, b_scale_extent_ = b_scale, set(b_zero_extent_, b_zero_point);
@@ -43,12 +59,15 @@ class QGemmTester {
   QGemmTester& alpha(double value) { return set(alpha_, value); }
   QGemmTester& activation(Activation value) { return set(activation_, value); }
   // C of this shape; without it there is none.
-  QGemmTester& c(std::vector<int64_t> dims, Values values = Values::kRandom) { return c_values_ = values, set(c_dims_, std::move(dims)); }
-  // Each matrix has this many unused elements behind each row and lies transposed in memory if `columns`.
+  QGemmTester& c(std::vector<int64_t> dims, Values values = Values::kRandom) {
+    return c_values_ = values, set(c_dims_, std::move(dims));
+  }
+  // Each matrix has this many unused elements behind each row and lies transposed in memory if
+  // `columns`.
   QGemmTester& gap(int64_t elements) { return set(gap_, elements); }
   QGemmTester& columns(bool value = true) { return set(columns_, value); }
-  // B is packed before, and what it was packed from is spoiled; or not. Without this, the problem runs
-  // both ways, if no kernel is given or expected.
+  // B is packed before, and what it was packed from is spoiled; or not. Without this, the problem
+  // runs both ways, if no kernel is given or expected.
   QGemmTester& packed(bool value = true) { return set(packed_, std::optional(value)); }
   QGemmTester& options(const PlanOptions& value) { return set(options_, std::optional(value)); }
   // Operands are handed over block by block.
@@ -57,8 +76,8 @@ class QGemmTester {
   // What the plan is to choose.
   QGemmTester& by(const char* kernel) { return set(by_, std::string(kernel)); }
 
-  // Checks the result, what qgemm_shape() says of it, that nothing around Y and none of the inputs is written, and that memory is given
-  // back.
+  // Checks the result, what qgemm_shape() says of it, that nothing around Y and none of the inputs
+  // is written, and that memory is given back.
   void run() const;
 
  private:
@@ -77,7 +96,8 @@ class QGemmTester {
   std::optional<bool> packed_;
   Values a_values_ = Values::kRandom, b_values_ = Values::kRandom, c_values_ = Values::kAbsent;
   Values a_zero_ = Values::kRandom, b_zero_ = Values::kRandom, y_zero_ = Values::kRandom;
-  Extent one_ = Extent::kScalar, b_scale_extent_ = Extent::kScalar, b_zero_extent_ = Extent::kScalar;
+  Extent one_ = Extent::kScalar, b_scale_extent_ = Extent::kScalar,
+         b_zero_extent_ = Extent::kScalar;
   std::optional<Scales> scales_;
   double alpha_ = 1;
   Activation activation_;

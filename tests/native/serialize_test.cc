@@ -1,4 +1,5 @@
-// Packed weights as bytes: what is read is what was written, the bytes are the same for ever, and nothing else is taken for them.
+// Packed weights as bytes: what is read is what was written, the bytes are the same for ever, and
+// nothing else is taken for them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +24,9 @@ struct Case {
   Sizes dims;
 };
 
-void PrintTo(const Case& c, std::ostream* out) { *out << dtype_name(c.type) << ' ' << ::testing::PrintToString(c.dims); }
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << dtype_name(c.type) << ' ' << ::testing::PrintToString(c.dims);
+}
 
 // Every type, in sizes on both sides of a panel's, in batches and of none.
 std::vector<Case> all_cases() {
@@ -35,7 +38,8 @@ std::vector<Case> all_cases() {
     }
     cases.push_back({type, {129, 40}});
     if (compute_type(type) == DType::kInt8) continue;
-    for (const Sizes& dims : {Sizes{1, 3, 9}, {2, 3, 5, 4}, {0, 5, 9}, {3, 0, 9}, {3, 5, 0}, {2, 1, 2, 1, 1}})
+    for (const Sizes& dims :
+         {Sizes{1, 3, 9}, {2, 3, 5, 4}, {0, 5, 9}, {3, 0, 9}, {3, 5, 0}, {2, 1, 2, 1, 1}})
       cases.push_back({type, dims});
   }
   return cases;
@@ -165,7 +169,8 @@ TEST_P(SerializeTest, RefusesWhateverIsCutShort) {
 
 INSTANTIATE_TEST_SUITE_P(Cases, SerializeTest, ::testing::ValuesIn(all_cases()));
 
-// The form -------------------------------------------------------------------------------------------------------------------------
+// The form
+// -------------------------------------------------------------------------------------------------------------------------
 
 struct Golden {
   DType type;
@@ -186,19 +191,26 @@ const std::vector<Golden>& goldens() {
       {DType::kFloat32,
        {2, 2},
        bytes_of<float>({1, 2, 3, 4}),
-       "7767656d6d2d7077 0100000001000000 ec9877b4d9dc3ce4 67656d6d00000000 666c6f6174333200 0800010008000400 0200000000000000 "
-       "0200000000000000 0200000000000000 0000000000000000 0000000000000000 0000000000000000 0000000000000000 0000803f00000040 "
-       "0000000000000000 0000000000000000 0000000000000000 0000404000008040 0000000000000000 0000000000000000 0000000000000000"},
+       "7767656d6d2d7077 0100000001000000 ec9877b4d9dc3ce4 67656d6d00000000 666c6f6174333200 "
+       "0800010008000400 0200000000000000 "
+       "0200000000000000 0200000000000000 0000000000000000 0000000000000000 0000000000000000 "
+       "0000000000000000 0000803f00000040 "
+       "0000000000000000 0000000000000000 0000000000000000 0000404000008040 0000000000000000 "
+       "0000000000000000 0000000000000000"},
       {DType::kBFloat16,
        {2, 1, 3},
        bytes_of<uint16_t>({1, 2, 3, 4, 5, 6}),
-       "7767656d6d2d7077 0100000001000000 4a1488274e0782a9 67656d6d00000000 62666c6f61743136 0800010000000200 0300000000000000 "
-       "0200000000000000 0100000000000000 0300000000000000 0100020003000000 0000000000000000 0400050006000000 0000000000000000"},
+       "7767656d6d2d7077 0100000001000000 4a1488274e0782a9 67656d6d00000000 62666c6f61743136 "
+       "0800010000000200 0300000000000000 "
+       "0200000000000000 0100000000000000 0300000000000000 0100020003000000 0000000000000000 "
+       "0400050006000000 0000000000000000"},
       {DType::kUInt8,
        {3, 2},
        bytes_of<uint8_t>({0, 1, 2, 127, 128, 255}),
-       "7767656d6d2d7077 0100000001000000 b711ff5114133ad3 7167656d6d000000 75696e7438000000 0800020000000100 0200000000000000 "
-       "0300000000000000 0200000000000000 808281ff00000000 0000000000000000 00007f0000000000 0000000000000000"},
+       "7767656d6d2d7077 0100000001000000 b711ff5114133ad3 7167656d6d000000 75696e7438000000 "
+       "0800020000000100 0200000000000000 "
+       "0300000000000000 0200000000000000 808281ff00000000 0000000000000000 00007f0000000000 "
+       "0000000000000000"},
   };
   return all;
 }
@@ -206,14 +218,20 @@ const std::vector<Golden>& goldens() {
 TEST(Serialize, HasOneFormForEver) {
   for (const Golden& golden : goldens()) {
     Context context;
-    EXPECT_EQ(hex(serialized(packed(context, {golden.type, golden.dims}, golden.elements))), golden.hex) << dtype_name(golden.type);
+    EXPECT_EQ(hex(serialized(packed(context, {golden.type, golden.dims}, golden.elements))),
+              golden.hex)
+        << dtype_name(golden.type);
   }
 }
 
-// What is no packed weights --------------------------------------------------------------------------------------------------------
+// What is no packed weights
+// --------------------------------------------------------------------------------------------------------
 
 // A file of every kind of padding: a lead, columns, and k of 8 bits.
-const Case kSmall[] = {{DType::kFloat32, {1, 3, 9}}, {DType::kInt8, {3, 9}}, {DType::kFloat16, {2, 3}}, {DType::kUInt64, {1, 3}}};
+const Case kSmall[] = {{DType::kFloat32, {1, 3, 9}},
+                       {DType::kInt8, {3, 9}},
+                       {DType::kFloat16, {2, 3}},
+                       {DType::kUInt64, {1, 3}}};
 
 TEST(Serialize, RefusesEveryByteThatWasChanged) {
   for (const Case& c : kSmall) {
@@ -222,7 +240,10 @@ TEST(Serialize, RefusesEveryByteThatWasChanged) {
       for (const int change : {1, 0x80, 0xff}) {
         Bytes changed = bytes;
         changed[at] ^= static_cast<std::byte>(change);
-        expect_refused(changed, at < 8 ? "no packed weights" : at < 12 ? "byte order" : at < 16 ? "version" : "bytes ");
+        expect_refused(changed, at < 8    ? "no packed weights"
+                                : at < 12 ? "byte order"
+                                : at < 16 ? "version"
+                                          : "bytes ");
       }
     }
   }
@@ -255,7 +276,8 @@ TEST(Serialize, TakesNothingThatItWouldNotWrite) {
         for (int64_t col = 0; col < weights.n(); ++col) {
           int sum = 0;
           for (int64_t k = 0; k < weights.k(); ++k) {
-            const auto element = static_cast<int8_t>(stored.block(k / 2 * 2, col / 8 * 8)[col % 8 * 2 + k % 2]);
+            const auto element =
+                static_cast<int8_t>(stored.block(k / 2 * 2, col / 8 * 8)[col % 8 * 2 + k % 2]);
             sum += element;
             low = std::min<int>(low, element);
             high = std::max<int>(high, element);
@@ -266,7 +288,8 @@ TEST(Serialize, TakesNothingThatItWouldNotWrite) {
         EXPECT_EQ(stored.high, high);
       }
     }
-    // Each of the elements' bytes, the checksum's, which is made anew, and types of the same layout.
+    // Each of the elements' bytes, the checksum's, which is made anew, and types of the same
+    // layout.
     const size_t elements = elements_of(c).size() * 5;
     EXPECT_GE(taken, elements + 40);
     EXPECT_LE(taken, elements + 40 + 40);
@@ -287,23 +310,33 @@ TEST(Serialize, RefusesSizesOfAnyKind) {
   expect_refused(with(bytes, 48, {65}), "rank above 64");
   expect_refused(with(bytes, 48, {~uint64_t{0}}), "rank above 64");
   const std::string length = std::to_string(bytes.size());
-  expect_refused(with(bytes, 48, {1}), "deserialize: bytes has shape [3] of rank 1; it must have rank 2 or more");
+  expect_refused(with(bytes, 48, {1}),
+                 "deserialize: bytes has shape [3] of rank 1; it must have rank 2 or more");
   expect_refused(with(bytes, 48, {0}), "deserialize: bytes has shape [] of rank 0");
-  expect_refused(with(bytes, 56, {~uint64_t{0}}), "deserialize: bytes has shape [-1, 4, 5, 9]; no size may be negative");
-  expect_refused(with(bytes, 56, {kHuge, kHuge}), "deserialize: bytes has more than 2^53 elements, by its shape [4294967296, 4294967296");
+  expect_refused(with(bytes, 56, {~uint64_t{0}}),
+                 "deserialize: bytes has shape [-1, 4, 5, 9]; no size may be negative");
+  expect_refused(
+      with(bytes, 56, {kHuge, kHuge}),
+      "deserialize: bytes has more than 2^53 elements, by its shape [4294967296, 4294967296");
   // Sizes beyond 32 bits are told as they are on every machine: 64 bytes are a panel of one step.
-  expect_refused(with(bytes, 56, {uint64_t{1} << 53, 1, 1, 1}), "bytes is cut short: " + length + " bytes, 576460752303423576 wanted");
+  expect_refused(with(bytes, 56, {uint64_t{1} << 53, 1, 1, 1}),
+                 "bytes is cut short: " + length + " bytes, 576460752303423576 wanted");
   expect_refused(with(bytes, 56, {1, 1, kHuge / 2, kHuge / 2048}), "bytes is cut short");
   expect_refused(with(bytes, 56, {uint64_t{1} << 32, 1, 1, 1}), "bytes is cut short");
   expect_refused(with(bytes, 56, {3, 4, 6, 9}), "bytes is cut short");
   expect_refused(with(bytes, 56, {3, 4, 4, 9}), "bytes goes on behind its end");
   expect_refused(with(bytes, 56, {uint64_t{1} << 53, 1, 1, 0}), "goes on behind its end");
-  expect_refused(with(bytes, 56, {0, 1, uint64_t{1} << 26, 1 << 20}), "bytes goes on behind its end");
-  expect_refused(with(bytes, 40, {0}), "bytes has panels of 0 columns, or of another layout than those of 8 here");
-  expect_refused(with(bytes, 24, {0x6d6d656771}), "deserialize: bytes has type float32; for qgemm it must be int8 or uint8");  // "qgemm"
+  expect_refused(with(bytes, 56, {0, 1, uint64_t{1} << 26, 1 << 20}),
+                 "bytes goes on behind its end");
+  expect_refused(with(bytes, 40, {0}),
+                 "bytes has panels of 0 columns, or of another layout than those of 8 here");
+  expect_refused(
+      with(bytes, 24, {0x6d6d656771}),
+      "deserialize: bytes has type float32; for qgemm it must be int8 or uint8");  // "qgemm"
   expect_refused(with(bytes, 24, {0x6d6d6567, 0x38746e69}), "layout");  // "gemm" of "int8"
   const Bytes eight = serialized(Case{DType::kInt8, {4, 5}});
-  expect_refused(with(eight, 24, {0x6d6d6567}), "deserialize: bytes has type int8; 8-bit weights are for qgemm");
+  expect_refused(with(eight, 24, {0x6d6d6567}),
+                 "deserialize: bytes has type int8; 8-bit weights are for qgemm");
   // Any number of matrices of nothing take no time.
   Bytes nothing = serialized(Case{DType::kInt32, {2, 3, 0}});
   nothing = with(nothing, 56, {uint64_t{1} << 50, 3, 0});
@@ -318,7 +351,8 @@ TEST(Serialize, OfNothingTakesNothing) {
   PackedWeights weights;
   for (const int64_t n : {int64_t{1} << 31, int64_t{1} << 53}) {
     const int64_t dims[] = {0, n};
-    ASSERT_TRUE(pack(context, {.op = PackFor::kQGemm, .B = {nullptr, DType::kUInt8, dims}}, &weights).ok());
+    ASSERT_TRUE(
+        pack(context, {.op = PackFor::kQGemm, .B = {nullptr, DType::kUInt8, dims}}, &weights).ok());
     const Bytes bytes = serialized(weights);
     EXPECT_EQ(bytes.size(), 72U);
     const Status status = deserialize(context, bytes, &weights);
@@ -336,12 +370,18 @@ TEST(Serialize, SaysWhatIsWrong) {
     return other;
   };
   expect_refused({}, "deserialize: bytes is cut short: 0 bytes, 56 wanted at the least");
-  expect_refused(changed(0, 'W'), "deserialize: bytes is no packed weights: it does not begin with \"wgemm-pw\"");
-  expect_refused(changed(8, 2), "deserialize: bytes has byte order 2; this machine has 1, 1 being little-endian");
-  expect_refused(changed(12, 2), "deserialize: bytes is of version 2; this library reads version 1");
-  expect_refused(changed(24, 'h'), "deserialize: bytes is for an operation that is none; it must be gemm or qgemm");
+  expect_refused(changed(0, 'W'),
+                 "deserialize: bytes is no packed weights: it does not begin with \"wgemm-pw\"");
+  expect_refused(changed(8, 2),
+                 "deserialize: bytes has byte order 2; this machine has 1, 1 being little-endian");
+  expect_refused(changed(12, 2),
+                 "deserialize: bytes is of version 2; this library reads version 1");
+  expect_refused(changed(24, 'h'),
+                 "deserialize: bytes is for an operation that is none; it must be gemm or qgemm");
   expect_refused(changed(32, 'g'), "deserialize: bytes has elements of an unknown type");
-  expect_refused(changed(bytes.size() - 1, 1), "deserialize: bytes was changed: its checksum is another than that of what it holds");
+  expect_refused(
+      changed(bytes.size() - 1, 1),
+      "deserialize: bytes was changed: its checksum is another than that of what it holds");
   Bytes longer = bytes;
   longer.push_back({});
   expect_refused(longer, "deserialize: bytes goes on behind its end: 393 bytes, 392 wanted");
@@ -350,13 +390,15 @@ TEST(Serialize, SaysWhatIsWrong) {
   expect_refused(padding, "deserialize: bytes has panels whose padding is not zeros");
 }
 
-// What serialize() is given --------------------------------------------------------------------------------------------------------
+// What serialize() is given
+// --------------------------------------------------------------------------------------------------------
 
 TEST(Serialize, RefusesWeightsThatAreEmptyAndBytesOfAnotherLength) {
   EXPECT_EQ(serialized_bytes({}), 0U);
   const Status empty = serialize({}, {});
   EXPECT_EQ(empty.code, Code::kArgument);
-  EXPECT_STREQ(empty.message, "serialize: weights is packed weights that are empty; pack() fills them");
+  EXPECT_STREQ(empty.message,
+               "serialize: weights is packed weights that are empty; pack() fills them");
   Context context;
   const Case c{DType::kFloat64, {3, 4}};
   const PackedWeights weights = packed(context, c, elements_of(c));
@@ -365,7 +407,9 @@ TEST(Serialize, RefusesWeightsThatAreEmptyAndBytesOfAnotherLength) {
     const Status status = serialize(weights, bytes);
     EXPECT_EQ(status.code, Code::kShape);
     EXPECT_STREQ(status.argument, "bytes");
-    EXPECT_NE(std::string(status.message).find("; for these weights it must have 264"), std::string::npos) << status.message;
+    EXPECT_NE(std::string(status.message).find("; for these weights it must have 264"),
+              std::string::npos)
+        << status.message;
     EXPECT_TRUE(bytes == Bytes(length, std::byte{7}));
   }
 }
@@ -378,7 +422,9 @@ TEST(Serialize, LeavesTheWeightsAsTheyWereWhereItFails) {
   const size_t in_use = context.bytes_in_use();
   const Status status = deserialize(context, bytes, &weights);
   EXPECT_EQ(status.code, Code::kOutOfMemory);
-  EXPECT_NE(std::string(status.message).find("deserialize: no memory for weights of 1 x 100 x 100 elements; "), std::string::npos);
+  EXPECT_NE(std::string(status.message)
+                .find("deserialize: no memory for weights of 1 x 100 x 100 elements; "),
+            std::string::npos);
   EXPECT_EQ(deserialize(context, {}, &weights).code, Code::kPackMismatch);
   EXPECT_EQ(context.bytes_in_use(), in_use);
   EXPECT_TRUE(weights.k() == 3 && weights.dtype() == DType::kInt32);

@@ -1,4 +1,5 @@
-// Determinism::kStrict: the same bits as the plain loop, whatever kernel, blocks, layout or packing; and no NaN but the canonical one.
+// Determinism::kStrict: the same bits as the plain loop, whatever kernel, blocks, layout or
+// packing; and no NaN but the canonical one.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -78,7 +79,8 @@ struct Product {
   }
 
   // By gemm(), or by one plan.
-  std::vector<T> compute(Context& context, const PlanOptions& options = {}, bool packed = false) const {
+  std::vector<T> compute(Context& context, const PlanOptions& options = {},
+                         bool packed = false) const {
     Array<T> y({m, n}, 0, false);
     const ConstTensor bias = c.tensor(type);
     GemmArgs args;
@@ -107,8 +109,9 @@ template <typename T>
 ::testing::AssertionResult same_bits(const std::vector<T>& found, const std::vector<T>& wanted) {
   for (size_t i = 0; i < wanted.size(); ++i) {
     if (std::memcmp(&found[i], &wanted[i], sizeof(T)) != 0) {
-      return ::testing::AssertionFailure() << "element " << i << ": " << convert<double>(found[i]) << " instead of "
-                                           << convert<double>(wanted[i]) << ", or another NaN";
+      return ::testing::AssertionFailure()
+             << "element " << i << ": " << convert<double>(found[i]) << " instead of "
+             << convert<double>(wanted[i]) << ", or another NaN";
     }
   }
   return ::testing::AssertionSuccess();
@@ -137,13 +140,20 @@ TEST_P(Strict, GivesTheBitsOfThePlainLoop) {
     Context context(0, Determinism::kStrict);
     uint32_t seed = 0;
     for (const bool specials : {false, true}) {
-      for (const auto& [m, n, k] :
-           {std::array<int64_t, 3>{1, 1, 1}, {1, 40, 33}, {2, 17, 64}, {5, 9, 3}, {4, 8, 100}, {13, 31, 257}, {40, 24, 50}}) {
+      for (const auto& [m, n, k] : {std::array<int64_t, 3>{1, 1, 1},
+                                    {1, 40, 33},
+                                    {2, 17, 64},
+                                    {5, 9, 3},
+                                    {4, 8, 100},
+                                    {13, 31, 257},
+                                    {40, 24, 50}}) {
         for (int variant = 0; variant < 12; ++variant) {
           const Product<T> product(m, n, k, GetParam(), ++seed, specials);
           const std::vector<T> wanted = product.reference();
-          EXPECT_TRUE(same_bits(product.compute(context), wanted)) << m << "x" << n << "x" << k << ", seed " << seed;
-          EXPECT_TRUE(same_bits(product.compute(context, {}, true), wanted)) << "packed, seed " << seed;
+          EXPECT_TRUE(same_bits(product.compute(context), wanted))
+              << m << "x" << n << "x" << k << ", seed " << seed;
+          EXPECT_TRUE(same_bits(product.compute(context, {}, true), wanted))
+              << "packed, seed " << seed;
         }
       }
     }
@@ -163,7 +173,9 @@ TEST_P(Strict, GivesThemWithEveryKernelAndAllBlocks) {
       if (kernel.compute != compute_type(GetParam()) || !kernel.strict) continue;
       for (const int64_t kc : {0, 1, 16, 33}) {
         for (const int64_t nc : {0, 8}) {
-          EXPECT_TRUE(same_bits(product.compute(context, {.kernel = &kernel, .mc = nc, .nc = nc, .kc = kc}), wanted)) << kernel.name;
+          EXPECT_TRUE(same_bits(
+              product.compute(context, {.kernel = &kernel, .mc = nc, .nc = nc, .kc = kc}), wanted))
+              << kernel.name;
           ++tried;
         }
       }
@@ -181,7 +193,9 @@ TEST_P(Strict, SplitsALongKInTheSameOrder) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, Strict, ::testing::Values(DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBFloat16),
+INSTANTIATE_TEST_SUITE_P(Types, Strict,
+                         ::testing::Values(DType::kFloat32, DType::kFloat64, DType::kFloat16,
+                                           DType::kBFloat16),
                          [](const auto& test) { return std::string(dtype_name(test.param)); });
 
 // A NaN that is only passed on, by C or where there is no product.
@@ -218,7 +232,9 @@ TEST(StrictPlan, HasNoKernelThatMayFuse) {
       args.A.dtype = args.B.dtype = type;
       Explanation plan;
       ASSERT_TRUE(explain(Context(0, Determinism::kStrict), args, &plan).ok());
-      const Kernel* kernel = std::find_if(table.rows, table.rows + table.count, [&](const Kernel& row) { return row.name == plan.kernel; });
+      const Kernel* kernel =
+          std::find_if(table.rows, table.rows + table.count,
+                       [&](const Kernel& row) { return row.name == plan.kernel; });
       ASSERT_NE(kernel, table.rows + table.count);
       EXPECT_TRUE(kernel->strict && kernel->isa != Isa::kRelaxed) << kernel->name;
       EXPECT_FALSE(plan.direct);

@@ -26,16 +26,19 @@ double sum_of_sizes(const GemmArgs& args, int64_t i, int64_t j) {
   }
   if (depth > 0) sum *= std::fabs(reference_factor<T>(args.alpha));
   const double beta = reference_factor<T>(args.beta);
-  if (args.C != nullptr && beta != 0) sum += std::fabs(beta * convert<double>(reference_broadcast<T>(*args.C, i, j)));
+  if (args.C != nullptr && beta != 0)
+    sum += std::fabs(beta * convert<double>(reference_broadcast<T>(*args.C, i, j)));
   return sum;
 }
 
 }  // namespace
 
 std::string GemmTester::describe() const {
-  std::string text = std::string(dtype_name(type_)) + " M=" + std::to_string(m_) + " N=" + std::to_string(n_) + " K=" + std::to_string(k_);
-  text += " transA=" + std::to_string(trans_a_) + " transB=" + std::to_string(trans_b_) + " alpha=" + std::to_string(alpha_.number()) +
-          " beta=" + std::to_string(beta_.number()) + " gap=" + std::to_string(gap_) + " columns=" + std::to_string(columns_) + " from " +
+  std::string text = std::string(dtype_name(type_)) + " M=" + std::to_string(m_) +
+                     " N=" + std::to_string(n_) + " K=" + std::to_string(k_);
+  text += " transA=" + std::to_string(trans_a_) + " transB=" + std::to_string(trans_b_) +
+          " alpha=" + std::to_string(alpha_.number()) + " beta=" + std::to_string(beta_.number()) +
+          " gap=" + std::to_string(gap_) + " columns=" + std::to_string(columns_) + " from " +
           std::to_string(activation_.min) + " to " + std::to_string(activation_.max);
   if (in_place_) text += " in place";
   if (has_c_ && !in_place_) {
@@ -45,8 +48,11 @@ std::string GemmTester::describe() const {
   }
   text += " opset=" + std::to_string(opset_);
   if (options_.kernel != nullptr) text += std::string(" kernel=") + options_.kernel->name;
-  text += " mc=" + std::to_string(options_.mc) + " nc=" + std::to_string(options_.nc) + " kc=" + std::to_string(options_.kc);
-  if (streaming_.limit != 0) text += " streamed=" + std::to_string(streaming_.limit) + " remote=" + std::to_string(streaming_.remote);
+  text += " mc=" + std::to_string(options_.mc) + " nc=" + std::to_string(options_.nc) +
+          " kc=" + std::to_string(options_.kc);
+  if (streaming_.limit != 0)
+    text += " streamed=" + std::to_string(streaming_.limit) +
+            " remote=" + std::to_string(streaming_.remote);
   return text + " seed=" + std::to_string(seed_);
 }
 
@@ -59,7 +65,8 @@ void GemmTester::run_typed() const {
   Array<T> c(in_place_ ? std::vector{m_, n_} : c_dims_, gap_, columns_);
   Array<T> y({m_, n_}, gap_, columns_);
   const bool finite_b = options_.kernel != nullptr && options_.kernel->finite;
-  for (auto* array : {&a, &b, &c, &y}) fill(*array, random, specials_ && !(finite_b && array == &b));
+  for (auto* array : {&a, &b, &c, &y})
+    fill(*array, random, specials_ && !(finite_b && array == &b));
 
   GemmArgs args;
   args.A = a.tensor(type_);
@@ -95,12 +102,14 @@ void GemmTester::run_typed() const {
   Context& context = test_context();
   const GemmArgs plain = args;
   for (const bool is_packed : {false, true}) {
-    if (packed_.has_value() ? is_packed != *packed_ : is_packed && options_.kernel != nullptr) continue;
+    if (packed_.has_value() ? is_packed != *packed_ : is_packed && options_.kernel != nullptr)
+      continue;
     SCOPED_TRACE(is_packed ? "B is packed" : "B is not packed");
     args = plain;
     PackedWeights weights;
     if (is_packed) {
-      const Status packed = pack(context, {.op = PackFor::kGemm, .B = args.B, .trans = args.transB}, &weights);
+      const Status packed =
+          pack(context, {.op = PackFor::kGemm, .B = args.B, .trans = args.transB}, &weights);
       ASSERT_TRUE(packed.ok()) << packed.message;
       args.packed_B = &weights;
       args.B = {};
@@ -109,7 +118,8 @@ void GemmTester::run_typed() const {
     const size_t in_use = context.bytes_in_use();
     Status status;
     if (streaming_.limit != 0) {
-      status = run_streamed(&gemm, args, streaming_, test_threads(), &args.A, &args.B, &args.C, &args.Y);
+      status =
+          run_streamed(&gemm, args, streaming_, test_threads(), &args.A, &args.B, &args.C, &args.Y);
     } else {
       Problem problem;
       const Status checked = gemm_problem(args, true, &problem);
@@ -124,7 +134,8 @@ void GemmTester::run_typed() const {
       for (int64_t j = 0; j < n_; ++j) {
         const auto at = static_cast<size_t>(i * n_ + j);
         T& value = result.data[result.place(i, j)];
-        ASSERT_TRUE(is_near(value, expected[at], k_, sums.empty() ? 0 : sums[at])) << "at " << i << ", " << j;
+        ASSERT_TRUE(is_near(value, expected[at], k_, sums.empty() ? 0 : sums[at]))
+            << "at " << i << ", " << j;
         // Set back, so that what remains must be as it was.
         value = result_before[result.place(i, j)];
       }

@@ -1,4 +1,5 @@
-// One tester for every kernel, type, shape and flag: builds a seeded random problem, runs it, and holds every element to the reference.
+// One tester for every kernel, type, shape and flag: builds a seeded random problem, runs it, and
+// holds every element to the reference.
 //
 //   GemmTester().sizes(7, 9, 11).trans(true, false).c({9}).alpha(0.5).run();
 #pragma once
@@ -26,10 +27,13 @@ class GemmTester {
   GemmTester& c(std::vector<int64_t> dims) { return has_c_ = true, set(c_dims_, std::move(dims)); }
   // C is Y: it has Y's shape, and is written over.
   GemmTester& in_place() { return has_c_ = true, set(in_place_, true); }
-  // Each operand has this many unused elements behind each row and lies transposed in memory if `columns`.
+  // Each operand has this many unused elements behind each row and lies transposed in memory if
+  // `columns`.
   GemmTester& gap(int64_t elements) { return set(gap_, elements); }
   GemmTester& columns(bool value = true) { return set(columns_, value); }
-  GemmTester& opset(int64_t value, std::optional<int64_t> broadcast = {}) { return opset_ = value, set(broadcast_, broadcast); }
+  GemmTester& opset(int64_t value, std::optional<int64_t> broadcast = {}) {
+    return opset_ = value, set(broadcast_, broadcast);
+  }
   // B is packed before, or not. Without this, the problem runs both ways, if no kernel is given.
   GemmTester& packed(bool value = true) { return set(packed_, std::optional(value)); }
   // NaN and infinities among the values.
@@ -54,7 +58,8 @@ class GemmTester {
 
   DType type_ = DType::kFloat32;
   int64_t m_ = 1, n_ = 1, k_ = 1;
-  bool trans_a_ = false, trans_b_ = false, has_c_ = false, in_place_ = false, columns_ = false, specials_ = false;
+  bool trans_a_ = false, trans_b_ = false, has_c_ = false, in_place_ = false, columns_ = false,
+       specials_ = false;
   std::optional<bool> packed_;
   Factor alpha_ = 1, beta_ = 1;
   Activation activation_;

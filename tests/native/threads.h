@@ -1,4 +1,5 @@
-// On how many threads the testers compute: the environment variable WGEMM_TEST_THREADS says it, else one.
+// On how many threads the testers compute: the environment variable WGEMM_TEST_THREADS says it,
+// else one.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +30,8 @@ inline PlanOptions test_options(PlanOptions options) {
   return options;
 }
 
-// The same without a kernel that cannot run the problem, such as one that reads B in place where it lies otherwise.
+// The same without a kernel that cannot run the problem, such as one that reads B in place where it
+// lies otherwise.
 inline PlanOptions fitting(PlanOptions options, const Problem& problem) {
   if (options.kernel != nullptr && !can_run(*options.kernel, problem)) options.kernel = nullptr;
   return options;

@@ -1,4 +1,5 @@
-// A context with several threads: it gives what one thread gives, bit for bit, and small products stay on one.
+// A context with several threads: it gives what one thread gives, bit for bit, and small products
+// stay on one.
 #include "threads.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +21,13 @@ struct Product {
   int64_t a_dims[2] = {m, k}, b_dims[2] = {trans_b ? n : k, trans_b ? k : n}, y_dims[2] = {m, n};
 
   Product(int64_t rows, int64_t cols, int64_t depth, bool transposed = false)
-      : m(rows), n(cols), k(depth), trans_b(transposed), a(size(m, k)), b(size(k, n)), y(size(m, n), -1) {
+      : m(rows),
+        n(cols),
+        k(depth),
+        trans_b(transposed),
+        a(size(m, k)),
+        b(size(k, n)),
+        y(size(m, n), -1) {
     for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(i * 7 % 13) / 8 - 0.7F;
     for (size_t i = 0; i < b.size(); ++i) b[i] = static_cast<float>(i * 5 % 11) / 16 - 0.3F;
   }
@@ -38,7 +45,8 @@ struct Product {
 #if WGEMM_THREADS
 
 void expect_same_bits(int64_t m, int64_t n, int64_t k, bool trans_b) {
-  SCOPED_TRACE(std::to_string(m) + " x " + std::to_string(n) + " x " + std::to_string(k) + (trans_b ? ", transposed B" : ""));
+  SCOPED_TRACE(std::to_string(m) + " x " + std::to_string(n) + " x " + std::to_string(k) +
+               (trans_b ? ", transposed B" : ""));
   Product one(m, n, k, trans_b);
   Context alone;
   ASSERT_TRUE(gemm(alone, one.args()).ok());
@@ -50,22 +58,28 @@ void expect_same_bits(int64_t m, int64_t n, int64_t k, bool trans_b) {
     for (int round = 0; round < 3; ++round) {
       std::fill(many.y.begin(), many.y.end(), -1.F);
       ASSERT_TRUE(gemm(context, many.args()).ok());
-      ASSERT_EQ(std::memcmp(one.y.data(), many.y.data(), one.y.size() * sizeof(float)), 0) << threads;
+      ASSERT_EQ(std::memcmp(one.y.data(), many.y.data(), one.y.size() * sizeof(float)), 0)
+          << threads;
     }
     EXPECT_EQ(context.bytes_in_use(), 0U);
   }
 }
 
 TEST(Threads, GiveTheSameBits) {
-  for (const auto& [m, n, k] :
-       {std::array<int64_t, 3>{200, 300, 100}, {5, 3000, 130}, {3000, 5, 130}, {1, 4003, 600}, {64, 64, 5000}, {33, 1000, 70}}) {
+  for (const auto& [m, n, k] : {std::array<int64_t, 3>{200, 300, 100},
+                                {5, 3000, 130},
+                                {3000, 5, 130},
+                                {1, 4003, 600},
+                                {64, 64, 5000},
+                                {33, 1000, 70}}) {
     for (const bool trans_b : {false, true}) expect_same_bits(m, n, k, trans_b);
   }
   // All of B is read as what comes from memory, a thread's share of it is not.
   for (const bool trans_b : {false, true}) expect_same_bits(1, 1026, 4200, trans_b);
 }
 
-// The same of packed weights, which are read in bursts as a whole, but not in parts: what each step of k gives is seen in every bit.
+// The same of packed weights, which are read in bursts as a whole, but not in parts: what each step
+// of k gives is seen in every bit.
 TEST(Threads, GiveTheSameBitsOfPackedWeights) {
   Product one(1, 1026, 4200), many(1, 1026, 4200);
   const auto run = [](Context& context, Product& product) {
@@ -89,7 +103,11 @@ TEST(Threads, AreUsedForLargeProductsOnly) {
   Explanation plan;
   ASSERT_TRUE(explain(context, Product(64, 64, 64).args(), &plan).ok());
   EXPECT_EQ(plan.threads, 1);
-  for (const auto& [m, n, k] : {std::array<int64_t, 3>{512, 512, 512}, {1, 4096, 4096}, {4096, 8, 512}, {8, 4096, 512}, {64, 64, 16384}}) {
+  for (const auto& [m, n, k] : {std::array<int64_t, 3>{512, 512, 512},
+                                {1, 4096, 4096},
+                                {4096, 8, 512},
+                                {8, 4096, 512},
+                                {64, 64, 16384}}) {
     ASSERT_TRUE(explain(context, Product(m, n, k).args(), &plan).ok());
     EXPECT_EQ(plan.threads, 3) << m << " x " << n << " x " << k;
   }
@@ -105,7 +123,8 @@ TEST(Threads, TakeLessMemoryWhereThereIsLess) {
   Context context;
   ASSERT_TRUE(context.set_threads(4).ok());
   ASSERT_TRUE(explain(context, product.args(), &many).ok());
-  ASSERT_GT(many.scratch_bytes, 2 * one.scratch_bytes);  // a block of B each, and where A is packed fewer rows of it
+  ASSERT_GT(many.scratch_bytes,
+            2 * one.scratch_bytes);  // a block of B each, and where A is packed fewer rows of it
   Context alone;
   ASSERT_TRUE(gemm(alone, wanted.args()).ok());
   for (const int64_t limit : {one.scratch_bytes + 64, many.scratch_bytes + 64}) {
@@ -137,8 +156,10 @@ TEST(Threads, NumbersThatAreNotAllowed) {
     const Status status = context.set_threads(threads);
     EXPECT_EQ(status.code, Code::kArgument);
     EXPECT_STREQ(status.argument, "threads");
-    EXPECT_NE(std::string(status.message).find("threads is " + std::to_string(threads) + "; it must be a number from 1 to 64"),
-              std::string::npos);
+    EXPECT_NE(
+        std::string(status.message)
+            .find("threads is " + std::to_string(threads) + "; it must be a number from 1 to 64"),
+        std::string::npos);
     EXPECT_EQ(context.threads(), 1);
   }
 }

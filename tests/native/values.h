@@ -15,21 +15,25 @@ namespace wgemm::testing {
 
 // In what the references of results of type T are computed.
 template <typename T>
-using Exact = std::conditional_t<std::is_integral_v<T>, T, std::conditional_t<sizeof(T) == 8, long double, double>>;
+using Exact = std::conditional_t<std::is_integral_v<T>, T,
+                                 std::conditional_t<sizeof(T) == 8, long double, double>>;
 
 // To nearest even; exactly once.
 template <typename T>
 T rounded(auto value) {
   if constexpr (kIsHalf<T>) {
     T result;
-    EXPECT_TRUE(store("", "", static_cast<double>(value), std::is_same_v<T, Float16> ? DType::kFloat16 : DType::kBFloat16, &result).ok());
+    EXPECT_TRUE(store("", "", static_cast<double>(value),
+                      std::is_same_v<T, Float16> ? DType::kFloat16 : DType::kBFloat16, &result)
+                    .ok());
     return result;
   } else {
     return static_cast<T>(value);
   }
 }
 
-// Any integers; floating point from -1 to 1, with `specials` NaN, infinities, zeros and the smallest number among it.
+// Any integers; floating point from -1 to 1, with `specials` NaN, infinities, zeros and the
+// smallest number among it.
 template <typename T>
 void fill(Array<T>& array, std::mt19937_64& random, bool specials = false) {
   for (size_t i = 0; i < array.length; ++i) {
@@ -38,7 +42,9 @@ void fill(Array<T>& array, std::mt19937_64& random, bool specials = false) {
     } else {
       double value = std::uniform_real_distribution<double>(-1, 1)(random);
       if (specials && random() % 16 == 0) {
-        const double smallest = sizeof(T) == 8 ? 0x1p-1074 : std::is_same_v<T, Float16> ? 0x1p-24 : 0x1p-133;
+        const double smallest = sizeof(T) == 8               ? 0x1p-1074
+                                : std::is_same_v<T, Float16> ? 0x1p-24
+                                                             : 0x1p-133;
         const double values[] = {INFINITY, -INFINITY, NAN, smallest, -0.0, 0};
         value = values[random() % 6];
       }
@@ -47,8 +53,9 @@ void fill(Array<T>& array, std::mt19937_64& random, bool specials = false) {
   }
 }
 
-// Whether `found` may stand for `exact`: integers are the same, NaN is NaN, and other floating point was off by (K + 8) * eps * `sum`, of
-// absolute products over `depth` steps of k, at the most before it was rounded to T.
+// Whether `found` may stand for `exact`: integers are the same, NaN is NaN, and other floating
+// point was off by (K + 8) * eps * `sum`, of absolute products over `depth` steps of k, at the most
+// before it was rounded to T.
 template <typename T, typename Expected>
 ::testing::AssertionResult is_near(T found, Expected exact, int64_t depth, double sum) {
   if constexpr (std::is_integral_v<T>) {
@@ -56,11 +63,17 @@ template <typename T, typename Expected>
     return ::testing::AssertionFailure() << found << " instead of " << exact;
   } else {
     const auto value = convert<double>(found);
-    const double eps = sizeof(T) == 8 ? 0x1p-53 : 0x1p-24, smallest = sizeof(T) == 8 ? 0x1p-1074 : 0x1p-149;
-    const Expected bound = std::isinf(exact) ? 0 : static_cast<Expected>(static_cast<double>(depth + 8) * eps * sum + smallest);
+    const double eps = sizeof(T) == 8 ? 0x1p-53 : 0x1p-24,
+                 smallest = sizeof(T) == 8 ? 0x1p-1074 : 0x1p-149;
+    const Expected bound =
+        std::isinf(exact)
+            ? 0
+            : static_cast<Expected>(static_cast<double>(depth + 8) * eps * sum + smallest);
     // Rounding keeps order: the ends of the bound, rounded, are the ends of what is allowed.
-    const auto low = convert<double>(rounded<T>(exact - bound)), high = convert<double>(rounded<T>(exact + bound));
-    if (std::isnan(exact) ? std::isnan(value) : low <= value && value <= high) return ::testing::AssertionSuccess();
+    const auto low = convert<double>(rounded<T>(exact - bound)),
+               high = convert<double>(rounded<T>(exact + bound));
+    if (std::isnan(exact) ? std::isnan(value) : low <= value && value <= high)
+      return ::testing::AssertionSuccess();
     return ::testing::AssertionFailure() << value << " is not from " << low << " to " << high;
   }
 }

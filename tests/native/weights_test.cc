@@ -1,5 +1,5 @@
-// Weights that are packed before, of every type of Gemm: products with them have the bits of products without, by every kernel; and what
-// they may not stand for.
+// Weights that are packed before, of every type of Gemm: products with them have the bits of
+// products without, by every kernel; and what they may not stand for.
 #include "weights.h"
 
 #include <gtest/gtest.h>
@@ -46,7 +46,8 @@ void with_type(DType type, const Work& work) {
   }
 }
 
-// The kernels of the table that compute what `type` is computed in, from weights that are packed or not.
+// The kernels of the table that compute what `type` is computed in, from weights that are packed or
+// not.
 std::vector<const Kernel*> kernels_of(DType type) {
   std::vector<const Kernel*> kernels;
   const KernelTable table = kernel_table();
@@ -67,7 +68,8 @@ PackedWeights packed(Context& context, const ConstTensor& b, bool trans = false)
   return weights;
 }
 
-// The same bits --------------------------------------------------------------------------------------------------------------------
+// The same bits
+// --------------------------------------------------------------------------------------------------------------------
 
 struct Product {
   Sizes src{}, weights{}, dst{};  // shapes as they are before a transpose
@@ -80,8 +82,9 @@ struct Product {
 
 // By matmul() if there are batch axes, else by gemm(). Of Y, all memory.
 template <typename T>
-std::vector<T> run_product(const Product& p, const PlanOptions& options, DType type, const Array<T>& a, const Array<T>& b,
-                           const Array<T>& c, const PackedWeights* weights) {
+std::vector<T> run_product(const Product& p, const PlanOptions& options, DType type,
+                           const Array<T>& a, const Array<T>& b, const Array<T>& c,
+                           const PackedWeights* weights) {
   Array<T> y(p.dst, p.gap, p.columns);
   std::memset(y.data.get(), 0x33, y.length * sizeof(T));
   Context context;
@@ -110,7 +113,8 @@ std::vector<T> run_product(const Product& p, const PlanOptions& options, DType t
     args.dst = y.template tensor<void>(type);
     MatMulProblem problem;
     status = matmul_problem(args, true, &problem);
-    if (status.ok()) status = run(context, "matmul", problem.problem, fitting(options, problem.problem));
+    if (status.ok())
+      status = run(context, "matmul", problem.problem, fitting(options, problem.problem));
   }
   EXPECT_TRUE(status.ok()) << status.message;
   EXPECT_EQ(context.bytes_in_use(), 0U);
@@ -123,7 +127,8 @@ class WeightsTest : public ::testing::TestWithParam<DType> {
   static void compare(const Product& p, const PlanOptions& options) {
     with_type(GetParam(), [&]<typename T>(T) {
       std::mt19937_64 random(1);
-      Array<T> a(p.src, p.gap, p.columns), b(p.weights, p.gap, p.columns), c(p.dst, p.gap, p.columns);
+      Array<T> a(p.src, p.gap, p.columns), b(p.weights, p.gap, p.columns),
+          c(p.dst, p.gap, p.columns);
       for (auto* array : {&a, &b, &c}) fill(*array, random);
       const std::vector<T> plain = run_product(p, options, GetParam(), a, b, c, nullptr);
       Context context;
@@ -131,14 +136,19 @@ class WeightsTest : public ::testing::TestWithParam<DType> {
       b.data.reset();
       const std::vector<T> from_packed = run_product(p, options, GetParam(), a, b, c, &weights);
       ASSERT_EQ(plain.size(), from_packed.size());
-      ASSERT_TRUE(plain.empty() || std::memcmp(plain.data(), from_packed.data(), plain.size() * sizeof(T)) == 0)
-          << (options.kernel == nullptr ? "" : options.kernel->name) << " M=" << p.dst[p.dst.size() - 2] << " N=" << p.dst.back()
-          << " trans " << p.trans_a << p.trans_b << " gap " << p.gap << " columns " << p.columns << " nc " << options.nc;
+      ASSERT_TRUE(plain.empty() ||
+                  std::memcmp(plain.data(), from_packed.data(), plain.size() * sizeof(T)) == 0)
+          << (options.kernel == nullptr ? "" : options.kernel->name)
+          << " M=" << p.dst[p.dst.size() - 2] << " N=" << p.dst.back() << " trans " << p.trans_a
+          << p.trans_b << " gap " << p.gap << " columns " << p.columns << " nc " << options.nc;
     });
   }
   // The n-th of the ways in which a product of these sizes may be asked for.
   static Product way(uint32_t n, int64_t rows, int64_t cols, int64_t depth) {
-    Product p{.trans_a = n % 2 != 0, .trans_b = n / 2 % 2 != 0, .gap = n / 4 % 2 != 0 ? 3 : 0, .columns = n / 8 % 2 != 0};
+    Product p{.trans_a = n % 2 != 0,
+              .trans_b = n / 2 % 2 != 0,
+              .gap = n / 4 % 2 != 0 ? 3 : 0,
+              .columns = n / 8 % 2 != 0};
     p.src = p.trans_a ? Sizes{depth, rows} : Sizes{rows, depth};
     p.weights = p.trans_b ? Sizes{cols, depth} : Sizes{depth, cols};
     p.dst = {rows, cols};
@@ -184,19 +194,20 @@ TEST_P(WeightsTest, GiveTheSameBitsWhereDepthIsSplit) {
 }
 
 TEST_P(WeightsTest, GiveTheSameBitsInBatches) {
-  const Product products[] = {{.src = {2, 3, 7}, .weights = {7, 19}, .dst = {2, 3, 19}},
-                              {.src = {2, 3, 7}, .weights = {2, 7, 19}, .dst = {2, 3, 19}},
-                              {.src = {2, 3, 7}, .weights = {2, 7, 19}, .dst = {2, 3, 19}, .gap = 2},
-                              {.src = {2, 3, 7}, .weights = {2, 19, 7}, .dst = {2, 3, 19}, .trans_b = true, .gap = 1},
-                              {.src = {2, 7, 3}, .weights = {1, 7, 19}, .dst = {2, 3, 19}, .trans_a = true},
-                              {.src = {3, 7}, .weights = {2, 3, 7, 19}, .dst = {2, 3, 3, 19}},
-                              {.src = {2, 1, 3, 7}, .weights = {3, 7, 19}, .dst = {2, 3, 3, 19}},
-                              {.src = {2, 3, 3, 7}, .weights = {2, 1, 7, 19}, .dst = {2, 3, 3, 19}, .gap = 1},
-                              {.src = {2, 3, 3, 7}, .weights = {1, 3, 7, 19}, .dst = {2, 3, 3, 19}},
-                              {.src = {2, 1, 4099}, .weights = {2, 4099, 3}, .dst = {2, 1, 3}},
-                              {.src = {2, 3, 3, 0}, .weights = {2, 1, 0, 19}, .dst = {2, 3, 3, 19}},
-                              {.src = {2, 3, 7}, .weights = {2, 7, 0}, .dst = {2, 3, 0}},
-                              {.src = {1, 3, 7}, .weights = {0, 7, 19}, .dst = {0, 3, 19}}};
+  const Product products[] = {
+      {.src = {2, 3, 7}, .weights = {7, 19}, .dst = {2, 3, 19}},
+      {.src = {2, 3, 7}, .weights = {2, 7, 19}, .dst = {2, 3, 19}},
+      {.src = {2, 3, 7}, .weights = {2, 7, 19}, .dst = {2, 3, 19}, .gap = 2},
+      {.src = {2, 3, 7}, .weights = {2, 19, 7}, .dst = {2, 3, 19}, .trans_b = true, .gap = 1},
+      {.src = {2, 7, 3}, .weights = {1, 7, 19}, .dst = {2, 3, 19}, .trans_a = true},
+      {.src = {3, 7}, .weights = {2, 3, 7, 19}, .dst = {2, 3, 3, 19}},
+      {.src = {2, 1, 3, 7}, .weights = {3, 7, 19}, .dst = {2, 3, 3, 19}},
+      {.src = {2, 3, 3, 7}, .weights = {2, 1, 7, 19}, .dst = {2, 3, 3, 19}, .gap = 1},
+      {.src = {2, 3, 3, 7}, .weights = {1, 3, 7, 19}, .dst = {2, 3, 3, 19}},
+      {.src = {2, 1, 4099}, .weights = {2, 4099, 3}, .dst = {2, 1, 3}},
+      {.src = {2, 3, 3, 0}, .weights = {2, 1, 0, 19}, .dst = {2, 3, 3, 19}},
+      {.src = {2, 3, 7}, .weights = {2, 7, 0}, .dst = {2, 3, 0}},
+      {.src = {1, 3, 7}, .weights = {0, 7, 19}, .dst = {0, 3, 19}}};
   for (const Kernel* kernel : kernels_of(GetParam())) {
     for (const Product& product : products) {
       compare(product, {.kernel = kernel});
@@ -217,8 +228,10 @@ TEST_P(WeightsTest, GiveTheSameBitsWhereThereIsNothing) {
 // Only what a kernel cannot read as it is stored takes scratch.
 TEST_P(WeightsTest, AreReadInPlaceOrExpanded) {
   for (const int64_t m : {1, 2, 100}) {
-    // 64-bit integers are read as they are, and 16-bit types widened as they are read, for few rows only.
-    const bool whole = is_compute_form(GetParam()) && (dtype_bytes(GetParam()) == 4 || !is_integer(GetParam()));
+    // 64-bit integers are read as they are, and 16-bit types widened as they are read, for few rows
+    // only.
+    const bool whole =
+        is_compute_form(GetParam()) && (dtype_bytes(GetParam()) == 4 || !is_integer(GetParam()));
     const bool in_place = whole || m < 3;
     for (const int64_t k : {30, 9001}) {
       const Sizes dims{k, 20}, a_dims{m, k};
@@ -328,17 +341,22 @@ TEST(Weights, OfFloat16WithoutInfinityAndNanHaveAFasterKernel) {
     for (size_t place = 0; place < static_cast<size_t>(2 * k * n); ++place) {
       for (const int sign : {0, 0x8000}) {
         for (const int finite : {0, 1, 0x3c00, 0x7bff}) {
-          EXPECT_NE(kernel_for_float16(k, n, place, finite | sign).find("_f16_finite"), std::string::npos) << finite << " at " << place;
+          EXPECT_NE(kernel_for_float16(k, n, place, finite | sign).find("_f16_finite"),
+                    std::string::npos)
+              << finite << " at " << place;
         }
         for (const int special : {0x7c00, 0x7c01, 0x7e00, 0x7fff}) {
-          EXPECT_EQ(kernel_for_float16(k, n, place, special | sign).find("_finite"), std::string::npos) << special << " at " << place;
+          EXPECT_EQ(kernel_for_float16(k, n, place, special | sign).find("_finite"),
+                    std::string::npos)
+              << special << " at " << place;
         }
       }
     }
   }
 }
 
-// Weights of 16 bits beside float32 -------------------------------------------------------------------------------------------------
+// Weights of 16 bits beside float32
+// -------------------------------------------------------------------------------------------------
 
 class HalfWeightsTest : public ::testing::TestWithParam<DType> {
  protected:
@@ -367,11 +385,13 @@ Array<To> converted(const Array<From>& b) {
   return result;
 }
 
-// What is rounded while it is packed is what is packed after it was rounded, in any order of elements, NaN and all else.
+// What is rounded while it is packed is what is packed after it was rounded, in any order of
+// elements, NaN and all else.
 TEST_P(HalfWeightsTest, ArePackedAsIfRoundedBefore) {
   with_half([&]<typename Half>(Half) {
     std::mt19937_64 random(1);
-    for (const Sizes& dims : {Sizes{1, 1}, {2, 8}, {9, 31}, {64, 33}, {65, 32}, {200, 70}, {3, 5, 9}, {0, 4}, {4, 0}}) {
+    for (const Sizes& dims :
+         {Sizes{1, 1}, {2, 8}, {9, 31}, {64, 33}, {65, 32}, {200, 70}, {3, 5, 9}, {0, 4}, {4, 0}}) {
       for (const bool trans : {false, true}) {
         for (const bool columns : {false, true}) {
           Array<float> b(dims, trans ? 3 : 0, columns);
@@ -381,10 +401,12 @@ TEST_P(HalfWeightsTest, ArePackedAsIfRoundedBefore) {
           const PackedWeights weights = packed_as(context, b.tensor(DType::kFloat32), trans);
           const PackedWeights wanted = packed_as(context, rounded.tensor(GetParam()), trans);
           ASSERT_EQ(weights.bytes(), wanted.bytes());
-          const StoredOperand found = WeightsAccess::operand(weights), expected = WeightsAccess::operand(wanted);
+          const StoredOperand found = WeightsAccess::operand(weights),
+                              expected = WeightsAccess::operand(wanted);
           const size_t bytes = packed_bytes(found.layout(), weights.n(), weights.k());
           for (int64_t i = 0; i < (dims.size() == 3 ? dims[0] : 1); ++i) {
-            EXPECT_EQ(std::memcmp(found.at(i).panels, expected.at(i).panels, bytes), 0) << bytes << trans << columns;
+            EXPECT_EQ(std::memcmp(found.at(i).panels, expected.at(i).panels, bytes), 0)
+                << bytes << trans << columns;
           }
         }
       }
@@ -397,10 +419,12 @@ TEST_P(HalfWeightsTest, GiveTheBitsOfFloat32) {
   with_half([&]<typename Half>(Half) {
     std::mt19937_64 random(1);
     for (int64_t m = 1; m <= 64; m += m < 8 ? 1 : 7) {
-      for (const auto& [n, k] : {std::pair<int64_t, int64_t>{1, 5}, {9, 33}, {40, 300}, {17, 4099}}) {
+      for (const auto& [n, k] :
+           {std::pair<int64_t, int64_t>{1, 5}, {9, 33}, {40, 300}, {17, 4099}}) {
         for (const Determinism determinism : {Determinism::kStrict, Determinism::kFast}) {
           const bool trans = m % 2 != 0;
-          Array<float> a({m, k}, m % 3, m % 5 == 0), b(trans ? Sizes{n, k} : Sizes{k, n}, 0, false), c({1, n}, 0, false);
+          Array<float> a({m, k}, m % 3, m % 5 == 0), b(trans ? Sizes{n, k} : Sizes{k, n}, 0, false),
+              c({1, n}, 0, false);
           for (auto* array : {&a, &b, &c}) fill(*array, random, k < 10);
           Context context(0, determinism);
           const PackedWeights rounded = packed_as(context, b.tensor(DType::kFloat32), trans);
@@ -420,9 +444,11 @@ TEST_P(HalfWeightsTest, GiveTheBitsOfFloat32) {
           }
           for (size_t i = 0; i < y.length; ++i) {
             const bool is_same = std::memcmp(&y.data[i], &wanted.data[i], sizeof(float)) == 0;
-            const bool is_near = (std::isnan(y.data[i]) && std::isnan(wanted.data[i])) || y.data[i] == wanted.data[i] ||
+            const bool is_near = (std::isnan(y.data[i]) && std::isnan(wanted.data[i])) ||
+                                 y.data[i] == wanted.data[i] ||
                                  std::fabs(y.data[i] - wanted.data[i]) < 1e-4F;
-            ASSERT_TRUE(determinism == Determinism::kStrict ? is_same : is_near) << y.data[i] << " " << wanted.data[i] << " M=" << m;
+            ASSERT_TRUE(determinism == Determinism::kStrict ? is_same : is_near)
+                << y.data[i] << " " << wanted.data[i] << " M=" << m;
           }
           // By one kernel of the same blocks the bits are the same in either mode.
           args.C = nullptr;
@@ -433,7 +459,9 @@ TEST_P(HalfWeightsTest, GiveTheBitsOfFloat32) {
               args.Y = result->template tensor<void>(DType::kFloat32);
               Problem problem;
               ASSERT_TRUE(gemm_problem(args, true, &problem).ok());
-              ASSERT_TRUE(run(context, "gemm", problem, {.kernel = kernel, .mc = 20, .nc = 24, .kc = 128}).ok());
+              ASSERT_TRUE(
+                  run(context, "gemm", problem, {.kernel = kernel, .mc = 20, .nc = 24, .kc = 128})
+                      .ok());
             }
             ASSERT_TRUE(k < 10 || y.values() == wanted.values()) << kernel->name;
           }
@@ -453,7 +481,8 @@ TEST_P(HalfWeightsTest, GiveTheBitsOfFloat32InBatches) {
         Context context(0, Determinism::kStrict);
         const Array<Half> half = converted<Half>(b);
         const Array<float> wide = converted<float>(half);
-        const PackedWeights rounded = packed(context, half.tensor(GetParam())), widened = packed(context, wide.tensor(DType::kFloat32));
+        const PackedWeights rounded = packed(context, half.tensor(GetParam())),
+                            widened = packed(context, wide.tensor(DType::kFloat32));
         const ConstTensor bias_tensor = bias.tensor(DType::kFloat32);
         Array<float> y({2, 3, m, 19}, 0, false), wanted({2, 3, m, 19}, 0, false);
         MatMulArgs args;
@@ -471,7 +500,8 @@ TEST_P(HalfWeightsTest, GiveTheBitsOfFloat32InBatches) {
   });
 }
 
-// Few rows multiply weights as they are stored, beside A in place; many have them widened, block by block.
+// Few rows multiply weights as they are stored, beside A in place; many have them widened, block by
+// block.
 TEST_P(HalfWeightsTest, AreReadInPlaceOrWidened) {
   const Sizes dims{300, 40};
   const std::vector<float> data(300 * 40);
@@ -513,9 +543,11 @@ TEST_P(HalfWeightsTest, ServeTheirOwnTypeAndNoOther) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, HalfWeightsTest, ::testing::Values(DType::kFloat16, DType::kBFloat16), name_of);
+INSTANTIATE_TEST_SUITE_P(Types, HalfWeightsTest,
+                         ::testing::Values(DType::kFloat16, DType::kBFloat16), name_of);
 
-// Ownership ------------------------------------------------------------------------------------------------------------------------
+// Ownership
+// ------------------------------------------------------------------------------------------------------------------------
 
 const std::vector<std::byte> kData(1 << 12);
 
@@ -538,7 +570,8 @@ TEST(Weights, AreMovedWithTheirBatchAndGiveMemoryBack) {
     EXPECT_TRUE(std::ranges::equal(moved.batch(), Sizes{2, 3}));
     PackedWeights second = zeros(context, {4, 5});
     second = std::move(moved);
-    EXPECT_TRUE(second.dtype() == DType::kInt64 && second.batch().size() == 2 && second.k() == 4 && second.n() == 5);
+    EXPECT_TRUE(second.dtype() == DType::kInt64 && second.batch().size() == 2 && second.k() == 4 &&
+                second.n() == 5);
     PackedWeights& itself = second;
     second = std::move(itself);
     EXPECT_EQ(second.k(), 4);
@@ -549,7 +582,8 @@ TEST(Weights, AreMovedWithTheirBatchAndGiveMemoryBack) {
     // Filled again: what was there is given back.
     const Sizes dims{7, 9};
     EXPECT_TRUE(pack(context, {.B = {kData.data(), DType::kFloat16, dims}}, &second).ok());
-    EXPECT_TRUE(second.dtype() == DType::kFloat16 && second.batch().empty() && second.k() == 7 && second.n() == 9);
+    EXPECT_TRUE(second.dtype() == DType::kFloat16 && second.batch().empty() && second.k() == 7 &&
+                second.n() == 9);
   }
   EXPECT_EQ(context.bytes_in_use(), 0U);
 }
@@ -583,9 +617,11 @@ TEST(Weights, AreDetachedAndViewed) {
   EXPECT_EQ(context.bytes_in_use(), 0U);
 }
 
-// What they may not stand for ------------------------------------------------------------------------------------------------------
+// What they may not stand for
+// ------------------------------------------------------------------------------------------------------
 
-// Calls that are right with weights of (3, 4) that are packed for them; each test puts others in their place.
+// Calls that are right with weights of (3, 4) that are packed for them; each test puts others in
+// their place.
 struct Calls {
   Context context;
   PackedWeights weights;
@@ -621,8 +657,8 @@ struct Calls {
     return args;
   }
   // That nothing was written, and that a call without running says the same.
-  void check(const Status& status, const Status& shape, const Status& explained, Code code, const std::string& argument,
-             const std::string& sentence) const {
+  void check(const Status& status, const Status& shape, const Status& explained, Code code,
+             const std::string& argument, const std::string& sentence) const {
     EXPECT_EQ(status.code, code) << status.message;
     EXPECT_EQ(status.argument, argument) << status.message;
     EXPECT_NE(std::string(status.message).find(sentence), std::string::npos) << status.message;
@@ -634,42 +670,49 @@ struct Calls {
     const GemmArgs args = gemm_args();
     int64_t dims[2];
     Explanation plan;
-    check(gemm(context, args), gemm_shape(args, dims), explain(Context(), args, &plan), code, argument, sentence);
+    check(gemm(context, args), gemm_shape(args, dims), explain(Context(), args, &plan), code,
+          argument, sentence);
   }
   void refuse_qgemm(Code code, const std::string& argument, const std::string& sentence) {
     const QGemmArgs args = qgemm_args();
     int64_t dims[2];
     DType dtype;
     Explanation plan;
-    check(qgemm(context, args), qgemm_shape(args, dims, &dtype), explain(Context(), args, &plan), code, argument, sentence);
+    check(qgemm(context, args), qgemm_shape(args, dims, &dtype), explain(Context(), args, &plan),
+          code, argument, sentence);
   }
   void refuse_matmul(Code code, const std::string& argument, const std::string& sentence) {
     const MatMulArgs args = matmul_args();
     int64_t dims[kMaxRank];
     size_t rank;
     Explanation plan;
-    check(matmul(context, args), matmul_shape(args, dims, &rank), explain(Context(), args, &plan), code, argument, sentence);
+    check(matmul(context, args), matmul_shape(args, dims, &rank), explain(Context(), args, &plan),
+          code, argument, sentence);
   }
 };
 
 TEST(WeightsError, Empty) {
   Calls calls;
-  calls.refuse_gemm(Code::kArgument, "B", "gemm: B is packed weights that are empty; pack() fills them");
+  calls.refuse_gemm(Code::kArgument, "B",
+                    "gemm: B is packed weights that are empty; pack() fills them");
   calls.refuse_qgemm(Code::kArgument, "B", "qgemm: B is packed weights that are empty");
-  calls.refuse_matmul(Code::kArgument, "weights", "matmul: weights is packed weights that are empty");
+  calls.refuse_matmul(Code::kArgument, "weights",
+                      "matmul: weights is packed weights that are empty");
 }
 
 TEST(WeightsError, AnotherOperation) {
   Calls calls;
   for (const DType type : kTypes) {
     calls.weights = zeros(calls.context, {3, 4}, type);
-    calls.refuse_qgemm(Code::kPackMismatch, "B", "qgemm: B is packed for gemm and matmul; pack it for qgemm");
+    calls.refuse_qgemm(Code::kPackMismatch, "B",
+                       "qgemm: B is packed for gemm and matmul; pack it for qgemm");
   }
   for (const DType type : {DType::kInt8, DType::kUInt8}) {
     calls.weights = zeros(calls.context, {3, 4}, type);
     EXPECT_EQ(calls.weights.op(), PackFor::kQGemm);
     calls.refuse_gemm(Code::kPackMismatch, "B", "gemm: B is packed for qgemm; pack it for gemm");
-    calls.refuse_matmul(Code::kPackMismatch, "weights", "matmul: weights is packed for qgemm; pack it for matmul");
+    calls.refuse_matmul(Code::kPackMismatch, "weights",
+                        "matmul: weights is packed for qgemm; pack it for matmul");
     EXPECT_TRUE(qgemm(calls.context, calls.qgemm_args()).ok());
     std::ranges::fill(calls.y_data, -7.0);
   }
@@ -686,7 +729,8 @@ TEST(WeightsError, AnotherType) {
         EXPECT_TRUE(matmul(calls.context, calls.matmul_args()).ok());
         continue;
       }
-      const std::string sentence = std::string("is packed as ").append(dtype_name(from)).append(" and ");
+      const std::string sentence =
+          std::string("is packed as ").append(dtype_name(from)).append(" and ");
       calls.refuse_gemm(Code::kPackMismatch, "B", sentence);
       calls.refuse_matmul(Code::kPackMismatch, "weights", sentence);
     }
@@ -708,12 +752,14 @@ TEST(WeightsError, AnotherShape) {
 TEST(WeightsError, Batches) {
   Calls calls;
   calls.weights = zeros(calls.context, {1, 3, 4});
-  calls.refuse_gemm(Code::kPackMismatch, "B", "gemm: B is packed with batch axes [1]; for gemm it must have rank 2");
+  calls.refuse_gemm(Code::kPackMismatch, "B",
+                    "gemm: B is packed with batch axes [1]; for gemm it must have rank 2");
   calls.refuse_matmul(Code::kShape, "dst", "the result has shape [1, 2, 4]");
   calls.weights = zeros(calls.context, {2, 5, 3, 4});
   calls.refuse_gemm(Code::kPackMismatch, "B", "batch axes [2, 5]");
   calls.a = {2, 2, 3};
-  calls.refuse_matmul(Code::kPackMismatch, "weights", "src has batch axes [2] and weights has [2, 5]");
+  calls.refuse_matmul(Code::kPackMismatch, "weights",
+                      "src has batch axes [2] and weights has [2, 5]");
 }
 
 TEST(WeightsError, TransposedAgain) {
@@ -721,12 +767,15 @@ TEST(WeightsError, TransposedAgain) {
   calls.weights = zeros(calls.context, {3, 4});
   for (const int64_t trans : {1, -1}) {
     calls.trans = trans;
-    calls.refuse_gemm(Code::kArgument, "transB", "gemm: transB is set and B is packed; transpose when packing, by trans");
-    calls.refuse_matmul(Code::kArgument, "transpose_b", "matmul: transpose_b is set and weights is packed");
+    calls.refuse_gemm(Code::kArgument, "transB",
+                      "gemm: transB is set and B is packed; transpose when packing, by trans");
+    calls.refuse_matmul(Code::kArgument, "transpose_b",
+                        "matmul: transpose_b is set and weights is packed");
   }
 }
 
-// Packing --------------------------------------------------------------------------------------------------------------------------
+// Packing
+// --------------------------------------------------------------------------------------------------------------------------
 
 struct PackCase {
   const char* name;
@@ -745,28 +794,45 @@ const PackCase kPackCases[] = {
      "B has type uint8; 8-bit weights are for qgemm"},
     {"ForQGemm", [](PackArgs& p, Sizes&, Sizes&) { p.op = PackFor::kQGemm; }, Code::kDType,
      "B has type float32; for qgemm it must be int8 or uint8"},
-    {"UnknownType", [](PackArgs& p, Sizes&, Sizes&) { p.B.dtype = static_cast<DType>(200); }, Code::kDType, "unknown type 200"},
-    {"Rank0", [](PackArgs&, Sizes& dims, Sizes&) { dims = {}; }, Code::kShape, "B has shape [] of rank 0; it must have rank 2 or more"},
-    {"Rank1", [](PackArgs&, Sizes& dims, Sizes&) { dims = {12}; }, Code::kShape, "B has shape [12] of rank 1; it must have rank 2 or more"},
-    {"Rank65", [](PackArgs&, Sizes& dims, Sizes&) { dims = Sizes(65, 1); }, Code::kShape, "B has rank 65; the most is 64"},
-    {"Negative", [](PackArgs&, Sizes& dims, Sizes&) { dims = {-1, 3, 4}; }, Code::kShape, "no size may be negative"},
-    {"Product", [](PackArgs&, Sizes& dims, Sizes&) { dims = {kHuge, kHuge, 0}; }, Code::kShape, "more than 2^53 elements"},
-    {"Strides", [](PackArgs&, Sizes&, Sizes& strides) { strides = {12, 4, 1}; }, Code::kShape, "there must be one stride an axis"},
-    {"NegativeStride", [](PackArgs&, Sizes&, Sizes& strides) { strides = {4, -1}; }, Code::kShape, "no stride may be negative"},
-    {"Short", [](PackArgs& p, Sizes&, Sizes&) { p.B.size = 11; }, Code::kShape, "B has 11 elements; its shape [3, 4] needs 12"},
-    {"NoData", [](PackArgs& p, Sizes&, Sizes&) { p.B.data = nullptr; }, Code::kArgument, "pack: B has no data"},
+    {"UnknownType", [](PackArgs& p, Sizes&, Sizes&) { p.B.dtype = static_cast<DType>(200); },
+     Code::kDType, "unknown type 200"},
+    {"Rank0", [](PackArgs&, Sizes& dims, Sizes&) { dims = {}; }, Code::kShape,
+     "B has shape [] of rank 0; it must have rank 2 or more"},
+    {"Rank1", [](PackArgs&, Sizes& dims, Sizes&) { dims = {12}; }, Code::kShape,
+     "B has shape [12] of rank 1; it must have rank 2 or more"},
+    {"Rank65", [](PackArgs&, Sizes& dims, Sizes&) { dims = Sizes(65, 1); }, Code::kShape,
+     "B has rank 65; the most is 64"},
+    {"Negative", [](PackArgs&, Sizes& dims, Sizes&) { dims = {-1, 3, 4}; }, Code::kShape,
+     "no size may be negative"},
+    {"Product", [](PackArgs&, Sizes& dims, Sizes&) { dims = {kHuge, kHuge, 0}; }, Code::kShape,
+     "more than 2^53 elements"},
+    {"Strides", [](PackArgs&, Sizes&, Sizes& strides) { strides = {12, 4, 1}; }, Code::kShape,
+     "there must be one stride an axis"},
+    {"NegativeStride", [](PackArgs&, Sizes&, Sizes& strides) { strides = {4, -1}; }, Code::kShape,
+     "no stride may be negative"},
+    {"Short", [](PackArgs& p, Sizes&, Sizes&) { p.B.size = 11; }, Code::kShape,
+     "B has 11 elements; its shape [3, 4] needs 12"},
+    {"NoData", [](PackArgs& p, Sizes&, Sizes&) { p.B.data = nullptr; }, Code::kArgument,
+     "pack: B has no data"},
     {"As", [](PackArgs& p, Sizes&, Sizes&) { p.as = DType::kFloat64; }, Code::kDType,
      "pack: as is float64 and B has type float32; it must be float32, float16 or bfloat16", "as"},
-    {"AsInt8", [](PackArgs& p, Sizes&, Sizes&) { p.as = DType::kInt8; }, Code::kDType, "as is int8 and B has type float32", "as"},
-    {"AsUnknown", [](PackArgs& p, Sizes&, Sizes&) { p.as = static_cast<DType>(200); }, Code::kDType, "as is an unknown type and B has",
-     "as"},
-    {"AsOfIntegers", [](PackArgs& p, Sizes&, Sizes&) { p.B.dtype = DType::kInt32, p.as = DType::kBFloat16; }, Code::kDType,
-     "as is bfloat16 and B has type int32; it must be int32", "as"},
-    {"AsOfFloat64", [](PackArgs& p, Sizes&, Sizes&) { p.B.dtype = DType::kFloat64, p.as = DType::kFloat16; }, Code::kDType,
-     "as is float16 and B has type float64; it must be float64", "as"},
-    {"AsWider", [](PackArgs& p, Sizes&, Sizes&) { p.B.dtype = DType::kBFloat16, p.as = DType::kFloat32; }, Code::kDType,
-     "as is float32 and B has type bfloat16; it must be bfloat16", "as"},
-    {"AsOfQGemm", [](PackArgs& p, Sizes&, Sizes&) { p.op = PackFor::kQGemm, p.B.dtype = DType::kInt8, p.as = DType::kFloat16; },
+    {"AsInt8", [](PackArgs& p, Sizes&, Sizes&) { p.as = DType::kInt8; }, Code::kDType,
+     "as is int8 and B has type float32", "as"},
+    {"AsUnknown", [](PackArgs& p, Sizes&, Sizes&) { p.as = static_cast<DType>(200); }, Code::kDType,
+     "as is an unknown type and B has", "as"},
+    {"AsOfIntegers",
+     [](PackArgs& p, Sizes&, Sizes&) { p.B.dtype = DType::kInt32, p.as = DType::kBFloat16; },
+     Code::kDType, "as is bfloat16 and B has type int32; it must be int32", "as"},
+    {"AsOfFloat64",
+     [](PackArgs& p, Sizes&, Sizes&) { p.B.dtype = DType::kFloat64, p.as = DType::kFloat16; },
+     Code::kDType, "as is float16 and B has type float64; it must be float64", "as"},
+    {"AsWider",
+     [](PackArgs& p, Sizes&, Sizes&) { p.B.dtype = DType::kBFloat16, p.as = DType::kFloat32; },
+     Code::kDType, "as is float32 and B has type bfloat16; it must be bfloat16", "as"},
+    {"AsOfQGemm",
+     [](PackArgs& p, Sizes&, Sizes&) {
+       p.op = PackFor::kQGemm, p.B.dtype = DType::kInt8, p.as = DType::kFloat16;
+     },
      Code::kDType, "as is float16 and B has type int8; it must be int8", "as"},
 };
 
@@ -785,8 +851,10 @@ TEST_P(WeightsPackError, IsSaidAndWeightsStayAsTheyWere) {
     EXPECT_EQ(status.code, GetParam().code) << status.message;
     EXPECT_STREQ(status.op, "pack");
     EXPECT_STREQ(status.argument, GetParam().argument);
-    EXPECT_NE(std::string(status.message).find(GetParam().sentence), std::string::npos) << status.message;
-    EXPECT_TRUE(weights.dtype() == DType::kInt32 && weights.batch().size() == 1 && weights.k() == 3 && weights.n() == 4);
+    EXPECT_NE(std::string(status.message).find(GetParam().sentence), std::string::npos)
+        << status.message;
+    EXPECT_TRUE(weights.dtype() == DType::kInt32 && weights.batch().size() == 1 &&
+                weights.k() == 3 && weights.n() == 4);
     EXPECT_EQ(context.bytes_in_use(), in_use);
   }
 }
@@ -803,7 +871,9 @@ TEST(WeightsMemory, PackingThatFailsLeavesTheWeightsAsTheyWere) {
     const Status status = pack(context, {.B = {data.data(), type, dims}}, &weights);
     EXPECT_EQ(status.code, Code::kOutOfMemory) << status.message;
     EXPECT_STREQ(status.op, "pack");
-    EXPECT_NE(std::string(status.message).find("no memory for weights of 5 x 50 x 20 elements"), std::string::npos) << status.message;
+    EXPECT_NE(std::string(status.message).find("no memory for weights of 5 x 50 x 20 elements"),
+              std::string::npos)
+        << status.message;
     EXPECT_TRUE(weights.batch().size() == 1 && weights.k() == 3 && weights.n() == 4);
     EXPECT_EQ(context.bytes_in_use(), in_use);
   }
@@ -817,11 +887,14 @@ TEST(WeightsMemory, EmptyBatchesArePackedAtOnce) {
   EXPECT_EQ(weights.batch().size(), 2U);
 }
 
-// One element, repeated; or none at all. Their panels are larger than memory, and than numbers of 32 or 64 bits.
+// One element, repeated; or none at all. Their panels are larger than memory, and than numbers of
+// 32 or 64 bits.
 TEST(WeightsMemory, NothingTooLargeIsPacked) {
-  const Sizes shapes[] = {{1, 1 << 20, 1 << 16},    {1, 1 << 16, 1 << 20},          {1, 1, int64_t{1} << 53},      {1, int64_t{1} << 53, 1},
-                          {int64_t{1} << 53, 1, 1}, {1 << 20, 1 << 16, 1},          {1 << 26, 1, 1 << 26},         {int64_t{1} << 29, 1, 3},
-                          {int64_t{1} << 32, 1, 1}, {1, (int64_t{1} << 29) + 1, 9}, {(int64_t{1} << 50) + 1, 2, 3}};
+  const Sizes shapes[] = {
+      {1, 1 << 20, 1 << 16},          {1, 1 << 16, 1 << 20},         {1, 1, int64_t{1} << 53},
+      {1, int64_t{1} << 53, 1},       {int64_t{1} << 53, 1, 1},      {1 << 20, 1 << 16, 1},
+      {1 << 26, 1, 1 << 26},          {int64_t{1} << 29, 1, 3},      {int64_t{1} << 32, 1, 1},
+      {1, (int64_t{1} << 29) + 1, 9}, {(int64_t{1} << 50) + 1, 2, 3}};
   const std::vector<std::byte> element(8);
   const Sizes strides{0, 0, 0};
   for (const DType type : kTypes) {
@@ -829,7 +902,8 @@ TEST(WeightsMemory, NothingTooLargeIsPacked) {
       for (const int64_t trans : {0, 1}) {
         Context context(1 << 20);
         PackedWeights weights;
-        const Status status = pack(context, {.B = {element.data(), type, dims, strides}, .trans = trans}, &weights);
+        const Status status =
+            pack(context, {.B = {element.data(), type, dims, strides}, .trans = trans}, &weights);
         EXPECT_EQ(status.code, Code::kOutOfMemory) << status.message;
         EXPECT_EQ(std::string(status.message).find('-'), std::string::npos) << status.message;
         EXPECT_TRUE(weights.empty());

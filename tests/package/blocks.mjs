@@ -1,5 +1,5 @@
-// Every code block of README.md is run: those here that no other test runs, with the names around them that they take as given; of the
-// others, which test does it.
+// Every code block of README.md is run: those here that no other test runs, with the names around
+// them that they take as given; of the others, which test does it.
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../../scripts/run.mjs';
@@ -9,7 +9,8 @@ import { readBlocks } from './readme.mjs';
 import { refuse } from './results.mjs';
 
 const zeros = (length) => `new Float32Array(${length})`;
-const instance = (entry) => `import { createGemm } from '${entry}';\nconst wg = await createGemm();\n`;
+const instance = (entry) =>
+  `import { createGemm } from '${entry}';\nconst wg = await createGemm();\n`;
 
 /** Heading -> what a part of a program there takes as given, and what must hold behind it. */
 const parts = {
@@ -50,13 +51,18 @@ const isUnder =
   (heading) =>
   ({ headings }) =>
     headings.includes(heading);
-const isProgram = ({ language, code, file }) => language === 'js' && !file && code.includes("from 'wgemm");
-const isPart = ({ language, code, file }) => language === 'js' && !file && !code.includes("from 'wgemm");
+const isProgram = ({ language, code, file }) =>
+  language === 'js' && !file && code.includes("from 'wgemm");
+const isPart = ({ language, code, file }) =>
+  language === 'js' && !file && !code.includes("from 'wgemm");
 
 /** Which test runs a block; the first that fits. */
 const runBy = [
   [hasFile('app.js', 'index.html', 'vite.config.js'), 'tests/package/bundlers.mjs'],
-  [({ language, headings }) => language === 'sh' && headings.includes('In a page'), 'tests/package/bundlers.mjs'],
+  [
+    ({ language, headings }) => language === 'sh' && headings.includes('In a page'),
+    'tests/package/bundlers.mjs',
+  ],
   [({ language }) => language === 'http', 'tests/package/bundlers.mjs'],
   [hasFile('worker.js'), 'tests/package/runtimes.mjs'],
   [({ code }) => code === 'npm install wgemm\n', 'tests/package/packed.mjs'],
@@ -71,7 +77,8 @@ export async function testBlocks(results) {
     for (const block of blocks) {
       const [, file] = runBy.find(([fits]) => fits(block)) ?? [];
       if (!file) refuse(`no test runs the block of line ${block.line}`);
-      if (!existsSync(join(root, file))) refuse(`the block of line ${block.line} is to be run by ${file}, which is not there`);
+      if (!existsSync(join(root, file)))
+        refuse(`the block of line ${block.line} is to be run by ${file}, which is not there`);
     }
     return `${blocks.length} blocks`;
   });
@@ -84,16 +91,21 @@ export async function testBlocks(results) {
     if (!isProgram(block)) continue;
     await results.test('README', block.headings.at(-1), 'prints what it says', async () => {
       const printed = blocks[i + 1];
-      if (printed?.language !== 'text') refuse(`the program of line ${block.line} is not followed by what it prints`);
+      if (printed?.language !== 'text')
+        refuse(`the program of line ${block.line} is not followed by what it prints`);
       const said = await say(block.code);
-      if (said.trim() !== printed.code.trim()) refuse(`the program of line ${block.line} prints\n${said}`);
+      if (said.trim() !== printed.code.trim())
+        refuse(`the program of line ${block.line} prints\n${said}`);
     });
   }
   for (const block of blocks.filter(isPart)) {
     const heading = block.headings.at(-1);
     await results.test('README', heading, 'runs in Node', async () => {
       const [before, after] =
-        parts[heading] ?? refuse(`this test does not know what the part of a program in line ${block.line} takes as given`);
+        parts[heading] ??
+        refuse(
+          `this test does not know what the part of a program in line ${block.line} takes as given`,
+        );
       await say(`${before}\n${block.code}\n${after}\n`);
     });
   }

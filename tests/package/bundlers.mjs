@@ -1,5 +1,6 @@
-// Small apps with each bundler, and with none, run in Chromium under the headers that README.md shows. Apps, configurations and commands are
-// the blocks of README.md; the test adds a line that tells what the page shows, and a script that tells errors.
+// Small apps with each bundler, and with none, run in Chromium under the headers that README.md
+// shows. Apps, configurations and commands are the blocks of README.md; the test adds a line that
+// tells what the page shows, and a script that tells errors.
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { root } from '../../scripts/run.mjs';
@@ -14,8 +15,9 @@ const tools = join(import.meta.dirname, 'node_modules');
 const ownTools = join(root, 'node_modules');
 
 /**
- * What a user installs for each heading of README.md: the first package has the version, `as` is where it lies here. `configured`: the files
- * under the heading are for this version. `develop`: has a server for development that makes bundles of dependencies.
+ * What a user installs for each heading of README.md: the first package has the version, `as` is
+ * where it lies here. `configured`: the files under the heading are for this version. `develop`:
+ * has a server for development that makes bundles of dependencies.
  */
 const bundlers = [
   { heading: 'Vite', packages: ['vite'], develop: true },
@@ -31,7 +33,9 @@ const manifestOf = (folder) => JSON.parse(readFileSync(join(folder, 'package.jso
 /** As a user does: packages beside the tarball, and the configuration that README.md shows. */
 function setUpProject(project, bundler) {
   if (bundler.configured) {
-    const files = readBlocks().filter((block) => block.headings.at(-1) === bundler.heading && block.file);
+    const files = readBlocks().filter(
+      (block) => block.headings.at(-1) === bundler.heading && block.file,
+    );
     if (files.length === 0) refuse(`README.md has no configuration for ${bundler.heading}`);
     for (const { file, code } of files) writeFileSync(join(project, file), code);
   }
@@ -48,12 +52,18 @@ function setUpProject(project, bundler) {
   }
 }
 
-/** The apps of README.md: { heading, code, shows }, the last of which is what the page then shows, as the comment there says. */
+/**
+ * The apps of README.md: { heading, code, shows }, the last of which is what the page then shows,
+ * as the comment there says.
+ */
 function readApps() {
   const apps = readBlocks().filter(({ language, file }) => language === 'js' && file === 'app.js');
-  if (apps.length < 2) throw new Error('README.md has no app.js for the page, or none for the worker');
+  if (apps.length < 2)
+    throw new Error('README.md has no app.js for the page, or none for the worker');
   return apps.map(({ headings, code, line }) => {
-    const [, shows] = /textContent = .*;\s*\/\/ (.*)$/m.exec(code) ?? refuse(`README.md: line ${line} does not say what the page shows`);
+    const [, shows] =
+      /textContent = .*;\s*\/\/ (.*)$/m.exec(code) ??
+      refuse(`README.md: line ${line} does not say what the page shows`);
     const [, entry] = /from '(wgemm[^']*)'/.exec(code);
     return { heading: headings.at(-1), entry, code, shows };
   });
@@ -61,7 +71,9 @@ function readApps() {
 
 /** The headers that README.md recommends. */
 function readHeaders() {
-  const block = readBlocks().find(({ language }) => language === 'http') ?? refuse('README.md shows no headers');
+  const block =
+    readBlocks().find(({ language }) => language === 'http') ??
+    refuse('README.md shows no headers');
   return Object.fromEntries(
     block.code
       .trim()
@@ -77,7 +89,8 @@ const reporter = (origin) => `
   addEventListener('unhandledrejection', (event) => tell(event.reason?.stack ?? event.reason));
   document.addEventListener('securitypolicyviolation', (event) => tell(event.violatedDirective + ' forbids ' + event.blockedURI));
 `;
-const withReporter = (page) => page.replace('</title>', '</title>\n<script src="/reporter.js"></script>');
+const withReporter = (page) =>
+  page.replace('</title>', '</title>\n<script src="/reporter.js"></script>');
 
 /** The program, and what tells the test. */
 const withResult = (code, origin) =>
@@ -89,7 +102,9 @@ async function expectPage(url, shows) {
   if (text !== shows) refuse(`the page shows '${text}'; it must show '${shows}'`);
 }
 
-/** What an app then does in a page that is isolated: the bundle must have the files of threads, too. */
+/**
+ * What an app then does in a page that is isolated: the bundle must have the files of threads, too.
+ */
 const withThreads = ({ entry, code }) =>
   entry === 'wgemm/inline'
     ? code
@@ -102,7 +117,11 @@ several.dispose();`;
 
 /** Serves a folder, and opens its index.html. */
 async function runIn(folder, shows, headers) {
-  const server = await startServer({ folders: { '/': folder }, files: { '/reporter.js': reporter('') }, headers });
+  const server = await startServer({
+    folders: { '/': folder },
+    files: { '/reporter.js': reporter('') },
+    headers,
+  });
   try {
     await expectPage(server.url('/'), shows);
   } finally {
@@ -121,7 +140,10 @@ async function buildAndRun(project, { heading }, app, headers) {
   await runIn(join(project, 'dist'), app.shows, headers);
 }
 
-/** Vite's server for development, which serves modules one by one and makes bundles of dependencies: there .wasm files are lost first. */
+/**
+ * Vite's server for development, which serves modules one by one and makes bundles of dependencies:
+ * there .wasm files are lost first.
+ */
 async function developAndRun(project, bundler, app) {
   const { createServer } = await import(bundler.as ?? 'vite');
   // The page comes from Vite, and tells its result to the server that waits for it.
@@ -137,7 +159,11 @@ async function developAndRun(project, bundler, app) {
   writeFileSync(join(project, 'reporter.js'), reporter(waiting.origin));
   writeFileSync(join(project, 'app.js'), withResult(app.code, waiting.origin));
   rmSync(join(project, 'node_modules', '.vite'), { recursive: true, force: true });
-  const vite = await createServer({ root: project, logLevel: 'error', server: { port: 0, host: '127.0.0.1', watch: null } });
+  const vite = await createServer({
+    root: project,
+    logLevel: 'error',
+    server: { port: 0, host: '127.0.0.1', watch: null },
+  });
   try {
     await vite.listen();
     target.url = `http://127.0.0.1:${vite.httpServer.address().port}/`;
@@ -156,23 +182,37 @@ export async function testBundlers(results, { fast = false } = {}) {
     const where = `${bundler.heading} ${manifestOf(folderOf(bundler)).version}`;
     const project = await makeProject(join('apps', where.replace(' ', '-')));
     setUpProject(project, bundler);
-    const apps = fast && bundler.heading !== 'esbuild' ? all.filter(({ entry }) => entry !== 'wgemm/inline') : all;
+    const apps =
+      fast && bundler.heading !== 'esbuild'
+        ? all.filter(({ entry }) => entry !== 'wgemm/inline')
+        : all;
     if (!(fast && bundler.configured && bundler.develop)) {
-      for (const app of apps) await results.test('bundlers', where, app.entry, () => buildAndRun(project, bundler, app, headers));
+      for (const app of apps)
+        await results.test('bundlers', where, app.entry, () =>
+          buildAndRun(project, bundler, app, headers),
+        );
     }
     if (!bundler.develop) return;
     for (const app of apps)
-      await results.test('bundlers', `${where}, in development`, app.entry, () => developAndRun(project, bundler, app));
+      await results.test('bundlers', `${where}, in development`, app.entry, () =>
+        developAndRun(project, bundler, app),
+      );
   };
-  await twoAtATime([...bundlers.map((bundler) => () => testWith(bundler)), () => testWithoutBundler(results, all, headers)], (test) =>
-    test(),
+  await twoAtATime(
+    [
+      ...bundlers.map((bundler) => () => testWith(bundler)),
+      () => testWithoutBundler(results, all, headers),
+    ],
+    (test) => test(),
   );
 }
 
 async function testWithoutBundler(results, apps, headers) {
   const project = await makeProject(join('apps', 'none'));
   const { code: page } = blockOf('Without a bundler', 'html', 'index.html');
-  const [, map] = /<script type="importmap">([^]*?)<\/script>/.exec(page) ?? refuse('README.md has no import map');
+  const [, map] =
+    /<script type="importmap">([^]*?)<\/script>/.exec(page) ??
+    refuse('README.md has no import map');
   const { imports } = JSON.parse(map);
   for (const app of apps.filter(({ entry }) => imports[entry])) {
     const run = async (page, code, headers) => {
@@ -180,7 +220,8 @@ async function testWithoutBundler(results, apps, headers) {
       writeFileSync(join(project, 'app.js'), withResult(code, ''));
       await runIn(project, app.shows, headers);
     };
-    if (!existsSync(join(project, imports[app.entry]))) refuse(`${imports[app.entry]} is not in the package`);
+    if (!existsSync(join(project, imports[app.entry])))
+      refuse(`${imports[app.entry]} is not in the package`);
     await results.test('bundlers', 'none: import map', app.entry, () => run(page, app.code, {}));
     await results.test('bundlers', 'none: path, strict', app.entry, () =>
       run(

@@ -25,7 +25,12 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
 export function runChild(program, args, { cwd, env = {}, timeout = 120_000, input } = {}) {
   return new Promise((resolve, reject) => {
     // A group of its own, so that what it started ends with it when the time is over.
-    const child = spawn(program, args, { cwd, env: { ...process.env, ...env }, stdio: ['pipe', 'pipe', 'pipe'], detached: true });
+    const child = spawn(program, args, {
+      cwd,
+      env: { ...process.env, ...env },
+      stdio: ['pipe', 'pipe', 'pipe'],
+      detached: true,
+    });
     if (child.pid) running.add(child.pid);
     let [out, all, late] = ['', '', false];
     child.stdout.setEncoding('utf8').on('data', (text) => {
@@ -53,7 +58,9 @@ export function runChild(program, args, { cwd, env = {}, timeout = 120_000, inpu
       const how = late ? `did not end within ${timeout / 1000} s` : `ended with ${signal ?? code}`;
       const said = all.trimEnd().split('\n').slice(-30).join('\n');
       try {
-        refuse(`${[program, ...args].join(' ').slice(0, 300)}\n${how}${said && `; it said\n${said}`}`);
+        refuse(
+          `${[program, ...args].join(' ').slice(0, 300)}\n${how}${said && `; it said\n${said}`}`,
+        );
       } catch (failure) {
         reject(failure);
       }

@@ -14,7 +14,9 @@ export async function testEngines(results, { fast = false } = {}) {
     const body = () => {
       if (wrong.length > 0) refuse(wrong.join('\n'));
       const { api, vectors, info } = result;
-      return task === 'refusal' ? 'refused' : `${info.build}, threads ${info.threads}, ${api.passed} tests, ${vectors.passed} vectors`;
+      return task === 'refusal'
+        ? 'refused'
+        : `${info.build}, threads ${info.threads}, ${api.passed} tests, ${vectors.passed} vectors`;
     };
     told.push(results.test('engines', where, what, body, seconds));
   };

@@ -8,17 +8,27 @@ import { setUp } from '../../scripts/setup.mjs';
 import { Results } from './results.mjs';
 
 const parts = {
-  tarball: { fast: ['package'], needs: ['package'], run: async (results) => (await import('./tarball.mjs')).testTarball(results) },
-  readme: { fast: ['package'], needs: ['package'], run: async (results) => (await import('./blocks.mjs')).testBlocks(results) },
+  tarball: {
+    fast: ['package'],
+    needs: ['package'],
+    run: async (results) => (await import('./tarball.mjs')).testTarball(results),
+  },
+  readme: {
+    fast: ['package'],
+    needs: ['package'],
+    run: async (results) => (await import('./blocks.mjs')).testBlocks(results),
+  },
   runtimes: {
     fast: ['package'],
     needs: ['package', 'runtimes'],
-    run: async (results, options) => (await import('./runtimes.mjs')).testRuntimes(results, options),
+    run: async (results, options) =>
+      (await import('./runtimes.mjs')).testRuntimes(results, options),
   },
   bundlers: {
     fast: ['package', 'chromium'],
     needs: ['package', 'chromium'],
-    run: async (results, options) => (await import('./bundlers.mjs')).testBundlers(results, options),
+    run: async (results, options) =>
+      (await import('./bundlers.mjs')).testBundlers(results, options),
   },
   engines: {
     fast: ['chromium'],
@@ -28,9 +38,12 @@ const parts = {
 };
 
 await main(async () => {
-  const only = process.argv.includes('--only') ? process.argv[process.argv.indexOf('--only') + 1].split(',') : Object.keys(parts);
+  const only = process.argv.includes('--only')
+    ? process.argv[process.argv.indexOf('--only') + 1].split(',')
+    : Object.keys(parts);
   const [fast, rest] = ['--fast', '--rest'].map((option) => process.argv.includes(option));
-  for (const part of only) if (!parts[part]) throw new Error(`--only ${part}: there are ${Object.keys(parts).join(', ')}`);
+  for (const part of only)
+    if (!parts[part]) throw new Error(`--only ${part}: there are ${Object.keys(parts).join(', ')}`);
   const needs = only.flatMap((part) => (fast ? parts[part].fast : parts[part].needs));
   await setUp(...needs);
   const results = new Results();

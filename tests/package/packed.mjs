@@ -13,20 +13,30 @@ export function pack() {
   packed ??= (async () => {
     rmSync(folder, { recursive: true, force: true });
     mkdirSync(folder, { recursive: true });
-    const [{ filename, files }] = JSON.parse(await runChild('npm', ['pack', '--json', '--pack-destination', folder], { cwd: root }));
+    const [{ filename, files }] = JSON.parse(
+      await runChild('npm', ['pack', '--json', '--pack-destination', folder], { cwd: root }),
+    );
     return { file: join(folder, filename), names: files.map(({ path }) => path).sort() };
   })();
   return packed;
 }
 
-/** A new project in build/package/ that has the tarball installed and nothing else. @returns its folder */
+/**
+ * A new project in build/package/ that has the tarball installed and nothing else. @returns its
+ * folder
+ */
 export async function makeProject(name) {
   const { file } = await pack();
   const project = join(folder, name);
   rmSync(project, { recursive: true, force: true });
   mkdirSync(project, { recursive: true });
   // With a `name` of its own, so that `wgemm` is never taken for the project itself.
-  writeFileSync(join(project, 'package.json'), `${JSON.stringify({ name: 'empty', private: true, type: 'module' })}\n`);
-  await runChild('npm', ['install', '--offline', '--no-audit', '--no-fund', file], { cwd: project });
+  writeFileSync(
+    join(project, 'package.json'),
+    `${JSON.stringify({ name: 'empty', private: true, type: 'module' })}\n`,
+  );
+  await runChild('npm', ['install', '--offline', '--no-audit', '--no-fund', file], {
+    cwd: project,
+  });
   return project;
 }

@@ -6,8 +6,8 @@ import { root } from '../../scripts/run.mjs';
 const file = join(root, 'README.md');
 
 /**
- * All fenced blocks in order: { headings, language, file, code, line }. `headings` is the path to it, outermost first; `file` is NAME
- * where the fence's info string says file=NAME.
+ * All fenced blocks in order: { headings, language, file, code, line }. `headings` is the path to
+ * it, outermost first; `file` is NAME where the fence's info string says file=NAME.
  */
 export function readBlocks(text = readFileSync(file, 'utf8')) {
   const blocks = [];
@@ -23,10 +23,20 @@ export function readBlocks(text = readFileSync(file, 'utf8')) {
     } else if (fence) {
       const [language, ...rest] = fence[2].split(/\s+/);
       const name = rest.find((word) => word.startsWith('file='))?.slice('file='.length);
-      open = { fence: fence[1], lines: [], block: { headings: headings.filter(Boolean), language, file: name, line: i + 1 } };
+      open = {
+        fence: fence[1],
+        lines: [],
+        block: { headings: headings.filter(Boolean), language, file: name, line: i + 1 },
+      };
     } else {
       const [, level, title] = /^(#+)\s+(.*?)\s*$/.exec(line) ?? [];
-      if (level) headings.splice(level.length - 1, Infinity, ...Array(Math.max(0, level.length - 1 - headings.length)), title);
+      if (level)
+        headings.splice(
+          level.length - 1,
+          Infinity,
+          ...Array(Math.max(0, level.length - 1 - headings.length)),
+          title,
+        );
     }
   }
   if (open) throw new Error(`README.md: the block of line ${open.block.line} has no end`);
@@ -36,9 +46,14 @@ export function readBlocks(text = readFileSync(file, 'utf8')) {
 /** The one block under a heading that has this language, and this file name if one is given. */
 export function blockOf(heading, language, name) {
   const found = readBlocks().filter(
-    (block) => block.headings.at(-1) === heading && block.language === language && (name === undefined || block.file === name),
+    (block) =>
+      block.headings.at(-1) === heading &&
+      block.language === language &&
+      (name === undefined || block.file === name),
   );
   if (found.length !== 1)
-    throw new Error(`README.md: '${heading}' has ${found.length} blocks of ${language} ${name ?? ''}; it must have 1`);
+    throw new Error(
+      `README.md: '${heading}' has ${found.length} blocks of ${language} ${name ?? ''}; it must have 1`,
+    );
   return found[0];
 }

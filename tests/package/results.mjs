@@ -11,12 +11,14 @@ export class Results {
    * @param part `tarball`, `runtimes`...
    * @param where the row of the table: a runtime, a bundler, a tool
    * @param what is tried, short
-   * @param body throws when it fails; what it returns, a short text, stands behind `what` in the table
+   * @param body throws when it fails; what it returns, a short text, stands behind `what` in the
+   * table
    * @param took seconds, where the body is not what took them
    */
   async test(part, where, what, body, took) {
     const key = `${part}\0${where}`;
-    if (!this.#rows.has(key)) this.#rows.set(key, { part, where, passed: [], failed: [], seconds: 0 });
+    if (!this.#rows.has(key))
+      this.#rows.set(key, { part, where, passed: [], failed: [], seconds: 0 });
     const row = this.#rows.get(key);
     const start = performance.now();
     let error;
@@ -31,11 +33,15 @@ export class Results {
     if (error) {
       ++this.failed;
       row.failed.push(what);
-      console.error(`${part}: ${where}: ${what}: FAILED\n${indent(error.told ?? error.stack ?? String(error))}`);
+      console.error(
+        `${part}: ${where}: ${what}: FAILED\n${indent(error.told ?? error.stack ?? String(error))}`,
+      );
     } else {
       ++this.passed;
       row.passed.push(told ? `${what} (${told})` : what);
-      console.log(`${part}: ${where}: ${what}: passed${told ? `, ${told}` : ''} (${seconds.toFixed(1)} s)`);
+      console.log(
+        `${part}: ${where}: ${what}: passed${told ? `, ${told}` : ''} (${seconds.toFixed(1)} s)`,
+      );
     }
     return !error;
   }
@@ -50,10 +56,16 @@ export class Results {
       `${seconds.toFixed(1)} s`,
       (failed.length > 0 ? failed : passed).join(', '),
     ]);
-    const widths = [0, 1, 2, 3].map((column) => Math.max(0, ...table.map((cells) => cells[column].length)));
+    const widths = [0, 1, 2, 3].map((column) =>
+      Math.max(0, ...table.map((cells) => cells[column].length)),
+    );
     console.log();
     for (const cells of table) {
-      console.log(cells.map((cell, i) => (i === 3 ? cell.padStart(widths[i]) : cell.padEnd(widths[i] ?? 0))).join('  '));
+      console.log(
+        cells
+          .map((cell, i) => (i === 3 ? cell.padStart(widths[i]) : cell.padEnd(widths[i] ?? 0)))
+          .join('  '),
+      );
     }
     console.log(`in ${((performance.now() - this.#started) / 1000).toFixed(0)} s`);
     console.log(`${this.passed} passed, ${this.failed} failed`);

@@ -1,15 +1,34 @@
-// node run-import.mjs ENTRY...: importing does nothing, as a server that renders pages needs it: whatever could have an effect is trapped or
-// gone, and the process must end by itself. For Node, whose own modules do not use the global names.
+// node run-import.mjs ENTRY...: importing does nothing, as a server that renders pages needs it:
+// whatever could have an effect is trapped or gone, and the process must end by itself. For Node,
+// whose own modules do not use the global names.
 import process from 'node:process';
 
 const touched = [];
 const names = [
-  ...['fetch', 'WebAssembly', 'Worker', 'SharedWorker', 'XMLHttpRequest', 'MessageChannel', 'BroadcastChannel', 'FinalizationRegistry'],
-  ...['setTimeout', 'setInterval', 'setImmediate', 'queueMicrotask', 'crypto', 'performance', 'console', 'Buffer'],
+  ...[
+    'fetch',
+    'WebAssembly',
+    'Worker',
+    'SharedWorker',
+    'XMLHttpRequest',
+    'MessageChannel',
+    'BroadcastChannel',
+    'FinalizationRegistry',
+  ],
+  ...[
+    'setTimeout',
+    'setInterval',
+    'setImmediate',
+    'queueMicrotask',
+    'crypto',
+    'performance',
+    'console',
+    'Buffer',
+  ],
   ...['process', 'navigator', 'window', 'document', 'self', 'location', 'localStorage'],
 ];
-// What may be used at the start without an effect: a registry holds nothing yet; Emscripten's glue, which is inside wgemm/inline, reads the
-// address of the document's script.
+// What may be used at the start without an effect: a registry holds nothing yet; Emscripten's glue,
+// which is inside wgemm/inline, reads the address of the document's script.
 const harmless = ['FinalizationRegistry', 'document'];
 const kept = names.map((name) => [name, Object.getOwnPropertyDescriptor(globalThis, name)]);
 const isGone = process.argv[2] === '--gone';
@@ -35,11 +54,14 @@ const modules = [];
 for (const entry of process.argv.slice(isGone ? 3 : 2)) modules.push(await import(entry));
 await new Promise((resolve) => process.nextTick(resolve));
 const after = { globals: globals(), active: active() };
-for (const [name, descriptor] of kept) if (descriptor) Object.defineProperty(globalThis, name, descriptor);
+for (const [name, descriptor] of kept)
+  if (descriptor) Object.defineProperty(globalThis, name, descriptor);
 
 for (const key of ['globals', 'active']) {
-  if (before[key] !== after[key]) throw new Error(`${key} before: ${before[key]}\nafter: ${after[key]}`);
+  if (before[key] !== after[key])
+    throw new Error(`${key} before: ${before[key]}\nafter: ${after[key]}`);
 }
 if (touched.length > 0) throw new Error(`importing touched ${touched.join()}`);
-if (modules.length === 0 || !modules.every((module) => typeof module.createGemm === 'function')) throw new Error('no createGemm');
+if (modules.length === 0 || !modules.every((module) => typeof module.createGemm === 'function'))
+  throw new Error('no createGemm');
 console.log('import passed');

@@ -1,4 +1,5 @@
-// node run-smoke.mjs ENTRY: the smoke test of an entry of the package that is installed where this file lies.
+// node run-smoke.mjs ENTRY: the smoke test of an entry of the package that is installed where this
+// file lies.
 import process from 'node:process';
 import { smoke, smokeOfWorker } from './smoke.mjs';
 

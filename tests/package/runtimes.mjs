@@ -1,5 +1,13 @@
 // The installed tarball in Node, Bun, Deno and workerd: the same programs in each.
-import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  writeFileSync,
+} from 'node:fs';
 import { join, posix } from 'node:path';
 import { root } from '../../scripts/run.mjs';
 import { runChild } from './child.mjs';
@@ -17,7 +25,14 @@ const runtimes = {
   'Node 24': [process.execPath],
   'Node 26': [join(installed, 'node-26', 'bin', 'node')],
   Bun: [join(installed, 'bun', 'bin', 'bun.exe'), 'run'], // of this name on every system
-  Deno: [join(installed, '.bin', 'deno'), 'run', '-A', '--no-remote', '--cached-only', '--node-modules-dir=manual'],
+  Deno: [
+    join(installed, '.bin', 'deno'),
+    'run',
+    '-A',
+    '--no-remote',
+    '--cached-only',
+    '--node-modules-dir=manual',
+  ],
 };
 
 /** Puts strict.mjs into a project, in one file with the problems of the API tests. */
@@ -34,7 +49,10 @@ async function bundleStrict(project) {
   });
 }
 
-/** A project with the tarball, and beside it what runs there: the smoke test, the fixed problems, the vectors, the first lines of README.md. */
+/**
+ * A project with the tarball, and beside it what runs there: the smoke test, the fixed problems,
+ * the vectors, the first lines of README.md.
+ */
 async function makeRuntimesProject() {
   const project = await makeProject('runtimes');
   for (const name of ['smoke.mjs', 'run-smoke.mjs', 'run-strict.mjs', 'run-import.mjs'])
@@ -42,9 +60,12 @@ async function makeRuntimesProject() {
   await bundleStrict(project);
   const conformance = join(root, 'tests', 'conformance');
   mkdirSync(join(project, 'conformance'));
-  for (const name of readdirSync(conformance)) copyFileSync(join(conformance, name), join(project, 'conformance', name));
+  for (const name of readdirSync(conformance))
+    copyFileSync(join(conformance, name), join(project, 'conformance', name));
   const blocks = readBlocks();
-  const first = blocks.findIndex(({ language, code }) => language === 'js' && code.includes('createGemm'));
+  const first = blocks.findIndex(
+    ({ language, code }) => language === 'js' && code.includes('createGemm'),
+  );
   writeFileSync(join(project, 'first.mjs'), blocks[first].code);
   return { project, printed: blocks[first + 1].code };
 }
@@ -60,21 +81,28 @@ const vectorsOf = (text) => {
   return `${counts.join(' and ')} vectors`;
 };
 
-const expectLine = (text, line) => text.includes(line) || refuse(`it ended without '${line}'; it said ${text}`);
+const expectLine = (text, line) =>
+  text.includes(line) || refuse(`it ended without '${line}'; it said ${text}`);
 
 /** @param options fast: in Node of this project alone; rest: in all others */
 export async function testRuntimes(results, { fast = false, rest = false } = {}) {
   const { project, printed } = await makeRuntimesProject();
-  const { exports } = JSON.parse(readFileSync(join(project, 'node_modules', 'wgemm', 'package.json'), 'utf8'));
+  const { exports } = JSON.parse(
+    readFileSync(join(project, 'node_modules', 'wgemm', 'package.json'), 'utf8'),
+  );
   const entries = Object.keys(exports)
     .filter((entry) => !entry.includes('*'))
     .map((entry) => posix.join('wgemm', entry));
   const testIn = async ([name, [program, ...before]]) => {
-    const run = (args, env) => runChild(program, [...before, ...args], { cwd: project, timeout: 300_000, env });
+    const run = (args, env) =>
+      runChild(program, [...before, ...args], { cwd: project, timeout: 300_000, env });
     let version = '';
     const there = await results.test('runtimes', name, 'starts', async () => {
-      version = /\d+\.\d+\.\d+/.exec(await runChild(program, ['--version']))?.[0] ?? refuse('it does not tell its version');
-      if (name.startsWith('Node') && name !== `Node ${version.split('.')[0]}`) refuse(`it is Node ${version}`);
+      version =
+        /\d+\.\d+\.\d+/.exec(await runChild(program, ['--version']))?.[0] ??
+        refuse('it does not tell its version');
+      if (name.startsWith('Node') && name !== `Node ${version.split('.')[0]}`)
+        refuse(`it is Node ${version}`);
       return version;
     });
     if (!there) return;
@@ -89,11 +117,18 @@ export async function testRuntimes(results, { fast = false, rest = false } = {})
         expectLine(await run(['run-import.mjs', '--gone', ...entries]), 'import passed');
       });
     }
-    // Without fused instructions, and without those of AVX, V8 computes otherwise, and must not give other bits.
-    const processors = name === 'Node 24' && process.arch === 'x64' ? [[], ['--no-enable-fma3'], ['--no-enable-avx']] : [[]];
+    // Without fused instructions, and without those of AVX, V8 computes otherwise, and must not
+    // give other bits.
+    const processors =
+      name === 'Node 24' && process.arch === 'x64'
+        ? [[], ['--no-enable-fma3'], ['--no-enable-avx']]
+        : [[]];
     for (const flags of processors) {
       await test(["'strict'", ...flags].join(' '), async () => {
-        const said = await runChild(program, [...before, ...flags, 'run-strict.mjs'], { cwd: project, timeout: 300_000 });
+        const said = await runChild(program, [...before, ...flags, 'run-strict.mjs'], {
+          cwd: project,
+          timeout: 300_000,
+        });
         expectLine(said, 'strict passed: simd128');
         return said.trim().replace('strict passed: ', '');
       });
@@ -102,8 +137,8 @@ export async function testRuntimes(results, { fast = false, rest = false } = {})
       await test(entry, async () => {
         expectLine(await run(['run-smoke.mjs', entry]), 'smoke passed');
         if (entry === 'wgemm/worker') return 'smoke, ends while idle';
-        // All vectors take a minute: once per runtime, without the largest cases, and not if npm test
-        // runs them on dist/.
+        // All vectors take a minute: once per runtime, without the largest cases, and not if npm
+        // test runs them on dist/.
         const own = fast || entry !== 'wgemm';
         const env = own ? { WGEMM_CONFORMANCE_DIR: '' } : {};
         return `smoke, ${vectorsOf(await run([join('conformance', 'run.mjs'), entry, '--most', '1e7'], env))}`;
@@ -117,8 +152,8 @@ export async function testRuntimes(results, { fast = false, rest = false } = {})
 }
 
 /**
- * workerd compiles nothing from bytes and gives a script no address. Its program comes from README.md, bundled as its users' tools do it: a
- * script, and beside it the compiled module.
+ * workerd compiles nothing from bytes and gives a script no address. Its program comes from
+ * README.md, bundled as its users' tools do it: a script, and beside it the compiled module.
  */
 async function testWorkerd(results) {
   const workerd = join(installed, 'workerd', 'bin', 'workerd');
@@ -129,7 +164,9 @@ async function testWorkerd(results) {
     writeFileSync(join(project, 'worker.js'), code);
     copyFileSync(join(here, 'smoke.mjs'), join(project, 'smoke.mjs'));
     await bundleStrict(project);
-    const [, asset] = /from '(wgemm\/assets\/[^']*\.wasm)'/.exec(code) ?? refuse('README.md imports no .wasm there');
+    const [, asset] =
+      /from '(wgemm\/assets\/[^']*\.wasm)'/.exec(code) ??
+      refuse('README.md imports no .wasm there');
     writeFileSync(
       join(project, 'test.js'),
       `import * as wgemm from 'wgemm';

@@ -1,16 +1,25 @@
-// A few calls, with all that differs between runtimes: loading, memory, errors, workers. Runs in any of them; gets the package, does not import it.
+// A few calls, with all that differs between runtimes: loading, memory, errors, workers. Runs in
+// any of them; gets the package, does not import it.
 
 function expect(what, found, wanted) {
-  const text = (value) => JSON.stringify(value, (_, item) => (ArrayBuffer.isView(item) ? Array.from(item) : item));
-  if (text(found) !== text(wanted)) throw new Error(`${what}: expected ${text(wanted)}, found ${text(found)}`);
+  const text = (value) =>
+    JSON.stringify(value, (_, item) => (ArrayBuffer.isView(item) ? Array.from(item) : item));
+  if (text(found) !== text(wanted))
+    throw new Error(`${what}: expected ${text(wanted)}, found ${text(found)}`);
 }
 
 const a = { data: Float32Array.of(1, 2, 3, 4, 5, 6), shape: [2, 3] };
 const b = { data: Float32Array.of(1, 0, 0, 1, 1, 1), shape: [3, 2] };
 const square = { data: Float32Array.of(1, 2, 3, 4), shape: [2, 2] };
 
-/** The API of `wgemm` and `wgemm/inline`; and that of `wgemm/worker`, whose calls are promises where those of the others are values. */
-export async function smoke({ createGemm, GemmError, ShapeError, DisposedError, quantize }, options) {
+/**
+ * The API of `wgemm` and `wgemm/inline`; and that of `wgemm/worker`, whose calls are promises where
+ * those of the others are values.
+ */
+export async function smoke(
+  { createGemm, GemmError, ShapeError, DisposedError, quantize },
+  options,
+) {
   const wg = await createGemm(options);
 
   const y = await wg.gemm(a, b, 10, { alpha: 0.5 });
@@ -27,7 +36,12 @@ export async function smoke({ createGemm, GemmError, ShapeError, DisposedError, 
   expect('memory in use after dispose()', (await wg.memory()).inUse, before);
 
   const q = quantize(b, { symmetric: true, axis: 1 });
-  const z = await wg.qgemm({ a: { data: Uint8Array.of(1, 2, 3), shape: [1, 3] }, aScale: 1, b: q, bScale: q.scale });
+  const z = await wg.qgemm({
+    a: { data: Uint8Array.of(1, 2, 3), shape: [1, 3] },
+    aScale: 1,
+    b: q,
+    bScale: q.scale,
+  });
   expect('qgemm', Array.from(z.data, Math.round), [4, 5]);
 
   let error;
@@ -36,7 +50,11 @@ export async function smoke({ createGemm, GemmError, ShapeError, DisposedError, 
   } catch (caught) {
     error = caught;
   }
-  expect('an error', [error instanceof ShapeError, error instanceof GemmError, error?.argument], [true, true, 'B']);
+  expect(
+    'an error',
+    [error instanceof ShapeError, error instanceof GemmError, error?.argument],
+    [true, true, 'B'],
+  );
 
   wg.dispose();
   try {
@@ -48,16 +66,24 @@ export async function smoke({ createGemm, GemmError, ShapeError, DisposedError, 
   expect('after dispose()', [error instanceof DisposedError, wg.disposed], [true, true]);
 }
 
-/** What `wgemm/worker` has besides. Leaves an instance that is idle, which must not keep the process from ending. */
+/**
+ * What `wgemm/worker` has besides. Leaves an instance that is idle, which must not keep the process
+ * from ending.
+ */
 export async function smokeOfWorker({ createGemm, GemmError }) {
   const wg = await createGemm();
   const data = Float32Array.of(1, 2, 3, 4);
-  const y = await wg.gemm({ data, shape: [2, 2] }, { data, shape: [2, 2] }, null, { transfer: true });
+  const y = await wg.gemm({ data, shape: [2, 2] }, { data, shape: [2, 2] }, null, {
+    transfer: true,
+  });
   expect('transfer', [y.data, data.length], [[7, 10, 15, 22], 0]);
 
   const large = { data: new Float32Array(512 * 512).fill(1), shape: [512, 512] };
   const controller = new AbortController();
-  const settled = Promise.allSettled([wg.gemm(large, large), wg.gemm(large, large, null, { signal: controller.signal })]);
+  const settled = Promise.allSettled([
+    wg.gemm(large, large),
+    wg.gemm(large, large, null, { signal: controller.signal }),
+  ]);
   controller.abort(new RangeError('enough'));
   const [first, second] = await settled;
   expect('the call before', first.value?.data[0], 512);
@@ -70,5 +96,9 @@ export async function smokeOfWorker({ createGemm, GemmError }) {
   const doomed = await createGemm();
   const pending = doomed.gemm(large, large).catch((error) => error);
   doomed.dispose();
-  expect('dispose() before the end', [(await pending) instanceof GemmError, (await pending).code], [true, 'DISPOSED']);
+  expect(
+    'dispose() before the end',
+    [(await pending) instanceof GemmError, (await pending).code],
+    [true, 'DISPOSED'],
+  );
 }

@@ -1,5 +1,5 @@
-// The fixed problems with `determinism: 'strict'`: the results must be those of every other engine, and of native code. Gets the package, does
-// not import it.
+// The fixed problems with `determinism: 'strict'`: the results must be those of every other engine,
+// and of native code. Gets the package, does not import it.
 import { hashes, hashOf, makeProblems, run, threadCounts } from '../js/fixed-problems.ts';
 
 const problems = makeProblems();
@@ -15,7 +15,11 @@ const sums = [
  * @param options for every createGemm()
  * @returns the names of those that there are
  */
-export async function strict({ createGemm, UnsupportedError }, { builds, threads = threadCounts }, options) {
+export async function strict(
+  { createGemm, UnsupportedError },
+  { builds, threads = threadCounts },
+  options,
+) {
   const found = [];
   for (const simd of builds) {
     try {
@@ -23,16 +27,20 @@ export async function strict({ createGemm, UnsupportedError }, { builds, threads
         for (const { determinism, asked, wanted } of sums) {
           const wg = await createGemm({ ...options, simd, determinism, threads: count });
           for (const isPacked of [false, true]) {
-            const hash = await hashOf(asked.map((problem) => run(wg, problem, isPacked ? wg : undefined)));
+            const hash = await hashOf(
+              asked.map((problem) => run(wg, problem, isPacked ? wg : undefined)),
+            );
             const where = `${wg.info.build}, ${determinism}, threads ${wg.info.threads}${isPacked ? ', packed' : ''}`;
-            if (hash !== wanted) throw new Error(`${where}: the SHA-256 of the results is ${hash}, and not ${wanted}`);
+            if (hash !== wanted)
+              throw new Error(`${where}: the SHA-256 of the results is ${hash}, and not ${wanted}`);
           }
           if (!found.includes(wg.info.build)) found.push(wg.info.build);
           wg.dispose();
         }
       }
     } catch (error) {
-      if (!(simd === 'relaxed' && error instanceof UnsupportedError && error.argument === 'simd')) throw error;
+      if (!(simd === 'relaxed' && error instanceof UnsupportedError && error.argument === 'simd'))
+        throw error;
     }
   }
   return found;

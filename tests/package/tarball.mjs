@@ -1,4 +1,5 @@
-// What is in the tarball: which files, how large, and what publint, attw and old compilers say of it. No runtime but this one.
+// What is in the tarball: which files, how large, and what publint, attw and old compilers say of
+// it. No runtime but this one.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, posix } from 'node:path';
@@ -8,7 +9,10 @@ import { runChild } from './child.mjs';
 import { makeProject, pack } from './packed.mjs';
 import { refuse } from './results.mjs';
 
-/** Every file but declarations, and the bytes that it may have: raw, and with brotli. A file that is not here must not be there. */
+/**
+ * Every file but declarations, and the bytes that it may have: raw, and with brotli. A file that is
+ * not here must not be there.
+ */
 const budgets = {
   LICENSE: [11_400, 3_200],
   NOTICE: [7_000, 2_200],
@@ -42,7 +46,9 @@ const declarationsBudget = [43_000, 9_500];
 /** A build's pair of glue and wasm, with brotli. */
 const pairBudget = 75_500;
 
-/** By file name: what a page loads. `brotli` is what a server with its files compressed ahead sends. */
+/**
+ * By file name: what a page loads. `brotli` is what a server with its files compressed ahead sends.
+ */
 function sizesOf(bytes) {
   const params = { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_LGWIN]: 24 };
   return [bytes.length, brotliCompressSync(bytes, { params }).length];
@@ -56,7 +62,8 @@ function checkSizes(names, read) {
     console.log(
       `    ${name.padEnd(28)} ${String(raw).padStart(7)} of ${rawBudget}, brotli ${String(brotli).padStart(6)} of ${brotliBudget}`,
     );
-    if (raw > rawBudget || brotli > brotliBudget) wrong.push(`${name} has ${raw} bytes, ${brotli} with brotli`);
+    if (raw > rawBudget || brotli > brotliBudget)
+      wrong.push(`${name} has ${raw} bytes, ${brotli} with brotli`);
   };
   for (const name of names.filter((name) => budgets[name])) {
     const sizes = sizesOf(read(name));
@@ -65,9 +72,16 @@ function checkSizes(names, read) {
     if (pair) pairs[pair] = (pairs[pair] ?? 0) + sizes[1];
     total += sizes[0];
   }
-  check('dist/*.d.ts', sizesOf(Buffer.concat(names.filter(isDeclaration).map(read))), declarationsBudget);
+  check(
+    'dist/*.d.ts',
+    sizesOf(Buffer.concat(names.filter(isDeclaration).map(read))),
+    declarationsBudget,
+  );
   for (const [pair, brotli] of Object.entries(pairs)) {
-    if (brotli >= pairBudget) wrong.push(`the pair ${pair} has ${brotli} bytes with brotli; it must have less than ${pairBudget}`);
+    if (brotli >= pairBudget)
+      wrong.push(
+        `the pair ${pair} has ${brotli} bytes with brotli; it must have less than ${pairBudget}`,
+      );
   }
   if (wrong.length > 0) refuse(wrong.join('\n'));
   return `${Object.entries(pairs).map(([pair, brotli]) => `${pair} ${(brotli / 1000).toFixed(1)} kB with brotli`)}, all ${(total / 1000).toFixed(0)} kB`;
@@ -82,7 +96,9 @@ function reachedDeclarations(entries, read) {
     if (reached.has(name)) return;
     reached.add(name);
     for (const [, , path] of String(read(name)).matchAll(/\b(from|import)\s*\(?\s*'(\.[^']*)'/g)) {
-      visit(posix.join(posix.dirname(name), path.replace(/\.js$/, '.d.ts').replace(/\.mjs$/, '.d.mts')));
+      visit(
+        posix.join(posix.dirname(name), path.replace(/\.js$/, '.d.ts').replace(/\.mjs$/, '.d.mts')),
+      );
     }
   };
   for (const entry of entries) visit(entry);
@@ -90,24 +106,35 @@ function reachedDeclarations(entries, read) {
 }
 
 function checkNames(names, manifest, read) {
-  const types = Object.values(manifest.exports).flatMap((entry) => (entry.types ? [posix.normalize(entry.types)] : []));
+  const types = Object.values(manifest.exports).flatMap((entry) =>
+    entry.types ? [posix.normalize(entry.types)] : [],
+  );
   const wanted = new Set([...Object.keys(budgets), ...reachedDeclarations(types, read)]);
   const missing = [...wanted].filter((name) => !names.includes(name));
   const extra = names.filter((name) => !wanted.has(name));
   if (missing.length + extra.length > 0)
-    refuse(`missing: ${missing.join(', ') || 'nothing'}\nshould not be there: ${extra.join(', ') || 'nothing'}`);
+    refuse(
+      `missing: ${missing.join(', ') || 'nothing'}\nshould not be there: ${extra.join(', ') || 'nothing'}`,
+    );
   return `${names.length} files`;
 }
 
 function checkManifest(manifest) {
-  for (const key of ['dependencies', 'peerDependencies', 'optionalDependencies', 'bundleDependencies']) {
+  for (const key of [
+    'dependencies',
+    'peerDependencies',
+    'optionalDependencies',
+    'bundleDependencies',
+  ]) {
     if (manifest[key]) refuse(`package.json has ${key}`);
   }
   for (const script of ['preinstall', 'install', 'postinstall', 'prepare']) {
-    if (manifest.scripts?.[script]) refuse(`package.json has the script ${script}, which users would run`);
+    if (manifest.scripts?.[script])
+      refuse(`package.json has the script ${script}, which users would run`);
   }
   for (const [entry, conditions] of Object.entries(manifest.exports)) {
-    if (conditions.types && Object.keys(conditions)[0] !== 'types') refuse(`exports: '${entry}' does not begin with types`);
+    if (conditions.types && Object.keys(conditions)[0] !== 'types')
+      refuse(`exports: '${entry}' does not begin with types`);
   }
 }
 
@@ -117,26 +144,37 @@ async function checkWithPublint(file) {
   const tarball = new Uint8Array(readFileSync(file)).buffer;
   const { messages, pkg } = await publint({ pack: { tarball }, strict: true, level: 'suggestion' });
   if (pkg?.name !== 'wgemm') refuse('publint has not read the tarball');
-  if (messages.length > 0) refuse(messages.map((message) => `${message.type}: ${formatMessage(message, pkg)}`).join('\n'));
+  if (messages.length > 0)
+    refuse(messages.map((message) => `${message.type}: ${formatMessage(message, pkg)}`).join('\n'));
 }
 
 /**
- * The package is ESM only, and says so: `require` gets it in Node from 22.12, and before that an error that names `import`. So attw's
- * finding on that is none.
+ * The package is ESM only, and says so: `require` gets it in Node from 22.12, and before that an
+ * error that names `import`. So attw's finding on that is none.
  */
 async function checkWithAttw(file) {
   const { checkPackage, createPackageFromTarballData } = await import('@arethetypeswrong/core');
-  const { problems, types } = await checkPackage(createPackageFromTarballData(new Uint8Array(readFileSync(file))), {
-    excludeEntrypoints: [/assets/],
-  });
+  const { problems, types } = await checkPackage(
+    createPackageFromTarballData(new Uint8Array(readFileSync(file))),
+    {
+      excludeEntrypoints: [/assets/],
+    },
+  );
   if (!types) refuse('attw finds no types');
-  const found = problems.filter(({ kind, resolutionKind }) => !(kind === 'CJSResolvesToESM' && resolutionKind === 'node16-cjs'));
+  const found = problems.filter(
+    ({ kind, resolutionKind }) => !(kind === 'CJSResolvesToESM' && resolutionKind === 'node16-cjs'),
+  );
   if (found.length > 0) refuse(JSON.stringify(found, undefined, 1));
 }
 
 /** The oldest, which is among the tools beside, and the project's. */
-const compilers = { '5.0': [import.meta.url, 'typescript-5.0'], 'of the project': [join(root, 'package.json'), 'typescript'] };
-/** What a project may have set; libraries without the DOM too, as those of Node and of workers do. */
+const compilers = {
+  '5.0': [import.meta.url, 'typescript-5.0'],
+  'of the project': [join(root, 'package.json'), 'typescript'],
+};
+/**
+ * What a project may have set; libraries without the DOM too, as those of Node and of workers do.
+ */
 const settings = [
   { moduleResolution: 'bundler', module: 'esnext', lib: ['es2022', 'dom'] },
   { moduleResolution: 'bundler', module: 'esnext', lib: ['es2022', 'webworker'] },
@@ -207,6 +245,8 @@ export async function testTarball(results) {
   await test('publint', 'no findings', () => checkWithPublint(file));
   await test('attw', 'no findings', () => checkWithAttw(file));
   for (const compiler of Object.keys(compilers)) {
-    await test(`TypeScript ${compiler}`, entries.join(' '), () => checkTypes(compiler, entries, project));
+    await test(`TypeScript ${compiler}`, entries.join(' '), () =>
+      checkTypes(compiler, entries, project),
+    );
   }
 }

@@ -21,7 +21,8 @@ const attributeTypes = { FLOAT: 1, INT: 2, STRING: 3, FLOATS: 6, INTS: 7 };
 const field = (id, type, rule) => ({ id, type, rule });
 const message = (fields) => ({ fields });
 
-// The part of onnx.proto that such a model needs. https://github.com/onnx/onnx/blob/main/onnx/onnx.proto
+// The part of onnx.proto that such a model needs.
+// https://github.com/onnx/onnx/blob/main/onnx/onnx.proto
 const { ModelProto } = protobuf.Root.fromJSON({
   nested: {
     ModelProto: message({
@@ -74,9 +75,11 @@ const { ModelProto } = protobuf.Root.fromJSON({
  * @param op.type `Gemm`, `MatMul`, `QGemm`...
  * @param op.domain '' or `com.microsoft`, whose opset is 1
  * @param op.opset of the domain ''
- * @param op.attributes by name: a whole number becomes INT and any other FLOAT, unless given as { float: 1 }; a string, or an array of
+ * @param op.attributes by name: a whole number becomes INT and any other FLOAT, unless given as {
+ * float: 1 }; a string, or an array of
  *   whole numbers (INTS)
- * @param op.inputs in the operator's order: { name, dtype, shape } is given at each run; with `data` (a typed array) it is a constant of
+ * @param op.inputs in the operator's order: { name, dtype, shape } is given at each run; with
+ * `data` (a typed array) it is a constant of
  *   the model; null is left out
  * @param op.output { dtype, shape? }, named Y
  */
@@ -96,7 +99,9 @@ export function encodeModel({ type, domain = '', opset = 13, attributes = {}, in
           name: type,
           opType: type,
           domain,
-          attribute: Object.entries(attributes).map(([name, value]) => encodeAttribute(name, value)),
+          attribute: Object.entries(attributes).map(([name, value]) =>
+            encodeAttribute(name, value),
+          ),
         },
       ],
       input: given.filter((input) => !input.data).map(encodeValue),
@@ -109,9 +114,12 @@ export function encodeModel({ type, domain = '', opset = 13, attributes = {}, in
 
 function encodeAttribute(name, value) {
   if (Array.isArray(value)) return { name, type: attributeTypes.INTS, ints: value };
-  if (typeof value === 'string') return { name, type: attributeTypes.STRING, s: Buffer.from(value) };
+  if (typeof value === 'string')
+    return { name, type: attributeTypes.STRING, s: Buffer.from(value) };
   if (typeof value === 'object') return { name, type: attributeTypes.FLOAT, f: value.float };
-  return Number.isInteger(value) ? { name, type: attributeTypes.INT, i: value } : { name, type: attributeTypes.FLOAT, f: value };
+  return Number.isInteger(value)
+    ? { name, type: attributeTypes.INT, i: value }
+    : { name, type: attributeTypes.FLOAT, f: value };
 }
 
 function encodeValue({ name, dtype, shape }) {
@@ -121,10 +129,18 @@ function encodeValue({ name, dtype, shape }) {
 }
 
 function encodeInitializer({ name, dtype, shape, data }) {
-  return { name, dims: shape, dataType: dataTypes[dtype], rawData: new Uint8Array(data.buffer, data.byteOffset, data.byteLength) };
+  return {
+    name,
+    dims: shape,
+    dataType: dataTypes[dtype],
+    rawData: new Uint8Array(data.buffer, data.byteOffset, data.byteLength),
+  };
 }
 
-/** ONNX Runtime Web's WebAssembly on `threads` threads; to be called before the first session, whose threads are those of all. */
+/**
+ * ONNX Runtime Web's WebAssembly on `threads` threads; to be called before the first session, whose
+ * threads are those of all.
+ */
 export async function loadOrt({ threads = 1 } = {}) {
   const { default: ort } = await import('onnxruntime-web');
   ort.env.wasm.numThreads = threads;

@@ -11,7 +11,10 @@ export async function startTfjs() {
   await tf.ready();
 }
 
-/** A product of two tensors, { data, shape } each, ready to be computed any number of times. The tensors lie in tfjs' own heap. */
+/**
+ * A product of two tensors, { data, shape } each, ready to be computed any number of times. The
+ * tensors lie in tfjs' own heap.
+ */
 export function tfjsMatMul(a, b, { transA = false, transB = false } = {}) {
   const [x, w] = [tf.tensor(a.data, a.shape, 'float32'), tf.tensor(b.data, b.shape, 'float32')];
   let y;

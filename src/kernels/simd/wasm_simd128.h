@@ -1,11 +1,13 @@
-// Stands in for the compiler's <wasm_simd128.h> in native builds, so that the very kernels of the wasm build run natively, under
-// sanitizers. SIMDe gives the intrinsics; below is what version 0.7.4 lacks. Only native builds have this folder on their include path.
+// Stands in for the compiler's <wasm_simd128.h> in native builds, so that the very kernels of the
+// wasm build run natively, under sanitizers. SIMDe gives the intrinsics; below is what version
+// 0.7.4 lacks. Only native builds have this folder on their include path.
 #pragma once
 
 #define SIMDE_ENABLE_NATIVE_ALIASES
 #include <simde/wasm/simd128.h>
 
-// SIMDe multiplies as signed where the processor has no instruction for it, and then overflow is undefined.
+// SIMDe multiplies as signed where the processor has no instruction for it, and then overflow is
+// undefined.
 static inline v128_t wgemm_i32x4_mul(v128_t a, v128_t b) {
   uint32_t x[4], y[4];
   wasm_v128_store(x, a);
@@ -42,7 +44,9 @@ struct SimulatedDot {
   Pairs pairs = kSaturated;  // kChanging: each dot product takes any of the three others
   unsigned executions = 0;   // dot products so far
 
-  Pairs next_pairs() { return pairs == kChanging ? static_cast<Pairs>((executions++ * 2654435761u >> 16) % 3) : pairs; }
+  Pairs next_pairs() {
+    return pairs == kChanging ? static_cast<Pairs>((executions++ * 2654435761u >> 16) % 3) : pairs;
+  }
 };
 inline SimulatedDot simulated_dot;
 
@@ -50,16 +54,21 @@ inline SimulatedDot simulated_dot;
 static inline v128_t wgemm_dot_pairs(v128_t a, v128_t b, SimulatedDot::Pairs pairs) {
   const v128_t sums = simde_wasm_i32x4_dot_i16x8(a, b);
   if (pairs == SimulatedDot::kExact) return sums;
-  if (pairs == SimulatedDot::kWrapped) return simde_wasm_i32x4_shr(simde_wasm_i32x4_shl(sums, 16), 16);
+  if (pairs == SimulatedDot::kWrapped)
+    return simde_wasm_i32x4_shr(simde_wasm_i32x4_shl(sums, 16), 16);
   return simde_wasm_i32x4_extend_low_i16x8(simde_wasm_i16x8_narrow_i32x4(sums, sums));
 }
 static inline v128_t wgemm_dot_low(v128_t a, v128_t b, SimulatedDot::Pairs pairs) {
   return wgemm_dot_pairs(simde_wasm_i16x8_extend_low_i8x16(a),
-                         simulated_dot.is_signed ? simde_wasm_i16x8_extend_low_i8x16(b) : simde_wasm_u16x8_extend_low_u8x16(b), pairs);
+                         simulated_dot.is_signed ? simde_wasm_i16x8_extend_low_i8x16(b)
+                                                 : simde_wasm_u16x8_extend_low_u8x16(b),
+                         pairs);
 }
 static inline v128_t wgemm_dot_high(v128_t a, v128_t b, SimulatedDot::Pairs pairs) {
   return wgemm_dot_pairs(simde_wasm_i16x8_extend_high_i8x16(a),
-                         simulated_dot.is_signed ? simde_wasm_i16x8_extend_high_i8x16(b) : simde_wasm_u16x8_extend_high_u8x16(b), pairs);
+                         simulated_dot.is_signed ? simde_wasm_i16x8_extend_high_i8x16(b)
+                                                 : simde_wasm_u16x8_extend_high_u8x16(b),
+                         pairs);
 }
 static inline v128_t wgemm_i16x8_relaxed_dot(v128_t a, v128_t b) {
   const SimulatedDot::Pairs pairs = simulated_dot.next_pairs();
@@ -68,7 +77,8 @@ static inline v128_t wgemm_i16x8_relaxed_dot(v128_t a, v128_t b) {
 static inline v128_t wgemm_i32x4_relaxed_dot_add(v128_t a, v128_t b, v128_t c) {
   const SimulatedDot::Pairs pairs = simulated_dot.next_pairs();
   const v128_t low = wgemm_dot_low(a, b, pairs), high = wgemm_dot_high(a, b, pairs);
-  const v128_t even = simde_wasm_i32x4_shuffle(low, high, 0, 2, 4, 6), odd = simde_wasm_i32x4_shuffle(low, high, 1, 3, 5, 7);
+  const v128_t even = simde_wasm_i32x4_shuffle(low, high, 0, 2, 4, 6),
+               odd = simde_wasm_i32x4_shuffle(low, high, 1, 3, 5, 7);
   return simde_wasm_i32x4_add(simde_wasm_i32x4_add(even, odd), c);
 }
 #undef wasm_i16x8_relaxed_dot_i8x16_i7x16

@@ -1,4 +1,5 @@
-// Lets the kernels race here, in the first of the builds that this engine takes, and posts the times to the server.
+// Lets the kernels race here, in the first of the builds that this engine takes, and posts the
+// times to the server.
 import { raceKernels } from '/bench/race.mjs';
 import { told } from './perform.js';
 
@@ -11,7 +12,10 @@ async function race() {
     const { default: factory } = await import(`${path}.mjs`);
     const compiled = await WebAssembly.compile(bytes);
     const onProduct = (name) => fetch('/progress', { method: 'POST', body: name });
-    return { build, ...(await raceKernels({ factory, compiled, filter: settings.get('filter'), onProduct })) };
+    return {
+      build,
+      ...(await raceKernels({ factory, compiled, filter: settings.get('filter'), onProduct })),
+    };
   }
   return {}; // none of them
 }

@@ -1,4 +1,5 @@
-// Runs what the address asks for, here or in a worker, and posts the result to the server, whatever happens.
+// Runs what the address asks for, here or in a worker, and posts the result to the server, whatever
+// happens.
 import { perform, told } from './perform.js';
 
 const settings = Object.fromEntries(new URLSearchParams(location.search));
@@ -15,5 +16,7 @@ function inWorker() {
   });
 }
 
-const result = await (settings.place === 'worker' ? inWorker() : perform(settings)).catch((error) => ({ crash: told(error) }));
+const result = await (settings.place === 'worker' ? inWorker() : perform(settings)).catch(
+  (error) => ({ crash: told(error) }),
+);
 await fetch('/result', { method: 'POST', body: JSON.stringify(result) });

@@ -1,4 +1,5 @@
-// What page and worker have in common: runs a task, and tells of it with all that the engine complained of meanwhile.
+// What page and worker have in common: runs a task, and tells of it with all that the engine
+// complained of meanwhile.
 
 export function told(error) {
   if (!(error instanceof Error)) return String(error);
@@ -19,7 +20,10 @@ const tasks = {
   },
 };
 
-/** The result of a task, with what the engine is and has, violations of the policy, and errors that nothing caught. */
+/**
+ * The result of a task, with what the engine is and has, violations of the policy, and errors that
+ * nothing caught.
+ */
 export async function perform({ task, ...settings }) {
   const violations = [];
   const uncaught = [];

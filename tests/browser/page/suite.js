@@ -6,8 +6,10 @@ import { runTests, skipTest } from './vitest.js';
 
 const shown = 10; // failures told
 
-// The tests ask for files of the package by its name; the bundler puts this in the place of import.meta.resolve.
-globalThis.resolveInPackage = (specifier) => new URL(specifier.replace('wgemm/assets/', '/dist/'), location.href).href;
+// The tests ask for files of the package by its name; the bundler puts this in the place of
+// import.meta.resolve.
+globalThis.resolveInPackage = (specifier) =>
+  new URL(specifier.replace('wgemm/assets/', '/dist/'), location.href).href;
 
 // Tests that watch the collector start it.
 globalThis.gc ??= () => skipTest('no gc() in this engine');
@@ -31,7 +33,8 @@ const leaveTo =
     number % parts === Number(part) ? undefined : `left to ${others}`;
 
 /**
- * @param settings `place`; `only`: names of test files and files of vectors, absent for all of them; `part`, `parts`: of the tests, those
+ * @param settings `place`; `only`: names of test files and files of vectors, absent for all of
+ * them; `part`, `parts`: of the tests, those
  *   whose number modulo `parts` is `part`; `vectorPart`, `vectorParts`: the same of those cases that a file tells how to make, which take long
  * @returns info, the counts of tests and of vectors, and seconds of each
  */
@@ -39,7 +42,9 @@ export async function runSuite({ place, only, part, parts, vectorPart, vectorPar
   const isAsked = (name) => !only || only.split(',').includes(name);
   const start = performance.now();
   const files = Object.fromEntries(
-    Object.entries(tests).filter(([name]) => isAsked(name) && (place === 'page' || !name.startsWith('worker'))),
+    Object.entries(tests).filter(
+      ([name]) => isAsked(name) && (place === 'page' || !name.startsWith('worker')),
+    ),
   );
   const others = only ? 'the run of everything' : "the engine's other rows";
   const leave = leaveTo(others, { part, parts });
@@ -57,7 +62,10 @@ export async function runSuite({ place, only, part, parts, vectorPart, vectorPar
     await tellProgress(file);
     const isMade = !file.endsWith('.jsonl');
     const skipMade = isMade ? leaveTo(others, { part: vectorPart, parts: vectorParts }) : undefined;
-    await tally.run(file, await (await fetch(`/vectors/${file}`)).text(), { pause, skip: skipMade });
+    await tally.run(file, await (await fetch(`/vectors/${file}`)).text(), {
+      pause,
+      skip: skipMade,
+    });
   }
   tally.finish();
   const { info } = wg;

@@ -1,5 +1,13 @@
-// What the tests import from 'vitest', of the libraries that Vitest itself is made of, without Node.
-import { ASYMMETRIC_MATCHERS_OBJECT, getState, JestAsymmetricMatchers, JestChaiExpect, JestExtend, setState } from '@vitest/expect';
+// What the tests import from 'vitest', of the libraries that Vitest itself is made of, without
+// Node.
+import {
+  ASYMMETRIC_MATCHERS_OBJECT,
+  getState,
+  JestAsymmetricMatchers,
+  JestChaiExpect,
+  JestExtend,
+  setState,
+} from '@vitest/expect';
 import { getCurrentTest, startTests } from '@vitest/runner';
 import * as chai from 'chai';
 
@@ -7,7 +15,11 @@ export { afterAll, afterEach, beforeAll, beforeEach, describe, it, test } from '
 
 for (const plugin of [JestExtend, JestChaiExpect, JestAsymmetricMatchers]) chai.use(plugin);
 
-export const expect = Object.assign((value, message) => chai.expect(value, message), chai.expect, globalThis[ASYMMETRIC_MATCHERS_OBJECT]);
+export const expect = Object.assign(
+  (value, message) => chai.expect(value, message),
+  chai.expect,
+  globalThis[ASYMMETRIC_MATCHERS_OBJECT],
+);
 expect.getState = () => getState(expect);
 expect.setState = (state) => setState(state, expect);
 setState({ assertionCalls: 0, isExpectingAssertions: false }, expect);
@@ -44,7 +56,8 @@ const config = {
  * Runs test files.
  *
  * @param files by name, a function that imports it
- * @param skip gives the reason not to run the test of a number, counted in its file, of which it gets the name; or nothing
+ * @param skip gives the reason not to run the test of a number, counted in its file, of which it
+ * gets the name; or nothing
  * @param onFile gets the name of each as its tests begin
  * @returns { passed, failed, skipped: by reason how many, failures: sentences }
  */
@@ -52,12 +65,15 @@ export async function runTests(files, { skip, onFile }) {
   const counts = { passed: 0, failed: 0, skipped: {}, failures: [] };
   const fail = (name, { errors } = {}) => {
     ++counts.failed;
-    counts.failures.push(`${name}: ${errors?.map((error) => error.message).join('; ') || 'it failed without an error'}`);
+    counts.failures.push(
+      `${name}: ${errors?.map((error) => error.message).join('; ') || 'it failed without an error'}`,
+    );
   };
   const countTask = (task, path) => {
     const name = [...path, task.name].join(' > ');
     if (task.type === 'suite') {
-      // A suite may fail itself: its file does not load, or what runs before or after its tests throws.
+      // A suite may fail itself: its file does not load, or what runs before or after its tests
+      // throws.
       if (task.result?.errors?.length) fail(name, task.result);
       for (const child of task.tasks) countTask(child, [...path, task.name]);
     } else if (task.result?.state === 'pass') {
