@@ -145,9 +145,8 @@ int64_t rows_of_b(const Problem& problem) {
   return problem.m * products_of(problem.batch_sharing_b());
 }
 
-const Kernel* choose_kernel(const Problem& problem, Determinism determinism) {
+const Kernel* choose_kernel(const Problem& problem, Determinism determinism, Processor here) {
   const KernelTable table = kernel_table();
-  const Processor here = processor();
   const double b_bytes = bytes_of(problem.n, problem.k, problem.b.dtype);
   const bool small_b = b_bytes <= kSmallB,
              streams = b_bytes > kLeastStreamed && problem.n >= kNarrowestStreamed;
@@ -276,7 +275,9 @@ Plan make_plan(const Problem& problem, const Context& context, const PlanOptions
     return plan;
   }
   const Kernel& kernel =
-      options.kernel != nullptr ? *options.kernel : *choose_kernel(problem, determinism);
+      options.kernel != nullptr
+          ? *options.kernel
+          : *choose_kernel(problem, determinism, options.processor.value_or(processor()));
   plan.kernel = &kernel;
   plan.a_shift = kernel.dot == Dot::kUnsigned ? 128 : 0;
   plan.b_shift = shift_of_b(kernel.dot, problem.stored_b);

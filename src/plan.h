@@ -2,6 +2,8 @@
 // lives in plan.cc, each with its reason.
 #pragma once
 
+#include <optional>
+
 #include "kernels/kernel.h"
 #include "problem.h"
 
@@ -47,6 +49,7 @@ struct PlanOptions {
   int64_t mc = 0, nc = 0,
           kc = 0;     // 0: chosen; rounded up to the kernel's tile and cut to the problem
   int64_t parts = 0;  // about so many, however small, also on one thread; 0: chosen
+  std::optional<Processor> processor{};  // to choose a kernel for; none: the one this runs on
 
   bool operator==(const PlanOptions&) const = default;
 };
