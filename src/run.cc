@@ -6,7 +6,6 @@
 #include "arena.h"
 #include "error.h"
 #include "execute.h"
-#include "plan_cache.h"
 
 namespace wgemm {
 namespace {
@@ -35,8 +34,7 @@ Status run_plan(Context& context, const char* op, const Problem& problem, const 
 // Plans a problem, which becomes its transpose where that pays.
 void plan_problem(Context& context, const PlanOptions& options, Problem* problem, Plan* plan) {
   if (options.kernel == nullptr && pays_transposed(*problem)) *problem = transposed(*problem);
-  const Plan* kept = options == PlanOptions{} ? PlanCache::plan(*problem, context) : nullptr;
-  *plan = kept != nullptr ? *kept : make_plan(*problem, context, options);
+  *plan = make_plan(*problem, context, options);
 }
 
 Remotes remotes_of(const GemmArgs& args) {

@@ -212,14 +212,12 @@ class Context {
 
  private:
   friend struct Threads;
-  friend class PlanCache;
   void end_threads();
   size_t limit_;
   Determinism determinism_;
   size_t in_use_ = 0;
   int threads_ = 1;
   pthreadpool* pool_ = nullptr;  // of threads_, if these are more than 1
-  class PlanCache* plans_ = nullptr;
 };
 
 // Weights -----------------------------------------------------------------------------------------
