@@ -8,10 +8,10 @@
 #include <optional>
 #include <utility>
 
-#include "arena.h"
-#include "error.h"
-#include "known_calls.h"
-#include "tensor_check.h"
+#include "api/call_cache.h"
+#include "base/arena.h"
+#include "base/error.h"
+#include "ops/tensor_check.h"
 
 // Embind's runtime names a type that was not registered by its address, which brings all of printf
 // with it: 2.3 kB with brotli. Here every type is registered.

@@ -7,7 +7,7 @@ set(_wgemm_package "${CMAKE_INSTALL_LIBDIR}/cmake/wgemm")
 
 # A folder of its own: dtypes.def, which wgemm.h includes from beside itself, is a name that others
 # have too.
-install(FILES src/wgemm.h src/dtypes.def DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/wgemm")
+install(FILES src/include/wgemm.h src/include/dtypes.def DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/wgemm")
 install(FILES LICENSE NOTICE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 
 install(TARGETS wgemm EXPORT wgemm ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/wgemm")

@@ -46,7 +46,7 @@ const net =
 const manyBytes = 2 ** 18;
 
 /**
- * Bytes of scratch per thread that no product passes. The sizes of blocks in src/plan.cc bound it.
+ * Bytes of scratch per thread that no product passes. The sizes of blocks in src/plan/plan.cc bound it.
  * A call that lacks scratch nevertheless throws an OutOfMemoryError.
  */
 const mostScratch = 2 ** 25;

@@ -1,6 +1,6 @@
 #include "kernels/f32_simd128.h"
 
-#include "convert.h"
+#include "base/convert.h"
 #include "kernels/tile.h"
 
 namespace wgemm {

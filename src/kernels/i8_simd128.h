@@ -4,7 +4,7 @@
 #pragma once
 
 #include "kernels/kernel.h"
-#include "weights.h"
+#include "problem/weights.h"
 
 namespace wgemm {
 

@@ -4,8 +4,8 @@
 
 #include <cstring>
 
+#include "base/types.h"
 #include "kernels/kernel.h"
-#include "types.h"
 
 namespace wgemm {
 

@@ -15,8 +15,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/transpose.h"
 #include "kernels/kernel.h"
-#include "transpose.h"
 
 namespace wgemm {
 

@@ -3,10 +3,10 @@
 #include <cmath>
 #include <iterator>
 
-#include "error.h"
+#include "base/error.h"
+#include "base/types.h"
 #include "ops/ops.h"
-#include "tensor_check.h"
-#include "types.h"
+#include "ops/tensor_check.h"
 
 namespace wgemm {
 namespace {

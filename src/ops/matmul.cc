@@ -1,10 +1,10 @@
 // oneDNN Graph MatMul: https://uxlfoundation.github.io/oneDNN/dev_guide_op_matmul.html
 #include <algorithm>
 
-#include "error.h"
+#include "base/error.h"
+#include "base/types.h"
 #include "ops/ops.h"
-#include "tensor_check.h"
-#include "types.h"
+#include "ops/tensor_check.h"
 
 namespace wgemm {
 namespace {

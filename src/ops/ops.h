@@ -2,7 +2,7 @@
 // operation.
 #pragma once
 
-#include "problem.h"
+#include "problem/problem.h"
 #include "wgemm.h"
 
 namespace wgemm {

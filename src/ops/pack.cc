@@ -1,8 +1,8 @@
 // What may be packed, and what packed weights may stand for.
-#include "error.h"
+#include "base/error.h"
+#include "base/types.h"
 #include "ops/ops.h"
-#include "tensor_check.h"
-#include "types.h"
+#include "ops/tensor_check.h"
 
 namespace wgemm {
 namespace {

@@ -2,10 +2,10 @@
 // https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.QGemm
 #include <cmath>
 
-#include "error.h"
+#include "base/error.h"
+#include "base/types.h"
 #include "ops/ops.h"
-#include "tensor_check.h"
-#include "types.h"
+#include "ops/tensor_check.h"
 
 namespace wgemm {
 namespace {

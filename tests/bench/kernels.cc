@@ -8,9 +8,9 @@
 #include <memory>
 #include <string>
 
+#include "base/types.h"
 #include "kernels/kernel.h"
-#include "pack.h"
-#include "types.h"
+#include "pack/pack.h"
 
 namespace wgemm {
 namespace {

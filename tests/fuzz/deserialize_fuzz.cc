@@ -8,8 +8,8 @@
 #include <random>
 #include <vector>
 
-#include "types.h"
-#include "weights.h"
+#include "base/types.h"
+#include "problem/weights.h"
 
 extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
 

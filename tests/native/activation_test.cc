@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "convert.h"
+#include "base/convert.h"
 #include "matmul_tester.h"
 #include "qgemm_tester.h"
 #include "tester.h"

@@ -1,6 +1,6 @@
 // The 16-bit types: every one of their 65,536 values, one at a time and by SIMD, and every place
 // where rounding turns.
-#include "convert.h"
+#include "base/convert.h"
 
 #include <gtest/gtest.h>
 

@@ -7,12 +7,12 @@
 #include <utility>
 #include <vector>
 
+#include "api/run.h"
 #include "engine.h"
 #include "ops/ops.h"
-#include "plan.h"
+#include "plan/plan.h"
 #include "qgemm_tester.h"
 #include "reference.h"
-#include "run.h"
 
 namespace wgemm::testing {
 namespace {

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "base/types.h"
 #include "kernels/kernel.h"
-#include "types.h"
 #include "wgemm.h"
 
 namespace wgemm::testing {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "base/types.h"
 #include "tester.h"
-#include "types.h"
 
 namespace wgemm::testing {
 namespace {

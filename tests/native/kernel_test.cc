@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "base/types.h"
 #include "engine.h"
 #include "kernels/portable.h"
+#include "problem/weights.h"
 #include "qgemm_tester.h"
 #include "tester.h"
-#include "types.h"
-#include "weights.h"
 
 namespace wgemm::testing {
 namespace {

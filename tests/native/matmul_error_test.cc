@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "types.h"
+#include "base/types.h"
 #include "wgemm.h"
 
 namespace wgemm::testing {

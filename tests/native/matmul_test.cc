@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "api/run.h"
+#include "base/types.h"
 #include "kernels/portable.h"
 #include "matmul_tester.h"
 #include "ops/ops.h"
-#include "pack.h"
-#include "run.h"
-#include "types.h"
+#include "pack/pack.h"
 
 namespace wgemm::testing {
 namespace {

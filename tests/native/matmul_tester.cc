@@ -11,10 +11,10 @@
 #include <sstream>
 #include <type_traits>
 
+#include "api/run.h"
 #include "array.h"
 #include "ops/ops.h"
 #include "reference.h"
-#include "run.h"
 #include "threads.h"
 #include "values.h"
 

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "types.h"
-#include "weights.h"
+#include "base/types.h"
+#include "problem/weights.h"
 
 #ifdef WGEMM_TEST_WRAPPED
 #include <pthread.h>

@@ -1,5 +1,5 @@
 // Packing, element by element against the definition of a panel.
-#include "pack.h"
+#include "pack/pack.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "kernels/i64_simd128.h"
-#include "pack_8bit.h"
+#include "pack/pack_8bit.h"
 
 namespace wgemm::testing {
 namespace {

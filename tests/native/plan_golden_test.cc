@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
+#include "base/types.h"
 #include "engine.h"
-#include "plan.h"
-#include "stream.h"
-#include "types.h"
+#include "out_of_core/out_of_core.h"
+#include "plan/plan.h"
 
 namespace wgemm::testing {
 namespace {

@@ -1,12 +1,12 @@
 // What plans come to, at both sides of the thresholds that results do not show.
-#include "plan.h"
+#include "plan/plan.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "problem.h"
-#include "types.h"
+#include "base/types.h"
+#include "problem/problem.h"
 
 namespace wgemm::testing {
 namespace {

@@ -13,9 +13,9 @@
 
 #include "array.h"
 #include "engine.h"
+#include "problem/weights.h"
 #include "qgemm_tester.h"
 #include "reference.h"
-#include "weights.h"
 
 namespace wgemm::testing {
 namespace {

@@ -7,10 +7,10 @@
 #include <limits>
 #include <random>
 
+#include "api/run.h"
 #include "array.h"
 #include "ops/ops.h"
 #include "reference.h"
-#include "run.h"
 #include "threads.h"
 
 namespace wgemm::testing {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "plan.h"
+#include "plan/plan.h"
 #include "remote.h"
 #include "wgemm.h"
 

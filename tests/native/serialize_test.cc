@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "array.h"
+#include "base/types.h"
+#include "problem/weights.h"
 #include "threads.h"
-#include "types.h"
-#include "weights.h"
 
 namespace wgemm::testing {
 namespace {

@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "api/run.h"
 #include "array.h"
-#include "convert.h"
+#include "base/convert.h"
+#include "base/types.h"
 #include "kernels/kernel.h"
 #include "ops/ops.h"
-#include "run.h"
 #include "threads.h"
-#include "types.h"
 #include "values.h"
 
 namespace wgemm::testing {

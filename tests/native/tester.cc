@@ -5,11 +5,11 @@
 #include <cmath>
 #include <random>
 
+#include "api/run.h"
+#include "base/types.h"
 #include "ops/ops.h"
 #include "reference.h"
-#include "run.h"
 #include "threads.h"
-#include "types.h"
 #include "values.h"
 
 namespace wgemm::testing {

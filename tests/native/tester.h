@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "plan.h"
+#include "plan/plan.h"
 #include "remote.h"
 #include "wgemm.h"
 

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "plan.h"
+#include "plan/plan.h"
 #include "wgemm.h"
 
 namespace wgemm::testing {

@@ -8,7 +8,7 @@
 #include <type_traits>
 
 #include "array.h"
-#include "convert.h"
+#include "base/convert.h"
 #include "wgemm.h"
 
 namespace wgemm::testing {

@@ -1,6 +1,6 @@
 // Weights that are packed before, of every type of Gemm: products with them have the bits of
 // products without, by every kernel; and what they may not stand for.
-#include "weights.h"
+#include "problem/weights.h"
 
 #include <gtest/gtest.h>
 
@@ -12,13 +12,13 @@
 #include <utility>
 #include <vector>
 
+#include "api/run.h"
 #include "array.h"
-#include "convert.h"
+#include "base/convert.h"
+#include "base/types.h"
 #include "ops/ops.h"
-#include "pack.h"
-#include "run.h"
+#include "pack/pack.h"
 #include "threads.h"
-#include "types.h"
 #include "values.h"
 
 namespace wgemm::testing {

@@ -1,0 +1,222 @@
+#include "api/run.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "execute/execute.h"
+
+namespace wgemm {
+namespace {
+
+Status no_scratch(const Context& context, const char* op, const Plan& plan) {
+  return error(Code::kOutOfMemory, op, "",
+               {"no memory for ", static_cast<int64_t>(plan.scratch_bytes), " bytes of scratch; ",
+                static_cast<int64_t>(context.bytes_in_use()), " bytes are in use"});
+}
+
+Status run_plan(Context& context, const char* op, const Problem& problem, const Plan& plan,
+                const PlanOptions& options) {
+  Arena arena(context, plan.scratch_bytes);
+  if (arena.ok()) {
+    execute(context, problem, plan, arena.data());
+    return {};
+  }
+  if (plan.parts() > 1 && options.parts == 0) {  // then on one thread, which needs less
+    PlanOptions whole = options;
+    whole.parts = 1;
+    return run_plan(context, op, problem, make_plan(problem, context, whole), whole);
+  }
+  return no_scratch(context, op, plan);
+}
+
+// Plans a problem, which becomes its transpose where that pays.
+void plan_problem(Context& context, const PlanOptions& options, Problem* problem, Plan* plan) {
+  if (options.kernel == nullptr && pays_transposed(*problem)) *problem = transposed(*problem);
+  *plan = make_plan(*problem, context, options);
+}
+
+Remotes remotes_of(const GemmArgs& args) {
+  return {args.A.remote, args.B.remote, args.C == nullptr ? nullptr : args.C->remote,
+          args.Y.remote};
+}
+Remotes remotes_of(const QGemmArgs& args) {
+  return {args.A.remote, args.B.remote, args.C == nullptr ? nullptr : args.C->remote,
+          args.Y.remote};
+}
+Remotes remotes_of(const MatMulArgs& args) {
+  return {args.src.remote, args.weights.remote, args.bias == nullptr ? nullptr : args.bias->remote,
+          args.dst.remote};
+}
+
+void plan_call(Context& context, const char* op, const Remotes& remotes, PreparedCall* prepared) {
+  prepared->op = op;
+  prepared->remotes = remotes;
+  if (!remotes.any()) plan_problem(context, {}, &prepared->call.problem, &prepared->plan);
+}
+
+template <typename Args>
+Status compute(Context& context, const Args& args) {
+  PreparedCall prepared;
+  if (Status status = prepare(context, args, &prepared); !status.ok()) return status;
+  return run(context, prepared);
+}
+
+}  // namespace
+
+Status run(Context& context, const char* op, const Problem& problem, const PlanOptions& options) {
+  Problem planned = problem;
+  Plan plan;
+  plan_problem(context, options, &planned, &plan);
+  return run_plan(context, op, planned, plan, options);
+}
+
+Status run(Context& context, const PreparedCall& prepared) {
+  const auto& [op, call, remotes, plan] = prepared;
+  return remotes.any() ? stream(context, op, call.problem, remotes)
+                       : run_plan(context, op, call.problem, plan, {});
+}
+
+Status prepare(Context& context, const GemmArgs& args, PreparedCall* prepared) {
+  if (Status status = gemm_problem(args, true, &prepared->call.problem); !status.ok())
+    return status;
+  plan_call(context, "gemm", remotes_of(args), prepared);
+  return {};
+}
+
+Status prepare(Context& context, const QGemmArgs& args, PreparedCall* prepared) {
+  if (Status status = qgemm_problem(args, true, &prepared->call.problem); !status.ok())
+    return status;
+  plan_call(context, "qgemm", remotes_of(args), prepared);
+  return {};
+}
+
+Status prepare(Context& context, const MatMulArgs& args, PreparedCall* prepared) {
+  if (Status status = matmul_problem(args, true, &prepared->call); !status.ok()) return status;
+  plan_call(context, "matmul", remotes_of(args), prepared);
+  return {};
+}
+
+Status gemm(Context& context, const GemmArgs& args) { return compute(context, args); }
+
+Status qgemm(Context& context, const QGemmArgs& args) { return compute(context, args); }
+
+Status matmul(Context& context, const MatMulArgs& args) { return compute(context, args); }
+
+Status gemm_shape(const GemmArgs& args, int64_t dims[2]) {
+  Problem problem;
+  if (Status status = gemm_problem(args, false, &problem); !status.ok()) return status;
+  dims[0] = problem.m;
+  dims[1] = problem.n;
+  return {};
+}
+
+Status qgemm_shape(const QGemmArgs& args, int64_t dims[2], DType* dtype) {
+  Problem problem;
+  if (Status status = qgemm_problem(args, false, &problem); !status.ok()) return status;
+  dims[0] = problem.m;
+  dims[1] = problem.n;
+  *dtype = problem.y.dtype;
+  return {};
+}
+
+Status matmul_shape(const MatMulArgs& args, int64_t* dims, size_t* rank) {
+  MatMulProblem p;
+  if (Status status = matmul_problem(args, false, &p); !status.ok()) return status;
+  std::copy_n(p.shape, p.rank, dims);
+  *rank = p.rank;
+  return {};
+}
+
+namespace {
+
+// The plan that run() comes to, as far as the limit tells, where the caller takes so many bytes
+// before.
+Status plan_run(const Context& context, const char* op, const Problem& problem, int64_t beside,
+                Plan* plan) {
+  const auto fits = [&] {
+    const auto scratch = static_cast<int64_t>(plan->scratch_bytes);
+    const int64_t bytes =
+        beside == 0 || scratch == 0 ? beside + scratch : Arena::taken_by(beside) + scratch;
+    return bytes == 0 ||
+           (std::in_range<size_t>(bytes) && context.has_room(static_cast<size_t>(bytes)));
+  };
+  *plan = make_plan(problem, context);
+  if (!fits() && plan->parts() > 1) *plan = make_plan(problem, context, {.parts = 1});
+  return fits() ? Status{} : no_scratch(context, op, *plan);
+}
+
+Status explain_problem(const Context& context, const char* op, const Problem& problem,
+                       const Remotes& remotes, int64_t beside, Explanation* explanation) {
+  *explanation = {};
+  beside = std::clamp(beside, int64_t{0}, INT64_MAX / 2);
+  explanation->streams = remotes.any();
+  Plan plan;
+  if (explanation->streams) {
+    StreamPlan streamed;
+    if (Status s = plan_stream(context, op, problem, remotes, beside, &streamed); !s.ok()) return s;
+    plan = streamed.plan;
+    explanation->transposed = streamed.transposed;
+    explanation->streamed_bytes = streamed.streamed_bytes;
+    explanation->scratch_bytes = streamed.bytes;
+  } else {
+    explanation->transposed = pays_transposed(problem);
+    if (Status s = plan_run(context, op, explanation->transposed ? transposed(problem) : problem,
+                            beside, &plan);
+        !s.ok())
+      return s;
+    explanation->scratch_bytes = static_cast<int64_t>(plan.scratch_bytes);
+  }
+  explanation->batch = products_of(problem.batch);
+  explanation->m = problem.m;
+  explanation->n = problem.n;
+  explanation->k = problem.k;
+  if (plan.kernel == nullptr) return {};
+  explanation->kernel = plan.kernel->name;
+  explanation->mr = plan.kernel->mr;
+  explanation->nr = plan.kernel->nr;
+  explanation->kr = plan.kernel->kr;
+  explanation->threads = std::min<int64_t>(plan.threads, plan.parts());
+  explanation->mc = plan.mc;
+  explanation->nc = plan.nc;
+  explanation->kc = plan.kc;
+  explanation->packs_a = plan.pack_a;
+  explanation->packs_b = plan.pack_b;
+  explanation->direct = plan.direct;
+  return {};
+}
+
+}  // namespace
+
+Status explain(const Context& context, const GemmArgs& args, Explanation* explanation,
+               int64_t beside) {
+  Problem problem;
+  if (Status status = gemm_problem(args, false, &problem); !status.ok()) return status;
+  return explain_problem(context, "gemm", problem, remotes_of(args), beside, explanation);
+}
+
+Status explain(const Context& context, const QGemmArgs& args, Explanation* explanation,
+               int64_t beside) {
+  Problem problem;
+  if (Status status = qgemm_problem(args, false, &problem, true); !status.ok()) return status;
+  return explain_problem(context, "qgemm", problem, remotes_of(args), beside, explanation);
+}
+
+Status explain(const Context& context, const MatMulArgs& args, Explanation* explanation,
+               int64_t beside) {
+  MatMulProblem p;
+  if (Status status = matmul_problem(args, false, &p); !status.ok()) return status;
+  return explain_problem(context, "matmul", p.problem, remotes_of(args), beside, explanation);
+}
+
+int kernel_count() { return kernel_table().count; }
+
+KernelInfo kernel_info(int index) {
+  const Kernel& kernel = kernel_table().rows[index];
+  const bool preferred = (kernel.processor == Processor::kAny || kernel.processor == processor()) &&
+                         has_dot(kernel.dot);
+  return {kernel.name, kernel.compute, kernel.mr, kernel.nr, kernel.kr, preferred};
+}
+
+}  // namespace wgemm

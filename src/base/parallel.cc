@@ -1,0 +1,18 @@
+#include "base/parallel.h"
+
+#if WGEMM_THREADS
+#include <pthreadpool.h>
+#endif
+
+namespace wgemm {
+
+void Threads::run([[maybe_unused]] Context& context, size_t parts, Work work, void* argument) {
+#if WGEMM_THREADS
+  // Without a pool this computes them one after the other.
+  pthreadpool_parallelize_1d_with_thread(context.pool_, work, argument, parts, 0);
+#else
+  for (size_t part = 0; part < parts; ++part) work(argument, 0, part);
+#endif
+}
+
+}  // namespace wgemm

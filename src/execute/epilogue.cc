@@ -1,0 +1,347 @@
+#include "execute/epilogue.h"
+
+#include <wasm_simd128.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "base/convert.h"
+#include "base/types.h"
+
+namespace wgemm {
+namespace {
+
+// Columns that are worked on at a time, where C or Y is not simply a row of the compute type:
+// brought into a buffer in L1 and back.
+constexpr int64_t kChunk = 256;
+
+// Toward zero, saturated to T. Where T's last value is no float64, the comparison is with the one
+// above it.
+template <typename T>
+T truncate(double value) {
+  constexpr double kBound = 2.0 * static_cast<double>(T{1} << (std::numeric_limits<T>::digits - 1));
+  if (value >= kBound) return std::numeric_limits<T>::max();
+  if (value <= static_cast<double>(std::numeric_limits<T>::min()))
+    return std::numeric_limits<T>::min();
+  return static_cast<T>(value);
+}
+
+// out[j] = alpha * acc[j] + beta * c[j] for integers; acc or c may be null. Exact modulo 2^bits,
+// unless a factor that counts has a fraction. Accumulators may be wider than T, and of the other
+// sign.
+template <typename T, typename Acc>
+  requires std::is_integral_v<T>
+[[gnu::noinline]] void combine_row(const Epilogue& e, const Acc* acc, const T* c, T* out,
+                                   int64_t count) {
+  using U = typename Modular<Acc>::type;
+  static_assert(sizeof(Acc) >= sizeof(T) && sizeof(Acc) >= sizeof(int));
+  const bool fraction = (acc != nullptr && !e.alpha.whole) || (c != nullptr && !e.beta.whole);
+  if (fraction) {
+#pragma clang loop vectorize(disable) unroll(disable)
+    for (int64_t j = 0; j < count; ++j) {
+      const double product =
+          acc == nullptr ? 0 : e.alpha.value * static_cast<double>(static_cast<T>(acc[j]));
+      const double bias = c == nullptr ? 0 : e.beta.value * static_cast<double>(c[j]);
+      out[j] = truncate<T>(product + bias);
+    }
+    return;
+  }
+  const auto alpha = static_cast<U>(e.alpha.integer), beta = static_cast<U>(e.beta.integer);
+  if (acc == nullptr) {
+    for (int64_t j = 0; j < count; ++j)
+      out[j] = c == nullptr ? T{0} : static_cast<T>(beta * static_cast<U>(c[j]));
+  } else if (c == nullptr) {
+    for (int64_t j = 0; j < count; ++j) out[j] = static_cast<T>(alpha * static_cast<U>(acc[j]));
+  } else {
+    for (int64_t j = 0; j < count; ++j)
+      out[j] = static_cast<T>(alpha * static_cast<U>(acc[j]) + beta * static_cast<U>(c[j]));
+  }
+}
+
+// The same for floating point, every step rounded on its own.
+template <typename T, typename Acc>
+  requires std::is_floating_point_v<T> && std::is_same_v<T, Acc>
+void combine_row(const Epilogue& e, const Acc* acc, const T* c, T* out, int64_t count) {
+  const auto alpha = static_cast<T>(e.alpha.value), beta = static_cast<T>(e.beta.value);
+  if (acc == nullptr) {
+    for (int64_t j = 0; j < count; ++j) out[j] = c == nullptr ? T{0} : beta * c[j];
+  } else if (c == nullptr) {
+    for (int64_t j = 0; j < count; ++j) out[j] = alpha * acc[j];
+  } else {
+    for (int64_t j = 0; j < count; ++j) out[j] = alpha * acc[j] + beta * c[j];
+  }
+}
+
+// A stretch of a row of C, in the type that it is combined in: integers in their own, floating
+// point in float32 or float64.
+template <typename T, typename Work>
+[[gnu::noinline]] void gather_c(const std::byte* c, int64_t stride, int64_t count, void* out) {
+  const auto* from = reinterpret_cast<const T*>(c);
+  auto* to = static_cast<Work*>(out);
+  if (stride == 0) {
+    std::fill_n(to, count, convert<Work>(*from));
+  } else if (stride == 1) {
+    Converter<T, Work>()(from, to, count);
+  } else {
+    for (int64_t j = 0; j < count; ++j) to[j] = convert<Work>(from[j * stride]);
+  }
+}
+
+using GatherFunction = void (*)(const std::byte*, int64_t, int64_t, void*);
+constexpr GatherFunction kGatherC[] = {
+#define WGEMM_DTYPE(Enumerator, name, Storage, Compute, gemm_since)          \
+  gather_c<Storage, std::conditional_t<std::is_integral_v<Storage>, Storage, \
+                                       StorageOf<DType::k##Compute>>>,
+#include "dtypes.def"
+#undef WGEMM_DTYPE
+};
+
+// Within bounds, and NaN, of which IEEE 754 leaves it to the processor which one an operation
+// gives, the canonical one.
+template <typename T>
+void finish_row(const Activation& bounds, T* y, int64_t count) {
+  if constexpr (std::is_floating_point_v<T>) {
+    const T low = static_cast<T>(bounds.min), high = static_cast<T>(bounds.max);
+    for (int64_t j = 0; j < count; ++j) {
+      const T above = y[j] < low ? low : y[j], inside = high < above ? high : above;
+      y[j] = inside == inside ? inside : std::numeric_limits<T>::quiet_NaN();
+    }
+  } else {
+    const T low = truncate<T>(bounds.min), high = truncate<T>(bounds.max);
+#pragma clang loop vectorize(disable) unroll(disable)
+    for (int64_t j = 0; j < count; ++j) y[j] = std::clamp(y[j], low, high);
+  }
+}
+
+template <typename T, typename Compute>
+void combine(const Problem& problem, bool canonical_nan, int64_t rows, int64_t cols,
+             const Accumulators& acc, const ConstBlock& c, const Block& y) {
+  const Epilogue& e = problem.epilogue;
+  // Integers are combined in their own type, floating point in the accumulators'.
+  using Work = std::conditional_t<std::is_integral_v<T>, T, Compute>;
+  constexpr bool kSame = std::is_same_v<T, Work>;
+  Work c_chunk[kChunk], y_chunk[kChunk];
+  const Converter<Work, T> narrow_run;
+  const DType c_type = e.c.dtype;  // Y's, or of 16 bits where Y is float32
+  const auto c_bytes = static_cast<int64_t>(dtype_bytes(c_type));
+  const bool y_in_place = kSame && y.col_stride == 1,
+             c_in_place = kSame && c_type == problem.y.dtype && c.col_stride == 1;
+  const int64_t step = y_in_place && (c_in_place || !e.has_c) ? cols : kChunk;
+  const bool finishes = canonical_nan || e.has_bounds();
+  for (int64_t i = 0; i < rows; ++i) {
+    T* y_row = reinterpret_cast<T*>(y.data) + i * y.row_stride;
+    const std::byte* c_row = c.data + i * c.row_stride * c_bytes;
+    for (int64_t j0 = 0; j0 < cols; j0 += step) {
+      const int64_t count = std::min(step, cols - j0);
+      const Work* c_part = nullptr;
+      if (e.has_c) {
+        const std::byte* from = c_row + j0 * c.col_stride * c_bytes;
+        if (!c_in_place) kGatherC[static_cast<int>(c_type)](from, c.col_stride, count, c_chunk);
+        c_part = c_in_place ? reinterpret_cast<const Work*>(from) : c_chunk;
+      }
+      T* to = y_row + j0 * y.col_stride;
+      Work* y_part = y_in_place ? reinterpret_cast<Work*>(to) : y_chunk;
+      const Compute* acc_part = acc.data == nullptr
+                                    ? nullptr
+                                    : static_cast<const Compute*>(acc.data) + i * acc.stride + j0;
+      if constexpr (kIsHalf<T>) {
+        if (e.alpha.value == 1 && !e.has_c && !finishes && acc_part != nullptr &&
+            y.col_stride == 1) {
+          narrow_run(acc_part, to, count);
+          continue;
+        }
+      }
+      combine_row<Work, Compute>(e, acc_part, c_part, y_part, count);
+      if (finishes) finish_row(e.bounds, y_part, count);
+      if (y_in_place) continue;
+      if (y.col_stride == 1) {
+        narrow_run(y_chunk, to, count);
+      } else {
+        for (int64_t j = 0; j < count; ++j) to[j * y.col_stride] = convert<T>(y_chunk[j]);
+      }
+    }
+  }
+}
+
+// Columns that are requantized at a time: four vectors of accumulators, one of 8-bit results.
+constexpr int64_t kGroup = 16;
+
+// From float32 to what Y holds.
+struct Output {
+  v128_t low, high;  // the bounds; of Y that is quantized, as they lie within the ends of its type,
+                     // before the zero point
+  v128_t shifter, unshift;  // added, they leave the value rounded half to even, plus the zero
+                            // point, in the integer's bits
+
+  Output(const Problem& problem, bool is_signed) {
+    // In float32 of this size the last bit is worth 1, and the addition rounds.
+    constexpr float kShifter = 0x1.8p23F;
+    const Quantization& q = problem.quantization;
+    const auto least = static_cast<float>((is_signed ? -128 : 0) - q.y_zero_point),
+               most = least + 255;
+    const auto splat = [&](double bound) {
+      const auto value = static_cast<float>(bound);
+      return wasm_f32x4_splat(q.quantizes_y ? std::clamp(value, least, most) : value);
+    };
+    low = splat(problem.epilogue.bounds.min);
+    high = splat(problem.epilogue.bounds.max);
+    shifter = wasm_f32x4_splat(kShifter);
+    unshift = wasm_i32x4_splat(q.y_zero_point - std::bit_cast<int32_t>(kShifter));
+  }
+  v128_t inside(v128_t x) const { return wasm_f32x4_pmin(wasm_f32x4_pmax(x, low), high); }
+  v128_t round(v128_t x) const {
+    return wasm_i32x4_add(wasm_f32x4_add(inside(x), shifter), unshift);
+  }
+};
+
+void store_group(const v128_t (&x)[4], Output out, float* y) {
+#pragma clang loop unroll(full)
+  for (int v = 0; v < 4; ++v) wasm_v128_store(y + 4 * v, out.inside(x[v]));
+}
+void store_group(const v128_t (&x)[4], Output out, int8_t* y) {
+  const v128_t low = wasm_i16x8_narrow_i32x4(out.round(x[0]), out.round(x[1]));
+  wasm_v128_store(
+      y, wasm_i8x16_narrow_i16x8(low, wasm_i16x8_narrow_i32x4(out.round(x[2]), out.round(x[3]))));
+}
+void store_group(const v128_t (&x)[4], Output out, uint8_t* y) {
+  const v128_t low = wasm_i16x8_narrow_i32x4(out.round(x[0]), out.round(x[1]));
+  wasm_v128_store(
+      y, wasm_u8x16_narrow_i16x8(low, wasm_i16x8_narrow_i32x4(out.round(x[2]), out.round(x[3]))));
+}
+
+// What one row adds to its accumulators.
+struct RowTerms {
+  const int32_t* c;  // null: nothing
+  v128_t sum;        // of the row of A, in each lane
+};
+
+// A group of kGroup columns.
+template <typename T>
+void requantize_group(const int32_t* acc, RowTerms row, const int32_t* c, Columns columns,
+                      Output out, T* y) {
+  v128_t x[4];
+#pragma clang loop unroll(full)
+  for (int v = 0; v < 4; ++v) {
+    const v128_t shift = wasm_i32x4_mul(row.sum, wasm_v128_load(columns.zero_point + 4 * v));
+    x[v] = wasm_i32x4_sub(wasm_v128_load(acc + 4 * v),
+                          wasm_i32x4_add(shift, wasm_v128_load(columns.excess + 4 * v)));
+  }
+  if (c != nullptr) {
+#pragma clang loop unroll(full)
+    for (int v = 0; v < 4; ++v) x[v] = wasm_i32x4_add(x[v], wasm_v128_load(c + 4 * v));
+  }
+#pragma clang loop unroll(full)
+  for (int v = 0; v < 4; ++v)
+    x[v] = wasm_f32x4_mul(wasm_f32x4_convert_i32x4(x[v]), wasm_v128_load(columns.scale + 4 * v));
+  store_group(x, out, y);
+}
+
+// Those from column `j` on.
+Columns columns_from(const Columns& columns, int64_t j) {
+  return {columns.scale + j, columns.zero_point + j, columns.excess + j};
+}
+
+// `cols` columns, side by side in acc, c and y.
+template <typename T>
+void requantize_row(const int32_t* acc, RowTerms row, Columns columns, Output out, int64_t cols,
+                    T* y) {
+  int64_t j = 0;
+  for (; j + kGroup <= cols; j += kGroup) {
+    requantize_group(acc + j, row, row.c == nullptr ? nullptr : row.c + j, columns_from(columns, j),
+                     out, y + j);
+  }
+  if (j == cols) return;
+  const auto left = static_cast<size_t>(cols - j);
+  int32_t acc_rest[kGroup] = {}, c_rest[kGroup] = {}, zero_rest[kGroup] = {},
+          excess_rest[kGroup] = {};
+  float scale_rest[kGroup] = {};
+  T y_rest[kGroup];
+  std::memcpy(acc_rest, acc + j, left * sizeof(int32_t));
+  if (row.c != nullptr) std::memcpy(c_rest, row.c + j, left * sizeof(int32_t));
+  std::memcpy(zero_rest, columns.zero_point + j, left * sizeof(int32_t));
+  std::memcpy(scale_rest, columns.scale + j, left * sizeof(float));
+  std::memcpy(excess_rest, columns.excess + j, left * sizeof(int32_t));
+  requantize_group(acc_rest, row, c_rest, {scale_rest, zero_rest, excess_rest}, out, y_rest);
+  std::memcpy(y + j, y_rest, left * sizeof(T));
+}
+
+template <typename T>
+void requantize(const Problem& problem, bool, int64_t rows, int64_t cols, const Accumulators& acc,
+                const ConstBlock& c, const Block& y) {
+  const Output out(problem, std::is_signed_v<T>);
+  const bool has_c = problem.epilogue.has_c, c_in_place = has_c && c.col_stride == 1,
+             y_in_place = y.col_stride == 1;
+  const int64_t step = acc.data != nullptr && y_in_place && (c_in_place || !has_c) ? cols : kChunk;
+  static constexpr int32_t kNoSums[kChunk] = {};
+  int32_t c_chunk[kChunk];
+  T y_chunk[kChunk];
+  for (int64_t i = 0; i < rows; ++i) {
+    const int32_t* c_row = reinterpret_cast<const int32_t*>(c.data) + i * c.row_stride;
+    T* y_row = reinterpret_cast<T*>(y.data) + i * y.row_stride;
+    RowTerms row{nullptr, wasm_i32x4_splat(acc.row_sums == nullptr ? 0 : acc.row_sums[i])};
+    for (int64_t j0 = 0; j0 < cols; j0 += step) {
+      const int64_t count = std::min(step, cols - j0);
+      if (c_in_place) {
+        row.c = c_row + j0;
+      } else if (has_c) {
+        for (int64_t j = 0; j < count; ++j) c_chunk[j] = c_row[(j0 + j) * c.col_stride];
+        row.c = c_chunk;
+      }
+      const int32_t* acc_part = acc.data == nullptr
+                                    ? kNoSums
+                                    : static_cast<const int32_t*>(acc.data) + i * acc.stride + j0;
+      T* to = y_row + j0 * y.col_stride;
+      requantize_row(acc_part, row, columns_from(acc.columns, j0), out, count,
+                     y_in_place ? to : y_chunk);
+      if (y_in_place) continue;
+      for (int64_t j = 0; j < count; ++j) to[j * y.col_stride] = y_chunk[j];
+    }
+  }
+}
+
+using EpilogueFunction = void (*)(const Problem&, bool, int64_t, int64_t, const Accumulators&,
+                                  const ConstBlock&, const Block&);
+constexpr EpilogueFunction kEpilogues[] = {
+#define WGEMM_DTYPE(Enumerator, name, Storage, Compute, gemm_since) \
+  combine<Storage, StorageOf<DType::k##Compute>>,
+#define WGEMM_DTYPE_8BIT(Enumerator, name, Storage) requantize<Storage>,
+#include "dtypes.def"
+#undef WGEMM_DTYPE
+};
+
+}  // namespace
+
+Columns make_columns(const Quantization& q, const ByteForm& form, int64_t col, int64_t cols,
+                     void* memory) {
+  auto* const zero_points = reinterpret_cast<int32_t*>(static_cast<float*>(memory) + cols);
+  const Columns columns{static_cast<float*>(memory), zero_points, zero_points + cols};
+  const ConstBlock scale = q.b_scale.block(0, col, 1, cols);
+  for (int64_t j = 0; j < cols; ++j)
+    columns.scale[j] = q.scale(reinterpret_cast<const float*>(scale.data)[j * scale.col_stride]);
+  for (int64_t j = 0; j < cols; ++j)
+    columns.zero_point[j] = q.b_zero_point_at(col + j) - form.b_shift;
+  std::fill_n(columns.excess, cols, 0);
+  if (form.a_zero_point == 0) return columns;
+  // The zero point of A times the column's sum; modulo 2^32, as accumulators.
+  const auto shifts = static_cast<uint32_t>(form.k) * static_cast<uint32_t>(form.b_shift);
+#pragma clang loop vectorize(disable) unroll(disable)
+  for (int64_t j = 0; j < cols; ++j) {
+    const uint32_t sum = static_cast<uint32_t>(form.column_sums[col + j]) - shifts;
+    columns.excess[j] = static_cast<int32_t>(sum * static_cast<uint32_t>(form.a_zero_point));
+  }
+  return columns;
+}
+
+void apply_epilogue(const Problem& problem, bool canonical_nan, int64_t rows, int64_t cols,
+                    const Accumulators& acc, const ConstBlock& c, const Block& y) {
+  const bool quantized = problem.compute == DType::kInt8;
+  const EpilogueFunction epilogue = quantized && problem.y.dtype == DType::kFloat32
+                                        ? requantize<float>
+                                        : kEpilogues[static_cast<int>(problem.y.dtype)];
+  epilogue(problem, canonical_nan, rows, cols, acc, c, y);
+}
+
+}  // namespace wgemm

@@ -1,0 +1,320 @@
+#include "ops/tensor_check.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/types.h"
+
+namespace wgemm {
+namespace {
+
+// A matrix of places, as bytes: `count` rows of `width` bytes (gaps inside a row counted in),
+// `period` apart.
+struct Rows {
+  int64_t start, width, period, count;
+  int64_t end() const { return start + (count - 1) * period + width; }
+};
+
+// Axes of more than one place, the one with the longest stride first, those that go on in one
+// another merged. At most two: `fits` is false where there are more.
+struct Axes {
+  int64_t size[2] = {1, 1}, stride[2] = {0, 0};
+  bool fits = true;
+};
+
+template <typename T>
+Axes sorted_axes(const BasicTensor<T>& t) {
+  Axes axes;
+  int count = 0;
+  uint64_t done = 0;  // axes, by bits
+  static_assert(kMaxRank <= 64);
+  while (true) {
+    int64_t next = -1, longest = 0;
+    for (size_t axis = 0; axis < t.dims.size(); ++axis) {
+      const int64_t stride = tensor_stride(t.dims, t.strides, axis);
+      if ((done >> axis & 1) != 0 || t.dims[axis] == 1 || stride <= longest) continue;
+      longest = stride;
+      next = static_cast<int64_t>(axis);
+    }
+    if (next < 0) return axes;
+    done |= uint64_t{1} << next;
+    const int64_t size = t.dims[static_cast<size_t>(next)];
+    if (count > 0 && axes.stride[count - 1] == size * longest) {
+      axes.size[count - 1] *= size;
+      axes.stride[count - 1] = longest;
+    } else if (count == 2) {
+      axes.fits = false;
+      return axes;
+    } else {
+      axes.size[count] = size;
+      axes.stride[count++] = longest;
+    }
+  }
+}
+
+// Whether one size more takes a product of sizes beyond kMaxElements. Both are nearly always so
+// small that no division has to tell.
+bool too_many(int64_t count, int64_t size) {
+  constexpr int64_t kSmall = int64_t{1} << 26;
+  static_assert(kSmall <= kMaxElements / kSmall);
+  return (count > kSmall || size > kSmall) && size > 0 && count > kMaxElements / size;
+}
+
+// Of a checked tensor, as tensor_extent().
+template <typename T>
+int64_t extent_of(const BasicTensor<T>& t) {
+  return t.size >= 0 ? t.size : tensor_extent(t.dims, t.strides);
+}
+
+// Byte at which a tensor begins, of those of its space.
+template <typename T>
+int64_t start_of(const BasicTensor<T>& t) {
+  return t.place.space == 0 ? static_cast<int64_t>(reinterpret_cast<uintptr_t>(t.data))
+                            : t.place.offset;
+}
+
+template <typename T>
+Rows rows_of(const BasicTensor<T>& t) {
+  const auto bytes = static_cast<int64_t>(dtype_bytes(t.dtype));
+  const int64_t start = start_of(t);
+  const Axes axes = sorted_axes(t);
+  const int64_t inner = (axes.size[1] - 1) * axes.stride[1] + 1;
+  // Rows that touch or run into one another, and what has more axes, count as one long row.
+  if (!axes.fits || inner >= axes.stride[0]) return {start, extent_of(t) * bytes, 0, 1};
+  return {start, inner * bytes, axes.stride[0] * bytes, axes.size[0]};
+}
+
+}  // namespace
+
+int64_t tensor_stride(std::span<const int64_t> dims, std::span<const int64_t> strides,
+                      size_t axis) {
+  // More is allowed along an axis of size 1 alone, where it reaches nowhere, but is computed with.
+  if (!strides.empty()) return std::min(strides[axis], kMaxElements);
+  int64_t stride = 1;
+  for (size_t i = axis + 1; i < dims.size(); ++i) stride *= dims[i];
+  return stride;
+}
+
+int64_t tensor_extent(std::span<const int64_t> dims, std::span<const int64_t> strides) {
+  int64_t extent = 1;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] == 0) return 0;
+    extent += (dims[i] - 1) * tensor_stride(dims, strides, i);
+  }
+  return extent;
+}
+
+template <typename T>
+Status check_tensor(const char* op, const char* name, const BasicTensor<T>& t, bool with_data) {
+  if (static_cast<int>(t.dtype) >= kDTypeCount) {
+    return error(Code::kDType, op, name,
+                 {name, " has the unknown type ", static_cast<int64_t>(t.dtype), "; see DType"});
+  }
+  if (t.dims.size() > kMaxRank) {
+    return error(Code::kShape, op, name,
+                 {name, " has rank ", static_cast<int64_t>(t.dims.size()), "; the most is ",
+                  int64_t{kMaxRank}});
+  }
+  int64_t count = 1;
+  bool empty = false;
+  for (const int64_t size : t.dims) {
+    if (size < 0)
+      return error(Code::kShape, op, name,
+                   {name, " has shape ", t.dims, "; no size may be negative"});
+    if (size == 0) empty = true;
+    if (too_many(count, size)) {
+      return error(Code::kShape, op, name,
+                   {name, " has more than 2^53 elements, by its shape ", t.dims});
+    }
+    if (size > 0) count *= size;
+  }
+  int64_t reach = count;
+  if (!t.strides.empty()) {
+    if (t.strides.size() != t.dims.size()) {
+      return error(Code::kShape, op, name,
+                   {name, " has strides ", t.strides, " and shape ", t.dims,
+                    "; there must be one stride an axis"});
+    }
+    reach = 1;
+    for (size_t i = 0; i < t.dims.size(); ++i) {
+      if (t.strides[i] < 0)
+        return error(Code::kShape, op, name,
+                     {name, " has strides ", t.strides, "; no stride may be negative"});
+      if (t.dims[i] > 1 && t.strides[i] > (kMaxElements - reach) / (t.dims[i] - 1)) {
+        return error(Code::kShape, op, name,
+                     {name, " has strides ", t.strides, " and shape ", t.dims,
+                      ", which reach beyond 2^53 elements"});
+      }
+      if (t.dims[i] > 1) reach += (t.dims[i] - 1) * t.strides[i];
+    }
+  }
+  const int64_t needed = empty ? 0 : reach;
+  if (t.size >= 0 && t.size != needed) {
+    if (t.strides.empty()) {
+      return error(Code::kShape, op, name,
+                   {name, " has ", t.size, " elements; its shape ", t.dims, " needs ", needed});
+    }
+    return error(Code::kShape, op, name,
+                 {name, " has ", t.size, " elements; its shape ", t.dims, " and strides ",
+                  t.strides, " need ", needed});
+  }
+  if (with_data && needed > 0 && t.data == nullptr)
+    return error(Code::kArgument, op, name, {name, " has no data"});
+  return {};
+}
+template Status check_tensor(const char*, const char*, const ConstTensor&, bool);
+template Status check_tensor(const char*, const char*, const Tensor&, bool);
+
+Status check_rank2(const char* op, const char* name, std::span<const int64_t> dims) {
+  if (dims.size() == 2) return {};
+  return error(Code::kShape, op, name,
+               {name, " has shape ", dims, " of rank ", static_cast<int64_t>(dims.size()),
+                "; it must have rank 2"});
+}
+
+Status check_broadcast(const char* op, const char* name, std::span<const int64_t> c,
+                       std::span<const int64_t> y) {
+  bool fits = c.size() <= y.size();
+  for (size_t i = 0; fits && i < c.size(); ++i)
+    fits = c[i] == 1 || c[i] == y[y.size() - c.size() + i];
+  if (fits) return {};
+  if (y.size() == 2 && name[0] == 'C') {
+    return error(Code::kShape, op, name,
+                 {name, " has shape ", c, ", which does not broadcast to ", y,
+                  "; allowed are [], [1], [N], [1, 1], [1, N], [M, 1] and [M, N]"});
+  }
+  return error(
+      Code::kShape, op, name,
+      {name, " has shape ", c, ", which does not broadcast to ", y,
+       "; aligned at the right, each size must be the same or 1, and there may be no more axes"});
+}
+
+Status check_inner(const char* op, const ConstTensor& a, bool transA, int64_t k,
+                   const ConstTensor& b, bool transB, int64_t b_k) {
+  if (k == b_k) return {};
+  return error(Code::kShape, op, "B",
+               {"A", transA ? " (transposed)" : "", " has shape ", a.dims, " and B",
+                transB ? " (transposed)" : "", " has shape ", b.dims, "; K is ", k, " in A and ",
+                b_k, " in B, and must be the same"});
+}
+
+Status check_activation(const char* op, const Activation& activation, DType type,
+                        Activation* bounds) {
+  const char* name = "activation";
+  for (const bool is_max : {false, true}) {
+    const double bound = is_max ? activation.max : activation.min;
+    const char* which = is_max ? " has a max that is " : " has a min that is ";
+    if (std::isnan(bound))
+      return error(Code::kArgument, op, name,
+                   {name, which, "NaN; it must be a number, which may be infinite"});
+    if (is_integer(type) && std::isfinite(bound) &&
+        !(std::fabs(bound) <= static_cast<double>(kMaxElements) && bound == std::trunc(bound))) {
+      return error(Code::kArgument, op, name,
+                   {name, which, "no whole number from -2^53 to 2^53; with ", dtype_name(type),
+                    " it must be one, or infinite"});
+    }
+    const bool single = compute_type(type) == DType::kFloat32;
+    (is_max ? bounds->max : bounds->min) =
+        single ? static_cast<double>(static_cast<float>(bound)) : bound;
+  }
+  if (activation.min > activation.max) {
+    return error(Code::kArgument, op, name,
+                 {name, " has a min above its max; min must be at most max"});
+  }
+  return {};
+}
+
+Status check_result(const char* op, int64_t m, int64_t n) {
+  if (!too_many(m, n)) return {};
+  const int64_t y[2] = {m, n};
+  return error(
+      Code::kShape, op, "Y",
+      {"Y would have shape ", std::span<const int64_t>(y), ", of more than 2^53 elements"});
+}
+
+Status check_output(const char* op, const Tensor& y, int64_t m, int64_t n) {
+  if (y.dims.size() == 2 && y.dims[0] == m && y.dims[1] == n)
+    return check_output_strides(op, "Y", y);
+  const int64_t shape[2] = {m, n};
+  return error(
+      Code::kShape, op, "Y",
+      {"Y has shape ", y.dims, "; the result has shape ", std::span<const int64_t>(shape)});
+}
+
+Operand matrix_operand(const ConstTensor& t, bool transposed) {
+  const int64_t rows = tensor_stride(t.dims, t.strides, 0),
+                cols = tensor_stride(t.dims, t.strides, 1);
+  return {static_cast<const std::byte*>(t.data), t.dtype, transposed ? cols : rows,
+          transposed ? rows : cols};
+}
+
+OutputOperand output_operand(const Tensor& y) {
+  return {static_cast<std::byte*>(y.data), y.dtype, tensor_stride(y.dims, y.strides, 0),
+          tensor_stride(y.dims, y.strides, 1)};
+}
+
+// An axis that is not there, or has size 1, is walked with stride 0.
+Operand broadcast_operand(const ConstTensor& c) {
+  Operand operand{static_cast<const std::byte*>(c.data), c.dtype, 0, 0};
+  for (size_t i = 0; i < c.dims.size(); ++i) {
+    const bool is_column = i + 1 == c.dims.size();
+    if (c.dims[i] != 1)
+      (is_column ? operand.col_stride : operand.row_stride) = tensor_stride(c.dims, c.strides, i);
+  }
+  return operand;
+}
+
+Status check_output_strides(const char* op, const char* name, const Tensor& y) {
+  if (y.strides.empty() || tensor_extent(y.dims, y.strides) == 0) return {};
+  for (size_t axis = 0; axis < y.dims.size(); ++axis) {
+    if (y.dims[axis] == 1) continue;
+    // How far the axes with shorter strides reach, and of those with the same stride the ones
+    // behind this.
+    int64_t reach = 0;
+    for (size_t other = 0; other < y.dims.size(); ++other) {
+      const bool shorter = y.strides[other] < y.strides[axis] ||
+                           (y.strides[other] == y.strides[axis] && other > axis);
+      if (shorter) reach += (y.dims[other] - 1) * y.strides[other];
+    }
+    if (y.strides[axis] > reach) continue;
+    return error(Code::kShape, op, name,
+                 {name, " has strides ", y.strides, " and shape ", y.dims,
+                  "; each stride must clear the whole extent of the axes with shorter ones, or "
+                  "elements could share places"});
+  }
+  return {};
+}
+
+bool tensors_overlap(const Tensor& y, const ConstTensor& x) {
+  if (y.place.space != x.place.space) return false;
+  if (y.place.space == 0 && (y.data == nullptr || x.data == nullptr))
+    return false;  // nobody knows where yet
+  const int64_t y_bytes = extent_of(y) * static_cast<int64_t>(dtype_bytes(y.dtype));
+  const int64_t x_bytes = extent_of(x) * static_cast<int64_t>(dtype_bytes(x.dtype));
+  if (y_bytes == 0 || x_bytes == 0 || start_of(y) + y_bytes <= start_of(x) ||
+      start_of(x) + x_bytes <= start_of(y))
+    return false;
+  const Rows a = rows_of(y), b = rows_of(x);
+  const int64_t period = std::max(a.period, b.period);
+  if ((a.count > 1 && a.period != period) || (b.count > 1 && b.period != period) || period == 0)
+    return true;
+  // Both repeat at the same distance: they are apart if their rows fall into different parts of it.
+  const int64_t shift = ((b.start - a.start) % period + period) % period;
+  return shift < a.width || shift + b.width > period;
+}
+
+bool tensors_equal(const Tensor& y, const ConstTensor& x) {
+  if (y.dtype != x.dtype || y.place.space != x.place.space ||
+      !std::equal(y.dims.begin(), y.dims.end(), x.dims.begin(), x.dims.end())) {
+    return false;
+  }
+  if (y.place.space == 0 ? y.data != x.data : y.place.offset != x.place.offset) return false;
+  for (size_t i = 0; i < y.dims.size(); ++i) {
+    if (y.dims[i] > 1 && tensor_stride(y.dims, y.strides, i) != tensor_stride(x.dims, x.strides, i))
+      return false;
+  }
+  return true;
+}
+
+}  // namespace wgemm

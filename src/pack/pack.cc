@@ -1,0 +1,233 @@
+#include "pack/pack.h"
+
+#include <wasm_simd128.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/convert.h"
+#include "base/transpose.h"
+#include "base/types.h"
+#include "pack/pack_8bit.h"
+
+namespace wgemm {
+namespace {
+
+// Elements on a side of the square tiles in which a transposing copy goes: one cache line of
+// float32, so that each line that is read or written is used up while it is in L1.
+constexpr int64_t kTile = 16;
+
+// Rows of B that are spread over panels together: the lines that are read and written stay in L1
+// until they are used up, and rows whose distance is a power of two, which fall into the same few
+// sets of L1, still have their places there.
+constexpr int64_t kRowsAtOnce = 8;
+
+// A vector of elements of To that lie side by side as From.
+template <typename From, typename To>
+struct LoadVector {
+  v128_t operator()(const From* from) const { return wasm_v128_load(from); }
+};
+template <typename Half>
+  requires kIsHalf<Half>
+struct LoadVector<Half, float> {
+  HalfSimd<Half> simd;
+  v128_t operator()(const Half* from) const { return simd.widen(wasm_i32x4_load16x4(from)); }
+};
+
+// Whether squares of this kind can be transposed.
+template <typename From, typename To>
+inline constexpr bool kHasSquares =
+    sizeof(To) >= 4 && (sizeof(From) == sizeof(To) || kIsHalf<From>);
+
+// As many on a side as a vector has lanes.
+template <typename To>
+inline constexpr int64_t kSideOf = 16 / sizeof(To);
+
+template <typename From, typename To>
+void transpose_square(const From* from, int64_t from_stride, To* to, int64_t to_stride,
+                      const LoadVector<From, To>& load) {
+  v128_t x[kSideOf<To>];
+  for (int64_t i = 0; i < kSideOf<To>; ++i) x[i] = load(from + i * from_stride);
+  transpose(x);
+  for (int64_t i = 0; i < kSideOf<To>; ++i) wasm_v128_store(to + i * to_stride, x[i]);
+}
+
+template <typename From, typename To>
+void pack_rows(const PackSource& s, const From* from, To* to) {
+  if (s.depth_stride == 1) {
+    const Converter<From, To> convert_run;
+    for (int64_t lane = 0; lane < s.lanes; ++lane)
+      convert_run(from + lane * s.lane_stride, to + lane * s.depth, s.depth);
+    return;
+  }
+  for (int64_t lane0 = 0; lane0 < s.lanes; lane0 += kTile) {
+    const int64_t lane_end = std::min(lane0 + kTile, s.lanes);
+    for (int64_t d0 = 0; d0 < s.depth; d0 += kTile) {
+      const int64_t d_end = std::min(d0 + kTile, s.depth);
+      if constexpr (kHasSquares<From, To>) {
+        if (s.lane_stride == 1 && lane_end - lane0 == kTile && d_end - d0 == kTile) {
+          const LoadVector<From, To> load;
+          constexpr int64_t kSide = kSideOf<To>;
+#pragma clang loop unroll(disable)
+          for (int64_t d = d0; d < d_end; d += kSide) {
+#pragma clang loop unroll(disable)
+            for (int64_t lane = lane0; lane < lane_end; lane += kSide) {
+              transpose_square(from + d * s.depth_stride + lane, s.depth_stride,
+                               to + lane * s.depth + d, s.depth, load);
+            }
+          }
+          continue;
+        }
+      }
+      for (int64_t lane = lane0; lane < lane_end; ++lane) {
+        const From* source = from + lane * s.lane_stride;
+        for (int64_t d = d0; d < d_end; ++d)
+          to[lane * s.depth + d] = convert<To>(source[d * s.depth_stride]);
+      }
+    }
+  }
+}
+
+// As many elements as a panel is wide, side by side in both. What stays as it is goes by vectors:
+// of a loop over elements the compiler would make one that first looks whether the two overlap.
+template <int Width, typename From, typename To>
+struct Step {
+  Converter<From, To> convert_run;
+  void operator()(const From* from, To* to) const { convert_run(from, to, Width); }
+};
+template <int Width, typename T>
+  requires(Width * sizeof(T) % 16 == 0)
+struct Step<Width, T, T> {
+  void operator()(const T* from, T* to) const {
+    constexpr int kLanes = 16 / sizeof(T);
+#pragma clang loop unroll(full)
+    for (int i = 0; i < Width; i += kLanes) wasm_v128_store(to + i, wasm_v128_load(from + i));
+  }
+};
+
+// Lanes next to one another in memory: whole steps of k are copied. Width is the panel's, known to
+// the compiler. Fills the panels that have all their lanes, and gives their number.
+template <int Width, typename From, typename To>
+int64_t interleave(const PackSource& s, const From* from, const PanelLayout& layout, To* to) {
+  const auto panel = static_cast<int64_t>(panel_bytes(layout, s.depth) / sizeof(To));
+  const int64_t full = s.lanes / Width;
+  const Step<Width, From, To> step;
+  for (int64_t d0 = 0; d0 < s.depth; d0 += kRowsAtOnce) {
+    const int64_t d_end = std::min(d0 + kRowsAtOnce, s.depth), row_stride = s.depth_stride;
+    for (int64_t p = 0; p < full; ++p) {
+      const From* source = from + d0 * s.depth_stride + p * Width;
+      To* out = to + p * panel + layout.lead + d0 * Width;
+      for (int64_t d = d0; d < d_end; ++d, source += row_stride, out += Width) step(source, out);
+    }
+  }
+  return full;
+}
+
+// Lanes one behind the other, each side by side in memory. As interleave().
+template <typename From, typename To>
+int64_t transpose_panels(const PackSource& s, const From* from, const PanelLayout& layout, To* to) {
+  if constexpr (!kHasSquares<From, To>) {
+    return 0;
+  } else {
+    constexpr int64_t kSide = kSideOf<To>;
+    const auto panel = static_cast<int64_t>(panel_bytes(layout, s.depth) / sizeof(To));
+    const int64_t width = layout.width, full = s.lanes / width;
+    const LoadVector<From, To> load;
+    for (int64_t p = 0; p < full; ++p) {
+      const From* source = from + p * width * s.lane_stride;
+      To* out = to + p * panel + layout.lead;
+      int64_t d = 0;
+#pragma clang loop unroll(disable)
+      for (; d + kSide <= s.depth; d += kSide) {
+#pragma clang loop unroll(disable)
+        for (int64_t lane = 0; lane < width; lane += kSide) {
+          transpose_square(source + lane * s.lane_stride + d, s.lane_stride, out + d * width + lane,
+                           width, load);
+        }
+      }
+      for (; d < s.depth; ++d) {
+        for (int64_t lane = 0; lane < width; ++lane)
+          out[d * width + lane] = convert<To>(source[lane * s.lane_stride + d]);
+      }
+    }
+    return full;
+  }
+}
+
+// Any strides, any layout.
+template <typename From, typename To>
+void gather(const PackSource& s, const From* from, const PanelLayout& layout, int64_t first_panel,
+            To* to) {
+  const auto panel = static_cast<int64_t>(panel_bytes(layout, s.depth) / sizeof(To));
+  const int64_t width = layout.width, kr = layout.kr;
+  for (int64_t lane0 = first_panel * width; lane0 < s.lanes; lane0 += width) {
+    To* out = to + lane0 / width * panel + layout.lead;
+    const int64_t lanes = std::min(width, s.lanes - lane0);
+    if (lanes < width || s.depth % kr != 0) std::fill(out, out + panel - layout.lead, To{0});
+    for (int64_t d0 = 0; d0 < s.depth; d0 += kTile) {
+      const int64_t d_end = std::min(d0 + kTile, s.depth);
+      for (int64_t lane = 0; lane < lanes; ++lane) {
+        const From* source = from + (lane0 + lane) * s.lane_stride;
+        for (int64_t d = d0; d < d_end; ++d) {
+          out[d / kr * kr * width + lane * kr + d % kr] = convert<To>(source[d * s.depth_stride]);
+        }
+      }
+    }
+  }
+}
+
+template <typename From, typename To>
+void pack_typed(const PackSource& s, const PanelLayout& layout, void* panels) {
+  const auto* from = reinterpret_cast<const From*>(s.data);
+  auto* to = static_cast<To*>(panels);
+  if (layout.is_rows()) return pack_rows(s, from, to);
+  const size_t panel = panel_bytes(layout, s.depth) / sizeof(To);
+  const int64_t count = (s.lanes + layout.width - 1) / layout.width;
+  for (int64_t p = 0; p < count; ++p)
+    std::fill_n(to + static_cast<size_t>(p) * panel, layout.lead, To{0});
+  int64_t done = 0;  // panels
+  if (layout.kr == 1 && s.lane_stride == 1) {
+    if (layout.width == 4) done = interleave<4>(s, from, layout, to);
+    if (layout.width == 8) done = interleave<8>(s, from, layout, to);
+    if (layout.width == 16) done = interleave<16>(s, from, layout, to);
+  } else if (layout.kr == 1 && s.depth_stride == 1) {
+    if (layout.width % 4 == 0) done = transpose_panels(s, from, layout, to);
+  }
+  gather(s, from, layout, done, to);
+}
+
+// What needs no widening is moved as bits, one function for all types of a size.
+template <typename From, typename To, bool same>
+constexpr auto pack_function() {
+  if constexpr (same) {
+    using Bits = std::conditional_t<sizeof(From) == 4, uint32_t, uint64_t>;
+    return pack_typed<Bits, Bits>;
+  } else {
+    return pack_typed<From, To>;
+  }
+}
+
+using PackFunction = void (*)(const PackSource&, const PanelLayout&, void*);
+constexpr PackFunction kPack[] = {
+#define WGEMM_DTYPE(Enumerator, name, Storage, Compute, gemm_since) \
+  pack_function<Storage, StorageOf<DType::k##Compute>, is_compute_form(DType::k##Enumerator)>(),
+#include "dtypes.def"
+#undef WGEMM_DTYPE
+};
+
+}  // namespace
+
+void pack(const PackSource& source, const PanelLayout& layout, void* panels) {
+  if (compute_type(source.dtype) == DType::kInt8) return pack_8bit(source, layout, panels);
+  // 16-bit types that stay as they are.
+  if (layout.element_bytes == 2) return pack_typed<uint16_t, uint16_t>(source, layout, panels);
+  kPack[static_cast<int>(source.dtype)](source, layout, panels);
+  if (layout.fill_lead == nullptr) return;
+  auto* lead = static_cast<std::byte*>(panels);
+  for (int64_t lane = 0; lane < source.lanes;
+       lane += layout.width, lead += panel_bytes(layout, source.depth)) {
+    layout.fill_lead(lead, source.depth);
+  }
+}
+
+}  // namespace wgemm

@@ -1,0 +1,254 @@
+#include "problem/weights.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/arena.h"
+#include "base/convert.h"
+#include "base/error.h"
+#include "base/types.h"
+#include "ops/ops.h"
+#include "pack/pack.h"
+#include "pack/pack_8bit.h"
+
+namespace wgemm {
+namespace {
+
+struct Header {
+  PackFor op;
+  DType dtype;
+  int64_t k, n;
+  size_t batch_rank;
+  size_t bytes = 0;  // of the whole block
+  size_t sums_at = 0, panels_at = 0, matrix_bytes = 0;
+  Range range{};        // of 8-bit elements
+  bool finite = false;  // of float16
+  int64_t batch[kMaxRank] = {};
+};
+
+static_assert(sizeof(Header) >= 512, "bindings/embind.cc reads so many bytes");
+
+const Header& header_of(const void* block) { return *static_cast<const Header*>(block); }
+
+void sum_columns(const int8_t* panels, int64_t k, int64_t n, int32_t* sums) {
+  constexpr int64_t kWidth = kI8StorageLayout.width;
+  const int64_t pairs = (k + 1) / 2;
+  for (int64_t col = 0; col < n; col += kWidth) {
+    uint32_t sum[kWidth] = {};
+    for (int64_t pair = 0; pair < pairs; ++pair, panels += 2 * kWidth) {
+      for (int64_t lane = 0; lane < kWidth; ++lane)
+        sum[lane] +=
+            static_cast<uint32_t>(panels[2 * lane]) + static_cast<uint32_t>(panels[2 * lane + 1]);
+    }
+    std::copy_n(sum, std::min(kWidth, n - col), reinterpret_cast<uint32_t*>(sums) + col);
+  }
+}
+
+// Whether none of so many float16, a multiple of 8, is infinite or NaN.
+bool are_finite(const uint16_t* elements, size_t count) {
+  v128_t largest = wasm_i32x4_const(0, 0, 0, 0);
+#pragma clang loop unroll(disable)
+  for (size_t i = 0; i < count; i += 8)
+    largest = wasm_u16x8_max(largest, wasm_i16x8_shl(wasm_v128_load(elements + i), 1));
+  return !wasm_v128_any_true(wasm_u16x8_ge(largest, wasm_i16x8_splat(-0x800)));
+}
+
+// `count` elements, a multiple of 8.
+template <typename Half>
+void round_to(const float* from, uint16_t* to, int64_t count) {
+  const HalfSimd<Half> simd;
+#pragma clang loop unroll(disable)
+  for (int64_t i = 0; i < count; i += 8) wasm_v128_store(to + i, narrow_eight(simd, from + i));
+}
+
+// Packs float32 as 16-bit elements: in blocks of float32, rounded while they are in L1.
+void pack_rounded(const PackSource& s, DType as, std::byte* panels) {
+  constexpr int64_t kLanes = 32, kDepth = 64;
+  const PanelLayout layout = storage_layout(as), wide = panel_of<float>(layout.width);
+  const auto panel = static_cast<int64_t>(panel_bytes(layout, s.depth) / sizeof(uint16_t));
+  alignas(16) float block[kLanes * kDepth];
+  for (int64_t lane = 0; lane < s.lanes; lane += kLanes) {
+    for (int64_t d = 0; d < s.depth; d += kDepth) {
+      const int64_t lanes = std::min(kLanes, s.lanes - lane), depth = std::min(kDepth, s.depth - d);
+      const auto* data =
+          reinterpret_cast<const float*>(s.data) + lane * s.lane_stride + d * s.depth_stride;
+      pack({reinterpret_cast<const std::byte*>(data), s.dtype, lanes, depth, s.lane_stride,
+            s.depth_stride},
+           wide, block);
+      for (int64_t i = 0; i < lanes; i += layout.width) {
+        uint16_t* to = reinterpret_cast<uint16_t*>(panels) + (lane + i) / layout.width * panel +
+                       d * layout.width;
+        (as == DType::kFloat16 ? round_to<Float16> : round_to<BFloat16>)(block + i * depth, to,
+                                                                         depth * layout.width);
+      }
+    }
+  }
+}
+
+// Calls `work` with each matrix of the batch, from axis `axis` on.
+template <typename Work>
+void for_each_matrix(const PackProblem& p, size_t axis, const Operand& b, const Work& work) {
+  if (p.matrices == 0) return;
+  if (axis == p.batch.size()) return work(b);
+  for (int64_t i = 0; i < p.batch[axis]; ++i)
+    for_each_matrix(p, axis + 1, b.at(i * p.strides[axis]), work);
+}
+
+}  // namespace
+
+PackedWeights::PackedWeights(PackedWeights&& other) noexcept
+    : context_(std::exchange(other.context_, nullptr)),
+      block_(std::exchange(other.block_, nullptr)) {}
+
+PackedWeights& PackedWeights::operator=(PackedWeights&& other) noexcept {
+  std::swap(context_, other.context_);
+  std::swap(block_, other.block_);
+  return *this;
+}
+
+PackedWeights::~PackedWeights() {
+  if (context_ != nullptr) context_->release(const_cast<void*>(block_));
+}
+
+PackFor PackedWeights::op() const { return header_of(block_).op; }
+std::span<const int64_t> PackedWeights::batch() const {
+  return {header_of(block_).batch, header_of(block_).batch_rank};
+}
+DType PackedWeights::dtype() const { return header_of(block_).dtype; }
+int64_t PackedWeights::k() const { return header_of(block_).k; }
+int64_t PackedWeights::n() const { return header_of(block_).n; }
+size_t PackedWeights::bytes() const { return header_of(block_).bytes; }
+
+void* PackedWeights::detach() {
+  context_ = nullptr;
+  return const_cast<void*>(std::exchange(block_, nullptr));
+}
+
+PackedWeights PackedWeights::view(const void* block) {
+  PackedWeights weights;
+  weights.block_ = block;
+  return weights;
+}
+
+PackedWeights WeightsAccess::own(Context& context, const void* block) {
+  PackedWeights weights = PackedWeights::view(block);
+  weights.context_ = &context;
+  return weights;
+}
+
+StoredOperand WeightsAccess::operand(const PackedWeights& weights) {
+  const Header& header = header_of(weights.block_);
+  const auto* block = static_cast<const std::byte*>(weights.block_);
+  return {.panels = block + header.panels_at,
+          .dtype = header.dtype,
+          .k = header.k,
+          .matrix_bytes = header.matrix_bytes,
+          .column_sums = reinterpret_cast<const int32_t*>(block + header.sums_at),
+          .low = header.range.low,
+          .high = header.range.high,
+          .finite = header.finite};
+}
+
+void unpack(const StoredOperand& weights, int64_t row, int64_t depth, int64_t col, int64_t cols,
+            const PanelLayout& layout, int less, void* panels) {
+  const PanelLayout from = weights.layout();
+  if (compute_type(weights.dtype) == DType::kInt8) {
+    const int64_t count = (cols + from.width - 1) / from.width;
+    if (kHasDots && layout.kr == 4)
+      return join_pairs(weights.block(row, col), weights.panel_stride(), count, depth, less,
+                        panels);
+    return widen_panels(weights.block(row, col), weights.panel_stride(), count, depth, layout,
+                        panels);
+  }
+  auto* to = static_cast<std::byte*>(panels);
+  for (int64_t c = 0; c < cols; c += from.width) {
+    const int64_t lanes = std::min<int64_t>(from.width, cols - c);
+    pack({weights.block(row, col + c), weights.dtype, lanes, depth, 1, from.width}, layout, to);
+    to += packed_bytes(layout, from.width, depth);
+  }
+}
+
+int64_t stored_bytes(const PackProblem& p) {
+  const PanelLayout layout = storage_layout(p.as);
+  const int64_t panels = (p.n + layout.width - 1) / layout.width,
+                steps = (p.k + layout.kr - 1) / layout.kr;
+  return panels * (layout.lead + steps * layout.kr * layout.width) * layout.element_bytes;
+}
+
+Status WeightsAccess::allocate(Context& context, const char* op, PackFor target,
+                               const PackProblem& p, PackedWeights* weights) {
+  const bool has_sums = compute_type(p.as) == DType::kInt8 && p.k != 0;
+  const int64_t sums_at = Arena::round_up(int64_t{sizeof(Header)}),
+                panels_at =
+                    sums_at + (has_sums ? Arena::round_up(p.n * int64_t{sizeof(int32_t)}) : 0),
+                matrix_bytes = Arena::round_up(stored_bytes(p)),
+                bytes = panels_at + matrix_bytes * p.matrices;
+  const bool fits = std::in_range<std::ptrdiff_t>(bytes);
+  Header header{.op = target,
+                .dtype = p.as,
+                .k = p.k,
+                .n = p.n,
+                .batch_rank = p.batch.size(),
+                .bytes = static_cast<size_t>(bytes),
+                .sums_at = static_cast<size_t>(sums_at),
+                .panels_at = static_cast<size_t>(panels_at),
+                .matrix_bytes = static_cast<size_t>(matrix_bytes)};
+  std::copy(p.batch.begin(), p.batch.end(), header.batch);
+  void* block = fits ? context.allocate(header.bytes) : nullptr;
+  if (block == nullptr) {
+    return error(Code::kOutOfMemory, op, "",
+                 {"no memory for weights of ", p.matrices, " x ", p.k, " x ", p.n, " elements; ",
+                  static_cast<int64_t>(context.bytes_in_use()), " bytes are in use"});
+  }
+  std::memcpy(block, &header, sizeof(header));
+  *weights = own(context, block);
+  return {};
+}
+
+void WeightsAccess::finish(const PackedWeights& weights) {
+  const StoredOperand stored = operand(weights);
+  Header& header = *static_cast<Header*>(const_cast<void*>(weights.block_));
+  if (stored.dtype == DType::kFloat16 && stored.matrix_bytes != 0) {
+    const size_t count = packed_bytes(stored.layout(), header.n, header.k) / sizeof(uint16_t);
+    header.finite = true;
+    for (size_t at = header.panels_at; header.finite && at < header.bytes;
+         at += stored.matrix_bytes) {
+      header.finite = are_finite(
+          reinterpret_cast<const uint16_t*>(static_cast<const std::byte*>(weights.block_) + at),
+          count);
+    }
+  }
+  if (compute_type(stored.dtype) != DType::kInt8 || stored.k == 0) return;
+  const auto* panels = reinterpret_cast<const int8_t*>(stored.panels);
+  sum_columns(panels, stored.k, weights.n(), const_cast<int32_t*>(stored.column_sums));
+  header.range = range_of_panels(panels, stored.k, weights.n());
+}
+
+Status pack(Context& context, const PackArgs& args, PackedWeights* weights) {
+  PackProblem p;
+  if (Status s = pack_problem("pack", "B", args, &p); !s.ok()) return s;
+  PackedWeights made;
+  if (Status s = WeightsAccess::allocate(context, "pack", args.op, p, &made); !s.ok()) return s;
+  std::byte* panels = WeightsAccess::panels(made);
+  const size_t matrix_bytes = WeightsAccess::operand(made).matrix_bytes;
+  if (matrix_bytes != 0) {  // else any number of matrices
+    for_each_matrix(p, 0, p.b, [&](const Operand& b) {
+      const ConstBlock source = b.block(0, 0, p.k, p.n);
+      const PackSource from{
+          source.data,         b.dtype, p.n, p.k, source.col_stride, source.row_stride,
+          int8_offset(b.dtype)};
+      if (p.as == b.dtype) {
+        pack(from, storage_layout(p.as), panels);
+      } else {
+        pack_rounded(from, p.as, panels);
+      }
+      panels += matrix_bytes;
+    });
+  }
+  WeightsAccess::finish(made);
+  *weights = std::move(made);
+  return {};
+}
+
+}  // namespace wgemm

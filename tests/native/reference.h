@@ -1,0 +1,223 @@
+// What the operations mean, as code, straight from the arguments: one element of the result by its
+// definition, in ascending k, one accumulator, every step rounded on its own. It shares nothing
+// with the pipeline, so that tests can hold that to it. Not fast.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+#include <type_traits>
+
+#include "base/convert.h"
+#include "base/types.h"
+#include "wgemm.h"
+
+namespace wgemm {
+
+// Element (i, j) of a matrix, or of its transpose.
+template <typename T, typename Void>
+T reference_read(const BasicTensor<Void>& matrix, int64_t i, int64_t j, bool transposed = false) {
+  const int64_t row = transposed ? j : i, col = transposed ? i : j;
+  const int64_t place = matrix.strides.empty() ? row * matrix.dims[1] + col
+                                               : row * matrix.strides[0] + col * matrix.strides[1];
+  return static_cast<const T*>(matrix.data)[place];
+}
+
+// Element `index` of `x` after it is broadcast to a shape with that many axes, by NumPy's rule:
+// axes align at the right, size 1 repeats.
+template <typename T>
+T reference_broadcast(const ConstTensor& x, std::span<const int64_t> index) {
+  int64_t place = 0, contiguous = 1;
+  for (size_t axis = x.dims.size(), from_right = index.size(); axis-- > 0;) {
+    const int64_t stride = x.strides.empty() ? contiguous : x.strides[axis];
+    contiguous *= x.dims[axis];
+    --from_right;
+    if (x.dims[axis] != 1) place += index[from_right] * stride;
+  }
+  return static_cast<const T*>(x.data)[place];
+}
+
+// Element (i, j) of C after it is broadcast to the shape of Y.
+template <typename T>
+T reference_broadcast(const ConstTensor& c, int64_t i, int64_t j) {
+  const int64_t index[] = {i, j};
+  return reference_broadcast<T>(c, index);
+}
+
+// alpha or beta as floating-point type T has it: of float32 and what is narrower, rounded to
+// float32.
+template <typename T>
+double reference_factor(const Factor& factor) {
+  return sizeof(T) <= sizeof(float) ? static_cast<double>(static_cast<float>(factor.number()))
+                                    : factor.number();
+}
+
+// A value within the bounds of an activation as type T has them.
+template <typename T, typename Value>
+Value reference_activation(const Activation& activation, Value value) {
+  if constexpr (std::is_integral_v<T>) {
+    using Limits = std::numeric_limits<T>;
+    // As a bound that a value of the type has, or lies beyond all of them.
+    if (activation.min >= std::ldexp(1.0, Limits::digits)) return Limits::max();
+    if (activation.max <= static_cast<double>(Limits::min())) return Limits::min();
+    const T low = activation.min <= static_cast<double>(Limits::min())
+                      ? Limits::min()
+                      : static_cast<T>(activation.min);
+    const T high = activation.max >= std::ldexp(1.0, Limits::digits)
+                       ? Limits::max()
+                       : static_cast<T>(activation.max);
+    return value < low ? low : value > high ? high : value;
+  } else {
+    const auto low = static_cast<Value>(reference_factor<T>(activation.min)),
+               high = static_cast<Value>(reference_factor<T>(activation.max));
+    return value < low ? low : value > high ? high : value;
+  }
+}
+
+// Element (i, j) of Y = alpha * A' * B' + beta * C for operands of type T, of arguments that are
+// right. Floating point: computed in Acc, not yet rounded to T. Integers: Acc is T; exact modulo
+// 2^bits, but where a factor that counts has a fraction, through float64.
+template <typename T, typename Acc>
+Acc reference_gemm(const GemmArgs& args, int64_t i, int64_t j) {
+  const bool trans_a = args.transA != 0, trans_b = args.transB != 0;
+  const int64_t depth = args.A.dims[trans_a ? 0 : 1];
+  const auto bounded = [&](Acc value) { return reference_activation<T>(args.activation, value); };
+  const auto a = [&](int64_t k) { return convert<Acc>(reference_read<T>(args.A, i, k, trans_a)); };
+  const auto b = [&](int64_t k) { return convert<Acc>(reference_read<T>(args.B, k, j, trans_b)); };
+  if constexpr (std::is_integral_v<T>) {
+    using U =
+        std::common_type_t<std::make_unsigned_t<T>,
+                           unsigned>;  // narrower ones would be promoted to int, which overflows
+    const bool has_c = args.C != nullptr && args.beta.number() != 0;
+    const T c = has_c ? reference_broadcast<T>(*args.C, i, j) : T{0};
+    U acc = 0;
+    for (int64_t k = 0; k < depth; ++k) acc += static_cast<U>(a(k)) * static_cast<U>(b(k));
+    const auto is_whole = [](const Factor& f) { return f.number() == std::trunc(f.number()); };
+    if ((depth == 0 || is_whole(args.alpha)) && (!has_c || is_whole(args.beta))) {
+      const auto factor = [](const Factor& f) {
+        return static_cast<U>(
+            f.is_exact() ? f.integer() : static_cast<uint64_t>(static_cast<int64_t>(f.number())));
+      };
+      return bounded(
+          static_cast<T>(factor(args.alpha) * acc + factor(args.beta) * static_cast<U>(c)));
+    }
+    const double value = args.alpha.number() * static_cast<double>(static_cast<T>(acc)) +
+                         args.beta.number() * static_cast<double>(c);
+    using Limits = std::numeric_limits<T>;
+    if (value >= std::ldexp(1.0, Limits::digits)) return bounded(Limits::max());
+    if (value <= static_cast<double>(Limits::min())) return bounded(Limits::min());
+    return bounded(static_cast<T>(value));  // toward zero
+  } else {
+    const auto alpha = static_cast<Acc>(reference_factor<T>(args.alpha)),
+               beta = static_cast<Acc>(reference_factor<T>(args.beta));
+    const bool has_c = args.C != nullptr && beta != 0;
+    Acc acc = 0;
+    for (int64_t k = 0; k < depth; ++k) {
+      const Acc product = a(k) * b(k);
+      acc += product;
+    }
+    const Acc scaled = depth == 0 ? Acc{0} : alpha * acc;
+    if (!has_c) return bounded(scaled);
+    const Acc bias = beta * convert<Acc>(reference_broadcast<T>(*args.C, i, j));
+    return bounded(depth == 0 ? bias : scaled + bias);
+  }
+}
+
+// The k-th factors of element `index` of MatMul's dst, from src and from weights. A vector has no
+// row or column in dst, and no flag transposes it.
+template <typename T>
+T reference_src(const MatMulArgs& args, std::span<const int64_t> index, int64_t k) {
+  if (args.src.dims.size() == 1) return reference_broadcast<T>(args.src, {&k, 1});
+  const size_t row = index.size() - (args.weights.dims.size() == 1 ? 1 : 2);
+  int64_t at[kMaxRank];
+  std::copy_n(index.begin(), row, at);
+  at[row] = args.transpose_a != 0 ? k : index[row];
+  at[row + 1] = args.transpose_a != 0 ? index[row] : k;
+  return reference_broadcast<T>(args.src, {at, row + 2});
+}
+template <typename T>
+T reference_weights(const MatMulArgs& args, std::span<const int64_t> index, int64_t k) {
+  if (args.weights.dims.size() == 1) return reference_broadcast<T>(args.weights, {&k, 1});
+  const size_t col = index.size() - 1, batch = args.src.dims.size() == 1 ? col : col - 1;
+  int64_t at[kMaxRank];
+  std::copy_n(index.begin(), batch, at);
+  at[batch] = args.transpose_b != 0 ? index[col] : k;
+  at[batch + 1] = args.transpose_b != 0 ? k : index[col];
+  return reference_broadcast<T>(args.weights, {at, batch + 2});
+}
+
+// Element `index` of MatMul's dst = src * weights + bias for operands of type T, of arguments that
+// are right; args.weights is read though packed_weights may stand for it. Floating point: computed
+// in Acc, not yet rounded. Integers: Acc is T, exact modulo 2^bits.
+template <typename T, typename Acc>
+Acc reference_matmul(const MatMulArgs& args, std::span<const int64_t> index) {
+  const size_t rank = args.src.dims.size();
+  const int64_t depth = args.src.dims[rank > 1 && args.transpose_a != 0 ? rank - 2 : rank - 1];
+  using U = typename Modular<Acc>::type;
+  U acc = 0;
+  for (int64_t k = 0; k < depth; ++k) {
+    const U product = static_cast<U>(convert<Acc>(reference_src<T>(args, index, k))) *
+                      static_cast<U>(convert<Acc>(reference_weights<T>(args, index, k)));
+    acc += product;
+  }
+  const auto bounded = [&](U value) {
+    return reference_activation<T>(args.activation, static_cast<Acc>(value));
+  };
+  if (args.bias == nullptr) return bounded(acc);
+  const auto bias = static_cast<U>(convert<Acc>(reference_broadcast<T>(*args.bias, index)));
+  return bounded(depth == 0 ? bias : acc + bias);
+}
+
+// A zero point of column j; of one that is left out, 0.
+inline int32_t reference_zero_point(const ConstTensor* zero_point, int64_t j) {
+  if (zero_point == nullptr) return 0;
+  if (zero_point->dtype == DType::kInt8) return reference_broadcast<int8_t>(*zero_point, 0, j);
+  return reference_broadcast<uint8_t>(*zero_point, 0, j);
+}
+
+// Element (i, j) of QGemm's Y, of type T: float, int8_t or uint8_t, as there is a y_zero_point or
+// not. Of arguments that are right; args.B is read though packed_B may stand for it.
+template <typename T>
+T reference_qgemm(const QGemmArgs& args, int64_t i, int64_t j) {
+  const bool trans_a = args.transA != 0, trans_b = args.transB != 0;
+  const auto element = [](const ConstTensor& matrix, int64_t row, int64_t col,
+                          bool transposed) -> int32_t {
+    if (matrix.dtype == DType::kInt8) return reference_read<int8_t>(matrix, row, col, transposed);
+    return reference_read<uint8_t>(matrix, row, col, transposed);
+  };
+  const int64_t depth = args.A.dims[trans_a ? 0 : 1];
+  const int32_t a_zero_point = reference_zero_point(args.a_zero_point, 0),
+                b_zero_point = reference_zero_point(args.b_zero_point, j);
+  uint32_t acc = 0;  // unsigned, so that it wraps
+  for (int64_t k = 0; k < depth; ++k) {
+    const int32_t product = (element(args.A, i, k, trans_a) - a_zero_point) *
+                            (element(args.B, k, j, trans_b) - b_zero_point);
+    acc += static_cast<uint32_t>(product);
+  }
+  if (args.C != nullptr) acc += static_cast<uint32_t>(reference_broadcast<int32_t>(*args.C, i, j));
+
+  float scale = static_cast<float>(args.alpha);
+  scale *= reference_broadcast<float>(args.a_scale, 0, j);
+  scale *= reference_broadcast<float>(args.b_scale, 0, j);
+  const float unit = args.y_scale != nullptr ? reference_broadcast<float>(*args.y_scale, 0, j) : 1;
+  scale /= unit;
+  const float low = static_cast<float>(args.activation.min) / unit,
+              high = static_cast<float>(args.activation.max) / unit;
+  const float product = static_cast<float>(static_cast<int32_t>(acc)) * scale,
+              value = product < low    ? low
+                      : product > high ? high
+                                       : product;
+  if constexpr (std::is_same_v<T, float>) {
+    return value;
+  } else {
+    using Limits = std::numeric_limits<T>;
+    const double y = static_cast<double>(std::nearbyint(value)) +
+                     reference_zero_point(args.y_zero_point, j);  // half to even
+    if (y >= Limits::max()) return Limits::max();
+    if (y <= Limits::min()) return Limits::min();
+    return static_cast<T>(y);
+  }
+}
+
+}  // namespace wgemm
