@@ -11,6 +11,7 @@
 #include "execute/epilogue.h"
 #include "pack/pack.h"
 #include "pack/pack_8bit.h"
+#include "pack/weights.h"
 
 namespace wgemm {
 namespace {
@@ -76,7 +77,7 @@ class Executor {
   Executor(const Problem& problem, const Plan& plan, std::byte* scratch)
       : p_(problem),
         plan_(plan),
-        at_{problem.a, problem.b, problem.stored_b, problem.epilogue.c, problem.y},
+        at_{problem.a, problem.b, problem.epilogue.c, problem.y},
         acc_bytes_(dtype_bytes(accumulator_type(problem.compute))),
         scratch_(scratch),
         b_panels_(take(plan.b_bytes)),
@@ -90,8 +91,8 @@ class Executor {
     byte_form_ = {.a_zero_point = problem.quantization.a_zero_point - int8_offset(problem.a.dtype) +
                                   plan.a_shift,
                   .b_shift = plan.b_shift,
-                  .column_sums = problem.stored_b.column_sums,
-                  .k = problem.stored_b.k};
+                  .column_sums = problem.b.packed.column_sums,
+                  .k = problem.b.packed.k};
   }
 
   // Products that share a matrix B lie inside the loop over its columns, so that it is packed once
@@ -115,18 +116,14 @@ class Executor {
  private:
   // The matrices of one product of the batch.
   struct Operands {
-    Operand a, b;
-    StoredOperand stored_b;
+    Operand a;
+    BSource b;
     Operand c;
     OutputOperand y;
 
     void advance(const BatchAxis& axis, int64_t steps) {
       a = a.at(axis.a * steps);
-      if (stored_b.panels != nullptr) {
-        stored_b = stored_b.at(axis.b * steps);
-      } else {
-        b = b.at(axis.b * steps);
-      }
+      b = b.at(axis.b * steps);
       c = c.at(axis.c * steps);
       y = y.at(axis.y * steps);
     }
@@ -195,21 +192,22 @@ class Executor {
   }
 
   void fetch_b(int64_t k, int64_t depth, int64_t col, int64_t cols) {
-    if (at_.stored_b.panels == nullptr)
-      return fetch(at_.b.block(k, col, depth, cols), p_.b.dtype, depth, cols);
-    const PanelLayout layout = at_.stored_b.layout();
-    fetch(at_.stored_b.block(k, col), (cols + layout.width - 1) / layout.width,
-          at_.stored_b.panel_stride(),
+    if (!at_.b.is_packed())
+      return fetch(at_.b.plain.block(k, col, depth, cols), p_.b.plain.dtype, depth, cols);
+    const PanelLayout layout = at_.b.packed.layout();
+    fetch(at_.b.packed.block(k, col), (cols + layout.width - 1) / layout.width,
+          at_.b.packed.panel_stride(),
           static_cast<size_t>(depth * layout.width * layout.element_bytes));
   }
 
   void pack_b(int64_t k, int64_t depth, int64_t col, int64_t cols) {
     const PanelLayout& layout = plan_.kernel->b;
-    if (at_.stored_b.panels != nullptr) {
-      unpack(at_.stored_b, k, depth, col, cols, layout, plan_.b_shift, b_panels_);
+    if (at_.b.is_packed()) {
+      unpack(at_.b.packed, k, depth, col, cols, layout, plan_.b_shift, b_panels_);
     } else {
-      const ConstBlock b = at_.b.block(k, col, depth, cols);
-      pack({b.data, p_.b.dtype, cols, depth, b.col_stride, b.row_stride, int8_offset(p_.b.dtype)},
+      const ConstBlock b = at_.b.plain.block(k, col, depth, cols);
+      pack({b.data, p_.b.plain.dtype, cols, depth, b.col_stride, b.row_stride,
+            int8_offset(p_.b.plain.dtype)},
            layout, b_panels_);
     }
   }
@@ -249,8 +247,8 @@ class Executor {
         .c_stride = static_cast<size_t>(acc_stride) * acc_bytes_,
         .accumulate = k > 0 || !p_.carry.begins};
     if (strip.in_place) {
-      const ConstBlock b = at_.b.block(k, col, depth, cols);
-      const size_t bytes = dtype_bytes(p_.b.dtype);
+      const ConstBlock b = at_.b.plain.block(k, col, depth, cols);
+      const size_t bytes = dtype_bytes(p_.b.plain.dtype);
       strip.b = b.data;
       strip.b_step = static_cast<size_t>(b.row_stride) * bytes;
       strip.b_stride =
@@ -259,8 +257,8 @@ class Executor {
       strip.b = b_panels_ + kernel.b.lead * kernel.b.element_bytes;
       strip.b_stride = panel_bytes(kernel.b, depth);
     } else {
-      strip.b = at_.stored_b.block(k, col);
-      strip.b_stride = at_.stored_b.panel_stride();
+      strip.b = at_.b.packed.block(k, col);
+      strip.b_stride = at_.b.packed.panel_stride();
     }
     for (int64_t i = 0; i < rows; i += kernel.mr) {
       strip.rows = static_cast<size_t>(std::min<int64_t>(kernel.mr, rows - i));

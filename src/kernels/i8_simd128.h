@@ -4,7 +4,7 @@
 #pragma once
 
 #include "kernels/kernel.h"
-#include "problem/weights.h"
+#include "problem/prepacked.h"
 
 namespace wgemm {
 

@@ -191,8 +191,9 @@ Status gemm_problem(const GemmArgs& args, bool with_data, Problem* problem) {
   problem->k = k;
   problem->compute = compute_type(a.dtype);
   problem->a = matrix_operand(a, ta);
-  problem->b = packed ? Operand{nullptr, args.packed_B->dtype(), 0, 0} : matrix_operand(b, tb);
-  if (packed) problem->stored_b = WeightsAccess::operand(*args.packed_B);
+  problem->b.plain =
+      packed ? Operand{nullptr, args.packed_B->dtype(), 0, 0} : matrix_operand(b, tb);
+  if (packed) problem->b.packed = prepacked_of(*args.packed_B);
   problem->y = with_y ? output_operand(y) : OutputOperand{nullptr, a.dtype, n, 1};
   return {};
 }

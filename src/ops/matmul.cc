@@ -259,10 +259,10 @@ Status matmul_problem(const MatMulArgs& args, bool with_data, MatMulProblem* res
   p.compute = compute_type(dtype);
   p.a = {static_cast<const std::byte*>(args.src.data), dtype, src.row_stride, src.col_stride};
   if (packed) {
-    p.stored_b = WeightsAccess::operand(*args.packed_weights);
+    p.b.packed = prepacked_of(*args.packed_weights);
   } else {
-    p.b = {static_cast<const std::byte*>(args.weights.data), dtype, weights.row_stride,
-           weights.col_stride};
+    p.b.plain = {static_cast<const std::byte*>(args.weights.data), dtype, weights.row_stride,
+                 weights.col_stride};
   }
   p.y = {static_cast<std::byte*>(dst.data), dst.dtype, y_rows, y_cols};
   if (Status s = check_activation(kOp, args.activation, dtype, &p.epilogue.bounds); !s.ok())

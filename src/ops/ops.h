@@ -2,6 +2,7 @@
 // operation.
 #pragma once
 
+#include "problem/pack_problem.h"
 #include "problem/problem.h"
 #include "wgemm.h"
 
@@ -28,14 +29,6 @@ struct MatMulProblem {
 // As gemm_problem.
 Status matmul_problem(const MatMulArgs& args, bool with_data, MatMulProblem* result);
 
-// What is to be packed: a stack of matrices B' of k rows and n columns.
-struct PackProblem {
-  Operand b;  // the first
-  DType as;   // what elements are packed as
-  int64_t k = 0, n = 0, matrices = 1;
-  std::span<const int64_t> batch;  // sizes of the axes in front of the matrix
-  int64_t strides[kMaxRank];       // of these axes
-};
 // `op` and `name` are what errors call the call, and B.
 Status pack_problem(const char* op, const char* name, const PackArgs& args, PackProblem* problem);
 

@@ -214,8 +214,8 @@ Status qgemm_problem(const QGemmArgs& args, bool with_data, Problem* problem, bo
               .k = k,
               .compute = compute_type(a.dtype),
               .a = matrix_operand(a, ta),
-              .b = packed ? Operand{nullptr, b_dtype, 0, 0} : matrix_operand(b, tb),
-              .stored_b = packed ? WeightsAccess::operand(*args.packed_B) : StoredOperand{},
+              .b = {packed ? Operand{nullptr, b_dtype, 0, 0} : matrix_operand(b, tb),
+                    packed ? prepacked_of(*args.packed_B) : PrepackedB{}},
               .y = with_y ? output_operand(args.Y) : OutputOperand{nullptr, y_dtype, n, 1},
               .epilogue = epilogue,
               .quantization = q};

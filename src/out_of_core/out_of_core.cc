@@ -133,7 +133,7 @@ class Stream {
       : context_(context),
         p_(problem),
         a_(problem.a, remotes.a),
-        b_(problem.b, problem.stored_b.panels == nullptr ? remotes.b : nullptr),
+        b_(problem.b.plain, problem.b.is_packed() ? nullptr : remotes.b),
         c_(problem.epilogue.c, problem.epilogue.has_c ? remotes.c : nullptr),
         y_(problem.y, remotes.y),
         acc_bytes_(static_cast<int64_t>(dtype_bytes(accumulator_type(problem.compute)))),
@@ -209,7 +209,7 @@ class Stream {
 
   void run_product(Context* context, const Offsets& at) {
     const int64_t &m = sizes_.m, &n = sizes_.n, &k = sizes_.k;  // Clang 14 captures no bindings
-    const Operand &a = p_.a, &b = p_.b, &c = p_.epilogue.c;
+    const Operand &a = p_.a, &b = p_.b.plain, &c = p_.epilogue.c;
     repeat(count_of(p_.n, n), {0, n * b.col_stride, n * c.col_stride, 0}, [&](int64_t col) {
       repeat(count_of(p_.m, m), {m * a.row_stride, 0, m * c.row_stride, 0}, [&](int64_t row) {
         repeat(count_of(p_.k, k), {k * a.col_stride, k * b.row_stride, 0, 0}, [&](int64_t step) {
@@ -238,10 +238,10 @@ class Stream {
     other.n = size.n;
     other.k = size.k;
     other.a = a_.block(at.a, from.m, from.k, size.m, size.k);
-    if (p_.stored_b.panels != nullptr) {
-      other.stored_b = p_.stored_b.at(at.b).from(from.k, from.n);
+    if (p_.b.is_packed()) {
+      other.b.packed = p_.b.packed.at(at.b).from(from.k, from.n);
     } else {
-      other.b = b_.block(at.b, from.k, from.n, size.k, size.n);
+      other.b.plain = b_.block(at.b, from.k, from.n, size.k, size.n);
     }
     if (p_.epilogue.has_c) other.epilogue.c = c_.block(at.c, from.m, from.n, size.m, size.n);
     other.y = y_.block(at.y, from.m, from.n, size.m, size.n);

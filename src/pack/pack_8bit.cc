@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/transpose.h"
-#include "problem/weights.h"
+#include "pack/weights.h"
 
 namespace wgemm {
 namespace {

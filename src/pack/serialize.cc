@@ -22,7 +22,7 @@
 #include "base/error.h"
 #include "ops/ops.h"
 #include "pack/pack.h"
-#include "problem/weights.h"
+#include "pack/weights.h"
 
 namespace wgemm {
 namespace {
@@ -151,7 +151,7 @@ Status serialize(const PackedWeights& weights, std::span<std::byte> bytes) {
                  {"bytes has ", static_cast<int64_t>(bytes.size()),
                   " bytes; for these weights it must have ", static_cast<int64_t>(wanted)});
   }
-  const StoredOperand stored = WeightsAccess::operand(weights);
+  const PrepackedB stored = prepacked_of(weights);
   const size_t rank = weights.batch().size() + 2,
                matrix = packed_bytes(stored.layout(), weights.n(), weights.k());
   Writer writer(bytes.data());
@@ -249,7 +249,7 @@ Status deserialize(Context& context, std::span<const std::byte> bytes, PackedWei
     return s;
   std::byte* to = WeightsAccess::panels(made);
   for (from = bytes.data() + header; from != end;
-       from += matrix, to += WeightsAccess::operand(made).matrix_bytes) {
+       from += matrix, to += prepacked_of(made).matrix_bytes) {
     std::memcpy(to, from, matrix);
   }
   WeightsAccess::finish(made);

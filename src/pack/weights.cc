@@ -1,4 +1,4 @@
-#include "problem/weights.h"
+#include "pack/weights.h"
 
 #include <algorithm>
 #include <cstring>
@@ -137,9 +137,9 @@ PackedWeights WeightsAccess::own(Context& context, const void* block) {
   return weights;
 }
 
-StoredOperand WeightsAccess::operand(const PackedWeights& weights) {
-  const Header& header = header_of(weights.block_);
-  const auto* block = static_cast<const std::byte*>(weights.block_);
+PrepackedB prepacked_of(const PackedWeights& weights) {
+  const Header& header = header_of(WeightsAccess::block(weights));
+  const auto* block = static_cast<const std::byte*>(WeightsAccess::block(weights));
   return {.panels = block + header.panels_at,
           .dtype = header.dtype,
           .k = header.k,
@@ -150,7 +150,7 @@ StoredOperand WeightsAccess::operand(const PackedWeights& weights) {
           .finite = header.finite};
 }
 
-void unpack(const StoredOperand& weights, int64_t row, int64_t depth, int64_t col, int64_t cols,
+void unpack(const PrepackedB& weights, int64_t row, int64_t depth, int64_t col, int64_t cols,
             const PanelLayout& layout, int less, void* panels) {
   const PanelLayout from = weights.layout();
   if (compute_type(weights.dtype) == DType::kInt8) {
@@ -207,7 +207,7 @@ Status WeightsAccess::allocate(Context& context, const char* op, PackFor target,
 }
 
 void WeightsAccess::finish(const PackedWeights& weights) {
-  const StoredOperand stored = operand(weights);
+  const PrepackedB stored = prepacked_of(weights);
   Header& header = *static_cast<Header*>(const_cast<void*>(weights.block_));
   if (stored.dtype == DType::kFloat16 && stored.matrix_bytes != 0) {
     const size_t count = packed_bytes(stored.layout(), header.n, header.k) / sizeof(uint16_t);
@@ -231,7 +231,7 @@ Status pack(Context& context, const PackArgs& args, PackedWeights* weights) {
   PackedWeights made;
   if (Status s = WeightsAccess::allocate(context, "pack", args.op, p, &made); !s.ok()) return s;
   std::byte* panels = WeightsAccess::panels(made);
-  const size_t matrix_bytes = WeightsAccess::operand(made).matrix_bytes;
+  const size_t matrix_bytes = prepacked_of(made).matrix_bytes;
   if (matrix_bytes != 0) {  // else any number of matrices
     for_each_matrix(p, 0, p.b, [&](const Operand& b) {
       const ConstBlock source = b.block(0, 0, p.k, p.n);

@@ -90,14 +90,15 @@ constexpr int64_t kNarrowest = 32, kLowest = 32;
 
 // Whether a kernel can be given B as it is: elements of its type, where it looks for them.
 bool can_read_b(const Problem& problem, const Kernel& kernel) {
-  const StoredOperand& stored = problem.stored_b;
-  const DType type = stored.panels != nullptr ? stored.dtype : problem.b.dtype;
+  const PrepackedB& stored = problem.b.packed;
+  const DType type = problem.b.dtype();
   // 8-bit ones are all int8 to kernels.
   const bool is_form = is_compute_form(type) || kernel.compute == DType::kInt8;
   if (type != kernel.b_type && !(kernel.b_type == kernel.compute && is_form)) return false;
-  if (kernel.form == BForm::kPanels) return stored.panels != nullptr && kernel.b == stored.layout();
-  return stored.panels == nullptr && problem.n >= kernel.nr &&
-         (kernel.form == BForm::kRows ? problem.b.col_stride : problem.b.row_stride) == 1;
+  if (kernel.form == BForm::kPanels) return problem.b.is_packed() && kernel.b == stored.layout();
+  return !problem.b.is_packed() && problem.n >= kernel.nr &&
+         (kernel.form == BForm::kRows ? problem.b.plain.col_stride : problem.b.plain.row_stride) ==
+             1;
 }
 
 // Columns up to which Y is computed as its transpose: kernels waste no columns then, and read A,
@@ -147,10 +148,10 @@ int64_t rows_of_b(const Problem& problem) {
 
 const Kernel* choose_kernel(const Problem& problem, Determinism determinism, Processor here) {
   const KernelTable table = kernel_table();
-  const double b_bytes = bytes_of(problem.n, problem.k, problem.b.dtype);
+  const double b_bytes = bytes_of(problem.n, problem.k, problem.b.dtype());
   const bool small_b = b_bytes <= kSmallB,
              streams = b_bytes > kLeastStreamed && problem.n >= kNarrowestStreamed;
-  const bool narrow_b = is_narrow(problem.b);
+  const bool narrow_b = is_narrow(problem.b.plain);
   for (int i = 0; i < table.count; ++i) {
     const Kernel& kernel = table.rows[i];
     const bool fast_here = kernel.processor == Processor::kAny || kernel.processor == here;
@@ -235,7 +236,7 @@ int max_range_of_b(Dot dot) {
 }
 
 // The number subtracted from B, as int8. Then the second operand is 0 to 127, or has no -128.
-int shift_of_b(Dot dot, const StoredOperand& b) {
+int shift_of_b(Dot dot, const PrepackedB& b) {
   if (dot == Dot::kSevenBits) return b.low;
   return dot == Dot::kSigned && b.low == -128 ? -1 : 0;
 }
@@ -245,9 +246,9 @@ int shift_of_b(Dot dot, const StoredOperand& b) {
 bool can_run(const Kernel& kernel, const Problem& problem) {
   const bool is_packed_for = kernel.form == BForm::kPanels && kernel.b_type == kernel.compute;
   if (!is_packed_for && !can_read_b(problem, kernel)) return false;
-  if (kernel.finite && !problem.stored_b.finite) return false;
+  if (kernel.finite && !problem.b.packed.finite) return false;
   if (kernel.dot == Dot::kNone) return true;
-  const StoredOperand& b = problem.stored_b;
+  const PrepackedB& b = problem.b.packed;
   if (b.panels == nullptr) return false;  // neither its range nor sums of its columns are known
   return has_dot(kernel.dot) && b.high - b.low <= max_range_of_b(kernel.dot);
 }
@@ -255,8 +256,8 @@ bool can_run(const Kernel& kernel, const Problem& problem) {
 bool pays_transposed(const Problem& problem) {
   const bool is_few = problem.n <= kFewColumns && problem.m >= kManyRows;
   const bool is_in_place = problem.a.row_stride == 1 || problem.a.col_stride == 1;
-  return is_few && is_in_place && problem.compute != DType::kInt8 &&
-         problem.stored_b.panels == nullptr && problem.batch.empty();
+  return is_few && is_in_place && problem.compute != DType::kInt8 && !problem.b.is_packed() &&
+         problem.batch.empty();
 }
 
 Plan make_plan(const Problem& problem, const Context& context, const PlanOptions& options) {
@@ -280,7 +281,7 @@ Plan make_plan(const Problem& problem, const Context& context, const PlanOptions
           : *choose_kernel(problem, determinism, options.processor.value_or(processor()));
   plan.kernel = &kernel;
   plan.a_shift = kernel.dot == Dot::kUnsigned ? 128 : 0;
-  plan.b_shift = shift_of_b(kernel.dot, problem.stored_b);
+  plan.b_shift = shift_of_b(kernel.dot, problem.b.packed);
   plan.pack_b = !can_read_b(problem, kernel);
   const bool carried = problem.carry.sums != nullptr;
   plan.direct = can_write_y(problem) && !plan.canonical_nan && !carried;
@@ -288,8 +289,8 @@ Plan make_plan(const Problem& problem, const Context& context, const PlanOptions
   const auto accumulator = static_cast<int64_t>(dtype_bytes(accumulator_type(problem.compute)));
 
   // Blocks begin with a panel, of packed weights too, whose panels are wider than some kernels'.
-  const bool stored = problem.stored_b.panels != nullptr;
-  const int64_t step = !stored ? kernel.nr : std::max(kernel.nr, problem.stored_b.layout().width);
+  const bool stored = problem.b.is_packed();
+  const int64_t step = !stored ? kernel.nr : std::max(kernel.nr, problem.b.packed.layout().width);
   const int64_t narrowest = kernel.streams ? kNarrowestStreamed : kNarrowest;
   cut_parts(problem, kernel.mr, step, narrowest,
             options.parts != 0 ? options.parts : parts_wanted(problem, kernel, context.threads()),
@@ -300,16 +301,16 @@ Plan make_plan(const Problem& problem, const Context& context, const PlanOptions
                                 : kernel.form == BForm::kColumns ? kDeepestByColumns
                                                                  : kDeepest;
   int64_t deepest = problem.k <= deepest_block ? problem.k : deepest_block / 2;
-  const bool packs_rows_of_b = plan.pack_b && !stored && problem.b.col_stride == 1;
+  const bool packs_rows_of_b = plan.pack_b && !stored && problem.b.plain.col_stride == 1;
   if (packs_rows_of_b && problem.m < kFewRows)
     deepest = std::min(deepest, kDeepestForFewRows / kernel.b.element_bytes);
-  const double b_bytes =
-      bytes_of(problem.n, problem.k, stored ? problem.stored_b.dtype : problem.b.dtype);
+  const double b_bytes = bytes_of(problem.n, problem.k, problem.b.dtype());
   if (kernel.form == BForm::kRows && !kernel.streams) {
     const bool by_twos =
         (problem.m == 2 || kernel.mr == 2) && kernel.b.element_bytes > 2 && b_bytes > kInLastCache;
     const bool one_or_two = problem.m == 1 || by_twos;
-    const int64_t block = one_or_two || is_narrow(problem.b) ? kSmallBlockInPlace : kBlockInPlace;
+    const int64_t block =
+        one_or_two || is_narrow(problem.b.plain) ? kSmallBlockInPlace : kBlockInPlace;
     const bool few_at_once = one_or_two && b_bytes > kInL2 && plan.cols.size >= kLongRow;
     const int64_t rows = few_at_once ? 0 : block / kernel.b.element_bytes / plan.cols.size;
     deepest = std::min(deepest, std::max(rows, kShallowest));

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "problem/operand.h"
-#include "problem/weights.h"
+#include "problem/prepacked.h"
 
 namespace wgemm {
 
@@ -78,13 +78,25 @@ struct Carry {
   bool begins = true, ends = true;
 };
 
+// Where B comes from: a matrix in memory, or packed weights.
+struct BSource {
+  Operand plain{};      // unpacked; of packed weights the type alone counts
+  PrepackedB packed{};  // without panels: B is `plain`
+
+  bool is_packed() const { return packed.panels != nullptr; }
+  DType dtype() const { return is_packed() ? packed.dtype : plain.dtype; }
+  // The same, `steps` further: elements, or matrices of packed weights.
+  BSource at(int64_t steps) const {
+    return is_packed() ? BSource{plain, packed.at(steps)} : BSource{plain.at(steps), packed};
+  }
+};
+
 struct Problem {
   int64_t m = 0, n = 0, k = 0;
   DType compute = DType::kFloat32;  // the type that kernels multiply and accumulate in; kInt8: see
                                     // `quantization`
   Operand a;                        // M x K
-  Operand b;                        // K x N
-  StoredOperand stored_b{};         // where there are panels: in place of b
+  BSource b;                        // K x N
   OutputOperand y;                  // M x N
   Epilogue epilogue{};
   std::span<const BatchAxis> batch{};  // of many products: the outermost first, and last those
@@ -107,8 +119,8 @@ struct Problem {
 inline Problem transposed(const Problem& problem) {
   Problem other = problem;
   std::swap(other.m, other.n);
-  std::swap(other.a, other.b);
-  for (Operand* operand : {&other.a, &other.b, &other.epilogue.c})
+  std::swap(other.a, other.b.plain);
+  for (Operand* operand : {&other.a, &other.b.plain, &other.epilogue.c})
     std::swap(operand->row_stride, operand->col_stride);
   std::swap(other.y.row_stride, other.y.col_stride);
   return other;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/types.h"
-#include "problem/weights.h"
+#include "pack/weights.h"
 
 extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
 
@@ -97,7 +97,7 @@ Bytes product(const PackedWeights& weights, const Bytes* b, int64_t rows) {
 
 // B, as its elements lie in the panels.
 Bytes elements_of(const PackedWeights& weights) {
-  const StoredOperand stored = WeightsAccess::operand(weights);
+  const PrepackedB stored = prepacked_of(weights);
   const PanelLayout layout = stored.layout();
   const size_t bytes = dtype_bytes(weights.dtype());
   Bytes elements(static_cast<size_t>(weights.k() * weights.n()) * bytes);

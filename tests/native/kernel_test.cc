@@ -12,7 +12,7 @@
 #include "base/types.h"
 #include "engine.h"
 #include "kernels/portable.h"
-#include "problem/weights.h"
+#include "pack/weights.h"
 #include "qgemm_tester.h"
 #include "tester.h"
 

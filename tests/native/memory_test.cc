@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/types.h"
-#include "problem/weights.h"
+#include "pack/weights.h"
 
 #ifdef WGEMM_TEST_WRAPPED
 #include <pthread.h>

@@ -54,10 +54,11 @@ struct Planned {
     p.compute = compute_type(type);
     const bool quantized = p.compute == DType::kInt8, column_a = (variant & 1) != 0;
     p.a = {somewhere, type, column_a ? 1 : k, column_a ? m : 1};
-    p.b = {somewhere, type, form == Form::kColumnMajor ? 1 : n, form == Form::kColumnMajor ? k : 1};
+    p.b.plain = {somewhere, type, form == Form::kColumnMajor ? 1 : n,
+                 form == Form::kColumnMajor ? k : 1};
     p.y = {somewhere, quantized ? DType::kFloat32 : type, n, 1};
     if (form == Form::kPacked) {
-      p.stored_b = {.panels = somewhere,
+      p.b.packed = {.panels = somewhere,
                     .dtype = type,
                     .k = k,
                     .low = (variant & 2) != 0 ? -128 : -60,

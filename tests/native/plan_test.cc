@@ -25,9 +25,10 @@ Plan plan_of(const Product& product, const Context& context) {
   p.k = product.k;
   p.compute = compute_type(product.type);
   p.a = {somewhere, product.type, product.trans_a ? 1 : product.k, product.trans_a ? product.m : 1};
-  p.b = {somewhere, product.type, product.trans_b ? 1 : product.n, product.trans_b ? product.k : 1};
+  p.b.plain = {somewhere, product.type, product.trans_b ? 1 : product.n,
+               product.trans_b ? product.k : 1};
   p.y = {somewhere, product.type, product.n, 1};
-  if (product.packed) p.stored_b = {.panels = somewhere, .dtype = product.type, .k = product.k};
+  if (product.packed) p.b.packed = {.panels = somewhere, .dtype = product.type, .k = product.k};
   return make_plan(p, context, {});
 }
 Plan plan_of(const Product& product, Determinism determinism = Determinism::kFast) {

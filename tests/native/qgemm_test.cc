@@ -13,7 +13,7 @@
 
 #include "array.h"
 #include "engine.h"
-#include "problem/weights.h"
+#include "pack/weights.h"
 #include "qgemm_tester.h"
 #include "reference.h"
 
@@ -519,7 +519,7 @@ TEST(PackedWeights, KnowTheirColumnSums) {
                 const uint8_t x = trans ? b.data[b.place(j, i)] : b.data[b.place(i, j)];
                 sum += type == DType::kInt8 ? int{static_cast<int8_t>(x)} : x - 128;
               }
-              ASSERT_EQ(WeightsAccess::operand(weights).column_sums[j], sum)
+              ASSERT_EQ(prepacked_of(weights).column_sums[j], sum)
                   << k << " x " << n << ", column " << j;
             }
           }
@@ -536,9 +536,9 @@ TEST(PackedWeights, ServeAnyNumberOfCalls) {
     Context context;
     const PackedWeights weights = packed(context, b.tensor(b_type));
     const size_t in_use = context.bytes_in_use();
-    const std::vector<std::byte> bytes(static_cast<const std::byte*>(static_cast<const void*>(
-                                           WeightsAccess::operand(weights).column_sums)),
-                                       WeightsAccess::operand(weights).panels);
+    const std::vector<std::byte> bytes(
+        static_cast<const std::byte*>(static_cast<const void*>(prepacked_of(weights).column_sums)),
+        prepacked_of(weights).panels);
     std::mt19937 random(1);
     for (const int64_t m : {1, 30, 2, 7, 24, 3}) {
       for (const DType a_type : {DType::kInt8, DType::kUInt8}) {
@@ -565,9 +565,8 @@ TEST(PackedWeights, ServeAnyNumberOfCalls) {
         }
       }
     }
-    EXPECT_TRUE(std::equal(
-        bytes.begin(), bytes.end(),
-        reinterpret_cast<const std::byte*>(WeightsAccess::operand(weights).column_sums)));
+    EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(),
+                           reinterpret_cast<const std::byte*>(prepacked_of(weights).column_sums)));
   }
 }
 
@@ -648,10 +647,10 @@ TEST(PackedWeights, AreMovedBetweenContextsAndFromViews) {
     EXPECT_GT(two.bytes_in_use(), 0U);
 
     PackedWeights owner = packed(one, b.tensor(DType::kInt8));
-    const void* const block = WeightsAccess::operand(first).column_sums;
+    const void* const block = prepacked_of(first).column_sums;
     first = std::move(owner);
     first = PackedWeights::view(owner.detach());
-    EXPECT_EQ(WeightsAccess::operand(first).column_sums, block);
+    EXPECT_EQ(prepacked_of(first).column_sums, block);
     EXPECT_EQ(one.bytes_in_use(), 0U);
     EXPECT_GT(two.bytes_in_use(), 0U);
     second = std::move(first);

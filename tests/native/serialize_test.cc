@@ -10,7 +10,7 @@
 
 #include "array.h"
 #include "base/types.h"
-#include "problem/weights.h"
+#include "pack/weights.h"
 #include "threads.h"
 
 namespace wgemm::testing {
@@ -147,7 +147,7 @@ TEST_P(SerializeTest, GivesBackTheWeights) {
   EXPECT_TRUE(std::ranges::equal(read.batch(), weights.batch()));
   EXPECT_EQ(read.bytes(), weights.bytes());
   EXPECT_TRUE(serialized(read) == bytes);
-  const StoredOperand one = WeightsAccess::operand(weights), other = WeightsAccess::operand(read);
+  const PrepackedB one = prepacked_of(weights), other = prepacked_of(read);
   EXPECT_EQ(one.low, other.low);
   EXPECT_EQ(one.high, other.high);
   EXPECT_EQ(one.finite, other.finite);
@@ -270,7 +270,7 @@ TEST(Serialize, TakesNothingThatItWouldNotWrite) {
         ++taken;
         EXPECT_TRUE(serialized(weights) == changed) << at;
         // What follows from the elements is theirs.
-        const StoredOperand stored = WeightsAccess::operand(weights);
+        const PrepackedB stored = prepacked_of(weights);
         if (stored.column_sums == nullptr || weights.op() != PackFor::kQGemm) continue;
         int low = 127, high = -128;
         for (int64_t col = 0; col < weights.n(); ++col) {

@@ -1,6 +1,6 @@
 // Weights that are packed before, of every type of Gemm: products with them have the bits of
 // products without, by every kernel; and what they may not stand for.
-#include "problem/weights.h"
+#include "pack/weights.h"
 
 #include <gtest/gtest.h>
 
@@ -291,8 +291,8 @@ TEST(Weights, ServeAnyNumberOfCalls) {
   Context context;
   const PackedWeights weights = packed(context, b.tensor(DType::kFloat32));
   const size_t in_use = context.bytes_in_use();
-  const auto* block = reinterpret_cast<const std::byte*>(WeightsAccess::operand(weights).panels);
-  const std::vector<std::byte> panels(block, block + WeightsAccess::operand(weights).matrix_bytes);
+  const auto* block = reinterpret_cast<const std::byte*>(prepacked_of(weights).panels);
+  const std::vector<std::byte> panels(block, block + prepacked_of(weights).matrix_bytes);
   for (const int64_t m : {1, 30, 2, 7, 3}) {
     Array<float> a({m, 37}, 0, false);
     fill(a, random);
@@ -401,8 +401,7 @@ TEST_P(HalfWeightsTest, ArePackedAsIfRoundedBefore) {
           const PackedWeights weights = packed_as(context, b.tensor(DType::kFloat32), trans);
           const PackedWeights wanted = packed_as(context, rounded.tensor(GetParam()), trans);
           ASSERT_EQ(weights.bytes(), wanted.bytes());
-          const StoredOperand found = WeightsAccess::operand(weights),
-                              expected = WeightsAccess::operand(wanted);
+          const PrepackedB found = prepacked_of(weights), expected = prepacked_of(wanted);
           const size_t bytes = packed_bytes(found.layout(), weights.n(), weights.k());
           for (int64_t i = 0; i < (dims.size() == 3 ? dims[0] : 1); ++i) {
             EXPECT_EQ(std::memcmp(found.at(i).panels, expected.at(i).panels, bytes), 0)

@@ -8,11 +8,10 @@
 // K is 0; and the panels, matrix after matrix; each part at a multiple of 64 bytes.
 #pragma once
 
-#include "kernels/kernel.h"
+#include "problem/panel.h"
+#include "wgemm.h"
 
 namespace wgemm {
-
-struct PackProblem;
 
 inline constexpr PanelLayout kI8StorageLayout = panel_of<int8_t>(8, 2);
 
@@ -42,7 +41,7 @@ constexpr PanelLayout storage_layout(DType type) {
 constexpr int int8_offset(DType type) { return type == DType::kUInt8 ? 128 : 0; }
 
 // Packed weights as the stages behind see them: a matrix of them, and those that follow.
-struct StoredOperand {
+struct PrepackedB {
   const std::byte* panels = nullptr;  // null: there are none
   DType dtype = DType::kFloat32;
   int64_t k = 0;            // depth of the panels
@@ -57,15 +56,15 @@ struct StoredOperand {
   size_t panel_stride() const { return panel_bytes(layout(), k); }  // bytes
 
   // The same, `matrices` further.
-  StoredOperand at(int64_t matrices) const {
-    StoredOperand other = *this;
+  PrepackedB at(int64_t matrices) const {
+    PrepackedB other = *this;
     other.panels += static_cast<size_t>(matrices) * matrix_bytes;
     return other;
   }
 
   // The same from k step `row` and column `col` on, as block() has them.
-  StoredOperand from(int64_t row, int64_t col) const {
-    StoredOperand other = *this;
+  PrepackedB from(int64_t row, int64_t col) const {
+    PrepackedB other = *this;
     other.panels = block(row, col) - layout().lead * layout().element_bytes;
     other.column_sums += col;
     return other;
@@ -80,33 +79,7 @@ struct StoredOperand {
   }
 };
 
-// Fills `panels` of `layout`, whose width divides that of the storage, with a block of `depth` by
-// `cols`; `less` is taken off 8-bit elements that stay bytes.
-void unpack(const StoredOperand& weights, int64_t row, int64_t depth, int64_t col, int64_t cols,
-            const PanelLayout& layout, int less, void* panels);
-
-// Bytes of the panels of one matrix: in 64 bits, which no checked sizes pass, since they may be
-// more than memory has.
-int64_t stored_bytes(const PackProblem& problem);
-
-// The parts of weights that are not empty.
-struct WeightsAccess {
-  static StoredOperand operand(const PackedWeights& weights);
-  static PackedWeights own(Context& context, const void* block);
-
-  // Weights in the making: memory whose panels are yet to be filled, for `op` of packing to name in
-  // errors; and its panels, matrix_bytes of operand() from matrix to matrix.
-  static Status allocate(Context& context, const char* op, PackFor target,
-                         const PackProblem& problem, PackedWeights* weights);
-  static std::byte* panels(const PackedWeights& weights) {
-    return const_cast<std::byte*>(operand(weights).panels);
-  }
-  // Computes what follows from the panels: of 8 bits the sums of the columns, and the range; of
-  // float16 whether all are finite.
-  static void finish(const PackedWeights& weights);
-};
-
-// Writes the checksum of serialized weights into them.
-void seal(std::span<std::byte> bytes);
+// The view of packed weights that are not empty. pack/weights.cc knows their block.
+PrepackedB prepacked_of(const PackedWeights& weights);
 
 }  // namespace wgemm
