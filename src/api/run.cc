@@ -23,9 +23,9 @@ Status run_plan(Context& context, const char* op, const Problem& problem, const 
     execute(context, problem, plan, arena.data());
     return {};
   }
-  if (plan.parts() > 1 && options.parts == 0) {  // then on one thread, which needs less
+  if (plan.tasks() > 1 && options.tasks == 0) {  // then on one thread, which needs less
     PlanOptions whole = options;
-    whole.parts = 1;
+    whole.tasks = 1;
     return run_plan(context, op, problem, make_plan(problem, context, whole), whole);
   }
   return no_scratch(context, op, plan);
@@ -143,7 +143,7 @@ Status plan_run(const Context& context, const char* op, const Problem& problem, 
            (std::in_range<size_t>(bytes) && context.has_room(static_cast<size_t>(bytes)));
   };
   *plan = make_plan(problem, context);
-  if (!fits() && plan->parts() > 1) *plan = make_plan(problem, context, {.parts = 1});
+  if (!fits() && plan->tasks() > 1) *plan = make_plan(problem, context, {.tasks = 1});
   return fits() ? Status{} : no_scratch(context, op, *plan);
 }
 
@@ -177,7 +177,7 @@ Status explain_problem(const Context& context, const char* op, const Problem& pr
   explanation->mr = plan.kernel->mr;
   explanation->nr = plan.kernel->nr;
   explanation->kr = plan.kernel->kr;
-  explanation->threads = std::min<int64_t>(plan.threads, plan.parts());
+  explanation->threads = std::min<int64_t>(plan.threads, plan.tasks());
   explanation->mc = plan.mc;
   explanation->nc = plan.nc;
   explanation->kc = plan.kc;

@@ -6,12 +6,12 @@
 
 namespace wgemm {
 
-void Threads::run([[maybe_unused]] Context& context, size_t parts, Work work, void* argument) {
+void Threads::run([[maybe_unused]] Context& context, size_t tasks, Work work, void* argument) {
 #if WGEMM_THREADS
   // Without a pool this computes them one after the other.
-  pthreadpool_parallelize_1d_with_thread(context.pool_, work, argument, parts, 0);
+  pthreadpool_parallelize_1d_with_thread(context.pool_, work, argument, tasks, 0);
 #else
-  for (size_t part = 0; part < parts; ++part) work(argument, 0, part);
+  for (size_t task = 0; task < tasks; ++task) work(argument, 0, task);
 #endif
 }
 

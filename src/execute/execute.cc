@@ -21,30 +21,31 @@ struct Interval {
   int64_t begin, end;
 };
 
-struct Part {
+struct Task {
   Interval outer, inner, rows, cols;
 };
 
-// Part `index` of the plan's. Those next to each other differ in their rows first.
-Part part_at(const Problem& problem, const Plan& plan, size_t index) {
+// Task `index` of the plan's. Those next to each other differ in their rows first.
+Task task_at(const Problem& problem, const Plan& plan, size_t index) {
   auto left = static_cast<int64_t>(index);
   const auto next = [&](const Cut& cut, int64_t total) {
     const int64_t begin = left % cut.count * cut.size;
     left /= cut.count;
     return Interval{begin, std::min(begin + cut.size, total)};
   };
-  Part part;
-  part.rows = next(plan.rows, problem.m);
-  part.inner = next(plan.inner, products_of(problem.batch_sharing_b()));
-  part.cols = next(plan.cols, problem.n);
-  part.outer = next(plan.outer, products_of(problem.batch_of_b()));
-  return part;
+  Task task;
+  task.rows = next(plan.rows, problem.m);
+  task.inner = next(plan.inner, products_of(problem.batch_sharing_b()));
+  task.cols = next(plan.cols, problem.n);
+  task.outer = next(plan.outer, products_of(problem.batch_of_b()));
+  return task;
 }
 
 // Reads rows of so many bytes through, `stride` bytes apart, so that they are in a cache when they
 // are needed: WebAssembly has no prefetch. In eight streams, since one gets half of what memory can
 // give.
-[[gnu::noinline]] void fetch(const std::byte* matrix, int64_t rows, size_t stride, size_t bytes) {
+[[gnu::noinline]] void prefetch(const std::byte* matrix, int64_t rows, size_t stride,
+                                size_t bytes) {
   constexpr int64_t kStreams = 8;
   constexpr size_t kLine = 64;
   const int64_t share = (rows + kStreams - 1) / kStreams;
@@ -60,18 +61,18 @@ Part part_at(const Problem& problem, const Plan& plan, size_t index) {
 }
 
 // The same of a block whose rows or columns are contiguous.
-void fetch(const ConstBlock& block, DType dtype, int64_t rows, int64_t cols) {
+void prefetch(const ConstBlock& block, DType dtype, int64_t rows, int64_t cols) {
   const size_t bytes = dtype_bytes(dtype);
   if (block.col_stride == 1) {
-    fetch(block.data, rows, static_cast<size_t>(block.row_stride) * bytes,
-          static_cast<size_t>(cols) * bytes);
+    prefetch(block.data, rows, static_cast<size_t>(block.row_stride) * bytes,
+             static_cast<size_t>(cols) * bytes);
   } else if (block.row_stride == 1) {
-    fetch(block.data, cols, static_cast<size_t>(block.col_stride) * bytes,
-          static_cast<size_t>(rows) * bytes);
+    prefetch(block.data, cols, static_cast<size_t>(block.col_stride) * bytes,
+             static_cast<size_t>(rows) * bytes);
   }
 }
 
-// Computes parts, one after the other, with scratch of its own.
+// Computes tasks, one after the other, with scratch of its own.
 class Executor {
  public:
   Executor(const Problem& problem, const Plan& plan, std::byte* scratch)
@@ -97,16 +98,16 @@ class Executor {
 
   // Products that share a matrix B lie inside the loop over its columns, so that it is packed once
   // for all of them.
-  void run(const Part& part) {
-    for_each_product(p_.batch_of_b(), part.outer, [&] {
+  void run(const Task& task) {
+    for_each_product(p_.batch_of_b(), task.outer, [&] {
       ready_k_ = ready_col_ = -1;
-      for (int64_t col = part.cols.begin; col < part.cols.end; col += plan_.nc) {
-        const int64_t cols = std::min(plan_.nc, part.cols.end - col);
+      for (int64_t col = task.cols.begin; col < task.cols.end; col += plan_.nc) {
+        const int64_t cols = std::min(plan_.nc, task.cols.end - col);
         if (plan_.columns_bytes != 0)
           block_columns_ = make_columns(p_.quantization, byte_form_, col, cols, columns_);
-        for_each_product(p_.batch_sharing_b(), part.inner, [&] {
-          for (int64_t row = part.rows.begin; row < part.rows.end; row += plan_.mc) {
-            block_of_y(row, std::min(plan_.mc, part.rows.end - row), col, cols);
+        for_each_product(p_.batch_sharing_b(), task.inner, [&] {
+          for (int64_t row = task.rows.begin; row < task.rows.end; row += plan_.mc) {
+            block_of_y(row, std::min(plan_.mc, task.rows.end - row), col, cols);
           }
         });
       }
@@ -162,9 +163,9 @@ class Executor {
     if (row_sums_ != nullptr) std::fill_n(row_sums_, rows, 0);
     for (int64_t k = 0; k < p_.k; k += plan_.kc) {
       const int64_t depth = std::min(plan_.kc, p_.k - k);
-      if (plan_.fetch_a) fetch(at_.a.block(row, k, rows, depth), p_.a.dtype, rows, depth);
+      if (plan_.prefetch_a) prefetch(at_.a.block(row, k, rows, depth), p_.a.dtype, rows, depth);
       if (ready_k_ != k || ready_col_ != col) {
-        if (plan_.fetch_b) fetch_b(k, depth, col, cols);
+        if (plan_.prefetch_b) prefetch_b(k, depth, col, cols);
         if (plan_.pack_b) pack_b(k, depth, col, cols);
         ready_k_ = k;
         ready_col_ = col;
@@ -191,13 +192,13 @@ class Executor {
     }
   }
 
-  void fetch_b(int64_t k, int64_t depth, int64_t col, int64_t cols) {
+  void prefetch_b(int64_t k, int64_t depth, int64_t col, int64_t cols) {
     if (!at_.b.is_packed())
-      return fetch(at_.b.plain.block(k, col, depth, cols), p_.b.plain.dtype, depth, cols);
+      return prefetch(at_.b.plain.block(k, col, depth, cols), p_.b.plain.dtype, depth, cols);
     const PanelLayout layout = at_.b.packed.layout();
-    fetch(at_.b.packed.block(k, col), (cols + layout.width - 1) / layout.width,
-          at_.b.packed.panel_stride(),
-          static_cast<size_t>(depth * layout.width * layout.element_bytes));
+    prefetch(at_.b.packed.block(k, col), (cols + layout.width - 1) / layout.width,
+             at_.b.packed.panel_stride(),
+             static_cast<size_t>(depth * layout.width * layout.element_bytes));
   }
 
   void pack_b(int64_t k, int64_t depth, int64_t col, int64_t cols) {
@@ -242,19 +243,20 @@ class Executor {
         .b = nullptr,
         .b_stride = 0,
         .b_step = static_cast<size_t>(kernel.b.width * kernel.b.kr * kernel.b.element_bytes),
-        .in_place = kernel.form != BForm::kPanels,
+        .unpacked = kernel.b_layout != BLayout::kPanels,
         .c = nullptr,
         .c_stride = static_cast<size_t>(acc_stride) * acc_bytes_,
         .accumulate = k > 0 || !p_.carry.begins};
-    if (strip.in_place) {
+    if (strip.unpacked) {
       const ConstBlock b = at_.b.plain.block(k, col, depth, cols);
       const size_t bytes = dtype_bytes(p_.b.plain.dtype);
       strip.b = b.data;
       strip.b_step = static_cast<size_t>(b.row_stride) * bytes;
-      strip.b_stride =
-          static_cast<size_t>(kernel.form == BForm::kRows ? kernel.b.width : b.col_stride) * bytes;
+      strip.b_stride = static_cast<size_t>(kernel.b_layout == BLayout::kRowMajor ? kernel.b.width
+                                                                                 : b.col_stride) *
+                       bytes;
     } else if (plan_.pack_b) {
-      strip.b = b_panels_ + kernel.b.lead * kernel.b.element_bytes;
+      strip.b = b_panels_ + kernel.b.header * kernel.b.element_bytes;
       strip.b_stride = panel_bytes(kernel.b, depth);
     } else {
       strip.b = at_.b.packed.block(k, col);
@@ -297,12 +299,12 @@ void execute(Context& context, const Problem& problem, const Plan& plan, std::by
     const Plan& plan;
     std::byte* scratch;
   } job{problem, plan, scratch};
-  const auto work = [](void* argument, size_t thread, size_t part) {
+  const auto work = [](void* argument, size_t thread, size_t task) {
     const auto& [p, all, memory] = *static_cast<const Job*>(argument);
-    Executor(p, all, memory + thread * all.thread_bytes).run(part_at(p, all, part));
+    Executor(p, all, memory + thread * all.thread_bytes).run(task_at(p, all, task));
   };
-  if (plan.parts() == 1) return work(&job, 0, 0);  // without a call of the pool
-  Threads::run(context, static_cast<size_t>(plan.parts()), work, &job);
+  if (plan.tasks() == 1) return work(&job, 0, 0);  // without a call of the pool
+  Threads::run(context, static_cast<size_t>(plan.tasks()), work, &job);
 }
 
 }  // namespace wgemm

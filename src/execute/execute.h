@@ -1,4 +1,4 @@
-// The loops over parts, on all threads, and over blocks: pack, kernel, epilogue.
+// The loops over tasks, on all threads, and over blocks: pack, kernel, epilogue.
 #pragma once
 
 #include "plan/plan.h"

@@ -41,9 +41,9 @@ void i64_2x8_simd128_mul_columns(const Strip& s) {
   strip_of<I64, ColumnsTile<1>, ColumnsTile<2>>(s);
 }
 
-void i64_fill_lead(void* lead, int64_t k) {
+void i64_fill_header(void* header, int64_t k) {
   v128_t sum[kPairs] = {};
-  const std::byte* b = static_cast<const std::byte*>(lead) + kStepBytes;
+  const std::byte* b = static_cast<const std::byte*>(header) + kStepBytes;
 #pragma clang loop unroll(disable)
   for (; k >= 2; k -= 2, b += 2 * kStepBytes) {
     unroll(std::make_index_sequence<kPairs>{}, [&](auto p) {
@@ -52,7 +52,7 @@ void i64_fill_lead(void* lead, int64_t k) {
                               wasm_i64x2_mul(wasm_v128_load(at), wasm_v128_load(at + kStepBytes)));
     });
   }
-  std::memcpy(lead, sum, sizeof(sum));
+  std::memcpy(header, sum, sizeof(sum));
 }
 
 void i64_2x4_simd128(const Strip& s) {

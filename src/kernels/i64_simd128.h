@@ -13,9 +13,9 @@
 namespace wgemm {
 
 // Minus the sum of b0 * b1 over each two steps of k, of each column.
-void i64_fill_lead(void* lead, int64_t k);
+void i64_fill_header(void* header, int64_t k);
 inline constexpr PanelLayout kI64PanelOfB = {
-    .width = 4, .kr = 1, .lead = 4, .element_bytes = 8, .fill_lead = i64_fill_lead};
+    .width = 4, .kr = 1, .header = 4, .element_bytes = 8, .fill_header = i64_fill_header};
 
 void i64_2x4_simd128(const Strip& strip);
 

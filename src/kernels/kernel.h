@@ -17,17 +17,17 @@ struct Strip {
   size_t k;         // 1 and more
   const void* a;    // rows, `a_stride` apart, or one panel
   size_t a_stride;  // from row to row
-  const void* b;    // first weight of the first panel, behind its lead
+  const void* b;    // first weight of the first panel, behind its header
   size_t
       b_stride;  // from panel to panel, which lie side by side, but for weights that are read where
                  // they are stored; in place, from nr columns to the next, or from column to column
-  size_t b_step;    // from step to step of kr k
-  bool in_place;    // B is read where it lies: as BForm of the kernel says, and columns before the
-                    // first are there, back to nr in all
-  void* c;          // accumulators, row-major
+  size_t b_step;  // from step to step of kr k
+  bool unpacked;  // B is read where it lies: as BLayout of the kernel says, and columns before the
+                  // first are there, back to nr in all
+  void* c;        // accumulators, row-major
   size_t c_stride;  // from row to row; nothing is written beyond `rows` and `cols`
   bool accumulate;  // c holds the sums over earlier k: go on from them; else, and always where it
-                    // is filled, the lead of each panel precedes `b`
+                    // is filled, the header of each panel precedes `b`
 };
 using KernelFunction = void (*)(const Strip&);
 
@@ -48,10 +48,10 @@ enum class Dot : uint8_t {
 };
 
 // How B lies that a kernel reads.
-enum class BForm : uint8_t {
-  kPanels,   // in panels, of the call's own or of packed weights
-  kRows,     // in place, columns side by side
-  kColumns,  // in place, k side by side
+enum class BLayout : uint8_t {
+  kPanels,       // in panels, of the call's own or of packed weights
+  kRowMajor,     // in place, columns side by side
+  kColumnMajor,  // in place, k side by side
 };
 
 // One row of the table in kernels.cc.
@@ -68,7 +68,7 @@ struct Kernel {
                        // see Determinism
   Dot dot = Dot::kNone;  // other than kNone: packed weights only, if their range fits; A keeps its
                          // zero point
-  BForm form = BForm::kPanels;
+  BLayout b_layout = BLayout::kPanels;
   DType b_type = compute;         // of the elements of B that it reads
   int64_t rows_max = kAnyRows;    // most rows for which it pays
   int64_t rows_max_small_b = 0;   // the same where all of B fits in L1

@@ -38,9 +38,9 @@ constexpr Kernel i32(const char* name, int mr, Isa isa, KernelFunction run) {
 // as panels to kernels that do not wait for operands, which are those that multiply and add at
 // once.
 constexpr int kManyRows = 512;
-constexpr Kernel in_place(BForm form, int rows_max, Kernel kernel, int rows_max_small_b = 0,
+constexpr Kernel in_place(BLayout form, int rows_max, Kernel kernel, int rows_max_small_b = 0,
                           int rows_max_narrow_b = 0) {
-  kernel.form = form;
+  kernel.b_layout = form;
   kernel.rows_max = rows_max;
   kernel.rows_max_small_b = rows_max_small_b;
   kernel.rows_max_narrow_b = rows_max_narrow_b;
@@ -64,7 +64,7 @@ constexpr Kernel any_order(Kernel kernel) {
 
 // One row by B in place as a few long streams.
 constexpr Kernel streaming(Kernel kernel) {
-  kernel = any_order(in_place(BForm::kRows, 1, kernel));
+  kernel = any_order(in_place(BLayout::kRowMajor, 1, kernel));
   kernel.streams = true;
   return kernel;
 }
@@ -74,7 +74,7 @@ constexpr Kernel finite(Kernel kernel) {
   return kernel;
 }
 
-constexpr auto kRows = BForm::kRows, kColumns = BForm::kColumns;
+constexpr auto kRows = BLayout::kRowMajor, kColumns = BLayout::kColumnMajor;
 constexpr auto kF16 = DType::kFloat16, kBF16 = DType::kBFloat16;
 constexpr auto kSimd128 = Isa::kSimd128, kPortable = Isa::kPortable;
 [[maybe_unused]] constexpr auto kRelaxed = Isa::kRelaxed;  // not in every build

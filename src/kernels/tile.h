@@ -212,7 +212,7 @@ void panel_of_a_tile(const Strip& s, const std::byte* b, TileColumns t) {
 template <size_t kWidth, size_t kColumn, size_t kPanel = kWidth>
 void single_panels(const Strip& s, const std::byte* b, size_t col, auto&& tile) {
   for (; col < s.cols; col += kWidth) {
-    const size_t count = std::min(kWidth, s.cols - col), skip = s.in_place ? kWidth - count : 0;
+    const size_t count = std::min(kWidth, s.cols - col), skip = s.unpacked ? kWidth - count : 0;
     tile(b - skip * kColumn, TileColumns{col, skip, count});
     if constexpr (kWidth == kPanel) {
       b += s.b_stride;
@@ -228,8 +228,8 @@ void single_panels(const Strip& s, const std::byte* b, size_t col, auto&& tile) 
 // read on into the next: memory gives few long streams faster than others.
 template <size_t rows, size_t NP, size_t kWidth, size_t kColumn>
 void several_panels(const Strip& s, auto&& several, auto&& single) {
-  const size_t count = s.rows < rows ? 0 : s.cols / (NP * kWidth), apart = s.in_place ? 1 : count,
-               step = s.in_place ? NP : 1;
+  const size_t count = s.rows < rows ? 0 : s.cols / (NP * kWidth), apart = s.unpacked ? 1 : count,
+               step = s.unpacked ? NP : 1;
   const auto* const b = static_cast<const std::byte*>(s.b);
   for (size_t i = 0; i < count; ++i) {
     several(b + i * step * s.b_stride,
@@ -286,7 +286,7 @@ struct Tile {
       panels_tile<Ops, rows, 1>(s, panel, t);
     };
     if constexpr (in_bursts) {
-      if (!s.in_place && s.cols >= kStreamsInBursts * kWidth &&
+      if (!s.unpacked && s.cols >= kStreamsInBursts * kWidth &&
           s.cols / kWidth * s.b_stride > kLeastInBursts) {
         return run<Ops>(read_in_bursts(s, kWidth, sizeof(typename Ops::A),
                                        sizeof(typename Ops::Acc), two_panels<Ops>));

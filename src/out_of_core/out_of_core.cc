@@ -141,7 +141,7 @@ class Stream {
                      dtype_bytes(p_.y.dtype) == static_cast<size_t>(acc_bytes_)) {
     choose(room);
     if (!fits_ && context.threads() > 1) {  // then on one thread, which needs less
-      options_.parts = 1;
+      options_.tasks = 1;
       choose(room);
     }
   }

@@ -116,7 +116,7 @@ int64_t interleave(const PackSource& s, const From* from, const PanelLayout& lay
     const int64_t d_end = std::min(d0 + kRowsAtOnce, s.depth), row_stride = s.depth_stride;
     for (int64_t p = 0; p < full; ++p) {
       const From* source = from + d0 * s.depth_stride + p * Width;
-      To* out = to + p * panel + layout.lead + d0 * Width;
+      To* out = to + p * panel + layout.header + d0 * Width;
       for (int64_t d = d0; d < d_end; ++d, source += row_stride, out += Width) step(source, out);
     }
   }
@@ -135,7 +135,7 @@ int64_t transpose_panels(const PackSource& s, const From* from, const PanelLayou
     const LoadVector<From, To> load;
     for (int64_t p = 0; p < full; ++p) {
       const From* source = from + p * width * s.lane_stride;
-      To* out = to + p * panel + layout.lead;
+      To* out = to + p * panel + layout.header;
       int64_t d = 0;
 #pragma clang loop unroll(disable)
       for (; d + kSide <= s.depth; d += kSide) {
@@ -161,9 +161,9 @@ void gather(const PackSource& s, const From* from, const PanelLayout& layout, in
   const auto panel = static_cast<int64_t>(panel_bytes(layout, s.depth) / sizeof(To));
   const int64_t width = layout.width, kr = layout.kr;
   for (int64_t lane0 = first_panel * width; lane0 < s.lanes; lane0 += width) {
-    To* out = to + lane0 / width * panel + layout.lead;
+    To* out = to + lane0 / width * panel + layout.header;
     const int64_t lanes = std::min(width, s.lanes - lane0);
-    if (lanes < width || s.depth % kr != 0) std::fill(out, out + panel - layout.lead, To{0});
+    if (lanes < width || s.depth % kr != 0) std::fill(out, out + panel - layout.header, To{0});
     for (int64_t d0 = 0; d0 < s.depth; d0 += kTile) {
       const int64_t d_end = std::min(d0 + kTile, s.depth);
       for (int64_t lane = 0; lane < lanes; ++lane) {
@@ -184,7 +184,7 @@ void pack_typed(const PackSource& s, const PanelLayout& layout, void* panels) {
   const size_t panel = panel_bytes(layout, s.depth) / sizeof(To);
   const int64_t count = (s.lanes + layout.width - 1) / layout.width;
   for (int64_t p = 0; p < count; ++p)
-    std::fill_n(to + static_cast<size_t>(p) * panel, layout.lead, To{0});
+    std::fill_n(to + static_cast<size_t>(p) * panel, layout.header, To{0});
   int64_t done = 0;  // panels
   if (layout.kr == 1 && s.lane_stride == 1) {
     if (layout.width == 4) done = interleave<4>(s, from, layout, to);
@@ -222,11 +222,11 @@ void pack(const PackSource& source, const PanelLayout& layout, void* panels) {
   // 16-bit types that stay as they are.
   if (layout.element_bytes == 2) return pack_typed<uint16_t, uint16_t>(source, layout, panels);
   kPack[static_cast<int>(source.dtype)](source, layout, panels);
-  if (layout.fill_lead == nullptr) return;
-  auto* lead = static_cast<std::byte*>(panels);
+  if (layout.fill_header == nullptr) return;
+  auto* header = static_cast<std::byte*>(panels);
   for (int64_t lane = 0; lane < source.lanes;
-       lane += layout.width, lead += panel_bytes(layout, source.depth)) {
-    layout.fill_lead(lead, source.depth);
+       lane += layout.width, header += panel_bytes(layout, source.depth)) {
+    layout.fill_header(header, source.depth);
   }
 }
 

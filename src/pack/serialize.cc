@@ -7,7 +7,7 @@
 //   16  uint64   XXH64, of seed 0, of all that follows
 //   24  name     operation: "gemm" or "qgemm"
 //   32  name     type of the elements, as "float32"
-//   40  uint16   layout of a panel, as in kernel.h: width, kr, lead and element_bytes
+//   40  uint16   layout of a panel, as in kernel.h: width, kr, header and element_bytes
 //   48  uint64   rank, of the batch, K and N
 //   56  uint64   each size
 //       ...      the panels, matrix after matrix
@@ -52,7 +52,7 @@ class Writer {
       *to_++ = static_cast<std::byte>(*letters == 0 ? 0 : *letters++);
   }
   void layout(const PanelLayout& layout) {
-    for (const int value : {layout.width, layout.kr, layout.lead, layout.element_bytes})
+    for (const int value : {layout.width, layout.kr, layout.header, layout.element_bytes})
       number(static_cast<uint64_t>(value), 2);
   }
 
@@ -113,8 +113,8 @@ bool is_padded(const std::byte* panels, const PanelLayout& layout, int64_t k, in
   const int64_t bytes = layout.element_bytes, column = layout.kr * bytes,
                 step = layout.width * column, rest = k % layout.kr * bytes;
   for (int64_t col = 0; col < n; col += layout.width) {
-    if (!are_zeros(panels, layout.lead * bytes)) return false;
-    panels += layout.lead * bytes;
+    if (!are_zeros(panels, layout.header * bytes)) return false;
+    panels += layout.header * bytes;
     const int64_t used = std::min<int64_t>(layout.width, n - col) * column;
     for (int64_t row = 0; row < k; row += layout.kr, panels += step) {
       if (!are_zeros(panels + used, step - used)) return false;

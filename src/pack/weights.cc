@@ -173,7 +173,7 @@ int64_t stored_bytes(const PackProblem& p) {
   const PanelLayout layout = storage_layout(p.as);
   const int64_t panels = (p.n + layout.width - 1) / layout.width,
                 steps = (p.k + layout.kr - 1) / layout.kr;
-  return panels * (layout.lead + steps * layout.kr * layout.width) * layout.element_bytes;
+  return panels * (layout.header + steps * layout.kr * layout.width) * layout.element_bytes;
 }
 
 Status WeightsAccess::allocate(Context& context, const char* op, PackFor target,

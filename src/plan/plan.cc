@@ -58,7 +58,7 @@ constexpr double kLeastStreamed = 250 << 10;
 constexpr int64_t kBlockInPlace = int64_t{1} << 20, kSmallBlockInPlace = int64_t{128} << 10;
 
 // Rows of such a block at the least, or its sums are read and written too often; and for one or two
-// rows, where B is not in L2 and a part has so many columns of it, at the most: processors follow
+// rows, where B is not in L2 and a task has so many columns of it, at the most: processors follow
 // up to sixteen streams.
 constexpr int64_t kShallowest = 12, kLongRow = 256;
 constexpr double kInL2 = 512 << 10;
@@ -80,11 +80,11 @@ constexpr int64_t kMostOfA = int64_t{12} << 20;
 constexpr double kLeastWork = 1 << 20;
 
 // Parts for each thread, so that one that starts late or is slower leaves some of its own to the
-// others; and multiply-adds of a part.
-constexpr double kPartsOfThread = 4;
-constexpr double kWorkOfPart = 1 << 18;
+// others; and multiply-adds of a task.
+constexpr double kTasksPerThread = 4;
+constexpr double kWorkPerTask = 1 << 18;
 
-// Columns and rows of a part, at the least, where there are more: what is packed for it is to be
+// Columns and rows of a task, at the least, where there are more: what is packed for it is to be
 // used often.
 constexpr int64_t kNarrowest = 32, kLowest = 32;
 
@@ -95,10 +95,11 @@ bool can_read_b(const Problem& problem, const Kernel& kernel) {
   // 8-bit ones are all int8 to kernels.
   const bool is_form = is_compute_form(type) || kernel.compute == DType::kInt8;
   if (type != kernel.b_type && !(kernel.b_type == kernel.compute && is_form)) return false;
-  if (kernel.form == BForm::kPanels) return problem.b.is_packed() && kernel.b == stored.layout();
+  if (kernel.b_layout == BLayout::kPanels)
+    return problem.b.is_packed() && kernel.b == stored.layout();
   return !problem.b.is_packed() && problem.n >= kernel.nr &&
-         (kernel.form == BForm::kRows ? problem.b.plain.col_stride : problem.b.plain.row_stride) ==
-             1;
+         (kernel.b_layout == BLayout::kRowMajor ? problem.b.plain.col_stride
+                                                : problem.b.plain.row_stride) == 1;
 }
 
 // Columns up to which Y is computed as its transpose: kernels waste no columns then, and read A,
@@ -158,7 +159,7 @@ const Kernel* choose_kernel(const Problem& problem, Determinism determinism, Pro
     const bool allowed = kernel.strict || determinism == Determinism::kFast;
     const int64_t rows_max = std::max({kernel.rows_max, small_b ? kernel.rows_max_small_b : 0,
                                        narrow_b ? kernel.rows_max_narrow_b : 0});
-    const bool short_dots = problem.k <= kShortDots && kernel.form == BForm::kColumns &&
+    const bool short_dots = problem.k <= kShortDots && kernel.b_layout == BLayout::kColumnMajor &&
                             kernel.b_type != kernel.compute;
     const int64_t most = short_dots ? kernel.mr : rows_max;
     const bool pays = fast_here && problem.m >= kernel.rows_min && rows_of_b(problem) <= most;
@@ -190,13 +191,13 @@ Cut cut(int64_t total, int64_t step, int64_t shortest, int64_t wanted) {
   return {std::min(size, total), (total + size - 1) / size};
 }
 
-// Cuts the result into about `wanted` parts: first between products that share nothing, then
+// Cuts the result into about `wanted` tasks: first between products that share nothing, then
 // between rows and columns, last between products that share weights. Of the grids of rows and
-// columns with most parts it takes the one that packs least: columns that are cut have all of A
-// packed for each part, rows all of B.
-void cut_parts(const Problem& problem, int64_t row_step, int64_t col_step, int64_t narrowest,
+// columns with most tasks it takes the one that packs least: columns that are cut have all of A
+// packed for each task, rows all of B.
+void cut_tasks(const Problem& problem, int64_t row_step, int64_t col_step, int64_t narrowest,
                int64_t wanted, Plan* plan) {
-  const auto left = [&](int64_t parts) { wanted = (wanted + parts - 1) / parts; };
+  const auto left = [&](int64_t tasks) { wanted = (wanted + tasks - 1) / tasks; };
   plan->outer = cut(products_of(problem.batch_of_b()), 1, 1, wanted);
   left(plan->outer.count);
   const double rows_of_a = plan->pack_a ? static_cast<double>(problem.m) : 0,
@@ -206,11 +207,11 @@ void cut_parts(const Problem& problem, int64_t row_step, int64_t col_step, int64
   for (int64_t count = 1; count <= wanted; ++count) {
     const Cut rows = cut(problem.m, row_step, kLowest, count);
     const Cut cols = cut(problem.n, col_step, narrowest, (wanted + rows.count - 1) / rows.count);
-    const int64_t parts = std::min(rows.count * cols.count, wanted);
+    const int64_t tasks = std::min(rows.count * cols.count, wanted);
     const double packed =
         rows_of_a * static_cast<double>(cols.count) + cols_of_b * static_cast<double>(rows.count);
-    if (parts > most || (parts == most && packed < least)) {
-      most = parts;
+    if (tasks > most || (tasks == most && packed < least)) {
+      most = tasks;
       least = packed;
       plan->rows = rows;
       plan->cols = cols;
@@ -220,14 +221,14 @@ void cut_parts(const Problem& problem, int64_t row_step, int64_t col_step, int64
   plan->inner = cut(products_of(problem.batch_sharing_b()), 1, 1, wanted);
 }
 
-// How many parts are worth while. Streams of B are broken at each.
-int64_t parts_wanted(const Problem& problem, const Kernel& kernel, int threads) {
+// How many tasks are worth while. Streams of B are broken at each.
+int64_t wanted_tasks(const Problem& problem, const Kernel& kernel, int threads) {
   const double work = static_cast<double>(problem.m) * static_cast<double>(problem.n) *
                       static_cast<double>(problem.k) *
                       static_cast<double>(products_of(problem.batch));
   if (threads == 1 || work < kLeastWork) return 1;
   return static_cast<int64_t>(
-      std::min(threads * (kernel.streams ? 1 : kPartsOfThread), work / kWorkOfPart));
+      std::min(threads * (kernel.streams ? 1 : kTasksPerThread), work / kWorkPerTask));
 }
 
 // Largest difference of two elements of B, as int8, for which a dot product is exact.
@@ -244,7 +245,7 @@ int shift_of_b(Dot dot, const PrepackedB& b) {
 }  // namespace
 
 bool can_run(const Kernel& kernel, const Problem& problem) {
-  const bool is_packed_for = kernel.form == BForm::kPanels && kernel.b_type == kernel.compute;
+  const bool is_packed_for = kernel.b_layout == BLayout::kPanels && kernel.b_type == kernel.compute;
   if (!is_packed_for && !can_read_b(problem, kernel)) return false;
   if (kernel.finite && !problem.b.packed.finite) return false;
   if (kernel.dot == Dot::kNone) return true;
@@ -267,7 +268,7 @@ Plan make_plan(const Problem& problem, const Context& context, const PlanOptions
   if (problem.m == 0 || problem.n == 0) return plan;
   const bool quantized = problem.compute == DType::kInt8;
   if (problem.k == 0) {
-    cut_parts(problem, 1, 1, kNarrowest, 1, &plan);
+    cut_tasks(problem, 1, 1, kNarrowest, 1, &plan);
     plan.mc = problem.m;
     plan.nc = std::min(problem.n, kWidest);
     if (quantized)
@@ -292,20 +293,20 @@ Plan make_plan(const Problem& problem, const Context& context, const PlanOptions
   const bool stored = problem.b.is_packed();
   const int64_t step = !stored ? kernel.nr : std::max(kernel.nr, problem.b.packed.layout().width);
   const int64_t narrowest = kernel.streams ? kNarrowestStreamed : kNarrowest;
-  cut_parts(problem, kernel.mr, step, narrowest,
-            options.parts != 0 ? options.parts : parts_wanted(problem, kernel, context.threads()),
+  cut_tasks(problem, kernel.mr, step, narrowest,
+            options.tasks != 0 ? options.tasks : wanted_tasks(problem, kernel, context.threads()),
             &plan);
-  if (plan.parts() > 1) plan.threads = context.threads();
+  if (plan.tasks() > 1) plan.threads = context.threads();
 
-  const int64_t deepest_block = kernel.streams                   ? kDeepestStreamed
-                                : kernel.form == BForm::kColumns ? kDeepestByColumns
-                                                                 : kDeepest;
+  const int64_t deepest_block = kernel.streams                             ? kDeepestStreamed
+                                : kernel.b_layout == BLayout::kColumnMajor ? kDeepestByColumns
+                                                                           : kDeepest;
   int64_t deepest = problem.k <= deepest_block ? problem.k : deepest_block / 2;
   const bool packs_rows_of_b = plan.pack_b && !stored && problem.b.plain.col_stride == 1;
   if (packs_rows_of_b && problem.m < kFewRows)
     deepest = std::min(deepest, kDeepestForFewRows / kernel.b.element_bytes);
   const double b_bytes = bytes_of(problem.n, problem.k, problem.b.dtype());
-  if (kernel.form == BForm::kRows && !kernel.streams) {
+  if (kernel.b_layout == BLayout::kRowMajor && !kernel.streams) {
     const bool by_twos =
         (problem.m == 2 || kernel.mr == 2) && kernel.b.element_bytes > 2 && b_bytes > kInLastCache;
     const bool one_or_two = problem.m == 1 || by_twos;
@@ -316,18 +317,18 @@ Plan make_plan(const Problem& problem, const Context& context, const PlanOptions
     deepest = std::min(deepest, std::max(rows, kShallowest));
   }
   if (problem.m > kernel.mr && problem.m <= kFewUses && problem.n <= kFewUses) {
-    plan.fetch_a = bytes_of(problem.m, problem.k, problem.a.dtype) > kInCaches;
-    plan.fetch_b = b_bytes > kInCaches;
-    if (plan.fetch_a || plan.fetch_b)
+    plan.prefetch_a = bytes_of(problem.m, problem.k, problem.a.dtype) > kInCaches;
+    plan.prefetch_b = b_bytes > kInCaches;
+    if (plan.prefetch_a || plan.prefetch_b)
       deepest = std::min(deepest, kFetchedBlock / kernel.b.element_bytes / (problem.m + problem.n));
   } else if (stored && b_bytes > kInLastCache && problem.m <= kFewUses) {
     const int64_t least =
         problem.compute == DType::kFloat64 ? kWaitingRowsOfF64 : kWaitingRowsOfF32;
     const bool waits = problem.compute == DType::kFloat64 ||
                        (problem.compute == DType::kFloat32 && !kernel.strict);
-    plan.fetch_b = waits && problem.m >= least;
+    plan.prefetch_b = waits && problem.m >= least;
     // That of the fewest columns is not to be larger either.
-    if (plan.fetch_b)
+    if (plan.prefetch_b)
       deepest = std::min(deepest, kBlockForFewRows / kNarrowestBlock / kernel.b.element_bytes);
   }
   if (deepest < problem.k) deepest -= deepest % kStepsAtOnce;
@@ -338,7 +339,7 @@ Plan make_plan(const Problem& problem, const Context& context, const PlanOptions
   // What is packed or read through, and what several strips read, comes from a cache then. By rows,
   // B in place has blocks of few k.
   const bool read_again =
-      kernel.form != BForm::kRows && (plan.fetch_b || plan.rows.size > kernel.mr);
+      kernel.b_layout != BLayout::kRowMajor && (plan.prefetch_b || plan.rows.size > kernel.mr);
   int64_t widest = kernel.streams ? kWidestStreamed : kWidest;
   if (plan.pack_b || read_again) {
     widest = std::clamp<int64_t>(block_of_b / kernel.b.element_bytes / plan.kc, kNarrowestBlock,

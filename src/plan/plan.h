@@ -17,20 +17,20 @@ struct Cut {
 struct Plan {
   const Kernel* kernel = nullptr;  // null: there is no product to compute (M, N or K is 0)
   int64_t mc = 0, nc = 0,
-          kc = 0;  // block sizes: at least 1 and at most a part's M and N, and K; nc a multiple of
+          kc = 0;  // block sizes: at least 1 and at most a task's M and N, and K; nc a multiple of
                    // nr, but for the last block
-  bool pack_a = false;   // else A is read in place
-  bool pack_b = false;   // else B is read in place, as it is stored
-  bool fetch_a = false;  // blocks of A are read through before they are computed with, since they
-                         // come from memory
-  bool fetch_b = false;  // the same of B
-  bool direct = false;   // the kernel's accumulators are Y
+  bool pack_a = false;         // else A is read in place
+  bool pack_b = false;         // else B is read in place, as it is stored
+  bool prefetch_a = false;     // blocks of A are read through before they are computed with, since
+                               // they come from memory
+  bool prefetch_b = false;     // the same of B
+  bool direct = false;         // the kernel's accumulators are Y
   bool canonical_nan = false;  // the epilogue is to write no other NaN
   int a_shift = 0,
       b_shift =
           0;  // for kernels by dot products (Kernel::dot): added to A, subtracted from B, as int8
-  // The result is cut into a grid of parts, which are computed apart from each other: products that
-  // share no weights, products that share them, rows, columns. Blocks lie within a part.
+  // The result is cut into a grid of tasks, which are computed apart from each other: products that
+  // share no weights, products that share them, rows, columns. Blocks lie within a task.
   Cut outer, inner, rows, cols;
   int threads = 1;  // among which they are shared out; some may get none
   size_t a_bytes = 0, b_bytes = 0,
@@ -39,7 +39,7 @@ struct Plan {
                                              // columns and rows; see epilogue.h
   size_t thread_bytes = 0, scratch_bytes = 0;  // a thread's share of the arena, and the arena
 
-  int64_t parts() const { return outer.count * inner.count * rows.count * cols.count; }
+  int64_t tasks() const { return outer.count * inner.count * rows.count * cols.count; }
 };
 
 // For tests and benchmarks; users get the defaults.
@@ -48,7 +48,7 @@ struct PlanOptions {
       nullptr;  // null: chosen from the table; must compute in the problem's type
   int64_t mc = 0, nc = 0,
           kc = 0;     // 0: chosen; rounded up to the kernel's tile and cut to the problem
-  int64_t parts = 0;  // about so many, however small, also on one thread; 0: chosen
+  int64_t tasks = 0;  // about so many, however small, also on one thread; 0: chosen
   std::optional<Processor> processor{};  // to choose a kernel for; none: the one this runs on
 
   bool operator==(const PlanOptions&) const = default;

@@ -65,17 +65,17 @@ struct PrepackedB {
   // The same from k step `row` and column `col` on, as block() has them.
   PrepackedB from(int64_t row, int64_t col) const {
     PrepackedB other = *this;
-    other.panels = block(row, col) - layout().lead * layout().element_bytes;
+    other.panels = block(row, col) - layout().header * layout().element_bytes;
     other.column_sums += col;
     return other;
   }
 
-  // The panels from column `col` on, behind their lead, from k step `row` on; both at multiples of
-  // the layout's width and kr.
+  // The panels from column `col` on, behind their header, from k step `row` on; both at multiples
+  // of the layout's width and kr.
   const std::byte* block(int64_t row, int64_t col) const {
     const PanelLayout l = layout();
     return panels + static_cast<size_t>(col / l.width) * panel_stride() +
-           static_cast<size_t>((l.lead + row * l.width) * l.element_bytes);
+           static_cast<size_t>((l.header + row * l.width) * l.element_bytes);
   }
 };
 

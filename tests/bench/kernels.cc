@@ -150,19 +150,19 @@ EMSCRIPTEN_KEEPALIVE double run(int index, int times) {
               .b = product.b.get(),
               .b_stride = static_cast<size_t>(kernel.b.width) * b_bytes,
               .b_step = static_cast<size_t>(kernel.b.width * kernel.kr) * b_bytes,
-              .in_place = kernel.form != BForm::kPanels,
+              .unpacked = kernel.b_layout != BLayout::kPanels,
               .c = nullptr,
               .c_stride = c_stride,
               .accumulate = false};
-  switch (kernel.form) {
-    case BForm::kPanels:
-      strip.b = product.b.get() + static_cast<size_t>(kernel.b.lead) * b_bytes;
+  switch (kernel.b_layout) {
+    case BLayout::kPanels:
+      strip.b = product.b.get() + static_cast<size_t>(kernel.b.header) * b_bytes;
       strip.b_stride = panel_bytes(kernel.b, product.k);
       break;
-    case BForm::kRows:
+    case BLayout::kRowMajor:
       strip.b_step = static_cast<size_t>(product.n) * b_bytes;
       break;
-    case BForm::kColumns:
+    case BLayout::kColumnMajor:
       strip.b_stride = static_cast<size_t>(product.k) * b_bytes;
       strip.b_step = b_bytes;
       break;

@@ -60,12 +60,12 @@ class KernelTest : public ::testing::TestWithParam<Kernel> {
     return GemmTester()
         .type(kernel.b_type)
         .sizes(m, n, k)
-        .trans(false, (kernel.form == BForm::kColumns) != columns)
+        .trans(false, (kernel.b_layout == BLayout::kColumnMajor) != columns)
         .columns(columns)
-        .packed(kernel.form == BForm::kPanels && kernel.b_type != kernel.compute)
+        .packed(kernel.b_layout == BLayout::kPanels && kernel.b_type != kernel.compute)
         .options(options);
   }
-  static int64_t least_n() { return GetParam().form == BForm::kPanels ? 1 : GetParam().nr; }
+  static int64_t least_n() { return GetParam().b_layout == BLayout::kPanels ? 1 : GetParam().nr; }
 };
 
 TEST_P(KernelTest, EveryRemainderOfTheTile) {
@@ -114,9 +114,9 @@ TEST_P(KernelTest, KeepsNanAndInfinities) {
 
 TEST_P(KernelTest, TransposedAndStridedOperands) {
   const Kernel& kernel = GetParam();
-  const bool any_b = kernel.form == BForm::kPanels;
+  const bool any_b = kernel.b_layout == BLayout::kPanels;
   for (const bool columns : {false, true}) {
-    const bool trans_b = any_b || (kernel.form == BForm::kColumns) != columns;
+    const bool trans_b = any_b || (kernel.b_layout == BLayout::kColumnMajor) != columns;
     tester(22, 35, 40, {.mc = 8}, columns).trans(true, trans_b).gap(1).run();
     tester(22, 35, 40, {}, columns).trans(false, !any_b && trans_b).gap(1).run();
   }
@@ -241,15 +241,15 @@ TEST_P(KernelRow, NameTellsTheTruth) {
   EXPECT_TRUE(name.size() == start.size() || name[start.size()] == '_') << name;
   EXPECT_EQ(kernel.nr % kernel.b.width, 0);
   EXPECT_TRUE(kernel.b.width == kernel.nr || kernel.compute == DType::kInt8);
-  EXPECT_EQ(name.find("_rows") != std::string::npos, kernel.form == BForm::kRows);
-  EXPECT_EQ(name.find("_columns") != std::string::npos, kernel.form == BForm::kColumns);
+  EXPECT_EQ(name.find("_rows") != std::string::npos, kernel.b_layout == BLayout::kRowMajor);
+  EXPECT_EQ(name.find("_columns") != std::string::npos, kernel.b_layout == BLayout::kColumnMajor);
   EXPECT_EQ(name.find("_f16") != std::string::npos, kernel.b_type == DType::kFloat16);
   EXPECT_EQ(name.find("_bf16") != std::string::npos, kernel.b_type == DType::kBFloat16);
   EXPECT_EQ(name.find("_finite") != std::string::npos, kernel.finite);
   EXPECT_EQ(kernel.b.kr, kernel.kr);
   EXPECT_TRUE(kernel.a.width == kernel.mr || (kernel.a.width == 1 && kernel.kr == 1));
   EXPECT_EQ(kernel.a.kr, kernel.kr);
-  EXPECT_EQ(kernel.a.lead, 0);
+  EXPECT_EQ(kernel.a.header, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, KernelRow, ::testing::ValuesIn(kernels()), name_of);

@@ -559,7 +559,7 @@ void count_panel(void*, int64_t) { ++packed_panels; }
 
 TEST(MatMulPacking, WeightsArePackedOnceForAllThatShareThem) {
   PanelLayout layout = panel_of<double>(4);
-  layout.fill_lead = count_panel;
+  layout.fill_header = count_panel;
   const Kernel kernel{"f64_4x4_portable_counting",
                       DType::kFloat64,
                       4,
@@ -583,7 +583,7 @@ TEST(MatMulPacking, WeightsArePackedOnceForAllThatShareThem) {
     for (const PlanOptions& options : {PlanOptions{}, PlanOptions{.mc = 1}, PlanOptions{.nc = 4}}) {
       PlanOptions with_kernel = options;
       with_kernel.kernel = &kernel;
-      with_kernel.parts = 1;
+      with_kernel.tasks = 1;
       packed_panels = 0;
       // Gaps, so that rows do not go on from matrix to matrix.
       MatMulTester()

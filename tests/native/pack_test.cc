@@ -35,7 +35,7 @@ TEST(Pack, PanelsHoldTheElementsZerosAndNothingElse) {
 
           size_t at = 0;
           for (int64_t lane0 = 0; lane0 < lanes; lane0 += layout.width) {
-            for (int i = 0; i < layout.lead; ++i) ASSERT_EQ(panels[at++], 0.0F);
+            for (int i = 0; i < layout.header; ++i) ASSERT_EQ(panels[at++], 0.0F);
             for (int64_t d0 = 0; d0 < depth; d0 += layout.kr) {
               for (int64_t lane = lane0; lane < lane0 + layout.width; ++lane) {
                 for (int64_t d = d0; d < d0 + layout.kr; ++d) {

@@ -89,9 +89,10 @@ uint64_t hash_of(uint64_t hash, const Plan& plan) {
   if (plan.kernel != nullptr) {
     const Kernel& kernel = *plan.kernel;
     add(kernel.compute, kernel.mr, kernel.nr, kernel.kr, kernel.isa, kernel.processor, kernel.dot);
-    add(kernel.form, kernel.b_type, kernel.finite, kernel.streams, kernel.strict, kernel.a.width);
+    add(kernel.b_layout, kernel.b_type, kernel.finite, kernel.streams, kernel.strict,
+        kernel.a.width);
   }
-  add(plan.mc, plan.nc, plan.kc, plan.pack_a, plan.pack_b, plan.fetch_a, plan.fetch_b);
+  add(plan.mc, plan.nc, plan.kc, plan.pack_a, plan.pack_b, plan.prefetch_a, plan.prefetch_b);
   add(plan.direct, plan.canonical_nan, plan.a_shift, plan.b_shift, plan.threads);
   for (const Cut& cut : {plan.outer, plan.inner, plan.rows, plan.cols}) add(cut.size, cut.count);
   add(plan.a_bytes, plan.b_bytes, plan.acc_bytes, plan.columns_bytes, plan.sums_bytes);
@@ -233,7 +234,7 @@ std::string row_of(const Product& product, int threads, Determinism determinism)
                 determinism == Determinism::kStrict ? "strict" : "fast", threads, plan.kernel->name,
                 static_cast<long long>(plan.mc), static_cast<long long>(plan.nc),
                 static_cast<long long>(plan.kc), transposes ? 'T' : '-', plan.pack_a ? 'a' : '-',
-                plan.pack_b ? 'b' : '-', plan.fetch_a ? 'A' : '-', plan.fetch_b ? 'B' : '-',
+                plan.pack_b ? 'b' : '-', plan.prefetch_a ? 'A' : '-', plan.prefetch_b ? 'B' : '-',
                 plan.direct ? 'd' : '-', static_cast<long long>(plan.rows.count),
                 static_cast<long long>(plan.cols.count), plan.scratch_bytes);
   return row;

@@ -44,19 +44,19 @@ TEST(Plan, FetchesWhatComesFromMemoryWhereYIsSmall) {
     const auto bytes = static_cast<int64_t>(dtype_bytes(type));
     const int64_t k = 2 * kMega / 64 / bytes;  // 64 rows or columns of so many take 2 MB
     const Plan both = plan_of({.type = type, .m = 64, .n = 64, .k = k + 1});
-    EXPECT_TRUE(both.fetch_a && both.fetch_b);
+    EXPECT_TRUE(both.prefetch_a && both.prefetch_b);
     EXPECT_LE(both.kc * 2 * 64 * static_cast<int64_t>(dtype_bytes(compute_type(type))), kMega / 2);
     const Plan none = plan_of({.type = type, .m = 64, .n = 64, .k = k});
-    EXPECT_FALSE(none.fetch_a || none.fetch_b);
+    EXPECT_FALSE(none.prefetch_a || none.prefetch_b);
     const Plan of_b = plan_of({.type = type, .m = 63, .n = 65, .k = k});
-    EXPECT_FALSE(of_b.fetch_a);
-    EXPECT_TRUE(of_b.fetch_b);
+    EXPECT_FALSE(of_b.prefetch_a);
+    EXPECT_TRUE(of_b.prefetch_b);
     const Plan largest = plan_of({.type = type, .m = 128, .n = 128, .k = k});
-    EXPECT_TRUE(largest.fetch_a && largest.fetch_b);
+    EXPECT_TRUE(largest.prefetch_a && largest.prefetch_b);
     const Plan wide = plan_of({.type = type, .m = 128, .n = 129, .k = k}),
                tall = plan_of({.type = type, .m = 129, .n = 128, .k = k});
-    EXPECT_FALSE(wide.fetch_a || wide.fetch_b || tall.fetch_a || tall.fetch_b);
-    EXPECT_FALSE(plan_of({.type = type, .m = 1, .n = 64, .k = 2 * k}).fetch_b);
+    EXPECT_FALSE(wide.prefetch_a || wide.prefetch_b || tall.prefetch_a || tall.prefetch_b);
+    EXPECT_FALSE(plan_of({.type = type, .m = 1, .n = 64, .k = 2 * k}).prefetch_b);
   }
 }
 
@@ -65,11 +65,11 @@ TEST(Plan, FetchesWeightsThatAreWaitedFor) {
   const auto fetches = [&](DType type, int64_t m, int64_t n,
                            Determinism determinism = Determinism::kFast) {
     const Plan plan = plan_of({.type = type, .m = m, .n = n, .k = k, .packed = true}, determinism);
-    EXPECT_FALSE(plan.fetch_a);
-    EXPECT_TRUE(!plan.fetch_b ||
+    EXPECT_FALSE(plan.prefetch_a);
+    EXPECT_TRUE(!plan.prefetch_b ||
                 plan.kc * plan.nc * static_cast<int64_t>(dtype_bytes(type)) <= kMega / 2)
         << "beyond L2";
-    return plan.fetch_b;
+    return plan.prefetch_b;
   };
   const bool fused = WGEMM_RELAXED;
   EXPECT_EQ(fetches(DType::kFloat32, 32, 1025), fused);
@@ -85,16 +85,16 @@ TEST(Plan, FetchesWeightsThatAreWaitedFor) {
   EXPECT_FALSE(fetches(DType::kFloat64, 1, 513));
   const Plan deep =
       plan_of({.type = DType::kFloat64, .m = 6, .n = 1024, .k = 4096, .packed = true});
-  EXPECT_TRUE(deep.fetch_b);
+  EXPECT_TRUE(deep.prefetch_b);
   EXPECT_LE(deep.kc * deep.nc * 8, kMega / 2);
   for (const int64_t m : {2, 6, 7}) {
     const Plan few_columns =
         plan_of({.type = DType::kFloat64, .m = m, .n = 128, .k = 8193, .packed = true});
-    EXPECT_TRUE(few_columns.fetch_b) << m;
-    EXPECT_FALSE(few_columns.fetch_a) << m;
+    EXPECT_TRUE(few_columns.prefetch_b) << m;
+    EXPECT_FALSE(few_columns.prefetch_a) << m;
   }
   EXPECT_FALSE(fetches(DType::kInt32, 32, 1025));
-  EXPECT_FALSE(plan_of({.m = 32, .n = 1025, .k = k}).fetch_b) << "not packed";
+  EXPECT_FALSE(plan_of({.m = 32, .n = 1025, .k = k}).prefetch_b) << "not packed";
 }
 
 TEST(Plan, HasOneKernelForInt64FromFiveRowsOn) {
@@ -250,8 +250,8 @@ TEST(Plan, MultipliesFewRowsOf16BitsByColumnsInPlace) {
 TEST(Plan, BreaksStreamsOnceForEachThread) {
   Context context(0, Determinism::kFast);
   if (!context.set_threads(4).ok()) GTEST_SKIP() << "a build without threads";
-  EXPECT_EQ(plan_of({.m = 1, .n = 4096, .k = 4096}, context).parts(), 4);
-  EXPECT_GT(plan_of({.m = 2, .n = 4096, .k = 4096}, context).parts(), 4);
+  EXPECT_EQ(plan_of({.m = 1, .n = 4096, .k = 4096}, context).tasks(), 4);
+  EXPECT_GT(plan_of({.m = 2, .n = 4096, .k = 4096}, context).tasks(), 4);
   EXPECT_EQ(plan_of({.m = 1, .n = 128, .k = 65536}, context).cols.size, 64) << "short rows";
 }
 

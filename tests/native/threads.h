@@ -26,7 +26,7 @@ inline Context& test_context() {
 
 // With several threads even small products are cut into parts.
 inline PlanOptions test_options(PlanOptions options) {
-  if (test_threads() > 1 && options.parts == 0) options.parts = 5;
+  if (test_threads() > 1 && options.tasks == 0) options.tasks = 5;
   return options;
 }
 
