@@ -1,5 +1,5 @@
-// Finds what runs programs for arm64 on a machine with another processor, or puts Debian 12's into
-// the cache: QEMU's user-mode emulator, and the libraries that Node needs.
+// Finds QEMU's user-mode emulator for arm64 and the libraries that Node needs, or puts those of
+// Debian 12 into the cache.
 import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { debianVersion, downloadPackages, unpackPackage } from './debian.mjs';

@@ -1,5 +1,5 @@
-// Where the browsers are that the tests start: as an environment variable says, on PATH, or where
-// the system puts them.
+// Finds the browsers that the tests start: an environment variable names them, or they are on PATH,
+// or at the system's usual place.
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fail, onPath } from './run.mjs';
@@ -25,7 +25,7 @@ const browsers = {
       ...programFiles.map((folder) => join(folder, 'Mozilla Firefox', 'firefox.exe')),
     ],
   },
-  // The little browser that comes with WebKitGTK; it is not made to be on PATH.
+  // The small browser that comes with WebKitGTK, which installs it outside PATH.
   webkit: {
     variable: 'WGEMM_MINIBROWSER',
     programs: ['MiniBrowser'],

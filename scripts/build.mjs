@@ -1,4 +1,4 @@
-// Makes dist/: the pair of wasm and its glue, the bundled API, its declarations.
+// Makes dist/: each build's pair of .wasm and glue, the bundled API and its declarations.
 import { createHash } from 'node:crypto';
 import {
   copyFileSync,
@@ -18,9 +18,9 @@ import { fail, main, root, run } from './run.mjs';
 import { setUp } from './setup.mjs';
 
 const pairs = ['wgemm-simd128', 'wgemm-relaxed', 'wgemm-simd128-mt', 'wgemm-relaxed-mt'];
-let esbuild; // there once set up
+let esbuild; // imported once it is set up
 
-/** Configures and builds one preset of CMakePresets.json; all of it, or the targets named. */
+/** Configures and builds a preset of CMakePresets.json: all of it, or these targets. */
 export async function buildPreset(preset, ...targets) {
   const definitions = [['WGEMM_WERROR', process.env.CI ? 'ON' : 'OFF']];
   if (preset.startsWith('wasm')) definitions.push(['WGEMM_EMSCRIPTEN_ROOT', findEmscripten()]);
@@ -30,11 +30,14 @@ export async function buildPreset(preset, ...targets) {
       ['--preset', preset, ...definitions.map(([name, value]) => `-D${name}=${value}`)],
       {
         quiet: true,
-        otherwise: `CMake could not configure ${preset}: correct what it says above; if you moved or updated a tool, remove build/ first.`,
+        otherwise:
+          `CMake could not configure ${preset}: correct what it says above; ` +
+          'if you moved or updated a tool, remove build/ first.',
       },
     );
   }
-  const quietly = process.stdout.isTTY ? [] : ['--', '--quiet']; // on a terminal Ninja needs but one line
+  // On a terminal Ninja needs only one line.
+  const quietly = process.stdout.isTTY ? [] : ['--', '--quiet'];
   await run(
     'cmake',
     [
@@ -69,15 +72,16 @@ function isConfigured(preset, definitions) {
 async function bundle(folder, entry, { as = entry, external = [], pair = 'pair', format = 'esm' }) {
   const { outputFiles } = await esbuild.build({
     entryPoints: [join(root, 'js', `${entry}.ts`)],
-    outfile: join(root, 'dist', `${as}.js`), // where the source map is to find the sources from
+    outfile: join(root, 'dist', `${as}.js`), // the source map's paths start here
     write: false,
     bundle: true,
     format,
     target: 'es2022',
     platform: 'neutral',
     external,
-    ignoreAnnotations: format === 'iife', // package.json says of js/ that its imports have no effects, but the thread's have
-    // Lines stay: Node shows the whole line of an error that nobody catches. (A limit to lines
+    // package.json says that imports of js/ have no effects, but those of the thread have.
+    ignoreAnnotations: format === 'iife',
+    // Lines stay, since Node shows the whole line of an uncaught error. (esbuild's line limit
     // breaks texts that bundlers look for.)
     minifyIdentifiers: true,
     minifySyntax: true,
@@ -103,7 +107,7 @@ async function bundle(folder, entry, { as = entry, external = [], pair = 'pair',
     writeFileSync(join(folder, basename(path)), contents);
 }
 
-/** The declarations of entries and all that they import. */
+/** The declarations of entries and of everything that they import. */
 function declarationsOf(folder, entries, found = new Set()) {
   for (const entry of entries) {
     const name = `${entry}.d.ts`;
@@ -131,9 +135,8 @@ const filesIn = (folder) =>
 const pairIn = (name) => join(root, 'build', name.replace('wgemm', 'wasm'), name);
 
 /**
- * Makes a folder of these pairs and of what `body` adds to them, unless it is there and nothing has
- * changed since. It is made aside and then renamed, so that it is never half of one build and half
- * of another.
+ * Makes a folder of these pairs and of what `body` adds to them, unless it exists and nothing has
+ * changed since. It is made elsewhere and then renamed, so that it never mixes two builds.
  */
 async function makeFolder(folder, names, body) {
   const sources = [
@@ -153,13 +156,13 @@ async function makeFolder(folder, names, body) {
   esbuild = await import('esbuild');
   rmSync(made, { recursive: true, force: true });
   mkdirSync(made, { recursive: true });
-  // Before they are minified: esbuild picks names by how often letters occur, and the file's name
-  // has some.
+  // Compared before they are minified: esbuild picks names by how often letters occur, and letters
+  // of the file's name count.
   const glues = new Set();
   for (const name of names) {
     copyFileSync(`${pairIn(name)}.wasm`, join(made, `${name}.wasm`));
-    // Emscripten's glue is not minified everywhere; it stays a file of its own, since its threads
-    // start from it.
+    // Emscripten does not minify all of its glue. It stays a separate file, since its threads start
+    // from it.
     const source = readFileSync(`${pairIn(name)}.mjs`, 'utf8');
     glues.add(source.replaceAll(name, ''));
     const glue = await esbuild.transform(source, {
@@ -185,7 +188,7 @@ export async function makeDist() {
   await makeFolder(join(root, 'dist'), pairs, async (made, glues) => {
     if (glues.size !== 2)
       fail(
-        'The glue of the builds differs: js/pair-worker.ts and js/thread.ts have that of one for all.',
+        'The glue of the builds differs, but js/pair-worker.ts and js/thread.ts use one for all.',
       );
     const declarations = run(
       'tsc',
@@ -194,22 +197,24 @@ export async function makeDist() {
         otherwise: 'The TypeScript in js/ has the errors above: correct them and run this again.',
       },
     );
-    // For each entry, what stands in the place of js/pair.ts, and what stays a file of its own.
+    // For each entry: which module replaces js/pair.ts, and which files stay separate.
     const bundles = [
       makeIndex(made),
-      bundle(made, 'worker', { external: ['./index.js', './wgemm-*'] }), // so that errors are of one class, whichever entry throws
+      // index.js is external, so that errors are of one class, whichever entry throws.
+      bundle(made, 'worker', { external: ['./index.js', './wgemm-*'] }),
       bundle(made, 'worker-thread', { as: 'wgemm-worker', pair: 'pair-worker' }),
       bundle(made, 'inline', { pair: 'pair-inline' }),
       bundle(made, 'thread', { as: 'wgemm-thread', format: 'iife' }),
     ];
     await Promise.all([declarations, ...bundles]);
     const declared = declarationsOf(made, ['index', 'worker', 'inline']);
+    // Declarations of internal modules stay out.
     for (const name of readdirSync(made))
-      if (name.endsWith('.d.ts') && !declared.has(name)) rmSync(join(made, name)); // of what is internal
+      if (name.endsWith('.d.ts') && !declared.has(name)) rmSync(join(made, name));
   });
 }
 
-/** In build/example-library/: the entry `wgemm`, with the one build that the examples use. */
+/** Makes build/example-library/: the entry `wgemm`, with the one build that the examples use. */
 export async function makeExampleLibrary() {
   const name = 'wgemm-relaxed';
   await buildPreset(name.replace('wgemm', 'wasm'), 'wgemm_wasm');

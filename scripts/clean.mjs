@@ -1,5 +1,5 @@
 // Removes what was built and fetched in this clone. With --cache, also what set-up fetched into the
-// cache that all clones of this user share. Packages of the system stay. Needs no npm package.
+// cache that all clones of this user share. System packages stay. Needs no npm package.
 import { lstatSync, readdirSync, rmdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { cache, fail, main, root, withLock } from './run.mjs';
@@ -8,8 +8,8 @@ import { cached, npmFolders } from './setup.mjs';
 const installed = ['', ...Object.values(npmFolders)].map((folder) => join(folder, 'node_modules'));
 const inClone = ['build', 'dist', 'coverage', ...installed];
 
-// Of the cache only what set-up put there, since WGEMM_CACHE may name a folder that holds more.
-// apt's lists are there if a set-up was interrupted.
+// Only what set-up put into the cache, since WGEMM_CACHE may name a folder that holds more. apt's
+// lists remain there after a set-up that was interrupted.
 const isOurs = new RegExp(`^(${cached.join('|')})-[\\w.-]+$|^apt$`);
 
 const isThere = (path) => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
@@ -50,7 +50,8 @@ await main(async () => {
   } else {
     const size = inMB(inCache().reduce((sum, path) => sum + sizeOf(path), 0));
     console.log(
-      `clean: kept ${cache} (${size}), which all clones of this user share; \`npm run clean -- --cache\` removes it too`,
+      `clean: kept ${cache} (${size}), which all clones of this user share; ` +
+        '`npm run clean -- --cache` removes it too',
     );
   }
 });

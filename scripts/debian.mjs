@@ -1,7 +1,7 @@
-// Files of a Debian release for a machine that runs Debian 12 or later, without changing anything
-// of it: apt gets a sources list, lists and a status file of our own, and what it downloads is
-// unpacked into our cache. apt checks the signatures against the machine's own Debian keys. The
-// mirror is the one that the machine itself uses.
+// Brings files of a Debian release to a machine that runs Debian 12 or later, and leaves its system
+// unchanged. apt gets a sources list, package lists and a status file of our own. What it downloads
+// is unpacked into our cache. apt checks signatures against the machine's own Debian keys, and uses
+// the machine's own mirror.
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import { cache, fail, onPath, progress, query, run } from './run.mjs';
 const keyring = '/usr/share/keyrings/debian-archive-keyring.gpg';
 const states = join(cache, 'apt');
 
-/** 12, 13, ...; Infinity for testing and unstable; undefined where this is not Debian. */
+/** 12, 13, ...; Infinity for testing and unstable; undefined if this is not Debian. */
 export function debianVersion() {
   const info = existsSync('/etc/os-release') ? readFileSync('/etc/os-release', 'utf8') : '';
   if (!/^ID="?debian"?$/m.test(info) || !onPath('apt-get')) return undefined;
@@ -37,7 +37,7 @@ function mirror(release) {
   );
 }
 
-const ready = new Map(); // by release: the state is made once a run
+const ready = new Map(); // by release, so that each state is made once per run
 
 /**
  * @param release its code name, such as 'trixie'
@@ -97,8 +97,8 @@ export async function showDownload(label, download) {
 }
 
 /**
- * Downloads packages (name, name:architecture or name=version) into `folder`, and continues where
- * an earlier run was interrupted. Returns their paths.
+ * Downloads packages (name, name:architecture or name=version) into `folder`, and continues an
+ * earlier run that was interrupted. Returns their paths.
  */
 export async function downloadPackages(label, packages, folder, { release, foreign }) {
   const { options } = await prepare(release, foreign);
@@ -109,7 +109,9 @@ export async function downloadPackages(label, packages, folder, { release, forei
       quiet: true,
       bound: true,
       onStatus,
-      otherwise: `The download of ${packages[0]} failed: check the network and the space on the disk, and run this again.`,
+      otherwise:
+        `The download of ${packages[0]} failed: ` +
+        'check the network and the space on the disk, and run this again.',
     }),
   );
   return readdirSync(folder)
@@ -117,7 +119,7 @@ export async function downloadPackages(label, packages, folder, { release, forei
     .map((name) => join(folder, name));
 }
 
-/** Unpacks a package into `folder`. Of its files, those that `select`, arguments of tar, leaves. */
+/** Unpacks a package into `folder`. `select`: arguments of tar that choose its files. */
 export function unpackPackage(deb, folder, select = []) {
   const otherwise = `${deb} could not be unpacked: check the space on the disk and run this again.`;
   const script = `setpriv --pdeathsig KILL dpkg-deb --fsys-tarfile "$1" |
@@ -135,7 +137,8 @@ export async function unpackSource({ name, version, sha256 }, folder, release) {
     cwd: state,
     quiet: true,
     bound: true,
-    otherwise: `The sources of ${name} could not be downloaded: check the network and run this again.`,
+    otherwise:
+      `The sources of ${name} could not be downloaded: ` + 'check the network and run this again.',
   });
   const path = join(state, tarball);
   const found = existsSync(path)
@@ -144,7 +147,8 @@ export async function unpackSource({ name, version, sha256 }, folder, release) {
   if (found !== sha256) {
     rmSync(path, { force: true });
     fail(
-      `${tarball} is not what it must be (SHA-256 ${found}): set ${name.toUpperCase()}_SOURCE_DIR to a copy of your own.`,
+      `${tarball} is not what it must be (SHA-256 ${found}): ` +
+        `set ${name.toUpperCase()}_SOURCE_DIR to a copy of your own.`,
     );
   }
   await run('tar', ['-xJf', path, '-C', folder], {
@@ -154,7 +158,7 @@ export async function unpackSource({ name, version, sha256 }, folder, release) {
   });
 }
 
-/** Package lists and downloads are of no use once everything is in place. */
+/** Removes package lists and downloads, which nothing needs once everything is installed. */
 export function forget() {
   rmSync(states, { recursive: true, force: true });
   ready.clear();

@@ -1,5 +1,4 @@
-// Finds an Emscripten that is new enough, or puts Debian 13's into the cache of a Debian 12
-// machine.
+// Finds an Emscripten that is new enough. On Debian 12, puts that of Debian 13 into the cache.
 import {
   chmodSync,
   existsSync,
@@ -15,18 +14,24 @@ import { dirname, join } from 'node:path';
 import { downloadPackages, unpackPackage } from './debian.mjs';
 import { cache, fail, onPath, query, run } from './run.mjs';
 
-const oldest = [3, 1, 69]; // the final opcodes of relaxed SIMD, EMBIND_AOT; also in cmake/emscripten-toolchain.cmake
-const prefix = join(cache, 'emscripten-3.1.69-1'); // the last number counts changes to what we put there
+/**
+ * The first with the final opcodes of relaxed SIMD and with EMBIND_AOT. README.md and
+ * cmake/emscripten-toolchain.cmake state it too.
+ */
+export const oldest = '3.1.69';
+/** The last number counts our changes to the folder. */
+const prefix = join(cache, 'emscripten-3.1.69-1');
 const packages = ['emscripten=3.1.69+dfsg-3', 'binaryen=120-4', 'libc6', 'libstdc++6', 'libgcc-s1'];
-/** The system libraries for code that is linked at run time. They are most of the 1.7 GB. */
+/** The system libraries for code that is linked at run time: most of the 1.7 GB. */
 const unused = ['pic', 'lto-pic'].map((name) => `--exclude=*/wasm32-emscripten/${name}`);
 const llvm = '/usr/lib/llvm-19/bin';
 
-// The parser that Emscripten optimizes its JavaScript with; Debian packages it apart.
+// The parser that Emscripten uses to optimize its JavaScript. Debian packages it separately.
 const acorn = {
   version: '8.15.0',
   integrity:
-    'sha512-NZyJarBfL7nWwIq+FDL6Zp/yHEhePMNnnJ0y3qfieCrmNvYct8uvtiV41UvlSe6apAfk0fY1FbWx+NwfmpvtTg==',
+    'sha512-NZyJarBfL7nWwIq+FDL6Zp/yHEhePMNnnJ0y3qfieCrmNvYct8uvtiV41UvlSe6apAfk0fY1Fb' +
+    'Wx+NwfmpvtTg==',
 };
 
 /**
@@ -47,7 +52,7 @@ function ownEmscripten() {
   const candidates = [EMSDK && join(EMSDK, 'upstream', 'emscripten', 'emcc'), onPath('emcc')];
   for (const emcc of candidates) {
     if (!emcc || !existsSync(emcc)) continue;
-    // Packagers put a wrapper on PATH; em-config knows better, but starting Python takes its time.
+    // Packagers put a wrapper on PATH. em-config knows the folder, but starting Python is slow.
     let folder = dirname(realpathSync(emcc));
     if (!versionOf(folder)) folder = query('em-config', ['EMSCRIPTEN_ROOT'])?.trim() ?? folder;
     if (isNewEnough(versionOf(folder))) return folder;
@@ -62,16 +67,16 @@ function versionOf(folder) {
 
 function isNewEnough(version) {
   if (!version) return false;
-  const parts = version.split('.').map(Number);
-  const differs = parts.findIndex((part, i) => part !== oldest[i]);
-  return differs < 0 || parts[differs] > oldest[differs];
+  const [found, least] = [version, oldest].map((text) => text.split('.').map(Number));
+  const differs = found.findIndex((number, i) => number !== least[i]);
+  return differs < 0 || found[differs] > least[differs];
 }
 
 export async function provideEmscripten() {
   const partial = `${prefix}.partial`;
   const downloads = join(partial, 'downloads');
   const unpacked = join(partial, 'prefix');
-  const label = 'setup: downloading Emscripten 3.1.69, 247 MB';
+  const label = 'setup: downloading Emscripten, 247 MB';
   const debs = await downloadPackages(label, packages, downloads, { release: 'trixie' });
 
   console.log('setup: unpacking Emscripten');
@@ -95,13 +100,11 @@ FROZEN_CACHE = True # it holds all system libraries
 
   if (!query(join(emscriptenIn(prefix), 'emcc'), ['--version'])) {
     rmSync(prefix, { recursive: true, force: true });
-    fail(
-      'The Emscripten that was unpacked does not start: install emsdk, set EMSDK, and run this again.',
-    );
+    fail('The unpacked Emscripten does not start: install emsdk, set EMSDK, and run this again.');
   }
 }
 
-/** Binaryen's programs were linked with trixie's libc: they need that and its loader. */
+/** Binaryen's programs are linked with trixie's libc: they need it and its loader. */
 function wrapBinaryen(folder) {
   const triplet = readdirSync(join(folder, 'usr', 'lib')).find((name) =>
     name.endsWith('-linux-gnu'),
@@ -116,18 +119,19 @@ function wrapBinaryen(folder) {
     name.startsWith('wasm'),
   )) {
     const wrapper = join(wrappers, program);
-    const at = (path) => `'${join(prefix, path)}'`;
-    writeFileSync(
-      wrapper,
-      `#!/bin/sh
-exec ${at(join(libraries, loader))} --library-path ${at(libraries)} ${at(join('usr', 'bin', program))} "$@"
-`,
-    );
+    const at = (...path) => `'${join(prefix, ...path)}'`;
+    const command = [
+      at(libraries, loader),
+      '--library-path',
+      at(libraries),
+      at('usr/bin', program),
+    ];
+    writeFileSync(wrapper, `#!/bin/sh\nexec ${command.join(' ')} "$@"\n`);
     chmodSync(wrapper, 0o755);
   }
 }
 
-/** By a lock file, since npm then refuses a package that is not the pinned one. */
+/** Installs by a lock file, so that npm refuses any package except the pinned one. */
 async function addAcorn(folder) {
   const dependencies = { acorn: acorn.version };
   writeFileSync(join(folder, 'package.json'), JSON.stringify({ private: true, dependencies }));

@@ -1,5 +1,5 @@
-// Runs an example, such as digits/digits, on the one build that it uses. That is made in build/,
-// since dist/ always holds all builds.
+// Runs an example, such as digits/digits, on the one build that it uses. That build is made in
+// build/, since dist/ always holds all builds.
 import { join } from 'node:path';
 import { makeExampleLibrary } from './build.mjs';
 import { main, run } from './run.mjs';
@@ -11,7 +11,7 @@ await main(async () => {
   await setUp('wasm');
   console.log('build: WebAssembly with relaxed SIMD');
   await makeExampleLibrary();
-  // A program of its own, since set-up brings a newer Node than may run this.
+  // A separate program, since set-up may install a newer Node than runs this script.
   await run(
     'node',
     ['--import', './scripts/example-library.mjs', join('examples', `${name}.mjs`), ...rest],

@@ -1,6 +1,5 @@
-// Gives deserialize() bytes that libFuzzer makes, for ten minutes, or as many seconds as
-// `--seconds` says. What it finds it keeps in build/fuzz/; build/native-fuzz/wgemm_deserialize_fuzz
-// runs such a file again.
+// Passes bytes that libFuzzer makes to deserialize(), for ten minutes or `--seconds`. Inputs that
+// fail are kept in build/fuzz/; build/native-fuzz/wgemm_deserialize_fuzz runs such a file again.
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -30,7 +29,7 @@ await main(async () => {
     {
       env: { UBSAN_OPTIONS: 'print_stacktrace=1' },
       otherwise:
-        'deserialize() fails: see above by what bytes, and run the program with their file.',
+        'deserialize() fails: see above on which bytes, and run the program with their file.',
     },
   );
 });

@@ -1,12 +1,12 @@
-// The native package as its users see it: what `cmake --install` gives, and programs that are built
-// against nothing else.
+// Tests the native package as its users see it: the files that `cmake --install` writes, and
+// programs that are built against nothing else.
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { blockOf } from '../tests/package/readme.mjs';
 import { cache, fail, main, query, root, run } from './run.mjs';
 
-/** Of README.md. */
+/** The section of README.md. */
 const heading = 'In C++';
 
 const home = join(root, 'build', 'native-home');
@@ -41,25 +41,29 @@ export async function testNativePackage() {
   await testAsSubproject();
 }
 
-/** By the command of README.md, which builds without a preset and installs into the user's home. */
+/** Runs the command of README.md: it builds without a preset and installs into the user's home. */
 async function install() {
   rmSync(home, { recursive: true, force: true });
   mkdirSync(home, { recursive: true });
   await run('sh', ['-e', '-c', blockOf(heading, 'sh').code], {
     env: { HOME: home, WGEMM_CACHE: cache },
     quiet: true,
-    otherwise: `The native library cannot be built and installed as README.md says under '${heading}': see above why.`,
+    otherwise:
+      'The native library cannot be built and installed as README.md says ' +
+      `under '${heading}': see above why.`,
   });
   const found = readdirSync(installed, { recursive: true })
     .filter((name) => !statSync(join(installed, name)).isDirectory())
-    .map((name) => name.replaceAll('\\', '/').replace(/^lib64\//, 'lib/')); // lib64 is what some systems call it
+    // Some systems call it lib64.
+    .map((name) => name.replaceAll('\\', '/').replace(/^lib64\//, 'lib/'));
   const lacking = files.filter((file) => !found.includes(file));
   const beyond = found.filter((file) => !files.includes(file));
   if (lacking.length > 0)
     fail(`The installed native package lacks ${lacking.join(', ')}: see cmake/install.cmake.`);
   if (beyond.length > 0)
     fail(
-      `The installed native package has ${beyond.join(', ')}, which is not meant to be in it: see cmake/install.cmake.`,
+      `The installed native package has ${beyond.join(', ')}, which does not belong in it: ` +
+        'see cmake/install.cmake.',
     );
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   for (const file of found.filter((name) => /\.(cmake|h)$/.test(name))) {
@@ -79,7 +83,7 @@ async function install() {
  */
 async function runAgainstInstall(source, build) {
   rmSync(build, { recursive: true, force: true }); // a cache would remember another wgemm
-  // A mistake in an example is to be seen, and a second package on this machine is not to be found.
+  // Warnings show mistakes in an example. CMAKE_PREFIX_PATH hides other packages of this machine.
   const definitions = [
     'CMAKE_BUILD_TYPE=Release',
     `CMAKE_PREFIX_PATH=${installed}`,
@@ -98,7 +102,9 @@ async function runAgainstInstall(source, build) {
     ],
     {
       quiet: true,
-      otherwise: `CMake could not configure ${source} with the installed wgemm: correct what it says above.`,
+      otherwise:
+        `CMake could not configure ${source} with the installed wgemm: ` +
+        'correct what it says above.',
     },
   );
   await run('cmake', ['--build', build], {
@@ -132,8 +138,8 @@ async function testReadme() {
 }
 
 /**
- * As part of another project wgemm gives the same target, and imposes nothing. Configured only: a
- * build takes as long as ours did.
+ * In another project wgemm defines the same target, and imposes nothing. Configured only, since a
+ * build would take as long as ours did.
  */
 async function testAsSubproject() {
   const source = join(root, 'build', 'subproject-native');
@@ -148,18 +154,16 @@ file(WRITE main.cc "int main() {}")
 add_executable(parent main.cc)
 target_link_libraries(parent PRIVATE wgemm::wgemm)
 if(CMAKE_BUILD_TYPE OR CMAKE_CXX_STANDARD OR TARGET wgemm_tests OR TARGET gtest)
-  message(FATAL_ERROR "wgemm imposes a build type, a standard or tests on the project that it is part of.")
+  message(FATAL_ERROR "wgemm imposes a build type, a standard or tests on the parent project.")
 endif()
 `,
   );
   const build = join(source, 'build');
   const otherwise =
-    'wgemm cannot be a part of another project by add_subdirectory(): see above why.';
+    'wgemm cannot be added to another project by add_subdirectory(): see above why.';
   await run('cmake', ['-S', source, '-B', build, '-G', 'Ninja'], { quiet: true, otherwise });
   if (readFileSync(join(build, 'wgemm', 'cmake_install.cmake'), 'utf8').includes('libwgemm.a')) {
-    fail(
-      'wgemm installs itself where another project that it is part of is installed: see WGEMM_INSTALL.',
-    );
+    fail('wgemm installs itself when its parent project is installed: see WGEMM_INSTALL.');
   }
 }
 

@@ -71,10 +71,10 @@ export function query(program, args, options = {}) {
 }
 
 /**
- * Runs a program to its end and fails with the sentence `otherwise` when that is not 0.
- *   quiet     shows its output only when it fails, and then only the last lines
- *   onStatus  gets each line that it writes to file descriptor 3
- *   bound     it dies with this script, even if that is killed, so that it cannot go on writing beside the next run's
+ * Runs a program to its end, and fails with the sentence `otherwise` if its exit code is not 0.
+ *   quiet     shows its output only if it fails, and then only the last lines
+ *   onStatus  is called with each line that it writes to file descriptor 3
+ *   bound     ends it when this script ends, even if that is killed: two runs never write at once
  */
 export function run(
   program,

@@ -1,6 +1,6 @@
-// Everything that a build needs, on a machine that has only Node and, on Debian, root. Each step
-// looks whether it is done, and if so says nothing; a step that is interrupted starts again, and
-// what it leaves is never taken for a result.
+// Installs everything that a build needs, on a machine that has only Node and, on Debian, root.
+// Each step checks whether it is done, and then says nothing. A step that was interrupted starts
+// again: what it left is never taken for a result.
 import {
   existsSync,
   mkdirSync,
@@ -16,10 +16,10 @@ import { pathToFileURL } from 'node:url';
 import { findEmulator, provideEmulator } from './arm64.mjs';
 import { findBrowser, variableOf } from './browsers.mjs';
 import { debianVersion, forget, showDownload, unpackSource } from './debian.mjs';
-import { findEmscripten, provideEmscripten } from './emscripten.mjs';
+import { findEmscripten, oldest, provideEmscripten } from './emscripten.mjs';
 import { cache, fail, main, onPath, query, root, run, withLock } from './run.mjs';
 
-/** What some tests need besides the project's own packages, so that most work needs only those. */
+/** Folders with packages that only some tests need, so that most work needs only the project's. */
 export const npmFolders = {
   package: join('tests', 'package'),
   runtimes: join('tests', 'package', 'runtimes'),
@@ -28,7 +28,7 @@ export const npmFolders = {
 
 /**
  * @param needs any of 'wasm', 'native', 'clang', 'fuzz', 'lint', 'chromium', 'firefox', 'webkit',
- *   'package', 'runtimes', 'arm64'; the project's npm packages are always set up.
+ *   'package', 'runtimes', 'arm64'. The project's npm packages are always set up.
  */
 export async function setUp(...needs) {
   const folders = Object.keys(npmFolders).flatMap((need) =>
@@ -43,7 +43,7 @@ export async function setUp(...needs) {
     [
       () =>
         needs.some((need) => need === 'wasm' || need === 'native') && missingSources().length > 0,
-      fetchSources,
+      downloadSources,
     ],
   ];
   if (!steps.some(([isMissing]) => isMissing())) return;
@@ -55,14 +55,13 @@ export async function setUp(...needs) {
   });
 }
 
-// --- npm
-// -----------------------------------------------------------------------------------------------------------------------
+// --- npm -----------------------------------------------------------------------------------------
 
 function npmIsMissing() {
   return !matchesLock(root) || !projectNode();
 }
 
-/** npm notes what it installed, once all of it is there. */
+/** npm writes this note when everything is installed. */
 function matchesLock(folder) {
   const note = join(folder, 'node_modules', '.package-lock.json');
   if (!existsSync(note)) return false;
@@ -74,8 +73,8 @@ function matchesLock(folder) {
 }
 
 /**
- * Node as a development dependency: the scripts need a newer one than the package does. Its install
- * script fetches the binary.
+ * Version of the Node that is a development dependency: the scripts need a newer one than the
+ * package. Its install script downloads the binary.
  */
 function projectNode() {
   return query(join(root, 'node_modules', '.bin', 'node'), ['--version'], {
@@ -87,7 +86,8 @@ async function installNpmPackages() {
   await installFrom(root);
   if (!projectNode()) {
     fail(
-      'The npm package `node` came without its binary: allow its install script with `npm rebuild node --ignore-scripts=false`.',
+      'The npm package `node` came without its binary: ' +
+        'allow its install script with `npm rebuild node --ignore-scripts=false`.',
     );
   }
 }
@@ -100,20 +100,22 @@ async function installFrom(folder) {
     cwd: folder,
     quiet: true,
     bound: true,
-    otherwise: `\`npm ci\`${named && ` in ${named}`} failed: check the network and the messages above, and run this again.`,
+    otherwise:
+      `\`npm ci\`${named && ` in ${named}`} failed: ` +
+      'check the network and the messages above, and run this again.',
   });
 }
 
 /**
- * Install scripts outlive an npm that was killed, and would go on writing into what the next one
- * installs.
+ * Waits for install scripts of an npm that was killed. They outlive it, and would write into what
+ * the next one installs.
  */
 async function noOneWorksIn(folder) {
   const works = (process) => {
     try {
       return readlinkSync(join('/proc', process, 'cwd')).startsWith(folder);
     } catch {
-      return false; // it ended, or is another user's
+      return false; // it ended, or belongs to another user
     }
   };
   const isBusy = () =>
@@ -122,13 +124,9 @@ async function noOneWorksIn(folder) {
   for (let waited = 0; waited < 60 && isBusy(); waited++) await sleep(500);
 }
 
-// --- packages of the system
-// ----------------------------------------------------------------------------------------------------
+// --- system packages -----------------------------------------------------------------------------
 
-/**
- * Debian package -> what it is for, and a program or browser that shows that it is there in another
- * way.
- */
+/** Debian package -> what needs it, and the program or browser that another source may provide. */
 const packages = {
   cmake: { for: ['wasm', 'native'], program: 'cmake' },
   'ninja-build': { for: ['wasm', 'native'], program: 'ninja' },
@@ -137,11 +135,12 @@ const packages = {
   python3: { for: ['wasm'], program: 'python3' },
   'g++': { for: ['native'], program: 'c++' },
   clang: { for: ['clang'], program: 'clang++' },
-  'libclang-rt-dev': { for: ['clang'], debianOnly: true }, // the sanitizers of that
+  'libclang-rt-dev': { for: ['clang'], debianOnly: true }, // the sanitizers of clang
   'libsimde-dev': { for: ['native'], debianOnly: true },
   'clang-19': { for: ['fuzz'], program: 'clang++-19' },
   'libclang-rt-19-dev': { for: ['fuzz'], debianOnly: true },
   'clang-format-19': { for: ['lint'], program: 'clang-format-19' },
+  codespell: { for: ['lint'], program: 'codespell' },
   chromium: { for: ['chromium'], browser: 'chromium' },
   'firefox-esr': { for: ['firefox'], browser: 'firefox' },
   'webkit2gtk-driver': { for: ['webkit'], browser: 'webkit' },
@@ -162,7 +161,7 @@ function missingPackages(needs) {
   }
   if (!onDebian) return wanted.filter((name) => !packages[name].debianOnly && !isElsewhere(name));
   if (wanted.length === 0) return [];
-  // dpkg-query fails when it does not know one of them, and still tells about the others.
+  // dpkg-query fails if it does not know a package, and still lists the others.
   const states = new Map(
     query('sh', [
       '-c',
@@ -173,15 +172,15 @@ function missingPackages(needs) {
       .split('\n')
       .map((line) => line.split(' ')),
   );
-  // Half-installed packages (an interrupted apt) are missing; packages that dpkg does not know may
-  // have come by another way.
+  // Half-installed packages (an interrupted apt) count as missing. Programs of packages that dpkg
+  // does not know may have been installed otherwise.
   return wanted.filter((name) => {
     const state = states.get(name) ?? 'not-installed';
     return state !== 'installed' && !(state === 'not-installed' && isElsewhere(name));
   });
 }
 
-/** Whether what a package would bring is there in another way. */
+/** Whether another source provides the program or browser of a package. */
 function isElsewhere(name) {
   const { program, browser } = packages[name] ?? {};
   return browser
@@ -197,7 +196,7 @@ async function installPackages(names) {
     );
     const or =
       variables.length > 0 ? ` (or name the browser's program in ${variables.join(', ')})` : '';
-    fail(`These are missing on this machine: ${list}. Install them${or} and run this again.`);
+    fail(`This machine lacks: ${list}. Install them${or} and run this again.`);
   }
   if (process.getuid() !== 0) fail(`Run \`sudo apt-get install ${list}\` and then this again.`);
   const env = { DEBIAN_FRONTEND: 'noninteractive' };
@@ -209,13 +208,14 @@ async function installPackages(names) {
       quiet: true,
       bound: true,
       otherwise:
-        '`apt-get update` failed: check the network and the apt sources of this machine, and run this again.',
+        '`apt-get update` failed: ' +
+        'check the network and the apt sources of this machine, and run this again.',
     });
   await update().catch(async () => {
-    await sleep(5000); // another apt may have been at it
+    await sleep(5000); // another apt may have been running
     await update();
   });
-  // After an apt that was interrupted, the next one refuses to work until this is done.
+  // After an apt was interrupted, the next one refuses to work until this is done.
   query('dpkg', ['--configure', '-a'], { env: { ...process.env, ...env } });
   await showDownload('setup: downloading packages', (onStatus) =>
     run(
@@ -225,25 +225,26 @@ async function installPackages(names) {
         env,
         quiet: true,
         onStatus,
-        otherwise: `\`apt-get install ${list}\` failed: see its messages above, and run this again.`,
+        otherwise:
+          `\`apt-get install ${list}\` failed: ` + 'see its messages above, and run this again.',
       },
     ),
   );
 }
 
-// --- Emscripten and sources
-// ----------------------------------------------------------------------------------------------------
+// --- Emscripten and sources ----------------------------------------------------------------------
 
 async function setUpEmscripten() {
   if (debianVersion() === 12) return provideEmscripten();
   fail(
-    'No Emscripten of version 3.1.69 or later is here: install emsdk (or `emcc` on PATH), set EMSDK, and run this again.',
+    `No Emscripten of version ${oldest} or later is here: ` +
+      'install emsdk (or `emcc` on PATH), set EMSDK, and run this again.',
   );
 }
 
 /**
- * What cmake/Dependencies.cmake takes from the cache; without it, or on other systems, it fetches
- * the same commits itself.
+ * Sources that cmake/Dependencies.cmake takes from the cache. If they are absent, and on other
+ * systems, it downloads the same commits itself.
  */
 const sources = [
   {
@@ -266,7 +267,7 @@ const sources = [
   },
 ];
 
-/** What folders in the cache are named after, each with a version behind. */
+/** Names of folders in the cache, without the version that follows. */
 export const cached = ['arm64', 'emscripten', ...sources.map(({ name }) => name)];
 
 function missingSources() {
@@ -277,14 +278,14 @@ function missingSources() {
   );
 }
 
-async function fetchSources() {
+async function downloadSources() {
   for (const source of missingSources()) {
-    console.log(`setup: fetching the sources of ${source.folder}`);
+    console.log(`setup: downloading the sources of ${source.folder}`);
     const partial = join(cache, `${source.folder}.partial`);
     rmSync(partial, { recursive: true, force: true });
     mkdirSync(partial, { recursive: true });
     await unpackSource(source, partial, 'trixie');
-    // Some tarballs have one folder at the top, some none.
+    // Some tarballs have one top folder, others none.
     const [top, ...others] = readdirSync(partial);
     renameSync(others.length > 0 ? partial : join(partial, top), join(cache, source.folder));
     rmSync(partial, { recursive: true, force: true });

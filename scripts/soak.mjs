@@ -1,5 +1,5 @@
-// 100,000 mixed calls on every build, which end with the bytes in use that they began with: what
-// tests/js/pressure.test.ts does, for longer.
+// Runs 100,000 mixed calls on every build, as tests/js/pressure.test.ts does for a shorter time.
+// As many bytes must be in use after them as before.
 import { main, run } from './run.mjs';
 
 await main(() =>
@@ -8,7 +8,7 @@ await main(() =>
     ['run', 'tests/js/pressure.test.ts', '-t', 'mixed calls', ...process.argv.slice(2)],
     {
       env: { WGEMM_SOAK: '100000' },
-      otherwise: 'Calls leave something behind, or fail as they should not: see above.',
+      otherwise: 'Calls leak memory, or fail: see above.',
     },
   ),
 );

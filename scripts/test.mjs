@@ -1,15 +1,15 @@
-// Every test: native, native under sanitizers, the same test program as wasm with and without
-// threads, the native package, then the JavaScript API, test vectors, and the npm package: its
-// tarball in Node, in bundlers, and in pages of Chromium. Arguments go to Vitest.
+// Runs every test: native, native under sanitizers, the same test program as wasm with and without
+// threads, the native package, then the JavaScript API, test vectors, and the npm package. Its
+// tarball is tested in Node, in bundlers, and in pages of Chromium. Arguments go to Vitest.
 import { buildPreset, makeDist } from './build.mjs';
 import { testNativePackage } from './native-package.mjs';
 import { main, run } from './run.mjs';
 import { setUp } from './setup.mjs';
 
 /**
- * What is built of each preset: all of it, or these targets. The native test program runs under the
- * sanitizers, and that of wasm once in each instruction set and with and without threads. The API
- * tests and the vectors run on all four builds.
+ * Preset -> the targets that are built; [] is all of them. The native test program runs under the
+ * sanitizers. As wasm it runs in each instruction set, and with and without threads. The API tests
+ * and the vectors run on all four builds.
  */
 const presets = {
   native: ['wgemm_fixed_problems'],
@@ -40,7 +40,9 @@ await main(async () => {
   for (const preset of Object.keys(presets).filter((name) => presets[name].length === 0)) {
     await step(`running ${preset}`, () =>
       run('ctest', ['--preset', preset], {
-        otherwise: `Tests of ${preset} fail: see above which, and run them by \`ctest --preset ${preset}\`.`,
+        otherwise:
+          `Tests of ${preset} fail: see above which, ` +
+          `and run them by \`ctest --preset ${preset}\`.`,
       }),
     );
   }
@@ -59,7 +61,8 @@ await main(async () => {
   await step('testing the package', () =>
     run('node', ['tests/package/everywhere.mjs', '--fast'], {
       otherwise:
-        'Tests of the package fail: see above which, and run them by `npm run test:everywhere -- --fast`.',
+        'Tests of the package fail: see above which, ' +
+        'and run them by `npm run test:everywhere -- --fast`.',
     }),
   );
   console.log(`test: where the time went\n${times.join('\n')}`);
