@@ -1,7 +1,9 @@
-// Checks the form of all code: clang-format, Prettier, ESLint, TypeScript's types. With --fix,
-// corrects what can be corrected.
+// Checks the form of all code: clang-format, Prettier, ESLint, TypeScript's types; and its words:
+// codespell, and those that scripts/banned-words.mjs bans. With --fix, corrects what can be
+// corrected.
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { lintLanguage, textFiles } from './lint-language.mjs';
 import { main, run } from './run.mjs';
 import { setUp } from './setup.mjs';
 
@@ -15,6 +17,8 @@ const scripts = ['js', 'tests', 'examples', 'scripts'].filter((folder) => exists
 const projects = ['js', 'tests', join('tests', 'js')].filter((folder) =>
   existsSync(join(folder, 'tsconfig.json')),
 );
+/** The words of names such as kLeastCost and least_cost are checked one by one. */
+const wordInName = "[A-Z]?[a-z'’]+";
 
 await main(async () => {
   await setUp('lint');
@@ -39,4 +43,6 @@ await main(async () => {
     { otherwise },
   );
   for (const project of projects) await run('tsc', ['--noEmit', '-p', project], { otherwise });
+  await run('codespell', ['--regex', wordInName, ...textFiles()], { otherwise });
+  lintLanguage();
 });
