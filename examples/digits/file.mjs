@@ -1,6 +1,5 @@
-// A network in a file: a checksum of the line after it; a line of JSON with the biases and the
-// lengths of what follows; and the weights of each layer, serialized, which have a checksum of
-// their own.
+// A network in a file: a checksum of the next line; a line of JSON with the biases and the lengths
+// of the weights; and the serialized weights of each layer, which have their own checksum.
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -26,7 +25,7 @@ export function saveLayers(layers) {
 }
 
 /**
- * The layers, ready to run. Throws ChangedError or wgemm's PackMismatchError where the file is not
+ * The layers, ready to run. Throws ChangedError or wgemm's PackMismatchError if the file is not
  * what was saved.
  */
 export function loadLayers(wg) {

@@ -18,15 +18,14 @@ export function createLayers(wg, sizes, random) {
   });
 }
 
-/** Tensors for what each layer gives for `rows` images. */
+/** Tensors for the outputs of each layer for `rows` images. */
 export function allocOutputs(wg, layers, rows) {
   return layers.map(({ bias }) => wg.alloc('float32', [rows, bias.shape[1]]));
 }
 
 /**
- * The forward pass: fills `outputs`, one tensor a layer, and returns the last of them, a score for
- * each class. `multiply(x, layer, y, activation)` computes y = activation(x * weights + bias), in
- * whatever way.
+ * The forward pass: fills `outputs`, one tensor per layer, and returns the last one: a score for
+ * each class. `multiply(x, layer, y, activation)` computes y = activation(x * weights + bias).
  */
 export function forward(layers, input, outputs, multiply) {
   let x = input;
@@ -43,7 +42,7 @@ export function multiplyBy(wg) {
   return (x, { weights, bias }, y, activation) => wg.gemm(x, weights, bias, { activation, out: y });
 }
 
-/** Layers to run and no longer to learn, their weights laid out once, as float32 or bfloat16. */
+/** Layers that run and no longer learn: their weights are packed once, as float32 or bfloat16. */
 export function packLayers(wg, layers, as) {
   return layers.map(({ weights, bias }) => ({
     weights: wg.pack(weights, { op: 'gemm', as }),
@@ -56,8 +55,8 @@ export function createTrainer(wg, layers, { batch, rate, momentum }) {
   const multiply = multiplyBy(wg);
   const input = wg.alloc('float32', [batch, layers[0].weights.shape[0]]);
   const outputs = allocOutputs(wg, layers, batch);
-  // How the loss changes with each output, and the running sum of gradients (the velocity) of each
-  // weight and bias.
+  // The derivative of the loss by each output, and the running sum of gradients (the velocity) of
+  // each weight and bias.
   const deltas = allocOutputs(wg, layers, batch);
   const velocities = layers.map(({ weights, bias }) => ({
     weights: wg.alloc('float32', weights.shape),
@@ -72,10 +71,10 @@ export function createTrainer(wg, layers, { batch, rate, momentum }) {
   };
 
   return {
-    /** Fill its data with `batch` images, then call step(). */
+    /** The input: fill its data with `batch` images, then call step(). */
     input,
 
-    /** Learns from them, and returns the mean loss before. */
+    /** Learns from these images. Returns their mean loss before this step. */
     step(labels) {
       const scores = forward(layers, input, outputs, multiply);
       const loss = crossEntropy(scores.data, labels, deltas.at(-1).data);
@@ -107,13 +106,13 @@ export function classify({ data, shape: [rows, classes] }) {
   });
 }
 
-/** Where ReLU gave 0, nothing before it matters to the loss. */
+/** If ReLU returned 0, nothing before it matters to the loss. */
 function reluBackward(output, delta) {
   for (let i = 0; i < delta.length; ++i) if (output[i] === 0) delta[i] = 0;
 }
 
 /**
- * Softmax cross entropy: returns the sum of losses, and fills `delta` with how it changes with each
+ * Softmax cross entropy: returns the sum of losses, and fills `delta` with its derivative by each
  * score.
  */
 function crossEntropy(scores, labels, delta) {
@@ -124,7 +123,8 @@ function crossEntropy(scores, labels, delta) {
     let highest = -Infinity;
     for (let i = 0; i < classes; ++i) highest = Math.max(highest, scores[start + i]);
     let sum = 0;
-    for (let i = 0; i < classes; ++i) sum += Math.exp(scores[start + i] - highest); // at most 1 each: no overflow
+    // Each is at most 1, so that nothing overflows.
+    for (let i = 0; i < classes; ++i) sum += Math.exp(scores[start + i] - highest);
     for (let i = 0; i < classes; ++i)
       delta[start + i] = Math.exp(scores[start + i] - highest) / sum;
     delta[start + label] -= 1;

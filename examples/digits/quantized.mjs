@@ -1,11 +1,11 @@
-// The learned network in 8 bits: int8 weights with a scale for each neuron, uint8 activations,
-// every product a wg.qgemm.
+// The trained network in 8 bits: int8 weights with a scale for each neuron, and uint8 activations.
+// Every product is a wg.qgemm.
 import { quantize, quantizeBias } from 'wgemm';
 
 /**
- * Quantizes layers that have learned. `outputs` are what each of them gave for some images, by
- * which the ranges of activations are chosen. The input's pixels are from 0 to 1, and what follows
- * a ReLU is not negative, so every zero point of activations is 0.
+ * Quantizes trained layers. `outputs` holds what each layer returned for some images: it determines
+ * the ranges of activations. The input's pixels are from 0 to 1, and a ReLU returns nothing
+ * negative, so every zero point of activations is 0.
  */
 export function quantizeLayers(wg, layers, outputs) {
   let aScale = 1 / 255;
@@ -31,7 +31,7 @@ export function quantizeImages(wg, { data, shape }) {
   return out;
 }
 
-/** Tensors for what each quantized layer gives for `rows` images. */
+/** Tensors for the outputs of each quantized layer for `rows` images. */
 export function allocQuantizedOutputs(wg, layers, rows) {
   return layers.map(({ weights, yScale }) =>
     wg.alloc(yScale === undefined ? 'float32' : 'uint8', [rows, weights.shape[1]]),

@@ -1,4 +1,4 @@
-// The opponent, and a fair race: plain JavaScript, as one would write it without a library.
+// A fair race against plain JavaScript, as one would write it without a library.
 
 /**
  * y = activation(x * weights + bias) by three loops, in the order that walks every array forwards.
@@ -23,11 +23,12 @@ export function multiplyInJavaScript(
 }
 
 /**
- * Runs each function `rounds` times, taking turns so that a busy moment of the machine hits all
- * alike. Gives seconds: best and median.
+ * Runs each function `rounds` times, in turns, so that a busy moment of the machine affects all
+ * alike. Returns seconds: best and median.
  */
 export function race(runners, rounds) {
-  for (const run of runners) for (let i = 0; i < 3; ++i) run(); // the engine compiles what runs often a second time, and better
+  // The engine compiles what runs often a second time, and better.
+  for (const run of runners) for (let i = 0; i < 3; ++i) run();
   const times = runners.map(() => []);
   for (let round = 0; round < rounds; ++round) {
     runners.forEach((run, i) => {

@@ -19,14 +19,14 @@ constexpr float kBatches[][6] = {{1, 0.5f, 0, 0.25f, 1, 0.75f}, {0, 0, 1, 1, 1, 
 constexpr float kWeights[] = {0.1f, -2, 0.3f, 4, -0.5f, 6};
 constexpr float kBias[] = {1, -1};
 
-// With the number of elements behind the pointer the library checks it; it keeps no pointer after a
-// call.
+// The library checks accesses against the number of elements behind the pointer. It keeps no
+// pointer after a call.
 template <typename T>
 wgemm::ConstTensor input(const T& elements, DType dtype, std::span<const int64_t> dims) {
   return {.data = std::data(elements), .dtype = dtype, .dims = dims, .size = std::ssize(elements)};
 }
 
-// Errors are values; their message names the argument, what it is and what is allowed.
+// Errors are values. Their message names the argument, its value and what is allowed.
 bool ok(const wgemm::Status& status) {
   if (!status.ok()) std::fprintf(stderr, "%s\n", status.message);
   return status.ok();
@@ -37,7 +37,7 @@ void print(const char* what, const float (&y)[4]) {
 }
 
 bool in_float32(wgemm::Context& context) {
-  wgemm::PackedWeights packed;  // a copy in the kernels' layout; kWeights could go now
+  wgemm::PackedWeights packed;  // a copy in the kernels' layout: kWeights could be freed now
   if (!ok(pack(context, {.B = input(kWeights, DType::kFloat32, kWeightsDims)}, &packed)))
     return false;
   const wgemm::ConstTensor bias =
@@ -88,7 +88,8 @@ bool in_8_bits(wgemm::Context& context) {
 }  // namespace
 
 int main() {
-  wgemm::Context context;  // where the library's memory comes from; one thread at a time, and it
-                           // outlives packed weights
+  // The library's memory comes from it. One thread at a time uses it, and it outlives packed
+  // weights.
+  wgemm::Context context;
   return in_float32(context) && in_8_bits(context) ? 0 : 1;
 }

@@ -104,8 +104,7 @@ function matricesOf({ dtype, m, n, k, batch, transA, transB }) {
   };
 }
 
-// --- wgemm
-// ---------------------------------------------------------------------------------------------------------------------
+// --- wgemm ---------------------------------------------------------------------------------------
 
 function wgemmOn(wg, problem, form, data) {
   if (problem.operation === 'qgemm') return qgemmOn(wg, { ...problem, ...form }, data);
@@ -192,8 +191,7 @@ function gemmsOn(wg, problem, data) {
   };
 }
 
-// --- peers
-// ---------------------------------------------------------------------------------------------------------------------
+// --- peers ---------------------------------------------------------------------------------------
 
 async function peersOf(problem, data, { ort }) {
   const { operation, dtype, peers = allPeers } = problem;
@@ -318,8 +316,7 @@ function numpyOn({ dtype, transA, transB }, { a, b }) {
   };
 }
 
-// --- bounds
-// --------------------------------------------------------------------------------------------------------------------
+// --- bounds --------------------------------------------------------------------------------------
 
 /**
  * 'micro-kernel': what wgemm takes for the case, on panels that are there; 'limit': its type's
