@@ -1,15 +1,20 @@
-// How fast wgemm is beside its peers, in one process, taking turns. The figures move with the
-// machine and what else it does; the ratios of one run hold.
-//   npm run bench                        the table of cases, and a sweep over sizes with its picture: some five minutes
-//   npm run bench -- --filter 1024       cases whose name contains the text: "sweep" is the sweep alone, "cliff" what no other text runs:
-//                                        one size growing from 1 to 64 or K to 65536, in every type; "cliff float32 M" one of them
-//   npm run bench -- --threads 2         wgemm and ONNX Runtime Web on so many threads; the others have none
-//   npm run bench -- --json run.json     where the results go, instead of a dated file in build/bench/
-//   npm run bench -- --svg docs/x.svg    where the picture goes, instead of beside the results
+// Measures how fast wgemm is beside its peers, in turns in one process. The figures depend on the
+// machine and its load; the ratios of one run hold.
+//   npm run bench                        the table of cases, and a sweep over sizes with its
+//                                        picture: some five minutes
+//   npm run bench -- --filter TEXT       cases whose name contains the text: "1024"; "sweep", the
+//                                        sweep alone; "cliff", which no other text runs: M or N from
+//                                        1 to 64, or K to 65536, in every type; "cliff float32 M"
+//   npm run bench -- --threads 2         wgemm and ONNX Runtime Web on two threads; other peers have
+//                                        no threads
+//   npm run bench -- --json run.json     the file of the results; default: a dated one in build/bench/
+//   npm run bench -- --svg docs/x.svg    the file of the picture; default: beside the results
 //   npm run bench -- --compare old.json  what changed since an earlier run
-//   npm run bench -- --calls             a million calls of 16 x 16 x 16: time of each, and whether memory grows
-//   npm run bench -- --kernels           every micro-kernel, and whether the table prefers the fastest: in Node and in the browsers that
-//                                        are here, or those of --engine node,chromium,firefox,webkit; --build relaxed|simd128; --filter float32
+//   npm run bench -- --calls             a million calls of 16 x 16 x 16: the time of each, and
+//                                        whether memory grows
+//   npm run bench -- --kernels           every micro-kernel, and whether the table prefers the best
+//     --engine node,chromium,firefox,webkit  some of Node and the browsers that are installed
+//     --build relaxed|simd128  --filter float32
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { dirname, join, relative } from 'node:path';
@@ -41,7 +46,7 @@ const limitsOfSweep = [
   ['simd128', 'float32', 'float32, simd128'],
   ['simd128', 'int8', 'uint8 x int8, simd128'],
 ];
-// A sweep asks for many sizes of what has become fast at others already.
+// A sweep asks for many sizes of code that has become fast at other sizes already.
 const sweepTurns = { warmUpMs: 120, warmUpCalls: 3, raceMs: 1000, minRounds: 5 };
 
 await main(async () => {
@@ -58,7 +63,8 @@ await main(async () => {
   if (Object.values(chosen).every(({ length }) => length === 0)) {
     const some = [...cases, sweeps[0], cliffs[0]].map(({ name }) => `  ${name}\n`).join('');
     fail(
-      `bench: no case contains "${args.filter}"; there are\n${some}and the other sizes of the sweep, the other types and axes of cliffs`,
+      `bench: no case contains "${args.filter}"; there are\n${some}and the other sizes of ` +
+        'the sweep, the other types and axes of cliffs',
     );
   }
   const whole = chosen.sweeps.length === sweeps.length;
@@ -74,7 +80,8 @@ await main(async () => {
       `${new Date().toISOString().slice(0, 16).replace(/[T:]/g, '-')}.json`,
     );
   const svg = whole ? (args.svg ?? json.replace(/(\.json)?$/, '.svg')) : undefined;
-  for (const file of [json, svg]) if (file) mkdirSync(dirname(file), { recursive: true }); // what cannot be written is told now, not minutes later
+  // A path that cannot be written fails now, not minutes later.
+  for (const file of [json, svg]) if (file) mkdirSync(dirname(file), { recursive: true });
   await buildPrograms(['relaxed', 'simd128']);
 
   const library = await startAll(args);
@@ -118,7 +125,8 @@ async function run(chosen, library) {
   };
   const { processor, node, threads, versions } = results;
   console.log(
-    `${processor}, Node ${node}, ${threads === 1 ? 'one thread' : `${threads} threads`}, wgemm's build ${info.build}`,
+    `${processor}, Node ${node}, ${threads === 1 ? 'one thread' : `${threads} threads`}, ` +
+      `wgemm's build ${info.build}`,
   );
   console.log(
     Object.entries(versions)
@@ -131,7 +139,7 @@ async function run(chosen, library) {
     const measured = await measure(problem, await contestantsOf(problem, library));
     results.cases.push(measured);
     printCase(measured);
-    // The goals are those of one thread.
+    // The goals are for one thread.
     if (threads === 1)
       for (const goal of problem.goals ?? []) results.goals.push(judge(goal, measured));
   }
@@ -161,7 +169,8 @@ async function run(chosen, library) {
     results.goals.push(...judged);
     for (const { of, than, ratio, reached } of judged) {
       console.log(
-        `${name.padEnd(32)} ${`${of} beside ${than}`.padEnd(28)} ${ratio.toFixed(3)}${reached ? '' : '   MISSED'}`,
+        `${name.padEnd(32)} ${`${of} beside ${than}`.padEnd(28)} ` +
+          `${ratio.toFixed(3)}${reached ? '' : '   MISSED'}`,
       );
     }
   }

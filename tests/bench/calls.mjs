@@ -20,7 +20,8 @@ export async function countCalls() {
   );
   for (let i = 0; i < 5; ++i) {
     run(batch);
-    await new Promise((resolve) => setTimeout(resolve, 20)); // better code is put in place between calls
+    // The engine replaces code by better code between calls.
+    await new Promise((resolve) => setTimeout(resolve, 20));
   }
   const before = await memoryNow(wg);
   const samples = [];
@@ -31,16 +32,18 @@ export async function countCalls() {
   const grown = after.js - before.js;
   const kilobytes = (bytes) => `${(bytes / 1024).toFixed(0)} kB`;
   console.log(
-    `float32 16x16x16 in the heap, ${total} calls: ${duration(best)} a call at best, ${duration(median)} in the median batch`,
+    `float32 16x16x16 in the heap, ${total} calls: ${duration(best)} a call at best, ` +
+      `${duration(median)} in the median batch`,
   );
   console.log(
     `wasm memory: ${kilobytes(before.committed)} before, ${kilobytes(after.committed)} after`,
   );
   console.log(`tensors in it: ${before.inUse} bytes before, ${after.inUse} bytes after`);
   console.log(
-    `JavaScript heap, garbage collected: ${kilobytes(before.js)} before, ${kilobytes(after.js)} after`,
+    `JavaScript heap, garbage collected: ${kilobytes(before.js)} before, ` +
+      `${kilobytes(after.js)} after`,
   );
-  // No leak is as small as a byte a call; the engine itself keeps a little.
+  // No leak is smaller than one byte per call; the engine itself keeps a little.
   const leaks = after.committed > before.committed || after.inUse !== before.inUse || grown > total;
   console.log(leaks ? 'memory GROWS' : 'neither grows');
   if (leaks) process.exitCode = 1;
@@ -48,7 +51,8 @@ export async function countCalls() {
 
 async function memoryNow(wg) {
   setFlagsFromString('--expose-gc');
-  const collect = globalThis.gc ?? runInNewContext('gc'); // the flag holds for contexts made after it
+  // The flag applies to contexts that are made after it is set.
+  const collect = globalThis.gc ?? runInNewContext('gc');
   for (let i = 0; i < 3; ++i) {
     collect();
     await new Promise((resolve) => setTimeout(resolve, 20)); // finalizers run between tasks

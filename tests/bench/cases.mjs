@@ -1,8 +1,8 @@
-// The cases, what takes part in each, and how fast wgemm is to be.
+// The cases, the contestants of each, and how fast wgemm must be.
 
 /**
- * A goal: how many times as fast as another contestant, or as the fastest peer, wgemm is in one of
- * its forms.
+ * A goal: how many times as fast wgemm must be, in one of its forms, as another contestant or as
+ * the fastest peer.
  */
 const faster = (of, atLeast, than = 'peers') => ({ of, than, atLeast });
 
@@ -46,7 +46,7 @@ const gemmCases = [
     bounds: ['micro-kernel', 'limit'],
     goals: [faster('wgemm', 1.9)],
   },
-  // The target was set when numpy-ts was not yet measured at this size.
+  // The target was set before numpy-ts was measured at this size.
   { dtype: 'float32', ...cube(16), bounds: ['micro-kernel'], goals: [faster('wgemm', 8, 'tfjs')] },
   { dtype: 'float32', m: 128, n: 3072, k: 768 },
   {
@@ -61,11 +61,11 @@ const gemmCases = [
     ],
   },
   { dtype: 'float32', m: 4096, n: 1, k: 4096 },
-  // The others take up to seconds a call for what is transposed.
+  // With transposed operands, the others take up to seconds per call.
   { dtype: 'float32', ...gemv, transB: true, peers: ort },
   { dtype: 'float32', ...cube(1024), transA: true, peers: ort },
   { dtype: 'float32', ...cube(1024), transB: true, peers: ort },
-  // Beside our own float32, whose weights take twice the bytes.
+  // Compared with our own float32, whose weights take twice the bytes.
   ...Object.entries({ bfloat16: 1.5, float16: 1.1 }).map(([dtype, ratio]) => ({
     dtype,
     ...gemv,
@@ -74,7 +74,7 @@ const gemmCases = [
     bounds: ['memory'],
     goals: [faster('wgemm, B packed', ratio, 'wgemm, B packed, float32')],
   })),
-  // float32 by weights of 16 bits, beside the same by those of float32.
+  // float32 by weights of 16 bits, compared with float32 weights.
   ...[
     { ...gemv, goals: [faster('wgemm, B packed, as bfloat16', 1.5, 'wgemm, B packed')] },
     {
@@ -122,10 +122,13 @@ const gemmCases = [
   own: [raw],
   ...each,
   operation: 'gemm',
-  name: `${each.dtype} ${sizeOf(each)}${each.transA ? ', transA' : ''}${each.transB ? ', transB' : ''}${each.suffix ?? ''}`,
+  name:
+    `${each.dtype} ` +
+    `${sizeOf(each)}${each.transA ? ', transA' : ''}${each.transB ? ', transB' : ''}` +
+    `${each.suffix ?? ''}`,
 }));
 
-// B takes all its bits unless it is said how many; the result is float32 unless it has a type.
+// B uses all bits of its type, unless `bits` says how many. The result is float32 by default.
 const u8s8 = { typeOfA: 'uint8', typeOfB: 'int8' };
 const combinations = ['uint8', 'int8'].flatMap((typeOfA) =>
   ['uint8', 'int8'].map((typeOfB) => ({ typeOfA, typeOfB })),
@@ -179,7 +182,7 @@ const qgemmCases = [
 });
 
 /**
- * All that there are of two types, beside each other: times of different moments do not compare.
+ * Every contestant of two types in one case: times of different moments do not compare.
  */
 const combinationsCase = {
   ...cube(1024),
@@ -194,7 +197,7 @@ const combinationsCase = {
   goals: [{ of: 'the slowest', than: 'the fastest', atMost: 1.05 }],
 };
 
-// Scores and contexts of twelve heads of attention.
+// The scores and contexts of twelve heads of attention.
 const matmulCases = [
   { m: 128, n: 128, k: 64 },
   { m: 128, n: 128, k: 64, transB: true },
@@ -205,7 +208,7 @@ const matmulCases = [
   batch: 12,
   dtype: 'float32',
   operation: 'matmul',
-  own: [raw, { apart: true }],
+  own: [raw, { oneByOne: true }],
   name: `matmul float32 12 x ${sizeOf(each)}${each.transB ? ', transposeB' : ''}`,
 }));
 
@@ -218,7 +221,7 @@ const sweepSizes = [16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 
 sweepSizes.push({ m: 31, n: 33, k: 37 }, { m: 127, n: 129, k: 131 }, { m: 1000, n: 1016, k: 1040 });
 sweepSizes.sort((a, b) => a.m - b.m);
 
-/** A library in its fastest form, over sizes: what the picture shows. */
+/** Each library in its fastest form, over sizes: the picture shows these. */
 export const sweeps = [
   ...sweepSizes.map((size) => ({
     ...size,

@@ -1,6 +1,6 @@
-// Where a product falls off: one size grows while the others stay.
-//   M and N, 1 to 64 where the others are 1024: the time, beside that at the size rounded up to the kernel's tile
-//   K, 256 to 65536 where the others are 64: the rate, the slowest beside the fastest
+// Finds sizes at which speed drops: one size grows while the others stay.
+//   M or N from 1 to 64, the others 1024: the time, beside that of the next multiple of the tile
+//   K from 256 to 65536, the others 64: the rate, the slowest beside the fastest
 import { randomArray } from './data.mjs';
 import { race } from './turns.mjs';
 
@@ -8,7 +8,7 @@ const most = 1.15;
 const largest = 64;
 const depths = [256, 512, 1000, 1024, 2048, 4096, 5000, 8192, 16384, 32768, 40001, 65536];
 
-// All sizes take a turn in each round, so neighbours are timed within a moment of each other; the
+// All sizes take a turn in each round, so that neighbours are timed at nearly the same time. The
 // best of many rounds counts.
 const turns = {
   warmUpMs: 20,
@@ -33,8 +33,8 @@ export async function runCliff(cliff, wg) {
       : Array.from({ length: Math.ceil(largest / tile) * tile }, (_, i) => i + 1);
   const entrants = sizes.map((size) => ({ size, ...product(size) }));
   keepBest(entrants, await race(entrants, turns));
-  // What misses is asked again, beside the size that it misses by: on a busy machine the best of
-  // some rounds is not yet the best.
+  // A size that misses its goal is timed again, beside the size that it is compared with: on a busy
+  // machine the best of a few rounds is not yet the best.
   const asked = new Set();
   for (;;) {
     const pair = goalsOf(axis, tile, entrants).find(
@@ -86,7 +86,7 @@ function sizesAt(axis, size) {
   return axis === 'M' ? { m: size, n: 1024, k: 1024 } : { m: 1024, n: size, k: 1024 };
 }
 
-/** What two sizes have in common lies once in the heap. */
+/** Operands that two sizes share are in the heap once. */
 function productOn(
   wg,
   { operation, dtype, typeOfA = dtype, typeOfB = dtype, packed },

@@ -1,8 +1,8 @@
-// Who takes part in a case: wgemm in its forms, the peers, and what bounds wgemm.
+// The contestants of a case: wgemm in its forms, the peers, and the bounds of wgemm's speed.
 //
-// A contestant runs its product `times` times and then has result(), but for a bound. Its kind is
-// 'own', 'peer' or 'bound'. It counts `operations`, where they are not the case's. What wgemm reads
-// and writes lies in its heap.
+// A contestant runs its product `times` times and then has result(), except a bound. Its kind is
+// 'own', 'peer' or 'bound'. It has `operations` if they are not those of the case. The tensors that
+// wgemm reads and writes are in its heap.
 import * as np from 'numpy-ts';
 import { createGemm } from 'wgemm';
 import { encodeModel, loadOrt } from '../peers/onnx.mjs';
@@ -25,15 +25,15 @@ const ortOperator = {
   uint64: 'MatMul',
 };
 
-/** Which peers there are, when a case does not say. */
+/** The peers of a case that does not name its own. */
 const allPeers = ['ORT', 'ORT, constant B', 'tfjs', 'numpy-ts'];
 
 export const peerVersions = { tfjs: tfjsVersion, 'numpy-ts': np.__version__ };
 
-/** Starts wgemm and the peers, on `threads` threads those that can. */
+/** Starts wgemm and the peers, on `threads` threads if they have threads. */
 export async function startAll({ threads }) {
   const instances = new Map();
-  /** wgemm with these options of createGemm. */
+  /** An instance of wgemm with these options of createGemm. */
   const instance = async (options = {}) => {
     const key = JSON.stringify(options);
     if (!instances.has(key)) instances.set(key, await createGemm({ threads, ...options }));
@@ -46,7 +46,7 @@ export async function startAll({ threads }) {
 }
 
 /**
- * Those of a case; its `own` says in which forms wgemm takes part. What differs in its product has
+ * The contestants of a case, whose `own` lists the forms of wgemm. A form whose product differs has
  * no result to compare.
  */
 export async function contestantsOf(problem, library) {
@@ -78,11 +78,11 @@ export async function contestantsOf(problem, library) {
   return contestants;
 }
 
-function nameOf({ packed, as, apart, name, simd, determinism, threads, dtype }) {
+function nameOf({ packed, as, oneByOne, name, simd, determinism, threads, dtype }) {
   const parts = [
     packed && 'B packed',
     as && `as ${as}`,
-    apart && 'one by one',
+    oneByOne && 'one by one',
     simd,
     determinism,
     threads && `${threads} threads`,
@@ -109,7 +109,7 @@ function matricesOf({ dtype, m, n, k, batch, transA, transB }) {
 function wgemmOn(wg, problem, form, data) {
   if (problem.operation === 'qgemm') return qgemmOn(wg, { ...problem, ...form }, data);
   if (problem.operation === 'matmul')
-    return form.apart ? gemmsOn(wg, problem, data) : matmulOn(wg, problem, data);
+    return form.oneByOne ? gemmsOn(wg, problem, data) : matmulOn(wg, problem, data);
   return gemmOn(
     wg,
     problem,
@@ -208,8 +208,8 @@ async function peersOf(problem, data, { ort }) {
 }
 
 /**
- * For ONNX Runtime, or undefined where it has no such operator. Its MatMul has no flag: it gets
- * what is transposed already.
+ * The problem for ONNX Runtime, or undefined if it has no such operator. Its MatMul has no flags
+ * for transposes: its operands are transposed before.
  */
 function modelOf(problem, data) {
   const { operation, dtype, batch, m, n, transA, transB } = problem;
@@ -272,9 +272,9 @@ function qgemmModel({ typeOfA, typeOfB, typeOfY, m, n, k }, data) {
 }
 
 /**
- * What is not given at each run is a constant of the model, which ONNX Runtime Web prepacks where
- * it can. Session.run() copies the inputs that are given to its heap, and the result from there: it
- * has no other way.
+ * Tensors that run() does not pass are constants of the model, which ONNX Runtime Web prepacks if
+ * it can. Session.run() copies the inputs into its heap and the result from there: it has no other
+ * way.
  */
 async function ortOn(ort, model, given, name) {
   const isGiven = (input) => given.includes(input?.name);
@@ -297,8 +297,8 @@ async function ortOn(ort, model, given, name) {
 }
 
 /**
- * numpy-ts keeps its arrays in a heap of its own, which does not grow: where it is full, all goes
- * on slowly, and inexactly, outside.
+ * numpy-ts keeps its arrays in a heap that does not grow. If that is full, it goes on outside,
+ * slowly and inexactly.
  */
 function numpyOn({ dtype, transA, transB }, { a, b }) {
   const flat = [a, b].map(({ data }) => np.array(Array.from(data), dtype));
@@ -319,17 +319,17 @@ function numpyOn({ dtype, transA, transB }, { a, b }) {
 // --- bounds --------------------------------------------------------------------------------------
 
 /**
- * 'micro-kernel': what wgemm takes for the case, on panels that are there; 'limit': its type's
- * innermost step in registers; 'memory': B is read, no more.
+ * 'micro-kernel': the kernel that wgemm uses for the case, on packed panels. 'limit': the innermost
+ * step of its type, in registers. 'memory': B is read, and nothing else.
  */
-/** @param own wgemm in its first form, whose kernel a micro-kernel's is */
+/** @param own wgemm in its first form: the bound 'micro-kernel' uses its kernel */
 async function boundOf(bound, problem, { wg }, own) {
   if (bound === 'micro-kernel') return microKernelOf(wg.info.build, own.plan(), problem);
   if (bound === 'memory') return memoryOf(wg.info.build, problem);
   return limitOf(wg.info.build, problem.dtype ?? 'int8');
 }
 
-/** The types of the same kernels, and the products of a step of these. */
+/** The types that share kernels, and the multiply-adds per step of these. */
 const steps = {
   float32: ['float32', 4],
   float16: ['float32', 4],
@@ -364,7 +364,7 @@ async function memoryOf(build, { dtype = 'int8', n, k }) {
   };
 }
 
-/** Of a small product all of it, of a large one a block. */
+/** All of a small product, a block of a large one. */
 async function microKernelOf(build, { kernel: name }, problem) {
   const program = await startProgram(build);
   const index = JSON.parse(program.UTF8ToString(program._describe())).kernels.findIndex(

@@ -1,4 +1,4 @@
-// What the contestants multiply: the same numbers in every run.
+// The operands of the contestants: the same numbers in every run.
 
 /** Numbers from -1 to 1, or integers over their type's range. */
 export function randomArray(dtype, length, seed) {
@@ -36,8 +36,8 @@ export function randomArray(dtype, length, seed) {
 }
 
 /**
- * Activations about a point beside the middle, weights about the middle of their type, and a result
- * that mostly fits its own.
+ * Activations with a zero point beside the middle of their type, weights with one in the middle,
+ * and a result that mostly fits its type.
  */
 export function qgemmData({ typeOfA, typeOfB, typeOfY, m, n, k, bits = 8 }) {
   const quantized = typeOfY !== 'float32';
@@ -54,7 +54,7 @@ export function qgemmData({ typeOfA, typeOfB, typeOfY, m, n, k, bits = 8 }) {
 }
 
 /**
- * How far results may lie apart: sums of K products, each below 1, in whatever order; integers
+ * How far results may differ: they are sums of K products, each below 1, in any order. Integers
  * wrap, and 8 bits are exact.
  */
 export function toleranceOf({ dtype, k }) {

@@ -1,5 +1,5 @@
-// Runs each micro-kernel of the table alone, on operands that lie in its panels already. Clocks and
-// turns are JavaScript's: see race.mjs.
+// Runs each micro-kernel of the table alone, on packed operands. JavaScript has the clock and the
+// turns: see race.mjs.
 #include <emscripten.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ struct Free {
 };
 using Memory = std::unique_ptr<std::byte, Free>;
 
-// A line more: XNNPACK's kernels read beyond the end.
+// One line more, since XNNPACK's kernels read beyond the end.
 Memory allocate(size_t bytes) {
   void* memory = std::aligned_alloc(kCacheLine, (bytes / kCacheLine + 2) * kCacheLine);
   if (memory == nullptr) std::abort();
@@ -54,12 +54,11 @@ void fill(DType type, std::byte* bytes, size_t size) {
   }
 }
 
-// The product that is timed. Kernels of a type read the same memory, each as if its panels were
-// there: which numbers it finds makes no difference to its speed, but memory does, by a third where
-// B is read from it, since not all pages of a system are alike.
+// The product that is timed. Kernels of a type read the same memory, each as its own panels: the
+// numbers make no difference to its speed. The pages of memory do, by a third if B comes from DRAM.
 struct Product {
   int64_t m = 0, n = 0, k = 0;
-  DType compute{};  // what a and b are for, once they are there
+  DType compute{};  // the type of a and b, once they are allocated
   Memory a, b, c;
 
   void provide(DType type) {
@@ -124,8 +123,8 @@ EMSCRIPTEN_KEEPALIVE const char* describe() {
   return json.c_str();
 }
 
-// Begins another product, and forgets the memory of the last. M, N and K are to be multiples of all
-// tiles, but that M may be small.
+// Begins another product, and frees the memory of the last. N and K must be multiples of all tiles,
+// and so must M, unless it is small.
 EMSCRIPTEN_KEEPALIVE void set_product(int m, int n, int k) {
   product = {};
   product.m = m;
@@ -133,8 +132,8 @@ EMSCRIPTEN_KEEPALIVE void set_product(int m, int n, int k) {
   product.k = k;
 }
 
-// Runs the product so often on a row of the table, as execute.cc does. Returns a sum over the
-// result, so that nothing of it can be left out.
+// Runs the product `times` times on a row of the table, as execute.cc does. Returns a sum over the
+// result, so that no compiler leaves out any of it.
 EMSCRIPTEN_KEEPALIVE double run(int index, int times) {
   const Kernel& kernel = kernel_table().rows[index];
   product.provide(kernel.compute);

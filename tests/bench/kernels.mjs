@@ -1,5 +1,5 @@
-// npm run bench -- --kernels: every micro-kernel of the table beside the others of its type, in
-// Node and in browsers, and whether what the table prefers is the fastest there.
+// npm run bench -- --kernels: times every micro-kernel of the table beside the others of its type,
+// in Node and in browsers, and checks that the table prefers the fastest.
 import { availableParallelism, loadavg } from 'node:os';
 import { join } from 'node:path';
 import { findBrowser, variableOf } from '../../scripts/browsers.mjs';
@@ -9,14 +9,14 @@ import { isolation, startServer, strictPolicy } from '../browser/server.mjs';
 import { buildPrograms, loadProgram } from './program.mjs';
 import { raceKernels } from './race.mjs';
 
-const builds = ['relaxed', 'simd128']; // as createGemm chooses: the first that the engine takes
+const builds = ['relaxed', 'simd128']; // as createGemm chooses: the first that the engine accepts
 const engines = ['node', ...browsers];
 const timeout = 300; // seconds, for a machine that is slow or busy
 
-// What is so much faster is worth a change of the table; runs at rest differ by 1 to 2%, and where
-// memory is the limit by more.
+// A kernel that is faster by this factor is worth a change of the table. Runs on a quiet machine
+// differ by 1 to 2%, and by more if memory is the limit.
 const margin = 1.05;
-// How far the best tenth of the timings may reach for the best one to count.
+// The best timing counts if the best tenth of all is within this factor of it.
 const quiet = 1.06;
 
 /**
@@ -34,14 +34,20 @@ export async function rankKernels({ engine, build, filter }) {
   const missing = asked.filter((name) => name !== 'node' && !findBrowser(name));
   if (engine && missing.length > 0) {
     fail(
-      `bench: not here: ${missing.map((name) => `${titleOf(name)} (install it, or name its program in ${variableOf(name)})`).join(', ')}`,
+      'bench: not here: ' +
+        missing
+          .map(
+            (name) => `${titleOf(name)} (install it, or name its program in ${variableOf(name)})`,
+          )
+          .join(', '),
     );
   }
 
   const wanted = build ? [build] : builds;
   await buildPrograms(wanted);
   console.log(
-    'Kernels alone, on operands in their panels; M x N x K; GOP/s counts 2*M*N*K; ratios compare the best times.',
+    'Kernels alone, on operands in their panels; M x N x K; GOP/s counts 2*M*N*K; ratios ' +
+      'compare the best times.',
   );
   if (missing.length > 0)
     console.log(`Not found here, and left out: ${missing.map(titleOf).join(', ')}.`);
@@ -78,7 +84,7 @@ async function inNode(wanted, filter) {
   return {};
 }
 
-/** In an isolated page, whose clock ticks finer. */
+/** In an isolated page, whose clock is finer. */
 async function inBrowser(name, wanted, filter) {
   const server = await startServer({
     folders: {
@@ -87,7 +93,9 @@ async function inBrowser(name, wanted, filter) {
       '/build/': join(root, 'build'),
     },
     files: {
-      '/': '<!doctype html><title>kernels</title><script type="module" src="/page/kernels.js"></script>',
+      '/':
+        '<!doctype html><title>kernels</title><script type="module" ' +
+        'src="/page/kernels.js"></script>',
     },
     headers: { ...strictPolicy, ...isolation },
   });
@@ -103,8 +111,8 @@ async function inBrowser(name, wanted, filter) {
 }
 
 /**
- * Which rows of the table may be taken, where: the first of them is. As choose_kernel in plan.cc
- * does.
+ * Which rows of the table may be chosen for which problems. The first of them is chosen, as by
+ * choose_kernel() of the planner.
  */
 const choices = [
   { label: 'chosen', mode: '', allows: ({ exactFor }) => exactFor === 'anything' },
@@ -124,7 +132,8 @@ function print(title, { build, processor, kernels, products }) {
   const load = loadavg()[0]; // 0 on Windows
   const busy =
     load > 2
-      ? `; the machine does more than this (load ${load.toFixed(1)} on ${availableParallelism()} cores)`
+      ? `; the machine does more than this (load ${load.toFixed(1)} on ` +
+        `${availableParallelism()} cores)`
       : '';
   console.log(`${title}, build ${build}, processor ${processor}${busy}`);
   const width = Math.max(...kernels.map(({ name }) => name.length)) + 2;
@@ -153,7 +162,8 @@ function print(title, { build, processor, kernels, products }) {
       if (kernel.exactFor === 'nothing') notes.push('not exact on this engine');
       const ratio = `${(first.best / kernel.best).toFixed(2)}x`.padStart(8);
       console.log(
-        `  ${kernel.name.padEnd(width)}${speed(kernel.best)}${speed(kernel.median)}${ratio}   ${notes.join(', ')}`.trimEnd(),
+        `  ${kernel.name.padEnd(width)}${speed(kernel.best)}${speed(kernel.median)}${ratio}  ` +
+          ` ${notes.join(', ')}`.trimEnd(),
       );
     }
     for (const [i, choice] of chosen.entries()) {
@@ -169,9 +179,9 @@ function print(title, { build, processor, kernels, products }) {
 }
 
 /**
- * The fastest may be one that the table keeps for another processor. The best times count if others
- * come near: on a machine that does something else too, there are many such among the short
- * timings, while medians tell of nothing but the load.
+ * The fastest may be a kernel that the table has for another processor. The best times count if
+ * many others come near. On a busy machine short timings have many such, while medians show only
+ * the load.
  */
 function verdict({ kernel: preferred, mode }, others) {
   const start = `${mode}the table prefers ${preferred.name}`;
@@ -184,7 +194,10 @@ function verdict({ kernel: preferred, mode }, others) {
   const noise = Math.max(...[preferred, fastest].map(({ best, tenth }) => tenth / best));
   const found = isFaster ? `${fastest.name} is ${percent(ahead)}% faster here` : 'none is faster';
   if (noise > quiet || lead('tenth').ahead > margin !== isFaster) {
-    return `unclear: ${start}; ${found} by the best time, but the best tenth varies by ${percent(noise)}%`;
+    return (
+      `unclear: ${start}; ${found} by the best time, but the best tenth varies by ` +
+      `${percent(noise)}%`
+    );
   }
   return isFaster ? `NOT THE FASTEST: ${start}, but ${found}` : `ok: ${start}, and ${found}`;
 }

@@ -1,5 +1,5 @@
-// How fast one core multiplies and adds at the most: the innermost step of a type's fastest kernel,
-// in registers alone. And how fast it reads memory.
+// The speed limits of one core: it repeats the innermost step of a type's fastest kernel in
+// registers alone, and it reads memory.
 #include <emscripten.h>
 
 #include <cstdlib>
@@ -66,7 +66,7 @@ using namespace wgemm;
 
 extern "C" {
 
-// Each runs so many times limit_steps(), and returns what depends on all of it.
+// Each runs limit_steps() steps `times` times, and returns a value that depends on all of them.
 EMSCRIPTEN_KEEPALIVE double limit_float32(int times) { return run(times, multiply_add<float>); }
 
 EMSCRIPTEN_KEEPALIVE double limit_float64(int times) { return run(times, multiply_add<double>); }
@@ -83,7 +83,7 @@ EMSCRIPTEN_KEEPALIVE double limit_int8(int times) {
   });
 }
 
-// Memory to be read, of so many bytes; 0: there is none any more.
+// Provides memory for read_memory(); 0 bytes: frees it.
 EMSCRIPTEN_KEEPALIVE void set_memory(int bytes) {
   std::free(memory);
   memory = nullptr;
@@ -93,9 +93,8 @@ EMSCRIPTEN_KEEPALIVE void set_memory(int bytes) {
   std::memset(memory, 1, memory_bytes);
 }
 
-// Reads a byte of each of its lines so many times, in six streams, 1 kB of each in turn: the
-// fastest of the orders that were tried. What is no whole number of bursts, less than 6 kB, is left
-// out.
+// Reads a byte of each line `times` times, in six streams, 1 kB of each in turn: the fastest of the
+// orders that were tried. A rest that is no whole number of bursts, less than 6 kB, is left out.
 EMSCRIPTEN_KEEPALIVE double read_memory(int times) {
   constexpr size_t kStreams = 6, kLine = 64;
   const size_t stream_bytes = memory_bytes / kStreams / kBurst * kBurst;

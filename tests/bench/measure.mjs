@@ -1,9 +1,10 @@
-// One case: its contestants take turns, what they gave is compared, and its goals are judged.
+// Measures a case: its contestants take turns, their results are compared, and its goals are
+// checked.
 import { toleranceOf } from './data.mjs';
 import { race } from './turns.mjs';
 
 /**
- * The results of one case; what its contestants gave is compared, as far as they computed the same.
+ * Returns the figures of one case. Compares the results of contestants that computed the same.
  */
 export async function measure(problem, contestants, turns) {
   const { name, m, n, k, batch = 1 } = problem;
@@ -55,7 +56,7 @@ export function judge({ of, than, atLeast, atMost }, { name, contestants }) {
   const [one, other] = [find(of), find(than)];
   const ratio = atLeast ? one.rate / other.rate : other.rate / one.rate;
   const reached = atLeast ? ratio >= atLeast : ratio <= atMost;
-  // What it could be at the most, on one thread, with the case's own build.
+  // The most that is possible, on one thread, with the case's own build.
   const bounds = entrants.filter((each) => each.kind === 'bound' && each !== other);
   const bound =
     bounds.length > 0 && !/simd128|threads/.test(of) ? bounds[0].rate / other.rate : undefined;

@@ -1,5 +1,4 @@
-// The picture of the sweep: GOP/s over size, a line a library, the limit dashed. ECharts makes the
-// SVG.
+// Draws the sweep by ECharts, as SVG: GOP/s over size, one line per library, the limit dashed.
 import * as echarts from 'echarts';
 
 const [width, height] = [980, 500];
@@ -9,7 +8,8 @@ const panels = [
   { type: 'uint8 x int8', title: 'uint8 × int8, weights packed', left: 606, width: 232 },
 ];
 const ink = { strong: '#1f2328', weak: '#59636e', line: '#d1d9e0' };
-const font = '-apple-system, Segoe UI, Noto Sans, Helvetica, Arial, sans-serif'; // no quotes: they would end the SVG's attribute
+// Without quotes, which would end the SVG's attribute.
+const font = '-apple-system, Segoe UI, Noto Sans, Helvetica, Arial, sans-serif';
 
 /** Contestants by their names in the results. */
 const lines = {
@@ -27,7 +27,7 @@ const limits = {
   'uint8 x int8, simd128': { label: 'limit', color: ink.weak },
 };
 
-/** @param results of a run that has the sweep; @returns the SVG's text */
+/** @param results of a run with the sweep. @returns the SVG's text */
 export function draw({ date, processor, node, threads, versions, cases }) {
   const rate = ({ operations, best }) => operations / best / 1e6;
   const measured = cases.find(({ name }) => name === 'sweep limit').contestants;
@@ -73,9 +73,13 @@ export function draw({ date, processor, node, threads, versions, cases }) {
       {
         text: 'Speed of a product of two square matrices, in GOP/s',
         subtext: [
-          `${date.slice(0, 10)}, ${processor}, Node ${node}, ${threads === 1 ? 'one thread' : `${threads} threads, but tfjs and numpy-ts one`}; best of many`,
-          `ONNX Runtime Web ${versions['onnxruntime-web']} with constant weights, tfjs ${versions.tfjs}, numpy-ts ${versions['numpy-ts']}`,
-          'dashed: multiply and add in registers alone, on one core; hollow: odd sizes, such as 127 × 129 × 131',
+          `${date.slice(0, 10)}, ${processor}, Node ${node}, ` +
+            `${threads === 1 ? 'one thread' : `${threads} threads, but tfjs and numpy-ts one`}; ` +
+            'best of many',
+          `ONNX Runtime Web ${versions['onnxruntime-web']} with constant weights, tfjs ` +
+            `${versions.tfjs}, numpy-ts ${versions['numpy-ts']}`,
+          'dashed: multiply and add in registers alone, on one core; hollow: odd sizes, such ' +
+            'as 127 × 129 × 131',
         ].join('\n'),
         left: 20,
         top: 14,
@@ -161,7 +165,7 @@ function seriesOf({ i, curves, bounds }) {
 
 const lineHeight = 14;
 
-/** Each line's name at its right end, moved apart where lines end close to each other. */
+/** Each line's name at its right end, moved if lines end close to each other. */
 function labelsOf({ left, width, curves, bounds }, y) {
   const at = (rate) => top + y.height * (1 - rate / y.max);
   const labels = [
@@ -188,7 +192,7 @@ function labelsOf({ left, width, curves, bounds }, y) {
   }));
 }
 
-/** Groups of labels that would overlap are set one below the other about their middle. */
+/** Labels that would overlap are placed one below the other, around their common middle. */
 function spread(labels) {
   labels.sort((a, b) => a.wanted - b.wanted);
   const groups = [];

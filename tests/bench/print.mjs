@@ -1,4 +1,4 @@
-// What a run says on the terminal.
+// Prints a run on the terminal.
 import { cases, sizeOf } from './cases.mjs';
 
 const nameWidth = Math.max(...cases.map(({ name }) => name.length)) + 2;
@@ -13,13 +13,15 @@ const speed = (contestant) => rateOf(contestant).toFixed(1);
 
 function printRow(name, library, ...columns) {
   console.log(
-    `${name.padEnd(nameWidth)}${library.padEnd(libraryWidth)}${columns.map((text) => text.padStart(11)).join('')}`,
+    `${name.padEnd(nameWidth)}${library.padEnd(libraryWidth)}` +
+      columns.map((text) => text.padStart(11)).join(''),
   );
 }
 
 export function printCaseHead() {
   console.log(
-    '\nM x N x K; GOP/s counts 2*M*N*K; ratios compare the best times; wgemm reads and writes tensors in its heap\n',
+    '\nM x N x K; GOP/s counts 2*M*N*K; ratios compare the best times; wgemm reads and ' +
+      'writes tensors in its heap\n',
   );
   printRow('case', 'library', 'GOP/s best', 'median', 'time best', 'median');
 }
@@ -27,7 +29,7 @@ export function printCaseHead() {
 export function printCase({ name, contestants }) {
   contestants.forEach((each, i) => {
     const { best, median } = each;
-    // A bound runs a product of its own, whose time says nothing.
+    // A bound runs another product, so its time means nothing here.
     const times = each.kind === 'bound' ? [] : [duration(best), duration(median)];
     printRow(
       i === 0 ? name : '',
@@ -39,7 +41,7 @@ export function printCase({ name, contestants }) {
   });
 }
 
-/** A line a size, with the names of the columns where these change. */
+/** One line per size, with the names of the columns if these change. */
 export function printSweep({ name, m, n, k, contestants }, before) {
   const columns = contestants.map((each) => each.name);
   const row = (first, cells) =>
@@ -53,7 +55,8 @@ export function printSweep({ name, m, n, k, contestants }, before) {
 
 export function printLimits({ contestants }) {
   console.log(
-    `\nlimit of one core, in registers: ${contestants.map((each) => `${each.name} ${speed(each)}`).join('; ')} GOP/s`,
+    `\nlimit of one core, in registers: ` +
+      `${contestants.map((each) => `${each.name} ${speed(each)}`).join('; ')} GOP/s`,
   );
 }
 
@@ -75,7 +78,8 @@ export function printGoals(goals) {
   rows.unshift(['case', 'figure', 'beside', 'ratio', 'target', '', 'bound']);
   const widths = rows[0].map((_, i) => Math.max(...rows.map((row) => row[i].length)) + 2);
   console.log(
-    '\nTargets; figures are GOP/s by the best time, and where the ratio is to be small it is of times; bound: what the slowest of micro-kernel, limit and memory would reach\n',
+    '\nTargets; figures are GOP/s by the best time; a ratio that must be small compares times; ' +
+      'bound: the ratio at the slowest of micro-kernel, limit and memory\n',
   );
   for (const row of rows)
     console.log(

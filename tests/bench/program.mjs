@@ -1,5 +1,5 @@
-// The program of wgemm_bench_kernels, of the build 'relaxed' or 'simd128': the micro-kernels alone
-// (kernels.cc), and the limit (limit.cc).
+// Loads the program wgemm_bench_kernels of the build 'relaxed' or 'simd128': the micro-kernels
+// alone (kernels.cc), and the limit (limit.cc).
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -16,7 +16,7 @@ export async function buildPrograms(builds) {
 }
 
 /**
- * Its glue's factory and its compiled module, or undefined where the engine does not take that
+ * The factory of its glue and its compiled module, or undefined if the engine does not accept that
  * build.
  */
 export async function loadProgram(build) {
@@ -26,7 +26,7 @@ export async function loadProgram(build) {
   return { factory, compiled: await WebAssembly.compile(bytes) };
 }
 
-/** A new instance of a program that the engine takes. */
+/** A new instance of a program that the engine accepts. */
 export async function startProgram(build) {
   const { factory, compiled } = await loadProgram(build);
   return start(factory, compiled);

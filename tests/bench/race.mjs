@@ -1,31 +1,31 @@
-// Lets the micro-kernels of the table race, in Node as in a page: knows nothing of either.
+// Times the micro-kernels of the table beside each other, in Node or in a page.
 
-// A block of many rows whose B fits a usual L2 cache, as the kernels are in large products; and few
-// rows, where reading B from memory takes longer than multiplying. All are multiples of every tile,
-// but rows.
+// Large products run the kernels on blocks of many rows, whose B fits a usual L2 cache. A skinny
+// GEMM takes longer to read B from memory than to multiply. All sizes except M are multiples of
+// every tile.
 export const manyRows = { m: 120, n: 256, k: 512 };
-const fewRows = { n: 4096, k: 4096 };
-const few = 24; // below: kernels that pay from so many rows on are asked with so many
+const skinny = { n: 4096, k: 4096 };
+const skinnyRows = 24; // a kernel that pays from fewer rows on is also timed at its least M
 
-// Engines compile WebAssembly quickly at first, and put better code in place at some later call.
+// Engines compile WebAssembly quickly at first, and replace it by better code at some later call.
 const warmUpMs = 150;
 const warmUpCalls = 4;
-// One timing holds as many calls as fill this: long for the clock of an isolated page, which ticks
-// every 20 us in Firefox, and short enough that some of many go undisturbed on a machine that does
-// something else too.
+// One timing has as many calls as fill this. That is long for the clock of an isolated page, which
+// ticks every 20 us in Firefox, and short enough that a busy machine leaves some timings
+// undisturbed.
 const sampleMs = 3;
-const msOfKernel = 350; // for each that takes part
+const msOfKernel = 350; // for each contestant
 const minRounds = 8;
 
 export const sizeOf = ({ m, n, k }) => `${m}x${n}x${k}`;
 
 /**
- * @param factory the glue's; `compiled`: its WebAssembly.Module
+ * @param factory of the glue; `compiled`: its WebAssembly.Module
  * @param filter text that the name of a product must contain, such as 'float32 120x256x512'
  * @param onProduct called with the name of each as it begins
- * @returns { processor, kernels: rows of the table, products: [{ name, m, n, k, times: [{ kernel:
- * its index, best, median: ms, tenth }] }] };
- *   a tenth of the timings took `tenth` or less
+ * @returns { processor, kernels: rows of the table, products: [{ name, m, n, k, times }] }, where
+ *   times are [{ kernel: its index, best, median, tenth }] in ms; a tenth of the timings took
+ *   `tenth` or less
  */
 export async function raceKernels({ factory, compiled, filter = '', onProduct = () => {} }) {
   const module = await start(factory, compiled);
@@ -52,14 +52,13 @@ export function start(factory, compiled) {
 }
 
 /**
- * A type's kernels beside each other at many rows, and at the fewest of each the kernels that pay
- * there.
+ * For each type: all kernels at many rows, and at the least M of each kernel those that pay there.
  */
 function productsOf(kernels) {
   return [...new Set(kernels.map(({ type }) => type))].flatMap((type) => {
     const rows = kernels.filter((kernel) => kernel.type === type).map(({ rowsMin }) => rowsMin);
-    const small = [...new Set(rows)].filter((m) => m < few).sort((a, b) => b - a);
-    return [manyRows, ...small.map((m) => ({ m, ...fewRows }))].map((size) => ({
+    const small = [...new Set(rows)].filter((m) => m < skinnyRows).sort((a, b) => b - a);
+    return [manyRows, ...small.map((m) => ({ m, ...skinny }))].map((size) => ({
       ...size,
       name: `${type} ${sizeOf(size)}`,
       entrants: kernels.flatMap((kernel, i) =>
@@ -69,7 +68,7 @@ function productsOf(kernels) {
   });
 }
 
-/** They take turns, so that a busy moment of the machine hits all alike. */
+/** Kernels take turns, so that a busy moment of the machine affects all alike. */
 async function race(module, entrants) {
   let check = 0;
   const timeOf = (kernel, times) => {
@@ -84,7 +83,7 @@ async function race(module, entrants) {
     let perCall = Infinity;
     for (let calls = 0; calls < warmUpCalls || performance.now() < end; ++calls)
       perCall = Math.min(perCall, timeOf(kernel, 1));
-    // A coarse clock may have told 0.
+    // A coarse clock may have shown 0.
     runners.push({
       kernel,
       times: Math.max(1, Math.round(sampleMs / Math.max(perCall, 0.01))),
@@ -112,5 +111,5 @@ async function race(module, entrants) {
   });
 }
 
-/** Lets the engine do what it must. */
+/** Lets the engine run its own tasks. */
 const pause = () => new Promise((resolve) => setTimeout(resolve));

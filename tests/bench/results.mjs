@@ -1,4 +1,4 @@
-// The file of a run, and one run beside another.
+// Writes the file of a run, and compares two runs.
 import { readFileSync } from 'node:fs';
 import { fail } from '../../scripts/run.mjs';
 
@@ -18,8 +18,8 @@ export function readResults(file, option) {
 }
 
 /**
- * How the time of each form of wgemm changed, the largest change first; what else ran tells how the
- * machine did.
+ * How the time of each form of wgemm changed, the largest change first. The other contestants show
+ * how the machine changed.
  */
 export function printComparison(old, now) {
   const before = new Map(
@@ -53,7 +53,9 @@ export function printComparison(old, now) {
   if (others.length > 0) {
     const middle = others[others.length >> 1].ratio;
     console.log(
-      `  the peers' times changed by ${percent(middle).trim()} in the middle, from ${percent(others[0].ratio).trim()} to ${percent(others.at(-1).ratio).trim()}: that is the machine`,
+      `  the peers' times changed by ${percent(middle).trim()} in the middle, from ` +
+        `${percent(others[0].ratio).trim()} to ${percent(others.at(-1).ratio).trim()}: that is ` +
+        'the machine',
     );
   }
 }

@@ -1,14 +1,12 @@
-// From import to the first result at 256 x 256 x 256 in float32, beside ONNX Runtime Web and tfjs
-// with its WebAssembly backend, one thread each: in Node, each sample in a process of its own, and
-// in Chromium, each in a profile of its own. The clock runs inside, from before the first import()
-// until the result is an array; starting the process or the browser does not count.
+// Times the start of wgemm, ONNX Runtime Web and tfjs with its WebAssembly backend, on one thread:
+// from before the first import() until the result of 256 x 256 x 256 in float32 is an array. In
+// Node each sample has its own process, in Chromium its own profile. Their start does not count.
 //   node tests/bench/start.mjs [--samples 10] [--only node,chromium]
 //
-// In Chromium each library is a bundle of its own, minified by esbuild, with its .wasm beside, from
-// a server on this machine that compresses nothing and allows no caching: so transfer costs next to
-// nothing, and a real network would add to the differences. Where a library has several builds it
-// is the one with the least to load. The page waits until the browser, which has just started, is
-// at rest.
+// In Chromium each library is a separate bundle, minified by esbuild, with its .wasm beside. A
+// server on this machine sends it without compression and without caching, so transfer costs almost
+// nothing: a real network would add to the differences. If a library has several builds, the
+// smallest is used. The page waits until the browser, which has just started, is idle.
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -40,11 +38,14 @@ const libraries = {
 };
 
 /**
- * The whole sample, in Node as in a page. Small whole numbers, so that sums are exact and in any
- * order the same.
+ * The whole sample, in Node and in a page. Small whole numbers, so that sums are exact in any
+ * order.
  */
 const sample = `async (load, model) => {
-  const fill = (seed) => ({ shape: [${size}, ${size}], data: Float32Array.from({ length: ${size * size} }, (_, i) => ((i * seed) % 13) - 6) });
+  const fill = (seed) => ({
+    shape: [${size}, ${size}],
+    data: Float32Array.from({ length: ${size * size} }, (_, i) => ((i * seed) % 13) - 6),
+  });
   const [a, b] = [fill(7), fill(5)];
   const start = performance.now();
   const { firstResult } = await load();
@@ -107,7 +108,8 @@ async function inChromium() {
     await new Promise((resolve) => setTimeout(resolve, 1500));
     const name = new URLSearchParams(location.search).get('name');
     const model = new Uint8Array(await (await fetch('/model.onnx')).arrayBuffer());
-    const told = await (${sample})(() => import('/' + name + '/bundle.js'), model).catch((error) => ({ error: error.stack }));
+    const told = await (${sample})(() => import('/' + name + '/bundle.js'), model)
+      .catch((error) => ({ error: error.stack }));
     await fetch('/result', { method: 'POST', body: JSON.stringify(told) });`;
   const files = {
     '/': '<!doctype html><title>start</title><script type="module" src="/page.js"></script>',
@@ -126,7 +128,7 @@ async function inChromium() {
 const places = { node: inNode, chromium: inChromium };
 const median = (values) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)];
 
-/** Interleaved, so that what else the machine does meets all of them. @returns rows of the table */
+/** Samples take turns, so that the machine's load affects all. @returns rows of the table */
 async function measure({ title, sampleOf }, samples) {
   const times = Object.fromEntries(Object.keys(libraries).map((name) => [name, []]));
   let wanted;
@@ -136,13 +138,13 @@ async function measure({ title, sampleOf }, samples) {
       wanted ??= sum;
       if (length !== size * size || sum !== wanted)
         throw new Error(`${name} in ${title}: the result is wrong`);
-      if (i > 0) times[name].push(ms); // the first fills the system's cache of files
+      if (i > 0) times[name].push(ms); // the first fills the system's file cache
     }
   }
   return Object.entries(times).map(([name, values]) => {
     const [best, middle] = [Math.min(...values), median(values)];
     const { target, brotli } = libraries[name];
-    const ratio = best / Math.min(...times.wgemm); // what else the machine does only adds
+    const ratio = best / Math.min(...times.wgemm); // other load of the machine only adds
     return {
       title,
       name,
@@ -172,7 +174,8 @@ await main(async () => {
   mkdirSync(folder, { recursive: true });
   await writeModel();
   console.log(
-    'where                  library           best       median    of wgemm  target  to load, brotli',
+    'where                  library           best       median    of wgemm  target  to ' +
+      'load, brotli',
   );
   for (const name of only) {
     const place = await places[name]();

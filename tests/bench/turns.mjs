@@ -1,15 +1,15 @@
-// Times contestants that take turns, so that a busy moment of the machine hits all alike.
+// Times contestants in turns, so that a busy moment of the machine affects all alike.
 
-// V8 compiles WebAssembly quickly at first, and puts better code in place at some later call:
-// nothing is timed before that. One timing holds as many calls as fill sampleMs, so that neither
-// the clock nor one `await` shows in it. What takes more than `slow` times as long as the fastest
-// is timed in every fourth round only, or all would wait for it.
+// V8 compiles WebAssembly quickly at first, and replaces it by better code at some later call:
+// nothing is timed before that. One timing has as many calls as fill sampleMs, so that neither the
+// clock nor one `await` affects it. A contestant that takes more than `slow` times as long as the
+// fastest is timed only in every fourth round, so that the others need not wait for it.
 const usual = { warmUpMs: 600, warmUpCalls: 8, sampleMs: 8, raceMs: 2500, minRounds: 12, slow: 6 };
 
 /**
  * @param contestants each with run(times), which may be asynchronous
  * @param options those of `usual` that differ
- * @returns milliseconds a call of each, { best, median }
+ * @returns milliseconds per call of each, { best, median }
  */
 export async function race(contestants, options = {}) {
   const { warmUpMs, warmUpCalls, sampleMs, raceMs, minRounds, slow } = { ...usual, ...options };
@@ -30,7 +30,8 @@ export async function race(contestants, options = {}) {
   );
   const end = performance.now() + raceMs;
   for (let round = 0; round < minRounds || performance.now() < end; ++round) {
-    // Each goes first in turn: what runs after a peer finds the caches full of the peer's data.
+    // Each goes first in turn: a contestant that follows a peer finds the peer's data in the
+    // caches.
     const entrants = round % 4 === 0 ? runners : usualRunners;
     for (let i = 0; i < entrants.length; ++i) {
       const { run, times, samples } = entrants[(round + i) % entrants.length];
@@ -40,7 +41,7 @@ export async function race(contestants, options = {}) {
   return runners.map(({ samples }) => bestAndMedian(samples));
 }
 
-/** Milliseconds of one of so many calls. */
+/** Milliseconds per call, over `times` calls. */
 export async function timeOf(run, times) {
   const start = performance.now();
   await run(times);

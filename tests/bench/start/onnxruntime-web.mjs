@@ -1,4 +1,4 @@
-// Its smallest build, WebAssembly alone.
+// Its smallest build, which has only WebAssembly.
 export async function firstResult(a, b, model) {
   const { default: ort } = await import('onnxruntime-web/wasm');
   ort.env.wasm.numThreads = 1;

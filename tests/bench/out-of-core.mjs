@@ -1,5 +1,5 @@
-// node tests/bench/stream.mjs: products whose operands are ten times maxMemory, beside the same in
-// a memory that holds them, taking turns.
+// node tests/bench/out-of-core.mjs: products whose operands are ten times maxMemory, in turns with
+// the same products in a memory that holds them.
 import { createGemm } from 'wgemm';
 import { randomArray } from './data.mjs';
 import { bestAndMedian } from './turns.mjs';
@@ -29,7 +29,7 @@ for (const [m, k, n] of [
       if (turn > 0) times.push(performance.now() - start);
     }
   }
-  const [inMemory, streamed] = contestants.map(({ times }) => bestAndMedian(times));
+  const [inMemory, outOfCore] = contestants.map(({ times }) => bestAndMedian(times));
   const off = contestants[0].out.data.reduce(
     (most, y, i) => Math.max(most, Math.abs(y - contestants[1].out.data[i])),
     0,
@@ -41,10 +41,13 @@ for (const [m, k, n] of [
     `float32 ${m}x${k}x${n}, maxMemory ${maxMemory} bytes, committed ${small.memory().committed}`,
   );
   console.log(
-    `  in memory ${ms(inMemory)}, streamed ${ms(streamed)}, best (median): ${percent(inMemory.best, streamed.best)} (${percent(inMemory.median, streamed.median)}) of the speed`,
+    `  in memory ${ms(inMemory)}, out-of-core ${ms(outOfCore)}, best (median): ` +
+      `${percent(inMemory.best, outOfCore.best)} ` +
+      `(${percent(inMemory.median, outOfCore.median)}) of the speed`,
   );
   console.log(
-    `  copied ${(copies / operands).toFixed(2)} times the operands, blocks ${blocks.join(' x ')}, ${scratch} bytes of memory`,
+    `  copied ${(copies / operands).toFixed(2)} times the operands, blocks ` +
+      `${blocks.join(' x ')}, ${scratch} bytes of memory`,
   );
 }
 
