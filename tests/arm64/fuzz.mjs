@@ -1,5 +1,5 @@
-// Seeded random problems of every operation and type, with B plain and packed, in both builds: the
-// results must be those of the reference.
+// Runs seeded random problems of every operation and type, with B plain and packed, in both builds.
+// The results must be those of the reference.
 //   node fuzz.mjs COUNT [SEED]  COUNT problems of each operation
 import { createGemm } from 'wgemm';
 import { dtypes, isFloat, set } from '../js/dtypes.ts';
@@ -21,7 +21,7 @@ function sizesOf(random, most, mostK) {
 }
 const flag = (random) => random.next() < 0.5;
 
-/** At times makes one number infinite or NaN, so that most of a result is still a number. */
+/** Sometimes makes one element infinite or NaN, so that most of a result stays finite. */
 function spoil(random, dtype, { data }) {
   if (!isFloat(dtype) || data.length === 0 || random.next() < 0.8) return;
   set(data, dtype, random.between(0, data.length - 1), random.pick([NaN, Infinity, -Infinity]));

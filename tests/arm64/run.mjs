@@ -1,5 +1,5 @@
-// Tests dist/ in Node for arm64, on a processor with dot products and on one without; on another
-// machine under an emulator, which the set-up provides without installing anything on the system.
+// Tests dist/ in Node for arm64, on a processor with dot products and on one without. Other
+// machines use an emulator, which the set-up provides without changing the system.
 //   node tests/arm64/run.mjs [--cpu max,cortex-a53] [--only vectors,strict,fuzz,tiers]
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -13,18 +13,18 @@ const here = import.meta.dirname;
 const bundles = join(root, 'build', 'arm64');
 const program = (name) => join(bundles, `${name}.mjs`);
 
-/** As QEMU names them, and what they have. */
+/** QEMU's names of processors, and what these have. */
 const processors = {
   max: 'with dot products',
   'cortex-a53': 'without dot products',
 };
 
 /**
- * What is run: the arguments of Node. The last line that a program prints says what it did. The
+ * The programs: arguments of Node. The last line that a program prints says what it did. The
  * slowest come first.
  */
 const tests = {
-  // Cases of more products would take many minutes under an emulator.
+  // Larger cases would take many minutes under an emulator.
   vectors: [join(root, 'tests', 'conformance', 'run.mjs'), 'wgemm', '--most', '1e6'],
   strict: [program('strict')],
   fuzz: [program('fuzz'), 400],
@@ -32,7 +32,7 @@ const tests = {
   'tiers, least': [program('tiers'), 'least', 60_000],
 };
 
-/** Each program in one file, with what it takes of the API tests. The package stays out. */
+/** Bundles each program into one file, with the API tests that it uses and without the package. */
 async function bundle() {
   const { build } = await import('esbuild');
   await build({
@@ -49,7 +49,7 @@ async function bundle() {
   });
 }
 
-/** The program and the first arguments that run Node as on a processor. */
+/** The command that runs Node as on a processor. */
 function nodeOn(processor) {
   if (process.arch === 'arm64') return [process.execPath];
   const { emulator, sysroot } = findEmulator();

@@ -1,4 +1,5 @@
-// The fixed problems in every build: results and packed weights must be the bytes of other engines.
+// Runs the fixed problems in every build: results and packed weights must have the bytes that other
+// engines compute.
 import * as wgemm from 'wgemm';
 import { hashes, hashOf, makeProblems, serialized } from '../js/fixed-problems.ts';
 import { strict } from '../package/strict.mjs';

@@ -1,9 +1,9 @@
 // Repeats qgemm with packed weights of changing sizes until the engine has compiled every function
-// by its last tier, and checks every result. A relaxed instruction may give another result once its
-// function is compiled again: an error may only show after thousands of calls, and in few of them.
-//   node tiers.mjs least CALLS  A and B hold the least value of int8 alone
-//   node tiers.mjs ends CALLS   A and zero points are at any end of any 8-bit type, and so is B, or
-//                               it has several values
+// by its last tier, and checks every result. A relaxed instruction may return another result once
+// its function is compiled again: an error may show only after thousands of calls, and rarely.
+//   node tiers.mjs least CALLS  every element of A and B is the least value of int8
+//   node tiers.mjs ends CALLS   A, B and zero points are at any end of any 8-bit type, or B has
+//                               several values
 import { createGemm } from 'wgemm';
 import { Random } from '../js/random.ts';
 
@@ -23,7 +23,7 @@ const types = {
 const random = new Random(24);
 const wg = await createGemm({ threads: 1 });
 
-/** Each A is a part of one of these: an array of one value. */
+/** Each A is a section of one of these arrays, which have one value. */
 const fills = types.flatMap((type) =>
   type.ends.map((value) => {
     const data = new type.array(largest.m * largest.k).fill(value);
@@ -31,7 +31,7 @@ const fills = types.flatMap((type) =>
   }),
 );
 
-/** What B holds: one value, both ends of its type, or any value. */
+/** The values of B: one value, both ends of its type, or any value. */
 const contents = {
   least: [(ends) => ends],
   ends: [([low]) => [low], ([, high]) => [high], (ends) => ends, () => undefined],
@@ -50,7 +50,7 @@ function makeWeights() {
   return { k, n, sums, zeroPoints, packed, what };
 }
 
-/** More than the plans that are kept, so that most calls make a plan anew. */
+/** More than the calls that an instance remembers, so that most calls are planned again. */
 const weights = Array.from({ length: 40 }, makeWeights);
 
 let wrong = 0;
@@ -67,7 +67,7 @@ for (let call = 1; call <= calls; ++call) {
     bScale: 1,
     bZeroPoint,
   });
-  // float32 holds these.
+  // float32 represents these exactly.
   const expected = Array.from(sums, (sum) => (a.value - aZeroPoint) * (sum - k * bZeroPoint));
   const at = data.findIndex((value, i) => value !== expected[i % n]);
   if (at < 0 && data.length === m * n) continue;

@@ -1,20 +1,17 @@
 // Measures how fast wgemm is beside its peers, in turns in one process. The figures depend on the
 // machine and its load; the ratios of one run hold.
-//   npm run bench                        the table of cases, and a sweep over sizes with its
-//                                        picture: some five minutes
-//   npm run bench -- --filter TEXT       cases whose name contains the text: "1024"; "sweep", the
-//                                        sweep alone; "cliff", which no other text runs: M or N from
-//                                        1 to 64, or K to 65536, in every type; "cliff float32 M"
-//   npm run bench -- --threads 2         wgemm and ONNX Runtime Web on two threads; other peers have
-//                                        no threads
-//   npm run bench -- --json run.json     the file of the results; default: a dated one in build/bench/
-//   npm run bench -- --svg docs/x.svg    the file of the picture; default: beside the results
-//   npm run bench -- --compare old.json  what changed since an earlier run
-//   npm run bench -- --calls             a million calls of 16 x 16 x 16: the time of each, and
-//                                        whether memory grows
-//   npm run bench -- --kernels           every micro-kernel, and whether the table prefers the best
-//     --engine node,chromium,firefox,webkit  some of Node and the browsers that are installed
-//     --build relaxed|simd128  --filter float32
+//   npm run bench           the table of cases, and a sweep over sizes with its picture: 5 minutes
+//     --filter TEXT         cases whose name contains the text: "1024"; "sweep", the sweep alone;
+//                           "cliff", which no other text runs: M or N from 1 to 64, or K to 65536,
+//                           in every type; "cliff float32 M"
+//     --threads 2           wgemm and ONNX Runtime Web on two threads; other peers have no threads
+//     --json run.json       the file of the results; default: a dated one in build/bench/
+//     --svg docs/x.svg      the file of the picture; default: beside the results
+//     --compare old.json    what changed since an earlier run
+//     --calls               a million calls of 16 x 16 x 16: their time, and whether memory grows
+//     --kernels             every micro-kernel, and whether the table prefers the fastest
+//       --engine node,chromium,firefox,webkit  some of Node and the browsers that are installed
+//       --build relaxed|simd128  --filter float32
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { dirname, join, relative } from 'node:path';

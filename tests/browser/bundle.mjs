@@ -1,6 +1,5 @@
 // Bundles the API tests for a browser: those of tests/js that need no Node. The package itself
-// stays out of the bundle, and is loaded from where dist/ is served, so that what ships is what
-// runs.
+// stays out of the bundle and is loaded from dist/, as it ships.
 import { readdirSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { build } from 'esbuild';
@@ -9,12 +8,12 @@ import { root } from '../../scripts/run.mjs';
 const tests = join(root, 'tests', 'js');
 const page = join(root, 'tests', 'browser', 'page');
 
-/** What needs Node is named *.node.test.ts. */
+/** Tests that need Node are named *.node.test.ts. */
 const names = readdirSync(tests).filter(
   (name) => name.endsWith('.test.ts') && !name.endsWith('.node.test.ts'),
 );
 
-/** The bundle, as files by the path that they are to be served at; /suite/suite.js is its entry. */
+/** Path at which a file is served -> the file of the bundle. /suite/suite.js is its entry. */
 export async function bundleTests() {
   const imports = names.map(
     (name) => `  ${JSON.stringify(name)}: () => import(${JSON.stringify(`./${name}`)}),\n`,
@@ -29,15 +28,15 @@ export async function bundleTests() {
     target: 'es2022',
     platform: 'browser',
     define: { 'import.meta.resolve': 'resolveInPackage' },
-    external: ['node:*'], // in branches for Node
+    external: ['node:*'], // imported only in branches for Node
     logLevel: 'warning',
     plugins: [
       {
         name: 'tests',
         setup({ onResolve, onLoad }) {
           onResolve({ filter: /^vitest$/ }, () => ({ path: join(page, 'vitest.js') }));
-          // Without an inline import map, which the policy forbids, a page finds packages by their
-          // addresses alone.
+          // The policy forbids an inline import map, so a page finds packages only by their
+          // addresses.
           onResolve({ filter: /^wgemm$/ }, () => ({ path: join(tests, 'threaded.ts') }));
           onResolve({ filter: /\/dist\/index\.js$/ }, () => ({
             path: '/dist/index.js',

@@ -1,5 +1,5 @@
-// Starts browsers as programs, with the address of a page and no driver, each in a profile of its
-// own, and leaves nothing of them.
+// Starts browsers as programs, with the address of a page and without a driver. Each has its own
+// profile, which is removed.
 import { spawn, spawnSync } from 'node:child_process';
 import {
   existsSync,
@@ -21,8 +21,8 @@ const isRoot = process.getuid?.() === 0;
 const isWindows = process.platform === 'win32';
 
 /**
- * By name: the arguments that open an address, and what must be there before. `display`: it opens a
- * window, and needs a place for it.
+ * By name: the arguments that open an address, and what must exist before. `display`: the program
+ * opens a window, and needs a display.
  */
 const engines = {
   chromium: {
@@ -36,7 +36,7 @@ const engines = {
       '--disable-background-networking',
       '--disable-breakpad',
       '--disable-component-update',
-      '--disable-dev-shm-usage', // containers have little there
+      '--disable-dev-shm-usage', // it is small in containers
       '--disable-gpu',
       '--disable-sync',
       '--js-flags=--expose-gc', // for the tests that watch the collector
@@ -55,7 +55,7 @@ const engines = {
         'browser.startup.page': 0,
         'datareporting.policy.dataSubmissionEnabled': false,
         'datareporting.policy.firstRunURL': '',
-        'dom.max_script_run_time': 0, // never asks whether a script that takes long is to be stopped
+        'dom.max_script_run_time': 0, // never asks whether to stop a slow script
         'network.captive-portal-service.enabled': false,
         'network.connectivity-service.enabled': false,
         'startup.homepage_welcome_url': '',
@@ -71,7 +71,7 @@ const engines = {
     title: 'WebKitGTK',
     display: true,
     arguments: (_, url) => ['--private', url],
-    // No session bus and no accelerated drawing are there, and none is needed.
+    // No session bus and no accelerated drawing exist or are needed.
     environment: {
       GSETTINGS_BACKEND: 'memory',
       NO_AT_BRIDGE: '1',
@@ -87,7 +87,7 @@ export const titleOf = (engine) => engines[engine].title;
 
 const versions = new Map();
 
-/** The number that the program says is its version; '' if it says none. */
+/** The version that the program prints; '' if it prints none. */
 export function versionOf(engine) {
   if (!versions.has(engine)) versions.set(engine, askVersion(engine));
   return versions.get(engine);
@@ -119,7 +119,7 @@ export const programOf = (engine) =>
 
 /**
  * Opens the address of a page, which a server of this process serves, and returns what the page
- * posts to /result. Throws an error that tells what the browser did instead.
+ * posts to /result. Throws an error that says what the browser did instead.
  *
  * @param timeout seconds
  * @param environment variables for the browser, besides those that it needs
@@ -153,7 +153,7 @@ export async function openIn(engine, url, { timeout = 60, environment = {} } = {
       const missing = page.missing.filter((path) => path !== '/favicon.ico');
       if (missing.length > 0)
         error.message += `; it asked for ${missing.join(', ')}, which the server does not have`;
-      const isNoise = (line) => line.includes('dbus/'); // that there is no bus
+      const isNoise = (line) => line.includes('dbus/'); // it complains that there is no bus
       const lines = browser.said().split('\n');
       const said = lines
         .filter((line) => line.trim() && !isNoise(line))
@@ -168,7 +168,7 @@ export async function openIn(engine, url, { timeout = 60, environment = {} } = {
   }
 }
 
-/** The programs of one opening, and the only folder that they write to. */
+/** The programs that show one page, and the only folder that they write to. */
 class Session {
   static #open = new Set();
   #children = [];
@@ -180,7 +180,7 @@ class Session {
   }
 
   start(program, args, env, stdio = ['ignore', 'pipe', 'pipe']) {
-    // Where Linux can, the program dies with this script, even if that is killed.
+    // If Linux can, it ends the program with this script, even if that is killed.
     const bound = onPath('setpriv') ? ['setpriv', '--pdeathsig', 'KILL', program] : [program];
     const own = Object.fromEntries(
       [
@@ -211,7 +211,7 @@ class Session {
     return { child, ended, said: () => said };
   }
 
-  /** What an engine must find in its environment. */
+  /** Variables that an engine needs in its environment. */
   async environmentOf(engine) {
     const { display, environment } = engines[engine];
     return {
@@ -220,7 +220,7 @@ class Session {
     };
   }
 
-  /** A display that nobody sees; it chooses a number that is free. */
+  /** Starts a virtual display, which chooses a free number. */
   async #startDisplay() {
     const { child, ended, said } = this.start(
       onPath('Xvfb') ?? fail('Xvfb is not here, which WebKitGTK needs: install it.'),
@@ -251,7 +251,7 @@ class Session {
     this.#remove();
   }
 
-  /** All of `end` at once, for when this process is about to end. */
+  /** Does all of `end` synchronously, since this process is about to end. */
   #endNow() {
     this.#signal('SIGTERM');
     this.#pause(300);
@@ -271,8 +271,8 @@ class Session {
   }
 
   /**
-   * The process groups that were started, and what left its group but still says in its environment
-   * that it works in our folder.
+   * The process groups that were started, and processes that left their group: their environment
+   * still names our folder.
    */
   #targets() {
     const groups = this.#children.flatMap(({ pid }) => (pid === undefined ? [] : [-pid]));
@@ -298,7 +298,7 @@ class Session {
       signal,
       () => {
         Session.#endAll();
-        process.kill(process.pid, signal); // and now as if nobody had listened
+        process.kill(process.pid, signal); // now with the default effect
       },
     ]),
   );
@@ -319,8 +319,8 @@ class Session {
 }
 
 /**
- * Processes of Linux whose environment names the folder, the dead and not yet forgotten among them
- * not: these have no environment.
+ * Processes of Linux whose environment names the folder. Zombies have no environment, and are left
+ * out.
  */
 function processesWith(folder) {
   return readdirSync('/proc').flatMap((name) => {
@@ -330,7 +330,7 @@ function processesWith(folder) {
         ? [Number(name)]
         : [];
     } catch {
-      return []; // it ended, or is another user's
+      return []; // it ended, or belongs to another user
     }
   });
 }

@@ -13,8 +13,8 @@ import { bundleTests } from './bundle.mjs';
 import { engineNames, openIn, titleOf, versionOf } from './engines.mjs';
 import { isolation, startServer, strictPolicy } from './server.mjs';
 
-// A few of the tests; every so manieth is one that no size of a table of cases divides, so that it
-// meets all columns.
+// A few of the tests: every n-th, where n divides no size of a table of cases, so that all columns
+// occur.
 const smokeParts = 7;
 const smokeTests = [
   'gemm.test.ts',
@@ -31,9 +31,8 @@ const places = ['page', 'worker'];
 const withoutWasm = { 'content-security-policy': "default-src 'self'; script-src 'self'" };
 
 /**
- * The rows of an engine. In each, every second test runs, such that each runs in the page and in a
- * worker, and with and without isolation; and every fourth of the vectors that take long, such that
- * each runs.
+ * The rows of an engine. Each row runs every second test, so that each test runs in the page and in
+ * a worker, and with and without isolation. Of the slow vectors, each row runs every fourth.
  */
 function rowsOf(engine, isSmoke) {
   if (isSmoke) {
@@ -64,7 +63,7 @@ function rowsOf(engine, isSmoke) {
     }),
   );
   const refusals = places.map((place) => ({ engine, place, isolated: false, task: 'refusal' }));
-  // WebKitGTK has shared memory only where it is told to.
+  // WebKitGTK has shared memory only if it is asked for.
   const unshared = places.map((place) => ({
     engine,
     place,
@@ -76,7 +75,7 @@ function rowsOf(engine, isSmoke) {
   return [...suites, ...refusals, ...(engine === 'webkit' ? unshared : [])];
 }
 
-/** What all servers of a run serve. */
+/** The files that all servers of a run serve. */
 async function site(dist) {
   const { paths, wrong } = listVectors();
   if (wrong) fail(wrong);
@@ -95,7 +94,7 @@ async function site(dist) {
   };
 }
 
-/** Runs a row; adds what came of it. `wrong`: sentences. */
+/** Runs a row, and adds its result. `wrong`: sentences. */
 async function runRow(served, { engine, isolated, unshared = false, ...settings }) {
   const policy = settings.task === 'refusal' ? withoutWasm : strictPolicy;
   const server = await startServer({
@@ -141,18 +140,20 @@ function wrongWithSuite(
   ];
 }
 
-/** A page whose policy does not allow WebAssembly must be told what the policy lacks. */
+/** If a policy forbids WebAssembly, the error must name what the policy lacks. */
 function wrongWithRefusal({ crash, isGemmError, code, message, created }) {
   if (crash) return [crash];
   if (created)
     return [
-      "createGemm works under a policy without 'wasm-unsafe-eval', so that the policy is not in force",
+      "createGemm works under a policy without 'wasm-unsafe-eval', so that the policy is not " +
+        'in force',
     ];
   const isRight = isGemmError && code === 'LOAD' && message.includes("'wasm-unsafe-eval'");
   return isRight
     ? []
     : [
-        `createGemm says ${code}: ${message}; it must be a GemmError of code LOAD that names 'wasm-unsafe-eval'`,
+        `createGemm says ${code}: ${message}; it must be a GemmError of code LOAD that names ` +
+          `'wasm-unsafe-eval'`,
       ];
 }
 
@@ -181,7 +182,7 @@ export async function runBrowsers({
   return rows;
 }
 
-/** How many of the skipped run elsewhere, or of those that do not. */
+/** How many skipped tests run elsewhere, or how many do not. */
 function countOf(skipped, elsewhere) {
   const counts = Object.entries(skipped).flatMap(([reason, count]) =>
     reason.startsWith('left to ') === elsewhere ? [count] : [],
@@ -235,9 +236,9 @@ export function browserTable(rows) {
   );
 }
 
-/** What the table does not tell: why these builds, and what was skipped. */
+/** Notes to the table: why these builds run, and what was skipped. */
 function printNotes(rows) {
-  const notes = new Map(); // and where they hold
+  const notes = new Map(); // note -> the rows that it holds for
   const withTests = rows.filter(({ result }) => result?.info);
   const note = (text, { engine, place, isolated }) => {
     const where = `${titleOf(engine)}, ${place}${isolated ? ', isolated' : ''}`;
@@ -258,7 +259,7 @@ function printNotes(rows) {
 }
 
 /**
- * Prints everything about rows, and returns whether all is well. The last line tells how many tests
+ * Prints everything about rows, and returns whether all passed. The last line says how many tests
  * and vectors passed and failed.
  */
 export function printBrowsers(rows) {
@@ -314,7 +315,8 @@ if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
               ? 'isolated'
               : 'not isolated';
         console.log(
-          `browser: ${titleOf(engine)}, ${place}, ${what}: ${wrong.length === 0 ? 'ok' : 'FAILS'} (${seconds.toFixed(1)} s)`,
+          `browser: ${titleOf(engine)}, ${place}, ${what}: ` +
+            `${wrong.length === 0 ? 'ok' : 'FAILS'} (${seconds.toFixed(1)} s)`,
         );
         for (const sentence of wrong) console.error(`browser:   ${sentence}`);
       },

@@ -1,5 +1,5 @@
-// Serves folders and files to a browser, under the headers that a test is about, and takes the
-// result that the page posts back.
+// Serves folders and files to a browser, with the headers of a test, and receives the result that
+// the page posts.
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { extname, join, sep } from 'node:path';
@@ -23,18 +23,18 @@ const types = {
   '.css': 'text/css; charset=utf-8',
   '.json': 'application/json',
   '.map': 'application/json',
-  '.wasm': 'application/wasm', // with a parameter, engines would not compile it while it arrives
+  '.wasm': 'application/wasm', // a parameter would end compiling as it arrives
 };
 
 const servers = new Map(); // by origin
 
 /**
- * Starts a server on a port that is free. A page tells its result by a POST of JSON to /result, and
- * may tell how far it is by POSTs of text to /progress.
+ * Starts a server on a free port. A page posts its result as JSON to /result, and may post its
+ * progress as text to /progress.
  *
- * @param folders by the path that they begin at, '/dist/', the folder whose files are there; the
- * longest path that fits counts
- * @param files by path, a text or bytes
+ * @param folders path such as '/dist/' -> the folder whose files are there; the longest path that
+ *   fits counts
+ * @param files path -> text or bytes
  * @param headers of every response
  */
 export async function startServer({ folders = {}, files = {}, headers = {} }) {
@@ -95,8 +95,8 @@ export async function startServer({ folders = {}, files = {}, headers = {} }) {
 }
 
 /**
- * What a server of this process hears from a page: `onResult` is to be set; `progress` and
- * `missing` (paths) are to be read.
+ * What a page told a server of this process. The caller sets `onResult`, and reads `progress` and
+ * `missing` (paths).
  */
 export function pageAt(url) {
   const page = servers.get(new URL(url).origin);

@@ -1,15 +1,15 @@
-// Runs a case on an instance, with its tensors in every kind of place. Knows which operations there
-// are; nothing of files.
+// Runs a case on an instance, with its tensors in every kind of place. Knows the operations, and
+// nothing of files.
 import { difference, gemmBound } from './compare.mjs';
 import { arrayOf, valueOf } from './elements.mjs';
 import { matmulBound } from './matmul.mjs';
 import { asQGemm } from './qgemm.mjs';
 
 /**
- * The operations that the package has: their names there, where B is among the inputs, which
- * attribute transposes it, and the arguments of a call. `bound`: that of its results, or undefined
- * if every bit counts. `shortForms`: which inputs may also be a number, and the type that it then
- * takes, or an array without a shape.
+ * The operations of the package: their names there, the index of B among the inputs, the attribute
+ * that transposes it, and the arguments of a call. `bound`: the error bound of the results, or
+ * undefined if every bit counts. `shortForms`: inputs that may also be a number, with its type, or
+ * an array without a shape.
  */
 const operations = {
   Gemm: {
@@ -48,12 +48,12 @@ const operations = {
   },
 };
 
-/** Every case runs with B as it is, and with B packed. */
+/** Every case runs with B plain, and with B packed. */
 export const forms = ['plain', 'packed'];
 
 /**
- * Why B of a case cannot be packed, as a reason to count; undefined if it can. `check` holds `pack`
- * to it.
+ * Why B of a case cannot be packed, as a reason to count; undefined if it can. `check` verifies
+ * that `pack` agrees.
  */
 export function notPacked({ op, inputs }) {
   const { name, indexOfB } = operations[op];
@@ -61,18 +61,17 @@ export function notPacked({ op, inputs }) {
   return rank < 2 ? `pack refuses what ${name} takes as B: it has rank ${rank}` : undefined;
 }
 
-/** Operations that the package does not have, some of whose cases are another's. */
+/** Operations that the package lacks. Some of their cases convert to another operation. */
 const translations = { QLinearMatMul: asQGemm };
 
-/** A case as one of an operation that the package has; undefined if it is none. */
+/** A case as one of the package's operations; undefined if it does not convert. */
 export const supported = (kase) => (kase.op in operations ? kase : translations[kase.op]?.(kase));
 
-/** What is in gaps, and where a result must come to be. */
+/** The value in gaps, and in outputs before the call. */
 const fillerOf = (dtype) => (dtype.endsWith('int64') ? 77n : 77);
 
 /**
- * Each makes an operand of a tensor of a case; of that which is to be filled, too, but for the
- * first.
+ * Each makes an operand from a tensor of a case. All except the first also make outputs.
  */
 const places = {
   'new output': (_, tensor) => tensor,
@@ -106,16 +105,16 @@ const places = {
   },
 };
 
-/** The place of tensors that have strides of their own. */
+/** The place of tensors with explicit strides. */
 const allPlaces = { ...places, 'own strides': (_, tensor) => tensor };
 
 /**
- * What is wrong, as a sentence; undefined if all is right. A case runs in all places that there
- * are, or in its `runs`; packed, as the case that its `packedAs` makes; then as the case that its
- * `also` makes.
+ * Returns what is wrong, as a sentence; undefined if nothing is. A case runs in all places, or in
+ * those of its `runs`. With B packed, the case that its `packedAs` makes runs instead. Then the
+ * case that its `also` makes runs.
  *
  * @param form of B, one of `forms`; if B cannot be packed, pack must refuse it
- * @param onKernel gets the name of the kernel that a call takes, once for a case
+ * @param onKernel is called once per case, with the name of the kernel that a call uses
  */
 export function check(wg, kase, form, onKernel = () => undefined) {
   if (form === 'packed' && notPacked(kase)) return checkRefusalToPack(wg, kase);
@@ -166,14 +165,18 @@ function checkIn(wg, kase, form, place, givesOut, onKernel) {
       onKernel?.(wg.explain(name, ...args).kernel);
       y = wg[name](...args);
     } catch (error) {
-      // Only an error of the library's own, which names the argument at fault, is a refusal.
+      // Only an error of the library that names the argument at fault is a refusal.
       if (
         expect === 'reject' &&
         error.argument &&
         error.argument === (kase.argument ?? error.argument)
       )
         return undefined;
-      return `expected a ${expect === 'reject' ? `refusal of ${kase.argument ?? 'an argument'}` : 'result'}, found ${error}`;
+      return (
+        'expected a ' +
+        `${expect === 'reject' ? `refusal of ${kase.argument ?? 'an argument'}` : 'result'}, ` +
+        `found ${error}`
+      );
     }
     if (expect === 'reject') return 'expected a refusal, found a result';
     if (options.out && y !== options.out) return 'what the call returns is not its output';
@@ -189,7 +192,7 @@ function checkIn(wg, kase, form, place, givesOut, onKernel) {
   }
 }
 
-/** A tensor like one that is wanted, to be filled. */
+/** An empty tensor of the wanted type and shape. */
 function outputFor({ dtype, shape, strides }) {
   const size = shape.reduce((product, size) => product * size, 1);
   const length =
@@ -200,12 +203,12 @@ function outputFor({ dtype, shape, strides }) {
   return strides ? { dtype, shape, strides, data } : { dtype, shape, data };
 }
 
-/** The elements as they are stored: a Float16Array as its bits. */
+/** The elements as stored: those of a Float16Array as bits. */
 function elementsOf({ dtype, data }) {
   return new (arrayOf(dtype))(data.buffer, data.byteOffset, data.length);
 }
 
-/** Where each element is, in row-major order. */
+/** The offset of each element, in row-major order. */
 function offsetsOf(shape, strides) {
   let offsets = Int32Array.of(0);
   shape.forEach((size, axis) => {
@@ -221,8 +224,8 @@ function offsetsOf(shape, strides) {
 const words = { 1: Uint8Array, 2: Uint16Array, 4: Uint32Array, 8: BigUint64Array };
 
 /**
- * Elements as whole numbers of their size: an engine is much faster at a loop that meets these four
- * classes than at one that meets ten.
+ * Elements as integers of their size. Engines run a loop over these four array classes much faster
+ * than one over ten.
  */
 const wordsOf = ({ buffer, byteOffset, length, BYTES_PER_ELEMENT: bytes }) =>
   new words[bytes](buffer, byteOffset, length);
@@ -236,7 +239,7 @@ function scatter({ dtype, shape, data }, strides) {
   return { dtype, shape, data: spread, strides };
 }
 
-/** All elements in row-major order, or those that `indices` count so. */
+/** All elements in row-major order, or only those at `indices` in that order. */
 function gather(tensor, indices) {
   const elements = elementsOf(tensor);
   if (!tensor.strides && !indices) return elements;
@@ -248,7 +251,7 @@ function gather(tensor, indices) {
   return packed;
 }
 
-/** Where the element is that is number `index` in row-major order. */
+/** The offset of element number `index` in row-major order. */
 function offsetOf({ shape, strides }, index) {
   if (!strides) return index;
   let offset = 0;

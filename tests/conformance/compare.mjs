@@ -1,11 +1,11 @@
-// How far from the expected value a result may be: integers not at all, floating point by a bound
-// on what rounding can do, (K + 8) * eps * (|alpha| * sum |a||b| + |beta * c|), and one rounding of
-// the output's type; where there is no bound, not at all.
+// Compares results with expected values. Integers must be equal. Floating point may differ by a
+// bound on rounding errors, (K + 8) * eps * (|alpha| * sum |a||b| + |beta * c|), and by one
+// rounding to the output's type. Without a bound, every bit must be equal.
 import { valueOf } from './elements.mjs';
 
 /**
- * eps of the type that is computed in; bits of the fraction and least exponent of the type that is
- * stored.
+ * eps: of the type that is computed in. Bits of the fraction and least exponent: of the type that
+ * is stored.
  */
 const floats = {
   float32: { eps: 2 ** -24, bits: 23, least: -126 },
@@ -15,16 +15,15 @@ const floats = {
 };
 
 /**
- * The first element that is not right, as a sentence; undefined if all are.
+ * Returns the first wrong element, as a sentence; undefined if all are right.
  *
- * @param expected the tensor that must come out; with `indices`, some of its elements, by their
- * numbers in row-major order
- * @param data what came out
- * @param boundAt the bound of an element in floating point, by its index; undefined if every bit
- * must be right, so that -0 is not 0
- * @param tolerance how far off the expected values themselves may be, relative to each: some were
- * not computed from the operands as they are
- *   but from decimals that these are rounded from
+ * @param expected the result that must come out; with `indices`, only the elements of these numbers
+ *   in row-major order
+ * @param data the result
+ * @param boundAt index -> the bound of a floating-point element; undefined if every bit must be
+ *   equal, so that -0 is not 0
+ * @param tolerance relative error of the expected values: some were computed from decimals, before
+ *   these were rounded to the operands
  */
 export function difference({ dtype, data: wanted, indices }, data, boundAt, tolerance = 0) {
   for (let i = 0; i < wanted.length; ++i) {
@@ -38,7 +37,10 @@ export function difference({ dtype, data: wanted, indices }, data, boundAt, tole
         tolerance * Math.abs(expected)
       : 0;
     if (boundAt && Math.abs(Number(found - expected)) <= allowed) continue;
-    return `element ${indices?.[i] ?? i}: expected ${shown(expected)}${allowed > 0 ? ` within ${allowed}` : ''}, found ${shown(found)}`;
+    return (
+      `element ${indices?.[i] ?? i}: expected ` +
+      `${shown(expected)}${allowed > 0 ? ` within ${allowed}` : ''}, found ${shown(found)}`
+    );
   }
   return undefined;
 }

@@ -1,5 +1,4 @@
-// Elements of tensors as test vectors hold them: which array they are in, and which numbers they
-// mean.
+// Elements of tensors in test vectors: their array, and the numbers that they mean.
 const arrays = {
   float32: Float32Array,
   float64: Float64Array,
@@ -13,13 +12,13 @@ const arrays = {
   uint64: BigUint64Array,
 };
 
-/** The array that holds the elements of a type here. */
+/** The array for the elements of a type. */
 export const arrayOf = (dtype) => arrays[dtype];
 
 const bits = new Uint32Array(1);
 const float = new Float32Array(bits.buffer);
 
-/** An element as the number that it means; 64-bit integers as bigints. */
+/** An element as a number; 64-bit integers as bigints. */
 export function valueOf(dtype, element) {
   if (dtype === 'float16') {
     const fraction = element & 0x3ff;
@@ -45,7 +44,7 @@ export function valueOf(dtype, element) {
 export function elementOf(dtype, value) {
   if (dtype === 'bfloat16') {
     float[0] = value;
-    return Math.min(bits[0] + 0x7fff + ((bits[0] >>> 16) & 1), 0xffffffff) >>> 16; // not of NaN
+    return Math.min(bits[0] + 0x7fff + ((bits[0] >>> 16) & 1), 0xffffffff) >>> 16; // except of NaN
   }
   if (dtype === 'float16') {
     const size = Math.abs(value);
@@ -53,7 +52,8 @@ export function elementOf(dtype, value) {
     const steps = size / 2 ** (exponent - 10);
     const below = Math.floor(steps);
     const up = steps - below > 0.5 || (steps - below === 0.5 && below % 2 === 1);
-    // The hidden bit carries into the exponent, which is 1 above what it is for a subnormal number.
+    // A normal number's hidden bit carries into the exponent, which makes it 1 above that of a
+    // subnormal number.
     return (
       Math.min((exponent + 14) * 1024 + below + up, 0x7c00) +
       (value < 0 || Object.is(value, -0) ? 0x8000 : 0)

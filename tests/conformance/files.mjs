@@ -1,4 +1,4 @@
-// Where the files with test vectors are.
+// Finds the files with test vectors.
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -6,7 +6,7 @@ import { isVectors } from './vectors.mjs';
 
 /**
  * { paths: the project's own cases and those of the folder that WGEMM_CONFORMANCE_DIR names,
- * folder, wrong: what is wrong with it }.
+ *   folder, wrong: what is wrong with the folder }
  */
 export function listVectors() {
   const folder = process.env.WGEMM_CONFORMANCE_DIR;
@@ -16,7 +16,8 @@ export function listVectors() {
     paths: [fileURLToPath(new URL('own-cases.jsonl', import.meta.url)), ...more],
     folder,
     wrong: nothing
-      ? `WGEMM_CONFORMANCE_DIR is '${folder}', where there are no vectors (*.jsonl): name the folder that holds them`
+      ? `WGEMM_CONFORMANCE_DIR is '${folder}', where there are no vectors (*.jsonl): name the ` +
+        'folder that holds them'
       : undefined,
   };
 }

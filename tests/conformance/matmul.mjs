@@ -1,5 +1,5 @@
-// oneDNN Graph MatMul beside the package: its definition in plain loops, and its cases, most of
-// which are shapes alone. Knows nothing of files.
+// oneDNN Graph MatMul for comparison: its definition in plain loops, and its cases, most of which
+// are only shapes. Knows nothing of files.
 import { arrayOf, elementOf, valueOf } from './elements.mjs';
 
 const sizeOf = (shape) => shape.reduce((product, size) => product * size, 1);
@@ -7,15 +7,15 @@ const sizeOf = (shape) => shape.reduce((product, size) => product * size, 1);
 const stridesOf = ({ shape, strides }) =>
   strides ?? shape.map((_, axis) => sizeOf(shape.slice(axis + 1)));
 
-/** Elements that a tensor's array has. */
+/** The length of a tensor's array. */
 const extentOf = ({ shape, strides }) =>
   !strides || sizeOf(shape) === 0
     ? sizeOf(shape)
     : shape.reduce((last, size, axis) => last + (size - 1) * strides[axis], 1);
 
 /**
- * The axes of src or weights: those of the batch, and at the end the one that is its own in dst and
- * the one that is summed over.
+ * The axes of src or weights: those of the batch, then the one that remains in dst and the one that
+ * is summed over.
  */
 function axesOf(tensor, transposed, isSrc) {
   const axes = tensor.shape.map((size, axis) => ({ size, stride: stridesOf(tensor)[axis] }));
@@ -30,7 +30,7 @@ function axesOf(tensor, transposed, isSrc) {
   return { batch, own: column, sum: row };
 }
 
-/** Which shape dst has, and from where each of its elements comes. */
+/** The shape of dst, and the operands of each of its elements. */
 function arrange([src, weights, bias], { transposeA, transposeB }) {
   const a = axesOf(src, transposeA, true);
   const b = axesOf(weights, transposeB, false);
@@ -51,7 +51,7 @@ function arrange([src, weights, bias], { transposeA, transposeB }) {
   });
   axes.reverse();
 
-  /** Of the dst element `index`: where its first factors and its bias are. */
+  /** Offsets of the first factors and of the bias of the dst element `index`. */
   const locate = (index) => {
     const at = { a: 0, b: 0, c: 0 };
     for (const { size, a, b, c = 0 } of axes) {
@@ -72,7 +72,7 @@ function arrange([src, weights, bias], { transposeA, transposeB }) {
   };
 }
 
-/** Numbers by their 16 bits. */
+/** 16 bits -> the number that they mean. */
 const numbers = Object.fromEntries(
   ['float16', 'bfloat16'].map((dtype) => [
     dtype,
@@ -81,8 +81,8 @@ const numbers = Object.fromEntries(
 );
 
 /**
- * Sums of products plus bias, or of their sizes, of some elements of dst: in float64, which is
- * exact for small whole numbers.
+ * For some elements of dst: the sums of products plus bias, or the sums of their magnitudes. In
+ * float64, which is exact for small whole numbers.
  */
 function sums([src, weights, bias], attrs, indices, sizes = false) {
   const { k, stepA, stepB, locate } = arrange([src, weights, bias], attrs);
@@ -101,7 +101,7 @@ function sums([src, weights, bias], attrs, indices, sizes = false) {
   });
 }
 
-/** The bound of each element of a result: eps is that of the type that is computed in. */
+/** The bound of each element of a result, with eps of the type that is computed in. */
 export function matmulBound({ attrs, inputs, outputs: [y], exact }) {
   if (exact) return undefined;
   const { k } = arrange(inputs, attrs);
@@ -120,15 +120,14 @@ function randomFrom(seed) {
 }
 
 /**
- * Of each type, the longest array of whole numbers that was needed: random ones over and over.
- * Tensors are parts of it.
+ * Type -> the longest array of whole numbers that was needed: a random sequence, repeated. Tensors
+ * are sections of it.
  */
 const wholes = {};
-const period = 65521; // a prime, so that no size of an axis falls in step with it
+const period = 65521; // a prime, so that no axis repeats with it
 
 /**
- * Elements that are whole numbers from -4 to 4 but 0, so that sums are exact and none is -0. Only
- * to be read.
+ * Elements from -4 to 4 except 0, so that sums are exact and none is -0. Read only.
  */
 function wholeNumbers(dtype, length, random) {
   const least = length + period;
@@ -146,18 +145,18 @@ function wholeNumbers(dtype, length, random) {
 const dtypes = { f32: 'float32', f16: 'float16', bf16: 'bfloat16' };
 
 /**
- * Products of numbers that the check of a case takes at the most: of a larger one, some elements
- * are checked.
+ * The most multiplications that the check of a case does: of larger cases, only some elements are
+ * checked.
  */
 const mostChecked = 2e5;
 
 /**
- * Products of numbers from which a case runs with few copies, and those from which it runs once and
- * is cut for its strides.
+ * From the first number of multiplications on, a case runs with fewer copies. From the second on,
+ * it runs once, and is cut if it has strides.
  */
 const [large, huge] = [1e7, 1e9];
 
-/** oneDNN's cases, which count no opsets. */
+/** The cases of oneDNN, which has no opsets. */
 export function* onednnCases(cases) {
   let seed = 0;
   for (const kase of cases) {
@@ -167,7 +166,7 @@ export function* onednnCases(cases) {
 }
 
 function refusal(kase, random) {
-  // Where operands fit, it is the shape that dst is declared to have that is wrong.
+  // If the operands fit each other, the declared shape of dst is the wrong argument.
   const fits = kase.reason !== undefined;
   const outputs = fits ? [{ dtype: dtypes[kase.dtype], shape: kase.declared_dst }] : [];
   return {
@@ -192,8 +191,7 @@ function product(kase, random) {
   }
   if (products >= huge) whole.runs = ['new output'];
   else if (products >= large) whole.runs = ['new output', 'heap'];
-  // A huge one has fewer batches when it runs packed or through its strides. Made once for all
-  // runs.
+  // A huge case has fewer batches if it runs packed or through its strides. Made once for all runs.
   const cut = ([first, ...rest]) => [
     products >= huge && rest.length > 1 ? Math.min(first, 2) : first,
     ...rest,
@@ -214,7 +212,7 @@ const called = ({ origin, dtype, src_shape: src, weights_shape: weights }) => ({
   type: dtypes[dtype],
 });
 
-/** Strides that are not any. */
+/** The strides of a case; undefined for 'any'. */
 const given = (strides) => (strides && strides[0] >= 0 ? strides : undefined);
 
 function inputsOf(kase, random, strides) {
@@ -230,7 +228,7 @@ function inputsOf(kase, random, strides) {
   });
 }
 
-/** A case with its result by the definition, all of it or some elements. */
+/** A case with its expected result, all of it or some elements. */
 function computed(kase, random, strides) {
   const { transpose_a: transposeA, transpose_b: transposeB, dst_dtype: dstType } = kase;
   const inputs = inputsOf(kase, random, strides);

@@ -1,6 +1,6 @@
-// com.microsoft QGemm beside the package: its definition in plain loops, the problems that ONNX
-// Runtime's test generates, and the cases of ONNX QLinearMatMul that are its own. Knows nothing of
-// files.
+// com.microsoft QGemm for comparison: its definition in plain loops, the problems that ONNX
+// Runtime's test generates, and the cases of ONNX QLinearMatMul that are also QGemm. Knows nothing
+// of files.
 
 const types = {
   int8: { array: Int8Array, least: -128, most: 127 },
@@ -29,12 +29,12 @@ function accumulate([a, , aZeroPoint, b, , bZeroPoint, c], { transA, transB }) {
   });
 }
 
-/** The element of a scale or zero point that is for a column. */
+/** The scale or zero point of a column. */
 const elementFor = (vector, column) => vector?.data[vector.data.length === 1 ? 0 : column];
 
 /**
  * Y of a problem. In float64 a product or quotient of two float32 is so exact that rounding it
- * again to float32 gives what one rounding does.
+ * again to float32 equals a single rounding.
  */
 export function referenceQGemm(inputs, attrs) {
   const [a, aScale, , b, bScale, , , yScale, yZeroPoint] = inputs;
@@ -59,11 +59,11 @@ function roundToEven(value) {
 }
 
 /**
- * The rule of ONNX Runtime's test: every size with its types, and with its combinations of
- * transposes, C, constant B and columns.
+ * Generates the cases by the rule of ONNX Runtime's test: every size with its types, and with its
+ * combinations of transposes, C, constant B and columns.
  */
 export function* qgemmGrid({ MNK: families, types_A_B_Y: combinations, batch }) {
-  // That of int8 and uint8, which ONNX Runtime lacks, goes by the same rule.
+  // The combination of int8 and uint8, which ONNX Runtime lacks, follows the same rule.
   const all = [...combinations, ['int8', 'uint8', 'float32'], ['int8', 'uint8', 'int8']];
   let seed = 0;
   for (const [family, sizes] of Object.entries(families)) {
@@ -140,7 +140,7 @@ function problem(
     zeroPoint(typeOfA, [], () => middleOf(a)),
     b,
     scale(columns, () => factor(0.003, 0.004)),
-    // What its test has per column, which as an unsigned type reads -1 as 255.
+    // Its test's values per column. An unsigned type reads -1 as 255.
     zeroPoint(typeOfB, columns, (i) => (perColumn ? (zeroOfB + (i % 2) === 0 ? 1 : -1) : zeroOfB)),
     hasC ? tensor('int32', [m, n], Int32Array, wholes(typeOfA, 1)) : null,
     null,
@@ -158,7 +158,7 @@ function problem(
 const middleOf = ({ data }) =>
   Math.trunc((data.reduce((x, y) => Math.min(x, y)) + data.reduce((x, y) => Math.max(x, y))) / 2);
 
-/** Scale and zero point that make values and 0 fit a type, of which int8 goes without -128. */
+/** A scale and zero point with which the values and 0 fit a type; for int8, without -128. */
 function rangeOfScale(values, dtype) {
   const [low, high] = [
     values.reduce((x, y) => Math.min(x, y), 0),
@@ -187,9 +187,9 @@ function randomFrom(seed) {
 }
 
 /**
- * A case of ONNX QLinearMatMul as one of QGemm; undefined if it is none. QLinearMatMul leaves open
- * in which order its scales multiply and where that is rounded, so a case is one of QGemm only if
- * that cannot change the result.
+ * A case of ONNX QLinearMatMul as one of QGemm; undefined if it does not convert. QLinearMatMul
+ * does not define the order and the rounding of products of scales, so a case converts only if
+ * these cannot change the result.
  */
 export function asQGemm(kase) {
   const { inputs, expect } = kase;
@@ -216,7 +216,8 @@ export function asQGemm(kase) {
   const isCertain = accumulate(own, {}).every((acc, index) => {
     const exact = (acc * aScale.data[0] * elementFor(bScale, index % n)) / yScale.data[0];
     const fromTie = Math.abs(exact - Math.floor(exact) - 0.5);
-    return fromTie > 2 ** -21 * (Math.abs(exact) + 256); // five roundings, of sums with the zero point too, come to less
+    // Five roundings, also of sums with the zero point, add up to less.
+    return fromTie > 2 ** -21 * (Math.abs(exact) + 256);
   });
   return isCertain ? { ...kase, op: 'QGemm', attrs: {}, inputs: own } : undefined;
 }

@@ -1,9 +1,9 @@
-// Runs test vectors on every build, with B plain and packed, and prints what passed by operation,
-// opset and type. The project's own cases always run; the folder that WGEMM_CONFORMANCE_DIR names
-// may hold more, such as those of ONNX's and ONNX Runtime's tests.
+// Runs test vectors on every build, with B plain and packed, and prints how many passed by
+// operation, opset and type. The project's own cases always run. The folder that
+// WGEMM_CONFORMANCE_DIR names may hold more, such as those of ONNX's and ONNX Runtime's tests.
 //   node run.mjs [wgemm] [--most 1e6]
 //     wgemm   the entry of the package that is tested
-//     --most  skips those of the cases made here that have more products of numbers
+//     --most  skips cases with more multiplications, among those that are made here
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -18,8 +18,8 @@ const { positionals, values } = parseArgs({
 const [entry] = positionals;
 const most = Number(values.most);
 const { createGemm } = await import(entry ?? 'wgemm');
-// With threads too where npm test runs them; in other runtimes, which name an entry, strict.mjs
-// tries those.
+// npm test runs them with threads too. For other runtimes, which name an entry, strict.mjs tests
+// threads.
 const threadCounts = entry ? [1] : [1, 2];
 const builds = ['simd128', 'relaxed'].flatMap((simd) =>
   threadCounts.map((threads) => ({ simd, threads })),

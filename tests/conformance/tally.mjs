@@ -1,11 +1,10 @@
-// Runs test vectors on instances, with B plain and packed, and counts what came of them by build,
-// operation, opset and type. Needs no file system, so that a page runs them as Node does.
+// Runs test vectors on instances, with B plain and packed, and counts their outcomes by build,
+// operation, opset and type. Needs no file system, so that a page can use it too.
 import { check, forms, notPacked, supported } from './check.mjs';
 import { readVectors } from './vectors.mjs';
 
 /**
- * Kernels by relaxed 8-bit dot products that are made for this engine. Only packed weights reach
- * them.
+ * The kernels with relaxed 8-bit dot products that this engine has. Only packed weights use them.
  */
 const dotsOf = ({ info }) =>
   info.kernels.flatMap(({ name, dtype, preferred }) =>
@@ -16,16 +15,16 @@ export class Tally {
   /** Runs of cases by the form of B. */
   plain = { passed: 0, failed: 0 };
   packed = { passed: 0, failed: 0 };
-  /** By reason, how many runs with B packed there are not. */
+  /** Reason -> how many runs with B packed were left out. */
   notPacked = {};
-  /** By reason, how many cases were. */
+  /** Reason -> how many cases were skipped. */
   skipped = {};
   #rows = new Map();
-  #kernels = new Map(); // that packed cases took, by instance
+  #kernels = new Map(); // instance -> the kernels that packed cases used
 
   /**
    * @param instances of the library, each of which runs every case
-   * @param onFailure gets what is wrong, as a sentence that names the case
+   * @param onFailure is called with a sentence that names the case and what is wrong
    */
   constructor(instances, onFailure) {
     this.instances = instances;
@@ -42,10 +41,10 @@ export class Tally {
   }
 
   /**
-   * Runs the cases of a file, of which `text` is all. Returns how many there are.
+   * Runs the cases of a file with this text. Returns their count.
    *
    * @param pause is called after each case, and awaited
-   * @param skip gives the reason not to run the case of a number, or nothing; gets the case too
+   * @param skip (number, case) returns why a case is skipped; undefined: it runs
    */
   async run(file, text, { pause = () => undefined, skip = () => undefined } = {}) {
     let cases = 0;
@@ -66,8 +65,8 @@ export class Tally {
   }
 
   /**
-   * To be called after all files: an instance that has relaxed 8-bit dot products fails unless a
-   * packed case took one.
+   * Call it after all files: an instance with relaxed 8-bit dot products fails unless a packed case
+   * used one.
    */
   finish() {
     for (const wg of this.instances) {
@@ -75,7 +74,8 @@ export class Tally {
       if (dots.length === 0 || dots.some((name) => this.#kernels.get(wg).has(name))) continue;
       ++this.packed.failed;
       this.onFailure(
-        `no case with B packed takes ${dots.join(' or ')} (${wg.info.build}, threads ${wg.info.threads})`,
+        `no case with B packed takes ${dots.join(' or ')} (${wg.info.build}, threads ` +
+          `${wg.info.threads})`,
       );
     }
   }
@@ -121,7 +121,7 @@ export class Tally {
     return this.#rows.get(key);
   }
 
-  /** In the order of their columns. */
+  /** Forms in the order of their columns. */
   get rows() {
     const order = (row) =>
       [row.build, row.operation, String(row.opset).padStart(6), row.type].join();

@@ -1,12 +1,17 @@
-// Reads test vectors: the text of a file to cases, { name, op, opset, type, attrs, inputs, outputs,
-// tolerance, expect, argument, skip }, of which one to be skipped or of an operation yet to come
-// may lack the rest. `type` is what the table says; `argument` is the one that a case to be refused
-// is refused for, if that is known. Needs no file system, so that a page can use it too. A tensor
-// is { dtype, shape, data, initializer }, contiguous, the last of which is true for a constant; an
-// input that is left out is null. More in a case that is not read but made: `exact`, that every bit
-// counts; `runs`, the only places that run it; `packedAs`, which makes the smaller case that runs
-// with B packed; `also`, which makes the case to run after it; in tensors `strides`; in outputs
-// `indices`, of the elements that `data` holds, in row-major order, if these are not all.
+// Reads test vectors: turns the text of a file into cases, { name, op, opset, type, attrs, inputs,
+// outputs, tolerance, expect, argument, skip }. Needs no file system, so that a page can use it
+// too.
+//   type      as the table prints it
+//   argument  of a case that must be refused: the argument at fault, if it is known
+//   skip      the reason; such a case, and one of an unknown operation, may lack the other members
+// A tensor is { dtype, shape, data, initializer }, contiguous; `initializer` is true for a
+// constant. An omitted input is null. A case that is made from a rule may also have:
+//   exact     every bit counts
+//   runs      the only places in which it runs
+//   packedAs  makes the smaller case that runs with B packed
+//   also      makes the case that runs after it
+//   strides   in tensors
+//   indices   in outputs: `data` has only the elements of these numbers, in row-major order
 import { arrayOf } from './elements.mjs';
 import { onednnCases } from './matmul.mjs';
 import { qgemmGrid } from './qgemm.mjs';
@@ -20,7 +25,7 @@ const formats = {
 /** Whether a file of this name holds vectors. */
 export const isVectors = (file) => file.endsWith('.jsonl') || file in formats;
 
-/** The cases of a file, one after the other. */
+/** Yields the cases of a file. */
 export function* readVectors(file, text) {
   if (file in formats) {
     yield* formats[file](JSON.parse(text));
@@ -43,7 +48,7 @@ function* readCase({
   opsets_dtypes_run_by_ORT: runs,
 }) {
   const skip = status ?? (op === 'graph' ? 'graph of several nodes' : undefined);
-  // A case of any type comes once for each that it is for.
+  // A case for several types is repeated for each.
   for (const [type, opsets] of Object.entries(runs ?? { [typeOf(op, inputs, outputs)]: [opset] })) {
     const read = (tensor) =>
       tensor && readTensor(tensor, tensor.dtype === 'any' ? type : tensor.dtype);
@@ -67,8 +72,7 @@ function* readCase({
 }
 
 /**
- * The type of a case's operands or, where they are quantized, A x B and, unless it must be
- * rejected, -> Y.
+ * The type of a case's operands. For quantized ones "A x B -> Y", or "A x B" if it must be refused.
  */
 function typeOf(op, inputs, [y]) {
   const indexOfB = { QGemm: 3, QLinearMatMul: 3, MatMulInteger: 1 }[op];
@@ -77,7 +81,8 @@ function typeOf(op, inputs, [y]) {
 }
 
 function readTensor({ shape, data, initializer }, dtype) {
-  const parse = dtype.endsWith('int64') ? BigInt : Number; // Number also reads 'NaN', '-Infinity' and '-0'
+  // Number also reads 'NaN', '-Infinity' and '-0'.
+  const parse = dtype.endsWith('int64') ? BigInt : Number;
   return { dtype, shape, data: arrayOf(dtype).from(data, parse), initializer };
 }
 

@@ -1,6 +1,6 @@
-// deserialize() on bytes that someone else made, by libFuzzer: what is refused leaves nothing
-// behind, what is taken is what serialize() gives, and computes what its elements say. `npm run
-// fuzz` builds and runs it.
+// Fuzzes deserialize() by libFuzzer. Refused bytes must leave nothing behind. Accepted bytes must
+// be what serialize() writes, and compute what their elements say. `npm run fuzz` builds and runs
+// it.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -30,7 +30,7 @@ Bytes random_bytes(size_t count, std::minstd_rand& random) {
   return bytes;
 }
 
-// Small weights of any type and sizes, as bytes.
+// Small serialized weights of any type and sizes.
 Bytes valid_bytes(std::minstd_rand& random) {
   const auto type = static_cast<DType>(random() % kDTypeCount);
   const bool is_8bit = compute_type(type) == DType::kInt8;
@@ -54,8 +54,8 @@ Bytes valid_bytes(std::minstd_rand& random) {
   return result;
 }
 
-// Y of rows of A with weights, or with `b` in their place. Memory is as large as it must be, for
-// the address sanitizer.
+// Y of rows of A and the weights, or `b` instead. Memory has exactly the size that it needs, so
+// that the address sanitizer sees accesses beyond it.
 Bytes product(const PackedWeights& weights, const Bytes* b, int64_t rows) {
   Context context(0, Determinism::kStrict);
   const DType type = weights.dtype();
@@ -95,7 +95,7 @@ Bytes product(const PackedWeights& weights, const Bytes* b, int64_t rows) {
   return y;
 }
 
-// B, as its elements lie in the panels.
+// B, read from the elements in the panels.
 Bytes elements_of(const PackedWeights& weights) {
   const PrepackedB stored = prepacked_of(weights);
   const PanelLayout layout = stored.layout();
@@ -134,8 +134,7 @@ void compute(const PackedWeights& weights) {
 
 }  // namespace
 
-// Weights that are whole, or changes of what there is, most of them with the checksum that they
-// would have.
+// Makes whole weights, or changes the bytes and usually corrects their checksum.
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size,
                                           unsigned seed) {
   std::minstd_rand random(seed);
@@ -146,7 +145,7 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max
     return bytes.size();
   }
   if (const size_t words = std::min<size_t>(size / 8, 12); words > 0 && random() % 4 == 0) {
-    // A number of the header, small or at an end of a range.
+    // A number in the header: small, or at an end of a range.
     const uint64_t shift = random() % 65,
                    number = (shift == 64 ? 0 : uint64_t{1} << shift) - random() % 3;
     std::memcpy(data + random() % words * 8, &number, 8);

@@ -1,5 +1,5 @@
-// Every code block of README.md is run: those here that no other test runs, with the names around
-// them that they take as given; of the others, which test does it.
+// Every code block of README.md is run: here those that no other test runs, with definitions of the
+// names that they use. For the others, the table says which test runs them.
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../../scripts/run.mjs';
@@ -12,32 +12,44 @@ const zeros = (length) => `new Float32Array(${length})`;
 const instance = (entry) =>
   `import { createGemm } from '${entry}';\nconst wg = await createGemm();\n`;
 
-/** Heading -> what a part of a program there takes as given, and what must hold behind it. */
+/** Heading -> code before and after a fragment there: its definitions, and what must hold then. */
 const parts = {
   'In a worker': [
-    `${instance('wgemm/worker')} const [matrix, activations] = [${zeros('768 * 768')}.fill(1), ${zeros('128 * 768')}.fill(2)];`,
-    `if (result.length !== 128 * 768 || result[5] !== 1536 || matrix.length !== 0) throw new Error('wrong'); wg.dispose();`,
+    `${instance('wgemm/worker')} const [matrix, activations] = ` +
+      `[${zeros('768 * 768')}.fill(1), ${zeros('128 * 768')}.fill(2)];`,
+    'if (result.length !== 128 * 768 || result[5] !== 1536 || matrix.length !== 0) throw new ' +
+      `Error('wrong'); wg.dispose();`,
   ],
   API: [
-    `${instance('wgemm')} const [weights, inputs] = [${zeros('512 * 512')}.fill(1), ${zeros('64 * 512')}.fill(2)];`,
+    `${instance('wgemm')} const [weights, inputs] = [${zeros('512 * 512')}.fill(1), ` +
+      `${zeros('64 * 512')}.fill(2)];`,
     `if (out.data[5] !== 1024) throw new Error('wrong');`,
   ],
   Threads: [
     `import { createGemm } from 'wgemm';`,
-    `if (y.length !== 256 * 256 || y.buffer instanceof SharedArrayBuffer || !(wg.info.threads >= 1)) throw new Error('wrong'); wg.dispose();`,
+    'if (y.length !== 256 * 256 || y.buffer instanceof SharedArrayBuffer || ' +
+      `!(wg.info.threads >= 1)) throw new Error('wrong'); wg.dispose();`,
   ],
   'Kept weights': [
     `import { readFile, writeFile } from 'node:fs/promises';
-     ${instance('wgemm')} const weights = { data: ${zeros('6')}.fill(1 + 2 ** -12), shape: [2, 3] };`,
+     ${instance('wgemm')}
+     const weights = { data: ${zeros('6')}.fill(1 + 2 ** -12), shape: [2, 3] };`,
     `const y = wg.matmul({ data: ${zeros('2')}.fill(1), shape: [1, 2] }, again);
-     if (again.dtype !== 'bfloat16' || y.data.length !== 3 || y.data[2] !== 2) throw new Error('wrong');`,
+     if (again.dtype !== 'bfloat16' || y.data.length !== 3 || y.data[2] !== 2)
+       throw new Error('wrong');`,
   ],
   'Stacks of matrices': [
     `${instance('wgemm')} const [heads, tokens, width] = [2, 3, 4];
-     const tensor = (fill) => ({ data: ${zeros('tokens * heads * width')}.fill(fill), shape: [tokens, heads * width] });
+     const tensor = (fill) => ({
+       data: ${zeros('tokens * heads * width')}.fill(fill),
+       shape: [tokens, heads * width],
+     });
      const [q, k, v, context] = [1, 2, 3, 0].map(tensor);
      const softmax = (x) => ({ ...x, data: x.data.map(() => 1 / tokens) });
-     const packedWeights = wg.pack({ data: ${zeros('64')}.fill(1), shape: [8, 8] }, { op: 'matmul' });
+     const packedWeights = wg.pack(
+       { data: ${zeros('64')}.fill(1), shape: [8, 8] },
+       { op: 'matmul' },
+     );
      const bias = 0.5;`,
     `if (scores.data[0] !== 8 || Math.abs(y.data[0] - 24.5) > 1e-4) throw new Error('wrong');`,
   ],
@@ -56,7 +68,7 @@ const isProgram = ({ language, code, file }) =>
 const isPart = ({ language, code, file }) =>
   language === 'js' && !file && !code.includes("from 'wgemm");
 
-/** Which test runs a block; the first that fits. */
+/** The test that runs a block: the first that matches. */
 const runBy = [
   [hasFile('app.js', 'index.html', 'vite.config.js'), 'tests/package/bundlers.mjs'],
   [
@@ -78,7 +90,7 @@ export async function testBlocks(results) {
       const [, file] = runBy.find(([fits]) => fits(block)) ?? [];
       if (!file) refuse(`no test runs the block of line ${block.line}`);
       if (!existsSync(join(root, file)))
-        refuse(`the block of line ${block.line} is to be run by ${file}, which is not there`);
+        refuse(`${file} must run the block of line ${block.line}, but it does not exist`);
     }
     return `${blocks.length} blocks`;
   });

@@ -1,6 +1,6 @@
-// Small apps with each bundler, and with none, run in Chromium under the headers that README.md
-// shows. Apps, configurations and commands are the blocks of README.md; the test adds a line that
-// tells what the page shows, and a script that tells errors.
+// Runs small apps with each bundler, and with none, in Chromium under the headers that README.md
+// shows. Apps, configurations and commands are blocks of README.md. The test adds a line that
+// reports what the page shows, and a script that reports errors.
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { root } from '../../scripts/run.mjs';
@@ -15,9 +15,9 @@ const tools = join(import.meta.dirname, 'node_modules');
 const ownTools = join(root, 'node_modules');
 
 /**
- * What a user installs for each heading of README.md: the first package has the version, `as` is
- * where it lies here. `configured`: the files under the heading are for this version. `develop`:
- * has a server for development that makes bundles of dependencies.
+ * Packages that a user installs for each heading of README.md: the first has the version, `as` is
+ * its folder here. `configured`: the files under the heading are for this version. `develop`: it
+ * has a development server, which bundles dependencies.
  */
 const bundlers = [
   { heading: 'Vite', packages: ['vite'], develop: true },
@@ -30,7 +30,7 @@ const bundlers = [
 const folderOf = ({ from = tools, packages, as = packages[0] }) => join(from, as);
 const manifestOf = (folder) => JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
 
-/** As a user does: packages beside the tarball, and the configuration that README.md shows. */
+/** Makes a project as a user does: packages, the tarball, and the configuration of README.md. */
 function setUpProject(project, bundler) {
   if (bundler.configured) {
     const files = readBlocks().filter(
@@ -53,8 +53,8 @@ function setUpProject(project, bundler) {
 }
 
 /**
- * The apps of README.md: { heading, code, shows }, the last of which is what the page then shows,
- * as the comment there says.
+ * The apps of README.md: { heading, code, shows }; `shows`: the text of the page, as the comment
+ * there says.
  */
 function readApps() {
   const apps = readBlocks().filter(({ language, file }) => language === 'js' && file === 'app.js');
@@ -82,19 +82,26 @@ function readHeaders() {
   );
 }
 
-/** Tells the test what goes wrong in a page before its program can. */
+/** Reports errors of a page that occur before its program runs. */
 const reporter = (origin) => `
-  const tell = (error) => fetch('${origin}/result', { method: 'POST', mode: 'no-cors', body: JSON.stringify({ error: String(error) }) });
-  addEventListener('error', (event) => tell(event.message ?? 'cannot load ' + (event.target.src ?? event.target.href)), true);
+  const tell = (error) => {
+    const body = JSON.stringify({ error: String(error) });
+    fetch('${origin}/result', { method: 'POST', mode: 'no-cors', body });
+  };
+  const address = ({ src, href }) => src ?? href;
+  addEventListener('error', (event) =>
+    tell(event.message ?? 'cannot load ' + address(event.target)), true);
   addEventListener('unhandledrejection', (event) => tell(event.reason?.stack ?? event.reason));
-  document.addEventListener('securitypolicyviolation', (event) => tell(event.violatedDirective + ' forbids ' + event.blockedURI));
+  document.addEventListener('securitypolicyviolation', (event) =>
+    tell(event.violatedDirective + ' forbids ' + event.blockedURI));
 `;
 const withReporter = (page) =>
   page.replace('</title>', '</title>\n<script src="/reporter.js"></script>');
 
-/** The program, and what tells the test. */
+/** The program, and a line that reports its result. */
 const withResult = (code, origin) =>
-  `${code}\nfetch('${origin}/result', { method: 'POST', mode: 'no-cors', body: JSON.stringify({ text: document.body.textContent }) });\n`;
+  `${code}\nfetch('${origin}/result', { method: 'POST', mode: 'no-cors', body: ` +
+  `JSON.stringify({ text: document.body.textContent }) });\n`;
 
 async function expectPage(url, shows) {
   const { text, error } = await openIn('chromium', url);
@@ -103,7 +110,7 @@ async function expectPage(url, shows) {
 }
 
 /**
- * What an app then does in a page that is isolated: the bundle must have the files of threads, too.
+ * The program for an isolated page, which uses threads: the bundle must have their files too.
  */
 const withThreads = ({ entry, code }) =>
   entry === 'wgemm/inline'
@@ -112,7 +119,8 @@ const withThreads = ({ entry, code }) =>
 const several = await createGemm({ threads: 2 });
 const square = { data: new Float32Array(256 * 256).fill(1), shape: [256, 256] };
 const product = await several.gemm(square, square);
-if (several.info.threads !== 2 || product.data[5] !== 256) throw new Error('two threads give ' + product.data[5]);
+if (several.info.threads !== 2 || product.data[5] !== 256)
+  throw new Error('two threads return ' + product.data[5]);
 several.dispose();`;
 
 /** Serves a folder, and opens its index.html. */
@@ -129,7 +137,7 @@ async function runIn(folder, shows, headers) {
   }
 }
 
-/** What a heading of README.md says: files are written, commands run, dist/ is served. */
+/** Follows a heading of README.md: writes files, runs commands, serves dist/. */
 async function buildAndRun(project, { heading }, app, headers) {
   const { code: page } = blockOf('In a page', 'html', 'index.html');
   rmSync(join(project, 'dist'), { recursive: true, force: true });
@@ -141,12 +149,12 @@ async function buildAndRun(project, { heading }, app, headers) {
 }
 
 /**
- * Vite's server for development, which serves modules one by one and makes bundles of dependencies:
- * there .wasm files are lost first.
+ * Tests Vite's development server. It serves modules one by one and bundles dependencies, which
+ * easily loses .wasm files.
  */
 async function developAndRun(project, bundler, app) {
   const { createServer } = await import(bundler.as ?? 'vite');
-  // The page comes from Vite, and tells its result to the server that waits for it.
+  // The page comes from Vite, and posts its result to our server.
   const target = { url: '' };
   const files = {
     get '/'() {
@@ -174,7 +182,7 @@ async function developAndRun(project, bundler, app) {
   }
 }
 
-/** @param fast all blocks of README.md, but not all of them in every bundler */
+/** @param fast runs all blocks of README.md, but not all of them in every bundler */
 export async function testBundlers(results, { fast = false } = {}) {
   const all = readApps();
   const headers = readHeaders();

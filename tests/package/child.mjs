@@ -1,4 +1,4 @@
-// Programs of others, to their end: what they said, or a failure that says it.
+// Runs a program to its end. Returns its output, or throws an error that has it.
 import { spawn } from 'node:child_process';
 import { refuse } from './results.mjs';
 
@@ -17,14 +17,14 @@ process.on('exit', endAll);
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
   process.once(signal, () => {
     endAll();
-    process.kill(process.pid, signal); // and now as if nobody had listened
+    process.kill(process.pid, signal); // now with the default effect
   });
 }
 
 /** @returns what the program wrote to standard output */
 export function runChild(program, args, { cwd, env = {}, timeout = 120_000, input } = {}) {
   return new Promise((resolve, reject) => {
-    // A group of its own, so that what it started ends with it when the time is over.
+    // A separate group, so that its children end with it at the timeout.
     const child = spawn(program, args, {
       cwd,
       env: { ...process.env, ...env },

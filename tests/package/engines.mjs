@@ -1,4 +1,4 @@
-// The package's files in every engine, as tests/browser runs them: here only the rows of the table.
+// Tests the package's files in every engine by tests/browser. Here are only the rows of the table.
 import { join } from 'node:path';
 import { titleOf } from '../browser/engines.mjs';
 import { runBrowsers } from '../browser/run.mjs';
@@ -10,7 +10,8 @@ export async function testEngines(results, { fast = false } = {}) {
   const told = [];
   const tell = ({ engine, version, place, isolated, task, wrong, seconds, result }) => {
     const where = `${titleOf(engine)} ${version}`;
-    const what = `${place}${isolated ? ', isolated' : ''}${task === 'refusal' ? ', forbidden by the policy' : ''}`;
+    const refused = task === 'refusal' ? ', forbidden by the policy' : '';
+    const what = `${place}${isolated ? ', isolated' : ''}${refused}`;
     const body = () => {
       if (wrong.length > 0) refuse(wrong.join('\n'));
       const { api, vectors, info } = result;

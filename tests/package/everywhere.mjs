@@ -1,8 +1,9 @@
-// Takes the tarball through every runtime, every bundler and every engine, and prints one table.
-//   node tests/package/everywhere.mjs [--only tarball,readme,runtimes,bundlers,engines] [--fast | --rest]
-//   --fast  what `npm test` does: of the runtimes Node of this project, of the engines a smoke in
-//           Chromium, and not every app in every bundler
-//   --rest  of the runtimes, those that --fast leaves out
+// Tests the tarball in every runtime, every bundler and every engine, and prints one table.
+//   node tests/package/everywhere.mjs
+//     --only tarball,readme,runtimes,bundlers,engines  some of these
+//     --fast  as `npm test` does: only the Node of this project, only a smoke test in Chromium, and
+//             not every app in every bundler
+//     --rest  only the runtimes that --fast leaves out
 import { main } from '../../scripts/run.mjs';
 import { setUp } from '../../scripts/setup.mjs';
 import { Results } from './results.mjs';

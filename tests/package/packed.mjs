@@ -1,4 +1,4 @@
-// The tarball as npm makes it, once a run, and empty projects that have it installed.
+// Makes the tarball by npm, once per run, and empty projects that have it installed.
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../../scripts/run.mjs';
@@ -22,15 +22,14 @@ export function pack() {
 }
 
 /**
- * A new project in build/package/ that has the tarball installed and nothing else. @returns its
- * folder
+ * Makes a project in build/package/ that has only the tarball installed. @returns its folder
  */
 export async function makeProject(name) {
   const { file } = await pack();
   const project = join(folder, name);
   rmSync(project, { recursive: true, force: true });
   mkdirSync(project, { recursive: true });
-  // With a `name` of its own, so that `wgemm` is never taken for the project itself.
+  // Its own `name`, so that `wgemm` never means the project itself.
   writeFileSync(
     join(project, 'package.json'),
     `${JSON.stringify({ name: 'empty', private: true, type: 'module' })}\n`,

@@ -1,4 +1,4 @@
-// The code blocks of README.md, so that tests run what users read.
+// Reads the code blocks of README.md, so that tests run what users read.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../../scripts/run.mjs';
@@ -53,7 +53,8 @@ export function blockOf(heading, language, name) {
   );
   if (found.length !== 1)
     throw new Error(
-      `README.md: '${heading}' has ${found.length} blocks of ${language} ${name ?? ''}; it must have 1`,
+      `README.md: '${heading}' has ${found.length} blocks of ${language} ${name ?? ''}; it ` +
+        'must have 1',
     );
   return found[0];
 }

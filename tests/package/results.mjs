@@ -1,6 +1,7 @@
-// What was tried where, and how it went: told as it happens, and in the end as one table.
+// Collects the outcomes of tests: prints each as it ends, and all as one table at the end.
 export class Results {
-  #rows = new Map(); // by part and place: { part, where, passed: [what...], failed: [what...], seconds }
+  /** By part and place: { part, where, passed: [what...], failed: [what...], seconds }. */
+  #rows = new Map();
   #started = performance.now();
   passed = 0;
   failed = 0;
@@ -10,10 +11,9 @@ export class Results {
    *
    * @param part `tarball`, `runtimes`...
    * @param where the row of the table: a runtime, a bundler, a tool
-   * @param what is tried, short
-   * @param body throws when it fails; what it returns, a short text, stands behind `what` in the
-   * table
-   * @param took seconds, where the body is not what took them
+   * @param what is tested, in a few words
+   * @param body throws if it fails; it may return a short text, which follows `what` in the table
+   * @param took seconds, if they were not spent in the body
    */
   async test(part, where, what, body, took) {
     const key = `${part}\0${where}`;
@@ -80,7 +80,7 @@ export function refuse(told) {
   throw Object.assign(new Error(told), { told });
 }
 
-/** Two at a time: what is tried here is one thread, most of the time. */
+/** Runs two at a time: each test uses one thread, most of the time. */
 export async function twoAtATime(items, body) {
   const waiting = [...items];
   const one = async () => {

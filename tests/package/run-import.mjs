@@ -1,6 +1,6 @@
-// node run-import.mjs ENTRY...: importing does nothing, as a server that renders pages needs it:
-// whatever could have an effect is trapped or gone, and the process must end by itself. For Node,
-// whose own modules do not use the global names.
+// node run-import.mjs ENTRY...: importing must do nothing, as a server that renders pages needs.
+// Every global that could have an effect is trapped or removed, and the process must end by itself.
+// For Node, whose own modules do not use the global names.
 import process from 'node:process';
 
 const touched = [];
@@ -27,8 +27,8 @@ const names = [
   ],
   ...['process', 'navigator', 'window', 'document', 'self', 'location', 'localStorage'],
 ];
-// What may be used at the start without an effect: a registry holds nothing yet; Emscripten's glue,
-// which is inside wgemm/inline, reads the address of the document's script.
+// These may be used at import without an effect: a registry is empty then. Emscripten's glue inside
+// wgemm/inline reads the address of the document's script.
 const harmless = ['FinalizationRegistry', 'document'];
 const kept = names.map((name) => [name, Object.getOwnPropertyDescriptor(globalThis, name)]);
 const isGone = process.argv[2] === '--gone';

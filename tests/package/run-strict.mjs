@@ -1,5 +1,5 @@
-// node run-strict.mjs: the fixed problems, by the package that is installed where this file lies,
-// in every build that the runtime has.
+// node run-strict.mjs: the fixed problems by the package that is installed beside this file, in
+// every build that the runtime has.
 import * as wgemm from 'wgemm';
 import { strict } from './strict.mjs';
 

@@ -1,4 +1,4 @@
-// The installed tarball in Node, Bun, Deno and workerd: the same programs in each.
+// Tests the installed tarball in Node, Bun, Deno and workerd, with the same programs in each.
 import {
   copyFileSync,
   cpSync,
@@ -18,13 +18,13 @@ import { refuse, twoAtATime } from './results.mjs';
 const here = import.meta.dirname;
 const installed = join(here, 'runtimes', 'node_modules');
 
-/** Name -> program and the arguments before a script. Node 24 is that of the project. */
+/** Name -> program and the arguments before a script. Node 24 is the project's own. */
 const runtimes = {
   'Node 20': [join(installed, 'node-20', 'bin', 'node')],
   'Node 22': [join(installed, 'node-22', 'bin', 'node')],
   'Node 24': [process.execPath],
   'Node 26': [join(installed, 'node-26', 'bin', 'node')],
-  Bun: [join(installed, 'bun', 'bin', 'bun.exe'), 'run'], // of this name on every system
+  Bun: [join(installed, 'bun', 'bin', 'bun.exe'), 'run'], // its name on every system
   Deno: [
     join(installed, '.bin', 'deno'),
     'run',
@@ -50,8 +50,8 @@ async function bundleStrict(project) {
 }
 
 /**
- * A project with the tarball, and beside it what runs there: the smoke test, the fixed problems,
- * the vectors, the first lines of README.md.
+ * Makes a project with the tarball and the programs that run there: the smoke test, the fixed
+ * problems, the vectors, the first lines of README.md.
  */
 async function makeRuntimesProject() {
   const project = await makeProject('runtimes');
@@ -84,7 +84,7 @@ const vectorsOf = (text) => {
 const expectLine = (text, line) =>
   text.includes(line) || refuse(`it ended without '${line}'; it said ${text}`);
 
-/** @param options fast: in Node of this project alone; rest: in all others */
+/** @param options fast: only in this project's Node; rest: in all other runtimes */
 export async function testRuntimes(results, { fast = false, rest = false } = {}) {
   const { project, printed } = await makeRuntimesProject();
   const { exports } = JSON.parse(
@@ -117,8 +117,8 @@ export async function testRuntimes(results, { fast = false, rest = false } = {})
         expectLine(await run(['run-import.mjs', '--gone', ...entries]), 'import passed');
       });
     }
-    // Without fused instructions, and without those of AVX, V8 computes otherwise, and must not
-    // give other bits.
+    // Without fused instructions, and without AVX, V8 compiles to other instructions. The bits must
+    // be the same.
     const processors =
       name === 'Node 24' && process.arch === 'x64'
         ? [[], ['--no-enable-fma3'], ['--no-enable-avx']]
@@ -137,11 +137,14 @@ export async function testRuntimes(results, { fast = false, rest = false } = {})
       await test(entry, async () => {
         expectLine(await run(['run-smoke.mjs', entry]), 'smoke passed');
         if (entry === 'wgemm/worker') return 'smoke, ends while idle';
-        // All vectors take a minute: once per runtime, without the largest cases, and not if npm
-        // test runs them on dist/.
+        // All vectors take a minute: they run once per runtime, without the largest cases, and not
+        // if npm test runs them on dist/.
         const own = fast || entry !== 'wgemm';
         const env = own ? { WGEMM_CONFORMANCE_DIR: '' } : {};
-        return `smoke, ${vectorsOf(await run([join('conformance', 'run.mjs'), entry, '--most', '1e7'], env))}`;
+        return (
+          'smoke, ' +
+          `${vectorsOf(await run([join('conformance', 'run.mjs'), entry, '--most', '1e7'], env))}`
+        );
       });
     }
   };
@@ -152,8 +155,8 @@ export async function testRuntimes(results, { fast = false, rest = false } = {})
 }
 
 /**
- * workerd compiles nothing from bytes and gives a script no address. Its program comes from
- * README.md, bundled as its users' tools do it: a script, and beside it the compiled module.
+ * workerd compiles nothing from bytes, and its scripts have no address. The program comes from
+ * README.md, bundled as its users' tools do: a script, and the compiled module beside it.
  */
 async function testWorkerd(results) {
   const workerd = join(installed, 'workerd', 'bin', 'workerd');
@@ -178,14 +181,16 @@ async function testWorkerd(results) {
        export default {
          ...worker,
          async test() {
-           const request = new Request('http://test/', { method: 'POST', body: JSON.stringify({ a: [[1, 2]], b: [[3], [4]] }) });
+           const body = JSON.stringify({ a: [[1, 2]], b: [[3], [4]] });
+           const request = new Request('http://test/', { method: 'POST', body });
            const answer = await (await worker.fetch(request)).text();
            if (answer !== '{"shape":[1,1],"data":[11]}') throw new Error(answer);
            await smoke(wgemm, { assets: () => module });
            await strict(wgemm, { builds: ['auto'], threads: [1] }, { assets: () => module });
-           // This runtime is worth the test because it refuses this.
+           // This runtime is tested because it refuses to compile bytes.
            const bytes = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0);
-           if (await WebAssembly.compile(bytes).then(() => true, () => false)) throw new Error('it compiles from bytes');
+           if (await WebAssembly.compile(bytes).then(() => true, () => false))
+             throw new Error('it compiles from bytes');
          },
        };`,
     );
@@ -215,7 +220,10 @@ async function testWorkerd(results) {
       `using Workerd = import "/workerd/workerd.capnp";
        const config :Workerd.Config = (services = [(name = "main", worker = (
          compatibilityDate = "2025-01-01",
-         modules = [(name = "bundle.js", esModule = embed "bundle.js"), (name = "${wasm}", wasm = embed "${wasm}")]
+         modules = [
+           (name = "bundle.js", esModule = embed "bundle.js"),
+           (name = "${wasm}", wasm = embed "${wasm}")
+         ]
        ))]);`,
     );
     if (!existsSync(join(project, wasm))) refuse(`${asset} was not found by the bundler`);

@@ -1,5 +1,5 @@
-// A few calls, with all that differs between runtimes: loading, memory, errors, workers. Runs in
-// any of them; gets the package, does not import it.
+// A few calls, with everything that differs between runtimes: loading, memory, errors, workers.
+// Runs in any runtime. The caller passes the package: it is not imported.
 
 function expect(what, found, wanted) {
   const text = (value) =>
@@ -13,8 +13,8 @@ const b = { data: Float32Array.of(1, 0, 0, 1, 1, 1), shape: [3, 2] };
 const square = { data: Float32Array.of(1, 2, 3, 4), shape: [2, 2] };
 
 /**
- * The API of `wgemm` and `wgemm/inline`; and that of `wgemm/worker`, whose calls are promises where
- * those of the others are values.
+ * Tests the API of `wgemm` and `wgemm/inline`, and that of `wgemm/worker`, whose calls return
+ * promises instead of values.
  */
 export async function smoke(
   { createGemm, GemmError, ShapeError, DisposedError, quantize },
@@ -67,8 +67,8 @@ export async function smoke(
 }
 
 /**
- * What `wgemm/worker` has besides. Leaves an instance that is idle, which must not keep the process
- * from ending.
+ * Tests what only `wgemm/worker` has. Leaves an idle instance, which must not keep the process from
+ * ending.
  */
 export async function smokeOfWorker({ createGemm, GemmError }) {
   const wg = await createGemm();

@@ -1,5 +1,5 @@
-// The fixed problems with `determinism: 'strict'`: the results must be those of every other engine,
-// and of native code. Gets the package, does not import it.
+// Computes the fixed problems with `determinism: 'strict'`: the results must be those of every
+// other engine and of native code. The caller passes the package: it is not imported.
 import { hashes, hashOf, makeProblems, run, threadCounts } from '../js/fixed-problems.ts';
 
 const problems = makeProblems();
@@ -10,10 +10,10 @@ const sums = [
 ];
 
 /**
- * @param builds to be tried, as the option `simd`; relaxed SIMD may be lacking
- * @param threads to be tried, each with each
+ * @param builds to test, as the option `simd`; an engine may lack relaxed SIMD
+ * @param threads counts to test, with each build
  * @param options for every createGemm()
- * @returns the names of those that there are
+ * @returns the names of the builds that the engine has
  */
 export async function strict(
   { createGemm, UnsupportedError },
@@ -30,7 +30,9 @@ export async function strict(
             const hash = await hashOf(
               asked.map((problem) => run(wg, problem, isPacked ? wg : undefined)),
             );
-            const where = `${wg.info.build}, ${determinism}, threads ${wg.info.threads}${isPacked ? ', packed' : ''}`;
+            const where =
+              `${wg.info.build}, ${determinism}, threads ` +
+              `${wg.info.threads}${isPacked ? ', packed' : ''}`;
             if (hash !== wanted)
               throw new Error(`${where}: the SHA-256 of the results is ${hash}, and not ${wanted}`);
           }

@@ -1,5 +1,5 @@
-// What is in the tarball: which files, how large, and what publint, attw and old compilers say of
-// it. No runtime but this one.
+// Checks the tarball: its files and their sizes, and what publint, attw and old compilers say about
+// it. Runs only in this runtime.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, posix } from 'node:path';
@@ -10,8 +10,8 @@ import { makeProject, pack } from './packed.mjs';
 import { refuse } from './results.mjs';
 
 /**
- * Every file but declarations, and the bytes that it may have: raw, and with brotli. A file that is
- * not here must not be there.
+ * Every file except declarations, and its most bytes: raw, and with brotli. The tarball must have
+ * no other file.
  */
 const budgets = {
   LICENSE: [11_400, 3_200],
@@ -43,11 +43,11 @@ const budgets = {
 };
 /** All declarations together. */
 const declarationsBudget = [43_000, 9_500];
-/** A build's pair of glue and wasm, with brotli. */
+/** The most bytes of a build's pair of glue and wasm, with brotli. */
 const pairBudget = 75_500;
 
 /**
- * By file name: what a page loads. `brotli` is what a server with its files compressed ahead sends.
+ * By file name: the bytes that a page loads. `brotli`: from a server that compresses files ahead.
  */
 function sizesOf(bytes) {
   const params = { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_LGWIN]: 24 };
@@ -60,7 +60,8 @@ function checkSizes(names, read) {
   let total = 0;
   const check = (name, [raw, brotli], [rawBudget, brotliBudget]) => {
     console.log(
-      `    ${name.padEnd(28)} ${String(raw).padStart(7)} of ${rawBudget}, brotli ${String(brotli).padStart(6)} of ${brotliBudget}`,
+      `    ${name.padEnd(28)} ${String(raw).padStart(7)} of ${rawBudget}, brotli ` +
+        `${String(brotli).padStart(6)} of ${brotliBudget}`,
     );
     if (raw > rawBudget || brotli > brotliBudget)
       wrong.push(`${name} has ${raw} bytes, ${brotli} with brotli`);
@@ -84,12 +85,16 @@ function checkSizes(names, read) {
       );
   }
   if (wrong.length > 0) refuse(wrong.join('\n'));
-  return `${Object.entries(pairs).map(([pair, brotli]) => `${pair} ${(brotli / 1000).toFixed(1)} kB with brotli`)}, all ${(total / 1000).toFixed(0)} kB`;
+  return (
+    Object.entries(pairs)
+      .map(([pair, brotli]) => `${pair} ${(brotli / 1000).toFixed(1)} kB with brotli`)
+      .join() + `, all ${(total / 1000).toFixed(0)} kB`
+  );
 }
 
 const isDeclaration = (name) => name.startsWith('dist/') && name.endsWith('.d.ts');
 
-/** The declarations that those of the entries need, and no others: what is internal has none. */
+/** The declarations that the entries need, and no others: internal modules have none. */
 function reachedDeclarations(entries, read) {
   const reached = new Set();
   const visit = (name) => {
@@ -114,7 +119,8 @@ function checkNames(names, manifest, read) {
   const extra = names.filter((name) => !wanted.has(name));
   if (missing.length + extra.length > 0)
     refuse(
-      `missing: ${missing.join(', ') || 'nothing'}\nshould not be there: ${extra.join(', ') || 'nothing'}`,
+      `missing: ${missing.join(', ') || 'nothing'}\nshould not be there: ` +
+        `${extra.join(', ') || 'nothing'}`,
     );
   return `${names.length} files`;
 }
@@ -149,8 +155,8 @@ async function checkWithPublint(file) {
 }
 
 /**
- * The package is ESM only, and says so: `require` gets it in Node from 22.12, and before that an
- * error that names `import`. So attw's finding on that is none.
+ * The package is only ESM, and says so. `require` loads it in Node from 22.12, and fails before
+ * with an error that names `import`. So attw's finding about that is ignored.
  */
 async function checkWithAttw(file) {
   const { checkPackage, createPackageFromTarballData } = await import('@arethetypeswrong/core');
@@ -167,13 +173,13 @@ async function checkWithAttw(file) {
   if (found.length > 0) refuse(JSON.stringify(found, undefined, 1));
 }
 
-/** The oldest, which is among the tools beside, and the project's. */
+/** The oldest TypeScript, which is among the tools here, and the project's. */
 const compilers = {
   '5.0': [import.meta.url, 'typescript-5.0'],
   'of the project': [join(root, 'package.json'), 'typescript'],
 };
 /**
- * What a project may have set; libraries without the DOM too, as those of Node and of workers do.
+ * Options that a project may have set, also libraries without the DOM, as in Node and in workers.
  */
 const settings = [
   { moduleResolution: 'bundler', module: 'esnext', lib: ['es2022', 'dom'] },
@@ -183,21 +189,33 @@ const settings = [
   { moduleResolution: 'nodenext', module: 'nodenext', lib: ['es2022'] },
 ];
 
-/** What a user writes; each entry in full. */
+/** A program that uses each entry in full. */
 const program = (entries) =>
   entries
     .map(
       (entry, i) => `
         import * as entry${i} from '${entry}';
         export type Options${i} = Parameters<typeof entry${i}.createGemm>[0];
-        export async function use${i}(data: Float32Array, q: Uint8Array): Promise<Float32Array | Uint8Array | Int8Array> {
-          const wg = await entry${i}.createGemm({ maxMemory: 2 ** 30, assets: (file) => 'https://example.com/' + file });
+        export async function use${i}(
+          data: Float32Array,
+          q: Uint8Array,
+        ): Promise<Float32Array | Uint8Array | Int8Array> {
+          const wg = await entry${i}.createGemm({
+            maxMemory: 2 ** 30,
+            assets: (file) => 'https://example.com/' + file,
+          });
           const tensor = { data, shape: [2, 2] };
           const held = await wg.alloc('float32', [2, 2]);
           const packed = await wg.pack(tensor, { op: 'matmul', trans: true });
           const y = await wg.gemm(tensor, tensor, 1, { alpha: 0.5, transB: true });
-          const sum: number = y.data[0]! + (await wg.matmul(held, packed, null, { out: held })).shape[0]!;
-          const z = await wg.qgemm({ a: { data: q, shape: [2, 2] }, aScale: sum, b: { data: q, shape: [2, 2] }, bScale: data });
+          const product = await wg.matmul(held, packed, null, { out: held });
+          const sum: number = y.data[0]! + product.shape[0]!;
+          const z = await wg.qgemm({
+            a: { data: q, shape: [2, 2] },
+            aScale: sum,
+            b: { data: q, shape: [2, 2] },
+            bScale: data,
+          });
           // @ts-expect-error a shape is missing
           await wg.gemm({ data }, tensor);
           wg.dispose();

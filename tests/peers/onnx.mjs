@@ -1,4 +1,4 @@
-// ONNX Runtime Web, and models of one operator for it, written in memory.
+// Starts ONNX Runtime Web, and makes models of one operator for it in memory.
 import protobuf from 'protobufjs';
 
 /** TensorProto.DataType: by our names, which are ONNX's. */
@@ -21,7 +21,7 @@ const attributeTypes = { FLOAT: 1, INT: 2, STRING: 3, FLOATS: 6, INTS: 7 };
 const field = (id, type, rule) => ({ id, type, rule });
 const message = (fields) => ({ fields });
 
-// The part of onnx.proto that such a model needs.
+// The definitions of onnx.proto that such a model needs.
 // https://github.com/onnx/onnx/blob/main/onnx/onnx.proto
 const { ModelProto } = protobuf.Root.fromJSON({
   nested: {
@@ -75,12 +75,10 @@ const { ModelProto } = protobuf.Root.fromJSON({
  * @param op.type `Gemm`, `MatMul`, `QGemm`...
  * @param op.domain '' or `com.microsoft`, whose opset is 1
  * @param op.opset of the domain ''
- * @param op.attributes by name: a whole number becomes INT and any other FLOAT, unless given as {
- * float: 1 }; a string, or an array of
- *   whole numbers (INTS)
- * @param op.inputs in the operator's order: { name, dtype, shape } is given at each run; with
- * `data` (a typed array) it is a constant of
- *   the model; null is left out
+ * @param op.attributes by name: a number, a string, or an array of whole numbers (INTS). A whole
+ *   number becomes INT and any other FLOAT; { float: 1 } is a FLOAT
+ * @param op.inputs in the operator's order: { name, dtype, shape } is an input of each run; with
+ *   `data` (a typed array) it is a constant of the model; null is omitted
  * @param op.output { dtype, shape? }, named Y
  */
 export function encodeModel({ type, domain = '', opset = 13, attributes = {}, inputs, output }) {
@@ -138,8 +136,8 @@ function encodeInitializer({ name, dtype, shape, data }) {
 }
 
 /**
- * ONNX Runtime Web's WebAssembly on `threads` threads; to be called before the first session, whose
- * threads are those of all.
+ * ONNX Runtime Web's WebAssembly on `threads` threads. Call it before the first session: all
+ * sessions share its threads.
  */
 export async function loadOrt({ threads = 1 } = {}) {
   const { default: ort } = await import('onnxruntime-web');

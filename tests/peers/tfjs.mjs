@@ -1,10 +1,10 @@
-// tfjs with its WebAssembly backend on one thread. It knows float32 only.
+// tfjs with its WebAssembly backend on one thread. It has only float32.
 import * as tf from '@tensorflow/tfjs-core';
 import { setThreadsCount } from '@tensorflow/tfjs-backend-wasm';
 
 export const version = tf.version_core;
 
-/** Starts the backend; before everything else. */
+/** Starts the backend. Call it first. */
 export async function startTfjs() {
   setThreadsCount(1);
   await tf.setBackend('wasm');
@@ -12,8 +12,8 @@ export async function startTfjs() {
 }
 
 /**
- * A product of two tensors, { data, shape } each, ready to be computed any number of times. The
- * tensors lie in tfjs' own heap.
+ * A product of two tensors, { data, shape } each, which can be computed any number of times. The
+ * tensors are in tfjs' own heap.
  */
 export function tfjsMatMul(a, b, { transA = false, transB = false } = {}) {
   const [x, w] = [tf.tensor(a.data, a.shape, 'float32'), tf.tensor(b.data, b.shape, 'float32')];

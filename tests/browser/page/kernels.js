@@ -1,5 +1,5 @@
-// Lets the kernels race here, in the first of the builds that this engine takes, and posts the
-// times to the server.
+// Times the kernels here, in the first of the builds that this engine accepts, and posts the times
+// to the server.
 import { raceKernels } from '/bench/race.mjs';
 import { told } from './perform.js';
 
@@ -17,7 +17,7 @@ async function race() {
       ...(await raceKernels({ factory, compiled, filter: settings.get('filter'), onProduct })),
     };
   }
-  return {}; // none of them
+  return {}; // it accepts none of them
 }
 
 const result = await race().catch((error) => ({ crash: told(error) }));

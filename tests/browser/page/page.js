@@ -1,5 +1,5 @@
-// Runs what the address asks for, here or in a worker, and posts the result to the server, whatever
-// happens.
+// Runs the task that the address names, here or in a worker, and posts the result to the server,
+// whatever happens.
 import { perform, told } from './perform.js';
 
 const settings = Object.fromEntries(new URLSearchParams(location.search));

@@ -1,15 +1,18 @@
-// What page and worker have in common: runs a task, and tells of it with all that the engine
-// complained of meanwhile.
+// Shared by page and worker: runs a task, and reports it with every complaint of the engine in the
+// meantime.
 
 export function told(error) {
   if (!(error instanceof Error)) return String(error);
-  return `${error.name}: ${error.message}${error.cause === undefined ? '' : `, since ${told(error.cause)}`}`;
+  return (
+    `${error.name}: ` +
+    `${error.message}${error.cause === undefined ? '' : `, since ${told(error.cause)}`}`
+  );
 }
 
 const tasks = {
   /** The API tests and the vectors. */
   suite: async (settings) => (await import('/suite/suite.js')).runSuite(settings),
-  /** How creation fails, under a policy that does not allow it. */
+  /** How createGemm fails, under a policy that forbids WebAssembly. */
   async refusal() {
     const { createGemm, GemmError } = await import('/dist/index.js');
     try {
@@ -21,13 +24,14 @@ const tasks = {
 };
 
 /**
- * The result of a task, with what the engine is and has, violations of the policy, and errors that
- * nothing caught.
+ * The result of a task, with the engine and its features, violations of the policy, and uncaught
+ * errors.
  */
 export async function perform({ task, ...settings }) {
   const violations = [];
   const uncaught = [];
-  const target = typeof document === 'undefined' ? self : document; // a page's come to the document
+  // A page receives them at its document.
+  const target = typeof document === 'undefined' ? self : document;
   target.addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI }) =>
     violations.push(`${violatedDirective} ${blockedURI}`),
   );

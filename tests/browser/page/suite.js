@@ -1,22 +1,22 @@
-// The API tests and the test vectors, with the package as it is served from dist/.
+// Runs the API tests and the test vectors, with the package as it is served from dist/.
 import { tests } from 'all-tests';
 import { createGemm } from 'wgemm';
 import { Tally } from '../../conformance/tally.mjs';
 import { runTests, skipTest } from './vitest.js';
 
-const shown = 10; // failures told
+const shown = 10; // failures that are reported
 
-// The tests ask for files of the package by its name; the bundler puts this in the place of
-// import.meta.resolve.
+// The tests ask for files of the package by its name. The bundler replaces import.meta.resolve by
+// this.
 globalThis.resolveInPackage = (specifier) =>
   new URL(specifier.replace('wgemm/assets/', '/dist/'), location.href).href;
 
-// Tests that watch the collector start it.
+// Tests that watch the garbage collector start it.
 globalThis.gc ??= () => skipTest('no gc() in this engine');
 
 const tellProgress = (text) => fetch('/progress', { method: 'POST', body: text });
 
-/** Lets the engine do what it must, once in a while. */
+/** Lets the engine run its own tasks, from time to time. */
 function makePause() {
   let last = performance.now();
   return async () => {
@@ -26,16 +26,17 @@ function makePause() {
   };
 }
 
-/** Why to skip what has a number, where only every so manieth is to run. */
+/** Returns why a number is skipped if only every n-th runs here; undefined if it runs. */
 const leaveTo =
   (others, { part = 0, parts = 1 }) =>
   (number) =>
     number % parts === Number(part) ? undefined : `left to ${others}`;
 
 /**
- * @param settings `place`; `only`: names of test files and files of vectors, absent for all of
- * them; `part`, `parts`: of the tests, those
- *   whose number modulo `parts` is `part`; `vectorPart`, `vectorParts`: the same of those cases that a file tells how to make, which take long
+ * @param settings `place`
+ *   `only`: names of test files and files of vectors; absent: all of them
+ *   `part`, `parts`: only tests whose number modulo `parts` is `part`
+ *   `vectorPart`, `vectorParts`: the same for cases that are made from a rule, which take long
  * @returns info, the counts of tests and of vectors, and seconds of each
  */
 export async function runSuite({ place, only, part, parts, vectorPart, vectorParts }) {
@@ -48,7 +49,7 @@ export async function runSuite({ place, only, part, parts, vectorPart, vectorPar
   );
   const others = only ? 'the run of everything' : "the engine's other rows";
   const leave = leaveTo(others, { part, parts });
-  // Those of wgemm/worker have no other place than pages.
+  // Tests of wgemm/worker run only in pages.
   const skip = (number, file) => (file.startsWith('worker') && !only ? undefined : leave(number));
   const api = await runTests(files, { skip, onFile: tellProgress });
   const afterTests = performance.now();

@@ -1,5 +1,5 @@
-// What the tests import from 'vitest', of the libraries that Vitest itself is made of, without
-// Node.
+// Exports what the tests import from 'vitest', made of the libraries that Vitest itself uses,
+// without Node.
 import {
   ASYMMETRIC_MATCHERS_OBJECT,
   getState,
@@ -28,7 +28,7 @@ setState({ assertionCalls: 0, isExpectingAssertions: false }, expect);
 const nothing = new Proxy(() => nothing, { get: () => nothing, apply: () => nothing });
 export const expectTypeOf = nothing;
 
-/** Ends the test that runs, as skipped for a reason. */
+/** Ends the running test, as skipped for a reason. */
 export function skipTest(reason) {
   getCurrentTest().context.skip(reason);
 }
@@ -56,24 +56,23 @@ const config = {
  * Runs test files.
  *
  * @param files by name, a function that imports it
- * @param skip gives the reason not to run the test of a number, counted in its file, of which it
- * gets the name; or nothing
- * @param onFile gets the name of each as its tests begin
- * @returns { passed, failed, skipped: by reason how many, failures: sentences }
+ * @param skip (number, file) returns why this test of the file is skipped; undefined: it runs
+ * @param onFile is called with the name of each file before its tests
+ * @returns { passed, failed, skipped: reason -> count, failures: sentences }
  */
 export async function runTests(files, { skip, onFile }) {
   const counts = { passed: 0, failed: 0, skipped: {}, failures: [] };
   const fail = (name, { errors } = {}) => {
     ++counts.failed;
     counts.failures.push(
-      `${name}: ${errors?.map((error) => error.message).join('; ') || 'it failed without an error'}`,
+      `${name}: ` +
+        `${errors?.map((error) => error.message).join('; ') || 'it failed without an error'}`,
     );
   };
   const countTask = (task, path) => {
     const name = [...path, task.name].join(' > ');
     if (task.type === 'suite') {
-      // A suite may fail itself: its file does not load, or what runs before or after its tests
-      // throws.
+      // A suite itself fails if its file does not load, or if a hook throws.
       if (task.result?.errors?.length) fail(name, task.result);
       for (const child of task.tasks) countTask(child, [...path, task.name]);
     } else if (task.result?.state === 'pass') {
@@ -85,7 +84,7 @@ export async function runTests(files, { skip, onFile }) {
       fail(name, task.result);
     }
   };
-  const reasons = new Map(); // not to run a test
+  const reasons = new Map(); // test -> why it is skipped
   const testsOf = (task) => (task.type === 'test' ? [task] : task.tasks.flatMap(testsOf));
   const choose = (file) => {
     for (const [number, test] of testsOf(file).entries()) {
