@@ -6,18 +6,18 @@ import { basename, dirname, join, normalize } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { fail, main } from './run.mjs';
 
-/** Folder of src/ -> the folders that it may include besides itself. Everyone sees include/. */
+/** Folder of src/ -> the folders that it may include besides itself and include/. */
 const below = {
   include: [],
   base: [],
   problem: ['base'],
-  kernels: ['base', 'problem'],
-  pack: ['base', 'problem', 'kernels'],
-  plan: ['base', 'problem', 'kernels', 'pack'],
   ops: ['base', 'problem'],
-  execute: ['base', 'problem', 'kernels', 'pack', 'plan'],
-  out_of_core: ['base', 'problem', 'kernels', 'pack', 'plan', 'execute'],
-  api: ['base', 'problem', 'kernels', 'pack', 'plan', 'execute', 'out_of_core', 'ops'],
+  kernels: ['base', 'problem'],
+  pack: ['base', 'problem', 'kernels', 'ops'], // ops checks the arguments of pack()
+  plan: ['base', 'problem', 'kernels', 'pack'], // pack knows the bytes of panels
+  execute: ['base', 'problem', 'pack', 'plan'],
+  out_of_core: ['base', 'problem', 'plan', 'execute'],
+  api: ['base', 'ops', 'plan', 'execute', 'out_of_core'],
 };
 
 const files = readdirSync('src', { recursive: true })

@@ -1,8 +1,9 @@
 // Checks the form of all code: clang-format, Prettier, ESLint, TypeScript's types; and its words:
-// codespell, and those that scripts/banned-words.mjs bans. With --fix, corrects what can be
-// corrected.
+// codespell, and those that scripts/banned-words.mjs bans. Checks that includes in src/ point down.
+// With --fix, corrects the form.
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { lintIncludes } from './lint-includes.mjs';
 import { lintLanguage, textFiles } from './lint-language.mjs';
 import { main, run } from './run.mjs';
 import { setUp } from './setup.mjs';
@@ -44,5 +45,6 @@ await main(async () => {
   );
   for (const project of projects) await run('tsc', ['--noEmit', '-p', project], { otherwise });
   await run('codespell', ['--regex', wordInName, ...textFiles()], { otherwise });
+  lintIncludes();
   lintLanguage();
 });

@@ -14,11 +14,6 @@ struct Columns {
   int32_t* excess = nullptr;
 };
 
-// Bytes of that for `cols` columns, in one piece.
-constexpr size_t column_bytes(int64_t cols) {
-  return static_cast<size_t>(cols) * (sizeof(float) + 2 * sizeof(int32_t));
-}
-
 // How kernels that multiply bytes (Kernel::dot) were given the operands; else as it is here: A less
 // its zero point, B as int8.
 struct ByteForm {

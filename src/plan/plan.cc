@@ -4,7 +4,6 @@
 
 #include "base/arena.h"
 #include "base/types.h"
-#include "execute/epilogue.h"
 #include "pack/pack.h"
 
 namespace wgemm {

@@ -54,6 +54,12 @@ struct PlanOptions {
   bool operator==(const PlanOptions&) const = default;
 };
 
+// Bytes that the epilogue needs for `cols` columns of quantized operands: Columns in
+// execute/epilogue.h.
+constexpr size_t column_bytes(int64_t cols) {
+  return static_cast<size_t>(cols) * (sizeof(float) + 2 * sizeof(int32_t));
+}
+
 // Whether the kernel is right for these operands on this engine. Relaxed dot products have
 // conditions.
 bool can_run(const Kernel& kernel, const Problem& problem);
