@@ -26,14 +26,14 @@ function project(name: string, all: boolean) {
 
 export default defineConfig({
   test: {
-    // On the build that the engine gets, and on the others.
+    // On the build that createGemm chooses, and on the others.
     projects: [
       project('relaxed', true),
       project('simd128', false),
       project('relaxed-mt', false),
       project('simd128-mt', false),
     ],
-    // tests/js/memory.test.ts drops tensors and watches the collector free them.
+    // tests/js/memory.test.ts drops tensors and watches the garbage collector free them.
     execArgv: ['--expose-gc'],
     testTimeout: 30_000,
     maxWorkers: 2,

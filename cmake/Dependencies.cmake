@@ -1,13 +1,14 @@
-# Third-party code, all of it by source and pinned. Each comes from, in this order: a folder that
-# you name, what scripts/setup.mjs put into the cache or the system has, the project's own home.
-#   XNNPACK_SOURCE_DIR  PTHREADPOOL_SOURCE_DIR  FXDIV_SOURCE_DIR  GOOGLETEST_SOURCE_DIR  SIMDE_INCLUDE_DIR
+# Third-party code, all of it as pinned sources. Each comes from the first of these that exists: a
+# folder that you name, the cache of scripts/setup.mjs or the system, the dependency's repository.
+#   XNNPACK_SOURCE_DIR  PTHREADPOOL_SOURCE_DIR  FXDIV_SOURCE_DIR  GOOGLETEST_SOURCE_DIR
+#   SIMDE_INCLUDE_DIR
 #
 # Targets:
 #   wgemm_simd     <wasm_simd128.h>: the compiler's in a wasm build, SIMDe's in a native one
-#   wgemm_xnnpack  XNNPACK's micro-kernels that src/kernels/ registers, and nothing else of XNNPACK
-#   wgemm_pthreadpool  with WGEMM_THREADS: pthreadpool, and FXdiv in it
+#   wgemm_xnnpack  only those micro-kernels of XNNPACK that src/kernels/ registers
+#   wgemm_pthreadpool  with WGEMM_THREADS: pthreadpool with FXdiv
 # Function:
-#   wgemm_add_googletest()  the targets of GoogleTest, for who builds tests
+#   wgemm_add_googletest()  adds the targets of GoogleTest, for tests
 
 include_guard()
 include(FetchContent)
@@ -15,14 +16,16 @@ enable_language(C)
 
 include("${CMAKE_CURRENT_LIST_DIR}/cache.cmake")
 
-# Sets <variable> to the folder of a dependency: what the user says, else <local> if it is there,
-# else <commit> of <repository>. That one commit is fetched by its hash: it is the pin, and
-# XNNPACK's whole history would be hundreds of megabytes.
+# Sets <variable> to the folder of a dependency: the one that the user names, else <local> if it
+# exists, else <commit> of <repository>. Only that commit is downloaded, by its hash: the hash is
+# the pin, and XNNPACK's whole history would be hundreds of megabytes.
 function(_wgemm_locate variable local repository commit)
-  set(${variable} "$ENV{${variable}}" CACHE PATH "Sources of ${repository}; empty: found or fetched")
+  set(${variable} "$ENV{${variable}}" CACHE PATH
+    "Sources of ${repository}; empty: found or downloaded")
   if(${variable})
     if(NOT IS_DIRECTORY "${${variable}}")
-      message(FATAL_ERROR "${variable} is ${${variable}}, which is no folder: correct it, or unset it.")
+      message(FATAL_ERROR
+        "${variable} is ${${variable}}, which is no folder: correct it, or unset it.")
     endif()
     return()
   endif()
@@ -37,8 +40,8 @@ function(_wgemm_locate variable local repository commit)
     DOWNLOAD_COMMAND "${GIT_EXECUTABLE}" -C <SOURCE_DIR> init -q
     COMMAND "${GIT_EXECUTABLE}" -C <SOURCE_DIR> fetch -q --depth 1 "${repository}" "${commit}"
     COMMAND "${GIT_EXECUTABLE}" -C <SOURCE_DIR> -c advice.detachedHead=false checkout -q FETCH_HEAD
-    SOURCE_SUBDIR none) # only populate: no CMakeLists.txt of theirs is read here
-  message(STATUS "Fetching ${repository}")
+    SOURCE_SUBDIR none) # only populates: its CMakeLists.txt is not read
+  message(STATUS "Downloading ${repository}")
   FetchContent_MakeAvailable(${name})
   set(${variable} "${${name}_SOURCE_DIR}" PARENT_SCOPE)
 endfunction()
@@ -53,12 +56,14 @@ else()
   if(SIMDE_INCLUDE_DIR)
     set(_wgemm_simde "${SIMDE_INCLUDE_DIR}")
   else()
-    _wgemm_locate(SIMDE_SOURCE_DIR "" https://github.com/simd-everywhere/simde 71fd833d9666141edcd1d3c109a80e228303d8d7) # 0.8.2
+    _wgemm_locate(SIMDE_SOURCE_DIR ""
+      https://github.com/simd-everywhere/simde 71fd833d9666141edcd1d3c109a80e228303d8d7) # 0.8.2
     set(_wgemm_simde "${SIMDE_SOURCE_DIR}")
   endif()
-  # As system headers, since warnings in SIMDe are not ours; and before the compiler's own
-  # <wasm_simd128.h>, which clang has everywhere.
-  target_include_directories(wgemm_simd SYSTEM INTERFACE "${PROJECT_SOURCE_DIR}/src/kernels/simd" "${_wgemm_simde}")
+  # As system headers, since warnings in SIMDe are not ours. They come before the compiler's own
+  # <wasm_simd128.h>, which every clang has.
+  target_include_directories(wgemm_simd SYSTEM INTERFACE
+    "${PROJECT_SOURCE_DIR}/src/kernels/simd" "${_wgemm_simde}")
 endif()
 
 # --- XNNPACK --------------------------------------------------------------------------------------
@@ -70,25 +75,28 @@ _wgemm_locate(PTHREADPOOL_SOURCE_DIR "${_wgemm_cache}/pthreadpool-560c60d"
 
 set(_wgemm_kernels)
 foreach(_b loadsplat splat)
-  list(APPEND _wgemm_kernels f32-gemm/gen/f32-gemm-4x8-wasmsimd-${_b}.c f32-gemminc/gen/f32-gemminc-4x8-minmax-wasmsimd-arm-${_b}.c)
+  list(APPEND _wgemm_kernels
+    f32-gemm/gen/f32-gemm-4x8-wasmsimd-${_b}.c
+    f32-gemminc/gen/f32-gemminc-4x8-minmax-wasmsimd-arm-${_b}.c)
   if(WGEMM_RELAXED)
     list(APPEND _wgemm_kernels f32-gemm/gen/f32-gemm-4x8-wasmrelaxedsimd-fma-${_b}.c)
   endif()
 endforeach()
 list(TRANSFORM _wgemm_kernels PREPEND "${XNNPACK_SOURCE_DIR}/src/")
 
-# Objects, so that libwgemm.a is all there is to install.
+# Objects, so that libwgemm.a is the only library to install.
 add_library(wgemm_xnnpack OBJECT ${_wgemm_kernels})
 set_target_properties(wgemm_xnnpack PROPERTIES C_STANDARD 11 POSITION_INDEPENDENT_CODE ON)
 target_link_libraries(wgemm_xnnpack PUBLIC wgemm_simd)
-# xnnpack.h includes pthreadpool.h; XNNPACK's kernels use nothing of it.
+# xnnpack.h includes pthreadpool.h, but XNNPACK's kernels do not use it.
 target_include_directories(wgemm_xnnpack SYSTEM PUBLIC
   "${XNNPACK_SOURCE_DIR}/include" "${XNNPACK_SOURCE_DIR}/src" "${PTHREADPOOL_SOURCE_DIR}/include")
 target_compile_options(wgemm_xnnpack PRIVATE
   -w # not our code
   -ffp-contract=off # the kernels' results do not depend on the compiler
   $<$<NOT:$<CONFIG:Debug>>:-O3>
-  $<$<C_COMPILER_ID:Clang,AppleClang>:-fno-slp-vectorize>) # it undoes the kernels' own choice of vectors
+  # SLP vectorization would undo the kernels' own choice of vectors.
+  $<$<C_COMPILER_ID:Clang,AppleClang>:-fno-slp-vectorize>)
 target_compile_definitions(wgemm_xnnpack PRIVATE $<$<NOT:$<CONFIG:Debug>>:NDEBUG>)
 
 # --- pthreadpool ----------------------------------------------------------------------------------
@@ -96,8 +104,8 @@ target_compile_definitions(wgemm_xnnpack PRIVATE $<$<NOT:$<CONFIG:Debug>>:NDEBUG
 if(WGEMM_THREADS)
   _wgemm_locate(FXDIV_SOURCE_DIR "${_wgemm_cache}/fxdiv-b408327"
     https://github.com/Maratyszcza/FXdiv b408327ac2a15ec3e43352421954f5b1967701d1)
-  # What its own CMakeLists.txt chooses for each system; that one wants to download FXdiv and
-  # cpuinfo.
+  # The sources that its own CMakeLists.txt chooses for each system. That file would download FXdiv
+  # and cpuinfo.
   set(_wgemm_threads pthreads.c)
   set(_wgemm_futex 0)
   if(WIN32)
@@ -110,11 +118,13 @@ if(WGEMM_THREADS)
   add_library(wgemm_pthreadpool OBJECT ${_wgemm_sources})
   set_target_properties(wgemm_pthreadpool PROPERTIES C_STANDARD 11 POSITION_INDEPENDENT_CODE ON)
   target_include_directories(wgemm_pthreadpool SYSTEM PUBLIC "${PTHREADPOOL_SOURCE_DIR}/include")
-  target_include_directories(wgemm_pthreadpool SYSTEM PRIVATE "${PTHREADPOOL_SOURCE_DIR}/src" "${FXDIV_SOURCE_DIR}/include")
+  target_include_directories(wgemm_pthreadpool SYSTEM PRIVATE
+    "${PTHREADPOOL_SOURCE_DIR}/src" "${FXDIV_SOURCE_DIR}/include")
   target_compile_options(wgemm_pthreadpool PRIVATE -w $<$<NOT:$<CONFIG:Debug>>:-O2>) # not our code
   target_compile_definitions(wgemm_pthreadpool PRIVATE $<$<NOT:$<CONFIG:Debug>>:NDEBUG> _GNU_SOURCE
     PTHREADPOOL_USE_CPUINFO=0 PTHREADPOOL_USE_GCD=0 PTHREADPOOL_USE_FUTEX=${_wgemm_futex}
-    PTHREADPOOL_USE_CONDVAR=$<AND:$<NOT:$<BOOL:${_wgemm_futex}>>,$<NOT:$<BOOL:${WIN32}>>> PTHREADPOOL_USE_EVENT=$<BOOL:${WIN32}>)
+    PTHREADPOOL_USE_CONDVAR=$<AND:$<NOT:$<BOOL:${_wgemm_futex}>>,$<NOT:$<BOOL:${WIN32}>>>
+    PTHREADPOOL_USE_EVENT=$<BOOL:${WIN32}>)
 endif()
 
 # --- GoogleTest -----------------------------------------------------------------------------------
@@ -123,5 +133,6 @@ macro(wgemm_add_googletest)
   _wgemm_locate(GOOGLETEST_SOURCE_DIR /usr/src/googletest
     https://github.com/google/googletest b514bdc898e2951020cbdca1304b75f5950d1f59) # 1.15.2
   set(INSTALL_GTEST OFF)
-  add_subdirectory("${GOOGLETEST_SOURCE_DIR}" "${CMAKE_BINARY_DIR}/googletest" EXCLUDE_FROM_ALL SYSTEM)
+  add_subdirectory("${GOOGLETEST_SOURCE_DIR}" "${CMAKE_BINARY_DIR}/googletest"
+    EXCLUDE_FROM_ALL SYSTEM)
 endmacro()

@@ -1,4 +1,4 @@
-# Where scripts/ puts what it fetches: in _wgemm_cache. The same rule as in scripts/run.mjs.
+# Sets _wgemm_cache to the folder of downloads, by the same rule as scripts/run.mjs.
 set(_wgemm_cache "$ENV{WGEMM_CACHE}")
 if(NOT _wgemm_cache)
   set(_wgemm_cache "$ENV{XDG_CACHE_HOME}/wgemm")

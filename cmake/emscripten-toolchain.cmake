@@ -1,5 +1,6 @@
-# Finds Emscripten, as scripts/emscripten.mjs does, and hands over to its own toolchain file.
-#   WGEMM_EMSCRIPTEN_ROOT  (variable or environment) the folder that holds emcc; else EMSDK, emcc on PATH, the project's cache
+# Finds Emscripten, as scripts/emscripten.mjs does, and includes its own toolchain file.
+#   WGEMM_EMSCRIPTEN_ROOT  (variable or environment) the folder of emcc; default: EMSDK, emcc on
+#                          PATH, the project's cache
 
 set(_wgemm_oldest_emscripten 3.1.69)
 
@@ -12,8 +13,9 @@ if(NOT WGEMM_EMSCRIPTEN_ROOT)
     cmake_path(GET _wgemm_emcc PARENT_PATH _wgemm_on_path)
   endif()
 
-  foreach(_wgemm_folder IN ITEMS "$ENV{WGEMM_EMSCRIPTEN_ROOT}" "$ENV{EMSDK}/upstream/emscripten" "${_wgemm_on_path}"
-                                 LISTS _wgemm_cached)
+  foreach(_wgemm_folder
+      IN ITEMS "$ENV{WGEMM_EMSCRIPTEN_ROOT}" "$ENV{EMSDK}/upstream/emscripten" "${_wgemm_on_path}"
+      LISTS _wgemm_cached)
     if(EXISTS "${_wgemm_folder}/emscripten-version.txt")
       file(READ "${_wgemm_folder}/emscripten-version.txt" _wgemm_version)
       string(REGEX MATCH "[0-9]+\\.[0-9]+\\.[0-9]+" _wgemm_version "${_wgemm_version}")
@@ -24,15 +26,17 @@ if(NOT WGEMM_EMSCRIPTEN_ROOT)
     endif()
   endforeach()
   if(NOT WGEMM_EMSCRIPTEN_ROOT)
-    message(FATAL_ERROR "No Emscripten of version ${_wgemm_oldest_emscripten} or later: run `npm run build`, or set EMSDK.")
+    message(FATAL_ERROR "No Emscripten of version ${_wgemm_oldest_emscripten} or later: "
+      "run `npm run build`, or set EMSDK.")
   endif()
 endif()
 # CMake's own trial compilations read this file again, without the cache.
 list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES WGEMM_EMSCRIPTEN_ROOT)
 
-# The Node that the scripts use: the one on PATH may be too old for the instructions, in the tests
-# and in EMBIND_AOT, which runs the module when it is linked.
-set(_wgemm_node "${CMAKE_CURRENT_LIST_DIR}/../node_modules/node/bin/node${CMAKE_HOST_EXECUTABLE_SUFFIX}")
+# The Node of the scripts. The one on PATH may lack instructions that the tests and EMBIND_AOT need:
+# EMBIND_AOT runs the module when it is linked.
+set(_wgemm_node "${CMAKE_CURRENT_LIST_DIR}/../node_modules/node/bin/node")
+string(APPEND _wgemm_node "${CMAKE_HOST_EXECUTABLE_SUFFIX}")
 if(EXISTS "${_wgemm_node}")
   file(REAL_PATH "${_wgemm_node}" _wgemm_node)
   set(CMAKE_CROSSCOMPILING_EMULATOR "${_wgemm_node}" CACHE FILEPATH "Runs the wasm test programs")
