@@ -15,6 +15,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/machine.h"
 #include "base/transpose.h"
 #include "kernels/kernel.h"
 
@@ -240,7 +241,7 @@ void several_panels(const Strip& s, auto&& several, auto&& single) {
 
 // B of more bytes comes from memory. There its streams are read in bursts, one after the other:
 // while one is read, the processor fetches what is next of the others.
-inline constexpr size_t kLeastInBursts = size_t{16} << 20, kBurst = 1024;
+inline constexpr size_t kLeastInBursts = 2 * kMachine.llc, kBurst = 1024;
 
 // One row by packed panels in bursts: three tiles of two panels of `width` columns in turn, which
 // are all far apart. Returns the columns that are left, fewer than these have. `a_bytes`,

@@ -1,0 +1,24 @@
+// The caches that the library assumes. Every threshold in bytes that stands for a cache is an
+// expression of these values, so this is the only place that says how large a cache is.
+#pragma once
+
+#include <cstdint>
+
+namespace wgemm {
+
+// Bytes. L2 and LLC: what one core can count on.
+struct Machine {
+  int64_t l1, l2, llc;
+};
+
+// One set of values serves every processor: WebAssembly cannot query caches, and a guess from the
+// processor's kind would be wrong on half of the machines. They are those of AMD Zen 4, where the
+// thresholds were measured: 32 KiB of L1 and 1 MiB of L2 per core, and 8 MiB of an LLC that other
+// cores and other programs use as well. Zen 5, recent Intel laptops and ARM phones have an L1 and
+// an L2 of this size or up to twice as large. Zen 3 and older Intel laptops have half of the L2 or
+// less: a block that fills half of it here then comes from their LLC, which is slower but not
+// wrong.
+inline constexpr Machine kMachine{
+    .l1 = int64_t{32} << 10, .l2 = int64_t{1} << 20, .llc = int64_t{8} << 20};
+
+}  // namespace wgemm
