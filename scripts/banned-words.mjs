@@ -39,7 +39,7 @@ export const bannedWords = [
     find: /\bstreams?\b/i,
     say: 'out-of-core ("stream" is sequential access to memory)',
     such: 'if (plan.streams)',
-    in: /^(js|bindings|tests\/js)/,
+    in: /^(js|bindings|tests\/js|src\/(api|include|out_of_core))/,
     except: /const stream of|stream\.set Encoding/g, // Node's
   },
   {
@@ -53,7 +53,7 @@ export const bannedWords = [
   { find: /\bmemory (gives|can give)\b/i, say: 'memory bandwidth', such: 'what memory gives' },
   { find: /\blast cache\b/i, say: 'LLC', such: 'from the last cache' },
   {
-    find: /\b(deepest|widest|narrowest)\b/i,
+    find: /\b(deepest|shallowest|widest|narrowest|k lowest)\b/i,
     say: 'KC, NC (or kc_max, nc_min)',
     such: 'kDeepest',
     in: core,
@@ -64,6 +64,7 @@ export const bannedWords = [
   { find: /\bfor who\b/i, say: 'for a caller who', such: 'for who builds tests' },
   { find: /\ball that (it|they)\b/i, say: 'everything that it', such: 'all that it reads' },
   { find: /\bfor what\b/i, say: 'name the thing', such: '0 for what is absent' },
+  { find: /\band gives (?!it back)|; gives\b/i, say: 'returns', such: 'Checks, and gives the sum' },
   { find: /\banew\b/i, say: 'again', such: 'packed anew' },
   {
     find: /\bso (many|much)\b/i,
@@ -72,7 +73,7 @@ export const bannedWords = [
     except: /\bso (many|much) (that|as)\b/gi,
   },
   {
-    find: /\b(once|one|two|three|four|five|six|eight|times|bytes|us|ms|\d+) an? (thread|column|row|call|lane|element|panel|byte|product|instance|run)\b/i,
+    find: /\b(once|one|two|three|four|five|six|eight|times|bytes|[kM]B|us|ms|\d+) an? (thread|column|row|call|lane|element|panel|byte|product|instance|run)\b/i,
     say: '"per" column',
     such: 'one a column',
   },

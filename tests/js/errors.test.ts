@@ -350,8 +350,8 @@ refuses('refuses a shape:', {
     (o) => ({ a: { ...o.a, shape: [2n, 3n] } }),
     { code: 'SHAPE', argument: 'A', says: ['2n', wholeNumber] },
   ],
-  // eslint-disable-next-line no-sparse-arrays
   'with a hole': [
+    // eslint-disable-next-line no-sparse-arrays
     (o) => ({ a: { ...o.a, shape: [, 3] } }),
     { code: 'SHAPE', argument: 'A', says: ['undefined', wholeNumber] },
   ],
