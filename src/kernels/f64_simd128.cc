@@ -1,6 +1,10 @@
 #include "kernels/f64_simd128.h"
 
-#include "kernels/tile.h"
+#include "kernels/loops/axpy.h"
+#include "kernels/loops/column_major.h"
+#include "kernels/loops/half_panels.h"
+#include "kernels/loops/ops.h"
+#include "kernels/loops/strip.h"
 
 namespace wgemm {
 namespace {
@@ -13,22 +17,22 @@ struct F64 : Math, Plain<double, vectors> {
 }  // namespace
 
 void f64_2x8_simd128(const Strip& s) {
-  strip_of<F64<Apart<double>>, Tile<1, 2, !WGEMM_RELAXED>, Tile<2, 1>>(s);
+  strip_of<F64<Unfused<double>>, Tile<1, 2, !WGEMM_RELAXED>, Tile<2, 1>>(s);
 }
 void f64_2x8_simd128_columns(const Strip& s) {
-  strip_of<F64<Apart<double>>, ColumnsTile<1>, ColumnsTile<2>>(s);
+  strip_of<F64<Unfused<double>>, ColumnMajorTile<1>, ColumnMajorTile<2>>(s);
 }
 
 #if WGEMM_RELAXED
 void f64_6x8_relaxed(const Strip& s) {
   strip_of<F64<Fused<double>>, Tile<1, 2, true>, Tile<2, 1>, HalfTile<4>, HalfTile<6>>(s);
 }
-void f64_1x8_relaxed_axpyf(const Strip& s) { axpyf<F64<Fused<double>, 2>, f64_6x8_relaxed>(s); }
+void f64_1x8_relaxed_axpyf(const Strip& s) { axpy<F64<Fused<double>, 2>, f64_6x8_relaxed>(s); }
 void f64_2x8_relaxed_columns(const Strip& s) {
-  strip_of<F64<Fused<double>>, ColumnsTile<1>, ColumnsTile<2>>(s);
+  strip_of<F64<Fused<double>>, ColumnMajorTile<1>, ColumnMajorTile<2>>(s);
 }
 #else
-void f64_1x8_simd128_axpyf(const Strip& s) { axpyf<F64<Apart<double>, 2>, f64_2x8_simd128>(s); }
+void f64_1x8_simd128_axpyf(const Strip& s) { axpy<F64<Unfused<double>, 2>, f64_2x8_simd128>(s); }
 #endif
 
 }  // namespace wgemm

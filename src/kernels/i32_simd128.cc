@@ -1,6 +1,10 @@
 #include "kernels/i32_simd128.h"
 
-#include "kernels/tile.h"
+#include "kernels/loops/axpy.h"
+#include "kernels/loops/column_major.h"
+#include "kernels/loops/dot.h"
+#include "kernels/loops/ops.h"
+#include "kernels/loops/strip.h"
 
 namespace wgemm {
 namespace {
@@ -13,9 +17,9 @@ struct I32 : Plain<int32_t, 2> {
 
 }  // namespace
 
-void i32_4x8_simd128_panels(const Strip& s) { strip_of_panels<I32, 4>(s); }
+void i32_4x8_simd128_panels(const Strip& s) { strip_of_packed_a<I32, 4>(s); }
 void i32_4x8_simd128(const Strip& s) { strip_of<I32, Tile<1, 4>, Tile<2, 2>, Tile<4, 1>>(s); }
-void i32_1x8_simd128_axpyf(const Strip& s) { axpyf<I32, i32_4x8_simd128>(s); }
-void i32_4x8_simd128_dots(const Strip& s) { dots<I32, strip_of<I32, ColumnsTile<4>>>(s); }
+void i32_1x8_simd128_axpyf(const Strip& s) { axpy<I32, i32_4x8_simd128>(s); }
+void i32_4x8_simd128_dots(const Strip& s) { dot<I32, strip_of<I32, ColumnMajorTile<4>>>(s); }
 
 }  // namespace wgemm

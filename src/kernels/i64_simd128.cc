@@ -2,7 +2,9 @@
 
 #include <cstring>
 
-#include "kernels/tile.h"
+#include "kernels/loops/column_major.h"
+#include "kernels/loops/ops.h"
+#include "kernels/loops/strip.h"
 
 namespace wgemm {
 namespace {
@@ -38,7 +40,7 @@ struct Halves {
 
 void i64_2x4_simd128_mul(const Strip& s) { strip_of<I64, Tile<1, 2>, Tile<2, 1>>(s); }
 void i64_2x8_simd128_mul_columns(const Strip& s) {
-  strip_of<I64, ColumnsTile<1>, ColumnsTile<2>>(s);
+  strip_of<I64, ColumnMajorTile<1>, ColumnMajorTile<2>>(s);
 }
 
 void i64_fill_header(void* header, int64_t k) {

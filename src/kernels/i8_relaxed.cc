@@ -1,7 +1,7 @@
 #include "kernels/i8_relaxed.h"
 
 #if WGEMM_RELAXED
-#include "kernels/i8_tile.h"
+#include "kernels/loops/i8.h"
 
 namespace wgemm {
 

@@ -1,6 +1,6 @@
 #include "kernels/i8_simd128.h"
 
-#include "kernels/i8_tile.h"
+#include "kernels/loops/i8.h"
 
 namespace wgemm {
 namespace {

@@ -4,7 +4,8 @@
 
 #include <cstdlib>
 
-#include "kernels/tile.h"
+#include "kernels/loops/bursts.h"
+#include "kernels/loops/ops.h"
 
 namespace wgemm {
 namespace {
@@ -52,7 +53,7 @@ constexpr auto multiply_add = [](v128_t acc, v128_t factor, v128_t term) {
 #if WGEMM_RELAXED
   return Fused<T>::multiply_add(acc, factor, term);
 #else
-  return Apart<T>::multiply_add(term, acc, factor);
+  return Unfused<T>::multiply_add(term, acc, factor);
 #endif
 };
 

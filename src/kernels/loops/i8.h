@@ -1,15 +1,18 @@
-// The loop that the 8-bit micro-kernels share: a tile of MR rows by NP panels of 8 columns, kept in
-// registers. A step takes four bytes of each row of A, and of each panel of B two vectors: columns
-// 0 to 3 and 4 to 7. What differs is the parameter Ops, made once a tile:
-//   kDepth          k of a step
-//   kStepBytes      of a panel of B
-//   load(b)         a step of a panel
+// Regime: 8-bit GEMM, skinny GEMM and GEMV. A tile of MR rows by NP micro-panels of 8 columns keeps
+// its int32 accumulators in registers. Each step takes kDepth steps of k: four bytes of every row
+// of A, splat, and two vectors of every micro-panel of B, columns 0 to 3 and columns 4 to 7.
+//
+// A: one micro-panel, [step][MR][4 bytes]. B: kStepBytes per step, `b_stride` bytes from panel to
+// panel. The template parameter Ops, made once per tile, has
+//   kDepth          steps of k that multiply_add takes at once: 2 of int16, or 4 of int8
+//   kStepBytes      bytes of a micro-panel of B per step
+//   load(b)         a step of a micro-panel, in the kernel's element type
 //   multiply_add(acc, a, b)
 #pragma once
 
 #include <wasm_simd128.h>
 
-#include "kernels/tile.h"
+#include "kernels/loops/several_panels.h"
 
 namespace wgemm {
 
@@ -25,7 +28,7 @@ void i8_tile(const Strip& s, const std::byte* b_panel, TileColumns t) {
   with_tile<int32_t, MR, 2 * NP, false, NP>(s, t, [&](auto& acc) {
     const auto* a = static_cast<const std::byte*>(s.a);
     const std::byte* b[NP];
-    const size_t b_stride = t.apart / kI8PanelWidth * s.b_stride;
+    const size_t b_stride = t.panel_stride_cols / kI8PanelWidth * s.b_stride;
     unroll(panels, [&](auto p) { b[p] = b_panel + p * b_stride; });
     size_t steps = (s.k + Ops::kDepth - 1) / Ops::kDepth;
     do {
@@ -43,9 +46,9 @@ void i8_tile(const Strip& s, const std::byte* b_panel, TileColumns t) {
   });
 }
 
-// A strip by tiles of NP panels, and the panels that are left one by one. A tile that is called in
-// two places stays a function of its own: with B widened before, engines encode its loop shorter,
-// which is 2% faster.
+// A whole strip by tiles of NP micro-panels, and the rest one by one. A tile that is called in two
+// places stays a function of its own. For B that was widened before, engines encode the loop of
+// that function in fewer bytes, which is 2% faster.
 template <typename Ops, size_t MR, size_t NP>
 void i8_strip(const Strip& s) {
   several_panels<MR, NP, kI8PanelWidth, Ops::kStepBytes / kI8PanelWidth>(
@@ -53,7 +56,7 @@ void i8_strip(const Strip& s) {
       [&](const std::byte* panel, TileColumns t) { i8_tile<Ops, MR, 1>(s, panel, t); });
 }
 
-// The same by single panels alone, with the tile inlined, which is smaller.
+// A whole strip by single micro-panels, with the tile inlined, which makes less code.
 template <typename Ops, size_t MR>
 void i8_strip_of_single_panels(const Strip& s) {
   single_panels<kI8PanelWidth, Ops::kStepBytes / kI8PanelWidth>(

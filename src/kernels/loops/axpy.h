@@ -1,0 +1,88 @@
+// Regime: GEMV with unpacked row-major B that is larger than L2. Adds multiples of several rows of
+// B to y at once: the fused axpy (axpyf) of BLIS, Van Zee and van de Geijn, "BLIS: A Framework for
+// Rapidly Instantiating BLAS Functionality", 2015.
+//
+// K is cut into four or six runs of rows, and the loop takes one row of each run at a time. A run
+// is one stream: its rows are contiguous in memory, so the hardware prefetcher follows it from row
+// to row. Adjacent rows would be streams that end after N elements.
+//
+// B: `b_step` bytes from row to row. The order of the sums is the loop's own.
+#pragma once
+
+#include <algorithm>
+
+#include "kernels/loops/bursts.h"
+
+namespace wgemm {
+
+// Adds to y the multiples of all rows of `tiles` times `rows` streams of `stream_rows` rows each:
+// of `rows` streams at once, and of the `tiles` in turn, `burst` columns of each. Stream i of tile
+// t is stream number i * tiles + t.
+template <typename Ops, size_t rows>
+void add_rows(const Strip& s, size_t stream_rows, size_t tiles, size_t burst) {
+  constexpr size_t kVectors = Ops::kVectors, kWidth = kVectors * Ops::kLanes;
+  constexpr auto all_rows = std::make_index_sequence<rows>{};
+  constexpr auto vectors = std::make_index_sequence<kVectors>{};
+  const Ops ops;
+  for (size_t k = 0; k < stream_rows; ++k) {
+    for (size_t begin = 0; begin < s.cols; begin += burst) {
+      for (size_t first = k; first < tiles * stream_rows; first += stream_rows) {
+        const std::byte* b[rows];
+        v128_t a[rows];
+        unroll(all_rows, [&](auto i) {
+          const size_t row = first + i * tiles * stream_rows;
+          a[i] = Ops::load_splat(static_cast<const typename Ops::A*>(s.a) + row);
+          b[i] = static_cast<const std::byte*>(s.b) + row * s.b_step + begin * Ops::kColumn;
+        });
+        auto* c = static_cast<typename Ops::Acc*>(s.c) + begin;
+        for (size_t left = std::min(burst, s.cols - begin); left != 0;
+             left -= kWidth, c += kWidth) {
+          v128_t acc[kVectors];
+          unroll(vectors, [&](auto v) { acc[v] = wasm_v128_load(c + v * Ops::kLanes); });
+          unroll(all_rows, [&](auto i) {
+            v128_t b_k[kVectors];
+            ops.load(b[i], b_k);
+            unroll(vectors, [&](auto v) { acc[v] = Ops::multiply_add(acc[v], a[i], b_k[v]); });
+            b[i] += kWidth * Ops::kColumn;
+          });
+          unroll(vectors, [&](auto v) { wasm_v128_store(c + v * Ops::kLanes, acc[v]); });
+        }
+      }
+    }
+  }
+}
+
+// The whole strip. `rest` computes the steps of k and the columns that the streams leave over, and
+// comes first, so that it starts y. Streams have an odd number of rows. Otherwise B with a power of
+// two of columns would put the lines of all streams into the same sets of a cache. Whether to read
+// in bursts depends on K alone, not on the columns: threads share the columns, and must sum alike.
+template <typename Ops, KernelFunction rest>
+void axpy(const Strip& s) {
+  constexpr size_t kWidth = Ops::kVectors * Ops::kLanes;
+  const bool bursts = s.k * s.b_step > kLeastInBursts;
+  const size_t streams = bursts ? 6 : 4;
+  if (s.k < 2 * streams) return rest(s);
+  const size_t stream_rows = s.k / (2 * streams) * 2 - 1, cols = s.cols / kWidth * kWidth;
+  Strip left = s;
+  left.k -= streams * stream_rows;
+  rest(left);
+  Strip most = s;
+  most.cols = cols;
+  most.a = static_cast<const typename Ops::A*>(s.a) + left.k;
+  most.b = static_cast<const std::byte*>(s.b) + left.k * s.b_step;
+  if (bursts) {
+    add_rows<Ops, 3>(most, stream_rows, 2, kBurst / Ops::kColumn);
+  } else {
+    add_rows<Ops, 4>(most, stream_rows, 1, cols);
+  }
+  if (cols == s.cols) return;
+  left.cols -= cols;
+  left.k = streams * stream_rows;
+  left.a = most.a;
+  left.b = static_cast<const std::byte*>(most.b) + cols * Ops::kColumn;
+  left.c = static_cast<typename Ops::Acc*>(s.c) + cols;
+  left.accumulate = true;
+  rest(left);
+}
+
+}  // namespace wgemm

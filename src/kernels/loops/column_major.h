@@ -1,0 +1,70 @@
+// Regime: GEMV and skinny GEMM with unpacked column-major B, when sums must be those of every other
+// kernel: in ascending k, one accumulator per element.
+//
+// Each column of B is contiguous along k. The loop takes eight columns at a time and transposes
+// squares of kLanes columns by kLanes steps of k in registers, which makes them rows of a
+// micro-panel. More than eight columns at once are slower when `b_stride` is a power of two: their
+// cache lines fall into one set of L1, which holds eight.
+//
+// B: `b_stride` bytes from column to column, `b_step` bytes from one step of k to the next.
+#pragma once
+
+#include <algorithm>
+
+#include "base/transpose.h"
+#include "kernels/loops/tile.h"
+
+namespace wgemm {
+
+// A choice of strip.h.
+template <size_t rows>
+struct ColumnMajorTile {
+  static constexpr size_t kRows = rows, kWidth = 8;
+
+  template <typename Ops>
+  static void run(const Strip& s) {
+    const auto* b = static_cast<const std::byte*>(s.b);
+    for (size_t col = 0; col < s.cols; col += kWidth, b += kWidth * s.b_stride) {
+      const size_t count = std::min(kWidth, s.cols - col), skip = kWidth - count;
+      tile<Ops>(s, b - skip * s.b_stride, {col, skip, count});
+    }
+  }
+
+ private:
+  template <typename Ops>
+  static void tile(const Strip& s, const std::byte* b, TileColumns t) {
+    constexpr size_t kLanes = Ops::kLanes;
+    constexpr auto squares = std::make_index_sequence<kWidth / kLanes>{};
+    constexpr auto lanes = std::make_index_sequence<kLanes>{};
+    constexpr auto all_rows = std::make_index_sequence<rows>{};
+    const Ops ops;
+    with_tile<typename Ops::Acc, rows, kWidth / kLanes, true>(s, t, [&](auto& acc) {
+      RowsOfA<typename Ops::A, rows> a(s);
+      const auto add = [&](size_t depth, auto q, v128_t b_k) {
+        unroll(all_rows, [&](auto i) {
+          acc[i][q] = Ops::multiply_add(acc[i][q], Ops::load_splat(a.row[i] + depth), b_k);
+        });
+      };
+      size_t k = s.k;
+      for (; k >= kLanes; k -= kLanes, b += kLanes * s.b_step) {
+        unroll(squares, [&](auto q) {
+          v128_t x[kLanes];
+          unroll(lanes,
+                 [&](auto j) { x[j] = ops.load_along_k(b + (q * kLanes + j) * s.b_stride); });
+          transpose(x);
+          unroll(lanes, [&](auto d) { add(d, q, x[d]); });
+        });
+        unroll(all_rows, [&](auto i) { a.row[i] += kLanes; });
+      }
+      for (; k > 0; --k, b += s.b_step) {
+        typename Ops::Acc step[kWidth];
+#pragma clang loop unroll(disable)
+        for (size_t j = 0; j < kWidth; ++j) step[j] = ops.one(b + j * s.b_stride);
+        unroll(squares, [&](auto q) { add(0, q, wasm_v128_load(step + q * kLanes)); });
+        unroll(all_rows, [&](auto i) { ++a.row[i]; });
+      }
+    });
+  }
+};
+
+}  // namespace wgemm

@@ -1,0 +1,112 @@
+// Regime: GEMV and skinny GEMM with unpacked column-major B, if the order of the sums is free. Dot
+// products along k of one row of A and four columns of B at once: the fused dot (dotxf) of BLIS,
+// Van Zee and van de Geijn, "BLIS: A Framework for Rapidly Instantiating BLAS Functionality", 2015.
+//
+// The columns of the strip are cut into four runs, and the loop takes one column of each run at a
+// time. A run is one stream: its columns are contiguous in memory, so the hardware prefetcher
+// follows it from column to column.
+//
+// B: `b_stride` bytes from column to column; its elements are contiguous along k.
+#pragma once
+
+#include <cstring>
+
+#include "base/transpose.h"
+#include "kernels/loops/bursts.h"
+
+namespace wgemm {
+
+inline constexpr size_t kDotColumns = 4;
+
+// The vectors that hold the first steps of k of a row or column, as masks of `first` elements.
+// Masks, because multiplying the others by 0 would make NaN of an infinity.
+template <typename Ops>
+struct FirstSteps {
+  size_t count;
+  alignas(16) std::byte masks[Ops::kVectors * sizeof(v128_t)] = {};
+};
+
+// The dot products of one row of A and of columns `col`, `col + stream_cols`, ... Of k, the first
+// steps go by masks, so that the loop has whole vectors.
+template <typename Ops>
+[[gnu::always_inline]] inline void dot_tile(const Ops& ops, const Strip& s, size_t row, size_t col,
+                                            size_t stream_cols, const FirstSteps<Ops>& first,
+                                            v128_t ones) {
+  using Acc = typename Ops::Acc;
+  constexpr size_t kVectors = Ops::kVectors, kDepth = kVectors * Ops::kLanes;
+  constexpr auto columns = std::make_index_sequence<kDotColumns>{};
+  constexpr auto vectors = std::make_index_sequence<kVectors>{};
+  const auto* a = static_cast<const std::byte*>(s.a) + row * s.a_stride;
+  const auto* b_first = static_cast<const std::byte*>(s.b) + col * s.b_stride;
+  const std::byte* b[kDotColumns];
+  v128_t acc[kDotColumns][kVectors], a_k[kVectors], b_k[kVectors];
+  unroll(vectors, [&](auto v) {
+    a_k[v] = wasm_v128_and(wasm_v128_load(a + v * sizeof(v128_t)),
+                           wasm_v128_load(first.masks + v * sizeof(v128_t)));
+  });
+  a += first.count * sizeof(Acc);
+  unroll(columns, [&](auto j) {
+    ops.load(b_first, b_k);
+    unroll(vectors, [&](auto v) {
+      acc[j][v] = Ops::multiply_add(
+          wasm_i32x4_const(0, 0, 0, 0), a_k[v],
+          wasm_v128_and(b_k[v], wasm_v128_load(first.masks + v * sizeof(v128_t))));
+    });
+    b[j] = b_first + first.count * Ops::kColumn;
+    b_first += stream_cols * s.b_stride;
+  });
+  for (size_t k = s.k - first.count; k != 0; k -= kDepth) {
+    unroll(vectors, [&](auto v) { a_k[v] = wasm_v128_load(a + v * sizeof(v128_t)); });
+    a += sizeof(a_k);
+    unroll(columns, [&](auto j) {
+      ops.load(b[j], b_k);
+      b[j] += kDepth * Ops::kColumn;
+      unroll(vectors, [&](auto v) { acc[j][v] = Ops::multiply_add(acc[j][v], a_k[v], b_k[v]); });
+    });
+  }
+  auto* const c = reinterpret_cast<Acc*>(static_cast<std::byte*>(s.c) + row * s.c_stride) + col;
+  v128_t x[kDotColumns], sum = wasm_i32x4_const(0, 0, 0, 0);
+  alignas(16) Acc sums[kDotColumns];
+  unroll(columns, [&](auto j) { x[j] = Ops::multiply_add(acc[j][0], ones, acc[j][1]); });
+  transpose(x);
+  if (s.accumulate) {
+    unroll(columns, [&](auto j) { sums[j] = c[j * stream_cols]; });
+    sum = wasm_v128_load(sums);
+  }
+  unroll(columns, [&](auto j) { sum = Ops::multiply_add(sum, ones, x[j]); });
+  wasm_v128_store(sums, sum);
+  unroll(columns, [&](auto j) { c[j * stream_cols] = sums[j]; });
+}
+
+// The whole strip. `rest` computes a shallow product, whose sums across lanes would take longer
+// than its dot products, and the last columns, fewer than four. Those are the same columns however
+// threads share the work. From memory, streams have an odd number of columns, as the rows in
+// axpy.h.
+template <typename Ops, KernelFunction rest>
+void dot(const Strip& s) {
+  using Acc = typename Ops::Acc;
+  constexpr size_t kDepth = Ops::kVectors * Ops::kLanes;
+  static_assert(Ops::kLanes == kDotColumns && Ops::kVectors == 2);
+  if (s.k <= 2 * kDepth) return rest(s);
+  const Ops ops;
+  const Acc one = 1;
+  const v128_t ones = Ops::load_splat(&one);
+  size_t stream_cols = s.cols / kDotColumns;
+  if (stream_cols > 1 && s.cols * s.b_stride > kLeastInBursts) {
+    stream_cols = (stream_cols - 1) | 1;
+  }
+  FirstSteps<Ops> first{.count = (s.k - 1) % kDepth + 1};
+  std::memset(first.masks, 0xff, first.count * sizeof(Acc));
+  for (size_t i = 0; i < stream_cols * s.rows; ++i) {
+    dot_tile(ops, s, i % s.rows, i / s.rows, stream_cols, first, ones);
+  }
+  const size_t cols = stream_cols * kDotColumns;
+  if (cols == s.cols) return;
+  Strip left = s;
+  left.cols -= cols;
+  left.b = static_cast<const std::byte*>(s.b) + cols * s.b_stride;
+  left.c = static_cast<Acc*>(s.c) + cols;
+  (left.cols >= kDotColumns ? dot<Ops, rest> : rest)(left);
+}
+
+}  // namespace wgemm

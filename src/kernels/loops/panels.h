@@ -1,0 +1,98 @@
+// Regime: GEMM. B is packed in micro-panels, KC x NR, or is unpacked and row-major, when NR columns
+// of it serve as a micro-panel. One tile at a time goes through the strip, with its accumulators in
+// registers and one rank-1 update per step of k: BLIS's micro-kernel with the jr loop inside.
+//
+// A: MR unpacked rows, `a_stride` bytes from row to row, or one micro-panel, [k][MR].
+// B: `b_step` bytes from one step of k to the next, `b_stride` bytes from panel to panel.
+#pragma once
+
+#include <algorithm>
+
+#include "kernels/loops/tile.h"
+
+namespace wgemm {
+
+// NP micro-panels at once, by unpacked rows of A.
+template <typename Ops, size_t MR, size_t NP>
+void panels_tile(const Strip& s, const std::byte* b_panel, TileColumns t) {
+  using A = typename Ops::A;
+  constexpr size_t kVectors = Ops::kVectors;
+  constexpr auto rows = std::make_index_sequence<MR>{};
+  constexpr auto panels = std::make_index_sequence<NP>{};
+  const Ops ops;
+  with_tile<typename Ops::Acc, MR, NP * kVectors, true, NP>(s, t, [&](auto& acc) {
+    RowsOfA<A, MR> a(s);
+    const std::byte* b[NP];
+    const size_t b_stride = t.panel_stride_cols / (kVectors * Ops::kLanes) * s.b_stride;
+    unroll(panels, [&](auto p) { b[p] = b_panel + p * b_stride; });
+    const size_t step = s.b_step;
+    size_t k = s.k;
+    do {
+      v128_t b_k[NP][kVectors];
+      unroll(panels, [&](auto p) {
+        ops.load(b[p], b_k[p]);
+        b[p] += step;
+      });
+      unroll(rows, [&](auto i) {
+        const v128_t a_k = Ops::load_splat(a.row[i]++);
+        unroll(panels, [&](auto p) {
+          unroll(std::make_index_sequence<kVectors>{}, [&](auto v) {
+            v128_t& sum = acc[i][p * kVectors + v];
+            sum = Ops::multiply_add(sum, a_k, b_k[p][v]);
+          });
+        });
+      });
+    } while (--k != 0);
+  });
+}
+
+// One micro-panel of B by a micro-panel of A. It needs one pointer to A instead of MR, and pointers
+// are what limits unfused kernels on x86, which has few registers.
+template <typename Ops, size_t MR>
+void packed_a_tile(const Strip& s, const std::byte* b, TileColumns t) {
+  constexpr size_t kVectors = Ops::kVectors;
+  const Ops ops;
+  with_tile<typename Ops::Acc, MR, kVectors, false>(s, t, [&](auto& acc) {
+    const auto* a = static_cast<const typename Ops::A*>(s.a);
+    const size_t step = s.b_step;
+    size_t k = s.k;
+    do {
+      v128_t b_k[kVectors];
+      ops.load(b, b_k);
+      b += step;
+      unroll(std::make_index_sequence<MR>{}, [&](auto i) {
+        const v128_t a_k = Ops::load_splat(a + i);
+        unroll(std::make_index_sequence<kVectors>{},
+               [&](auto v) { acc[i][v] = Ops::multiply_add(acc[i][v], a_k, b_k[v]); });
+      });
+      a += MR;
+    } while (--k != 0);
+  });
+}
+
+// Calls `tile` for every kWidth columns of the strip from column `col` on. `b` is the start of the
+// micro-panel of column `col`. A micro-panel has kPanel columns, a multiple of kWidth. What follows
+// the last column of unpacked B belongs to somebody else, so the last tile starts earlier there.
+template <size_t kWidth, size_t kColumn, size_t kPanel = kWidth>
+void single_panels(const Strip& s, const std::byte* b, size_t col, auto&& tile) {
+  for (; col < s.cols; col += kWidth) {
+    const size_t count = std::min(kWidth, s.cols - col), skip = s.unpacked ? kWidth - count : 0;
+    tile(b - skip * kColumn, TileColumns{col, skip, count});
+    if constexpr (kWidth == kPanel) {
+      b += s.b_stride;
+    } else {
+      const bool ends_panel = (col + kWidth) % kPanel == 0;
+      b += ends_panel ? s.b_stride - (kPanel - kWidth) * kColumn : kWidth * kColumn;
+    }
+  }
+}
+
+// A whole strip whose A is a micro-panel of MR rows.
+template <typename Ops, size_t MR>
+void strip_of_packed_a(const Strip& s) {
+  single_panels<Ops::kVectors * Ops::kLanes, Ops::kColumn>(
+      s, static_cast<const std::byte*>(s.b), 0,
+      [&](const std::byte* panel, TileColumns t) { packed_a_tile<Ops, MR>(s, panel, t); });
+}
+
+}  // namespace wgemm

@@ -1,0 +1,30 @@
+// Regime: GEMV and skinny GEMM. A tile of one or two rows leaves registers free, so it takes NP
+// micro-panels of B at once: more independent chains of multiply-adds, and more streams for the
+// hardware prefetcher.
+//
+// The NP packed micro-panels of a tile lie a whole 1/NP of the strip apart. So each of the NP
+// streams goes on from one micro-panel into the next, and the prefetcher never has to restart:
+// neighbouring micro-panels would be streams that end after KC x NR elements. Unpacked row-major B
+// has no such streams, and there the tile takes neighbours.
+#pragma once
+
+#include "kernels/loops/panels.h"
+
+namespace wgemm {
+
+// Calls `several` for every NP micro-panels of kWidth columns, if the strip has at least `rows`
+// rows, and `single` for each micro-panel that remains.
+template <size_t rows, size_t NP, size_t kWidth, size_t kColumn>
+void several_panels(const Strip& s, auto&& several, auto&& single) {
+  // In micro-panels: `stride` within a tile, `step` from tile to tile.
+  const size_t count = s.rows < rows ? 0 : s.cols / (NP * kWidth), stride = s.unpacked ? 1 : count,
+               step = s.unpacked ? NP : 1;
+  const auto* const b = static_cast<const std::byte*>(s.b);
+  for (size_t i = 0; i < count; ++i) {
+    several(b + i * step * s.b_stride,
+            TileColumns{i * step * kWidth, 0, NP * kWidth, stride * kWidth});
+  }
+  single_panels<kWidth, kColumn>(s, b + count * NP * s.b_stride, count * NP * kWidth, single);
+}
+
+}  // namespace wgemm

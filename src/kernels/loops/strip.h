@@ -1,0 +1,63 @@
+// The choice of a loop by the number of rows in a strip. The last strip of a product has fewer than
+// MR rows, and GEMV has one, so a kernel lists tiles for fewer rows before its full tile:
+//   strip_of<Ops, Tile<1, 4>, Tile<2, 2>, Tile<4, 1>>(strip)
+#pragma once
+
+#include "kernels/loops/bursts.h"
+#include "kernels/loops/several_panels.h"
+
+namespace wgemm {
+
+// A whole strip by tiles of `rows` rows and `panels` micro-panels. `in_bursts`: GEMV with a large
+// packed B goes by bursts.h. It pays only if a byte of B costs little arithmetic.
+template <size_t rows, size_t panels, bool in_bursts = false>
+struct Tile {
+  static_assert(rows == 1 || !in_bursts);
+  static constexpr size_t kRows = rows;
+  template <typename Ops>
+  static void run(const Strip& s) {
+    constexpr size_t kWidth = Ops::kVectors * Ops::kLanes;
+    const auto single = [&](const std::byte* panel, TileColumns t) {
+      panels_tile<Ops, rows, 1>(s, panel, t);
+    };
+    if constexpr (in_bursts) {
+      if (!s.unpacked && s.cols >= kStreamsInBursts * kWidth &&
+          s.cols / kWidth * s.b_stride > kLeastInBursts) {
+        return run<Ops>(read_in_bursts(s, kWidth, sizeof(typename Ops::A),
+                                       sizeof(typename Ops::Acc), two_panels<Ops>));
+      }
+    }
+    if constexpr (panels == 1) {
+      single_panels<kWidth, Ops::kColumn>(s, static_cast<const std::byte*>(s.b), 0, single);
+    } else {
+      several_panels<1, panels, kWidth, Ops::kColumn>(
+          s,
+          [&](const std::byte* b, TileColumns t) {
+            if constexpr (in_bursts && panels == kPanelsOfTile) {
+              two_panels<Ops>(s, b, t);
+            } else {
+              panels_tile<Ops, rows, panels>(s, b, t);
+            }
+          },
+          single);
+    }
+  }
+
+ private:
+  // Not inlined, so that the module has it once.
+  template <typename Ops>
+  [[gnu::noinline]] static void two_panels(const Strip& s, const std::byte* b, TileColumns t) {
+    panels_tile<Ops, rows, kPanelsOfTile>(s, b, t);
+  }
+};
+
+// A strip, by the first of the loops that has enough rows.
+template <typename Ops, typename First, typename... Rest>
+void strip_of(const Strip& s) {
+  if constexpr (sizeof...(Rest) > 0) {
+    if (s.rows > First::kRows) return strip_of<Ops, Rest...>(s);
+  }
+  First::template run<Ops>(s);
+}
+
+}  // namespace wgemm

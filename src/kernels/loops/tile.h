@@ -1,0 +1,95 @@
+// The accumulators of a tile, MR rows by NR columns of C: they start from 0 or from the sums in C,
+// live in registers during the loop over k, and go back to C. All loops in this folder except
+// axpy.h and dot.h use it.
+//
+// A tile that sticks out of its strip is computed whole and written in part, through a buffer on
+// the stack as wide as the tile (`edge`).
+#pragma once
+
+#include <wasm_simd128.h>
+
+#include <cstddef>
+#include <cstring>
+
+#include "kernels/kernel.h"
+#include "kernels/loops/unroll.h"
+
+namespace wgemm {
+
+// The columns of C that a tile computes: `count` columns from `col` on. They are the tile's own
+// columns from `skip` on.
+struct TileColumns {
+  size_t col, skip, count;
+  size_t panel_stride_cols = 0;  // columns from one micro-panel of a tile to its next one
+};
+
+// Copies rows of `bytes` bytes between C and the edge buffer; strides in bytes. It takes numbers
+// only and is not inlined, so that a whole tile never goes through memory.
+[[gnu::noinline]] inline void copy_edge(const std::byte* from, size_t from_stride, std::byte* to,
+                                        size_t to_stride, size_t rows, size_t bytes) {
+#pragma clang loop unroll(disable)
+  for (size_t i = 0; i < rows; ++i) std::memcpy(to + i * to_stride, from + i * from_stride, bytes);
+}
+
+// A tile of MR rows by V vectors, which cover NP micro-panels; if NP > 1, the tile must be whole.
+// `sum(acc)` adds the products. `repeats`: in A, the rows after the strip's last one repeat that
+// row. Then all of them may be written to the last row of C, since they hold the same sums.
+// Otherwise they are computed and dropped.
+template <typename Acc, size_t MR, size_t V, bool repeats, size_t NP = 1>
+void with_tile(const Strip& s, TileColumns t, auto&& sum) {
+  constexpr size_t kRowBytes = V * sizeof(v128_t), kPanelVectors = V / NP;
+  constexpr auto rows = std::make_index_sequence<MR>{};
+  constexpr auto vectors = std::make_index_sequence<V>{};
+  const size_t c_stride = s.c_stride, count = s.rows;
+  auto* const c = static_cast<std::byte*>(s.c) + t.col * sizeof(Acc);
+  const bool whole = NP > 1 || (t.count * sizeof(Acc) == kRowBytes && (repeats || count == MR));
+  const auto at = [&](size_t v) {
+    return v / kPanelVectors * t.panel_stride_cols * sizeof(Acc) +
+           v % kPanelVectors * sizeof(v128_t);
+  };
+  // Bytes from row i to the next. A mask, because compilers turn a conditional into branches.
+  const auto step = [&](size_t i, size_t stride) {
+    return repeats ? stride & (i + 1 < count ? ~size_t{0} : 0) : stride;
+  };
+  alignas(16) std::byte edge[MR * kRowBytes];
+  std::byte* const edge_begin = edge + t.skip * sizeof(Acc);
+  v128_t acc[MR][V];
+  if (!s.accumulate) {
+    unroll(rows, [&](auto i) {
+      unroll(vectors, [&](auto v) { acc[i][v] = wasm_i32x4_const(0, 0, 0, 0); });
+    });
+  } else {
+    if (!whole) {
+      std::memset(edge, 0, sizeof(edge));
+      copy_edge(c, c_stride, edge_begin, kRowBytes, count, t.count * sizeof(Acc));
+    }
+    const std::byte* row = whole ? c : edge;
+    const size_t stride = whole ? c_stride : kRowBytes;
+    unroll(rows, [&](auto i) {
+      unroll(vectors, [&](auto v) { acc[i][v] = wasm_v128_load(row + at(v)); });
+      row += step(i, stride);
+    });
+  }
+  sum(acc);
+  std::byte* row = whole ? c : edge;
+  const size_t stride = whole ? c_stride : kRowBytes;
+  unroll(rows, [&](auto i) {
+    unroll(vectors, [&](auto v) { wasm_v128_store(row + at(v), acc[i][v]); });
+    row += step(i, stride);
+  });
+  if (!whole) copy_edge(edge_begin, kRowBytes, c, c_stride, count, t.count * sizeof(Acc));
+}
+
+// Pointers to MR rows of A. Those after the strip's last row repeat it.
+template <typename A, size_t MR>
+struct RowsOfA {
+  const A* row[MR];
+  explicit RowsOfA(const Strip& s) {
+    unroll(std::make_index_sequence<MR>{}, [&](auto i) {
+      const size_t index = i < s.rows ? i : s.rows - 1;
+      row[i] = reinterpret_cast<const A*>(static_cast<const std::byte*>(s.a) + index * s.a_stride);
+    });
+  }
+};
+
+}  // namespace wgemm
