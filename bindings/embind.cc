@@ -291,25 +291,25 @@ int refuse() {
                       {"a size, type or address in the block of arguments is out of range"}));
 }
 
-KnownCalls known_calls;
-static_assert(KnownCalls::kMostScalars >= kMostTensors);
+CallCache call_cache;
+static_assert(CallCache::kMaxScalars >= kMostTensors);
 
 template <typename Call>
 int compute(size_t words) {
   const std::span<const double> arguments(block, words);
-  if (const PreparedCall* known = known_calls.find(Call::kOperation, arguments); known != nullptr)
-    return finish(run(*instance, *known));
-  const auto [prepared, scalars] = known_calls.next();
+  if (const PlannedCall* cached = call_cache.find(Call::kOperation, arguments); cached != nullptr)
+    return finish(run(*instance, *cached));
+  const auto [planned, scalars] = call_cache.next();
   const Call call(scalars);
   if (!call.reader.ok()) return refuse();
-  if (const int code = finish(prepare(*instance, call.args, &prepared)); code != 0) return code;
-  if (call.is_kept()) known_calls.keep(Call::kOperation, arguments, call.reader.packed());
-  return finish(run(*instance, prepared));
+  if (const int code = finish(plan_call(*instance, call.args, &planned)); code != 0) return code;
+  if (call.is_kept()) call_cache.keep(Call::kOperation, arguments, call.reader.packed());
+  return finish(run(*instance, planned));
 }
 
 void release(uintptr_t memory) {
   void* const address = reinterpret_cast<void*>(memory);
-  known_calls.forget(address);
+  call_cache.forget(address);
   instance->release(address);
 }
 

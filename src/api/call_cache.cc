@@ -10,36 +10,36 @@ uint64_t bits(double word) { return std::bit_cast<uint64_t>(word); }
 
 }  // namespace
 
-const PreparedCall* KnownCalls::find(int operation, std::span<const double> words) const {
-  for (const Call& call : calls_) {
-    if (call.count == 0 || call.count != words.size() || call.operation != operation) continue;
-    // From behind, where a caller has the result, in which most calls differ.
+const PlannedCall* CallCache::find(int operation, std::span<const double> words) const {
+  for (const Entry& entry : entries_) {
+    if (entry.count == 0 || entry.count != words.size() || entry.operation != operation) continue;
+    // From the last word on: the result comes last, and most calls differ in it.
     size_t left = words.size();
-    while (left > 0 && bits(call.words[left - 1]) == bits(words[left - 1])) --left;
-    if (left == 0) return &*call.prepared;
+    while (left > 0 && bits(entry.words[left - 1]) == bits(words[left - 1])) --left;
+    if (left == 0) return &*entry.call;
   }
   return nullptr;
 }
 
-KnownCalls::Place KnownCalls::next() {
-  Call& call = calls_[next_];
-  call.count = 0;
-  return {call.prepared.emplace(), call.scalars};
+CallCache::Slot CallCache::next() {
+  Entry& entry = entries_[next_];
+  entry.count = 0;
+  return {entry.call.emplace(), entry.scalars};
 }
 
-void KnownCalls::keep(int operation, std::span<const double> words, const void* packed) {
-  if (words.size() > kMostWords) return;
-  Call& call = calls_[next_];
-  next_ = (next_ + 1) % kCalls;
-  call.operation = operation;
-  call.count = words.size();
-  std::ranges::copy(words, call.words);
-  call.packed = packed;
+void CallCache::keep(int operation, std::span<const double> words, const void* packed) {
+  if (words.size() > kMaxWords) return;
+  Entry& entry = entries_[next_];
+  next_ = (next_ + 1) % kEntries;
+  entry.operation = operation;
+  entry.count = words.size();
+  std::ranges::copy(words, entry.words);
+  entry.packed = packed;
 }
 
-void KnownCalls::forget(const void* packed) {
-  for (Call& call : calls_) {
-    if (call.packed == packed) call.count = 0;
+void CallCache::forget(const void* packed) {
+  for (Entry& entry : entries_) {
+    if (entry.packed == packed) entry.count = 0;
   }
 }
 

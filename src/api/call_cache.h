@@ -1,5 +1,5 @@
-// Calls that came before: one that comes again, all on the same places, is not read, checked and
-// planned again, which takes as long as a small product.
+// The cache of recent calls, for a small product: to check and plan it takes as long as to compute
+// it. The JavaScript API uses it; native callers keep a PreparedCall themselves.
 #pragma once
 
 #include <optional>
@@ -9,45 +9,46 @@
 
 namespace wgemm {
 
-// The last calls, each by words that tell all its arguments: addresses, sizes, strides, attributes.
-// For a caller who has them so, as the bindings do. What else a call follows from must not change:
-// the context and its threads, and what lies at addresses but for the elements of operands, which
-// of qgemm's scales and zero points are part of what it follows from.
-class KnownCalls {
+// The last calls. The key of a call is an operation and words that state all its arguments:
+// addresses, sizes, strides and attributes. A cached call is valid only while what its key does not
+// state stays the same: the context, its number of threads, and all memory at those addresses,
+// except the elements of A, B, C and Y. Therefore the caller must not keep a call of qgemm whose
+// scales or zero points lie in memory.
+class CallCache {
  public:
-  // The call of these words, if it is kept. Words are compared as bits: NaN is equal to itself, and
-  // 0 is not -0. `operation`: any number that tells operations apart whose words may be the same.
-  const PreparedCall* find(int operation, std::span<const double> words) const;
+  // The cached call of this key, or null. Words are compared as bits: NaN equals itself, and 0
+  // differs from -0. `operation`: a number of the caller's that tells operations apart.
+  const PlannedCall* find(int operation, std::span<const double> words) const;
 
-  // A call, and room for elements that the caller has as numbers, which are to live as long as it.
-  struct Place {
-    PreparedCall& prepared;
-    double* scalars;  // kMostScalars
+  // A call to plan, and memory for operands that the caller has as numbers: they must live as long
+  // as the call.
+  struct Slot {
+    PlannedCall& call;
+    double* scalars;  // kMaxScalars
   };
-  static constexpr size_t kMostScalars = 10;
-  // Where the next call is to be prepared. Valid until this is called again, or the call that is
-  // kept then is forgotten.
-  Place next();
-  // Keeps that call, once it is prepared; but for calls of many words. `packed`: the weights that
-  // it takes, or null.
+  static constexpr size_t kMaxScalars = 10;
+  // The slot for the next call. Valid until the next call of next() or forget().
+  Slot next();
+  // Keeps the call in that slot, which must be planned. A call of more than kMaxWords words is not
+  // kept. `packed`: the packed weights that it reads, or null.
   void keep(int operation, std::span<const double> words, const void* packed);
 
-  // To be called before packed weights are released: others, which look the same from outside, may
-  // come to lie there.
+  // The caller must call this before it releases packed weights: other weights may come to the same
+  // address, with the same key.
   void forget(const void* packed);
 
  private:
-  // Enough for tensors of rank 6 with strides. There are few calls, since each is compared with.
-  static constexpr size_t kMostWords = 80, kCalls = 8;
-  struct Call {
+  // Enough for tensors of rank 6 with strides. find() compares with each entry, so they are few.
+  static constexpr size_t kMaxWords = 80, kEntries = 8;
+  struct Entry {
     int operation;
-    size_t count = 0;  // 0: there is none
-    double words[kMostWords];
+    size_t count = 0;  // of words; 0: the entry is free
+    double words[kMaxWords];
     const void* packed;
-    double scalars[kMostScalars];
-    std::optional<PreparedCall> prepared;
+    double scalars[kMaxScalars];
+    std::optional<PlannedCall> call;
   };
-  Call calls_[kCalls];
+  Entry entries_[kEntries];
   size_t next_ = 0;
 };
 

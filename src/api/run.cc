@@ -50,17 +50,17 @@ Remotes remotes_of(const MatMulArgs& args) {
           args.dst.remote};
 }
 
-void plan_call(Context& context, const char* op, const Remotes& remotes, PreparedCall* prepared) {
-  prepared->op = op;
-  prepared->remotes = remotes;
-  if (!remotes.any()) plan_problem(context, {}, &prepared->call.problem, &prepared->plan);
+void plan_checked(Context& context, const char* op, const Remotes& remotes, PlannedCall* planned) {
+  planned->op = op;
+  planned->remotes = remotes;
+  if (!remotes.any()) plan_problem(context, {}, &planned->call.problem, &planned->plan);
 }
 
 template <typename Args>
 Status compute(Context& context, const Args& args) {
-  PreparedCall prepared;
-  if (Status status = prepare(context, args, &prepared); !status.ok()) return status;
-  return run(context, prepared);
+  PlannedCall planned;
+  if (Status status = plan_call(context, args, &planned); !status.ok()) return status;
+  return run(context, planned);
 }
 
 }  // namespace
@@ -72,29 +72,28 @@ Status run(Context& context, const char* op, const Problem& problem, const PlanO
   return run_plan(context, op, planned, plan, options);
 }
 
-Status run(Context& context, const PreparedCall& prepared) {
-  const auto& [op, call, remotes, plan] = prepared;
+Status run(Context& context, const PlannedCall& planned) {
+  const auto& [op, call, remotes, plan] = planned;
   return remotes.any() ? stream(context, op, call.problem, remotes)
                        : run_plan(context, op, call.problem, plan, {});
 }
 
-Status prepare(Context& context, const GemmArgs& args, PreparedCall* prepared) {
-  if (Status status = gemm_problem(args, true, &prepared->call.problem); !status.ok())
-    return status;
-  plan_call(context, "gemm", remotes_of(args), prepared);
+Status plan_call(Context& context, const GemmArgs& args, PlannedCall* planned) {
+  if (Status status = gemm_problem(args, true, &planned->call.problem); !status.ok()) return status;
+  plan_checked(context, "gemm", remotes_of(args), planned);
   return {};
 }
 
-Status prepare(Context& context, const QGemmArgs& args, PreparedCall* prepared) {
-  if (Status status = qgemm_problem(args, true, &prepared->call.problem); !status.ok())
+Status plan_call(Context& context, const QGemmArgs& args, PlannedCall* planned) {
+  if (Status status = qgemm_problem(args, true, &planned->call.problem); !status.ok())
     return status;
-  plan_call(context, "qgemm", remotes_of(args), prepared);
+  plan_checked(context, "qgemm", remotes_of(args), planned);
   return {};
 }
 
-Status prepare(Context& context, const MatMulArgs& args, PreparedCall* prepared) {
-  if (Status status = matmul_problem(args, true, &prepared->call); !status.ok()) return status;
-  plan_call(context, "matmul", remotes_of(args), prepared);
+Status plan_call(Context& context, const MatMulArgs& args, PlannedCall* planned) {
+  if (Status status = matmul_problem(args, true, &planned->call); !status.ok()) return status;
+  plan_checked(context, "matmul", remotes_of(args), planned);
   return {};
 }
 

@@ -13,30 +13,30 @@ namespace wgemm {
 Status run(Context& context, const char* op, const Problem& problem,
            const PlanOptions& options = {});
 
-// A call that is checked and planned, to be run again on the same places: for a small product that
-// takes longer than to compute it.
-struct PreparedCall {
-  PreparedCall() {
-  }  // NOLINT(modernize-use-equals-default): else it would all be cleared first, 4 kB
-  PreparedCall(const PreparedCall&) = delete;  // the problem's batch lies in it
-  PreparedCall& operator=(const PreparedCall&) = delete;
+// A call that is checked and planned, ready to run any number of times: on the caller's stack, in
+// the CallCache, or in a PreparedCall. It holds copies of the arguments, except for
+// operands, packed weights, b_scale and b_zero_point: of these it holds addresses.
+struct PlannedCall {
+  // Defined, not defaulted: a defaulted one would clear all 4 kB first.
+  PlannedCall() {}                           // NOLINT(modernize-use-equals-default)
+  PlannedCall(const PlannedCall&) = delete;  // the problem's batch points into it
+  PlannedCall& operator=(const PlannedCall&) = delete;
 
   const char* op = "";
-  MatMulProblem call;  // or what another operation asks for, without a batch
+  MatMulProblem call;  // of gemm and qgemm only its problem, without a batch
   Remotes remotes;
-  Plan plan;  // of what is in memory
+  Plan plan;  // only of a call whose operands are all in memory
 };
 
-// Errors: those of gemm(), qgemm() and matmul(), but for memory. `prepared` is to be as it is made,
-// and not to be run after an error.
-Status prepare(Context& context, const GemmArgs& args, PreparedCall* prepared);
-Status prepare(Context& context, const QGemmArgs& args,
-               PreparedCall* prepared);  // with what scales and zero points hold now
-Status prepare(Context& context, const MatMulArgs& args, PreparedCall* prepared);
+// Checks the arguments and plans the call. Errors: those of gemm(), qgemm() and matmul(), except
+// kOutOfMemory. `planned` must be newly constructed. After an error it must not be run.
+Status plan_call(Context& context, const GemmArgs& args, PlannedCall* planned);
+Status plan_call(Context& context, const QGemmArgs& args, PlannedCall* planned);
+Status plan_call(Context& context, const MatMulArgs& args, PlannedCall* planned);
 
-// Computes, with what operands hold now. They, and packed weights, must be where they were, and the
-// context have as many threads: nothing is checked any more. Error: kOutOfMemory, with nothing
+// Computes with the elements that the operands hold now. It checks nothing: `context` must be the
+// one that planned the call and have the same number of threads. Error: kOutOfMemory, with nothing
 // written.
-Status run(Context& context, const PreparedCall& prepared);
+Status run(Context& context, const PlannedCall& planned);
 
 }  // namespace wgemm

@@ -1,156 +1,48 @@
-// Calls that are prepared: run again, they compute with what their tensors hold then. And which of
-// them are known again.
+// The cache of recent calls: it finds the call of a key and no other, and a cached call computes
+// with the elements that its tensors hold then.
 #include "api/call_cache.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
+#include <span>
 #include <vector>
 
 namespace wgemm::testing {
 namespace {
 
-// Stacks of matrices of small whole numbers, whose sums are exact.
-struct Stacks {
-  int64_t batch, m, n, k;
-  std::vector<float> src, weights, bias, dst;
-  const int64_t src_dims[3], weights_dims[3], dst_dims[3];
-
-  Stacks(int64_t stack, int64_t rows, int64_t cols, int64_t depth)
-      : batch(stack),
-        m(rows),
-        n(cols),
-        k(depth),
-        src(static_cast<size_t>(stack * rows * depth)),
-        weights(static_cast<size_t>(stack * depth * cols)),
-        bias(static_cast<size_t>(cols)),
-        dst(static_cast<size_t>(stack * rows * cols)),
-        src_dims{stack, rows, depth},
-        weights_dims{stack, depth, cols},
-        dst_dims{stack, rows, cols} {}
-
-  void fill(int from) {
-    for (std::vector<float>* each : {&src, &weights, &bias}) {
-      for (float& value : *each) value = static_cast<float>(from++ * 7 % 13 - 6);
-    }
-    std::ranges::fill(dst, -1.0F);
-  }
-
-  std::vector<float> wanted() const {
-    std::vector<float> result;
-    for (int64_t row = 0; row < batch * m; ++row) {
-      for (int64_t j = 0; j < n; ++j) {
-        float sum = bias[static_cast<size_t>(j)];
-        for (int64_t l = 0; l < k; ++l) {
-          sum += src[static_cast<size_t>(row * k + l)] *
-                 weights[static_cast<size_t>((row / m * k + l) * n + j)];
-        }
-        result.push_back(sum);
-      }
-    }
-    return result;
-  }
-};
-
-template <typename Args>
-void expect_again(Context& context, const Args& args, Stacks& stacks) {
-  PreparedCall prepared;
-  ASSERT_TRUE(prepare(context, args, &prepared).ok());
-  for (int from = 0; from < 3; ++from) {
-    stacks.fill(from);
-    const Status status = run(context, prepared);
-    ASSERT_TRUE(status.ok()) << status.message;
-    EXPECT_EQ(stacks.dst, stacks.wanted()) << "from " << from;
-  }
-}
-
-TEST(PreparedCall, ComputesWithWhatItsTensorsHold) {
-  Context context;
-  struct Size {
-    int64_t m, n, k;
-  };
-  // The last but one becomes its transpose, and the last packs.
-  for (const auto& [m, n, k] :
-       {Size{1, 1, 1}, Size{5, 8, 3}, Size{16, 16, 16}, Size{9, 1, 7}, Size{70, 300, 130}}) {
-    SCOPED_TRACE(::testing::Message() << m << "x" << n << "x" << k);
-    Stacks one(1, m, n, k), some(3, m, n, k);
-    const ConstTensor addend{one.bias.data(), DType::kFloat32, std::span(one.dst_dims + 2, 1)};
-    GemmArgs gemm;
-    gemm.A = {one.src.data(), DType::kFloat32, std::span(one.src_dims + 1, 2)};
-    gemm.B = {one.weights.data(), DType::kFloat32, std::span(one.weights_dims + 1, 2)};
-    gemm.C = &addend;
-    gemm.Y = {one.dst.data(), DType::kFloat32, std::span(one.dst_dims + 1, 2)};
-    expect_again(context, gemm, one);
-
-    const ConstTensor bias{some.bias.data(), DType::kFloat32, std::span(some.dst_dims + 2, 1)};
-    MatMulArgs matmul;
-    matmul.src = {some.src.data(), DType::kFloat32, some.src_dims};
-    matmul.weights = {some.weights.data(), DType::kFloat32, some.weights_dims};
-    matmul.bias = &bias;
-    matmul.dst = {some.dst.data(), DType::kFloat32, some.dst_dims};
-    expect_again(context, matmul, some);
-  }
-}
-
-TEST(PreparedCall, TellsWhatIsWrongAsTheCallDoes) {
-  Context context;
-  Stacks stacks(1, 4, 4, 4);
-  GemmArgs args;
-  args.A = {stacks.src.data(), DType::kFloat32, std::span(stacks.src_dims + 1, 2)};
-  args.B = {stacks.weights.data(), DType::kFloat32, std::span(stacks.weights_dims + 1, 2)};
-  args.Y = {stacks.src.data(), DType::kFloat32, std::span(stacks.dst_dims + 1, 2)};
-  PreparedCall prepared;
-  const Status status = prepare(context, args, &prepared);
-  EXPECT_EQ(status.code, Code::kArgument);
-  EXPECT_STREQ(status.message, gemm(context, args).message);
-}
-
-TEST(PreparedCall, IsRefusedMemoryWhenItRuns) {
-  Context context(256);
-  Stacks stacks(1, 70, 300, 130);
-  stacks.fill(0);
-  GemmArgs args;
-  args.A = {stacks.src.data(), DType::kFloat32, std::span(stacks.src_dims + 1, 2)};
-  args.B = {stacks.weights.data(), DType::kFloat32, std::span(stacks.weights_dims + 1, 2)};
-  args.Y = {stacks.dst.data(), DType::kFloat32, std::span(stacks.dst_dims + 1, 2)};
-  PreparedCall prepared;
-  ASSERT_TRUE(prepare(context, args, &prepared).ok());
-  const std::vector<float> before = stacks.dst;
-  EXPECT_EQ(run(context, prepared).code, Code::kOutOfMemory);
-  EXPECT_EQ(stacks.dst, before);
-}
-
 using Words = std::vector<double>;
 
-// Keeps a call, and gives where it is.
-const PreparedCall* keep(KnownCalls& calls, const Words& words, int operation = 0,
-                         const void* packed = nullptr) {
-  const PreparedCall* call = &calls.next().prepared;
+// Keeps a call, and returns its address.
+const PlannedCall* keep(CallCache& calls, const Words& words, int operation = 0,
+                        const void* packed = nullptr) {
+  const PlannedCall* call = &calls.next().call;
   calls.keep(operation, words, packed);
   return call;
 }
 
-TEST(KnownCalls, AreFoundByEveryBit) {
-  KnownCalls calls;
+TEST(CallCache, FindsByEveryBit) {
+  CallCache calls;
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const Words words = {1, 0, nan, 4, 5};
   EXPECT_EQ(calls.find(0, words), nullptr);
   EXPECT_EQ(calls.find(0, Words{}), nullptr);
-  const PreparedCall* call = keep(calls, words);
+  const PlannedCall* call = keep(calls, words);
   EXPECT_EQ(calls.find(0, words), call);
   EXPECT_EQ(calls.find(1, words), nullptr);
   EXPECT_EQ(calls.find(0, Words{1, 0, nan, 4}), nullptr);
   EXPECT_EQ(calls.find(0, Words{1, 0, nan, 4, 5, 0}), nullptr);
   EXPECT_EQ(calls.find(0, Words{1, -0.0, nan, 4, 5}), nullptr);
   EXPECT_EQ(calls.find(0, Words{4, 0, nan, 1, 5}), nullptr);  // of the same sum
-  const PreparedCall* other = keep(calls, words, 1);
+  const PlannedCall* other = keep(calls, words, 1);
   EXPECT_NE(other, call);
   EXPECT_EQ(calls.find(1, words), other);
 }
 
-TEST(KnownCalls, AreTheLastEight) {
-  KnownCalls calls;
+TEST(CallCache, KeepsTheLastEight) {
+  CallCache calls;
   for (int i = 0; i < 20; ++i) {
     keep(calls, Words{static_cast<double>(i), 2});
     for (int j = 0; j <= i; ++j)
@@ -159,17 +51,17 @@ TEST(KnownCalls, AreTheLastEight) {
   }
 }
 
-TEST(KnownCalls, ThatAreNotKeptLeaveTheOthers) {
-  KnownCalls calls;
+TEST(CallCache, KeepsTheOthersWhenACallIsNotKept) {
+  CallCache calls;
   for (int i = 0; i < 7; ++i) keep(calls, Words{static_cast<double>(i)});
-  for (int i = 0; i < 20; ++i) calls.next();               // as one that is refused
+  for (int i = 0; i < 20; ++i) calls.next();               // as for arguments that are wrong
   for (int i = 0; i < 20; ++i) keep(calls, Words(81, i));  // of too many words
   EXPECT_EQ(calls.find(0, Words(81, 19)), nullptr);
   for (int i = 0; i < 7; ++i) EXPECT_NE(calls.find(0, Words{static_cast<double>(i)}), nullptr);
 }
 
-TEST(KnownCalls, AreForgottenWithTheirWeights) {
-  KnownCalls calls;
+TEST(CallCache, ForgetsCallsOfReleasedWeights) {
+  CallCache calls;
   const int weights[2] = {};
   keep(calls, Words{1}, 0, &weights[0]);
   keep(calls, Words{2}, 0, &weights[1]);
@@ -178,6 +70,68 @@ TEST(KnownCalls, AreForgottenWithTheirWeights) {
   EXPECT_EQ(calls.find(0, Words{1}), nullptr);
   EXPECT_NE(calls.find(0, Words{2}), nullptr);
   EXPECT_EQ(calls.find(0, Words{3}), nullptr);
+}
+
+// A and B of 3 x 3 numbers that make each result another: layouts and factors, one call after the
+// other in one context, found again in the cache or planned.
+TEST(CallCache, IsNotSeenInResults) {
+  Context context;
+  CallCache calls;
+  float a[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, b[] = {1, 0, 2, 0, 1, 0, 3, 0, 1, 5, 6, 7};
+  const float c[] = {100, 200, 300};
+  const int64_t square[] = {3, 3}, row[] = {3}, steps[] = {4, 1}, turned[] = {1, 3};
+  const ConstTensor bias = {.data = c, .dtype = DType::kFloat32, .dims = row};
+  const std::span<const int64_t> layouts[] = {{}, steps, turned};
+  const auto at = [](std::span<const int64_t> strides, int64_t i, int64_t j) {
+    return static_cast<size_t>(strides.empty() ? 3 * i + j : strides[0] * i + strides[1] * j);
+  };
+  float y[12];
+  int found = 0;
+  const auto compute = [&](size_t a_layout, size_t b_layout, size_t y_layout, double alpha,
+                           bool has_c) {
+    const Words words = {static_cast<double>(a_layout), static_cast<double>(b_layout),
+                         static_cast<double>(y_layout), alpha, static_cast<double>(has_c)};
+    const PlannedCall* call = calls.find(0, words);
+    found += call != nullptr;
+    if (call == nullptr) {
+      GemmArgs args;
+      args.A = {a, DType::kFloat32, square, layouts[a_layout]};
+      args.B = {b, DType::kFloat32, square, layouts[b_layout]};
+      if (has_c) args.C = &bias;
+      args.Y = {y, DType::kFloat32, square, layouts[y_layout]};
+      args.alpha = alpha;
+      PlannedCall& next = calls.next().call;
+      EXPECT_TRUE(plan_call(context, args, &next).ok());
+      calls.keep(0, words, nullptr);
+      call = &next;
+    }
+    std::ranges::fill(y, -7.F);
+    EXPECT_TRUE(run(context, *call).ok());
+    for (int64_t i = 0; i < 3; ++i) {
+      for (int64_t j = 0; j < 3; ++j) {
+        float sum = 0;
+        for (int64_t k = 0; k < 3; ++k)
+          sum += a[at(layouts[a_layout], i, k)] * b[at(layouts[b_layout], k, j)];
+        EXPECT_EQ(y[at(layouts[y_layout], i, j)],
+                  static_cast<float>(alpha) * sum + (has_c ? c[j] : 0));
+      }
+    }
+  };
+  for (size_t a_layout = 0; a_layout < std::size(layouts); ++a_layout) {
+    for (size_t b_layout = 0; b_layout < std::size(layouts); ++b_layout) {
+      for (int round = 0; round < 3; ++round) {
+        ++a[round];
+        --b[round + 2];
+        for (size_t y_layout = 0; y_layout < 2; ++y_layout) {
+          for (const double alpha : {1, 2}) {
+            for (const bool has_c : {false, true})
+              compute(a_layout, b_layout, y_layout, alpha, has_c);
+          }
+        }
+      }
+    }
+  }
+  EXPECT_EQ(found, 9 * 2 * 8);
 }
 
 }  // namespace
