@@ -11,10 +11,11 @@
 //
 // Rules that hold throughout:
 //  - Sizes and strides count elements, never bytes, unless a name says bytes.
-//  - The caller owns every tensor; the library keeps no pointer after a call returns.
-//  - All checks are made before anything is written. After an error nothing has changed and the
-//  next call works.
-//  - No exceptions, no RTTI: an allocation that fails is a Status.
+//  - The caller owns every tensor. The library keeps no pointer to one after a call returns, except
+//    in a PreparedCall.
+//  - A call checks all its arguments before it writes anything. After an error nothing has changed,
+//    and the next call works.
+//  - The library uses neither exceptions nor RTTI: an allocation that fails is a Status.
 //  - `data` must be aligned to its type.
 #pragma once
 
@@ -32,7 +33,7 @@ inline constexpr const char kVersion[] = "0.1.0";
 
 // Data types --------------------------------------------------------------------------------------
 
-// IEEE 754 binary16 and bfloat16, by their bits.
+// The bits of an IEEE 754 binary16, and of a bfloat16.
 struct Float16 {
   uint16_t bits;
 };
@@ -81,12 +82,12 @@ constexpr size_t dtype_bytes(DType type) {
 enum class Code : uint8_t {
   kOk,
   kShape,         // a rank, size, stride or array length breaks a rule
-  kDType,         // a type that the operation does not have, or types that must agree and do not
+  kDType,         // a type that the operation lacks, or types that must agree and do not
   kOpset,         // the version of the operator that `opset` names lacks what was asked for
-  kArgument,      // any other argument out of its range; an output that overlaps an input
-  kOutOfMemory,   // an allocation failed, or would pass Context's limit
-  kPackMismatch,  // weights that were packed for another operation, type or shape; bytes that are
-                  // no packed weights
+  kArgument,      // any other argument is out of its range, or an output overlaps an input
+  kOutOfMemory,   // an allocation failed, or would exceed the context's limit
+  kPackMismatch,  // weights were packed for another operation, type or shape, or bytes are no
+                  // packed weights
 };
 
 // What went wrong, in one sentence that names the argument, what was found and what is allowed.
@@ -100,25 +101,25 @@ struct Status {
   bool ok() const { return code == Code::kOk; }
 };
 
-// Writes `value` as an element of `dtype` to `element`, rounded to nearest even. Errors: kArgument
-// where an integer type cannot hold it, kDType.
+// Writes `value` to `element` as one element of `dtype`, rounded to nearest even. `op` and
+// `argument` are what an error names. Errors: kArgument if an integer type cannot hold the value,
+// kDType.
 Status store(const char* op, const char* argument, double value, DType dtype, void* element);
 
 // Tensors -----------------------------------------------------------------------------------------
 
-// The most axes that a tensor may have.
+// The highest rank of a tensor.
 inline constexpr int kMaxRank = 64;
 
-// Where a tensor's elements lie, for the check that an output overlaps no input, when `data` cannot
-// tell because they are yet to be brought into memory: byte `offset` of the caller's buffer number
-// `space`. space 0: at `data`.
+// Where a tensor lies, for the check that an output overlaps no input. A caller sets it if `data`
+// cannot tell, because the elements are not in memory yet.
 struct Place {
-  uint32_t space = 0;
-  int64_t offset = 0;
+  uint32_t space = 0;  // the caller's number of a buffer; 0: the tensor lies at `data`
+  int64_t offset = 0;  // bytes from the start of that buffer
 };
 
-// Elements of a tensor that is not in memory: element j of run i is its element offset + i *
-// run_stride + j * stride.
+// A block of a tensor that is not in memory, as `count` runs of `length` elements. Element j of
+// run i is the tensor's element offset + i * run_stride + j * stride.
 struct Runs {
   int64_t offset, count, length, run_stride, stride;
 
@@ -137,16 +138,16 @@ struct Remote {
 
 // An input, or with T = void an output. `dims` and `strides` must outlive the call. Element (i, j)
 // is data[i * strides[0] + j * strides[1]]. No two elements of an output may share a place: each
-// stride must clear the whole extent of the axes with shorter ones.
+// stride must exceed the extent of all axes with smaller strides.
 template <typename T>
 struct BasicTensor {
   T* data = nullptr;
   DType dtype = DType::kFloat32;
   std::span<const int64_t> dims{};  // each >= 0
-  std::span<const int64_t>
-      strides{};      // elements, each >= 0 (0 repeats an input); empty means contiguous, row-major
-  int64_t size = -1;  // elements behind `data`: exactly what dims and strides need; -1: the caller
-                      // vouches for it
+  // In elements, each >= 0; 0 repeats an element of an input. Empty: contiguous and row-major.
+  std::span<const int64_t> strides{};
+  // Elements behind `data`: exactly as many as dims and strides need. -1: not checked.
+  int64_t size = -1;
   Place place{};
   // Of A, B, C and Y (src, weights, bias and dst): set where the elements are not in memory; `data`
   // is null then. Must outlive the call.
@@ -159,54 +160,54 @@ using Tensor = BasicTensor<void>;
 
 // Whether results are the same bits everywhere.
 enum class Determinism : uint8_t {
-  // Floating point may depend on the build, the processor, shape, layout, packing, and the memory
-  // at hand where operands are streamed: the
-  // order of sums is free, products may be fused.
+  // The order of summation is free, and products may be fused. Results in floating point may
+  // depend on the build, the processor, shapes, layouts and packing; if operands are out-of-core,
+  // also on the free memory.
   kFast,
-  // One order of summation: ascending k into one accumulator an element, each product and sum
-  // rounded on its own; every NaN that is
-  // written is the canonical one. The same bits in every build, on every processor, for every
-  // number of threads, packed or not. Integers
-  // are exact either way.
+  // One order of summation: ascending k into one accumulator per element, unfused, with each
+  // product and each sum rounded. Every NaN that is written is the canonical one. The bits are the
+  // same in every build, on every processor, for every number of threads, packed or not. Integers
+  // are exact in either mode.
   kStrict,
 };
 
-// The most threads that a context may compute on.
+// The largest number of threads of a context.
 inline constexpr int kMaxThreads = 64;
 
-// Where the library's memory comes from, and how it computes. Not copyable; one thread at a time
-// may call with it.
+// Owns the threads, and counts all memory that the library allocates. Not copyable. Only one thread
+// at a time may make calls with a context.
 class Context {
  public:
-  // memory_limit: the most bytes that may be allocated through this context at any time; 0 means no
-  // limit but the system's.
+  // memory_limit: bytes that may be allocated through this context at the same time. 0: only the
+  // system sets a limit.
   explicit Context(size_t memory_limit = 0, Determinism determinism = Determinism::kFast);
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  // Memory aligned to 64 bytes, or null when the system or the limit refuses. Freed by release().
+  // Returns memory aligned to 64 bytes, or null if the system or the limit refuses. The caller owns
+  // it and frees it by release().
   void* allocate(size_t bytes);
-  // Takes what allocate() returned, or null.
+  // Frees memory from allocate(). `memory` may be null.
   void release(void* memory);
 
-  // Bytes that one allocation may have as far as the limit goes; for wasm, where memory cannot be
-  // given back, so that all that it has taken stays within the limit.
+  // The largest number of bytes that the limit allows one allocation. In wasm, where the memory of
+  // a module never shrinks, the limit applies to all memory that the module has committed.
   size_t room() const;
 
-  // Whether the limit leaves room for so many bytes more, with the alignment's share.
+  // Whether the limit allows another allocation of `bytes`, including its overhead for alignment.
   bool has_room(size_t bytes) const;
 
-  // Bytes asked for and not yet released, with the alignment's share.
+  // Bytes allocated and not yet released, including the overhead for alignment.
   size_t bytes_in_use() const { return in_use_; }
   size_t memory_limit() const { return limit_; }
   Determinism determinism() const { return determinism_; }
 
-  // Has calls compute on up to so many threads, the caller's own among them; 1, as at first, ends
-  // the others. They wait between calls, and end with the context. Small products stay on one. With
-  // kStrict the results are the same for every number. Errors: kArgument for a number that is not 1
-  // to kMaxThreads, or not 1 in a build without threads; kOutOfMemory where the system starts no
-  // more. Then the number is what it was.
+  // Sets the number of threads that compute a call, including the caller's own: 1 at first. The
+  // other threads wait between calls and end with the context, or when `threads` is 1. Small
+  // products use one thread. With kStrict every number of threads returns the same results.
+  // Errors, after which the number is as before: kArgument if `threads` is not 1 to kMaxThreads,
+  // or not 1 in a build without threads; kOutOfMemory if the system does not start that many.
   Status set_threads(int threads);
   int threads() const { return threads_; }
 
@@ -217,19 +218,19 @@ class Context {
   Determinism determinism_;
   size_t in_use_ = 0;
   int threads_ = 1;
-  pthreadpool* pool_ = nullptr;  // of threads_, if these are more than 1
+  pthreadpool* pool_ = nullptr;  // of threads_ threads; null if that is 1
 };
 
 // Weights -----------------------------------------------------------------------------------------
 
-// What weights are packed for.
+// The operation that weights are packed for.
 enum class PackFor : uint8_t {
   kGemm,   // gemm() and matmul()
-  kQGemm,  // with any scales and zero points
+  kQGemm,  // qgemm(), with any scales and zero points
 };
 
-// B', or a stack of them, laid out once for any number of calls with any A. Holds a copy: B may go.
-// Movable; empty until pack() fills it.
+// B', or a stack of such matrices, packed once for any number of calls with any A. Owns a copy in
+// memory of the context; B may be freed. Movable. Empty until pack() fills it.
 class PackedWeights {
  public:
   PackedWeights() = default;
@@ -238,71 +239,74 @@ class PackedWeights {
   ~PackedWeights();
 
   bool empty() const { return block_ == nullptr; }
-  // Of one that is not empty: what it is for, the type of its elements, the sizes of B after the
-  // transpose with those of axes in front of the matrix, and the bytes that it takes.
+  // Only for weights that are not empty:
   PackFor op() const;
-  DType dtype() const;
-  std::span<const int64_t> batch() const;
-  int64_t k() const;
-  int64_t n() const;
-  size_t bytes() const;
+  DType dtype() const;                     // of the packed elements
+  std::span<const int64_t> batch() const;  // sizes of the axes in front of the matrix
+  int64_t k() const;                       // rows of B'
+  int64_t n() const;                       // columns of B'
+  size_t bytes() const;                    // of memory, for all matrices
 
-  // For who keeps the memory himself, as a binding does: takes it out, to be freed by
-  // Context::release(); and looks at it again, without owning it.
+  // For a binding that keeps the memory itself. detach() passes ownership to the caller, who frees
+  // the memory by Context::release(). view() makes weights that use such memory and do not own it.
   void* detach();
   static PackedWeights view(const void* block);
 
  private:
   friend struct WeightsAccess;
-  Context* context_ = nullptr;  // that owns the block; null: nobody here does
+  Context* context_ = nullptr;  // releases the block; null: these weights do not own it
   const void* block_ = nullptr;
 };
 
 struct PackArgs {
   PackFor op = PackFor::kGemm;
-  ConstTensor B;  // (..., K, N), or (..., N, K) with trans. For qgemm: rank 2, int8 or uint8; else
-                  // any of Gemm's types
-  int64_t trans = 0;
-  std::optional<DType> as{};  // what elements are packed as: B's type, or from float32 float16 or
-                              // bfloat16, rounded to nearest even; none: B's
+  // (..., K, N), or (..., N, K) with trans. For kQGemm: rank 2, int8 or uint8. For kGemm: any type
+  // of Gemm.
+  ConstTensor B;
+  int64_t trans = 0;  // not 0: B' is the transpose of B
+  // The type of the packed elements: B's type, which is the default. If that is float32, also
+  // float16 or bfloat16, rounded to nearest even.
+  std::optional<DType> as{};
 };
 
-// Packs weights. Those of float16 and bfloat16, packed from these types or from float32, serve
-// operands of their own type and of float32. They must not outlive `context`. Errors: kShape,
-// kDType, kArgument, kOutOfMemory; *weights is as it was then.
+// Packs weights. Weights packed as float16 or bfloat16 serve an A of that type and of float32. The
+// weights must not outlive `context`. Errors: kShape, kDType, kArgument, kOutOfMemory; *weights is
+// then as it was before.
 Status pack(Context& context, const PackArgs& args, PackedWeights* weights);
 
-// Packed weights as bytes, to be kept: those that any build of this version packs on any machine
-// are the same, and each reads them.
+// Packed weights can be kept as bytes. Every build of this version, on every machine, writes the
+// same bytes for the same weights, and reads the bytes of every other.
 
-// Bytes that serialize() writes; of empty weights 0.
+// The number of bytes that serialize() writes; 0 for empty weights.
 size_t serialized_bytes(const PackedWeights& weights);
 
-// Fills `bytes`, which must be exactly serialized_bytes(). Errors: kArgument for weights that are
-// empty, kShape.
+// Writes the weights to `bytes`, whose length must be serialized_bytes(). Errors: kArgument if the
+// weights are empty, kShape if the length is another.
 Status serialize(const PackedWeights& weights, std::span<std::byte> bytes);
 
-// Makes packed weights of such bytes, of any alignment, and keeps a copy. They must not outlive
-// `context`. Errors: kPackMismatch for all bytes that are not to the last what serialize() gives,
-// be they cut short, changed, or made by whom it may; kOutOfMemory; *weights is as it was then.
+// Makes packed weights from bytes of serialize(), of any alignment, and keeps a copy. The weights
+// must not outlive `context`. Errors: kPackMismatch if the bytes are not exactly what serialize()
+// writes for some weights; kOutOfMemory. *weights is then as it was before.
 Status deserialize(Context& context, std::span<const std::byte> bytes, PackedWeights* weights);
 
 // Operations --------------------------------------------------------------------------------------
 
-// alpha or beta: a number, or exactly an integer modulo 2^64.
+// alpha or beta: a float64, or an exact integer modulo 2^64.
 class Factor {
  public:
-  Factor(double number)
-      : number_(number) {}  // NOLINT(google-explicit-constructor): args.alpha = 0.5
-  // For the 64-bit integer types only, and not beside a factor with a fraction.
+  // Implicit, for args.alpha = 0.5.
+  Factor(double number) : number_(number) {}  // NOLINT(google-explicit-constructor)
+  // For the 64-bit integer types only. The other factor must then be whole.
   static Factor exact(uint64_t integer) {
     Factor factor(static_cast<double>(static_cast<int64_t>(integer)));
     factor.integer_ = integer;
     factor.is_exact_ = true;
     return factor;
   }
-  double number() const { return number_; }      // of an exact one, the nearest to it read as int64
-  uint64_t integer() const { return integer_; }  // of an exact one
+  // The number; for an exact factor the float64 nearest to its value as an int64.
+  double number() const { return number_; }
+  // Only for an exact factor.
+  uint64_t integer() const { return integer_; }
   bool is_exact() const { return is_exact_; }
 
  private:
@@ -311,15 +315,15 @@ class Factor {
   bool is_exact_ = false;
 };
 
-// Bounds that the elements of a result are kept within, as some activation functions do: what is
-// below min becomes min, what is above max becomes max, and all else stays as it is, so NaN, and -0
-// where a bound is 0. {0} is relu, {0, 6} relu6.
+// Bounds of the elements of a result, as some activation functions have them: {0} is relu, {0, 6}
+// is relu6. An element below min becomes min, an element above max becomes max. All others stay as
+// they are, including NaN, and -0 if a bound is 0.
 //
-// Neither may be NaN, nor min above max. Rounded to float32 for float32, float16 and bfloat16, and
-// kept in float64 for float64. A result of 16 bits is rounded after, so that it is within the
-// bounds as these are rounded to its type: with a max of 0.1 a bfloat16 may be 0.10009765625. For
-// integers a bound must be infinite, or whole and at most 2^53 in size; one beyond the type's range
-// means the end of it.
+// Neither bound may be NaN, and min must not exceed max. For float32, float16 and bfloat16 the
+// bounds are rounded to float32; for float64 they stay float64. A result of 16 bits is rounded
+// after it is bounded, so the bounds that it obeys are rounded to its type: with a max of 0.1 a
+// bfloat16 may be 0.10009765625. For integers each bound must be infinite, or whole and at most
+// 2^53 in magnitude. A bound beyond the range of the type means the end of that range.
 struct Activation {
   double min = -std::numeric_limits<double>::infinity();
   double max = std::numeric_limits<double>::infinity();
@@ -328,112 +332,114 @@ struct Activation {
 // ONNX Gemm, Y = alpha * A' * B' + beta * C, at opsets 1, 6, 7, 9, 11 and 13. A' is A, or its
 // transpose when transA is not zero. https://onnx.ai/onnx/operators/onnx__Gemm.html
 //
-// Floating point: NaN and infinities propagate, alpha = 0 does not skip the product (0 * NaN is
-// NaN), and with beta = 0 C is not read. The order of summation is Context's matter. K = 0 means
-// there is no product, whatever alpha is: Y = beta * C, or zeros without C.
+// Floating point: NaN and infinities propagate. alpha = 0 does not skip the product: 0 * NaN is
+// NaN. With beta = 0, C is not read. The context's Determinism sets the order of summation. If K =
+// 0 there is no product, whatever alpha is: Y is beta * C, or 0 without C.
 //
-// Integers: exact modulo 2^bits while alpha and beta are whole. A fraction in a factor that counts
-// (alpha's where K > 0, beta's where there is a C) sends Y through float64: the wrapped product and
-// C are converted, combined, cut toward zero and saturated, so that 64-bit values above 2^53 lose
-// bits. Factors must be finite and, unless exact, at most 2^53 in size.
+// Integers: exact modulo 2^bits if alpha and beta are whole. A factor with a fraction that has an
+// effect (alpha if K > 0, beta if there is a C) makes the call combine in float64: it converts the
+// wrapped product and C, combines them, truncates toward zero and saturates. Then 64-bit values
+// above 2^53 lose bits. Factors must be finite and, unless exact, at most 2^53 in magnitude.
 //
 // float16 and bfloat16: accumulated and combined in float32, and rounded once, to nearest even.
 //
-// A, B, C and Y have one type. Beside A of float32, packed weights may be float16 or bfloat16: they
-// are widened, exactly, to float32, and all else is as with float32.
+// A, B, C and Y have one type. If A is float32, packed weights may be float16 or bfloat16. They are
+// widened to float32, which is exact, and all else is as with float32.
 struct GemmArgs {
   ConstTensor A;  // (M, K), or (K, M) with transA
   ConstTensor B;  // (K, N), or (N, K) with transB
-  const PackedWeights* packed_B =
-      nullptr;  // stands for B, which is not looked at then; transB must be 0
-  const ConstTensor* C =
-      nullptr;       // broadcast to (M, N) in one direction; null: absent (from opset 11)
-  Tensor Y;          // (M, N); may be exactly C: the same memory, shape and strides
-  Factor alpha = 1;  // rounded to float32 for float32, float16 and bfloat16; kept in float64 for
-                     // float64 and integers
-  Factor beta = 1;   // as alpha; 0: C is checked but not read
-  Activation activation;  // of alpha * A' * B' + beta * C, before it is rounded to 16 bits; of
-                          // integers, of Y; at any opset
-  int64_t transA = 0;
-  int64_t transB = 0;
-  int64_t opset = 13;  // the model's opset: means the newest version of Gemm that is not above it
-  std::optional<int64_t> broadcast;  // opsets 1 and 6 only, default 0: C must be exactly (M, N)
+  // Replaces B, which is then not read; transB must be 0.
+  const PackedWeights* packed_B = nullptr;
+  // Broadcast to (M, N) in one direction. null: absent, from opset 11 on.
+  const ConstTensor* C = nullptr;
+  Tensor Y;  // (M, N); may be exactly C: the same memory, shape and strides
+  // For float32, float16 and bfloat16 rounded to float32; for float64 and integers kept as it is.
+  Factor alpha = 1;
+  Factor beta = 1;  // as alpha; 0: C is checked but not read
+  // Bounds alpha * A' * B' + beta * C before it is rounded to 16 bits; for integers, bounds Y. At
+  // any opset.
+  Activation activation;
+  int64_t transA = 0;  // not 0: A' is the transpose of A
+  int64_t transB = 0;  // not 0: B' is the transpose of B
+  int64_t opset = 13;  // of the model; selects the newest version of Gemm that is not above it
+  // Only for opsets 1 and 6, where the default is 0: C must have exactly shape (M, N).
+  std::optional<int64_t> broadcast;
 };
 
-// Computes. Errors: kShape, kDType, kOpset, kArgument, kPackMismatch, kOutOfMemory.
+// Computes Y. Errors: kShape, kDType, kOpset, kArgument, kPackMismatch, kOutOfMemory.
 Status gemm(Context& context, const GemmArgs& args);
 
-// Makes all the checks of gemm() and gives the shape of Y, dims[0] = M and dims[1] = N, computing
-// nothing. The tensors' data may be null; Y is checked if its dims are given, and overlap is judged
-// by `place`.
+// Makes all checks of gemm(), computes nothing, and returns the shape of Y: dims[0] = M and
+// dims[1] = N. `data` of the tensors may be null. Y is checked if its dims are set; `place` then
+// decides whether it overlaps an input.
 Status gemm_shape(const GemmArgs& args, int64_t dims[2]);
 
 // com.microsoft QGemm of 8-bit A and B, int8 or uint8 each:
 //   acc = sum over k of (A' - a_zero_point) * (B' - b_zero_point[n]) + C, in int32 that wraps
-//   s[n] = ((alpha * a_scale) * b_scale[n]) / y_scale, each step rounded to float32, without the
-//   division where there is no y_scale
-// Without y_scale and y_zero_point Y is float32, float(acc) * s[n]. With both it has the type of
+//   s[n] = ((alpha * a_scale) * b_scale[n]) / y_scale, each step rounded to float32; without
+//   y_scale there is no division
+// Without y_scale and y_zero_point, Y is float32: float(acc) * s[n]. With both, Y has the type of
 // y_zero_point: float(acc) * s[n] rounded half to even, plus y_zero_point, saturated. One without
-// the other is an error. Before it is rounded, float(acc) * s[n] is kept within the bounds of
-// `activation`, rounded to float32 and, where there is a y_scale, divided by it in float32.
+// the other is an error. `activation` bounds float(acc) * s[n] before it is rounded: its bounds are
+// rounded to float32 and, if there is a y_scale, divided by it in float32.
 // https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.QGemm
 //
-// Scales are float32, finite and above 0. What is "one" is of shape [] or [1]; what is "one or N",
-// of shape [], [1] or [N]. Zero points have the type of their tensor; left out, they are 0. alpha
-// and the products of scales must be finite.
+// Scales are float32, finite and above 0. A tensor of one value has shape [] or [1]; a tensor of
+// one value per column of B' has shape [N]. Zero points have the type of their tensor; if absent,
+// they are 0. alpha and the products of scales must be finite.
 struct QGemmArgs {
-  ConstTensor A;                              // (M, K), or (K, M) with transA
-  ConstTensor a_scale;                        // one
-  const ConstTensor* a_zero_point = nullptr;  // one
-  ConstTensor B;                              // (K, N), or (N, K) with transB
-  const PackedWeights* packed_B =
-      nullptr;          // stands for B, which is not looked at then; transB must be 0
-  ConstTensor b_scale;  // one or N
-  const ConstTensor* b_zero_point = nullptr;  // one or N
-  const ConstTensor* C = nullptr;        // int32, broadcast to (M, N) in one direction; null: 0
-  const ConstTensor* y_scale = nullptr;  // one
-  const ConstTensor* y_zero_point = nullptr;  // one, int8 or uint8
+  ConstTensor A;                              // (M, K), or (K, M) with transA; int8 or uint8
+  ConstTensor a_scale;                        // one value
+  const ConstTensor* a_zero_point = nullptr;  // one value
+  ConstTensor B;                              // (K, N), or (N, K) with transB; int8 or uint8
+  // Replaces B, which is then not read; transB must be 0.
+  const PackedWeights* packed_B = nullptr;
+  ConstTensor b_scale;                        // one value, or one per column
+  const ConstTensor* b_zero_point = nullptr;  // one value, or one per column
+  const ConstTensor* C = nullptr;  // int32, broadcast to (M, N) in one direction; null: absent
+  const ConstTensor* y_scale = nullptr;       // one value
+  const ConstTensor* y_zero_point = nullptr;  // one value, int8 or uint8
   Tensor Y;               // (M, N), float32 or the type of y_zero_point; overlaps no input
   double alpha = 1;       // rounded to float32
-  Activation activation;  // of the numbers that Y stands for
-  int64_t transA = 0;
-  int64_t transB = 0;
+  Activation activation;  // bounds the real numbers that Y represents, before y_scale
+  int64_t transA = 0;     // not 0: A' is the transpose of A
+  int64_t transB = 0;     // not 0: B' is the transpose of B
 };
 
-// Computes. Errors: kShape, kDType, kArgument, kPackMismatch, kOutOfMemory.
+// Computes Y. Errors: kShape, kDType, kArgument, kPackMismatch, kOutOfMemory.
 Status qgemm(Context& context, const QGemmArgs& args);
 
-// As gemm_shape(), and gives Y's type. The values of scales, zero points and alpha are not looked
-// at.
+// As gemm_shape(); also returns the type of Y. Reads no values of scales, zero points or alpha.
 Status qgemm_shape(const QGemmArgs& args, int64_t dims[2], DType* dtype);
 
 // oneDNN Graph MatMul: dst = src * weights + bias for stacks of matrices. The last two axes are the
-// matrix; those before them are batch axes, broadcast like NumPy's, both ways, aligned at the
-// right. A src of rank 1, [K], is a row, and weights of rank 1 are a column, whatever the flags;
-// the axis that this adds is not in dst.
+// matrix. The axes before them are batch axes, aligned at the right and broadcast in both
+// directions, as in NumPy. A src of rank 1, [K], is a row, and weights of rank 1 are a column,
+// whatever the flags say; dst lacks the axis that this adds.
 // https://uxlfoundation.github.io/oneDNN/dev_guide_op_matmul.html
 //
-// src, weights and bias have one type, any of Gemm's. dst has it too, or may be float32 where it is
-// float16 or bfloat16. Packed weights may be float16 or bfloat16 where all else is float32.
-// Accumulation is as in gemm(). With K = 0 dst is bias, or zeros.
+// src, weights and bias have one type, any of Gemm's. dst has the same type; if that is float16 or
+// bfloat16, dst may also be float32. If all others are float32, packed weights may be float16 or
+// bfloat16. Sums accumulate as in gemm(). If K = 0, dst is bias, or 0 without bias.
 struct MatMulArgs {
   ConstTensor src;      // (..., M, K), or (..., K, M) with transpose_a; or (K)
   ConstTensor weights;  // (..., K, N), or (..., N, K) with transpose_b; or (K)
-  const PackedWeights* packed_weights =
-      nullptr;  // stands for weights, which is not looked at then; transpose_b must be 0
+  // Replaces weights, which is then not read; transpose_b must be 0.
+  const PackedWeights* packed_weights = nullptr;
   const ConstTensor* bias = nullptr;  // broadcast to dst in one direction; null: absent
-  Tensor dst;  // (..., M, N), without M if src has rank 1, without N if weights have; may be
-               // exactly bias
-  int64_t transpose_a = 0;
-  int64_t transpose_b = 0;
-  Activation activation;  // of src * weights + bias, as in gemm()
+  // (..., M, N), without M if src has rank 1, without N if weights has rank 1. May be exactly bias:
+  // the same memory, shape and strides.
+  Tensor dst;
+  int64_t transpose_a = 0;  // not 0: the last two axes of src are exchanged
+  int64_t transpose_b = 0;  // not 0: the last two axes of weights are exchanged
+  Activation activation;    // bounds src * weights + bias, as in gemm()
 };
 
-// Computes. Errors: kShape, kDType, kArgument, kPackMismatch, kOutOfMemory.
+// Computes dst. Errors: kShape, kDType, kArgument, kPackMismatch, kOutOfMemory.
 Status matmul(Context& context, const MatMulArgs& args);
 
-// As gemm_shape(): gives the rank and the sizes of dst, for which `dims` has room for kMaxRank.
-// dst.dtype must be set.
+// As gemm_shape(): returns the rank and the sizes of dst. `dims` must have room for kMaxRank sizes.
+// The caller must set dst.dtype.
 Status matmul_shape(const MatMulArgs& args, int64_t* dims, size_t* rank);
 
 // Prepared calls ----------------------------------------------------------------------------------
@@ -493,22 +499,20 @@ Status run(PreparedCall& call);
 
 // Plans -------------------------------------------------------------------------------------------
 
-// What a call would do.
+// How a call would run, in the terms of BLIS.
 struct Explanation {
-  const char* kernel =
-      "";             // name of the micro-kernel; "" when no product is needed (M, N or K is 0)
-  int64_t batch = 1;  // products of the same sizes, after what can be one is one
-  int64_t m = 0, n = 0, k = 0;  // of each
-  int64_t mr = 0, nr = 0,
-          kr = 0;  // rows and columns of the micro-kernel's tile, and k steps it takes at once
-  int64_t mc = 0, nc = 0, kc = 0;  // rows, columns and k steps of a block
-  int64_t threads = 1;             // that the work is shared out among
-  bool packs_a = false;            // else A is read in place
-  bool packs_b = false;            // else B is read in place, where it lies or was packed before
-  bool direct =
-      false;  // the micro-kernel writes Y itself; else it writes scratch and the epilogue writes Y
-  bool transposed = false;    // Y' = B' A' is computed, since N is small: what is said of tile,
-                              // blocks, A and B is of that
+  const char* kernel = "";         // the micro-kernel's name; "" if M, N or K is 0
+  int64_t batch = 1;               // number of products, after products that can be merged are one
+  int64_t m = 0, n = 0, k = 0;     // sizes of each product
+  int64_t mr = 0, nr = 0, kr = 0;  // the micro-kernel's tile, and its k steps per iteration
+  int64_t mc = 0, nc = 0, kc = 0;  // block sizes, in elements
+  int64_t threads = 1;             // that compute the call
+  bool packs_a = false;            // the call packs A; else the micro-kernel reads it unpacked
+  bool packs_b = false;  // the call packs B; else B is read unpacked, or was packed by pack()
+  bool direct = false;   // the micro-kernel writes Y; else the epilogue writes it from scratch
+  // The call computes Y' = B' A', since N is small. The tile, the blocks, A and B are then those of
+  // the transposed product.
+  bool transposed = false;
   int64_t scratch_bytes = 0;  // scratch memory of the call, for all threads
   bool streams =
       false;  // operands are remote: blocks of them are brought to memory, and each is computed so
@@ -516,10 +520,10 @@ struct Explanation {
                                // call that streams, scratch_bytes has room for blocks
 };
 
-// As gemm_shape(), and tells how gemm() would go about it in this context, by the bytes that are in
-// use now and the limit; the system may have less. `beside`: bytes that the caller will allocate
-// from the context before the call. The values of scales and zero points are looked at if all of
-// them have data. Error besides: kOutOfMemory, as of gemm().
+// As gemm_shape(); also explains how gemm() would run in this context, given its limit and its
+// bytes in use. The system may have less memory than the limit allows. `beside`: bytes that the
+// caller will allocate from the context before the call. Values of scales and zero points count if
+// all of them have data. Errors: those of gemm(), including kOutOfMemory.
 Status explain(const Context& context, const GemmArgs& args, Explanation* explanation,
                int64_t beside = 0);
 Status explain(const Context& context, const QGemmArgs& args, Explanation* explanation,
@@ -527,16 +531,17 @@ Status explain(const Context& context, const QGemmArgs& args, Explanation* expla
 Status explain(const Context& context, const MatMulArgs& args, Explanation* explanation,
                int64_t beside = 0);
 
-// A micro-kernel of this build, best first.
+// A micro-kernel of this build.
 struct KernelInfo {
   const char* name;  // states its types, tile and instruction set
-  DType compute;     // the type that it multiplies and accumulates in; kInt8: both 8-bit types,
-                     // accumulated in int32
-  int mr, nr, kr;
-  bool preferred;  // made for this processor, and engine
+  // The type that it multiplies and accumulates in. kInt8: it multiplies both 8-bit types and
+  // accumulates in int32.
+  DType compute;
+  int mr, nr, kr;  // its tile, and its k steps per iteration
+  bool preferred;  // made for this processor and this engine
 };
 
 int kernel_count();
-KernelInfo kernel_info(int index);  // 0 <= index < kernel_count()
+KernelInfo kernel_info(int index);  // 0 <= index < kernel_count(), in order of preference
 
 }  // namespace wgemm
