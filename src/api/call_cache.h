@@ -17,7 +17,7 @@ namespace wgemm {
 class CallCache {
  public:
   // The cached call of this key, or null. Words are compared as bits: NaN equals itself, and 0
-  // differs from -0. `operation`: a number of the caller's that tells operations apart.
+  // differs from -0. `operation`: the caller's number for one of its operations.
   const PlannedCall* find(int operation, std::span<const double> words) const;
 
   // A call to plan, and memory for operands that the caller has as numbers: they must live as long

@@ -1,4 +1,4 @@
-// Context: the one place that counts memory, and the threads.
+// Context: counts the memory that the library allocates, and owns the threads.
 #include <algorithm>
 #include <cstdlib>
 
@@ -19,44 +19,47 @@
 namespace wgemm {
 namespace {
 
-// In front of each allocation, a whole alignment unit, so that what follows stays aligned.
+// Stands in front of each allocation. It takes kArenaAlignment bytes, to keep what follows aligned.
 struct Header {
-  size_t bytes;  // of the allocation, header and all
+  size_t bytes;  // of the whole allocation, including the header
 };
 static_assert(sizeof(Header) <= kArenaAlignment);
 
-constexpr size_t kPage = size_t{64} << 10;
+constexpr size_t kWasmPage = size_t{64} << 10;  // bytes
 
 #if WGEMM_THREADS
 
-// pthreadpool waits for ever for a thread that does not start, so that it is tried before whether
-// as many do.
+// Whether the system starts `threads` threads at the same time. pthreadpool would wait for ever for
+// a thread that does not start.
 #if defined(__EMSCRIPTEN__)
-// There the workers are ready, and what may be lacking is memory: of a thread's stack, as much as
-// the main thread's, and its data. volatile, since compilers leave out allocations that nothing is
-// done with.
+// The workers run already, so only memory may be missing: a thread needs a stack as large as the
+// main thread's (128 KiB), and its data.
 bool can_start(int threads) {
-  void* volatile room = std::malloc(static_cast<size_t>(threads) * (size_t{144} << 10));
-  const bool is_there = room != nullptr;
-  std::free(room);
-  return is_there;
+  constexpr size_t kBytesPerThread = size_t{144} << 10;
+  // volatile: compilers remove an allocation that nothing uses.
+  void* volatile memory = std::malloc(static_cast<size_t>(threads) * kBytesPerThread);
+  const bool has_memory = memory != nullptr;
+  std::free(memory);
+  return has_memory;
 }
 #elif defined(_WIN32)
 bool can_start(int) { return true; }
 #else
+// Starts them for a moment. The mutex keeps each alive until the last has started.
 bool can_start(int threads) {
-  pthread_mutex_t wait = PTHREAD_MUTEX_INITIALIZER;
-  const auto stay = [](void* mutex) -> void* {
+  pthread_mutex_t all_started = PTHREAD_MUTEX_INITIALIZER;
+  const auto wait = [](void* mutex) -> void* {
     pthread_mutex_lock(static_cast<pthread_mutex_t*>(mutex));
     pthread_mutex_unlock(static_cast<pthread_mutex_t*>(mutex));
     return nullptr;
   };
-  pthread_t all[kMaxThreads];
+  pthread_t ids[kMaxThreads];
   int started = 0;
-  pthread_mutex_lock(&wait);
-  while (started < threads && pthread_create(&all[started], nullptr, stay, &wait) == 0) ++started;
-  pthread_mutex_unlock(&wait);
-  for (int i = 0; i < started; ++i) pthread_join(all[i], nullptr);
+  pthread_mutex_lock(&all_started);
+  while (started < threads && pthread_create(&ids[started], nullptr, wait, &all_started) == 0)
+    ++started;
+  pthread_mutex_unlock(&all_started);
+  for (int i = 0; i < started; ++i) pthread_join(ids[i], nullptr);
   return started == threads;
 }
 #endif
@@ -72,22 +75,23 @@ Context::~Context() { end_threads(); }
 
 bool Context::has_room(size_t bytes) const {
   if (bytes > SIZE_MAX - 2 * kArenaAlignment) return false;
-  const size_t total = Arena::taken_by(bytes), limit = limit_ == 0 ? SIZE_MAX - kPage : limit_;
+  const size_t total = Arena::taken_by(bytes), limit = limit_ == 0 ? SIZE_MAX - kWasmPage : limit_;
   return total <= limit && in_use_ <= limit - total;
 }
 
 size_t Context::room() const {
-  size_t most = limit_ == 0 ? SIZE_MAX : limit_ - std::min(limit_, in_use_);
+  size_t bytes = limit_ == 0 ? SIZE_MAX : limit_ - std::min(limit_, in_use_);
 #if defined(__EMSCRIPTEN__)
-  // What the allocator has at the end of memory, and what lies behind. It takes memory in steps of
-  // a page, and rounds up twice.
-  const size_t committed = __builtin_wasm_memory_size(0) * kPage,
-               most_committed = limit_ == 0 ? SIZE_MAX : std::max(limit_, committed);
-  const size_t used =
-      reinterpret_cast<uintptr_t>(sbrk(0)) - static_cast<size_t>(mallinfo().keepcost) + 2 * kPage;
-  most = std::min(most, most_committed - std::min(most_committed, used));
+  // The limit holds for committed pages, which never return. An allocation can use the free memory
+  // at the end of the heap (keepcost) and the pages that may still be committed. The allocator
+  // rounds up to a page, twice.
+  const size_t committed = __builtin_wasm_memory_size(0) * kWasmPage,
+               may_commit = limit_ == 0 ? SIZE_MAX : std::max(limit_, committed);
+  const size_t used = reinterpret_cast<uintptr_t>(sbrk(0)) -
+                      static_cast<size_t>(mallinfo().keepcost) + 2 * kWasmPage;
+  bytes = std::min(bytes, may_commit - std::min(may_commit, used));
 #endif
-  return most - std::min(most, 2 * kArenaAlignment);
+  return bytes - std::min(bytes, 2 * kArenaAlignment);
 }
 
 void* Context::allocate(size_t bytes) {
