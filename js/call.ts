@@ -12,6 +12,7 @@ import {
   packedWeights,
   type Operand,
   operandOf,
+  type Reader,
   readTensor,
   viewOfBytes,
 } from './operand.js';
@@ -76,9 +77,8 @@ const outOfMemory = 5;
 const scratchAt = 16,
   streamedAt = 18;
 
-/** @internal The arguments of a call, checked as far as JavaScript goes. */
-export interface Call {
-  readonly core: Core;
+/** @internal The arguments of a call, as they were read from the user's objects. */
+export interface Arguments {
   readonly operation: Operation;
   /** Attributes, in the order in which bindings/embind.cc reads them. */
   readonly attributes: Float64Array;
@@ -86,6 +86,11 @@ export interface Call {
   readonly operands: (Operand | null)[];
   /** What the user gave to be filled. */
   readonly out: unknown;
+}
+
+/** @internal A call of an instance in this thread, checked as far as JavaScript goes. */
+export interface Call extends Arguments {
+  readonly core: Core;
 }
 
 /**
@@ -168,13 +173,8 @@ export function writeFactor(block: Float64Array, at: number, value: number | big
  * @internal A call of what has been read from the user's objects, which may have run code of the
  * user's: what is found from here on holds.
  */
-export function makeCall(
-  core: Core,
-  operation: Operation,
-  attributes: Call['attributes'],
-  operands: Call['operands'],
-  out: unknown,
-): Call {
+export function makeCall(core: Core, read: Arguments): Call {
+  const { operation, attributes, operands, out } = read;
   core.checkAlive(operation.name);
   for (const operand of operands) if (operand !== null) locate(core, operation.name, operand);
   return { core, operation, attributes, operands, out };
@@ -449,14 +449,14 @@ function copyOut(core: Core, { name: op, result }: Operation, y: Operand): DataA
 
 /** @internal An operand that is given as a number: a tensor of rank 0. */
 export function scalar(
-  core: Core,
+  reader: Reader,
   op: string,
   name: string,
   value: number | bigint,
   dtype: DType,
 ): Operand {
   checkHolds(op, name, value, dtype);
-  const operand = operandOf(name, core.dtypes.indexOf(dtype), [], value);
+  const operand = operandOf(name, reader.dtypes.indexOf(dtype), [], value);
   operand.size = 1;
   return operand;
 }
@@ -481,7 +481,7 @@ export function checkHolds(op: string, name: string, value: number | bigint, dty
 
 /** @internal C or a bias: a tensor, a number, or nothing. */
 export function readAddend(
-  core: Core,
+  reader: Reader,
   op: string,
   name: string,
   value: unknown,
@@ -489,8 +489,8 @@ export function readAddend(
 ): Operand | null {
   if (value === undefined || value === null) return null;
   return typeof value === 'number' || typeof value === 'bigint'
-    ? scalar(core, op, name, value, dtype)
-    : readTensor(core, op, name, value);
+    ? scalar(reader, op, name, value, dtype)
+    : readTensor(reader, op, name, value);
 }
 
 /**
@@ -518,12 +518,16 @@ export function explain(call: Call): number {
 
 const noOptions = Object.freeze(Object.create(null) as Record<string, unknown>);
 
-/** @internal Reads an object of options, which may have no others than those `allowed`. */
+/**
+ * @internal Reads an object of options, which may have no others than those `allowed`, and those
+ * `besides` that something else reads.
+ */
 export function readOptions(
   op: string,
   options: unknown,
-  allowed: string[],
+  allowed: readonly string[],
   what = 'options',
+  besides: readonly string[] = [],
 ): Record<string, unknown> {
   if (options === undefined || options === null) return noOptions;
   if (!isReadable(options)) {
@@ -535,7 +539,8 @@ export function readOptions(
   }
   // Those of its own; Object.keys() would make an array.
   for (const key in options) {
-    if (!allowed.includes(key) && Object.prototype.hasOwnProperty.call(options, key))
+    if (allowed.includes(key) || besides.includes(key)) continue;
+    if (Object.prototype.hasOwnProperty.call(options, key))
       throw new ArgumentError(
         op,
         key,

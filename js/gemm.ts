@@ -1,7 +1,7 @@
 /** ONNX Gemm: its options, and how a call of it is read. */
 import {
   type Activation,
-  type Call,
+  type Arguments,
   isInHeap,
   makeCall,
   operations,
@@ -16,7 +16,7 @@ import {
 import type { Core } from './core.js';
 import { ArgumentError, describe, OpsetError } from './errors.js';
 import type { HeapTensor, PackedWeights } from './heap.js';
-import { readTensor } from './operand.js';
+import { type Reader, readTensor } from './operand.js';
 import type { DataArray, DType, TensorLike } from './tensor.js';
 
 export interface GemmOptions<A extends DataArray = DataArray> {
@@ -70,9 +70,9 @@ export function runGemm(core: Core, a: unknown, b: unknown, c: unknown, options:
   // An array's elements may be read by code of the user's, which must have run before anything is
   // in the block.
   if (typeof activation === 'object' || !isInHeap(core, a, b, c, out)) {
-    return runCall(
-      makeGemm(core, a, b, c, alpha, beta, transA, transB, opset, broadcast, activation, out),
-    );
+    // prettier-ignore
+    const read = readArguments(core, a, b, c, alpha, beta, transA, transB, opset, broadcast, activation, out);
+    return runCall(makeCall(core, read));
   }
   const end = readAttributes(core.block, alpha, beta, transA, transB, opset, broadcast, activation);
   return runInHeap(
@@ -86,20 +86,29 @@ export function runGemm(core: Core, a: unknown, b: unknown, c: unknown, options:
   );
 }
 
-/** @internal */
-export function readGemm(core: Core, a: unknown, b: unknown, c: unknown, options: unknown): Call {
-  core.checkAlive(op);
+/** @internal Reads a call, and checks what needs no core. */
+export function readGemm(
+  reader: Reader,
+  a: unknown,
+  b: unknown,
+  c: unknown,
+  options: unknown,
+): Arguments {
+  reader.checkAlive(op);
   const { alpha, beta, transA, transB, opset, broadcast, activation, out } = readOptions(
     op,
     options,
     optionNames,
+    'options',
+    reader.callOptions,
   );
-  return makeGemm(core, a, b, c, alpha, beta, transA, transB, opset, broadcast, activation, out);
+  // prettier-ignore
+  return readArguments(reader, a, b, c, alpha, beta, transA, transB, opset, broadcast, activation, out);
 }
 
 // The options one by one: they are read once, and an object to hold them would be one more to make.
-function makeGemm(
-  core: Core,
+function readArguments(
+  reader: Reader,
   a: unknown,
   b: unknown,
   c: unknown,
@@ -111,14 +120,15 @@ function makeGemm(
   broadcast: unknown,
   activation: unknown,
   out: unknown,
-): Call {
-  const operandA = readTensor(core, op, 'A', a);
-  const operandB = readTensor(core, op, 'B', b);
-  const operandC = readAddend(core, op, 'C', c, core.dtypes[operandA.dtype] as DType);
+): Arguments {
+  const operandA = readTensor(reader, op, 'A', a);
+  const operandB = readTensor(reader, op, 'B', b);
+  const operandC = readAddend(reader, op, 'C', c, reader.dtypes[operandA.dtype] as DType);
   const attributes = new Float64Array(10);
   readAttributes(attributes, alpha, beta, transA, transB, opset, broadcast, activation);
-  const operandY = out === undefined ? null : readTensor(core, op, 'Y', out);
-  return makeCall(core, operations.gemm, attributes, [operandA, operandB, operandC, operandY], out);
+  const operandY = out === undefined ? null : readTensor(reader, op, 'Y', out);
+  const operands = [operandA, operandB, operandC, operandY];
+  return { operation: operations.gemm, attributes, operands, out };
 }
 
 /**

@@ -63,13 +63,11 @@ export abstract class HeapObject {
   static {
     locateHeld = (object, core, op, name) => {
       if (object.#core === core && object.#address !== 0 && !core.disposed) return object.#address;
-      const [other, disposed] = PackedWeights.is(object)
-        ? ['packed weights of another instance; pack them here', 'disposed weights']
-        : ['a tensor of another instance; copy its data, or alloc it here', 'a disposed tensor'];
-      if (object.#core !== core) throw new ArgumentError(op, name, `${op}: ${name} is ${other}`);
+      const isWeights = PackedWeights.is(object);
+      if (object.#core !== core) throw foreignHandle(op, name, isWeights);
       if (core.disposed)
         throw core.ended(op, name, `the instance that ${name} belongs to is disposed`);
-      throw new DisposedError(op, name, `${op}: ${name} is ${disposed}`);
+      throw disposedHandle(op, name, isWeights);
     };
     viewHeld = (tensor) => {
       const core = tensor.#core;
@@ -94,6 +92,20 @@ export abstract class HeapObject {
   }
 }
 disposable(HeapObject.prototype);
+
+/** @internal The error of a call with a handle of another instance. */
+export function foreignHandle(op: string, name: string, isWeights: boolean): ArgumentError {
+  const found = isWeights
+    ? 'packed weights of another instance; pack them here'
+    : 'a tensor of another instance; copy its data, or alloc it here';
+  return new ArgumentError(op, name, `${op}: ${name} is ${found}`);
+}
+
+/** @internal The error of a call with a handle that is disposed. */
+export function disposedHandle(op: string, name: string, isWeights: boolean): DisposedError {
+  const found = isWeights ? 'disposed weights' : 'a disposed tensor';
+  return new DisposedError(op, name, `${op}: ${name} is ${found}`);
+}
 
 /** Bytes of the heap as an array of its own. */
 function copyOf(

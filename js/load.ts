@@ -149,11 +149,16 @@ export async function loadCore(
 /** What a caller's own assets threw: that goes through as it is. */
 const errorsOfAssets = new WeakSet<object>();
 
+/** @internal Asks `assets` for the source of a file. */
+export async function ask(file: string, assets: Assets | undefined): Promise<unknown> {
+  const source: unknown = assets?.(file);
+  if (isRevoked(source)) throw notSource(file, describe(source));
+  return await source;
+}
+
 async function asked(file: string, assets: Assets | undefined): Promise<unknown> {
   try {
-    const source: unknown = assets?.(file);
-    if (isRevoked(source)) throw notSource(file, describe(source));
-    return await source;
+    return await ask(file, assets);
   } catch (error) {
     if (typeof error === 'object' && error !== null) errorsOfAssets.add(error);
     throw error;
@@ -180,11 +185,7 @@ async function together(
   onDeath: (why: string) => void,
 ): Promise<() => void> {
   const file = 'wgemm-thread.js';
-  const script = (await asked(file, assets)) ?? beside(file, thread);
-  if (!(typeof script === 'string' || script instanceof URL)) {
-    const message = `${op}: assets('${file}') gave ${describe(script)}; it must give a URL, or undefined where the file is beside the script`;
-    throw new ArgumentError(op, 'assets', message);
-  }
+  const script = readThreadSource(file, await asked(file, assets)) ?? beside(file, thread);
   try {
     return await startThreads(module, threads, script, onDeath);
   } catch (error) {
@@ -264,21 +265,35 @@ async function compileOwn(file: string, pair: Pair): Promise<WebAssembly.Module>
 }
 
 async function compileAsset(file: string, assets: Assets): Promise<WebAssembly.Module> {
-  const source = await asked(file, assets);
+  const source = readWasmSource(file, await asked(file, assets));
+  return source instanceof WebAssembly.Module ? source : await compile(file, source);
+}
+
+/** @internal Checks what `assets` returned for a `.wasm`. */
+export function readWasmSource(
+  file: string,
+  source: unknown,
+): WebAssembly.Module | string | URL | Uint8Array {
   if (source instanceof WebAssembly.Module) return source;
-  if (typeof source === 'string' || source instanceof URL) return await compile(file, source);
+  if (typeof source === 'string' || source instanceof URL) return source;
   if (!ArrayBuffer.isView(source) && !(source instanceof ArrayBuffer))
     throw notSource(file, describe(source));
-  let bytes;
   try {
     const { buffer, byteOffset, byteLength } = ArrayBuffer.isView(source)
       ? source
       : new Uint8Array(source);
-    bytes = new Uint8Array(buffer, byteOffset, byteLength);
+    return new Uint8Array(buffer, byteOffset, byteLength);
   } catch {
     throw notSource(file, 'bytes that are detached');
   }
-  return await compile(file, bytes);
+}
+
+/** @internal Checks what `assets` returned for the script of threads. */
+export function readThreadSource(file: string, source: unknown): string | URL | undefined {
+  if (source === undefined || source === null) return undefined;
+  if (typeof source === 'string' || source instanceof URL) return source;
+  const message = `${op}: assets('${file}') gave ${describe(source)}; it must give a URL, or undefined where the file is beside the script`;
+  throw new ArgumentError(op, 'assets', message);
 }
 
 function notSource(file: string, found: string): ArgumentError {

@@ -1,7 +1,7 @@
 /** oneDNN Graph MatMul: its options, and how a call of it is read. */
 import {
   type Activation,
-  type Call,
+  type Arguments,
   isInHeap,
   makeCall,
   operations,
@@ -15,7 +15,7 @@ import {
 import type { Core } from './core.js';
 import { describe, DTypeError } from './errors.js';
 import type { HeapTensor } from './heap.js';
-import { readTensor } from './operand.js';
+import { type Reader, readTensor } from './operand.js';
 import type { DataArray, DType, TensorLike } from './tensor.js';
 
 export interface MatMulOptions<A extends DataArray = DataArray, T extends DType = DType> {
@@ -69,9 +69,9 @@ export function runMatMul(
     typeof activation === 'object' ||
     !isInHeap(core, src, weights, bias, out)
   ) {
-    return runCall(
-      makeMatMul(core, src, weights, bias, transposeA, transposeB, outType, activation, out),
-    );
+    // prettier-ignore
+    const read = readArguments(core, src, weights, bias, transposeA, transposeB, outType, activation, out);
+    return runCall(makeCall(core, read));
   }
   const { block } = core;
   block[0] = readFlag(op, 'transposeA', transposeA, 0);
@@ -89,25 +89,28 @@ export function runMatMul(
   );
 }
 
-/** @internal */
+/** @internal Reads a call, and checks what needs no core. */
 export function readMatMul(
-  core: Core,
+  reader: Reader,
   src: unknown,
   weights: unknown,
   bias: unknown,
   options: unknown,
-): Call {
-  core.checkAlive(op);
+): Arguments {
+  reader.checkAlive(op);
   const { transposeA, transposeB, outType, activation, out } = readOptions(
     op,
     options,
     optionNames,
+    'options',
+    reader.callOptions,
   );
-  return makeMatMul(core, src, weights, bias, transposeA, transposeB, outType, activation, out);
+  // prettier-ignore
+  return readArguments(reader, src, weights, bias, transposeA, transposeB, outType, activation, out);
 }
 
-function makeMatMul(
-  core: Core,
+function readArguments(
+  reader: Reader,
   src: unknown,
   weights: unknown,
   bias: unknown,
@@ -116,12 +119,13 @@ function makeMatMul(
   outType: unknown,
   activation: unknown,
   out: unknown,
-): Call {
-  const operandA = readTensor(core, op, 'src', src);
-  const operandB = readTensor(core, op, 'weights', weights);
-  const addend = readAddend(core, op, 'bias', bias, core.dtypes[operandA.dtype] as DType);
-  const result = out === undefined ? null : readTensor(core, op, 'dst', out);
-  const typeOfSrc = core.dtypes[operandA.dtype] as DType;
+): Arguments {
+  const { dtypes } = reader;
+  const operandA = readTensor(reader, op, 'src', src);
+  const operandB = readTensor(reader, op, 'weights', weights);
+  const typeOfSrc = dtypes[operandA.dtype] as DType;
+  const addend = readAddend(reader, op, 'bias', bias, typeOfSrc);
+  const result = out === undefined ? null : readTensor(reader, op, 'dst', out);
   const allowed =
     typeOfSrc === 'float16' || typeOfSrc === 'bfloat16' ? [typeOfSrc, 'float32'] : [typeOfSrc];
   if (outType !== undefined && !allowed.includes(outType as DType)) {
@@ -129,9 +133,9 @@ function makeMatMul(
     throw new DTypeError(op, 'outType', `${op}: ${found}; it must be ${allowed.join(' or ')}`);
   }
   const type =
-    outType === undefined ? (result ?? operandA).dtype : core.dtypes.indexOf(outType as DType);
+    outType === undefined ? (result ?? operandA).dtype : dtypes.indexOf(outType as DType);
   if (result && result.dtype !== type) {
-    const found = `out has type ${core.dtypes[result.dtype]} and outType is ${describe(outType)}`;
+    const found = `out has type ${dtypes[result.dtype]} and outType is ${describe(outType)}`;
     throw new DTypeError(op, 'outType', `${op}: ${found}; they must be the same`);
   }
   const attributes = new Float64Array(5);
@@ -139,5 +143,6 @@ function makeMatMul(
   attributes[1] = readFlag(op, 'transposeB', transposeB, 0);
   attributes[2] = type;
   readActivation(op, activation, attributes, 3);
-  return makeCall(core, operations.matmul, attributes, [operandA, operandB, addend, result], out);
+  const operands = [operandA, operandB, addend, result];
+  return { operation: operations.matmul, attributes, operands, out };
 }

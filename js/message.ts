@@ -1,179 +1,234 @@
-/**
- * Arguments of calls as messages between a page and its worker: what a structured clone would lose
- * or refuse is told apart, so that the worker finds the same mistakes in the same arguments.
- */
-import { handleIn, handleKey, has, isRevoked } from './properties.js';
+/** The messages between a page and its worker, and the operands of calls in them. */
+import type { Operation } from './call.js';
+import type { Info, Settings } from './create.js';
+import type { ErrorCode } from './errors.js';
+import type { HeapTensor, PackedWeights } from './heap.js';
+import type { AllocArguments } from './index.js';
+import { type Handle, type Operand, operandOf } from './operand.js';
 import {
   bufferOf,
   byteLengthOf,
   classOf,
   type DataArray,
   type DType,
-  detached,
   isDetached,
   lengthOf,
   offsetOf,
-  tensorKeys,
 } from './tensor.js';
 
-/** @internal What a handle stands for. */
+/** @internal By call: its arguments besides the operands. The page has checked them. */
+export interface Values {
+  createGemm: Omit<Settings, 'assets'> & { readonly hasAssets: boolean };
+  gemm: { readonly attributes: Float64Array };
+  qgemm: { readonly attributes: Float64Array };
+  matmul: { readonly attributes: Float64Array };
+  explain: { readonly operation: Operation['name']; readonly attributes: Float64Array };
+  /** Its operand is what is packed. */
+  pack: { readonly attributes: Float64Array };
+  /** Its operand is the bytes. */
+  deserialize: undefined;
+  alloc: AllocArguments;
+  memory: undefined;
+  /** Its operand is the tensor. */
+  read: undefined;
+  /** Its operands are the tensor and the data. */
+  write: { readonly offset: number };
+  /** Its operand is the weights. */
+  serialize: undefined;
+}
+
+/** @internal */
+export type Method = keyof Values;
+
+/** @internal A call as the page sends it. */
+export type CallOrder<M extends Method = Method> = {
+  [Each in M]: {
+    readonly kind: 'call';
+    readonly id: number;
+    readonly method: Each;
+    readonly values: Values[Each];
+    readonly packet: Packet;
+    /** Whether the worker only checks the packet, and then waits for another with the arrays. */
+    readonly isTrial: boolean;
+  };
+}[M];
+
+/** @internal From the page. */
+export type Order =
+  | CallOrder
+  /** The arrays of a call that the worker has accepted. */
+  | { readonly kind: 'packet'; readonly id: number; readonly packet: Packet }
+  | { readonly kind: 'cancel'; readonly id: number }
+  /** `id` is that of a handle. After 'forget' no message names it. */
+  | { readonly kind: 'dispose' | 'forget'; readonly id: number }
+  /** What `assets` returned. */
+  | { readonly kind: 'asset'; readonly source: unknown };
+
+/** @internal To the page. */
+export type Answer =
+  | { readonly kind: 'ready' }
+  | { readonly kind: 'closing'; readonly why: string }
+  | { readonly kind: 'asset'; readonly file: string }
+  | { readonly kind: 'accepted'; readonly id: number }
+  | { readonly kind: 'outcome'; readonly id: number; readonly outcome: Outcome }
+  | ErrorAnswer;
+
+/** @internal What a call threw. */
+export interface ErrorAnswer {
+  readonly kind: 'error';
+  readonly id: number;
+  readonly code: ErrorCode;
+  readonly op: string;
+  readonly argument: string;
+  readonly message: string;
+  readonly cause: SentCause | undefined;
+}
+
+/** @internal The cause of an error: not every engine can clone an error. */
+export interface SentCause {
+  /** Undefined for a cause that is no Error. */
+  readonly name: string | undefined;
+  readonly message: string;
+  readonly cause: SentCause | undefined;
+}
+
+/** @internal What a call returned: a plain value, an array, or a handle. */
+export interface Outcome {
+  readonly value?: unknown;
+  /** The elements of the result, or the array that was sent for `out`. */
+  readonly array?: SentArray;
+  readonly buffers: ArrayBuffer[];
+  readonly shape?: readonly number[];
+  readonly dtype?: DType;
+  readonly held?: Held;
+}
+
+/** @internal What a new instance is. */
+export interface Started {
+  readonly info: Info;
+  readonly dtypes: readonly DType[];
+}
+
+/** @internal A handle, as the worker tells the page of it. */
 export interface Held {
-  /** 'imitation': what only looks like a handle, by its prototype. */
-  readonly kind: 'tensor' | 'weights' | 'imitation';
-  /** Number in the worker; 0 for what is no part of that worker's instance. */
+  readonly kind: 'tensor' | 'weights';
+  /** Its number in the worker. */
   readonly id: number;
   readonly dtype: DType;
   readonly shape: readonly number[];
+  /** Of weights: what they are for, and their bytes. */
+  readonly op?: 'gemm' | 'qgemm';
+  readonly byteLength?: number;
 }
 
-/** @internal A value of a message: itself where it is a primitive. */
-export type Sent =
-  | undefined
-  | null
-  | boolean
-  | number
-  | string
-  | bigint
-  | SentArray
-  | Held
-  /** The length is one that an array has, unless it is a proxy's. */
-  | { readonly kind: 'list'; readonly items: Sent[]; readonly length: Sent }
-  | { readonly kind: 'object'; readonly own: Entries; readonly inherited: Entries }
-  /** A handle of another copy of the package. */
-  | { readonly kind: 'handle'; readonly text: string }
-  | { readonly kind: 'function' | 'symbol' | 'revoked' };
-
-type Entries = [key: string, value: Sent][];
-
-/** @internal A typed array, as a part of a buffer of the message. */
+/** @internal A typed array in a message. */
 export interface SentArray {
-  readonly kind: 'array';
-  /** Of its class. */
+  /** Name of its class. */
   readonly name: string;
-  /** Among the buffers of the message; -1 for an array that is detached. */
+  /** Index among the buffers of the message. */
   buffer: number;
-  /** In bytes. */
+  /** In bytes, from the start of that buffer. */
   offset: number;
+  /** In elements. */
   readonly length: number;
 }
 
-/** @internal The arguments of a call. */
+/** An operand in a message. */
+interface SentOperand extends Pick<Operand, 'name' | 'dtype' | 'shape' | 'strides' | 'size'> {
+  readonly source: SentArray | { readonly handle: number } | number | bigint | null;
+}
+
+/** @internal The operands of a call. */
 export interface Packet {
-  readonly args: Sent[];
-  /** A number stands for a buffer of so many bytes that only a check is to see. */
-  readonly buffers: (ArrayBuffer | number)[];
+  readonly operands: readonly (SentOperand | null)[];
+  /** A number stands for a buffer of as many bytes, whose contents no check reads. */
+  readonly buffers: readonly (ArrayBuffer | number)[];
 }
 
 /**
- * @internal What a packet has of the buffers under arrays: copies; the buffers, which are detached,
- * or copies of those that cannot move, such as WebAssembly's; or their sizes.
+ * @internal What a packet has of the buffers under arrays. `'copy'`: copies. `'move'`: the buffers
+ * themselves, which are detached, or copies of those that cannot move, such as a
+ * WebAssembly.Memory's. `'describe'`: their sizes.
  */
 export type Way = 'copy' | 'move' | 'describe';
 
-interface Part {
+/** An array of the caller's among the operands. */
+interface Source {
+  readonly name: string;
   readonly sent: SentArray;
   readonly array: DataArray;
   readonly buffer: ArrayBufferLike;
+  /** In bytes. */
   readonly start: number;
   readonly end: number;
-  /** Whether a check reads its elements. */
+  /** Whether a check of the call reads its elements. */
   readonly isRead: boolean;
 }
 
-/** Of the inputs of qgemm. */
-const readByChecks = /(Scale|ZeroPoint)$/;
+/** Scales and zero points of qgemm, by their names in errors. */
+const readByChecks = /_(scale|zero_point)$/;
 
 /**
- * @internal Reads arguments, and gives the function that makes packets of them. Arrays that overlap
- * also overlap in each packet: `out` may be C, but must not overlap A.
- * @param heldOf the handle that an object is, if it is one
+ * @internal Makes packets of the operands of a call. Arrays that overlap also overlap in each
+ * packet: `out` may be C, but must not overlap A.
+ *
+ * @param numberOf the number of a handle in the worker
+ * @param changed the error for an array that was detached or resized since this call
  */
 export function packetsOf(
-  args: readonly unknown[],
-  heldOf: (value: object) => Held | undefined,
+  operands: readonly (Operand | null)[],
+  numberOf: (handle: Handle, name: string) => number,
+  changed: (name: string) => unknown,
 ): (way: Way) => Packet {
-  const parts: Part[] = [];
+  const sources: Source[] = [];
+  const sent = operands.map((operand): SentOperand | null => {
+    if (operand === null) return null;
+    const { name, dtype, shape, strides, size, source } = operand;
+    return { name, dtype, shape, strides, size, source: send(name, source) };
+  });
 
-  function encode(value: unknown, depth: number, isRead = false): Sent {
-    if (typeof value === 'function' || typeof value === 'symbol')
-      return { kind: typeof value } as Sent;
-    if (typeof value !== 'object' || value === null) return value as Sent;
-    if (isRevoked(value)) return { kind: 'revoked' };
-    // Inputs and options are at depth 0, tensors at 1 at the most, their arrays, shapes and strides
-    // at 2. Errors tell no more of what is deeper than its kind, and no array may be detached that
-    // is no operand.
-    const name = classOf(value);
-    if (name !== undefined && depth <= 2) return encodeArray(value as DataArray, name, isRead);
-    if (Array.isArray(value)) {
-      const length: unknown = value.length;
-      // No shape may have as many.
-      const count = depth <= 2 && typeof length === 'number' ? Math.min(length, 65) : 0;
-      const items = Array.from({ length: count }, (_, i) => encode(value[i], 3));
-      return { kind: 'list', items, length: encode(length, 3) };
-    }
-    const held = depth <= 2 ? heldOf(value) : undefined;
-    if (held) return held;
-    const text = depth <= 2 ? handleIn(value) : undefined;
-    if (text !== undefined) return { kind: 'handle', text };
-    if (name !== undefined || depth >= 2 || (depth === 1 && !has(value, 'data')))
-      return { kind: 'object', own: [], inherited: [] };
-    const { own, inherited } = propertiesOf(value);
-    const encoded = (properties: object): Entries =>
-      Object.entries(properties).map(([key, item]) => [
-        key,
-        encode(item, depth + 1, isRead || readByChecks.test(key)),
-      ]);
-    return { kind: 'object', own: encoded(own), inherited: encoded(inherited) };
-  }
-
-  function encodeArray(array: DataArray, name: string, isRead: boolean): SentArray {
-    const buffer = bufferOf(array);
-    const length = lengthOf(array);
+  function send(name: string, source: Operand['source']): SentOperand['source'] {
+    if (typeof source !== 'object' || source === null) return source;
+    if (classOf(source) === undefined) return { handle: numberOf(source as Handle, name) };
+    const array = source as DataArray;
     const start = offsetOf(array);
-    const sent: SentArray = {
-      kind: 'array',
-      name,
-      buffer: isDetached(buffer) ? -1 : 0,
-      offset: 0,
-      length,
-    };
-    if (sent.buffer === 0)
-      parts.push({ sent, array, buffer, start, end: start + byteLengthOf(array), isRead });
+    const sent = describe(array);
+    const [buffer, end] = [bufferOf(array), start + byteLengthOf(array)];
+    sources.push({ name, sent, array, buffer, start, end, isRead: readByChecks.test(name) });
     return sent;
   }
 
-  const encoded = args.map((arg) => encode(arg, 0));
   return (way) => {
-    // The call is refused for an array that has gone since, and must not cost the others.
-    const alive = parts.filter(isAsItWas);
-    const moves = way === 'move' && alive.length === parts.length;
-    const buffers: Packet['buffers'] = [];
-    const place = (group: readonly Part[], from: number, buffer: ArrayBuffer | number) => {
+    for (const source of sources) if (!isUnchanged(source)) throw changed(source.name);
+    const buffers: (ArrayBuffer | number)[] = [];
+    const place = (group: readonly Source[], from: number, buffer: ArrayBuffer | number) => {
       for (const { sent, start } of group)
         Object.assign(sent, { buffer: buffers.length, offset: start - from });
       buffers.push(buffer);
     };
-    for (const { sent } of parts) sent.buffer = -1;
-    for (const buffer of new Set(alive.map((part) => part.buffer))) {
-      const inIt = alive.filter((part) => part.buffer === buffer).sort((a, b) => a.start - b.start);
-      const moved = moves && inIt.some(({ start, end }) => start < end) ? move(buffer) : undefined;
+    for (const buffer of new Set(sources.map((source) => source.buffer))) {
+      const inIt = sources
+        .filter((source) => source.buffer === buffer)
+        .sort((a, b) => a.start - b.start);
+      const hasElements = inIt.some(({ start, end }) => start < end);
+      const moved = way === 'move' && hasElements ? move(buffer) : undefined;
       if (moved) {
         place(inIt, 0, moved);
         continue;
       }
       for (const cluster of clusters(inIt)) {
         // From a multiple of 8 bytes, so that every array stays aligned.
-        const first = Math.floor((cluster[0] as Part).start / 8) * 8;
-        const last = Math.max(...cluster.map((part) => part.end));
-        const isDescribed = way === 'describe' && !cluster.some((part) => part.isRead);
+        const first = Math.floor((cluster[0] as Source).start / 8) * 8;
+        const last = Math.max(...cluster.map((source) => source.end));
+        const isDescribed = way === 'describe' && !cluster.some((source) => source.isRead);
         place(cluster, first, isDescribed ? last - first : copyOf(buffer, first, last));
       }
     }
-    return { args: encoded, buffers };
+    return { operands: sent, buffers };
   };
 }
 
-function isAsItWas({ sent, array, buffer, start }: Part): boolean {
+function isUnchanged({ sent, array, buffer, start }: Source): boolean {
   return lengthOf(array) === sent.length && offsetOf(array) === start && !isDetached(buffer);
 }
 
@@ -183,39 +238,7 @@ function copyOf(buffer: ArrayBufferLike, first: number, last: number): ArrayBuff
   return copy.buffer;
 }
 
-/**
- * @internal The properties of an object, each read once. Own ones that can be enumerated are told
- * apart, since only these may be unknown; of a tensor, no others are read than those that say where
- * the elements are.
- */
-export function propertiesOf(value: object): {
-  own: Record<string, unknown>;
-  inherited: Record<string, unknown>;
-} {
-  const keys = Object.keys(value);
-  const others = new Set<string>(tensorKeys.filter((key) => has(value, key)));
-  const isTensor = others.has('data');
-  if (!isTensor) {
-    for (
-      let from: unknown = value;
-      from && from !== Object.prototype;
-      from = Object.getPrototypeOf(from)
-    ) {
-      for (const key of Object.getOwnPropertyNames(from)) others.add(key);
-    }
-  }
-  for (const key of keys) others.delete(key);
-  const read = (names: Iterable<string>) =>
-    Object.fromEntries(
-      Array.from(names, (key) => [
-        key,
-        isTensor && !tensorKeys.includes(key) ? undefined : (value as Record<string, unknown>)[key],
-      ]),
-    );
-  return { own: read(keys), inherited: read(others) };
-}
-
-/** @internal A buffer's bytes in another, which detaches the first; undefined if it cannot move. */
+/** @internal Moves bytes to another buffer and detaches the first; undefined if it cannot move. */
 export function move(buffer: ArrayBufferLike): ArrayBuffer | undefined {
   try {
     return structuredClone(buffer as ArrayBuffer, { transfer: [buffer as ArrayBuffer] });
@@ -224,86 +247,58 @@ export function move(buffer: ArrayBufferLike): ArrayBuffer | undefined {
   }
 }
 
-/** Parts of a buffer, in the order of their starts, by what hangs together. */
-function clusters(parts: readonly Part[]): Part[][] {
-  const found: Part[][] = [];
+/** Groups arrays that overlap. They are of one buffer, in the order of their starts. */
+function clusters(sources: readonly Source[]): Source[][] {
+  const found: Source[][] = [];
   let end = -1;
-  for (const part of parts) {
-    if (part.start < end) found.at(-1)?.push(part);
-    else found.push([part]);
-    end = Math.max(end, part.end);
+  for (const source of sources) {
+    if (source.start < end) found.at(-1)?.push(source);
+    else found.push([source]);
+    end = Math.max(end, source.end);
   }
   return found;
 }
 
 /**
- * @internal The arguments again, zeros for what is only described. @param object what a handle
- * stands for
+ * @internal The operands of a packet. A buffer of which it only has the size is zeros.
+ *
+ * @param objectOf what a handle's number stands for
  */
-export function fromPacket(packet: Packet, object: (held: Held) => unknown): unknown[] {
-  const buffers = packet.buffers.map((buffer) =>
+export function operandsOf(
+  { operands, buffers }: Packet,
+  objectOf: (handle: number) => HeapTensor | PackedWeights,
+): (Operand | null)[] {
+  const all = buffers.map((buffer) =>
     typeof buffer === 'number' ? new ArrayBuffer(buffer) : buffer,
   );
-  function decode(value: Sent): unknown {
-    if (typeof value !== 'object' || value === null) return value;
-    switch (value.kind) {
-      case 'array':
-        return arrayOf(value, buffers);
-      case 'list':
-        return listOf(value.items.map(decode), decode(value.length));
-      case 'object':
-        return Object.setPrototypeOf(
-          decodeEntries(value.own),
-          decodeEntries(value.inherited),
-        ) as unknown;
-      case 'function':
-        return () => undefined;
-      case 'symbol':
-        return Symbol();
-      case 'handle':
-        return { [handleKey]: value.text };
-      case 'revoked': {
-        const { proxy, revoke } = Proxy.revocable({}, {});
-        revoke();
-        return proxy;
-      }
-      default:
-        return object(value);
-    }
-  }
-  const decodeEntries = (entries: Entries) =>
-    Object.fromEntries(entries.map(([key, item]) => [key, decode(item)]));
-  return packet.args.map(decode);
-}
-
-/** An array, or a proxy of one if it says of its length what no array can. */
-function listOf(items: unknown[], length: unknown): unknown[] {
-  if (typeof length === 'number' && length >>> 0 === length)
-    return Object.assign(items, { length });
-  return new Proxy(items, {
-    get: (target, key) => (key === 'length' ? length : (Reflect.get(target, key) as unknown)),
+  const receive = (source: SentOperand['source']): Operand['source'] => {
+    if (typeof source !== 'object' || source === null) return source;
+    return 'handle' in source ? objectOf(source.handle) : arrayOf(source, all);
+  };
+  return operands.map((sent) => {
+    if (sent === null) return null;
+    const { name, dtype, shape, strides, size, source } = sent;
+    return Object.assign(operandOf(name, dtype, shape, receive(source), strides), { size });
   });
 }
 
-/** @internal */
+/** @internal An array of a message. */
 export function arrayOf(
   { name, buffer, offset, length }: SentArray,
   buffers: readonly ArrayBuffer[],
 ): DataArray {
   type ArrayClass = new (buffer: ArrayBuffer, offset: number, length: number) => DataArray;
   const ArrayOfName = (globalThis as unknown as Record<string, ArrayClass>)[name] as ArrayClass;
-  if (buffer >= 0) return new ArrayOfName(buffers[buffer] as ArrayBuffer, offset, length);
-  return detached(new ArrayOfName(new ArrayBuffer(8), 0, 1));
+  return new ArrayOfName(buffers[buffer] as ArrayBuffer, offset, length);
 }
 
-/** @internal A whole array as part of a message, whose buffer is to be transferred. */
-export function sentArray(array: DataArray): { sent: SentArray; buffers: ArrayBuffer[] } {
-  const sent: SentArray = {
-    kind: 'array',
-    name: classOf(array) as string,
-    buffer: 0,
-    offset: offsetOf(array),
-    length: lengthOf(array),
-  };
-  return { sent, buffers: [bufferOf(array) as ArrayBuffer] };
+/** An array whose buffer is the first of a message. */
+function describe(array: DataArray): SentArray {
+  const [name, offset, length] = [classOf(array) as string, offsetOf(array), lengthOf(array)];
+  return { name, buffer: 0, offset, length };
+}
+
+/** @internal An array as a message that consists of it, with its whole buffer. */
+export function sentArray(array: DataArray): { array: SentArray; buffers: ArrayBuffer[] } {
+  return { array: describe(array), buffers: [bufferOf(array) as ArrayBuffer] };
 }

@@ -16,6 +16,30 @@ import {
   readLayout,
   tensorKeys,
 } from './tensor.js';
+import type { WorkerTensor, WorkerWeights } from './worker-handles.js';
+
+/**
+ * @internal What the readers of arguments need of the instance whose call they read. For an
+ * instance in this thread it is the Core. For one in a worker it is the Link to that worker.
+ */
+export interface Reader {
+  /** Names of the types, in the order of the core's numbers. */
+  readonly dtypes: readonly DType[];
+  /** Options that every call takes besides its own. */
+  readonly callOptions?: readonly string[];
+  /** Recognizes handles in a worker, where calls take them. */
+  readonly handles?: {
+    isTensor(value: unknown): value is WorkerTensor;
+    isWeights(value: unknown): value is WorkerWeights;
+    /** Whether it has the prototype of a handle. */
+    resembles(value: object): boolean;
+  };
+  /** Throws unless the instance is alive. */
+  checkAlive(op: string): void;
+}
+
+/** @internal What keeps its elements in the memory of an instance. */
+export type Handle = HeapTensor | PackedWeights | WorkerTensor | WorkerWeights;
 
 /**
  * @internal What stands for an operand's type in the block of arguments where there is no tensor.
@@ -35,7 +59,7 @@ export interface Operand {
    * What holds the elements: a tensor in the heap, an array of the caller's, a number, or nothing
    * but the address.
    */
-  readonly source: HeapTensor | PackedWeights | DataArray | number | bigint | null;
+  readonly source: Handle | DataArray | number | bigint | null;
   /** Elements that there are. */
   size: number;
   /** In the heap; 0 for what is not there, or not yet. */
@@ -52,10 +76,11 @@ export interface Operand {
  * @internal Reads all that the user's objects say of a tensor, which may run code of the user's;
  * `locate` must follow.
  */
-export function readTensor(core: Core, op: string, name: string, value: unknown): Operand {
-  if (HeapTensor.is(value))
-    return operandOf(name, core.dtypes.indexOf(value.dtype), value.shape, value);
-  if (PackedWeights.is(value)) {
+export function readTensor(reader: Reader, op: string, name: string, value: unknown): Operand {
+  const { dtypes, handles } = reader;
+  if (HeapTensor.is(value) || handles?.isTensor(value))
+    return operandOf(name, dtypes.indexOf(value.dtype), value.shape, value);
+  if (PackedWeights.is(value) || handles?.isWeights(value)) {
     if (name !== 'B' && name !== 'weights') {
       const place = op === 'matmul' ? 'weights' : 'B';
       throw new ArgumentError(
@@ -68,7 +93,8 @@ export function readTensor(core: Core, op: string, name: string, value: unknown)
     return operandOf(name, packedWeights, [], value);
   }
   const imitates =
-    isReadable(value) && (value instanceof HeapTensor || value instanceof PackedWeights);
+    isReadable(value) &&
+    (value instanceof HeapTensor || value instanceof PackedWeights || handles?.resembles(value));
   if (!isReadable(value) || imitates) {
     const found = imitates
       ? 'not itself what alloc() or pack() gave but made of it'
@@ -114,7 +140,7 @@ export function readTensor(core: Core, op: string, name: string, value: unknown)
       `${op}: ${name} has dtype ${describe(dtype)} and a ${array}; that holds ${held.join(' or ')}`,
     );
   }
-  const index = core.dtypes.indexOf((dtype ?? held[0]) as DType);
+  const index = dtypes.indexOf((dtype ?? held[0]) as DType);
   const { sizes, steps } = readLayout(op, name, tensor);
   return operandOf(name, index, sizes, data as DataArray, steps);
 }
@@ -156,16 +182,11 @@ export function locate(core: Core, op: string, operand: Operand): void {
     operand.size = HeapTensor.is(source) ? source.size : 0;
     return;
   }
-  const length = lengthOf(source),
-    buffer = bufferOf(source),
-    start = offsetOf(source);
-  if (length === 0 && isDetached(buffer)) {
-    throw new ArgumentError(
-      op,
-      name,
-      `${op}: ${name} has a detached array as data; it was transferred, or the memory under it grew`,
-    );
-  }
+  const array = source as DataArray; // handles in a worker are no arguments here
+  checkAttached(op, name, array);
+  const length = lengthOf(array);
+  const buffer = bufferOf(array);
+  const start = offsetOf(array);
   operand.size = length;
   if (length === 0) return;
   const bytes = length * bytesOf(core.dtypes[operand.dtype] as DType);
@@ -181,6 +202,21 @@ export function locate(core: Core, op: string, operand: Operand): void {
       name,
       `${op}: ${name} has as data a view of this instance's memory, but of no tensor that is alive`,
     );
+}
+
+/** @internal Throws if an array is detached. `found` is how the message tells of it. */
+export function checkAttached(op: string, name: string, array: DataArray, found?: string): void {
+  if (lengthOf(array) === 0 && isDetached(bufferOf(array))) throw detachedArray(op, name, found);
+}
+
+/** @internal The error of a call with an array that is detached. */
+export function detachedArray(
+  op: string,
+  name: string,
+  found = 'has a detached array as data',
+): ArgumentError {
+  const message = `${op}: ${name} ${found}; it was transferred, or the memory under it grew`;
+  return new ArgumentError(op, name, message);
 }
 
 /** @internal The bytes of an array that memory has room for. */

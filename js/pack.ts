@@ -3,8 +3,16 @@ import { readFlag, readOptions, write } from './call.js';
 import type { Core } from './core.js';
 import { ArgumentError, describe, DTypeError } from './errors.js';
 import { PackedWeights } from './heap.js';
-import { locate, type Operand, operandOf, readTensor, viewOfBytes } from './operand.js';
-import { bufferOf, bytesIn, classOf, type DType, isDetached } from './tensor.js';
+import {
+  checkAttached,
+  locate,
+  type Operand,
+  operandOf,
+  type Reader,
+  readTensor,
+  viewOfBytes,
+} from './operand.js';
+import { bytesIn, classOf, type DType } from './tensor.js';
 
 export interface PackOptions {
   /** The operation that the weights are for. Those for `'gemm'` and for `'matmul'` are the same. */
@@ -19,11 +27,23 @@ export interface PackOptions {
   as?: DType;
 }
 
-/** @internal */
-export function packWeights(core: Core, b: unknown, options: unknown): PackedWeights {
+/** @internal The arguments of `pack`, as they were read from the user's objects. */
+export interface PackArguments {
+  /** PackFor of wgemm.h. */
+  readonly attributes: Float64Array;
+  readonly operand: Operand;
+}
+
+/** @internal Reads the arguments of `pack`, and checks what needs no core. */
+export function readPack(reader: Reader, b: unknown, options: unknown): PackArguments {
   const op = 'pack';
-  core.checkAlive(op);
-  const { op: target, trans, as } = readOptions(op, options, ['op', 'trans', 'as']);
+  const { dtypes, callOptions } = reader;
+  reader.checkAlive(op);
+  const {
+    op: target,
+    trans,
+    as,
+  } = readOptions(op, options, ['op', 'trans', 'as'], 'options', callOptions);
   if (target !== 'gemm' && target !== 'matmul' && target !== 'qgemm') {
     throw new ArgumentError(
       op,
@@ -31,30 +51,35 @@ export function packWeights(core: Core, b: unknown, options: unknown): PackedWei
       `${op}: op is ${describe(target)}; it must be 'gemm', 'matmul' or 'qgemm'`,
     );
   }
-  if (as !== undefined && !core.dtypes.includes(as as DType)) {
+  if (as !== undefined && !dtypes.includes(as as DType)) {
     throw new DTypeError(
       op,
       'as',
-      `${op}: as is ${describe(as)}; it must be ${core.dtypes.join(' or ')}`,
+      `${op}: as is ${describe(as)}; it must be ${dtypes.join(' or ')}`,
     );
   }
-  const stored = as === undefined ? -1 : core.dtypes.indexOf(as as DType);
+  const stored = as === undefined ? -1 : dtypes.indexOf(as as DType);
   const attributes = Float64Array.of(
     target === 'qgemm' ? 1 : 0,
     readFlag(op, 'trans', trans, 0),
     stored,
-  ); // PackFor of wgemm.h
-  const operand = readTensor(core, op, 'B', b);
+  );
+  return { attributes, operand: readTensor(reader, op, 'B', b) };
+}
+
+/** @internal */
+export function packWeights(core: Core, { attributes, operand }: PackArguments): PackedWeights {
+  const op = 'pack';
   return makeWeights(core, op, operand, () => {
     write(core, op, attributes, [operand]);
     return core.module.pack();
   });
 }
 
-/** @internal Makes weights of what `serialize` gave. */
-export function readWeights(core: Core, value: unknown): PackedWeights {
+/** @internal Reads the argument of `deserialize`, and checks that it holds bytes. */
+export function readBytes(reader: Reader, value: unknown): Operand {
   const op = 'deserialize';
-  core.checkAlive(op);
+  reader.checkAlive(op);
   const bytes = bytesIn(value);
   const found = classOf(bytes);
   if (found !== 'Uint8Array') {
@@ -64,15 +89,13 @@ export function readWeights(core: Core, value: unknown): PackedWeights {
       `${op}: bytes is ${found ?? describe(bytes)}; it must be a Uint8Array or an ArrayBuffer`,
     );
   }
-  if (isDetached(bufferOf(bytes as Uint8Array))) {
-    throw new ArgumentError(
-      op,
-      'bytes',
-      `${op}: bytes is a detached array; it was transferred, or the memory under it grew`,
-    );
-  }
-  const operand = operandOf('bytes', core.dtypes.indexOf('uint8'), [], bytes as Uint8Array);
-  return makeWeights(core, op, operand, () =>
+  checkAttached(op, 'bytes', bytes as Uint8Array, 'is a detached array');
+  return operandOf('bytes', reader.dtypes.indexOf('uint8'), [], bytes as Uint8Array);
+}
+
+/** @internal Makes weights of what `serialize` returned. */
+export function readWeights(core: Core, operand: Operand): PackedWeights {
+  return makeWeights(core, 'deserialize', operand, () =>
     core.module.deserialize(operand.address, operand.size),
   );
 }

@@ -1,6 +1,7 @@
 /** com.microsoft QGemm: its arguments, and how a call of it is read. */
 import {
   type Activation,
+  type Arguments,
   checkHolds,
   isInHeap,
   makeCall,
@@ -17,7 +18,14 @@ import {
 import type { Core } from './core.js';
 import { ArgumentError, describe, DTypeError } from './errors.js';
 import { HeapTensor, PackedWeights, writeHeld } from './heap.js';
-import { absent, isDataArray, type Operand, readTensor } from './operand.js';
+import {
+  absent,
+  isDataArray,
+  type Operand,
+  packedWeights,
+  type Reader,
+  readTensor,
+} from './operand.js';
 import { isList } from './properties.js';
 import { type DataArray, type DType, lengthOf, type TensorLike } from './tensor.js';
 
@@ -85,25 +93,13 @@ const inputNames = [
 ];
 const optionNames = ['alpha', 'transA', 'transB', 'activation', 'out'];
 
-/** @internal Reads a call, and `runs` it, or gives it as a Call. */
-export function qgemm(core: Core, inputs: unknown, options: unknown, runs: boolean): unknown {
+/** @internal */
+export function runQGemm(core: Core, inputs: unknown, options: unknown): unknown {
   core.checkAlive(op);
-  if (typeof inputs !== 'object' || inputs === null) {
-    throw new ArgumentError(
-      op,
-      'inputs',
-      `${op}: inputs is ${describe(inputs)}; it must be an object with ${inputNames.join(', ')}`,
-    );
-  }
-  const { a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint } = readOptions(
-    op,
-    inputs,
-    inputNames,
-    'inputs',
-  );
+  const { a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint } =
+    readInputs(inputs);
   const { alpha, transA, transB, activation, out } = readOptions(op, options, optionNames);
   if (
-    runs &&
     typeof activation !== 'object' && // whose elements may be read by code of the user's, which must have run before anything is in the block
     isInHeap(core, a, b, c, out) &&
     is8Bit((a as HeapTensor).dtype) &&
@@ -135,26 +131,80 @@ export function qgemm(core: Core, inputs: unknown, options: unknown, runs: boole
       out as HeapTensor,
     );
   }
-  const operandA = readTensor(core, op, 'A', a);
-  const operandB = readTensor(core, op, 'B', b);
-  const typeA = readType(core, operandA);
-  const typeB = readType(core, operandB);
+  // prettier-ignore
+  const read = readArguments(
+    core, a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint,
+    alpha, transA, transB, activation, out,
+  );
+  return runCall(makeCall(core, read));
+}
+
+/** @internal Reads a call, and checks what needs no core. */
+export function readQGemm(reader: Reader, inputs: unknown, options: unknown): Arguments {
+  reader.checkAlive(op);
+  const { a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint } =
+    readInputs(inputs);
+  const { alpha, transA, transB, activation, out } = readOptions(
+    op,
+    options,
+    optionNames,
+    'options',
+    reader.callOptions,
+  );
+  // prettier-ignore
+  return readArguments(
+    reader, a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint,
+    alpha, transA, transB, activation, out,
+  );
+}
+
+function readInputs(inputs: unknown): Record<string, unknown> {
+  if (typeof inputs === 'object' && inputs !== null)
+    return readOptions(op, inputs, inputNames, 'inputs');
+  throw new ArgumentError(
+    op,
+    'inputs',
+    `${op}: inputs is ${describe(inputs)}; it must be an object with ${inputNames.join(', ')}`,
+  );
+}
+
+// The inputs and options one by one, as in gemm.ts.
+function readArguments(
+  reader: Reader,
+  a: unknown,
+  aScale: unknown,
+  aZeroPoint: unknown,
+  b: unknown,
+  bScale: unknown,
+  bZeroPoint: unknown,
+  c: unknown,
+  yScale: unknown,
+  yZeroPoint: unknown,
+  alpha: unknown,
+  transA: unknown,
+  transB: unknown,
+  activation: unknown,
+  out: unknown,
+): Arguments {
+  const operandA = readTensor(reader, op, 'A', a);
+  const operandB = readTensor(reader, op, 'B', b);
+  const typeA = readType(reader, operandA);
+  const typeB = readType(reader, operandB);
   const attributes = new Float64Array(5);
   readAttributes(attributes, alpha, transA, transB, activation);
   const operands = [
-    readVector(core, 'a_scale', aScale, 'float32', true),
-    readVector(core, 'a_zero_point', aZeroPoint, typeA),
-    readVector(core, 'b_scale', bScale, 'float32', true),
-    readVector(core, 'b_zero_point', bZeroPoint, typeB),
-    readVector(core, 'y_scale', yScale, 'float32'),
-    readVector(core, 'y_zero_point', yZeroPoint, typeA),
+    readVector(reader, 'a_scale', aScale, 'float32', true),
+    readVector(reader, 'a_zero_point', aZeroPoint, typeA),
+    readVector(reader, 'b_scale', bScale, 'float32', true),
+    readVector(reader, 'b_zero_point', bZeroPoint, typeB),
+    readVector(reader, 'y_scale', yScale, 'float32'),
+    readVector(reader, 'y_zero_point', yZeroPoint, typeA),
     operandA,
     operandB,
-    readAddend(core, op, 'C', c, 'int32'),
-    out === undefined ? null : readTensor(core, op, 'Y', out),
+    readAddend(reader, op, 'C', c, 'int32'),
+    out === undefined ? null : readTensor(reader, op, 'Y', out),
   ];
-  const call = makeCall(core, operations.qgemm, attributes, operands, out);
-  return runs ? runCall(call) : call;
+  return { operation: operations.qgemm, attributes, operands, out };
 }
 
 /**
@@ -206,15 +256,16 @@ function writeVector(
 }
 
 /** The type of A or B, which a zero point that is a number takes. */
-function readType(core: Core, { name, dtype, source }: Operand): DType {
-  const type = PackedWeights.is(source) ? source.dtype : (core.dtypes[dtype] as DType);
-  if (is8Bit(type) || PackedWeights.is(source)) return type; // of packed weights the core tells
+function readType(reader: Reader, { name, dtype, source }: Operand): DType {
+  if (dtype === packedWeights) return (source as PackedWeights).dtype; // the core checks it
+  const type = reader.dtypes[dtype] as DType;
+  if (is8Bit(type)) return type;
   throw new DTypeError(op, name, `${op}: ${name} has type ${type}; it must be int8 or uint8`);
 }
 
 /** A scale or zero point. */
 function readVector(
-  core: Core,
+  reader: Reader,
   name: string,
   value: unknown,
   dtype: DType,
@@ -228,7 +279,7 @@ function readVector(
       `${op}: ${name} is ${describe(value)}; it must be a number, an array or a tensor`,
     );
   }
-  if (typeof value === 'number') return scalar(core, op, name, value, dtype);
+  if (typeof value === 'number') return scalar(reader, op, name, value, dtype);
   if (isList(value)) {
     const arrays = dtype === 'float32' ? 'a Float32Array' : 'an Int8Array or Uint8Array';
     throw new DTypeError(
@@ -238,7 +289,7 @@ function readVector(
     );
   }
   return readTensor(
-    core,
+    reader,
     op,
     name,
     isDataArray(value) ? { data: value, shape: [lengthOf(value)] } : value,

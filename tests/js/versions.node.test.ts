@@ -13,7 +13,7 @@ const versions: Record<string, Record<string, RegExp>> = {
     'package-lock.json': /"name": "wgemm",\s+"version": "(.+)"/g,
     'CMakeLists.txt': /project\(wgemm VERSION ([\d.]+)/g,
     'src/include/wgemm.h': /kVersion\[\] = "(.+)"/g,
-    'js/index.ts': /export const version = '(.+)'/g,
+    'js/create.ts': /export const version = '(.+)'/g,
     'CHANGELOG.md': /(?<!^## [^]*)^## ([\d.]+)/gm,
   },
   'wgemm for find_package()': {

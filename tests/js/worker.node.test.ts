@@ -185,12 +185,18 @@ describe('the option worker', () => {
 
   it('leaves no worker behind where the instance cannot be made', async () => {
     let worker: Worker | undefined;
-    const failed = rejected(
-      createGemm({ threads: 99, worker: () => (worker = new Worker(script)) }),
-    );
+    const assets = () => '/nowhere.wasm';
+    const failed = rejected(createGemm({ assets, worker: () => (worker = new Worker(script)) }));
     const ended = new Promise((resolve) => worker?.on('exit', resolve));
-    expect(await failed).toMatchObject({ code: 'ARGUMENT' });
+    expect(await failed).toMatchObject({ code: 'LOAD' });
     await ended;
+  });
+
+  it('makes none for options that are wrong', async () => {
+    let made = 0;
+    const failed = rejected(createGemm({ threads: 99, worker: () => ++made }));
+    expect(await failed).toMatchObject({ code: 'ARGUMENT', argument: 'threads' });
+    expect(made).toBe(0);
   });
 });
 

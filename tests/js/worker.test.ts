@@ -370,8 +370,11 @@ describe('gives what wgemm gives, bit for bit:', () => {
   });
 
   it('what is exported besides, but for the classes of the heap', () => {
-    const { HeapTensor, PackedWeights, Gemm, ...shared } = wgemm as Record<string, unknown>;
-    expect([HeapTensor, PackedWeights]).not.toContain(undefined);
+    const { HeapTensor, PackedWeights, Gemm, internals, ...shared } = wgemm as Record<
+      string,
+      unknown
+    >;
+    expect([HeapTensor, PackedWeights, internals]).not.toContain(undefined);
     for (const [name, value] of Object.entries(shared)) {
       if (name === 'createGemm') continue;
       expect((entry as Record<string, unknown>)[name], name).toBe(value);
@@ -567,12 +570,14 @@ describe('a tensor in the worker', () => {
     const read = a.read();
     a.dispose();
     expect(a.disposed).toBe(true);
-    const late = [wg.gemm(a, square()), wg.gemm(square(), square(), null, { out: a })];
+    const late = [wg.gemm(a, square()), wg.gemm(square(), square(), null, { out: a })].map(
+      rejected,
+    );
     await written;
     expect(Array.from((await y).data)).toEqual([7, 10, 15, 22]);
     expect(await read).toEqual(square().data);
     for (const [i, call] of late.entries()) {
-      expectError(await rejected(call), {
+      expectError(await call, {
         code: 'DISPOSED',
         argument: ['A', 'Y'][i] as string,
         says: ['disposed tensor'],
@@ -1745,7 +1750,7 @@ describe('a worker of the web', () => {
     fake.says({
       kind: 'outcome',
       id: fake.sent[0]?.id,
-      outcome: { value: { build: 'simd128' }, buffers: [] },
+      outcome: { value: { info: { build: 'simd128' }, dtypes: allTypes }, buffers: [] },
     });
     return { fake, wg: await made };
   }
@@ -1925,7 +1930,7 @@ describe('a worker of the web', () => {
     fake.says({
       kind: 'outcome',
       id: fake.sent[0]?.id,
-      outcome: { value: { build: 'simd128' }, buffers: [] },
+      outcome: { value: { info: { build: 'simd128' }, dtypes: allTypes }, buffers: [] },
     });
     const wg = await made;
     fake.terminate();

@@ -1,0 +1,269 @@
+/**
+ * The calls of an instance, as users see them. `wgemm` and `wgemm/worker` have the same ones: they
+ * differ in what their handles are, and in how a result arrives.
+ */
+import type { GemmOptions } from './gemm.js';
+import type { HeapTensor, PackedWeights } from './heap.js';
+import type { Explanation, Info } from './index.js';
+import type { MatMulOptions } from './matmul.js';
+import type { PackOptions } from './pack.js';
+import type { QGemmInputs, QGemmOptions, QuantizedArray, Scale, ZeroPoint } from './qgemm.js';
+import type { ArrayOf, DataArray, DType, ResultArray, Tensor, TensorInput } from './tensor.js';
+import type { WorkerTensor, WorkerWeights } from './worker-handles.js';
+
+/** Where an instance computes: in the thread of its caller, or in a worker. */
+export type Place = 'here' | 'worker';
+
+// Tables by place. TypeScript has no parameters that stand for generic types, and it looks `P` up
+// in a table before it infers anything.
+
+/** How a result arrives. */
+interface Arrival<T> {
+  here: T;
+  worker: Promise<T>;
+}
+interface Tensors<A extends DataArray> {
+  here: HeapTensor<A>;
+  worker: WorkerTensor<A>;
+}
+interface Weights {
+  here: PackedWeights;
+  worker: WorkerWeights;
+}
+/** An argument or option that may hold handles. */
+interface Holding<T> {
+  here: T;
+  worker: InWorker<T>;
+}
+interface Inputs {
+  here: QGemmInputs;
+  worker: WorkerQGemmInputs;
+}
+/** Options of an operation. */
+interface Options<T> {
+  here: T;
+  worker: WorkerOptions<T>;
+}
+/** Options that every call has. */
+interface EveryCall {
+  here: unknown;
+  worker: CallOptions;
+}
+/** The last argument of a call that has no options of its own. */
+interface Last {
+  here: [];
+  worker: [options?: CallOptions];
+}
+
+/** A tensor wherever it may lie: in an array, or in the memory of the instance. */
+type Like<P extends Place, A extends DataArray = DataArray> = TensorInput<A> | Tensors<A>[P];
+
+/** A tensor in an array, or in the memory of the instance in the worker. */
+export type WorkerTensorLike<A extends DataArray = DataArray> = Like<'worker', A>;
+
+/** The type of an argument in `wgemm`, with the handles of `wgemm/worker` for those of `wgemm`. */
+export type InWorker<T> =
+  T extends HeapTensor<infer A> ? WorkerTensor<A> : T extends PackedWeights ? WorkerWeights : T;
+
+/** What `qgemm` takes in `wgemm/worker`. */
+export type WorkerQGemmInputs = { [K in keyof QGemmInputs]: InWorker<QGemmInputs[K]> };
+
+/** An AbortSignal, for a TypeScript that does not know it. */
+export interface Signal {
+  readonly aborted: boolean;
+  readonly reason?: unknown;
+  addEventListener(type: 'abort', listener: () => void): void;
+  removeEventListener(type: 'abort', listener: () => void): void;
+}
+
+/** Options that every call in `wgemm/worker` takes. */
+export interface CallOptions {
+  /**
+   * True moves the buffers under the arguments' arrays to the worker, which detaches the arrays.
+   * They move when the worker accepts the call: do not touch them before the promise settles. A
+   * call that is refused, or aborted before it begins, leaves them as they were. If an accepted
+   * call fails, for example because the engine grants less memory than expected, they are lost.
+   *
+   * `out` comes back as a tensor with an array of its own. Memory that cannot move, such as shared
+   * memory or a WebAssembly.Memory, is copied. To check the call, `pack` first packs zeros.
+   * `deserialize` must read the bytes to check them: it takes a copy, and detaches the array when
+   * it succeeds. Default false.
+   */
+  transfer?: boolean;
+  /**
+   * When it aborts, the call is rejected with its reason. A waiting call then never begins. A
+   * running call completes, and its result is dropped.
+   */
+  signal?: Signal;
+}
+
+/** Options of the call of that name in `wgemm`, and those of every call in a worker. */
+export type WorkerOptions<T> = Omit<T, 'out'> & CallOptions;
+
+/**
+ * The calls of an instance. In `wgemm` they return their results. In `wgemm/worker` they return
+ * promises, which are rejected with what the same call in `wgemm` throws.
+ */
+export interface Api<P extends Place> {
+  /** The build in use and why, its threads and its micro-kernels. */
+  readonly info: Info;
+
+  /**
+   * ONNX Gemm: Y = alpha * A' * B' + beta * C. A' is A or its transpose, B' is B or its transpose.
+   * C is broadcast to (M, N) in one direction. https://onnx.ai/onnx/operators/onnx__Gemm.html
+   *
+   * @param a (M, K), or (K, M) with `transA`
+   * @param b (K, N), or (N, K) with `transB`; or what `pack` made of it
+   * @param c a tensor, a number (a bigint with int64 and uint64), or nothing
+   * @returns Y of shape (M, N): `out`, or a tensor with an array of its own
+   * @throws ShapeError, DTypeError, OpsetError, ArgumentError, PackMismatchError, DisposedError,
+   * OutOfMemoryError; nothing is written then
+   */
+  gemm<A extends DataArray, O extends Like<P, A>>(
+    a: Like<P, A>,
+    b: Like<P, A> | Weights[P],
+    c: Like<P, A> | number | bigint | null | undefined,
+    // A follows from `out`, too.
+    options: Options<GemmOptions<A>>[P] & { out?: Like<P, A> } & { out: O },
+  ): Arrival<O>[P];
+  gemm<A extends DataArray>(
+    a: Like<P, A>,
+    b: Like<P, A> | Weights[P],
+    c?: Like<P, A> | number | bigint | null,
+    options?: Options<GemmOptions<A>>[P],
+  ): Arrival<Tensor<ResultArray<A>>>[P];
+
+  /**
+   * com.microsoft QGemm of quantized a and b, int8 or uint8 each:
+   *
+   *     acc = sum over k of (a' - aZeroPoint) * (b' - bZeroPoint[n]) + c, in int32 that wraps
+   *     s[n] = ((alpha * aScale) * bScale[n]) / yScale, each step rounded to float32
+   *
+   * Without yScale and yZeroPoint the result is float32, acc * s[n], and s[n] is not divided. With
+   * them it is acc * s[n] rounded half to even, plus yZeroPoint, saturated.
+   * https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.QGemm
+   *
+   * @returns Y of shape (M, N): `out`, or a tensor with an array of its own
+   * @throws ShapeError, DTypeError, ArgumentError, PackMismatchError, DisposedError,
+   * OutOfMemoryError; nothing is written then
+   */
+  qgemm<A extends Float32Array | QuantizedArray, O extends Like<P, A>>(
+    inputs: Inputs[P],
+    options: Options<QGemmOptions<A>>[P] & { out: O },
+  ): Arrival<O>[P];
+  qgemm(
+    inputs: Inputs[P] & { yScale?: null; yZeroPoint?: null },
+    options?: Options<QGemmOptions>[P],
+  ): Arrival<Tensor<Float32Array>>[P];
+  qgemm(
+    inputs: Inputs[P] & { yScale: Holding<Scale>[P]; yZeroPoint: Holding<ZeroPoint>[P] },
+    options?: Options<QGemmOptions>[P],
+  ): Arrival<Tensor<QuantizedArray>>[P];
+  qgemm(
+    inputs: Inputs[P],
+    options?: Options<QGemmOptions>[P],
+  ): Arrival<Tensor<Float32Array | QuantizedArray>>[P];
+
+  /**
+   * oneDNN Graph MatMul: dst = src * weights + bias, for stacks of matrices. The last two axes are
+   * the matrix. The axes before them are broadcast in both directions, as in NumPy. A vector is a
+   * row as src and a column as weights, and the result does not have that axis.
+   * https://uxlfoundation.github.io/oneDNN/dev_guide_op_matmul.html
+   *
+   * @param src (..., M, K), or (..., K, M) with `transposeA`; or (K)
+   * @param weights (..., K, N), or (..., N, K) with `transposeB`; or (K); or what `pack` made of
+   * them
+   * @param bias a tensor that broadcasts to the result in one direction, a number (rounded to the
+   * type of src), or nothing
+   * @returns (..., M, N): `out`, or a tensor with an array of its own
+   * @throws ShapeError, DTypeError, ArgumentError, PackMismatchError, DisposedError,
+   * OutOfMemoryError; nothing is written then
+   */
+  matmul<A extends DataArray, O extends Like<P>>(
+    src: Like<P, A>,
+    weights: Like<P, A> | Weights[P],
+    bias: Like<P, A> | number | bigint | null | undefined,
+    options: Options<MatMulOptions>[P] & { out: O },
+  ): Arrival<O>[P];
+  matmul<A extends DataArray>(
+    src: Like<P, A>,
+    weights: Like<P, A> | Weights[P],
+    bias: Like<P, A> | number | bigint | null | undefined,
+    options: Options<MatMulOptions<A>>[P] & { outType: 'float32' },
+  ): Arrival<Tensor<Float32Array>>[P];
+  matmul<A extends DataArray>(
+    src: Like<P, A>,
+    weights: Like<P, A> | Weights[P],
+    bias?: Like<P, A> | number | bigint | null,
+    options?: Options<MatMulOptions<A>>[P],
+  ): Arrival<Tensor<ResultArray<A>>>[P];
+
+  /**
+   * Packs b once, for any number of calls: the result stands where `b` or `weights` stands. It
+   * holds a copy in the memory of the instance until its `dispose()`. Elements keep their type
+   * unless `as` names another: float32 can be packed as bfloat16 or float16, which halves the bytes
+   * to read. Weights of these types serve operands of float32, too: they are widened exactly, and
+   * everything else is as with float32.
+   *
+   * @param b for gemm and matmul any of their types, (..., K, N); for qgemm int8 or uint8, (K, N);
+   * with `trans` (..., N, K)
+   * @throws ShapeError, DTypeError, ArgumentError, DisposedError, OutOfMemoryError
+   */
+  pack(b: Like<P, QuantizedArray>, options: PackOptions & EveryCall[P]): Arrival<Weights[P]>[P];
+  pack(
+    b: Like<P>,
+    options: PackOptions & EveryCall[P] & { op: 'gemm' | 'matmul' },
+  ): Arrival<Weights[P]>[P];
+
+  /**
+   * Packed weights from the bytes that `serialize()` returned, in any instance, build or engine, or
+   * natively. The bytes are copied, and there must be room for this copy, too.
+   *
+   * @throws PackMismatchError for bytes that are cut short, were changed, or are no packed weights;
+   * ArgumentError, DisposedError, OutOfMemoryError
+   */
+  deserialize(bytes: Uint8Array | ArrayBufferLike, ...options: Last[P]): Arrival<Weights[P]>[P];
+
+  /**
+   * The plan for a call, without running it. Takes the name of the call, and then its arguments.
+   *
+   * @throws what the call throws
+   */
+  explain(
+    op: 'gemm',
+    a: Like<P>,
+    b: Like<P> | Weights[P],
+    c?: Like<P> | number | bigint | null,
+    options?: Options<GemmOptions>[P] & { out?: Like<P> },
+  ): Arrival<Explanation>[P];
+  explain(
+    op: 'qgemm',
+    inputs: Inputs[P],
+    options?: Options<QGemmOptions>[P] & { out?: Like<P> },
+  ): Arrival<Explanation>[P];
+  explain(
+    op: 'matmul',
+    src: Like<P>,
+    weights: Like<P> | Weights[P],
+    bias?: Like<P> | number | bigint | null,
+    options?: Options<MatMulOptions>[P] & { out?: Like<P> },
+  ): Arrival<Explanation>[P];
+
+  /**
+   * A tensor of zeros in the memory of the instance, so that calls on it copy nothing. It holds its
+   * memory until its `dispose()`.
+   *
+   * @throws ShapeError, DTypeError, DisposedError, OutOfMemoryError
+   */
+  alloc<D extends DType>(
+    dtype: D,
+    shape: readonly number[],
+    ...options: Last[P]
+  ): Arrival<Tensors<ArrayOf<D>>[P]>[P];
+
+  /**
+   * Bytes that tensors and packed weights hold (`inUse`), and bytes that the wasm memory has taken
+   * from the system (`committed`), which only grows.
+   */
+  memory(...options: Last[P]): Arrival<{ inUse: number; committed: number }>[P];
+}

@@ -1,0 +1,230 @@
+/** What the page has of tensors and weights that are in a worker. */
+import type { CallOptions } from './api.js';
+import { disposable } from './dispose.js';
+import {
+  ArgumentError,
+  type DataArray,
+  type DType,
+  DTypeError,
+  internals,
+  ShapeError,
+} from './index.js';
+import type { Held, Method } from './message.js';
+import { type Handle, operandOf, type Reader } from './operand.js';
+import { handleKey } from './properties.js';
+import { arrayOf as zeros, classOf, dtypesOf, lengthOf } from './tensor.js';
+import type { Link, Request } from './worker-link.js';
+
+const { checkAttached, describe, disposedHandle, foreignHandle, readOptions } = internals;
+
+/** @internal Options that every call takes. */
+export const callOptions: readonly string[] = ['transfer', 'signal'];
+
+/**
+ * The net under dispose(): tells the worker of handles, and ends workers of instances, that nobody
+ * can reach any more.
+ */
+const net =
+  typeof FinalizationRegistry === 'function'
+    ? new FinalizationRegistry<() => void>((end) => end())
+    : undefined;
+
+/** @internal Calls `end` once the collector has taken `object`. */
+export function whenCollected(object: object, end: () => void): void {
+  net?.register(object, end, object);
+}
+
+/** @internal Undoes `whenCollected`. */
+export function keepAtEnd(object: object): void {
+  net?.unregister(object);
+}
+
+/** What a handle is in its worker; undefined for other objects. */
+let heldBy: (object: object) => Held | undefined;
+
+/**
+ * @internal The number of a handle in the worker of `link`. Throws what `wgemm` throws for a handle
+ * of another instance, or one that is disposed.
+ */
+export let numberOf: (handle: Handle, link: Link, op: string, name: string) => number;
+
+/**
+ * Something that holds memory of an instance in a worker until `dispose()`; garbage collection is
+ * only a net.
+ */
+export abstract class WorkerObject {
+  readonly #link: Link;
+  readonly #held: Held;
+  #disposed = false;
+
+  /** @internal */
+  constructor(link: Link, held: Held) {
+    this.#link = link;
+    this.#held = held;
+    Object.freeze(held.shape);
+    // Also after dispose(): the worker keeps what a number stands for until then.
+    whenCollected(this, () => link.order({ kind: 'forget', id: held.id }));
+  }
+
+  /** Whether it has ended: by `dispose()`, or with its instance. */
+  get disposed(): boolean {
+    return this.#disposed || this.#link.ended;
+  }
+
+  /** The type of the elements; of packed weights, as they are packed. */
+  get dtype(): DType {
+    return this.#held.dtype;
+  }
+
+  /** Of packed weights [..., K, N], after `trans`. */
+  get shape(): readonly number[] {
+    return this.#held.shape;
+  }
+
+  /** Frees the memory, after the calls that were made before. Does nothing the second time. */
+  dispose(): void {
+    if (!this.#disposed) this.#link.order({ kind: 'dispose', id: this.#held.id });
+    this.#disposed = true;
+  }
+
+  declare [Symbol.dispose]: () => void;
+
+  /** @internal */
+  protected async call<M extends Method>(
+    method: M,
+    options: unknown,
+    read: () => Request<M>,
+  ): Promise<unknown> {
+    return await this.#link.call(method, options, read);
+  }
+
+  static {
+    heldBy = (object) => (#held in object ? object.#held : undefined);
+    numberOf = (handle, link, op, name) => {
+      const isWeights = 'byteLength' in handle;
+      if (!(#held in handle) || handle.#link !== link) throw foreignHandle(op, name, isWeights);
+      if (handle.disposed) throw disposedHandle(op, name, isWeights);
+      return handle.#held.id;
+    };
+  }
+}
+disposable(WorkerObject.prototype);
+
+/** A contiguous tensor inside the memory of an instance in a worker. Made by `alloc`. */
+export class WorkerTensor<A extends DataArray = DataArray> extends WorkerObject {
+  static {
+    Object.defineProperty(this.prototype, handleKey, { value: 'a tensor in a worker' });
+  }
+
+  /** @internal */
+  constructor(link: Link, held: Held) {
+    super(link, held);
+    Object.freeze(this);
+  }
+
+  /** Number of elements. */
+  get size(): number {
+    return this.shape.reduce((product, n) => product * n, 1);
+  }
+
+  /**
+   * The elements as they are after the calls that were made before, in an array of their own.
+   * Rejected with DisposedError or OutOfMemoryError.
+   */
+  async read(options?: CallOptions): Promise<A> {
+    const op = 'read';
+    return (await this.call(op, options, () => {
+      readOptions(op, options, callOptions);
+      const operands = [operandOf('tensor', 0, [], this)];
+      return { values: undefined, operands, result: (_, data) => data };
+    })) as A;
+  }
+
+  /**
+   * Writes elements, before the calls that are made after. Rejected with DTypeError, ShapeError,
+   * ArgumentError or DisposedError; nothing is written then.
+   *
+   * @param data of the type of the tensor
+   * @param options offset: the first element that is written; default 0
+   */
+  async write(data: A, options: CallOptions & { offset?: number } = {}): Promise<void> {
+    await this.call('write', options, () => this.#readWrite(data, options));
+  }
+
+  #readWrite(data: unknown, options: unknown): Request<'write'> {
+    const op = 'write';
+    const { offset = 0 } = readOptions(op, options, ['offset', ...callOptions]);
+    const { dtype, size } = this;
+    const found = classOf(data) ?? describe(data);
+    if (!dtypesOf[found]?.includes(dtype)) {
+      const wanted = classOf(zeros(dtype, 0));
+      const message = `${op}: data is ${found}; for ${dtype} it must be ${wanted}`;
+      throw new DTypeError(op, 'data', message);
+    }
+    if (!Number.isSafeInteger(offset) || (offset as number) < 0) {
+      const message = `${op}: offset is ${describe(offset)}; it must be a whole number from 0`;
+      throw new ArgumentError(op, 'offset', message);
+    }
+    checkAttached(op, 'data', data as DataArray, 'is a detached array');
+    const length = lengthOf(data as DataArray);
+    if ((offset as number) + length > size) {
+      const message = `${op}: data has ${length} elements, from ${String(offset)} on; the tensor has ${size}`;
+      throw new ShapeError(op, 'data', message);
+    }
+    const tensor = operandOf('tensor', 0, [], this);
+    const operands = [tensor, operandOf('data', 0, [], data as DataArray)];
+    return { values: { offset: offset as number }, operands, result: () => undefined };
+  }
+}
+
+/**
+ * Weights that are packed once, in the memory of an instance in a worker. Made by `pack` or
+ * `deserialize`.
+ */
+export class WorkerWeights extends WorkerObject {
+  static {
+    Object.defineProperty(this.prototype, handleKey, { value: 'packed weights in a worker' });
+  }
+
+  /** What they are for: `'gemm'` is for `matmul` too. */
+  readonly op: 'gemm' | 'qgemm';
+  /** Bytes of memory that they take. */
+  readonly byteLength: number;
+
+  /** @internal */
+  constructor(link: Link, held: Held) {
+    super(link, held);
+    this.op = held.op ?? 'gemm';
+    this.byteLength = held.byteLength ?? 0;
+    Object.freeze(this);
+  }
+
+  /**
+   * The weights as bytes, in an array of their own, for `deserialize`, here or in `wgemm`. Rejected
+   * with DisposedError or OutOfMemoryError.
+   */
+  async serialize(options?: CallOptions): Promise<ReturnType<Uint8Array['slice']>> {
+    const op = 'serialize';
+    return (await this.call(op, options, () => {
+      readOptions(op, options, callOptions);
+      const operands = [operandOf('weights', 0, [], this)];
+      return { values: undefined, operands, result: (_, data) => data };
+    })) as ReturnType<Uint8Array['slice']>;
+  }
+}
+
+/** @internal How readers recognize these handles. */
+export const handles: NonNullable<Reader['handles']> = {
+  isTensor: (value): value is WorkerTensor => kindOf(value) === 'tensor',
+  isWeights: (value): value is WorkerWeights => kindOf(value) === 'weights',
+  resembles: (value) => value instanceof WorkerObject,
+};
+
+function kindOf(value: unknown): Held['kind'] | undefined {
+  return typeof value === 'object' && value !== null ? heldBy(value)?.kind : undefined;
+}
+
+/** @internal The handle that the worker tells of. */
+export function handleOf(link: Link, held: Held): WorkerTensor | WorkerWeights {
+  return held.kind === 'tensor' ? new WorkerTensor(link, held) : new WorkerWeights(link, held);
+}

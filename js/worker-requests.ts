@@ -1,0 +1,114 @@
+/** The calls of an instance in a worker: what the page reads of each, and makes of its outcome. */
+import type { Arguments } from './call.js';
+import { ArgumentError, type DataArray, internals } from './index.js';
+import { arrayOf, type Method, move, type Outcome, sentArray } from './message.js';
+import type { Operand } from './operand.js';
+import { messageOf } from './port.js';
+import { has } from './properties.js';
+import { bufferOf, classOf } from './tensor.js';
+import { callOptions, handleOf } from './worker-handles.js';
+import type { Link, Request } from './worker-link.js';
+
+const { readAlloc, readBytes, readExplained, readOptions, readPack } = internals;
+
+/** @internal A call that computes. */
+export function computing<M extends 'gemm' | 'qgemm' | 'matmul'>(
+  link: Link,
+  read: Arguments,
+): Request<M> {
+  const { operation, attributes, operands, out } = read;
+  const result: Request<M>['result'] = ({ shape, dtype }, data, transfer) => {
+    if (out === undefined) return { data, shape, dtype };
+    const target = operands.at(-1) as Operand;
+    if (data === undefined || classOf(target.source) === undefined) return out; // a handle
+    if (transfer) return movedOut(link, out as object, target, data);
+    fill(operation.name, target, data);
+    return out;
+  };
+  return { values: { attributes }, operands, result };
+}
+
+/** @internal */
+export function explaining(link: Link, op: unknown, args: unknown[]): Request<'explain'> {
+  const { operation, attributes, operands } = readExplained(link, op, args);
+  const { name } = operation;
+  return { op: name, values: { operation: name, attributes }, operands, result: valueOf };
+}
+
+/** @internal */
+export function packing(link: Link, b: unknown, options: unknown): Request<'pack'> {
+  const { attributes, operand } = readPack(link, b, options);
+  return { values: { attributes }, operands: [operand], result: heldIn(link) };
+}
+
+/** @internal */
+export function deserializing(
+  link: Link,
+  bytes: unknown,
+  options: unknown,
+): Request<'deserialize'> {
+  readOptions('deserialize', options, callOptions);
+  const operand = readBytes(link, bytes);
+  const result: Request<'deserialize'>['result'] = (outcome, data, transfer) => {
+    if (transfer) move(bufferOf(operand.source as Uint8Array));
+    return heldIn(link)(outcome);
+  };
+  return { values: undefined, operands: [operand], result };
+}
+
+/** @internal */
+export function allocating(
+  link: Link,
+  dtype: unknown,
+  shape: unknown,
+  options: unknown,
+): Request<'alloc'> {
+  readOptions('alloc', options, callOptions);
+  return { values: readAlloc(link, dtype, shape), operands: [], result: heldIn(link) };
+}
+
+/** @internal A call whose outcome is a plain value. */
+export function asking<M extends Method>(values: Request<M>['values']): Request<M> {
+  return { values, operands: [], result: valueOf };
+}
+
+const valueOf = ({ value }: Outcome): unknown => value;
+
+const heldIn =
+  (link: Link) =>
+  ({ held }: Outcome): unknown =>
+    held && handleOf(link, held);
+
+/** `out` again, with the array that came back in place of the one that moved away. */
+function movedOut(link: Link, out: object, target: Operand, data: DataArray): object {
+  const { shape, strides, dtype } = target;
+  const type = has(out, 'dtype') && { dtype: link.dtypes[dtype] };
+  return { ...out, shape, ...(strides && { strides }), ...type, data };
+}
+
+/**
+ * Writes the elements of a result into the caller's array, and nothing between them. It uses an
+ * array of the library's on the same buffer: the caller's class may have methods of its own.
+ */
+function fill(op: string, { source, shape, strides }: Operand, result: DataArray): void {
+  try {
+    const { array, buffers } = sentArray(source as DataArray);
+    if (array.length !== result.length) throw new RangeError('its length has changed');
+    if (result.length === 0) return; // rows may begin behind it
+    const target = arrayOf(array, buffers) as Uint8Array;
+    const row = (source: DataArray, at: number) => target.set(source as Uint8Array, at);
+    if (!strides) return row(result, 0);
+    const walk = (axis: number, at: number): void => {
+      const [n, step] = [shape[axis] ?? 1, strides[axis] ?? 1];
+      if (axis >= shape.length - 1 && step === 1) return row(result.subarray(at, at + n), at);
+      for (let i = 0; i < n; ++i) walk(axis + 1, at + i * step);
+    };
+    walk(0, 0);
+  } catch (error) {
+    throw new ArgumentError(
+      op,
+      'out',
+      `${op}: out cannot be written any more (${messageOf(error)}); leave its array alone until the call is done`,
+    );
+  }
+}

@@ -1,0 +1,54 @@
+/** How the page starts a worker. */
+import { ArgumentError, UnsupportedError } from './index.js';
+import { nodeWorkers, type Port, portOf } from './port.js';
+
+const script = 'wgemm-worker.js';
+
+/** @internal Makes a worker from the script beside this one. */
+export function startWorker(): unknown {
+  const threads = nodeWorkers();
+  // Not by the expression below, of which bundlers would make another file. And without the flags
+  // of the process: --input-type, for example, is wrong for a file.
+  if (threads) {
+    const own = import.meta.url as string | undefined;
+    if (!own) throw new Error('this script does not know its own address');
+    // Node reads inherited options, too.
+    const options = Object.setPrototypeOf(
+      { execArgv: [] },
+      null,
+    ) as import('node:worker_threads').WorkerOptions;
+    return new threads.Worker(new URL(script, own), options);
+  }
+  if (typeof Worker !== 'function')
+    throw new UnsupportedError(
+      'createGemm',
+      '',
+      'createGemm: there are no workers here; use wgemm itself',
+    );
+  return new Worker(new URL('./wgemm-worker.js', import.meta.url), { type: 'module' });
+}
+
+/** Workers that have an instance. */
+const taken = new WeakSet<object>();
+
+/** @internal The port of a worker that the option `worker` returned. */
+export function portOfWorker(made: unknown): Port {
+  const worker = made as Record<string, unknown> | null | undefined;
+  const can = (...names: string[]) => names.some((name) => typeof worker?.[name] === 'function');
+  if (!worker || !can('postMessage') || !can('terminate') || !can('on', 'addEventListener')) {
+    throw new ArgumentError(
+      'createGemm',
+      'worker',
+      'createGemm: worker() did not give a worker; it must give one of wgemm-worker.js',
+    );
+  }
+  // Two instances in one worker would each take the answers to the other.
+  if (taken.has(worker))
+    throw new ArgumentError(
+      'createGemm',
+      'worker',
+      'createGemm: worker() gave a worker again; it must give one an instance',
+    );
+  taken.add(worker);
+  return portOf(worker);
+}
