@@ -20,10 +20,25 @@ import { readGemm, runGemm } from './gemm.js';
 import { disposedHandle, foreignHandle, HeapTensor, PackedWeights } from './heap.js';
 import { ask, readThreadSource, readWasmSource } from './load.js';
 import { readMatMul, runMatMul } from './matmul.js';
-import { checkAttached, detachedArray, type Reader } from './operand.js';
+import { checkAttached, detachedArray, operandOf, type Reader } from './operand.js';
+import { messageOf } from './port.js';
+import { handleKey, has, isReadable, unpolluted } from './properties.js';
 import { packWeights, readBytes, readPack, readWeights } from './pack.js';
 import { readQGemm, runQGemm } from './qgemm.js';
-import { bytesOf, type DType, readSizes } from './tensor.js';
+import {
+  arrayOf,
+  bufferOf,
+  byteLengthOf,
+  bytesIn,
+  bytesOf,
+  classOf,
+  type DType,
+  dtypesOf,
+  isDetached,
+  lengthOf,
+  offsetOf,
+  readSizes,
+} from './tensor.js';
 
 export {
   ArgumentError,
@@ -246,15 +261,30 @@ function memoryOf(core: Core): { inUse: number; committed: number } {
 
 /** @internal What the page and the worker of `wgemm/worker` share with this entry. */
 export const internals = {
+  arrayOfType: arrayOf,
   allocTensor,
   ask,
+  bufferOf,
+  byteLengthOf,
+  bytesIn,
   checkAttached,
+  classOf,
   describe,
   detachedArray,
+  disposable,
   disposedHandle,
+  dtypesOf,
   explainCall,
   foreignHandle,
+  handleKey,
+  has,
+  isDetached,
+  isReadable,
+  lengthOf,
   memoryOf,
+  messageOf,
+  offsetOf,
+  operandOf,
   readAlloc,
   readBytes,
   readExplained,
@@ -266,6 +296,7 @@ export const internals = {
   readSettings,
   readThreadSource,
   readWasmSource,
+  unpolluted,
 };
 
 /** The numbers that the core left at the front of the block. */

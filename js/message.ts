@@ -4,17 +4,17 @@ import type { Info, Settings } from './create.js';
 import type { ErrorCode } from './errors.js';
 import type { HeapTensor, PackedWeights } from './heap.js';
 import type { AllocArguments } from './index.js';
-import { type Handle, type Operand, operandOf } from './operand.js';
+import type { Handle, Operand } from './operand.js';
 import {
   bufferOf,
   byteLengthOf,
   classOf,
-  type DataArray,
-  type DType,
   isDetached,
   lengthOf,
   offsetOf,
-} from './tensor.js';
+  operandOf,
+} from './shared.js';
+import type { DataArray, DType } from './tensor.js';
 
 /** @internal By call: its arguments besides the operands. The page has checked them. */
 export interface Values {

@@ -20,7 +20,7 @@ export interface Float16ArrayLike {
 }
 
 /** Arrays that hold the types of elements, by ONNX's names for these. */
-interface Arrays {
+export interface Arrays {
   float32: Float32Array;
   float64: Float64Array;
   /** A Float16Array where the engine has one, else the bits in a Uint16Array. */

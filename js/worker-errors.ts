@@ -11,9 +11,8 @@ import {
   ShapeError,
   UnsupportedError,
 } from './index.js';
-import { describe } from './errors.js';
 import type { ErrorAnswer, SentCause } from './message.js';
-import { messageOf } from './port.js';
+import { describe, messageOf } from './shared.js';
 
 const classes: Partial<
   Record<ErrorCode, new (op: string, argument: string, message: string) => GemmError>

@@ -1,21 +1,23 @@
 /** What the page has of tensors and weights that are in a worker. */
 import type { CallOptions } from './api.js';
-import { disposable } from './dispose.js';
-import {
-  ArgumentError,
-  type DataArray,
-  type DType,
-  DTypeError,
-  internals,
-  ShapeError,
-} from './index.js';
+import { ArgumentError, type DataArray, type DType, DTypeError, ShapeError } from './index.js';
 import type { Held, Method } from './message.js';
-import { type Handle, operandOf, type Reader } from './operand.js';
-import { handleKey } from './properties.js';
-import { arrayOf as zeros, classOf, dtypesOf, lengthOf } from './tensor.js';
+import type { Handle, Reader } from './operand.js';
+import {
+  arrayOfType,
+  checkAttached,
+  classOf,
+  describe,
+  disposable,
+  disposedHandle,
+  dtypesOf,
+  foreignHandle,
+  handleKey,
+  lengthOf,
+  operandOf,
+  readOptions,
+} from './shared.js';
 import type { Link, Request } from './worker-link.js';
-
-const { checkAttached, describe, disposedHandle, foreignHandle, readOptions } = internals;
 
 /** @internal Options that every call takes. */
 export const callOptions: readonly string[] = ['transfer', 'signal'];
@@ -157,7 +159,7 @@ export class WorkerTensor<A extends DataArray = DataArray> extends WorkerObject 
     const { dtype, size } = this;
     const found = classOf(data) ?? describe(data);
     if (!dtypesOf[found]?.includes(dtype)) {
-      const wanted = classOf(zeros(dtype, 0));
+      const wanted = classOf(arrayOfType(dtype, 0));
       const message = `${op}: data is ${found}; for ${dtype} it must be ${wanted}`;
       throw new DTypeError(op, 'data', message);
     }

@@ -1,13 +1,6 @@
 /** The page's side of the protocol with a worker: orders go out, answers come back. */
 import type { CallOptions, Signal } from './api.js';
-import {
-  ArgumentError,
-  type Assets,
-  type DataArray,
-  type DType,
-  GemmError,
-  internals,
-} from './index.js';
+import { ArgumentError, type Assets, type DataArray, type DType, GemmError } from './index.js';
 import {
   type Answer,
   arrayOf,
@@ -21,12 +14,17 @@ import {
 } from './message.js';
 import type { Operand, Reader } from './operand.js';
 import { type Port, waitFor } from './port.js';
-import { isReadable, unpolluted } from './properties.js';
-import { bytesIn } from './tensor.js';
+import {
+  ask,
+  bytesIn,
+  detachedArray,
+  isReadable,
+  readThreadSource,
+  readWasmSource,
+  unpolluted,
+} from './shared.js';
 import { disposedInstance, errorOf, notSent } from './worker-errors.js';
 import { callOptions, handles, numberOf } from './worker-handles.js';
-
-const { ask, detachedArray, readThreadSource, readWasmSource } = internals;
 
 /**
  * Milliseconds of silence after which a script is not considered the package's. The script must

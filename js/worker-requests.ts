@@ -1,15 +1,21 @@
 /** The calls of an instance in a worker: what the page reads of each, and makes of its outcome. */
 import type { Arguments } from './call.js';
-import { ArgumentError, type DataArray, internals } from './index.js';
+import { ArgumentError, type DataArray } from './index.js';
 import { arrayOf, type Method, move, type Outcome, sentArray } from './message.js';
 import type { Operand } from './operand.js';
-import { messageOf } from './port.js';
-import { has } from './properties.js';
-import { bufferOf, classOf } from './tensor.js';
+import {
+  bufferOf,
+  classOf,
+  has,
+  messageOf,
+  readAlloc,
+  readBytes,
+  readExplained,
+  readOptions,
+  readPack,
+} from './shared.js';
 import { callOptions, handleOf } from './worker-handles.js';
 import type { Link, Request } from './worker-link.js';
-
-const { readAlloc, readBytes, readExplained, readOptions, readPack } = internals;
 
 /** @internal A call that computes. */
 export function computing<M extends 'gemm' | 'qgemm' | 'matmul'>(

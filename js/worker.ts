@@ -9,18 +9,25 @@
  * @packageDocumentation
  */
 import type { Api } from './api.js';
-import { disposable } from './dispose.js';
 import {
   ArgumentError,
   type CreateOptions,
   type Explanation,
   GemmError,
   type Info,
-  internals,
 } from './index.js';
 import type { Method, Started } from './message.js';
-import { messageOf } from './port.js';
-import { isReadable, unpolluted } from './properties.js';
+import {
+  disposable,
+  isReadable,
+  messageOf,
+  readGemm,
+  readMatMul,
+  readOptions,
+  readQGemm,
+  readSettings,
+  unpolluted,
+} from './shared.js';
 import { callOptions, keepAtEnd, whenCollected, WorkerObject } from './worker-handles.js';
 import type { WorkerWeights } from './worker-handles.js';
 import { Link, type Request } from './worker-link.js';
@@ -91,8 +98,6 @@ export type {
   WorkerTensorLike,
 } from './api.js';
 export { WorkerObject, WorkerTensor, WorkerWeights } from './worker-handles.js';
-
-const { readGemm, readMatMul, readOptions, readQGemm, readSettings } = internals;
 
 /** Options of `createGemm`. */
 export interface WorkerCreateOptions extends CreateOptions {
