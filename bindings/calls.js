@@ -6,7 +6,8 @@ addToLibrary({
   $getDynCaller__deps: ['$dynCall'],
   // dynCall brings getWasmTableEntry.
   $getDynCaller: (signature, address) => {
-    if (signature.includes('j') || signature[0] == 'p') return (...args) => dynCall(signature, address, args);
+    if (signature.includes('j') || signature[0] == 'p')
+      return (...args) => dynCall(signature, address, args);
     return getWasmTableEntry(address);
   },
 });

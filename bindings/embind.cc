@@ -26,7 +26,7 @@ using namespace wgemm;
 
 // Room for the arguments of the largest call: attributes, and tensors of rank kMaxRank.
 constexpr size_t kMostTensors = 10;
-constexpr size_t kBlockLength = 16 + kMostTensors * (7 + 2 * kMaxRank);
+constexpr size_t kBlockLength = 16 + kMostTensors * (8 + 2 * kMaxRank);
 double block[kBlockLength];
 
 // In bindings/blocks.js: Runs of the operand at that place among the tensors, moved to an address
@@ -79,70 +79,46 @@ class Reader {
     return {min, number()};
   }
 
-  // One of
+  // An operand is one of
   //   type, address, size, rank, number of strides, sizes..., strides...
-  //   type, -1 - place where it is remote or else 0, size, rank, number of strides, space, offset,
-  //   sizes..., strides... kNumber, type, factor kPacked, address of packed weights kAbsent
-  enum Kind : int8_t { kTensor = 0, kAbsent = -1, kPacked = -2, kNumber = -3 };
-  Kind tensor(ConstTensor* tensor) {
+  //   kArray, number of its buffer, byte offset in it, and then as above
+  //   kNumber, type, factor
+  //   kPacked, address of packed weights
+  //   kAbsent
+  // The address is -1 - place for an out-of-core operand, and 0 for an operand without elements in
+  // the heap. kArray is for arrays that the result may overlap.
+  enum Kind : int8_t { kTensor = 0, kAbsent = -1, kPacked = -2, kNumber = -3, kArray = -4 };
+  Kind operand(ConstTensor* tensor) {
     double* const scalar = scalars_++;
-    const int64_t dtype = integer();
+    int64_t dtype = integer();
     if (dtype == kAbsent) return kAbsent;
     if (dtype == kPacked) {
       packed_ = pointer(number(), kLeastWeights, kArenaAlignment);
       return kPacked;
     }
     if (dtype == kNumber) {
-      const int64_t type = integer();
-      tensor->dtype = static_cast<DType>(type);
-      tensor->data = scalar;
-      tensor->size = 1;
-      const Factor value = factor();
-      check(is_dtype(type));
-      if (value.is_exact()) {
-        *scalar = std::bit_cast<double>(value.integer());
-      } else {
-        check(store("", "", value.number(), tensor->dtype, scalar).ok());
-      }
+      read_number(tensor, scalar);
       return kNumber;
     }
-    tensor->dtype = static_cast<DType>(dtype);
-    only_numbers_ = false;
-    const double address = number();
-    const int64_t size = integer(), rank = integer(), strides = integer();
-    tensor->size = size;
-    check(is_dtype(dtype) && is_within(rank, kMaxRank) && is_within(strides, kMaxRank) &&
-          is_within(size, kMaxElements));
-    if (!ok_) return kTensor;
-    if (address > 0) {
-      const size_t bytes = dtype_bytes(tensor->dtype);
-      tensor->data =
-          pointer(address, static_cast<double>(size) * static_cast<double>(bytes), bytes);
-    } else {
-      if (address < 0) {
-        check(address >= -static_cast<double>(kMostTensors));
-        if (!ok_) return kTensor;
-        tensor->remote = &remote_operands.at[static_cast<size_t>(-1 - address)];
-      }
+    if (dtype == kArray) {
       tensor->place.space = static_cast<uint32_t>(integer());
       tensor->place.offset = integer();
+      dtype = integer();
     }
-    tensor->dims = axes(static_cast<size_t>(rank));
-    tensor->strides = axes(static_cast<size_t>(strides));
+    read_tensor(dtype, tensor);
     return kTensor;
   }
 
   // The result.
   void output(Tensor* result) {
     ConstTensor t;
-    t.dtype = result->dtype;
-    tensor(&t);
+    operand(&t);
     *result = {const_cast<void*>(t.data), t.dtype, t.dims, t.strides, t.size, t.place, t.remote};
   }
 
   // One that packed weights may stand for.
   const PackedWeights* weights(ConstTensor* other, PackedWeights* memory) {
-    if (tensor(other) != kPacked || !ok_) return nullptr;
+    if (operand(other) != kPacked || !ok_) return nullptr;
     *memory = PackedWeights::view(packed_);
     return memory;
   }
@@ -160,7 +136,7 @@ class Reader {
 
   // One that may be left out.
   const ConstTensor* optional(ConstTensor* memory) {
-    return tensor(memory) == kAbsent ? nullptr : memory;
+    return operand(memory) == kAbsent ? nullptr : memory;
   }
 
   // Whether all operands so far were numbers or absent.
@@ -171,6 +147,40 @@ class Reader {
   bool ok() const { return ok_; }
 
  private:
+  void read_number(ConstTensor* tensor, double* scalar) {
+    const int64_t dtype = integer();
+    tensor->dtype = static_cast<DType>(dtype);
+    tensor->data = scalar;
+    tensor->size = 1;
+    const Factor value = factor();
+    check(is_dtype(dtype));
+    if (value.is_exact()) {
+      *scalar = std::bit_cast<double>(value.integer());
+    } else {
+      check(store("", "", value.number(), tensor->dtype, scalar).ok());
+    }
+  }
+
+  void read_tensor(int64_t dtype, ConstTensor* tensor) {
+    only_numbers_ = false;
+    tensor->dtype = static_cast<DType>(dtype);
+    const double address = number();
+    const int64_t size = integer(), rank = integer(), strides = integer();
+    tensor->size = size;
+    check(is_dtype(dtype) && is_within(rank, kMaxRank) && is_within(strides, kMaxRank) &&
+          is_within(size, kMaxElements) && address >= -static_cast<double>(kMostTensors));
+    if (!ok_) return;
+    if (address > 0) {
+      const size_t bytes = dtype_bytes(tensor->dtype);
+      tensor->data =
+          pointer(address, static_cast<double>(size) * static_cast<double>(bytes), bytes);
+    } else if (address < 0) {
+      tensor->remote = &remote_operands.at[static_cast<size_t>(-1 - address)];
+    }
+    tensor->dims = axes(static_cast<size_t>(rank));
+    tensor->strides = axes(static_cast<size_t>(strides));
+  }
+
   // Fewest bytes of packed weights: those of the header in weights.cc.
   static constexpr double kLeastWeights = 512;
 
@@ -216,7 +226,7 @@ struct Gemm {
     if (const double broadcast = reader.number(); !std::isnan(broadcast))
       args.broadcast = static_cast<int64_t>(broadcast);
     args.activation = reader.activation();
-    reader.tensor(&args.A);
+    reader.operand(&args.A);
     args.packed_B = reader.weights(&args.B, &weights);
     args.C = reader.optional(&c);
     reader.output(&args.Y);
@@ -237,14 +247,14 @@ struct QGemm {
     args.transA = reader.integer();
     args.transB = reader.integer();
     args.activation = reader.activation();
-    reader.tensor(&args.a_scale);
+    reader.operand(&args.a_scale);
     args.a_zero_point = reader.optional(&a_zero_point);
-    reader.tensor(&args.b_scale);
+    reader.operand(&args.b_scale);
     args.b_zero_point = reader.optional(&b_zero_point);
     args.y_scale = reader.optional(&y_scale);
     args.y_zero_point = reader.optional(&y_zero_point);
     kept = reader.only_numbers();
-    reader.tensor(&args.A);
+    reader.operand(&args.A);
     args.packed_B = reader.weights(&args.B, &weights);
     args.C = reader.optional(&c);
     reader.output(&args.Y);
@@ -259,16 +269,16 @@ struct QGemm {
   QGemmArgs args;
 };
 
-// The arguments of matmul, alike; the type of dst counts where there is no dst yet.
+// The arguments of matmul, alike.
 struct MatMul {
   static constexpr int kOperation = 2;
   MatMul(const MatMul&) = delete;
   explicit MatMul(double* scalars) : reader(scalars) {
     args.transpose_a = reader.integer();
     args.transpose_b = reader.integer();
-    args.dst.dtype = static_cast<DType>(reader.integer());
+    reader.integer();  // the type of a result that JavaScript makes, which dst has too
     args.activation = reader.activation();
-    reader.tensor(&args.src);
+    reader.operand(&args.src);
     args.packed_weights = reader.weights(&args.weights, &weights);
     args.bias = reader.optional(&bias);
     reader.output(&args.dst);
@@ -316,41 +326,6 @@ void release(uintptr_t memory) {
 // Of operands given as numbers, where a call is only looked at.
 double scalars[kMostTensors];
 
-// The result's type, rank and sizes, at the front of the block.
-int give_shape(DType dtype, std::span<const int64_t> dims) {
-  double* out = block;
-  *out++ = static_cast<double>(dtype);
-  *out++ = static_cast<double>(dims.size());
-  for (const int64_t size : dims) *out++ = static_cast<double>(size);
-  return 0;
-}
-
-int shape_of_gemm() {
-  const Gemm call(scalars);
-  if (!call.reader.ok()) return refuse();
-  int64_t dims[2];
-  Status result = gemm_shape(call.args, dims);
-  return result.ok() ? give_shape(call.args.A.dtype, dims) : finish(result);
-}
-
-int shape_of_qgemm() {
-  const QGemm call(scalars);
-  if (!call.reader.ok()) return refuse();
-  int64_t dims[2];
-  DType dtype;
-  Status result = qgemm_shape(call.args, dims, &dtype);
-  return result.ok() ? give_shape(dtype, dims) : finish(result);
-}
-
-int shape_of_matmul() {
-  const MatMul call(scalars);
-  if (!call.reader.ok()) return refuse();
-  int64_t dims[kMaxRank];
-  size_t rank;
-  Status result = matmul_shape(call.args, dims, &rank);
-  return result.ok() ? give_shape(call.args.dst.dtype, {dims, rank}) : finish(result);
-}
-
 // On success the block begins with the numbers of an Explanation, in its order, the kernel's name
 // as an address.
 template <typename Call>
@@ -391,7 +366,7 @@ int run_pack() {
   args.op = static_cast<PackFor>(reader.integer());
   args.trans = reader.integer();
   args.as = reader.optional_dtype();
-  reader.tensor(&args.B);
+  reader.operand(&args.B);
   if (!reader.ok()) return refuse();
   PackedWeights weights;
   Status result = pack(*instance, args, &weights);
@@ -440,13 +415,10 @@ EMSCRIPTEN_BINDINGS(wgemm) {
   function("block", +[] { return address(block); });
   function("blockLength", +[] { return kBlockLength; });
   function("gemm", &compute<Gemm>);
-  function("gemmShape", &shape_of_gemm);
   function("explainGemm", &run_explain<Gemm>);
   function("qgemm", &compute<QGemm>);
-  function("qgemmShape", &shape_of_qgemm);
   function("explainQgemm", &run_explain<QGemm>);
   function("matmul", &compute<MatMul>);
-  function("matmulShape", &shape_of_matmul);
   function("explainMatmul", &run_explain<MatMul>);
   function("pack", &run_pack);
   function(

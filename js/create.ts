@@ -1,5 +1,5 @@
 /** `createGemm`: its options, and the core that it starts. */
-import { readOptions } from './call.js';
+import { readOptions } from './options.js';
 import { Core } from './core.js';
 import { ArgumentError, describe } from './errors.js';
 import { type Assets, loadCore } from './load.js';

@@ -1,22 +1,11 @@
 /** ONNX Gemm: its options, and how a call of it is read. */
-import {
-  type Activation,
-  type Arguments,
-  isInHeap,
-  makeCall,
-  operations,
-  readActivation,
-  readAddend,
-  readFlag,
-  readOptions,
-  runCall,
-  runInHeap,
-  writeFactor,
-} from './call.js';
+import { writeFactor } from './block.js';
+import { type Arguments, isInHeap, makeCall, operations, runCall, runInHeap } from './call.js';
 import type { Core } from './core.js';
 import { ArgumentError, describe, OpsetError } from './errors.js';
 import type { HeapTensor, PackedWeights } from './heap.js';
 import { type Reader, readTensor } from './operand.js';
+import { type Activation, readActivation, readAddend, readFlag, readOptions } from './options.js';
 import type { DataArray, DType, TensorLike } from './tensor.js';
 
 export interface GemmOptions<A extends DataArray = DataArray> {

@@ -12,7 +12,7 @@ declare module '*.mjs' {
       readonly runningWorkers: ThreadWorker[];
       loadWasmModuleToWorker(worker: ThreadWorker): Promise<unknown>;
     };
-    /** Is called by the core while it computes; see js/stream.ts. */
+    /** Is called by the core while it computes; see js/out-of-core.ts. */
     moveBlock?(
       place: number,
       offset: number,
@@ -27,13 +27,10 @@ declare module '*.mjs' {
     block(): number;
     blockLength(): number;
     gemm(end: number): number;
-    gemmShape(): number;
     explainGemm(beside: number): number;
     qgemm(end: number): number;
-    qgemmShape(): number;
     explainQgemm(beside: number): number;
     matmul(end: number): number;
-    matmulShape(): number;
     explainMatmul(beside: number): number;
     pack(): number;
     serializedBytes(weights: number): number;

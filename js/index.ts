@@ -11,7 +11,7 @@
  * @packageDocumentation
  */
 import type { Api } from './api.js';
-import { type Arguments, type Call, explain, makeCall, readOptions } from './call.js';
+import { type Arguments, type Call, makeCall } from './call.js';
 import type { Core } from './core.js';
 import { type CreateOptions, type Info, readSettings, startCore } from './create.js';
 import { disposable } from './dispose.js';
@@ -21,6 +21,8 @@ import { disposedHandle, foreignHandle, HeapTensor, PackedWeights } from './heap
 import { ask, readThreadSource, readWasmSource } from './load.js';
 import { readMatMul, runMatMul } from './matmul.js';
 import { checkAttached, detachedArray, operandOf, type Reader } from './operand.js';
+import { readOptions } from './options.js';
+import { explain } from './out-of-core.js';
 import { messageOf } from './port.js';
 import { handleKey, has, isReadable, unpolluted } from './properties.js';
 import { packWeights, readBytes, readPack, readWeights } from './pack.js';
@@ -52,12 +54,12 @@ export {
   ShapeError,
   UnsupportedError,
 } from './errors.js';
-export type { Activation } from './call.js';
 export { type CreateOptions, type Info, type KernelInfo, version } from './create.js';
 export type { GemmOptions } from './gemm.js';
 export { HeapTensor, PackedWeights } from './heap.js';
 export type { Assets, AssetSource } from './load.js';
 export type { MatMulOptions } from './matmul.js';
+export type { Activation } from './options.js';
 export type { PackOptions } from './pack.js';
 export type { QGemmInputs, QGemmOptions, QuantizedArray, Scale, ZeroPoint } from './qgemm.js';
 export {

@@ -1,21 +1,10 @@
 /** oneDNN Graph MatMul: its options, and how a call of it is read. */
-import {
-  type Activation,
-  type Arguments,
-  isInHeap,
-  makeCall,
-  operations,
-  readActivation,
-  readAddend,
-  readFlag,
-  readOptions,
-  runCall,
-  runInHeap,
-} from './call.js';
+import { type Arguments, isInHeap, makeCall, operations, runCall, runInHeap } from './call.js';
 import type { Core } from './core.js';
 import { describe, DTypeError } from './errors.js';
 import type { HeapTensor } from './heap.js';
 import { type Reader, readTensor } from './operand.js';
+import { type Activation, readActivation, readAddend, readFlag, readOptions } from './options.js';
 import type { DataArray, DType, TensorLike } from './tensor.js';
 
 export interface MatMulOptions<A extends DataArray = DataArray, T extends DType = DType> {

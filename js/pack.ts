@@ -1,5 +1,5 @@
 /** Packing of weights, and packed weights from bytes. */
-import { readFlag, readOptions, write } from './call.js';
+import { write } from './block.js';
 import type { Core } from './core.js';
 import { ArgumentError, describe, DTypeError } from './errors.js';
 import { PackedWeights } from './heap.js';
@@ -12,6 +12,7 @@ import {
   readTensor,
   viewOfBytes,
 } from './operand.js';
+import { readFlag, readOptions } from './options.js';
 import { bytesIn, classOf, type DType } from './tensor.js';
 
 export interface PackOptions {
@@ -71,7 +72,7 @@ export function readPack(reader: Reader, b: unknown, options: unknown): PackArgu
 export function packWeights(core: Core, { attributes, operand }: PackArguments): PackedWeights {
   const op = 'pack';
   return makeWeights(core, op, operand, () => {
-    write(core, op, attributes, [operand]);
+    write(core, attributes, [operand]);
     return core.module.pack();
   });
 }

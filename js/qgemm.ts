@@ -1,20 +1,6 @@
 /** com.microsoft QGemm: its arguments, and how a call of it is read. */
-import {
-  type Activation,
-  type Arguments,
-  checkHolds,
-  isInHeap,
-  makeCall,
-  operations,
-  readActivation,
-  readAddend,
-  readFlag,
-  readOptions,
-  runCall,
-  runInHeap,
-  scalar,
-  writeNumber,
-} from './call.js';
+import { writeNumber } from './block.js';
+import { type Arguments, isInHeap, makeCall, operations, runCall, runInHeap } from './call.js';
 import type { Core } from './core.js';
 import { ArgumentError, describe, DTypeError } from './errors.js';
 import { HeapTensor, PackedWeights, writeHeld } from './heap.js';
@@ -26,6 +12,15 @@ import {
   type Reader,
   readTensor,
 } from './operand.js';
+import {
+  type Activation,
+  checkHolds,
+  readActivation,
+  readAddend,
+  readFlag,
+  readOptions,
+  scalar,
+} from './options.js';
 import { isList } from './properties.js';
 import { type DataArray, type DType, lengthOf, type TensorLike } from './tensor.js';
 

@@ -2,7 +2,6 @@
  * Between float32 and the integers of QGemm: what makes its A, B and C, and what reads them. No
  * instance is needed.
  */
-import { readOptions } from './call.js';
 import {
   ArgumentError,
   describe,
@@ -12,6 +11,7 @@ import {
   ShapeError,
 } from './errors.js';
 import { HeapTensor, PackedWeights, viewHeld } from './heap.js';
+import { readOptions } from './options.js';
 import { handleIn, isReadable, unpolluted } from './properties.js';
 import type { QuantizedArray } from './qgemm.js';
 import {

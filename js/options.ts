@@ -1,0 +1,138 @@
+/** Options and operands of a call, read one by one from the caller's objects. */
+import { ArgumentError, describe } from './errors.js';
+import { type Operand, operandOf, type Reader, readTensor } from './operand.js';
+import { isList, isReadable, unpolluted } from './properties.js';
+import { type DType, holds } from './tensor.js';
+
+/** @internal An operand that the caller gave as a number: a tensor of rank 0. */
+export function scalar(
+  reader: Reader,
+  op: string,
+  name: string,
+  value: number | bigint,
+  dtype: DType,
+): Operand {
+  checkHolds(op, name, value, dtype);
+  const operand = operandOf(name, reader.dtypes.indexOf(dtype), [], value);
+  operand.size = 1;
+  return operand;
+}
+
+/** @internal Throws unless the type can hold the number. */
+export function checkHolds(op: string, name: string, value: number | bigint, dtype: DType): void {
+  let rule = '';
+  if (typeof value === 'number') {
+    if (!holds(dtype, value)) rule = 'it must be whole and in the range of the type';
+  } else if (dtype !== 'int64' && dtype !== 'uint64') {
+    rule = 'bigints are for int64 and uint64';
+  } else if ((dtype === 'int64' ? BigInt.asIntN(64, value) : BigInt.asUintN(64, value)) !== value) {
+    rule = 'it must be in the range of the type';
+  }
+  if (rule !== '')
+    throw new ArgumentError(
+      op,
+      name,
+      `${op}: ${name} is ${describe(value)}, which ${dtype} cannot hold; ${rule}`,
+    );
+}
+
+/** @internal C or a bias: a tensor, a number, or nothing. */
+export function readAddend(
+  reader: Reader,
+  op: string,
+  name: string,
+  value: unknown,
+  dtype: DType,
+): Operand | null {
+  if (value === undefined || value === null) return null;
+  return typeof value === 'number' || typeof value === 'bigint'
+    ? scalar(reader, op, name, value, dtype)
+    : readTensor(reader, op, name, value);
+}
+
+const noOptions = Object.freeze(Object.create(null) as Record<string, unknown>);
+
+/**
+ * @internal Reads an object of options. All of its own properties must be `allowed`, or among those
+ * `besides` that something else reads.
+ */
+export function readOptions(
+  op: string,
+  options: unknown,
+  allowed: readonly string[],
+  what = 'options',
+  besides: readonly string[] = [],
+): Record<string, unknown> {
+  if (options === undefined || options === null) return noOptions;
+  if (!isReadable(options)) {
+    throw new ArgumentError(
+      op,
+      what,
+      `${op}: ${what} is ${describe(options)}; it must be an object`,
+    );
+  }
+  // Object.keys() would make an array.
+  for (const key in options) {
+    if (allowed.includes(key) || besides.includes(key)) continue;
+    if (Object.prototype.hasOwnProperty.call(options, key))
+      throw new ArgumentError(
+        op,
+        key,
+        `${op}: the ${what.slice(0, -1)} ${describe(key)} is not known; there are ${allowed.join(', ')}`,
+      );
+  }
+  return unpolluted(options, allowed);
+}
+
+/** Bounds of the elements of a result: `'relu'` is [0, Infinity] and `'relu6'` is [0, 6]. */
+export type Activation = 'relu' | 'relu6' | readonly [min: number, max: number];
+
+/**
+ * @internal Writes the bounds to `to[at]` and `to[at + 1]`. Unless the value is an object, this
+ * makes no object and runs no code of the caller.
+ */
+export function readActivation(op: string, value: unknown, to: Float64Array, at: number): void {
+  to[at] = value === undefined ? -Infinity : 0;
+  to[at + 1] = value === 'relu6' ? 6 : Infinity;
+  if (value === undefined || value === 'relu' || value === 'relu6') return;
+  if (!isList(value)) {
+    throw new ArgumentError(
+      op,
+      'activation',
+      `${op}: activation is ${describe(value)}; it must be 'relu', 'relu6' or [min, max]`,
+    );
+  }
+  const length: unknown = value.length;
+  if (length !== 2) {
+    throw new ArgumentError(
+      op,
+      'activation',
+      `${op}: activation is an array of ${describe(length)} elements; it must be [min, max]`,
+    );
+  }
+  for (let i = 0; i < 2; ++i) {
+    const bound: unknown = value[i];
+    if (typeof bound !== 'number') {
+      throw new ArgumentError(
+        op,
+        'activation',
+        `${op}: activation is an array with ${describe(bound)} in it; it must be of two numbers`,
+      );
+    }
+    to[at + i] = bound;
+  }
+}
+
+/** @internal A boolean or a number as 0 or 1. */
+export function readFlag(op: string, name: string, value: unknown, whenAbsent: number): number {
+  if (value === undefined) return whenAbsent;
+  if (typeof value === 'boolean') return value ? 1 : 0;
+  if (typeof value !== 'number' || Number.isNaN(value)) {
+    throw new ArgumentError(
+      op,
+      name,
+      `${op}: ${name} is ${describe(value)}; it must be a boolean or a number`,
+    );
+  }
+  return value === 0 ? 0 : 1;
+}
