@@ -3,7 +3,7 @@
  * heap, `runInHeap` computes at once. Else the call computes from copies in staging memory
  * (staging.ts), or out-of-core if they do not fit (out-of-core.ts).
  */
-import { write, writeNothing, writePacked } from './block.js';
+import { writeNothing, writePacked } from './block.js';
 import type { Core } from './core.js';
 import { HeapTensor, PackedWeights, writeHeld } from './heap.js';
 import { locate, type Operand } from './operand.js';

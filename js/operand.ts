@@ -109,21 +109,35 @@ export function readTensor(reader: Reader, op: string, name: string, value: unkn
   if (handle !== undefined)
     throw new ArgumentError(op, name, `${op}: ${name} is ${handle}; it must be of this instance`);
   const tensor = unpolluted(value, tensorKeys);
-  const { data, dtype } = tensor;
-  const mistaken = data === undefined ? kindOf(value) : undefined;
+  const mistaken = tensor.data === undefined ? kindOf(value) : undefined;
   if (mistaken !== undefined)
     throw new DTypeError(
       op,
       name,
       `${op}: ${name} is ${mistaken}; it must be a tensor, { data, shape }`,
     );
+  const read = readData(op, name, tensor, dtypesOf);
+  const { sizes, steps } = readLayout(op, name, tensor);
+  return operandOf(name, dtypes.indexOf(read.dtype), sizes, read.data, steps);
+}
+
+/**
+ * @internal Reads the array of a tensor, and its type. `allowed`: the types that an array of each
+ * class may hold.
+ */
+export function readData(
+  op: string,
+  name: string,
+  { data, dtype }: Record<string, unknown>,
+  allowed: Record<string, readonly DType[]>,
+): { data: DataArray; dtype: DType } {
   const array = classOf(data) ?? describe(data);
-  const held = dtypesOf[array];
+  const held = allowed[array];
   if (!held) {
     throw new DTypeError(
       op,
       name,
-      `${op}: ${name} has as data ${array}; it must be ${Object.keys(dtypesOf).join(' or ')}`,
+      `${op}: ${name} has as data ${array}; it must be ${Object.keys(allowed).join(' or ')}`,
     );
   }
   if (dtype === undefined && held.length > 1) {
@@ -140,9 +154,7 @@ export function readTensor(reader: Reader, op: string, name: string, value: unkn
       `${op}: ${name} has dtype ${describe(dtype)} and a ${array}; that holds ${held.join(' or ')}`,
     );
   }
-  const index = dtypes.indexOf((dtype ?? held[0]) as DType);
-  const { sizes, steps } = readLayout(op, name, tensor);
-  return operandOf(name, index, sizes, data as DataArray, steps);
+  return { data: data as DataArray, dtype: (dtype ?? held[0]) as DType };
 }
 
 /** What users take for a tensor. */

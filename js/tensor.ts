@@ -116,6 +116,11 @@ export function arrayOf(dtype: DType, length: number): DataArray {
   return new arrays[dtype](length);
 }
 
+/** @internal The name of the class of arrays that the library makes for a type. */
+export function classNameOf(dtype: DType): string {
+  return arrays[dtype].name;
+}
+
 /** @internal Bytes of an element. */
 export function bytesOf(dtype: DType): number {
   return arrays[dtype].BYTES_PER_ELEMENT;

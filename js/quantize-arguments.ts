@@ -1,0 +1,313 @@
+/** The arguments of quantize, dequantize and quantizeBias. No instance is needed to read them. */
+import { ArgumentError, describe, DisposedError, DTypeError, ShapeError } from './errors.js';
+import { HeapTensor, PackedWeights, viewHeld } from './heap.js';
+import { checkAttached, readData } from './operand.js';
+import { handleIn, isReadable, unpolluted } from './properties.js';
+import { allocate, type Axis, count, type QuantizeType } from './quantize-numbers.js';
+import type { QuantizedDType } from './quantize.js';
+import {
+  type ArrayOf,
+  bufferOf,
+  classNameOf,
+  classOf,
+  contiguousStrides,
+  type DType,
+  lengthOf,
+  offsetOf,
+  readLayout,
+  tensorKeys,
+  viewOf,
+} from './tensor.js';
+
+/** @internal A tensor, as the caller's objects state it. */
+export interface TensorArgument<D extends QuantizeType> {
+  /** The caller's tensor. */
+  readonly source: object;
+  /** The caller's array. */
+  readonly given: ArrayOf<D>;
+  /** From `settle` on: an array of the library's over the same elements. */
+  data: ArrayOf<D>;
+  readonly length: number;
+  readonly dtype: D;
+  readonly shape: number[];
+  /** null: contiguous. */
+  readonly strides: number[] | null;
+}
+
+/**
+ * @internal Reads and checks a tensor of one of `dtypes`, which may run code of the caller. `settle`
+ * must follow.
+ */
+export function readTensor<D extends QuantizeType>(
+  op: string,
+  name: string,
+  value: unknown,
+  dtypes: readonly D[],
+): TensorArgument<D> {
+  checkTensor(op, name, value);
+  const tensor = unpolluted(value, tensorKeys);
+  const { sizes: shape, steps } = readLayout(op, name, tensor);
+  const read = HeapTensor.is(value) ? { data: viewHeld(value), dtype: value.dtype } : tensor;
+  const allowed = Object.create(null) as Record<string, DType[]>;
+  for (const dtype of dtypes) allowed[classNameOf(dtype)] = [dtype];
+  const { data, dtype } = readData(op, name, read, allowed);
+  checkAttached(op, name, data);
+  const length = lengthOf(data);
+  const contiguous = contiguousStrides(shape);
+  const strides = steps ?? contiguous;
+  const needed = shape.includes(0)
+    ? 0
+    : shape.reduce((last, size, axis) => last + (size - 1) * (strides[axis] as number), 1);
+  if (length !== needed) {
+    const layout = steps === null ? '' : ` with strides [${strides.join(', ')}]`;
+    const message = `${op}: ${name} has ${length} elements; shape [${shape.join(', ')}]${layout} needs ${needed}`;
+    throw new ShapeError(op, name, message);
+  }
+  const isContiguous =
+    length === 0 || shape.every((size, axis) => size === 1 || strides[axis] === contiguous[axis]);
+  return {
+    source: value,
+    given: data as ArrayOf<D>,
+    data: data as ArrayOf<D>,
+    length,
+    dtype: dtype as D,
+    shape,
+    strides: isContiguous ? null : strides,
+  };
+}
+
+/** Throws unless a value is an object whose properties may be those of a tensor. */
+function checkTensor(op: string, name: string, value: unknown): asserts value is object {
+  if (!isReadable(value) || (value instanceof HeapTensor && !HeapTensor.is(value))) {
+    const message = `${op}: ${name} is ${describe(value)}; it must be a tensor, { data, shape } or from alloc()`;
+    throw new ArgumentError(op, name, message);
+  }
+  if (HeapTensor.is(value)) {
+    if (value.disposed) throw disposedTensor(op, name);
+    return;
+  }
+  const handle = PackedWeights.is(value) ? 'packed weights' : handleIn(value);
+  if (handle === undefined) return;
+  throw new ArgumentError(op, name, `${op}: ${name} is ${handle}; it must be { data, shape }`);
+}
+
+function disposedTensor(op: string, name: string): DisposedError {
+  return new DisposedError(op, name, `${op}: ${name} is a tensor that was disposed of`);
+}
+
+/**
+ * @internal Finds the elements of a tensor, once no more code of the caller can run. Such code may
+ * have moved the memory, or detached an array.
+ */
+export function settle<D extends QuantizeType>(
+  op: string,
+  name: string,
+  tensor: TensorArgument<D>,
+): void {
+  const { source, given, length, dtype } = tensor;
+  if (HeapTensor.is(source)) {
+    if (source.disposed) throw disposedTensor(op, name);
+    tensor.data = viewHeld(source) as ArrayOf<D>;
+    return;
+  }
+  checkAttached(op, name, given);
+  if (lengthOf(given) !== length) {
+    const found = `${name} had ${length} elements and has ${lengthOf(given)} now`;
+    const message = `${op}: ${found}; nothing may change it while the call reads its arguments`;
+    throw new ArgumentError(op, name, message);
+  }
+  tensor.data = elementsOf(dtype, given);
+}
+
+/** The elements of an array of the caller's, whose own properties and class may be anything. */
+function elementsOf<D extends QuantizeType>(dtype: D, array: ArrayOf<D>): ArrayOf<D> {
+  return viewOf(dtype, bufferOf(array), offsetOf(array), lengthOf(array)) as ArrayOf<D>;
+}
+
+/** @internal The elements in order: the tensor's own array, or a copy. */
+export function inOrder<D extends QuantizeType>(
+  op: string,
+  name: string,
+  { data, dtype, shape, strides }: TensorArgument<D>,
+): ArrayOf<D> {
+  if (strides === null) return data;
+  const copy = allocate(op, name, dtype, count(shape));
+  gather(copy, 0, data, shape, strides, 0, 0);
+  return copy;
+}
+
+/**
+ * Copies the elements of the axes from `axis` on, which begin at `data[from]`, to `copy[next]` and
+ * the elements behind it. Returns the end of the copy.
+ */
+function gather(
+  copy: ArrayOf<QuantizeType>,
+  next: number,
+  data: ArrayOf<QuantizeType>,
+  shape: number[],
+  strides: number[],
+  axis: number,
+  from: number,
+): number {
+  const size = shape[axis];
+  if (size === undefined) {
+    copy[next] = data[from] as number;
+    return next + 1;
+  }
+  for (let at = 0; at < size; ++at) {
+    next = gather(
+      copy,
+      next,
+      data,
+      shape,
+      strides,
+      axis + 1,
+      from + at * (strides[axis] as number),
+    );
+  }
+  return next;
+}
+
+/** @internal Checks a tensor that is to be filled. */
+export function checkOut(
+  op: string,
+  out: TensorArgument<QuantizedDType>,
+  x: TensorArgument<'float32'>,
+): void {
+  if (out.shape.join() !== x.shape.join()) {
+    throw new ShapeError(
+      op,
+      'out',
+      `${op}: out has shape [${out.shape.join(', ')}]; it must have that of x, [${x.shape.join(', ')}]`,
+    );
+  }
+  if (out.strides)
+    throw new ShapeError(
+      op,
+      'out',
+      `${op}: out has strides [${out.strides.join(', ')}]; it must be contiguous`,
+    );
+  const [a, b] = [out.data, x.data];
+  if (
+    a.buffer === b.buffer &&
+    a.byteOffset < b.byteOffset + b.byteLength &&
+    b.byteOffset < a.byteOffset + a.byteLength
+  ) {
+    throw new ArgumentError(op, 'out', `${op}: out overlaps x; it must have memory of its own`);
+  }
+}
+
+/** @internal The axis that has scales. */
+export function readAxis(op: string, axis: unknown, name: string, shape: readonly number[]): Axis {
+  if (axis === undefined) return null;
+  const rank = shape.length;
+  if (typeof axis !== 'number' || !Number.isInteger(axis) || axis < -rank || axis >= rank) {
+    const allowed = rank === 0 ? 'absent' : `a whole number from ${-rank} to ${rank - 1}`;
+    throw new ArgumentError(
+      op,
+      'axis',
+      `${op}: axis is ${describe(axis)}; for shape [${shape.join(', ')}] of ${name} it must be ${allowed}`,
+    );
+  }
+  const index = (axis + rank) % rank;
+  return { index, size: shape[index] as number };
+}
+
+// Not a function inside of `readEach`: for one with a name esbuild calls defineProperty() with a
+// descriptor that inherits from `Object.prototype`, which pages may change.
+function isWithin(number: number, least: number, most: number, whole: boolean): boolean {
+  return least <= number && number <= most && (!whole || Number.isInteger(number));
+}
+
+/**
+ * @internal Reads scales or zero points, a number or with an axis an array. Returns an array of the
+ * library's.
+ */
+export function readEach<D extends QuantizeType>(
+  op: string,
+  name: string,
+  value: unknown,
+  dtype: D,
+  axis: Axis,
+  least: number,
+  most: number,
+): ArrayOf<D> {
+  const float = dtype === 'float32';
+  const allowed =
+    least === most ? least : `a ${float ? 'float32' : 'whole number'} from ${least} to ${most}`;
+  if (typeof value === 'number') {
+    const number = float ? Math.fround(value) : value;
+    if (!isWithin(number, least, most, !float))
+      throw new ArgumentError(
+        op,
+        name,
+        `${op}: ${name} is ${describe(value)}; it must be ${allowed}`,
+      );
+    return allocate(op, name, dtype, axis ? axis.size : 1).fill(number) as ArrayOf<D>;
+  }
+  const found = classOf(value) ?? describe(value);
+  const wanted = classNameOf(dtype);
+  if (found === wanted) checkAttached(op, name, value as ArrayOf<D>, 'is a detached array');
+  if (found === wanted && !axis && lengthOf(value as ArrayOf<D>) === 1)
+    return readEach(op, name, (value as ArrayOf<D>)[0], dtype, axis, least, most);
+  if (found !== wanted || !axis) {
+    const Wrong = classOf(value) !== undefined && found !== wanted ? DTypeError : ArgumentError;
+    throw new Wrong(
+      op,
+      name,
+      `${op}: ${name} is ${found}; it must be a number${name === 'aScale' ? '' : `, or for an axis a ${wanted}`}`,
+    );
+  }
+  const each = elementsOf(dtype, value as ArrayOf<D>);
+  if (each.length !== axis.size) {
+    throw new ShapeError(
+      op,
+      name,
+      `${op}: ${name} has ${each.length} elements; it must have ${axis.size}, as axis ${axis.index} has`,
+    );
+  }
+  const bad = each.findIndex((number: number) => !isWithin(number, least, most, !float));
+  if (bad >= 0)
+    throw new ArgumentError(
+      op,
+      name,
+      `${op}: ${name} has ${each[bad]} at [${bad}]; each must be ${allowed}`,
+    );
+  return each.slice() as ArrayOf<D>;
+}
+
+/** @internal Reads alpha or beta. */
+export function readFactor(op: string, name: string, value: unknown = 1): number {
+  if (typeof value !== 'number' || !Number.isFinite(value) || value === 0) {
+    throw new ArgumentError(
+      op,
+      name,
+      `${op}: ${name} is ${describe(value)}; it must be a finite number and not 0`,
+    );
+  }
+  return value;
+}
+
+/** @internal Throws for NaN, and for infinities if all elements must be finite. */
+export function checkValues(
+  op: string,
+  name: string,
+  data: Float32Array,
+  shape: readonly number[],
+  finite: boolean,
+): void {
+  for (let i = 0; i < data.length; ++i) {
+    const value = data[i] as number;
+    if (Number.isNaN(finite ? value - value : value)) {
+      const place = contiguousStrides(shape).map(
+        (stride, axis) => Math.floor(i / stride) % (shape[axis] as number),
+      );
+      const rule = finite ? 'finite' : 'a number or infinity';
+      throw new ArgumentError(
+        op,
+        name,
+        `${op}: ${name} has ${value} at [${place.join(', ')}]; each element must be ${rule}`,
+      );
+    }
+  }
+}

@@ -1,0 +1,115 @@
+/** Ranges, rounding and scales of quantized numbers, and loops over the elements that share a scale. */
+import { OutOfMemoryError } from './errors.js';
+import type { QuantizedDType } from './quantize.js';
+import { type ArrayOf, arrayOf } from './tensor.js';
+
+/** @internal The types that these functions read and write. */
+export type QuantizeType = QuantizedDType | 'int32' | 'float32';
+
+/** At 2^52 and above, a float64 has no fraction. */
+const large = 1.5 * 2 ** 52;
+
+/** @internal Rounds half to even: a number of less than 2^51. */
+export const round = (value: number): number => value + large - large;
+
+/** @internal The greatest float32. */
+export const greatest = (2 - 2 ** -23) * 2 ** 127;
+
+/** @internal The range of scales. */
+export const positive = [2 ** -149, greatest] as const;
+
+/** @internal The range of values and of zero points, and its middle. int32 has zero point 0 only. */
+export function limits(
+  dtype: QuantizedDType | 'int32',
+  symmetric: boolean,
+): { least: number; most: number; centre: number } {
+  const [first, most] = {
+    int8: [-128, 127] as const,
+    uint8: [0, 255] as const,
+    int32: [0, 0] as const,
+  }[dtype];
+  const least = symmetric ? first + 1 : first;
+  return { least, most, centre: (least + most) / 2 };
+}
+
+/** @internal The axis that has scales, and how many; null if there is one scale for all. */
+export type Axis = { readonly index: number; readonly size: number } | null;
+
+/** @internal Calls back for each run of contiguous elements that share a scale. */
+export function eachRun(
+  shape: readonly number[],
+  axis: Axis,
+  run: (group: number, from: number, to: number) => void,
+): void {
+  const total = count(shape);
+  const length = axis ? count(shape.slice(axis.index + 1)) : total;
+  const groups = axis ? axis.size : 1;
+  for (
+    let from = 0, group = 0;
+    from < total;
+    from += length, group = group + 1 === groups ? 0 : group + 1
+  )
+    run(group, from, from + length);
+}
+
+/** @internal Scales and zero points from the least and the greatest of 0 and the data. */
+export function fromRange(
+  op: string,
+  data: Float32Array,
+  shape: readonly number[],
+  axis: Axis,
+  dtype: QuantizedDType,
+  symmetric: boolean,
+) {
+  const groups = axis ? axis.size : 1;
+  const lows = allocate(op, 'x', 'float32', groups);
+  const highs = allocate(op, 'x', 'float32', groups);
+  eachRun(shape, axis, (group, from, to) => {
+    let low = lows[group] as number;
+    let high = highs[group] as number;
+    for (let i = from; i < to; ++i) {
+      const value = data[i] as number;
+      if (value < low) low = value;
+      if (value > high) high = value;
+    }
+    lows[group] = low;
+    highs[group] = high;
+  });
+  const { least, most, centre } = limits(dtype, symmetric);
+  const zeros = allocate(op, 'x', dtype, groups);
+  const scales = lows.map((low, group) => {
+    const high = highs[group] as number;
+    const exact = symmetric ? Math.max(-low, high) : high - low;
+    const range = Math.fround(exact) < Infinity ? Math.fround(exact) : exact;
+    const scale =
+      exact === 0
+        ? 1
+        : Math.max(Math.fround(range / (most - (symmetric ? centre : least))), 2 ** -149);
+    const zero = Math.fround(least - Math.fround(low / scale));
+    zeros[group] = symmetric ? centre : Math.min(round(zero), most);
+    return scale;
+  });
+  return [scales, zeros] as const;
+}
+
+/** @internal The elements of a shape. */
+export const count = (shape: readonly number[]): number =>
+  shape.reduce((product, size) => product * size, 1);
+
+/** @internal An array of zeros for what is made of the argument `name`. */
+export function allocate<D extends QuantizeType>(
+  op: string,
+  name: string,
+  dtype: D,
+  length: number,
+): ArrayOf<D> {
+  try {
+    return arrayOf(dtype, length) as ArrayOf<D>;
+  } catch (error) {
+    throw new OutOfMemoryError(
+      op,
+      name,
+      `${op}: no array for ${length} elements of ${dtype}, which ${name} asks for: ${String(error)}`,
+    );
+  }
+}
