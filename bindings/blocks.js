@@ -1,5 +1,5 @@
-// What the core calls to have a block of an operand that is not in the heap brought there, or taken
-// from there: js/out-of-core.ts does it.
+// The core calls this while it computes out-of-core: it moves a block of an operand to the heap, or
+// from there. js/out-of-core.ts sets the function.
 /* global addToLibrary, Module */
 addToLibrary({
   wgemm_move_block: (place, offset, count, length, runStride, stride, address) =>

@@ -1,6 +1,6 @@
-// Emscripten calls functions that take an address by way of an array of their arguments, since an
-// address above 2 GB comes back negative. Embind's invokers all take one, that of the function
-// bound: a call of ours costs less than such an array.
+// Emscripten makes an array of the arguments of each function that takes an address, since an
+// address above 2 GB arrives as a negative number. All invokers of Embind take one, the address of
+// the function that is bound. The array would cost more than our calls.
 /* global addToLibrary, dynCall, getWasmTableEntry, updateMemoryViews, wasmMemory */
 addToLibrary({
   $getDynCaller__deps: ['$dynCall'],
@@ -11,9 +11,9 @@ addToLibrary({
     return getWasmTableEntry(address);
   },
 });
-// Emscripten takes any error on the way for memory that the engine refused. A stack overflow may
-// come when the memory has grown, and before the glue has views of it: that error must reach the
-// caller, who then ends the instance (js/core.ts).
+// Emscripten's own function takes any error to mean that the engine refused the memory. A stack
+// overflow may come after the memory has grown and before the glue has views of it. That error must
+// reach the caller, who then ends the instance (js/core.ts).
 addToLibrary({
   $growMemory: (size) => {
     try {

@@ -1,6 +1,6 @@
-// The module's functions, as js/ calls them: numbers and addresses, no logic. The arguments of an
-// operation cross as one block of float64 in the heap (js/call.ts writes it), read here in the same
-// order.
+// The functions of the module, as js/ calls them: numbers and addresses, no logic. The arguments of
+// an operation cross as one block of float64 in the heap. js/block.ts writes it, and this file
+// reads it in the same order.
 #include <emscripten/bind.h>
 
 #include <bit>
@@ -13,8 +13,8 @@
 #include "base/error.h"
 #include "ops/tensor_check.h"
 
-// Embind's runtime names a type that was not registered by its address, which brings all of printf
-// with it: 2.3 kB with brotli. Here every type is registered.
+// Embind calls this to name a type that was not registered. Here every type is registered, and
+// printf would take 2.3 kB with brotli.
 extern "C" int siprintf(char* text, const char*, ...) {
   *text = '\0';
   return 0;
@@ -24,28 +24,28 @@ namespace {
 
 using namespace wgemm;
 
-// Room for the arguments of the largest call: attributes, and tensors of rank kMaxRank.
+// Large enough for the arguments of any call: attributes, and tensors of rank kMaxRank.
 constexpr size_t kMostTensors = 10;
 constexpr size_t kBlockLength = 16 + kMostTensors * (8 + 2 * kMaxRank);
 double block[kBlockLength];
 
-// In bindings/blocks.js: Runs of the operand at that place among the tensors, moved to an address
-// or from there.
+// In bindings/blocks.js: moves Runs of the operand at `place` among the tensors to an address, or
+// from there if it is the result.
 extern "C" void wgemm_move_block(int place, double offset, double count, double length,
                                  double run_stride, double stride, double address);
 
-// The operands that JavaScript keeps, by their places among the tensors.
-struct RemoteOperands {
+// The out-of-core operands of a call, by their places among the tensors.
+struct OutOfCoreOperands {
   Remote at[kMostTensors];
 
-  RemoteOperands() {
-    for (Remote& remote : at) remote = {&move, &remote};
+  OutOfCoreOperands() {
+    for (Remote& operand : at) operand = {&move, &operand};
   }
   static void move(void* caller, const Runs& runs, void* memory);
-} remote_operands;
+} out_of_core;
 
-void RemoteOperands::move(void* caller, const Runs& runs, void* memory) {
-  const auto place = static_cast<int>(static_cast<const Remote*>(caller) - remote_operands.at);
+void OutOfCoreOperands::move(void* caller, const Runs& runs, void* memory) {
+  const auto place = static_cast<int>(static_cast<const Remote*>(caller) - out_of_core.at);
   wgemm_move_block(place, static_cast<double>(runs.offset), static_cast<double>(runs.count),
                    static_cast<double>(runs.length), static_cast<double>(runs.run_stride),
                    static_cast<double>(runs.stride),
@@ -58,14 +58,14 @@ Status status;  // of the last call that failed
 // Reads the block from front to back.
 class Reader {
  public:
-  // `scalars`: for the elements of operands that are given as numbers, each at its place among the
-  // tensors.
+  // `scalars`: room for the elements of operands that are given as numbers, each at its place among
+  // the tensors.
   explicit Reader(double* scalars) : scalars_(scalars) {}
 
   double number() { return *next_++; }
   int64_t integer() { return static_cast<int64_t>(number()); }
 
-  // number, and -1; or the low and high 32 bits of one that is exact.
+  // A number and -1, or the low and high 32 bits of an exact integer.
   Factor factor() {
     const double value = number(), high = number();
     return high < 0
@@ -73,7 +73,6 @@ class Reader {
                : Factor::exact(static_cast<uint64_t>(high) << 32 | static_cast<uint64_t>(value));
   }
 
-  // The bounds of an activation.
   Activation activation() {
     const double min = number();
     return {min, number()};
@@ -116,14 +115,14 @@ class Reader {
     *result = {const_cast<void*>(t.data), t.dtype, t.dims, t.strides, t.size, t.place, t.remote};
   }
 
-  // One that packed weights may stand for.
+  // An operand that packed weights may stand for.
   const PackedWeights* weights(ConstTensor* other, PackedWeights* memory) {
     if (operand(other) != kPacked || !ok_) return nullptr;
     *memory = PackedWeights::view(packed_);
     return memory;
   }
 
-  // Those that have been read, or null.
+  // The address of the packed weights in the block, or null.
   const void* packed() const { return packed_; }
 
   // A type, or a number below 0 for none.
@@ -134,7 +133,7 @@ class Reader {
     return static_cast<DType>(type);
   }
 
-  // One that may be left out.
+  // An operand that may be absent.
   const ConstTensor* optional(ConstTensor* memory) {
     return operand(memory) == kAbsent ? nullptr : memory;
   }
@@ -142,8 +141,8 @@ class Reader {
   // Whether all operands so far were numbers or absent.
   bool only_numbers() const { return only_numbers_; }
 
-  // Whether nothing so far was beyond what there can be: no rank, size, type or address. What is
-  // not ok may only be dropped.
+  // Whether every rank, size, type and address so far was in range. If not, nothing that was read
+  // may be used.
   bool ok() const { return ok_; }
 
  private:
@@ -175,20 +174,20 @@ class Reader {
       tensor->data =
           pointer(address, static_cast<double>(size) * static_cast<double>(bytes), bytes);
     } else if (address < 0) {
-      tensor->remote = &remote_operands.at[static_cast<size_t>(-1 - address)];
+      tensor->remote = &out_of_core.at[static_cast<size_t>(-1 - address)];
     }
     tensor->dims = axes(static_cast<size_t>(rank));
     tensor->strides = axes(static_cast<size_t>(strides));
   }
 
-  // Fewest bytes of packed weights: those of the header in weights.cc.
+  // The fewest bytes of packed weights: the header in weights.cc.
   static constexpr double kLeastWeights = 512;
 
   static bool is_within(int64_t value, int64_t most) {
     return static_cast<uint64_t>(value) <= static_cast<uint64_t>(most);
   }
   static bool is_dtype(int64_t type) { return is_within(type, kDTypeCount - 1); }
-  // So many bytes of the memory.
+  // `bytes` bytes of the memory.
   [[gnu::noinline]] const void* pointer(double address, double bytes, size_t alignment) {
     const auto at = static_cast<uintptr_t>(address);
     check(address > 0 &&
@@ -238,7 +237,7 @@ struct Gemm {
   GemmArgs args;
 };
 
-// The arguments of qgemm, alike.
+// The arguments of qgemm, in the block's order.
 struct QGemm {
   static constexpr int kOperation = 1;
   QGemm(const QGemm&) = delete;
@@ -259,8 +258,8 @@ struct QGemm {
     args.C = reader.optional(&c);
     reader.output(&args.Y);
   }
-  // Scales and zero points are read when the call is prepared, and tensors of them may hold others
-  // the next time.
+  // A prepared call keeps the values of scales and zero points. A tensor of them may have other
+  // values the next time.
   bool is_kept() const { return kept; }
   Reader reader;
   bool kept;
@@ -269,7 +268,7 @@ struct QGemm {
   QGemmArgs args;
 };
 
-// The arguments of matmul, alike.
+// The arguments of matmul, in the block's order.
 struct MatMul {
   static constexpr int kOperation = 2;
   MatMul(const MatMul&) = delete;
@@ -295,7 +294,7 @@ int finish(const Status& result) {
   return static_cast<int>(result.code);
 }
 
-// Refuses arguments that no call of js/ has, so that none of them leads beyond what it means.
+// The error of a block that js/ never writes: nothing outside of an operand may be read or written.
 int refuse() {
   return finish(error(Code::kArgument, "call", "",
                       {"a size, type or address in the block of arguments is out of range"}));
@@ -323,11 +322,11 @@ void release(uintptr_t memory) {
   instance->release(address);
 }
 
-// Of operands given as numbers, where a call is only looked at.
+// The elements of operands that are given as numbers, for calls that are not computed.
 double scalars[kMostTensors];
 
-// On success the block begins with the numbers of an Explanation, in its order, the kernel's name
-// as an address.
+// On success the block begins with the members of an Explanation, in this order. The name of the
+// kernel is an address.
 template <typename Call>
 int run_explain(double beside) {
   const Call call(scalars);
@@ -346,8 +345,8 @@ int run_explain(double beside) {
   return 0;
 }
 
-// Leaves at the front of the block the weights' address, bytes, operation, type, rank and sizes.
-int give_weights(PackedWeights weights) {
+// The block then begins with the weights' address, bytes, operation, type, rank and sizes.
+int return_weights(PackedWeights weights) {
   double* out = block + 1;
   *out++ = static_cast<double>(weights.bytes());
   *out++ = static_cast<double>(weights.op());
@@ -370,7 +369,7 @@ int run_pack() {
   if (!reader.ok()) return refuse();
   PackedWeights weights;
   Status result = pack(*instance, args, &weights);
-  return result.ok() ? give_weights(std::move(weights)) : finish(result);
+  return result.ok() ? return_weights(std::move(weights)) : finish(result);
 }
 
 std::span<std::byte> bytes_at(uintptr_t address, size_t length) {
@@ -385,10 +384,11 @@ int run_serialize(uintptr_t weights, uintptr_t bytes, size_t length) {
 int run_deserialize(uintptr_t bytes, size_t length) {
   PackedWeights weights;
   Status result = deserialize(*instance, bytes_at(bytes, length), &weights);
-  return result.ok() ? give_weights(std::move(weights)) : finish(result);
+  return result.ok() ? return_weights(std::move(weights)) : finish(result);
 }
 
-// A row of the table of kernels: name, compute type, mr, nr, kr, preferred.
+// The block then begins with a row of the table of kernels: name, compute type, mr, nr, kr,
+// preferred.
 void kernel(int index) {
   const KernelInfo info = kernel_info(index);
   double* out = block;
@@ -404,13 +404,13 @@ uintptr_t address(const void* pointer) { return reinterpret_cast<uintptr_t>(poin
 
 EMSCRIPTEN_BINDINGS(wgemm) {
   using emscripten::function;
-  // First of all, once. 0: no limit.
+  // Must be the first call, and come once. A memory_limit of 0 means no limit.
   function(
       "start", +[](double memory_limit, bool strict) {
         instance.emplace(static_cast<size_t>(memory_limit),
                          strict ? Determinism::kStrict : Determinism::kFast);
       });
-  // Once, when there are as many workers.
+  // Must come once, when the workers of the threads exist.
   function("setThreads", +[](int threads) { return finish(instance->set_threads(threads)); });
   function("block", +[] { return address(block); });
   function("blockLength", +[] { return kBlockLength; });

@@ -1,6 +1,6 @@
-// Replaces a function of Emscripten's library. A mailbox that is waited for by Atomics.waitAsync is
-// waited for without end, and the engine keeps the memory of the instance for that, also when all
-// else of it is gone. Without, messages come by postMessage, and here none do.
+// Replaces a function of Emscripten's library that waits for messages by Atomics.waitAsync. That
+// wait never ends, and the engine keeps the memory of the instance for it. Without it messages come
+// by postMessage. Here none come.
 /* global addToLibrary */
 addToLibrary({
   // eslint-disable-next-line no-unused-vars -- the linker converts what it is called with

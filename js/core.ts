@@ -1,6 +1,4 @@
-/**
- * The core as the rest of js/ sees it: its life, its heap, the block of arguments, and its errors.
- */
+/** The core as the rest of js/ sees it: its lifetime, heap, block of arguments and errors. */
 import type { LoadedCore } from './load.js';
 import type { DataArray, DType } from './tensor.js';
 import type { CoreModule } from './wgemm-simd128.mjs';
@@ -28,9 +26,9 @@ const errorClasses = [
 ];
 
 /**
- * The net under dispose(), of tensors and of instances with threads: frees what nobody can reach
- * any more. One for all, since V8 finalizes nothing more in the whole process once a registry has
- * died between a collection and its callbacks.
+ * Frees tensors, and ends the threads of instances, that the caller dropped without dispose().
+ * There is one registry for all: if one is collected between a collection and its callbacks, V8
+ * finalizes nothing more in the process.
  */
 const net =
   typeof FinalizationRegistry === 'function' // not everywhere on servers
@@ -40,21 +38,21 @@ const net =
     : undefined;
 
 /**
- * From so many bytes of copies on, the core is asked first if they fit. Asking costs little
- * compared with copying them.
+ * For more bytes of copies than this, a call asks the core first whether they fit. Asking costs
+ * little compared with copying them.
  */
 const manyBytes = 2 ** 18;
 
 /**
- * Bytes of scratch per thread that no product passes. The sizes of blocks in src/plan/plan.cc bound it.
- * A call that lacks scratch nevertheless throws an OutOfMemoryError.
+ * An upper bound of the scratch of a call, in bytes per thread. The block sizes in src/plan/ imply
+ * it. Even if it were wrong, a call without memory for scratch would throw an OutOfMemoryError.
  */
 const mostScratch = 2 ** 25;
 
-/** Bytes of a page of `#pages`, of which a tensor has few and which has few tensors. */
+/** Bytes of a page of `#pages`: a tensor has few pages, and a page has few tensors. */
 const pageBytes = 2 ** 16;
 
-/** How many of ascending numbers are at most `limit`. */
+/** The count of numbers that are at most `limit`. They ascend. */
 function countUpTo(numbers: readonly number[], limit: number): number {
   let [low, high] = [0, numbers.length];
   while (low < high) {
@@ -67,14 +65,14 @@ function countUpTo(numbers: readonly number[], limit: number): number {
 
 /** @internal */
 export class Core {
-  /** By address, of all that is in the heap: the bytes that users can see through views. */
+  /** By address, for everything in the heap: the bytes that users can see through views. */
   readonly #held = new Map<number, number>();
   /**
-   * By number, of each page that is seen through views: the addresses, ascending, of the tensors
-   * that reach into it.
+   * By number, for each page that views can show: the addresses of the tensors that overlap it,
+   * ascending.
    */
   readonly #pages = new Map<number, number[]>();
-  /** Names of the types that the core has, in the order of its numbers. */
+  /** Names of the types, in the order of the core's numbers. */
   readonly dtypes: readonly DType[];
   #module: CoreModule | undefined;
   readonly #maxMemory: number;
@@ -83,24 +81,21 @@ export class Core {
   readonly #blockLength: number;
   #block: Float64Array | undefined;
   /**
-   * All that its memory has shown itself as: what shared memory was before it grew shows the same
-   * bytes still.
+   * All buffers of its memory so far. After shared memory grew, the old ones show its bytes too.
    */
   readonly #buffers = new WeakSet<ArrayBufferLike>();
   #endThreads: () => void;
   /** Why the instance ended, if not by dispose(). */
   #death: { readonly code: ErrorCode; readonly found: string } | undefined;
-  /**
-   * The call that changes the instance at present, or that the engine ended half-way; '' for none.
-   */
+  /** The call that changes the instance, or that the engine interrupted; '' for none. */
   #running = '';
   /**
-   * Of tensors; kept here, so that a tensor that is held does not hold the memory of a disposed
-   * instance.
+   * The views of tensors. They are here, so that a tensor does not keep the memory of a disposed
+   * instance alive.
    */
   #views = new WeakMap<object, DataArray>();
 
-  /** @param maxMemory in bytes; 0 for what the engine allows */
+  /** @param maxMemory in bytes; 0 for the limit of the engine */
   constructor({ module, threads, endThreads }: LoadedCore, maxMemory: number) {
     this.#threads = threads;
     this.#module = module;
@@ -123,7 +118,7 @@ export class Core {
     return this.#module === undefined;
   }
 
-  /** Lets go of the memory and all that is in it, and ends the threads. */
+  /** Drops the memory and everything in it, and ends the threads. */
   dispose(): void {
     this.#letGo();
     this.endThreads();
@@ -139,13 +134,13 @@ export class Core {
   }
 
   endThreads(): void {
-    // When the stack is empty: near its end, terminate() of Node leaves a worker that keeps the
-    // process alive.
+    // When the stack is empty: near the end of the stack, terminate() of Node leaves a worker that
+    // keeps the process alive.
     void Promise.resolve().then(this.#endThreads);
-    this.#endThreads = () => undefined; // and holds nothing of the module
+    this.#endThreads = () => undefined; // the old one refers to the module
   }
 
-  /** Has every call from now on fail. */
+  /** Makes every call from now on fail. */
   die(code: ErrorCode, found: string): void {
     this.#death ??= { code, found };
   }
@@ -161,7 +156,7 @@ export class Core {
     }
   }
 
-  /** What a call throws of an instance that ended: why, or that it is `disposed`. */
+  /** The error of a call after the instance ended: why it ended, or that it is `disposed`. */
   ended(op: string, argument: string, disposed: string): GemmError {
     if (!this.#death) return new DisposedError(op, argument, `${op}: ${disposed}`);
     const { code, found } = this.#death;
@@ -185,10 +180,7 @@ export class Core {
     }
   }
 
-  /**
-   * Begins what `guard` runs, for calls too short for a closure. `leave` or `leave(error)` must
-   * follow.
-   */
+  /** As `guard`, for calls too short for a closure. `leave` or `leave(error)` must follow. */
   enter(op: string): void {
     this.#running = op;
   }
@@ -206,7 +198,7 @@ export class Core {
     );
     this.#letGo();
     this.endThreads();
-    this.#running = ''; // last, so that the next call repeats what the engine ended half-way
+    this.#running = ''; // last: if the engine interrupts this, too, the next call repeats it
   }
 
   get module(): CoreModule {
@@ -217,22 +209,22 @@ export class Core {
     return this.module.HEAPU8.buffer;
   }
 
-  /** Whether the bytes of a buffer are its memory's. */
+  /** Whether a buffer is of its memory. */
   owns(buffer: ArrayBufferLike): boolean {
     return buffer === this.buffer || this.#buffers.has(buffer);
   }
 
-  /** Where arguments are written and numbers come back. Valid until the memory grows. */
+  /** The block of arguments, in which numbers come back. Valid until the memory grows. */
   get block(): Float64Array {
-    // A view that the memory grew away from is detached and has no length; one of shared memory
-    // goes on showing the same bytes.
+    // If the memory has grown, the old view is detached and has no length. A view of shared memory
+    // still shows the same bytes.
     if (this.#block === undefined || this.#block.length === 0) {
       this.#block = new Float64Array(this.buffer, this.#blockAddress, this.#blockLength);
     }
     return this.#block;
   }
 
-  /** The view of a tensor, made anew when the memory has moved. */
+  /** The view of a tensor, a new one if the memory has moved. */
   viewFor(tensor: object, make: () => DataArray): DataArray {
     let view = this.#views.get(tensor);
     if (view?.buffer !== this.buffer) {
@@ -243,7 +235,7 @@ export class Core {
     return view;
   }
 
-  /** Throws what the core says of `code`, or returns if that is 0. */
+  /** Throws the core's error if `code` is not 0. */
   check(code: number, op: string): void {
     if (code === 0) return;
     const ErrorClass = errorClasses[code - 1];
@@ -254,7 +246,7 @@ export class Core {
       : new GemmError('ARGUMENT', op, argument, message);
   }
 
-  /** The zero-ended text at an address. */
+  /** The zero-terminated text at an address. */
   text(address: number): string {
     const bytes = this.module.HEAPU8;
     let text = '';
@@ -262,15 +254,14 @@ export class Core {
     return text;
   }
 
-  /**
-   * Ends the threads when nobody can call on `owner` any more; tensors may live on, so that the
-   * memory stays.
-   */
+  /** Ends the threads when `owner` is collected. Tensors may outlive it, so the memory stays. */
   endThreadsWith(owner: object): void {
     net?.register(owner, { core: this, address: 0 });
   }
 
-  /** Ties memory at `address` to the life of `owner`. */
+  /**
+   * Frees the memory at `address` when `owner` is collected. `viewed`: bytes that views can show.
+   */
   adopt(owner: object, address: number, viewed: number): void {
     this.#held.set(address, viewed);
     for (let page = Math.floor(address / pageBytes); page * pageBytes < address + viewed; ++page) {
@@ -281,10 +272,7 @@ export class Core {
     net?.register(owner, { core: this, address }, owner);
   }
 
-  /**
-   * Frees what is at `address`, if it is still there. `owner`: to whose life it is tied, if that
-   * has not ended.
-   */
+  /** Frees the memory at `address`, unless it is free. `owner`: its owner, unless collected. */
   free(address: number, owner?: object): void {
     if (this.disposed) return;
     const viewed = this.#held.get(address);
@@ -305,20 +293,20 @@ export class Core {
     });
   }
 
-  /** Whether these bytes are part of a tensor that is alive. */
+  /** Whether these bytes are part of a tensor that is not disposed. */
   holds(start: number, bytes: number): boolean {
     const starts = this.#pages.get(Math.floor(start / pageBytes)) ?? [];
     const address = starts[countUpTo(starts, start) - 1] ?? Infinity;
     return start + bytes <= address + (this.#held.get(address) ?? -Infinity);
   }
 
-  /** Whether the core must be asked if so many bytes of copies, and scratch beside them, fit. */
+  /** Whether a call must ask the core if `bytes` of copies and the scratch beside them fit. */
   mustAsk(bytes: number): boolean {
     const most = this.buffer.byteLength + bytes + mostScratch * this.#threads;
     return bytes > manyBytes || most > (this.#maxMemory || 2 ** 32);
   }
 
-  /** Aligned memory that is not cleared. */
+  /** Returns aligned memory, which is not cleared. */
   allocate(bytes: number, op: string): number {
     const address = this.module.allocate(bytes);
     if (address === 0) throw this.outOfMemory(bytes, op);
@@ -330,10 +318,8 @@ export class Core {
       this.#maxMemory === 0
         ? 'the limit is that of the engine, 4 GB at the most'
         : `maxMemory is ${this.#maxMemory}`;
-    return new OutOfMemoryError(
-      op,
-      '',
-      `${op}: no memory for ${bytes} bytes; ${this.module.bytesInUse()} bytes are in use, and ${limit}`,
-    );
+    const inUse = this.module.bytesInUse();
+    const message = `no memory for ${bytes} bytes; ${inUse} bytes are in use, and ${limit}`;
+    return new OutOfMemoryError(op, '', `${op}: ${message}`);
   }
 }

@@ -14,9 +14,9 @@ export type ErrorCode =
 
 /**
  * Every error of the library. The message is one sentence that names the argument, what was found
- * and what is allowed. Operands are named as in the specifications: A, B, C, and Y for the output.
- * Nothing was written, and the instance works on, except after the codes `WORKER` and
- * `INTERRUPTED`: a thread died, or the engine interrupted a call. The instance has ended then.
+ * and what is allowed. Operands have the names of the specifications: A, B, C, and Y for the
+ * output. Nothing was written, and the instance still works. The codes `WORKER` and `INTERRUPTED`
+ * are the exceptions: a thread died, or the engine interrupted a call, and the instance has ended.
  */
 export class GemmError extends Error {
   override name = 'GemmError';
@@ -25,7 +25,7 @@ export class GemmError extends Error {
     readonly code: ErrorCode,
     /** The call: `gemm`, `alloc`, `createGemm` and so on. */
     readonly op: string,
-    /** The argument at fault, or '' where it is none. */
+    /** The argument at fault, or '' if no argument is. */
     readonly argument: string,
     message: string,
     options?: { cause?: unknown },
@@ -47,7 +47,7 @@ export class ShapeError extends GemmError {
   }
 }
 
-/** A type that the operation does not have, or types that must agree and do not. */
+/** A type that the operation does not have, or types that must be the same and are not. */
 export class DTypeError extends GemmError {
   override name = 'DTypeError';
   constructor(op: string, argument: string, message: string) {
@@ -55,7 +55,7 @@ export class DTypeError extends GemmError {
   }
 }
 
-/** The version of the operator that `opset` names lacks what was asked for. */
+/** The version of the operator that `opset` names lacks what the call needs. */
 export class OpsetError extends GemmError {
   override name = 'OpsetError';
   constructor(op: string, argument: string, message: string) {
@@ -63,7 +63,7 @@ export class OpsetError extends GemmError {
   }
 }
 
-/** Any other argument out of its range, of the wrong kind, or not known. */
+/** Any other argument that is out of range, of the wrong kind, or not known. */
 export class ArgumentError extends GemmError {
   override name = 'ArgumentError';
   constructor(op: string, argument: string, message: string) {
@@ -71,7 +71,7 @@ export class ArgumentError extends GemmError {
   }
 }
 
-/** The memory cannot grow, or would pass `maxMemory`. */
+/** The memory cannot grow, or would exceed `maxMemory`. */
 export class OutOfMemoryError extends GemmError {
   override name = 'OutOfMemoryError';
   constructor(op: string, argument: string, message: string) {
@@ -79,10 +79,7 @@ export class OutOfMemoryError extends GemmError {
   }
 }
 
-/**
- * Weights that were packed for another operation, type or shape stand for B; or bytes are no packed
- * weights.
- */
+/** B is weights that were packed for another operation, type or shape; or bytes are no weights. */
 export class PackMismatchError extends GemmError {
   override name = 'PackMismatchError';
   constructor(op: string, argument: string, message: string) {
@@ -98,7 +95,7 @@ export class DisposedError extends GemmError {
   }
 }
 
-/** This engine, page or version of the library does not have what was asked for. */
+/** This engine, page or version of the library lacks a feature that the call needs. */
 export class UnsupportedError extends GemmError {
   override name = 'UnsupportedError';
   constructor(op: string, argument: string, message: string) {
@@ -106,7 +103,7 @@ export class UnsupportedError extends GemmError {
   }
 }
 
-/** @internal A value as a message shows it: short, and never failing. */
+/** @internal A value as a message shows it. The text is short. Never throws. */
 export function describe(value: unknown): string {
   switch (typeof value) {
     case 'string':
@@ -116,7 +113,7 @@ export function describe(value: unknown): string {
     case 'undefined':
       return Object.is(value, -0) ? '-0' : String(value);
     case 'bigint':
-      // A huge one takes half a minute to write out.
+      // To write out a huge one takes half a minute.
       return BigInt.asIntN(128, value) === value ? `${value}n` : 'a bigint of more than 128 bits';
     case 'symbol':
       return 'a symbol';

@@ -1,18 +1,18 @@
 /**
- * The glue that Emscripten makes of bindings/embind.cc, and the functions bound there. Addresses
- * and lengths are in bytes.
+ * The glue that Emscripten makes from bindings/embind.cc, and the functions that are bound there.
+ * Addresses and lengths are in bytes.
  */
 declare module '*.mjs' {
   export interface CoreModule {
-    /** Made anew when the memory grows. */
+    /** A new one replaces it when the memory grows. */
     readonly HEAPU8: Uint8Array;
-    /** Of Emscripten's library, in builds with threads: what is needed to bring its workers. */
+    /** In builds with threads: the part of Emscripten's library that takes workers. */
     readonly PThread?: {
       readonly unusedWorkers: ThreadWorker[];
       readonly runningWorkers: ThreadWorker[];
       loadWasmModuleToWorker(worker: ThreadWorker): Promise<unknown>;
     };
-    /** Is called by the core while it computes; see js/out-of-core.ts. */
+    /** The core calls it while it computes; see js/out-of-core.ts. */
     moveBlock?(
       place: number,
       offset: number,
@@ -60,7 +60,7 @@ declare module '*.mjs' {
   }): Promise<CoreModule>;
 }
 
-/** The same bytes that lie beside the script, where they are built into it. */
+/** The bytes of the file, which the build puts into the script. */
 declare module '*.wasm' {
   const bytes: Uint8Array;
   export default bytes;

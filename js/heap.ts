@@ -1,4 +1,4 @@
-/** What lives in the memory of an instance until it is disposed of: tensors and packed weights. */
+/** Handles of memory in an instance, which last until `dispose()`: tensors and packed weights. */
 import type { Core } from './core.js';
 import { disposable } from './dispose.js';
 import { handleKey } from './properties.js';
@@ -13,12 +13,9 @@ declare global {
   }
 }
 
-/** @internal Where it is, if it is alive and belongs to `core`. */
+/** @internal Returns its address. Throws if it is disposed or belongs to another instance. */
 export let locateHeld: (object: HeapObject, core: Core, op: string, name: string) => number;
-/**
- * @internal Writes a tensor to the block of arguments at `at`, as `write` in call.ts does an
- * operand, and gives where it ends.
- */
+/** @internal Writes a tensor to the block at `at`, as block.ts does. Returns the end of it. */
 export let writeHeld: (
   core: Core,
   op: string,
@@ -27,21 +24,20 @@ export let writeHeld: (
   block: Float64Array,
   at: number,
 ) => number;
-/**
- * @internal The elements of a tensor, as a view that lives as long as the memory stays in place.
- */
+/** @internal The elements of a tensor, as a view that is valid until the memory moves. */
 export let viewHeld: (tensor: HeapTensor) => DataArray;
 /** Packed weights as bytes. */
 let serialized: (weights: HeapObject) => ReturnType<Uint8Array['slice']>;
 
 /**
- * Something that holds memory of an instance until `dispose()`; garbage collection is only a net.
+ * A handle of memory in an instance. `dispose()` frees the memory. So does garbage collection, but
+ * at no known time.
  */
 export abstract class HeapObject {
   readonly #core: Core;
   #address: number;
 
-  /** @internal viewed: bytes that users may see through views. */
+  /** @internal viewed: bytes that users can see through views. */
   constructor(core: Core, address: number, viewed: number) {
     this.#core = core;
     this.#address = address;
@@ -52,7 +48,7 @@ export abstract class HeapObject {
     return this.#address === 0 || this.#core.disposed;
   }
 
-  /** Gives the memory back. Does nothing the second time. */
+  /** Frees the memory. Does nothing the second time. */
   dispose(): void {
     if (this.#address !== 0) this.#core.free(this.#address, this);
     this.#address = 0;
@@ -107,7 +103,7 @@ export function disposedHandle(op: string, name: string, isWeights: boolean): Di
   return new DisposedError(op, name, `${op}: ${name} is ${found}`);
 }
 
-/** Bytes of the heap as an array of its own. */
+/** A copy of bytes of the heap. */
 function copyOf(
   core: Core,
   op: string,
@@ -122,15 +118,16 @@ function copyOf(
 }
 
 /**
- * A contiguous tensor inside the memory of an instance: calls read and write it in place. Made by
- * `alloc`, filled with zeros. Holds its memory until `dispose()`; garbage collection is only a net.
+ * A contiguous tensor in the memory of an instance: calls read and write it without a copy. `alloc`
+ * makes it, filled with zeros. `dispose()` frees its memory. So does garbage collection, but at no
+ * known time.
  */
 export class HeapTensor<A extends DataArray = DataArray> extends HeapObject {
   readonly dtype: DType;
   readonly shape: readonly number[];
   /** Number of elements. */
   readonly size: number;
-  /** The type, as the core has it. */
+  /** The core's number of the type. */
   readonly #number: number;
 
   static {
@@ -161,35 +158,35 @@ export class HeapTensor<A extends DataArray = DataArray> extends HeapObject {
     this.shape = Object.freeze(shape);
     this.size = size;
     this.#number = core.dtypes.indexOf(dtype);
-    Object.freeze(this); // calls trust what it says of its memory
+    Object.freeze(this); // calls rely on its type and shape
   }
 
   /**
-   * The elements, as a view of the memory: valid until the next call, which may move the memory.
-   * Take it anew, or copy from it.
+   * The elements, as a view of the memory. It is valid until the next call, which may move the
+   * memory. Read this property again, or copy from the view.
    */
   get data(): A {
     return viewHeld(this) as A;
   }
 
-  /** @internal Whether it is one in truth, and not by its prototype. */
+  /** @internal Whether a value is a HeapTensor. A prototype does not suffice. */
   static is(value: unknown): value is HeapTensor {
     return typeof value === 'object' && value !== null && #number in value;
   }
 }
 
 /**
- * Weights that are laid out once, for any number of calls: they stand where `b` or `weights` does.
- * Made by `pack` or `deserialize`. Hold a copy in the instance's memory until `dispose()`.
+ * Weights that are packed once, for any number of calls: calls take them as `b` or `weights`.
+ * `pack` and `deserialize` make them. They are a copy in the instance's memory until `dispose()`.
  */
 export class PackedWeights extends HeapObject {
-  /** What they are for: `'gemm'` is for `matmul` too. */
+  /** The operation that they are for: `'gemm'` means `matmul` too. */
   readonly op: 'gemm' | 'qgemm';
-  /** Of the elements, as they are packed. */
+  /** The type of the elements, as they are packed. */
   readonly dtype: DType;
-  /** [..., K, N], after `trans`. */
+  /** [..., K, N], after the transpose that `trans` asks for. */
   readonly shape: readonly number[];
-  /** Bytes of memory that they take. */
+  /** Their bytes of memory. */
   readonly byteLength: number;
   readonly #brand = true;
 
@@ -217,10 +214,9 @@ export class PackedWeights extends HeapObject {
   }
 
   /**
-   * The weights as bytes, in an array of their own, which `deserialize` makes weights of again: in
-   * another instance, build, engine, or natively. They are the same wherever they were packed.
-   * @throws DisposedError, OutOfMemoryError: there must be room for the bytes in the instance's
-   * memory
+   * The weights as bytes, in a new array. `deserialize` makes weights from them in any instance,
+   * build or engine, or natively. Weights that are packed elsewhere have the same bytes.
+   * @throws DisposedError, OutOfMemoryError: the instance's memory must have room for the bytes
    */
   serialize(): ReturnType<Uint8Array['slice']> {
     const op = 'serialize';
@@ -233,7 +229,7 @@ export class PackedWeights extends HeapObject {
     return serialized(this);
   }
 
-  /** @internal Whether it is one in truth. */
+  /** @internal Whether a value is PackedWeights. A prototype does not suffice. */
   static is(value: unknown): value is PackedWeights {
     return typeof value === 'object' && value !== null && #brand in value;
   }

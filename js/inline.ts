@@ -1,5 +1,5 @@
 /**
- * The API of `wgemm` in one file, glue and `.wasm` inside: nothing is fetched or imported.
+ * The API of `wgemm` in one file that contains the glue and the `.wasm`: it loads nothing.
  *
  * @packageDocumentation
  */

@@ -1,7 +1,4 @@
-/**
- * From what is asked for to a running module: which build, how its files are fetched and compiled,
- * and what to say when that fails.
- */
+/** Chooses a build, fetches and compiles its files, and starts it. */
 import type { CoreModule } from './wgemm-simd128.mjs';
 import { ArgumentError, describe, GemmError, UnsupportedError } from './errors.js';
 import { type Pair, type Pairs, pairs, thread } from './pair.js';
@@ -16,9 +13,10 @@ import { lackOfThreads, makeMemory, startThreads, usualThreads } from './threads
 export type AssetSource = string | object;
 
 /**
- * Serves a file of the package from elsewhere. Gets its name, such as `wgemm-relaxed.wasm`; with
- * threads `wgemm-relaxed-mt.wasm` and then `wgemm-thread.js`, for which it must give an address, of
- * the page's origin, or undefined where that is beside the script.
+ * Says where a file of the package is. Its argument is the name of the file, such as
+ * `wgemm-relaxed.wasm`; with threads first `wgemm-relaxed-mt.wasm` and then `wgemm-thread.js`. For
+ * the latter it must return an address of the page's origin, or undefined if the file is beside the
+ * script.
  */
 export type Assets = (
   file: string,
@@ -26,27 +24,33 @@ export type Assets = (
 
 const op = 'createGemm';
 
-/** What every WebAssembly file begins with. */
+/** The first bytes of every WebAssembly file. */
 const magic = [0, 97, 115, 109];
 
 type Build = 'simd128' | 'relaxed';
 
-/** Modules of one function, of the very instructions that a build uses: valid where it runs. */
+/** Modules of one function with the instructions of a build: valid if the build runs. */
 // prettier-ignore
 const probes: Record<Build, Uint8Array> = {
   // i32x4.splat, i8x16.popcnt
-  simd128: Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65, 0, 253, 15, 253, 98, 11),
+  simd128: Uint8Array.of(
+    0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0,
+    65, 0, 253, 15, 253, 98, 11,
+  ),
   // f32x4.relaxed_madd, f64x2.relaxed_madd, i16x8.relaxed_dot_i8x16_i7x16_s,
   // i32x4.relaxed_dot_i8x16_i7x16_add_s, of i32x4.splat
   relaxed: Uint8Array.of(
-    0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 48, 1, 46, 0, 65, 0, 253, 15, 65, 0, 253, 15, 65, 0, 253, 15,
-    253, 133, 2, 65, 0, 253, 15, 65, 0, 253, 15, 253, 135, 2, 65, 0, 253, 15, 253, 146, 2, 65, 0, 253, 15, 65, 0, 253, 15, 253, 147, 2, 11,
+    0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 48, 1, 46, 0,
+    65, 0, 253, 15, 65, 0, 253, 15, 65, 0, 253, 15, 253, 133, 2,
+    65, 0, 253, 15, 65, 0, 253, 15, 253, 135, 2,
+    65, 0, 253, 15, 253, 146, 2,
+    65, 0, 253, 15, 65, 0, 253, 15, 253, 147, 2, 11,
   ),
 };
 
 /**
- * Runtimes that take compiled modules only may forbid looking at bytes; there the module itself
- * will tell.
+ * Whether a build runs. Runtimes that take only compiled modules may forbid `validate`. If one
+ * does, assume simd128; compiling it would fail otherwise.
  */
 function runs(build: Build): boolean {
   try {
@@ -56,12 +60,13 @@ function runs(build: Build): boolean {
   }
 }
 
-/** The build to load, and why it is that. */
+/** The build to load, and why. */
 function choose(simd: 'auto' | Build): { build: Build; why: string } {
   if (typeof WebAssembly !== 'object')
     throw new UnsupportedError(op, '', `${op}: this engine has no WebAssembly`);
   if (!runs('simd128')) {
-    const message = `${op}: this engine has no WebAssembly SIMD128; it needs Chrome 91, Firefox 89 or Safari 16.4`;
+    const needed = 'it needs Chrome 91, Firefox 89 or Safari 16.4';
+    const message = `${op}: this engine has no WebAssembly SIMD128; ${needed}`;
     throw new UnsupportedError(op, 'simd', message);
   }
   if (simd === 'simd128') return { build: simd, why: 'as asked' };
@@ -78,16 +83,16 @@ function choose(simd: 'auto' | Build): { build: Build; why: string } {
   throw new UnsupportedError(op, 'simd', `${op}: simd is 'relaxed'; ${lacks}`);
 }
 
-/** Compiled once for all instances that take it from the package. */
+/** Modules of the package's own files, each compiled once for all instances. */
 const ownModules = new Map<string, Promise<WebAssembly.Module>>();
 
 /** @internal A running module. */
 export interface LoadedCore {
   module: CoreModule;
   threads: number;
-  /** Why it is of that build and has so many threads. */
+  /** Why it is this build and has this number of threads. */
   why: string;
-  /** Ends the others, if there are any. */
+  /** Ends the threads besides the caller's. */
   endThreads: () => void;
 }
 
@@ -96,12 +101,12 @@ export interface LoadOptions {
   simd: 'auto' | Build;
   threads: 'auto' | number;
   assets: Assets | undefined;
-  /** Bytes; 0 for what the engine allows. */
+  /** Bytes; 0 for the limit of the engine. */
   memoryLimit: number;
   strict: boolean;
 }
 
-/** @internal `onDeath`: is called when a thread ends by itself. */
+/** @internal Calls `onDeath` if a thread ends by itself. */
 export async function loadCore(
   options: LoadOptions,
   onDeath: (why: string) => void,
@@ -129,10 +134,11 @@ export async function loadCore(
     const memory = sharedMemory(wanted, options.memoryLimit);
     const module = await start(`${build}-mt`, options, () => memory);
     const endThreads = await together(module, wanted, assets, onDeath);
+    const whyThreads = threads === 'auto' ? 'as many as processors, up to 8' : 'as asked';
     return {
       module,
       threads: wanted,
-      why: `build: ${why}; threads: ${threads === 'auto' ? 'as many as processors, up to 8' : 'as asked'}`,
+      why: `build: ${why}; threads: ${whyThreads}`,
       endThreads,
     };
   } catch (error) {
@@ -146,7 +152,7 @@ export async function loadCore(
   }
 }
 
-/** What a caller's own assets threw: that goes through as it is. */
+/** Errors that the caller's `assets` threw. The call throws them unchanged. */
 const errorsOfAssets = new WeakSet<object>();
 
 /** @internal Asks `assets` for the source of a file. */
@@ -177,7 +183,7 @@ function sharedMemory(threads: number, limit: number): WebAssembly.Memory {
   }
 }
 
-/** Starts the threads of a module, and gives the function that ends them. */
+/** Starts the threads of a module. Returns the function that ends them. */
 async function together(
   module: CoreModule,
   threads: number,
@@ -189,8 +195,9 @@ async function together(
   try {
     return await startThreads(module, threads, script, onDeath);
   } catch (error) {
-    const advice = `have ${file} beside this script, in a page from its origin and under headers that allow it`;
-    const message = `${op}: threads is ${threads}, but a thread does not start (${messageOf(error)}); ${advice}`;
+    const place = 'beside this script, in a page from its origin and under headers that allow it';
+    const found = `threads is ${threads}, but a thread does not start (${messageOf(error)})`;
+    const message = `${op}: ${found}; have ${file} ${place}`;
     throw new GemmError('WORKER', op, 'threads', message, { cause: error });
   }
 }
@@ -234,7 +241,7 @@ async function importGlue(file: string, pair: Pair): ReturnType<Pair['glue']> {
   }
 }
 
-/** Where a file beside the script is, or its bytes. */
+/** What `find` returns: where a file beside the script is, or its bytes. */
 function beside<T>(file: string, find: () => T): T {
   try {
     return find();
@@ -259,7 +266,7 @@ async function compileOwn(file: string, pair: Pair): Promise<WebAssembly.Module>
   try {
     return await compiling;
   } catch (error) {
-    ownModules.delete(file); // a later call may have more luck with the network
+    ownModules.delete(file); // so that a later call tries the network again
     throw error;
   }
 }
@@ -292,12 +299,14 @@ export function readWasmSource(
 export function readThreadSource(file: string, source: unknown): string | URL | undefined {
   if (source === undefined || source === null) return undefined;
   if (typeof source === 'string' || source instanceof URL) return source;
-  const message = `${op}: assets('${file}') gave ${describe(source)}; it must give a URL, or undefined where the file is beside the script`;
+  const allowed = 'it must give a URL, or undefined where the file is beside the script';
+  const message = `${op}: assets('${file}') gave ${describe(source)}; ${allowed}`;
   throw new ArgumentError(op, 'assets', message);
 }
 
 function notSource(file: string, found: string): ArgumentError {
-  const message = `${op}: assets(${describe(file)}) gave ${found}; it must give a URL, bytes or a WebAssembly.Module`;
+  const allowed = 'it must give a URL, bytes or a WebAssembly.Module';
+  const message = `${op}: assets(${describe(file)}) gave ${found}; ${allowed}`;
   return new ArgumentError(op, 'assets', message);
 }
 
@@ -312,7 +321,7 @@ async function compile(
       : WebAssembly.compileStreaming(whole));
   } catch (error) {
     if (whole instanceof Uint8Array && !magic.every((byte, i) => whole[i] === byte)) {
-      // What a server says that answers every address with its page.
+      // Some servers answer every address with a page.
       const where = source instanceof Uint8Array ? file : String(source);
       throw failure(
         `${where} is no WebAssembly`,
@@ -330,17 +339,16 @@ async function compile(
 async function fetchWasm(source: URL | string): Promise<Response | Uint8Array> {
   const where = String(source);
   try {
-    // fetch() of Node does not take files. Not by an import, which bundlers for pages would look
-    // for.
+    // fetch() of Node takes no files. An import of fs would make bundlers look for it.
     const node = globalThis.process?.getBuiltinModule?.('node:fs/promises');
     if (node && where.startsWith('file://')) return await node.readFile(new URL(where));
     if (node && !/^[a-z][a-z\d+.-]+:/i.test(where)) return await node.readFile(where); // a path
     const response = await fetch(where);
     if (!response.ok) throw new Error(`the server answered ${response.status}`);
-    const streams =
+    const compilesWhileFetching =
       typeof WebAssembly.compileStreaming === 'function' &&
       response.headers.get('Content-Type') === 'application/wasm';
-    return streams ? response : new Uint8Array(await response.arrayBuffer());
+    return compilesWhileFetching ? response : new Uint8Array(await response.arrayBuffer());
   } catch (error) {
     throw failure(
       `${where} cannot be fetched`,

@@ -75,13 +75,19 @@ export function readOptions(
   for (const key in options) {
     if (allowed.includes(key) || besides.includes(key)) continue;
     if (Object.prototype.hasOwnProperty.call(options, key))
-      throw new ArgumentError(
-        op,
-        key,
-        `${op}: the ${what.slice(0, -1)} ${describe(key)} is not known; there are ${allowed.join(', ')}`,
-      );
+      throw unknownOption(op, key, what, allowed);
   }
   return unpolluted(options, allowed);
+}
+
+function unknownOption(
+  op: string,
+  key: string,
+  what: string,
+  allowed: readonly string[],
+): ArgumentError {
+  const found = `the ${what.slice(0, -1)} ${describe(key)} is not known`;
+  return new ArgumentError(op, key, `${op}: ${found}; there are ${allowed.join(', ')}`);
 }
 
 /** Bounds of the elements of a result: `'relu'` is [0, Infinity] and `'relu6'` is [0, 6]. */

@@ -1,4 +1,4 @@
-/** Packing of weights, and packed weights from bytes. */
+/** Packed weights, from tensors and from bytes. */
 import { write } from './block.js';
 import type { Core } from './core.js';
 import { ArgumentError, describe, DTypeError } from './errors.js';
@@ -16,14 +16,14 @@ import { readFlag, readOptions } from './options.js';
 import { bytesIn, classOf, type DType } from './tensor.js';
 
 export interface PackOptions {
-  /** The operation that the weights are for. Those for `'gemm'` and for `'matmul'` are the same. */
+  /** The operation that the weights are for. `'gemm'` and `'matmul'` mean the same. */
   op: 'gemm' | 'matmul' | 'qgemm';
   /** The last two axes of b are (N, K). Any number but 0 is true. Default false. */
   trans?: boolean | number;
   /**
-   * The type that elements are packed as: that of b, or `'float16'` or `'bfloat16'` where that is
-   * float32, rounded to nearest even. Weights of these two types serve operands of their own type
-   * and of float32. Default: the type of b.
+   * The type that elements are packed as. A float32 b may be packed as `'float16'` or `'bfloat16'`,
+   * rounded to nearest even. Calls take weights of these two types beside operands of the same type
+   * and beside float32. Default: the type of b.
    */
   as?: DType;
 }
@@ -101,7 +101,7 @@ export function readWeights(core: Core, operand: Operand): PackedWeights {
   );
 }
 
-/** Brings what weights are made of into the heap, and gives what `make` makes of it there. */
+/** Copies the operand to the heap if it is not there, and makes weights from it by `make`. */
 function makeWeights(core: Core, op: string, operand: Operand, make: () => number): PackedWeights {
   core.checkAlive(op);
   locate(core, op, operand);

@@ -1,7 +1,4 @@
-/**
- * The pair of a script that has both files inside, of the build that runs everywhere: in the place
- * of pair.ts.
- */
+/** Replaces pair.ts in a script that contains both files of the build that runs everywhere. */
 import * as module from './wgemm-simd128.mjs';
 import bytes from './wgemm-simd128.wasm';
 import type { Pairs } from './pair.js';
@@ -9,5 +6,5 @@ import type { Pairs } from './pair.js';
 /** @internal */
 export const pairs: Pairs = { simd128: { wasm: () => bytes, glue: () => Promise.resolve(module) } };
 
-/** @internal Nothing asks for it. */
+/** @internal Never called, since this entry has no build with threads. */
 export const thread = (): string => '';

@@ -1,7 +1,7 @@
 /**
- * The pairs of a script that has the glue inside, since bundlers make a worker of one file by
- * default: in the place of pair.ts. Builds without threads have the same glue, and so have those
- * with; scripts/build.mjs checks that.
+ * Replaces pair.ts in a script that contains the glue, since bundlers make a worker from one file
+ * by default. The builds without threads have the same glue, and so do the builds with threads;
+ * scripts/build.mjs checks that.
  */
 import * as module from './wgemm-simd128.mjs';
 import * as threaded from './wgemm-simd128-mt.mjs';

@@ -1,7 +1,7 @@
 /**
- * The builds, each a pair of files: glue and `.wasm`. Bundlers find them by the very expressions
- * here. `wgemm-worker.js` and `wgemm/inline` are made with another file in the place of this one:
- * pair-worker.ts, pair-inline.ts.
+ * The builds, each a pair of files: glue and `.wasm`. Bundlers find the files by the expressions
+ * below, so their form matters. pair-worker.ts replaces this file in `wgemm-worker.js`, and
+ * pair-inline.ts in `wgemm/inline`.
  */
 
 /** @internal */
@@ -11,7 +11,7 @@ export interface Pair {
   glue(): Promise<typeof import('./wgemm-simd128.mjs')>;
 }
 
-/** @internal By their names. */
+/** @internal By name of the build. */
 export interface Pairs {
   simd128: Pair;
   relaxed?: Pair;
@@ -40,7 +40,7 @@ export const pairs: Pairs = {
 };
 
 /**
- * @internal Where the script of a thread is: not as `new Worker(...)`, of which bundlers would make
- * another file than the one that there is.
+ * @internal Where the script of a thread is. For `new Worker(...)` bundlers would make a second
+ * file from it.
  */
 export const thread = () => new URL('./wgemm-thread.js', import.meta.url);

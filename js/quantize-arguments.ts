@@ -25,7 +25,7 @@ export interface TensorArgument<D extends QuantizeType> {
   readonly source: object;
   /** The caller's array. */
   readonly given: ArrayOf<D>;
-  /** From `settle` on: an array of the library's over the same elements. */
+  /** After `settle`: an array of the library over the same elements. */
   data: ArrayOf<D>;
   readonly length: number;
   readonly dtype: D;
@@ -35,8 +35,8 @@ export interface TensorArgument<D extends QuantizeType> {
 }
 
 /**
- * @internal Reads and checks a tensor of one of `dtypes`, which may run code of the caller. `settle`
- * must follow.
+ * @internal Reads and checks a tensor of one of `dtypes`, which may run code of the caller.
+ * `settle` must follow.
  */
 export function readTensor<D extends QuantizeType>(
   op: string,
@@ -60,7 +60,8 @@ export function readTensor<D extends QuantizeType>(
     : shape.reduce((last, size, axis) => last + (size - 1) * (strides[axis] as number), 1);
   if (length !== needed) {
     const layout = steps === null ? '' : ` with strides [${strides.join(', ')}]`;
-    const message = `${op}: ${name} has ${length} elements; shape [${shape.join(', ')}]${layout} needs ${needed}`;
+    const found = `${op}: ${name} has ${length} elements`;
+    const message = `${found}; shape [${shape.join(', ')}]${layout} needs ${needed}`;
     throw new ShapeError(op, name, message);
   }
   const isContiguous =
@@ -79,8 +80,8 @@ export function readTensor<D extends QuantizeType>(
 /** Throws unless a value is an object whose properties may be those of a tensor. */
 function checkTensor(op: string, name: string, value: unknown): asserts value is object {
   if (!isReadable(value) || (value instanceof HeapTensor && !HeapTensor.is(value))) {
-    const message = `${op}: ${name} is ${describe(value)}; it must be a tensor, { data, shape } or from alloc()`;
-    throw new ArgumentError(op, name, message);
+    const allowed = 'it must be a tensor, { data, shape } or from alloc()';
+    throw new ArgumentError(op, name, `${op}: ${name} is ${describe(value)}; ${allowed}`);
   }
   if (HeapTensor.is(value)) {
     if (value.disposed) throw disposedTensor(op, name);
@@ -119,7 +120,7 @@ export function settle<D extends QuantizeType>(
   tensor.data = elementsOf(dtype, given);
 }
 
-/** The elements of an array of the caller's, whose own properties and class may be anything. */
+/** The elements of the caller's array, in an array without properties or methods of the caller. */
 function elementsOf<D extends QuantizeType>(dtype: D, array: ArrayOf<D>): ArrayOf<D> {
   return viewOf(dtype, bufferOf(array), offsetOf(array), lengthOf(array)) as ArrayOf<D>;
 }
@@ -168,18 +169,16 @@ function gather(
   return next;
 }
 
-/** @internal Checks a tensor that is to be filled. */
+/** @internal Checks the tensor that the call fills. */
 export function checkOut(
   op: string,
   out: TensorArgument<QuantizedDType>,
   x: TensorArgument<'float32'>,
 ): void {
   if (out.shape.join() !== x.shape.join()) {
-    throw new ShapeError(
-      op,
-      'out',
-      `${op}: out has shape [${out.shape.join(', ')}]; it must have that of x, [${x.shape.join(', ')}]`,
-    );
+    const found = `${op}: out has shape [${out.shape.join(', ')}]`;
+    const message = `${found}; it must have that of x, [${x.shape.join(', ')}]`;
+    throw new ShapeError(op, 'out', message);
   }
   if (out.strides)
     throw new ShapeError(
@@ -203,11 +202,8 @@ export function readAxis(op: string, axis: unknown, name: string, shape: readonl
   const rank = shape.length;
   if (typeof axis !== 'number' || !Number.isInteger(axis) || axis < -rank || axis >= rank) {
     const allowed = rank === 0 ? 'absent' : `a whole number from ${-rank} to ${rank - 1}`;
-    throw new ArgumentError(
-      op,
-      'axis',
-      `${op}: axis is ${describe(axis)}; for shape [${shape.join(', ')}] of ${name} it must be ${allowed}`,
-    );
+    const rule = `for shape [${shape.join(', ')}] of ${name} it must be ${allowed}`;
+    throw new ArgumentError(op, 'axis', `${op}: axis is ${describe(axis)}; ${rule}`);
   }
   const index = (axis + rank) % rank;
   return { index, size: shape[index] as number };
@@ -220,8 +216,7 @@ function isWithin(number: number, least: number, most: number, whole: boolean): 
 }
 
 /**
- * @internal Reads scales or zero points, a number or with an axis an array. Returns an array of the
- * library's.
+ * @internal Reads scales or zero points: a number, or with an axis an array. Returns a new array.
  */
 export function readEach<D extends QuantizeType>(
   op: string,
@@ -252,19 +247,13 @@ export function readEach<D extends QuantizeType>(
     return readEach(op, name, (value as ArrayOf<D>)[0], dtype, axis, least, most);
   if (found !== wanted || !axis) {
     const Wrong = classOf(value) !== undefined && found !== wanted ? DTypeError : ArgumentError;
-    throw new Wrong(
-      op,
-      name,
-      `${op}: ${name} is ${found}; it must be a number${name === 'aScale' ? '' : `, or for an axis a ${wanted}`}`,
-    );
+    const rule = `it must be a number${name === 'aScale' ? '' : `, or for an axis a ${wanted}`}`;
+    throw new Wrong(op, name, `${op}: ${name} is ${found}; ${rule}`);
   }
   const each = elementsOf(dtype, value as ArrayOf<D>);
   if (each.length !== axis.size) {
-    throw new ShapeError(
-      op,
-      name,
-      `${op}: ${name} has ${each.length} elements; it must have ${axis.size}, as axis ${axis.index} has`,
-    );
+    const rule = `it must have ${axis.size}, as axis ${axis.index} has`;
+    throw new ShapeError(op, name, `${op}: ${name} has ${each.length} elements; ${rule}`);
   }
   const bad = each.findIndex((number: number) => !isWithin(number, least, most, !float));
   if (bad >= 0)

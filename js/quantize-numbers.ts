@@ -1,4 +1,4 @@
-/** Ranges, rounding and scales of quantized numbers, and loops over the elements that share a scale. */
+/** Ranges, rounding and scales of quantized numbers, and loops over elements that share a scale. */
 import { OutOfMemoryError } from './errors.js';
 import type { QuantizedDType } from './quantize.js';
 import { type ArrayOf, arrayOf } from './tensor.js';
@@ -6,11 +6,11 @@ import { type ArrayOf, arrayOf } from './tensor.js';
 /** @internal The types that these functions read and write. */
 export type QuantizeType = QuantizedDType | 'int32' | 'float32';
 
-/** At 2^52 and above, a float64 has no fraction. */
-const large = 1.5 * 2 ** 52;
-
-/** @internal Rounds half to even: a number of less than 2^51. */
-export const round = (value: number): number => value + large - large;
+/**
+ * @internal `x + large - large` rounds x half to even if x is less than 2^51: from 2^52 on, a
+ * float64 has no fraction. Written out in loops, where a function would be slower.
+ */
+export const large = 1.5 * 2 ** 52;
 
 /** @internal The greatest float32. */
 export const greatest = (2 - 2 ** -23) * 2 ** 127;
@@ -18,7 +18,9 @@ export const greatest = (2 - 2 ** -23) * 2 ** 127;
 /** @internal The range of scales. */
 export const positive = [2 ** -149, greatest] as const;
 
-/** @internal The range of values and of zero points, and its middle. int32 has zero point 0 only. */
+/**
+ * @internal The range of values and of zero points, and its middle. int32 has zero point 0 only.
+ */
 export function limits(
   dtype: QuantizedDType | 'int32',
   symmetric: boolean,
@@ -86,7 +88,7 @@ export function fromRange(
         ? 1
         : Math.max(Math.fround(range / (most - (symmetric ? centre : least))), 2 ** -149);
     const zero = Math.fround(least - Math.fround(low / scale));
-    zeros[group] = symmetric ? centre : Math.min(round(zero), most);
+    zeros[group] = symmetric ? centre : Math.min(zero + large - large, most);
     return scale;
   });
   return [scales, zeros] as const;
@@ -96,7 +98,7 @@ export function fromRange(
 export const count = (shape: readonly number[]): number =>
   shape.reduce((product, size) => product * size, 1);
 
-/** @internal An array of zeros for what is made of the argument `name`. */
+/** @internal An array of zeros. `name`: the argument that an error names. */
 export function allocate<D extends QuantizeType>(
   op: string,
   name: string,
@@ -106,10 +108,7 @@ export function allocate<D extends QuantizeType>(
   try {
     return arrayOf(dtype, length) as ArrayOf<D>;
   } catch (error) {
-    throw new OutOfMemoryError(
-      op,
-      name,
-      `${op}: no array for ${length} elements of ${dtype}, which ${name} asks for: ${String(error)}`,
-    );
+    const found = `no array for ${length} elements of ${dtype}, which ${name} asks for`;
+    throw new OutOfMemoryError(op, name, `${op}: ${found}: ${String(error)}`);
   }
 }

@@ -22,9 +22,9 @@ import {
   eachRun,
   fromRange,
   greatest,
+  large,
   limits,
   positive,
-  round,
 } from './quantize-numbers.js';
 import {
   type ArrayOf,
@@ -46,33 +46,33 @@ export interface QuantizeOptions<
   /** Default `'uint8'`, with `symmetric` `'int8'`. */
   dtype?: D;
   /**
-   * The zero point is 0 for int8 and 128 for uint8, and values lie at most 127 from it. Default
+   * The zero point is 0 for int8 and 128 for uint8, and values are at most 127 from it. Default
    * false.
    */
   symmetric?: S;
   /**
-   * A scale and a zero point for each index of this axis, a negative one counting from the back.
-   * Default: one for the whole tensor.
+   * There is a scale and a zero point for each index of this axis. A negative axis counts from the
+   * back. Default: one scale and one zero point for the whole tensor.
    */
   axis?: X;
   /**
-   * Known from elsewhere: a number, or with `axis` an array; rounded to float32. Default: found
-   * from the data.
+   * A known scale: a number, or with `axis` an array; rounded to float32. Default: computed from
+   * the data.
    */
   scale?: number | Float32Array;
   /**
-   * That of a known `scale`: a number, or with `axis` an array of the type. Default 0, with
-   * `symmetric` what that means.
+   * The zero point of a known `scale`: a number, or with `axis` an array of the type. Default 0,
+   * with `symmetric` the zero point that it demands.
    */
   zeroPoint?: number | ArrayOf<D>;
   /**
-   * Contiguous, of the shape of x and the type of the result, apart from x. Filled in place; the
-   * result's data is its data.
+   * A contiguous tensor of the shape of x and the type of the result, which does not overlap x. The
+   * call fills it, and the result's data is its data.
    */
   out?: TensorLike<ArrayOf<D>>;
 }
 
-/** Whole numbers that stand for (value - zeroPoint) * scale. */
+/** Whole numbers, each of which means (value - zeroPoint) * scale. */
 export interface QuantizedPerTensor<A extends QuantizedArray> extends Tensor<A> {
   /** A float32. */
   readonly scale: number;
@@ -86,13 +86,13 @@ export interface QuantizedPerAxis<A extends QuantizedArray> extends Tensor<A> {
   readonly axis: number;
 }
 
-/** What {@link quantize} returns, by whether there is an axis. */
+/** The result of {@link quantize}, with an axis or without. */
 export type Quantized<
   D extends QuantizedDType = QuantizedDType,
   X extends number | undefined = undefined,
 > = X extends number ? QuantizedPerAxis<ArrayOf<D>> : QuantizedPerTensor<ArrayOf<D>>;
 
-/** What {@link dequantize} takes: what the other two return, and tensors from elsewhere. */
+/** The argument of {@link dequantize}: a result of the other two functions, or any such tensor. */
 export interface QuantizedInput extends TensorInput<QuantizedArray | Int32Array> {
   /** A number, or with `axis` an array. */
   readonly scale: number | Float32Array;
@@ -103,20 +103,17 @@ export interface QuantizedInput extends TensorInput<QuantizedArray | Int32Array>
 }
 
 export interface QuantizeBiasOptions<S extends number | Float32Array = number | Float32Array> {
-  /** Scale of A: a number, or an array of one. */
+  /** Scale of A: a number, or an array with one number. */
   aScale: number | Float32Array;
-  /** Scale of B: a number, or an array of one for each column. */
+  /** Scale of B: a number, or an array with one for each column. */
   bScale: S;
-  /** QGemm's factor of everything. Default 1. */
+  /** The alpha of QGemm. Default 1. */
   alpha?: number;
-  /** The factor that the bias is to have. QGemm has none of its own. Default 1. */
+  /** The factor of the bias. QGemm has no beta. Default 1. */
   beta?: number;
 }
 
-/**
- * What {@link quantizeBias} returns. `axis` is the last one, where there is a scale for each
- * column.
- */
+/** The result of {@link quantizeBias}. If there is a scale for each column, `axis` is the last. */
 export interface QuantizedBias<
   S extends number | Float32Array = number | Float32Array,
 > extends Tensor<Int32Array> {
@@ -125,21 +122,22 @@ export interface QuantizedBias<
 }
 
 /**
- * Float32 to 8 bits, as ONNX QuantizeLinear-19: y = saturate(round(x / scale) + zeroPoint), the
- * quotient rounded to float32 and then half to even.
+ * Float32 to 8 bits, as ONNX QuantizeLinear-19: y = saturate(round(x / scale) + zeroPoint). The
+ * quotient is rounded to float32, and then half to even.
  * https://onnx.ai/onnx/operators/onnx__QuantizeLinear.html
  *
- * Where `scale` is not given, both come from the least and the greatest of 0 and the data, in
- * float32 as in the definition of ONNX DynamicQuantizeLinear-11: scale = (max - min) / 255,
- * zeroPoint = saturate(round(qmin - min / scale)), qmin being 0 or -128. With `symmetric`, scale =
- * max(max, -min) / 127. The scale of nothing but zeros is 1; none is less than the least float32
- * above 0. https://onnx.ai/onnx/operators/onnx__DynamicQuantizeLinear.html
+ * Without `scale`, both come from min and max, the least and the greatest of 0 and the data. They
+ * are computed in float32, as in ONNX DynamicQuantizeLinear-11: scale = (max - min) / 255,
+ * zeroPoint = saturate(round(qmin - min / scale)), in which qmin is 0 or -128. With `symmetric`,
+ * scale = max(max, -min) / 127. If all data is 0, the scale is 1. No scale is less than the least
+ * float32 above 0. https://onnx.ai/onnx/operators/onnx__DynamicQuantizeLinear.html
  *
  * @example const a = quantize({ data: activations, shape: [m, k] }); const b = quantize({ data:
  * weights, shape: [k, n] }, { symmetric: true, axis: 1 }); wg.qgemm({ a, aScale: a.scale,
  * aZeroPoint: a.zeroPoint, b, bScale: b.scale, bZeroPoint: b.zeroPoint });
  *
- * @param x float32 of any shape: finite, or with a `scale` anything but NaN; infinity saturates
+ * @param x float32 of any shape: finite, or with a `scale` any number except NaN; infinity
+ * saturates
  * @returns the shape of x; scale and zero point are numbers, or with `axis` a Float32Array and an
  * array of the type
  * @throws ShapeError, DTypeError, ArgumentError, DisposedError, OutOfMemoryError; nothing is
@@ -223,7 +221,7 @@ export function quantize(x: unknown, options?: unknown): unknown {
     const scale = scales[group] as number;
     const zero = zeros[group] as number;
     for (let i = from; i < to; ++i) {
-      const value = round(Math.fround((data[i] as number) / scale)) + zero;
+      const value = Math.fround((data[i] as number) / scale) + large - large + zero;
       y[i] = Math.max(least, Math.min(value, most));
     }
   });
@@ -232,7 +230,7 @@ export function quantize(x: unknown, options?: unknown): unknown {
     : { scale: scales[0], zeroPoint: zeros[0] };
   if (!HeapTensor.is(out)) return { data: target ? target.given : y, shape, dtype, ...parameters };
   return {
-    // A view of the heap ends when the memory grows; that of the tensor is then made anew.
+    // A view of the heap becomes invalid when the memory grows. viewHeld then makes another.
     get data() {
       return viewHeld(out);
     },
@@ -244,7 +242,8 @@ export function quantize(x: unknown, options?: unknown): unknown {
 
 /**
  * 8 bits, or the int32 of a bias, to float32, as ONNX DequantizeLinear: (value - zeroPoint) *
- * scale, each step rounded to float32. https://onnx.ai/onnx/operators/onnx__DequantizeLinear.html
+ * scale. Each step is rounded to float32.
+ * https://onnx.ai/onnx/operators/onnx__DequantizeLinear.html
  *
  * @param q int8, uint8 or int32 of any shape, with its scale; what {@link quantize} and {@link
  * quantizeBias} return
@@ -278,15 +277,15 @@ export function dequantize(q: unknown): unknown {
 
 /**
  * The bias of a Gemm as C of com.microsoft QGemm, which "must be quantized with zero_point = 0 and
- * scale = alpha / beta * a_scale * b_scale": round(bias / scale), computed in float64, half to
- * even, saturated to int32. QGemm computes alpha * a_scale * b_scale * (acc + C), and this C makes
- * that alpha * (a_scale * b_scale * acc) + beta * bias.
+ * scale = alpha / beta * a_scale * b_scale". C is round(bias / scale), computed in float64, rounded
+ * half to even and saturated to int32. QGemm computes alpha * a_scale * b_scale * (acc + C). With
+ * this C that is alpha * (a_scale * b_scale * acc) + beta * bias.
  * https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.QGemm
  *
  * @param bias float32, finite, of shape [], [1], [N], [1, 1], [1, N], [M, 1] or [M, N]
  * @param options the scales, finite and above 0, and the factors, finite and not 0
- * @returns the shape of the bias; with an array as `bScale` its last axis is N, over which a single
- * column is repeated
+ * @returns the shape of the bias; with an array as `bScale` its last axis is N, and a single column
+ * is repeated along it
  * @throws ShapeError, DTypeError, ArgumentError, DisposedError, OutOfMemoryError
  */
 export function quantizeBias<S extends number | Float32Array>(
@@ -342,7 +341,7 @@ export function quantizeBias(bias: unknown, options: unknown): unknown {
   for (let i = 0; i < data.length; ++i) {
     const value =
       (values[Math.floor(i / repeats)] as number) / (scales[i % scales.length] as number);
-    data[i] = Math.max(-(2 ** 31), Math.min(round(value), 2 ** 31 - 1));
+    data[i] = Math.max(-(2 ** 31), Math.min(value + large - large, 2 ** 31 - 1));
   }
   const scale = columns ? Float32Array.from(scales) : Math.fround(scales[0] as number);
   if (!columns) return { data, shape, dtype: 'int32', scale };

@@ -1,6 +1,5 @@
 /**
- * Makes a worker of Node look like one of the web, as far as the glue looks. It stands before the
- * glue in thread.ts.
+ * Gives a worker of Node the globals that the glue expects of a worker. thread.ts imports it first.
  */
 import { nodeWorkers } from './port.js';
 
@@ -8,13 +7,13 @@ const parent = nodeWorkers()?.parentPort;
 if (parent) {
   const scope = {
     self: globalThis,
-    name: 'em-pthread', // by which the glue knows that it is in a thread
+    name: 'em-pthread', // tells the glue that it is in a thread
     importScripts: () => undefined,
     location: { href: '' },
     postMessage: (message: unknown) => parent.postMessage(message),
     onmessage: null as ((event: { data: unknown }) => void) | null,
   };
-  // Some are there already, and read-only, in Bun and in Deno.
+  // Bun and Deno have some of them already, read-only.
   for (const [key, value] of Object.entries(scope))
     Object.defineProperty(globalThis, key, { value, writable: true, configurable: true });
   parent.on('message', (data) => (globalThis as unknown as typeof scope).onmessage?.({ data }));

@@ -1,7 +1,7 @@
 /**
- * What runs in the worker of a thread, as `wgemm-thread.js`: the glue of the builds with threads,
- * all of which have the same (scripts/build.mjs checks that). There it starts by itself. The script
- * imports nothing and exports nothing, so that bundlers may copy it as it is.
+ * The script of a thread's worker, `wgemm-thread.js`: the glue, which starts by itself in a worker.
+ * All builds with threads have the same glue; scripts/build.mjs checks that. The script imports
+ * and exports nothing, so that bundlers may copy it unchanged.
  */
 import './thread-scope.js';
 import './wgemm-simd128-mt.mjs';

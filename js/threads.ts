@@ -1,32 +1,33 @@
-/** Threads: whether there can be any, and the workers in which pthreadpool's run. */
+/** Whether threads are possible, and the workers in which the threads of pthreadpool run. */
 import type { CoreModule, ThreadWorker } from './wgemm-simd128-mt.mjs';
 import { nodeWorkers, type Port, portOf, waitFor } from './port.js';
 
-/** As `kMaxThreads` in wgemm.h. @internal */
+/** @internal `kMaxThreads` of wgemm.h. */
 export const mostThreads = 64;
 
-/** What `'auto'` takes at the most. */
+/** The most threads of `'auto'`. */
 const mostByItself = 8;
 
-/**
- * Milliseconds without a word of any worker after which they are taken for some that do not start.
- */
+/** If no worker sends a message for this many milliseconds, they do not start. */
 const patience = 4000;
 
 const page = 65536; // bytes
 
-/** @internal Why there can be no threads here; undefined if there can. */
+/** @internal Why threads are not possible here; undefined if they are. */
 export function lackOfThreads(): string | undefined {
   const { crossOriginIsolated } = globalThis as { crossOriginIsolated?: boolean };
   if (crossOriginIsolated === false) {
-    return 'the page is not cross-origin isolated, so it has no shared memory; serve it with Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: require-corp';
+    const headers =
+      'Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: require-corp';
+    const found = 'the page is not cross-origin isolated, so it has no shared memory';
+    return `${found}; serve it with ${headers}`;
   }
   if (typeof SharedArrayBuffer !== 'function') return 'this engine has no SharedArrayBuffer';
   if (!nodeWorkers() && typeof Worker !== 'function') return 'there are no workers here';
   return undefined;
 }
 
-/** @internal Threads that `'auto'` asks for. */
+/** @internal The threads of `'auto'`. */
 export function usualThreads(): number {
   const os = globalThis.process?.getBuiltinModule?.('node:os');
   const count =
@@ -36,13 +37,13 @@ export function usualThreads(): number {
 }
 
 /**
- * @internal The memory of an instance, which never takes more than `limit` bytes (0: what the
- * engine allows) and those it begins with. What is reserved for the growth of shared memory is real
- * in some engines, so that less must do.
+ * @internal The memory of an instance: it begins with some bytes, and may take `limit` bytes more
+ * (0: the limit of the engine). Some engines commit what shared memory reserves for its growth. If
+ * they refuse that, this reserves less.
  */
 export function makeMemory(threads: number, limit: number): WebAssembly.Memory {
   const shared = threads > 1;
-  const initial = shared ? 16 + 3 * threads : 16; // of the build, and stacks
+  const initial = shared ? 16 + 3 * threads : 16; // data of the build, and stacks
   let maximum = limit === 0 ? 65536 : Math.min(65536, initial + Math.ceil(limit / page));
   for (; ; maximum = Math.ceil(maximum / 2)) {
     try {
@@ -54,9 +55,9 @@ export function makeMemory(threads: number, limit: number): WebAssembly.Memory {
 }
 
 /**
- * @internal Starts the threads of a module beside the one that calls, and gives a function that
- * ends them. `script`: where wgemm-thread.js is; in Node a path, too. `onDeath`: is called when one
- * of them ends by itself.
+ * @internal Starts the threads of a module besides the caller's. Returns a function that ends them.
+ * @param script the address of wgemm-thread.js, in Node also a path
+ * @param onDeath is called if one of them ends by itself
  */
 export async function startThreads(
   module: CoreModule,
@@ -91,7 +92,7 @@ export async function startThreads(
       const workers = Array.from({ length: threads - 1 }, () => {
         const port = portOf(makeWorker(script));
         ports.push(port);
-        // As Emscripten's library looks at it.
+        // The interface that Emscripten's library uses.
         const worker: ThreadWorker = {
           postMessage: (message) => port.post(message, []),
           terminate: () => port.terminate(),
@@ -112,7 +113,7 @@ export async function startThreads(
       }
     });
     fail = onDeath;
-    // They are alive, so this, which waits until each runs, does not wait long.
+    // This waits until each thread runs. Their workers have started, so it does not take long.
     if (module.setThreads(threads) !== 0) throw new Error('there is no memory for it');
     for (const port of ports) port.hold(false);
     return end;
@@ -134,8 +135,9 @@ function makeWorker(script: URL | string): object {
       : /^[a-z][a-z\d+.-]+:/i.test(script)
         ? new URL(script)
         : path.resolve(script);
-  // Without the flags of the process, of which --input-type would be wrong for a file, and without
-  // NODE_OPTIONS, which may name code to run before. Node reads inherited options, too.
+  // Without the flags of the process, since --input-type would be wrong for a file, and without
+  // NODE_OPTIONS, which may name code to run first. No prototype, since Node also reads inherited
+  // options.
   const options = Object.setPrototypeOf(
     { execArgv: [], env: {} },
     null,
