@@ -199,7 +199,7 @@ describe('refuses', () => {
     expect([...out.data]).toEqual([0]);
   });
 
-  it('nothing where an element disposes of the instance, but the call', async () => {
+  it('nothing if an element disposes of the instance, but the call', async () => {
     const instance = await createGemm();
     const out = instance.alloc('float32', [1, 1]);
     const activation = Object.defineProperty([0, 6], 0, {

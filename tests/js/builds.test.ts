@@ -61,7 +61,7 @@ describe('the build', () => {
     wg.dispose();
   });
 
-  it('is simd128 where the engine has no relaxed SIMD, and says so', async () => {
+  it('is simd128 if the engine has no relaxed SIMD, and says so', async () => {
     const showAgain = hideRelaxed();
     try {
       const wg = await createGemm();
@@ -92,7 +92,7 @@ const problems = makeProblems();
 const random = new Random(2026);
 
 describe('results', () => {
-  it('are the same bits where packed weights have but 7, for which the relaxed build has a kernel', () => {
+  it('are the same bits if packed weights have but 7, for which the relaxed build has a kernel', () => {
     const [m, n, k] = [37, 41, 129];
     const bytes = (length: number, least: number, largest: number) =>
       Array.from({ length }, () => random.between(least, largest));

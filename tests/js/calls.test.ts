@@ -194,7 +194,7 @@ describe('the same call comes again, on the same places', () => {
     for (const tensor of [...tensors, out]) tensor.dispose();
   });
 
-  it('with other packed weights where some have lain that were disposed of', () => {
+  it('with other packed weights at the address of some that were disposed of', () => {
     const x = wg.alloc('float32', [1, 64]);
     const out = wg.alloc('float32', [1, 32]);
     x.data.fill(1);

@@ -190,7 +190,7 @@ describe('integers', () => {
     expect(unsigned(y(dtype, large, 2, null, { beta: 0.5 })), 'beta without C').toBe(wanted);
     expect(
       unsigned(valuesOf(wg.gemm(empty, none, large, { alpha: 0.5, beta: 2 }))[0] as Value),
-      'alpha where K is 0',
+      'alpha if K is 0',
     ).toBe(wanted);
     expect(unsigned(y(dtype, large, 2, 7, { beta: 0 })), 'beta 0').toBe(wanted);
   });

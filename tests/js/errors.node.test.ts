@@ -10,7 +10,7 @@ const wasm = new URL(import.meta.resolve('wgemm/assets/wgemm-simd128.wasm'));
 const square = float32([2, 2], 1, 2, 3, 4);
 
 describe('createGemm', () => {
-  it('fetches from a server, and says what it answered where that fails', async () => {
+  it('fetches from a server, and says what it answered if that fails', async () => {
     const bytes = await readFile(wasm);
     const server = createServer((request, response) =>
       response.writeHead(request.url === '/wgemm-simd128.wasm' ? 200 : 404).end(bytes),
@@ -38,7 +38,7 @@ describe('createGemm', () => {
     });
   });
 
-  it('says so where an address of a file has no path', async () => {
+  it('says so if an address of a file has no path', async () => {
     const wanted: Wanted = {
       code: 'LOAD',
       op: 'createGemm',

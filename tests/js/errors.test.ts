@@ -1116,7 +1116,7 @@ describe('refuses a detached array', () => {
     }
   });
 
-  it('where a view of the heap ended when the memory grew', async () => {
+  it('if a view of the heap ended when the memory grew', async () => {
     const instance = await createGemm();
     const tensor = instance.alloc('float32', [2, 2]);
     const view = tensor.data;
@@ -1531,7 +1531,7 @@ describe('createGemm', () => {
     expect(asked).toEqual(Array(12).fill('wgemm-simd128.wasm'));
   });
 
-  it('says so where a file is not there, or is not what it should be', async () => {
+  it('says so if a file is not there, or is not what it should be', async () => {
     const load = (...says: (string | RegExp)[]): Wanted => ({
       code: 'LOAD',
       op: 'createGemm',
@@ -1554,7 +1554,7 @@ describe('createGemm', () => {
     expectError(await notCreated({ assets: () => truncated }), load('does not compile'));
   });
 
-  it('says so where the module is not of this library', async () => {
+  it('says so if the module is not of this library', async () => {
     // Without imports or exports; it compiles, and it starts.
     const empty = new WebAssembly.Module(Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0));
     const outcome = Promise.race([

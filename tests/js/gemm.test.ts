@@ -86,7 +86,7 @@ describe.each(dtypes)('%s', (dtype) => {
       }
     });
 
-    it('writes over C where out is C', () => {
+    it('writes over C if out is C', () => {
       const random = new Random(3);
       for (const transpose of transposes) {
         for (const factor of factors) {
@@ -213,7 +213,7 @@ describe.each(dtypes)('%s', (dtype) => {
     }
   });
 
-  it('gives beta * C, or zeros, where K is 0', () => {
+  it('gives beta * C, or zeros, if K is 0', () => {
     const random = new Random(8);
     for (const transpose of transposes) {
       const a = place(wg, 'an array', dtype, transpose.transA ? [0, m] : [m, 0], random);
@@ -440,7 +440,7 @@ describe.each(floatTypes)('NaN and infinity in %s', (dtype) => {
       expect(valuesOf(wg.gemm(make([1, 1], Infinity), make([1, 1], zero)))).toEqual([NaN]);
   });
 
-  it('do not reach Y from C where beta is 0', () => {
+  it('do not reach Y from C if beta is 0', () => {
     const c = make([2, 2], NaN, Infinity, -Infinity, NaN);
     expect(valuesOf(wg.gemm(identity, identity, c, { beta: 0 }))).toEqual([1, 0, 0, 1]);
     expect(valuesOf(wg.gemm(identity, identity, NaN, { beta: 0 }))).toEqual([1, 0, 0, 1]);
@@ -458,12 +458,12 @@ describe.each(floatTypes)('NaN and infinity in %s', (dtype) => {
     expect(valuesOf(wg.gemm(identity, identity, null, { out }))).toEqual([1, 0, 0, 1]);
   });
 
-  it('reach Y from C where beta is not 0', () => {
+  it('reach Y from C if beta is not 0', () => {
     const y = wg.gemm(identity, identity, make([2], NaN, -Infinity), { beta: 0.5 });
     expect(valuesOf(y)).toEqual([NaN, -Infinity, NaN, -Infinity]);
   });
 
-  it('reach Y where alpha is 0: 0 * NaN is NaN', () => {
+  it('reach Y if alpha is 0: 0 * NaN is NaN', () => {
     expect(valuesOf(wg.gemm(make([2, 1], NaN, 1), make([1, 2], 1, 1), null, { alpha: 0 }))).toEqual(
       [NaN, NaN, 0, 0],
     );
@@ -493,7 +493,7 @@ describe.each(floatTypes)('NaN and infinity in %s', (dtype) => {
     ]);
   });
 
-  it('as alpha do nothing where K is 0', () => {
+  it('as alpha do nothing if K is 0', () => {
     const [empty, none] = [make([2, 0]), make([0, 2])];
     for (const alpha of [NaN, Infinity]) {
       expect(valuesOf(wg.gemm(empty, none, null, { alpha }))).toEqual([0, 0, 0, 0]);
@@ -608,7 +608,7 @@ describe('explain', () => {
     drop(a, b, out);
   });
 
-  it('names no kernel where there is no product', () => {
+  it('names no kernel if there is no product', () => {
     expect(wg.explain('gemm', float32([0, 1]), float32([1, 1], 1))).toMatchObject({
       kernel: '',
       m: 0,

@@ -29,7 +29,7 @@ it('gives the same, bit for bit', async () => {
   other.dispose();
 });
 
-it('has one build, and says so where another is asked for', async () => {
+it('has one build, and says so if another is asked for', async () => {
   await expect(inline.createGemm({ simd: 'relaxed' })).rejects.toMatchObject({
     code: 'UNSUPPORTED',
     argument: 'simd',

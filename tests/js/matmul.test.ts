@@ -150,7 +150,7 @@ describe.each(dtypes)('%s', (dtype) => {
       }
     });
 
-    it('fills an out in every place, with bias, and where out is bias', () => {
+    it('fills an out in every place, with bias, and if out is bias', () => {
       const random = new Random(2);
       for (const [index, whereOut] of placeNames.entries()) {
         for (const [a, b] of pairs.filter((_, i) => i % 5 === index % 5)) {
@@ -381,7 +381,7 @@ describe.each(dtypes)('%s', (dtype) => {
     });
   });
 
-  it('gives bias, or zeros, where K is 0', () => {
+  it('gives bias, or zeros, if K is 0', () => {
     const random = new Random(10);
     for (const flags of transposes) {
       for (const [a, b] of pairs) {
@@ -412,7 +412,7 @@ describe.each(dtypes)('%s', (dtype) => {
     }
   });
 
-  it('gives an empty result where M, N or an axis of the batch is 0', () => {
+  it('gives an empty result if M, N or an axis of the batch is 0', () => {
     const random = new Random(11);
     const empty: [src: number[], weights: number[], dst: number[]][] = [
       [
@@ -646,7 +646,7 @@ describe('outType', () => {
   });
 });
 
-it.each(integerTypes)('%s wraps, and takes bigints where it has 64 bits', (dtype) => {
+it.each(integerTypes)('%s wraps, and takes bigints if it has 64 bits', (dtype) => {
   const most = dtype.startsWith('u')
     ? 2n ** BigInt(8 * bytesOf(dtype)) - 1n
     : 2n ** BigInt(8 * bytesOf(dtype) - 1) - 1n;
@@ -1492,7 +1492,7 @@ describe('when a getter among the arguments calls back', () => {
 });
 
 describe('refuses to take more memory than there is', () => {
-  it('for copies, and for scratch, to the byte; but computes it block by block where that fits', async () => {
+  it('for copies, and for scratch, to the byte; but computes it block by block if that fits', async () => {
     const [a, b] = [ofShape(4, 32, 32), ofShape(4, 32, 32)];
     const { scratch, copies } = wg.explain('matmul', a, b, 1);
     expect(copies).toBe(3 * 16384);
@@ -1667,7 +1667,7 @@ describe('explain', () => {
     drop(src, weights, out);
   });
 
-  it('names no kernel where there is no product', () => {
+  it('names no kernel if there is no product', () => {
     expect(wg.explain('matmul', ofShape(2, 0, 1), ofShape(1, 1))).toMatchObject({
       kernel: '',
       scratch: 0,
@@ -1740,7 +1740,7 @@ describe('any problem', () => {
     numbers: fc.integer(),
   });
 
-  it('is computed as the reference does, or refused where the reference has no result', () => {
+  it('is computed as the reference does, or refused if the reference has no result', () => {
     const found = { computed: 0, refused: 0, packed: 0 };
     fc.assert(
       fc.property(problem, (p) => {

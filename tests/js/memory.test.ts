@@ -133,7 +133,7 @@ describe('memory()', () => {
 });
 
 describe('a heap tensor', () => {
-  it.each(allTypes)('of %s is zeros, also where other numbers were', async (dtype) => {
+  it.each(allTypes)('of %s is zeros, also in memory that had other numbers', async (dtype) => {
     const wg = await createGemm();
     for (let i = 0; i < 10; ++i) {
       const { inUse } = wg.memory();
@@ -440,7 +440,7 @@ describe('the collector', () => {
     wg.dispose();
   });
 
-  it('frees a tensor once, where it was disposed of and then dropped', async () => {
+  it('frees a tensor once, if it was disposed of and then dropped', async () => {
     const wg = await createGemm();
     const { inUse } = wg.memory();
     const gone = (() => {
@@ -487,7 +487,7 @@ describe('the collector', () => {
     expect(wg.deref() === undefined).toBe(true);
   });
 
-  it('goes on where an instance was dropped just after its tensors', async () => {
+  it('goes on if an instance was dropped just after its tensors', async () => {
     const collect = globalThis.gc as () => void;
     const other = await createGemm();
     const holder: { wg?: Gemm } = { wg: await createGemm() };

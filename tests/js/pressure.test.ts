@@ -37,7 +37,7 @@ function multiply(
   return wg.qgemm({ a, aScale: 1, b, bScale: 1 } as never, options as never);
 }
 
-describe('where memory is just not enough, each call fails with nothing written or kept, and the next is right', () => {
+describe('if memory is just not enough, each call fails with nothing written or kept, and the next is right', () => {
   const limit = 1 << 20;
   let wg: Gemm;
   beforeEach(async () => {

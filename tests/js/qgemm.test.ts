@@ -170,7 +170,7 @@ describe.each(typePairs)('$a x $b', (types) => {
     }
   });
 
-  it('gives what C alone gives where K is 0', () => {
+  it('gives what C alone gives if K is 0', () => {
     const random = new Random(7);
     for (const transpose of transposes) {
       for (const output of outputs) {
@@ -470,7 +470,7 @@ describe('results', () => {
     expect(value(0, 1, -1)).toBe(-0);
   });
 
-  it('have the type of a zero point that is an array, and of A where it is a number', () => {
+  it('have the type of a zero point that is an array, and of A if it is a number', () => {
     for (const types of typePairs) {
       const { inputs } = draw(wg, new Random(15), { types, sizes: [m, n, k] });
       const y = (yZeroPoint: unknown) =>
@@ -674,7 +674,7 @@ describe('explain', () => {
     dropAll(inputs, heap);
   });
 
-  it('names no kernel where there is no product', () => {
+  it('names no kernel if there is no product', () => {
     const a = (shape: number[]) => ({ data: new Uint8Array(count(shape)), shape });
     const plan = (rows: number, columns: number, depth: number) =>
       wg.explain('qgemm', { a: a([rows, depth]), aScale: 1, b: a([depth, columns]), bScale: 1 });

@@ -136,7 +136,7 @@ describe('quantize, by a scale that is given', () => {
     });
   });
 
-  it('keeps a scale as float32, and gives zero points where there are none', () => {
+  it('keeps a scale as float32, and gives zero points if there are none', () => {
     const x = float32([2, 2], 1, 2, 3, 4);
     expect(quantize(x, { scale: 0.1 })).toEqual({
       data: Uint8Array.of(10, 20, 30, 40),
@@ -248,7 +248,7 @@ describe('quantize, by the data', () => {
     });
   });
 
-  it('is uint8, and int8 where symmetric, unless it is said', () => {
+  it('is uint8, and int8 if symmetric, unless it is said', () => {
     const x = float32([2], -1, 1);
     expect(quantize(x).dtype).toBe('uint8');
     expect(quantize(x, null).dtype).toBe('uint8');
@@ -265,7 +265,7 @@ describe('quantize, by the data', () => {
     expect(quantize(whole, { dtype: 'int8' })).toEqual(q);
   });
 
-  it('includes 0 in the range, and where there is nothing else has scale 1', () => {
+  it('includes 0 in the range, and if there is nothing else has scale 1', () => {
     expect(quantize(float32([2], 51, 255))).toMatchObject({
       data: Uint8Array.of(51, 255),
       scale: 1,

@@ -260,7 +260,7 @@ describe('deserialize refuses', () => {
     }
   });
 
-  it('where there is no memory, and keeps nothing; so does serialize', async () => {
+  it('if there is no memory, and keeps nothing; so does serialize', async () => {
     using small = await createGemm({ maxMemory: 35_000 });
     const weights = small.pack(new Random(5).tensor('float32', [300, 9]), { op: 'gemm' });
     const { inUse } = small.memory();

@@ -59,7 +59,7 @@ describe('threads', () => {
     expect({ exit, out }).toEqual({ exit: 0, out: '3\n' });
   });
 
-  it('are an error within seconds where workers are forbidden, and one with auto', async () => {
+  it('are an error within seconds if workers are forbidden, and one with auto', async () => {
     const forbidden = ['--permission', '--allow-fs-read=*', '--no-warnings'];
     const number = await run(
       `await createGemm({ threads: 2 }).catch(({ name, code, message }) => console.log(name, code, message));`,
@@ -105,7 +105,7 @@ describe('threads', () => {
     await expect.poll(() => alive).toBe(0);
   });
 
-  it('start where the process was busy for longer than they are waited for', async () => {
+  it('start if the process was busy for longer than they are waited for', async () => {
     const creating = createGemm({ threads: 3 });
     await expect.poll(() => alive, { interval: 1 }).toBe(2);
     for (const end = performance.now() + 4500; performance.now() < end;) Math.random();

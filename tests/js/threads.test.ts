@@ -119,7 +119,7 @@ describe.skipIf(!hasThreads)('threads', () => {
     }
   });
 
-  it('keep to maxMemory, with fewer threads where there is no more', async () => {
+  it('keep to maxMemory, with fewer threads if there is no more', async () => {
     const [m, n, k] = [3000, 32, 400];
     const free = await create({ threads: 4 });
     const [a, b] = [
@@ -204,7 +204,7 @@ describe.skipIf(!hasThreads)('threads', () => {
     });
   });
 
-  it('are an error where their script is not there, or one with auto', async () => {
+  it('are an error if their script is not there, or one with auto', async () => {
     const wasm = new URL(import.meta.resolve(`${files}simd128-mt.wasm`));
     const plain = new URL(import.meta.resolve(`${files}simd128.wasm`));
     const sources = {

@@ -566,7 +566,7 @@ describe('pack', () => {
     expectMatMul(wg, float32([2], 1, 2), good(), null, {}, 'the next', weights);
   });
 
-  it('is refused where a getter disposes of what is packed, or of the instance', async () => {
+  it('is refused if a getter disposes of what is packed, or of the instance', async () => {
     const heap = wg.alloc('float32', [2, 3]);
     const { inUse } = wg.memory();
     const options = {
@@ -887,7 +887,7 @@ describe('packed weights', () => {
     instance.dispose();
   });
 
-  it('explain tells of them: B is not packed again where the kernel reads it so, nor copied', () => {
+  it('explain tells of them: B is not packed again if the kernel reads it so, nor copied', () => {
     const random = new Random(14);
     for (const dtype of dtypes) {
       const [src, weights] = [random.tensor(dtype, [2, 50, 300]), random.tensor(dtype, [300, 240])]; // too many to read B in place

@@ -128,7 +128,7 @@ describe('a product larger than maxMemory', () => {
     expectSame((wg) => wg.gemm(a, b, 2.5));
   });
 
-  it('is bounded where its sums are whole, and not before', () => {
+  it('is bounded if its sums are whole, and not before', () => {
     const [a, b] = [floats([500, 3000]), floats([3000, 500])];
     for (const activation of ['relu', [-0.5, 0.25]] as const) {
       expectSame((wg) => wg.gemm(a, b, null, { activation }));
@@ -184,7 +184,7 @@ describe('a product larger than maxMemory', () => {
     expect(small.memory().inUse).toBe(0);
   });
 
-  it('sums in place, where out is C', () => {
+  it('sums in place, if out is C', () => {
     const [m, k, n] = [700, 900, 600];
     const [a, b, c] = [floats([m, k]), floats([k, n]), floats([m, n])];
     expectSame((wg) => {
@@ -283,7 +283,7 @@ it('a product whose copies fit, and not its scratch beside them, goes through al
 });
 
 describe('explain', () => {
-  it('tells of streaming only where it is needed', () => {
+  it('tells of streaming only if it is needed', () => {
     const [a, b] = [floats([500, 500]), floats([500, 500])];
     const [in_memory, streamed] = [whole.explain('gemm', a, b), small.explain('gemm', a, b)];
     expect(in_memory).toMatchObject({ streams: false, copies: 3e6 });
@@ -297,7 +297,7 @@ describe('explain', () => {
     });
   });
 
-  it('foretells it to the byte, and no memory where there is none', async () => {
+  it('foretells it to the byte, and no memory if there is none', async () => {
     const [a, b] = [floats([200, 100]), floats([100, 200])];
     const { scratch } = whole.explain('gemm', a, b, 1);
     const copies = Math.ceil((2 * 80_000) / 64) * 64 + 160_000;
@@ -365,7 +365,7 @@ describe('refuses', () => {
     expect(small.memory().inUse).toBe(0);
   });
 
-  it('where not even the smallest blocks fit, and writes nothing', async () => {
+  it('if not even the smallest blocks fit, and writes nothing', async () => {
     using tiny = await createGemm({ maxMemory: 20_000 });
     using held = tiny.alloc('uint8', [16_000]);
     const { inUse } = tiny.memory();
