@@ -13,11 +13,22 @@ export const bannedWords = [
     find: /\bone row\b/i,
     say: 'GEMV',
     such: '// One row by B',
-    except: /one row (per|each|after|registers)|(matrix|operand|array|tensor|bias|C) of one row/gi,
+    except:
+      /one row (per|each|after|registers)|(matrix|operand|array|tensor|bias|C|out) of one row/gi,
   },
   { find: /\bfew rows\b/i, say: 'skinny GEMM', such: 'constexpr int kFewRows = 4;' },
-  { find: /\bby rows\b/i, say: 'row-major', such: 'B by rows' },
-  { find: /\bby columns\b/i, say: 'column-major', such: 'B by columns' },
+  {
+    find: /\bby rows\b/i,
+    say: 'row-major',
+    such: 'B by rows',
+    except: /(cut|shared|split) by rows/gi,
+  },
+  {
+    find: /\bby columns\b/i,
+    say: 'column-major',
+    such: 'B by columns',
+    except: /(cut|shared|split) by columns/gi,
+  },
   { find: /\bside by side\b/i, say: 'contiguous', such: 'columns that lie side by side' },
   {
     find: /\bin place\b/i,
