@@ -23,18 +23,10 @@ Status run_plan(Context& context, const char* op, const Problem& problem, const 
     execute(context, problem, plan, arena.data());
     return {};
   }
-  if (plan.tasks() > 1 && options.tasks == 0) {  // then on one thread, which needs less
-    PlanOptions whole = options;
-    whole.tasks = 1;
-    return run_plan(context, op, problem, make_plan(problem, context, whole), whole);
-  }
-  return no_scratch(context, op, plan);
-}
-
-// Plans a problem, which becomes its transpose where that pays.
-void plan_problem(Context& context, const PlanOptions& options, Problem* problem, Plan* plan) {
-  if (options.kernel == nullptr && pays_transposed(*problem)) *problem = transposed(*problem);
-  *plan = make_plan(*problem, context, options);
+  Plan smaller = plan;
+  return fall_back_to_one_thread(problem, context, options, &smaller)
+             ? run_plan(context, op, problem, smaller, options)
+             : no_scratch(context, op, plan);
 }
 
 Remotes remotes_of(const GemmArgs& args) {
@@ -53,7 +45,10 @@ Remotes remotes_of(const MatMulArgs& args) {
 void plan_checked(Context& context, const char* op, const Remotes& remotes, PlannedCall* planned) {
   planned->op = op;
   planned->remotes = remotes;
-  if (!remotes.any()) plan_problem(context, {}, &planned->call.problem, &planned->plan);
+  if (remotes.any()) return;
+  Problem& problem = planned->call.problem;
+  transpose_if_faster(&problem);
+  planned->plan = make_plan(problem, context);
 }
 
 template <typename Args>
@@ -67,9 +62,8 @@ Status compute(Context& context, const Args& args) {
 
 Status run(Context& context, const char* op, const Problem& problem, const PlanOptions& options) {
   Problem planned = problem;
-  Plan plan;
-  plan_problem(context, options, &planned, &plan);
-  return run_plan(context, op, planned, plan, options);
+  transpose_if_faster(&planned, options);
+  return run_plan(context, op, planned, make_plan(planned, context, options), options);
 }
 
 Status run(Context& context, const PlannedCall& planned) {
@@ -142,7 +136,7 @@ Status plan_run(const Context& context, const char* op, const Problem& problem, 
            (std::in_range<size_t>(bytes) && context.has_room(static_cast<size_t>(bytes)));
   };
   *plan = make_plan(problem, context);
-  if (!fits() && plan->tasks() > 1) *plan = make_plan(problem, context, {.tasks = 1});
+  if (!fits()) fall_back_to_one_thread(problem, context, {}, plan);
   return fits() ? Status{} : no_scratch(context, op, *plan);
 }
 
@@ -160,11 +154,9 @@ Status explain_problem(const Context& context, const char* op, const Problem& pr
     explanation->streamed_bytes = streamed.streamed_bytes;
     explanation->scratch_bytes = streamed.bytes;
   } else {
-    explanation->transposed = pays_transposed(problem);
-    if (Status s = plan_run(context, op, explanation->transposed ? transposed(problem) : problem,
-                            beside, &plan);
-        !s.ok())
-      return s;
+    Problem planned = problem;
+    explanation->transposed = transpose_if_faster(&planned);
+    if (Status s = plan_run(context, op, planned, beside, &plan); !s.ok()) return s;
     explanation->scratch_bytes = static_cast<int64_t>(plan.scratch_bytes);
   }
   explanation->batch = products_of(problem.batch);

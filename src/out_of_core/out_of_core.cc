@@ -140,10 +140,6 @@ class Stream {
         shares_sums_(remotes.y != nullptr && y_.runs_along_rows() && p_.n >= kStep &&
                      dtype_bytes(p_.y.dtype) == static_cast<size_t>(acc_bytes_)) {
     choose(room);
-    if (!fits_ && context.threads() > 1) {  // then on one thread, which needs less
-      options_.tasks = 1;
-      choose(room);
-    }
   }
 
   // False: there is too little memory for the smallest blocks, which need bytes().
@@ -252,18 +248,17 @@ class Stream {
       // Of a problem that is only planned, some place that is not null.
       other.carry = {sums_ == nullptr ? &nowhere_ : sums_, from.k == 0, from.k + size.k == p_.k};
     }
-    return p_.n < kStep && pays_transposed(other) ? transposed(other) : other;
+    if (p_.n < kStep) transpose_if_faster(&other);
+    return other;
   }
 
   // The kernel is that of the first block of K, for all: kernels differ in what of zero points they
   // leave to the epilogue.
   Plan plan_of(const Problem& problem, const Sizes& size) const {
-    if (size.k == sizes_.k) return make_plan(problem, context_, options_);
+    if (size.k == sizes_.k) return make_plan(problem, context_);
     Problem first = problem;
     first.k = sizes_.k;
-    PlanOptions options = options_;
-    options.kernel = make_plan(first, context_, options_).kernel;
-    return make_plan(problem, context_, options);
+    return make_plan(problem, context_, {.kernel = make_plan(first, context_).kernel});
   }
 
   int64_t sums_room(const Sizes& s) const {
@@ -328,8 +323,7 @@ class Stream {
   const int64_t acc_bytes_;
   const bool shares_sums_;  // with the block of Y: these are the same places in both, as there is
                             // no transpose
-  PlanOptions options_;
-  Sizes sizes_;  // of blocks
+  Sizes sizes_;             // of blocks
   bool fits_ = false;
   int64_t bytes_ = 0;
   std::byte *sums_ = nullptr, *scratch_ = nullptr, nowhere_{};

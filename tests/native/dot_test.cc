@@ -11,6 +11,7 @@
 #include "engine.h"
 #include "ops/ops.h"
 #include "plan/plan.h"
+#include "plan/select_kernel.h"
 #include "qgemm_tester.h"
 #include "reference.h"
 

@@ -125,7 +125,8 @@ uint64_t hash_of_grid(DType type, int threads) {
             for (const int64_t k : kK) {
               variant = variant * 1664525u + 1013904223u;
               const Planned planned({type, m, n, k, form, variant >> 20});
-              hash = mix(hash, pays_transposed(planned.problem));
+              Problem maybe_transposed = planned.problem;
+              hash = mix(hash, transpose_if_faster(&maybe_transposed));
               hash = hash_of(hash, make_plan(planned.problem, context, {.processor = processor}));
             }
           }
@@ -219,10 +220,9 @@ TEST(GoldenPlans, OfProductsOutOfCore) {
 std::string row_of(const Product& product, int threads, Determinism determinism) {
   Context context(0, determinism);
   EXPECT_TRUE(context.set_threads(threads).ok());
-  const Planned planned(product);
-  const bool transposes = pays_transposed(planned.problem);
-  const Plan plan = make_plan(transposes ? transposed(planned.problem) : planned.problem, context,
-                              {.processor = Processor::kX86});
+  Planned planned(product);
+  const bool transposes = transpose_if_faster(&planned.problem);
+  const Plan plan = make_plan(planned.problem, context, {.processor = Processor::kX86});
   const char* forms[] = {"row-major", "column-major", "packed"};
   char row[400];
   std::snprintf(row, sizeof(row),

@@ -8,6 +8,7 @@
 #include "api/run.h"
 #include "base/types.h"
 #include "ops/ops.h"
+#include "plan/select_kernel.h"
 #include "reference.h"
 #include "threads.h"
 #include "values.h"

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "plan/plan.h"
+#include "plan/select_kernel.h"
 #include "wgemm.h"
 
 namespace wgemm::testing {

@@ -1,0 +1,239 @@
+// Block sizes, from one table of rules: a row per regime. The caches are those of base/machine.h.
+//
+// Why not the analytical model (Low et al., "Analytical Modeling Is Enough for High-Performance
+// BLIS", 2016)? It was tried: KC from L1, so that a micro-panel of B stays there for all strips,
+// which makes jr the loop around ir. From 256 to 2048 cubed that was 3 to 7% slower. Here the
+// micro-kernel loops over jr, since a call through a table costs more in WebAssembly, and each
+// strip of A stays in L1 while B passes by from L2 or the LLC.
+//
+// Why is KC up to 4096, and not 256? A split of K costs a pass over the accumulators, and B is
+// packed again for each block of MC rows. At 1024 cubed two blocks of K instead of one took 6% of
+// the speed. Micro-panels longer than L1 cost less: kernels read them in order, so that the
+// processor prefetches them. The bound is there for scratch memory, and for L2 in skinny GEMM.
+//
+// Why is K the innermost block loop? Then one block of MC x NC accumulators is alive, and the
+// epilogue runs while it is in L2. With K outside, as in BLIS, C would hold the sums between blocks
+// of K: the types of C are too narrow for them, and each block would pass through memory.
+#include "plan/blocking.h"
+
+#include <algorithm>
+
+#include "base/machine.h"
+#include "base/types.h"
+#include "plan/partition.h"
+#include "plan/select_kernel.h"
+
+namespace wgemm {
+namespace {
+
+// The rules of a regime. A longer K than kc_max is split into equal blocks of half of it or less.
+struct BlockRule {
+  Regime regime;
+  const char* name;
+  int32_t kc_max;           // steps of K
+  int32_t kc_column_bytes;  // of a packed column, if the call packs a row-major B: bounds KC
+  int32_t b_bytes;          // of a KC x NC block of B: bounds NC; of a row-major unpacked B: KC
+  int32_t nc_max;           // columns, also if the block has few bytes
+};
+
+constexpr int32_t kNone = INT32_MAX;
+
+// Half of L2: the other half is for A, accumulators and what passes by.
+constexpr int32_t kHalfL2 = kMachine.l2 / 2;
+
+// KC: see above. NC: so that the accumulators of a strip stay in L2, 384 KiB for six rows.
+constexpr int32_t kKc = 4096, kNc = 16384;
+
+constexpr BlockRule kRules[] = {
+    // B of three quarters of the LLC, which it shares with A. Narrower blocks read A more often:
+    // 1024 cubed at 49.3 GFLOP/s with 512 KiB, 52.1 with 8 MiB. With all of the LLC float64 of 1024
+    // cubed was 7% slower, float32 of 2048 columns 3%.
+    {Regime::kGemm, "GEMM", kKc, kNone, kMachine.llc / 4 * 3, kNc},
+
+    // Packing counts for more, so what is packed must still be in L2 when it is read: 32x4096x4096
+    // at 32.3 GFLOP/s, 20.6 with 8 MiB. Blocks of a row-major B must be shallow and wide, since
+    // deep
+    // and narrow ones read few cache lines of each page: columns of 1 KiB (KC = 256 in float32)
+    // 40.0 GFLOP/s, of 4 KiB 37.9, of 16 KiB 29.9. A column-major B is packed along K, and is
+    // faster
+    // with a KC of up to kc_max.
+    {Regime::kSkinny, "skinny GEMM", kKc, 1024, kHalfL2, kNc},
+
+    // B x NC, with all columns of a task, gives KC: all strips read the block from L2 before A goes
+    // on along K. 16x4096x4096 25 GFLOP/s, 20 with all of K at once.
+    {Regime::kSkinnyRowMajor, "skinny GEMM, unpacked row-major B", kKc, kNone, kMachine.l2, kNc},
+
+    // Columns are streams along K, which a split would break: only a K that is packed with A bounds
+    // KC. If there are several strips, the second finds the block in L2.
+    {Regime::kSkinnyColumnMajor, "skinny GEMM, unpacked column-major B", 1 << 15, kNone, kHalfL2,
+     kNc},
+
+    // B is read once, so only its packing needs a block: as in skinny GEMM.
+    {Regime::kGemv, "GEMV", kKc, 1024, kHalfL2, kNc},
+
+    // B is read once, and an eighth of L2 is fastest: 64x64xK of float64 with 128 KiB 19.6 to 22.3
+    // GFLOP/s, with 256 KiB 18.3 to 21.5, with 64 KiB 19.5 to 21.7. Short rows do as well.
+    {Regime::kGemvRowMajor, "GEMV, unpacked row-major B", kKc, kNone, kMachine.l2 / 8, kNc},
+
+    // As with several rows, but no strip comes back to the block.
+    {Regime::kGemvColumnMajor, "GEMV, unpacked column-major B", 1 << 15, kNone, kNone, kNc},
+
+    // Rows of B, a quarter or a sixth of K apart, are streams that go on from row to row if a block
+    // has all columns: 1x4096x4096 takes 2.04 ms, in blocks of 2048 columns 3.97. KC is bounded for
+    // the scratch of a packed A, NC so that the accumulators stay in L2.
+    {Regime::kGemvAxpy, "GEMV, axpy", 1 << 20, kNone, kNone, 65536},
+};
+
+constexpr const BlockRule& rule_of(Regime regime) { return kRules[static_cast<int>(regime)]; }
+
+constexpr bool has_a_row_per_regime() {
+  int row = 0;
+  for (const BlockRule& rule : kRules)
+    if (static_cast<int>(rule.regime) != row++) return false;
+  return row == static_cast<int>(Regime::kGemvAxpy) + 1;
+}
+static_assert(has_a_row_per_regime());
+
+// Blocks of K are a multiple of this, which some kernels take together.
+constexpr int64_t kKcStep = 2;
+
+// NC of packed blocks at least, however deep they are.
+constexpr int64_t kNcMin = 32;
+
+// Rows of an unpacked row-major block at least: with fewer its sums are read and written too often.
+constexpr int64_t kKcMin = 12;
+
+// Columns of a task from which a GEMV by a B beyond half of L2 takes kKcMin rows of B at a time:
+// each row is a stream, and processors follow up to sixteen. 1x2048x8192 takes 2.88 ms, 3.70 with
+// 128 KiB. Shorter rows follow on each other, and want more bytes.
+constexpr int64_t kStreamColumns = 256;
+
+// Bytes of packed A, and of accumulators that wait for the epilogue.
+constexpr int64_t kABytes = kMachine.l2 / 2, kAccumulatorBytes = kMachine.l2 / 4;
+
+// Rows for which a packed block of B is used at least, if K is split and B is therefore packed
+// again for each block of rows: to pack an element costs as much as about eight multiplications.
+// The bytes are those that packed A may take for that: it comes from the LLC then.
+constexpr int64_t kRowsPerPacking = 512, kABytesIfSplit = kMachine.llc / 2 * 3;
+
+// Rows and columns up to which a kernel waits for memory, since it uses each element little.
+constexpr int64_t kFewUses = 128;
+
+// An operand of a small result is prefetched if it has more bytes: then it comes from memory. From
+// 512 KiB on, 64x64x4096 was 5% faster from memory, but 5% slower from the LLC.
+constexpr auto kPrefetchedOperand = static_cast<double>(2 * kMachine.l2);
+
+// Packed weights are prefetched if they have more bytes: fewer stay in the LLC between calls.
+constexpr auto kPrefetchedWeights = static_cast<double>(kMachine.llc);
+
+// Bytes of A and B that are prefetched for a block.
+constexpr int64_t kPrefetchedBlock = kMachine.l2 / 2;
+
+// The size of equal blocks that cut `total` into as few as possible, none above `size_max`: so that
+// the last is no sliver.
+constexpr int64_t equal_blocks(int64_t total, int64_t size_max) {
+  const int64_t count = (total + size_max - 1) / size_max;
+  return (total + count - 1) / count;
+}
+
+constexpr int64_t round_up(int64_t value, int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+// M and N are small, and K may be long: A and B are both read once.
+bool has_small_result(const Problem& problem, const Kernel& kernel) {
+  return problem.m > kernel.mr && problem.m <= kFewUses && problem.n <= kFewUses;
+}
+
+// Whether the kernel waits for packed weights from memory. Fused kernels and those of float64 do;
+// others take about as long to multiply as the weights to arrive. With fewer rows than these,
+// kernels read several panels at a time, as streams. 6x4096x4096 of float32: 8.93 to 5.69 ms.
+bool waits_for_weights(const Problem& problem, const Kernel& kernel) {
+  const bool is_f64 = problem.compute == DType::kFloat64;
+  return problem.b.is_packed() && problem.m <= kFewUses && problem.m >= (is_f64 ? 2 : 3) &&
+         (is_f64 || (problem.compute == DType::kFloat32 && !kernel.strict)) &&
+         bytes_of(problem.n, problem.k, problem.b.dtype()) > kPrefetchedWeights;
+}
+
+// KC of an unpacked row-major B, of which a block has all columns of a task.
+int64_t row_major_kc(const Problem& problem, const Plan& plan) {
+  const int64_t element = plan.kernel->b.element_bytes;
+  const double b_bytes = bytes_of(problem.n, problem.k, problem.b.dtype());
+  // From memory, two rows at a time wait for B as one does; 16-bit ones wait to be widened.
+  const bool pairs =
+      (problem.m == 2 || plan.kernel->mr == 2) && element > 2 && b_bytes > kMachine.llc;
+  const bool waits = problem.m == 1 || pairs;
+  if (waits && b_bytes > kHalfL2 && plan.cols.size >= kStreamColumns) return kKcMin;
+  const bool small_block = waits || has_short_rows(problem.b.plain);
+  const BlockRule& rule = rule_of(small_block ? Regime::kGemvRowMajor : Regime::kSkinnyRowMajor);
+  return std::max(rule.b_bytes / element / plan.cols.size, kKcMin);
+}
+
+}  // namespace
+
+const char* name_of(Regime regime) { return rule_of(regime).name; }
+
+// WebAssembly has no prefetch instruction: a block is read in eight streams before it is computed
+// with, which takes half of the time that the kernel would wait for it, or less.
+void choose_prefetch(const Problem& problem, Plan* plan) {
+  if (plan->kernel == nullptr) return;
+  if (has_small_result(problem, *plan->kernel)) {
+    plan->prefetch_a = bytes_of(problem.m, problem.k, problem.a.dtype) > kPrefetchedOperand;
+    plan->prefetch_b = bytes_of(problem.n, problem.k, problem.b.dtype()) > kPrefetchedOperand;
+  } else {
+    plan->prefetch_b = waits_for_weights(problem, *plan->kernel);
+  }
+}
+
+int64_t choose_kc(const Problem& problem, const Plan& plan, int64_t wanted) {
+  if (plan.kernel == nullptr) return 0;
+  const Kernel& kernel = *plan.kernel;
+  const BlockRule& rule = rule_of(plan.regime);
+  const int64_t k = problem.k, element = kernel.b.element_bytes;
+  int64_t kc = k <= rule.kc_max ? k : rule.kc_max / 2;
+  const BSource& b = problem.b;
+  if (plan.pack_b && !b.is_packed() && b.plain.col_stride == 1)
+    kc = std::min(kc, rule.kc_column_bytes / element);
+  if (kernel.b_layout == BLayout::kRowMajor && !kernel.streams)
+    kc = std::min(kc, row_major_kc(problem, plan));
+  if (plan.prefetch_a || plan.prefetch_b) {
+    const bool both = has_small_result(problem, kernel);
+    // Of weights, a block of the fewest columns must fit as well.
+    kc = std::min(kc, kPrefetchedBlock / element / (both ? problem.m + problem.n : kNcMin));
+  }
+  if (kc < k) kc -= kc % kKcStep;
+  if (wanted == 0) wanted = round_up(equal_blocks(k, kc), kKcStep);
+  return std::min(round_up(wanted, kernel.kr), k);
+}
+
+int64_t choose_nc(const Problem& problem, const Plan& plan, int64_t wanted) {
+  if (plan.kernel == nullptr) return std::min<int64_t>(problem.n, kNc);
+  const Kernel& kernel = *plan.kernel;
+  const BlockRule& rule = rule_of(plan.regime);
+  // A block that is packed, prefetched or read by several strips comes from a cache after the first
+  // time. A row-major B has blocks of small KC instead.
+  const bool reused =
+      kernel.b_layout != BLayout::kRowMajor && (plan.prefetch_b || plan.rows.size > kernel.mr);
+  int64_t nc = rule.nc_max;
+  if (plan.pack_b || reused)
+    nc = std::clamp<int64_t>(rule.b_bytes / kernel.b.element_bytes / plan.kc, kNcMin, rule.nc_max);
+  if (wanted == 0) wanted = equal_blocks(plan.cols.size, nc);
+  return std::min(round_up(wanted, column_step(problem, kernel)), plan.cols.size);
+}
+
+int64_t choose_mc(const Problem& problem, const Plan& plan, int64_t wanted) {
+  if (plan.kernel == nullptr) return problem.m;
+  const Kernel& kernel = *plan.kernel;
+  int64_t mc = plan.rows.size;
+  if (plan.pack_a) mc = std::min(mc, kABytes / kernel.a.element_bytes / plan.kc);
+  if (plan.has_accumulators(problem)) {
+    const auto bytes = static_cast<int64_t>(dtype_bytes(accumulator_type(problem.compute)));
+    mc = std::min(mc, kAccumulatorBytes / bytes / plan.nc);
+  }
+  if (plan.kc < problem.k)
+    mc = std::max(mc, std::min(kRowsPerPacking, kABytesIfSplit / kernel.a.element_bytes / plan.kc));
+  if (wanted == 0) wanted = std::max<int64_t>(mc, 1);
+  return std::min(round_up(wanted, kernel.mr), plan.rows.size);
+}
+
+}  // namespace wgemm

@@ -1,0 +1,93 @@
+#include "plan/select_kernel.h"
+
+#include <algorithm>
+
+#include "base/machine.h"
+#include "base/types.h"
+
+namespace wgemm {
+namespace {
+
+// B of more bytes is faster by axpy than by tiles: about a quarter of L2. Measured with 64 columns
+// and more; 256x256 of float32, which is 256 KiB, takes 8% less time.
+constexpr auto kAxpyBytes = static_cast<double>(kMachine.l2 * 250 / 1024);
+
+// Bytes of such a row. For up to 128 rows by such a B, fused kernels were 4 to 25% faster unpacked
+// than packed in float32, and up to 60% in float64.
+constexpr int64_t kShortRowBytes = 512;
+
+// K up to which several rows by a column-major B of 16-bit elements are faster packed: a dot kernel
+// of one row adds up its lanes for each column.
+constexpr int64_t kShortDotSteps = 32;
+
+// Rows that one matrix B serves.
+int64_t rows_of_b(const Problem& problem) {
+  return problem.m * products_of(problem.batch_sharing_b());
+}
+
+// Largest difference of two elements of B, as int8, for which a dot product is exact.
+int max_range_of_b(Dot dot) {
+  return dot == Dot::kSevenBits ? 127 : dot == Dot::kSigned ? 254 : 255;
+}
+
+}  // namespace
+
+double bytes_of(int64_t lanes, int64_t k, DType type) {
+  return static_cast<double>(lanes) * static_cast<double>(k) *
+         static_cast<double>(dtype_bytes(type));
+}
+
+bool has_short_rows(const Operand& b) {
+  return b.row_stride <= kShortRowBytes / static_cast<int64_t>(dtype_bytes(b.dtype));
+}
+
+bool can_read_b(const Problem& problem, const Kernel& kernel) {
+  const DType type = problem.b.dtype();
+  // All 8-bit types are int8 to kernels.
+  const bool is_form = is_compute_form(type) || kernel.compute == DType::kInt8;
+  if (type != kernel.b_type && !(kernel.b_type == kernel.compute && is_form)) return false;
+  if (kernel.b_layout == BLayout::kPanels)
+    return problem.b.is_packed() && kernel.b == problem.b.packed.layout();
+  return !problem.b.is_packed() && problem.n >= kernel.nr &&
+         (kernel.b_layout == BLayout::kRowMajor ? problem.b.plain.col_stride
+                                                : problem.b.plain.row_stride) == 1;
+}
+
+bool can_run(const Kernel& kernel, const Problem& problem) {
+  const bool is_packed_for = kernel.b_layout == BLayout::kPanels && kernel.b_type == kernel.compute;
+  if (!is_packed_for && !can_read_b(problem, kernel)) return false;
+  if (kernel.finite && !problem.b.packed.finite) return false;
+  if (kernel.dot == Dot::kNone) return true;
+  // Of a plain B, neither the range nor the sums of its columns are known.
+  if (!problem.b.is_packed()) return false;
+  const PrepackedB& b = problem.b.packed;
+  return has_dot(kernel.dot) && b.high - b.low <= max_range_of_b(kernel.dot);
+}
+
+const Kernel& select_kernel(const Problem& problem, Determinism determinism, Processor processor) {
+  const KernelTable table = kernel_table();
+  const double b_bytes = bytes_of(problem.n, problem.k, problem.b.dtype());
+  const bool small_b = b_bytes <= kMachine.l1,
+             streams = b_bytes > kAxpyBytes && problem.n >= kAxpyColumnsMin;
+  const bool short_rows = has_short_rows(problem.b.plain);
+  const int64_t rows = rows_of_b(problem);
+  const Kernel* kernel = table.rows;
+  for (; kernel < table.rows + table.count - 1; ++kernel) {
+    const bool fast_here = kernel->processor == Processor::kAny || kernel->processor == processor;
+    const bool allowed = kernel->strict || determinism == Determinism::kFast;
+    const bool short_dots = problem.k <= kShortDotSteps &&
+                            kernel->b_layout == BLayout::kColumnMajor &&
+                            kernel->b_type != kernel->compute;
+    const int64_t rows_max =
+        short_dots ? kernel->mr
+                   : std::max({kernel->rows_max, small_b ? kernel->rows_max_small_b : 0,
+                               short_rows ? kernel->rows_max_narrow_b : 0});
+    const bool pays = fast_here && problem.m >= kernel->rows_min && rows <= rows_max;
+    if (kernel->compute == problem.compute && pays && (streams || !kernel->streams) && allowed &&
+        can_run(*kernel, problem))
+      break;
+  }
+  return *kernel;
+}
+
+}  // namespace wgemm

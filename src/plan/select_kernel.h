@@ -1,0 +1,29 @@
+// Which row of the table of kernels computes a problem.
+#pragma once
+
+#include "kernels/kernel.h"
+#include "problem/problem.h"
+
+namespace wgemm {
+
+// Whether the kernel can read B where it lies: elements of its type, in its layout.
+bool can_read_b(const Problem& problem, const Kernel& kernel);
+
+// Whether the kernel is right for these operands on this engine. Relaxed dot products have
+// conditions.
+bool can_run(const Kernel& kernel, const Problem& problem);
+
+// The first row of the table that can run and pays.
+const Kernel& select_kernel(const Problem& problem, Determinism determinism, Processor processor);
+
+// Bytes of a matrix of `lanes` rows or columns by K. A double, since a shape may exceed 2^63 bytes.
+double bytes_of(int64_t lanes, int64_t k, DType type);
+
+// Whether the rows of a row-major B are so short that blocks of it are nearly contiguous.
+bool has_short_rows(const Operand& b);
+
+// Fewest columns of a task or a product for which kernels by axpy are faster than tiles. 32
+// columns were 70% slower.
+inline constexpr int64_t kAxpyColumnsMin = 64;
+
+}  // namespace wgemm
