@@ -201,8 +201,10 @@ int64_t choose_kc(const Problem& problem, const Plan& plan, int64_t wanted) {
     // Of weights, a block of the fewest columns must fit as well.
     kc = std::min(kc, kPrefetchedBlock / element / (both ? problem.m + problem.n : kNcMin));
   }
-  if (kc < k) kc -= kc % kKcStep;
-  if (wanted == 0) wanted = round_up(equal_blocks(k, kc), kKcStep);
+  if (wanted == 0) {
+    if (kc == k) return k;
+    wanted = round_up(equal_blocks(k, kc - kc % kKcStep), kKcStep);
+  }
   return std::min(round_up(wanted, kernel.kr), k);
 }
 
@@ -217,7 +219,10 @@ int64_t choose_nc(const Problem& problem, const Plan& plan, int64_t wanted) {
   int64_t nc = rule.nc_max;
   if (plan.pack_b || reused)
     nc = std::clamp<int64_t>(rule.b_bytes / kernel.b.element_bytes / plan.kc, kNcMin, rule.nc_max);
-  if (wanted == 0) wanted = equal_blocks(plan.cols.size, nc);
+  if (wanted == 0) {
+    if (nc >= plan.cols.size) return plan.cols.size;
+    wanted = equal_blocks(plan.cols.size, nc);
+  }
   return std::min(round_up(wanted, column_step(problem, kernel)), plan.cols.size);
 }
 
@@ -232,7 +237,10 @@ int64_t choose_mc(const Problem& problem, const Plan& plan, int64_t wanted) {
   }
   if (plan.kc < problem.k)
     mc = std::max(mc, std::min(kRowsPerPacking, kABytesIfSplit / kernel.a.element_bytes / plan.kc));
-  if (wanted == 0) wanted = std::max<int64_t>(mc, 1);
+  if (wanted == 0) {
+    if (mc >= plan.rows.size) return plan.rows.size;
+    wanted = std::max<int64_t>(mc, 1);
+  }
   return std::min(round_up(wanted, kernel.mr), plan.rows.size);
 }
 
