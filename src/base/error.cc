@@ -16,10 +16,10 @@ void append(char* message, size_t capacity, size_t& length, const char* text, si
 
 }  // namespace
 
-void Part::append_to(char* message, size_t capacity, size_t& length) const {
+void Piece::append_to(char* message, size_t capacity, size_t& length) const {
   auto text = [&](const char* t) { append(message, capacity, length, t, std::strlen(t)); };
   auto number = [&](int64_t value) {
-    // By a loop: std::to_chars() brings tables, for speed.
+    // Not std::to_chars(): its tables would enlarge the binary.
     char digits[20];  // a sign and 19 digits
     char* const end = digits + sizeof(digits);
     char* first = end;
@@ -41,15 +41,15 @@ void Part::append_to(char* message, size_t capacity, size_t& length) const {
   text("]");
 }
 
-Status error(Code code, const char* op, const char* argument, std::initializer_list<Part> parts) {
+Status error(Code code, const char* op, const char* argument, std::initializer_list<Piece> pieces) {
   Status status;
   status.code = code;
   status.op = op;
   status.argument = argument;
   size_t length = 0;
-  Part(op).append_to(status.message, sizeof(status.message), length);
-  Part(": ").append_to(status.message, sizeof(status.message), length);
-  for (const Part& part : parts) part.append_to(status.message, sizeof(status.message), length);
+  Piece(op).append_to(status.message, sizeof(status.message), length);
+  Piece(": ").append_to(status.message, sizeof(status.message), length);
+  for (const Piece& piece : pieces) piece.append_to(status.message, sizeof(status.message), length);
   return status;
 }
 

@@ -1,4 +1,4 @@
-// Builds the sentence of a Status from parts, without allocating.
+// Builds the message of a Status from pieces, without allocating, and returns failed ones.
 #pragma once
 
 #include <initializer_list>
@@ -8,28 +8,34 @@
 
 namespace wgemm {
 
-// One part of a sentence: a text, a whole number, or sizes, which are written as "[2, 3]".
-class Part {
+// One piece of a message: a text, an integer, or sizes, which are written as "[2, 3]". It refers to
+// the caller's text or sizes. Implicit constructors allow a list of pieces in braces.
+class Piece {
  public:
-  Part(const char* text)
-      : text_(text), count_(kText) {}  // NOLINT(google-explicit-constructor): parts stand in a list
-  Part(int64_t number) : number_(number), count_(kNumber) {}                            // NOLINT
-  Part(std::span<const int64_t> sizes) : sizes_(sizes.data()), count_(sizes.size()) {}  // NOLINT
+  Piece(const char* text) : text_(text), count_(kText) {}                                // NOLINT
+  Piece(int64_t number) : number_(number), count_(kNumber) {}                            // NOLINT
+  Piece(std::span<const int64_t> sizes) : sizes_(sizes.data()), count_(sizes.size()) {}  // NOLINT
   void append_to(char* message, size_t capacity, size_t& length) const;
 
  private:
-  // Small, since sentences are made in many places.
+  // A union, since many call sites build pieces and each byte of them is code.
   static constexpr size_t kText = SIZE_MAX, kNumber = SIZE_MAX - 1;
   union {
     const char* text_;
     int64_t number_;
     const int64_t* sizes_;
   };
-  size_t count_;  // of the sizes; or which of the others it is
+  size_t count_;  // number of sizes; kText or kNumber for the other two
 };
 
-// "op: part part part". op and argument must have static storage. What does not fit the message is
-// cut, and ends in "...".
-Status error(Code code, const char* op, const char* argument, std::initializer_list<Part> parts);
+// A failed Status with the message "op: " and the pieces. `op` and `argument` must have static
+// storage. A message that is too long is cut and ends in "...".
+Status error(Code code, const char* op, const char* argument, std::initializer_list<Piece> pieces);
+
+// Evaluates a Status once, and returns it from the enclosing function if it failed.
+#define WGEMM_RETURN_IF_ERROR(expression)                                   \
+  do {                                                                      \
+    if (::wgemm::Status failed = (expression); !failed.ok()) return failed; \
+  } while (false)
 
 }  // namespace wgemm

@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kOp = "gemm";
 
-// A version of the operator, and what it lacks.
+// A version of the operator and the features in which versions differ.
 struct Version {
   int64_t since;
   bool c_optional;
@@ -29,7 +29,7 @@ Status check_dtype(const char* name, DType found, DType wanted) {
                 "; they must be the same"});
 }
 
-// alpha or beta as the type keeps it.
+// Rounds alpha or beta as `dtype`, the type of A, demands.
 Status make_scalar(const char* name, const Factor& factor, DType dtype, Scalar* scalar) {
   const double value = factor.number();
   if (factor.is_exact()) {
@@ -42,7 +42,7 @@ Status make_scalar(const char* name, const Factor& factor, DType dtype, Scalar* 
     return {};
   }
   if (!is_integer(dtype)) {
-    // float32 and the types that accumulate in it round the factor to float32.
+    // float32, float16 and bfloat16 accumulate in float32 and so round the factor to it.
     const bool single = compute_type(dtype) == DType::kFloat32;
     *scalar = {.value = single ? static_cast<double>(static_cast<float>(value)) : value};
     return {};
@@ -66,8 +66,8 @@ Status make_scalar(const char* name, const Factor& factor, DType dtype, Scalar* 
 
 Status make_scalars(const GemmArgs& args, Epilogue* epilogue) {
   const DType dtype = args.A.dtype;
-  if (Status s = make_scalar("alpha", args.alpha, dtype, &epilogue->alpha); !s.ok()) return s;
-  if (Status s = make_scalar("beta", args.beta, dtype, &epilogue->beta); !s.ok()) return s;
+  WGEMM_RETURN_IF_ERROR(make_scalar("alpha", args.alpha, dtype, &epilogue->alpha));
+  WGEMM_RETURN_IF_ERROR(make_scalar("beta", args.beta, dtype, &epilogue->beta));
   if (args.alpha.is_exact() && !epilogue->beta.whole) {
     return error(
         Code::kArgument, kOp, "beta",
@@ -81,47 +81,41 @@ Status make_scalars(const GemmArgs& args, Epilogue* epilogue) {
   return {};
 }
 
-}  // namespace
-
-Status gemm_problem(const GemmArgs& args, bool with_data, Problem* problem) {
-  const ConstTensor &a = args.A, &b = args.B;
-  const ConstTensor* c = args.C;
-  const Tensor& y = args.Y;
-  const bool packed = args.packed_B != nullptr, with_y = with_data || y.dims.data() != nullptr;
-
-  if (args.opset < 1)
-    return error(Code::kOpset, kOp, "opset", {"opset is ", args.opset, "; it must be 1 or more"});
+// The newest version of Gemm that `opset` includes.
+Status find_version(int64_t opset, Version* version) {
+  if (opset < 1)
+    return error(Code::kOpset, kOp, "opset", {"opset is ", opset, "; it must be 1 or more"});
   const Version* newest = std::end(kVersions) - 1;
-  while (newest->since > args.opset) --newest;
-  const Version& version = *newest;
+  while (newest->since > opset) --newest;
+  *version = *newest;
+  return {};
+}
 
-  if (Status s = check_tensor(kOp, "A", a, with_data && a.remote == nullptr); !s.ok()) return s;
-  if (!packed) {
-    if (Status s = check_tensor(kOp, "B", b, with_data && b.remote == nullptr); !s.ok()) return s;
-  }
-  if (c != nullptr) {
-    if (Status s = check_tensor(kOp, "C", *c, with_data && c->remote == nullptr); !s.ok()) return s;
-  }
-  if (with_y) {
-    if (Status s = check_tensor(kOp, "Y", y, with_data && y.remote == nullptr); !s.ok()) return s;
-  }
+Status check_tensors(const GemmArgs& args, bool with_data, bool with_y) {
+  WGEMM_RETURN_IF_ERROR(check_operand(kOp, "A", args.A, with_data));
+  if (args.packed_B == nullptr) WGEMM_RETURN_IF_ERROR(check_operand(kOp, "B", args.B, with_data));
+  if (args.C != nullptr) WGEMM_RETURN_IF_ERROR(check_operand(kOp, "C", *args.C, with_data));
+  if (with_y) WGEMM_RETURN_IF_ERROR(check_operand(kOp, "Y", args.Y, with_data));
+  return {};
+}
 
-  const int64_t since = gemm_since(a.dtype);
+// The types of A, B and C, and whether the version has them, an absent C and `broadcast`.
+Status check_types(const GemmArgs& args, const Version& version) {
+  const DType dtype = args.A.dtype;
+  const int64_t since = gemm_since(dtype);
   if (since == 0) {
     return error(Code::kDType, kOp, "A",
-                 {"A has type ", dtype_name(a.dtype),
+                 {"A has type ", dtype_name(dtype),
                   ", which Gemm does not have; 8-bit operands are for qgemm"});
   }
   if (since > version.since) {
     return error(Code::kOpset, kOp, "opset",
                  {"opset ", args.opset, " means Gemm-", version.since, ", which has no ",
-                  dtype_name(a.dtype), "; that comes with opset ", since});
+                  dtype_name(dtype), "; that comes with opset ", since});
   }
-  if (!packed) {
-    if (Status s = check_dtype("B", b.dtype, a.dtype); !s.ok()) return s;
-  }
-  if (c != nullptr) {
-    if (Status s = check_dtype("C", c->dtype, a.dtype); !s.ok()) return s;
+  if (args.packed_B == nullptr) WGEMM_RETURN_IF_ERROR(check_dtype("B", args.B.dtype, dtype));
+  if (args.C != nullptr) {
+    WGEMM_RETURN_IF_ERROR(check_dtype("C", args.C->dtype, dtype));
   } else if (!version.c_optional) {
     return error(Code::kOpset, kOp, "C",
                  {"opset ", args.opset, " means Gemm-", version.since,
@@ -132,69 +126,96 @@ Status gemm_problem(const GemmArgs& args, bool with_data, Problem* problem) {
                  {"opset ", args.opset, " means Gemm-", version.since,
                   ", which has no attribute broadcast; C broadcasts by itself from opset 7"});
   }
+  return {};
+}
 
-  if (Status s = check_rank2(kOp, "A", a.dims); !s.ok()) return s;
+Status check_c_shape(const GemmArgs& args, const Version& version, int64_t m, int64_t n) {
+  if (args.C == nullptr) return {};
+  const int64_t y_shape[2] = {m, n};
+  const bool broadcast = !version.has_broadcast || args.broadcast.value_or(0) != 0;
+  if (!broadcast && !std::ranges::equal(args.C->dims, y_shape)) {
+    return error(Code::kShape, kOp, "C",
+                 {"C has shape ", args.C->dims, "; Gemm-", version.since,
+                  " without broadcast demands exactly ", std::span<const int64_t>(y_shape),
+                  ", the shape of Y"});
+  }
+  return check_broadcast(kOp, "C", args.C->dims, y_shape);
+}
+
+// Also writes the problem's M, N and K.
+Status check_shapes(const GemmArgs& args, const Version& version, Problem* problem) {
+  const ConstTensor &a = args.A, &b = args.B;
+  WGEMM_RETURN_IF_ERROR(check_rank2(kOp, "A", a.dims));
   const bool ta = args.transA != 0, tb = args.transB != 0;
   const int64_t m = a.dims[ta ? 1 : 0], k = a.dims[ta ? 0 : 1];
-  if (packed) {
-    if (Status s = check_packed(kOp, "B", *args.packed_B, PackFor::kGemm, "A", a, ta, k,
-                                args.transB, "transB");
-        !s.ok())
-      return s;
-    if (const std::span<const int64_t> batch = args.packed_B->batch(); !batch.empty()) {
-      return error(Code::kPackMismatch, kOp, "B",
-                   {"B is packed with batch axes ", batch, "; for gemm it must have rank 2"});
-    }
-  } else {
-    if (Status s = check_rank2(kOp, "B", b.dims); !s.ok()) return s;
-    if (Status s = check_inner(kOp, a, ta, k, b, tb, b.dims[tb ? 1 : 0]); !s.ok()) return s;
-  }
-  const int64_t n = packed ? args.packed_B->n() : b.dims[tb ? 0 : 1];
-  if (Status s = check_result(kOp, m, n); !s.ok()) return s;
-  if (c != nullptr) {
-    const int64_t y_shape[2] = {m, n};
-    const bool broadcast = !version.has_broadcast || args.broadcast.value_or(0) != 0;
-    if (!broadcast && !std::ranges::equal(c->dims, y_shape)) {
+  if (args.packed_B != nullptr) {
+    const PackedWeights& packed = *args.packed_B;
+    WGEMM_RETURN_IF_ERROR(
+        check_packed(kOp, "B", packed, PackFor::kGemm, "A", a, ta, k, args.transB, "transB"));
+    if (!packed.batch().empty()) {
       return error(
-          Code::kShape, kOp, "C",
-          {"C has shape ", c->dims, "; Gemm-", version.since, " without broadcast demands exactly ",
-           std::span<const int64_t>(y_shape), ", the shape of Y"});
+          Code::kPackMismatch, kOp, "B",
+          {"B is packed with batch axes ", packed.batch(), "; for gemm it must have rank 2"});
     }
-    if (Status s = check_broadcast(kOp, "C", c->dims, y_shape); !s.ok()) return s;
+    problem->n = packed.n();
+  } else {
+    WGEMM_RETURN_IF_ERROR(check_rank2(kOp, "B", b.dims));
+    WGEMM_RETURN_IF_ERROR(check_inner(kOp, a, ta, k, b, tb, b.dims[tb ? 1 : 0]));
+    problem->n = b.dims[tb ? 0 : 1];
   }
-
-  if (with_y) {
-    if (Status s = check_dtype("Y", y.dtype, a.dtype); !s.ok()) return s;
-    if (Status s = check_output(kOp, y, m, n); !s.ok()) return s;
-    if (tensors_overlap(y, a))
-      return error(Code::kArgument, kOp, "Y",
-                   {"Y overlaps A in memory; only C may be written over"});
-    if (!packed && tensors_overlap(y, b))
-      return error(Code::kArgument, kOp, "Y",
-                   {"Y overlaps B in memory; only C may be written over"});
-    if (c != nullptr && tensors_overlap(y, *c) && !tensors_equal(y, *c)) {
-      return error(Code::kArgument, kOp, "Y",
-                   {"Y overlaps C in memory and is not exactly C; it must be, with shape and "
-                    "strides, or lie apart"});
-    }
-  }
-
-  // Member by member: a whole Problem to be copied takes longer than the rest of this.
-  Epilogue& epilogue = problem->epilogue;
-  if (Status s = make_scalars(args, &epilogue); !s.ok()) return s;
-  if (Status s = check_activation(kOp, args.activation, a.dtype, &epilogue.bounds); !s.ok())
-    return s;
-  epilogue.has_c = c != nullptr && epilogue.beta.value != 0;
-  if (epilogue.has_c) epilogue.c = broadcast_operand(*c);
   problem->m = m;
-  problem->n = n;
   problem->k = k;
-  problem->compute = compute_type(a.dtype);
-  problem->a = matrix_operand(a, ta);
-  problem->b.plain =
-      packed ? Operand{nullptr, args.packed_B->dtype(), 0, 0} : matrix_operand(b, tb);
-  if (packed) problem->b.packed = prepacked_of(*args.packed_B);
-  problem->y = with_y ? output_operand(y) : OutputOperand{nullptr, a.dtype, n, 1};
+  WGEMM_RETURN_IF_ERROR(check_result(kOp, m, problem->n));
+  return check_c_shape(args, version, m, problem->n);
+}
+
+Status check_overlap(const Tensor& y, const char* name, const ConstTensor& x) {
+  if (!tensors_overlap(y, x)) return {};
+  return error(Code::kArgument, kOp, "Y",
+               {"Y overlaps ", name, " in memory; only C may be written over"});
+}
+
+Status check_y(const GemmArgs& args, int64_t m, int64_t n) {
+  const Tensor& y = args.Y;
+  WGEMM_RETURN_IF_ERROR(check_dtype("Y", y.dtype, args.A.dtype));
+  WGEMM_RETURN_IF_ERROR(check_output(kOp, y, m, n));
+  WGEMM_RETURN_IF_ERROR(check_overlap(y, "A", args.A));
+  if (args.packed_B == nullptr) WGEMM_RETURN_IF_ERROR(check_overlap(y, "B", args.B));
+  if (args.C != nullptr && tensors_overlap(y, *args.C) && !tensors_equal(y, *args.C)) {
+    return error(Code::kArgument, kOp, "Y",
+                 {"Y overlaps C in memory and is not exactly C; it must be, with shape and "
+                  "strides, or not overlap it"});
+  }
+  return {};
+}
+
+// Writes what the checks have not: all except M, N, K, the factors and the bounds. It writes member
+// by member, since copying a whole Problem takes longer than the rest of this file.
+void write_problem(const GemmArgs& args, bool with_y, Problem* problem) {
+  const DType dtype = args.A.dtype;
+  Epilogue& epilogue = problem->epilogue;
+  epilogue.has_c = args.C != nullptr && epilogue.beta.value != 0;
+  if (epilogue.has_c) epilogue.c = broadcast_operand(*args.C);
+  problem->compute = compute_type(dtype);
+  problem->a = matrix_operand(args.A, args.transA != 0);
+  write_b(args.B, args.transB != 0, args.packed_B, &problem->b);
+  problem->y = with_y ? output_operand(args.Y) : OutputOperand{nullptr, dtype, problem->n, 1};
+}
+
+}  // namespace
+
+Status gemm_problem(const GemmArgs& args, bool with_data, Problem* problem) {
+  const bool with_y = with_data || args.Y.dims.data() != nullptr;
+  Version version{};
+  WGEMM_RETURN_IF_ERROR(find_version(args.opset, &version));
+  WGEMM_RETURN_IF_ERROR(check_tensors(args, with_data, with_y));
+  WGEMM_RETURN_IF_ERROR(check_types(args, version));
+  WGEMM_RETURN_IF_ERROR(check_shapes(args, version, problem));
+  if (with_y) WGEMM_RETURN_IF_ERROR(check_y(args, problem->m, problem->n));
+  Epilogue& epilogue = problem->epilogue;
+  WGEMM_RETURN_IF_ERROR(make_scalars(args, &epilogue));
+  WGEMM_RETURN_IF_ERROR(check_activation(kOp, args.activation, args.A.dtype, &epilogue.bounds));
+  write_problem(args, with_y, problem);
   return {};
 }
 

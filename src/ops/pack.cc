@@ -1,4 +1,4 @@
-// What may be packed, and what packed weights may stand for.
+// Checks of what pack() packs, and of the operands that packed weights replace.
 #include "base/error.h"
 #include "base/types.h"
 #include "ops/ops.h"
@@ -7,14 +7,13 @@
 namespace wgemm {
 namespace {
 
-// Whether elements of float32 may stand beside, or be rounded to, such ones.
 bool is_half(DType type) { return type == DType::kFloat16 || type == DType::kBFloat16; }
 
 }  // namespace
 
 Status pack_problem(const char* op, const char* name, const PackArgs& args, PackProblem* problem) {
   const ConstTensor& b = args.B;
-  if (Status s = check_tensor(op, name, b, true); !s.ok()) return s;
+  WGEMM_RETURN_IF_ERROR(check_tensor(op, name, b, true));
   const bool is_8bit = compute_type(b.dtype) == DType::kInt8,
              wants_8bit = args.op == PackFor::kQGemm;
   if (is_8bit != wants_8bit) {
@@ -42,6 +41,7 @@ Status pack_problem(const char* op, const char* name, const PackArgs& args, Pack
   PackProblem& p = *problem;
   p.b = {static_cast<const std::byte*>(b.data), b.dtype, tensor_stride(b.dims, b.strides, row),
          tensor_stride(b.dims, b.strides, col)};
+  p.op = args.op;
   p.as = as;
   p.k = b.dims[row];
   p.n = b.dims[col];

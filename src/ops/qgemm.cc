@@ -24,9 +24,9 @@ Status check_dtype(const char* name, DType found, DType wanted) {
                {name, " has type ", dtype_name(found), "; it must be ", dtype_name(wanted)});
 }
 
-// A scale or zero point: one, or where n is not negative one or n.
+// Checks a scale or zero point. It must have one value, or may also have n if n is not negative.
 Status check_vector(const char* name, const ConstTensor& t, int64_t n, bool with_data) {
-  if (Status s = check_tensor(kOp, name, t, with_data); !s.ok()) return s;
+  WGEMM_RETURN_IF_ERROR(check_tensor(kOp, name, t, with_data));
   const bool fits = t.dims.empty() || (t.dims.size() == 1 && (t.dims[0] == 1 || t.dims[0] == n));
   if (fits) return {};
   if (n < 0)
@@ -56,35 +56,32 @@ float read_scale(const Operand& scale, int64_t col) {
   return *reinterpret_cast<const float*>(scale.block(0, col, 1, 1).data);
 }
 
-// Different elements at the most among the scales or zero points of N columns.
+// Upper bound of the number of different values in a scale or zero point of N columns.
 int64_t count_values(const ConstTensor& t, const Operand& operand, int64_t n) {
   if (tensor_extent(t.dims, t.strides) == 0) return 0;
   return operand.col_stride == 0 ? 1 : n;
 }
 
-// Reads and checks the values that scales and zero points have.
+// Reads alpha, scales and zero points, and checks their values.
 Status read_values(const QGemmArgs& args, int64_t n, Quantization* q) {
   const auto alpha = static_cast<float>(args.alpha);
-  if (Status s = check_product("alpha", "alpha", alpha); !s.ok()) return s;
+  WGEMM_RETURN_IF_ERROR(check_product("alpha", "alpha", alpha));
   const float a_scale = read_scale(broadcast_operand(args.a_scale), 0);
-  if (Status s = check_scale("a_scale", a_scale); !s.ok()) return s;
+  WGEMM_RETURN_IF_ERROR(check_scale("a_scale", a_scale));
   if (args.y_scale != nullptr) {
     q->y_scale = read_scale(broadcast_operand(*args.y_scale), 0);
-    if (Status s = check_scale("y_scale", q->y_scale); !s.ok()) return s;
+    WGEMM_RETURN_IF_ERROR(check_scale("y_scale", q->y_scale));
     q->y_zero_point = read_8bit(broadcast_operand(*args.y_zero_point), 0);
   }
   q->a_scale = alpha * a_scale;
-  if (Status s = check_product("a_scale", "alpha * a_scale", q->a_scale); !s.ok()) return s;
+  WGEMM_RETURN_IF_ERROR(check_product("a_scale", "alpha * a_scale", q->a_scale));
   const int64_t scales = count_values(args.b_scale, q->b_scale, n);
   for (int64_t col = 0; col < scales; ++col) {
     const float b_scale = read_scale(q->b_scale, col);
-    if (Status s = check_scale("b_scale", b_scale); !s.ok()) return s;
-    if (Status s = check_product("b_scale",
-                                 "alpha * a_scale * b_scale, divided by y_scale if there is one,",
-                                 q->scale(b_scale));
-        !s.ok()) {
-      return s;
-    }
+    WGEMM_RETURN_IF_ERROR(check_scale("b_scale", b_scale));
+    WGEMM_RETURN_IF_ERROR(
+        check_product("b_scale", "alpha * a_scale * b_scale, divided by y_scale if there is one,",
+                      q->scale(b_scale)));
   }
   if (args.a_zero_point != nullptr)
     q->a_zero_point = read_8bit(broadcast_operand(*args.a_zero_point), 0);
@@ -98,127 +95,155 @@ Status read_values(const QGemmArgs& args, int64_t n, Quantization* q) {
 Status check_overlap(const Tensor& y, const char* name, const ConstTensor* x) {
   if (x == nullptr || !tensors_overlap(y, *x)) return {};
   return error(Code::kArgument, kOp, "Y",
-               {"Y overlaps ", name, " in memory; it must lie apart from every input"});
+               {"Y overlaps ", name, " in memory; it must overlap no input"});
 }
 
-Status check_y(const QGemmArgs& args, int64_t m, int64_t n, DType dtype) {
+// The type of Y, which y_zero_point determines.
+DType y_dtype(const QGemmArgs& args) {
+  return args.y_zero_point != nullptr ? args.y_zero_point->dtype : DType::kFloat32;
+}
+
+DType b_dtype(const QGemmArgs& args) {
+  return args.packed_B != nullptr ? args.packed_B->dtype() : args.B.dtype;
+}
+
+Status check_y(const QGemmArgs& args, bool with_data, int64_t m, int64_t n) {
   const Tensor& y = args.Y;
+  const DType dtype = y_dtype(args);
+  WGEMM_RETURN_IF_ERROR(check_operand(kOp, "Y", y, with_data));
   if (y.dtype != dtype) {
     return error(
         Code::kDType, kOp, "Y",
         {"Y has type ", dtype_name(y.dtype), "; the result has type ", dtype_name(dtype),
          args.y_zero_point != nullptr ? ", that of y_zero_point" : ", since there is no y_scale"});
   }
-  if (Status s = check_output(kOp, y, m, n); !s.ok()) return s;
-  if (Status s = check_overlap(y, "A", &args.A); !s.ok()) return s;
+  WGEMM_RETURN_IF_ERROR(check_output(kOp, y, m, n));
+  WGEMM_RETURN_IF_ERROR(check_overlap(y, "A", &args.A));
   if (args.packed_B == nullptr) {
-    if (Status s = check_overlap(y, "B", &args.B); !s.ok()) return s;
+    WGEMM_RETURN_IF_ERROR(check_overlap(y, "B", &args.B));
   }
-  if (Status s = check_overlap(y, "C", args.C); !s.ok()) return s;
-  if (Status s = check_overlap(y, "a_scale", &args.a_scale); !s.ok()) return s;
-  if (Status s = check_overlap(y, "a_zero_point", args.a_zero_point); !s.ok()) return s;
-  if (Status s = check_overlap(y, "b_scale", &args.b_scale); !s.ok()) return s;
-  if (Status s = check_overlap(y, "b_zero_point", args.b_zero_point); !s.ok()) return s;
-  if (Status s = check_overlap(y, "y_scale", args.y_scale); !s.ok()) return s;
+  WGEMM_RETURN_IF_ERROR(check_overlap(y, "C", args.C));
+  WGEMM_RETURN_IF_ERROR(check_overlap(y, "a_scale", &args.a_scale));
+  WGEMM_RETURN_IF_ERROR(check_overlap(y, "a_zero_point", args.a_zero_point));
+  WGEMM_RETURN_IF_ERROR(check_overlap(y, "b_scale", &args.b_scale));
+  WGEMM_RETURN_IF_ERROR(check_overlap(y, "b_zero_point", args.b_zero_point));
+  WGEMM_RETURN_IF_ERROR(check_overlap(y, "y_scale", args.y_scale));
   return check_overlap(y, "y_zero_point", args.y_zero_point);
+}
+
+Status check_matrix(const char* name, const ConstTensor& t, bool with_data) {
+  WGEMM_RETURN_IF_ERROR(check_operand(kOp, name, t, with_data));
+  WGEMM_RETURN_IF_ERROR(check_8bit(name, t.dtype));
+  return check_rank2(kOp, name, t.dims);
+}
+
+// Checks A and B, and writes the problem's M, N and K.
+Status check_a_b(const QGemmArgs& args, bool with_data, Problem* problem) {
+  const ConstTensor &a = args.A, &b = args.B;
+  WGEMM_RETURN_IF_ERROR(check_matrix("A", a, with_data));
+  const bool ta = args.transA != 0, tb = args.transB != 0;
+  const int64_t m = a.dims[ta ? 1 : 0], k = a.dims[ta ? 0 : 1];
+  if (args.packed_B != nullptr) {
+    WGEMM_RETURN_IF_ERROR(check_packed(kOp, "B", *args.packed_B, PackFor::kQGemm, "A", a, ta, k,
+                                       args.transB, "transB"));
+    problem->n = args.packed_B->n();
+  } else {
+    WGEMM_RETURN_IF_ERROR(check_matrix("B", b, with_data));
+    WGEMM_RETURN_IF_ERROR(check_inner(kOp, a, ta, k, b, tb, b.dims[tb ? 1 : 0]));
+    problem->n = b.dims[tb ? 0 : 1];
+  }
+  problem->m = m;
+  problem->k = k;
+  return check_result(kOp, m, problem->n);
+}
+
+// Checks types and shapes of scales and zero points. `have_data`: whether all that have elements
+// have data.
+Status check_vectors(const QGemmArgs& args, bool with_data, int64_t n, bool* have_data) {
+  struct Vector {
+    const char* name;
+    const ConstTensor* tensor;  // null: absent
+    DType dtype;
+    int64_t n;  // number of values that it may have instead of one; -1: it must have one
+    bool either_8bit = false;  // int8 or uint8, instead of `dtype`
+  };
+  const Vector vectors[] = {{"a_scale", &args.a_scale, DType::kFloat32, -1},
+                            {"a_zero_point", args.a_zero_point, args.A.dtype, -1},
+                            {"b_scale", &args.b_scale, DType::kFloat32, n},
+                            {"b_zero_point", args.b_zero_point, b_dtype(args), n},
+                            {"y_scale", args.y_scale, DType::kFloat32, -1},
+                            {"y_zero_point", args.y_zero_point, DType::kInt8, -1, true}};
+  *have_data = true;
+  for (const Vector& v : vectors) {
+    if (v.tensor == nullptr) continue;
+    *have_data = *have_data && (v.tensor->data != nullptr || v.tensor->size == 0);
+    WGEMM_RETURN_IF_ERROR(check_vector(v.name, *v.tensor, v.n, with_data));
+    WGEMM_RETURN_IF_ERROR(v.either_8bit ? check_8bit(v.name, v.tensor->dtype)
+                                        : check_dtype(v.name, v.tensor->dtype, v.dtype));
+  }
+  return {};
+}
+
+Status check_c(const QGemmArgs& args, bool with_data, int64_t m, int64_t n) {
+  if (args.C == nullptr) return {};
+  const int64_t y_shape[2] = {m, n};
+  WGEMM_RETURN_IF_ERROR(check_operand(kOp, "C", *args.C, with_data));
+  WGEMM_RETURN_IF_ERROR(check_dtype("C", args.C->dtype, DType::kInt32));
+  return check_broadcast(kOp, "C", args.C->dims, y_shape);
+}
+
+Status check_y_quantization(const QGemmArgs& args) {
+  if ((args.y_scale == nullptr) == (args.y_zero_point == nullptr)) return {};
+  const bool has_scale = args.y_scale != nullptr;
+  return error(Code::kArgument, kOp, has_scale ? "y_zero_point" : "y_scale",
+               {has_scale ? "y_scale is there and y_zero_point is not"
+                          : "y_zero_point is there and y_scale is not",
+                "; both make Y quantized, neither makes it float32"});
+}
+
+// Writes the quantization, and reads values if `with_values`.
+Status write_quantization(const QGemmArgs& args, bool with_values, int64_t n, Quantization* q) {
+  q->b_scale = broadcast_operand(args.b_scale);
+  q->b_zero_point = args.b_zero_point != nullptr ? broadcast_operand(*args.b_zero_point)
+                                                 : Operand{nullptr, b_dtype(args), 0, 0};
+  q->quantizes_y = args.y_scale != nullptr;
+  return with_values ? read_values(args, n, q) : Status{};
+}
+
+// Writes the epilogue. The bounds of a quantized Y are in units of y_scale.
+Status write_epilogue(const QGemmArgs& args, float y_scale, Epilogue* epilogue) {
+  Activation& bounds = epilogue->bounds;
+  WGEMM_RETURN_IF_ERROR(check_activation(kOp, args.activation, DType::kFloat32, &bounds));
+  for (double* bound : {&bounds.min, &bounds.max})
+    *bound = static_cast<double>(static_cast<float>(*bound) / y_scale);
+  epilogue->has_c = args.C != nullptr;
+  if (epilogue->has_c) epilogue->c = broadcast_operand(*args.C);
+  return {};
+}
+
+void write_operands(const QGemmArgs& args, bool with_y, Problem* problem) {
+  problem->compute = compute_type(args.A.dtype);
+  problem->a = matrix_operand(args.A, args.transA != 0);
+  write_b(args.B, args.transB != 0, args.packed_B, &problem->b);
+  problem->y =
+      with_y ? output_operand(args.Y) : OutputOperand{nullptr, y_dtype(args), problem->n, 1};
 }
 
 }  // namespace
 
 Status qgemm_problem(const QGemmArgs& args, bool with_data, Problem* problem, bool with_values) {
-  const ConstTensor &a = args.A, &b = args.B;
-  const bool packed = args.packed_B != nullptr, with_y = with_data || args.Y.dims.data() != nullptr;
-  if (Status s = check_tensor(kOp, "A", a, with_data && a.remote == nullptr); !s.ok()) return s;
-  if (Status s = check_8bit("A", a.dtype); !s.ok()) return s;
-  if (Status s = check_rank2(kOp, "A", a.dims); !s.ok()) return s;
-  const bool ta = args.transA != 0, tb = args.transB != 0;
-  const int64_t m = a.dims[ta ? 1 : 0], k = a.dims[ta ? 0 : 1];
-  if (packed) {
-    if (Status s = check_packed(kOp, "B", *args.packed_B, PackFor::kQGemm, "A", a, ta, k,
-                                args.transB, "transB");
-        !s.ok())
-      return s;
-  } else {
-    if (Status s = check_tensor(kOp, "B", b, with_data && b.remote == nullptr); !s.ok()) return s;
-    if (Status s = check_8bit("B", b.dtype); !s.ok()) return s;
-    if (Status s = check_rank2(kOp, "B", b.dims); !s.ok()) return s;
-  }
-  const DType b_dtype = packed ? args.packed_B->dtype() : b.dtype;
-  const int64_t n = packed ? args.packed_B->n() : b.dims[tb ? 0 : 1];
-  if (!packed) {
-    if (Status s = check_inner(kOp, a, ta, k, b, tb, b.dims[tb ? 1 : 0]); !s.ok()) return s;
-  }
-  if (Status s = check_result(kOp, m, n); !s.ok()) return s;
-
-  struct Vector {
-    const char* name;
-    const ConstTensor* tensor;  // null: left out
-    DType dtype;
-    int64_t n;  // columns that it may have one for; -1: none
-  };
-  const Vector vectors[] = {{"a_scale", &args.a_scale, DType::kFloat32, -1},
-                            {"a_zero_point", args.a_zero_point, a.dtype, -1},
-                            {"b_scale", &args.b_scale, DType::kFloat32, n},
-                            {"b_zero_point", args.b_zero_point, b_dtype, n},
-                            {"y_scale", args.y_scale, DType::kFloat32, -1},
-                            {"y_zero_point", args.y_zero_point, DType::kInt8, -1}};
-  bool have_data = true;
-  for (const Vector& v : vectors) {
-    if (v.tensor == nullptr) continue;
-    have_data = have_data && (v.tensor->data != nullptr || v.tensor->size == 0);
-    if (Status s = check_vector(v.name, *v.tensor, v.n, with_data); !s.ok()) return s;
-    const bool either = &v == &vectors[5];  // y_zero_point
-    if (Status s = either ? check_8bit(v.name, v.tensor->dtype)
-                          : check_dtype(v.name, v.tensor->dtype, v.dtype);
-        !s.ok())
-      return s;
-  }
-  if (args.C != nullptr) {
-    const int64_t y_shape[2] = {m, n};
-    if (Status s = check_tensor(kOp, "C", *args.C, with_data && args.C->remote == nullptr); !s.ok())
-      return s;
-    if (Status s = check_dtype("C", args.C->dtype, DType::kInt32); !s.ok()) return s;
-    if (Status s = check_broadcast(kOp, "C", args.C->dims, y_shape); !s.ok()) return s;
-  }
-  if ((args.y_scale == nullptr) != (args.y_zero_point == nullptr)) {
-    const bool has_scale = args.y_scale != nullptr;
-    return error(Code::kArgument, kOp, has_scale ? "y_zero_point" : "y_scale",
-                 {has_scale ? "y_scale is there and y_zero_point is not"
-                            : "y_zero_point is there and y_scale is not",
-                  "; both make Y quantized, neither makes it float32"});
-  }
-  const DType y_dtype = args.y_zero_point != nullptr ? args.y_zero_point->dtype : DType::kFloat32;
-  if (with_y) {
-    if (Status s = check_tensor(kOp, "Y", args.Y, with_data && args.Y.remote == nullptr); !s.ok())
-      return s;
-    if (Status s = check_y(args, m, n, y_dtype); !s.ok()) return s;
-  }
-
-  Quantization q;
-  q.b_scale = broadcast_operand(args.b_scale);
-  q.b_zero_point = args.b_zero_point != nullptr ? broadcast_operand(*args.b_zero_point)
-                                                : Operand{nullptr, b_dtype, 0, 0};
-  q.quantizes_y = args.y_scale != nullptr;
-  if (with_data || (with_values && have_data)) {
-    if (Status s = read_values(args, n, &q); !s.ok()) return s;
-  }
-  Epilogue epilogue;
-  if (Status s = check_activation(kOp, args.activation, DType::kFloat32, &epilogue.bounds); !s.ok())
-    return s;
-  for (double* bound : {&epilogue.bounds.min, &epilogue.bounds.max})
-    *bound = static_cast<double>(static_cast<float>(*bound) / q.y_scale);
-  epilogue.has_c = args.C != nullptr;
-  if (epilogue.has_c) epilogue.c = broadcast_operand(*args.C);
-  *problem = {.m = m,
-              .n = n,
-              .k = k,
-              .compute = compute_type(a.dtype),
-              .a = matrix_operand(a, ta),
-              .b = {packed ? Operand{nullptr, b_dtype, 0, 0} : matrix_operand(b, tb),
-                    packed ? prepacked_of(*args.packed_B) : PrepackedB{}},
-              .y = with_y ? output_operand(args.Y) : OutputOperand{nullptr, y_dtype, n, 1},
-              .epilogue = epilogue,
-              .quantization = q};
+  const bool with_y = with_data || args.Y.dims.data() != nullptr;
+  bool have_data = false;
+  WGEMM_RETURN_IF_ERROR(check_a_b(args, with_data, problem));
+  const int64_t m = problem->m, n = problem->n;
+  WGEMM_RETURN_IF_ERROR(check_vectors(args, with_data, n, &have_data));
+  WGEMM_RETURN_IF_ERROR(check_c(args, with_data, m, n));
+  WGEMM_RETURN_IF_ERROR(check_y_quantization(args));
+  if (with_y) WGEMM_RETURN_IF_ERROR(check_y(args, with_data, m, n));
+  Quantization& q = problem->quantization;
+  WGEMM_RETURN_IF_ERROR(write_quantization(args, with_data || (with_values && have_data), n, &q));
+  WGEMM_RETURN_IF_ERROR(write_epilogue(args, q.y_scale, &problem->epilogue));
+  write_operands(args, with_y, problem);
   return {};
 }
 

@@ -9,15 +9,15 @@
 namespace wgemm {
 namespace {
 
-// A matrix of places, as bytes: `count` rows of `width` bytes (gaps inside a row counted in),
-// `period` apart.
+// The memory of a tensor in bytes: `count` rows of `width` bytes, gaps inside a row included. A row
+// begins every `period` bytes.
 struct Rows {
   int64_t start, width, period, count;
   int64_t end() const { return start + (count - 1) * period + width; }
 };
 
-// Axes of more than one place, the one with the longest stride first, those that go on in one
-// another merged. At most two: `fits` is false where there are more.
+// Axes with a size above 1 and a stride above 0, longest stride first; contiguous ones are merged.
+// There are at most two: `fits` is false if the tensor has more.
 struct Axes {
   int64_t size[2] = {1, 1}, stride[2] = {0, 0};
   bool fits = true;
@@ -27,7 +27,7 @@ template <typename T>
 Axes sorted_axes(const BasicTensor<T>& t) {
   Axes axes;
   int count = 0;
-  uint64_t done = 0;  // axes, by bits
+  uint64_t done = 0;  // bit mask of axes
   static_assert(kMaxRank <= 64);
   while (true) {
     int64_t next = -1, longest = 0;
@@ -53,21 +53,21 @@ Axes sorted_axes(const BasicTensor<T>& t) {
   }
 }
 
-// Whether one size more takes a product of sizes beyond kMaxElements. Both are nearly always so
-// small that no division has to tell.
+// Whether count times size exceeds kMaxElements. Nearly all sizes are so small that the division is
+// not needed.
 bool too_many(int64_t count, int64_t size) {
   constexpr int64_t kSmall = int64_t{1} << 26;
   static_assert(kSmall <= kMaxElements / kSmall);
   return (count > kSmall || size > kSmall) && size > 0 && count > kMaxElements / size;
 }
 
-// Of a checked tensor, as tensor_extent().
+// tensor_extent() of a checked tensor, from its size if the caller states that.
 template <typename T>
 int64_t extent_of(const BasicTensor<T>& t) {
   return t.size >= 0 ? t.size : tensor_extent(t.dims, t.strides);
 }
 
-// Byte at which a tensor begins, of those of its space.
+// First byte of a tensor, counted from the beginning of its space.
 template <typename T>
 int64_t start_of(const BasicTensor<T>& t) {
   return t.place.space == 0 ? static_cast<int64_t>(reinterpret_cast<uintptr_t>(t.data))
@@ -80,7 +80,7 @@ Rows rows_of(const BasicTensor<T>& t) {
   const int64_t start = start_of(t);
   const Axes axes = sorted_axes(t);
   const int64_t inner = (axes.size[1] - 1) * axes.stride[1] + 1;
-  // Rows that touch or run into one another, and what has more axes, count as one long row.
+  // Rows without a gap between them and tensors with more axes count as one long row.
   if (!axes.fits || inner >= axes.stride[0]) return {start, extent_of(t) * bytes, 0, 1};
   return {start, inner * bytes, axes.stride[0] * bytes, axes.size[0]};
 }
@@ -89,7 +89,7 @@ Rows rows_of(const BasicTensor<T>& t) {
 
 int64_t tensor_stride(std::span<const int64_t> dims, std::span<const int64_t> strides,
                       size_t axis) {
-  // More is allowed along an axis of size 1 alone, where it reaches nowhere, but is computed with.
+  // Only an axis of size 1 may have a longer stride. Products with it must not overflow.
   if (!strides.empty()) return std::min(strides[axis], kMaxElements);
   int64_t stride = 1;
   for (size_t i = axis + 1; i < dims.size(); ++i) stride *= dims[i];
@@ -254,7 +254,7 @@ OutputOperand output_operand(const Tensor& y) {
           tensor_stride(y.dims, y.strides, 1)};
 }
 
-// An axis that is not there, or has size 1, is walked with stride 0.
+// The stride of an absent axis, or of one with size 1, is 0.
 Operand broadcast_operand(const ConstTensor& c) {
   Operand operand{static_cast<const std::byte*>(c.data), c.dtype, 0, 0};
   for (size_t i = 0; i < c.dims.size(); ++i) {
@@ -265,12 +265,19 @@ Operand broadcast_operand(const ConstTensor& c) {
   return operand;
 }
 
+void write_b(const ConstTensor& b, bool transposed, const PackedWeights* packed, BSource* source) {
+  if (packed != nullptr) {
+    source->packed = prepacked_of(*packed);
+  } else {
+    source->plain = matrix_operand(b, transposed);
+  }
+}
+
 Status check_output_strides(const char* op, const char* name, const Tensor& y) {
   if (y.strides.empty() || tensor_extent(y.dims, y.strides) == 0) return {};
   for (size_t axis = 0; axis < y.dims.size(); ++axis) {
     if (y.dims[axis] == 1) continue;
-    // How far the axes with shorter strides reach, and of those with the same stride the ones
-    // behind this.
+    // The extent of the axes with shorter strides, and of later axes with the same stride.
     int64_t reach = 0;
     for (size_t other = 0; other < y.dims.size(); ++other) {
       const bool shorter = y.strides[other] < y.strides[axis] ||
@@ -289,7 +296,7 @@ Status check_output_strides(const char* op, const char* name, const Tensor& y) {
 bool tensors_overlap(const Tensor& y, const ConstTensor& x) {
   if (y.place.space != x.place.space) return false;
   if (y.place.space == 0 && (y.data == nullptr || x.data == nullptr))
-    return false;  // nobody knows where yet
+    return false;  // it is unknown where one of them will lie
   const int64_t y_bytes = extent_of(y) * static_cast<int64_t>(dtype_bytes(y.dtype));
   const int64_t x_bytes = extent_of(x) * static_cast<int64_t>(dtype_bytes(x.dtype));
   if (y_bytes == 0 || x_bytes == 0 || start_of(y) + y_bytes <= start_of(x) ||
@@ -299,7 +306,7 @@ bool tensors_overlap(const Tensor& y, const ConstTensor& x) {
   const int64_t period = std::max(a.period, b.period);
   if ((a.count > 1 && a.period != period) || (b.count > 1 && b.period != period) || period == 0)
     return true;
-  // Both repeat at the same distance: they are apart if their rows fall into different parts of it.
+  // Both have the same period. They overlap if rows overlap modulo the period.
   const int64_t shift = ((b.start - a.start) % period + period) % period;
   return shift < a.width || shift + b.width > period;
 }

@@ -1,61 +1,72 @@
-// What every operation demands of its tensors, and of the bounds of its result, whatever they mean
-// to it. Used by ops/ only.
+// Checks of tensors and activations that several operations share, and the operands that checked
+// tensors become. Only ops/ includes this. All sizes, strides and extents here count elements.
 #pragma once
 
-#include "problem/operand.h"
+#include "problem/problem.h"
 #include "wgemm.h"
 
 namespace wgemm {
 
-// The most elements that a tensor, or a product of sizes, may have: 2^53, so that JavaScript counts
-// them exactly.
+// Largest number of elements of a tensor, and largest stride. JavaScript counts exactly up to 2^53.
 inline constexpr int64_t kMaxElements = int64_t{1} << 53;
 
-// Elements from the first to the last that dims and strides reach, that one included; 0 when a size
-// is 0. Of a checked tensor.
+// Number of elements from the first to the last of a checked tensor, both included, with the gaps
+// between them; 0 if a size is 0.
 int64_t tensor_extent(std::span<const int64_t> dims, std::span<const int64_t> strides);
 
-// Stride of an axis of a checked tensor, in elements.
+// Stride of an axis of a checked tensor. Empty `strides` mean contiguous.
 int64_t tensor_stride(std::span<const int64_t> dims, std::span<const int64_t> strides, size_t axis);
 
-// Type, rank, sizes, strides and `size`; with `with_data`, that data is there.
+// Checks type, rank, sizes, strides and `size`; if `with_data`, also that data is not null.
 template <typename T>
 Status check_tensor(const char* op, const char* name, const BasicTensor<T>& tensor, bool with_data);
 
+// As check_tensor() for A, B, C or Y, which have no data if they are out-of-core.
+template <typename T>
+Status check_operand(const char* op, const char* name, const BasicTensor<T>& tensor,
+                     bool with_data) {
+  return check_tensor(op, name, tensor, with_data && tensor.remote == nullptr);
+}
+
 Status check_rank2(const char* op, const char* name, std::span<const int64_t> dims);
 
-// That `c` broadcasts to the shape `y` in one direction, by NumPy's rule.
+// Checks that `c` broadcasts to the shape `y`, unidirectionally, by NumPy's rule.
 Status check_broadcast(const char* op, const char* name, std::span<const int64_t> c,
                        std::span<const int64_t> y);
 
-// That A' of `k` columns and B' of `b_k` rows make a product.
+// Checks that A' has as many columns (`k`) as B' has rows (`b_k`).
 Status check_inner(const char* op, const ConstTensor& a, bool transA, int64_t k,
                    const ConstTensor& b, bool transB, int64_t b_k);
 
-// The bounds of a result of type `type`, rounded as that demands.
+// Checks an activation and writes it to `bounds`, rounded as results of `type` demand.
 Status check_activation(const char* op, const Activation& activation, DType type,
                         Activation* bounds);
 
-// That (m, n) is no larger than a tensor may be.
+// Checks that m times n is at most kMaxElements.
 Status check_result(const char* op, int64_t m, int64_t n);
 
-// That `y` has the shape (m, n), and its elements places of their own. Of a checked tensor.
+// Checks that a checked tensor `y` has the shape (m, n) and that no two elements share memory.
 Status check_output(const char* op, const Tensor& y, int64_t m, int64_t n);
 
-// That no two elements of `y` share a place. Of a checked tensor.
+// Checks that no two elements of a checked tensor `y` share memory.
 Status check_output_strides(const char* op, const char* name, const Tensor& y);
 
-// Whether two checked tensors share a byte. Exact where both have gapless rows that repeat at the
-// same distance, as heads of one array have; else two tensors whose extents meet count as
-// overlapping. Where it is not known where one lies, they do not.
+// Whether two checked tensors share a byte. Exact if both have rows without gaps and the same
+// distance between rows, as the heads of one array have. Otherwise tensors whose extents meet count
+// as overlapping. False if it is unknown where one of them lies.
 bool tensors_overlap(const Tensor& y, const ConstTensor& x);
 
-// A checked matrix, or its transpose, as the stages behind see it; and C, broadcast to (M, N).
+// The operands that a checked matrix (or its transpose), Y, and C broadcast to (M, N) become. They
+// point into the caller's memory.
 Operand matrix_operand(const ConstTensor& matrix, bool transposed);
 OutputOperand output_operand(const Tensor& y);
 Operand broadcast_operand(const ConstTensor& c);
 
-// Whether they are the very same elements in the very same order, where that order matters.
+// B' of a checked B, or the packed weights that replace it.
+void write_b(const ConstTensor& b, bool transposed, const PackedWeights* packed, BSource* source);
+
+// Whether two checked tensors have the same memory, type, shape and strides. Strides of axes of
+// size 1 do not count.
 bool tensors_equal(const Tensor& y, const ConstTensor& x);
 
 }  // namespace wgemm

@@ -1,36 +1,24 @@
-// Packed weights as bytes, which every build on every machine reads and writes alike. Numbers are
-// little-endian, names are letters with zeros behind them:
-//
-//    0  name     "wgemm-pw"
-//    8  uint32   byte order of the elements: 1 is little-endian, 2 big-endian
-//   12  uint32   kFormVersion
-//   16  uint64   XXH64, of seed 0, of all that follows
-//   24  name     operation: "gemm" or "qgemm"
-//   32  name     type of the elements, as "float32"
-//   40  uint16   layout of a panel, as in kernel.h: width, kr, header and element_bytes
-//   48  uint64   rank, of the batch, K and N
-//   56  uint64   each size
-//       ...      the panels, matrix after matrix
-//
-// All else that weights carry follows from these, and is computed anew. What is refused is anything
-// that serialize() does not write, but for the elements themselves.
+#include "pack/serialize.h"
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
 #include <utility>
 
 #include "base/error.h"
-#include "ops/ops.h"
 #include "pack/pack.h"
 #include "pack/weights.h"
 
 namespace wgemm {
 namespace {
 
-constexpr size_t kNameBytes = 8, kSumAt = 16, kSummedAt = 24, kShapeAt = 56;
+// Sizes and offsets in bytes, as the header of this file's interface lists them.
+constexpr size_t kNameBytes = 8, kByteOrderAt = 8, kVersionAt = 12, kChecksumAt = 16, kOpAt = 24,
+                 kTypeAt = 32, kLayoutAt = 40, kRankAt = 48, kShapeAt = 56;
+constexpr size_t kCheckedFrom = kOpAt;  // the checksum covers all bytes from here on
 constexpr char kMagic[] = "wgemm-pw";
 constexpr uint32_t kByteOrder = std::endian::native == std::endian::little ? 1 : 2,
-                   kFormVersion = 1;
+                   kFormatVersion = 1;
 
 template <typename T>
 T load(const std::byte* from) {
@@ -60,8 +48,8 @@ class Writer {
   std::byte* to_;
 };
 
-// https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md, of whole words, as all bytes here
-// are.
+// https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md, for a multiple of 8 bytes only,
+// as serialized weights always are.
 uint64_t xxh64(std::span<const std::byte> bytes) {
   constexpr uint64_t kPrime[] = {0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9,
                                  0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5};
@@ -108,7 +96,7 @@ bool are_zeros(const std::byte* from, int64_t bytes) {
   return std::all_of(from, from + bytes, [](std::byte b) { return b == std::byte{0}; });
 }
 
-// Whether the panels of a matrix hold nothing but zeros where they hold no elements.
+// Whether the padding and the panel headers of a matrix are zeros.
 bool is_padded(const std::byte* panels, const PanelLayout& layout, int64_t k, int64_t n) {
   const int64_t bytes = layout.element_bytes, column = layout.kr * bytes,
                 step = layout.width * column, rest = k % layout.kr * bytes;
@@ -127,10 +115,55 @@ bool is_padded(const std::byte* panels, const PanelLayout& layout, int64_t k, in
   return true;
 }
 
+// An error about `bytes`. Negative numbers are left out.
+[[gnu::noinline]] Status refuse(const char* what, int64_t found = -1, const char* but = "",
+                                int64_t wanted = -1, const char* end = "") {
+  const auto piece = [](int64_t number) { return number < 0 ? Piece("") : Piece(number); };
+  return error(Code::kPackMismatch, "deserialize", "bytes",
+               {"bytes ", what, piece(found), but, piece(wanted), end});
+}
+
+Status check_length(std::span<const std::byte> bytes, int64_t wanted, const char* end = " wanted") {
+  const auto length = static_cast<int64_t>(bytes.size());
+  return length < wanted ? refuse("is cut short: ", length, " bytes, ", wanted, end) : Status{};
+}
+
+// Checks name, version and byte order.
+Status check_format(const std::byte* from) {
+  if (!is_named(from, kMagic))
+    return refuse("is no packed weights: it does not begin with \"wgemm-pw\"");
+  if (const auto version = load<uint32_t>(from + kVersionAt); version != kFormatVersion) {
+    return refuse("is of version ", version, "; this library reads version ", kFormatVersion);
+  }
+  if (const auto order = load<uint32_t>(from + kByteOrderAt); order != kByteOrder) {
+    return refuse("has byte order ", order, "; this machine has ", kByteOrder,
+                  ", 1 being little-endian");
+  }
+  return {};
+}
+
+// Reads operation and type, and checks that the layout is the one of the type.
+Status read_kind(const std::byte* from, PackFor* op, DType* dtype) {
+  *op = is_named(from + kOpAt, name_of(PackFor::kQGemm)) ? PackFor::kQGemm : PackFor::kGemm;
+  if (!is_named(from + kOpAt, name_of(*op)))
+    return refuse("is for an operation that is none; it must be gemm or qgemm");
+  int type = 0;
+  while (type < kDTypeCount && !is_named(from + kTypeAt, dtype_name(static_cast<DType>(type))))
+    ++type;
+  if (type == kDTypeCount) return refuse("has elements of an unknown type; see DType");
+  *dtype = static_cast<DType>(type);
+  const PanelLayout layout = storage_layout(*dtype);
+  std::byte numbers[4 * sizeof(uint16_t)];
+  Writer(numbers).layout(layout);
+  if (std::memcmp(from + kLayoutAt, numbers, sizeof(numbers)) == 0) return {};
+  return refuse("has panels of ", load<uint16_t>(from + kLayoutAt),
+                " columns, or of another layout than those of ", layout.width, " here");
+}
+
 }  // namespace
 
 void seal(std::span<std::byte> bytes) {
-  Writer(bytes.data() + kSumAt).number(xxh64(bytes.subspan(kSummedAt)), 8);
+  Writer(bytes.data() + kChecksumAt).number(xxh64(bytes.subspan(kCheckedFrom)), 8);
 }
 
 size_t serialized_bytes(const PackedWeights& weights) {
@@ -140,25 +173,15 @@ size_t serialized_bytes(const PackedWeights& weights) {
          static_cast<size_t>(matrices_of(weights)) * matrix;
 }
 
-Status serialize(const PackedWeights& weights, std::span<std::byte> bytes) {
-  const char* op = "serialize";
-  if (weights.empty())
-    return error(Code::kArgument, op, "weights",
-                 {"weights is packed weights that are empty; pack() fills them"});
-  const size_t wanted = serialized_bytes(weights);
-  if (bytes.size() != wanted) {
-    return error(Code::kShape, op, "bytes",
-                 {"bytes has ", static_cast<int64_t>(bytes.size()),
-                  " bytes; for these weights it must have ", static_cast<int64_t>(wanted)});
-  }
+void write_serialized(const PackedWeights& weights, std::span<std::byte> bytes) {
   const PrepackedB stored = prepacked_of(weights);
   const size_t rank = weights.batch().size() + 2,
                matrix = packed_bytes(stored.layout(), weights.n(), weights.k());
   Writer writer(bytes.data());
   writer.name(kMagic);
   writer.number(kByteOrder, 4);
-  writer.number(kFormVersion, 4);
-  writer.number(0, 8);  // until it is sealed
+  writer.number(kFormatVersion, 4);
+  writer.number(0, 8);  // the checksum, which seal() writes
   writer.name(name_of(weights.op()));
   writer.name(dtype_name(weights.dtype()));
   writer.layout(stored.layout());
@@ -167,90 +190,51 @@ Status serialize(const PackedWeights& weights, std::span<std::byte> bytes) {
   writer.number(static_cast<uint64_t>(weights.k()), 8);
   writer.number(static_cast<uint64_t>(weights.n()), 8);
   const std::byte* from = stored.panels;
-  for (std::byte* to = bytes.data() + header_bytes(rank); to != bytes.data() + wanted;
+  for (std::byte* to = bytes.data() + header_bytes(rank); to != bytes.data() + bytes.size();
        to += matrix, from += stored.matrix_bytes) {
     std::memcpy(to, from, matrix);
   }
   seal(bytes);
+}
+
+Status read_serialized_header(std::span<const std::byte> bytes, SerializedHeader* header) {
+  WGEMM_RETURN_IF_ERROR(check_length(bytes, kShapeAt, " wanted at the least"));
+  const std::byte* from = bytes.data();
+  WGEMM_RETURN_IF_ERROR(check_format(from));
+  ConstTensor& b = header->args.B;
+  WGEMM_RETURN_IF_ERROR(read_kind(from, &header->args.op, &b.dtype));
+  const auto rank = load<uint64_t>(from + kRankAt);
+  if (rank > kMaxRank) return refuse("has a rank above ", kMaxRank);
+  header->bytes = header_bytes(static_cast<size_t>(rank));
+  WGEMM_RETURN_IF_ERROR(check_length(bytes, static_cast<int64_t>(header->bytes)));
+  for (size_t i = 0; i < rank; ++i) header->dims[i] = load<int64_t>(from + header_bytes(i));
+  b.dims = {header->dims, static_cast<size_t>(rank)};
+  b.data = header->dims;  // not null, since pack_problem() demands data; nothing reads it
   return {};
 }
 
-namespace {
-
-// "bytes " and so on; a number that is negative is left out.
-[[gnu::noinline]] Status refuse(const char* what, int64_t found = -1, const char* but = "",
-                                int64_t wanted = -1, const char* end = "") {
-  const auto part = [](int64_t number) { return number < 0 ? Part("") : Part(number); };
-  return error(Code::kPackMismatch, "deserialize", "bytes",
-               {"bytes ", what, part(found), but, part(wanted), end});
-}
-
-}  // namespace
-
-Status deserialize(Context& context, std::span<const std::byte> bytes, PackedWeights* weights) {
-  const std::byte* from = bytes.data();
-  const auto length = static_cast<int64_t>(bytes.size());
-  const auto cut_short = [&](int64_t wanted, const char* end = " wanted") {
-    return refuse("is cut short: ", length, " bytes, ", wanted, end);
-  };
-  if (bytes.size() < kShapeAt) return cut_short(kShapeAt, " wanted at the least");
-  if (!is_named(from, kMagic))
-    return refuse("is no packed weights: it does not begin with \"wgemm-pw\"");
-  if (const auto version = load<uint32_t>(from + 12); version != kFormVersion) {
-    return refuse("is of version ", version, "; this library reads version ", kFormVersion);
-  }
-  if (const auto order = load<uint32_t>(from + 8); order != kByteOrder) {
-    return refuse("has byte order ", order, "; this machine has ", kByteOrder,
-                  ", 1 being little-endian");
-  }
-  PackArgs args;
-  if (is_named(from + 24, name_of(PackFor::kQGemm))) args.op = PackFor::kQGemm;
-  if (!is_named(from + 24, name_of(args.op)))
-    return refuse("is for an operation that is none; it must be gemm or qgemm");
-  int dtype = 0;
-  while (dtype < kDTypeCount && !is_named(from + 32, dtype_name(static_cast<DType>(dtype))))
-    ++dtype;
-  if (dtype == kDTypeCount) return refuse("has elements of an unknown type; see DType");
-  args.B.dtype = static_cast<DType>(dtype);
-  const PanelLayout layout = storage_layout(args.B.dtype);
-  std::byte numbers[4 * sizeof(uint16_t)];
-  Writer(numbers).layout(layout);
-  if (std::memcmp(from + 40, numbers, sizeof(numbers)) != 0) {
-    return refuse("has panels of ", load<uint16_t>(from + 40),
-                  " columns, or of another layout than those of ", layout.width, " here");
-  }
-  const auto rank = load<uint64_t>(from + 48);
-  if (rank > kMaxRank) return refuse("has a rank above ", kMaxRank);
-  const size_t header = header_bytes(static_cast<size_t>(rank));
-  if (bytes.size() < header) return cut_short(static_cast<int64_t>(header));
-  int64_t dims[kMaxRank];
-  for (size_t i = 0; i < rank; ++i) dims[i] = load<int64_t>(from + header_bytes(i));
-  args.B.dims = {dims, static_cast<size_t>(rank)};
-  args.B.data = dims;  // which is not looked at
-  PackProblem p;
-  if (Status s = pack_problem("deserialize", "bytes", args, &p); !s.ok()) {
-    s.code = Code::kPackMismatch;
-    return s;
-  }
-  const int64_t wanted = static_cast<int64_t>(header) + p.matrices * stored_bytes(p);
-  if (length < wanted) return cut_short(wanted);
+Status read_serialized_panels(Context& context, std::span<const std::byte> bytes,
+                              size_t header_bytes, const PackProblem& problem,
+                              PackedWeights* weights) {
+  const int64_t matrix_bytes = stored_bytes(problem), length = static_cast<int64_t>(bytes.size()),
+                wanted = static_cast<int64_t>(header_bytes) + problem.matrices * matrix_bytes;
+  WGEMM_RETURN_IF_ERROR(check_length(bytes, wanted));
   if (length > wanted)
     return refuse("goes on behind its end: ", length, " bytes, ", wanted, " wanted");
-  const auto matrix = static_cast<size_t>(stored_bytes(p));
-  const std::byte* const end = from + length;
-  if (load<uint64_t>(from + kSumAt) != xxh64(bytes.subspan(kSummedAt))) {
+  if (load<uint64_t>(bytes.data() + kChecksumAt) != xxh64(bytes.subspan(kCheckedFrom))) {
     return refuse("was changed: its checksum is another than that of what it holds");
   }
-  for (from += header; from != end; from += matrix) {
-    if (!is_padded(from, layout, p.k, p.n)) return refuse("has panels whose padding is not zeros");
+  const std::byte *const panels = bytes.data() + header_bytes, *const end = bytes.data() + length;
+  for (const std::byte* from = panels; from != end; from += matrix_bytes) {
+    if (!is_padded(from, storage_layout(problem.as), problem.k, problem.n))
+      return refuse("has panels whose padding is not zeros");
   }
   PackedWeights made;
-  if (Status s = WeightsAccess::allocate(context, "deserialize", args.op, p, &made); !s.ok())
-    return s;
+  WGEMM_RETURN_IF_ERROR(WeightsAccess::allocate(context, "deserialize", problem, &made));
   std::byte* to = WeightsAccess::panels(made);
-  for (from = bytes.data() + header; from != end;
-       from += matrix, to += prepacked_of(made).matrix_bytes) {
-    std::memcpy(to, from, matrix);
+  for (const std::byte* from = panels; from != end;
+       from += matrix_bytes, to += prepacked_of(made).matrix_bytes) {
+    std::memcpy(to, from, static_cast<size_t>(matrix_bytes));
   }
   WeightsAccess::finish(made);
   *weights = std::move(made);

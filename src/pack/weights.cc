@@ -8,7 +8,6 @@
 #include "base/convert.h"
 #include "base/error.h"
 #include "base/types.h"
-#include "ops/ops.h"
 #include "pack/pack.h"
 #include "pack/pack_8bit.h"
 
@@ -20,14 +19,15 @@ struct Header {
   DType dtype;
   int64_t k, n;
   size_t batch_rank;
-  size_t bytes = 0;  // of the whole block
-  size_t sums_at = 0, panels_at = 0, matrix_bytes = 0;
-  Range range{};        // of 8-bit elements
-  bool finite = false;  // of float16
+  size_t bytes = 0;                   // of the whole block
+  size_t sums_at = 0, panels_at = 0;  // offsets in the block, in bytes
+  size_t matrix_bytes = 0;            // from matrix to matrix
+  Range range{};                      // of 8-bit elements
+  bool finite = false;                // of float16: no element is infinite or NaN
   int64_t batch[kMaxRank] = {};
 };
 
-static_assert(sizeof(Header) >= 512, "bindings/embind.cc reads so many bytes");
+static_assert(sizeof(Header) >= 512, "bindings/embind.cc reads 512 bytes of a block");
 
 const Header& header_of(const void* block) { return *static_cast<const Header*>(block); }
 
@@ -45,7 +45,7 @@ void sum_columns(const int8_t* panels, int64_t k, int64_t n, int32_t* sums) {
   }
 }
 
-// Whether none of so many float16, a multiple of 8, is infinite or NaN.
+// Whether none of `count` float16 elements, a multiple of 8, is infinite or NaN.
 bool are_finite(const uint16_t* elements, size_t count) {
   v128_t largest = wasm_i32x4_const(0, 0, 0, 0);
 #pragma clang loop unroll(disable)
@@ -54,7 +54,7 @@ bool are_finite(const uint16_t* elements, size_t count) {
   return !wasm_v128_any_true(wasm_u16x8_ge(largest, wasm_i16x8_splat(-0x800)));
 }
 
-// `count` elements, a multiple of 8.
+// Rounds `count` elements, a multiple of 8.
 template <typename Half>
 void round_to(const float* from, uint16_t* to, int64_t count) {
   const HalfSimd<Half> simd;
@@ -62,7 +62,7 @@ void round_to(const float* from, uint16_t* to, int64_t count) {
   for (int64_t i = 0; i < count; i += 8) wasm_v128_store(to + i, narrow_eight(simd, from + i));
 }
 
-// Packs float32 as 16-bit elements: in blocks of float32, rounded while they are in L1.
+// Packs float32 as 16-bit elements, by blocks of float32 panels that are rounded while in L1.
 void pack_rounded(const PackSource& s, DType as, std::byte* panels) {
   constexpr int64_t kLanes = 32, kDepth = 64;
   const PanelLayout layout = storage_layout(as), wide = panel_of<float>(layout.width);
@@ -86,7 +86,7 @@ void pack_rounded(const PackSource& s, DType as, std::byte* panels) {
   }
 }
 
-// Calls `work` with each matrix of the batch, from axis `axis` on.
+// Calls `work` with each matrix of the batch axes from `axis` on.
 template <typename Work>
 void for_each_matrix(const PackProblem& p, size_t axis, const Operand& b, const Work& work) {
   if (p.matrices == 0) return;
@@ -176,8 +176,8 @@ int64_t stored_bytes(const PackProblem& p) {
   return panels * (layout.header + steps * layout.kr * layout.width) * layout.element_bytes;
 }
 
-Status WeightsAccess::allocate(Context& context, const char* op, PackFor target,
-                               const PackProblem& p, PackedWeights* weights) {
+Status WeightsAccess::allocate(Context& context, const char* op, const PackProblem& p,
+                               PackedWeights* weights) {
   const bool has_sums = compute_type(p.as) == DType::kInt8 && p.k != 0;
   const int64_t sums_at = Arena::round_up(int64_t{sizeof(Header)}),
                 panels_at =
@@ -185,7 +185,7 @@ Status WeightsAccess::allocate(Context& context, const char* op, PackFor target,
                 matrix_bytes = Arena::round_up(stored_bytes(p)),
                 bytes = panels_at + matrix_bytes * p.matrices;
   const bool fits = std::in_range<std::ptrdiff_t>(bytes);
-  Header header{.op = target,
+  Header header{.op = p.op,
                 .dtype = p.as,
                 .k = p.k,
                 .n = p.n,
@@ -225,14 +225,12 @@ void WeightsAccess::finish(const PackedWeights& weights) {
   header.range = range_of_panels(panels, stored.k, weights.n());
 }
 
-Status pack(Context& context, const PackArgs& args, PackedWeights* weights) {
-  PackProblem p;
-  if (Status s = pack_problem("pack", "B", args, &p); !s.ok()) return s;
+Status pack_weights(Context& context, const PackProblem& p, PackedWeights* weights) {
   PackedWeights made;
-  if (Status s = WeightsAccess::allocate(context, "pack", args.op, p, &made); !s.ok()) return s;
+  WGEMM_RETURN_IF_ERROR(WeightsAccess::allocate(context, "pack", p, &made));
   std::byte* panels = WeightsAccess::panels(made);
   const size_t matrix_bytes = prepacked_of(made).matrix_bytes;
-  if (matrix_bytes != 0) {  // else any number of matrices
+  if (matrix_bytes != 0) {  // empty matrices may be so many that visiting them takes too long
     for_each_matrix(p, 0, p.b, [&](const Operand& b) {
       const ConstBlock source = b.block(0, 0, p.k, p.n);
       const PackSource from{

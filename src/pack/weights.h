@@ -1,4 +1,5 @@
-// Packed weights in the making, and what reads their panels.
+// Packed weights: how they are made, and how kernels' panels are made from them.
+// problem/prepacked.h defines their layout, PackedWeights in wgemm.h owns their memory.
 #pragma once
 
 #include "problem/pack_problem.h"
@@ -6,33 +7,37 @@
 
 namespace wgemm {
 
-// Fills `panels` of `layout`, whose width divides that of the storage, with a block of `depth` by
-// `cols`; `less` is taken off 8-bit elements that stay bytes.
+// Packs the matrices of `problem` into memory from `context`. Error: kOutOfMemory; *weights is then
+// unchanged.
+Status pack_weights(Context& context, const PackProblem& problem, PackedWeights* weights);
+
+// Fills `panels`, in a kernel's layout, with the `depth` by `cols` block of elements at (row, col).
+// The layout's width divides the storage layout's. `less` is subtracted from 8-bit elements that
+// stay bytes.
 void unpack(const PrepackedB& weights, int64_t row, int64_t depth, int64_t col, int64_t cols,
             const PanelLayout& layout, int less, void* panels);
 
-// Bytes of the panels of one matrix: in 64 bits, which no checked sizes pass, since they may be
-// more than memory has.
+// Bytes of the panels of one matrix. 64 bits hold the result for all checked sizes, also those that
+// exceed memory.
 int64_t stored_bytes(const PackProblem& problem);
 
-// The parts of weights that are not empty.
+// Access to the members of PackedWeights. Except for block(), weights must not be empty.
 struct WeightsAccess {
   static const void* block(const PackedWeights& weights) { return weights.block_; }
   static PackedWeights own(Context& context, const void* block);
 
-  // Weights in the making: memory whose panels are yet to be filled, for `op` of packing to name in
-  // errors; and its panels, matrix_bytes of operand() from matrix to matrix.
-  static Status allocate(Context& context, const char* op, PackFor target,
-                         const PackProblem& problem, PackedWeights* weights);
+  // Allocates weights whose panels the caller must fill, and then calls finish(). Errors call the
+  // operation `op`.
+  static Status allocate(Context& context, const char* op, const PackProblem& problem,
+                         PackedWeights* weights);
+  // The panels of the first matrix; the next matrix begins prepacked_of(weights).matrix_bytes
+  // later.
   static std::byte* panels(const PackedWeights& weights) {
     return const_cast<std::byte*>(prepacked_of(weights).panels);
   }
-  // Computes what follows from the panels: of 8 bits the sums of the columns, and the range; of
-  // float16 whether all are finite.
+  // Computes what follows from the panels: the column sums and range of 8-bit elements, and whether
+  // all float16 elements are finite.
   static void finish(const PackedWeights& weights);
 };
-
-// Writes the checksum of serialized weights into them.
-void seal(std::span<std::byte> bytes);
 
 }  // namespace wgemm

@@ -1,4 +1,4 @@
-// What pack() is asked for, as plain data, after all checks.
+// What pack() must do, as plain data, after all checks. Written by ops/, read by pack/.
 #pragma once
 
 #include <span>
@@ -7,13 +7,14 @@
 
 namespace wgemm {
 
-// What is to be packed: a stack of matrices B' of k rows and n columns.
+// A stack of matrices B' with k rows and n columns. It points into the caller's tensor.
 struct PackProblem {
-  Operand b;  // the first
-  DType as;   // what elements are packed as
+  Operand b;  // the first matrix
+  PackFor op = PackFor::kGemm;
+  DType as;  // type of the packed elements
   int64_t k = 0, n = 0, matrices = 1;
   std::span<const int64_t> batch;  // sizes of the axes in front of the matrix
-  int64_t strides[kMaxRank];       // of these axes
+  int64_t strides[kMaxRank];       // of these axes, in elements
 };
 
 }  // namespace wgemm

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/types.h"
+#include "pack/serialize.h"
 #include "pack/weights.h"
 
 extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);

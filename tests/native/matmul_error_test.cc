@@ -260,7 +260,7 @@ const Case kCases[] = {
      [](Call& c) { c.src.strides = {16, 8, 1}, c.dst_strides = {18, 9, 1}, c.args.dst.data = c.src.data.data() + 3; }, Code::kArgument,
      "dst", "dst overlaps src"},
     {"DstIsAllOfOneBias", [](Call& c) { c.args.dst.data = c.bias.data.data(); }, Code::kArgument, "dst",
-     "dst overlaps bias in memory and is not exactly bias; it must be, with shape and strides, or lie apart"},
+     "dst overlaps bias in memory and is not exactly bias; it must be, with shape and strides, or not overlap it"},
     {"DstBeginsInBias", [](Call& c) { c.args.dst.data = c.bias.data.data() + 3; }, Code::kArgument, "dst", "not exactly bias"},
     {"DstIsShiftedBias", [](Call& c) { c.bias.dims = {2, 2, 4}, c.args.dst.data = c.bias.data.data() + 8; }, Code::kArgument, "dst",
      "not exactly bias"},

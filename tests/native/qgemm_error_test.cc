@@ -239,7 +239,7 @@ const Case kCases[] = {
     {"ShortY", [](Call& c) { c.args.Y.size = 7; }, Code::kShape, "Y", "Y has 7 elements; its shape [2, 4] needs 8"},
     {"NoDataOfY", [](Call& c) { c.args.Y.data = nullptr; }, Code::kArgument, "Y", "Y has no data"},
     {"YIsA", [](Call& c) { c.quantize(), c.args.Y.data = c.a.data.data(); }, Code::kArgument, "Y",
-     "Y overlaps A in memory; it must lie apart from every input"},
+     "Y overlaps A in memory; it must overlap no input"},
     {"YTouchesB", [](Call& c) { c.quantize(), c.args.Y.data = c.b.data.data() + 11; }, Code::kArgument, "Y", "Y overlaps B in memory"},
     {"YIsC", [](Call& c) { c.c.dims = {2, 4}, c.args.Y.data = c.c.data.data(); }, Code::kArgument, "Y", "Y overlaps C in memory"},
     {"YReachesC", [](Call& c) { c.c.tensor.data = c.y.data() + 7; }, Code::kArgument, "Y", "Y overlaps C in memory"},

@@ -1,5 +1,7 @@
 // Packed weights as bytes: what is read is what was written, the bytes are the same for ever, and
 // nothing else is taken for them.
+#include "pack/serialize.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>

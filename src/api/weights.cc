@@ -1,0 +1,42 @@
+// The public functions that make packed weights and write them as bytes.
+#include "pack/weights.h"
+
+#include "base/error.h"
+#include "ops/ops.h"
+#include "pack/serialize.h"
+
+namespace wgemm {
+
+Status pack(Context& context, const PackArgs& args, PackedWeights* weights) {
+  PackProblem problem;
+  WGEMM_RETURN_IF_ERROR(pack_problem("pack", "B", args, &problem));
+  return pack_weights(context, problem, weights);
+}
+
+Status serialize(const PackedWeights& weights, std::span<std::byte> bytes) {
+  const char* op = "serialize";
+  if (weights.empty())
+    return error(Code::kArgument, op, "weights",
+                 {"weights is packed weights that are empty; pack() fills them"});
+  const size_t wanted = serialized_bytes(weights);
+  if (bytes.size() != wanted) {
+    return error(Code::kShape, op, "bytes",
+                 {"bytes has ", static_cast<int64_t>(bytes.size()),
+                  " bytes; for these weights it must have ", static_cast<int64_t>(wanted)});
+  }
+  write_serialized(weights, bytes);
+  return {};
+}
+
+Status deserialize(Context& context, std::span<const std::byte> bytes, PackedWeights* weights) {
+  SerializedHeader header;
+  WGEMM_RETURN_IF_ERROR(read_serialized_header(bytes, &header));
+  PackProblem problem;
+  if (Status s = pack_problem("deserialize", "bytes", header.args, &problem); !s.ok()) {
+    s.code = Code::kPackMismatch;
+    return s;
+  }
+  return read_serialized_panels(context, bytes, header.bytes, problem, weights);
+}
+
+}  // namespace wgemm
