@@ -1,17 +1,17 @@
-// Scratch memory of one call: a single allocation, sized by the plan, that may fail. What small
-// products need is on the stack, as to allocate takes long beside them; the limit counts it all the
-// same.
+// Scratch memory of one call: a single allocation, sized by the plan, that may fail. It belongs to
+// the context that it comes from, and ends with the Arena. Small scratch lies on the stack, since
+// an allocation would take longer than a small product; it counts towards the memory limit too.
 #pragma once
 
 #include "wgemm.h"
 
 namespace wgemm {
 
-// What pieces of an arena are rounded up to: a cache line.
+// Bytes; a cache line. Sizes of the buffers in an arena are rounded up to it.
 inline constexpr size_t kArenaAlignment = 64;
 
-// Bytes of an arena that lie on the stack, at the most. None under the address sanitizer, which
-// sees one byte too far in an allocation.
+// Largest arena on the stack, in bytes. 0 under the address sanitizer, which detects an overrun by
+// one byte only if scratch is an allocation of exactly its size.
 #if defined(__SANITIZE_ADDRESS__)
 inline constexpr size_t kArenaOnStack = 0;
 #else
@@ -22,7 +22,7 @@ class Arena {
  public:
   Arena(Context& context, size_t bytes) : context_(context) {
     if (bytes <= kArenaOnStack && context.has_room(bytes)) {
-      base_ = near_;
+      base_ = on_stack_;
     } else if (bytes != 0) {
       base_ = allocated_ = context.allocate(bytes);
     }
@@ -35,12 +35,12 @@ class Arena {
   bool ok() const { return ok_; }
 
   std::byte* data() { return static_cast<std::byte*>(base_); }
-  // Also of an int64_t, for sizes that may be larger than memory.
+  // Rounds bytes up to kArenaAlignment. T is int64_t for sizes that may be larger than memory.
   template <typename T>
   static constexpr T round_up(T bytes) {
     return (bytes + T{kArenaAlignment} - 1) / T{kArenaAlignment} * T{kArenaAlignment};
   }
-  // What an allocation of so many bytes takes of the limit.
+  // Bytes by which an allocation of `bytes` counts towards the memory limit.
   template <typename T>
   static constexpr T taken_by(T bytes) {
     return round_up(bytes) + T{kArenaAlignment};
@@ -51,7 +51,7 @@ class Arena {
   void* base_ = nullptr;
   void* allocated_ = nullptr;
   bool ok_;
-  alignas(kArenaAlignment) std::byte near_[kArenaOnStack + 1];  // not one of length 0
+  alignas(kArenaAlignment) std::byte on_stack_[kArenaOnStack + 1];  // + 1: never of length 0
 };
 
 }  // namespace wgemm

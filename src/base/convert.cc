@@ -10,24 +10,24 @@
 namespace wgemm {
 #define WGEMM_SPLAT(x) {x, x, x, x}
 HalfConstants half_constants = {
-    .high_half = WGEMM_SPLAT(0x8fff8fffU),      // of a float16 shifted by 13, twice
-    .high_infinity = WGEMM_SPLAT(0x7f807f80U),  // the upper half of infinity
+    .high_half = WGEMM_SPLAT(0x8fff8fffU),      // upper halves of two float16 shifted left by 13
+    .high_infinity = WGEMM_SPLAT(0x7f807f80U),  // the upper half of a float32 infinity, twice
     .exponent = WGEMM_SPLAT(0x7c007c00U),
     .finite_exponent = WGEMM_SPLAT(0x7bff7bffU),
     .low15 = WGEMM_SPLAT(0x7fffU),
-    .sign_and_shifted = WGEMM_SPLAT(0x8fffe000U),  // of a float16, shifted by 13
-    .largest_exponent = WGEMM_SPLAT(0x7bffU),      // one less than that of infinity, in place
+    .sign_and_shifted = WGEMM_SPLAT(0x8fffe000U),  // a float16 shifted left by 13
+    .largest_exponent = WGEMM_SPLAT(0x7bffU),      // the largest finite float16
     .two_to_112 = WGEMM_SPLAT(0x77800000U),
     .two_to_minus_110 = WGEMM_SPLAT(0x08800000U),
     .infinity = WGEMM_SPLAT(0x7f800000U),
     .magnitude = WGEMM_SPLAT(0x7fffffffU),
     .quiet_bit = WGEMM_SPLAT(0x400000U),
-    .rounding_exponent = WGEMM_SPLAT(0x07800000U),  // added, times 2^15
+    .rounding_exponent = WGEMM_SPLAT(0x07800000U),  // 15 in a float32's exponent
     .two = WGEMM_SPLAT(0x40000000U),
     .one = WGEMM_SPLAT(1U),
     .f16_infinity = WGEMM_SPLAT(0x7c00U),
     .f16_nan = WGEMM_SPLAT(0x7e007e00U),
-    .f16_mantissa = WGEMM_SPLAT(0x0fff0fffU),  // and the carry and the leading bit
+    .f16_mantissa = WGEMM_SPLAT(0x0fff0fffU),  // with the leading bit and the carry
     .f16_sign = WGEMM_SPLAT(0x80008000U),
     .zero = WGEMM_SPLAT(0U),
 };
@@ -35,8 +35,8 @@ HalfConstants half_constants = {
 
 namespace {
 
-// float64 to 16 bits: through float32, rounded to odd, which keeps what decides the second
-// rounding. (Boldo and Melquiond, "When double rounding is odd", 2005.)
+// float64 becomes 16 bits through a float32 that is rounded to odd: then the second rounding gives
+// the same result as a single one. (Boldo and Melquiond, "When double rounding is odd", 2005.)
 float round_to_odd(double value) {
   float nearest = static_cast<float>(value);
   if (std::isnan(value) || static_cast<double>(nearest) == value) return nearest;

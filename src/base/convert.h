@@ -1,7 +1,9 @@
-// Between the 16-bit floating-point types and float32. Widening is exact; narrowing rounds once, to
-// nearest even: overflow gives infinity, NaN stays NaN, subnormals are kept. One element at a time,
-// and by SIMD in runs; both give the same bits, but that a signaling NaN may become quiet. IEEE
-// 754-2019, binary16; bfloat16 is the upper half of binary32.
+// Conversion between the 16-bit floating-point types and float32. Widening is exact. Narrowing
+// rounds once, to nearest even: overflow becomes infinity, NaN stays NaN, subnormals are kept.
+// float16 is binary16 of IEEE 754-2019; bfloat16 is the upper half of binary32.
+//
+// There is a scalar and a SIMD version. Both return the same bits, except that a signaling NaN may
+// become quiet.
 #pragma once
 
 #include <wasm_simd128.h>
@@ -18,8 +20,8 @@ inline float widen(Float16 x) {
   const uint32_t magnitude = x.bits & 0x7fffU, sign = static_cast<uint32_t>(x.bits & 0x8000U) << 16;
   if (magnitude >= 0x7c00U)
     return std::bit_cast<float>(sign | 0x7f800000U | magnitude << 13);  // infinity and NaN
-  // The fraction and exponent fall into place; what is left is the difference of the biases, 127 -
-  // 15, and subnormals come out right.
+  // The shift aligns fraction and exponent. Multiplication by 2^112 corrects the exponent's bias
+  // (127 - 15 = 112) and normalizes subnormals.
   return std::bit_cast<float>(
       std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude << 13) * 0x1p112F) | sign);
 }
@@ -33,8 +35,8 @@ inline Float16 narrow_to(float x, Float16) {
   if (magnitude > 0x7f800000U) {
     result = 0x7e00;
   } else if (magnitude < 0x38800000U) {
-    // Below 2^-14 the result counts units of 2^-24, which is what the last bit of a float32 in
-    // [0.5, 1) is worth.
+    // Below 2^-14 the result counts units of 2^-24. A float32 in [0.5, 1) has that unit too, so the
+    // addition rounds.
     result = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5F) - 0x3f000000U;
   } else {
     result = (magnitude + 0xfffU + ((magnitude >> 13) & 1U) - 0x38000000U) >> 13;
@@ -49,10 +51,9 @@ inline BFloat16 narrow_to(float x, BFloat16) {
   return {static_cast<uint16_t>((bits + 0x7fffU + (bits >> 16 & 1U)) >> 16)};
 }
 
-// The same by SIMD: eight elements to two vectors, or in the low half of each lane of four, where
-// what is widened is to be extended with its sign. Constants are read from memory that the compiler
-// must take for changeable: V8 builds a constant vector anew in each turn of a loop, which takes
-// longer than to keep a loaded one.
+// The same by SIMD. widen() takes eight elements and returns two vectors, or takes four elements
+// that are sign-extended to 32 bits. The constants are variables, so that the compiler loads them:
+// V8 builds a literal vector again in every iteration of a loop, and so takes longer.
 struct HalfConstants {
   alignas(16) uint32_t high_half[4], high_infinity[4], exponent[4], finite_exponent[4];
   alignas(16) uint32_t low15[4], sign_and_shifted[4], largest_exponent[4], two_to_112[4],
@@ -65,7 +66,7 @@ extern HalfConstants half_constants;
 template <typename Half>
 struct HalfSimd;
 
-// The lower and the upper halves of eight lanes of 32 bits.
+// The lower or the upper 16 bits of each of eight 32-bit lanes.
 inline v128_t lower_halves(v128_t x0, v128_t x1) {
   return wasm_i16x8_shuffle(x0, x1, 0, 2, 4, 6, 8, 10, 12, 14);
 }
@@ -73,7 +74,7 @@ inline v128_t upper_halves(v128_t x0, v128_t x1) {
   return wasm_i16x8_shuffle(x0, x1, 1, 3, 5, 7, 9, 11, 13, 15);
 }
 
-// Known to be neither infinite nor NaN, which saves a third of widening it.
+// A float16 that is neither infinite nor NaN. Widening it takes two thirds of the instructions.
 struct FiniteFloat16 {
   uint16_t bits;
 };
@@ -83,7 +84,7 @@ struct HalfSimd<FiniteFloat16> {
   v128_t high_half = wasm_v128_load(half_constants.high_half),
          two_to_112 = wasm_v128_load(half_constants.two_to_112);
 
-  // The upper half of each float32, but for what two_to_112 brings.
+  // The upper half of each float32, before multiplication by 2^112.
   v128_t upper(v128_t x) const { return wasm_v128_and(wasm_i16x8_shr(x, 3), high_half); }
   void join(v128_t x, v128_t high, v128_t (&to)[2]) const {
     const v128_t low = wasm_i16x8_shl(x, 13);
@@ -115,7 +116,8 @@ struct HalfSimd<Float16> {
   v128_t exponent = wasm_v128_load(half_constants.exponent),
          finite_exponent = wasm_v128_load(half_constants.finite_exponent);
 
-  // The halves of each float32 apart, on all eight, as far as it goes.
+  // Computes the upper and the lower halves of the eight results separately, since each fits one
+  // vector, and then joins them.
   void widen(const Float16* from, v128_t (&to)[2]) const {
     const v128_t x = wasm_v128_load(from);
     const v128_t is_special = wasm_i16x8_sub(
@@ -125,15 +127,15 @@ struct HalfSimd<Float16> {
   v128_t widen(v128_t x) const {
     const v128_t scaled =
         wasm_f32x4_mul(wasm_v128_and(wasm_i32x4_shl(x, 13), sign_and_shifted), finite.two_to_112);
-    // All ones where the exponent is; of a comparison the compiler would make a bitselect, which
+    // All ones for infinity and NaN. The compiler would turn a comparison into a bitselect, which
     // takes engines three times as long.
     const v128_t is_special = wasm_i32x4_sub(
         largest_exponent, wasm_i32x4_max(wasm_v128_and(x, f16_infinity), largest_exponent));
     return wasm_v128_or(scaled, wasm_v128_and(is_special, infinity));
   }
-  // Four times the magnitude, infinite from 2^16 on, plus a power of two whose last bit is worth as
-  // much as that of the float16: the addition rounds. The exponent is that of the sum, modulo 32,
-  // and what is behind the leading bit carries into it. (As XNNPACK has it.)
+  // Adds to the scaled magnitude a power of two whose unit in the last place is that of the
+  // float16, so that the addition rounds. Magnitudes from 2^16 on become infinite. The exponent of
+  // the result is the sum's modulo 32, with a carry from the mantissa. (The method of XNNPACK.)
   v128_t round(v128_t x) const {
     const v128_t number = wasm_v128_and(x, magnitude_bits);
     const v128_t scaled =
@@ -145,7 +147,8 @@ struct HalfSimd<Float16> {
   v128_t narrow(v128_t x0, v128_t x1) const {
     const v128_t low = round(x0), high = round(x1);
     const v128_t mantissa = wasm_v128_and(lower_halves(low, high), f16_mantissa);
-    // Of NaN with the bit that makes it quiet, which is 0 in all else; least of all NaN.
+    // The mask keeps a NaN's quiet bit, which is 0 in numbers. The minimum with f16_nan makes every
+    // NaN the same one.
     const v128_t exponent_bits = wasm_v128_and(wasm_i16x8_shl(upper_halves(low, high), 3), f16_nan);
     const v128_t magnitude = wasm_u16x8_min(wasm_i16x8_add(exponent_bits, mantissa), f16_nan);
     return wasm_v128_or(magnitude, wasm_v128_and(upper_halves(x0, x1), f16_sign));
@@ -166,7 +169,7 @@ struct HalfSimd<BFloat16> {
     to[1] = wasm_i16x8_shuffle(zero, x, 4, 12, 5, 13, 6, 14, 7, 15);
   }
   static v128_t widen(v128_t x) { return wasm_i32x4_shl(x, 16); }
-  // The upper half is the result.
+  // The upper half of each lane is the result.
   v128_t round(v128_t x) const {
     const v128_t nan = wasm_i32x4_gt(wasm_v128_and(x, magnitude_bits), infinity);
     const v128_t odd = wasm_v128_and(wasm_u32x4_shr(x, 16), one);
@@ -176,13 +179,13 @@ struct HalfSimd<BFloat16> {
   v128_t narrow(v128_t x0, v128_t x1) const { return upper_halves(round(x0), round(x1)); }
 };
 
-// Eight elements, side by side.
+// Narrows eight contiguous elements.
 template <typename Half>
 v128_t narrow_eight(const HalfSimd<Half>& simd, const float* from) {
   return simd.narrow(wasm_v128_load(from), wasm_v128_load(from + 4));
 }
 
-// For code that is written for every type: an element of storage type in its compute type, and
+// For templates over all types: converts an element from its storage type to its compute type, and
 // back.
 template <typename T>
 inline constexpr bool kIsHalf = std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
@@ -200,7 +203,7 @@ To convert(From x) {
   }
 }
 
-// Converts runs of elements, side by side; to be made outside of loops, since it holds constants.
+// Converts `count` contiguous elements. Construct it outside of loops, since it loads constants.
 template <typename From, typename To>
 struct Converter {
   void operator()(const From* from, To* to, int64_t count) const {

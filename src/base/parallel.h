@@ -1,5 +1,4 @@
-// Work that is shared out among the threads of a context: by pthreadpool, or in builds without
-// threads by none.
+// Runs tasks on the threads of a context: pthreadpool in builds with threads, a loop in the others.
 #pragma once
 
 #include "wgemm.h"
@@ -7,9 +6,9 @@
 namespace wgemm {
 
 struct Threads {
-  // Calls work(argument, thread, task) once for each task below `tasks`, with 0 <= thread <
-  // context.threads(), on the caller's thread and the others. No two run at once with the same
-  // number of a thread. Returns when all have returned.
+  // Calls work(argument, thread, task) once for each task below `tasks`, on the caller's thread and
+  // the others, with 0 <= thread < context.threads(). No two calls with the same `thread` run at
+  // the same time. Returns when all calls have returned.
   using Work = void (*)(void* argument, size_t thread, size_t task);
   static void run(Context& context, size_t tasks, Work work, void* argument);
 };

@@ -1,5 +1,5 @@
-// Squares of elements of 64 or 32 bits, transposed in registers: a vector is a row, of as many
-// elements as there are rows.
+// Transposes 2 x 2 elements of 64 bits or 4 x 4 elements of 32 bits in registers; a vector is a
+// row.
 #pragma once
 
 #include <wasm_simd128.h>

@@ -1,4 +1,4 @@
-// What the core knows of a data type at compile time and by number, from dtypes.def.
+// Properties of data types, as templates and as functions of DType, generated from dtypes.def.
 #pragma once
 
 #include <type_traits>
@@ -22,8 +22,8 @@ struct TypeTraits;
 template <DType type>
 using StorageOf = typename TypeTraits<type>::Storage;
 
-// The type that packing widens `type` to, and in which kernels multiply and accumulate; of both
-// 8-bit types kInt8, which stands for them.
+// The type that packing widens `type` to, and in which kernels multiply and accumulate. kInt8 for
+// both 8-bit types.
 constexpr DType compute_type(DType type) {
   constexpr DType kCompute[] = {
 #define WGEMM_DTYPE(Enumerator, name, Storage, Compute, gemm_since) DType::k##Compute,
@@ -39,7 +39,7 @@ constexpr DType accumulator_type(DType compute) {
   return compute == DType::kInt8 ? DType::kInt32 : compute;
 }
 
-// Whether elements of `type` are, bit for bit, what kernels read and write: nothing to convert.
+// Whether kernels read and write elements of `type` as they are, without conversion.
 constexpr bool is_compute_form(DType type) {
   constexpr bool kSame[] = {
 #define WGEMM_DTYPE(Enumerator, name, Storage, Compute, gemm_since) \
@@ -62,7 +62,7 @@ constexpr bool is_integer(DType type) {
   return kInteger[static_cast<int>(type)];
 }
 
-// First version of ONNX Gemm that has the type; 0: none has.
+// First version of ONNX Gemm that has the type; 0 if none has it.
 constexpr int64_t gemm_since(DType type) {
   constexpr int64_t kSince[] = {
 #define WGEMM_DTYPE(Enumerator, name, Storage, Compute, gemm_since) gemm_since,
@@ -73,7 +73,7 @@ constexpr int64_t gemm_since(DType type) {
   return kSince[static_cast<int>(type)];
 }
 
-// Integers wrap: they are multiplied and added as unsigned, whose overflow C++ defines.
+// Integers wrap. Kernels compute with unsigned types, since C++ defines their overflow.
 template <typename T, bool = std::is_integral_v<T>>
 struct Modular {
   using type = T;

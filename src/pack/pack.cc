@@ -13,16 +13,15 @@
 namespace wgemm {
 namespace {
 
-// Elements on a side of the square tiles in which a transposing copy goes: one cache line of
-// float32, so that each line that is read or written is used up while it is in L1.
+// A transposing copy proceeds in squares of 16 x 16 elements. 16 float32 are one cache line, so
+// that each line that it reads or writes is used completely while it is in L1.
 constexpr int64_t kTile = 16;
 
-// Rows of B that are spread over panels together: the lines that are read and written stay in L1
-// until they are used up, and rows whose distance is a power of two, which fall into the same few
-// sets of L1, still have their places there.
+// Rows of B that are packed together. Their cache lines stay in L1 until they are used completely,
+// also if the row stride is a power of two, which maps all rows to a few sets of L1.
 constexpr int64_t kRowsAtOnce = 8;
 
-// A vector of elements of To that lie side by side as From.
+// Loads contiguous elements of type From as a vector of To.
 template <typename From, typename To>
 struct LoadVector {
   v128_t operator()(const From* from) const { return wasm_v128_load(from); }
@@ -34,12 +33,12 @@ struct LoadVector<Half, float> {
   v128_t operator()(const Half* from) const { return simd.widen(wasm_i32x4_load16x4(from)); }
 };
 
-// Whether squares of this kind can be transposed.
+// Whether there is a transpose() for this pair of types.
 template <typename From, typename To>
 inline constexpr bool kHasSquares =
     sizeof(To) >= 4 && (sizeof(From) == sizeof(To) || kIsHalf<From>);
 
-// As many on a side as a vector has lanes.
+// Elements on a side of the square that transpose() takes: lanes of a vector.
 template <typename To>
 inline constexpr int64_t kSideOf = 16 / sizeof(To);
 
@@ -88,8 +87,8 @@ void pack_rows(const PackSource& s, const From* from, To* to) {
   }
 }
 
-// As many elements as a panel is wide, side by side in both. What stays as it is goes by vectors:
-// of a loop over elements the compiler would make one that first looks whether the two overlap.
+// Copies one step of k: Width contiguous elements. The copy without conversion uses vectors
+// explicitly, since the compiler would guard a loop over elements with an overlap test.
 template <int Width, typename From, typename To>
 struct Step {
   Converter<From, To> convert_run;
@@ -105,8 +104,8 @@ struct Step<Width, T, T> {
   }
 };
 
-// Lanes next to one another in memory: whole steps of k are copied. Width is the panel's, known to
-// the compiler. Fills the panels that have all their lanes, and gives their number.
+// Packs contiguous lanes (lane_stride 1) by copying whole steps of k. Width is the panel's, known
+// at compile time. Fills the panels that have all their lanes, and returns how many these are.
 template <int Width, typename From, typename To>
 int64_t interleave(const PackSource& s, const From* from, const PanelLayout& layout, To* to) {
   const auto panel = static_cast<int64_t>(panel_bytes(layout, s.depth) / sizeof(To));
@@ -123,7 +122,7 @@ int64_t interleave(const PackSource& s, const From* from, const PanelLayout& lay
   return full;
 }
 
-// Lanes one behind the other, each side by side in memory. As interleave().
+// Packs lanes that are contiguous along k (depth_stride 1). Returns what interleave() returns.
 template <typename From, typename To>
 int64_t transpose_panels(const PackSource& s, const From* from, const PanelLayout& layout, To* to) {
   if constexpr (!kHasSquares<From, To>) {
@@ -154,7 +153,7 @@ int64_t transpose_panels(const PackSource& s, const From* from, const PanelLayou
   }
 }
 
-// Any strides, any layout.
+// Packs with any strides into any layout, from panel `first_panel` on.
 template <typename From, typename To>
 void gather(const PackSource& s, const From* from, const PanelLayout& layout, int64_t first_panel,
             To* to) {
@@ -196,7 +195,7 @@ void pack_typed(const PackSource& s, const PanelLayout& layout, void* panels) {
   gather(s, from, layout, done, to);
 }
 
-// What needs no widening is moved as bits, one function for all types of a size.
+// Types that need no widening are copied as bits: one instance serves all types of the same size.
 template <typename From, typename To, bool same>
 constexpr auto pack_function() {
   if constexpr (same) {
@@ -219,7 +218,7 @@ constexpr PackFunction kPack[] = {
 
 void pack(const PackSource& source, const PanelLayout& layout, void* panels) {
   if (compute_type(source.dtype) == DType::kInt8) return pack_8bit(source, layout, panels);
-  // 16-bit types that stay as they are.
+  // Packed weights keep 16-bit elements as they are.
   if (layout.element_bytes == 2) return pack_typed<uint16_t, uint16_t>(source, layout, panels);
   kPack[static_cast<int>(source.dtype)](source, layout, panels);
   if (layout.fill_header == nullptr) return;

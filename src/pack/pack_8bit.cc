@@ -5,19 +5,20 @@
 #include <algorithm>
 
 #include "base/transpose.h"
+#include "kernels/kernel.h"
 #include "pack/weights.h"
 
 namespace wgemm {
 namespace {
 
-// Groups of eight lanes that are packed side by side, so that each row is read in runs of 32 bytes.
+// Groups of eight lanes that are packed together, so that each row is read in runs of 32 bytes.
 constexpr int64_t kGroupsAtOnce = 4;
 
-// Elements as int8, whichever they are, less a zero point of int8.
+// Reads int8 or uint8 elements as int8, and subtracts the zero point.
 struct Reader {
   const PackSource& source;
   const int8_t* const data = reinterpret_cast<const int8_t*>(source.data);
-  const int offset = int8_offset(source.dtype);  // of uint8, flips the highest bit: minus 128
+  const int offset = int8_offset(source.dtype);  // XOR with 128 subtracts 128 from a uint8
   const int zero_point = source.zero_point - offset;
   const v128_t flip_each = wasm_i8x16_splat(static_cast<int8_t>(offset)),
                zero_point_each = wasm_i16x8_splat(static_cast<int16_t>(zero_point)),
@@ -27,19 +28,18 @@ struct Reader {
     return static_cast<int8_t>(data[lane * source.lane_stride + d * source.depth_stride] ^ offset) -
            zero_point;
   }
-  // Eight that lie side by side in memory.
+  // Eight contiguous elements, as int16.
   v128_t eight(const int8_t* from) const {
     const v128_t bytes = wasm_v128_xor(wasm_v128_load64_zero(from), flip_each);
     return wasm_i16x8_sub(wasm_i16x8_extend_low_i8x16(bytes), zero_point_each);
   }
-  // Sixteen, as bytes.
+  // Sixteen contiguous elements, as bytes.
   v128_t sixteen(const int8_t* from) const {
     return wasm_i8x16_sub(wasm_v128_xor(wasm_v128_load(from), flip_each), zero_byte_each);
   }
 };
 
-// A panel from depth `d0` (a multiple of kr) to its end, one by one, zeros where there are no
-// elements.
+// Packs a panel from depth `d0` (a multiple of kr) to its end, element by element, with padding.
 template <int Kr, typename To>
 [[gnu::noinline]] void gather(const Reader& r, const PanelLayout& layout, int64_t lane0, int64_t d0,
                               To* panel) {
@@ -56,7 +56,7 @@ template <int Kr, typename To>
   }
 }
 
-// Stores a pair of k of four or eight lanes, which is all of a panel's.
+// Stores one pair of k for all lanes of a panel, four or eight.
 template <int Width>
 void store_pair(v128_t low, [[maybe_unused]] v128_t high, int16_t* to) {
   wasm_v128_store(to, low);
@@ -68,7 +68,7 @@ void store_pair(v128_t low, v128_t high, int8_t* to) {
   wasm_v128_store(to, wasm_i8x16_narrow_i16x8(low, high));
 }
 
-// The four pairs of k of eight elements each of four lanes; the four quads of sixteen.
+// Load eight elements of each of four lanes as four pairs of k, or sixteen as four quads.
 void load_pairs(const Reader& r, const int8_t* from, v128_t (&pairs)[4]) {
   for (int i = 0; i < 4; ++i) pairs[i] = r.eight(from + i * r.source.lane_stride);
   transpose(pairs);
@@ -78,7 +78,7 @@ void load_quads(const Reader& r, const int8_t* from, v128_t (&quads)[4]) {
   transpose(quads);
 }
 
-// A panel whose lanes lie one behind the other, each side by side in memory.
+// Packs a panel whose lanes are contiguous along k (depth_stride 1).
 template <int Width, typename To>
 void pack_deep(const Reader& r, const PanelLayout& layout, int64_t lane0, To* panel) {
   const PackSource& s = r.source;
@@ -94,8 +94,8 @@ void pack_deep(const Reader& r, const PanelLayout& layout, int64_t lane0, To* pa
   gather<2>(r, layout, lane0, d, panel);
 }
 
-// Panels whose lanes are next to one another in memory, from the first on; gives how many of them
-// are done. Eight lanes at a time: two panels of four.
+// Packs contiguous lanes (lane_stride 1), eight at a time: one panel of eight or two of four.
+// Returns how many panels it has filled.
 template <int Width, typename To>
 int64_t pack_wide(const Reader& r, const PanelLayout& layout, int64_t panel_size, To* panels) {
   constexpr int64_t kTogether = 8 / Width;
@@ -149,8 +149,8 @@ void pack_typed(const PackSource& s, const PanelLayout& layout, void* to) {
   }
 }
 
-// Four panels of four lanes that are next to one another in memory, from the first on; gives how
-// many panels are done.
+// Packs contiguous lanes (lane_stride 1) into panels of four, four panels at a time. Returns how
+// many panels it has filled.
 int64_t pack_wide_quads(const Reader& r, const PanelLayout& layout, int64_t panel_size,
                         int8_t* panels) {
   const PackSource& s = r.source;
@@ -185,7 +185,7 @@ int64_t pack_wide_quads(const Reader& r, const PanelLayout& layout, int64_t pane
   return 4 * full;
 }
 
-// Four lanes that lie one behind the other, each side by side in memory.
+// Packs a panel of four lanes that are contiguous along k (depth_stride 1).
 void pack_deep_quads(const Reader& r, const PanelLayout& layout, int64_t lane0, int8_t* panel) {
   const int8_t* from = r.data + lane0 * r.source.lane_stride;
   int64_t d = 0;
@@ -234,8 +234,8 @@ void join_pairs(const std::byte* source, size_t source_stride, int64_t count, in
                 int less, void* panels) {
   const v128_t less_each = wasm_i8x16_splat(static_cast<int8_t>(less));
   const int64_t quads = depth / 4, rest = depth % 4;
-  const v128_t of_rest = wasm_i32x4_splat(
-      (1 << 8 * rest) - 1);  // the bytes of the last quad that hold elements: the others are 0
+  // Mask of the bytes of the last quad that hold elements.
+  const v128_t rest_mask = wasm_i32x4_splat((1 << 8 * rest) - 1);
   auto* to = static_cast<int8_t*>(panels);
   for (int64_t p = 0; p < count; ++p, source += source_stride) {
     const auto* from = reinterpret_cast<const int8_t*>(source);
@@ -253,8 +253,8 @@ void join_pairs(const std::byte* source, size_t source_stride, int64_t count, in
     }
     if (rest == 0) continue;
     const v128_t even = wasm_v128_load(from), odd = rest == 3 ? wasm_v128_load(from + 16) : even;
-    wasm_v128_store(to, wasm_v128_and(low(even, odd), of_rest));
-    wasm_v128_store(to + 16, wasm_v128_and(high(even, odd), of_rest));
+    wasm_v128_store(to, wasm_v128_and(low(even, odd), rest_mask));
+    wasm_v128_store(to + 16, wasm_v128_and(high(even, odd), rest_mask));
     to += 32;
   }
 }
@@ -268,7 +268,7 @@ Range range_of_panels(const int8_t* panels, int64_t k, int64_t n) {
 #pragma clang loop unroll(disable)
     for (int64_t pair = 0; pair < pairs; ++pair, panels += 2 * kWidth) {
       v128_t v = wasm_v128_load(panels);
-      // The last pair of an odd k has one element twice.
+      // The last pair of an odd k has padding: replace it by the pair's first element.
       if (2 * pair + 1 == k)
         v = wasm_i8x16_shuffle(v, v, 0, 0, 2, 2, 4, 4, 6, 6, 8, 8, 10, 10, 12, 12, 14, 14);
       low = wasm_i8x16_min(low, v);
@@ -296,7 +296,7 @@ Range range_of_panels(const int8_t* panels, int64_t k, int64_t n) {
 void sum_quads(const void* panels, bool is_signed, int zero_point, int64_t lanes, int64_t depth,
                int32_t* sums) {
   const auto* from = static_cast<const int8_t*>(panels);
-  // As int8, in which uint8 is 128 less; padding, which is 0, as well.
+  // Sums as int8. XOR subtracts 128 from every uint8, also from the padding, which is 0.
   const v128_t flip = wasm_i8x16_splat(static_cast<int8_t>(is_signed ? 0 : 128));
   const int64_t padded = (depth + 3) / 4 * 4;
   const int64_t less = depth * zero_point - (is_signed ? 0 : 128 * padded);

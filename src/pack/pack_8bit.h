@@ -1,37 +1,39 @@
-// Packing of 8-bit operands: pairs of k, less a zero point, as int8 or int16; or quads of k, as
-// bytes.
+// Packing of 8-bit operands into panels with pairs of k (kr = 2), as int8 or int16, or with quads
+// of k (kr = 4), as bytes.
 #pragma once
 
 #include "pack/pack.h"
 
 namespace wgemm {
 
-// Layouts with kr = 2, and bytes with kr = 4. Elements less source.zero_point must fit those of the
-// panels, signed or unsigned. Called by pack() alone.
+// Subtracts source.zero_point from all elements. The differences must fit the elements of the
+// panels, signed or unsigned. Only pack() calls this.
 void pack_8bit(const PackSource& source, const PanelLayout& layout, void* panels);
 
-// Widens panels of int8 to panels of int16: `count` of them, `depth` deep, a multiple of kr or to
-// the end of the source. source_stride: bytes from panel to panel.
+// Widens `count` panels of int8 to int16. `depth` is a multiple of kr, or reaches the end of the
+// source. source_stride: bytes from panel to panel.
 void widen_panels(const std::byte* source, size_t source_stride, int64_t count, int64_t depth,
                   const PanelLayout& layout, void* panels);
 
-// Makes of panels of 8 columns and pairs of k such with quads of k, each element less `less` modulo
-// 2^8. As widen_panels().
+// Converts panels of 8 columns from pairs to quads of k, and subtracts `less` from each element,
+// modulo 2^8. The other arguments are those of widen_panels().
 void join_pairs(const std::byte* source, size_t source_stride, int64_t count, int64_t depth,
                 int less, void* panels);
 
-// The least and the largest of k by n elements in panels of 8 columns and pairs of k, without their
-// padding; 0 and 0 where there are none.
+// The smallest and largest of k by n elements in panels of 8 columns with pairs of k, without the
+// padding; 0 and 0 if there are no elements.
 struct Range {
   int low = 0, high = 0;
 };
 Range range_of_panels(const int8_t* panels, int64_t k, int64_t n);
 
-// Adds to each of `lanes` sums the elements of its lane in int16 panels that are `depth` deep.
+// Adds to each of `lanes` sums the elements of its lane in int16 panels with pairs of k. `depth`
+// counts elements of a lane.
 void sum_lanes(const void* panels, const PanelLayout& layout, int64_t lanes, int64_t depth,
                int32_t* sums);
 
-// The same of panels of four rows and quads of k, int8 or uint8; each element less `zero_point`.
+// The same for panels of four rows with quads of k, int8 or uint8. Subtracts `zero_point` from each
+// element first.
 void sum_quads(const void* panels, bool is_signed, int zero_point, int64_t lanes, int64_t depth,
                int32_t* sums);
 

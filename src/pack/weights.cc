@@ -8,6 +8,7 @@
 #include "base/convert.h"
 #include "base/error.h"
 #include "base/types.h"
+#include "kernels/kernel.h"
 #include "pack/pack.h"
 #include "pack/pack_8bit.h"
 

@@ -1,7 +1,7 @@
-// Where blocks of A, B and C come from and where blocks of Y go. The stages behind ask for one
-// block at a time and never see a whole operand, so that an operand need not be in memory as a
-// whole: a block is a pointer into memory, where the operand lies or where stream.cc has brought
-// what is needed of it. All strides count elements.
+// Operands of a product: A, B and C to read, Y to write. The later stages ask for one block at a
+// time and never see a whole operand, so that it need not be in memory as a whole: out_of_core/
+// makes operands of the blocks that it has copied to memory. Operands and blocks are views; the
+// caller owns the elements. All strides count elements.
 #pragma once
 
 #include <cstddef>
@@ -26,15 +26,15 @@ struct BasicOperand {
   DType dtype = DType::kFloat32;
   int64_t row_stride = 0, col_stride = 0;
 
-  // The same, `elements` further.
+  // The same operand, `elements` later in memory.
   BasicOperand at(int64_t elements) const {
-    if (base == nullptr) return *this;  // it has no elements
+    if (base == nullptr) return *this;  // an operand without elements
     return {base + elements * static_cast<int64_t>(dtype_bytes(dtype)), dtype, row_stride,
             col_stride};
   }
 
-  // The block of `rows` by `cols` elements from (row, col) on. From memory it is valid for the
-  // whole call; ask for no more than you need, and for each block when it is its turn.
+  // The block of `rows` by `cols` elements at (row, col), valid for the whole call. Ask for a block
+  // when you need it, and for no more than you need.
   BasicBlock<Byte> block(int64_t row, int64_t col, [[maybe_unused]] int64_t rows,
                          [[maybe_unused]] int64_t cols) const {
     const int64_t offset =

@@ -1,11 +1,12 @@
-// Packed weights: one storage layout a type, for every kernel and every build. Elements stay in
-// their own type (8-bit ones as int8, uint8 minus 128), in panels padded with zeros. A kernel whose
-// panels are the same reads them in place; for the others they are brought into the kernel's panels
-// block by block.
+// Packed weights as kernels see them. Each type has one storage layout, for every kernel and every
+// build. Elements keep their type, except that uint8 becomes int8 (minus 128). Panels are padded
+// with zeros. A kernel with the same layout reads the panels unpacked; for other kernels unpack()
+// converts them block by block.
 //
-// The block of memory: a header with the sizes of the batch, of 8 bits the least and the largest
-// element, and of float16 whether all are finite; for 8 bits the sums over k of each column, unless
-// K is 0; and the panels, matrix after matrix; each part at a multiple of 64 bytes.
+// PackedWeights owns one block of memory. It has these sections, each aligned to 64 bytes:
+//   header       op, type, sizes, batch axes; range of 8-bit elements; whether float16 is all
+//   finite column sums  sums over k of each column, one int32 per column; only for 8-bit types if K
+//   > 0 panels       matrix after matrix
 #pragma once
 
 #include "problem/panel.h"
@@ -18,7 +19,7 @@ inline constexpr PanelLayout kI8StorageLayout = panel_of<int8_t>(8, 2);
 constexpr PanelLayout storage_layout(DType type) {
   switch (type) {
     case DType::kFloat32:
-      return panel_of<float>(8, 1, 8);  // as XNNPACK's kernels want it
+      return panel_of<float>(8, 1, 8);  // the layout of XNNPACK's kernels
     case DType::kFloat64:
       return panel_of<double>(8);
     case DType::kFloat16:
@@ -37,32 +38,32 @@ constexpr PanelLayout storage_layout(DType type) {
   return kI8StorageLayout;
 }
 
-// What is taken off an 8-bit element to make it an int8, and so off its zero point.
+// Subtracted from 8-bit elements and their zero point to make them int8.
 constexpr int int8_offset(DType type) { return type == DType::kUInt8 ? 128 : 0; }
 
-// Packed weights as the stages behind see them: a matrix of them, and those that follow.
+// A view of packed weights from one matrix on. The caller's PackedWeights owns the memory.
 struct PrepackedB {
-  const std::byte* panels = nullptr;  // null: there are none
+  const std::byte* panels = nullptr;  // null: no packed weights
   DType dtype = DType::kFloat32;
-  int64_t k = 0;            // depth of the panels
+  int64_t k = 0;            // depth of the panels, in elements
   size_t matrix_bytes = 0;  // from matrix to matrix
-  // Of 8 bits: the sums over k of the int8 elements, one a column, none where k is 0; and the least
-  // and the largest of them. What kernels that keep A's zero point need.
-  const int32_t* column_sums = nullptr;
+  // 8-bit types only: the sums over k of the int8 elements, one per column, and the smallest and
+  // largest element. Kernels that do not subtract A's zero point need them.
+  const int32_t* column_sums = nullptr;  // null or unused if k is 0
   int low = 0, high = 0;
-  bool finite = false;  // of float16: no element is infinite or NaN
+  bool finite = false;  // float16 only: no element is infinite or NaN
 
   PanelLayout layout() const { return storage_layout(dtype); }
   size_t panel_stride() const { return panel_bytes(layout(), k); }  // bytes
 
-  // The same, `matrices` further.
+  // The weights from `matrices` matrices later on.
   PrepackedB at(int64_t matrices) const {
     PrepackedB other = *this;
     other.panels += static_cast<size_t>(matrices) * matrix_bytes;
     return other;
   }
 
-  // The same from k step `row` and column `col` on, as block() has them.
+  // The weights from (row, col) on, with the restrictions of block().
   PrepackedB from(int64_t row, int64_t col) const {
     PrepackedB other = *this;
     other.panels = block(row, col) - layout().header * layout().element_bytes;
@@ -70,8 +71,8 @@ struct PrepackedB {
     return other;
   }
 
-  // The panels from column `col` on, behind their header, from k step `row` on; both at multiples
-  // of the layout's width and kr.
+  // The element at (row, col) in its panel. row must be a multiple of the layout's kr, and col of
+  // its width.
   const std::byte* block(int64_t row, int64_t col) const {
     const PanelLayout l = layout();
     return panels + static_cast<size_t>(col / l.width) * panel_stride() +
@@ -79,7 +80,7 @@ struct PrepackedB {
   }
 };
 
-// The view of packed weights that are not empty. pack/weights.cc knows their block.
+// A view of packed weights, which must not be empty. Defined in pack/weights.cc.
 PrepackedB prepacked_of(const PackedWeights& weights);
 
 }  // namespace wgemm

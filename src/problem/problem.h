@@ -1,6 +1,6 @@
-// What an operation asks for, as plain data, after all checks: transposes have become strides,
-// broadcast axes have stride 0, opsets and defaults are resolved. Written by ops/, read by
-// everything behind.
+// A checked call as plain data: ops/ writes it, all later stages read it. Transposes have become
+// strides, broadcast axes have stride 0, opsets and defaults are resolved. It points into the
+// caller's tensors and owns nothing. Sizes and strides count elements.
 #pragma once
 
 #include <cstdint>
@@ -14,23 +14,23 @@ namespace wgemm {
 // alpha or beta, rounded as the type demands.
 struct Scalar {
   double value = 1;
-  uint64_t integer = 1;  // value modulo 2^64, where `whole`
-  bool whole = true;
+  uint64_t integer = 1;  // value modulo 2^64, if `whole`
+  bool whole = true;     // value has no fraction
 };
 
-// An element of an 8-bit operand of one row.
+// Element `col` of an int8 or uint8 operand with one row.
 inline int read_8bit(const Operand& operand, int64_t col) {
   const std::byte* at = operand.block(0, col, 1, 1).data;
   return operand.dtype == DType::kUInt8 ? static_cast<int>(*at)
                                         : static_cast<int>(static_cast<int8_t>(*at));
 }
 
-// How 8-bit operands stand for numbers, and what becomes of the accumulators: Y = (acc + C) * scale
-// of the column, in float32 or quantized again. Operands of one row, walked along N.
+// Scales and zero points of a product of 8-bit operands: Y = (acc + C) * scale(column), as float32
+// or quantized. The operands have one row with N columns.
 struct Quantization {
-  int a_zero_point =
-      0;  // taken off A when that is packed, or off the sums by kernels that multiply bytes
-  Operand b_zero_point;   // taken off the accumulators; base null: 0
+  // Subtracted from A when A is packed; dot kernels multiply A as it is and correct the sums.
+  int a_zero_point = 0;
+  Operand b_zero_point;   // corrected in the accumulators; base null: 0
   bool shifts_b = false;  // whether any zero point of B, as int8, is not 0
   float a_scale = 1;      // alpha * a_scale
   Operand b_scale;
@@ -38,54 +38,56 @@ struct Quantization {
   float y_scale = 1;
   int y_zero_point = 0;
 
-  // Of B as int8, in a column.
+  // Zero point of B as int8 in column `col`.
   int b_zero_point_at(int64_t col) const {
     return (b_zero_point.base == nullptr ? 0 : read_8bit(b_zero_point, col)) -
            int8_offset(b_zero_point.dtype);
   }
 
-  // The factor of a column. ONNX Runtime computes in this order, which its results show bit for
-  // bit.
+  // The factor of a column. The order of operations is ONNX Runtime's, to match it bit for bit.
   float scale(float b_scale_of_column) const {
     const float product = a_scale * b_scale_of_column;
     return quantizes_y ? product / y_scale : product;
   }
 };
 
-// What becomes of the accumulators: Y = alpha * acc + beta * C, or what `quantization` of the
-// problem says of acc + C; within bounds.
+// Turns accumulators into Y = alpha * acc + beta * C, kept within bounds. For 8-bit operands the
+// problem's `quantization` replaces alpha and beta.
 struct Epilogue {
   Scalar alpha, beta;
   bool has_c = false;  // false: C is absent, or beta is 0 and C must not be read
   Operand c;           // M x N
-  Activation
-      bounds;  // of Y, rounded as the type demands; of what is quantized, in units of y_scale
+  // Of Y, rounded as the type demands; in units of y_scale if Y is quantized.
+  Activation bounds;
 
   bool has_bounds() const { return bounds.min > Activation{}.min || bounds.max < Activation{}.max; }
 };
 
-// An axis along which the same product is made of other matrices: elements from one of them to the
-// next (of packed weights: matrices), 0 where it stays the same.
+// A batch axis: `size` products of different matrices.
 struct BatchAxis {
   int64_t size;
+  // Strides of A, B, C and Y from one product to the next, in elements (of packed weights, in
+  // matrices); 0 if all products share the matrix.
   int64_t a, b, c, y;
 };
 
-// Where the sums go on from and to, of a product whose K is cut into several problems. The epilogue
-// is the last one's.
+// Accumulators that successive problems pass on, if out_of_core/ splits one product along K. Each
+// problem adds its part of K to `sums`; the last one runs the epilogue.
 struct Carry {
-  std::byte* sums = nullptr;  // M x N accumulators, row after row; null: this is the whole of K
-  bool begins = true, ends = true;
+  // M x N accumulators, contiguous and row-major, in memory of out_of_core/; null: K is not split.
+  std::byte* sums = nullptr;
+  bool begins = true;  // the first problem: writes `sums` without reading them
+  bool ends = true;    // the last problem: writes Y instead of `sums`
 };
 
-// Where B comes from: a matrix in memory, or packed weights.
+// B: a matrix in memory, or packed weights.
 struct BSource {
-  Operand plain{};      // unpacked; of packed weights the type alone counts
-  PrepackedB packed{};  // without panels: B is `plain`
+  Operand plain{};      // the matrix; unused if B is packed weights
+  PrepackedB packed{};  // has no panels if B is `plain`
 
   bool is_packed() const { return packed.panels != nullptr; }
   DType dtype() const { return is_packed() ? packed.dtype : plain.dtype; }
-  // The same, `steps` further: elements, or matrices of packed weights.
+  // The same source, `steps` later: elements of `plain`, or matrices of packed weights.
   BSource at(int64_t steps) const {
     return is_packed() ? BSource{plain, packed.at(steps)} : BSource{plain.at(steps), packed};
   }
@@ -93,18 +95,18 @@ struct BSource {
 
 struct Problem {
   int64_t m = 0, n = 0, k = 0;
-  DType compute = DType::kFloat32;  // the type that kernels multiply and accumulate in; kInt8: see
-                                    // `quantization`
-  Operand a;                        // M x K
-  BSource b;                        // K x N
-  OutputOperand y;                  // M x N
+  // The type that kernels multiply and accumulate in. kInt8: int32 accumulators and `quantization`.
+  DType compute = DType::kFloat32;
+  Operand a;        // M x K
+  BSource b;        // K x N
+  OutputOperand y;  // M x N
   Epilogue epilogue{};
-  std::span<const BatchAxis> batch{};  // of many products: the outermost first, and last those
-                                       // along which b stays the same; no size is 0 or 1
+  // Outermost axis first; axes that share B last. No size is 0 or 1.
+  std::span<const BatchAxis> batch{};
   Quantization quantization{};
   Carry carry{};
 
-  // The axes of `batch` along which b changes, and those behind, along which it does not.
+  // The axes of `batch` with different B, and those that follow them and share B.
   std::span<const BatchAxis> batch_of_b() const {
     return batch.first(batch.size() - batch_sharing_b().size());
   }
@@ -115,7 +117,8 @@ struct Problem {
   }
 };
 
-// The same product of a problem without a batch, as Y' = B' A': M and N are exchanged.
+// The problem of computing the transpose of Y from the transposes of B and A, without a batch. It
+// exchanges M and N.
 inline Problem transposed(const Problem& problem) {
   Problem other = problem;
   std::swap(other.m, other.n);
@@ -126,7 +129,7 @@ inline Problem transposed(const Problem& problem) {
   return other;
 }
 
-// Products along all of these axes.
+// Number of products along all of these axes.
 inline int64_t products_of(std::span<const BatchAxis> axes) {
   int64_t products = 1;
   for (const BatchAxis& axis : axes) products *= axis.size;
