@@ -1,11 +1,11 @@
-/** `using` for what has `dispose()`, in engines that do not know it. */
+/** Makes `using` work with classes that have `dispose()`, also in engines that do not know it. */
 
 const disposeSymbol: typeof Symbol.dispose =
   Symbol.dispose ?? (Symbol.for('Symbol.dispose') as typeof Symbol.dispose);
 
 /**
- * @internal Adds `[Symbol.dispose]` to a class, under the engine's symbol or the one that tools put
- * in its place.
+ * @internal Adds `[Symbol.dispose]` to a class, under the engine's symbol or, without one, under
+ * that of compilers.
  */
 export function disposable(prototype: { dispose(): void }): void {
   Object.defineProperty(prototype, disposeSymbol, {

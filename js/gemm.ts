@@ -10,29 +10,29 @@ import type { DataArray, DType, TensorLike } from './tensor.js';
 
 export interface GemmOptions<A extends DataArray = DataArray> {
   /**
-   * Factor of the product. Rounded to float32 with float32, float16 and bfloat16. With integers a
-   * fraction sends the result through float64, in which 64-bit values above 2^53 lose bits. A
+   * Factor of the product, rounded to float32 with float32, float16 and bfloat16. With integers a
+   * fraction makes the result pass through float64, in which 64-bit values above 2^53 lose bits. A
    * bigint is for int64 and uint64, modulo 2^64. Default 1.
    */
   alpha?: number | bigint;
-  /** Factor of C, as alpha. 0: C is not read. Default 1. */
+  /** Factor of C, rounded as alpha. If it is 0, C is not read. Default 1. */
   beta?: number | bigint;
-  /** A has shape (K, M). Any number but 0 is true. Default false. */
+  /** A has shape (K, M). Any number except 0 is true. Default false. */
   transA?: boolean | number;
-  /** B has shape (N, K). Any number but 0 is true. Default false. */
+  /** B has shape (N, K). Any number except 0 is true. Default false. */
   transB?: boolean | number;
-  /** The model's opset: the newest Gemm that is not above it is meant. Default 13. */
+  /** The model's opset. It selects the newest Gemm that is not above it. Default 13. */
   opset?: number;
   /** Opsets 1 to 6 only: whether C may be broadcast. Default false. */
   broadcast?: boolean | number;
   /**
-   * What is below its min becomes min, what is above its max becomes max, and all else stays as it
-   * is, so NaN, and -0 where a bound is 0. Bounds are rounded as alpha, and a result of 16 bits is
-   * within them as they are rounded to its type; with integers they must be whole or infinite. At
-   * any opset. Default: none.
+   * Bounds of the result: an element below min becomes min, one above max becomes max. All others
+   * stay, including NaN, and -0 if a bound is 0. Bounds are rounded as alpha. A result of 16 bits
+   * is within the bounds as rounded to its type. With integers bounds must be whole or infinite.
+   * At any opset. Default: none.
    */
   activation?: Activation;
-  /** Filled in place and returned. May be C itself, else must not overlap an input. */
+  /** Receives the result and is returned. May be C itself, but must not overlap an input. */
   out?: TensorLike<A>;
 }
 
@@ -60,7 +60,9 @@ export function runGemm(core: Core, a: unknown, b: unknown, c: unknown, options:
   // in the block.
   if (typeof activation === 'object' || !isInHeap(core, a, b, c, out)) {
     // prettier-ignore
-    const read = readArguments(core, a, b, c, alpha, beta, transA, transB, opset, broadcast, activation, out);
+    const read = readArguments(
+      core, a, b, c, alpha, beta, transA, transB, opset, broadcast, activation, out,
+    );
     return runCall(makeCall(core, read));
   }
   const end = readAttributes(core.block, alpha, beta, transA, transB, opset, broadcast, activation);
@@ -92,10 +94,12 @@ export function readGemm(
     reader.callOptions,
   );
   // prettier-ignore
-  return readArguments(reader, a, b, c, alpha, beta, transA, transB, opset, broadcast, activation, out);
+  return readArguments(
+    reader, a, b, c, alpha, beta, transA, transB, opset, broadcast, activation, out,
+  );
 }
 
-// The options one by one: they are read once, and an object to hold them would be one more to make.
+// Takes the options one by one: they are read only once, and this needs no object to hold them.
 function readArguments(
   reader: Reader,
   a: unknown,
@@ -121,8 +125,7 @@ function readArguments(
 }
 
 /**
- * Writes the attributes in the order in which bindings/embind.cc reads them, and gives their
- * number.
+ * Writes the attributes in the order in which bindings/embind.cc reads them. Returns their number.
  */
 function readAttributes(
   to: Float64Array,
@@ -149,7 +152,8 @@ function readFactor(name: string, value: unknown, to: Float64Array, at: number):
     throw new ArgumentError(
       op,
       name,
-      `${op}: ${name} is ${describe(value)}; it must be a number, or a bigint with int64 and uint64`,
+      `${op}: ${name} is ${describe(value)}; ` +
+        'it must be a number, or a bigint with int64 and uint64',
     );
   }
   writeFactor(to, at, value ?? 1);

@@ -9,28 +9,28 @@ import type { DataArray, DType, TensorLike } from './tensor.js';
 
 export interface MatMulOptions<A extends DataArray = DataArray, T extends DType = DType> {
   /**
-   * The last two axes of src are (K, M). Any number but 0 is true; nothing to a vector. Default
-   * false.
+   * The last two axes of src are (K, M). Any number except 0 is true. Has no effect on a vector.
+   * Default false.
    */
   transposeA?: boolean | number;
   /**
-   * The last two axes of weights are (N, K). Any number but 0 is true; nothing to a vector, and not
-   * for packed weights. Default false.
+   * The last two axes of weights are (N, K). Any number except 0 is true. Has no effect on a
+   * vector. Must be false for packed weights. Default false.
    */
   transposeB?: boolean | number;
   /**
-   * The type of the result: that of src, or `'float32'` where that is float16 or bfloat16. Default:
-   * that of `out`, or of src.
+   * The type of the result: that of src, or `'float32'` if src is float16 or bfloat16. Default:
+   * that of `out`, or else of src.
    */
   outType?: T;
   /**
-   * What is below its min becomes min, what is above its max becomes max, and all else stays as it
-   * is, so NaN, and -0 where a bound is 0. Bounds are rounded to float32 with float32, float16 and
-   * bfloat16, and a result of 16 bits is within them as they are rounded to its type; with integers
-   * they must be whole or infinite. Default: none.
+   * Bounds of the result: an element below min becomes min, one above max becomes max. All others
+   * stay, including NaN, and -0 if a bound is 0. With float32, float16 and bfloat16 bounds are
+   * rounded to float32. A result of 16 bits is within the bounds as rounded to its type. With
+   * integers bounds must be whole or infinite. Default: none.
    */
   activation?: Activation;
-  /** Filled in place and returned. May be bias itself, else must not overlap an input. */
+  /** Receives the result and is returned. May be bias itself, but must not overlap an input. */
   out?: TensorLike<A>;
 }
 
@@ -59,7 +59,9 @@ export function runMatMul(
     !isInHeap(core, src, weights, bias, out)
   ) {
     // prettier-ignore
-    const read = readArguments(core, src, weights, bias, transposeA, transposeB, outType, activation, out);
+    const read = readArguments(
+      core, src, weights, bias, transposeA, transposeB, outType, activation, out,
+    );
     return runCall(makeCall(core, read));
   }
   const { block } = core;
@@ -95,7 +97,9 @@ export function readMatMul(
     reader.callOptions,
   );
   // prettier-ignore
-  return readArguments(reader, src, weights, bias, transposeA, transposeB, outType, activation, out);
+  return readArguments(
+    reader, src, weights, bias, transposeA, transposeB, outType, activation, out,
+  );
 }
 
 function readArguments(

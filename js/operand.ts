@@ -1,4 +1,4 @@
-/** Operands as a call needs them: what the user's objects say, and where the elements are. */
+/** Operands as a call needs them: what the caller's objects say, and where the elements are. */
 import type { Core } from './core.js';
 import { ArgumentError, describe, DisposedError, DTypeError } from './errors.js';
 import { HeapTensor, locateHeld, PackedWeights } from './heap.js';
@@ -27,7 +27,7 @@ export interface Reader {
   readonly dtypes: readonly DType[];
   /** Options that every call takes besides its own. */
   readonly callOptions?: readonly string[];
-  /** Recognizes handles in a worker, where calls take them. */
+  /** Recognizes handles in a worker, if calls take them. */
   readonly handles?: {
     isTensor(value: unknown): value is WorkerTensor;
     isWeights(value: unknown): value is WorkerWeights;
@@ -42,7 +42,7 @@ export interface Reader {
 export type Handle = HeapTensor | PackedWeights | WorkerTensor | WorkerWeights;
 
 /**
- * @internal What stands for an operand's type in the block of arguments where there is no tensor.
+ * @internal What stands for the type of an operand in the block of arguments if it is no tensor.
  */
 export const absent = -1,
   packedWeights = -2,
@@ -51,7 +51,7 @@ export const absent = -1,
 /** @internal A tensor as a call writes it to the core. */
 export interface Operand {
   readonly name: string;
-  /** Its number in the core; `packedWeights` where that is what stands here. */
+  /** Number of its type in the core; or `packedWeights`. */
   readonly dtype: number;
   readonly shape: readonly number[];
   readonly strides: readonly number[] | null;
@@ -73,7 +73,7 @@ export interface Operand {
 }
 
 /**
- * @internal Reads all that the user's objects say of a tensor, which may run code of the user's;
+ * @internal Reads what the caller's objects say of a tensor. This may run code of the caller, so
  * `locate` must follow.
  */
 export function readTensor(reader: Reader, op: string, name: string, value: unknown): Operand {
@@ -157,7 +157,7 @@ export function readData(
   return { data: data as DataArray, dtype: (dtype ?? held[0]) as DType };
 }
 
-/** What users take for a tensor. */
+/** What a value is that callers mistake for a tensor. */
 function kindOf(value: object): string | undefined {
   const array = classOf(value);
   if (array !== undefined) return array in dtypesOf ? `a ${array} without a shape` : undefined;

@@ -1,12 +1,12 @@
-/** Workers of the web and of Node as one thing. */
+/** One interface to the workers of the web and of Node. */
 
-/** @internal A worker, as the side that made it sees it. */
+/** @internal A worker, as its maker sees it. */
 export interface Port {
   post(message: unknown, transfer: ArrayBuffer[]): void;
   terminate(): void;
-  /** Whether it keeps the process alive. */
+  /** Makes it keep the process alive, or not. */
   hold(yes: boolean): void;
-  /** `onDeath` may be called more than once, also for an end that was asked for. */
+  /** `onDeath` may be called more than once, and also after `terminate()`. */
   listen(
     onMessage: (message: unknown) => void,
     onDeath: (why: string, cause?: unknown) => void,
@@ -14,14 +14,14 @@ export interface Port {
 }
 
 /**
- * @internal Where Node's workers are, those of the web are lacking (Node) or less than on the web
- * (Bun, Deno).
+ * @internal The workers of Node, if the runtime has them. They come first: Node has no others, and
+ * those of Bun and Deno can do less than on the web.
  */
 export function nodeWorkers(): typeof import('node:worker_threads') | undefined {
   return globalThis.process?.getBuiltinModule?.('node:worker_threads');
 }
 
-/** That of the web, as far as it is used. */
+/** A worker of the web, as far as it is used. */
 interface WebWorker {
   postMessage(message: unknown, transfer: ArrayBuffer[]): void;
   terminate(): void;
@@ -54,10 +54,10 @@ export function portOf(made: object): Port {
       worker.addEventListener('message', ({ data }) => onMessage(data));
       worker.addEventListener('messageerror', () => onDeath('a message cannot be read'));
       worker.addEventListener('error', (event) => {
-        event.preventDefault?.(); // the page's own handlers of errors are for what nobody caught
+        event.preventDefault?.(); // it is handled: not for the page's handlers of uncaught errors
         onDeath(event.message ?? 'its script cannot be loaded or run', event.error);
       });
-      // No event tells of its end by others.
+      // There is no event for an end by someone else's terminate().
       const terminate = worker.terminate.bind(worker);
       worker.terminate = () => {
         onDeath('it was terminated');
@@ -68,9 +68,8 @@ export function portOf(made: object): Port {
 }
 
 /**
- * @internal Calls `late` when nothing was heard for so many milliseconds: since it was made, or
- * since `renew`. It waits one more turn of the event loop, for messages that arrived while the page
- * was busy.
+ * @internal Calls `late` once `milliseconds` have passed since this call or the last `renew`. First
+ * it waits one more turn of the event loop, for messages that arrived while the page was busy.
  */
 export function waitFor(milliseconds: number, late: () => void): { renew(): void; end(): void } {
   let timer: ReturnType<typeof setTimeout> | undefined;

@@ -1,35 +1,44 @@
 /**
- * Properties of the caller's objects. What `Object.prototype` has been given is no part of them.
+ * Properties of the caller's objects. A property that a page added to `Object.prototype` does not
+ * count as one of them.
  */
 
 const base = Object.prototype;
 
 /**
- * Whether `Object.prototype` has a name that a call reads. Written out: engines compile this form
- * to almost nothing.
+ * Whether `Object.prototype` has a name that a call reads. The names are written out, because
+ * engines compile this form to almost nothing.
  */
 // prettier-ignore
 function isPolluted(): boolean {
   return (
     // Tensors.
-    'data' in base || 'shape' in base || 'dtype' in base || 'strides' in base || 'stride' in base || 'offset' in base ||
-    'byteOffset' in base || 'start' in base || 'step' in base || 'order' in base || 'layout' in base ||
-    'storageOffset' in base || 'begin' in base || 'fortranOrder' in base || 'fortran_order' in base ||
+    'data' in base || 'shape' in base || 'dtype' in base || 'strides' in base ||
+    'stride' in base || 'offset' in base ||
+    'byteOffset' in base || 'start' in base || 'step' in base || 'order' in base ||
+    'layout' in base ||
+    'storageOffset' in base || 'begin' in base || 'fortranOrder' in base ||
+    'fortran_order' in base ||
     'isFortran' in base || 'columnMajor' in base || 'column_major' in base || 'colMajor' in base ||
     'isColumnMajor' in base || 'transposed' in base ||
     // Options and inputs of the operations, and of pack.
-    'alpha' in base || 'beta' in base || 'transA' in base || 'transB' in base || 'opset' in base || 'broadcast' in base ||
-    'activation' in base || 'out' in base || 'transposeA' in base || 'transposeB' in base || 'outType' in base ||
-    'a' in base || 'aScale' in base || 'aZeroPoint' in base || 'b' in base || 'bScale' in base || 'bZeroPoint' in base ||
-    'c' in base || 'yScale' in base || 'yZeroPoint' in base || 'op' in base || 'trans' in base || 'as' in base ||
+    'alpha' in base || 'beta' in base || 'transA' in base || 'transB' in base || 'opset' in base ||
+    'broadcast' in base ||
+    'activation' in base || 'out' in base || 'transposeA' in base || 'transposeB' in base ||
+    'outType' in base ||
+    'a' in base || 'aScale' in base || 'aZeroPoint' in base || 'b' in base || 'bScale' in base ||
+    'bZeroPoint' in base ||
+    'c' in base || 'yScale' in base || 'yZeroPoint' in base || 'op' in base || 'trans' in base ||
+    'as' in base ||
     // Those of createGemm, of every call in a worker, and of quantize.
-    'threads' in base || 'simd' in base || 'determinism' in base || 'assets' in base || 'maxMemory' in base ||
+    'threads' in base || 'simd' in base || 'determinism' in base || 'assets' in base ||
+    'maxMemory' in base ||
     'worker' in base || 'transfer' in base || 'signal' in base ||
     'symmetric' in base || 'axis' in base || 'scale' in base || 'zeroPoint' in base
   );
 }
 
-/** @internal Whether an object has a property, its own or of a class of the caller's. */
+/** @internal Whether an object has a property, of its own or from a class of the caller. */
 export function has(object: object, name: string): boolean {
   if (!(name in object) || !(name in base)) return name in object;
   for (
@@ -42,7 +51,7 @@ export function has(object: object, name: string): boolean {
   return false;
 }
 
-/** @internal The object, or its properties of these names if `Object.prototype` has any. */
+/** @internal The object, or a copy of its properties if `Object.prototype` has some of theirs. */
 export function unpolluted(object: object, names: readonly string[]): Record<string, unknown> {
   const from = object as Record<string, unknown>;
   if (!isPolluted()) return from;
@@ -52,20 +61,19 @@ export function unpolluted(object: object, names: readonly string[]): Record<str
 }
 
 /**
- * @internal Under this key a handle describes itself to other copies of this package, whose classes
- * differ.
+ * @internal The key under which a handle describes itself to other copies of this package, which
+ * have other classes.
  */
 export const handleKey = Symbol.for('wgemm.handle');
 
-/** @internal What a handle says of itself; undefined for what is none. */
+/** @internal How a handle describes itself; undefined for other objects. */
 export function handleIn(value: object): string | undefined {
   const text = (value as { [handleKey]?: unknown })[handleKey];
   return typeof text === 'string' ? text : undefined;
 }
 
 /**
- * @internal Whether a value is a proxy that has been revoked, which throws whatever else is asked
- * of it.
+ * @internal Whether a value is a revoked proxy, on which every other operation throws.
  */
 export function isRevoked(value: unknown): boolean {
   try {
@@ -81,7 +89,7 @@ export function isReadable(value: unknown): value is object {
   return typeof value === 'object' && value !== null && !isRevoked(value);
 }
 
-/** @internal Whether a value is an array, in truth or by proxy. */
+/** @internal Whether a value is an array or a proxy of one. */
 export function isList(value: unknown): value is unknown[] {
   return !isRevoked(value) && Array.isArray(value);
 }

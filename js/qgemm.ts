@@ -26,10 +26,13 @@ import { type DataArray, type DType, lengthOf, type TensorLike } from './tensor.
 
 /** Arrays of quantized elements. */
 export type QuantizedArray = Int8Array | Uint8Array;
-/** One, or one a column of B where that is said: a number, an array, or a tensor of rank 0 or 1. */
+/**
+ * One scale, or one per column of B if the input says so: a number, an array, or a tensor of rank 0
+ * or 1.
+ */
 export type Scale = number | Float32Array | TensorLike<Float32Array>;
 /**
- * As a scale. A number takes the type of the operand that it belongs to, which an array must have.
+ * In the same forms as a scale. An array must have the type of its operand, which a number takes.
  */
 export type ZeroPoint = number | QuantizedArray | TensorLike<QuantizedArray>;
 
@@ -42,35 +45,35 @@ export interface QGemmInputs {
   aZeroPoint?: ZeroPoint | null;
   /** int8 or uint8, (K, N), or (N, K) with `transB`; or what `pack` made of it. */
   b: TensorLike<QuantizedArray> | PackedWeights;
-  /** One, or one a column, above 0. */
+  /** One, or one per column of B, above 0. */
   bScale: Scale;
-  /** One, or one a column, independently of the scales. Default 0. */
+  /** One, or one per column of B, independently of the scales. Default 0. */
   bZeroPoint?: ZeroPoint | null;
   /**
-   * Broadcast to (M, N) in one direction, and added before anything is scaled: alpha * aScale *
-   * bScale is its scale.
+   * Broadcast to (M, N) in one direction, and added to the sums of products, so that its scale is
+   * alpha * aScale * bScale.
    */
   c?: TensorLike<Int32Array> | number | null;
-  /** One, above 0. With it and `yZeroPoint` the result is quantized, without both it is float32. */
+  /** One, above 0. The result is quantized with this and `yZeroPoint`, and float32 without both. */
   yScale?: Scale | null;
-  /** One. Its array gives the type of the result; a number takes the type of `a`. */
+  /** One. The result has the type of its array; a number takes the type of `a`. */
   yZeroPoint?: ZeroPoint | null;
 }
 
 export interface QGemmOptions<A extends DataArray = Float32Array | QuantizedArray> {
   /** Factor of the product and of c, rounded to float32. Default 1. */
   alpha?: number;
-  /** a has shape (K, M). Any number but 0 is true. Default false. */
+  /** a has shape (K, M). Any number except 0 is true. Default false. */
   transA?: boolean | number;
-  /** b has shape (N, K). Any number but 0 is true. Not for packed weights. Default false. */
+  /** b has shape (N, K). Any number except 0 is true. Not for packed weights. Default false. */
   transB?: boolean | number;
   /**
-   * Bounds of the result, or where it is quantized of the numbers that it stands for: rounded to
-   * float32, and divided by yScale where there is one, they hold acc * s[n] before it is rounded.
-   * Default: none.
+   * Bounds of the result, or of the real numbers that a quantized result stands for. They are
+   * rounded to float32, divided by yScale if there is one, and applied to acc * s[n] before it is
+   * rounded. Default: none.
    */
   activation?: Activation;
-  /** Filled in place and returned. Must not overlap an input. */
+  /** Receives the result and is returned. Must not overlap an input. */
   out?: TensorLike<A>;
 }
 
@@ -95,7 +98,7 @@ export function runQGemm(core: Core, inputs: unknown, options: unknown): unknown
     readInputs(inputs);
   const { alpha, transA, transB, activation, out } = readOptions(op, options, optionNames);
   if (
-    typeof activation !== 'object' && // whose elements may be read by code of the user's, which must have run before anything is in the block
+    typeof activation !== 'object' && // code of the caller may run when its elements are read
     isInHeap(core, a, b, c, out) &&
     is8Bit((a as HeapTensor).dtype) &&
     (PackedWeights.is(b) || is8Bit((b as HeapTensor).dtype)) &&
@@ -163,7 +166,7 @@ function readInputs(inputs: unknown): Record<string, unknown> {
   );
 }
 
-// The inputs and options one by one, as in gemm.ts.
+// Takes the inputs and options one by one, as in gemm.ts.
 function readArguments(
   reader: Reader,
   a: unknown,
@@ -203,8 +206,7 @@ function readArguments(
 }
 
 /**
- * Writes the attributes in the order in which bindings/embind.cc reads them, and gives their
- * number.
+ * Writes the attributes in the order in which bindings/embind.cc reads them. Returns their number.
  */
 function readAttributes(
   to: Float64Array,

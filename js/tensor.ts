@@ -1,4 +1,4 @@
-/** Tensors as users give and get them: types, arrays, shapes. */
+/** Tensors as callers pass and get them: types, arrays, shapes. */
 import type { HeapTensor } from './heap.js';
 import { describe, ShapeError } from './errors.js';
 import { isList } from './properties.js';
@@ -23,7 +23,7 @@ export interface Float16ArrayLike {
 export interface Arrays {
   float32: Float32Array;
   float64: Float64Array;
-  /** A Float16Array where the engine has one, else the bits in a Uint16Array. */
+  /** A Float16Array if the engine has one, else the bits in a Uint16Array. */
   float16: Float16ArrayLike | Uint16Array;
   /** The bits. */
   bfloat16: Uint16Array;
@@ -40,8 +40,8 @@ export type DataArray = Arrays[DType];
 export type ArrayOf<D extends DType> = Arrays[D];
 
 /**
- * The array of a result, by that of the operands: float16 by its bits comes back as a Float16Array
- * where there is one.
+ * The array of a result, by that of the operands. Float16 that is passed as bits comes back as a
+ * Float16Array if the engine has one.
  */
 export type ResultArray<A extends DataArray> = A extends Uint16Array
   ? Uint16Array | Float16ArrayLike
@@ -53,13 +53,13 @@ export interface TensorInput<A extends DataArray = DataArray> {
   readonly data: A;
   readonly shape: readonly number[];
   /**
-   * Follows from the array, but for a Uint16Array, which holds the bits of `'float16'` or
-   * `'bfloat16'`.
+   * The type of the elements. It follows from the array, except for a Uint16Array, which holds the
+   * bits of `'float16'` or `'bfloat16'`.
    */
   readonly dtype?: DType;
   /**
-   * From one element to the next along each axis, in elements, 0 or more. Default: contiguous, the
-   * last axis fastest.
+   * Distance from one element to the next along each axis, in elements, 0 or more. Default:
+   * contiguous, in row-major order.
    */
   readonly strides?: readonly number[];
 }
@@ -108,7 +108,8 @@ export function viewOf(
   address: number,
   length: number,
 ): DataArray {
-  return new arrays[dtype](buffer as ArrayBuffer, address, length); // or shared, which old declarations do not know
+  // The buffer may be shared, which old declarations do not know.
+  return new arrays[dtype](buffer as ArrayBuffer, address, length);
 }
 
 /** @internal An array of zeros. */
@@ -135,8 +136,8 @@ export function holds(dtype: DType, value: number): boolean {
 }
 
 /**
- * What a typed array is in truth, from whatever realm it comes and whatever properties of its own
- * it has.
+ * Reads what a typed array really is, whatever realm it comes from and whatever properties of its
+ * own it has.
  */
 function intrinsic(
   name: typeof Symbol.toStringTag | 'length' | 'byteLength' | 'buffer' | 'byteOffset',
@@ -168,7 +169,7 @@ export function isDetached(buffer: ArrayBufferLike): boolean {
   }
 }
 
-/** @internal Detaches an array that nobody has yet, to stand for one that is detached. */
+/** @internal Detaches a new array, which then stands for a detached one. */
 export function detached<A extends DataArray>(array: A): A {
   structuredClone(array.buffer, { transfer: [array.buffer as ArrayBuffer] });
   return array;
@@ -177,8 +178,8 @@ export function detached<A extends DataArray>(array: A): A {
 const lengthOfBuffer = Object.getOwnPropertyDescriptor(ArrayBuffer.prototype, 'byteLength');
 
 /**
- * @internal The bytes of an ArrayBuffer or a SharedArrayBuffer, from whatever realm; a detached
- * array of one that is; other values as they are.
+ * @internal The bytes of an ArrayBuffer or a SharedArrayBuffer of any realm. Returns a detached
+ * array for a detached buffer, and other values as they are.
  */
 export function bytesIn(value: unknown): unknown {
   try {
@@ -194,7 +195,7 @@ export function bytesIn(value: unknown): unknown {
   }
 }
 
-/** @internal Whether a tensor may have so many axes. */
+/** @internal Whether a tensor may have this number of axes. */
 export function isRank(length: unknown): length is number {
   return Number.isInteger(length) && 0 <= (length as number) && (length as number) <= 64;
 }
@@ -212,12 +213,13 @@ export function readSizes(op: string, argument: string, label: string, value: un
     );
   }
   const sizes: number[] = [];
-  const rank = value.length; // a proxy's may be anything, and another each time
+  const rank = value.length; // of a proxy it may be anything, and differ each time
   if (!isRank(rank)) {
     throw new ShapeError(
       op,
       argument,
-      `${op}: ${label} an array of length ${describe(rank)}; its length must be a whole number from 0 to 64`,
+      `${op}: ${label} an array of length ${describe(rank)}; ` +
+        'its length must be a whole number from 0 to 64',
     );
   }
   for (let i = 0; i < rank; ++i) {
@@ -226,7 +228,8 @@ export function readSizes(op: string, argument: string, label: string, value: un
       throw new ShapeError(
         op,
         argument,
-        `${op}: ${label} an array with ${describe(size)} in it; each must be a whole number from 0 to 2^53 - 1`,
+        `${op}: ${label} an array with ${describe(size)} in it; ` +
+          'each must be a whole number from 0 to 2^53 - 1',
       );
     }
     sizes.push(size as number);
@@ -235,8 +238,8 @@ export function readSizes(op: string, argument: string, label: string, value: un
 }
 
 /**
- * @internal Properties of a tensor. Those after `strides` belong to other libraries; they must
- * agree with shape and strides.
+ * @internal Properties of a tensor. Those after `strides` are from other libraries, and must agree
+ * with shape and strides.
  */
 export const tensorKeys = [
   ...['data', 'shape', 'dtype', 'strides'],
@@ -280,7 +283,7 @@ export function readLayout(
   return { sizes, steps };
 }
 
-/** Refuses what says another thing of the elements than shape and strides. */
+/** Throws if a property of another library contradicts shape and strides. */
 function checkOthers(
   op: string,
   name: string,
@@ -289,7 +292,7 @@ function checkOthers(
   said: Record<string, unknown>,
 ): void {
   const strides = steps ?? contiguousStrides(sizes);
-  const long = sizes.flatMap((size, axis) => (size > 1 ? [axis] : [])); // the axes along which there are steps
+  const long = sizes.flatMap((size, axis) => (size > 1 ? [axis] : [])); // axes with steps
   const isOneWay = steps !== null || long.length < 2 || sizes.includes(0);
   for (const [key, value] of Object.entries(said)) {
     if (value === undefined || value === null || typeof value === 'function') continue; // a method
@@ -306,7 +309,7 @@ function checkOthers(
     } else if (offsetKeys.includes(key)) {
       same = value === 0;
     } else if (key === 'order' || key === 'layout') {
-      const text = textIn(value); // an ndarray's order is a list of axes, and does not concern the elements
+      const text = textIn(value); // the order of an ndarray is a list of axes, and may be any
       same = isOneWay || !columnMajorText.test(text);
       found = describe(text);
     } else {

@@ -170,8 +170,8 @@ export class WorkerTensor<A extends DataArray = DataArray> extends WorkerObject 
     checkAttached(op, 'data', data as DataArray, 'is a detached array');
     const length = lengthOf(data as DataArray);
     if ((offset as number) + length > size) {
-      const message = `${op}: data has ${length} elements, from ${String(offset)} on; the tensor has ${size}`;
-      throw new ShapeError(op, 'data', message);
+      const found = `data has ${length} elements, from ${String(offset)} on`;
+      throw new ShapeError(op, 'data', `${op}: ${found}; the tensor has ${size}`);
     }
     const tensor = operandOf('tensor', 0, [], this);
     const operands = [tensor, operandOf('data', 0, [], data as DataArray)];

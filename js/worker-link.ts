@@ -68,7 +68,7 @@ interface Pending {
   readonly reject: (error: unknown) => void;
 }
 
-/** @internal The link to the worker of an instance. It also is the Reader of the instance's calls. */
+/** @internal The link to the worker of an instance, and the Reader of its calls. */
 export class Link implements Reader {
   readonly callOptions = callOptions;
   readonly handles = handles;
@@ -125,7 +125,8 @@ export class Link implements Reader {
       : ([
           'LOAD',
           'the worker does not start',
-          'have wgemm-worker.js beside this script, in a page from its origin and under headers that allow it',
+          'have wgemm-worker.js beside this script, in a page from its origin and under headers ' +
+            'that allow it',
         ] as const);
     this.end((op) => new GemmError(code, op, '', `${op}: ${what} (${why}); ${advice}`, { cause }));
   }

@@ -111,10 +111,8 @@ function fill(op: string, { source, shape, strides }: Operand, result: DataArray
     };
     walk(0, 0);
   } catch (error) {
-    throw new ArgumentError(
-      op,
-      'out',
-      `${op}: out cannot be written any more (${messageOf(error)}); leave its array alone until the call is done`,
-    );
+    const found = `out cannot be written any more (${messageOf(error)})`;
+    const advice = 'leave its array alone until the call is done';
+    throw new ArgumentError(op, 'out', `${op}: ${found}; ${advice}`);
   }
 }

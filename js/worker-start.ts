@@ -7,8 +7,8 @@ const script = 'wgemm-worker.js';
 /** @internal Makes a worker from the script beside this one. */
 export function startWorker(): unknown {
   const threads = nodeWorkers();
-  // Not by the expression below, of which bundlers would make another file. And without the flags
-  // of the process: --input-type, for example, is wrong for a file.
+  // Not by the expression at the end, for which bundlers would make another file. The flags of the
+  // process are left out: --input-type, for example, is wrong for a file.
   if (threads) {
     const own = import.meta.url as string | undefined;
     if (!own) throw new Error('this script does not know its own address');
@@ -47,7 +47,7 @@ export function portOfWorker(made: unknown): Port {
     throw new ArgumentError(
       'createGemm',
       'worker',
-      'createGemm: worker() gave a worker again; it must give one an instance',
+      'createGemm: worker() gave a worker again; it must give one per instance',
     );
   taken.add(worker);
   return portOf(worker);

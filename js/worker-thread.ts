@@ -71,7 +71,7 @@ let isStarted = false;
 let lastHandle = 0;
 let isBusy = false;
 let takeAsset: ((source: unknown) => void) | undefined;
-/** The call that was accepted and waits for its arrays, which do not come if it is cancelled. */
+/** The call that was accepted and waits for its arrays. They do not come if it is cancelled. */
 let accepted: { readonly id: number; readonly take: (packet?: Packet) => void } | undefined;
 
 port.listen(take, () => giveUp('a message cannot be read'));
@@ -148,7 +148,8 @@ function standIns(op: Method, packet: Packet): (Operand | null)[] {
   try {
     return operandsOf(packet, objectOf);
   } catch (error) {
-    const message = `${op}: no memory to check the call (${String(error)}); make it without transfer, or with less at once`;
+    const advice = 'make it without transfer, or with less at once';
+    const message = `${op}: no memory to check the call (${String(error)}); ${advice}`;
     throw new OutOfMemoryError(op, '', message);
   }
 }

@@ -143,7 +143,8 @@ function linkTo(make: (() => unknown) | undefined, assets: CreateOptions['assets
   } catch (error) {
     if (error instanceof GemmError) throw error;
     const advice =
-      'have wgemm-worker.js beside this script, from the origin of the page, or make the worker with the option worker';
+      'have wgemm-worker.js beside this script, from the origin of the page, or make the worker ' +
+      'with the option worker';
     throw new GemmError(
       'LOAD',
       op,

@@ -170,14 +170,14 @@ describe('the option worker', () => {
     expect(await ended).toBe(1);
   });
 
-  it('must make one an instance', async () => {
+  it('must make one per instance', async () => {
     const { wg, worker } = await start();
     const error = await rejected(createGemm({ worker: () => worker }));
     expectError(error, {
       code: 'ARGUMENT',
       op: 'createGemm',
       argument: 'worker',
-      says: ['again', 'one an instance'],
+      says: ['again', 'one per instance'],
     });
     expect((await wg.gemm(square(), square())).shape).toEqual([2, 2]);
     wg.dispose();

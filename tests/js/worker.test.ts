@@ -87,7 +87,7 @@ function slices(dtype: DType, shapes: readonly (readonly number[])[], gap = 3) {
 }
 
 const square = (first = 1) => float32([2, 2], first, 2, 3, 4);
-/** Takes long enough for what a test does meanwhile. */
+/** Takes long enough for a test to act while the call runs. */
 const side = 800;
 const slow = () => {
   const large = { data: new Float32Array(side * side).fill(1), shape: [side, side] };
@@ -369,7 +369,7 @@ describe('gives what wgemm gives, bit for bit:', () => {
     expect(wg.disposed).toBe(false);
   });
 
-  it('what is exported besides, but for the classes of the heap', () => {
+  it('what else is exported, except the classes of the heap', () => {
     const { HeapTensor, PackedWeights, Gemm, internals, ...shared } = wgemm as Record<
       string,
       unknown
@@ -1195,7 +1195,7 @@ describe('transfer', () => {
         () => [{ ...quantized(), aScale: 1, bScale: new Int8Array(1) }, {}],
       ],
       [
-        'a zero point for what is none',
+        'a zero point for a result of float32',
         'qgemm',
         () => [{ ...quantized(), aScale: 1, bScale: 1, yZeroPoint: new Int8Array(1) }, {}],
       ],
