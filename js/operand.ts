@@ -109,14 +109,15 @@ export function readTensor(reader: Reader, op: string, name: string, value: unkn
   if (handle !== undefined)
     throw new ArgumentError(op, name, `${op}: ${name} is ${handle}; it must be of this instance`);
   const tensor = unpolluted(value, tensorKeys);
-  const mistaken = tensor.data === undefined ? kindOf(value) : undefined;
+  const { data, dtype } = tensor; // once: they may be getters
+  const mistaken = data === undefined ? kindOf(value) : undefined;
   if (mistaken !== undefined)
     throw new DTypeError(
       op,
       name,
       `${op}: ${name} is ${mistaken}; it must be a tensor, { data, shape }`,
     );
-  const read = readData(op, name, tensor, dtypesOf);
+  const read = readData(op, name, { data, dtype }, dtypesOf);
   const { sizes, steps } = readLayout(op, name, tensor);
   return operandOf(name, dtypes.indexOf(read.dtype), sizes, read.data, steps);
 }

@@ -94,7 +94,7 @@ export function readBytes(reader: Reader, value: unknown): Operand {
   return operandOf('bytes', reader.dtypes.indexOf('uint8'), [], bytes as Uint8Array);
 }
 
-/** @internal Makes weights of what `serialize` returned. */
+/** @internal Makes weights from the bytes that `serialize` returned. */
 export function readWeights(core: Core, operand: Operand): PackedWeights {
   return makeWeights(core, 'deserialize', operand, () =>
     core.module.deserialize(operand.address, operand.size),
