@@ -143,9 +143,15 @@ class MemoryTest : public ::testing::TestWithParam<Product> {
         weights);
   }
 
-  // Y, with `weights` in the place of B where that is packed. `plan`: is only explained.
+  // Computes Y, with `weights` instead of B if that is packed. `plan`: the call is only explained.
+  // `prepared`: it is only prepared.
   Status compute(Context& context, const PackedWeights& weights, Bytes& to,
-                 Explanation* plan = nullptr) const {
+                 Explanation* plan = nullptr, PreparedCall* prepared = nullptr) const {
+    const auto call = [&](auto* operation, const auto& args) {
+      return plan != nullptr       ? explain(context, args, plan)
+             : prepared != nullptr ? prepare(context, args, prepared)
+                                   : operation(context, args);
+    };
     const Sizes a_dims{p.m, p.k}, b_dims = p.with_batch(p.k, p.n), y_dims = p.with_batch(p.m, p.n);
     const ConstTensor a_tensor{a.data(), p.type, a_dims}, b_tensor{b.data(), p.type, b_dims};
     const PackedWeights* packed = p.is_packed ? &weights : nullptr;
@@ -155,19 +161,19 @@ class MemoryTest : public ::testing::TestWithParam<Product> {
       args.A = a_tensor, args.B = b_tensor, args.packed_B = packed;
       args.a_scale = args.b_scale = {&scale, DType::kFloat32};
       args.Y = {to.data(), DType::kFloat32, y_dims};
-      return plan != nullptr ? explain(context, args, plan) : qgemm(context, args);
+      return call(&qgemm, args);
     }
     if (!p.batch.empty()) {
       MatMulArgs args;
       args.src = a_tensor, args.weights = b_tensor, args.packed_weights = packed;
       args.dst = {to.data(), p.type, y_dims};
-      return plan != nullptr ? explain(context, args, plan) : matmul(context, args);
+      return call(&matmul, args);
     }
     GemmArgs args;
     args.A = a_tensor, args.B = b_tensor, args.packed_B = packed;
     args.Y = {to.data(), p.type, y_dims};
     args.alpha = 2;
-    return plan != nullptr ? explain(context, args, plan) : gemm(context, args);
+    return call(&gemm, args);
   }
 
   const Product p;
@@ -271,6 +277,42 @@ TEST_P(MemoryTest, EveryAllocationMayFail) {
                       check_weights("deserialize")),
             2);
   EXPECT_EQ(context.bytes_in_use(), 0U);
+}
+
+TEST_P(MemoryTest, EveryAllocationOfAPreparedCallMayFail) {
+  Context context;
+  PackedWeights weights;
+  ASSERT_TRUE(pack_b(context, &weights).ok());
+  Bytes wanted(y);
+  ASSERT_TRUE(compute(context, weights, wanted).ok());
+  const size_t in_use = context.bytes_in_use();
+  const char* op = p.is_8bit() ? "qgemm" : p.batch.empty() ? "gemm" : "matmul";
+  PreparedCall call;
+  const int failures = fail_each([&] { return compute(context, weights, y, nullptr, &call); },
+                                 [&](const Status& status) {
+                                   EXPECT_EQ(call.empty(), !status.ok());
+                                   if (!status.ok()) expect_out_of_memory(status, op);
+                                   call = PreparedCall();
+                                   EXPECT_EQ(context.bytes_in_use(), in_use);
+                                 });
+  EXPECT_EQ(failures, 2);
+  ASSERT_TRUE(compute(context, weights, y, nullptr, &call).ok());
+  const size_t prepared = context.bytes_in_use();
+  fail_each(
+      [&] {
+        std::ranges::fill(y, std::byte{0x33});
+        return wgemm::run(call);
+      },
+      [&](const Status& status) {
+        EXPECT_EQ(context.bytes_in_use(), prepared);
+        if (status.ok()) return;
+        expect_out_of_memory(status, op);
+        EXPECT_EQ(std::ranges::count(y, std::byte{0x33}), std::ssize(y));
+      });
+  ASSERT_TRUE(wgemm::run(call).ok());
+  const size_t used = static_cast<size_t>(p.m * p.n) * (p.batch.empty() ? 1 : 3) *
+                      (p.is_8bit() ? sizeof(float) : dtype_bytes(p.type));
+  EXPECT_TRUE(std::equal(y.begin(), y.begin() + static_cast<std::ptrdiff_t>(used), wanted.begin()));
 }
 
 TEST(Memory, ThreadsMayNotStart) {
