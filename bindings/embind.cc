@@ -35,17 +35,17 @@ extern "C" void wgemm_move_block(int place, double offset, double count, double 
                                  double run_stride, double stride, double address);
 
 // The out-of-core operands of a call, by their places among the tensors.
-struct OutOfCoreOperands {
-  Remote at[kMostTensors];
+struct OutOfCoreTable {
+  OutOfCore at[kMostTensors];
 
-  OutOfCoreOperands() {
-    for (Remote& operand : at) operand = {&move, &operand};
+  OutOfCoreTable() {
+    for (OutOfCore& operand : at) operand = {&move, &operand};
   }
   static void move(void* caller, const Runs& runs, void* memory);
-} out_of_core;
+} out_of_core_table;
 
-void OutOfCoreOperands::move(void* caller, const Runs& runs, void* memory) {
-  const auto place = static_cast<int>(static_cast<const Remote*>(caller) - out_of_core.at);
+void OutOfCoreTable::move(void* caller, const Runs& runs, void* memory) {
+  const auto place = static_cast<int>(static_cast<const OutOfCore*>(caller) - out_of_core_table.at);
   wgemm_move_block(place, static_cast<double>(runs.offset), static_cast<double>(runs.count),
                    static_cast<double>(runs.length), static_cast<double>(runs.run_stride),
                    static_cast<double>(runs.stride),
@@ -112,7 +112,8 @@ class Reader {
   void output(Tensor* result) {
     ConstTensor t;
     operand(&t);
-    *result = {const_cast<void*>(t.data), t.dtype, t.dims, t.strides, t.size, t.place, t.remote};
+    *result = {
+        const_cast<void*>(t.data), t.dtype, t.dims, t.strides, t.size, t.place, t.out_of_core};
   }
 
   // An operand that packed weights may stand for.
@@ -174,7 +175,7 @@ class Reader {
       tensor->data =
           pointer(address, static_cast<double>(size) * static_cast<double>(bytes), bytes);
     } else if (address < 0) {
-      tensor->remote = &out_of_core.at[static_cast<size_t>(-1 - address)];
+      tensor->out_of_core = &out_of_core_table.at[static_cast<size_t>(-1 - address)];
     }
     tensor->dims = axes(static_cast<size_t>(rank));
     tensor->strides = axes(static_cast<size_t>(strides));
@@ -339,7 +340,7 @@ int run_explain(double beside) {
   for (const int64_t value :
        {e.batch, e.m, e.n, e.k, e.mr, e.nr, e.kr, e.mc, e.nc, e.kc, e.threads, int64_t{e.packs_a},
         int64_t{e.packs_b}, int64_t{e.direct}, int64_t{e.transposed}, e.scratch_bytes,
-        int64_t{e.streams}, e.streamed_bytes}) {
+        int64_t{e.out_of_core}, e.moved_bytes}) {
     *out++ = static_cast<double>(value);
   }
   return 0;

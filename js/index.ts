@@ -113,15 +113,15 @@ export interface Explanation {
   /**
    * Whether arrays do not fit the memory and are brought there block by block: tile, blocks and
    * packs tell of the largest of these products. Foretold by the bytes that are in use now and the
-   * limit; a call streams, too, where the engine gives less memory than that.
+   * limit. A call is out-of-core, too, if the engine has less memory than that.
    */
-  streams: boolean;
+  outOfCore: boolean;
   /**
-   * Bytes copied between the caller's arrays and the heap. A call that streams copies some more
-   * than once.
+   * Bytes copied between the caller's arrays and the heap. An out-of-core call copies some of
+   * them more than once.
    */
   copies: number;
-  /** Bytes of scratch memory, taken for the call; with the blocks of one that streams. */
+  /** Bytes of scratch memory, taken for the call; an out-of-core call counts its blocks too. */
   scratch: number;
 }
 
@@ -329,7 +329,7 @@ function explainCall(call: Call): Explanation {
     direct,
     transposed,
     scratch,
-    streams,
+    outOfCore,
   ] = numbers(core, 18);
   return {
     op: operation.name,
@@ -344,7 +344,7 @@ function explainCall(call: Call): Explanation {
     packs: { a: packsA !== 0, b: packsB !== 0 },
     direct: direct !== 0,
     transposed: transposed !== 0,
-    streams: streams !== 0,
+    outOfCore: outOfCore !== 0,
     copies,
     scratch,
   };

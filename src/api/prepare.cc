@@ -47,7 +47,7 @@ void copy_call(const PlannedCall& from, PlannedCall* to) {
   const std::span<const BatchAxis> batch = from.call.problem.batch;
   to->op = from.op;
   to->call.problem = from.call.problem;
-  to->remotes = from.remotes;
+  to->out_of_core = from.out_of_core;
   to->plan = from.plan;
   std::ranges::copy(batch, to->call.axes);
   to->call.problem.batch = {to->call.axes, batch.size()};
@@ -97,7 +97,7 @@ Status PreparedAccess::run(PreparedCall& call) {
   }
   auto& [context, threads, planned] = *call.block_;
   if (threads != context->threads()) {
-    if (!planned.remotes.any()) planned.plan = make_plan(planned.call.problem, *context);
+    if (!planned.out_of_core.any()) planned.plan = make_plan(planned.call.problem, *context);
     threads = context->threads();
   }
   return wgemm::run(*context, planned);

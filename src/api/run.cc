@@ -29,23 +29,24 @@ Status run_plan(Context& context, const char* op, const Problem& problem, const 
              : no_scratch(context, op, plan);
 }
 
-Remotes remotes_of(const GemmArgs& args) {
-  return {args.A.remote, args.B.remote, args.C == nullptr ? nullptr : args.C->remote,
-          args.Y.remote};
+OutOfCoreOperands out_of_core_operands(const GemmArgs& args) {
+  return {args.A.out_of_core, args.B.out_of_core, args.C == nullptr ? nullptr : args.C->out_of_core,
+          args.Y.out_of_core};
 }
-Remotes remotes_of(const QGemmArgs& args) {
-  return {args.A.remote, args.B.remote, args.C == nullptr ? nullptr : args.C->remote,
-          args.Y.remote};
+OutOfCoreOperands out_of_core_operands(const QGemmArgs& args) {
+  return {args.A.out_of_core, args.B.out_of_core, args.C == nullptr ? nullptr : args.C->out_of_core,
+          args.Y.out_of_core};
 }
-Remotes remotes_of(const MatMulArgs& args) {
-  return {args.src.remote, args.weights.remote, args.bias == nullptr ? nullptr : args.bias->remote,
-          args.dst.remote};
+OutOfCoreOperands out_of_core_operands(const MatMulArgs& args) {
+  return {args.src.out_of_core, args.weights.out_of_core,
+          args.bias == nullptr ? nullptr : args.bias->out_of_core, args.dst.out_of_core};
 }
 
-void plan_checked(Context& context, const char* op, const Remotes& remotes, PlannedCall* planned) {
+void plan_checked(Context& context, const char* op, const OutOfCoreOperands& out_of_core,
+                  PlannedCall* planned) {
   planned->op = op;
-  planned->remotes = remotes;
-  if (remotes.any()) return;
+  planned->out_of_core = out_of_core;
+  if (out_of_core.any()) return;
   Problem& problem = planned->call.problem;
   transpose_if_faster(&problem);
   planned->plan = make_plan(problem, context);
@@ -67,27 +68,27 @@ Status run(Context& context, const char* op, const Problem& problem, const PlanO
 }
 
 Status run(Context& context, const PlannedCall& planned) {
-  const auto& [op, call, remotes, plan] = planned;
-  return remotes.any() ? stream(context, op, call.problem, remotes)
-                       : run_plan(context, op, call.problem, plan, {});
+  const auto& [op, call, out_of_core, plan] = planned;
+  return out_of_core.any() ? run_out_of_core(context, op, call.problem, out_of_core)
+                           : run_plan(context, op, call.problem, plan, {});
 }
 
 Status plan_call(Context& context, const GemmArgs& args, PlannedCall* planned) {
   if (Status status = gemm_problem(args, true, &planned->call.problem); !status.ok()) return status;
-  plan_checked(context, "gemm", remotes_of(args), planned);
+  plan_checked(context, "gemm", out_of_core_operands(args), planned);
   return {};
 }
 
 Status plan_call(Context& context, const QGemmArgs& args, PlannedCall* planned) {
   if (Status status = qgemm_problem(args, true, &planned->call.problem); !status.ok())
     return status;
-  plan_checked(context, "qgemm", remotes_of(args), planned);
+  plan_checked(context, "qgemm", out_of_core_operands(args), planned);
   return {};
 }
 
 Status plan_call(Context& context, const MatMulArgs& args, PlannedCall* planned) {
   if (Status status = matmul_problem(args, true, &planned->call); !status.ok()) return status;
-  plan_checked(context, "matmul", remotes_of(args), planned);
+  plan_checked(context, "matmul", out_of_core_operands(args), planned);
   return {};
 }
 
@@ -141,18 +142,20 @@ Status plan_run(const Context& context, const char* op, const Problem& problem, 
 }
 
 Status explain_problem(const Context& context, const char* op, const Problem& problem,
-                       const Remotes& remotes, int64_t beside, Explanation* explanation) {
+                       const OutOfCoreOperands& out_of_core, int64_t beside,
+                       Explanation* explanation) {
   *explanation = {};
   beside = std::clamp(beside, int64_t{0}, INT64_MAX / 2);
-  explanation->streams = remotes.any();
+  explanation->out_of_core = out_of_core.any();
   Plan plan;
-  if (explanation->streams) {
-    StreamPlan streamed;
-    if (Status s = plan_stream(context, op, problem, remotes, beside, &streamed); !s.ok()) return s;
-    plan = streamed.plan;
-    explanation->transposed = streamed.transposed;
-    explanation->streamed_bytes = streamed.streamed_bytes;
-    explanation->scratch_bytes = streamed.bytes;
+  if (explanation->out_of_core) {
+    OutOfCorePlan planned;
+    if (Status s = plan_out_of_core(context, op, problem, out_of_core, beside, &planned); !s.ok())
+      return s;
+    plan = planned.plan;
+    explanation->transposed = planned.transposed;
+    explanation->moved_bytes = planned.moved_bytes;
+    explanation->scratch_bytes = planned.bytes;
   } else {
     Problem planned = problem;
     explanation->transposed = transpose_if_faster(&planned);
@@ -184,21 +187,23 @@ Status explain(const Context& context, const GemmArgs& args, Explanation* explan
                int64_t beside) {
   Problem problem;
   if (Status status = gemm_problem(args, false, &problem); !status.ok()) return status;
-  return explain_problem(context, "gemm", problem, remotes_of(args), beside, explanation);
+  return explain_problem(context, "gemm", problem, out_of_core_operands(args), beside, explanation);
 }
 
 Status explain(const Context& context, const QGemmArgs& args, Explanation* explanation,
                int64_t beside) {
   Problem problem;
   if (Status status = qgemm_problem(args, false, &problem, true); !status.ok()) return status;
-  return explain_problem(context, "qgemm", problem, remotes_of(args), beside, explanation);
+  return explain_problem(context, "qgemm", problem, out_of_core_operands(args), beside,
+                         explanation);
 }
 
 Status explain(const Context& context, const MatMulArgs& args, Explanation* explanation,
                int64_t beside) {
   MatMulProblem p;
   if (Status status = matmul_problem(args, false, &p); !status.ok()) return status;
-  return explain_problem(context, "matmul", p.problem, remotes_of(args), beside, explanation);
+  return explain_problem(context, "matmul", p.problem, out_of_core_operands(args), beside,
+                         explanation);
 }
 
 int kernel_count() { return kernel_table().count; }

@@ -24,7 +24,7 @@ struct PlannedCall {
 
   const char* op = "";
   MatMulProblem call;  // of gemm and qgemm only its problem, without a batch
-  Remotes remotes;
+  OutOfCoreOperands out_of_core;
   Plan plan;  // only of a call whose operands are all in memory
 };
 

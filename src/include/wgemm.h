@@ -126,10 +126,9 @@ struct Runs {
   bool operator==(const Runs&) const = default;
 };
 
-// A caller that has the elements of a tensor somewhere else than in memory. They are moved a block
-// at a time while a call computes, so that a product may be larger than memory, or than the
-// context's limit.
-struct Remote {
+// For a tensor that is out-of-core: the caller keeps its elements, and moves blocks of them while a
+// call computes. So a product may be larger than memory, or than the limit of the context.
+struct OutOfCore {
   // Copies those elements of an input to `block`, run after run without gaps, or those of an output
   // from there. Must not call the library.
   void (*move)(void* caller, const Runs& runs, void* block) = nullptr;
@@ -149,9 +148,9 @@ struct BasicTensor {
   // Elements behind `data`: exactly as many as dims and strides need. -1: not checked.
   int64_t size = -1;
   Place place{};
-  // Of A, B, C and Y (src, weights, bias and dst): set where the elements are not in memory; `data`
-  // is null then. Must outlive the call.
-  const Remote* remote = nullptr;
+  // A, B, C and Y (src, weights, bias and dst) may be out-of-core: then this is set and `data` is
+  // null. Must outlive the call.
+  const OutOfCore* out_of_core = nullptr;
 };
 using ConstTensor = BasicTensor<const void>;
 using Tensor = BasicTensor<void>;
@@ -478,7 +477,7 @@ class PreparedCall {
 // strides, and the memory of scales and zero points. To change any of these, prepare another call.
 //
 // run() reads A, B and C and writes Y. The prepared call must not outlive the memory of these
-// tensors, their Remotes, the packed weights, or `context`. They must not move either.
+// tensors, their OutOfCore structs, the packed weights, or `context`. They must not move either.
 //
 // Errors: those of the call itself; kOutOfMemory if the context has no memory for the prepared
 // call. *call is then as it was before.
@@ -491,8 +490,8 @@ Status prepare(Context& context, const MatMulArgs& args, PreparedCall* call);
 // context. As for all calls, one thread at a time may use the context.
 //
 // After Context::set_threads() the call stays valid: the next run() plans it for the new number of
-// threads. If tensors are remote, each run() chooses its blocks by the memory that is then free.
-// If Y is C, each run() adds to what the last one wrote.
+// threads. If tensors are out-of-core, each run() chooses its blocks by the memory that is then
+// free. If Y is C, each run() adds to what the last one wrote.
 //
 // Errors: kArgument if the call is empty; kOutOfMemory, with nothing written. The call stays valid.
 Status run(PreparedCall& call);
@@ -514,10 +513,11 @@ struct Explanation {
   // the transposed product.
   bool transposed = false;
   int64_t scratch_bytes = 0;  // scratch memory of the call, for all threads
-  bool streams =
-      false;  // operands are remote: blocks of them are brought to memory, and each is computed so
-  int64_t streamed_bytes = 0;  // (2^62 at the most) moved between remote operands and memory; for a
-                               // call that streams, scratch_bytes has room for blocks
+  // Operands are out-of-core: the call copies blocks of them to memory and computes block by block.
+  // scratch_bytes includes these blocks.
+  bool out_of_core = false;
+  // Moved between out-of-core operands and memory, 2^62 at most.
+  int64_t moved_bytes = 0;
 };
 
 // As gemm_shape(); also explains how gemm() would run in this context, given its limit and its

@@ -25,7 +25,7 @@ Status check_tensor(const char* op, const char* name, const BasicTensor<T>& tens
 template <typename T>
 Status check_operand(const char* op, const char* name, const BasicTensor<T>& tensor,
                      bool with_data) {
-  return check_tensor(op, name, tensor, with_data && tensor.remote == nullptr);
+  return check_tensor(op, name, tensor, with_data && tensor.out_of_core == nullptr);
 }
 
 Status check_rank2(const char* op, const char* name, std::span<const int64_t> dims);

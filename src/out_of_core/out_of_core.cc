@@ -46,17 +46,17 @@ constexpr int64_t count_of(int64_t total, int64_t size) {
 template <typename Byte>
 class Stage {
  public:
-  Stage(const BasicOperand<Byte>& operand, const Remote* remote)
-      : whole_(operand), remote_(remote) {}
+  Stage(const BasicOperand<Byte>& operand, const OutOfCore* out_of_core)
+      : whole_(operand), out_of_core_(out_of_core) {}
 
-  bool is_remote() const { return remote_ != nullptr; }
+  bool is_out_of_core() const { return out_of_core_ != nullptr; }
 
   // Bytes of memory for blocks of this size, and what it costs to move one.
   int64_t room(int64_t rows, int64_t cols) const {
-    return is_remote() ? Arena::round_up(bytes(runs(0, 0, 0, rows, cols))) : 0;
+    return is_out_of_core() ? Arena::round_up(bytes(runs(0, 0, 0, rows, cols))) : 0;
   }
   double cost(int64_t rows, int64_t cols) const {
-    if (!is_remote()) return 0;
+    if (!is_out_of_core()) return 0;
     const Runs block = runs(0, 0, 0, rows, cols);
     return static_cast<double>(bytes(block)) + kBytesOfRun * static_cast<double>(block.count);
   }
@@ -74,7 +74,8 @@ class Stage {
   // The block from (row, col) on of the matrix that begins `first` elements behind the first;
   // elements are where it says once they are read().
   BasicOperand<Byte> block(int64_t first, int64_t row, int64_t col, int64_t rows, int64_t cols) {
-    if (!is_remote()) return whole_.at(first + row * whole_.row_stride + col * whole_.col_stride);
+    if (!is_out_of_core())
+      return whole_.at(first + row * whole_.row_stride + col * whole_.col_stride);
     wanted_ = runs(first, row, col, rows, cols);
     const int64_t row_stride = runs_along_rows() ? wanted_.length : 1,
                   col_stride = runs_along_rows() ? 1 : wanted_.length;
@@ -84,13 +85,13 @@ class Stage {
 
   // Moves the block that was asked for last, unless it is there; gives the bytes moved.
   int64_t read() {
-    if (!is_remote() || wanted_ == held_) return 0;
+    if (!is_out_of_core() || wanted_ == held_) return 0;
     held_ = wanted_;
     return move();
   }
   // As if the block that is there lay so many elements further.
   void skip(int64_t elements) { held_.offset += elements; }
-  int64_t write() { return is_remote() ? move() : 0; }
+  int64_t write() { return is_out_of_core() ? move() : 0; }
 
  private:
   int64_t move() {
@@ -101,7 +102,8 @@ class Stage {
     } else if (runs.run_stride == runs.length * runs.stride) {
       runs.length *= std::exchange(runs.count, 1);
     }
-    if (memory_ != nullptr && bytes(runs) != 0) remote_->move(remote_->caller, runs, memory_);
+    if (memory_ != nullptr && bytes(runs) != 0)
+      out_of_core_->move(out_of_core_->caller, runs, memory_);
     return bytes(runs);
   }
 
@@ -121,23 +123,24 @@ class Stage {
   }
 
   const BasicOperand<Byte> whole_;
-  const Remote* const remote_;
+  const OutOfCore* const out_of_core_;
   std::byte* memory_ = nullptr;
   Runs wanted_{}, held_{};  // of those that memory holds; at first of no elements
 };
 
-class Stream {
+class OutOfCoreProduct {
  public:
   // Chooses blocks for so much memory.
-  Stream(const Context& context, const Problem& problem, const Remotes& remotes, int64_t room)
+  OutOfCoreProduct(const Context& context, const Problem& problem,
+                   const OutOfCoreOperands& out_of_core, int64_t room)
       : context_(context),
         p_(problem),
-        a_(problem.a, remotes.a),
-        b_(problem.b.plain, problem.b.is_packed() ? nullptr : remotes.b),
-        c_(problem.epilogue.c, problem.epilogue.has_c ? remotes.c : nullptr),
-        y_(problem.y, remotes.y),
+        a_(problem.a, out_of_core.a),
+        b_(problem.b.plain, problem.b.is_packed() ? nullptr : out_of_core.b),
+        c_(problem.epilogue.c, problem.epilogue.has_c ? out_of_core.c : nullptr),
+        y_(problem.y, out_of_core.y),
         acc_bytes_(static_cast<int64_t>(dtype_bytes(accumulator_type(problem.compute)))),
-        shares_sums_(remotes.y != nullptr && y_.runs_along_rows() && p_.n >= kStep &&
+        shares_sums_(out_of_core.y != nullptr && y_.runs_along_rows() && p_.n >= kStep &&
                      dtype_bytes(p_.y.dtype) == static_cast<size_t>(acc_bytes_)) {
     choose(room);
   }
@@ -337,36 +340,38 @@ int64_t room_of(const Context& context, int64_t beside = 0) {
                              kMostMemory);
 }
 
-Status no_blocks(const Context& context, const char* op, const Stream& stream) {
+Status no_blocks(const Context& context, const char* op, const OutOfCoreProduct& product) {
   return error(Code::kOutOfMemory, op, "",
-               {"no memory for ", stream.bytes(), " bytes, which the smallest blocks take; ",
+               {"no memory for ", product.bytes(), " bytes, which the smallest blocks take; ",
                 static_cast<int64_t>(context.bytes_in_use()), " bytes are in use"});
 }
 
 }  // namespace
 
-Status stream(Context& context, const char* op, const Problem& problem, const Remotes& remotes) {
+Status run_out_of_core(Context& context, const char* op, const Problem& problem,
+                       const OutOfCoreOperands& out_of_core) {
   if (problem.m == 0 || problem.n == 0) return {};
   for (int64_t room = room_of(context);;) {
-    Stream stream(context, problem, remotes, room);
-    if (!stream.fits()) return no_blocks(context, op, stream);
-    Arena arena(context, static_cast<size_t>(stream.bytes()));
+    OutOfCoreProduct product(context, problem, out_of_core, room);
+    if (!product.fits()) return no_blocks(context, op, product);
+    Arena arena(context, static_cast<size_t>(product.bytes()));
     if (arena.ok()) {
-      stream.run(&context, arena.data());
+      product.run(&context, arena.data());
       return {};
     }
-    room = stream.bytes() / 4 * 3;  // the system has less than the limit allows
+    room = product.bytes() / 4 * 3;  // the system has less than the limit allows
   }
 }
 
-Status plan_stream(const Context& context, const char* op, const Problem& problem,
-                   const Remotes& remotes, int64_t beside, StreamPlan* result) {
+Status plan_out_of_core(const Context& context, const char* op, const Problem& problem,
+                        const OutOfCoreOperands& out_of_core, int64_t beside,
+                        OutOfCorePlan* result) {
   if (problem.m == 0 || problem.n == 0) return {};
-  Stream stream(context, problem, remotes, room_of(context, beside));
-  if (!stream.fits()) return no_blocks(context, op, stream);
-  result->plan = stream.plan(&result->transposed);
-  result->bytes = stream.bytes();
-  result->streamed_bytes = static_cast<int64_t>(std::min(stream.run(nullptr, nullptr), kMostMoved));
+  OutOfCoreProduct product(context, problem, out_of_core, room_of(context, beside));
+  if (!product.fits()) return no_blocks(context, op, product);
+  result->plan = product.plan(&result->transposed);
+  result->bytes = product.bytes();
+  result->moved_bytes = static_cast<int64_t>(std::min(product.run(nullptr, nullptr), kMostMoved));
   return {};
 }
 

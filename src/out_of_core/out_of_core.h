@@ -1,5 +1,5 @@
-// Problems whose operands are not all in memory: an outer loop that brings blocks of them there,
-// computes these as problems of their own, and hands blocks of Y out.
+// Problems with out-of-core operands. An outer loop copies blocks of the operands to memory,
+// computes each block as a problem of its own, and copies blocks of Y back.
 #pragma once
 
 #include "plan/plan.h"
@@ -7,26 +7,28 @@
 
 namespace wgemm {
 
-// Of a problem's operands, those that are not in memory; null for the others.
-struct Remotes {
-  const Remote *a = nullptr, *b = nullptr, *c = nullptr, *y = nullptr;
+// The out-of-core operands of a problem; null for the others.
+struct OutOfCoreOperands {
+  const OutOfCore *a = nullptr, *b = nullptr, *c = nullptr, *y = nullptr;
   bool any() const { return a != nullptr || b != nullptr || c != nullptr || y != nullptr; }
 };
 
 // Error: kOutOfMemory, with nothing written.
-Status stream(Context& context, const char* op, const Problem& problem, const Remotes& remotes);
+Status run_out_of_core(Context& context, const char* op, const Problem& problem,
+                       const OutOfCoreOperands& out_of_core);
 
-// What that would do.
-struct StreamPlan {
-  Plan plan;                   // of the largest block
-  bool transposed = false;     // that is computed as its transpose
-  int64_t bytes = 0;           // of blocks and scratch
-  int64_t streamed_bytes = 0;  // moved to and from remote operands
+// What run_out_of_core() would do.
+struct OutOfCorePlan {
+  Plan plan;                // of the largest block
+  bool transposed = false;  // whether the transpose of that block is computed
+  int64_t bytes = 0;        // of blocks and scratch
+  int64_t moved_bytes = 0;  // to and from out-of-core operands
 };
 
-// `beside`: bytes that the caller takes before. The system may have less than the limit, of which
-// it knows nothing. Error: as of stream().
-Status plan_stream(const Context& context, const char* op, const Problem& problem,
-                   const Remotes& remotes, int64_t beside, StreamPlan* result);
+// `beside`: bytes that the caller will allocate before the run. Does not know if the system has
+// less memory than the limit. Error: as of run_out_of_core().
+Status plan_out_of_core(const Context& context, const char* op, const Problem& problem,
+                        const OutOfCoreOperands& out_of_core, int64_t beside,
+                        OutOfCorePlan* result);
 
 }  // namespace wgemm

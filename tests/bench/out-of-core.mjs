@@ -29,21 +29,21 @@ for (const [m, k, n] of [
       if (turn > 0) times.push(performance.now() - start);
     }
   }
-  const [inMemory, outOfCore] = contestants.map(({ times }) => bestAndMedian(times));
+  const [inMemory, inBlocks] = contestants.map(({ times }) => bestAndMedian(times));
   const off = contestants[0].out.data.reduce(
     (most, y, i) => Math.max(most, Math.abs(y - contestants[1].out.data[i])),
     0,
   );
-  const { streams, copies, blocks, scratch } = small.explain('gemm', a, b);
-  if (!streams || off > 1e-3) throw new Error(`streams: ${streams}, off by ${off}`);
+  const { outOfCore, copies, blocks, scratch } = small.explain('gemm', a, b);
+  if (!outOfCore || off > 1e-3) throw new Error(`outOfCore: ${outOfCore}, off by ${off}`);
   const ms = ({ best, median }) => `${best.toFixed(1)} (${median.toFixed(1)}) ms`;
   console.log(
     `float32 ${m}x${k}x${n}, maxMemory ${maxMemory} bytes, committed ${small.memory().committed}`,
   );
   console.log(
-    `  in memory ${ms(inMemory)}, out-of-core ${ms(outOfCore)}, best (median): ` +
-      `${percent(inMemory.best, outOfCore.best)} ` +
-      `(${percent(inMemory.median, outOfCore.median)}) of the speed`,
+    `  in memory ${ms(inMemory)}, out-of-core ${ms(inBlocks)}, best (median): ` +
+      `${percent(inMemory.best, inBlocks.best)} ` +
+      `(${percent(inMemory.median, inBlocks.median)}) of the speed`,
   );
   console.log(
     `  copied ${(copies / operands).toFixed(2)} times the operands, blocks ` +

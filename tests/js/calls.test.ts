@@ -344,7 +344,7 @@ describe('the same call comes again, on the same places', () => {
       const [a, b] = [numbers(size * size, round), numbers(size * size, 3 * round)];
       const shape = [size, size];
       const args = [{ data: a, shape }, { data: b, shape }, null] as const;
-      expect(small.explain('gemm', ...args, {}).streams).toBe(true);
+      expect(small.explain('gemm', ...args, {}).outOfCore).toBe(true);
       const { data } = small.gemm(...args);
       const { data: wanted } = wg.gemm(...args);
       expect(data).toEqual(wanted);

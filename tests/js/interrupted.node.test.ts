@@ -50,7 +50,7 @@ describe.each(['simd128', 'relaxed'])('on %s', (simd) => {
 it('an error on the way of a block to the heap ends the instance', async () => {
   const wg = await createGemm({ threads: 1, maxMemory: 700_000 });
   const square = { data: new Float32Array(90_000), shape: [300, 300] };
-  expect(wg.explain('gemm', square, square).streams).toBe(true);
+  expect(wg.explain('gemm', square, square).outOfCore).toBe(true);
   const tensor = wg.alloc('float32', [2]);
   const mine = new RangeError('mine');
   const typedArray = Object.getPrototypeOf(Uint8Array.prototype) as Uint8Array; // blocks move by their words

@@ -16,7 +16,7 @@ describe('arrays of 8 GB and more', () => {
     }
   })();
 
-  it('stream, or the engine has none', async () => {
+  it('are computed out-of-core, or the engine has none', async () => {
     if (!(array instanceof Float32Array)) {
       expect(array).toBeInstanceOf(RangeError);
       return;
@@ -27,7 +27,7 @@ describe('arrays of 8 GB and more', () => {
     const ones = { data: new Float32Array(16).fill(1), shape: [16, 1] };
     const rows = { data: array, shape: [2, 16], strides: [size - 16, 1] };
     expect(Array.from(wg.gemm(rows, ones).data)).toEqual([2, 3]);
-    expect(wg.explain('gemm', rows, ones)).toMatchObject({ streams: true, m: 2, k: 16 });
+    expect(wg.explain('gemm', rows, ones)).toMatchObject({ outOfCore: true, m: 2, k: 16 });
     const ends = { data: array, shape: [1, 2], strides: [0, size - 1] };
     expect(wg.gemm(ends, { data: Float32Array.of(10, 1), shape: [2, 1] }).data[0]).toBe(23);
     const out = { data: array, shape: [2, 1], strides: [size - 1, 1] };

@@ -45,24 +45,24 @@ describe('a call copies what explain() foretells, and nothing twice', () => {
 
   it.each(limits)('of float32, with %d bytes', async (maxMemory) => {
     using wg = await createGemm({ maxMemory });
-    let streamed = 0;
+    let count = 0;
     for (let size = 200; size <= 640; size += 20) {
       const [a, b, c] = [floats([size, size]), floats([size, size]), floats([size])];
-      const { copies, streams } = wg.explain('gemm', a, b, c);
-      streamed += streams ? 1 : 0;
+      const { copies, outOfCore } = wg.explain('gemm', a, b, c);
+      count += outOfCore ? 1 : 0;
       expect(copiedBy(() => wg.gemm(a, b, c))).toBe(copies);
       const out = { data: new Float32Array(size * size), shape: [size, size] };
       expect(copiedBy(() => wg.gemm(a, b, c, { out }))).toBe(
         wg.explain('gemm', a, b, c, { out }).copies,
       );
     }
-    expect(streamed).toBeGreaterThan(0);
+    expect(count).toBeGreaterThan(0);
     expect(wg.memory().inUse).toBe(0);
   });
 
   it.each(limits)('of 8 bits with scales and zero points, with %d bytes', async (maxMemory) => {
     using wg = await createGemm({ maxMemory });
-    let streamed = 0;
+    let count = 0;
     for (let size = 400; size <= 1100; size += 50) {
       const inputs = {
         a: bytes('uint8', [size, size]),
@@ -72,11 +72,11 @@ describe('a call copies what explain() foretells, and nothing twice', () => {
         bScale: new Float32Array(size).fill(0.25),
         bZeroPoint: new Int8Array(size).fill(size % 100 === 0 ? 0 : 5),
       };
-      const { copies, streams } = wg.explain('qgemm', inputs);
-      streamed += streams ? 1 : 0;
+      const { copies, outOfCore } = wg.explain('qgemm', inputs);
+      count += outOfCore ? 1 : 0;
       expect(copiedBy(() => wg.qgemm(inputs))).toBe(copies);
     }
-    expect(streamed).toBeGreaterThan(0);
+    expect(count).toBeGreaterThan(0);
     expect(wg.memory().inUse).toBe(0);
   });
 });
@@ -260,7 +260,7 @@ it('views of the heap are found wherever they begin, and not once their tensor i
 });
 
 describe('an engine without views of so many bytes', () => {
-  it.each([1, 2])('streams them, at stride %d', async (stride) => {
+  it.each([1, 2])('computes them out-of-core, at stride %d', async (stride) => {
     using wg = await createGemm({ maxMemory: 3_000_000 });
     const [m, k] = [4, 600_000];
     const data = random.fill(new Float32Array(m * k * stride - stride + 1));
@@ -278,7 +278,7 @@ describe('an engine without views of so many bytes', () => {
     globalThis.Uint8Array = refusing;
     try {
       expect(wg.gemm(a, b).data).toEqual(wanted);
-      expect(wg.explain('gemm', a, b).streams).toBe(true);
+      expect(wg.explain('gemm', a, b).outOfCore).toBe(true);
     } finally {
       globalThis.Uint8Array = Whole;
     }

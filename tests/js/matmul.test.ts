@@ -1502,7 +1502,7 @@ describe('refuses to take more memory than there is', () => {
     instance.dispose();
     for (const limit of [enough - 1, copies]) {
       const small = await createGemm({ maxMemory: limit });
-      expect(small.explain('matmul', a, b, 1).streams).toBe(true);
+      expect(small.explain('matmul', a, b, 1).outOfCore).toBe(true);
       expectMatMul(small, a, b, 1); // block by block
       const held = small.alloc('uint8', [limit - 500]);
       const { inUse } = small.memory();
@@ -1638,9 +1638,9 @@ describe('explain', () => {
       wg.explain('matmul', src(batch), repeated(64, 64), 1).scratch;
     expect(scratch(2 ** 16)).toBe(scratch(2 ** 10));
     using small = await createGemm({ maxMemory: 2 ** 22 });
-    const streamed = small.explain('matmul', src(2 ** 14), repeated(64, 64), 1); // with blocks, as it does not fit the memory
-    expect(streamed.streams).toBe(true);
-    expect(streamed.scratch).toBeLessThan(2 * scratch(2 ** 10));
+    const inBlocks = small.explain('matmul', src(2 ** 14), repeated(64, 64), 1); // with blocks, as it does not fit the memory
+    expect(inBlocks.outOfCore).toBe(true);
+    expect(inBlocks.scratch).toBeLessThan(2 * scratch(2 ** 10));
     // No array holds that result, so that the call is refused, and explain() says so.
     expect((thrown(() => scratch(2 ** 30)) as Error).message).toBe(
       (thrown(() => wg.matmul(src(2 ** 30), repeated(64, 64), 1)) as Error).message,

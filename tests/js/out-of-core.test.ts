@@ -76,7 +76,7 @@ describe('a product larger than maxMemory', () => {
     const [a, b] = [random.tensor(dtype, [m, k]), random.tensor(dtype, [k, n])];
     const plan = small.explain('gemm', a, b);
     expect((2 * m * k + m * n) * bytesOf(dtype)).toBeGreaterThan(9 * maxMemory);
-    expect(plan).toMatchObject({ streams: true, m, n, k });
+    expect(plan).toMatchObject({ outOfCore: true, m, n, k });
     expect(plan.scratch).toBeLessThan(maxMemory);
     expectSame((wg) => wg.gemm(a, b));
   });
@@ -267,32 +267,32 @@ describe('a product larger than maxMemory', () => {
 
 it('a product whose copies fit, and not its scratch beside them, goes through all the same', async () => {
   const sizes = Array.from({ length: 18 }, (_, i) => 360 + 5 * i); // three of 360 and of 445 take 1.6 and 2.4 MB
-  let streamed = 0;
+  let count = 0;
   for (const size of sizes) {
     const small = await createGemm({ maxMemory: 2 ** 21 });
     const ones = { data: new Float32Array(size * size).fill(1), shape: [size, size] };
-    if (3 * ones.data.byteLength < 2 ** 21 && small.explain('gemm', ones, ones, null).streams)
-      ++streamed;
+    if (3 * ones.data.byteLength < 2 ** 21 && small.explain('gemm', ones, ones, null).outOfCore)
+      ++count;
     for (let round = 0; round < 2; ++round) {
       const { data } = small.gemm(ones, ones, null);
       expect(data.every((value) => value === size)).toBe(true);
     }
     small.dispose();
   }
-  expect(streamed).toBeGreaterThan(0);
+  expect(count).toBeGreaterThan(0);
 });
 
 describe('explain', () => {
   it('tells of streaming only if it is needed', () => {
     const [a, b] = [floats([500, 500]), floats([500, 500])];
-    const [in_memory, streamed] = [whole.explain('gemm', a, b), small.explain('gemm', a, b)];
-    expect(in_memory).toMatchObject({ streams: false, copies: 3e6 });
-    expect(streamed.streams).toBe(true);
-    expect(streamed.copies).toBeGreaterThanOrEqual(3e6);
-    expect(streamed.copies % 1e6).toBe(0);
+    const [inMemory, inBlocks] = [whole.explain('gemm', a, b), small.explain('gemm', a, b)];
+    expect(inMemory).toMatchObject({ outOfCore: false, copies: 3e6 });
+    expect(inBlocks.outOfCore).toBe(true);
+    expect(inBlocks.copies).toBeGreaterThanOrEqual(3e6);
+    expect(inBlocks.copies % 1e6).toBe(0);
     const part = { ...a, data: a.data.subarray(0, 5e4), shape: [100, 500] };
     expect(small.explain('gemm', part, b)).toMatchObject({
-      streams: false,
+      outOfCore: false,
       copies: 200_000 + 1_000_000 + 200_000,
     });
   });
@@ -306,7 +306,7 @@ describe('explain', () => {
         maxMemory: copies + 64 + scratch + 64 - missing,
         determinism: 'strict',
       });
-      expect(wg.explain('gemm', a, b, 1)).toMatchObject({ streams: missing === 1 });
+      expect(wg.explain('gemm', a, b, 1)).toMatchObject({ outOfCore: missing === 1 });
       using held = wg.alloc('uint8', [copies + scratch - 2000]);
       expect((thrown(() => wg.explain('gemm', a, b, 1)) as Error).message).toBe(
         (thrown(() => wg.gemm(a, b, 1)) as Error).message,
@@ -318,8 +318,8 @@ describe('explain', () => {
   it('counts what is copied more than once', () => {
     const [m, k, n] = [900, 1000, 800];
     const [a, b] = [random.tensor('int32', [m, k]), random.tensor('int32', [k, n])];
-    const { copies, streams } = small.explain('gemm', a, b);
-    expect(streams).toBe(true);
+    const { copies, outOfCore } = small.explain('gemm', a, b);
+    expect(outOfCore).toBe(true);
     // Whole copies of A, as many as there are blocks of columns; of B; and one of Y.
     const found = (copies - 4 * m * n) / 4 / k;
     const solutions = Array.from({ length: 9 }, (_, i) => (found - m * (i + 1)) / n).filter(
@@ -333,7 +333,7 @@ describe('explain', () => {
     const [a, b] = [bytes('int8', [1500, 2000]), bytes('int8', [2000, 10])];
     const one = small.explain('qgemm', { a, b, aScale: 1, bScale: 1 });
     const ten = small.explain('qgemm', { a, b, aScale: 1, bScale: new Float32Array(10).fill(1) });
-    expect(one.streams && ten.streams).toBe(true);
+    expect(one.outOfCore && ten.outOfCore).toBe(true);
     expect(ten.copies - one.copies).toBe(40);
   });
 });

@@ -135,7 +135,7 @@ TEST_P(RelaxedDot, GivesTheSameBitsForAllSizesAndBlocks) {
               .run();
         }
         tester(600, 33, 300).columns().gap(3).run();
-        tester(40, 33, 300).streamed({.limit = 40'000, .remote = 15}).run();
+        tester(40, 33, 300).out_of_core({.limit = 40'000, .operands = 15}).run();
       }
     }
   }

@@ -116,8 +116,8 @@ std::string MatMulTester::describe() const {
     text << " kernel=" << (options_->kernel != nullptr ? options_->kernel->name : "any");
     text << " mc=" << options_->mc << " nc=" << options_->nc << " kc=" << options_->kc;
   }
-  if (streaming_.limit != 0)
-    text << " streamed=" << streaming_.limit << " remote=" << streaming_.remote;
+  if (out_of_core_.limit != 0)
+    text << " out_of_core=" << out_of_core_.limit << " operands=" << out_of_core_.operands;
   text << (specials_ ? " specials" : "") << " seed=" << seed_;
   return text.str();
 }
@@ -197,9 +197,9 @@ void MatMulTester::run_into() const {
     ASSERT_TRUE(status.ok()) << status.message;
     EXPECT_EQ(plan.batch * plan.m * plan.n, static_cast<int64_t>(expected.size()));
 
-    if (streaming_.limit != 0) {
-      status = run_streamed(&matmul, args, streaming_, test_threads(), &args.src, &args.weights,
-                            &args.bias, &args.dst);
+    if (out_of_core_.limit != 0) {
+      status = check_out_of_core(&matmul, args, out_of_core_, test_threads(), &args.src,
+                                 &args.weights, &args.bias, &args.dst);
     } else if (options_.has_value() || test_threads() > 1) {
       MatMulProblem p;
       status = matmul_problem(args, true, &p);

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "out_of_core_tensor.h"
 #include "plan/plan.h"
-#include "remote.h"
 #include "wgemm.h"
 
 namespace wgemm::testing {
@@ -58,7 +58,7 @@ class MatMulTester {
   MatMulTester& specials() { return set(specials_, true); }
   MatMulTester& options(const PlanOptions& value) { return set(options_, std::optional(value)); }
   // Operands are handed over block by block.
-  MatMulTester& streamed(const Streaming& value) { return set(streaming_, value); }
+  MatMulTester& out_of_core(const OutOfCoreSetup& value) { return set(out_of_core_, value); }
   MatMulTester& seed(uint32_t value) { return set(seed_, value); }
 
   // The shape of dst, by the rules of the specification.
@@ -88,7 +88,7 @@ class MatMulTester {
   std::optional<bool> packed_;
   Activation activation_;
   std::optional<PlanOptions> options_;
-  Streaming streaming_;
+  OutOfCoreSetup out_of_core_;
   uint32_t seed_ = 1;
 };
 

@@ -12,8 +12,8 @@
 #include "array.h"
 #include "base/types.h"
 #include "matmul_tester.h"
+#include "out_of_core_tensor.h"
 #include "qgemm_tester.h"
-#include "remote.h"
 #include "tester.h"
 #include "threads.h"
 #include "values.h"
@@ -29,15 +29,15 @@ constexpr DType kTypes[] = {
 
 constexpr size_t kLimits[] = {100'000, 200'000, 1'000'000};
 
-class Streamed : public ::testing::TestWithParam<DType> {
+class OutOfCoreTest : public ::testing::TestWithParam<DType> {
  protected:
   static int64_t below(std::mt19937_64& random, int64_t bound) {
     return static_cast<int64_t>(random() % static_cast<uint64_t>(bound));
   }
-  static Streaming any_streaming(std::mt19937_64& random) {
+  static OutOfCoreSetup any_setup(std::mt19937_64& random) {
     // A, and mostly all.
     return {.limit = kLimits[random() % 3],
-            .remote = random() % 3 != 0 ? 15 : 1 | static_cast<unsigned>(random() % 16)};
+            .operands = random() % 3 != 0 ? 15 : 1 | static_cast<unsigned>(random() % 16)};
   }
   // Some that memory holds, and some that are cut.
   static int64_t any_size(std::mt19937_64& random, int64_t most) {
@@ -45,7 +45,7 @@ class Streamed : public ::testing::TestWithParam<DType> {
   }
 };
 
-TEST_P(Streamed, Gemm) {
+TEST_P(OutOfCoreTest, Gemm) {
   for (uint32_t seed = 1; seed <= 60 && !HasFailure(); ++seed) {
     std::mt19937_64 random(seed);
     const int64_t m = any_size(random, 150), n = any_size(random, 150),
@@ -65,13 +65,13 @@ TEST_P(Streamed, Gemm) {
     } else if (random() % 3 != 0) {
       t.c(shapes[random() % 7]);
     }
-    t.streamed(any_streaming(random)).packed(random() % 3 == 0);
+    t.out_of_core(any_setup(random)).packed(random() % 3 == 0);
     if (random() % 8 == 0) t.specials();
     t.run();
   }
 }
 
-TEST_P(Streamed, MatMul) {
+TEST_P(OutOfCoreTest, MatMul) {
   for (uint32_t seed = 1; seed <= 40 && !HasFailure(); ++seed) {
     std::mt19937_64 random(seed);
     const int64_t m = any_size(random, 90), n = any_size(random, 90), k = any_size(random, 300);
@@ -98,14 +98,14 @@ TEST_P(Streamed, MatMul) {
         .float32(compute_type(GetParam()) == DType::kFloat32 && random() % 2 != 0);
     const Sizes biases[] = {{}, {n}, {m, 1}, {m, n}, dst};
     if (random() % 2 != 0) t.bias(biases[random() % 5]);
-    t.streamed(any_streaming(random)).packed(random() % 3 == 0);
+    t.out_of_core(any_setup(random)).packed(random() % 3 == 0);
     t.run();
   }
 }
 
-TEST_P(Streamed, MatMulOfVectorsAndInPlace) {
-  const Streaming streaming{.limit = 100'000};
-  const auto tester = [&] { return MatMulTester().type(GetParam()).streamed(streaming); };
+TEST_P(OutOfCoreTest, MatMulOfVectorsAndInPlace) {
+  const OutOfCoreSetup setup{.limit = 100'000};
+  const auto tester = [&] { return MatMulTester().type(GetParam()).out_of_core(setup); };
   tester().src({70'000}).weights({70'000}).run();
   tester().src({900}).weights({2, 900, 80}).bias({80}).run();
   tester().src({3, 300, 80}).weights({80}).bias({}).run();
@@ -114,7 +114,7 @@ TEST_P(Streamed, MatMulOfVectorsAndInPlace) {
   tester().src({2, 0, 9}).weights({9, 70}).run();
 }
 
-TEST_P(Streamed, InStrictModeTheSameBits) {
+TEST_P(OutOfCoreTest, InStrictModeTheSameBits) {
   const DType type = GetParam();
   for (uint32_t seed = 1; seed <= 20 && !HasFailure(); ++seed) {
     std::mt19937_64 random(seed);
@@ -124,7 +124,7 @@ TEST_P(Streamed, InStrictModeTheSameBits) {
       Array<T> a({m, k}, 0, random() % 2 != 0), b({k, n}, 0, random() % 2 != 0), c({n}, 0, false);
       for (auto* array : {&a, &b, &c}) fill(*array, random, random() % 4 == 0);
       std::vector<T> results[2];
-      for (const bool streams : {false, true}) {
+      for (const bool out_of_core : {false, true}) {
         Array<T> y({m, n}, 0, false);
         const ConstTensor bias = c.tensor(type);
         GemmArgs args;
@@ -134,16 +134,17 @@ TEST_P(Streamed, InStrictModeTheSameBits) {
         args.Y = y.template tensor<void>(type);
         args.alpha = 0.3;
         args.beta = is_integer(type) ? -2 : -1.7;
-        if (streams) {
-          const Streaming how{.limit = kLimits[seed % 3], .determinism = Determinism::kStrict};
-          const Status status =
-              run_streamed(&gemm, args, how, test_threads(), &args.A, &args.B, &args.C, &args.Y);
+        if (out_of_core) {
+          const OutOfCoreSetup setup{.limit = kLimits[seed % 3],
+                                     .determinism = Determinism::kStrict};
+          const Status status = check_out_of_core(&gemm, args, setup, test_threads(), &args.A,
+                                                  &args.B, &args.C, &args.Y);
           ASSERT_TRUE(status.ok()) << status.message;
         } else {
           Context context(0, Determinism::kStrict);
           ASSERT_TRUE(gemm(context, args).ok());
         }
-        results[streams] = y.values();
+        results[out_of_core] = y.values();
       }
       EXPECT_EQ(std::memcmp(results[0].data(), results[1].data(), results[0].size() * sizeof(T)), 0)
           << m << " " << n << " " << k;
@@ -161,10 +162,10 @@ TEST_P(Streamed, InStrictModeTheSameBits) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, Streamed, ::testing::ValuesIn(kTypes),
+INSTANTIATE_TEST_SUITE_P(Types, OutOfCoreTest, ::testing::ValuesIn(kTypes),
                          [](const auto& test) { return std::string(dtype_name(test.param)); });
 
-TEST(StreamedQGemm, AnythingAtRandom) {
+TEST(OutOfCoreQGemm, AnythingAtRandom) {
   constexpr DType kBytes[] = {DType::kInt8, DType::kUInt8};
   for (uint32_t seed = 1; seed <= 150 && !::testing::Test::HasFailure(); ++seed) {
     std::mt19937_64 random(seed);
@@ -184,8 +185,8 @@ TEST(StreamedQGemm, AnythingAtRandom) {
     if (random() % 2 != 0) t.output(kBytes[random() % 2]);
     const std::vector<int64_t> shapes[] = {{}, {n}, {m, 1}, {m, n}};
     if (random() % 2 != 0) t.c(shapes[random() % 4]);
-    t.streamed({.limit = kLimits[random() % 2],
-                .remote = random() % 2 != 0 ? 15 : 1 | static_cast<unsigned>(random() % 16)});
+    t.out_of_core({.limit = kLimits[random() % 2],
+                   .operands = random() % 2 != 0 ? 15 : 1 | static_cast<unsigned>(random() % 16)});
     t.packed(random() % 2 == 0);
     t.run();
   }
@@ -211,7 +212,7 @@ struct Square {
   }
 };
 
-TEST(StreamedMemory, WhateverTheLimitAllOrNothingIsWritten) {
+TEST(OutOfCoreMemory, WhateverTheLimitAllOrNothingIsWritten) {
   Square whole;
   Context free(0, Determinism::kStrict);
   ASSERT_TRUE(gemm(free, whole.args).ok());
@@ -219,8 +220,8 @@ TEST(StreamedMemory, WhateverTheLimitAllOrNothingIsWritten) {
   for (const size_t limit : std::initializer_list<size_t>{64, 1000, 5000, 10'000, 20'000, 50'000,
                                                           150'000, 500'000, 2'000'000}) {
     Square square;
-    const RemoteTensor<const void> a(&square.args.A), b(&square.args.B);
-    const RemoteTensor<void> y(&square.args.Y);
+    const OutOfCoreTensor<const void> a(&square.args.A), b(&square.args.B);
+    const OutOfCoreTensor<void> y(&square.args.Y);
     Context context(limit, Determinism::kStrict);
     const Status status = gemm(context, square.args);
     EXPECT_EQ(context.bytes_in_use(), 0);
@@ -238,32 +239,32 @@ TEST(StreamedMemory, WhateverTheLimitAllOrNothingIsWritten) {
   EXPECT_TRUE(refused > 1 && refused < 6) << refused;
 }
 
-TEST(StreamedMemory, CopiesLittleBesideTheProduct) {
+TEST(OutOfCoreMemory, CopiesLittleBesideTheProduct) {
   Square square;
-  const RemoteTensor<const void> a(&square.args.A), b(&square.args.B);
-  const RemoteTensor<void> y(&square.args.Y);
+  const OutOfCoreTensor<const void> a(&square.args.A), b(&square.args.B);
+  const OutOfCoreTensor<void> y(&square.args.Y);
   constexpr int64_t kOnce = Square::kSize * Square::kSize * 4;
   const auto copied = [&](size_t limit) {
     Explanation plan;
     EXPECT_TRUE(explain(Context(limit), square.args, &plan).ok());
-    return static_cast<double>(plan.streamed_bytes) / kOnce;
+    return static_cast<double>(plan.moved_bytes) / kOnce;
   };
   EXPECT_EQ(copied(0), 3);          // A, B and Y once
   EXPECT_LE(copied(1'500'000), 7);  // half of the operands
   EXPECT_LE(copied(300'000), 13);   // a tenth
 }
 
-TEST(StreamedMemory, ScalesMustBeInMemory) {
+TEST(OutOfCoreMemory, ScalesMustBeInMemory) {
   const float scale = 1;
-  ConstTensor remote{.data = &scale, .dtype = DType::kFloat32, .size = 1};
-  const RemoteTensor<const void> hidden(&remote);
+  ConstTensor scale_tensor{.data = &scale, .dtype = DType::kFloat32, .size = 1};
+  const OutOfCoreTensor<const void> hidden(&scale_tensor);
   const int64_t dims[] = {1, 1};
   const int8_t one = 1;
   float y;
   const ConstTensor matrix{.data = &one, .dtype = DType::kInt8, .dims = dims};
   QGemmArgs args;
   args.A = args.B = matrix;
-  args.a_scale = remote;
+  args.a_scale = scale_tensor;
   args.b_scale = {.data = &scale};
   args.Y = {.data = &y, .dims = dims};
   Context context;
@@ -290,13 +291,13 @@ TEST(Explain, AbsurdSizes) {
                                 INT64_MAX};
   constexpr int64_t kStrides[] = {
       -1, 0, 1, int64_t{1} << 27, int64_t{1} << 53, int64_t{1} << 62};  // -1: contiguous
-  const Remote remote{.move = [](void*, const Runs&, void*) {}};
+  const OutOfCore out_of_core{.move = [](void*, const Runs&, void*) {}};
   const float scale = 1;
   std::mt19937_64 random(1);
   const auto pick = [&](const auto& from) { return from[random() % std::size(from)]; };
   int planned = 0;
   for (int i = 0; i < 60'000; ++i) {
-    const bool is_remote = random() % 2 != 0;
+    const bool is_out_of_core = random() % 2 != 0;
     const int64_t m = pick(kSizes), n = pick(kSizes), k = pick(kSizes),
                   batch = random() % 2 != 0 ? 1 : pick(kSizes);
     const int64_t a_dims[] = {batch, m, k}, b_dims[] = {random() % 2 != 0 ? 1 : batch, k, n};
@@ -305,7 +306,7 @@ TEST(Explain, AbsurdSizes) {
       ConstTensor t{.dtype = dtype,
                     .dims = dims,
                     .place = {.space = 1},
-                    .remote = is_remote ? &remote : nullptr};
+                    .out_of_core = is_out_of_core ? &out_of_core : nullptr};
       for (int64_t& stride : of) stride = pick(kStrides);
       if (of[0] >= 0) t.strides = std::span(of).first(dims.size());
       return t;
@@ -322,14 +323,14 @@ TEST(Explain, AbsurdSizes) {
       args.src = tensor(a, strides[0], type);
       args.weights = tensor(b, strides[1], type);
       args.dst.dtype = type;
-      args.dst.remote = args.src.remote;
+      args.dst.out_of_core = args.src.out_of_core;
       status = explain(context, args, &e, beside);
     } else if (i % 3 == 1) {
       GemmArgs args;
       const DType type = pick(kTypes);
       args.A = tensor(a.last(2), strides[0], type);
       args.B = tensor(b.last(2), strides[1], type);
-      args.Y.remote = args.A.remote;
+      args.Y.out_of_core = args.A.out_of_core;
       const ConstTensor c = tensor(a.first(1), strides[2], type);
       if (random() % 4 == 0) args.C = &c;
       status = explain(context, args, &e, beside);
@@ -337,13 +338,13 @@ TEST(Explain, AbsurdSizes) {
       QGemmArgs args;
       args.A = tensor(a.last(2), strides[0], DType::kUInt8);
       args.B = tensor(b.last(2), strides[1], DType::kInt8);
-      args.Y.remote = args.A.remote;
+      args.Y.out_of_core = args.A.out_of_core;
       args.a_scale = args.b_scale = {.data = &scale};
       status = explain(context, args, &e, beside);
     }
     planned += status.ok() ? 1 : 0;
     ASSERT_GE(e.scratch_bytes, 0);
-    ASSERT_GE(e.streamed_bytes, 0);
+    ASSERT_GE(e.moved_bytes, 0);
   }
   EXPECT_GT(planned, 1000);
 }

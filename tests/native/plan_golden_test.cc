@@ -197,16 +197,17 @@ TEST(GoldenPlans, OfProductsOutOfCore) {
             for (const unsigned variant : {0u, 1u, 2u, 12u}) {
               for (const Form form : {Form::kRowMajor, Form::kColumnMajor}) {
                 const Planned planned({type, m, n, k, form, variant});
-                const Remote remote;
-                StreamPlan plan;
-                const Status status = plan_stream(context, "gemm", planned.problem,
-                                                  {&remote, &remote, nullptr, &remote}, 0, &plan);
+                const OutOfCore out_of_core;
+                OutOfCorePlan plan;
+                const Status status =
+                    plan_out_of_core(context, "gemm", planned.problem,
+                                     {&out_of_core, &out_of_core, nullptr, &out_of_core}, 0, &plan);
                 hash = mix(hash, status.ok());
                 if (!status.ok()) continue;
                 hash = hash_of(hash, plan.plan);
                 hash = mix(hash, plan.transposed);
                 hash = mix(hash, static_cast<uint64_t>(plan.bytes));
-                hash = mix(hash, static_cast<uint64_t>(plan.streamed_bytes));
+                hash = mix(hash, static_cast<uint64_t>(plan.moved_bytes));
               }
             }
           }

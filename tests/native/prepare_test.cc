@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "array.h"
-#include "remote.h"
+#include "out_of_core_tensor.h"
 #include "values.h"
 #include "wgemm.h"
 
@@ -478,8 +478,8 @@ TEST(Prepare, RunsOutOfCore) {
   Context context(96 << 10);
   GemmArgs args = square.args();
   args.A.size = args.B.size = args.Y.size = std::ssize(square.y);
-  const RemoteTensor<const void> a(&args.A), b(&args.B);
-  const RemoteTensor<void> y(&args.Y);
+  const OutOfCoreTensor<const void> a(&args.A), b(&args.B);
+  const OutOfCoreTensor<void> y(&args.Y);
   PreparedCall call;
   {
     const GemmArgs copy = args;

@@ -125,8 +125,8 @@ std::string QGemmTester::describe() const {
     if (options_->kernel != nullptr) text += with("kernel", options_->kernel->name);
     text += with("mc", options_->mc) + with("nc", options_->nc) + with("kc", options_->kc);
   }
-  if (streaming_.limit != 0)
-    text += with("streamed", streaming_.limit) + with("remote", streaming_.remote);
+  if (out_of_core_.limit != 0)
+    text += with("out_of_core", out_of_core_.limit) + with("operands", out_of_core_.operands);
   return text + with("seed", seed_);
 }
 
@@ -241,9 +241,9 @@ void QGemmTester::run_typed() const {
 
     args.Y = y.template tensor<void>(y_type_);
     Status status;
-    if (streaming_.limit != 0) {
-      status = run_streamed(&qgemm, args, streaming_, test_threads(), &args.A, &args.B, &args.C,
-                            &args.Y);
+    if (out_of_core_.limit != 0) {
+      status = check_out_of_core(&qgemm, args, out_of_core_, test_threads(), &args.A, &args.B,
+                                 &args.C, &args.Y);
     } else if (options_.has_value() || test_threads() > 1) {
       Problem problem;
       status = qgemm_problem(args, true, &problem);

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "out_of_core_tensor.h"
 #include "plan/plan.h"
-#include "remote.h"
 #include "wgemm.h"
 
 namespace wgemm::testing {
@@ -71,7 +71,7 @@ class QGemmTester {
   QGemmTester& packed(bool value = true) { return set(packed_, std::optional(value)); }
   QGemmTester& options(const PlanOptions& value) { return set(options_, std::optional(value)); }
   // Operands are handed over block by block.
-  QGemmTester& streamed(const Streaming& value) { return set(streaming_, value); }
+  QGemmTester& out_of_core(const OutOfCoreSetup& value) { return set(out_of_core_, value); }
   QGemmTester& seed(uint32_t value) { return set(seed_, value); }
   // What the plan is to choose.
   QGemmTester& by(const char* kernel) { return set(by_, std::string(kernel)); }
@@ -104,7 +104,7 @@ class QGemmTester {
   std::vector<int64_t> c_dims_;
   int64_t gap_ = 0;
   std::optional<PlanOptions> options_;
-  Streaming streaming_;
+  OutOfCoreSetup out_of_core_;
   uint32_t seed_ = 1;
   std::string by_;
 };

@@ -51,9 +51,9 @@ std::string GemmTester::describe() const {
   if (options_.kernel != nullptr) text += std::string(" kernel=") + options_.kernel->name;
   text += " mc=" + std::to_string(options_.mc) + " nc=" + std::to_string(options_.nc) +
           " kc=" + std::to_string(options_.kc);
-  if (streaming_.limit != 0)
-    text += " streamed=" + std::to_string(streaming_.limit) +
-            " remote=" + std::to_string(streaming_.remote);
+  if (out_of_core_.limit != 0)
+    text += " out_of_core=" + std::to_string(out_of_core_.limit) +
+            " operands=" + std::to_string(out_of_core_.operands);
   return text + " seed=" + std::to_string(seed_);
 }
 
@@ -118,9 +118,9 @@ void GemmTester::run_typed() const {
     }
     const size_t in_use = context.bytes_in_use();
     Status status;
-    if (streaming_.limit != 0) {
-      status =
-          run_streamed(&gemm, args, streaming_, test_threads(), &args.A, &args.B, &args.C, &args.Y);
+    if (out_of_core_.limit != 0) {
+      status = check_out_of_core(&gemm, args, out_of_core_, test_threads(), &args.A, &args.B,
+                                 &args.C, &args.Y);
     } else {
       Problem problem;
       const Status checked = gemm_problem(args, true, &problem);

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "out_of_core_tensor.h"
 #include "plan/plan.h"
-#include "remote.h"
 #include "wgemm.h"
 
 namespace wgemm::testing {
@@ -40,7 +40,7 @@ class GemmTester {
   GemmTester& specials() { return set(specials_, true); }
   GemmTester& options(const PlanOptions& value) { return set(options_, value); }
   // Operands are handed over block by block.
-  GemmTester& streamed(const Streaming& value) { return set(streaming_, value); }
+  GemmTester& out_of_core(const OutOfCoreSetup& value) { return set(out_of_core_, value); }
   GemmTester& seed(uint32_t value) { return set(seed_, value); }
 
   // Checks the result, and that nothing around Y and none of the inputs is written.
@@ -68,7 +68,7 @@ class GemmTester {
   int64_t opset_ = 13;
   std::optional<int64_t> broadcast_;
   PlanOptions options_;
-  Streaming streaming_;
+  OutOfCoreSetup out_of_core_;
   uint32_t seed_ = 1;
 };
 
