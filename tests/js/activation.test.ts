@@ -1,6 +1,6 @@
 /**
- * The option `activation`: what it makes of results, in every place that they can be in, and what
- * it may not be.
+ * The option `activation`: its effect on results, in every place that they can be in, and the values
+ * that it refuses.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Activation, createGemm, type Gemm } from 'wgemm';
@@ -21,7 +21,7 @@ const activations: readonly [Activation, min: number, max: number][] = [
   [[-Infinity, 3], -Infinity, 3],
   [[-Infinity, Infinity], -Infinity, Infinity],
 ];
-/** What lies at a bound stays as it is, and NaN too. */
+/** Values at a bound, and NaN, stay unchanged. */
 const within = (values: readonly (number | bigint)[], min: number, max: number) =>
   values
     .map((value) => (value < min ? min : value > max ? max : value))
@@ -32,7 +32,7 @@ const numbersOf = (y: Parameters<typeof valuesOf>[0]) =>
 describe.each(dtypes)('%s', (dtype) => {
   const unsigned = dtype.startsWith('uint');
   const random = new Random(1);
-  /** Small whole numbers, of which products are exact in every type. */
+  /** Small whole numbers, whose products are exact in every type. */
   const small = (shape: number[], where: (typeof placeNames)[number] = 'an array') => {
     const filled = place(wg, where, dtype, shape, random);
     const { data } = filled;

@@ -11,8 +11,8 @@ export const size = fc.oneof(
 );
 
 /**
- * How the elements of a matrix lie: row- or column-major, with gaps, or repeated; in an array or
- * the heap.
+ * Layouts of a matrix: row-major or column-major, with gaps, or repeated; in an array or in the
+ * heap.
  */
 export const layout = fc.record({
   inHeap: fc.boolean(),
@@ -23,7 +23,7 @@ export const layout = fc.record({
 });
 export type Layout = typeof layout extends fc.Arbitrary<infer T> ? T : never;
 
-/** A tensor that lies so; only a matrix has a layout. */
+/** A tensor in such a layout. Only a matrix has a choice. */
 export function layOut(
   wg: Gemm,
   random: Random,
@@ -43,7 +43,7 @@ export function layOut(
   const strides = columnMajor ? [step, rows * step + gap] : [columns * step + gap, step];
   if (mayRepeat && repeat !== 'none') strides[repeat === 'rows' ? 0 : 1] = 0;
   const length = extent(shape, strides);
-  // float16 by its bits too.
+  // Also float16 as its bits.
   const data =
     dtype === 'float16' && gap > 2 ? new Uint16Array(length) : new arrayClasses[dtype](length);
   return { data: random.fill(data, dtype), shape, strides, dtype };

@@ -1,4 +1,4 @@
-/** The bytes at an address, in Node and in a browser alike. */
+/** The bytes at an address, in Node or in a browser. */
 export async function bytesAt(address: URL): Promise<Uint8Array<ArrayBuffer>> {
   // fetch() of Node does not take file: addresses, and a browser has nothing else.
   if (address.protocol === 'file:')
@@ -6,7 +6,7 @@ export async function bytesAt(address: URL): Promise<Uint8Array<ArrayBuffer>> {
   return new Uint8Array(await (await fetch(address)).arrayBuffer());
 }
 
-/** All that the option `assets` may give for a file, of its address and its bytes. */
+/** All kinds of sources that the option `assets` may return, from a file's address and bytes. */
 export function sourcesOf(address: URL, bytes: Uint8Array<ArrayBuffer>) {
   const copy = () => new Uint8Array(bytes);
   return [

@@ -1,6 +1,6 @@
 /**
- * The builds beside each other, and `determinism: 'strict'`: what must be the same bits, in
- * whatever engine this runs.
+ * The builds compared, and `determinism: 'strict'`: results that must be the same bits in every
+ * engine.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createGemm, type Gemm } from 'wgemm';
@@ -29,7 +29,7 @@ beforeAll(async () => {
         strict: await createGemm({ simd, determinism: 'strict' }),
       });
     } catch (error) {
-      // An engine may lack it: then that is said.
+      // If the engine lacks it, the error says so.
       expectError(error, {
         code: 'UNSUPPORTED',
         op: 'createGemm',
@@ -92,7 +92,7 @@ const problems = makeProblems();
 const random = new Random(2026);
 
 describe('results', () => {
-  it('are the same bits if packed weights have but 7, for which the relaxed build has a kernel', () => {
+  it('are the same bits if packed weights have only 7, for which the relaxed build has a kernel', () => {
     const [m, n, k] = [37, 41, 129];
     const bytes = (length: number, least: number, largest: number) =>
       Array.from({ length }, () => random.between(least, largest));

@@ -1,9 +1,9 @@
-/** That a call whose operands are in the heap makes no object: then there is nothing to collect. */
+/** A call whose operands are in the heap makes no object, so the collector finds nothing. */
 import { PerformanceObserver } from 'node:perf_hooks';
 import { expect, it } from 'vitest';
 import { createGemm } from 'wgemm';
 
-it('nothing is to be collected after a hundred thousand calls in the heap', async () => {
+it('a hundred thousand calls in the heap leave nothing for the collector', async () => {
   const wg = await createGemm();
   const [a, b, out] = [
     wg.alloc('float32', [16, 16]),

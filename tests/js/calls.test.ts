@@ -1,6 +1,6 @@
 /**
- * Calls that come often: what is kept from one to the next, and what is done for tensors in the
- * heap alone, is not seen in results and errors.
+ * Calls that are repeated: neither the cache of calls, nor the shorter way of calls with tensors in
+ * the heap, changes results or errors.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createGemm, type Gemm, GemmError, type HeapTensor } from 'wgemm';
@@ -16,7 +16,7 @@ afterAll(() => wg.dispose());
 const numbers = (count: number, from: number) =>
   Float32Array.from({ length: count }, (_, i) => ((i * 7 + from) % 13) - 6);
 
-/** Of rows and columns that lie as strides say. */
+/** The product of two matrices, each transposed or not. */
 function product(
   a: Float32Array,
   b: Float32Array,
@@ -198,7 +198,7 @@ describe('the same call comes again, on the same places', () => {
     const x = wg.alloc('float32', [1, 64]);
     const out = wg.alloc('float32', [1, 32]);
     x.data.fill(1);
-    // Of float16, those without infinity have a kernel of their own.
+    // Weights of float16 without infinity have a kernel of their own.
     for (const value of [2, Infinity, 3, -Infinity, NaN, 4]) {
       const w = { data: new Float32Array(64 * 32).fill(1), shape: [64, 32] };
       w.data[0] = value;
@@ -288,7 +288,7 @@ describe('the same call comes again, on the same places', () => {
       const [x, w] = [numbers(m * k, round), numbers(k * n, 2 * round)];
       a.data.set(x.map((value) => value + 130));
       b.data.set(w);
-      // No more calls than are kept.
+      // No more calls than the cache holds.
       for (const [aScale, aZeroPoint, bScale, bZeroPoint] of [
         [1, 128, 0.5, 0],
         [2, 131, 0.5, 0],
@@ -435,7 +435,7 @@ describe('what is in the heap alone', () => {
       HeapTensor<Float32Array>,
     ];
     const one = float32([1, 1], 1);
-    // A call in between writes to where arguments are.
+    // A call in between writes to the block of arguments.
     a.data.set([1, 2, 3, 4]);
     b.data.set([1, 0, 0, 1]);
     const calling = {

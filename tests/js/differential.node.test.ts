@@ -1,13 +1,12 @@
 /**
- * Seeded random problems, computed by the library, by the reference, and by ONNX Runtime Web where
- * it has a kernel: Gemm of float32, float64 and float16 from opset 7, MatMul of integers. Library
- * and runtime must both lie as near to the reference as rounding allows, the library with B as it
- * is and with B packed.
+ * Seeded random problems, computed by the library, by the reference, and by ONNX Runtime Web if it
+ * has a kernel: Gemm of float32, float64 and float16 from opset 7, and MatMul of integers. Library
+ * and runtime must both be as near to the reference as rounding allows. The library computes each
+ * problem with B as it is and with B packed.
  *
- * The runtime is asked about every value, NaN and infinities too: it reads no C where beta is 0,
- * and keeps 0 * NaN where alpha is 0, as ONNX says. It is not asked about opsets 1 and 6, bfloat16,
- * and alpha, beta and C of integers, for which it has no kernel, nor about K = 0, where it drops
- * beta * C.
+ * The runtime computes all values, also NaN and infinities: it reads no C if beta is 0, and keeps
+ * 0 * NaN if alpha is 0, as ONNX says. It has no kernel for opsets 1 and 6, for bfloat16, or for
+ * alpha, beta and C of integers. If K is 0, it drops beta * C. It computes none of these here.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createGemm, type DType, type Gemm, type GemmOptions, type TensorLike } from 'wgemm';
@@ -72,7 +71,7 @@ const shapesOfC: readonly ((m: number, n: number) => number[] | undefined)[] = [
   (m, n) => [m, n],
   (m, n) => [m, n], // to be written over
 ];
-// What float32 holds: attributes of a model are float32, and would be other numbers for float64.
+// Numbers that float32 holds: attributes of a model are float32, also for operands of float64.
 const factors: readonly GemmOptions[] = [
   { alpha: 1, beta: 1 },
   { alpha: 0.5, beta: -2 },
@@ -102,7 +101,7 @@ function sprinkle(random: Random, dtype: Float, { data }: TensorLike, kind: stri
       2 ** (least - digits + 1),
     'NaN and infinities': () => random.pick([NaN, Infinity, -Infinity]),
   };
-  // In places of their own, so that most of the result stays a number.
+  // In few places, so that most of the result stays a number.
   const share = kind === 'NaN and infinities' ? 1 / data.length : 0.3;
   for (let i = 0; i < data.length; ++i)
     if (random.next() < share) set(data, dtype, i, (kinds[kind] as () => number)());
@@ -190,7 +189,7 @@ describe.each(dtypes)('%s', (dtype) => {
         for (const used of [a, b, c, options.out]) if (used && 'dispose' in used) used.dispose();
       }
     }
-    // About all, but for what opsets 1 and 6 took.
+    // All problems, except those of opsets 1 and 6.
     expect(runs, 'problems that the runtime has computed').toBeGreaterThanOrEqual(inOrt ? 35 : 0);
   });
 });

@@ -1,4 +1,4 @@
-/** What an engine lacks, as Node runs it in a process of its own. */
+/** Engines without some types of arrays: Node in a separate process. */
 import { execFile } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
@@ -18,7 +18,7 @@ it('arrays are Uint16Arrays for float16 in an engine without Float16Array', asyn
     const error = (() => { try { wg.gemm({ data: [1], shape: [1, 1] }, a); } catch (error) { return error.message; } })();
     console.log(JSON.stringify([tensor.data.constructor.name, y.data.constructor.name, y.dtype, y.data[0], error]));
   `;
-  // In the repository, so that `wgemm` is found as it is by a user of the package.
+  // In the repository, so that Node finds `wgemm` as it does for a user of the package.
   const folder = new URL('../../build/engine/', import.meta.url);
   await mkdir(folder, { recursive: true });
   const file = fileURLToPath(new URL('program.mjs', folder));

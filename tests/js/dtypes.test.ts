@@ -1,6 +1,6 @@
 /**
- * What each type of elements brings with it: its arrays, the edges of its range, how it is rounded,
- * and the factors that it takes.
+ * The types of elements: their arrays, the ends of their ranges, how they are rounded, and the
+ * factors that they take.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createGemm, type DType, type Gemm, type GemmOptions } from 'wgemm';
@@ -174,14 +174,14 @@ describe('integers', () => {
   ];
   it.each(cases)('%s %s', (dtype, _, a, b, c, options, wanted) => {
     expect(y(dtype, a, b, c, options)).toBe(wanted);
-    // In the middle of vectors the same.
+    // The same in the middle of vectors.
     const row = tensor(dtype, [1, 19], Array<Value>(19).fill(b));
     const column = tensor(dtype, [3, 1], [a, a, a]);
     expect(valuesOf(expectGemm(wg, column, row, c, options))).toEqual(Array(57).fill(wanted));
   });
 
   it.each(integerTypes)('of %s: a fraction of nothing does not count', (dtype) => {
-    // Where it did, the result would be cut, saturated or rounded.
+    // Otherwise the result would be truncated, saturated or rounded.
     const large = dtype.endsWith('32') ? 2 ** 31 - 1 : 2n ** 63n - 1n;
     const [empty, none] = [tensor(dtype, [1, 0], []), tensor(dtype, [0, 1], [])];
     const wanted = BigInt.asUintN(dtype.endsWith('32') ? 32 : 64, BigInt(large) * 2n);
@@ -225,8 +225,8 @@ describe('floating point', () => {
   it.each(floatTypes)('of %s rounds C as a number once', (dtype) => {
     const digits = floats[dtype].digits;
     const [half, more] = [2 ** -digits, 2 ** -45];
-    // Just above and below what lies in the middle of two numbers: by way of float32 both would
-    // fall on the middle.
+    // Just above and below the middle of two numbers. Rounded to float32 first, both would be the
+    // middle.
     for (const c of [
       0.1,
       1 + half,
@@ -266,7 +266,7 @@ describe('floating point', () => {
     const a = tensor(dtype, [1, 3000], Array<number>(3000).fill(0.5));
     const b = tensor(dtype, [3000, 1], Array<number>(3000).fill(1));
     expect(valuesOf(wg.gemm(a, b))).toEqual([round(dtype, 1500)]);
-    // Products and sums beyond float16 that come back.
+    // Products and sums beyond float16, whose result is within it.
     expect(y('float16', 60000, 60000, null, { alpha: 2 ** -20 })).toBe(
       round('float16', round('float16', 60000) ** 2 / 2 ** 20),
     );
@@ -304,7 +304,7 @@ describe.each(['float16', 'bfloat16'] as const)('every value of %s', (dtype) => 
     ).toEqual(wanted);
   });
 
-  // As a row for the code that rounds many at a time, and as a column for that which rounds one.
+  // As a row for the code that rounds several at once, and as a column for the code that rounds one.
   it.each(['row', 'column'])(
     'is rounded to once, to nearest even, from between it and the next, in a %s',
     (kind) => {

@@ -1,6 +1,6 @@
 /**
- * The types of elements, by the definitions of IEEE 754 and not by the library: their arrays, and
- * their elements as numbers.
+ * The types of elements, from the definitions of IEEE 754 and not from the library: their arrays,
+ * and their elements as numbers.
  */
 import type { DataArray, DType, Float16ArrayLike } from 'wgemm';
 
@@ -24,7 +24,7 @@ export const integers = {
 };
 export type Integer = keyof typeof integers;
 
-/** The 8-bit types, which QGemm alone has. */
+/** The 8-bit types, which only QGemm has. */
 export const quantized = {
   int8: { min: -128, max: 127 },
   uint8: { min: 0, max: 255 },
@@ -46,7 +46,7 @@ export interface ArrayClass {
   new (lengthOrBuffer: number | ArrayBufferLike): DataArray;
 }
 
-/** undefined where the engine has none. */
+/** undefined if the engine has none. */
 export const Float16 = (globalThis as { Float16Array?: ArrayClass }).Float16Array;
 
 /** The arrays that results come in. */
@@ -90,7 +90,7 @@ export function set(data: DataArray, dtype: DType, index: number, value: number 
   else (data as Float16ArrayLike)[index] = Number(value);
 }
 
-/** All elements of a tensor as it holds them. */
+/** All elements of a tensor, as its array holds them. */
 export function valuesOf(tensor: {
   readonly dtype?: DType;
   readonly data: DataArray;
@@ -99,7 +99,7 @@ export function valuesOf(tensor: {
   return Array.from({ length: tensor.data.length }, (_, i) => get(tensor.data, dtype, i));
 }
 
-/** The exponent that a number has in a type, that of subnormal ones being the least. */
+/** The exponent of a number in a type. Subnormal numbers have the least. */
 const exponentOf = (value: number, { least }: { least: number }) =>
   Math.max(Math.floor(Math.log2(Math.abs(value))), least);
 
@@ -109,7 +109,7 @@ export function round(dtype: Float, value: number): number {
   if (dtype === 'float64' || value === 0 || !Number.isFinite(value)) return value;
   const infinity = 2 ** format.most * 2;
   if (Math.abs(value) >= infinity) return Math.sign(value) * Infinity;
-  // Beside a float64 whose last bit is worth a unit of the type, no more than that unit is kept.
+  // Adding a float64 whose last bit is one unit of the type rounds to that unit.
   const large = 1.5 * 2 ** (52 + exponentOf(value, format) - format.digits + 1);
   const rounded = value + large - large;
   return Math.abs(rounded) >= infinity ? Math.sign(value) * Infinity : rounded;

@@ -1,4 +1,4 @@
-/** What the files of the package come to where Node reads or serves them. */
+/** Errors when Node reads or fetches the files of the package. */
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { describe, it } from 'vitest';

@@ -1,6 +1,6 @@
 /**
- * What is refused: each kind of bad input gives its error, changes nothing, keeps nothing, and
- * leaves an instance that works.
+ * Calls that are refused. Each kind of bad input throws its error. The call writes nothing and keeps
+ * no memory, and the instance still works.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createGemm, type CreateOptions, type Gemm, GemmError, HeapTensor } from 'wgemm';
@@ -63,7 +63,7 @@ const call = (o: Operands, changes: Call, run: 'gemm' | 'explain' = 'gemm') => {
   return run === 'gemm' ? wg.gemm(...all) : wg.explain('gemm', ...all);
 };
 
-/** Makes the call, and expects its error and that nothing else came of it. */
+/** Makes the call. Expects its error, nothing written and no memory kept. */
 function expectRefused(bad: (o: Operands) => Call, wanted: Wanted): void {
   const o = operands();
   const arguments_ = bad(o);
@@ -108,7 +108,7 @@ function revoked(target: object = {}): unknown {
   return proxy;
 }
 
-/** An array that says of its length whatever it likes. */
+/** An array that states any length. */
 const ofLength = (array: number[], length: unknown) =>
   new Proxy(array, {
     get: (target, key) => (key === 'length' ? length : (Reflect.get(target, key) as unknown)),
@@ -593,7 +593,7 @@ it('refuses an order that is a String object', () => {
   expectRefused((o) => ({ a: { ...o.a, order: new String('F') } }), layout('A', 'order "F"'));
 });
 
-/** Says that which shape and strides say, or nothing of elements. */
+/** Properties that agree with shape and strides, or do not concern the elements. */
 const sayingTheSame: [string, (o: Operands) => Call][] = [
   [
     'an ndarray',
@@ -1368,7 +1368,7 @@ describe('alloc refuses', () => {
       { code: 'SHAPE', op: 'alloc', argument: 'shape', says: ['[134217728, 134217728]', '2^53'] },
     ],
     [
-      'more than 2^53 elements but for a 0, as gemm does',
+      'more than 2^53 elements except for a 0, as gemm does',
       'int32',
       [2 ** 27, 0, 2 ** 27],
       { code: 'SHAPE', op: 'alloc', argument: 'shape', says: ['2^53'] },

@@ -1,4 +1,4 @@
-/** What the tests share about errors: that one is all of what it must be. */
+/** Checks of errors, which the tests share. */
 import { expect } from 'vitest';
 import { createGemm, type CreateOptions, GemmError } from 'wgemm';
 import * as wgemm from 'wgemm';
@@ -27,7 +27,7 @@ export interface Wanted {
   says: readonly (string | RegExp)[];
 }
 
-/** That `error` is the error wanted, all of it. */
+/** Expects all properties of an error. */
 export function expectError(error: unknown, { code, op = 'gemm', argument, says }: Wanted): void {
   expect(error).toBeInstanceOf(GemmError);
   expect(error).toBeInstanceOf(wgemm[classes[code]]);
@@ -50,7 +50,7 @@ export function thrown(call: () => unknown): unknown {
   return expect.fail('there was no error');
 }
 
-/** What a promise is rejected with. */
+/** The error that rejects a promise. */
 export async function rejected(promise: Promise<unknown>): Promise<unknown> {
   try {
     await promise;
@@ -65,7 +65,7 @@ export function notCreated(options: unknown): Promise<unknown> {
   return rejected(createGemm(options as CreateOptions).then((wg) => wg.dispose()));
 }
 
-/** Expects that what a worker throws is all of what `wgemm` throws. */
+/** Expects that an error of a worker has all properties of the error of `wgemm`. */
 export function expectSameError(found: unknown, wanted: unknown): void {
   expect(wanted).toBeInstanceOf(GemmError);
   expect(found).toBeInstanceOf((wanted as GemmError).constructor);
@@ -96,7 +96,7 @@ export async function expectRefusedInWorker<O>(
   expect((await inWorker.memory()).inUse, 'bytes in use').toBe(0);
 }
 
-/** Expects a GemmError with all its parts. */
+/** Expects a GemmError with all its properties. */
 export function expectWhole(error: unknown): void {
   if (!(error instanceof GemmError)) throw error;
   expect(error.code).toMatch(/^[A-Z_]+$/);
@@ -105,7 +105,7 @@ export function expectWhole(error: unknown): void {
   expect(error.message).toMatch(/^\w+: .{10}/);
 }
 
-/** Expects that `call` throws a whole GemmError if anything; tells whether it did not. */
+/** Expects that a call throws nothing except a complete GemmError. Returns whether it succeeded. */
 export function succeeds(call: () => unknown): boolean {
   try {
     call();

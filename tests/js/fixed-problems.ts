@@ -1,6 +1,6 @@
 /**
  * A fixed set of problems, whose results with `determinism: 'strict'` are the same bits everywhere,
- * and the SHA-256 of these: for every program that checks it. Knows nothing of Vitest.
+ * and the SHA-256 of the results. Programs without Vitest use it too.
  */
 import type {
   DataArray,
@@ -26,8 +26,8 @@ export const hashes = {
 };
 
 /**
- * Whether there can be more threads than one: that takes memory that is shared, which pages have if
- * they are isolated.
+ * Whether there can be several threads. They need shared memory, which a page has only if it is
+ * isolated.
  */
 export const hasThreads =
   (globalThis as { crossOriginIsolated?: boolean }).crossOriginIsolated !== false &&
@@ -83,8 +83,8 @@ const small: readonly Sizes[] = [
 ];
 
 /**
- * Enough work to be shared among threads: in all directions, by rows alone, by columns alone, and
- * with a K that is split.
+ * Enough work to be shared among threads: along M and N, along M alone, along N alone, and with a K
+ * that is split.
  */
 const large = {
   float32: [
@@ -111,9 +111,9 @@ export function makeProblems(): readonly Problem[] {
   const whole = (least: number, most: number) => random.between(least, most);
 
   /**
-   * Of an element of each type, by whole numbers alone: no engine rounds them in a way of its own.
-   * With all the digits that the type has, since products of fewer would be exact, and fused or in
-   * another order the same.
+   * An element of each type, made from whole numbers alone, so that all engines round it alike. It
+   * has all digits of the type: products of fewer digits would be exact, and so the same if fused or
+   * in another order.
    */
   const draw: Record<DType, () => number | bigint> = {
     float32: () => whole(-(2 ** 24), 2 ** 24) / 2 ** 24,
@@ -223,7 +223,7 @@ export function makeProblems(): readonly Problem[] {
     [1, 3000, 64],
   ];
   for (const [i, sizes] of largeOf8Bits.entries()) qgemm(i, sizes, 'uint8', 'int8');
-  // For which the relaxed build has a kernel.
+  // The relaxed build has a kernel for these.
   for (const [i, sizes] of [...small, ...largeOf8Bits].entries())
     qgemm(i, sizes, i % 2 ? 'int8' : 'uint8', i % 3 ? 'int8' : 'uint8', 7);
 

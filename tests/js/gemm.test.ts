@@ -168,8 +168,8 @@ describe.each(dtypes)('%s', (dtype) => {
       random,
     );
     const c = place(wg, 'an array', dtype, [rows, 1], random);
-    // The reference takes a second for a call: each transpose once, both with and without more to
-    // do than the product.
+    // The reference takes a second per call. So each transpose comes once, and both with and without
+    // an epilogue.
     if (transpose.transA === transpose.transB) expectGemm(wg, a, b, null, transpose);
     else expectGemm(wg, a, b, c, { ...transpose, alpha: 0.5 });
   });
@@ -307,7 +307,7 @@ describe.each(dtypes)('%s', (dtype) => {
 describe('one buffer for several tensors', () => {
   type Heads = ReturnType<typeof heads>[number];
 
-  // Rows of A, of C and of out in turn, as the heads of an attention layer lie.
+  // Rows of A, of C and of out in turn, as the heads of an attention layer.
   const heads = (rows: number, width: number, names: number) => {
     const buffer = new ArrayBuffer(4 * rows * width * names);
     const random = new Random(11);
@@ -340,7 +340,7 @@ describe('one buffer for several tensors', () => {
     }
   });
 
-  it('allows an out of one row in the gap between the rows of an input', () => {
+  it('allows an out with a single row in the gap between the rows of an input', () => {
     const buffer = new ArrayBuffer(4 * 12);
     const b = { data: new Float32Array(buffer).fill(1), shape: [2, 4], strides: [8, 1] };
     const out = { data: new Float32Array(buffer, 16, 4), shape: [1, 4] };
@@ -591,8 +591,7 @@ describe('explain', () => {
       );
       expect(plan.copies).toBe(bytesOf(dtype) * (35 + 42 + 30));
       expect(wg.explain('gemm', a, b).copies).toBe(plan.copies);
-      // What is computed in another type, or has alpha to be multiplied with, is written by a pass
-      // behind the kernel.
+      // If the result has another type than the sums, or alpha is not 1, the epilogue writes it.
       expect(plan.direct).toBe(bytesOf(dtype) >= 4);
       expect(wg.explain('gemm', a, b, null, { alpha: 2 }).direct).toBe(false);
     },

@@ -1,4 +1,4 @@
-/** `wgemm/inline` needs nothing but itself. */
+/** `wgemm/inline` needs no other file. */
 import { execFile } from 'node:child_process';
 import { copyFile, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,6 +1,6 @@
-// Has the engine interrupt calls half-way, and looks at what is left of the instance. A program of
-// its own, on the main thread of Node: `node interrupted.mjs SIMD THREADS SCENARIO`. Prints what it
-// found as JSON, and ends when nothing keeps it alive.
+// Makes the engine interrupt calls, and checks the instance afterwards. A program for the main
+// thread of Node: `node interrupted.mjs SIMD THREADS SCENARIO`. It prints what it found as JSON, and
+// ends when nothing keeps it alive.
 import vm from 'node:vm';
 import { createGemm, GemmError } from 'wgemm';
 
@@ -24,8 +24,8 @@ function held(wg, dtype, { data, shape }) {
 }
 
 /**
- * The operands of all calls, and a call of every way through the library; each gives an array, or
- * what has none.
+ * The operands of all calls, and a call for every path through the library. Each returns an array,
+ * or undefined if it has none.
  */
 function prepare(wg) {
   const [a, b] = [matrix(Float32Array, [20, 30]), matrix(Float32Array, [30, 18])];
@@ -86,8 +86,8 @@ const says =
   /^\w+: the instance ended when the engine interrupted its call of \w+ \(.+\); create another with createGemm\(\)$/;
 
 /**
- * Expects, with all of the stack at hand, that the instance is as it was, or has ended and says so.
- * Tells whether it has.
+ * Expects, at the start of the stack, that the instance is unchanged, or has ended and says so.
+ * Returns whether it has ended.
  */
 function verify({ wg, calls, tensors, more, heapA, inUse }, after) {
   for (const tensor of more) tensor.dispose();
@@ -118,8 +118,8 @@ function verify({ wg, calls, tensors, more, heapA, inUse }, after) {
 const found = { ended: {}, worked: {} };
 
 /**
- * Makes a call where the stack has room for more and more frames: on the way back from a recursion
- * that is too deep. `words`: that are on the stack besides, for steps finer than a frame.
+ * Makes a call with room for more and more frames on the stack, while it returns from a recursion
+ * that was too deep. `words`: words on the stack besides, for steps smaller than a frame.
  */
 async function overflow(name, options, make, words) {
   const padding = new Array(words).fill(0);
@@ -186,7 +186,7 @@ const scenarios = {
     );
   },
 
-  /** Calls that `vm` ends by itself, without anything that could be caught in them. */
+  /** Calls that `vm` ends, without an exception that they could catch. */
   async timeout() {
     const large = matrix(Float64Array, [1200, 1200]);
     const calls = {
@@ -215,7 +215,7 @@ const scenarios = {
     }
   },
 
-  /** What has ended holds no memory, though the instance and its tensors are at hand. */
+  /** An instance that ended holds no memory, though it and its tensors are still reachable. */
   async memory() {
     const kept = [];
     for (let i = 0; i < 12; ++i) {

@@ -9,10 +9,10 @@ import { createGemm } from 'wgemm';
 import { expectError, thrown } from './errors.js';
 
 const program = fileURLToPath(new URL('interrupted.mjs', import.meta.url));
-// Node 20 has relaxed SIMD behind a flag that later ones do not know.
+// Node 20 has relaxed SIMD behind a flag, which later versions do not know.
 const flags = process.version.startsWith('v20.') ? ['--experimental-wasm-relaxed-simd'] : [];
 
-/** Runs a scenario in a process of its own, which nothing must keep from its end. */
+/** Runs a scenario in a separate process, which nothing may keep alive. */
 async function run(...args: string[]): Promise<{ wrong: string[]; ended: Record<string, number> }> {
   const child = spawn(process.execPath, ['--expose-gc', ...flags, program, ...args], {
     timeout: 120_000,
@@ -39,7 +39,7 @@ describe.each(['simd128', 'relaxed'])('on %s', (simd) => {
       expect(Object.keys(ended)).toHaveLength(2);
     }, 150_000);
 
-    it('what has ended gives its memory back', async () => {
+    it('an instance that ended frees its memory', async () => {
       const { wrong, ended } = await run(simd, threads, 'memory');
       expect(wrong).toEqual([]);
       expect(ended.memory).toBeGreaterThan(5);

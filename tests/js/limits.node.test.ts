@@ -1,4 +1,4 @@
-/** Limits that need much memory, a look behind the API, or threads. */
+/** Limits whose tests need much memory, the functions behind the API, or threads. */
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { createGemm, type HeapTensor } from 'wgemm';
@@ -72,7 +72,6 @@ describe('the block of arguments', () => {
     allocate(bytes: number): number;
     errorMessage(): number;
     gemm(end: number): number;
-    gemmShape(): number;
     explainGemm(beside: number): number;
     pack(): number;
   }
@@ -104,7 +103,7 @@ describe('the block of arguments', () => {
     const core = await load();
     const at = core.allocate(64);
     const end = core.HEAPU8.length;
-    /** A tensor of one float32, with what is wrong of it. */
+    /** A tensor of one float32, with wrong values in it. */
     const one = (
       wrong: Partial<Record<'dtype' | 'address' | 'size' | 'rank' | 'strides', number>> = {},
     ) => {
@@ -124,7 +123,7 @@ describe('the block of arguments', () => {
     const wrong: number[][] = [
       ...[-1, 65, 1000, 2 ** 20, 2 ** 32 + 2, 2 ** 53, Infinity].map((rank) => one({ rank })),
       ...[-1, 65, 1000, 2 ** 20, 2 ** 32, 2 ** 53].map((strides) => one({ strides })),
-      ...[-4, 10, 256, 2 ** 32].map((dtype) => one({ dtype })),
+      ...[-5, 10, 256, 2 ** 32].map((dtype) => one({ dtype })),
       ...[-1, -2, 2 ** 54, Infinity].map((size) => one({ size })),
       ...[end, end - 2, at + 1, 2 ** 32 + at, 2 ** 53, Infinity, -100, -Infinity].map((address) =>
         one({ address }),
@@ -132,6 +131,10 @@ describe('the block of arguments', () => {
       ...[0, 3, end, 2 ** 32 + at, NaN, -5].map((address) => [-2, address]),
       [-3, 99, 1, -1],
       [-3, 4, 0.5, -1],
+      // Behind the place of an array there must be a tensor.
+      ...[[-1], [-2, at], [-3, 4, 1, -1], [-4], one({ rank: 65 }), one({ address: end })].map(
+        (operand) => [-4, 1, 0, ...operand],
+      ),
     ];
     for (const operand of wrong) {
       for (const operands of [
@@ -139,11 +142,7 @@ describe('the block of arguments', () => {
         [one(), operand, absent, out],
         [one(), one(), operand, out],
       ]) {
-        for (const run of [
-          (n: number) => core.gemm(n),
-          () => core.gemmShape(),
-          () => core.explainGemm(0),
-        ]) {
+        for (const run of [(n: number) => core.gemm(n), () => core.explainGemm(0)]) {
           expect(run(call(...operands)), String(operand)).toBe(argument);
         }
       }
@@ -154,6 +153,14 @@ describe('the block of arguments', () => {
     new Float32Array(core.HEAPU8.buffer, at, 1).fill(3);
     expect(core.gemm(call(one(), one(), absent, out))).toBe(0);
     expect(new Float32Array(core.HEAPU8.buffer, out[1], 1)[0]).toBe(9);
+    // Arrays overlap by their places among the caller's, not by those of their copies.
+    const placed = (buffer: number, offset: number, operand: number[]) => [
+      ...[-4, buffer, offset],
+      ...operand,
+    ];
+    const run = (offset: number) =>
+      core.gemm(call(placed(1, 8, one()), placed(2, 8, one()), absent, placed(1, offset, out)));
+    expect([0, 4, 8, 11, 12].map(run)).toEqual([0, 0, argument, argument, 0]);
   });
 });
 

@@ -1,6 +1,6 @@
 /**
- * Limits: what a call needs is known before anything is copied, and what an instance may take is
- * never passed.
+ * Limits: a call knows what memory it needs before it copies anything, and an instance never takes
+ * more than its limit.
  */
 import { describe, expect, it } from 'vitest';
 import { createGemm, type Gemm, GemmError, type HeapTensor } from 'wgemm';
@@ -192,7 +192,7 @@ describe('maxMemory', () => {
     const held: HeapTensor[] = [];
     let refused = 0;
     for (let step = 0; step < 3000; ++step) {
-      // Of growing sizes, so that what is freed has no room for what comes.
+      // Sizes grow, so that no tensor fits where an earlier one was freed.
       const size = Math.ceil(2 ** (10 + (12 * step) / 3000) * (1 + random.next()));
       try {
         held.push(wg.alloc('uint8', [size]));
@@ -259,8 +259,8 @@ it('views of the heap are found wherever they begin, and not once their tensor i
   });
 });
 
-describe('an engine without views of so many bytes', () => {
-  it.each([1, 2])('computes them out-of-core, at stride %d', async (stride) => {
+describe('an engine without views of that length', () => {
+  it.each([1, 2])('computes out-of-core, at stride %d', async (stride) => {
     using wg = await createGemm({ maxMemory: 3_000_000 });
     const [m, k] = [4, 600_000];
     const data = random.fill(new Float32Array(m * k * stride - stride + 1));

@@ -31,7 +31,7 @@ interface Axis {
 }
 
 /**
- * undefined: there is no result, since K differs, batch axes or bias do not broadcast, or a rank is
+ * undefined if there is no result, since K differs, batch axes or bias do not broadcast, or a rank is
  * 0.
  */
 export function referenceMatMul(
@@ -70,7 +70,7 @@ export function referenceMatMul(
       matrix(weights, offset(batch, i, found.batchOfWeights), depth, columns),
       tensor ? matrix(tensor, offset(batch, i, axesOfBias), biasRows, biasColumns) : bias,
     );
-    // Not as arguments, of which an engine takes only so many.
+    // One by one, since engines limit the number of arguments.
     for (const value of product.values) values.push(value);
     for (const bound of product.bounds) bounds.push(bound);
   }
@@ -86,7 +86,7 @@ export function shapeOfMatMul(
   return arrange({ shape: src }, { shape: weights }, flags)?.shape;
 }
 
-/** An axis that is not in the tensor. */
+/** The axis that a tensor lacks. */
 const added: Axis = { size: 1, stride: 0 };
 
 function arrange(src: Place, weights: Place, { transposeA, transposeB }: Flags) {

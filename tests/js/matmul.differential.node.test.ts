@@ -1,12 +1,12 @@
 /**
  * Seeded random problems of MatMul, computed by the library, by the reference, and by ONNX Runtime
- * Web where it has a kernel: both must lie as near to the reference as rounding allows. The library
- * computes each with its weights as they are and, unless these are a vector, packed, with their
- * batches too.
+ * Web if it has a kernel. Both must be as near to the reference as rounding allows. The library
+ * computes each problem with its weights as they are. If they are no vector, it also computes it
+ * with the weights packed, with their batch axes.
  *
- * The runtime's MatMul has no transposes, for which its data are transposed, no bias and no
- * bfloat16. It is not asked about K = 0, where it leaves what it finds in memory, gives another
- * shape or fails.
+ * The runtime's MatMul has no transposes, so it gets transposed data. It has no bias and no bfloat16.
+ * It gets no problems with K = 0: it would return memory that it never wrote, return another shape,
+ * or fail.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createGemm, type DType, type Gemm, type MatMulOptions } from 'wgemm';
@@ -151,7 +151,7 @@ describe.each(dtypes)('%s', (dtype) => {
   });
 });
 
-it('the runtime is none for what it is not asked about', async () => {
+it('the runtime is wrong or fails on the problems that it does not get', async () => {
   const one = { data: new Uint16Array(1), shape: [1, 1] };
   await expect(runOrt('bfloat16', one, one)).rejects.toThrow('Could not find an implementation');
   const empty = { data: new Float32Array(0), shape: [1, 3, 0] };

@@ -286,7 +286,7 @@ describe.each(dtypes)('%s', (dtype) => {
     ['deep enough to split K, weights for each', [2], [2], 2, 3, 4097],
     ['deep enough to split K, weights shared by a batch of two axes', [2, 2], [2, 1], 2, 3, 4099],
     ['wide enough to split N', [2], [], 2, 20001, 2],
-    ['wide enough to split N, weights shared by rows with gaps', [2, 1], [1, 2], 1, 16400, 2],
+    ['wide enough to split N, weights shared among rows with gaps', [2, 1], [1, 2], 1, 16400, 2],
     ['tall enough to split M', [3], [], 6000, 2, 3],
     ['of many small ones', [300], [300], 2, 3, 2],
     ['of many small ones with the same weights', [300], [1], 2, 3, 2],
@@ -322,8 +322,8 @@ describe.each(dtypes)('%s', (dtype) => {
     }
   });
 
-  // A batch that shares weights is one tall product where the rows of src, dst and bias go on from
-  // matrix to matrix, and only there.
+  // A batch that shares weights is one tall product if the rows of src, dst and bias continue from
+  // matrix to matrix, and only then.
   describe('with weights for a whole batch', () => {
     it.each([1, 2, m])('and %i rows, takes any strides of src, bias and out', (rows) => {
       const random = new Random(8);
@@ -821,14 +821,14 @@ describe('tensors of an attention layer, without a copy', () => {
       const before = snapshot(whole).data;
       const alone = expectMatMul(wg, gather(part(0)), square);
       wg.matmul(part(0), square, null, { out: part(2) });
-      // But for the roundings: another layout may have another kernel.
+      // Equal except for rounding: another layout may have another kernel.
       Array.from(gather(part(2)).data, Number).forEach((sum, i) =>
         expect(sum).toBeCloseTo(Number(alone.data[i]), 6),
       );
       const after = snapshot(whole).data;
       for (let i = 0; i < after.length; ++i)
         if (Math.floor(i / (heads * width)) % 3 !== 2) expect(after[i]).toBe(before[i]);
-      // A head beside a head.
+      // Heads that are contiguous.
       wg.matmul(part(0, 0), square, part(1, 1), { out: part(1, 1) });
       drop(whole);
     }
@@ -900,8 +900,8 @@ const call = (o: Operands, changes: Call, run: 'matmul' | 'explain' = 'matmul') 
 };
 
 /**
- * Makes the call, and expects its error and that nothing else came of it; and the same error of
- * explain.
+ * Makes the call. Expects its error, the same error of explain, nothing written and no memory
+ * kept.
  */
 function expectRefused(bad: (o: Operands) => Call, wanted: Wanted): void {
   const o = operands();

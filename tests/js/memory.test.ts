@@ -1,6 +1,5 @@
 /**
- * What the memory does: nothing is kept that was not asked for, growth ends no tensor, and what is
- * dropped is freed.
+ * Memory: calls keep none, tensors survive its growth, and tensors that are dropped are freed.
  */
 import { describe, expect, it } from 'vitest';
 import { createGemm, type Gemm, GemmError, type HeapTensor, type PackedWeights } from 'wgemm';
@@ -161,7 +160,7 @@ describe('a heap tensor', () => {
     const tensor = wg.alloc('float32', shape);
     shape[0] = 1000;
     expect(tensor.shape).toEqual([2, 2]);
-    // TypeScript forbids these; memory behind the tensor's end would be read if they worked.
+    // TypeScript forbids these. If they worked, calls would read memory behind the tensor's end.
     for (const change of [{ shape: [1000, 2] }, { size: 2000 }, { dtype: 'int32' }])
       expect(() => Object.assign(tensor, change)).toThrow(TypeError);
     expect(() => (tensor.shape as number[]).push(3)).toThrow(TypeError);
@@ -211,7 +210,7 @@ describe('a heap tensor', () => {
 describe('packed weights', () => {
   const b = new Random(7).tensor('int8', [50, 40]);
   const types = { a: 'uint8', b: 'int8' } as const;
-  /** Expects that weights still give what they must. */
+  /** Expects that weights still give the right result. */
   const expectRight = (wg: Gemm, weights: PackedWeights) => {
     const { inputs, options } = draw(wg, new Random(8), {
       types,
@@ -310,7 +309,7 @@ describe('packed weights', () => {
 });
 
 describe('growth of the memory during a call', () => {
-  // 2 MB of B, and of what is packed of it: more than a new instance has.
+  // 2 MB of B, and of the packed B: more than a new instance has.
   const wide = { data: new Random(4).fill(new Float32Array(500_000)), shape: [5, 100_000] };
 
   it.each(placeNames)('leaves A, C and out right in %s', async (where) => {
@@ -342,7 +341,7 @@ describe('growth of the memory during a call', () => {
         bZeroPoint: '[N]',
       });
       const weights = packed(wg, inputs.b as Matrix);
-      // The copy of B, with what lies between its rows, is more than a new instance has.
+      // The copy of B, with the gaps between its rows, is more than a new instance has.
       const { committed } = wg.memory();
       const wide = {
         data: new Uint8Array(committed + 5).fill(random.between(1, 99)),
@@ -385,7 +384,7 @@ describe('growth of the memory during a call', () => {
       const a = place === 'A' ? { data: empty.data, shape: [0, 5] } : float32([0, 5]);
       const options = place === 'out' ? { out: { data: emptyOut.data, shape: [0, 100_000] } } : {};
       expect(wg.gemm(a, wide, null, options).shape, place).toEqual([0, 100_000]);
-      // An implementation that copies nothing where there is nothing to do need not grow.
+      // A call that has nothing to compute need not copy, so the memory need not grow.
       expect(wg.memory().committed).toBeGreaterThanOrEqual(committed);
       expect(wg.memory().inUse).toBe(inUse);
       wg.dispose();

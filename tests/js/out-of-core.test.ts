@@ -1,6 +1,6 @@
 /**
- * Operands larger than the memory: calls are computed block by block, and give what they give in a
- * memory that holds all.
+ * Operands larger than the memory: calls are computed out-of-core, with the same results as in a
+ * memory that holds everything.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
@@ -16,8 +16,8 @@ import { expectError, thrown } from './errors.js';
 import { Random } from './tensors.js';
 
 /**
- * Of the instances that stream. No less than what the memory begins with, which has room for the
- * threads' stacks too.
+ * The limit of the instances that compute out-of-core. It is not below the initial memory, which
+ * has room for the stacks of threads.
  */
 const maxMemory = 3_000_000;
 
@@ -66,7 +66,7 @@ function expectSame(
 
 describe('a product larger than maxMemory', () => {
   it.each(dtypes)('of %s gives the same', (dtype) => {
-    // The operands are some ten times what there is.
+    // The operands are about ten times as large as the memory.
     const [m, k, n] =
       bytesOf(dtype) === 8
         ? [700, 2800, 700]
@@ -106,7 +106,7 @@ describe('a product larger than maxMemory', () => {
       [{ ...a, shape: [k, m] }, { transA: true }],
       [strided(floats([m * (k + 3) - 3]), [k + 3, 1]), {}],
       [strided(floats([k * m]), [1, m]), {}],
-      [strided(floats([2 * m * k - 1]), [2 * k, 2]), {}], // no run lies side by side
+      [strided(floats([2 * m * k - 1]), [2 * k, 2]), {}], // no contiguous run
       [strided(floats([k]), [0, 1]), {}],
     ];
     const b = floats([k, n]);
@@ -184,7 +184,7 @@ describe('a product larger than maxMemory', () => {
     expect(small.memory().inUse).toBe(0);
   });
 
-  it('sums in place, if out is C', () => {
+  it('sums in place if out is C', () => {
     const [m, k, n] = [700, 900, 600];
     const [a, b, c] = [floats([m, k]), floats([k, n]), floats([m, n])];
     expectSame((wg) => {
@@ -283,7 +283,7 @@ it('a product whose copies fit, and not its scratch beside them, goes through al
 });
 
 describe('explain', () => {
-  it('tells of streaming only if it is needed', () => {
+  it('says out-of-core only if that is needed', () => {
     const [a, b] = [floats([500, 500]), floats([500, 500])];
     const [inMemory, inBlocks] = [whole.explain('gemm', a, b), small.explain('gemm', a, b)];
     expect(inMemory).toMatchObject({ outOfCore: false, copies: 3e6 });
@@ -320,7 +320,7 @@ describe('explain', () => {
     const [a, b] = [random.tensor('int32', [m, k]), random.tensor('int32', [k, n])];
     const { copies, outOfCore } = small.explain('gemm', a, b);
     expect(outOfCore).toBe(true);
-    // Whole copies of A, as many as there are blocks of columns; of B; and one of Y.
+    // Whole copies of A, one per block of columns; of B; and one of Y.
     const found = (copies - 4 * m * n) / 4 / k;
     const solutions = Array.from({ length: 9 }, (_, i) => (found - m * (i + 1)) / n).filter(
       (times) => Number.isInteger(times) && times > 0,

@@ -1,6 +1,6 @@
 /**
- * Memory under pressure: calls that get none, one byte less than they need and all, and many calls
- * of all kinds.
+ * Memory under pressure: calls that get no memory, one byte less than they need, or all of it; and
+ * many calls of all kinds.
  */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
@@ -17,7 +17,7 @@ import { allTypes, bytesOf, dtypeOf, dtypes } from './dtypes.js';
 import { expectError, thrown } from './errors.js';
 import { count, expectGemm, float32, Random, sameBytes } from './tensors.js';
 
-/** Bytes that something in the heap takes. */
+/** Bytes in use for a tensor or weights of `bytes` bytes. */
 const taken = (bytes: number) => 64 + Math.ceil(bytes / 64) * 64;
 
 const opOf = (dtype: DType) => (dtype.endsWith('int8') ? 'qgemm' : 'gemm');
@@ -47,7 +47,7 @@ describe('if memory is just not enough, each call fails with nothing written or 
 
   const [m, n, k] = [40, 50, 60];
   const random = new Random(1);
-  /** What is called, of the operands that it takes; and what must stay as it was where it fails. */
+  /** A call, its tensors in the heap, and the out that must stay unchanged if it fails. */
   type Made = { call: () => unknown; op: string; out?: TensorLike; held: { dispose(): void }[] };
   const kinds: Record<string, (dtype: DType, a: TensorLike, b: TensorLike) => Made> = {
     'a product of arrays': (dtype, a, b) => ({

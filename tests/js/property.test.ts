@@ -1,6 +1,6 @@
 /**
- * Random arguments: good ones give what the reference gives; any whatever gives that or a
- * GemmError, and keeps nothing.
+ * Random arguments. Valid ones give the result of the reference. Any others give that or a GemmError,
+ * and keep no memory.
  */
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -123,8 +123,8 @@ it('gemm is right for random shapes, layouts, transposes, alpha and beta', () =>
   );
 });
 
-// Arguments of every kind: those of a good call, of which some are replaced, so that a call comes
-// far before it fails, or succeeds.
+// Arguments of every kind: those of a valid call with some replaced, so that a call fails late, or
+// succeeds.
 const replacement = fc.record({
   argument: fc.constantFrom('a', 'b', 'c', 'options'),
   field: fc.constantFrom(

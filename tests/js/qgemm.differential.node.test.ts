@@ -2,9 +2,9 @@
  * Seeded random problems of QGemm, computed by the library with B as it is and with B packed, by
  * the reference, and by ONNX Runtime Web: all bits must be the same.
  *
- * The runtime has no int8 x uint8, quantizes to the type of A only, wants b_scale and b_zero_point
- * in one shape, and leaves what it finds in memory where K is 0: there the library is held to the
- * reference alone.
+ * The runtime has no int8 x uint8, quantizes to the type of A only, and wants b_scale and
+ * b_zero_point in one shape. If K is 0, it returns memory that it never wrote. For these problems
+ * only the reference counts.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createGemm, type DType, type Gemm } from 'wgemm';
@@ -56,7 +56,7 @@ const names = [
   'yZeroPoint',
 ] as const;
 
-/** What calls with B packed have taken. */
+/** The kernels of calls with B packed. */
 const kernels = new Set<string>();
 
 /** Calls qgemm with B as it is, and with B packed. */
@@ -122,7 +122,7 @@ function plain(input: Vector): Required<Omit<Matrix, 'strides'>> {
 
 const alphas = [1, 0.5, -1, 0.37, -2.5, 0];
 
-/** Small sizes more often than large ones, up to 70; one row of A in every fifth. */
+/** Small sizes more often than large ones, up to 70. Every fifth problem is a GEMV. */
 const size = (random: Random) => Math.floor(71 ** random.next());
 
 describe.each(typePairs)('$a x $b', (types) => {
@@ -253,7 +253,7 @@ it('calls with B packed have taken relaxed dot products, if this engine has any'
     ).not.toEqual([]);
 });
 
-it('the runtime is none for what it is not asked about', async () => {
+it('the runtime is wrong or fails on the problems that it does not get', async () => {
   const one = (types: (typeof typePairs)[number], output: Output) => {
     const drawn = draw(wg, new Random(1), {
       types,

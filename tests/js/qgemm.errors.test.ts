@@ -1,6 +1,6 @@
 /**
- * What qgemm and pack refuse: each kind of bad input gives its error, changes nothing, keeps
- * nothing, and leaves an instance that works.
+ * Calls of qgemm and pack that are refused. Each kind of bad input throws its error. The call writes
+ * nothing and keeps no memory, and the instance still works.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
@@ -108,8 +108,8 @@ function argumentsOf(
 }
 
 /**
- * Makes the call, and expects its error and that nothing else came of it. Explain must say the
- * same, of values too.
+ * Makes the call. Expects its error, nothing written and no memory kept. Explain must throw the
+ * same error, also for values.
  */
 function expectRefused(bad: (o: Operands) => Changes, wanted: Wanted): void {
   const o = operands();
@@ -359,21 +359,21 @@ refuses('refuses scales and zero points of a shape:', {
     { aZeroPoint: uint8([3], 1, 2, 3) },
     shape('a_zero_point', '[3]', oneValue),
   ],
-  'bScale one a row': [
+  'a bScale for each row': [
     { bScale: Float32Array.of(1, 2, 3) },
     shape('b_scale', '[3]', '2 columns', oneOrEach),
   ],
   'bScale [1, N]': [{ bScale: float32([1, 2], 1, 2) }, shape('b_scale', '[1, 2]', oneOrEach)],
   'bScale empty': [{ bScale: new Float32Array(0) }, shape('b_scale', '[0]', oneOrEach)],
-  'bScale one a row, with transB': [
+  'a bScale for each row, with transB': [
     { b: int8([2, 3], 1, 2, 3, 4, 5, 6), transB: true, bScale: Float32Array.of(1, 2, 3) },
     shape('b_scale', '[3]', '2 columns'),
   ],
-  'bScale one a row, with packed weights': [
+  'a bScale for each row, with packed weights': [
     () => ({ b: weights, bScale: Float32Array.of(1, 2, 3) }),
     shape('b_scale', '[3]', '2 columns'),
   ],
-  'bZeroPoint one a row': [
+  'a bZeroPoint for each row': [
     { bZeroPoint: Int8Array.of(1, 2, 3) },
     shape('b_zero_point', '[3]', '2 columns', oneOrEach),
   ],
@@ -575,7 +575,7 @@ describe('refuses an out that overlaps', () => {
       bytes: () => new Uint8Array(buffer, start, 192).slice(),
     };
   }
-  // Where an out of 4 bytes has but one in common with the input: its first, or its last.
+  // An out of 4 bytes that has only one in common with the input: its first, or its last.
   const names = {
     a: ['A', 5],
     aScale: ['a_scale', 13],
@@ -781,7 +781,7 @@ describe('refuses packed weights', () => {
   });
 });
 
-/** Packs, and expects the error and that nothing else came of it. */
+/** Packs. Expects the error, and that no memory is kept. */
 function expectPackRefused(b: unknown, options: unknown, wanted: Wanted): void {
   const before = wg.memory();
   expectError(
@@ -902,7 +902,7 @@ describe('pack refuses', () => {
       says: [/no memory for/, 'in use'],
     };
     const tooWide = { data: new Int8Array(120_000), shape: [1, 120_000] };
-    // It is the copy that has no room, or the weights behind it.
+    // There is no room for the copy, or none for the weights behind it.
     for (const width of [120_000, 60_000]) {
       const b = { data: tooWide.data.subarray(0, width), shape: [1, width] };
       expectError(

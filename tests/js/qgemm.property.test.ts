@@ -1,6 +1,6 @@
 /**
- * Random arguments of qgemm, explain and pack: good ones give what the reference gives, to the bit;
- * bad ones the GemmError that they must.
+ * Random arguments of qgemm, explain and pack. Valid ones give the result of the reference, to the
+ * bit. Wrong ones give their GemmError.
  */
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -58,7 +58,7 @@ interface Call {
 interface Fault {
   /** Spoils the call. */
   spoil: (call: Call) => void;
-  /** Of the error; with packed weights the second one. */
+  /** The argument of the error; with packed weights the second one. */
   code: string;
   packedCode?: string;
   argument: string;
@@ -262,8 +262,8 @@ it('qgemm is right for random shapes, layouts and options, and refuses what is w
   expect(refused).toBeGreaterThan(1000);
 });
 
-// Arguments of every kind: those of a good call, of which some are replaced, so that a call comes
-// far before it fails, or succeeds.
+// Arguments of every kind: those of a valid call with some replaced, so that a call fails late, or
+// succeeds.
 const names = [
   'a',
   'aScale',

@@ -1,6 +1,6 @@
 /**
  * What qgemm computes, for every combination of its arguments, bit for bit against the reference;
- * and the plans that explain tells of.
+ * and the plans that explain returns.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createGemm, type Gemm, GemmError, PackedWeights, type QGemmInputs } from 'wgemm';
@@ -438,7 +438,7 @@ describe('results', () => {
     ).toEqual([0, 0, 3, 255, 255]);
   });
 
-  // Each of these orders would round to the other side.
+  // Each of these orders of factors would round to the other side.
   it.each<[what: string, scales: Scales, acc: number, wanted: number]>([
     ['b / y first', [1, 2.2, 2.3, 9], 225, 127],
     ['a * b first', [4.4, 2.5, 1.8, 2.4], 6, 49],
@@ -626,11 +626,10 @@ describe('explain', () => {
           );
           const stored = wg.explain('qgemm', { ...args, b: weights }, options);
           expect(stored.copies).toBe(plan.copies - 8 * 16);
-          // Engines whose relaxed dot product is exact for 8 bits have kernels for packed weights
-          // alone.
+          // If the relaxed dot product of the engine is exact for 8 bits, there are kernels for
+          // packed weights only.
           if (!stored.kernel.includes('_relaxed')) expect(stored.kernel).toBe(plan.kernel);
-          // Few rows are computed on B as it is stored, many on what is rearranged once for all of
-          // them.
+          // A skinny GEMM reads B as it is stored. With more rows B is packed once for all of them.
           expect(stored.packs).toEqual({ a: true, b: !stored.kernel.endsWith('_b8') });
           expect(stored.scratch).toBeLessThanOrEqual(plan.scratch);
           expect(out.data).toEqual(before.data);

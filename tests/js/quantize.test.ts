@@ -1,6 +1,6 @@
 /**
- * Between float32 and the integers of QGemm: against the definitions of ONNX, written down once
- * more here.
+ * Conversions between float32 and the integers of QGemm, against the definitions of ONNX, which are
+ * here again.
  */
 import { afterAll, beforeAll, describe, expect, expectTypeOf, it } from 'vitest';
 import {
@@ -136,7 +136,7 @@ describe('quantize, by a scale that is given', () => {
     });
   });
 
-  it('keeps a scale as float32, and gives zero points if there are none', () => {
+  it('keeps a scale as float32, and makes zero points if there are none', () => {
     const x = float32([2, 2], 1, 2, 3, 4);
     expect(quantize(x, { scale: 0.1 })).toEqual({
       data: Uint8Array.of(10, 20, 30, 40),
@@ -265,7 +265,7 @@ describe('quantize, by the data', () => {
     expect(quantize(whole, { dtype: 'int8' })).toEqual(q);
   });
 
-  it('includes 0 in the range, and if there is nothing else has scale 1', () => {
+  it('includes 0 in the range, and has scale 1 if all is 0', () => {
     expect(quantize(float32([2], 51, 255))).toMatchObject({
       data: Uint8Array.of(51, 255),
       scale: 1,
@@ -405,7 +405,7 @@ describe('where the elements are', () => {
     );
   });
 
-  it('fills out, and what lies about it stays', () => {
+  it('fills out, and leaves the bytes around it', () => {
     const x = float32([2, 3], -1, 0, 1, 2, 3, 4);
     const data = new Int8Array(10).fill(77);
     for (const strides of [undefined, [3, 1]]) {

@@ -1,6 +1,6 @@
 /**
- * What the tests of QGemm share: problems drawn at random, operands in every form and place, and
- * the one check of a result.
+ * Helpers of the tests of QGemm: random problems, operands in every form and place, and the check
+ * of a result.
  */
 import {
   type DType,
@@ -47,8 +47,8 @@ export const shapesOfC = (m: number, n: number): readonly (readonly number[])[] 
 ];
 
 /**
- * What a scale or zero point can be given as; the second list is for those of B, which may have one
- * for each column.
+ * Forms of a scale or zero point. The second list is for those of B, which may have one per
+ * column.
  */
 export const oneForms = ['a number', 'an array', '[]', '[1]'] as const;
 export const forms = [
@@ -61,7 +61,7 @@ export const forms = [
 export type OneForm = (typeof oneForms)[number];
 export type Form = (typeof forms)[number];
 
-/** A scale or zero point in a form, and where that is a tensor without gaps in a place. */
+/** A scale or zero point in a form. If that is a tensor without gaps, it is in a place. */
 export function vector(
   wg: Gemm,
   form: Form,
@@ -189,10 +189,10 @@ export function draw(
   return { inputs, options };
 }
 
-/** What weights were packed from. */
+/** The tensor that weights were packed from. */
 const origins = new WeakMap<PackedWeights, { b: Matrix; transB: boolean }>();
 
-/** Packs, and remembers from what, for `expectQGemm`. */
+/** Packs a tensor, and remembers it for `expectQGemm`. */
 export function packed(wg: Gemm, b: Matrix, trans = false): PackedWeights {
   const weights = wg.pack(b as QGemmInputs['a'], { op: 'qgemm', trans });
   origins.set(weights, { b: snapshot(b), transB: trans });
@@ -217,7 +217,7 @@ function reference(inputs: QuantizedInputs, options: Options) {
   return referenceQGemm({ ...inputs, b: inputs.b as Matrix, ...origin }, { ...options, ...origin });
 }
 
-/** Ends those of the inputs, and of what else there is, that are in the heap. */
+/** Disposes of the inputs and other arguments that are in the heap. */
 export function dropAll(inputs: object, ...more: unknown[]): void {
   drop(...(Object.values(inputs) as unknown[]), ...more);
 }

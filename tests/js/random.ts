@@ -1,6 +1,5 @@
 /**
- * Numbers that are the same in every run (mulberry32). Knows nothing of Vitest, so that other
- * programs can have them too.
+ * Random numbers that are the same in every run (mulberry32). Programs without Vitest use them too.
  */
 import type { DataArray, DType } from 'wgemm';
 import { arrayClasses, bytesOf, dtypeOf, isFloat, set } from './dtypes.js';

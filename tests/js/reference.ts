@@ -1,6 +1,6 @@
 /**
- * Gemm and QGemm as their specifications define them, in plain loops. Slow, and short enough to be
- * checked by reading.
+ * Gemm and QGemm as their specifications define them, in plain loops. They are slow, and short
+ * enough to check by reading.
  */
 import type { DataArray, DType } from 'wgemm';
 import {
@@ -95,14 +95,14 @@ function floatGemm(dtype: Float, a: Matrix, b: Matrix, c: Bias, factors: Factors
   return { dtype, shape: [m, n], values, bounds };
 }
 
-/** Of a rounded sum of two numbers. (Knuth, "The Art of Computer Programming" 2, 4.2.2.) */
+/** The error of a rounded sum of two numbers. (Knuth, "The Art of Computer Programming" 2, 4.2.2.) */
 function errorOfSum(a: number, b: number, sum: number): number {
   const rest = sum - a;
   return a - (sum - rest) + (b - rest);
 }
 
 /**
- * Of a rounded product of two numbers. (Dekker, "A floating-point technique for extending the
+ * The error of a rounded product of two numbers. (Dekker, "A floating-point technique for extending the
  * available precision", 1971.)
  */
 function errorOfProduct(a: number, b: number, product: number): number {
@@ -118,9 +118,8 @@ function upperHalf(value: number): number {
 }
 
 /**
- * The product modulo 2^bits; Y too where alpha and beta are whole, else by way of float64,
- * truncated and saturated. A factor of nothing, alpha where K is 0 and beta where there is no C,
- * does not count.
+ * The product modulo 2^bits. Y is exact, too, if alpha and beta are whole; else it is computed in
+ * float64, truncated and saturated. Alpha does not count if K is 0, nor beta if there is no C.
  */
 function integerGemm(dtype: Integer, a: Matrix, b: Matrix, c: Bias, factors: Factors): Expected {
   const { m, n, k, atA, atB, atC } = read(dtype, a, b, c, factors);
@@ -157,7 +156,7 @@ function integerGemm(dtype: Integer, a: Matrix, b: Matrix, c: Bias, factors: Fac
   return { dtype, shape: [m, n], values, bounds: values.map(() => 0) };
 }
 
-/** A scale or zero point: one, or one a column. */
+/** A scale or zero point: one, or one per column. */
 export type Vector = number | DataArray | Matrix;
 
 export interface QuantizedOperands {
@@ -238,7 +237,7 @@ const typeOf = (value: Vector | null | undefined) =>
 const isTensor = (value: unknown): value is Matrix =>
   typeof value === 'object' && value !== null && 'data' in value;
 
-/** The number for each column; 0 where there is none. */
+/** The number for each column; 0 if there is none. */
 function vector(value: Vector | null | undefined): (column: number) => number {
   if (value === undefined || value === null) return () => 0;
   if (typeof value === 'number') return () => value;

@@ -1,4 +1,4 @@
-/** An engine that has relaxed SIMD, made to look like one that has not. */
+/** Makes an engine with relaxed SIMD look like one without. */
 
 /** Hides it, until the function that this returns is called. */
 export function hideRelaxed(): () => void {

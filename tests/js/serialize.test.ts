@@ -1,5 +1,5 @@
 /**
- * Packed weights as bytes: the form that they have, where they go, and what is not taken for them.
+ * Packed weights as bytes: their form, the instances that read them, and the bytes that are refused.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
@@ -32,7 +32,7 @@ const pack = (instance: Gemm, b: TensorLike, dtype: DType): PackedWeights =>
     op: dtype.endsWith('int8') ? 'qgemm' : 'matmul',
   });
 
-/** What a call gives with weights, and something for A. */
+/** The result of a call with these weights, and some A. */
 function product(instance: Gemm, weights: PackedWeights): Uint8Array {
   const { dtype, shape } = weights;
   const a = new Random(1).tensor(dtype, [3, shape.at(-2) as number]);

@@ -1,4 +1,4 @@
-/** For the tests that ask for no build: they run on simd128. */
+/** Makes tests that state no build run on simd128. */
 import { hideRelaxed } from './relaxed.js';
 
 hideRelaxed();

@@ -1,6 +1,6 @@
 /**
- * What the tests of MatMul share: tensors of any rank in every kind of place, and the one check of
- * a call and its result.
+ * Helpers of the tests of MatMul: tensors of any rank in every kind of place, and the check of a
+ * call and its result.
  */
 import { expect } from 'vitest';
 import type { DataArray, DType, Gemm, MatMulOptions, TensorLike } from 'wgemm';
@@ -35,8 +35,8 @@ function outward(
 const contiguous = (shape: readonly number[]) => outward(shape, 1, (stride, size) => stride * size);
 
 /**
- * Strides of a shape whose axes lie in another order: `order` names them from the outermost
- * inwards.
+ * Strides of a shape whose axes are in another order in memory: `order` names them from the
+ * outermost inwards.
  */
 function permuted(shape: readonly number[], order: readonly number[]): number[] {
   const strides: number[] = [];
@@ -47,7 +47,7 @@ function permuted(shape: readonly number[], order: readonly number[]): number[] 
 }
 const axesOf = (shape: readonly number[]) => shape.map((_, axis) => axis);
 
-/** How elements may lie, by their strides. */
+/** Layouts of a tensor, as functions from shapes to strides. */
 export const layouts = {
   'gaps after every axis': (shape) => outward(shape, 1, (stride, size) => stride * size + 1),
   'every second element': (shape) => outward(shape, 2, (stride, size) => stride * size),
@@ -55,7 +55,7 @@ export const layouts = {
     permuted(shape, [...axesOf(shape).slice(0, -2), ...axesOf(shape).slice(-2).reverse()]),
   'axes reversed': (shape) => permuted(shape, axesOf(shape).reverse()),
   // As those of an attention layer: (tokens, heads, width).
-  'heads side by side': (shape) =>
+  'contiguous heads': (shape) =>
     permuted(
       shape,
       shape.length < 3
@@ -64,7 +64,7 @@ export const layouts = {
     ),
 } satisfies Record<string, (shape: readonly number[]) => number[]>;
 
-/** A tensor of zeros that lies so. */
+/** A tensor of zeros in such a layout. */
 export function layOut(dtype: DType, shape: readonly number[], strides: readonly number[]): Stack {
   return { data: new arrayClasses[dtype](extent(shape, strides)), shape, strides, dtype };
 }
@@ -148,9 +148,8 @@ export function transposed(tensor: TensorLike): Stack {
 }
 
 /**
- * Calls matmul, and expects of it the right result in the right place, inputs as they were, and no
- * memory kept. Returns the result. `packed`: what stands for the weights, and with them for
- * transposeB.
+ * Calls matmul. Expects the right result in the right place, unchanged inputs, and no memory kept.
+ * Returns the result. `packed` replaces the weights, and with them transposeB.
  */
 export function expectMatMul(
   wg: Gemm,
@@ -226,7 +225,7 @@ function expectCall(
   );
 
   if (outBefore && 'strides' in y && y.strides) {
-    // What is left to compare of out is what lies between its elements.
+    // The bytes between the elements of out are left to compare.
     const gaps = data.slice();
     for (const offset of offsetsOf(y))
       for (const each of [gaps, outBefore.data]) set(each, wanted.dtype, offset, 0);

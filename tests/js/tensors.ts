@@ -1,6 +1,6 @@
 /**
- * What the tests share: seeded numbers, tensors in every kind of place, and the one check of a call
- * and its result.
+ * Helpers of the tests: seeded numbers, tensors in every kind of place, and the check of a call and
+ * its result.
  */
 import { expect } from 'vitest';
 import type { DataArray, DType, Gemm, GemmOptions, PackedWeights, TensorLike } from 'wgemm';
@@ -20,7 +20,7 @@ const zeros = (dtype: DType, shape: readonly number[]) => ({
 });
 
 /**
- * A page that is not isolated does not have the class by its name, but has memories that are of it.
+ * A page that is not isolated has no global of that name, but it has memories of the class.
  */
 export const SharedBuffer =
   (globalThis as { SharedArrayBuffer?: SharedArrayBufferConstructor }).SharedArrayBuffer ??
@@ -28,12 +28,12 @@ export const SharedBuffer =
     .constructor as SharedArrayBufferConstructor);
 
 /**
- * Where the elements of a tensor can be: each makes one of zeros there, given its type and shape.
- * What is not a matrix has no rows or columns to put gaps between, and is a plain array instead.
+ * Places of the elements of a tensor. Each function makes a tensor of zeros there, from type and
+ * shape. If it is no matrix, there is no place for gaps, and it is a plain array.
  */
 export const places = {
   'an array': (_, dtype, shape) => zeros(dtype, shape),
-  // float16 by its bits, here and nowhere else.
+  // Only here is float16 given as its bits.
   'part of an array': (_, dtype, shape) => {
     const array = new (dtype === 'float16' ? Uint16Array : arrayClasses[dtype])(count(shape) + 5);
     return { data: array.subarray(3, 3 + count(shape)), shape, dtype };
@@ -53,7 +53,7 @@ export const places = {
   'the heap': (wg, dtype, shape) => wg.alloc(dtype, shape),
   'a view of the heap': (wg, dtype, shape) => {
     const tensor = wg.alloc(dtype, shape);
-    // The memory may grow between this and the call, which ends views.
+    // The memory may grow before the call, and the view would be detached.
     return {
       get data() {
         return tensor.data;
@@ -77,7 +77,7 @@ function strided(
   return { data: new arrayClasses[dtype](extent(shape, strides)), shape, strides, dtype };
 }
 
-/** Elements that an array must have. */
+/** The elements that the array of a tensor must have. */
 export function extent(shape: readonly number[], strides: readonly number[]): number {
   return count(shape) === 0
     ? 0
@@ -104,8 +104,8 @@ export function snapshot(tensor: TensorLike): Matrix {
 }
 
 /**
- * Calls gemm, and expects all of `expectCall`. Returns the result. `packed`: what stands for b, and
- * with it for transB.
+ * Calls gemm, and expects all of `expectCall`. Returns the result. `packed` replaces b, and with it
+ * transB.
  */
 export function expectGemm(
   wg: Gemm,
@@ -127,7 +127,7 @@ export function expectGemm(
   return expectCall(wg, inputs, options?.out, wanted, call, what);
 }
 
-/** The same with b as it is, and with b packed. C that is written over is first set back. */
+/** The same with b as it is, and with b packed. A C that is overwritten is first restored. */
 export function expectGemmTwice(
   wg: Gemm,
   a: TensorLike,
@@ -149,8 +149,8 @@ export function expectGemmTwice(
 }
 
 /**
- * Makes a call, and expects of it the right result in the right place, inputs as they were, and no
- * memory kept. Returns the result.
+ * Makes a call. Expects the right result in the right place, unchanged inputs, and no memory kept.
+ * Returns the result.
  */
 export function expectCall(
   wg: Gemm,
@@ -185,7 +185,7 @@ export function expectCall(
   expectNear(y, wanted, what);
 
   if (outBefore) {
-    // What is left to compare of out is what lies between its elements.
+    // The bytes between the elements of out are left to compare.
     const [rows, columns] = wanted.shape;
     const [down, across] = stridesOf(y);
     const gaps = y.data.slice();
@@ -202,8 +202,8 @@ export function expectCall(
 }
 
 /**
- * Expects every element of a result to be one that rounding of what was expected, within its bound,
- * can give.
+ * Expects every element of a result to be a rounding of some number within the bound of the expected
+ * one.
  */
 export function expectNear(
   y: TensorLike,
@@ -211,7 +211,7 @@ export function expectNear(
   what = '',
 ): void {
   const [down, across] = stridesOf(y);
-  const { data } = y; // a heap tensor makes it anew each time
+  const { data } = y; // a heap tensor makes a new view each time
   if (rows * columns > 0)
     expect(data.length, `elements of the result ${what}`).toBe(
       (rows - 1) * down + (columns - 1) * across + 1,
@@ -247,10 +247,10 @@ function near(
   );
 }
 
-/** What stands for `Symbol.dispose` in an engine that lacks it, for compilers of `using` too. */
+/** The symbol that replaces `Symbol.dispose` in an engine without it, also for compilers of `using`. */
 export const dispose: typeof Symbol.dispose = Symbol.dispose ?? Symbol.for('Symbol.dispose');
 
-/** Ends those of the arguments that are in the heap. */
+/** Disposes of the arguments that are in the heap. */
 export function drop(...tensors: unknown[]): void {
   for (const item of tensors)
     if (typeof item === 'object' && item !== null && 'dispose' in item)
@@ -275,7 +275,7 @@ function sameMemory(a: TensorLike, b: TensorLike): boolean {
   return a.data.buffer === b.data.buffer && a.data.byteOffset === b.data.byteOffset;
 }
 
-/** A tensor of the numbers given. */
+/** A tensor of these numbers. */
 export function tensor(
   dtype: DType,
   shape: readonly number[],

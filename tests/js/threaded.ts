@@ -1,7 +1,6 @@
 /**
- * `wgemm` whose instances have two threads where there can be so many, and a test says neither how
- * many nor where the files are: in the place of `wgemm` in the projects of those builds, and in
- * pages.
+ * Replaces `wgemm` in the test projects of the builds with threads, and in pages. Its instances have
+ * two threads if threads are possible and the test states neither their number nor `assets`.
  */
 import { createGemm as create, type CreateOptions, type Gemm } from '../../dist/index.js';
 import { hasThreads } from './fixed-problems.js';

@@ -1,4 +1,4 @@
-/** Threads in Node: as workers of a process that ends, is not allowed any, or makes many. */
+/** Threads in Node: the process ends with them, may not have any, or makes many. */
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -12,7 +12,7 @@ import { Random, sameBytes } from './tensors.js';
 const folder = mkdtempSync(join(tmpdir(), 'wgemm-threads-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-// Counts the workers that are alive: Node lists only those that keep it from its end.
+// Counts the workers that are alive: Node lists only those that keep the process alive.
 let alive = 0;
 const threads = process.getBuiltinModule('node:worker_threads');
 const { Worker } = threads;

@@ -1,5 +1,5 @@
 /**
- * Threads, where the engine and the page have what they need, and what is said where they do not.
+ * Threads, if the engine and the page allow them, and the errors if they do not.
  */
 import { afterEach, describe, expect, it } from 'vitest';
 import {

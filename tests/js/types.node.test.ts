@@ -1,6 +1,6 @@
 /**
- * The declarations in dist/, as TypeScript of users sees them: what it infers, what it refuses, and
- * how old it may be.
+ * The declarations in dist/, as TypeScript of users sees them: the types that it infers, the calls
+ * that it refuses, and the oldest version that works.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -9,7 +9,7 @@ import ts from 'typescript';
 import { expect, it } from 'vitest';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
-// In the repository, so that `wgemm` is found as it is by a user of the package.
+// In the repository, so that TypeScript finds `wgemm` as it does for a user of the package.
 const folder = join(root, 'build', 'types');
 
 /** What a strict compiler, without types of Node, says of a program. */

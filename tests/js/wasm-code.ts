@@ -1,4 +1,4 @@
-/** The code of a WebAssembly module, for tests of what the compiler made. */
+/** The code of a WebAssembly module, for tests of the compiler's output. */
 
 /** The bytes of an instruction with vectors: its prefix, and its number in LEB128. */
 export const simd = (number: number): Buffer =>
@@ -45,7 +45,7 @@ export function codeOf(bytes: Buffer): { functions: Buffer[]; exported: Map<stri
   return { functions, exported };
 }
 
-/** How often an instruction stands in code. */
+/** How often an instruction occurs in code. */
 export function count(part: Buffer, whole: Buffer): number {
   let found = 0;
   for (let at = whole.indexOf(part); at >= 0; at = whole.indexOf(part, at + part.length)) ++found;

@@ -1,6 +1,6 @@
 /**
- * Weights that are packed for gemm and matmul: what they compute, what they may not stand for, and
- * the memory that they hold.
+ * Weights that are packed for gemm and matmul: their results, the calls that refuse them, and the
+ * memory that they hold.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
@@ -48,7 +48,7 @@ const call = (op: Op, a: TensorLike, weights: PackedWeights, options: { out?: Te
     ? wg.gemm(a, weights, null, options)
     : wg.matmul(a, weights, null, options as { out: TensorLike });
 
-/** Calls gemm with what b was packed to, and expects what b itself must give. */
+/** Calls gemm with b packed, and expects the result of b itself. */
 function expectPackedGemm(
   a: TensorLike,
   b: TensorLike,
@@ -683,7 +683,7 @@ describe('PackMismatchError', () => {
     for (const packedFrom of dtypes) {
       using weights = wg.pack(make(packedFrom, k, n), { op });
       for (const dtype of dtypes) {
-        // float32 beside 16 bits is another matter.
+        // Weights of float32 beside 16 bits have another error.
         if (dtype === packedFrom || (dtype === 'float32' && bytesOf(packedFrom) === 2)) continue;
         run(
           op,
@@ -825,7 +825,7 @@ describe('packed weights', () => {
     theirs.dispose();
   });
 
-  it('give their memory back, once', () => {
+  it('free their memory, once', () => {
     const { inUse } = wg.memory();
     const weights = wg.pack(new Random(11).tensor('float32', [4, 100, 70]), { op: 'matmul' });
     expect(wg.memory().inUse - inUse).toBe(64 + Math.ceil(weights.byteLength / 64) * 64);
