@@ -56,18 +56,18 @@ export interface Operand {
   readonly shape: readonly number[];
   readonly strides: readonly number[] | null;
   /**
-   * What holds the elements: a tensor in the heap, an array of the caller's, a number, or nothing
-   * but the address.
+   * What holds the elements: a handle, an array of the caller, or a number. null: only `address`
+   * tells where they are.
    */
   readonly source: Handle | DataArray | number | bigint | null;
-  /** Elements that there are. */
+  /** Number of elements in memory. */
   size: number;
-  /** In the heap; 0 for what is not there, or not yet. */
+  /** Address in the heap; 0 while the elements are elsewhere. */
   address: number;
   /**
-   * Where a caller's array has the bytes that are copied to the heap and back; null for what is
-   * there, or has no elements. Not a typed array: engines limit its length, and bytes may exceed
-   * that.
+   * The bytes of the caller's array that are copied to the heap and back; null if there are no
+   * elements, or they are in the heap. Not a typed array: engines limit its length, and bytes may
+   * exceed that limit.
    */
   outside: ArrayBufferView | null;
 }
@@ -195,7 +195,7 @@ export function locate(core: Core, op: string, operand: Operand): void {
     operand.size = HeapTensor.is(source) ? source.size : 0;
     return;
   }
-  const array = source as DataArray; // handles in a worker are no arguments here
+  const array = source as DataArray; // this instance takes no handles in a worker
   checkAttached(op, name, array);
   const length = lengthOf(array);
   const buffer = bufferOf(array);
@@ -207,7 +207,7 @@ export function locate(core: Core, op: string, operand: Operand): void {
     operand.outside = { buffer, byteOffset: start, byteLength: bytes };
     return;
   }
-  // A view of the heap is used in place, so it must be part of a tensor that is alive.
+  // The call uses a view of the heap where it lies, so a tensor that is alive must contain it.
   if (core.holds(start, bytes)) operand.address = start;
   else
     throw new DisposedError(

@@ -1,6 +1,6 @@
 /**
- * Objects that lie, change or run code: whatever they do, calls read them right or refuse them, and
- * no other tensor is touched.
+ * Objects that lie, change or run code. Whatever they do, calls read them correctly or refuse them,
+ * and write no other tensor.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
@@ -90,7 +90,7 @@ describe('a handle', () => {
     for (const handle of [neighbour, tensor, after, weights]) handle.dispose();
   });
 
-  it('of a worker is told where no worker is, and of none in the worker', async () => {
+  it('in a worker is refused by wgemm, and says what it is', async () => {
     const theirs = await inWorker.alloc('float32', [2, 2]);
     const weights = await inWorker.pack(square(), { op: 'gemm' });
     const wanted = (argument: string, what: string): Wanted => ({
@@ -127,7 +127,7 @@ describe('a handle', () => {
     weights.dispose();
   });
 
-  it('of another copy of the package says so, and tensors of it are read as arrays', async () => {
+  it('of another copy of the package says so; its tensors are read as arrays', async () => {
     const other = await inline.createGemm();
     const weights = other.pack(square(), { op: 'gemm' });
     const wanted: Wanted = {
@@ -173,7 +173,7 @@ describe('a shape that changes while it is read', () => {
   });
 });
 
-describe('what Object.prototype has been given', () => {
+describe('a property of Object.prototype', () => {
   /** All that a call reads, and a value that would change or fail it. */
   const names: Record<string, unknown> = {
     ...{
@@ -315,7 +315,7 @@ describe('what Object.prototype has been given', () => {
   );
 
   it.each(['get', 'set', 'value', 'writable'])(
-    '%s, of which descriptors are made, fails no call',
+    '%s, a name in property descriptors, fails no call',
     (name) => {
       using out = wg.alloc('uint8', [2, 2]);
       const x = { data: Float32Array.of(1, 2, 3, 4), shape: [2, 2] };
@@ -342,7 +342,7 @@ describe('what Object.prototype has been given', () => {
     },
   );
 
-  it('but a class of the caller’s may', () => {
+  it('that a class of the caller has is read', () => {
     class Doubled {
       get alpha() {
         return 2;

@@ -1,5 +1,5 @@
 /**
- * What of `wgemm/worker` shows in Node alone: how workers start and die, what keeps a process
+ * What tests can see of `wgemm/worker` only in Node: how workers start and die, what keeps a process
  * alive, and what the collector takes.
  */
 import { execFile } from 'node:child_process';
@@ -20,8 +20,8 @@ const wasm = new URL('wgemm-simd128.wasm', script);
 const square = () => float32([2, 2], 1, 2, 3, 4);
 
 /**
- * An instance, and its worker; `also` runs in the worker beside what is the package's, and may wait
- * for a message `'go'`.
+ * An instance and its worker. `also` runs in the worker besides the package's script, on a message
+ * `'go'`.
  */
 async function start(also = ''): Promise<{ wg: WorkerGemm; worker: Worker }> {
   let worker: Worker | undefined;
@@ -37,7 +37,7 @@ async function start(also = ''): Promise<{ wg: WorkerGemm; worker: Worker }> {
   return { wg, worker: worker as Worker };
 }
 
-/** Runs a program in a process of its own; gives what it prints. `flags`: of Node. */
+/** Runs a program in a process of its own, and returns what it prints. `flags` are of Node. */
 async function run(program: string, flags: string[] = []): Promise<string> {
   const root = fileURLToPath(new URL('../../', import.meta.url));
   const all = [...flags, '--input-type=module', '--eval', program];

@@ -1,6 +1,6 @@
 /**
- * `wgemm/worker`: what `wgemm` gives and refuses, as promises; and what there is besides: transfer,
- * signals, handles, the end.
+ * `wgemm/worker`: the results and errors of `wgemm`, as promises; and its own features: transfer,
+ * signals, handles, and how an instance ends.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import * as wgemm from 'wgemm';
@@ -95,7 +95,7 @@ const slow = () => {
 };
 const after = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
-describe('gives what wgemm gives, bit for bit:', () => {
+describe('returns what wgemm returns, bit for bit:', () => {
   it('with activation, and weights of 16 bits', async () => {
     const [a, b] = [float32([2, 3], 1, -2, 3, -4, 5, -6), float32([3, 2], 1.001, 2, -3, 4, 5, -6)];
     for (const activation of ['relu', 'relu6', [-3, 2.5]]) {
@@ -191,7 +191,7 @@ describe('gives what wgemm gives, bit for bit:', () => {
     });
   });
 
-  it('numbers that lose something on other ways', async () => {
+  it('numbers that a decimal text would change', async () => {
     for (const c of [-0, NaN, Infinity, 2 ** -149]) {
       await expectSame('gemm', () => [
         float32([1, 1], -0),
@@ -358,7 +358,7 @@ describe('gives what wgemm gives, bit for bit:', () => {
     expect(out.data).toEqual(here.gemm(square(), filled).data);
   });
 
-  it('arrays that say another size of themselves', async () => {
+  it('arrays with a wrong BYTES_PER_ELEMENT', async () => {
     const odd = square();
     Object.defineProperty(odd.data, 'BYTES_PER_ELEMENT', { value: 1 });
     expect(Array.from((await wg.gemm(odd, square())).data)).toEqual([7, 10, 15, 22]);
@@ -486,7 +486,7 @@ describe('an out of a class of the caller’s', () => {
 });
 
 describe('an out that changes meanwhile', () => {
-  it('is refused when it is gone', async () => {
+  it('is refused when it is detached', async () => {
     const out = square();
     const y = wg.gemm(square(), square(), null, { out });
     structuredClone(out.data.buffer, { transfer: [out.data.buffer] });
@@ -529,7 +529,7 @@ describe('a tensor in the worker', () => {
     expect(bits(await heap.read())).toEqual(bits(Uint16Array.of(0x3c00, 0xc000)));
   });
 
-  it('keeps what it is', async () => {
+  it('cannot be changed', async () => {
     using heap = await wg.alloc('float32', [2, 2]);
     expect(() => (heap.shape as number[]).push(3)).toThrow(TypeError);
     for (const change of [{ shape: [1000, 2] }, { size: 2000 }, { dtype: 'int32' }])
@@ -823,7 +823,7 @@ describe('refuses as wgemm does', () => {
     other.dispose();
   });
 
-  it('what only looks like a handle, and proxies', async () => {
+  it('objects that only look like a handle, and proxies', async () => {
     const own = await wg.alloc('float32', [2, 2]);
     const { proxy: revoked, revoke } = Proxy.revocable({}, {});
     revoke();
@@ -875,7 +875,7 @@ describe('refuses as wgemm does', () => {
     own.dispose();
   });
 
-  it('what of options is no option', async () => {
+  it('options that are no object, or not known', async () => {
     const circle: Record<string, unknown> = {};
     circle.circle = circle;
     for (const options of [
@@ -977,7 +977,7 @@ describe('refuses as wgemm does', () => {
     expect([sizes.length, foo.length]).toEqual([2, 1]);
   });
 
-  it('what throws while it is read', async () => {
+  it('arguments whose getters throw, with their error', async () => {
     const mine = new RangeError('mine');
     const throwing = {
       get data(): never {
@@ -1006,7 +1006,7 @@ describe('refuses as wgemm does', () => {
 });
 
 describe('transfer', () => {
-  it('detaches the buffers under the arguments, and gives the same', async () => {
+  it('detaches the buffers under the arguments, and the result is the same', async () => {
     const random = new Random(12);
     const [a, b, c] = [
       random.tensor('float64', [5, 7]),
@@ -1037,7 +1037,7 @@ describe('transfer', () => {
     expect(a).toEqual(square());
   });
 
-  it('takes one buffer under two operands, and parts of one', async () => {
+  it('takes one buffer under two operands, as a whole or in parts', async () => {
     const [a, b] = slices('float32', [[2, 3], [3, 2]]) as [never, never]; // prettier-ignore
     const wanted = here.gemm(a, b, null);
     expectEqual(await wg.gemm(a, b, null, { transfer: true }), wanted);
@@ -1054,7 +1054,7 @@ describe('transfer', () => {
     expect(inputs.aScale.length).toBe(0);
   });
 
-  it('gives out back as a tensor with an array of its own, what lies between its elements as it was', async () => {
+  it('returns out as a tensor with an array of its own, and keeps the gaps between its elements', async () => {
     const data = new Float32Array(10).fill(9);
     const out = { data: data.subarray(1, 9), shape: [2, 2], strides: [5, 2], tag: 'mine' };
     const y = await wg.gemm(square(), square(), null, { out, transfer: true });
@@ -1096,7 +1096,7 @@ describe('transfer', () => {
     expect(Array.from(out.data)).toEqual([7, 10, 15, 22]);
   });
 
-  it('copies memory that does not move, and moves what does', async () => {
+  it('copies memory that cannot move, and moves the rest', async () => {
     const memory = new WebAssembly.Memory({ initial: 1 });
     const fixed = { data: new Float32Array(memory.buffer, 8, 4), shape: [2, 2] };
     for (const [a, b] of [
@@ -1364,7 +1364,7 @@ describe('signal', () => {
   const reason = new RangeError('mine');
   const abortedBy = (signal: AbortSignal | Signal) => wg.gemm(square(), square(), null, { signal });
 
-  it('that cannot be left alone after the call is none', async () => {
+  it('without removeEventListener() is refused', async () => {
     const signal = { aborted: false, addEventListener() {} } as never;
     const wanted = { code: 'ARGUMENT' as const, argument: 'signal', says: ['no AbortSignal'] };
     expectError(await rejected(abortedBy(signal)), wanted);
@@ -1450,7 +1450,7 @@ describe('signal', () => {
     expect((await wg.memory()).inUse).toBe(0);
   });
 
-  it('aborted when all is done: changes nothing', async () => {
+  it('aborted after the call: changes nothing', async () => {
     const controller = new AbortController();
     const out = square();
     const y = await wg.gemm(square(), square(), null, { out, signal: controller.signal });
@@ -1471,7 +1471,7 @@ describe('signal', () => {
     expect(await rejected(wg.gemm(square(), square(), null, options))).toBe(reason);
   });
 
-  it('one may be of many calls', async () => {
+  it('one may serve many calls', async () => {
     const controller = new AbortController();
     const first = slow();
     const calls = Array.from({ length: 20 }, () => rejected(abortedBy(controller.signal)));
@@ -1480,7 +1480,7 @@ describe('signal', () => {
     await first;
   });
 
-  it('is left alone after the call, however it ended', async () => {
+  it('has no listener after the call, however the call ended', async () => {
     const listeners = new Set<() => void>();
     const counting: Signal = {
       aborted: false,
@@ -1505,7 +1505,7 @@ describe('signal', () => {
     expect(listeners.size).toBe(0);
   });
 
-  it('must be one', async () => {
+  it('must be an AbortSignal', async () => {
     for (const signal of [5, null, {}, new AbortController()]) {
       expectError(await rejected(abortedBy(signal as never)), {
         code: 'ARGUMENT',
@@ -1524,7 +1524,7 @@ describe('dispose', () => {
     says: ['disposed', 'createGemm()'],
   });
 
-  it('rejects what is pending and what comes later, and ends all handles', async () => {
+  it('rejects pending and later calls, and ends all handles', async () => {
     const instance = await createGemm();
     const [heap, weights] = [
       await instance.alloc('float32', [2, 2]),
@@ -1624,7 +1624,7 @@ describe('createGemm', () => {
     instance.dispose();
   });
 
-  it('refuses a worker that is none', async () => {
+  it('refuses a worker that is not one', async () => {
     const wanted = (...says: string[]) => ({
       code: 'ARGUMENT' as const,
       op: 'createGemm',
@@ -1688,7 +1688,7 @@ describe('createGemm', () => {
     expect((error as GemmError).cause).toBe(mine);
   });
 
-  it('lets an error of the caller’s own assets through, and refuses what is no source', async () => {
+  it('passes on an error of the caller’s assets, and refuses what is no source', async () => {
     const mine = new RangeError('mine');
     const assets = () => {
       throw mine;
@@ -1788,7 +1788,7 @@ describe('a worker of the web', () => {
     wg.dispose();
   });
 
-  it('whose postMessage() throws when arrays go: the call is rejected, and the worker does not wait', async () => {
+  it('whose postMessage() throws for arrays: the call is rejected, and the worker does not wait', async () => {
     const { fake, wg } = await start();
     const call = rejected(wg.gemm(square(), square(), null, { transfer: true }));
     const { id } = fake.sent.at(-1) as Message;
@@ -1803,7 +1803,7 @@ describe('a worker of the web', () => {
     wg.dispose();
   });
 
-  it('that waits for arrays, and cannot be told that none come, ends', async () => {
+  it('that waits for arrays and cannot be told that none come is ended', async () => {
     const { fake, wg } = await start();
     const pending = rejected(wg.memory());
     const call = rejected(wg.gemm(square(), square(), null, { transfer: true }));
@@ -1864,7 +1864,7 @@ describe('a worker of the web', () => {
     wg.dispose();
   });
 
-  it('that says nothing, or nothing of the package’s, is an error in time', async () => {
+  it('that sends nothing, or only messages of others, is an error in time', async () => {
     for (const [made, fake] of silent) {
       expectError(await made, {
         code: 'LOAD',
@@ -1876,7 +1876,7 @@ describe('a worker of the web', () => {
     }
   });
 
-  it('may say what is not the package’s', async () => {
+  it('may send messages of other scripts', async () => {
     const { fake, wg } = await start();
     for (const message of [null, undefined, 'hello', { kind: 'hello' }])
       fake.says(message as never);
@@ -1924,7 +1924,7 @@ describe('a worker of the web', () => {
     },
   );
 
-  it('that was ready before it was given dies as any other', async () => {
+  it('that was ready before createGemm() dies as any other', async () => {
     const fake = new Fake();
     const made = createGemm({ worker: () => fake });
     fake.says({
@@ -1942,7 +1942,7 @@ describe('a worker of the web', () => {
     });
   });
 
-  it('that cannot be loaded is told from one that died', async () => {
+  it('that cannot be loaded has another error than one that died', async () => {
     const fake = new Fake();
     const made = rejected(createGemm({ worker: () => fake }));
     fake.listeners.error?.({}); // browsers say no more of a script that is not there
@@ -1951,7 +1951,7 @@ describe('a worker of the web', () => {
     expect(fake.terminated).toBe(1);
   });
 
-  it('is told what was cancelled, and what nobody waits for any more', async () => {
+  it('is told of cancelled calls, and of handles that nobody waits for', async () => {
     const { fake, wg } = await start();
     const controller = new AbortController();
     const call = rejected(wg.alloc('float32', [1], { signal: controller.signal }));
