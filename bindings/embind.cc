@@ -336,7 +336,8 @@ int run_explain(double beside) {
   Status result = explain(*instance, call.args, &e, static_cast<int64_t>(beside));
   if (!result.ok()) return finish(result);
   double* out = block;
-  *out++ = static_cast<double>(reinterpret_cast<uintptr_t>(e.kernel));
+  for (const char* name : {e.kernel, e.regime})
+    *out++ = static_cast<double>(reinterpret_cast<uintptr_t>(name));
   for (const int64_t value :
        {e.batch, e.m, e.n, e.k, e.mr, e.nr, e.kr, e.mc, e.nc, e.kc, e.threads, int64_t{e.packs_a},
         int64_t{e.packs_b}, int64_t{e.direct}, int64_t{e.transposed}, e.scratch_bytes,

@@ -13,8 +13,8 @@ const anArray = -4;
  * @internal Places in the block after the core explained a call: the bytes of scratch, and the
  * bytes that move to and from out-of-core operands.
  */
-export const scratchAt = 16,
-  movedAt = 18;
+export const scratchAt = 17,
+  movedAt = 19;
 
 /** @internal Writes attributes and operands. Returns the end of what it wrote. */
 export function write(

@@ -96,6 +96,11 @@ export interface Explanation {
   k: number;
   /** Name of the micro-kernel; '' where M, N or K is 0 and there is no product. */
   kernel: string;
+  /**
+   * Which rules chose the blocks: 'GEMM', 'skinny GEMM' (few rows) or 'GEMV' (one row), and of an
+   * unpacked B its layout; '' if there is no product.
+   */
+  regime: string;
   /** Rows and columns of the micro-kernel's tile, and steps of k that it takes at once. */
   tile: [mr: number, nr: number, kr: number];
   /** Rows, columns and steps of k of a block. */
@@ -302,17 +307,19 @@ export const internals = {
 };
 
 /** The numbers that the core left at the front of the block. */
-function numbers<N extends 6 | 18>(core: Core, count: N): Numbers[N] {
+function numbers<N extends 6 | 19>(core: Core, count: N): Numbers[N] {
   return Array.from(core.block.subarray(0, count)) as Numbers[N];
 }
-type N5 = [number, number, number, number, number];
-type Numbers = { 6: [number, ...N5]; 18: [number, number, number, ...N5, ...N5, ...N5] };
+type N4 = [number, number, number, number];
+type N5 = [number, ...N4];
+type Numbers = { 6: [number, ...N5]; 19: [...N4, ...N5, ...N5, ...N5] };
 
 function explainCall(call: Call): Explanation {
   const { core, operation } = call;
   const copies = core.guard(operation.name, () => explain(call));
   const [
     kernel,
+    regime,
     batch,
     m,
     n,
@@ -330,7 +337,7 @@ function explainCall(call: Call): Explanation {
     transposed,
     scratch,
     outOfCore,
-  ] = numbers(core, 18);
+  ] = numbers(core, 19);
   return {
     op: operation.name,
     batch,
@@ -338,6 +345,7 @@ function explainCall(call: Call): Explanation {
     n,
     k,
     kernel: core.text(kernel),
+    regime: core.text(regime),
     tile: [mr, nr, kr],
     blocks: [mc, nc, kc],
     threads,

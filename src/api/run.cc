@@ -168,6 +168,7 @@ Status explain_problem(const Context& context, const char* op, const Problem& pr
   explanation->k = problem.k;
   if (plan.kernel == nullptr) return {};
   explanation->kernel = plan.kernel->name;
+  explanation->regime = name_of(plan.regime);
   explanation->mr = plan.kernel->mr;
   explanation->nr = plan.kernel->nr;
   explanation->kr = plan.kernel->kr;

@@ -501,6 +501,7 @@ Status run(PreparedCall& call);
 // How a call would run, in the terms of BLIS.
 struct Explanation {
   const char* kernel = "";         // the micro-kernel's name; "" if M, N or K is 0
+  const char* regime = "";         // "GEMM", "skinny GEMM" or "GEMV", and how B is read if unpacked
   int64_t batch = 1;               // number of products, after products that can be merged are one
   int64_t m = 0, n = 0, k = 0;     // sizes of each product
   int64_t mr = 0, nr = 0, kr = 0;  // the micro-kernel's tile, and its k steps per iteration

@@ -20,8 +20,8 @@
 
 #include "base/machine.h"
 #include "base/types.h"
-#include "plan/partition.h"
 #include "plan/select_kernel.h"
+#include "plan/partition.h"
 
 namespace wgemm {
 namespace {

@@ -7,9 +7,6 @@
 
 namespace wgemm {
 
-// For explain(): "skinny GEMM", for instance.
-const char* name_of(Regime regime);
-
 void choose_prefetch(const Problem& problem, Plan* plan);
 
 // Block sizes. `wanted`: a size that tests give; 0: it is chosen.

@@ -65,8 +65,8 @@ Plan make_plan(const Problem& problem, const Context& context, const PlanOptions
 // Exchanges the problem with its transpose, if that is computed faster. Returns whether it did.
 bool transpose_if_faster(Problem* problem, const PlanOptions& options = {});
 
-// Replaces a plan whose scratch does not fit with the plan for one thread, which needs less.
-// Returns false if there is no other plan.
+// Replaces a plan whose scratch does not fit with the plan for one thread, since each thread has
+// scratch of its own. Returns false if there is no other plan.
 bool fall_back_to_one_thread(const Problem& problem, const Context& context,
                              const PlanOptions& options, Plan* plan);
 

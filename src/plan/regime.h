@@ -24,4 +24,7 @@ inline constexpr int64_t kGemmRowsMin = 512;
 
 Regime regime_of(const Problem& problem, const Kernel& kernel);
 
+// For explain(): "skinny GEMM", for instance. Part of the regime's row in blocking.cc.
+const char* name_of(Regime regime);
+
 }  // namespace wgemm

@@ -112,7 +112,7 @@ async function inBrowser(name, wanted, filter) {
 
 /**
  * Which rows of the table may be chosen for which problems. The first of them is chosen, as by
- * choose_kernel() of the planner.
+ * select_kernel() of src/plan.
  */
 const choices = [
   { label: 'chosen', mode: '', allows: ({ exactFor }) => exactFor === 'anything' },

@@ -610,10 +610,22 @@ describe('explain', () => {
   it('names no kernel if there is no product', () => {
     expect(wg.explain('gemm', float32([0, 1]), float32([1, 1], 1))).toMatchObject({
       kernel: '',
+      regime: '',
       m: 0,
       scratch: 0,
       copies: 4,
     });
+  });
+
+  it.each([
+    ['GEMM', 512],
+    ['skinny GEMM', 511],
+    ['skinny GEMM, unpacked row-major B', 2],
+    ['GEMV, axpy', 1],
+  ])('tells that the regime is %s with %i rows', (regime, m) => {
+    const one = { data: new Float32Array(1), strides: [0, 0] };
+    const b = { data: new Float32Array(300 * 300), shape: [300, 300] };
+    expect(wg.explain('gemm', { ...one, shape: [m, 300] }, b).regime).toBe(regime);
   });
 
   it('has room for the tile in the blocks, at any size', () => {

@@ -543,6 +543,7 @@ TEST(MatMulExplain, TellsThePlan) {
                                             : "f32_4x8_simd128_panels");
   EXPECT_EQ(std::vector({plan.batch, plan.m, plan.n, plan.k}),
             std::vector<int64_t>({12, 128, 136, 164}));
+  EXPECT_STREQ(plan.regime, "skinny GEMM");
   EXPECT_TRUE(plan.direct && plan.packs_b);
   // Scratch is of one product.
   EXPECT_GE(plan.scratch_bytes, 164 * 136 * 4);
@@ -550,6 +551,7 @@ TEST(MatMulExplain, TellsThePlan) {
   args.src.dims = nothing;
   ASSERT_TRUE(explain(Context(), args, &plan).ok());
   EXPECT_STREQ(plan.kernel, "");
+  EXPECT_STREQ(plan.regime, "");
   EXPECT_EQ(plan.m, 0);
 }
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
 
 #include "base/types.h"
@@ -268,6 +269,72 @@ TEST(Plan, ReadsShortRowsOfBInPlace) {
   EXPECT_EQ(packs(DType::kFloat64, 128, 64), apart);
   EXPECT_TRUE(packs(DType::kFloat64, 128, 65));
   EXPECT_TRUE(packs(DType::kInt32, 64, 64));
+}
+
+TEST(Plan, TellsTheRegime) {
+  const auto regime = [](const Product& product, Determinism determinism = Determinism::kFast) {
+    return plan_of(product, determinism).regime;
+  };
+  EXPECT_EQ(regime({.m = 512, .n = 1000, .k = 1000}), Regime::kGemm);
+  EXPECT_EQ(regime({.m = 512, .n = 1000, .k = 1000, .packed = true}), Regime::kGemm);
+  EXPECT_EQ(regime({.m = 511, .n = 1000, .k = 1000}), Regime::kSkinny);
+  EXPECT_EQ(regime({.m = 2, .n = 1000, .k = 1000, .packed = true}), Regime::kSkinny);
+  EXPECT_EQ(regime({.m = 511, .n = 1000, .k = 1000, .trans_b = true}), Regime::kSkinny);
+  EXPECT_EQ(regime({.m = 2, .n = 1000, .k = 1000}), Regime::kSkinnyRowMajor);
+  EXPECT_EQ(regime({.m = 2, .n = 1000, .k = 1000, .trans_b = true}), Regime::kSkinnyColumnMajor);
+  EXPECT_EQ(regime({.m = 1, .n = 1000, .k = 1000, .packed = true}), Regime::kGemv);
+  EXPECT_EQ(regime({.m = 1, .n = 1000, .k = 1000, .trans_b = true}), Regime::kGemvColumnMajor);
+  EXPECT_EQ(regime({.m = 1, .n = 1000, .k = 1000}), Regime::kGemvAxpy);
+  EXPECT_EQ(regime({.m = 1, .n = 1000, .k = 1000}, Determinism::kStrict), Regime::kGemvRowMajor);
+  EXPECT_EQ(regime({.m = 1, .n = 100, .k = 100}), Regime::kGemvRowMajor);
+}
+
+TEST(Plan, NamesEachRegime) {
+  std::set<std::string> names;
+  for (int i = 0; i <= static_cast<int>(Regime::kGemvAxpy); ++i)
+    names.insert(name_of(static_cast<Regime>(i)));
+  EXPECT_EQ(names.size(), 8u);
+  EXPECT_STREQ(name_of(Regime::kSkinny), "skinny GEMM");
+}
+
+TEST(Plan, TransposesNarrowProducts) {
+  const auto transposes = [](int64_t m, int64_t n, const PlanOptions& options = {}) {
+    Problem p;
+    p.m = m;
+    p.n = n;
+    p.k = 10;
+    p.a = {nullptr, DType::kFloat32, 10, 1};
+    p.b.plain = {nullptr, DType::kFloat32, n, 1};
+    const bool is_transposed = transpose_if_faster(&p, options);
+    EXPECT_EQ(p.m, is_transposed ? n : m);
+    EXPECT_EQ(p.b.plain.col_stride, is_transposed ? 10 : 1);
+    return is_transposed;
+  };
+  EXPECT_TRUE(transposes(8, 4));
+  EXPECT_FALSE(transposes(7, 4));
+  EXPECT_FALSE(transposes(8, 5));
+  EXPECT_FALSE(transposes(8, 4, {.kernel = kernel_table().rows})) << "the kernel is given";
+}
+
+TEST(Plan, FallsBackToOneThreadOnce) {
+  Context context(0, Determinism::kFast);
+  if (!context.set_threads(2).ok()) GTEST_SKIP() << "a build without threads";
+  alignas(64) static std::byte somewhere[64];
+  Problem p;
+  p.m = p.k = 1000;
+  p.n = 16000;
+  p.a = {somewhere, DType::kFloat32, p.k, 1};
+  p.b.plain = {somewhere, DType::kFloat32, p.n, 1};
+  p.y = {somewhere, DType::kFloat32, p.n, 1};
+  Plan plan = make_plan(p, context);
+  const size_t before = plan.scratch_bytes;
+  EXPECT_GT(plan.tasks(), 1);
+  EXPECT_FALSE(fall_back_to_one_thread(p, context, {.tasks = 4}, &plan)) << "tasks are given";
+  EXPECT_TRUE(fall_back_to_one_thread(p, context, {}, &plan));
+  EXPECT_EQ(plan.tasks(), 1);
+  EXPECT_EQ(plan.threads, 1);
+  EXPECT_LT(plan.scratch_bytes, before);
+  EXPECT_FALSE(fall_back_to_one_thread(p, context, {}, &plan));
 }
 
 }  // namespace
