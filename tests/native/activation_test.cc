@@ -1,4 +1,4 @@
-// Bounds of results: of every type, in every form of a product, and at the bounds themselves.
+// Bounds of results: for every type and every kind of product, and values at the bounds themselves.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -27,8 +27,7 @@ constexpr DType kTypes[] = {
 #undef WGEMM_DTYPE
 };
 
-// Some that cut much and some that cut nothing of products of numbers from -1 to 1, and of any
-// integers.
+// Bounds that clip many or none of the products of numbers from -1 to 1, and of random integers.
 const Activation kBounds[] = {kRelu,      kRelu6,          {-0.1, 0.3}, {.max = -0.25},
                               {0.1, 0.1}, {-1e300, 1e300}, {},          {kInfinity, kInfinity}};
 const Activation kWholeBounds[] = {kRelu,
@@ -105,8 +104,7 @@ TEST(Activation, HoldsInQGemm) {
         }
       }
     }
-    // In a range of which bounds and their halves are in the middle of that of the type, or beyond
-    // it.
+    // A range in which the bounds and their halves lie within the range of the type, or beyond it.
     for (const Activation& bounds : {Activation{0, 6},
                                      {-2.5, 2.5},
                                      {.min = 1e30},
@@ -125,7 +123,7 @@ TEST(Activation, HoldsInQGemm) {
   }
 }
 
-// One element: 1 x 1 x 1 products of `a` and 1.
+// The 1 x 1 x 1 product of `a` and 1.
 float of_one(float a, const Activation& activation, Determinism determinism) {
   Context context(0, determinism);
   const float one = 1;
@@ -141,7 +139,7 @@ float of_one(float a, const Activation& activation, Determinism determinism) {
   return y;
 }
 
-TEST(Activation, LeavesWhatLiesAtABoundAsItIs) {
+TEST(Activation, KeepsValuesAtABound) {
   for (const Determinism determinism : {Determinism::kStrict, Determinism::kFast}) {
     const auto same = [&](float a, const Activation& activation, float wanted) {
       const float y = of_one(a, activation, determinism);
@@ -163,7 +161,7 @@ TEST(Activation, LeavesWhatLiesAtABoundAsItIs) {
     EXPECT_TRUE(std::isnan(of_one(NAN, kRelu6, determinism)));
     EXPECT_TRUE(std::isnan(of_one(-NAN, {3, 3}, determinism)));
   }
-  // The accumulator begins with 0, and 0 + -0 is 0: -0 comes by alpha.
+  // The accumulator begins with 0, and 0 + -0 is 0. Only alpha produces -0.
   for (const Determinism determinism : {Determinism::kStrict, Determinism::kFast}) {
     Context context(0, determinism);
     float a[20] = {}, b = 1, y[20];
@@ -181,8 +179,8 @@ TEST(Activation, LeavesWhatLiesAtABoundAsItIs) {
   }
 }
 
-// Strict: in every block and number of rows what the bounds make of the result without them.
-TEST(Activation, HasTheBitsOfTheBoundsOfTheResult) {
+// In strict mode, for every blocking and M: the bits of the unbounded result, clipped afterwards.
+TEST(Activation, HasTheBitsOfTheClippedResult) {
   Context context(0, Determinism::kStrict);
   for (const int64_t m : {1, 2, 5, 48, 65}) {
     const int64_t n = 40, k = 200;
@@ -207,8 +205,8 @@ TEST(Activation, HasTheBitsOfTheBoundsOfTheResult) {
   }
 }
 
-// 16 bits are rounded after the bounds, which may thus be passed by the rounding.
-TEST(Activation, IsOfFloat32BeforeItIsRounded) {
+// Rounding to 16 bits follows the bounds, so that a result may exceed a bound by rounding.
+TEST(Activation, ActsOnFloat32BeforeRounding) {
   Context context;
   const int64_t dims[] = {1, 1};
   const BFloat16 a = narrow_to(3.0F, BFloat16{}), b = narrow_to(1.0F, BFloat16{});
@@ -217,7 +215,7 @@ TEST(Activation, IsOfFloat32BeforeItIsRounded) {
   args.src = {&a, DType::kBFloat16, dims};
   args.weights = {&b, DType::kBFloat16, dims};
   args.dst = {&y, DType::kBFloat16, dims};
-  args.activation.max = 1.00390625 + 0x1p-10;  // a little above the middle of two
+  args.activation.max = 1.00390625 + 0x1p-10;  // slightly above the middle of two neighbours
   ASSERT_TRUE(matmul(context, args).ok());
   EXPECT_EQ(widen(y), 1.0078125F);
 }
@@ -228,7 +226,7 @@ struct ErrorCase {
   const char* sentence;
 };
 
-TEST(Activation, ThatIsWrongIsSaidAndNothingIsWritten) {
+TEST(Activation, ThatIsInvalidIsReportedAndNothingIsWritten) {
   const char* nan_min =
       "activation has a min that is NaN; it must be a number, which may be infinite";
   const char* whole = "no whole number from -2^53 to 2^53; with ";

@@ -13,16 +13,16 @@
 
 namespace wgemm::testing {
 
-// A tensor in an allocation of its own size, so that the address sanitizer sees one element too
-// far.
+// A tensor in an allocation of exactly its size, so that the address sanitizer detects an overrun
+// by one element.
 template <typename T>
 struct Array {
   std::vector<int64_t> dims, strides;
   std::unique_ptr<T[]> data;
   size_t length;
 
-  // `gap` unused elements lie behind each row; if `columns`, behind each column, which a tensor of
-  // rank 1 is a row of.
+  // `gap` unused elements follow each row, or each column if `columns`. A tensor of rank 1 is a
+  // row.
   Array(std::vector<int64_t> shape, int64_t gap, bool columns)
       : dims(std::move(shape)), strides(dims.size(), 1) {
     const size_t rank = dims.size();
@@ -53,7 +53,7 @@ struct Array {
   std::vector<T> values() const { return {data.get(), data.get() + length}; }
 };
 
-// What arrays held, to see later that they still do.
+// A copy of arrays, to check later that they are unchanged.
 class Snapshot {
  public:
   template <typename T>

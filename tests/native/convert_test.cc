@@ -1,5 +1,5 @@
-// The 16-bit types: every one of their 65,536 values, one at a time and by SIMD, and every place
-// where rounding turns.
+// Conversion of the 16-bit types: each of their 65,536 values, scalar and SIMD, and every boundary
+// between two rounding results.
 #include "base/convert.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kValues = 65536;
 
-// By definition: sign, exponent, fraction.
+// The value by definition, from sign, exponent and fraction.
 double value_of(uint32_t bits, int exponent_bits) {
   const int fraction_bits = 15 - exponent_bits, bias = (1 << (exponent_bits - 1)) - 1;
   const int exponent = static_cast<int>(bits >> fraction_bits) & ((1 << exponent_bits) - 1);
@@ -36,8 +36,7 @@ using Types = ::testing::Types<Float16, BFloat16>;
 TYPED_TEST_SUITE(Half, Types);
 
 uint32_t bits_of(float x) { return std::bit_cast<uint32_t>(x); }
-constexpr uint32_t kQuiet =
-    0x400000;  // the bit of a NaN that tells whether it signals; arithmetic sets it
+constexpr uint32_t kQuiet = 0x400000;  // the bit of a quiet NaN; arithmetic sets it
 
 TYPED_TEST(Half, WidensEveryValueExactly) {
   std::vector<TypeParam> from(kValues);
@@ -61,8 +60,8 @@ TYPED_TEST(Half, WidensEveryValueExactly) {
   }
 }
 
-// Holds both ways of narrowing `from` to the definition: the nearest of the two neighbours, and the
-// even one where both are as near.
+// Compares the scalar and the SIMD result for `from` with the definition: the nearest of the two
+// neighbours, or the even one in a tie.
 template <typename T, typename Fixture>
 void check_narrowing(const std::vector<float>& from) {
   std::vector<T> to(from.size());
@@ -78,7 +77,7 @@ void check_narrowing(const std::vector<float>& from) {
     ASSERT_EQ(one.bits >> 15 != 0, std::signbit(x)) << x;
     const uint32_t magnitude = one.bits & 0x7fffU;
     ASSERT_LE(magnitude, Fixture::kInfinity) << x;
-    // As if the largest number were followed by one more step, infinity is half a step above it.
+    // The largest number rounds to infinity from half a step above it.
     const auto place = [](uint32_t m) {
       return m == Fixture::kInfinity ? 2 * Fixture::value(m - 1) - Fixture::value(m - 2)
                                      : Fixture::value(m);

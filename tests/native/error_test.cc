@@ -1,5 +1,5 @@
-// Every rule that a call of gemm() can break: the code, the argument, the sentence, and that
-// nothing is written.
+// Every rule that a call of gemm() can break: the error's code, argument and message, and that
+// the call writes nothing.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 
 using Sizes = std::vector<int64_t>;
 
-// A call that is right: (2, 3) x (3, 4) + (4); each test spoils one thing.
+// A valid call, (2, 3) x (3, 4) + (4). Each test makes one thing invalid.
 struct Call {
   Sizes a_dims{2, 3}, b_dims{3, 4}, c_dims{4}, y_dims{2, 4}, a_strides, b_strides, c_strides,
       y_strides;
@@ -54,7 +54,7 @@ struct Case {
   void (*spoil)(Call&);
   Code code;
   const char* argument;
-  const char* sentence;  // part of the message
+  const char* text;  // occurs in the message
 };
 
 constexpr int64_t kHuge = int64_t{1} << 40;
@@ -65,7 +65,7 @@ void to_type(Call& c, DType type) {
 }
 void to_int32(Call& c) { to_type(c, DType::kInt32); }
 
-// The types of Gemm, told from those of QGemm alone as the specification does it.
+// Whether Gemm has the type, by the specification. Only QGemm has the others.
 constexpr bool is_of_gemm(DType type) { return type != DType::kInt8 && type != DType::kUInt8; }
 
 const Case kCases[] = {
@@ -218,7 +218,7 @@ const Case kCases[] = {
 
 class GemmError : public ::testing::TestWithParam<Case> {};
 
-TEST_P(GemmError, IsSaidAndNothingIsWritten) {
+TEST_P(GemmError, IsReportedAndNothingIsWritten) {
   Call call;
   GetParam().spoil(call);
   const auto a = call.a, b = call.b, c = call.c, y = call.y;
@@ -226,8 +226,7 @@ TEST_P(GemmError, IsSaidAndNothingIsWritten) {
   EXPECT_EQ(status.code, GetParam().code) << status.message;
   EXPECT_STREQ(status.op, "gemm");
   EXPECT_STREQ(status.argument, GetParam().argument) << status.message;
-  EXPECT_NE(std::string(status.message).find(GetParam().sentence), std::string::npos)
-      << status.message;
+  EXPECT_NE(std::string(status.message).find(GetParam().text), std::string::npos) << status.message;
   EXPECT_TRUE(a == call.a && b == call.b && c == call.c && y == call.y);
   EXPECT_EQ(call.context.bytes_in_use(), 0U);
   Call next;
@@ -257,7 +256,7 @@ TEST(GemmAllowed, AtTheEdgesOfTheRules) {
       [](Call& c) { c.a_dims = {1, 3}, c.y_dims = {1, 4}, c.y_strides = {0, 1}; },
       [](Call& c) { c.b_dims = {3, 1}, c.y_dims = {2, 1}, c.c_dims = {1}, c.y_strides = {1, 0}; },
       [](Call& c) { c.a_dims = {0, 3}, c.y_dims = {0, 4}, c.args.Y.data = c.a.data(); },
-      // Side by side in one array, and one row in the gap between rows.
+      // Contiguous in one array, and one row in the gap between rows.
       [](Call& c) { c.args.Y.data = c.a.data() + 6; },
       [](Call& c) { c.args.A.data = c.y.data() + 8; },
       [](Call& c) {
@@ -278,7 +277,7 @@ TEST(GemmAllowed, AtTheEdgesOfTheRules) {
   }
 }
 
-// Every opset, type, C and broadcast: allowed, or which argument is at fault.
+// Every opset, type, C and broadcast: allowed, or which argument the error names.
 TEST(GemmAllowed, OpsetTypeCAndBroadcastAsInTheTable) {
   struct Version {
     int64_t opset, version;
@@ -321,7 +320,8 @@ TEST(GemmAllowed, OpsetTypeCAndBroadcastAsInTheTable) {
   }
 }
 
-// A fraction that is worth nothing sends values just at the end of the range through float64.
+// A factor with a fraction that changes nothing sends values at the ends of the range through
+// float64.
 TEST(GemmAllowed, SaturatesExactlyAtTheEndOfTheRange) {
   const auto largest = [](auto a_value, DType dtype, auto c_value, double alpha) {
     using T = decltype(a_value);
@@ -362,7 +362,7 @@ TEST(Store, RoundsOrRefuses) {
   };
   EXPECT_TRUE(store("gemm", "C", 1.5, DType::kFloat64, &element).ok());
   EXPECT_EQ(element, 1.5);
-  // Just above the middle of two neighbours: rounding to float32 first would make a tie of it.
+  // Just above the middle of two neighbours: rounding to float32 first would produce a tie.
   EXPECT_TRUE(store("gemm", "C", 1 + 0x1p-11 + 0x1p-40, DType::kFloat16, &element).ok());
   EXPECT_EQ(bits(), 0x3c01);
   EXPECT_TRUE(store("gemm", "C", 1 + 0x1p-11, DType::kFloat16, &element).ok());
@@ -407,7 +407,7 @@ TEST(GemmShape, ChecksWithoutData) {
   ASSERT_TRUE(gemm_shape(call.args, dims).ok());
   EXPECT_EQ(dims[0], 2);
   EXPECT_EQ(dims[1], 4);
-  // Arrays of the caller's that are not in memory yet: space 1 holds both B and Y.
+  // The caller's arrays are not in memory yet: space 1 holds both B and Y.
   call.args.Y.dims = call.y_dims;
   call.args.B.place = {1, 0};
   call.args.Y.place = {1, 47};
@@ -416,7 +416,7 @@ TEST(GemmShape, ChecksWithoutData) {
   EXPECT_TRUE(gemm_shape(call.args, dims).ok());
   call.args.Y.place = {2, 0};
   EXPECT_TRUE(gemm_shape(call.args, dims).ok());
-  // Y that is C, by place; and Y that is not.
+  // Y is C, by place; then Y is not C.
   call.c_dims = {2, 4};
   call.c_tensor.dims = call.c_dims;
   call.c_tensor.place = {2, 0};
@@ -425,7 +425,7 @@ TEST(GemmShape, ChecksWithoutData) {
   EXPECT_EQ(gemm_shape(call.args, dims).code, Code::kArgument);
 }
 
-TEST(GemmShape, KnowsNoOverlapOfWhatIsNowhereYet) {
+TEST(GemmShape, IgnoresOverlapOfTensorsWithoutAPlace) {
   Call call;
   call.link();
   call.args.A.data = call.args.B.data = nullptr;
@@ -448,14 +448,14 @@ TEST(GemmShape, AllowsExactly2To53Elements) {
   EXPECT_TRUE(gemm_shape(args, dims).ok());
 }
 
-TEST(Memory, ALimitThatIsTooSmallIsAStatusAndNothingIsWritten) {
+TEST(Memory, ALimitThatIsTooSmallIsAnErrorAndNothingIsWritten) {
   Call call;
   call.link();
   Explanation plan;
   ASSERT_TRUE(explain(call.context, call.args, &plan).ok());
   EXPECT_GT(plan.scratch_bytes, 0);
-  Context small(
-      static_cast<size_t>(plan.scratch_bytes));  // with the allocation's own share it is more
+  Context small(static_cast<size_t>(
+      plan.scratch_bytes));  // too small, since an allocation also counts its alignment
   const Status status = gemm(small, call.args);
   EXPECT_EQ(status.code, Code::kOutOfMemory) << status.message;
   EXPECT_EQ(call.y[0], -7.0F);
@@ -472,7 +472,7 @@ TEST(Memory, IsCountedAndAligned) {
   EXPECT_EQ(reinterpret_cast<uintptr_t>(first) % 64, 0U);
   EXPECT_EQ(context.bytes_in_use(), 128U);
   EXPECT_EQ(context.allocate(1000), nullptr);
-  EXPECT_EQ(context.allocate(900), nullptr);  // not beside the first
+  EXPECT_EQ(context.allocate(900), nullptr);  // not together with the first
   EXPECT_EQ(context.allocate(SIZE_MAX), nullptr);
   EXPECT_EQ(context.allocate(SIZE_MAX - 100), nullptr);
   context.release(nullptr);
@@ -486,7 +486,7 @@ const Kernel* find_kernel(const std::string& name) {
                       [&](const Kernel& row) { return row.name == name; });
 }
 
-TEST(Explain, TellsThePlan) {
+TEST(Explain, ReportsThePlan) {
   Call call;
   call.link();
   call.with_c = false;
@@ -550,7 +550,7 @@ TEST(Explain, TellsThePlan) {
   EXPECT_EQ(explain(call.context, call.args, &plan).code, Code::kShape);
 }
 
-TEST(KernelInfo, TellsTheTable) {
+TEST(KernelInfo, ReportsTheTable) {
   const KernelTable table = kernel_table();
   ASSERT_EQ(kernel_count(), table.count);
   for (int i = 0; i < table.count; ++i) {
@@ -566,7 +566,7 @@ TEST(KernelInfo, TellsTheTable) {
   }
 }
 
-TEST(Explain, TellsWhichTypesAreReadInPlace) {
+TEST(Explain, ReportsWhichTypesAreReadUnpacked) {
   const int64_t a[] = {2, 640}, b[] = {640, 64};
   for (int type = 0; type < kDTypeCount; ++type) {
     const auto dtype = static_cast<DType>(type);

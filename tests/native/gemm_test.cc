@@ -101,8 +101,7 @@ TEST_P(Gemm, DeepAndWideAndTall) {
   tester().sizes(130, 257, 300).c({130, 1}).alpha(-1).run();
 }
 
-// Up to 128 rows by rows of B of up to 512 bytes, which lie in memory as they are or a little
-// apart.
+// Up to 128 rows, times B with rows of up to 512 bytes, contiguous or with a small gap.
 TEST_P(Gemm, ShortRowsOfB) {
   for (const int64_t rows : {16, 127, 128, 129}) {
     for (const int64_t cols : {8, 63, 64, 65, 128, 129}) tester().sizes(rows, cols, 70).run();
@@ -111,20 +110,20 @@ TEST_P(Gemm, ShortRowsOfB) {
   tester().sizes(40, 60, 3000).gap(5).run();
 }
 
-// Operands that are larger than caches are read through before they are computed with.
-TEST_P(Gemm, OperandsFromMemory) {
+// Prefetches operands that are larger than the caches.
+TEST_P(Gemm, OperandsLargerThanCaches) {
   tester().sizes(9, 17, 70001).run();
   tester().sizes(17, 9, 70001).gap(3).trans(true, true).c({17, 1}).run();
   tester().sizes(9, 33, 40001).packed().run();
   tester().sizes(6, 700, 3100).packed().run();
-  // One row: streams, and dot products where B lies by columns.
+  // GEMV: axpy kernels, and dot kernels for column-major B.
   tester().sizes(1, 526, 9000).packed().run();
   tester().sizes(1, 526, 900).gap(3).run();
   tester().sizes(1, 526, 9000).trans(false, true).run();
 }
 
-// Streams of more bytes are read in bursts.
-TEST_P(Gemm, FewRowsFromMemory) {
+// GEMV and skinny GEMM with an even larger B, which kernels read in bursts.
+TEST_P(Gemm, SkinnyWithBOf18MiB) {
   const int64_t k = (int64_t{18} << 20) / 526 / static_cast<int64_t>(dtype_bytes(GetParam()));
   tester().sizes(1, 526, k).c({526}).beta(2).run();
   tester().sizes(1, 526, k).gap(3).run();
@@ -153,7 +152,7 @@ TEST_P(Gemm, EveryOpsetAppliesAlphaBetaAndC) {
 TEST_P(Gemm, FactorsThatRoundToOthers) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   if (is_integer(GetParam())) {
-    // A fraction that nothing is multiplied by changes nothing.
+    // A fraction in a factor of nothing changes nothing.
     tester().sizes(3, 4, 5).alpha(1e9).beta(0.5).run();
     tester().sizes(3, 4, 0).c({4}).alpha(0.5).beta(1e9).run();
     return;
@@ -165,7 +164,7 @@ TEST_P(Gemm, FactorsThatRoundToOthers) {
         .specials()
         .beta(1e-50)
         .seed(seed)
-        .run();  // where it is 0 in float32, C is not read
+        .run();  // beta is 0 in float32: C is not read
   }
   tester().sizes(3, 4, 5).c({3, 4}).alpha(1 + 1e-12).run();
   tester().sizes(3, 4, 0).alpha(nan).run();
@@ -204,7 +203,7 @@ TEST_P(Gemm, ExactFactorsOf64Bits) {
 TEST_P(Gemm, LongColumnsOfYAndC) {
   tester().sizes(3, 600, 2).columns().gap(1).run();
   tester().sizes(3, 600, 2).columns().gap(1).c({600}).beta(2).run();
-  tester().sizes(3, 600, 2).columns().c({600}).beta(2).run();  // C side by side, Y not
+  tester().sizes(3, 600, 2).columns().c({600}).beta(2).run();  // C is contiguous, Y is not
   tester().sizes(3, 600, 2).columns().gap(1).in_place().run();
 }
 

@@ -1,5 +1,5 @@
-// Every rule that a call of matmul() can break: the code, the argument, the sentence, and that
-// nothing is written.
+// Every rule that a call of matmul() can break: the error's code, argument and message, and that
+// the call writes nothing.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 using Sizes = std::vector<int64_t>;
 
-// A tensor of a call, in memory of its own that has room for any spoiled shape and type.
+// A tensor of a call. Its memory has room for all shapes and types of the tests.
 struct Argument {
   ConstTensor tensor;
   Sizes dims, strides{};
@@ -33,7 +33,7 @@ struct Argument {
   }
 };
 
-// A call that is right: (2, 2, 3) x (3, 4) + (4), all ones; each test spoils one thing.
+// A valid call, (2, 2, 3) x (3, 4) + (4), all ones. Each test makes one thing invalid.
 struct Call {
   Argument src{{2, 2, 3}, 1}, weights{{3, 4}, 1}, bias{{4}, 1};
   std::vector<float> dst = std::vector<float>(200, -7.0F);
@@ -79,7 +79,7 @@ struct Case {
   void (*spoil)(Call&);
   Code code;
   const char* argument;
-  const char* sentence;  // part of the message
+  const char* text;  // occurs in the message
 };
 
 constexpr int64_t kHuge = int64_t{1} << 40;
@@ -291,7 +291,7 @@ const Case kCases[] = {
 
 class MatMulError : public ::testing::TestWithParam<Case> {};
 
-TEST_P(MatMulError, IsSaidAndNothingIsWritten) {
+TEST_P(MatMulError, IsReportedAndNothingIsWritten) {
   Call call;
   GetParam().spoil(call);
   call.link();
@@ -302,7 +302,7 @@ TEST_P(MatMulError, IsSaidAndNothingIsWritten) {
   EXPECT_STREQ(status.argument, GetParam().argument) << status.message;
   const std::string message = status.message;
   EXPECT_EQ(message.substr(0, 8), "matmul: ");
-  EXPECT_NE(message.find(GetParam().sentence), std::string::npos) << message;
+  EXPECT_NE(message.find(GetParam().text), std::string::npos) << message;
   EXPECT_TRUE(call.holds_what_it_held());
   EXPECT_EQ(call.context.bytes_in_use(), in_use);
   Call next;
@@ -310,7 +310,7 @@ TEST_P(MatMulError, IsSaidAndNothingIsWritten) {
   EXPECT_TRUE(matmul(call.context, next.args).ok());
   EXPECT_EQ(std::ranges::count(next.dst, 4.0F), 16);
   EXPECT_EQ(std::ranges::count(next.dst, -7.0F), 184);
-  // Without a call the same is said, except of data that is not there.
+  // matmul_shape() reports the same, except for missing data.
   if (message.find("has no data") != std::string::npos) return;
   int64_t dims[kMaxRank];
   size_t rank = 0;
@@ -326,7 +326,7 @@ INSTANTIATE_TEST_SUITE_P(Cases, MatMulError, ::testing::ValuesIn(kCases),
                          [](const auto& test) { return std::string(test.param.name); });
 
 // What is allowed
-// -----------------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
 TEST(MatMulAllowed, AtTheEdgesOfTheRules) {
   constexpr int64_t kFar = std::numeric_limits<int64_t>::max();
@@ -352,7 +352,7 @@ TEST(MatMulAllowed, AtTheEdgesOfTheRules) {
       [](Call& c) { c.dst_strides = {1, 2, 4}; },
       [](Call& c) { c.dst_strides = {4, 8, 1}; },
       [](Call& c) { c.dst_strides = {20, 4, 1}; },
-      // bias may be written over.
+      // bias may be overwritten.
       [](Call& c) { c.bias.dims = {2, 2, 4}, c.args.dst.data = c.bias.data.data(); },
       [](Call& c) {
         c.bias.dims = {2, 2, 4}, c.dst_strides = {8, 4, 1}, c.args.dst.data = c.bias.data.data();
@@ -371,7 +371,7 @@ TEST(MatMulAllowed, AtTheEdgesOfTheRules) {
       },
       // Inputs may overlap one another, and be the same.
       [](Call& c) { c.src.tensor.data = c.weights.tensor.data = c.bias.data.data(); },
-      // Side by side, and between the rows of another.
+      // Contiguous, and between the rows of another tensor.
       [](Call& c) { c.args.dst.data = c.src.data.data() + 12; },
       [](Call& c) { c.src.tensor.data = c.dst.data() + 16; },
       [](Call& c) { c.args.dst.data = c.weights.data.data() + 12; },
@@ -403,7 +403,7 @@ TEST(MatMulAllowed, AtTheEdgesOfTheRules) {
         c.shapes({1, 2, 3}, {0, 3, 4}, {0, 2, 4}), c.bias.dims = {0, 1, 4},
                                                    c.bias.tensor.data = nullptr;
       },
-      // What packed weights stand for is not looked at.
+      // The call does not read weights if packed weights replace them.
       [](Call& c) { c.pack_weights(); },
       [](Call& c) { c.pack_weights({1, 1, 1, 3, 4}), c.dst_dims = {1, 1, 2, 2, 4}; },
       [](Call& c) {
@@ -429,8 +429,8 @@ TEST(MatMulAllowed, AtTheEdgesOfTheRules) {
   }
 }
 
-// Null has no places to go to.
-TEST(MatMulAllowed, NoDataAndStridesWhereThereIsNoDepth) {
+// Null data must not be offset by strides.
+TEST(MatMulAllowed, NoDataAndStridesIfKIs0) {
   Call call;
   call.shapes({2, 2, 0}, {2, 0, 4}, {2, 2, 4});
   call.src.strides = {30, 3, 1}, call.weights.strides = {20, 4, 1};
@@ -441,7 +441,8 @@ TEST(MatMulAllowed, NoDataAndStridesWhereThereIsNoDepth) {
   EXPECT_EQ(std::ranges::count(call.dst, 1.0F), 16);
 }
 
-// Every type at the place of every argument, beside each type of src: which are refused, and where.
+// Every type for every argument, with each type of src: which are refused, and what the error
+// names.
 TEST(MatMulAllowed, TypesOfEveryArgument) {
   for (int src = 0; src < kDTypeCount; ++src) {
     for (int other = 0; other < kDTypeCount; ++other) {
@@ -478,7 +479,7 @@ TEST(MatMulAllowed, TypesOfEveryArgument) {
 }
 
 // Shape and memory
-// ----------------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
 TEST(MatMulShape, ChecksWithoutData) {
   Call call;
@@ -491,8 +492,8 @@ TEST(MatMulShape, ChecksWithoutData) {
   Status status = matmul_shape(call.args, dims, &rank);
   ASSERT_TRUE(status.ok()) << status.message;
   EXPECT_EQ(Sizes(dims, dims + rank), Sizes({2, 2, 4}));
-  // Arrays of the caller's that are not in memory yet: space 1 holds src, of 48 bytes, space 2
-  // weights, of 48, space 3 bias, of 64.
+  // The caller's arrays are not in memory yet: space 1 holds src (48 bytes), space 2 weights (48),
+  // space 3 bias (64).
   call.args.dst = {.dims = call.dst_dims};
   call.args.src.place = {1, 0};
   call.args.weights.place = {2, 8};
@@ -515,7 +516,7 @@ TEST(MatMulShape, ChecksWithoutData) {
   }
 }
 
-TEST(MatMulShape, LooksAtTheTypeOfDstThatIsNotThere) {
+TEST(MatMulShape, ChecksTheTypeOfAnAbsentDst) {
   Call call;
   call.types(DType::kInt64);
   call.link();
@@ -532,7 +533,7 @@ TEST(MatMulShape, LooksAtTheTypeOfDstThatIsNotThere) {
   }
 }
 
-TEST(MatMulShape, GivesTheLargest) {
+TEST(MatMulShape, AllowsTheLargest) {
   const int64_t src[] = {int64_t{1} << 30, 1, 0}, weights[] = {int64_t{1} << 23, 1, 0, 1},
                 more[] = {(int64_t{1} << 23) + 1, 1, 0, 1};
   MatMulArgs args;

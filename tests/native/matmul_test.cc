@@ -26,7 +26,7 @@ class MatMul : public ::testing::TestWithParam<DType> {
 };
 
 // Problems at random
-// ------------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
 class Draw {
  public:
@@ -48,7 +48,7 @@ class Draw {
     return layout;
   }
 
-  // What broadcasts to `dims`: some of its last axes, some of them 1.
+  // A shape that broadcasts to `dims`: some of its last axes, some of them 1.
   Sizes part_of(const Sizes& dims) {
     Sizes part(dims.begin() + static_cast<std::ptrdiff_t>(below(std::ssize(dims) + 1)), dims.end());
     for (int64_t& size : part) size = one_in(4) ? 1 : size;
@@ -115,7 +115,7 @@ TEST_P(MatMul, AnythingAtRandom) {
 }
 
 // The rules
-// ---------------------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
 TEST_P(MatMul, EverySmallSize) {
   for (const int64_t m : {0, 1, 2, 3, 5}) {
@@ -193,7 +193,7 @@ TEST_P(MatMul, TransposesDoNothingToVectors) {
       tester().src({7}).weights({7}).trans(a, b).run();
       tester().src({7}).weights({2, b ? 9 : 7, b ? 7 : 9}).trans(a, b).run();
       tester().src({2, a ? 7 : 9, a ? 9 : 7}).weights({7}).trans(a, b).run();
-      // Nor are squares mistaken.
+      // Square matrices show a wrong transpose, since no shape check finds it.
       tester().src({5, 5}).weights({5}).trans(a, b).run();
       tester().src({5}).weights({5, 5}).trans(a, b).run();
       tester().src({2, 5, 5}).weights({5, 5}).trans(a, b).run();
@@ -201,7 +201,7 @@ TEST_P(MatMul, TransposesDoNothingToVectors) {
   }
 }
 
-TEST_P(MatMul, WithoutDepthThereIsBiasOrZeros) {
+TEST_P(MatMul, WithoutKDstIsBiasOrZeros) {
   for (const bool packed : {false, true}) {
     tester().src({2, 3, 0}).weights({0, 9}).packed(packed).run();
     tester().src({2, 3, 0}).weights({2, 0, 9}).bias({2, 3, 9}).packed(packed).run();
@@ -237,7 +237,8 @@ TEST_P(MatMul, BiasBroadcastsToDst) {
                           {1, 3, 9}, {2, 1, 1}, {2, 1, 9}, {2, 3, 1}, {2, 3, 9}};
   for (const Sizes& bias : shapes) {
     for (const bool wide : {false, true}) {
-      // One tall product, and products of their own; then no columns in dst, and no rows.
+      // Products that merge into one, and separate products; then dst without columns, without
+      // rows.
       tester().src({2, 3, 5}).weights({5, 9}).bias(bias).float32(wide).run();
       tester()
           .src({2, 3, 5})
@@ -252,7 +253,7 @@ TEST_P(MatMul, BiasBroadcastsToDst) {
   }
 }
 
-// They become one tall product, with a bias of rows or without.
+// They merge into one product, with a bias per row or without.
 TEST_P(MatMul, SingleRowsOfABatch) {
   for (const Sizes& bias : {Sizes{}, {9}, {4, 1, 1}, {4, 1, 9}, {2, 1, 1, 9}, {2, 4, 1, 9}}) {
     tester().src({2, 4, 1, 5}).weights({5, 9}).bias(bias).run();
@@ -316,11 +317,11 @@ TEST_P(MatMul, AxesInAnyOrder) {
   } while (std::ranges::next_permutation(order).found);
 }
 
-// One array holds queries, keys and values of all heads, row by row, and so does the array of the
-// results.
+// One row-major array holds queries, keys and values of all heads; another one holds the results.
 TEST_P(MatMul, HeadsOfOneArray) {
   const int64_t heads = 3, rows = 7, size = 5;
-  const Layout head{.order = {1, 0, 2}, .gap = 2 * size};  // the others' elements lie between
+  const Layout head{.order = {1, 0, 2},
+                    .gap = 2 * size};  // elements of the other two lie in the gap
   for (const bool wide : {false, true}) {
     tester()
         .src({heads, rows, size}, head)
@@ -344,7 +345,7 @@ TEST_P(MatMul, HeadsOfOneArray) {
   }
 }
 
-TEST_P(MatMul, SplitDepth) {
+TEST_P(MatMul, SplitK) {
   for (const int64_t k : {4097, 9001}) {
     for (const bool packed : {false, true}) {
       tester().src({2, 3, k}).weights({k, 9}).packed(packed).run();
@@ -422,8 +423,8 @@ constexpr DType kTypes[] = {
 INSTANTIATE_TEST_SUITE_P(Types, MatMul, ::testing::ValuesIn(kTypes),
                          [](const auto& test) { return std::string(dtype_name(test.param)); });
 
-// What becomes of a batch
-// ---------------------------------------------------------------------------------------------------------
+// Merging of batch axes
+// -------------------------------------------------------------------------------------------------
 
 // A call without data.
 struct Call {
@@ -435,11 +436,11 @@ struct Call {
 struct Expected {
   Call call;
   int64_t batch, m;
-  size_t axes;  // that the batch has left
+  size_t axes;  // number of axes after merging
 };
 
 const Expected kBatches[] = {
-    // Rows of src that go on from matrix to matrix, times weights that stay: one tall product.
+    // Rows of src are contiguous across matrices that share weights: one product.
     {{{4, 3, 5}, {5, 9}}, 1, 12, 0},
     {{{2, 4, 3, 5}, {5, 9}}, 1, 24, 0},
     {{{2, 4, 3, 5}, {1, 1, 5, 9}}, 1, 24, 0},
@@ -452,7 +453,7 @@ const Expected kBatches[] = {
     {{.src = {4, 3, 5}, .weights = {5, 9}, .bias = Sizes{9}}, 1, 12, 0},
     {{.src = {4, 3, 5}, .weights = {5, 9}, .bias = Sizes{4, 3, 9}}, 1, 12, 0},
     {{.src = {4, 3, 5}, .weights = {5, 9}, .bias = Sizes{4, 3, 1}}, 1, 12, 0},
-    // Single rows always do.
+    // Matrices of one row always merge.
     {{.src = {4, 1, 5}, .weights = {5, 9}, .src_strides = {99, 3, 1}, .dst_strides = {77, 3, 1}},
      1,
      4,
@@ -461,7 +462,7 @@ const Expected kBatches[] = {
     {{.src = {4, 5, 1}, .weights = {5, 9}, .trans_a = true}, 1, 4, 0},
     {{.src = {4, 1, 5}, .weights = {5, 9}, .bias = Sizes{4, 1, 9}}, 1, 4, 0},
     {{.src = {4, 1, 5}, .weights = {5, 9}, .bias = Sizes{4, 1, 1}}, 1, 4, 0},
-    // Along one axis only.
+    // Only one axis merges.
     {{{2, 4, 3, 5}, {2, 1, 5, 9}}, 2, 12, 1},
     {{{2, 4, 1, 5}, {4, 5, 9}}, 4, 2, 1},
     {{.src = {2, 4, 3, 5}, .weights = {5, 9}, .src_strides = {61, 15, 5, 1}}, 2, 12, 1},
@@ -473,7 +474,7 @@ const Expected kBatches[] = {
      6,
      1},
     {{.src = {2, 4, 3, 5}, .weights = {5, 9}, .bias = Sizes{2, 1, 1, 9}}, 2, 12, 1},
-    // Products of their own.
+    // No axis merges.
     {{.src = {4, 3, 5}, .weights = {5, 9}, .src_strides = {16, 5, 1}}, 4, 3, 1},
     {{.src = {4, 3, 5}, .weights = {5, 9}, .src_strides = {0, 5, 1}}, 4, 3, 1},
     {{.src = {4, 3, 5}, .weights = {5, 9}, .dst_strides = {28, 9, 1}}, 4, 3, 1},
@@ -485,7 +486,7 @@ const Expected kBatches[] = {
     {{{3, 5}, {4, 5, 9}}, 4, 3, 1},
     {{{5}, {4, 5, 9}}, 4, 1, 1},
     {{{12, 128, 64}, {12, 64, 128}}, 12, 128, 1},
-    // Axes that go on in one another are one.
+    // Contiguous axes merge.
     {{{2, 3, 4, 5}, {2, 3, 5, 9}}, 6, 4, 1},
     {{{2, 3, 7, 4, 5}, {2, 3, 7, 5, 9}}, 42, 4, 1},
     {{{2, 1, 7, 4, 5}, {2, 1, 7, 5, 9}}, 14, 4, 1},
@@ -497,7 +498,7 @@ const Expected kBatches[] = {
     {{{2, 3, 4, 5}, {3, 5, 9}}, 6, 4, 2},
 };
 
-TEST(MatMulExplain, OneTallProductWhereStridesAllow) {
+TEST(MatMulExplain, OneProductIfStridesAllow) {
   for (const Expected& expected : kBatches) {
     SCOPED_TRACE(&expected - kBatches);
     const Call& call = expected.call;
@@ -528,7 +529,7 @@ TEST(MatMulExplain, OneTallProductWhereStridesAllow) {
   }
 }
 
-TEST(MatMulExplain, TellsThePlan) {
+TEST(MatMulExplain, ReportsThePlan) {
   const int64_t src[] = {12, 128, 164}, weights[] = {12, 164, 136}, nothing[] = {12, 0, 164};
   MatMulArgs args;
   args.src = {.dims = src};
@@ -545,7 +546,7 @@ TEST(MatMulExplain, TellsThePlan) {
             std::vector<int64_t>({12, 128, 136, 164}));
   EXPECT_STREQ(plan.regime, "skinny GEMM");
   EXPECT_TRUE(plan.direct && plan.packs_b);
-  // Scratch is of one product.
+  // Scratch is that of one product.
   EXPECT_GE(plan.scratch_bytes, 164 * 136 * 4);
   EXPECT_LT(plan.scratch_bytes, 3 * 164 * 136 * 4);
   args.src.dims = nothing;
@@ -587,7 +588,7 @@ TEST(MatMulPacking, WeightsArePackedOnceForAllThatShareThem) {
       with_kernel.kernel = &kernel;
       with_kernel.tasks = 1;
       packed_panels = 0;
-      // Gaps, so that rows do not go on from matrix to matrix.
+      // Gaps keep rows from being contiguous across matrices.
       MatMulTester()
           .type(DType::kFloat64)
           .src(src, {.gap = 1})

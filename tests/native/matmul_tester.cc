@@ -145,10 +145,10 @@ void MatMulTester::run_into() const {
   args.transpose_b = trans_b_;
   args.activation = activation_;
 
-  // What is expected, before anything is written.
+  // The expected result, computed before the call writes anything.
   const int64_t depth = src_[src_.size() - (trans_a_ && src_.size() > 1 ? 2 : 1)];
   std::vector<Exact<T>> expected;
-  std::vector<double> sums;  // of absolute products and bias
+  std::vector<double> sums;  // sums of absolute products and bias
   for_each_index(dims, [&](std::span<const int64_t> index) {
     expected.push_back(reference_matmul<T, Exact<T>>(args, index));
     double sum = args.bias == nullptr
@@ -221,7 +221,7 @@ void MatMulTester::run_into() const {
       const ::testing::AssertionResult near = is_near(value, expected[next], depth, sums[next]);
       EXPECT_TRUE(near || !ok) << near.message() << " at " << text_of(index);
       ok = ok && near;
-      // Set back, so that what remains must be as it was.
+      // Restore the element: then all memory must be as it was.
       value = dst_before[static_cast<size_t>(place)];
       ++next;
     });

@@ -1,8 +1,10 @@
-// The tester of MatMul, as GemmTester is Gemm's: builds a seeded random problem, runs it, and holds
-// every element to the reference.
+// The tester of MatMul, as GemmTester is Gemm's: builds a seeded random problem, runs it, and
+// compares every element with the reference.
 //
-//   MatMulTester().type(DType::kFloat16).src({5, 1, 3, 7}).weights({4, 7, 2}).bias({4, 1,
-//   1}).float32().packed().run();
+//   MatMulTester()
+//       .type(DType::kFloat16)
+//       .src({5, 1, 3, 7}).weights({4, 7, 2}).bias({4, 1, 1})
+//       .float32().packed().run();
 #pragma once
 
 #include <cstdint>
@@ -20,12 +22,12 @@ using Sizes = std::vector<int64_t>;
 
 // How a tensor lies in memory.
 struct Layout {
-  std::vector<size_t>
-      order{};      // its axes as they nest, the outermost first; empty: in the order of its shape
-  int64_t gap = 0;  // unused elements behind each stretch of an axis; where there are some, axes of
-                    // size 1 have a huge stride
-  uint64_t repeated =
-      0;  // axes, by bits, that go on from an element to itself, by stride 0; of inputs only
+  // Axes from the longest stride to the shortest; empty: the order of the shape.
+  std::vector<size_t> order{};
+  // Unused elements after the last element of each axis. If above 0, axes of size 1 have a huge
+  // stride.
+  int64_t gap = 0;
+  uint64_t repeated = 0;  // bit mask of axes with stride 0; for inputs only
 
   bool is_plain() const { return order.empty() && gap == 0 && repeated == 0; }
 };
@@ -33,7 +35,7 @@ struct Layout {
 class MatMulTester {
  public:
   MatMulTester& type(DType value) { return set(type_, value); }
-  // Shapes as the operands have them, which is before a transpose.
+  // Shapes of the arguments, before a transpose.
   MatMulTester& src(Sizes dims, Layout layout = {}) {
     return src_ = std::move(dims), set(src_layout_, std::move(layout));
   }
@@ -41,20 +43,20 @@ class MatMulTester {
     return weights_ = std::move(dims), set(weights_layout_, std::move(layout));
   }
   MatMulTester& trans(bool a, bool b) { return trans_a_ = a, set(trans_b_, b); }
-  // Without this there is none.
+  // Default: no bias.
   MatMulTester& bias(Sizes dims, Layout layout = {}) {
     return bias_ = std::move(dims), set(bias_layout_, std::move(layout));
   }
   MatMulTester& dst(Layout layout) { return set(dst_layout_, std::move(layout)); }
-  // bias is dst, and is written over.
+  // bias is dst and is overwritten.
   MatMulTester& in_place() { return set(in_place_, true); }
   MatMulTester& activation(Activation value) { return set(activation_, value); }
   // dst of a 16-bit type is float32.
   MatMulTester& float32(bool value = true) { return set(float32_, value); }
-  // weights are packed before, and what they were packed from is spoiled; or not. Without this, the
-  // problem runs both ways, unless weights are a vector.
+  // Whether weights are packed; the tester then overwrites the array they were packed from.
+  // Default: the problem runs both ways unless weights are a vector.
   MatMulTester& packed(bool value = true) { return set(packed_, std::optional(value)); }
-  // NaN and infinities among the values.
+  // Adds NaN and infinities to the values.
   MatMulTester& specials() { return set(specials_, true); }
   MatMulTester& options(const PlanOptions& value) { return set(options_, std::optional(value)); }
   // Operands are handed over block by block.
@@ -64,8 +66,8 @@ class MatMulTester {
   // The shape of dst, by the rules of the specification.
   Sizes dst_dims() const;
 
-  // Checks the result, what matmul_shape() and explain() say of it, that nothing around dst and
-  // none of the inputs is written, and that memory is given back.
+  // Checks the result, matmul_shape() and explain(), that the call writes nothing around dst and no
+  // input, and that it releases its memory.
   void run() const;
 
  private:

@@ -1,4 +1,4 @@
-// Packing, element by element against the definition of a panel.
+// Packing: compares every element with the definition of a panel.
 #include "pack/pack.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace wgemm::testing {
 namespace {
 
-TEST(Pack, PanelsHoldTheElementsZerosAndNothingElse) {
+TEST(Pack, PanelsHoldTheElementsAndZeros) {
   const PanelLayout layouts[] = {
       kRowsOf<float>,        panel_of<float>(8),        panel_of<float>(8, 1, 8),
       panel_of<float>(4),    panel_of<float>(16, 1, 2), panel_of<float>(5, 2, 3),
@@ -56,7 +56,7 @@ TEST(Pack, PanelsHoldTheElementsZerosAndNothingElse) {
   }
 }
 
-TEST(Pack, LeadsOfInt64HoldWhatSumsHaveTooMuch) {
+TEST(Pack, PanelHeadersOfInt64HoldTheCorrectionOfSums) {
   std::mt19937_64 random(1);
   for (const int64_t lanes : {1, 4, 7}) {
     for (const int64_t depth : {1, 2, 5, 8}) {
@@ -79,7 +79,7 @@ TEST(Pack, LeadsOfInt64HoldWhatSumsHaveTooMuch) {
   }
 }
 
-// Elements of 8 bits, in an allocation that ends where they do.
+// 8-bit elements in an allocation of exactly their size.
 template <typename From>
 std::vector<From> random_source(int64_t lanes, int64_t depth, int64_t lane_stride,
                                 int64_t depth_stride) {
@@ -91,8 +91,8 @@ std::vector<From> random_source(int64_t lanes, int64_t depth, int64_t lane_strid
   return source;
 }
 
-// Pairs of k or, as kr says, more, less a zero point, modulo what an element of the panels holds;
-// behind the panels nothing is written.
+// Checks panels with kr elements of k together, minus a zero point, modulo the range of their
+// elements. pack() must write nothing after the panels.
 template <typename From, typename To>
 void check_8bit(int width, const std::vector<int>& zero_points, int kr = 2) {
   const DType type = std::is_signed_v<From> ? DType::kInt8 : DType::kUInt8;
@@ -141,7 +141,7 @@ void check_8bit(int width, const std::vector<int>& zero_points, int kr = 2) {
   }
 }
 
-TEST(Pack8Bit, PanelsHoldTheElementsLessTheZeroPoint) {
+TEST(Pack8Bit, PanelsHoldTheElementsMinusTheZeroPoint) {
   for (const int width : {1, 2, 3, 4, 5, 8}) {
     check_8bit<int8_t, int16_t>(width, {0, -128, 127, 5});
     check_8bit<uint8_t, int16_t>(width, {0, 128, 255, 77});
@@ -150,12 +150,12 @@ TEST(Pack8Bit, PanelsHoldTheElementsLessTheZeroPoint) {
   }
 }
 
-TEST(Pack8Bit, WidensPanelsThatLieApart) {
+TEST(Pack8Bit, WidensPanelsWithGaps) {
   const PanelLayout narrow = panel_of<int8_t>(8, 2), wide = panel_of<int16_t>(8, 2);
   std::mt19937 random(1);
   for (const int64_t count : {1, 2, 5}) {
     for (const int64_t depth : {1, 2, 3, 8, 17}) {
-      for (const size_t more : {size_t{0}, size_t{16}, size_t{80}}) {  // bytes of deeper panels
+      for (const size_t more : {size_t{0}, size_t{16}, size_t{80}}) {  // bytes between panels
         const size_t size = panel_bytes(narrow, depth), stride = size + more;
         std::vector<int8_t> source((static_cast<size_t>(count) - 1) * stride + size);
         for (int8_t& element : source) element = static_cast<int8_t>(random());
@@ -173,7 +173,7 @@ TEST(Pack8Bit, WidensPanelsThatLieApart) {
   }
 }
 
-TEST(Pack8Bit, SumsLanesAndGoesOn) {
+TEST(Pack8Bit, AddsToTheSumsOfLanes) {
   constexpr int32_t kNear = std::numeric_limits<int32_t>::max() - 100;
   std::mt19937 random(1);
   for (const int width : {1, 2, 3, 4, 5, 8}) {
@@ -187,7 +187,7 @@ TEST(Pack8Bit, SumsLanesAndGoesOn) {
         pack({reinterpret_cast<const std::byte*>(source.data()), DType::kUInt8, lanes, depth, depth,
               1, zero_point},
              layout, panels.data());
-        // Sums that are there, some so large that they wrap; and one behind the last, which stays.
+        // Previous sums, some so large that they wrap. The one after the last must not change.
         std::vector<int32_t> sums(static_cast<size_t>(lanes) + 1);
         for (size_t lane = 0; lane < sums.size(); ++lane)
           sums[lane] = lane % 2 == 0 ? kNear : -kNear - static_cast<int32_t>(lane);
@@ -207,8 +207,8 @@ TEST(Pack8Bit, SumsLanesAndGoesOn) {
   }
 }
 
-#if WGEMM_RELAXED  // others have no quads
-TEST(Pack8Bit, QuadsHoldTheBytesLessTheZeroPoint) {
+#if WGEMM_RELAXED  // only relaxed builds have quads
+TEST(Pack8Bit, QuadsHoldTheBytesMinusTheZeroPoint) {
   check_8bit<int8_t, int8_t>(4, {0, -128}, 4);
   check_8bit<uint8_t, int8_t>(4, {128, 0}, 4);
 }
@@ -219,7 +219,7 @@ TEST(Pack8Bit, JoinsPairsToQuads) {
   std::mt19937 random(1);
   for (const int64_t count : {1, 2, 5}) {
     for (const int64_t depth : {1, 2, 3, 4, 5, 6, 7, 8, 16, 17}) {
-      for (const size_t more : {size_t{0}, size_t{16}, size_t{80}}) {  // bytes of deeper panels
+      for (const size_t more : {size_t{0}, size_t{16}, size_t{80}}) {  // bytes between panels
         for (const int less : {0, -128, 127, 5}) {
           const size_t stride = panel_bytes(pairs, depth) + more, size = panel_bytes(quads, depth);
           std::vector<int8_t> source(static_cast<size_t>(count - 1) * stride +
@@ -251,7 +251,7 @@ TEST(Pack8Bit, FindsTheRangeOfPanelsWithoutTheirPadding) {
     for (const int64_t k : {0, 1, 2, 3, 8, 9}) {
       std::vector<int8_t> source(static_cast<size_t>(n * k));
       for (int tries = 0; tries < 20; ++tries) {
-        // Of one sign, so that padding would be seen.
+        // All have one sign, so that counting the padding would be noticed.
         for (int8_t& element : source) {
           const auto draw = static_cast<int>(random() % 127);
           element = static_cast<int8_t>(tries % 2 == 0 ? 1 + draw : -128 + draw);
@@ -268,8 +268,8 @@ TEST(Pack8Bit, FindsTheRangeOfPanelsWithoutTheirPadding) {
   }
 }
 
-#if WGEMM_RELAXED  // others have no quads
-TEST(Pack8Bit, SumsQuadsAndGoesOn) {
+#if WGEMM_RELAXED  // only relaxed builds have quads
+TEST(Pack8Bit, AddsToTheSumsOfQuads) {
   constexpr int32_t kNear = std::numeric_limits<int32_t>::max() - 100;
   const PanelLayout layout = panel_of<int8_t>(4, 4);
   std::mt19937 random(1);
@@ -283,7 +283,7 @@ TEST(Pack8Bit, SumsQuadsAndGoesOn) {
               1},
              layout, panels.data());
         const int zero_point = static_cast<int>(random() % 256) - (is_signed ? 128 : 0);
-        // Some so large that they wrap; and one behind the last, which stays.
+        // Some are so large that they wrap. The one after the last must not change.
         std::vector<int32_t> sums(static_cast<size_t>(lanes) + 1);
         for (size_t lane = 0; lane < sums.size(); ++lane)
           sums[lane] = lane % 2 == 0 ? kNear : -kNear - static_cast<int32_t>(lane);

@@ -1,5 +1,5 @@
-// Every rule that a call of qgemm() or pack() can break: the code, the argument, the sentence, and
-// that nothing is written.
+// Every rule that a call of qgemm() or pack() can break: the error's code, argument and message,
+// and that the call writes nothing.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 using Sizes = std::vector<int64_t>;
 
-// A tensor of a call, in memory of its own that has room for any spoiled shape.
+// A tensor of a call. Its memory has room for all shapes of the tests.
 template <typename T>
 struct Argument {
   ConstTensor tensor;
@@ -36,8 +36,8 @@ struct Argument {
   const ConstTensor* pointer() const { return is_there ? &tensor : nullptr; }
 };
 
-// A call that is right: ((2, 3) - 1) x ((3, 4) - -1) + (4), of elements 3, 2 and 4; each test
-// spoils one thing.
+// A valid call, ((2, 3) - 1) x ((3, 4) - -1) + (4), with elements 3, 2 and 4. Each test makes one
+// thing invalid.
 struct Call {
   Argument<uint8_t> a{DType::kUInt8, {2, 3}, 3}, a_zero{DType::kUInt8, {1}, 1};
   Argument<int8_t> b{DType::kInt8, {3, 4}, 2}, b_zero{DType::kInt8, {4}, -1},
@@ -55,7 +55,7 @@ struct Call {
     y_scale.is_there = y_zero.is_there = false;
     args.Y = {y.data(), DType::kFloat32};
   }
-  // Y of 8 bits, in the same memory.
+  // An 8-bit Y in the same memory.
   void quantize() {
     y_scale.is_there = y_zero.is_there = true;
     args.Y.dtype = DType::kInt8;
@@ -74,7 +74,7 @@ struct Call {
     args.C = c.pointer();
     args.a_scale = a_scale.tensor;
     args.b_scale = b_scale.tensor;
-    // What a test has set stays.
+    // Keep what a test has set.
     if (args.a_zero_point == nullptr) args.a_zero_point = a_zero.pointer();
     if (args.b_zero_point == nullptr) args.b_zero_point = b_zero.pointer();
     args.y_scale = y_scale.pointer();
@@ -82,7 +82,7 @@ struct Call {
     args.Y.dims = y_dims;
     args.Y.strides = y_strides;
   }
-  // All that may not be written.
+  // All memory that the call must not write.
   std::vector<std::byte> bytes() const {
     std::vector<std::byte> all;
     const auto add = [&](const auto& data) {
@@ -100,7 +100,7 @@ struct Case {
   void (*spoil)(Call&);
   Code code;
   const char* argument;
-  const char* sentence;  // part of the message
+  const char* text;  // occurs in the message
 };
 
 constexpr int64_t kHuge = int64_t{1} << 40;
@@ -303,7 +303,7 @@ const Case kCases[] = {
 
 class QGemmError : public ::testing::TestWithParam<Case> {};
 
-TEST_P(QGemmError, IsSaidAndNothingIsWritten) {
+TEST_P(QGemmError, IsReportedAndNothingIsWritten) {
   Call call;
   GetParam().spoil(call);
   call.link();
@@ -314,15 +314,14 @@ TEST_P(QGemmError, IsSaidAndNothingIsWritten) {
   EXPECT_STREQ(status.op, "qgemm");
   EXPECT_EQ(std::string(status.message).substr(0, 7), "qgemm: ");
   EXPECT_STREQ(status.argument, GetParam().argument) << status.message;
-  EXPECT_NE(std::string(status.message).find(GetParam().sentence), std::string::npos)
-      << status.message;
+  EXPECT_NE(std::string(status.message).find(GetParam().text), std::string::npos) << status.message;
   EXPECT_TRUE(before == call.bytes());
   EXPECT_EQ(call.context.bytes_in_use(), in_use);
   Call next;
   next.link();
   EXPECT_TRUE(qgemm(call.context, next.args).ok());
   EXPECT_EQ(next.y[0], 22 * 0.5F * 0.25F);
-  // Without data the same is said, except of values and of data that is not there.
+  // qgemm_shape() reports the same, except for values and for missing data.
   if (GetParam().code == Code::kArgument) return;
   int64_t dims[2];
   DType dtype;
@@ -339,7 +338,7 @@ TEST(QGemmAllowed, AtTheEdgesOfTheRules) {
       [](Call& c) { c.quantize(); },
       [](Call& c) { c.quantize(), c.y_zero.tensor.dtype = c.args.Y.dtype = DType::kUInt8; },
       [](Call& c) { c.pack_b(); },
-      [](Call& c) { c.pack_b(), c.b.tensor = {}, c.b.dims = {7}; },  // B is not looked at
+      [](Call& c) { c.pack_b(), c.b.tensor = {}, c.b.dims = {7}; },  // B is not read
       [](Call& c) { c.pack_b(), c.quantize(), c.args.Y.data = c.b.data.data(); },
       [](Call& c) { c.a_zero.is_there = c.b_zero.is_there = c.c.is_there = false; },
       [](Call& c) { c.args.transA = -5, c.a.dims = {3, 2}; },
@@ -353,7 +352,7 @@ TEST(QGemmAllowed, AtTheEdgesOfTheRules) {
       [](Call& c) { c.a_scale.dims = {1}, c.a_scale.strides = {9}, c.a_zero.dims = {}; },
       [](Call& c) { c.b_scale.dims = {1}, c.b_zero.dims = {}; },
       [](Call& c) { c.b_scale.strides = {0}, c.b_zero.strides = {3}; },
-      [](Call& c) { c.b_scale.data[4] = kNan, c.b_scale.data[5] = 0; },  // behind the last
+      [](Call& c) { c.b_scale.data[4] = kNan, c.b_scale.data[5] = 0; },  // after the last
       [](Call& c) { c.b_scale.strides = {2}, c.b_scale.data[1] = kNan; },
       [](Call& c) { c.y_strides = {1, 2}; },
       [](Call& c) { c.a.dims = {1, 3}, c.y_dims = {1, 4}, c.y_strides = {0, 1}; },
@@ -383,15 +382,14 @@ TEST(QGemmAllowed, AtTheEdgesOfTheRules) {
       },
       [](Call& c) {
         c.b.dims = {3, 0}, c.y_dims = {2, 0}, c.c.dims = c.b_scale.dims = c.b_zero.dims = {0};
-        c.b_scale.strides = c.b_zero.strides = {0};  // one element, repeated not even once
+        c.b_scale.strides = c.b_zero.strides = {0};  // no element, with stride 0
         c.b_scale.tensor.data = nullptr;
-        c.b_zero.tensor.data =
-            reinterpret_cast<const void*>(uintptr_t{64});  // nobody may look there
+        c.b_zero.tensor.data = reinterpret_cast<const void*>(uintptr_t{64});  // must not be read
       },
       [](Call& c) {
         c.b.dims = {3, 0}, c.y_dims = {2, 0}, c.c.dims = c.b_scale.dims = c.b_zero.dims = {1};
       },
-      // Side by side in one array.
+      // Contiguous in one array.
       [](Call& c) { c.quantize(), c.args.Y.data = c.a.data.data() + 6; },
       [](Call& c) { c.quantize(), c.args.Y.data = c.b.data.data() + 12; },
       [](Call& c) {
@@ -409,7 +407,7 @@ TEST(QGemmAllowed, AtTheEdgesOfTheRules) {
   }
 }
 
-TEST(QGemmAllowed, TwiceTheSameGivesTheSame) {
+TEST(QGemmAllowed, RepeatedCallsReturnTheSame) {
   Call call;
   call.quantize();
   call.link();
@@ -422,7 +420,7 @@ TEST(QGemmAllowed, TwiceTheSameGivesTheSame) {
   }
 }
 
-// Every type at the place of every argument: which are refused, and where.
+// Every type for every argument: which are refused, and what the error names.
 TEST(QGemmAllowed, TypesOfEveryArgument) {
   for (int type = 0; type < kDTypeCount; ++type) {
     const auto dtype = static_cast<DType>(type);
@@ -462,7 +460,7 @@ TEST(QGemmAllowed, TypesOfEveryArgument) {
 }
 
 // Shape and explain
-// --------------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
 TEST(QGemmShape, ChecksWithoutData) {
   Call call;
@@ -491,8 +489,8 @@ TEST(QGemmShape, ChecksWithoutData) {
   EXPECT_TRUE(qgemm_shape(call.args, dims, &dtype).ok());
   EXPECT_EQ(dtype, DType::kFloat32);
 
-  // Arrays of the caller's that are not in memory yet: space 1 holds both B, of 12 bytes, and Y;
-  // space 2 b_scale, of 16.
+  // The caller's arrays are not in memory yet: space 1 holds both B (12 bytes) and Y, space 2
+  // b_scale (16 bytes).
   call.args.Y = {.dims = call.y_dims};
   call.args.B.place = {1, 0};
   call.args.b_scale.place = {2, 4};
@@ -510,7 +508,7 @@ TEST(QGemmShape, ChecksWithoutData) {
   EXPECT_EQ(qgemm_shape(call.args, dims, &dtype).code, Code::kDType);
 }
 
-TEST(QGemmShape, ValuesAreNotLookedAt) {
+TEST(QGemmShape, DoesNotReadValues) {
   Call call;
   call.quantize();
   call.a_scale.data[0] = kNan, call.b_scale.data[2] = 0, call.y_scale.data[0] = -1;
@@ -520,7 +518,7 @@ TEST(QGemmShape, ValuesAreNotLookedAt) {
   EXPECT_TRUE(qgemm_shape(call.args, dims, &dtype).ok());
 }
 
-TEST(QGemmExplain, TellsThePlan) {
+TEST(QGemmExplain, ReportsThePlan) {
   struct Expected {
     int64_t m;
     const char* kernel;
@@ -533,7 +531,7 @@ TEST(QGemmExplain, TellsThePlan) {
       {23, "i8_4x8c2_simd128_b8", 4, 8, true},  {24, "i8_4x8c2_simd128", 4, 8, false},
       {1000, "i8_4x8c2_simd128", 4, 8, false}};
   std::vector<uint8_t> b(30 * 20);
-  b[0] = 255;  // so that it has 8 bits; for 7, and for relaxed dot products of 8, see dot_test.cc
+  b[0] = 255;  // needs 8 bits; dot_test.cc covers 7 bits and relaxed dots of 8
   const bool dot_takes_8 = relaxed_dot() == Dot::kUnsigned || relaxed_dot() == Dot::kSigned;
   const int64_t b_dims[] = {30, 20};
   Context context;
@@ -587,13 +585,13 @@ TEST(QGemmExplain, KeepsScratchBoundedHoweverLargeTheProduct) {
 }
 
 // Packing
-// ------------------------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
 struct PackCase {
   const char* name;
   void (*spoil)(ConstTensor&, Sizes& dims, Sizes& strides);
   Code code;
-  const char* sentence;
+  const char* text;
 };
 
 const PackCase kPackCases[] = {
@@ -623,7 +621,7 @@ const PackCase kPackCases[] = {
 
 class PackError : public ::testing::TestWithParam<PackCase> {};
 
-TEST_P(PackError, IsSaidAndWeightsStayAsTheyWere) {
+TEST_P(PackError, IsReportedAndWeightsStayUnchanged) {
   const std::vector<int8_t> data(64, 1);
   for (const int64_t trans : {0, 1}) {
     Context context;
@@ -638,7 +636,7 @@ TEST_P(PackError, IsSaidAndWeightsStayAsTheyWere) {
     EXPECT_EQ(status.code, GetParam().code) << status.message;
     EXPECT_STREQ(status.op, "pack");
     EXPECT_STREQ(status.argument, "B");
-    EXPECT_NE(std::string(status.message).find(GetParam().sentence), std::string::npos)
+    EXPECT_NE(std::string(status.message).find(GetParam().text), std::string::npos)
         << status.message;
     EXPECT_TRUE(weights.k() == (trans != 0 ? 4 : 3) && weights.n() == (trans != 0 ? 3 : 4));
     EXPECT_EQ(context.bytes_in_use(), in_use);

@@ -1,5 +1,5 @@
-// QGemm through the whole pipeline, for the four combinations of 8-bit types; and weights that are
-// packed before.
+// QGemm through the whole pipeline, for the four combinations of 8-bit types; and its packed
+// weights.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -38,7 +38,8 @@ class QGemm : public ::testing::TestWithParam<Types> {
 
   static QGemmTester tester() { return QGemmTester().types(GetParam().a, GetParam().b); }
 
-  // Everything but sizes and types drawn by `number`, so that each size meets other settings.
+  // `number` determines all settings except sizes and types, so that each size meets other
+  // settings.
   static QGemmTester any(int64_t m, int64_t n, int64_t k, uint32_t number) {
     std::mt19937 random(number);
     const auto one_of = [&](auto& list) { return list[random() % std::size(list)]; };
@@ -47,7 +48,7 @@ class QGemm : public ::testing::TestWithParam<Types> {
                                       Values::kAbsent};
     constexpr double kAlphas[] = {1, 1, -1, 0.37, -2.5};
     const std::vector<int64_t> shapes[] = {{}, {1}, {n}, {1, 1}, {1, n}, {m, 1}, {m, n}, {m, n}};
-    // One statement a draw: the order in which arguments are computed is the compiler's.
+    // One statement per draw, since the order of evaluation of arguments is unspecified.
     QGemmTester t = tester().sizes(m, n, k).seed(number);
     const DType output = one_of(kOutputs);
     const Values a_zero = one_of(kZeroPoints), b_zero = one_of(kZeroPoints),
@@ -65,7 +66,7 @@ class QGemm : public ::testing::TestWithParam<Types> {
   }
 };
 
-TEST_P(QGemm, OperandsFromMemory) {
+TEST_P(QGemm, OperandsLargerThanCaches) {
   tester().sizes(9, 100, 21001).packed().run();
   tester().sizes(100, 9, 21001).trans(true, true).run();
 }
@@ -79,8 +80,7 @@ TEST_P(QGemm, EverySmallSize) {
   }
 }
 
-// Other kernels from 2, 3, 4 and 24 rows on, and each with whole tiles, whole panels and parts of
-// them.
+// The kernel changes at 2, 3, 4 and 24 rows. Each one runs with whole and partial tiles and panels.
 TEST_P(QGemm, EveryNumberOfRowsWithPackedWeightsAndWithout) {
   uint32_t number = 0;
   for (int64_t m = 1; m <= 30; ++m) {
@@ -126,7 +126,7 @@ TEST_P(QGemm, EveryBroadcastOfCAndAlpha) {
   }
 }
 
-TEST_P(QGemm, ScalesAndZeroPointsOfEveryShapeEachOnItsOwn) {
+TEST_P(QGemm, ScalesAndZeroPointsOfEveryShape) {
   for (const Extent one : {Extent::kScalar, Extent::kOne}) {
     for (const Extent scale : kExtents) {
       for (const Extent zero_point : kExtents) {
@@ -163,7 +163,7 @@ TEST_P(QGemm, ScalesAndZeroPointsOfEveryBlockOfColumns) {
       .run();
 }
 
-TEST_P(QGemm, NoRowsColumnsOrDepth) {
+TEST_P(QGemm, NoRowsColumnsOrK) {
   for (const DType output : kOutputs) {
     for (const bool packed : {false, true}) {
       for (const bool c : {false, true}) {
@@ -209,8 +209,8 @@ TEST_P(QGemm, OperandsAndZeroPointsAtTheEnds) {
   }
 }
 
-// 255 * 255 * 40,000 is more than an int32 holds; so are 255 * -128 * 70,000, and sums of rows
-// times zero points on the way.
+// 255 * 255 * 40,000 exceeds an int32. So do 255 * -128 * 70,000 and, in between, row sums times
+// zero points.
 TEST_P(QGemm, AccumulatorsWrap) {
   constexpr Values kEnds[] = {Values::kLow, Values::kHigh};
   for (const Values a : kEnds) {
@@ -289,7 +289,7 @@ TEST_P(QGemm, LongColumnsOfYAndC) {
   for (const DType output : kOutputs) {
     tester().sizes(3, 600, 2).columns().gap(1).output(output).run();
     tester().sizes(3, 600, 2).columns().gap(1).output(output).c({600}).run();
-    tester().sizes(3, 600, 2).columns().output(output).c({600}).run();  // C side by side, Y not
+    tester().sizes(3, 600, 2).columns().output(output).c({600}).run();  // C is contiguous, Y is not
     tester().sizes(3, 600, 2).output(output).c({3, 1}).run();
     tester().sizes(3, 600, 2).columns().output(output).c({3, 600}).run();
   }
@@ -311,7 +311,7 @@ INSTANTIATE_TEST_SUITE_P(Types, QGemm, ::testing::ValuesIn(kTypes), [](const aut
   return std::string(dtype_name(test.param.a)) + "_" + dtype_name(test.param.b);
 });
 
-// What accumulators become: they are C, and the product is nothing (K = 0) or sums of zeros.
+// Requantization alone: accumulators are C, since K is 0 or all products are 0.
 struct Requantize {
   float a_scale = 1, b_scale = 1;
   double alpha = 1;
@@ -351,7 +351,7 @@ struct Requantize {
   }
 };
 
-// Halves of whole numbers, in whole numbers: no step of it is in floating point.
+// Expected results for halves of integers, computed in integers only.
 template <typename T>
 void check_halves(DType type) {
   using Limits = std::numeric_limits<T>;
@@ -404,9 +404,8 @@ TEST(Requantize, SaturatesFromAnyDistance) {
             (std::vector<float>{-INFINITY, 0, INFINITY}));
 }
 
-// The order of the multiplications and the division shows in the last bit of a scale, and that in
-// results just beside the middle of two integers. Other orders must show there, or the test would
-// not tell.
+// The order of multiplications and division changes the last bit of a scale, and so results close
+// to the middle of two integers. The test also checks that other orders change them.
 TEST(Requantize, MultipliesScalesInTheOrderOfTheSpecification) {
   using Scale = float (*)(double alpha, float a, float b, float y);
   struct Other {
@@ -471,7 +470,7 @@ TEST(Requantize, MultipliesScalesInTheOrderOfTheSpecification) {
     }
     EXPECT_GE(told, 20U) << other.name;
   }
-  // Without y_scale the bits of the results tell.
+  // Without y_scale the results show the order in their bits.
   int differ = 0;
   for (int round = 0; round < 50; ++round) {
     const Requantize requantize{
@@ -486,7 +485,7 @@ TEST(Requantize, MultipliesScalesInTheOrderOfTheSpecification) {
 }
 
 // Weights
-// ---------------------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
 Array<uint8_t> random_matrix(int64_t rows, int64_t cols, int64_t gap = 0, bool columns = false) {
   Array<uint8_t> matrix({rows, cols}, gap, columns);
@@ -502,7 +501,7 @@ PackedWeights packed(Context& context, const ConstTensor& b, bool trans = false)
   return weights;
 }
 
-TEST(PackedWeights, KnowTheirColumnSums) {
+TEST(PackedWeights, HoldTheirColumnSums) {
   for (const DType type : {DType::kInt8, DType::kUInt8}) {
     for (const int64_t k : {1, 2, 7, 8, 9, 16, 33, 1000}) {
       for (const int64_t n : {0, 1, 3, 7, 8, 9, 16, 21, 70}) {
@@ -570,7 +569,7 @@ TEST(PackedWeights, ServeAnyNumberOfCalls) {
   }
 }
 
-TEST(PackedWeights, AreMovedAndGiveMemoryBack) {
+TEST(PackedWeights, AreMovedAndReleaseMemory) {
   const Array<uint8_t> b = random_matrix(9, 10), c = random_matrix(3, 4);
   Context context;
   {
@@ -583,7 +582,7 @@ TEST(PackedWeights, AreMovedAndGiveMemoryBack) {
     EXPECT_GE(first.bytes(), 90U);
 
     PackedWeights moved(std::move(first));
-    EXPECT_TRUE(first.empty());  // NOLINT(bugprone-use-after-move): it is what the test is about
+    EXPECT_TRUE(first.empty());  // NOLINT(bugprone-use-after-move): tested here
     EXPECT_TRUE(moved.k() == 9 && moved.n() == 10 && context.bytes_in_use() == of_first);
 
     PackedWeights second = packed(context, c.tensor(DType::kUInt8));
@@ -598,7 +597,7 @@ TEST(PackedWeights, AreMovedAndGiveMemoryBack) {
     }
     EXPECT_EQ(context.bytes_in_use(), of_first);
 
-    // Filled again: what was there is given back.
+    // Filled again: the previous block is released.
     const Status status =
         pack(context, {.op = PackFor::kQGemm, .B = c.tensor(DType::kUInt8)}, &second);
     EXPECT_TRUE(status.ok()) << status.message;
@@ -631,8 +630,7 @@ TEST(PackedWeights, AreDetachedAndViewed) {
   EXPECT_EQ(context.bytes_in_use(), 0U);
 }
 
-// What is moved into takes the place of what was there, with all that comes with it: who owns it,
-// and whose memory it is.
+// A move also transfers ownership, and the context that the memory belongs to.
 TEST(PackedWeights, AreMovedBetweenContextsAndFromViews) {
   const Array<uint8_t> b = random_matrix(9, 10);
   Context one, two;
@@ -660,7 +658,7 @@ TEST(PackedWeights, AreMovedBetweenContextsAndFromViews) {
   EXPECT_EQ(one.bytes_in_use() + two.bytes_in_use(), 0U);
 }
 
-TEST(QGemmMemory, PackingThatFailsLeavesTheWeightsAsTheyWere) {
+TEST(QGemmMemory, PackingThatFailsLeavesTheWeightsUnchanged) {
   const Array<uint8_t> small = random_matrix(9, 10), large = random_matrix(100, 100);
   Context context(2000);
   PackedWeights weights = packed(context, small.tensor(DType::kInt8));
@@ -673,9 +671,8 @@ TEST(QGemmMemory, PackingThatFailsLeavesTheWeightsAsTheyWere) {
   EXPECT_EQ(context.bytes_in_use(), in_use);
 }
 
-// One element, repeated; or none at all. Their panels and sums are larger than memory, and than
-// numbers of 32 bits.
-TEST(QGemmMemory, PacksNothingThatIsTooLarge) {
+// One repeated element, or none at all. The panels and sums would exceed memory and 32-bit sizes.
+TEST(QGemmMemory, RefusesToPackWhatIsTooLarge) {
   const uint8_t element = 1;
   const int64_t strides[] = {0, 0};
   constexpr int64_t kSizes[][2] = {{int64_t{1} << 20, int64_t{1} << 16},

@@ -18,7 +18,7 @@ namespace {
 
 using Random = std::mt19937_64;
 
-// The 8-bit types by their bits.
+// Fills an 8-bit operand, by the bits of its type.
 void fill(Array<uint8_t>& array, DType type, Values values, Random& random) {
   const bool is_signed = type == DType::kInt8;
   const int low = is_signed ? 0x80 : 0, high = is_signed ? 0x7f : 0xff;
@@ -48,7 +48,7 @@ void fill(Array<uint8_t>& array, DType type, Values values, Random& random) {
   }
 }
 
-// Most of them so small that they do not hide the product from float32.
+// Most values are so small that the product is not lost in the rounding to float32.
 void fill(Array<int32_t>& c, Values values, Random& random) {
   using Limits = std::numeric_limits<int32_t>;
   for (size_t i = 0; i < c.length; ++i) {
@@ -177,7 +177,7 @@ void QGemmTester::run_typed() const {
   args.transB = trans_b_;
   if (kQuantizes) {
     if (!scales_.has_value() && m_ * n_ > 0) {
-      // So that the largest of some results is a little beyond the range.
+      // The largest results then exceed the range slightly.
       float largest = 0;
       for (int i = 0; i < 6; ++i) {
         const auto row = static_cast<int64_t>(random() % static_cast<uint64_t>(m_)),
@@ -262,7 +262,7 @@ void QGemmTester::run_typed() const {
         const T wanted = expected[static_cast<size_t>(i * n_ + j)];
         ASSERT_EQ(std::memcmp(&value, &wanted, sizeof(T)), 0)
             << +value << " instead of " << +wanted << " at " << i << ", " << j;
-        // Set back, so that what remains must be as it was.
+        // Restore the element: then all memory must be as it was.
         value = y_before[y.place(i, j)];
       }
     }

@@ -1,8 +1,9 @@
-// The tester of QGemm, as GemmTester is Gemm's: builds a seeded random problem, runs it, and holds
-// every bit of Y to the reference.
+// The tester of QGemm, as GemmTester is Gemm's: builds a seeded random problem, runs it, and
+// compares every bit of Y with the reference.
 //
-//   QGemmTester().types(DType::kInt8, DType::kUInt8).sizes(7, 9,
-//   11).c({9}).output(DType::kInt8).packed().run();
+//   QGemmTester()
+//       .types(DType::kInt8, DType::kUInt8).sizes(7, 9, 11)
+//       .c({9}).output(DType::kInt8).packed().run();
 #pragma once
 
 #include <cstdint>
@@ -16,9 +17,9 @@
 
 namespace wgemm::testing {
 
-// What integers are: absent where they may be, anything, or all at an end of their type's range. Of
-// 8-bit operands also both ends in turn, or anything of so many neighbouring values, with the least
-// and the largest of these among it if there is room.
+// Values of integers: absent (if optional), random, or all at the low or the high end of the type's
+// range. 8-bit operands may also alternate between both ends, or be random among n neighbouring
+// values. The smallest and the largest of these then occur if there are enough elements.
 enum class Values {
   kAbsent,
   kRandom,
@@ -31,8 +32,8 @@ enum class Values {
   k256Values
 };
 
-// The shape of a scale or zero point: [], [1] or [N]; and [N] side by side, with unused elements
-// between, or one element read N times.
+// Shape of a scale or zero point: [], [1] or [N]. [N] may be contiguous, or have unused elements
+// between, or repeat one element with stride 0.
 enum class Extent { kScalar, kOne, kColumns, kStrided, kRepeated };
 
 class QGemmTester {
@@ -40,44 +41,44 @@ class QGemmTester {
   QGemmTester& types(DType a, DType b) { return a_type_ = a, set(b_type_, b); }
   QGemmTester& sizes(int64_t m, int64_t n, int64_t k) { return m_ = m, n_ = n, set(k_, k); }
   QGemmTester& trans(bool a, bool b) { return trans_a_ = a, set(trans_b_, b); }
-  // Elements of A and of B.
+  // Values of the elements of A and B.
   QGemmTester& values(Values a, Values b) { return a_values_ = a, set(b_values_, b); }
   QGemmTester& zero_points(Values a, Values b) { return a_zero_ = a, set(b_zero_, b); }
-  // The type of Y, and y_zero_point, which float32 does not have.
+  // The type of Y, and y_zero_point, which is absent for float32.
   QGemmTester& output(DType type, Values zero_point = Values::kRandom) {
     return y_type_ = type, set(y_zero_, zero_point);
   }
-  // Shapes: of those that must be one, of b_scale, of b_zero_point.
+  // Shapes of the scales and zero points with one value, of b_scale, and of b_zero_point.
   QGemmTester& extents(Extent one, Extent b_scale, Extent b_zero_point) {
     return one_ = one, b_scale_extent_ = b_scale, set(b_zero_extent_, b_zero_point);
   }
-  // Without this, scales are random, and y_scale so that most results fit Y's type and some do not.
+  // Default: random scales, with a y_scale for which most results fit Y's type and some do not.
   struct Scales {
     float a, b, y;
   };
   QGemmTester& scales(Scales value) { return set(scales_, std::optional(value)); }
   QGemmTester& alpha(double value) { return set(alpha_, value); }
   QGemmTester& activation(Activation value) { return set(activation_, value); }
-  // C of this shape; without it there is none.
+  // C with this shape. Default: no C.
   QGemmTester& c(std::vector<int64_t> dims, Values values = Values::kRandom) {
     return c_values_ = values, set(c_dims_, std::move(dims));
   }
-  // Each matrix has this many unused elements behind each row and lies transposed in memory if
-  // `columns`.
+  // This many unused elements follow each row of each matrix. If `columns`, matrices are
+  // column-major.
   QGemmTester& gap(int64_t elements) { return set(gap_, elements); }
   QGemmTester& columns(bool value = true) { return set(columns_, value); }
-  // B is packed before, and what it was packed from is spoiled; or not. Without this, the problem
-  // runs both ways, if no kernel is given or expected.
+  // Whether B is packed; the tester then overwrites the array it was packed from. Default: the
+  // problem runs both ways unless a kernel is given or expected.
   QGemmTester& packed(bool value = true) { return set(packed_, std::optional(value)); }
   QGemmTester& options(const PlanOptions& value) { return set(options_, std::optional(value)); }
   // Operands are handed over block by block.
   QGemmTester& out_of_core(const OutOfCoreSetup& value) { return set(out_of_core_, value); }
   QGemmTester& seed(uint32_t value) { return set(seed_, value); }
-  // What the plan is to choose.
+  // The kernel that the plan must choose.
   QGemmTester& by(const char* kernel) { return set(by_, std::string(kernel)); }
 
-  // Checks the result, what qgemm_shape() says of it, that nothing around Y and none of the inputs
-  // is written, and that memory is given back.
+  // Checks the result and qgemm_shape(), that the call writes nothing around Y and no input, and
+  // that it releases its memory.
   void run() const;
 
  private:

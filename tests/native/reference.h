@@ -1,6 +1,6 @@
-// What the operations mean, as code, straight from the arguments: one element of the result by its
-// definition, in ascending k, one accumulator, every step rounded on its own. It shares nothing
-// with the pipeline, so that tests can hold that to it. Not fast.
+// The specification of the operations as code: computes one element of the result from the
+// arguments by its definition. It adds in ascending k into one accumulator and rounds every step.
+// It shares no code with the library, so that tests can compare the two. It is slow.
 #pragma once
 
 #include <algorithm>
@@ -24,8 +24,8 @@ T reference_read(const BasicTensor<Void>& matrix, int64_t i, int64_t j, bool tra
   return static_cast<const T*>(matrix.data)[place];
 }
 
-// Element `index` of `x` after it is broadcast to a shape with that many axes, by NumPy's rule:
-// axes align at the right, size 1 repeats.
+// Element `index` of `x` broadcast to a shape with as many axes, by NumPy's rule: axes align at the
+// right, size 1 repeats.
 template <typename T>
 T reference_broadcast(const ConstTensor& x, std::span<const int64_t> index) {
   int64_t place = 0, contiguous = 1;
@@ -38,27 +38,26 @@ T reference_broadcast(const ConstTensor& x, std::span<const int64_t> index) {
   return static_cast<const T*>(x.data)[place];
 }
 
-// Element (i, j) of C after it is broadcast to the shape of Y.
+// Element (i, j) of C broadcast to the shape of Y.
 template <typename T>
 T reference_broadcast(const ConstTensor& c, int64_t i, int64_t j) {
   const int64_t index[] = {i, j};
   return reference_broadcast<T>(c, index);
 }
 
-// alpha or beta as floating-point type T has it: of float32 and what is narrower, rounded to
-// float32.
+// alpha or beta for floating-point type T. float32 and narrower types round it to float32.
 template <typename T>
 double reference_factor(const Factor& factor) {
   return sizeof(T) <= sizeof(float) ? static_cast<double>(static_cast<float>(factor.number()))
                                     : factor.number();
 }
 
-// A value within the bounds of an activation as type T has them.
+// A value kept within the bounds of an activation, which are rounded for type T.
 template <typename T, typename Value>
 Value reference_activation(const Activation& activation, Value value) {
   if constexpr (std::is_integral_v<T>) {
     using Limits = std::numeric_limits<T>;
-    // As a bound that a value of the type has, or lies beyond all of them.
+    // A bound beyond the range of the type becomes the end of the range.
     if (activation.min >= std::ldexp(1.0, Limits::digits)) return Limits::max();
     if (activation.max <= static_cast<double>(Limits::min())) return Limits::min();
     const T low = activation.min <= static_cast<double>(Limits::min())
@@ -75,9 +74,9 @@ Value reference_activation(const Activation& activation, Value value) {
   }
 }
 
-// Element (i, j) of Y = alpha * A' * B' + beta * C for operands of type T, of arguments that are
-// right. Floating point: computed in Acc, not yet rounded to T. Integers: Acc is T; exact modulo
-// 2^bits, but where a factor that counts has a fraction, through float64.
+// Element (i, j) of Y = alpha * A' * B' + beta * C for operands of type T. The arguments must be
+// valid. Floating point: the result is in Acc, not yet rounded to T. Integers: Acc is T; exact
+// modulo 2^bits, or through float64 if a factor that counts has a fraction.
 template <typename T, typename Acc>
 Acc reference_gemm(const GemmArgs& args, int64_t i, int64_t j) {
   const bool trans_a = args.transA != 0, trans_b = args.transB != 0;
@@ -88,7 +87,7 @@ Acc reference_gemm(const GemmArgs& args, int64_t i, int64_t j) {
   if constexpr (std::is_integral_v<T>) {
     using U =
         std::common_type_t<std::make_unsigned_t<T>,
-                           unsigned>;  // narrower ones would be promoted to int, which overflows
+                           unsigned>;  // narrower types would be promoted to int, which overflows
     const bool has_c = args.C != nullptr && args.beta.number() != 0;
     const T c = has_c ? reference_broadcast<T>(*args.C, i, j) : T{0};
     U acc = 0;
@@ -147,8 +146,8 @@ T reference_weights(const MatMulArgs& args, std::span<const int64_t> index, int6
   return reference_broadcast<T>(args.weights, {at, batch + 2});
 }
 
-// Element `index` of MatMul's dst = src * weights + bias for operands of type T, of arguments that
-// are right; args.weights is read though packed_weights may stand for it. Floating point: computed
+// Element `index` of MatMul's dst = src * weights + bias for operands of type T. The arguments must
+// be valid. args.weights is read even if packed_weights replaces it. Floating point: the result is
 // in Acc, not yet rounded. Integers: Acc is T, exact modulo 2^bits.
 template <typename T, typename Acc>
 Acc reference_matmul(const MatMulArgs& args, std::span<const int64_t> index) {
@@ -169,15 +168,15 @@ Acc reference_matmul(const MatMulArgs& args, std::span<const int64_t> index) {
   return bounded(depth == 0 ? bias : acc + bias);
 }
 
-// A zero point of column j; of one that is left out, 0.
+// The zero point of column j; 0 if it is absent.
 inline int32_t reference_zero_point(const ConstTensor* zero_point, int64_t j) {
   if (zero_point == nullptr) return 0;
   if (zero_point->dtype == DType::kInt8) return reference_broadcast<int8_t>(*zero_point, 0, j);
   return reference_broadcast<uint8_t>(*zero_point, 0, j);
 }
 
-// Element (i, j) of QGemm's Y, of type T: float, int8_t or uint8_t, as there is a y_zero_point or
-// not. Of arguments that are right; args.B is read though packed_B may stand for it.
+// Element (i, j) of QGemm's Y, of type T: int8_t or uint8_t if there is a y_zero_point, else float.
+// The arguments must be valid. args.B is read even if packed_B replaces it.
 template <typename T>
 T reference_qgemm(const QGemmArgs& args, int64_t i, int64_t j) {
   const bool trans_a = args.transA != 0, trans_b = args.transB != 0;

@@ -1,5 +1,5 @@
-// Packed weights as bytes: what is read is what was written, the bytes are the same for ever, and
-// nothing else is taken for them.
+// Serialized weights: reading returns what was written, the bytes never change, and all other bytes
+// are refused.
 #include "pack/serialize.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ void PrintTo(const Case& c, std::ostream* out) {
   *out << dtype_name(c.type) << ' ' << ::testing::PrintToString(c.dims);
 }
 
-// Every type, in sizes on both sides of a panel's, in batches and of none.
+// Every type, with sizes below and above a panel's, with and without batch axes.
 std::vector<Case> all_cases() {
   std::vector<Case> cases;
   for (int i = 0; i < kDTypeCount; ++i) {
@@ -47,7 +47,7 @@ std::vector<Case> all_cases() {
   return cases;
 }
 
-// Any bits.
+// Random bits.
 Bytes elements_of(const Case& c) {
   size_t count = dtype_bytes(c.type);
   for (const int64_t size : c.dims) count *= static_cast<size_t>(size);
@@ -88,9 +88,9 @@ std::string hex(const Bytes& bytes) {
   return text;
 }
 
-// Expects bytes to be refused with a sentence, and nothing to be left behind.
+// Expects an error with this text, and no memory left allocated.
 void expect_refused(const Bytes& bytes, const std::string& sentence) {
-  const Bytes own(bytes);  // of exactly that size, for the address sanitizer
+  const Bytes own(bytes);  // an allocation of exactly their size, for the address sanitizer
   Context context;
   PackedWeights weights;
   const Status status = deserialize(context, own, &weights);
@@ -102,7 +102,7 @@ void expect_refused(const Bytes& bytes, const std::string& sentence) {
   EXPECT_EQ(context.bytes_in_use(), 0U);
 }
 
-// A product of all there is with rows of A that hold every other number; the bytes of Y.
+// Multiplies an A with three rows by the weights. Returns the bytes of Y.
 Bytes product(Context& context, const PackedWeights& weights) {
   const Sizes a_dims{3, weights.k()}, y_dims{3, weights.n()};
   const Bytes a = elements_of({weights.dtype(), a_dims});
@@ -129,7 +129,7 @@ Bytes product(Context& context, const PackedWeights& weights) {
 
 class SerializeTest : public ::testing::TestWithParam<Case> {};
 
-TEST_P(SerializeTest, GivesBackTheWeights) {
+TEST_P(SerializeTest, ReturnsTheWeights) {
   Context context(0, Determinism::kStrict);
   Bytes elements = elements_of(GetParam());
   const PackedWeights weights = packed(context, GetParam(), elements);
@@ -161,7 +161,7 @@ TEST_P(SerializeTest, GivesBackTheWeights) {
   }
 }
 
-TEST_P(SerializeTest, RefusesWhateverIsCutShort) {
+TEST_P(SerializeTest, RefusesTruncatedBytes) {
   const Bytes bytes = serialized(GetParam());
   for (size_t length = 0; length < bytes.size(); length += length < 256 ? 1 : 61) {
     expect_refused(Bytes(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(length)),
@@ -171,8 +171,8 @@ TEST_P(SerializeTest, RefusesWhateverIsCutShort) {
 
 INSTANTIATE_TEST_SUITE_P(Cases, SerializeTest, ::testing::ValuesIn(all_cases()));
 
-// The form
-// -------------------------------------------------------------------------------------------------------------------------
+// The format
+// -------------------------------------------------------------------------------------------------
 
 struct Golden {
   DType type;
@@ -217,7 +217,7 @@ const std::vector<Golden>& goldens() {
   return all;
 }
 
-TEST(Serialize, HasOneFormForEver) {
+TEST(Serialize, HasOneFormatForever) {
   for (const Golden& golden : goldens()) {
     Context context;
     EXPECT_EQ(hex(serialized(packed(context, {golden.type, golden.dims}, golden.elements))),
@@ -226,10 +226,10 @@ TEST(Serialize, HasOneFormForEver) {
   }
 }
 
-// What is no packed weights
-// --------------------------------------------------------------------------------------------------------
+// Bytes that are not serialized weights
+// -------------------------------------------------------------------------------------------------
 
-// A file of every kind of padding: a lead, columns, and k of 8 bits.
+// Files with every kind of padding: panel headers, columns, and k of 8-bit types.
 const Case kSmall[] = {{DType::kFloat32, {1, 3, 9}},
                        {DType::kInt8, {3, 9}},
                        {DType::kFloat16, {2, 3}},
@@ -251,8 +251,8 @@ TEST(Serialize, RefusesEveryByteThatWasChanged) {
   }
 }
 
-// Who can write checksums can write other weights, and nothing else.
-TEST(Serialize, TakesNothingThatItWouldNotWrite) {
+// With a valid checksum, changed bytes may only mean other weights.
+TEST(Serialize, RefusesWhatSerializeWouldNotWrite) {
   for (const Case& c : kSmall) {
     const Bytes bytes = serialized(c);
     size_t taken = 0;
@@ -271,7 +271,7 @@ TEST(Serialize, TakesNothingThatItWouldNotWrite) {
         }
         ++taken;
         EXPECT_TRUE(serialized(weights) == changed) << at;
-        // What follows from the elements is theirs.
+        // Everything else must follow from the new elements.
         const PrepackedB stored = prepacked_of(weights);
         if (stored.column_sums == nullptr || weights.op() != PackFor::kQGemm) continue;
         int low = 127, high = -128;
@@ -290,15 +290,15 @@ TEST(Serialize, TakesNothingThatItWouldNotWrite) {
         EXPECT_EQ(stored.high, high);
       }
     }
-    // Each of the elements' bytes, the checksum's, which is made anew, and types of the same
-    // layout.
+    // Accepted: changes of elements, of the checksum (which is computed again), and of the type to
+    // one with the same layout.
     const size_t elements = elements_of(c).size() * 5;
     EXPECT_GE(taken, elements + 40);
     EXPECT_LE(taken, elements + 40 + 40);
   }
 }
 
-// Numbers that someone wrote into a header, with the checksum.
+// Bytes with other numbers in the header, and the right checksum.
 Bytes with(const Bytes& bytes, size_t at, std::vector<uint64_t> words) {
   Bytes changed = bytes;
   std::memcpy(changed.data() + at, words.data(), words.size() * 8);
@@ -306,7 +306,7 @@ Bytes with(const Bytes& bytes, size_t at, std::vector<uint64_t> words) {
   return changed;
 }
 
-TEST(Serialize, RefusesSizesOfAnyKind) {
+TEST(Serialize, RefusesImpossibleSizes) {
   const Bytes bytes = serialized(Case{DType::kFloat32, {3, 4, 5, 9}});
   constexpr uint64_t kHuge = uint64_t{1} << 32;
   expect_refused(with(bytes, 48, {65}), "rank above 64");
@@ -320,7 +320,7 @@ TEST(Serialize, RefusesSizesOfAnyKind) {
   expect_refused(
       with(bytes, 56, {kHuge, kHuge}),
       "deserialize: bytes has more than 2^53 elements, by its shape [4294967296, 4294967296");
-  // Sizes beyond 32 bits are told as they are on every machine: 64 bytes are a panel of one step.
+  // Errors state sizes beyond 32 bits in full on every machine. A panel of one step has 64 bytes.
   expect_refused(with(bytes, 56, {uint64_t{1} << 53, 1, 1, 1}),
                  "bytes is cut short: " + length + " bytes, 576460752303423576 wanted");
   expect_refused(with(bytes, 56, {1, 1, kHuge / 2, kHuge / 2048}), "bytes is cut short");
@@ -339,7 +339,7 @@ TEST(Serialize, RefusesSizesOfAnyKind) {
   const Bytes eight = serialized(Case{DType::kInt8, {4, 5}});
   expect_refused(with(eight, 24, {0x6d6d6567}),
                  "deserialize: bytes has type int8; 8-bit weights are for qgemm");
-  // Any number of matrices of nothing take no time.
+  // Empty matrices take no time, whatever their number.
   Bytes nothing = serialized(Case{DType::kInt32, {2, 3, 0}});
   nothing = with(nothing, 56, {uint64_t{1} << 50, 3, 0});
   Context context;
@@ -347,8 +347,8 @@ TEST(Serialize, RefusesSizesOfAnyKind) {
   EXPECT_TRUE(deserialize(context, nothing, &weights).ok());
 }
 
-// A few bytes cannot have much memory taken.
-TEST(Serialize, OfNothingTakesNothing) {
+// A few bytes must not cause a large allocation.
+TEST(Serialize, OfEmptyMatricesTakesNoMemory) {
   Context context(2000);
   PackedWeights weights;
   for (const int64_t n : {int64_t{1} << 31, int64_t{1} << 53}) {
@@ -364,7 +364,7 @@ TEST(Serialize, OfNothingTakesNothing) {
   }
 }
 
-TEST(Serialize, SaysWhatIsWrong) {
+TEST(Serialize, ReportsWhatIsWrong) {
   const Bytes bytes = serialized(Case{DType::kFloat32, {4, 9}});
   const auto changed = [&](size_t at, int value) {
     Bytes other = bytes;
@@ -392,8 +392,8 @@ TEST(Serialize, SaysWhatIsWrong) {
   expect_refused(padding, "deserialize: bytes has panels whose padding is not zeros");
 }
 
-// What serialize() is given
-// --------------------------------------------------------------------------------------------------------
+// Arguments and failures
+// -------------------------------------------------------------------------------------------------
 
 TEST(Serialize, RefusesWeightsThatAreEmptyAndBytesOfAnotherLength) {
   EXPECT_EQ(serialized_bytes({}), 0U);
@@ -416,7 +416,7 @@ TEST(Serialize, RefusesWeightsThatAreEmptyAndBytesOfAnotherLength) {
   }
 }
 
-TEST(Serialize, LeavesTheWeightsAsTheyWereWhereItFails) {
+TEST(Serialize, LeavesTheWeightsUnchangedIfItFails) {
   const Bytes bytes = serialized(Case{DType::kFloat32, {100, 100}});
   Context context(5000);
   const Case c{DType::kInt32, {3, 4}};

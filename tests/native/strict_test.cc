@@ -1,5 +1,5 @@
-// Determinism::kStrict: the same bits as the plain loop, whatever kernel, blocks, layout or
-// packing; and no NaN but the canonical one.
+// Determinism::kStrict: the same bits as the plain loop for every kernel, blocking, layout and
+// packing; and every NaN is the canonical one.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -44,14 +44,14 @@ struct Product {
     if (seed % 3 == 0) alpha = 0.3, beta = -1.7;
   }
 
-  // What semantics say: ascending k, one accumulator, everything rounded on its own.
+  // The definition: ascending k, one accumulator, every step rounded.
   std::vector<T> reference() const {
     using Compute = std::conditional_t<sizeof(T) == 8, double, float>;
     const auto factor = static_cast<Compute>(alpha), share = static_cast<Compute>(beta);
     std::vector<T> y(static_cast<size_t>(m * n));
     for (int64_t i = 0; i < m; ++i) {
       for (int64_t j = 0; j < n; ++j) {
-        volatile Compute sum = 0;  // so that no compiler fuses
+        volatile Compute sum = 0;  // volatile: prevents a fused multiply-add
         for (int64_t p = 0; p < k; ++p) {
           const auto x = convert<Compute>(a.data[trans_a ? a.place(p, i) : a.place(i, p)]);
           const auto w = convert<Compute>(b.data[trans_b ? b.place(j, p) : b.place(p, j)]);
@@ -78,7 +78,7 @@ struct Product {
     }
   }
 
-  // By gemm(), or by one plan.
+  // Runs gemm(), or the given plan.
   std::vector<T> compute(Context& context, const PlanOptions& options = {},
                          bool packed = false) const {
     Array<T> y({m, n}, 0, false);
@@ -134,7 +134,7 @@ class Strict : public ::testing::TestWithParam<DType> {
   }
 };
 
-TEST_P(Strict, GivesTheBitsOfThePlainLoop) {
+TEST_P(Strict, ReturnsTheBitsOfThePlainLoop) {
   for_type([](auto zero) {
     using T = decltype(zero);
     Context context(0, Determinism::kStrict);
@@ -160,7 +160,7 @@ TEST_P(Strict, GivesTheBitsOfThePlainLoop) {
   });
 }
 
-TEST_P(Strict, GivesThemWithEveryKernelAndAllBlocks) {
+TEST_P(Strict, ReturnsThemWithEveryKernelAndBlocking) {
   for_type([](auto zero) {
     using T = decltype(zero);
     Context context(0, Determinism::kStrict);
@@ -198,7 +198,7 @@ INSTANTIATE_TEST_SUITE_P(Types, Strict,
                                            DType::kBFloat16),
                          [](const auto& test) { return std::string(dtype_name(test.param)); });
 
-// A NaN that is only passed on, by C or where there is no product.
+// A NaN that comes from C, or from a call without a product.
 TEST(StrictNan, IsCanonicalWhereverItComesFrom) {
   const uint32_t odd[] = {0xffc12345U, 0x7fc00001U, 0xff800001U};
   for (const uint32_t bits : odd) {

@@ -16,7 +16,7 @@
 namespace wgemm::testing {
 namespace {
 
-// What the bound of an error is in proportion to: |alpha| * sum |a||b| + |beta * c|.
+// The bound of the error is proportional to this: |alpha| * sum |a||b| + |beta * c|.
 template <typename T>
 double sum_of_sizes(const GemmArgs& args, int64_t i, int64_t j) {
   const int64_t depth = args.A.dims[args.transA != 0 ? 0 : 1];
@@ -82,7 +82,7 @@ void GemmTester::run_typed() const {
   args.opset = opset_;
   args.broadcast = broadcast_;
 
-  // What is expected, before anything is written.
+  // The expected result, computed before the call writes anything.
   std::vector<Exact<T>> expected;
   std::vector<double> sums;
   for (int64_t i = 0; i < m_; ++i) {
@@ -137,7 +137,7 @@ void GemmTester::run_typed() const {
         T& value = result.data[result.place(i, j)];
         ASSERT_TRUE(is_near(value, expected[at], k_, sums.empty() ? 0 : sums[at]))
             << "at " << i << ", " << j;
-        // Set back, so that what remains must be as it was.
+        // Restore the element: then all memory must be as it was.
         value = result_before[result.place(i, j)];
       }
     }

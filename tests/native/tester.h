@@ -1,5 +1,5 @@
 // One tester for every kernel, type, shape and flag: builds a seeded random problem, runs it, and
-// holds every element to the reference.
+// compares every element with the reference.
 //
 //   GemmTester().sizes(7, 9, 11).trans(true, false).c({9}).alpha(0.5).run();
 #pragma once
@@ -23,27 +23,27 @@ class GemmTester {
   GemmTester& alpha(Factor value) { return set(alpha_, value); }
   GemmTester& beta(Factor value) { return set(beta_, value); }
   GemmTester& activation(Activation value) { return set(activation_, value); }
-  // C of this shape; without it there is none.
+  // C with this shape. Default: no C.
   GemmTester& c(std::vector<int64_t> dims) { return has_c_ = true, set(c_dims_, std::move(dims)); }
-  // C is Y: it has Y's shape, and is written over.
+  // C is Y: it has Y's shape and is overwritten.
   GemmTester& in_place() { return has_c_ = true, set(in_place_, true); }
-  // Each operand has this many unused elements behind each row and lies transposed in memory if
-  // `columns`.
+  // This many unused elements follow each row of each operand. If `columns`, operands are
+  // column-major.
   GemmTester& gap(int64_t elements) { return set(gap_, elements); }
   GemmTester& columns(bool value = true) { return set(columns_, value); }
   GemmTester& opset(int64_t value, std::optional<int64_t> broadcast = {}) {
     return opset_ = value, set(broadcast_, broadcast);
   }
-  // B is packed before, or not. Without this, the problem runs both ways, if no kernel is given.
+  // Whether B is packed weights. Default: the problem runs both ways unless a kernel is given.
   GemmTester& packed(bool value = true) { return set(packed_, std::optional(value)); }
-  // NaN and infinities among the values.
+  // Adds NaN and infinities to the values.
   GemmTester& specials() { return set(specials_, true); }
   GemmTester& options(const PlanOptions& value) { return set(options_, value); }
   // Operands are handed over block by block.
   GemmTester& out_of_core(const OutOfCoreSetup& value) { return set(out_of_core_, value); }
   GemmTester& seed(uint32_t value) { return set(seed_, value); }
 
-  // Checks the result, and that nothing around Y and none of the inputs is written.
+  // Checks the result, and that the call writes nothing around Y and no input.
   void run() const;
 
  private:

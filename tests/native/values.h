@@ -1,4 +1,4 @@
-// Values of elements, for tests: how they are drawn, rounded and compared.
+// Element values for tests: drawing, rounding and comparing them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,12 +13,12 @@
 
 namespace wgemm::testing {
 
-// In what the references of results of type T are computed.
+// The type in which references compute results of type T.
 template <typename T>
 using Exact = std::conditional_t<std::is_integral_v<T>, T,
                                  std::conditional_t<sizeof(T) == 8, long double, double>>;
 
-// To nearest even; exactly once.
+// Rounds once, to nearest even.
 template <typename T>
 T rounded(auto value) {
   if constexpr (kIsHalf<T>) {
@@ -32,8 +32,8 @@ T rounded(auto value) {
   }
 }
 
-// Any integers; floating point from -1 to 1, with `specials` NaN, infinities, zeros and the
-// smallest number among it.
+// Any integer, or floating point from -1 to 1. `specials` adds NaN, infinities, zeros and the
+// smallest number.
 template <typename T>
 void fill(Array<T>& array, std::mt19937_64& random, bool specials = false) {
   for (size_t i = 0; i < array.length; ++i) {
@@ -53,9 +53,9 @@ void fill(Array<T>& array, std::mt19937_64& random, bool specials = false) {
   }
 }
 
-// Whether `found` may stand for `exact`: integers are the same, NaN is NaN, and other floating
-// point was off by (K + 8) * eps * `sum`, of absolute products over `depth` steps of k, at the most
-// before it was rounded to T.
+// Whether `found` is an acceptable result for `exact`. Integers must be equal, and NaN must be NaN.
+// Other floating point may differ by (depth + 8) * eps * sum before it is rounded to T. `sum` adds
+// the absolute products over `depth` steps of k.
 template <typename T, typename Expected>
 ::testing::AssertionResult is_near(T found, Expected exact, int64_t depth, double sum) {
   if constexpr (std::is_integral_v<T>) {
@@ -69,7 +69,7 @@ template <typename T, typename Expected>
         std::isinf(exact)
             ? 0
             : static_cast<Expected>(static_cast<double>(depth + 8) * eps * sum + smallest);
-    // Rounding keeps order: the ends of the bound, rounded, are the ends of what is allowed.
+    // Rounding is monotonic, so the rounded ends of the interval bound the acceptable results.
     const auto low = convert<double>(rounded<T>(exact - bound)),
                high = convert<double>(rounded<T>(exact + bound));
     if (std::isnan(exact) ? std::isnan(value) : low <= value && value <= high)

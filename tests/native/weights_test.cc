@@ -1,5 +1,5 @@
-// Weights that are packed before, of every type of Gemm: products with them have the bits of
-// products without, by every kernel; and what they may not stand for.
+// Packed weights of every type of Gemm: products with them have the same bits as products without,
+// by every kernel; and which operands they must not replace.
 #include "pack/weights.h"
 
 #include <gtest/gtest.h>
@@ -46,8 +46,7 @@ void with_type(DType type, const Work& work) {
   }
 }
 
-// The kernels of the table that compute what `type` is computed in, from weights that are packed or
-// not.
+// The kernels of the table for the compute type of `type`, with packed weights or not.
 std::vector<const Kernel*> kernels_of(DType type) {
   std::vector<const Kernel*> kernels;
   const KernelTable table = kernel_table();
@@ -69,18 +68,18 @@ PackedWeights packed(Context& context, const ConstTensor& b, bool trans = false)
 }
 
 // The same bits
-// --------------------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
 struct Product {
-  Sizes src{}, weights{}, dst{};  // shapes as they are before a transpose
+  Sizes src{}, weights{}, dst{};  // shapes before a transpose
   bool trans_a = false, trans_b = false;
-  int64_t gap = 0;       // unused elements behind each row
-  bool columns = false;  // matrices lie transposed in memory
-  double alpha = 1;      // and with what follows, of gemm() only
+  int64_t gap = 0;       // unused elements after each row
+  bool columns = false;  // matrices are column-major
+  double alpha = 1;      // this and the following: only for gemm()
   bool has_c = false;
 };
 
-// By matmul() if there are batch axes, else by gemm(). Of Y, all memory.
+// Runs matmul() if there are batch axes, else gemm(). Returns all memory of Y.
 template <typename T>
 std::vector<T> run_product(const Product& p, const PlanOptions& options, DType type,
                            const Array<T>& a, const Array<T>& b, const Array<T>& c,
@@ -123,7 +122,7 @@ std::vector<T> run_product(const Product& p, const PlanOptions& options, DType t
 
 class WeightsTest : public ::testing::TestWithParam<DType> {
  protected:
-  // Without packed weights and with, by one kernel and the same blocks.
+  // Compares a run without packed weights and one with them, with one kernel and the same blocks.
   static void compare(const Product& p, const PlanOptions& options) {
     with_type(GetParam(), [&]<typename T>(T) {
       std::mt19937_64 random(1);
@@ -143,7 +142,7 @@ class WeightsTest : public ::testing::TestWithParam<DType> {
           << p.trans_b << " gap " << p.gap << " columns " << p.columns << " nc " << options.nc;
     });
   }
-  // The n-th of the ways in which a product of these sizes may be asked for.
+  // The n-th combination of settings for a product of these sizes.
   static Product way(uint32_t n, int64_t rows, int64_t cols, int64_t depth) {
     Product p{.trans_a = n % 2 != 0,
               .trans_b = n / 2 % 2 != 0,
@@ -158,7 +157,7 @@ class WeightsTest : public ::testing::TestWithParam<DType> {
   }
 };
 
-TEST_P(WeightsTest, GiveTheSameBitsByEveryKernel) {
+TEST_P(WeightsTest, HaveTheSameBitsByEveryKernel) {
   for (const Kernel* kernel : kernels_of(GetParam())) {
     uint32_t n = 0;
     for (const int64_t m : {1, 2, 5, 9}) {
@@ -169,7 +168,7 @@ TEST_P(WeightsTest, GiveTheSameBitsByEveryKernel) {
   }
 }
 
-TEST_P(WeightsTest, GiveTheSameBitsInBlocksOfAnySize) {
+TEST_P(WeightsTest, HaveTheSameBitsInBlocksOfAnySize) {
   for (const Kernel* kernel : kernels_of(GetParam())) {
     uint32_t n = 0;
     for (const int64_t mc : {0, 1, 6}) {
@@ -183,7 +182,7 @@ TEST_P(WeightsTest, GiveTheSameBitsInBlocksOfAnySize) {
   }
 }
 
-TEST_P(WeightsTest, GiveTheSameBitsWhereDepthIsSplit) {
+TEST_P(WeightsTest, HaveTheSameBitsIfKIsSplit) {
   uint32_t n = 0;
   for (const Kernel* kernel : kernels_of(GetParam())) {
     for (const int64_t k : {4096, 4097, 9001}) {
@@ -193,7 +192,7 @@ TEST_P(WeightsTest, GiveTheSameBitsWhereDepthIsSplit) {
   }
 }
 
-TEST_P(WeightsTest, GiveTheSameBitsInBatches) {
+TEST_P(WeightsTest, HaveTheSameBitsInBatches) {
   const Product products[] = {
       {.src = {2, 3, 7}, .weights = {7, 19}, .dst = {2, 3, 19}},
       {.src = {2, 3, 7}, .weights = {2, 7, 19}, .dst = {2, 3, 19}},
@@ -216,7 +215,7 @@ TEST_P(WeightsTest, GiveTheSameBitsInBatches) {
   }
 }
 
-TEST_P(WeightsTest, GiveTheSameBitsWhereThereIsNothing) {
+TEST_P(WeightsTest, HaveTheSameBitsIfASizeIs0) {
   for (uint32_t n = 0; n < 64; ++n) {
     compare(way(n, 3, 19, 0), {});
     compare(way(n, 3, 0, 7), {});
@@ -225,14 +224,13 @@ TEST_P(WeightsTest, GiveTheSameBitsWhereThereIsNothing) {
   }
 }
 
-// Only what a kernel cannot read as it is stored takes scratch.
-TEST_P(WeightsTest, AreReadInPlaceOrExpanded) {
+// Only weights that a kernel cannot read as they are stored take scratch.
+TEST_P(WeightsTest, AreReadAsStoredOrConverted) {
   for (const int64_t m : {1, 2, 100}) {
-    // 64-bit integers are read as they are, and 16-bit types widened as they are read, for few rows
-    // only.
+    // Only skinny kernels read 64-bit integers as stored, and widen 16-bit types while reading.
     const bool whole =
         is_compute_form(GetParam()) && (dtype_bytes(GetParam()) == 4 || !is_integer(GetParam()));
-    const bool in_place = whole || m < 3;
+    const bool as_stored = whole || m < 3;
     for (const int64_t k : {30, 9001}) {
       const Sizes dims{k, 20}, a_dims{m, k};
       const std::vector<std::byte> data(static_cast<size_t>(k * 20) * dtype_bytes(GetParam()));
@@ -243,7 +241,7 @@ TEST_P(WeightsTest, AreReadInPlaceOrExpanded) {
       args.packed_B = &weights;
       Explanation plan;
       ASSERT_TRUE(explain(Context(), args, &plan).ok());
-      EXPECT_EQ(plan.packs_b, !in_place);
+      EXPECT_EQ(plan.packs_b, !as_stored);
       EXPECT_EQ(plan.m * plan.n * plan.k, m * 20 * k);
       EXPECT_TRUE(!whole || plan.packs_a || plan.scratch_bytes == 0);
       MatMulArgs matmul_args;
@@ -251,7 +249,7 @@ TEST_P(WeightsTest, AreReadInPlaceOrExpanded) {
       matmul_args.packed_weights = &weights;
       matmul_args.dst.dtype = GetParam();
       ASSERT_TRUE(explain(Context(), matmul_args, &plan).ok());
-      EXPECT_EQ(plan.packs_b, !in_place);
+      EXPECT_EQ(plan.packs_b, !as_stored);
       for (const Kernel* kernel : kernels_of(GetParam())) {
         if (std::string_view(kernel->name) != "f64_4x4_portable") continue;
         Problem problem;
@@ -262,7 +260,7 @@ TEST_P(WeightsTest, AreReadInPlaceOrExpanded) {
   }
 }
 
-TEST_P(WeightsTest, KnowWhatTheyAre) {
+TEST_P(WeightsTest, ReportWhatTheyAre) {
   for (const bool trans : {false, true}) {
     const Sizes dims{2, 1, 3, trans ? 19 : 700, trans ? 700 : 19};
     const std::vector<std::byte> data(6 * 700 * 19 * dtype_bytes(GetParam()));
@@ -274,7 +272,7 @@ TEST_P(WeightsTest, KnowWhatTheyAre) {
     EXPECT_TRUE(std::ranges::equal(weights.batch(), Sizes{2, 1, 3}));
     EXPECT_EQ(weights.k(), 700);
     EXPECT_EQ(weights.n(), 19);
-    // In their own type, in panels of 16 columns at the most.
+    // They keep their type, in panels of at most 16 columns.
     EXPECT_GE(weights.bytes(), data.size());
     EXPECT_LT(weights.bytes(), data.size() * 32 / 19 + 6 * 1024);
     EXPECT_GE(context.bytes_in_use(), weights.bytes());
@@ -317,7 +315,7 @@ TEST(Weights, ServeAnyNumberOfCalls) {
   EXPECT_TRUE(std::equal(panels.begin(), panels.end(), block));
 }
 
-// The kernel for one row by two matrices of float16 weights, all zeros but for one element.
+// The kernel for GEMV with two matrices of float16 weights, all zeros except one element.
 std::string kernel_for_float16(int64_t k, int64_t n, size_t place, int bits) {
   std::vector<uint16_t> b(static_cast<size_t>(2 * k * n));
   b[place] = static_cast<uint16_t>(bits);
@@ -335,7 +333,7 @@ std::string kernel_for_float16(int64_t k, int64_t n, size_t place, int bits) {
   return plan.kernel;
 }
 
-// In every place, padded or not.
+// Tries every element, next to padding or not.
 TEST(Weights, OfFloat16WithoutInfinityAndNanHaveAFasterKernel) {
   for (const auto& [k, n] : {std::pair<int64_t, int64_t>{1, 1}, {3, 8}, {2, 17}}) {
     for (size_t place = 0; place < static_cast<size_t>(2 * k * n); ++place) {
@@ -355,7 +353,7 @@ TEST(Weights, OfFloat16WithoutInfinityAndNanHaveAFasterKernel) {
   }
 }
 
-// Weights of 16 bits beside float32
+// 16-bit weights with a float32 A
 // -------------------------------------------------------------------------------------------------
 
 class HalfWeightsTest : public ::testing::TestWithParam<DType> {
@@ -385,8 +383,7 @@ Array<To> converted(const Array<From>& b) {
   return result;
 }
 
-// What is rounded while it is packed is what is packed after it was rounded, in any order of
-// elements, NaN and all else.
+// Rounding while packing equals packing rounded elements, for every layout, with NaN too.
 TEST_P(HalfWeightsTest, ArePackedAsIfRoundedBefore) {
   with_half([&]<typename Half>(Half) {
     std::mt19937_64 random(1);
@@ -413,8 +410,8 @@ TEST_P(HalfWeightsTest, ArePackedAsIfRoundedBefore) {
   });
 }
 
-// By every kernel, for few rows and for many, one matrix of weights or a stack.
-TEST_P(HalfWeightsTest, GiveTheBitsOfFloat32) {
+// By every kernel, for small and large M, with one matrix of weights or a stack.
+TEST_P(HalfWeightsTest, HaveTheBitsOfFloat32) {
   with_half([&]<typename Half>(Half) {
     std::mt19937_64 random(1);
     for (int64_t m = 1; m <= 64; m += m < 8 ? 1 : 7) {
@@ -449,7 +446,7 @@ TEST_P(HalfWeightsTest, GiveTheBitsOfFloat32) {
             ASSERT_TRUE(determinism == Determinism::kStrict ? is_same : is_near)
                 << y.data[i] << " " << wanted.data[i] << " M=" << m;
           }
-          // By one kernel of the same blocks the bits are the same in either mode.
+          // With one kernel and the same blocks, both modes have the same bits.
           args.C = nullptr;
           args.alpha = 1;
           for (const Kernel* kernel : kernels_of(DType::kFloat32)) {
@@ -470,7 +467,7 @@ TEST_P(HalfWeightsTest, GiveTheBitsOfFloat32) {
   });
 }
 
-TEST_P(HalfWeightsTest, GiveTheBitsOfFloat32InBatches) {
+TEST_P(HalfWeightsTest, HaveTheBitsOfFloat32InBatches) {
   with_half([&]<typename Half>(Half) {
     std::mt19937_64 random(1);
     for (const Sizes& dims : {Sizes{7, 19}, {3, 7, 19}, {2, 1, 7, 19}}) {
@@ -499,9 +496,9 @@ TEST_P(HalfWeightsTest, GiveTheBitsOfFloat32InBatches) {
   });
 }
 
-// Few rows multiply weights as they are stored, beside A in place; many have them widened, block by
+// Skinny GEMM multiplies weights as they are stored by an unpacked A. Large M widens them block by
 // block.
-TEST_P(HalfWeightsTest, AreReadInPlaceOrWidened) {
+TEST_P(HalfWeightsTest, AreReadAsStoredOrWidened) {
   const Sizes dims{300, 40};
   const std::vector<float> data(300 * 40);
   Context context;
@@ -519,7 +516,7 @@ TEST_P(HalfWeightsTest, AreReadInPlaceOrWidened) {
   }
 }
 
-// Their own type serves them as it did: it is no other product than that of float32.
+// With an A of their own type the product is the same as that of widened operands.
 TEST_P(HalfWeightsTest, ServeTheirOwnTypeAndNoOther) {
   const std::vector<float> data(12);
   const Sizes dims{3, 4}, a{2, 3};
@@ -536,7 +533,7 @@ TEST_P(HalfWeightsTest, ServeTheirOwnTypeAndNoOther) {
     MatMulArgs matmul_args;
     matmul_args.src = args.A;
     matmul_args.packed_weights = &weights;
-    matmul_args.dst.dtype = GetParam();  // not what float32 gives
+    matmul_args.dst.dtype = GetParam();  // not float32
     size_t rank;
     EXPECT_EQ(matmul_shape(matmul_args, y, &rank).ok(), type == GetParam());
   }
@@ -546,7 +543,7 @@ INSTANTIATE_TEST_SUITE_P(Types, HalfWeightsTest,
                          ::testing::Values(DType::kFloat16, DType::kBFloat16), name_of);
 
 // Ownership
-// ------------------------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
 const std::vector<std::byte> kData(1 << 12);
 
@@ -559,13 +556,13 @@ PackedWeights zeros(Context& context, Sizes dims, DType type = DType::kFloat32) 
   return weights;
 }
 
-TEST(Weights, AreMovedWithTheirBatchAndGiveMemoryBack) {
+TEST(Weights, AreMovedWithTheirBatchAndReleaseMemory) {
   Context context;
   {
     PackedWeights first = zeros(context, {2, 3, 4, 5}, DType::kInt64);
     const size_t of_first = context.bytes_in_use();
     PackedWeights moved(std::move(first));
-    EXPECT_TRUE(first.empty());  // NOLINT(bugprone-use-after-move): it is what the test is about
+    EXPECT_TRUE(first.empty());  // NOLINT(bugprone-use-after-move): tested here
     EXPECT_TRUE(std::ranges::equal(moved.batch(), Sizes{2, 3}));
     PackedWeights second = zeros(context, {4, 5});
     second = std::move(moved);
@@ -578,7 +575,7 @@ TEST(Weights, AreMovedWithTheirBatchAndGiveMemoryBack) {
       const PackedWeights rest(std::move(moved));
     }
     EXPECT_EQ(context.bytes_in_use(), of_first);
-    // Filled again: what was there is given back.
+    // Filled again: the previous block is released.
     const Sizes dims{7, 9};
     EXPECT_TRUE(pack(context, {.B = {kData.data(), DType::kFloat16, dims}}, &second).ok());
     EXPECT_TRUE(second.dtype() == DType::kFloat16 && second.batch().empty() && second.k() == 7 &&
@@ -616,11 +613,10 @@ TEST(Weights, AreDetachedAndViewed) {
   EXPECT_EQ(context.bytes_in_use(), 0U);
 }
 
-// What they may not stand for
-// ------------------------------------------------------------------------------------------------------
+// Operands that they must not replace
+// -------------------------------------------------------------------------------------------------
 
-// Calls that are right with weights of (3, 4) that are packed for them; each test puts others in
-// their place.
+// Valid calls with packed weights of shape (3, 4). Each test replaces the weights.
 struct Calls {
   Context context;
   PackedWeights weights;
@@ -655,7 +651,7 @@ struct Calls {
     args.transpose_b = trans;
     return args;
   }
-  // That nothing was written, and that a call without running says the same.
+  // Nothing may be written, and the function for the shape must report the same.
   void check(const Status& status, const Status& shape, const Status& explained, Code code,
              const std::string& argument, const std::string& sentence) const {
     EXPECT_EQ(status.code, code) << status.message;
@@ -774,7 +770,7 @@ TEST(WeightsError, TransposedAgain) {
 }
 
 // Packing
-// --------------------------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
 struct PackCase {
   const char* name;
@@ -837,7 +833,7 @@ const PackCase kPackCases[] = {
 
 class WeightsPackError : public ::testing::TestWithParam<PackCase> {};
 
-TEST_P(WeightsPackError, IsSaidAndWeightsStayAsTheyWere) {
+TEST_P(WeightsPackError, IsReportedAndWeightsStayUnchanged) {
   for (const int64_t trans : {0, 1}) {
     Context context;
     PackedWeights weights = zeros(context, {2, 3, 4}, DType::kInt32);
@@ -860,7 +856,7 @@ TEST_P(WeightsPackError, IsSaidAndWeightsStayAsTheyWere) {
 INSTANTIATE_TEST_SUITE_P(Cases, WeightsPackError, ::testing::ValuesIn(kPackCases),
                          [](const auto& test) { return std::string(test.param.name); });
 
-TEST(WeightsMemory, PackingThatFailsLeavesTheWeightsAsTheyWere) {
+TEST(WeightsMemory, PackingThatFailsLeavesTheWeightsUnchanged) {
   for (const DType type : kTypes) {
     Context context(5000);
     PackedWeights weights = zeros(context, {2, 3, 4}, type);
@@ -886,8 +882,7 @@ TEST(WeightsMemory, EmptyBatchesArePackedAtOnce) {
   EXPECT_EQ(weights.batch().size(), 2U);
 }
 
-// One element, repeated; or none at all. Their panels are larger than memory, and than numbers of
-// 32 or 64 bits.
+// One repeated element, or none at all. The panels would exceed memory and sizes of 32 or 64 bits.
 TEST(WeightsMemory, NothingTooLargeIsPacked) {
   const Sizes shapes[] = {
       {1, 1 << 20, 1 << 16},          {1, 1 << 16, 1 << 20},         {1, 1, int64_t{1} << 53},
