@@ -65,7 +65,7 @@ struct PreparedAccess {
 template <typename Args>
 Status PreparedAccess::prepare(Context& context, const Args& args, PreparedCall* call) {
   PlannedCall planned;
-  if (Status s = plan_call(context, args, &planned); !s.ok()) return s;
+  WGEMM_RETURN_IF_ERROR(plan_call(context, args, &planned));
   const Problem& problem = planned.call.problem;
   const Quantization& q = problem.quantization;
   const int64_t scales_at = Arena::round_up(int64_t{sizeof(PreparedCall::Block)}),

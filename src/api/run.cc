@@ -55,7 +55,7 @@ void plan_checked(Context& context, const char* op, const OutOfCoreOperands& out
 template <typename Args>
 Status compute(Context& context, const Args& args) {
   PlannedCall planned;
-  if (Status status = plan_call(context, args, &planned); !status.ok()) return status;
+  WGEMM_RETURN_IF_ERROR(plan_call(context, args, &planned));
   return run(context, planned);
 }
 
@@ -74,20 +74,19 @@ Status run(Context& context, const PlannedCall& planned) {
 }
 
 Status plan_call(Context& context, const GemmArgs& args, PlannedCall* planned) {
-  if (Status status = gemm_problem(args, true, &planned->call.problem); !status.ok()) return status;
+  WGEMM_RETURN_IF_ERROR(gemm_problem(args, true, &planned->call.problem));
   plan_checked(context, "gemm", out_of_core_operands(args), planned);
   return {};
 }
 
 Status plan_call(Context& context, const QGemmArgs& args, PlannedCall* planned) {
-  if (Status status = qgemm_problem(args, true, &planned->call.problem); !status.ok())
-    return status;
+  WGEMM_RETURN_IF_ERROR(qgemm_problem(args, true, &planned->call.problem));
   plan_checked(context, "qgemm", out_of_core_operands(args), planned);
   return {};
 }
 
 Status plan_call(Context& context, const MatMulArgs& args, PlannedCall* planned) {
-  if (Status status = matmul_problem(args, true, &planned->call); !status.ok()) return status;
+  WGEMM_RETURN_IF_ERROR(matmul_problem(args, true, &planned->call));
   plan_checked(context, "matmul", out_of_core_operands(args), planned);
   return {};
 }
@@ -100,7 +99,7 @@ Status matmul(Context& context, const MatMulArgs& args) { return compute(context
 
 Status gemm_shape(const GemmArgs& args, int64_t dims[2]) {
   Problem problem;
-  if (Status status = gemm_problem(args, false, &problem); !status.ok()) return status;
+  WGEMM_RETURN_IF_ERROR(gemm_problem(args, false, &problem));
   dims[0] = problem.m;
   dims[1] = problem.n;
   return {};
@@ -108,7 +107,7 @@ Status gemm_shape(const GemmArgs& args, int64_t dims[2]) {
 
 Status qgemm_shape(const QGemmArgs& args, int64_t dims[2], DType* dtype) {
   Problem problem;
-  if (Status status = qgemm_problem(args, false, &problem); !status.ok()) return status;
+  WGEMM_RETURN_IF_ERROR(qgemm_problem(args, false, &problem));
   dims[0] = problem.m;
   dims[1] = problem.n;
   *dtype = problem.y.dtype;
@@ -117,7 +116,7 @@ Status qgemm_shape(const QGemmArgs& args, int64_t dims[2], DType* dtype) {
 
 Status matmul_shape(const MatMulArgs& args, int64_t* dims, size_t* rank) {
   MatMulProblem p;
-  if (Status status = matmul_problem(args, false, &p); !status.ok()) return status;
+  WGEMM_RETURN_IF_ERROR(matmul_problem(args, false, &p));
   std::copy_n(p.shape, p.rank, dims);
   *rank = p.rank;
   return {};
@@ -150,8 +149,7 @@ Status explain_problem(const Context& context, const char* op, const Problem& pr
   Plan plan;
   if (explanation->out_of_core) {
     OutOfCorePlan planned;
-    if (Status s = plan_out_of_core(context, op, problem, out_of_core, beside, &planned); !s.ok())
-      return s;
+    WGEMM_RETURN_IF_ERROR(plan_out_of_core(context, op, problem, out_of_core, beside, &planned));
     plan = planned.plan;
     explanation->transposed = planned.transposed;
     explanation->moved_bytes = planned.moved_bytes;
@@ -159,7 +157,7 @@ Status explain_problem(const Context& context, const char* op, const Problem& pr
   } else {
     Problem planned = problem;
     explanation->transposed = transpose_if_faster(&planned);
-    if (Status s = plan_run(context, op, planned, beside, &plan); !s.ok()) return s;
+    WGEMM_RETURN_IF_ERROR(plan_run(context, op, planned, beside, &plan));
     explanation->scratch_bytes = static_cast<int64_t>(plan.scratch_bytes);
   }
   explanation->batch = products_of(problem.batch);
@@ -187,14 +185,14 @@ Status explain_problem(const Context& context, const char* op, const Problem& pr
 Status explain(const Context& context, const GemmArgs& args, Explanation* explanation,
                int64_t beside) {
   Problem problem;
-  if (Status status = gemm_problem(args, false, &problem); !status.ok()) return status;
+  WGEMM_RETURN_IF_ERROR(gemm_problem(args, false, &problem));
   return explain_problem(context, "gemm", problem, out_of_core_operands(args), beside, explanation);
 }
 
 Status explain(const Context& context, const QGemmArgs& args, Explanation* explanation,
                int64_t beside) {
   Problem problem;
-  if (Status status = qgemm_problem(args, false, &problem, true); !status.ok()) return status;
+  WGEMM_RETURN_IF_ERROR(qgemm_problem(args, false, &problem, true));
   return explain_problem(context, "qgemm", problem, out_of_core_operands(args), beside,
                          explanation);
 }
@@ -202,7 +200,7 @@ Status explain(const Context& context, const QGemmArgs& args, Explanation* expla
 Status explain(const Context& context, const MatMulArgs& args, Explanation* explanation,
                int64_t beside) {
   MatMulProblem p;
-  if (Status status = matmul_problem(args, false, &p); !status.ok()) return status;
+  WGEMM_RETURN_IF_ERROR(matmul_problem(args, false, &p));
   return explain_problem(context, "matmul", p.problem, out_of_core_operands(args), beside,
                          explanation);
 }

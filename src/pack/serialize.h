@@ -3,7 +3,7 @@
 //
 //    0  name     "wgemm-pw"
 //    8  uint32   byte order of the elements: 1 is little-endian, 2 big-endian
-//   12  uint32   kFormVersion
+//   12  uint32   version of this format: kFormatVersion in serialize.cc
 //   16  uint64   XXH64, with seed 0, of all that follows
 //   24  name     operation: "gemm" or "qgemm"
 //   32  name     type of the elements, such as "float32"
