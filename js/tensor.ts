@@ -261,7 +261,7 @@ export function readLayout(
   const steps = strides === undefined ? null : readSizes(op, name, `${name} has strides`, strides);
   if (steps !== null && steps.length !== sizes.length) {
     const found = `${name} has strides [${steps.join(', ')}] and shape [${sizes.join(', ')}]`;
-    throw new ShapeError(op, name, `${op}: ${found}; there must be one stride an axis`);
+    throw new ShapeError(op, name, `${op}: ${found}; there must be one stride per axis`);
   }
   const places = stride ?? offset ?? byteOffset ?? start ?? step ?? storageOffset ?? begin;
   const fortran = order ?? layout ?? fortranOrder ?? fortran_order ?? isFortran;

@@ -13,11 +13,11 @@ const below = {
   problem: ['base'],
   ops: ['base', 'problem'],
   kernels: ['base', 'problem'],
-  pack: ['base', 'problem', 'kernels', 'ops'], // ops checks the arguments of pack()
+  pack: ['base', 'problem', 'kernels'],
   plan: ['base', 'problem', 'kernels', 'pack'], // pack knows the bytes of panels
   execute: ['base', 'problem', 'pack', 'plan'],
   out_of_core: ['base', 'problem', 'plan', 'execute'],
-  api: ['base', 'ops', 'plan', 'execute', 'out_of_core'],
+  api: ['base', 'ops', 'pack', 'plan', 'execute', 'out_of_core'],
 };
 
 const files = readdirSync('src', { recursive: true })

@@ -11,8 +11,8 @@ namespace {
 
 constexpr const char* kOp = "matmul";
 
-// src or weights: a stack of matrices. A vector is a matrix with one row (src) or one column
-// (weights), and no flag transposes it. Strides count elements.
+// src or weights: a stack of matrices. A vector is a 1 x K (src) or K x 1 (weights) matrix, and no
+// flag transposes it. Strides count elements.
 struct Stack {
   std::span<const int64_t> dims, strides;  // of the tensor; of packed weights, the batch axes
   size_t batch_rank = 0;                   // number of axes in front of the matrix

@@ -34,7 +34,7 @@ Status check_vector(const char* name, const ConstTensor& t, int64_t n, bool with
                  {name, " has shape ", t.dims, "; it must be one value, of shape [] or [1]"});
   return error(Code::kShape, kOp, name,
                {name, " has shape ", t.dims, " and B' has ", n,
-                " columns; it must be one value or one a column, of shape [], [1] or [N]"});
+                " columns; it must be one value or one per column, of shape [], [1] or [N]"});
 }
 
 Status check_scale(const char* name, float scale) {

@@ -134,7 +134,7 @@ Status check_tensor(const char* op, const char* name, const BasicTensor<T>& t, b
     if (t.strides.size() != t.dims.size()) {
       return error(Code::kShape, op, name,
                    {name, " has strides ", t.strides, " and shape ", t.dims,
-                    "; there must be one stride an axis"});
+                    "; there must be one stride per axis"});
     }
     reach = 1;
     for (size_t i = 0; i < t.dims.size(); ++i) {

@@ -18,7 +18,7 @@ struct Scalar {
   bool whole = true;     // value has no fraction
 };
 
-// Element `col` of an int8 or uint8 operand with one row.
+// Element (0, col) of an int8 or uint8 operand.
 inline int read_8bit(const Operand& operand, int64_t col) {
   const std::byte* at = operand.block(0, col, 1, 1).data;
   return operand.dtype == DType::kUInt8 ? static_cast<int>(*at)
@@ -26,7 +26,7 @@ inline int read_8bit(const Operand& operand, int64_t col) {
 }
 
 // Scales and zero points of a product of 8-bit operands: Y = (acc + C) * scale(column), as float32
-// or quantized. The operands have one row with N columns.
+// or quantized. The operands are 1 x N.
 struct Quantization {
   // Subtracted from A when A is packed; dot kernels multiply A as it is and correct the sums.
   int a_zero_point = 0;

@@ -680,11 +680,11 @@ refuses('refuses strides', {
   ],
   'of higher rank': [
     (o) => ({ a: { ...o.a, strides: [3, 1, 1] } }),
-    { code: 'SHAPE', argument: 'A', says: ['[3, 1, 1]', '[2, 3]', 'one stride an axis'] },
+    { code: 'SHAPE', argument: 'A', says: ['[3, 1, 1]', '[2, 3]', 'one stride per axis'] },
   ],
   'of lower rank': [
     (o) => ({ a: { ...o.a, strides: [1] } }),
-    { code: 'SHAPE', argument: 'A', says: ['[1]', '[2, 3]', 'one stride an axis'] },
+    { code: 'SHAPE', argument: 'A', says: ['[1]', '[2, 3]', 'one stride per axis'] },
   ],
   'that reach beyond 2^53': [
     (o) => ({ a: { ...o.a, strides: [2 ** 53 - 1, 2] } }),

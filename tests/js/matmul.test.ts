@@ -1203,7 +1203,7 @@ refuses('refuses a bias', {
 refuses('refuses strides', {
   'of lower rank': [
     (o) => ({ src: { ...o.src, strides: [4, 1] } }),
-    shape('src', '[4, 1]', '[2, 3, 4]', 'one stride an axis'),
+    shape('src', '[4, 1]', '[2, 3, 4]', 'one stride per axis'),
   ],
   'that are negative': [
     (o) => ({ weights: { ...o.weights, strides: [-5, 1] } }),

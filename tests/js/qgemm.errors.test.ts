@@ -345,7 +345,7 @@ refuses('refuses shapes:', {
   ],
 });
 
-const [oneValue, oneOrEach] = ['it must be one value', 'one value or one a column'];
+const [oneValue, oneOrEach] = ['it must be one value', 'one value or one per column'];
 refuses('refuses scales and zero points of a shape:', {
   'aScale [2]': [{ aScale: Float32Array.of(1, 2) }, shape('a_scale', '[2]', oneValue)],
   'aScale [1, 1]': [{ aScale: float32([1, 1], 1) }, shape('a_scale', '[1, 1]', oneValue)],
@@ -861,7 +861,7 @@ describe('pack refuses', () => {
       'strides of another rank',
       { ...b, strides: [1] },
       { op },
-      of('SHAPE', 'B', '[1]', 'one stride an axis'),
+      of('SHAPE', 'B', '[1]', 'one stride per axis'),
     ],
     ['negative sizes', { ...b, shape: [-3, -2] }, { op }, of('SHAPE', 'B', '-3')],
     [

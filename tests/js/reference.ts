@@ -156,7 +156,7 @@ function integerGemm(dtype: Integer, a: Matrix, b: Matrix, c: Bias, factors: Fac
   return { dtype, shape: [m, n], values, bounds: values.map(() => 0) };
 }
 
-/** A scale or zero point: one, or one per column. */
+/** A scale or zero point: one value, or one per column. */
 export type Vector = number | DataArray | Matrix;
 
 export interface QuantizedOperands {

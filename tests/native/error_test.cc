@@ -87,7 +87,7 @@ const Case kCases[] = {
     {"ProductOfY", [](Call& c) { c.a_dims = {kHuge, 0}, c.b_dims = {0, kHuge}, c.c_dims = {1}; },
      Code::kShape, "Y", "more than 2^53 elements"},
     {"Strides", [](Call& c) { c.a_strides = {3}; }, Code::kShape, "A",
-     "strides [3] and shape [2, 3]; there must be one stride an axis"},
+     "strides [3] and shape [2, 3]; there must be one stride per axis"},
     {"NegativeStride", [](Call& c) { c.b_strides = {-4, 1}; }, Code::kShape, "B",
      "no stride may be negative"},
     {"FarStride", [](Call& c) { c.a_strides = {int64_t{1} << 60, 1}; }, Code::kShape, "A",
@@ -256,7 +256,7 @@ TEST(GemmAllowed, AtTheEdgesOfTheRules) {
       [](Call& c) { c.a_dims = {1, 3}, c.y_dims = {1, 4}, c.y_strides = {0, 1}; },
       [](Call& c) { c.b_dims = {3, 1}, c.y_dims = {2, 1}, c.c_dims = {1}, c.y_strides = {1, 0}; },
       [](Call& c) { c.a_dims = {0, 3}, c.y_dims = {0, 4}, c.args.Y.data = c.a.data(); },
-      // Contiguous in one array, and one row in the gap between rows.
+      // Contiguous in one array, and a row in the gap between rows.
       [](Call& c) { c.args.Y.data = c.a.data() + 6; },
       [](Call& c) { c.args.A.data = c.y.data() + 8; },
       [](Call& c) {

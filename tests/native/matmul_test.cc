@@ -317,7 +317,7 @@ TEST_P(MatMul, AxesInAnyOrder) {
   } while (std::ranges::next_permutation(order).found);
 }
 
-// One row-major array holds queries, keys and values of all heads; another one holds the results.
+// A row-major array holds queries, keys and values of all heads; another one holds the results.
 TEST_P(MatMul, HeadsOfOneArray) {
   const int64_t heads = 3, rows = 7, size = 5;
   const Layout head{.order = {1, 0, 2},
@@ -453,7 +453,7 @@ const Expected kBatches[] = {
     {{.src = {4, 3, 5}, .weights = {5, 9}, .bias = Sizes{9}}, 1, 12, 0},
     {{.src = {4, 3, 5}, .weights = {5, 9}, .bias = Sizes{4, 3, 9}}, 1, 12, 0},
     {{.src = {4, 3, 5}, .weights = {5, 9}, .bias = Sizes{4, 3, 1}}, 1, 12, 0},
-    // Matrices of one row always merge.
+    // 1 x K matrices always merge.
     {{.src = {4, 1, 5}, .weights = {5, 9}, .src_strides = {99, 3, 1}, .dst_strides = {77, 3, 1}},
      1,
      4,

@@ -802,7 +802,7 @@ const PackCase kPackCases[] = {
     {"Product", [](PackArgs&, Sizes& dims, Sizes&) { dims = {kHuge, kHuge, 0}; }, Code::kShape,
      "more than 2^53 elements"},
     {"Strides", [](PackArgs&, Sizes&, Sizes& strides) { strides = {12, 4, 1}; }, Code::kShape,
-     "there must be one stride an axis"},
+     "there must be one stride per axis"},
     {"NegativeStride", [](PackArgs&, Sizes&, Sizes& strides) { strides = {4, -1}; }, Code::kShape,
      "no stride may be negative"},
     {"Short", [](PackArgs& p, Sizes&, Sizes&) { p.B.size = 11; }, Code::kShape,
