@@ -14,12 +14,12 @@
 namespace wgemm {
 namespace {
 
-// Columns that are worked on at a time, where C or Y is not simply a row of the compute type:
-// brought into a buffer in L1 and back.
+// If C or Y is not contiguous in the compute type, the epilogue goes through buffers of this many
+// columns in L1.
 constexpr int64_t kChunk = 256;
 
-// Toward zero, saturated to T. Where T's last value is no float64, the comparison is with the one
-// above it.
+// Truncates, and saturates to T. The bound is the largest T plus 1, which is exact in float64 for
+// every T.
 template <typename T>
 T truncate(double value) {
   constexpr double kBound = 2.0 * static_cast<double>(T{1} << (std::numeric_limits<T>::digits - 1));
@@ -30,8 +30,8 @@ T truncate(double value) {
 }
 
 // out[j] = alpha * acc[j] + beta * c[j] for integers; acc or c may be null. Exact modulo 2^bits,
-// unless a factor that counts has a fraction. Accumulators may be wider than T, and of the other
-// sign.
+// unless a factor in use has a fraction. Accumulators may be wider than T, and their sign may
+// differ.
 template <typename T, typename Acc>
   requires std::is_integral_v<T>
 [[gnu::noinline]] void combine_row(const Epilogue& e, const Acc* acc, const T* c, T* out,
@@ -61,7 +61,7 @@ template <typename T, typename Acc>
   }
 }
 
-// The same for floating point, every step rounded on its own.
+// The same for floating point, unfused.
 template <typename T, typename Acc>
   requires std::is_floating_point_v<T> && std::is_same_v<T, Acc>
 void combine_row(const Epilogue& e, const Acc* acc, const T* c, T* out, int64_t count) {
@@ -75,8 +75,8 @@ void combine_row(const Epilogue& e, const Acc* acc, const T* c, T* out, int64_t 
   }
 }
 
-// A stretch of a row of C, in the type that it is combined in: integers in their own, floating
-// point in float32 or float64.
+// Copies `count` elements of a row of C to `out`. Integers keep their type; floating point becomes
+// float32 or float64.
 template <typename T, typename Work>
 [[gnu::noinline]] void gather_c(const std::byte* c, int64_t stride, int64_t count, void* out) {
   const auto* from = reinterpret_cast<const T*>(c);
@@ -99,8 +99,8 @@ constexpr GatherFunction kGatherC[] = {
 #undef WGEMM_DTYPE
 };
 
-// Within bounds, and NaN, of which IEEE 754 leaves it to the processor which one an operation
-// gives, the canonical one.
+// Applies the bounds, and makes every NaN the canonical one: IEEE 754 lets the processor choose
+// which NaN an operation returns.
 template <typename T>
 void finish_row(const Activation& bounds, T* y, int64_t count) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -120,43 +120,43 @@ template <typename T, typename Compute>
 void combine(const Problem& problem, bool canonical_nan, int64_t rows, int64_t cols,
              const Accumulators& acc, const ConstBlock& c, const Block& y) {
   const Epilogue& e = problem.epilogue;
-  // Integers are combined in their own type, floating point in the accumulators'.
+  // Integers are combined in their own type, floating point in the type of the accumulators.
   using Work = std::conditional_t<std::is_integral_v<T>, T, Compute>;
   constexpr bool kSame = std::is_same_v<T, Work>;
   Work c_chunk[kChunk], y_chunk[kChunk];
   const Converter<Work, T> narrow_run;
-  const DType c_type = e.c.dtype;  // Y's, or of 16 bits where Y is float32
+  const DType c_type = e.c.dtype;  // the type of Y; or of 16 bits, if Y is float32
   const auto c_bytes = static_cast<int64_t>(dtype_bytes(c_type));
-  const bool y_in_place = kSame && y.col_stride == 1,
-             c_in_place = kSame && c_type == problem.y.dtype && c.col_stride == 1;
-  const int64_t step = y_in_place && (c_in_place || !e.has_c) ? cols : kChunk;
+  const bool y_unbuffered = kSame && y.col_stride == 1,
+             c_unbuffered = kSame && c_type == problem.y.dtype && c.col_stride == 1;
+  const int64_t step = y_unbuffered && (c_unbuffered || !e.has_c) ? cols : kChunk;
   const bool finishes = canonical_nan || e.has_bounds();
   for (int64_t i = 0; i < rows; ++i) {
     T* y_row = reinterpret_cast<T*>(y.data) + i * y.row_stride;
     const std::byte* c_row = c.data + i * c.row_stride * c_bytes;
     for (int64_t j0 = 0; j0 < cols; j0 += step) {
       const int64_t count = std::min(step, cols - j0);
-      const Work* c_part = nullptr;
+      const Work* c_values = nullptr;
       if (e.has_c) {
         const std::byte* from = c_row + j0 * c.col_stride * c_bytes;
-        if (!c_in_place) kGatherC[static_cast<int>(c_type)](from, c.col_stride, count, c_chunk);
-        c_part = c_in_place ? reinterpret_cast<const Work*>(from) : c_chunk;
+        if (!c_unbuffered) kGatherC[static_cast<int>(c_type)](from, c.col_stride, count, c_chunk);
+        c_values = c_unbuffered ? reinterpret_cast<const Work*>(from) : c_chunk;
       }
       T* to = y_row + j0 * y.col_stride;
-      Work* y_part = y_in_place ? reinterpret_cast<Work*>(to) : y_chunk;
-      const Compute* acc_part = acc.data == nullptr
-                                    ? nullptr
-                                    : static_cast<const Compute*>(acc.data) + i * acc.stride + j0;
+      Work* y_values = y_unbuffered ? reinterpret_cast<Work*>(to) : y_chunk;
+      const Compute* acc_values = acc.data == nullptr
+                                      ? nullptr
+                                      : static_cast<const Compute*>(acc.data) + i * acc.stride + j0;
       if constexpr (kIsHalf<T>) {
-        if (e.alpha.value == 1 && !e.has_c && !finishes && acc_part != nullptr &&
+        if (e.alpha.value == 1 && !e.has_c && !finishes && acc_values != nullptr &&
             y.col_stride == 1) {
-          narrow_run(acc_part, to, count);
+          narrow_run(acc_values, to, count);
           continue;
         }
       }
-      combine_row<Work, Compute>(e, acc_part, c_part, y_part, count);
-      if (finishes) finish_row(e.bounds, y_part, count);
-      if (y_in_place) continue;
+      combine_row<Work, Compute>(e, acc_values, c_values, y_values, count);
+      if (finishes) finish_row(e.bounds, y_values, count);
+      if (y_unbuffered) continue;
       if (y.col_stride == 1) {
         narrow_run(y_chunk, to, count);
       } else {
@@ -166,18 +166,18 @@ void combine(const Problem& problem, bool canonical_nan, int64_t rows, int64_t c
   }
 }
 
-// Columns that are requantized at a time: four vectors of accumulators, one of 8-bit results.
+// QuantizedColumns per step of requantization: four vectors of accumulators, one of 8-bit results.
 constexpr int64_t kGroup = 16;
 
-// From float32 to what Y holds.
+// Converts float32 to the type of Y.
 struct Output {
-  v128_t low, high;  // the bounds; of Y that is quantized, as they lie within the ends of its type,
-                     // before the zero point
-  v128_t shifter, unshift;  // added, they leave the value rounded half to even, plus the zero
-                            // point, in the integer's bits
+  // The bounds. If Y is quantized, they are within the range of its type, less the zero point.
+  v128_t low, high;
+  // Adding both leaves in the bits an integer: the value rounded half to even, plus the zero point.
+  v128_t shifter, unshift;
 
   Output(const Problem& problem, bool is_signed) {
-    // In float32 of this size the last bit is worth 1, and the addition rounds.
+    // The last bit of a float32 of this size is worth 1, so that the addition rounds.
     constexpr float kShifter = 0x1.8p23F;
     const Quantization& q = problem.quantization;
     const auto least = static_cast<float>((is_signed ? -128 : 0) - q.y_zero_point),
@@ -212,22 +212,22 @@ void store_group(const v128_t (&x)[4], Output out, uint8_t* y) {
       y, wasm_u8x16_narrow_i16x8(low, wasm_i16x8_narrow_i32x4(out.round(x[2]), out.round(x[3]))));
 }
 
-// What one row adds to its accumulators.
+// What the epilogue adds to the accumulators of one row.
 struct RowTerms {
-  const int32_t* c;  // null: nothing
-  v128_t sum;        // of the row of A, in each lane
+  const int32_t* c;  // null: absent
+  v128_t sum;        // of the row of A, less its zero point; in each lane
 };
 
-// A group of kGroup columns.
+// Requantizes kGroup columns.
 template <typename T>
-void requantize_group(const int32_t* acc, RowTerms row, const int32_t* c, Columns columns,
+void requantize_group(const int32_t* acc, RowTerms row, const int32_t* c, QuantizedColumns columns,
                       Output out, T* y) {
   v128_t x[4];
 #pragma clang loop unroll(full)
   for (int v = 0; v < 4; ++v) {
-    const v128_t shift = wasm_i32x4_mul(row.sum, wasm_v128_load(columns.zero_point + 4 * v));
+    const v128_t shift = wasm_i32x4_mul(row.sum, wasm_v128_load(columns.b_zero_point + 4 * v));
     x[v] = wasm_i32x4_sub(wasm_v128_load(acc + 4 * v),
-                          wasm_i32x4_add(shift, wasm_v128_load(columns.excess + 4 * v)));
+                          wasm_i32x4_add(shift, wasm_v128_load(columns.a_correction + 4 * v)));
   }
   if (c != nullptr) {
 #pragma clang loop unroll(full)
@@ -239,15 +239,15 @@ void requantize_group(const int32_t* acc, RowTerms row, const int32_t* c, Column
   store_group(x, out, y);
 }
 
-// Those from column `j` on.
-Columns columns_from(const Columns& columns, int64_t j) {
-  return {columns.scale + j, columns.zero_point + j, columns.excess + j};
+// The columns from `j` on.
+QuantizedColumns columns_from(const QuantizedColumns& columns, int64_t j) {
+  return {columns.scale + j, columns.b_zero_point + j, columns.a_correction + j};
 }
 
-// `cols` columns, side by side in acc, c and y.
+// Requantizes `cols` columns, which are contiguous in acc, c and y.
 template <typename T>
-void requantize_row(const int32_t* acc, RowTerms row, Columns columns, Output out, int64_t cols,
-                    T* y) {
+void requantize_row(const int32_t* acc, RowTerms row, QuantizedColumns columns, Output out,
+                    int64_t cols, T* y) {
   int64_t j = 0;
   for (; j + kGroup <= cols; j += kGroup) {
     requantize_group(acc + j, row, row.c == nullptr ? nullptr : row.c + j, columns_from(columns, j),
@@ -256,15 +256,15 @@ void requantize_row(const int32_t* acc, RowTerms row, Columns columns, Output ou
   if (j == cols) return;
   const auto left = static_cast<size_t>(cols - j);
   int32_t acc_rest[kGroup] = {}, c_rest[kGroup] = {}, zero_rest[kGroup] = {},
-          excess_rest[kGroup] = {};
+          correction_rest[kGroup] = {};
   float scale_rest[kGroup] = {};
   T y_rest[kGroup];
   std::memcpy(acc_rest, acc + j, left * sizeof(int32_t));
   if (row.c != nullptr) std::memcpy(c_rest, row.c + j, left * sizeof(int32_t));
-  std::memcpy(zero_rest, columns.zero_point + j, left * sizeof(int32_t));
+  std::memcpy(zero_rest, columns.b_zero_point + j, left * sizeof(int32_t));
   std::memcpy(scale_rest, columns.scale + j, left * sizeof(float));
-  std::memcpy(excess_rest, columns.excess + j, left * sizeof(int32_t));
-  requantize_group(acc_rest, row, c_rest, {scale_rest, zero_rest, excess_rest}, out, y_rest);
+  std::memcpy(correction_rest, columns.a_correction + j, left * sizeof(int32_t));
+  requantize_group(acc_rest, row, c_rest, {scale_rest, zero_rest, correction_rest}, out, y_rest);
   std::memcpy(y + j, y_rest, left * sizeof(T));
 }
 
@@ -272,9 +272,10 @@ template <typename T>
 void requantize(const Problem& problem, bool, int64_t rows, int64_t cols, const Accumulators& acc,
                 const ConstBlock& c, const Block& y) {
   const Output out(problem, std::is_signed_v<T>);
-  const bool has_c = problem.epilogue.has_c, c_in_place = has_c && c.col_stride == 1,
-             y_in_place = y.col_stride == 1;
-  const int64_t step = acc.data != nullptr && y_in_place && (c_in_place || !has_c) ? cols : kChunk;
+  const bool has_c = problem.epilogue.has_c, c_unbuffered = has_c && c.col_stride == 1,
+             y_unbuffered = y.col_stride == 1;
+  const int64_t step =
+      acc.data != nullptr && y_unbuffered && (c_unbuffered || !has_c) ? cols : kChunk;
   static constexpr int32_t kNoSums[kChunk] = {};
   int32_t c_chunk[kChunk];
   T y_chunk[kChunk];
@@ -284,19 +285,19 @@ void requantize(const Problem& problem, bool, int64_t rows, int64_t cols, const 
     RowTerms row{nullptr, wasm_i32x4_splat(acc.row_sums == nullptr ? 0 : acc.row_sums[i])};
     for (int64_t j0 = 0; j0 < cols; j0 += step) {
       const int64_t count = std::min(step, cols - j0);
-      if (c_in_place) {
+      if (c_unbuffered) {
         row.c = c_row + j0;
       } else if (has_c) {
         for (int64_t j = 0; j < count; ++j) c_chunk[j] = c_row[(j0 + j) * c.col_stride];
         row.c = c_chunk;
       }
-      const int32_t* acc_part = acc.data == nullptr
-                                    ? kNoSums
-                                    : static_cast<const int32_t*>(acc.data) + i * acc.stride + j0;
+      const int32_t* acc_values = acc.data == nullptr
+                                      ? kNoSums
+                                      : static_cast<const int32_t*>(acc.data) + i * acc.stride + j0;
       T* to = y_row + j0 * y.col_stride;
-      requantize_row(acc_part, row, columns_from(acc.columns, j0), out, count,
-                     y_in_place ? to : y_chunk);
-      if (y_in_place) continue;
+      requantize_row(acc_values, row, columns_from(acc.columns, j0), out, count,
+                     y_unbuffered ? to : y_chunk);
+      if (y_unbuffered) continue;
       for (int64_t j = 0; j < count; ++j) to[j * y.col_stride] = y_chunk[j];
     }
   }
@@ -313,27 +314,6 @@ constexpr EpilogueFunction kEpilogues[] = {
 };
 
 }  // namespace
-
-Columns make_columns(const Quantization& q, const ByteForm& form, int64_t col, int64_t cols,
-                     void* memory) {
-  auto* const zero_points = reinterpret_cast<int32_t*>(static_cast<float*>(memory) + cols);
-  const Columns columns{static_cast<float*>(memory), zero_points, zero_points + cols};
-  const ConstBlock scale = q.b_scale.block(0, col, 1, cols);
-  for (int64_t j = 0; j < cols; ++j)
-    columns.scale[j] = q.scale(reinterpret_cast<const float*>(scale.data)[j * scale.col_stride]);
-  for (int64_t j = 0; j < cols; ++j)
-    columns.zero_point[j] = q.b_zero_point_at(col + j) - form.b_shift;
-  std::fill_n(columns.excess, cols, 0);
-  if (form.a_zero_point == 0) return columns;
-  // The zero point of A times the column's sum; modulo 2^32, as accumulators.
-  const auto shifts = static_cast<uint32_t>(form.k) * static_cast<uint32_t>(form.b_shift);
-#pragma clang loop vectorize(disable) unroll(disable)
-  for (int64_t j = 0; j < cols; ++j) {
-    const uint32_t sum = static_cast<uint32_t>(form.column_sums[col + j]) - shifts;
-    columns.excess[j] = static_cast<int32_t>(sum * static_cast<uint32_t>(form.a_zero_point));
-  }
-  return columns;
-}
 
 void apply_epilogue(const Problem& problem, bool canonical_nan, int64_t rows, int64_t cols,
                     const Accumulators& acc, const ConstBlock& c, const Block& y) {

@@ -1,4 +1,4 @@
-// The loops over tasks, on all threads, and over blocks: pack, kernel, epilogue.
+// The macro-kernel: loops over tasks, on all threads, and over blocks.
 #pragma once
 
 #include "plan/plan.h"
@@ -6,8 +6,7 @@
 
 namespace wgemm {
 
-// Computes `problem` as `plan` says, on the threads of `context`, with `scratch` of
-// plan.scratch_bytes.
+// Computes `problem` by `plan`, on the threads of `context`. `scratch` has plan.scratch_bytes.
 void execute(Context& context, const Problem& problem, const Plan& plan, std::byte* scratch);
 
 }  // namespace wgemm

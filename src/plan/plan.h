@@ -31,7 +31,7 @@ struct Plan {
   Cut outer, inner, rows, cols;
   int threads = 1;  // that share the tasks; some may get none
   // Bytes of each thread's pieces of the arena, and of what quantized operands need for a block's
-  // columns and rows (epilogue.h).
+  // columns and rows (zero_points.h).
   size_t a_bytes = 0, b_bytes = 0, acc_bytes = 0;
   size_t columns_bytes = 0, sums_bytes = 0;
   size_t thread_bytes = 0, scratch_bytes = 0;  // a thread's share of the arena, and the arena
@@ -54,8 +54,7 @@ struct PlanOptions {
   bool operator==(const PlanOptions&) const = default;
 };
 
-// Bytes that the epilogue needs for `cols` columns of quantized operands: Columns in
-// execute/epilogue.h.
+// Bytes of QuantizedColumns (execute/zero_points.h) for `cols` columns.
 constexpr size_t column_bytes(int64_t cols) {
   return static_cast<size_t>(cols) * (sizeof(float) + 2 * sizeof(int32_t));
 }
