@@ -11,34 +11,34 @@ inline constexpr PanelLayout kF32PanelOfB = panel_of<float>(8, 1, 8),
                              kHalfPanelOfB = panel_of<uint16_t>(8);
 
 // A in panels.
-void f32_4x8_simd128_panels(const Strip& strip);
+void f32_4x8_simd128_packed_a(const Strip& strip);
 // Few rows. B in panels, or in place by rows.
 void f32_4x8_simd128(const Strip& strip);
-void f32_2x8_simd128_f16(const Strip& strip);
-void f32_2x8_simd128_f16_finite(const Strip& strip);
-void f32_4x8_simd128_bf16(const Strip& strip);
+void f32_f16_2x8_simd128(const Strip& strip);
+void f32_f16_2x8_simd128_finite(const Strip& strip);
+void f32_bf16_4x8_simd128(const Strip& strip);
 // B in place by columns.
-void f32_4x8_simd128_columns(const Strip& strip);
-void f32_1x8_simd128_f16_columns(const Strip& strip);
-void f32_1x8_simd128_bf16_columns(const Strip& strip);
+void f32_4x8_simd128_colmajor(const Strip& strip);
+void f32_f16_gemv_1x8_simd128_colmajor(const Strip& strip);
+void f32_bf16_gemv_1x8_simd128_colmajor(const Strip& strip);
 
 #if WGEMM_RELAXED
 void f32_6x8_relaxed(const Strip& strip);
-void f32_2x8_relaxed_f16(const Strip& strip);
-void f32_2x8_relaxed_f16_finite(const Strip& strip);
-void f32_4x8_relaxed_bf16(const Strip& strip);
+void f32_f16_2x8_relaxed(const Strip& strip);
+void f32_f16_2x8_relaxed_finite(const Strip& strip);
+void f32_bf16_4x8_relaxed(const Strip& strip);
 // Sums in an order of their own. B in place by columns; and one row, by rows, as long streams.
-void f32_4x8_relaxed_dots(const Strip& strip);
-void f32_1x8_relaxed_f16_dots(const Strip& strip);
-void f32_1x8_relaxed_bf16_dots(const Strip& strip);
-void f32_1x8_relaxed_axpyf(const Strip& strip);
-void f32_1x8_relaxed_bf16_axpyf(const Strip& strip);
+void f32_4x8_relaxed_dot(const Strip& strip);
+void f32_f16_gemv_1x8_relaxed_dot(const Strip& strip);
+void f32_bf16_1x8_relaxed_dot(const Strip& strip);
+void f32_gemv_1x8_relaxed_axpy(const Strip& strip);
+void f32_bf16_gemv_1x8_relaxed_axpy(const Strip& strip);
 #else
-void f32_4x8_simd128_dots(const Strip& strip);
-void f32_1x8_simd128_f16_dots(const Strip& strip);
-void f32_1x8_simd128_bf16_dots(const Strip& strip);
-void f32_1x8_simd128_axpyf(const Strip& strip);
-void f32_1x8_simd128_bf16_axpyf(const Strip& strip);
+void f32_4x8_simd128_dot(const Strip& strip);
+void f32_f16_gemv_1x8_simd128_dot(const Strip& strip);
+void f32_bf16_1x8_simd128_dot(const Strip& strip);
+void f32_gemv_1x8_simd128_axpy(const Strip& strip);
+void f32_bf16_gemv_1x8_simd128_axpy(const Strip& strip);
 #endif
 
 }  // namespace wgemm

@@ -59,11 +59,11 @@ void run(const Strip& s, Start start, Resume resume) {
 
 }  // namespace
 
-void f32_4x8_xnnpack_loadsplat(const Strip& strip) {
+void f32_4x8_simd128_xnnpack_loadsplat(const Strip& strip) {
   run<4>(strip, xnn_f32_gemm_ukernel_4x8__wasmsimd_loadsplat,
          xnn_f32_gemminc_minmax_ukernel_4x8__wasmsimd_arm_loadsplat);
 }
-void f32_4x8_xnnpack_splat(const Strip& strip) {
+void f32_4x8_simd128_xnnpack_splat(const Strip& strip) {
   run<4>(strip, xnn_f32_gemm_ukernel_4x8__wasmsimd_splat,
          xnn_f32_gemminc_minmax_ukernel_4x8__wasmsimd_arm_splat);
 }
@@ -79,10 +79,10 @@ void run_relaxed(const Strip& s, Start start) {
 
 }  // namespace
 
-void f32_4x8_xnnpack_relaxed_loadsplat(const Strip& strip) {
+void f32_4x8_relaxed_xnnpack_loadsplat(const Strip& strip) {
   run_relaxed(strip, xnn_f32_gemm_ukernel_4x8__wasmrelaxedsimd_fma_loadsplat);
 }
-void f32_4x8_xnnpack_relaxed_splat(const Strip& strip) {
+void f32_4x8_relaxed_xnnpack_splat(const Strip& strip) {
   run_relaxed(strip, xnn_f32_gemm_ukernel_4x8__wasmrelaxedsimd_fma_splat);
 }
 #endif

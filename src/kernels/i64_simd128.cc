@@ -38,8 +38,8 @@ struct Halves {
 
 }  // namespace
 
-void i64_2x4_simd128_mul(const Strip& s) { strip_of<I64, Tile<1, 2>, Tile<2, 1>>(s); }
-void i64_2x8_simd128_mul_columns(const Strip& s) {
+void i64_2x4_simd128(const Strip& s) { strip_of<I64, Tile<1, 2>, Tile<2, 1>>(s); }
+void i64_2x8_simd128_colmajor(const Strip& s) {
   strip_of<I64, ColumnMajorTile<1>, ColumnMajorTile<2>>(s);
 }
 
@@ -57,7 +57,7 @@ void i64_fill_header(void* header, int64_t k) {
   std::memcpy(header, sum, sizeof(sum));
 }
 
-void i64_2x4_simd128(const Strip& s) {
+void i64_2x4_simd128_winograd(const Strip& s) {
   constexpr auto rows = std::make_index_sequence<kRows>{};
   constexpr auto pairs = std::make_index_sequence<kPairs>{};
   const RowsOfA<uint64_t, kRows> first(s);

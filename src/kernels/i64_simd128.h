@@ -17,11 +17,11 @@ void i64_fill_header(void* header, int64_t k);
 inline constexpr PanelLayout kI64PanelOfB = {
     .width = 4, .kr = 1, .header = 4, .element_bytes = 8, .fill_header = i64_fill_header};
 
-void i64_2x4_simd128(const Strip& strip);
+void i64_2x4_simd128_winograd(const Strip& strip);
 
 // Few rows, for which that does not pay: by i64x2.mul. B as it is stored, or in place by rows; and
 // in place by columns.
-void i64_2x4_simd128_mul(const Strip& strip);
-void i64_2x8_simd128_mul_columns(const Strip& strip);
+void i64_2x4_simd128(const Strip& strip);
+void i64_2x8_simd128_colmajor(const Strip& strip);
 
 }  // namespace wgemm

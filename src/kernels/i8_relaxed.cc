@@ -76,12 +76,12 @@ bool fuses() {
 
 }  // namespace
 
-void i8_4x8c4_relaxed_7bit(const Strip& s) { i8_strip_of_single_panels<SevenBits, 4>(s); }
-void i8_4x8c4_relaxed_signed(const Strip& s) { i8_strip_of_single_panels<Signed, 4>(s); }
-void i8_4x8c4_relaxed_signed_masked(const Strip& s) {
+void i8_4x8c4_relaxed_dot_7bit(const Strip& s) { i8_strip_of_single_panels<SevenBits, 4>(s); }
+void i8_4x8c4_relaxed_dot_signed(const Strip& s) { i8_strip_of_single_panels<Signed, 4>(s); }
+void i8_4x8c4_relaxed_dot_signed_masked(const Strip& s) {
   i8_strip_of_single_panels<Masked<Signed>, 4>(s);
 }
-void i8_4x8c4_relaxed_unsigned(const Strip& s) {
+void i8_4x8c4_relaxed_dot_unsigned(const Strip& s) {
   if (has_exact_pairs()) {
     i8_strip_of_single_panels<Unsigned, 4>(s);
   } else {

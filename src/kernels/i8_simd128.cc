@@ -26,10 +26,10 @@ struct Stored : Pairs {
 
 }  // namespace
 
-void i8_4x8c2_simd128(const Strip& s) { i8_strip<Wide, 4, 1>(s); }
-void i8_4x8c2_simd128_b8(const Strip& s) { i8_strip_of_single_panels<Stored, 4>(s); }
-void i8_3x8c2_simd128_b8(const Strip& s) { i8_strip_of_single_panels<Stored, 3>(s); }
-void i8_2x16c2_simd128_b8(const Strip& s) { i8_strip<Stored, 2, 2>(s); }
-void i8_1x32c2_simd128_b8(const Strip& s) { i8_strip<Stored, 1, 4>(s); }
+void i8_i16_4x8c2_simd128(const Strip& s) { i8_strip<Wide, 4, 1>(s); }
+void i8_4x8c2_simd128(const Strip& s) { i8_strip_of_single_panels<Stored, 4>(s); }
+void i8_3x8c2_simd128(const Strip& s) { i8_strip_of_single_panels<Stored, 3>(s); }
+void i8_2x16c2_simd128(const Strip& s) { i8_strip<Stored, 2, 2>(s); }
+void i8_1x32c2_simd128(const Strip& s) { i8_strip<Stored, 1, 4>(s); }
 
 }  // namespace wgemm

@@ -13,12 +13,12 @@ constexpr PanelLayout i8_panel_of_a(int rows) { return panel_of<int16_t>(rows, 2
 inline constexpr PanelLayout kI8WidePanelOfB = panel_of<int16_t>(8, 2);
 
 // B widened before: for many rows.
-void i8_4x8c2_simd128(const Strip& strip);
+void i8_i16_4x8c2_simd128(const Strip& strip);
 // B as packed weights are stored, widened in the kernel. With few rows memory is the limit, and
 // several panels are read at once: that many streams are faster than one.
-void i8_4x8c2_simd128_b8(const Strip& strip);
-void i8_3x8c2_simd128_b8(const Strip& strip);
-void i8_2x16c2_simd128_b8(const Strip& strip);
-void i8_1x32c2_simd128_b8(const Strip& strip);
+void i8_4x8c2_simd128(const Strip& strip);
+void i8_3x8c2_simd128(const Strip& strip);
+void i8_2x16c2_simd128(const Strip& strip);
+void i8_1x32c2_simd128(const Strip& strip);
 
 }  // namespace wgemm

@@ -1,6 +1,6 @@
-// The contract of micro-kernels: plain data and one function pointer. A kernel computes a strip of
-// the product, up to mr rows by any number of columns, tile by tile. It knows nothing of operands,
-// plans or epilogues.
+// The contract of micro-kernels: plain data and one function pointer. A micro-kernel computes a
+// strip of the product, up to MR rows by any number of columns, tile by tile. It knows nothing of
+// operands, plans or epilogues. To add one, see kernels.cc.
 #pragma once
 
 #include <cstddef>
@@ -13,28 +13,32 @@ namespace wgemm {
 // The work of one call. Strides are in bytes.
 struct Strip {
   size_t rows;      // 1 to mr
-  size_t cols;      // 1 and more: so many panels as hold them, the last may be partly used
-  size_t k;         // 1 and more
-  const void* a;    // rows, `a_stride` apart, or one panel
+  size_t cols;      // 1 or more. The last micro-panel of B may be used in part
+  size_t k;         // 1 or more
+  const void* a;    // unpacked rows, or one micro-panel
   size_t a_stride;  // from row to row
-  const void* b;    // first weight of the first panel, behind its header
-  size_t
-      b_stride;  // from panel to panel, which lie side by side, but for weights that are read where
-                 // they are stored; in place, from nr columns to the next, or from column to column
-  size_t b_step;  // from step to step of kr k
-  bool unpacked;  // B is read where it lies: as BLayout of the kernel says, and columns before the
-                  // first are there, back to nr in all
-  void* c;        // accumulators, row-major
+  const void* b;    // the first element of the first micro-panel, after its header
+  // From micro-panel to micro-panel. They are contiguous, except in packed weights that are used
+  // where they are stored. In unpacked B: from column `nr * i` to column `nr * (i + 1)` if it is
+  // row-major, from column to column if it is column-major.
+  size_t b_stride;
+  size_t b_step;  // from one step of k to the next; a step of a micro-panel has kr elements of k
+  // B is unpacked, in the kernel's BLayout. Columns before the strip's first one are readable, so
+  // that nr columns are there in all.
+  bool unpacked;
+  void* c;          // accumulators, row-major
   size_t c_stride;  // from row to row; nothing is written beyond `rows` and `cols`
-  bool accumulate;  // c holds the sums over earlier k: go on from them; else, and always where it
-                    // is filled, the header of each panel precedes `b`
+  // c holds the sums over earlier k, and the kernel adds to them. Otherwise, and always if
+  // PanelLayout has fill_header, the header of each micro-panel precedes `b`.
+  bool accumulate;
 };
 using KernelFunction = void (*)(const Strip&);
 
 enum class Isa : uint8_t { kPortable, kSimd128, kRelaxed };
 enum class Processor : uint8_t { kAny, kX86, kArm };
 
-// Whether the table has kernels by relaxed dot products; without them nobody needs quads of bytes.
+// Whether the table has kernels by relaxed 8-bit dot products. Without them, nothing needs operands
+// packed by four bytes along k.
 inline constexpr bool kHasDots = WGEMM_RELAXED != 0;
 
 // Which relaxed 8-bit dot product a kernel uses, or an engine has. Only kernels have kSignedMasked.
@@ -47,37 +51,44 @@ enum class Dot : uint8_t {
   kSignedMasked,  // the same by two masked dot products, for any B
 };
 
-// How B lies that a kernel reads.
+// The layout of B that a kernel reads.
 enum class BLayout : uint8_t {
-  kPanels,       // in panels, of the call's own or of packed weights
-  kRowMajor,     // in place, columns side by side
-  kColumnMajor,  // in place, k side by side
+  kPanels,       // packed in micro-panels, by the call or in packed weights
+  kRowMajor,     // unpacked, rows contiguous
+  kColumnMajor,  // unpacked, columns contiguous along k
 };
 
-// One row of the table in kernels.cc.
+// One row of the table in kernels.cc. Fields without a comment on a default must be given.
 struct Kernel {
-  const char* name;  // <type>_<mr>x<nr>[c<kr>]_<instruction set>[_<origin and variant>]
-  DType compute;     // type of the packed elements and of the accumulators; kInt8: see i8_simd128.h
-  int mr, nr, kr;
+  const char* name;  // by the grammar in kernels.cc
+  DType compute;     // type of the accumulators and of packed elements; kInt8: see i8_simd128.h
+  DType b_type = compute;  // type of the elements of B that it reads
+  int mr, nr, kr = 1;      // the tile; kr: steps of k that are adjacent in a micro-panel
   PanelLayout a, b;
-  Isa isa;
-  Processor processor;  // where it is the fast one; kAny: everywhere
-  int rows_min;         // fewest rows of a product for which it pays
-  KernelFunction run;
-  bool strict = true;  // ascending k, one accumulator an element, products and sums rounded apart:
-                       // see Determinism
-  Dot dot = Dot::kNone;  // other than kNone: packed weights only, if their range fits; A keeps its
-                         // zero point
   BLayout b_layout = BLayout::kPanels;
-  DType b_type = compute;         // of the elements of B that it reads
-  int64_t rows_max = kAnyRows;    // most rows for which it pays
-  int64_t rows_max_small_b = 0;   // the same where all of B fits in L1
-  int64_t rows_max_narrow_b = 0;  // and where its rows are short
-  bool finite = false;            // for packed weights only of which no element is infinite or NaN
-  bool streams =
-      false;  // it reads rows of B as long streams, which pays for more than L2 holds beside
+  Isa isa;
+  Processor processor = Processor::kAny;  // where it is the fast one
+  // Sums in ascending k, with one accumulator per element and unfused: see Determinism. Integers
+  // wrap, so any order of theirs is strict.
+  bool strict = true;
+  // Other than kNone: for packed weights whose range fits. A keeps its zero point.
+  Dot dot = Dot::kNone;
+  bool finite = false;  // for packed weights without infinities and NaN only
+  bool axpy = false;    // GEMV by the loop in loops/axpy.h, which pays if B is larger than L2
 
-  static constexpr int64_t kAnyRows = INT64_MAX;
+  // Rows M of a product for which the kernel pays, over all products that share one B. Packing B
+  // costs about as much as multiplying it by a few rows, which bounds M for unpacked B.
+  int m_min = 1;
+  int64_t m_max = kAnyM;
+  // The same if all of B fits in L1: reading it unpacked costs next to nothing there.
+  int64_t m_max_b_in_l1 = 0;
+  // The same if rows of B are short: then blocks of unpacked B come from L2 as fast as micro-panels
+  // do. That holds for fused kernels, which do not wait for operands.
+  int64_t m_max_short_rows = 0;
+
+  KernelFunction run;
+
+  static constexpr int64_t kAnyM = INT64_MAX;
 };
 
 // The table: best first, portable last. See kernels.cc.
@@ -87,11 +98,11 @@ struct KernelTable {
 };
 KernelTable kernel_table();
 
-// The processor that this runs on, so far as WebAssembly lets one tell.
+// The processor that this runs on, as far as WebAssembly shows it.
 Processor processor();
 
-// The relaxed 8-bit dot product of this engine. In wasm the first call probes, later calls return
-// what it found: the answer of a probe may change when the engine replaces its code.
+// The relaxed 8-bit dot product of this engine. In wasm the first call probes, and later calls
+// return its answer, since a probe may answer differently once the engine has replaced its code.
 Dot relaxed_dot();
 
 // Whether this engine has a kernel's dot product.

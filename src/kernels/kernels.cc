@@ -1,6 +1,39 @@
-// Every micro-kernel of the library, one row each: best first among those of a type, portable last.
-// plan.cc takes the first that fits; tests, benchmarks, explain() and kernel_info() go through this
-// table, so a row is all that registering a kernel takes.
+// Every micro-kernel of the library, one row each. The planner takes the first row that fits, so
+// among the rows of a type the best comes first and the portable one last. Tests, benchmarks,
+// explain() and kernel_info() go through this table.
+//
+// Adding a kernel, for example an 8x8 float32 one for ARM:
+//   1. Its function, `void f32_8x8_relaxed(const Strip&)`, in the file of its type and instruction
+//      set, here f32_simd128.{h,cc}. If a loop in loops/ serves it, its body is one line:
+//        strip_of<F32<Fused<float>>, Tile<1, 4, true>, Tile<4, 1>, Tile<8, 1>>(s);
+//      The list has tiles for fewer rows too, since the last strip and skinny GEMM need them.
+//   2. Its row below, above the rows that it beats:
+//        {.name = "f32_8x8__relaxed",
+//         .compute = kF32, .mr = 8, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
+//         .isa = kRelaxed, .processor = kArm, .strict = false,
+//         .m_min = 8, .run = f32_8x8_relaxed},
+//      struct Kernel in kernel.h explains each field. The same function may serve row-major B: it
+//      gets a second row then, with that layout and a bound on M.
+//   3. `npm run bench -- --kernels` shows whether the row stands where it belongs. kernel_test.cc
+//      tests it, compares its name with the row, and plan_golden_test.cc shows the plans it
+//      changes.
+//
+// The grammar of names, which a test compares with the rows:
+//   <types>[_gemv]_<mr>x<nr>[c<kr>]__<isa>[_<B>][_<variant>]
+//   types    f32, f64, i32, i64, i8: what it computes in; a second type if that of the elements of
+//            B differs: f32_bf16, f32_f16, and i8_i16 for bytes that were widened as B was packed
+//   gemv     for M = 1 only
+//   c<kr>    if a micro-panel holds kr > 1 elements of k together
+//   isa      portable, simd128, relaxed
+//   B        rowmajor, colmajor: unpacked B in that layout; nothing: packed in micro-panels
+//            axpy: row-major B by fused axpys; dot: column-major B by dot products
+//   variant  packed_a: A in micro-panels as well, for kr = 1
+//            finite: for weights without infinities and NaN
+//            winograd: by Winograd's inner product, see i64_simd128.h
+//            dot_unsigned, dot_signed, dot_signed_masked, dot_7bit: see i8_relaxed.h
+//            xnnpack_splat, xnnpack_loadsplat: a kernel of XNNPACK
+// A function has the name of its row, with one underscore for two: C++ reserves identifiers with
+// two. If it serves several rows, it has the plainest of their names.
 #include "kernels/f32_simd128.h"
 #include "kernels/f32_xnnpack.h"
 #include "kernels/f64_simd128.h"
@@ -14,226 +47,308 @@
 namespace wgemm {
 namespace {
 
-// A row of a kernel that reads A's rows as they are, and panels of 8 columns of B.
-template <typename T>
-constexpr Kernel with_rows(const char* name, DType type, int mr, Isa isa, Processor processor,
-                           int rows_min, KernelFunction run) {
-  const PanelLayout b = type == DType::kFloat32 ? kF32PanelOfB : panel_of<T>(8);
-  return {name, type, mr, 8, 1, kRowsOf<T>, b, isa, processor, rows_min, run, isa != Isa::kRelaxed};
-}
-constexpr Kernel f32(const char* name, int mr, Isa isa, Processor processor, int rows_min,
-                     KernelFunction run) {
-  return with_rows<float>(name, DType::kFloat32, mr, isa, processor, rows_min, run);
-}
-constexpr Kernel f64(const char* name, int mr, Isa isa, int rows_min, KernelFunction run) {
-  return with_rows<double>(name, DType::kFloat64, mr, isa, Processor::kAny, rows_min, run);
-}
-constexpr Kernel i32(const char* name, int mr, Isa isa, KernelFunction run) {
-  return with_rows<int32_t>(name, DType::kInt32, mr, isa, Processor::kAny, 1, run);
-}
-
-// The same with B in place, for up to so many rows: to pack B takes about as long as to multiply it
-// by a few. Where all of B fits in L1, reading it in place costs next to nothing, and packing pays
-// for more rows, or for very many only. Where its rows are short, blocks of it come from L2 as fast
-// as panels to kernels that do not wait for operands, which are those that multiply and add at
-// once.
-constexpr int kManyRows = 512;
-constexpr Kernel in_place(BLayout form, int rows_max, Kernel kernel, int rows_max_small_b = 0,
-                          int rows_max_narrow_b = 0) {
-  kernel.b_layout = form;
-  kernel.rows_max = rows_max;
-  kernel.rows_max_small_b = rows_max_small_b;
-  kernel.rows_max_narrow_b = rows_max_narrow_b;
-  return kernel;
-}
-
-// With 16-bit elements of B, in panels of packed weights, widened as they are read: for more rows
-// they are widened before.
-constexpr Kernel widening(DType b_type, int rows_max, Kernel kernel) {
-  kernel.b = kHalfPanelOfB;
-  kernel.b_type = b_type;
-  kernel.rows_max = rows_max;
-  return kernel;
-}
-
-// Sums in an order of its own, which is exact for integers alone.
-constexpr Kernel any_order(Kernel kernel) {
-  kernel.strict = is_integer(kernel.compute);
-  return kernel;
-}
-
-// One row by B in place as a few long streams.
-constexpr Kernel streaming(Kernel kernel) {
-  kernel = any_order(in_place(BLayout::kRowMajor, 1, kernel));
-  kernel.streams = true;
-  return kernel;
-}
-
-constexpr Kernel finite(Kernel kernel) {
-  kernel.finite = true;
-  return kernel;
-}
-
-constexpr auto kRows = BLayout::kRowMajor, kColumns = BLayout::kColumnMajor;
-constexpr auto kF16 = DType::kFloat16, kBF16 = DType::kBFloat16;
-constexpr auto kSimd128 = Isa::kSimd128, kPortable = Isa::kPortable;
+constexpr auto kF32 = DType::kFloat32, kF64 = DType::kFloat64, kF16 = DType::kFloat16,
+               kBF16 = DType::kBFloat16, kI32 = DType::kInt32, kI64 = DType::kInt64,
+               kI8 = DType::kInt8;
+constexpr auto kRowMajor = BLayout::kRowMajor, kColumnMajor = BLayout::kColumnMajor;
+constexpr auto kPortable = Isa::kPortable, kSimd128 = Isa::kSimd128;
 [[maybe_unused]] constexpr auto kRelaxed = Isa::kRelaxed;  // not in every build
-constexpr auto kAny = Processor::kAny, kX86 = Processor::kX86, kArm = Processor::kArm;
-constexpr PanelLayout kI64Panel = panel_of<int64_t>(4);
+constexpr auto kX86 = Processor::kX86, kArm = Processor::kArm;
 
-// Which of `loadsplat` and `splat` is fast is the processor's matter: V8 and SpiderMonkey compile
-// load-and-splat to one instruction with a memory operand on x86 (half as fast again as splat); ARM
-// multiplies by a lane, which they make of splat.
+// A bound on M if B fits in L1. More rows than these pay for packing even then.
+constexpr int kManyRows = 512;
+
+// `loadsplat` and `splat` differ by processor. V8 and SpiderMonkey compile load-and-splat to one
+// instruction with a memory operand on x86, 1.5 times as fast as splat. ARM multiplies by a lane,
+// and they make that of splat.
+//
+// Rows with B in 16 bits widen its elements as they load them. That bounds M even for packed
+// weights: for more rows it is faster to widen B first.
+// clang-format off: it would give every field a line of its own.
 constexpr Kernel kKernels[] = {
 #if WGEMM_RELAXED
-    streaming(f32("f32_1x8_relaxed_axpyf_rows", 1, kRelaxed, kAny, 1, f32_1x8_relaxed_axpyf)),
-    in_place(kRows, 15, f32("f32_6x8_relaxed_rows", 6, kRelaxed, kAny, 1, f32_6x8_relaxed),
-             kManyRows, 128),
-    in_place(kColumns, 4,
-             f32("f32_4x8_relaxed_dots_columns", 4, kRelaxed, kAny, 1, f32_4x8_relaxed_dots)),
-    widening(kBF16, 48, f32("f32_4x8_relaxed_bf16", 4, kRelaxed, kAny, 1, f32_4x8_relaxed_bf16)),
-    streaming(widening(
-        kBF16, 0,
-        f32("f32_1x8_relaxed_bf16_axpyf_rows", 1, kRelaxed, kAny, 1, f32_1x8_relaxed_bf16_axpyf))),
-    in_place(
-        kRows, 12,
-        widening(kBF16, 0,
-                 f32("f32_4x8_relaxed_bf16_rows", 4, kRelaxed, kAny, 1, f32_4x8_relaxed_bf16))),
-    in_place(kColumns, 4,
-             widening(kBF16, 0,
-                      f32("f32_1x8_relaxed_bf16_dots_columns", 1, kRelaxed, kAny, 1,
-                          f32_1x8_relaxed_bf16_dots))),
-    finite(widening(
-        kF16, 5,
-        f32("f32_2x8_relaxed_f16_finite", 2, kRelaxed, kAny, 1, f32_2x8_relaxed_f16_finite))),
-    widening(kF16, 5, f32("f32_2x8_relaxed_f16", 2, kRelaxed, kAny, 1, f32_2x8_relaxed_f16)),
-    in_place(kRows, 2,
-             widening(kF16, 0,
-                      f32("f32_2x8_relaxed_f16_rows", 2, kRelaxed, kAny, 1, f32_2x8_relaxed_f16))),
-    in_place(kColumns, 1,
-             widening(kF16, 0,
-                      f32("f32_1x8_relaxed_f16_dots_columns", 1, kRelaxed, kAny, 1,
-                          f32_1x8_relaxed_f16_dots))),
-    f32("f32_6x8_relaxed", 6, kRelaxed, kX86, 1, f32_6x8_relaxed),
-    f32("f32_4x8_relaxed_xnnpack_loadsplat", 4, kRelaxed, kX86, 2,
-        f32_4x8_xnnpack_relaxed_loadsplat),
-    f32("f32_4x8_relaxed_xnnpack_splat", 4, kRelaxed, kArm, 4, f32_4x8_xnnpack_relaxed_splat),
-    streaming(f64("f64_1x8_relaxed_axpyf_rows", 1, kRelaxed, 1, f64_1x8_relaxed_axpyf)),
-    in_place(kRows, 0, f64("f64_6x8_relaxed_rows", 6, kRelaxed, 5, f64_6x8_relaxed), kManyRows,
-             128),
-    in_place(kRows, 4, f64("f64_2x8_relaxed_rows", 2, kRelaxed, 1, f64_6x8_relaxed), kManyRows,
-             128),
-    in_place(kColumns, 8, f64("f64_2x8_relaxed_columns", 2, kRelaxed, 1, f64_2x8_relaxed_columns)),
-    f64("f64_6x8_relaxed", 6, kRelaxed, 4, f64_6x8_relaxed),
-    f64("f64_2x8_relaxed", 2, kRelaxed, 1, f64_6x8_relaxed),
+    {.name = "f32_gemv_1x8__relaxed_axpy",
+     .compute = kF32, .mr = 1, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
+     .b_layout = kRowMajor, .isa = kRelaxed, .strict = false, .axpy = true,
+     .m_max = 1, .run = f32_gemv_1x8_relaxed_axpy},
+    {.name = "f32_6x8__relaxed_rowmajor",
+     .compute = kF32, .mr = 6, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
+     .b_layout = kRowMajor, .isa = kRelaxed, .strict = false,
+     .m_max = 15, .m_max_b_in_l1 = kManyRows, .m_max_short_rows = 128, .run = f32_6x8_relaxed},
+    {.name = "f32_4x8__relaxed_dot",
+     .compute = kF32, .mr = 4, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
+     .b_layout = kColumnMajor, .isa = kRelaxed, .strict = false,
+     .m_max = 4, .run = f32_4x8_relaxed_dot},
+    {.name = "f32_bf16_4x8__relaxed",
+     .compute = kF32, .b_type = kBF16, .mr = 4, .nr = 8, .a = kRowsOf<float>, .b = kHalfPanelOfB,
+     .isa = kRelaxed, .strict = false,
+     .m_max = 48, .run = f32_bf16_4x8_relaxed},
+    {.name = "f32_bf16_gemv_1x8__relaxed_axpy",
+     .compute = kF32, .b_type = kBF16, .mr = 1, .nr = 8, .a = kRowsOf<float>, .b = kHalfPanelOfB,
+     .b_layout = kRowMajor, .isa = kRelaxed, .strict = false, .axpy = true,
+     .m_max = 1, .run = f32_bf16_gemv_1x8_relaxed_axpy},
+    {.name = "f32_bf16_4x8__relaxed_rowmajor",
+     .compute = kF32, .b_type = kBF16, .mr = 4, .nr = 8, .a = kRowsOf<float>, .b = kHalfPanelOfB,
+     .b_layout = kRowMajor, .isa = kRelaxed, .strict = false,
+     .m_max = 12, .run = f32_bf16_4x8_relaxed},
+    {.name = "f32_bf16_1x8__relaxed_dot",
+     .compute = kF32, .b_type = kBF16, .mr = 1, .nr = 8, .a = kRowsOf<float>, .b = kHalfPanelOfB,
+     .b_layout = kColumnMajor, .isa = kRelaxed, .strict = false,
+     .m_max = 4, .run = f32_bf16_1x8_relaxed_dot},
+    {.name = "f32_f16_2x8__relaxed_finite",
+     .compute = kF32, .b_type = kF16, .mr = 2, .nr = 8, .a = kRowsOf<float>, .b = kHalfPanelOfB,
+     .isa = kRelaxed, .strict = false, .finite = true,
+     .m_max = 5, .run = f32_f16_2x8_relaxed_finite},
+    {.name = "f32_f16_2x8__relaxed",
+     .compute = kF32, .b_type = kF16, .mr = 2, .nr = 8, .a = kRowsOf<float>, .b = kHalfPanelOfB,
+     .isa = kRelaxed, .strict = false,
+     .m_max = 5, .run = f32_f16_2x8_relaxed},
+    {.name = "f32_f16_2x8__relaxed_rowmajor",
+     .compute = kF32, .b_type = kF16, .mr = 2, .nr = 8, .a = kRowsOf<float>, .b = kHalfPanelOfB,
+     .b_layout = kRowMajor, .isa = kRelaxed, .strict = false,
+     .m_max = 2, .run = f32_f16_2x8_relaxed},
+    {.name = "f32_f16_gemv_1x8__relaxed_dot",
+     .compute = kF32, .b_type = kF16, .mr = 1, .nr = 8, .a = kRowsOf<float>, .b = kHalfPanelOfB,
+     .b_layout = kColumnMajor, .isa = kRelaxed, .strict = false,
+     .m_max = 1, .run = f32_f16_gemv_1x8_relaxed_dot},
+    {.name = "f32_6x8__relaxed",
+     .compute = kF32, .mr = 6, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
+     .isa = kRelaxed, .processor = kX86, .strict = false,
+     .run = f32_6x8_relaxed},
+    {.name = "f32_4x8__relaxed_xnnpack_loadsplat",
+     .compute = kF32, .mr = 4, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
+     .isa = kRelaxed, .processor = kX86, .strict = false,
+     .m_min = 2, .run = f32_4x8_relaxed_xnnpack_loadsplat},
+    {.name = "f32_4x8__relaxed_xnnpack_splat",
+     .compute = kF32, .mr = 4, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
+     .isa = kRelaxed, .processor = kArm, .strict = false,
+     .m_min = 4, .run = f32_4x8_relaxed_xnnpack_splat},
+    {.name = "f64_gemv_1x8__relaxed_axpy",
+     .compute = kF64, .mr = 1, .nr = 8, .a = kRowsOf<double>, .b = panel_of<double>(8),
+     .b_layout = kRowMajor, .isa = kRelaxed, .strict = false, .axpy = true,
+     .m_max = 1, .run = f64_gemv_1x8_relaxed_axpy},
+    {.name = "f64_6x8__relaxed_rowmajor",
+     .compute = kF64, .mr = 6, .nr = 8, .a = kRowsOf<double>, .b = panel_of<double>(8),
+     .b_layout = kRowMajor, .isa = kRelaxed, .strict = false,
+     .m_min = 5, .m_max = 0, .m_max_b_in_l1 = kManyRows, .m_max_short_rows = 128,
+     .run = f64_6x8_relaxed},
+    {.name = "f64_2x8__relaxed_rowmajor",
+     .compute = kF64, .mr = 2, .nr = 8, .a = kRowsOf<double>, .b = panel_of<double>(8),
+     .b_layout = kRowMajor, .isa = kRelaxed, .strict = false,
+     .m_max = 4, .m_max_b_in_l1 = kManyRows, .m_max_short_rows = 128,
+     .run = f64_6x8_relaxed},
+    {.name = "f64_2x8__relaxed_colmajor",
+     .compute = kF64, .mr = 2, .nr = 8, .a = kRowsOf<double>, .b = panel_of<double>(8),
+     .b_layout = kColumnMajor, .isa = kRelaxed, .strict = false,
+     .m_max = 8, .run = f64_2x8_relaxed_colmajor},
+    {.name = "f64_6x8__relaxed",
+     .compute = kF64, .mr = 6, .nr = 8, .a = kRowsOf<double>, .b = panel_of<double>(8),
+     .isa = kRelaxed, .strict = false,
+     .m_min = 4, .run = f64_6x8_relaxed},
+    {.name = "f64_2x8__relaxed",
+     .compute = kF64, .mr = 2, .nr = 8, .a = kRowsOf<double>, .b = panel_of<double>(8),
+     .isa = kRelaxed, .strict = false,
+     .run = f64_6x8_relaxed},
 #else
-    streaming(f32("f32_1x8_simd128_axpyf_rows", 1, kSimd128, kAny, 1, f32_1x8_simd128_axpyf)),
-    streaming(widening(
-        kBF16, 0,
-        f32("f32_1x8_simd128_bf16_axpyf_rows", 1, kSimd128, kAny, 1, f32_1x8_simd128_bf16_axpyf))),
-    streaming(f64("f64_1x8_simd128_axpyf_rows", 1, kSimd128, 1, f64_1x8_simd128_axpyf)),
+    {.name = "f32_gemv_1x8__simd128_axpy",
+     .compute = kF32, .mr = 1, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
+     .b_layout = kRowMajor, .isa = kSimd128, .strict = false, .axpy = true,
+     .m_max = 1, .run = f32_gemv_1x8_simd128_axpy},
+    {.name = "f32_bf16_gemv_1x8__simd128_axpy",
+     .compute = kF32, .b_type = kBF16, .mr = 1, .nr = 8, .a = kRowsOf<float>, .b = kHalfPanelOfB,
+     .b_layout = kRowMajor, .isa = kSimd128, .strict = false, .axpy = true,
+     .m_max = 1, .run = f32_bf16_gemv_1x8_simd128_axpy},
+    {.name = "f64_gemv_1x8__simd128_axpy",
+     .compute = kF64, .mr = 1, .nr = 8, .a = kRowsOf<double>, .b = panel_of<double>(8),
+     .b_layout = kRowMajor, .isa = kSimd128, .strict = false, .axpy = true,
+     .m_max = 1, .run = f64_gemv_1x8_simd128_axpy},
 #endif
-    in_place(kRows, 5, f32("f32_4x8_simd128_rows", 4, kSimd128, kAny, 1, f32_4x8_simd128), 16),
+    {.name = "f32_4x8__simd128_rowmajor",
+     .compute = kF32, .mr = 4, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
+     .b_layout = kRowMajor, .isa = kSimd128,
+     .m_max = 5, .m_max_b_in_l1 = 16, .run = f32_4x8_simd128},
 #if !WGEMM_RELAXED
-    any_order(
-        in_place(kColumns, 4,
-                 f32("f32_4x8_simd128_dots_columns", 4, kSimd128, kAny, 1, f32_4x8_simd128_dots))),
-    any_order(in_place(kColumns, 4,
-                       widening(kBF16, 0,
-                                f32("f32_1x8_simd128_bf16_dots_columns", 1, kSimd128, kAny, 1,
-                                    f32_1x8_simd128_bf16_dots)))),
-    any_order(in_place(kColumns, 1,
-                       widening(kF16, 0,
-                                f32("f32_1x8_simd128_f16_dots_columns", 1, kSimd128, kAny, 1,
-                                    f32_1x8_simd128_f16_dots)))),
+    {.name = "f32_4x8__simd128_dot",
+     .compute = kF32, .mr = 4, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
+     .b_layout = kColumnMajor, .isa = kSimd128, .strict = false,
+     .m_max = 4, .run = f32_4x8_simd128_dot},
+    {.name = "f32_bf16_1x8__simd128_dot",
+     .compute = kF32, .b_type = kBF16, .mr = 1, .nr = 8, .a = kRowsOf<float>, .b = kHalfPanelOfB,
+     .b_layout = kColumnMajor, .isa = kSimd128, .strict = false,
+     .m_max = 4, .run = f32_bf16_1x8_simd128_dot},
+    {.name = "f32_f16_gemv_1x8__simd128_dot",
+     .compute = kF32, .b_type = kF16, .mr = 1, .nr = 8, .a = kRowsOf<float>, .b = kHalfPanelOfB,
+     .b_layout = kColumnMajor, .isa = kSimd128, .strict = false,
+     .m_max = 1, .run = f32_f16_gemv_1x8_simd128_dot},
 #endif
-    in_place(kColumns, 4,
-             f32("f32_4x8_simd128_columns", 4, kSimd128, kAny, 1, f32_4x8_simd128_columns)),
-    widening(kBF16, 48, f32("f32_4x8_simd128_bf16", 4, kSimd128, kAny, 1, f32_4x8_simd128_bf16)),
-    in_place(
-        kRows, 12,
-        widening(kBF16, 0,
-                 f32("f32_4x8_simd128_bf16_rows", 4, kSimd128, kAny, 1, f32_4x8_simd128_bf16))),
-    in_place(kColumns, 1,
-             widening(kBF16, 0,
-                      f32("f32_1x8_simd128_bf16_columns", 1, kSimd128, kAny, 1,
-                          f32_1x8_simd128_bf16_columns))),
-    finite(widening(
-        kF16, 5,
-        f32("f32_2x8_simd128_f16_finite", 2, kSimd128, kAny, 1, f32_2x8_simd128_f16_finite))),
-    widening(kF16, 5, f32("f32_2x8_simd128_f16", 2, kSimd128, kAny, 1, f32_2x8_simd128_f16)),
-    in_place(kRows, 2,
-             widening(kF16, 0,
-                      f32("f32_2x8_simd128_f16_rows", 2, kSimd128, kAny, 1, f32_2x8_simd128_f16))),
-    in_place(kColumns, 1,
-             widening(kF16, 0,
-                      f32("f32_1x8_simd128_f16_columns", 1, kSimd128, kAny, 1,
-                          f32_1x8_simd128_f16_columns))),
-    in_place(kRows, 0,
-             {"f32_4x8_simd128_panels_rows", DType::kFloat32, 4, 8, 1, panel_of<float>(4),
-              kF32PanelOfB, kSimd128, kX86, 6, f32_4x8_simd128_panels},
-             kManyRows),
-    {"f32_4x8_simd128_panels", DType::kFloat32, 4, 8, 1, panel_of<float>(4), kF32PanelOfB, kSimd128,
-     kX86, 6, f32_4x8_simd128_panels},
-    f32("f32_4x8_simd128_xnnpack_splat", 4, kSimd128, kArm, 4, f32_4x8_xnnpack_splat),
-    f32("f32_4x8_simd128", 4, kSimd128, kAny, 1, f32_4x8_simd128),
-#if !WGEMM_RELAXED || !defined(__wasm__)  // outranked; and in a module with relaxed SIMD strict
-                                          // results alone could want it
-    f32("f32_4x8_simd128_xnnpack_loadsplat", 4, kSimd128, kX86, 2, f32_4x8_xnnpack_loadsplat),
+    {.name = "f32_4x8__simd128_colmajor",
+     .compute = kF32, .mr = 4, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
+     .b_layout = kColumnMajor, .isa = kSimd128,
+     .m_max = 4, .run = f32_4x8_simd128_colmajor},
+    {.name = "f32_bf16_4x8__simd128",
+     .compute = kF32, .b_type = kBF16, .mr = 4, .nr = 8, .a = kRowsOf<float>, .b = kHalfPanelOfB,
+     .isa = kSimd128,
+     .m_max = 48, .run = f32_bf16_4x8_simd128},
+    {.name = "f32_bf16_4x8__simd128_rowmajor",
+     .compute = kF32, .b_type = kBF16, .mr = 4, .nr = 8, .a = kRowsOf<float>, .b = kHalfPanelOfB,
+     .b_layout = kRowMajor, .isa = kSimd128,
+     .m_max = 12, .run = f32_bf16_4x8_simd128},
+    {.name = "f32_bf16_gemv_1x8__simd128_colmajor",
+     .compute = kF32, .b_type = kBF16, .mr = 1, .nr = 8, .a = kRowsOf<float>, .b = kHalfPanelOfB,
+     .b_layout = kColumnMajor, .isa = kSimd128,
+     .m_max = 1, .run = f32_bf16_gemv_1x8_simd128_colmajor},
+    {.name = "f32_f16_2x8__simd128_finite",
+     .compute = kF32, .b_type = kF16, .mr = 2, .nr = 8, .a = kRowsOf<float>, .b = kHalfPanelOfB,
+     .isa = kSimd128, .finite = true,
+     .m_max = 5, .run = f32_f16_2x8_simd128_finite},
+    {.name = "f32_f16_2x8__simd128",
+     .compute = kF32, .b_type = kF16, .mr = 2, .nr = 8, .a = kRowsOf<float>, .b = kHalfPanelOfB,
+     .isa = kSimd128,
+     .m_max = 5, .run = f32_f16_2x8_simd128},
+    {.name = "f32_f16_2x8__simd128_rowmajor",
+     .compute = kF32, .b_type = kF16, .mr = 2, .nr = 8, .a = kRowsOf<float>, .b = kHalfPanelOfB,
+     .b_layout = kRowMajor, .isa = kSimd128,
+     .m_max = 2, .run = f32_f16_2x8_simd128},
+    {.name = "f32_f16_gemv_1x8__simd128_colmajor",
+     .compute = kF32, .b_type = kF16, .mr = 1, .nr = 8, .a = kRowsOf<float>, .b = kHalfPanelOfB,
+     .b_layout = kColumnMajor, .isa = kSimd128,
+     .m_max = 1, .run = f32_f16_gemv_1x8_simd128_colmajor},
+    {.name = "f32_4x8__simd128_rowmajor_packed_a",
+     .compute = kF32, .mr = 4, .nr = 8, .a = panel_of<float>(4), .b = kF32PanelOfB,
+     .b_layout = kRowMajor, .isa = kSimd128, .processor = kX86,
+     .m_min = 6, .m_max = 0, .m_max_b_in_l1 = kManyRows, .run = f32_4x8_simd128_packed_a},
+    {.name = "f32_4x8__simd128_packed_a",
+     .compute = kF32, .mr = 4, .nr = 8, .a = panel_of<float>(4), .b = kF32PanelOfB,
+     .isa = kSimd128, .processor = kX86,
+     .m_min = 6, .run = f32_4x8_simd128_packed_a},
+    {.name = "f32_4x8__simd128_xnnpack_splat",
+     .compute = kF32, .mr = 4, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
+     .isa = kSimd128, .processor = kArm,
+     .m_min = 4, .run = f32_4x8_simd128_xnnpack_splat},
+    {.name = "f32_4x8__simd128",
+     .compute = kF32, .mr = 4, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
+     .isa = kSimd128,
+     .run = f32_4x8_simd128},
+#if !WGEMM_RELAXED || !defined(__wasm__)
+    // The relaxed module goes without it: it could only serve strict results there, and the rows
+    // above outrank it.
+    {.name = "f32_4x8__simd128_xnnpack_loadsplat",
+     .compute = kF32, .mr = 4, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
+     .isa = kSimd128, .processor = kX86,
+     .m_min = 2, .run = f32_4x8_simd128_xnnpack_loadsplat},
 #endif
-    f32("f32_4x8_portable", 4, kPortable, kAny, 1, portable_kernel<float, 4, 8, 1, true>),
-    in_place(kRows, 4, f64("f64_2x8_simd128_rows", 2, kSimd128, 1, f64_2x8_simd128), kManyRows),
-    in_place(kColumns, 8, f64("f64_2x8_simd128_columns", 2, kSimd128, 1, f64_2x8_simd128_columns)),
-    f64("f64_2x8_simd128", 2, kSimd128, 1, f64_2x8_simd128),
-    f64("f64_4x8_portable", 4, kPortable, 1, portable_kernel<double, 4, 8, 1, true>),
-    streaming(i32("i32_1x8_simd128_axpyf_rows", 1, kSimd128, i32_1x8_simd128_axpyf)),
-    in_place(kRows, 5, i32("i32_4x8_simd128_rows", 4, kSimd128, i32_4x8_simd128), 16),
-    in_place(kColumns, 4, i32("i32_4x8_simd128_dots_columns", 4, kSimd128, i32_4x8_simd128_dots)),
-    in_place(kRows, 0,
-             {"i32_4x8_simd128_panels_rows", DType::kInt32, 4, 8, 1, panel_of<int32_t>(4),
-              panel_of<int32_t>(8), kSimd128, kAny, 6, i32_4x8_simd128_panels},
-             kManyRows),
-    {"i32_4x8_simd128_panels", DType::kInt32, 4, 8, 1, panel_of<int32_t>(4), panel_of<int32_t>(8),
-     kSimd128, kAny, 6, i32_4x8_simd128_panels},
-    i32("i32_4x8_simd128", 4, kSimd128, i32_4x8_simd128),
-    i32("i32_4x8_portable", 4, kPortable, portable_kernel<int32_t, 4, 8, 1, true>),
-    {"i64_2x4_simd128", DType::kInt64, 2, 4, 1, kRowsOf<int64_t>, kI64PanelOfB, kSimd128, kAny, 5,
-     i64_2x4_simd128},
-    in_place(kRows, 4,
-             {"i64_2x4_simd128_mul_rows", DType::kInt64, 2, 4, 1, kRowsOf<int64_t>, kI64Panel,
-              kSimd128, kAny, 1, i64_2x4_simd128_mul},
-             16),
-    in_place(kColumns, 8,
-             {"i64_2x8_simd128_mul_columns", DType::kInt64, 2, 8, 1, kRowsOf<int64_t>,
-              panel_of<int64_t>(8), kSimd128, kAny, 1, i64_2x8_simd128_mul_columns}),
-    {"i64_2x4_simd128_mul", DType::kInt64, 2, 4, 1, kRowsOf<int64_t>, kI64Panel, kSimd128, kAny, 1,
-     i64_2x4_simd128_mul},
-    {"i64_4x4_portable", DType::kInt64, 4, 4, 1, kRowsOf<int64_t>, kI64Panel, kPortable, kAny, 1,
-     portable_kernel<int64_t, 4, 4, 1, true>},
+    {.name = "f32_4x8__portable",
+     .compute = kF32, .mr = 4, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
+     .isa = kPortable,
+     .run = portable_kernel<float, 4, 8, 1, true>},
+    {.name = "f64_2x8__simd128_rowmajor",
+     .compute = kF64, .mr = 2, .nr = 8, .a = kRowsOf<double>, .b = panel_of<double>(8),
+     .b_layout = kRowMajor, .isa = kSimd128,
+     .m_max = 4, .m_max_b_in_l1 = kManyRows, .run = f64_2x8_simd128},
+    {.name = "f64_2x8__simd128_colmajor",
+     .compute = kF64, .mr = 2, .nr = 8, .a = kRowsOf<double>, .b = panel_of<double>(8),
+     .b_layout = kColumnMajor, .isa = kSimd128,
+     .m_max = 8, .run = f64_2x8_simd128_colmajor},
+    {.name = "f64_2x8__simd128",
+     .compute = kF64, .mr = 2, .nr = 8, .a = kRowsOf<double>, .b = panel_of<double>(8),
+     .isa = kSimd128,
+     .run = f64_2x8_simd128},
+    {.name = "f64_4x8__portable",
+     .compute = kF64, .mr = 4, .nr = 8, .a = kRowsOf<double>, .b = panel_of<double>(8),
+     .isa = kPortable,
+     .run = portable_kernel<double, 4, 8, 1, true>},
+    {.name = "i32_gemv_1x8__simd128_axpy",
+     .compute = kI32, .mr = 1, .nr = 8, .a = kRowsOf<int32_t>, .b = panel_of<int32_t>(8),
+     .b_layout = kRowMajor, .isa = kSimd128, .axpy = true,
+     .m_max = 1, .run = i32_gemv_1x8_simd128_axpy},
+    {.name = "i32_4x8__simd128_rowmajor",
+     .compute = kI32, .mr = 4, .nr = 8, .a = kRowsOf<int32_t>, .b = panel_of<int32_t>(8),
+     .b_layout = kRowMajor, .isa = kSimd128,
+     .m_max = 5, .m_max_b_in_l1 = 16, .run = i32_4x8_simd128},
+    {.name = "i32_4x8__simd128_dot",
+     .compute = kI32, .mr = 4, .nr = 8, .a = kRowsOf<int32_t>, .b = panel_of<int32_t>(8),
+     .b_layout = kColumnMajor, .isa = kSimd128,
+     .m_max = 4, .run = i32_4x8_simd128_dot},
+    {.name = "i32_4x8__simd128_rowmajor_packed_a",
+     .compute = kI32, .mr = 4, .nr = 8, .a = panel_of<int32_t>(4), .b = panel_of<int32_t>(8),
+     .b_layout = kRowMajor, .isa = kSimd128,
+     .m_min = 6, .m_max = 0, .m_max_b_in_l1 = kManyRows, .run = i32_4x8_simd128_packed_a},
+    {.name = "i32_4x8__simd128_packed_a",
+     .compute = kI32, .mr = 4, .nr = 8, .a = panel_of<int32_t>(4), .b = panel_of<int32_t>(8),
+     .isa = kSimd128,
+     .m_min = 6, .run = i32_4x8_simd128_packed_a},
+    {.name = "i32_4x8__simd128",
+     .compute = kI32, .mr = 4, .nr = 8, .a = kRowsOf<int32_t>, .b = panel_of<int32_t>(8),
+     .isa = kSimd128,
+     .run = i32_4x8_simd128},
+    {.name = "i32_4x8__portable",
+     .compute = kI32, .mr = 4, .nr = 8, .a = kRowsOf<int32_t>, .b = panel_of<int32_t>(8),
+     .isa = kPortable,
+     .run = portable_kernel<int32_t, 4, 8, 1, true>},
+    {.name = "i64_2x4__simd128_winograd",
+     .compute = kI64, .mr = 2, .nr = 4, .a = kRowsOf<int64_t>, .b = kI64PanelOfB,
+     .isa = kSimd128,
+     .m_min = 5, .run = i64_2x4_simd128_winograd},
+    {.name = "i64_2x4__simd128_rowmajor",
+     .compute = kI64, .mr = 2, .nr = 4, .a = kRowsOf<int64_t>, .b = panel_of<int64_t>(4),
+     .b_layout = kRowMajor, .isa = kSimd128,
+     .m_max = 4, .m_max_b_in_l1 = 16, .run = i64_2x4_simd128},
+    {.name = "i64_2x8__simd128_colmajor",
+     .compute = kI64, .mr = 2, .nr = 8, .a = kRowsOf<int64_t>, .b = panel_of<int64_t>(8),
+     .b_layout = kColumnMajor, .isa = kSimd128,
+     .m_max = 8, .run = i64_2x8_simd128_colmajor},
+    {.name = "i64_2x4__simd128",
+     .compute = kI64, .mr = 2, .nr = 4, .a = kRowsOf<int64_t>, .b = panel_of<int64_t>(4),
+     .isa = kSimd128,
+     .run = i64_2x4_simd128},
+    {.name = "i64_4x4__portable",
+     .compute = kI64, .mr = 4, .nr = 4, .a = kRowsOf<int64_t>, .b = panel_of<int64_t>(4),
+     .isa = kPortable,
+     .run = portable_kernel<int64_t, 4, 4, 1, true>},
 #if WGEMM_RELAXED
-    {"i8_4x8c4_relaxed_unsigned", DType::kInt8, 4, 8, 4, kI8QuadsOfA, kI8QuadsOfB, Isa::kRelaxed,
-     Processor::kAny, 5, i8_4x8c4_relaxed_unsigned, true, Dot::kUnsigned},
-    {"i8_4x8c4_relaxed_signed", DType::kInt8, 4, 8, 4, kI8QuadsOfA, kI8QuadsOfB, Isa::kRelaxed,
-     Processor::kAny, 5, i8_4x8c4_relaxed_signed, true, Dot::kSigned},
-    {"i8_4x8c4_relaxed_signed_masked", DType::kInt8, 4, 8, 4, kI8QuadsOfA, kI8QuadsOfB,
-     Isa::kRelaxed, Processor::kAny, 5, i8_4x8c4_relaxed_signed_masked, true, Dot::kSignedMasked},
-    {"i8_4x8c4_relaxed_7bit", DType::kInt8, 4, 8, 4, kI8QuadsOfA, kI8QuadsOfB, Isa::kRelaxed,
-     Processor::kAny, 5, i8_4x8c4_relaxed_7bit, true, Dot::kSevenBits},
+    {.name = "i8_4x8c4__relaxed_dot_unsigned",
+     .compute = kI8, .mr = 4, .nr = 8, .kr = 4, .a = kI8QuadsOfA, .b = kI8QuadsOfB,
+     .isa = kRelaxed, .dot = Dot::kUnsigned,
+     .m_min = 5, .run = i8_4x8c4_relaxed_dot_unsigned},
+    {.name = "i8_4x8c4__relaxed_dot_signed",
+     .compute = kI8, .mr = 4, .nr = 8, .kr = 4, .a = kI8QuadsOfA, .b = kI8QuadsOfB,
+     .isa = kRelaxed, .dot = Dot::kSigned,
+     .m_min = 5, .run = i8_4x8c4_relaxed_dot_signed},
+    {.name = "i8_4x8c4__relaxed_dot_signed_masked",
+     .compute = kI8, .mr = 4, .nr = 8, .kr = 4, .a = kI8QuadsOfA, .b = kI8QuadsOfB,
+     .isa = kRelaxed, .dot = Dot::kSignedMasked,
+     .m_min = 5, .run = i8_4x8c4_relaxed_dot_signed_masked},
+    {.name = "i8_4x8c4__relaxed_dot_7bit",
+     .compute = kI8, .mr = 4, .nr = 8, .kr = 4, .a = kI8QuadsOfA, .b = kI8QuadsOfB,
+     .isa = kRelaxed, .dot = Dot::kSevenBits,
+     .m_min = 5, .run = i8_4x8c4_relaxed_dot_7bit},
 #endif
-    {"i8_4x8c2_simd128", DType::kInt8, 4, 8, 2, i8_panel_of_a(4), kI8WidePanelOfB, Isa::kSimd128,
-     Processor::kAny, 24, i8_4x8c2_simd128},
-    {"i8_4x8c2_simd128_b8", DType::kInt8, 4, 8, 2, i8_panel_of_a(4), kI8StorageLayout,
-     Isa::kSimd128, Processor::kAny, 4, i8_4x8c2_simd128_b8},
-    {"i8_3x8c2_simd128_b8", DType::kInt8, 3, 8, 2, i8_panel_of_a(3), kI8StorageLayout,
-     Isa::kSimd128, Processor::kAny, 3, i8_3x8c2_simd128_b8},
-    {"i8_2x16c2_simd128_b8", DType::kInt8, 2, 16, 2, i8_panel_of_a(2), kI8StorageLayout,
-     Isa::kSimd128, Processor::kAny, 2, i8_2x16c2_simd128_b8},
-    {"i8_1x32c2_simd128_b8", DType::kInt8, 1, 32, 2, i8_panel_of_a(1), kI8StorageLayout,
-     Isa::kSimd128, Processor::kAny, 1, i8_1x32c2_simd128_b8},
-    {"i8_4x8c2_portable", DType::kInt8, 4, 8, 2, i8_panel_of_a(4), kI8WidePanelOfB, Isa::kPortable,
-     Processor::kAny, 1, portable_kernel<int16_t, 4, 8, 2, false, int32_t>},
+    {.name = "i8_i16_4x8c2__simd128",
+     .compute = kI8, .mr = 4, .nr = 8, .kr = 2, .a = i8_panel_of_a(4), .b = kI8WidePanelOfB,
+     .isa = kSimd128,
+     .m_min = 24, .run = i8_i16_4x8c2_simd128},
+    {.name = "i8_4x8c2__simd128",
+     .compute = kI8, .mr = 4, .nr = 8, .kr = 2, .a = i8_panel_of_a(4), .b = kI8StorageLayout,
+     .isa = kSimd128,
+     .m_min = 4, .run = i8_4x8c2_simd128},
+    {.name = "i8_3x8c2__simd128",
+     .compute = kI8, .mr = 3, .nr = 8, .kr = 2, .a = i8_panel_of_a(3), .b = kI8StorageLayout,
+     .isa = kSimd128,
+     .m_min = 3, .run = i8_3x8c2_simd128},
+    {.name = "i8_2x16c2__simd128",
+     .compute = kI8, .mr = 2, .nr = 16, .kr = 2, .a = i8_panel_of_a(2), .b = kI8StorageLayout,
+     .isa = kSimd128,
+     .m_min = 2, .run = i8_2x16c2_simd128},
+    {.name = "i8_1x32c2__simd128",
+     .compute = kI8, .mr = 1, .nr = 32, .kr = 2, .a = i8_panel_of_a(1), .b = kI8StorageLayout,
+     .isa = kSimd128,
+     .run = i8_1x32c2_simd128},
+    {.name = "i8_i16_4x8c2__portable",
+     .compute = kI8, .mr = 4, .nr = 8, .kr = 2, .a = i8_panel_of_a(4), .b = kI8WidePanelOfB,
+     .isa = kPortable,
+     .run = portable_kernel<int16_t, 4, 8, 2, false, int32_t>},
 };
-
+// clang-format on
 }  // namespace
 
 KernelTable kernel_table() {
@@ -246,9 +361,9 @@ Processor processor() {
 #elif defined(__aarch64__) || defined(__arm__)
   return Processor::kArm;
 #else
-  // WebAssembly hides the processor but leaves the sign of the NaN that an invalid operation makes
-  // to it: set on x86, clear on ARM. The operands come from volatile memory, or a compiler (of
-  // either kind) would do the subtraction and choose the sign.
+  // WebAssembly hides the processor, but not the sign of the NaN that an invalid operation makes:
+  // set on x86, clear on ARM. The operands come from volatile memory. Otherwise clang or the engine
+  // would compute the NaN and choose its sign.
   volatile float infinity = __builtin_inff();
   volatile float nan = infinity - infinity;
   return __builtin_signbit(nan) ? Processor::kX86 : Processor::kArm;

@@ -194,7 +194,7 @@ int64_t choose_kc(const Problem& problem, const Plan& plan, int64_t wanted) {
   const BSource& b = problem.b;
   if (plan.pack_b && !b.is_packed() && b.plain.col_stride == 1)
     kc = std::min(kc, rule.kc_column_bytes / element);
-  if (kernel.b_layout == BLayout::kRowMajor && !kernel.streams)
+  if (kernel.b_layout == BLayout::kRowMajor && !kernel.axpy)
     kc = std::min(kc, row_major_kc(problem, plan));
   if (plan.prefetch_a || plan.prefetch_b) {
     const bool both = has_small_result(problem, kernel);

@@ -36,7 +36,7 @@ int64_t tasks_that_pay(const Problem& problem, const Kernel& kernel, int threads
                       static_cast<double>(products_of(problem.batch));
   if (threads == 1 || work < kThreadedWork) return 1;
   return static_cast<int64_t>(
-      std::min(threads * (kernel.streams ? 1 : kTasksPerThread), work / kTaskWork));
+      std::min(threads * (kernel.axpy ? 1 : kTasksPerThread), work / kTaskWork));
 }
 
 // Chooses the grid of rows by columns with the most tasks, up to `wanted`. Among those, the one
@@ -45,7 +45,7 @@ void cut_matrix(const Problem& problem, int64_t wanted, Plan* plan) {
   const Kernel* kernel = plan->kernel;
   const int64_t row_step = kernel == nullptr ? 1 : kernel->mr,
                 col_step = kernel == nullptr ? 1 : column_step(problem, *kernel),
-                cols_min = kernel != nullptr && kernel->streams ? kAxpyColumnsMin : kTaskColumnsMin;
+                cols_min = kernel != nullptr && kernel->axpy ? kAxpyColumnsMin : kTaskColumnsMin;
   const double rows_of_a = plan->pack_a ? static_cast<double>(problem.m) : 0,
                cols_of_b = plan->pack_b ? static_cast<double>(problem.n) : 0;
   int64_t most = 0;

@@ -6,7 +6,7 @@ Regime regime_of(const Problem& problem, const Kernel& kernel) {
   const bool is_gemv = problem.m == 1;
   switch (kernel.b_layout) {
     case BLayout::kRowMajor:
-      if (kernel.streams) return Regime::kGemvAxpy;
+      if (kernel.axpy) return Regime::kGemvAxpy;
       return is_gemv ? Regime::kGemvRowMajor : Regime::kSkinnyRowMajor;
     case BLayout::kColumnMajor:
       return is_gemv ? Regime::kGemvColumnMajor : Regime::kSkinnyColumnMajor;

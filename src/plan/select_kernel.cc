@@ -78,12 +78,12 @@ const Kernel& select_kernel(const Problem& problem, Determinism determinism, Pro
     const bool short_dots = problem.k <= kShortDotSteps &&
                             kernel->b_layout == BLayout::kColumnMajor &&
                             kernel->b_type != kernel->compute;
-    const int64_t rows_max =
-        short_dots ? kernel->mr
-                   : std::max({kernel->rows_max, small_b ? kernel->rows_max_small_b : 0,
-                               short_rows ? kernel->rows_max_narrow_b : 0});
-    const bool pays = fast_here && problem.m >= kernel->rows_min && rows <= rows_max;
-    if (kernel->compute == problem.compute && pays && (streams || !kernel->streams) && allowed &&
+    const int64_t rows_max = short_dots
+                                 ? kernel->mr
+                                 : std::max({kernel->m_max, small_b ? kernel->m_max_b_in_l1 : 0,
+                                             short_rows ? kernel->m_max_short_rows : 0});
+    const bool pays = fast_here && problem.m >= kernel->m_min && rows <= rows_max;
+    if (kernel->compute == problem.compute && pays && (streams || !kernel->axpy) && allowed &&
         can_run(*kernel, problem))
       break;
   }

@@ -109,8 +109,8 @@ EMSCRIPTEN_KEEPALIVE const char* describe() {
     append(json, "name", quoted(kernel.name));
     append(json, "type", quoted(dtype_name(kernel.compute)));
     append(json, "processor", quoted(name_of(kernel.processor)));
-    append(json, "rowsMin", std::to_string(kernel.rows_min));
-    append(json, "rowsMax", std::to_string(std::min<int64_t>(kernel.rows_max, INT32_MAX)));
+    append(json, "mMin", std::to_string(kernel.m_min));
+    append(json, "mMax", std::to_string(std::min<int64_t>(kernel.m_max, INT32_MAX)));
     append(json, "typeOfB", quoted(dtype_name(kernel.b_type)));
     append(json, "strict", kernel.strict ? "true" : "false");
     append(json, "exactFor",

@@ -140,7 +140,7 @@ function print(title, { build, processor, kernels, products }) {
   for (const { name, m, n, k, times } of products) {
     const speed = (ms) => ((2 * m * n * k) / ms / 1e6).toFixed(1).padStart(8);
     const entrants = times.map(({ kernel, ...time }) => ({ ...kernels[kernel], ...time }));
-    const isFor = (kernel) => kernel.rowsMax >= m && kernel.typeOfB === kernel.type;
+    const isFor = (kernel) => kernel.mMax >= m && kernel.typeOfB === kernel.type;
     const fitting = entrants.filter(
       (kernel) => [processor, 'any'].includes(kernel.processor) && isFor(kernel),
     );
@@ -156,7 +156,7 @@ function print(title, { build, processor, kernels, products }) {
       if (!isFor(kernel))
         notes.push(
           kernel.typeOfB === kernel.type
-            ? `for ${kernel.rowsMax} rows at the most`
+            ? `for ${kernel.mMax} rows at the most`
             : `for ${kernel.typeOfB}`,
         );
       if (kernel.exactFor === 'nothing') notes.push('not exact on this engine');

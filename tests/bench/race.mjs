@@ -56,13 +56,13 @@ export function start(factory, compiled) {
  */
 function productsOf(kernels) {
   return [...new Set(kernels.map(({ type }) => type))].flatMap((type) => {
-    const rows = kernels.filter((kernel) => kernel.type === type).map(({ rowsMin }) => rowsMin);
+    const rows = kernels.filter((kernel) => kernel.type === type).map(({ mMin }) => mMin);
     const small = [...new Set(rows)].filter((m) => m < skinnyRows).sort((a, b) => b - a);
     return [manyRows, ...small.map((m) => ({ m, ...skinny }))].map((size) => ({
       ...size,
       name: `${type} ${sizeOf(size)}`,
       entrants: kernels.flatMap((kernel, i) =>
-        kernel.type === type && kernel.rowsMin <= size.m ? [i] : [],
+        kernel.type === type && kernel.mMin <= size.m ? [i] : [],
       ),
     }));
   });

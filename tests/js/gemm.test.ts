@@ -647,7 +647,7 @@ describe('info', () => {
     for (const { name, dtype, tile } of wg.info.kernels) {
       expect(name).toMatch(
         new RegExp(
-          `^${dtype.replace(/[a-z]+/, ([first]) => first as string)}_${tile[0]}x${tile[1]}`,
+          `^${dtype.replace(/[a-z]+/, ([first]) => first as string)}(_[a-z]+\\d+)?(_gemv)?_${tile[0]}x${tile[1]}`,
         ),
       );
     }

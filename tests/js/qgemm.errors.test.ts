@@ -595,7 +595,7 @@ describe('refuses an out that overlaps', () => {
       const inUse = wg.memory().inUse;
       expectError(
         thrown(() => wg.qgemm(inputs, { out: y })),
-        argument('Y', `overlaps ${name} `, 'apart from every input'),
+        argument('Y', `overlaps ${name} `, 'must overlap no input'),
       );
       expect(bytes()).toEqual(before);
       expect(wg.memory().inUse).toBe(inUse);
@@ -615,7 +615,7 @@ describe('refuses an out that overlaps', () => {
         c: { data: new Int32Array(buffer), shape: [2, 2] },
         out: { data: new Float32Array(buffer), shape: [2, 2] },
       }),
-      argument('Y', 'overlaps C', 'apart from every input'),
+      argument('Y', 'overlaps C', 'must overlap no input'),
     );
   });
 });

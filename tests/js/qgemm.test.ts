@@ -630,24 +630,23 @@ describe('explain', () => {
           // packed weights only.
           if (!stored.kernel.includes('_relaxed')) expect(stored.kernel).toBe(plan.kernel);
           // A skinny GEMM reads B as it is stored. With more rows B is packed once for all of them.
-          expect(stored.packs).toEqual({ a: true, b: !stored.kernel.endsWith('_b8') });
+          expect(stored.packs).toEqual({ a: true, b: !/^i8_\d+x\d+c2__/.test(stored.kernel) });
           expect(stored.scratch).toBeLessThanOrEqual(plan.scratch);
           expect(out.data).toEqual(before.data);
           kernels.set(plan.kernel, [...(kernels.get(plan.kernel) ?? []), rows]);
         }
       }
       const ranges = [...kernels].map(([kernel, rows]) => [
-        kernel.slice(0, 6),
-        kernel.endsWith('_b8'),
+        kernel,
         Math.min(...rows),
         Math.max(...rows),
       ]);
       expect(ranges).toEqual([
-        ['i8_1x3', true, 1, 1],
-        ['i8_2x1', true, 2, 2],
-        ['i8_3x8', true, 3, 3],
-        ['i8_4x8', true, 4, 23],
-        ['i8_4x8', false, 24, 40],
+        ['i8_1x32c2__simd128', 1, 1],
+        ['i8_2x16c2__simd128', 2, 2],
+        ['i8_3x8c2__simd128', 3, 3],
+        ['i8_4x8c2__simd128', 4, 23],
+        ['i8_i16_4x8c2__simd128', 24, 40],
       ]);
     },
   );

@@ -492,8 +492,8 @@ TEST(Explain, ReportsThePlan) {
   call.with_c = false;
   const bool x86 = processor() == Processor::kX86;
   const std::string isa = WGEMM_RELAXED ? "relaxed" : "simd128",
-                    many = x86 ? WGEMM_RELAXED ? "f32_6x8_relaxed" : "f32_4x8_simd128_panels"
-                               : "f32_4x8_" + isa + "_xnnpack_splat";
+                    many = x86 ? WGEMM_RELAXED ? "f32_6x8__relaxed" : "f32_4x8__simd128_packed_a"
+                               : "f32_4x8__" + isa + "_xnnpack_splat";
   struct Expected {
     int64_t m, n;
     bool trans_b;
@@ -503,16 +503,17 @@ TEST(Explain, ReportsThePlan) {
   };
   const Expected all[] = {
       {3, 200, false, DType::kFloat32,
-       WGEMM_RELAXED ? "f32_6x8_relaxed_rows" : "f32_4x8_simd128_rows", false, false, false},
-      {3, 200, true, DType::kFloat32, "f32_4x8_" + isa + "_dots_columns", false, false, false},
-      {200, 1, false, DType::kFloat32, "f32_4x8_" + isa + "_dots_columns", false, false, true},
-      {3, 200, true, DType::kInt32, "i32_4x8_simd128_dots_columns", false, false, false},
-      {3, 200, true, DType::kFloat64, "f64_2x8_" + isa + "_columns", false, false, false},
-      {100, 200, false, DType::kFloat32, many, many == "f32_4x8_simd128_panels", true, false},
-      {100, 200, true, DType::kFloat32, many, many == "f32_4x8_simd128_panels", true, false},
-      {100, 200, true, DType::kFloat64, WGEMM_RELAXED ? "f64_6x8_relaxed" : "f64_2x8_simd128",
+       WGEMM_RELAXED ? "f32_6x8__relaxed_rowmajor" : "f32_4x8__simd128_rowmajor", false, false,
+       false},
+      {3, 200, true, DType::kFloat32, "f32_4x8__" + isa + "_dot", false, false, false},
+      {200, 1, false, DType::kFloat32, "f32_4x8__" + isa + "_dot", false, false, true},
+      {3, 200, true, DType::kInt32, "i32_4x8__simd128_dot", false, false, false},
+      {3, 200, true, DType::kFloat64, "f64_2x8__" + isa + "_colmajor", false, false, false},
+      {100, 200, false, DType::kFloat32, many, many == "f32_4x8__simd128_packed_a", true, false},
+      {100, 200, true, DType::kFloat32, many, many == "f32_4x8__simd128_packed_a", true, false},
+      {100, 200, true, DType::kFloat64, WGEMM_RELAXED ? "f64_6x8__relaxed" : "f64_2x8__simd128",
        false, true, false},
-      {100, 200, false, DType::kInt32, "i32_4x8_simd128_panels", true, true, false}};
+      {100, 200, false, DType::kInt32, "i32_4x8__simd128_packed_a", true, true, false}};
   for (const Expected& expected : all) {
     const int64_t k = 240, a[] = {expected.m, k},
                   b[] = {expected.trans_b ? expected.n : k, expected.trans_b ? k : expected.n};

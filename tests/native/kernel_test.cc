@@ -1,5 +1,5 @@
-// Every micro-kernel of the table, and some with odd layouts that only tests have: nothing but its
-// row may be known to the stages around.
+// Every micro-kernel of the table, and some with odd layouts that only tests have: the stages
+// around a kernel may know nothing of it except its row.
 #include "kernels/kernel.h"
 
 #include <gtest/gtest.h>
@@ -9,8 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "base/convert.h"
 #include "base/types.h"
 #include "engine.h"
+#include "kernels/f32_xnnpack.h"
 #include "kernels/portable.h"
 #include "pack/weights.h"
 #include "qgemm_tester.h"
@@ -22,20 +24,42 @@ namespace {
 std::vector<Kernel> kernels() {
   const KernelTable table = kernel_table();
   std::vector<Kernel> all(table.rows, table.rows + table.count);
-  const PanelLayout a3 = panel_of<float>(3, 2), b5 = panel_of<float>(5, 2, 3),
-                    a5 = panel_of<int32_t>(5, 3), b3 = panel_of<int32_t>(3, 3, 1);
-  const PanelLayout q3 = panel_of<int16_t>(3, 2), q5 = panel_of<int16_t>(5, 2),
-                    q8 = panel_of<int16_t>(8, 2);
-  const KernelFunction odd_float = portable_kernel<float, 3, 5, 2, false>,
-                       odd_int = portable_kernel<int32_t, 5, 3, 3, false>;
-  all.push_back({"f32_3x5c2_portable", DType::kFloat32, 3, 5, 2, a3, b5, Isa::kPortable,
-                 Processor::kAny, 1, odd_float});
-  all.push_back({"i32_5x3c3_portable", DType::kInt32, 5, 3, 3, a5, b3, Isa::kPortable,
-                 Processor::kAny, 1, odd_int});
-  all.push_back({"i8_3x5c2_portable", DType::kInt8, 3, 5, 2, q3, q5, Isa::kPortable,
-                 Processor::kAny, 1, portable_kernel<int16_t, 3, 5, 2, false, int32_t>});
-  all.push_back({"i8_5x8c2_portable", DType::kInt8, 5, 8, 2, q5, q8, Isa::kPortable,
-                 Processor::kAny, 1, portable_kernel<int16_t, 5, 8, 2, false, int32_t>});
+  all.push_back({.name = "f32_3x5c2__portable",
+                 .compute = DType::kFloat32,
+                 .mr = 3,
+                 .nr = 5,
+                 .kr = 2,
+                 .a = panel_of<float>(3, 2),
+                 .b = panel_of<float>(5, 2, 3),
+                 .isa = Isa::kPortable,
+                 .run = portable_kernel<float, 3, 5, 2, false>});
+  all.push_back({.name = "i32_5x3c3__portable",
+                 .compute = DType::kInt32,
+                 .mr = 5,
+                 .nr = 3,
+                 .kr = 3,
+                 .a = panel_of<int32_t>(5, 3),
+                 .b = panel_of<int32_t>(3, 3, 1),
+                 .isa = Isa::kPortable,
+                 .run = portable_kernel<int32_t, 5, 3, 3, false>});
+  all.push_back({.name = "i8_i16_3x5c2__portable",
+                 .compute = DType::kInt8,
+                 .mr = 3,
+                 .nr = 5,
+                 .kr = 2,
+                 .a = panel_of<int16_t>(3, 2),
+                 .b = panel_of<int16_t>(5, 2),
+                 .isa = Isa::kPortable,
+                 .run = portable_kernel<int16_t, 3, 5, 2, false, int32_t>});
+  all.push_back({.name = "i8_i16_5x8c2__portable",
+                 .compute = DType::kInt8,
+                 .mr = 5,
+                 .nr = 8,
+                 .kr = 2,
+                 .a = panel_of<int16_t>(5, 2),
+                 .b = panel_of<int16_t>(8, 2),
+                 .isa = Isa::kPortable,
+                 .run = portable_kernel<int16_t, 5, 8, 2, false, int32_t>});
   return all;
 }
 
@@ -51,8 +75,8 @@ std::string name_of(const ::testing::TestParamInfo<Kernel>& test) { return test.
 
 class KernelTest : public ::testing::TestWithParam<Kernel> {
  protected:
-  // Of B as the kernel reads it: in place as it wants, or packed if it has a type of its own.
-  // `columns` as of the tester's.
+  // B as the kernel reads it: unpacked in its layout, or packed if B has a type of its own.
+  // `columns` as in GemmTester.
   static GemmTester tester(int64_t m, int64_t n, int64_t k, PlanOptions options = {},
                            bool columns = false) {
     const Kernel& kernel = GetParam();
@@ -77,7 +101,7 @@ TEST_P(KernelTest, EveryRemainderOfTheTile) {
   }
 }
 
-// Kernels take few rows by several panels at once.
+// Tiles of few rows take several micro-panels at once.
 TEST_P(KernelTest, EveryRemainderOfManyColumns) {
   for (const int64_t m : {1, 2}) {
     for (int64_t n = least_n(); n <= 72; ++n) {
@@ -94,7 +118,7 @@ TEST_P(KernelTest, GoesOnFromEarlierSums) {
   const Kernel& kernel = GetParam();
   for (const int64_t kc : {1, 4, 6}) {
     for (int64_t n = least_n(); n <= 2 * kernel.nr + 1; ++n) {
-      // A full strip, and each that is not.
+      // A full strip, and each size of the last one.
       for (int64_t m = kernel.mr + 1; m <= 2 * kernel.mr; ++m) {
         tester(m, n, 13, {.kc = kc}).gap(2).run();
         tester(m, n, 13, {.nc = kernel.nr, .kc = kc}).c({n}).run();
@@ -126,7 +150,7 @@ INSTANTIATE_TEST_SUITE_P(Table, KernelTest, ::testing::ValuesIn(kernels(false)),
 
 class QuantizedKernelTest : public ::testing::TestWithParam<Kernel> {
  protected:
-  // With `seed` the types of A and B, of Y, and what is absent change.
+  // `seed` chooses the types of A, B and Y, and which zero points are absent.
   static QGemmTester tester(const Kernel& kernel, uint32_t seed, PlanOptions options = {}) {
     constexpr DType kTypes[] = {DType::kInt8, DType::kUInt8},
                     kOutputs[] = {DType::kFloat32, DType::kInt8, DType::kUInt8};
@@ -142,8 +166,8 @@ class QuantizedKernelTest : public ::testing::TestWithParam<Kernel> {
     if (kernel.dot == Dot::kSigned) t.values(Values::kRandom, Values::k255Values);
     return t.extents(Extent::kOne, Extent::kColumns, Extent::kColumns);
   }
-  // Without packed weights, if the kernel takes such; and with, if its panels of B are as wide as
-  // those that they are stored in. On every engine that it is for.
+  // On every engine that the kernel is for: with unpacked B, if the kernel takes it, and with
+  // packed weights, if its micro-panels are as wide as theirs.
   static void run(QGemmTester tester) {
     const Kernel& kernel = GetParam();
     for (const Engine& engine : engines_for(kernel)) {
@@ -223,29 +247,97 @@ INSTANTIATE_TEST_SUITE_P(Table, QuantizedKernelTest, ::testing::ValuesIn(kernels
 
 class KernelRow : public ::testing::TestWithParam<Kernel> {};
 
-// <type>_<mr>x<nr>[c<kr>]_<instruction set>[_<origin and variant>], such as
-// f32_4x8_simd128_xnnpack_splat.
-TEST_P(KernelRow, NameTellsTheTruth) {
-  const Kernel& kernel = GetParam();
-  const std::string type = dtype_name(kernel.compute);
-  std::string start(1, type[0]);
-  std::copy_if(type.begin(), type.end(), std::back_inserter(start),
+// "f32" of float32, "bf16" of bfloat16.
+std::string short_name(DType type) {
+  const std::string name = dtype_name(type);
+  std::string letters = name.starts_with("b") ? "bf" : name.substr(0, 1);
+  std::copy_if(name.begin(), name.end(), std::back_inserter(letters),
                [](unsigned char letter) { return std::isdigit(letter) != 0; });
-  start.append("_").append(std::to_string(kernel.mr)).append("x").append(std::to_string(kernel.nr));
-  if (kernel.kr > 1) start.append("c").append(std::to_string(kernel.kr));
-  start += kernel.isa == Isa::kRelaxed   ? "_relaxed"
-           : kernel.isa == Isa::kSimd128 ? "_simd128"
-                                         : "_portable";
-  const std::string name = kernel.name;
-  EXPECT_EQ(name.substr(0, start.size()), start);
-  EXPECT_TRUE(name.size() == start.size() || name[start.size()] == '_') << name;
+  return letters;
+}
+
+// Whether a kernel for unpacked B of floats adds in ascending k. Of 40 products, one is so large
+// that each 1 added to it is lost, so the sum depends on how many were added before, and where.
+template <typename T>
+bool adds_in_ascending_k(const Kernel& kernel) {
+  constexpr size_t kK = 40;
+  const auto cols = static_cast<size_t>(kernel.nr);
+  const size_t b_bytes = dtype_bytes(kernel.b_type);
+  const auto a_width = static_cast<size_t>(kernel.a.width);  // one row of A, or a micro-panel
+  std::vector<T> a(kK * a_width), c(cols);
+  T ascending = 0;
+  for (size_t k = 0; k < kK; ++k) {
+    T& product = a[k * a_width];
+    product = k != kK / 2 ? 1 : sizeof(T) == 4 ? T{0x1p26} : T{0x1p55};
+    ascending += product;
+  }
+  std::vector<std::byte> b(kK * cols * b_bytes);
+  for (size_t i = 0; i < kK * cols; ++i)
+    EXPECT_TRUE(store("", "B", 1, kernel.b_type, &b[i * b_bytes]).ok());
+  const bool row_major = kernel.b_layout == BLayout::kRowMajor;
+  kernel.run({.rows = 1,
+              .cols = cols,
+              .k = kK,
+              .a = a.data(),
+              .a_stride = kK * sizeof(T),
+              .b = b.data(),
+              .b_stride = (row_major ? cols : kK) * b_bytes,
+              .b_step = (row_major ? cols : 1) * b_bytes,
+              .unpacked = true,
+              .c = c.data(),
+              .c_stride = cols * sizeof(T),
+              .accumulate = false});
+  return c[0] == ascending;
+}
+
+// Of integers no order shows, so a name is believed.
+bool is_dot_or_axpy(const Kernel& kernel) {
+  if (kernel.compute == DType::kFloat32) return !adds_in_ascending_k<float>(kernel);
+  if (kernel.compute == DType::kFloat64) return !adds_in_ascending_k<double>(kernel);
+  return kernel.axpy || std::string(kernel.name).ends_with("_dot");
+}
+
+std::string xnnpack_variant(KernelFunction run) {
+#if WGEMM_RELAXED
+  if (run == f32_4x8_relaxed_xnnpack_splat) return "_xnnpack_splat";
+  if (run == f32_4x8_relaxed_xnnpack_loadsplat) return "_xnnpack_loadsplat";
+#endif
+  if (run == f32_4x8_simd128_xnnpack_splat) return "_xnnpack_splat";
+  return run == f32_4x8_simd128_xnnpack_loadsplat ? "_xnnpack_loadsplat" : "";
+}
+
+// The name that the grammar in kernels.cc makes of a row.
+std::string name_by_grammar(const Kernel& kernel) {
+  std::string name = short_name(kernel.compute);
+  if (kernel.b_type != kernel.compute) name.append("_").append(short_name(kernel.b_type));
+  if (kernel.compute == DType::kInt8 && kernel.b.element_bytes == 2) name += "_i16";
+  if (kernel.m_max == 1) name += "_gemv";
+  name.append("_").append(std::to_string(kernel.mr)).append("x").append(std::to_string(kernel.nr));
+  if (kernel.kr > 1) name.append("c").append(std::to_string(kernel.kr));
+  constexpr const char* kIsa[] = {"__portable", "__simd128", "__relaxed"};
+  name += kIsa[static_cast<int>(kernel.isa)];
+  if (kernel.b_layout != BLayout::kPanels) {
+    const bool row_major = kernel.b_layout == BLayout::kRowMajor;
+    EXPECT_FALSE(kernel.axpy && !row_major);
+    name += is_dot_or_axpy(kernel) ? row_major ? "_axpy" : "_dot"
+            : row_major            ? "_rowmajor"
+                                   : "_colmajor";
+    EXPECT_EQ(name.ends_with("_axpy"), kernel.axpy);
+  }
+  if (kernel.kr == 1 && kernel.a.width > 1) name += "_packed_a";
+  if (kernel.finite) name += "_finite";
+  if (kernel.b.fill_header != nullptr) name += "_winograd";
+  constexpr const char* kDot[] = {"", "_dot_7bit", "_dot_unsigned", "_dot_signed",
+                                  "_dot_signed_masked"};
+  return name + kDot[static_cast<int>(kernel.dot)] + xnnpack_variant(kernel.run);
+}
+
+TEST_P(KernelRow, NameTellsTheTruth) { EXPECT_EQ(GetParam().name, name_by_grammar(GetParam())); }
+
+TEST_P(KernelRow, LayoutsFitTheTile) {
+  const Kernel& kernel = GetParam();
   EXPECT_EQ(kernel.nr % kernel.b.width, 0);
   EXPECT_TRUE(kernel.b.width == kernel.nr || kernel.compute == DType::kInt8);
-  EXPECT_EQ(name.find("_rows") != std::string::npos, kernel.b_layout == BLayout::kRowMajor);
-  EXPECT_EQ(name.find("_columns") != std::string::npos, kernel.b_layout == BLayout::kColumnMajor);
-  EXPECT_EQ(name.find("_f16") != std::string::npos, kernel.b_type == DType::kFloat16);
-  EXPECT_EQ(name.find("_bf16") != std::string::npos, kernel.b_type == DType::kBFloat16);
-  EXPECT_EQ(name.find("_finite") != std::string::npos, kernel.finite);
   EXPECT_EQ(kernel.b.kr, kernel.kr);
   EXPECT_TRUE(kernel.a.width == kernel.mr || (kernel.a.width == 1 && kernel.kr == 1));
   EXPECT_EQ(kernel.a.kr, kernel.kr);
@@ -265,7 +357,7 @@ TEST(KernelTable, EveryComputeTypeEndsInAPortableRow) {
     }
     ASSERT_NE(last, nullptr) << dtype_name(static_cast<DType>(type));
     EXPECT_TRUE(last->isa == Isa::kPortable && last->processor == Processor::kAny &&
-                last->rows_min == 1)
+                last->m_min == 1)
         << last->name;
   }
 }

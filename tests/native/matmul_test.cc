@@ -538,10 +538,10 @@ TEST(MatMulExplain, ReportsThePlan) {
   ASSERT_TRUE(explain(Context(), args, &plan).ok());
   const bool x86 = processor() == Processor::kX86;
   const char* splat =
-      WGEMM_RELAXED ? "f32_4x8_relaxed_xnnpack_splat" : "f32_4x8_simd128_xnnpack_splat";
+      WGEMM_RELAXED ? "f32_4x8__relaxed_xnnpack_splat" : "f32_4x8__simd128_xnnpack_splat";
   EXPECT_STREQ(plan.kernel, !x86            ? splat
-                            : WGEMM_RELAXED ? "f32_6x8_relaxed"
-                                            : "f32_4x8_simd128_panels");
+                            : WGEMM_RELAXED ? "f32_6x8__relaxed"
+                                            : "f32_4x8__simd128_packed_a");
   EXPECT_EQ(std::vector({plan.batch, plan.m, plan.n, plan.k}),
             std::vector<int64_t>({12, 128, 136, 164}));
   EXPECT_STREQ(plan.regime, "skinny GEMM");
@@ -563,17 +563,14 @@ void count_panel(void*, int64_t) { ++packed_panels; }
 TEST(MatMulPacking, WeightsArePackedOnceForAllThatShareThem) {
   PanelLayout layout = panel_of<double>(4);
   layout.fill_header = count_panel;
-  const Kernel kernel{"f64_4x4_portable_counting",
-                      DType::kFloat64,
-                      4,
-                      4,
-                      1,
-                      kRowsOf<double>,
-                      layout,
-                      Isa::kPortable,
-                      Processor::kAny,
-                      1,
-                      portable_kernel<double, 4, 4, 1, true>};
+  const Kernel kernel{.name = "f64_4x4__portable",
+                      .compute = DType::kFloat64,
+                      .mr = 4,
+                      .nr = 4,
+                      .a = kRowsOf<double>,
+                      .b = layout,
+                      .isa = Isa::kPortable,
+                      .run = portable_kernel<double, 4, 4, 1, true>};
   struct Sharing {
     Sizes src, weights;
     int matrices;

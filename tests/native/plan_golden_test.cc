@@ -89,8 +89,7 @@ uint64_t hash_of(uint64_t hash, const Plan& plan) {
   if (plan.kernel != nullptr) {
     const Kernel& kernel = *plan.kernel;
     add(kernel.compute, kernel.mr, kernel.nr, kernel.kr, kernel.isa, kernel.processor, kernel.dot);
-    add(kernel.b_layout, kernel.b_type, kernel.finite, kernel.streams, kernel.strict,
-        kernel.a.width);
+    add(kernel.b_layout, kernel.b_type, kernel.finite, kernel.axpy, kernel.strict, kernel.a.width);
   }
   add(plan.mc, plan.nc, plan.kc, plan.pack_a, plan.pack_b, plan.prefetch_a, plan.prefetch_b);
   add(plan.direct, plan.canonical_nan, plan.a_shift, plan.b_shift, plan.threads);

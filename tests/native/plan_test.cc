@@ -107,8 +107,8 @@ TEST(Plan, HasOneKernelForInt64FromFiveRowsOn) {
                 .kernel->name);
       };
       for (const int64_t m : {1, 4})
-        EXPECT_EQ(kernel(m), packed ? "i64_2x4_simd128_mul" : "i64_2x4_simd128_mul_rows") << m;
-      for (const int64_t m : {5, 16, 100}) EXPECT_EQ(kernel(m), "i64_2x4_simd128") << m;
+        EXPECT_EQ(kernel(m), packed ? "i64_2x4__simd128" : "i64_2x4__simd128_rowmajor") << m;
+      for (const int64_t m : {5, 16, 100}) EXPECT_EQ(kernel(m), "i64_2x4__simd128_winograd") << m;
     }
   }
 }
@@ -181,10 +181,9 @@ TEST(Plan, StreamsBForOneRow) {
                           Determinism determinism = Determinism::kFast) {
     const int64_t k = bytes / n / static_cast<int64_t>(dtype_bytes(type)) + more_k;
     const Plan plan = plan_of({.type = type, .m = m, .n = n, .k = k}, determinism);
-    EXPECT_EQ(std::string(plan.kernel->name).find("axpyf") != std::string::npos,
-              plan.kernel->streams);
-    EXPECT_TRUE(!plan.kernel->streams || (plan.nc == n && plan.kc == k)) << "broken";
-    return plan.kernel->streams;
+    EXPECT_EQ(std::string(plan.kernel->name).find("_axpy") != std::string::npos, plan.kernel->axpy);
+    EXPECT_TRUE(!plan.kernel->axpy || (plan.nc == n && plan.kc == k)) << "broken";
+    return plan.kernel->axpy;
   };
   constexpr int64_t kLeast = 250 << 10;
   for (const DType type :

@@ -526,10 +526,10 @@ TEST(QGemmExplain, ReportsThePlan) {
     bool reads_packed;
   };
   const Expected all[] = {
-      {1, "i8_1x32c2_simd128_b8", 1, 32, true}, {2, "i8_2x16c2_simd128_b8", 2, 16, true},
-      {3, "i8_3x8c2_simd128_b8", 3, 8, true},   {4, "i8_4x8c2_simd128_b8", 4, 8, true},
-      {23, "i8_4x8c2_simd128_b8", 4, 8, true},  {24, "i8_4x8c2_simd128", 4, 8, false},
-      {1000, "i8_4x8c2_simd128", 4, 8, false}};
+      {1, "i8_1x32c2__simd128", 1, 32, true},      {2, "i8_2x16c2__simd128", 2, 16, true},
+      {3, "i8_3x8c2__simd128", 3, 8, true},        {4, "i8_4x8c2__simd128", 4, 8, true},
+      {23, "i8_4x8c2__simd128", 4, 8, true},       {24, "i8_i16_4x8c2__simd128", 4, 8, false},
+      {1000, "i8_i16_4x8c2__simd128", 4, 8, false}};
   std::vector<uint8_t> b(30 * 20);
   b[0] = 255;  // needs 8 bits; dot_test.cc covers 7 bits and relaxed dots of 8
   const bool dot_takes_8 = relaxed_dot() == Dot::kUnsigned || relaxed_dot() == Dot::kSigned;

@@ -251,7 +251,7 @@ TEST_P(WeightsTest, AreReadAsStoredOrConverted) {
       ASSERT_TRUE(explain(Context(), matmul_args, &plan).ok());
       EXPECT_EQ(plan.packs_b, !as_stored);
       for (const Kernel* kernel : kernels_of(GetParam())) {
-        if (std::string_view(kernel->name) != "f64_4x4_portable") continue;
+        if (std::string_view(kernel->name) != "f64_4x4__portable") continue;
         Problem problem;
         ASSERT_TRUE(gemm_problem(args, false, &problem).ok());
         EXPECT_TRUE(make_plan(problem, Context(), {.kernel = kernel}).pack_b) << kernel->name;
@@ -339,7 +339,7 @@ TEST(Weights, OfFloat16WithoutInfinityAndNanHaveAFasterKernel) {
     for (size_t place = 0; place < static_cast<size_t>(2 * k * n); ++place) {
       for (const int sign : {0, 0x8000}) {
         for (const int finite : {0, 1, 0x3c00, 0x7bff}) {
-          EXPECT_NE(kernel_for_float16(k, n, place, finite | sign).find("_f16_finite"),
+          EXPECT_NE(kernel_for_float16(k, n, place, finite | sign).find("_finite"),
                     std::string::npos)
               << finite << " at " << place;
         }
