@@ -124,8 +124,8 @@ Status matmul_shape(const MatMulArgs& args, int64_t* dims, size_t* rank) {
 
 namespace {
 
-// The plan that run() comes to, as far as the limit tells, where the caller takes so many bytes
-// before.
+// The plan that run() would compute by, as far as the limit tells. `beside`: bytes that the caller
+// will allocate before.
 Status plan_run(const Context& context, const char* op, const Problem& problem, int64_t beside,
                 Plan* plan) {
   const auto fits = [&] {

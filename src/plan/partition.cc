@@ -39,7 +39,7 @@ int64_t tasks_that_pay(const Problem& problem, const Kernel& kernel, int threads
       std::min(threads * (kernel.axpy ? 1 : kTasksPerThread), work / kTaskWork));
 }
 
-// Chooses the grid of rows by columns with the most tasks, up to `wanted`. Among those, the one
+// Chooses the grid with the most tasks, up to `wanted`. Among those, the one
 // that packs least: each task of other columns packs all of A, each task of other rows all of B.
 void cut_matrix(const Problem& problem, int64_t wanted, Plan* plan) {
   const Kernel* kernel = plan->kernel;

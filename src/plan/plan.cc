@@ -4,8 +4,8 @@
 #include "base/types.h"
 #include "pack/pack.h"
 #include "plan/blocking.h"
-#include "plan/select_kernel.h"
 #include "plan/partition.h"
+#include "plan/select_kernel.h"
 
 namespace wgemm {
 namespace {

@@ -1,4 +1,4 @@
-// The cases of a product that plans distinguish. blocking.cc has one row of rules for each.
+// The cases of a product that plans distinguish. blocking.cc has a row of rules for each.
 #pragma once
 
 #include "kernels/kernel.h"

@@ -17,7 +17,7 @@ constexpr auto kAxpyBytes = static_cast<double>(kMachine.l2 * 250 / 1024);
 constexpr int64_t kShortRowBytes = 512;
 
 // K up to which several rows by a column-major B of 16-bit elements are faster packed: a dot kernel
-// of one row adds up its lanes for each column.
+// adds up its lanes for each row and column.
 constexpr int64_t kShortDotSteps = 32;
 
 // Rows that one matrix B serves.

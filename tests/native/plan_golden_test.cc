@@ -106,7 +106,7 @@ constexpr int64_t kN[] = {1,  3,  4,   5,   7,   8,   9,   15,   16,   31,    32
 constexpr int64_t kK[] = {1,   2,   3,    16,   31,   32,   33,   64,   65,    100,   256,
                           784, 800, 1000, 2048, 4095, 4096, 4097, 9000, 33000, 70000, 1100000};
 
-// Of all problems of a type, on a context of so many threads.
+// The hash of the plans for all problems of a type, on a context of `threads` threads.
 uint64_t hash_of_grid(DType type, int threads) {
   uint64_t hash = 0;
   unsigned variant = 1;

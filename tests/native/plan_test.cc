@@ -38,12 +38,12 @@ Plan plan_of(const Product& product, Determinism determinism = Determinism::kFas
 
 constexpr int64_t kMega = int64_t{1} << 20;
 
-TEST(Plan, FetchesWhatComesFromMemoryWhereYIsSmall) {
+TEST(Plan, PrefetchesWhatComesFromMemoryWhereYIsSmall) {
   for (const DType type :
        {DType::kFloat32, DType::kFloat64, DType::kInt32, DType::kInt64, DType::kBFloat16}) {
     SCOPED_TRACE(dtype_name(type));
     const auto bytes = static_cast<int64_t>(dtype_bytes(type));
-    const int64_t k = 2 * kMega / 64 / bytes;  // 64 rows or columns of so many take 2 MB
+    const int64_t k = 2 * kMega / 64 / bytes;  // 64 rows or columns of K = k take 2 MB
     const Plan both = plan_of({.type = type, .m = 64, .n = 64, .k = k + 1});
     EXPECT_TRUE(both.prefetch_a && both.prefetch_b);
     EXPECT_LE(both.kc * 2 * 64 * static_cast<int64_t>(dtype_bytes(compute_type(type))), kMega / 2);
@@ -61,10 +61,10 @@ TEST(Plan, FetchesWhatComesFromMemoryWhereYIsSmall) {
   }
 }
 
-TEST(Plan, FetchesWeightsThatAreWaitedFor) {
-  const int64_t k = 8 * kMega / 4 / 1024;  // 1024 columns of so many take 8 MB in float32
-  const auto fetches = [&](DType type, int64_t m, int64_t n,
-                           Determinism determinism = Determinism::kFast) {
+TEST(Plan, PrefetchesWeightsThatAreWaitedFor) {
+  const int64_t k = 8 * kMega / 4 / 1024;  // 1024 columns take 8 MB in float32
+  const auto prefetches = [&](DType type, int64_t m, int64_t n,
+                              Determinism determinism = Determinism::kFast) {
     const Plan plan = plan_of({.type = type, .m = m, .n = n, .k = k, .packed = true}, determinism);
     EXPECT_FALSE(plan.prefetch_a);
     EXPECT_TRUE(!plan.prefetch_b ||
@@ -73,17 +73,17 @@ TEST(Plan, FetchesWeightsThatAreWaitedFor) {
     return plan.prefetch_b;
   };
   const bool fused = WGEMM_RELAXED;
-  EXPECT_EQ(fetches(DType::kFloat32, 32, 1025), fused);
-  EXPECT_FALSE(fetches(DType::kFloat32, 32, 1024));
-  EXPECT_FALSE(fetches(DType::kFloat32, 32, 1025, Determinism::kStrict));
-  EXPECT_EQ(fetches(DType::kFloat32, 128, 1025), fused);
-  EXPECT_FALSE(fetches(DType::kFloat32, 129, 1025));
-  EXPECT_EQ(fetches(DType::kFloat32, 3, 1025), fused && processor() == Processor::kX86)
+  EXPECT_EQ(prefetches(DType::kFloat32, 32, 1025), fused);
+  EXPECT_FALSE(prefetches(DType::kFloat32, 32, 1024));
+  EXPECT_FALSE(prefetches(DType::kFloat32, 32, 1025, Determinism::kStrict));
+  EXPECT_EQ(prefetches(DType::kFloat32, 128, 1025), fused);
+  EXPECT_FALSE(prefetches(DType::kFloat32, 129, 1025));
+  EXPECT_EQ(prefetches(DType::kFloat32, 3, 1025), fused && processor() == Processor::kX86)
       << "ARM's fused kernel is for four rows and more";
-  EXPECT_FALSE(fetches(DType::kFloat32, 2, 1025));
-  EXPECT_TRUE(fetches(DType::kFloat64, 32, 513));
-  EXPECT_TRUE(fetches(DType::kFloat64, 2, 513));
-  EXPECT_FALSE(fetches(DType::kFloat64, 1, 513));
+  EXPECT_FALSE(prefetches(DType::kFloat32, 2, 1025));
+  EXPECT_TRUE(prefetches(DType::kFloat64, 32, 513));
+  EXPECT_TRUE(prefetches(DType::kFloat64, 2, 513));
+  EXPECT_FALSE(prefetches(DType::kFloat64, 1, 513));
   const Plan deep =
       plan_of({.type = DType::kFloat64, .m = 6, .n = 1024, .k = 4096, .packed = true});
   EXPECT_TRUE(deep.prefetch_b);
@@ -94,7 +94,7 @@ TEST(Plan, FetchesWeightsThatAreWaitedFor) {
     EXPECT_TRUE(few_columns.prefetch_b) << m;
     EXPECT_FALSE(few_columns.prefetch_a) << m;
   }
-  EXPECT_FALSE(fetches(DType::kInt32, 32, 1025));
+  EXPECT_FALSE(prefetches(DType::kInt32, 32, 1025));
   EXPECT_FALSE(plan_of({.m = 32, .n = 1025, .k = k}).prefetch_b) << "not packed";
 }
 
@@ -119,7 +119,7 @@ TEST(Plan, CutsKToBlocksOfEvenDepth) {
   EXPECT_EQ(plan_of({.m = 600, .n = 1000, .k = 4095}).kc, 4095);
 }
 
-TEST(Plan, HoldsBlocksOfBThatTheLastCacheHasRoomFor) {
+TEST(Plan, HoldsBlocksOfBThatFitInTheLlc) {
   const auto columns = [](DType type, int64_t n) {
     return plan_of({.type = type, .m = 1024, .n = n, .k = 1024, .packed = true}).nc;
   };
@@ -128,9 +128,9 @@ TEST(Plan, HoldsBlocksOfBThatTheLastCacheHasRoomFor) {
   EXPECT_EQ(columns(DType::kFloat64, 1024), 512);
 }
 
-TEST(Plan, ReadsFewRowsOfBAtATimeForOneRowBeyondL2AndForTwoFromMemory) {
+TEST(Plan, SplitsKDeeplyForGemvBeyondL2AndForPairsOfRowsFromMemory) {
   constexpr int64_t kFew = 12;
-  // B takes so many bytes, and `more_k` rows.
+  // B takes `bytes`, and `more_k` rows more.
   const auto kc_of = [](DType type, int64_t m, int64_t n, int64_t bytes, int64_t more_k,
                         Determinism determinism = Determinism::kFast) {
     const int64_t k = bytes / n / static_cast<int64_t>(dtype_bytes(type)) + more_k;
@@ -149,7 +149,7 @@ TEST(Plan, ReadsFewRowsOfBAtATimeForOneRowBeyondL2AndForTwoFromMemory) {
     const bool by_twos = type == DType::kFloat64 || type == DType::kInt64;
     EXPECT_EQ(kc(type, 3, 1) <= kFew, by_twos);
     EXPECT_EQ(kc(type, 4, 1) <= kFew, by_twos);
-    // One row of other types is read as streams, where the order of the sums is free.
+    // GEMV of other types is by axpy, if the order of the sums is free.
     const Determinism determinism =
         type == DType::kInt64 ? Determinism::kFast : Determinism::kStrict;
     for (const int64_t n : {256, 1024}) {
@@ -175,7 +175,7 @@ TEST(Plan, ReadsFewRowsOfBAtATimeForOneRowBeyondL2AndForTwoFromMemory) {
   EXPECT_TRUE(narrow.pack_b || narrow.kc * 64 * 8 == kMega / 8);
 }
 
-TEST(Plan, StreamsBForOneRow) {
+TEST(Plan, ComputesGemvByAxpyBeyondAQuarterOfL2) {
   // B takes `bytes`, and `more_k` rows.
   const auto streams = [](DType type, int64_t m, int64_t n, int64_t bytes, int64_t more_k,
                           Determinism determinism = Determinism::kFast) {
@@ -234,7 +234,7 @@ TEST(Plan, FindsColumnsOfBInL2AfterTheFirstStrip) {
   }
 }
 
-TEST(Plan, MultipliesFewRowsOf16BitsByColumnsInPlace) {
+TEST(Plan, ReadsColumnMajorBOf16BitsUnpackedForGemv) {
   const auto packs = [](DType type, int64_t m, int64_t k,
                         Determinism determinism = Determinism::kFast) {
     return plan_of({.type = type, .m = m, .n = 1000, .k = k, .trans_b = true}, determinism).pack_b;
@@ -260,12 +260,12 @@ TEST(Plan, ReadsShortRowsOfBInPlace) {
                         Determinism determinism = Determinism::kFast) {
     return plan_of({.type = type, .m = m, .n = n, .k = 1000}, determinism).pack_b;
   };
-  const bool apart = !WGEMM_RELAXED;
-  EXPECT_EQ(packs(DType::kFloat32, 128, 128), apart);
+  const bool unfused = !WGEMM_RELAXED;
+  EXPECT_EQ(packs(DType::kFloat32, 128, 128), unfused);
   EXPECT_TRUE(packs(DType::kFloat32, 128, 129));
   EXPECT_TRUE(packs(DType::kFloat32, 129, 128));
   EXPECT_TRUE(packs(DType::kFloat32, 128, 128, Determinism::kStrict));
-  EXPECT_EQ(packs(DType::kFloat64, 128, 64), apart);
+  EXPECT_EQ(packs(DType::kFloat64, 128, 64), unfused);
   EXPECT_TRUE(packs(DType::kFloat64, 128, 65));
   EXPECT_TRUE(packs(DType::kInt32, 64, 64));
 }
