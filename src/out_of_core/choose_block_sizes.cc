@@ -1,0 +1,56 @@
+// Copying costs little beside computing if blocks of Y are large and nearly square: each element of
+// A is moved once per block of columns, each of B once per block of rows. Blocks of K may be small,
+// since sums are carried from one to the next.
+#include "out_of_core/choose_block_sizes.h"
+
+#include <algorithm>
+
+namespace wgemm {
+namespace {
+
+// Cuts `total` into equal blocks of at most `longest`. Returns their size, a multiple of `step`.
+constexpr int64_t equal_blocks(int64_t total, int64_t longest, int64_t step) {
+  if (total <= longest) return total;
+  const int64_t count = (total + longest - 1) / longest;
+  return ((total + count - 1) / count + step - 1) / step * step;
+}
+
+BlockSizes sizes_for(const Problem& p, int64_t side, int64_t k) {
+  return {equal_blocks(p.m, side, kBlockStep), equal_blocks(p.n, side, kBlockStep),
+          equal_blocks(p.k, k, kBlockStepOfK)};
+}
+
+// The longest side of blocks of Y that fit, by bisection; 0 if none fit.
+int64_t longest_side(BlockedProblem* blocked, int64_t k, int64_t room) {
+  const Problem& p = blocked->problem();
+  int64_t side = 0,
+          too_long = (std::max(p.m, p.n) + kBlockStep - 1) / kBlockStep * kBlockStep + kBlockStep;
+  while (too_long - side > kBlockStep) {
+    const int64_t middle = side + (too_long - side) / 2 / kBlockStep * kBlockStep;
+    blocked->set_sizes(sizes_for(p, middle, k));
+    (blocked->bytes() <= room ? side : too_long) = middle;
+  }
+  return side;
+}
+
+}  // namespace
+
+// Tries K, K / 2, K / 4 and so on, each with the largest blocks of Y that fit.
+bool choose_block_sizes(BlockedProblem* blocked, int64_t room) {
+  const Problem& p = blocked->problem();
+  BlockSizes best;
+  for (int64_t k = p.k;;
+       k = std::max(kBlockStepOfK, (k / 2 + kBlockStepOfK - 1) / kBlockStepOfK * kBlockStepOfK)) {
+    const int64_t side = longest_side(blocked, k, room);
+    if (side != 0) {
+      const BlockSizes sizes = sizes_for(p, side, k);
+      if (best.m == 0 || blocked->cost(sizes) < blocked->cost(best)) best = sizes;
+    }
+    if (k > kBlockStepOfK) continue;
+    const bool fits = best.m != 0;
+    blocked->set_sizes(fits ? best : sizes_for(p, kBlockStep, k));
+    return fits;
+  }
+}
+
+}  // namespace wgemm
