@@ -1,23 +1,23 @@
-// float32 micro-kernels of our own, with B in float32 or in 16 bits, which are widened as they are
-// loaded.
+// float32 micro-kernels of our own. B is in float32, or in 16 bits, which they widen as they load
+// it. Names follow the grammar in kernels.cc, and each kernel is a choice of loops/.
 #pragma once
 
 #include "kernels/kernel.h"
 
 namespace wgemm {
 
-// As packed weights are stored: see storage_layout().
+// Layouts in which packed weights are stored: see storage_layout().
 inline constexpr PanelLayout kF32PanelOfB = panel_of<float>(8, 1, 8),
                              kHalfPanelOfB = panel_of<uint16_t>(8);
 
-// A in panels.
+// A in micro-panels.
 void f32_4x8_simd128_packed_a(const Strip& strip);
-// Few rows. B in panels, or in place by rows.
+// A unpacked. B in micro-panels, or unpacked and row-major.
 void f32_4x8_simd128(const Strip& strip);
 void f32_f16_2x8_simd128(const Strip& strip);
 void f32_f16_2x8_simd128_finite(const Strip& strip);
 void f32_bf16_4x8_simd128(const Strip& strip);
-// B in place by columns.
+// B unpacked and column-major.
 void f32_4x8_simd128_colmajor(const Strip& strip);
 void f32_f16_gemv_1x8_simd128_colmajor(const Strip& strip);
 void f32_bf16_gemv_1x8_simd128_colmajor(const Strip& strip);
@@ -27,7 +27,8 @@ void f32_6x8_relaxed(const Strip& strip);
 void f32_f16_2x8_relaxed(const Strip& strip);
 void f32_f16_2x8_relaxed_finite(const Strip& strip);
 void f32_bf16_4x8_relaxed(const Strip& strip);
-// Sums in an order of their own. B in place by columns; and one row, by rows, as long streams.
+// Dot kernels for column-major B and axpy kernels for row-major B. Each sums in its own order, so
+// strict results never take them.
 void f32_4x8_relaxed_dot(const Strip& strip);
 void f32_f16_gemv_1x8_relaxed_dot(const Strip& strip);
 void f32_bf16_1x8_relaxed_dot(const Strip& strip);

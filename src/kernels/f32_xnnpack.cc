@@ -1,9 +1,9 @@
 // The only includer of XNNPACK.
 //
-// A product starts with the linear kernels: those with min and max in their name end in a clamp
-// that turns NaN into -infinity. Sums are continued by the `gemminc` kernels, which exist with a
-// clamp only; the ones named `wasmsimd_arm` clamp by f32x4.min and f32x4.max, which keep NaN, so
-// that infinite bounds change nothing.
+// A product starts with the linear kernels: those with `minmax` in their name end in a clamp that
+// turns NaN into -infinity. The `gemminc` kernels go on from earlier sums, and exist with a clamp
+// only. Those named `wasmsimd_arm` clamp by f32x4.min and f32x4.max, which keep NaN, so infinite
+// bounds change nothing.
 #include "kernels/f32_xnnpack.h"
 
 #include <algorithm>
@@ -25,9 +25,9 @@ void begin(const Strip& s, Start start) {
   const auto* a = static_cast<const float*>(s.a);
   const auto* b = static_cast<const float*>(s.b);
   auto* c = static_cast<float*>(s.c);
-  // The kernel walks along panels itself where they lie side by side.
-  const bool side_by_side = s.b_stride == (s.k + 1) * kWidth * sizeof(float);
-  const size_t step = side_by_side ? s.cols : kWidth;
+  // XNNPACK's kernel goes through contiguous micro-panels itself.
+  const bool contiguous = s.b_stride == (s.k + 1) * kWidth * sizeof(float);
+  const size_t step = contiguous ? s.cols : kWidth;
   for (size_t col = 0; col < s.cols; col += step, b += s.b_stride / sizeof(float)) {
     start(s.rows, std::min(step, s.cols - col), s.k * sizeof(float), a, s.a_stride, b - kWidth,
           c + col, s.c_stride, kWidth * sizeof(float), nullptr);
@@ -71,8 +71,8 @@ void f32_4x8_simd128_xnnpack_splat(const Strip& strip) {
 #if WGEMM_RELAXED
 namespace {
 
-// XNNPACK's relaxed gemminc kernels clamp by relaxed min and max, of which the standard does not
-// say what becomes of NaN.
+// XNNPACK's relaxed gemminc kernels clamp by relaxed min and max, whose results for NaN depend on
+// the engine. So a kernel of ours goes on from earlier sums.
 void run_relaxed(const Strip& s, Start start) {
   s.accumulate ? f32_6x8_relaxed(s) : begin(s, start);
 }

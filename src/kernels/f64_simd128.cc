@@ -32,7 +32,9 @@ void f64_2x8_relaxed_colmajor(const Strip& s) {
   strip_of<F64<Fused<double>>, ColumnMajorTile<1>, ColumnMajorTile<2>>(s);
 }
 #else
-void f64_gemv_1x8_simd128_axpy(const Strip& s) { axpy<F64<Unfused<double>, 2>, f64_2x8_simd128>(s); }
+void f64_gemv_1x8_simd128_axpy(const Strip& s) {
+  axpy<F64<Unfused<double>, 2>, f64_2x8_simd128>(s);
+}
 #endif
 
 }  // namespace wgemm

@@ -5,15 +5,14 @@
 
 namespace wgemm {
 
-// B in panels of 8 columns, or in place by rows; and in place by columns.
+// A unpacked. B in micro-panels of 8 columns, or unpacked: row-major, and column-major.
 void f64_2x8_simd128(const Strip& strip);
 void f64_2x8_simd128_colmajor(const Strip& strip);
 
-// In builds with relaxed SIMD only. Beyond two rows by halves of panels.
+// In builds with relaxed SIMD only. Tiles of more than two rows go by half micro-panels.
 void f64_6x8_relaxed(const Strip& strip);
 void f64_2x8_relaxed_colmajor(const Strip& strip);
-// One row by B in place by rows, as long streams, summed in an order of its own; and in the other
-// builds.
+// GEMV by row-major B, summed in its own order: in builds with relaxed SIMD, and in the others.
 void f64_gemv_1x8_relaxed_axpy(const Strip& strip);
 void f64_gemv_1x8_simd128_axpy(const Strip& strip);
 

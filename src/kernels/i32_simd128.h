@@ -5,10 +5,10 @@
 
 namespace wgemm {
 
-// A in panels of 4 rows, B in panels of 8 columns.
+// A in micro-panels of 4 rows, B in micro-panels of 8 columns.
 void i32_4x8_simd128_packed_a(const Strip& strip);
-// Few rows. B in panels of 8 columns, or in place by rows; one row by rows as long streams; and in
-// place by columns.
+// A unpacked. B in micro-panels of 8 columns, or unpacked and row-major; GEMV by row-major B; and B
+// unpacked and column-major.
 void i32_4x8_simd128(const Strip& strip);
 void i32_gemv_1x8_simd128_axpy(const Strip& strip);
 void i32_4x8_simd128_dot(const Strip& strip);

@@ -18,7 +18,7 @@ struct I64 : Plain<int64_t, 2> {
 constexpr size_t kRows = 2, kPairs = 2, kWidth = 2 * kPairs;
 constexpr size_t kStepBytes = kWidth * sizeof(int64_t);
 
-// What the products of a row alone sum to, of each two steps of k.
+// The sum of a0 * a1 over all pairs of steps of k.
 uint64_t products_of_row(const uint64_t* a, size_t k) {
   uint64_t sum = 0;
 #pragma clang loop unroll(disable)
@@ -26,7 +26,7 @@ uint64_t products_of_row(const uint64_t* a, size_t k) {
   return sum;
 }
 
-// Four sums of 64 bits, the lower and the upper halves apart.
+// The lower and the upper halves of four 64-bit sums a + b.
 struct Halves {
   v128_t low, high;
   Halves(v128_t a, v128_t b01, v128_t b23) {

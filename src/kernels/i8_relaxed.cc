@@ -5,7 +5,7 @@
 
 namespace wgemm {
 
-// In memory that the compiler must take for changeable: see HalfConstants in convert.h.
+// In memory that the compiler must assume to change: see HalfConstants in convert.h.
 extern int16_t i8_relaxed_ones[8];
 alignas(16) int16_t i8_relaxed_ones[8] = {1, 1, 1, 1, 1, 1, 1, 1};
 extern uint16_t i8_relaxed_odd_bytes[8];
@@ -21,8 +21,8 @@ struct Quads {
 
 struct SevenBits : Quads {
   const v128_t ones = wasm_v128_load(i8_relaxed_ones);
-  // In the two steps that engines take on x86 for the one instruction, where V8 would make the ones
-  // anew each time.
+  // Engines on x86 make these two instructions of relaxed_dot_add too, but V8 would then load the
+  // constant ones every time.
   v128_t multiply_add(v128_t acc, v128_t a, v128_t b) const {
     return wasm_i32x4_add(acc,
                           wasm_i32x4_dot_i16x8(wasm_i16x8_relaxed_dot_i8x16_i7x16(a, b), ones));
@@ -64,8 +64,8 @@ struct Masked : Quads {
 [[gnu::always_inline]] inline bool has_exact_pairs() { return dot_gives(-128, 255, -130560); }
 
 #ifdef __wasm__
-// Whether products are fused, from volatile memory too: (1 + 2^-12)^2 - (1 + 2^-11) is 2^-24, which
-// a rounded product has lost.
+// Whether multiply-adds are fused, from volatile memory too: (1 + 2^-12)^2 - (1 + 2^-11) is 2^-24,
+// which rounding the product would lose.
 bool fuses() {
   volatile float one = 1 + 0x1p-12F, less = -(1 + 0x1p-11F);
   const v128_t factor = wasm_f32x4_splat(one);

@@ -58,7 +58,7 @@ enum class BLayout : uint8_t {
   kColumnMajor,  // unpacked, columns contiguous along k
 };
 
-// One row of the table in kernels.cc. Fields without a comment on a default must be given.
+// A row of the table in kernels.cc. Fields without a comment on a default must be given.
 struct Kernel {
   const char* name;  // by the grammar in kernels.cc
   DType compute;     // type of the accumulators and of packed elements; kInt8: see i8_simd128.h
@@ -77,7 +77,7 @@ struct Kernel {
   bool axpy = false;    // GEMV by the loop in loops/axpy.h, which pays if B is larger than L2
 
   // Rows M of a product for which the kernel pays, over all products that share one B. Packing B
-  // costs about as much as multiplying it by a few rows, which bounds M for unpacked B.
+  // costs about as much as multiplying it by some rows, which bounds M for unpacked B.
   int m_min = 1;
   int64_t m_max = kAnyM;
   // The same if all of B fits in L1: reading it unpacked costs next to nothing there.

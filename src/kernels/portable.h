@@ -1,5 +1,5 @@
-// A micro-kernel in plain C++ for any type and tile: what every other kernel is measured against,
-// and what serves a type that has none of its own.
+// A micro-kernel in plain C++ for any type and tile. Every other kernel is compared with it, and it
+// serves types that have no other.
 #pragma once
 
 #include <cstring>
@@ -9,8 +9,8 @@
 
 namespace wgemm {
 
-// A: rows when ARows, else panels of MR. B: panels of NR. Element: of both; narrower than Acc, it
-// is widened before it is multiplied.
+// A: unpacked rows if ARows, else micro-panels of MR rows. B: micro-panels of NR columns. Element:
+// the type of both; one narrower than Acc is widened before it is multiplied.
 template <typename Element, int MR, int NR, int KR, bool ARows, typename Acc = Element>
 void portable_kernel(const Strip& s) {
   using T = typename Modular<Acc>::type;

@@ -7,25 +7,26 @@
 
 namespace wgemm {
 
-// How a kernel wants an operand laid out. A panel holds `width` rows of A or columns of B:
-//   [header] then [k / kr][width][kr], k and width padded with zeros.
-// A has panels of mr rows and no header; or width 1 and kr 1, which means plain rows: then A may
-// also be read in place, at any row stride. B has panels of nr columns, or of a divisor of nr, of
-// which the last tile may hold fewer.
+// The layout in which a kernel takes an operand. A micro-panel holds `width` rows of A or columns
+// of B: [header], then [k / kr][width][kr], with k and width padded with zeros.
+//
+// A has micro-panels of MR rows and no header. Or it has width 1 and kr 1, which means plain rows:
+// then A may also be unpacked, with any row stride. B has micro-panels of NR columns, or of a
+// divisor of NR. The last one may hold fewer.
 struct PanelLayout {
   int width;
-  int kr;
-  int header;         // elements before each panel; none for A
-  int element_bytes;  // in the panel
-  // Writes a header, from the elements behind it, which are `k` deep; null: it is 0. Of elements of
-  // 32 and 64 bits alone.
+  int kr;             // elements of k that are adjacent
+  int header;         // elements before each micro-panel of B; none for A
+  int element_bytes;  // bytes per element of a micro-panel
+  // Writes a header from the elements after it, which are `k` deep; null: the header is 0. For
+  // elements of 32 and 64 bits only.
   void (*fill_header)(void* header, int64_t k);
 
   bool operator==(const PanelLayout&) const = default;
   constexpr bool is_rows() const { return width == 1 && kr == 1 && header == 0; }
 };
 
-// Panels of elements of T, and plain rows of them.
+// Micro-panels of elements of T, and plain rows.
 template <typename T>
 constexpr PanelLayout panel_of(int width, int kr = 1, int header = 0) {
   return {.width = width,
@@ -37,7 +38,7 @@ constexpr PanelLayout panel_of(int width, int kr = 1, int header = 0) {
 template <typename T>
 inline constexpr PanelLayout kRowsOf = panel_of<T>(1);
 
-// Bytes from one panel to the next, for panels `k` deep.
+// Bytes from one micro-panel to the next, for micro-panels `k` deep.
 constexpr size_t panel_bytes(const PanelLayout& layout, int64_t k) {
   const int64_t steps = (k + layout.kr - 1) / layout.kr;
   return static_cast<size_t>((layout.header + steps * layout.kr * layout.width) *

@@ -1,5 +1,5 @@
-// The kernels by relaxed 8-bit dot products: which of them is chosen on every engine that there may
-// be, and that it gives the very bits of the definition.
+// The kernels by relaxed 8-bit dot products: which of them the planner takes on every possible
+// engine, and that its bits are those of the definition.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ const Kernel* kernel_by(Dot dot) {
 }
 
 // The kernel that must be chosen for many rows, on an engine with this dot product, for packed B
-// whose largest element is so much above its least.
+// whose largest element minus its smallest is `range`.
 const char* expected_kernel(Dot of_engine, int range) {
   Dot dot = of_engine;
   if (of_engine == Dot::kSigned && range > 254) dot = Dot::kSignedMasked;
@@ -56,7 +56,7 @@ constexpr Values kOperands[] = {Values::kLow,       Values::kHigh,      Values::
                                 Values::k128Values, Values::k129Values, Values::k255Values,
                                 Values::k256Values};
 
-// How far the elements of 8 bits are apart.
+// The largest 8-bit element minus the smallest.
 int range_of(Values values) {
   switch (values) {
     case Values::k128Values:

@@ -101,7 +101,7 @@ TEST_P(KernelTest, EveryRemainderOfTheTile) {
   }
 }
 
-// Tiles of few rows take several micro-panels at once.
+// Tiles for GEMV and skinny GEMM take several micro-panels at once.
 TEST_P(KernelTest, EveryRemainderOfManyColumns) {
   for (const int64_t m : {1, 2}) {
     for (int64_t n = least_n(); n <= 72; ++n) {
@@ -263,7 +263,7 @@ bool adds_in_ascending_k(const Kernel& kernel) {
   constexpr size_t kK = 40;
   const auto cols = static_cast<size_t>(kernel.nr);
   const size_t b_bytes = dtype_bytes(kernel.b_type);
-  const auto a_width = static_cast<size_t>(kernel.a.width);  // one row of A, or a micro-panel
+  const auto a_width = static_cast<size_t>(kernel.a.width);  // a row of A, or a micro-panel
   std::vector<T> a(kK * a_width), c(cols);
   T ascending = 0;
   for (size_t k = 0; k < kK; ++k) {

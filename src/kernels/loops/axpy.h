@@ -2,7 +2,7 @@
 // B to y at once: the fused axpy (axpyf) of BLIS, Van Zee and van de Geijn, "BLIS: A Framework for
 // Rapidly Instantiating BLAS Functionality", 2015.
 //
-// K is cut into four or six runs of rows, and the loop takes one row of each run at a time. A run
+// K is cut into four or six runs of rows, and the loop takes a row of each run at a time. A run
 // is one stream: its rows are contiguous in memory, so the hardware prefetcher follows it from row
 // to row. Adjacent rows would be streams that end after N elements.
 //

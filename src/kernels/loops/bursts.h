@@ -19,7 +19,7 @@ inline constexpr size_t kLeastInBursts = 2 * kMachine.llc, kBurst = 1024;
 // Each tile takes two micro-panels, from two of the six streams.
 inline constexpr size_t kPanelsOfTile = 2, kStreamsInBursts = 6;
 
-// Computes one row of C by micro-panels of `width` columns. A stream is `count` micro-panels, one
+// Computes a row of C by micro-panels of `width` columns. A stream is `count` micro-panels, one
 // after the other. `a_bytes`, `acc_bytes`: bytes per element. Returns the columns that remain,
 // fewer than six micro-panels.
 [[gnu::noinline]] inline Strip read_in_bursts(const Strip& s, size_t width, size_t a_bytes,

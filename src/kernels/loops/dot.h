@@ -1,5 +1,5 @@
 // Regime: GEMV and skinny GEMM with unpacked column-major B, if the order of the sums is free. Dot
-// products along k of one row of A and four columns of B at once: the fused dot (dotxf) of BLIS,
+// products along k of a row of A and four columns of B at once: the fused dot (dotxf) of BLIS,
 // Van Zee and van de Geijn, "BLIS: A Framework for Rapidly Instantiating BLAS Functionality", 2015.
 //
 // The columns of the strip are cut into four runs, and the loop takes one column of each run at a
@@ -26,7 +26,7 @@ struct FirstSteps {
   alignas(16) std::byte masks[Ops::kVectors * sizeof(v128_t)] = {};
 };
 
-// The dot products of one row of A and of columns `col`, `col + stream_cols`, ... Of k, the first
+// The dot products of a row of A and of columns `col`, `col + stream_cols`, ... Of k, the first
 // steps go by masks, so that the loop has whole vectors.
 template <typename Ops>
 [[gnu::always_inline]] inline void dot_tile(const Ops& ops, const Strip& s, size_t row, size_t col,
