@@ -14,7 +14,7 @@ const below = {
   ops: ['base', 'problem'],
   kernels: ['base', 'problem'],
   pack: ['base', 'problem', 'kernels'],
-  plan: ['base', 'problem', 'kernels', 'pack'], // pack knows the bytes of panels
+  plan: ['base', 'problem', 'kernels'],
   execute: ['base', 'problem', 'pack', 'plan'],
   out_of_core: ['base', 'problem', 'plan', 'execute'],
   api: ['base', 'ops', 'pack', 'plan', 'execute', 'out_of_core'],

@@ -23,18 +23,18 @@ namespace {
 static_assert(std::is_trivially_destructible_v<PlannedCall>);
 
 // Elements of a scale or zero point for `n` columns, of which one may serve all columns.
-int64_t count_of(const Operand& row, int64_t n) {
+int64_t elements_of(const Operand& row, int64_t n) {
   return row.base == nullptr || n == 0 ? 0 : row.col_stride == 0 ? 1 : n;
 }
 
-int64_t bytes_of(const Operand& row, int64_t n) {
-  return count_of(row, n) * static_cast<int64_t>(dtype_bytes(row.dtype));
+int64_t bytes_of_row(const Operand& row, int64_t n) {
+  return elements_of(row, n) * static_cast<int64_t>(dtype_bytes(row.dtype));
 }
 
 // Copies the elements to `memory`, contiguous, and makes `row` stand for the copy.
 void move_row(Operand* row, int64_t n, std::byte* memory) {
   const auto bytes = static_cast<int64_t>(dtype_bytes(row->dtype));
-  const int64_t count = count_of(*row, n);
+  const int64_t count = elements_of(*row, n);
   if (count == 0) return;
   for (int64_t col = 0; col < count; ++col)
     std::copy_n(row->block(0, col, 1, 1).data, bytes, memory + col * bytes);
@@ -69,8 +69,8 @@ Status PreparedAccess::prepare(Context& context, const Args& args, PreparedCall*
   const Problem& problem = planned.call.problem;
   const Quantization& q = problem.quantization;
   const int64_t scales_at = Arena::round_up(int64_t{sizeof(PreparedCall::Block)}),
-                zero_points_at = scales_at + bytes_of(q.b_scale, problem.n),
-                bytes = zero_points_at + bytes_of(q.b_zero_point, problem.n);
+                zero_points_at = scales_at + bytes_of_row(q.b_scale, problem.n),
+                bytes = zero_points_at + bytes_of_row(q.b_zero_point, problem.n);
   void* memory =
       std::in_range<size_t>(bytes) ? context.allocate(static_cast<size_t>(bytes)) : nullptr;
   if (memory == nullptr) {

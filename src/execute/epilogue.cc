@@ -212,7 +212,7 @@ void store_group(const v128_t (&x)[4], Output out, uint8_t* y) {
       y, wasm_u8x16_narrow_i16x8(low, wasm_i16x8_narrow_i32x4(out.round(x[2]), out.round(x[3]))));
 }
 
-// What the epilogue adds to the accumulators of one row.
+// What the epilogue adds to the accumulators, for each row.
 struct RowTerms {
   const int32_t* c;  // null: absent
   v128_t sum;        // of the row of A, less its zero point; in each lane

@@ -191,7 +191,7 @@ class Executor {
            kernel.a, a_panels_);
       zero_points_.add_packed_a(a_panels_, mc, kc);
       a_rows = a_panels_;
-      // One row's share of a micro-panel, which may hold several.
+      // Bytes per row of a micro-panel.
       row_bytes = panel_bytes(kernel.a, kc) / static_cast<size_t>(kernel.a.width);
     }
     Strip strip{

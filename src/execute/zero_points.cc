@@ -7,6 +7,10 @@
 
 namespace wgemm {
 
+static_assert(column_bytes(1) == sizeof(*QuantizedColumns{}.scale) +
+                                     sizeof(*QuantizedColumns{}.b_zero_point) +
+                                     sizeof(*QuantizedColumns{}.a_correction));
+
 int ZeroPointCorrection::a_zero_point() const {
   return is_dot_ ? problem_.quantization.a_zero_point - packed_a_offset() : 0;
 }

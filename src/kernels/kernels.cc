@@ -56,7 +56,7 @@ constexpr auto kPortable = Isa::kPortable, kSimd128 = Isa::kSimd128;
 constexpr auto kX86 = Processor::kX86, kArm = Processor::kArm;
 
 // A bound on M if B fits in L1. More rows than these pay for packing even then.
-constexpr int kManyRows = 512;
+constexpr int kRowsMaxInL1 = 512;
 
 // `loadsplat` and `splat` differ by processor. V8 and SpiderMonkey compile load-and-splat to one
 // instruction with a memory operand on x86, 1.5 times as fast as splat. ARM multiplies by a lane,
@@ -74,7 +74,7 @@ constexpr Kernel kKernels[] = {
     {.name = "f32_6x8__relaxed_rowmajor",
      .compute = kF32, .mr = 6, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
      .b_layout = kRowMajor, .isa = kRelaxed, .strict = false,
-     .m_max = 15, .m_max_b_in_l1 = kManyRows, .m_max_short_rows = 128, .run = f32_6x8_relaxed},
+     .m_max = 15, .m_max_b_in_l1 = kRowsMaxInL1, .m_max_short_rows = 128, .run = f32_6x8_relaxed},
     {.name = "f32_4x8__relaxed_dot",
      .compute = kF32, .mr = 4, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
      .b_layout = kColumnMajor, .isa = kRelaxed, .strict = false,
@@ -130,12 +130,12 @@ constexpr Kernel kKernels[] = {
     {.name = "f64_6x8__relaxed_rowmajor",
      .compute = kF64, .mr = 6, .nr = 8, .a = kRowsOf<double>, .b = panel_of<double>(8),
      .b_layout = kRowMajor, .isa = kRelaxed, .strict = false,
-     .m_min = 5, .m_max = 0, .m_max_b_in_l1 = kManyRows, .m_max_short_rows = 128,
+     .m_min = 5, .m_max = 0, .m_max_b_in_l1 = kRowsMaxInL1, .m_max_short_rows = 128,
      .run = f64_6x8_relaxed},
     {.name = "f64_2x8__relaxed_rowmajor",
      .compute = kF64, .mr = 2, .nr = 8, .a = kRowsOf<double>, .b = panel_of<double>(8),
      .b_layout = kRowMajor, .isa = kRelaxed, .strict = false,
-     .m_max = 4, .m_max_b_in_l1 = kManyRows, .m_max_short_rows = 128,
+     .m_max = 4, .m_max_b_in_l1 = kRowsMaxInL1, .m_max_short_rows = 128,
      .run = f64_6x8_relaxed},
     {.name = "f64_2x8__relaxed_colmajor",
      .compute = kF64, .mr = 2, .nr = 8, .a = kRowsOf<double>, .b = panel_of<double>(8),
@@ -216,7 +216,7 @@ constexpr Kernel kKernels[] = {
     {.name = "f32_4x8__simd128_rowmajor_packed_a",
      .compute = kF32, .mr = 4, .nr = 8, .a = panel_of<float>(4), .b = kF32PanelOfB,
      .b_layout = kRowMajor, .isa = kSimd128, .processor = kX86,
-     .m_min = 6, .m_max = 0, .m_max_b_in_l1 = kManyRows, .run = f32_4x8_simd128_packed_a},
+     .m_min = 6, .m_max = 0, .m_max_b_in_l1 = kRowsMaxInL1, .run = f32_4x8_simd128_packed_a},
     {.name = "f32_4x8__simd128_packed_a",
      .compute = kF32, .mr = 4, .nr = 8, .a = panel_of<float>(4), .b = kF32PanelOfB,
      .isa = kSimd128, .processor = kX86,
@@ -244,7 +244,7 @@ constexpr Kernel kKernels[] = {
     {.name = "f64_2x8__simd128_rowmajor",
      .compute = kF64, .mr = 2, .nr = 8, .a = kRowsOf<double>, .b = panel_of<double>(8),
      .b_layout = kRowMajor, .isa = kSimd128,
-     .m_max = 4, .m_max_b_in_l1 = kManyRows, .run = f64_2x8_simd128},
+     .m_max = 4, .m_max_b_in_l1 = kRowsMaxInL1, .run = f64_2x8_simd128},
     {.name = "f64_2x8__simd128_colmajor",
      .compute = kF64, .mr = 2, .nr = 8, .a = kRowsOf<double>, .b = panel_of<double>(8),
      .b_layout = kColumnMajor, .isa = kSimd128,
@@ -272,7 +272,7 @@ constexpr Kernel kKernels[] = {
     {.name = "i32_4x8__simd128_rowmajor_packed_a",
      .compute = kI32, .mr = 4, .nr = 8, .a = panel_of<int32_t>(4), .b = panel_of<int32_t>(8),
      .b_layout = kRowMajor, .isa = kSimd128,
-     .m_min = 6, .m_max = 0, .m_max_b_in_l1 = kManyRows, .run = i32_4x8_simd128_packed_a},
+     .m_min = 6, .m_max = 0, .m_max_b_in_l1 = kRowsMaxInL1, .run = i32_4x8_simd128_packed_a},
     {.name = "i32_4x8__simd128_packed_a",
      .compute = kI32, .mr = 4, .nr = 8, .a = panel_of<int32_t>(4), .b = panel_of<int32_t>(8),
      .isa = kSimd128,

@@ -5,19 +5,19 @@
 
 #include <algorithm>
 
+#include "base/blocks.h"
+
 namespace wgemm {
 namespace {
 
-// Cuts `total` into equal blocks of at most `longest`. Returns their size, a multiple of `step`.
-constexpr int64_t equal_blocks(int64_t total, int64_t longest, int64_t step) {
-  if (total <= longest) return total;
-  const int64_t count = (total + longest - 1) / longest;
-  return ((total + count - 1) / count + step - 1) / step * step;
+// Blocks of at most `size_max`, a multiple of `step`, or all of `total`.
+constexpr int64_t block_size(int64_t total, int64_t size_max, int64_t step) {
+  return total <= size_max ? total : round_up(equal_blocks(total, size_max), step);
 }
 
 BlockSizes sizes_for(const Problem& p, int64_t side, int64_t k) {
-  return {equal_blocks(p.m, side, kBlockStep), equal_blocks(p.n, side, kBlockStep),
-          equal_blocks(p.k, k, kBlockStepOfK)};
+  return {block_size(p.m, side, kBlockStep), block_size(p.n, side, kBlockStep),
+          block_size(p.k, k, kBlockStepOfK)};
 }
 
 // The longest side of blocks of Y that fit, by bisection; 0 if none fit.

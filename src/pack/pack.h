@@ -17,12 +17,6 @@ struct PackSource {
   int zero_point = 0;  // subtracted from 8-bit elements, but not from padding, which is 0
 };
 
-// Bytes that pack() writes: whole panels.
-constexpr size_t packed_bytes(const PanelLayout& layout, int64_t lanes, int64_t depth) {
-  return static_cast<size_t>((lanes + layout.width - 1) / layout.width) *
-         panel_bytes(layout, depth);
-}
-
 // Writes packed_bytes() to `panels`, padding included. `panels` must be aligned to 16 bytes.
 void pack(const PackSource& source, const PanelLayout& layout, void* panels);
 

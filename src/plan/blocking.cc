@@ -18,6 +18,7 @@
 
 #include <algorithm>
 
+#include "base/blocks.h"
 #include "base/machine.h"
 #include "base/types.h"
 #include "plan/partition.h"
@@ -40,6 +41,9 @@ constexpr int32_t kNone = INT32_MAX;
 
 // Half of L2: the other half is for A, accumulators and what passes by.
 constexpr int32_t kHalfL2 = kMachine.l2 / 2;
+
+// Of an unpacked row-major B that is read once, or has short rows.
+constexpr int32_t kSmallBlockBytes = kMachine.l2 / 8;
 
 // KC: see above. NC: so that the accumulators of a strip stay in L2, 384 KiB for six rows.
 constexpr int32_t kKc = 4096, kNc = 16384;
@@ -73,7 +77,7 @@ constexpr BlockRule kRules[] = {
 
     // B is read once, and an eighth of L2 is fastest: 64x64xK of float64 with 128 KiB 19.6 to 22.3
     // GFLOP/s, with 256 KiB 18.3 to 21.5, with 64 KiB 19.5 to 21.7. Short rows do as well.
-    {Regime::kGemvRowMajor, "GEMV, unpacked row-major B", kKc, kNone, kMachine.l2 / 8, kNc},
+    {Regime::kGemvRowMajor, "GEMV, unpacked row-major B", kKc, kNone, kSmallBlockBytes, kNc},
 
     // As with several rows, but no strip comes back to the block.
     {Regime::kGemvColumnMajor, "GEMV, unpacked column-major B", 1 << 15, kNone, kNone, kNc},
@@ -129,28 +133,22 @@ constexpr auto kPrefetchedWeights = static_cast<double>(kMachine.llc);
 // Bytes of A and B that are prefetched for a block.
 constexpr int64_t kPrefetchedBlock = kMachine.l2 / 2;
 
-// The size of equal blocks that cut `total` into as few as possible, none above `size_max`: so that
-// the last is no sliver.
-constexpr int64_t equal_blocks(int64_t total, int64_t size_max) {
-  const int64_t count = (total + size_max - 1) / size_max;
-  return (total + count - 1) / count;
-}
-
-constexpr int64_t round_up(int64_t value, int64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
-
 // M and N are small, and K may be long: A and B are both read once.
 bool has_small_result(const Problem& problem, const Kernel& kernel) {
   return problem.m > kernel.mr && problem.m <= kFewUses && problem.n <= kFewUses;
 }
 
+// Rows from which a kernel waits for packed weights. With fewer, kernels read several panels at a
+// time, as streams.
+constexpr int64_t kWaitingRowsOfF32 = 3, kWaitingRowsOfF64 = 2;
+
 // Whether the kernel waits for packed weights from memory. Fused kernels and those of float64 do;
-// others take about as long to multiply as the weights to arrive. With fewer rows than these,
-// kernels read several panels at a time, as streams. 6x4096x4096 of float32: 8.93 to 5.69 ms.
+// others take about as long to multiply as the weights to arrive. 6x4096x4096 of float32: 8.93 to
+// 5.69 ms.
 bool waits_for_weights(const Problem& problem, const Kernel& kernel) {
   const bool is_f64 = problem.compute == DType::kFloat64;
-  return problem.b.is_packed() && problem.m <= kFewUses && problem.m >= (is_f64 ? 2 : 3) &&
+  return problem.b.is_packed() && problem.m <= kFewUses &&
+         problem.m >= (is_f64 ? kWaitingRowsOfF64 : kWaitingRowsOfF32) &&
          (is_f64 || (problem.compute == DType::kFloat32 && !kernel.strict)) &&
          bytes_of(problem.n, problem.k, problem.b.dtype()) > kPrefetchedWeights;
 }
@@ -164,9 +162,9 @@ int64_t row_major_kc(const Problem& problem, const Plan& plan) {
       (problem.m == 2 || plan.kernel->mr == 2) && element > 2 && b_bytes > kMachine.llc;
   const bool waits = problem.m == 1 || pairs;
   if (waits && b_bytes > kHalfL2 && plan.cols.size >= kStreamColumns) return kKcMin;
-  const bool small_block = waits || has_short_rows(problem.b.plain);
-  const BlockRule& rule = rule_of(small_block ? Regime::kGemvRowMajor : Regime::kSkinnyRowMajor);
-  return std::max(rule.b_bytes / element / plan.cols.size, kKcMin);
+  int64_t bytes = rule_of(plan.regime).b_bytes;
+  if (pairs || has_short_rows(problem.b.plain)) bytes = kSmallBlockBytes;
+  return std::max(bytes / element / plan.cols.size, kKcMin);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/blocks.h"
 #include "plan/select_kernel.h"
 
 namespace wgemm {
@@ -11,7 +12,7 @@ namespace {
 // Products below 100 cubed were not faster on two threads.
 constexpr double kThreadedWork = 1 << 20;
 
-// Multiply-adds of a task at least.
+// Multiply-adds of a task at least: the smallest product that is threaded has four tasks.
 constexpr double kTaskWork = 1 << 18;
 
 // Tasks per thread, so that other threads take over from one that starts late or is slower. Axpy
@@ -26,7 +27,7 @@ constexpr int64_t kTaskRowsMin = 32, kTaskColumnsMin = 32;
 // there is that much.
 Cut cut(int64_t total, int64_t step, int64_t size_min, int64_t wanted) {
   const int64_t count = std::clamp<int64_t>(total / size_min, 1, wanted);
-  const int64_t size = ((total + count - 1) / count + step - 1) / step * step;
+  const int64_t size = round_up((total + count - 1) / count, step);
   return {std::min(size, total), (total + size - 1) / size};
 }
 

@@ -2,7 +2,6 @@
 
 #include "base/arena.h"
 #include "base/types.h"
-#include "pack/pack.h"
 #include "plan/blocking.h"
 #include "plan/partition.h"
 #include "plan/select_kernel.h"
@@ -12,7 +11,7 @@ namespace {
 
 // Columns up to which, and rows from which, the transpose is computed: kernels then waste no
 // columns, and read A, which is nearly all of the data, unpacked, as B.
-constexpr int64_t kFewColumns = 4, kManyRows = 8;
+constexpr int64_t kTransposeColumnsMax = 4, kTransposeRowsMin = 8;
 
 // The kernel writes Y itself if nothing is left to do and Y looks like accumulators.
 bool can_write_y(const Problem& problem) {
@@ -81,7 +80,7 @@ Plan make_plan(const Problem& problem, const Context& context, const PlanOptions
 }
 
 bool transpose_if_faster(Problem* problem, const PlanOptions& options) {
-  const bool is_narrow = problem->n <= kFewColumns && problem->m >= kManyRows;
+  const bool is_narrow = problem->n <= kTransposeColumnsMax && problem->m >= kTransposeRowsMin;
   const bool is_contiguous = problem->a.row_stride == 1 || problem->a.col_stride == 1;
   if (!is_narrow || !is_contiguous || problem->compute == DType::kInt8 || problem->b.is_packed() ||
       !problem->batch.empty() || options.kernel != nullptr)

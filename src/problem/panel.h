@@ -45,4 +45,10 @@ constexpr size_t panel_bytes(const PanelLayout& layout, int64_t k) {
                              layout.element_bytes);
 }
 
+// Bytes that pack() writes: whole panels.
+constexpr size_t packed_bytes(const PanelLayout& layout, int64_t lanes, int64_t depth) {
+  return static_cast<size_t>((lanes + layout.width - 1) / layout.width) *
+         panel_bytes(layout, depth);
+}
+
 }  // namespace wgemm

@@ -323,8 +323,8 @@ TEST(Memory, ThreadsMayNotStart) {
     EXPECT_STREQ(status.message, "set_threads: the system does not start 4 threads");
     EXPECT_EQ(context.threads(), 2);
   };
-  for (const int64_t n :
-       {0, 1, 2}) {  // it is tried before whether so many start, and only that may fail
+  // set_threads() first tries to start the threads, and only that may fail.
+  for (const int64_t n : {0, 1, 2}) {
     starts = {n, true};
     const Status status = context.set_threads(4);
     starts = {};
