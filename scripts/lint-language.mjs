@@ -37,7 +37,8 @@ function linesOf(name, text) {
   if (name === 'CONTRIBUTING.md') return lines.map((line) => (line.startsWith('|') ? '' : line));
   if (name !== 'CHANGELOG.md') return lines;
   const headings = lines.flatMap((line, i) => (line.startsWith('## ') ? [i] : []));
-  return lines.slice(0, headings[1]);
+  const isOldName = (i) => [lines[i], lines[i - 1]].some((line) => line?.startsWith('- Renamed:'));
+  return lines.slice(0, headings[1]).map((line, i) => (isOldName(i) ? '' : line));
 }
 
 /** 'kLeastCost' and 'least_cost' as 'k Least Cost' and 'least cost'. */
