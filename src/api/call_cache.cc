@@ -13,7 +13,7 @@ uint64_t bits(double word) { return std::bit_cast<uint64_t>(word); }
 const PlannedCall* CallCache::find(int operation, std::span<const double> words) const {
   for (const Entry& entry : entries_) {
     if (entry.count == 0 || entry.count != words.size() || entry.operation != operation) continue;
-    // From the last word on: the result comes last, and most calls differ in it.
+    // Compares the last words first: the result comes last, and most calls differ in it.
     size_t left = words.size();
     while (left > 0 && bits(entry.words[left - 1]) == bits(words[left - 1])) --left;
     if (left == 0) return &*entry.call;

@@ -1,5 +1,5 @@
-// The cache of recent calls, for a small product: to check and plan it takes as long as to compute
-// it. The JavaScript API uses it; native callers keep a PreparedCall themselves.
+// Caches recent calls: to check and plan a small product takes as long as to compute it. The
+// JavaScript API uses this cache; native callers keep a PreparedCall themselves.
 #pragma once
 
 #include <optional>
@@ -9,22 +9,21 @@
 
 namespace wgemm {
 
-// The last calls. The key of a call is an operation and words that state all its arguments:
-// addresses, sizes, strides and attributes. A cached call is valid only while what its key does not
-// state stays the same: the context, its number of threads, and all memory at those addresses,
-// except the elements of A, B, C and Y. Therefore the caller must not keep a call of qgemm whose
-// scales or zero points lie in memory.
+// The key of a call is an operation and words that state all its arguments: addresses, sizes,
+// strides and attributes. A cached call is valid only while everything else stays the same: the
+// context, its number of threads, and all memory at those addresses, except the elements of A, B, C
+// and Y. Therefore the caller must not keep a call of qgemm whose scales or zero points lie in
+// memory.
 class CallCache {
  public:
   // The cached call of this key, or null. Words are compared as bits: NaN equals itself, and 0
   // differs from -0. `operation`: the caller's number for one of its operations.
   const PlannedCall* find(int operation, std::span<const double> words) const;
 
-  // A call to plan, and memory for operands that the caller has as numbers: they must live as long
-  // as the call.
+  // The cache owns both.
   struct Slot {
-    PlannedCall& call;
-    double* scalars;  // kMaxScalars
+    PlannedCall& call;  // for the caller to plan
+    double* scalars;    // kMaxScalars elements, for operands that the caller has as numbers
   };
   static constexpr size_t kMaxScalars = 10;
   // The slot for the next call. Valid until the next call of next() or forget().

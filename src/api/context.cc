@@ -19,7 +19,7 @@
 namespace wgemm {
 namespace {
 
-// Stands in front of each allocation. It takes kArenaAlignment bytes, to keep what follows aligned.
+// Precedes each allocation. It takes kArenaAlignment bytes, so that the allocation is aligned.
 struct Header {
   size_t bytes;  // of the whole allocation, including the header
 };
@@ -29,7 +29,7 @@ constexpr size_t kWasmPage = size_t{64} << 10;  // bytes
 
 #if WGEMM_THREADS
 
-// Whether the system starts `threads` threads at the same time. pthreadpool would wait for ever for
+// Whether the system starts `threads` threads at the same time. pthreadpool would wait forever for
 // a thread that does not start.
 #if defined(__EMSCRIPTEN__)
 // The workers run already, so only memory may be missing: a thread needs a stack as large as the
@@ -82,9 +82,9 @@ bool Context::has_room(size_t bytes) const {
 size_t Context::room() const {
   size_t bytes = limit_ == 0 ? SIZE_MAX : limit_ - std::min(limit_, in_use_);
 #if defined(__EMSCRIPTEN__)
-  // The limit holds for committed pages, which never return. An allocation can use the free memory
-  // at the end of the heap (keepcost) and the pages that may still be committed. The allocator
-  // rounds up to a page, twice.
+  // The limit applies to committed pages, which wasm cannot return. An allocation can use the free
+  // memory at the end of the heap (keepcost) and the pages that may still be committed. The
+  // allocator rounds up to a page, twice.
   const size_t committed = __builtin_wasm_memory_size(0) * kWasmPage,
                may_commit = limit_ == 0 ? SIZE_MAX : std::max(limit_, committed);
   const size_t used = reinterpret_cast<uintptr_t>(sbrk(0)) -

@@ -10,7 +10,7 @@
 
 namespace wgemm {
 
-// What a PreparedCall owns. Behind it lie the copies of b_scale and b_zero_point.
+// What a PreparedCall owns. The copies of b_scale and b_zero_point follow it in memory.
 struct PreparedCall::Block {
   Context* context;
   int threads;  // of the context, when the plan was made
@@ -22,7 +22,7 @@ namespace {
 // The destructor of PreparedCall only releases the memory.
 static_assert(std::is_trivially_destructible_v<PlannedCall>);
 
-// Elements of a scale or zero point for `n` columns, of which one may serve all columns.
+// Number of elements of a scale or zero point for `n` columns. One may serve all columns.
 int64_t elements_of(const Operand& row, int64_t n) {
   return row.base == nullptr || n == 0 ? 0 : row.col_stride == 0 ? 1 : n;
 }
@@ -42,7 +42,7 @@ void move_row(Operand* row, int64_t n, std::byte* memory) {
   if (row->col_stride != 0) row->col_stride = 1;
 }
 
-// Copies a planned call, whose batch points into itself.
+// Copies a planned call. PlannedCall has no copy constructor, since its batch points into itself.
 void copy_call(const PlannedCall& from, PlannedCall* to) {
   const std::span<const BatchAxis> batch = from.call.problem.batch;
   to->op = from.op;
@@ -55,7 +55,7 @@ void copy_call(const PlannedCall& from, PlannedCall* to) {
 
 }  // namespace
 
-// The friend of PreparedCall.
+// Has access to the members of PreparedCall.
 struct PreparedAccess {
   template <typename Args>
   static Status prepare(Context& context, const Args& args, PreparedCall* call);

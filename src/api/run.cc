@@ -29,11 +29,9 @@ Status run_plan(Context& context, const char* op, const Problem& problem, const 
              : no_scratch(context, op, plan);
 }
 
-OutOfCoreOperands out_of_core_operands(const GemmArgs& args) {
-  return {args.A.out_of_core, args.B.out_of_core, args.C == nullptr ? nullptr : args.C->out_of_core,
-          args.Y.out_of_core};
-}
-OutOfCoreOperands out_of_core_operands(const QGemmArgs& args) {
+// For GemmArgs and QGemmArgs, which name their operands alike.
+template <typename Args>
+OutOfCoreOperands out_of_core_operands(const Args& args) {
   return {args.A.out_of_core, args.B.out_of_core, args.C == nullptr ? nullptr : args.C->out_of_core,
           args.Y.out_of_core};
 }
@@ -124,8 +122,8 @@ Status matmul_shape(const MatMulArgs& args, int64_t* dims, size_t* rank) {
 
 namespace {
 
-// The plan that run() would compute by, as far as the limit tells. `beside`: bytes that the caller
-// will allocate before.
+// Makes the plan that run() would use, judged by the memory limit alone. `beside`: bytes that the
+// caller will allocate first.
 Status plan_run(const Context& context, const char* op, const Problem& problem, int64_t beside,
                 Plan* plan) {
   const auto fits = [&] {

@@ -1,4 +1,5 @@
-// The stages in order. The only place that knows it.
+// Runs the stages of a call in order: check, plan, allocate scratch, execute. No other file knows
+// this order.
 #pragma once
 
 #include "ops/ops.h"
@@ -8,14 +9,14 @@
 
 namespace wgemm {
 
-// Plan, then one arena, then execute; with options, which tests give. Error: kOutOfMemory, with
-// nothing written.
+// Plans a problem, allocates one arena and executes. Only tests and benchmarks set `options`.
+// Error: kOutOfMemory, with nothing written.
 Status run(Context& context, const char* op, const Problem& problem,
            const PlanOptions& options = {});
 
-// A call that is checked and planned, ready to run any number of times: on the caller's stack, in
-// the CallCache, or in a PreparedCall. It holds copies of the arguments, except for
-// operands, packed weights, b_scale and b_zero_point: of these it holds addresses.
+// A call that is checked and planned, ready to run any number of times. It lies on the caller's
+// stack, in the CallCache or in a PreparedCall. It holds copies of the arguments, but only the
+// addresses of operands, packed weights, b_scale and b_zero_point.
 struct PlannedCall {
   // Defined, not defaulted: a defaulted one would clear all 4 kB first.
   PlannedCall() {}                           // NOLINT(modernize-use-equals-default)
@@ -23,9 +24,9 @@ struct PlannedCall {
   PlannedCall& operator=(const PlannedCall&) = delete;
 
   const char* op = "";
-  MatMulProblem call;  // of gemm and qgemm only its problem, without a batch
+  MatMulProblem call;  // gemm and qgemm set only its problem, without a batch
   OutOfCoreOperands out_of_core;
-  Plan plan;  // only of a call whose operands are all in memory
+  Plan plan;  // set only if all operands are in memory
 };
 
 // Checks the arguments and plans the call. Errors: those of gemm(), qgemm() and matmul(), except

@@ -1,13 +1,14 @@
-// Scratch memory of one call: a single allocation, sized by the plan, that may fail. It belongs to
-// the context that it comes from, and ends with the Arena. Small scratch lies on the stack, since
-// an allocation would take longer than a small product; it counts towards the memory limit too.
+// Scratch memory of one call: a single allocation, sized by the plan, that may fail. The Arena
+// allocates it from a context and releases it in its destructor. Small scratch lies on the stack,
+// since an allocation would take longer than a small product. It counts towards the memory limit
+// too.
 #pragma once
 
 #include "wgemm.h"
 
 namespace wgemm {
 
-// Bytes; a cache line. Sizes of the buffers in an arena are rounded up to it.
+// Bytes of a cache line. Sizes of the buffers in an arena are rounded up to it.
 inline constexpr size_t kArenaAlignment = 64;
 
 // Largest arena on the stack, in bytes. 0 under the address sanitizer, which detects an overrun by

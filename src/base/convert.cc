@@ -35,8 +35,8 @@ HalfConstants half_constants = {
 
 namespace {
 
-// float64 becomes 16 bits through a float32 that is rounded to odd: then the second rounding gives
-// the same result as a single one. (Boldo and Melquiond, "When double rounding is odd", 2005.)
+// float64 becomes 16 bits through a float32 that is rounded to odd. Both roundings together then
+// have the result of a single one. (Boldo and Melquiond, "When double rounding is odd", 2005.)
 float round_to_odd(double value) {
   float nearest = static_cast<float>(value);
   if (std::isnan(value) || static_cast<double>(nearest) == value) return nearest;

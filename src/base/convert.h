@@ -51,7 +51,7 @@ inline BFloat16 narrow_to(float x, BFloat16) {
   return {static_cast<uint16_t>((bits + 0x7fffU + (bits >> 16 & 1U)) >> 16)};
 }
 
-// The same by SIMD. widen() takes eight elements and returns two vectors, or takes four elements
+// The SIMD version. widen() takes eight elements and returns two vectors, or takes four elements
 // that are sign-extended to 32 bits. The constants are variables, so that the compiler loads them:
 // V8 builds a literal vector again in every iteration of a loop, and so takes longer.
 struct HalfConstants {
@@ -128,7 +128,7 @@ struct HalfSimd<Float16> {
     const v128_t scaled =
         wasm_f32x4_mul(wasm_v128_and(wasm_i32x4_shl(x, 13), sign_and_shifted), finite.two_to_112);
     // All ones for infinity and NaN. The compiler would turn a comparison into a bitselect, which
-    // takes engines three times as long.
+    // is three times as slow.
     const v128_t is_special = wasm_i32x4_sub(
         largest_exponent, wasm_i32x4_max(wasm_v128_and(x, f16_infinity), largest_exponent));
     return wasm_v128_or(scaled, wasm_v128_and(is_special, infinity));

@@ -1,4 +1,5 @@
-// Builds the message of a Status from pieces, without allocating, and returns failed ones.
+// Makes a failed Status, with a message from pieces and without allocating, and returns from the
+// enclosing function if a Status failed.
 #pragma once
 
 #include <initializer_list>

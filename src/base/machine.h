@@ -12,7 +12,7 @@ struct Machine {
 };
 
 // One set of values serves every processor: WebAssembly cannot query caches, and a guess from the
-// processor's kind would be wrong on half of the machines. They are those of AMD Zen 4, where the
+// processor's kind would be wrong on half of the machines. They describe AMD Zen 4, where the
 // thresholds were measured: 32 KiB of L1 and 1 MiB of L2 per core, and 8 MiB of an LLC that other
 // cores and other programs use as well. Zen 5, recent Intel laptops and ARM phones have an L1 and
 // an L2 of this size or up to twice as large. Zen 3 and older Intel laptops have half of the L2 or

@@ -1,4 +1,4 @@
-// Transposes 2 x 2 elements of 64 bits or 4 x 4 elements of 32 bits in registers; a vector is a
+// Transposes 2 x 2 elements of 64 bits or 4 x 4 elements of 32 bits in registers. Each vector is a
 // row.
 #pragma once
 

@@ -81,13 +81,13 @@ constexpr size_t dtype_bytes(DType type) {
 
 enum class Code : uint8_t {
   kOk,
-  kShape,         // a rank, size, stride or array length breaks a rule
-  kDType,         // a type that the operation lacks, or types that must agree and do not
-  kOpset,         // the version of the operator that `opset` names lacks what was asked for
-  kArgument,      // any other argument is out of its range, or an output overlaps an input
-  kOutOfMemory,   // an allocation failed, or would exceed the context's limit
-  kPackMismatch,  // weights were packed for another operation, type or shape, or bytes are no
-                  // packed weights
+  kShape,        // a rank, size, stride or array length breaks a rule
+  kDType,        // a type that the operation lacks, or types that must agree and do not
+  kOpset,        // the version of the operator that `opset` names lacks what was asked for
+  kArgument,     // any other argument is out of its range, or an output overlaps an input
+  kOutOfMemory,  // an allocation failed, or would exceed the context's limit
+  // Weights were packed for another operation, type or shape, or bytes are not packed weights.
+  kPackMismatch,
 };
 
 // What went wrong, in one sentence that names the argument, what was found and what is allowed.
@@ -129,8 +129,8 @@ struct Runs {
 // For a tensor that is out-of-core: the caller keeps its elements, and moves blocks of them while a
 // call computes. So a product may be larger than memory, or than the limit of the context.
 struct OutOfCore {
-  // Copies those elements of an input to `block`, run after run without gaps, or those of an output
-  // from there. Must not call the library.
+  // Copies the elements of `runs` from an input to `block`, or from `block` to an output. In
+  // `block` the runs are contiguous. Must not call the library.
   void (*move)(void* caller, const Runs& runs, void* block) = nullptr;
   void* caller = nullptr;
 };
@@ -280,7 +280,7 @@ Status pack(Context& context, const PackArgs& args, PackedWeights* weights);
 size_t serialized_bytes(const PackedWeights& weights);
 
 // Writes the weights to `bytes`, whose length must be serialized_bytes(). Errors: kArgument if the
-// weights are empty, kShape if the length is another.
+// weights are empty, kShape if the length differs.
 Status serialize(const PackedWeights& weights, std::span<std::byte> bytes);
 
 // Makes packed weights from bytes of serialize(), of any alignment, and keeps a copy. The weights
@@ -352,11 +352,11 @@ struct GemmArgs {
   // Broadcast to (M, N) in one direction. null: absent, from opset 11 on.
   const ConstTensor* C = nullptr;
   Tensor Y;  // (M, N); may be exactly C: the same memory, shape and strides
-  // For float32, float16 and bfloat16 rounded to float32; for float64 and integers kept as it is.
+  // Rounded to float32 for float32, float16 and bfloat16; kept as it is for float64 and integers.
   Factor alpha = 1;
   Factor beta = 1;  // as alpha; 0: C is checked but not read
-  // Bounds alpha * A' * B' + beta * C before it is rounded to 16 bits; for integers, bounds Y. At
-  // any opset.
+  // Bounds alpha * A' * B' + beta * C before it is rounded to 16 bits; for integers, bounds Y.
+  // Every opset allows it.
   Activation activation;
   int64_t transA = 0;  // not 0: A' is the transpose of A
   int64_t transB = 0;  // not 0: B' is the transpose of B
@@ -486,8 +486,8 @@ Status prepare(Context& context, const QGemmArgs& args, PreparedCall* call);
 Status prepare(Context& context, const MatMulArgs& args, PreparedCall* call);
 
 // Computes a prepared call in the context that prepared it. The results are those of gemm(),
-// qgemm() or matmul(). Like these, it may need scratch memory and threads of the
-// context. As for all calls, one thread at a time may use the context.
+// qgemm() or matmul(). Like these, it may need scratch memory and threads of the context. As for
+// all calls, one thread at a time may use the context.
 //
 // After Context::set_threads() the call stays valid: the next run() plans it for the new number of
 // threads. If tensors are out-of-core, each run() chooses its blocks by the memory that is then
@@ -502,7 +502,7 @@ Status run(PreparedCall& call);
 struct Explanation {
   const char* kernel = "";         // the micro-kernel's name; "" if M, N or K is 0
   const char* regime = "";         // "GEMM", "skinny GEMM" or "GEMV", and how B is read if unpacked
-  int64_t batch = 1;               // number of products, after products that can be merged are one
+  int64_t batch = 1;               // number of products, after batch axes are merged
   int64_t m = 0, n = 0, k = 0;     // sizes of each product
   int64_t mr = 0, nr = 0, kr = 0;  // the micro-kernel's tile, and its k steps per iteration
   int64_t mc = 0, nc = 0, kc = 0;  // block sizes, in elements
@@ -514,10 +514,10 @@ struct Explanation {
   // the transposed product.
   bool transposed = false;
   int64_t scratch_bytes = 0;  // scratch memory of the call, for all threads
-  // Operands are out-of-core: the call copies blocks of them to memory and computes block by block.
-  // scratch_bytes includes these blocks.
+  // Some operands are out-of-core: the call copies blocks of them to memory and computes block by
+  // block. scratch_bytes includes these blocks.
   bool out_of_core = false;
-  // Moved between out-of-core operands and memory, 2^62 at most.
+  // Bytes that the call moves between out-of-core operands and memory, 2^62 at most.
   int64_t moved_bytes = 0;
 };
 

@@ -1,7 +1,7 @@
-// Operands of a product: A, B and C to read, Y to write. The later stages ask for one block at a
-// time and never see a whole operand, so that it need not be in memory as a whole: out_of_core/
-// makes operands of the blocks that it has copied to memory. Operands and blocks are views; the
-// caller owns the elements. All strides count elements.
+// Operands of a product: A, B and C to read, Y to write. Later stages ask for one block at a time,
+// so an operand need not be in memory as a whole: out_of_core/ makes operands of the blocks that it
+// has copied to memory. Operands and blocks are views; the caller owns the elements. All strides
+// count elements.
 #pragma once
 
 #include <cstddef>

@@ -18,8 +18,8 @@ struct PanelLayout {
   int kr;             // elements of k that are adjacent
   int header;         // elements before each micro-panel of B; none for A
   int element_bytes;  // bytes per element of a micro-panel
-  // Writes a header from the elements after it, which are `k` deep; null: the header is 0. For
-  // elements of 32 and 64 bits only.
+  // Computes the header of a micro-panel from its elements, `k` steps; null: the header is 0. Only
+  // for elements of 32 and 64 bits.
   void (*fill_header)(void* header, int64_t k);
 
   bool operator==(const PanelLayout&) const = default;
@@ -38,7 +38,7 @@ constexpr PanelLayout panel_of(int width, int kr = 1, int header = 0) {
 template <typename T>
 inline constexpr PanelLayout kRowsOf = panel_of<T>(1);
 
-// Bytes from one micro-panel to the next, for micro-panels `k` deep.
+// Bytes from one micro-panel to the next, for micro-panels of `k` steps.
 constexpr size_t panel_bytes(const PanelLayout& layout, int64_t k) {
   const int64_t steps = (k + layout.kr - 1) / layout.kr;
   return static_cast<size_t>((layout.header + steps * layout.kr * layout.width) *

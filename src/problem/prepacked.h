@@ -4,9 +4,12 @@
 // converts them block by block.
 //
 // PackedWeights owns one block of memory. It has these sections, each aligned to 64 bytes:
-//   header       op, type, sizes, batch axes; range of 8-bit elements; whether float16 is all
-//   finite column sums  sums over k of each column, one int32 per column; only for 8-bit types if K
-//   > 0 panels       matrix after matrix
+//   header       op, type, sizes, batch axes; range of 8-bit elements; whether all elements are
+//                finite, for float16
+//
+//   column sums  sums over k, one int32 per column; only for 8-bit types, and if K > 0
+//
+//   panels       matrix after matrix
 #pragma once
 
 #include "problem/panel.h"
@@ -63,7 +66,7 @@ struct PrepackedB {
     return other;
   }
 
-  // The weights from (row, col) on, with the restrictions of block().
+  // The weights from (row, col) on, which must be as block() demands.
   PrepackedB from(int64_t row, int64_t col) const {
     PrepackedB other = *this;
     other.panels = block(row, col) - layout().header * layout().element_bytes;
@@ -71,8 +74,8 @@ struct PrepackedB {
     return other;
   }
 
-  // The element at (row, col) in its panel. row must be a multiple of the layout's kr, and col of
-  // its width.
+  // Where the panels have the element at (row, col). row must be a multiple of the layout's kr, and
+  // col of its width.
   const std::byte* block(int64_t row, int64_t col) const {
     const PanelLayout l = layout();
     return panels + static_cast<size_t>(col / l.width) * panel_stride() +

@@ -28,7 +28,8 @@ inline int read_8bit(const Operand& operand, int64_t col) {
 // Scales and zero points of a product of 8-bit operands: Y = (acc + C) * scale(column), as float32
 // or quantized. The operands are 1 x N.
 struct Quantization {
-  // Subtracted from A when A is packed; dot kernels multiply A as it is and correct the sums.
+  // Subtracted from A when A is packed. Kernels with relaxed dot products multiply A as it is, and
+  // their sums are corrected.
   int a_zero_point = 0;
   Operand b_zero_point;   // corrected in the accumulators; base null: 0
   bool shifts_b = false;  // whether any zero point of B, as int8, is not 0
@@ -72,7 +73,7 @@ struct BatchAxis {
 };
 
 // Accumulators that successive problems pass on, if out_of_core/ splits one product along K. Each
-// problem adds its part of K to `sums`; the last one runs the epilogue.
+// problem adds its steps of K to `sums`; the last one runs the epilogue.
 struct Carry {
   // M x N accumulators, contiguous and row-major, in memory of out_of_core/; null: K is not split.
   std::byte* sums = nullptr;
@@ -117,8 +118,8 @@ struct Problem {
   }
 };
 
-// The problem of computing the transpose of Y from the transposes of B and A, without a batch. It
-// exchanges M and N.
+// The problem whose result is the transpose of Y: it exchanges A and B, and M and N. `problem` must
+// have no batch.
 inline Problem transposed(const Problem& problem) {
   Problem other = problem;
   std::swap(other.m, other.n);

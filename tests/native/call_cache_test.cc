@@ -1,5 +1,5 @@
-// The cache of recent calls: it finds the call of a key and no other, and a cached call computes
-// with the elements that its tensors hold then.
+// The cache of recent calls finds the call of a key and no other. A cached call computes with the
+// elements that its tensors hold at that time.
 #include "api/call_cache.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ TEST(CallCache, FindsByEveryBit) {
   EXPECT_EQ(calls.find(0, Words{1, 0, nan, 4}), nullptr);
   EXPECT_EQ(calls.find(0, Words{1, 0, nan, 4, 5, 0}), nullptr);
   EXPECT_EQ(calls.find(0, Words{1, -0.0, nan, 4, 5}), nullptr);
-  EXPECT_EQ(calls.find(0, Words{4, 0, nan, 1, 5}), nullptr);  // of the same sum
+  EXPECT_EQ(calls.find(0, Words{4, 0, nan, 1, 5}), nullptr);  // words with the same sum
   const PlannedCall* other = keep(calls, words, 1);
   EXPECT_NE(other, call);
   EXPECT_EQ(calls.find(1, words), other);
@@ -54,8 +54,8 @@ TEST(CallCache, KeepsTheLastEight) {
 TEST(CallCache, KeepsTheOthersWhenACallIsNotKept) {
   CallCache calls;
   for (int i = 0; i < 7; ++i) keep(calls, Words{static_cast<double>(i)});
-  for (int i = 0; i < 20; ++i) calls.next();               // as for arguments that are wrong
-  for (int i = 0; i < 20; ++i) keep(calls, Words(81, i));  // of too many words
+  for (int i = 0; i < 20; ++i) calls.next();               // as after an error in the arguments
+  for (int i = 0; i < 20; ++i) keep(calls, Words(81, i));  // too many words
   EXPECT_EQ(calls.find(0, Words(81, 19)), nullptr);
   for (int i = 0; i < 7; ++i) EXPECT_NE(calls.find(0, Words{static_cast<double>(i)}), nullptr);
 }
@@ -72,8 +72,8 @@ TEST(CallCache, ForgetsCallsOfReleasedWeights) {
   EXPECT_EQ(calls.find(0, Words{3}), nullptr);
 }
 
-// A and B of 3 x 3 numbers that make each result another: layouts and factors, one call after the
-// other in one context, found again in the cache or planned.
+// Computes 3 x 3 products with different layouts and factors in one context. Every call has another
+// result, and each comes from the cache or is planned.
 TEST(CallCache, IsNotSeenInResults) {
   Context context;
   CallCache calls;

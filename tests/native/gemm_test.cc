@@ -152,7 +152,7 @@ TEST_P(Gemm, EveryOpsetAppliesAlphaBetaAndC) {
 TEST_P(Gemm, FactorsThatRoundToOthers) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   if (is_integer(GetParam())) {
-    // A fraction in a factor of nothing changes nothing.
+    // A fraction has no effect if its factor multiplies nothing.
     tester().sizes(3, 4, 5).alpha(1e9).beta(0.5).run();
     tester().sizes(3, 4, 0).c({4}).alpha(0.5).beta(1e9).run();
     return;

@@ -253,7 +253,7 @@ TEST_P(MatMul, BiasBroadcastsToDst) {
   }
 }
 
-// They merge into one product, with a bias per row or without.
+// The rows merge into one product, with a bias per row or without.
 TEST_P(MatMul, SingleRowsOfABatch) {
   for (const Sizes& bias : {Sizes{}, {9}, {4, 1, 1}, {4, 1, 9}, {2, 1, 1, 9}, {2, 4, 1, 9}}) {
     tester().src({2, 4, 1, 5}).weights({5, 9}).bias(bias).run();

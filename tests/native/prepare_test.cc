@@ -1,5 +1,5 @@
-// Prepared calls: each run computes what the call itself computes from the same elements, whatever
-// became of the arguments since.
+// Prepared calls: each run computes what the call itself computes from the same elements, even if
+// the arguments have changed or their memory is freed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,19 +23,18 @@ using Sizes = std::vector<int64_t>;
 struct Product {
   int64_t m, n, k;
 };
-// A single element, unpacked operands, a transposed product, a GEMV, one that packs, and no
-// product.
+// A single element, unpacked operands, a transposed product, a GEMV, packed operands, and K = 0.
 constexpr Product kProducts[] = {{1, 1, 1},   {5, 8, 3},      {16, 16, 16}, {9, 1, 7},
                                  {1, 40, 33}, {70, 300, 130}, {4, 5, 0}};
 
-// What one element more, or fewer, would break: rows with gaps, and columns.
+// Contiguous rows, rows with a gap after each, and columns with a gap.
 struct Layout {
   int64_t gap;
   bool columns;
 };
 constexpr Layout kLayouts[] = {{0, false}, {3, false}, {2, true}};
 
-// Arguments in memory that goes before the prepared call runs.
+// A tensor whose dims and strides lie in `memory`. The test frees it before the prepared call runs.
 template <typename T>
 ConstTensor copied(const Array<T>& array, DType type, std::vector<Sizes>& memory) {
   ConstTensor tensor = array.tensor(type);
@@ -314,7 +313,7 @@ TEST(Prepare, CallsTakeTurns) {
   for (Square& square : squares) {
     PreparedCall call;
     ASSERT_TRUE(prepare(context, square.args(), &call).ok());
-    calls.push_back(std::move(call));  // which moves those that are there
+    calls.push_back(std::move(call));  // may move the earlier calls
   }
   for (int round = 0; round < 3; ++round) {
     for (size_t i = 0; i < calls.size(); ++i) {
@@ -372,7 +371,7 @@ TEST(Prepare, MovesAndReleases) {
   ASSERT_TRUE(run(moved).ok());
   EXPECT_EQ(square.y, wanted);
 
-  // Over one that is there, by prepare() and by a move.
+  // prepare() and a move replace a prepared call.
   ASSERT_TRUE(prepare(context, other.args(), &moved).ok());
   EXPECT_EQ(context.bytes_in_use(), bytes);
   ASSERT_TRUE(run(moved).ok());
@@ -388,7 +387,7 @@ TEST(Prepare, MovesAndReleases) {
   EXPECT_EQ(context.bytes_in_use(), 0U);
 }
 
-// It must not run any more then, but its destructor reads neither.
+// After that it must not run, but its destructor reads neither.
 TEST(Prepare, IsDestroyedAfterItsTensorsAndWeights) {
   Context context;
   PreparedCall call;
@@ -400,7 +399,7 @@ TEST(Prepare, IsDestroyedAfterItsTensorsAndWeights) {
     args.packed_B = &weights;
     ASSERT_TRUE(prepare(context, args, &call).ok());
     const std::vector<float> wanted = square.wanted();
-    // The struct may go at once, the weights that it owns may not: they move.
+    // The PackedWeights may end before the call, but not the memory that it owns.
     const PackedWeights moved(std::move(weights));
     ASSERT_TRUE(run(call).ok());
     EXPECT_EQ(square.y, wanted);
