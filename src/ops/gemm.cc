@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kOp = "gemm";
 
-// A version of the operator and the features in which versions differ.
+// A version of the operator, and how it differs from other versions.
 struct Version {
   int64_t since;
   bool c_optional;
@@ -99,7 +99,8 @@ Status check_tensors(const GemmArgs& args, bool with_data, bool with_y) {
   return {};
 }
 
-// The types of A, B and C, and whether the version has them, an absent C and `broadcast`.
+// Checks the types of A, B and C, and that the version has these types, an absent C and
+// `broadcast`.
 Status check_types(const GemmArgs& args, const Version& version) {
   const DType dtype = args.A.dtype;
   const int64_t since = gemm_since(dtype);
@@ -189,7 +190,7 @@ Status check_y(const GemmArgs& args, int64_t m, int64_t n) {
   return {};
 }
 
-// Writes what the checks have not: all except M, N, K, the factors and the bounds. It writes member
+// Writes all except M, N, K, the factors and the bounds, which the checks write. It writes member
 // by member, since copying a whole Problem takes longer than the rest of this file.
 void write_problem(const GemmArgs& args, bool with_y, Problem* problem) {
   const DType dtype = args.A.dtype;

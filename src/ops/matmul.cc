@@ -50,8 +50,8 @@ Stack make_stack(const ConstTensor& t, bool transposed, bool is_src) {
   return stack;
 }
 
-// Broadcasting aligns `dims` at the right with a shape of rank `rank`. The index in `dims` of the
-// shape's axis `axis`; -1 if `dims` lacks it or has size 1 there.
+// Broadcasting aligns `dims` at the right with a shape of rank `rank`. Returns the axis of `dims`
+// that meets the shape's axis `axis`; -1 if `dims` lacks it or has size 1 there.
 int64_t aligned_axis(std::span<const int64_t> dims, size_t axis, size_t rank) {
   const size_t missing = rank - dims.size();
   if (axis < missing || dims[axis - missing] == 1) return -1;
@@ -63,8 +63,8 @@ int64_t size_at(std::span<const int64_t> dims, size_t axis, size_t rank) {
   return own < 0 ? 1 : dims[static_cast<size_t>(own)];
 }
 
-// Stride of a tensor along axis `axis` of a shape of rank `rank`, with which broadcasting aligns
-// `broadcast`, the first axes of `dims`; 0 if the tensor repeats along it.
+// Stride of a tensor along axis `axis` of a shape of rank `rank`; 0 if the tensor repeats along it.
+// Broadcasting aligns `broadcast`, the first axes of `dims`, with that shape.
 int64_t stride_at(std::span<const int64_t> dims, std::span<const int64_t> strides,
                   std::span<const int64_t> broadcast, size_t axis, size_t rank) {
   const int64_t own = aligned_axis(broadcast, axis, rank);
@@ -115,7 +115,7 @@ Status check_dst(const MatMulArgs& args, std::span<const int64_t> shape) {
   return {};
 }
 
-// Merges neighbouring axes along which every operand is contiguous. Returns how many axes are left.
+// Merges neighbouring axes along which every operand is contiguous. Returns the new number of axes.
 size_t merge_axes(BatchAxis* axes, size_t count) {
   size_t kept = 0;
   for (size_t i = 0; i < count; ++i) {
@@ -169,7 +169,7 @@ Status check_src_weights(const MatMulArgs& args, bool with_data, Stack* src, Sta
   return check_same_dtype("weights", args.weights.dtype, args.src.dtype);
 }
 
-// Checks bias and dst by themselves. Of a dst that is yet to be made, only the type counts.
+// Checks bias and dst by themselves. If the caller has no dst yet, only its type counts.
 Status check_bias_dst(const MatMulArgs& args, bool with_data, bool with_dst) {
   const DType dtype = args.src.dtype;
   if (args.bias != nullptr) {
@@ -239,7 +239,7 @@ Status check_shapes(const MatMulArgs& args, const Stack& src, const Stack& weigh
   return check_broadcast(kOp, "bias", args.bias->dims, dst_shape);
 }
 
-// Writes everything except the batch and the activation: operands and batch axes, not merged yet.
+// Writes the sizes, the operands and the batch axes, which are not merged yet.
 void write_problem(const MatMulArgs& args, const Stack& src, const Stack& weights,
                    const Tensor& dst, MatMulProblem* result) {
   const size_t rank = result->rank, batch_rank = std::max(src.batch_rank, weights.batch_rank);
@@ -308,7 +308,7 @@ Status matmul_problem(const MatMulArgs& args, bool with_data, MatMulProblem* res
   WGEMM_RETURN_IF_ERROR(check_shapes(args, src, weights, result));
   const std::span<const int64_t> shape(result->shape, result->rank);
   if (with_dst) WGEMM_RETURN_IF_ERROR(check_dst(args, shape));
-  // A dst that is yet to be made is contiguous.
+  // If the caller has no dst yet, it will be contiguous.
   const Tensor dst =
       with_dst ? args.dst : Tensor{.data = nullptr, .dtype = args.dst.dtype, .dims = shape};
   write_problem(args, src, weights, dst, result);

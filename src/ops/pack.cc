@@ -1,4 +1,4 @@
-// Checks of what pack() packs, and of the operands that packed weights replace.
+// Checks the arguments of pack(), and that packed weights may replace an operand.
 #include "base/error.h"
 #include "base/types.h"
 #include "ops/ops.h"

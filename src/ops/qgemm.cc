@@ -157,14 +157,14 @@ Status check_a_b(const QGemmArgs& args, bool with_data, Problem* problem) {
   return check_result(kOp, m, problem->n);
 }
 
-// Checks types and shapes of scales and zero points. `have_data`: whether all that have elements
-// have data.
+// Checks types and shapes of scales and zero points. `have_data`: whether each of them has data or
+// is empty.
 Status check_vectors(const QGemmArgs& args, bool with_data, int64_t n, bool* have_data) {
   struct Vector {
     const char* name;
     const ConstTensor* tensor;  // null: absent
     DType dtype;
-    int64_t n;  // number of values that it may have instead of one; -1: it must have one
+    int64_t n;                 // the number of values may be 1 or n; -1: only 1
     bool either_8bit = false;  // int8 or uint8, instead of `dtype`
   };
   const Vector vectors[] = {{"a_scale", &args.a_scale, DType::kFloat32, -1},

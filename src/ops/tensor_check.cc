@@ -9,8 +9,8 @@
 namespace wgemm {
 namespace {
 
-// The memory of a tensor in bytes: `count` rows of `width` bytes, gaps inside a row included. A row
-// begins every `period` bytes.
+// The memory of a tensor, in bytes: `count` rows of `width` bytes, which include gaps inside a row.
+// A row begins every `period` bytes.
 struct Rows {
   int64_t start, width, period, count;
   int64_t end() const { return start + (count - 1) * period + width; }

@@ -52,17 +52,17 @@ Status check_output(const char* op, const Tensor& y, int64_t m, int64_t n);
 Status check_output_strides(const char* op, const char* name, const Tensor& y);
 
 // Whether two checked tensors share a byte. Exact if both have rows without gaps and the same
-// distance between rows, as the heads of one array have. Otherwise tensors whose extents meet count
-// as overlapping. False if it is unknown where one of them lies.
+// distance between rows, such as attention heads in one array. Otherwise tensors overlap if their
+// extents do. False if it is unknown where one of them lies.
 bool tensors_overlap(const Tensor& y, const ConstTensor& x);
 
-// The operands that a checked matrix (or its transpose), Y, and C broadcast to (M, N) become. They
-// point into the caller's memory.
+// Return operands of checked tensors, which point into the caller's memory: a matrix or its
+// transpose, Y, and C broadcast to (M, N).
 Operand matrix_operand(const ConstTensor& matrix, bool transposed);
 OutputOperand output_operand(const Tensor& y);
 Operand broadcast_operand(const ConstTensor& c);
 
-// B' of a checked B, or the packed weights that replace it.
+// Sets `source` to B' of a checked B, or to the packed weights that replace it.
 void write_b(const ConstTensor& b, bool transposed, const PackedWeights* packed, BSource* source);
 
 // Whether two checked tensors have the same memory, type, shape and strides. Strides of axes of

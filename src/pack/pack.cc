@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t kTile = 16;
 
 // Rows of B that are packed together. Their cache lines stay in L1 until they are used completely,
-// also if the row stride is a power of two, which maps all rows to a few sets of L1.
+// even if the row stride is a power of two, which maps all rows to a few sets of L1.
 constexpr int64_t kRowsAtOnce = 8;
 
 // Loads contiguous elements of type From as a vector of To.
@@ -105,7 +105,7 @@ struct Step<Width, T, T> {
 };
 
 // Packs contiguous lanes (lane_stride 1) by copying whole steps of k. Width is the panel's, known
-// at compile time. Fills the panels that have all their lanes, and returns how many these are.
+// at compile time. Fills the panels in which every lane has elements, and returns their number.
 template <int Width, typename From, typename To>
 int64_t interleave(const PackSource& s, const From* from, const PanelLayout& layout, To* to) {
   const auto panel = static_cast<int64_t>(panel_bytes(layout, s.depth) / sizeof(To));

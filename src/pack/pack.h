@@ -1,5 +1,5 @@
-// Packs a block of an operand into panels in a kernel's layout, and widens its storage type to the
-// compute type.
+// Packs a block of an operand into micro-panels in a kernel's layout, and widens its storage type
+// to the compute type. In this folder, a panel is a micro-panel.
 #pragma once
 
 #include "problem/operand.h"

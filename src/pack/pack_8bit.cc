@@ -56,7 +56,7 @@ template <int Kr, typename To>
   }
 }
 
-// Stores one pair of k for all lanes of a panel, four or eight.
+// Stores one pair of k for all lanes of a panel, which has four or eight.
 template <int Width>
 void store_pair(v128_t low, [[maybe_unused]] v128_t high, int16_t* to) {
   wasm_v128_store(to, low);
@@ -95,7 +95,7 @@ void pack_deep(const Reader& r, const PanelLayout& layout, int64_t lane0, To* pa
 }
 
 // Packs contiguous lanes (lane_stride 1), eight at a time: one panel of eight or two of four.
-// Returns how many panels it has filled.
+// Returns the number of panels that it has filled.
 template <int Width, typename To>
 int64_t pack_wide(const Reader& r, const PanelLayout& layout, int64_t panel_size, To* panels) {
   constexpr int64_t kTogether = 8 / Width;
@@ -149,8 +149,8 @@ void pack_typed(const PackSource& s, const PanelLayout& layout, void* to) {
   }
 }
 
-// Packs contiguous lanes (lane_stride 1) into panels of four, four panels at a time. Returns how
-// many panels it has filled.
+// Packs contiguous lanes (lane_stride 1) into panels of four, four panels at a time. Returns the
+// number of panels that it has filled.
 int64_t pack_wide_quads(const Reader& r, const PanelLayout& layout, int64_t panel_size,
                         int8_t* panels) {
   const PackSource& s = r.source;
@@ -231,8 +231,8 @@ void widen_panels(const std::byte* source, size_t source_stride, int64_t count, 
 }
 
 void join_pairs(const std::byte* source, size_t source_stride, int64_t count, int64_t depth,
-                int less, void* panels) {
-  const v128_t less_each = wasm_i8x16_splat(static_cast<int8_t>(less));
+                int shift, void* panels) {
+  const v128_t shift_each = wasm_i8x16_splat(static_cast<int8_t>(shift));
   const int64_t quads = depth / 4, rest = depth % 4;
   // Mask of the bytes of the last quad that hold elements.
   const v128_t rest_mask = wasm_i32x4_splat((1 << 8 * rest) - 1);
@@ -240,10 +240,10 @@ void join_pairs(const std::byte* source, size_t source_stride, int64_t count, in
   for (int64_t p = 0; p < count; ++p, source += source_stride) {
     const auto* from = reinterpret_cast<const int8_t*>(source);
     const auto low = [&](v128_t even, v128_t odd) {
-      return wasm_i8x16_sub(wasm_i16x8_shuffle(even, odd, 0, 8, 1, 9, 2, 10, 3, 11), less_each);
+      return wasm_i8x16_sub(wasm_i16x8_shuffle(even, odd, 0, 8, 1, 9, 2, 10, 3, 11), shift_each);
     };
     const auto high = [&](v128_t even, v128_t odd) {
-      return wasm_i8x16_sub(wasm_i16x8_shuffle(even, odd, 4, 12, 5, 13, 6, 14, 7, 15), less_each);
+      return wasm_i8x16_sub(wasm_i16x8_shuffle(even, odd, 4, 12, 5, 13, 6, 14, 7, 15), shift_each);
     };
 #pragma clang loop unroll(disable)
     for (int64_t q = 0; q < quads; ++q, from += 32, to += 32) {
@@ -268,7 +268,7 @@ Range range_of_panels(const int8_t* panels, int64_t k, int64_t n) {
 #pragma clang loop unroll(disable)
     for (int64_t pair = 0; pair < pairs; ++pair, panels += 2 * kWidth) {
       v128_t v = wasm_v128_load(panels);
-      // The last pair of an odd k has padding: replace it by the pair's first element.
+      // The last pair of an odd k has padding. The pair's first element replaces it.
       if (2 * pair + 1 == k)
         v = wasm_i8x16_shuffle(v, v, 0, 0, 2, 2, 4, 4, 6, 6, 8, 8, 10, 10, 12, 12, 14, 14);
       low = wasm_i8x16_min(low, v);
@@ -296,10 +296,10 @@ Range range_of_panels(const int8_t* panels, int64_t k, int64_t n) {
 void sum_quads(const void* panels, bool is_signed, int zero_point, int64_t lanes, int64_t depth,
                int32_t* sums) {
   const auto* from = static_cast<const int8_t*>(panels);
-  // Sums as int8. XOR subtracts 128 from every uint8, also from the padding, which is 0.
+  // Sums elements as int8. XOR subtracts 128 from every uint8, and from the padding, which is 0.
   const v128_t flip = wasm_i8x16_splat(static_cast<int8_t>(is_signed ? 0 : 128));
   const int64_t padded = (depth + 3) / 4 * 4;
-  const int64_t less = depth * zero_point - (is_signed ? 0 : 128 * padded);
+  const int64_t correction = depth * zero_point - (is_signed ? 0 : 128 * padded);
   for (int64_t lane0 = 0; lane0 < lanes; lane0 += 4) {
     v128_t sum = wasm_i32x4_const(0, 0, 0, 0);
 #pragma clang loop unroll(disable)
@@ -313,7 +313,7 @@ void sum_quads(const void* panels, bool is_signed, int zero_point, int64_t lanes
 #pragma clang loop vectorize(disable) unroll(disable)
     for (int64_t lane = lane0; lane < std::min(lane0 + 4, lanes); ++lane) {
       sums[lane] = static_cast<int32_t>(static_cast<uint32_t>(sums[lane]) + four[lane - lane0] -
-                                        static_cast<uint32_t>(less));
+                                        static_cast<uint32_t>(correction));
     }
   }
 }

@@ -15,25 +15,25 @@ void pack_8bit(const PackSource& source, const PanelLayout& layout, void* panels
 void widen_panels(const std::byte* source, size_t source_stride, int64_t count, int64_t depth,
                   const PanelLayout& layout, void* panels);
 
-// Converts panels of 8 columns from pairs to quads of k, and subtracts `less` from each element,
+// Converts panels of 8 columns from pairs to quads of k, and subtracts `shift` from each element,
 // modulo 2^8. The other arguments are those of widen_panels().
 void join_pairs(const std::byte* source, size_t source_stride, int64_t count, int64_t depth,
-                int less, void* panels);
+                int shift, void* panels);
 
-// The smallest and largest of k by n elements in panels of 8 columns with pairs of k, without the
-// padding; 0 and 0 if there are no elements.
+// The smallest and largest of k by n elements, 0 and 0 if there are none. The panels have 8 columns
+// and pairs of k; padding does not count.
 struct Range {
   int low = 0, high = 0;
 };
 Range range_of_panels(const int8_t* panels, int64_t k, int64_t n);
 
-// Adds to each of `lanes` sums the elements of its lane in int16 panels with pairs of k. `depth`
-// counts elements of a lane.
+// Adds the elements of each lane to its sum. The panels hold int16 with pairs of k. `depth` counts
+// elements of a lane.
 void sum_lanes(const void* panels, const PanelLayout& layout, int64_t lanes, int64_t depth,
                int32_t* sums);
 
-// The same for panels of four rows with quads of k, int8 or uint8. Subtracts `zero_point` from each
-// element first.
+// As sum_lanes(), for panels of four rows with quads of k, int8 or uint8. Subtracts `zero_point`
+// from each element first.
 void sum_quads(const void* panels, bool is_signed, int zero_point, int64_t lanes, int64_t depth,
                int32_t* sums);
 

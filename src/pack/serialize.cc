@@ -12,7 +12,7 @@
 namespace wgemm {
 namespace {
 
-// Sizes and offsets in bytes, as the header of this file's interface lists them.
+// Sizes and offsets in bytes. The head of serialize.h lists them.
 constexpr size_t kNameBytes = 8, kByteOrderAt = 8, kVersionAt = 12, kChecksumAt = 16, kOpAt = 24,
                  kTypeAt = 32, kLayoutAt = 40, kRankAt = 48, kShapeAt = 56;
 constexpr size_t kCheckedFrom = kOpAt;  // the checksum covers all bytes from here on
@@ -115,7 +115,7 @@ bool is_padded(const std::byte* panels, const PanelLayout& layout, int64_t k, in
   return true;
 }
 
-// An error about `bytes`. Negative numbers are left out.
+// Makes an error about `bytes`. It omits negative numbers.
 [[gnu::noinline]] Status refuse(const char* what, int64_t found = -1, const char* but = "",
                                 int64_t wanted = -1, const char* end = "") {
   const auto piece = [](int64_t number) { return number < 0 ? Piece("") : Piece(number); };
@@ -142,7 +142,7 @@ Status check_format(const std::byte* from) {
   return {};
 }
 
-// Reads operation and type, and checks that the layout is the one of the type.
+// Reads operation and type, and checks that the layout is that of the type.
 Status read_kind(const std::byte* from, PackFor* op, DType* dtype) {
   *op = is_named(from + kOpAt, name_of(PackFor::kQGemm)) ? PackFor::kQGemm : PackFor::kGemm;
   if (!is_named(from + kOpAt, name_of(*op)))

@@ -1,19 +1,19 @@
-// Packed weights as bytes, which every build on every machine reads and writes alike. Numbers are
-// little-endian. Names are letters, padded with zeros:
+// Packed weights as bytes. Every build on every machine reads and writes the same bytes. Numbers
+// are little-endian. Names are letters, padded with zeros:
 //
 //    0  name     "wgemm-pw"
 //    8  uint32   byte order of the elements: 1 is little-endian, 2 big-endian
 //   12  uint32   version of this format: kFormatVersion in serialize.cc
-//   16  uint64   XXH64, with seed 0, of all that follows
+//   16  uint64   XXH64, with seed 0, of all later bytes
 //   24  name     operation: "gemm" or "qgemm"
 //   32  name     type of the elements, such as "float32"
-//   40  uint16   four of them, a PanelLayout: width, kr, header and element_bytes
+//   40  uint16   four numbers, a PanelLayout: width, kr, header and element_bytes
 //   48  uint64   rank, which counts the batch axes, K and N
 //   56  uint64   each size
 //       ...      the panels, matrix after matrix, without gaps
 //
-// Everything else that packed weights hold follows from these and is computed after reading. Any
-// bytes that serialize() would not write are refused, except that the elements are free.
+// Reading computes everything else that packed weights hold. It refuses all bytes that serialize()
+// would not write; only the elements are free.
 #pragma once
 
 #include "problem/pack_problem.h"
@@ -33,8 +33,8 @@ struct SerializedHeader {
 // Reads the header. Its sizes may still be impossible: pack_problem() checks them.
 Status read_serialized_header(std::span<const std::byte> bytes, SerializedHeader* header);
 
-// Reads the panels that follow a header of `header_bytes` into weights that `context` owns the
-// memory of. `problem` is what pack_problem() makes of the header.
+// Reads the panels that follow a header of `header_bytes`, into weights with memory from `context`.
+// `problem` is what pack_problem() makes of the header.
 Status read_serialized_panels(Context& context, std::span<const std::byte> bytes,
                               size_t header_bytes, const PackProblem& problem,
                               PackedWeights* weights);

@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/convert.h"
 #include "base/error.h"
+#include "base/machine.h"
 #include "base/types.h"
 #include "kernels/kernel.h"
 #include "pack/pack.h"
@@ -63,12 +64,14 @@ void round_to(const float* from, uint16_t* to, int64_t count) {
   for (int64_t i = 0; i < count; i += 8) wasm_v128_store(to + i, narrow_eight(simd, from + i));
 }
 
-// Packs float32 as 16-bit elements, by blocks of float32 panels that are rounded while in L1.
+// Packs float32 as 16-bit elements: packs blocks of float32 panels, and rounds each while it is in
+// L1.
 void pack_rounded(const PackSource& s, DType as, std::byte* panels) {
   constexpr int64_t kLanes = 32, kDepth = 64;
   const PanelLayout layout = storage_layout(as), wide = panel_of<float>(layout.width);
   const auto panel = static_cast<int64_t>(panel_bytes(layout, s.depth) / sizeof(uint16_t));
   alignas(16) float block[kLanes * kDepth];
+  static_assert(sizeof(block) <= kMachine.l1 / 4);
   for (int64_t lane = 0; lane < s.lanes; lane += kLanes) {
     for (int64_t d = 0; d < s.depth; d += kDepth) {
       const int64_t lanes = std::min(kLanes, s.lanes - lane), depth = std::min(kDepth, s.depth - d);
@@ -152,12 +155,12 @@ PrepackedB prepacked_of(const PackedWeights& weights) {
 }
 
 void unpack(const PrepackedB& weights, int64_t row, int64_t depth, int64_t col, int64_t cols,
-            const PanelLayout& layout, int less, void* panels) {
+            const PanelLayout& layout, int shift, void* panels) {
   const PanelLayout from = weights.layout();
   if (compute_type(weights.dtype) == DType::kInt8) {
     const int64_t count = (cols + from.width - 1) / from.width;
     if (kHasDots && layout.kr == 4)
-      return join_pairs(weights.block(row, col), weights.panel_stride(), count, depth, less,
+      return join_pairs(weights.block(row, col), weights.panel_stride(), count, depth, shift,
                         panels);
     return widen_panels(weights.block(row, col), weights.panel_stride(), count, depth, layout,
                         panels);
@@ -231,7 +234,7 @@ Status pack_weights(Context& context, const PackProblem& p, PackedWeights* weigh
   WGEMM_RETURN_IF_ERROR(WeightsAccess::allocate(context, "pack", p, &made));
   std::byte* panels = WeightsAccess::panels(made);
   const size_t matrix_bytes = prepacked_of(made).matrix_bytes;
-  if (matrix_bytes != 0) {  // empty matrices may be so many that visiting them takes too long
+  if (matrix_bytes != 0) {  // to visit each of many empty matrices would take too long
     for_each_matrix(p, 0, p.b, [&](const Operand& b) {
       const ConstBlock source = b.block(0, 0, p.k, p.n);
       const PackSource from{

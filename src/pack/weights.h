@@ -1,5 +1,5 @@
-// Packed weights: how they are made, and how kernels' panels are made from them.
-// problem/prepacked.h defines their layout, PackedWeights in wgemm.h owns their memory.
+// Makes packed weights, and converts their panels for kernels that want another layout.
+// problem/prepacked.h defines their layout. PackedWeights in wgemm.h owns their memory.
 #pragma once
 
 #include "problem/pack_problem.h"
@@ -12,12 +12,12 @@ namespace wgemm {
 Status pack_weights(Context& context, const PackProblem& problem, PackedWeights* weights);
 
 // Fills `panels`, in a kernel's layout, with the `depth` by `cols` block of elements at (row, col).
-// The layout's width divides the storage layout's. `less` is subtracted from 8-bit elements that
+// The layout's width divides the storage layout's. `shift` is subtracted from 8-bit elements that
 // stay bytes.
 void unpack(const PrepackedB& weights, int64_t row, int64_t depth, int64_t col, int64_t cols,
-            const PanelLayout& layout, int less, void* panels);
+            const PanelLayout& layout, int shift, void* panels);
 
-// Bytes of the panels of one matrix. 64 bits hold the result for all checked sizes, also those that
+// Bytes of the panels of one matrix. The result fits 64 bits for all checked sizes, even those that
 // exceed memory.
 int64_t stored_bytes(const PackProblem& problem);
 

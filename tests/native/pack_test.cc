@@ -220,19 +220,19 @@ TEST(Pack8Bit, JoinsPairsToQuads) {
   for (const int64_t count : {1, 2, 5}) {
     for (const int64_t depth : {1, 2, 3, 4, 5, 6, 7, 8, 16, 17}) {
       for (const size_t more : {size_t{0}, size_t{16}, size_t{80}}) {  // bytes between panels
-        for (const int less : {0, -128, 127, 5}) {
+        for (const int shift : {0, -128, 127, 5}) {
           const size_t stride = panel_bytes(pairs, depth) + more, size = panel_bytes(quads, depth);
           std::vector<int8_t> source(static_cast<size_t>(count - 1) * stride +
                                      panel_bytes(pairs, depth));
           for (int8_t& element : source) element = static_cast<int8_t>(random());
           std::vector<int8_t> panels(static_cast<size_t>(count) * size + 8, int8_t{99});
-          join_pairs(reinterpret_cast<const std::byte*>(source.data()), stride, count, depth, less,
+          join_pairs(reinterpret_cast<const std::byte*>(source.data()), stride, count, depth, shift,
                      panels.data());
           for (size_t i = 0; i < static_cast<size_t>(count) * size; ++i) {
             const size_t d = i % size / 32 * 4 + i % 4, lane = i % 32 / 4;
             const bool inside = d < static_cast<size_t>(depth);
             const int expected =
-                inside ? source[i / size * stride + d / 2 * 16 + 2 * lane + d % 2] - less : 0;
+                inside ? source[i / size * stride + d / 2 * 16 + 2 * lane + d % 2] - shift : 0;
             ASSERT_EQ(panels[i], static_cast<int8_t>(expected))
                 << count << " panels, " << depth << " deep";
           }
