@@ -197,12 +197,15 @@ export class Link implements Reader {
     try {
       const outcome = await new Promise<Outcome>((resolve, rejectIt) => {
         reject = rejectIt;
-        signal?.addEventListener('abort', abort);
         const sendArrays = () => {
           const packetOrder = () => ({ kind: 'packet' as const, id, packet: packetBy('move') });
           if (!this.#send(id, packetOrder)) this.#cancelAccepted(id);
         };
         this.#pending.set(id, { method, request, sendArrays, resolve, reject });
+        // A signal of the user's own class may end the instance, or abort the call at once.
+        signal?.addEventListener('abort', abort);
+        this.checkAlive(method);
+        if (!this.#pending.has(id)) return;
         this.#port.hold(true);
         this.#send(id, () => {
           const packet = packetBy(isCopied ? 'copy' : 'describe');

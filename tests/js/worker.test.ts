@@ -1505,6 +1505,27 @@ describe('signal', () => {
     expect(listeners.size).toBe(0);
   });
 
+  it('may abort the call or end the instance while the call listens to it', async () => {
+    const removeEventListener = () => undefined;
+    const addEventListener = (_: 'abort', abort: () => void) => abort();
+    const abortsAtOnce: Signal = { aborted: false, reason, addEventListener, removeEventListener };
+    expect(await rejected(abortedBy(abortsAtOnce))).toBe(reason);
+    for (const isListening of [true, false]) {
+      const instance = await createGemm();
+      let reads = 0;
+      const signal: Signal = {
+        get aborted() {
+          if (!isListening && ++reads === 3) instance.dispose(); // the last check of the page
+          return false;
+        },
+        addEventListener: () => isListening && instance.dispose(),
+        removeEventListener,
+      };
+      const call = instance.gemm(square(), square(), null, { signal });
+      expectError(await rejected(call), { code: 'DISPOSED', argument: 'instance', says: [] });
+    }
+  });
+
   it('must be an AbortSignal', async () => {
     for (const signal of [5, null, {}, new AbortController()]) {
       expectError(await rejected(abortedBy(signal as never)), {
