@@ -14,8 +14,8 @@ import type { WorkerTensor, WorkerWeights } from './worker-handles.js';
 /** Where an instance computes: in the thread of its caller, or in a worker. */
 export type Place = 'here' | 'worker';
 
-// Tables by place. TypeScript has no parameters that stand for generic types, and it looks `P` up
-// in a table before it infers anything.
+// Tables by place, since a type parameter of TypeScript cannot be a generic type. TypeScript looks
+// `P` up in a table before it infers the other parameters.
 
 /** How a result arrives. */
 interface Arrival<T> {
@@ -55,13 +55,13 @@ interface Last {
   worker: [options?: CallOptions];
 }
 
-/** A tensor wherever it may lie: in an array, or in the memory of the instance. */
+/** A tensor in an array, or in the memory of the instance. */
 type Like<P extends Place, A extends DataArray = DataArray> = TensorInput<A> | Tensors<A>[P];
 
 /** A tensor in an array, or in the memory of the instance in the worker. */
 export type WorkerTensorLike<A extends DataArray = DataArray> = Like<'worker', A>;
 
-/** The type of an argument in `wgemm`, with the handles of `wgemm/worker` for those of `wgemm`. */
+/** The type of an argument of `wgemm`, in which handles of `wgemm/worker` replace its own. */
 export type InWorker<T> =
   T extends HeapTensor<infer A> ? WorkerTensor<A> : T extends PackedWeights ? WorkerWeights : T;
 
@@ -80,24 +80,24 @@ export interface Signal {
 export interface CallOptions {
   /**
    * True moves the buffers under the arguments' arrays to the worker, which detaches the arrays.
-   * They move when the worker accepts the call: do not touch them before the promise settles. A
-   * call that is refused, or aborted before it begins, leaves them as they were. If an accepted
-   * call fails, for example because the engine grants less memory than expected, they are lost.
+   * They move when the worker accepts the call: do not touch them before the promise settles. If
+   * the call is refused, or aborted before it begins, they stay as they were. If an accepted call
+   * fails, for example because the engine grants less memory than expected, they are lost.
    *
-   * `out` comes back as a tensor with an array of its own. Memory that cannot move, such as shared
-   * memory or a WebAssembly.Memory, is copied. To check the call, `pack` first packs zeros.
-   * `deserialize` must read the bytes to check them: it takes a copy, and detaches the array when
-   * it succeeds. Default false.
+   * The call returns `out` as a new tensor, with a new array. Memory that cannot move, such as
+   * shared memory or a WebAssembly.Memory, is copied. To check the call, `pack` first packs zeros.
+   * `deserialize` must read the bytes to check them: it copies them, and detaches the array if it
+   * succeeds. Default false.
    */
   transfer?: boolean;
   /**
    * When it aborts, the call is rejected with its reason. A waiting call then never begins. A
-   * running call completes, and its result is dropped.
+   * running call completes, but its result is dropped and `out` in an array is not written.
    */
   signal?: Signal;
 }
 
-/** Options of the call of that name in `wgemm`, and those of every call in a worker. */
+/** `T`, the options of a call in `wgemm`, with those of every call in a worker. */
 export type WorkerOptions<T> = Omit<T, 'out'> & CallOptions;
 
 /**
@@ -105,7 +105,7 @@ export type WorkerOptions<T> = Omit<T, 'out'> & CallOptions;
  * promises, which are rejected with what the same call in `wgemm` throws.
  */
 export interface Api<P extends Place> {
-  /** The build in use and why, its threads and its micro-kernels. */
+  /** The build in use, its threads and micro-kernels, and why the instance has these. */
   readonly info: Info;
 
   /**
@@ -113,7 +113,7 @@ export interface Api<P extends Place> {
    * C is broadcast to (M, N) in one direction. https://onnx.ai/onnx/operators/onnx__Gemm.html
    *
    * @param a (M, K), or (K, M) with `transA`
-   * @param b (K, N), or (N, K) with `transB`; or what `pack` made of it
+   * @param b (K, N), or (N, K) with `transB`; or the packed weights that `pack` made of it
    * @param c a tensor, a number (a bigint with int64 and uint64), or nothing
    * @returns Y of shape (M, N): `out`, or a tensor with an array of its own
    * @throws ShapeError, DTypeError, OpsetError, ArgumentError, PackMismatchError, DisposedError,
@@ -171,8 +171,8 @@ export interface Api<P extends Place> {
    * https://uxlfoundation.github.io/oneDNN/dev_guide_op_matmul.html
    *
    * @param src (..., M, K), or (..., K, M) with `transposeA`; or (K)
-   * @param weights (..., K, N), or (..., N, K) with `transposeB`; or (K); or what `pack` made of
-   * them
+   * @param weights (..., K, N), or (..., N, K) with `transposeB`; or (K); or the packed weights
+   * that `pack` made of them
    * @param bias a tensor that broadcasts to the result in one direction, a number (rounded to the
    * type of src), or nothing
    * @returns (..., M, N): `out`, or a tensor with an array of its own
@@ -199,14 +199,14 @@ export interface Api<P extends Place> {
   ): Arrival<Tensor<ResultArray<A>>>[P];
 
   /**
-   * Packs b once, for any number of calls: the result stands where `b` or `weights` stands. It
-   * holds a copy in the memory of the instance until its `dispose()`. Elements keep their type
-   * unless `as` names another: float32 can be packed as bfloat16 or float16, which halves the bytes
-   * to read. Weights of these types serve operands of float32, too: they are widened exactly, and
-   * everything else is as with float32.
+   * Packs b once, for any number of calls: they take the result as `b` or `weights`. It is a copy
+   * in the memory of the instance until its `dispose()`. Elements keep their type unless `as` names
+   * another: float32 can be packed as bfloat16 or float16, which halves the bytes to read. Calls
+   * take weights of these two types with float32 operands, too. They widen the weights exactly, and
+   * otherwise compute as with float32.
    *
-   * @param b for gemm and matmul any of their types, (..., K, N); for qgemm int8 or uint8, (K, N);
-   * with `trans` (..., N, K)
+   * @param b (..., K, N) of any type of gemm and matmul; for qgemm (K, N) of int8 or uint8. With
+   * `trans` the last two axes are (N, K)
    * @throws ShapeError, DTypeError, ArgumentError, DisposedError, OutOfMemoryError
    */
   pack(b: Like<P, QuantizedArray>, options: PackOptions & EveryCall[P]): Arrival<Weights[P]>[P];
@@ -217,7 +217,7 @@ export interface Api<P extends Place> {
 
   /**
    * Packed weights from the bytes that `serialize()` returned, in any instance, build or engine, or
-   * natively. The bytes are copied, and there must be room for this copy, too.
+   * natively. While the call runs, the memory must have room for a copy of the bytes, too.
    *
    * @throws PackMismatchError for bytes that are cut short, were changed, or are no packed weights;
    * ArgumentError, DisposedError, OutOfMemoryError

@@ -11,16 +11,16 @@ export const version = '0.1.0';
 
 export interface CreateOptions {
   /**
-   * Threads that large products are computed on, including the caller's own: 1 to 64, or `'auto'`.
-   * `'auto'` takes one per processor, 8 at the most, and 1 where there cannot be more. A number
-   * that this page or engine cannot have is an UnsupportedError. A worker that does not start is a
-   * GemmError of code `WORKER`. Threads need shared memory, for which a page must be cross-origin
-   * isolated. They end on `dispose()`. Default 1.
+   * Threads that compute large products, including the caller's own: 1 to 64, or `'auto'`. `'auto'`
+   * takes one per processor, at most 8, and 1 if the page or engine cannot have more. For a number
+   * that they cannot have, `createGemm` throws an UnsupportedError. If a worker does not start, it
+   * throws a GemmError with code `WORKER`. Threads need shared memory, for which a page must be
+   * cross-origin isolated. They end on `dispose()`. Default 1.
    */
   threads?: number | 'auto';
   /**
-   * The build: `'relaxed'` uses relaxed SIMD, which fuses products and sums in float32 and float64
-   * where the processor can; `'auto'` takes it where the engine has it. Default `'auto'`.
+   * The build. `'relaxed'` uses relaxed SIMD, which fuses products and sums in float32 and float64
+   * if the processor can. `'auto'` takes it if the engine has it. Default `'auto'`.
    */
   simd?: 'auto' | 'simd128' | 'relaxed';
   /**
@@ -37,8 +37,8 @@ export interface CreateOptions {
   /**
    * The most bytes that tensors, copies and scratch may take. The memory begins with 1 MB, and 192
    * kB per thread if there are several. It never grows by more than `maxMemory` bytes beyond that,
-   * in whole pages of 64 kB. Memory between fragments counts, too. A call that lacks memory runs
-   * block by block, or fails. Default: what the engine allows, 4 GB at the most.
+   * in whole pages of 64 kB. Free memory between tensors counts, too. If a call lacks memory, it
+   * runs out-of-core or fails. Default: the limit of the engine, 4 GB at most.
    */
   maxMemory?: number;
 }
@@ -48,13 +48,13 @@ export interface KernelInfo {
   /** States types, tile and instruction set. */
   name: string;
   /**
-   * The type that it multiplies and accumulates in; int8 stands for both 8-bit types, which it
+   * The type in which it multiplies and accumulates. 'int8' means both 8-bit types, which it
    * accumulates in int32.
    */
   dtype: DType;
-  /** Rows and columns of its tile, and the steps of k that it takes at once. */
+  /** Rows (MR) and columns (NR) of its tile, and k steps per iteration. */
   tile: [mr: number, nr: number, kr: number];
-  /** Made for this processor and engine. */
+  /** Whether it is made for this processor and engine. */
   preferred: boolean;
 }
 
@@ -124,7 +124,7 @@ export async function startCore(settings: Settings): Promise<{ core: Core; info:
   const core = new Core(loaded, memoryLimit);
   die = (why) => core.die('WORKER', `a thread of the instance died (${why})`);
   const kernels = kernelsOf(core);
-  // By what the file has: the option assets may return either file.
+  // The kernels tell the build, since the option `assets` may return the file of either.
   const build = kernels.some(({ name }) => name.includes('_relaxed')) ? 'relaxed' : 'simd128';
   return { core, info: { version, build, threads, determinism, why, kernels } };
 }

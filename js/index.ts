@@ -89,36 +89,36 @@ export type {
 /** What a call would do, without running it. */
 export interface Explanation {
   op: 'gemm' | 'qgemm' | 'matmul';
-  /** Products of the sizes below, after what can be one is one. */
+  /** Count of products of the sizes below. Products that one can replace count once. */
   batch: number;
   m: number;
   n: number;
   k: number;
-  /** Name of the micro-kernel; '' where M, N or K is 0 and there is no product. */
+  /** Name of the micro-kernel; '' if M, N or K is 0, since there is no product then. */
   kernel: string;
   /**
-   * Which rules chose the blocks: 'GEMM', 'skinny GEMM' (few rows) or 'GEMV' (one row), and of an
-   * unpacked B its layout; '' if there is no product.
+   * Which rules chose the block sizes: 'GEMM', 'skinny GEMM' (small M) or 'GEMV' (M is 1). It also
+   * tells how B is read if it is unpacked. '' if there is no product.
    */
   regime: string;
-  /** Rows and columns of the micro-kernel's tile, and steps of k that it takes at once. */
+  /** Rows (MR) and columns (NR) of the micro-kernel's tile, and k steps per iteration. */
   tile: [mr: number, nr: number, kr: number];
-  /** Rows, columns and steps of k of a block. */
+  /** Block sizes MC, NC and KC, in elements. */
   blocks: [mc: number, nc: number, kc: number];
   threads: number;
-  /** Which operands are brought into panels; the others are read in place. */
+  /** Which operands the call packs. Others are read unpacked, or were packed by `pack`. */
   packs: { a: boolean; b: boolean };
-  /** Whether the micro-kernel writes the result itself, with no pass behind it. */
+  /** Whether the micro-kernel writes the result. If not, a pass after it does. */
   direct: boolean;
   /**
-   * Whether the transpose of the result is computed, since N is small: tile, blocks and packs tell
-   * of that, with A and B exchanged.
+   * Whether the call computes the transpose of the result, since N is small. `tile`, `blocks` and
+   * `packs` then describe the transposed product, in which B' is the first operand.
    */
   transposed: boolean;
   /**
-   * Whether arrays do not fit the memory and are brought there block by block: tile, blocks and
-   * packs tell of the largest of these products. Foretold by the bytes that are in use now and the
-   * limit. A call is out-of-core, too, if the engine has less memory than that.
+   * Whether the arrays do not fit in memory, so that the call copies them there block by block.
+   * `tile`, `blocks` and `packs` then describe the largest product of blocks. This is a prediction
+   * from the bytes in use now and the limit. If the engine grants less, a call is out-of-core, too.
    */
   outOfCore: boolean;
   /**
@@ -126,11 +126,16 @@ export interface Explanation {
    * them more than once.
    */
   copies: number;
-  /** Bytes of scratch memory, taken for the call; an out-of-core call counts its blocks too. */
+  /** Bytes of scratch memory during the call. An out-of-core call counts its blocks, too. */
   scratch: number;
 }
 
-/** Starts an instance, with a memory of its own. */
+/**
+ * Starts an instance, with a memory of its own. The caller must `dispose()` of it.
+ *
+ * @throws ArgumentError; UnsupportedError if the engine or page lacks what an option demands;
+ * GemmError with code `LOAD` or `WORKER` if a file or a thread does not start
+ */
 export async function createGemm(options: CreateOptions = {}): Promise<Gemm> {
   const { core, info } = await startCore(readSettings(options));
   return new Instance(core, info);
@@ -138,12 +143,12 @@ export async function createGemm(options: CreateOptions = {}): Promise<Gemm> {
 
 /** An instance. Made by {@link createGemm}. */
 export interface Gemm extends Api<'here'> {
-  /** Whether it has ended: by `dispose()`, or since the engine interrupted a call. */
+  /** Whether it has ended: by `dispose()`, or because the engine interrupted a call. */
   readonly disposed: boolean;
 
   /**
-   * Ends the instance and its tensors; the memory goes back as a whole. Does nothing the second
-   * time.
+   * Ends the instance and its threads, and frees its memory with all tensors and packed weights.
+   * Does nothing the second time.
    */
   dispose(): void;
   [Symbol.dispose](): void;
@@ -221,7 +226,7 @@ function readExplained(reader: Reader, op: unknown, args: unknown[]): Arguments 
   );
 }
 
-/** @internal The arguments of `alloc`, as they were read from the user's objects. */
+/** @internal The arguments of `alloc`, as they were read from the caller's objects. */
 export interface AllocArguments {
   readonly dtype: DType;
   readonly sizes: number[];

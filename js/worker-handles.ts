@@ -23,15 +23,15 @@ import type { Link, Request } from './worker-link.js';
 export const callOptions: readonly string[] = ['transfer', 'signal'];
 
 /**
- * The net under dispose(): tells the worker of handles, and ends workers of instances, that nobody
- * can reach any more.
+ * If the caller drops a handle without dispose(), this tells the worker. If the caller drops an
+ * instance, this ends its worker.
  */
 const net =
   typeof FinalizationRegistry === 'function'
     ? new FinalizationRegistry<() => void>((end) => end())
     : undefined;
 
-/** @internal Calls `end` once the collector has taken `object`. */
+/** @internal Calls `end` after the collector took `object`. */
 export function whenCollected(object: object, end: () => void): void {
   net?.register(object, end, object);
 }
@@ -41,7 +41,7 @@ export function keepAtEnd(object: object): void {
   net?.unregister(object);
 }
 
-/** What a handle is in its worker; undefined for other objects. */
+/** What a handle stands for in its worker; undefined for other objects. */
 let heldBy: (object: object) => Held | undefined;
 
 /**
@@ -51,8 +51,8 @@ let heldBy: (object: object) => Held | undefined;
 export let numberOf: (handle: Handle, link: Link, op: string, name: string) => number;
 
 /**
- * Something that holds memory of an instance in a worker until `dispose()`; garbage collection is
- * only a net.
+ * A handle of memory of an instance in a worker. `dispose()` frees the memory. So does garbage
+ * collection, but at no known time.
  */
 export abstract class WorkerObject {
   readonly #link: Link;
@@ -64,26 +64,26 @@ export abstract class WorkerObject {
     this.#link = link;
     this.#held = held;
     Object.freeze(held.shape);
-    // Also after dispose(): the worker keeps what a number stands for until then.
+    // Also after dispose(): until 'forget' the worker keeps what the number stands for.
     whenCollected(this, () => link.order({ kind: 'forget', id: held.id }));
   }
 
-  /** Whether it has ended: by `dispose()`, or with its instance. */
+  /** Whether it has ended: by its own `dispose()`, or with its instance. */
   get disposed(): boolean {
     return this.#disposed || this.#link.ended;
   }
 
-  /** The type of the elements; of packed weights, as they are packed. */
+  /** The type of the elements. For packed weights, the type as which they are packed. */
   get dtype(): DType {
     return this.#held.dtype;
   }
 
-  /** Of packed weights [..., K, N], after `trans`. */
+  /** In elements. For packed weights [..., K, N], after the transpose that `trans` asks for. */
   get shape(): readonly number[] {
     return this.#held.shape;
   }
 
-  /** Frees the memory, after the calls that were made before. Does nothing the second time. */
+  /** Frees the memory once earlier calls are done. Does nothing the second time. */
   dispose(): void {
     if (!this.#disposed) this.#link.order({ kind: 'dispose', id: this.#held.id });
     this.#disposed = true;
@@ -112,7 +112,7 @@ export abstract class WorkerObject {
 }
 disposable(WorkerObject.prototype);
 
-/** A contiguous tensor inside the memory of an instance in a worker. Made by `alloc`. */
+/** A contiguous tensor in the memory of an instance in a worker. `alloc` makes it. */
 export class WorkerTensor<A extends DataArray = DataArray> extends WorkerObject {
   static {
     Object.defineProperty(this.prototype, handleKey, { value: 'a tensor in a worker' });
@@ -130,8 +130,8 @@ export class WorkerTensor<A extends DataArray = DataArray> extends WorkerObject 
   }
 
   /**
-   * The elements as they are after the calls that were made before, in an array of their own.
-   * Rejected with DisposedError or OutOfMemoryError.
+   * A copy of the elements in a new array, after all earlier calls. Rejected with DisposedError or
+   * OutOfMemoryError.
    */
   async read(options?: CallOptions): Promise<A> {
     const op = 'read';
@@ -143,11 +143,11 @@ export class WorkerTensor<A extends DataArray = DataArray> extends WorkerObject 
   }
 
   /**
-   * Writes elements, before the calls that are made after. Rejected with DTypeError, ShapeError,
-   * ArgumentError or DisposedError; nothing is written then.
+   * Writes elements, after all earlier calls and before all later ones. Rejected with DTypeError,
+   * ShapeError, ArgumentError or DisposedError; nothing is written then.
    *
-   * @param data of the type of the tensor
-   * @param options offset: the first element that is written; default 0
+   * @param data elements of the type of the tensor
+   * @param options offset: index of the first element that is written, default 0
    */
   async write(data: A, options: CallOptions & { offset?: number } = {}): Promise<void> {
     await this.call('write', options, () => this.#readWrite(data, options));
@@ -180,17 +180,17 @@ export class WorkerTensor<A extends DataArray = DataArray> extends WorkerObject 
 }
 
 /**
- * Weights that are packed once, in the memory of an instance in a worker. Made by `pack` or
- * `deserialize`.
+ * Weights that are packed once, in the memory of an instance in a worker. `pack` and `deserialize`
+ * make them.
  */
 export class WorkerWeights extends WorkerObject {
   static {
     Object.defineProperty(this.prototype, handleKey, { value: 'packed weights in a worker' });
   }
 
-  /** What they are for: `'gemm'` is for `matmul` too. */
+  /** The operation that they are for: `'gemm'` means `matmul`, too. */
   readonly op: 'gemm' | 'qgemm';
-  /** Bytes of memory that they take. */
+  /** Their bytes of memory. */
   readonly byteLength: number;
 
   /** @internal */
@@ -202,8 +202,8 @@ export class WorkerWeights extends WorkerObject {
   }
 
   /**
-   * The weights as bytes, in an array of their own, for `deserialize`, here or in `wgemm`. Rejected
-   * with DisposedError or OutOfMemoryError.
+   * The weights as bytes, in a new array. `deserialize` makes weights from them, here or in `wgemm`.
+   * Rejected with DisposedError or OutOfMemoryError.
    */
   async serialize(options?: CallOptions): Promise<ReturnType<Uint8Array['slice']>> {
     const op = 'serialize';
@@ -226,7 +226,7 @@ function kindOf(value: unknown): Held['kind'] | undefined {
   return typeof value === 'object' && value !== null ? heldBy(value)?.kind : undefined;
 }
 
-/** @internal The handle that the worker tells of. */
+/** @internal The handle for what the worker holds. */
 export function handleOf(link: Link, held: Held): WorkerTensor | WorkerWeights {
   return held.kind === 'tensor' ? new WorkerTensor(link, held) : new WorkerWeights(link, held);
 }

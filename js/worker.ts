@@ -103,14 +103,15 @@ export { WorkerObject, WorkerTensor, WorkerWeights } from './worker-handles.js';
 export interface WorkerCreateOptions extends CreateOptions {
   /**
    * Makes the worker, a `Worker` or one of `node:worker_threads`, from the package's
-   * `wgemm-worker.js` wherever that is served. Default: from beside this script.
+   * `wgemm-worker.js` at any address. Default: from beside this script.
    */
   worker?: () => unknown;
 }
 
 /**
- * Starts a worker, and an instance with a memory of its own in it. Rejected with what `createGemm`
- * of `wgemm` throws, or a GemmError of code `LOAD` for a worker that does not start.
+ * Starts a worker, and in it an instance with a memory of its own. The caller must `dispose()` of
+ * it. Rejected with what `createGemm` of `wgemm` throws, or with a GemmError of code `LOAD` if the
+ * worker does not start.
  */
 export async function createGemm(options: WorkerCreateOptions = {}): Promise<WorkerGemm> {
   const op = 'createGemm';
@@ -157,12 +158,12 @@ function linkTo(make: (() => unknown) | undefined, assets: CreateOptions['assets
 
 /** An instance in a worker. Made by {@link createGemm}. */
 export interface WorkerGemm extends Api<'worker'> {
-  /** Whether it has ended: by `dispose()`, or since its worker died. */
+  /** Whether it has ended: by `dispose()`, or because its worker died. */
   readonly disposed: boolean;
 
   /**
-   * Ends the worker and all that is in it; pending calls are rejected. Does nothing the second
-   * time.
+   * Ends the worker with its instance, tensors and packed weights. Pending calls are rejected with
+   * DisposedError. Does nothing the second time.
    */
   dispose(): void;
   [Symbol.dispose](): void;
