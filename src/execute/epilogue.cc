@@ -166,14 +166,15 @@ void combine(const Problem& problem, bool canonical_nan, int64_t rows, int64_t c
   }
 }
 
-// QuantizedColumns per step of requantization: four vectors of accumulators, one of 8-bit results.
+// Columns per step of requantization: four vectors of accumulators, one vector of 8-bit results.
 constexpr int64_t kGroup = 16;
 
 // Converts float32 to the type of Y.
 struct Output {
   // The bounds. If Y is quantized, they are within the range of its type, less the zero point.
   v128_t low, high;
-  // Adding both leaves in the bits an integer: the value rounded half to even, plus the zero point.
+  // Adding both leaves an integer in the low bits: the value rounded half to even, plus the zero
+  // point.
   v128_t shifter, unshift;
 
   Output(const Problem& problem, bool is_signed) {

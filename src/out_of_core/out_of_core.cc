@@ -11,8 +11,8 @@
 namespace wgemm {
 namespace {
 
-// More memory makes nothing faster: blocks have 4000 rows and columns then, and copying is a
-// hundredth of the work.
+// Bytes. More memory is not faster: with this much, blocks have about 4000 rows and columns, and
+// copying is a hundredth of the work. So this follows from the cost of copying, not from a cache.
 constexpr int64_t kMostMemory = int64_t{256} << 20;
 
 // Explanation::moved_bytes is at most this.

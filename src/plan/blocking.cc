@@ -1,10 +1,10 @@
 // Block sizes, from one table of rules: a row per regime. The caches are those of base/machine.h.
 //
 // Why not the analytical model (Low et al., "Analytical Modeling Is Enough for High-Performance
-// BLIS", 2016)? It was tried: KC from L1, so that a micro-panel of B stays there for all strips,
-// which makes jr the loop around ir. From 256 to 2048 cubed that was 3 to 7% slower. Here the
-// micro-kernel loops over jr, since a call through a table costs more in WebAssembly, and each
-// strip of A stays in L1 while B passes by from L2 or the LLC.
+// BLIS", 2016)? It was tried. It derives KC from L1, so that a micro-panel of B stays there for all
+// strips, and jr is the loop around ir. From 256 to 2048 cubed that was 3 to 7% slower. Here the
+// micro-kernel loops over jr, since a call through a table costs more in WebAssembly. So each strip
+// of A stays in L1, and B comes from L2 or the LLC.
 //
 // Why is KC up to 4096, and not 256? A split of K costs a pass over the accumulators, and B is
 // packed again for each block of MC rows. At 1024 cubed two blocks of K instead of one took 6% of
@@ -13,7 +13,7 @@
 //
 // Why is K the innermost block loop? Then one block of MC x NC accumulators is alive, and the
 // epilogue runs while it is in L2. With K outside, as in BLIS, C would hold the sums between blocks
-// of K: the types of C are too narrow for them, and each block would pass through memory.
+// of K. The types of C are too narrow for them, and each block would pass through memory.
 #include "plan/blocking.h"
 
 #include <algorithm>
@@ -39,52 +39,50 @@ struct BlockRule {
 
 constexpr int32_t kNone = INT32_MAX;
 
-// Half of L2: the other half is for A, accumulators and what passes by.
+// The other half of L2 is for A, accumulators and streams.
 constexpr int32_t kHalfL2 = kMachine.l2 / 2;
 
 // Of an unpacked row-major B that is read once, or has short rows.
 constexpr int32_t kSmallBlockBytes = kMachine.l2 / 8;
 
-// KC: see above. NC: so that the accumulators of a strip stay in L2, 384 KiB for six rows.
+// KC: see the head of this file. NC: the accumulators of a strip stay in L2, 384 KiB for 6 rows.
 constexpr int32_t kKc = 4096, kNc = 16384;
 
 constexpr BlockRule kRules[] = {
-    // B of three quarters of the LLC, which it shares with A. Narrower blocks read A more often:
-    // 1024 cubed at 49.3 GFLOP/s with 512 KiB, 52.1 with 8 MiB. With all of the LLC float64 of 1024
-    // cubed was 7% slower, float32 of 2048 columns 3%.
+    // B takes three quarters of the LLC, and A the rest. Narrower blocks read A more often: 1024
+    // cubed ran at 49.3 GFLOP/s with 512 KiB, and at 52.1 with 8 MiB. With all of the LLC, float64
+    // of 1024 cubed was 7% slower, and float32 of 2048 columns 3%.
     {Regime::kGemm, "GEMM", kKc, kNone, kMachine.llc / 4 * 3, kNc},
 
-    // Packing counts for more, so what is packed must still be in L2 when it is read: 32x4096x4096
-    // at 32.3 GFLOP/s, 20.6 with 8 MiB. Blocks of a row-major B must be shallow and wide, since
-    // deep
-    // and narrow ones read few cache lines of each page: columns of 1 KiB (KC = 256 in float32)
-    // 40.0 GFLOP/s, of 4 KiB 37.9, of 16 KiB 29.9. A column-major B is packed along K, and is
-    // faster
-    // with a KC of up to kc_max.
+    // Packing takes much of the time, so a packed block must still be in L2 when it is read:
+    // 32x4096x4096 ran at 32.3 GFLOP/s, and at 20.6 with 8 MiB. Blocks of a row-major B must be
+    // shallow and wide, since deep and narrow ones read few cache lines of each page. Packed
+    // columns of 1 KiB (KC = 256 in float32) gave 40.0 GFLOP/s, of 4 KiB 37.9, of 16 KiB 29.9. A
+    // column-major B is packed along K, and is faster with a KC of up to kc_max.
     {Regime::kSkinny, "skinny GEMM", kKc, 1024, kHalfL2, kNc},
 
-    // B x NC, with all columns of a task, gives KC: all strips read the block from L2 before A goes
-    // on along K. 16x4096x4096 25 GFLOP/s, 20 with all of K at once.
+    // A block has all columns of a task, so its bytes give KC. All strips then read it from L2.
+    // 16x4096x4096 ran at 25 GFLOP/s, and at 20 with all of K in one block.
     {Regime::kSkinnyRowMajor, "skinny GEMM, unpacked row-major B", kKc, kNone, kMachine.l2, kNc},
 
-    // Columns are streams along K, which a split would break: only a K that is packed with A bounds
-    // KC. If there are several strips, the second finds the block in L2.
+    // Columns are streams along K, which a split would break. KC is bounded only for the scratch of
+    // a packed A. If there are several strips, the second finds the block in L2.
     {Regime::kSkinnyColumnMajor, "skinny GEMM, unpacked column-major B", 1 << 15, kNone, kHalfL2,
      kNc},
 
     // B is read once, so only its packing needs a block: as in skinny GEMM.
     {Regime::kGemv, "GEMV", kKc, 1024, kHalfL2, kNc},
 
-    // B is read once, and an eighth of L2 is fastest: 64x64xK of float64 with 128 KiB 19.6 to 22.3
-    // GFLOP/s, with 256 KiB 18.3 to 21.5, with 64 KiB 19.5 to 21.7. Short rows do as well.
+    // B is read once, and an eighth of L2 is fastest. 64x64xK of float64 ran at 19.6 to 22.3
+    // GFLOP/s with 128 KiB, 18.3 to 21.5 with 256 KiB, and 19.5 to 21.7 with 64 KiB.
     {Regime::kGemvRowMajor, "GEMV, unpacked row-major B", kKc, kNone, kSmallBlockBytes, kNc},
 
     // As with several rows, but no strip comes back to the block.
     {Regime::kGemvColumnMajor, "GEMV, unpacked column-major B", 1 << 15, kNone, kNone, kNc},
 
-    // Four or six parts of K are streams of rows of B, which go on from row to row if a block
-    // has all columns: 1x4096x4096 takes 2.04 ms, in blocks of 2048 columns 3.97. KC is bounded for
-    // the scratch of a packed A, NC so that the accumulators stay in L2.
+    // The kernel reads four or six streams of consecutive rows of B. A stream continues from row to
+    // row if a block has all columns: 1x4096x4096 takes 2.04 ms, and 3.97 in blocks of 2048
+    // columns. KC is bounded for the scratch of a packed A, and NC so that accumulators stay in L2.
     {Regime::kGemvAxpy, "GEMV, axpy", 1 << 20, kNone, kNone, 65536},
 };
 
@@ -98,36 +96,39 @@ constexpr bool has_a_row_per_regime() {
 }
 static_assert(has_a_row_per_regime());
 
-// Blocks of K are a multiple of this, which some kernels take together.
+// KC is a multiple of this: some kernels compute two steps of K together.
 constexpr int64_t kKcStep = 2;
 
-// NC of packed blocks at least, however deep they are.
+// The least NC of packed blocks, for any KC: four micro-panels.
 constexpr int64_t kNcMin = 32;
 
-// Rows of an unpacked row-major block at least: with fewer its sums are read and written too often.
+// The least KC of an unpacked row-major block: with fewer rows of B, the kernel loads and stores
+// accumulators too often.
 constexpr int64_t kKcMin = 12;
 
-// Columns of a task from which a GEMV by a B beyond half of L2 takes kKcMin rows of B at a time:
-// each row is a stream, and processors follow up to sixteen. 1x2048x8192 takes 2.88 ms, 3.70 with
-// 128 KiB. Shorter rows follow on each other, and want more bytes.
+// If B has more than half of L2, a GEMV over at least this many columns has a KC of kKcMin. Each
+// row of B is then a stream, and processors prefetch up to sixteen. 1x2048x8192 takes 2.88 ms,
+// and 3.70 with blocks of 128 KiB. Shorter rows need blocks of more bytes.
 constexpr int64_t kStreamColumns = 256;
 
 // Bytes of packed A, and of accumulators that wait for the epilogue.
 constexpr int64_t kABytes = kMachine.l2 / 2, kAccumulatorBytes = kMachine.l2 / 4;
 
-// Rows for which a packed block of B is used at least, if K is split and B is therefore packed
-// again for each block of rows: to pack an element costs as much as about eight multiplications.
-// The bytes are those that packed A may take for that: it comes from the LLC then.
+// If K is split, B is packed again for each block of MC rows. So MC is at least kRowsPerPacking
+// then: to pack an element costs as much as about eight multiplications. Packed A may take
+// kABytesIfSplit for that, and comes from the LLC.
 constexpr int64_t kRowsPerPacking = 512, kABytesIfSplit = kMachine.llc / 2 * 3;
 
-// Rows and columns up to which a kernel waits for memory, since it uses each element little.
+// With at most this many rows or columns, a kernel uses each element so rarely that it waits for
+// memory.
 constexpr int64_t kFewUses = 128;
 
 // An operand of a small result is prefetched if it has more bytes: then it comes from memory. From
 // 512 KiB on, 64x64x4096 was 5% faster from memory, but 5% slower from the LLC.
 constexpr auto kPrefetchedOperand = static_cast<double>(2 * kMachine.l2);
 
-// Packed weights are prefetched if they have more bytes: fewer stay in the LLC between calls.
+// Packed weights are prefetched if they have more bytes. Smaller ones stay in the LLC between
+// calls.
 constexpr auto kPrefetchedWeights = static_cast<double>(kMachine.llc);
 
 // Bytes of A and B that are prefetched for a block.

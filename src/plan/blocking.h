@@ -1,6 +1,5 @@
-// How a problem is cut into blocks for the caches: MC, KC, NC and what is prefetched. Each needs
-// what a plan has from the stages before: the kernel, the regime, what is packed, the tasks; and in
-// this order, prefetch, KC, NC, MC.
+// Cuts a problem into blocks for the caches. Call the functions in this order, on a plan that has
+// its kernel, its regime, what it packs, and its tasks: each needs the result of the one before.
 #pragma once
 
 #include "plan/plan.h"

@@ -8,7 +8,7 @@
 namespace wgemm {
 namespace {
 
-// Multiply-adds from which other threads pay: to wake them and to wait for them takes microseconds.
+// Multiply-adds from which threads pay: it takes microseconds to wake them and to wait for them.
 // Products below 100 cubed were not faster on two threads.
 constexpr double kThreadedWork = 1 << 20;
 
@@ -16,8 +16,8 @@ constexpr double kThreadedWork = 1 << 20;
 constexpr double kTaskWork = 1 << 18;
 
 // Tasks per thread, so that other threads take over from one that starts late or is slower. Axpy
-// has one: each task would break its streams. Two tasks of 1x4096x4096 took 1.82 ms on two threads,
-// eight took 2.83.
+// kernels have one task per thread, since each task breaks their streams. Two tasks of 1x4096x4096
+// took 1.82 ms on two threads, eight took 2.83.
 constexpr double kTasksPerThread = 4;
 
 // Fewest rows and columns of a task, unless there are fewer: packed micro-panels must be reused.
@@ -40,8 +40,8 @@ int64_t tasks_that_pay(const Problem& problem, const Kernel& kernel, int threads
       std::min(threads * (kernel.axpy ? 1 : kTasksPerThread), work / kTaskWork));
 }
 
-// Chooses the grid with the most tasks, up to `wanted`. Among those, the one
-// that packs least: each task of other columns packs all of A, each task of other rows all of B.
+// Chooses the grid with the most tasks, up to `wanted`. Among equals it chooses the grid that packs
+// least: tasks of different columns each pack all of A, tasks of different rows all of B.
 void cut_matrix(const Problem& problem, int64_t wanted, Plan* plan) {
   const Kernel* kernel = plan->kernel;
   const int64_t row_step = kernel == nullptr ? 1 : kernel->mr,

@@ -1,5 +1,5 @@
-// Problem -> Plan: which kernel, which blocks, which tasks, how much scratch. make_plan() names the
-// decisions in order; each is in a file of its own, with its reasons.
+// Problem -> Plan: the kernel, the blocks, the tasks, the scratch. make_plan() makes the decisions
+// in order. Each is in its own file, with its reasons.
 #pragma once
 
 #include <optional>
@@ -21,8 +21,8 @@ struct Plan {
   // Block sizes: at least 1, at most a task's M and N, and K. NC is a multiple of nr, except for
   // the last block.
   int64_t mc = 0, nc = 0, kc = 0;
-  bool pack_a = false, pack_b = false;  // else unpacked, or prepacked as the kernel wants it
-  bool prefetch_a = false, prefetch_b = false;  // blocks come from memory, and are read before use
+  bool pack_a = false, pack_b = false;  // else unpacked, or prepacked in the kernel's layout
+  bool prefetch_a = false, prefetch_b = false;  // load blocks before they are used
   bool direct = false;                          // the kernel's accumulators are Y
   bool canonical_nan = false;                   // the epilogue writes no other NaN
   int a_shift = 0, b_shift = 0;  // of dot kernels: added to A, subtracted from B, as int8

@@ -1,4 +1,4 @@
-// The cases of a product that plans distinguish. blocking.cc has a row of rules for each.
+// The cases that the planner distinguishes. blocking.cc has a row of rules for each.
 #pragma once
 
 #include "kernels/kernel.h"
@@ -6,8 +6,8 @@
 
 namespace wgemm {
 
-// What decides: M, and how the kernel reads B. Columns and rows are those of the problem that is
-// computed, which may be the transpose of what the caller asked for.
+// M and the layout of B decide. They are those of the problem that is computed, which may be the
+// transpose of the caller's.
 enum class Regime : uint8_t {
   kGemm,               // B in micro-panels, M of at least kGemmRowsMin
   kSkinny,             // B in micro-panels, fewer rows
@@ -19,12 +19,13 @@ enum class Regime : uint8_t {
   kGemvAxpy,           // M = 1, B unpacked and row-major, by long streams
 };
 
-// Fewer rows are a skinny GEMM: to pack B counts for more than to read A again for each block.
+// With fewer rows it is a skinny GEMM, for which packing B costs more than reading A again for each
+// block of columns.
 inline constexpr int64_t kGemmRowsMin = 512;
 
 Regime regime_of(const Problem& problem, const Kernel& kernel);
 
-// For explain(): "skinny GEMM", for instance. Part of the regime's row in blocking.cc.
+// For explain(), such as "skinny GEMM".
 const char* name_of(Regime regime);
 
 }  // namespace wgemm

@@ -8,16 +8,16 @@
 namespace wgemm {
 namespace {
 
-// B of more bytes is faster by axpy than by tiles: about a quarter of L2. Measured with 64 columns
-// and more; 256x256 of float32, which is 256 KiB, takes 8% less time.
+// If B has more bytes, axpy is faster than tiles. It is 250 KiB, about a quarter of L2: 256x256 of
+// float32, which is 256 KiB, takes 8% less time.
 constexpr auto kAxpyBytes = static_cast<double>(kMachine.l2 * 250 / 1024);
 
-// Bytes of such a row. For up to 128 rows by such a B, fused kernels were 4 to 25% faster unpacked
-// than packed in float32, and up to 60% in float64.
+// Bytes of a row of B that counts as short. With up to 128 rows of A, fused kernels were 4 to 25%
+// faster on such a B unpacked than packed in float32, and up to 60% in float64.
 constexpr int64_t kShortRowBytes = 512;
 
-// K up to which several rows by a column-major B of 16-bit elements are faster packed: a dot kernel
-// adds up its lanes for each row and column.
+// Up to this K, a column-major B of 16-bit elements is faster packed if A has several rows: a dot
+// kernel adds up its lanes for each row and column.
 constexpr int64_t kShortDotSteps = 32;
 
 // Rows that one matrix B serves.

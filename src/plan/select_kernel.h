@@ -6,7 +6,8 @@
 
 namespace wgemm {
 
-// Whether the kernel can read B where it lies: elements of its type, in its layout.
+// Whether the kernel can read B as it is stored: B has the element type and the layout of the
+// kernel.
 bool can_read_b(const Problem& problem, const Kernel& kernel);
 
 // Whether the kernel is right for these operands on this engine. Relaxed dot products have
