@@ -1,6 +1,6 @@
-// Emscripten makes an array of the arguments of each function that takes an address, since an
-// address above 2 GB arrives as a negative number. All invokers of Embind take one, the address of
-// the function that is bound. The array would cost more than our calls.
+// Addresses above 2 GB arrive as negative numbers. To correct them, Emscripten's own getDynCaller
+// collects the arguments of each call in an array, which costs more than our calls. Embind uses it
+// for every function, since each invoker takes an address: that of the bound function.
 /* global addToLibrary, dynCall, getWasmTableEntry, updateMemoryViews, wasmMemory */
 addToLibrary({
   $getDynCaller__deps: ['$dynCall'],

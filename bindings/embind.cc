@@ -29,8 +29,8 @@ constexpr size_t kMostTensors = 10;
 constexpr size_t kBlockLength = 16 + kMostTensors * (8 + 2 * kMaxRank);
 double block[kBlockLength];
 
-// In bindings/blocks.js: moves Runs of the operand at `place` among the tensors to an address, or
-// from there if it is the result.
+// In bindings/blocks.js. Moves Runs of the operand at `place` among the tensors to an address, or
+// from the address if the operand is the result.
 extern "C" void wgemm_move_block(int place, double offset, double count, double length,
                                  double run_stride, double stride, double address);
 
@@ -116,7 +116,7 @@ class Reader {
         const_cast<void*>(t.data), t.dtype, t.dims, t.strides, t.size, t.place, t.out_of_core};
   }
 
-  // An operand that packed weights may stand for.
+  // An operand that may be packed weights.
   const PackedWeights* weights(ConstTensor* other, PackedWeights* memory) {
     if (operand(other) != kPacked || !ok_) return nullptr;
     *memory = PackedWeights::view(packed_);
@@ -295,7 +295,7 @@ int finish(const Status& result) {
   return static_cast<int>(result.code);
 }
 
-// The error of a block that js/ never writes: nothing outside of an operand may be read or written.
+// js/ never writes a block with such an error. The check keeps calls inside the operands.
 int refuse() {
   return finish(error(Code::kArgument, "call", "",
                       {"a size, type or address in the block of arguments is out of range"}));
@@ -406,13 +406,13 @@ uintptr_t address(const void* pointer) { return reinterpret_cast<uintptr_t>(poin
 
 EMSCRIPTEN_BINDINGS(wgemm) {
   using emscripten::function;
-  // Must be the first call, and come once. A memory_limit of 0 means no limit.
+  // Must be called first, and once. A memory_limit of 0 means no limit.
   function(
       "start", +[](double memory_limit, bool strict) {
         instance.emplace(static_cast<size_t>(memory_limit),
                          strict ? Determinism::kStrict : Determinism::kFast);
       });
-  // Must come once, when the workers of the threads exist.
+  // Must be called at most once, after the workers of the threads exist.
   function("setThreads", +[](int threads) { return finish(instance->set_threads(threads)); });
   function("block", +[] { return address(block); });
   function("blockLength", +[] { return kBlockLength; });

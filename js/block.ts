@@ -6,12 +6,12 @@ import type { Core } from './core.js';
 import { locateHeld, type PackedWeights } from './heap.js';
 import { absent, aNumber, type Operand, packedWeights } from './operand.js';
 
-/** Stands before an array of the caller's that the result may overlap. */
+/** Precedes an array of the caller that the result may overlap. */
 const anArray = -4;
 
 /**
- * @internal Places in the block after the core explained a call: the bytes of scratch, and the
- * bytes that move to and from out-of-core operands.
+ * @internal Indices into the block after the core explained a call: of the bytes of scratch, and of
+ * the bytes that move to and from out-of-core operands.
  */
 export const scratchAt = 17,
   movedAt = 19;
@@ -25,13 +25,17 @@ export function write(
   const { block } = core;
   let at = 0;
   for (const value of attributes) block[at++] = value;
-  // Only a result that is an array of the caller's can overlap other arrays.
+  // In the heap addresses tell overlaps. Elsewhere only an array of the caller can be the result.
   const buffers = operands.at(-1)?.outside ? ([] as unknown[]) : null;
   for (const operand of operands) at = writeOperand(block, at, operand, buffers);
   return at;
 }
 
-/** `buffers`: those of the arrays so far; null if no array can overlap the result. */
+/**
+ * Returns the end of what it wrote.
+ * @param buffers those of the arrays so far; null if no array outside the heap can overlap the
+ * result
+ */
 function writeOperand(
   block: Float64Array,
   at: number,
@@ -59,7 +63,7 @@ function writeOperand(
   return at;
 }
 
-/** The number of a buffer among `buffers`, from 1. A new one is added. */
+/** The number of a buffer among `buffers`, from 1. Adds the buffer if it is new. */
 function numberOf(buffer: unknown, buffers: unknown[]): number {
   const index = buffers.indexOf(buffer);
   return index < 0 ? buffers.push(buffer) : index + 1;

@@ -1,7 +1,7 @@
 /**
- * A call of an operation, from operands that were read to its result. If all operands are in the
- * heap, `runInHeap` computes at once. Else the call computes from copies in staging memory
- * (staging.ts), or out-of-core if they do not fit (out-of-core.ts).
+ * Runs a call whose operands were read. If all operands are in the heap, `runInHeap` computes at
+ * once. Else the call computes from copies in staging memory (staging.ts), or out-of-core if they
+ * do not fit (out-of-core.ts).
  */
 import { writeNothing, writePacked } from './block.js';
 import type { Core } from './core.js';
@@ -21,10 +21,10 @@ import type { CoreModule } from './wgemm-simd128.mjs';
 /** @internal An operation of the core. Its functions take the arguments in the block. */
 export interface Operation {
   readonly name: 'gemm' | 'qgemm' | 'matmul';
-  /** What errors call its matrices, and its result. */
+  /** Names of its matrices and of its result in errors. */
   readonly operands: readonly [string, string, string];
   readonly result: string;
-  /** Type and shape of a result that the caller did not give. */
+  /** Type and shape of the result if the caller gives no `out`. */
   resultType(
     core: Core,
     operands: readonly (Operand | null)[],
@@ -74,7 +74,7 @@ export interface Arguments {
   readonly attributes: Float64Array;
   /** In the order of the bindings; null for an absent one. The last is the result. */
   readonly operands: readonly (Operand | null)[];
-  /** What the caller gave to be filled; undefined if the call makes the result. */
+  /** The caller's `out`; undefined if the call makes the result. */
   readonly out: unknown;
 }
 
@@ -101,8 +101,8 @@ export function isInHeap(core: Core, a: unknown, b: unknown, c: unknown, out: un
 }
 
 /**
- * @internal Computes with tensors in the heap, as `makeCall` and `runCall` do with any. It makes no
- * objects: a small product takes no longer than making a few. The attributes are in the block, up
+ * @internal Computes as `makeCall` and `runCall` do, if all tensors are in the heap. It makes no
+ * objects, since a few of them take as long as a small product. The attributes are in the block, up
  * to `end`.
  */
 export function runInHeap(

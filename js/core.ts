@@ -26,9 +26,9 @@ const errorClasses = [
 ];
 
 /**
- * Frees tensors, and ends the threads of instances, that the caller dropped without dispose().
- * There is one registry for all: if one is collected between a collection and its callbacks, V8
- * finalizes nothing more in the process.
+ * If the caller drops a tensor without dispose(), this frees it. If the caller drops an instance,
+ * this ends its threads. All instances share one registry: if V8 collects a registry before its
+ * callbacks, it finalizes nothing more in the process.
  */
 const net =
   typeof FinalizationRegistry === 'function' // not everywhere on servers
@@ -38,7 +38,7 @@ const net =
     : undefined;
 
 /**
- * For more bytes of copies than this, a call asks the core first whether they fit. Asking costs
+ * If copies take more bytes than this, a call first asks the core whether they fit. Asking costs
  * little compared with copying them.
  */
 const manyBytes = 2 ** 18;
@@ -52,7 +52,7 @@ const mostScratch = 2 ** 25;
 /** Bytes of a page of `#pages`: a tensor has few pages, and a page has few tensors. */
 const pageBytes = 2 ** 16;
 
-/** The count of numbers that are at most `limit`. They ascend. */
+/** The count of numbers that are at most `limit`. The numbers must ascend. */
 function countUpTo(numbers: readonly number[], limit: number): number {
   let [low, high] = [0, numbers.length];
   while (low < high) {
@@ -65,12 +65,9 @@ function countUpTo(numbers: readonly number[], limit: number): number {
 
 /** @internal */
 export class Core {
-  /** By address, for everything in the heap: the bytes that users can see through views. */
+  /** Bytes that views can show, by address of every tensor and packed weights in the heap. */
   readonly #held = new Map<number, number>();
-  /**
-   * By number, for each page that views can show: the addresses of the tensors that overlap it,
-   * ascending.
-   */
+  /** Addresses of the tensors that overlap a page, ascending, by number of the page. */
   readonly #pages = new Map<number, number[]>();
   /** Names of the types, in the order of the core's numbers. */
   readonly dtypes: readonly DType[];
@@ -90,8 +87,8 @@ export class Core {
   /** The call that changes the instance, or that the engine interrupted; '' for none. */
   #running = '';
   /**
-   * The views of tensors. They are here, so that a tensor does not keep the memory of a disposed
-   * instance alive.
+   * The views of tensors. They are here, and not in the tensors, which would keep the memory of a
+   * disposed instance alive.
    */
   #views = new WeakMap<object, DataArray>();
 
@@ -118,7 +115,7 @@ export class Core {
     return this.#module === undefined;
   }
 
-  /** Drops the memory and everything in it, and ends the threads. */
+  /** Drops the memory with everything in it, and ends the threads. */
   dispose(): void {
     this.#letGo();
     this.endThreads();

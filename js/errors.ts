@@ -1,4 +1,4 @@
-/** What kind of rule was broken. */
+/** The kind of rule that was broken. */
 export type ErrorCode =
   | 'SHAPE'
   | 'DTYPE'
@@ -32,7 +32,7 @@ export class GemmError extends Error {
   ) {
     super(message);
     if (options && 'cause' in options) {
-      // Without a prototype, which the page may have given a `get`.
+      // It has no prototype, since the page may have given `Object.prototype` a `get`.
       const descriptor = { __proto__: null, value: options.cause, configurable: true };
       Object.defineProperty(this, 'cause', descriptor);
     }
@@ -47,7 +47,7 @@ export class ShapeError extends GemmError {
   }
 }
 
-/** A type that the operation does not have, or types that must be the same and are not. */
+/** The operation does not have this type, or types differ that must be the same. */
 export class DTypeError extends GemmError {
   override name = 'DTypeError';
   constructor(op: string, argument: string, message: string) {
@@ -63,7 +63,7 @@ export class OpsetError extends GemmError {
   }
 }
 
-/** Any other argument that is out of range, of the wrong kind, or not known. */
+/** Any other argument is out of range, of the wrong kind, or not known. */
 export class ArgumentError extends GemmError {
   override name = 'ArgumentError';
   constructor(op: string, argument: string, message: string) {
@@ -79,7 +79,7 @@ export class OutOfMemoryError extends GemmError {
   }
 }
 
-/** B is weights that were packed for another operation, type or shape; or bytes are no weights. */
+/** B was packed for another operation, type or shape, or bytes are no packed weights. */
 export class PackMismatchError extends GemmError {
   override name = 'PackMismatchError';
   constructor(op: string, argument: string, message: string) {
@@ -113,7 +113,7 @@ export function describe(value: unknown): string {
     case 'undefined':
       return Object.is(value, -0) ? '-0' : String(value);
     case 'bigint':
-      // To write out a huge one takes half a minute.
+      // A huge one takes half a minute to write out.
       return BigInt.asIntN(128, value) === value ? `${value}n` : 'a bigint of more than 128 bits';
     case 'symbol':
       return 'a symbol';

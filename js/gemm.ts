@@ -21,15 +21,15 @@ export interface GemmOptions<A extends DataArray = DataArray> {
   transA?: boolean | number;
   /** B has shape (N, K). Any number except 0 is true. Default false. */
   transB?: boolean | number;
-  /** The model's opset. It selects the newest Gemm that is not above it. Default 13. */
+  /** The opset of the model. The newest version of Gemm up to it applies. Default 13. */
   opset?: number;
   /** Opsets 1 to 6 only: whether C may be broadcast. Default false. */
   broadcast?: boolean | number;
   /**
    * Bounds of the result: an element below min becomes min, one above max becomes max. All others
-   * stay, including NaN, and -0 if a bound is 0. Bounds are rounded as alpha. A result of 16 bits
-   * is within the bounds as rounded to its type. With integers bounds must be whole or infinite.
-   * At any opset. Default: none.
+   * stay, including NaN, and -0 if a bound is 0. Bounds are rounded as alpha. For a result of 16
+   * bits, they are rounded to its type, too. With integers bounds must be whole or infinite. Every
+   * opset has this option. Default: none.
    */
   activation?: Activation;
   /** Receives the result and is returned. May be C itself, but must not overlap an input. */
@@ -56,8 +56,8 @@ export function runGemm(core: Core, a: unknown, b: unknown, c: unknown, options:
     options,
     optionNames,
   );
-  // An array's elements may be read by code of the user's, which must have run before anything is
-  // in the block.
+  // Reading the elements of an array may run code of the caller. It must run before anything is in
+  // the block.
   if (typeof activation === 'object' || !isInHeap(core, a, b, c, out)) {
     // prettier-ignore
     const read = readArguments(
@@ -99,7 +99,7 @@ export function readGemm(
   );
 }
 
-// Takes the options one by one: they are read only once, and this needs no object to hold them.
+// Takes the options one by one: they are read only once, and no object must hold them.
 function readArguments(
   reader: Reader,
   a: unknown,

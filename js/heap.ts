@@ -24,7 +24,7 @@ export let writeHeld: (
   block: Float64Array,
   at: number,
 ) => number;
-/** @internal The elements of a tensor, as a view that is valid until the memory moves. */
+/** @internal The elements of a tensor, as a view that is valid until the memory grows. */
 export let viewHeld: (tensor: HeapTensor) => DataArray;
 /** Packed weights as bytes. */
 let serialized: (weights: HeapObject) => ReturnType<Uint8Array['slice']>;
@@ -37,7 +37,7 @@ export abstract class HeapObject {
   readonly #core: Core;
   #address: number;
 
-  /** @internal viewed: bytes that users can see through views. */
+  /** @internal viewed: bytes that views can show. */
   constructor(core: Core, address: number, viewed: number) {
     this.#core = core;
     this.#address = address;
@@ -162,8 +162,9 @@ export class HeapTensor<A extends DataArray = DataArray> extends HeapObject {
   }
 
   /**
-   * The elements, as a view of the memory. It is valid until the next call, which may move the
-   * memory. Read this property again, or copy from the view.
+   * The elements, as a view of the memory. It is valid until the next call, which may grow the
+   * memory. After a call, read this property again.
+   * @throws DisposedError
    */
   get data(): A {
     return viewHeld(this) as A;

@@ -106,7 +106,7 @@ export interface LoadOptions {
   strict: boolean;
 }
 
-/** @internal Calls `onDeath` if a thread ends by itself. */
+/** @internal Loads and starts a build. Calls `onDeath` if a thread ends by itself. */
 export async function loadCore(
   options: LoadOptions,
   onDeath: (why: string) => void,
@@ -124,7 +124,7 @@ export async function loadCore(
     };
   };
   if (wanted === 1)
-    return alone(threads === 'auto' ? 'one, since there is but one processor' : 'as asked');
+    return alone(threads === 'auto' ? 'one, since there is only one processor' : 'as asked');
   const lacks = pairs[`${build}-mt`] ? lackOfThreads() : 'this entry has none';
   if (lacks !== undefined) {
     if (threads === 'auto') return alone(`one, since ${lacks}`);
@@ -178,7 +178,7 @@ function sharedMemory(threads: number, limit: number): WebAssembly.Memory {
     throw new UnsupportedError(
       op,
       'threads',
-      `${op}: threads is ${threads}; there is no shared memory to be had (${messageOf(error)})`,
+      `${op}: threads is ${threads}; no shared memory is available (${messageOf(error)})`,
     );
   }
 }
@@ -241,7 +241,7 @@ async function importGlue(file: string, pair: Pair): ReturnType<Pair['glue']> {
   }
 }
 
-/** What `find` returns: where a file beside the script is, or its bytes. */
+/** What `find` returns for a file beside the script: its address or its bytes. */
 function beside<T>(file: string, find: () => T): T {
   try {
     return find();
@@ -299,7 +299,7 @@ export function readWasmSource(
 export function readThreadSource(file: string, source: unknown): string | URL | undefined {
   if (source === undefined || source === null) return undefined;
   if (typeof source === 'string' || source instanceof URL) return source;
-  const allowed = 'it must give a URL, or undefined where the file is beside the script';
+  const allowed = 'it must give a URL, or undefined if the file is beside the script';
   const message = `${op}: assets('${file}') gave ${describe(source)}; ${allowed}`;
   throw new ArgumentError(op, 'assets', message);
 }

@@ -19,15 +19,15 @@ export interface MatMulOptions<A extends DataArray = DataArray, T extends DType 
    */
   transposeB?: boolean | number;
   /**
-   * The type of the result: that of src, or `'float32'` if src is float16 or bfloat16. Default:
-   * that of `out`, or else of src.
+   * The type of the result: that of src, or also `'float32'` if src is float16 or bfloat16.
+   * Default: the type of `out`, or without `out` that of src.
    */
   outType?: T;
   /**
    * Bounds of the result: an element below min becomes min, one above max becomes max. All others
    * stay, including NaN, and -0 if a bound is 0. With float32, float16 and bfloat16 bounds are
-   * rounded to float32. A result of 16 bits is within the bounds as rounded to its type. With
-   * integers bounds must be whole or infinite. Default: none.
+   * rounded to float32. For a result of 16 bits, they are rounded to its type, too. With integers
+   * bounds must be whole or infinite. Default: none.
    */
   activation?: Activation;
   /** Receives the result and is returned. May be bias itself, but must not overlap an input. */
@@ -51,8 +51,8 @@ export function runMatMul(
     options,
     optionNames,
   );
-  // An array's elements may be read by code of the user's, which must have run before anything is
-  // in the block.
+  // Reading the elements of an array may run code of the caller. It must run before anything is in
+  // the block.
   if (
     outType !== undefined ||
     typeof activation === 'object' ||
@@ -67,7 +67,7 @@ export function runMatMul(
   const { block } = core;
   block[0] = readFlag(op, 'transposeA', transposeA, 0);
   block[1] = readFlag(op, 'transposeB', transposeB, 0);
-  block[2] = 0; // the type of a result that is yet to be made
+  block[2] = 0; // the type of a result that the call makes, for which there is `out` here
   readActivation(op, activation, block, 3);
   return runInHeap(
     core,

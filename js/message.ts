@@ -59,7 +59,7 @@ export type Order =
   /** The arrays of a call that the worker has accepted. */
   | { readonly kind: 'packet'; readonly id: number; readonly packet: Packet }
   | { readonly kind: 'cancel'; readonly id: number }
-  /** `id` is that of a handle. After 'forget' no message names it. */
+  /** `id` is the number of a handle. After 'forget' no message names it. */
   | { readonly kind: 'dispose' | 'forget'; readonly id: number }
   /** What `assets` returned. */
   | { readonly kind: 'asset'; readonly source: unknown };
@@ -103,20 +103,20 @@ export interface Outcome {
   readonly held?: Held;
 }
 
-/** @internal What a new instance is. */
+/** @internal What `createGemm` returns in the worker. */
 export interface Started {
   readonly info: Info;
   readonly dtypes: readonly DType[];
 }
 
-/** @internal A handle, as the worker tells the page of it. */
+/** @internal A handle, as the worker describes it to the page. */
 export interface Held {
   readonly kind: 'tensor' | 'weights';
   /** Its number in the worker. */
   readonly id: number;
   readonly dtype: DType;
   readonly shape: readonly number[];
-  /** Of weights: what they are for, and their bytes. */
+  /** Only for weights: the operation that they are for, and their bytes. */
   readonly op?: 'gemm' | 'qgemm';
   readonly byteLength?: number;
 }
@@ -141,18 +141,18 @@ interface SentOperand extends Pick<Operand, 'name' | 'dtype' | 'shape' | 'stride
 /** @internal The operands of a call. */
 export interface Packet {
   readonly operands: readonly (SentOperand | null)[];
-  /** A number stands for a buffer of as many bytes, whose contents no check reads. */
+  /** A number stands for a buffer of that many bytes, whose contents no check reads. */
   readonly buffers: readonly (ArrayBuffer | number)[];
 }
 
 /**
- * @internal What a packet has of the buffers under arrays. `'copy'`: copies. `'move'`: the buffers
- * themselves, which are detached, or copies of those that cannot move, such as a
- * WebAssembly.Memory's. `'describe'`: their sizes.
+ * @internal What a packet holds for the buffers under arrays. `'copy'`: copies. `'move'`: the
+ * buffers themselves, which are detached. Buffers that cannot move, such as that of a
+ * WebAssembly.Memory, are copied. `'describe'`: their sizes.
  */
 export type Way = 'copy' | 'move' | 'describe';
 
-/** An array of the caller's among the operands. */
+/** An array of the caller among the operands. */
 interface Source {
   readonly name: string;
   readonly sent: SentArray;
@@ -260,7 +260,7 @@ function clusters(sources: readonly Source[]): Source[][] {
 }
 
 /**
- * @internal The operands of a packet. A buffer of which it only has the size is zeros.
+ * @internal The operands of a packet. If it has only the size of a buffer, the buffer is zeros.
  *
  * @param objectOf what a handle's number stands for
  */
@@ -292,13 +292,13 @@ export function arrayOf(
   return new ArrayOfName(buffers[buffer] as ArrayBuffer, offset, length);
 }
 
-/** An array whose buffer is the first of a message. */
+/** Describes an array whose buffer is the first of a message. */
 function describe(array: DataArray): SentArray {
   const [name, offset, length] = [classOf(array) as string, offsetOf(array), lengthOf(array)];
   return { name, buffer: 0, offset, length };
 }
 
-/** @internal An array as a message that consists of it, with its whole buffer. */
+/** @internal A message of one array, with its whole buffer. */
 export function sentArray(array: DataArray): { array: SentArray; buffers: ArrayBuffer[] } {
   return { array: describe(array), buffers: [bufferOf(array) as ArrayBuffer] };
 }

@@ -38,7 +38,7 @@ export interface Reader {
   checkAlive(op: string): void;
 }
 
-/** @internal What keeps its elements in the memory of an instance. */
+/** @internal A handle of elements in the memory of an instance. */
 export type Handle = HeapTensor | PackedWeights | WorkerTensor | WorkerWeights;
 
 /**
@@ -185,7 +185,8 @@ export function isDataArray(value: unknown): value is DataArray {
 }
 
 /**
- * @internal Finds the elements of an operand, once no code of the user's can come between any more.
+ * @internal Finds the elements of an operand. From here on no code of the caller may run before the
+ * call has copied them.
  */
 export function locate(core: Core, op: string, operand: Operand): void {
   const { name, source } = operand;
@@ -207,7 +208,7 @@ export function locate(core: Core, op: string, operand: Operand): void {
     operand.outside = { buffer, byteOffset: start, byteLength: bytes };
     return;
   }
-  // The call uses a view of the heap where it lies, so a tensor that is alive must contain it.
+  // The call does not copy a view of the heap, so a tensor that is alive must contain it.
   if (core.holds(start, bytes)) operand.address = start;
   else
     throw new DisposedError(
@@ -232,7 +233,7 @@ export function detachedArray(
   return new ArgumentError(op, name, message);
 }
 
-/** @internal The bytes of an array that memory has room for. */
+/** @internal The bytes of an array, which memory must have room for: engines limit this view. */
 export function viewOfBytes({ buffer, byteOffset, byteLength }: ArrayBufferView): Uint8Array {
   return new Uint8Array(buffer as ArrayBuffer, byteOffset, byteLength);
 }

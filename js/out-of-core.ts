@@ -63,7 +63,7 @@ export function explain(call: Call): number {
   }
 }
 
-/** The operands to stage. Vectors are scales and zero points, of which plans depend. */
+/** The operands to stage. Vectors are scales and zero points: plans depend on their values. */
 function split(call: Call): { matrices: Operand[]; vectors: Operand[] } {
   const names: readonly string[] = call.operation.operands;
   const isMatrix = (operand: Operand) => operand === call.result || names.includes(operand.name);
@@ -94,7 +94,7 @@ function stageVectors(call: Call, vectors: readonly Operand[]): number {
 
 /**
  * Whether the limit has room for `room` bytes of staging memory and the scratch beside it. Leaves
- * the core's explanation in the block. Throws what is wrong with the arguments.
+ * the core's explanation in the block. Throws the core's error if an argument is wrong.
  */
 function fits({ core, operation, attributes, operands }: Call, room: number): boolean {
   write(core, attributes, operands);
@@ -104,7 +104,7 @@ function fits({ core, operation, attributes, operands }: Call, room: number): bo
   return true;
 }
 
-/** Staging memory, if there is memory for the scratch as well; else 0. */
+/** Returns staging memory if there is memory for the scratch as well, else 0. */
 function allocateBeside({ module }: Core, room: number, scratch: number): number {
   const address = module.allocate(room);
   if (address === 0 || scratch === 0) return address;
@@ -136,7 +136,7 @@ function takeOutOfCore(call: Call, matrices: readonly Operand[]): DataArray | un
 
 const words = { 1: Uint8Array, 2: Uint16Array, 4: Uint32Array };
 
-/** The most elements of a view. Engines limit it, to 2^32 at the least among those in use. */
+/** The most elements of a view. No engine in use has a limit below 2^32. */
 const mostWords = 2 ** 30;
 
 /**

@@ -18,19 +18,19 @@ import { bytesIn, classOf, type DType } from './tensor.js';
 export interface PackOptions {
   /** The operation that the weights are for. `'gemm'` and `'matmul'` mean the same. */
   op: 'gemm' | 'matmul' | 'qgemm';
-  /** The last two axes of b are (N, K). Any number but 0 is true. Default false. */
+  /** The last two axes of b are (N, K). Any number except 0 is true. Default false. */
   trans?: boolean | number;
   /**
-   * The type that elements are packed as. A float32 b may be packed as `'float16'` or `'bfloat16'`,
-   * rounded to nearest even. Calls take weights of these two types beside operands of the same type
-   * and beside float32. Default: the type of b.
+   * The type as which elements are packed. A float32 b may be packed as `'float16'` or
+   * `'bfloat16'`, rounded to nearest even. Calls take weights of these two types with operands of
+   * the same type, and with float32. Default: the type of b.
    */
   as?: DType;
 }
 
-/** @internal The arguments of `pack`, as they were read from the user's objects. */
+/** @internal The arguments of `pack`, as they were read from the caller's objects. */
 export interface PackArguments {
-  /** PackFor of wgemm.h. */
+  /** PackFor of wgemm.h, then whether to transpose, then the number of a type or -1. */
   readonly attributes: Float64Array;
   readonly operand: Operand;
 }

@@ -21,7 +21,7 @@ export function nodeWorkers(): typeof import('node:worker_threads') | undefined 
   return globalThis.process?.getBuiltinModule?.('node:worker_threads');
 }
 
-/** A worker of the web, as far as it is used. */
+/** What is used of a worker of the web. */
 interface WebWorker {
   postMessage(message: unknown, transfer: ArrayBuffer[]): void;
   terminate(): void;

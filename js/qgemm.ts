@@ -32,31 +32,32 @@ export type QuantizedArray = Int8Array | Uint8Array;
  */
 export type Scale = number | Float32Array | TensorLike<Float32Array>;
 /**
- * In the same forms as a scale. An array must have the type of its operand, which a number takes.
+ * A zero point, in the same forms as a scale. An array must have the type of its operand. A number
+ * takes this type.
  */
 export type ZeroPoint = number | QuantizedArray | TensorLike<QuantizedArray>;
 
 export interface QGemmInputs {
   /** int8 or uint8, (M, K), or (K, M) with `transA`. */
   a: TensorLike<QuantizedArray>;
-  /** One, above 0. */
+  /** One scale, above 0. */
   aScale: Scale;
-  /** One. Default 0. */
+  /** One zero point. Default 0. */
   aZeroPoint?: ZeroPoint | null;
-  /** int8 or uint8, (K, N), or (N, K) with `transB`; or what `pack` made of it. */
+  /** int8 or uint8, (K, N), or (N, K) with `transB`; or the packed weights made of it. */
   b: TensorLike<QuantizedArray> | PackedWeights;
-  /** One, or one per column of B, above 0. */
+  /** One scale, or one per column of B, above 0. */
   bScale: Scale;
-  /** One, or one per column of B, independently of the scales. Default 0. */
+  /** One zero point, or one per column of B, independently of the scales. Default 0. */
   bZeroPoint?: ZeroPoint | null;
   /**
-   * Broadcast to (M, N) in one direction, and added to the sums of products, so that its scale is
-   * alpha * aScale * bScale.
+   * int32, broadcast to (M, N) in one direction, and added to the sums of products. Hence its scale
+   * is alpha * aScale * bScale.
    */
   c?: TensorLike<Int32Array> | number | null;
-  /** One, above 0. The result is quantized with this and `yZeroPoint`, and float32 without both. */
+  /** One scale, above 0. With it and `yZeroPoint` the result is quantized, without both float32. */
   yScale?: Scale | null;
-  /** One. The result has the type of its array; a number takes the type of `a`. */
+  /** One zero point. The result has the type of this array; a number takes the type of `a`. */
   yZeroPoint?: ZeroPoint | null;
 }
 
@@ -68,9 +69,9 @@ export interface QGemmOptions<A extends DataArray = Float32Array | QuantizedArra
   /** b has shape (N, K). Any number except 0 is true. Not for packed weights. Default false. */
   transB?: boolean | number;
   /**
-   * Bounds of the result, or of the real numbers that a quantized result stands for. They are
-   * rounded to float32, divided by yScale if there is one, and applied to acc * s[n] before it is
-   * rounded. Default: none.
+   * Bounds of the result. For a quantized result they bound the real numbers that it stands for.
+   * They are rounded to float32, and divided by yScale if there is one. Then they bound acc * s[n]
+   * before it is rounded. Default: none.
    */
   activation?: Activation;
   /** Receives the result and is returned. Must not overlap an input. */
@@ -111,7 +112,7 @@ export function runQGemm(core: Core, inputs: unknown, options: unknown): unknown
   ) {
     const typeA = (a as HeapTensor).dtype,
       typeB = (b as HeapTensor | PackedWeights).dtype;
-    const { block } = core; // after these, which users may have put getters before
+    const { block } = core;
     let end = readAttributes(block, alpha, transA, transB, activation);
     end = writeVector(core, block, end, 'a_scale', aScale, 'float32');
     end = writeVector(core, block, end, 'a_zero_point', aZeroPoint, typeA);

@@ -19,7 +19,7 @@ import {
   viewOf,
 } from './tensor.js';
 
-/** @internal A tensor, as the caller's objects state it. */
+/** @internal A tensor, as the caller's objects describe it. */
 export interface TensorArgument<D extends QuantizeType> {
   /** The caller's tensor. */
   readonly source: object;
@@ -97,8 +97,8 @@ function disposedTensor(op: string, name: string): DisposedError {
 }
 
 /**
- * @internal Finds the elements of a tensor, once no more code of the caller can run. Such code may
- * have moved the memory, or detached an array.
+ * @internal Finds the elements of a tensor, after the last code of the caller ran. Such code may
+ * have grown the memory, or detached an array.
  */
 export function settle<D extends QuantizeType>(
   op: string,
@@ -196,7 +196,7 @@ export function checkOut(
   }
 }
 
-/** @internal The axis that has scales. */
+/** @internal Reads the axis that has scales. */
 export function readAxis(op: string, axis: unknown, name: string, shape: readonly number[]): Axis {
   if (axis === undefined) return null;
   const rank = shape.length;
@@ -209,8 +209,8 @@ export function readAxis(op: string, axis: unknown, name: string, shape: readonl
   return { index, size: shape[index] as number };
 }
 
-// Not a function inside of `readEach`: for one with a name esbuild calls defineProperty() with a
-// descriptor that inherits from `Object.prototype`, which pages may change.
+// This is not a function inside `readEach`, since esbuild would name that by defineProperty(). Its
+// descriptor inherits from `Object.prototype`, which pages may change.
 function isWithin(number: number, least: number, most: number, whole: boolean): boolean {
   return least <= number && number <= most && (!whole || Number.isInteger(number));
 }

@@ -8,7 +8,7 @@ export type QuantizeType = QuantizedDType | 'int32' | 'float32';
 
 /**
  * @internal `x + large - large` rounds x half to even if x is less than 2^51: from 2^52 on, a
- * float64 has no fraction. Written out in loops, where a function would be slower.
+ * float64 has no fraction. Loops write this out, since a function would be slower.
  */
 export const large = 1.5 * 2 ** 52;
 
@@ -54,7 +54,7 @@ export function eachRun(
     run(group, from, from + length);
 }
 
-/** @internal Scales and zero points from the least and the greatest of 0 and the data. */
+/** @internal Computes scales and zero points from the range of the data and 0. */
 export function fromRange(
   op: string,
   data: Float32Array,
@@ -94,7 +94,7 @@ export function fromRange(
   return [scales, zeros] as const;
 }
 
-/** @internal The elements of a shape. */
+/** @internal The number of elements of a shape. */
 export const count = (shape: readonly number[]): number =>
   shape.reduce((product, size) => product * size, 1);
 

@@ -46,13 +46,13 @@ export interface QuantizeOptions<
   /** Default `'uint8'`, with `symmetric` `'int8'`. */
   dtype?: D;
   /**
-   * The zero point is 0 for int8 and 128 for uint8, and values are at most 127 from it. Default
-   * false.
+   * True: the zero point is 0 for int8 and 128 for uint8, and values differ from it by at most 127.
+   * Default false.
    */
   symmetric?: S;
   /**
-   * There is a scale and a zero point for each index of this axis. A negative axis counts from the
-   * back. Default: one scale and one zero point for the whole tensor.
+   * Each index of this axis has a scale and a zero point. A negative axis counts from the back.
+   * Default: one scale and one zero point for the whole tensor.
    */
   axis?: X;
   /**
@@ -61,25 +61,25 @@ export interface QuantizeOptions<
    */
   scale?: number | Float32Array;
   /**
-   * The zero point of a known `scale`: a number, or with `axis` an array of the type. Default 0,
-   * with `symmetric` the zero point that it demands.
+   * The zero point of a known `scale`: a number, or with `axis` an array of the type. Default: 0,
+   * or with `symmetric` the zero point that it demands.
    */
   zeroPoint?: number | ArrayOf<D>;
   /**
-   * A contiguous tensor of the shape of x and the type of the result, which does not overlap x. The
-   * call fills it, and the result's data is its data.
+   * A contiguous tensor with the shape of x and the type of the result. It must not overlap x. The
+   * call fills it, and the result has its data.
    */
   out?: TensorLike<ArrayOf<D>>;
 }
 
-/** Whole numbers, each of which means (value - zeroPoint) * scale. */
+/** Integers. Each stands for the number (value - zeroPoint) * scale. */
 export interface QuantizedPerTensor<A extends QuantizedArray> extends Tensor<A> {
   /** A float32. */
   readonly scale: number;
   readonly zeroPoint: number;
 }
 
-/** The same with a scale and a zero point for each index of `axis`, which counts from the front. */
+/** The same, with a scale and a zero point per index of `axis`, which counts from the front. */
 export interface QuantizedPerAxis<A extends QuantizedArray> extends Tensor<A> {
   readonly scale: Float32Array;
   readonly zeroPoint: A;
@@ -92,20 +92,20 @@ export type Quantized<
   X extends number | undefined = undefined,
 > = X extends number ? QuantizedPerAxis<ArrayOf<D>> : QuantizedPerTensor<ArrayOf<D>>;
 
-/** The argument of {@link dequantize}: a result of the other two functions, or any such tensor. */
+/** The argument of {@link dequantize}: a result of the other two functions, or a similar tensor. */
 export interface QuantizedInput extends TensorInput<QuantizedArray | Int32Array> {
   /** A number, or with `axis` an array. */
   readonly scale: number | Float32Array;
   /** A number, or with `axis` an array of the type of the data. 0 with int32. Default 0. */
   readonly zeroPoint?: number | QuantizedArray;
-  /** Scale and zero point hold one number for each index of this axis. */
+  /** Scale and zero point have one number per index of this axis. Default: one for all. */
   readonly axis?: number;
 }
 
 export interface QuantizeBiasOptions<S extends number | Float32Array = number | Float32Array> {
   /** Scale of A: a number, or an array with one number. */
   aScale: number | Float32Array;
-  /** Scale of B: a number, or an array with one for each column. */
+  /** Scale of B: a number, or an array with one per column. */
   bScale: S;
   /** The alpha of QGemm. Default 1. */
   alpha?: number;
@@ -113,7 +113,7 @@ export interface QuantizeBiasOptions<S extends number | Float32Array = number | 
   beta?: number;
 }
 
-/** The result of {@link quantizeBias}. If there is a scale for each column, `axis` is the last. */
+/** The result of {@link quantizeBias}. If there is a scale per column, `axis` is the last axis. */
 export interface QuantizedBias<
   S extends number | Float32Array = number | Float32Array,
 > extends Tensor<Int32Array> {
@@ -126,20 +126,25 @@ export interface QuantizedBias<
  * quotient is rounded to float32, and then half to even.
  * https://onnx.ai/onnx/operators/onnx__QuantizeLinear.html
  *
- * Without `scale`, both come from min and max, the least and the greatest of 0 and the data. They
- * are computed in float32, as in ONNX DynamicQuantizeLinear-11: scale = (max - min) / 255,
- * zeroPoint = saturate(round(qmin - min / scale)), in which qmin is 0 or -128. With `symmetric`,
- * scale = max(max, -min) / 127. If all data is 0, the scale is 1. No scale is less than the least
- * float32 above 0. https://onnx.ai/onnx/operators/onnx__DynamicQuantizeLinear.html
+ * Without `scale`, scale and zero point come from min and max: the least and the greatest element,
+ * or 0 if that is less or greater. They are computed in float32, as in ONNX
+ * DynamicQuantizeLinear-11: scale = (max - min) / 255, zeroPoint = saturate(round(qmin - min /
+ * scale)), in which qmin is 0 for uint8 and -128 for int8. With `symmetric`, scale = max(max, -min)
+ * / 127. If all data is 0, the scale is 1. No scale is less than the least float32 above 0.
+ * https://onnx.ai/onnx/operators/onnx__DynamicQuantizeLinear.html
  *
- * @example const a = quantize({ data: activations, shape: [m, k] }); const b = quantize({ data:
- * weights, shape: [k, n] }, { symmetric: true, axis: 1 }); wg.qgemm({ a, aScale: a.scale,
- * aZeroPoint: a.zeroPoint, b, bScale: b.scale, bZeroPoint: b.zeroPoint });
+ * @example
+ * const a = quantize({ data: activations, shape: [m, k] });
+ * const b = quantize({ data: weights, shape: [k, n] }, { symmetric: true, axis: 1 });
+ * wg.qgemm({
+ *   a, aScale: a.scale, aZeroPoint: a.zeroPoint,
+ *   b, bScale: b.scale, bZeroPoint: b.zeroPoint,
+ * });
  *
  * @param x float32 of any shape: finite, or with a `scale` any number except NaN; infinity
  * saturates
- * @returns the shape of x; scale and zero point are numbers, or with `axis` a Float32Array and an
- * array of the type
+ * @returns a tensor in the shape of x. Scale and zero point are numbers, or with `axis` a
+ * Float32Array and an array of the type
  * @throws ShapeError, DTypeError, ArgumentError, DisposedError, OutOfMemoryError; nothing is
  * written then
  */
@@ -230,7 +235,7 @@ export function quantize(x: unknown, options?: unknown): unknown {
     : { scale: scales[0], zeroPoint: zeros[0] };
   if (!HeapTensor.is(out)) return { data: target ? target.given : y, shape, dtype, ...parameters };
   return {
-    // A view of the heap becomes invalid when the memory grows. viewHeld then makes another.
+    // A view of the heap becomes invalid when the memory grows. Then viewHeld makes another.
     get data() {
       return viewHeld(out);
     },
@@ -248,7 +253,7 @@ export function quantize(x: unknown, options?: unknown): unknown {
  * @param q int8, uint8 or int32 of any shape, with its scale; what {@link quantize} and {@link
  * quantizeBias} return
  * @returns float32 in the shape of q
- * @throws ShapeError, DTypeError, ArgumentError, OutOfMemoryError
+ * @throws ShapeError, DTypeError, ArgumentError, DisposedError, OutOfMemoryError
  */
 export function dequantize(q: QuantizedInput): Tensor<Float32Array>;
 export function dequantize(q: unknown): unknown {
@@ -284,8 +289,8 @@ export function dequantize(q: unknown): unknown {
  *
  * @param bias float32, finite, of shape [], [1], [N], [1, 1], [1, N], [M, 1] or [M, N]
  * @param options the scales, finite and above 0, and the factors, finite and not 0
- * @returns the shape of the bias; with an array as `bScale` its last axis is N, and a single column
- * is repeated along it
+ * @returns int32 in the shape of the bias. If `bScale` has several elements, the last axis is N: a
+ * single column is repeated along it
  * @throws ShapeError, DTypeError, ArgumentError, DisposedError, OutOfMemoryError
  */
 export function quantizeBias<S extends number | Float32Array>(

@@ -31,7 +31,7 @@ export interface Arrays {
   uint32: Uint32Array;
   int64: BigInt64Array;
   uint64: BigUint64Array;
-  /** Of `qgemm` only, as uint8. */
+  /** Only for `qgemm`, like uint8. */
   int8: Int8Array;
   uint8: Uint8Array;
 }
@@ -47,7 +47,7 @@ export type ResultArray<A extends DataArray> = A extends Uint16Array
   ? Uint16Array | Float16ArrayLike
   : A;
 
-/** What a call takes: the elements of a tensor, in an array of the caller's that is only read. */
+/** A tensor that a call takes. The caller owns its array, and calls only read it. */
 export interface TensorInput<A extends DataArray = DataArray> {
   /** Exactly as many elements as shape and strides need. */
   readonly data: A;
@@ -64,14 +64,14 @@ export interface TensorInput<A extends DataArray = DataArray> {
   readonly strides?: readonly number[];
 }
 
-/** What a call returns: a contiguous tensor with an array of its own. */
+/** A contiguous tensor that a call returns. The caller owns its array, which is new. */
 export interface Tensor<A extends DataArray = DataArray> {
   readonly data: A;
   readonly shape: readonly number[];
   readonly dtype: DType;
 }
 
-/** A tensor in either place. */
+/** A tensor in an array of the caller, or in the memory of an instance. */
 export type TensorLike<A extends DataArray = DataArray> = TensorInput<A> | HeapTensor<A>;
 
 interface ArrayClass {
@@ -127,7 +127,7 @@ export function bytesOf(dtype: DType): number {
   return arrays[dtype].BYTES_PER_ELEMENT;
 }
 
-/** @internal Whether a number may stand for an element: of integers, a whole one in their range. */
+/** @internal Whether a number may be an element: integers must be whole and in range. */
 export function holds(dtype: DType, value: number): boolean {
   if (dtype.includes('float')) return true;
   const range = 2 ** (8 * bytesOf(dtype));
@@ -136,8 +136,8 @@ export function holds(dtype: DType, value: number): boolean {
 }
 
 /**
- * Reads what a typed array really is, whatever realm it comes from and whatever properties of its
- * own it has.
+ * Reads an internal property of a typed array of any realm. Properties that users added to the
+ * array do not count.
  */
 function intrinsic(
   name: typeof Symbol.toStringTag | 'length' | 'byteLength' | 'buffer' | 'byteOffset',
@@ -169,7 +169,7 @@ export function isDetached(buffer: ArrayBufferLike): boolean {
   }
 }
 
-/** @internal Detaches a new array, which then stands for a detached one. */
+/** @internal Detaches a new array, which then replaces a detached one of the caller. */
 export function detached<A extends DataArray>(array: A): A {
   structuredClone(array.buffer, { transfer: [array.buffer as ArrayBuffer] });
   return array;
@@ -183,7 +183,7 @@ const lengthOfBuffer = Object.getOwnPropertyDescriptor(ArrayBuffer.prototype, 'b
  */
 export function bytesIn(value: unknown): unknown {
   try {
-    new DataView(value as ArrayBuffer); // throws for all else, and runs no code of the user's
+    new DataView(value as ArrayBuffer); // throws for all else, and runs no code of the caller
     return new Uint8Array(value as ArrayBuffer);
   } catch {
     try {
@@ -201,8 +201,8 @@ export function isRank(length: unknown): length is number {
 }
 
 /**
- * @internal Reads a shape or strides, `label` being how a message starts on them: an array of whole
- * numbers from 0 to 2^53 - 1.
+ * @internal Reads a shape or strides: an array of whole numbers from 0 to 2^53 - 1.
+ * @param label the start of an error message about them
  */
 export function readSizes(op: string, argument: string, label: string, value: unknown): number[] {
   if (!isList(value)) {
@@ -328,7 +328,7 @@ function checkOthers(
 const offsetKeys = ['offset', 'byteOffset', 'start', 'storageOffset', 'begin'];
 const columnMajorText = /^\s*(f\b|f_|fortran|cm\b)|col/i;
 
-/** The text of a string or String object, by no code of the user's; '' for other values. */
+/** The text of a string or String object, else ''. Runs no code of the caller. */
 function textIn(value: unknown): string {
   try {
     return String.prototype.valueOf.call(value);

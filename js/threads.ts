@@ -8,7 +8,7 @@ export const mostThreads = 64;
 /** The most threads of `'auto'`. */
 const mostByItself = 8;
 
-/** If no worker sends a message for this many milliseconds, they do not start. */
+/** Milliseconds without a message from any worker after which threads do not start. */
 const patience = 4000;
 
 const page = 65536; // bytes
@@ -135,9 +135,9 @@ function makeWorker(script: URL | string): object {
       : /^[a-z][a-z\d+.-]+:/i.test(script)
         ? new URL(script)
         : path.resolve(script);
-  // Without the flags of the process, since --input-type would be wrong for a file, and without
-  // NODE_OPTIONS, which may name code to run first. No prototype, since Node also reads inherited
-  // options.
+  // The worker gets no flags of the process, since --input-type would be wrong for a file. It gets
+  // no NODE_OPTIONS, which may name code to run first. The options have no prototype, since Node
+  // also reads inherited options.
   const options = Object.setPrototypeOf(
     { execArgv: [], env: {} },
     null,

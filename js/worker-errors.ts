@@ -27,7 +27,7 @@ const classes: Partial<
   UNSUPPORTED: UnsupportedError,
 };
 
-/** @internal Page: the error that the worker told of. */
+/** @internal Page: the error that the worker sent. */
 export function errorOf({ code, op, argument, message, cause }: ErrorAnswer): GemmError {
   const ErrorClass = classes[code];
   const error = ErrorClass
@@ -67,7 +67,7 @@ export function disposedInstance(op: string): DisposedError {
   );
 }
 
-/** @internal Worker: what the page is told of an error that the call `op` threw. */
+/** @internal Worker: the message about an error that the call `op` threw. */
 export function errorAnswer(id: number, op: string, error: unknown): ErrorAnswer {
   if (error instanceof GemmError) {
     const { code, op, argument, message, cause } = error;

@@ -202,8 +202,8 @@ export class WorkerWeights extends WorkerObject {
   }
 
   /**
-   * The weights as bytes, in a new array. `deserialize` makes weights from them, here or in `wgemm`.
-   * Rejected with DisposedError or OutOfMemoryError.
+   * The weights as bytes, in a new array. `deserialize` makes weights from them, here or in
+   * `wgemm`. Rejected with DisposedError or OutOfMemoryError.
    */
   async serialize(options?: CallOptions): Promise<ReturnType<Uint8Array['slice']>> {
     const op = 'serialize';
@@ -226,7 +226,7 @@ function kindOf(value: unknown): Held['kind'] | undefined {
   return typeof value === 'object' && value !== null ? heldBy(value)?.kind : undefined;
 }
 
-/** @internal The handle for what the worker holds. */
+/** @internal Makes a handle of memory that the worker holds. */
 export function handleOf(link: Link, held: Held): WorkerTensor | WorkerWeights {
   return held.kind === 'tensor' ? new WorkerTensor(link, held) : new WorkerWeights(link, held);
 }

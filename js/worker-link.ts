@@ -27,12 +27,12 @@ import { disposedInstance, errorOf, notSent } from './worker-errors.js';
 import { callOptions, handles, numberOf } from './worker-handles.js';
 
 /**
- * Milliseconds of silence after which a script is not considered the package's. The script must
- * arrive in this time, over a slow network too; its first message is sent at once.
+ * Milliseconds without a message after which the script is not considered that of the package. The
+ * script must arrive in this time, even over a slow network. It sends its first message at once.
  */
 const patience = 10_000;
 
-/** Stands in the place of a worker that has ended. */
+/** Replaces the port of a worker that has ended. */
 const gone: Port = { post() {}, terminate() {}, hold() {}, listen() {} };
 
 const kinds: readonly unknown[] = [
@@ -90,7 +90,7 @@ export class Link implements Reader {
       (answer) => this.#take(answer as Answer),
       (why, cause) => this.#die(why, cause),
     );
-    if (this.#started || this.ended) return; // it spoke while it got its listeners
+    if (this.#started || this.ended) return; // a message or an error came during listen()
     this.#waiting = waitFor(patience, () => this.#die(`it said nothing for ${patience / 1000} s`));
   }
 
@@ -131,7 +131,7 @@ export class Link implements Reader {
     this.end((op) => new GemmError(code, op, '', `${op}: ${what} (${why}); ${advice}`, { cause }));
   }
 
-  /** Sends what has no answer, and returns whether it went. Never throws: nobody waits for it. */
+  /** Sends an order that has no answer. Returns whether it was sent. Never throws. */
   order(order: Order): boolean {
     try {
       if (!this.#end) this.#port.post(order, []);
@@ -141,7 +141,7 @@ export class Link implements Reader {
     }
   }
 
-  /** Posts what has a packet, and returns whether it went. If not, the call is rejected. */
+  /** Sends an order with a packet. Returns whether it was sent. If not, rejects the call. */
   #send(id: number, make: () => Order & { packet: Packet }): boolean {
     try {
       const order = make();
@@ -251,7 +251,7 @@ export class Link implements Reader {
       case 'error': {
         const pending = this.#pending.get(answer.id);
         if (!this.#settle(answer.id) || !pending) {
-          // It was cancelled when it ran already.
+          // It was cancelled while it ran.
           if (answer.kind === 'outcome' && answer.outcome.held)
             this.order({ kind: 'forget', id: answer.outcome.held.id });
         } else if (answer.kind === 'outcome') {

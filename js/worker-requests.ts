@@ -94,13 +94,13 @@ function movedOut(link: Link, out: object, target: Operand, data: DataArray): ob
 
 /**
  * Writes the elements of a result into the caller's array, and nothing between them. It uses an
- * array of the library's on the same buffer: the caller's class may have methods of its own.
+ * array of the library over the same buffer, since the caller's class may have methods of its own.
  */
 function fill(op: string, { source, shape, strides }: Operand, result: DataArray): void {
   try {
     const { array, buffers } = sentArray(source as DataArray);
     if (array.length !== result.length) throw new RangeError('its length has changed');
-    if (result.length === 0) return; // rows may begin behind it
+    if (result.length === 0) return; // strides may lead past the end
     const target = arrayOf(array, buffers) as Uint8Array;
     const row = (source: DataArray, at: number) => target.set(source as Uint8Array, at);
     if (!strides) return row(result, 0);

@@ -7,8 +7,8 @@ const script = 'wgemm-worker.js';
 /** @internal Makes a worker from the script beside this one. */
 export function startWorker(): unknown {
   const threads = nodeWorkers();
-  // Not by the expression at the end, for which bundlers would make another file. The flags of the
-  // process are left out: --input-type, for example, is wrong for a file.
+  // This does not use the expression at the end, from which bundlers make another file. The worker
+  // gets no flags of the process, since --input-type would be wrong for a file.
   if (threads) {
     const own = import.meta.url as string | undefined;
     if (!own) throw new Error('this script does not know its own address');

@@ -61,9 +61,9 @@ const port = ((): Port => {
   };
 })();
 
-/** Calls and disposals, in the order in which they were made. */
+/** Calls and disposals in the order of the page. */
 const queue: Order[] = [];
-/** What handles of the page stand for, by number. */
+/** What the handles of the page stand for, by number. */
 const objects = new Map<number, HeapTensor | PackedWeights>();
 /** The instance, once createGemm has started it. */
 let core: Core;
@@ -191,7 +191,7 @@ function check({ method, values }: CallOrder, operands: (Operand | null)[]): voi
 }
 
 async function start({ hasAssets, ...settings }: Values['createGemm']): Promise<Started> {
-  // Again: whoever made the worker long ago has not heard the first one.
+  // Again, since a page that made the worker long before did not yet listen to the first one.
   port.postMessage({ kind: 'ready' }, []);
   const assets = hasAssets ? askPage : undefined;
   const started = await startCore({ ...settings, assets });
@@ -221,7 +221,7 @@ function argumentsOf(
 
 function compute(name: Computing, attributes: Float64Array, operands: (Operand | null)[]): unknown {
   const result = runCall(makeCall(core, argumentsOf(name, attributes, operands)));
-  return HeapTensor.is(result) ? undefined : result; // `out`, of which the page has the handle
+  return HeapTensor.is(result) ? undefined : result; // for `out` the page has the handle
 }
 
 function explain(name: Computing, attributes: Float64Array, operands: (Operand | null)[]): unknown {
@@ -236,7 +236,7 @@ function write(tensor: HeapTensor, data: DataArray, offset: number): void {
   (view as Uint8Array).set(data as Uint8Array, offset);
 }
 
-/** What the page is told of a result. */
+/** The message about a result. */
 function outcomeOf(result: unknown): Outcome {
   if (HeapTensor.is(result) || PackedWeights.is(result)) return { held: hold(result), buffers: [] };
   if (classOf(result) !== undefined) return sentArray(result as DataArray);

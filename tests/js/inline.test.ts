@@ -48,7 +48,7 @@ it('has one build, and says so if another is asked for', async () => {
   const auto = await inline.createGemm({ threads: 'auto' });
   expect(auto.info.threads).toBe(1);
   expect(auto.info.why).toMatch(
-    /threads: (one, since this entry has none|one, since there is but one processor)/,
+    /threads: (one, since this entry has none|one, since there is only one processor)/,
   );
   auto.dispose();
 });

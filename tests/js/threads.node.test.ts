@@ -79,7 +79,7 @@ describe('threads', () => {
     expect(auto).toMatchObject({
       exit: 0,
       out: expect.stringMatching(
-        /^1 1 256\n.*threads: (one, since more do not start|one, since there is but one processor)/,
+        /^1 1 256\n.*threads: (one, since more do not start|one, since there is only one processor)/,
       ) as string,
     });
     expect(auto.seconds).toBeLessThan(5);

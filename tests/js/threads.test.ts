@@ -139,7 +139,7 @@ describe.skipIf(!hasThreads)('threads', () => {
       2;
     expect(wg.info.threads).toBe(Math.min(processors, 8));
     expect(wg.info.why).toMatch(
-      /threads: (as many as processors|one, since there is but one processor)/,
+      /threads: (as many as processors|one, since there is only one processor)/,
     );
   });
 
@@ -228,7 +228,7 @@ describe.skipIf(!hasThreads)('threads', () => {
     const auto = await create({ ...options, threads: 'auto' });
     expect(auto.info.threads).toBe(1);
     expect(auto.info.why).toMatch(
-      /threads: (one, since more do not start: .*wgemm-thread\.js|one, since there is but one processor)/,
+      /threads: (one, since more do not start: .*wgemm-thread\.js|one, since there is only one processor)/,
     );
     expect(
       auto.gemm(
@@ -266,7 +266,7 @@ describe.skipIf(hasThreads)('without shared memory', () => {
     const wg = await create({ threads: 'auto' });
     expect(wg.info.threads).toBe(1);
     expect(wg.info.why).toMatch(
-      new RegExp(`threads: (one, since .*${why}|one, since there is but one processor)`),
+      new RegExp(`threads: (one, since .*${why}|one, since there is only one processor)`),
     );
   });
 });
