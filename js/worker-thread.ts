@@ -172,7 +172,7 @@ const calls: { readonly [M in Method]: Run<M> } = {
   deserialize: (_, [bytes]) => readWeights(core, bytes as Operand),
   alloc: (values) => allocTensor(core, values),
   memory: () => memoryOf(core),
-  read: (_, [tensor]) => (tensor?.source as HeapTensor).data.slice(),
+  read: (_, [tensor]) => read(tensor?.source as HeapTensor),
   write: ({ offset }, [tensor, data]) =>
     write(tensor?.source as HeapTensor, data?.source as DataArray, offset),
   serialize: (_, [weights]) => (weights?.source as PackedWeights).serialize(),
@@ -226,6 +226,15 @@ function compute(name: Computing, attributes: Float64Array, operands: (Operand |
 
 function explain(name: Computing, attributes: Float64Array, operands: (Operand | null)[]): unknown {
   return explainCall(makeCall(core, argumentsOf(name, attributes, operands)));
+}
+
+function read({ data, size }: HeapTensor): DataArray {
+  try {
+    return data.slice();
+  } catch (error) {
+    const message = `read: no array for the ${size} elements: ${String(error)}`;
+    throw new OutOfMemoryError('read', '', message);
+  }
 }
 
 function write(tensor: HeapTensor, data: DataArray, offset: number): void {

@@ -1,6 +1,6 @@
 /**
- * Calls that are repeated: neither the cache of calls, nor the shorter way of calls with tensors in
- * the heap, changes results or errors.
+ * Repeated calls: neither the cache of calls nor the shorter path for tensors in the heap changes
+ * results or errors.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createGemm, type Gemm, GemmError, type HeapTensor } from 'wgemm';

@@ -63,7 +63,7 @@ const call = (o: Operands, changes: Call, run: 'gemm' | 'explain' = 'gemm') => {
   return run === 'gemm' ? wg.gemm(...all) : wg.explain('gemm', ...all);
 };
 
-/** Makes the call. Expects its error, nothing written and no memory kept. */
+/** Makes the call. Expects its error, and that it writes nothing and keeps no memory. */
 function expectRefused(bad: (o: Operands) => Call, wanted: Wanted): void {
   const o = operands();
   const arguments_ = bad(o);
@@ -1124,7 +1124,7 @@ describe('refuses a detached array', () => {
     instance.alloc('float32', [committed / 4]);
     expect(instance.memory().committed).toBeGreaterThan(committed);
     if (view.buffer[Symbol.toStringTag] === 'SharedArrayBuffer') {
-      // Memory that is shared keeps what shows it; the tensor is where it was.
+      // Views of shared memory stay valid, and the tensor has not moved.
       view.set([1, 2, 3, 4]);
       expectGemm(instance, { data: view, shape: [2, 2] }, square);
     } else {

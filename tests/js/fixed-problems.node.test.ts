@@ -53,7 +53,7 @@ function wordsOf(problems: readonly Problem[]): Buffer {
 const bytesOf = ({ buffer, byteOffset, byteLength }: Omit<ArrayBufferView, 'toString'>) =>
   new Uint8Array(buffer, byteOffset, byteLength);
 
-/** The results, natively. `like`: what else computed them, for their lengths. */
+/** The native results. `like`: other results of the same lengths. */
 function runNatively(
   problems: readonly Problem[],
   like: readonly Uint8Array[],
@@ -90,7 +90,7 @@ it.each(
   using wg = await createGemm({ determinism: 'strict' });
   const here = asked.map((problem) => run(wg, problem));
   const natively = runNatively(asked, here, ...args);
-  // By name, before the sum over all of them tells that some differ.
+  // First each by its name. The hash over all of them would not tell which one differs.
   expect(
     asked
       .filter((_, i) => !sameBytes(natively[i] as Uint8Array, here[i] as Uint8Array))

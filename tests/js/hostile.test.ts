@@ -1,6 +1,6 @@
 /**
- * Objects that lie, change or run code. Whatever they do, calls read them correctly or refuse them,
- * and write no other tensor.
+ * Objects that lie, change or run code. Calls either read them correctly or refuse them, and write
+ * no other tensor.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
@@ -424,7 +424,7 @@ describe('an array whose buffer changes while the arguments are read', () => {
 });
 
 describe('quantize', () => {
-  /** Runs code in whatever is called or read of it, and lies. */
+  /** Runs code when anyone calls it or reads a property, and lies. */
   class Liar extends Float32Array {
     static get [Symbol.species](): never {
       throw new Error('species ran');
@@ -629,7 +629,7 @@ describe('every argument of every call', () => {
   });
   const thrower = (name: string) =>
     new Proxy({}, { [name]: () => { throw new TypeError('raw'); } }) as unknown; // prettier-ignore
-  /** What no call can use; a thrower’s own error would come through. */
+  /** No call can use these. If one read a thrower, its own error would come through. */
   const junk: [string, unknown][] = [
     ['a revoked proxy', revoked()],
     ['a revoked proxy of an array', revoked([])],

@@ -131,7 +131,7 @@ describe('the block of arguments', () => {
       ...[0, 3, end, 2 ** 32 + at, NaN, -5].map((address) => [-2, address]),
       [-3, 99, 1, -1],
       [-3, 4, 0.5, -1],
-      // Behind the place of an array there must be a tensor.
+      // A tensor must follow kArray and its numbers.
       ...[[-1], [-2, at], [-3, 4, 1, -1], [-4], one({ rank: 65 }), one({ address: end })].map(
         (operand) => [-4, 1, 0, ...operand],
       ),
@@ -153,7 +153,7 @@ describe('the block of arguments', () => {
     new Float32Array(core.HEAPU8.buffer, at, 1).fill(3);
     expect(core.gemm(call(one(), one(), absent, out))).toBe(0);
     expect(new Float32Array(core.HEAPU8.buffer, out[1], 1)[0]).toBe(9);
-    // Arrays overlap by their places among the caller's, not by those of their copies.
+    // The places in the caller's buffers decide on overlaps, not the addresses of copies.
     const placed = (buffer: number, offset: number, operand: number[]) => [
       ...[-4, buffer, offset],
       ...operand,

@@ -176,7 +176,7 @@ describe('a heap tensor', () => {
     tensor.dispose();
     tensor[dispose]();
     expect(wg.memory().inUse).toBe(inUse);
-    // The memory is another tensor's by now; the dead one must not free it.
+    // Another tensor has this memory by now. The dead one must not free it.
     const heir = wg.alloc('float32', [100]);
     tensor.dispose();
     heir.data.fill(1);
@@ -210,7 +210,7 @@ describe('a heap tensor', () => {
 describe('packed weights', () => {
   const b = new Random(7).tensor('int8', [50, 40]);
   const types = { a: 'uint8', b: 'int8' } as const;
-  /** Expects that weights still give the right result. */
+  /** Expects the right result with these weights. */
   const expectRight = (wg: Gemm, weights: PackedWeights) => {
     const { inputs, options } = draw(wg, new Random(8), {
       types,
@@ -230,7 +230,7 @@ describe('packed weights', () => {
     const { inUse } = wg.memory();
     weights.dispose();
     weights[dispose]();
-    // The memory is others' by now; the dead ones must not free it.
+    // Others have this memory by now. The dead ones must not free it.
     const heir = packed(wg, b);
     weights.dispose();
     expect(wg.memory().inUse).toBe(2 * inUse);
@@ -494,8 +494,8 @@ describe('the collector', () => {
       for (let i = 0; i < 10; ++i) holder.wg?.alloc('float32', [10]);
     })();
     await new Promise((resolve) => setTimeout(resolve, 1));
-    // V8 finalizes nothing more, in the whole process, once a FinalizationRegistry has died between
-    // a collection and its callbacks.
+    // If V8 collects a FinalizationRegistry before its callbacks, it finalizes nothing more in the
+    // process.
     collect();
     delete holder.wg;
     collect();

@@ -320,7 +320,7 @@ describe('explain', () => {
     const [a, b] = [random.tensor('int32', [m, k]), random.tensor('int32', [k, n])];
     const { copies, outOfCore } = small.explain('gemm', a, b);
     expect(outOfCore).toBe(true);
-    // Whole copies of A, one per block of columns; of B; and one of Y.
+    // One copy of A per block of columns, one of B, and one of Y.
     const found = (copies - 4 * m * n) / 4 / k;
     const solutions = Array.from({ length: 9 }, (_, i) => (found - m * (i + 1)) / n).filter(
       (times) => Number.isInteger(times) && times > 0,

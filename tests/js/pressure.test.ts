@@ -1,6 +1,6 @@
 /**
- * Memory under pressure: calls that get no memory, one byte less than they need, or all of it; and
- * many calls of all kinds.
+ * Memory under pressure: calls that get no memory, one byte less than they need, or just enough.
+ * Then many calls of all kinds.
  */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {

@@ -1,6 +1,6 @@
 /**
- * Conversions between float32 and the integers of QGemm, against the definitions of ONNX, which are
- * here again.
+ * Conversions between float32 and the integers of QGemm, compared with the definitions of ONNX,
+ * which this file repeats.
  */
 import { afterAll, beforeAll, describe, expect, expectTypeOf, it } from 'vitest';
 import {
@@ -123,7 +123,7 @@ describe('quantize, by a scale that is given', () => {
   ] as const)('saturates at both ends: $options', ({ options, wanted }) => {
     const x = float32([8], -Infinity, -3e38, -128, -127, 126, 127, 128, Infinity);
     expect([...quantize(x, { scale: 1, ...options }).data]).toEqual(wanted);
-    // So that the quotient itself is more than float32 holds.
+    // The quotient itself exceeds float32.
     expect([...quantize(float32([2], -3e38, 3e38), { scale: 1e-30, dtype: 'int8' }).data]).toEqual([
       -128, 127,
     ]);
@@ -391,7 +391,7 @@ describe('where the elements are', () => {
         { axis: 0 },
       ),
     );
-    // What is between the elements is not looked at.
+    // The call does not look at values between the elements.
     const gaps = { data: Float32Array.of(1, NaN, 3), shape: [2], strides: [2] };
     expect([...quantize(gaps, { scale: 1 }).data]).toEqual([1, 3]);
     expect([
@@ -647,7 +647,7 @@ function refuses(op: string, cases: Record<string, Case>): void {
 }
 
 const x = float32([2, 3], 1, 2, 3, 4, 5, 6);
-/** Calls quantize with an out, which must be as it was whatever is refused. */
+/** Calls quantize with an out. If the call is refused, the out must be unchanged. */
 function q(value: unknown, options: object = {}): Case[0] {
   return () => {
     const data = new ('dtype' in options && options.dtype === 'int8' ? Int8Array : Uint8Array)(

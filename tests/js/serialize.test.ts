@@ -277,7 +277,7 @@ describe('deserialize refuses', () => {
     weights.dispose();
     using large = pack(wg, new Random(5).tensor('float32', [300, 9]), 'float32');
     const bytes = large.serialize();
-    // There is room for the bytes, and not for the weights too; and not for the bytes.
+    // There is room for the bytes but not for the weights, and then not even for the bytes.
     expectError(
       thrown(() => small.deserialize(bytes)),
       {

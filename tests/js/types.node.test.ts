@@ -100,7 +100,7 @@ it('the declarations compile with ES2020 and the DOM alone, and infer what a cal
         twice({ data: f32, shape }), twice({ data: f64, shape }), twice({ data: u32, shape }), twice({ data: i64, shape }),
         twice({ data: u64, shape }),
       ];
-      // 16 bits: float16 comes back as a Float16Array where the engine has one.
+      // 16 bits: float16 comes back as a Float16Array if the engine has one.
       const halves: Uint16Array | Float16ArrayLike = twice({ data: bits, shape, dtype: 'float16' }).data;
       // @ts-expect-error: it may be a Float16Array
       const sameBits: Uint16Array = twice({ data: bits, shape, dtype: 'bfloat16' }).data;
@@ -165,7 +165,7 @@ it('the declarations compile with ES2020 and the DOM alone, and infer what a cal
 });
 
 /**
- * Top-level await wants ES2022 of the module, not of the library: what is behind the imports
+ * Top-level await needs a module of ES2022, which old targets lack. So the code after the imports
  * becomes one function.
  */
 function inFunction(program: string): string {

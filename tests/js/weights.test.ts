@@ -907,7 +907,7 @@ describe('packed weights', () => {
       });
       if (!stored.packs.b) expect(stored.scratch).toBeLessThan(plain.scratch);
     }
-    // Where the storage is the kernel's own layout.
+    // The storage here is the kernel's own layout.
     using packed = wg.pack(random.tensor('float32', [40, 24]), { op: 'gemm' });
     expect(wg.explain('gemm', random.tensor('float32', [5, 40]), packed).packs.b).toBe(false);
   });

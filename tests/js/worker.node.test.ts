@@ -20,8 +20,8 @@ const wasm = new URL('wgemm-simd128.wasm', script);
 const square = () => float32([2, 2], 1, 2, 3, 4);
 
 /**
- * An instance and its worker. `also` runs in the worker besides the package's script, on a message
- * `'go'`.
+ * An instance and its worker. The worker runs the script of the package, and `also` when it gets a
+ * message `'go'`.
  */
 async function start(also = ''): Promise<{ wg: WorkerGemm; worker: Worker }> {
   let worker: Worker | undefined;
@@ -37,7 +37,7 @@ async function start(also = ''): Promise<{ wg: WorkerGemm; worker: Worker }> {
   return { wg, worker: worker as Worker };
 }
 
-/** Runs a program in a process of its own, and returns what it prints. `flags` are of Node. */
+/** Runs a program in a process of its own, with `flags` of Node. Returns what it prints. */
 async function run(program: string, flags: string[] = []): Promise<string> {
   const root = fileURLToPath(new URL('../../', import.meta.url));
   const all = [...flags, '--input-type=module', '--eval', program];
@@ -50,6 +50,18 @@ async function run(program: string, flags: string[] = []): Promise<string> {
   return stdout;
 }
 
+it('reading a tensor throws OutOfMemoryError if the engine has no array for it', async () => {
+  const { wg, worker } = await start(
+    'Float32Array.prototype.slice = () => { throw new RangeError("Array buffer allocation failed"); }',
+  );
+  const tensor = await wg.alloc('float32', [3]);
+  worker.postMessage('go');
+  const wanted = { code: 'OUT_OF_MEMORY' as const, op: 'read', argument: '', says: ['3 elements'] };
+  expectError(await rejected(tensor.read()), wanted);
+  expect((await wg.memory()).inUse).toBeGreaterThan(0);
+  wg.dispose();
+});
+
 describe('when the worker dies', () => {
   const died = (op: string, ...says: string[]) => ({
     code: 'WORKER' as const,
@@ -58,7 +70,7 @@ describe('when the worker dies', () => {
     says: ['the worker died', ...says],
   });
 
-  /** Expects that what is pending is rejected, and all that comes later. */
+  /** Expects that pending and later calls are rejected. */
   async function expectDead(wg: WorkerGemm, die: () => unknown, ...says: string[]): Promise<void> {
     const heap = await wg.alloc('float32', [2, 2]);
     const large = { data: new Float32Array(640_000), shape: [800, 800] };
@@ -132,7 +144,7 @@ describe('a worker that does not start', () => {
     says: ['does not start', 'wgemm-worker.js', ...says],
   });
   const options: WorkerOptions = { eval: true };
-  // Begun here, so that its time passes with that of the other tests.
+  // This begins here, so that its waiting overlaps with the other tests.
   const silent = rejected(
     createGemm({ worker: () => new Worker('setInterval(() => undefined, 1000)', options) }),
   );

@@ -58,8 +58,8 @@ function expectEqual(found: unknown, wanted: unknown): void {
 }
 
 /**
- * Makes the same call here and in a worker, of arguments of their own, and expects the same result,
- * and arrays that are the same after it.
+ * Makes the same call here and in a worker, with two copies of the arguments. Expects the same
+ * result, and the same arrays after it.
  */
 async function expectSame(method: Method, make: () => unknown[]): Promise<void> {
   const [ours, theirs] = [make(), make()];
@@ -72,7 +72,7 @@ async function expectSame(method: Method, make: () => unknown[]): Promise<void> 
   expect((await wg.memory()).inUse, 'bytes in use').toBe(0);
 }
 
-/** Parts of one array, that do not overlap. */
+/** Parts of one array that do not overlap. */
 function slices(dtype: DType, shapes: readonly (readonly number[])[], gap = 3) {
   const data = new arrayClasses[dtype](
     shapes.reduce((sum, shape) => sum + count(shape) + gap, gap),
@@ -302,7 +302,7 @@ describe('returns what wgemm returns, bit for bit:', () => {
     await expectSame('gemm', () => [empty(0, 3), empty(3, 0)]);
     await expectSame('gemm', () => [empty(2, 0), empty(0, 3), float32([3], 1, 2, 3)]);
     await expectSame('gemm', () => [empty(0, 3), empty(3, 0), null, { out: empty(0, 0) }]);
-    // Rows that would begin behind the end of the array.
+    // The strides lead past the end of the array.
     await expectSame('gemm', () => [
       float32([2, 1], 1, 2),
       empty(1, 0),
@@ -1736,7 +1736,7 @@ describe('a worker of the web', () => {
     kind: string;
     id: number;
   }
-  /** Stands for a Worker: what it is sent is kept, what it says is said by the test. */
+  /** Replaces a Worker. It keeps the messages that it gets, and the test sends its answers. */
   class Fake {
     readonly listeners: Record<string, (event: object) => void> = {};
     readonly sent: Message[] = [];
@@ -1756,7 +1756,7 @@ describe('a worker of the web', () => {
     }
   }
 
-  // Begun here, so that their time passes with that of the other tests.
+  // These begin here, so that their waiting overlaps with the other tests.
   const silent = [[], ['hello'], [{ kind: 'hello' }, 5]].map((messages) => {
     const fake = new Fake();
     const made = rejected(createGemm({ worker: () => fake }));
