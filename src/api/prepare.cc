@@ -107,7 +107,8 @@ PreparedCall::PreparedCall(PreparedCall&& other) noexcept
     : block_(std::exchange(other.block_, nullptr)) {}
 
 PreparedCall& PreparedCall::operator=(PreparedCall&& other) noexcept {
-  std::swap(block_, other.block_);
+  PreparedCall taken(std::move(other));
+  std::swap(block_, taken.block_);
   return *this;
 }
 

@@ -387,6 +387,32 @@ TEST(Prepare, MovesAndReleases) {
   EXPECT_EQ(context.bytes_in_use(), 0U);
 }
 
+// Else the caller would keep the other call's memory, perhaps after the context has gone.
+TEST(Prepare, IsEmptyAfterAMoveOverAnother) {
+  Context context;
+  Square square, other(16);
+  const std::vector<float> wanted = square.wanted();
+  PreparedCall from;
+  ASSERT_TRUE(prepare(context, square.args(), &from).ok());
+  const size_t bytes = context.bytes_in_use();
+  {
+    Context short_lived;
+    PreparedCall to;
+    ASSERT_TRUE(prepare(short_lived, other.args(), &to).ok());
+    to = std::move(from);
+    EXPECT_TRUE(from.empty());  // NOLINT(bugprone-use-after-move)
+    EXPECT_EQ(run(from).code, Code::kArgument);
+    EXPECT_EQ(short_lived.bytes_in_use(), 0U);
+    PreparedCall& itself = to;
+    to = std::move(itself);
+    ASSERT_FALSE(to.empty());
+    ASSERT_TRUE(run(to).ok());
+    EXPECT_EQ(square.y, wanted);
+    EXPECT_EQ(context.bytes_in_use(), bytes);
+  }
+  EXPECT_EQ(context.bytes_in_use(), 0U);
+}
+
 // After that it must not run, but its destructor reads neither.
 TEST(Prepare, IsDestroyedAfterItsTensorsAndWeights) {
   Context context;
