@@ -14,8 +14,8 @@ export interface Port {
 }
 
 /**
- * @internal The workers of Node, if the runtime has them. They come first: Node has no others, and
- * those of Bun and Deno can do less than on the web.
+ * @internal The workers of Node, if the runtime has them. They come first: Node has no workers of
+ * the web, and those of Bun and Deno can do less than in browsers.
  */
 export function nodeWorkers(): typeof import('node:worker_threads') | undefined {
   return globalThis.process?.getBuiltinModule?.('node:worker_threads');

@@ -122,8 +122,9 @@ export interface QuantizedBias<
 }
 
 /**
- * Float32 to 8 bits, as ONNX QuantizeLinear-19: y = saturate(round(x / scale) + zeroPoint). The
- * quotient is rounded to float32, and then half to even.
+ * Quantizes float32 to 8 bits, as ONNX QuantizeLinear-19:
+ * y = saturate(round(x / scale) + zeroPoint). The quotient is rounded to float32, and then half to
+ * even.
  * https://onnx.ai/onnx/operators/onnx__QuantizeLinear.html
  *
  * Without `scale`, scale and zero point come from min and max: the least and the greatest element,
@@ -246,8 +247,8 @@ export function quantize(x: unknown, options?: unknown): unknown {
 }
 
 /**
- * 8 bits, or the int32 of a bias, to float32, as ONNX DequantizeLinear: (value - zeroPoint) *
- * scale. Each step is rounded to float32.
+ * Converts 8 bits, or the int32 of a bias, to float32, as ONNX DequantizeLinear:
+ * (value - zeroPoint) * scale. Each step is rounded to float32.
  * https://onnx.ai/onnx/operators/onnx__DequantizeLinear.html
  *
  * @param q int8, uint8 or int32 of any shape, with its scale; what {@link quantize} and {@link
@@ -281,10 +282,10 @@ export function dequantize(q: unknown): unknown {
 }
 
 /**
- * The bias of a Gemm as C of com.microsoft QGemm, which "must be quantized with zero_point = 0 and
- * scale = alpha / beta * a_scale * b_scale". C is round(bias / scale), computed in float64, rounded
- * half to even and saturated to int32. QGemm computes alpha * a_scale * b_scale * (acc + C). With
- * this C that is alpha * (a_scale * b_scale * acc) + beta * bias.
+ * Quantizes the bias of a Gemm to C of com.microsoft QGemm. This C "must be quantized with
+ * zero_point = 0 and scale = alpha / beta * a_scale * b_scale". It is bias / scale, computed in
+ * float64, rounded half to even and saturated to int32. QGemm computes alpha * a_scale * b_scale *
+ * (acc + C). With this C that is alpha * (a_scale * b_scale * acc) + beta * bias.
  * https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.QGemm
  *
  * @param bias float32, finite, of shape [], [1], [N], [1, 1], [1, N], [M, 1] or [M, N]

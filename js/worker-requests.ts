@@ -85,7 +85,7 @@ const heldIn =
   ({ held }: Outcome): unknown =>
     held && handleOf(link, held);
 
-/** `out` again, with the array that came back in place of the one that moved away. */
+/** A copy of `out` with the array that came back, since the array of `out` moved away. */
 function movedOut(link: Link, out: object, target: Operand, data: DataArray): object {
   const { shape, strides, dtype } = target;
   const type = has(out, 'dtype') && { dtype: link.dtypes[dtype] };
