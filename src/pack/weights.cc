@@ -106,8 +106,9 @@ PackedWeights::PackedWeights(PackedWeights&& other) noexcept
       block_(std::exchange(other.block_, nullptr)) {}
 
 PackedWeights& PackedWeights::operator=(PackedWeights&& other) noexcept {
-  std::swap(context_, other.context_);
-  std::swap(block_, other.block_);
+  PackedWeights taken(std::move(other));
+  std::swap(context_, taken.context_);
+  std::swap(block_, taken.block_);
   return *this;
 }
 

@@ -566,6 +566,8 @@ TEST(Weights, AreMovedWithTheirBatchAndReleaseMemory) {
     EXPECT_TRUE(std::ranges::equal(moved.batch(), Sizes{2, 3}));
     PackedWeights second = zeros(context, {4, 5});
     second = std::move(moved);
+    EXPECT_TRUE(moved.empty());  // NOLINT(bugprone-use-after-move): tested here
+    EXPECT_EQ(context.bytes_in_use(), of_first);
     EXPECT_TRUE(second.dtype() == DType::kInt64 && second.batch().size() == 2 && second.k() == 4 &&
                 second.n() == 5);
     PackedWeights& itself = second;
