@@ -1,5 +1,5 @@
-// float32 micro-kernels of our own. B is in float32, or in 16 bits, which they widen as they load
-// it. Names follow the grammar in kernels.cc, and each kernel is a choice of loops/.
+// wgemm's own float32 micro-kernels. B is in float32, or in 16 bits, which they widen as they load
+// it. Names follow the grammar in kernels.cc. The loops are in loops/.
 #pragma once
 
 #include "kernels/kernel.h"
@@ -27,8 +27,8 @@ void f32_6x8_relaxed(const Strip& strip);
 void f32_f16_2x8_relaxed(const Strip& strip);
 void f32_f16_2x8_relaxed_finite(const Strip& strip);
 void f32_bf16_4x8_relaxed(const Strip& strip);
-// Dot kernels for column-major B and axpy kernels for row-major B. Each sums in its own order, so
-// strict results never take them.
+// Dot kernels for column-major B and axpy kernels for row-major B. They do not sum in ascending k,
+// so strict results never take them.
 void f32_4x8_relaxed_dot(const Strip& strip);
 void f32_f16_gemv_1x8_relaxed_dot(const Strip& strip);
 void f32_bf16_1x8_relaxed_dot(const Strip& strip);

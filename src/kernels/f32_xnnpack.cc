@@ -1,9 +1,9 @@
-// The only includer of XNNPACK.
+// The only file that includes XNNPACK.
 //
-// A product starts with the linear kernels: those with `minmax` in their name end in a clamp that
-// turns NaN into -infinity. The `gemminc` kernels go on from earlier sums, and exist with a clamp
-// only. Those named `wasmsimd_arm` clamp by f32x4.min and f32x4.max, which keep NaN, so infinite
-// bounds change nothing.
+// The first block of K takes linear kernels, since kernels with `minmax` in their name end in a
+// clamp that turns NaN into -infinity. Later blocks take `gemminc` kernels, which add to earlier
+// sums and exist with a clamp only. Those named `wasmsimd_arm` clamp by f32x4.min and f32x4.max,
+// which keep NaN, so infinite bounds change nothing.
 #include "kernels/f32_xnnpack.h"
 
 #include <algorithm>
@@ -72,7 +72,7 @@ void f32_4x8_simd128_xnnpack_splat(const Strip& strip) {
 namespace {
 
 // XNNPACK's relaxed gemminc kernels clamp by relaxed min and max, whose results for NaN depend on
-// the engine. So a kernel of ours goes on from earlier sums.
+// the engine. So f32_6x8_relaxed() adds to earlier sums.
 void run_relaxed(const Strip& s, Start start) {
   s.accumulate ? f32_6x8_relaxed(s) : begin(s, start);
 }

@@ -1,5 +1,5 @@
-// float32 micro-kernels of XNNPACK, behind the contract of kernel.h. Its micro-panels start with a
-// bias, which here is the panel header and 0.
+// float32 micro-kernels of XNNPACK, behind the contract of kernel.h. XNNPACK's micro-panels start
+// with a bias. Here it is the panel header, which is 0.
 #pragma once
 
 #include "kernels/kernel.h"

@@ -7,9 +7,9 @@ namespace wgemm {
 
 // A in micro-panels of 4 rows, B in micro-panels of 8 columns.
 void i32_4x8_simd128_packed_a(const Strip& strip);
-// A unpacked. B in micro-panels of 8 columns, or unpacked and row-major; GEMV by row-major B; and B
-// unpacked and column-major.
+// A unpacked. B in micro-panels of 8 columns, or unpacked and row-major.
 void i32_4x8_simd128(const Strip& strip);
+// B unpacked: row-major for the axpy kernel, column-major for the dot kernel.
 void i32_gemv_1x8_simd128_axpy(const Strip& strip);
 void i32_4x8_simd128_dot(const Strip& strip);
 

@@ -1,12 +1,12 @@
-// int64 and uint64, which are the same modulo 2^64. With x = xl + 2^32 xh, of 32 bits each, a
+// int64 and uint64, which are the same modulo 2^64. With x = xl + 2^32 xh and 32-bit halves, a
 // product is
 //   x * y = xl * yl + 2^32 * (xl * yh + xh * yl)   modulo 2^64,
 // and the sum in brackets is needed modulo 2^32 only. Winograd, "A New Algorithm for Inner Product"
-// (1968), does two steps of k by one product, which is exact modulo 2^64:
+// (1968), computes two steps of k with one product, exact modulo 2^64:
 //   a0 * b0 + a1 * b1 = (a0 + b1) * (a1 + b0) - a0 * a1 - b0 * b1
 // The two subtracted products depend on a row of A alone and on a column of B alone, so each is
-// summed once. This is faster than one i64x2.mul per step, and than 64-bit scalars (CONTRIBUTING.md
-// has figures).
+// summed once. This is faster than one i64x2.mul per step, and faster than 64-bit scalars
+// (CONTRIBUTING.md has figures).
 #pragma once
 
 #include "kernels/kernel.h"
@@ -20,9 +20,10 @@ inline constexpr PanelLayout kI64PanelOfB = {
 
 void i64_2x4_simd128_winograd(const Strip& strip);
 
-// By i64x2.mul, for skinny GEMM and GEMV, where Winograd's sums over A do not pay. B in
-// micro-panels, or unpacked and row-major; and B unpacked and column-major.
+// These use i64x2.mul, for skinny GEMM and GEMV: Winograd's sums do not pay there. B in micro-panels,
+// or unpacked and row-major.
 void i64_2x4_simd128(const Strip& strip);
+// B unpacked and column-major.
 void i64_2x8_simd128_colmajor(const Strip& strip);
 
 }  // namespace wgemm

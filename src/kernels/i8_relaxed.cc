@@ -21,8 +21,8 @@ struct Quads {
 
 struct SevenBits : Quads {
   const v128_t ones = wasm_v128_load(i8_relaxed_ones);
-  // Engines on x86 make these two instructions of relaxed_dot_add too, but V8 would then load the
-  // constant ones every time.
+  // Engines on x86 compile relaxed_dot_add to these two instructions too, but V8 then loads the
+  // constant ones from memory in every step.
   v128_t multiply_add(v128_t acc, v128_t a, v128_t b) const {
     return wasm_i32x4_add(acc,
                           wasm_i32x4_dot_i16x8(wasm_i16x8_relaxed_dot_i8x16_i7x16(a, b), ones));
@@ -50,8 +50,9 @@ struct Masked : Quads {
   }
 };
 
-// Whether each lane's four products of `first` and `second` sum to `sum`. From volatile memory, or
-// a compiler would compute it. Inlined, so that it runs in the same tier as its caller.
+// Whether each lane's four products of `first` and `second` sum to `sum`. The operands come from
+// volatile memory. Otherwise the compiler would compute the sum. The function is inlined, so that
+// it runs in the same tier as its caller.
 [[gnu::always_inline]] inline bool dot_gives(int8_t first, uint8_t second, int32_t sum) {
   volatile int8_t a = first, b = static_cast<int8_t>(second);
   const v128_t dot = wasm_i32x4_relaxed_dot_i8x16_i7x16_add(
@@ -64,8 +65,8 @@ struct Masked : Quads {
 [[gnu::always_inline]] inline bool has_exact_pairs() { return dot_gives(-128, 255, -130560); }
 
 #ifdef __wasm__
-// Whether multiply-adds are fused, from volatile memory too: (1 + 2^-12)^2 - (1 + 2^-11) is 2^-24,
-// which rounding the product would lose.
+// Whether multiply-adds are fused: (1 + 2^-12)^2 - (1 + 2^-11) is 2^-24, which is lost if the
+// product is rounded. The operands come from volatile memory too.
 bool fuses() {
   volatile float one = 1 + 0x1p-12F, less = -(1 + 0x1p-11F);
   const v128_t factor = wasm_f32x4_splat(one);
@@ -94,8 +95,8 @@ namespace {
 Dot probe() {
 #ifdef __wasm__
   // V8's baseline code for x86 without AVX is wrong if the first operand is in the result's
-  // register. No probe is sure to meet that. Fused products show that AVX is there, or another
-  // processor.
+  // register. A probe may not meet that register. If multiply-adds are fused, the processor has AVX
+  // or is not x86.
   if (!fuses()) return Dot::kNone;
 #else
   if (!simulated_dot.is_there) return Dot::kNone;

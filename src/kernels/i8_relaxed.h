@@ -1,5 +1,5 @@
-// 8-bit micro-kernels by the relaxed dot products of WebAssembly: four products per 32-bit lane and
-// instruction, twice as many as in i8_simd128.h, and the same exact sums.
+// 8-bit micro-kernels with the relaxed dot products of WebAssembly: four products per 32-bit lane
+// and instruction, twice as many as in i8_simd128.h, and the same exact sums.
 //
 // The engine reads the second operand as signed or as unsigned. It sums the products of a lane in
 // two pairs, and may compute a pair exactly, saturate it to 16 bits or wrap it. How it reads an
@@ -19,7 +19,7 @@ namespace wgemm {
 inline constexpr PanelLayout kI8QuadsOfA = panel_of<int8_t>(4, 4),
                              kI8QuadsOfB = panel_of<int8_t>(8, 4);
 
-// A is int8; the second operand is B minus its least element, which must have 7 bits. Any engine.
+// A is int8; the second operand is B minus its smallest element, at most 127. Any engine.
 void i8_4x8c4_relaxed_dot_7bit(const Strip& strip);
 // A is int8; the second operand is B as int8 from -127 to 127. Signed engines.
 void i8_4x8c4_relaxed_dot_signed(const Strip& strip);

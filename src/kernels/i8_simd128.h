@@ -1,4 +1,4 @@
-// 8-bit micro-kernels by i32x4.dot_i16x8_s: pairs of elements along k, widened to int16 and
+// 8-bit micro-kernels with i32x4.dot_i16x8_s: pairs of elements along k, widened to int16 and
 // accumulated in int32. Nothing in them can saturate. A minus its zero point lies from -255 to 255
 // and B from -128 to 127, so a pair sums to 65,280 at most, and sums wrap.
 #pragma once
@@ -15,8 +15,8 @@ inline constexpr PanelLayout kI8WidePanelOfB = panel_of<int16_t>(8, 2);
 
 // B in int16, for GEMM.
 void i8_i16_4x8c2_simd128(const Strip& strip);
-// B in bytes, which the kernel widens, for skinny GEMM and GEMV. Memory bandwidth limits these, so
-// they read up to four micro-panels at once: four streams are faster than one.
+// B in bytes, which the kernel widens, for skinny GEMM and GEMV. Memory bandwidth limits these. The
+// last two read several micro-panels at once, since several streams are faster than one.
 void i8_4x8c2_simd128(const Strip& strip);
 void i8_3x8c2_simd128(const Strip& strip);
 void i8_2x16c2_simd128(const Strip& strip);

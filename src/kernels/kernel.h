@@ -18,18 +18,18 @@ struct Strip {
   const void* a;    // unpacked rows, or one micro-panel
   size_t a_stride;  // from row to row
   const void* b;    // the first element of the first micro-panel, after its header
-  // From micro-panel to micro-panel. They are contiguous, except in packed weights that are used
-  // where they are stored. In unpacked B: from column `nr * i` to column `nr * (i + 1)` if it is
-  // row-major, from column to column if it is column-major.
+  // In packed B: from micro-panel to micro-panel. These are contiguous, except in packed weights
+  // that are used where they are stored. In row-major B: from one group of nr columns to
+  // the next. In column-major B: from column to column.
   size_t b_stride;
-  size_t b_step;  // from one step of k to the next; a step of a micro-panel has kr elements of k
-  // B is unpacked, in the kernel's BLayout. Columns before the strip's first one are readable, so
-  // that nr columns are there in all.
+  size_t b_step;  // from step to step along k. A step of a micro-panel has kr elements per column
+  // B is unpacked, in the kernel's BLayout. If the strip has fewer than nr columns, the columns of
+  // B before it are readable, so that a tile may start earlier and still read nr columns.
   bool unpacked;
   void* c;          // accumulators, row-major
   size_t c_stride;  // from row to row; nothing is written beyond `rows` and `cols`
-  // c holds the sums over earlier k, and the kernel adds to them. Otherwise, and always if
-  // PanelLayout has fill_header, the header of each micro-panel precedes `b`.
+  // c holds the sums over earlier k, and the kernel adds to them. If it does not, or if PanelLayout
+  // has fill_header, the header of each micro-panel is in memory before the micro-panel.
   bool accumulate;
 };
 using KernelFunction = void (*)(const Strip&);
@@ -37,8 +37,8 @@ using KernelFunction = void (*)(const Strip&);
 enum class Isa : uint8_t { kPortable, kSimd128, kRelaxed };
 enum class Processor : uint8_t { kAny, kX86, kArm };
 
-// Whether the table has kernels by relaxed 8-bit dot products. Without them, nothing needs operands
-// packed by four bytes along k.
+// Whether the table has kernels with relaxed 8-bit dot products. No other kernel needs operands
+// packed in groups of four bytes along k.
 inline constexpr bool kHasDots = WGEMM_RELAXED != 0;
 
 // Which relaxed 8-bit dot product a kernel uses, or an engine has. Only kernels have kSignedMasked.
@@ -58,7 +58,7 @@ enum class BLayout : uint8_t {
   kColumnMajor,  // unpacked, columns contiguous along k
 };
 
-// A row of the table in kernels.cc. Fields without a comment on a default must be given.
+// A row of the table in kernels.cc. A row must set each field that has no default.
 struct Kernel {
   const char* name;  // by the grammar in kernels.cc
   DType compute;     // type of the accumulators and of packed elements; kInt8: see i8_simd128.h
@@ -67,23 +67,23 @@ struct Kernel {
   PanelLayout a, b;
   BLayout b_layout = BLayout::kPanels;
   Isa isa;
-  Processor processor = Processor::kAny;  // where it is the fast one
-  // Sums in ascending k, with one accumulator per element and unfused: see Determinism. Integers
-  // wrap, so any order of theirs is strict.
+  Processor processor = Processor::kAny;  // the planner uses the row on this one only
+  // It sums in ascending k, unfused, with one accumulator per element: see Determinism. Integers
+  // wrap, so any order of their sums is strict.
   bool strict = true;
-  // Other than kNone: for packed weights whose range fits. A keeps its zero point.
+  // If not kNone, B must be packed weights whose range fits, and A keeps its zero point.
   Dot dot = Dot::kNone;
   bool finite = false;  // for packed weights without infinities and NaN only
-  bool axpy = false;    // GEMV by the loop in loops/axpy.h, which pays if B is larger than L2
+  bool axpy = false;    // GEMV by loops/axpy.h. It pays for B of more than kAxpyBytes
 
-  // Rows M of a product for which the kernel pays, over all products that share one B. Packing B
-  // costs about as much as multiplying it by some rows, which bounds M for unpacked B.
+  // The planner takes the kernel for products with at least m_min rows, if all products that share
+  // one B have at most m_max rows together. kernels.cc says where the bounds come from.
   int m_min = 1;
   int64_t m_max = kAnyM;
-  // The same if all of B fits in L1: reading it unpacked costs next to nothing there.
+  // m_max if all of B fits in L1: reading it unpacked costs next to nothing there.
   int64_t m_max_b_in_l1 = 0;
-  // The same if rows of B are short: then blocks of unpacked B come from L2 as fast as micro-panels
-  // do. That holds for fused kernels, which do not wait for operands.
+  // m_max if rows of B are short: then fused kernels read blocks of unpacked B from L2 as fast as
+  // micro-panels.
   int64_t m_max_short_rows = 0;
 
   KernelFunction run;
@@ -98,7 +98,7 @@ struct KernelTable {
 };
 KernelTable kernel_table();
 
-// The processor that this runs on, as far as WebAssembly shows it.
+// The kind of processor that runs this code, as far as WebAssembly shows it.
 Processor processor();
 
 // The relaxed 8-bit dot product of this engine. In wasm the first call probes, and later calls

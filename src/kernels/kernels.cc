@@ -2,6 +2,15 @@
 // among the rows of a type the best comes first and the portable one last. Tests, benchmarks,
 // explain() and kernel_info() go through this table.
 //
+// The loops in loops/ that serve each regime of plan/regime.h:
+//   kGemm                     panels.h; for fused float64 half_panels.h
+//   kSkinny, kSkinnyRowMajor  the same; for strips of one or two rows several_panels.h
+//   kGemv, kGemvRowMajor      several_panels.h; for packed B beyond kLeastInBursts bursts.h
+//   kSkinnyColumnMajor,       dot.h for float32, int32 and B in 16 bits; column_major.h for the
+//     kGemvColumnMajor        other types and for strict sums of floats
+//   kGemvAxpy                 axpy.h
+// 8-bit kernels have i8.h for every regime, and XNNPACK's kernels have their own loops.
+//
 // Adding a kernel, for example an 8x8 float32 one for ARM:
 //   1. Its function, `void f32_8x8_relaxed(const Strip&)`, in the file of its type and instruction
 //      set, here f32_simd128.{h,cc}. If a loop in loops/ serves it, its body is one line:
@@ -20,8 +29,8 @@
 //
 // The grammar of names, which a test compares with the rows:
 //   <types>[_gemv]_<mr>x<nr>[c<kr>]__<isa>[_<B>][_<variant>]
-//   types    f32, f64, i32, i64, i8: what it computes in; a second type if that of the elements of
-//            B differs: f32_bf16, f32_f16, and i8_i16 for bytes that were widened as B was packed
+//   types    f32, f64, i32, i64, i8: the type it computes in. B's elements add a second type if it
+//            differs: f32_bf16, f32_f16, and i8_i16 for bytes that were widened as B was packed
 //   gemv     for M = 1 only
 //   c<kr>    if a micro-panel holds kr > 1 elements of k together
 //   isa      portable, simd128, relaxed
@@ -32,8 +41,8 @@
 //            winograd: by Winograd's inner product, see i64_simd128.h
 //            dot_unsigned, dot_signed, dot_signed_masked, dot_7bit: see i8_relaxed.h
 //            xnnpack_splat, xnnpack_loadsplat: a kernel of XNNPACK
-// A function has the name of its row, with one underscore for two: C++ reserves identifiers with
-// two. If it serves several rows, it has the plainest of their names.
+// A function has the name of its row, with one underscore instead of two, since C++ reserves
+// identifiers with two. If it serves several rows, its name states its full tile and packed B.
 #include "kernels/f32_simd128.h"
 #include "kernels/f32_xnnpack.h"
 #include "kernels/f64_simd128.h"
@@ -55,15 +64,23 @@ constexpr auto kPortable = Isa::kPortable, kSimd128 = Isa::kSimd128;
 [[maybe_unused]] constexpr auto kRelaxed = Isa::kRelaxed;  // not in every build
 constexpr auto kX86 = Processor::kX86, kArm = Processor::kArm;
 
-// A bound on M if B fits in L1. More rows than these pay for packing even then.
+// m_max_b_in_l1 of most kernels. More rows pay for packing even if B fits in L1.
 constexpr int kRowsMaxInL1 = 512;
 
-// `loadsplat` and `splat` differ by processor. V8 and SpiderMonkey compile load-and-splat to one
-// instruction with a memory operand on x86, 1.5 times as fast as splat. ARM multiplies by a lane,
-// and they make that of splat.
+// The bounds on M are measured. Their figures are in CONTRIBUTING.md, under "Measurements" and in
+// the tables after it. `npm run bench -- --kernels` measures the kernels of each type again. The
+// reasons for the bounds:
+//   m_max, unpacked B  for more rows, the time to pack B is less than what packed B saves
+//   m_max, 16-bit B    the kernel widens B as it loads it; for more rows it is faster to widen B
+//                      once, as it is packed, even if B is packed weights
+//   m_min, packed A    for fewer rows, packing A takes longer than it saves
+//   m_min, winograd    for fewer rows, the sums over A and B take longer than they save
+//   m_min, 8 bits      2, 3 and 4: MR. 5: relaxed dot products are slower for fewer rows. 24: for
+//                      fewer rows, it is faster to widen B in the kernel than as it is packed
 //
-// Rows with B in 16 bits widen its elements as they load them. That bounds M even for packed
-// weights: for more rows it is faster to widen B first.
+// XNNPACK's `loadsplat` kernels are for x86, where V8 and SpiderMonkey compile load-and-splat to
+// one instruction with a memory operand, 1.5 times as fast as splat. Its `splat` kernels are for
+// ARM, where these engines compile splat to a multiplication by a lane.
 // clang-format off: it would give every field a line of its own.
 constexpr Kernel kKernels[] = {
 #if WGEMM_RELAXED
@@ -230,8 +247,8 @@ constexpr Kernel kKernels[] = {
      .isa = kSimd128,
      .run = f32_4x8_simd128},
 #if !WGEMM_RELAXED || !defined(__wasm__)
-    // The relaxed module goes without it: it could only serve strict results there, and the rows
-    // above outrank it.
+    // The relaxed module leaves it out: it could only serve strict results there, and the planner
+    // takes the rows above first.
     {.name = "f32_4x8__simd128_xnnpack_loadsplat",
      .compute = kF32, .mr = 4, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
      .isa = kSimd128, .processor = kX86,

@@ -1,5 +1,5 @@
-// The kernels by relaxed 8-bit dot products: which of them the planner takes on every possible
-// engine, and that its bits are those of the definition.
+// Tests the kernels with relaxed 8-bit dot products. On every possible engine, the planner must
+// take the right one, and its result must have the bits of the definition.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 namespace wgemm::testing {
 namespace {
 
-// The first row of the table that takes this dot; null: none does.
+// The first row of the table with this dot product; null if there is none.
 const Kernel* kernel_by(Dot dot) {
   const KernelTable table = kernel_table();
   const Kernel* end = table.rows + table.count;
@@ -158,8 +158,8 @@ TEST_P(RelaxedDot, Wraps) {
   }
 }
 
-// A product of 25 rows whose B, packed, has but two values, as int8: `low` everywhere but in one
-// place.
+// A product of 25 rows by a packed B of two values: as int8, `high` in one place and `low`
+// everywhere else.
 struct TwoValues {
   int low, high;
   int64_t n, k, row, col;
@@ -225,12 +225,12 @@ TEST_P(RelaxedDot, TakesNoWeightsThatAreNotPacked) {
 INSTANTIATE_TEST_SUITE_P(Engines, RelaxedDot, ::testing::ValuesIn(engines()),
                          [](const auto& test) { return std::string(test.param.name); });
 
-// Whether a kernel gives the right sums of A times B, each of one value as int8.
+// Whether a kernel computes the right sums if all of A is `a_value`, and a column of B `b_value`.
 bool is_right(const Kernel& kernel, int a_value, int b_value) {
   constexpr int64_t kM = 4, kN = 8, kK = 8;
   const std::vector<int8_t> a(kM * kK, static_cast<int8_t>(a_value));
   std::vector<int8_t> b(kK * kN, static_cast<int8_t>(b_value));
-  b[0] = -128, b[2] = 127;  // in other columns than is looked at, so that B has 8 bits
+  b[0] = -128, b[2] = 127;  // in columns that are not checked, so that B has 8 bits
   const int64_t a_dims[] = {kM, kK}, b_dims[] = {kK, kN}, y_dims[] = {kM, kN};
   std::vector<float> y(kM * kN);
   const float one = 1;
@@ -254,8 +254,8 @@ bool is_right(const Kernel& kernel, int a_value, int b_value) {
   return y[kN + 1] == expected;
 }
 
-// So tests can fail: for B of 256 values only the masked kernel of the engine's reading is right,
-// and the unsigned one, which falls back to it.
+// Shows that the tests above can fail: for B of 256 values, only the masked kernel of the engine's
+// reading is right, and the unsigned kernel, which falls back to it.
 TEST(RelaxedDotElsewhere, IsWrong) {
   for (const Engine& engine : engines()) {
     if (engine.dot == Dot::kNone) continue;
@@ -275,7 +275,7 @@ TEST(RelaxedDotElsewhere, IsWrong) {
 
 #ifndef __EMSCRIPTEN__
 
-// An engine replaces the code of a kernel between two calls, and pairs behave in another way since.
+// An engine replaces the code of a kernel between two calls, and pairs then overflow differently.
 KernelFunction tiering_up;
 void in_the_next_tier(const Strip& strip) {
   simulated_dot.pairs = static_cast<SimulatedDot::Pairs>((simulated_dot.pairs + 1) % 3);

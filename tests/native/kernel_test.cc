@@ -1,5 +1,5 @@
-// Every micro-kernel of the table, and some with odd layouts that only tests have: the stages
-// around a kernel may know nothing of it except its row.
+// Tests every micro-kernel of the table, and some with odd layouts that only tests have: the other
+// stages may know nothing of a kernel except its row.
 #include "kernels/kernel.h"
 
 #include <gtest/gtest.h>
@@ -63,7 +63,7 @@ std::vector<Kernel> kernels() {
   return all;
 }
 
-// Those of Gemm, or those of QGemm.
+// The kernels of QGemm if `quantized`, otherwise those of Gemm.
 std::vector<Kernel> kernels(bool quantized) {
   std::vector<Kernel> some = kernels();
   std::erase_if(
@@ -75,7 +75,7 @@ std::string name_of(const ::testing::TestParamInfo<Kernel>& test) { return test.
 
 class KernelTest : public ::testing::TestWithParam<Kernel> {
  protected:
-  // B as the kernel reads it: unpacked in its layout, or packed if B has a type of its own.
+  // B is as the kernel reads it: unpacked in its layout, or packed if its type is not `compute`.
   // `columns` as in GemmTester.
   static GemmTester tester(int64_t m, int64_t n, int64_t k, PlanOptions options = {},
                            bool columns = false) {
@@ -247,7 +247,7 @@ INSTANTIATE_TEST_SUITE_P(Table, QuantizedKernelTest, ::testing::ValuesIn(kernels
 
 class KernelRow : public ::testing::TestWithParam<Kernel> {};
 
-// "f32" of float32, "bf16" of bfloat16.
+// "f32" for float32, "bf16" for bfloat16.
 std::string short_name(DType type) {
   const std::string name = dtype_name(type);
   std::string letters = name.starts_with("b") ? "bf" : name.substr(0, 1);
@@ -290,7 +290,7 @@ bool adds_in_ascending_k(const Kernel& kernel) {
   return c[0] == ascending;
 }
 
-// Of integers no order shows, so a name is believed.
+// Sums of integers do not depend on the order, so this trusts the name.
 bool is_dot_or_axpy(const Kernel& kernel) {
   if (kernel.compute == DType::kFloat32) return !adds_in_ascending_k<float>(kernel);
   if (kernel.compute == DType::kFloat64) return !adds_in_ascending_k<double>(kernel);
@@ -306,7 +306,7 @@ std::string xnnpack_variant(KernelFunction run) {
   return run == f32_4x8_simd128_xnnpack_loadsplat ? "_xnnpack_loadsplat" : "";
 }
 
-// The name that the grammar in kernels.cc makes of a row.
+// The name of a row by the grammar in kernels.cc.
 std::string name_by_grammar(const Kernel& kernel) {
   std::string name = short_name(kernel.compute);
   if (kernel.b_type != kernel.compute) name.append("_").append(short_name(kernel.b_type));

@@ -1,12 +1,12 @@
-// Regime: GEMV with unpacked row-major B that is larger than L2. Adds multiples of several rows of
-// B to y at once: the fused axpy (axpyf) of BLIS, Van Zee and van de Geijn, "BLIS: A Framework for
-// Rapidly Instantiating BLAS Functionality", 2015.
+// Regime: GEMV with unpacked row-major B of more than kAxpyBytes (plan/select_kernel.cc). The loop
+// adds multiples of several rows of B to y at once: the fused axpy (axpyf) of BLIS, Van Zee and van
+// de Geijn, "BLIS: A Framework for Rapidly Instantiating BLAS Functionality", 2015.
 //
 // K is cut into four or six runs of rows, and the loop takes a row of each run at a time. A run
 // is one stream: its rows are contiguous in memory, so the hardware prefetcher follows it from row
 // to row. Adjacent rows would be streams that end after N elements.
 //
-// B: `b_step` bytes from row to row. The order of the sums is the loop's own.
+// B: `b_step` bytes from row to row. The loop does not sum in ascending k.
 #pragma once
 
 #include <algorithm>
@@ -15,9 +15,9 @@
 
 namespace wgemm {
 
-// Adds to y the multiples of all rows of `tiles` times `rows` streams of `stream_rows` rows each:
-// of `rows` streams at once, and of the `tiles` in turn, `burst` columns of each. Stream i of tile
-// t is stream number i * tiles + t.
+// Adds the multiples of all rows of `tiles * rows` streams to y. A stream has `stream_rows` rows. A
+// tile takes a row of each of its `rows` streams, `burst` columns wide, and the tiles take turns.
+// Stream i of tile t is stream number i * tiles + t.
 template <typename Ops, size_t rows>
 void add_rows(const Strip& s, size_t stream_rows, size_t tiles, size_t burst) {
   constexpr size_t kVectors = Ops::kVectors, kWidth = kVectors * Ops::kLanes;
@@ -52,10 +52,13 @@ void add_rows(const Strip& s, size_t stream_rows, size_t tiles, size_t burst) {
   }
 }
 
-// The whole strip. `rest` computes the steps of k and the columns that the streams leave over, and
-// comes first, so that it starts y. Streams have an odd number of rows. Otherwise B with a power of
-// two of columns would put the lines of all streams into the same sets of a cache. Whether to read
-// in bursts depends on K alone, not on the columns: threads share the columns, and must sum alike.
+// The whole strip. `rest` computes the steps of k and the columns that the streams leave over.
+// Those steps of k come first, so that they initialize y. Streams have an odd number of rows.
+// Otherwise, if B had a power of two of columns, the lines of all streams would be in the same sets
+// of a cache.
+//
+// The choice of bursts depends on K and on the row stride, never on the columns of the strip:
+// threads share the columns, and must sum in the same order.
 template <typename Ops, KernelFunction rest>
 void axpy(const Strip& s) {
   constexpr size_t kWidth = Ops::kVectors * Ops::kLanes;

@@ -1,4 +1,4 @@
-// Regime: GEMV with packed B that is larger than the LLC, so that memory bandwidth limits it.
+// Regime: GEMV with packed B of more than kLeastInBursts, so that memory bandwidth limits it.
 //
 // Six streams run through B at once, and the loop takes a burst of each in turn: 1 KiB of a stream,
 // then 1 KiB of the next. While one is read, the hardware prefetcher runs ahead in the others. Six
@@ -13,15 +13,15 @@
 
 namespace wgemm {
 
-// In bytes: the smallest B that is read in bursts, and a burst.
+// In bytes: kLeastInBursts of B or less are not read in bursts; kBurst is one burst of one stream.
 inline constexpr size_t kLeastInBursts = 2 * kMachine.llc, kBurst = 1024;
 
 // Each tile takes two micro-panels, from two of the six streams.
 inline constexpr size_t kPanelsOfTile = 2, kStreamsInBursts = 6;
 
-// Computes a row of C by micro-panels of `width` columns. A stream is `count` micro-panels, one
-// after the other. `a_bytes`, `acc_bytes`: bytes per element. Returns the columns that remain,
-// fewer than six micro-panels.
+// Computes a row of C from micro-panels of `width` columns. A stream is `count` consecutive
+// micro-panels. `a_bytes`, `acc_bytes`: bytes per element of A and of C. Returns the strip of the
+// columns that remain, fewer than six micro-panels.
 [[gnu::noinline]] inline Strip read_in_bursts(const Strip& s, size_t width, size_t a_bytes,
                                               size_t acc_bytes,
                                               void (*tile)(const Strip&, const std::byte*,

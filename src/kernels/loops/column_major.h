@@ -1,5 +1,5 @@
-// Regime: GEMV and skinny GEMM with unpacked column-major B, when sums must be those of every other
-// kernel: in ascending k, one accumulator per element.
+// Regime: GEMV and skinny GEMM with unpacked column-major B, if the sums must be strict: in
+// ascending k, with one accumulator per element. Also float64 and int64, which have no dot kernel.
 //
 // Each column of B is contiguous along k. The loop takes eight columns at a time and transposes
 // squares of kLanes columns by kLanes steps of k in registers, which makes them rows of a
@@ -16,7 +16,7 @@
 
 namespace wgemm {
 
-// A choice of strip.h.
+// For the list of strip_of() in strip.h.
 template <size_t rows>
 struct ColumnMajorTile {
   static constexpr size_t kRows = rows, kWidth = 8;

@@ -1,6 +1,6 @@
-// Regime: GEMV and skinny GEMM with unpacked column-major B, if the order of the sums is free. Dot
-// products along k of a row of A and four columns of B at once: the fused dot (dotxf) of BLIS,
-// Van Zee and van de Geijn, "BLIS: A Framework for Rapidly Instantiating BLAS Functionality", 2015.
+// Regime: GEMV and skinny GEMM with unpacked column-major B, if the sums may be in any order. The
+// loop multiplies a row of A by four columns of B at once: the fused dot (dotxf) of BLIS, Van Zee
+// and van de Geijn, "BLIS: A Framework for Rapidly Instantiating BLAS Functionality", 2015.
 //
 // The columns of the strip are cut into four runs, and the loop takes one column of each run at a
 // time. A run is one stream: its columns are contiguous in memory, so the hardware prefetcher
@@ -18,16 +18,16 @@ namespace wgemm {
 
 inline constexpr size_t kDotColumns = 4;
 
-// The vectors that hold the first steps of k of a row or column, as masks of `first` elements.
-// Masks, because multiplying the others by 0 would make NaN of an infinity.
+// The first `count` steps of k, and masks that select them from vectors of a row or column. Masks,
+// because multiplying the other elements by 0 would turn an infinity into NaN.
 template <typename Ops>
 struct FirstSteps {
   size_t count;
   alignas(16) std::byte masks[Ops::kVectors * sizeof(v128_t)] = {};
 };
 
-// The dot products of a row of A and of columns `col`, `col + stream_cols`, ... Of k, the first
-// steps go by masks, so that the loop has whole vectors.
+// The dot products of a row of A and of columns `col`, `col + stream_cols`, ... `first` leaves a
+// multiple of kDepth steps of k, so that the loop has whole vectors.
 template <typename Ops>
 [[gnu::always_inline]] inline void dot_tile(const Ops& ops, const Strip& s, size_t row, size_t col,
                                             size_t stream_cols, const FirstSteps<Ops>& first,
@@ -78,10 +78,10 @@ template <typename Ops>
   unroll(columns, [&](auto j) { c[j * stream_cols] = sums[j]; });
 }
 
-// The whole strip. `rest` computes a shallow product, whose sums across lanes would take longer
-// than its dot products, and the last columns, fewer than four. Those are the same columns however
-// threads share the work. From memory, streams have an odd number of columns, as the rows in
-// axpy.h.
+// The whole strip. `rest` computes products with a small K, since adding up lanes would take longer
+// than their dot products, and the last columns, fewer than four. However threads share the work,
+// these are the same columns. If B is read from memory, streams have an odd number of columns, for
+// the reason that axpy.h gives for rows.
 template <typename Ops, KernelFunction rest>
 void dot(const Strip& s) {
   using Acc = typename Ops::Acc;

@@ -6,7 +6,7 @@
 
 namespace wgemm {
 
-// A choice of strip.h.
+// For the list of strip_of() in strip.h.
 template <size_t rows>
 struct HalfTile {
   static constexpr size_t kRows = rows;

@@ -19,7 +19,7 @@
 
 namespace wgemm {
 
-// Loads if B's elements already have the accumulators' type.
+// Loads of elements of B that have the type of the accumulators already.
 template <typename T, size_t vectors>
 struct Plain {
   using A = T;

@@ -12,7 +12,7 @@
 
 namespace wgemm {
 
-// NP micro-panels at once, by unpacked rows of A.
+// A tile of MR unpacked rows of A by NP micro-panels of B.
 template <typename Ops, size_t MR, size_t NP>
 void panels_tile(const Strip& s, const std::byte* b_panel, TileColumns t) {
   using A = typename Ops::A;
@@ -46,8 +46,8 @@ void panels_tile(const Strip& s, const std::byte* b_panel, TileColumns t) {
   });
 }
 
-// One micro-panel of B by a micro-panel of A. It needs one pointer to A instead of MR, and pointers
-// are what limits unfused kernels on x86, which has few registers.
+// A tile of one micro-panel of A by one of B. It needs one pointer to A instead of MR: x86 has few
+// registers, and pointers limit unfused kernels there.
 template <typename Ops, size_t MR>
 void packed_a_tile(const Strip& s, const std::byte* b, TileColumns t) {
   constexpr size_t kVectors = Ops::kVectors;
@@ -71,8 +71,8 @@ void packed_a_tile(const Strip& s, const std::byte* b, TileColumns t) {
 }
 
 // Calls `tile` for every kWidth columns of the strip from column `col` on. `b` is the start of the
-// micro-panel of column `col`. A micro-panel has kPanel columns, a multiple of kWidth. What follows
-// the last column of unpacked B belongs to somebody else, so the last tile starts earlier there.
+// micro-panel of column `col`. A micro-panel has kPanel columns, a multiple of kWidth. Memory after
+// the last column of unpacked B may be unreadable, so the last tile starts earlier there.
 template <size_t kWidth, size_t kColumn, size_t kPanel = kWidth>
 void single_panels(const Strip& s, const std::byte* b, size_t col, auto&& tile) {
   for (; col < s.cols; col += kWidth) {

@@ -2,8 +2,8 @@
 // micro-panels of B at once: more independent chains of multiply-adds, and more streams for the
 // hardware prefetcher.
 //
-// The NP packed micro-panels of a tile are a whole 1/NP of the strip from each other. So each of
-// the NP streams goes on from one micro-panel into the next, and the prefetcher never restarts.
+// The NP packed micro-panels of a tile are 1/NP of the strip from each other. So each of the NP
+// streams goes on from one micro-panel into the next, and the prefetcher never restarts.
 // Neighbouring micro-panels would be streams that end after KC x NR elements. Unpacked row-major B
 // has no such streams, so there the tile takes neighbours.
 #pragma once

@@ -8,8 +8,8 @@
 
 namespace wgemm {
 
-// A whole strip by tiles of `rows` rows and `panels` micro-panels. `in_bursts`: GEMV with a large
-// packed B goes by bursts.h. It pays only if a byte of B costs little arithmetic.
+// A whole strip by tiles of `rows` rows and `panels` micro-panels. `in_bursts`: bursts.h serves
+// GEMV with a large packed B. It pays only if a byte of B costs little arithmetic.
 template <size_t rows, size_t panels, bool in_bursts = false>
 struct Tile {
   static_assert(rows == 1 || !in_bursts);
@@ -51,7 +51,7 @@ struct Tile {
   }
 };
 
-// A strip, by the first of the loops that has enough rows.
+// Computes the strip by the first loop of the list that has enough rows.
 template <typename Ops, typename First, typename... Rest>
 void strip_of(const Strip& s) {
   if constexpr (sizeof...(Rest) > 0) {

@@ -1,13 +1,13 @@
 // Stands in for the compiler's <wasm_simd128.h> in native builds, so that the very kernels of the
-// wasm build run natively, under sanitizers. SIMDe gives the intrinsics; below is what version
-// 0.7.4 lacks. Only native builds have this folder on their include path.
+// wasm build run natively, under sanitizers. SIMDe has the intrinsics. This file adds those that
+// its version 0.7.4 lacks. Only native builds have this folder on their include path.
 #pragma once
 
 #define SIMDE_ENABLE_NATIVE_ALIASES
 #include <simde/wasm/simd128.h>
 
-// SIMDe multiplies as signed where the processor has no instruction for it, and then overflow is
-// undefined.
+// If the processor has no instruction for it, SIMDe multiplies signed integers, and their overflow
+// is undefined.
 static inline v128_t wgemm_i32x4_mul(v128_t a, v128_t b) {
   uint32_t x[4], y[4];
   wasm_v128_store(x, a);
@@ -28,15 +28,15 @@ static inline v128_t wgemm_i64x2_mul(v128_t a, v128_t b) {
 #undef wasm_i64x2_mul
 #define wasm_i64x2_mul(a, b) wgemm_i64x2_mul((a), (b))
 
-// Of relaxed SIMD's outcomes, the one that any processor has: multiply, then add.
+// Relaxed multiply-adds may be fused or not. Here they are unfused, on every processor.
 #ifndef wasm_f32x4_relaxed_madd
 #define wasm_f32x4_relaxed_madd(a, b, c) simde_wasm_f32x4_add(simde_wasm_f32x4_mul((a), (b)), (c))
 #define wasm_f64x2_relaxed_madd(a, b, c) simde_wasm_f64x2_add(simde_wasm_f64x2_mul((a), (b)), (c))
 #endif
 
 #ifdef __cplusplus
-// The relaxed 8-bit dot products of an engine that tests choose. Natively they are slow, so
-// relaxed_dot() finds none except in tests.
+// The relaxed 8-bit dot products of a simulated engine, which tests choose. Natively they are slow,
+// so relaxed_dot() finds none except in tests.
 struct SimulatedDot {
   enum Pairs { kExact, kSaturated, kWrapped, kChanging };
   bool is_there = false;
@@ -50,7 +50,8 @@ struct SimulatedDot {
 };
 inline SimulatedDot simulated_dot;
 
-// The sums of products of pairs: of the lower halves, and of the higher.
+// The sums of pairs of products. wgemm_dot_low() takes the lower eight bytes of both operands,
+// wgemm_dot_high() the upper eight.
 static inline v128_t wgemm_dot_pairs(v128_t a, v128_t b, SimulatedDot::Pairs pairs) {
   const v128_t sums = simde_wasm_i32x4_dot_i16x8(a, b);
   if (pairs == SimulatedDot::kExact) return sums;
