@@ -18,33 +18,33 @@ const budgets = {
   NOTICE: [7_000, 2_200],
   'README.md': [30_000, 10_400],
   'package.json': [2_900, 850],
-  'dist/index.js': [71_000, 19_900],
-  'dist/index.js.map': [248_000, 59_500],
-  'dist/inline.js': [359_500, 109_000],
-  'dist/inline.js.map': [311_000, 76_500],
+  'dist/index.js': [76_500, 21_300],
+  'dist/index.js.map': [277_000, 65_300],
+  'dist/inline.js': [362_500, 109_000],
+  'dist/inline.js.map': [340_000, 82_000],
   'dist/wgemm-relaxed-mt.mjs': [23_000, 8_400],
   'dist/wgemm-relaxed-mt.mjs.map': [90_500, 23_100],
-  'dist/wgemm-relaxed-mt.wasm': [254_500, 67_000],
+  'dist/wgemm-relaxed-mt.wasm': [243_000, 66_200],
   'dist/wgemm-relaxed.mjs': [15_500, 5_800],
   'dist/wgemm-relaxed.mjs.map': [61_500, 15_900],
-  'dist/wgemm-relaxed.wasm': [240_000, 61_200],
+  'dist/wgemm-relaxed.wasm': [228_000, 60_400],
   'dist/wgemm-simd128-mt.mjs': [23_000, 8_400],
   'dist/wgemm-simd128-mt.mjs.map': [90_500, 23_100],
-  'dist/wgemm-simd128-mt.wasm': [217_500, 62_500],
+  'dist/wgemm-simd128-mt.wasm': [212_500, 62_000],
   'dist/wgemm-simd128.mjs': [15_500, 5_800],
   'dist/wgemm-simd128.mjs.map': [61_500, 15_900],
-  'dist/wgemm-simd128.wasm': [203_500, 57_000],
+  'dist/wgemm-simd128.wasm': [198_500, 56_500],
   'dist/wgemm-thread.js': [41_500, 10_300],
   'dist/wgemm-thread.js.map': [100_500, 26_900],
-  'dist/wgemm-worker.js': [132_000, 32_500],
-  'dist/wgemm-worker.js.map': [405_000, 88_000],
-  'dist/worker.js': [25_500, 7_700],
-  'dist/worker.js.map': [94_000, 25_000],
+  'dist/wgemm-worker.js': [136_500, 33_100],
+  'dist/wgemm-worker.js.map': [427_000, 91_000],
+  'dist/worker.js': [24_000, 7_300],
+  'dist/worker.js.map': [84_000, 21_800],
 };
 /** All declarations together. */
-const declarationsBudget = [43_000, 9_500];
+const declarationsBudget = [44_800, 10_200];
 /** The most bytes of a build's pair of glue and wasm, with brotli. */
-const pairBudget = 75_500;
+const pairBudget = 74_600;
 
 /**
  * By file name: the bytes that a page loads. `brotli`: from a server that compresses files ahead.
