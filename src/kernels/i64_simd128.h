@@ -20,8 +20,8 @@ inline constexpr PanelLayout kI64PanelOfB = {
 
 void i64_2x4_simd128_winograd(const Strip& strip);
 
-// These use i64x2.mul, for skinny GEMM and GEMV: Winograd's sums do not pay there. B in micro-panels,
-// or unpacked and row-major.
+// These use i64x2.mul, for skinny GEMM and GEMV: Winograd's sums do not pay there. B in
+// micro-panels, or unpacked and row-major.
 void i64_2x4_simd128(const Strip& strip);
 // B unpacked and column-major.
 void i64_2x8_simd128_colmajor(const Strip& strip);

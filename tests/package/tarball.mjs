@@ -42,7 +42,7 @@ const budgets = {
   'dist/worker.js.map': [84_000, 21_800],
 };
 /** All declarations together. */
-const declarationsBudget = [44_800, 10_200];
+const declarationsBudget = [44_800, 10_600];
 /** The most bytes of a build's pair of glue and wasm, with brotli. */
 const pairBudget = 74_600;
 
