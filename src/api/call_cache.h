@@ -10,9 +10,9 @@
 namespace wgemm {
 
 // The key of a call is an operation and words that state all its arguments: addresses, sizes,
-// strides and attributes. A cached call is valid only while everything else stays the same: the
-// context, its number of threads, and all memory at those addresses, except the elements of A, B, C
-// and Y. Therefore the caller must not keep a call of qgemm whose scales or zero points lie in
+// strides and attributes. A cached call is valid only while everything else stays the same. That is
+// the context, its number of threads, and all memory at those addresses, except the elements of A,
+// B, C and Y. Therefore the caller must not keep a call of qgemm whose scales or zero points lie in
 // memory.
 class CallCache {
  public:

@@ -32,7 +32,7 @@ constexpr size_t kWasmPage = size_t{64} << 10;  // bytes
 // Whether the system starts `threads` threads at the same time. pthreadpool would wait forever for
 // a thread that does not start.
 #if defined(__EMSCRIPTEN__)
-// The workers run already, so only memory may be missing: a thread needs a stack as large as the
+// The workers run already, so only memory may be missing. A thread needs a stack as large as the
 // main thread's (128 KiB), and its data.
 bool can_start(int threads) {
   constexpr size_t kBytesPerThread = size_t{144} << 10;

@@ -52,8 +52,8 @@ inline BFloat16 narrow_to(float x, BFloat16) {
 }
 
 // The SIMD version. widen() takes eight elements and returns two vectors, or takes four elements
-// that are sign-extended to 32 bits. The constants are variables, so that the compiler loads them:
-// V8 builds a literal vector again in every iteration of a loop, and so takes longer.
+// that are sign-extended to 32 bits. The constants are variables, so that the compiler loads them.
+// V8 would build a literal vector again in every iteration of a loop.
 struct HalfConstants {
   alignas(16) uint32_t high_half[4], high_infinity[4], exponent[4], finite_exponent[4];
   alignas(16) uint32_t low15[4], sign_and_shifted[4], largest_exponent[4], two_to_112[4],

@@ -1,5 +1,5 @@
-// The caches that the library assumes. Every threshold in bytes that stands for a cache is an
-// expression of these values, so this is the only place that says how large a cache is.
+// The caches that the library assumes. No other file says how large a cache is: every threshold
+// that stands for a cache is an expression of these values.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@ struct Machine {
   int64_t l1, l2, llc;
 };
 
-// One set of values serves every processor: WebAssembly cannot query caches, and a guess from the
+// One set of values serves every processor. WebAssembly cannot query caches, and a guess from the
 // processor's kind would be wrong on half of the machines. They describe AMD Zen 4, where the
-// thresholds were measured: 32 KiB of L1 and 1 MiB of L2 per core, and 8 MiB of an LLC that other
-// cores and other programs use as well. Zen 5, recent Intel laptops and ARM phones have an L1 and
-// an L2 of this size or up to twice as large. Zen 3 and older Intel laptops have half of the L2 or
-// less: a block that fills half of it here then comes from their LLC, which is slower but not
-// wrong.
+// thresholds were measured. It has 32 KiB of L1 and 1 MiB of L2 per core. Of its LLC, which other
+// cores and programs use too, the library assumes 8 MiB. Zen 5, recent Intel laptops and ARM phones
+// have an L1 and an L2 of this size or up to twice as large. Zen 3 and older Intel laptops have
+// half of the L2 or less. A block that fills half of L2 here comes from their LLC, which is slower
+// but not wrong.
 inline constexpr Machine kMachine{
     .l1 = int64_t{32} << 10, .l2 = int64_t{1} << 20, .llc = int64_t{8} << 20};
 

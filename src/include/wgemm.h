@@ -205,8 +205,8 @@ class Context {
   // Sets the number of threads that compute a call, including the caller's own: 1 at first. The
   // other threads wait between calls and end with the context, or when `threads` is 1. Small
   // products use one thread. With kStrict every number of threads returns the same results.
-  // Errors, after which the number is as before: kArgument if `threads` is not 1 to kMaxThreads,
-  // or not 1 in a build without threads; kOutOfMemory if the system does not start that many.
+  // Errors: kArgument if `threads` is not 1 to kMaxThreads, or not 1 in a build without threads;
+  // kOutOfMemory if the system does not start that many. The number is then as before.
   Status set_threads(int threads);
   int threads() const { return threads_; }
 
@@ -320,7 +320,7 @@ class Factor {
 //
 // Neither bound may be NaN, and min must not exceed max. For float32, float16 and bfloat16 the
 // bounds are rounded to float32; for float64 they stay float64. A result of 16 bits is rounded
-// after it is bounded, so the bounds that it obeys are rounded to its type: with a max of 0.1 a
+// after it is bounded, so the bounds that it obeys are rounded to its type. With a max of 0.1 a
 // bfloat16 may be 0.10009765625. For integers each bound must be infinite, or whole and at most
 // 2^53 in magnitude. A bound beyond the range of the type means the end of that range.
 struct Activation {
@@ -336,7 +336,7 @@ struct Activation {
 // 0 there is no product, whatever alpha is: Y is beta * C, or 0 without C.
 //
 // Integers: exact modulo 2^bits if alpha and beta are whole. A factor with a fraction that has an
-// effect (alpha if K > 0, beta if there is a C) makes the call combine in float64: it converts the
+// effect (alpha if K > 0, beta if there is a C) makes the call combine in float64. It converts the
 // wrapped product and C, combines them, truncates toward zero and saturates. Then 64-bit values
 // above 2^53 lose bits. Factors must be finite and, unless exact, at most 2^53 in magnitude.
 //
@@ -379,7 +379,7 @@ Status gemm_shape(const GemmArgs& args, int64_t dims[2]);
 //   y_scale there is no division
 // Without y_scale and y_zero_point, Y is float32: float(acc) * s[n]. With both, Y has the type of
 // y_zero_point: float(acc) * s[n] rounded half to even, plus y_zero_point, saturated. One without
-// the other is an error. `activation` bounds float(acc) * s[n] before it is rounded: its bounds are
+// the other is an error. `activation` bounds float(acc) * s[n] before it is rounded. Its bounds are
 // rounded to float32 and, if there is a y_scale, divided by it in float32.
 // https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.QGemm
 //
@@ -414,7 +414,7 @@ Status qgemm_shape(const QGemmArgs& args, int64_t dims[2], DType* dtype);
 // oneDNN Graph MatMul: dst = src * weights + bias for stacks of matrices. The last two axes are the
 // matrix. The axes before them are batch axes, aligned at the right and broadcast in both
 // directions, as in NumPy. A src of rank 1, [K], is a row, and weights of rank 1 are a column,
-// whatever the flags say; dst lacks the axis that this adds.
+// whatever the flags say. dst lacks the axis that this adds.
 // https://uxlfoundation.github.io/oneDNN/dev_guide_op_matmul.html
 //
 // src, weights and bias have one type, any of Gemm's. dst has the same type; if that is float16 or
@@ -443,8 +443,8 @@ Status matmul_shape(const MatMulArgs& args, int64_t* dims, size_t* rank);
 
 // Prepared calls ----------------------------------------------------------------------------------
 
-// A call that is checked and planned once and runs any number of times, each time on the elements
-// that A, B and C then hold. It pays for small products: to check and plan takes 0.2 microseconds,
+// A call that is checked and planned once and runs any number of times. Each run uses the elements
+// that A, B and C then hold. It pays for small products. To check and plan takes 0.2 microseconds,
 // which is 40% of a gemm() of 16 x 16 x 16 in float32.
 //
 //   wgemm::PreparedCall call;
@@ -510,8 +510,8 @@ struct Explanation {
   bool packs_a = false;            // the call packs A; else the micro-kernel reads it unpacked
   bool packs_b = false;  // the call packs B; else B is read unpacked, or was packed by pack()
   bool direct = false;   // the micro-kernel writes Y; else the epilogue writes it from scratch
-  // The call computes Y' = B' A', since N is small. The tile, the blocks, A and B are then those of
-  // the transposed product.
+  // The call computes the transpose of Y, since N is small. The tile, the blocks, A and B are then
+  // those of the transposed product.
   bool transposed = false;
   int64_t scratch_bytes = 0;  // scratch memory of the call, for all threads
   // Some operands are out-of-core: the call copies blocks of them to memory and computes block by

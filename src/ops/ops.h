@@ -34,8 +34,8 @@ Status pack_problem(const char* op, const char* name, const PackArgs& args, Pack
 
 // Checks that packed weights may replace the operand `name` of a product with `a`, which errors
 // call `other`. They must be packed for `wanted`, have K = k and, except for 8-bit types, the type
-// of `a`; float16 and bfloat16 also serve a float32 `a`. `transpose`, the value of the argument
-// `flag`, must be 0.
+// of `a`. If that is float32, they may also be float16 or bfloat16. `transpose`, the value of the
+// argument `flag`, must be 0.
 Status check_packed(const char* op, const char* name, const PackedWeights& weights, PackFor wanted,
                     const char* other, const ConstTensor& a, bool a_transposed, int64_t k,
                     int64_t transpose, const char* flag);

@@ -10,8 +10,8 @@ namespace wgemm {
 // Largest number of elements of a tensor, and largest stride. JavaScript counts exactly up to 2^53.
 inline constexpr int64_t kMaxElements = int64_t{1} << 53;
 
-// Number of elements from the first to the last of a checked tensor, both included, with the gaps
-// between them; 0 if a size is 0.
+// Number of elements from the first to the last of a checked tensor; 0 if a size is 0. It includes
+// both, and the gaps between them.
 int64_t tensor_extent(std::span<const int64_t> dims, std::span<const int64_t> strides);
 
 // Stride of an axis of a checked tensor. Empty `strides` mean contiguous.

@@ -17,8 +17,8 @@ namespace {
 // that each line that it reads or writes is used completely while it is in L1.
 constexpr int64_t kTile = 16;
 
-// Rows of B that are packed together. Their cache lines stay in L1 until they are used completely,
-// even if the row stride is a power of two, which maps all rows to a few sets of L1.
+// Rows of B that are packed together. Their cache lines stay in L1 until they are used completely.
+// That holds even for a row stride of a power of two, which maps all rows to a few sets of L1.
 constexpr int64_t kRowsAtOnce = 8;
 
 // Loads contiguous elements of type From as a vector of To.

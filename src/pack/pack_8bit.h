@@ -1,5 +1,5 @@
-// Packing of 8-bit operands into panels with pairs of k (kr = 2), as int8 or int16, or with quads
-// of k (kr = 4), as bytes.
+// Packs 8-bit operands into panels. Panels with pairs of k (kr = 2) hold int8 or int16, those with
+// quads of k (kr = 4) hold bytes.
 #pragma once
 
 #include "pack/pack.h"

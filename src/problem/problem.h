@@ -67,8 +67,8 @@ struct Epilogue {
 // A batch axis: `size` products of different matrices.
 struct BatchAxis {
   int64_t size;
-  // Strides of A, B, C and Y from one product to the next, in elements (of packed weights, in
-  // matrices); 0 if all products share the matrix.
+  // Strides of A, B, C and Y from one product to the next; 0 if all products share the matrix. They
+  // count elements, or matrices of packed weights.
   int64_t a, b, c, y;
 };
 
