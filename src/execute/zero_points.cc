@@ -20,9 +20,7 @@ int ZeroPointCorrection::packed_a_offset() const {
                  : problem_.quantization.a_zero_point;
 }
 
-void ZeroPointCorrection::begin_rows(int64_t rows) {
-  if (row_sums_ != nullptr) std::fill_n(row_sums_, rows, 0);
-}
+void ZeroPointCorrection::clear_row_sums(int64_t rows) { std::fill_n(row_sums_, rows, 0); }
 
 void ZeroPointCorrection::add_packed_a(const std::byte* a_panels, int64_t rows, int64_t depth) {
   if (row_sums_ == nullptr) return;

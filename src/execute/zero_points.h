@@ -42,7 +42,9 @@ class ZeroPointCorrection {
     if (plan_.columns_bytes != 0) compute_columns(col, cols);
   }
   // Clears the sums of `rows` rows.
-  void begin_rows(int64_t rows);
+  void begin_rows(int64_t rows) {
+    if (row_sums_ != nullptr) clear_row_sums(rows);
+  }
   // What packing subtracts from elements of A: -u, or za.
   int packed_a_offset() const;
   // Adds to the sums of rows those of a block of A that is packed.
@@ -58,6 +60,7 @@ class ZeroPointCorrection {
  private:
   // x; 0 unless a dot kernel computes.
   int a_zero_point() const;
+  void clear_row_sums(int64_t rows);
   void compute_columns(int64_t col, int64_t cols);
 
   const Problem& problem_;
