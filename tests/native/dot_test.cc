@@ -73,7 +73,7 @@ int range_of(Values values) {
   }
 }
 
-TEST_P(RelaxedDot, GivesTheSameBitsForAllOperands) {
+TEST_P(RelaxedDot, HasTheSameBitsForAllOperands) {
   uint32_t seed = 0;
   for (const DType a_type : kTypes) {
     for (const DType b_type : kTypes) {
@@ -103,7 +103,7 @@ TEST_P(RelaxedDot, GivesTheSameBitsForAllOperands) {
   }
 }
 
-TEST_P(RelaxedDot, GivesTheSameBitsForAllSizesAndBlocks) {
+TEST_P(RelaxedDot, HasTheSameBitsForAllSizesAndBlocks) {
   uint32_t seed = 0;
   for (const Values b : {Values::k256Values, Values::k255Values, Values::k128Values}) {
     for (const DType a_type : kTypes) {

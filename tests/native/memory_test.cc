@@ -126,7 +126,7 @@ class MemoryTest : public ::testing::TestWithParam<Product> {
     for (Bytes* bytes : {&a, &b}) {
       const int64_t count = bytes == &a ? p.m * p.k : p.k * p.n * (p.batch.empty() ? 1 : 3);
       bytes->resize(static_cast<size_t>(count) * dtype_bytes(p.type) + 1);
-      // Small whole numbers: any order of summation gives the same.
+      // Small whole numbers: every order of summation has the same result.
       for (int64_t i = 0; i < count; ++i) {
         EXPECT_TRUE(store("", "", static_cast<double>(random() % 8), p.type,
                           bytes->data() + static_cast<size_t>(i) * dtype_bytes(p.type))
@@ -188,8 +188,9 @@ void expect_out_of_memory(const Status& status, const char* op) {
 }
 
 #ifdef WGEMM_TEST_WRAPPED
-// Calls `call` with its first allocation failing, and then, until it makes no more, the next; then
-// with all from each on. `check` looks at what came of it. Gives how many calls failed.
+// Calls `call` once per allocation that it makes, and lets that allocation fail; then again, and
+// lets it and all later ones fail. `check` checks each status. Returns the number of calls that
+// failed.
 template <typename Call, typename Check>
 int fail_each(const Call& call, const Check& check) {
   int failures = 0;

@@ -1,5 +1,5 @@
-// Operands that are not in memory: every operation gives what it gives of operands in memory, with
-// as much memory as a small part of them.
+// Out-of-core operands: every operation has the results that it has with operands in memory, within
+// a limit that is a small fraction of their bytes.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -273,8 +273,8 @@ TEST(OutOfCoreMemory, ScalesMustBeInMemory) {
   EXPECT_STREQ(status.message, "qgemm: a_scale has no data");
 }
 
-// Sizes near the most that there can be, and beyond: explain() gives a plan or an error, and no sum
-// or product of it overflows.
+// Sizes near the largest that are allowed, and beyond: explain() returns a plan or an error, and
+// none of its sums and products overflows.
 TEST(Explain, AbsurdSizes) {
   constexpr int64_t kSizes[] = {0,
                                 1,

@@ -188,7 +188,7 @@ INSTANTIATE_TEST_SUITE_P(Types, GoldenGrid, ::testing::Range(0, kDTypeCount), []
 TEST(GoldenPlans, OfProductsOutOfCore) {
   for (const DType type : {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kInt32}) {
     uint64_t hash = 0;
-    for (const size_t limit : {40'000, 700'000, 20'000'000, 500'000'000}) {
+    for (const size_t limit : {40'000u, 700'000u, 20'000'000u, 500'000'000u}) {
       Context context(limit);
       for (const int64_t m : {1, 17, 300, 5000}) {
         for (const int64_t n : {1, 9, 700, 4000}) {

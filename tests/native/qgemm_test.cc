@@ -645,15 +645,17 @@ TEST(PackedWeights, AreMovedBetweenContextsAndFromViews) {
     EXPECT_GT(two.bytes_in_use(), 0U);
 
     PackedWeights owner = packed(one, b.tensor(DType::kInt8));
-    const void* const block = prepacked_of(first).column_sums;
     first = std::move(owner);
-    first = PackedWeights::view(owner.detach());
-    EXPECT_EQ(prepacked_of(first).column_sums, block);
-    EXPECT_EQ(one.bytes_in_use(), 0U);
-    EXPECT_GT(two.bytes_in_use(), 0U);
-    second = std::move(first);
-    two.release(second.detach());
+    EXPECT_TRUE(owner.empty());  // NOLINT(bugprone-use-after-move)
+    EXPECT_GT(one.bytes_in_use(), 0U);
     EXPECT_EQ(two.bytes_in_use(), 0U);
+    const void* const block = prepacked_of(first).column_sums;
+    first = PackedWeights::view(first.detach());
+    EXPECT_EQ(prepacked_of(first).column_sums, block);
+    EXPECT_GT(one.bytes_in_use(), 0U);
+    second = std::move(first);
+    one.release(second.detach());
+    EXPECT_EQ(one.bytes_in_use(), 0U);
   }
   EXPECT_EQ(one.bytes_in_use() + two.bytes_in_use(), 0U);
 }

@@ -25,14 +25,14 @@ inline Context& test_context() {
   return context;
 }
 
-// With several threads even small products are cut into parts.
+// With several threads, even small products are cut into tasks.
 inline PlanOptions test_options(PlanOptions options) {
   if (test_threads() > 1 && options.tasks == 0) options.tasks = 5;
   return options;
 }
 
-// The same without a kernel that cannot run the problem, such as one that reads B in place where it
-// lies otherwise.
+// The same options. A kernel that cannot run the problem is left out, such as one that reads B
+// unpacked in another layout.
 inline PlanOptions fitting(PlanOptions options, const Problem& problem) {
   if (options.kernel != nullptr && !can_run(*options.kernel, problem)) options.kernel = nullptr;
   return options;

@@ -1,5 +1,5 @@
-// A context with several threads: it gives what one thread gives, bit for bit, and small products
-// stay on one.
+// A context with several threads has the results of one thread, bit for bit. Small products stay on
+// one thread.
 #include "threads.h"
 
 #include <gtest/gtest.h>
@@ -78,8 +78,8 @@ TEST(Threads, GiveTheSameBits) {
   for (const bool trans_b : {false, true}) expect_same_bits(1, 1026, 4200, trans_b);
 }
 
-// The same of packed weights, which are read in bursts as a whole, but not in parts: what each step
-// of k gives is seen in every bit.
+// The same with packed weights. One task reads them in bursts, several tasks do not. The products
+// of every k show in the bits of the result.
 TEST(Threads, GiveTheSameBitsOfPackedWeights) {
   Product one(1, 1026, 4200), many(1, 1026, 4200);
   const auto run = [](Context& context, Product& product) {
