@@ -11,6 +11,7 @@
 #include "api/call_cache.h"
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/quantize.h"
 #include "ops/tensor_check.h"
 
 // Embind calls this to name a type that was not registered. Here every type is registered, and
@@ -374,6 +375,29 @@ int run_pack() {
   return result.ok() ? return_weights(std::move(weights)) : finish(result);
 }
 
+// The block: address of x, rows, cols, elements from row to row, type of y, address of y, scale,
+// zero point, addresses that receive the scale and the zero point. Then for C of a bias: its number
+// of elements, the address of the bias, that of the scales of B, their number, and the address of
+// C. The scale and the zero point are those of quantize() in base/quantize.h. An address that
+// receives one of them may be 0.
+int run_quantize() {
+  const auto integer = [](int i) { return static_cast<int64_t>(block[i]); };
+  const auto pointer = [](int i) {
+    return reinterpret_cast<void*>(static_cast<uintptr_t>(block[i]));
+  };
+  QuantizedScale q{static_cast<float>(block[6]), static_cast<int>(block[7])};
+  const FloatRows x{static_cast<const float*>(pointer(0)), integer(1), integer(2), integer(3)};
+  Status result = quantize(x, static_cast<DType>(integer(4)), &q, pointer(5));
+  if (!result.ok()) return finish(result);
+  if (auto* const scale = static_cast<float*>(pointer(8)); scale != nullptr) *scale = q.scale;
+  if (auto* const zero_point = static_cast<std::byte*>(pointer(9)); zero_point != nullptr)
+    *zero_point = static_cast<std::byte>(q.zero_point);
+  quantize_bias(static_cast<const float*>(pointer(11)), integer(10), q.scale,
+                static_cast<const float*>(pointer(12)), block[13] > 1,
+                static_cast<int32_t*>(pointer(14)));
+  return 0;
+}
+
 std::span<std::byte> bytes_at(uintptr_t address, size_t length) {
   return {reinterpret_cast<std::byte*>(address), length};
 }
@@ -423,6 +447,7 @@ EMSCRIPTEN_BINDINGS(wgemm) {
   function("matmul", &compute<MatMul>);
   function("explainMatmul", &run_explain<MatMul>);
   function("pack", &run_pack);
+  function("quantize", &run_quantize);
   function(
       "serializedBytes", +[](uintptr_t weights) {
         return serialized_bytes(PackedWeights::view(reinterpret_cast<void*>(weights)));

@@ -33,6 +33,7 @@ declare module '*.mjs' {
     matmul(end: number): number;
     explainMatmul(beside: number): number;
     pack(): number;
+    quantize(): number;
     serializedBytes(weights: number): number;
     serialize(weights: number, bytes: number, length: number): number;
     deserialize(bytes: number, length: number): number;

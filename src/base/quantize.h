@@ -1,0 +1,36 @@
+// Quantization of float32 to int8 and uint8, with the results of js/quantize.ts, bit for bit:
+// y = saturate(round(x / scale) + zero_point). The quotient is rounded to float32, and then half to
+// even, as ONNX QuantizeLinear demands.
+#pragma once
+
+#include <cstdint>
+
+#include "wgemm.h"
+
+namespace wgemm {
+
+// A matrix of float32. The caller owns it.
+struct FloatRows {
+  const float* data;
+  int64_t rows, cols;
+  int64_t row_stride;  // elements from row to row
+};
+
+struct QuantizedScale {
+  float scale;
+  int zero_point;
+};
+
+// Writes x to `y`, contiguous rows of `type`, which is kInt8 or kUInt8 and must not overlap x. If
+// q->scale is above 0, it applies with q->zero_point. Otherwise both come from the range of x and 0
+// in the way of ONNX DynamicQuantizeLinear, and are written to `q`. The scale is then at least
+// -q->scale.
+// Error: kArgument if an element is NaN, or if the range is infinite. Nothing is written then.
+Status quantize(const FloatRows& x, DType type, QuantizedScale* q, void* y);
+
+// Writes round(bias / (a_scale * b_scale)), computed in float64 and saturated: C of QGemm for a
+// finite bias of `n` elements. `b_scale` has one element, or n.
+void quantize_bias(const float* bias, int64_t n, float a_scale, const float* b_scale,
+                   bool scale_per_column, int32_t* c);
+
+}  // namespace wgemm
