@@ -275,6 +275,7 @@ struct MatMul {
   static constexpr int kOperation = 2;
   MatMul(const MatMul&) = delete;
   explicit MatMul(double* scalars) : reader(scalars) {
+    args.alpha = reader.factor();
     args.transpose_a = reader.integer();
     args.transpose_b = reader.integer();
     reader.integer();  // the type of a result that JavaScript makes, which dst has too

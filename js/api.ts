@@ -165,9 +165,9 @@ export interface Api<P extends Place> {
   ): Arrival<Tensor<Float32Array | QuantizedArray>>[P];
 
   /**
-   * oneDNN Graph MatMul: dst = src * weights + bias, for stacks of matrices. The last two axes are
-   * the matrix. The axes before them are broadcast in both directions, as in NumPy. A vector is a
-   * row as src and a column as weights, and the result does not have that axis.
+   * oneDNN Graph MatMul: dst = alpha * src * weights + bias, for stacks of matrices. The last two
+   * axes are the matrix. The axes before them are broadcast in both directions, as in NumPy. A
+   * vector is a row as src and a column as weights, and the result does not have that axis.
    * https://uxlfoundation.github.io/oneDNN/dev_guide_op_matmul.html
    *
    * @param src (..., M, K), or (..., K, M) with `transposeA`; or (K)

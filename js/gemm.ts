@@ -1,11 +1,17 @@
 /** ONNX Gemm: its options, and how a call of it is read. */
-import { writeFactor } from './block.js';
 import { type Arguments, isInHeap, makeCall, operations, runCall, runInHeap } from './call.js';
 import type { Core } from './core.js';
-import { ArgumentError, describe, OpsetError } from './errors.js';
+import { describe, OpsetError } from './errors.js';
 import type { HeapTensor, PackedWeights } from './heap.js';
 import { type Reader, readTensor } from './operand.js';
-import { type Activation, readActivation, readAddend, readFlag, readOptions } from './options.js';
+import {
+  type Activation,
+  readActivation,
+  readAddend,
+  readFactor,
+  readFlag,
+  readOptions,
+} from './options.js';
 import type { DataArray, DType, TensorLike } from './tensor.js';
 
 export interface GemmOptions<A extends DataArray = DataArray> {
@@ -137,26 +143,14 @@ function readAttributes(
   broadcast: unknown,
   activation: unknown,
 ): number {
-  readFactor('alpha', alpha, to, 0);
-  readFactor('beta', beta, to, 2);
+  readFactor(op, 'alpha', alpha, to, 0);
+  readFactor(op, 'beta', beta, to, 2);
   to[4] = readFlag(op, 'transA', transA, 0);
   to[5] = readFlag(op, 'transB', transB, 0);
   to[6] = readOpset(opset);
   to[7] = readFlag(op, 'broadcast', broadcast, NaN); // NaN: not given
   readActivation(op, activation, to, 8);
   return 10;
-}
-
-function readFactor(name: string, value: unknown, to: Float64Array, at: number): void {
-  if (value !== undefined && typeof value !== 'number' && typeof value !== 'bigint') {
-    throw new ArgumentError(
-      op,
-      name,
-      `${op}: ${name} is ${describe(value)}; ` +
-        'it must be a number, or a bigint with int64 and uint64',
-    );
-  }
-  writeFactor(to, at, value ?? 1);
 }
 
 function readOpset(value: unknown): number {

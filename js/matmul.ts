@@ -4,10 +4,19 @@ import type { Core } from './core.js';
 import { describe, DTypeError } from './errors.js';
 import type { HeapTensor } from './heap.js';
 import { type Reader, readTensor } from './operand.js';
-import { type Activation, readActivation, readAddend, readFlag, readOptions } from './options.js';
+import {
+  type Activation,
+  readActivation,
+  readAddend,
+  readFactor,
+  readFlag,
+  readOptions,
+} from './options.js';
 import type { DataArray, DType, TensorLike } from './tensor.js';
 
 export interface MatMulOptions<A extends DataArray = DataArray, T extends DType = DType> {
+  /** Factor of the product, by the rules of gemm's alpha. Default 1. */
+  alpha?: number | bigint;
   /**
    * The last two axes of src are (K, M). Any number except 0 is true. Has no effect on a vector.
    * Default false.
@@ -35,7 +44,7 @@ export interface MatMulOptions<A extends DataArray = DataArray, T extends DType 
 }
 
 const op = 'matmul';
-const optionNames = ['transposeA', 'transposeB', 'outType', 'activation', 'out'];
+const optionNames = ['alpha', 'transposeA', 'transposeB', 'outType', 'activation', 'out'];
 
 /** @internal */
 export function runMatMul(
@@ -46,7 +55,7 @@ export function runMatMul(
   options: unknown,
 ): unknown {
   core.checkAlive(op);
-  const { transposeA, transposeB, outType, activation, out } = readOptions(
+  const { alpha, transposeA, transposeB, outType, activation, out } = readOptions(
     op,
     options,
     optionNames,
@@ -60,19 +69,20 @@ export function runMatMul(
   ) {
     // prettier-ignore
     const read = readArguments(
-      core, src, weights, bias, transposeA, transposeB, outType, activation, out,
+      core, src, weights, bias, alpha, transposeA, transposeB, outType, activation, out,
     );
     return runCall(makeCall(core, read));
   }
   const { block } = core;
-  block[0] = readFlag(op, 'transposeA', transposeA, 0);
-  block[1] = readFlag(op, 'transposeB', transposeB, 0);
-  block[2] = 0; // the type of a result that the call makes, for which there is `out` here
-  readActivation(op, activation, block, 3);
+  readFactor(op, 'alpha', alpha, block, 0);
+  block[2] = readFlag(op, 'transposeA', transposeA, 0);
+  block[3] = readFlag(op, 'transposeB', transposeB, 0);
+  block[4] = 0; // the type of a result that the call makes, for which there is `out` here
+  readActivation(op, activation, block, 5);
   return runInHeap(
     core,
     operations.matmul,
-    5,
+    7,
     src as HeapTensor,
     weights as HeapTensor,
     bias as HeapTensor | null,
@@ -89,7 +99,7 @@ export function readMatMul(
   options: unknown,
 ): Arguments {
   reader.checkAlive(op);
-  const { transposeA, transposeB, outType, activation, out } = readOptions(
+  const { alpha, transposeA, transposeB, outType, activation, out } = readOptions(
     op,
     options,
     optionNames,
@@ -98,7 +108,7 @@ export function readMatMul(
   );
   // prettier-ignore
   return readArguments(
-    reader, src, weights, bias, transposeA, transposeB, outType, activation, out,
+    reader, src, weights, bias, alpha, transposeA, transposeB, outType, activation, out,
   );
 }
 
@@ -107,6 +117,7 @@ function readArguments(
   src: unknown,
   weights: unknown,
   bias: unknown,
+  alpha: unknown,
   transposeA: unknown,
   transposeB: unknown,
   outType: unknown,
@@ -131,11 +142,12 @@ function readArguments(
     const found = `out has type ${dtypes[result.dtype]} and outType is ${describe(outType)}`;
     throw new DTypeError(op, 'outType', `${op}: ${found}; they must be the same`);
   }
-  const attributes = new Float64Array(5);
-  attributes[0] = readFlag(op, 'transposeA', transposeA, 0);
-  attributes[1] = readFlag(op, 'transposeB', transposeB, 0);
-  attributes[2] = type;
-  readActivation(op, activation, attributes, 3);
+  const attributes = new Float64Array(7);
+  readFactor(op, 'alpha', alpha, attributes, 0);
+  attributes[2] = readFlag(op, 'transposeA', transposeA, 0);
+  attributes[3] = readFlag(op, 'transposeB', transposeB, 0);
+  attributes[4] = type;
+  readActivation(op, activation, attributes, 5);
   const operands = [operandA, operandB, addend, result];
   return { operation: operations.matmul, attributes, operands, out };
 }

@@ -1,4 +1,5 @@
 /** Options and operands of a call, read one by one from the caller's objects. */
+import { writeFactor } from './block.js';
 import { ArgumentError, describe } from './errors.js';
 import { type Operand, operandOf, type Reader, readTensor } from './operand.js';
 import { isList, isReadable, unpolluted } from './properties.js';
@@ -127,6 +128,25 @@ export function readActivation(op: string, value: unknown, to: Float64Array, at:
     }
     to[at + i] = bound;
   }
+}
+
+/** @internal Writes alpha or beta, 1 by default, to `to[at]` and `to[at + 1]`. */
+export function readFactor(
+  op: string,
+  name: string,
+  value: unknown,
+  to: Float64Array,
+  at: number,
+): void {
+  if (value !== undefined && typeof value !== 'number' && typeof value !== 'bigint') {
+    throw new ArgumentError(
+      op,
+      name,
+      `${op}: ${name} is ${describe(value)}; ` +
+        'it must be a number, or a bigint with int64 and uint64',
+    );
+  }
+  writeFactor(to, at, value ?? 1);
 }
 
 /** @internal A boolean or a number as 0 or 1. */

@@ -38,9 +38,9 @@ export function resultOfMatMul(_: Core, operands: Operands, attributes: Float64A
   const [a, b] = [shapeOf(src), shapeOf(weights)];
   const shape = broadcast(a.slice(0, -2), b.slice(0, -2));
   // A vector has no M or N.
-  if (a.length > 1) shape.push(a.at(attributes[0] !== 0 ? -1 : -2) as number);
-  if (b.length > 1) shape.push(b.at(attributes[1] !== 0 ? -2 : -1) as number);
-  return { dtype: attributes[2] as number, shape };
+  if (a.length > 1) shape.push(a.at(attributes[2] !== 0 ? -1 : -2) as number);
+  if (b.length > 1) shape.push(b.at(attributes[3] !== 0 ? -2 : -1) as number);
+  return { dtype: attributes[4] as number, shape };
 }
 
 /** (M, N) */

@@ -108,8 +108,9 @@ function createBlock(dtype) {
       matmul(x, packed.q, bias.q, { out: q });
       matmul(x, packed.k, bias.k, { out: k });
       matmul(x, packed.v, bias.v, { out: v });
-      matmul(headsOf(q), headsOf(k), null, { transposeB: true, out: scores });
-      softmax(scores.data, tokens, 1 / Math.sqrt(width));
+      const alpha = 1 / Math.sqrt(width);
+      matmul(headsOf(q), headsOf(k), null, { alpha, transposeB: true, out: scores });
+      softmax(scores.data, tokens);
       if (!isFloat) shares.data.set(toBfloat16(scores.data));
       matmul(shares, headsOf(v), null, { out: headsOf(context) });
       matmul(context, packed.o, x, { out: y }); // adds x as a bias of full size

@@ -13,15 +13,15 @@ export function fromBfloat16(halves) {
   return new Float32Array(Uint32Array.from(halves, (half) => half << 16).buffer);
 }
 
-/** Softmax of each row of `columns` scores, times `scale`, in place. */
-export function softmax(scores, columns, scale) {
+/** Softmax of each row of `columns` scores, in place. */
+export function softmax(scores, columns) {
   for (let start = 0; start < scores.length; start += columns) {
     const end = start + columns;
     let highest = -Infinity;
     for (let i = start; i < end; ++i) highest = Math.max(highest, scores[i]);
     let sum = 0;
     // Each is at most 1, so that nothing overflows.
-    for (let i = start; i < end; ++i) sum += scores[i] = Math.exp(scale * (scores[i] - highest));
+    for (let i = start; i < end; ++i) sum += scores[i] = Math.exp(scores[i] - highest);
     for (let i = start; i < end; ++i) scores[i] /= sum;
   }
 }

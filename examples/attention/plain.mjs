@@ -24,9 +24,9 @@ export function attentionInJavaScript(x, weights, biases, { tokens, heads, width
       for (let j = 0; j < tokens; ++j) {
         let sum = 0;
         for (let c = 0; c < width; ++c) sum += q[at + c] * k[j * size + head * width + c];
-        scores[j] = sum;
+        scores[j] = sum / Math.sqrt(width);
       }
-      softmax(scores, tokens, 1 / Math.sqrt(width));
+      softmax(scores, tokens);
       for (let j = 0; j < tokens; ++j) {
         for (let c = 0; c < width; ++c)
           context[at + c] += scores[j] * v[j * size + head * width + c];

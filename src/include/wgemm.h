@@ -411,15 +411,16 @@ Status qgemm(Context& context, const QGemmArgs& args);
 // As gemm_shape(); also returns the type of Y. Reads no values of scales, zero points or alpha.
 Status qgemm_shape(const QGemmArgs& args, int64_t dims[2], DType* dtype);
 
-// oneDNN Graph MatMul: dst = src * weights + bias for stacks of matrices. The last two axes are the
-// matrix. The axes before them are batch axes, aligned at the right and broadcast in both
-// directions, as in NumPy. A src of rank 1, [K], is a row, and weights of rank 1 are a column,
-// whatever the flags say. dst lacks the axis that this adds.
+// oneDNN Graph MatMul, with a factor: dst = alpha * src * weights + bias for stacks of matrices.
+// The last two axes are the matrix. The axes before them are batch axes, aligned at the right and
+// broadcast in both directions, as in NumPy. A src of rank 1, [K], is a row, and weights of rank 1
+// are a column, whatever the flags say. dst lacks the axis that this adds.
 // https://uxlfoundation.github.io/oneDNN/dev_guide_op_matmul.html
 //
 // src, weights and bias have one type, any of Gemm's. dst has the same type; if that is float16 or
 // bfloat16, dst may also be float32. If all others are float32, packed weights may be float16 or
-// bfloat16. Sums accumulate as in gemm(). If K = 0, dst is bias, or 0 without bias.
+// bfloat16. alpha acts, and sums accumulate, as in gemm(). If K = 0, dst is bias, or 0 without
+// bias.
 struct MatMulArgs {
   ConstTensor src;      // (..., M, K), or (..., K, M) with transpose_a; or (K)
   ConstTensor weights;  // (..., K, N), or (..., N, K) with transpose_b; or (K)
@@ -429,9 +430,10 @@ struct MatMulArgs {
   // (..., M, N), without M if src has rank 1, without N if weights has rank 1. May be exactly bias:
   // the same memory, shape and strides.
   Tensor dst;
+  Factor alpha = 1;         // as in gemm()
   int64_t transpose_a = 0;  // not 0: the last two axes of src are exchanged
   int64_t transpose_b = 0;  // not 0: the last two axes of weights are exchanged
-  Activation activation;    // bounds src * weights + bias, as in gemm()
+  Activation activation;    // bounds alpha * src * weights + bias, as in gemm()
 };
 
 // Computes dst. Errors: kShape, kDType, kArgument, kPackMismatch, kOutOfMemory.

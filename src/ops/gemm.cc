@@ -1,6 +1,5 @@
 // ONNX Gemm, opsets 1 to 13: https://onnx.ai/onnx/operators/onnx__Gemm.html
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 
 #include "base/error.h"
@@ -29,45 +28,10 @@ Status check_dtype(const char* name, DType found, DType wanted) {
                 "; they must be the same"});
 }
 
-// Rounds alpha or beta as `dtype`, the type of A, demands.
-Status make_scalar(const char* name, const Factor& factor, DType dtype, Scalar* scalar) {
-  const double value = factor.number();
-  if (factor.is_exact()) {
-    if (!is_integer(dtype) || dtype_bytes(dtype) != 8) {
-      return error(
-          Code::kArgument, kOp, name,
-          {name, " is a 64-bit integer; with ", dtype_name(dtype), " it must be a number"});
-    }
-    *scalar = {.value = value, .integer = factor.integer(), .whole = true};
-    return {};
-  }
-  if (!is_integer(dtype)) {
-    // float32, float16 and bfloat16 accumulate in float32 and so round the factor to it.
-    const bool single = compute_type(dtype) == DType::kFloat32;
-    *scalar = {.value = single ? static_cast<double>(static_cast<float>(value)) : value};
-    return {};
-  }
-  if (!std::isfinite(value)) {
-    return error(Code::kArgument, kOp, name,
-                 {name, " is ", std::isnan(value) ? "NaN" : "infinite", "; with ",
-                  dtype_name(dtype), " it must be finite"});
-  }
-  if (std::fabs(value) > static_cast<double>(kMaxElements)) {
-    return error(
-        Code::kArgument, kOp, name,
-        {name, " is beyond 2^53; with ", dtype_name(dtype), " it must lie from -2^53 to 2^53"});
-  }
-  const auto integer = static_cast<int64_t>(value);
-  *scalar = {.value = value,
-             .integer = static_cast<uint64_t>(integer),
-             .whole = static_cast<double>(integer) == value};
-  return {};
-}
-
 Status make_scalars(const GemmArgs& args, Epilogue* epilogue) {
   const DType dtype = args.A.dtype;
-  WGEMM_RETURN_IF_ERROR(make_scalar("alpha", args.alpha, dtype, &epilogue->alpha));
-  WGEMM_RETURN_IF_ERROR(make_scalar("beta", args.beta, dtype, &epilogue->beta));
+  WGEMM_RETURN_IF_ERROR(check_factor(kOp, "alpha", args.alpha, dtype, &epilogue->alpha));
+  WGEMM_RETURN_IF_ERROR(check_factor(kOp, "beta", args.beta, dtype, &epilogue->beta));
   if (args.alpha.is_exact() && !epilogue->beta.whole) {
     return error(
         Code::kArgument, kOp, "beta",

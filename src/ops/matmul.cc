@@ -312,8 +312,9 @@ Status matmul_problem(const MatMulArgs& args, bool with_data, MatMulProblem* res
   const Tensor dst =
       with_dst ? args.dst : Tensor{.data = nullptr, .dtype = args.dst.dtype, .dims = shape};
   write_problem(args, src, weights, dst, result);
-  WGEMM_RETURN_IF_ERROR(
-      check_activation(kOp, args.activation, args.src.dtype, &result->problem.epilogue.bounds));
+  Epilogue& epilogue = result->problem.epilogue;
+  WGEMM_RETURN_IF_ERROR(check_factor(kOp, "alpha", args.alpha, args.src.dtype, &epilogue.alpha));
+  WGEMM_RETURN_IF_ERROR(check_activation(kOp, args.activation, args.src.dtype, &epilogue.bounds));
   write_batch(std::max(src.batch_rank, weights.batch_rank), result);
   return {};
 }

@@ -199,6 +199,40 @@ Status check_inner(const char* op, const ConstTensor& a, bool transA, int64_t k,
                 b_k, " in B, and must be the same"});
 }
 
+Status check_factor(const char* op, const char* name, const Factor& factor, DType type,
+                    Scalar* scalar) {
+  const double value = factor.number();
+  if (factor.is_exact()) {
+    if (!is_integer(type) || dtype_bytes(type) != 8) {
+      return error(Code::kArgument, op, name,
+                   {name, " is a 64-bit integer; with ", dtype_name(type), " it must be a number"});
+    }
+    *scalar = {.value = value, .integer = factor.integer(), .whole = true};
+    return {};
+  }
+  if (!is_integer(type)) {
+    // float32, float16 and bfloat16 accumulate in float32 and so round the factor to it.
+    const bool single = compute_type(type) == DType::kFloat32;
+    *scalar = {.value = single ? static_cast<double>(static_cast<float>(value)) : value};
+    return {};
+  }
+  if (!std::isfinite(value)) {
+    return error(Code::kArgument, op, name,
+                 {name, " is ", std::isnan(value) ? "NaN" : "infinite", "; with ", dtype_name(type),
+                  " it must be finite"});
+  }
+  if (std::fabs(value) > static_cast<double>(kMaxElements)) {
+    return error(
+        Code::kArgument, op, name,
+        {name, " is beyond 2^53; with ", dtype_name(type), " it must lie from -2^53 to 2^53"});
+  }
+  const auto integer = static_cast<int64_t>(value);
+  *scalar = {.value = value,
+             .integer = static_cast<uint64_t>(integer),
+             .whole = static_cast<double>(integer) == value};
+  return {};
+}
+
 Status check_activation(const char* op, const Activation& activation, DType type,
                         Activation* bounds) {
   const char* name = "activation";

@@ -1,5 +1,6 @@
-// Checks of tensors and activations that several operations share, and the operands that checked
-// tensors become. Only ops/ includes this. All sizes, strides and extents here count elements.
+// Checks of tensors, factors and activations that several operations share, and the operands that
+// checked tensors become. Only ops/ includes this. All sizes, strides and extents here count
+// elements.
 #pragma once
 
 #include "problem/problem.h"
@@ -37,6 +38,11 @@ Status check_broadcast(const char* op, const char* name, std::span<const int64_t
 // Checks that A' has as many columns (`k`) as B' has rows (`b_k`).
 Status check_inner(const char* op, const ConstTensor& a, bool transA, int64_t k,
                    const ConstTensor& b, bool transB, int64_t b_k);
+
+// Checks alpha or beta of a product of operands of `type`, and writes it to `scalar`, rounded as
+// the type demands.
+Status check_factor(const char* op, const char* name, const Factor& factor, DType type,
+                    Scalar* scalar);
 
 // Checks an activation and writes it to `bounds`, rounded as results of `type` demand.
 Status check_activation(const char* op, const Activation& activation, DType type,

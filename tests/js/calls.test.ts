@@ -69,10 +69,9 @@ describe('the same shape comes again', () => {
               if (transB) continue;
               wg.gemm(x, packed, addend, { ...options, out });
               expect(Array.from(out.data, (value) => value + 0)).toEqual(wanted);
-              if (alpha !== 1) continue;
-              wg.matmul(x, packed, addend, { transposeA: transA, out });
+              wg.matmul(x, packed, addend, { transposeA: transA, alpha, out });
               expect(Array.from(out.data, (value) => value + 0)).toEqual(wanted);
-              wg.matmul(x, w, addend, { transposeA: transA, out });
+              wg.matmul(x, w, addend, { transposeA: transA, alpha, out });
               expect(Array.from(out.data, (value) => value + 0)).toEqual(wanted);
             }
           }
@@ -391,6 +390,7 @@ describe('what is in the heap alone', () => {
     refused(() => matmul(a, b, theirs, { out }), 'ARGUMENT', 'bias');
     refused(() => matmul(a, b, c, { out: gone }), 'DISPOSED', 'dst');
     refused(() => matmul(gone, b, c, { out, transposeB: 'x' }), 'ARGUMENT', 'transposeB');
+    refused(() => matmul(gone, b, c, { out, transposeB: 'x', alpha: 'x' }), 'ARGUMENT', 'alpha');
     refused(() => matmul(a, b, c, { out: b }), 'ARGUMENT', 'dst');
     refused(() => matmul(a, b, c, { out, outType: 'float64' }), 'DTYPE', 'outType');
     const [bytes, old8, sums] = [

@@ -683,7 +683,7 @@ describe('every argument of every call', () => {
       ),
     ),
     ...Object.fromEntries(
-      ['transposeA', 'transposeB', 'outType', 'activation', 'out'].map((name) => [
+      ['alpha', 'transposeA', 'transposeB', 'outType', 'activation', 'out'].map((name) => [
         `matmul, ${name}`,
         (x: never) => wg.matmul(square(), square(), null, { [name]: x }),
       ]),

@@ -7,6 +7,7 @@ import { type Bias, type Matrix, referenceGemm } from './reference.js';
 export type Stack = Matrix;
 
 export interface Flags {
+  alpha?: number | bigint;
   transposeA?: boolean | number;
   transposeB?: boolean | number;
   outType?: DType;
@@ -69,6 +70,7 @@ export function referenceMatMul(
       matrix(src, offset(batch, i, found.batchOfSrc), rows, inner),
       matrix(weights, offset(batch, i, found.batchOfWeights), depth, columns),
       tensor ? matrix(tensor, offset(batch, i, axesOfBias), biasRows, biasColumns) : bias,
+      { alpha: flags.alpha ?? 1 },
     );
     // One by one, since engines limit the number of arguments.
     for (const value of product.values) values.push(value);

@@ -137,7 +137,9 @@ describe.each(dtypes)('%s', (dtype) => {
         const form = stored ? `${what}, packed` : what;
         expectMatMul(wg, src, weights, null, flags, form, stored);
         const withBias = `${form}, bias [${bias.shape.join(', ')}]`;
-        expectMatMul(wg, src, weights, bias, { ...flags, ...(out && { out }) }, withBias, stored);
+        const alpha = random.pick([1, -2, 0.37]);
+        const options = { ...flags, alpha, ...(out && { out }) };
+        expectMatMul(wg, src, weights, bias, options, `${withBias}, alpha ${alpha}`, stored);
       }
       if (packed) ++packs;
       if (packed && packed.shape.length > 2) ++batches;

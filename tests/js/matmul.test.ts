@@ -218,6 +218,42 @@ describe.each(dtypes)('%s', (dtype) => {
     }
   });
 
+  it('takes any alpha', () => {
+    const random = new Random(21);
+    const numbers = [1, 0, -0, -2, 3, 0.37, 1 + 1e-12, 2 ** 31, -(2 ** 53)];
+    if (isFloat(dtype)) numbers.push(NaN, Infinity, -Infinity, 1e300);
+    const factors =
+      bytesOf(dtype) < 8 || isFloat(dtype) ? numbers : [...numbers, 0n, 3n, -(2n ** 62n) - 1n];
+    for (const alpha of factors) {
+      for (const [a, b] of pairs) {
+        const flags = { ...random.pick(transposes), alpha };
+        const where = random.pick(placeNames);
+        const src = place(wg, where, dtype, shapeOfSrc(a, flags), random);
+        const weights = place(wg, where, dtype, shapeOfWeights(b, flags), random);
+        const shape = shapeOf(src.shape, weights.shape, flags);
+        const out = place(wg, where, dtype, shape, random);
+        const bias = random.pick([null, 3, random.tensor(dtype, random.pick(biasShapes(shape)))]);
+        const what = `alpha ${alpha}, ${where}`;
+        expectMatMul(wg, src, weights, null, flags, what);
+        expectMatMul(wg, src, weights, bias, flags, `${what}, bias`);
+        expectMatMul(wg, src, weights, null, { ...flags, out }, `${what}, out`);
+        expectMatMul(wg, src, weights, out, { ...flags, out }, `${what}, bias is out`);
+        if (bytesOf(dtype) === 2)
+          expectMatMul(wg, src, weights, bias, { ...flags, outType: 'float32' }, `${what}, wide`);
+        if (b !== 'vector') {
+          using packed = wg.pack(weights, { op: 'matmul', trans: flags.transposeB });
+          expectMatMul(wg, src, weights, bias, { ...flags, out }, `${what}, packed`, packed);
+        }
+        drop(src, weights, bias, out);
+      }
+      const [empty, none] = [random.tensor(dtype, [m, 0]), random.tensor(dtype, [0, n])];
+      const ofNone = (bias: number | null) =>
+        valuesOf(wg.matmul(empty, none, bias, { alpha })).map(Number);
+      expect(ofNone(null)).toEqual(Array(m * n).fill(0));
+      expect(ofNone(3)).toEqual(Array(m * n).fill(3));
+    }
+  });
+
   it('takes operands from any mix of arrays and the heap', () => {
     const random = new Random(5);
     for (let i = 0; i < 150; ++i) {
@@ -950,6 +986,12 @@ const dtypeError = (argument: string, ...says: string[]): Wanted => ({
   argument,
   says,
 });
+/** Operands of int32, in place of those of `operands()`. */
+const integers = () => ({
+  src: tensor('int32', [2], [1, 2]),
+  weights: tensor('int32', [2], [3, 4]),
+  bias: null,
+});
 const noOut = { options: { out: undefined } };
 
 refuses('refuses an operand that is no tensor:', {
@@ -1241,7 +1283,28 @@ refuses('refuses the option', {
     () => ({ options: { transposeB: NaN } }),
     argument('transposeB', 'NaN', 'a boolean or a number'),
   ],
-  alpha: [() => ({ options: { alpha: 1 } }), argument('alpha', 'not known')],
+  beta: [() => ({ options: { beta: 1 } }), argument('beta', 'not known', 'alpha')],
+  'alpha: a string': [
+    () => ({ options: { alpha: '1' } }),
+    argument('alpha', '"1"', 'a number, or a bigint with int64 and uint64'),
+  ],
+  'alpha: null': [() => ({ options: { alpha: null } }), argument('alpha', 'null', 'a number')],
+  'alpha: a bigint with float32': [
+    () => ({ options: { alpha: 2n } }),
+    argument('alpha', '64-bit integer', 'float32', 'a number'),
+  ],
+  'alpha: NaN with int32': [
+    () => ({ ...integers(), options: { out: undefined, alpha: NaN } }),
+    argument('alpha', 'NaN', 'int32', 'finite'),
+  ],
+  'alpha: infinite with int32': [
+    () => ({ ...integers(), options: { out: undefined, alpha: -Infinity } }),
+    argument('alpha', 'infinite', 'int32', 'finite'),
+  ],
+  'alpha: beyond 2^53 with int32': [
+    () => ({ ...integers(), options: { out: undefined, alpha: 2 ** 53 + 2 } }),
+    argument('alpha', 'beyond 2^53', 'int32', 'from -2^53 to 2^53'),
+  ],
 });
 
 refuses('refuses an out that overlaps', {
@@ -1729,6 +1792,7 @@ describe('any problem', () => {
     sizes: fc.tuple(size, size, size),
     transposeA: fc.boolean(),
     transposeB: fc.boolean(),
+    alpha: fc.constantFrom(undefined, 1, 1, 0, -2, 0.37),
     bias: fc.record({
       kind: fc.constantFrom('none', 'number', 'tensor', 'tensor'),
       mask: fc.nat({ max: 31 }),
@@ -1783,7 +1847,7 @@ describe('any problem', () => {
         if (kind === 'rank') random.pick([srcShape, weightsShape]).length = 0;
         const src = make(0, srcShape);
         const weights = make(1, weightsShape, kind === 'type' ? random.pick(allTypes) : dtype);
-        const flags = { transposeA, transposeB };
+        const flags = { transposeA, transposeB, ...(p.alpha !== undefined && { alpha: p.alpha }) };
         const product = shapeOfMatMul(srcShape, weightsShape, flags);
         const dst = product ?? [rows, columns];
         const biasShape = dst
@@ -1864,6 +1928,7 @@ it('matmul, explain and pack take arguments of every JavaScript kind: a GemmErro
       'shape',
       'strides',
       'dtype',
+      'alpha',
       'transposeA',
       'transposeB',
       'outType',

@@ -222,6 +222,7 @@ describe('a product larger than maxMemory', () => {
     const bias = random.tensor('float16', [2, 1, 500]);
     const options: MatMulOptions = { transposeB: true };
     expectSame((wg) => wg.matmul(src, weights, bias, options));
+    expectSame((wg) => wg.matmul(src, weights, bias, { ...options, alpha: 0.5 }));
     expectSame((wg) => wg.matmul(src, weights, bias, { ...options, outType: 'float32' }));
     const dst = floats([3, 600, 600]);
     const square = floats([3, 600, 600]);

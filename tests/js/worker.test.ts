@@ -240,12 +240,18 @@ describe('returns what wgemm returns, bit for bit:', () => {
           random().tensor(dtype, [3, 5]),
           random().tensor(dtype, [4, 6, 5]),
           1,
-          { transposeB: true, out },
+          { alpha: 2, transposeB: true, out },
         ];
       });
       await expectSame('explain', () => {
         const src = layOut(dtype, [3, 5], layout([3, 5]));
-        return ['matmul', src, random().tensor(dtype, [4, 6, 5]), null, { transposeB: true }];
+        return [
+          'matmul',
+          src,
+          random().tensor(dtype, [4, 6, 5]),
+          null,
+          { alpha: 3, transposeB: true },
+        ];
       });
     }
     // A vector, and no axis at all, with room between elements and without.

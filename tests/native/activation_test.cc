@@ -67,7 +67,7 @@ TEST(Activation, HoldsInEveryType) {
                                   .activation(bounds)
                                   .packed(packed);
         tester.run();
-        tester.bias({3, 1, 20}).float32().run();
+        tester.bias({3, 1, 20}).alpha(1.5).float32().run();
       }
       MatMulTester().type(type).src({9}).weights({9}).activation(bounds).run();
     }

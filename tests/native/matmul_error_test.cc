@@ -83,6 +83,8 @@ struct Case {
 };
 
 constexpr int64_t kHuge = int64_t{1} << 40;
+constexpr double kInf = std::numeric_limits<double>::infinity(),
+                 kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr DType kUnknown = static_cast<DType>(200);
 
 const Case kCases[] = {
@@ -149,6 +151,18 @@ const Case kCases[] = {
      "dst has type float64 and src has type float16"},
     {"Float32FromInt32", [](Call& c) { c.types(DType::kInt32), c.args.dst.dtype = DType::kFloat32; }, Code::kDType, "dst",
      "dst has type float32 and src has type int32"},
+
+    // alpha.
+    {"NanAlphaOfIntegers", [](Call& c) { c.types(DType::kInt32), c.args.alpha = kNan; }, Code::kArgument, "alpha",
+     "alpha is NaN; with int32 it must be finite"},
+    {"InfiniteAlphaOfIntegers", [](Call& c) { c.types(DType::kUInt32), c.args.alpha = -kInf; }, Code::kArgument, "alpha",
+     "alpha is infinite; with uint32 it must be finite"},
+    {"FarAlphaOfIntegers", [](Call& c) { c.types(DType::kInt32), c.args.alpha = 0x1p54; }, Code::kArgument, "alpha",
+     "alpha is beyond 2^53; with int32 it must lie from -2^53 to 2^53"},
+    {"ExactAlphaOfFloat32", [](Call& c) { c.args.alpha = Factor::exact(2); }, Code::kArgument, "alpha",
+     "alpha is a 64-bit integer; with float32 it must be a number"},
+    {"ExactAlphaOfInt32", [](Call& c) { c.types(DType::kInt32), c.args.alpha = Factor::exact(2); }, Code::kArgument, "alpha",
+     "alpha is a 64-bit integer; with int32 it must be a number"},
 
     // K and batch axes.
     {"K", [](Call& c) { c.weights.dims = {5, 4}; }, Code::kShape, "weights",

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <random>
@@ -107,6 +108,8 @@ MatMulTester any(DType type, uint32_t seed) {
                .kc = draw.one_of(blocks)});
   }
   if (draw.one_in(8)) t.specials();
+  const Factor factors[] = {0, -2, 0.37, 3};
+  if (draw.one_in(2)) t.alpha(factors[draw.below(4)]);
   return t;
 }
 
@@ -268,6 +271,46 @@ TEST_P(MatMul, SingleRowsOfABatch) {
         .weights({2, 4, 5, 9}, {.repeated = 3})
         .bias(bias.size() > 3 ? Sizes{4, 9} : Sizes{4, 1})
         .run();
+  }
+}
+
+TEST_P(MatMul, EveryFactor) {
+  const double inf = std::numeric_limits<double>::infinity();
+  const Sizes batches[][2] = {{{}, {}}, {{2}, {}}, {{2}, {2}}, {{}, {2}}};
+  for (const double alpha : {1.0, 0.0, -2.0, 0.37, 1 + 1e-12, 2147483648.0, 0x1p53, -0x1p53}) {
+    for (const auto& [a, b] : batches) {
+      for (const int64_t k : {0, 1, 5}) {
+        Sizes src = a, weights = b;
+        src.insert(src.end(), {3, k});
+        weights.insert(weights.end(), {k, 9});
+        tester().src(src).weights(weights).alpha(alpha).run();
+        tester().src(src).weights(weights).alpha(alpha).bias({3, 1}).float32().run();
+        tester().src(src).weights(weights).alpha(alpha).in_place().dst({.gap = 2}).run();
+      }
+    }
+    // A vector; then N = 1 and a small N, for which the transpose of dst is faster.
+    tester().src({7}).weights({2, 7, 9}).alpha(alpha).bias({9}).run();
+    tester().src({2, 9, 7}).weights({7}).alpha(alpha).bias({9}).run();
+    tester().src({7}).weights({7}).alpha(alpha).run();
+    tester().src({40, 30}).weights({30, 1}).alpha(alpha).run();
+    tester().src({40, 30}).weights({30, 2}).alpha(alpha).bias({2}).run();
+    tester().src({2, 19, 21}).weights({21, 35}).alpha(alpha).options({.kc = 5}).run();
+  }
+  if (is_integer(GetParam())) return;
+  for (const double alpha : {inf, -inf, std::numeric_limits<double>::quiet_NaN(), 0.0, 0.5}) {
+    tester().src({2, 3, 7}).weights({7, 9}).alpha(alpha).specials().run();
+    tester().src({2, 3, 7}).weights({7, 9}).alpha(alpha).bias({9}).specials().float32().run();
+    tester().src({3, 0}).weights({0, 9}).alpha(alpha).bias({9}).run();
+  }
+}
+
+TEST_P(MatMul, ExactFactorsOf64Bits) {
+  if (!is_integer(GetParam()) || dtype_bytes(GetParam()) != 8) return;
+  for (const uint64_t alpha :
+       {uint64_t{0}, uint64_t{3}, ~uint64_t{0}, uint64_t{1} << 63, (uint64_t{1} << 53) + 1}) {
+    tester().src({2, 3, 5}).weights({5, 9}).alpha(Factor::exact(alpha)).run();
+    tester().src({3, 5}).weights({2, 5, 9}).bias({9}).alpha(Factor::exact(alpha)).run();
+    tester().src({3, 0}).weights({0, 9}).bias({9}).alpha(Factor::exact(alpha)).run();
   }
 }
 

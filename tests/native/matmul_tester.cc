@@ -111,7 +111,7 @@ std::string MatMulTester::describe() const {
   if (bias_.has_value()) text << " bias=" << text_of(*bias_, bias_layout_);
   text << " dst=" << text_of(dst_dims(), dst_layout_) << (in_place_ ? " in place" : "")
        << (float32_ ? " float32" : "");
-  text << " from " << activation_.min << " to " << activation_.max;
+  text << " alpha=" << alpha_.number() << " from " << activation_.min << " to " << activation_.max;
   if (options_.has_value()) {
     text << " kernel=" << (options_->kernel != nullptr ? options_->kernel->name : "any");
     text << " mc=" << options_->mc << " nc=" << options_->nc << " kc=" << options_->kc;
@@ -143,21 +143,23 @@ void MatMulTester::run_into() const {
   if (in_place_ || bias_.has_value()) args.bias = &bias_tensor;
   args.transpose_a = trans_a_;
   args.transpose_b = trans_b_;
+  args.alpha = alpha_;
   args.activation = activation_;
 
   // The expected result, computed before the call writes anything.
   const int64_t depth = src_[src_.size() - (trans_a_ && src_.size() > 1 ? 2 : 1)];
   std::vector<Exact<T>> expected;
-  std::vector<double> sums;  // sums of absolute products and bias
+  std::vector<double> sums;  // |alpha| * sum |src||weights| + |bias|
   for_each_index(dims, [&](std::span<const int64_t> index) {
     expected.push_back(reference_matmul<T, Exact<T>>(args, index));
-    double sum = args.bias == nullptr
-                     ? 0
-                     : std::fabs(convert<double>(reference_broadcast<T>(*args.bias, index)));
+    double sum = 0;
     for (int64_t k = 0; k < depth && !std::is_integral_v<T>; ++k) {
       sum += std::fabs(convert<double>(reference_src<T>(args, index, k)) *
                        convert<double>(reference_weights<T>(args, index, k)));
     }
+    if (depth > 0) sum *= std::fabs(reference_factor<T>(args.alpha));
+    if (args.bias != nullptr)
+      sum += std::fabs(convert<double>(reference_broadcast<T>(*args.bias, index)));
     sums.push_back(sum);
   });
 

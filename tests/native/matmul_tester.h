@@ -48,6 +48,7 @@ class MatMulTester {
     return bias_ = std::move(dims), set(bias_layout_, std::move(layout));
   }
   MatMulTester& dst(Layout layout) { return set(dst_layout_, std::move(layout)); }
+  MatMulTester& alpha(Factor value) { return set(alpha_, value); }
   // bias is dst and is overwritten.
   MatMulTester& in_place() { return set(in_place_, true); }
   MatMulTester& activation(Activation value) { return set(activation_, value); }
@@ -88,6 +89,7 @@ class MatMulTester {
   Layout src_layout_, weights_layout_, bias_layout_, dst_layout_;
   bool trans_a_ = false, trans_b_ = false, in_place_ = false, float32_ = false, specials_ = false;
   std::optional<bool> packed_;
+  Factor alpha_ = 1;
   Activation activation_;
   std::optional<PlanOptions> options_;
   OutOfCoreSetup out_of_core_;

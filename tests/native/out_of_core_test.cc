@@ -98,6 +98,7 @@ TEST_P(OutOfCoreTest, MatMul) {
         .float32(compute_type(GetParam()) == DType::kFloat32 && random() % 2 != 0);
     const Sizes biases[] = {{}, {n}, {m, 1}, {m, n}, dst};
     if (random() % 2 != 0) t.bias(biases[random() % 5]);
+    if (random() % 2 != 0) t.alpha(random() % 2 != 0 ? 3 : 0.37);
     t.out_of_core(any_setup(random)).packed(random() % 3 == 0);
     t.run();
   }

@@ -74,53 +74,57 @@ Value reference_activation(const Activation& activation, Value value) {
   }
 }
 
-// Element (i, j) of Y = alpha * A' * B' + beta * C for operands of type T. The arguments must be
-// valid. Floating point: the result is in Acc, not yet rounded to T. Integers: Acc is T; exact
-// modulo 2^bits, or through float64 if a factor that counts has a fraction.
+// alpha * acc + beta * c, within bounds, for a product `acc` of `depth` steps and operands of type
+// T. c null: absent. Floating point: the result is in Acc, not yet rounded to T. Integers: Acc is
+// T; exact modulo 2^bits, or through float64 if a factor that counts has a fraction.
 template <typename T, typename Acc>
-Acc reference_gemm(const GemmArgs& args, int64_t i, int64_t j) {
-  const bool trans_a = args.transA != 0, trans_b = args.transB != 0;
-  const int64_t depth = args.A.dims[trans_a ? 0 : 1];
-  const auto bounded = [&](Acc value) { return reference_activation<T>(args.activation, value); };
-  const auto a = [&](int64_t k) { return convert<Acc>(reference_read<T>(args.A, i, k, trans_a)); };
-  const auto b = [&](int64_t k) { return convert<Acc>(reference_read<T>(args.B, k, j, trans_b)); };
+Acc reference_combine(const Factor& alpha, Acc acc, int64_t depth, const Factor& beta, const T* c,
+                      const Activation& activation) {
+  const auto bounded = [&](Acc value) { return reference_activation<T>(activation, value); };
+  const bool has_c =
+      c != nullptr && (std::is_integral_v<T> ? beta.number() : reference_factor<T>(beta)) != 0;
   if constexpr (std::is_integral_v<T>) {
-    using U =
-        std::common_type_t<std::make_unsigned_t<T>,
-                           unsigned>;  // narrower types would be promoted to int, which overflows
-    const bool has_c = args.C != nullptr && args.beta.number() != 0;
-    const T c = has_c ? reference_broadcast<T>(*args.C, i, j) : T{0};
-    U acc = 0;
-    for (int64_t k = 0; k < depth; ++k) acc += static_cast<U>(a(k)) * static_cast<U>(b(k));
+    using U = typename Modular<T>::type;
+    const T term = has_c ? *c : T{0};
     const auto is_whole = [](const Factor& f) { return f.number() == std::trunc(f.number()); };
-    if ((depth == 0 || is_whole(args.alpha)) && (!has_c || is_whole(args.beta))) {
+    if ((depth == 0 || is_whole(alpha)) && (!has_c || is_whole(beta))) {
       const auto factor = [](const Factor& f) {
         return static_cast<U>(
             f.is_exact() ? f.integer() : static_cast<uint64_t>(static_cast<int64_t>(f.number())));
       };
-      return bounded(
-          static_cast<T>(factor(args.alpha) * acc + factor(args.beta) * static_cast<U>(c)));
+      return bounded(static_cast<T>(factor(alpha) * static_cast<U>(acc) +
+                                    factor(beta) * static_cast<U>(term)));
     }
-    const double value = args.alpha.number() * static_cast<double>(static_cast<T>(acc)) +
-                         args.beta.number() * static_cast<double>(c);
+    const double value =
+        alpha.number() * static_cast<double>(acc) + beta.number() * static_cast<double>(term);
     using Limits = std::numeric_limits<T>;
     if (value >= std::ldexp(1.0, Limits::digits)) return bounded(Limits::max());
     if (value <= static_cast<double>(Limits::min())) return bounded(Limits::min());
     return bounded(static_cast<T>(value));  // toward zero
   } else {
-    const auto alpha = static_cast<Acc>(reference_factor<T>(args.alpha)),
-               beta = static_cast<Acc>(reference_factor<T>(args.beta));
-    const bool has_c = args.C != nullptr && beta != 0;
-    Acc acc = 0;
-    for (int64_t k = 0; k < depth; ++k) {
-      const Acc product = a(k) * b(k);
-      acc += product;
-    }
-    const Acc scaled = depth == 0 ? Acc{0} : alpha * acc;
+    const Acc scaled = depth == 0 ? Acc{0} : static_cast<Acc>(reference_factor<T>(alpha)) * acc;
     if (!has_c) return bounded(scaled);
-    const Acc bias = beta * convert<Acc>(reference_broadcast<T>(*args.C, i, j));
+    const Acc bias = static_cast<Acc>(reference_factor<T>(beta)) * convert<Acc>(*c);
     return bounded(depth == 0 ? bias : scaled + bias);
   }
+}
+
+// Element (i, j) of Y = alpha * A' * B' + beta * C for operands of type T. The arguments must be
+// valid. The result is as reference_combine()'s.
+template <typename T, typename Acc>
+Acc reference_gemm(const GemmArgs& args, int64_t i, int64_t j) {
+  const bool trans_a = args.transA != 0, trans_b = args.transB != 0;
+  const int64_t depth = args.A.dims[trans_a ? 0 : 1];
+  using U = typename Modular<Acc>::type;
+  U acc = 0;
+  for (int64_t k = 0; k < depth; ++k) {
+    const U product = static_cast<U>(convert<Acc>(reference_read<T>(args.A, i, k, trans_a))) *
+                      static_cast<U>(convert<Acc>(reference_read<T>(args.B, k, j, trans_b)));
+    acc += product;
+  }
+  const T c = args.C == nullptr ? T{} : reference_broadcast<T>(*args.C, i, j);
+  return reference_combine<T, Acc>(args.alpha, static_cast<Acc>(acc), depth, args.beta,
+                                   args.C == nullptr ? nullptr : &c, args.activation);
 }
 
 // The k-th factors of element `index` of MatMul's dst, from src and from weights. A vector has no
@@ -146,9 +150,9 @@ T reference_weights(const MatMulArgs& args, std::span<const int64_t> index, int6
   return reference_broadcast<T>(args.weights, {at, batch + 2});
 }
 
-// Element `index` of MatMul's dst = src * weights + bias for operands of type T. The arguments must
-// be valid. args.weights is read even if packed_weights replaces it. Floating point: the result is
-// in Acc, not yet rounded. Integers: Acc is T, exact modulo 2^bits.
+// Element `index` of MatMul's dst = alpha * src * weights + bias for operands of type T. The
+// arguments must be valid. args.weights is read even if packed_weights replaces it. The result is
+// as reference_combine()'s.
 template <typename T, typename Acc>
 Acc reference_matmul(const MatMulArgs& args, std::span<const int64_t> index) {
   const size_t rank = args.src.dims.size();
@@ -160,12 +164,9 @@ Acc reference_matmul(const MatMulArgs& args, std::span<const int64_t> index) {
                       static_cast<U>(convert<Acc>(reference_weights<T>(args, index, k)));
     acc += product;
   }
-  const auto bounded = [&](U value) {
-    return reference_activation<T>(args.activation, static_cast<Acc>(value));
-  };
-  if (args.bias == nullptr) return bounded(acc);
-  const auto bias = static_cast<U>(convert<Acc>(reference_broadcast<T>(*args.bias, index)));
-  return bounded(depth == 0 ? bias : acc + bias);
+  const T bias = args.bias == nullptr ? T{} : reference_broadcast<T>(*args.bias, index);
+  return reference_combine<T, Acc>(args.alpha, static_cast<Acc>(acc), depth, 1,
+                                   args.bias == nullptr ? nullptr : &bias, args.activation);
 }
 
 // The zero point of column j; 0 if it is absent.

@@ -193,6 +193,30 @@ TEST_P(Strict, SplitsALongKInTheSameOrder) {
   });
 }
 
+TEST_P(Strict, MatMulReturnsThemWithItsAlpha) {
+  for_type([](auto zero) {
+    using T = decltype(zero);
+    Context context(0, Determinism::kStrict);
+    for (uint32_t seed = 1; seed <= 12; ++seed) {
+      Product<T> product(9, 20, 70, GetParam(), seed, seed % 2 == 0);
+      product.alpha = 0.3;
+      product.beta = 1;
+      Array<T> y({product.m, product.n}, 0, false);
+      const ConstTensor bias = product.c.tensor(GetParam());
+      MatMulArgs args;
+      args.src = product.a.tensor(GetParam());
+      args.weights = product.b.tensor(GetParam());
+      if (product.has_c) args.bias = &bias;
+      args.dst = y.template tensor<void>(GetParam());
+      args.alpha = product.alpha;
+      args.transpose_a = product.trans_a;
+      args.transpose_b = product.trans_b;
+      ASSERT_TRUE(matmul(context, args).ok());
+      EXPECT_TRUE(same_bits(y.values(), product.reference())) << "seed " << seed;
+    }
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Types, Strict,
                          ::testing::Values(DType::kFloat32, DType::kFloat64, DType::kFloat16,
                                            DType::kBFloat16),
