@@ -8,7 +8,15 @@ import type { Explanation, Info } from './index.js';
 import type { MatMulOptions } from './matmul.js';
 import type { PackOptions } from './pack.js';
 import type { QGemmInputs, QGemmOptions, QuantizedArray, Scale, ZeroPoint } from './qgemm.js';
-import type { ArrayOf, DataArray, DType, ResultArray, Tensor, TensorInput } from './tensor.js';
+import type {
+  ArrayOf,
+  DataArray,
+  DType,
+  ResultArray,
+  Tensor,
+  TensorInput,
+  TensorView,
+} from './tensor.js';
 import type { WorkerTensor, WorkerWeights } from './worker-handles.js';
 
 /** Where an instance computes: in the thread of its caller, or in a worker. */
@@ -56,14 +64,21 @@ interface Last {
 }
 
 /** A tensor in an array, or in the memory of the instance. */
-type Like<P extends Place, A extends DataArray = DataArray> = TensorInput<A> | Tensors<A>[P];
+type Like<P extends Place, A extends DataArray = DataArray> =
+  TensorInput<A> | Tensors<A>[P] | TensorView<A, Tensors<A>[P]>;
 
 /** A tensor in an array, or in the memory of the instance in the worker. */
 export type WorkerTensorLike<A extends DataArray = DataArray> = Like<'worker', A>;
 
 /** The type of an argument of `wgemm`, in which handles of `wgemm/worker` replace its own. */
 export type InWorker<T> =
-  T extends HeapTensor<infer A> ? WorkerTensor<A> : T extends PackedWeights ? WorkerWeights : T;
+  T extends HeapTensor<infer A>
+    ? WorkerTensor<A>
+    : T extends TensorView<infer A>
+      ? TensorView<A, WorkerTensor<A>>
+      : T extends PackedWeights
+        ? WorkerWeights
+        : T;
 
 /** What `qgemm` takes in `wgemm/worker`. */
 export type WorkerQGemmInputs = { [K in keyof QGemmInputs]: InWorker<QGemmInputs[K]> };

@@ -12,7 +12,7 @@ import {
   readFlag,
   readOptions,
 } from './options.js';
-import type { DataArray, DType, TensorLike } from './tensor.js';
+import type { DataArray, DType, TensorLike, TensorView } from './tensor.js';
 
 export interface GemmOptions<A extends DataArray = DataArray> {
   /**
@@ -39,7 +39,7 @@ export interface GemmOptions<A extends DataArray = DataArray> {
    */
   activation?: Activation;
   /** Receives the result and is returned. May be C itself, but must not overlap an input. */
-  out?: TensorLike<A>;
+  out?: TensorLike<A> | TensorView<A>;
 }
 
 const op = 'gemm';

@@ -20,7 +20,7 @@ import { readGemm, runGemm } from './gemm.js';
 import { disposedHandle, foreignHandle, HeapTensor, PackedWeights } from './heap.js';
 import { ask, readThreadSource, readWasmSource } from './load.js';
 import { readMatMul, runMatMul } from './matmul.js';
-import { checkAttached, detachedArray, operandOf, type Reader } from './operand.js';
+import { checkAttached, detachedArray, findIn, operandOf, type Reader } from './operand.js';
 import { readOptions } from './options.js';
 import { explain } from './out-of-core.js';
 import { messageOf } from './port.js';
@@ -84,6 +84,7 @@ export type {
   Tensor,
   TensorInput,
   TensorLike,
+  TensorView,
 } from './tensor.js';
 
 /** What a call would do, without running it. */
@@ -287,6 +288,7 @@ export const internals = {
   disposedHandle,
   dtypesOf,
   explainCall,
+  findIn,
   foreignHandle,
   handleKey,
   has,

@@ -12,7 +12,7 @@ import {
   readFlag,
   readOptions,
 } from './options.js';
-import type { DataArray, DType, TensorLike } from './tensor.js';
+import type { DataArray, DType, TensorLike, TensorView } from './tensor.js';
 
 export interface MatMulOptions<A extends DataArray = DataArray, T extends DType = DType> {
   /** Factor of the product, by the rules of gemm's alpha. Default 1. */
@@ -40,7 +40,7 @@ export interface MatMulOptions<A extends DataArray = DataArray, T extends DType 
    */
   activation?: Activation;
   /** Receives the result and is returned. May be bias itself, but must not overlap an input. */
-  out?: TensorLike<A>;
+  out?: TensorLike<A> | TensorView<A>;
 }
 
 const op = 'matmul';

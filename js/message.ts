@@ -9,6 +9,7 @@ import {
   bufferOf,
   byteLengthOf,
   classOf,
+  findIn,
   isDetached,
   lengthOf,
   offsetOf,
@@ -133,8 +134,11 @@ export interface SentArray {
   readonly length: number;
 }
 
-/** An operand in a message. */
-interface SentOperand extends Pick<Operand, 'name' | 'dtype' | 'shape' | 'strides' | 'size'> {
+/** An operand in a message. Of an array only its elements are sent, so that its offset is null. */
+interface SentOperand extends Pick<
+  Operand,
+  'name' | 'dtype' | 'shape' | 'strides' | 'offset' | 'size'
+> {
   readonly source: SentArray | { readonly handle: number } | number | bigint | null;
 }
 
@@ -157,8 +161,11 @@ interface Source {
   readonly name: string;
   readonly sent: SentArray;
   readonly array: DataArray;
+  /** Its length and its place in the buffer when the call was made. */
+  readonly length: number;
+  readonly byteOffset: number;
   readonly buffer: ArrayBufferLike;
-  /** In bytes. */
+  /** Of the elements of the operand, in bytes. */
   readonly start: number;
   readonly end: number;
   /** Whether a check of the call reads its elements. */
@@ -172,10 +179,12 @@ const readByChecks = /_(scale|zero_point)$/;
  * @internal Makes packets of the operands of a call. Arrays that overlap also overlap in each
  * packet: `out` may be C, but must not overlap A.
  *
+ * @param op the call that errors name
  * @param numberOf the number of a handle in the worker
  * @param changed the error for an array that was detached or resized since this call
  */
 export function packetsOf(
+  op: string,
   operands: readonly (Operand | null)[],
   numberOf: (handle: Handle, name: string) => number,
   changed: (name: string) => unknown,
@@ -183,18 +192,24 @@ export function packetsOf(
   const sources: Source[] = [];
   const sent = operands.map((operand): SentOperand | null => {
     if (operand === null) return null;
-    const { name, dtype, shape, strides, size, source } = operand;
-    return { name, dtype, shape, strides, size, source: send(name, source) };
+    const source = send(operand); // which finds the size
+    const { name, dtype, shape, strides, size } = operand;
+    const offset = classOf(operand.source) === undefined ? operand.offset : null;
+    return { name, dtype, shape, strides, offset, size, source };
   });
 
-  function send(name: string, source: Operand['source']): SentOperand['source'] {
+  function send(operand: Operand): SentOperand['source'] {
+    const { name, source } = operand;
     if (typeof source !== 'object' || source === null) return source;
     if (classOf(source) === undefined) return { handle: numberOf(source as Handle, name) };
     const array = source as DataArray;
-    const start = offsetOf(array);
-    const sent = describe(array);
-    const [buffer, end] = [bufferOf(array), start + byteLengthOf(array)];
-    sources.push({ name, sent, array, buffer, start, end, isRead: readByChecks.test(name) });
+    const [buffer, length, byteOffset] = [bufferOf(array), lengthOf(array), offsetOf(array)];
+    if (length === 0 && isDetached(buffer)) throw changed(name);
+    const bytes = byteLengthOf(array) / length || 0; // of an element
+    const start = byteOffset + findIn(op, operand, length) * bytes;
+    const sent = { ...describe(array), length: operand.size };
+    const [end, isRead] = [start + operand.size * bytes, readByChecks.test(name)];
+    sources.push({ name, sent, array, length, byteOffset, buffer, start, end, isRead });
     return sent;
   }
 
@@ -228,8 +243,8 @@ export function packetsOf(
   };
 }
 
-function isUnchanged({ sent, array, buffer, start }: Source): boolean {
-  return lengthOf(array) === sent.length && offsetOf(array) === start && !isDetached(buffer);
+function isUnchanged({ array, length, byteOffset, buffer }: Source): boolean {
+  return lengthOf(array) === length && offsetOf(array) === byteOffset && !isDetached(buffer);
 }
 
 function copyOf(buffer: ArrayBufferLike, first: number, last: number): ArrayBuffer {
@@ -277,8 +292,8 @@ export function operandsOf(
   };
   return operands.map((sent) => {
     if (sent === null) return null;
-    const { name, dtype, shape, strides, size, source } = sent;
-    return Object.assign(operandOf(name, dtype, shape, receive(source), strides), { size });
+    const { name, dtype, shape, strides, offset, size, source } = sent;
+    return Object.assign(operandOf(name, dtype, shape, receive(source), strides, offset), { size });
   });
 }
 

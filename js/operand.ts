@@ -10,7 +10,9 @@ import {
   type DataArray,
   type DType,
   dtypesOf,
+  extentIn,
   isDetached,
+  type Layout,
   lengthOf,
   offsetOf,
   readLayout,
@@ -55,17 +57,19 @@ export interface Operand {
   readonly dtype: number;
   readonly shape: readonly number[];
   readonly strides: readonly number[] | null;
+  /** Index of the first element in `source`; null if the caller gives none. */
+  readonly offset: number | null;
   /**
    * What holds the elements: a handle, an array of the caller, or a number. null: only `address`
    * tells where they are.
    */
   readonly source: Handle | DataArray | number | bigint | null;
-  /** Number of elements in memory. */
+  /** Number of elements in memory, from the first to the last one. */
   size: number;
   /** Address in the heap; 0 while the elements are elsewhere. */
   address: number;
   /**
-   * The bytes of the caller's array that are copied to the heap and back; null if there are no
+   * The bytes in the caller's array that are copied to the heap and back; null if there are no
    * elements, or they are in the heap. Not a typed array: engines limit its length, and bytes may
    * exceed that limit.
    */
@@ -105,11 +109,17 @@ export function readTensor(reader: Reader, op: string, name: string, value: unkn
       `${op}: ${name} is ${found}; it must be a tensor, { data, shape } or from alloc()`,
     );
   }
-  const handle = handleIn(value);
-  if (handle !== undefined)
-    throw new ArgumentError(op, name, `${op}: ${name} is ${handle}; it must be of this instance`);
+  checkOurs(op, name, value);
   const tensor = unpolluted(value, tensorKeys);
   const { data, dtype } = tensor; // once: they may be getters
+  if (HeapTensor.is(data) || handles?.isTensor(data)) {
+    const { dtype: held } = data;
+    if (dtype !== undefined && dtype !== held) {
+      const found = `has dtype ${describe(dtype)} and as data a tensor of ${held}`;
+      throw new DTypeError(op, name, `${op}: ${name} ${found}; it must be that, or absent`);
+    }
+    return operandIn(name, dtypes.indexOf(held), readLayout(op, name, tensor), data);
+  }
   const mistaken = data === undefined ? kindOf(value) : undefined;
   if (mistaken !== undefined)
     throw new DTypeError(
@@ -117,9 +127,17 @@ export function readTensor(reader: Reader, op: string, name: string, value: unkn
       name,
       `${op}: ${name} is ${mistaken}; it must be a tensor, { data, shape }`,
     );
+  if (isReadable(data) && !PackedWeights.is(data) && !handles?.isWeights(data))
+    checkOurs(op, name, data);
   const read = readData(op, name, { data, dtype }, dtypesOf);
-  const { sizes, steps } = readLayout(op, name, tensor);
-  return operandOf(name, dtypes.indexOf(read.dtype), sizes, read.data, steps);
+  return operandIn(name, dtypes.indexOf(read.dtype), readLayout(op, name, tensor), read.data);
+}
+
+/** Throws for a handle of another entry or copy of this package. */
+function checkOurs(op: string, name: string, value: object): void {
+  const handle = handleIn(value);
+  if (handle !== undefined)
+    throw new ArgumentError(op, name, `${op}: ${name} is ${handle}; it must be of this instance`);
 }
 
 /**
@@ -175,13 +193,36 @@ export function operandOf(
   shape: readonly number[],
   source: Operand['source'],
   strides: readonly number[] | null = null,
+  offset: number | null = null,
 ): Operand {
-  return { name, dtype, shape, strides, source, size: 0, address: 0, outside: null };
+  return { name, dtype, shape, strides, offset, source, size: 0, address: 0, outside: null };
+}
+
+function operandIn(
+  name: string,
+  dtype: number,
+  { sizes, steps, offset }: Layout,
+  source: Operand['source'],
+): Operand {
+  return operandOf(name, dtype, sizes, source, steps, offset);
 }
 
 /** @internal Whether a value is an array that can hold elements. */
 export function isDataArray(value: unknown): value is DataArray {
   return (classOf(value) ?? '') in dtypesOf;
+}
+
+/**
+ * @internal Sets the size of an operand, whose source has `length` elements. Returns the index of
+ * its first element. Throws if the source is too short for its strides or offset.
+ */
+export function findIn(op: string, operand: Operand, length: number): number {
+  const { name, shape, strides, offset } = operand;
+  operand.size = length;
+  if (strides === null && offset === null) return 0; // the core checks the length
+  const layout = { sizes: shape, steps: strides, offset };
+  operand.size = extentIn(op, name, length, layout);
+  return offset ?? 0;
 }
 
 /**
@@ -191,25 +232,28 @@ export function isDataArray(value: unknown): value is DataArray {
 export function locate(core: Core, op: string, operand: Operand): void {
   const { name, source } = operand;
   if (source === null || typeof source === 'number' || typeof source === 'bigint') return;
-  if (HeapTensor.is(source) || PackedWeights.is(source)) {
+  if (PackedWeights.is(source)) {
     operand.address = locateHeld(source, core, op, name);
-    operand.size = HeapTensor.is(source) ? source.size : 0;
+    return;
+  }
+  const bytes = bytesOf(core.dtypes[operand.dtype] as DType);
+  if (HeapTensor.is(source)) {
+    const address = locateHeld(source, core, op, name);
+    operand.address = address + findIn(op, operand, source.size) * bytes;
     return;
   }
   const array = source as DataArray; // this instance takes no handles in a worker
   checkAttached(op, name, array);
-  const length = lengthOf(array);
   const buffer = bufferOf(array);
-  const start = offsetOf(array);
-  operand.size = length;
-  if (length === 0) return;
-  const bytes = length * bytesOf(core.dtypes[operand.dtype] as DType);
+  const start = offsetOf(array) + findIn(op, operand, lengthOf(array)) * bytes;
+  if (operand.size === 0) return;
+  const byteLength = operand.size * bytes;
   if (!core.owns(buffer)) {
-    operand.outside = { buffer, byteOffset: start, byteLength: bytes };
+    operand.outside = { buffer, byteOffset: start, byteLength };
     return;
   }
   // The call does not copy a view of the heap, so a tensor that is alive must contain it.
-  if (core.holds(start, bytes)) operand.address = start;
+  if (core.holds(start, byteLength)) operand.address = start;
   else
     throw new DisposedError(
       op,

@@ -22,7 +22,13 @@ import {
   scalar,
 } from './options.js';
 import { isList } from './properties.js';
-import { type DataArray, type DType, lengthOf, type TensorLike } from './tensor.js';
+import {
+  type DataArray,
+  type DType,
+  lengthOf,
+  type TensorLike,
+  type TensorView,
+} from './tensor.js';
 
 /** Arrays of quantized elements. */
 export type QuantizedArray = Int8Array | Uint8Array;
@@ -30,22 +36,23 @@ export type QuantizedArray = Int8Array | Uint8Array;
  * One scale, or one per column of B if the input says so: a number, an array, or a tensor of rank 0
  * or 1.
  */
-export type Scale = number | Float32Array | TensorLike<Float32Array>;
+export type Scale = number | Float32Array | TensorLike<Float32Array> | TensorView<Float32Array>;
 /**
  * A zero point, in the same forms as a scale. An array must have the type of its operand. A number
  * takes this type.
  */
-export type ZeroPoint = number | QuantizedArray | TensorLike<QuantizedArray>;
+export type ZeroPoint =
+  number | QuantizedArray | TensorLike<QuantizedArray> | TensorView<QuantizedArray>;
 
 export interface QGemmInputs {
   /** int8 or uint8, (M, K), or (K, M) with `transA`. */
-  a: TensorLike<QuantizedArray>;
+  a: TensorLike<QuantizedArray> | TensorView<QuantizedArray>;
   /** One scale, above 0. */
   aScale: Scale;
   /** One zero point. Default 0. */
   aZeroPoint?: ZeroPoint | null;
   /** int8 or uint8, (K, N), or (N, K) with `transB`; or the packed weights made of it. */
-  b: TensorLike<QuantizedArray> | PackedWeights;
+  b: TensorLike<QuantizedArray> | TensorView<QuantizedArray> | PackedWeights;
   /** One scale, or one per column of B, above 0. */
   bScale: Scale;
   /** One zero point, or one per column of B, independently of the scales. Default 0. */
@@ -54,7 +61,7 @@ export interface QGemmInputs {
    * int32, broadcast to (M, N) in one direction, and added to the sums of products. Hence its scale
    * is alpha * aScale * bScale.
    */
-  c?: TensorLike<Int32Array> | number | null;
+  c?: TensorLike<Int32Array> | TensorView<Int32Array> | number | null;
   /** One scale, above 0. With it and `yZeroPoint` the result is quantized, without both float32. */
   yScale?: Scale | null;
   /** One zero point. The result has the type of this array; a number takes the type of `a`. */
@@ -75,7 +82,7 @@ export interface QGemmOptions<A extends DataArray = Float32Array | QuantizedArra
    */
   activation?: Activation;
   /** Receives the result and is returned. Must not overlap an input. */
-  out?: TensorLike<A>;
+  out?: TensorLike<A> | TensorView<A>;
 }
 
 const op = 'qgemm';

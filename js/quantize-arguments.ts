@@ -8,10 +8,12 @@ import type { QuantizedDType } from './quantize.js';
 import {
   type ArrayOf,
   bufferOf,
+  bytesOf,
   classNameOf,
   classOf,
   contiguousStrides,
   type DType,
+  extentIn,
   lengthOf,
   offsetOf,
   readLayout,
@@ -21,17 +23,20 @@ import {
 
 /** @internal A tensor, as the caller's objects describe it. */
 export interface TensorArgument<D extends QuantizeType> {
-  /** The caller's tensor. */
-  readonly source: object;
-  /** The caller's array. */
-  readonly given: ArrayOf<D>;
-  /** After `settle`: an array of the library over the same elements. */
-  data: ArrayOf<D>;
+  /** What holds the elements: a handle, or the caller's array. */
+  readonly source: HeapTensor | ArrayOf<D>;
+  /** In elements. */
   readonly length: number;
+  /** Index of the first element in `source`. */
+  readonly first: number;
+  /** Number of elements from the first to the last one. */
+  readonly extent: number;
+  /** After `settle`: an array of the library over these elements. */
+  data: ArrayOf<D>;
   readonly dtype: D;
-  readonly shape: number[];
+  readonly shape: readonly number[];
   /** null: contiguous. */
-  readonly strides: number[] | null;
+  readonly strides: readonly number[] | null;
 }
 
 /**
@@ -46,31 +51,29 @@ export function readTensor<D extends QuantizeType>(
 ): TensorArgument<D> {
   checkTensor(op, name, value);
   const tensor = unpolluted(value, tensorKeys);
-  const { sizes: shape, steps } = readLayout(op, name, tensor);
-  const read = HeapTensor.is(value) ? { data: viewHeld(value), dtype: value.dtype } : tensor;
+  const layout = readLayout(op, name, tensor);
+  const { sizes: shape, steps } = layout;
+  const source = HeapTensor.is(value) ? value : tensor.data;
+  const isHeld = HeapTensor.is(source);
+  if (isHeld && source.disposed) throw disposedTensor(op, name);
+  const { dtype: type = isHeld ? source.dtype : undefined } = tensor;
   const allowed = Object.create(null) as Record<string, DType[]>;
   for (const dtype of dtypes) allowed[classNameOf(dtype)] = [dtype];
-  const { data, dtype } = readData(op, name, read, allowed);
+  const given = isHeld ? viewHeld(source) : source;
+  const { data, dtype } = readData(op, name, { data: given, dtype: type }, allowed);
   checkAttached(op, name, data);
   const length = lengthOf(data);
+  const extent = extentIn(op, name, length, layout);
   const contiguous = contiguousStrides(shape);
   const strides = steps ?? contiguous;
-  const needed = shape.includes(0)
-    ? 0
-    : shape.reduce((last, size, axis) => last + (size - 1) * (strides[axis] as number), 1);
-  if (length !== needed) {
-    const layout = steps === null ? '' : ` with strides [${strides.join(', ')}]`;
-    const found = `${op}: ${name} has ${length} elements`;
-    const message = `${found}; shape [${shape.join(', ')}]${layout} needs ${needed}`;
-    throw new ShapeError(op, name, message);
-  }
   const isContiguous =
-    length === 0 || shape.every((size, axis) => size === 1 || strides[axis] === contiguous[axis]);
+    extent === 0 || shape.every((size, axis) => size === 1 || strides[axis] === contiguous[axis]);
   return {
-    source: value,
-    given: data as ArrayOf<D>,
-    data: data as ArrayOf<D>,
+    source: isHeld ? source : (data as ArrayOf<D>),
     length,
+    first: layout.offset ?? 0,
+    extent,
+    data: data as ArrayOf<D>,
     dtype: dtype as D,
     shape,
     strides: isContiguous ? null : strides,
@@ -83,10 +86,7 @@ function checkTensor(op: string, name: string, value: unknown): asserts value is
     const allowed = 'it must be a tensor, { data, shape } or from alloc()';
     throw new ArgumentError(op, name, `${op}: ${name} is ${describe(value)}; ${allowed}`);
   }
-  if (HeapTensor.is(value)) {
-    if (value.disposed) throw disposedTensor(op, name);
-    return;
-  }
+  if (HeapTensor.is(value)) return;
   const handle = PackedWeights.is(value) ? 'packed weights' : handleIn(value);
   if (handle === undefined) return;
   throw new ArgumentError(op, name, `${op}: ${name} is ${handle}; it must be { data, shape }`);
@@ -105,24 +105,44 @@ export function settle<D extends QuantizeType>(
   name: string,
   tensor: TensorArgument<D>,
 ): void {
-  const { source, given, length, dtype } = tensor;
+  const { source, length, first, extent, dtype } = tensor;
   if (HeapTensor.is(source)) {
     if (source.disposed) throw disposedTensor(op, name);
-    tensor.data = viewHeld(source) as ArrayOf<D>;
-    return;
+  } else {
+    checkAttached(op, name, source);
+    if (lengthOf(source) !== length) {
+      const found = `${name} had ${length} elements and has ${lengthOf(source)} now`;
+      const message = `${op}: ${found}; nothing may change it while the call reads its arguments`;
+      throw new ArgumentError(op, name, message);
+    }
   }
-  checkAttached(op, name, given);
-  if (lengthOf(given) !== length) {
-    const found = `${name} had ${length} elements and has ${lengthOf(given)} now`;
-    const message = `${op}: ${found}; nothing may change it while the call reads its arguments`;
-    throw new ArgumentError(op, name, message);
-  }
-  tensor.data = elementsOf(dtype, given);
+  tensor.data = elementsOf(dtype, arrayOf(tensor), first, extent);
 }
 
-/** The elements of the caller's array, in an array without properties or methods of the caller. */
-function elementsOf<D extends QuantizeType>(dtype: D, array: ArrayOf<D>): ArrayOf<D> {
-  return viewOf(dtype, bufferOf(array), offsetOf(array), lengthOf(array)) as ArrayOf<D>;
+/** The caller's array, or that of a handle. */
+function arrayOf<D extends QuantizeType>({ source }: TensorArgument<D>): ArrayOf<D> {
+  return HeapTensor.is(source) ? (viewHeld(source) as ArrayOf<D>) : source;
+}
+
+/**
+ * @internal The elements of the tensor that a call filled, as they are in memory now: the caller's
+ * array or that of the handle, unless the tensor is only a part of it.
+ */
+export function filled<D extends QuantizeType>(tensor: TensorArgument<D>): ArrayOf<D> {
+  const { length, first, extent, dtype } = tensor;
+  const array = arrayOf(tensor);
+  return extent === length ? array : elementsOf(dtype, array, first, extent);
+}
+
+/** Elements of the caller's array, in an array without properties or methods of the caller. */
+function elementsOf<D extends QuantizeType>(
+  dtype: D,
+  array: ArrayOf<D>,
+  first = 0,
+  length = lengthOf(array),
+): ArrayOf<D> {
+  const start = offsetOf(array) + first * bytesOf(dtype);
+  return viewOf(dtype, bufferOf(array), start, length) as ArrayOf<D>;
 }
 
 /** @internal The elements in order: the tensor's own array, or a copy. */
@@ -145,8 +165,8 @@ function gather(
   copy: ArrayOf<QuantizeType>,
   next: number,
   data: ArrayOf<QuantizeType>,
-  shape: number[],
-  strides: number[],
+  shape: readonly number[],
+  strides: readonly number[],
   axis: number,
   from: number,
 ): number {

@@ -3,13 +3,14 @@
  * result. No instance is needed.
  */
 import { ArgumentError, describe, DTypeError, ShapeError } from './errors.js';
-import { HeapTensor, viewHeld } from './heap.js';
+import { HeapTensor } from './heap.js';
 import { readOptions } from './options.js';
 import { unpolluted } from './properties.js';
 import type { QuantizedArray } from './qgemm.js';
 import {
   checkOut,
   checkValues,
+  filled,
   inOrder,
   readAxis,
   readEach,
@@ -33,6 +34,7 @@ import {
   type Tensor,
   type TensorInput,
   type TensorLike,
+  type TensorView,
 } from './tensor.js';
 
 /** The types of A and B of QGemm. */
@@ -69,7 +71,7 @@ export interface QuantizeOptions<
    * A contiguous tensor with the shape of x and the type of the result. It must not overlap x. The
    * call fills it, and the result has its data.
    */
-  out?: TensorLike<ArrayOf<D>>;
+  out?: TensorLike<ArrayOf<D>> | TensorView<ArrayOf<D>>;
 }
 
 /** Integers. Each stands for the number (value - zeroPoint) * scale. */
@@ -93,7 +95,8 @@ export type Quantized<
 > = X extends number ? QuantizedPerAxis<ArrayOf<D>> : QuantizedPerTensor<ArrayOf<D>>;
 
 /** The argument of {@link dequantize}: a result of the other two functions, or a similar tensor. */
-export interface QuantizedInput extends TensorInput<QuantizedArray | Int32Array> {
+export interface QuantizedInput extends Omit<TensorInput, 'data'> {
+  readonly data: QuantizedArray | Int32Array | HeapTensor<QuantizedArray | Int32Array>;
   /** A number, or with `axis` an array. */
   readonly scale: number | Float32Array;
   /** A number, or with `axis` an array of the type of the data. 0 with int32. Default 0. */
@@ -153,7 +156,10 @@ export function quantize<
   S extends boolean = false,
   D extends QuantizedDType = S extends true ? 'int8' : 'uint8',
   X extends number | undefined = undefined,
->(x: TensorLike<Float32Array>, options?: QuantizeOptions<D, S, X> | null): Quantized<D, X>;
+>(
+  x: TensorLike<Float32Array> | TensorView<Float32Array>,
+  options?: QuantizeOptions<D, S, X> | null,
+): Quantized<D, X>;
 export function quantize(x: unknown, options?: unknown): unknown {
   const op = 'quantize';
   const given = readOptions(op, options, [
@@ -234,11 +240,12 @@ export function quantize(x: unknown, options?: unknown): unknown {
   const parameters = axis
     ? { scale: scales, zeroPoint: zeros, axis: axis.index }
     : { scale: scales[0], zeroPoint: zeros[0] };
-  if (!HeapTensor.is(out)) return { data: target ? target.given : y, shape, dtype, ...parameters };
+  if (!target) return { data: y, shape, dtype, ...parameters };
+  if (!HeapTensor.is(target.source)) return { data: filled(target), shape, dtype, ...parameters };
   return {
-    // A view of the heap becomes invalid when the memory grows. Then viewHeld makes another.
+    // A view of the heap becomes invalid when the memory grows. Then this makes another.
     get data() {
-      return viewHeld(out);
+      return filled(target);
     },
     shape,
     dtype,
@@ -295,7 +302,7 @@ export function dequantize(q: unknown): unknown {
  * @throws ShapeError, DTypeError, ArgumentError, DisposedError, OutOfMemoryError
  */
 export function quantizeBias<S extends number | Float32Array>(
-  bias: TensorLike<Float32Array>,
+  bias: TensorLike<Float32Array> | TensorView<Float32Array>,
   options: QuantizeBiasOptions<S>,
 ): QuantizedBias<S extends number ? number : Float32Array>;
 export function quantizeBias(bias: unknown, options: unknown): unknown {

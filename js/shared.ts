@@ -15,6 +15,7 @@ export const {
   disposable,
   disposedHandle,
   dtypesOf,
+  findIn,
   foreignHandle,
   handleKey,
   has,

@@ -49,7 +49,10 @@ export type ResultArray<A extends DataArray> = A extends Uint16Array
 
 /** A tensor that a call takes. The caller owns its array, and calls only read it. */
 export interface TensorInput<A extends DataArray = DataArray> {
-  /** Exactly as many elements as shape and strides need. */
+  /**
+   * With `strides` or `offset` at least as many elements as these and the shape need. With neither
+   * exactly as many as the shape needs.
+   */
   readonly data: A;
   readonly shape: readonly number[];
   /**
@@ -62,6 +65,19 @@ export interface TensorInput<A extends DataArray = DataArray> {
    * contiguous, in row-major order.
    */
   readonly strides?: readonly number[];
+  /** Index in `data` of the first element. Default 0. */
+  readonly offset?: number;
+}
+
+/**
+ * A view of a tensor in the memory of the instance, such as one head of attention. It has the type
+ * of that tensor, and stays valid when the memory grows.
+ */
+export interface TensorView<A extends DataArray = DataArray, H = HeapTensor<A>> extends Omit<
+  TensorInput<A>,
+  'data'
+> {
+  readonly data: H;
 }
 
 /** A contiguous tensor that a call returns. The caller owns its array, which is new. */
@@ -238,23 +254,28 @@ export function readSizes(op: string, argument: string, label: string, value: un
 }
 
 /**
- * @internal Properties of a tensor. Those after `strides` are from other libraries, and must agree
+ * @internal Properties of a tensor. Those after `offset` are from other libraries, and must agree
  * with shape and strides.
  */
 export const tensorKeys = [
-  ...['data', 'shape', 'dtype', 'strides'],
-  ...['stride', 'offset', 'byteOffset', 'start', 'step', 'order', 'layout'],
+  ...['data', 'shape', 'dtype', 'strides', 'offset'],
+  ...['stride', 'byteOffset', 'start', 'step', 'order', 'layout'],
   ...['storageOffset', 'begin', 'fortranOrder', 'fortran_order', 'isFortran'],
   ...['columnMajor', 'column_major', 'colMajor', 'isColumnMajor', 'transposed'],
 ];
 
-/** @internal Reads where the elements of a tensor are; null for the strides of a contiguous one. */
-export function readLayout(
-  op: string,
-  name: string,
-  tensor: Record<string, unknown>,
-): { sizes: number[]; steps: number[] | null } {
-  const { shape, strides, stride, offset, byteOffset, start, step, order, layout } = tensor;
+/** @internal Where the elements of a tensor are in its data. */
+export interface Layout {
+  readonly sizes: readonly number[];
+  /** null if the caller gives no strides: contiguous. */
+  readonly steps: readonly number[] | null;
+  /** null if the caller gives none: 0. */
+  readonly offset: number | null;
+}
+
+/** @internal Reads where the elements of a tensor are. */
+export function readLayout(op: string, name: string, tensor: Record<string, unknown>): Layout {
+  const { shape, strides, offset, stride, byteOffset, start, step, order, layout } = tensor;
   const { storageOffset, begin, fortranOrder, fortran_order, isFortran } = tensor;
   const { columnMajor, column_major, colMajor, isColumnMajor, transposed } = tensor;
   const sizes = readSizes(op, name, `${name} has shape`, shape);
@@ -263,11 +284,17 @@ export function readLayout(
     const found = `${name} has strides [${steps.join(', ')}] and shape [${sizes.join(', ')}]`;
     throw new ShapeError(op, name, `${op}: ${found}; there must be one stride per axis`);
   }
-  const places = stride ?? offset ?? byteOffset ?? start ?? step ?? storageOffset ?? begin;
+  const first = isAbsent(offset) ? null : offset;
+  if (first !== null && !(Number.isSafeInteger(first) && (first as number) >= 0)) {
+    const found = `${name} has offset ${describe(first)}`;
+    const message = `${op}: ${found}; it must be a whole number from 0 to 2^53 - 1`;
+    throw new ShapeError(op, name, message);
+  }
+  const places = stride ?? byteOffset ?? start ?? step ?? storageOffset ?? begin;
   const fortran = order ?? layout ?? fortranOrder ?? fortran_order ?? isFortran;
   const columns = columnMajor ?? column_major ?? colMajor ?? isColumnMajor ?? transposed;
   if ((places ?? fortran ?? columns ?? null) !== null) {
-    const before = { offset, byteOffset, start, storageOffset, begin };
+    const before = { byteOffset, start, storageOffset, begin };
     const turned = {
       order,
       layout,
@@ -280,7 +307,38 @@ export function readLayout(
     const flags = { colMajor, isColumnMajor, transposed };
     checkOthers(op, name, sizes, steps, { stride, step, ...before, ...turned, ...flags });
   }
-  return { sizes, steps };
+  return { sizes, steps, offset: first as number | null };
+}
+
+/** Whether a property that other libraries have, too, has no value: some have it as a method. */
+function isAbsent(value: unknown): boolean {
+  return value === undefined || value === null || typeof value === 'function';
+}
+
+/**
+ * @internal The elements of a tensor from its first to its last one, in data of `length` elements.
+ * Throws if the data has too few, or without strides and offset too many.
+ */
+export function extentIn(
+  op: string,
+  name: string,
+  length: number,
+  { sizes, steps, offset }: Layout,
+): number {
+  const strides = steps ?? contiguousStrides(sizes);
+  const extent = sizes.includes(0)
+    ? 0
+    : sizes.reduce((last, size, axis) => last + (size - 1) * (strides[axis] as number), 1);
+  const needed = (offset ?? 0) + extent;
+  const mayBeLonger = steps !== null || offset !== null;
+  if (mayBeLonger ? needed <= length : needed === length) return extent;
+  const parts = [`shape [${sizes.join(', ')}]`];
+  if (steps) parts.push(`strides [${steps.join(', ')}]`);
+  if (offset) parts.push(`offset ${offset}`);
+  const last = parts.pop() as string;
+  const need = parts.length ? `${parts.join(', ')} and ${last} need` : `${last} needs`;
+  const number = needed > 2 ** 53 ? 'more than 2^53' : needed;
+  throw new ShapeError(op, name, `${op}: ${name} has ${length} elements; its ${need} ${number}`);
 }
 
 /** Throws if a property of another library contradicts shape and strides. */
@@ -295,7 +353,7 @@ function checkOthers(
   const long = sizes.flatMap((size, axis) => (size > 1 ? [axis] : [])); // axes with steps
   const isOneWay = steps !== null || long.length < 2 || sizes.includes(0);
   for (const [key, value] of Object.entries(said)) {
-    if (value === undefined || value === null || typeof value === 'function') continue; // a method
+    if (isAbsent(value)) continue;
     let found = describe(value);
     let same;
     if (key === 'stride') {
@@ -317,7 +375,7 @@ function checkOthers(
     }
     if (same) continue;
     const advice =
-      'pass { data: data.subarray(begin, end), shape, strides }, with strides in elements';
+      'pass tensor(x) of this package, or shape, strides and offset, with these two in elements';
     throw new ShapeError(
       op,
       name,
@@ -325,7 +383,7 @@ function checkOthers(
     );
   }
 }
-const offsetKeys = ['offset', 'byteOffset', 'start', 'storageOffset', 'begin'];
+const offsetKeys = ['byteOffset', 'start', 'storageOffset', 'begin'];
 const columnMajorText = /^\s*(f\b|f_|fortran|cm\b)|col/i;
 
 /** The text of a string or String object, else ''. Runs no code of the caller. */

@@ -182,6 +182,7 @@ export class Link implements Reader {
     if (signal?.aborted) throw signal.reason;
     const { op = method, values, operands, result } = request;
     const packetBy = packetsOf(
+      op,
       operands,
       (handle, name) => numberOf(handle, this, op, name),
       (name) => detachedArray(op, name, method === 'write' ? 'is a detached array' : undefined),

@@ -1,7 +1,7 @@
 /** The calls of an instance in a worker: what the page reads of each, and makes of its outcome. */
 import type { Arguments } from './call.js';
 import { ArgumentError, type DataArray } from './index.js';
-import { arrayOf, type Method, move, type Outcome, sentArray } from './message.js';
+import { arrayOf, type Method, move, type Outcome, type SentArray, sentArray } from './message.js';
 import type { Operand } from './operand.js';
 import {
   bufferOf,
@@ -23,12 +23,14 @@ export function computing<M extends 'gemm' | 'qgemm' | 'matmul'>(
   read: Arguments,
 ): Request<M> {
   const { operation, attributes, operands, out } = read;
+  const target = operands.at(-1) as Operand;
+  const isArray = out !== undefined && classOf(target.source) !== undefined;
+  const given = isArray ? sentArray(target.source as DataArray).array : null;
   const result: Request<M>['result'] = ({ shape, dtype }, data, transfer) => {
     if (out === undefined) return { data, shape, dtype };
-    const target = operands.at(-1) as Operand;
-    if (data === undefined || classOf(target.source) === undefined) return out; // a handle
-    if (transfer) return movedOut(link, out as object, target, data);
-    fill(operation.name, target, data);
+    if (data === undefined || given === null) return out; // a handle
+    if (transfer) return movedOut(link, out as object, target, given, data);
+    fill(operation.name, target, given, data);
     return out;
   };
   return { values: { attributes }, operands, result };
@@ -85,23 +87,46 @@ const heldIn =
   ({ held }: Outcome): unknown =>
     held && handleOf(link, held);
 
-/** A copy of `out` with the array that came back, since the array of `out` moved away. */
-function movedOut(link: Link, out: object, target: Operand, data: DataArray): object {
-  const { shape, strides, dtype } = target;
+/**
+ * A copy of `out` with another array, since the array of `out` moved away: the same array over the
+ * buffer that came back. If only the elements of the result came back, it is an array of these.
+ *
+ * @param given describes the array of `out`
+ * @param elements those of the result
+ */
+function movedOut(
+  link: Link,
+  out: object,
+  target: Operand,
+  given: SentArray,
+  elements: DataArray,
+): object {
+  const { shape, strides, offset, dtype } = target;
+  const { buffer, byteOffset, BYTES_PER_ELEMENT: bytes } = elements;
+  const isWhole =
+    given.offset + (offset ?? 0) * bytes === byteOffset &&
+    given.offset + given.length * bytes <= buffer.byteLength;
+  const data = isWhole ? arrayOf(given, [buffer as ArrayBuffer]) : elements;
   const type = has(out, 'dtype') && { dtype: link.dtypes[dtype] };
-  return { ...out, shape, ...(strides && { strides }), ...type, data };
+  const first = offset !== null && { offset: isWhole ? offset : 0 };
+  return { ...out, shape, ...(strides && { strides }), ...first, ...type, data };
 }
 
 /**
  * Writes the elements of a result into the caller's array, and nothing between them. It uses an
  * array of the library over the same buffer, since the caller's class may have methods of its own.
  */
-function fill(op: string, { source, shape, strides }: Operand, result: DataArray): void {
+function fill(
+  op: string,
+  { source, shape, strides, offset }: Operand,
+  given: SentArray,
+  result: DataArray,
+): void {
   try {
     const { array, buffers } = sentArray(source as DataArray);
-    if (array.length !== result.length) throw new RangeError('its length has changed');
+    if (array.length !== given.length) throw new RangeError('its length has changed');
     if (result.length === 0) return; // strides may lead past the end
-    const target = arrayOf(array, buffers) as Uint8Array;
+    const target = arrayOf(array, buffers).subarray(offset ?? 0) as Uint8Array;
     const row = (source: DataArray, at: number) => target.set(source as Uint8Array, at);
     if (!strides) return row(result, 0);
     const walk = (axis: number, at: number): void => {

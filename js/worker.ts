@@ -87,6 +87,7 @@ export type {
   Scale,
   Tensor,
   TensorInput,
+  TensorView,
   ZeroPoint,
 } from './index.js';
 export type {

@@ -113,7 +113,7 @@ async function runOrt(
 }
 
 /** A tensor without gaps. */
-function plain(input: Vector): Required<Omit<Matrix, 'strides'>> {
+function plain(input: Vector): Required<Omit<Matrix, 'strides' | 'offset'>> {
   const { shape, ...rest } = input as Matrix;
   const dtype = dtypeOf({ ...rest, data: (input as Matrix).data });
   const [rows = 1, columns = 1] = shape.length === 2 ? shape : [1, ...shape];

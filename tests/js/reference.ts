@@ -22,6 +22,7 @@ export interface Matrix {
   shape: readonly number[];
   dtype?: DType;
   strides?: readonly number[];
+  offset?: number;
 }
 export type Bias = Matrix | number | bigint | null | undefined;
 
@@ -284,13 +285,13 @@ function transposed(at: At, flag: unknown): At {
  * A tensor of rank 2 or less, broadcast to a matrix: an axis that is not there, or has size 1, is
  * not walked.
  */
-export function elements(dtype: DType, { data, shape, strides }: Matrix): At {
+export function elements(dtype: DType, { data, shape, strides, offset = 0 }: Matrix): At {
   const [rows = 1, columns = 1] = shape.length === 2 ? shape : [1, ...shape];
   const [rowStride = 0, columnStride = 0] =
     strides === undefined ? [columns, 1] : shape.length === 2 ? strides : [0, ...strides];
   const down = rows === 1 ? 0 : rowStride;
   const across = columns === 1 ? 0 : columnStride;
-  return (row, column) => get(data, dtype, row * down + column * across);
+  return (row, column) => get(data, dtype, offset + row * down + column * across);
 }
 
 /** All elements of a matrix, row by row. */

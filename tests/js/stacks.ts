@@ -160,7 +160,7 @@ export function expectMatMul(
   what = '',
   packed?: PackedWeights,
 ): TensorLike {
-  const { out } = options;
+  const out = options.out as TensorLike | undefined;
   const wanted = referenceMatMul(src, weights, bias, {
     ...options,
     outType: options.outType ?? (out && dtypeOf(out)),
@@ -176,7 +176,7 @@ export function expectMatMul(
     packed
       ? wg.matmul(src, packed, bias as never, { ...options, transposeB: false } as never)
       : wg.matmul(src, weights, bias as never, options as never);
-  return expectCall(wg, inputs, out, wanted, call, what);
+  return expectCall(wg, inputs, out, wanted, call as () => TensorLike, what);
 }
 
 function expectCall(

@@ -3,7 +3,16 @@
  * its result.
  */
 import { expect } from 'vitest';
-import type { DataArray, DType, Gemm, GemmOptions, PackedWeights, TensorLike } from 'wgemm';
+import type {
+  DataArray,
+  DType,
+  Gemm,
+  GemmOptions,
+  HeapTensor,
+  PackedWeights,
+  TensorInput,
+  TensorLike,
+} from 'wgemm';
 import { arrayClasses, bytesOf, dtypeOf, get, isFloat, round, set } from './dtypes.js';
 import type { Random } from './random.js';
 import { type Expected, type Matrix, referenceGemm } from './reference.js';
@@ -99,8 +108,10 @@ export function place(
 /** Values as they are now, to compare with later. */
 export function snapshot(tensor: TensorLike): Matrix {
   const { shape } = tensor;
-  const copy = { data: tensor.data.slice(), shape, dtype: dtypeOf(tensor) };
-  return 'strides' in tensor && tensor.strides ? { ...copy, strides: tensor.strides } : copy;
+  const copy: Matrix = { data: tensor.data.slice(), shape, dtype: dtypeOf(tensor) };
+  if ('strides' in tensor && tensor.strides) copy.strides = tensor.strides;
+  if ('offset' in tensor && tensor.offset) copy.offset = tensor.offset;
+  return copy;
 }
 
 /**
@@ -124,7 +135,7 @@ export function expectGemm(
     packed
       ? wg.gemm(a, packed, c, { ...options, transB: false } as GemmOptions)
       : wg.gemm(a, b, c, options as GemmOptions);
-  return expectCall(wg, inputs, options?.out, wanted, call, what);
+  return expectCall(wg, inputs, options?.out as TensorLike | undefined, wanted, call, what);
 }
 
 /** The same with b as it is, and with b packed. A C that is overwritten is first restored. */
@@ -136,7 +147,8 @@ export function expectGemmTwice(
   options: GemmOptions,
   what = '',
 ): void {
-  const { out, transB } = options;
+  const { transB } = options;
+  const out = options.out as TensorLike | undefined;
   const before = out?.data.slice();
   expectGemm(wg, a, b, c, options, what);
   if (out) out.data.set(before as never);
@@ -185,13 +197,14 @@ export function expectCall(
   expectNear(y, wanted, what);
 
   if (outBefore) {
-    // The bytes between the elements of out are left to compare.
+    // The bytes between and around the elements of out are left to compare.
     const [rows, columns] = wanted.shape;
-    const [down, across] = stridesOf(y);
+    const [down, across, first] = placesOf(y);
     const gaps = y.data.slice();
     for (let i = 0; i < rows; ++i) {
       for (let j = 0; j < columns; ++j)
-        for (const data of [gaps, outBefore.data]) set(data, dtype, i * down + j * across, 0);
+        for (const data of [gaps, outBefore.data])
+          set(data, dtype, first + i * down + j * across, 0);
     }
     expect(
       sameBytes(gaps, outBefore.data),
@@ -210,15 +223,13 @@ export function expectNear(
   { dtype, shape: [rows, columns], values, bounds }: Expected,
   what = '',
 ): void {
-  const [down, across] = stridesOf(y);
+  const [down, across, first] = placesOf(y);
   const { data } = y; // a heap tensor makes a new view each time
-  if (rows * columns > 0)
-    expect(data.length, `elements of the result ${what}`).toBe(
-      (rows - 1) * down + (columns - 1) * across + 1,
-    );
+  if (!('strides' in y) && !('offset' in y))
+    expect(data.length, `elements of the result ${what}`).toBe(rows * columns);
   for (let i = 0; i < rows; ++i) {
     for (let j = 0; j < columns; ++j) {
-      const found = get(data, dtype, i * down + j * across);
+      const found = get(data, dtype, first + i * down + j * across);
       const [wanted, bound] = [
         values[i * columns + j] as number | bigint,
         bounds[i * columns + j] as number,
@@ -257,8 +268,11 @@ export function drop(...tensors: unknown[]): void {
       (item.dispose as () => void).call(item);
 }
 
-const stridesOf = (y: TensorLike) =>
-  ('strides' in y && y.strides ? y.strides : [y.shape[1], 1]) as [number, number];
+/** Strides of rows and columns, and the offset. */
+function placesOf(y: TensorInput | HeapTensor): [number, number, number] {
+  const { strides = [y.shape[1] ?? 1, 1], offset = 0 } = y as TensorInput;
+  return [strides[0] as number, strides[1] as number, offset];
+}
 
 /** Whether two arrays are the same, bit by bit. */
 export function sameBytes(a: DataArray, b: DataArray): boolean {

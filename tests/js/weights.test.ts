@@ -64,7 +64,7 @@ function expectPackedGemm(
   return expectCall(
     wg,
     inputs,
-    options.out,
+    options.out as TensorLike | undefined,
     wanted,
     () => wg.gemm(a, weights, c, { ...options, transB: false } as GemmOptions),
     what,

@@ -104,7 +104,7 @@ const badTensors: Record<string, (handles: Handles) => unknown> = {
   'a fraction in the shape': () => ({ ...square(), shape: [2, 2.5] }),
   'too many axes': () => ({ ...square(), shape: Array<number>(65).fill(1) }),
   'strides of another rank': () => ({ ...square(), strides: [1] }),
-  'an offset of another library': () => ({ ...square(), offset: 4 }),
+  'an offset that its array is too short for': () => ({ ...square(), offset: 4 }),
   'an order of another library': () => ({ ...square(), order: 'F' }),
   'a detached array': () => ({ data: gone(), shape: [2, 2] }),
   'a revoked proxy': () => revoked(),
