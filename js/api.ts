@@ -64,8 +64,12 @@ interface Last {
 }
 
 /** A tensor in an array, or in the memory of the instance. */
-type Like<P extends Place, A extends DataArray = DataArray> =
-  TensorInput<A> | Tensors<A>[P] | TensorView<A, Tensors<A>[P]>;
+type Like<P extends Place, A extends DataArray = DataArray> = Described<P, A> | Tensors<A>[P];
+
+/** A TensorInput or a TensorView. In one type, so that TypeScript infers `A` from either. */
+interface Described<P extends Place, A extends DataArray> extends Omit<TensorInput<A>, 'data'> {
+  readonly data: A | Tensors<A>[P];
+}
 
 /** A tensor in an array, or in the memory of the instance in the worker. */
 export type WorkerTensorLike<A extends DataArray = DataArray> = Like<'worker', A>;

@@ -116,7 +116,7 @@ export function readTensor(reader: Reader, op: string, name: string, value: unkn
     const { dtype: held } = data;
     if (dtype !== undefined && dtype !== held) {
       const found = `has dtype ${describe(dtype)} and as data a tensor of ${held}`;
-      throw new DTypeError(op, name, `${op}: ${name} ${found}; it must be that, or absent`);
+      throw new DTypeError(op, name, `${op}: ${name} ${found}; dtype must be that or absent`);
     }
     return operandIn(name, dtypes.indexOf(held), readLayout(op, name, tensor), data);
   }
