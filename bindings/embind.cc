@@ -113,8 +113,13 @@ class Reader {
   void output(Tensor* result) {
     ConstTensor t;
     operand(&t);
-    *result = {
-        const_cast<void*>(t.data), t.dtype, t.dims, t.strides, t.size, t.place, t.out_of_core};
+    *result = {.data = const_cast<void*>(t.data),
+               .dtype = t.dtype,
+               .dims = t.dims,
+               .strides = t.strides,
+               .size = t.size,
+               .place = t.place,
+               .out_of_core = t.out_of_core};
   }
 
   // An operand that may be packed weights.

@@ -29,15 +29,22 @@ Status run_plan(Context& context, const char* op, const Problem& problem, const 
              : no_scratch(context, op, plan);
 }
 
+// `tensor` may be null.
+template <typename T>
+OutOfCoreOperand out_of_core_operand(const BasicTensor<T>* tensor) {
+  if (tensor == nullptr) return {};
+  return {tensor->out_of_core, tensor->offset};
+}
+
 // For GemmArgs and QGemmArgs, which name their operands alike.
 template <typename Args>
 OutOfCoreOperands out_of_core_operands(const Args& args) {
-  return {args.A.out_of_core, args.B.out_of_core, args.C == nullptr ? nullptr : args.C->out_of_core,
-          args.Y.out_of_core};
+  return {out_of_core_operand(&args.A), out_of_core_operand(&args.B), out_of_core_operand(args.C),
+          out_of_core_operand(&args.Y)};
 }
 OutOfCoreOperands out_of_core_operands(const MatMulArgs& args) {
-  return {args.src.out_of_core, args.weights.out_of_core,
-          args.bias == nullptr ? nullptr : args.bias->out_of_core, args.dst.out_of_core};
+  return {out_of_core_operand(&args.src), out_of_core_operand(&args.weights),
+          out_of_core_operand(args.bias), out_of_core_operand(&args.dst)};
 }
 
 void plan_checked(Context& context, const char* op, const OutOfCoreOperands& out_of_core,

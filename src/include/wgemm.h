@@ -81,7 +81,7 @@ constexpr size_t dtype_bytes(DType type) {
 
 enum class Code : uint8_t {
   kOk,
-  kShape,        // a rank, size, stride or array length breaks a rule
+  kShape,        // a rank, size, stride, offset or array length breaks a rule
   kDType,        // a type that the operation lacks, or types that must agree and do not
   kOpset,        // the version of the operator that `opset` names lacks what was asked for
   kArgument,     // any other argument is out of its range, or an output overlaps an input
@@ -111,15 +111,16 @@ Status store(const char* op, const char* argument, double value, DType dtype, vo
 // The highest rank of a tensor.
 inline constexpr int kMaxRank = 64;
 
-// Where a tensor lies, for the check that an output overlaps no input. A caller sets it if `data`
-// cannot tell, because the elements are not in memory yet.
+// Where a tensor's `data` lies, for the check that an output overlaps no input. A caller sets it if
+// `data` cannot tell, because the elements are not in memory yet.
 struct Place {
-  uint32_t space = 0;  // the caller's number of a buffer; 0: the tensor lies at `data`
+  uint32_t space = 0;  // the caller's number of a buffer; 0: `data` tells
   int64_t offset = 0;  // bytes from the start of that buffer
 };
 
 // A block of a tensor that is not in memory, as `count` runs of `length` elements. Element j of
-// run i is the tensor's element offset + i * run_stride + j * stride.
+// run i is data[offset + i * run_stride + j * stride], were the tensor in memory: `offset` includes
+// that of the tensor.
 struct Runs {
   int64_t offset, count, length, run_stride, stride;
 
@@ -136,8 +137,10 @@ struct OutOfCore {
 };
 
 // An input, or with T = void an output. `dims` and `strides` must outlive the call. Element (i, j)
-// is data[i * strides[0] + j * strides[1]]. No two elements of an output may share a place: each
-// stride must exceed the extent of all axes with smaller strides.
+// is data[offset + i * strides[0] + j * strides[1]]. No two elements of an output may share a
+// place: each stride must exceed the extent of all axes with smaller strides.
+//
+// So one head of a fused QKV is a view: `data` of the whole, an offset, and its strides.
 template <typename T>
 struct BasicTensor {
   T* data = nullptr;
@@ -145,7 +148,9 @@ struct BasicTensor {
   std::span<const int64_t> dims{};  // each >= 0
   // In elements, each >= 0; 0 repeats an element of an input. Empty: contiguous and row-major.
   std::span<const int64_t> strides{};
-  // Elements behind `data`: exactly as many as dims and strides need. -1: not checked.
+  int64_t offset = 0;  // index in `data` of the first element, >= 0
+  // Elements behind `data`: exactly as many as dims need. With strides or an offset, at least as
+  // many as dims and strides need from the offset on. -1: not checked.
   int64_t size = -1;
   Place place{};
   // A, B, C and Y (src, weights, bias and dst) may be out-of-core: then this is set and `data` is

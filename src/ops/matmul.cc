@@ -259,26 +259,24 @@ void write_problem(const MatMulArgs& args, const Stack& src, const Stack& weight
                           .y = y_stride(axis)};
   }
   const bool is_empty = std::ranges::count(dst.dims, 0) != 0;
-  const DType dtype = args.src.dtype;
   Problem& p = result->problem;
   p = {};
   p.m = is_empty ? 0 : src.rows;
   p.n = is_empty ? 0 : weights.cols;
   p.k = src.cols;
-  p.compute = compute_type(dtype);
-  p.a = {static_cast<const std::byte*>(args.src.data), dtype, src.row_stride, src.col_stride};
+  p.compute = compute_type(args.src.dtype);
+  p.a = operand_of(args.src, src.row_stride, src.col_stride);
   if (args.packed_weights != nullptr) {
     p.b.packed = prepacked_of(*args.packed_weights);
   } else {
-    p.b.plain = {static_cast<const std::byte*>(args.weights.data), dtype, weights.row_stride,
-                 weights.col_stride};
+    p.b.plain = operand_of(args.weights, weights.row_stride, weights.col_stride);
   }
   const auto row = [&](auto stride) { return src.is_vector ? 0 : stride(batch_rank); };
   const auto col = [&](auto stride) { return weights.is_vector ? 0 : stride(rank - 1); };
-  p.y = {static_cast<std::byte*>(dst.data), dst.dtype, row(y_stride), col(y_stride)};
+  p.y = operand_of(dst, row(y_stride), col(y_stride));
   p.epilogue.has_c = bias != nullptr;
   if (bias == nullptr) return;
-  p.epilogue.c = {static_cast<const std::byte*>(bias->data), dtype, row(c_stride), col(c_stride)};
+  p.epilogue.c = operand_of(*bias, row(c_stride), col(c_stride));
 }
 
 // Merges the batch axes, and moves those that share weights behind the others, so that all their

@@ -39,8 +39,7 @@ Status pack_problem(const char* op, const char* name, const PackArgs& args, Pack
   const size_t row = args.trans != 0 ? rank - 1 : rank - 2,
                col = args.trans != 0 ? rank - 2 : rank - 1;
   PackProblem& p = *problem;
-  p.b = {static_cast<const std::byte*>(b.data), b.dtype, tensor_stride(b.dims, b.strides, row),
-         tensor_stride(b.dims, b.strides, col)};
+  p.b = operand_of(b, tensor_stride(b.dims, b.strides, row), tensor_stride(b.dims, b.strides, col));
   p.op = args.op;
   p.as = as;
   p.k = b.dims[row];

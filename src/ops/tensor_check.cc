@@ -61,17 +61,25 @@ bool too_many(int64_t count, int64_t size) {
   return (count > kSmall || size > kSmall) && size > 0 && count > kMaxElements / size;
 }
 
-// tensor_extent() of a checked tensor, from its size if the caller states that.
+// Whether `size` must be exactly what the shape needs.
+template <typename T>
+bool has_exact_size(const BasicTensor<T>& t) {
+  return t.strides.empty() && t.offset == 0;
+}
+
+// tensor_extent() of a checked tensor, from its size if that tells.
 template <typename T>
 int64_t extent_of(const BasicTensor<T>& t) {
-  return t.size >= 0 ? t.size : tensor_extent(t.dims, t.strides);
+  return t.size >= 0 && has_exact_size(t) ? t.size : tensor_extent(t.dims, t.strides);
 }
 
 // First byte of a tensor, counted from the beginning of its space.
 template <typename T>
 int64_t start_of(const BasicTensor<T>& t) {
-  return t.place.space == 0 ? static_cast<int64_t>(reinterpret_cast<uintptr_t>(t.data))
-                            : t.place.offset;
+  const int64_t data = t.place.space == 0
+                           ? static_cast<int64_t>(reinterpret_cast<uintptr_t>(t.data))
+                           : t.place.offset;
+  return data + t.offset * static_cast<int64_t>(dtype_bytes(t.dtype));
 }
 
 template <typename T>
@@ -150,14 +158,18 @@ Status check_tensor(const char* op, const char* name, const BasicTensor<T>& t, b
     }
   }
   const int64_t needed = empty ? 0 : reach;
-  if (t.size >= 0 && t.size != needed) {
-    if (t.strides.empty()) {
-      return error(Code::kShape, op, name,
-                   {name, " has ", t.size, " elements; its shape ", t.dims, " needs ", needed});
-    }
+  if (t.offset < 0 || t.offset > kMaxElements - needed) {
     return error(Code::kShape, op, name,
-                 {name, " has ", t.size, " elements; its shape ", t.dims, " and strides ",
-                  t.strides, " need ", needed});
+                 {name, " has offset ", t.offset, "; with ", needed,
+                  " elements from there on, it must lie from 0 to ", kMaxElements - needed});
+  }
+  if (t.size >= 0 && (has_exact_size(t) ? t.size != needed : t.size < t.offset + needed)) {
+    const bool strided = !t.strides.empty();
+    return error(
+        Code::kShape, op, name,
+        {name, " has ", t.size, " elements; its shape ", t.dims, strided ? " and strides " : "",
+         strided ? Piece(t.strides) : Piece(""), strided ? " need " : " needs ", needed,
+         t.offset > 0 ? " from offset " : "", t.offset > 0 ? Piece(t.offset) : Piece("")});
   }
   if (with_data && needed > 0 && t.data == nullptr)
     return error(Code::kArgument, op, name, {name, " has no data"});
@@ -279,18 +291,16 @@ Status check_output(const char* op, const Tensor& y, int64_t m, int64_t n) {
 Operand matrix_operand(const ConstTensor& t, bool transposed) {
   const int64_t rows = tensor_stride(t.dims, t.strides, 0),
                 cols = tensor_stride(t.dims, t.strides, 1);
-  return {static_cast<const std::byte*>(t.data), t.dtype, transposed ? cols : rows,
-          transposed ? rows : cols};
+  return operand_of(t, transposed ? cols : rows, transposed ? rows : cols);
 }
 
 OutputOperand output_operand(const Tensor& y) {
-  return {static_cast<std::byte*>(y.data), y.dtype, tensor_stride(y.dims, y.strides, 0),
-          tensor_stride(y.dims, y.strides, 1)};
+  return operand_of(y, tensor_stride(y.dims, y.strides, 0), tensor_stride(y.dims, y.strides, 1));
 }
 
 // The stride of an absent axis, or of one with size 1, is 0.
 Operand broadcast_operand(const ConstTensor& c) {
-  Operand operand{static_cast<const std::byte*>(c.data), c.dtype, 0, 0};
+  Operand operand = operand_of(c, 0, 0);
   for (size_t i = 0; i < c.dims.size(); ++i) {
     const bool is_column = i + 1 == c.dims.size();
     if (c.dims[i] != 1)
@@ -350,7 +360,7 @@ bool tensors_equal(const Tensor& y, const ConstTensor& x) {
       !std::equal(y.dims.begin(), y.dims.end(), x.dims.begin(), x.dims.end())) {
     return false;
   }
-  if (y.place.space == 0 ? y.data != x.data : y.place.offset != x.place.offset) return false;
+  if (start_of(y) != start_of(x)) return false;
   for (size_t i = 0; i < y.dims.size(); ++i) {
     if (y.dims[i] > 1 && tensor_stride(y.dims, y.strides, i) != tensor_stride(x.dims, x.strides, i))
       return false;

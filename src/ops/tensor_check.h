@@ -3,6 +3,8 @@
 // elements.
 #pragma once
 
+#include <type_traits>
+
 #include "problem/problem.h"
 #include "wgemm.h"
 
@@ -18,7 +20,7 @@ int64_t tensor_extent(std::span<const int64_t> dims, std::span<const int64_t> st
 // Stride of an axis of a checked tensor. Empty `strides` mean contiguous.
 int64_t tensor_stride(std::span<const int64_t> dims, std::span<const int64_t> strides, size_t axis);
 
-// Checks type, rank, sizes, strides and `size`; if `with_data`, also that data is not null.
+// Checks type, rank, sizes, strides, offset and `size`; if `with_data`, also that data is not null.
 template <typename T>
 Status check_tensor(const char* op, const char* name, const BasicTensor<T>& tensor, bool with_data);
 
@@ -61,6 +63,14 @@ Status check_output_strides(const char* op, const char* name, const Tensor& y);
 // distance between rows, such as attention heads in one array. Otherwise tensors overlap if their
 // extents do. False if it is unknown where one of them lies.
 bool tensors_overlap(const Tensor& y, const ConstTensor& x);
+
+// The operand of a checked tensor, at its offset, with these strides.
+template <typename T>
+auto operand_of(const BasicTensor<T>& t, int64_t row_stride, int64_t col_stride) {
+  using Byte = std::conditional_t<std::is_const_v<T>, const std::byte, std::byte>;
+  return BasicOperand<Byte>{static_cast<Byte*>(t.data), t.dtype, row_stride, col_stride}.at(
+      t.offset);
+}
 
 // Return operands of checked tensors, which point into the caller's memory: a matrix or its
 // transpose, Y, and C broadcast to (M, N).

@@ -7,13 +7,14 @@ namespace wgemm {
 BlockedProblem::BlockedProblem(const Context& context, const Problem& problem,
                                const OutOfCoreOperands& out_of_core)
     : a(problem.a, out_of_core.a),
-      b(problem.b.plain, problem.b.is_packed() ? nullptr : out_of_core.b),
-      c(problem.epilogue.c, problem.epilogue.has_c ? out_of_core.c : nullptr),
+      b(problem.b.plain, problem.b.is_packed() ? OutOfCoreOperand() : out_of_core.b),
+      c(problem.epilogue.c, problem.epilogue.has_c ? out_of_core.c : OutOfCoreOperand()),
       y(problem.y, out_of_core.y),
       context_(context),
       p_(problem),
       acc_bytes_(static_cast<int64_t>(dtype_bytes(accumulator_type(problem.compute)))),
-      shares_sums_(out_of_core.y != nullptr && y.runs_along_rows() && problem.n >= kBlockStep &&
+      shares_sums_(out_of_core.y.tensor != nullptr && y.runs_along_rows() &&
+                   problem.n >= kBlockStep &&
                    dtype_bytes(problem.y.dtype) == static_cast<size_t>(acc_bytes_)) {}
 
 int64_t BlockedProblem::bytes() {

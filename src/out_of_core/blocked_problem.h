@@ -29,10 +29,10 @@ constexpr int64_t count_of(int64_t total, int64_t size) {
 template <typename Byte>
 class StagedOperand {
  public:
-  StagedOperand(const BasicOperand<Byte>& operand, const OutOfCore* out_of_core)
+  StagedOperand(const BasicOperand<Byte>& operand, const OutOfCoreOperand& out_of_core)
       : whole_(operand), out_of_core_(out_of_core) {}
 
-  bool is_out_of_core() const { return out_of_core_ != nullptr; }
+  bool is_out_of_core() const { return out_of_core_.tensor != nullptr; }
 
   // Bytes of memory for a block of this size, and the cost of moving one, in bytes.
   int64_t room(int64_t rows, int64_t cols) const {
@@ -87,8 +87,9 @@ class StagedOperand {
     } else if (runs.run_stride == runs.length * runs.stride) {
       runs.length *= std::exchange(runs.count, 1);
     }
-    if (memory_ != nullptr && bytes(runs) != 0)
-      out_of_core_->move(out_of_core_->caller, runs, memory_);
+    runs.offset += out_of_core_.offset;
+    const OutOfCore& tensor = *out_of_core_.tensor;
+    if (memory_ != nullptr && bytes(runs) != 0) tensor.move(tensor.caller, runs, memory_);
     return bytes(runs);
   }
 
@@ -108,7 +109,7 @@ class StagedOperand {
   }
 
   const BasicOperand<Byte> whole_;
-  const OutOfCore* const out_of_core_;
+  const OutOfCoreOperand out_of_core_;
   std::byte* memory_ = nullptr;
   Runs wanted_{}, held_{};  // what block() returned last, and what memory holds: at first nothing
 };

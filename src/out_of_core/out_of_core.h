@@ -7,10 +7,21 @@
 
 namespace wgemm {
 
-// The out-of-core operands of a problem; null for the others.
+// An operand of a problem that may be out-of-core.
+struct OutOfCoreOperand {
+  const OutOfCore* tensor;  // null: the operand is in memory
+  int64_t offset;           // of element (0, 0) in the tensor, in elements
+
+  // Implicit, for an operand without an offset.
+  OutOfCoreOperand(const OutOfCore* whole = nullptr, int64_t elements = 0)  // NOLINT
+      : tensor(whole), offset(elements) {}
+};
+
 struct OutOfCoreOperands {
-  const OutOfCore *a = nullptr, *b = nullptr, *c = nullptr, *y = nullptr;
-  bool any() const { return a != nullptr || b != nullptr || c != nullptr || y != nullptr; }
+  OutOfCoreOperand a, b, c, y;
+  bool any() const {
+    return a.tensor != nullptr || b.tensor != nullptr || c.tensor != nullptr || y.tensor != nullptr;
+  }
 };
 
 // Error: kOutOfMemory, with nothing written.

@@ -14,10 +14,11 @@
 namespace wgemm::testing {
 
 // A tensor in an allocation of exactly its size, so that the address sanitizer detects an overrun
-// by one element.
+// by one element. pad() makes the allocation larger.
 template <typename T>
 struct Array {
   std::vector<int64_t> dims, strides;
+  int64_t offset = 0;
   std::unique_ptr<T[]> data;
   size_t length;
 
@@ -39,16 +40,24 @@ struct Array {
     data.reset(new T[length]);
   }
 
+  // Puts unused elements before the first and behind the last. The values are lost.
+  void pad(int64_t before, int64_t behind) {
+    offset += before;
+    length += static_cast<size_t>(before + behind);
+    data.reset(new T[length]);
+  }
+
   template <typename Void = const void>
   BasicTensor<Void> tensor(DType dtype) const {
     return {.data = data.get(),
             .dtype = dtype,
             .dims = dims,
             .strides = strides,
+            .offset = offset,
             .size = static_cast<int64_t>(length)};
   }
   size_t place(int64_t row, int64_t col) const {
-    return static_cast<size_t>(row * strides[0] + col * strides[1]);
+    return static_cast<size_t>(offset + row * strides[0] + col * strides[1]);
   }
   std::vector<T> values() const { return {data.get(), data.get() + length}; }
 };

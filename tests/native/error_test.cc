@@ -8,6 +8,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/types.h"
@@ -98,6 +99,26 @@ const Case kCases[] = {
      "B has 13 elements; its shape [3, 4] needs 12"},
     {"ShortForStrides", [](Call& c) { c.a_strides = {5, 1}, c.args.A.size = 7; }, Code::kShape, "A",
      "strides [5, 1] need 8"},
+    {"NegativeOffset", [](Call& c) { c.args.A.offset = -1; }, Code::kShape, "A",
+     "A has offset -1; with 6 elements from there on, it must lie from 0 to 9007199254740986"},
+    {"OffsetBeyond2To53", [](Call& c) { c.args.B.offset = (int64_t{1} << 53) - 11; }, Code::kShape,
+     "B",
+     "B has offset 9007199254740981; with 12 elements from there on, it must lie from 0 to "
+     "9007199254740980"},
+    {"FarthestOffset", [](Call& c) { c.args.Y.offset = INT64_MAX; }, Code::kShape, "Y",
+     "Y has offset 9223372036854775807; with 8"},
+    {"LeastOffset", [](Call& c) { c.c_tensor.offset = INT64_MIN; }, Code::kShape, "C",
+     "C has offset -9223372036854775808; with 4"},
+    {"OffsetOfNone",
+     [](Call& c) { c.a_dims = {2, 0}, c.b_dims = {0, 4}, c.args.A.offset = 4, c.args.A.size = 3; },
+     Code::kShape, "A", "A has 3 elements; its shape [2, 0] needs 0 from offset 4"},
+    {"ShortForOffset", [](Call& c) { c.args.A.offset = 3, c.args.A.size = 8; }, Code::kShape, "A",
+     "A has 8 elements; its shape [2, 3] needs 6 from offset 3"},
+    {"ShortForOffsetAndStrides",
+     [](Call& c) { c.y_strides = {5, 1}, c.args.Y.offset = 2, c.args.Y.size = 10; }, Code::kShape,
+     "Y", "Y has 10 elements; its shape [2, 4] and strides [5, 1] need 9 from offset 2"},
+    {"NoDataAtOffset", [](Call& c) { c.args.A.data = nullptr, c.args.A.offset = 1; },
+     Code::kArgument, "A", "A has no data"},
     {"NoData", [](Call& c) { c.args.B.data = nullptr; }, Code::kArgument, "B", "B has no data"},
     {"UnknownType", [](Call& c) { c.args.A.dtype = static_cast<DType>(200); }, Code::kDType, "A",
      "unknown type 200"},
@@ -139,6 +160,32 @@ const Case kCases[] = {
     {"YIsCWithOtherStrides",
      [](Call& c) { c.c_dims = {2, 4}, c.args.Y.data = c.c.data(), c.y_strides = {8, 1}; },
      Code::kArgument, "Y", "not exactly C"},
+    {"YIsAAtOffset", [](Call& c) { c.args.Y.data = c.a.data() + 9, c.args.A.offset = 9; },
+     Code::kArgument, "Y", "Y overlaps A"},
+    {"YReachesAAtOffset", [](Call& c) { c.args.A.data = c.y.data() + 1, c.args.A.offset = 6; },
+     Code::kArgument, "Y", "Y overlaps A"},
+    {"YAtOffsetEndsInB", [](Call& c) { c.args.Y.data = c.b.data(), c.args.Y.offset = 11; },
+     Code::kArgument, "Y", "Y overlaps B"},
+    {"LongYEndsInB",  // size is more than Y needs
+     [](Call& c) {
+       c.args.Y = {.data = c.b.data(), .dtype = DType::kFloat32, .offset = 11, .size = 64};
+     },
+     Code::kArgument, "Y", "Y overlaps B"},
+    {"YIsCAtAnotherOffset",
+     [](Call& c) { c.c_dims = {2, 4}, c.args.Y.data = c.c.data(), c.args.Y.offset = 4; },
+     Code::kArgument, "Y", "not exactly C"},
+    {"YInTheSameHeadByOffset",
+     [](Call& c) {
+       c.b_strides = {8, 1}, c.y_strides = {8, 1}, c.args.Y.data = c.b.data();
+       c.args.Y.offset = 3;
+     },
+     Code::kArgument, "Y", "Y overlaps B"},
+    {"YInTheNextRowsHeadByOffset",
+     [](Call& c) {
+       c.b_strides = {8, 1}, c.y_strides = {8, 1}, c.args.Y.data = c.b.data();
+       c.args.Y.offset = 5;
+     },
+     Code::kArgument, "Y", "Y overlaps B"},
     {"Opset0", [](Call& c) { c.args.opset = 0; }, Code::kOpset, "opset",
      "opset is 0; it must be 1 or more"},
     {"Opset8Int32", [](Call& c) { to_int32(c), c.args.opset = 8; }, Code::kOpset, "opset",
@@ -264,6 +311,40 @@ TEST(GemmAllowed, AtTheEdgesOfTheRules) {
       },
       [](Call& c) {
         c.a_dims = {0, 3}, c.y_dims = {0, 4}, c.args.A.data = nullptr, c.args.Y.data = nullptr;
+      },
+      // Offsets, with and without strides; with either, more elements than needed.
+      [](Call& c) { c.args.A.offset = 3, c.args.A.size = 9; },
+      [](Call& c) { c.args.A.offset = 3, c.args.A.size = 64; },
+      [](Call& c) { c.b_strides = {4, 1}, c.args.B.size = 64; },
+      [](Call& c) { c.b_strides = {5, 1}, c.args.B.offset = 49, c.args.B.size = 64; },
+      [](Call& c) { c.y_strides = {5, 1}, c.args.Y.offset = 1, c.args.Y.size = 64; },
+      [](Call& c) { c.args.A.offset = 0, c.args.A.size = 6; },
+      [](Call& c) { c.a_dims = {0, 3}, c.y_dims = {0, 4}, c.args.A.offset = 5, c.args.A.size = 5; },
+      [](Call& c) {
+        c.a_dims = {0, 3}, c.y_dims = {0, 4}, c.args.A.data = nullptr, c.args.A.offset = 5;
+      },
+      // Y is C, however data and offset name it.
+      [](Call& c) {
+        c.c_dims = {2, 4}, c.args.Y.data = c.c.data(), c.c_tensor.offset = c.args.Y.offset = 7;
+      },
+      [](Call& c) {
+        c.c_dims = {2, 4}, c.args.Y.data = c.c.data() + 5, c.args.Y.offset = 2,
+        c.c_tensor.offset = 7;
+      },
+      [](Call& c) {
+        c.c_dims = {2, 4}, c.args.Y.data = c.c.data() + 5, c.c_tensor.offset = 5,
+        c.c_tensor.size = 64;
+      },
+      // One array: Y begins just behind A, ends just before A, and lies between the rows of B.
+      [](Call& c) { c.args.Y.data = c.a.data(), c.args.Y.offset = 6, c.args.A.size = 6; },
+      [](Call& c) { c.args.A.data = c.y.data(), c.args.A.offset = 8, c.args.A.size = 64; },
+      [](Call& c) {
+        c.b_strides = {8, 1}, c.y_strides = {8, 1}, c.args.Y.data = c.b.data();
+        c.args.Y.offset = 4, c.args.Y.size = c.args.B.size = 64;
+      },
+      [](Call& c) {
+        c.b_strides = {8, 1}, c.y_strides = {8, 1}, c.args.Y.data = c.b.data();
+        c.args.B.offset = 4, c.args.Y.offset = 8;
       },
       // Heads of one array: rows of 8, B in columns 0 to 3, Y in columns 4 to 7.
       [](Call& c) { c.b_strides = {8, 1}, c.y_strides = {8, 1}, c.args.Y.data = c.b.data() + 4; },
@@ -416,6 +497,20 @@ TEST(GemmShape, ChecksWithoutData) {
   EXPECT_TRUE(gemm_shape(call.args, dims).ok());
   call.args.Y.place = {2, 0};
   EXPECT_TRUE(gemm_shape(call.args, dims).ok());
+  // Offsets count from the places.
+  call.args.B.offset = 2;
+  call.args.Y.place = {1, 4};
+  for (const auto& [offset, ok] : {std::pair{12, false}, {13, true}}) {
+    call.args.Y.offset = offset;
+    EXPECT_EQ(gemm_shape(call.args, dims).code, ok ? Code::kOk : Code::kArgument) << offset;
+  }
+  call.args.B.offset = 9;
+  for (const auto& [offset, ok] : {std::pair{0, true}, {1, false}}) {
+    call.args.Y.offset = offset;
+    EXPECT_EQ(gemm_shape(call.args, dims).code, ok ? Code::kOk : Code::kArgument) << offset;
+  }
+  call.args.B.offset = call.args.Y.offset = 0;
+  call.args.Y.place = {2, 0};
   // Y is C, by place; then Y is not C.
   call.c_dims = {2, 4};
   call.c_tensor.dims = call.c_dims;
@@ -423,6 +518,8 @@ TEST(GemmShape, ChecksWithoutData) {
   EXPECT_TRUE(gemm_shape(call.args, dims).ok());
   call.c_tensor.place = {2, 4};
   EXPECT_EQ(gemm_shape(call.args, dims).code, Code::kArgument);
+  call.args.Y.offset = 1;
+  EXPECT_TRUE(gemm_shape(call.args, dims).ok());
 }
 
 TEST(GemmShape, IgnoresOverlapOfTensorsWithoutAPlace) {

@@ -1,6 +1,7 @@
 // Gemm through the whole pipeline, for every type.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -48,6 +49,28 @@ TEST_P(Gemm, EveryBroadcastOfCAndFactor) {
         for (const int64_t k : {0, 9}) {
           tester().sizes(m, n, k).c(shape).alpha(alpha).beta(beta).run();
           tester().sizes(m, n, k).c(shape).alpha(alpha).beta(beta).gap(3).columns().run();
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Gemm, OffsetsOfEveryOperand) {
+  uint32_t seed = 0;
+  for (const bool trans : {false, true}) {
+    for (const bool columns : {false, true}) {
+      for (const int64_t gap : {0, 3}) {
+        for (const auto& [m, n, k] : {std::array<int64_t, 3>{1, 1, 1},
+                                      {1, 40, 33},
+                                      {33, 1, 40},
+                                      {5, 9, 0},
+                                      {0, 9, 5},
+                                      {37, 45, 53}}) {
+          GemmTester t = tester().sizes(m, n, k).trans(trans, !trans).columns(columns).gap(gap);
+          t.padded().seed(++seed).run();
+          t.c({n}).beta(2).run();
+          t.c({m, n}).alpha(3).run();
+          t.in_place().run();
         }
       }
     }

@@ -125,6 +125,14 @@ const Case kCases[] = {
     {"ShortBias", [](Call& c) { c.bias.tensor.size = 3; }, Code::kShape, "bias", "bias has 3 elements; its shape [4] needs 4"},
     {"ShortDst", [](Call& c) { c.dst_strides = {9, 4, 1}, c.args.dst.size = 16; }, Code::kShape, "dst",
      "dst has 16 elements; its shape [2, 2, 4] and strides [9, 4, 1] need 17"},
+    {"NegativeOffset", [](Call& c) { c.src.tensor.offset = -3; }, Code::kShape, "src",
+     "src has offset -3; with 12 elements from there on, it must lie from 0 to 9007199254740980"},
+    {"OffsetBeyond2To53", [](Call& c) { c.args.dst.offset = int64_t{1} << 53; }, Code::kShape, "dst",
+     "dst has offset 9007199254740992; with 16 elements from there on"},
+    {"ShortForOffset", [](Call& c) { c.weights.tensor.offset = 1, c.weights.tensor.size = 12; }, Code::kShape, "weights",
+     "weights has 12 elements; its shape [3, 4] needs 12 from offset 1"},
+    {"ShortBiasForOffset", [](Call& c) { c.bias.strides = {2}, c.bias.tensor.offset = 3, c.bias.tensor.size = 9; }, Code::kShape, "bias",
+     "bias has 9 elements; its shape [4] and strides [2] need 7 from offset 3"},
     {"NoDataOfSrc", [](Call& c) { c.src.tensor.data = nullptr; }, Code::kArgument, "src", "src has no data"},
     {"NoDataOfWeights", [](Call& c) { c.weights.tensor.data = nullptr; }, Code::kArgument, "weights", "weights has no data"},
     {"NoDataOfBias", [](Call& c) { c.bias.tensor.data = nullptr; }, Code::kArgument, "bias", "bias has no data"},
@@ -261,6 +269,19 @@ const Case kCases[] = {
      "dst overlaps weights in memory; only bias may be written over"},
     {"DstBeginsInWeights", [](Call& c) { c.args.dst.data = c.weights.data.data() + 11; }, Code::kArgument, "dst", "dst overlaps weights"},
     {"DstEndsInWeights", [](Call& c) { c.weights.tensor.data = c.dst.data() + 15; }, Code::kArgument, "dst", "dst overlaps weights"},
+    {"DstIsSrcAtOffset", [](Call& c) { c.args.dst.data = c.src.data.data() + 5, c.src.tensor.offset = 5; }, Code::kArgument, "dst",
+     "dst overlaps src"},
+    {"DstEndsInWeightsAtOffset", [](Call& c) { c.weights.tensor.data = c.dst.data(), c.weights.tensor.offset = 15; }, Code::kArgument,
+     "dst", "dst overlaps weights"},
+    {"DstIsBiasAtAnotherOffset",
+     [](Call& c) { c.bias.dims = {2, 2, 4}, c.args.dst.data = c.bias.data.data(), c.args.dst.offset = 4; }, Code::kArgument, "dst",
+     "not exactly bias"},
+    {"DstInTheHeadOfSrcByOffset",
+     [](Call& c) {
+       c.src.strides = {16, 8, 1}, c.dst_strides = {16, 8, 1}, c.args.dst.data = c.src.data.data();
+       c.args.dst.offset = 21, c.src.tensor.offset = 16;
+     },
+     Code::kArgument, "dst", "dst overlaps src"},
     {"DstInRowsOfSrc",
      [](Call& c) { c.src.strides = {16, 8, 1}, c.dst_strides = {16, 8, 1}, c.args.dst.data = c.src.data.data() + 2; }, Code::kArgument,
      "dst", "dst overlaps src"},
@@ -401,6 +422,21 @@ TEST(MatMulAllowed, AtTheEdgesOfTheRules) {
       [](Call& c) {
         c.src.strides = {3, 8, 1}, c.dst_strides = {48, 8, 1},
         c.args.dst.data = c.src.data.data() + 19;
+      },
+      // The same by offsets, in a longer array.
+      [](Call& c) {
+        c.args.dst.data = c.src.data.data(), c.args.dst.offset = 12, c.args.dst.size = 200;
+      },
+      [](Call& c) {
+        c.src.tensor.data = c.dst.data(), c.src.tensor.offset = 16, c.src.tensor.size = 200;
+      },
+      [](Call& c) {
+        c.src.strides = {16, 8, 1}, c.dst_strides = {16, 8, 1}, c.args.dst.data = c.src.data.data();
+        c.src.tensor.offset = 1, c.args.dst.offset = 20, c.src.tensor.size = 200;
+      },
+      [](Call& c) {
+        c.bias.dims = {2, 2, 4}, c.args.dst.data = c.bias.data.data() + 2;
+        c.args.dst.offset = 9, c.bias.tensor.offset = 11;
       },
       // Nothing to read or write.
       [](Call& c) { c.shapes({2, 0, 3}, {3, 4}, {2, 0, 4}), c.args.dst.data = c.src.data.data(); },

@@ -110,6 +110,7 @@ MatMulTester any(DType type, uint32_t seed) {
   if (draw.one_in(8)) t.specials();
   const Factor factors[] = {0, -2, 0.37, 3};
   if (draw.one_in(2)) t.alpha(factors[draw.below(4)]);
+  t.padded(draw.one_in(3));
   return t;
 }
 
@@ -272,6 +273,22 @@ TEST_P(MatMul, SingleRowsOfABatch) {
         .bias(bias.size() > 3 ? Sizes{4, 9} : Sizes{4, 1})
         .run();
   }
+}
+
+TEST_P(MatMul, OffsetsOfEveryOperand) {
+  for (const bool packed : {false, true}) {
+    tester().src({2, 3, 5}).weights({5, 9}).bias({9}).packed(packed).padded().run();
+    tester().src({3, 5}).weights({2, 5, 9}).bias({2, 3, 9}).packed(packed).padded().run();
+    tester().src({2, 3, 5}).weights({2, 5, 9}).packed(packed).in_place().padded().run();
+    tester().src({7}).weights({2, 7, 9}).bias({2, 1}).packed(packed).padded().float32().run();
+    tester().src({2, 3, 0}).weights({0, 9}).bias({}).packed(packed).padded().run();
+    tester().src({2, 0, 3}).weights({3, 9}).packed(packed).padded().run();
+  }
+  tester().src({2, 9, 7}).weights({7}).bias({9}).padded().run();
+  tester().src({7}).weights({7}).bias({}).padded().run();
+  const Layout layout{.order = {2, 0, 1}, .gap = 1}, repeats{.repeated = 3};
+  tester().src({2, 3, 5}, layout).weights({2, 5, 9}, layout).dst(layout).padded().run();
+  tester().src({2, 3, 5}, repeats).weights({2, 5, 9}, repeats).bias({3, 1}).padded().run();
 }
 
 TEST_P(MatMul, EveryFactor) {

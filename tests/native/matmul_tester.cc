@@ -118,7 +118,7 @@ std::string MatMulTester::describe() const {
   }
   if (out_of_core_.limit != 0)
     text << " out_of_core=" << out_of_core_.limit << " operands=" << out_of_core_.operands;
-  text << (specials_ ? " specials" : "") << " seed=" << seed_;
+  text << (specials_ ? " specials" : "") << (padded_ ? " padded" : "") << " seed=" << seed_;
   return text.str();
 }
 
@@ -132,6 +132,7 @@ void MatMulTester::run_into() const {
            weights = make_array<T>(weights_, weights_layout_);
   Array<T> bias = make_array<T>(bias_.value_or(Sizes{}), bias_layout_);
   Array<Dst> dst = make_array<Dst>(dims, dst_layout_);
+  if (padded_) pad(random, src, weights, bias, dst);
   for (auto* array : {&src, &weights, &bias}) fill(*array, random, specials_);
   fill(dst, random);
 
@@ -217,7 +218,7 @@ void MatMulTester::run_into() const {
     size_t next = 0;
     bool ok = true;
     for_each_index(dims, [&](std::span<const int64_t> index) {
-      int64_t place = 0;
+      int64_t place = dst.offset;
       for (size_t axis = 0; axis < dims.size(); ++axis) place += index[axis] * dst.strides[axis];
       Dst& value = dst.data[static_cast<size_t>(place)];
       const ::testing::AssertionResult near = is_near(value, expected[next], depth, sums[next]);

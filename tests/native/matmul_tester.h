@@ -60,6 +60,8 @@ class MatMulTester {
   // Adds NaN and infinities to the values.
   MatMulTester& specials() { return set(specials_, true); }
   MatMulTester& options(const PlanOptions& value) { return set(options_, std::optional(value)); }
+  // Each tensor has an offset, and unused elements behind it.
+  MatMulTester& padded(bool value = true) { return set(padded_, value); }
   // Operands are handed over block by block.
   MatMulTester& out_of_core(const OutOfCoreSetup& value) { return set(out_of_core_, value); }
   MatMulTester& seed(uint32_t value) { return set(seed_, value); }
@@ -87,7 +89,8 @@ class MatMulTester {
   Sizes src_{1, 1}, weights_{1, 1};
   std::optional<Sizes> bias_;
   Layout src_layout_, weights_layout_, bias_layout_, dst_layout_;
-  bool trans_a_ = false, trans_b_ = false, in_place_ = false, float32_ = false, specials_ = false;
+  bool trans_a_ = false, trans_b_ = false, in_place_ = false, float32_ = false, specials_ = false,
+       padded_ = false;
   std::optional<bool> packed_;
   Factor alpha_ = 1;
   Activation activation_;

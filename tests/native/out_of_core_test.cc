@@ -65,7 +65,7 @@ TEST_P(OutOfCoreTest, Gemm) {
     } else if (random() % 3 != 0) {
       t.c(shapes[random() % 7]);
     }
-    t.out_of_core(any_setup(random)).packed(random() % 3 == 0);
+    t.out_of_core(any_setup(random)).packed(random() % 3 == 0).padded(random() % 2 != 0);
     if (random() % 8 == 0) t.specials();
     t.run();
   }
@@ -99,7 +99,7 @@ TEST_P(OutOfCoreTest, MatMul) {
     const Sizes biases[] = {{}, {n}, {m, 1}, {m, n}, dst};
     if (random() % 2 != 0) t.bias(biases[random() % 5]);
     if (random() % 2 != 0) t.alpha(random() % 2 != 0 ? 3 : 0.37);
-    t.out_of_core(any_setup(random)).packed(random() % 3 == 0);
+    t.out_of_core(any_setup(random)).packed(random() % 3 == 0).padded(random() % 2 != 0);
     t.run();
   }
 }
@@ -188,7 +188,7 @@ TEST(OutOfCoreQGemm, AnythingAtRandom) {
     if (random() % 2 != 0) t.c(shapes[random() % 4]);
     t.out_of_core({.limit = kLimits[random() % 2],
                    .operands = random() % 2 != 0 ? 15 : 1 | static_cast<unsigned>(random() % 16)});
-    t.packed(random() % 2 == 0);
+    t.packed(random() % 2 == 0).padded(random() % 2 != 0);
     t.run();
   }
 }
@@ -310,6 +310,7 @@ TEST(Explain, AbsurdSizes) {
                     .out_of_core = is_out_of_core ? &out_of_core : nullptr};
       for (int64_t& stride : of) stride = pick(kStrides);
       if (of[0] >= 0) t.strides = std::span(of).first(dims.size());
+      if (random() % 4 == 0) t.offset = pick(kSizes);
       return t;
     };
     const Context context(random() % 2 != 0 ? 0 : 1'000'000,

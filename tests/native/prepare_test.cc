@@ -27,12 +27,13 @@ struct Product {
 constexpr Product kProducts[] = {{1, 1, 1},   {5, 8, 3},      {16, 16, 16}, {9, 1, 7},
                                  {1, 40, 33}, {70, 300, 130}, {4, 5, 0}};
 
-// Contiguous rows, rows with a gap after each, and columns with a gap.
+// Contiguous rows, rows with a gap after each, and columns with a gap and an offset.
 struct Layout {
   int64_t gap;
   bool columns;
+  int64_t offset = 0;
 };
-constexpr Layout kLayouts[] = {{0, false}, {3, false}, {2, true}};
+constexpr Layout kLayouts[] = {{0, false}, {3, false}, {2, true, 5}};
 
 // A tensor whose dims and strides lie in `memory`. The test frees it before the prepared call runs.
 template <typename T>
@@ -45,7 +46,12 @@ ConstTensor copied(const Array<T>& array, DType type, std::vector<Sizes>& memory
 
 template <typename T>
 Tensor as_output(const ConstTensor& tensor) {
-  return {const_cast<void*>(tensor.data), tensor.dtype, tensor.dims, tensor.strides, tensor.size};
+  return {.data = const_cast<void*>(tensor.data),
+          .dtype = tensor.dtype,
+          .dims = tensor.dims,
+          .strides = tensor.strides,
+          .offset = tensor.offset,
+          .size = tensor.size};
 }
 
 template <typename T>
@@ -67,6 +73,7 @@ void expect_gemm(DType type, const Product& p, const Layout& layout, Addend adde
   std::mt19937_64 random(1);
   const auto make = [&](int64_t rows, int64_t cols, bool turned = false) {
     Array<T> array(turned ? Sizes{cols, rows} : Sizes{rows, cols}, layout.gap, layout.columns);
+    array.pad(layout.offset, 0);
     fill(array, random);
     return array;
   };
@@ -149,13 +156,13 @@ void expect_qgemm(DType a_type, DType b_type, DType y_type, const Product& p, bo
     ASSERT_TRUE(pack(context, {.op = PackFor::kQGemm, .B = b.tensor(b_type)}, &weights).ok());
   }
   const auto with_args = [&](const Array<Y>& result, const auto& call) {
-    // With unused elements between the scales, and between the zero points.
+    // With unused elements around the scales, and around the zero points.
     const int64_t columns[] = {p.n}, steps[] = {3};
     std::vector<float> scales(static_cast<size_t>(3 * p.n), -1.F);
     std::vector<uint8_t> zero_points(static_cast<size_t>(3 * p.n), 99);
     for (size_t i = 0; i < scales.size(); i += 3) {
-      scales[i] = 0.25F + static_cast<float>(i);
-      zero_points[i] = static_cast<uint8_t>(i % 7);
+      scales[i + 1] = 0.25F + static_cast<float>(i);
+      zero_points[i + 1] = static_cast<uint8_t>(i % 7);
     }
     float a_scale = 0.5F, y_scale = 64;
     uint8_t a_zero_point = 3, y_zero_point = 5;
@@ -173,12 +180,10 @@ void expect_qgemm(DType a_type, DType b_type, DType y_type, const Product& p, bo
     if (packed) args.packed_B = &weights, args.B = {};
     args.b_scale = one(scales.data(), DType::kFloat32);
     args.b_zero_point = &b_zero;
-    if (per_column) {
-      for (ConstTensor* row : {&args.b_scale, &b_zero}) {
-        row->dims = columns;
-        row->strides = steps;
-        row->size = 3 * (p.n - 1) + 1;
-      }
+    for (ConstTensor* row : {&args.b_scale, &b_zero}) {
+      if (per_column) row->dims = columns, row->strides = steps;
+      row->offset = 1;
+      row->size = 3 * p.n;
     }
     args.C = &addend;
     if (y_type != DType::kFloat32) args.y_scale = &of_y, args.y_zero_point = &y_zero;
@@ -232,6 +237,8 @@ void expect_matmul(DType type, DType dst_type, const Sizes& src_dims, const Size
       weights(weights_dims, layout.gap, layout.columns), bias({dst_dims.back()}, 0, false);
   Array<Dst> dst(dst_dims, layout.gap, layout.columns),
       wanted(dst_dims, layout.gap, layout.columns);
+  for (Array<T>* array : {&src, &weights, &bias}) array->pad(layout.offset, 0);
+  for (Array<Dst>* array : {&dst, &wanted}) array->pad(layout.offset, 0);
   const auto with_args = [&](const Array<Dst>& result, const auto& call) {
     std::vector<Sizes> memory;
     memory.reserve(16);

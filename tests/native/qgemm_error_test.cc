@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "kernels/kernel.h"
+#include "qgemm_tester.h"
 #include "wgemm.h"
 
 namespace wgemm::testing {
@@ -125,6 +127,10 @@ const Case kCases[] = {
     {"NegativeStrideOfB", [](Call& c) { c.b.strides = {-4, 1}; }, Code::kShape, "B", "no stride may be negative"},
     {"ShortA", [](Call& c) { c.a.tensor.size = 5; }, Code::kShape, "A", "A has 5 elements; its shape [2, 3] needs 6"},
     {"LongB", [](Call& c) { c.b.tensor.size = 13; }, Code::kShape, "B", "B has 13 elements; its shape [3, 4] needs 12"},
+    {"NegativeOffset", [](Call& c) { c.b.tensor.offset = -1; }, Code::kShape, "B",
+     "B has offset -1; with 12 elements from there on, it must lie from 0 to 9007199254740980"},
+    {"ShortAForOffset", [](Call& c) { c.a.tensor.offset = 2, c.a.tensor.size = 7; }, Code::kShape, "A",
+     "A has 7 elements; its shape [2, 3] needs 6 from offset 2"},
     {"AUnknownType", [](Call& c) { c.a.tensor.dtype = static_cast<DType>(200); }, Code::kDType, "A", "unknown type 200"},
     {"BUnknownType", [](Call& c) { c.b.tensor.dtype = static_cast<DType>(kDTypeCount); }, Code::kDType, "B", "unknown type"},
     {"AType", [](Call& c) { c.a.tensor.dtype = DType::kFloat32; }, Code::kDType, "A", "A has type float32; it must be int8 or uint8"},
@@ -197,6 +203,10 @@ const Case kCases[] = {
     {"YZeroPointOfN", [](Call& c) { c.quantize(), c.y_zero.dims = {4}; }, Code::kShape, "y_zero_point",
      "y_zero_point has shape [4]; it must be one value, of shape [] or [1]"},
     {"ShortBScale", [](Call& c) { c.b_scale.tensor.size = 3; }, Code::kShape, "b_scale", "b_scale has 3 elements; its shape [4] needs 4"},
+    {"ShortBScaleForOffset", [](Call& c) { c.b_scale.tensor.offset = 1, c.b_scale.tensor.size = 4; }, Code::kShape, "b_scale",
+     "b_scale has 4 elements; its shape [4] needs 4 from offset 1"},
+    {"NegativeOffsetOfYZeroPoint", [](Call& c) { c.quantize(), c.y_zero.tensor.offset = -2; }, Code::kShape, "y_zero_point",
+     "y_zero_point has offset -2; with 1 elements from there on"},
     {"StridesOfBScale", [](Call& c) { c.b_scale.strides = {-1}; }, Code::kShape, "b_scale", "no stride may be negative"},
     {"NoDataOfAScale", [](Call& c) { c.a_scale.tensor.data = nullptr; }, Code::kArgument, "a_scale", "a_scale has no data"},
     {"NoDataOfAZeroPoint", [](Call& c) { c.a_zero.tensor.data = nullptr; }, Code::kArgument, "a_zero_point", "a_zero_point has no data"},
@@ -249,6 +259,11 @@ const Case kCases[] = {
     {"YOverlapsBScale", [](Call& c) { c.args.Y.data = c.b_scale.data.data() + 3; }, Code::kArgument, "Y", "Y overlaps b_scale in memory"},
     {"YOverlapsBZeroPoint", [](Call& c) { c.quantize(), c.args.Y.data = c.b_zero.data.data() + 3; }, Code::kArgument, "Y",
      "Y overlaps b_zero_point in memory"},
+    {"YOverlapsBScaleAtOffset", [](Call& c) { c.b_scale.tensor.data = c.y.data(), c.b_scale.tensor.offset = 7; }, Code::kArgument, "Y",
+     "Y overlaps b_scale in memory"},
+    {"YAtOffsetOverlapsAZeroPoint",
+     [](Call& c) { c.quantize(), c.args.Y.data = c.a_zero.data.data(), c.args.Y.offset = c.a_zero.tensor.offset = 20; }, Code::kArgument, "Y",
+     "Y overlaps a_zero_point in memory"},
     {"YOverlapsYScale", [](Call& c) { c.quantize(), c.args.Y.data = c.y_scale.data.data(); }, Code::kArgument, "Y",
      "Y overlaps y_scale in memory"},
     {"YOverlapsYZeroPoint", [](Call& c) { c.quantize(), c.args.Y.data = c.y_zero.data.data(); }, Code::kArgument, "Y",
@@ -264,6 +279,10 @@ const Case kCases[] = {
     {"AScaleMinus0", [](Call& c) { c.a_scale.data[0] = -0.0F; }, Code::kArgument, "a_scale", "a_scale is 0; a scale must be"},
     {"AScaleNegative", [](Call& c) { c.a_scale.data[0] = -1; }, Code::kArgument, "a_scale", "a_scale is negative; a scale must be"},
     {"AScaleMinusInfinity", [](Call& c) { c.a_scale.data[0] = -kInfinity; }, Code::kArgument, "a_scale", "a scale must be finite"},
+    {"AScaleAtOffset0", [](Call& c) { c.a_scale.tensor.offset = 1, c.a_scale.data[1] = 0; }, Code::kArgument, "a_scale",
+     "a_scale is 0; a scale must be"},
+    {"BScaleAtOffset0", [](Call& c) { c.b_scale.tensor.offset = 2, c.b_scale.data[5] = 0; }, Code::kArgument, "b_scale",
+     "b_scale is 0; a scale must be"},
     {"BScaleNan", [](Call& c) { c.b_scale.data[3] = kNan; }, Code::kArgument, "b_scale", "b_scale is NaN; a scale must be"},
     {"BScaleInfinite", [](Call& c) { c.b_scale.data[0] = kInfinity; }, Code::kArgument, "b_scale", "b_scale is infinite; a scale must be"},
     {"BScale0", [](Call& c) { c.b_scale.data[1] = 0; }, Code::kArgument, "b_scale", "b_scale is 0; a scale must be"},
@@ -578,6 +597,24 @@ TEST(QGemmExplain, KeepsScratchBoundedHoweverLargeTheProduct) {
           ASSERT_LT(plan.scratch_bytes, 32 << 20) << m << " " << n << " " << k;
           ASSERT_TRUE(k <= 4096 || m < 512 || plan.mc >= 200)
               << "B is packed again for each block of rows";
+        }
+      }
+    }
+  }
+}
+
+TEST(QGemmOffsets, OfEveryTensor) {
+  uint32_t seed = 0;
+  for (const DType a : {DType::kInt8, DType::kUInt8}) {
+    for (const DType b : {DType::kInt8, DType::kUInt8}) {
+      for (const DType y : {DType::kFloat32, DType::kInt8, DType::kUInt8}) {
+        for (const auto& [m, n, k] :
+             {std::array<int64_t, 3>{1, 1, 1}, {1, 33, 40}, {5, 9, 0}, {0, 9, 5}, {31, 45, 53}}) {
+          QGemmTester t = QGemmTester().types(a, b).output(y).sizes(m, n, k).padded();
+          t.seed(++seed).run();
+          t.c({n}).extents(Extent::kOne, Extent::kColumns, Extent::kStrided).gap(2).run();
+          t.c({m, n}).extents(Extent::kScalar, Extent::kRepeated, Extent::kColumns);
+          t.trans(true, true).columns().run();
         }
       }
     }

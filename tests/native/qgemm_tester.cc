@@ -12,6 +12,7 @@
 #include "ops/ops.h"
 #include "reference.h"
 #include "threads.h"
+#include "values.h"
 
 namespace wgemm::testing {
 namespace {
@@ -127,7 +128,7 @@ std::string QGemmTester::describe() const {
   }
   if (out_of_core_.limit != 0)
     text += with("out_of_core", out_of_core_.limit) + with("operands", out_of_core_.operands);
-  return text + with("seed", seed_);
+  return text + with("padded", padded_) + with("seed", seed_);
 }
 
 template <typename T>
@@ -145,6 +146,7 @@ void QGemmTester::run_typed() const {
   Array<float> a_scale = vector_of<float>(one_, n_),
                b_scale = vector_of<float>(b_scale_extent_, n_),
                y_scale = vector_of<float>(one_, n_);
+  if (padded_) pad(random, a, b, c, y, a_zero, b_zero, y_zero, a_scale, b_scale, y_scale);
   fill(a, a_type_, a_values_, random);
   fill(b, b_type_, b_values_, random);
   fill(c, c_values_, random);

@@ -71,6 +71,8 @@ class QGemmTester {
   // problem runs both ways unless a kernel is given or expected.
   QGemmTester& packed(bool value = true) { return set(packed_, std::optional(value)); }
   QGemmTester& options(const PlanOptions& value) { return set(options_, std::optional(value)); }
+  // Each tensor has an offset, and unused elements behind it.
+  QGemmTester& padded(bool value = true) { return set(padded_, value); }
   // Operands are handed over block by block.
   QGemmTester& out_of_core(const OutOfCoreSetup& value) { return set(out_of_core_, value); }
   QGemmTester& seed(uint32_t value) { return set(seed_, value); }
@@ -93,7 +95,7 @@ class QGemmTester {
 
   DType a_type_ = DType::kUInt8, b_type_ = DType::kInt8, y_type_ = DType::kFloat32;
   int64_t m_ = 1, n_ = 1, k_ = 1;
-  bool trans_a_ = false, trans_b_ = false, columns_ = false;
+  bool trans_a_ = false, trans_b_ = false, columns_ = false, padded_ = false;
   std::optional<bool> packed_;
   Values a_values_ = Values::kRandom, b_values_ = Values::kRandom, c_values_ = Values::kAbsent;
   Values a_zero_ = Values::kRandom, b_zero_ = Values::kRandom, y_zero_ = Values::kRandom;

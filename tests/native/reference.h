@@ -21,7 +21,7 @@ T reference_read(const BasicTensor<Void>& matrix, int64_t i, int64_t j, bool tra
   const int64_t row = transposed ? j : i, col = transposed ? i : j;
   const int64_t place = matrix.strides.empty() ? row * matrix.dims[1] + col
                                                : row * matrix.strides[0] + col * matrix.strides[1];
-  return static_cast<const T*>(matrix.data)[place];
+  return static_cast<const T*>(matrix.data)[matrix.offset + place];
 }
 
 // Element `index` of `x` broadcast to a shape with as many axes, by NumPy's rule: axes align at the
@@ -35,7 +35,7 @@ T reference_broadcast(const ConstTensor& x, std::span<const int64_t> index) {
     --from_right;
     if (x.dims[axis] != 1) place += index[from_right] * stride;
   }
-  return static_cast<const T*>(x.data)[place];
+  return static_cast<const T*>(x.data)[x.offset + place];
 }
 
 // Element (i, j) of C broadcast to the shape of Y.

@@ -54,6 +54,7 @@ std::string GemmTester::describe() const {
   if (out_of_core_.limit != 0)
     text += " out_of_core=" + std::to_string(out_of_core_.limit) +
             " operands=" + std::to_string(out_of_core_.operands);
+  if (padded_) text += " padded";
   return text + " seed=" + std::to_string(seed_);
 }
 
@@ -65,6 +66,7 @@ void GemmTester::run_typed() const {
   Array<T> b(trans_b_ ? std::vector{n_, k_} : std::vector{k_, n_}, gap_, columns_);
   Array<T> c(in_place_ ? std::vector{m_, n_} : c_dims_, gap_, columns_);
   Array<T> y({m_, n_}, gap_, columns_);
+  if (padded_) pad(random, a, b, c, y);
   const bool finite_b = options_.kernel != nullptr && options_.kernel->finite;
   for (auto* array : {&a, &b, &c, &y})
     fill(*array, random, specials_ && !(finite_b && array == &b));

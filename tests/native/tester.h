@@ -39,6 +39,8 @@ class GemmTester {
   // Adds NaN and infinities to the values.
   GemmTester& specials() { return set(specials_, true); }
   GemmTester& options(const PlanOptions& value) { return set(options_, value); }
+  // Each tensor has an offset, and unused elements behind it.
+  GemmTester& padded(bool value = true) { return set(padded_, value); }
   // Operands are handed over block by block.
   GemmTester& out_of_core(const OutOfCoreSetup& value) { return set(out_of_core_, value); }
   GemmTester& seed(uint32_t value) { return set(seed_, value); }
@@ -59,7 +61,7 @@ class GemmTester {
   DType type_ = DType::kFloat32;
   int64_t m_ = 1, n_ = 1, k_ = 1;
   bool trans_a_ = false, trans_b_ = false, has_c_ = false, in_place_ = false, columns_ = false,
-       specials_ = false;
+       specials_ = false, padded_ = false;
   std::optional<bool> packed_;
   Factor alpha_ = 1, beta_ = 1;
   Activation activation_;

@@ -13,6 +13,11 @@
 
 namespace wgemm::testing {
 
+// Pads arrays by a few unused elements each. Tensors without strides need an offset to be padded.
+void pad(std::mt19937_64& random, auto&... arrays) {
+  (arrays.pad(static_cast<int64_t>(1 + random() % 9), static_cast<int64_t>(random() % 4)), ...);
+}
+
 // The type in which references compute results of type T.
 template <typename T>
 using Exact = std::conditional_t<std::is_integral_v<T>, T,
