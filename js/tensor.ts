@@ -332,13 +332,11 @@ export function extentIn(
   const needed = (offset ?? 0) + extent;
   const mayBeLonger = steps !== null || offset !== null;
   if (mayBeLonger ? needed <= length : needed === length) return extent;
-  const parts = [`shape [${sizes.join(', ')}]`];
-  if (steps) parts.push(`strides [${steps.join(', ')}]`);
-  if (offset) parts.push(`offset ${offset}`);
-  const last = parts.pop() as string;
-  const need = parts.length ? `${parts.join(', ')} and ${last} need` : `${last} needs`;
+  let found = `${name} has ${length} elements; its shape [${sizes.join(', ')}]`;
+  if (steps) found += `${offset ? ',' : ' and'} strides [${steps.join(', ')}]`;
+  if (offset) found += ` and offset ${offset}`;
   const number = needed > 2 ** 53 ? 'more than 2^53' : needed;
-  throw new ShapeError(op, name, `${op}: ${name} has ${length} elements; its ${need} ${number}`);
+  throw new ShapeError(op, name, `${op}: ${found} need${steps || offset ? '' : 's'} ${number}`);
 }
 
 /** Throws if a property of another library contradicts shape and strides. */
