@@ -21,13 +21,6 @@ struct Version {
 constexpr Version kVersions[] = {{1, false, true},  {6, false, true},  {7, false, false},
                                  {9, false, false}, {11, true, false}, {13, true, false}};
 
-Status check_dtype(const char* name, DType found, DType wanted) {
-  if (found == wanted) return {};
-  return error(Code::kDType, kOp, name,
-               {name, " has type ", dtype_name(found), " and A has type ", dtype_name(wanted),
-                "; they must be the same"});
-}
-
 Status make_scalars(const GemmArgs& args, Epilogue* epilogue) {
   const DType dtype = args.A.dtype;
   WGEMM_RETURN_IF_ERROR(check_factor(kOp, "alpha", args.alpha, dtype, &epilogue->alpha));
@@ -78,9 +71,10 @@ Status check_types(const GemmArgs& args, const Version& version) {
                  {"opset ", args.opset, " means Gemm-", version.since, ", which has no ",
                   dtype_name(dtype), "; that comes with opset ", since});
   }
-  if (args.packed_B == nullptr) WGEMM_RETURN_IF_ERROR(check_dtype("B", args.B.dtype, dtype));
+  if (args.packed_B == nullptr)
+    WGEMM_RETURN_IF_ERROR(check_same_dtype(kOp, "B", args.B.dtype, "A", dtype, true));
   if (args.C != nullptr) {
-    WGEMM_RETURN_IF_ERROR(check_dtype("C", args.C->dtype, dtype));
+    WGEMM_RETURN_IF_ERROR(check_same_dtype(kOp, "C", args.C->dtype, "A", dtype));
   } else if (!version.c_optional) {
     return error(Code::kOpset, kOp, "C",
                  {"opset ", args.opset, " means Gemm-", version.since,
@@ -142,7 +136,7 @@ Status check_overlap(const Tensor& y, const char* name, const ConstTensor& x) {
 
 Status check_y(const GemmArgs& args, int64_t m, int64_t n) {
   const Tensor& y = args.Y;
-  WGEMM_RETURN_IF_ERROR(check_dtype("Y", y.dtype, args.A.dtype));
+  WGEMM_RETURN_IF_ERROR(check_same_dtype(kOp, "Y", y.dtype, "A", args.A.dtype));
   WGEMM_RETURN_IF_ERROR(check_output(kOp, y, m, n));
   WGEMM_RETURN_IF_ERROR(check_overlap(y, "A", args.A));
   if (args.packed_B == nullptr) WGEMM_RETURN_IF_ERROR(check_overlap(y, "B", args.B));

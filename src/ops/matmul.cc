@@ -83,13 +83,6 @@ Status check_stack(const char* name, const ConstTensor& t, bool with_data) {
   return {};
 }
 
-Status check_same_dtype(const char* name, DType found, DType wanted) {
-  if (found == wanted) return {};
-  return error(Code::kDType, kOp, name,
-               {name, " has type ", dtype_name(found), " and src has type ", dtype_name(wanted),
-                "; they must be the same"});
-}
-
 Status check_overlap(const Tensor& dst, const char* name, const ConstTensor& x) {
   if (!tensors_overlap(dst, x)) return {};
   return error(Code::kArgument, kOp, "dst",
@@ -166,7 +159,7 @@ Status check_src_weights(const MatMulArgs& args, bool with_data, Stack* src, Sta
   }
   WGEMM_RETURN_IF_ERROR(check_stack("weights", args.weights, with_data));
   *weights = make_stack(args.weights, args.transpose_b != 0, false);
-  return check_same_dtype("weights", args.weights.dtype, args.src.dtype);
+  return check_same_dtype(kOp, "weights", args.weights.dtype, "src", args.src.dtype, true);
 }
 
 // Checks bias and dst by themselves. If the caller has no dst yet, only its type counts.
@@ -174,7 +167,7 @@ Status check_bias_dst(const MatMulArgs& args, bool with_data, bool with_dst) {
   const DType dtype = args.src.dtype;
   if (args.bias != nullptr) {
     WGEMM_RETURN_IF_ERROR(check_operand(kOp, "bias", *args.bias, with_data));
-    WGEMM_RETURN_IF_ERROR(check_same_dtype("bias", args.bias->dtype, dtype));
+    WGEMM_RETURN_IF_ERROR(check_same_dtype(kOp, "bias", args.bias->dtype, "src", dtype));
   }
   const Tensor dst = with_dst ? args.dst : Tensor{.data = nullptr, .dtype = args.dst.dtype};
   WGEMM_RETURN_IF_ERROR(check_operand(kOp, "dst", dst, with_data));

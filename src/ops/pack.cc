@@ -5,12 +5,6 @@
 #include "ops/tensor_check.h"
 
 namespace wgemm {
-namespace {
-
-bool is_half(DType type) { return type == DType::kFloat16 || type == DType::kBFloat16; }
-
-}  // namespace
-
 Status pack_problem(const char* op, const char* name, const PackArgs& args, PackProblem* problem) {
   const ConstTensor& b = args.B;
   WGEMM_RETURN_IF_ERROR(check_tensor(op, name, b, true));

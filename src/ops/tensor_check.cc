@@ -178,6 +178,18 @@ Status check_tensor(const char* op, const char* name, const BasicTensor<T>& t, b
 template Status check_tensor(const char*, const char*, const ConstTensor&, bool);
 template Status check_tensor(const char*, const char*, const Tensor&, bool);
 
+Status check_same_dtype(const char* op, const char* name, DType found, const char* other,
+                        DType wanted, bool may_pack) {
+  if (found == wanted) return {};
+  const char* advice = "";
+  if (may_pack && wanted == DType::kFloat32 && is_half(found))
+    advice = ", or pack() must pack the weights for gemm";
+  if (compute_type(found) == DType::kInt8) advice = "; 8-bit operands are for qgemm";
+  return error(Code::kDType, op, name,
+               {name, " has type ", dtype_name(found), " and ", other, " has type ",
+                dtype_name(wanted), "; they must be the same", advice});
+}
+
 Status check_rank2(const char* op, const char* name, std::span<const int64_t> dims) {
   if (dims.size() == 2) return {};
   return error(Code::kShape, op, name,

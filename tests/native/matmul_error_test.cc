@@ -149,6 +149,8 @@ const Case kCases[] = {
      "weights has type uint8, which MatMul does not have; 8-bit operands are for qgemm"},
     {"MixedWeights", [](Call& c) { c.weights.tensor.dtype = DType::kInt32; }, Code::kDType, "weights",
      "weights has type int32 and src has type float32; they must be the same"},
+    {"BFloat16Weights", [](Call& c) { c.weights.tensor.dtype = DType::kBFloat16; }, Code::kDType, "weights",
+     "weights has type bfloat16 and src has type float32; they must be the same, or pack() must pack the weights for gemm"},
     {"MixedBias", [](Call& c) { c.bias.tensor.dtype = DType::kFloat16; }, Code::kDType, "bias",
      "bias has type float16 and src has type float32; they must be the same"},
     {"BiasOfDst", [](Call& c) { c.types(DType::kBFloat16), c.bias.tensor.dtype = c.args.dst.dtype = DType::kFloat32; }, Code::kDType,
