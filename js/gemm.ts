@@ -122,7 +122,8 @@ function readArguments(
 ): Arguments {
   const operandA = readTensor(reader, op, 'A', a);
   const operandB = readTensor(reader, op, 'B', b);
-  const operandC = readAddend(reader, op, 'C', c, reader.dtypes[operandA.dtype] as DType);
+  const typeOfA = reader.dtypes[operandA.dtype] as DType;
+  const operandC = readAddend(reader, op, 'C', c, typeOfA, optionNames);
   const attributes = new Float64Array(10);
   readAttributes(attributes, alpha, beta, transA, transB, opset, broadcast, activation);
   const operandY = out === undefined ? null : readTensor(reader, op, 'Y', out);

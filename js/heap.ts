@@ -1,8 +1,9 @@
 /** Handles of memory in an instance, which last until `dispose()`: tensors and packed weights. */
 import type { Core } from './core.js';
 import { disposable } from './dispose.js';
+import { printable } from './printable.js';
 import { handleKey } from './properties.js';
-import { type DataArray, type DType, viewOf } from './tensor.js';
+import { classOf, type DataArray, type DType, viewOf } from './tensor.js';
 import { ArgumentError, describe, DisposedError, OutOfMemoryError } from './errors.js';
 
 declare global {
@@ -176,6 +177,13 @@ export class HeapTensor<A extends DataArray = DataArray> extends HeapObject {
   }
 }
 
+printable(
+  HeapTensor.prototype,
+  ({ data, size }: HeapTensor<Float32Array>) =>
+    `data: ${classOf(data)} [${data.subarray(0, 8).join(', ')}${size > 8 ? ', ...' : ''}]\n` +
+    '  read data again after each call',
+);
+
 /**
  * Weights that are packed once, for any number of calls: calls take them as `b` or `weights`.
  * `pack` and `deserialize` make them. They are a copy in the instance's memory until `dispose()`.
@@ -235,3 +243,7 @@ export class PackedWeights extends HeapObject {
     return typeof value === 'object' && value !== null && #brand in value;
   }
 }
+printable(
+  PackedWeights.prototype,
+  ({ op }) => `for ${op === 'gemm' ? 'gemm and matmul' : op}\n  save them by serialize()`,
+);

@@ -18,12 +18,13 @@ import { disposable } from './dispose.js';
 import { ArgumentError, describe, DTypeError, ShapeError } from './errors.js';
 import { readGemm, runGemm } from './gemm.js';
 import { disposedHandle, foreignHandle, HeapTensor, PackedWeights } from './heap.js';
-import { ask, readThreadSource, readWasmSource } from './load.js';
+import { adviceFor, ask, readThreadSource, readWasmSource } from './load.js';
 import { readMatMul, runMatMul } from './matmul.js';
 import { checkAttached, detachedArray, findIn, operandOf, type Reader } from './operand.js';
 import { readOptions } from './options.js';
 import { explain } from './out-of-core.js';
 import { messageOf } from './port.js';
+import { printable } from './printable.js';
 import { handleKey, has, isReadable, unpolluted } from './properties.js';
 import { packWeights, readBytes, readPack, readWeights } from './pack.js';
 import { readQGemm, runQGemm } from './qgemm.js';
@@ -211,6 +212,15 @@ const Instance = class Gemm implements Api<'here'> {
   declare [Symbol.dispose]: () => void;
 };
 disposable(Instance.prototype);
+printable(Instance.prototype, (instance) => {
+  const { inUse, committed } = instance.memory();
+  return `${bestKernel(instance)}\n  memory: ${inUse} bytes in use, ${committed} committed`;
+});
+
+/** The line about the kernel of large float32 products. */
+function bestKernel({ info }: { info: Info }): string {
+  return `best kernel: ${info.kernels.find(({ tile, preferred }) => preferred && tile[0] > 1)?.name}`;
+}
 
 /** The class of instances, for `instanceof`. */
 export const Gemm: abstract new (...args: never) => Gemm = Instance;
@@ -274,9 +284,11 @@ function memoryOf(core: Core): { inUse: number; committed: number } {
 
 /** @internal What the page and the worker of `wgemm/worker` share with this entry. */
 export const internals = {
+  adviceFor,
   arrayOfType: arrayOf,
   allocTensor,
   ask,
+  bestKernel,
   bufferOf,
   byteLengthOf,
   bytesIn,
@@ -299,6 +311,7 @@ export const internals = {
   messageOf,
   offsetOf,
   operandOf,
+  printable,
   readAlloc,
   readBytes,
   readExplained,

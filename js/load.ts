@@ -197,7 +197,7 @@ async function together(
   } catch (error) {
     const place = 'beside this script, in a page from its origin and under headers that allow it';
     const found = `threads is ${threads}, but a thread does not start (${messageOf(error)})`;
-    const message = `${op}: ${found}; have ${file} ${place}`;
+    const message = `${op}: ${found}; ${adviceFor(script, `have ${file} ${place}`)}`;
     throw new GemmError('WORKER', op, 'threads', message, { cause: error });
   }
 }
@@ -323,11 +323,8 @@ async function compile(
     if (whole instanceof Uint8Array && !magic.every((byte, i) => whole[i] === byte)) {
       // Some servers answer every address with a page.
       const where = source instanceof Uint8Array ? file : String(source);
-      throw failure(
-        `${where} is no WebAssembly`,
-        error,
-        'serve the file beside the script, or say where it is with the option assets',
-      );
+      const found = whole[0] === 60 /* < */ ? 'a page, not WebAssembly' : 'no WebAssembly';
+      throw failure(`${where} is ${found}`, error, adviceFor(where));
     }
     const forbidden = /CSP|content.security|unsafe-eval/i.test(String(error));
     const advice = "the Content-Security-Policy must allow it by script-src 'wasm-unsafe-eval'";
@@ -350,12 +347,21 @@ async function fetchWasm(source: URL | string): Promise<Response | Uint8Array> {
       response.headers.get('Content-Type') === 'application/wasm';
     return compilesWhileFetching ? response : new Uint8Array(await response.arrayBuffer());
   } catch (error) {
-    throw failure(
-      `${where} cannot be fetched`,
-      error,
-      'serve the file beside the script, or say where it is with the option assets',
-    );
+    throw failure(`${where} cannot be fetched`, error, adviceFor(where));
   }
+}
+
+/**
+ * @internal What helps if a file of the package is not at an address. Vite's development server
+ * moves scripts to a folder `deps` of its cache, but not the files beside them.
+ */
+export function adviceFor(
+  where: unknown,
+  otherwise = 'serve the file beside the script, or say where it is with the option assets',
+): string {
+  return /\bvite\/.*deps/.test(String(where))
+    ? "set optimizeDeps: { exclude: ['wgemm'] } in vite.config.js"
+    : otherwise;
 }
 
 function failure(what: string, cause: unknown, advice = ''): GemmError {

@@ -128,7 +128,7 @@ function readArguments(
   const operandA = readTensor(reader, op, 'src', src);
   const operandB = readTensor(reader, op, 'weights', weights);
   const typeOfSrc = dtypes[operandA.dtype] as DType;
-  const addend = readAddend(reader, op, 'bias', bias, typeOfSrc);
+  const addend = readAddend(reader, op, 'bias', bias, typeOfSrc, optionNames);
   const result = out === undefined ? null : readTensor(reader, op, 'dst', out);
   const allowed =
     typeOfSrc === 'float16' || typeOfSrc === 'bfloat16' ? [typeOfSrc, 'float32'] : [typeOfSrc];

@@ -2,7 +2,7 @@
 import type { Core } from './core.js';
 import { ArgumentError, describe, DisposedError, DTypeError } from './errors.js';
 import { HeapTensor, locateHeld, PackedWeights } from './heap.js';
-import { handleIn, isList, isReadable, unpolluted } from './properties.js';
+import { handleIn, has, isList, isReadable, unpolluted } from './properties.js';
 import {
   bufferOf,
   bytesOf,
@@ -79,8 +79,15 @@ export interface Operand {
 /**
  * @internal Reads what the caller's objects say of a tensor. This may run code of the caller, so
  * `locate` must follow.
+ * @param options names of the options that follow this argument, and may be in its place
  */
-export function readTensor(reader: Reader, op: string, name: string, value: unknown): Operand {
+export function readTensor(
+  reader: Reader,
+  op: string,
+  name: string,
+  value: unknown,
+  options?: readonly string[],
+): Operand {
   const { dtypes, handles } = reader;
   if (HeapTensor.is(value) || handles?.isTensor(value))
     return operandOf(name, dtypes.indexOf(value.dtype), value.shape, value);
@@ -120,13 +127,22 @@ export function readTensor(reader: Reader, op: string, name: string, value: unkn
     }
     return operandIn(name, dtypes.indexOf(held), readLayout(op, name, tensor), data);
   }
-  const mistaken = data === undefined ? kindOf(value) : undefined;
-  if (mistaken !== undefined)
-    throw new DTypeError(
-      op,
-      name,
-      `${op}: ${name} is ${mistaken}; it must be a tensor, { data, shape }`,
-    );
+  if (data === undefined) {
+    const mistaken = kindOf(value);
+    if (mistaken !== undefined)
+      throw new DTypeError(
+        op,
+        name,
+        `${op}: ${name} is ${mistaken}; it must be a tensor, { data, shape }` +
+          (isList(value) ? conversion : ''),
+      );
+    const option = options?.concat(reader.callOptions ?? []).find((key) => has(value, key));
+    if (option !== undefined) {
+      const call = `${op}(${op === 'gemm' ? 'a, b' : 'src, weights'}, null, { ${option} })`;
+      const message = `${op}: ${name} is an object with ${option}; options come fourth: ${call}`;
+      throw new ArgumentError(op, name, message);
+    }
+  }
   if (isReadable(data) && !PackedWeights.is(data) && !handles?.isWeights(data))
     checkOurs(op, name, data);
   const read = readData(op, name, { data, dtype }, dtypesOf);
@@ -153,10 +169,13 @@ export function readData(
   const array = classOf(data) ?? describe(data);
   const held = allowed[array];
   if (!held) {
+    const refused = /^(gemm|matmul).*t8A/; // 8-bit arrays are for qgemm
+    const names = Object.keys(allowed).filter((array) => !refused.test(op + array));
+    const advice = classOf(data) === undefined ? conversion : '';
     throw new DTypeError(
       op,
       name,
-      `${op}: ${name} has as data ${array}; it must be ${Object.keys(allowed).join(' or ')}`,
+      `${op}: ${name} has as data ${array}; it must be ${names.join(' or ')}${advice}`,
     );
   }
   if (dtype === undefined && held.length > 1) {
@@ -175,6 +194,8 @@ export function readData(
   }
   return { data: data as DataArray, dtype: (dtype ?? held[0]) as DType };
 }
+
+const conversion = '; convert it by tensor(...)';
 
 /** What a value is that callers mistake for a tensor. */
 function kindOf(value: object): string | undefined {

@@ -37,18 +37,22 @@ export function checkHolds(op: string, name: string, value: number | bigint, dty
     );
 }
 
-/** @internal C or a bias: a tensor, a number, or nothing. */
+/**
+ * @internal C or a bias: a tensor, a number, or nothing.
+ * @param options names of the options that may be in its place
+ */
 export function readAddend(
   reader: Reader,
   op: string,
   name: string,
   value: unknown,
   dtype: DType,
+  options?: readonly string[],
 ): Operand | null {
   if (value === undefined || value === null) return null;
   return typeof value === 'number' || typeof value === 'bigint'
     ? scalar(reader, op, name, value, dtype)
-    : readTensor(reader, op, name, value);
+    : readTensor(reader, op, name, value, options);
 }
 
 const noOptions = Object.freeze(Object.create(null) as Record<string, unknown>);
@@ -88,7 +92,8 @@ function unknownOption(
   allowed: readonly string[],
 ): ArgumentError {
   const found = `the ${what.slice(0, -1)} ${describe(key)} is not known`;
-  return new ArgumentError(op, key, `${op}: ${found}; there are ${allowed.join(', ')}`);
+  const advice = what === 'inputs' ? '; options come second' : '';
+  return new ArgumentError(op, key, `${op}: ${found}; there are ${allowed.join(', ')}${advice}`);
 }
 
 /** Bounds of the elements of a result: `'relu'` is [0, Infinity] and `'relu6'` is [0, 6]. */

@@ -3,8 +3,10 @@ import { internals } from './index.js';
 
 /** @internal */
 export const {
+  adviceFor,
   arrayOfType,
   ask,
+  bestKernel,
   bufferOf,
   byteLengthOf,
   bytesIn,
@@ -25,6 +27,7 @@ export const {
   messageOf,
   offsetOf,
   operandOf,
+  printable,
   readAlloc,
   readBytes,
   readExplained,

@@ -15,6 +15,7 @@ import {
   handleKey,
   lengthOf,
   operandOf,
+  printable,
   readOptions,
 } from './shared.js';
 import type { Link, Request } from './worker-link.js';
@@ -179,6 +180,11 @@ export class WorkerTensor<A extends DataArray = DataArray> extends WorkerObject 
   }
 }
 
+printable(
+  WorkerTensor.prototype,
+  () => 'data: in a worker; await read() copies it\n  await write(data) changes it',
+);
+
 /**
  * Weights that are packed once, in the memory of an instance in a worker. `pack` and `deserialize`
  * make them.
@@ -214,6 +220,11 @@ export class WorkerWeights extends WorkerObject {
     })) as ReturnType<Uint8Array['slice']>;
   }
 }
+
+printable(
+  WorkerWeights.prototype,
+  ({ op }) => `for ${op === 'gemm' ? 'gemm and matmul' : op}\n  save them by await serialize()`,
+);
 
 /** @internal How readers recognize these handles. */
 export const handles: NonNullable<Reader['handles']> = {

@@ -15,6 +15,7 @@ import {
 import type { Operand, Reader } from './operand.js';
 import { type Port, waitFor } from './port.js';
 import {
+  adviceFor,
   ask,
   bytesIn,
   detachedArray,
@@ -125,8 +126,11 @@ export class Link implements Reader {
       : ([
           'LOAD',
           'the worker does not start',
-          'have wgemm-worker.js beside this script, in a page from its origin and under headers ' +
-            'that allow it',
+          adviceFor(
+            import.meta.url,
+            'have wgemm-worker.js beside this script, in a page from its origin and under headers ' +
+              'that allow it',
+          ),
         ] as const);
     this.end((op) => new GemmError(code, op, '', `${op}: ${what} (${why}); ${advice}`, { cause }));
   }

@@ -18,9 +18,11 @@ import {
 } from './index.js';
 import type { Method, Started } from './message.js';
 import {
+  bestKernel,
   disposable,
   isReadable,
   messageOf,
+  printable,
   readGemm,
   readMatMul,
   readOptions,
@@ -250,6 +252,10 @@ const Instance = class WorkerGemm implements Api<'worker'> {
   }
 };
 disposable(Instance.prototype);
+printable(
+  Instance.prototype,
+  (instance) => `${bestKernel(instance)}\n  memory: await memory() tells it`,
+);
 
 /** The class of instances in workers, for `instanceof`. */
 export const WorkerGemm: abstract new (...args: never) => WorkerGemm = Instance;

@@ -38,6 +38,37 @@ describe('createGemm', () => {
     });
   });
 
+  it('says which setting a development server needs that answers a page', async () => {
+    const server = createServer((_, response) =>
+      response.writeHead(200, { 'Content-Type': 'text/html' }).end('<!doctype html>'),
+    );
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as { port: number };
+    const setting = /; set optimizeDeps: \{ exclude: \['wgemm'\] \} in vite\.config\.js$/;
+    for (const [folder, advice] of [
+      ['node_modules/.vite/deps', setting],
+      ['_nuxt/node_modules/.cache/vite/client/deps', setting],
+      ['invite/deps', /; serve the file beside the script, or .* option assets$/],
+      ['.vite/build', /; serve the file beside the script, or .* option assets$/],
+    ] as const) {
+      const where = `http://127.0.0.1:${port}/${folder}/wgemm-relaxed.wasm`;
+      expectError(await notCreated({ assets: () => where }), {
+        code: 'LOAD',
+        op: 'createGemm',
+        argument: '',
+        says: [`${where} is a page, not WebAssembly (`, advice],
+      });
+    }
+    await new Promise((resolve) => server.close(resolve).closeAllConnections());
+    const gone = `http://127.0.0.1:${port}/node_modules/.vite/deps/wgemm-relaxed.wasm`;
+    expectError(await notCreated({ assets: () => gone }), {
+      code: 'LOAD',
+      op: 'createGemm',
+      argument: '',
+      says: [`${gone} cannot be fetched (`, setting],
+    });
+  });
+
   it('says so if an address of a file has no path', async () => {
     const wanted: Wanted = {
       code: 'LOAD',

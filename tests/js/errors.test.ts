@@ -114,6 +114,14 @@ const ofLength = (array: number[], length: unknown) =>
     get: (target, key) => (key === 'length' ? length : (Reflect.get(target, key) as unknown)),
   });
 
+const conversion = /; convert it by tensor\(\.\.\.\)$/;
+
+const optionsAreFourth = (name: string): Wanted => ({
+  code: 'ARGUMENT',
+  argument: 'C',
+  says: [`C is an object with ${name}; options come fourth: gemm(a, b, null, { ${name} })`],
+});
+
 refuses('refuses an operand that is no tensor:', {
   'A is null': [
     () => ({ a: null }),
@@ -161,7 +169,32 @@ refuses('refuses an operand that is no tensor:', {
   ],
   'A is an empty object': [
     () => ({ a: {} }),
-    { code: 'DTYPE', argument: 'A', says: ['undefined', 'Float32Array'] },
+    { code: 'DTYPE', argument: 'A', says: ['undefined', 'Float32Array', conversion] },
+  ],
+  'B is a nested array': [
+    () => ({ b: [[1], [2], [3]] }),
+    { code: 'DTYPE', argument: 'B', says: ['B is an array; ', '{ data, shape }', conversion] },
+  ],
+  'out is an object of another library': [
+    () => ({ options: { out: { size: 4, get: () => 1 } } }),
+    { code: 'DTYPE', argument: 'Y', says: ['undefined', conversion] },
+  ],
+  'C is the options': [() => ({ c: { transB: true } }), optionsAreFourth('transB')],
+  'C is options that have no effect': [
+    () => ({ c: { out: undefined, typo: 1 } }),
+    optionsAreFourth('out'),
+  ],
+  'C is a tensor without data that has options': [
+    () => ({ c: { shape: [2, 2], beta: 2 } }),
+    optionsAreFourth('beta'),
+  ],
+  'C only inherits options': [
+    () => ({ c: Object.create({ activation: 'relu' }) as unknown }),
+    optionsAreFourth('activation'),
+  ],
+  'C is an object without options': [
+    () => ({ c: { transb: true } }),
+    { code: 'DTYPE', argument: 'C', says: ['undefined', 'Float32Array', conversion] },
   ],
   'A only inherits from HeapTensor': [
     () => ({ a: Object.create(HeapTensor.prototype) as unknown }),
@@ -185,7 +218,9 @@ refuses('refuses an operand that is no tensor:', {
   ],
 });
 
-const buffers = /must be .*BigUint64Array or Int8Array or Uint8Array or Uint16Array$/;
+// A Float16Array only if the engine has one, and no arrays of 8-bit elements.
+const buffers =
+  /must be Float32Array or Float64Array or (Float16Array or )?Int32Array or Uint32Array or BigInt64Array or BigUint64Array or Uint16Array(;|$)/;
 refuses('refuses data of another kind:', {
   'a plain array': [
     (o) => ({ a: { ...o.a, data: [1, 2, 3, 4, 5, 6] } }),
@@ -246,6 +281,34 @@ refuses('refuses types that do not agree:', {
   'B is int32': [
     () => ({ b: int32([3, 2], 1, 2, 3, 4, 5, 6) }),
     { code: 'DTYPE', argument: 'B', says: ['int32', 'float32', 'the same'] },
+  ],
+  'B is float16, which float32 takes only packed': [
+    () => ({ b: tensor('float16', [3, 2], [1, 2, 3, 4, 5, 6]) }),
+    {
+      code: 'DTYPE',
+      argument: 'B',
+      says: ['float16', /the same, or pack\(\) must pack the weights for gemm$/],
+    },
+  ],
+  'B is bfloat16, which float32 takes only packed': [
+    () => ({ b: tensor('bfloat16', [3, 2], [1, 2, 3, 4, 5, 6]) }),
+    { code: 'DTYPE', argument: 'B', says: ['bfloat16', 'pack() must pack the weights for gemm'] },
+  ],
+  'B is float32, which float16 does not take': [
+    () => ({ a: tensor('float16', [2, 3], [1, 2, 3, 4, 5, 6]) }),
+    { code: 'DTYPE', argument: 'B', says: [/; they must be the same$/] },
+  ],
+  'C is bfloat16': [
+    () => ({ c: tensor('bfloat16', [2], [1, 2]) }),
+    { code: 'DTYPE', argument: 'C', says: ['bfloat16', /; they must be the same$/] },
+  ],
+  'A is int8': [
+    () => ({ a: { data: new Int8Array(6), shape: [2, 3] } }),
+    { code: 'DTYPE', argument: 'A', says: ['A has type int8', '8-bit operands are for qgemm'] },
+  ],
+  'B is uint8': [
+    () => ({ b: { data: new Uint8Array(6), shape: [3, 2] } }),
+    { code: 'DTYPE', argument: 'B', says: ['B has type uint8', '8-bit operands are for qgemm'] },
   ],
   'C is int32': [
     () => ({ c: int32([2], 1, 2) }),
@@ -1544,7 +1607,12 @@ describe('createGemm', () => {
       load('not an address', 'cannot be fetched'),
     );
     const garbage = await notCreated({ simd: 'simd128', assets: () => new Uint8Array(100) });
-    expectError(garbage, load('wgemm-simd128.wasm', 'is no WebAssembly', 'option assets'));
+    expectError(garbage, load('wgemm-simd128.wasm is no WebAssembly', 'option assets'));
+    const page = new TextEncoder().encode('<!doctype html>');
+    expectError(
+      await notCreated({ simd: 'simd128', assets: () => page }),
+      load('wgemm-simd128.wasm is a page, not WebAssembly', 'option assets'),
+    );
     expect((garbage as GemmError).cause).toBeInstanceOf(WebAssembly.CompileError);
     const truncated = (await bytesAt(wasm)).subarray(0, 5000);
     expectError(await notCreated({ assets: () => truncated }), load('does not compile'));

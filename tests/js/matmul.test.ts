@@ -1009,13 +1009,25 @@ refuses('refuses an operand that is no tensor:', {
     (o) => ({ src: o.src.data }),
     dtypeError('src', 'without a shape', 'Float32Array'),
   ],
+  'src is a nested array': [
+    () => ({ src: [[1, 2, 3, 4]] }),
+    dtypeError('src', 'is an array', '; convert it by tensor(...)'),
+  ],
+  'bias is the options': [
+    () => ({ bias: { transposeB: true } }),
+    argument(
+      'bias',
+      'bias is an object with transposeB; options come fourth: ' +
+        'matmul(src, weights, null, { transposeB })',
+    ),
+  ],
   'bias is a bare array': [
     (o) => ({ bias: o.bias.data }),
     dtypeError('bias', 'without a shape', 'Float32Array'),
   ],
   'a plain array of numbers': [
     (o) => ({ weights: { ...o.weights, data: Array(20).fill(1) } }),
-    dtypeError('weights', 'an array', 'Float32Array'),
+    dtypeError('weights', 'an array', 'or BigUint64Array or Uint16Array; convert it by tensor'),
   ],
   'a Uint16Array without dtype': [
     (o) => ({ src: { ...o.src, data: new Uint16Array(24) } }),
@@ -1031,6 +1043,10 @@ refuses('refuses types:', {
   'weights of another': [
     () => ({ weights: { data: new Float64Array(20), shape: [4, 5] } }),
     dtypeError('weights', 'float64', 'float32', 'the same'),
+  ],
+  'weights of 16 bits, which float32 takes only packed': [
+    () => ({ weights: { data: new Uint16Array(20), shape: [4, 5], dtype: 'bfloat16' } }),
+    dtypeError('weights', 'bfloat16', 'the same, or pack() must pack the weights for gemm'),
   ],
   'bias of another': [
     () => ({ bias: { data: new Int32Array(5), shape: [5] } }),

@@ -171,7 +171,10 @@ refuses('refuses inputs', {
   'that are an empty array': [{ inputs: [] }, argument('A', 'is undefined', 'tensor')],
   'that are A': [(o) => ({ inputs: o.a }), argument('data', '"data"', 'not known', 'bZeroPoint')],
   'without any': [{ inputs: {} }, argument('A', 'is undefined', 'tensor')],
-  'with an out': [(o) => ({ inputs: o }), argument('out', '"out"', 'not known')],
+  'with an out': [
+    (o) => ({ inputs: o }),
+    argument('out', '"out"', 'not known', /; options come second$/),
+  ],
   'with a_scale, as ONNX spells it': [
     { a_scale: 1 },
     argument('a_scale', '"a_scale"', 'not known', 'aScale'),
@@ -199,6 +202,10 @@ refuses('refuses inputs', {
 refuses('refuses an operand that is no tensor:', {
   'A is a number': [{ a: 5 }, argument('A', 'is 5', '{ data, shape }')],
   'A is a bare array': [(o) => ({ a: o.a.data }), dtype('A', 'without a shape', 'Uint8Array')],
+  'A is a tensor of a plain array': [
+    { a: { data: [1, 2, 3, 4, 5, 6], shape: [2, 3] } },
+    dtype('A', /or Int8Array or Uint8Array or Uint16Array; convert it by tensor\(\.\.\.\)$/),
+  ],
   'B is a string': [{ b: 'B' }, argument('B', 'is "B"', 'tensor')],
   'C is a bigint': [{ c: 1n }, argument('C', '1n', 'int32', 'int64 and uint64')],
   'C is true': [{ c: true }, argument('C', 'is true', 'tensor')],
@@ -207,10 +214,14 @@ refuses('refuses an operand that is no tensor:', {
   'bScale is a plain array': [{ bScale: [1, 2] }, dtype('b_scale', 'an array', 'Float32Array')],
   'bScale is a DataView': [
     { bScale: new DataView(new ArrayBuffer(8)) },
-    dtype('b_scale', 'undefined', 'Float32Array'),
+    dtype('b_scale', 'undefined', 'must be Float32Array or '),
   ],
   'aZeroPoint is true': [{ aZeroPoint: true }, argument('a_zero_point', 'is true', 'tensor')],
   'bZeroPoint is a bigint': [{ bZeroPoint: 1n }, argument('b_zero_point', '1n', 'tensor')],
+  'aZeroPoint is an object': [
+    { aZeroPoint: {} },
+    dtype('a_zero_point', 'undefined', 'Int8Array or Uint8Array'),
+  ],
   'yScale is a symbol': [{ yScale: Symbol('y') }, argument('y_scale', 'a symbol', 'tensor')],
   'yZeroPoint is a function': [
     { yScale: 1, yZeroPoint: () => 1 },

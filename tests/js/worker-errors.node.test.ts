@@ -173,6 +173,12 @@ Object.assign(wrong, {
     'matmul',
     () => [square(), square(), null, { out: int32([2, 2], 1, 2, 3, 4), outType: 'float32' }],
   ],
+  'gemm: options as C': ['gemm', () => [square(), square(), { transA: 1 }]],
+  'matmul: options as bias': ['matmul', () => [square(), square(), { outType: 'float32' }]],
+  'qgemm: an option as input': ['qgemm', () => [{ ...quantized(), transB: true }]],
+  'gemm: a nested array': ['gemm', () => [[[1, 2]], square()]],
+  'gemm: an array as data': ['gemm', () => [{ data: [1], shape: [1, 1] }, square()]],
+  'qgemm: an array as data': ['qgemm', () => [{ ...quantized(), a: { data: [], shape: [] } }]],
   'matmul: bias': ['matmul', () => [int32([1, 1], 1), int32([1, 1], 1), 0.5]],
   'qgemm: float32 as a': ['qgemm', () => [{ ...quantized(), a: square() }]],
   'pack: weights': ['pack', (h) => [h.weights, { op: 'gemm' }]],
@@ -219,6 +225,13 @@ it.each(['gemm, A', 'gemm, out', 'gemm, options', 'qgemm, inputs', 'pack, option
     expect(sent).toEqual([]);
   },
 );
+
+it('names the options of every call, too, where C must be', async () => {
+  const error = await rejected(call(wg, 'gemm', [square(), square(), { transfer: true }]) as never);
+  expect((error as Error).message).toBe(
+    'gemm: C is an object with transfer; options come fourth: gemm(a, b, null, { transfer })',
+  );
+});
 
 it('each getter runs once, also with transfer', async () => {
   const reads: Record<string, number> = {};

@@ -103,8 +103,13 @@ const withResult = (code, origin) =>
   `${code}\nfetch('${origin}/result', { method: 'POST', mode: 'no-cors', body: ` +
   `JSON.stringify({ text: document.body.textContent }) });\n`;
 
-async function expectPage(url, shows) {
+/** @param refused what the error of the page must say; without it there must be none */
+async function expectPage(url, shows, refused) {
   const { text, error } = await openIn('chromium', url);
+  if (refused) {
+    if (!error?.includes(refused)) refuse(`the page says '${error}'; it must say '${refused}'`);
+    return;
+  }
   if (error) refuse(error);
   if (text !== shows) refuse(`the page shows '${text}'; it must show '${shows}'`);
 }
@@ -152,7 +157,7 @@ async function buildAndRun(project, { heading }, app, headers) {
  * Tests Vite's development server. It serves modules one by one and bundles dependencies, which
  * easily loses .wasm files.
  */
-async function developAndRun(project, bundler, app) {
+async function developAndRun(project, bundler, app, refused) {
   const { createServer } = await import(bundler.as ?? 'vite');
   // The page comes from Vite, and posts its result to our server.
   const target = { url: '' };
@@ -175,7 +180,7 @@ async function developAndRun(project, bundler, app) {
   try {
     await vite.listen();
     target.url = `http://127.0.0.1:${vite.httpServer.address().port}/`;
-    await expectPage(waiting.url('/'), app.shows);
+    await expectPage(waiting.url('/'), app.shows, refused);
   } finally {
     await vite.close();
     await waiting.close();
@@ -204,6 +209,13 @@ export async function testBundlers(results, { fast = false } = {}) {
     for (const app of apps)
       await results.test('bundlers', `${where}, in development`, app.entry, () =>
         developAndRun(project, bundler, app),
+      );
+    if (!bundler.configured) return;
+    // Without the configuration the error names it.
+    rmSync(join(project, 'vite.config.js'));
+    for (const app of apps.filter(({ entry }) => entry !== 'wgemm/inline'))
+      await results.test('bundlers', `${where}, not configured`, app.entry, () =>
+        developAndRun(project, bundler, app, "optimizeDeps: { exclude: ['wgemm'] }"),
       );
   };
   await twoAtATime(
