@@ -145,9 +145,6 @@ class Reader {
     return operand(memory) == kAbsent ? nullptr : memory;
   }
 
-  // Whether all operands so far were numbers or absent.
-  bool only_numbers() const { return only_numbers_; }
-
   // Whether every rank, size, type and address so far was in range. If not, nothing that was read
   // may be used.
   bool ok() const { return ok_; }
@@ -168,7 +165,6 @@ class Reader {
   }
 
   void read_tensor(int64_t dtype, ConstTensor* tensor) {
-    only_numbers_ = false;
     tensor->dtype = static_cast<DType>(dtype);
     const double address = number();
     const int64_t size = integer(), rank = integer(), strides = integer();
@@ -214,7 +210,7 @@ class Reader {
   const double* next_ = block;
   double* scalars_;
   const void* packed_ = nullptr;
-  bool only_numbers_ = true, ok_ = true;
+  bool ok_ = true;
   int64_t axes_[kMostTensors * 2 * kMaxRank];
   int64_t* free_axes_ = axes_;
 };
@@ -237,7 +233,6 @@ struct Gemm {
     args.C = reader.optional(&c);
     reader.output(&args.Y);
   }
-  bool is_kept() const { return true; }
   Reader reader;
   ConstTensor c;
   PackedWeights weights;
@@ -259,17 +254,12 @@ struct QGemm {
     args.b_zero_point = reader.optional(&b_zero_point);
     args.y_scale = reader.optional(&y_scale);
     args.y_zero_point = reader.optional(&y_zero_point);
-    kept = reader.only_numbers();
     reader.operand(&args.A);
     args.packed_B = reader.weights(&args.B, &weights);
     args.C = reader.optional(&c);
     reader.output(&args.Y);
   }
-  // A prepared call keeps the values of scales and zero points. A tensor of them may have other
-  // values the next time.
-  bool is_kept() const { return kept; }
   Reader reader;
-  bool kept;
   ConstTensor a_zero_point, b_zero_point, c, y_scale, y_zero_point;
   PackedWeights weights;
   QGemmArgs args;
@@ -290,7 +280,6 @@ struct MatMul {
     args.bias = reader.optional(&bias);
     reader.output(&args.dst);
   }
-  bool is_kept() const { return true; }
   Reader reader;
   ConstTensor bias;
   PackedWeights weights;
@@ -314,13 +303,15 @@ static_assert(CallCache::kMaxScalars >= kMostTensors);
 template <typename Call>
 int compute(size_t words) {
   const std::span<const double> arguments(block, words);
-  if (const PlannedCall* cached = call_cache.find(Call::kOperation, arguments); cached != nullptr)
-    return finish(run(*instance, *cached));
+  if (PlannedCall* cached = call_cache.find(Call::kOperation, arguments); cached != nullptr) {
+    const int code = finish(read_again(cached));
+    return code != 0 ? code : finish(run(*instance, *cached));
+  }
   const auto [planned, scalars] = call_cache.next();
   const Call call(scalars);
   if (!call.reader.ok()) return refuse();
   if (const int code = finish(plan_call(*instance, call.args, &planned)); code != 0) return code;
-  if (call.is_kept()) call_cache.keep(Call::kOperation, arguments, call.reader.packed());
+  call_cache.keep(Call::kOperation, arguments, call.reader.packed());
   return finish(run(*instance, planned));
 }
 

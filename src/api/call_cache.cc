@@ -10,8 +10,8 @@ uint64_t bits(double word) { return std::bit_cast<uint64_t>(word); }
 
 }  // namespace
 
-const PlannedCall* CallCache::find(int operation, std::span<const double> words) const {
-  for (const Entry& entry : entries_) {
+PlannedCall* CallCache::find(int operation, std::span<const double> words) {
+  for (Entry& entry : entries_) {
     if (entry.count == 0 || entry.count != words.size() || entry.operation != operation) continue;
     // Compares the last words first: the result comes last, and most calls differ in it.
     size_t left = words.size();

@@ -11,14 +11,13 @@ namespace wgemm {
 
 // The key of a call is an operation and words that state all its arguments: addresses, sizes,
 // strides and attributes. A cached call is valid only while everything else stays the same. That is
-// the context, its number of threads, and all memory at those addresses, except the elements of A,
-// B, C and Y. Therefore the caller must not keep a call of qgemm whose scales or zero points lie in
-// memory.
+// the context, its number of threads, and packed weights at those addresses. Elements may change:
+// run() reads those of A, B, C and Y, and before it read_again() must read scales and zero points.
 class CallCache {
  public:
   // The cached call of this key, or null. Words are compared as bits: NaN equals itself, and 0
   // differs from -0. `operation`: the caller's number for one of its operations.
-  const PlannedCall* find(int operation, std::span<const double> words) const;
+  PlannedCall* find(int operation, std::span<const double> words);
 
   // The cache owns both.
   struct Slot {

@@ -78,6 +78,11 @@ Status run(Context& context, const PlannedCall& planned) {
                            : run_plan(context, op, call.problem, plan, {});
 }
 
+Status read_again(PlannedCall* planned) {
+  Problem& problem = planned->call.problem;
+  return problem.quantization.a_scale_at == nullptr ? Status{} : read_quantization(&problem);
+}
+
 Status plan_call(Context& context, const GemmArgs& args, PlannedCall* planned) {
   WGEMM_RETURN_IF_ERROR(gemm_problem(args, true, &planned->call.problem));
   plan_checked(context, "gemm", out_of_core_operands(args), planned);

@@ -35,6 +35,10 @@ Status plan_call(Context& context, const GemmArgs& args, PlannedCall* planned);
 Status plan_call(Context& context, const QGemmArgs& args, PlannedCall* planned);
 Status plan_call(Context& context, const MatMulArgs& args, PlannedCall* planned);
 
+// Reads the scales and zero points of a planned call of qgemm() again. Does nothing for other
+// operations. Errors: those of their values; a later call may then succeed.
+Status read_again(PlannedCall* planned);
+
 // Computes with the elements that the operands hold now. It checks nothing: `context` must be the
 // one that planned the call and have the same number of threads. Error: kOutOfMemory, with nothing
 // written.

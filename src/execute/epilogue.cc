@@ -169,49 +169,51 @@ void combine(const Problem& problem, bool canonical_nan, int64_t rows, int64_t c
 // Columns per step of requantization: four vectors of accumulators, one vector of 8-bit results.
 constexpr int64_t kGroup = 16;
 
-// Converts float32 to the type of Y.
+// Converts float32 to the type of Y: float32, int8 or uint8. uint8 is int8 for a zero point less by
+// 128, with another highest bit.
 struct Output {
-  // The bounds. If Y is quantized, they are within the range of its type, less the zero point.
+  int64_t bytes;  // of an element of Y
+  // The bounds. If Y is quantized, they are within the range of int8, less the zero point.
   v128_t low, high;
   // Adding both leaves an integer in the low bits: the value rounded half to even, plus the zero
   // point.
   v128_t shifter, unshift;
+  v128_t flip;
 
-  Output(const Problem& problem, bool is_signed) {
+  explicit Output(const Problem& problem) {
     // The last bit of a float32 of this size is worth 1, so that the addition rounds.
     constexpr float kShifter = 0x1.8p23F;
     const Quantization& q = problem.quantization;
-    const auto least = static_cast<float>((is_signed ? -128 : 0) - q.y_zero_point),
-               most = least + 255;
+    const int offset = q.quantizes_y ? int8_offset(problem.y.dtype) : 0,
+              zero_point = q.y_zero_point - offset;
+    const auto least = static_cast<float>(-128 - zero_point), most = least + 255;
     const auto splat = [&](double bound) {
       const auto value = static_cast<float>(bound);
       return wasm_f32x4_splat(q.quantizes_y ? std::clamp(value, least, most) : value);
     };
+    bytes = static_cast<int64_t>(dtype_bytes(problem.y.dtype));
     low = splat(problem.epilogue.bounds.min);
     high = splat(problem.epilogue.bounds.max);
     shifter = wasm_f32x4_splat(kShifter);
-    unshift = wasm_i32x4_splat(q.y_zero_point - std::bit_cast<int32_t>(kShifter));
+    unshift = wasm_i32x4_splat(zero_point - std::bit_cast<int32_t>(kShifter));
+    flip = wasm_i8x16_splat(static_cast<int8_t>(offset));
   }
-  v128_t inside(v128_t x) const { return wasm_f32x4_pmin(wasm_f32x4_pmax(x, low), high); }
-  v128_t round(v128_t x) const {
-    return wasm_i32x4_add(wasm_f32x4_add(inside(x), shifter), unshift);
+  v128_t round(v128_t x) const { return wasm_i32x4_add(wasm_f32x4_add(x, shifter), unshift); }
+
+  // Stores a group of columns.
+  void store(v128_t (&x)[4], std::byte* y) const {
+#pragma clang loop unroll(full)
+    for (int v = 0; v < 4; ++v) x[v] = wasm_f32x4_pmin(wasm_f32x4_pmax(x[v], low), high);
+    if (bytes != 1) {
+#pragma clang loop unroll(full)
+      for (int v = 0; v < 4; ++v) wasm_v128_store(y + 16 * v, x[v]);
+      return;
+    }
+    const v128_t front = wasm_i16x8_narrow_i32x4(round(x[0]), round(x[1])),
+                 back = wasm_i16x8_narrow_i32x4(round(x[2]), round(x[3]));
+    wasm_v128_store(y, wasm_v128_xor(wasm_i8x16_narrow_i16x8(front, back), flip));
   }
 };
-
-void store_group(const v128_t (&x)[4], Output out, float* y) {
-#pragma clang loop unroll(full)
-  for (int v = 0; v < 4; ++v) wasm_v128_store(y + 4 * v, out.inside(x[v]));
-}
-void store_group(const v128_t (&x)[4], Output out, int8_t* y) {
-  const v128_t low = wasm_i16x8_narrow_i32x4(out.round(x[0]), out.round(x[1]));
-  wasm_v128_store(
-      y, wasm_i8x16_narrow_i16x8(low, wasm_i16x8_narrow_i32x4(out.round(x[2]), out.round(x[3]))));
-}
-void store_group(const v128_t (&x)[4], Output out, uint8_t* y) {
-  const v128_t low = wasm_i16x8_narrow_i32x4(out.round(x[0]), out.round(x[1]));
-  wasm_v128_store(
-      y, wasm_u8x16_narrow_i16x8(low, wasm_i16x8_narrow_i32x4(out.round(x[2]), out.round(x[3]))));
-}
 
 // What the epilogue adds to the accumulators, for each row.
 struct RowTerms {
@@ -220,15 +222,22 @@ struct RowTerms {
 };
 
 // Requantizes kGroup columns.
-template <typename T>
 void requantize_group(const int32_t* acc, RowTerms row, const int32_t* c, QuantizedColumns columns,
-                      Output out, T* y) {
+                      const Output& out, std::byte* y) {
   v128_t x[4];
 #pragma clang loop unroll(full)
-  for (int v = 0; v < 4; ++v) {
-    const v128_t shift = wasm_i32x4_mul(row.sum, wasm_v128_load(columns.b_zero_point + 4 * v));
-    x[v] = wasm_i32x4_sub(wasm_v128_load(acc + 4 * v),
-                          wasm_i32x4_add(shift, wasm_v128_load(columns.a_correction + 4 * v)));
+  for (int v = 0; v < 4; ++v) x[v] = wasm_v128_load(acc + 4 * v);
+  if (columns.b_zero_point != nullptr) {
+#pragma clang loop unroll(full)
+    for (int v = 0; v < 4; ++v) {
+      x[v] = wasm_i32x4_sub(x[v],
+                            wasm_i32x4_mul(row.sum, wasm_v128_load(columns.b_zero_point + 4 * v)));
+    }
+  }
+  if (columns.a_correction != nullptr) {
+#pragma clang loop unroll(full)
+    for (int v = 0; v < 4; ++v)
+      x[v] = wasm_i32x4_sub(x[v], wasm_v128_load(columns.a_correction + 4 * v));
   }
   if (c != nullptr) {
 #pragma clang loop unroll(full)
@@ -237,52 +246,67 @@ void requantize_group(const int32_t* acc, RowTerms row, const int32_t* c, Quanti
 #pragma clang loop unroll(full)
   for (int v = 0; v < 4; ++v)
     x[v] = wasm_f32x4_mul(wasm_f32x4_convert_i32x4(x[v]), wasm_v128_load(columns.scale + 4 * v));
-  store_group(x, out, y);
+  out.store(x, y);
 }
 
-// The columns from `j` on.
+// The columns from `j` on. Absent values stay null.
+template <typename T>
+T* from(T* values, int64_t j) {
+  return values == nullptr ? nullptr : values + j;
+}
 QuantizedColumns columns_from(const QuantizedColumns& columns, int64_t j) {
-  return {columns.scale + j, columns.b_zero_point + j, columns.a_correction + j};
+  return {columns.scale + j, from(columns.b_zero_point, j), from(columns.a_correction, j)};
 }
 
-// Requantizes `cols` columns, which are contiguous in acc, c and y.
+// Copies the bytes of values that are there, and clears the rest of a group.
 template <typename T>
-void requantize_row(const int32_t* acc, RowTerms row, QuantizedColumns columns, Output out,
-                    int64_t cols, T* y) {
-  int64_t j = 0;
-  for (; j + kGroup <= cols; j += kGroup) {
-    requantize_group(acc + j, row, row.c == nullptr ? nullptr : row.c + j, columns_from(columns, j),
-                     out, y + j);
+T* copy_rest(const T* values, size_t bytes, T (&to)[kGroup]) {
+  if (values == nullptr) return nullptr;
+  std::memset(to, 0, sizeof(to));
+  std::memcpy(to, values, bytes);
+  return to;
+}
+
+// Requantizes `cols` columns, which are contiguous in acc, c and y. y may be acc.
+void requantize_row(const int32_t* acc, RowTerms row, QuantizedColumns columns, const Output& out,
+                    int64_t cols, std::byte* y) {
+  // Fewer columns than a group are computed in copies.
+  int32_t acc_rest[kGroup], c_rest[kGroup], zero_rest[kGroup], correction_rest[kGroup];
+  float scale_rest[kGroup], y_rest[kGroup];
+  const int64_t last = std::max<int64_t>(cols - kGroup, 0);
+  if (cols < kGroup) {
+    const auto bytes = static_cast<size_t>(cols) * sizeof(int32_t);
+    acc = copy_rest(acc, bytes, acc_rest);
+    row.c = copy_rest(row.c, bytes, c_rest);
+    columns.scale = copy_rest(columns.scale, bytes, scale_rest);
+    columns.b_zero_point = copy_rest(columns.b_zero_point, bytes, zero_rest);
+    columns.a_correction = copy_rest(columns.a_correction, bytes, correction_rest);
   }
-  if (j == cols) return;
-  const auto left = static_cast<size_t>(cols - j);
-  int32_t acc_rest[kGroup] = {}, c_rest[kGroup] = {}, zero_rest[kGroup] = {},
-          correction_rest[kGroup] = {};
-  float scale_rest[kGroup] = {};
-  T y_rest[kGroup];
-  std::memcpy(acc_rest, acc + j, left * sizeof(int32_t));
-  if (row.c != nullptr) std::memcpy(c_rest, row.c + j, left * sizeof(int32_t));
-  std::memcpy(zero_rest, columns.b_zero_point + j, left * sizeof(int32_t));
-  std::memcpy(scale_rest, columns.scale + j, left * sizeof(float));
-  std::memcpy(correction_rest, columns.a_correction + j, left * sizeof(int32_t));
-  requantize_group(acc_rest, row, c_rest, {scale_rest, zero_rest, correction_rest}, out, y_rest);
-  std::memcpy(y + j, y_rest, left * sizeof(T));
+  // The last group comes first if it overlaps the one before it, since y may be acc.
+  const bool has_rest = cols % kGroup != 0;
+  for (int64_t group = has_rest ? -kGroup : 0; group + kGroup <= cols; group += kGroup) {
+    const bool is_rest = group < 0;
+    const int64_t j = is_rest ? last : group;
+    requantize_group(acc + j, row, from(row.c, j), columns_from(columns, j), out,
+                     is_rest ? reinterpret_cast<std::byte*>(y_rest) : y + j * out.bytes);
+  }
+  if (has_rest)
+    std::memcpy(y + last * out.bytes, y_rest, static_cast<size_t>((cols - last) * out.bytes));
 }
 
-template <typename T>
 void requantize(const Problem& problem, bool, int64_t rows, int64_t cols, const Accumulators& acc,
                 const ConstBlock& c, const Block& y) {
-  const Output out(problem, std::is_signed_v<T>);
+  const Output out(problem);
   const bool has_c = problem.epilogue.has_c, c_unbuffered = has_c && c.col_stride == 1,
              y_unbuffered = y.col_stride == 1;
   const int64_t step =
       acc.data != nullptr && y_unbuffered && (c_unbuffered || !has_c) ? cols : kChunk;
   static constexpr int32_t kNoSums[kChunk] = {};
   int32_t c_chunk[kChunk];
-  T y_chunk[kChunk];
+  float y_chunk[kChunk];
+  auto* const y_bytes = reinterpret_cast<std::byte*>(y_chunk);
   for (int64_t i = 0; i < rows; ++i) {
     const int32_t* c_row = reinterpret_cast<const int32_t*>(c.data) + i * c.row_stride;
-    T* y_row = reinterpret_cast<T*>(y.data) + i * y.row_stride;
     RowTerms row{nullptr, wasm_i32x4_splat(acc.row_sums == nullptr ? 0 : acc.row_sums[i])};
     for (int64_t j0 = 0; j0 < cols; j0 += step) {
       const int64_t count = std::min(step, cols - j0);
@@ -295,11 +319,17 @@ void requantize(const Problem& problem, bool, int64_t rows, int64_t cols, const 
       const int32_t* acc_values = acc.data == nullptr
                                       ? kNoSums
                                       : static_cast<const int32_t*>(acc.data) + i * acc.stride + j0;
-      T* to = y_row + j0 * y.col_stride;
+      std::byte* to = y.data + (i * y.row_stride + j0 * y.col_stride) * out.bytes;
       requantize_row(acc_values, row, columns_from(acc.columns, j0), out, count,
-                     y_unbuffered ? to : y_chunk);
+                     y_unbuffered ? to : y_bytes);
       if (y_unbuffered) continue;
-      for (int64_t j = 0; j < count; ++j) to[j * y.col_stride] = y_chunk[j];
+      for (int64_t j = 0; j < count; ++j, to += y.col_stride * out.bytes) {
+        if (out.bytes == 1) {
+          *to = y_bytes[j];
+        } else {
+          std::memcpy(to, y_chunk + j, sizeof(float));
+        }
+      }
     }
   }
 }
@@ -309,7 +339,6 @@ using EpilogueFunction = void (*)(const Problem&, bool, int64_t, int64_t, const 
 constexpr EpilogueFunction kEpilogues[] = {
 #define WGEMM_DTYPE(Enumerator, name, Storage, Compute, gemm_since) \
   combine<Storage, StorageOf<DType::k##Compute>>,
-#define WGEMM_DTYPE_8BIT(Enumerator, name, Storage) requantize<Storage>,
 #include "dtypes.def"
 #undef WGEMM_DTYPE
 };
@@ -319,9 +348,8 @@ constexpr EpilogueFunction kEpilogues[] = {
 void apply_epilogue(const Problem& problem, bool canonical_nan, int64_t rows, int64_t cols,
                     const Accumulators& acc, const ConstBlock& c, const Block& y) {
   const bool quantized = problem.compute == DType::kInt8;
-  const EpilogueFunction epilogue = quantized && problem.y.dtype == DType::kFloat32
-                                        ? requantize<float>
-                                        : kEpilogues[static_cast<int>(problem.y.dtype)];
+  const EpilogueFunction epilogue =
+      quantized ? requantize : kEpilogues[static_cast<int>(problem.y.dtype)];
   epilogue(problem, canonical_nan, rows, cols, acc, c, y);
 }
 

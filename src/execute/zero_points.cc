@@ -1,5 +1,7 @@
 #include "execute/zero_points.h"
 
+#include <wasm_simd128.h>
+
 #include <algorithm>
 
 #include "base/types.h"
@@ -42,25 +44,67 @@ void ZeroPointCorrection::subtract_row_terms(int64_t rows, int64_t cols, uint32_
 }
 
 void ZeroPointCorrection::compute_columns(int64_t col, int64_t cols) {
-  const Quantization& q = problem_.quantization;
-  const PrepackedB& packed = problem_.b.packed;
-  const int b_shift = is_dot_ ? plan_.b_shift : 0;
   auto* const scale = reinterpret_cast<float*>(columns_memory_);
-  auto* const b_zero_point = reinterpret_cast<int32_t*>(scale + cols);
-  columns_ = {scale, b_zero_point, b_zero_point + cols};
-  const ConstBlock b_scale = q.b_scale.block(0, col, 1, cols);
-  for (int64_t j = 0; j < cols; ++j)
-    scale[j] = q.scale(reinterpret_cast<const float*>(b_scale.data)[j * b_scale.col_stride]);
-  for (int64_t j = 0; j < cols; ++j) b_zero_point[j] = q.b_zero_point_at(col + j) - b_shift;
-  std::fill_n(columns_.a_correction, cols, 0);
+  auto* const values = reinterpret_cast<int32_t*>(scale + cols);
+  columns_.scale = scale;
+  compute_scales(col, cols, scale);
+  if (row_sums_ != nullptr) {
+    columns_.b_zero_point = values;
+    compute_b_zero_points(col, cols, values);
+  }
   if (a_zero_point() == 0) return;
+  columns_.a_correction = values + cols;
+  const PrepackedB& packed = problem_.b.packed;
   const auto x = static_cast<uint32_t>(a_zero_point());
-  const auto shifts = static_cast<uint32_t>(packed.k) * static_cast<uint32_t>(b_shift);
+  const auto shifts = static_cast<uint32_t>(packed.k) * static_cast<uint32_t>(plan_.b_shift);
 #pragma clang loop vectorize(disable) unroll(disable)
   for (int64_t j = 0; j < cols; ++j) {
     const uint32_t sum = static_cast<uint32_t>(packed.column_sums[col + j]) - shifts;
     columns_.a_correction[j] = static_cast<int32_t>(sum * x);
   }
+}
+
+void ZeroPointCorrection::compute_scales(int64_t col, int64_t cols, float* scale) const {
+  const Quantization& q = problem_.quantization;
+  const ConstBlock from = q.b_scale.block(0, col, 1, cols);
+  const auto* const b_scale = reinterpret_cast<const float*>(from.data);
+  if (from.col_stride == 0) {
+    std::fill_n(scale, cols, q.scale(*b_scale));
+    return;
+  }
+  int64_t j = 0;
+  if (from.col_stride == 1) {
+    const v128_t a_scale = wasm_f32x4_splat(q.a_scale), y_scale = wasm_f32x4_splat(q.y_scale);
+    for (; j + 4 <= cols; j += 4) {
+      const v128_t product = wasm_f32x4_mul(a_scale, wasm_v128_load(b_scale + j));
+      wasm_v128_store(scale + j, q.quantizes_y ? wasm_f32x4_div(product, y_scale) : product);
+    }
+  }
+  for (; j < cols; ++j) scale[j] = q.scale(b_scale[j * from.col_stride]);
+}
+
+void ZeroPointCorrection::compute_b_zero_points(int64_t col, int64_t cols, int32_t* values) const {
+  const Quantization& q = problem_.quantization;
+  const Operand& from = q.b_zero_point;
+  const int b_shift = is_dot_ ? plan_.b_shift : 0;
+  if (from.col_stride == 0) {
+    std::fill_n(values, cols, q.b_zero_point_at(0) - b_shift);
+    return;
+  }
+  int64_t j = 0;
+  if (from.col_stride == 1) {
+    const std::byte* const row = from.base + col;
+    const v128_t zero = wasm_i8x16_splat(static_cast<int8_t>(int8_offset(from.dtype))),
+                 shift = wasm_i16x8_splat(static_cast<int16_t>(b_shift));
+    for (; j + 8 <= cols; j += 8) {
+      // As int8: uint8 less 128 has another highest bit.
+      const v128_t bytes = wasm_v128_xor(wasm_v128_load64_zero(row + j), zero);
+      const v128_t shifted = wasm_i16x8_sub(wasm_i16x8_extend_low_i8x16(bytes), shift);
+      wasm_v128_store(values + j, wasm_i32x4_extend_low_i16x8(shifted));
+      wasm_v128_store(values + j + 4, wasm_i32x4_extend_high_i16x8(shifted));
+    }
+  }
+  for (; j < cols; ++j) values[j] = q.b_zero_point_at(col + j) - b_shift;
 }
 
 }  // namespace wgemm

@@ -20,8 +20,8 @@ namespace wgemm {
 // Values per column of a block of quantized operands, in memory of column_bytes().
 struct QuantizedColumns {
   float* scale = nullptr;
-  int32_t* b_zero_point = nullptr;  // y
-  int32_t* a_correction = nullptr;  // x * sum (B + v)
+  int32_t* b_zero_point = nullptr;  // y; null: 0 in all columns
+  int32_t* a_correction = nullptr;  // x * sum (B + v); null: 0 in all columns
 };
 
 class ZeroPointCorrection {
@@ -62,6 +62,8 @@ class ZeroPointCorrection {
   int a_zero_point() const;
   void clear_row_sums(int64_t rows);
   void compute_columns(int64_t col, int64_t cols);
+  void compute_scales(int64_t col, int64_t cols, float* scale) const;
+  void compute_b_zero_points(int64_t col, int64_t cols, int32_t* values) const;
 
   const Problem& problem_;
   const Plan& plan_;

@@ -1,5 +1,7 @@
 // com.microsoft QGemm:
 // https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.QGemm
+#include <wasm_simd128.h>
+
 #include <cmath>
 
 #include "base/error.h"
@@ -52,44 +54,83 @@ Status check_product(const char* name, const char* product, float value) {
   return error(Code::kArgument, kOp, name, {product, " is not finite in float32; it must be"});
 }
 
-float read_scale(const Operand& scale, int64_t col) {
-  return *reinterpret_cast<const float*>(scale.block(0, col, 1, 1).data);
+float read_scale(const std::byte* element) { return *reinterpret_cast<const float*>(element); }
+
+// Number of values in a scale or zero point of N columns.
+int64_t count_values(const Operand& row, int64_t n) {
+  return row.base == nullptr ? 0 : row.col_stride == 0 ? 1 : n;
 }
 
-// Upper bound of the number of different values in a scale or zero point of N columns.
-int64_t count_values(const ConstTensor& t, const Operand& operand, int64_t n) {
-  if (tensor_extent(t.dims, t.strides) == 0) return 0;
-  return operand.col_stride == 0 ? 1 : n;
-}
-
-// Reads alpha, scales and zero points, and checks their values.
-Status read_values(const QGemmArgs& args, int64_t n, Quantization* q) {
-  const auto alpha = static_cast<float>(args.alpha);
-  WGEMM_RETURN_IF_ERROR(check_product("alpha", "alpha", alpha));
-  const float a_scale = read_scale(broadcast_operand(args.a_scale), 0);
-  WGEMM_RETURN_IF_ERROR(check_scale("a_scale", a_scale));
-  if (args.y_scale != nullptr) {
-    q->y_scale = read_scale(broadcast_operand(*args.y_scale), 0);
-    WGEMM_RETURN_IF_ERROR(check_scale("y_scale", q->y_scale));
-    q->y_zero_point = read_8bit(broadcast_operand(*args.y_zero_point), 0);
+// Number of the first columns, checked as vectors, whose scales are all good. 0 if one is not.
+int64_t count_good_scales(const Quantization& q, int64_t n) {
+  if (q.b_scale.col_stride != 1) return 0;
+  const v128_t a_scale = wasm_f32x4_splat(q.a_scale), y_scale = wasm_f32x4_splat(q.y_scale);
+  v128_t least = wasm_f32x4_splat(1), difference = wasm_f32x4_splat(0);
+  int64_t col = 0;
+  for (; col + 4 <= n; col += 4) {
+    const v128_t b_scale = wasm_v128_load(q.b_scale.base + col * int64_t{sizeof(float)});
+    v128_t scale = wasm_f32x4_mul(a_scale, b_scale);
+    if (q.quantizes_y) scale = wasm_f32x4_div(scale, y_scale);
+    least = wasm_f32x4_pmin(least, b_scale);
+    // NaN if a scale is infinite or NaN.
+    difference = wasm_f32x4_add(difference, wasm_f32x4_sub(scale, scale));
   }
-  q->a_scale = alpha * a_scale;
-  WGEMM_RETURN_IF_ERROR(check_product("a_scale", "alpha * a_scale", q->a_scale));
-  const int64_t scales = count_values(args.b_scale, q->b_scale, n);
-  for (int64_t col = 0; col < scales; ++col) {
-    const float b_scale = read_scale(q->b_scale, col);
+  const v128_t zero = wasm_f32x4_splat(0);
+  const bool good = wasm_i32x4_all_true(
+      wasm_v128_and(wasm_f32x4_gt(least, zero), wasm_f32x4_eq(difference, zero)));
+  return good ? col : 0;
+}
+
+// Whether any zero point of B, as int8, is not 0.
+bool shifts_b(const Quantization& q, int64_t n) {
+  const Operand& row = q.b_zero_point;
+  const int64_t count = row.base == nullptr ? 1 : count_values(row, n);
+  int64_t col = 0;
+  if (row.col_stride == 1) {
+    const v128_t zero = wasm_i8x16_splat(static_cast<int8_t>(int8_offset(row.dtype)));
+    v128_t different = wasm_i8x16_splat(0);
+    for (; col + 16 <= count; col += 16)
+      different = wasm_v128_or(different, wasm_v128_xor(wasm_v128_load(row.base + col), zero));
+    if (wasm_v128_any_true(different)) return true;
+  }
+  while (col < count && q.b_zero_point_at(col) == 0) ++col;
+  return col < count;
+}
+
+// Reads scales and zero points, and checks their values and alpha. Changes nothing after an error.
+Status read_values(Problem* problem) {
+  Quantization q = problem->quantization;
+  WGEMM_RETURN_IF_ERROR(check_product("alpha", "alpha", q.alpha));
+  const float a_scale = read_scale(q.a_scale_at);
+  WGEMM_RETURN_IF_ERROR(check_scale("a_scale", a_scale));
+  if (q.quantizes_y) {
+    q.y_scale = read_scale(q.y_scale_at);
+    WGEMM_RETURN_IF_ERROR(check_scale("y_scale", q.y_scale));
+    q.y_zero_point = read_8bit(q.y_zero_point_at, problem->y.dtype);
+  }
+  q.a_scale = q.alpha * a_scale;
+  WGEMM_RETURN_IF_ERROR(check_product("a_scale", "alpha * a_scale", q.a_scale));
+  const int64_t scales = count_values(q.b_scale, problem->n);
+  for (int64_t col = count_good_scales(q, scales); col < scales; ++col) {
+    const float b_scale = read_scale(q.b_scale.block(0, col, 1, 1).data);
     WGEMM_RETURN_IF_ERROR(check_scale("b_scale", b_scale));
     WGEMM_RETURN_IF_ERROR(
         check_product("b_scale", "alpha * a_scale * b_scale, divided by y_scale if there is one,",
-                      q->scale(b_scale)));
+                      q.scale(b_scale)));
   }
-  if (args.a_zero_point != nullptr)
-    q->a_zero_point = read_8bit(broadcast_operand(*args.a_zero_point), 0);
-  const int64_t zero_points =
-      args.b_zero_point == nullptr ? 1 : count_values(*args.b_zero_point, q->b_zero_point, n);
-  for (int64_t col = 0; col < zero_points; ++col)
-    q->shifts_b = q->shifts_b || q->b_zero_point_at(col) != 0;
+  if (q.a_zero_point_at != nullptr) q.a_zero_point = read_8bit(q.a_zero_point_at, problem->a.dtype);
+  q.shifts_b = shifts_b(q, problem->n);
+  problem->quantization = q;
   return {};
+}
+
+// The bounds of a quantized Y are in units of y_scale.
+void write_bounds(Problem* problem) {
+  const Quantization& q = problem->quantization;
+  const auto scaled = [&](double bound) {
+    return static_cast<double>(static_cast<float>(bound) / q.y_scale);
+  };
+  problem->epilogue.bounds = {scaled(q.bounds.min), scaled(q.bounds.max)};
 }
 
 Status check_overlap(const Tensor& y, const char* name, const ConstTensor* x) {
@@ -201,24 +242,29 @@ Status check_y_quantization(const QGemmArgs& args) {
                 "; both make Y quantized, neither makes it float32"});
 }
 
-// Writes the quantization, and reads values if `with_values`.
-Status write_quantization(const QGemmArgs& args, bool with_values, int64_t n, Quantization* q) {
-  q->b_scale = broadcast_operand(args.b_scale);
-  q->b_zero_point = args.b_zero_point != nullptr ? broadcast_operand(*args.b_zero_point)
-                                                 : Operand{nullptr, b_dtype(args), 0, 0};
+void write_quantization(const QGemmArgs& args, Quantization* q) {
+  const auto element = [](const ConstTensor* t) {
+    return t == nullptr ? nullptr : broadcast_operand(*t).base;
+  };
+  q->alpha = static_cast<float>(args.alpha);
+  q->a_scale_at = element(&args.a_scale);
+  q->a_zero_point_at = element(args.a_zero_point);
+  q->y_scale_at = element(args.y_scale);
+  q->y_zero_point_at = element(args.y_zero_point);
   q->quantizes_y = args.y_scale != nullptr;
-  return with_values ? read_values(args, n, q) : Status{};
+  const auto row = [](const ConstTensor& t) {
+    Operand operand = broadcast_operand(t);
+    if (tensor_extent(t.dims, t.strides) == 0) operand.base = nullptr;
+    return operand;
+  };
+  q->b_scale = row(args.b_scale);
+  q->b_zero_point = args.b_zero_point != nullptr ? row(*args.b_zero_point)
+                                                 : Operand{nullptr, b_dtype(args), 0, 0};
 }
 
-// Writes the epilogue. The bounds of a quantized Y are in units of y_scale.
-Status write_epilogue(const QGemmArgs& args, float y_scale, Epilogue* epilogue) {
-  Activation& bounds = epilogue->bounds;
-  WGEMM_RETURN_IF_ERROR(check_activation(kOp, args.activation, DType::kFloat32, &bounds));
-  for (double* bound : {&bounds.min, &bounds.max})
-    *bound = static_cast<double>(static_cast<float>(*bound) / y_scale);
+void write_c(const QGemmArgs& args, Epilogue* epilogue) {
   epilogue->has_c = args.C != nullptr;
   if (epilogue->has_c) epilogue->c = broadcast_operand(*args.C);
-  return {};
 }
 
 void write_operands(const QGemmArgs& args, bool with_y, Problem* problem) {
@@ -241,9 +287,20 @@ Status qgemm_problem(const QGemmArgs& args, bool with_data, Problem* problem, bo
   WGEMM_RETURN_IF_ERROR(check_y_quantization(args));
   if (with_y) WGEMM_RETURN_IF_ERROR(check_y(args, with_data, m, n));
   Quantization& q = problem->quantization;
-  WGEMM_RETURN_IF_ERROR(write_quantization(args, with_data || (with_values && have_data), n, &q));
-  WGEMM_RETURN_IF_ERROR(write_epilogue(args, q.y_scale, &problem->epilogue));
   write_operands(args, with_y, problem);
+  write_c(args, &problem->epilogue);
+  write_quantization(args, &q);
+  if (with_data || (with_values && have_data)) {
+    WGEMM_RETURN_IF_ERROR(read_values(problem));
+  }
+  WGEMM_RETURN_IF_ERROR(check_activation(kOp, args.activation, DType::kFloat32, &q.bounds));
+  write_bounds(problem);
+  return {};
+}
+
+Status read_quantization(Problem* problem) {
+  WGEMM_RETURN_IF_ERROR(read_values(problem));
+  write_bounds(problem);
   return {};
 }
 

@@ -18,15 +18,14 @@ struct Scalar {
   bool whole = true;     // value has no fraction
 };
 
-// Element (0, col) of an int8 or uint8 operand.
-inline int read_8bit(const Operand& operand, int64_t col) {
-  const std::byte* at = operand.block(0, col, 1, 1).data;
-  return operand.dtype == DType::kUInt8 ? static_cast<int>(*at)
-                                        : static_cast<int>(static_cast<int8_t>(*at));
+inline int read_8bit(const std::byte* element, DType dtype) {
+  return dtype == DType::kUInt8 ? static_cast<int>(*element)
+                                : static_cast<int>(static_cast<int8_t>(*element));
 }
 
 // Scales and zero points of a product of 8-bit operands: Y = (acc + C) * scale(column), as float32
-// or quantized. The operands are 1 x N.
+// or quantized. The operands are 1 x N. A plan depends on none of the values, since a call that is
+// planned may read them again.
 struct Quantization {
   // Subtracted from A when A is packed. Kernels with relaxed dot products multiply A as it is, and
   // their sums are corrected.
@@ -38,10 +37,18 @@ struct Quantization {
   bool quantizes_y = false;
   float y_scale = 1;
   int y_zero_point = 0;
+  // What read_quantization() in ops/ reads the values from: an element each, null if absent. Zero
+  // points have the types of A and Y.
+  const std::byte *a_scale_at = nullptr, *a_zero_point_at = nullptr, *y_scale_at = nullptr,
+                  *y_zero_point_at = nullptr;
+  float alpha = 1;
+  Activation bounds;  // of the real numbers that Y stands for
 
   // Zero point of B as int8 in column `col`.
   int b_zero_point_at(int64_t col) const {
-    return (b_zero_point.base == nullptr ? 0 : read_8bit(b_zero_point, col)) -
+    return (b_zero_point.base == nullptr
+                ? 0
+                : read_8bit(b_zero_point.block(0, col, 1, 1).data, b_zero_point.dtype)) -
            int8_offset(b_zero_point.dtype);
   }
 

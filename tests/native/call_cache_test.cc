@@ -8,7 +8,11 @@
 #include <iterator>
 #include <limits>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
+
+#include "engine.h"
 
 namespace wgemm::testing {
 namespace {
@@ -91,7 +95,7 @@ TEST(CallCache, IsNotSeenInResults) {
                            bool has_c) {
     const Words words = {static_cast<double>(a_layout), static_cast<double>(b_layout),
                          static_cast<double>(y_layout), alpha, static_cast<double>(has_c)};
-    const PlannedCall* call = calls.find(0, words);
+    PlannedCall* call = calls.find(0, words);
     found += call != nullptr;
     if (call == nullptr) {
       GemmArgs args;
@@ -132,6 +136,138 @@ TEST(CallCache, IsNotSeenInResults) {
     }
   }
   EXPECT_EQ(found, 9 * 2 * 8);
+}
+
+// A call of qgemm whose scales and zero points change between the calls, computed as the bindings
+// compute it. Each call is compared with one that nothing was cached for.
+class CachedQGemm {
+ public:
+  CachedQGemm(DType a_type, DType b_type, DType y_type, int64_t m, bool packed)
+      : m_(m), y_type_(y_type) {
+    for (size_t i = 0; i < std::size(a_); ++i) a_[i] = static_cast<uint8_t>(37 * i + 11);
+    for (size_t i = 0; i < std::size(b_); ++i) b_[i] = static_cast<uint8_t>(101 * i + 5);
+    args_.A = {a_, a_type, a_dims_};
+    args_.B = {b_, b_type, b_dims_};
+    if (packed) {
+      EXPECT_TRUE(pack(context_, {.op = PackFor::kQGemm, .B = args_.B}, &weights_).ok());
+      args_.packed_B = &weights_;
+    }
+    args_.a_scale = {&a_scale, DType::kFloat32};
+    a_zero_ = {&a_zero_point, a_type};
+    args_.a_zero_point = &a_zero_;
+    args_.b_scale = {b_scale, DType::kFloat32, columns_};
+    b_zero_ = {b_zero_point, b_type, columns_};
+    args_.b_zero_point = &b_zero_;
+    y_scale_ = {&y_scale, DType::kFloat32};
+    y_zero_ = {&y_zero_point, y_type};
+    if (y_type != DType::kFloat32) args_.y_scale = &y_scale_, args_.y_zero_point = &y_zero_;
+    args_.activation = {-900, 1100};
+    args_.Y = {y_, y_type, y_dims_};
+  }
+
+  // Returns whether the call was cached.
+  bool compute() {
+    uint8_t expected[sizeof(y_)];
+    std::ranges::fill(y_, uint8_t{0x5a});
+    const Status direct = qgemm(context_, args_);
+    std::ranges::copy(y_, expected);
+    std::ranges::fill(y_, uint8_t{0x5a});
+    const Words words = {1};
+    PlannedCall* call = calls_.find(1, words);
+    const bool found = call != nullptr;
+    Status cached;
+    if (found) {
+      cached = read_again(call);
+    } else {
+      call = &calls_.next().call;
+      cached = plan_call(context_, args_, call);
+      if (cached.ok()) calls_.keep(1, words, nullptr);
+    }
+    if (cached.ok()) cached = run(context_, *call);
+    EXPECT_EQ(cached.code, direct.code);
+    EXPECT_STREQ(cached.message, direct.message);
+    EXPECT_STREQ(cached.argument, direct.argument);
+    EXPECT_TRUE(std::ranges::equal(y_, expected));
+    failed = !direct.ok();
+    EXPECT_EQ(std::ranges::count(y_, uint8_t{0x5a}) == int64_t{sizeof(y_)}, failed);
+    return found;
+  }
+
+  static constexpr int64_t kColumns = 37;  // vectors of 4, 8 and 16, and a rest
+  float a_scale = 0.03F, y_scale = 2.5F, b_scale[kColumns];
+  uint8_t a_zero_point = 0, y_zero_point = 3, b_zero_point[kColumns] = {};
+  bool failed = false;
+
+ private:
+  static constexpr int64_t kDepth = 21, kMostRows = 30;
+  const int64_t m_;
+  const DType y_type_;
+  const int64_t a_dims_[2] = {m_, kDepth}, b_dims_[2] = {kDepth, kColumns},
+                y_dims_[2] = {m_, kColumns}, columns_[1] = {kColumns};
+  uint8_t a_[kMostRows * kDepth], b_[kDepth * kColumns];
+  alignas(8) uint8_t y_[kMostRows * kColumns * sizeof(float)];
+  Context context_;
+  CallCache calls_;
+  PackedWeights weights_;
+  ConstTensor a_zero_, b_zero_, y_scale_, y_zero_;
+  QGemmArgs args_;
+};
+
+TEST(CallCache, ReadsScalesAndZeroPointsAgain) {
+  constexpr float kNaN = std::numeric_limits<float>::quiet_NaN(),
+                  kInfinity = std::numeric_limits<float>::infinity();
+  constexpr DType kBytes[] = {DType::kInt8, DType::kUInt8};
+  for (const Engine& engine : engines()) {
+    const Simulated simulated(engine);
+    for (const DType a : kBytes) {
+      for (const DType b : kBytes) {
+        for (const DType y : {DType::kFloat32, DType::kInt8, DType::kUInt8}) {
+          for (const int64_t m : {1, 3, 30}) {
+            for (const bool packed : {false, true}) {
+              SCOPED_TRACE(std::string(engine.name) + " m=" + std::to_string(m) +
+                           (packed ? " packed" : ""));
+              CachedQGemm call(a, b, y, m, packed);
+              std::ranges::fill(call.b_scale, 0.02F);
+              EXPECT_FALSE(call.compute());
+              EXPECT_TRUE(call.compute());
+              // To other values and back, one after the other.
+              const auto with = [&](auto* value, auto other) {
+                const auto before = std::exchange(*value, other);
+                EXPECT_TRUE(call.compute());
+                const bool failed = call.failed;
+                *value = before;
+                EXPECT_TRUE(call.compute());
+                EXPECT_FALSE(call.failed);
+                return failed;
+              };
+              for (const int col : {0, 15, 31, 36}) {
+                EXPECT_FALSE(with(&call.b_scale[col], 0.5F));
+                for (const float bad : {0.F, -1.F, kNaN, kInfinity, -kInfinity})
+                  EXPECT_TRUE(with(&call.b_scale[col], bad));
+                for (const int zero_point : {1, 127, 128, 255})
+                  EXPECT_FALSE(with(&call.b_zero_point[col], static_cast<uint8_t>(zero_point)));
+              }
+              for (const float bad : {0.F, kNaN, kInfinity}) EXPECT_TRUE(with(&call.a_scale, bad));
+              EXPECT_FALSE(with(&call.a_scale, 1e-4F));
+              with(&call.a_scale, 3e38F);  // times a_scale it may be finite
+              for (const int zero_point : {1, 128, 255})
+                EXPECT_FALSE(with(&call.a_zero_point, static_cast<uint8_t>(zero_point)));
+              if (y != DType::kFloat32) {
+                EXPECT_FALSE(with(&call.y_scale, 0.1F));
+                EXPECT_TRUE(with(&call.y_scale, 0.F));
+                EXPECT_FALSE(with(&call.y_zero_point, static_cast<uint8_t>(100)));
+              }
+              // All zero points of B are 0 as int8, or of uint8.
+              std::ranges::fill(call.b_zero_point, uint8_t{128});
+              EXPECT_TRUE(call.compute());
+              std::ranges::fill(call.b_zero_point, uint8_t{0});
+              EXPECT_TRUE(call.compute());
+            }
+          }
+        }
+      }
+    }
+  }
 }
 
 }  // namespace
