@@ -56,6 +56,16 @@ export {
   UnsupportedError,
 } from './errors.js';
 export { type CreateOptions, type Info, type KernelInfo, version } from './create.js';
+export {
+  type ElementOf,
+  type ForeignTensor,
+  type Nested,
+  type NestedInput,
+  tensor,
+  type TensorOptions,
+  type TensorSource,
+  toNested,
+} from './foreign.js';
 export type { GemmOptions } from './gemm.js';
 export { HeapTensor, PackedWeights } from './heap.js';
 export type { Assets, AssetSource } from './load.js';

@@ -80,8 +80,8 @@ export function readTensor<D extends QuantizeType>(
   };
 }
 
-/** Throws unless a value is an object whose properties may be those of a tensor. */
-function checkTensor(op: string, name: string, value: unknown): asserts value is object {
+/** @internal Throws unless a value is an object whose properties may be those of a tensor. */
+export function checkTensor(op: string, name: string, value: unknown): asserts value is object {
   if (!isReadable(value) || (value instanceof HeapTensor && !HeapTensor.is(value))) {
     const allowed = 'it must be a tensor, { data, shape } or from alloc()';
     throw new ArgumentError(op, name, `${op}: ${name} is ${describe(value)}; ${allowed}`);
@@ -89,7 +89,9 @@ function checkTensor(op: string, name: string, value: unknown): asserts value is
   if (HeapTensor.is(value)) return;
   const handle = PackedWeights.is(value) ? 'packed weights' : handleIn(value);
   if (handle === undefined) return;
-  throw new ArgumentError(op, name, `${op}: ${name} is ${handle}; it must be { data, shape }`);
+  const source = handle.endsWith('worker') ? ', with data from its read()' : '';
+  const message = `${op}: ${name} is ${handle}; it must be { data, shape }${source}`;
+  throw new ArgumentError(op, name, message);
 }
 
 function disposedTensor(op: string, name: string): DisposedError {

@@ -1,7 +1,7 @@
 /** Ranges, rounding and scales of quantized numbers, and loops over elements that share a scale. */
 import { OutOfMemoryError } from './errors.js';
 import type { QuantizedDType } from './quantize.js';
-import { type ArrayOf, arrayOf } from './tensor.js';
+import { type ArrayOf, arrayOf, type DType } from './tensor.js';
 
 /** @internal The types that these functions read and write. */
 export type QuantizeType = QuantizedDType | 'int32' | 'float32';
@@ -99,7 +99,7 @@ export const count = (shape: readonly number[]): number =>
   shape.reduce((product, size) => product * size, 1);
 
 /** @internal An array of zeros. `name`: the argument that an error names. */
-export function allocate<D extends QuantizeType>(
+export function allocate<D extends DType>(
   op: string,
   name: string,
   dtype: D,

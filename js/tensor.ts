@@ -111,6 +111,9 @@ const arrays: Record<DType, ArrayClass> = {
   uint8: Uint8Array,
 };
 
+/** @internal The types of elements. */
+export const dtypeNames = Object.keys(arrays) as DType[];
+
 /** @internal The types that an array of a class may hold. */
 export const dtypesOf: Record<string, DType[]> = Object.create(null) as Record<string, DType[]>;
 for (const [dtype, { name }] of Object.entries(arrays))

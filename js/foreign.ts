@@ -1,0 +1,376 @@
+/** Tensors from arrays and from other libraries, and nested arrays from tensors. */
+import { ArgumentError, describe, DTypeError, OutOfMemoryError, ShapeError } from './errors.js';
+import { isDType, makeArray, type Read, readElements } from './foreign-elements.js';
+import { disposedHandle, HeapTensor, viewHeld } from './heap.js';
+import { checkAttached, readData } from './operand.js';
+import { readOptions } from './options.js';
+import { messageOf } from './port.js';
+import { has, isList, isReadable } from './properties.js';
+import { checkTensor } from './quantize-arguments.js';
+import {
+  type ArrayOf,
+  classOf,
+  contiguousStrides,
+  type DataArray,
+  type DType,
+  dtypeNames,
+  dtypesOf,
+  extentIn,
+  isRank,
+  type Layout,
+  lengthOf,
+  readLayout,
+  readSizes,
+  tensorKeys,
+  type TensorInput,
+  type TensorLike,
+  type TensorView,
+} from './tensor.js';
+
+/** Options of {@link tensor}. */
+export interface TensorOptions<D extends DType | undefined = DType | undefined> {
+  /** The type of the result. Default: that of the elements. */
+  dtype?: D | undefined;
+}
+
+/** A value, or arrays of it that are nested up to 64 deep. */
+export type Nested<T> = T | Nested<T>[];
+
+/** Arrays that are nested up to 64 deep, of values of a type. */
+export type NestedInput<T> = readonly (T | NestedInput<T>)[];
+
+/** The elements of an array. */
+export type ElementOf<A extends DataArray> = A extends BigInt64Array | BigUint64Array
+  ? bigint
+  : number;
+
+/** A tensor of another library. */
+export type ForeignTensor =
+  // ndarray, numpy-ts and @stdlib; `data` may also be an array, or an object that has `get(index)`
+  | {
+      readonly data: unknown;
+      readonly shape: readonly number[];
+      readonly dtype?: unknown;
+      readonly strides?: readonly number[];
+      readonly stride?: readonly number[];
+      readonly offset?: number;
+    }
+  // tfjs: tensors and buffers
+  | { readonly shape: readonly number[]; dataSync(): unknown }
+  | { readonly shape: readonly number[]; readonly values: unknown }
+  // ml-matrix
+  | { readonly rows: number; readonly columns: number; to2DArray(): number[][] };
+
+type AnyArray = DataArray | Int16Array | Uint8ClampedArray;
+
+/** What {@link tensor} takes. */
+export type TensorSource =
+  | number
+  | bigint
+  | AnyArray
+  | NestedInput<number | bigint | AnyArray>
+  | TensorLike
+  | TensorView
+  | ForeignTensor;
+
+type Properties = Record<string, unknown>;
+
+/** Properties of tensors, here and in other libraries. */
+const keys = [...tensorKeys, 'dataSync', 'values', 'storage', 'rows', 'columns', 'to2DArray'];
+
+/** Reads the properties of a tensor, each once. */
+function readProperties(op: string, name: string, x: unknown): Properties {
+  checkTensor(op, name, x);
+  const properties = Object.create(null) as Properties;
+  for (const key of keys) {
+    // The data of a tensor in the heap is a view, which may become invalid.
+    if (key === 'data' && HeapTensor.is(x)) properties[key] = x;
+    else if (has(x, key)) properties[key] = (x as Properties)[key];
+  }
+  return properties;
+}
+
+/** A copy of a shape or strides. Other values stay as they are. */
+function copyList(list: unknown): unknown {
+  const length = isList(list) ? list.length : undefined;
+  return isRank(length) ? Array.from({ length }, (_, axis) => (list as unknown[])[axis]) : list;
+}
+
+/** Where the elements of a tensor are. */
+interface Source {
+  /** A typed array, an array, or an object that has `get(index)`. */
+  readonly data: unknown;
+  /** The caller's data: `data`, or the tensor in the heap that `data` is a view of. */
+  readonly given: unknown;
+  /** What the caller says of the type. */
+  readonly dtype: unknown;
+  /** The same elements from the first one in memory on, as if no stride were negative. */
+  readonly layout: Layout;
+  readonly steps: readonly number[];
+  /** How far negative strides reach back: 0 or less. */
+  readonly back: number;
+}
+
+/** Finds the elements of a tensor. */
+function readSource(op: string, name: string, x: unknown, properties: Properties): Source {
+  const { dataSync, values, storage, strides, stride } = properties;
+  let { data, dtype } = properties;
+  if (typeof dtype === 'string' && /complex|string/.test(dtype)) {
+    const found = `${name} has dtype ${describe(dtype)}`;
+    throw new DTypeError(op, name, `${op}: ${found}; its elements must be real numbers`);
+  }
+  const isTfjs = typeof dataSync === 'function' || data === undefined;
+  if (isTfjs) {
+    try {
+      data = dataSync ? (dataSync as () => unknown).call(x) : values;
+    } catch (error) {
+      const advice = `pass { data: await ${name}.data(), shape: ${name}.shape }`;
+      const message = `${name} has no data at once (${messageOf(error)}); ${advice}`;
+      throw new ArgumentError(op, name, `${op}: ${message}`);
+    }
+  }
+  if (isReadable(storage)) properties.offset ??= (storage as Properties).offset; // of numpy-ts
+  const { offset } = properties;
+  const sizes = copyList(properties.shape);
+  // Those of tfjs lack the last axis.
+  const steps = isTfjs ? undefined : copyList(strides ?? stride);
+  let back = 0;
+  properties.shape = sizes;
+  properties.strides =
+    isList(steps) && isRank(steps.length)
+      ? steps.map((step, axis) => {
+          if (typeof step !== 'number' || step >= 0) return step;
+          const size = (sizes as number[] | undefined)?.[axis] as number;
+          back += (size && size - 1) * step;
+          return -step;
+        })
+      : steps;
+  properties.stride = null;
+  if (back) properties.offset = (typeof offset === 'number' ? offset : 0) + back;
+  const layout = readLayout(op, name, properties);
+  const given = data;
+  if (HeapTensor.is(data)) {
+    if (data.disposed) throw disposedHandle(op, name, false);
+    ({ dtype } = data);
+    data = viewHeld(data);
+  }
+  if (classOf(data) !== undefined) checkAttached(op, name, data as DataArray);
+  else if (!isList(data) && !(isReadable(data) && typeof (data as Properties).get === 'function'))
+    readData(op, name, { data }, dtypesOf); // throws
+  extentIn(op, name, lengthIn(data) as number, layout);
+  return {
+    data,
+    given,
+    dtype,
+    layout,
+    steps: layout.steps ? (steps as number[]) : contiguousStrides(layout.sizes),
+    back,
+  };
+}
+
+/** The length of an array or a typed array; undefined for most other values. */
+function lengthIn(value: unknown): unknown {
+  return classOf(value) === undefined
+    ? (value as { length?: unknown } | undefined)?.length
+    : lengthOf(value as DataArray);
+}
+
+/** A pass through all elements, in order. */
+interface Pass {
+  readonly op: string;
+  /** The type that elements are converted to. */
+  readonly dtype: DType | undefined;
+  readonly shape: readonly number[];
+  readonly steps: readonly number[];
+  /** Reads the element at an index; null: the pass is through nested arrays. */
+  readonly read: Read | null;
+  /** The index along each axis where the pass is. */
+  readonly place: number[];
+  /** Takes an element; null: the pass makes nested arrays. */
+  readonly put: ((element: unknown) => void) | null;
+}
+
+/** Passes through the axes from `axis` on. `at`: where they begin, an index or an array. */
+function walk(pass: Pass, axis: number, at: unknown): unknown {
+  const { op, shape, place, put } = pass;
+  const size = shape[axis];
+  if (size === undefined) {
+    const element = pass.read ? pass.read(at as number) : at;
+    return put ? put(element) : element;
+  }
+  const step = pass.steps[axis] as number;
+  let { read } = pass;
+  if (!read) {
+    const isArray = isList(at) || classOf(at) !== undefined;
+    const length = isArray ? lengthIn(at) : undefined;
+    if (length !== size) {
+      const path = place.slice(0, axis).map((index) => `[${index}]`);
+      const found = isArray ? `has ${describe(length)} elements` : `is ${describe(at)}`;
+      const first = `x${'[0]'.repeat(axis)} has ${size}`;
+      const message = `x${path.join('')} ${found} and ${first}; all must have the same number`;
+      throw new ShapeError(op, 'x', `${op}: ${message}`);
+    }
+    [, read] = readElements(op, 'x', at, undefined, pass.dtype);
+  }
+  const list = [];
+  for (let i = 0; i < size; ++i) {
+    place[axis] = i;
+    const nested = walk(pass, axis + 1, pass.read ? (at as number) + i * step : read(i));
+    if (!put) list.push(nested);
+  }
+  return list;
+}
+
+/** Copies elements to a tensor with an array of its own. */
+function copy(
+  op: string,
+  dtype: DType,
+  shape: readonly number[],
+  steps: readonly number[],
+  read: Read | null,
+  at: unknown,
+): TensorInput {
+  const place: number[] = [];
+  const [data, put] = makeArray(op, dtype, shape, place);
+  walk({ op, dtype, shape, steps, read, place, put }, 0, at);
+  return { data, shape, dtype };
+}
+
+/** The default type of elements whose array tells none. */
+function defaultType(sample: unknown): DType {
+  const array = classOf(sample);
+  if (array !== undefined) return array === 'Int16Array' ? 'int32' : 'uint8';
+  return typeof sample === 'bigint' ? 'int64' : 'float32';
+}
+
+/**
+ * Makes a tensor from a number, from nested arrays, from a typed array, or from a tensor of another
+ * library: ndarray, numpy-ts, @stdlib/ndarray, tfjs or ml-matrix. A tensor may be a view, with an
+ * offset and strides, which may be negative.
+ *
+ * Nothing is copied if calls can read the elements where they are: the result then has the caller's
+ * array, or the tensor in the heap. Otherwise the result is contiguous and has a new array. This
+ * concerns numbers in arrays that are not typed arrays, matrices of ml-matrix, negative strides, an
+ * Int16Array, a Uint8ClampedArray, and elements of another type than `dtype`. The data of a tensor
+ * of tfjs is what its `dataSync()` returns.
+ *
+ * Conversions to floats round half to even, once; those of bigints begin with the nearest float64.
+ * Conversions to integers throw unless each element is whole and in range.
+ *
+ * @example
+ * tensor([[1, 2, 3], [4, 5, 6]]); // float32
+ * tensor(ndarray(new Float64Array(6), [2, 3]).transpose(1, 0)); // float64, not copied
+ * tensor(np.array([[1, 2]]), { dtype: 'bfloat16' });
+ *
+ * @param options `dtype`: default the type of the array; otherwise float32 for numbers, int64 for
+ * bigints, float64 for ml-matrix, int32 for an Int16Array and uint8 for a Uint8ClampedArray. A
+ * Uint16Array has the bits of `'float16'` or `'bfloat16'`, and needs to say which. If its library
+ * says that it is `'uint16'`, it has integers, which convert to other types.
+ * @throws ShapeError, DTypeError, ArgumentError, DisposedError, OutOfMemoryError
+ */
+export function tensor<D extends DType>(
+  x: TensorSource,
+  options: { dtype: D },
+): TensorInput<ArrayOf<D>>;
+export function tensor(
+  x: number | NestedInput<number>,
+  options?: TensorOptions<undefined>,
+): TensorInput<Float32Array>;
+export function tensor(
+  x: bigint | NestedInput<bigint>,
+  options?: TensorOptions<undefined>,
+): TensorInput<BigInt64Array>;
+export function tensor<A extends DataArray>(
+  x: A | NestedInput<A> | TensorLike<A> | TensorView<A>,
+  options?: TensorOptions<undefined>,
+): TensorInput<A>;
+export function tensor<D extends DType>(
+  x: { readonly data: unknown; readonly shape: readonly number[]; readonly dtype: D },
+  options?: TensorOptions<undefined>,
+): TensorInput<ArrayOf<D>>;
+export function tensor(x: TensorSource, options?: TensorOptions): TensorInput;
+export function tensor(x: unknown, options?: unknown): unknown {
+  const op = 'tensor';
+  const { dtype: wanted } = readOptions(op, options, ['dtype']);
+  if (wanted !== undefined && !isDType(wanted)) {
+    const message = `dtype is ${describe(wanted)}; it must be ${dtypeNames.join(' or ')}`;
+    throw new DTypeError(op, 'dtype', `${op}: ${message}`);
+  }
+  const isNested = typeof x === 'number' || typeof x === 'bigint' || isList(x);
+  const isArray = classOf(x) !== undefined;
+  const properties =
+    isNested || isArray ? (Object.create(null) as Properties) : readProperties(op, 'x', x);
+  if (isArray) {
+    properties.data = x;
+    properties.shape = [lengthOf(x as DataArray)];
+  }
+  const { to2DArray, rows, columns } = properties;
+  const label = 'x has shape';
+  if (typeof to2DArray === 'function') {
+    const shape = readSizes(op, 'x', label, [rows, columns]);
+    return copy(op, wanted ?? 'float64', shape, [], null, to2DArray.call(x));
+  }
+  if (isNested) {
+    const sizes: unknown[] = [];
+    let first: unknown = x;
+    while (isList(first) && sizes.length <= 64) {
+      sizes.push(first.length);
+      first = first[0];
+    }
+    if (classOf(first) !== undefined) sizes.push(lengthIn(first));
+    const [dtype = defaultType(first)] = readElements(op, 'x', first, undefined, wanted);
+    return copy(op, wanted ?? dtype, readSizes(op, 'x', label, sizes), [], null, x);
+  }
+  const { data, given, dtype: said, layout, steps, back } = readSource(op, 'x', x, properties);
+  const { sizes: shape, offset } = layout;
+  const [known, read] = readElements(op, 'x', data, said, wanted);
+  const first = (offset ?? 0) - back;
+  const dtype =
+    wanted ??
+    known ??
+    (isDType(said) ? said : defaultType(classOf(data) === undefined ? read(first) : data));
+  if (dtype !== known || back) return copy(op, dtype, shape, steps, read, first);
+  const isPlain = offset === null && layout.steps === null;
+  return {
+    data: given,
+    shape,
+    dtype,
+    ...(isPlain ? undefined : { strides: layout.steps ?? steps, offset: first }),
+  };
+}
+
+/** The most elements and arrays that `toNested` makes. */
+const most = 2 ** 26;
+
+/**
+ * The elements of a tensor in nested arrays, one level per axis: numbers, or bigints for int64 and
+ * uint64. A tensor of rank 0 gives its number.
+ *
+ * @param y a result, another tensor or a view of one, or a tensor in the heap. For a tensor in a
+ * worker, pass what its `read()` returns
+ * @throws ShapeError, DTypeError, ArgumentError, DisposedError; OutOfMemoryError for more than 2^26
+ * elements or arrays
+ */
+export function toNested<A extends DataArray>(
+  y: (TensorLike<A> | TensorView<A>) & { readonly shape: readonly [number, number] },
+): ElementOf<A>[][];
+export function toNested<A extends DataArray>(
+  y: TensorLike<A> | TensorView<A>,
+): Nested<ElementOf<A>>;
+export function toNested(y: unknown): unknown {
+  const op = 'toNested';
+  const source = readSource(op, 'y', y, readProperties(op, 'y', y));
+  const { data, dtype, steps, back } = source;
+  const { sizes: shape, offset } = source.layout;
+  readData(op, 'y', { data, dtype }, dtypesOf);
+  let lists = 1;
+  let all = 0;
+  for (const size of shape) all += lists *= size;
+  if (all > most) {
+    const found = `y has shape [${shape.join(', ')}]`;
+    throw new OutOfMemoryError(op, 'y', `${op}: ${found}; nested arrays hold up to 2^26 elements`);
+  }
+  const [, read] = readElements(op, 'y', data, dtype, undefined);
+  const pass = { op, dtype: undefined, shape, steps, read, place: [], put: null };
+  return walk(pass, 0, (offset ?? 0) - back);
+}
