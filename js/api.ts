@@ -12,6 +12,11 @@ import type {
   ArrayOf,
   DataArray,
   DType,
+  DTypeOf,
+  Float16ArrayLike,
+  Matching,
+  Matrix,
+  NewArrays,
   ResultArray,
   Tensor,
   TensorInput,
@@ -34,6 +39,11 @@ interface Tensors<A extends DataArray> {
   here: HeapTensor<A>;
   worker: WorkerTensor<A>;
 }
+/** What `alloc` makes. The array of a tensor in a worker is what its `read()` returns. */
+interface Allocated<D extends DType> {
+  here: HeapTensor<ArrayOf<D>>;
+  worker: WorkerTensor<NewArrays[D]>;
+}
 interface Weights {
   here: PackedWeights;
   worker: WorkerWeights;
@@ -47,10 +57,10 @@ interface Inputs {
   here: QGemmInputs;
   worker: WorkerQGemmInputs;
 }
-/** Options of an operation. */
+/** Options of an operation, except those for its result. */
 interface Options<T> {
-  here: T;
-  worker: WorkerOptions<T>;
+  here: Omit<T, 'out' | 'outType'>;
+  worker: Omit<T, 'out' | 'outType'> & CallOptions;
 }
 /** Options that every call has. */
 interface EveryCall {
@@ -70,6 +80,50 @@ type Like<P extends Place, A extends DataArray = DataArray> = Described<P, A> | 
 interface Described<P extends Place, A extends DataArray> extends Omit<TensorInput<A>, 'data'> {
   readonly data: A | Tensors<A>[P];
 }
+
+/** What a call returns: `O`, the option `out`, or if that is undefined `T`. */
+type OutOr<O, T> = O extends undefined ? T : O;
+
+/** Refuses a tensor of 8 bits, which only `qgemm` takes. */
+type Not8Bit<A extends DataArray> = EachNot8Bit[DTypeOf<A>];
+type EachNot8Bit = {
+  [T in DType]: T extends 'int8' | 'uint8' ? 'int8 and uint8 are for qgemm' : unknown;
+};
+
+/**
+ * `out` of a call whose result has an array like `A`: a tensor of `Y`. One of `U`, of which less is
+ * known, such as the `DataArray` of options in a variable, is checked when the call runs. So are
+ * views of handles of `wgemm`, which `GemmOptions` names in a worker, too.
+ */
+type Out<P extends Place, A extends DataArray, Y extends DataArray, U extends DataArray> =
+  Like<P, Y> | ((Like<P, U> | TensorView<U>) & EachOut<DTypeOf<A>>[DTypeOf<U>]) | undefined;
+type EachOut<D> = { [T in DType]: T extends D ? unknown : 'out must have the type of the result' };
+
+/** Arrays for which `matmul` can make a result of float32. */
+type Widened = Float32Array | Uint16Array | Float16ArrayLike;
+/** Arrays that can hold a result of `matmul`. */
+type MatMulArray<A extends DataArray> = Matching<A> | (A extends Widened ? Float32Array : never);
+/** `outType`, which is checked like `out`. */
+type OutType<A extends DataArray, D> =
+  DTypeOf<MatMulArray<A>> | ([D & DTypeOf<MatMulArray<A>>] extends [never] ? never : D) | undefined;
+/** The array of a result of `matmul` if `outType` may be one of `D`. */
+type MatMulResult<A extends DataArray, D> = Tensor<
+  ResultArray<A> | ('float32' extends D ? ResultArray<MatMulArray<A>> : never)
+>;
+
+/** Arrays that hold a result of `qgemm`, by `yScale`. */
+type QGemmArray<S> = S extends null | undefined ? Float32Array : QuantizedArray;
+type QGemmResult<A extends Float32Array | QuantizedArray> = Matrix<NewArrays[DTypeOf<A>]>;
+
+/** Refuses a tensor that `pack` does not take for the operation `O`, or cannot pack as `D`. */
+type Packable<O, D, A extends DataArray> = EachPackable<O, D>[DTypeOf<A>];
+type EachPackable<O, D> = {
+  [T in DType]: [O] extends [T extends 'int8' | 'uint8' ? 'gemm' | 'matmul' : 'qgemm']
+    ? 'int8 and uint8 are for qgemm, all others for gemm and matmul'
+    : [D & (T | (T extends 'float32' ? 'float16' | 'bfloat16' : never))] extends [never]
+      ? 'as is the type of b; for float32 also float16 or bfloat16'
+      : unknown;
+};
 
 /** A tensor in an array, or in the memory of the instance in the worker. */
 export type WorkerTensorLike<A extends DataArray = DataArray> = Like<'worker', A>;
@@ -108,12 +162,12 @@ export interface CallOptions {
    * `deserialize` must read the bytes to check them: it copies them, and detaches the array if it
    * succeeds. Default false.
    */
-  transfer?: boolean;
+  transfer?: boolean | undefined;
   /**
    * When it aborts, the call is rejected with its reason. A waiting call then never begins. A
    * running call completes, but its result is dropped and `out` in an array is not written.
    */
-  signal?: Signal;
+  signal?: Signal | undefined;
 }
 
 /** `T`, the options of a call in `wgemm`, with those of every call in a worker. */
@@ -122,6 +176,8 @@ export type WorkerOptions<T> = Omit<T, 'out'> & CallOptions;
 /**
  * The calls of an instance. In `wgemm` they return their results. In `wgemm/worker` they return
  * promises, which are rejected with what the same call in `wgemm` throws.
+ *
+ * Each operand has a type parameter for its array. `A` alone determines the type of the result.
  */
 export interface Api<P extends Place> {
   /** The build in use, its threads and micro-kernels, and why the instance has these. */
@@ -138,19 +194,31 @@ export interface Api<P extends Place> {
    * @throws ShapeError, DTypeError, OpsetError, ArgumentError, PackMismatchError, DisposedError,
    * OutOfMemoryError; nothing is written then
    */
-  gemm<A extends DataArray, O extends Like<P, A>>(
-    a: Like<P, A>,
-    b: Like<P, A> | Weights[P],
-    c: Like<P, A> | number | bigint | null | undefined,
-    // A follows from `out`, too.
-    options: Options<GemmOptions<A>>[P] & { out?: Like<P, A> } & { out: O },
-  ): Arrival<O>[P];
-  gemm<A extends DataArray>(
-    a: Like<P, A>,
-    b: Like<P, A> | Weights[P],
-    c?: Like<P, A> | number | bigint | null,
-    options?: Options<GemmOptions<A>>[P],
-  ): Arrival<Tensor<ResultArray<A>>>[P];
+  gemm<
+    A extends DataArray,
+    B extends Matching<A>,
+    C extends Matching<A>,
+    Y extends Matching<A>,
+    U extends DataArray,
+    O extends Like<P> | undefined,
+  >(
+    a: Like<P, A> & Not8Bit<A>,
+    b: Like<P, B> | Weights[P],
+    c: Like<P, C> | number | bigint | null | undefined,
+    options: Options<GemmOptions>[P] & { out: O } & { out: Out<P, A, Y, U> },
+  ): Arrival<OutOr<O, Matrix<ResultArray<A>>>>[P];
+  gemm<
+    A extends DataArray,
+    B extends Matching<A>,
+    C extends Matching<A>,
+    Y extends Matching<A>,
+    U extends DataArray,
+  >(
+    a: Like<P, A> & Not8Bit<A>,
+    b: Like<P, B> | Weights[P],
+    c?: Like<P, C> | number | bigint | null,
+    options?: Options<GemmOptions>[P] & { out?: Out<P, A, Y, U> },
+  ): Arrival<Matrix<ResultArray<A>>>[P];
 
   /**
    * com.microsoft QGemm of quantized a and b, int8 or uint8 each:
@@ -166,22 +234,31 @@ export interface Api<P extends Place> {
    * @throws ShapeError, DTypeError, ArgumentError, PackMismatchError, DisposedError,
    * OutOfMemoryError; nothing is written then
    */
-  qgemm<A extends Float32Array | QuantizedArray, O extends Like<P, A>>(
-    inputs: Inputs[P],
-    options: Options<QGemmOptions<A>>[P] & { out: O },
-  ): Arrival<O>[P];
-  qgemm(
-    inputs: Inputs[P] & { yScale?: null; yZeroPoint?: null },
-    options?: Options<QGemmOptions>[P],
-  ): Arrival<Tensor<Float32Array>>[P];
-  qgemm(
+  qgemm<
+    Y extends QGemmArray<S>,
+    U extends DataArray,
+    O extends Like<P> | undefined,
+    S extends Holding<Scale | null | undefined>[P] = undefined,
+  >(
+    inputs: Inputs[P] & { yScale?: S },
+    options: Options<QGemmOptions>[P] & { out: O } & { out: Out<P, QGemmArray<S>, Y, U> },
+  ): Arrival<OutOr<O, QGemmResult<QGemmArray<S>>>>[P];
+  qgemm<Y extends Float32Array, U extends DataArray>(
+    inputs: Inputs[P] & { yScale?: null | undefined; yZeroPoint?: null | undefined },
+    options?: Options<QGemmOptions>[P] & { out?: Out<P, Float32Array, Y, U> },
+  ): Arrival<QGemmResult<Float32Array>>[P];
+  qgemm<Y extends QuantizedArray, U extends DataArray>(
     inputs: Inputs[P] & { yScale: Holding<Scale>[P]; yZeroPoint: Holding<ZeroPoint>[P] },
-    options?: Options<QGemmOptions>[P],
-  ): Arrival<Tensor<QuantizedArray>>[P];
-  qgemm(
-    inputs: Inputs[P],
-    options?: Options<QGemmOptions>[P],
-  ): Arrival<Tensor<Float32Array | QuantizedArray>>[P];
+    options?: Options<QGemmOptions>[P] & { out?: Out<P, QuantizedArray, Y, U> },
+  ): Arrival<QGemmResult<QuantizedArray>>[P];
+  qgemm<
+    Y extends QGemmArray<S>,
+    U extends DataArray,
+    S extends Holding<Scale | null | undefined>[P] = undefined,
+  >(
+    inputs: Inputs[P] & { yScale?: S },
+    options?: Options<QGemmOptions>[P] & { out?: Out<P, QGemmArray<S>, Y, U> },
+  ): Arrival<QGemmResult<Float32Array | QuantizedArray>>[P];
 
   /**
    * oneDNN Graph MatMul: dst = alpha * src * weights + bias, for stacks of matrices. The last two
@@ -198,24 +275,44 @@ export interface Api<P extends Place> {
    * @throws ShapeError, DTypeError, ArgumentError, PackMismatchError, DisposedError,
    * OutOfMemoryError; nothing is written then
    */
-  matmul<A extends DataArray, O extends Like<P>>(
+  matmul<
+    A extends DataArray,
+    B extends Matching<A>,
+    C extends Matching<A>,
+    Y extends MatMulArray<A>,
+    U extends DataArray,
+    O extends Like<P> | undefined,
+    D extends DType = never,
+  >(
+    src: Like<P, A> & Not8Bit<A>,
+    weights: Like<P, B> | Weights[P],
+    bias: Like<P, C> | number | bigint | null | undefined,
+    options: Options<MatMulOptions>[P] & { outType?: OutType<A, D>; out: O } & {
+      out: Out<P, MatMulArray<A>, Y, U>;
+    },
+  ): Arrival<OutOr<O, MatMulResult<A, D>>>[P];
+  matmul<A extends Widened, B extends Matching<A>, C extends Matching<A>>(
     src: Like<P, A>,
-    weights: Like<P, A> | Weights[P],
-    bias: Like<P, A> | number | bigint | null | undefined,
-    options: Options<MatMulOptions>[P] & { out: O },
-  ): Arrival<O>[P];
-  matmul<A extends DataArray>(
-    src: Like<P, A>,
-    weights: Like<P, A> | Weights[P],
-    bias: Like<P, A> | number | bigint | null | undefined,
-    options: Options<MatMulOptions<A>>[P] & { outType: 'float32' },
-  ): Arrival<Tensor<Float32Array>>[P];
-  matmul<A extends DataArray>(
-    src: Like<P, A>,
-    weights: Like<P, A> | Weights[P],
-    bias?: Like<P, A> | number | bigint | null,
-    options?: Options<MatMulOptions<A>>[P],
-  ): Arrival<Tensor<ResultArray<A>>>[P];
+    weights: Like<P, B> | Weights[P],
+    bias: Like<P, C> | number | bigint | null | undefined,
+    options: Options<MatMulOptions>[P] & { outType: 'float32'; out?: undefined },
+  ): Arrival<Tensor<NewArrays['float32']>>[P];
+  matmul<
+    A extends DataArray,
+    B extends Matching<A>,
+    C extends Matching<A>,
+    Y extends MatMulArray<A>,
+    U extends DataArray,
+    D extends DType = never,
+  >(
+    src: Like<P, A> & Not8Bit<A>,
+    weights: Like<P, B> | Weights[P],
+    bias?: Like<P, C> | number | bigint | null,
+    options?: Options<MatMulOptions>[P] & {
+      outType?: OutType<A, D>;
+      out?: Out<P, MatMulArray<A>, Y, U>;
+    },
+  ): Arrival<MatMulResult<A, D>>[P];
 
   /**
    * Packs b once, for any number of calls: they take the result as `b` or `weights`. It is a copy
@@ -228,10 +325,9 @@ export interface Api<P extends Place> {
    * `trans` the last two axes are (N, K)
    * @throws ShapeError, DTypeError, ArgumentError, DisposedError, OutOfMemoryError
    */
-  pack(b: Like<P, QuantizedArray>, options: PackOptions & EveryCall[P]): Arrival<Weights[P]>[P];
-  pack(
-    b: Like<P>,
-    options: PackOptions & EveryCall[P] & { op: 'gemm' | 'matmul' },
+  pack<A extends DataArray, O extends PackOptions['op'], D extends DType>(
+    b: Like<P, A> & Packable<O, D, A>,
+    options: PackOptions & EveryCall[P] & { op: O; as?: D | undefined },
   ): Arrival<Weights[P]>[P];
 
   /**
@@ -253,19 +349,22 @@ export interface Api<P extends Place> {
     a: Like<P>,
     b: Like<P> | Weights[P],
     c?: Like<P> | number | bigint | null,
-    options?: Options<GemmOptions>[P] & { out?: Like<P> },
+    options?: Options<GemmOptions>[P] & { out?: Like<P> | undefined },
   ): Arrival<Explanation>[P];
   explain(
     op: 'qgemm',
     inputs: Inputs[P],
-    options?: Options<QGemmOptions>[P] & { out?: Like<P> },
+    options?: Options<QGemmOptions>[P] & { out?: Like<P> | undefined },
   ): Arrival<Explanation>[P];
   explain(
     op: 'matmul',
     src: Like<P>,
     weights: Like<P> | Weights[P],
     bias?: Like<P> | number | bigint | null,
-    options?: Options<MatMulOptions>[P] & { out?: Like<P> },
+    options?: Options<MatMulOptions>[P] & {
+      outType?: DType | undefined;
+      out?: Like<P> | undefined;
+    },
   ): Arrival<Explanation>[P];
 
   /**
@@ -278,7 +377,7 @@ export interface Api<P extends Place> {
     dtype: D,
     shape: readonly number[],
     ...options: Last[P]
-  ): Arrival<Tensors<ArrayOf<D>>[P]>[P];
+  ): Arrival<Allocated<D>[P]>[P];
 
   /**
    * Bytes that tensors and packed weights hold (`inUse`), and bytes that the wasm memory has taken

@@ -17,30 +17,30 @@ export interface CreateOptions {
    * throws a GemmError with code `WORKER`. Threads need shared memory, for which a page must be
    * cross-origin isolated. They end on `dispose()`. Default 1.
    */
-  threads?: number | 'auto';
+  threads?: number | 'auto' | undefined;
   /**
    * The build. `'relaxed'` uses relaxed SIMD, which fuses products and sums in float32 and float64
    * if the processor can. `'auto'` takes it if the engine has it. Default `'auto'`.
    */
-  simd?: 'auto' | 'simd128' | 'relaxed';
+  simd?: 'auto' | 'simd128' | 'relaxed' | undefined;
   /**
    * `'strict'` produces the same bits in every engine, on every processor, in every build, for any
    * number of threads. Floating point is then summed in ascending k, each product and each sum is
    * rounded, and every NaN is the canonical one. With `'fast'` the order is free, and products may
    * be fused with sums. Integers are exact either way. Default `'fast'`.
    */
-  determinism?: 'fast' | 'strict';
+  determinism?: 'fast' | 'strict' | undefined;
   /**
    * Says where the `.wasm` is and, with threads, `wgemm-thread.js`. Default: beside the script.
    */
-  assets?: Assets;
+  assets?: Assets | undefined;
   /**
    * The most bytes that tensors, copies and scratch may take. The memory begins with 1 MB, and 192
    * kB per thread if there are several. It never grows by more than `maxMemory` bytes beyond that,
    * in whole pages of 64 kB. Free memory between tensors counts, too. If a call lacks memory, it
    * runs out-of-core or fails. Default: the limit of the engine, 4 GB at most.
    */
-  maxMemory?: number;
+  maxMemory?: number | undefined;
 }
 
 /** A micro-kernel of the build. */

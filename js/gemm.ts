@@ -20,26 +20,26 @@ export interface GemmOptions<A extends DataArray = DataArray> {
    * fraction makes the result pass through float64, in which 64-bit values above 2^53 lose bits. A
    * bigint is for int64 and uint64, modulo 2^64. Default 1.
    */
-  alpha?: number | bigint;
+  alpha?: number | bigint | undefined;
   /** Factor of C, rounded as alpha. If it is 0, C is not read. Default 1. */
-  beta?: number | bigint;
+  beta?: number | bigint | undefined;
   /** A has shape (K, M). Any number except 0 is true. Default false. */
-  transA?: boolean | number;
+  transA?: boolean | number | undefined;
   /** B has shape (N, K). Any number except 0 is true. Default false. */
-  transB?: boolean | number;
+  transB?: boolean | number | undefined;
   /** The opset of the model. The newest version of Gemm up to it applies. Default 13. */
-  opset?: number;
+  opset?: number | undefined;
   /** Opsets 1 to 6 only: whether C may be broadcast. Default false. */
-  broadcast?: boolean | number;
+  broadcast?: boolean | number | undefined;
   /**
    * Bounds of the result: an element below min becomes min, one above max becomes max. All others
    * stay, including NaN, and -0 if a bound is 0. Bounds are rounded as alpha. For a result of 16
    * bits, they are rounded to its type, too. With integers bounds must be whole or infinite. Every
    * opset has this option. Default: none.
    */
-  activation?: Activation;
+  activation?: Activation | undefined;
   /** Receives the result and is returned. May be C itself, but must not overlap an input. */
-  out?: TensorLike<A> | TensorView<A>;
+  out?: TensorLike<A> | TensorView<A> | undefined;
 }
 
 const op = 'gemm';

@@ -3,7 +3,7 @@ import type { Core } from './core.js';
 import { disposable } from './dispose.js';
 import { printable } from './printable.js';
 import { handleKey } from './properties.js';
-import { classOf, type DataArray, type DType, viewOf } from './tensor.js';
+import { classOf, type DataArray, type DType, type DTypeOf, viewOf } from './tensor.js';
 import { ArgumentError, describe, DisposedError, OutOfMemoryError } from './errors.js';
 
 declare global {
@@ -118,13 +118,33 @@ function copyOf(
   }
 }
 
+/** @internal The constructors of handles, which users do not see. */
+export interface Constructors {
+  tensor: new (
+    core: Core,
+    dtype: DType,
+    shape: readonly number[],
+    size: number,
+    address: number,
+    bytes: number,
+  ) => HeapTensor;
+  weights: new (
+    core: Core,
+    op: 'gemm' | 'qgemm',
+    dtype: DType,
+    shape: readonly number[],
+    address: number,
+    byteLength: number,
+  ) => PackedWeights;
+}
+
 /**
  * A contiguous tensor in the memory of an instance: calls read and write it without a copy. `alloc`
  * makes it, filled with zeros. `dispose()` frees its memory. So does garbage collection, but at no
  * known time.
  */
 export class HeapTensor<A extends DataArray = DataArray> extends HeapObject {
-  readonly dtype: DType;
+  readonly dtype: DTypeOf<A>;
   readonly shape: readonly number[];
   /** Number of elements. */
   readonly size: number;
@@ -145,8 +165,7 @@ export class HeapTensor<A extends DataArray = DataArray> extends HeapObject {
     };
   }
 
-  /** @internal */
-  constructor(
+  private constructor(
     core: Core,
     dtype: DType,
     shape: readonly number[],
@@ -155,7 +174,7 @@ export class HeapTensor<A extends DataArray = DataArray> extends HeapObject {
     bytes: number,
   ) {
     super(core, address, bytes);
-    this.dtype = dtype;
+    this.dtype = dtype as DTypeOf<A>;
     this.shape = Object.freeze(shape);
     this.size = size;
     this.#number = core.dtypes.indexOf(dtype);
@@ -205,8 +224,7 @@ export class PackedWeights extends HeapObject {
     });
   }
 
-  /** @internal */
-  constructor(
+  private constructor(
     core: Core,
     op: 'gemm' | 'qgemm',
     dtype: DType,

@@ -17,7 +17,13 @@ import { type CreateOptions, type Info, readSettings, startCore } from './create
 import { disposable } from './dispose.js';
 import { ArgumentError, describe, DTypeError, ShapeError } from './errors.js';
 import { readGemm, runGemm } from './gemm.js';
-import { disposedHandle, foreignHandle, HeapTensor, PackedWeights } from './heap.js';
+import {
+  type Constructors,
+  disposedHandle,
+  foreignHandle,
+  HeapTensor,
+  PackedWeights,
+} from './heap.js';
 import { adviceFor, ask, readThreadSource, readWasmSource } from './load.js';
 import { readMatMul, runMatMul } from './matmul.js';
 import { checkAttached, detachedArray, findIn, operandOf, type Reader } from './operand.js';
@@ -90,7 +96,10 @@ export type {
   ArrayOf,
   DataArray,
   DType,
+  DTypeOf,
   Float16ArrayLike,
+  GemmArray,
+  Matrix,
   ResultArray,
   Tensor,
   TensorInput,
@@ -283,7 +292,14 @@ function allocTensor(core: Core, { dtype, sizes }: AllocArguments): HeapTensor {
   return core.guard(op, () => {
     const address = core.allocate(bytes, op);
     core.module.HEAPU8.fill(0, address, address + bytes);
-    return new HeapTensor(core, dtype, sizes, size, address, bytes);
+    return new (HeapTensor as unknown as Constructors['tensor'])(
+      core,
+      dtype,
+      sizes,
+      size,
+      address,
+      bytes,
+    );
   });
 }
 

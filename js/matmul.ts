@@ -12,35 +12,35 @@ import {
   readFlag,
   readOptions,
 } from './options.js';
-import type { DataArray, DType, TensorLike, TensorView } from './tensor.js';
+import type { DataArray, DType, DTypeOf, TensorLike, TensorView } from './tensor.js';
 
-export interface MatMulOptions<A extends DataArray = DataArray, T extends DType = DType> {
+export interface MatMulOptions<A extends DataArray = DataArray> {
   /** Factor of the product, by the rules of gemm's alpha. Default 1. */
-  alpha?: number | bigint;
+  alpha?: number | bigint | undefined;
   /**
    * The last two axes of src are (K, M). Any number except 0 is true. Has no effect on a vector.
    * Default false.
    */
-  transposeA?: boolean | number;
+  transposeA?: boolean | number | undefined;
   /**
    * The last two axes of weights are (N, K). Any number except 0 is true. Has no effect on a
    * vector. Must be false for packed weights. Default false.
    */
-  transposeB?: boolean | number;
+  transposeB?: boolean | number | undefined;
   /**
    * The type of the result: that of src, or also `'float32'` if src is float16 or bfloat16.
    * Default: the type of `out`, or without `out` that of src.
    */
-  outType?: T;
+  outType?: DTypeOf<A> | undefined;
   /**
    * Bounds of the result: an element below min becomes min, one above max becomes max. All others
    * stay, including NaN, and -0 if a bound is 0. With float32, float16 and bfloat16 bounds are
    * rounded to float32. For a result of 16 bits, they are rounded to its type, too. With integers
    * bounds must be whole or infinite. Default: none.
    */
-  activation?: Activation;
+  activation?: Activation | undefined;
   /** Receives the result and is returned. May be bias itself, but must not overlap an input. */
-  out?: TensorLike<A> | TensorView<A>;
+  out?: TensorLike<A> | TensorView<A> | undefined;
 }
 
 const op = 'matmul';

@@ -2,7 +2,7 @@
 import { write } from './block.js';
 import type { Core } from './core.js';
 import { ArgumentError, describe, DTypeError } from './errors.js';
-import { PackedWeights } from './heap.js';
+import { type Constructors, PackedWeights } from './heap.js';
 import {
   checkAttached,
   locate,
@@ -19,13 +19,13 @@ export interface PackOptions {
   /** The operation that the weights are for. `'gemm'` and `'matmul'` mean the same. */
   op: 'gemm' | 'matmul' | 'qgemm';
   /** The last two axes of b are (N, K). Any number except 0 is true. Default false. */
-  trans?: boolean | number;
+  trans?: boolean | number | undefined;
   /**
    * The type as which elements are packed. A float32 b may be packed as `'float16'` or
    * `'bfloat16'`, rounded to nearest even. Calls take weights of these two types with operands of
    * the same type, and with float32. Default: the type of b.
    */
-  as?: DType;
+  as?: DType | undefined;
 }
 
 /** @internal The arguments of `pack`, as they were read from the caller's objects. */
@@ -122,7 +122,7 @@ function makeWeights(core: Core, op: string, operand: Operand, make: () => numbe
         number,
       ];
       const shape = Array.from(core.block.subarray(5, 5 + rank));
-      return new PackedWeights(
+      return new (PackedWeights as unknown as Constructors['weights'])(
         core,
         target === 1 ? 'qgemm' : 'gemm',
         core.dtypes[dtype] as DType,

@@ -50,39 +50,39 @@ export interface QGemmInputs {
   /** One scale, above 0. */
   aScale: Scale;
   /** One zero point. Default 0. */
-  aZeroPoint?: ZeroPoint | null;
+  aZeroPoint?: ZeroPoint | null | undefined;
   /** int8 or uint8, (K, N), or (N, K) with `transB`; or the packed weights made of it. */
   b: TensorLike<QuantizedArray> | TensorView<QuantizedArray> | PackedWeights;
   /** One scale, or one per column of B, above 0. */
   bScale: Scale;
   /** One zero point, or one per column of B, independently of the scales. Default 0. */
-  bZeroPoint?: ZeroPoint | null;
+  bZeroPoint?: ZeroPoint | null | undefined;
   /**
    * int32, broadcast to (M, N) in one direction, and added to the sums of products. Hence its scale
    * is alpha * aScale * bScale.
    */
-  c?: TensorLike<Int32Array> | TensorView<Int32Array> | number | null;
+  c?: TensorLike<Int32Array> | TensorView<Int32Array> | number | null | undefined;
   /** One scale, above 0. With it and `yZeroPoint` the result is quantized, without both float32. */
-  yScale?: Scale | null;
+  yScale?: Scale | null | undefined;
   /** One zero point. The result has the type of this array; a number takes the type of `a`. */
-  yZeroPoint?: ZeroPoint | null;
+  yZeroPoint?: ZeroPoint | null | undefined;
 }
 
 export interface QGemmOptions<A extends DataArray = Float32Array | QuantizedArray> {
   /** Factor of the product and of c, rounded to float32. Default 1. */
-  alpha?: number;
+  alpha?: number | undefined;
   /** a has shape (K, M). Any number except 0 is true. Default false. */
-  transA?: boolean | number;
+  transA?: boolean | number | undefined;
   /** b has shape (N, K). Any number except 0 is true. Not for packed weights. Default false. */
-  transB?: boolean | number;
+  transB?: boolean | number | undefined;
   /**
    * Bounds of the result. For a quantized result they bound the real numbers that it stands for.
    * They are rounded to float32, and divided by yScale if there is one. Then they bound acc * s[n]
    * before it is rounded. Default: none.
    */
-  activation?: Activation;
+  activation?: Activation | undefined;
   /** Receives the result and is returned. Must not overlap an input. */
-  out?: TensorLike<A> | TensorView<A>;
+  out?: TensorLike<A> | TensorView<A> | undefined;
 }
 
 const op = 'qgemm';

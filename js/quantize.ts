@@ -31,6 +31,7 @@ import {
   type ArrayOf,
   classOf,
   lengthOf,
+  type NewArrays,
   type Tensor,
   type TensorInput,
   type TensorLike,
@@ -46,32 +47,32 @@ export interface QuantizeOptions<
   X extends number | undefined = number | undefined,
 > {
   /** Default `'uint8'`, with `symmetric` `'int8'`. */
-  dtype?: D;
+  dtype?: D | undefined;
   /**
    * True: the zero point is 0 for int8 and 128 for uint8, and values differ from it by at most 127.
    * Default false.
    */
-  symmetric?: S;
+  symmetric?: S | undefined;
   /**
    * Each index of this axis has a scale and a zero point. A negative axis counts from the back.
    * Default: one scale and one zero point for the whole tensor.
    */
-  axis?: X;
+  axis?: X | undefined;
   /**
    * A known scale: a number, or with `axis` an array; rounded to float32. Default: computed from
    * the data.
    */
-  scale?: number | Float32Array;
+  scale?: number | Float32Array | undefined;
   /**
    * The zero point of a known `scale`: a number, or with `axis` an array of the type. Default: 0,
    * or with `symmetric` the zero point that it demands.
    */
-  zeroPoint?: number | ArrayOf<D>;
+  zeroPoint?: number | ArrayOf<D> | undefined;
   /**
    * A contiguous tensor with the shape of x and the type of the result. It must not overlap x. The
    * call fills it, and the result has its data.
    */
-  out?: TensorLike<ArrayOf<D>> | TensorView<ArrayOf<D>>;
+  out?: TensorLike<ArrayOf<D>> | TensorView<ArrayOf<D>> | undefined;
 }
 
 /** Integers. Each stands for the number (value - zeroPoint) * scale. */
@@ -100,9 +101,9 @@ export interface QuantizedInput extends Omit<TensorInput, 'data'> {
   /** A number, or with `axis` an array. */
   readonly scale: number | Float32Array;
   /** A number, or with `axis` an array of the type of the data. 0 with int32. Default 0. */
-  readonly zeroPoint?: number | QuantizedArray;
+  readonly zeroPoint?: number | QuantizedArray | undefined;
   /** Scale and zero point have one number per index of this axis. Default: one for all. */
-  readonly axis?: number;
+  readonly axis?: number | undefined;
 }
 
 export interface QuantizeBiasOptions<S extends number | Float32Array = number | Float32Array> {
@@ -111,9 +112,9 @@ export interface QuantizeBiasOptions<S extends number | Float32Array = number | 
   /** Scale of B: a number, or an array with one per column. */
   bScale: S;
   /** The alpha of QGemm. Default 1. */
-  alpha?: number;
+  alpha?: number | undefined;
   /** The factor of the bias. QGemm has no beta. Default 1. */
-  beta?: number;
+  beta?: number | undefined;
 }
 
 /** The result of {@link quantizeBias}. If there is a scale per column, `axis` is the last axis. */
@@ -263,7 +264,7 @@ export function quantize(x: unknown, options?: unknown): unknown {
  * @returns float32 in the shape of q
  * @throws ShapeError, DTypeError, ArgumentError, DisposedError, OutOfMemoryError
  */
-export function dequantize(q: QuantizedInput): Tensor<Float32Array>;
+export function dequantize(q: QuantizedInput): Tensor<NewArrays['float32']>;
 export function dequantize(q: unknown): unknown {
   const op = 'dequantize';
   const tensor = readTensor(op, 'q', q, ['int8', 'uint8', 'int32']);

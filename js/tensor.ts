@@ -39,13 +39,38 @@ export type DType = keyof Arrays;
 export type DataArray = Arrays[DType];
 export type ArrayOf<D extends DType> = Arrays[D];
 
+/** The types that an array may hold, by the name of its class. */
+interface DTypes {
+  Float32Array: 'float32';
+  Float64Array: 'float64';
+  Float16Array: 'float16';
+  Uint16Array: 'float16' | 'bfloat16';
+  Int32Array: 'int32';
+  Uint32Array: 'uint32';
+  BigInt64Array: 'int64';
+  BigUint64Array: 'uint64';
+  Int8Array: 'int8';
+  Uint8Array: 'uint8';
+}
+/** The types that an array may hold. */
+export type DTypeOf<A extends DataArray> = DTypes[A[typeof Symbol.toStringTag]];
+
+/** Arrays that `gemm` and `matmul` take. */
+export type GemmArray = Exclude<DataArray, Int8Array | Uint8Array>;
+
+/** `A`, or an array of the same type that is, for example, in shared memory. */
+export type Matching<A extends DataArray> = A | ArrayOf<DTypeOf<A>>;
+
+/** New arrays. TypeScript from 5.7 on knows that their memory is not shared. */
+export type NewArrays = { [D in DType]: ReturnType<Arrays[D]['slice']> };
+
 /**
  * The array of a result, by that of the operands. Float16 that is passed as bits comes back as a
  * Float16Array if the engine has one.
  */
-export type ResultArray<A extends DataArray> = A extends Uint16Array
-  ? Uint16Array | Float16ArrayLike
-  : A;
+export type ResultArray<A extends DataArray> = A extends Float16ArrayLike
+  ? A
+  : NewArrays[DTypeOf<A>];
 
 /** A tensor that a call takes. The caller owns its array, and calls only read it. */
 export interface TensorInput<A extends DataArray = DataArray> {
@@ -59,14 +84,14 @@ export interface TensorInput<A extends DataArray = DataArray> {
    * The type of the elements. It follows from the array, except for a Uint16Array, which holds the
    * bits of `'float16'` or `'bfloat16'`.
    */
-  readonly dtype?: DType;
+  readonly dtype?: DTypeOf<A> | undefined;
   /**
    * Distance from one element to the next along each axis, in elements, 0 or more. Default:
    * contiguous, in row-major order.
    */
-  readonly strides?: readonly number[];
+  readonly strides?: readonly number[] | undefined;
   /** Index in `data` of the first element. Default 0. */
-  readonly offset?: number;
+  readonly offset?: number | undefined;
 }
 
 /**
@@ -84,7 +109,12 @@ export interface TensorView<A extends DataArray = DataArray, H = HeapTensor<A>> 
 export interface Tensor<A extends DataArray = DataArray> {
   readonly data: A;
   readonly shape: readonly number[];
-  readonly dtype: DType;
+  readonly dtype: DTypeOf<A>;
+}
+
+/** A result of `gemm` or `qgemm`. */
+export interface Matrix<A extends DataArray = DataArray> extends Tensor<A> {
+  readonly shape: readonly [rows: number, columns: number];
 }
 
 /** A tensor in an array of the caller, or in the memory of an instance. */

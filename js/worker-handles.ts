@@ -18,6 +18,7 @@ import {
   printable,
   readOptions,
 } from './shared.js';
+import type { Matching } from './tensor.js';
 import type { Link, Request } from './worker-link.js';
 
 /** @internal Options that every call takes. */
@@ -119,8 +120,7 @@ export class WorkerTensor<A extends DataArray = DataArray> extends WorkerObject 
     Object.defineProperty(this.prototype, handleKey, { value: 'a tensor in a worker' });
   }
 
-  /** @internal */
-  constructor(link: Link, held: Held) {
+  private constructor(link: Link, held: Held) {
     super(link, held);
     Object.freeze(this);
   }
@@ -150,7 +150,10 @@ export class WorkerTensor<A extends DataArray = DataArray> extends WorkerObject 
    * @param data elements of the type of the tensor
    * @param options offset: index of the first element that is written, default 0
    */
-  async write(data: A, options: CallOptions & { offset?: number } = {}): Promise<void> {
+  async write(
+    data: Matching<A>,
+    options: CallOptions & { offset?: number | undefined } = {},
+  ): Promise<void> {
     await this.call('write', options, () => this.#readWrite(data, options));
   }
 
@@ -199,8 +202,7 @@ export class WorkerWeights extends WorkerObject {
   /** Their bytes of memory. */
   readonly byteLength: number;
 
-  /** @internal */
-  constructor(link: Link, held: Held) {
+  private constructor(link: Link, held: Held) {
     super(link, held);
     this.op = held.op ?? 'gemm';
     this.byteLength = held.byteLength ?? 0;
@@ -237,7 +239,12 @@ function kindOf(value: unknown): Held['kind'] | undefined {
   return typeof value === 'object' && value !== null ? heldBy(value)?.kind : undefined;
 }
 
+/** The constructor of a handle, which users do not see. */
+type Constructor<T> = new (link: Link, held: Held) => T;
+
 /** @internal Makes a handle of memory that the worker holds. */
 export function handleOf(link: Link, held: Held): WorkerTensor | WorkerWeights {
-  return held.kind === 'tensor' ? new WorkerTensor(link, held) : new WorkerWeights(link, held);
+  return held.kind === 'tensor'
+    ? new (WorkerTensor as unknown as Constructor<WorkerTensor>)(link, held)
+    : new (WorkerWeights as unknown as Constructor<WorkerWeights>)(link, held);
 }

@@ -68,15 +68,18 @@ export type {
   CreateOptions,
   DataArray,
   DType,
+  DTypeOf,
   ElementOf,
   ErrorCode,
   Explanation,
   Float16ArrayLike,
   ForeignTensor,
+  GemmArray,
   GemmOptions,
   Info,
   KernelInfo,
   MatMulOptions,
+  Matrix,
   Nested,
   NestedInput,
   PackOptions,
@@ -116,7 +119,7 @@ export interface WorkerCreateOptions extends CreateOptions {
    * Makes the worker, a `Worker` or one of `node:worker_threads`, from the package's
    * `wgemm-worker.js` at any address. Default: from beside this script.
    */
-  worker?: () => unknown;
+  worker?: (() => unknown) | undefined;
 }
 
 /**

@@ -3,7 +3,7 @@
  * factors that they take.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createGemm, type DType, type Gemm, type GemmOptions } from 'wgemm';
+import { createGemm, type DType, type Gemm, type GemmOptions, type TensorInput } from 'wgemm';
 import {
   arrayClasses,
   dtypes,
@@ -292,8 +292,8 @@ describe.each(['float16', 'bfloat16'] as const)('every value of %s', (dtype) => 
   });
 
   it('comes through as A, as B and as C', () => {
-    const column = { data: all, shape: [65536, 1], dtype };
-    const row = { data: all, shape: [1, 65536], dtype };
+    const column: TensorInput = { data: all, shape: [65536, 1], dtype };
+    const row: TensorInput = { data: all, shape: [1, 65536], dtype };
     // The sign of a zero may get lost, since sums begin with one.
     const wanted = values.map((value) => value + 0);
     const found = (y: ReturnType<typeof wg.gemm>) => valuesOf(y).map((value) => Number(value) + 0);

@@ -37,7 +37,7 @@ const bytes = (dtype: 'int8' | 'uint8', shape: readonly number[]) =>
   random.tensor(dtype, shape) as {
     data: Int8Array | Uint8Array;
     shape: readonly number[];
-    dtype: DType;
+    dtype: 'int8' | 'uint8';
   };
 const floats = (shape: readonly number[]) =>
   random.tensor('float32', shape) as {

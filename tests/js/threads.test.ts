@@ -8,6 +8,7 @@ import {
   type Gemm,
   type HeapTensor,
   type QGemmInputs,
+  type TensorInput,
 } from 'wgemm';
 import { createGemm as createWorkerGemm } from 'wgemm/worker';
 import { expectError, notCreated, rejected } from './errors.js';
@@ -167,8 +168,8 @@ describe.skipIf(!hasThreads)('threads', () => {
     ];
     expect(sameBytes((await wg.gemm(a, b)).data, one.gemm(a, b).data)).toBe(true);
     const [x, y] = [await wg.alloc('float32', [200, 300]), await wg.alloc('float32', [200, 100])];
-    await x.write(a.data as Float32Array<ArrayBuffer>);
-    await wg.gemm(x, b, null, { out: y });
+    await x.write(a.data as Float32Array);
+    await wg.gemm(x, b as TensorInput<Float32Array>, null, { out: y });
     expect(sameBytes(await y.read(), one.gemm(a, b).data)).toBe(true);
   });
 

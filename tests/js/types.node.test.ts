@@ -42,12 +42,15 @@ it('the declarations compile with ES2020 and the DOM alone, and infer what a cal
       UnsupportedError, version,
     } from 'wgemm';
     import type {
-      ArrayOf, Assets, CreateOptions, DataArray, DType, ErrorCode, Explanation, Float16ArrayLike, GemmOptions, Info, KernelInfo, ResultArray, Tensor, TensorInput, TensorLike,
+      ArrayOf, Assets, CreateOptions, DataArray, DType, ErrorCode, Explanation, Float16ArrayLike, GemmArray, GemmOptions, Info, KernelInfo, Matrix, ResultArray, Tensor, TensorInput, TensorLike,
     } from 'wgemm';
 
     /** Passes where both are the very same type. */
     type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
     function same<A, B>(_: Same<A, B>) {}
+    /** Arrays of results. */
+    type New32 = ReturnType<Float32Array['slice']>;
+    type New8 = ReturnType<(Int8Array | Uint8Array)['slice']>;
 
     const wg = await createGemm({ threads: 'auto', simd: 'simd128', determinism: 'fast', maxMemory: 1e9, assets: (file) => new URL(file) });
     same<typeof wg, Gemm>(true);
@@ -57,7 +60,7 @@ it('the declarations compile with ES2020 and the DOM alone, and infer what a cal
     const i: TensorInput<Int32Array> = { data: new Int32Array(4), shape: [2, 2] };
 
     // The result's type follows the arrays.
-    same<ReturnType<typeof first>, Tensor<Float32Array>>(true);
+    same<ReturnType<typeof first>, Matrix<New32>>(true);
     function first() { return wg.gemm(a, b); }
     const floats: Float32Array = wg.gemm(a, b, null, { alpha: 0.5, transA: false, transB: 0 }).data;
     const ints: Int32Array = wg.gemm(i, i, 3).data;
@@ -93,7 +96,7 @@ it('the declarations compile with ES2020 and the DOM alone, and infer what a cal
     heap.dispose();
 
     // One function over both types.
-    function twice<A extends DataArray>(x: TensorLike<A>): Tensor<ResultArray<A>> { return wg.gemm(x, x, x, { beta: 2 }); }
+    function twice<A extends GemmArray>(x: TensorLike<A>): Matrix<ResultArray<A>> { return wg.gemm(x, x, x, { beta: 2 }); }
     function each(f32: Float32Array, f64: Float64Array, u32: Uint32Array, i64: BigInt64Array, u64: BigUint64Array, bits: Uint16Array) {
       const shape = [1, 1];
       const results: [Tensor<Float32Array>, Tensor<Float64Array>, Tensor<Uint32Array>, Tensor<BigInt64Array>, Tensor<BigUint64Array>] = [
@@ -177,13 +180,16 @@ it('the types of qgemm, pack and quantize fit each other, and infer what a call 
   const program = `
     import { createGemm, dequantize, HeapTensor, PackedWeights, PackMismatchError, GemmError, quantize, quantizeBias } from 'wgemm';
     import type {
-      Explanation, PackOptions, QGemmInputs, QGemmOptions, Quantized, QuantizedArray, QuantizedBias, QuantizedInput, Scale, Tensor, TensorInput,
+      Explanation, PackOptions, QGemmInputs, QGemmOptions, Quantized, QuantizedArray, QuantizedBias, QuantizedInput, Matrix, Scale, Tensor, TensorInput,
       ZeroPoint,
     } from 'wgemm';
 
     /** Passes where both are the very same type. */
     type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
     function same<A, B>(_: Same<A, B>) {}
+    /** Arrays of results. */
+    type New32 = ReturnType<Float32Array['slice']>;
+    type New8 = ReturnType<(Int8Array | Uint8Array)['slice']>;
 
     const wg = await createGemm();
     const a: TensorInput<Uint8Array> = { data: new Uint8Array(6), shape: [2, 3] };
@@ -192,12 +198,12 @@ it('the types of qgemm, pack and quantize fit each other, and infer what a call 
 
     // Without yScale float32; with it one of the 8-bit types; and any where it may be there.
     const y = wg.qgemm({ a, aScale: 1, b, bScale: 1 });
-    same<typeof y, Tensor<Float32Array>>(true);
+    same<typeof y, Matrix<New32>>(true);
     const alsoFloat = wg.qgemm({ a, aScale: 1, b, bScale: 1, yScale: null, yZeroPoint: null }, { alpha: 2 });
-    same<typeof alsoFloat, Tensor<Float32Array>>(true);
+    same<typeof alsoFloat, Matrix<New32>>(true);
     const quantized = wg.qgemm({ a, aScale: 1, b, bScale: 1, yScale: 1, yZeroPoint: 0 });
     wg.qgemm({ a: quantized, aScale: 1, b, bScale: 1 });
-    same<typeof quantized, Tensor<QuantizedArray>>(true);
+    same<typeof quantized, Matrix<New8>>(true);
     // @ts-expect-error: which of them is not known
     const wrong: Uint8Array = quantized.data;
     if (quantized.data instanceof Int8Array) { const narrowed: Int8Array = quantized.data; }
@@ -221,7 +227,7 @@ it('the types of qgemm, pack and quantize fit each other, and infer what a call 
     const options: PackOptions = { op: 'qgemm', trans: true };
     const weights: PackedWeights = wg.pack(b, options);
     const packedY = wg.qgemm({ a, aScale: 1, b: weights, bScale: 1 });
-    same<typeof packedY, Tensor<Float32Array>>(true);
+    same<typeof packedY, Matrix<New32>>(true);
     const inputs: QGemmInputs = { a, aScale: 1, b: weights, bScale: scales[0] ?? 1 };
     const op: 'gemm' | 'qgemm' = weights.op;
     const [bytes, rows, gone]: [number, number | undefined, boolean] = [weights.byteLength, weights.shape[0], weights.disposed];
@@ -237,7 +243,7 @@ it('the types of qgemm, pack and quantize fit each other, and infer what a call 
     const c = quantizeBias({ data: new Float32Array(2), shape: [2] }, { aScale: qa.scale, bScale: qb.scale });
     same<typeof c, QuantizedBias<Float32Array>>(true);
     const whole = wg.qgemm({ a: qa, aScale: qa.scale, aZeroPoint: qa.zeroPoint, b: qb, bScale: qb.scale, bZeroPoint: qb.zeroPoint, c });
-    same<typeof whole, Tensor<Float32Array>>(true);
+    same<typeof whole, Matrix<New32>>(true);
     wg.qgemm({ a: qa, aScale: qa.scale, b: wg.pack(qb, { op: 'qgemm' }), bScale: qb.scale, yScale: qa.scale, yZeroPoint: qb.zeroPoint });
     const back: QuantizedInput = qb;
     const floatsAgain: Float32Array = dequantize(back).data;
@@ -397,7 +403,7 @@ it('the types of wgemm/worker infer what a call gives, with ES2020 and the DOM a
       quantizeBias, ShapeError, UnsupportedError, version, WorkerGemm, WorkerTensor, WorkerWeights,
     } from 'wgemm/worker';
     import type {
-      ArrayOf, Assets, CallOptions, CreateOptions, DataArray, DType, ErrorCode, Explanation, Float16ArrayLike, GemmOptions, Info, KernelInfo, MatMulOptions,
+      ArrayOf, Assets, CallOptions, CreateOptions, DataArray, DType, ErrorCode, Explanation, Float16ArrayLike, GemmArray, GemmOptions, Info, KernelInfo, MatMulOptions, Matrix,
       PackOptions, QGemmInputs, QGemmOptions, QuantizedArray, ResultArray, Scale, Signal, Tensor, TensorInput, WorkerCreateOptions, WorkerTensorLike, ZeroPoint,
     } from 'wgemm/worker';
     import { createGemm as createHere, GemmError as SameError, HeapTensor, PackedWeights } from 'wgemm';
@@ -405,6 +411,9 @@ it('the types of wgemm/worker infer what a call gives, with ES2020 and the DOM a
     /** Passes where both are the very same type. */
     type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
     function same<A, B>(_: Same<A, B>) {}
+    /** Arrays of results. */
+    type New32 = ReturnType<Float32Array['slice']>;
+    type New8 = ReturnType<(Int8Array | Uint8Array)['slice']>;
 
     const wg = await createGemm({ threads: 'auto', maxMemory: 1e9, assets: (file) => new URL(file), worker: () => new Worker('wgemm-worker.js') });
     same<typeof wg, WorkerGemm>(true);
@@ -415,7 +424,7 @@ it('the types of wgemm/worker infer what a call gives, with ES2020 and the DOM a
     const { signal } = new AbortController();
 
     const y = wg.gemm(a, b, null, { alpha: 0.5, transfer: true, signal });
-    same<typeof y, Promise<Tensor<Float32Array>>>(true);
+    same<typeof y, Promise<Matrix<New32>>>(true);
     const ints: Int32Array = (await wg.gemm(i, i, 3)).data;
     // @ts-expect-error: an array of int32 is none of float32
     const wrong: Float32Array = (await wg.gemm(i, i)).data;
@@ -423,17 +432,17 @@ it('the types of wgemm/worker infer what a call gives, with ES2020 and the DOM a
     wg.gemm(a, b).data;
 
     const heap = await wg.alloc('float32', [2, 2]);
-    same<typeof heap, WorkerTensor<Float32Array>>(true);
+    same<typeof heap, WorkerTensor<New32>>(true);
     const read = heap.read({ signal });
-    same<typeof read, Promise<Float32Array>>(true);
+    same<typeof read, Promise<New32>>(true);
     const written: Promise<void> = heap.write(new Float32Array(4), { offset: 0, transfer: true, signal });
     const [size, dtype, shape, gone]: [number, DType, readonly number[], boolean] = [heap.size, heap.dtype, heap.shape, heap.disposed];
     const out = wg.gemm(a, heap, heap, { out: heap });
-    same<typeof out, Promise<WorkerTensor<Float32Array>>>(true);
+    same<typeof out, Promise<typeof heap>>(true);
     // Arrays whose buffer is known to be no shared one, since TypeScript 5.7.
     const fresh = { data: new Float32Array(4), shape: [2, 2] };
     const same1 = wg.gemm(fresh, fresh, null, { out: heap });
-    same<typeof same1, Promise<WorkerTensor<Float32Array>>>(true);
+    same<typeof same1, Promise<typeof heap>>(true);
     wg.gemm(fresh, heap, fresh, { out: fresh });
     wg.matmul(fresh, heap, null, { out: heap });
     wg.qgemm({ a: eight, aScale: fresh, b: eight, bScale: fresh.data }, { out: fresh });
@@ -441,21 +450,21 @@ it('the types of wgemm/worker infer what a call gives, with ES2020 and the DOM a
     await wg.gemm(await wg.gemm(a, b), await wg.gemm(a, b), null, { out: await wg.gemm(a, b) });
 
     const wide = wg.matmul({ data: new Uint16Array(1), shape: [1], dtype: 'float16' }, { data: new Uint16Array(1), shape: [1], dtype: 'float16' }, null, { outType: 'float32', signal });
-    same<typeof wide, Promise<Tensor<Float32Array>>>(true);
+    same<typeof wide, Promise<Tensor<New32>>>(true);
     const halves: Uint16Array | Float16ArrayLike = (await wg.matmul({ data: new Uint16Array(1), shape: [1] }, { data: new Uint16Array(1), shape: [1] })).data;
     const weights = await wg.pack(b, { op: 'gemm', transfer: true });
     same<typeof weights, WorkerWeights>(true);
     const op: 'gemm' | 'qgemm' = weights.op;
     const bytes: number = weights.byteLength;
     const packedY = wg.matmul(a, weights, 1, { transposeA: true });
-    same<typeof packedY, Promise<Tensor<Float32Array>>>(true);
+    same<typeof packedY, Promise<Tensor<New32>>>(true);
 
     const floats = wg.qgemm({ a: eight, aScale: 1, b: weights, bScale: heap }, { alpha: 2, signal });
-    same<typeof floats, Promise<Tensor<Float32Array>>>(true);
+    same<typeof floats, Promise<Matrix<New32>>>(true);
     const quantized = wg.qgemm({ a: eight, aScale: 1, b: eight, bScale: 1, yScale: 1, yZeroPoint: 0 });
-    same<typeof quantized, Promise<Tensor<QuantizedArray>>>(true);
+    same<typeof quantized, Promise<Matrix<New8>>>(true);
     const filled = wg.qgemm({ a: eight, aScale: 1, b: eight, bScale: 1, c: await wg.alloc('int32', []) }, { out: heap });
-    same<typeof filled, Promise<WorkerTensor<Float32Array>>>(true);
+    same<typeof filled, Promise<typeof heap>>(true);
     const qa = quantize(a);
     await wg.qgemm({ a: qa, aScale: qa.scale, aZeroPoint: qa.zeroPoint, b: await wg.pack(eight, { op: 'qgemm' }), bScale: qa.scale });
 
@@ -467,7 +476,7 @@ it('the types of wgemm/worker infer what a call gives, with ES2020 and the DOM a
     heap.dispose();
     weights.dispose();
     wg.dispose();
-    function twice<A extends DataArray>(x: WorkerTensorLike<A>): Promise<Tensor<ResultArray<A>>> { return wg.gemm(x, x, x, { beta: 2 }); }
+    function twice<A extends GemmArray>(x: WorkerTensorLike<A>): Promise<Matrix<ResultArray<A>>> { return wg.gemm(x, x, x, { beta: 2 }); }
     const error: SameError = new GemmError('WORKER', 'gemm', '', 'text');
     const code: ErrorCode = error.code;
     const signals: Signal[] = [signal, { aborted: false, addEventListener() {}, removeEventListener() {} }];
