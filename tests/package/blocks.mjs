@@ -1,12 +1,13 @@
 // Every code block of README.md is run: here those that no other test runs, with definitions of the
 // names that they use. For the others, the table says which test runs them.
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../../scripts/run.mjs';
 import { runChild } from './child.mjs';
 import { makeProject } from './packed.mjs';
 import { readBlocks } from './readme.mjs';
 import { refuse } from './results.mjs';
+import { compilerOf } from './tarball.mjs';
 
 const zeros = (length) => `new Float32Array(${length})`;
 const instance = (entry) =>
@@ -40,11 +41,12 @@ const parts = {
   ],
   'Stacks of matrices': [
     `${instance('wgemm')} const [heads, tokens, width] = [2, 3, 4];
-     const tensor = (fill) => ({
+     const tensor = (fill = 0) => ({
        data: ${zeros('tokens * heads * width')}.fill(fill),
        shape: [tokens, heads * width],
+       dtype: undefined,
      });
-     const [q, k, v, context] = [1, 2, 3, 0].map(tensor);
+     const [q, k, v, context] = [tensor(1), tensor(2), tensor(3), tensor()];
      const softmax = (x) => ({ ...x, data: x.data.map(() => 1 / tokens) });
      const packedWeights = wg.pack(
        { data: ${zeros('64')}.fill(1), shape: [8, 8] },
@@ -83,6 +85,37 @@ const runBy = [
   [({ language }) => language === 'js' || language === 'text', 'tests/package/blocks.mjs'],
 ];
 
+/**
+ * Compiles the blocks as TypeScript, with the defaults of the newest compiler. Programs are strict;
+ * parts, and what a server loads, have functions in which JavaScript names no types.
+ */
+async function checkTypes(blocks, project) {
+  const tsc = compilerOf('7.0');
+  const isForServer = hasFile('worker.js');
+  const programs = blocks.filter((block) => isProgram(block) || hasFile('app.js')(block));
+  const looser = blocks.filter((block) => isPart(block) || isForServer(block));
+  if (programs.length === 0 || looser.length === 0) refuse('README.md has no blocks to compile');
+  for (const [name, group, more] of [
+    ['strict', programs, []],
+    ['looser', looser, ['--noImplicitAny', 'false']],
+  ]) {
+    const folder = join(project, name);
+    mkdirSync(folder);
+    await runChild(process.execPath, [tsc, '--init'], { cwd: folder });
+    writeFileSync(
+      join(folder, 'wasm.d.ts'),
+      `declare module '*.wasm' { const module: object; export default module; }\n`,
+    );
+    for (const { headings, code, file, line } of group) {
+      const [before] = (isPart({ language: 'js', code, file }) && parts[headings.at(-1)]) || [''];
+      writeFileSync(join(folder, `line${line}.ts`), `${before}\n${code}`);
+    }
+    const options = ['--types', 'node', '--outDir', 'emitted', ...more];
+    await runChild(process.execPath, [tsc, '-p', '.', ...options], { cwd: folder });
+  }
+  return `${programs.length} programs, ${looser.length} others`;
+}
+
 export async function testBlocks(results) {
   const blocks = readBlocks();
   await results.test('README', 'every block', 'run by a test', () => {
@@ -95,6 +128,7 @@ export async function testBlocks(results) {
     return `${blocks.length} blocks`;
   });
   const project = await makeProject('blocks');
+  await results.test('README', 'TypeScript 7', 'compiles', () => checkTypes(blocks, project));
   const say = async (code) => {
     writeFileSync(join(project, 'block.mjs'), code);
     return await runChild(process.execPath, ['block.mjs'], { cwd: project });
