@@ -85,7 +85,7 @@ async function bundle(folder, entry, { as = entry, external = [], pair = 'pair',
     // breaks texts that bundlers look for.)
     minifyIdentifiers: true,
     minifySyntax: true,
-    keepNames: true, // of the error classes, where a console shows them
+    keepNames: true, // of the classes, where a console shows them
     sourcemap: true,
     logLevel: 'warning',
     loader: { '.wasm': 'binary' },
@@ -103,8 +103,20 @@ async function bundle(folder, entry, { as = entry, external = [], pair = 'pair',
       },
     ],
   });
-  for (const { path, contents } of outputFiles)
-    writeFileSync(join(folder, basename(path)), contents);
+  for (const { path, text } of outputFiles)
+    writeFileSync(join(folder, basename(path)), path.endsWith('.js') ? nameless(text) : text);
+}
+
+/**
+ * A script without the calls that name its functions, by which bundlers would keep every function.
+ * The lines stay, so that the source map stays true.
+ */
+function nameless(script) {
+  const [, define] = /^ *var (\S+) = \(\w+, \w+\) => \S+\(\w+, "name"/m.exec(script) ?? [];
+  if (define === undefined)
+    fail('esbuild names functions in another way than this script expects.');
+  const call = `^ *${define.replaceAll('$', '\\$')}\\((?!this)[\\w$]+, "[\\w$]+"\\);$`;
+  return script.replace(new RegExp(call, 'gm'), '');
 }
 
 /** The declarations of entries and of everything that they import. */
