@@ -24,9 +24,18 @@ import {
   HeapTensor,
   PackedWeights,
 } from './heap.js';
+import { cores } from './linear.js';
+import { readLinear } from './linear-arguments.js';
 import { adviceFor, ask, readThreadSource, readWasmSource } from './load.js';
 import { readMatMul, runMatMul } from './matmul.js';
-import { checkAttached, detachedArray, findIn, operandOf, type Reader } from './operand.js';
+import {
+  checkAttached,
+  detachedArray,
+  findIn,
+  operandOf,
+  type Reader,
+  readTensor,
+} from './operand.js';
 import { readOptions } from './options.js';
 import { explain } from './out-of-core.js';
 import { messageOf } from './port.js';
@@ -74,6 +83,17 @@ export {
 } from './foreign.js';
 export type { GemmOptions } from './gemm.js';
 export { HeapTensor, PackedWeights } from './heap.js';
+export {
+  createLinear,
+  deserializeLinear,
+  type FloatLinearOptions,
+  type Int8LinearOptions,
+  type Linear,
+  type LinearInfo,
+  type LinearInput,
+  type LinearOutput,
+  type Quantization,
+} from './linear.js';
 export type { Assets, AssetSource } from './load.js';
 export type { MatMulOptions } from './matmul.js';
 export type { Activation } from './options.js';
@@ -183,6 +203,7 @@ const Instance = class Gemm implements Api<'here'> {
 
   constructor(core: Core, info: Info) {
     this.#core = core;
+    cores.set(this, core);
     if (info.threads > 1) core.endThreadsWith(this);
     this.info = Object.freeze(info);
     Object.freeze(this);
@@ -342,11 +363,13 @@ export const internals = {
   readBytes,
   readExplained,
   readGemm,
+  readLinear,
   readMatMul,
   readOptions,
   readPack,
   readQGemm,
   readSettings,
+  readTensor,
   readThreadSource,
   readWasmSource,
   unpolluted,

@@ -4,6 +4,7 @@ import type { Info, Settings } from './create.js';
 import type { ErrorCode } from './errors.js';
 import type { HeapTensor, PackedWeights } from './heap.js';
 import type { AllocArguments } from './index.js';
+import type { LinearArguments } from './linear-arguments.js';
 import type { Handle, Operand } from './operand.js';
 import {
   bufferOf,
@@ -28,6 +29,12 @@ export interface Values {
   pack: { readonly attributes: Float64Array };
   /** Its operand is the bytes. */
   deserialize: undefined;
+  /** Its operands are those of LinearArguments. */
+  createLinear: Omit<LinearArguments, 'operands'>;
+  /** Its operand is the bytes. */
+  deserializeLinear: undefined;
+  /** Its operands are x and `out`. `layer`: its number. */
+  run: { readonly layer: number };
   alloc: AllocArguments;
   memory: undefined;
   /** Its operand is the tensor. */
@@ -117,7 +124,7 @@ export interface Held {
   readonly id: number;
   readonly dtype: DType;
   readonly shape: readonly number[];
-  /** Only for weights: the operation that they are for, and their bytes. */
+  /** Only for weights: the operation that they are for, and their bytes. A layer is held as weights. */
   readonly op?: 'gemm' | 'qgemm';
   readonly byteLength?: number;
 }

@@ -78,8 +78,7 @@ export function packWeights(core: Core, { attributes, operand }: PackArguments):
 }
 
 /** @internal Reads the argument of `deserialize`, and checks that it holds bytes. */
-export function readBytes(reader: Reader, value: unknown): Operand {
-  const op = 'deserialize';
+export function readBytes(reader: Reader, value: unknown, op = 'deserialize'): Operand {
   reader.checkAlive(op);
   const bytes = bytesIn(value);
   const found = classOf(bytes);

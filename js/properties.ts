@@ -34,7 +34,9 @@ function isPolluted(): boolean {
     'threads' in base || 'simd' in base || 'determinism' in base || 'assets' in base ||
     'maxMemory' in base ||
     'worker' in base || 'transfer' in base || 'signal' in base ||
-    'symmetric' in base || 'axis' in base || 'scale' in base || 'zeroPoint' in base
+    'symmetric' in base || 'axis' in base || 'scale' in base || 'zeroPoint' in base ||
+    // Those of layers.
+    'weights' in base || 'bias' in base || 'input' in base || 'output' in base
   );
 }
 

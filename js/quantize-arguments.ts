@@ -160,10 +160,11 @@ export function inOrder<D extends QuantizeType>(
 }
 
 /**
- * Copies the elements of the axes from `axis` on, which begin at `data[from]`, to `copy[next]` and
+ * @internal Copies the elements of the axes from `axis` on, which begin at `data[from]`, to
+ * `copy[next]` and
  * the elements behind it. Returns the end of the copy.
  */
-function gather(
+export function gather(
   copy: ArrayOf<QuantizeType>,
   next: number,
   data: ArrayOf<QuantizeType>,

@@ -13,6 +13,7 @@ import {
   readExplained,
   readOptions,
   readPack,
+  readTensor,
 } from './shared.js';
 import { callOptions, handleOf } from './worker-handles.js';
 import type { Link, Request } from './worker-link.js';
@@ -20,20 +21,46 @@ import type { Link, Request } from './worker-link.js';
 /** @internal A call that computes. */
 export function computing<M extends 'gemm' | 'qgemm' | 'matmul'>(
   link: Link,
-  read: Arguments,
+  { operation, attributes, operands, out }: Arguments,
 ): Request<M> {
-  const { operation, attributes, operands, out } = read;
+  const result = resultIn(link, operation.name, operands, out);
+  return { values: { attributes }, operands, result };
+}
+
+/** Makes what a call that computes returns. The last operand is that of `out`. */
+function resultIn(
+  link: Link,
+  op: string,
+  operands: readonly (Operand | null)[],
+  out: unknown,
+): Request<Method>['result'] {
   const target = operands.at(-1) as Operand;
   const isArray = out !== undefined && classOf(target.source) !== undefined;
   const given = isArray ? sentArray(target.source as DataArray).array : null;
-  const result: Request<M>['result'] = ({ shape, dtype }, data, transfer) => {
+  return ({ shape, dtype }, data, transfer) => {
     if (out === undefined) return { data, shape, dtype };
     if (data === undefined || given === null) return out; // a handle
     if (transfer) return movedOut(link, out as object, target, given, data);
-    fill(operation.name, target, given, data);
+    fill(op, target, given, data);
     return out;
   };
-  return { values: { attributes }, operands, result };
+}
+
+/** @internal A call of a layer, of which `number` returns the number. */
+export function running(
+  link: Link,
+  number: () => number,
+  x: unknown,
+  options: unknown,
+): Request<'run'> {
+  const op = 'run';
+  const { out } = readOptions(op, options, ['out', 'signal']);
+  const operands = [
+    readTensor(link, op, 'x', x),
+    out === undefined ? null : readTensor(link, op, 'out', out),
+  ];
+  const result = resultIn(link, op, operands, out);
+  return { values: { layer: number() }, operands, result };
 }
 
 /** @internal */

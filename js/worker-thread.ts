@@ -8,6 +8,8 @@ import { startCore } from './create.js';
 import { OutOfMemoryError } from './errors.js';
 import { HeapTensor, PackedWeights } from './heap.js';
 import { internals } from './index.js';
+import { readLayer } from './linear-bytes.js';
+import { type Layer, makeLayer } from './linear-layer.js';
 import {
   type Answer,
   type CallOrder,
@@ -64,7 +66,7 @@ const port = ((): Port => {
 /** Calls and disposals in the order of the page. */
 const queue: Order[] = [];
 /** What the handles of the page stand for, by number. */
-const objects = new Map<number, HeapTensor | PackedWeights>();
+const objects = new Map<number, HeapTensor | PackedWeights | Layer>();
 /** The instance, once createGemm has started it. */
 let core: Core;
 let isStarted = false;
@@ -156,6 +158,7 @@ function standIns(op: Method, packet: Packet): (Operand | null)[] {
 
 /** What the number of a handle stands for. The page sends no number after it is forgotten. */
 function objectOf(handle: number): HeapTensor | PackedWeights {
+  // A layer only where the call expects one.
   return objects.get(handle) as HeapTensor | PackedWeights;
 }
 
@@ -170,12 +173,15 @@ const calls: { readonly [M in Method]: Run<M> } = {
   pack: ({ attributes }, [operand]) =>
     packWeights(core, { attributes, operand: operand as Operand }),
   deserialize: (_, [bytes]) => readWeights(core, bytes as Operand),
+  createLinear: (read, operands) => makeLayer(core, { ...read, operands }),
+  deserializeLinear: (_, [bytes]) => readLayer(core, bytes as Operand),
+  run: ({ layer }, operands) => runLayer(objects.get(layer) as Layer, operands),
   alloc: (values) => allocTensor(core, values),
   memory: () => memoryOf(core),
   read: (_, [tensor]) => read(tensor?.source as HeapTensor),
   write: ({ offset }, [tensor, data]) =>
     write(tensor?.source as HeapTensor, data?.source as DataArray, offset),
-  serialize: (_, [weights]) => (weights?.source as PackedWeights).serialize(),
+  serialize: (_, [weights]) => (weights?.source as PackedWeights | Layer).serialize(),
 };
 
 function run({ method, values }: CallOrder, operands: (Operand | null)[]): unknown {
@@ -228,6 +234,16 @@ function explain(name: Computing, attributes: Float64Array, operands: (Operand |
   return explainCall(makeCall(core, argumentsOf(name, attributes, operands)));
 }
 
+function runLayer(layer: Layer, operands: (Operand | null)[]): unknown {
+  const [x, out] = operands.map((operand) => {
+    if (operand === null || HeapTensor.is(operand.source)) return operand?.source;
+    const { source, shape, strides, dtype } = operand;
+    return { data: source, shape, strides: strides ?? undefined, dtype: core.dtypes[dtype] };
+  });
+  const result = layer.run(x, { out });
+  return HeapTensor.is(result) ? undefined : result;
+}
+
 function read({ data, size }: HeapTensor): DataArray {
   try {
     return data.slice();
@@ -245,9 +261,14 @@ function write(tensor: HeapTensor, data: DataArray, offset: number): void {
   (view as Uint8Array).set(data as Uint8Array, offset);
 }
 
+function isLayer(result: unknown): result is Layer {
+  return typeof result === 'object' && result !== null && 'inputs' in result;
+}
+
 /** The message about a result. */
 function outcomeOf(result: unknown): Outcome {
-  if (HeapTensor.is(result) || PackedWeights.is(result)) return { held: hold(result), buffers: [] };
+  if (HeapTensor.is(result) || PackedWeights.is(result) || isLayer(result))
+    return { held: hold(result), buffers: [] };
   if (classOf(result) !== undefined) return sentArray(result as DataArray);
   const { data, shape, dtype } = (result ?? {}) as Partial<Tensor>;
   if (classOf(data) === undefined) return { value: result, buffers: [] };
@@ -255,9 +276,13 @@ function outcomeOf(result: unknown): Outcome {
 }
 
 /** Numbers a new handle. */
-function hold(object: HeapTensor | PackedWeights): Held {
+function hold(object: HeapTensor | PackedWeights | Layer): Held {
   const id = ++lastHandle;
   objects.set(id, object);
+  if ('inputs' in object) {
+    const { inputs, outputs, dtype, byteLength } = object;
+    return { kind: 'weights', id, dtype, shape: [inputs, outputs], byteLength };
+  }
   const { dtype, shape } = object;
   if (HeapTensor.is(object)) return { kind: 'tensor', id, dtype, shape };
   return { kind: 'weights', id, dtype, shape, op: object.op, byteLength: object.byteLength };

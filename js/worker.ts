@@ -30,6 +30,7 @@ import {
   readSettings,
   unpolluted,
 } from './shared.js';
+import { links } from './linear-worker.js';
 import { callOptions, keepAtEnd, whenCollected, WorkerObject } from './worker-handles.js';
 import type { WorkerWeights } from './worker-handles.js';
 import { Link, type Request } from './worker-link.js';
@@ -73,11 +74,16 @@ export type {
   ErrorCode,
   Explanation,
   Float16ArrayLike,
+  FloatLinearOptions,
   ForeignTensor,
   GemmArray,
   GemmOptions,
   Info,
+  Int8LinearOptions,
   KernelInfo,
+  LinearInfo,
+  LinearInput,
+  LinearOutput,
   MatMulOptions,
   Matrix,
   Nested,
@@ -85,6 +91,7 @@ export type {
   PackOptions,
   QGemmInputs,
   QGemmOptions,
+  Quantization,
   Quantized,
   QuantizedArray,
   QuantizedBias,
@@ -111,6 +118,12 @@ export type {
   WorkerQGemmInputs,
   WorkerTensorLike,
 } from './api.js';
+export {
+  createLinear,
+  deserializeLinear,
+  type LinearCallOptions,
+  type WorkerLinear,
+} from './linear-worker.js';
 export { WorkerObject, WorkerTensor, WorkerWeights } from './worker-handles.js';
 
 /** Options of `createGemm`. */
@@ -195,6 +208,7 @@ const Instance = class WorkerGemm implements Api<'worker'> {
   constructor(link: Link, info: Info) {
     this.info = Object.freeze(info);
     this.#link = link;
+    links.set(this, link);
     Object.freeze(this);
     whenCollected(this, () => link.dispose());
   }

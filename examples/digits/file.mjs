@@ -1,43 +1,34 @@
-// A network in a file: a checksum of the next line; a line of JSON with the biases and the lengths
-// of the weights; and the serialized weights of each layer, which have their own checksum.
-import { createHash } from 'node:crypto';
+// A network in a file: for each layer its number of bytes, a uint32, and the bytes of the layer,
+// which have checksums of their own.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { deserializeLinear } from 'wgemm';
 
 export const file = fileURLToPath(new URL('../../build/digits/network.bin', import.meta.url));
 
-/** The file is not what was saved. */
-export class ChangedError extends Error {}
-
-const sumOf = (line) => createHash('sha256').update(line).digest('hex');
-
-/** Saves layers of packed weights, and returns the length of the file in bytes. */
+/** Saves layers, and returns the length of the file in bytes. */
 export function saveLayers(layers) {
-  const parts = layers.map(({ weights }) => weights.serialize());
-  const header = JSON.stringify(
-    layers.map(({ bias }, i) => ({ bias: [...bias.data], length: parts[i].length })),
-  );
-  const bytes = Buffer.concat([Buffer.from(`${sumOf(header)}\n${header}\n`), ...parts]);
+  const pieces = layers.flatMap((layer) => {
+    const bytes = layer.serialize();
+    const length = Buffer.alloc(4);
+    length.writeUInt32LE(bytes.length);
+    return [length, bytes];
+  });
+  const bytes = Buffer.concat(pieces);
   mkdirSync(dirname(file), { recursive: true });
   writeFileSync(file, bytes);
   return bytes.length;
 }
 
-/**
- * The layers, ready to run. Throws ChangedError or wgemm's PackMismatchError if the file is not
- * what was saved.
- */
+/** The layers, ready to run. Throws a PackMismatchError if the file is not what was saved. */
 export function loadLayers(wg) {
   const bytes = readFileSync(file);
-  const [sum, header] = bytes.toString('latin1').split('\n', 2);
-  if (header === undefined || sum !== sumOf(header))
-    throw new ChangedError('Its biases have another checksum.');
-  let start = sum.length + header.length + 2;
-  return JSON.parse(header).map(({ bias, length }) => {
-    const weights = wg.deserialize(bytes.subarray(start, (start += length)));
-    const layer = { weights, bias: wg.alloc('float32', [1, bias.length]) };
-    layer.bias.data.set(bias);
-    return layer;
-  });
+  const layers = [];
+  for (let at = 0; at < bytes.length;) {
+    const start = at + 4;
+    at = start + bytes.readUInt32LE(at);
+    layers.push(deserializeLinear(wg, bytes.subarray(start, at)));
+  }
+  return layers;
 }

@@ -42,14 +42,6 @@ export function multiplyBy(wg) {
   return (x, { weights, bias }, y, activation) => wg.gemm(x, weights, bias, { activation, out: y });
 }
 
-/** Layers that run and no longer learn: their weights are packed once, as float32 or bfloat16. */
-export function packLayers(wg, layers, as) {
-  return layers.map(({ weights, bias }) => ({
-    weights: wg.pack(weights, { op: 'gemm', as }),
-    bias,
-  }));
-}
-
 /** Gradient descent with momentum, on `batch` images at a time. */
 export function createTrainer(wg, layers, { batch, rate, momentum }) {
   const multiply = multiplyBy(wg);

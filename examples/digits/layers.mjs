@@ -1,0 +1,34 @@
+// The trained network, to run and no longer to learn. Each layer holds all that it needs.
+import { createLinear, quantize } from 'wgemm';
+
+/** The layers with weights of type `as`: float32, bfloat16 or float16. */
+export function makeLayers(wg, trained, as) {
+  return trained.map(({ weights, bias }, i) =>
+    createLinear(wg, { weights, bias, as, activation: activationOf(trained, i) }),
+  );
+}
+
+/**
+ * The layers in 8 bits. `outputs` holds what each layer returned for some images: it determines the
+ * ranges of activations. A layer returns what the next one takes; the scores stay float32.
+ */
+export function makeInt8Layers(wg, trained, outputs) {
+  let input = { scale: 1 / 255 }; // pixels are from 0 to 1
+  return trained.map(({ weights, bias }, i) => {
+    const activation = activationOf(trained, i);
+    const output = activation && quantize(outputs[i]);
+    const layer = createLinear(wg, { weights, bias, as: 'int8', activation, input, output });
+    input = output;
+    return layer;
+  });
+}
+
+const activationOf = (layers, i) => (i < layers.length - 1 ? 'relu' : undefined);
+
+/** A function that runs the layers over an input of `rows` images. It allocates nothing. */
+export function runner(wg, layers, rows) {
+  const outputs = layers.map(({ dtype, outputs }, i) =>
+    wg.alloc(dtype === 'int8' && i < layers.length - 1 ? 'uint8' : 'float32', [rows, outputs]),
+  );
+  return (input) => layers.reduce((x, layer, i) => layer.run(x, { out: outputs[i] }), input);
+}
