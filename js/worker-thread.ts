@@ -236,12 +236,13 @@ function explain(name: Computing, attributes: Float64Array, operands: (Operand |
 
 function runLayer(layer: Layer, operands: (Operand | null)[]): unknown {
   const [x, out] = operands.map((operand) => {
-    if (operand === null || HeapTensor.is(operand.source)) return operand?.source;
-    const { source, shape, strides, dtype } = operand;
-    return { data: source, shape, strides: strides ?? undefined, dtype: core.dtypes[dtype] };
+    if (operand === null) return undefined;
+    const { source, shape, strides, offset, dtype } = operand;
+    const places = { strides: strides ?? undefined, offset: offset ?? undefined };
+    return { data: source, shape, ...places, dtype: core.dtypes[dtype] };
   });
   const result = layer.run(x, { out });
-  return HeapTensor.is(result) ? undefined : result;
+  return HeapTensor.is(operands[1]?.source) ? undefined : result; // the page has the handle
 }
 
 function read({ data, size }: HeapTensor): DataArray {
