@@ -17,7 +17,7 @@ import { cases, handles } from './types.mjs';
 const budgets = {
   LICENSE: [11_400, 3_200],
   NOTICE: [7_000, 2_200],
-  'README.md': [30_000, 10_400],
+  'README.md': [31_800, 11_000],
   'package.json': [2_900, 850],
   'dist/index.js': [76_500, 21_300],
   'dist/index.js.map': [277_000, 65_300],
