@@ -216,53 +216,55 @@ class CachedQGemm {
 TEST(CallCache, ReadsScalesAndZeroPointsAgain) {
   constexpr float kNaN = std::numeric_limits<float>::quiet_NaN(),
                   kInfinity = std::numeric_limits<float>::infinity();
-  constexpr DType kBytes[] = {DType::kInt8, DType::kUInt8};
+  constexpr DType kBytes[] = {DType::kInt8, DType::kUInt8},
+                  kOutputs[] = {DType::kFloat32, DType::kInt8, DType::kUInt8};
+  size_t number = 0;  // The types of Y take turns.
   for (const Engine& engine : engines()) {
     const Simulated simulated(engine);
     for (const DType a : kBytes) {
       for (const DType b : kBytes) {
-        for (const DType y : {DType::kFloat32, DType::kInt8, DType::kUInt8}) {
-          for (const int64_t m : {1, 3, 30}) {
-            for (const bool packed : {false, true}) {
-              SCOPED_TRACE(std::string(engine.name) + " m=" + std::to_string(m) +
-                           (packed ? " packed" : ""));
-              CachedQGemm call(a, b, y, m, packed);
-              std::ranges::fill(call.b_scale, 0.02F);
-              EXPECT_FALSE(call.compute());
+        ++number;
+        for (const int64_t m : {1, 3, 30}) {
+          for (const bool packed : {false, true}) {
+            const DType y = kOutputs[number++ % std::size(kOutputs)];
+            SCOPED_TRACE(std::string(engine.name) + " m=" + std::to_string(m) +
+                         (packed ? " packed" : ""));
+            CachedQGemm call(a, b, y, m, packed);
+            std::ranges::fill(call.b_scale, 0.02F);
+            EXPECT_FALSE(call.compute());
+            EXPECT_TRUE(call.compute());
+            // To other values and back, one after the other.
+            const auto with = [&](auto* value, auto other) {
+              const auto before = std::exchange(*value, other);
               EXPECT_TRUE(call.compute());
-              // To other values and back, one after the other.
-              const auto with = [&](auto* value, auto other) {
-                const auto before = std::exchange(*value, other);
-                EXPECT_TRUE(call.compute());
-                const bool failed = call.failed;
-                *value = before;
-                EXPECT_TRUE(call.compute());
-                EXPECT_FALSE(call.failed);
-                return failed;
-              };
-              for (const int col : {0, 15, 31, 36}) {
-                EXPECT_FALSE(with(&call.b_scale[col], 0.5F));
-                for (const float bad : {0.F, -1.F, kNaN, kInfinity, -kInfinity})
-                  EXPECT_TRUE(with(&call.b_scale[col], bad));
-                for (const int zero_point : {1, 127, 128, 255})
-                  EXPECT_FALSE(with(&call.b_zero_point[col], static_cast<uint8_t>(zero_point)));
-              }
-              for (const float bad : {0.F, kNaN, kInfinity}) EXPECT_TRUE(with(&call.a_scale, bad));
-              EXPECT_FALSE(with(&call.a_scale, 1e-4F));
-              with(&call.a_scale, 3e38F);  // times a_scale it may be finite
-              for (const int zero_point : {1, 128, 255})
-                EXPECT_FALSE(with(&call.a_zero_point, static_cast<uint8_t>(zero_point)));
-              if (y != DType::kFloat32) {
-                EXPECT_FALSE(with(&call.y_scale, 0.1F));
-                EXPECT_TRUE(with(&call.y_scale, 0.F));
-                EXPECT_FALSE(with(&call.y_zero_point, static_cast<uint8_t>(100)));
-              }
-              // All zero points of B are 0 as int8, or of uint8.
-              std::ranges::fill(call.b_zero_point, uint8_t{128});
+              const bool failed = call.failed;
+              *value = before;
               EXPECT_TRUE(call.compute());
-              std::ranges::fill(call.b_zero_point, uint8_t{0});
-              EXPECT_TRUE(call.compute());
+              EXPECT_FALSE(call.failed);
+              return failed;
+            };
+            for (const int col : {0, 15, 31, 36}) {
+              EXPECT_FALSE(with(&call.b_scale[col], 0.5F));
+              for (const float bad : {0.F, -1.F, kNaN, kInfinity, -kInfinity})
+                EXPECT_TRUE(with(&call.b_scale[col], bad));
+              for (const int zero_point : {1, 127, 128, 255})
+                EXPECT_FALSE(with(&call.b_zero_point[col], static_cast<uint8_t>(zero_point)));
             }
+            for (const float bad : {0.F, kNaN, kInfinity}) EXPECT_TRUE(with(&call.a_scale, bad));
+            EXPECT_FALSE(with(&call.a_scale, 1e-4F));
+            with(&call.a_scale, 3e38F);  // times a_scale it may be finite
+            for (const int zero_point : {1, 128, 255})
+              EXPECT_FALSE(with(&call.a_zero_point, static_cast<uint8_t>(zero_point)));
+            if (y != DType::kFloat32) {
+              EXPECT_FALSE(with(&call.y_scale, 0.1F));
+              EXPECT_TRUE(with(&call.y_scale, 0.F));
+              EXPECT_FALSE(with(&call.y_zero_point, static_cast<uint8_t>(100)));
+            }
+            // All zero points of B are 0 as int8, or of uint8.
+            std::ranges::fill(call.b_zero_point, uint8_t{128});
+            EXPECT_TRUE(call.compute());
+            std::ranges::fill(call.b_zero_point, uint8_t{0});
+            EXPECT_TRUE(call.compute());
           }
         }
       }
