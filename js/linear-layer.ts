@@ -9,7 +9,7 @@ import { makeCall, operations, runCall, runInHeap } from './call.js';
 import type { Core } from './core.js';
 import { disposable } from './dispose.js';
 import { DisposedError, GemmError, ShapeError } from './errors.js';
-import { HeapTensor, locateHeld, type PackedWeights } from './heap.js';
+import { type Constructors, HeapTensor, locateHeld, type PackedWeights } from './heap.js';
 import { checkRun, type Form, type LinearArguments, quantizedTypes } from './linear-arguments.js';
 import { bytesOfLayer } from './linear-bytes.js';
 import {
@@ -180,7 +180,14 @@ export function layerOf(
 function hold(core: Core, op: string, dtype: DType, size: number, bytes: number): HeapTensor {
   return core.guard(op, () => {
     const address = core.allocate(bytes, op);
-    return new HeapTensor(core, dtype, [size], size, address, bytes);
+    return new (HeapTensor as unknown as Constructors['tensor'])(
+      core,
+      dtype,
+      [size],
+      size,
+      address,
+      bytes,
+    );
   });
 }
 
