@@ -158,18 +158,22 @@ Status check_tensor(const char* op, const char* name, const BasicTensor<T>& t, b
     }
   }
   const int64_t needed = empty ? 0 : reach;
-  if (t.offset < 0 || t.offset > kMaxElements - needed) {
+  const int64_t most = kMaxElements - needed;
+  if (static_cast<uint64_t>(t.offset) > static_cast<uint64_t>(most)) {
     return error(Code::kShape, op, name,
-                 {name, " has offset ", t.offset, "; with ", needed,
-                  " elements from there on, it must lie from 0 to ", kMaxElements - needed});
+                 {name, " has offset ", t.offset, "; it must lie from 0 to ", most});
   }
-  if (t.size >= 0 && (has_exact_size(t) ? t.size != needed : t.size < t.offset + needed)) {
-    const bool strided = !t.strides.empty();
-    return error(
-        Code::kShape, op, name,
-        {name, " has ", t.size, " elements; its shape ", t.dims, strided ? " and strides " : "",
-         strided ? Piece(t.strides) : Piece(""), strided ? " need " : " needs ", needed,
-         t.offset > 0 ? " from offset " : "", t.offset > 0 ? Piece(t.offset) : Piece("")});
+  const int64_t end = t.offset + needed;
+  if (t.size >= 0 && (has_exact_size(t) ? t.size != end : t.size < end)) {
+    const char* included = t.offset > 0 ? ", its offset included" : "";
+    if (t.strides.empty()) {
+      return error(
+          Code::kShape, op, name,
+          {name, " has ", t.size, " elements; its shape ", t.dims, " needs ", end, included});
+    }
+    return error(Code::kShape, op, name,
+                 {name, " has ", t.size, " elements; its shape ", t.dims, " and strides ",
+                  t.strides, " need ", end, included});
   }
   if (with_data && needed > 0 && t.data == nullptr)
     return error(Code::kArgument, op, name, {name, " has no data"});
