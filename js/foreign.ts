@@ -51,9 +51,9 @@ export type ForeignTensor =
       readonly data: unknown;
       readonly shape: readonly number[];
       readonly dtype?: unknown;
-      readonly strides?: readonly number[];
-      readonly stride?: readonly number[];
-      readonly offset?: number;
+      readonly strides?: readonly number[] | undefined;
+      readonly stride?: readonly number[] | undefined;
+      readonly offset?: number | undefined;
     }
   // tfjs: tensors and buffers
   | { readonly shape: readonly number[]; dataSync(): unknown }

@@ -67,12 +67,12 @@ export interface Int8LinearOptions<
    * How x is quantized. Default: each call quantizes x as `quantize(x)`, to uint8, by the range of
    * all of x.
    */
-  input?: I;
+  input?: I | undefined;
   /**
    * How the result is quantized: it is the x of a layer with this `input`. It needs an `input`
    * here. Default: the result is float32.
    */
-  output?: O;
+  output?: O | undefined;
 }
 
 /** The arrays that an int8 layer takes, and that of its results. */

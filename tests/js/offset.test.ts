@@ -400,7 +400,9 @@ describe('one head of a fused QKV', () => {
     const weights = float32([width, width], ...Array<number>(width * width).fill(1));
     for (const data of [all.slice(), qkv]) {
       const run = (to: number) => () =>
-        wg.gemm(view(data as never, 0, 1), weights, null, { out: view(data as never, 0, to) });
+        wg.gemm(view(data as Float32Array, 0, 1), weights, null, {
+          out: view(data as Float32Array, 0, to),
+        });
       expect(run(0)).not.toThrow();
       expectError(thrown(run(1)), { code: 'ARGUMENT', argument: 'Y', says: ['Y overlaps A'] });
     }
@@ -695,8 +697,11 @@ describe('refuses', () => {
 
 describe('with transfer, out comes back', () => {
   const [x, identity] = [() => float32([2, 2], 1, 2, 3, 4), () => float32([2, 2], 1, 0, 0, 1)];
-  const run = (out: object) =>
-    inWorker.gemm(x(), identity(), null, { out, transfer: true } as never) as Promise<TensorInput>;
+  const run = async (out: object): Promise<TensorInput> =>
+    await inWorker.gemm(x(), identity(), null, {
+      out: out as TensorInput<Float32Array>,
+      transfer: true,
+    });
 
   it('as its whole array over the same buffer', async () => {
     const whole = new Float32Array(20).fill(9);
@@ -757,14 +762,14 @@ describe('code of the caller that runs while arguments are read', () => {
   const identity = float32([2, 2], 1, 0, 0, 1);
   /** A call whose A is read before `change` runs. */
   const run = (a: object, change: () => void, instance = wg) =>
-    instance.gemm(a as never, identity, null, {
+    instance.gemm(a as TensorInput<Float32Array>, identity, null, {
       get alpha() {
         change();
         return 1;
       },
     });
   const runInWorker = (a: object, change: () => void) =>
-    inWorker.gemm(a as never, identity, null, {
+    inWorker.gemm(a as TensorInput<Float32Array>, identity, null, {
       get alpha() {
         change();
         return 1;

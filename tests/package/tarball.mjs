@@ -43,7 +43,7 @@ const budgets = {
   'dist/worker.js.map': [84_000, 21_800],
 };
 /** All declarations together. */
-const declarationsBudget = [52_500, 12_200];
+const declarationsBudget = [66_000, 14_400];
 /** The most bytes of a build's pair of glue and wasm, with brotli. */
 const pairBudget = 74_600;
 
