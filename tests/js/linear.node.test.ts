@@ -24,7 +24,8 @@ afterAll(async () => {
 });
 
 const random = new Random(1);
-const floats = (...shape: number[]) => random.tensor('float32', shape) as Tensor<Float32Array>;
+const floats = (...shape: number[]): Tensor<Float32Array> =>
+  random.tensor('float32', shape) as never;
 const create = (options: object) => createLinear(wg, options as never) as Promise<WorkerLinear>;
 
 it.each(['float32', 'bfloat16', 'int8'])('%s: results, bytes and memory', async (as) => {
