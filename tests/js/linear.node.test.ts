@@ -26,7 +26,7 @@ afterAll(async () => {
 const random = new Random(1);
 const floats = (...shape: number[]): Tensor<Float32Array> =>
   random.tensor('float32', shape) as never;
-const create = (options: object) => createLinear(wg, options as never) as Promise<WorkerLinear>;
+const create = (options: object): Promise<WorkerLinear> => createLinear(wg, options as never);
 
 it.each(['float32', 'bfloat16', 'int8'])('%s: results, bytes and memory', async (as) => {
   const options = { weights: floats(19, 7), bias: floats(7), activation: 'relu', as };
