@@ -11,7 +11,7 @@
  * @packageDocumentation
  */
 import type { Api } from './api.js';
-import { type Arguments, type Call, makeCall } from './call.js';
+import { type Arguments, type Call, makeCall, operations, runCall, runInHeap } from './call.js';
 import type { Core } from './core.js';
 import { type CreateOptions, type Info, readSettings, startCore } from './create.js';
 import { disposable } from './dispose.js';
@@ -23,9 +23,8 @@ import {
   foreignHandle,
   HeapTensor,
   PackedWeights,
+  locateHeld,
 } from './heap.js';
-import { cores } from './linear.js';
-import { readLinear } from './linear-arguments.js';
 import { adviceFor, ask, readThreadSource, readWasmSource } from './load.js';
 import { readMatMul, runMatMul } from './matmul.js';
 import {
@@ -35,11 +34,19 @@ import {
   operandOf,
   type Reader,
   readTensor,
+  absent,
+  locate,
+  packedWeights,
+  viewOfBytes,
 } from './operand.js';
-import { readOptions } from './options.js';
+import { readOptions, readActivation, readFlag } from './options.js';
 import { explain } from './out-of-core.js';
 import { messageOf } from './port.js';
 import { printable } from './printable.js';
+import { compute, copyIn, roomOf, stagedOf } from './staging.js';
+import { count, limits, positive } from './quantize-numbers.js';
+import { gather, readAxis, readEach } from './quantize-arguments.js';
+import { operandOfResult } from './result.js';
 import { handleKey, has, isReadable, unpolluted } from './properties.js';
 import { packWeights, readBytes, readPack, readWeights } from './pack.js';
 import { readQGemm, runQGemm } from './qgemm.js';
@@ -56,6 +63,8 @@ import {
   lengthOf,
   offsetOf,
   readSizes,
+  contiguousStrides,
+  viewOf,
 } from './tensor.js';
 
 export {
@@ -83,17 +92,6 @@ export {
 } from './foreign.js';
 export type { GemmOptions } from './gemm.js';
 export { HeapTensor, PackedWeights } from './heap.js';
-export {
-  createLinear,
-  deserializeLinear,
-  type FloatLinearOptions,
-  type Int8LinearOptions,
-  type Linear,
-  type LinearInfo,
-  type LinearInput,
-  type LinearOutput,
-  type Quantization,
-} from './linear.js';
 export type { Assets, AssetSource } from './load.js';
 export type { MatMulOptions } from './matmul.js';
 export type { Activation } from './options.js';
@@ -194,6 +192,9 @@ export interface Gemm extends Api<'here'> {
   dispose(): void;
   [Symbol.dispose](): void;
 }
+
+/** The core of each instance, for functions that take an instance. */
+const cores = new WeakMap<object, Core>();
 
 // The calls are declared in `Api`, which both entries share. For TypeScript a result of type
 // `never` fits every overload.
@@ -331,9 +332,10 @@ function memoryOf(core: Core): { inUse: number; committed: number } {
 
 /** @internal What the page and the worker of `wgemm/worker` share with this entry. */
 export const internals = {
+  absent,
   adviceFor,
-  arrayOfType: arrayOf,
   allocTensor,
+  arrayOfType: arrayOf,
   ask,
   bestKernel,
   bufferOf,
@@ -341,6 +343,11 @@ export const internals = {
   bytesIn,
   checkAttached,
   classOf,
+  compute,
+  contiguousStrides,
+  copyIn,
+  cores,
+  count,
   describe,
   detachedArray,
   disposable,
@@ -349,21 +356,34 @@ export const internals = {
   explainCall,
   findIn,
   foreignHandle,
+  gather,
   handleKey,
   has,
   isDetached,
   isReadable,
   lengthOf,
+  limits,
+  locate,
+  locateHeld,
+  makeCall,
   memoryOf,
   messageOf,
   offsetOf,
   operandOf,
+  operandOfResult,
+  operations,
+  packedWeights,
+  packWeights,
+  positive,
   printable,
+  readActivation,
   readAlloc,
+  readAxis,
   readBytes,
+  readEach,
   readExplained,
+  readFlag,
   readGemm,
-  readLinear,
   readMatMul,
   readOptions,
   readPack,
@@ -372,7 +392,14 @@ export const internals = {
   readTensor,
   readThreadSource,
   readWasmSource,
+  readWeights,
+  roomOf,
+  runCall,
+  runInHeap,
+  stagedOf,
   unpolluted,
+  viewOf,
+  viewOfBytes,
 };
 
 /** The numbers that the core left at the front of the block. */

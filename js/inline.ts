@@ -4,3 +4,4 @@
  * @packageDocumentation
  */
 export * from './index.js';
+export * from './linear.js';

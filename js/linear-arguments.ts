@@ -1,10 +1,22 @@
 /** The arguments of layers, as they are read from the caller's objects. */
-import { ArgumentError, describe, DTypeError, ShapeError } from './errors.js';
-import { type Operand, operandOf, packedWeights, type Reader, readTensor } from './operand.js';
-import { readActivation, readFlag, readOptions } from './options.js';
-import { isReadable, unpolluted } from './properties.js';
-import { readAxis, readEach } from './quantize-arguments.js';
-import { type Axis, limits, positive } from './quantize-numbers.js';
+import { ArgumentError, DTypeError, ShapeError } from './index.js';
+import {
+  describe,
+  isReadable,
+  limits,
+  operandOf,
+  packedWeights,
+  positive,
+  readActivation,
+  readAxis,
+  readEach,
+  readFlag,
+  readOptions,
+  readTensor,
+  unpolluted,
+} from './shared.js';
+import type { Operand, Reader } from './operand.js';
+import type { Axis } from './quantize-numbers.js';
 import type { DType } from './tensor.js';
 
 /**

@@ -9,15 +9,21 @@
  *   128  bias, scales and zero points, as in the memory, with zeros between them
  *     -  the packed weights, as their serialize() returns them
  */
+import { ArgumentError, OutOfMemoryError, PackMismatchError } from './index.js';
+import {
+  bufferOf,
+  lengthOf,
+  offsetOf,
+  operandOf,
+  positive,
+  readEach,
+  readWeights,
+  viewOf,
+} from './shared.js';
 import type { Core } from './core.js';
-import { ArgumentError, OutOfMemoryError, PackMismatchError } from './errors.js';
 import { type Form, quantizedTypes, readQuantizations } from './linear-arguments.js';
 import { type Layer, layerOf, layoutOf, renamed } from './linear-layer.js';
-import { type Operand, operandOf } from './operand.js';
-import { readWeights } from './pack.js';
-import { readEach } from './quantize-arguments.js';
-import { positive } from './quantize-numbers.js';
-import { bufferOf, lengthOf, offsetOf, viewOf } from './tensor.js';
+import type { Operand } from './operand.js';
 
 const magic = 'wgemm-li';
 const version = 1;

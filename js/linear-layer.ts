@@ -5,37 +5,47 @@
  * bias. With int8 it is, each from a multiple of 64 bytes on: bias, scales and zero points of the
  * weights, C of qgemm, and scales and zero points of x and of the result.
  */
-import { makeCall, operations, runCall, runInHeap } from './call.js';
-import type { Core } from './core.js';
-import { disposable } from './dispose.js';
-import { DisposedError, GemmError, ShapeError } from './errors.js';
-import { type Constructors, HeapTensor, locateHeld, type PackedWeights } from './heap.js';
-import { checkRun, type Form, type LinearArguments, quantizedTypes } from './linear-arguments.js';
-import { bytesOfLayer } from './linear-bytes.js';
+import {
+  DisposedError,
+  GemmError,
+  HeapTensor,
+  ShapeError,
+  quantize,
+  quantizeBias,
+} from './index.js';
 import {
   absent,
-  locate,
-  type Operand,
-  operandOf,
-  packedWeights,
-  readTensor,
-  viewOfBytes,
-} from './operand.js';
-import { readOptions } from './options.js';
-import { packWeights } from './pack.js';
-import { gather } from './quantize-arguments.js';
-import { count, type QuantizeType } from './quantize-numbers.js';
-import { quantize, quantizeBias } from './quantize.js';
-import { operandOfResult } from './result.js';
-import { compute, copyIn, roomOf, stagedOf } from './staging.js';
-import {
-  arrayOf,
-  type ArrayOf,
+  arrayOfType,
+  compute,
   contiguousStrides,
-  type DataArray,
-  type DType,
+  copyIn,
+  count,
+  disposable,
+  gather,
+  locate,
+  locateHeld,
+  makeCall,
+  operandOf,
+  operandOfResult,
+  operations,
+  packedWeights,
+  packWeights,
+  readOptions,
+  readTensor,
+  roomOf,
+  runCall,
+  runInHeap,
+  stagedOf,
   viewOf,
-} from './tensor.js';
+  viewOfBytes,
+} from './shared.js';
+import type { Core } from './core.js';
+import type { Constructors, PackedWeights } from './heap.js';
+import { checkRun, type Form, type LinearArguments, quantizedTypes } from './linear-arguments.js';
+import { bytesOfLayer } from './linear-bytes.js';
+import type { Operand } from './operand.js';
+import type { QuantizeType } from './quantize-numbers.js';
+import type { ArrayOf, DataArray, DType } from './tensor.js';
 
 /** @internal Bias, scales and zero points. */
 export type Vectors = readonly (DataArray | null)[];
@@ -368,7 +378,7 @@ function find(core: Core, op: string, operand: Operand): void {
 
 /** The elements of an operand in order, in a new array. */
 function elementsOf(core: Core, operand: Operand): DataArray {
-  const data = arrayOf(core.dtypes[operand.dtype] as DType, count(operand.shape));
+  const data = arrayOfType(core.dtypes[operand.dtype] as DType, count(operand.shape));
   gatherTo(data, core, operand);
   return data;
 }

@@ -4,18 +4,21 @@ import {
   ArgumentError,
   type DataArray,
   DisposedError,
-  type FloatLinearOptions,
-  type Int8LinearOptions,
-  type LinearInfo,
-  type LinearInput,
-  type LinearOutput,
-  type Quantization,
   type QuantizedArray,
   type Tensor,
   type TensorLike,
 } from './index.js';
+import type {
+  FloatLinearOptions,
+  Int8LinearOptions,
+  LinearInfo,
+  LinearInput,
+  LinearOutput,
+  Quantization,
+} from './linear.js';
+import { readLinear } from './linear-arguments.js';
 import type { Method } from './message.js';
-import { describe, disposable, readBytes, readLinear, readOptions } from './shared.js';
+import { describe, disposable, readBytes, readOptions } from './shared.js';
 import type { WorkerGemm } from './worker.js';
 import { handleOf, numberOf, type WorkerWeights } from './worker-handles.js';
 import type { Link, Request } from './worker-link.js';

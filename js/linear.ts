@@ -1,14 +1,18 @@
-/** Layers: y = activation(x * weights + bias), with all that they need in the memory. */
+/**
+ * Layers: y = activation(x * weights + bias), with all that they need in the memory of an instance.
+ * An entry of its own, so that a page without layers does not load it.
+ *
+ * @packageDocumentation
+ */
 import type { Core } from './core.js';
-import { ArgumentError, describe } from './errors.js';
-import type { Gemm } from './index.js';
+import { ArgumentError, type Gemm } from './index.js';
 import { readLinear } from './linear-arguments.js';
 import { readLayer } from './linear-bytes.js';
 import { makeLayer } from './linear-layer.js';
 import type { Activation } from './options.js';
-import { readBytes } from './pack.js';
 import type { QuantizedPerAxis, QuantizedPerTensor } from './quantize.js';
 import type { QuantizedArray } from './qgemm.js';
+import { cores, describe, readBytes } from './shared.js';
 import type { DataArray, DType, Float16ArrayLike, Tensor, TensorLike } from './tensor.js';
 
 /**
@@ -163,11 +167,8 @@ export function deserializeLinear(wg: unknown, bytes: unknown): unknown {
   return readLayer(core, readBytes(core, bytes, op));
 }
 
-/** @internal The core of each instance, for functions that take an instance. */
-export const cores = new WeakMap<object, Core>();
-
 function coreOf(op: string, wg: unknown): Core {
-  const core = cores.get(wg as object);
+  const core: Core | undefined = cores.get(wg as object);
   if (core) return core;
   const rule = 'it must be an instance, from createGemm() of the same entry';
   throw new ArgumentError(op, 'wg', `${op}: wg is ${describe(wg)}; ${rule}`);

@@ -74,16 +74,11 @@ export type {
   ErrorCode,
   Explanation,
   Float16ArrayLike,
-  FloatLinearOptions,
   ForeignTensor,
   GemmArray,
   GemmOptions,
   Info,
-  Int8LinearOptions,
   KernelInfo,
-  LinearInfo,
-  LinearInput,
-  LinearOutput,
   MatMulOptions,
   Matrix,
   Nested,
@@ -91,7 +86,6 @@ export type {
   PackOptions,
   QGemmInputs,
   QGemmOptions,
-  Quantization,
   Quantized,
   QuantizedArray,
   QuantizedBias,
@@ -124,6 +118,14 @@ export {
   type LinearCallOptions,
   type WorkerLinear,
 } from './linear-worker.js';
+export type {
+  FloatLinearOptions,
+  Int8LinearOptions,
+  LinearInfo,
+  LinearInput,
+  LinearOutput,
+  Quantization,
+} from './linear.js';
 export { WorkerObject, WorkerTensor, WorkerWeights } from './worker-handles.js';
 
 /** Options of `createGemm`. */

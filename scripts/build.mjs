@@ -18,7 +18,9 @@ import { fail, main, root, run } from './run.mjs';
 import { setUp } from './setup.mjs';
 
 const pairs = ['wgemm-simd128', 'wgemm-relaxed', 'wgemm-simd128-mt', 'wgemm-relaxed-mt'];
-let esbuild; // imported once it is set up
+// Imported once they are set up.
+let esbuild;
+let codec;
 
 /** Configures and builds a preset of CMakePresets.json: all of it, or these targets. */
 export async function buildPreset(preset, ...targets) {
@@ -70,23 +72,21 @@ function isConfigured(preset, definitions) {
 }
 
 async function bundle(folder, entry, { as = entry, external = [], pair = 'pair', format = 'esm' }) {
+  const target = 'es2022';
   const { outputFiles } = await esbuild.build({
     entryPoints: [join(root, 'js', `${entry}.ts`)],
     outfile: join(root, 'dist', `${as}.js`), // the source map's paths start here
     write: false,
     bundle: true,
     format,
-    target: 'es2022',
+    target,
     platform: 'neutral',
     external,
     // package.json says that imports of js/ have no effects, but those of the thread have.
     ignoreAnnotations: format === 'iife',
-    // Lines stay, since Node shows the whole line of an uncaught error. (esbuild's line limit
-    // breaks texts that bundlers look for.)
-    minifyIdentifiers: true,
     minifySyntax: true,
     keepNames: true, // of the classes, where a console shows them
-    sourcemap: true,
+    sourcemap: 'inline',
     logLevel: 'warning',
     loader: { '.wasm': 'binary' },
     plugins: [
@@ -103,8 +103,17 @@ async function bundle(folder, entry, { as = entry, external = [], pair = 'pair',
       },
     ],
   });
-  for (const { path, text } of outputFiles)
-    writeFileSync(join(folder, basename(path)), path.endsWith('.js') ? nameless(text) : text);
+  const name = `${as}.js`;
+  const { code, map } = await esbuild.transform(nameless(outputFiles[0].text), {
+    minify: true,
+    format: format === 'esm' ? format : undefined,
+    target,
+    sourcemap: true,
+    sourcefile: name,
+  });
+  const lines = inLines(code, JSON.parse(map));
+  writeFileSync(join(folder, name), `${lines.code}//# sourceMappingURL=${name}.map\n`);
+  writeFileSync(join(folder, `${name}.map`), JSON.stringify(lines.map));
 }
 
 /**
@@ -112,11 +121,31 @@ async function bundle(folder, entry, { as = entry, external = [], pair = 'pair',
  * The lines stay, so that the source map stays true.
  */
 function nameless(script) {
-  const [, define] = /^ *var (\S+) = \(\w+, \w+\) => \S+\(\w+, "name"/m.exec(script) ?? [];
-  if (define === undefined)
+  if (!/^ *var __name = /m.test(script))
     fail('esbuild names functions in another way than this script expects.');
-  const call = `^ *${define.replaceAll('$', '\\$')}\\((?!this)[\\w$]+, "[\\w$]+"\\);$`;
-  return script.replace(new RegExp(call, 'gm'), '');
+  return script.replace(/^ *__name\((?!this)[\w$]+, "[\w$]+"\);$/gm, '');
+}
+
+/**
+ * A minified script with line breaks before declarations, since Node shows the whole line of an
+ * uncaught error. (esbuild's own limit of lines breaks texts that bundlers look for.)
+ */
+function inLines(code, map) {
+  const offsetsOf = (pattern) => Array.from(code.matchAll(pattern), ({ index }) => index);
+  const breaks = offsetsOf(/(?<=[;}])(?=(?:async )?function[ *]|class |let |var |export)/g);
+  const oldLines = [0, ...offsetsOf(/(?<=\n)/g)];
+  const lines = [...oldLines, ...breaks].sort((a, b) => a - b);
+  const mappings = lines.map(() => []);
+  let line = 0;
+  codec.decode(map.mappings).forEach((segments, oldLine) => {
+    for (const [column, ...source] of segments) {
+      const offset = oldLines[oldLine] + column;
+      while (offset >= lines[line + 1]) ++line;
+      mappings[line].push([offset - lines[line], ...source]);
+    }
+  });
+  const pieces = [0, ...breaks].map((start, i) => code.slice(start, breaks[i]));
+  return { code: pieces.join('\n'), map: { ...map, mappings: codec.encode(mappings) } };
 }
 
 /** The declarations of entries and of everything that they import. */
@@ -166,6 +195,7 @@ async function makeFolder(folder, names, body) {
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === state()) return;
   console.log(`build: ${relative(root, folder)}`);
   esbuild = await import('esbuild');
+  codec = await import('@jridgewell/sourcemap-codec');
   rmSync(made, { recursive: true, force: true });
   mkdirSync(made, { recursive: true });
   // Compared before they are minified: esbuild picks names by how often letters occur, and letters
@@ -194,6 +224,7 @@ async function makeFolder(folder, names, body) {
 }
 
 const makeIndex = (made) => bundle(made, 'index', { external: ['./wgemm-*'] });
+const makeLinear = (made) => bundle(made, 'linear', { external: ['./index.js'] });
 
 /** dist/ is whole or not there. */
 export async function makeDist() {
@@ -214,23 +245,26 @@ export async function makeDist() {
       makeIndex(made),
       // index.js is external, so that errors are of one class, whichever entry throws.
       bundle(made, 'worker', { external: ['./index.js', './wgemm-*'] }),
+      makeLinear(made),
       bundle(made, 'worker-thread', { as: 'wgemm-worker', pair: 'pair-worker' }),
       bundle(made, 'inline', { pair: 'pair-inline' }),
       bundle(made, 'thread', { as: 'wgemm-thread', format: 'iife' }),
     ];
     await Promise.all([declarations, ...bundles]);
-    const declared = declarationsOf(made, ['index', 'worker', 'inline']);
+    const declared = declarationsOf(made, ['index', 'worker', 'inline', 'linear']);
     // Declarations of internal modules stay out.
     for (const name of readdirSync(made))
       if (name.endsWith('.d.ts') && !declared.has(name)) rmSync(join(made, name));
   });
 }
 
-/** Makes build/example-library/: the entry `wgemm`, with the one build that the examples use. */
+/** Makes build/example-library/: the entries `wgemm` and `wgemm/linear`, with the one build that the examples use. */
 export async function makeExampleLibrary() {
   const name = 'wgemm-relaxed';
   await buildPreset(name.replace('wgemm', 'wasm'), 'wgemm_wasm');
-  await makeFolder(join(root, 'build', 'example-library'), [name], makeIndex);
+  await makeFolder(join(root, 'build', 'example-library'), [name], (made) =>
+    Promise.all([makeIndex(made), makeLinear(made)]),
+  );
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {

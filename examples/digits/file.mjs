@@ -3,7 +3,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { deserializeLinear } from 'wgemm';
+import { deserializeLinear } from 'wgemm/linear';
 
 export const file = fileURLToPath(new URL('../../build/digits/network.bin', import.meta.url));
 

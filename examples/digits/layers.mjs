@@ -1,5 +1,6 @@
 // The trained network, to run and no longer to learn. Each layer holds all that it needs.
-import { createLinear, quantize } from 'wgemm';
+import { quantize } from 'wgemm';
+import { createLinear } from 'wgemm/linear';
 
 /** The layers with weights of type `as`: float32, bfloat16 or float16. */
 export function makeLayers(wg, trained, as) {

@@ -1,7 +1,7 @@
 /** Layers in a worker: the results, bytes and errors of those here. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import * as here from 'wgemm';
-import { type Gemm, quantize, type Tensor } from 'wgemm';
+import { createGemm as createHere, type Gemm, quantize, type Tensor } from 'wgemm';
+import * as here from 'wgemm/linear';
 import {
   createGemm,
   createLinear,
@@ -15,7 +15,7 @@ import { Random } from './tensors.js';
 let wg: WorkerGemm;
 let local: Gemm;
 beforeAll(async () => {
-  [wg, local] = await Promise.all([createGemm(), here.createGemm()]);
+  [wg, local] = await Promise.all([createGemm(), createHere()]);
 });
 afterAll(async () => {
   expect((await wg.memory()).inUse).toBe(0);

@@ -6,10 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   type Activation,
   createGemm,
-  createLinear,
-  deserializeLinear,
   type Gemm,
-  type Linear,
   PackMismatchError,
   quantize,
   quantizeBias,
@@ -17,6 +14,7 @@ import {
   type Tensor,
   type TensorLike,
 } from 'wgemm';
+import { createLinear, deserializeLinear, type Linear } from 'wgemm/linear';
 import { expectError, thrown } from './errors.js';
 import { gather, layouts, layOut } from './stacks.js';
 import { count, Random, sameBytes, SharedBuffer } from './tensors.js';
@@ -853,7 +851,7 @@ describe('bytes', () => {
       return forged(bytes, 128, (view) => view.setFloat64(16, bytes.length, true));
     };
     const packed = (b: TensorLike, op: 'matmul' | 'qgemm') => {
-      using weights = wg.pack(b as never, { op } as never);
+      using weights = wg.pack(b, { op });
       return weights.serialize();
     };
     deserializeLinear(wg, join(packed(floats(5, 9), 'matmul'))).dispose();

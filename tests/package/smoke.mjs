@@ -14,10 +14,10 @@ const square = { data: Float32Array.of(1, 2, 3, 4), shape: [2, 2] };
 
 /**
  * Tests the API of `wgemm` and `wgemm/inline`, and that of `wgemm/worker`, whose calls return
- * promises instead of values.
+ * promises instead of values. Tests layers if the entry has them.
  */
 export async function smoke(
-  { createGemm, GemmError, ShapeError, DisposedError, quantize },
+  { createGemm, createLinear, deserializeLinear, GemmError, ShapeError, DisposedError, quantize },
   options,
 ) {
   const wg = await createGemm(options);
@@ -43,6 +43,14 @@ export async function smoke(
     bScale: q.scale,
   });
   expect('qgemm', Array.from(z.data, Math.round), [4, 5]);
+
+  if (createLinear) {
+    const layer = await createLinear(wg, { weights: b, as: 'int8' });
+    const same = await deserializeLinear(wg, await layer.serialize());
+    const results = [await layer.run(a), await same.run(a)].map(({ data }) => Array.from(data));
+    expect('a layer that was saved', results[1], results[0]);
+    expect('a layer', results[0].map(Math.round), [4, 5, 10, 11]);
+  }
 
   let error;
   try {
