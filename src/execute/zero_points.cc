@@ -27,7 +27,8 @@ void ZeroPointCorrection::clear_row_sums(int64_t rows) { std::fill_n(row_sums_, 
 void ZeroPointCorrection::add_packed_a(const std::byte* a_panels, int64_t rows, int64_t depth) {
   if (row_sums_ == nullptr) return;
   if (is_dot_) {
-    sum_quads(a_panels, plan_.a_shift == 0, a_zero_point(), rows, depth, row_sums_);
+    sum_quads(a_panels, plan_.kernel->a.width, plan_.a_shift == 0, a_zero_point(), rows, depth,
+              row_sums_);
   } else {
     sum_lanes(a_panels, plan_.kernel->a, rows, depth, row_sums_);
   }

@@ -64,6 +64,53 @@ struct Masked : Quads {
 // is right only if pairs are exact.
 [[gnu::always_inline]] inline bool has_exact_pairs() { return dot_gives(-128, 255, -130560); }
 
+// A & kAll is A. The other two each leave one product per pair.
+constexpr uint32_t kAll = 0xffffffff, kEven = 0x00ff00ff, kOdd = 0xff00ff00;
+
+// A tile of GEMV. Two pairs of k of packed weights make a quad. The last quad may have one pair; A
+// is padded with zeros there. The sums are those of A & first, and of A & last if it differs.
+template <size_t NP>
+[[gnu::always_inline]] inline void gemv_tile(const Strip& s, const std::byte* b_panel,
+                                             TileColumns t, uint32_t first, uint32_t last) {
+  constexpr auto panels = std::make_index_sequence<NP>{};
+  with_tile<int32_t, 1, 2 * NP, false, NP>(s, t, [&](auto& acc) {
+    const size_t b_stride = t.panel_stride_cols / kI8PanelWidth * s.b_stride;
+#pragma clang loop unroll(disable)
+    for (uint32_t part = first;; part = last) {
+      const v128_t mask = wasm_i32x4_splat(static_cast<int32_t>(part));
+      const auto* a = static_cast<const std::byte*>(s.a);
+      const std::byte* b[NP];
+      unroll(panels, [&](auto p) { b[p] = b_panel + p * b_stride; });
+      size_t pairs = (s.k + 1) / 2;
+      for (;;) {
+        const size_t second = pairs > 1 ? 16 : 0;
+        const v128_t a_k = wasm_v128_and(wasm_v128_load32_splat(a), mask);
+        unroll(panels, [&](auto p) {
+          const v128_t x = wasm_v128_load(b[p]), y = wasm_v128_load(b[p] + second);
+          b[p] += 32;
+          acc[0][2 * p] = Unsigned::multiply_add(
+              acc[0][2 * p], a_k, wasm_i16x8_shuffle(x, y, 0, 8, 1, 9, 2, 10, 3, 11));
+          acc[0][2 * p + 1] = Unsigned::multiply_add(
+              acc[0][2 * p + 1], a_k, wasm_i16x8_shuffle(x, y, 4, 12, 5, 13, 6, 14, 7, 15));
+        });
+        if (pairs <= 2) break;
+        a += 4;
+        pairs -= 2;
+      }
+      if (part == last) break;
+    }
+  });
+}
+
+// The check and the tiles are in this one function, so that they run in the same tier.
+[[gnu::noinline]] void gemv(const Strip& s, Dot dot) {
+  const bool one_dot = dot == Dot::kSigned || (dot == Dot::kUnsigned && has_exact_pairs());
+  const uint32_t first = one_dot ? kAll : kEven, last = one_dot ? kAll : kOdd;
+  several_panels<1, 4, kI8PanelWidth, 2>(
+      s, [&](const std::byte* panel, TileColumns t) { gemv_tile<4>(s, panel, t, first, last); },
+      [&](const std::byte* panel, TileColumns t) { gemv_tile<1>(s, panel, t, first, last); });
+}
+
 #ifdef __wasm__
 // Whether multiply-adds are fused: (1 + 2^-12)^2 - (1 + 2^-11) is 2^-24, which is lost if the
 // product is rounded. The operands come from volatile memory too.
@@ -89,6 +136,9 @@ void i8_4x8c4_relaxed_dot_unsigned(const Strip& s) {
     i8_strip_of_single_panels<Masked<Unsigned>, 4>(s);
   }
 }
+void i8_1x32c4_relaxed_dot_signed(const Strip& s) { gemv(s, Dot::kSigned); }
+void i8_1x32c4_relaxed_dot_signed_masked(const Strip& s) { gemv(s, Dot::kSignedMasked); }
+void i8_1x32c4_relaxed_dot_unsigned(const Strip& s) { gemv(s, Dot::kUnsigned); }
 
 namespace {
 

@@ -17,7 +17,8 @@
 namespace wgemm {
 
 inline constexpr PanelLayout kI8QuadsOfA = panel_of<int8_t>(4, 4),
-                             kI8QuadsOfB = panel_of<int8_t>(8, 4);
+                             kI8QuadsOfB = panel_of<int8_t>(8, 4),
+                             kI8QuadsOfARow = panel_of<int8_t>(1, 4);
 
 // A is int8; the second operand is B minus its smallest element, at most 127. Any engine.
 void i8_4x8c4_relaxed_dot_7bit(const Strip& strip);
@@ -29,5 +30,12 @@ void i8_4x8c4_relaxed_dot_signed_masked(const Strip& strip);
 // B is int8; the second operand is A as uint8. One dot product if a check at the start of the call
 // finds pairs exact, else two masked ones. Unsigned engines.
 void i8_4x8c4_relaxed_dot_unsigned(const Strip& strip);
+
+// GEMV. B is in pairs of k, as packed weights are stored, and the kernel joins two pairs to a quad.
+// B is the first operand and A the second, also on signed engines: these read both as int8. Masked
+// dot products mask A. The kernel cannot shift B, so `signed` needs a B without -128.
+void i8_1x32c4_relaxed_dot_signed(const Strip& strip);
+void i8_1x32c4_relaxed_dot_signed_masked(const Strip& strip);
+void i8_1x32c4_relaxed_dot_unsigned(const Strip& strip);
 
 }  // namespace wgemm

@@ -9,7 +9,8 @@
 //   kSkinnyColumnMajor,       dot.h for float32, int32 and B in 16 bits; column_major.h for the
 //     kGemvColumnMajor        other types and for strict sums of floats
 //   kGemvAxpy                 axpy.h
-// 8-bit kernels have i8.h for every regime, and XNNPACK's kernels have their own loops.
+// 8-bit kernels have i8.h for every regime, except that GEMV by relaxed dot products has its loop
+// in i8_relaxed.cc. XNNPACK's kernels have their own loops.
 //
 // Adding a kernel, for example an 8x8 float32 one for ARM:
 //   1. Its function, `void f32_8x8_relaxed(const Strip&)`, in the file of its type and instruction
@@ -32,7 +33,8 @@
 //   types    f32, f64, i32, i64, i8: the type it computes in. B's elements add a second type if it
 //            differs: f32_bf16, f32_f16, and i8_i16 for bytes that were widened as B was packed
 //   gemv     for M = 1 only
-//   c<kr>    if a micro-panel holds kr > 1 elements of k together
+//   c<kr>    if a micro-panel holds kr > 1 elements of k together. 1x32c4 reads B in pairs, as
+//            packed weights are stored, and joins them
 //   isa      portable, simd128, relaxed
 //   B        rowmajor, colmajor: unpacked B in that layout; nothing: packed in micro-panels
 //            axpy: row-major B by fused axpys; dot: column-major B by dot products
@@ -356,6 +358,22 @@ constexpr Kernel kKernels[] = {
      .compute = kI8, .mr = 2, .nr = 16, .kr = 2, .a = i8_panel_of_a(2), .b = kI8StorageLayout,
      .isa = kSimd128,
      .m_min = 2, .run = i8_2x16c2_simd128},
+#if WGEMM_RELAXED
+    // Only for M = 1, since the rows above take more. A call with packed weights of 784x128 takes
+    // 1.9 us, and 4.3 by the simd128 row. None is for 7 bits, which would have to shift B.
+    {.name = "i8_1x32c4__relaxed_dot_unsigned",
+     .compute = kI8, .mr = 1, .nr = 32, .kr = 4, .a = kI8QuadsOfARow, .b = kI8StorageLayout,
+     .isa = kRelaxed, .dot = Dot::kUnsigned,
+     .run = i8_1x32c4_relaxed_dot_unsigned},
+    {.name = "i8_1x32c4__relaxed_dot_signed",
+     .compute = kI8, .mr = 1, .nr = 32, .kr = 4, .a = kI8QuadsOfARow, .b = kI8StorageLayout,
+     .isa = kRelaxed, .dot = Dot::kSigned,
+     .run = i8_1x32c4_relaxed_dot_signed},
+    {.name = "i8_1x32c4__relaxed_dot_signed_masked",
+     .compute = kI8, .mr = 1, .nr = 32, .kr = 4, .a = kI8QuadsOfARow, .b = kI8StorageLayout,
+     .isa = kRelaxed, .dot = Dot::kSignedMasked,
+     .run = i8_1x32c4_relaxed_dot_signed_masked},
+#endif
     {.name = "i8_1x32c2__simd128",
      .compute = kI8, .mr = 1, .nr = 32, .kr = 2, .a = i8_panel_of_a(1), .b = kI8StorageLayout,
      .isa = kSimd128,

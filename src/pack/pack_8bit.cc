@@ -45,6 +45,13 @@ template <int Kr, typename To>
                               To* panel) {
   const PackSource& s = r.source;
   const int64_t width = layout.width, padded = (s.depth + Kr - 1) / Kr * Kr;
+  if ((sizeof(To) == 2 || Kr == 4) && width == 1 && s.depth_stride == 1) {
+    constexpr int64_t kRun = 16 / sizeof(To);
+    const int8_t* from = r.data + lane0 * s.lane_stride;
+#pragma clang loop unroll(disable)
+    for (; d0 + kRun <= s.depth; d0 += kRun)
+      wasm_v128_store(panel + d0, sizeof(To) == 2 ? r.eight(from + d0) : r.sixteen(from + d0));
+  }
 #pragma clang loop vectorize(disable) unroll(disable)
   for (int64_t lane = 0; lane < width; ++lane) {
     const bool inside = lane0 + lane < s.lanes;
@@ -293,25 +300,25 @@ Range range_of_panels(const int8_t* panels, int64_t k, int64_t n) {
   return range;
 }
 
-void sum_quads(const void* panels, bool is_signed, int zero_point, int64_t lanes, int64_t depth,
-               int32_t* sums) {
+void sum_quads(const void* panels, int64_t width, bool is_signed, int zero_point, int64_t lanes,
+               int64_t depth, int32_t* sums) {
   const auto* from = static_cast<const int8_t*>(panels);
   // Sums elements as int8. XOR subtracts 128 from every uint8, and from the padding, which is 0.
   const v128_t flip = wasm_i8x16_splat(static_cast<int8_t>(is_signed ? 0 : 128));
   const int64_t padded = (depth + 3) / 4 * 4;
   const int64_t correction = depth * zero_point - (is_signed ? 0 : 128 * padded);
-  for (int64_t lane0 = 0; lane0 < lanes; lane0 += 4) {
+  for (int64_t lane0 = 0; lane0 < lanes; lane0 += width) {
     v128_t sum = wasm_i32x4_const(0, 0, 0, 0);
 #pragma clang loop unroll(disable)
-    for (int64_t d = 0; d < padded; d += 4, from += 16) {
-      const v128_t pairs =
-          wasm_i16x8_extadd_pairwise_i8x16(wasm_v128_xor(wasm_v128_load(from), flip));
+    for (int64_t d = 0; d < padded; d += 4, from += 4 * width) {
+      const v128_t quads = width == 1 ? wasm_v128_load32_zero(from) : wasm_v128_load(from);
+      const v128_t pairs = wasm_i16x8_extadd_pairwise_i8x16(wasm_v128_xor(quads, flip));
       sum = wasm_i32x4_add(sum, wasm_i32x4_extadd_pairwise_i16x8(pairs));
     }
     uint32_t four[4];
     wasm_v128_store(four, sum);
 #pragma clang loop vectorize(disable) unroll(disable)
-    for (int64_t lane = lane0; lane < std::min(lane0 + 4, lanes); ++lane) {
+    for (int64_t lane = lane0; lane < std::min(lane0 + width, lanes); ++lane) {
       sums[lane] = static_cast<int32_t>(static_cast<uint32_t>(sums[lane]) + four[lane - lane0] -
                                         static_cast<uint32_t>(correction));
     }

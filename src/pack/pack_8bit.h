@@ -32,9 +32,9 @@ Range range_of_panels(const int8_t* panels, int64_t k, int64_t n);
 void sum_lanes(const void* panels, const PanelLayout& layout, int64_t lanes, int64_t depth,
                int32_t* sums);
 
-// As sum_lanes(), for panels of four rows with quads of k, int8 or uint8. Subtracts `zero_point`
-// from each element first.
-void sum_quads(const void* panels, bool is_signed, int zero_point, int64_t lanes, int64_t depth,
-               int32_t* sums);
+// As sum_lanes(), for panels of `width` rows, 1 or 4, with quads of k, int8 or uint8. Subtracts
+// `zero_point` from each element first.
+void sum_quads(const void* panels, int64_t width, bool is_signed, int zero_point, int64_t lanes,
+               int64_t depth, int32_t* sums);
 
 }  // namespace wgemm

@@ -26,12 +26,6 @@ bool can_read_a(const Problem& problem, const Kernel& kernel) {
          (problem.a.col_stride == 1 || problem.k == 1);
 }
 
-// The number subtracted from B, as int8. Then the second operand is 0 to 127, or has no -128.
-int shift_of_b(Dot dot, const PrepackedB& b) {
-  if (dot == Dot::kSevenBits) return b.low;
-  return dot == Dot::kSigned && b.low == -128 ? -1 : 0;
-}
-
 void choose_scratch(const Problem& problem, Plan* plan) {
   if (plan->pack_b) plan->b_bytes = packed_bytes(plan->kernel->b, plan->nc, plan->kc);
   if (plan->pack_a) plan->a_bytes = packed_bytes(plan->kernel->a, plan->mc, plan->kc);

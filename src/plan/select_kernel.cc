@@ -53,6 +53,11 @@ bool can_read_b(const Problem& problem, const Kernel& kernel) {
                                                 : problem.b.plain.row_stride) == 1;
 }
 
+int shift_of_b(Dot dot, const PrepackedB& b) {
+  if (dot == Dot::kSevenBits) return b.low;
+  return dot == Dot::kSigned && b.low == -128 ? -1 : 0;
+}
+
 bool can_run(const Kernel& kernel, const Problem& problem) {
   const bool is_packed_for = kernel.b_layout == BLayout::kPanels && kernel.b_type == kernel.compute;
   if (!is_packed_for && !can_read_b(problem, kernel)) return false;
@@ -61,6 +66,8 @@ bool can_run(const Kernel& kernel, const Problem& problem) {
   // Of a plain B, neither the range nor the sums of its columns are known.
   if (!problem.b.is_packed()) return false;
   const PrepackedB& b = problem.b.packed;
+  // A kernel that reads packed weights unpacked cannot shift them.
+  if (kernel.b == b.layout() && shift_of_b(kernel.dot, b) != 0) return false;
   return has_dot(kernel.dot) && b.high - b.low <= max_range_of_b(kernel.dot);
 }
 

@@ -14,6 +14,10 @@ bool can_read_b(const Problem& problem, const Kernel& kernel);
 // conditions.
 bool can_run(const Kernel& kernel, const Problem& problem);
 
+// The number subtracted from B, as int8, for a dot product. Then the second operand is 0 to 127, or
+// has no -128.
+int shift_of_b(Dot dot, const PrepackedB& b);
+
 // The first row of the table that can run and pays.
 const Kernel& select_kernel(const Problem& problem, Determinism determinism, Processor processor);
 

@@ -12,20 +12,20 @@
 #include "ops/ops.h"
 #include "plan/plan.h"
 #include "plan/select_kernel.h"
+#include "problem/prepacked.h"
 #include "qgemm_tester.h"
 #include "reference.h"
 
 namespace wgemm::testing {
 namespace {
 
-// The first row of the table with this dot product; null if there is none.
-const Kernel* kernel_by(Dot dot) {
+// The rows of the table with this dot product, first that for GEMM.
+std::vector<const Kernel*> kernels_by(Dot dot) {
   const KernelTable table = kernel_table();
-  const Kernel* end = table.rows + table.count;
-  const Kernel* found = std::find_if(table.rows, end, [&](const Kernel& row) {
-    return row.compute == DType::kInt8 && row.dot == dot;
-  });
-  return found == end ? nullptr : found;
+  std::vector<const Kernel*> found;
+  for (const Kernel* row = table.rows; row < table.rows + table.count; ++row)
+    if (row->compute == DType::kInt8 && row->dot == dot) found.push_back(row);
+  return found;
 }
 
 // The kernel that must be chosen for many rows, on an engine with this dot product, for packed B
@@ -34,7 +34,16 @@ const char* expected_kernel(Dot of_engine, int range) {
   Dot dot = of_engine;
   if (of_engine == Dot::kSigned && range > 254) dot = Dot::kSignedMasked;
   if (of_engine == Dot::kSevenBits && range > 127) dot = Dot::kNone;
-  return kernel_by(dot)->name;
+  return kernels_by(dot)[0]->name;
+}
+
+// The same for GEMV, for B whose elements as int8 are `low` or more. It has no kernel for seven
+// bits, and none that shifts B.
+const char* expected_gemv_kernel(Dot of_engine, int range, int low) {
+  if (of_engine == Dot::kUnsigned) return "i8_1x32c4__relaxed_dot_unsigned";
+  if (of_engine != Dot::kSigned) return "i8_1x32c2__simd128";
+  return range > 254 || low == -128 ? "i8_1x32c4__relaxed_dot_signed_masked"
+                                    : "i8_1x32c4__relaxed_dot_signed";
 }
 
 class RelaxedDot : public ::testing::TestWithParam<Engine> {
@@ -141,6 +150,42 @@ TEST_P(RelaxedDot, HasTheSameBitsForAllSizesAndBlocks) {
   }
 }
 
+TEST_P(RelaxedDot, HasTheSameBitsInGemv) {
+  struct OfB {
+    Values values;
+    int range, low;
+  };
+  constexpr OfB kOfB[] = {{Values::kLow, 0, -128},
+                          {Values::kHigh, 0, 127},
+                          {Values::kEnds, 255, -128},
+                          {Values::kSymmetric, 254, -127},
+                          {Values::k256Values, 255, -128}};
+  uint32_t seed = 0;
+  for (const DType a_type : kTypes) {
+    for (const DType b_type : kTypes) {
+      for (const Values a : kOperands) {
+        for (const OfB& b : kOfB) {
+          for (const auto& [n, k] :
+               {std::pair<int64_t, int64_t>{24, 256}, {41, 259}, {77, 65}, {133, 78}}) {
+            QGemmTester t = QGemmTester()
+                                .types(a_type, b_type)
+                                .values(a, b.values)
+                                .seed(++seed)
+                                .packed()
+                                .sizes(1, n, k)
+                                .extents(Extent::kOne, Extent::kColumns, Extent::kColumns)
+                                .by(expected_gemv_kernel(dot_, b.range, b.low));
+            t.zero_points(seed % 3 == 0 ? Values::kAbsent : Values::kRandom,
+                          seed % 2 == 0 ? Values::kAbsent : Values::kRandom);
+            QGemmTester(t).run();
+            t.options({.kc = 24}).c({n}).output(DType::kInt8).run();
+          }
+        }
+      }
+    }
+  }
+}
+
 // 255 * 255 * 40,000 is more than an int32 holds.
 TEST_P(RelaxedDot, Wraps) {
   for (const DType a_type : kTypes) {
@@ -158,9 +203,10 @@ TEST_P(RelaxedDot, Wraps) {
   }
 }
 
-// A product of 25 rows by a packed B of two values: as int8, `high` in one place and `low`
+// A product of `m` rows by a packed B of two values: as int8, `high` in one place and `low`
 // everywhere else.
 struct TwoValues {
+  int64_t m;
   int low, high;
   int64_t n, k, row, col;
   DType type;
@@ -169,7 +215,7 @@ struct TwoValues {
     const int offset = int8_offset(type);
     std::vector<uint8_t> b(static_cast<size_t>(n * k), static_cast<uint8_t>(low + offset));
     b[static_cast<size_t>(row * n + col)] = static_cast<uint8_t>(high + offset);
-    const int64_t a_dims[] = {25, k}, b_dims[] = {k, n};
+    const int64_t a_dims[] = {m, k}, b_dims[] = {k, n};
     Context context;
     PackedWeights weights;
     EXPECT_TRUE(
@@ -198,14 +244,17 @@ TEST_P(RelaxedDot, SeesTheRangeOfBInAnyPlace) {
               if (low + range > 127) continue;
               const int high = low + range;
               const char* const expected = expected_kernel(dot_, range);
-              EXPECT_EQ((TwoValues{low, high, n, k, row, col, type}).kernel(), expected)
+              EXPECT_EQ((TwoValues{25, low, high, n, k, row, col, type}).kernel(), expected)
                   << low << " to " << high << " in " << k << " x " << n;
-              EXPECT_EQ((TwoValues{high, low, n, k, row, col, type}).kernel(), expected)
+              EXPECT_EQ((TwoValues{25, high, low, n, k, row, col, type}).kernel(), expected)
+                  << low << " to " << high << " in " << k << " x " << n;
+              EXPECT_EQ((TwoValues{1, high, low, n, k, row, col, type}).kernel(),
+                        expected_gemv_kernel(dot_, range, low))
                   << low << " to " << high << " in " << k << " x " << n;
             }
           }
           // Panels are padded with 0, which does not count.
-          EXPECT_EQ((TwoValues{-128, -128, n, k, row, col, type}).kernel(),
+          EXPECT_EQ((TwoValues{25, -128, -128, n, k, row, col, type}).kernel(),
                     expected_kernel(dot_, 0));
         }
       }
@@ -261,14 +310,14 @@ TEST(RelaxedDotElsewhere, IsWrong) {
     if (engine.dot == Dot::kNone) continue;
     const Simulated simulated(engine);
     for (const Dot dot : {Dot::kSevenBits, Dot::kUnsigned, Dot::kSigned, Dot::kSignedMasked}) {
-      const Kernel* kernel = kernel_by(dot);
-      if (kernel == nullptr) continue;
-      bool right = true;
-      for (const int a : {-128, -1, 127}) {
-        for (const int b : {-128, -1, 127}) right = is_right(*kernel, a, b) && right;
+      for (const Kernel* kernel : kernels_by(dot)) {
+        bool right = true;
+        for (const int a : {-128, -1, 127}) {
+          for (const int b : {-128, -1, 127}) right = is_right(*kernel, a, b) && right;
+        }
+        const Dot of_reading = engine.dot == Dot::kSigned ? Dot::kSignedMasked : Dot::kUnsigned;
+        EXPECT_EQ(right, dot == of_reading) << kernel->name << " on " << engine.name;
       }
-      const Dot of_reading = engine.dot == Dot::kSigned ? Dot::kSignedMasked : Dot::kUnsigned;
-      EXPECT_EQ(right, dot == of_reading) << kernel->name << " on " << engine.name;
     }
   }
 }
@@ -282,28 +331,35 @@ void in_the_next_tier(const Strip& strip) {
   tiering_up(strip);
 }
 
-TEST(RelaxedDotTiers, ChangeNoResultFromCallToCall) {
-  for (const Dot dot : {Dot::kSevenBits, Dot::kUnsigned, Dot::kSigned, Dot::kSignedMasked}) {
-    Kernel kernel = *kernel_by(dot);
-    tiering_up = std::exchange(kernel.run, in_the_next_tier);
-    const Values any = dot == Dot::kSevenBits ? Values::k128Values
-                       : dot == Dot::kSigned  ? Values::k255Values
-                                              : Values::k256Values;
-    const Values end = dot == Dot::kSevenBits || dot == Dot::kSigned ? Values::kLow : Values::kEnds;
-    for (const bool is_signed : {false, true}) {
-      if (dot != Dot::kSevenBits && is_signed == (dot == Dot::kUnsigned)) continue;
-      const Simulated simulated({"Tiers", dot, {true, is_signed, SimulatedDot::kExact}});
-      for (const DType a : kTypes) {
-        for (const DType b : kTypes) {
-          for (const Values a_values : {Values::kLow, Values::kHigh, Values::k256Values}) {
-            const QGemmTester t = QGemmTester().types(a, b).sizes(25, 29, 66).packed();
-            QGemmTester(t).options({.kernel = &kernel}).values(a_values, any).run();
-            QGemmTester(t).options({.kernel = &kernel}).values(a_values, end).run();
-          }
+void check_tiers(Kernel kernel) {
+  tiering_up = std::exchange(kernel.run, in_the_next_tier);
+  const Dot dot = kernel.dot;
+  const bool shifts = kernel.b != kI8StorageLayout;
+  const Values any = dot == Dot::kSevenBits ? Values::k128Values
+                     : dot != Dot::kSigned  ? Values::k256Values
+                     : shifts               ? Values::k255Values
+                                            : Values::kSymmetric;
+  const Values end = dot != Dot::kSevenBits && dot != Dot::kSigned ? Values::kEnds
+                     : shifts                                      ? Values::kLow
+                                                                   : Values::kHigh;
+  for (const bool is_signed : {false, true}) {
+    if (dot != Dot::kSevenBits && is_signed == (dot == Dot::kUnsigned)) continue;
+    const Simulated simulated({"Tiers", dot, {true, is_signed, SimulatedDot::kExact}});
+    for (const DType a : kTypes) {
+      for (const DType b : kTypes) {
+        for (const Values a_values : {Values::kLow, Values::kHigh, Values::k256Values}) {
+          const QGemmTester t = QGemmTester().types(a, b).sizes(25, 29, 66).packed();
+          QGemmTester(t).options({.kernel = &kernel}).values(a_values, any).run();
+          QGemmTester(t).options({.kernel = &kernel}).values(a_values, end).run();
         }
       }
     }
   }
+}
+
+TEST(RelaxedDotTiers, ChangeNoResultFromCallToCall) {
+  for (const Dot dot : {Dot::kSevenBits, Dot::kUnsigned, Dot::kSigned, Dot::kSignedMasked})
+    for (const Kernel* kernel : kernels_by(dot)) check_tiers(*kernel);
 }
 
 #endif

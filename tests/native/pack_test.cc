@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "kernels/i64_simd128.h"
@@ -209,8 +210,10 @@ TEST(Pack8Bit, AddsToTheSumsOfLanes) {
 
 #if WGEMM_RELAXED  // only relaxed builds have quads
 TEST(Pack8Bit, QuadsHoldTheBytesMinusTheZeroPoint) {
-  check_8bit<int8_t, int8_t>(4, {0, -128}, 4);
-  check_8bit<uint8_t, int8_t>(4, {128, 0}, 4);
+  for (const int width : {1, 4}) {
+    check_8bit<int8_t, int8_t>(width, {0, -128}, 4);
+    check_8bit<uint8_t, int8_t>(width, {128, 0}, 4);
+  }
 }
 #endif
 
@@ -271,9 +274,10 @@ TEST(Pack8Bit, FindsTheRangeOfPanelsWithoutTheirPadding) {
 #if WGEMM_RELAXED  // only relaxed builds have quads
 TEST(Pack8Bit, AddsToTheSumsOfQuads) {
   constexpr int32_t kNear = std::numeric_limits<int32_t>::max() - 100;
-  const PanelLayout layout = panel_of<int8_t>(4, 4);
   std::mt19937 random(1);
-  for (const bool is_signed : {false, true}) {
+  for (const auto& [width, is_signed] :
+       {std::pair{1, false}, std::pair{1, true}, std::pair{4, false}, std::pair{4, true}}) {
+    const PanelLayout layout = panel_of<int8_t>(width, 4);
     for (const int64_t lanes : {1, 3, 4, 5, 8, 13}) {
       for (const int64_t depth : {1, 2, 3, 4, 7, 40}) {
         std::vector<uint8_t> source(static_cast<size_t>(lanes * depth));
@@ -288,7 +292,7 @@ TEST(Pack8Bit, AddsToTheSumsOfQuads) {
         for (size_t lane = 0; lane < sums.size(); ++lane)
           sums[lane] = lane % 2 == 0 ? kNear : -kNear - static_cast<int32_t>(lane);
         const std::vector<int32_t> before = sums;
-        sum_quads(panels.data(), is_signed, zero_point, lanes, depth, sums.data());
+        sum_quads(panels.data(), width, is_signed, zero_point, lanes, depth, sums.data());
         for (int64_t lane = 0; lane <= lanes; ++lane) {
           auto expected = static_cast<uint32_t>(before[static_cast<size_t>(lane)]);
           for (int64_t d = 0; d < depth && lane < lanes; ++d) {
@@ -297,7 +301,7 @@ TEST(Pack8Bit, AddsToTheSumsOfQuads) {
                 static_cast<uint32_t>((is_signed ? static_cast<int8_t>(byte) : byte) - zero_point);
           }
           ASSERT_EQ(sums[static_cast<size_t>(lane)], static_cast<int32_t>(expected))
-              << "lane " << lane << " of " << lanes;
+              << "lane " << lane << " of " << lanes << ", panels of " << width;
         }
       }
     }

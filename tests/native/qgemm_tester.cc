@@ -26,10 +26,11 @@ void fill(Array<uint8_t>& array, DType type, Values values, Random& random) {
   const uint64_t count = values == Values::k128Values   ? 128
                          : values == Values::k129Values ? 129
                          : values == Values::k255Values ? 255
+                         : values == Values::kSymmetric ? 255
                          : values == Values::k256Values ? 256
                                                         : 0;
   if (count != 0) {
-    const uint64_t first = random() % (257 - count);
+    const uint64_t first = values == Values::kSymmetric ? 1 : random() % (257 - count);
     const size_t place_of_least = random() % std::max<size_t>(array.length, 1);
     for (size_t i = 0; i < array.length; ++i) {
       const bool least = i == place_of_least, largest = i == (place_of_least + 1) % array.length;

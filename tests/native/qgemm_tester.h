@@ -19,7 +19,8 @@ namespace wgemm::testing {
 
 // Values of integers: absent (if optional), random, or all at the low or the high end of the type's
 // range. 8-bit operands may also alternate between both ends, or be random among n neighbouring
-// values. The smallest and the largest of these then occur if there are enough elements.
+// values. The smallest and the largest of these then occur if there are enough elements. kSymmetric
+// are the 255 values from -127 to 127, as int8.
 enum class Values {
   kAbsent,
   kRandom,
@@ -29,6 +30,7 @@ enum class Values {
   k128Values,
   k129Values,
   k255Values,
+  kSymmetric,
   k256Values
 };
 
