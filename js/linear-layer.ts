@@ -132,7 +132,7 @@ export function layerOf(
     throw error;
   }
   const runner = isInt8
-    ? int8Runner(core, form, weights, held as HeapTensor)
+    ? int8Runner(core, form, weights, held as HeapTensor, leastScaleOf(vectors))
     : floatRunner(core, form, weights, held);
   const check = (op: string) => {
     core.checkAlive(op);
@@ -186,6 +186,17 @@ export function layerOf(
   return Object.freeze(layer);
 }
 
+/** The scale of x at which C of the largest bias is 2^31. */
+function leastScaleOf([bias, bScale]: Vectors): number {
+  const ratio = (value: number, i: number) => Math.abs(value) / (bScale as Float32Array)[i]!;
+  return (
+    (bias as Float32Array | null)?.reduce(
+      (least, value, i) => Math.max(least, ratio(value, i) / 2 ** 31),
+      0,
+    ) ?? 0
+  );
+}
+
 /** Memory of at least `size` elements. */
 function hold(core: Core, op: string, dtype: DType, size: number, bytes: number): HeapTensor {
   return core.guard(op, () => {
@@ -230,7 +241,14 @@ function floatRunner(
   };
 }
 
-function int8Runner(core: Core, form: Form, weights: PackedWeights, held: HeapTensor): Runner {
+/** @param leastScale of x, if each call finds it: with smaller ones C would saturate */
+function int8Runner(
+  core: Core,
+  form: Form,
+  weights: PackedWeights,
+  held: HeapTensor,
+  leastScale: number,
+): Runner {
   const op = 'run';
   const [k, n, bias, , zeros, min, max, typeOfX, scaleOfX, zeroOfX, ...y] = form;
   const [typeOfY, scaleOfY, zeroOfY] = y;
@@ -254,7 +272,7 @@ function int8Runner(core: Core, form: Form, weights: PackedWeights, held: HeapTe
 
   // The block of module.quantize(), and then that of qgemm; see block.ts for operands.
   const quantizing = Float64Array.of(
-    ...[0, 1, 0, 0, typeOfA, 0, scaleOfX, zeroOfX],
+    ...[0, 1, 0, 0, typeOfA, 0, scaleOfX || -leastScale, zeroOfX],
     ...(scaleOfX === 0
       ? [aAt, aAt + 4, bias * n, biasAt, scalesAt, n, sumsAt]
       : [0, 0, 0, 0, 0, 0, 0]),

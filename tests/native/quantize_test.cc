@@ -75,7 +75,7 @@ TEST(Quantize, EveryRemainderAndLayout) {
         }
       }
     }
-    // One row for all: GEMV may have a matrix whose rows are the same.
+    // All rows are the same one.
     expect_reference(random_values(37, 3, 1), 3, 37, 0, type, {0.02F, 3});
   }
 }
