@@ -2,12 +2,13 @@
 import { expect, it } from 'vitest';
 import * as wgemm from 'wgemm';
 import * as inline from 'wgemm/inline';
+import * as linear from 'wgemm/linear';
 import { dtypes } from './dtypes.js';
 import { thrown } from './errors.js';
 import { Random } from './tensors.js';
 
-it('exports what wgemm does', () => {
-  expect(Object.keys(inline).sort()).toEqual(Object.keys(wgemm).sort());
+it('exports what wgemm and wgemm/linear do', () => {
+  expect(Object.keys(inline).sort()).toEqual(Object.keys({ ...wgemm, ...linear }).sort());
   expect(inline.version).toBe(wgemm.version);
 });
 
