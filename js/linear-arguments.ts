@@ -34,7 +34,7 @@ export type Form = readonly [
   max: number,
   /** An index into `quantizedTypes`. */
   typeOfX: 0 | 1,
-  /** 0: each call finds the scale and the zero point of x. */
+  /** 0: each call computes the scale and the zero point of x. */
   scaleOfX: number,
   zeroOfX: number,
   typeOfY: 0 | 1,
@@ -68,7 +68,7 @@ const kinds: Partial<Record<DType, readonly string[]>> = {
   uint8: ['int8'],
 };
 
-/** @internal Reads the options of `createLinear`, and checks what needs no core. */
+/** @internal Reads the options of `createLinear`, and checks everything that needs no core. */
 export function readLinear(reader: Reader, options: unknown): LinearArguments {
   const { dtypes } = reader;
   reader.checkAlive(op);
@@ -208,7 +208,10 @@ function readQuantization(
   ];
 }
 
-/** @internal Throws unless these are types and shapes of x and `out`. Makes no objects. */
+/**
+ * @internal Throws unless x and `out` may have these types and shapes. `typeOfOut`: null if the
+ * call has no `out`. Makes no objects, except errors.
+ */
 export function checkRun(
   form: Form,
   typeOfX: DType,

@@ -6,7 +6,7 @@
  *    12  uint32: FNV-1a of the bytes from 16 to the packed weights, which have their own checksum
  *    16  float64: number of all bytes
  *    24  float64: each number of the layer's Form
- *   128  bias, scales and zero points, as in the memory, with zeros between them
+ *   128  bias, scales and zero points, as in the memory, padded with zeros to multiples of 64 bytes
  *     -  the packed weights, as their serialize() returns them
  */
 import { ArgumentError, OutOfMemoryError, PackMismatchError } from './index.js';

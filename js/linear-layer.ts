@@ -1,9 +1,10 @@
 /**
  * Layers in the memory of an instance.
  *
- * A layer holds packed weights, and one piece of memory for the rest. In floating point that is the
- * bias. With int8 it is, each from a multiple of 64 bytes on: bias, scales and zero points of the
- * weights, C of qgemm, and scales and zero points of x and of the result.
+ * A layer holds packed weights, and one piece of memory for the rest. A floating-point layer has
+ * the bias there. An int8 layer has bias, scales and zero points of the weights, and C of qgemm.
+ * After these it has the scales and zero points of x and of the result. Each part begins at a
+ * multiple of 64 bytes.
  */
 import {
   DisposedError,
@@ -71,7 +72,7 @@ interface Runner {
   dispose(): void;
 }
 
-/** @internal Where the parts of the memory of a layer begin, in bytes. */
+/** @internal The offsets of the parts of the memory of a layer, and its size, in bytes. */
 export function layoutOf([, n, bias, isInt8, zeros]: Form) {
   const aligned = (bytes: number) => Math.ceil(bytes / 64) * 64;
   const scale = aligned(4 * bias * n);
@@ -104,7 +105,7 @@ export function makeLayer(core: Core, { form, attributes, operands }: LinearArgu
   }
 }
 
-/** @internal A layer of packed weights, which end with it, also if this throws. */
+/** @internal A layer that owns these packed weights. If this throws, it disposes of them. */
 export function layerOf(
   core: Core,
   form: Form,
@@ -117,7 +118,7 @@ export function layerOf(
   let held: HeapTensor | null = null;
   try {
     const [bias, bScale] = vectors as [Float32Array | null, Float32Array];
-    // If each call finds a scale of x, this only checks the bias.
+    // If each call computes the scale of x, it also computes C. This then only checks the bias.
     const sums =
       isInt8 && bias
         ? quantizeBias({ data: bias, shape: [n] }, { aScale: form[8] || 1, bScale }).data
@@ -186,7 +187,7 @@ export function layerOf(
   return Object.freeze(layer);
 }
 
-/** The scale of x at which C of the largest bias is 2^31. */
+/** The scale of x at which the greatest magnitude in C is 2^31. With a smaller one C saturates. */
 function leastScaleOf([bias, bScale]: Vectors): number {
   const ratio = (value: number, i: number) => Math.abs(value) / (bScale as Float32Array)[i]!;
   return (
@@ -241,7 +242,7 @@ function floatRunner(
   };
 }
 
-/** @param leastScale of x, if each call finds it: with smaller ones C would saturate */
+/** @param leastScale the least scale of x that a call may choose, see `leastScaleOf` */
 function int8Runner(
   core: Core,
   form: Form,
@@ -415,7 +416,7 @@ function gatherTo(to: DataArray, core: Core, operand: Operand): void {
   else gather(copy, 0, data, shape, strides, 0, 0);
 }
 
-/** What the errors of operations name, and what a layer calls it. */
+/** Operands as the errors of operations name them, and as a layer names them. */
 const names: readonly (readonly [RegExp, string])[] = [
   [/\b(src|A)\b/g, 'x'],
   [/\b(dst|Y)\b/g, 'out'],
@@ -428,8 +429,8 @@ const namesInCreate: typeof names = [
 ];
 
 /**
- * @internal The error of an operation that a layer uses, as one of the layer. `shape`: that of x,
- * which the core sees as a row.
+ * @internal Renames the operands in an error of an operation that a layer uses. `shape` is that of
+ * x, which `quantize` sees as a row; undefined: the error is of `createLinear`.
  */
 export function renamed(error: unknown, op: string, shape?: readonly number[]): unknown {
   if (!(error instanceof GemmError) || error.constructor === GemmError) return error;

@@ -24,7 +24,7 @@ import { handleOf, numberOf, type WorkerWeights } from './worker-handles.js';
 import type { Link, Request } from './worker-link.js';
 import { running } from './worker-requests.js';
 
-/** Options of every call of a layer. */
+/** Options of the calls that make or run a layer. */
 export interface LinearCallOptions {
   /** When it aborts, the call is rejected with its reason. */
   signal?: Signal | undefined;
@@ -35,20 +35,20 @@ export interface WorkerLinear<
   X extends DataArray = Float32Array,
   Y extends DataArray = Float32Array,
 > extends LinearInfo {
-  /** As `run` of a layer in `wgemm`, with a promise. */
+  /** Does what `run` of a `Linear` of `wgemm/linear` does, and returns a promise. */
   run<O extends WorkerTensorLike<Y>>(
     x: WorkerTensorLike<X>,
     options: LinearCallOptions & { out: O },
   ): Promise<O>;
   run(x: WorkerTensorLike<X>, options?: LinearCallOptions | null): Promise<Tensor<Y>>;
-  /** As `serialize` of a layer in `wgemm`, with a promise. */
+  /** Does what `serialize` of a `Linear` of `wgemm/linear` does, and returns a promise. */
   serialize(options?: CallOptions): Promise<ReturnType<Uint8Array['slice']>>;
 }
 
 type Weights = InWorker<TensorLike<Float32Array | Uint16Array>> | FloatLinearOptions['weights'];
 type Vector = WorkerTensorLike<Float32Array>;
 
-/** As `createLinear` of `wgemm`, with a promise. */
+/** Does what `createLinear` of `wgemm/linear` does, and returns a promise. */
 export function createLinear(
   wg: WorkerGemm,
   options: FloatLinearOptions<Weights, Vector> & LinearCallOptions,
@@ -67,7 +67,7 @@ export async function createLinear(wg: unknown, options: unknown): Promise<never
   });
 }
 
-/** As `deserializeLinear` of `wgemm`, with a promise. */
+/** Does what `deserializeLinear` of `wgemm/linear` does, and returns a promise. */
 export function deserializeLinear(
   wg: WorkerGemm,
   bytes: Uint8Array | ArrayBufferLike,
@@ -126,7 +126,7 @@ function layerOf(link: Link, handle: WorkerWeights, wg: object): object {
     },
     async run(x: unknown, options?: unknown) {
       const result = await link.call('run', options, () => running(link, number, x, options));
-      owners.set(layer, wg); // so that they live until now
+      owners.set(layer, wg); // keeps layer and instance alive until now
       return result;
     },
     serialize: async (options?: CallOptions) => await handle.serialize(options),

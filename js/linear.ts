@@ -1,6 +1,7 @@
 /**
- * Layers: y = activation(x * weights + bias), with all that they need in the memory of an instance.
- * An entry of its own, so that a page without layers does not load it.
+ * Layers compute y = activation(x * weights + bias). Weights, bias, scales and zero points stay in
+ * the memory of an instance. This is an entry of its own, so that a page without layers does not
+ * load it.
  *
  * @packageDocumentation
  */
@@ -69,12 +70,12 @@ export interface Int8LinearOptions<
   as?: 'int8' | undefined;
   /**
    * How x is quantized. Default: each call quantizes x as `quantize(x)`, to uint8, by the range of
-   * all of x.
+   * all of x. The scale is larger if the quantized bias would otherwise not fit int32.
    */
   input?: I | undefined;
   /**
-   * How the result is quantized: it is the x of a layer with this `input`. It needs an `input`
-   * here. Default: the result is float32.
+   * How the result is quantized. A layer with this as its `input` takes the result as x. `output`
+   * needs an `input`. Default: the result is float32.
    */
   output?: O | undefined;
 }
@@ -84,21 +85,21 @@ export type LinearInput<I> = Float32Array | (I extends Quantization ? QuantizedA
 export type LinearOutput<O> = O extends Quantization ? QuantizedArray : Float32Array;
 
 /**
- * A layer, made by {@link createLinear}. It holds its memory until its `dispose()`, that of its
- * instance, or until garbage collection.
+ * A layer, made by {@link createLinear}. It owns its memory until its `dispose()`, the `dispose()`
+ * of its instance, or garbage collection.
  */
 export interface Linear<
   X extends DataArray = Float32Array,
   Y extends DataArray = Float32Array,
 > extends LinearInfo {
   /**
-   * activation(x * weights + bias). An int8 layer gives x, if it is float32, to `quantize`, and
-   * then computes as `qgemm` with `quantizeBias`, to the bit. If x and `out` are in the heap, the
-   * call copies nothing.
+   * Computes activation(x * weights + bias). An int8 layer quantizes x if it is float32. Then it
+   * computes the same bits as `qgemm` with C from `quantizeBias`. If x and `out` are in the heap,
+   * the call copies nothing.
    *
-   * @param x float32 of shape (..., K); int8 or uint8 is taken as quantized by `input`
-   * @param options out: receives the result and is returned. It must not overlap x. With int8 it must
-   * be contiguous.
+   * @param x float32 of shape (..., K); or quantized by `input`, with its type
+   * @param options `out` receives the result and is returned. It must not overlap x. With int8 it
+   * must be contiguous.
    * @returns (..., N): `out`, or a tensor with an array of its own; float32, or quantized by
    * `output`
    * @throws ShapeError, DTypeError, ArgumentError (also for NaN in x of an int8 layer),
@@ -107,8 +108,8 @@ export interface Linear<
   run<O extends TensorLike<Y>>(x: TensorLike<X>, options: { out: O }): O;
   run(x: TensorLike<X>, options?: { out?: TensorLike<Y> | undefined } | null): Tensor<Y>;
   /**
-   * The whole layer as bytes, in a new array. `deserializeLinear` makes it from them, in any
-   * instance, build or engine. Equal layers have the same bytes.
+   * Returns the whole layer as bytes, in a new array. `deserializeLinear` makes a layer from them,
+   * in any instance, build or engine. Equal layers have the same bytes.
    * @throws DisposedError, OutOfMemoryError
    */
   serialize(): ReturnType<Uint8Array['slice']>;
@@ -122,9 +123,9 @@ export interface LinearInfo {
   readonly outputs: number;
   /** The type of the packed weights. */
   readonly dtype: DType;
-  /** Bytes of memory of the weights, bias, scales and zero points. */
+  /** Bytes of memory that the weights, bias, scales and zero points take. */
   readonly byteLength: number;
-  /** Whether it has ended: by its own `dispose()`, or with its instance. */
+  /** Whether its own `dispose()`, or the end of its instance, has ended it. */
   readonly disposed: boolean;
   /** Frees the memory. Does nothing the second time. */
   dispose(): void;
@@ -132,7 +133,8 @@ export interface LinearInfo {
 }
 
 /**
- * Makes a layer: packs weights, and keeps bias, scales and zero points with them in the memory.
+ * Makes a layer. It has copies of the weights and of the bias, so the caller may change or dispose
+ * of these afterwards.
  *
  * @example
  * const layer = createLinear(wg, { weights, bias, as: 'int8', activation: 'relu' });
@@ -151,8 +153,8 @@ export function createLinear(wg: unknown, options: unknown): never {
 }
 
 /**
- * A layer from the bytes that `serialize()` returned. While the call runs, the memory must have
- * room for a copy of the bytes, too.
+ * Makes a layer from the bytes that `serialize()` returned. The layer has its own copy. While the
+ * call runs, the memory must have room for another copy of the bytes.
  *
  * @throws PackMismatchError for bytes that are cut short, were changed, or are no layer;
  * ArgumentError, DisposedError, OutOfMemoryError
