@@ -182,7 +182,7 @@ interface Pass {
   readonly dtype: DType | undefined;
   readonly shape: readonly number[];
   readonly steps: readonly number[];
-  /** Reads the element at an index; null: the pass is through nested arrays. */
+  /** Reads the element at an index; null: the elements are in nested arrays. */
   readonly read: Read | null;
   /** The index along each axis where the pass is. */
   readonly place: number[];
@@ -236,7 +236,7 @@ function copy(
   return { data, shape, dtype };
 }
 
-/** The default type of elements whose array tells none. */
+/** The default type of elements whose array determines none. */
 function defaultType(sample: unknown): DType {
   const array = classOf(sample);
   if (array !== undefined) return array === 'Int16Array' ? 'int32' : 'uint8';
@@ -249,10 +249,10 @@ function defaultType(sample: unknown): DType {
  * offset and strides, which may be negative.
  *
  * Nothing is copied if calls can read the elements where they are: the result then has the caller's
- * array, or the tensor in the heap. Otherwise the result is contiguous and has a new array. This
- * concerns numbers in arrays that are not typed arrays, matrices of ml-matrix, negative strides, an
- * Int16Array, a Uint8ClampedArray, and elements of another type than `dtype`. The data of a tensor
- * of tfjs is what its `dataSync()` returns.
+ * array, or the tensor in the heap. Otherwise the result is contiguous and has a new array. The
+ * call copies nested arrays, matrices of ml-matrix, tensors with negative strides, and elements of
+ * another type than `dtype`. It also copies an Int16Array and a Uint8ClampedArray. The data of a
+ * tensor of tfjs is what its `dataSync()` returns.
  *
  * Conversions to floats round half to even, once; those of bigints begin with the nearest float64.
  * Conversions to integers throw unless each element is whole and in range.
@@ -262,10 +262,11 @@ function defaultType(sample: unknown): DType {
  * tensor(ndarray(new Float64Array(6), [2, 3]).transpose(1, 0)); // float64, not copied
  * tensor(np.array([[1, 2]]), { dtype: 'bfloat16' });
  *
- * @param options `dtype`: default the type of the array; otherwise float32 for numbers, int64 for
- * bigints, float64 for ml-matrix, int32 for an Int16Array and uint8 for a Uint8ClampedArray. A
- * Uint16Array has the bits of `'float16'` or `'bfloat16'`, and needs to say which. If its library
- * says that it is `'uint16'`, it has integers, which convert to other types.
+ * @param options `dtype`: by default the type of the array. If that is no type of this package, it
+ * is int32 for an Int16Array and uint8 for a Uint8ClampedArray. Other numbers become float32,
+ * bigints int64, and matrices of ml-matrix float64. A Uint16Array has the bits of `'float16'` or
+ * `'bfloat16'`, and needs a `dtype`. If its library says that it is `'uint16'`, it has integers,
+ * which convert to other types.
  * @throws ShapeError, DTypeError, ArgumentError, DisposedError, OutOfMemoryError
  */
 export function tensor<D extends DType>(
@@ -347,7 +348,7 @@ const most = 2 ** 26;
  * uint64. A tensor of rank 0 gives its number.
  *
  * @param y a result, another tensor or a view of one, or a tensor in the heap. For a tensor in a
- * worker, pass what its `read()` returns
+ * worker, pass `{ data, shape }` with the array that its `read()` returns
  * @throws ShapeError, DTypeError, ArgumentError, DisposedError; OutOfMemoryError for more than 2^26
  * elements or arrays
  */

@@ -260,7 +260,8 @@ printable(Instance.prototype, (instance) => {
 
 /** The line about the kernel of large float32 products. */
 function bestKernel({ info }: { info: Info }): string {
-  return `best kernel: ${info.kernels.find(({ tile, preferred }) => preferred && tile[0] > 1)?.name}`;
+  const best = info.kernels.find(({ tile, preferred }) => preferred && tile[0] > 1);
+  return `best kernel: ${best?.name}`;
 }
 
 /** The class of instances, for `instanceof`. */

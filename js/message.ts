@@ -124,8 +124,9 @@ export interface Held {
   readonly id: number;
   readonly dtype: DType;
   readonly shape: readonly number[];
-  /** Only for weights: the operation that they are for, and their bytes. A layer is held as weights. */
+  /** Only for packed weights: the operation that they are for. A layer has kind `weights`, too. */
   readonly op?: 'gemm' | 'qgemm';
+  /** Only for kind `weights`: their size in memory, in bytes. */
   readonly byteLength?: number;
 }
 

@@ -17,7 +17,7 @@ interface Parts {
  * Consoles of Node, Bun and Deno print it; inside another object they print its first line.
  */
 export function printable<T extends object>(prototype: T, details: (object: T) => string): void {
-  // toString() has no arguments.
+  // Consoles pass the depth and their options. toString() passes nothing.
   function value(this: T, depth?: number, options?: { depth: number }): string {
     let text = prototype.constructor.name;
     try {
@@ -27,7 +27,7 @@ export function printable<T extends object>(prototype: T, details: (object: T) =
         : ` ${dtype} [${shape.join(', ')}], ${byteLength ?? size * bytesOf(dtype)} bytes`;
       text += disposed ? ', disposed' : `\n  ${details(this)}`;
     } catch {
-      // It is a proxy, or only inherits from the class: its name must do.
+      // The object is a proxy, or only inherits from the class. The text is the name alone.
     }
     const isNested = (depth as number) < (options?.depth as number);
     return isNested ? (text.split('\n')[0] as string) : text;

@@ -128,8 +128,8 @@ export class Link implements Reader {
           'the worker does not start',
           adviceFor(
             import.meta.url,
-            'have wgemm-worker.js beside this script, in a page from its origin and under headers ' +
-              'that allow it',
+            'have wgemm-worker.js beside this script, in a page from its origin and under ' +
+              'headers that allow it',
           ),
         ] as const);
     this.end((op) => new GemmError(code, op, '', `${op}: ${what} (${why}); ${advice}`, { cause }));
