@@ -6,8 +6,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createGemm, DTypeError, type Gemm, tensor, type TensorInput, toNested } from 'wgemm';
 import * as worker from 'wgemm/worker';
 
-// What is used of the libraries: their own declarations need options that this project lacks, or
-// there are none.
+// Declares the parts of the libraries that the tests use. Their own declarations need compiler
+// options that this project lacks, or do not exist.
 interface NdArray {
   readonly data: unknown;
   readonly shape: number[];
@@ -120,7 +120,7 @@ const numbers = (length: number) => Array.from({ length }, (_, i) => ((i * 5) % 
 describe('ndarray', () => {
   const classes = [Float32Array, Float64Array, Int32Array];
 
-  it.each(classes)('of a %o', (Class) => {
+  it.each(classes)('may hold a %o', (Class) => {
     const x = ndarray(Class.from(numbers(12)), [3, 4]);
     const views = {
       whole: x,
@@ -143,7 +143,7 @@ describe('ndarray', () => {
     expect(toNested(tensor(ndarray(x.data, [3, 4, 0])))).toEqual(Array(3).fill(Array(4).fill([])));
   });
 
-  it('of an array, of a store and of 16 or 64 bits', () => {
+  it('may hold an array, a store, and elements of 16 or 64 bits', () => {
     const list = numbers(6);
     const x = ndarray(list, [2, 3]).transpose(1, 0).step(-1, 1);
     expect(expectMatrix(x, [3, 2], (i, j) => x.get(i, j)).dtype).toBe('float32');
@@ -162,7 +162,7 @@ describe('ndarray', () => {
     expect(() => tensor(words)).toThrow(DTypeError);
   });
 
-  it('of a million elements, transposed and backwards', () => {
+  it('may have a million elements, transposed and backwards', () => {
     const data = Float32Array.from({ length: 1e6 }, (_, i) => i % 3);
     const x = ndarray(data, [1000, 1000]).transpose(1, 0).step(-1, 1);
     const y = wg.gemm(
@@ -174,7 +174,7 @@ describe('ndarray', () => {
 });
 
 describe('numpy-ts', () => {
-  it.each(['float32', 'float64', 'int32', 'float16'] as const)('of %s', (dtype) => {
+  it.each(['float32', 'float64', 'int32', 'float16'] as const)('may hold %s', (dtype) => {
     const x = np.array(numbers(20), dtype).reshape(4, 5);
     const views = {
       whole: x,
@@ -193,7 +193,7 @@ describe('numpy-ts', () => {
     expect(toNested(tensor(x.slice('4:')))).toEqual([]);
   });
 
-  it('of other types', () => {
+  it('may hold other types', () => {
     expect(tensor(np.array([1, 0], 'bool')).dtype).toBe('uint8');
     expect(tensor(np.array([-1, 2], 'int16')).data).toEqual(new Int32Array([-1, 2]));
     expect(toNested(tensor(np.array([1n, -2n], 'int64')))).toEqual([1n, -2n]);
@@ -205,7 +205,7 @@ describe('numpy-ts', () => {
 });
 
 describe('@stdlib/ndarray', () => {
-  it.each(['row-major', 'column-major'] as const)('in %s order', (order) => {
+  it.each(['row-major', 'column-major'] as const)('may have %s order', (order) => {
     const data = Float64Array.from(numbers(12));
     const steps = order === 'row-major' ? [4, 1] : [1, 3];
     for (const [shape, strides, offset] of [
@@ -220,7 +220,7 @@ describe('@stdlib/ndarray', () => {
     }
   });
 
-  it('of other types', () => {
+  it('may hold other types', () => {
     const x = ndarrayBase('generic', numbers(4), [2, 2], [2, 1], 0, 'row-major');
     expectMatrix(x, [2, 2], (i, j) => x.get(i, j));
     const bytes = new Uint8ClampedArray([1, 2]);
@@ -234,7 +234,7 @@ describe('@stdlib/ndarray', () => {
 });
 
 describe('tfjs', () => {
-  it('tensors and buffers', () => {
+  it('may be tensors and buffers', () => {
     const list = numbers(12);
     for (const dtype of ['float32', 'int32'] as const) {
       const x = tf.tensor(list, [3, 4], dtype);
@@ -252,7 +252,7 @@ describe('tfjs', () => {
     expect(toNested(tensor(tf.zeros([2, 1, 2])))).toEqual([[[0, 0]], [[0, 0]]]);
   });
 
-  it('of data that is no real numbers, or not there', async () => {
+  it('must hold real numbers that can be read at once', async () => {
     expect(() => tensor(tf.complex([1], [2]))).toThrow(DTypeError);
     expect(() => tensor(tf.tensor(['a']))).toThrow(DTypeError);
     const x = tf.tensor([1, 2]);
@@ -264,7 +264,7 @@ describe('tfjs', () => {
   });
 });
 
-it('ml-matrix', () => {
+it('ml-matrix keeps its elements', () => {
   const x = new Matrix([
     [1, 2, 3],
     [4, 5, 6],

@@ -145,7 +145,7 @@ it('shows one line inside another object', () => {
   weights.dispose();
 });
 
-it('never throws, also for what only inherits or is a proxy', async () => {
+it('never throws, also for a proxy or an object that only inherits', async () => {
   const objects = [
     here.alloc('float32', [2]),
     here.pack(ramp([3, 2]), { op: 'gemm' }),

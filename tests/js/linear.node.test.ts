@@ -28,7 +28,7 @@ const floats = (...shape: number[]): Tensor<Float32Array> =>
   random.tensor('float32', shape) as never;
 const create = (options: object): Promise<WorkerLinear> => createLinear(wg, options as never);
 
-it.each(['float32', 'bfloat16', 'int8'])('%s: results, bytes and memory', async (as) => {
+it.each(['float32', 'bfloat16', 'int8'])('%s: equals the layer here', async (as) => {
   const options = { weights: floats(19, 7), bias: floats(7), activation: 'relu', as };
   const layer = await create(options);
   using same = here.createLinear(local, options as never);
@@ -54,7 +54,7 @@ it.each(['float32', 'bfloat16', 'int8'])('%s: results, bytes and memory', async 
   for (const each of [layer, read, held, heldOut]) each.dispose();
 });
 
-it('static quantization, and weights that are quantized', async () => {
+it('takes static quantization, and quantized weights', async () => {
   const [w, x] = [floats(19, 7), floats(4, 19)];
   const options = { weights: quantize(w, { axis: 1 }), input: quantize(x), output: { scale: 0.5 } };
   const layer = await create(options);

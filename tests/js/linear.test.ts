@@ -56,7 +56,7 @@ function expectBits(found: TensorLike, wanted: TensorLike): void {
   expect(bits(found.data)).toEqual(bits(wanted.data));
 }
 
-/** What a layer must return, by the calls that it stands for. */
+/** The result that a layer must return, by the calls that it replaces. */
 function wanted(x: Floats, options: Options & { as?: (typeof forms)[number] }): TensorLike {
   const { weights, bias, as = 'float32', activation, trans, input, output } = options;
   const w = weights as Floats;
@@ -107,7 +107,7 @@ function wantedInt8(
   return { data: result.data, shape: [...x.shape.slice(0, -1), n as number] };
 }
 
-describe('a layer computes what the calls compute that it stands for', () => {
+describe('a layer computes the same as the calls that it replaces', () => {
   it.each(forms)('%s: all shapes, with bias and activation', (as) => {
     for (const [k, n] of sizes) {
       for (const [i, activation] of activations.entries()) {
@@ -730,7 +730,7 @@ describe('bytes', () => {
     },
   );
 
-  it('are of one form for ever', () => {
+  it('never change their form', () => {
     using layer = create({
       weights: {
         data: Int8Array.of(1, 2, 3, 4),

@@ -249,7 +249,7 @@ describe('every call is right with windows', () => {
   it.each([false, true])('in a worker, with transfer %s', async (transfer) => {
     await fc.assert(
       fc.asyncProperty(problem, async (spec) => {
-        // A view of the heap cannot be had there.
+        // A test cannot get a view of the heap there.
         const specs = spec.specs.map((each) =>
           each.where === 'the heap' ? { ...each, where: 'a handle' as const } : each,
         );

@@ -2,7 +2,9 @@
 
 /** A program for an entry. Awaiting what is no promise is allowed, so one text serves both. */
 export const cases = (entry) => `
-import { createGemm, type ${entry.endsWith('worker') ? 'Worker' : ''}QGemmInputs as Inputs } from '${entry}';
+import {
+  createGemm, type ${entry.endsWith('worker') ? 'Worker' : ''}QGemmInputs as Inputs,
+} from '${entry}';
 import type {
   DType, GemmArray, GemmOptions, MatMulOptions, Matrix, PackOptions, QGemmOptions, Tensor,
   TensorInput,
@@ -32,7 +34,9 @@ export async function absent(relu: boolean): Promise<void> {
     threads: none, simd: none, determinism: none, assets: none, maxMemory: none,
   });
   const activation = relu ? 'relu' : none;
-  const gemm = { alpha: none, beta: none, transA: none, transB: none, opset: none, broadcast: none };
+  const gemm = {
+    alpha: none, beta: none, transA: none, transB: none, opset: none, broadcast: none,
+  };
   await wg.gemm(f32, named, none, { ...gemm, activation, out: none });
   await wg.gemm(f32, f32, null, none);
   await wg.matmul(f32, f32, none, {
@@ -117,8 +121,9 @@ export async function variables(inputs: Inputs, relu: boolean): Promise<void> {
   same<typeof filled, readonly [typeof held, typeof held, typeof held, typeof held]>(true);
   const perhaps = await wg.gemm(f32, f32, null, { out: relu ? held : undefined });
   same<typeof perhaps, typeof held | Matrix<New32>>(true);
-  const toF32: [GemmOptions<Float32Array>, MatMulOptions<Float32Array>, QGemmOptions<Float32Array>] =
-    [{ out: f32 }, { out: f32, outType: 'float32' }, { out: f32 }];
+  const toF32: [
+    GemmOptions<Float32Array>, MatMulOptions<Float32Array>, QGemmOptions<Float32Array>,
+  ] = [{ out: f32 }, { out: f32, outType: 'float32' }, { out: f32 }];
   const data: Float32Array[] = [
     (await wg.gemm(f32, f32, null, toF32[0])).data,
     (await wg.matmul(f32, f32, null, toF32[1])).data, (await wg.qgemm(quantized, toF32[2])).data,
@@ -164,7 +169,9 @@ export async function types(): Promise<void> {
   await wg.matmul(f64, f64, null, { outType: 'float64' });
   await wg.matmul(b16, b16, null, { outType: 'bfloat16' });
   const dtype: 'float32' = (await wg.gemm(f32, f32)).dtype;
-  await wg.gemm({ data: new Uint16Array(4), shape, dtype: 'float16' }, b16, await wg.gemm(b16, b16));
+  await wg.gemm(
+    { data: new Uint16Array(4), shape, dtype: 'float16' }, b16, await wg.gemm(b16, b16),
+  );
   // @ts-expect-error: only 16 bits can be widened
   await wg.matmul(f64, f64, null, { outType: 'float32' });
   // @ts-expect-error: never narrowed
@@ -194,12 +201,16 @@ export async function buffers(): Promise<New32> {
   const own = await wg.gemm(shared, f32, null, { out: f32 });
   same<typeof own, typeof f32>(true);
   await wg.matmul(shared, f32, named, { out: held });
-  await wg.qgemm({ ...quantized, a: { data: new Int8Array(new SharedArrayBuffer(4)), shape }, bScale: shared.data });
+  await wg.qgemm({
+    ...quantized, a: { data: new Int8Array(new SharedArrayBuffer(4)), shape }, bScale: shared.data,
+  });
   return (await wg.matmul(held, shared, f32)).data;
 }
 
 /** Functions over several types. */
-export async function generic<A extends GemmArray>(x: TensorInput<A>, some: TensorInput): Promise<DType> {
+export async function generic<A extends GemmArray>(
+  x: TensorInput<A>, some: TensorInput,
+): Promise<DType> {
   const wg = await createGemm();
   await wg.gemm(x, x, x, { beta: 2 });
   await wg.gemm(x, x, null, { out: x });
