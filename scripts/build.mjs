@@ -258,7 +258,10 @@ export async function makeDist() {
   });
 }
 
-/** Makes build/example-library/: the entries `wgemm` and `wgemm/linear`, with the one build that the examples use. */
+/**
+ * Makes build/example-library/: the entries `wgemm` and `wgemm/linear`, with the one build that the
+ * examples use.
+ */
 export async function makeExampleLibrary() {
   const name = 'wgemm-relaxed';
   await buildPreset(name.replace('wgemm', 'wasm'), 'wgemm_wasm');

@@ -1,4 +1,5 @@
-// The trained network, to run and no longer to learn. Each layer holds all that it needs.
+// The trained network as layers, which run but do not learn. Each holds its weights and bias, and
+// an int8 layer its scales and zero points, too.
 import { quantize } from 'wgemm';
 import { createLinear } from 'wgemm/linear';
 

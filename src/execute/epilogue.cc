@@ -169,8 +169,8 @@ void combine(const Problem& problem, bool canonical_nan, int64_t rows, int64_t c
 // Columns per step of requantization: four vectors of accumulators, one vector of 8-bit results.
 constexpr int64_t kGroup = 16;
 
-// Converts float32 to the type of Y: float32, int8 or uint8. uint8 is int8 for a zero point less by
-// 128, with another highest bit.
+// Converts float32 to the type of Y: float32, int8 or uint8. For uint8 it computes int8 with a zero
+// point that is 128 less, and flips the highest bit.
 struct Output {
   int64_t bytes;  // of an element of Y
   // The bounds. If Y is quantized, they are within the range of int8, less the zero point.

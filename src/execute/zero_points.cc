@@ -98,7 +98,7 @@ void ZeroPointCorrection::compute_b_zero_points(int64_t col, int64_t cols, int32
     const v128_t zero = wasm_i8x16_splat(static_cast<int8_t>(int8_offset(from.dtype))),
                  shift = wasm_i16x8_splat(static_cast<int16_t>(b_shift));
     for (; j + 8 <= cols; j += 8) {
-      // As int8: uint8 less 128 has another highest bit.
+      // As int8: flipping the highest bit of a uint8 subtracts 128.
       const v128_t bytes = wasm_v128_xor(wasm_v128_load64_zero(row + j), zero);
       const v128_t shifted = wasm_i16x8_sub(wasm_i16x8_extend_low_i8x16(bytes), shift);
       wasm_v128_store(values + j, wasm_i32x4_extend_low_i16x8(shifted));
