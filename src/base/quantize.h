@@ -16,16 +16,17 @@ struct FloatRows {
   int64_t row_stride;  // elements from row to row
 };
 
+// An integer y stands for the number (y - zero_point) * scale.
 struct QuantizedScale {
   float scale;
   int zero_point;
 };
 
-// Writes x to `y`, contiguous rows of `type`, which is kInt8 or kUInt8 and must not overlap x. If
-// q->scale is above 0, it applies with q->zero_point. Otherwise both come from the range of x and 0
-// in the way of ONNX DynamicQuantizeLinear, and are written to `q`. The scale is then at least
-// -q->scale.
-// Error: kArgument if an element is NaN, or if the range is infinite. Nothing is written then.
+// Quantizes x and writes it to `y`: contiguous rows of `type`, which is kInt8 or kUInt8. y must not
+// overlap x. If q->scale is above 0, it applies with q->zero_point. Otherwise both come from the
+// range of x and 0, as ONNX DynamicQuantizeLinear computes them, and the call writes them to `q`.
+// The scale is then at least -q->scale.
+// Error: kArgument if an element is NaN, or if the range is infinite. The call then writes nothing.
 Status quantize(const FloatRows& x, DType type, QuantizedScale* q, void* y);
 
 // Writes round(bias / (a_scale * b_scale)), computed in float64 and saturated: C of QGemm for a

@@ -118,9 +118,9 @@ struct Place {
   int64_t offset = 0;  // bytes from the start of that buffer
 };
 
-// A block of a tensor that is not in memory, as `count` runs of `length` elements. Element j of
-// run i is data[offset + i * run_stride + j * stride], were the tensor in memory: `offset` includes
-// that of the tensor.
+// A block of a tensor that is not in memory, as `count` runs of `length` elements. If the tensor
+// were in memory, element j of run i would be data[offset + i * run_stride + j * stride]. So
+// `offset` includes that of the tensor. All members count elements.
 struct Runs {
   int64_t offset, count, length, run_stride, stride;
 
@@ -149,8 +149,8 @@ struct BasicTensor {
   // In elements, each >= 0; 0 repeats an element of an input. Empty: contiguous and row-major.
   std::span<const int64_t> strides{};
   int64_t offset = 0;  // index in `data` of the first element, >= 0
-  // Elements behind `data`: exactly as many as dims need. With strides or an offset, at least as
-  // many as dims and strides need from the offset on. -1: not checked.
+  // Number of elements that `data` points to. It must be exactly what dims need. With strides or an
+  // offset, it may be larger than what dims and strides need from the offset on. -1: not checked.
   int64_t size = -1;
   Place place{};
   // A, B, C and Y (src, weights, bias and dst) may be out-of-core: then this is set and `data` is
