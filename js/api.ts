@@ -91,9 +91,9 @@ type EachNot8Bit = {
 };
 
 /**
- * `out` of a call whose result has an array like `A`: a tensor of `Y`. One of `U`, of which less is
- * known, such as the `DataArray` of options in a variable, is checked when the call runs. So are
- * views of handles of `wgemm`, which `GemmOptions` names in a worker, too.
+ * `out` of a call whose result has an array like `A`: a tensor of `Y`. `U` is a type that may be
+ * wider, such as the `DataArray` of options in a variable. The call checks such an `out` when it
+ * runs. It also checks views of handles of `wgemm`, which `GemmOptions` names in a worker, too.
  */
 type Out<P extends Place, A extends DataArray, Y extends DataArray, U extends DataArray> =
   Like<P, Y> | ((Like<P, U> | TensorView<U>) & EachOut<DTypeOf<A>>[DTypeOf<U>]) | undefined;

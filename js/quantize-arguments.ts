@@ -80,7 +80,7 @@ export function readTensor<D extends QuantizeType>(
   };
 }
 
-/** @internal Throws unless a value is an object whose properties may be those of a tensor. */
+/** @internal Throws unless a value is an object that may have the properties of a tensor. */
 export function checkTensor(op: string, name: string, value: unknown): asserts value is object {
   if (!isReadable(value) || (value instanceof HeapTensor && !HeapTensor.is(value))) {
     const allowed = 'it must be a tensor, { data, shape } or from alloc()';

@@ -46,7 +46,7 @@ function resultIn(
   };
 }
 
-/** @internal A call of a layer, of which `number` returns the number. */
+/** @internal The request of a layer's call. `number` returns the layer's number in the worker. */
 export function running(
   link: Link,
   number: () => number,
@@ -115,8 +115,8 @@ const heldIn =
     held && handleOf(link, held);
 
 /**
- * A copy of `out` with another array, since the array of `out` moved away: the same array over the
- * buffer that came back. If only the elements of the result came back, it is an array of these.
+ * Returns a copy of `out` with another array, since the array of `out` moved away. It is the same
+ * array over the buffer that came back. If only the elements of the result came back, it has these.
  *
  * @param given describes the array of `out`
  * @param elements those of the result

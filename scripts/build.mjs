@@ -117,8 +117,8 @@ async function bundle(folder, entry, { as = entry, external = [], pair = 'pair',
 }
 
 /**
- * A script without the calls that name its functions, by which bundlers would keep every function.
- * The lines stay, so that the source map stays true.
+ * Removes the calls that name function declarations: bundlers would keep every function in such a
+ * call. The lines stay, so that the source map stays true.
  */
 function nameless(script) {
   if (!/^ *var __name = /m.test(script))
@@ -127,7 +127,7 @@ function nameless(script) {
 }
 
 /**
- * A minified script with line breaks before declarations, since Node shows the whole line of an
+ * Breaks the lines of a minified script before declarations, since Node shows the whole line of an
  * uncaught error. (esbuild's own limit of lines breaks texts that bundlers look for.)
  */
 function inLines(code, map) {

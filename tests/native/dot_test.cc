@@ -37,7 +37,7 @@ const char* expected_kernel(Dot of_engine, int range) {
   return kernels_by(dot)[0]->name;
 }
 
-// The same for GEMV, for B whose elements as int8 are `low` or more. It has no kernel for seven
+// The same for GEMV, for B whose elements as int8 are `low` or more. GEMV has no kernel for seven
 // bits, and none that shifts B.
 const char* expected_gemv_kernel(Dot of_engine, int range, int low) {
   if (of_engine == Dot::kUnsigned) return "i8_1x32c4__relaxed_dot_unsigned";

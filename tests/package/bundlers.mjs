@@ -103,7 +103,7 @@ const withResult = (code, origin) =>
   `${code}\nfetch('${origin}/result', { method: 'POST', mode: 'no-cors', body: ` +
   `JSON.stringify({ text: document.body.textContent }) });\n`;
 
-/** @param refused what the error of the page must say; without it there must be none */
+/** @param refused text that the error of the page must contain; absent: there must be no error */
 async function expectPage(url, shows, refused) {
   const { text, error } = await openIn('chromium', url);
   if (refused) {

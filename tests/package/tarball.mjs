@@ -203,7 +203,7 @@ const settings = [
   { moduleResolution: 'node10', module: 'esnext', lib: ['es2022'] },
   { ...init, module: 'nodenext', lib: ['es2022', 'dom'] },
 ];
-/** TypeScript 7 has no node10 any more. */
+/** TypeScript 7 no longer has node10. */
 const settingsOf = (compiler) =>
   settings.filter(({ moduleResolution }) => compiler !== '7.0' || moduleResolution !== 'node10');
 
