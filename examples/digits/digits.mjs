@@ -173,7 +173,7 @@ function compare(layers, forms, test) {
     },
   });
 
-  // Plain JavaScript reads arrays of its own faster than the heap.
+  // Plain JavaScript reads its own arrays faster than the heap.
   const inputOf = ({ name, takesBytes }, count) => {
     const shape = [count, pixels];
     const data = test.images.subarray(0, count * pixels);

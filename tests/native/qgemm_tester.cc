@@ -85,8 +85,9 @@ Array<T> vector_of(Extent extent, int64_t n) {
 }
 
 const char* name_of(Values values) {
-  constexpr const char* kNames[] = {"absent",     "random",     "low",        "high",      "ends",
-                                    "128 values", "129 values", "255 values", "256 values"};
+  constexpr const char* kNames[] = {"absent",    "random",     "low",        "high",
+                                    "ends",      "128 values", "129 values", "255 values",
+                                    "symmetric", "256 values"};
   return kNames[static_cast<int>(values)];
 }
 
