@@ -95,7 +95,12 @@ export function makeLayer(core: Core, { form, attributes, operands }: LinearArgu
       const { shape } = weights;
       const data = elementsOf(core, weights) as Float32Array;
       const axis = attributes[1] === 0 ? 1 : 0;
-      const quantized = quantize({ data, shape }, { symmetric: true, axis });
+      let quantized = quantize({ data, shape }, { symmetric: true, axis });
+      const scale = scalesFor(form, quantized.scale, vectors[0] as Float32Array | null, (column) =>
+        isZero(data, shape, axis, column),
+      );
+      if (scale.some((each, column) => each !== quantized.scale[column]))
+        quantized = quantize({ data, shape }, { symmetric: true, axis, scale });
       vectors[1] = quantized.scale;
       weights = operandOf('B', core.dtypes.indexOf('int8'), shape, quantized.data);
     }
@@ -121,7 +126,9 @@ export function layerOf(
     // If each call computes the scale of x, it also computes C. This then only checks the bias.
     const sums =
       isInt8 && bias
-        ? quantizeBias({ data: bias, shape: [n] }, { aScale: form[8] || 1, bScale }).data
+        ? quantizeBias({ data: bias, shape: [n] }, { aScale: form[8] || 1, bScale }).data.map(
+            (sum) => Math.max(-mostSum, Math.min(sum, mostSum)),
+          )
         : null;
     if (end > 0) {
       held = hold(core, op, isInt8 ? 'uint8' : 'float32', isInt8 ? end : n, end);
@@ -187,15 +194,53 @@ export function layerOf(
   return Object.freeze(layer);
 }
 
-/** The scale of x at which the greatest magnitude in C is 2^31. With a smaller one C saturates. */
+/** The greatest magnitude in C, so that adding the products does not wrap. */
+const mostSum = 2 ** 30;
+
+/**
+ * A column's scale is at least its bias times this. Otherwise a column whose weights are next to
+ * nothing has a bias beyond `mostSum`, or needs an x with few steps.
+ */
+const leastRatio = 2 ** -15;
+
+/**
+ * The scales of weights that the layer quantizes: those by their range, or greater ones if the bias
+ * needs them. A column of zeros has the scale of its bias.
+ */
+function scalesFor(
+  form: Form,
+  scales: Float32Array,
+  bias: Float32Array | null,
+  isZeroAt: (column: number) => boolean,
+): Float32Array {
+  const scaleOfX = form[8];
+  const ratio = Math.max(leastRatio, scaleOfX && 1 / (scaleOfX * mostSum));
+  return scales.map((scale, column) => {
+    const least = Math.abs(bias?.[column] ?? 0) * ratio;
+    return least > 0 && (least > scale || isZeroAt(column)) ? least : scale;
+  });
+}
+
+function isZero(data: Float32Array, [k, n]: readonly number[], axis: number, column: number) {
+  const [size, step, start] = (axis === 1 ? [k, n, column] : [n, 1, column * (n as number)]) as [
+    number,
+    number,
+    number,
+  ];
+  for (let i = 0; i < size; ++i) if (data[start + i * step] !== 0) return false;
+  return true;
+}
+
+/**
+ * The least scale of x that a call computes. With a smaller one C would exceed `mostSum`. It is at
+ * most `leastRatio`, so that one column does not take the steps of x from all others.
+ */
 function leastScaleOf([bias, bScale]: Vectors): number {
-  const ratio = (value: number, i: number) => Math.abs(value) / (bScale as Float32Array)[i]!;
-  return (
-    (bias as Float32Array | null)?.reduce(
-      (least, value, i) => Math.max(least, ratio(value, i) / 2 ** 31),
-      0,
-    ) ?? 0
+  const scales = bScale as Float32Array;
+  const ratios = (bias as Float32Array | null)?.map(
+    (value, column) => Math.abs(value) / (scales[column] as number) / mostSum,
   );
+  return Math.min(leastRatio, ratios?.reduce((most, ratio) => Math.max(most, ratio), 0) ?? 0);
 }
 
 /** Memory of at least `size` elements. */

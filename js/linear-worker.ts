@@ -5,6 +5,7 @@ import {
   type DataArray,
   DisposedError,
   type QuantizedArray,
+  type ResultArray,
   type Tensor,
   type TensorLike,
 } from './index.js';
@@ -40,7 +41,7 @@ export interface WorkerLinear<
     x: WorkerTensorLike<X>,
     options: LinearCallOptions & { out: O },
   ): Promise<O>;
-  run(x: WorkerTensorLike<X>, options?: LinearCallOptions | null): Promise<Tensor<Y>>;
+  run(x: WorkerTensorLike<X>, options?: LinearCallOptions | null): Promise<Tensor<ResultArray<Y>>>;
   /** Does what `serialize` of a `Linear` of `wgemm/linear` does, and returns a promise. */
   serialize(options?: CallOptions): Promise<ReturnType<Uint8Array['slice']>>;
 }
@@ -60,6 +61,14 @@ export function createLinear<
   wg: WorkerGemm,
   options: Int8LinearOptions<I, O, Vector> & LinearCallOptions,
 ): Promise<WorkerLinear<LinearInput<I>, LinearOutput<O>>>;
+export function createLinear(
+  wg: WorkerGemm,
+  options: (
+    | FloatLinearOptions<Weights, Vector>
+    | Int8LinearOptions<Quantization | undefined, Quantization | undefined, Vector>
+  ) &
+    LinearCallOptions,
+): Promise<WorkerLinear<Float32Array, Float32Array | QuantizedArray>>;
 export async function createLinear(wg: unknown, options: unknown): Promise<never> {
   return await make(wg, 'createLinear', options, (link) => {
     const { operands, ...values } = readLinear(link, options);
@@ -68,11 +77,14 @@ export async function createLinear(wg: unknown, options: unknown): Promise<never
 }
 
 /** Does what `deserializeLinear` of `wgemm/linear` does, and returns a promise. */
-export function deserializeLinear(
+export function deserializeLinear<
+  X extends DataArray = Float32Array,
+  Y extends DataArray = Float32Array,
+>(
   wg: WorkerGemm,
   bytes: Uint8Array | ArrayBufferLike,
   options?: LinearCallOptions,
-): Promise<WorkerLinear<Float32Array | QuantizedArray, Float32Array | QuantizedArray>>;
+): Promise<WorkerLinear<X, Y>>;
 export async function deserializeLinear(
   wg: unknown,
   bytes: unknown,
@@ -96,7 +108,8 @@ async function make<M extends Method>(
 ): Promise<never> {
   const link = links.get(wg as object);
   if (!link) {
-    const rule = 'it must be an instance, from createGemm() of the same entry';
+    const rule =
+      'it must be an instance of wgemm/worker; for one of wgemm import from wgemm/linear';
     throw new ArgumentError(op, 'wg', `${op}: wg is ${describe(wg)}; ${rule}`);
   }
   const handle = await link.call(op, options, () => ({

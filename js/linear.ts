@@ -13,8 +13,15 @@ import { makeLayer } from './linear-layer.js';
 import type { Activation } from './options.js';
 import type { QuantizedPerAxis, QuantizedPerTensor } from './quantize.js';
 import type { QuantizedArray } from './qgemm.js';
-import { cores, describe, readBytes } from './shared.js';
-import type { DataArray, DType, Float16ArrayLike, Tensor, TensorLike } from './tensor.js';
+import { cores, describe, isReadable, readBytes } from './shared.js';
+import type {
+  DataArray,
+  DType,
+  Float16ArrayLike,
+  ResultArray,
+  Tensor,
+  TensorLike,
+} from './tensor.js';
 
 /**
  * How numbers are quantized: each stands for (value - zeroPoint) * scale. A result of `quantize`
@@ -106,7 +113,10 @@ export interface Linear<
    * DisposedError, OutOfMemoryError; nothing is written then
    */
   run<O extends TensorLike<Y>>(x: TensorLike<X>, options: { out: O }): O;
-  run(x: TensorLike<X>, options?: { out?: TensorLike<Y> | undefined } | null): Tensor<Y>;
+  run(
+    x: TensorLike<X>,
+    options?: { out?: TensorLike<Y> | undefined } | null,
+  ): Tensor<ResultArray<Y>>;
   /**
    * Returns the whole layer as bytes, in a new array. `deserializeLinear` makes a layer from them,
    * in any instance, build or engine. Equal layers have the same bytes.
@@ -147,6 +157,10 @@ export function createLinear<
   I extends Quantization | undefined = undefined,
   O extends Quantization | undefined = undefined,
 >(wg: Gemm, options: Int8LinearOptions<I, O>): Linear<LinearInput<I>, LinearOutput<O>>;
+export function createLinear(
+  wg: Gemm,
+  options: FloatLinearOptions | Int8LinearOptions,
+): Linear<Float32Array, Float32Array | QuantizedArray>;
 export function createLinear(wg: unknown, options: unknown): never {
   const core = coreOf('createLinear', wg);
   return makeLayer(core, readLinear(core, options)) as never;
@@ -159,10 +173,10 @@ export function createLinear(wg: unknown, options: unknown): never {
  * @throws PackMismatchError for bytes that are cut short, were changed, or are no layer;
  * ArgumentError, DisposedError, OutOfMemoryError
  */
-export function deserializeLinear(
-  wg: Gemm,
-  bytes: Uint8Array | ArrayBufferLike,
-): Linear<Float32Array | QuantizedArray, Float32Array | QuantizedArray>;
+export function deserializeLinear<
+  X extends DataArray = Float32Array,
+  Y extends DataArray = Float32Array,
+>(wg: Gemm, bytes: Uint8Array | ArrayBufferLike): Linear<X, Y>;
 export function deserializeLinear(wg: unknown, bytes: unknown): unknown {
   const op = 'deserializeLinear';
   const core = coreOf(op, wg);
@@ -172,6 +186,8 @@ export function deserializeLinear(wg: unknown, bytes: unknown): unknown {
 function coreOf(op: string, wg: unknown): Core {
   const core: Core | undefined = cores.get(wg as object);
   if (core) return core;
-  const rule = 'it must be an instance, from createGemm() of the same entry';
-  throw new ArgumentError(op, 'wg', `${op}: wg is ${describe(wg)}; ${rule}`);
+  const isPromise = isReadable(wg) && typeof (wg as { then?: unknown }).then === 'function';
+  const found = isPromise ? 'a promise, which must be awaited' : describe(wg);
+  const rule = 'it must be an instance of wgemm; for one in a worker import from wgemm/worker';
+  throw new ArgumentError(op, 'wg', `${op}: wg is ${found}; ${rule}`);
 }

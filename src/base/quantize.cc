@@ -43,7 +43,7 @@ float lane_of(v128_t x, bool greatest) {
 
 // Names the first element that is NaN, or infinite if all must be finite.
 Status bad_element(const FloatRows& x, bool finite) {
-  for (int64_t i = 0;; ++i) {
+  for (int64_t i = 0; i < x.rows; ++i) {
     for (int64_t j = 0; j < x.cols; ++j) {
       const float value = x.data[i * x.row_stride + j];
       if (!std::isnan(finite ? value - value : value)) continue;
@@ -57,6 +57,7 @@ Status bad_element(const FloatRows& x, bool finite) {
                     finite ? "finite" : "a number or infinity"});
     }
   }
+  return {};  // another thread has replaced it
 }
 
 // In float32, except for a range that is infinite in it.
@@ -139,7 +140,7 @@ void quantize_bias(const float* bias, int64_t n, float a_scale, const float* b_s
     const double scale = static_cast<double>(a_scale) *
                          static_cast<double>(b_scale[scale_per_column ? j : 0]),
                  value = static_cast<double>(bias[j]) / scale;
-    const double inside = std::clamp(value, -0x1p31, 0x1p31 - 1);
+    const double inside = std::clamp(value, -0x1p30, 0x1p30);
     c[j] = static_cast<int32_t>(std::bit_cast<int64_t>(inside + kShifter));
   }
 }

@@ -29,8 +29,9 @@ struct QuantizedScale {
 // Error: kArgument if an element is NaN, or if the range is infinite. The call then writes nothing.
 Status quantize(const FloatRows& x, DType type, QuantizedScale* q, void* y);
 
-// Writes round(bias / (a_scale * b_scale)), computed in float64 and saturated: C of QGemm for a
-// finite bias of `n` elements. `b_scale` has one element, or n.
+// Writes round(bias / (a_scale * b_scale)), computed in float64: C of QGemm for a finite bias of
+// `n` elements. It is at most 2^30 in magnitude, so that adding the products does not wrap.
+// `b_scale` has one element, or n.
 void quantize_bias(const float* bias, int64_t n, float a_scale, const float* b_scale,
                    bool scale_per_column, int32_t* c);
 

@@ -261,23 +261,24 @@ TEST(Quantize, Bias) {
         const double scale =
             static_cast<double>(a_scale) * static_cast<double>(b_scale[per_column ? j : 0]);
         const double value = std::nearbyint(static_cast<double>(bias[j]) / scale);
-        EXPECT_EQ(c[j], static_cast<int32_t>(std::clamp(value, -0x1p31, 0x1p31 - 1)));
+        EXPECT_EQ(c[j], static_cast<int32_t>(std::clamp(value, -0x1p30, 0x1p30)));
       }
       for (size_t j = bias.size(); j < c.size(); ++j) EXPECT_EQ(c[j], 77);
     }
   }
-  // Halves, the ends of int32, and scales whose product float32 cannot hold.
+  // Halves, the bounds, and scales whose product float32 cannot hold.
   const float bias[] = {0.5F,    1.5F,     -0.5F,   -1.5F,         -2.5F,
-                        0x1p31F, -0x1p31F, 0x1p40F, 0x1.fffffep30F};
+                        0x1p30F, -0x1p31F, 0x1p40F, 0x1.fffffep29F};
   int32_t c[9];
   const float one = 1;
   quantize_bias(bias, 9, 1, &one, false, c);
-  const int32_t expected[] = {0, 2, 0, -2, -2, INT32_MAX, INT32_MIN, INT32_MAX, 0x7fffff80};
+  constexpr int32_t kMost = 1 << 30;
+  const int32_t expected[] = {0, 2, 0, -2, -2, kMost, -kMost, kMost, 0x3fffffc0};
   EXPECT_TRUE(std::ranges::equal(c, expected));
   const float tiny = kLeast, zero[] = {0, 1};
   quantize_bias(zero, 2, kLeast, &tiny, false, c);
   EXPECT_EQ(c[0], 0);
-  EXPECT_EQ(c[1], INT32_MAX);
+  EXPECT_EQ(c[1], kMost);
 }
 
 }  // namespace
