@@ -9,10 +9,12 @@ const disposeSymbol: typeof Symbol.dispose =
  */
 export function disposable(prototype: { dispose(): void }): void {
   Object.defineProperty(prototype, disposeSymbol, {
+    // The page may have given `Object.prototype` a `get`.
+    __proto__: null,
     value(this: { dispose(): void }) {
       this.dispose();
     },
     configurable: true,
     writable: true,
-  });
+  } as PropertyDescriptor);
 }

@@ -232,7 +232,8 @@ function copy(
 ): TensorInput {
   const place: number[] = [];
   const [data, put] = makeArray(op, dtype, shape, place);
-  walk({ op, dtype, shape, steps, read, place, put }, 0, at);
+  // A size of 0 may stand beside one of 2^50. Nested arrays are checked as they are passed.
+  if (!read || data.length > 0) walk({ op, dtype, shape, steps, read, place, put }, 0, at);
   return { data, shape, dtype };
 }
 

@@ -44,7 +44,7 @@ import { explain } from './out-of-core.js';
 import { messageOf } from './port.js';
 import { printable } from './printable.js';
 import { compute, copyIn, roomOf, stagedOf } from './staging.js';
-import { count, limits, positive } from './quantize-numbers.js';
+import { allocate, count, limits, positive } from './quantize-numbers.js';
 import { gather, readAxis, readEach } from './quantize-arguments.js';
 import { operandOfResult } from './result.js';
 import { handleKey, has, isReadable, unpolluted } from './properties.js';
@@ -333,6 +333,7 @@ function memoryOf(core: Core): { inUse: number; committed: number } {
 
 /** @internal What the page and the worker of `wgemm/worker` share with this entry. */
 export const internals = {
+  allocate,
   absent,
   adviceFor,
   allocTensor,

@@ -86,7 +86,8 @@ export function readLayer(core: Core, { source, dtype }: Operand): Layer {
   ) as unknown as Form;
   const isSize = (size: number) => Number.isSafeInteger(size) && size >= 0;
   const isFlag = (flag: number) => flag === 0 || flag === 1;
-  if (!form.slice(0, 2).every(isSize) || !form.slice(2, 5).every(isFlag))
+  const hasZerosAlone = form[4] === 1 && form[3] === 0;
+  if (!form.slice(0, 2).every(isSize) || !form.slice(2, 5).every(isFlag) || hasZerosAlone)
     throw refuse(wrongNumbers);
   const { starts, c } = layoutOf(form);
   const weightsAt = vectorsAt + c;

@@ -16,7 +16,7 @@ import {
 } from './index.js';
 import {
   absent,
-  arrayOfType,
+  allocate,
   compute,
   contiguousStrides,
   copyIn,
@@ -431,10 +431,16 @@ function int8Runner(
 
 const none = new Float64Array(0);
 
+const mostElements = 2 ** 32;
+
 /** Finds the elements of an operand, and throws unless there are as many as its shape needs. */
 function find(core: Core, op: string, operand: Operand): void {
   locate(core, op, operand);
   const { name, shape, strides, size } = operand;
+  if (count(shape) > mostElements) {
+    const rule = `of more than 2^32 elements; a layer has memory for at most that`;
+    throw new ShapeError(op, name, `${op}: ${name} has shape [${shape.join(', ')}], ${rule}`);
+  }
   if (strides !== null || size === count(shape)) return;
   const rule = `its shape [${shape.join(', ')}] needs ${count(shape)}`;
   throw new ShapeError(op, name, `${op}: ${name} has ${size} elements; ${rule}`);
@@ -442,7 +448,8 @@ function find(core: Core, op: string, operand: Operand): void {
 
 /** The elements of an operand in order, in a new array. */
 function elementsOf(core: Core, operand: Operand): DataArray {
-  const data = arrayOfType(core.dtypes[operand.dtype] as DType, count(operand.shape));
+  const dtype = core.dtypes[operand.dtype] as DType;
+  const data = allocate('createLinear', operand.name, dtype, count(operand.shape));
   gatherTo(data, core, operand);
   return data;
 }
@@ -458,7 +465,7 @@ function gatherTo(to: DataArray, core: Core, operand: Operand): void {
   const copy = to as ArrayOf<QuantizeType>;
   const data = viewIn(core, operand) as typeof copy;
   if (strides === null) copy.set(data);
-  else gather(copy, 0, data, shape, strides, 0, 0);
+  else if (copy.length > 0) gather(copy, 0, data, shape, strides, 0, 0);
 }
 
 /** Operands as the errors of operations name them, and as a layer names them. */

@@ -4,6 +4,7 @@ import { internals } from './index.js';
 /** @internal */
 export const {
   absent,
+  allocate,
   adviceFor,
   arrayOfType,
   ask,

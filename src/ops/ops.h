@@ -18,8 +18,8 @@ Status gemm_problem(const GemmArgs& args, bool with_data, Problem* problem);
 Status qgemm_problem(const QGemmArgs& args, bool with_data, Problem* problem,
                      bool with_values = false);
 
-// Reads the values of scales and zero points of a problem that qgemm_problem() wrote again, as if it
-// wrote them now. After an error the problem is unchanged.
+// Reads the values of scales and zero points of a problem that qgemm_problem() wrote again, as if
+// it wrote them now. After an error the problem is unchanged.
 Status read_quantization(Problem* problem);
 
 // What matmul_problem() writes. It owns the axes that problem.batch points to: do not copy it.

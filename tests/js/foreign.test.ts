@@ -799,3 +799,9 @@ it('types follow from dtype or the array', () => {
   const big = { data: new BigInt64Array(4), shape: [2, 2] } as const;
   expectTypeOf(toNested(big)).toEqualTypeOf<bigint[][]>();
 });
+
+it('huge axes beside a size of 0 end at once', () => {
+  const shape = [2 ** 50, 0];
+  expect(tensor({ data: new Float32Array(0), shape }, { dtype: 'float64' }).shape).toEqual(shape);
+  expect(tensor({ data: [], shape } as never).data).toEqual(new Float32Array(0));
+});

@@ -65,7 +65,13 @@ function wanted(x: Floats, options: Options & { as?: (typeof forms)[number] }): 
     const row = bias && { ...(bias as Floats), shape: [(bias as Floats).data.length] };
     return wg.matmul(x, packed, row ?? null, { activation } as object);
   }
-  const b = 'scale' in w ? (w as never) : quantize(w, { symmetric: true, axis: trans ? 0 : 1 });
+  // A column of zeros, which has only K = 0 here, has the scale of its bias.
+  const axis = trans ? 0 : 1;
+  const scale =
+    w.shape[1 - axis] === 0 && bias
+      ? (bias as Floats).data.map((value) => Math.abs(value) * 2 ** -15 || 1)
+      : undefined;
+  const b = 'scale' in w ? (w as never) : quantize(w, { symmetric: true, axis, scale });
   return wantedInt8(x, b, bias as Floats | undefined, { activation, trans, input, output });
 }
 
@@ -439,7 +445,7 @@ describe('what is refused', () => {
   it('an instance that is none, packed weights, and no options', async () => {
     const refuse = (call: () => unknown, argument: string, ...says: string[]) =>
       expectError(thrown(call), { code: 'ARGUMENT', op: 'createLinear', argument, says });
-    refuse(() => createLinear({} as never, { weights }), 'wg', 'an object', 'createGemm()');
+    refuse(() => createLinear({} as never, { weights }), 'wg', 'an object', 'of wgemm');
     refuse(() => create(undefined as never), 'options', 'undefined', 'an object');
     using packed = wg.pack(weights, { op: 'matmul' });
     refuse(() => create({ weights: packed }), 'weights', 'packed weights');
@@ -871,4 +877,53 @@ describe('bytes', () => {
       { code: 'ARGUMENT', op: 'deserializeLinear', argument: 'bytes', says: ['Uint8Array'] },
     );
   });
+});
+
+describe('a column whose weights are small beside its bias', () => {
+  const floats = (...values: number[]) => Float32Array.from(values);
+  const run = (weights: number[], bias: number[], x: number[], options = {}) => {
+    const [k, n] = [x.length, bias.length];
+    using layer = createLinear(wg, {
+      weights: { data: floats(...weights), shape: [k, n] },
+      bias: { data: floats(...bias), shape: [n] },
+      as: 'int8',
+      ...options,
+    } as never);
+    return layer.run({ data: floats(...x), shape: [k] }).data;
+  };
+
+  it.each([1e-5, 1e-6, 1e-8, 1e-10, 1e-30, 0])(
+    'of %d has its bias, and leaves others alone',
+    (e) => {
+      const x = [0.5, 0.25, 1, 0.75];
+      const y = run([1, e, -1, e, 0.5, e, 2, e], [0.1, 1], x);
+      expect(y[0]).toBeCloseTo(2.35, 1);
+      expect(y[1]).toBeCloseTo(1, 3);
+      const input = { scale: 1 / 255 };
+      const known = run([1, e, -1, e, 0.5, e, 2, e], [0.1, 1], x, { input });
+      expect(known[0]).toBeCloseTo(2.35, 1);
+      expect(known[1]).toBeCloseTo(1, 3);
+    },
+  );
+
+  it.each([1e-12, 1e-7, 1e-6, 1e-5, 1.4e-5, 1e-3])(
+    'keeps the sign of the bias for x of %d',
+    (x) => {
+      expect(run([1], [1], [x])[0]).toBeCloseTo(1 + x, 4);
+      expect(run([1], [-1], [-x])[0]).toBeCloseTo(-1 - x, 4);
+    },
+  );
+});
+
+it('huge axes beside a size of 0, and too many elements, end at once', () => {
+  using layer = createLinear(wg, {
+    weights: { data: new Float32Array(6), shape: [3, 2] },
+    as: 'int8',
+    input: { scale: 0.1 },
+  });
+  const strides = [0, 0, 1];
+  const y = layer.run({ data: new Float32Array(0), shape: [2 ** 50, 0, 3], strides });
+  expect(y.shape).toEqual([2 ** 50, 0, 2]);
+  const many = { data: new Float32Array(3), shape: [2 ** 30, 2 ** 30, 3], strides };
+  expectError(thrown(() => layer.run(many)), { code: 'SHAPE', op: 'run', argument: 'x', says: ['2^32'] }); // prettier-ignore
 });

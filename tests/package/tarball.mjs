@@ -17,35 +17,37 @@ import { cases, handles } from './types.mjs';
 const budgets = {
   LICENSE: [11_400, 3_200],
   NOTICE: [7_000, 2_200],
-  'README.md': [31_800, 11_000],
-  'package.json': [2_900, 850],
-  'dist/index.js': [76_500, 21_300],
-  'dist/index.js.map': [277_000, 65_300],
-  'dist/inline.js': [365_500, 110_000],
-  'dist/inline.js.map': [340_000, 82_000],
+  'README.md': [32_500, 10_900],
+  'package.json': [3_250, 950],
+  'dist/index.js': [59_800, 20_000],
+  'dist/index.js.map': [313_000, 76_200],
+  'dist/inline.js': [355_000, 114_500],
+  'dist/inline.js.map': [444_000, 108_800],
+  'dist/linear.js': [14_250, 6_050],
+  'dist/linear.js.map': [70_000, 20_000],
   'dist/wgemm-relaxed-mt.mjs': [23_000, 8_400],
   'dist/wgemm-relaxed-mt.mjs.map': [90_500, 23_100],
-  'dist/wgemm-relaxed-mt.wasm': [243_000, 66_700],
+  'dist/wgemm-relaxed-mt.wasm': [243_500, 66_690],
   'dist/wgemm-relaxed.mjs': [15_500, 5_800],
   'dist/wgemm-relaxed.mjs.map': [61_500, 15_900],
-  'dist/wgemm-relaxed.wasm': [228_000, 60_900],
+  'dist/wgemm-relaxed.wasm': [229_000, 61_147],
   'dist/wgemm-simd128-mt.mjs': [23_000, 8_400],
   'dist/wgemm-simd128-mt.mjs.map': [90_500, 23_100],
-  'dist/wgemm-simd128-mt.wasm': [212_500, 62_500],
+  'dist/wgemm-simd128-mt.wasm': [212_500, 62_609],
   'dist/wgemm-simd128.mjs': [15_500, 5_800],
   'dist/wgemm-simd128.mjs.map': [61_500, 15_900],
-  'dist/wgemm-simd128.wasm': [198_500, 57_000],
-  'dist/wgemm-thread.js': [41_500, 10_300],
-  'dist/wgemm-thread.js.map': [100_500, 26_900],
-  'dist/wgemm-worker.js': [136_500, 33_100],
-  'dist/wgemm-worker.js.map': [427_000, 91_000],
-  'dist/worker.js': [24_000, 7_300],
-  'dist/worker.js.map': [84_000, 21_800],
+  'dist/wgemm-simd128.wasm': [198_500, 57_128],
+  'dist/wgemm-thread.js': [24_600, 8_850],
+  'dist/wgemm-thread.js.map': [97_500, 25_500],
+  'dist/wgemm-worker.js': [112_000, 35_500],
+  'dist/wgemm-worker.js.map': [526_000, 116_000],
+  'dist/worker.js': [21_600, 7_850],
+  'dist/worker.js.map': [107_600, 28_600],
 };
 /** All declarations together. */
-const declarationsBudget = [66_000, 14_400];
+const declarationsBudget = [67_500, 14_600];
 /** The most bytes of a build's pair of glue and wasm, with brotli. */
-const pairBudget = 74_600;
+const pairBudget = 75_000;
 
 /**
  * By file name: the bytes that a page loads. `brotli`: from a server that compresses files ahead.
