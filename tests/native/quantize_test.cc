@@ -272,13 +272,13 @@ TEST(Quantize, Bias) {
   int32_t c[9];
   const float one = 1;
   quantize_bias(bias, 9, 1, &one, false, c);
-  constexpr int32_t kMost = 1 << 30;
-  const int32_t expected[] = {0, 2, 0, -2, -2, kMost, -kMost, kMost, 0x3fffffc0};
+  constexpr int32_t kMostSum = 1 << 30;
+  const int32_t expected[] = {0, 2, 0, -2, -2, kMostSum, -kMostSum, kMostSum, 0x3fffffc0};
   EXPECT_TRUE(std::ranges::equal(c, expected));
   const float tiny = kLeast, zero[] = {0, 1};
   quantize_bias(zero, 2, kLeast, &tiny, false, c);
   EXPECT_EQ(c[0], 0);
-  EXPECT_EQ(c[1], kMost);
+  EXPECT_EQ(c[1], kMostSum);
 }
 
 }  // namespace

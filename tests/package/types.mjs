@@ -244,3 +244,33 @@ new WorkerWeights();
 // @ts-expect-error: instances make handles
 new WorkerObject();
 `;
+
+/** A program with layers, here and in a worker. */
+export const layers = `
+import { createGemm, quantize, type TensorLike } from 'wgemm';
+import { createLinear, deserializeLinear, type Linear } from 'wgemm/linear';
+import { createGemm as startWorker, createLinear as createInWorker } from 'wgemm/worker';
+
+type F32 = TensorLike<Float32Array>;
+export async function use(weights: F32, bias: F32, x: F32, is8Bit: boolean): Promise<Float32Array> {
+  const wg = await createGemm();
+  const layer: Linear = createLinear(wg, {
+    weights, bias, as: 'bfloat16', activation: is8Bit ? 'relu' : undefined,
+  });
+  const either = createLinear(wg, { weights, as: is8Bit ? 'int8' : 'float32' });
+  const input = quantize({ data: Float32Array.of(0, 1), shape: [2] });
+  const first = createLinear(wg, { weights, as: 'int8', input, output: input });
+  const q: Int8Array | Uint8Array = first.run(x).data;
+  const y: Float32Array = createLinear(wg, { weights, as: 'int8' }).run(layer.run(x)).data;
+  const again: Float32Array = deserializeLinear(wg, layer.serialize()).run(x, { out: x }).data;
+  const inWorker = await createInWorker(await startWorker(), { weights, as: 'int8' });
+  const z: Float32Array = (await inWorker.run(x)).data;
+  // @ts-expect-error: float16 is no type of a layer with input
+  createLinear(wg, { weights, as: 'float16', input });
+  // @ts-expect-error: activation is none
+  createLinear(wg, { weights, activation: 'tanh' });
+  // @ts-expect-error: it takes float32
+  layer.run({ data: Float64Array.of(1), shape: [1, 1] });
+  return [y, again, z].find(({ length }) => length > q.length + either.inputs) ?? y;
+}
+`;
