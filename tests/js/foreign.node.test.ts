@@ -20,7 +20,7 @@ interface NdArray {
   step(...steps: number[]): NdArray;
   pick(...place: (number | null)[]): NdArray;
 }
-type MakeNdArray = (data: unknown, shape?: number[], stride?: number[], offset?: number) => NdArray;
+type MakeNdarray = (data: unknown, shape?: number[], stride?: number[], offset?: number) => NdArray;
 interface NumpyArray {
   readonly data: unknown;
   readonly shape: readonly number[];
@@ -74,7 +74,7 @@ interface Ml {
   WrapperMatrix1D: new (elements: number[], options: { rows: number }) => MlMatrix;
 }
 const load = async (name: string): Promise<unknown> => await import(/* @vite-ignore */ name);
-const { default: ndarray } = (await load('ndarray')) as { default: MakeNdArray };
+const { default: ndarray } = (await load('ndarray')) as { default: MakeNdarray };
 const np = (await load('numpy-ts')) as Numpy;
 const { default: ndarrayBase } = (await load('@stdlib/ndarray-base-ctor')) as {
   default: MakeStdlibArray;

@@ -433,7 +433,7 @@ describe('what is refused', () => {
       'input is not',
       'given with input',
     ],
-    [{ weights, wieghts: 1 }, 'ARGUMENT', 'wieghts', 'not known', 'activation'],
+    [{ weights, weight: 1 }, 'ARGUMENT', 'weight', 'not known', 'activation'],
   ])('createLinear of %j', (options, code, argument, ...says) => {
     expectError(
       thrown(() => create(options)),
