@@ -8,19 +8,19 @@ import * as worker from 'wgemm/worker';
 
 // Declares the parts of the libraries that the tests use. Their own declarations need compiler
 // options that this project lacks, or do not exist.
-interface NdArray {
+interface Ndarray {
   readonly data: unknown;
   readonly shape: number[];
   readonly stride: number[];
   readonly offset: number;
   get(...place: number[]): number;
-  transpose(...axes: number[]): NdArray;
-  lo(...from: number[]): NdArray;
-  hi(...to: number[]): NdArray;
-  step(...steps: number[]): NdArray;
-  pick(...place: (number | null)[]): NdArray;
+  transpose(...axes: number[]): Ndarray;
+  lo(...from: number[]): Ndarray;
+  hi(...to: number[]): Ndarray;
+  step(...steps: number[]): Ndarray;
+  pick(...place: (number | null)[]): Ndarray;
 }
-type MakeNdarray = (data: unknown, shape?: number[], stride?: number[], offset?: number) => NdArray;
+type MakeNdarray = (data: unknown, shape?: number[], stride?: number[], offset?: number) => Ndarray;
 interface NumpyArray {
   readonly data: unknown;
   readonly shape: readonly number[];
