@@ -1,13 +1,14 @@
 // Times the start of wgemm, ONNX Runtime Web and tfjs with its WebAssembly backend, on one thread:
 // from before the first import() until the result of 256 x 256 x 256 in float32 is an array. In
 // Node each sample has its own process, in Chromium its own profile. Their start does not count.
-//   node tests/bench/start.mjs [--samples 10] [--only node,chromium]
+//   node tests/bench/start.mjs [--samples 10] [--only node,chromium] [--json run-start.json]
 //
 // In Chromium each library is a separate bundle, minified by esbuild, with its .wasm beside. A
 // server on this machine sends it without compression and without caching, so transfer costs almost
 // nothing: a real network would add to the differences. If a library has several builds, the
 // smallest is used. The page waits until the browser, which has just started, is idle.
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpus } from 'node:os';
 import { basename, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -163,6 +164,7 @@ await main(async () => {
     options: {
       samples: { type: 'string', default: '10' },
       only: { type: 'string', default: 'node,chromium' },
+      json: { type: 'string' },
     },
   });
   const only = values.only.split(',');
@@ -177,13 +179,13 @@ await main(async () => {
     'where                  library           best       median    of wgemm  target  to ' +
       'load, brotli',
   );
+  const all = [];
   for (const name of only) {
     const place = await places[name]();
     try {
-      for (const { title, name, best, middle, ratio, target, brotli, reached } of await measure(
-        place,
-        Number(values.samples),
-      )) {
+      const rows = await measure(place, Number(values.samples));
+      all.push(...rows);
+      for (const { title, name, best, middle, ratio, target, brotli, reached } of rows) {
         const cells = [
           title.padEnd(22),
           name.padEnd(16),
@@ -203,4 +205,27 @@ await main(async () => {
       await place.close();
     }
   }
+  if (values.json) writeFileSync(values.json, `${JSON.stringify(resultsOf(all), null, 1)}\n`);
 });
+
+/** The file of a run: times in ms, `brotli` in bytes. `brotli` is absent in Node. */
+function resultsOf(rows) {
+  return {
+    date: new Date().toISOString(),
+    processor: cpus()[0].model,
+    versions: Object.fromEntries(
+      ['onnxruntime-web', '@tensorflow/tfjs-core'].map((name) => [
+        name.replace('@tensorflow/tfjs-core', 'tfjs'),
+        JSON.parse(readFileSync(join(modules, name, 'package.json'), 'utf8')).version,
+      ]),
+    ),
+    rows: rows.map(({ title, name, best, middle, ratio, brotli }) => ({
+      where: title,
+      library: name,
+      best,
+      median: middle,
+      ratio,
+      brotli,
+    })),
+  };
+}
