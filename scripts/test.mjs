@@ -1,6 +1,8 @@
 // Runs every test: native, native under sanitizers, the same test program as wasm with and without
 // threads, the native package, then the JavaScript API, test vectors, and the npm package. Its
 // tarball is tested in Node, in bundlers, and in pages of Chromium. Arguments go to Vitest.
+// With --quick: what finds most mistakes in under two minutes, once everything is built: the test
+// program without sanitizers, and on one build the API tests that do not need Node.
 import { buildPreset, makeDist } from './build.mjs';
 import { testNativePackage } from './native-package.mjs';
 import { main, run } from './run.mjs';
@@ -31,24 +33,42 @@ async function step(name, body) {
   console.log(`test: ${times.at(-1)}`);
 }
 
-await main(async () => {
+const runTests = (preset) =>
+  run('ctest', ['--preset', preset], {
+    otherwise:
+      `Tests of ${preset} fail: see above which, ` +
+      `and run them by \`ctest --preset ${preset}\`.`,
+  });
+
+async function testQuickly(args) {
+  await setUp('wasm', 'native');
+  await step('building native', () => buildPreset('native'));
+  for (const preset of Object.keys(presets).filter((name) => name.startsWith('wasm')))
+    await step(`building ${preset}`, () => buildPreset(preset, 'wgemm_wasm'));
+  await step('building dist/', makeDist);
+  await step('running native', () => runTests('native'));
+  const without = ['--exclude', 'tests/js/*.node.test.ts', '--exclude', 'tests/js/worker.test.ts'];
+  await step('running Vitest', () =>
+    run('vitest', ['run', '--project', 'relaxed', ...without, ...args], {
+      otherwise:
+        'Tests in tests/js fail: see above which, ' +
+        'and run them by `npx vitest --project relaxed`.',
+    }),
+  );
+}
+
+async function testAll(args) {
   await setUp('wasm', 'native', 'clang', 'package', 'chromium');
   for (const [preset, targets] of Object.entries(presets)) {
     await step(`building ${preset}`, () => buildPreset(preset, ...targets));
   }
   await step('building dist/', makeDist);
   for (const preset of Object.keys(presets).filter((name) => presets[name].length === 0)) {
-    await step(`running ${preset}`, () =>
-      run('ctest', ['--preset', preset], {
-        otherwise:
-          `Tests of ${preset} fail: see above which, ` +
-          `and run them by \`ctest --preset ${preset}\`.`,
-      }),
-    );
+    await step(`running ${preset}`, () => runTests(preset));
   }
   await step('testing the native package', testNativePackage);
   await step('running Vitest', () =>
-    run('vitest', ['run', ...process.argv.slice(2)], {
+    run('vitest', ['run', ...args], {
       otherwise: 'Tests in tests/js fail: see above which, and run them by `npx vitest`.',
     }),
   );
@@ -65,5 +85,11 @@ await main(async () => {
         'and run them by `npm run test:everywhere -- --fast`.',
     }),
   );
+}
+
+await main(async () => {
+  const [first, ...others] = process.argv.slice(2);
+  if (first === '--quick') await testQuickly(others);
+  else await testAll(process.argv.slice(2));
   console.log(`test: where the time went\n${times.join('\n')}`);
 });
