@@ -13,7 +13,6 @@
 //       --engine node,chromium,firefox,webkit  some of Node and the browsers that are installed
 //       --build relaxed|simd128  --filter float32
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { cpus } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { parseArgs } from 'node:util';
 import { fail, main, root } from '../../scripts/run.mjs';
@@ -21,6 +20,7 @@ import { countCalls } from './calls.mjs';
 import { cases, cliffs, sweeps } from './cases.mjs';
 import { runCliff } from './cliff.mjs';
 import { contestantsOf, limitOf, peerVersions, startAll } from './contestants.mjs';
+import { processorName } from './machine.mjs';
 import { judge, measure } from './measure.mjs';
 import { printCase, printCaseHead, printGoals, printLimits, printSweep } from './print.mjs';
 import { buildPrograms } from './program.mjs';
@@ -113,7 +113,7 @@ async function run(chosen, library) {
   const { info } = library.wg;
   const results = {
     date: new Date().toISOString(),
-    processor: cpus()[0].model,
+    processor: processorName(),
     node: process.versions.node,
     threads: library.threads,
     versions: { wgemm: info.version, 'onnxruntime-web': library.ort.version, ...peerVersions },

@@ -7,28 +7,61 @@ const panels = [
   { type: 'float32', title: 'float32', left: 48, width: 350 },
   { type: 'uint8 x int8', title: 'uint8 × int8, weights packed', left: 606, width: 232 },
 ];
-const ink = { strong: '#1f2328', weak: '#59636e', line: '#d1d9e0' };
+
+/** Colours of a page, and of the contestants on it. */
+const themes = {
+  light: {
+    page: '#ffffff',
+    strong: '#1f2328',
+    weak: '#59636e',
+    line: '#d1d9e0',
+    grid: '#eaeef2',
+    wgemm: '#0f766e',
+    simd128: '#3aa99d',
+    ort: '#bc4c00',
+    tfjs: '#0969da',
+    numpy: '#8250df',
+  },
+  dark: {
+    page: '#14181a',
+    strong: '#e6edf3',
+    weak: '#9aa5af',
+    line: '#3b444b',
+    grid: '#252c30',
+    wgemm: '#2dd4bf',
+    simd128: '#1f9488',
+    ort: '#f0883e',
+    tfjs: '#58a6ff',
+    numpy: '#bc8cff',
+  },
+};
 // Without quotes, which would end the SVG's attribute.
 const font = '-apple-system, Segoe UI, Noto Sans, Helvetica, Arial, sans-serif';
 
-/** Contestants by their names in the results. */
+/** Contestants by their names in the results; their colours by their names in a theme. */
 const lines = {
-  wgemm: { label: 'wgemm', color: '#0969da', width: 3 },
-  'wgemm, B packed': { label: 'wgemm', color: '#0969da', width: 3 },
-  'wgemm, simd128': { label: 'wgemm without\nrelaxed SIMD', color: '#54aeff', width: 2 },
-  'ORT, constant B': { label: 'ONNX Runtime Web', color: '#bc4c00', width: 2 },
-  tfjs: { label: 'tfjs', color: '#1a7f37', width: 2 },
-  'numpy-ts': { label: 'numpy-ts', color: '#8250df', width: 2 },
+  wgemm: { label: 'wgemm', color: 'wgemm', width: 3 },
+  'wgemm, B packed': { label: 'wgemm', color: 'wgemm', width: 3 },
+  'wgemm, simd128': { label: 'wgemm without\nrelaxed SIMD', color: 'simd128', width: 2 },
+  'ORT, constant B': { label: 'ONNX Runtime Web', color: 'ort', width: 2 },
+  tfjs: { label: 'tfjs', color: 'tfjs', width: 2 },
+  'numpy-ts': { label: 'numpy-ts', color: 'numpy', width: 2 },
 };
 
 const limits = {
-  'float32, relaxed': { label: 'limit', color: ink.weak },
-  'float32, simd128': { label: 'limit without\nrelaxed SIMD', color: '#54aeff' },
-  'uint8 x int8, simd128': { label: 'limit', color: ink.weak },
+  'float32, relaxed': { label: 'limit', color: 'weak' },
+  'float32, simd128': { label: 'limit without\nrelaxed SIMD', color: 'simd128' },
+  'uint8 x int8, simd128': { label: 'limit', color: 'weak' },
 };
 
-/** @param results of a run with the sweep. @returns the SVG's text */
-export function draw({ date, processor, node, threads, versions, cases }) {
+/**
+ * @param results of a run with the sweep
+ * @param options.theme 'light' or 'dark'
+ * @returns the SVG's text
+ */
+export function draw({ date, processor, node, threads, versions, cases }, { theme = 'light' } = {}) {
+  const ink = themes[theme];
+  const inColor = (each) => ({ ...each, color: ink[each.color] });
   const rate = ({ operations, best }) => operations / best / 1e6;
   const measured = cases.find(({ name }) => name === 'sweep limit').contestants;
   const chart = echarts.init(null, null, { renderer: 'svg', ssr: true, width, height });
@@ -46,7 +79,7 @@ export function draw({ date, processor, node, threads, versions, cases }) {
       shown[0].contestants.some((each) => each.name === name),
     );
     const curves = names.map((name) => ({
-      ...lines[name],
+      ...inColor(lines[name]),
       points: pointsOf(name, shown.filter(isCube)),
       odd: pointsOf(
         name,
@@ -55,7 +88,7 @@ export function draw({ date, processor, node, threads, versions, cases }) {
     }));
     const bounds = measured
       .filter(({ name }) => name.startsWith(`${panel.type}, `))
-      .map((each) => ({ ...limits[each.name], rate: rate(each) }));
+      .map((each) => ({ ...inColor(limits[each.name]), rate: rate(each) }));
     return { ...panel, i, curves, bounds };
   });
   const highest = Math.max(
@@ -67,7 +100,7 @@ export function draw({ date, processor, node, threads, versions, cases }) {
   const y = { max: Math.ceil(highest / 20) * 20, height: height - top - bottom };
   chart.setOption({
     animation: false,
-    backgroundColor: '#ffffff',
+    backgroundColor: ink.page,
     textStyle: { fontFamily: font },
     title: [
       {
@@ -122,9 +155,9 @@ export function draw({ date, processor, node, threads, versions, cases }) {
       axisLabel: { color: ink.weak, fontSize: 12 },
       axisLine: { show: false },
       axisTick: { show: false },
-      splitLine: { lineStyle: { color: '#eaeef2' } },
+      splitLine: { lineStyle: { color: ink.grid } },
     })),
-    series: parts.flatMap((part) => seriesOf(part)),
+    series: parts.flatMap((part) => seriesOf(part, ink)),
     graphic: parts.flatMap((part) => labelsOf(part, y)),
   });
   const svg = chart.renderToSVGString();
@@ -132,7 +165,7 @@ export function draw({ date, processor, node, threads, versions, cases }) {
   return `${svg}\n`;
 }
 
-function seriesOf({ i, curves, bounds }) {
+function seriesOf({ i, curves, bounds }, ink) {
   const common = { type: 'line', xAxisIndex: i, yAxisIndex: i, silent: true };
   return [
     ...bounds.map((each) => ({
@@ -158,7 +191,7 @@ function seriesOf({ i, curves, bounds }) {
       z: 3, // over the lines
       data: odd,
       symbolSize: width + 3,
-      itemStyle: { color: '#ffffff', borderColor: color, borderWidth: 1.5, opacity: 1 },
+      itemStyle: { color: ink.page, borderColor: color, borderWidth: 1.5, opacity: 1 },
     })),
   ];
 }

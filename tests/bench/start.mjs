@@ -8,7 +8,6 @@
 // nothing: a real network would add to the differences. If a library has several builds, the
 // smallest is used. The page waits until the browser, which has just started, is idle.
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { cpus } from 'node:os';
 import { basename, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -16,6 +15,7 @@ import { brotliCompressSync } from 'node:zlib';
 import { fail, main, root } from '../../scripts/run.mjs';
 import { openIn, programOf, versionOf } from '../browser/engines.mjs';
 import { runChild } from '../package/child.mjs';
+import { processorName } from './machine.mjs';
 
 const size = 256;
 const folder = join(root, 'build', 'start');
@@ -212,7 +212,7 @@ await main(async () => {
 function resultsOf(rows) {
   return {
     date: new Date().toISOString(),
-    processor: cpus()[0].model,
+    processor: processorName(),
     versions: Object.fromEntries(
       ['onnxruntime-web', '@tensorflow/tfjs-core'].map((name) => [
         name.replace('@tensorflow/tfjs-core', 'tfjs'),
