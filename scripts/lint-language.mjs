@@ -6,13 +6,18 @@ import { pathToFileURL } from 'node:url';
 import { bannedWords } from './banned-words.mjs';
 import { fail, main } from './run.mjs';
 
-const places = ['src', 'bindings', 'js', 'tests', 'scripts', 'examples', 'cmake', 'docs', '.ci'];
+const places = [
+  ...['src', 'bindings', 'js', 'tests', 'scripts', 'examples', 'cmake', 'docs', '.ci', '.github'],
+];
 const files = [
-  ...['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'CMakeLists.txt', 'CMakePresets.json'],
+  ...['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md', 'CMakeLists.txt'],
+  'CMakePresets.json',
   ...['eslint.config.js', 'vitest.config.ts', 'package.json'],
 ];
-const isText = /\.(cc|h|def|[cm]?js|ts|cmake|txt|md|json|html)$|^\.ci/;
+const isText = /\.(cc|h|def|[cm]?js|m?ts|vue|css|cmake|txt|md|json|html|yml)$|^\.ci/;
 const isSkipped = /node_modules|package-lock\.json|^scripts\/banned-words\.mjs$/;
+/** What VitePress, TypeDoc and the bench write. */
+const isWritten = /^docs\/(reference|bench|\.vitepress\/(cache|dist))\//;
 const columns = 100;
 /** Tables of Markdown may be wide. Tests of errors keep each message whole, for searches. */
 const mayBeLong = /\.md$|^tests\/(js|native)\/|\.json$/;
@@ -27,14 +32,13 @@ export function textFiles(chosen = [...places, ...files]) {
         : name,
     )
     .map((name) => name.replaceAll('\\', '/'))
-    .filter((name) => isText.test(name) && !isSkipped.test(name));
+    .filter((name) => isText.test(name) && !isSkipped.test(name) && !isWritten.test(name));
 }
 
 /** Lines that are looked at; the others are empty, so that numbers stay. */
 function linesOf(name, text) {
   const lines = text.split(/\r?\n/);
-  // Measurements, and what is released, say what was.
-  if (name === 'CONTRIBUTING.md') return lines.map((line) => (line.startsWith('|') ? '' : line));
+  // What is released says what was.
   if (name !== 'CHANGELOG.md') return lines;
   const headings = lines.flatMap((line, i) => (line.startsWith('## ') ? [i] : []));
   const isOldName = (i) => [lines[i], lines[i - 1]].some((line) => line?.startsWith('- Renamed:'));

@@ -1,9 +1,10 @@
 // Checks the form of all code: clang-format, Prettier, ESLint, TypeScript's types; and its words:
-// codespell, and those that scripts/banned-words.mjs bans. Checks that includes in src/ point down.
-// With --fix, corrects the form.
+// codespell, and those that scripts/banned-words.mjs bans. Checks that includes in src/ point down,
+// and the form of the measurements in docs/lab. With --fix, corrects the form.
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { lintIncludes } from './lint-includes.mjs';
+import { lintLab } from './lint-lab.mjs';
 import { lintLanguage, textFiles } from './lint-language.mjs';
 import { main, run } from './run.mjs';
 import { setUp } from './setup.mjs';
@@ -14,7 +15,9 @@ const cplusplus = ['src', 'bindings', 'tests', 'examples']
   .filter((folder) => existsSync(folder))
   .flatMap((folder) => readdirSync(folder, { recursive: true }).map((name) => join(folder, name)))
   .filter((name) => /\.(c|cc|h)$/.test(name) && !name.includes('node_modules'));
-const scripts = ['js', 'tests', 'examples', 'scripts'].filter((folder) => existsSync(folder));
+const scripts = ['js', 'tests', 'examples', 'scripts', join('docs', '.vitepress')].filter(
+  (folder) => existsSync(folder),
+);
 const projects = ['js', 'tests', join('tests', 'js')].filter((folder) =>
   existsSync(join(folder, 'tsconfig.json')),
 );
@@ -46,5 +49,6 @@ await main(async () => {
   for (const project of projects) await run('tsc', ['--noEmit', '-p', project], { otherwise });
   await run('codespell', ['--regex', wordInName, ...textFiles()], { otherwise });
   lintIncludes();
+  lintLab();
   lintLanguage();
 });

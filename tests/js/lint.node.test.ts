@@ -11,7 +11,7 @@ let clone: string;
 
 beforeEach(async () => {
   clone = await mkdtemp(join(tmpdir(), 'wgemm-lint-'));
-  for (const name of ['banned-words', 'lint-language', 'lint-includes', 'run']) {
+  for (const name of ['banned-words', 'lint-language', 'lint-includes', 'lint-lab', 'run']) {
     const script = join('scripts', `${name}.mjs`);
     await cp(join(root, script), join(clone, script));
   }
@@ -80,10 +80,9 @@ describe('lint-language', () => {
     ]);
   });
 
-  it('finds them under the newest heading of the changelog, and not in measurements', async () => {
+  it('finds them under the newest heading of the changelog alone', async () => {
     const { such } = rules[0]!;
     await add('CHANGELOG.md', `# Changelog\n\n## 2\n\n${such}\n\n## 1\n\n${such}\n`);
-    await add('CONTRIBUTING.md', `| ${such} | 1 ms |\n`);
     expect(await lint('lint-language.mjs')).toEqual([
       expect.stringMatching(/^CHANGELOG.md:5: /),
       expect.stringMatching(/^wgemm: .* in 1 places\.$/),
@@ -97,6 +96,34 @@ describe('lint-language', () => {
       'js/call.ts:2: 101 columns of at most 100',
       expect.stringMatching(/^wgemm: .* in 1 places\.$/),
     ]);
+  });
+});
+
+describe('lint-lab', () => {
+  const head = 'date\tcommit\tmachine\tarea\tshape\tbefore\tafter\tunit\tkept\tnote\n';
+  const row = '2026-11-24\tabcdef0\tZen 4\tGEMV\t\t2\t1\tms\tyes\tPanels far apart.\n';
+
+  it('accepts rows of the form', async () => {
+    await add('docs/lab/2026-11.tsv', head + row);
+    expect(await lint('lint-lab.mjs')).toEqual([]);
+  });
+
+  it.each([
+    ['2026-11-24', '2026-12-24', "date is '2026-12-24'"],
+    ['abcdef0', 'main', "commit is 'main'"],
+    ['Zen 4', '', "machine is ''"],
+    ['GEMV', 'speed', "area is 'speed'"],
+    ['yes', 'maybe', "kept is 'maybe'"],
+    ['Panels far apart.', '', "note is ''"],
+    ['ms\t', '', '9 columns instead of 10'],
+  ])('refuses %j instead of %j', async (right, wrong, said) => {
+    await add('docs/lab/2026-11.tsv', head + row + row.replace(right, wrong));
+    expect((await lint('lint-lab.mjs'))[0]).toBe(`docs/lab/2026-11.tsv:3: ${said}`);
+  });
+
+  it('refuses other columns', async () => {
+    await add('docs/lab/2026-11.tsv', row);
+    expect((await lint('lint-lab.mjs'))[0]).toMatch(/^docs\/lab\/2026-11.tsv:1: the columns must/);
   });
 });
 

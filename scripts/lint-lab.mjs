@@ -1,0 +1,56 @@
+// Checks the form of the measurements in docs/lab, one file of tab-separated rows per month:
+// docs/lab/index.md says what each column holds.
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { fail, main } from './run.mjs';
+
+export const folder = join('docs', 'lab');
+export const columns = [
+  ...['date', 'commit', 'machine', 'area', 'shape', 'before', 'after', 'unit', 'kept', 'note'],
+];
+export const areas = [
+  ...['peers', 'micro-kernel', 'packing', 'blocking', 'GEMV', 'skinny GEMM', 'prefetch', 'streams'],
+  ...['epilogue', 'quantized', 'small calls', 'threads', 'size', 'start', 'out-of-core', 'CI'],
+  ...['memory', 'layers', '16-bit', 'integers', 'attention', 'compiler'],
+];
+
+/** Column -> whether it accepts a value in the file of a month. */
+const accepts = {
+  date: (text, month) => /^\d{4}-\d\d-\d\d$/.test(text) && text.startsWith(month),
+  commit: (text) => /^[0-9a-f]{7,40}$/.test(text),
+  machine: (text) => text !== '',
+  area: (text) => areas.includes(text),
+  kept: (text) => ['yes', 'no', ''].includes(text),
+  note: (text) => text !== '',
+};
+
+/** @returns what is wrong in a file, each as file:line: what was found and what is allowed */
+function wrongIn(name) {
+  const path = join(folder, name);
+  const [head, ...rows] = readFileSync(path, 'utf8').replace(/\n$/, '').split('\n');
+  if (head !== columns.join('\t')) return [`${path}:1: the columns must be ${columns.join(', ')}`];
+  return rows.flatMap((row, i) => {
+    const cells = row.split('\t');
+    const place = `${path}:${i + 2}`;
+    if (cells.length !== columns.length)
+      return [`${place}: ${cells.length} columns instead of ${columns.length}`];
+    return columns.flatMap((column, at) =>
+      (accepts[column]?.(cells[at], name.slice(0, 7)) ?? true)
+        ? []
+        : [`${place}: ${column} is '${cells[at]}'`],
+    );
+  });
+}
+
+export function lintLab() {
+  if (!existsSync(folder)) return;
+  const wrong = readdirSync(folder)
+    .filter((name) => name.endsWith('.tsv'))
+    .flatMap(wrongIn);
+  if (wrong.length === 0) return;
+  console.error(wrong.join('\n'));
+  fail(`Correct ${wrong.length} places of the lab: docs/lab/index.md says what columns hold.`);
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) await main(lintLab);
