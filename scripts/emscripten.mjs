@@ -15,7 +15,7 @@ import { downloadPackages, unpackPackage } from './debian.mjs';
 import { cache, fail, onPath, query, run } from './run.mjs';
 
 /**
- * The first with the final opcodes of relaxed SIMD and with EMBIND_AOT. README.md and
+ * The first with the final opcodes of relaxed SIMD and with EMBIND_AOT. CONTRIBUTING.md and
  * cmake/emscripten-toolchain.cmake state it too.
  */
 export const oldest = '3.1.69';

@@ -3,11 +3,11 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { blockOf } from '../tests/package/readme.mjs';
+import { blockOf, readBlocks } from '../tests/package/pages.mjs';
 import { cache, fail, main, query, root, run } from './run.mjs';
 
-/** The section of README.md. */
-const heading = 'In C++';
+/** The page of the guide that has the commands, the CMakeLists.txt and a program. */
+const page = 'docs/guide/cpp.md';
 
 const home = join(root, 'build', 'native-home');
 const installed = join(home, 'wgemm');
@@ -37,20 +37,18 @@ export async function testNativePackage() {
     join(root, 'build', 'example-native'),
   );
   if (said !== exampleSays) fail(`examples/native prints\n${said}and not\n${exampleSays}`);
-  await testReadme();
+  await testPages();
   await testAsSubproject();
 }
 
-/** Runs the command of README.md: it builds without a preset and installs into the user's home. */
+/** Runs the command of the guide: it builds without a preset and installs into the user's home. */
 async function install() {
   rmSync(home, { recursive: true, force: true });
   mkdirSync(home, { recursive: true });
-  await run('sh', ['-e', '-c', blockOf(heading, 'sh').code], {
+  await run('sh', ['-e', '-c', blockOf(page, { language: 'sh' }).code], {
     env: { HOME: home, WGEMM_CACHE: cache },
     quiet: true,
-    otherwise:
-      'The native library cannot be built and installed as README.md says ' +
-      `under '${heading}': see above why.`,
+    otherwise: `The native library cannot be built and installed as ${page} says: see above why.`,
   });
   const found = readdirSync(installed, { recursive: true })
     .filter((name) => !statSync(join(installed, name)).isDirectory())
@@ -120,21 +118,23 @@ async function runAgainstInstall(source, build) {
   return said;
 }
 
-/** What README.md shows does what it says. */
-async function testReadme() {
-  const source = join(root, 'build', 'readme-native');
-  rmSync(source, { recursive: true, force: true });
-  mkdirSync(source, { recursive: true });
-  for (const [language, name] of [
-    ['cmake', 'CMakeLists.txt'],
-    ['cpp', 'main.cc'],
-  ]) {
-    writeFileSync(join(source, name), blockOf(heading, language, name).code);
+/** The programs of the guide and of README.md do what they say. */
+async function testPages() {
+  for (const from of [page, 'README.md']) {
+    const source = join(root, 'build', 'page-native');
+    rmSync(source, { recursive: true, force: true });
+    mkdirSync(source, { recursive: true });
+    const { code } = blockOf(page, { language: 'cmake' });
+    writeFileSync(join(source, 'CMakeLists.txt'), code);
+    const program = blockOf(from, { language: 'cpp' });
+    writeFileSync(join(source, 'main.cc'), program.code);
+    const said = await runAgainstInstall(source, join(source, 'build'));
+    const shown = readBlocks(from).find(
+      ({ language, line }) => language === 'text' && line > program.line,
+    );
+    if (said !== shown?.code)
+      fail(`The program of ${from}:${program.line} prints\n${said}and not\n${shown?.code}`);
   }
-  const said = await runAgainstInstall(source, join(source, 'build'));
-  const { code: shown } = blockOf(heading, 'text');
-  if (said !== shown)
-    fail(`What README.md shows under '${heading}' prints\n${said}and not\n${shown}`);
 }
 
 /**

@@ -6,7 +6,7 @@
 //   a0 * b0 + a1 * b1 = (a0 + b1) * (a1 + b0) - a0 * a1 - b0 * b1
 // The two subtracted products depend on a row of A alone and on a column of B alone, so each is
 // summed once. This is faster than one i64x2.mul per step, and faster than 64-bit scalars
-// (CONTRIBUTING.md has figures).
+// (docs/lab has figures, area "integers").
 #pragma once
 
 #include "kernels/kernel.h"

@@ -6,7 +6,7 @@
 // operand is fixed. How pairs overflow is not fixed: V8 on ARM wraps them in baseline code and is
 // exact in optimized code, so results change when the engine replaces a function's code. Therefore
 // every pair fits in 16 bits in each kernel here except `unsigned`, which checks the engine in each
-// call. CONTRIBUTING.md has the proof ("Where relaxed 8-bit dot products are exact").
+// call. docs/design/int8-dot-products.md has the proof.
 //
 // A keeps its zero point, since A minus its zero point needs 9 bits. The epilogue corrects for it
 // by the sums of B's columns.

@@ -69,9 +69,8 @@ constexpr auto kX86 = Processor::kX86, kArm = Processor::kArm;
 // m_max_b_in_l1 of most kernels. More rows pay for packing even if B fits in L1.
 constexpr int kRowsMaxInL1 = 512;
 
-// The bounds on M are measured. Their figures are in CONTRIBUTING.md, under "Measurements" and in
-// the tables after it. `npm run bench -- --kernels` measures the kernels of each type again. The
-// reasons for the bounds:
+// The bounds on M are measured. Their figures are rows of docs/lab. `npm run bench -- --kernels`
+// measures the kernels of each type again. The reasons for the bounds:
 //   m_max, unpacked B  for more rows, the time to pack B is less than what packed B saves
 //   m_max, 16-bit B    the kernel widens B as it loads it; for more rows it is faster to widen B
 //                      once, as it is packed, even if B is packed weights

@@ -19,7 +19,7 @@ const versions: Record<string, Record<string, RegExp>> = {
   'wgemm for find_package()': {
     'CMakeLists.txt': /project\(wgemm VERSION (\d+\.\d+)/g,
     'examples/native/CMakeLists.txt': /find_package\(wgemm (\S+)/g,
-    'README.md': /find_package\(wgemm (\S+)/g,
+    'docs/guide/cpp.md': /find_package\(wgemm (\S+)/g,
   },
   'the oldest Node': {
     'package.json': /"node": "\^([\d.]+)\.\d+ /g,
@@ -41,12 +41,12 @@ const versions: Record<string, Record<string, RegExp>> = {
     'CMakeLists.txt': /cmake_minimum_required\(VERSION (.+)\)/g,
     'examples/native/CMakeLists.txt': /cmake_minimum_required\(VERSION (.+)\)/g,
     'scripts/native-package.mjs': /cmake_minimum_required\(VERSION (.+)\)/g,
-    'README.md': /cmake_minimum_required\(VERSION (.+)\)/g,
+    'docs/guide/cpp.md': /cmake_minimum_required\(VERSION (.+)\)/g,
   },
   'the oldest Emscripten': {
     'scripts/emscripten.mjs': /export const oldest = '(.+)'/g,
     'cmake/emscripten-toolchain.cmake': /_wgemm_oldest_emscripten (.+)\)/g,
-    'README.md': /`emcc` of ([\d.]+)/g,
+    'CONTRIBUTING.md': /`emcc` of ([\d.]+)/g,
   },
   'the Emscripten that set-up installs': {
     'scripts/emscripten.mjs': /'emscripten[-=](\d+\.\d+\.\d+)/g,

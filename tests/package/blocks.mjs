@@ -1,110 +1,101 @@
-// Every code block of README.md is run: here those that no other test runs, with definitions of the
-// names that they use. For the others, the table says which test runs them.
+// Every code block of README.md, the guide and the operator cards is run: here programs and
+// fragments. For the others, the table says which test runs them.
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../../scripts/run.mjs';
 import { runChild } from './child.mjs';
 import { makeProject } from './packed.mjs';
-import { readBlocks } from './readme.mjs';
-import { refuse } from './results.mjs';
+import { allBlocks } from './pages.mjs';
+import { refuse, twoAtATime } from './results.mjs';
 import { compilerOf } from './tarball.mjs';
-
-const zeros = (length) => `new Float32Array(${length})`;
-const instance = (entry) =>
-  `import { createGemm } from '${entry}';\nconst wg = await createGemm();\n`;
-
-/** Heading -> code before and after a fragment there: its definitions, and what must hold then. */
-const parts = {
-  'In a worker': [
-    `${instance('wgemm/worker')} const [matrix, activations] = ` +
-      `[${zeros('768 * 768')}.fill(1), ${zeros('128 * 768')}.fill(2)];`,
-    'if (result.length !== 128 * 768 || result[5] !== 1536 || matrix.length !== 0) throw new ' +
-      `Error('wrong'); wg.dispose();`,
-  ],
-  API: [
-    `${instance('wgemm')} const [weights, inputs] = [${zeros('512 * 512')}.fill(1), ` +
-      `${zeros('64 * 512')}.fill(2)];`,
-    `if (out.data[5] !== 1024) throw new Error('wrong');`,
-  ],
-  Threads: [
-    `import { createGemm } from 'wgemm';`,
-    'if (y.length !== 256 * 256 || y.buffer instanceof SharedArrayBuffer || ' +
-      `!(wg.info.threads >= 1)) throw new Error('wrong'); wg.dispose();`,
-  ],
-  'Kept weights': [
-    `import { readFile, writeFile } from 'node:fs/promises';
-     ${instance('wgemm')}
-     const weights = { data: ${zeros('6')}.fill(1 + 2 ** -12), shape: [2, 3] };`,
-    `const y = wg.matmul({ data: ${zeros('2')}.fill(1), shape: [1, 2] }, again);
-     if (again.dtype !== 'bfloat16' || y.data.length !== 3 || y.data[2] !== 2)
-       throw new Error('wrong');`,
-  ],
-  Quantized: [
-    `import { createGemm, quantize, quantizeBias } from 'wgemm';
-     const wg = await createGemm();
-     const input = { data: Float32Array.of(1, 0.5, 0, 0.25, 1, 0.75), shape: [2, 3] };
-     const weights = { data: Float32Array.of(0.1, -2, 0.3, 4, -0.5, 6), shape: [3, 2] };
-     const bias = { data: Float32Array.of(1, -1), shape: [2] };`,
-    `const wanted = [1.25, -1, 0.95, 7.01];
-     if (y.data.some((value, i) => !(Math.abs(value - (wanted[i] ?? NaN)) < 0.05)))
-       throw new Error('wrong');`,
-  ],
-  'Stacks of matrices': [
-    `${instance('wgemm')} const [heads, tokens, width] = [2, 3, 4];
-     const tensor = (fill = 0) => ({
-       data: ${zeros('tokens * heads * width')}.fill(fill),
-       shape: [tokens, heads * width],
-       dtype: undefined,
-     });
-     const [q, k, v, context] = [tensor(1), tensor(2), tensor(3), tensor()];
-     const softmax = (x) => ({ ...x, data: x.data.map(() => 1 / tokens) });
-     const packedWeights = wg.pack(
-       { data: ${zeros('64')}.fill(1), shape: [8, 8] },
-       { op: 'matmul' },
-     );
-     const bias = 0.5;`,
-    `if (scores.data[0] !== 4 || Math.abs(y.data[0] - 24.5) > 1e-4) throw new Error('wrong');`,
-  ],
-};
 
 const hasFile =
   (...names) =>
   ({ file }) =>
     names.includes(file);
-const isUnder =
-  (heading) =>
-  ({ headings }) =>
-    headings.includes(heading);
-const isProgram = ({ language, code, file }) =>
-  language === 'js' && !file && code.includes("from 'wgemm");
-const isPart = ({ language, code, file }) =>
-  language === 'js' && !file && !code.includes("from 'wgemm");
+const isOn =
+  (...pages) =>
+  ({ page }) =>
+    pages.some((each) => page.startsWith(each));
+const isCode = ({ language, file }) => ['js', 'ts'].includes(language) && !file;
+const isFragment = ({ before, continued }) => before !== undefined || continued;
+const isNative = ({ language }) => language === 'cpp' || language === 'cmake';
 
 /** The test that runs a block: the first that matches. */
 const runBy = [
   [hasFile('app.js', 'index.html', 'vite.config.js'), 'tests/package/bundlers.mjs'],
   [
-    ({ language, headings }) => language === 'sh' && headings.includes('In a page'),
+    ({ language, page }) => language === 'sh' && isOn('docs/guide/bundlers/')({ page }),
     'tests/package/bundlers.mjs',
   ],
   [({ language }) => language === 'http', 'tests/package/bundlers.mjs'],
   [hasFile('worker.js'), 'tests/package/runtimes.mjs'],
   [({ code }) => code === 'npm install wgemm\n', 'tests/package/packed.mjs'],
-  [isUnder('In C++'), 'scripts/native-package.mjs'],
-  [({ language, headings }) => language === 'sh' && headings.includes('From a clone'), '.ci/run'],
-  [({ language }) => language === 'js' || language === 'text', 'tests/package/blocks.mjs'],
+  [isNative, 'scripts/native-package.mjs'],
+  [isOn('docs/guide/cpp.md'), 'scripts/native-package.mjs'],
+  [
+    ({ page, language, headings }) =>
+      page === 'README.md' && language === 'sh' && headings.includes('From a clone'),
+    '.ci/run',
+  ],
+  [(block) => isCode(block) || block.language === 'text', 'tests/package/blocks.mjs'],
 ];
+
+/** Shows that each block has a test, and that each program and fragment can fail. */
+function checkTable(blocks) {
+  for (const [i, block] of blocks.entries()) {
+    const place = `the block of ${block.page}:${block.line}`;
+    const [, file] = runBy.find(([fits]) => fits(block)) ?? [];
+    if (!file) refuse(`no test runs ${place}`);
+    if (!existsSync(join(root, file))) refuse(`${file} must run ${place}, but it does not exist`);
+    if (!isCode(block)) continue;
+    if (!isFragment(block) && !block.code.includes("from 'wgemm"))
+      refuse(`${place} is no program: a comment before it must define what it takes as given`);
+    if (block.after === undefined && printedBy(blocks, i) === undefined)
+      refuse(`${place} needs what it prints, in a block after it, or checks in a comment`);
+  }
+  return `${blocks.length} blocks`;
+}
+
+/** What the block after a program says that it prints. */
+function printedBy(blocks, i) {
+  const next = blocks[i + 1];
+  return next?.language === 'text' && next.page === blocks[i].page ? next.code : undefined;
+}
+
+/** The code of a block with everything that it takes as given. */
+function wholeOf(blocks, i) {
+  const { before = '', code, continued, page, line } = blocks[i];
+  if (!continued) return `${before}\n${code}`;
+  const previous = blocks.findLastIndex((block, at) => at < i && isCode(block));
+  if (previous < 0 || blocks[previous].page !== page)
+    refuse(`${page}:${line} is continued, but no block is before it`);
+  return `${wholeOf(blocks, previous)}\n${code}`;
+}
+
+const nameOf = ({ page, line }) => `${page.replaceAll(/[/.]/g, '-')}-${line}`;
+
+/** What the compiler does not know: modules of bundlers, and packages without types. */
+const modules = ["'*.wasm'", "'ndarray'", "'@stdlib/ndarray-base-ctor'"]
+  .map((name) => `declare module ${name} { const value: any; export default value; }\n`)
+  .join('');
 
 /**
  * Compiles the blocks as TypeScript, with the defaults of the newest compiler. Programs are strict;
- * parts, and what a server loads, have functions in which JavaScript names no types.
+ * fragments, and what a server loads, have functions in which JavaScript names no types.
  */
 async function checkTypes(blocks, project) {
   const tsc = compilerOf('7.0');
   const isForServer = hasFile('worker.js');
-  const programs = blocks.filter((block) => isProgram(block) || hasFile('app.js')(block));
-  const looser = blocks.filter((block) => isPart(block) || isForServer(block));
-  if (programs.length === 0 || looser.length === 0) refuse('README.md has no blocks to compile');
+  const numbers = [...blocks.keys()];
+  const isApp = hasFile('app.js');
+  const programs = numbers.filter(
+    (i) => (isCode(blocks[i]) && !isFragment(blocks[i])) || isApp(blocks[i]),
+  );
+  const looser = numbers.filter(
+    (i) => (isCode(blocks[i]) && isFragment(blocks[i])) || isForServer(blocks[i]),
+  );
+  if (programs.length === 0 || looser.length === 0) refuse('the pages have no blocks to compile');
   for (const [name, group, more] of [
     ['strict', programs, []],
     ['looser', looser, ['--noImplicitAny', 'false']],
@@ -112,14 +103,9 @@ async function checkTypes(blocks, project) {
     const folder = join(project, name);
     mkdirSync(folder);
     await runChild(process.execPath, [tsc, '--init'], { cwd: folder });
-    writeFileSync(
-      join(folder, 'wasm.d.ts'),
-      `declare module '*.wasm' { const module: object; export default module; }\n`,
-    );
-    for (const { headings, code, file, line } of group) {
-      const [before] = (isPart({ language: 'js', code, file }) && parts[headings.at(-1)]) || [''];
-      writeFileSync(join(folder, `line${line}.ts`), `${before}\n${code}`);
-    }
+    writeFileSync(join(folder, 'modules.d.ts'), modules);
+    for (const i of group)
+      writeFileSync(join(folder, `${nameOf(blocks[i])}.ts`), wholeOf(blocks, i));
     const options = ['--types', 'node', '--outDir', 'emitted', ...more];
     await runChild(process.execPath, [tsc, '-p', '.', ...options], { cwd: folder });
   }
@@ -127,42 +113,28 @@ async function checkTypes(blocks, project) {
 }
 
 export async function testBlocks(results) {
-  const blocks = readBlocks();
-  await results.test('README', 'every block', 'run by a test', () => {
-    for (const block of blocks) {
-      const [, file] = runBy.find(([fits]) => fits(block)) ?? [];
-      if (!file) refuse(`no test runs the block of line ${block.line}`);
-      if (!existsSync(join(root, file)))
-        refuse(`${file} must run the block of line ${block.line}, but it does not exist`);
-    }
-    return `${blocks.length} blocks`;
-  });
+  const blocks = allBlocks();
+  await results.test('pages', 'every block', 'run by a test', () => checkTable(blocks));
   const project = await makeProject('blocks');
-  await results.test('README', 'TypeScript 7', 'compiles', () => checkTypes(blocks, project));
-  const say = async (code) => {
-    writeFileSync(join(project, 'block.mjs'), code);
-    return await runChild(process.execPath, ['block.mjs'], { cwd: project });
+  await results.test('pages', 'TypeScript 7', 'compiles', () => checkTypes(blocks, project));
+  const say = async (block, code) => {
+    const name = `${nameOf(block)}.${block.language === 'ts' ? 'mts' : 'mjs'}`;
+    writeFileSync(join(project, name), code);
+    return await runChild(process.execPath, [name], { cwd: project });
   };
-  for (const [i, block] of blocks.entries()) {
-    if (!isProgram(block)) continue;
-    await results.test('README', block.headings.at(-1), 'prints what it says', async () => {
-      const printed = blocks[i + 1];
-      if (printed?.language !== 'text')
-        refuse(`the program of line ${block.line} is not followed by what it prints`);
-      const said = await say(block.code);
-      if (said.trim() !== printed.code.trim())
-        refuse(`the program of line ${block.line} prints\n${said}`);
-    });
-  }
-  for (const block of blocks.filter(isPart)) {
-    const heading = block.headings.at(-1);
-    await results.test('README', heading, 'runs in Node', async () => {
-      const [before, after] =
-        parts[heading] ??
-        refuse(
-          `this test does not know what the part of a program in line ${block.line} takes as given`,
-        );
-      await say(`${before}\n${block.code}\n${after}\n`);
-    });
-  }
+  await twoAtATime(
+    [...blocks.keys()].filter((i) => isCode(blocks[i])),
+    async (i) => {
+      const block = blocks[i];
+      const what = `line ${block.line}`;
+      await results.test('pages', block.page, what, async () => {
+        const said = await say(block, `${wholeOf(blocks, i)}\n${block.after ?? ''}\n`);
+        const printed = printedBy(blocks, i)?.trim();
+        if (printed === undefined) return;
+        // A block that is continued prints after the blocks before it.
+        const right = block.continued ? said.trim().endsWith(printed) : said.trim() === printed;
+        if (!right) refuse(`${block.page}:${block.line} prints\n${said}and not\n${printed}`);
+      });
+    },
+  );
 }

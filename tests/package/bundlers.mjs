@@ -1,5 +1,5 @@
-// Runs small apps with each bundler, and with none, in Chromium under the headers that README.md
-// shows. Apps, configurations and commands are blocks of README.md. The test adds a line that
+// Runs small apps with each bundler, and with none, in Chromium under the headers that the guide
+// shows. Apps, configurations and commands are blocks of the guide. The test adds a line that
 // reports what the page shows, and a script that reports errors.
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -8,35 +8,41 @@ import { openIn } from '../browser/engines.mjs';
 import { startServer } from '../browser/server.mjs';
 import { runChild } from './child.mjs';
 import { makeProject } from './packed.mjs';
-import { blockOf, readBlocks } from './readme.mjs';
+import { allBlocks, blockOf, pagesWithCode, readBlocks } from './pages.mjs';
 import { refuse, twoAtATime } from './results.mjs';
 
 const tools = join(import.meta.dirname, 'node_modules');
 const ownTools = join(root, 'node_modules');
 
+const pageOf = (name) => `docs/guide/bundlers/${name}.md`;
+/** The page of a browser that all bundlers have; the one without a bundler has its own. */
+const htmlPage = () =>
+  blockOf(
+    pagesWithCode().filter((page) => page !== pageOf('none')),
+    { file: 'index.html' },
+  ).code;
+
 /**
- * Packages that a user installs for each heading of README.md: the first has the version, `as` is
- * its folder here. `configured`: the files under the heading are for this version. `develop`: it
- * has a development server, which bundles dependencies.
+ * Packages that a user installs for each page of the guide: the first has the version, `as` is its
+ * folder here. `configured`: the files on the page are for this version. `develop`: it has a
+ * development server, which bundles dependencies.
  */
 const bundlers = [
-  { heading: 'Vite', packages: ['vite'], develop: true },
-  { heading: 'Vite', packages: ['vite'], as: 'vite-7', configured: true, develop: true },
-  { heading: 'webpack', packages: ['webpack', 'webpack-cli'] },
-  { heading: 'esbuild', packages: ['esbuild'], from: ownTools },
-  { heading: 'Rollup', packages: ['rollup', '@rollup/plugin-node-resolve'] },
-];
+  { name: 'Vite', packages: ['vite'], develop: true },
+  { name: 'Vite', packages: ['vite'], as: 'vite-7', configured: true, develop: true },
+  { name: 'webpack', packages: ['webpack', 'webpack-cli'] },
+  { name: 'esbuild', packages: ['esbuild'], from: ownTools },
+  { name: 'Rollup', packages: ['rollup', '@rollup/plugin-node-resolve'] },
+].map((each) => ({ ...each, page: pageOf(each.name.toLowerCase()) }));
 
 const folderOf = ({ from = tools, packages, as = packages[0] }) => join(from, as);
 const manifestOf = (folder) => JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
 
-/** Makes a project as a user does: packages, the tarball, and the configuration of README.md. */
+/** Makes a project as a user does: packages, the tarball, and the configuration of the guide. */
 function setUpProject(project, bundler) {
   if (bundler.configured) {
-    const files = readBlocks().filter(
-      (block) => block.headings.at(-1) === bundler.heading && block.file,
-    );
-    if (files.length === 0) refuse(`README.md has no configuration for ${bundler.heading}`);
+    const files = readBlocks(bundler.page).filter(({ file }) => file?.includes('.config.'));
+    if (files.length === 0) refuse(`${bundler.page} has no configuration`);
     for (const { file, code } of files) writeFileSync(join(project, file), code);
   }
   for (const [i, name] of bundler.packages.entries()) {
@@ -53,29 +59,29 @@ function setUpProject(project, bundler) {
 }
 
 /**
- * The apps of README.md: { heading, code, shows }; `shows`: the text of the page, as the comment
- * there says.
+ * The apps of the guide, by entry: { entry, code, shows }; `shows`: the text of the page, as the
+ * comment there says.
  */
 function readApps() {
-  const apps = readBlocks().filter(({ language, file }) => language === 'js' && file === 'app.js');
-  if (apps.length < 2)
-    throw new Error('README.md has no app.js for the page, or none for the worker');
-  return apps.map(({ headings, code, line }) => {
+  const apps = allBlocks().filter(({ language, file }) => language === 'js' && file === 'app.js');
+  const found = apps.map(({ page, code, line }) => {
     const [, shows] =
       /textContent = .*;\s*\/\/ (.*)$/m.exec(code) ??
-      refuse(`README.md: line ${line} does not say what the page shows`);
+      refuse(`${page}:${line} does not say what the page shows`);
     const [, entry] = /from '(wgemm[^']*)'/.exec(code);
-    return { heading: headings.at(-1), entry, code, shows };
+    return { entry, code, shows };
   });
+  const entries = found.map(({ entry }) => entry).sort();
+  if (entries.join() !== 'wgemm,wgemm/inline,wgemm/worker')
+    throw new Error(`the guide must have an app.js for each entry; it has ${entries.join(', ')}`);
+  return found;
 }
 
-/** The headers that README.md recommends. */
+/** The headers that the guide recommends. */
 function readHeaders() {
-  const block =
-    readBlocks().find(({ language }) => language === 'http') ??
-    refuse('README.md shows no headers');
+  const { code } = blockOf('docs/guide/threads.md', { language: 'http' });
   return Object.fromEntries(
-    block.code
+    code
       .trim()
       .split('\n')
       .map((line) => line.split(/:\s+/, 2).map((text, i) => (i === 0 ? text.toLowerCase() : text))),
@@ -142,13 +148,12 @@ async function runIn(folder, shows, headers) {
   }
 }
 
-/** Follows a heading of README.md: writes files, runs commands, serves dist/. */
-async function buildAndRun(project, { heading }, app, headers) {
-  const { code: page } = blockOf('In a page', 'html', 'index.html');
+/** Follows a page of the guide: writes files, runs commands, serves dist/. */
+async function buildAndRun(project, { page }, app, headers) {
   rmSync(join(project, 'dist'), { recursive: true, force: true });
-  writeFileSync(join(project, 'index.html'), withReporter(page));
+  writeFileSync(join(project, 'index.html'), withReporter(htmlPage()));
   writeFileSync(join(project, 'app.js'), withResult(withThreads(app), ''));
-  const { code: commands } = blockOf(heading, 'sh');
+  const { code: commands } = blockOf(page, { language: 'sh' });
   await runChild('sh', ['-e', '-c', commands], { cwd: project });
   await runIn(join(project, 'dist'), app.shows, headers);
 }
@@ -167,8 +172,7 @@ async function developAndRun(project, bundler, app, refused) {
     },
   };
   const waiting = await startServer({ files });
-  const { code: page } = blockOf('In a page', 'html', 'index.html');
-  writeFileSync(join(project, 'index.html'), withReporter(page));
+  writeFileSync(join(project, 'index.html'), withReporter(htmlPage()));
   writeFileSync(join(project, 'reporter.js'), reporter(waiting.origin));
   writeFileSync(join(project, 'app.js'), withResult(app.code, waiting.origin));
   rmSync(join(project, 'node_modules', '.vite'), { recursive: true, force: true });
@@ -187,16 +191,16 @@ async function developAndRun(project, bundler, app, refused) {
   }
 }
 
-/** @param fast runs all blocks of README.md, but not all of them in every bundler */
+/** @param fast runs all blocks of the guide, but not all of them in every bundler */
 export async function testBundlers(results, { fast = false } = {}) {
   const all = readApps();
   const headers = readHeaders();
   const testWith = async (bundler) => {
-    const where = `${bundler.heading} ${manifestOf(folderOf(bundler)).version}`;
+    const where = `${bundler.name} ${manifestOf(folderOf(bundler)).version}`;
     const project = await makeProject(join('apps', where.replace(' ', '-')));
     setUpProject(project, bundler);
     const apps =
-      fast && bundler.heading !== 'esbuild'
+      fast && bundler.name !== 'esbuild'
         ? all.filter(({ entry }) => entry !== 'wgemm/inline')
         : all;
     if (!(fast && bundler.configured && bundler.develop)) {
@@ -229,10 +233,10 @@ export async function testBundlers(results, { fast = false } = {}) {
 
 async function testWithoutBundler(results, apps, headers) {
   const project = await makeProject(join('apps', 'none'));
-  const { code: page } = blockOf('Without a bundler', 'html', 'index.html');
+  const { code: page } = blockOf(pageOf('none'), { file: 'index.html' });
   const [, map] =
     /<script type="importmap">([^]*?)<\/script>/.exec(page) ??
-    refuse('README.md has no import map');
+    refuse(`${pageOf('none')} has no import map`);
   const { imports } = JSON.parse(map);
   for (const app of apps.filter(({ entry }) => imports[entry])) {
     const run = async (page, code, headers) => {

@@ -1,6 +1,6 @@
 // Tests the tarball in every runtime, every bundler and every engine, and prints one table.
 //   node tests/package/everywhere.mjs
-//     --only tarball,readme,runtimes,bundlers,engines  some of these
+//     --only tarball,pages,runtimes,bundlers,engines  some of these
 //     --fast  as `npm test` does: only the Node of this project, only a smoke test in Chromium, and
 //             not every app in every bundler
 //     --rest  only the runtimes that --fast leaves out
@@ -14,7 +14,7 @@ const parts = {
     needs: ['package'],
     run: async (results) => (await import('./tarball.mjs')).testTarball(results),
   },
-  readme: {
+  pages: {
     fast: ['package'],
     needs: ['package'],
     run: async (results) => (await import('./blocks.mjs')).testBlocks(results),

@@ -1,33 +1,68 @@
-// Reads the code blocks of README.md, so that tests run what users read.
-import { readFileSync } from 'node:fs';
+// Reads the code blocks of README.md, the guide and the operator cards, so that tests run what users
+// read.
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../../scripts/run.mjs';
 
-const file = join(root, 'README.md');
+/** Pages whose every block is run by a test, by their path from the root. */
+export function pagesWithCode() {
+  const folders = ['guide', 'guide/bundlers', 'operators'];
+  const inDocs = folders.flatMap((folder) =>
+    readdirSync(join(root, 'docs', folder))
+      .filter((name) => name.endsWith('.md'))
+      .map((name) => `docs/${folder}/${name}`),
+  );
+  return ['README.md', ...inDocs.sort()];
+}
 
 /**
- * All fenced blocks in order: { headings, language, file, code, line }. `headings` is the path to
- * it, outermost first; `file` is NAME where the fence's info string says file=NAME.
+ * All fenced blocks of a page in order:
+ *   page, line  where it is
+ *   headings    the path to it, outermost first
+ *   language    the first word of the fence's info string
+ *   file        NAME if the info string says file=NAME
+ *   code        its text
+ *   before      code that it takes as given, from a comment `<!-- before` in front of it
+ *   after       checks, from a comment `<!-- after` behind it
+ *   continued   the comment `<!-- continued -->` is in front of it: it goes on from the block before
+ * Readers of a page do not see the comments.
  */
-export function readBlocks(text = readFileSync(file, 'utf8')) {
+export function readBlocks(page, text = readFileSync(join(root, page), 'utf8')) {
   const blocks = [];
   const headings = [];
+  const broken = (line, what) => {
+    throw new Error(`${page}: ${what} of line ${line} has no end`);
+  };
   let open;
+  let comment;
+  let given = {};
   for (const [i, line] of text.split('\n').entries()) {
-    const fence = /^(`{3,})\s*(.*)$/.exec(line);
+    const fence = /^(\s*)(`{3,})\s*(.*)$/.exec(line);
     if (open) {
-      if (fence && fence[1].length >= open.fence.length && fence[2] === '') {
+      if (fence && fence[2].length >= open.fence.length && fence[3] === '') {
         blocks.push({ ...open.block, code: open.lines.map((text) => `${text}\n`).join('') });
         open = undefined;
-      } else open.lines.push(line);
+      } else open.lines.push(line.startsWith(open.indent) ? line.slice(open.indent.length) : line);
+    } else if (comment) {
+      if (line.trim() === '-->') {
+        if (comment.kind === 'before') given = { before: comment.lines.join('\n') };
+        else if (blocks.length > 0) blocks.at(-1).after = comment.lines.join('\n');
+        comment = undefined;
+      } else comment.lines.push(line);
     } else if (fence) {
-      const [language, ...rest] = fence[2].split(/\s+/);
-      const name = rest.find((word) => word.startsWith('file='))?.slice('file='.length);
+      const [language, ...rest] = fence[3].split(/\s+/);
+      const file = rest.find((word) => word.startsWith('file='))?.slice('file='.length);
       open = {
-        fence: fence[1],
+        indent: fence[1],
+        fence: fence[2],
         lines: [],
-        block: { headings: headings.filter(Boolean), language, file: name, line: i + 1 },
+        block: { page, headings: headings.filter(Boolean), language, file, line: i + 1, ...given },
       };
+      given = {};
+    } else if (/^\s*<!-- (before|after)$/.test(line)) {
+      comment = { kind: line.trim().split(' ')[1], lines: [], line: i + 1 };
+    } else if (/^\s*<!-- continued -->$/.test(line)) {
+      given = { continued: true };
     } else {
       const [, level, title] = /^(#+)\s+(.*?)\s*$/.exec(line) ?? [];
       if (level)
@@ -39,22 +74,25 @@ export function readBlocks(text = readFileSync(file, 'utf8')) {
         );
     }
   }
-  if (open) throw new Error(`README.md: the block of line ${open.block.line} has no end`);
+  if (open) broken(open.block.line, 'the block');
+  if (comment) broken(comment.line, 'the comment');
   return blocks;
 }
 
-/** The one block under a heading that has this language, and this file name if one is given. */
-export function blockOf(heading, language, name) {
-  const found = readBlocks().filter(
-    (block) =>
-      block.headings.at(-1) === heading &&
-      block.language === language &&
-      (name === undefined || block.file === name),
-  );
-  if (found.length !== 1)
+export const allBlocks = () => pagesWithCode().flatMap((page) => readBlocks(page));
+
+/** The one block of a page, or of several pages, that has these properties. */
+export function blockOf(pages, wanted) {
+  const found = [pages]
+    .flat()
+    .flatMap((page) => readBlocks(page))
+    .filter((block) => Object.entries(wanted).every(([name, value]) => block[name] === value));
+  if (found.length !== 1) {
+    const what = Object.entries(wanted).map((each) => each.join(' '));
     throw new Error(
-      `README.md: '${heading}' has ${found.length} blocks of ${language} ${name ?? ''}; it ` +
-        'must have 1',
+      `${[pages].flat().join(' and ')} must have one block of ${what.join(', ')}; it has ` +
+        `${found.length}`,
     );
+  }
   return found[0];
 }

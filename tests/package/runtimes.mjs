@@ -12,11 +12,12 @@ import { join, posix } from 'node:path';
 import { root } from '../../scripts/run.mjs';
 import { runChild } from './child.mjs';
 import { makeProject } from './packed.mjs';
-import { blockOf, readBlocks } from './readme.mjs';
+import { blockOf, readBlocks } from './pages.mjs';
 import { refuse, twoAtATime } from './results.mjs';
 
 const here = import.meta.dirname;
 const installed = join(here, 'runtimes', 'node_modules');
+const edgePage = 'docs/guide/bundlers/edge.md';
 
 /** Name -> program and the arguments before a script. Node 24 is the project's own. */
 const runtimes = {
@@ -62,7 +63,7 @@ async function makeRuntimesProject() {
   mkdirSync(join(project, 'conformance'));
   for (const name of readdirSync(conformance))
     copyFileSync(join(conformance, name), join(project, 'conformance', name));
-  const blocks = readBlocks();
+  const blocks = readBlocks('README.md');
   const first = blocks.findIndex(
     ({ language, code }) => language === 'js' && code.includes('createGemm'),
   );
@@ -156,21 +157,20 @@ export async function testRuntimes(results, { fast = false, rest = false } = {})
 }
 
 /**
- * workerd compiles nothing from bytes, and its scripts have no address. The program comes from
- * README.md, bundled as its users' tools do: a script, and the compiled module beside it.
+ * workerd compiles nothing from bytes, and its scripts have no address. The program comes from the
+ * guide, bundled as its users' tools do: a script, and the compiled module beside it.
  */
 async function testWorkerd(results) {
   const workerd = join(installed, 'workerd', 'bin', 'workerd');
   await results.test('runtimes', 'workerd', "assets, 'strict'", async () => {
     const { build } = await import('esbuild');
     const project = await makeProject('workerd');
-    const { code } = blockOf('Where WebAssembly must be compiled before', 'js', 'worker.js');
+    const { code } = blockOf(edgePage, { file: 'worker.js' });
     writeFileSync(join(project, 'worker.js'), code);
     copyFileSync(join(here, 'smoke.mjs'), join(project, 'smoke.mjs'));
     await bundleStrict(project);
     const [, asset] =
-      /from '(wgemm\/assets\/[^']*\.wasm)'/.exec(code) ??
-      refuse('README.md imports no .wasm there');
+      /from '(wgemm\/assets\/[^']*\.wasm)'/.exec(code) ?? refuse(`${edgePage} imports no .wasm`);
     writeFileSync(
       join(project, 'test.js'),
       `import * as wgemm from 'wgemm';
