@@ -53,7 +53,7 @@ const versions: Record<string, Record<string, RegExp>> = {
   },
   'numpy-ts': {
     'package.json': /"numpy-ts": "(.+)"/g,
-    'CONTRIBUTING.md': /\*\*numpy-ts\*\* is compared at (\d+\.\d+\.\d+)/g,
+    'docs/guide/converting.md': /numpy-ts (\d+\.\d+\.\d+)/g,
   },
   ...Object.fromEntries(
     ['xnnpack', 'pthreadpool', 'fxdiv'].map((name) => [
