@@ -12,7 +12,7 @@ export function pagesWithCode() {
       .filter((name) => name.endsWith('.md'))
       .map((name) => `docs/${folder}/${name}`),
   );
-  return ['README.md', ...inDocs.sort()];
+  return ['README.md', 'docs/index.md', ...inDocs.sort()];
 }
 
 /**
