@@ -4,7 +4,7 @@
  */
 import type { GemmOptions } from './gemm.js';
 import type { HeapTensor, PackedWeights } from './heap.js';
-import type { Explanation, Info } from './index.js';
+import type { Explanation, Info, MemoryUse } from './index.js';
 import type { MatMulOptions } from './matmul.js';
 import type { PackOptions } from './pack.js';
 import type { QGemmInputs, QGemmOptions, QuantizedArray, Scale, ZeroPoint } from './qgemm.js';
@@ -28,21 +28,25 @@ import type { WorkerTensor, WorkerWeights } from './worker-handles.js';
 export type Place = 'here' | 'worker';
 
 // Tables by place, since a type parameter of TypeScript cannot be a generic type. TypeScript looks
-// `P` up in a table before it infers the other parameters.
+// `P` up in a table before it infers the other parameters, and before it shows a signature: what
+// users see has only what stands in the tables.
 
 /** How a result arrives. */
 interface Arrival<T> {
   here: T;
   worker: Promise<T>;
 }
-interface Tensors<A extends DataArray> {
-  here: HeapTensor<A>;
-  worker: WorkerTensor<A>;
+interface Operands<A extends DataArray = DataArray> {
+  here: Operand<A>;
+  worker: WorkerTensorLike<A>;
 }
-/** What `alloc` makes. The array of a tensor in a worker is what its `read()` returns. */
+interface Outs<A extends DataArray, Y extends DataArray, U extends DataArray> {
+  here: Out<A, Y, U>;
+  worker: WorkerOut<A, Y, U>;
+}
 interface Allocated<D extends DType> {
   here: HeapTensor<ArrayOf<D>>;
-  worker: WorkerTensor<NewArrays[D]>;
+  worker: WorkerTensor<NewArrays[D]>; // what its `read()` returns
 }
 interface Weights {
   here: PackedWeights;
@@ -73,62 +77,162 @@ interface Last {
   worker: [options?: CallOptions];
 }
 
-/** A tensor in an array, or in the memory of the instance. */
-type Like<P extends Place, A extends DataArray = DataArray> = Described<P, A> | Tensors<A>[P];
-
-/** A TensorInput or a TensorView. In one type, so that TypeScript infers `A` from either. */
-interface Described<P extends Place, A extends DataArray> extends Omit<TensorInput<A>, 'data'> {
-  readonly data: A | Tensors<A>[P];
+/**
+ * A {@link TensorInput} or a {@link TensorView}. It is one type, so that TypeScript infers `A` from
+ * either.
+ *
+ * @typeParam A the class of the array
+ * @typeParam H the class of tensors in the memory of the instance
+ * @category Type machinery
+ */
+export interface DescribedTensor<A extends DataArray, H> extends Omit<TensorInput<A>, 'data'> {
+  /** The array, or the tensor in the memory of the instance, that has the elements. */
+  readonly data: A | H;
 }
 
-/** What a call returns: `O`, the option `out`, or if that is undefined `T`. */
-type OutOr<O, T> = O extends undefined ? T : O;
-
-/** Refuses a tensor of 8 bits, which only `qgemm` takes. */
-type Not8Bit<A extends DataArray> = EachNot8Bit[DTypeOf<A>];
-type EachNot8Bit = {
-  [T in DType]: T extends 'int8' | 'uint8' ? 'int8 and uint8 are for qgemm' : unknown;
-};
+/**
+ * A tensor that a call of `wgemm` takes: in an array of the caller, in the memory of the instance,
+ * or a view of one there.
+ *
+ * @typeParam A the class of its array
+ * @category Tensors
+ */
+export type Operand<A extends DataArray = DataArray> =
+  DescribedTensor<A, HeapTensor<A>> | HeapTensor<A>;
 
 /**
- * `out` of a call whose result has an array like `A`: a tensor of `Y`. `U` is a type that may be
- * wider, such as the `DataArray` of options in a variable. The call checks such an `out` when it
- * runs. It also checks views of handles of `wgemm`, which `GemmOptions` names in a worker, too.
+ * A tensor that a call of `wgemm/worker` takes: in an array of the caller, in the memory of the
+ * instance in the worker, or a view of one there.
+ *
+ * @typeParam A the class of its array
+ * @category Tensors
  */
-type Out<P extends Place, A extends DataArray, Y extends DataArray, U extends DataArray> =
-  Like<P, Y> | ((Like<P, U> | TensorView<U>) & EachOut<DTypeOf<A>>[DTypeOf<U>]) | undefined;
-type EachOut<D> = { [T in DType]: T extends D ? unknown : 'out must have the type of the result' };
+export type WorkerTensorLike<A extends DataArray = DataArray> =
+  DescribedTensor<A, WorkerTensor<A>> | WorkerTensor<A>;
 
-/** Arrays for which `matmul` can make a result of float32. */
-type Widened = Float32Array | Uint16Array | Float16ArrayLike;
-/** Arrays that can hold a result of `matmul`. */
-type MatMulArray<A extends DataArray> = Matching<A> | (A extends Widened ? Float32Array : never);
-/** `outType`, which is checked like `out`. */
-type OutType<A extends DataArray, D> =
+/**
+ * What a call returns: `O`, the type of the option `out`; or `T` if there is no `out`.
+ *
+ * @typeParam O the type of `out`
+ * @typeParam T the type of a result without `out`
+ * @category Type machinery
+ */
+export type OutOr<O, T> = O extends undefined ? T : O;
+
+/**
+ * Refuses a tensor of 8 bits, which only `qgemm` takes. For other arrays it is `unknown`, which
+ * allows everything.
+ *
+ * @typeParam A the class of the array of the tensor
+ * @category Type machinery
+ */
+export type Not8Bit<A extends DataArray> = {
+  [T in DType]: T extends 'int8' | 'uint8' ? 'int8 and uint8 are for qgemm' : unknown;
+}[DTypeOf<A>];
+
+/**
+ * Refuses an `out` whose elements have another type than those of the result. For other arrays it
+ * is `unknown`, which allows everything.
+ *
+ * @typeParam A the class of the array of the result
+ * @typeParam U the class of the array of `out`
+ * @category Type machinery
+ */
+export type SameDType<A extends DataArray, U extends DataArray> = {
+  [T in DType]: T extends DTypeOf<A> ? unknown : 'out must have the type of the result';
+}[DTypeOf<U>];
+
+/**
+ * `out` of a call. It may have an array of a wider type, such as the `DataArray` of options in a
+ * variable. The call checks such an `out` when it runs.
+ *
+ * @typeParam A the class of the array of the result
+ * @typeParam Y the class of the array of `out`
+ * @typeParam U a class that may be wider than `Y`
+ * @category Type machinery
+ */
+export type Out<A extends DataArray, Y extends DataArray, U extends DataArray> =
+  Operand<Y> | ((Operand<U> | TensorView<U>) & SameDType<A, U>) | undefined;
+
+/**
+ * {@link Out} of a call in a worker. The call also checks views of handles of `wgemm`, which
+ * `GemmOptions` names in a worker, too.
+ *
+ * @typeParam A the class of the array of the result
+ * @typeParam Y the class of the array of `out`
+ * @typeParam U a class that may be wider than `Y`
+ * @category Type machinery
+ */
+export type WorkerOut<A extends DataArray, Y extends DataArray, U extends DataArray> =
+  WorkerTensorLike<Y> | ((WorkerTensorLike<U> | TensorView<U>) & SameDType<A, U>) | undefined;
+
+/**
+ * Arrays for which `matmul` can make a result of float32: those of float32, float16 and bfloat16.
+ *
+ * @category Type machinery
+ */
+export type Widened = Float32Array | Uint16Array | Float16ArrayLike;
+
+/**
+ * Arrays that can hold a result of `matmul`.
+ *
+ * @typeParam A the class of the array of src
+ * @category Type machinery
+ */
+export type MatMulArray<A extends DataArray> =
+  Matching<A> | (A extends Widened ? Float32Array : never);
+
+/**
+ * What the option `outType` of `matmul` may be.
+ *
+ * @typeParam A the class of the array of src
+ * @typeParam D the type that the call names
+ * @category Type machinery
+ */
+export type OutType<A extends DataArray, D> =
   DTypeOf<MatMulArray<A>> | ([D & DTypeOf<MatMulArray<A>>] extends [never] ? never : D) | undefined;
-/** The array of a result of `matmul` if `outType` may be one of `D`. */
-type MatMulResult<A extends DataArray, D> = Tensor<
-  ResultArray<A> | ('float32' extends D ? ResultArray<MatMulArray<A>> : never)
->;
 
-/** Arrays that hold a result of `qgemm`, by `yScale`. */
-type QGemmArray<S> = S extends null | undefined ? Float32Array : QuantizedArray;
-type QGemmResult<A extends Float32Array | QuantizedArray> = Matrix<NewArrays[DTypeOf<A>]>;
+/**
+ * The array of a result of `matmul`.
+ *
+ * @typeParam A the class of the array of src
+ * @typeParam D the types that `outType` may name
+ * @category Type machinery
+ */
+export type MatMulResultArray<A extends DataArray, D> =
+  ResultArray<A> | ('float32' extends D ? ResultArray<MatMulArray<A>> : never);
 
-/** Refuses a tensor that `pack` does not take for the operation `O`, or cannot pack as `D`. */
-type Packable<O, D, A extends DataArray> = EachPackable<O, D>[DTypeOf<A>];
-type EachPackable<O, D> = {
+/**
+ * Arrays that hold a result of `qgemm`, by `yScale`: without it float32, with it 8 bits.
+ *
+ * @typeParam S the type of `yScale`
+ * @category Type machinery
+ */
+export type QGemmArray<S> = S extends null | undefined ? Float32Array : QuantizedArray;
+
+/**
+ * Refuses a tensor that `pack` does not take for the operation, or cannot pack as the type. For
+ * other tensors it is `unknown`, which allows everything.
+ *
+ * @typeParam O the operation
+ * @typeParam D the type that `as` names
+ * @typeParam A the class of the array of b
+ * @category Type machinery
+ */
+export type Packable<O, D, A extends DataArray> = {
   [T in DType]: [O] extends [T extends 'int8' | 'uint8' ? 'gemm' | 'matmul' : 'qgemm']
     ? 'int8 and uint8 are for qgemm, all others for gemm and matmul'
     : [D & (T | (T extends 'float32' ? 'float16' | 'bfloat16' : never))] extends [never]
       ? 'as is the type of b; for float32 also float16 or bfloat16'
       : unknown;
-};
+}[DTypeOf<A>];
 
-/** A tensor in an array, or in the memory of the instance in the worker. */
-export type WorkerTensorLike<A extends DataArray = DataArray> = Like<'worker', A>;
-
-/** The type of an argument of `wgemm`, in which handles of `wgemm/worker` replace its own. */
+/**
+ * The type of an argument of `wgemm`, in which handles of `wgemm/worker` replace its own.
+ *
+ * @typeParam T the type in `wgemm`
+ * @category Type machinery
+ */
 export type InWorker<T> =
   T extends HeapTensor<infer A>
     ? WorkerTensor<A>
@@ -138,18 +242,43 @@ export type InWorker<T> =
         ? WorkerWeights
         : T;
 
-/** What `qgemm` takes in `wgemm/worker`. */
+/**
+ * What `qgemm` takes in `wgemm/worker`: {@link QGemmInputs}, with handles of the worker.
+ *
+ * @interface
+ * @category Operations
+ */
 export type WorkerQGemmInputs = { [K in keyof QGemmInputs]: InWorker<QGemmInputs[K]> };
 
-/** An AbortSignal, for a TypeScript that does not know it. */
+/**
+ * An AbortSignal, for a TypeScript that does not know it.
+ *
+ * @category Operations
+ */
 export interface Signal {
+  /** Whether it has aborted. */
   readonly aborted: boolean;
+  /** Why it aborted. A call that it ends is rejected with this. */
   readonly reason?: unknown;
+  /**
+   * Adds a function that runs when it aborts.
+   * @param type the event
+   * @param listener the function
+   */
   addEventListener(type: 'abort', listener: () => void): void;
+  /**
+   * Removes a function that `addEventListener` added.
+   * @param type the event
+   * @param listener the function
+   */
   removeEventListener(type: 'abort', listener: () => void): void;
 }
 
-/** Options that every call in `wgemm/worker` takes. */
+/**
+ * Options that every call in `wgemm/worker` takes.
+ *
+ * @category Operations
+ */
 export interface CallOptions {
   /**
    * True moves the buffers under the arguments' arrays to the worker, which detaches the arrays.
@@ -160,17 +289,23 @@ export interface CallOptions {
    * The call returns `out` as a new tensor, with a new array. Memory that cannot move, such as
    * shared memory or a WebAssembly.Memory, is copied. To check the call, `pack` first packs zeros.
    * `deserialize` must read the bytes to check them: it copies them, and detaches the array if it
-   * succeeds. Default false.
+   * succeeds. Default false: the call copies the arrays to the worker when it is made.
    */
   transfer?: boolean | undefined;
   /**
    * When it aborts, the call is rejected with its reason. A waiting call then never begins. A
    * running call completes, but its result is dropped and `out` in an array is not written.
+   * Default: none.
    */
   signal?: Signal | undefined;
 }
 
-/** `T`, the options of a call in `wgemm`, with those of every call in a worker. */
+/**
+ * `T`, the options of a call in `wgemm`, with those of every call in a worker.
+ *
+ * @typeParam T the options in `wgemm`
+ * @category Operations
+ */
 export type WorkerOptions<T> = Omit<T, 'out'> & CallOptions;
 
 /**
@@ -178,19 +313,24 @@ export type WorkerOptions<T> = Omit<T, 'out'> & CallOptions;
  * promises, which are rejected with what the same call in `wgemm` throws.
  *
  * Each operand has a type parameter for its array. `A` alone determines the type of the result.
+ * Overloads repeat their comments, since an editor shows those of the overload in use only.
  */
 export interface Api<P extends Place> {
   /** The build in use, its threads and micro-kernels, and why the instance has these. */
   readonly info: Info;
 
   /**
-   * ONNX Gemm: Y = alpha * A' * B' + beta * C. A' is A or its transpose, B' is B or its transpose.
-   * C is broadcast to (M, N) in one direction. https://onnx.ai/onnx/operators/onnx__Gemm.html
+   * Computes ONNX Gemm into `out`, and returns `out`. Everything else is as without `out`.
    *
-   * @param a (M, K), or (K, M) with `transA`
-   * @param b (K, N), or (N, K) with `transB`; or the packed weights that `pack` made of it
-   * @param c a tensor, a number (a bigint with int64 and uint64), or nothing
-   * @returns Y of shape (M, N): `out`, or a tensor with an array of its own
+   * @param a A of shape (M, K), or (K, M) with `transA`; not int8 or uint8
+   * @param b B of shape (K, N), or (N, K) with `transB`, of the type of A; or the packed weights
+   * that `pack` made of it
+   * @param c C: a tensor of the type of A that broadcasts to (M, N) in one direction; a number (or
+   * a bigint with int64 and uint64); or from opset 11 on nothing
+   * @param options with `out`, of shape (M, N) and the type of A. It may be C itself, but must not
+   * overlap A or B
+   * @typeParam O the type of `out`
+   * @returns `out`
    * @throws ShapeError, DTypeError, OpsetError, ArgumentError, PackMismatchError, DisposedError,
    * OutOfMemoryError; nothing is written then
    */
@@ -200,13 +340,36 @@ export interface Api<P extends Place> {
     C extends Matching<A>,
     Y extends Matching<A>,
     U extends DataArray,
-    O extends Like<P> | undefined,
+    O extends Operands[P] | undefined,
   >(
-    a: Like<P, A> & Not8Bit<A>,
-    b: Like<P, B> | Weights[P],
-    c: Like<P, C> | number | bigint | null | undefined,
-    options: Options<GemmOptions>[P] & { out: O } & { out: Out<P, A, Y, U> },
+    a: Operands<A>[P] & Not8Bit<A>,
+    b: Operands<B>[P] | Weights[P],
+    c: Operands<C>[P] | number | bigint | null | undefined,
+    options: Options<GemmOptions>[P] & { out: O } & { out: Outs<A, Y, U>[P] },
   ): Arrival<OutOr<O, Matrix<ResultArray<A>>>>[P];
+  /**
+   * Computes ONNX Gemm: Y = alpha * A' * B' + beta * C. A' is A or its transpose, and B' is B or
+   * its transpose. https://onnx.ai/onnx/operators/onnx__Gemm.html
+   *
+   * The call checks all arguments before it writes. It only reads A, B and C, which stay the
+   * caller's.
+   *
+   * @example
+   * const a = { data: Float32Array.of(1, 2, 3, 4, 5, 6), shape: [2, 3] };
+   * const b = { data: Float32Array.of(1, 0, 0, 1, 1, 1), shape: [3, 2] };
+   * const y = wg.gemm(a, b, 10, { alpha: 0.5 });
+   * y.data; // Float32Array [12, 12.5, 15, 15.5]
+   *
+   * @param a A of shape (M, K), or (K, M) with `transA`; not int8 or uint8
+   * @param b B of shape (K, N), or (N, K) with `transB`, of the type of A; or the packed weights
+   * that `pack` made of it
+   * @param c C: a tensor of the type of A that broadcasts to (M, N) in one direction; a number (or
+   * a bigint with int64 and uint64); or from opset 11 on nothing
+   * @param options all have defaults
+   * @returns Y of shape (M, N) and the type of A, contiguous, in a new array that the caller owns
+   * @throws ShapeError, DTypeError, OpsetError, ArgumentError, PackMismatchError, DisposedError,
+   * OutOfMemoryError; nothing is written then
+   */
   gemm<
     A extends DataArray,
     B extends Matching<A>,
@@ -214,64 +377,112 @@ export interface Api<P extends Place> {
     Y extends Matching<A>,
     U extends DataArray,
   >(
-    a: Like<P, A> & Not8Bit<A>,
-    b: Like<P, B> | Weights[P],
-    c?: Like<P, C> | number | bigint | null,
-    options?: Options<GemmOptions>[P] & { out?: Out<P, A, Y, U> },
+    a: Operands<A>[P] & Not8Bit<A>,
+    b: Operands<B>[P] | Weights[P],
+    c?: Operands<C>[P] | number | bigint | null,
+    options?: Options<GemmOptions>[P] & { out?: Outs<A, Y, U>[P] },
   ): Arrival<Matrix<ResultArray<A>>>[P];
 
   /**
-   * com.microsoft QGemm of quantized a and b, int8 or uint8 each:
+   * Computes com.microsoft QGemm into `out`, and returns `out`. Everything else is as without
+   * `out`.
+   *
+   * @param inputs the operands, with their scales and zero points
+   * @param options with `out`, of shape (M, N). Its type is float32 without `yScale`; with it, the
+   * type of `yZeroPoint`. It must not overlap an input
+   * @typeParam O the type of `out`
+   * @returns `out`
+   * @throws ShapeError, DTypeError, ArgumentError, PackMismatchError, DisposedError,
+   * OutOfMemoryError; nothing is written then
+   */
+  qgemm<
+    Y extends QGemmArray<S>,
+    U extends DataArray,
+    O extends Operands[P] | undefined,
+    S extends Holding<Scale | null | undefined>[P] = undefined,
+  >(
+    inputs: Inputs[P] & { yScale?: S },
+    options: Options<QGemmOptions>[P] & { out: O } & { out: Outs<QGemmArray<S>, Y, U>[P] },
+  ): Arrival<OutOr<O, Matrix<NewArrays[DTypeOf<QGemmArray<S>>]>>>[P];
+  /**
+   * Computes com.microsoft QGemm of quantized a and b, int8 or uint8 each, to float32:
    *
    *     acc = sum over k of (a' - aZeroPoint) * (b' - bZeroPoint[n]) + c, in int32 that wraps
-   *     s[n] = ((alpha * aScale) * bScale[n]) / yScale, each step rounded to float32
+   *     s[n] = (alpha * aScale) * bScale[n], each step rounded to float32
+   *     y = acc * s[n]
    *
-   * Without yScale and yZeroPoint the result is float32, acc * s[n], and s[n] is not divided. With
-   * them it is acc * s[n] rounded half to even, plus yZeroPoint, saturated.
    * https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.QGemm
    *
-   * @returns Y of shape (M, N): `out`, or a tensor with an array of its own
+   * @example
+   * const a = quantize({ data: Float32Array.of(0, 1, 2, 3), shape: [2, 2] });
+   * const b = quantize(
+   *   { data: Float32Array.of(1, 0, 0, 1), shape: [2, 2] },
+   *   { symmetric: true, axis: 1 },
+   * );
+   * const y = wg.qgemm({
+   *   a, aScale: a.scale, aZeroPoint: a.zeroPoint,
+   *   b, bScale: b.scale, bZeroPoint: b.zeroPoint,
+   * });
+   * y.data; // Float32Array, about [0, 1, 2, 3]
+   *
+   * @param inputs the operands, with their scales and zero points
+   * @param options all have defaults
+   * @returns Y of shape (M, N), float32, contiguous, in a new array that the caller owns
    * @throws ShapeError, DTypeError, ArgumentError, PackMismatchError, DisposedError,
    * OutOfMemoryError; nothing is written then
    */
-  qgemm<
-    Y extends QGemmArray<S>,
-    U extends DataArray,
-    O extends Like<P> | undefined,
-    S extends Holding<Scale | null | undefined>[P] = undefined,
-  >(
-    inputs: Inputs[P] & { yScale?: S },
-    options: Options<QGemmOptions>[P] & { out: O } & { out: Out<P, QGemmArray<S>, Y, U> },
-  ): Arrival<OutOr<O, QGemmResult<QGemmArray<S>>>>[P];
   qgemm<Y extends Float32Array, U extends DataArray>(
     inputs: Inputs[P] & { yScale?: null | undefined; yZeroPoint?: null | undefined },
-    options?: Options<QGemmOptions>[P] & { out?: Out<P, Float32Array, Y, U> },
-  ): Arrival<QGemmResult<Float32Array>>[P];
+    options?: Options<QGemmOptions>[P] & { out?: Outs<Float32Array, Y, U>[P] },
+  ): Arrival<Matrix<NewArrays['float32']>>[P];
+  /**
+   * Computes com.microsoft QGemm of quantized a and b to a quantized result: the sums `acc` are as
+   * without `yScale`. Then s[n] = ((alpha * aScale) * bScale[n]) / yScale, each step rounded to
+   * float32. Y is acc * s[n] rounded half to even, plus yZeroPoint, saturated.
+   *
+   * @param inputs the operands, with their scales and zero points, and `yScale` and `yZeroPoint`
+   * @param options all have defaults
+   * @returns Y of shape (M, N), contiguous, in a new array that the caller owns. Its type is that
+   * of the array of `yZeroPoint`; if that is a number, the type of `a`
+   * @throws ShapeError, DTypeError, ArgumentError, PackMismatchError, DisposedError,
+   * OutOfMemoryError; nothing is written then
+   */
   qgemm<Y extends QuantizedArray, U extends DataArray>(
     inputs: Inputs[P] & { yScale: Holding<Scale>[P]; yZeroPoint: Holding<ZeroPoint>[P] },
-    options?: Options<QGemmOptions>[P] & { out?: Out<P, QuantizedArray, Y, U> },
-  ): Arrival<QGemmResult<QuantizedArray>>[P];
+    options?: Options<QGemmOptions>[P] & { out?: Outs<QuantizedArray, Y, U>[P] },
+  ): Arrival<Matrix<NewArrays['int8' | 'uint8']>>[P];
+  /**
+   * Computes com.microsoft QGemm of inputs whose type does not say whether there is a `yScale`.
+   *
+   * @param inputs the operands, with their scales and zero points
+   * @param options all have defaults
+   * @returns Y of shape (M, N), contiguous, in a new array that the caller owns; float32, or with
+   * `yScale` and `yZeroPoint` of 8 bits
+   * @throws ShapeError, DTypeError, ArgumentError, PackMismatchError, DisposedError,
+   * OutOfMemoryError; nothing is written then
+   */
   qgemm<
     Y extends QGemmArray<S>,
     U extends DataArray,
     S extends Holding<Scale | null | undefined>[P] = undefined,
   >(
     inputs: Inputs[P] & { yScale?: S },
-    options?: Options<QGemmOptions>[P] & { out?: Out<P, QGemmArray<S>, Y, U> },
-  ): Arrival<QGemmResult<Float32Array | QuantizedArray>>[P];
+    options?: Options<QGemmOptions>[P] & { out?: Outs<QGemmArray<S>, Y, U>[P] },
+  ): Arrival<Matrix<NewArrays['float32' | 'int8' | 'uint8']>>[P];
 
   /**
-   * oneDNN Graph MatMul: dst = alpha * src * weights + bias, for stacks of matrices. The last two
-   * axes are the matrix. The axes before them are broadcast in both directions, as in NumPy. A
-   * vector is a row as src and a column as weights, and the result does not have that axis.
-   * https://uxlfoundation.github.io/oneDNN/dev_guide_op_matmul.html
+   * Computes oneDNN Graph MatMul into `out`, and returns `out`. Everything else is as without
+   * `out`.
    *
-   * @param src (..., M, K), or (..., K, M) with `transposeA`; or (K)
-   * @param weights (..., K, N), or (..., N, K) with `transposeB`; or (K); or the packed weights
-   * that `pack` made of them
-   * @param bias a tensor that broadcasts to the result in one direction, a number (rounded to the
-   * type of src), or nothing
-   * @returns (..., M, N): `out`, or a tensor with an array of its own
+   * @param src (..., M, K), or (..., K, M) with `transposeA`; or a vector (K); not int8 or uint8
+   * @param weights (..., K, N), or (..., N, K) with `transposeB`; or a vector (K); of the type of
+   * src. Or the packed weights that `pack` made of them
+   * @param bias a tensor of the type of src that broadcasts to the result in one direction; a
+   * number, rounded to the type of src; or nothing
+   * @param options with `out`, of shape (..., M, N). Its type is that of src, or float32 for a src
+   * of float16 or bfloat16. It may be bias itself, but must not overlap src or weights
+   * @typeParam O the type of `out`
+   * @returns `out`
    * @throws ShapeError, DTypeError, ArgumentError, PackMismatchError, DisposedError,
    * OutOfMemoryError; nothing is written then
    */
@@ -281,22 +492,61 @@ export interface Api<P extends Place> {
     C extends Matching<A>,
     Y extends MatMulArray<A>,
     U extends DataArray,
-    O extends Like<P> | undefined,
+    O extends Operands[P] | undefined,
     D extends DType = never,
   >(
-    src: Like<P, A> & Not8Bit<A>,
-    weights: Like<P, B> | Weights[P],
-    bias: Like<P, C> | number | bigint | null | undefined,
+    src: Operands<A>[P] & Not8Bit<A>,
+    weights: Operands<B>[P] | Weights[P],
+    bias: Operands<C>[P] | number | bigint | null | undefined,
     options: Options<MatMulOptions>[P] & { outType?: OutType<A, D>; out: O } & {
-      out: Out<P, MatMulArray<A>, Y, U>;
+      out: Outs<MatMulArray<A>, Y, U>[P];
     },
-  ): Arrival<OutOr<O, MatMulResult<A, D>>>[P];
+  ): Arrival<OutOr<O, Tensor<MatMulResultArray<A, D>>>>[P];
+  /**
+   * Computes oneDNN Graph MatMul of float16 or bfloat16 (or float32) to float32. Everything else
+   * is as without `outType`.
+   *
+   * @param src (..., M, K), or (..., K, M) with `transposeA`; or a vector (K)
+   * @param weights (..., K, N), or (..., N, K) with `transposeB`; or a vector (K); of the type of
+   * src. Or the packed weights that `pack` made of them
+   * @param bias a tensor of the type of src that broadcasts to the result in one direction; a
+   * number, rounded to the type of src; or nothing
+   * @param options with `outType: 'float32'`
+   * @returns (..., M, N) of float32, contiguous, in a new array that the caller owns
+   * @throws ShapeError, DTypeError, ArgumentError, PackMismatchError, DisposedError,
+   * OutOfMemoryError; nothing is written then
+   */
   matmul<A extends Widened, B extends Matching<A>, C extends Matching<A>>(
-    src: Like<P, A>,
-    weights: Like<P, B> | Weights[P],
-    bias: Like<P, C> | number | bigint | null | undefined,
+    src: Operands<A>[P],
+    weights: Operands<B>[P] | Weights[P],
+    bias: Operands<C>[P] | number | bigint | null | undefined,
     options: Options<MatMulOptions>[P] & { outType: 'float32'; out?: undefined },
   ): Arrival<Tensor<NewArrays['float32']>>[P];
+  /**
+   * Computes oneDNN Graph MatMul: dst = alpha * src * weights + bias, for stacks of matrices. The
+   * last two axes are the matrix. The axes before them are batch axes, which broadcast in both
+   * directions, as in NumPy. A vector is a row as src and a column as weights, and the result does
+   * not have that axis. https://uxlfoundation.github.io/oneDNN/dev_guide_op_matmul.html
+   *
+   * @example
+   * // 2 products of (3, 4) and (4, 5). All share the weights.
+   * const src = { data: new Float32Array(2 * 3 * 4).fill(1), shape: [2, 3, 4] };
+   * const weights = { data: new Float32Array(4 * 5).fill(1), shape: [4, 5] };
+   * const y = wg.matmul(src, weights, 0.5, { alpha: 2 });
+   * y.shape; // [2, 3, 5]
+   * y.data; // Float32Array [8.5, 8.5, ...]
+   *
+   * @param src (..., M, K), or (..., K, M) with `transposeA`; or a vector (K); not int8 or uint8
+   * @param weights (..., K, N), or (..., N, K) with `transposeB`; or a vector (K); of the type of
+   * src. Or the packed weights that `pack` made of them
+   * @param bias a tensor of the type of src that broadcasts to the result in one direction; a
+   * number, rounded to the type of src; or nothing
+   * @param options all have defaults
+   * @returns (..., M, N) of the type of src or `outType`, contiguous, in a new array that the
+   * caller owns
+   * @throws ShapeError, DTypeError, ArgumentError, PackMismatchError, DisposedError,
+   * OutOfMemoryError; nothing is written then
+   */
   matmul<
     A extends DataArray,
     B extends Matching<A>,
@@ -305,14 +555,14 @@ export interface Api<P extends Place> {
     U extends DataArray,
     D extends DType = never,
   >(
-    src: Like<P, A> & Not8Bit<A>,
-    weights: Like<P, B> | Weights[P],
-    bias?: Like<P, C> | number | bigint | null,
+    src: Operands<A>[P] & Not8Bit<A>,
+    weights: Operands<B>[P] | Weights[P],
+    bias?: Operands<C>[P] | number | bigint | null,
     options?: Options<MatMulOptions>[P] & {
       outType?: OutType<A, D>;
-      out?: Out<P, MatMulArray<A>, Y, U>;
+      out?: Outs<MatMulArray<A>, Y, U>[P];
     },
-  ): Arrival<MatMulResult<A, D>>[P];
+  ): Arrival<Tensor<MatMulResultArray<A, D>>>[P];
 
   /**
    * Packs b once, for any number of calls: they take the result as `b` or `weights`. It is a copy
@@ -321,56 +571,100 @@ export interface Api<P extends Place> {
    * take weights of these two types with float32 operands, too. They widen the weights exactly, and
    * otherwise compute as with float32.
    *
+   * @example
+   * const b = { data: new Float32Array(512 * 512).fill(1), shape: [512, 512] };
+   * const weights = wg.pack(b, { op: 'gemm' });
+   * const x = { data: new Float32Array(8 * 512).fill(1), shape: [8, 512] };
+   * const y = wg.gemm(x, weights); // y.data: Float32Array [512, 512, ...]
+   * weights.dispose();
+   *
    * @param b (..., K, N) of any type of gemm and matmul; for qgemm (K, N) of int8 or uint8. With
    * `trans` the last two axes are (N, K)
+   * @param options `op` is required
+   * @returns the packed weights. The caller must `dispose()` of them
    * @throws ShapeError, DTypeError, ArgumentError, DisposedError, OutOfMemoryError
    */
   pack<A extends DataArray, O extends PackOptions['op'], D extends DType>(
-    b: Like<P, A> & Packable<O, D, A>,
+    b: Operands<A>[P] & Packable<O, D, A>,
     options: PackOptions & EveryCall[P] & { op: O; as?: D | undefined },
   ): Arrival<Weights[P]>[P];
 
   /**
-   * Packed weights from the bytes that `serialize()` returned, in any instance, build or engine, or
-   * natively. While the call runs, the memory must have room for a copy of the bytes, too.
+   * Makes packed weights from the bytes that `serialize()` returned, in any instance, build or
+   * engine, or natively. The weights have their own copy of the bytes. While the call runs, the
+   * memory must have room for another copy.
    *
+   * @param bytes all bytes of the weights: an array, or a buffer, which may be shared
+   * @param options only in a worker; all have defaults
+   * @returns the packed weights. The caller must `dispose()` of them
    * @throws PackMismatchError for bytes that are cut short, were changed, or are no packed weights;
    * ArgumentError, DisposedError, OutOfMemoryError
    */
   deserialize(bytes: Uint8Array | ArrayBufferLike, ...options: Last[P]): Arrival<Weights[P]>[P];
 
   /**
-   * The plan for a call, without running it. Takes the name of the call, and then its arguments.
+   * Returns the plan for a call of `gemm`, without running it.
    *
+   * @param op the name of the call
+   * @param a as in `gemm`, like all that follow
+   * @param b as in `gemm`
+   * @param c as in `gemm`
+   * @param options as in `gemm`
+   * @returns the plan
    * @throws what the call throws
    */
   explain(
     op: 'gemm',
-    a: Like<P>,
-    b: Like<P> | Weights[P],
-    c?: Like<P> | number | bigint | null,
-    options?: Options<GemmOptions>[P] & { out?: Like<P> | undefined },
+    a: Operands[P],
+    b: Operands[P] | Weights[P],
+    c?: Operands[P] | number | bigint | null,
+    options?: Options<GemmOptions>[P] & { out?: Operands[P] | undefined },
   ): Arrival<Explanation>[P];
+  /**
+   * Returns the plan for a call of `qgemm`, without running it.
+   *
+   * @param op the name of the call
+   * @param inputs as in `qgemm`
+   * @param options as in `qgemm`
+   * @returns the plan
+   * @throws what the call throws
+   */
   explain(
     op: 'qgemm',
     inputs: Inputs[P],
-    options?: Options<QGemmOptions>[P] & { out?: Like<P> | undefined },
+    options?: Options<QGemmOptions>[P] & { out?: Operands[P] | undefined },
   ): Arrival<Explanation>[P];
+  /**
+   * Returns the plan for a call of `matmul`, without running it.
+   *
+   * @param op the name of the call
+   * @param src as in `matmul`, like all that follow
+   * @param weights as in `matmul`
+   * @param bias as in `matmul`
+   * @param options as in `matmul`
+   * @returns the plan
+   * @throws what the call throws
+   */
   explain(
     op: 'matmul',
-    src: Like<P>,
-    weights: Like<P> | Weights[P],
-    bias?: Like<P> | number | bigint | null,
+    src: Operands[P],
+    weights: Operands[P] | Weights[P],
+    bias?: Operands[P] | number | bigint | null,
     options?: Options<MatMulOptions>[P] & {
       outType?: DType | undefined;
-      out?: Like<P> | undefined;
+      out?: Operands[P] | undefined;
     },
   ): Arrival<Explanation>[P];
 
   /**
-   * A tensor of zeros in the memory of the instance, so that calls on it copy nothing. It holds its
-   * memory until its `dispose()`.
+   * Makes a tensor of zeros in the memory of the instance, so that calls on it copy nothing. It
+   * holds its memory until its `dispose()`.
    *
+   * @param dtype the type of the elements
+   * @param shape the size of each axis, in elements: up to 64 axes
+   * @param options only in a worker; all have defaults
+   * @typeParam D the type of the elements
+   * @returns the tensor. The caller must `dispose()` of it
    * @throws ShapeError, DTypeError, DisposedError, OutOfMemoryError
    */
   alloc<D extends DType>(
@@ -380,8 +674,11 @@ export interface Api<P extends Place> {
   ): Arrival<Allocated<D>[P]>[P];
 
   /**
-   * Bytes that tensors and packed weights hold (`inUse`), and bytes that the wasm memory has taken
-   * from the system (`committed`), which only grows.
+   * Returns how much memory the instance uses, in bytes.
+   *
+   * @param options only in a worker; all have defaults
+   * @returns the numbers of bytes
+   * @throws DisposedError
    */
-  memory(...options: Last[P]): Arrival<{ inUse: number; committed: number }>[P];
+  memory(...options: Last[P]): Arrival<MemoryUse>[P];
 }

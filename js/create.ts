@@ -6,16 +6,25 @@ import { type Assets, loadCore } from './load.js';
 import type { DType } from './tensor.js';
 import { mostThreads } from './threads.js';
 
-/** Version of the library. */
+/**
+ * The version of the library.
+ *
+ * @category Instances
+ */
 export const version = '0.1.0';
 
+/**
+ * Options of `createGemm`.
+ *
+ * @category Instances
+ */
 export interface CreateOptions {
   /**
-   * Threads that compute large products, including the caller's own: 1 to 64, or `'auto'`. `'auto'`
-   * takes one per processor, at most 8, and 1 if the page or engine cannot have more. For a number
-   * that they cannot have, `createGemm` throws an UnsupportedError. If a worker does not start, it
-   * throws a GemmError with code `WORKER`. Threads need shared memory, for which a page must be
-   * cross-origin isolated. They end on `dispose()`. Default 1.
+   * Number of threads that compute large products, including the caller's own: 1 to 64, or
+   * `'auto'`. `'auto'` takes one per processor, at most 8, and 1 if the page or engine cannot have
+   * more. For a number that they cannot have, `createGemm` throws an UnsupportedError. If a thread
+   * does not start, it throws a GemmError with code `WORKER`. Threads need shared memory, for which
+   * a page must be cross-origin isolated. They end on `dispose()`. Default 1.
    */
   threads?: number | 'auto' | undefined;
   /**
@@ -31,43 +40,55 @@ export interface CreateOptions {
    */
   determinism?: 'fast' | 'strict' | undefined;
   /**
-   * Says where the `.wasm` is and, with threads, `wgemm-thread.js`. Default: beside the script.
+   * Says where the `.wasm` is, and with threads `wgemm-thread.js`. Default: beside the script.
    */
   assets?: Assets | undefined;
   /**
-   * The most bytes that tensors, copies and scratch may take. The memory begins with 1 MB, and 192
-   * kB per thread if there are several. It never grows by more than `maxMemory` bytes beyond that,
-   * in whole pages of 64 kB. Free memory between tensors counts, too. If a call lacks memory, it
-   * runs out-of-core or fails. Default: the limit of the engine, 4 GB at most.
+   * The most bytes that tensors, packed weights, copies and scratch memory may take, from 1. The
+   * memory begins with 1 MB, and 192 kB per thread if there are several. It never grows by more
+   * than `maxMemory` bytes beyond that, in whole pages of 64 kB. Free memory between tensors
+   * counts, too. If a call lacks memory, it runs out-of-core or fails. Default: the limit of the
+   * engine, 4 GB at most.
    */
   maxMemory?: number | undefined;
 }
 
-/** A micro-kernel of the build. */
+/**
+ * A micro-kernel of the build.
+ *
+ * @category Instances
+ */
 export interface KernelInfo {
-  /** States types, tile and instruction set. */
+  /** The name, which states types, layout of B, tile and instruction set. */
   name: string;
   /**
    * The type in which it multiplies and accumulates. 'int8' means both 8-bit types, which it
    * accumulates in int32.
    */
   dtype: DType;
-  /** Rows (MR) and columns (NR) of its tile, and k steps per iteration. */
+  /** Rows (MR) and columns (NR) of its tile, in elements, and k steps per iteration. */
   tile: [mr: number, nr: number, kr: number];
   /** Whether it is made for this processor and engine. */
   preferred: boolean;
 }
 
-/** What an instance runs on. */
+/**
+ * What an instance runs on.
+ *
+ * @category Instances
+ */
 export interface Info {
+  /** The version of the library. */
   version: string;
   /** The build that runs. */
   build: 'simd128' | 'relaxed';
+  /** Number of threads, including the caller's own. */
   threads: number;
+  /** As in the options of `createGemm`. */
   determinism: 'fast' | 'strict';
   /** Why this build and this number of threads. */
   why: string;
-  /** Best first. */
+  /** The micro-kernels, best first. */
   kernels: readonly KernelInfo[];
 }
 

@@ -1,4 +1,15 @@
-/** The kind of rule that was broken. */
+/**
+ * The kind of rule that was broken.
+ *
+ * Most kinds have a class of errors. These have none:
+ *
+ * - `LOAD`: a file of the package, or the worker of `wgemm/worker`, did not load or start.
+ * - `WORKER`: a thread did not start. Or a thread or a worker died, which ends the instance. Or a
+ *   call could not be sent to the worker, which ends only that call.
+ * - `INTERRUPTED`: the engine interrupted a call, which ends the instance.
+ *
+ * @category Errors
+ */
 export type ErrorCode =
   | 'SHAPE'
   | 'DTYPE'
@@ -13,15 +24,23 @@ export type ErrorCode =
   | 'INTERRUPTED';
 
 /**
- * Every error of the library. The message is one sentence that names the argument, what was found
- * and what is allowed. Operands have the names of the specifications: A, B, C, and Y for the
- * output. Nothing was written, and the instance still works. The codes `WORKER` and `INTERRUPTED`
- * are the exceptions: a thread died, or the engine interrupted a call, and the instance has ended.
+ * Every error of the library is one. The `message` is one sentence that names the argument, what
+ * was found and what is allowed. Operands have the names of the specifications: A, B, C, and Y for
+ * the output.
+ *
+ * After an error nothing was written, and the instance still works. The codes `WORKER` and
+ * `INTERRUPTED` are the exceptions: they may mean that the instance has ended. `disposed` is true
+ * then.
+ *
+ * @category Errors
  */
 export class GemmError extends Error {
+  /** The name of the class. */
   override name = 'GemmError';
 
+  /** @hidden */
   constructor(
+    /** The kind of rule that was broken. */
     readonly code: ErrorCode,
     /** The call: `gemm`, `alloc`, `createGemm` and so on. */
     readonly op: string,
@@ -39,65 +58,110 @@ export class GemmError extends Error {
   }
 }
 
-/** A rank, size, stride or array length breaks a rule. */
+/**
+ * A rank, size, stride or array length breaks a rule. `code` is `SHAPE`.
+ *
+ * @category Errors
+ */
 export class ShapeError extends GemmError {
   override name = 'ShapeError';
+  /** @hidden */
   constructor(op: string, argument: string, message: string) {
     super('SHAPE', op, argument, message);
   }
 }
 
-/** The operation does not have this type, or types differ that must be the same. */
+/**
+ * The operation does not have this type, or types differ that must be the same. `code` is `DTYPE`.
+ *
+ * @category Errors
+ */
 export class DTypeError extends GemmError {
   override name = 'DTypeError';
+  /** @hidden */
   constructor(op: string, argument: string, message: string) {
     super('DTYPE', op, argument, message);
   }
 }
 
-/** The version of the operator that `opset` names lacks what the call needs. */
+/**
+ * The version of Gemm that the option `opset` selects lacks what the call needs. `code` is `OPSET`.
+ *
+ * @category Errors
+ */
 export class OpsetError extends GemmError {
   override name = 'OpsetError';
+  /** @hidden */
   constructor(op: string, argument: string, message: string) {
     super('OPSET', op, argument, message);
   }
 }
 
-/** Any other argument is out of range, of the wrong kind, or not known. */
+/**
+ * An argument is out of range, of the wrong kind, or not known; or `out` overlaps an input. `code`
+ * is `ARGUMENT`.
+ *
+ * @category Errors
+ */
 export class ArgumentError extends GemmError {
   override name = 'ArgumentError';
+  /** @hidden */
   constructor(op: string, argument: string, message: string) {
     super('ARGUMENT', op, argument, message);
   }
 }
 
-/** The memory cannot grow, or would exceed `maxMemory`. */
+/**
+ * The engine grants no more memory, or the call would exceed `maxMemory`. `code` is
+ * `OUT_OF_MEMORY`.
+ *
+ * @category Errors
+ */
 export class OutOfMemoryError extends GemmError {
   override name = 'OutOfMemoryError';
+  /** @hidden */
   constructor(op: string, argument: string, message: string) {
     super('OUT_OF_MEMORY', op, argument, message);
   }
 }
 
-/** B was packed for another operation, type or shape, or bytes are no packed weights. */
+/**
+ * Weights were packed for another operation, type or shape, or bytes are no packed weights. `code`
+ * is `PACK_MISMATCH`.
+ *
+ * @category Errors
+ */
 export class PackMismatchError extends GemmError {
   override name = 'PackMismatchError';
+  /** @hidden */
   constructor(op: string, argument: string, message: string) {
     super('PACK_MISMATCH', op, argument, message);
   }
 }
 
-/** A tensor or an instance was used after its `dispose()`. */
+/**
+ * A tensor, packed weights, a layer or an instance was used after its `dispose()`. `code` is
+ * `DISPOSED`.
+ *
+ * @category Errors
+ */
 export class DisposedError extends GemmError {
   override name = 'DisposedError';
+  /** @hidden */
   constructor(op: string, argument: string, message: string) {
     super('DISPOSED', op, argument, message);
   }
 }
 
-/** This engine, page or version of the library lacks a feature that the call needs. */
+/**
+ * This engine, page or version of the library lacks a feature that the call needs. `code` is
+ * `UNSUPPORTED`.
+ *
+ * @category Errors
+ */
 export class UnsupportedError extends GemmError {
   override name = 'UnsupportedError';
+  /** @hidden */
   constructor(op: string, argument: string, message: string) {
     super('UNSUPPORTED', op, argument, message);
   }

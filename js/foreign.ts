@@ -27,48 +27,135 @@ import {
   type TensorView,
 } from './tensor.js';
 
-/** Options of {@link tensor}. */
+/**
+ * Options of {@link tensor}.
+ *
+ * @typeParam D the type that `dtype` names
+ * @category Conversion
+ */
 export interface TensorOptions<D extends DType | undefined = DType | undefined> {
-  /** The type of the result. Default: that of the elements. */
+  /**
+   * The type of the result. Default: the type of the array. If that is no {@link DType}, an
+   * Int16Array becomes int32, and a Uint8ClampedArray uint8. Other numbers become float32, bigints
+   * int64, and matrices of ml-matrix float64.
+   *
+   * A Uint16Array has the bits of `'float16'` or `'bfloat16'`, and needs a `dtype`. If its library
+   * says that it is `'uint16'`, it has integers, which convert to other types.
+   */
   dtype?: D | undefined;
 }
 
-/** A value, or arrays of it that are nested up to 64 deep. */
+/**
+ * A value, or arrays of it that are nested up to 64 deep.
+ *
+ * @typeParam T the type of the values
+ * @category Conversion
+ */
 export type Nested<T> = T | Nested<T>[];
 
-/** Arrays that are nested up to 64 deep, of values of a type. */
+/**
+ * Arrays that are nested up to 64 deep, of values of a type.
+ *
+ * @typeParam T the type of the values
+ * @category Conversion
+ */
 export type NestedInput<T> = readonly (T | NestedInput<T>)[];
 
-/** The elements of an array. */
+/**
+ * The elements of an array: bigints for int64 and uint64, else numbers.
+ *
+ * @typeParam A the class of the array
+ * @category Conversion
+ */
 export type ElementOf<A extends DataArray> = A extends BigInt64Array | BigUint64Array
   ? bigint
   : number;
 
-/** A tensor of another library. */
-export type ForeignTensor =
-  // ndarray, numpy-ts and @stdlib; `data` may also be an array, or an object that has `get(index)`
-  | {
-      readonly data: unknown;
-      readonly shape: readonly number[];
-      readonly dtype?: unknown;
-      readonly strides?: readonly number[] | undefined;
-      readonly stride?: readonly number[] | undefined;
-      readonly offset?: number | undefined;
-    }
-  // tfjs: tensors and buffers
-  | { readonly shape: readonly number[]; dataSync(): unknown }
-  | { readonly shape: readonly number[]; readonly values: unknown }
-  // ml-matrix
-  | { readonly rows: number; readonly columns: number; to2DArray(): number[][] };
+/**
+ * An array of ndarray, numpy-ts or @stdlib/ndarray.
+ *
+ * @category Conversion
+ */
+export interface NdarrayLike {
+  /** A typed array, an array, or an object that has `get(index)`. */
+  readonly data: unknown;
+  /** The size of each axis, in elements. */
+  readonly shape: readonly number[];
+  /** The type of the elements, in the words of the library. Default: the type of the array. */
+  readonly dtype?: unknown;
+  /**
+   * Distance from one element to the next along each axis, in elements; may be negative. Default:
+   * contiguous, in row-major order.
+   */
+  readonly strides?: readonly number[] | undefined;
+  /** The strides, as ndarray names them. */
+  readonly stride?: readonly number[] | undefined;
+  /** Index in `data` of the first element. Default 0. */
+  readonly offset?: number | undefined;
+}
 
-type AnyArray = DataArray | Int16Array | Uint8ClampedArray;
+/**
+ * A tensor of tfjs.
+ *
+ * @category Conversion
+ */
+export interface TfjsTensor {
+  /** The size of each axis, in elements. */
+  readonly shape: readonly number[];
+  /** Returns the elements in a typed array, in row-major order. */
+  dataSync(): unknown;
+}
 
-/** What {@link tensor} takes. */
+/**
+ * A TensorBuffer of tfjs.
+ *
+ * @category Conversion
+ */
+export interface TfjsBuffer {
+  /** The size of each axis, in elements. */
+  readonly shape: readonly number[];
+  /** The elements in a typed array, in row-major order. */
+  readonly values: unknown;
+}
+
+/**
+ * A matrix of ml-matrix.
+ *
+ * @category Conversion
+ */
+export interface MlMatrix {
+  /** Number of rows. */
+  readonly rows: number;
+  /** Number of columns. */
+  readonly columns: number;
+  /** Returns the elements in nested arrays: one per row. */
+  to2DArray(): number[][];
+}
+
+/**
+ * A tensor of another library.
+ *
+ * @category Conversion
+ */
+export type ForeignTensor = NdarrayLike | TfjsTensor | TfjsBuffer | MlMatrix;
+
+/**
+ * Typed arrays that {@link tensor} takes. Those that hold no {@link DType} are copied.
+ *
+ * @category Conversion
+ */
+export type SourceArray = DataArray | Int16Array | Uint8ClampedArray;
+
+/**
+ * What {@link tensor} takes.
+ *
+ * @category Conversion
+ */
 export type TensorSource =
   | number
   | bigint
-  | AnyArray
-  | NestedInput<number | bigint | AnyArray>
+  | SourceArray
+  | NestedInput<number | bigint | SourceArray>
   | TensorLike
   | TensorView
   | ForeignTensor;
@@ -245,52 +332,116 @@ function defaultType(sample: unknown): DType {
 }
 
 /**
- * Makes a tensor from a number, from nested arrays, from a typed array, or from a tensor of another
- * library: ndarray, numpy-ts, @stdlib/ndarray, tfjs or ml-matrix. A tensor may be a view, with an
- * offset and strides, which may be negative.
+ * Makes a tensor of a type that the call names. Conversions to floats round half to even, once;
+ * those of bigints begin with the nearest float64. Conversions to integers throw unless each
+ * element is whole and in range.
  *
+ * @example
+ * import * as np from 'numpy-ts';
+ * tensor(np.array([[1, 2]]), { dtype: 'bfloat16' }); // Uint16Array of bits, of shape [1, 2]
+ *
+ * @param x a number, nested arrays, a typed array, or a tensor of this or another library
+ * @param options `dtype` is required
+ * @typeParam D the type of the elements
+ * @returns a tensor. Its array is the caller's if that has this type and calls can read it; if not,
+ * it is new
+ * @throws ShapeError, DTypeError, ArgumentError, DisposedError, OutOfMemoryError
+ *
+ * @category Conversion
+ */
+export function tensor<D extends DType>(
+  x: TensorSource,
+  options: {
+    /** The type of the result. */
+    dtype: D;
+  },
+): TensorInput<ArrayOf<D>>;
+/**
+ * Makes a tensor of float32 from a number, or from nested arrays of numbers.
+ *
+ * @example
+ * tensor([[1, 2, 3], [4, 5, 6]]); // float32, of shape [2, 3]
+ *
+ * @param x a number, or nested arrays with one level per axis
+ * @param options none that changes this
+ * @returns a contiguous tensor with a new array
+ * @throws ShapeError, ArgumentError, OutOfMemoryError
+ */
+export function tensor(
+  x: number | NestedInput<number>,
+  options?: TensorOptions<undefined>,
+): TensorInput<Float32Array>;
+/**
+ * Makes a tensor of int64 from a bigint, or from nested arrays of bigints.
+ *
+ * @param x a bigint, or nested arrays with one level per axis
+ * @param options none that changes this
+ * @returns a contiguous tensor with a new array
+ * @throws ShapeError, ArgumentError, OutOfMemoryError
+ */
+export function tensor(
+  x: bigint | NestedInput<bigint>,
+  options?: TensorOptions<undefined>,
+): TensorInput<BigInt64Array>;
+/**
+ * Makes a tensor from a typed array, from nested arrays of typed arrays, or from a tensor of this
+ * library. It has the type of the array.
+ *
+ * @param x a typed array, which is a vector; nested arrays of them; or a tensor
+ * @param options none that changes this
+ * @typeParam A the class of the array
+ * @returns a tensor. Its array is that of x, or the tensor in the heap; for nested arrays it is new
+ * @throws ShapeError, DTypeError, ArgumentError, DisposedError, OutOfMemoryError
+ */
+export function tensor<A extends DataArray>(
+  x: A | NestedInput<A> | TensorLike<A> | TensorView<A>,
+  options?: TensorOptions<undefined>,
+): TensorInput<A>;
+/**
+ * Makes a tensor from a tensor of another library that names its type as this one does.
+ *
+ * @example
+ * import ndarray from 'ndarray';
+ * tensor(ndarray(new Float64Array(6), [2, 3]).transpose(1, 0)); // float64, not copied
+ *
+ * @param x a tensor of another library
+ * @param options none that changes this
+ * @typeParam D the type of the elements
+ * @returns a tensor. Its array is that of x if calls can read it; if not, it is new
+ * @throws ShapeError, DTypeError, ArgumentError, OutOfMemoryError
+ */
+export function tensor<D extends DType>(
+  x: {
+    /** The elements. */
+    readonly data: unknown;
+    /** The size of each axis, in elements. */
+    readonly shape: readonly number[];
+    /** The type of the elements. */
+    readonly dtype: D;
+  },
+  options?: TensorOptions<undefined>,
+): TensorInput<ArrayOf<D>>;
+/**
+ * Makes a tensor from a number, from nested arrays, from a typed array, or from a tensor of another
+ * library: ndarray, numpy-ts, @stdlib/ndarray, tfjs or ml-matrix.
+ *
+ * @param x a number, nested arrays, a typed array, or a tensor of this or another library
+ * @param options all have defaults
+ * @returns a tensor. Its array is the caller's if calls can read it; if not, it is new
+ * @throws ShapeError, DTypeError, ArgumentError, DisposedError, OutOfMemoryError
+ */
+export function tensor(x: TensorSource, options?: TensorOptions): TensorInput;
+/**
+ * Makes a tensor from a number, from nested arrays, from a typed array, or from a tensor of another
+ * library: ndarray, numpy-ts, @stdlib/ndarray, tfjs or ml-matrix.
+ *
+ * A tensor of another library may be a view, with an offset and strides, which may be negative.
  * Nothing is copied if calls can read the elements where they are: the result then has the caller's
  * array, or the tensor in the heap. Otherwise the result is contiguous and has a new array. The
  * call copies nested arrays, matrices of ml-matrix, tensors with negative strides, and elements of
  * another type than `dtype`. It also copies an Int16Array and a Uint8ClampedArray. The data of a
  * tensor of tfjs is what its `dataSync()` returns.
- *
- * Conversions to floats round half to even, once; those of bigints begin with the nearest float64.
- * Conversions to integers throw unless each element is whole and in range.
- *
- * @example
- * tensor([[1, 2, 3], [4, 5, 6]]); // float32
- * tensor(ndarray(new Float64Array(6), [2, 3]).transpose(1, 0)); // float64, not copied
- * tensor(np.array([[1, 2]]), { dtype: 'bfloat16' });
- *
- * @param options `dtype`: by default the type of the array. If that is no type of this package, it
- * is int32 for an Int16Array and uint8 for a Uint8ClampedArray. Other numbers become float32,
- * bigints int64, and matrices of ml-matrix float64. A Uint16Array has the bits of `'float16'` or
- * `'bfloat16'`, and needs a `dtype`. If its library says that it is `'uint16'`, it has integers,
- * which convert to other types.
- * @throws ShapeError, DTypeError, ArgumentError, DisposedError, OutOfMemoryError
  */
-export function tensor<D extends DType>(
-  x: TensorSource,
-  options: { dtype: D },
-): TensorInput<ArrayOf<D>>;
-export function tensor(
-  x: number | NestedInput<number>,
-  options?: TensorOptions<undefined>,
-): TensorInput<Float32Array>;
-export function tensor(
-  x: bigint | NestedInput<bigint>,
-  options?: TensorOptions<undefined>,
-): TensorInput<BigInt64Array>;
-export function tensor<A extends DataArray>(
-  x: A | NestedInput<A> | TensorLike<A> | TensorView<A>,
-  options?: TensorOptions<undefined>,
-): TensorInput<A>;
-export function tensor<D extends DType>(
-  x: { readonly data: unknown; readonly shape: readonly number[]; readonly dtype: D },
-  options?: TensorOptions<undefined>,
-): TensorInput<ArrayOf<D>>;
-export function tensor(x: TensorSource, options?: TensorOptions): TensorInput;
 export function tensor(x: unknown, options?: unknown): unknown {
   const op = 'tensor';
   const { dtype: wanted } = readOptions(op, options, ['dtype']);
@@ -345,20 +496,39 @@ export function tensor(x: unknown, options?: unknown): unknown {
 const most = 2 ** 26;
 
 /**
- * The elements of a tensor in nested arrays, one level per axis: numbers, or bigints for int64 and
- * uint64. A tensor of rank 0 gives its number.
+ * Returns the elements of a matrix in nested arrays, one per row. The shape must have a type of two
+ * numbers, as that of a result of `gemm` has.
+ *
+ * @example
+ * toNested(wg.gemm(tensor([[1, 2]]), tensor([[3], [4]]))); // [[11]]
  *
  * @param y a result, another tensor or a view of one, or a tensor in the heap. For a tensor in a
  * worker, pass `{ data, shape }` with the array that its `read()` returns
+ * @typeParam A the class of the array
+ * @returns new arrays of numbers; of bigints for int64 and uint64
  * @throws ShapeError, DTypeError, ArgumentError, DisposedError; OutOfMemoryError for more than 2^26
  * elements or arrays
+ *
+ * @category Conversion
  */
 export function toNested<A extends DataArray>(
   y: (TensorLike<A> | TensorView<A>) & { readonly shape: readonly [number, number] },
 ): ElementOf<A>[][];
+/**
+ * Returns the elements of a tensor in nested arrays, one level per axis. A tensor of rank 0 returns
+ * its number.
+ *
+ * @param y a result, another tensor or a view of one, or a tensor in the heap. For a tensor in a
+ * worker, pass `{ data, shape }` with the array that its `read()` returns
+ * @typeParam A the class of the array
+ * @returns new arrays of numbers; of bigints for int64 and uint64
+ * @throws ShapeError, DTypeError, ArgumentError, DisposedError; OutOfMemoryError for more than 2^26
+ * elements or arrays
+ */
 export function toNested<A extends DataArray>(
   y: TensorLike<A> | TensorView<A>,
 ): Nested<ElementOf<A>>;
+/** Returns the elements of a tensor in nested arrays, one level per axis. */
 export function toNested(y: unknown): unknown {
   const op = 'toNested';
   const source = readSource(op, 'y', y, readProperties(op, 'y', y));

@@ -14,6 +14,12 @@ import {
 } from './options.js';
 import type { DataArray, DType, TensorLike, TensorView } from './tensor.js';
 
+/**
+ * Options of `gemm`.
+ *
+ * @typeParam A the class of the array of `out`
+ * @category Operations
+ */
 export interface GemmOptions<A extends DataArray = DataArray> {
   /**
    * Factor of the product, rounded to float32 with float32, float16 and bfloat16. With integers a
@@ -21,24 +27,37 @@ export interface GemmOptions<A extends DataArray = DataArray> {
    * bigint is for int64 and uint64, modulo 2^64. Default 1.
    */
   alpha?: number | bigint | undefined;
-  /** Factor of C, rounded as alpha. If it is 0, C is not read. Default 1. */
+  /** Factor of C, by the rules of `alpha`. If it is 0, C is checked but not read. Default 1. */
   beta?: number | bigint | undefined;
-  /** A has shape (K, M). Any number except 0 is true. Default false. */
+  /** True: A has shape (K, M). Any number except 0 is true. Default false. */
   transA?: boolean | number | undefined;
-  /** B has shape (N, K). Any number except 0 is true. Default false. */
+  /**
+   * True: B has shape (N, K). Any number except 0 is true. Must be false for packed weights.
+   * Default false.
+   */
   transB?: boolean | number | undefined;
-  /** The opset of the model. The newest version of Gemm up to it applies. Default 13. */
+  /**
+   * The opset of the model, from 1. The newest version of Gemm that is not above it applies.
+   * Default 13.
+   */
   opset?: number | undefined;
-  /** Opsets 1 to 6 only: whether C may be broadcast. Default false. */
+  /**
+   * Opsets 1 to 6 only: whether C may be broadcast. If not, C must have shape (M, N). Any number
+   * except 0 is true. Default false.
+   */
   broadcast?: boolean | number | undefined;
   /**
    * Bounds of the result: an element below min becomes min, one above max becomes max. All others
-   * stay, including NaN, and -0 if a bound is 0. Bounds are rounded as alpha. For a result of 16
-   * bits, they are rounded to its type, too. With integers bounds must be whole or infinite. Every
-   * opset has this option. Default: none.
+   * stay, including NaN, and -0 if a bound is 0. With float32, float16 and bfloat16 the bounds are
+   * rounded to float32. For a result of 16 bits, they are rounded to its type, too. With integers
+   * the bounds must be whole or infinite. Every opset has this option. Default: none.
    */
   activation?: Activation | undefined;
-  /** Receives the result and is returned. May be C itself, but must not overlap an input. */
+  /**
+   * A tensor of the shape and the type of the result. The call writes it and returns it. It may be
+   * exactly C: the same memory, shape and strides. Otherwise it must not overlap an input. Default:
+   * none, so that the call returns a new array.
+   */
   out?: TensorLike<A> | TensorView<A> | undefined;
 }
 

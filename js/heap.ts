@@ -3,7 +3,14 @@ import type { Core } from './core.js';
 import { disposable } from './dispose.js';
 import { printable } from './printable.js';
 import { handleKey } from './properties.js';
-import { classOf, type DataArray, type DType, type DTypeOf, viewOf } from './tensor.js';
+import {
+  classOf,
+  type DataArray,
+  type DType,
+  type DTypeOf,
+  type NewArrays,
+  viewOf,
+} from './tensor.js';
 import { ArgumentError, describe, DisposedError, OutOfMemoryError } from './errors.js';
 
 declare global {
@@ -28,11 +35,13 @@ export let writeHeld: (
 /** @internal The elements of a tensor, as a view that is valid until the memory grows. */
 export let viewHeld: (tensor: HeapTensor) => DataArray;
 /** Packed weights as bytes. */
-let serialized: (weights: HeapObject) => ReturnType<Uint8Array['slice']>;
+let serialized: (weights: HeapObject) => NewArrays['uint8'];
 
 /**
- * A handle of memory in an instance. `dispose()` frees the memory. So does garbage collection, but
- * at no known time.
+ * A handle of memory in an instance: a {@link HeapTensor} or {@link PackedWeights}. `dispose()`
+ * frees the memory. So does garbage collection, but at no known time.
+ *
+ * @category Tensors
  */
 export abstract class HeapObject {
   readonly #core: Core;
@@ -45,6 +54,7 @@ export abstract class HeapObject {
     core.adopt(this, address, viewed);
   }
 
+  /** Whether it has ended: by its own `dispose()`, or with its instance. */
   get disposed(): boolean {
     return this.#address === 0 || this.#core.disposed;
   }
@@ -55,6 +65,7 @@ export abstract class HeapObject {
     this.#address = 0;
   }
 
+  /** The same as `dispose()`, for `using`. */
   declare [Symbol.dispose]: () => void;
 
   static {
@@ -105,12 +116,7 @@ export function disposedHandle(op: string, name: string, isWeights: boolean): Di
 }
 
 /** A copy of bytes of the heap. */
-function copyOf(
-  core: Core,
-  op: string,
-  address: number,
-  length: number,
-): ReturnType<Uint8Array['slice']> {
+function copyOf(core: Core, op: string, address: number, length: number): NewArrays['uint8'] {
   try {
     return core.module.HEAPU8.slice(address, address + length);
   } catch (error) {
@@ -140,11 +146,16 @@ export interface Constructors {
 
 /**
  * A contiguous tensor in the memory of an instance: calls read and write it without a copy. `alloc`
- * makes it, filled with zeros. `dispose()` frees its memory. So does garbage collection, but at no
- * known time.
+ * makes it, filled with zeros. The caller must `dispose()` of it, which frees its memory. Garbage
+ * collection frees it, too, but at no known time.
+ *
+ * @typeParam A the class of `data`
+ * @category Tensors
  */
 export class HeapTensor<A extends DataArray = DataArray> extends HeapObject {
+  /** The type of the elements. */
   readonly dtype: DTypeOf<A>;
+  /** The size of each axis, in elements. */
   readonly shape: readonly number[];
   /** Number of elements. */
   readonly size: number;
@@ -182,8 +193,9 @@ export class HeapTensor<A extends DataArray = DataArray> extends HeapObject {
   }
 
   /**
-   * The elements, as a view of the memory. It is valid until the next call, which may grow the
-   * memory. After a call, read this property again.
+   * The elements, as a view of the memory, in row-major order. It is valid until the next call,
+   * which may grow the memory. After a call, read this property again.
+   *
    * @throws DisposedError
    */
   get data(): A {
@@ -205,16 +217,19 @@ printable(
 
 /**
  * Weights that are packed once, for any number of calls: calls take them as `b` or `weights`.
- * `pack` and `deserialize` make them. They are a copy in the instance's memory until `dispose()`.
+ * `pack` and `deserialize` make them. They are a copy in the memory of the instance. The caller
+ * must `dispose()` of them.
+ *
+ * @category Operations
  */
 export class PackedWeights extends HeapObject {
   /** The operation that they are for: `'gemm'` means `matmul` too. */
   readonly op: 'gemm' | 'qgemm';
   /** The type of the elements, as they are packed. */
   readonly dtype: DType;
-  /** [..., K, N], after the transpose that `trans` asks for. */
+  /** (..., K, N) in elements, after the transpose that `trans` asks for. */
   readonly shape: readonly number[];
-  /** Their bytes of memory. */
+  /** Bytes of memory that they take. */
   readonly byteLength: number;
   readonly #brand = true;
 
@@ -241,11 +256,13 @@ export class PackedWeights extends HeapObject {
   }
 
   /**
-   * The weights as bytes, in a new array. `deserialize` makes weights from them in any instance,
-   * build or engine, or natively. Weights that are packed elsewhere have the same bytes.
-   * @throws DisposedError, OutOfMemoryError: the instance's memory must have room for the bytes
+   * Returns the weights as bytes, in a new array that the caller owns. `deserialize` makes weights
+   * from them in any instance, build or engine, or natively. Weights that are packed elsewhere have
+   * the same bytes. While the call runs, the memory of the instance must have room for the bytes.
+   *
+   * @throws DisposedError, OutOfMemoryError
    */
-  serialize(): ReturnType<Uint8Array['slice']> {
+  serialize(): NewArrays['uint8'] {
     const op = 'serialize';
     if (!PackedWeights.is(this))
       throw new ArgumentError(

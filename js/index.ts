@@ -1,14 +1,22 @@
 /**
  * Matrix multiplication on WebAssembly SIMD, exact to ONNX Gemm, com.microsoft QGemm and oneDNN
- * Graph MatMul.
+ * Graph MatMul. {@link createGemm} starts an instance, which has the calls: {@link Gemm}.
  *
  * @example
  * import { createGemm } from 'wgemm';
  * const wg = await createGemm();
- * const y = wg.gemm({ data: a, shape: [m, k] }, { data: b, shape: [k, n] });
- * y.data; y.shape; y.dtype;
+ * const a = { data: Float32Array.of(1, 2, 3, 4, 5, 6), shape: [2, 3] };
+ * const b = { data: Float32Array.of(1, 0, 0, 1, 1, 1), shape: [3, 2] };
+ * const y = wg.gemm(a, b);
+ * y.data; // Float32Array [4, 5, 10, 11]
+ * y.shape; // [2, 2]
+ * y.dtype; // 'float32'
  *
- * @packageDocumentation
+ * @categoryDescription Type machinery
+ * Types by which TypeScript infers results and refuses wrong operands. The signatures of calls use
+ * them; these pages show the signatures without them.
+ *
+ * @module wgemm
  */
 import type { Api } from './api.js';
 import { type Arguments, type Call, makeCall, operations, runCall, runInHeap } from './call.js';
@@ -80,18 +88,37 @@ export {
   UnsupportedError,
 } from './errors.js';
 export { type CreateOptions, type Info, type KernelInfo, version } from './create.js';
+export type {
+  DescribedTensor,
+  MatMulArray,
+  MatMulResultArray,
+  Not8Bit,
+  Operand,
+  Out,
+  OutOr,
+  OutType,
+  Packable,
+  QGemmArray,
+  SameDType,
+  Widened,
+} from './api.js';
 export {
   type ElementOf,
   type ForeignTensor,
+  type MlMatrix,
+  type NdarrayLike,
   type Nested,
   type NestedInput,
+  type SourceArray,
   tensor,
   type TensorOptions,
   type TensorSource,
+  type TfjsBuffer,
+  type TfjsTensor,
   toNested,
 } from './foreign.js';
 export type { GemmOptions } from './gemm.js';
-export { HeapTensor, PackedWeights } from './heap.js';
+export { type HeapObject, HeapTensor, PackedWeights } from './heap.js';
 export type { Assets, AssetSource } from './load.js';
 export type { MatMulOptions } from './matmul.js';
 export type { Activation } from './options.js';
@@ -112,12 +139,16 @@ export {
 } from './quantize.js';
 export type {
   ArrayOf,
+  Arrays,
   DataArray,
   DType,
   DTypeOf,
+  DTypes,
   Float16ArrayLike,
   GemmArray,
+  Matching,
   Matrix,
+  NewArrays,
   ResultArray,
   Tensor,
   TensorInput,
@@ -125,28 +156,47 @@ export type {
   TensorView,
 } from './tensor.js';
 
-/** What a call would do, without running it. */
+/**
+ * The plan for a call: what it would do. `explain` returns it.
+ *
+ * @category Instances
+ */
 export interface Explanation {
+  /** The operation. */
   op: 'gemm' | 'qgemm' | 'matmul';
-  /** Count of products of the sizes below. Products that one can replace count once. */
+  /**
+   * Number of products of the sizes `m`, `n` and `k`. If one product can replace several, it counts
+   * once.
+   */
   batch: number;
+  /** M: rows of the result of each product. */
   m: number;
+  /** N: columns of the result of each product. */
   n: number;
+  /** K: elements in each sum. */
   k: number;
-  /** Name of the micro-kernel; '' if M, N or K is 0, since there is no product then. */
+  /** The name of the micro-kernel; '' if M, N or K is 0, since there is no product then. */
   kernel: string;
   /**
    * Which rules chose the block sizes: 'GEMM', 'skinny GEMM' (small M) or 'GEMV' (M is 1). It also
    * tells how B is read if it is unpacked. '' if there is no product.
    */
   regime: string;
-  /** Rows (MR) and columns (NR) of the micro-kernel's tile, and k steps per iteration. */
+  /**
+   * Rows (MR) and columns (NR) of the micro-kernel's tile, in elements, and k steps per iteration.
+   */
   tile: [mr: number, nr: number, kr: number];
   /** Block sizes MC, NC and KC, in elements. */
   blocks: [mc: number, nc: number, kc: number];
+  /** Number of threads that compute the call. */
   threads: number;
   /** Which operands the call packs. Others are read unpacked, or were packed by `pack`. */
-  packs: { a: boolean; b: boolean };
+  packs: {
+    /** Whether the call packs A. */
+    a: boolean;
+    /** Whether the call packs B. */
+    b: boolean;
+  };
   /** Whether the micro-kernel writes the result. If not, a pass after it does. */
   direct: boolean;
   /**
@@ -170,17 +220,44 @@ export interface Explanation {
 }
 
 /**
+ * How much memory an instance uses. `memory()` returns it.
+ *
+ * @category Instances
+ */
+export interface MemoryUse {
+  /** Bytes that tensors and packed weights hold. */
+  inUse: number;
+  /** Bytes that the wasm memory has taken from the system. They only grow. */
+  committed: number;
+}
+
+/**
  * Starts an instance, with a memory of its own. The caller must `dispose()` of it.
  *
- * @throws ArgumentError; UnsupportedError if the engine or page lacks what an option demands;
- * GemmError with code `LOAD` or `WORKER` if a file or a thread does not start
+ * @example
+ * const wg = await createGemm({ threads: 'auto', determinism: 'strict' });
+ * wg.info.build; // 'relaxed' or 'simd128'
+ * wg.dispose();
+ *
+ * @param options all have defaults
+ * @returns a promise of the instance
+ * @throws by rejection: ArgumentError; UnsupportedError if the engine or page lacks what an option
+ * demands; GemmError with code `LOAD` or `WORKER` if a file or a thread does not start
+ *
+ * @category Instances
  */
 export async function createGemm(options: CreateOptions = {}): Promise<Gemm> {
   const { core, info } = await startCore(readSettings(options));
   return new Instance(core, info);
 }
 
-/** An instance. Made by {@link createGemm}. */
+/**
+ * An instance. {@link createGemm} makes it. `x instanceof Gemm` tells whether x is one.
+ *
+ * The calls return their results at once. The instance keeps no array of the caller.
+ *
+ * @category Instances
+ */
 export interface Gemm extends Api<'here'> {
   /** Whether it has ended: by `dispose()`, or because the engine interrupted a call. */
   readonly disposed: boolean;
@@ -190,6 +267,7 @@ export interface Gemm extends Api<'here'> {
    * Does nothing the second time.
    */
   dispose(): void;
+  /** The same as `dispose()`, for `using`. */
   [Symbol.dispose](): void;
 }
 
@@ -238,7 +316,7 @@ const Instance = class Gemm implements Api<'here'> {
     return allocTensor(this.#core, readAlloc(this.#core, dtype, shape)) as never;
   }
 
-  memory(): { inUse: number; committed: number } {
+  memory(): MemoryUse {
     return memoryOf(this.#core);
   }
 
@@ -264,7 +342,11 @@ function bestKernel({ info }: { info: Info }): string {
   return `best kernel: ${best?.name}`;
 }
 
-/** The class of instances, for `instanceof`. */
+/**
+ * The class of instances, for `instanceof`.
+ *
+ * @hidden The interface of the same name tells it.
+ */
 export const Gemm: abstract new (...args: never) => Gemm = Instance;
 
 /** Reads the name of a call, and its arguments. */
@@ -326,7 +408,7 @@ function allocTensor(core: Core, { dtype, sizes }: AllocArguments): HeapTensor {
   });
 }
 
-function memoryOf(core: Core): { inUse: number; committed: number } {
+function memoryOf(core: Core): MemoryUse {
   core.checkAlive('memory');
   return { inUse: core.module.bytesInUse(), committed: core.buffer.byteLength };
 }

@@ -1,7 +1,8 @@
 /**
- * The API of `wgemm` in one file that contains the glue and the `.wasm`: it loads nothing.
+ * Everything that `wgemm` and `wgemm/linear` export, in one file that contains the glue and the
+ * `.wasm`: it loads nothing. It has the build `simd128`, and no threads.
  *
- * @packageDocumentation
+ * @module wgemm/inline
  */
 export * from './index.js';
 export * from './linear.js';

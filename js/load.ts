@@ -7,16 +7,28 @@ import { isRevoked } from './properties.js';
 import { lackOfThreads, makeMemory, startThreads, usualThreads } from './threads.js';
 
 /**
- * An address (text or a URL; in Node a path, too), bytes (an ArrayBuffer or a view), or a compiled
- * WebAssembly.Module, which not every user's TypeScript knows.
+ * Where or what a file of the package is: an address (text or a URL; in Node a path, too), bytes
+ * (an ArrayBuffer or a view), or a compiled WebAssembly.Module.
+ *
+ * @category Instances
  */
 export type AssetSource = string | object;
 
 /**
- * Says where a file of the package is. Its argument is the name of the file, such as
- * `wgemm-relaxed.wasm`; with threads first `wgemm-relaxed-mt.wasm` and then `wgemm-thread.js`. For
- * the latter it must return an address of the page's origin, or undefined if the file is beside the
- * script.
+ * A function that says where a file of the package is.
+ *
+ * `createGemm` calls it with the name of the file, such as `wgemm-relaxed.wasm`. With threads it
+ * asks first for `wgemm-relaxed-mt.wasm`, and then for `wgemm-thread.js`. For the latter the
+ * function must return an address of the page's origin. It may return undefined for a file that is
+ * beside the script.
+ *
+ * @param file the name of the file
+ *
+ * @example
+ * const assets = (file) => `https://example.com/wgemm/${file}`;
+ * const wg = await createGemm({ assets });
+ *
+ * @category Instances
  */
 export type Assets = (
   file: string,

@@ -14,17 +14,23 @@ import {
 } from './options.js';
 import type { DataArray, DType, DTypeOf, TensorLike, TensorView } from './tensor.js';
 
+/**
+ * Options of `matmul`.
+ *
+ * @typeParam A the class of the array of `out`
+ * @category Operations
+ */
 export interface MatMulOptions<A extends DataArray = DataArray> {
-  /** Factor of the product, by the rules of gemm's alpha. Default 1. */
+  /** Factor of the product, by the rules of {@link GemmOptions.alpha}. Default 1. */
   alpha?: number | bigint | undefined;
   /**
-   * The last two axes of src are (K, M). Any number except 0 is true. Has no effect on a vector.
-   * Default false.
+   * True: the last two axes of src are (K, M). Any number except 0 is true. It has no effect on a
+   * vector. Default false.
    */
   transposeA?: boolean | number | undefined;
   /**
-   * The last two axes of weights are (N, K). Any number except 0 is true. Has no effect on a
-   * vector. Must be false for packed weights. Default false.
+   * True: the last two axes of weights are (N, K). Any number except 0 is true. It has no effect on
+   * a vector. Must be false for packed weights. Default false.
    */
   transposeB?: boolean | number | undefined;
   /**
@@ -34,12 +40,16 @@ export interface MatMulOptions<A extends DataArray = DataArray> {
   outType?: DTypeOf<A> | undefined;
   /**
    * Bounds of the result: an element below min becomes min, one above max becomes max. All others
-   * stay, including NaN, and -0 if a bound is 0. With float32, float16 and bfloat16 bounds are
+   * stay, including NaN, and -0 if a bound is 0. With float32, float16 and bfloat16 the bounds are
    * rounded to float32. For a result of 16 bits, they are rounded to its type, too. With integers
-   * bounds must be whole or infinite. Default: none.
+   * the bounds must be whole or infinite. Default: none.
    */
   activation?: Activation | undefined;
-  /** Receives the result and is returned. May be bias itself, but must not overlap an input. */
+  /**
+   * A tensor of the shape and the type of the result. The call writes it and returns it. It may be
+   * exactly bias: the same memory, shape and strides. Otherwise it must not overlap an input.
+   * Default: none, so that the call returns a new array.
+   */
   out?: TensorLike<A> | TensorView<A> | undefined;
 }
 

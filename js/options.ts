@@ -96,7 +96,12 @@ function unknownOption(
   return new ArgumentError(op, key, `${op}: ${found}; there are ${allowed.join(', ')}${advice}`);
 }
 
-/** Bounds of the elements of a result: `'relu'` is [0, Infinity] and `'relu6'` is [0, 6]. */
+/**
+ * Bounds of the elements of a result: `'relu'` is [0, Infinity], and `'relu6'` is [0, 6]. Neither
+ * bound may be NaN, and min must not exceed max.
+ *
+ * @category Operations
+ */
 export type Activation = 'relu' | 'relu6' | readonly [min: number, max: number];
 
 /**

@@ -15,10 +15,15 @@ import {
 import { readFlag, readOptions } from './options.js';
 import { bytesIn, classOf, type DType } from './tensor.js';
 
+/**
+ * Options of `pack`.
+ *
+ * @category Operations
+ */
 export interface PackOptions {
   /** The operation that the weights are for. `'gemm'` and `'matmul'` mean the same. */
   op: 'gemm' | 'matmul' | 'qgemm';
-  /** The last two axes of b are (N, K). Any number except 0 is true. Default false. */
+  /** True: the last two axes of b are (N, K). Any number except 0 is true. Default false. */
   trans?: boolean | number | undefined;
   /**
    * The type as which elements are packed. A float32 b may be packed as `'float16'` or

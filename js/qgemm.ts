@@ -30,58 +30,92 @@ import {
   type TensorView,
 } from './tensor.js';
 
-/** Arrays of quantized elements. */
+/**
+ * Arrays of quantized elements.
+ *
+ * @category Quantization
+ */
 export type QuantizedArray = Int8Array | Uint8Array;
 /**
  * One scale, or one per column of B if the input says so: a number, an array, or a tensor of rank 0
- * or 1.
+ * or 1. Each is finite and above 0.
+ *
+ * @category Operations
  */
 export type Scale = number | Float32Array | TensorLike<Float32Array> | TensorView<Float32Array>;
 /**
  * A zero point, in the same forms as a scale. An array must have the type of its operand. A number
  * takes this type.
+ *
+ * @category Operations
  */
 export type ZeroPoint =
   number | QuantizedArray | TensorLike<QuantizedArray> | TensorView<QuantizedArray>;
 
+/**
+ * Inputs of `qgemm`. The call only reads them.
+ *
+ * @category Operations
+ */
 export interface QGemmInputs {
-  /** int8 or uint8, (M, K), or (K, M) with `transA`. */
+  /** A: int8 or uint8, of shape (M, K), or (K, M) with `transA`. */
   a: TensorLike<QuantizedArray> | TensorView<QuantizedArray>;
-  /** One scale, above 0. */
+  /** The scale of a: one. */
   aScale: Scale;
-  /** One zero point. Default 0. */
+  /** The zero point of a: one. Default 0. */
   aZeroPoint?: ZeroPoint | null | undefined;
-  /** int8 or uint8, (K, N), or (N, K) with `transB`; or the packed weights made of it. */
+  /**
+   * B: int8 or uint8, of shape (K, N), or (N, K) with `transB`. Or the packed weights that `pack`
+   * made of it.
+   */
   b: TensorLike<QuantizedArray> | TensorView<QuantizedArray> | PackedWeights;
-  /** One scale, or one per column of B, above 0. */
+  /** The scale of b: one, or one per column of B. */
   bScale: Scale;
-  /** One zero point, or one per column of B, independently of the scales. Default 0. */
+  /** The zero point of b: one, or one per column of B, whatever the scales are. Default 0. */
   bZeroPoint?: ZeroPoint | null | undefined;
   /**
-   * int32, broadcast to (M, N) in one direction, and added to the sums of products. Hence its scale
-   * is alpha * aScale * bScale.
+   * C: int32, which broadcasts to (M, N) in one direction. It is added to the sums of products, so
+   * its scale is alpha * aScale * bScale: `quantizeBias` makes it. Default: none.
    */
   c?: TensorLike<Int32Array> | TensorView<Int32Array> | number | null | undefined;
-  /** One scale, above 0. With it and `yZeroPoint` the result is quantized, without both float32. */
+  /**
+   * The scale of the result: one. With it and `yZeroPoint` the result is quantized, without both
+   * float32. One without the other is an error. Default: none.
+   */
   yScale?: Scale | null | undefined;
-  /** One zero point. The result has the type of this array; a number takes the type of `a`. */
+  /**
+   * The zero point of the result: one. The result has the type of this array; a number takes the
+   * type of `a`. Default: none.
+   */
   yZeroPoint?: ZeroPoint | null | undefined;
 }
 
+/**
+ * Options of `qgemm`.
+ *
+ * @typeParam A the class of the array of `out`
+ * @category Operations
+ */
 export interface QGemmOptions<A extends DataArray = Float32Array | QuantizedArray> {
-  /** Factor of the product and of c, rounded to float32. Default 1. */
+  /** Factor of the product and of c, finite, rounded to float32. Default 1. */
   alpha?: number | undefined;
-  /** a has shape (K, M). Any number except 0 is true. Default false. */
+  /** True: a has shape (K, M). Any number except 0 is true. Default false. */
   transA?: boolean | number | undefined;
-  /** b has shape (N, K). Any number except 0 is true. Not for packed weights. Default false. */
+  /**
+   * True: b has shape (N, K). Any number except 0 is true. Must be false for packed weights.
+   * Default false.
+   */
   transB?: boolean | number | undefined;
   /**
-   * Bounds of the result. For a quantized result they bound the real numbers that it stands for.
-   * They are rounded to float32, and divided by yScale if there is one. Then they bound acc * s[n]
-   * before it is rounded. Default: none.
+   * Bounds of the result. For a quantized result they bound the real numbers that it stands for:
+   * `'relu6'` is 0 to 6, whatever `yScale` is. The bounds are rounded to float32, and divided by
+   * `yScale` if there is one. Then they bound acc * s[n] before it is rounded. Default: none.
    */
   activation?: Activation | undefined;
-  /** Receives the result and is returned. Must not overlap an input. */
+  /**
+   * A tensor of the shape and the type of the result. The call writes it and returns it. It must
+   * not overlap an input. Default: none, so that the call returns a new array.
+   */
   out?: TensorLike<A> | TensorView<A> | undefined;
 }
 

@@ -38,15 +38,27 @@ import {
   type TensorView,
 } from './tensor.js';
 
-/** The types of A and B of QGemm. */
+/**
+ * The types of A and B of QGemm.
+ *
+ * @category Quantization
+ */
 export type QuantizedDType = 'int8' | 'uint8';
 
+/**
+ * Options of {@link quantize}.
+ *
+ * @typeParam D the type of the result
+ * @typeParam S the type of `symmetric`
+ * @typeParam X the type of `axis`
+ * @category Quantization
+ */
 export interface QuantizeOptions<
   D extends QuantizedDType = QuantizedDType,
   S extends boolean = boolean,
   X extends number | undefined = number | undefined,
 > {
-  /** Default `'uint8'`, with `symmetric` `'int8'`. */
+  /** The type of the result. Default `'uint8'`; with `symmetric` `'int8'`. */
   dtype?: D | undefined;
   /**
    * True: the zero point is 0 for int8 and 128 for uint8, and values differ from it by at most 127.
@@ -54,79 +66,124 @@ export interface QuantizeOptions<
    */
   symmetric?: S | undefined;
   /**
-   * Each index of this axis has a scale and a zero point. A negative axis counts from the back.
-   * Default: one scale and one zero point for the whole tensor.
+   * An axis of x. Each index of it has a scale and a zero point. A negative axis counts from the
+   * back. Default: one scale and one zero point for the whole tensor.
    */
   axis?: X | undefined;
   /**
-   * A known scale: a number, or with `axis` an array; rounded to float32. Default: computed from
-   * the data.
+   * A known scale, above 0: a number, or with `axis` an array with one per index. It is rounded to
+   * float32. Default: the call computes it from the data.
    */
   scale?: number | Float32Array | undefined;
   /**
-   * The zero point of a known `scale`: a number, or with `axis` an array of the type. Default: 0,
-   * or with `symmetric` the zero point that it demands.
+   * The zero point of a known `scale`: a number, or with `axis` an array of the type, with one per
+   * index. Default: 0, or with `symmetric` the zero point that it demands.
    */
   zeroPoint?: number | ArrayOf<D> | undefined;
   /**
    * A contiguous tensor with the shape of x and the type of the result. It must not overlap x. The
-   * call fills it, and the result has its data.
+   * call fills it, and the result has its data. Default: none, so that the result has a new array.
    */
   out?: TensorLike<ArrayOf<D>> | TensorView<ArrayOf<D>> | undefined;
 }
 
-/** Integers. Each stands for the number (value - zeroPoint) * scale. */
+/**
+ * A tensor of integers, with one scale and one zero point. Each integer stands for the number
+ * (value - zeroPoint) * scale.
+ *
+ * @typeParam A the class of its array
+ * @category Quantization
+ */
 export interface QuantizedPerTensor<A extends QuantizedArray> extends Tensor<A> {
-  /** A float32. */
+  /** The scale: a float32 above 0. */
   readonly scale: number;
+  /** The zero point: an integer in the range of the type. */
   readonly zeroPoint: number;
 }
 
-/** The same, with a scale and a zero point per index of `axis`, which counts from the front. */
+/**
+ * A tensor of integers, with a scale and a zero point per index of an axis. Each integer stands for
+ * the number (value - zeroPoint) * scale.
+ *
+ * @typeParam A the class of its array
+ * @category Quantization
+ */
 export interface QuantizedPerAxis<A extends QuantizedArray> extends Tensor<A> {
+  /** The scales: one per index of `axis`. */
   readonly scale: Float32Array;
+  /** The zero points: one per index of `axis`. */
   readonly zeroPoint: A;
+  /** The axis, counted from the front. */
   readonly axis: number;
 }
 
-/** The result of {@link quantize}, with an axis or without. */
+/**
+ * The result of {@link quantize}, with an axis or without.
+ *
+ * @typeParam D the type of the integers
+ * @typeParam X the type of `axis`
+ * @category Quantization
+ */
 export type Quantized<
   D extends QuantizedDType = QuantizedDType,
   X extends number | undefined = undefined,
 > = X extends number ? QuantizedPerAxis<ArrayOf<D>> : QuantizedPerTensor<ArrayOf<D>>;
 
-/** The argument of {@link dequantize}: a result of the other two functions, or a similar tensor. */
+/**
+ * The argument of {@link dequantize}: a result of {@link quantize} or {@link quantizeBias}, or a
+ * tensor like these.
+ *
+ * @category Quantization
+ */
 export interface QuantizedInput extends Omit<TensorInput, 'data'> {
+  /** The integers. */
   readonly data: QuantizedArray | Int32Array | HeapTensor<QuantizedArray | Int32Array>;
-  /** A number, or with `axis` an array. */
+  /** The scale: a number, or with `axis` an array with one per index. */
   readonly scale: number | Float32Array;
-  /** A number, or with `axis` an array of the type of the data. 0 with int32. Default 0. */
+  /**
+   * The zero point: a number, or with `axis` an array of the type of the data. It must be 0 with
+   * int32. Default 0.
+   */
   readonly zeroPoint?: number | QuantizedArray | undefined;
-  /** Scale and zero point have one number per index of this axis. Default: one for all. */
+  /** Scale and zero point have one number per index of this axis. Default: one for the tensor. */
   readonly axis?: number | undefined;
 }
 
+/**
+ * Options of {@link quantizeBias}.
+ *
+ * @typeParam S the type of `bScale`
+ * @category Quantization
+ */
 export interface QuantizeBiasOptions<S extends number | Float32Array = number | Float32Array> {
-  /** Scale of A: a number, or an array with one number. */
+  /** The scale of A, finite and above 0: a number, or an array with one number. */
   aScale: number | Float32Array;
-  /** Scale of B: a number, or an array with one per column. */
+  /** The scale of B, finite and above 0: a number, or an array with one per column. */
   bScale: S;
-  /** The alpha of QGemm. Default 1. */
+  /** The alpha of the call of `qgemm`, finite and not 0. Default 1. */
   alpha?: number | undefined;
-  /** The factor of the bias. QGemm has no beta. Default 1. */
+  /** The factor of the bias, finite and not 0. QGemm has no beta. Default 1. */
   beta?: number | undefined;
 }
 
-/** The result of {@link quantizeBias}. If there is a scale per column, `axis` is the last axis. */
+/**
+ * The result of {@link quantizeBias}: C of `qgemm`. Its zero point is 0.
+ *
+ * @typeParam S the type of `scale`
+ * @category Quantization
+ */
 export interface QuantizedBias<
   S extends number | Float32Array = number | Float32Array,
 > extends Tensor<Int32Array> {
+  /** The scale: alpha / beta * aScale * bScale. A number, or an array with one per column. */
   readonly scale: S;
+  /** The last axis, if there is a scale per column. Otherwise absent. */
   readonly axis?: number;
 }
 
 /**
- * Quantizes float32 to 8 bits, as ONNX QuantizeLinear-19:
+ * Quantizes float32 to 8 bits, as ONNX QuantizeLinear-19.
+ *
  * y = saturate(round(x / scale) + zeroPoint). The quotient is rounded to float32, and then half to
  * even.
  * https://onnx.ai/onnx/operators/onnx__QuantizeLinear.html
@@ -139,19 +196,22 @@ export interface QuantizedBias<
  * https://onnx.ai/onnx/operators/onnx__DynamicQuantizeLinear.html
  *
  * @example
- * const a = quantize({ data: activations, shape: [m, k] });
- * const b = quantize({ data: weights, shape: [k, n] }, { symmetric: true, axis: 1 });
- * wg.qgemm({
- *   a, aScale: a.scale, aZeroPoint: a.zeroPoint,
- *   b, bScale: b.scale, bZeroPoint: b.zeroPoint,
- * });
+ * const x = { data: Float32Array.of(-1, 0, 0.5, 1), shape: [2, 2] };
+ * const a = quantize(x); // uint8, one scale: a.data, a.scale, a.zeroPoint
+ * const b = quantize(x, { symmetric: true, axis: 1 }); // int8, a scale per column
  *
  * @param x float32 of any shape: finite, or with a `scale` any number except NaN; infinity
- * saturates
- * @returns a tensor in the shape of x. Scale and zero point are numbers, or with `axis` a
- * Float32Array and an array of the type
+ * saturates. The call only reads it
+ * @param options all have defaults
+ * @typeParam S the type of `symmetric`
+ * @typeParam D the type of the result
+ * @typeParam X the type of `axis`
+ * @returns a contiguous tensor in the shape of x, in a new array or that of `out`. Scale and zero
+ * point are numbers; with `axis` a Float32Array and an array of the type
  * @throws ShapeError, DTypeError, ArgumentError, DisposedError, OutOfMemoryError; nothing is
  * written then
+ *
+ * @category Quantization
  */
 export function quantize<
   S extends boolean = false,
@@ -255,14 +315,21 @@ export function quantize(x: unknown, options?: unknown): unknown {
 }
 
 /**
- * Converts 8 bits, or the int32 of a bias, to float32, as ONNX DequantizeLinear:
- * (value - zeroPoint) * scale. Each step is rounded to float32.
+ * Converts 8 bits, or the int32 of a bias, to float32, as ONNX DequantizeLinear.
+ *
+ * y = (value - zeroPoint) * scale. Each step is rounded to float32.
  * https://onnx.ai/onnx/operators/onnx__DequantizeLinear.html
  *
+ * @example
+ * const q = quantize({ data: Float32Array.of(-1, 0, 1), shape: [3] });
+ * const y = dequantize(q); // y.data: Float32Array, about [-1, 0, 1]
+ *
  * @param q int8, uint8 or int32 of any shape, with its scale; what {@link quantize} and {@link
- * quantizeBias} return
- * @returns float32 in the shape of q
+ * quantizeBias} return. The call only reads it
+ * @returns float32 in the shape of q, contiguous, in a new array
  * @throws ShapeError, DTypeError, ArgumentError, DisposedError, OutOfMemoryError
+ *
+ * @category Quantization
  */
 export function dequantize(q: QuantizedInput): Tensor<NewArrays['float32']>;
 export function dequantize(q: unknown): unknown {
@@ -290,17 +357,27 @@ export function dequantize(q: unknown): unknown {
 }
 
 /**
- * Quantizes the bias of a Gemm to C of com.microsoft QGemm. This C "must be quantized with
- * zero_point = 0 and scale = alpha / beta * a_scale * b_scale". It is bias / scale, computed in
- * float64, rounded half to even and saturated to int32. QGemm computes alpha * a_scale * b_scale *
- * (acc + C). With this C that is alpha * (a_scale * b_scale * acc) + beta * bias.
+ * Quantizes the bias of a Gemm to C of com.microsoft QGemm.
+ *
+ * This C "must be quantized with zero_point = 0 and scale = alpha / beta * a_scale * b_scale". It
+ * is bias / scale, computed in float64, rounded half to even and saturated to int32. QGemm computes
+ * alpha * a_scale * b_scale * (acc + C). With this C that is alpha * (a_scale * b_scale * acc) +
+ * beta * bias.
  * https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.QGemm
  *
- * @param bias float32, finite, of shape [], [1], [N], [1, 1], [1, N], [M, 1] or [M, N]
- * @param options the scales, finite and above 0, and the factors, finite and not 0
- * @returns int32 in the shape of the bias. If `bScale` has several elements, the last axis is N: a
- * single column is repeated along it
+ * @example
+ * const bias = { data: Float32Array.of(0.5, -0.5), shape: [2] };
+ * const c = quantizeBias(bias, { aScale: 0.01, bScale: 0.02 }); // c.data: Int32Array [2500, -2500]
+ *
+ * @param bias float32, finite, of shape [], [1], [N], [1, 1], [1, N], [M, 1] or [M, N]. The call
+ * only reads it
+ * @param options the scales and the factors
+ * @typeParam S the type of `bScale`
+ * @returns int32 in the shape of the bias, contiguous, in a new array. If `bScale` has several
+ * elements, the last axis is N: a single column is repeated along it
  * @throws ShapeError, DTypeError, ArgumentError, DisposedError, OutOfMemoryError
+ *
+ * @category Quantization
  */
 export function quantizeBias<S extends number | Float32Array>(
   bias: TensorLike<Float32Array> | TensorView<Float32Array>,

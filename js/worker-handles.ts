@@ -18,7 +18,7 @@ import {
   printable,
   readOptions,
 } from './shared.js';
-import type { Matching } from './tensor.js';
+import type { Matching, NewArrays } from './tensor.js';
 import type { Link, Request } from './worker-link.js';
 
 /** @internal Options that every call takes. */
@@ -53,8 +53,10 @@ let heldBy: (object: object) => Held | undefined;
 export let numberOf: (handle: Handle, link: Link, op: string, name: string) => number;
 
 /**
- * A handle of memory of an instance in a worker. `dispose()` frees the memory. So does garbage
- * collection, but at no known time.
+ * A handle of memory of an instance in a worker: a {@link WorkerTensor} or {@link WorkerWeights}.
+ * `dispose()` frees the memory. So does garbage collection, but at no known time.
+ *
+ * @category Tensors
  */
 export abstract class WorkerObject {
   readonly #link: Link;
@@ -80,7 +82,10 @@ export abstract class WorkerObject {
     return this.#held.dtype;
   }
 
-  /** In elements. For packed weights [..., K, N], after the transpose that `trans` asks for. */
+  /**
+   * The size of each axis, in elements. For packed weights (..., K, N), after the transpose that
+   * `trans` asks for.
+   */
   get shape(): readonly number[] {
     return this.#held.shape;
   }
@@ -91,6 +96,7 @@ export abstract class WorkerObject {
     this.#disposed = true;
   }
 
+  /** The same as `dispose()`, for `using`. */
   declare [Symbol.dispose]: () => void;
 
   /** @internal */
@@ -114,7 +120,13 @@ export abstract class WorkerObject {
 }
 disposable(WorkerObject.prototype);
 
-/** A contiguous tensor in the memory of an instance in a worker. `alloc` makes it. */
+/**
+ * A contiguous tensor in the memory of an instance in a worker. `alloc` makes it, filled with
+ * zeros. The caller must `dispose()` of it.
+ *
+ * @typeParam A the class of the array that `read()` returns
+ * @category Tensors
+ */
 export class WorkerTensor<A extends DataArray = DataArray> extends WorkerObject {
   static {
     Object.defineProperty(this.prototype, handleKey, { value: 'a tensor in a worker' });
@@ -131,8 +143,11 @@ export class WorkerTensor<A extends DataArray = DataArray> extends WorkerObject 
   }
 
   /**
-   * A copy of the elements in a new array, after all earlier calls. Rejected with DisposedError or
-   * OutOfMemoryError.
+   * Returns a copy of the elements, after all earlier calls.
+   *
+   * @param options all have defaults
+   * @returns a promise of a new array, which the caller owns
+   * @throws by rejection: DisposedError, OutOfMemoryError
    */
   async read(options?: CallOptions): Promise<A> {
     const op = 'read';
@@ -144,11 +159,13 @@ export class WorkerTensor<A extends DataArray = DataArray> extends WorkerObject 
   }
 
   /**
-   * Writes elements, after all earlier calls and before all later ones. Rejected with DTypeError,
-   * ShapeError, ArgumentError or DisposedError; nothing is written then.
+   * Writes elements, after all earlier calls and before all later ones.
    *
-   * @param data elements of the type of the tensor
-   * @param options offset: index of the first element that is written, default 0
+   * @param data elements of the type of the tensor. The call copies them, unless `transfer` is true
+   * @param options `offset`: index of the first element of the tensor that is written, default 0
+   * @returns a promise that resolves when the elements are written
+   * @throws by rejection: DTypeError, ShapeError, ArgumentError, DisposedError; nothing is written
+   * then
    */
   async write(
     data: Matching<A>,
@@ -190,16 +207,18 @@ printable(
 
 /**
  * Weights that are packed once, in the memory of an instance in a worker. `pack` and `deserialize`
- * make them.
+ * make them. The caller must `dispose()` of them.
+ *
+ * @category Operations
  */
 export class WorkerWeights extends WorkerObject {
   static {
     Object.defineProperty(this.prototype, handleKey, { value: 'packed weights in a worker' });
   }
 
-  /** The operation that they are for: `'gemm'` means `matmul`, too. */
+  /** The operation that they are for: `'gemm'` means `matmul` too. */
   readonly op: 'gemm' | 'qgemm';
-  /** Their bytes of memory. */
+  /** Bytes of memory that they take. */
   readonly byteLength: number;
 
   private constructor(link: Link, held: Held) {
@@ -210,16 +229,20 @@ export class WorkerWeights extends WorkerObject {
   }
 
   /**
-   * The weights as bytes, in a new array. `deserialize` makes weights from them, here or in
-   * `wgemm`. Rejected with DisposedError or OutOfMemoryError.
+   * Returns the weights as bytes. `deserialize` makes weights from them, here or in `wgemm`. While
+   * the call runs, the memory of the instance must have room for the bytes.
+   *
+   * @param options all have defaults
+   * @returns a promise of a new array, which the caller owns
+   * @throws by rejection: DisposedError, OutOfMemoryError
    */
-  async serialize(options?: CallOptions): Promise<ReturnType<Uint8Array['slice']>> {
+  async serialize(options?: CallOptions): Promise<NewArrays['uint8']> {
     const op = 'serialize';
     return (await this.call(op, options, () => {
       readOptions(op, options, callOptions);
       const operands = [operandOf('weights', 0, [], this)];
       return { values: undefined, operands, result: (_, data) => data };
-    })) as ReturnType<Uint8Array['slice']>;
+    })) as NewArrays['uint8'];
   }
 }
 

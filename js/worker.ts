@@ -1,12 +1,22 @@
 /**
  * The API of `wgemm` as promises, computed in a worker: the page stays responsive.
  *
+ * This entry also exports what `wgemm` and `wgemm/linear` export and does not depend on where an
+ * instance computes: the errors, {@link wgemm!tensor | tensor}, {@link wgemm!toNested | toNested},
+ * {@link wgemm!quantize | quantize}, {@link wgemm!dequantize | dequantize},
+ * {@link wgemm!quantizeBias | quantizeBias}, {@link wgemm!version | version}, and the types of
+ * tensors and options. They are the same objects, so `instanceof` agrees.
+ *
  * @example
  * import { createGemm } from 'wgemm/worker';
  * const wg = await createGemm();
- * const y = await wg.gemm({ data: a, shape: [m, k] }, { data: b, shape: [k, n] });
+ * const a = { data: Float32Array.of(1, 2, 3, 4, 5, 6), shape: [2, 3] };
+ * const b = { data: Float32Array.of(1, 0, 0, 1, 1, 1), shape: [3, 2] };
+ * const y = await wg.gemm(a, b);
+ * y.data; // Float32Array [4, 5, 10, 11]
+ * wg.dispose();
  *
- * @packageDocumentation
+ * @module wgemm/worker
  */
 import type { Api } from './api.js';
 import {
@@ -15,6 +25,7 @@ import {
   type Explanation,
   GemmError,
   type Info,
+  type MemoryUse,
 } from './index.js';
 import type { Method, Started } from './message.js';
 import {
@@ -64,6 +75,7 @@ export {
 export type {
   Activation,
   ArrayOf,
+  Arrays,
   Assets,
   AssetSource,
   CreateOptions,
@@ -81,8 +93,12 @@ export type {
   KernelInfo,
   MatMulOptions,
   Matrix,
+  MemoryUse,
+  MlMatrix,
+  NdarrayLike,
   Nested,
   NestedInput,
+  NewArrays,
   PackOptions,
   QGemmInputs,
   QGemmOptions,
@@ -97,11 +113,14 @@ export type {
   QuantizeOptions,
   ResultArray,
   Scale,
+  SourceArray,
   Tensor,
   TensorInput,
   TensorOptions,
   TensorSource,
   TensorView,
+  TfjsBuffer,
+  TfjsTensor,
   ZeroPoint,
 } from './index.js';
 export type {
@@ -109,6 +128,7 @@ export type {
   InWorker,
   Signal,
   WorkerOptions,
+  WorkerOut,
   WorkerQGemmInputs,
   WorkerTensorLike,
 } from './api.js';
@@ -116,31 +136,49 @@ export {
   createLinear,
   deserializeLinear,
   type LinearCallOptions,
+  type WorkerFloatLinearOptions,
+  type WorkerInt8LinearOptions,
   type WorkerLinear,
+  type WorkerLinearWeights,
 } from './linear-worker.js';
 export type {
   FloatLinearOptions,
   Int8LinearOptions,
   LinearInfo,
   LinearInput,
+  LinearOptions,
   LinearOutput,
   Quantization,
 } from './linear.js';
 export { WorkerObject, WorkerTensor, WorkerWeights } from './worker-handles.js';
 
-/** Options of `createGemm`. */
+/**
+ * Options of `createGemm`.
+ *
+ * @category Instances
+ */
 export interface WorkerCreateOptions extends CreateOptions {
   /**
-   * Makes the worker, a `Worker` or one of `node:worker_threads`, from the package's
-   * `wgemm-worker.js` at any address. Default: from beside this script.
+   * A function that makes the worker, a `Worker` or one of `node:worker_threads`, from the
+   * package's `wgemm-worker.js` at any address. Default: from beside this script.
    */
   worker?: (() => unknown) | undefined;
 }
 
 /**
  * Starts a worker, and in it an instance with a memory of its own. The caller must `dispose()` of
- * it. Rejected with what `createGemm` of `wgemm` throws, or with a GemmError of code `LOAD` if the
- * worker does not start.
+ * it.
+ *
+ * @example
+ * const wg = await createGemm({ threads: 'auto' });
+ * wg.dispose();
+ *
+ * @param options all have defaults
+ * @returns a promise of the instance
+ * @throws by rejection: what `createGemm` of `wgemm` throws; GemmError with code `LOAD` if the
+ * worker does not start within 10 s
+ *
+ * @category Instances
  */
 export async function createGemm(options: WorkerCreateOptions = {}): Promise<WorkerGemm> {
   const op = 'createGemm';
@@ -185,7 +223,17 @@ function linkTo(make: (() => unknown) | undefined, assets: CreateOptions['assets
   }
 }
 
-/** An instance in a worker. Made by {@link createGemm}. */
+/**
+ * An instance in a worker. {@link createGemm} makes it. `x instanceof WorkerGemm` tells whether x
+ * is one.
+ *
+ * The calls are those of `wgemm`. Each returns a promise, which is rejected with what the same call
+ * in `wgemm` throws: read "throws" so, and put `await` before the calls of the examples. Calls run
+ * in their order, one at a time. They copy arrays to the worker when they are made, unless
+ * `transfer` is true.
+ *
+ * @category Instances
+ */
 export interface WorkerGemm extends Api<'worker'> {
   /** Whether it has ended: by `dispose()`, or because its worker died. */
   readonly disposed: boolean;
@@ -195,6 +243,7 @@ export interface WorkerGemm extends Api<'worker'> {
    * DisposedError. Does nothing the second time.
    */
   dispose(): void;
+  /** The same as `dispose()`, for `using`. */
   [Symbol.dispose](): void;
 }
 
@@ -250,7 +299,7 @@ const Instance = class WorkerGemm implements Api<'worker'> {
     return await this.#call('alloc', options, (link) => allocating(link, dtype, shape, options));
   }
 
-  async memory(options?: unknown): Promise<{ inUse: number; committed: number }> {
+  async memory(options?: unknown): Promise<MemoryUse> {
     return await this.#call('memory', options, () => {
       readOptions('memory', options, callOptions);
       return asking(undefined);
@@ -284,5 +333,9 @@ printable(
   (instance) => `${bestKernel(instance)}\n  memory: await memory() tells it`,
 );
 
-/** The class of instances in workers, for `instanceof`. */
+/**
+ * The class of instances in workers, for `instanceof`.
+ *
+ * @hidden The interface of the same name tells it.
+ */
 export const WorkerGemm: abstract new (...args: never) => WorkerGemm = Instance;

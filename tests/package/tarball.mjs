@@ -20,11 +20,11 @@ const budgets = {
   'README.md': [12_000, 4_000],
   'package.json': [3_450, 1_000],
   'dist/index.js': [59_800, 20_000],
-  'dist/index.js.map': [313_000, 76_200],
+  'dist/index.js.map': [330_000, 78_600],
   'dist/inline.js': [355_000, 114_500],
-  'dist/inline.js.map': [444_000, 108_800],
+  'dist/inline.js.map': [465_000, 111_800],
   'dist/linear.js': [14_250, 6_050],
-  'dist/linear.js.map': [70_000, 20_000],
+  'dist/linear.js.map': [73_500, 20_500],
   'dist/wgemm-relaxed-mt.mjs': [23_000, 8_400],
   'dist/wgemm-relaxed-mt.mjs.map': [90_500, 23_100],
   'dist/wgemm-relaxed-mt.wasm': [243_500, 66_690],
@@ -40,12 +40,12 @@ const budgets = {
   'dist/wgemm-thread.js': [24_600, 8_850],
   'dist/wgemm-thread.js.map': [97_500, 25_500],
   'dist/wgemm-worker.js': [112_000, 35_500],
-  'dist/wgemm-worker.js.map': [526_000, 116_000],
+  'dist/wgemm-worker.js.map': [538_000, 118_000],
   'dist/worker.js': [21_600, 7_850],
-  'dist/worker.js.map': [107_600, 28_600],
+  'dist/worker.js.map': [115_000, 30_000],
 };
 /** All declarations together. */
-const declarationsBudget = [67_500, 14_600];
+const declarationsBudget = [106_000, 19_200];
 /** The most bytes of a build's pair of glue and wasm, with brotli. */
 const pairBudget = 75_000;
 
