@@ -63,7 +63,7 @@ export function explain(call: Call): number {
   }
 }
 
-/** The operands to stage. Vectors are scales and zero points: plans depend on their values. */
+/** The operands to stage. Vectors are scales and zero points: the core checks their values. */
 function split(call: Call): { matrices: Operand[]; vectors: Operand[] } {
   const names: readonly string[] = call.operation.operands;
   const isMatrix = (operand: Operand) => operand === call.result || names.includes(operand.name);
