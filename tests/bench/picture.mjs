@@ -59,7 +59,10 @@ const limits = {
  * @param options.theme 'light' or 'dark'
  * @returns the SVG's text
  */
-export function draw({ date, processor, node, threads, versions, cases }, { theme = 'light' } = {}) {
+export function draw(
+  { date, processor, node, threads, versions, cases },
+  { theme = 'light' } = {},
+) {
   const ink = themes[theme];
   const inColor = (each) => ({ ...each, color: ink[each.color] });
   const rate = ({ operations, best }) => operations / best / 1e6;

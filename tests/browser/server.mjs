@@ -23,6 +23,7 @@ const types = {
   '.css': 'text/css; charset=utf-8',
   '.json': 'application/json',
   '.map': 'application/json',
+  '.svg': 'image/svg+xml',
   '.wasm': 'application/wasm', // a parameter would end compiling as it arrives
 };
 
@@ -35,7 +36,7 @@ const servers = new Map(); // by origin
  * @param folders path such as '/dist/' -> the folder whose files are there; the longest path that
  *   fits counts
  * @param files path -> text or bytes
- * @param headers of every response
+ * @param headers of every response; without `cache-control` browsers ask for every file again
  */
 export async function startServer({ folders = {}, files = {}, headers = {} }) {
   const prefixes = Object.keys(folders).sort((a, b) => b.length - a.length);
@@ -72,9 +73,9 @@ export async function startServer({ folders = {}, files = {}, headers = {} }) {
       (content !== undefined && types[extname(path) || '.html']) || 'text/plain; charset=utf-8';
     response
       .writeHead(content === undefined ? 404 : 200, {
+        'cache-control': 'no-store',
         ...headers,
         'content-type': type,
-        'cache-control': 'no-store',
       })
       .end(content ?? 'not here');
   }

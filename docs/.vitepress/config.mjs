@@ -1,0 +1,76 @@
+// The site. It works from any folder of any static server, without network and without inline
+// scripts: build/finish.mjs moves those that VitePress writes into files.
+import { join } from 'node:path';
+import { defineConfig } from 'vitepress';
+import { fileNames, outsideLinks, proseCells, symbolAnchors } from './markdown.mjs';
+import { nav, sidebar } from './sidebar.mjs';
+
+const docs = join(import.meta.dirname, '..');
+const out = join(docs, '..', 'build', 'site');
+
+/** Pages whose tables would bury what the other pages say. They have filters of their own. */
+const notSearched = /^(lab|benchmarks)\/(?!index\.md)/;
+
+export default defineConfig({
+  title: 'wgemm',
+  description: 'Matrix multiplication for the web: ONNX Gemm, QGemm and oneDNN MatMul',
+  lang: 'en',
+  base: './',
+  router: { prefetchLinks: false }, // pages are small, and a list may link to a hundred
+  outDir: out,
+  cacheDir: join(docs, '..', 'build', 'site-cache'),
+  srcExclude: ['.vitepress/**', 'bench/**'],
+  vite: {
+    publicDir: join(import.meta.dirname, 'public'),
+    build: { chunkSizeWarningLimit: 2000 }, // kB; the search index is the largest
+  },
+  transformHead: ({ page }) => [
+    [
+      'link',
+      {
+        rel: 'icon',
+        type: 'image/svg+xml',
+        href: `${'../'.repeat(page.split('/').length - 1)}logo.svg`,
+      },
+    ],
+    ['meta', { name: 'theme-color', content: '#12998b' }],
+  ],
+  markdown: {
+    // Words such as :x: and {m} in a text are what they are.
+    emoji: false,
+    attrs: false,
+    config(md) {
+      outsideLinks(md, docs);
+      fileNames(md);
+      proseCells(md);
+      symbolAnchors(md);
+    },
+  },
+  themeConfig: {
+    logo: '/logo.svg',
+    nav,
+    sidebar,
+    outline: { level: [2, 3], label: 'On this page' },
+    search: {
+      provider: 'local',
+      options: {
+        detailedView: 'auto',
+        miniSearch: {
+          searchOptions: {
+            fuzzy: 0.2,
+            prefix: true,
+            boost: { title: 4, text: 2, titles: 1 },
+            // What answers a user's question comes before what records the project's work.
+            boostDocument: (id) => (/^\/operators/.test(id) ? 3 : /^\/guide/.test(id) ? 2 : 1),
+          },
+        },
+        async _render(source, env, md) {
+          const html = await md.renderAsync(source, env);
+          return notSearched.test(env.relativePath) || env.frontmatter?.search === false
+            ? ''
+            : html;
+        },
+      },
+    },
+  },
+});

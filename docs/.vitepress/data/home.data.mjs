@@ -1,0 +1,4 @@
+import { defineLoader } from 'vitepress';
+import { loadHome } from './bench.mjs';
+
+export default defineLoader({ watch: ['../../bench/*.json'], load: loadHome });

@@ -1,0 +1,177 @@
+// The order of the pages. scripts/site.mjs fails if a page is in no list, or a page of a list is
+// not there.
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { listRuns } from './data/bench.mjs';
+
+const docs = join(import.meta.dirname, '..');
+
+export const nav = [
+  { text: 'Guide', link: '/guide/getting-started', activeMatch: '^/guide/' },
+  { text: 'Operators', link: '/operators/', activeMatch: '^/operators/' },
+  { text: 'API', link: '/reference/', activeMatch: '^/reference/' },
+  { text: 'Benchmarks', link: '/benchmarks/', activeMatch: '^/benchmarks/' },
+  { text: 'Design', link: '/design/architecture', activeMatch: '^/design/' },
+  { text: 'Lab', link: '/lab/', activeMatch: '^/lab/' },
+  { text: 'Changelog', link: '/changelog' },
+];
+
+/** A list of [title, page]. */
+const pages = (folder, list) =>
+  list.map(([text, page]) => ({ text, link: `/${folder}/${page === 'index' ? '' : page}` }));
+
+const guide = [
+  { text: 'Tutorial', items: pages('guide', [['Getting started', 'getting-started']]) },
+  {
+    text: 'How-to',
+    items: pages('guide', [
+      ['In a worker', 'worker'],
+      ['Threads and headers', 'threads'],
+      ['Memory', 'memory'],
+      ['Quantization', 'quantization'],
+      ['Layers', 'layers'],
+      ['Packed weights', 'packed-weights'],
+      ['Batched matmul', 'batched-matmul'],
+      ['Arrays of other libraries', 'converting'],
+      ['C++', 'cpp'],
+    ]),
+  },
+  {
+    text: 'Bundlers',
+    items: pages('guide/bundlers', [
+      ['Overview', 'index'],
+      ['Vite', 'vite'],
+      ['webpack', 'webpack'],
+      ['esbuild', 'esbuild'],
+      ['Rollup', 'rollup'],
+      ['Without a bundler', 'none'],
+      ['One file', 'one-file'],
+      ['For a server', 'server'],
+      ['Edge', 'edge'],
+    ]),
+  },
+  {
+    text: 'Reference',
+    items: pages('guide', [
+      ['Types and opsets', 'types-and-opsets'],
+      ['Errors', 'errors'],
+      ['Builds', 'builds'],
+    ]),
+  },
+  { text: 'Explanation', items: pages('guide', [['Determinism', 'determinism']]) },
+];
+
+const operators = [
+  {
+    text: 'Operators',
+    items: pages('operators', [
+      ['Overview', 'index'],
+      ['Gemm', 'gemm'],
+      ['QGemm', 'qgemm'],
+      ['MatMul', 'matmul'],
+    ]),
+  },
+];
+
+/** The first heading of a page. */
+function titleOf(file) {
+  return /^# (.*)$/m.exec(readFileSync(file, 'utf8'))?.[1] ?? file;
+}
+
+function decisions() {
+  const folder = join(docs, 'design', 'decisions');
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder)
+    .filter((name) => /^\d.*\.md$/.test(name))
+    .sort()
+    .map((name) => ({
+      text: titleOf(join(folder, name)).replaceAll('`', ''),
+      link: `/design/decisions/${name.replace(/\.md$/, '')}`,
+    }));
+}
+
+const design = [
+  {
+    text: 'Design',
+    items: pages('design', [
+      ['Overview', 'index'],
+      ['Architecture', 'architecture'],
+      ['Glossary', 'glossary'],
+      ['Adding a kernel', 'adding-a-kernel'],
+      ['Blocking', 'blocking'],
+      ['8-bit dot products', 'int8-dot-products'],
+      ['Size', 'size'],
+      ['Package', 'package'],
+      ['Testing', 'testing'],
+      ['Worker protocol', 'worker-protocol'],
+      ['Releasing', 'releasing'],
+    ]),
+  },
+  {
+    text: 'Decisions',
+    link: '/design/decisions/',
+    collapsed: true,
+    items: decisions(),
+  },
+];
+
+const benchmarks = [
+  {
+    text: 'Benchmarks',
+    items: [
+      { text: 'Newest run', link: '/benchmarks/' },
+      ...listRuns().map(({ id, title }) => ({ text: title, link: `/benchmarks/${id}` })),
+    ],
+  },
+];
+
+const lab = [
+  {
+    text: 'Lab',
+    items: [
+      { text: 'About the notebook', link: '/lab/' },
+      ...(existsSync(join(docs, 'lab')) ? readdirSync(join(docs, 'lab')) : [])
+        .filter((name) => name.endsWith('.tsv'))
+        .sort()
+        .reverse()
+        .map((name) => name.replace(/\.tsv$/, ''))
+        .map((month) => ({ text: month, link: `/lab/${month}` })),
+    ],
+  },
+];
+
+const project = [
+  {
+    text: 'Project',
+    items: [
+      { text: 'Changelog', link: '/changelog' },
+      { text: 'Contributing', link: '/contributing' },
+      { text: 'Security', link: '/security' },
+    ],
+  },
+];
+
+/** TypeDoc writes a list of one entry, `wgemm`, in which the other entries are too. */
+function reference() {
+  const file = join(docs, 'reference', 'typedoc-sidebar.json');
+  const [wgemm = { items: [] }] = existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : [];
+  const isEntry = ({ link }) => link !== undefined;
+  const entries = wgemm.items.filter(isEntry);
+  return [
+    { text: 'API', items: [{ text: 'Entries', link: '/reference/' }] },
+    { ...wgemm, items: wgemm.items.filter((each) => !isEntry(each)), collapsed: false },
+    ...entries.map((entry) => ({ ...entry, text: `wgemm/${entry.text}`, collapsed: false })),
+  ];
+}
+
+export const sidebar = {
+  '/guide/': [...guide, ...operators],
+  '/operators/': [...guide, ...operators],
+  '/reference/': reference(),
+  '/benchmarks/': benchmarks,
+  '/design/': design,
+  '/lab/': lab,
+  '/changelog': project,
+  '/contributing': project,
+  '/security': project,
+};

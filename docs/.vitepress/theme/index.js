@@ -1,0 +1,18 @@
+import DefaultTheme from 'vitepress/theme-without-fonts';
+import BenchRun from './components/BenchRun.vue';
+import HomeSpeed from './components/HomeSpeed.vue';
+import LabFilter from './components/LabFilter.vue';
+import './custom.css';
+
+export default {
+  extends: DefaultTheme,
+  enhanceApp({ app }) {
+    app.component('BenchRun', BenchRun);
+    app.component('HomeSpeed', HomeSpeed);
+    app.component('LabFilter', LabFilter);
+    // Its address is relative, and the page's own address changes without a load.
+    if (typeof document !== 'undefined')
+      for (const icon of document.querySelectorAll('link[rel=icon]'))
+        icon.setAttribute('href', icon.href);
+  },
+};

@@ -1,0 +1,87 @@
+// Builds the site of docs/ into build/site/: TypeDoc writes docs/reference/, and VitePress makes
+// the pages. The site works from any folder of any static server, without network.
+//   npm run site
+//     --serve   serves it on this machine afterwards, with the headers that the tests use
+import { copyFileSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { parseArgs } from 'node:util';
+import { startServer } from '../tests/browser/server.mjs';
+import { siteHeaders } from '../tests/site/headers.mjs';
+import { fail, main, root, run } from './run.mjs';
+import { setUp } from './setup.mjs';
+
+const docs = join(root, 'docs');
+const out = join(root, 'build', 'site');
+const modules = join(docs, 'node_modules');
+
+function readArguments() {
+  try {
+    return parseArgs({ options: { serve: { type: 'boolean', default: false } } }).values;
+  } catch ({ message }) {
+    fail(`site: ${message}`);
+  }
+}
+
+/** The sweep of every run that has one, for the light and the dark page. */
+async function drawPictures() {
+  const { hasSweep, listRuns, resultsOf } = await import('../docs/.vitepress/data/bench.mjs');
+  const { draw } = await import('../tests/bench/picture.mjs');
+  const folder = join(out, 'pictures');
+  mkdirSync(folder, { recursive: true });
+  for (const { id } of listRuns()) {
+    const results = resultsOf(id);
+    if (!hasSweep(results)) continue;
+    for (const theme of ['light', 'dark'])
+      writeFileSync(join(folder, `${id}-${theme}.svg`), draw(results, { theme }));
+  }
+}
+
+/** Pages link to the data that they are made of. */
+function copyData() {
+  for (const [folder, ending] of [
+    ['bench', '.json'],
+    ['lab', '.tsv'],
+  ]) {
+    mkdirSync(join(out, folder), { recursive: true });
+    for (const name of readdirSync(join(docs, folder)).filter((name) => name.endsWith(ending)))
+      copyFileSync(join(docs, folder, name), join(out, folder, name));
+  }
+}
+
+async function build() {
+  rmSync(join(docs, 'reference'), { recursive: true, force: true });
+  rmSync(out, { recursive: true, force: true });
+  await run('node', [join(modules, 'typedoc', 'bin', 'typedoc'), '--options', 'typedoc.json'], {
+    cwd: docs,
+    otherwise: 'TypeDoc cannot document the API: see above.',
+  });
+  await run('node', [join(modules, 'vitepress', 'bin', 'vitepress.js'), 'build'], {
+    cwd: docs,
+    otherwise: 'VitePress cannot build the site: see above. `:line` of a dead link is a page’s.',
+  });
+  await drawPictures();
+  copyData();
+  const { moveInlineScripts, pagesIn, writeNotFound } =
+    await import('../docs/.vitepress/build/finish.mjs');
+  writeNotFound(out);
+  moveInlineScripts(out);
+  const { checkSite } = await import('../docs/.vitepress/build/check.mjs');
+  const errors = checkSite(out);
+  if (errors.length > 0) {
+    console.error(errors.join('\n'));
+    fail(`site: correct the ${errors.length} errors above.`);
+  }
+  return pagesIn(out).length;
+}
+
+await main(async () => {
+  const { serve } = readArguments();
+  await setUp('site');
+  const start = performance.now();
+  const pages = await build();
+  const seconds = ((performance.now() - start) / 1000).toFixed(0);
+  console.log(`site: ${pages} pages in ${relative('', out)}, in ${seconds} s`);
+  if (!serve) return;
+  const server = await startServer({ folders: { '/': out }, headers: siteHeaders });
+  console.log(`site: ${server.url('/')} (Ctrl+C ends it)`);
+});

@@ -1,0 +1,118 @@
+// Drives Chromium and Firefox through the site by puppeteer-core.
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { root } from '../../scripts/run.mjs';
+import { programOf } from '../browser/engines.mjs';
+
+const require = createRequire(join(root, 'docs', 'package.json'));
+const { default: puppeteer } = await import(pathToFileURL(require.resolve('puppeteer-core')).href);
+
+const launches = {
+  chromium: {
+    browser: 'chrome',
+    args: [
+      ...(process.getuid?.() === 0 ? ['--no-sandbox'] : []),
+      '--disable-dev-shm-usage', // it is small in containers
+      '--disable-gpu',
+      '--hide-scrollbars', // as phones do
+    ],
+  },
+  firefox: {
+    browser: 'firefox',
+    protocol: 'webDriverBiDi',
+    // Tabs in the background run as fast as the one in front.
+    extraPrefsFirefox: {
+      'dom.min_background_timeout_value': 4,
+      'dom.timeout.enable_budget_timer_throttling': false,
+    },
+  },
+};
+
+export const launch = (engine) =>
+  puppeteer.launch({ ...launches[engine], executablePath: programOf(engine), headless: true });
+
+export const phone = { width: 390, height: 844 };
+export const desktop = { width: 1280, height: 800 };
+
+/**
+ * A tab that writes down all that must not happen. `errors()` returns and forgets what it wrote.
+ *
+ * @param origin of the site; a request to another is an error
+ */
+export async function openTab(browser, origin, viewport) {
+  const page = await browser.newPage();
+  await page.setViewport(viewport);
+  let errors = [];
+  const note = (what) => errors.push(what);
+  page.on('console', (message) => {
+    if (['error', 'warn', 'warning', 'assert'].includes(message.type()))
+      note(`console: ${message.text()}`);
+  });
+  page.on('pageerror', (error) => note(`error: ${error?.stack ?? error}`));
+  page.on('request', (request) => {
+    const url = request.url();
+    if (!url.startsWith(`${origin}/`) && !/^(data|about|blob):/.test(url))
+      note(`request to another host: ${url}`);
+  });
+  page.on('requestfailed', (request) => {
+    const why = request.failure()?.errorText ?? '';
+    // The browser gives up what it loads ahead when it leaves a page.
+    if (!/ABORTED/i.test(why)) note(`failed: ${request.url()} ${why}`);
+  });
+  page.on('response', (response) => {
+    if (response.status() !== 200 && response.status() !== 304)
+      note(`status ${response.status()}: ${response.url()}`);
+  });
+  await page.evaluateOnNewDocument(() => {
+    window.violations = [];
+    document.addEventListener('securitypolicyviolation', (event) =>
+      window.violations.push(`${event.violatedDirective}: ${event.blockedURI} ${event.sample}`),
+    );
+  });
+  return {
+    page,
+    errors() {
+      const noted = errors;
+      errors = [];
+      return noted;
+    },
+  };
+}
+
+/** What a page that has been loaded says about itself, after Vue has taken it over. */
+export async function look(page) {
+  return page.evaluate(async () => {
+    const app = document.querySelector('#app');
+    const end = performance.now() + 5000;
+    while (app && !app.__vue_app__ && performance.now() < end)
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    const { scrollWidth, clientWidth } = document.documentElement;
+    return {
+      isAlive: !app || Boolean(app.__vue_app__),
+      title: document.querySelector('h1')?.innerText ?? '',
+      overflow: scrollWidth - clientWidth,
+      violations: window.violations,
+    };
+  });
+}
+
+/** Follows a link to a page of the site as a click does, without loading another document. */
+export async function follow(page, href) {
+  return page.evaluate(async (href) => {
+    const old = document.querySelector('.VPContent h1');
+    const link = Object.assign(document.createElement('a'), { href, textContent: 'link' });
+    document.body.append(link);
+    link.click();
+    link.remove();
+    const end = performance.now() + 5000;
+    while (document.querySelector('.VPContent h1') === old && performance.now() < end)
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    const { scrollWidth, clientWidth } = document.documentElement;
+    return {
+      title: document.querySelector('.VPContent h1')?.innerText ?? '',
+      overflow: scrollWidth - clientWidth,
+      violations: window.violations,
+    };
+  }, href);
+}

@@ -1,0 +1,310 @@
+// Opens every page of build/site in Chromium and Firefox, from a folder deep in a server, under a
+// strict Content-Security-Policy, at the width of a phone and of a desktop.
+//   npm run test:site       builds the site first
+//     --only firefox        one of the browsers
+//     --page TEXT           pages whose path contains the text, and no other tests
+//     --screenshots FOLDER  pictures of these pages, by Chromium, at both widths, light and dark
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { checkSite } from '../../docs/.vitepress/build/check.mjs';
+import { pagesIn } from '../../docs/.vitepress/build/finish.mjs';
+import { fail, main, root } from '../../scripts/run.mjs';
+import { setUp } from '../../scripts/setup.mjs';
+import { pageAt, startServer } from '../browser/server.mjs';
+import { readBlocks } from '../package/pages.mjs';
+import { refuse, Results } from '../package/results.mjs';
+import { siteHeaders } from './headers.mjs';
+
+const site = join(root, 'build', 'site');
+const prefix = '/some/deep/folder/';
+const engines = ['chromium', 'firefox'];
+const tabs = 3;
+
+function readArguments() {
+  let values;
+  try {
+    ({ values } = parseArgs({
+      options: {
+        only: { type: 'string' },
+        page: { type: 'string', default: '' },
+        screenshots: { type: 'string' },
+      },
+    }));
+  } catch ({ message }) {
+    fail(`site: ${message}`);
+  }
+  if (values.only && !engines.includes(values.only))
+    fail(`site: --only is ${values.only}; there are ${engines.join(' and ')}.`);
+  return values;
+}
+
+/** Fails with all of a list of sentences. */
+function expectNone(errors) {
+  if (errors.length === 0) return;
+  const shown = errors.slice(0, 30).join('\n');
+  refuse(errors.length > 30 ? `${shown}\nand ${errors.length - 30} more` : shown);
+}
+
+/** Runs `body` for all pages, in as many tabs as make the browser fast. */
+async function inTabs(pages, open, body) {
+  const waiting = [...pages];
+  const work = async () => {
+    const tab = await open();
+    while (waiting.length > 0) await body(tab, waiting.shift());
+    await tab.page.close();
+  };
+  await Promise.all(Array.from({ length: tabs }, work));
+}
+
+// --- without a browser ---------------------------------------------------------------------------
+
+async function testFiles(results) {
+  const test = (what, body) => results.test('site', 'files', what, body);
+  await test('links lead to pages and headings, nothing comes from another host', () =>
+    expectNone(checkSite(site)));
+  await test('links of README.md to the site', () => {
+    const { homepage } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+    if (!homepage) refuse('package.json has no homepage');
+    const home = homepage.replace(/(#.*|\/)?$/, '/');
+    const readme = readFileSync(join(root, 'README.md'), 'utf8');
+    const links = [...readme.matchAll(/https?:\/\/[^\s)>"'`]+/g)]
+      .map(([link]) => link)
+      .filter((link) => link.startsWith(home));
+    if (links.length === 0) refuse(`README.md has no link to ${home}`);
+    const errors = links.flatMap((link) => {
+      const { pathname, hash } = new URL(link);
+      const path = decodeURIComponent(pathname.slice(new URL(home).pathname.length));
+      const file = path === '' || path.endsWith('/') ? `${path}index.html` : path;
+      if (!pages().has(file)) return [`${link}: there is no ${file}`];
+      const text = readFileSync(join(site, file), 'utf8');
+      return hash === '' || text.includes(`id="${decodeURIComponent(hash.slice(1))}"`)
+        ? []
+        : [`${link}: ${file} has no ${hash}`];
+    });
+    expectNone(errors);
+    return `${links.length} links`;
+  });
+  await test('the first example of README.md is on the home page', () => {
+    const first = (page) => {
+      const blocks = readBlocks(page);
+      const at = blocks.findIndex(({ language }) => language === 'js');
+      return JSON.stringify(blocks.slice(at, at + 2).map(({ code }) => code));
+    };
+    if (first('README.md') !== first('docs/index.md'))
+      refuse('docs/index.md has another example, or another output');
+  });
+  await test('every row of the notebook is in its page', () => {
+    const lab = join(root, 'docs', 'lab');
+    let total = 0;
+    for (const name of readdirSync(lab).filter((name) => name.endsWith('.tsv'))) {
+      const text = readFileSync(join(lab, name), 'utf8').trimEnd();
+      const rows = text.split('\n').length - 1;
+      const page = readFileSync(join(site, 'lab', name.replace('.tsv', '.html')), 'utf8');
+      const shown = page.match(/<tr data-area/g)?.length ?? 0;
+      if (shown !== rows) refuse(`${name} has ${rows} rows, its page ${shown}`);
+      total += rows;
+    }
+    if (total === 0) refuse('docs/lab has no rows');
+    return `${total} rows`;
+  });
+}
+
+const pages = () => new Set(pagesIn(site));
+
+// --- in a browser --------------------------------------------------------------------------------
+
+function errorsOf({ isAlive = true, title, overflow, violations }, width) {
+  return [
+    ...(isAlive ? [] : ['its scripts do not start']),
+    ...(title ? [] : ['it has no title']),
+    ...(overflow > 0 ? [`it scrolls sideways by ${overflow} pixels at a width of ${width}`] : []),
+    ...(violations ?? ['it has no record of the policy']),
+  ];
+}
+
+async function testBrowser(engine, results, server, { chosen, isPart }) {
+  const { desktop, follow, launch, look, openTab, phone } = await import('./browse.mjs');
+  const test = (what, body) => results.test('site', engine, what, body);
+  const browser = await launch(engine);
+  const open = (viewport) => openTab(browser, server.origin, viewport);
+  const urlOf = (page) => server.url(prefix + page);
+  try {
+    await test('every page, at the width of a phone', async () => {
+      const errors = [];
+      await inTabs(
+        chosen,
+        () => open(phone),
+        async (tab, name) => {
+          await tab.page.goto(urlOf(name), { waitUntil: 'load' });
+          const found = errorsOf(await look(tab.page), phone.width);
+          errors.push(...[...found, ...tab.errors()].map((what) => `${name}: ${what}`));
+        },
+      );
+      expectNone(errors);
+      return `${chosen.length} pages`;
+    });
+    if (isPart) return;
+
+    await test('links between all pages, at the width of a desktop', async () => {
+      const tab = await open(desktop);
+      await tab.page.goto(urlOf('index.html'), { waitUntil: 'load' });
+      await look(tab.page);
+      const errors = [];
+      const others = chosen.filter((name) => !['index.html', '404.html'].includes(name));
+      // A page in between proves nothing twice: Firefox runs the same scripts.
+      const visited = engine === 'chromium' ? others : others.filter((_, i) => i % 8 === 0);
+      for (const name of visited) {
+        const found = errorsOf(await follow(tab.page, urlOf(name)), desktop.width);
+        const wanted = urlOf(name).replace(/index\.html$/, '');
+        if (tab.page.url() !== wanted) found.push(`it is at ${tab.page.url()}`);
+        errors.push(...[...found, ...tab.errors()].map((what) => `${name}: ${what}`));
+      }
+      await tab.page.close();
+      expectNone(errors);
+      return `${visited.length} pages`;
+    });
+
+    await test('search finds transB', async () => {
+      const tab = await open(desktop);
+      const { page } = tab;
+      await page.goto(urlOf('guide/getting-started.html'), { waitUntil: 'load' });
+      await look(page);
+      await page.click('.VPNavBarSearchButton');
+      await page.waitForSelector('.VPLocalSearchBox input', { visible: true });
+      await page.type('.VPLocalSearchBox input', 'transB');
+      await page.waitForSelector('.VPLocalSearchBox .result', { visible: true });
+      const result = await page.$eval('.VPLocalSearchBox .result', (link) => link.href);
+      await page.keyboard.press('Enter');
+      await page.waitForFunction(
+        (old) => location.href !== old,
+        { polling: 20 },
+        urlOf('guide/getting-started.html'),
+      );
+      await page.waitForFunction(
+        () =>
+          document.querySelector('.VPContent h1') && !document.querySelector('.VPLocalSearchBox'),
+        { polling: 20 },
+      );
+      const { pathname } = new URL(page.url());
+      if (pathname !== new URL(result).pathname) refuse(`${result} is at ${page.url()}`);
+      const says = await page.$eval('.VPContent', (content) => content.textContent);
+      if (!says.includes('transB')) refuse(`${pathname} says nothing of transB`);
+      expectNone(tab.errors());
+      await page.close();
+      return pathname.slice(prefix.length);
+    });
+
+    await test('dark and light', async () => {
+      const tab = await open(desktop);
+      const { page } = tab;
+      const state = () =>
+        page.evaluate(() => ({
+          isDark: document.documentElement.classList.contains('dark'),
+          background: getComputedStyle(document.body).backgroundColor,
+        }));
+      await page.goto(urlOf('benchmarks/index.html'), { waitUntil: 'load' });
+      await look(page);
+      const before = await state();
+      await page.$eval('.VPNav .VPSwitchAppearance', (button) => button.click());
+      await page.waitForFunction(
+        (isDark) => document.documentElement.classList.contains('dark') !== isDark,
+        { polling: 20 },
+        before.isDark,
+      );
+      await page.reload({ waitUntil: 'load' });
+      await look(page);
+      const after = await state();
+      if (after.isDark === before.isDark) refuse('the choice is lost when the page loads again');
+      const shown = await page.$$eval('.picture img', (pictures) =>
+        pictures
+          .filter((picture) => picture.offsetWidth > 0)
+          .map(({ complete, naturalWidth, src }) => ({ complete, naturalWidth, src })),
+      );
+      expectNone(tab.errors());
+      await page.close();
+      const wanted = after.isDark ? '-dark.svg' : '-light.svg';
+      if (shown.length !== 1 || !shown[0].src.endsWith(wanted))
+        refuse(`the page shows ${shown.map(({ src }) => src).join(' and ') || 'no picture'}`);
+    });
+
+    await test('the filter of the notebook', async () => {
+      const month = chosen.findLast((name) => /^lab\/\d{4}-\d\d\.html$/.test(name));
+      if (!month) refuse('the notebook has no month');
+      const tab = await open(phone);
+      const { page } = tab;
+      await page.goto(urlOf(month), { waitUntil: 'load' });
+      await look(page);
+      const count = () =>
+        page.$$eval('.lab-rows tbody tr', (rows) => rows.filter((row) => !row.hidden).length);
+      const all = await count();
+      const word = await page.$eval('.lab-rows tbody td.area', (cell) => cell.textContent);
+      await page.select('.lab-filter select', word);
+      const some = await count();
+      if (!(some > 0 && some < all)) refuse(`area ${word} leaves ${some} of ${all} rows`);
+      await page.type('.lab-filter input', 'no row has these words');
+      if ((await count()) !== 0) refuse('words that no row has leave some');
+      expectNone(tab.errors());
+      await page.close();
+      return `${some} of ${all} rows in ${word}`;
+    });
+  } finally {
+    await browser.close();
+  }
+}
+
+async function takeScreenshots(folder, server, chosen) {
+  const { desktop, launch, look, openTab, phone } = await import('./browse.mjs');
+  const browser = await launch('chromium');
+  try {
+    for (const scheme of ['light', 'dark']) {
+      for (const viewport of [desktop, phone]) {
+        await inTabs(
+          chosen,
+          async () => {
+            const tab = await openTab(browser, server.origin, viewport);
+            await tab.page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: scheme }]);
+            return tab;
+          },
+          async ({ page }, name) => {
+            await page.goto(server.url(prefix + name), { waitUntil: 'load' });
+            await look(page);
+            const path = join(folder, name.replace('.html', `-${viewport.width}-${scheme}.png`));
+            mkdirSync(dirname(path), { recursive: true });
+            await page.screenshot({ path, fullPage: true });
+          },
+        );
+      }
+    }
+  } finally {
+    await browser.close();
+  }
+  console.log(`site: ${chosen.length * 4} pictures in ${folder}`);
+}
+
+await main(async () => {
+  const { only, page: part, screenshots } = readArguments();
+  const used = engines.filter((engine) => !only || engine === only);
+  await setUp('site', ...used);
+  const chosen = [...pages()].filter((name) => name.includes(part));
+  if (chosen.length === 0) fail(`site: no page of build/site contains "${part}".`);
+  const server = await startServer({
+    folders: { [prefix]: site },
+    headers: { ...siteHeaders, 'cache-control': 'max-age=3600' },
+  });
+  const told = pageAt(server.origin);
+  const results = new Results();
+  try {
+    if (part === '') await testFiles(results);
+    await Promise.all(
+      used.map((engine) => testBrowser(engine, results, server, { chosen, isPart: part !== '' })),
+    );
+    await results.test('site', 'server', 'every request was for a file that is there', () =>
+      expectNone([...new Set(told.missing)]),
+    );
+    if (screenshots) await takeScreenshots(screenshots, server, chosen);
+  } finally {
+    await server.close();
+  }
+  results.finish();
+});
