@@ -3,7 +3,7 @@ import globals from 'globals';
 import typescript from 'typescript-eslint';
 
 export default typescript.config(
-  { ignores: ['build/', 'dist/', 'coverage/'] },
+  { ignores: ['build/', 'dist/', 'coverage/', 'docs/reference/', 'docs/.vitepress/.temp/'] },
   js.configs.recommended,
   {
     files: ['js/**/*.ts', 'tests/**/*.ts'],
@@ -15,6 +15,10 @@ export default typescript.config(
   {
     files: ['**/*.{js,mjs,ts}'],
     languageOptions: { globals: globals.nodeBuiltin },
+  },
+  {
+    files: ['docs/.vitepress/theme/**/*.js', 'tests/site/*.mjs'],
+    languageOptions: { globals: globals.browser },
   },
   {
     files: ['tests/browser/page/*.js'],

@@ -82,12 +82,23 @@ interface Last {
  * either.
  *
  * @typeParam A the class of the array
- * @typeParam H the class of tensors in the memory of the instance
  * @category Type machinery
  */
-export interface DescribedTensor<A extends DataArray, H> extends Omit<TensorInput<A>, 'data'> {
+export interface DescribedTensor<A extends DataArray> extends Omit<TensorInput<A>, 'data'> {
   /** The array, or the tensor in the memory of the instance, that has the elements. */
-  readonly data: A | H;
+  readonly data: A | HeapTensor<A>;
+}
+
+/**
+ * The same in `wgemm/worker`. (With the class of `data` as a type parameter, TypeScript would not
+ * infer `A` from a view.)
+ *
+ * @typeParam A the class of the array
+ * @category Type machinery
+ */
+export interface WorkerDescribedTensor<A extends DataArray> extends Omit<TensorInput<A>, 'data'> {
+  /** The array, or the tensor in the memory of the instance, that has the elements. */
+  readonly data: A | WorkerTensor<A>;
 }
 
 /**
@@ -97,8 +108,7 @@ export interface DescribedTensor<A extends DataArray, H> extends Omit<TensorInpu
  * @typeParam A the class of its array
  * @category Tensors
  */
-export type Operand<A extends DataArray = DataArray> =
-  DescribedTensor<A, HeapTensor<A>> | HeapTensor<A>;
+export type Operand<A extends DataArray = DataArray> = DescribedTensor<A> | HeapTensor<A>;
 
 /**
  * A tensor that a call of `wgemm/worker` takes: in an array of the caller, in the memory of the
@@ -108,7 +118,7 @@ export type Operand<A extends DataArray = DataArray> =
  * @category Tensors
  */
 export type WorkerTensorLike<A extends DataArray = DataArray> =
-  DescribedTensor<A, WorkerTensor<A>> | WorkerTensor<A>;
+  WorkerDescribedTensor<A> | WorkerTensor<A>;
 
 /**
  * What a call returns: `O`, the type of the option `out`; or `T` if there is no `out`.

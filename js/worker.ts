@@ -128,6 +128,7 @@ export type {
   InWorker,
   Signal,
   WorkerOptions,
+  WorkerDescribedTensor,
   WorkerOut,
   WorkerQGemmInputs,
   WorkerTensorLike,

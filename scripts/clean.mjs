@@ -6,7 +6,8 @@ import { cache, fail, main, root, withLock } from './run.mjs';
 import { cached, npmFolders } from './setup.mjs';
 
 const installed = ['', ...Object.values(npmFolders)].map((folder) => join(folder, 'node_modules'));
-const inClone = ['build', 'dist', 'coverage', ...installed];
+const written = [join('docs', 'reference'), join('docs', '.vitepress', '.temp')]; // by the site
+const inClone = ['build', 'dist', 'coverage', ...written, ...installed];
 
 // Only what set-up put into the cache, since WGEMM_CACHE may name a folder that holds more. apt's
 // lists remain there after a set-up that was interrupted.

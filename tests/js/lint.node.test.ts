@@ -100,8 +100,13 @@ describe('lint-language', () => {
 });
 
 describe('lint-lab', () => {
-  const head = 'date\tcommit\tmachine\tarea\tshape\tbefore\tafter\tunit\tkept\tnote\n';
-  const row = '2026-11-24\tabcdef0\tZen 4\tGEMV\t\t2\t1\tms\tyes\tPanels far apart.\n';
+  const line = (...cells: string[]) => `${cells.join('\t')}\n`;
+  const head = line(
+    ...['date', 'commit', 'machine', 'area', 'shape', 'before', 'after', 'unit', 'kept', 'note'],
+  );
+  const row = line(
+    ...['2026-11-24', 'abcdef0', 'Zen 4', 'GEMV', '', '2', '1', 'ms', 'yes', 'Panels far apart.'],
+  );
 
   it('accepts rows of the form', async () => {
     await add('docs/lab/2026-11.tsv', head + row);

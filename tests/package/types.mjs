@@ -233,6 +233,8 @@ export function narrowed(x: unknown): number {
 export const exported = (wg: Gemm, x: HeapTensor<Float32Array>) => ({
   y: wg.gemm(x, x), packed: wg.pack(x, { op: 'gemm' }), sum: wg.matmul(x, x, null, { out: x }),
 });
+export const ofView = (wg: Gemm, data: HeapTensor<Float32Array>): Float32Array =>
+  wg.gemm({ data, shape: [2, 2] }, { data: new Float32Array(4), shape: [2, 2] }).data;
 // @ts-expect-error: alloc() makes it
 new HeapTensor();
 // @ts-expect-error: pack() makes it
