@@ -1,5 +1,5 @@
-// Names the machine of a run. Cloud machines hide the processor's name, so the family and model tell
-// its generation.
+// Names the machine of a run. Cloud machines hide the processor's name, so its family and model
+// tell the generation.
 import { readFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 

@@ -1,5 +1,5 @@
-// Reads the code blocks of README.md, the guide and the operator cards, so that tests run what users
-// read.
+// Reads the code blocks of README.md, the guide and the operator cards, so that tests run what
+// users read.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../../scripts/run.mjs';
@@ -24,7 +24,8 @@ export function pagesWithCode() {
  *   code        its text
  *   before      code that it takes as given, from a comment `<!-- before` in front of it
  *   after       checks, from a comment `<!-- after` behind it
- *   continued   the comment `<!-- continued -->` is in front of it: it goes on from the block before
+ *   continued   the comment `<!-- continued -->` is in front of it: the code of the block before
+ *               runs first
  * Readers of a page do not see the comments.
  */
 export function readBlocks(page, text = readFileSync(join(root, page), 'utf8')) {
