@@ -1,8 +1,10 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
-/** The API tests on a build, or without those that need Node or start workers of their own. */
-function project(name: string, all: boolean) {
+const needNode = ['tests/js/*.node.test.ts', 'tests/js/worker.test.ts'];
+
+/** The API tests on a build, except those that need Node or start workers of their own. */
+function project(name: string) {
   return {
     extends: true as const,
     resolve: {
@@ -18,7 +20,7 @@ function project(name: string, all: boolean) {
     test: {
       name,
       include: ['tests/js/*.test.ts'],
-      exclude: all ? [] : ['tests/js/*.node.test.ts', 'tests/js/worker.test.ts'],
+      exclude: needNode,
       setupFiles: name.startsWith('simd128') ? ['tests/js/simd128.ts'] : [],
     },
   };
@@ -28,10 +30,11 @@ export default defineConfig({
   test: {
     // On the build that createGemm chooses, and on the others.
     projects: [
-      project('relaxed', true),
-      project('simd128', false),
-      project('relaxed-mt', false),
-      project('simd128-mt', false),
+      project('relaxed'),
+      { extends: true, test: { name: 'node', include: needNode } },
+      project('simd128'),
+      project('relaxed-mt'),
+      project('simd128-mt'),
     ],
     // tests/js/memory.test.ts drops tensors and watches the garbage collector free them.
     execArgv: ['--expose-gc'],

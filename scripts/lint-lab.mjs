@@ -15,14 +15,18 @@ export const areas = [
   ...['memory', 'layers', '16-bit', 'integers', 'attention', 'compiler'],
 ];
 
-/** Column -> whether it accepts a value in the file of a month. */
-const accepts = {
-  date: (text, month) => /^\d{4}-\d\d-\d\d$/.test(text) && text.startsWith(month),
-  commit: (text) => /^[0-9a-f]{7,40}$/.test(text),
-  machine: (text) => text !== '',
-  area: (text) => areas.includes(text),
-  kept: (text) => ['yes', 'no', ''].includes(text),
-  note: (text) => text !== '',
+const isThere = (text) => text !== '';
+/** Column -> whether it accepts a value in the file of a month, and what it must be. */
+const rules = {
+  date: [
+    (text, month) => /^\d{4}-\d\d-\d\d$/.test(text) && text.startsWith(month),
+    'YYYY-MM-DD, in the month of the file',
+  ],
+  commit: [(text) => /^[0-9a-f]{7,40}$/.test(text), 'a hash of at least 7 digits'],
+  machine: [isThere, 'the processor, cores and engine, or any'],
+  area: [(text) => areas.includes(text), `one of ${areas.join(', ')}`],
+  kept: [(text) => ['yes', 'no', ''].includes(text), 'yes, no or nothing'],
+  note: [isThere, 'a sentence'],
 };
 
 /** @returns what is wrong in a file, each as file:line: what was found and what is allowed */
@@ -35,11 +39,12 @@ function wrongIn(name) {
     const place = `${path}:${i + 2}`;
     if (cells.length !== columns.length)
       return [`${place}: ${cells.length} columns instead of ${columns.length}`];
-    return columns.flatMap((column, at) =>
-      (accepts[column]?.(cells[at], name.slice(0, 7)) ?? true)
+    return columns.flatMap((column, at) => {
+      const [accepts, must] = rules[column] ?? [() => true];
+      return accepts(cells[at], name.slice(0, 7))
         ? []
-        : [`${place}: ${column} is '${cells[at]}'`],
-    );
+        : [`${place}: ${column} is '${cells[at]}'; it must be ${must}`];
+    });
   });
 }
 
@@ -50,7 +55,7 @@ export function lintLab() {
     .flatMap(wrongIn);
   if (wrong.length === 0) return;
   console.error(wrong.join('\n'));
-  fail(`Correct ${wrong.length} places of the lab: docs/lab/index.md says what columns hold.`);
+  fail('Correct the rows of the lab above: docs/lab/index.md says what the columns hold.');
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) await main(lintLab);

@@ -10,7 +10,7 @@ import { cache, fail, main, query, root, run } from './run.mjs';
 const page = 'docs/guide/cpp.md';
 
 const home = join(root, 'build', 'native-home');
-const installed = join(home, 'wgemm');
+const installed = join(home, 'wgemm-install');
 
 const files = [
   'include/wgemm/dtypes.def',

@@ -56,6 +56,7 @@ const guide = [
       ['Types and opsets', 'types-and-opsets'],
       ['Errors', 'errors'],
       ['Builds', 'builds'],
+      ['C++ reference', 'cpp-reference'],
     ]),
   },
   { text: 'Explanation', items: pages('guide', [['Determinism', 'determinism']]) },

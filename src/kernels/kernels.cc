@@ -12,21 +12,7 @@
 // 8-bit kernels have i8.h for every regime, except that GEMV by relaxed dot products has its loop
 // in i8_relaxed.cc. XNNPACK's kernels have their own loops.
 //
-// Adding a kernel, for example an 8x8 float32 one for ARM:
-//   1. Its function, `void f32_8x8_relaxed(const Strip&)`, in the file of its type and instruction
-//      set, here f32_simd128.{h,cc}. If a loop in loops/ serves it, its body is one line:
-//        strip_of<F32<Fused<float>>, Tile<1, 4, true>, Tile<4, 1>, Tile<8, 1>>(s);
-//      The list has tiles for fewer rows too, since the last strip and skinny GEMM need them.
-//   2. Its row below, above the rows that it beats:
-//        {.name = "f32_8x8__relaxed",
-//         .compute = kF32, .mr = 8, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
-//         .isa = kRelaxed, .processor = kArm, .strict = false,
-//         .m_min = 8, .run = f32_8x8_relaxed},
-//      struct Kernel in kernel.h explains each field. The same function may serve row-major B: it
-//      gets a second row then, with that layout and a bound on M.
-//   3. `npm run bench -- --kernels` shows whether the row stands where it belongs. kernel_test.cc
-//      tests it, compares its name with the row, and plan_golden_test.cc shows the plans it
-//      changes.
+// docs/design/adding-a-kernel.md has the steps to add a kernel: a function, a row, a benchmark.
 //
 // The grammar of names, which a test compares with the rows:
 //   <types>[_gemv]_<mr>x<nr>[c<kr>]__<isa>[_<B>][_<variant>]

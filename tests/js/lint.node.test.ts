@@ -123,7 +123,8 @@ describe('lint-lab', () => {
     ['ms\t', '', '9 columns instead of 10'],
   ])('refuses %j instead of %j', async (right, wrong, said) => {
     await add('docs/lab/2026-11.tsv', head + row + row.replace(right, wrong));
-    expect((await lint('lint-lab.mjs'))[0]).toBe(`docs/lab/2026-11.tsv:3: ${said}`);
+    const [first] = await lint('lint-lab.mjs');
+    expect(first?.replace(/; it must be .+$/, '')).toBe(`docs/lab/2026-11.tsv:3: ${said}`);
   });
 
   it('refuses other columns', async () => {

@@ -129,6 +129,8 @@ describe('clean', () => {
       'build',
       'coverage',
       'dist',
+      'docs.vitepress.temp',
+      'docsreference',
       'node_modules',
     ]);
   });
