@@ -1,6 +1,6 @@
 // Makes the signatures of the reference readable. Signatures have type machinery, by which
-// TypeScript infers results and refuses wrong operands. A page shows what a caller passes and gets,
-// and which errors a call throws. The pages of types show these as they are.
+// TypeScript infers results and refuses wrong operands. The page of a call shows only what a caller
+// passes and gets, and which errors the call throws. The pages of types show types as they are.
 import {
   ArrayType,
   Converter,
@@ -14,7 +14,7 @@ import {
 
 const machinery = 'Type machinery';
 
-/** Before TypeDoc groups members, and before it checks links and references. */
+/** Runs this before TypeDoc groups members, and before it checks links and references. */
 const early = 1000;
 
 export function load(app) {
@@ -38,7 +38,7 @@ export function load(app) {
   );
 }
 
-/** TypeDoc calls the method of `Symbol.dispose` [dispose]. */
+/** TypeDoc calls the method of `Symbol.dispose` [dispose]. Users write [Symbol.dispose]. */
 function nameSymbols(reflection) {
   reflection.name = reflection.name.replace(/^\[(?=\w+\]$)/, '[Symbol.');
 }
@@ -72,7 +72,7 @@ function linkErrors({ comment }, errors) {
   }
 }
 
-/** First the overloads that need no options, which most readers look for. */
+/** Puts the overloads that need no options first, since most readers look for these. */
 function byOptions(a, b) {
   const needs = ({ parameters }) => (parameters?.at(-1)?.flags.isOptional ? 0 : 1);
   return needs(a) - needs(b);
@@ -88,7 +88,7 @@ function changed(type, change) {
   return change(type);
 }
 
-/** Leaves out arguments that are the default, and those of typed arrays. */
+/** Omits type arguments that are the default, and all those of typed arrays. */
 function withoutDefaults(type) {
   if (!(type instanceof ReferenceType) || !type.typeArguments) return type;
   const isTypedArray = /^\w+Array$/.test(type.name) && type.package === 'typescript';
@@ -109,10 +109,10 @@ function isDefault(parameters, args) {
   return expected !== undefined && wordsOf(expected) === wordsOf(`${args.at(-1)}`);
 }
 
-/** The names in a type, in an order of their own, since members of a union have none. */
+/** The names in a type, sorted, since the members of a union have no order. */
 const wordsOf = (type) => type.match(/\w+/g)?.sort().join(' ');
 
-/** Leaves out what only helps TypeScript. */
+/** Omits what only helps TypeScript. */
 function simplify(signature, project) {
   const shown = signature.typeParameters?.filter((parameter) => parameter.hasComment()) ?? [];
   const hidden = signature.typeParameters?.filter((parameter) => !shown.includes(parameter)) ?? [];

@@ -1,6 +1,6 @@
 /**
- * The calls of an instance, as users see them. `wgemm` and `wgemm/worker` have the same ones: they
- * differ in what their handles are, and in how a result arrives.
+ * The calls of an instance, as users see them. `wgemm` and `wgemm/worker` have the same calls. Only
+ * their handles differ, and the way in which a result arrives.
  */
 import type { GemmOptions } from './gemm.js';
 import type { HeapTensor, PackedWeights } from './heap.js';
@@ -27,9 +27,9 @@ import type { WorkerTensor, WorkerWeights } from './worker-handles.js';
 /** Where an instance computes: in the thread of its caller, or in a worker. */
 export type Place = 'here' | 'worker';
 
-// Tables by place, since a type parameter of TypeScript cannot be a generic type. TypeScript looks
-// `P` up in a table before it infers the other parameters, and before it shows a signature: what
-// users see has only what stands in the tables.
+// These are tables by place, since a type parameter of TypeScript cannot be a generic type.
+// TypeScript looks `P` up in a table before it infers the other parameters, and before it shows a
+// signature. So users see only what is in the tables.
 
 /** How a result arrives. */
 interface Arrival<T> {
@@ -90,8 +90,8 @@ export interface DescribedTensor<A extends DataArray> extends Omit<TensorInput<A
 }
 
 /**
- * The same in `wgemm/worker`. (With the class of `data` as a type parameter, TypeScript would not
- * infer `A` from a view.)
+ * The counterpart of `DescribedTensor` in `wgemm/worker`. It is a type of its own: with the class
+ * of `data` as a type parameter, TypeScript would not infer `A` from a view.
  *
  * @typeParam A the class of the array
  * @category Type machinery
@@ -102,8 +102,8 @@ export interface WorkerDescribedTensor<A extends DataArray> extends Omit<TensorI
 }
 
 /**
- * A tensor that a call of `wgemm` takes: in an array of the caller, in the memory of the instance,
- * or a view of one there.
+ * A tensor that a call of `wgemm` takes. It is in an array of the caller, or in the memory of the
+ * instance, or a view of a tensor there.
  *
  * @typeParam A the class of its array
  * @category Tensors
@@ -111,8 +111,8 @@ export interface WorkerDescribedTensor<A extends DataArray> extends Omit<TensorI
 export type Operand<A extends DataArray = DataArray> = DescribedTensor<A> | HeapTensor<A>;
 
 /**
- * A tensor that a call of `wgemm/worker` takes: in an array of the caller, in the memory of the
- * instance in the worker, or a view of one there.
+ * A tensor that a call of `wgemm/worker` takes. It is in an array of the caller, or in the memory
+ * of the instance in the worker, or a view of a tensor there.
  *
  * @typeParam A the class of its array
  * @category Tensors
@@ -130,8 +130,8 @@ export type WorkerTensorLike<A extends DataArray = DataArray> =
 export type OutOr<O, T> = O extends undefined ? T : O;
 
 /**
- * Refuses a tensor of 8 bits, which only `qgemm` takes. For other arrays it is `unknown`, which
- * allows everything.
+ * Refuses a tensor of 8 bits, which only `qgemm` takes. For other arrays this type is `unknown`,
+ * which allows everything.
  *
  * @typeParam A the class of the array of the tensor
  * @category Type machinery
@@ -141,8 +141,8 @@ export type Not8Bit<A extends DataArray> = {
 }[DTypeOf<A>];
 
 /**
- * Refuses an `out` whose elements have another type than those of the result. For other arrays it
- * is `unknown`, which allows everything.
+ * Refuses an `out` whose elements do not have the type of the result. For other arrays this type is
+ * `unknown`, which allows everything.
  *
  * @typeParam A the class of the array of the result
  * @typeParam U the class of the array of `out`
@@ -153,8 +153,8 @@ export type SameDType<A extends DataArray, U extends DataArray> = {
 }[DTypeOf<U>];
 
 /**
- * `out` of a call. It may have an array of a wider type, such as the `DataArray` of options in a
- * variable. The call checks such an `out` when it runs.
+ * The option `out` of a call. Its array may have a wider type, such as the `DataArray` of options
+ * in a variable. The call checks such an `out` when it runs.
  *
  * @typeParam A the class of the array of the result
  * @typeParam Y the class of the array of `out`
@@ -165,8 +165,8 @@ export type Out<A extends DataArray, Y extends DataArray, U extends DataArray> =
   Operand<Y> | ((Operand<U> | TensorView<U>) & SameDType<A, U>) | undefined;
 
 /**
- * {@link Out} of a call in a worker. The call also checks views of handles of `wgemm`, which
- * `GemmOptions` names in a worker, too.
+ * {@link Out} of a call in a worker. It also allows views of handles of `wgemm`, since
+ * `GemmOptions` names these. The call checks them when it runs.
  *
  * @typeParam A the class of the array of the result
  * @typeParam Y the class of the array of `out`
@@ -222,7 +222,7 @@ export type QGemmArray<S> = S extends null | undefined ? Float32Array : Quantize
 
 /**
  * Refuses a tensor that `pack` does not take for the operation, or cannot pack as the type. For
- * other tensors it is `unknown`, which allows everything.
+ * other tensors this type is `unknown`, which allows everything.
  *
  * @typeParam O the operation
  * @typeParam D the type that `as` names
@@ -261,14 +261,14 @@ export type InWorker<T> =
 export type WorkerQGemmInputs = { [K in keyof QGemmInputs]: InWorker<QGemmInputs[K]> };
 
 /**
- * An AbortSignal, for a TypeScript that does not know it.
+ * An AbortSignal, declared here for projects whose TypeScript does not know it.
  *
  * @category Operations
  */
 export interface Signal {
   /** Whether it has aborted. */
   readonly aborted: boolean;
-  /** Why it aborted. A call that it ends is rejected with this. */
+  /** Why it aborted. A call that it ends is rejected with this value. */
   readonly reason?: unknown;
   /**
    * Adds a function that runs when it aborts.
@@ -291,10 +291,11 @@ export interface Signal {
  */
 export interface CallOptions {
   /**
-   * True moves the buffers under the arguments' arrays to the worker, which detaches the arrays.
-   * They move when the worker accepts the call: do not touch them before the promise settles. If
-   * the call is refused, or aborted before it begins, they stay as they were. If an accepted call
-   * fails, for example because the engine grants less memory than expected, they are lost.
+   * True: the buffers of the arguments' arrays move to the worker, which detaches the arrays. They
+   * move when the worker accepts the call, so do not touch them before the promise settles. If the
+   * call is refused, or aborted before it begins, they stay as they were. If an accepted call
+   * fails, for example because the engine grants less memory than expected, their contents are
+   * lost.
    *
    * The call returns `out` as a new tensor, with a new array. Memory that cannot move, such as
    * shared memory or a WebAssembly.Memory, is copied. To check the call, `pack` first packs zeros.
@@ -323,7 +324,7 @@ export type WorkerOptions<T> = Omit<T, 'out'> & CallOptions;
  * promises, which are rejected with what the same call in `wgemm` throws.
  *
  * Each operand has a type parameter for its array. `A` alone determines the type of the result.
- * Overloads repeat their comments, since an editor shows those of the overload in use only.
+ * Overloads repeat their comments, since an editor shows only those of the overload in use.
  */
 export interface Api<P extends Place> {
   /** The build in use, its threads and micro-kernels, and why the instance has these. */
@@ -333,10 +334,10 @@ export interface Api<P extends Place> {
    * Computes ONNX Gemm into `out`, and returns `out`. Everything else is as without `out`.
    *
    * @param a A of shape (M, K), or (K, M) with `transA`; not int8 or uint8
-   * @param b B of shape (K, N), or (N, K) with `transB`, of the type of A; or the packed weights
-   * that `pack` made of it
-   * @param c C: a tensor of the type of A that broadcasts to (M, N) in one direction; a number (or
-   * a bigint with int64 and uint64); or from opset 11 on nothing
+   * @param b B of shape (K, N), or (N, K) with `transB`, and of the type of A. Or the packed
+   * weights that `pack` made of it
+   * @param c C: a tensor of the type of A that broadcasts to (M, N) in one direction. Or a number,
+   * or a bigint with int64 and uint64. Or nothing, from opset 11 on
    * @param options with `out`, of shape (M, N) and the type of A. It may be C itself, but must not
    * overlap A or B
    * @typeParam O the type of `out`
@@ -361,7 +362,7 @@ export interface Api<P extends Place> {
    * Computes ONNX Gemm: Y = alpha * A' * B' + beta * C. A' is A or its transpose, and B' is B or
    * its transpose. https://onnx.ai/onnx/operators/onnx__Gemm.html
    *
-   * The call checks all arguments before it writes. It only reads A, B and C, which stay the
+   * The call checks all arguments before it writes. It only reads A, B and C, which remain the
    * caller's.
    *
    * @example
@@ -371,10 +372,10 @@ export interface Api<P extends Place> {
    * y.data; // Float32Array [12, 12.5, 15, 15.5]
    *
    * @param a A of shape (M, K), or (K, M) with `transA`; not int8 or uint8
-   * @param b B of shape (K, N), or (N, K) with `transB`, of the type of A; or the packed weights
-   * that `pack` made of it
-   * @param c C: a tensor of the type of A that broadcasts to (M, N) in one direction; a number (or
-   * a bigint with int64 and uint64); or from opset 11 on nothing
+   * @param b B of shape (K, N), or (N, K) with `transB`, and of the type of A. Or the packed
+   * weights that `pack` made of it
+   * @param c C: a tensor of the type of A that broadcasts to (M, N) in one direction. Or a number,
+   * or a bigint with int64 and uint64. Or nothing, from opset 11 on
    * @param options all have defaults
    * @returns Y of shape (M, N) and the type of A, contiguous, in a new array that the caller owns
    * @throws ShapeError, DTypeError, OpsetError, ArgumentError, PackMismatchError, DisposedError,
@@ -415,7 +416,7 @@ export interface Api<P extends Place> {
     options: Options<QGemmOptions>[P] & { out: O } & { out: Outs<QGemmArray<S>, Y, U>[P] },
   ): Arrival<OutOr<O, Matrix<NewArrays[DTypeOf<QGemmArray<S>>]>>>[P];
   /**
-   * Computes com.microsoft QGemm of quantized a and b, int8 or uint8 each, to float32:
+   * Computes com.microsoft QGemm of quantized a and b, each int8 or uint8, to float32:
    *
    *     acc = sum over k of (a' - aZeroPoint) * (b' - bZeroPoint[n]) + c, in int32 that wraps
    *     s[n] = (alpha * aScale) * bScale[n], each step rounded to float32
@@ -446,7 +447,7 @@ export interface Api<P extends Place> {
     options?: Options<QGemmOptions>[P] & { out?: Outs<Float32Array, Y, U>[P] },
   ): Arrival<Matrix<NewArrays['float32']>>[P];
   /**
-   * Computes com.microsoft QGemm of quantized a and b to a quantized result: the sums `acc` are as
+   * Computes com.microsoft QGemm of quantized a and b to a quantized result. The sums `acc` are as
    * without `yScale`. Then s[n] = ((alpha * aScale) * bScale[n]) / yScale, each step rounded to
    * float32. Y is acc * s[n] rounded half to even, plus yZeroPoint, saturated.
    *
@@ -466,8 +467,8 @@ export interface Api<P extends Place> {
    *
    * @param inputs the operands, with their scales and zero points
    * @param options all have defaults
-   * @returns Y of shape (M, N), contiguous, in a new array that the caller owns; float32, or with
-   * `yScale` and `yZeroPoint` of 8 bits
+   * @returns Y of shape (M, N), contiguous, in a new array that the caller owns. It is float32, or
+   * of 8 bits with `yScale` and `yZeroPoint`
    * @throws ShapeError, DTypeError, ArgumentError, PackMismatchError, DisposedError,
    * OutOfMemoryError; nothing is written then
    */
@@ -487,9 +488,9 @@ export interface Api<P extends Place> {
    * @param src (..., M, K), or (..., K, M) with `transposeA`; or a vector (K); not int8 or uint8
    * @param weights (..., K, N), or (..., N, K) with `transposeB`; or a vector (K); of the type of
    * src. Or the packed weights that `pack` made of them
-   * @param bias a tensor of the type of src that broadcasts to the result in one direction; a
-   * number, rounded to the type of src; or nothing
-   * @param options with `out`, of shape (..., M, N). Its type is that of src, or float32 for a src
+   * @param bias a tensor of the type of src that broadcasts to the result in one direction. Or a
+   * number, rounded to the type of src. Or nothing
+   * @param options with `out`, of shape (..., M, N). It has the type of src, or float32 for a src
    * of float16 or bfloat16. It may be bias itself, but must not overlap src or weights
    * @typeParam O the type of `out`
    * @returns `out`
@@ -519,8 +520,8 @@ export interface Api<P extends Place> {
    * @param src (..., M, K), or (..., K, M) with `transposeA`; or a vector (K)
    * @param weights (..., K, N), or (..., N, K) with `transposeB`; or a vector (K); of the type of
    * src. Or the packed weights that `pack` made of them
-   * @param bias a tensor of the type of src that broadcasts to the result in one direction; a
-   * number, rounded to the type of src; or nothing
+   * @param bias a tensor of the type of src that broadcasts to the result in one direction. Or a
+   * number, rounded to the type of src. Or nothing
    * @param options with `outType: 'float32'`
    * @returns (..., M, N) of float32, contiguous, in a new array that the caller owns
    * @throws ShapeError, DTypeError, ArgumentError, PackMismatchError, DisposedError,
@@ -549,8 +550,8 @@ export interface Api<P extends Place> {
    * @param src (..., M, K), or (..., K, M) with `transposeA`; or a vector (K); not int8 or uint8
    * @param weights (..., K, N), or (..., N, K) with `transposeB`; or a vector (K); of the type of
    * src. Or the packed weights that `pack` made of them
-   * @param bias a tensor of the type of src that broadcasts to the result in one direction; a
-   * number, rounded to the type of src; or nothing
+   * @param bias a tensor of the type of src that broadcasts to the result in one direction. Or a
+   * number, rounded to the type of src. Or nothing
    * @param options all have defaults
    * @returns (..., M, N) of the type of src or `outType`, contiguous, in a new array that the
    * caller owns
@@ -607,8 +608,8 @@ export interface Api<P extends Place> {
    * @param bytes all bytes of the weights: an array, or a buffer, which may be shared
    * @param options only in a worker; all have defaults
    * @returns the packed weights. The caller must `dispose()` of them
-   * @throws PackMismatchError for bytes that are cut short, were changed, or are no packed weights;
-   * ArgumentError, DisposedError, OutOfMemoryError
+   * @throws PackMismatchError for bytes that are cut short, were changed, or are not packed
+   * weights; ArgumentError, DisposedError, OutOfMemoryError
    */
   deserialize(bytes: Uint8Array | ArrayBufferLike, ...options: Last[P]): Arrival<Weights[P]>[P];
 

@@ -45,10 +45,10 @@ export interface CreateOptions {
   assets?: Assets | undefined;
   /**
    * The most bytes that tensors, packed weights, copies and scratch memory may take, from 1. The
-   * memory begins with 1 MB, and 192 kB per thread if there are several. It never grows by more
-   * than `maxMemory` bytes beyond that, in whole pages of 64 kB. Free memory between tensors
+   * memory begins with 1 MiB, and 192 KiB per thread if there are several. It never grows by more
+   * than `maxMemory` bytes beyond that, in whole pages of 64 KiB. Free memory between tensors
    * counts, too. If a call lacks memory, it runs out-of-core or fails. Default: the limit of the
-   * engine, 4 GB at most.
+   * engine, at most 4 GiB.
    */
   maxMemory?: number | undefined;
 }

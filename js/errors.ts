@@ -24,13 +24,13 @@ export type ErrorCode =
   | 'INTERRUPTED';
 
 /**
- * Every error of the library is one. The `message` is one sentence that names the argument, what
- * was found and what is allowed. Operands have the names of the specifications: A, B, C, and Y for
- * the output.
+ * Every error of the library is a `GemmError`. The `message` is one sentence that names the
+ * argument, what was found and what is allowed. Operands have the names of the specification: A, B,
+ * C and Y in `gemm` and `qgemm`, and src, weights, bias and dst in `matmul`.
  *
- * After an error nothing was written, and the instance still works. The codes `WORKER` and
- * `INTERRUPTED` are the exceptions: they may mean that the instance has ended. `disposed` is true
- * then.
+ * A call that throws an error has written nothing, and the instance still works. The codes `WORKER`
+ * and `INTERRUPTED` are the exceptions: they may mean that the instance has ended. `disposed` is
+ * true then.
  *
  * @category Errors
  */
@@ -72,7 +72,8 @@ export class ShapeError extends GemmError {
 }
 
 /**
- * The operation does not have this type, or types differ that must be the same. `code` is `DTYPE`.
+ * The operation does not support this type, or types differ that must be the same. `code` is
+ * `DTYPE`.
  *
  * @category Errors
  */
@@ -126,7 +127,7 @@ export class OutOfMemoryError extends GemmError {
 }
 
 /**
- * Weights were packed for another operation, type or shape, or bytes are no packed weights. `code`
+ * Weights were packed for another operation, type or shape, or bytes are not packed weights. `code`
  * is `PACK_MISMATCH`.
  *
  * @category Errors
@@ -167,7 +168,7 @@ export class UnsupportedError extends GemmError {
   }
 }
 
-/** @internal A value as a message shows it. The text is short. Never throws. */
+/** @internal Returns a value as a message shows it, in a short text. Never throws. */
 export function describe(value: unknown): string {
   switch (typeof value) {
     case 'string':

@@ -35,9 +35,9 @@ import {
  */
 export interface TensorOptions<D extends DType | undefined = DType | undefined> {
   /**
-   * The type of the result. Default: the type of the array. If that is no {@link DType}, an
-   * Int16Array becomes int32, and a Uint8ClampedArray uint8. Other numbers become float32, bigints
-   * int64, and matrices of ml-matrix float64.
+   * The type of the result. Default: the type of the array. An Int16Array and a Uint8ClampedArray
+   * hold no {@link DType}: they become int32 and uint8. Other numbers become float32, bigints
+   * become int64, and matrices of ml-matrix become float64.
    *
    * A Uint16Array has the bits of `'float16'` or `'bfloat16'`, and needs a `dtype`. If its library
    * says that it is `'uint16'`, it has integers, which convert to other types.
@@ -332,8 +332,8 @@ function defaultType(sample: unknown): DType {
 }
 
 /**
- * Makes a tensor of a type that the call names. Conversions to floats round half to even, once;
- * those of bigints begin with the nearest float64. Conversions to integers throw unless each
+ * Makes a tensor of a type that the call names. Conversions to floats round half to even, once.
+ * Conversions of bigints begin with the nearest float64. Conversions to integers throw unless each
  * element is whole and in range.
  *
  * @example
@@ -343,8 +343,8 @@ function defaultType(sample: unknown): DType {
  * @param x a number, nested arrays, a typed array, or a tensor of this or another library
  * @param options `dtype` is required
  * @typeParam D the type of the elements
- * @returns a tensor. Its array is the caller's if that has this type and calls can read it; if not,
- * it is new
+ * @returns a tensor. Its array is the caller's if that has this type and calls can read it. If not,
+ * the array is new
  * @throws ShapeError, DTypeError, ArgumentError, DisposedError, OutOfMemoryError
  *
  * @category Conversion
@@ -363,7 +363,7 @@ export function tensor<D extends DType>(
  * tensor([[1, 2, 3], [4, 5, 6]]); // float32, of shape [2, 3]
  *
  * @param x a number, or nested arrays with one level per axis
- * @param options none that changes this
+ * @param options without `dtype`
  * @returns a contiguous tensor with a new array
  * @throws ShapeError, ArgumentError, OutOfMemoryError
  */
@@ -375,7 +375,7 @@ export function tensor(
  * Makes a tensor of int64 from a bigint, or from nested arrays of bigints.
  *
  * @param x a bigint, or nested arrays with one level per axis
- * @param options none that changes this
+ * @param options without `dtype`
  * @returns a contiguous tensor with a new array
  * @throws ShapeError, ArgumentError, OutOfMemoryError
  */
@@ -388,9 +388,9 @@ export function tensor(
  * library. It has the type of the array.
  *
  * @param x a typed array, which is a vector; nested arrays of them; or a tensor
- * @param options none that changes this
+ * @param options without `dtype`
  * @typeParam A the class of the array
- * @returns a tensor. Its array is that of x, or the tensor in the heap; for nested arrays it is new
+ * @returns a tensor. Its array is that of x, or the tensor in the heap. For nested arrays it is new
  * @throws ShapeError, DTypeError, ArgumentError, DisposedError, OutOfMemoryError
  */
 export function tensor<A extends DataArray>(
@@ -405,9 +405,9 @@ export function tensor<A extends DataArray>(
  * tensor(ndarray(new Float64Array(6), [2, 3]).transpose(1, 0)); // float64, not copied
  *
  * @param x a tensor of another library
- * @param options none that changes this
+ * @param options without `dtype`
  * @typeParam D the type of the elements
- * @returns a tensor. Its array is that of x if calls can read it; if not, it is new
+ * @returns a tensor. Its array is that of x if calls can read it. If not, the array is new
  * @throws ShapeError, DTypeError, ArgumentError, OutOfMemoryError
  */
 export function tensor<D extends DType>(
@@ -422,21 +422,21 @@ export function tensor<D extends DType>(
   options?: TensorOptions<undefined>,
 ): TensorInput<ArrayOf<D>>;
 /**
- * Makes a tensor from a number, from nested arrays, from a typed array, or from a tensor of another
- * library: ndarray, numpy-ts, @stdlib/ndarray, tfjs or ml-matrix.
+ * Makes a tensor from a number, nested arrays, a typed array or a tensor of another library. Such
+ * libraries are ndarray, numpy-ts, @stdlib/ndarray, tfjs and ml-matrix.
  *
  * @param x a number, nested arrays, a typed array, or a tensor of this or another library
  * @param options all have defaults
- * @returns a tensor. Its array is the caller's if calls can read it; if not, it is new
+ * @returns a tensor. Its array is the caller's if calls can read it. If not, the array is new
  * @throws ShapeError, DTypeError, ArgumentError, DisposedError, OutOfMemoryError
  */
 export function tensor(x: TensorSource, options?: TensorOptions): TensorInput;
 /**
- * Makes a tensor from a number, from nested arrays, from a typed array, or from a tensor of another
- * library: ndarray, numpy-ts, @stdlib/ndarray, tfjs or ml-matrix.
+ * Makes a tensor from a number, nested arrays, a typed array or a tensor of another library. Such
+ * libraries are ndarray, numpy-ts, @stdlib/ndarray, tfjs and ml-matrix.
  *
  * A tensor of another library may be a view, with an offset and strides, which may be negative.
- * Nothing is copied if calls can read the elements where they are: the result then has the caller's
+ * Nothing is copied if calls can read the elements where they are. The result then has the caller's
  * array, or the tensor in the heap. Otherwise the result is contiguous and has a new array. The
  * call copies nested arrays, matrices of ml-matrix, tensors with negative strides, and elements of
  * another type than `dtype`. It also copies an Int16Array and a Uint8ClampedArray. The data of a
@@ -496,8 +496,8 @@ export function tensor(x: unknown, options?: unknown): unknown {
 const most = 2 ** 26;
 
 /**
- * Returns the elements of a matrix in nested arrays, one per row. The shape must have a type of two
- * numbers, as that of a result of `gemm` has.
+ * Returns the elements of a matrix in nested arrays, one per row. The type of the shape must be two
+ * numbers, as in a result of `gemm`.
  *
  * @example
  * toNested(wg.gemm(tensor([[1, 2]]), tensor([[3], [4]]))); // [[11]]
@@ -505,7 +505,7 @@ const most = 2 ** 26;
  * @param y a result, another tensor or a view of one, or a tensor in the heap. For a tensor in a
  * worker, pass `{ data, shape }` with the array that its `read()` returns
  * @typeParam A the class of the array
- * @returns new arrays of numbers; of bigints for int64 and uint64
+ * @returns new arrays of numbers, or of bigints for int64 and uint64
  * @throws ShapeError, DTypeError, ArgumentError, DisposedError; OutOfMemoryError for more than 2^26
  * elements or arrays
  *
@@ -521,7 +521,7 @@ export function toNested<A extends DataArray>(
  * @param y a result, another tensor or a view of one, or a tensor in the heap. For a tensor in a
  * worker, pass `{ data, shape }` with the array that its `read()` returns
  * @typeParam A the class of the array
- * @returns new arrays of numbers; of bigints for int64 and uint64
+ * @returns new arrays of numbers, or of bigints for int64 and uint64
  * @throws ShapeError, DTypeError, ArgumentError, DisposedError; OutOfMemoryError for more than 2^26
  * elements or arrays
  */

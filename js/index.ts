@@ -1,6 +1,7 @@
 /**
- * Matrix multiplication on WebAssembly SIMD, exact to ONNX Gemm, com.microsoft QGemm and oneDNN
- * Graph MatMul. {@link createGemm} starts an instance, which has the calls: {@link Gemm}.
+ * Matrix multiplication on WebAssembly SIMD, exact to the specifications of ONNX Gemm,
+ * com.microsoft QGemm and oneDNN Graph MatMul. {@link createGemm} starts an instance, which has the
+ * calls: {@link Gemm}.
  *
  * @example
  * import { createGemm } from 'wgemm';
@@ -13,8 +14,8 @@
  * y.dtype; // 'float32'
  *
  * @categoryDescription Type machinery
- * Types by which TypeScript infers results and refuses wrong operands. The signatures of calls use
- * them; these pages show the signatures without them.
+ * By these types, TypeScript infers results and refuses wrong operands. The signatures of calls use
+ * them, but these pages show the signatures without them.
  *
  * @module wgemm
  */
@@ -179,7 +180,7 @@ export interface Explanation {
   kernel: string;
   /**
    * Which rules chose the block sizes: 'GEMM', 'skinny GEMM' (small M) or 'GEMV' (M is 1). It also
-   * tells how B is read if it is unpacked. '' if there is no product.
+   * says how B is read if B is unpacked. '' if there is no product.
    */
   regime: string;
   /**
@@ -197,7 +198,7 @@ export interface Explanation {
     /** Whether the call packs B. */
     b: boolean;
   };
-  /** Whether the micro-kernel writes the result. If not, a pass after it does. */
+  /** Whether the micro-kernel writes the result. If not, the epilogue writes it. */
   direct: boolean;
   /**
    * Whether the call computes the transpose of the result, since N is small. `tile`, `blocks` and
@@ -207,7 +208,7 @@ export interface Explanation {
   /**
    * Whether the arrays do not fit in memory, so that the call copies them there block by block.
    * `tile`, `blocks` and `packs` then describe the largest product of blocks. This is a prediction
-   * from the bytes in use now and the limit. If the engine grants less, a call is out-of-core, too.
+   * from the limit and the bytes in use now. If the engine grants less, a call is out-of-core, too.
    */
   outOfCore: boolean;
   /**
@@ -345,7 +346,7 @@ function bestKernel({ info }: { info: Info }): string {
 /**
  * The class of instances, for `instanceof`.
  *
- * @hidden The interface of the same name tells it.
+ * @hidden The interface of the same name documents it.
  */
 export const Gemm: abstract new (...args: never) => Gemm = Instance;
 

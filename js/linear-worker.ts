@@ -89,8 +89,8 @@ export interface WorkerLinear<
 }
 
 /**
- * What weights of a layer in a worker may be, if they are floating point: a tensor in an array, or
- * one in the memory of the instance in the worker.
+ * What weights of a layer in a worker may be, if they are floating point. They are a tensor in an
+ * array, or one in the memory of the instance in the worker.
  *
  * @category Layers
  */
@@ -188,7 +188,7 @@ export async function createLinear(wg: unknown, options: unknown): Promise<never
  * @typeParam X the classes of arrays that the layer takes
  * @typeParam Y the class of arrays that the layer returns
  * @returns a promise of the layer. The caller must `dispose()` of it
- * @throws by rejection: PackMismatchError for bytes that are cut short, were changed, or are no
+ * @throws by rejection: PackMismatchError for bytes that are cut short, were changed, or are not a
  * layer; ArgumentError, DisposedError, OutOfMemoryError
  *
  * @category Layers

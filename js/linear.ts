@@ -26,7 +26,7 @@ import type {
 
 /**
  * How numbers are quantized: each integer stands for (value - zeroPoint) * scale. A result of
- * `quantize` without an axis is one.
+ * `quantize` without an axis has these properties.
  *
  * @category Layers
  */
@@ -48,7 +48,7 @@ export interface Quantization {
 export interface LinearOptions<T> {
   /** True: the weights have shape (N, K). Any number except 0 is true. Default false. */
   trans?: boolean | number | undefined;
-  /** The bias: float32, finite with int8, of shape [N] or [1, N]. Default: none. */
+  /** The bias: float32, of shape [N] or [1, N], and finite in an int8 layer. Default: none. */
   bias?: T | null | undefined;
   /** Bounds of the result, as in `matmul` and `qgemm`. Default: none. */
   activation?: Activation | undefined;
@@ -68,8 +68,8 @@ export interface FloatLinearOptions<
   /** The weights: float32, float16 or bfloat16, of shape (K, N), or (N, K) with `trans`. */
   weights: W;
   /**
-   * The type as which weights are packed: their own, or for float32 weights any, rounded to nearest
-   * even. Default: their own.
+   * The type that weights are packed as: their own, or for float32 weights any of these, rounded to
+   * nearest even. Default: their own.
    */
   as?: 'float32' | 'float16' | 'bfloat16' | undefined;
   /** Only for int8 layers. */
@@ -93,12 +93,12 @@ export interface Int8LinearOptions<
 > extends LinearOptions<B> {
   /**
    * The weights, of shape (K, N), or (N, K) with `trans`: a result of `quantize`, with one scale or
-   * one per column. Or float32, which the call quantizes by
+   * one per column. Or float32 weights, which the call quantizes by
    * `quantize(weights, { symmetric: true, axis })` with a scale per column.
    */
   weights: B | QuantizedPerTensor<QuantizedArray> | QuantizedPerAxis<QuantizedArray>;
   /**
-   * The type as which weights are packed. Must be `'int8'` for float32 weights. Default: theirs.
+   * The type that weights are packed as. Must be `'int8'` for float32 weights. Default: their own.
    */
   as?: 'int8' | undefined;
   /**
@@ -271,7 +271,7 @@ export function createLinear(wg: unknown, options: unknown): never {
  * @typeParam X the classes of arrays that the layer takes
  * @typeParam Y the class of arrays that the layer returns
  * @returns the layer. The caller must `dispose()` of it
- * @throws PackMismatchError for bytes that are cut short, were changed, or are no layer;
+ * @throws PackMismatchError for bytes that are cut short, were changed, or are not a layer;
  * ArgumentError, DisposedError, OutOfMemoryError
  *
  * @category Layers

@@ -7,8 +7,9 @@ import { isRevoked } from './properties.js';
 import { lackOfThreads, makeMemory, startThreads, usualThreads } from './threads.js';
 
 /**
- * Where or what a file of the package is: an address (text or a URL; in Node a path, too), bytes
- * (an ArrayBuffer or a view), or a compiled WebAssembly.Module.
+ * What a file of the package is, or where it is: an address, bytes, or a compiled
+ * WebAssembly.Module. An address is text or a URL, and in Node also a path. Bytes are an
+ * ArrayBuffer or a view.
  *
  * @category Instances
  */
@@ -18,9 +19,9 @@ export type AssetSource = string | object;
  * A function that says where a file of the package is.
  *
  * `createGemm` calls it with the name of the file, such as `wgemm-relaxed.wasm`. With threads it
- * asks first for `wgemm-relaxed-mt.wasm`, and then for `wgemm-thread.js`. For the latter the
- * function must return an address of the page's origin. It may return undefined for a file that is
- * beside the script.
+ * asks first for `wgemm-relaxed-mt.wasm`, and then for `wgemm-thread.js`. For the latter, the
+ * function must return an address of the page's origin, or undefined if that file is beside the
+ * script.
  *
  * @param file the name of the file
  *

@@ -26,9 +26,9 @@ export interface PackOptions {
   /** True: the last two axes of b are (N, K). Any number except 0 is true. Default false. */
   trans?: boolean | number | undefined;
   /**
-   * The type as which elements are packed. A float32 b may be packed as `'float16'` or
-   * `'bfloat16'`, rounded to nearest even. Calls take weights of these two types with operands of
-   * the same type, and with float32. Default: the type of b.
+   * The type that elements are packed as. A float32 b may be packed as `'float16'` or `'bfloat16'`,
+   * rounded to nearest even. Calls take weights of these two types with operands of the same type,
+   * and with float32. Default: the type of b.
    */
   as?: DType | undefined;
 }

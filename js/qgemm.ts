@@ -37,8 +37,8 @@ import {
  */
 export type QuantizedArray = Int8Array | Uint8Array;
 /**
- * One scale, or one per column of B if the input says so: a number, an array, or a tensor of rank 0
- * or 1. Each is finite and above 0.
+ * One scale, or one per column of B if the input allows that: a number, an array, or a tensor of
+ * rank 0 or 1. Each is finite and above 0.
  *
  * @category Operations
  */
@@ -60,9 +60,9 @@ export type ZeroPoint =
 export interface QGemmInputs {
   /** A: int8 or uint8, of shape (M, K), or (K, M) with `transA`. */
   a: TensorLike<QuantizedArray> | TensorView<QuantizedArray>;
-  /** The scale of a: one. */
+  /** The one scale of a. */
   aScale: Scale;
-  /** The zero point of a: one. Default 0. */
+  /** The one zero point of a. Default 0. */
   aZeroPoint?: ZeroPoint | null | undefined;
   /**
    * B: int8 or uint8, of shape (K, N), or (N, K) with `transB`. Or the packed weights that `pack`
@@ -75,17 +75,17 @@ export interface QGemmInputs {
   bZeroPoint?: ZeroPoint | null | undefined;
   /**
    * C: int32, which broadcasts to (M, N) in one direction. It is added to the sums of products, so
-   * its scale is alpha * aScale * bScale: `quantizeBias` makes it. Default: none.
+   * its scale is alpha * aScale * bScale. `quantizeBias` makes it. Default: none.
    */
   c?: TensorLike<Int32Array> | TensorView<Int32Array> | number | null | undefined;
   /**
-   * The scale of the result: one. With it and `yZeroPoint` the result is quantized, without both
-   * float32. One without the other is an error. Default: none.
+   * The one scale of the result. With `yScale` and `yZeroPoint` the result is quantized, and
+   * without both it is float32. One without the other is an error. Default: none.
    */
   yScale?: Scale | null | undefined;
   /**
-   * The zero point of the result: one. The result has the type of this array; a number takes the
-   * type of `a`. Default: none.
+   * The one zero point of the result. If it is an array, the result has its type. If it is a
+   * number, the result has the type of `a`. Default: none.
    */
   yZeroPoint?: ZeroPoint | null | undefined;
 }

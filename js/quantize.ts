@@ -182,17 +182,17 @@ export interface QuantizedBias<
 }
 
 /**
- * Quantizes float32 to 8 bits, as ONNX QuantizeLinear-19.
+ * Quantizes float32 to 8 bits, as ONNX QuantizeLinear-19 does.
  *
  * y = saturate(round(x / scale) + zeroPoint). The quotient is rounded to float32, and then half to
  * even.
  * https://onnx.ai/onnx/operators/onnx__QuantizeLinear.html
  *
- * Without `scale`, scale and zero point come from min and max: the least and the greatest element,
- * or 0 if that is less or greater. They are computed in float32, as in ONNX
- * DynamicQuantizeLinear-11: scale = (max - min) / 255, zeroPoint = saturate(round(qmin - min /
- * scale)), in which qmin is 0 for uint8 and -128 for int8. With `symmetric`, scale = max(max, -min)
- * / 127. If all data is 0, the scale is 1. No scale is less than the least float32 above 0.
+ * Without `scale`, scale and zero point come from min and max, which are the least and the greatest
+ * of all elements and 0. They are computed in float32, as ONNX DynamicQuantizeLinear-11 does: scale
+ * = (max - min) / 255, and zeroPoint = saturate(round(qmin - min / scale)). In that formula, qmin
+ * is 0 for uint8 and -128 for int8. With `symmetric`, scale = max(max, -min) / 127. If all data is
+ * 0, the scale is 1. No scale is less than the least float32 above 0.
  * https://onnx.ai/onnx/operators/onnx__DynamicQuantizeLinear.html
  *
  * @example
@@ -207,7 +207,7 @@ export interface QuantizedBias<
  * @typeParam D the type of the result
  * @typeParam X the type of `axis`
  * @returns a contiguous tensor in the shape of x, in a new array or that of `out`. Scale and zero
- * point are numbers; with `axis` a Float32Array and an array of the type
+ * point are numbers. With `axis`, they are a Float32Array and an array of the type
  * @throws ShapeError, DTypeError, ArgumentError, DisposedError, OutOfMemoryError; nothing is
  * written then
  *
@@ -315,7 +315,7 @@ export function quantize(x: unknown, options?: unknown): unknown {
 }
 
 /**
- * Converts 8 bits, or the int32 of a bias, to float32, as ONNX DequantizeLinear.
+ * Converts 8 bits, or the int32 of a bias, to float32, as ONNX DequantizeLinear does.
  *
  * y = (value - zeroPoint) * scale. Each step is rounded to float32.
  * https://onnx.ai/onnx/operators/onnx__DequantizeLinear.html
@@ -324,7 +324,7 @@ export function quantize(x: unknown, options?: unknown): unknown {
  * const q = quantize({ data: Float32Array.of(-1, 0, 1), shape: [3] });
  * const y = dequantize(q); // y.data: Float32Array, about [-1, 0, 1]
  *
- * @param q int8, uint8 or int32 of any shape, with its scale; what {@link quantize} and {@link
+ * @param q int8, uint8 or int32 of any shape, with its scale, such as {@link quantize} and {@link
  * quantizeBias} return. The call only reads it
  * @returns float32 in the shape of q, contiguous, in a new array
  * @throws ShapeError, DTypeError, ArgumentError, DisposedError, OutOfMemoryError

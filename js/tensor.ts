@@ -4,8 +4,8 @@ import { describe, ShapeError } from './errors.js';
 import { isList } from './properties.js';
 
 /**
- * A Float16Array, for a TypeScript that does not know it. The members are those of every typed
- * array.
+ * A Float16Array, declared here for projects whose TypeScript does not know it. The members are
+ * those of every typed array.
  *
  * @category Tensors
  */
@@ -53,7 +53,7 @@ export interface Float16ArrayLike {
 }
 
 /**
- * Arrays that hold the types of elements, by ONNX's names for these.
+ * The arrays that hold each type of elements, by ONNX's names for the types.
  *
  * @category Tensors
  */
@@ -171,8 +171,8 @@ export type Matching<A extends DataArray> = A | ArrayOf<DTypeOf<A>>;
 export type NewArrays = { [D in DType]: ReturnType<Arrays[D]['slice']> };
 
 /**
- * The array of a result, by that of the operands. Float16 that is passed as bits comes back as a
- * Float16Array if the engine has one.
+ * The array of a result, by the array of an operand. For float16 that is passed as bits, the result
+ * is a Float16Array if the engine has one.
  *
  * @typeParam A the class of the array of an operand
  * @category Tensors
@@ -189,8 +189,8 @@ export type ResultArray<A extends DataArray> = A extends Float16ArrayLike
  */
 export interface TensorInput<A extends DataArray = DataArray> {
   /**
-   * The elements. With `strides` or `offset`, at least as many elements as these and the shape
-   * need. With neither, exactly as many as the shape needs.
+   * The elements. With `strides` or `offset`, the array has at least as many elements as these and
+   * the shape need. With neither, it has exactly as many as the shape needs.
    */
   readonly data: A;
   /** The size of each axis, in elements: up to 64 axes. A tensor of rank 0 has shape []. */
@@ -252,8 +252,8 @@ export interface Matrix<A extends DataArray = DataArray> extends Tensor<A> {
 }
 
 /**
- * A tensor in an array of the caller, or in the memory of an instance. Declare parameters of your
- * own functions so.
+ * A tensor in an array of the caller, or in the memory of an instance. Use this type for parameters
+ * of your own functions.
  *
  * @typeParam A the class of its array
  * @category Tensors

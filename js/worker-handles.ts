@@ -1,4 +1,4 @@
-/** What the page has of tensors and weights that are in a worker. */
+/** Handles that the page has of tensors and weights in a worker. */
 import type { CallOptions } from './api.js';
 import { ArgumentError, type DataArray, type DType, DTypeError, ShapeError } from './index.js';
 import type { Held, Method } from './message.js';
@@ -77,7 +77,7 @@ export abstract class WorkerObject {
     return this.#disposed || this.#link.ended;
   }
 
-  /** The type of the elements. For packed weights, the type as which they are packed. */
+  /** The type of the elements. For packed weights, the type that they are packed as. */
   get dtype(): DType {
     return this.#held.dtype;
   }

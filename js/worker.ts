@@ -1,11 +1,12 @@
 /**
- * The API of `wgemm` as promises, computed in a worker: the page stays responsive.
+ * The API of `wgemm`, computed in a worker, so that the page stays responsive. Calls return
+ * promises.
  *
- * This entry also exports what `wgemm` and `wgemm/linear` export and does not depend on where an
- * instance computes: the errors, {@link wgemm!tensor | tensor}, {@link wgemm!toNested | toNested},
+ * This entry also exports what does not depend on where an instance computes: the errors,
+ * {@link wgemm!tensor | tensor}, {@link wgemm!toNested | toNested},
  * {@link wgemm!quantize | quantize}, {@link wgemm!dequantize | dequantize},
  * {@link wgemm!quantizeBias | quantizeBias}, {@link wgemm!version | version}, and the types of
- * tensors and options. They are the same objects, so `instanceof` agrees.
+ * tensors and options. These are the objects of `wgemm` and `wgemm/linear`, so `instanceof` agrees.
  *
  * @example
  * import { createGemm } from 'wgemm/worker';
@@ -161,7 +162,7 @@ export { WorkerObject, WorkerTensor, WorkerWeights } from './worker-handles.js';
 export interface WorkerCreateOptions extends CreateOptions {
   /**
    * A function that makes the worker, a `Worker` or one of `node:worker_threads`, from the
-   * package's `wgemm-worker.js` at any address. Default: from beside this script.
+   * package's `wgemm-worker.js` at any address. Default: the file beside this script.
    */
   worker?: (() => unknown) | undefined;
 }
@@ -229,9 +230,9 @@ function linkTo(make: (() => unknown) | undefined, assets: CreateOptions['assets
  * is one.
  *
  * The calls are those of `wgemm`. Each returns a promise, which is rejected with what the same call
- * in `wgemm` throws: read "throws" so, and put `await` before the calls of the examples. Calls run
- * in their order, one at a time. They copy arrays to the worker when they are made, unless
- * `transfer` is true.
+ * in `wgemm` throws. So "throws" means a rejection, and the examples need `await` before each call.
+ * Calls run in their order, one at a time. They copy arrays to the worker when they are made,
+ * unless `transfer` is true.
  *
  * @category Instances
  */
@@ -337,6 +338,6 @@ printable(
 /**
  * The class of instances in workers, for `instanceof`.
  *
- * @hidden The interface of the same name tells it.
+ * @hidden The interface of the same name documents it.
  */
 export const WorkerGemm: abstract new (...args: never) => WorkerGemm = Instance;

@@ -22,7 +22,7 @@ function readArguments() {
   }
 }
 
-/** The sweep of every run that has one, for the light and the dark page. */
+/** Draws the sweep of every run that has one, for light and for dark pages. */
 async function drawPictures() {
   const { hasSweep, listRuns, resultsOf } = await import('../docs/.vitepress/data/bench.mjs');
   const { draw } = await import('../tests/bench/picture.mjs');
@@ -36,7 +36,7 @@ async function drawPictures() {
   }
 }
 
-/** Pages link to the data that they are made of. */
+/** Copies the data that pages are made of, since pages link to it. */
 function copyData() {
   for (const [folder, ending] of [
     ['bench', '.json'],

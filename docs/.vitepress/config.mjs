@@ -1,5 +1,5 @@
-// The site. It works from any folder of any static server, without network and without inline
-// scripts: build/finish.mjs moves those that VitePress writes into files.
+// The site works from any folder of any static server, without network. It has no inline scripts:
+// build/finish.mjs moves those that VitePress writes into files.
 import { join } from 'node:path';
 import { defineConfig } from 'vitepress';
 import { fileNames, outsideLinks, proseCells, symbolAnchors } from './markdown.mjs';
@@ -8,7 +8,10 @@ import { nav, sidebar } from './sidebar.mjs';
 const docs = join(import.meta.dirname, '..');
 const out = join(docs, '..', 'build', 'site');
 
-/** Pages whose tables would bury what the other pages say. They have filters of their own. */
+/**
+ * Pages whose tables would bury the other pages in the results of a search. Pages of the lab have a
+ * filter of their own.
+ */
 const notSearched = /^(lab|benchmarks)\/(?!index\.md)/;
 
 export default defineConfig({
@@ -36,7 +39,7 @@ export default defineConfig({
     ['meta', { name: 'theme-color', content: '#12998b' }],
   ],
   markdown: {
-    // Words such as :x: and {m} in a text are what they are.
+    // Words such as :x: and {m} must stay as they are written.
     emoji: false,
     attrs: false,
     config(md) {

@@ -1,4 +1,4 @@
-// What the site adds to Markdown.
+// What the site adds to the Markdown of VitePress.
 import { existsSync } from 'node:fs';
 import { dirname, join, relative, resolve, sep } from 'node:path';
 
@@ -86,7 +86,7 @@ export function outsideLinks(md, docs) {
   });
 }
 
-/** A block that has a file name, as in ```js file=app.js, shows it. */
+/** Shows the file name of a block that has one, as in ```js file=app.js. */
 export function fileNames(md) {
   const { fence } = md.renderer.rules;
   md.renderer.rules.fence = (...args) => {
@@ -99,7 +99,7 @@ export function fileNames(md) {
   };
 }
 
-/** Cells with sentences get a class, so that narrow pages do not make a column of single words. */
+/** Gives cells with sentences a class, so that narrow pages do not break them into single words. */
 export function proseCells(md) {
   md.core.ruler.push('prose_cells', ({ tokens }) => {
     for (const [i, token] of tokens.entries()) {
@@ -110,7 +110,7 @@ export function proseCells(md) {
   });
 }
 
-/** VitePress and TypeDoc disagree on the anchor of the heading [Symbol.dispose]. */
+/** Corrects links: VitePress and TypeDoc disagree on the anchor of [Symbol.dispose]. */
 export function symbolAnchors(md) {
   md.core.ruler.push('symbol_anchors', ({ tokens, env }) => {
     if (!env.relativePath?.startsWith('reference/')) return;

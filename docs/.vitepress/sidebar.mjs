@@ -1,5 +1,5 @@
-// The order of the pages. scripts/site.mjs fails if a page is in no list, or a page of a list is
-// not there.
+// The order of the pages. scripts/site.mjs fails if no list has a page, or if a page of a list does
+// not exist.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { listRuns } from './data/bench.mjs';
@@ -130,7 +130,7 @@ const lab = [
   {
     text: 'Lab',
     items: [
-      { text: 'About the notebook', link: '/lab/' },
+      { text: 'About the lab', link: '/lab/' },
       ...(existsSync(join(docs, 'lab')) ? readdirSync(join(docs, 'lab')) : [])
         .filter((name) => name.endsWith('.tsv'))
         .sort()
@@ -152,7 +152,7 @@ const project = [
   },
 ];
 
-/** TypeDoc writes a list of one entry, `wgemm`, in which the other entries are too. */
+/** TypeDoc writes a list with one entry, `wgemm`, which contains the other entries too. */
 function reference() {
   const file = join(docs, 'reference', 'typedoc-sidebar.json');
   const [wgemm = { items: [] }] = existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : [];

@@ -1,8 +1,8 @@
-// A page per month of the notebook: every row of lab/YYYY-MM.tsv as a row of one table.
+// A page per month of the lab: every row of lab/YYYY-MM.tsv is a row of one table.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Where and on what was measured comes last: what and how fast is what readers look for. */
+/** These come last: readers first look at what was measured, and how fast it was. */
 const last = ['commit', 'machine'];
 const figures = ['before', 'after'];
 
@@ -49,8 +49,7 @@ function pageOf(month, text) {
   return [
     `# ${monthName(month)}`,
     '',
-    `${rows.length} rows of the notebook. ` +
-      '[About the notebook](./index.md) says what each column means.',
+    `${rows.length} rows of the lab. [About the lab](./index.md) says what each column means.`,
     '',
     '<LabFilter />',
     '',

@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 
-/** Such as 'AMD EPYC, family 25, model 17, 2 cores'. */
+/** Returns a name such as 'AMD EPYC, family 25, model 17, 2 cores'. */
 export function processorName() {
   const { length, [0]: first } = cpus();
   return [first.model.trim(), ...generation(), `${length} ${length === 1 ? 'core' : 'cores'}`].join(

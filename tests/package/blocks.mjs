@@ -1,5 +1,5 @@
-// Every code block of README.md, the guide and the operator cards is run: here programs and
-// fragments. For the others, the table says which test runs them.
+// A test runs every code block of README.md, the guide and the operator cards. This one runs
+// programs and fragments. The table says which test runs each of the others.
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../../scripts/run.mjs';
@@ -41,7 +41,7 @@ const runBy = [
   [(block) => isCode(block) || block.language === 'text', 'tests/package/blocks.mjs'],
 ];
 
-/** Shows that each block has a test, and that each program and fragment can fail. */
+/** Checks that each block has a test, and that each program and fragment can fail. */
 function checkTable(blocks) {
   for (const [i, block] of blocks.entries()) {
     const place = `the block of ${block.page}:${block.line}`;
@@ -57,7 +57,7 @@ function checkTable(blocks) {
   return `${blocks.length} blocks`;
 }
 
-/** What the block after a program says that it prints. */
+/** What a program prints, as the block after it says. */
 function printedBy(blocks, i) {
   const next = blocks[i + 1];
   return next?.language === 'text' && next.page === blocks[i].page ? next.code : undefined;
@@ -81,8 +81,8 @@ const modules = ["'*.wasm'", "'ndarray'", "'@stdlib/ndarray-base-ctor'"]
   .join('');
 
 /**
- * Compiles the blocks as TypeScript, with the defaults of the newest compiler. Programs are strict;
- * fragments, and what a server loads, have functions in which JavaScript names no types.
+ * Compiles the blocks as TypeScript, with the defaults of the newest compiler. Programs must pass
+ * its strict checks. Fragments, and what a server loads, may have parameters without types.
  */
 async function checkTypes(blocks, project) {
   const tsc = compilerOf('7.0');

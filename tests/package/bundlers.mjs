@@ -15,7 +15,7 @@ const tools = join(import.meta.dirname, 'node_modules');
 const ownTools = join(root, 'node_modules');
 
 const pageOf = (name) => `docs/guide/bundlers/${name}.md`;
-/** The page of a browser that all bundlers have; the one without a bundler has its own. */
+/** The index.html of all bundlers. The page without a bundler has its own. */
 const htmlPage = () =>
   blockOf(
     pagesWithCode().filter((page) => page !== pageOf('none')),
@@ -23,9 +23,9 @@ const htmlPage = () =>
   ).code;
 
 /**
- * Packages that a user installs for each page of the guide: the first has the version, `as` is its
- * folder here. `configured`: the files on the page are for this version. `develop`: it has a
- * development server, which bundles dependencies.
+ * Packages that a user installs for each page of the guide. Tests report the version of the first;
+ * `as` is its folder here. `configured`: the files on the page are for this version. `develop`: it
+ * has a development server, which bundles dependencies.
  */
 const bundlers = [
   { name: 'Vite', packages: ['vite'], develop: true },

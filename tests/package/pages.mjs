@@ -22,9 +22,9 @@ export function pagesWithCode() {
  *   language    the first word of the fence's info string
  *   file        NAME if the info string says file=NAME
  *   code        its text
- *   before      code that it takes as given, from a comment `<!-- before` in front of it
- *   after       checks, from a comment `<!-- after` behind it
- *   continued   the comment `<!-- continued -->` is in front of it: the code of the block before
+ *   before      code that it takes as given, from a comment `<!-- before` before it
+ *   after       checks, from a comment `<!-- after` after it
+ *   continued   the comment `<!-- continued -->` is before it: the code of the previous block
  *               runs first
  * Readers of a page do not see the comments.
  */

@@ -21,7 +21,7 @@ const launches = {
   firefox: {
     browser: 'firefox',
     protocol: 'webDriverBiDi',
-    // Tabs in the background run as fast as the one in front.
+    // Lets tabs in the background run as fast as the tab in front.
     extraPrefsFirefox: {
       'dom.min_background_timeout_value': 4,
       'dom.timeout.enable_budget_timer_throttling': false,
@@ -36,9 +36,10 @@ export const phone = { width: 390, height: 844 };
 export const desktop = { width: 1280, height: 800 };
 
 /**
- * A tab that writes down all that must not happen. `errors()` returns and forgets what it wrote.
+ * Opens a tab that records everything that must not happen. `errors()` returns the record, and
+ * clears it.
  *
- * @param origin of the site; a request to another is an error
+ * @param origin the origin of the site; a request to another origin is an error
  */
 export async function openTab(browser, origin, viewport) {
   const page = await browser.newPage();
@@ -57,7 +58,7 @@ export async function openTab(browser, origin, viewport) {
   });
   page.on('requestfailed', (request) => {
     const why = request.failure()?.errorText ?? '';
-    // The browser gives up what it loads ahead when it leaves a page.
+    // When the browser leaves a page, it cancels what it was loading ahead.
     if (!/ABORTED/i.test(why)) note(`failed: ${request.url()} ${why}`);
   });
   page.on('response', (response) => {
@@ -80,7 +81,7 @@ export async function openTab(browser, origin, viewport) {
   };
 }
 
-/** What a page that has been loaded says about itself, after Vue has taken it over. */
+/** Returns what a loaded page says about itself, after Vue has taken it over. */
 export async function look(page) {
   return page.evaluate(async () => {
     const app = document.querySelector('#app');

@@ -1,6 +1,6 @@
 /**
- * The strictest Content-Security-Policy that the site promises to work under. Vue sets the style of
- * elements, and icons are data.
+ * The strictest Content-Security-Policy that the site promises to work under. It allows inline
+ * styles, since Vue sets the style of elements, and images from data, since icons are data.
  */
 export const siteHeaders = {
   'content-security-policy':

@@ -1,5 +1,5 @@
-// Opens every page of build/site in Chromium and Firefox, from a folder deep in a server, under a
-// strict Content-Security-Policy, at the width of a phone or of a desktop.
+// Opens every page of build/site in Chromium and Firefox, at the width of a phone or of a desktop.
+// The server has the site in a deep folder, under a strict Content-Security-Policy.
 //   npm run test:site       builds the site first
 //     --only firefox        one of the browsers
 //     --page TEXT           pages whose path contains the text, and no other tests
@@ -39,20 +39,20 @@ function readArguments() {
   return values;
 }
 
-/** Fails with all of a list of sentences. */
+/** Fails with all sentences of a list, if it has any. */
 function expectNone(errors) {
   if (errors.length === 0) return;
   const shown = errors.slice(0, 30).join('\n');
   refuse(errors.length > 30 ? `${shown}\nand ${errors.length - 30} more` : shown);
 }
 
-/** Pages that one program writes from many files: the same layout, with another text. */
+/** Many pages of the same layout: the reference, and the decisions. */
 const isGenerated = (name) => /^(reference|design\/decisions)\//.test(name);
 
 /**
- * A page is loaded by its address, at the width of a phone, or opened by a link from another page,
- * at the width of a desktop. Each is opened in both ways, and each browser opens all. Generated
- * pages are loaded by one browser and opened by a link in the other, which halves the time.
+ * There are two ways to open a page: by its address at the width of a phone, and by a link at the
+ * width of a desktop. Each browser opens most pages in both ways. It opens each generated page in
+ * one way, and the other browser opens it in the other way, which halves the time.
  */
 function splitPages(chosen, used, engine) {
   const isLoaded = (name, i) => !isGenerated(name) || i % used.length === used.indexOf(engine);
@@ -112,7 +112,7 @@ async function testFiles(results) {
     if (first('README.md') !== first('docs/index.md'))
       refuse('docs/index.md has another example, or another output');
   });
-  await test('every row of the notebook is in its page', () => {
+  await test('every row of the lab is on its page', () => {
     const lab = join(root, 'docs', 'lab');
     let total = 0;
     for (const name of readdirSync(lab).filter((name) => name.endsWith('.tsv'))) {
@@ -243,9 +243,9 @@ async function testBrowser(engine, results, server, { chosen, loaded, linked, is
         refuse(`the page shows ${shown.map(({ src }) => src).join(' and ') || 'no picture'}`);
     });
 
-    await test('the filter of the notebook', async () => {
+    await test('the filter of the lab', async () => {
       const month = chosen.findLast((name) => /^lab\/\d{4}-\d\d\.html$/.test(name));
-      if (!month) refuse('the notebook has no month');
+      if (!month) refuse('the lab has no month');
       const tab = await open(phone);
       const { page } = tab;
       await page.goto(urlOf(month), { waitUntil: 'load' });

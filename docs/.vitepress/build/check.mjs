@@ -1,5 +1,5 @@
-// Checks the files of the site: every link leads to a page and a heading that are there, nothing is
-// loaded from another host, no script is inline, and every page can be reached.
+// Checks the files of the site. Every link must lead to a page and a heading that exist, and links
+// must reach every page. No script may be inline, and no page may load anything from another host.
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, normalize, sep } from 'node:path';
 import { pagesIn } from './finish.mjs';
@@ -35,8 +35,8 @@ function fileAt(folder, path) {
 }
 
 /**
- * Where an address on a page leads: { outside } if to another host, else the path, the file, if it
- * is there, and the fragment.
+ * Where an address on a page leads: { outside } if it leads to another host. Otherwise the path,
+ * the file if it exists, and the fragment.
  */
 function follow(folder, page, address) {
   if (/^(data|mailto):/.test(address)) return { ignored: true };
@@ -61,7 +61,7 @@ function several(names) {
 /** @returns a sentence per error */
 export function checkSite(folder) {
   const pages = new Map(pagesIn(folder).map((name) => [name, readPage(folder, name)]));
-  const errors = new Map(); // what is wrong -> the pages; one list of links is on many
+  const errors = new Map(); // what is wrong -> the pages; a sidebar is on many
   const reached = new Set(['index.html', '404.html']);
   for (const { name, tags } of pages.values()) {
     const wrong = (what) => errors.set(what, (errors.get(what) ?? new Set()).add(name));

@@ -31,8 +31,8 @@ export function moveInlineScripts(folder) {
 }
 
 /**
- * A server may answer any address with this page, so it cannot know where its scripts and styles
- * are: it has none.
+ * A server may answer any address with this page, so the page cannot know where scripts and styles
+ * are. It loads none.
  */
 export function writeNotFound(folder) {
   writeFileSync(
@@ -52,7 +52,7 @@ export function writeNotFound(folder) {
   </head>
   <body>
     <h1>There is no page here</h1>
-    <p>The page may have another address now. The search on the first page finds it.</p>
+    <p>The page may have another address now. The search on the home page finds it.</p>
   </body>
 </html>
 `,

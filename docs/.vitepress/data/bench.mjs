@@ -1,4 +1,4 @@
-// Reads what the bench wrote into docs/bench/, as the pages show it:
+// Reads what the bench wrote into docs/bench/, and prepares it for the pages:
 //   NAME.json        by `npm run bench -- --json`: cases, and the sweep
 //   NAME-start.json  by `npm run bench:start -- --json`: start-up times
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
@@ -13,7 +13,7 @@ const libraries = {
 };
 const libraryOf = (name) => libraries[name] ?? name;
 
-/** Forms of wgemm that compare with a peer: the same threads, and nothing given up. */
+/** Forms of wgemm that are compared with a peer: the same types and threads, the default build. */
 const usual = ['wgemm', 'wgemm, B packed'];
 
 const rateOf = ({ operations, best }) => operations / best / 1e6;
@@ -23,7 +23,7 @@ const fastest = (contestants) =>
 const number = (value, digits) =>
   value.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits });
 
-/** GOP/s. */
+/** Shows a rate in GOP/s. */
 export const rateText = (rate) => number(rate, rate < 99.95 ? 1 : 0);
 
 export function timeText(ms) {
@@ -57,7 +57,7 @@ function formText(name) {
   return form === 'wgemm' ? 'B unpacked' : form.replace('one by one', 'a gemm per matrix');
 }
 
-/** Rows of one case: each form of wgemm, beside the fastest peer. */
+/** Rows of one case: each form of wgemm, and the fastest peer. */
 function caseOf(problem) {
   const of = (kind) => problem.contestants.filter((each) => each.kind === kind);
   const peer = fastest(of('peer'));
@@ -65,7 +65,7 @@ function caseOf(problem) {
     form: formText(each.name),
     rate: rateText(rateOf(each)),
     time: timeText(each.best),
-    // Two threads beside one would say nothing about the libraries.
+    // A ratio of two threads to one would say nothing about the libraries.
     ratio: peer && !/threads/.test(each.name) ? ratioText(rateOf(each) / rateOf(peer)) : '',
   }));
   const own = fastest(of('own').filter(({ name }) => usual.includes(name)));
@@ -81,7 +81,7 @@ function caseOf(problem) {
   };
 }
 
-/** Lengths of bars in percent of the width, on a scale of logarithms. */
+/** Lengths of bars in percent of the width, on a logarithmic scale. */
 function barsOf(cases) {
   const shown = cases.filter(({ best }) => best);
   const lowest = Math.min(1, ...shown.map(({ best }) => best));

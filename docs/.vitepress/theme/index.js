@@ -10,7 +10,7 @@ export default {
     app.component('BenchRun', BenchRun);
     app.component('HomeSpeed', HomeSpeed);
     app.component('LabFilter', LabFilter);
-    // Its address is relative, and the page's own address changes without a load.
+    // The address of the icon is relative, and the address of the page changes without a load.
     if (typeof document !== 'undefined')
       for (const icon of document.querySelectorAll('link[rel=icon]'))
         icon.setAttribute('href', icon.href);

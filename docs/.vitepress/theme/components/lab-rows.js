@@ -1,7 +1,7 @@
 /**
- * The rows of the page's table: their number, their areas, and `show`, which hides all rows that do
- * not have every word, the area and the word in `kept`, and returns how many are left. 'none' in
- * `kept` means rows that have no word there.
+ * The rows of the page's table: their number, their areas, and `show`. That function hides all rows
+ * that do not have every word, the area and the word in `kept`, and returns how many rows are left.
+ * 'none' in `kept` means rows that have no word there.
  */
 export function readRows() {
   const rows = Array.from(document.querySelectorAll('.lab-rows tbody tr'), (element) => ({
