@@ -155,7 +155,7 @@ export class DisposedError extends GemmError {
 }
 
 /**
- * This engine, page or version of the library lacks a feature that the call needs. `code` is
+ * The engine, the page or the entry of the package lacks a feature that the call needs. `code` is
  * `UNSUPPORTED`.
  *
  * @category Errors

@@ -72,7 +72,7 @@ export type ElementOf<A extends DataArray> = A extends BigInt64Array | BigUint64
   : number;
 
 /**
- * An array of ndarray, numpy-ts or @stdlib/ndarray.
+ * An array of ndarray, numpy-ts or `@stdlib/ndarray`.
  *
  * @category Conversion
  */
@@ -423,7 +423,7 @@ export function tensor<D extends DType>(
 ): TensorInput<ArrayOf<D>>;
 /**
  * Makes a tensor from a number, nested arrays, a typed array or a tensor of another library. Such
- * libraries are ndarray, numpy-ts, @stdlib/ndarray, tfjs and ml-matrix.
+ * libraries are ndarray, numpy-ts, `@stdlib/ndarray`, tfjs and ml-matrix.
  *
  * @param x a number, nested arrays, a typed array, or a tensor of this or another library
  * @param options all have defaults
@@ -433,7 +433,7 @@ export function tensor<D extends DType>(
 export function tensor(x: TensorSource, options?: TensorOptions): TensorInput;
 /**
  * Makes a tensor from a number, nested arrays, a typed array or a tensor of another library. Such
- * libraries are ndarray, numpy-ts, @stdlib/ndarray, tfjs and ml-matrix.
+ * libraries are ndarray, numpy-ts, `@stdlib/ndarray`, tfjs and ml-matrix.
  *
  * A tensor of another library may be a view, with an offset and strides, which may be negative.
  * Nothing is copied if calls can read the elements where they are. The result then has the caller's
