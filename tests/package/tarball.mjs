@@ -158,8 +158,8 @@ async function checkWithPublint(file) {
 }
 
 /**
- * The package is only ESM, and says so. `require` loads it in Node from 20.19 or 22.12, and fails in
- * older ones with an error that names `import`. So attw's finding about that is ignored.
+ * The package is only ESM, and says so. `require` loads it in Node from 20.19 or 22.12, and fails
+ * in older ones with an error that names `import`. So attw's finding about that is ignored.
  */
 async function checkWithAttw(file) {
   const { checkPackage, createPackageFromTarballData } = await import('@arethetypeswrong/core');
