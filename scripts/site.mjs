@@ -53,11 +53,11 @@ async function build() {
   rmSync(out, { recursive: true, force: true });
   await run('node', [join(modules, 'typedoc', 'bin', 'typedoc'), '--options', 'typedoc.json'], {
     cwd: docs,
-    otherwise: 'TypeDoc cannot document the API: see above.',
+    otherwise: 'TypeDoc cannot document the API: correct the comments that it names above.',
   });
   await run('node', [join(modules, 'vitepress', 'bin', 'vitepress.js'), 'build'], {
     cwd: docs,
-    otherwise: 'VitePress cannot build the site: see above. `:line` of a dead link is a page’s.',
+    otherwise: 'VitePress cannot build the site: correct the pages that it names above.',
   });
   await drawPictures();
   copyData();
@@ -69,7 +69,7 @@ async function build() {
   const errors = checkSite(out);
   if (errors.length > 0) {
     console.error(errors.join('\n'));
-    fail(`site: correct the ${errors.length} errors above.`);
+    fail('site: correct the errors above.');
   }
   return pagesIn(out).length;
 }
