@@ -17,7 +17,7 @@ const files = [
 const isText = /\.(cc|h|def|[cm]?js|m?ts|vue|css|cmake|txt|md|json|html|yml)$|^\.ci/;
 const isSkipped = /node_modules|package-lock\.json|^scripts\/banned-words\.mjs$/;
 /** What VitePress, TypeDoc and the bench write. */
-const isWritten = /^docs\/(reference|bench|\.vitepress\/(cache|dist))\//;
+const isWritten = /^docs\/(reference|bench|\.vitepress\/\.temp)\//;
 const columns = 100;
 /** Tables of Markdown may be wide. Tests of errors keep each message whole, for searches. */
 const mayBeLong = /\.md$|^tests\/(js|native)\/|\.json$/;

@@ -15,8 +15,8 @@ const cplusplus = ['src', 'bindings', 'tests', 'examples']
   .filter((folder) => existsSync(folder))
   .flatMap((folder) => readdirSync(folder, { recursive: true }).map((name) => join(folder, name)))
   .filter((name) => /\.(c|cc|h)$/.test(name) && !name.includes('node_modules'));
-const scripts = ['js', 'tests', 'examples', 'scripts', join('docs', '.vitepress')].filter(
-  (folder) => existsSync(folder),
+const scripts = ['js', 'tests', 'examples', 'scripts', 'docs'].filter((folder) =>
+  existsSync(folder),
 );
 const projects = ['js', 'tests', join('tests', 'js')].filter((folder) =>
   existsSync(join(folder, 'tsconfig.json')),
