@@ -32,6 +32,9 @@ const launches = {
 export const launch = (engine) =>
   puppeteer.launch({ ...launches[engine], executablePath: programOf(engine), headless: true });
 
+/** ms until a page counts as dead; a busy machine takes some of them. */
+const patience = 20_000;
+
 export const phone = { width: 390, height: 844 };
 export const desktop = { width: 1280, height: 800 };
 
@@ -83,9 +86,9 @@ export async function openTab(browser, origin, viewport) {
 
 /** Returns what a loaded page says about itself, after Vue has taken it over. */
 export async function look(page) {
-  return page.evaluate(async () => {
+  return page.evaluate(async (patience) => {
     const app = document.querySelector('#app');
-    const end = performance.now() + 5000;
+    const end = performance.now() + patience;
     while (app && !app.__vue_app__ && performance.now() < end)
       await new Promise((resolve) => setTimeout(resolve, 5));
     const { scrollWidth, clientWidth } = document.documentElement;
@@ -95,25 +98,29 @@ export async function look(page) {
       overflow: scrollWidth - clientWidth,
       violations: window.violations,
     };
-  });
+  }, patience);
 }
 
 /** Follows a link to a page of the site as a click does, without loading another document. */
 export async function follow(page, href) {
-  return page.evaluate(async (href) => {
-    const old = document.querySelector('.VPContent h1');
-    const link = Object.assign(document.createElement('a'), { href, textContent: 'link' });
-    document.body.append(link);
-    link.click();
-    link.remove();
-    const end = performance.now() + 5000;
-    while (document.querySelector('.VPContent h1') === old && performance.now() < end)
-      await new Promise((resolve) => setTimeout(resolve, 5));
-    const { scrollWidth, clientWidth } = document.documentElement;
-    return {
-      title: document.querySelector('.VPContent h1')?.innerText ?? '',
-      overflow: scrollWidth - clientWidth,
-      violations: window.violations,
-    };
-  }, href);
+  return page.evaluate(
+    async (href, patience) => {
+      const old = document.querySelector('.VPContent h1');
+      const link = Object.assign(document.createElement('a'), { href, textContent: 'link' });
+      document.body.append(link);
+      link.click();
+      link.remove();
+      const end = performance.now() + patience;
+      while (document.querySelector('.VPContent h1') === old && performance.now() < end)
+        await new Promise((resolve) => setTimeout(resolve, 5));
+      const { scrollWidth, clientWidth } = document.documentElement;
+      return {
+        title: document.querySelector('.VPContent h1')?.innerText ?? '',
+        overflow: scrollWidth - clientWidth,
+        violations: window.violations,
+      };
+    },
+    href,
+    patience,
+  );
 }
