@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { fail, main } from './run.mjs';
 
-export const folder = join('docs', 'lab');
-export const columns = [
+const folder = join('docs', 'lab');
+const columns = [
   ...['date', 'commit', 'machine', 'area', 'shape', 'before', 'after', 'unit', 'kept', 'note'],
 ];
-export const areas = [
+const areas = [
   ...['peers', 'micro-kernel', 'packing', 'blocking', 'GEMV', 'skinny GEMM', 'prefetch', 'streams'],
   ...['epilogue', 'quantized', 'small calls', 'threads', 'size', 'start', 'out-of-core', 'CI'],
   ...['memory', 'layers', '16-bit', 'integers', 'attention', 'compiler'],

@@ -120,11 +120,11 @@ async function runAgainstInstall(source, build) {
 
 /** The programs of the guide and of README.md do what they say. */
 async function testPages() {
+  const { code } = blockOf(page, { language: 'cmake' });
   for (const from of [page, 'README.md']) {
     const source = join(root, 'build', 'page-native');
     rmSync(source, { recursive: true, force: true });
     mkdirSync(source, { recursive: true });
-    const { code } = blockOf(page, { language: 'cmake' });
     writeFileSync(join(source, 'CMakeLists.txt'), code);
     const program = blockOf(from, { language: 'cpp' });
     writeFileSync(join(source, 'main.cc'), program.code);

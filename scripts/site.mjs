@@ -7,6 +7,7 @@ import { join, relative } from 'node:path';
 import { parseArgs } from 'node:util';
 import { startServer } from '../tests/browser/server.mjs';
 import { siteHeaders } from '../tests/site/headers.mjs';
+import { lintLab } from './lint-lab.mjs';
 import { fail, main, root, run } from './run.mjs';
 import { setUp } from './setup.mjs';
 
@@ -49,6 +50,7 @@ function copyData() {
 }
 
 async function build() {
+  lintLab(); // the pages of the lab take its form for granted
   rmSync(join(docs, 'reference'), { recursive: true, force: true });
   rmSync(out, { recursive: true, force: true });
   await run('node', [join(modules, 'typedoc', 'bin', 'typedoc'), '--options', 'typedoc.json'], {

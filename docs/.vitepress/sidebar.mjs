@@ -81,7 +81,6 @@ function titleOf(file) {
 
 function decisions() {
   const folder = join(docs, 'design', 'decisions');
-  if (!existsSync(folder)) return [];
   return readdirSync(folder)
     .filter((name) => /^\d.*\.md$/.test(name))
     .sort()
@@ -131,7 +130,7 @@ const lab = [
     text: 'Lab',
     items: [
       { text: 'About the lab', link: '/lab/' },
-      ...(existsSync(join(docs, 'lab')) ? readdirSync(join(docs, 'lab')) : [])
+      ...readdirSync(join(docs, 'lab'))
         .filter((name) => name.endsWith('.tsv'))
         .sort()
         .reverse()

@@ -90,11 +90,12 @@ async function testFiles(results) {
       .map(([link]) => link)
       .filter((link) => link.startsWith(home));
     if (links.length === 0) refuse(`README.md has no link to ${home}`);
+    const there = pages();
     const errors = links.flatMap((link) => {
       const { pathname, hash } = new URL(link);
       const path = decodeURIComponent(pathname.slice(new URL(home).pathname.length));
       const file = path === '' || path.endsWith('/') ? `${path}index.html` : path;
-      if (!pages().has(file)) return [`${link}: there is no ${file}`];
+      if (!there.has(file)) return [`${link}: there is no ${file}`];
       const text = readFileSync(join(site, file), 'utf8');
       return hash === '' || text.includes(`id="${decodeURIComponent(hash.slice(1))}"`)
         ? []

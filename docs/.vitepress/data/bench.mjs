@@ -125,28 +125,28 @@ const versionsText = (versions = {}) =>
     .map(([name, version]) => `${libraryOf(name)} ${version}`)
     .join(', ');
 
-const read = (name) => JSON.parse(readFileSync(join(folder, name), 'utf8'));
+/** A file of docs/bench/; undefined if it is not there. */
+function read(name) {
+  const file = join(folder, name);
+  return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : undefined;
+}
+
+/** The results of a run, and its start-up times; each undefined if the run has none. */
+export const resultsOf = (id) => read(`${id}.json`);
+const startTimesOf = (id) => read(`${id}-start.json`);
 
 /** Every run, the newest first: { id, title }. `id` is the name of its file. */
 export function listRuns() {
-  if (!existsSync(folder)) return [];
   return readdirSync(folder)
     .filter((name) => name.endsWith('.json'))
     .map((name) => name.replace(/(-start)?\.json$/, ''))
     .filter((id, i, all) => all.indexOf(id) === i)
     .map((id) => {
-      const { date } = existsSync(join(folder, `${id}.json`))
-        ? read(`${id}.json`)
-        : read(`${id}-start.json`);
+      const { date } = resultsOf(id) ?? startTimesOf(id);
       // '2026-11-24-zen4' -> '2026-11-24, zen4'
       return { id, date, title: id.replace(/^(\d{4}-\d\d-\d\d)-/, '$1, ') };
     })
     .sort((a, b) => b.date.localeCompare(a.date));
-}
-
-/** The results themselves, for the picture of the sweep; undefined if the run has none. */
-export function resultsOf(id) {
-  return existsSync(join(folder, `${id}.json`)) ? read(`${id}.json`) : undefined;
 }
 
 export const hasSweep = (results) =>
@@ -156,7 +156,8 @@ export const hasSweep = (results) =>
 export function loadRuns() {
   return listRuns().map(({ id, title }) => {
     const results = resultsOf(id);
-    const start = existsSync(join(folder, `${id}-start.json`)) && startOf(read(`${id}-start.json`));
+    const times = startTimesOf(id);
+    const start = times && startOf(times);
     if (!results) return { id, title, start };
     const cases = results.cases
       .filter(({ name }) => !/^(sweep|cliff) /.test(name))
@@ -173,7 +174,7 @@ export function loadRuns() {
       cases,
       ...(cases.some(({ best }) => best) && { chart: barsOf(cases) }),
       sweep: hasSweep(results),
-      start: start || undefined,
+      start,
     };
   });
 }
@@ -200,7 +201,7 @@ export function loadHome() {
     const results = resultsOf(id);
     const found = onHome.map((name) => results?.cases.find((each) => each.name === name));
     if (!found.every(Boolean)) continue;
-    const start = existsSync(join(folder, `${id}-start.json`)) && read(`${id}-start.json`);
+    const times = startTimesOf(id);
     return {
       id,
       date: results.date.slice(0, 10),
@@ -214,7 +215,7 @@ export function loadHome() {
           return best ? rateText(rateOf(best)) : '';
         }),
       })),
-      starts: start ? startsOf(start) : [],
+      starts: times ? startsOf(times) : [],
     };
   }
   return undefined;
