@@ -25,11 +25,12 @@ export const npmFolders = {
   runtimes: join('tests', 'package', 'runtimes'),
   arm64: join('tests', 'arm64', 'node'),
   site: 'docs',
+  demo: join('examples', 'demo'),
 };
 
 /**
  * @param needs any of 'wasm', 'native', 'clang', 'fuzz', 'lint', 'chromium', 'firefox', 'webkit',
- *   'package', 'runtimes', 'arm64', 'site'. The project's npm packages are always set up.
+ *   'package', 'runtimes', 'arm64', 'site', 'demo'. The project's npm packages are always set up.
  */
 export async function setUp(...needs) {
   const folders = Object.keys(npmFolders).flatMap((need) =>

@@ -4,22 +4,36 @@
 // nothing is timed before that. One timing has as many calls as fill sampleMs, so that neither the
 // clock nor one `await` affects it. A contestant that takes more than `slow` times as long as the
 // fastest is timed only in every fourth round, so that the others need not wait for it.
-const usual = { warmUpMs: 600, warmUpCalls: 8, sampleMs: 8, raceMs: 2500, minRounds: 12, slow: 6 };
+const usual = {
+  warmUpMs: 600,
+  warmUpCalls: 8,
+  sampleMs: 8,
+  raceMs: 2500,
+  minRounds: 12,
+  slow: 6,
+  goOn: () => true,
+};
 
 /**
  * @param contestants each with run(times), which may be asynchronous
- * @param options those of `usual` that differ
- * @returns milliseconds per call of each, { best, median }
+ * @param options those of `usual` that differ. `goOn` is awaited before each timing; if it returns
+ *   false, the race ends
+ * @returns milliseconds per call of each, { best, median }; undefined if `goOn` ended the race
  */
 export async function race(contestants, options = {}) {
-  const { warmUpMs, warmUpCalls, sampleMs, raceMs, minRounds, slow } = { ...usual, ...options };
+  const { warmUpMs, warmUpCalls, sampleMs, raceMs, minRounds, slow, goOn } = {
+    ...usual,
+    ...options,
+  };
   const runners = [];
   for (const { run } of contestants) {
     const start = performance.now();
     const elapsed = () => performance.now() - start;
     let calls = 0;
-    for (; elapsed() < warmUpMs || (calls < warmUpCalls && elapsed() < 4 * warmUpMs); ++calls)
+    for (; elapsed() < warmUpMs || (calls < warmUpCalls && elapsed() < 4 * warmUpMs); ++calls) {
+      if (!(await goOn())) return undefined;
       await run(1);
+    }
     const perCall = await timeOf(run, Math.max(1, calls >> 3));
     runners.push({ run, perCall, times: Math.max(1, Math.round(sampleMs / perCall)), samples: [] });
   }
@@ -35,6 +49,7 @@ export async function race(contestants, options = {}) {
     const entrants = round % 4 === 0 ? runners : usualRunners;
     for (let i = 0; i < entrants.length; ++i) {
       const { run, times, samples } = entrants[(round + i) % entrants.length];
+      if (!(await goOn())) return undefined;
       samples.push(await timeOf(run, times));
     }
   }

@@ -37,8 +37,9 @@ const servers = new Map(); // by origin
  *   fits counts
  * @param files path -> text or bytes
  * @param headers of every response; without `cache-control` browsers ask for every file again
+ * @param port 0 for a free one
  */
-export async function startServer({ folders = {}, files = {}, headers = {} }) {
+export async function startServer({ folders = {}, files = {}, headers = {}, port = 0 }) {
   const prefixes = Object.keys(folders).sort((a, b) => b.length - a.length);
 
   async function contentOf(path) {
@@ -81,7 +82,7 @@ export async function startServer({ folders = {}, files = {}, headers = {} }) {
   }
 
   await new Promise((resolve, reject) =>
-    server.once('error', reject).listen(0, '127.0.0.1', resolve),
+    server.once('error', reject).listen(port, '127.0.0.1', resolve),
   );
   const origin = `http://127.0.0.1:${server.address().port}`;
   servers.set(origin, page);

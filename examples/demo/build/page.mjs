@@ -1,0 +1,77 @@
+// Assembles index.html at build time:
+//   %SECTION NAME%                     the file sections/NAME.html
+//   %SITE%                             where the pages of the guide are
+//   <pre data-code="FILE#NAME"></pre>  the lines of a file between `// #region NAME` and
+//                                      `// #endregion`, highlighted. Paths start at examples/
+import { readFileSync } from 'node:fs';
+import { extname, join, resolve } from 'node:path';
+import { transformerStyleToClass } from '@shikijs/transformers';
+import { codeToHtml } from 'shiki';
+
+const demo = resolve(import.meta.dirname, '..');
+const examples = resolve(demo, '..');
+const languages = { '.ts': 'ts', '.mjs': 'js' };
+
+/** Where the colours of code are. The policy forbids style elements. */
+const codeStyles = 'assets/code.css';
+
+/** Two plugins: index.html must have its sections before Vite reads it. */
+export function page({ site }) {
+  let styles = '';
+  return [
+    {
+      name: 'page',
+      transformIndexHtml: {
+        order: 'pre',
+        async handler(html) {
+          const whole = html
+            .replace(/^ *%SECTION ([\w-]+)%\n/gm, (_, name) =>
+              readFileSync(join(demo, 'sections', `${name}.html`), 'utf8'),
+            )
+            .replaceAll('%SITE%', site);
+          const shown = await showCode(whole);
+          styles = shown.styles;
+          return shown.html;
+        },
+      },
+      generateBundle() {
+        this.emitFile({ type: 'asset', fileName: codeStyles, source: styles });
+      },
+    },
+    {
+      name: 'page-styles',
+      transformIndexHtml: {
+        order: 'post',
+        handler: () => [
+          { tag: 'link', attrs: { rel: 'stylesheet', href: `./${codeStyles}` }, injectTo: 'head' },
+        ],
+      },
+    },
+  ];
+}
+
+/** The lines of a region, without the indentation that they share. */
+export function readRegion(file, name) {
+  const lines = readFileSync(join(examples, file), 'utf8').split('\n');
+  const first = lines.findIndex((line) => line.trim() === `// #region ${name}`);
+  const length = lines.slice(first + 1).findIndex((line) => line.trim() === '// #endregion');
+  if (first < 0 || length < 0) throw new Error(`examples/${file} has no region ${name}`);
+  const found = lines.slice(first + 1, first + 1 + length);
+  const indents = found.filter((line) => line.trim()).map((line) => line.search(/\S/));
+  return found.map((line) => line.slice(Math.min(...indents))).join('\n');
+}
+
+async function showCode(html) {
+  // The policy forbids style attributes, so colours become classes.
+  const toClass = transformerStyleToClass({ classPrefix: 'c-' });
+  let result = html;
+  for (const [found, file, name] of html.matchAll(/<pre data-code="([^"#]+)#([\w-]+)"><\/pre>/g)) {
+    const code = await codeToHtml(readRegion(file, name), {
+      lang: languages[extname(file)],
+      themes: { light: 'github-light', dark: 'github-dark' },
+      transformers: [toClass],
+    });
+    result = result.replace(found, () => code);
+  }
+  return { html: result, styles: toClass.getCSS() };
+}

@@ -1,0 +1,2 @@
+/** attention */
+export {};

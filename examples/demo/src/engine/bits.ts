@@ -1,0 +1,2 @@
+/** bits */
+export {};

@@ -1,0 +1,2 @@
+/** digit */
+export {};

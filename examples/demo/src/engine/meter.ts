@@ -1,0 +1,95 @@
+/** The meter: how fast some products are here. */
+import { race } from '../../../../tests/bench/turns.mjs';
+import { instance } from './instance.ts';
+import { paced } from './pace.ts';
+import { peers } from './peers.ts';
+import { type Contestant, type Product, wgemmOn } from './product.ts';
+import type { Report } from './report.ts';
+
+/** What wgemm runs on here. */
+export interface Facts {
+  version: string;
+  build: string;
+  threads: number;
+  why: string;
+  isIsolated: boolean;
+  processors: number;
+}
+
+export interface MeterRow {
+  id: string;
+  title: string;
+  unit: 'GOP/s' | 'GB/s';
+  /** By the name of the contestant. */
+  figures: Record<string, number>;
+}
+
+const square = { m: 512, n: 512, k: 512, transA: false, transB: false };
+
+/** The products, the largest figure of the page first. */
+const rows: { id: string; title: string; product: Product }[] = [
+  { id: 'float32', title: 'float32, 512 x 512 x 512', product: { ...square, dtype: 'float32' } },
+  { id: 'int8', title: 'uint8 x int8, 512 x 512 x 512', product: { ...square, dtype: 'int8' } },
+  { id: 'bfloat16', title: 'bfloat16, 512 x 512 x 512', product: { ...square, dtype: 'bfloat16' } },
+  {
+    id: 'gemv',
+    title: 'float32 GEMV, 1 x 4096 x 4096',
+    product: { ...square, m: 1, n: 4096, k: 4096, dtype: 'float32' },
+  },
+];
+
+/** Resolves when the engine answers. */
+export const hello = (): boolean => true;
+
+export async function facts(): Promise<Facts> {
+  const { info } = await instance();
+  return {
+    version: info.version,
+    build: info.build,
+    threads: info.threads,
+    why: info.why,
+    isIsolated: globalThis.crossOriginIsolated === true,
+    processors: navigator.hardwareConcurrency,
+  };
+}
+
+/** Measures each row, and reports it when it is done. */
+export async function measure(report: Report<MeterRow>): Promise<MeterRow[] | undefined> {
+  const wg = await instance();
+  const done: MeterRow[] = [];
+  for (const [i, { id, title, product }] of rows.entries()) {
+    const contestants: Contestant[] = [wgemmOn(wg, product)];
+    for (const peer of peers()) contestants.push(...(await prepared(peer, product)));
+    try {
+      const fraction = () => (i + 0.5) / rows.length;
+      const times = await race(contestants, {
+        warmUpMs: 150,
+        warmUpCalls: 4,
+        sampleMs: 12,
+        raceMs: 300 * contestants.length,
+        minRounds: 6,
+        goOn: paced(report, fraction),
+      });
+      if (!times) return undefined;
+      const isGemv = product.m === 1;
+      const work = isGemv ? 4 * product.n * product.k : 2 * product.m * product.n * product.k;
+      const row: MeterRow = { id, title, unit: isGemv ? 'GB/s' : 'GOP/s', figures: {} };
+      contestants.forEach(({ name }, at) => {
+        row.figures[name] = work / times[at]!.best / 1e6;
+      });
+      done.push(row);
+      if (!(await report((i + 1) / rows.length, row))) return undefined;
+    } finally {
+      for (const contestant of contestants) contestant.dispose();
+    }
+  }
+  return done;
+}
+
+async function prepared(
+  peer: { prepare(product: Product): Promise<Contestant | undefined> },
+  product: Product,
+): Promise<Contestant[]> {
+  const contestant = await peer.prepare(product);
+  return contestant ? [contestant] : [];
+}

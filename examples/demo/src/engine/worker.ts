@@ -1,0 +1,5 @@
+/** The worker that computes. */
+import { expose } from 'comlink';
+import { engine } from './engine.ts';
+
+expose(engine);

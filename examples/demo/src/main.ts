@@ -1,0 +1,50 @@
+/** Starts the engine, and each part of the page when the visitor comes near it. */
+import { connect, type Engine } from './page/connect.ts';
+import { find } from './page/dom.ts';
+import { showProblem } from './page/job.ts';
+
+interface Part {
+  start(section: HTMLElement, engine: Engine): void | Promise<void>;
+}
+
+const parts: Record<string, () => Promise<Part>> = {
+  meter: () => import('./parts/meter.ts'),
+  size: () => import('./parts/size.ts'),
+  digit: () => import('./parts/digit.ts'),
+  find: () => import('./parts/find.ts'),
+  attention: () => import('./parts/attention.ts'),
+  bits: () => import('./parts/bits.ts'),
+};
+
+async function begin(): Promise<void> {
+  const { engine, lack } = await connect();
+  if (lack) {
+    const notice = find(document, '#lack');
+    notice.textContent = `${lack}, so this page computes everything itself, and may not respond meanwhile.`;
+    notice.hidden = false;
+  }
+  const observer = new IntersectionObserver(
+    (entries) => {
+      for (const { target, isIntersecting } of entries) {
+        if (!isIntersecting) continue;
+        observer.unobserve(target);
+        void startPart(target as HTMLElement, engine);
+      }
+    },
+    { rootMargin: '300px' },
+  );
+  for (const id of Object.keys(parts)) observer.observe(find(document, `#${id}`));
+}
+
+async function startPart(section: HTMLElement, engine: Engine): Promise<void> {
+  try {
+    const { start } = await parts[section.id]!();
+    await start(section, engine);
+    section.dataset.started = '';
+  } catch (error) {
+    showProblem(section, error);
+  }
+}
+
+// The page is painted before anything else is fetched.
+requestAnimationFrame(() => setTimeout(() => void begin()));

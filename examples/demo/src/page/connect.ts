@@ -1,0 +1,43 @@
+/** Starts the engine. */
+import { expose, type Remote, wrap } from 'comlink';
+import type { EngineMethods } from '../engine/engine.ts';
+
+/** The engine, as the page sees it: its methods return promises. */
+export type Engine = Remote<EngineMethods>;
+
+export interface Connection {
+  engine: Engine;
+  /** Why the engine computes in the page and not in a worker; '' if it is in a worker. */
+  lack: string;
+}
+
+/**
+ * Starts the engine in a worker. If there are no workers, starts it in the page, behind a
+ * MessageChannel: the parts call it in the same way.
+ */
+export async function connect(): Promise<Connection> {
+  let lack = 'This browser has no workers';
+  if (typeof Worker === 'function') {
+    try {
+      return { engine: await inWorker(), lack: '' };
+    } catch (error) {
+      lack = `The worker did not start (${error instanceof Error ? error.message : String(error)})`;
+    }
+  }
+  const { engine } = await import('../engine/engine.ts');
+  const { port1, port2 } = new MessageChannel();
+  expose(engine, port1);
+  return { engine: wrap<EngineMethods>(port2), lack };
+}
+
+function inWorker(): Promise<Engine> {
+  return new Promise((resolve, reject) => {
+    const worker = new Worker(new URL('../engine/worker.ts', import.meta.url), { type: 'module' });
+    worker.addEventListener('error', (event) => {
+      // An error of the script that the worker loads has no message.
+      reject(new Error(event.message || 'its script does not load'));
+    });
+    const engine = wrap<EngineMethods>(worker);
+    void engine.hello().then(() => resolve(engine), reject);
+  });
+}

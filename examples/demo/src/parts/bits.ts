@@ -1,0 +1,5 @@
+import type { Engine } from '../page/connect.ts';
+
+export function start(_section: HTMLElement, _engine: Engine): void {
+  // to be written
+}

@@ -1,0 +1,185 @@
+/** The meter: a needle, a table, the peers, and the results as Markdown. */
+import type { Facts, MeterRow } from '../engine/meter.ts';
+import type { PeerFacts, PeerName } from '../engine/peers.ts';
+import type { Engine } from '../page/connect.ts';
+import { find, make } from '../page/dom.ts';
+import { browserName } from '../page/browser.ts';
+import { copyText } from '../page/clipboard.ts';
+import { bytes, duration, figure } from '../page/format.ts';
+import { idle } from '../page/idle.ts';
+import { runJob, showProblem } from '../page/job.ts';
+
+/** Columns of the table after wgemm's: titles of peers. */
+const peers: PeerFacts[] = [];
+
+export async function start(section: HTMLElement, engine: Engine): Promise<void> {
+  const buttons = ['again', 'tfjs', 'ort', 'copy'].map((name) =>
+    find<HTMLButtonElement>(section, `#meter-${name}`),
+  );
+  const [again, tfjs, ort, copy] = buttons as [
+    HTMLButtonElement,
+    HTMLButtonElement,
+    HTMLButtonElement,
+    HTMLButtonElement,
+  ];
+  drawTicks(section, scaleFor(0));
+  await idle(1000);
+  let facts: Facts;
+  try {
+    facts = await engine.facts();
+  } catch (error) {
+    showProblem(section, error);
+    return;
+  }
+  find(section, '#meter-why').textContent = words(facts);
+  let rows: MeterRow[] = [];
+
+  const isBusy = (busy: boolean) => {
+    for (const button of buttons) button.disabled = busy;
+    for (const { name } of peers) (name === 'tfjs' ? tfjs : ort).disabled = true;
+    copy.disabled = busy || rows.length === 0;
+  };
+  const measure = async () => {
+    isBusy(true);
+    rows = [];
+    showRows(section, rows);
+    await runJob<unknown, MeterRow>(
+      section,
+      'Measuring',
+      (report) => engine.measure(report),
+      (row) => {
+        rows.push(row);
+        showRows(section, rows);
+      },
+    );
+    isBusy(false);
+  };
+  const compare = async (name: PeerName, title: string) => {
+    isBusy(true);
+    const status = find(section, '#meter-peers');
+    status.textContent = `Fetching ${title} ...`;
+    try {
+      peers.push(await engine.fetchPeer(name, facts.threads));
+      status.textContent = peers.map(sentenceOf).join(' ');
+      await measure();
+    } catch (error) {
+      status.textContent = `${title} does not start here: ${(error as Error).message}`;
+    }
+    isBusy(false);
+  };
+  again.addEventListener('click', () => void measure());
+  tfjs.addEventListener('click', () => void compare('tfjs', 'tfjs'));
+  ort.addEventListener('click', () => void compare('ort', 'ONNX Runtime Web'));
+  copy.addEventListener('click', () => void copyResults(section, facts, rows));
+  await measure();
+}
+
+const names = (): string[] => ['wgemm', ...peers.map(({ title }) => title)];
+
+const sentenceOf = ({ title, version, bytes: count, ms, threads }: PeerFacts): string =>
+  `${title} ${version} took ${duration(ms / 1000)} to start` +
+  `${count > 0 ? `, and ${bytes(count)}` : ''}; it runs on ${threadsOf(threads)}.`;
+
+const threadsOf = (threads: number) => (threads === 1 ? '1 thread' : `${threads} threads`);
+
+/** `info.why`, and the facts beside it, as sentences. */
+const words = ({ version, build, threads, why, processors }: Facts): string =>
+  `wgemm ${version} runs its build ${build} on ${threadsOf(threads)} of ${processors} logical ` +
+  `processors. Why: ${why}.`;
+
+// --- the needle ----------------------------------------------------------------------------------
+
+/** The end of the scale: the first of 50, 100, 200, 500 ... above the figure. */
+function scaleFor(value: number): number {
+  for (let decade = 10; ; decade *= 10)
+    for (const step of [2, 5, 10])
+      if (step * decade > value && step * decade >= 50) return step * decade;
+}
+
+function showFigure(section: HTMLElement, value: number): void {
+  const scale = scaleFor(value);
+  drawTicks(section, scale);
+  const part = value / scale;
+  find(section, '#meter-figure').textContent = figure(value);
+  const gauge = find(section, '.gauge');
+  gauge.style.setProperty('--turn', `${180 * part - 90}deg`);
+  gauge.style.setProperty('--part', `${100 * part}`);
+}
+
+function drawTicks(section: HTMLElement, scale: number): void {
+  const ticks = section.querySelector('.gauge-ticks')!;
+  const count = 5;
+  ticks.replaceChildren(
+    ...Array.from({ length: count + 1 }, (_, i) => {
+      const angle = Math.PI * (1 - i / count);
+      const text = document.createElementNS('http://www.w3.org/2000/svg', 'text');
+      text.setAttribute('x', (120 + 78 * Math.cos(angle)).toFixed(1));
+      text.setAttribute('y', (124 - 78 * Math.sin(angle)).toFixed(1));
+      text.textContent = String((scale * i) / count);
+      return text;
+    }),
+  );
+}
+
+// --- the table -----------------------------------------------------------------------------------
+
+function showRows(section: HTMLElement, rows: MeterRow[]): void {
+  const table = find(section, '#meter-table');
+  const head = make('tr');
+  for (const name of ['product', ...names()]) {
+    const cell = make('th', name);
+    cell.scope = 'col';
+    head.append(cell);
+  }
+  find(table, 'thead').replaceChildren(head);
+  find(table, 'tbody').replaceChildren(
+    ...rows.map(({ id, title, unit, figures }) => {
+      const line = make('tr');
+      line.dataset.id = id;
+      const first = make('th', title);
+      first.scope = 'row';
+      line.append(first, ...names().map((name) => make('td', cellOf(figures[name], unit))));
+      return line;
+    }),
+  );
+  const first = rows.find(({ id }) => id === 'float32');
+  if (first) showFigure(section, first.figures.wgemm!);
+}
+
+const cellOf = (value: number | undefined, unit: string) =>
+  value === undefined ? '-' : `${figure(value)} ${unit}`;
+
+// --- the clipboard -------------------------------------------------------------------------------
+
+/** The results as a table in Markdown, with what they depend on. */
+function markdownOf({ version, build, threads }: Facts, rows: MeterRow[]): string {
+  const date = new Date().toISOString().slice(0, 10);
+  const line = (cells: string[]) => `| ${cells.join(' | ')} |`;
+  return [
+    `wgemm ${version}, build ${build}, ${threadsOf(threads)}, ${browserName()}, ${date}` +
+      peers
+        .map(({ title, version, threads: count }) => `; ${title} ${version}, ${threadsOf(count)}`)
+        .join(''),
+    '',
+    line(['product', ...names()]),
+    line(['---', ...names().map(() => '---:')]),
+    ...rows.map(({ title, unit, figures }) =>
+      line([title, ...names().map((name) => cellOf(figures[name], unit))]),
+    ),
+    '',
+  ].join('\n');
+}
+
+async function copyResults(section: HTMLElement, facts: Facts, rows: MeterRow[]): Promise<void> {
+  const text = markdownOf(facts, rows);
+  const details = find<HTMLDetailsElement>(section, '#meter-text');
+  const area = find<HTMLTextAreaElement>(details, 'textarea');
+  details.hidden = false;
+  area.value = text;
+  const isCopied = await copyText(text);
+  if (!isCopied) details.open = true;
+  find(section, '#meter-copied').textContent = isCopied
+    ? 'Copied.'
+    : 'This browser does not let the page copy: select the text below.';
+  if (!isCopied) area.select();
+}

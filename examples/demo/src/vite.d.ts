@@ -1,0 +1,16 @@
+/// <reference types="vite/client" />
+
+declare module 'virtual:models' {
+  /** Models as base64, by type and transposes: 'float32 0 1'. */
+  const models: Record<string, string>;
+  export default models;
+}
+
+declare module 'onnxruntime-web/ort-wasm-simd-threaded.mjs?url' {
+  const url: string;
+  export default url;
+}
+declare module 'onnxruntime-web/ort-wasm-simd-threaded.wasm?url' {
+  const url: string;
+  export default url;
+}

@@ -1,0 +1,27 @@
+// Builds the demo. scripts/demo.mjs sets DEMO_OUT, the folder to write, and DEMO_SITE, where the
+// pages of the guide are.
+import { join } from 'node:path';
+import { defineConfig } from 'vite';
+import { digits } from './build/digits.mjs';
+import { models } from './build/models.mjs';
+import { page } from './build/page.mjs';
+
+const site = process.env.DEMO_SITE ?? '..';
+
+export default defineConfig({
+  root: import.meta.dirname,
+  base: './', // it works from any folder
+  cacheDir: join(import.meta.dirname, '..', '..', 'build', 'demo-cache'),
+  // The examples that the demo imports are outside its folder, where nothing is installed.
+  resolve: { dedupe: ['wgemm'] },
+  plugins: [page({ site }), digits(), models()],
+  worker: { format: 'es', plugins: () => [digits(), models()] },
+  build: {
+    outDir: process.env.DEMO_OUT ?? join(import.meta.dirname, '..', '..', 'build', 'demo'),
+    emptyOutDir: true,
+    target: 'es2022',
+    assetsInlineLimit: 0, // the policy allows only files
+    modulePreload: { polyfill: false },
+    chunkSizeWarningLimit: 1000, // kB; the peers are that large
+  },
+});

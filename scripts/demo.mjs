@@ -1,0 +1,75 @@
+// Builds the demo of examples/demo/ with the package as a user installs it: from the tarball.
+//   npm run demo              builds it into build/demo/ and serves it
+//     --port 8080             the port; without it, a free one
+//     --no-isolation          without the headers that threads need
+import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { parseArgs } from 'node:util';
+import { demoHeaders } from '../tests/demo/headers.mjs';
+import { fail, main, root, run } from './run.mjs';
+import { npmFolders, setUp } from './setup.mjs';
+
+const folder = join(root, npmFolders.demo);
+
+/** Installs the tarball of the package for the demo, as a user does. */
+async function installPackage() {
+  const packed = join(root, 'build', 'demo-package');
+  rmSync(packed, { recursive: true, force: true });
+  mkdirSync(packed, { recursive: true });
+  await run('npm', ['pack', '--silent', '--pack-destination', packed], {
+    quiet: true,
+    otherwise: 'npm cannot pack the package: see its messages above.',
+  });
+  const [tarball] = readdirSync(packed);
+  await run(
+    'npm',
+    ['install', '--no-save', '--offline', '--no-audit', '--no-fund', join(packed, tarball)],
+    { cwd: folder, quiet: true, otherwise: 'npm cannot install the tarball: see above.' },
+  );
+}
+
+/**
+ * Builds the demo. dist/ must be there.
+ *
+ * @param out the folder to write
+ * @param site where the pages of the guide are: an address, or a path from the demo
+ */
+export async function buildDemo({ out, site }) {
+  await setUp('demo');
+  await installPackage();
+  await run('node', [join(folder, 'node_modules', 'vite', 'bin', 'vite.js'), 'build'], {
+    cwd: folder,
+    quiet: true,
+    env: { DEMO_OUT: out, DEMO_SITE: site },
+    otherwise: 'Vite cannot build the demo: correct what it names above.',
+  });
+}
+
+function readArguments() {
+  try {
+    return parseArgs({
+      options: {
+        port: { type: 'string', default: '0' },
+        'no-isolation': { type: 'boolean', default: false },
+      },
+    }).values;
+  } catch ({ message }) {
+    fail(`demo: ${message}`);
+  }
+}
+
+if (import.meta.filename === process.argv[1]) {
+  await main(async () => {
+    const options = readArguments();
+    const { homepage } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+    const out = join(root, 'build', 'demo');
+    await buildDemo({ out, site: homepage.replace(/\/$/, '') });
+    const { startServer } = await import('../tests/browser/server.mjs');
+    const server = await startServer({
+      folders: { '/': out },
+      headers: demoHeaders({ isIsolated: !options['no-isolation'] }),
+      port: Number(options.port),
+    });
+    console.log(`demo: ${relative('', out)}, at ${server.url('/')} (Ctrl+C ends it)`);
+  });
+}
