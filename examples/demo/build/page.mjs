@@ -1,5 +1,5 @@
 // Assembles index.html at build time:
-//   %SECTION NAME%                     the file sections/NAME.html
+//   <!-- section NAME -->              the file sections/NAME.html
 //   %SITE%                             where the pages of the guide are
 //   <pre data-code="FILE#NAME"></pre>  the lines of a file between `// #region NAME` and
 //                                      `// #endregion`, highlighted. Paths start at examples/
@@ -25,7 +25,7 @@ export function page({ site }) {
         order: 'pre',
         async handler(html) {
           const whole = html
-            .replace(/^ *%SECTION ([\w-]+)%\n/gm, (_, name) =>
+            .replace(/^ *<!-- section ([\w-]+) -->\n/gm, (_, name) =>
               readFileSync(join(demo, 'sections', `${name}.html`), 'utf8'),
             )
             .replaceAll('%SITE%', site);
