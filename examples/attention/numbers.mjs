@@ -1,4 +1,4 @@
-// Numbers for the example: bfloat16, softmax.
+// Numbers for the example: bfloat16, softmax, differences.
 
 /** The upper halves of float32, rounded to nearest even. For finite numbers. */
 export function toBfloat16(values) {
@@ -24,4 +24,15 @@ export function softmax(scores, columns) {
     for (let i = start; i < end; ++i) sum += scores[i] = Math.exp(scores[i] - highest);
     for (let i = start; i < end; ++i) scores[i] /= sum;
   }
+}
+
+/** The largest difference, relative to the largest magnitude. */
+export function difference(a, b) {
+  let largest = 0;
+  let magnitude = 0;
+  b.forEach((value, i) => {
+    largest = Math.max(largest, Math.abs(a[i] - value));
+    magnitude = Math.max(magnitude, Math.abs(value));
+  });
+  return largest / magnitude;
 }

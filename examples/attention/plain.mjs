@@ -1,7 +1,8 @@
 // The same attention in plain JavaScript, as one would write it without a library.
 import { softmax } from './numbers.mjs';
 
-export function attentionInJavaScript(x, weights, biases, { tokens, heads, width }) {
+/** @param sizes `shares`, if given, gets those of all heads: [heads, tokens, tokens] */
+export function attentionInJavaScript(x, weights, biases, { tokens, heads, width, shares }) {
   const size = heads * width;
   const project = (input, w, addend) => {
     const y = new Float32Array(tokens * size);
@@ -27,6 +28,7 @@ export function attentionInJavaScript(x, weights, biases, { tokens, heads, width
         scores[j] = sum / Math.sqrt(width);
       }
       softmax(scores, tokens);
+      shares?.set(scores, (head * tokens + i) * tokens);
       for (let j = 0; j < tokens; ++j) {
         for (let c = 0; c < width; ++c)
           context[at + c] += scores[j] * v[j * size + head * width + c];

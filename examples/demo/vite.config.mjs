@@ -15,7 +15,11 @@ export default defineConfig({
   // The examples that the demo imports are outside its folder, where nothing is installed.
   resolve: { dedupe: ['wgemm'] },
   plugins: [page({ site }), digits(), models()],
-  worker: { format: 'es', plugins: () => [digits(), models()] },
+  worker: {
+    format: 'es',
+    plugins: () => [digits(), models()],
+    rolldownOptions: { output: { legalComments: 'none' } }, // as in the page's own scripts
+  },
   build: {
     outDir: process.env.DEMO_OUT ?? join(import.meta.dirname, '..', '..', 'build', 'demo'),
     emptyOutDir: true,

@@ -4,7 +4,7 @@ import { find } from './page/dom.ts';
 import { showProblem } from './page/job.ts';
 
 interface Part {
-  start(section: HTMLElement, engine: Engine): void | Promise<void>;
+  start: (section: HTMLElement, engine: Engine) => void | Promise<void>;
 }
 
 const parts: Record<string, () => Promise<Part>> = {
@@ -16,13 +16,20 @@ const parts: Record<string, () => Promise<Part>> = {
   bits: () => import('./parts/bits.ts'),
 };
 
+function tell(sentence: string): void {
+  const notice = find(document, '#lack');
+  notice.textContent = sentence;
+  notice.hidden = false;
+}
+
 async function begin(): Promise<void> {
-  const { engine, lack } = await connect();
-  if (lack) {
-    const notice = find(document, '#lack');
-    notice.textContent = `${lack}, so this page computes everything itself, and may not respond meanwhile.`;
-    notice.hidden = false;
-  }
+  const { engine, lack } = await connect((why) =>
+    tell(`The worker that computes has ended (${why}). Load the page again.`),
+  );
+  if (lack) tell(`${lack}, so the page computes everything itself, and may not respond meanwhile.`);
+  const section = (id: string) => find(document, `#${id}`);
+  // First the meter, alone: other work would slow down what it measures.
+  await startPart(section('meter'), engine);
   const observer = new IntersectionObserver(
     (entries) => {
       for (const { target, isIntersecting } of entries) {
@@ -33,7 +40,7 @@ async function begin(): Promise<void> {
     },
     { rootMargin: '300px' },
   );
-  for (const id of Object.keys(parts)) observer.observe(find(document, `#${id}`));
+  for (const id of Object.keys(parts)) if (id !== 'meter') observer.observe(section(id));
 }
 
 async function startPart(section: HTMLElement, engine: Engine): Promise<void> {

@@ -6,10 +6,6 @@ declare module 'virtual:models' {
   export default models;
 }
 
-declare module 'onnxruntime-web/ort-wasm-simd-threaded.mjs?url' {
-  const url: string;
-  export default url;
-}
 declare module 'onnxruntime-web/ort-wasm-simd-threaded.wasm?url' {
   const url: string;
   export default url;

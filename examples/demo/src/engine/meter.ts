@@ -1,10 +1,11 @@
 /** The meter: how fast some products are here. */
 import { race } from '../../../../tests/bench/turns.mjs';
-import { instance } from './instance.ts';
+import { instance, singleThreaded } from './instance.ts';
 import { paced } from './pace.ts';
 import { peers } from './peers.ts';
 import { type Contestant, type Product, wgemmOn } from './product.ts';
 import type { Report } from './report.ts';
+import { inTurn } from './turn.ts';
 
 /** What wgemm runs on here. */
 export interface Facts {
@@ -20,7 +21,7 @@ export interface MeterRow {
   id: string;
   title: string;
   unit: 'GOP/s' | 'GB/s';
-  /** By the name of the contestant. */
+  /** By the name of the contestant, in the order of the columns. */
   figures: Record<string, number>;
 }
 
@@ -53,22 +54,25 @@ export async function facts(): Promise<Facts> {
   };
 }
 
-/** Measures each row, and reports it when it is done. */
-export async function measure(report: Report<MeterRow>): Promise<MeterRow[] | undefined> {
-  const wg = await instance();
+/** Measures each row, and reports it when it is done. Undefined if it was cancelled. */
+export const measure = (report: Report<MeterRow>): Promise<MeterRow[] | undefined> =>
+  inTurn(
+    () => measureRows(report),
+    () => report(0),
+  );
+
+async function measureRows(report: Report<MeterRow>): Promise<MeterRow[] | undefined> {
   const done: MeterRow[] = [];
   for (const [i, { id, title, product }] of rows.entries()) {
-    const contestants: Contestant[] = [wgemmOn(wg, product)];
-    for (const peer of peers()) contestants.push(...(await prepared(peer, product)));
+    const contestants = await contestantsOf(product);
     try {
-      const fraction = () => (i + 0.5) / rows.length;
       const times = await race(contestants, {
         warmUpMs: 150,
         warmUpCalls: 4,
         sampleMs: 12,
         raceMs: 300 * contestants.length,
         minRounds: 6,
-        goOn: paced(report, fraction),
+        goOn: paced(report, () => (i + 0.5) / rows.length),
       });
       if (!times) return undefined;
       const isGemv = product.m === 1;
@@ -86,10 +90,21 @@ export async function measure(report: Report<MeterRow>): Promise<MeterRow[] | un
   return done;
 }
 
-async function prepared(
-  peer: { prepare(product: Product): Promise<Contestant | undefined> },
-  product: Product,
-): Promise<Contestant[]> {
-  const contestant = await peer.prepare(product);
-  return contestant ? [contestant] : [];
+/**
+ * wgemm and the peers that have the type. If a peer has only one thread, wgemm on one thread races
+ * too.
+ */
+async function contestantsOf(product: Product): Promise<Contestant[]> {
+  const wg = await instance();
+  const contestants: Contestant[] = [wgemmOn(wg, product)];
+  const isAlone = ({ threads }: { threads: number }) => threads === 1 && wg.info.threads > 1;
+  if (peers().some(isAlone))
+    contestants.push({ ...wgemmOn(await singleThreaded(), product), name: 'wgemm, 1 thread' });
+  for (const peer of peers()) {
+    const contestant = await peer.prepare(product);
+    if (!contestant) continue;
+    const name = isAlone(peer) ? `${contestant.name}, 1 thread` : contestant.name;
+    contestants.push({ ...contestant, name });
+  }
+  return contestants;
 }

@@ -1,12 +1,9 @@
 /** ONNX Runtime Web: its smallest build, which has only WebAssembly. */
 import * as ort from 'onnxruntime-web/wasm';
-import script from 'onnxruntime-web/ort-wasm-simd-threaded.mjs?url';
 import wasm from 'onnxruntime-web/ort-wasm-simd-threaded.wasm?url';
 import models from 'virtual:models';
 import type { Peer } from './peers.ts';
 import { type Product, shapeOfA, shapeOfB, valuesOf } from './product.ts';
-
-const absolute = (path: string) => new URL(path, self.location.href).href;
 
 function modelOf({ dtype, transA, transB }: Product): Uint8Array | undefined {
   const text = models[`${dtype} ${Number(transA)} ${Number(transB)}`];
@@ -15,7 +12,7 @@ function modelOf({ dtype, transA, transB }: Product): Uint8Array | undefined {
 
 export function start(threads: number): Promise<Peer> {
   ort.env.wasm.numThreads = threads;
-  ort.env.wasm.wasmPaths = { mjs: absolute(script), wasm: absolute(wasm) };
+  ort.env.wasm.wasmPaths = { wasm: new URL(wasm, self.location.href).href };
   ort.env.logLevel = 'error';
   return Promise.resolve({
     version: ort.env.versions.web ?? '',

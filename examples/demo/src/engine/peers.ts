@@ -7,7 +7,7 @@ export interface PeerFacts {
   name: PeerName;
   title: string;
   version: string;
-  /** Bytes that were fetched for it; 0 if the browser does not tell. */
+  /** Bytes of the files that were fetched for it, as they were sent. */
   bytes: number;
   /** From the start of the fetch to its first product. */
   ms: number;
@@ -27,17 +27,20 @@ const fetched = new Map<PeerName, Peer>();
 export const peers = (): Peer[] => [...fetched.values()];
 
 const loads: Record<PeerName, { title: string; load: (threads: number) => Promise<Peer> }> = {
-  tfjs: { title: 'tfjs', load: async (threads) => (await import('./peer-tfjs.ts')).start(threads) },
+  tfjs: { title: 'tfjs', load: async () => (await import('./peer-tfjs.ts')).start() },
   ort: {
     title: 'ONNX Runtime Web',
     load: async (threads) => (await import('./peer-ort.ts')).start(threads),
   },
 };
 
-/** Fetches a library, starts it on as many threads as wgemm has, and computes a small product. */
+/**
+ * Fetches a library, starts it on as many threads as wgemm has if it can, and computes a small
+ * product.
+ */
 export async function fetchPeer(name: PeerName, threads: number): Promise<PeerFacts> {
   const { title, load } = loads[name];
-  const before = performance.getEntriesByType('resource').length;
+  const before = new Set(fetchedFiles().keys());
   const start = performance.now();
   const peer = await load(threads);
   const small = { m: 8, n: 8, k: 8, dtype: 'float32', transA: false, transB: false } as const;
@@ -46,10 +49,20 @@ export async function fetchPeer(name: PeerName, threads: number): Promise<PeerFa
   const ms = performance.now() - start;
   first?.dispose();
   fetched.set(name, peer);
-  const entries = performance.getEntriesByType('resource').slice(before);
-  const bytes = entries.reduce(
-    (sum, entry) => sum + ((entry as PerformanceResourceTiming).encodedBodySize || 0),
-    0,
-  );
+  const bytes = await bytesOf(new Map([...fetchedFiles()].filter(([file]) => !before.has(file))));
   return { name, title, version: peer.version, bytes, ms, threads: peer.threads };
+}
+
+/** Address of every file that was fetched -> its bytes. Each thread may fetch a script again. */
+function fetchedFiles(): Map<string, number> {
+  const entries = performance.getEntriesByType('resource') as PerformanceResourceTiming[];
+  return new Map(entries.map(({ name, encodedBodySize }) => [name, encodedBodySize]));
+}
+
+/** WebKit does not tell a worker the sizes, so files without one are read again from the cache. */
+async function bytesOf(files: Map<string, number>): Promise<number> {
+  let sum = 0;
+  for (const [file, size] of files)
+    sum += size || (await (await fetch(file, { cache: 'force-cache' })).arrayBuffer()).byteLength;
+  return sum;
 }

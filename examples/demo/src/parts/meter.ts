@@ -9,7 +9,7 @@ import { bytes, duration, figure } from '../page/format.ts';
 import { idle } from '../page/idle.ts';
 import { runJob, showProblem } from '../page/job.ts';
 
-/** Columns of the table after wgemm's: titles of peers. */
+/** The libraries that were fetched. */
 const peers: PeerFacts[] = [];
 
 export async function start(section: HTMLElement, engine: Engine): Promise<void> {
@@ -60,7 +60,8 @@ export async function start(section: HTMLElement, engine: Engine): Promise<void>
     status.textContent = `Fetching ${title} ...`;
     try {
       peers.push(await engine.fetchPeer(name, facts.threads));
-      status.textContent = peers.map(sentenceOf).join(' ');
+      document.dispatchEvent(new Event('peer'));
+      status.textContent = peers.map((peer) => sentenceOf(peer, facts.threads)).join(' ');
       await measure();
     } catch (error) {
       status.textContent = `${title} does not start here: ${(error as Error).message}`;
@@ -74,11 +75,18 @@ export async function start(section: HTMLElement, engine: Engine): Promise<void>
   await measure();
 }
 
-const names = (): string[] => ['wgemm', ...peers.map(({ title }) => title)];
+/** The columns: every contestant of any row. A peer has no figure for some types. */
+const namesIn = (rows: MeterRow[]): string[] => [
+  ...new Set(['wgemm', ...rows.flatMap(({ figures }) => Object.keys(figures))]),
+];
 
-const sentenceOf = ({ title, version, bytes: count, ms, threads }: PeerFacts): string =>
-  `${title} ${version} took ${duration(ms / 1000)} to start` +
-  `${count > 0 ? `, and ${bytes(count)}` : ''}; it runs on ${threadsOf(threads)}.`;
+const sentenceOf = (
+  { title, version, bytes: count, ms, threads }: PeerFacts,
+  ours: number,
+): string =>
+  `${title} ${version} is ${bytes(count)}, and took ${duration(ms / 1000)} to start. It runs on ` +
+  `${threadsOf(threads)}` +
+  (threads < ours ? ': its threads need workers of a kind that this page forbids.' : '.');
 
 const threadsOf = (threads: number) => (threads === 1 ? '1 thread' : `${threads} threads`);
 
@@ -126,7 +134,8 @@ function drawTicks(section: HTMLElement, scale: number): void {
 function showRows(section: HTMLElement, rows: MeterRow[]): void {
   const table = find(section, '#meter-table');
   const head = make('tr');
-  for (const name of ['product', ...names()]) {
+  const names = namesIn(rows);
+  for (const name of ['product', ...names]) {
     const cell = make('th', name);
     cell.scope = 'col';
     head.append(cell);
@@ -138,7 +147,7 @@ function showRows(section: HTMLElement, rows: MeterRow[]): void {
       line.dataset.id = id;
       const first = make('th', title);
       first.scope = 'row';
-      line.append(first, ...names().map((name) => make('td', cellOf(figures[name], unit))));
+      line.append(first, ...names.map((name) => make('td', cellOf(figures[name], unit))));
       return line;
     }),
   );
@@ -154,6 +163,7 @@ const cellOf = (value: number | undefined, unit: string) =>
 /** The results as a table in Markdown, with what they depend on. */
 function markdownOf({ version, build, threads }: Facts, rows: MeterRow[]): string {
   const date = new Date().toISOString().slice(0, 10);
+  const names = namesIn(rows);
   const line = (cells: string[]) => `| ${cells.join(' | ')} |`;
   return [
     `wgemm ${version}, build ${build}, ${threadsOf(threads)}, ${browserName()}, ${date}` +
@@ -161,10 +171,10 @@ function markdownOf({ version, build, threads }: Facts, rows: MeterRow[]): strin
         .map(({ title, version, threads: count }) => `; ${title} ${version}, ${threadsOf(count)}`)
         .join(''),
     '',
-    line(['product', ...names()]),
-    line(['---', ...names().map(() => '---:')]),
+    line(['product', ...names]),
+    line(['---', ...names.map(() => '---:')]),
     ...rows.map(({ title, unit, figures }) =>
-      line([title, ...names().map((name) => cellOf(figures[name], unit))]),
+      line([title, ...names.map((name) => cellOf(figures[name], unit))]),
     ),
     '',
   ].join('\n');
