@@ -2,9 +2,12 @@
 //   npm run demo              builds it into build/demo/ and serves it
 //     --port 8080             the port; without it, a free one
 //     --no-isolation          without the headers that threads need
+//     --build                 only builds it
 import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join, relative } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
+import { startServer } from '../tests/browser/server.mjs';
 import { demoHeaders } from '../tests/demo/headers.mjs';
 import { fail, main, root, run } from './run.mjs';
 import { npmFolders, setUp } from './setup.mjs';
@@ -51,6 +54,7 @@ function readArguments() {
       options: {
         port: { type: 'string', default: '0' },
         'no-isolation': { type: 'boolean', default: false },
+        build: { type: 'boolean', default: false },
       },
     }).values;
   } catch ({ message }) {
@@ -58,18 +62,19 @@ function readArguments() {
   }
 }
 
-if (import.meta.filename === process.argv[1]) {
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   await main(async () => {
     const options = readArguments();
     const { homepage } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
     const out = join(root, 'build', 'demo');
     await buildDemo({ out, site: homepage.replace(/\/$/, '') });
-    const { startServer } = await import('../tests/browser/server.mjs');
+    console.log(`demo: built in ${relative('', out)}`);
+    if (options.build) return;
     const server = await startServer({
       folders: { '/': out },
       headers: demoHeaders({ isIsolated: !options['no-isolation'] }),
       port: Number(options.port),
     });
-    console.log(`demo: ${relative('', out)}, at ${server.url('/')} (Ctrl+C ends it)`);
+    console.log(`demo: ${server.url('/')} (Ctrl+C ends it)`);
   });
 }

@@ -18,7 +18,7 @@ const cplusplus = ['src', 'bindings', 'tests', 'examples']
 const scripts = ['js', 'tests', 'examples', 'scripts', 'docs'].filter((folder) =>
   existsSync(folder),
 );
-const projects = ['js', 'tests', join('tests', 'js')].filter((folder) =>
+const projects = ['js', 'tests', join('tests', 'js'), join('examples', 'demo')].filter((folder) =>
   existsSync(join(folder, 'tsconfig.json')),
 );
 /** The words of names such as kLeastCost and least_cost are checked one by one. */

@@ -1,5 +1,5 @@
-// Builds the site of docs/ into build/site/: TypeDoc writes docs/reference/, and VitePress makes
-// the pages. The site works from any folder of any static server, without network.
+// Builds the site of docs/ into build/site/: TypeDoc writes docs/reference/, VitePress makes the
+// pages, and Vite makes the demo. dist/ must be there. The site works from any folder of any static server, without network.
 //   npm run site
 //     --serve   serves it on this machine afterwards, with the headers that the tests use
 import { copyFileSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -7,6 +7,7 @@ import { join, relative } from 'node:path';
 import { parseArgs } from 'node:util';
 import { startServer } from '../tests/browser/server.mjs';
 import { siteHeaders } from '../tests/site/headers.mjs';
+import { buildDemo } from './demo.mjs';
 import { lintLab } from './lint-lab.mjs';
 import { fail, main, root, run } from './run.mjs';
 import { setUp } from './setup.mjs';
@@ -65,6 +66,7 @@ async function build() {
   copyData();
   const { moveInlineScripts, pagesIn, writeNotFound } =
     await import('../docs/.vitepress/build/finish.mjs');
+  await buildDemo({ out: join(out, 'demo'), site: '..' });
   writeNotFound(out);
   moveInlineScripts(out);
   const { checkSite } = await import('../docs/.vitepress/build/check.mjs');

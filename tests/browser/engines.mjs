@@ -169,7 +169,7 @@ export async function openIn(engine, url, { timeout = 60, environment = {} } = {
 }
 
 /** The programs that show one page, and the only folder that they write to. */
-class Session {
+export class Session {
   static #open = new Set();
   #children = [];
 

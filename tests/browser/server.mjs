@@ -36,7 +36,8 @@ const servers = new Map(); // by origin
  * @param folders path such as '/dist/' -> the folder whose files are there; the longest path that
  *   fits counts
  * @param files path -> text or bytes
- * @param headers of every response; without `cache-control` browsers ask for every file again
+ * @param headers of every response, or a function that returns those for a path; without
+ *   `cache-control` browsers ask for every file again
  * @param port 0 for a free one
  */
 export async function startServer({ folders = {}, files = {}, headers = {}, port = 0 }) {
@@ -59,11 +60,13 @@ export async function startServer({ folders = {}, files = {}, headers = {}, port
     });
   });
 
+  const headersOf = typeof headers === 'function' ? headers : () => headers;
+
   async function answer(request, response) {
     const path = decodeURIComponent(new URL(request.url, 'http://localhost').pathname);
     if (request.method === 'POST') {
       const text = await textOf(request);
-      response.writeHead(204, headers).end();
+      response.writeHead(204, headersOf(path)).end();
       if (path === '/progress') page.progress = text;
       else if (path === '/result') page.onResult(JSON.parse(text));
       return;
@@ -75,7 +78,7 @@ export async function startServer({ folders = {}, files = {}, headers = {}, port
     response
       .writeHead(content === undefined ? 404 : 200, {
         'cache-control': 'no-store',
-        ...headers,
+        ...headersOf(path),
         'content-type': type,
       })
       .end(content ?? 'not here');

@@ -16,6 +16,12 @@ it('attention agrees with plain JavaScript, in float32 and in bfloat16', async (
   );
 });
 
+it('search finds the nearest that plain JavaScript finds, in float32 and in int8', async () => {
+  expect(await run('search/search')).toMatch(
+    /^plain JavaScript .*\nfloat32 .* 250 of 250 agree\nint8 .* agree$/m,
+  );
+});
+
 it(
   'digits that a saved network classifies are right as often as where it learned',
   { timeout: 120_000 },

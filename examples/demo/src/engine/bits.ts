@@ -1,2 +1,80 @@
-/** bits */
-export {};
+/** The same bits everywhere: the hash of a product in strict mode, and in fast mode. */
+import { createGemm, type Gemm } from 'wgemm';
+import { seededRandom } from '../../../random.mjs';
+import { instance } from './instance.ts';
+
+/** SHA-256 of the strict result. Three loops that round each product and each sum have it, too. */
+export const strictHash = '1890714c8764286c7ea31a50120b707c52857d7f696d789f1f7f0b727fd0893d';
+
+const size = 256;
+const seed = 28;
+const elementsShown = 4;
+
+export interface Bits {
+  /** SHA-256 in hexadecimal; '' if this page has no crypto.subtle. */
+  hash: string;
+  build: string;
+  threads: number;
+  /** The first elements. */
+  first: number[];
+}
+
+export interface BothBits {
+  expected: string;
+  strict: Bits;
+  fast: Bits;
+  /** Elements of the two results whose bits differ, of how many. */
+  different: number;
+  count: number;
+}
+
+/** Computes the product in both modes. */
+export async function compareBits(): Promise<BothBits> {
+  const fast = multiplied(await instance());
+  const strict = await multipliedStrictly();
+  return {
+    expected: strictHash,
+    strict: await bitsOf(strict),
+    fast: await bitsOf(fast),
+    different: strict.y.reduce((sum, value, i) => sum + Number(!Object.is(value, fast.y[i])), 0),
+    count: strict.y.length,
+  };
+}
+
+// #region strict
+async function multipliedStrictly() {
+  const wg = await createGemm({ determinism: 'strict', threads: 'auto' });
+  try {
+    return multiplied(wg);
+  } finally {
+    wg.dispose(); // ends its threads, too
+  }
+}
+
+/** Multiplies random numbers from a seed. Math.random() would make others each time. */
+function multiplied(wg: Gemm) {
+  const random = seededRandom(seed);
+  const matrix = () => ({
+    data: Float32Array.from({ length: size * size }, () => random() - 0.5),
+    shape: [size, size],
+  });
+  return { y: wg.gemm(matrix(), matrix()).data, info: wg.info };
+}
+// #endregion
+
+async function bitsOf({ y, info }: ReturnType<typeof multiplied>): Promise<Bits> {
+  return {
+    hash: await sha256(y),
+    build: info.build,
+    threads: info.threads,
+    first: [...y.subarray(0, elementsShown)],
+  };
+}
+
+/** SHA-256 of the bytes; '' if the page is not secure: browsers then have no crypto.subtle. */
+async function sha256(y: Float32Array<ArrayBuffer>): Promise<string> {
+  const crypto = globalThis.crypto as Crypto | undefined;
+  if (!crypto?.subtle) return '';
+  const bytes = new Uint8Array(await crypto.subtle.digest('SHA-256', y));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+}

@@ -1,5 +1,295 @@
+/** Find: a map of many vectors, and the nearest of the one under the pointer. */
+import type { Form, Neighbour, Points, Search } from '../engine/find.ts';
 import type { Engine } from '../page/connect.ts';
+import { find, make } from '../page/dom.ts';
+import { bytes, duration } from '../page/format.ts';
+import { runJob, showProblem } from '../page/job.ts';
+import { agreement } from '../../../search/top.mjs';
+import { cssOf, drawMarks, drawPoints, Grid, isDark, placeAt, type Place } from './find-map.ts';
 
-export function start(_section: HTMLElement, _engine: Engine): void {
-  // to be written
+const many = 100_000;
+const few = 25_000;
+
+/** ms without a move after which the loop checks the search. */
+const rest = 250;
+
+/** ms between two checks while the pointer moves: the loop holds up the search. */
+const betweenChecks = 800;
+
+/** Times that a mean is of: the clocks of some browsers are coarse. */
+const timesKept = 12;
+
+/** What is on the page while there are vectors. */
+interface State {
+  points: Points;
+  grid: Grid;
+  times: Map<Form, number[]>;
+  query?: number | undefined;
+  nearest: Neighbour[];
+  cross?: Place | undefined;
+}
+
+export function start(section: HTMLElement, engine: Engine): void {
+  const points = find<HTMLCanvasElement>(section, '#find-points');
+  const map = find<HTMLCanvasElement>(section, '#find-map');
+  const frame = find(section, '#find-frame');
+  const makeButton = find<HTMLButtonElement>(section, '#find-make');
+  const free = find<HTMLButtonElement>(section, '#find-free');
+  const forms = find<HTMLFieldSetElement>(section, '#find-forms');
+  const chosen = (): Form =>
+    find<HTMLInputElement>(forms, 'input:checked').value as Exclude<Form, 'loop'>;
+  const isShort = ((navigator as { deviceMemory?: number }).deviceMemory ?? 8) <= 2;
+  if (isShort) {
+    makeButton.textContent = 'Make 25,000 vectors';
+    find(section, '#find-cost').textContent =
+      'This device has little memory, so there are only a quarter of them. They take 48 MB.';
+  }
+
+  let state: State | undefined;
+  const drawAll = () => {
+    if (!state) return;
+    drawPoints(points, frame.clientWidth, state.points);
+    mark();
+  };
+  const mark = () => {
+    if (!state) return;
+    const { query, nearest, cross } = state;
+    const indices = nearest.map(({ index }) => index);
+    drawMarks(map, frame.clientWidth, state.points, { query, nearest: indices, cross });
+  };
+
+  // --- search: one at a time, and the newest next ------------------------------------------------
+
+  let wanted: number | undefined;
+  let isSearching = false;
+  let isResting = false;
+  let lastCheck = 0;
+  let restTimer: ReturnType<typeof setTimeout> | undefined;
+
+  const search = async () => {
+    if (isSearching) return;
+    isSearching = true;
+    try {
+      while (state && wanted !== undefined) {
+        const current = state;
+        const index = wanted;
+        wanted = undefined;
+        const isDue = isResting || performance.now() - lastCheck > betweenChecks;
+        const used = isDue || !has(current, chosen()) ? current.points.forms : [chosen()];
+        const results = await engine.nearestTen(index, used);
+        if (state !== current) break; // it was freed meanwhile
+        if (isDue) lastCheck = performance.now();
+        current.query = index;
+        current.nearest = (results.find(({ form }) => form === chosen()) ?? results.at(-1)!).found;
+        showResults(section, current, results);
+        mark();
+        if (isResting && wanted === undefined) say(section, current);
+      }
+    } catch (error) {
+      showProblem(section, error);
+    } finally {
+      isSearching = false;
+    }
+  };
+  const ask = (index: number) => {
+    if (index === state?.query && !isSearching) return;
+    wanted = index;
+    isResting = false;
+    void search();
+    clearTimeout(restTimer);
+    restTimer = setTimeout(check, rest);
+  };
+  /** The loop checks what the page shows, and the words say it. */
+  const check = () => {
+    wanted ??= state?.query;
+    isResting = true;
+    void search();
+  };
+
+  // --- the pointer and the keys ------------------------------------------------------------------
+
+  const point = (event: PointerEvent) => {
+    if (!state) return;
+    const box = map.getBoundingClientRect();
+    const x = (event.clientX - box.left) / box.width;
+    const y = (event.clientY - box.top) / box.height;
+    if (state.cross) {
+      state.cross = undefined;
+      mark();
+    }
+    ask(state.grid.nearest(placeAt(x, y)));
+  };
+  map.addEventListener('pointermove', point);
+  map.addEventListener('pointerdown', point);
+  map.addEventListener('keydown', (event) => {
+    const move = moves[event.key];
+    if (!state || !move || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault(); // the page would scroll
+    const step = event.shiftKey ? 0.008 : 0.05;
+    const from = state.cross ?? placeOf(state, state.query ?? 0);
+    state.cross = { x: bounded(from.x + step * move[0]), y: bounded(from.y + step * move[1]) };
+    mark();
+    ask(state.grid.nearest(state.cross));
+  });
+  map.addEventListener('blur', () => {
+    if (!state) return;
+    state.cross = undefined;
+    mark();
+  });
+  map.addEventListener('focus', () => {
+    // A cross shows where the keys begin. A pointer needs none.
+    if (!state || state.query === undefined || !map.matches(':focus-visible')) return;
+    state.cross = placeOf(state, state.query);
+    mark();
+  });
+  forms.addEventListener('change', () => {
+    showChoice();
+    check();
+  });
+  const showChoice = () => {
+    for (const row of section.querySelectorAll<HTMLElement>('#find-times tbody tr'))
+      row.toggleAttribute('data-current', !!state && row.dataset.form === chosen());
+  };
+
+  // --- making and freeing ------------------------------------------------------------------------
+
+  const show = (isMade: boolean) => {
+    find(section, '#find-start').hidden = isMade;
+    find(section, '#find-hint').hidden = !isMade;
+    map.hidden = points.hidden = !isMade;
+    free.disabled = !isMade;
+    forms.disabled = !isMade || !state?.points.forms.includes('float32');
+    showChoice();
+  };
+  const makeVectors = async () => {
+    makeButton.disabled = true;
+    find(section, '.notice').hidden = true;
+    const words = find(section, '#find-words');
+    const made = await runJob(section, 'Making vectors', (report) =>
+      engine.makeVectors(isShort ? few : many, report),
+    );
+    makeButton.disabled = false;
+    if (!made) {
+      void engine.freeVectors(); // it may have ended as it was cancelled
+      return;
+    }
+    if (made.lack) showProblem(section, lackOf(made));
+    words.textContent = '';
+    await nextTask();
+    state = { points: made, grid: new Grid(made.places), times: new Map(), nearest: [] };
+    show(true);
+    await nextTask();
+    drawAll();
+    ask(state.grid.nearest({ x: 0.05, y: 0.1 }));
+    // The button that had the focus is gone.
+    if (document.activeElement === document.body) map.focus({ preventScroll: true });
+  };
+  makeButton.addEventListener('click', () => void makeVectors());
+  free.addEventListener('click', () => {
+    clearTimeout(restTimer);
+    wanted = undefined;
+    const held = state!.points.bytes;
+    state = undefined;
+    void engine.freeVectors();
+    clear(section);
+    find(section, '.notice').hidden = true;
+    find(section, '#find-words').textContent = `${bytes(held.float32 + held.int8)} were freed.`;
+    show(false);
+    makeButton.focus({ preventScroll: true });
+  });
+
+  new ResizeObserver(() => drawAll()).observe(frame);
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
+    drawAll();
+    if (state) showList(section, state);
+  });
+  show(false);
+  makeButton.disabled = false;
+}
+
+const moves: Record<string, [number, number]> = {
+  ArrowLeft: [-1, 0],
+  ArrowRight: [1, 0],
+  ArrowUp: [0, 1],
+  ArrowDown: [0, -1],
+};
+
+const bounded = (coordinate: number) => Math.min(0.98, Math.max(-0.98, coordinate));
+
+const nextTask = () => new Promise((resolve) => setTimeout(resolve));
+
+const has = ({ points }: State, form: Form) => points.forms.includes(form);
+
+const placeOf = ({ points: { places } }: State, index: number): Place => ({
+  x: places[2 * index]!,
+  y: places[2 * index + 1]!,
+});
+
+const lackOf = ({ count, lack }: Points) =>
+  count < many ? `${lack} There are ${count.toLocaleString('en')} vectors.` : lack;
+
+// --- what the page shows of a search -------------------------------------------------------------
+
+function showResults(section: HTMLElement, state: State, results: Search[]): void {
+  const loop = results.find(({ form }) => form === 'loop')?.found;
+  for (const { form, ms, found } of results) {
+    const times = [...(state.times.get(form) ?? []), ms].slice(-timesKept);
+    state.times.set(form, times);
+    find(section, `#find-ms-${form}`).textContent = duration(meanOf(times) / 1000);
+    if (!loop || form === 'loop') continue;
+    const cell = find(section, `#find-agree-${form}`);
+    const agreed: number = agreement(found, loop);
+    cell.textContent = `${agreed} of ${loop.length} agree`;
+    cell.dataset.query = String(state.query);
+  }
+  showList(section, state);
+}
+
+/** The mean of the faster half: at other times another program may have had the processor. */
+function meanOf(times: number[]): number {
+  const kept = [...times].sort((a, b) => a - b).slice(0, Math.ceil(times.length / 2));
+  return kept.reduce((sum, ms) => sum + ms, 0) / kept.length;
+}
+
+function showList(section: HTMLElement, { points, query, nearest }: State): void {
+  const dark = isDark();
+  const list = find(section, '#find-list');
+  list.dataset.query = String(query);
+  list.replaceChildren(
+    ...nearest.map(({ index, cosine }) => {
+      const line = make('li');
+      line.dataset.index = String(index);
+      const cluster = points.clusterOf[index]!;
+      const swatch = make('span', '', 'find-swatch');
+      swatch.style.background = cssOf(cluster, dark);
+      swatch.title = `cluster ${cluster + 1}`;
+      line.append(
+        swatch,
+        make('span', index.toLocaleString('en')),
+        make('span', cosine.toFixed(4), 'find-cosine'),
+      );
+      return line;
+    }),
+  );
+}
+
+function say(section: HTMLElement, { points, query, nearest }: State): void {
+  if (query === undefined || nearest.length === 0) return;
+  const cluster = points.clusterOf[query]!;
+  const inside = nearest.filter(({ index }) => points.clusterOf[index] === cluster).length;
+  const [first] = nearest as [Neighbour];
+  const others = inside === nearest.length ? 'are all ten of its' : `are ${inside} of its ten`;
+  find(section, '#find-words').textContent =
+    `Vector ${query.toLocaleString('en')} is in cluster ${cluster + 1}, as ${others} nearest. ` +
+    `The nearest is ${first.index.toLocaleString('en')}, with a cosine of ` +
+    `${first.cosine.toFixed(4)}.`;
+}
+
+function clear(section: HTMLElement): void {
+  for (const cell of section.querySelectorAll<HTMLElement>('#find-times td[id]')) {
+    cell.textContent = '-';
+    delete cell.dataset.query;
+  }
+  find(section, '#find-list').replaceChildren();
+  for (const canvas of section.querySelectorAll('canvas')) canvas.width = canvas.height = 0;
 }
