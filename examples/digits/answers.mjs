@@ -1,6 +1,6 @@
 // Shows on a terminal how good a network's answers are.
-import { pixels, side } from './data.mjs';
 import { drawDigits } from './draw.mjs';
+import { pixels, side } from './images.mjs';
 
 /** The share of right answers, in percent. */
 export function accuracy(answers, { labels }) {

@@ -3,10 +3,8 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { seededRandom } from '../random.mjs';
+import { classes, pixels, shuffle } from './images.mjs';
 
-export const side = 28;
-export const pixels = side * side;
-export const classes = 10;
 const learned = 8000; // for training; the others are held back
 
 const require = createRequire(import.meta.url);
@@ -43,12 +41,4 @@ function select(images, labels, from, to) {
     labels: labels.subarray(from, to),
     count: to - from,
   };
-}
-
-/** The shuffle of Fisher and Yates. */
-export function shuffle(array, random) {
-  for (let i = array.length - 1; i > 0; --i) {
-    const j = Math.floor(random() * (i + 1));
-    [array[i], array[j]] = [array[j], array[i]];
-  }
 }

@@ -1,39 +1,27 @@
 // Trains a network on handwritten digits. Run it with `npm run digits`, which builds wgemm first.
 import { seededRandom } from '../random.mjs';
 import { accuracy, showSome } from './answers.mjs';
-import { classes, pixels, readDigits, shuffle, side } from './data.mjs';
-import {
-  allocOutputs,
-  classify,
-  createLayers,
-  createTrainer,
-  forward,
-  multiplyBy,
-} from './network.mjs';
+import { readDigits } from './data.mjs';
+import { pixels } from './images.mjs';
+import { learn, sizes } from './learn.mjs';
+import { classify, createLayers, forward } from './network.mjs';
 import { difference, multiplyInJavaScript, race } from './race.mjs';
 
 const seed = 2; // of weights and batches: the same accuracy in every run
-const hidden = 128;
 const epochs = 20;
 const batch = 100;
-const rate = 0.05;
-const momentum = 0.9;
 
-const [
-  wgemm,
-  { makeInt8Layers, makeLayers, runner },
-  { file, saveLayers },
-  { default: cliProgress },
-] = await Promise.all([
-  import('wgemm'),
-  import('./layers.mjs'), // which imports wgemm, too
-  import('./file.mjs'),
-  import('cli-progress'),
-]).catch((error) => {
-  if (error.code !== 'ERR_MODULE_NOT_FOUND') throw error;
-  console.error('wgemm is not built here: run `npm run digits`, which builds it first.');
-  process.exit(1);
-});
+const [wgemm, { makeForms, runner }, { file, saveLayers }, { default: cliProgress }] =
+  await Promise.all([
+    import('wgemm'),
+    import('./layers.mjs'), // which imports wgemm, too
+    import('./file.mjs'),
+    import('cli-progress'),
+  ]).catch((error) => {
+    if (error.code !== 'ERR_MODULE_NOT_FOUND') throw error;
+    console.error('wgemm is not built here: run `npm run digits`, which builds it first.');
+    process.exit(1);
+  });
 
 const random = seededRandom(seed);
 const wg = await wgemm.createGemm();
@@ -45,14 +33,10 @@ try {
   const { training, test } = readDigits();
   console.log(`${training.count} digits to learn from, ${test.count} held back`);
 
-  const layers = createLayers(wg, [pixels, hidden, classes], random);
-  learn(layers, training);
+  const layers = createLayers(wg, sizes, random);
+  train(layers, training);
 
-  const forms = {
-    float32: makeLayers(wg, layers, 'float32'),
-    bfloat16: makeLayers(wg, layers, 'bfloat16'),
-    int8: quantize(layers, training),
-  };
+  const forms = makeForms(wg, layers, training.images.subarray(0, 1000 * pixels));
   const answers = compare(layers, forms, test); // of bfloat16
   console.log(
     `saved: bfloat16, ${saveLayers(forms.bfloat16).toLocaleString('en')} bytes in ${file};`,
@@ -63,44 +47,15 @@ try {
   wg.dispose(); // frees every tensor too
 }
 
-function learn(layers, { images, labels, count }) {
-  console.log(
-    `learning in ${epochs} epochs of ${count / batch} batches, a network ` +
-      `${pixels}-${hidden}-${classes}`,
-  );
-  const trainer = createTrainer(wg, layers, { batch, rate, momentum });
-  const order = Uint16Array.from({ length: count }, (_, i) => i);
-  const batchLabels = new Uint8Array(batch);
-  const progress = showProgress(epochs * (count / batch));
-  for (let epoch = 1; epoch <= epochs; ++epoch) {
-    shuffle(order, random);
-    let lossSum = 0;
-    for (let first = 0; first < count; first += batch) {
-      const input = trainer.input.data;
-      for (let i = 0; i < batch; ++i) {
-        const row = order[first + i];
-        input.set(shifted(images, row), i * pixels);
-        batchLabels[i] = labels[row];
-      }
-      lossSum += trainer.step(batchLabels);
-      progress.step(epoch, lossSum / (first / batch + 1));
-    }
-    progress.endEpoch(epoch, lossSum / (count / batch));
+function train(layers, training) {
+  const batches = training.count / batch;
+  console.log(`learning in ${epochs} epochs of ${batches} batches, a network ${sizes.join('-')}`);
+  const progress = showProgress(epochs * batches);
+  for (const { epoch, endsEpoch, loss } of learn(wg, layers, training, { epochs, batch, random })) {
+    progress.step(epoch, loss);
+    if (endsEpoch) progress.endEpoch(epoch, loss);
   }
   progress.end();
-}
-
-/**
- * Moves a digit by up to a pixel in each direction. It stays the same digit, but the network cannot
- * learn single pixels by heart. The rim of every image is empty, so a move is an offset to read at.
- */
-function shifted(images, row) {
-  const move = () => Math.floor(3 * random()) - 1;
-  const start = Math.min(
-    Math.max(0, row * pixels + move() * side + move()),
-    images.length - pixels,
-  );
-  return images.subarray(start, start + pixels);
 }
 
 /** A bar on a terminal; in a file or a log, one line per epoch. */
@@ -127,20 +82,6 @@ function showProgress(steps) {
     endEpoch() {},
     end: () => bar.stop(),
   };
-}
-
-/**
- * The network in 8 bits. Its ranges are chosen by its outputs for some of the digits of the
- * training.
- */
-function quantize(layers, training) {
-  const sample = wg.alloc('float32', [1000, pixels]);
-  sample.data.set(training.images.subarray(0, sample.size));
-  const outputs = allocOutputs(wg, layers, 1000);
-  forward(layers, sample, outputs, multiplyBy(wg));
-  const quantized = makeInt8Layers(wg, layers, outputs);
-  for (const tensor of [sample, ...outputs]) tensor.dispose();
-  return quantized;
 }
 
 /**

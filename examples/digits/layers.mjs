@@ -2,6 +2,28 @@
 // an int8 layer its scales and zero points, too.
 import { quantize } from 'wgemm';
 import { createLinear } from 'wgemm/linear';
+import { pixels } from './images.mjs';
+import { allocOutputs, forward, multiplyBy } from './network.mjs';
+
+/**
+ * The network in three forms. Outputs for `images`, some of the training, determine the ranges of
+ * int8.
+ */
+export function makeForms(wg, trained, images) {
+  const sample = wg.alloc('float32', [images.length / pixels, pixels]);
+  sample.data.set(images);
+  const outputs = allocOutputs(wg, trained, sample.shape[0]);
+  try {
+    forward(trained, sample, outputs, multiplyBy(wg));
+    return {
+      float32: makeLayers(wg, trained, 'float32'),
+      bfloat16: makeLayers(wg, trained, 'bfloat16'),
+      int8: makeInt8Layers(wg, trained, outputs),
+    };
+  } finally {
+    for (const tensor of [sample, ...outputs]) tensor.dispose();
+  }
+}
 
 /** The layers with weights of type `as`: float32, bfloat16 or float16. */
 export function makeLayers(wg, trained, as) {
@@ -14,6 +36,7 @@ export function makeLayers(wg, trained, as) {
  * The layers in 8 bits. `outputs` holds what each layer returned for some images: it determines the
  * ranges of activations. A layer returns what the next one takes; the scores stay float32.
  */
+// #region int8
 export function makeInt8Layers(wg, trained, outputs) {
   let input = { scale: 1 / 255 }; // pixels are from 0 to 1
   return trained.map(({ weights, bias }, i) => {
@@ -24,13 +47,19 @@ export function makeInt8Layers(wg, trained, outputs) {
     return layer;
   });
 }
+// #endregion
 
 const activationOf = (layers, i) => (i < layers.length - 1 ? 'relu' : undefined);
 
-/** A function that runs the layers over an input of `rows` images. It allocates nothing. */
+/**
+ * A function that runs the layers over an input of `rows` images. It allocates nothing. Its
+ * dispose() frees the outputs.
+ */
 export function runner(wg, layers, rows) {
   const outputs = layers.map(({ dtype, outputs }, i) =>
     wg.alloc(dtype === 'int8' && i < layers.length - 1 ? 'uint8' : 'float32', [rows, outputs]),
   );
-  return (input) => layers.reduce((x, layer, i) => layer.run(x, { out: outputs[i] }), input);
+  const run = (input) => layers.reduce((x, layer, i) => layer.run(x, { out: outputs[i] }), input);
+  run.dispose = () => outputs.forEach((tensor) => tensor.dispose());
+  return run;
 }

@@ -43,7 +43,7 @@ export function multiplyBy(wg) {
 }
 
 /** Gradient descent with momentum, on `batch` images at a time. */
-export function createTrainer(wg, layers, { batch, rate, momentum }) {
+export function createTrainer(wg, layers, { batch, momentum }) {
   const multiply = multiplyBy(wg);
   const input = wg.alloc('float32', [batch, layers[0].weights.shape[0]]);
   const outputs = allocOutputs(wg, layers, batch);
@@ -67,7 +67,8 @@ export function createTrainer(wg, layers, { batch, rate, momentum }) {
     input,
 
     /** Learns from these images. Returns their mean loss before this step. */
-    step(labels) {
+    step(labels, rate) {
+      // #region step
       const scores = forward(layers, input, outputs, multiply);
       const loss = crossEntropy(scores.data, labels, deltas.at(-1).data);
       for (let i = layers.length - 1; i >= 0; --i) {
@@ -83,7 +84,14 @@ export function createTrainer(wg, layers, { batch, rate, momentum }) {
         descend(weights.data, velocities[i].weights.data, rate);
         descend(bias.data, velocities[i].bias.data, rate);
       });
+      // #endregion
       return loss / batch;
+    },
+
+    /** Frees everything except the layers. */
+    dispose() {
+      const running = velocities.flatMap(({ weights, bias }) => [weights, bias]);
+      for (const tensor of [input, ones, ...outputs, ...deltas, ...running]) tensor.dispose();
     },
   };
 }

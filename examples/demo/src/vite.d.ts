@@ -10,3 +10,9 @@ declare module 'onnxruntime-web/ort-wasm-simd-threaded.wasm?url' {
   const url: string;
   export default url;
 }
+
+declare module 'virtual:digits' {
+  /** Addresses of files that build/digit-files.mjs reads. */
+  export const digits: string;
+  export const network: string;
+}
