@@ -35,7 +35,9 @@ export async function race(contestants, options = {}) {
       await run(1);
     }
     const perCall = await timeOf(run, Math.max(1, calls >> 3));
-    runners.push({ run, perCall, times: Math.max(1, Math.round(sampleMs / perCall)), samples: [] });
+    // A coarse clock may tell 0.
+    const times = Math.max(1, Math.round(sampleMs / Math.max(perCall, 1e-4)));
+    runners.push({ run, perCall, times, samples: [] });
   }
   const sampleTime = ({ perCall, times }) => perCall * times;
   const fastest = Math.min(...runners.map(sampleTime));

@@ -1,9 +1,9 @@
 /** The meter: how fast some products are here. */
 import { race } from '../../../../tests/bench/turns.mjs';
-import { instance, singleThreaded } from './instance.ts';
+import { contestantMakers } from './contestants.ts';
+import { instance } from './instance.ts';
 import { paced } from './pace.ts';
-import { peers } from './peers.ts';
-import { type Contestant, type Product, wgemmOn } from './product.ts';
+import type { Contestant, Product } from './product.ts';
 import type { Report } from './report.ts';
 import { inTurn } from './turn.ts';
 
@@ -62,10 +62,12 @@ export const measure = (report: Report<MeterRow>): Promise<MeterRow[] | undefine
   );
 
 async function measureRows(report: Report<MeterRow>): Promise<MeterRow[] | undefined> {
+  const makes = await contestantMakers(await instance());
   const done: MeterRow[] = [];
   for (const [i, { id, title, product }] of rows.entries()) {
-    const contestants = await contestantsOf(product);
+    const contestants: Contestant[] = [];
     try {
+      for (const make of makes) contestants.push(...[(await make(product)) ?? []].flat());
       const times = await race(contestants, {
         warmUpMs: 150,
         warmUpCalls: 4,
@@ -88,23 +90,4 @@ async function measureRows(report: Report<MeterRow>): Promise<MeterRow[] | undef
     }
   }
   return done;
-}
-
-/**
- * wgemm and the peers that have the type. If a peer has only one thread, wgemm on one thread races
- * too.
- */
-async function contestantsOf(product: Product): Promise<Contestant[]> {
-  const wg = await instance();
-  const contestants: Contestant[] = [wgemmOn(wg, product)];
-  const isAlone = ({ threads }: { threads: number }) => threads === 1 && wg.info.threads > 1;
-  if (peers().some(isAlone))
-    contestants.push({ ...wgemmOn(await singleThreaded(), product), name: 'wgemm, 1 thread' });
-  for (const peer of peers()) {
-    const contestant = await peer.prepare(product);
-    if (!contestant) continue;
-    const name = isAlone(peer) ? `${contestant.name}, 1 thread` : contestant.name;
-    contestants.push({ ...contestant, name });
-  }
-  return contestants;
 }

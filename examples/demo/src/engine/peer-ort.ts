@@ -38,6 +38,7 @@ export function start(threads: number): Promise<Peer> {
       let y: ort.Tensor | undefined;
       return {
         name: 'ONNX Runtime Web',
+        spins: threads > 1,
         async run(times) {
           for (let i = 0; i < times; ++i) ({ Y: y } = await session.run(feeds));
         },

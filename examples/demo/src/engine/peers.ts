@@ -1,5 +1,6 @@
 /** Other libraries, which are fetched only when the visitor asks. */
 import type { Contestant, Product } from './product.ts';
+import { inTurn } from './turn.ts';
 
 export type PeerName = 'tfjs' | 'ort';
 
@@ -18,7 +19,7 @@ export interface Peer {
   version: string;
   threads: number;
   /** The product by this library; undefined if it has no such type. */
-  prepare(product: Product): Promise<Contestant | undefined>;
+  prepare: (product: Product) => Promise<Contestant | undefined>;
 }
 
 const fetched = new Map<PeerName, Peer>();
@@ -39,6 +40,10 @@ const loads: Record<PeerName, { title: string; load: (threads: number) => Promis
  * product.
  */
 export async function fetchPeer(name: PeerName, threads: number): Promise<PeerFacts> {
+  return (await inTurn(() => fetchAlone(name, threads)))!; // nothing cancels it
+}
+
+async function fetchAlone(name: PeerName, threads: number): Promise<PeerFacts> {
   const { title, load } = loads[name];
   const before = new Set(fetchedFiles().keys());
   const start = performance.now();

@@ -1,5 +1,10 @@
 /** Products of matrices that contestants compute: wgemm, plain JavaScript and the peers. */
-import type { DType, Explanation, Gemm, HeapTensor } from 'wgemm';
+import type { DataArray, DType, Gemm, HeapTensor } from 'wgemm';
+import { multiply as float32 } from './loops.ts?float32';
+import { multiply as float64 } from './loops.ts?float64';
+import { multiply as int32 } from './loops.ts?int32';
+import { multiply as int8 } from './loops.ts?int8';
+import type { Numbers } from './loops.ts';
 
 /** Types that the page offers. int8 is uint8 x int8 with a float32 result: QGemm. */
 export type ProductType =
@@ -17,76 +22,75 @@ export interface Product {
 export interface Contestant {
   name: string;
   /** Computes the product some times. */
-  run(times: number): void | Promise<void>;
+  run: (times: number) => void | Promise<void>;
   /** Element 0 of the result, by which the page checks that all compute the same. */
-  first(): number | Promise<number>;
-  dispose(): void;
-}
-
-export interface OwnContestant extends Contestant {
-  /** What the call would do. */
-  plan(): Explanation;
+  first: () => number | Promise<number>;
+  dispose: () => void;
+  /** Whether its threads stay awake for some time after a call. */
+  spins?: boolean;
 }
 
 export const shapeOfA = ({ m, k, transA }: Product): [number, number] => (transA ? [k, m] : [m, k]);
 export const shapeOfB = ({ n, k, transB }: Product): [number, number] => (transB ? [n, k] : [k, n]);
 
+/** The product by wgemm. */
+export const wgemmOn = (wg: Gemm, product: Product): Contestant =>
+  product.dtype === 'int8' ? qgemmOn(wg, product) : gemmOn(wg, product, product.dtype);
+
 // #region own
-/** The product by wgemm, on tensors in its memory: a call copies and allocates nothing. */
-export function wgemmOn(wg: Gemm, product: Product): OwnContestant {
-  const { m, n, dtype, transA, transB } = product;
-  const isQuantized = dtype === 'int8';
-  const a = filled(wg.alloc(isQuantized ? 'uint8' : dtype, shapeOfA(product)), 1);
+/** A product by wgemm, on tensors in its memory: a call copies and allocates nothing. */
+function gemmOn(wg: Gemm, product: Product, dtype: Exclude<ProductType, 'int8'>): Contestant {
+  const { m, n, transA, transB } = product;
+  const a = filled(wg.alloc(dtype, shapeOfA(product)), 1);
   const b = filled(wg.alloc(dtype, shapeOfB(product)), 2);
-  const out = wg.alloc(isQuantized ? 'float32' : dtype, [m, n]);
-  const call = { transA, transB, out };
+  const out = wg.alloc(dtype, [m, n]);
+  return own([a, b, out], (times) => {
+    for (let i = 0; i < times; ++i) wg.gemm(a, b, null, { transA, transB, out });
+  });
+}
+// #endregion
+
+/** The same for uint8 x int8, with a float32 result. */
+function qgemmOn(wg: Gemm, product: Product): Contestant {
+  const { m, n, transA, transB } = product;
+  const a = filled(wg.alloc('uint8', shapeOfA(product)), 1);
+  const b = filled(wg.alloc('int8', shapeOfB(product)), 2);
+  const out = wg.alloc('float32', [m, n]);
   const inputs = { a, aScale: 1, aZeroPoint: 128, b, bScale: 1 };
-  const multiply = isQuantized
-    ? () => wg.qgemm(inputs as never, call as never)
-    : () => wg.gemm(a as never, b as never, null, call as never);
-  return {
-    name: 'wgemm',
-    run(times) {
-      for (let i = 0; i < times; ++i) multiply();
-    },
-    // #endregion
-    first: () => Number(out.data[0]),
-    plan: () =>
-      isQuantized
-        ? wg.explain('qgemm', inputs as never, call as never)
-        : wg.explain('gemm', a as never, b as never, null, call as never),
-    dispose: () => [a, b, out].forEach((tensor) => tensor.dispose()),
-  };
+  return own([a, b, out], (times) => {
+    for (let i = 0; i < times; ++i) wg.qgemm(inputs, { transA, transB, out });
+  });
 }
 
+const own = (tensors: HeapTensor[], run: (times: number) => void): Contestant => ({
+  name: 'wgemm',
+  run,
+  first: () => Number(tensors.at(-1)!.data[0]),
+  dispose: () => tensors.forEach((tensor) => tensor.dispose()),
+});
+
 /** Whether plain JavaScript can compute a type without work of its own on bits. */
-export const isInJavaScript = ({ dtype }: Product): boolean =>
+export const isInJavaScript = ({ dtype }: Pick<Product, 'dtype'>): boolean =>
   dtype !== 'bfloat16' && dtype !== 'float16' && dtype !== 'int64';
 
-// #region javascript
-/** The product by three loops, in the order that walks arrays forwards. */
+/**
+ * The loops, once per type: an engine compiles a function for the types that it has seen, and one
+ * for all types would be several times slower.
+ */
+const loops = { float32, float64, int32, int8 };
+
+/** The product by plain JavaScript, of a type that it has. */
 export function javascriptOn(product: Product): Contestant {
-  const { m, n, k, dtype, transA, transB } = product;
+  const { m, n, k, dtype } = product;
   const isQuantized = dtype === 'int8';
-  const a = valuesOf(isQuantized ? 'uint8' : dtype, m * k, 1) as Float32Array;
-  const b = valuesOf(dtype, k * n, 2) as Float32Array;
-  const y = new (classOf(isQuantized ? 'float32' : dtype))(m * n) as Float32Array;
-  const [rowOfA, columnOfA] = transA ? [1, m] : [k, 1];
-  const [rowOfB, columnOfB] = transB ? [1, k] : [n, 1];
-  const zero = isQuantized ? 128 : 0;
-  const multiply = () => {
-    y.fill(0);
-    for (let i = 0; i < m; ++i)
-      for (let p = 0; p < k; ++p) {
-        const factor = a[i * rowOfA + p * columnOfA]! - zero;
-        for (let j = 0; j < n; ++j) y[i * n + j]! += factor * b[p * rowOfB + j * columnOfB]!;
-      }
-  };
-  // #endregion
+  const multiply = loops[dtype as keyof typeof loops];
+  const a = valuesOf(isQuantized ? 'uint8' : dtype, m * k, 1) as Numbers;
+  const b = valuesOf(dtype, k * n, 2) as Numbers;
+  const y = new (classOf(isQuantized ? 'float32' : dtype))(m * n) as Numbers;
   return {
     name: 'JavaScript',
     run(times) {
-      for (let i = 0; i < times; ++i) multiply();
+      for (let i = 0; i < times; ++i) multiply(product, a, b, y, isQuantized ? 128 : 0);
     },
     first: () => y[0]!,
     dispose: () => undefined,
@@ -139,7 +143,15 @@ export function valuesOf(dtype: Filled, length: number, seed: number): ArrayBuff
   return data;
 }
 
-function filled(tensor: HeapTensor, seed: number): HeapTensor {
-  fill(tensor.data, tensor.dtype as Filled & DType, seed);
+function filled<A extends DataArray>(tensor: HeapTensor<A>, seed: number): HeapTensor<A> {
+  const { data, dtype } = tensor;
+  // Some engines have a Float16Array, which would round the bits as if they were numbers.
+  const isOfBits = dtype === 'float16' || dtype === 'bfloat16';
+  const elements = data as Uint16Array;
+  fill(
+    isOfBits ? new Uint16Array(elements.buffer, elements.byteOffset, elements.length) : data,
+    dtype as Filled & DType,
+    seed,
+  );
   return tensor;
 }
