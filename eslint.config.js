@@ -6,22 +6,32 @@ export default typescript.config(
   { ignores: ['build/', 'dist/', 'coverage/', 'docs/reference/', 'docs/.vitepress/.temp/'] },
   js.configs.recommended,
   {
-    files: ['js/**/*.ts', 'tests/**/*.ts'],
+    files: ['js/**/*.ts', 'tests/**/*.ts', 'examples/**/*.ts'],
     extends: [typescript.configs.recommendedTypeChecked],
     languageOptions: {
       parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname },
     },
   },
   {
+    // The examples that the demo imports are JavaScript.
+    files: ['examples/demo/**/*.ts'],
+    rules: Object.fromEntries(
+      ['argument', 'assignment', 'call', 'member-access', 'return'].map((what) => [
+        `@typescript-eslint/no-unsafe-${what}`,
+        'off',
+      ]),
+    ),
+  },
+  {
     files: ['**/*.{js,mjs,ts}'],
     languageOptions: { globals: globals.nodeBuiltin },
   },
   {
-    files: ['docs/.vitepress/theme/**/*.js', 'tests/site/*.mjs'],
+    files: ['docs/.vitepress/theme/**/*.js', 'tests/site/*.mjs', 'tests/demo/*.mjs'],
     languageOptions: { globals: globals.browser },
   },
   {
-    files: ['tests/browser/page/*.js'],
+    files: ['tests/browser/page/*.js', 'examples/demo/src/**/*.ts'],
     languageOptions: { globals: { ...globals.browser, ...globals.worker } },
   },
 );

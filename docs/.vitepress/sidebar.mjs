@@ -10,6 +10,8 @@ export const nav = [
   { text: 'Guide', link: '/guide/getting-started', activeMatch: '^/guide/' },
   { text: 'Operators', link: '/operators/', activeMatch: '^/operators/' },
   { text: 'API', link: '/reference/', activeMatch: '^/reference/' },
+  // Another Vite project, so the router of the site must not open it.
+  { text: 'Demo', link: '/demo/index.html', target: '_self' },
   { text: 'Benchmarks', link: '/benchmarks/', activeMatch: '^/benchmarks/' },
   { text: 'Design', link: '/design/architecture', activeMatch: '^/design/' },
   { text: 'Lab', link: '/lab/', activeMatch: '^/lab/' },

@@ -1,11 +1,17 @@
+import { demoHeaders } from '../demo/headers.mjs';
+
 /**
  * The strictest Content-Security-Policy that the site promises to work under. It allows inline
  * styles, since Vue sets the style of elements, and images from data, since icons are data.
  */
-export const siteHeaders = {
+const pageHeaders = {
   'content-security-policy':
     "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; " +
     "img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'none'; " +
     "frame-ancestors 'none'",
   'x-content-type-options': 'nosniff',
 };
+
+/** The headers by path: the demo also needs WebAssembly, and shared memory for its threads. */
+export const siteHeaders = (path) =>
+  path.includes('/demo/') ? demoHeaders({ isIsolated: true }) : pageHeaders;

@@ -60,7 +60,7 @@ function splitPages(chosen, used, engine) {
     loaded: chosen.filter(isLoaded),
     linked: chosen
       .filter((name, i) => !isGenerated(name) || used.length === 1 || !isLoaded(name, i))
-      .filter((name) => !['index.html', '404.html'].includes(name)),
+      .filter((name) => !['index.html', '404.html', 'demo/index.html'].includes(name)),
   };
 }
 
@@ -306,7 +306,7 @@ await main(async () => {
   if (chosen.length === 0) fail(`site: no page of build/site contains "${part}".`);
   const server = await startServer({
     folders: { [prefix]: site },
-    headers: { ...siteHeaders, 'cache-control': 'max-age=3600' },
+    headers: (path) => ({ ...siteHeaders(path), 'cache-control': 'max-age=3600' }),
   });
   const told = pageAt(server.origin);
   const results = new Results();
