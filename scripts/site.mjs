@@ -1,5 +1,6 @@
 // Builds the site of docs/ into build/site/: TypeDoc writes docs/reference/, VitePress makes the
-// pages, and Vite makes the demo. dist/ must be there. The site works from any folder of any static server, without network.
+// pages, and Vite makes the demo. dist/ must be there. The site works from any folder of any static
+// server, without network.
 //   npm run site
 //     --serve   serves it on this machine afterwards, with the headers that the tests use
 import { copyFileSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';

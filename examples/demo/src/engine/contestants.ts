@@ -8,8 +8,8 @@ import { type Contestant, type Product, wgemmOn } from './product.ts';
 export type Make = (product: Product) => Promise<Contestant | undefined>;
 
 /**
- * wgemm, and each peer. If a peer has only one thread, wgemm on one thread races too. The names tell
- * them apart.
+ * wgemm, and each peer. If a peer has only one thread, wgemm on one thread races too, with another
+ * name.
  *
  * @param wg undefined if wgemm does not start here
  */

@@ -1,9 +1,9 @@
 /** Starts the engine. */
-import { expose, type Remote, wrap } from 'comlink';
+import { expose, wrap } from 'comlink';
 import type { EngineMethods } from '../engine/engine.ts';
 
 /** The engine, as the page sees it: its methods return promises. */
-export type Engine = Remote<EngineMethods>;
+export type Engine = ReturnType<typeof wrap<EngineMethods>>;
 
 export interface Connection {
   engine: Engine;

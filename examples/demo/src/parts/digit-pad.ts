@@ -6,7 +6,7 @@ export interface Pad {
   /** What the network sees of it; undefined if the pad is empty. */
   image(): Float32Array | undefined;
   clear(): void;
-  /** Shows a digit of the data set. Whoever then draws starts anew. */
+  /** Shows a digit of the data set. The next stroke clears it. */
   show(digit: Float32Array): void;
   redraw(): void;
 }

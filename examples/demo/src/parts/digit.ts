@@ -87,7 +87,7 @@ async function offerDigits(
     show(
       'source',
       `Digit ${shown + 1} of ${labels.length} that it has not seen: ${named(labels[shown]!)}. ` +
-        'Draw over it to start anew.',
+        'The next stroke clears it.',
     );
   };
   next.addEventListener('click', () => void put());
@@ -358,7 +358,7 @@ class Training {
     const [float32, , int8] = times as [FormTimes, FormTimes, FormTimes];
     const one = float32.one / int8.one;
     const many = float32.many / int8.many;
-    const pays = 1.15; // less is as fast: timings differ by so much
+    const pays = 1.15; // a smaller ratio is noise
     const compared = (ratio: number) =>
       ratio > pays
         ? `${figure(ratio)} times as fast as float32`

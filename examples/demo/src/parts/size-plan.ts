@@ -38,7 +38,7 @@ function computedOf({ transposed, m, n, k }: Explanation, { transA, transB }: Pr
 
 // --- the picture ---------------------------------------------------------------------------------
 
-/** Sides of rectangles may differ by this factor, and no more: beyond, the picture is not to scale. */
+/** Sides of rectangles differ by this factor at most: beyond it, the picture is not to scale. */
 const extreme = 12;
 
 interface Span {
@@ -234,12 +234,12 @@ function regimeOf({ regime, m, n, transposed }: Explanation): string {
   const base = regime.startsWith('GEMV')
     ? 'A single row, so each element of the other matrix serves once, and reading it takes the time'
     : regime.startsWith('skinny')
-      ? `Few rows (${rows}), so that packing must pay soon: blocks are small`
-      : `Many rows (${rows}), so that each packed block serves often: blocks are large`;
+      ? `M is small (${rows}), so that packing must pay soon: blocks are small`
+      : `M is large (${rows}), so that each packed block serves often: blocks are large`;
   const how = regime.includes('unpacked row-major')
-    ? '. The second matrix is read where it lies, by rows'
+    ? '. The second matrix is read where it lies, row by row'
     : regime.includes('unpacked column-major')
-      ? '. The second matrix is read where it lies, by columns'
+      ? '. The second matrix is read where it lies, column by column'
       : regime.includes('axpy')
         ? '. Multiples of the rows of the second matrix are added up'
         : '';
@@ -288,7 +288,7 @@ export function factsOf(plan: Explanation, product: Product): [string, string, s
         ? 'The micro-kernel writes it.'
         : 'A pass after the micro-kernel writes it, from sums in scratch memory.',
     ],
-    ['Scratch', bytes(plan.scratch), 'Memory that the call uses and gives back.'],
+    ['Scratch', bytes(plan.scratch), 'Memory that only the call uses.'],
   ];
   if (plan.transposed)
     facts.unshift([

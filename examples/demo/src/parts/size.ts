@@ -133,7 +133,7 @@ export function start(section: HTMLElement, engine: Engine): void {
       again.disabled = false;
     }
   };
-  /** Ends the running sweep at once, and starts one for what is wanted now a little later. */
+  /** Ends the running sweep at once, and starts another a little later. */
   const restart = (isFresh = false) => {
     ++wish;
     if (isFresh || keyOf() !== key) {
