@@ -1,5 +1,6 @@
 // The models of one node that ONNX Runtime Web computes in the demo. Build time makes them, since
-// the encoder is larger than all of them. `virtual:models` exports them as base64, by type and transposes.
+// the encoder is larger than all of them. `virtual:models` exports them as base64, by type and
+// transposes.
 import { encodeModel } from '../../../tests/peers/onnx.mjs';
 
 const name = 'virtual:models';
