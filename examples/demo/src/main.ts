@@ -54,4 +54,8 @@ async function startPart(section: HTMLElement, engine: Engine): Promise<void> {
 }
 
 // The page is painted before anything else is fetched.
-requestAnimationFrame(() => setTimeout(() => void begin()));
+requestAnimationFrame(() =>
+  setTimeout(() => {
+    begin().catch((error: Error) => tell(`This page does not start: ${error.message}.`));
+  }),
+);

@@ -21,7 +21,9 @@ const free = { spelling: 4 * width, position: 5 * width };
 // --- tokens --------------------------------------------------------------------------------------
 
 const word = String.raw`[\p{L}\p{M}\p{N}]+`;
-const tokenPattern = new RegExp(`${word}(?:['’-]${word})*|\\S`, 'gu');
+// A symbol and what joins it to the next: a family is one token.
+const symbol = String.raw`\S[\p{M}\u{FE0F}]*(?:\u{200D}\S[\p{M}\u{FE0F}]*)*`;
+const tokenPattern = new RegExp(`${word}(?:['’-]${word})*|${symbol}`, 'gu');
 
 /** Words and marks, in order. */
 export function tokensOf(sentence: string): string[] {

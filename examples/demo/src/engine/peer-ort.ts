@@ -13,6 +13,7 @@ function modelOf({ dtype, transA, transB }: Product): Uint8Array | undefined {
 export function start(threads: number): Promise<Peer> {
   ort.env.wasm.numThreads = threads;
   ort.env.wasm.wasmPaths = { wasm: new URL(wasm, self.location.href).href };
+  ort.env.wasm.initTimeout = 60_000; // ms; it waits for ever if a thread does not start
   ort.env.logLevel = 'error';
   return Promise.resolve({
     version: ort.env.versions.web ?? '',

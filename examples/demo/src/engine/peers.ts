@@ -1,6 +1,5 @@
 /** Other libraries, which are fetched only when the visitor asks. */
 import type { Contestant, Product } from './product.ts';
-import { inTurn } from './turn.ts';
 
 export type PeerName = 'tfjs' | 'ort';
 
@@ -40,10 +39,6 @@ const loads: Record<PeerName, { title: string; load: (threads: number) => Promis
  * product.
  */
 export async function fetchPeer(name: PeerName, threads: number): Promise<PeerFacts> {
-  return (await inTurn(() => fetchAlone(name, threads)))!; // nothing cancels it
-}
-
-async function fetchAlone(name: PeerName, threads: number): Promise<PeerFacts> {
   const { title, load } = loads[name];
   const before = new Set(fetchedFiles().keys());
   const start = performance.now();

@@ -10,7 +10,7 @@ import { find } from './dom.ts';
  * @param label what the job does: 'Training'
  * @param body calls the engine with the report, which it gets as a proxy
  * @param onUpdate is called with each part of the result
- * @returns what `body` returns; undefined if it was cancelled
+ * @returns what `body` returns, which tells whether it was cancelled in time; undefined if it failed
  */
 export async function runJob<T, U = undefined>(
   section: HTMLElement,
@@ -38,14 +38,13 @@ export async function runJob<T, U = undefined>(
   box.replaceChildren(name, bar, cancel);
   box.hidden = false;
   try {
-    const result = await body(
+    return await body(
       proxy((fraction: number, update?: U) => {
         bar.value = fraction;
         if (update !== undefined && !isCancelled) onUpdate(update);
         return !isCancelled;
       }),
     );
-    return isCancelled ? undefined : result;
   } catch (error) {
     showProblem(section, error);
     return undefined;

@@ -86,7 +86,7 @@ export function makePad(canvas: HTMLCanvasElement, listener: PadListener): Pad {
     try {
       canvas.setPointerCapture(event.pointerId);
     } catch {
-      // The pointer has gone already.
+      drawing = undefined; // the pointer has gone already
     }
     begin(pointOf(event));
   });

@@ -240,8 +240,8 @@ class Training {
   /** Starts the network that came with the page. */
   async begin(facts: DigitFacts): Promise<void> {
     this.facts = facts;
-    this.use(await this.engine.useBuiltIn(), false);
-    void this.alone(() => this.measure());
+    await this.alone(async () => this.use(await this.engine.useBuiltIn(), false));
+    if (this.forms.length > 0) void this.alone(() => this.measure());
   }
 
   /** Runs a job while the buttons are off. */
@@ -253,8 +253,9 @@ class Training {
     } catch (error) {
       showProblem(this.section, error);
     }
-    measure.disabled = train.disabled = false;
-    builtin.disabled = !this.isOwn;
+    measure.disabled = this.forms.length === 0;
+    train.disabled = false;
+    builtin.disabled = this.forms.length > 0 && !this.isOwn;
   }
 
   private use(forms: FormFacts[], isOwn: boolean): void {
@@ -285,13 +286,17 @@ class Training {
 
   private async train(): Promise<void> {
     const { epochs, training, test } = this.facts;
-    const { makeChart } = await import('./digit-chart.ts');
-    await new Promise((resolve) => setTimeout(resolve)); // two short tasks, not one long
     const place = find(this.section, '#digit-chart');
-    place.hidden = false;
     place.setAttribute('aria-label', 'Curve of the training: it runs');
-    this.chart ??= makeChart(place, epochs);
-    this.chart.clear();
+    try {
+      const { makeChart } = await import('./digit-chart.ts');
+      await new Promise((resolve) => setTimeout(resolve)); // two short tasks, not one long
+      place.hidden = false;
+      this.chart ??= makeChart(place, epochs);
+      this.chart.clear();
+    } catch (error) {
+      showProblem(this.section, error); // the training does without its curve
+    }
     this.show('trained', '');
     let last: TrainingPoint | undefined;
     const began = performance.now();
@@ -301,7 +306,7 @@ class Training {
       (report) => this.engine.trainDigits(++this.trainings, report),
       (point) => {
         last = point;
-        this.chart!.add(point);
+        this.chart?.add(point);
         this.show(
           'progress',
           `Epoch ${Math.min(epochs, Math.floor(point.epochs) + 1)} of ${epochs}: ` +

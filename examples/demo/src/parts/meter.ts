@@ -13,15 +13,8 @@ import { runJob, showProblem } from '../page/job.ts';
 const peers: PeerFacts[] = [];
 
 export async function start(section: HTMLElement, engine: Engine): Promise<void> {
-  const buttons = ['again', 'tfjs', 'ort', 'copy'].map((name) =>
-    find<HTMLButtonElement>(section, `#meter-${name}`),
-  );
-  const [again, tfjs, ort, copy] = buttons as [
-    HTMLButtonElement,
-    HTMLButtonElement,
-    HTMLButtonElement,
-    HTMLButtonElement,
-  ];
+  const button = (name: string) => find<HTMLButtonElement>(section, `#meter-${name}`);
+  const [again, tfjs, ort, copy] = [button('again'), button('tfjs'), button('ort'), button('copy')];
   drawTicks(section, scaleFor(0));
   await idle(1000);
   let facts: Facts;
@@ -34,9 +27,12 @@ export async function start(section: HTMLElement, engine: Engine): Promise<void>
   find(section, '#meter-why').textContent = words(facts);
   let rows: MeterRow[] = [];
 
+  /** Libraries that were asked for: each is fetched once. */
+  const asked = new Set<PeerName>();
   const isBusy = (busy: boolean) => {
-    for (const button of buttons) button.disabled = busy;
-    for (const { name } of peers) (name === 'tfjs' ? tfjs : ort).disabled = true;
+    again.disabled = busy;
+    tfjs.disabled = busy || asked.has('tfjs');
+    ort.disabled = busy || asked.has('ort');
     copy.disabled = busy || rows.length === 0;
   };
   const measure = async () => {
@@ -55,18 +51,21 @@ export async function start(section: HTMLElement, engine: Engine): Promise<void>
     isBusy(false);
   };
   const compare = async (name: PeerName, title: string) => {
-    isBusy(true);
+    asked.add(name);
+    isBusy(false);
     const status = find(section, '#meter-peers');
     status.textContent = `Fetching ${title} ...`;
     try {
       peers.push(await engine.fetchPeer(name, facts.threads));
-      document.dispatchEvent(new Event('peer'));
-      status.textContent = peers.map((peer) => sentenceOf(peer, facts.threads)).join(' ');
-      await measure();
     } catch (error) {
-      status.textContent = `${title} does not start here: ${(error as Error).message}`;
+      status.textContent =
+        `${title} does not start here: ${(error as Error).message}. ` +
+        'To try again, load the page again.';
+      return;
     }
-    isBusy(false);
+    document.dispatchEvent(new Event('peer'));
+    status.textContent = peers.map((peer) => sentenceOf(peer, facts.threads)).join(' ');
+    await measure();
   };
   again.addEventListener('click', () => void measure());
   tfjs.addEventListener('click', () => void compare('tfjs', 'tfjs'));

@@ -142,7 +142,8 @@ export function start(section: HTMLElement, engine: Engine): void {
     }
     key = keyOf();
     showCurve();
-    section.dataset.sweep = 'running';
+    section.dataset.sweep = isNear ? 'running' : 'waiting';
+    status.textContent = '';
     clearTimeout(timer);
     timer = setTimeout(() => {
       sizes.settle();
@@ -187,8 +188,15 @@ export function start(section: HTMLElement, engine: Engine): void {
   log.addEventListener('change', showCurve);
   again.addEventListener('click', () => restart(true));
   document.addEventListener('peer', () => restart(true));
-  new ResizeObserver(() => {
-    if (planned) showPlan(section, planned.plan, planned.product);
+  let drawnWidth = 0;
+  new ResizeObserver(([entry]) => {
+    // A picture has another height at another width, which must not call this again.
+    const { width } = entry!.contentRect;
+    if (width === drawnWidth) return;
+    drawnWidth = width;
+    requestAnimationFrame(() => {
+      if (planned) showPlan(section, planned.plan, planned.product);
+    });
   }).observe(find(section, '#size-picture'));
 
   showSizes(section, sizes);
