@@ -17,10 +17,7 @@ export function float32Index(wg, vectors) {
     return top(cosines.data, wanted);
   }
   // #endregion
-  return {
-    search,
-    dispose: () => [query, cosines].forEach((tensor) => tensor.dispose()),
-  };
+  return { search };
 }
 
 const rowsPerBlock = 25_000; // 10 MB while they are packed
@@ -69,9 +66,5 @@ export function* int8Index(wg, vectors) {
       .slice(0, wanted);
   }
   // #endregion
-  return {
-    search,
-    byteLength: blocks.reduce((sum, { b }) => sum + b.byteLength, 0),
-    dispose: () => [cosines, ...blocks.map(({ b }) => b)].forEach((held) => held.dispose()),
-  };
+  return { search, byteLength: blocks.reduce((sum, { b }) => sum + b.byteLength, 0) };
 }

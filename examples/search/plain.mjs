@@ -1,7 +1,6 @@
 // The same search in plain JavaScript, as one would write it without a library.
 import { top } from './top.mjs';
 
-// #region plain
 /** The nearest by two loops. `cosines` has room for a number per vector. */
 export function searchInJavaScript(vectors, query, wanted, cosines) {
   const data = vectors.data;
@@ -20,4 +19,3 @@ export function dot(data, at, query) {
   }
   return s0 + s1 + (s2 + s3);
 }
-// #endregion

@@ -1,5 +1,5 @@
-// Finds the exact ten nearest of 100,000 vectors by wgemm, in float32 and in int8. Run it with
-// `npm run search`, which builds wgemm first.
+// Finds the ten nearest of 100,000 vectors by wgemm: exactly in float32, while int8 may miss one.
+// Run it with `npm run search`, which builds wgemm first.
 import { searchInJavaScript } from './plain.mjs';
 import { agreement } from './top.mjs';
 import { makeVectors } from './vectors.mjs';

@@ -68,7 +68,8 @@ async function showCode(html) {
   for (const [found, file, name] of html.matchAll(/<pre data-code="([^"#]+)#([\w-]+)"><\/pre>/g)) {
     const code = await codeToHtml(readRegion(file, name), {
       lang: languages[extname(file)],
-      themes: { light: 'github-light', dark: 'github-dark' },
+      // The usual themes have too little contrast for comments.
+      themes: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
       transformers: [toClass],
     });
     result = result.replace(found, () => code);

@@ -1,6 +1,6 @@
 /** Starts the engine, and each part of the page when the visitor comes near it. */
 import { connect, type Engine } from './page/connect.ts';
-import { find } from './page/dom.ts';
+import { find, make } from './page/dom.ts';
 import { showProblem } from './page/job.ts';
 
 interface Part {
@@ -28,6 +28,12 @@ async function begin(): Promise<void> {
   );
   if (lack) tell(`${lack}, so the page computes everything itself, and may not respond meanwhile.`);
   const section = (id: string) => find(document, `#${id}`);
+  const others = Object.keys(parts).filter((id) => id !== 'meter');
+  for (const id of others) {
+    const stage = find(section(id), '.stage');
+    stage.inert = true;
+    stage.before(make('p', 'This part starts when the meter has measured.', 'small waiting'));
+  }
   // First the meter, alone: other work would slow down what it measures.
   await startPart(section('meter'), engine);
   const observer = new IntersectionObserver(
@@ -40,7 +46,7 @@ async function begin(): Promise<void> {
     },
     { rootMargin: '300px' },
   );
-  for (const id of Object.keys(parts)) if (id !== 'meter') observer.observe(section(id));
+  for (const id of others) observer.observe(section(id));
 }
 
 async function startPart(section: HTMLElement, engine: Engine): Promise<void> {
@@ -51,6 +57,8 @@ async function startPart(section: HTMLElement, engine: Engine): Promise<void> {
   } catch (error) {
     showProblem(section, error);
   }
+  section.querySelector('.waiting')?.remove();
+  find(section, '.stage').inert = false;
 }
 
 // The page is painted before anything else is fetched.

@@ -4,6 +4,7 @@ import { createGemm, type Gemm, type HeapTensor, OutOfMemoryError } from 'wgemm'
 import { float32Index, int8Index } from '../../../search/index.mjs';
 import { searchInJavaScript } from '../../../search/plain.mjs';
 import { makeVectors as makeInSteps } from '../../../search/vectors.mjs';
+import { threads } from './instance.ts';
 import type { Report } from './report.ts';
 
 export type Form = 'float32' | 'int8' | 'loop';
@@ -59,9 +60,8 @@ export async function makeVectors(count: number, report: Report): Promise<Points
   let wg: Gemm | undefined;
   let lack = '';
   try {
-    // An instance of its own: its memory goes back to the system when it ends. In the page it has
-    // one thread, since the main thread would spin while the others compute.
-    wg = await createGemm({ threads: typeof document === 'object' ? 1 : 'auto' });
+    // An instance of its own: its memory goes back to the system when it ends.
+    wg = await createGemm({ threads });
   } catch (error) {
     lack = `${(error as Error).message}. Only the plain loop searches.`;
   }

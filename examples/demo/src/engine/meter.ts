@@ -1,7 +1,7 @@
 /** The meter: how fast some products are here. */
 import { race } from '../../../../tests/bench/turns.mjs';
 import { contestantMakers } from './contestants.ts';
-import { instance } from './instance.ts';
+import { instance, isInPage } from './instance.ts';
 import { paced } from './pace.ts';
 import type { Contestant, Product } from './product.ts';
 import type { Report } from './report.ts';
@@ -13,7 +13,8 @@ export interface Facts {
   build: string;
   threads: number;
   why: string;
-  isIsolated: boolean;
+  /** The engine has no worker: it computes in the page itself. */
+  isInPage: boolean;
   processors: number;
 }
 
@@ -49,7 +50,7 @@ export async function facts(): Promise<Facts> {
     build: info.build,
     threads: info.threads,
     why: info.why,
-    isIsolated: globalThis.crossOriginIsolated === true,
+    isInPage,
     processors: navigator.hardwareConcurrency,
   };
 }

@@ -53,6 +53,9 @@ export async function fetchPeer(name: PeerName, threads: number): Promise<PeerFa
   return { name, title, version: peer.version, bytes, ms, threads: peer.threads };
 }
 
+/** Forgets a library that nobody waits for any more. */
+export const dropPeer = (name: PeerName): boolean => fetched.delete(name);
+
 /** Address of every file that was fetched -> its bytes. Each thread may fetch a script again. */
 function fetchedFiles(): Map<string, number> {
   const entries = performance.getEntriesByType('resource') as PerformanceResourceTiming[];

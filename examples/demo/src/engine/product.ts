@@ -1,5 +1,5 @@
 /** Products of matrices that contestants compute: wgemm, plain JavaScript and the peers. */
-import type { DataArray, DType, Gemm, HeapTensor } from 'wgemm';
+import type { DType, Gemm, HeapTensor } from 'wgemm';
 import { multiply as float32 } from './loops.ts?float32';
 import { multiply as float64 } from './loops.ts?float64';
 import { multiply as int32 } from './loops.ts?int32';
@@ -38,36 +38,55 @@ export const wgemmOn = (wg: Gemm, product: Product): Contestant =>
   product.dtype === 'int8' ? qgemmOn(wg, product) : gemmOn(wg, product, product.dtype);
 
 // #region own
-/** A product by wgemm, on tensors in its memory: a call copies and allocates nothing. */
+/** Tensors in the memory of wgemm: a call on them copies and allocates nothing. */
+export function gemmTensors(wg: Gemm, product: Product, dtype: Exclude<ProductType, 'int8'>) {
+  const a = wg.alloc(dtype, shapeOfA(product));
+  const b = wg.alloc(dtype, shapeOfB(product));
+  const out = wg.alloc(dtype, [product.m, product.n]);
+  return { a, b, out };
+}
+
 function gemmOn(wg: Gemm, product: Product, dtype: Exclude<ProductType, 'int8'>): Contestant {
-  const { m, n, transA, transB } = product;
-  const a = filled(wg.alloc(dtype, shapeOfA(product)), 1);
-  const b = filled(wg.alloc(dtype, shapeOfB(product)), 2);
-  const out = wg.alloc(dtype, [m, n]);
-  return own([a, b, out], (times) => {
+  const { transA, transB } = product;
+  const { a, b, out } = gemmTensors(wg, product, dtype);
+  return own({ a, b, out }, (times) => {
     for (let i = 0; i < times; ++i) wg.gemm(a, b, null, { transA, transB, out });
   });
 }
 // #endregion
 
 /** The same for uint8 x int8, with a float32 result. */
+export function qgemmTensors(wg: Gemm, product: Product) {
+  const a = wg.alloc('uint8', shapeOfA(product));
+  const b = wg.alloc('int8', shapeOfB(product));
+  const out = wg.alloc('float32', [product.m, product.n]);
+  return { inputs: { a, aScale: 1, aZeroPoint: 128, b, bScale: 1 }, out };
+}
+
 function qgemmOn(wg: Gemm, product: Product): Contestant {
-  const { m, n, transA, transB } = product;
-  const a = filled(wg.alloc('uint8', shapeOfA(product)), 1);
-  const b = filled(wg.alloc('int8', shapeOfB(product)), 2);
-  const out = wg.alloc('float32', [m, n]);
-  const inputs = { a, aScale: 1, aZeroPoint: 128, b, bScale: 1 };
-  return own([a, b, out], (times) => {
+  const { transA, transB } = product;
+  const { inputs, out } = qgemmTensors(wg, product);
+  return own({ ...inputs, out }, (times) => {
     for (let i = 0; i < times; ++i) wg.qgemm(inputs, { transA, transB, out });
   });
 }
 
-const own = (tensors: HeapTensor[], run: (times: number) => void): Contestant => ({
-  name: 'wgemm',
-  run,
-  first: () => Number(tensors.at(-1)!.data[0]),
-  dispose: () => tensors.forEach((tensor) => tensor.dispose()),
-});
+interface Tensors {
+  a: HeapTensor;
+  b: HeapTensor;
+  out: HeapTensor;
+}
+
+function own({ a, b, out }: Tensors, run: (times: number) => void): Contestant {
+  fillTensor(a, 1);
+  fillTensor(b, 2);
+  return {
+    name: 'wgemm',
+    run,
+    first: () => Number(out.data[0]),
+    dispose: () => [a, b, out].forEach((tensor) => tensor.dispose()),
+  };
+}
 
 /** Whether plain JavaScript can compute a type without work of its own on bits. */
 export const isInJavaScript = ({ dtype }: Pick<Product, 'dtype'>): boolean =>
@@ -143,8 +162,7 @@ export function valuesOf(dtype: Filled, length: number, seed: number): ArrayBuff
   return data;
 }
 
-function filled<A extends DataArray>(tensor: HeapTensor<A>, seed: number): HeapTensor<A> {
-  const { data, dtype } = tensor;
+function fillTensor({ data, dtype }: HeapTensor, seed: number): void {
   // Some engines have a Float16Array, which would round the bits as if they were numbers.
   const isOfBits = dtype === 'float16' || dtype === 'bfloat16';
   const elements = data as Uint16Array;
@@ -153,5 +171,4 @@ function filled<A extends DataArray>(tensor: HeapTensor<A>, seed: number): HeapT
     dtype as Filled & DType,
     seed,
   );
-  return tensor;
 }

@@ -2,7 +2,8 @@
 export function browserName(): string {
   const agent = navigator.userAgent;
   const found =
-    /(Firefox|Edg|OPR|Chrome)\/(\d+)/.exec(agent) ??
+    /(Edg|OPR)\/(\d+)/.exec(agent) ?? // they name Chrome, too
+    /(Firefox|Chrome)\/(\d+)/.exec(agent) ??
     /(Version)\/([\d.]+).*Safari/.exec(agent) ??
     /(AppleWebKit)\/([\d.]+)/.exec(agent);
   if (!found) return 'a browser';
@@ -12,7 +13,6 @@ export function browserName(): string {
     Version: /Linux/.test(agent) ? 'WebKitGTK' : 'Safari',
     AppleWebKit: 'WebKit',
   };
-  const edge = /(Edg|OPR)\/(\d+)/.exec(agent);
-  const [, name, version] = edge ?? found;
+  const [, name, version] = found;
   return `${names[name!] ?? name} ${version}`;
 }

@@ -13,7 +13,7 @@ export interface MapColors {
 }
 
 /** Smaller cells have no room for labels. */
-const smallestLabelled = 11;
+const smallestLabelled = 9;
 const longestLabel = 8; // characters
 
 export function gridFor(width: number, tokens: string[]): Grid {

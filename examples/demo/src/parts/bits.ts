@@ -2,12 +2,18 @@
 import type { Bits, BothBits } from '../engine/bits.ts';
 import type { Engine } from '../page/connect.ts';
 import { find, make } from '../page/dom.ts';
+import { keepFocus } from '../page/focus.ts';
 import { showProblem } from '../page/job.ts';
+
+/** SHA-256 of the strict result. Three loops that round each product and each sum have it, too. */
+const expected = '1890714c8764286c7ea31a50120b707c52857d7f696d789f1f7f0b727fd0893d';
 
 export async function start(section: HTMLElement, engine: Engine): Promise<void> {
   const again = find<HTMLButtonElement>(section, '#bits-again');
   const said = find(section, '#bits-said');
+  showHash(section, '#bits-expected', expected);
   const compute = async () => {
+    const giveFocusBack = keepFocus(section);
     again.disabled = true;
     said.textContent = 'Computing ...';
     try {
@@ -18,12 +24,13 @@ export async function start(section: HTMLElement, engine: Engine): Promise<void>
     }
     said.textContent = '';
     again.disabled = false;
+    giveFocusBack();
   };
   again.addEventListener('click', () => void compute());
   await compute();
 }
 
-function show(section: HTMLElement, { expected, strict, fast, different, count }: BothBits): void {
+function show(section: HTMLElement, { strict, fast, different, count }: BothBits): void {
   const isHashed = strict.hash !== '';
   const isRight = strict.hash === expected;
   showCard(section, 'strict', strict, {
@@ -34,19 +41,18 @@ function show(section: HTMLElement, { expected, strict, fast, different, count }
         ? '\u2713 The same bits'
         : '\u2717 Other bits than expected',
     facts: isHashed
-      ? `Each product and each sum is rounded on its own, in ascending k.`
-      : `This page is not secure (HTTPS), so the browser has no crypto.subtle to hash with.`,
+      ? 'Each product and each sum is rounded on its own, in ascending k.'
+      : 'This page is not secure (HTTPS), so the browser has no crypto.subtle to hash with.',
   });
-  showHash(section, '#bits-expected', expected);
   showCard(section, 'fast', fast, {
     verdict: '',
     words: different === 0 ? '= The same on this machine' : '\u2260 Differs, and may',
     facts:
       different === 0
-        ? `Here the fast kernels happen to sum in the same order, without a fused multiply-add.`
+        ? 'Here the fast kernels happen to sum in the same order, without a fused multiply-add.'
         : `${different.toLocaleString('en')} of ${count.toLocaleString('en')} numbers have other ` +
-          `last bits. Fast mode is free to sum in another order, and to fuse a multiplication ` +
-          `with an addition, which rounds once instead of twice.`,
+          'last bits. Fast mode is free to sum in another order, and to fuse a multiplication ' +
+          'with an addition, which rounds once instead of twice.',
   });
   find(section, '#bits-table tbody').replaceChildren(
     ...strict.first.map((value, i) => rowOf(i, value, fast.first[i]!)),

@@ -9,6 +9,7 @@ import type {
 } from '../engine/digit.ts';
 import type { Engine } from '../page/connect.ts';
 import { find, make } from '../page/dom.ts';
+import { keepFocus } from '../page/focus.ts';
 import { bytes, duration, figure } from '../page/format.ts';
 import { runJob, showProblem } from '../page/job.ts';
 import { side } from '../../../digits/images.mjs';
@@ -247,6 +248,7 @@ class Training {
   /** Runs a job while the buttons are off. */
   private async alone(job: () => Promise<void>): Promise<void> {
     const { measure, train, builtin } = this.buttons;
+    const giveFocusBack = keepFocus(this.section);
     for (const button of [measure, train, builtin]) button.disabled = true;
     try {
       await job();
@@ -256,6 +258,7 @@ class Training {
     measure.disabled = this.forms.length === 0;
     train.disabled = false;
     builtin.disabled = this.forms.length > 0 && !this.isOwn;
+    giveFocusBack();
   }
 
   private use(forms: FormFacts[], isOwn: boolean): void {

@@ -103,6 +103,7 @@ export function drawPoints(
   sizeOnPage: number,
   { places, clusterOf, count }: Points,
 ): void {
+  if (sizeOnPage === 0) return; // createImageData() would throw
   const ratio = fit(canvas, sizeOnPage);
   const side = canvas.width;
   const context = canvas.getContext('2d')!;

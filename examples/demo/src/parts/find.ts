@@ -16,6 +16,10 @@ const rest = 250;
 /** ms between two checks while the pointer moves: the loop holds up the search. */
 const betweenChecks = 800;
 
+/** How far an arrow key moves the cross, on a map from -1 to 1. */
+const step = 0.01;
+const largeStep = 0.06;
+
 /** Times that a mean is of: the clocks of some browsers are coarse. */
 const timesKept = 12;
 
@@ -125,9 +129,9 @@ export function start(section: HTMLElement, engine: Engine): void {
     const move = moves[event.key];
     if (!state || !move || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault(); // the page would scroll
-    const step = event.shiftKey ? 0.008 : 0.05;
+    const by = event.shiftKey ? largeStep : step;
     const from = state.cross ?? placeOf(state, state.query ?? 0);
-    state.cross = { x: bounded(from.x + step * move[0]), y: bounded(from.y + step * move[1]) };
+    state.cross = { x: bounded(from.x + by * move[0]), y: bounded(from.y + by * move[1]) };
     mark();
     ask(state.grid.nearest(state.cross));
   });
@@ -163,7 +167,6 @@ export function start(section: HTMLElement, engine: Engine): void {
   };
   const makeVectors = async () => {
     makeButton.disabled = true;
-    find(section, '.notice').hidden = true;
     const words = find(section, '#find-words');
     const made = await runJob(section, 'Making vectors', (report) =>
       engine.makeVectors(isShort ? few : many, report),
@@ -173,7 +176,7 @@ export function start(section: HTMLElement, engine: Engine): void {
       void engine.freeVectors(); // it may have ended as it was cancelled
       return;
     }
-    if (made.lack) showProblem(section, lackOf(made));
+    if (made.lack) showProblem(section, lackOf(made), true);
     words.textContent = '';
     await nextTask();
     state = { points: made, grid: new Grid(made.places), times: new Map(), nearest: [] };
@@ -182,7 +185,9 @@ export function start(section: HTMLElement, engine: Engine): void {
     drawAll();
     ask(state.grid.nearest({ x: 0.05, y: 0.1 }));
     // The button that had the focus is gone.
-    if (document.activeElement === document.body) map.focus({ preventScroll: true });
+    const { activeElement } = document;
+    if (activeElement === document.body || activeElement === makeButton)
+      map.focus({ preventScroll: true });
   };
   makeButton.addEventListener('click', () => void makeVectors());
   free.addEventListener('click', () => {

@@ -1,6 +1,7 @@
 /** The meter: a needle, a table, the peers, and the results as Markdown. */
 import type { Facts, MeterRow } from '../engine/meter.ts';
 import type { PeerFacts, PeerName } from '../engine/peers.ts';
+import type { Report } from '../engine/report.ts';
 import type { Engine } from '../page/connect.ts';
 import { find, make } from '../page/dom.ts';
 import { browserName } from '../page/browser.ts';
@@ -27,12 +28,12 @@ export async function start(section: HTMLElement, engine: Engine): Promise<void>
   find(section, '#meter-why').textContent = words(facts);
   let rows: MeterRow[] = [];
 
-  /** Libraries that were asked for: each is fetched once. */
-  const asked = new Set<PeerName>();
+  const failed = new Set<PeerName>();
   const isBusy = (busy: boolean) => {
+    const isOver = (name: PeerName) => failed.has(name) || peers.some((peer) => peer.name === name);
     again.disabled = busy;
-    tfjs.disabled = busy || asked.has('tfjs');
-    ort.disabled = busy || asked.has('ort');
+    tfjs.disabled = busy || isOver('tfjs');
+    ort.disabled = busy || isOver('ort');
     copy.disabled = busy || rows.length === 0;
   };
   const measure = async () => {
@@ -51,21 +52,28 @@ export async function start(section: HTMLElement, engine: Engine): Promise<void>
     isBusy(false);
   };
   const compare = async (name: PeerName, title: string) => {
-    asked.add(name);
-    isBusy(false);
+    isBusy(true);
     const status = find(section, '#meter-peers');
-    status.textContent = `Fetching ${title} ...`;
-    try {
-      peers.push(await engine.fetchPeer(name, facts.threads));
-    } catch (error) {
-      status.textContent =
-        `${title} does not start here: ${(error as Error).message}. ` +
-        'To try again, load the page again.';
+    const fetching = engine.fetchPeer(name, facts.threads).catch((error: Error) => {
+      const again = 'To try again, load the page again.'; // its code keeps the failed state
+      throw new Error(`${title} does not start here: ${error.message}. ${again}`);
+    });
+    const peer = await runJob<PeerFacts | undefined>(section, `Fetching ${title}`, (report) =>
+      unlessCancelled(fetching, report),
+    );
+    if (peer) {
+      peers.push(peer);
+      status.textContent = peers.map((each) => sentenceOf(each, facts.threads)).join(' ');
+      document.dispatchEvent(new Event('peer'));
+      await measure();
       return;
     }
-    document.dispatchEvent(new Event('peer'));
-    status.textContent = peers.map((peer) => sentenceOf(peer, facts.threads)).join(' ');
-    await measure();
+    isBusy(false);
+    // It was cancelled, or failed.
+    fetching.then(
+      () => engine.dropPeer(name),
+      () => failed.add(name) && isBusy(again.disabled),
+    );
   };
   again.addEventListener('click', () => void measure());
   tfjs.addEventListener('click', () => void compare('tfjs', 'tfjs'));
@@ -79,6 +87,18 @@ const namesIn = (rows: MeterRow[]): string[] => [
   ...new Set(['wgemm', ...rows.flatMap(({ figures }) => Object.keys(figures))]),
 ];
 
+/** What a promise brings; undefined if the visitor cancels first. */
+async function unlessCancelled<T>(promise: Promise<T>, report: Report): Promise<T | undefined> {
+  let isSettled = false;
+  const settled = promise.finally(() => (isSettled = true));
+  const cancelled = (async () => {
+    while (!isSettled && (await report(0)))
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    return undefined;
+  })();
+  return Promise.race([settled, cancelled]);
+}
+
 const sentenceOf = (
   { title, version, bytes: count, ms, threads }: PeerFacts,
   ours: number,
@@ -90,9 +110,13 @@ const sentenceOf = (
 const threadsOf = (threads: number) => (threads === 1 ? '1 thread' : `${threads} threads`);
 
 /** `info.why`, and the facts beside it, as sentences. */
-const words = ({ version, build, threads, why, processors }: Facts): string =>
-  `wgemm ${version} runs its build ${build} on ${threadsOf(threads)} of ${processors} logical ` +
-  `processors. Why: ${why}.`;
+function words({ version, build, threads, why, processors, isInPage }: Facts): string {
+  const inPage = 'threads: one, since the page itself computes';
+  return (
+    `wgemm ${version} runs its build ${build} on ${threadsOf(threads)} of ${processors} logical ` +
+    `processors. Why: ${isInPage ? why.replace(/threads: .*/, inPage) : why}.`
+  );
+}
 
 // --- the needle ----------------------------------------------------------------------------------
 

@@ -104,7 +104,7 @@ export function start(section: HTMLElement, engine: Engine): void {
         ({ point, problem, isWaiting }) => {
           if (isStale()) return;
           status.textContent = isWaiting ? 'Waiting until another part has measured.' : '';
-          if (problem) showProblem(section, problem);
+          if (problem) showProblem(section, problem, true);
           if (point) {
             points.set(point.x, point);
             showCurve();
