@@ -18,7 +18,13 @@ export default defineConfig({
   worker: {
     format: 'es',
     plugins: () => [digits(), models()],
-    rolldownOptions: { output: { legalComments: 'none' } }, // as in the page's own scripts
+    rolldownOptions: {
+      output: {
+        legalComments: 'none', // as in the page's own scripts
+        // WebKit evaluates the worker's script again when a chunk imports it, so it exports nothing.
+        codeSplitting: { groups: [{ name: 'engine', test: /\/src\/engine\/engine\.ts$/ }] },
+      },
+    },
   },
   build: {
     outDir: process.env.DEMO_OUT ?? join(import.meta.dirname, '..', '..', 'build', 'demo'),

@@ -34,9 +34,14 @@ export async function race(contestants, options = {}) {
       if (!(await goOn())) return undefined;
       await run(1);
     }
-    const perCall = await timeOf(run, Math.max(1, calls >> 3));
-    // A coarse clock may tell 0.
-    const times = Math.max(1, Math.round(sampleMs / Math.max(perCall, 1e-4)));
+    let tried = Math.max(1, calls >> 3);
+    let perCall = await timeOf(run, tried);
+    // A coarse clock tells nothing of less.
+    while (perCall * tried < sampleMs / 4) {
+      if (!(await goOn())) return undefined;
+      perCall = await timeOf(run, (tried *= 2));
+    }
+    const times = Math.max(1, Math.round(sampleMs / perCall));
     runners.push({ run, perCall, times, samples: [] });
   }
   const sampleTime = ({ perCall, times }) => perCall * times;

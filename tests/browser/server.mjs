@@ -52,7 +52,7 @@ export async function startServer({ folders = {}, files = {}, headers = {}, port
     return file.startsWith(folder) ? await readFile(file).catch(() => undefined) : undefined;
   }
 
-  const page = { progress: '', missing: [], onResult: () => {} };
+  const page = { progress: '', requested: [], missing: [], onResult: () => {} };
   const server = createServer((request, response) => {
     answer(request, response).catch((error) => {
       console.error(`browser: ${request.method} ${request.url}: ${error.stack}`);
@@ -71,6 +71,7 @@ export async function startServer({ folders = {}, files = {}, headers = {}, port
       else if (path === '/result') page.onResult(JSON.parse(text));
       return;
     }
+    page.requested.push({ path, at: performance.timeOrigin + performance.now() });
     const content = await contentOf(path);
     if (content === undefined) page.missing.push(path);
     const type =
@@ -100,8 +101,8 @@ export async function startServer({ folders = {}, files = {}, headers = {}, port
 }
 
 /**
- * What a page told a server of this process. The caller sets `onResult`, and reads `progress` and
- * `missing` (paths).
+ * What a page told a server of this process. The caller sets `onResult`, and reads `progress`,
+ * `requested` ({ path, at }, in ms since 1970) and `missing` (paths).
  */
 export function pageAt(url) {
   const page = servers.get(new URL(url).origin);

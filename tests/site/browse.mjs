@@ -29,8 +29,16 @@ const launches = {
   },
 };
 
-export const launch = (engine) =>
-  puppeteer.launch({ ...launches[engine], executablePath: programOf(engine), headless: true });
+/** @param preferences of Firefox, besides those that every test needs */
+export const launch = (engine, preferences = {}) =>
+  puppeteer.launch({
+    ...launches[engine],
+    ...(engine === 'firefox' && {
+      extraPrefsFirefox: { ...launches.firefox.extraPrefsFirefox, ...preferences },
+    }),
+    executablePath: programOf(engine),
+    headless: true,
+  });
 
 /** ms until a page counts as dead; a busy machine takes some of them. */
 const patience = 20_000;

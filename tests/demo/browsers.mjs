@@ -1,0 +1,415 @@
+// One way to drive the three browsers: Chromium and Firefox by puppeteer-core, WebKitGTK by
+// WebDriver.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { refuse } from '../package/results.mjs';
+import { launch, openTab } from '../site/browse.mjs';
+import { WebDriver } from './webdriver.mjs';
+
+export const engineNames = ['chromium', 'firefox', 'webkit'];
+
+/**
+ * Starts a browser.
+ *
+ * @param isIsolated WebKitGTK has shared memory only if it is asked for
+ * @param isReduced whether the visitor wants reduced motion
+ * @returns `open(server, viewport)`, which opens a tab, and `close()`
+ */
+export async function startBrowser(engine, { isIsolated = true, isReduced = false } = {}) {
+  if (engine === 'webkit') {
+    const driver = await WebDriver.start({
+      environment: { JSC_useSharedArrayBuffer: isIsolated ? '1' : '0' },
+      settings: isReduced ? { 'gtk-enable-animations': 0 } : {},
+    });
+    return {
+      async open(server, viewport) {
+        const tab = new WebDriverTab(driver, server);
+        await tab.setViewport(viewport);
+        return tab;
+      },
+      close: () => driver.end(),
+    };
+  }
+  const browser = await launch(engine, { 'ui.prefersReducedMotion': isReduced ? 1 : 0 });
+  return {
+    async open(server, viewport) {
+      const opened = await openTab(browser, server.origin, viewport);
+      if (engine === 'chromium' && isReduced)
+        await opened.page.emulateMediaFeatures([
+          { name: 'prefers-reduced-motion', value: 'reduce' },
+        ]);
+      return new PuppeteerTab(engine, opened, server);
+    },
+    close: () => browser.close(),
+  };
+}
+
+/** What the tabs of all browsers can do. Points are `{ x, y }`, in pixels of the viewport. */
+class Tab {
+  constructor(engine, server) {
+    this.engine = engine;
+    this.server = server;
+  }
+
+  /** Waits until a function of the page returns something, which is returned. */
+  async waitFor(what, body, { args = [], timeout = 40_000 } = {}) {
+    const end = performance.now() + timeout;
+    for (;;) {
+      const value = await this.evaluate(body, ...args);
+      if (value) return value;
+      if (performance.now() > end) {
+        const told = `${what}: not within ${timeout / 1000} s. ${await this.activity()}`;
+        throw Object.assign(new Error(told), { isLate: true, told });
+      }
+      await sleep(40);
+    }
+  }
+
+  /** What the page says that it does: its jobs, how far they are, and its notices. */
+  activity() {
+    return this.evaluate(() => {
+      const said = [...document.querySelectorAll('section')].flatMap((section) => {
+        const shown = [...section.querySelectorAll('.job, .notice')].filter(
+          ({ hidden }) => !hidden,
+        );
+        return shown.map((element) => {
+          const bar = element.querySelector('progress');
+          return `${section.id}: ${element.innerText}${bar ? ` ${bar.value.toFixed(2)}` : ''}`;
+        });
+      });
+      return said.join('; ').replace(/\s+/g, ' ') || 'No job runs.';
+    });
+  }
+
+  /** Scrolls to an element, which starts a part of the page. */
+  reveal(selector, block = 'start') {
+    return this.evaluate(
+      (selector, block) =>
+        document.querySelector(selector).scrollIntoView({ behavior: 'instant', block }),
+      selector,
+      block,
+    );
+  }
+
+  /** Where an element is: `{ x, y, width, height }`. Scrolls until it is seen. */
+  async boxOf(selector) {
+    await this.reveal(selector, 'center');
+    return this.evaluate((selector) => {
+      const { x, y, width, height } = document.querySelector(selector).getBoundingClientRect();
+      return { x, y, width, height };
+    }, selector);
+  }
+
+  /** Clicks as a visitor does: the element must be enabled, and in front. */
+  async click(selector) {
+    await this.waitFor(
+      `${selector} can be clicked`,
+      (selector) => {
+        const element = document.querySelector(selector);
+        return element && !element.disabled && element.offsetWidth > 0;
+      },
+      { args: [selector] },
+    );
+    const { x, y, width, height } = await this.boxOf(selector);
+    const at = { x: x + width / 2, y: y + height / 2 };
+    const isInFront = await this.evaluate(
+      (selector, { x, y }) => {
+        const found = document.elementFromPoint(x, y);
+        return document.querySelector(selector).contains(found);
+      },
+      selector,
+      at,
+    );
+    if (!isInFront) refuse(`something covers ${selector}`);
+    await this.drag([at]);
+  }
+
+  /**
+   * Cancels the job of a part as soon as there is one: a pointer may find that it has ended.
+   *
+   * @returns ms until it ended
+   */
+  async cancel(part) {
+    await this.waitFor(
+      `a job of ${part}`,
+      (part) => {
+        const button = document.querySelector(`#${part} .job button`);
+        button?.click();
+        return Boolean(button);
+      },
+      { args: [part] },
+    );
+    return this.untilJobEnds(part);
+  }
+
+  /** Waits until a part has no job; returns how many ms that took. */
+  async untilJobEnds(part) {
+    const start = performance.now();
+    await this.waitFor(
+      `the job of ${part} ends`,
+      (part) => document.querySelector(`#${part} .job`).hidden,
+      { args: [part], timeout: 90_000 },
+    );
+    return performance.now() - start;
+  }
+
+  /**
+   * What canvases show: for each, `inked`, the part of its pixels that is not transparent, and
+   * `colours`, how many it has.
+   */
+  drawnIn(selector) {
+    return this.evaluate((selector) => {
+      // A copy: reading a canvas itself makes it slower, and the browser warns of that.
+      const copy = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+      return [...document.querySelectorAll(selector)].map((canvas) => {
+        const { width, height } = canvas;
+        if (width * height === 0) return { inked: 0, colours: 0 };
+        Object.assign(copy.canvas, { width, height });
+        copy.drawImage(canvas, 0, 0);
+        const pixels = new Uint32Array(copy.getImageData(0, 0, width, height).data.buffer);
+        const inked = pixels.reduce((sum, pixel) => sum + (pixel ? 1 : 0), 0) / pixels.length;
+        return { inked, colours: new Set(pixels).size };
+      });
+    }, selector);
+  }
+
+  /** Waits until some canvases show that many colours. */
+  async untilDrawn(selector, colours, count = 1) {
+    const end = performance.now() + 10_000;
+    for (;;) {
+      const drawn = await this.drawnIn(selector);
+      if (drawn.length === count && drawn.every((one) => one.colours >= colours)) return;
+      if (performance.now() > end)
+        refuse(`${selector} shows ${drawn.map((one) => one.colours).join(', ') || 'no'} colours`);
+      await sleep(100);
+    }
+  }
+
+  textOf(selector) {
+    return this.evaluate((selector) => document.querySelector(selector)?.innerText, selector);
+  }
+
+  /** Replaces the text of an input by keyboard. */
+  async retype(selector, text) {
+    await this.click(selector);
+    await this.evaluate((selector) => document.querySelector(selector).select(), selector);
+    await this.type(text);
+  }
+
+  /** What the clipboard has, pasted by keyboard into a text area. */
+  async paste() {
+    await this.evaluate(() => {
+      const area = Object.assign(document.createElement('textarea'), { id: 'test-paste' });
+      document.body.append(area);
+      area.focus({ preventScroll: true });
+    });
+    await this.press('v', ['Control']);
+    await sleep(100);
+    return this.evaluate(() => {
+      const area = document.querySelector('#test-paste');
+      area.remove();
+      return area.value;
+    });
+  }
+
+  /** How far the page scrolls sideways, in pixels, and what makes it. */
+  overflow() {
+    return this.evaluate(() => {
+      const { scrollWidth, clientWidth } = document.documentElement;
+      if (scrollWidth <= clientWidth) return undefined;
+      const isScrolled = (element) => {
+        for (let at = element.parentElement; at; at = at.parentElement)
+          if (['auto', 'scroll', 'hidden'].includes(getComputedStyle(at).overflowX)) return true;
+        return false;
+      };
+      const wide = [...document.querySelectorAll('main *')].filter(
+        (element) =>
+          element.getBoundingClientRect().right > clientWidth + 1 && !isScrolled(element),
+      );
+      const names = wide
+        .slice(-3)
+        .map(({ tagName, id, className }) =>
+          [
+            tagName.toLowerCase(),
+            id && `#${id}`,
+            className && ` of ${className.baseVal ?? className}`,
+          ]
+            .filter(Boolean)
+            .join(''),
+        );
+      return `${scrollWidth - clientWidth} pixels, by ${names.join(', ')}`;
+    });
+  }
+
+  /** What the page's own record says since the last call. */
+  recorded() {
+    return this.evaluate(() => window.testRecord?.splice(0) ?? ['the page has no record']);
+  }
+}
+
+/** Fails if a job that was cancelled ran on: then it took about as long as a whole one, in ms. */
+export function expectSooner(cancelled, whole) {
+  if (cancelled > 0.6 * whole)
+    refuse(`it ended after ${Math.round(cancelled)} ms; a whole one takes ${Math.round(whole)} ms`);
+}
+
+class PuppeteerTab extends Tab {
+  #errors;
+
+  constructor(engine, { page, errors }, server) {
+    super(engine, server);
+    this.page = page;
+    this.#errors = errors;
+  }
+
+  async goto(path = '/') {
+    await this.page.goto(this.server.url(path), { waitUntil: 'load' });
+  }
+
+  evaluate(body, ...args) {
+    return this.page.evaluate(body, ...args);
+  }
+
+  /** Moves the pointer through points; presses its button at the first, releases it at the last. */
+  async drag([first, ...rest]) {
+    const { mouse } = this.page;
+    await mouse.move(first.x, first.y);
+    await mouse.down();
+    for (const { x, y } of rest) await mouse.move(x, y);
+    await mouse.up();
+  }
+
+  async hover(points) {
+    for (const { x, y } of points) await this.page.mouse.move(x, y);
+  }
+
+  async press(key, modifiers = []) {
+    const { keyboard } = this.page;
+    for (const modifier of modifiers) await keyboard.down(modifier);
+    // Chromium does the editing that a shortcut stands for only if it is told.
+    const commands = modifiers.includes('Control') && key === 'v' ? ['Paste'] : [];
+    await keyboard.press(key, this.engine === 'chromium' ? { commands } : {});
+    for (const modifier of modifiers) await keyboard.up(modifier);
+  }
+
+  type(text) {
+    return this.page.keyboard.type(text);
+  }
+
+  setViewport(viewport) {
+    return this.page.setViewport(viewport);
+  }
+
+  async errors() {
+    return [...new Set([...this.#errors(), ...(await this.recorded())])];
+  }
+
+  async close() {
+    await this.page.close();
+  }
+}
+
+/** The codes of keys that are no characters. */
+const keys = {
+  ArrowDown: '\ue015',
+  ArrowLeft: '\ue012',
+  ArrowRight: '\ue014',
+  ArrowUp: '\ue013',
+  Backspace: '\ue003',
+  Control: '\ue009',
+  Delete: '\ue017',
+  End: '\ue010',
+  Enter: '\ue007',
+  Escape: '\ue00c',
+  Home: '\ue011',
+  Shift: '\ue008',
+  Tab: '\ue004',
+};
+
+/** The one tab of a browser that WebDriver drives. */
+class WebDriverTab extends Tab {
+  constructor(driver, server) {
+    super('webkit', server);
+    this.driver = driver;
+  }
+
+  async goto(path = '/') {
+    await this.driver.post('url', { url: this.server.url(path) });
+  }
+
+  async evaluate(body, ...args) {
+    const script = `
+      const [args, done] = arguments;
+      (async () => (${body})(...args))().then(
+        (value) => done({ value }),
+        (error) => done({ error: String(error?.stack ?? error) }),
+      );`;
+    const { value, error } = await this.driver.post('execute/async', { script, args: [args] });
+    if (error !== undefined) throw new Error(error);
+    return value ?? undefined;
+  }
+
+  async #pointer(actions) {
+    const parameters = { pointerType: 'mouse' };
+    await this.driver.post('actions', {
+      actions: [{ type: 'pointer', id: 'mouse', parameters, actions }],
+    });
+  }
+
+  async drag(points) {
+    const moves = points.map(moveTo);
+    await this.#pointer([
+      moves[0],
+      { type: 'pointerDown', button: 0 },
+      ...moves.slice(1),
+      { type: 'pointerUp', button: 0 },
+    ]);
+  }
+
+  async hover(points) {
+    await this.#pointer(points.map(moveTo));
+  }
+
+  async #keys(actions) {
+    await this.driver.post('actions', { actions: [{ type: 'key', id: 'keyboard', actions }] });
+  }
+
+  async press(key, modifiers = []) {
+    const values = [...modifiers, key].map((name) => keys[name] ?? name);
+    await this.#keys([
+      ...values.map((value) => ({ type: 'keyDown', value })),
+      ...values.reverse().map((value) => ({ type: 'keyUp', value })),
+    ]);
+  }
+
+  async type(text) {
+    await this.#keys(
+      [...text].flatMap((value) => [
+        { type: 'keyDown', value },
+        { type: 'keyUp', value },
+      ]),
+    );
+  }
+
+  /** The window is higher than the viewport, by its bar. */
+  async setViewport({ width, height }) {
+    const bar = await this.evaluate(() => outerHeight - innerHeight);
+    await this.driver.post('window/rect', { x: 0, y: 0, width, height: height + bar });
+    await this.waitFor(`a width of ${width}`, (width) => innerWidth === width, { args: [width] });
+  }
+
+  async errors() {
+    return [...new Set(await this.recorded())];
+  }
+
+  /** The next one is the same tab. */
+  async close() {
+    await this.driver.post('url', { url: 'about:blank' });
+  }
+}
+
+const moveTo = ({ x, y }) => ({
+  type: 'pointerMove',
+  duration: 10,
+  x: Math.round(x),
+  y: Math.round(y),
+});

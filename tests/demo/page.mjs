@@ -1,0 +1,254 @@
+// Tests of what no part of the page owns.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { refuse } from '../package/results.mjs';
+import { desktop } from '../site/browse.mjs';
+import { expectHash } from './bits.mjs';
+import { startBrowser } from './browsers.mjs';
+import { drawSeven } from './digit.mjs';
+import { expectNoPeers } from './meter.mjs';
+import { serveDemo, weightOf } from './served.mjs';
+
+/** Bytes after brotli that the page may transfer, without peers. */
+const budget = 400_000;
+/** ms of a task that a visitor notices. */
+const longest = 50;
+
+/**
+ * Fails if the page told of an error, or asked for what is not there.
+ *
+ * @param before what it told before it was loaded again
+ */
+export async function expectQuiet(tab, before = []) {
+  const errors = [
+    ...before,
+    ...(await tab.errors()),
+    ...tab.server.missing().map((path) => `it asked for ${path}, which is not there`),
+    ...(await tab.evaluate(() =>
+      performance
+        .getEntriesByType('resource')
+        .filter(({ name }) => !name.startsWith(`${location.origin}/`))
+        .map(({ name }) => `request to another host: ${name}`),
+    )),
+  ];
+  if (errors.length > 0) refuse(errors.slice(0, 20).join('\n'));
+}
+
+/** The page was just loaded. */
+export async function testPaint(test, tab) {
+  await test('paints before it fetches WebAssembly', async () => {
+    const painted = await tab.waitFor('the page paints', () => {
+      const [entry] = performance.getEntriesByName('first-contentful-paint');
+      return entry && performance.timeOrigin + entry.startTime;
+    });
+    const fetched = () => tab.server.requested().find(({ path }) => path.endsWith('.wasm'));
+    for (let waited = 0; waited < 20_000 && !fetched(); waited += 20) await sleep(20);
+    const first = fetched() ?? refuse('the page fetches no WebAssembly');
+    const wait = first.at - painted;
+    if (wait <= 0) refuse(`WebAssembly is fetched ${Math.round(-wait)} ms before the first paint`);
+    return `${Math.round(wait)} ms`;
+  });
+}
+
+/** All parts were driven, and no peer was fetched. */
+export async function testWhole(test, tab, { demo, engine, isIsolated }) {
+  const paths = tab.server.requested().map(({ path }) => path);
+  await test('fetches no peer by itself', () => expectNoPeers(paths));
+  if (engine === 'chromium')
+    await test(`weighs less than ${budget / 1000} kB`, () => {
+      const weight = weightOf(demo, paths);
+      if (weight > budget) refuse(`it weighs ${weight} bytes`);
+      return `${weight} bytes`;
+    });
+  await test('has a name for every control and picture', async () => {
+    const nameless = await tab.evaluate(() =>
+      [
+        ...document.querySelectorAll(
+          'main :is(button, input, select, textarea, canvas, progress, [role=img], [tabindex="0"])',
+        ),
+      ]
+        .filter((element) => {
+          const ids = element.getAttribute('aria-labelledby')?.split(' ') ?? [];
+          const name =
+            element.getAttribute('aria-label') ||
+            ids.map((id) => document.getElementById(id)?.textContent ?? '').join('') ||
+            [...(element.labels ?? [])].map((label) => label.textContent).join('') ||
+            (element.tagName === 'BUTTON' ? element.textContent : '');
+          // Code is focusable so that a keyboard scrolls it.
+          return (
+            !name.trim() &&
+            element.tagName !== 'PRE' &&
+            !element.parentElement.closest('[aria-hidden=true], [role=img]') &&
+            element.ariaHidden !== 'true'
+          );
+        })
+        .map((element) => element.outerHTML.slice(0, 100)),
+    );
+    if (nameless.length > 0) refuse(nameless.join('\n'));
+  });
+  await test(`does not scroll sideways, ${isIsolated ? 'desktop' : 'phone'}`, async () => {
+    const overflow = await tab.overflow();
+    if (overflow) refuse(overflow);
+  });
+  if (!isIsolated)
+    await test('moves nothing if motion is to be reduced', async () => {
+      const moving = await tab.evaluate(() => {
+        if (!matchMedia('(prefers-reduced-motion: reduce)').matches)
+          return ['the browser was not told'];
+        return [
+          ...[...document.querySelectorAll('*')]
+            .filter((element) => {
+              const style = getComputedStyle(element);
+              const lasts = (times) => times.split(',').some((time) => Number.parseFloat(time) > 0);
+              return (
+                (style.transitionProperty !== 'none' && lasts(style.transitionDuration)) ||
+                (style.animationName !== 'none' && lasts(style.animationDuration)) ||
+                (style.scrollBehavior === 'smooth' && element === document.documentElement)
+              );
+            })
+            .map(({ tagName, className }) => `${tagName} ${className.baseVal ?? className} moves`),
+          ...document.getAnimations().map((animation) => `${animation.effect?.target} is animated`),
+        ];
+      });
+      if (moving.length > 0) refuse(moving.slice(0, 10).join('\n'));
+    });
+}
+
+/** Fails if a part does not start, or says that something is not to be had. */
+async function expectStarted(tab, parts) {
+  for (const part of parts) {
+    await tab.reveal(`#${part}`);
+    const says = await tab.waitFor(
+      `${part} starts`,
+      (part) => {
+        const section = document.querySelector(`#${part}`);
+        const notice = section.querySelector('.notice');
+        return (!notice.hidden && notice.innerText) || ('started' in section.dataset && ' ');
+      },
+      { args: [part], timeout: 30_000 },
+    );
+    if (says.trim()) refuse(`${part} says: ${says}`);
+  }
+}
+
+/** @param open opens a tab on a changed page */
+export async function testWithoutWorkers(test, open, viewport, parts) {
+  await test('works without workers', async () => {
+    const tab = await open({ hasWorkers: false }, viewport);
+    try {
+      await tab.goto();
+      const says = await tab.waitFor('the notice', () => {
+        const notice = document.querySelector('#lack');
+        return !notice.hidden && notice.innerText;
+      });
+      if (!/workers/.test(says)) refuse(`the notice says: ${says}`);
+      await tab.waitFor(
+        'the meter measures',
+        () =>
+          document.querySelector('#meter-table').tBodies[0].rows.length === 4 &&
+          !document.querySelector('#meter-again').disabled,
+      );
+      await expectStarted(tab, parts);
+      await drawSeven(tab);
+      await tab.reveal('#bits');
+      await expectHash(tab);
+      await expectQuiet(tab);
+    } finally {
+      await tab.close();
+      await tab.server.close();
+    }
+  });
+}
+
+export async function testWithoutWasm(test, open, viewport, parts) {
+  await test('says why it cannot compute, if the policy forbids WebAssembly', async () => {
+    const tab = await open({ hasWasm: false }, viewport);
+    try {
+      await tab.goto();
+      for (const part of parts) {
+        await tab.reveal(`#${part}`);
+        if (part === 'find') await tab.click('#find-make');
+        const says = await tab.waitFor(
+          `the notice of ${part}`,
+          (part) => {
+            const notice = document.querySelector(`#${part} .notice`);
+            return !notice.hidden && notice.innerText;
+          },
+          { args: [part] },
+        );
+        if (!says.includes('wasm-unsafe-eval')) refuse(`the notice of ${part} says: ${says}`);
+      }
+      await tab.waitFor(
+        'plain JavaScript finds ten',
+        () => document.querySelector('#find-list').children.length === 10,
+      );
+      const uncaught = (await tab.errors()).filter((error) => error.startsWith('error:'));
+      if (uncaught.length > 0) refuse(uncaught.join('\n'));
+    } finally {
+      await tab.close();
+      await tab.server.close();
+    }
+  });
+}
+
+/** Tasks of the page while the meter measures, in Chromium slowed four times. */
+async function watchMeter(server) {
+  const browser = await startBrowser('chromium');
+  try {
+    const tab = await browser.open(server, desktop);
+    const devtools = await tab.page.createCDPSession();
+    await devtools.send('Emulation.setCPUThrottlingRate', { rate: 4 });
+    await tab.goto();
+    // Watches from inside, since questions from outside are tasks, too.
+    return await tab.evaluate(
+      () =>
+        new Promise((resolve) => {
+          const job = document.querySelector('#meter .job');
+          let start;
+          const look = () => {
+            if (!job.hidden) start ??= performance.now();
+            else if (start !== undefined) setTimeout(tell, 200, performance.now());
+          };
+          const tell = (end) => {
+            const tasks = window.testTasks.map(({ start, duration }) => ({ start, duration }));
+            const { rows } = document.querySelector('#meter-table').tBodies[0];
+            resolve({
+              ms: end - start,
+              rows: rows.length,
+              before: tasks.filter((task) => task.start + task.duration <= start),
+              during: tasks.filter(
+                (task) => task.start + task.duration > start && task.start < end,
+              ),
+            });
+          };
+          new MutationObserver(look).observe(job, { attributes: true });
+          look();
+        }),
+    );
+  } finally {
+    await browser.close();
+  }
+}
+
+/**
+ * Tries a few times: if other programs need the processor, a task lasts longer. A task that is too
+ * long by itself is so each time.
+ */
+export async function testSlowMachine(test, demo) {
+  await test(`no task above ${longest} ms while the meter measures`, async () => {
+    const server = await serveDemo(demo, { isIsolated: true });
+    const shown = (list) => list.map(({ duration }) => Math.round(duration)).join(', ') || 'none';
+    const told = [];
+    try {
+      for (let attempt = 0; attempt < 5; ++attempt) {
+        const { ms, rows, before, during } = await watchMeter(server);
+        if (rows !== 4) refuse(`the meter measured ${rows} rows`);
+        if (during.length === 0)
+          return `of ${Math.round(ms)} ms; before, while the page loads: ${shown(before)}`;
+        told.push(`${shown(during)} ms, of ${Math.round(ms)} ms`);
+      }
+      refuse(`tasks of ${told.join('; then ')}`);
+    } finally {
+      await server.close();
+    }
+  });
+}

@@ -1,0 +1,47 @@
+// Runs in the page before its scripts, and in its worker: records what must not happen, and in the
+// page long tasks. A script in both, so it has neither imports nor exports.
+{
+  const isPage = typeof document !== 'undefined';
+  const channel = new BroadcastChannel('test-record');
+  const record = [];
+  const note = isPage ? (what) => record.push(what) : (what) => channel.postMessage(what);
+  if (isPage) {
+    window.testRecord = record;
+    channel.onmessage = ({ data }) => record.push(`${data} (in the worker)`);
+  }
+
+  addEventListener(
+    'error',
+    ({ target, message, filename, lineno, error }) => {
+      const file = target?.src ?? target?.href;
+      if (file) note(`failed: ${file}`);
+      else note(`error: ${error?.stack ?? message} (${filename}:${lineno})`);
+    },
+    true, // files that do not load tell only their elements
+  );
+  addEventListener('unhandledrejection', ({ reason }) => {
+    note(`error: nothing handles ${reason?.stack ?? reason}`);
+  });
+  addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI, sample }) => {
+    note(`policy: ${violatedDirective}: ${blockedURI} ${sample}`);
+  });
+  for (const level of ['error', 'warn', 'assert']) {
+    const original = console[level];
+    console[level] = (...values) => {
+      original.apply(console, values);
+      if (level !== 'assert' || !values[0]) note(`console: ${values.join(' ')}`);
+    };
+  }
+
+  // Without a locale, WebKitGTK has the language C, which Intl and so uPlot refuse.
+  if (navigator.language === 'C') Object.defineProperty(navigator, 'language', { get: () => 'en' });
+
+  if (isPage) {
+    window.testTasks = [];
+    if (PerformanceObserver.supportedEntryTypes?.includes('longtask'))
+      new PerformanceObserver((list) => {
+        for (const { startTime, duration } of list.getEntries())
+          window.testTasks.push({ start: startTime, duration });
+      }).observe({ type: 'longtask', buffered: true });
+  }
+}

@@ -1,0 +1,148 @@
+// Drives every part of the built demo in Chromium, Firefox and WebKitGTK, isolated and not, under a
+// strict Content-Security-Policy.
+//   npm run test:demo              builds the demo first
+//     --folder F                   the built demo; without it, build/demo
+//     --engine chromium,firefox    some of the browsers
+//     --only meter,page            some of the parts; `page` is what no part owns
+//     --smoke                      Chromium only, isolated
+//     --screenshots FOLDER         pictures of every part, by Chromium, and no tests
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { fail, main, root } from '../../scripts/run.mjs';
+import { setUp } from '../../scripts/setup.mjs';
+import { refuse, Results, twoAtATime } from '../package/results.mjs';
+import { testAttention } from './attention.mjs';
+import { testBits } from './bits.mjs';
+import { testDigit } from './digit.mjs';
+import { testFind } from './find.mjs';
+import { testMeter, testPeers } from './meter.mjs';
+import * as page from './page.mjs';
+import { testSize, testSizeWithPeers } from './size.mjs';
+import { readDemo, serveDemo } from './served.mjs';
+
+const parts = {
+  meter: testMeter,
+  size: testSize,
+  digit: testDigit,
+  find: testFind,
+  attention: testAttention,
+  bits: testBits,
+};
+
+const names = [...Object.keys(parts), 'peers', 'page'];
+
+function readArguments() {
+  let values;
+  try {
+    ({ values } = parseArgs({
+      options: {
+        folder: { type: 'string', default: join(root, 'build', 'demo') },
+        engine: { type: 'string' },
+        only: { type: 'string' },
+        smoke: { type: 'boolean', default: false },
+        screenshots: { type: 'string' },
+      },
+    }));
+  } catch ({ message }) {
+    fail(`demo: ${message}`);
+  }
+  const listed = (name, all, otherwise) => {
+    const chosen = values[name]?.split(',') ?? otherwise;
+    const wrong = chosen.find((one) => !all.includes(one));
+    if (wrong !== undefined) fail(`demo: --${name} has ${wrong}; there are ${all.join(', ')}.`);
+    return chosen;
+  };
+  const engines = ['chromium', 'firefox', 'webkit'];
+  return {
+    ...values,
+    engines: listed('engine', engines, values.smoke ? ['chromium'] : engines),
+    only: listed('only', names, names),
+  };
+}
+
+/**
+ * Drives the page in one browser, as one visitor does: every part, then the peers. With isolation
+ * it is a desktop; without, a phone whose user wants reduced motion.
+ */
+async function testIn(engine, isIsolated, { results, demo, only }) {
+  const { desktop, phone } = await import('../site/browse.mjs');
+  const { startBrowser } = await import('./browsers.mjs');
+  const where = `${engine}${isIsolated ? ', isolated' : ''}`;
+  const has = (part) => only.includes(part);
+  const testOf = (part) => {
+    let isStuck = false;
+    // If a part no longer answers, its other tests would only wait, too.
+    return (what, body) =>
+      results.test(part, where, what, async () => {
+        if (isStuck) refuse('not tried, since the part no longer answers');
+        try {
+          return await body();
+        } catch (error) {
+          isStuck = error.isLate === true;
+          throw error;
+        }
+      });
+  };
+  const about = { demo, engine, isIsolated };
+  const errors = [];
+  const server = await serveDemo(demo, { isIsolated });
+  const browser = await startBrowser(engine, { isIsolated, isReduced: !isIsolated });
+  try {
+    const tab = await browser.open(server, isIsolated ? desktop : phone);
+    await tab.goto();
+    if (has('page')) await page.testPaint(testOf('page'), tab, about);
+    for (const [part, drive] of Object.entries(parts)) {
+      if (!has(part)) continue;
+      const { failed } = results;
+      await tab.reveal(`#${part}`);
+      await drive(testOf(part), tab, about);
+      if (results.failed === failed) continue;
+      errors.push(...(await tab.errors()));
+      await tab.goto(); // the next part may need what this one broke
+    }
+    if (has('page')) await page.testWhole(testOf('page'), tab, about);
+    if (has('peers')) {
+      if (!has('meter')) await tab.reveal('#meter');
+      await testPeers(testOf('peers'), tab, about);
+      if (isIsolated) await testSizeWithPeers(testOf('peers'), tab);
+    }
+    await results.test('page', where, 'nothing goes wrong', () => page.expectQuiet(tab, errors));
+    await tab.close();
+    if (has('page')) {
+      const open = async (changes, viewport) => {
+        const changed = await serveDemo(demo, { isIsolated, ...changes });
+        return browser.open(changed, viewport);
+      };
+      const test = isIsolated ? page.testWithoutWorkers : page.testWithoutWasm;
+      await test(testOf('page'), open, desktop, Object.keys(parts));
+    }
+  } finally {
+    await browser.close();
+    await server.close();
+  }
+}
+
+await main(async () => {
+  const { folder, engines, only, smoke, screenshots } = readArguments();
+  await setUp('site', ...engines);
+  const demo = readDemo(folder);
+  if (screenshots) {
+    const { takeScreenshots } = await import('./screenshots.mjs');
+    await takeScreenshots(demo, screenshots, only);
+    return;
+  }
+  const results = new Results();
+  // First and alone: others would take the time that it measures.
+  if (engines.includes('chromium') && only.includes('page'))
+    await page.testSlowMachine(
+      (what, body) => results.test('page', 'chromium, slow', what, body),
+      demo,
+    );
+  const visitors = engines.flatMap((engine) =>
+    (smoke ? [true] : [true, false]).map((isIsolated) => ({ engine, isIsolated })),
+  );
+  await twoAtATime(visitors, ({ engine, isIsolated }) =>
+    testIn(engine, isIsolated, { results, demo, only }),
+  );
+  results.finish();
+});

@@ -1,0 +1,78 @@
+// Pictures of every part in its finished state, by Chromium: at both widths, light and dark.
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { desktop, phone } from '../site/browse.mjs';
+import { expectHash } from './bits.mjs';
+import { startBrowser } from './browsers.mjs';
+import { drawSeven } from './digit.mjs';
+import { serveDemo } from './served.mjs';
+
+const untilIdle = (tab, part) =>
+  tab.waitFor(`${part} is done`, (part) => document.querySelector(`#${part} .job`).hidden, {
+    args: [part],
+    timeout: 60_000,
+  });
+
+/** What brings each part to a state worth seeing. */
+const drives = {
+  meter: () => {},
+  size: (tab) =>
+    tab.waitFor('the curve', () => document.querySelector('#size').dataset.sweep === 'done'),
+  async digit(tab) {
+    await tab.click('#digit-train');
+    await tab.waitFor('the training', () =>
+      document.querySelector('#digit-trained').textContent.startsWith('Trained'),
+    );
+    await drawSeven(tab);
+    await tab.waitFor('the times', () => document.querySelector('#digit-words').textContent);
+  },
+  async find(tab) {
+    await tab.click('#find-make');
+    await tab.waitFor('the vectors', () => document.querySelector('#find-list').children.length);
+    const { x, y, width, height } = await tab.boxOf('#find-map');
+    await tab.hover([{ x: x + 0.6 * width, y: y + 0.4 * height }]);
+    await sleep(1500); // the loop checks
+  },
+  attention: async (tab) => {
+    await tab.click('#attention-tokens button:nth-child(2)');
+    await tab.waitFor('the times', () =>
+      [...document.querySelectorAll('#attention-times td')].every((cell) => cell.textContent),
+    );
+    await sleep(2500); // it measures after a pause
+  },
+  bits: (tab) => expectHash(tab),
+};
+
+/** @param only names of parts */
+export async function takeScreenshots(demo, folder, only) {
+  mkdirSync(folder, { recursive: true });
+  const parts = Object.keys(drives).filter((part) => only.includes(part));
+  const server = await serveDemo(demo, { isIsolated: true });
+  const browser = await startBrowser('chromium');
+  try {
+    for (const viewport of [desktop, phone]) {
+      const tab = await browser.open(server, viewport);
+      await tab.goto();
+      await tab.waitFor('the meter', () => !document.querySelector('#meter-again').disabled);
+      for (const part of parts) {
+        await tab.reveal(`#${part}`);
+        await drives[part](tab);
+        await untilIdle(tab, part);
+        for (const scheme of ['light', 'dark']) {
+          await tab.page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: scheme }]);
+          await sleep(700); // the needle and the canvases
+          const element = await tab.page.$(`#${part}`);
+          await element.screenshot({
+            path: join(folder, `${part}-${viewport.width}-${scheme}.png`),
+          });
+        }
+      }
+      await tab.close();
+    }
+  } finally {
+    await browser.close();
+    await server.close();
+  }
+  console.log(`demo: ${4 * parts.length} pictures in ${folder}`);
+}
