@@ -21,7 +21,7 @@ export default defineConfig({
     rolldownOptions: {
       output: {
         legalComments: 'none', // as in the page's own scripts
-        // WebKit evaluates the worker's script again when a chunk imports it, so it exports nothing.
+        // WebKit evaluates the worker's script again if a chunk imports it, so none does.
         codeSplitting: { groups: [{ name: 'engine', test: /\/src\/engine\/engine\.ts$/ }] },
       },
     },

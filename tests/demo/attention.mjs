@@ -50,7 +50,7 @@ export async function testAttention(test, tab) {
     await untilShown(tab, 'dog');
     await tab.untilDrawn('#attention-maps canvas', 3, 6);
   });
-  await test('each head looks for what it is named after', async () => {
+  await test('each head looks where its name says', async () => {
     await expectLooks(tab, 1, {
       word: /^(itself|dog \(13th\)) \d+%, (itself|dog \(13th\)) \d+%/,
       before: /^The/,

@@ -14,7 +14,7 @@ const budget = 400_000;
 const longest = 50;
 
 /**
- * Fails if the page told of an error, or asked for what is not there.
+ * Fails if the page told of an error, or asked for a file that is not there.
  *
  * @param before what it told before it was loaded again
  */
@@ -90,7 +90,7 @@ export async function testWhole(test, tab, { demo, engine, isIsolated }) {
     if (overflow) refuse(overflow);
   });
   if (!isIsolated)
-    await test('moves nothing if motion is to be reduced', async () => {
+    await test('moves nothing if the visitor wants less motion', async () => {
       const moving = await tab.evaluate(() => {
         if (!matchMedia('(prefers-reduced-motion: reduce)').matches)
           return ['the browser was not told'];
