@@ -308,21 +308,21 @@ class PuppeteerTab extends Tab {
   }
 }
 
-/** The codes of keys that are no characters. */
+/** The code points of keys that are no characters. */
 const keys = {
-  ArrowDown: '\ue015',
-  ArrowLeft: '\ue012',
-  ArrowRight: '\ue014',
-  ArrowUp: '\ue013',
-  Backspace: '\ue003',
-  Control: '\ue009',
-  Delete: '\ue017',
-  End: '\ue010',
-  Enter: '\ue007',
-  Escape: '\ue00c',
-  Home: '\ue011',
-  Shift: '\ue008',
-  Tab: '\ue004',
+  ArrowDown: 0xe015,
+  ArrowLeft: 0xe012,
+  ArrowRight: 0xe014,
+  ArrowUp: 0xe013,
+  Backspace: 0xe003,
+  Control: 0xe009,
+  Delete: 0xe017,
+  End: 0xe010,
+  Enter: 0xe007,
+  Escape: 0xe00c,
+  Home: 0xe011,
+  Shift: 0xe008,
+  Tab: 0xe004,
 };
 
 /** The one tab of a browser that WebDriver drives. */
@@ -374,7 +374,9 @@ class WebDriverTab extends Tab {
   }
 
   async press(key, modifiers = []) {
-    const values = [...modifiers, key].map((name) => keys[name] ?? name);
+    const values = [...modifiers, key].map((name) =>
+      name in keys ? String.fromCodePoint(keys[name]) : name,
+    );
     await this.#keys([
       ...values.map((value) => ({ type: 'keyDown', value })),
       ...values.reverse().map((value) => ({ type: 'keyUp', value })),
