@@ -99,28 +99,21 @@ class Tab {
     }, selector);
   }
 
-  /** Clicks as a visitor does: the element must be enabled, and in front. */
+  /** Clicks as a visitor does: the element must be enabled, and in front, and the page at rest. */
   async click(selector) {
     await this.waitFor(
-      `${selector} can be clicked`,
+      `${selector} can be clicked, and nothing covers it`,
       (selector) => {
         const element = document.querySelector(selector);
-        return element && !element.disabled && element.offsetWidth > 0;
+        if (!element || element.disabled || element.offsetWidth === 0) return false;
+        element.scrollIntoView({ behavior: 'instant', block: 'center' });
+        const { x, y, width, height } = element.getBoundingClientRect();
+        return element.contains(document.elementFromPoint(x + width / 2, y + height / 2));
       },
       { args: [selector] },
     );
     const { x, y, width, height } = await this.boxOf(selector);
-    const at = { x: x + width / 2, y: y + height / 2 };
-    const isInFront = await this.evaluate(
-      (selector, { x, y }) => {
-        const found = document.elementFromPoint(x, y);
-        return document.querySelector(selector).contains(found);
-      },
-      selector,
-      at,
-    );
-    if (!isInFront) refuse(`something covers ${selector}`);
-    await this.drag([at]);
+    await this.drag([{ x: x + width / 2, y: y + height / 2 }]);
   }
 
   /**
