@@ -11,8 +11,10 @@ import { parseArgs } from 'node:util';
 import { fail, main, root } from '../../scripts/run.mjs';
 import { setUp } from '../../scripts/setup.mjs';
 import { refuse, Results, twoAtATime } from '../package/results.mjs';
+import { desktop, phone } from '../site/browse.mjs';
 import { testAttention } from './attention.mjs';
 import { testBits } from './bits.mjs';
+import { startBrowser } from './browsers.mjs';
 import { testDigit } from './digit.mjs';
 import { testFind } from './find.mjs';
 import { testMeter, testPeers } from './meter.mjs';
@@ -65,8 +67,6 @@ function readArguments() {
  * it is a desktop; without, a phone whose user wants reduced motion.
  */
 async function testIn(engine, isIsolated, { results, demo, only }) {
-  const { desktop, phone } = await import('../site/browse.mjs');
-  const { startBrowser } = await import('./browsers.mjs');
   const where = `${engine}${isIsolated ? ', isolated' : ''}`;
   const has = (part) => only.includes(part);
   const testOf = (part) => {

@@ -6,7 +6,6 @@ import { root } from '../../scripts/run.mjs';
 import { programOf } from '../browser/engines.mjs';
 
 const require = createRequire(join(root, 'docs', 'package.json'));
-const { default: puppeteer } = await import(pathToFileURL(require.resolve('puppeteer-core')).href);
 
 const launches = {
   chromium: {
@@ -30,8 +29,12 @@ const launches = {
 };
 
 /** @param preferences of Firefox, besides those that every test needs */
-export const launch = (engine, preferences = {}) =>
-  puppeteer.launch({
+export async function launch(engine, preferences = {}) {
+  // When this file is loaded, the set-up may not have installed it yet.
+  const { default: puppeteer } = await import(
+    pathToFileURL(require.resolve('puppeteer-core')).href
+  );
+  return puppeteer.launch({
     ...launches[engine],
     ...(engine === 'firefox' && {
       extraPrefsFirefox: { ...launches.firefox.extraPrefsFirefox, ...preferences },
@@ -39,6 +42,7 @@ export const launch = (engine, preferences = {}) =>
     executablePath: programOf(engine),
     headless: true,
   });
+}
 
 /** ms until a page counts as dead; a busy machine takes some of them. */
 const patience = 20_000;
