@@ -14,6 +14,7 @@ import { setUp } from '../../scripts/setup.mjs';
 import { pageAt, startServer } from '../browser/server.mjs';
 import { readBlocks } from '../package/pages.mjs';
 import { refuse, Results } from '../package/results.mjs';
+import { desktop, follow, launch, look, openTab, phone } from './browse.mjs';
 import { siteHeaders } from './headers.mjs';
 
 const site = join(root, 'build', 'site');
@@ -143,7 +144,6 @@ function errorsOf({ isAlive = true, title, overflow, violations }, width) {
 }
 
 async function testBrowser(engine, results, server, { chosen, loaded, linked, isPart }) {
-  const { desktop, follow, launch, look, openTab, phone } = await import('./browse.mjs');
   const test = (what, body) => results.test('site', engine, what, body);
   const browser = await launch(engine);
   const open = (viewport) => openTab(browser, server.origin, viewport);
@@ -270,7 +270,6 @@ async function testBrowser(engine, results, server, { chosen, loaded, linked, is
 }
 
 async function takeScreenshots(folder, server, chosen) {
-  const { desktop, launch, look, openTab, phone } = await import('./browse.mjs');
   const browser = await launch('chromium');
   try {
     for (const scheme of ['light', 'dark']) {
