@@ -9,10 +9,14 @@ import { drawSeven } from './digit.mjs';
 import { serveDemo } from './served.mjs';
 
 const untilIdle = (tab, part) =>
-  tab.waitFor(`${part} is done`, (part) => document.querySelector(`#${part} .job`).hidden, {
-    args: [part],
-    timeout: 60_000,
-  });
+  tab.waitFor(
+    `${part} is done`,
+    (part) => document.querySelector(`#${part} .job`)?.hidden !== false,
+    {
+      args: [part],
+      timeout: 60_000,
+    },
+  );
 
 /** What brings each part to a state worth seeing. */
 const drives = {
