@@ -3,12 +3,13 @@
 //     --port 8080             the port; without it, a free one
 //     --no-isolation          without the headers that threads need
 //     --build                 only builds it
-import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { startServer } from '../tests/browser/server.mjs';
 import { demoHeaders } from '../tests/demo/headers.mjs';
+import { pack } from '../tests/package/packed.mjs';
 import { fail, main, root, run } from './run.mjs';
 import { npmFolders, setUp } from './setup.mjs';
 
@@ -16,19 +17,12 @@ const folder = join(root, npmFolders.demo);
 
 /** Installs the tarball of the package for the demo, as a user does. */
 async function installPackage() {
-  const packed = join(root, 'build', 'demo-package');
-  rmSync(packed, { recursive: true, force: true });
-  mkdirSync(packed, { recursive: true });
-  await run('npm', ['pack', '--silent', '--pack-destination', packed], {
+  const { file } = await pack();
+  await run('npm', ['install', '--no-save', '--offline', '--no-audit', '--no-fund', file], {
+    cwd: folder,
     quiet: true,
-    otherwise: 'npm cannot pack the package: see its messages above.',
+    otherwise: 'npm cannot install the tarball: see above.',
   });
-  const [tarball] = readdirSync(packed);
-  await run(
-    'npm',
-    ['install', '--no-save', '--offline', '--no-audit', '--no-fund', join(packed, tarball)],
-    { cwd: folder, quiet: true, otherwise: 'npm cannot install the tarball: see above.' },
-  );
 }
 
 /**

@@ -3,6 +3,7 @@ import type { Gemm, HeapTensor, TensorLike } from 'wgemm';
 import type { Linear } from 'wgemm/linear';
 import { digits as digitsFile, network as networkFile } from 'virtual:digits';
 import { race } from '../../../../tests/bench/turns.mjs';
+import { softmax } from '../../../attention/numbers.mjs';
 import { classes, pixels } from '../../../digits/images.mjs';
 import { makeForms, runner } from '../../../digits/layers.mjs';
 import { learn, sizes } from '../../../digits/learn.mjs';
@@ -204,16 +205,12 @@ export function recognize(image: Float32Array): Answers | undefined {
   if (!pad || forms.length === 0) return undefined;
   pad.data.set(image);
   const answers: Partial<Answers> = {};
-  for (const { name, one } of forms) answers[name] = softmax(one(pad).data);
+  for (const { name, one } of forms) {
+    const scores = one(pad).data.slice();
+    softmax(scores, classes);
+    answers[name] = scores;
+  }
   return answers as Answers;
-}
-
-/** Probabilities of scores. */
-function softmax(scores: Float32Array): Float32Array {
-  const highest = Math.max(...scores);
-  const powers = scores.map((score) => Math.exp(score - highest));
-  const sum = powers.reduce((a, b) => a + b);
-  return powers.map((power) => power / sum);
 }
 
 // --- times ---------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 /** Products of matrices that contestants compute: wgemm, plain JavaScript and the peers. */
 import type { DType, Gemm, HeapTensor } from 'wgemm';
+import { seededRandom } from '../../../random.mjs';
 import { multiply as float32 } from './loops.ts?float32';
 import { multiply as float64 } from './loops.ts?float64';
 import { multiply as int32 } from './loops.ts?int32';
@@ -148,11 +149,8 @@ const elements: Record<Filled, (random: number) => number | bigint> = {
 function fill(array: { length: number }, dtype: Filled, seed: number): void {
   const data = array as Float32Array;
   const period = Math.min(1021, data.length);
-  let state = seed;
-  for (let i = 0; i < period; ++i) {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    data[i] = elements[dtype](state / 2 ** 32) as number;
-  }
+  const random = seededRandom(seed);
+  for (let i = 0; i < period; ++i) data[i] = elements[dtype](random()) as number;
   for (let done = period; done < data.length; done *= 2) data.copyWithin(done, 0, done);
 }
 

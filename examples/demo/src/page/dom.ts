@@ -18,3 +18,16 @@ export function make<K extends keyof HTMLElementTagNameMap>(
   if (classes) made.className = classes;
   return made;
 }
+
+/** Makes an element of a drawing, with attributes, and with text. */
+export function draw<K extends keyof SVGElementTagNameMap>(
+  tag: K,
+  attributes: Record<string, string | number>,
+  text = '',
+): SVGElementTagNameMap[K] {
+  const made = document.createElementNS('http://www.w3.org/2000/svg', tag);
+  for (const [name, value] of Object.entries(attributes))
+    made.setAttribute(name, typeof value === 'number' ? value.toFixed(1) : value);
+  if (text) made.textContent = text;
+  return made;
+}

@@ -20,3 +20,5 @@ export function bytes(count: number): string {
   if (count < 1000) return `${count} bytes`;
   return count < 1e6 ? `${figure(count / 1e3)} kB` : `${figure(count / 1e6)} MB`;
 }
+
+export const threadsOf = (count: number): string => (count === 1 ? '1 thread' : `${count} threads`);

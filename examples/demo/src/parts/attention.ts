@@ -4,6 +4,7 @@ import type { Engine } from '../page/connect.ts';
 import { find, make } from '../page/dom.ts';
 import { duration, figure } from '../page/format.ts';
 import { runJob, showProblem } from '../page/job.ts';
+import { latest } from '../page/latest.ts';
 import { cellAt, drawMap, gridFor, type MapColors, shortened } from './attention-map.ts';
 
 const typingPause = 120; // ms
@@ -206,37 +207,34 @@ export async function start(section: HTMLElement, engine: Engine): Promise<void>
 
   // --- the sentence ------------------------------------------------------------------------------
 
-  let isComputing = false;
-  let isStale = false;
   let pause = 0;
   let measurePause = 0;
 
   /** Computes the sentence as it is now. A sentence that comes meanwhile is next. */
-  const compute = async () => {
-    isStale = true;
-    if (isComputing) return;
-    isComputing = true;
-    try {
-      while (isStale) {
-        isStale = false;
-        result = await engine.attend(input.value);
-      }
-      if (result!.problem)
-        showProblem(section, `${result!.problem}. Plain JavaScript computes the maps.`);
+  const compute = latest(
+    async (isStale) => {
+      result = await engine.attend(input.value);
+      if (isStale()) return;
+      if (result.problem)
+        showProblem(section, `${result.problem}. Plain JavaScript computes the maps.`);
       hovered = undefined;
       selected = Math.max(0, Math.min(selected, count() - 1));
-      find(section, '#attention-count').textContent = countText(result!);
+      find(section, '#attention-count').textContent = countText(result);
       find(section, '#attention-said').textContent = '';
       showTokens();
       showMaps();
       showLook();
       again.disabled = count() === 0;
       section.dataset.sentence = input.value;
-    } catch (error) {
+      measureLater();
+    },
+    (error) => {
       showProblem(section, error);
-    } finally {
-      isComputing = false;
-    }
+      measureLater();
+    },
+  );
+
+  const measureLater = () => {
     clearTimeout(measurePause);
     measurePause = window.setTimeout(() => void measure(), measuringPause);
   };

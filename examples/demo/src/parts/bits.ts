@@ -3,6 +3,7 @@ import type { Bits, BothBits } from '../engine/bits.ts';
 import type { Engine } from '../page/connect.ts';
 import { find, make } from '../page/dom.ts';
 import { keepFocus } from '../page/focus.ts';
+import { threadsOf } from '../page/format.ts';
 import { showProblem } from '../page/job.ts';
 
 /** SHA-256 of the strict result. Three loops that round each product and each sum have it, too. */
@@ -68,8 +69,7 @@ function showCard(
   find(section, `#bits-${name}`).dataset.verdict = verdict;
   find(section, `#bits-${name}-verdict`).textContent = words;
   find(section, `#bits-${name}-facts`).textContent =
-    `${facts} Computed by the build ${build} on ` +
-    `${threads === 1 ? '1 thread' : `${threads} threads`}.`;
+    `${facts} Computed by the build ${build} on ${threadsOf(threads)}.`;
   showHash(section, `#bits-${name}-hash`, hash);
 }
 

@@ -12,6 +12,7 @@ import { find, make } from '../page/dom.ts';
 import { keepFocus } from '../page/focus.ts';
 import { bytes, duration, figure } from '../page/format.ts';
 import { runJob, showProblem } from '../page/job.ts';
+import { latest } from '../page/latest.ts';
 import { side } from '../../../digits/images.mjs';
 import type { Chart } from './digit-chart.ts';
 import { drawImage, makePad, type Pad } from './digit-pad.ts';
@@ -108,8 +109,6 @@ function makeRecognition(section: HTMLElement, engine: Engine, show: Show) {
     canvas.setAttribute('aria-label', `What the network sees. ${words}`);
   });
   let image: Float32Array | undefined;
-  let isStale = false;
-  let isBusy = false;
 
   const redraw = () => {
     const context = canvas.getContext('2d')!;
@@ -119,24 +118,15 @@ function makeRecognition(section: HTMLElement, engine: Engine, show: Show) {
     if (image) drawImage(context, image, getComputedStyle(canvas).color);
     context.restore();
   };
-  const again = async (): Promise<void> => {
-    isStale = true;
-    if (isBusy) return;
-    isBusy = true;
-    try {
-      while (isStale) {
-        isStale = false;
-        const answers = image && (await engine.recognize(image));
-        if (isStale) continue;
-        showAnswers(section, rows, answers);
-        tell(!image ? 'The pad is empty.' : answers ? sentenceOf(answers) : 'There is no network.');
-      }
-    } catch (error) {
-      showProblem(section, error);
-    } finally {
-      isBusy = false;
-    }
-  };
+  const again = latest(
+    async (isStale) => {
+      const answers = image && (await engine.recognize(image));
+      if (isStale()) return;
+      showAnswers(section, rows, answers);
+      tell(!image ? 'The pad is empty.' : answers ? sentenceOf(answers) : 'There is no network.');
+    },
+    (error) => showProblem(section, error),
+  );
   return {
     changed(next: Float32Array | undefined) {
       image = next;

@@ -3,10 +3,10 @@ import type { Facts, MeterRow } from '../engine/meter.ts';
 import type { PeerFacts, PeerName } from '../engine/peers.ts';
 import type { Report } from '../engine/report.ts';
 import type { Engine } from '../page/connect.ts';
-import { find, make } from '../page/dom.ts';
+import { draw, find, make } from '../page/dom.ts';
 import { browserName } from '../page/browser.ts';
 import { copyText } from '../page/clipboard.ts';
-import { bytes, duration, figure } from '../page/format.ts';
+import { bytes, duration, figure, threadsOf } from '../page/format.ts';
 import { idle } from '../page/idle.ts';
 import { runJob, showProblem } from '../page/job.ts';
 
@@ -107,8 +107,6 @@ const sentenceOf = (
   `${threadsOf(threads)}` +
   (threads < ours ? ': its threads need workers of a kind that this page forbids.' : '.');
 
-const threadsOf = (threads: number) => (threads === 1 ? '1 thread' : `${threads} threads`);
-
 /** `info.why`, and the facts beside it, as sentences. */
 function words({ version, build, threads, why, processors, isInPage }: Facts): string {
   const inPage = 'threads: one, since the page itself computes';
@@ -143,11 +141,8 @@ function drawTicks(section: HTMLElement, scale: number): void {
   ticks.replaceChildren(
     ...Array.from({ length: count + 1 }, (_, i) => {
       const angle = Math.PI * (1 - i / count);
-      const text = document.createElementNS('http://www.w3.org/2000/svg', 'text');
-      text.setAttribute('x', (120 + 78 * Math.cos(angle)).toFixed(1));
-      text.setAttribute('y', (124 - 78 * Math.sin(angle)).toFixed(1));
-      text.textContent = String((scale * i) / count);
-      return text;
+      const at = { x: 120 + 78 * Math.cos(angle), y: 124 - 78 * Math.sin(angle) };
+      return draw('text', at, String((scale * i) / count));
     }),
   );
 }

@@ -1,4 +1,5 @@
 /** The lines of the curve: each contestant has a colour and a pattern, here and in the tables. */
+import { draw } from '../page/dom.ts';
 
 interface Line {
   /** A custom property of style.css. */
@@ -30,14 +31,12 @@ export const inOrder = (names: Iterable<string>): string[] => {
 /** A short piece of the line. */
 export function swatch(name: string): SVGSVGElement {
   const { colour, dash, width } = lineOf(name);
-  const svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
-  const path = document.createElementNS('http://www.w3.org/2000/svg', 'path');
-  svg.setAttribute('viewBox', '0 0 28 8');
-  svg.setAttribute('class', 'size-swatch');
-  svg.setAttribute('aria-hidden', 'true');
-  path.setAttribute('d', 'M 0 4 H 28');
-  path.setAttribute('stroke-width', String(width));
-  path.setAttribute('stroke-dasharray', dash.join(' '));
+  const svg = draw('svg', { viewBox: '0 0 28 8', class: 'size-swatch', 'aria-hidden': 'true' });
+  const path = draw('path', {
+    d: 'M 0 4 H 28',
+    'stroke-width': String(width),
+    'stroke-dasharray': dash.join(' '),
+  });
   path.style.stroke = `var(${colour})`;
   svg.append(path);
   return svg;

@@ -1,19 +1,8 @@
 /** The plan of wgemm, as a picture and in words. */
 import type { Explanation } from 'wgemm';
 import type { Product } from '../engine/product.ts';
-import { make } from '../page/dom.ts';
+import { draw, make } from '../page/dom.ts';
 import { bytes } from '../page/format.ts';
-
-const space = 'http://www.w3.org/2000/svg';
-type Attributes = Record<string, string | number>;
-
-function draw(name: string, attributes: Attributes, text = ''): SVGElement {
-  const element = document.createElementNS(space, name);
-  for (const [key, value] of Object.entries(attributes))
-    element.setAttribute(key, typeof value === 'number' ? value.toFixed(1) : value);
-  if (text) element.textContent = text;
-  return element;
-}
 
 // --- what is multiplied --------------------------------------------------------------------------
 
@@ -95,7 +84,7 @@ export function pictureOf(
   const tileRows = middle(blockRows, blockRows.size, mr, 4);
   const tileColumns = middle(blockColumns, blockColumns.size, nr, 4);
 
-  const rect = (x: Span, y: Span, kind: string, more: Attributes = {}) =>
+  const rect = (x: Span, y: Span, kind: string, more: Record<string, string | number> = {}) =>
     draw('rect', {
       x: x.start,
       y: y.start,
@@ -109,7 +98,7 @@ export function pictureOf(
     role: 'img',
     id: 'size-plan',
     'aria-label': sentenceOf(plan, product),
-  }) as SVGSVGElement;
+  });
   svg.append(hatches());
   svg.append(
     rect(across, below, 'matrix'),

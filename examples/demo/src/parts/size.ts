@@ -4,9 +4,10 @@ import type { Explanation } from 'wgemm';
 import type { Product, ProductType } from '../engine/product.ts';
 import type { SizePoint, SizeUpdate } from '../engine/size.ts';
 import type { Engine } from '../page/connect.ts';
-import { find, make } from '../page/dom.ts';
+import { draw, find, make } from '../page/dom.ts';
 import { duration, figure } from '../page/format.ts';
 import { runJob, showProblem } from '../page/job.ts';
+import { latest } from '../page/latest.ts';
 import type { Chart } from './size-chart.ts';
 import { inOrder, swatch } from './size-lines.ts';
 import { factsOf, legendOf, pictureOf } from './size-plan.ts';
@@ -156,25 +157,17 @@ export function start(section: HTMLElement, engine: Engine): void {
 
   // --- the plan: asked for one at a time, the newest last ---
   let planned: { plan: Explanation; product: Product } | undefined;
-  let isAsking = false;
-  let isChanged = false;
-  const askPlan = async () => {
-    isChanged = true;
-    if (isAsking) return;
-    isAsking = true;
-    try {
-      while (isChanged) {
-        isChanged = false;
-        const product = productOf();
-        planned = { plan: await engine.explainSize(product), product };
-        showPlan(section, planned.plan, planned.product);
-      }
-    } catch (error) {
+  const askPlan = latest(
+    async () => {
+      const product = productOf();
+      planned = { plan: await engine.explainSize(product), product };
+      showPlan(section, planned.plan, planned.product);
+    },
+    (error) => {
       showProblem(section, error);
       find(section, '#size-explained').hidden = true;
-    }
-    isAsking = false;
-  };
+    },
+  );
 
   const change = () => {
     showSizes(section, sizes);
@@ -269,19 +262,11 @@ function wireSizes(section: HTMLElement, sizes: Sizes, onChange: () => void): vo
 
 /** A padlock whose shackle CSS opens. */
 function padlock(): SVGSVGElement {
-  const space = 'http://www.w3.org/2000/svg';
-  const svg = document.createElementNS(space, 'svg');
-  svg.setAttribute('viewBox', '0 0 16 16');
-  svg.setAttribute('aria-hidden', 'true');
-  for (const [kind, d] of [
-    ['size-shackle', 'M 5 8 V 5 a 3 3 0 0 1 6 0 V 8'],
-    ['size-body', 'M 3.5 7.5 h 9 v 6.5 h -9 z'],
-  ]) {
-    const path = document.createElementNS(space, 'path');
-    path.setAttribute('class', kind!);
-    path.setAttribute('d', d!);
-    svg.append(path);
-  }
+  const svg = draw('svg', { viewBox: '0 0 16 16', 'aria-hidden': 'true' });
+  svg.append(
+    draw('path', { class: 'size-shackle', d: 'M 5 8 V 5 a 3 3 0 0 1 6 0 V 8' }),
+    draw('path', { class: 'size-body', d: 'M 3.5 7.5 h 9 v 6.5 h -9 z' }),
+  );
   return svg;
 }
 
