@@ -1,5 +1,5 @@
 /**
- * Makes a function that does a job for what is newest. One job runs at a time. If the function is
+ * Makes a function that runs a job on the newest input. One job runs at a time. If the function is
  * called meanwhile, the job runs once more.
  *
  * @param job gets a function that tells whether it was called meanwhile
