@@ -9,6 +9,8 @@
 //     --svg docs/x.svg      the file of the picture; default: beside the results
 //     --compare old.json    what changed since an earlier run
 //     --calls               a million calls of 16 x 16 x 16: their time, and whether memory grows
+//     --random              random shapes of all types beside the fastest peer, the losses first
+//       --count 300 --seed 1 --filter float32
 //     --kernels             every micro-kernel, and whether the table prefers the fastest
 //       --engine node,chromium,firefox,webkit  some of Node and the browsers that are installed
 //       --build relaxed|simd128  --filter float32
@@ -33,6 +35,9 @@ const options = {
   svg: { type: 'string' },
   compare: { type: 'string' },
   calls: { type: 'boolean', default: false },
+  random: { type: 'boolean', default: false },
+  count: { type: 'string' },
+  seed: { type: 'string' },
   kernels: { type: 'boolean', default: false },
   engine: { type: 'string' },
   build: { type: 'string' },
@@ -50,6 +55,20 @@ await main(async () => {
   const args = readArguments();
   if (args.kernels) return (await import('./kernels.mjs')).rankKernels(args);
   if (args.calls) return countCalls();
+  const json =
+    args.json ??
+    join(
+      root,
+      'build',
+      'bench',
+      `${new Date().toISOString().slice(0, 16).replace(/[T:]/g, '-')}.json`,
+    );
+  if (args.random) {
+    const library = await startAll(args);
+    const { raceRandom } = await import('./random.mjs');
+    await raceRandom({ count: '300', seed: '1', ...args, json }, library, describe(library));
+    return library.dispose();
+  }
 
   const contain = (list) => list.filter(({ name }) => name.includes(args.filter));
   const chosen = {
@@ -68,14 +87,6 @@ await main(async () => {
   if (args.svg && !whole)
     fail('bench: --svg is a picture of the sweep, which the filter leaves out');
   const old = args.compare && readResults(args.compare, '--compare');
-  const json =
-    args.json ??
-    join(
-      root,
-      'build',
-      'bench',
-      `${new Date().toISOString().slice(0, 16).replace(/[T:]/g, '-')}.json`,
-    );
   const svg = whole ? (args.svg ?? json.replace(/(\.json)?$/, '.svg')) : undefined;
   // A path that cannot be written fails now, not minutes later.
   for (const file of [json, svg]) if (file) mkdirSync(dirname(file), { recursive: true });
@@ -103,24 +114,24 @@ function readArguments() {
   }
   if (!args.kernels && (args.engine !== undefined || args.build !== undefined))
     fail('bench: --engine and --build are for --kernels: say that too');
+  if (!args.random && (args.count !== undefined || args.seed !== undefined))
+    fail('bench: --count and --seed are for --random: say that too');
   const threads = Number(args.threads);
   if (!Number.isInteger(threads) || threads < 1 || threads > 64)
     fail(`bench: --threads is ${args.threads}; it must be a whole number from 1 to 64`);
   return { ...args, threads };
 }
 
-async function run(chosen, library) {
-  const { info } = library.wg;
-  const results = {
+/** What a file of results says of its run. Prints it, too. */
+function describe({ wg: { info }, ort, threads }) {
+  const about = {
     date: new Date().toISOString(),
     processor: processorName(),
     node: process.versions.node,
-    threads: library.threads,
-    versions: { wgemm: info.version, 'onnxruntime-web': library.ort.version, ...peerVersions },
-    cases: [],
-    goals: [],
+    threads,
+    versions: { wgemm: info.version, 'onnxruntime-web': ort.version, ...peerVersions },
   };
-  const { processor, node, threads, versions } = results;
+  const { processor, node, versions } = about;
   console.log(
     `${processor}, Node ${node}, ${threads === 1 ? 'one thread' : `${threads} threads`}, ` +
       `wgemm's build ${info.build}`,
@@ -130,6 +141,13 @@ async function run(chosen, library) {
       .map((each) => each.join(' '))
       .join(', '),
   );
+  return about;
+}
+
+async function run(chosen, library) {
+  const { info } = library.wg;
+  const results = { ...describe(library), cases: [], goals: [] };
+  const { threads } = results;
 
   if (chosen.cases.length > 0) printCaseHead();
   for (const problem of chosen.cases) {

@@ -130,38 +130,56 @@ function inHeap(wg, dtype, { shape, data }) {
 
 export function gemmOn(
   wg,
-  { m, n, transA, transB, dtype: usual },
+  { m, n, transA, transB, dtype: usual, arrays },
   { packed, as, dtype = usual },
   { a, b },
 ) {
-  const [x, w, y] = [inHeap(wg, dtype, a), inHeap(wg, dtype, b), wg.alloc(dtype, [m, n])];
-  const weights = packed ? wg.pack(w, { op: 'gemm', trans: transB, as }) : w;
-  if (packed) w.dispose();
-  const args = [x, weights, null, { transA, transB: packed ? false : transB, out: y }];
-  return {
-    run: repeated(() => wg.gemm(...args)),
-    plan: () => wg.explain('gemm', ...args),
-    result: () => y.data.slice(),
-    dispose: () => [x, weights, y].forEach((each) => each.dispose()),
-  };
+  const memory = memoryOf(wg, arrays);
+  const x = memory.tensor(dtype, a);
+  const w = packed
+    ? memory.packed(dtype, b, { op: 'gemm', trans: transB, as })
+    : memory.tensor(dtype, b);
+  const options = { transA, transB: packed ? false : transB, out: memory.result(dtype, [m, n]) };
+  return wgemmCalls(wg, 'gemm', [x, w, null, options], memory);
 }
 
 export function qgemmOn(
   wg,
-  { typeOfA, typeOfB, typeOfY = 'float32', m, n, k, packed },
+  { typeOfA, typeOfB, typeOfY = 'float32', m, n, k, packed, arrays },
   { a, b, ...factors },
 ) {
-  const x = inHeap(wg, typeOfA, { shape: [m, k], data: a });
-  const w = inHeap(wg, typeOfB, { shape: [k, n], data: b });
-  const y = wg.alloc(typeOfY, [m, n]);
-  const weights = packed ? wg.pack(w, { op: 'qgemm' }) : w;
-  if (packed) w.dispose();
-  const args = [{ ...factors, a: x, b: weights }, { out: y }];
+  const memory = memoryOf(wg, arrays);
+  const x = memory.tensor(typeOfA, { shape: [m, k], data: a });
+  const plain = { shape: [k, n], data: b };
+  const w = packed ? memory.packed(typeOfB, plain, { op: 'qgemm' }) : memory.tensor(typeOfB, plain);
+  const args = [{ ...factors, a: x, b: w }, { out: memory.result(typeOfY, [m, n]) }];
+  return wgemmCalls(wg, 'qgemm', args, memory);
+}
+
+function wgemmCalls(wg, operation, args, memory) {
+  let y;
   return {
-    run: repeated(() => wg.qgemm(...args)),
-    plan: () => wg.explain('qgemm', ...args),
+    run: repeated(() => (y = wg[operation](...args))),
+    plan: () => wg.explain(operation, ...args),
     result: () => y.data.slice(),
-    dispose: () => [x, weights, y].forEach((each) => each.dispose()),
+    dispose: memory.dispose,
+  };
+}
+
+/** Where the operands of wgemm are: in its heap, or in plain arrays, with a new one per result. */
+function memoryOf(wg, arrays) {
+  const made = [];
+  const keep = (handle) => (made.push(handle), handle);
+  return {
+    tensor: (dtype, plain) => (arrays ? { ...plain, dtype } : keep(inHeap(wg, dtype, plain))),
+    packed(dtype, plain, options) {
+      const source = inHeap(wg, dtype, plain);
+      const weights = wg.pack(source, options);
+      source.dispose();
+      return keep(weights);
+    },
+    result: (dtype, shape) => (arrays ? undefined : keep(wg.alloc(dtype, shape))),
+    dispose: () => made.forEach((handle) => handle.dispose()),
   };
 }
 
@@ -230,18 +248,11 @@ function modelOf(problem, data) {
       output,
     };
   }
-  const plain = transB
-    ? {
-        dtype,
-        shape: [...b.shape.slice(0, -2), b.shape.at(-1), b.shape.at(-2)],
-        data: transposed(b),
-      }
-    : b;
   return {
     type,
     inputs: [
-      { name: 'A', ...a },
-      { name: 'B', ...plain },
+      { name: 'A', dtype, ...(transA ? transposed(data.a) : data.a) },
+      { name: 'B', dtype, ...(transB ? transposed(data.b) : data.b) },
     ],
     output,
   };
@@ -298,21 +309,37 @@ async function ortOn(ort, model, given, name) {
 
 /**
  * numpy-ts keeps its arrays in a heap that does not grow. If that is full, it goes on outside,
- * slowly and inexactly.
+ * slowly and inexactly. Products of transposed integers are inexact too: these are transposed
+ * before.
  */
-function numpyOn({ dtype, transA, transB }, { a, b }) {
-  const flat = [a, b].map(({ data }) => np.array(Array.from(data), dtype));
-  const [x, w] = [a, b].map(({ shape }, i) => flat[i].reshape(...shape));
-  const factors = [transA ? np.transpose(x) : x, transB ? np.transpose(w) : w];
+function numpyOn({ dtype, transA, transB, packed, arrays }, { a, b }) {
+  const isInteger = dtype.includes('int');
+  const transposing = (tensor, trans) => [
+    isInteger && trans ? transposed(tensor) : tensor,
+    trans && !isInteger,
+  ];
+  const operands = [transposing(a, transA), transposing(b, transB)];
+  /** @returns the matrix, and the arrays that it is made of */
+  const matrix = ([{ data, shape }, trans]) => {
+    const flat = np.frombuffer(data.buffer, dtype);
+    const made = flat.reshape(...shape);
+    return trans ? [np.transpose(made), made, flat] : [made, flat];
+  };
+  const dispose = (made) => new Set(made).forEach((array) => array?.dispose());
+  const [x, w] = operands.map(matrix);
   let y;
   return {
     name: 'numpy-ts',
     run: repeated(() => {
-      y?.dispose();
-      y = np.matmul(...factors);
+      dispose([y]);
+      if (!arrays) return void (y = np.matmul(x[0], w[0]));
+      const given = operands.slice(0, packed ? 1 : 2).map(matrix);
+      y = np.matmul(given[0][0], (given[1] ?? w)[0]);
+      y.data.slice(); // out of its heap
+      dispose(given.flat());
     }),
     result: () => y.data,
-    dispose: () => new Set([y, ...factors, x, w, ...flat]).forEach((array) => array.dispose()),
+    dispose: () => dispose([y, ...x, ...w]),
   };
 }
 
@@ -325,7 +352,7 @@ function numpyOn({ dtype, transA, transB }, { a, b }) {
 /** @param own wgemm in its first form: the bound 'micro-kernel' uses its kernel */
 async function boundOf(bound, problem, { wg }, own) {
   if (bound === 'micro-kernel') return microKernelOf(wg.info.build, own.plan(), problem);
-  if (bound === 'memory') return memoryOf(wg.info.build, problem);
+  if (bound === 'memory') return bandwidthOf(wg.info.build, problem);
   return limitOf(wg.info.build, problem.dtype ?? 'int8');
 }
 
@@ -352,7 +379,7 @@ export async function limitOf(build, dtype, name = 'limit') {
   };
 }
 
-async function memoryOf(build, { dtype = 'int8', n, k }) {
+async function bandwidthOf(build, { dtype = 'int8', n, k }) {
   const program = await startProgram(build);
   program._set_memory(n * k * randomArray(dtype, 1).BYTES_PER_ELEMENT);
   return {

@@ -61,11 +61,14 @@ export function toleranceOf({ dtype, k }) {
   return { float32: 1e-6 * k, float64: 1e-14 * k, float16: 0.02 * Math.sqrt(k) }[dtype] ?? 0;
 }
 
-/** The other order of a matrix, or of each matrix of a stack. */
+/** The transpose of a matrix, or of each matrix of a stack. */
 export function transposed({ data, shape }) {
   const [rows, columns] = shape.slice(-2);
-  return data.map((_, i) => {
-    const [matrix, at] = [Math.floor(i / (rows * columns)), i % (rows * columns)];
-    return data[matrix * rows * columns + (at % rows) * columns + Math.floor(at / rows)];
-  });
+  return {
+    shape: [...shape.slice(0, -2), columns, rows],
+    data: data.map((_, i) => {
+      const [matrix, at] = [Math.floor(i / (rows * columns)), i % (rows * columns)];
+      return data[matrix * rows * columns + (at % rows) * columns + Math.floor(at / rows)];
+    }),
+  };
 }

@@ -13,20 +13,29 @@ export async function startTfjs() {
 
 /**
  * A product of two tensors, { data, shape } each, which can be computed any number of times. The
- * tensors are in tfjs' own heap.
+ * tensors are in tfjs' own heap. With `arrays`, each call makes them, except a constant B
+ * (`packed`), and reads the result.
  */
-export function tfjsMatMul(a, b, { transA = false, transB = false } = {}) {
-  const [x, w] = [tf.tensor(a.data, a.shape, 'float32'), tf.tensor(b.data, b.shape, 'float32')];
+export function tfjsMatMul(a, b, { transA = false, transB = false, packed, arrays } = {}) {
+  const tensor = ({ data, shape }) => tf.tensor(data, shape, 'float32');
+  const [x, w] = [tensor(a), tensor(b)];
   let y;
   return {
     name: 'tfjs',
     run(times) {
       for (let i = 0; i < times; ++i) {
         y?.dispose();
-        y = tf.matMul(x, w, transA, transB);
+        if (!arrays) {
+          y = tf.matMul(x, w, transA, transB);
+          continue;
+        }
+        const given = packed ? [tensor(a)] : [tensor(a), tensor(b)];
+        y = tf.matMul(given[0], given[1] ?? w, transA, transB);
+        y.dataSync();
+        given.forEach((each) => each.dispose());
       }
     },
     result: () => y.dataSync(),
-    dispose: () => [x, w, y].forEach((tensor) => tensor.dispose()),
+    dispose: () => [x, w, y].forEach((each) => each.dispose()),
   };
 }
