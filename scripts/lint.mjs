@@ -1,8 +1,10 @@
 // Checks the form of all code: clang-format, Prettier, ESLint, TypeScript's types; and its words:
 // codespell, and those that scripts/banned-words.mjs bans. Checks that includes in src/ point down,
-// and the form of the measurements in docs/lab. With --fix, corrects the form.
+// the form of the measurements in docs/lab, and the figures of README.md. With --fix, corrects the
+// form.
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { lintFigures } from './figures.mjs';
 import { lintIncludes } from './lint-includes.mjs';
 import { lintLab } from './lint-lab.mjs';
 import { lintLanguage, textFiles } from './lint-language.mjs';
@@ -50,5 +52,6 @@ await main(async () => {
   await run('codespell', ['--regex', wordInName, ...textFiles()], { otherwise });
   lintIncludes();
   lintLab();
+  lintFigures();
   lintLanguage();
 });

@@ -10,6 +10,7 @@ import { startTfjs, tfjsMatMul, version as tfjsVersion } from '../peers/tfjs.mjs
 import { qgemmData, randomArray, transposed } from './data.mjs';
 import { startProgram } from './program.mjs';
 import { manyRows } from './race.mjs';
+import { twoAtOnce } from './two-at-once.mjs';
 
 /**
  * ONNX Runtime Web's own kernels: Gemm for floating point, MatMul alone for integers, none for
@@ -59,7 +60,7 @@ export async function contestantsOf(problem, library) {
     return each.flat().map((contestant) => ({ ...contestant, result: undefined }));
   }
   const { own, bounds = [] } = problem;
-  const data = problem.operation === 'qgemm' ? qgemmData(problem) : matricesOf(problem);
+  const data = dataOf(problem);
   const contestants = [];
   for (const form of own.filter(({ threads = 1 }) => threads === 1 || library.threads === 1)) {
     const { simd, determinism, threads } = form;
@@ -68,7 +69,7 @@ export async function contestantsOf(problem, library) {
       ...(determinism && { determinism }),
       ...(threads && { threads }),
     });
-    const contestant = { name: nameOf(form), kind: 'own', ...wgemmOn(wg, problem, form, data) };
+    const contestant = { name: nameOf(form), kind: 'own', ...ownOn(wg, problem, form, data) };
     if (form.dtype || form.as) contestant.result = undefined;
     contestants.push(contestant);
   }
@@ -92,6 +93,10 @@ function nameOf({ packed, as, oneByOne, name, simd, determinism, threads, dtype 
   return ['wgemm', ...parts.filter(Boolean)].join(', ');
 }
 
+function dataOf(problem) {
+  return problem.operation === 'qgemm' ? qgemmData(problem) : matricesOf(problem);
+}
+
 function matricesOf({ dtype, m, n, k, batch, transA, transB }) {
   const stack = batch ? [batch] : [];
   const tensor = (rows, columns, seed) => ({
@@ -106,7 +111,8 @@ function matricesOf({ dtype, m, n, k, batch, transA, transB }) {
 
 // --- wgemm ---------------------------------------------------------------------------------------
 
-function wgemmOn(wg, problem, form, data) {
+/** wgemm in a form of a case, on an instance. */
+export function ownOn(wg, problem, form, data = dataOf(problem)) {
   if (problem.operation === 'qgemm') return qgemmOn(wg, { ...problem, ...form }, data);
   if (problem.operation === 'matmul')
     return form.oneByOne ? gemmsOn(wg, problem, data) : matmulOn(wg, problem, data);
@@ -347,12 +353,14 @@ function numpyOn({ dtype, transA, transB, packed, arrays }, { a, b }) {
 
 /**
  * 'micro-kernel': the kernel that wgemm uses for the case, on packed panels. 'limit': the innermost
- * step of its type, in registers. 'memory': B is read, and nothing else.
+ * step of its type, in registers. 'memory': B is read, and nothing else. 'two at once': twice the
+ * product, in two workers.
  */
 /** @param own wgemm in its first form: the bound 'micro-kernel' uses its kernel */
 async function boundOf(bound, problem, { wg }, own) {
   if (bound === 'micro-kernel') return microKernelOf(wg.info.build, own.plan(), problem);
   if (bound === 'memory') return bandwidthOf(wg.info.build, problem);
+  if (bound === 'two at once') return twoAtOnce(problem);
   return limitOf(wg.info.build, problem.dtype ?? 'int8');
 }
 

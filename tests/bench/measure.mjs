@@ -9,6 +9,7 @@ import { race } from './turns.mjs';
 export async function measure(problem, contestants, turns) {
   const { name, m, n, k, batch = 1 } = problem;
   const times = await race(contestants, turns);
+  const { kernel } = contestants[0].plan?.() ?? {};
   const [own, ...others] = contestants.filter(({ result }) => result);
   for (const other of others)
     checkEqual(
@@ -23,6 +24,7 @@ export async function measure(problem, contestants, turns) {
     m,
     n,
     k,
+    kernel,
     contestants: contestants.map(({ name, kind, operations = 2 * batch * m * n * k }, i) => ({
       name,
       kind,
@@ -41,8 +43,12 @@ function checkEqual(own, other, tolerance, who) {
   });
 }
 
+// How much of a physical limit wgemm must reach.
+const mostOfLimit = 0.95;
+
 /** Whether a goal of cases.mjs is reached. */
-export function judge({ of, than, atLeast, atMost }, { name, contestants }) {
+export function judge(goal, { name, kernel = '', contestants }) {
+  const { of, than, atMost, limit, withDot } = goal;
   const entrants = contestants
     .map((each) => ({ ...each, rate: each.operations / each.best / 1e6 }))
     .sort((a, b) => a.rate - b.rate);
@@ -53,20 +59,20 @@ export function judge({ of, than, atLeast, atMost }, { name, contestants }) {
       who === 'peers' ? each.kind === 'peer' : each.name === who,
     );
   };
-  const [one, other] = [find(of), find(than)];
+  const [one, other, bound] = [find(of), find(than), limit && find(limit)];
+  const hasDot = /_dot_(un)?signed/.test(kernel);
+  const atLeast = hasDot ? (withDot ?? goal.atLeast) : goal.atLeast;
   const ratio = atLeast ? one.rate / other.rate : other.rate / one.rate;
-  const reached = atLeast ? ratio >= atLeast : ratio <= atMost;
-  // The most that is possible, on one thread, with the case's own build.
-  const bounds = entrants.filter((each) => each.kind === 'bound' && each !== other);
-  const bound =
-    bounds.length > 0 && !/simd128|threads/.test(of) ? bounds[0].rate / other.rate : undefined;
+  const share = bound && one.rate / bound.rate;
+  const reached = (atLeast ? ratio >= atLeast : ratio <= atMost) || share >= mostOfLimit;
   return {
     name,
     of: one.name,
     than: other.name,
     rates: [one.rate, other.rate],
     ratio,
-    bound,
+    limit,
+    share,
     atLeast,
     atMost,
     reached,

@@ -33,10 +33,12 @@ const types = [
 // A first look, and then a race of the usual length for ratios below `doubtful`.
 const look = { warmUpMs: 15, warmUpCalls: 4, sampleMs: 1, raceMs: 90, minRounds: 5, slow: 3 };
 const doubtful = 1.05;
+// Less than 1 by the noise of a run.
 const lost = 0.97;
+const leastMedian = 2;
 
 /** @param args `count`, `seed`, `filter`: text that the name of a shape must contain */
-export async function raceRandom({ count, seed, filter, json }, library, about) {
+export async function raceRandom({ count, seed, filter, json, targets }, library, about) {
   const shapes = shapesOf(wholeNumber('--count', count), wholeNumber('--seed', seed)).filter(
     ({ name }) => name.includes(filter),
   );
@@ -49,6 +51,7 @@ export async function raceRandom({ count, seed, filter, json }, library, about) 
   }
   if (process.stderr.isTTY) process.stderr.write('\r');
   print(rows);
+  if (targets) judge(rows);
   writeFileSync(json, `${JSON.stringify({ ...about, seed: Number(seed), rows }, null, 1)}\n`);
   console.log(`\nresults: ${relative('', json)}`);
 }
@@ -134,9 +137,7 @@ function print(rows) {
         `${peer} ${duration(bestOfPeer)}  ${kernel}`,
     );
   }
-  console.log(
-    `\n${'type, operands'.padEnd(28)}shapes   worst  median  below ${lost}   below 1`,
-  );
+  console.log(`\n${'type, operands'.padEnd(28)}shapes   worst  median  below ${lost}   below 1`);
   const groups = [...new Set(rows.map(({ kind }) => kind))].sort().flatMap((kind) =>
     [false, true].map((arrays) => ({
       title: `${kind}${arrays ? ', arrays' : ''}`,
@@ -154,5 +155,21 @@ function print(rows) {
       [String(below(1)), 10],
     ];
     console.log(title.padEnd(28) + cells.map(([text, wide]) => text.padStart(wide)).join(''));
+  }
+}
+
+function judge(rows) {
+  const ratios = rows.map(({ ratio }) => ratio).sort((a, b) => a - b);
+  const [worst, median] = [ratios[0], ratios[ratios.length >> 1]];
+  const goals = [
+    ['the worst ratio', worst, lost],
+    ['the median', median, leastMedian],
+  ];
+  console.log('');
+  for (const [what, is, atLeast] of goals) {
+    console.log(
+      `${what} is ${is.toFixed(2)}; target: at least ${atLeast}: ` +
+        (is >= atLeast ? 'reached' : 'MISSED'),
+    );
   }
 }

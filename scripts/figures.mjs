@@ -1,0 +1,120 @@
+// Writes the tables of figures in README.md from the runs in docs/bench/, one column per processor.
+//   npm run figures    writes them; `npm run lint` checks that they are as written
+// Each processor shows its newest run, and each table stands between two comments.
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fail, root } from './run.mjs';
+
+const folder = join(root, 'docs', 'bench');
+const readme = join(root, 'README.md');
+
+/** The forms of wgemm: the same threads and the default build. */
+const own = ['wgemm', 'wgemm, B packed'];
+
+const cases = [
+  { name: 'float32 1024x1024x1024' },
+  { name: 'float64 256x256x256' },
+  { name: 'int64 512x512x512' },
+  { name: 'uint8 x int8 1024x1024x1024' },
+  { name: 'float32 1x4096x4096', title: 'B packed once', inMs: true },
+  { name: 'uint8 x int8 1x4096x4096', title: 'B packed once', inMs: true },
+];
+
+const libraries = {
+  ORT: 'ONNX Runtime Web',
+  'ORT, constant B': 'ONNX Runtime Web',
+  'onnxruntime-web': 'ONNX Runtime Web',
+};
+const libraryOf = (name) => libraries[name] ?? name;
+
+/** The runs of a kind (`''` or `-start`), the newest of each processor, the newest first. */
+function runsOf(kind) {
+  const pattern = new RegExp(`^\\d{4}-\\d\\d-\\d\\d-([a-z]+)(\\d+)${kind}\\.json$`);
+  const newest = new Map();
+  for (const name of readdirSync(folder).sort().reverse()) {
+    const [, family, generation] = pattern.exec(name) ?? [];
+    const processor = `${family}${generation}`;
+    if (!family || newest.has(processor)) continue;
+    const run = JSON.parse(readFileSync(join(folder, name), 'utf8'));
+    const maker = run.processor.split(',')[0];
+    newest.set(processor, {
+      ...run,
+      machine: `${maker} (${family[0].toUpperCase()}${family.slice(1)} ${generation})`,
+    });
+  }
+  return [...newest.values()].sort((a, b) => b.date.localeCompare(a.date));
+}
+
+const rateOf = ({ operations, best }) => operations / best / 1e6;
+const digits = (value) => value.toPrecision(3);
+const fastest = (contestants) =>
+  contestants.reduce((one, each) => (rateOf(each) > rateOf(one) ? each : one));
+
+function cellOf(run, { name, inMs }) {
+  const found = run.cases.find((each) => each.name === name);
+  if (!found) return '-';
+  const wgemm = fastest(found.contestants.filter((each) => own.includes(each.name)));
+  const peer = fastest(found.contestants.filter(({ kind }) => kind === 'peer'));
+  const figure = inMs ? `${wgemm.best.toFixed(2)} ms` : `${digits(rateOf(wgemm))} GOP/s`;
+  const ratio = rateOf(wgemm) / rateOf(peer);
+  return `**${figure}**, ${ratio.toFixed(ratio < 10 ? 2 : 1)} x ${libraryOf(peer.name)}`;
+}
+
+function labelOf({ name, title }) {
+  const [, types, shape] = /^(.*) (\d+x\d+x\d+)$/.exec(name);
+  return [`${types}, ${shape.replaceAll('x', ' x ')}`, title].filter(Boolean).join(', ');
+}
+
+const row = (cells) => `| ${cells.join(' | ')} |`;
+const table = (head, rows) =>
+  [row(head), `|${'---|'.repeat(head.length)}`, ...rows.map(row)].join('\n');
+
+function speedTable() {
+  const runs = runsOf('');
+  return table(
+    [
+      'one thread; M x N x K',
+      ...runs.map(({ machine, date }) => `${machine}, ${date.slice(0, 10)}`),
+    ],
+    cases.map((each) => [labelOf(each), ...runs.map((run) => cellOf(run, each))]),
+  );
+}
+
+function startTable() {
+  const [{ rows, machine, versions }] = runsOf('-start');
+  const inPage = rows.filter(({ brotli }) => brotli);
+  const titleOf = ({ library }) =>
+    library === 'wgemm' ? library : `${libraryOf(library)} ${versions[library]}`;
+  return table(
+    [`in ${inPage[0].where.replace(/\..*/, '')}, ${machine}`, ...inPage.map(titleOf)],
+    [
+      ['from import to the first result', ...inPage.map(({ best }) => `${best.toFixed(0)} ms`)],
+      [
+        'download for that result: a bundle and its `.wasm`, with brotli',
+        ...inPage.map(({ brotli }) => `${(brotli / 1000).toFixed(0)} kB`),
+      ],
+    ],
+  );
+}
+
+/** README.md with the tables as the runs have them. */
+function written(text) {
+  for (const [name, make] of [
+    ['speed', speedTable],
+    ['start', startTable],
+  ]) {
+    const pattern = new RegExp(`(<!-- figures: ${name} -->\n)[^]*?(<!-- end -->)`);
+    if (!pattern.test(text)) fail(`figures: README.md has no place for the table '${name}'`);
+    text = text.replace(pattern, (_, begin, end) => `${begin}${make()}\n${end}`);
+  }
+  return text;
+}
+
+export function lintFigures() {
+  const text = readFileSync(readme, 'utf8');
+  if (written(text) !== text)
+    fail('README.md: its figures are not those of docs/bench/; `npm run figures` writes them');
+}
+
+if (process.argv[1] === import.meta.filename)
+  writeFileSync(readme, written(readFileSync(readme, 'utf8')));
