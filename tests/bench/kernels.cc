@@ -11,6 +11,7 @@
 #include "base/types.h"
 #include "kernels/kernel.h"
 #include "pack/pack.h"
+#include "plan/select_kernel.h"
 
 namespace wgemm {
 namespace {
@@ -96,7 +97,7 @@ using namespace wgemm;
 
 extern "C" {
 
-// JSON: { processor, kernels: the rows of the table }.
+// JSON: { processor, kernels: the rows of the table }. `function`: its index in the table of wasm.
 EMSCRIPTEN_KEEPALIVE const char* describe() {
   static std::string json;
   json = "{";
@@ -107,8 +108,10 @@ EMSCRIPTEN_KEEPALIVE const char* describe() {
     const Kernel& kernel = table.rows[i];
     json += i == 0 ? "{" : ",{";
     append(json, "name", quoted(kernel.name));
+    append(json, "function", std::to_string(reinterpret_cast<uintptr_t>(kernel.run)));
     append(json, "type", quoted(dtype_name(kernel.compute)));
     append(json, "processor", quoted(name_of(kernel.processor)));
+    append(json, "mr", std::to_string(kernel.mr));
     append(json, "mMin", std::to_string(kernel.m_min));
     append(json, "mMax", std::to_string(std::min<int64_t>(kernel.m_max, INT32_MAX)));
     append(json, "typeOfB", quoted(dtype_name(kernel.b_type)));
@@ -119,8 +122,29 @@ EMSCRIPTEN_KEEPALIVE const char* describe() {
                                                   : "anything"));
     json += "}";
   }
+  append(json += "]", "types", "[");
+  for (int type = 0; type < kDTypeCount; ++type)
+    json += (type == 0 ? "" : ",") + quoted(dtype_name(static_cast<DType>(type)));
   json += "]}";
   return json.c_str();
+}
+
+// Index of the row that the planner takes on ARM for a product with plain operands, or with packed
+// weights. Types are indices of `types`. 8-bit weights have `range` + 1 values. `transposed`: B
+// is column-major.
+EMSCRIPTEN_KEEPALIVE int choose_on_arm(int compute, int type_of_b, bool packed, bool transposed,
+                                       int m, int n, int k, int range) {
+  static const std::byte element{};
+  Problem problem{
+      .m = m, .n = n, .k = k, .compute = static_cast<DType>(compute), .a = {}, .b = {}, .y = {}};
+  const auto type = static_cast<DType>(type_of_b);
+  if (packed) {
+    problem.b.packed = {.panels = &element, .dtype = type, .k = k, .high = range, .finite = true};
+  } else {
+    problem.b.plain = {&element, type, transposed ? 1 : n, transposed ? k : 1};
+  }
+  return static_cast<int>(&select_kernel(problem, Determinism::kFast, Processor::kArm) -
+                          kernel_table().rows);
 }
 
 // Begins another product, and frees the memory of the last. N and K must be multiples of all tiles,

@@ -8,7 +8,7 @@ import { root } from '../../scripts/run.mjs';
 import { setUp } from '../../scripts/setup.mjs';
 import { start } from './race.mjs';
 
-const fileOf = (build) => join(root, 'build', `wasm-${build}`, 'wgemm_bench_kernels');
+export const fileOf = (build) => join(root, 'build', `wasm-${build}`, 'wgemm_bench_kernels');
 
 export async function buildPrograms(builds) {
   await setUp('wasm');

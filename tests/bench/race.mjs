@@ -40,11 +40,16 @@ export async function raceKernels({ factory, compiled, filter = '', onProduct = 
   return { processor, kernels, products };
 }
 
-/** An instance of the program. */
-export function start(factory, compiled) {
+/** An instance of the program. `onInstance` is called with its WebAssembly.Instance. */
+export function start(factory, compiled, onInstance = () => {}) {
   return new Promise((resolve, reject) => {
     const instantiateWasm = (imports, done) => {
-      WebAssembly.instantiate(compiled, imports).then(done).catch(reject);
+      WebAssembly.instantiate(compiled, imports)
+        .then((instance) => {
+          onInstance(instance);
+          done(instance);
+        })
+        .catch(reject);
       return {};
     };
     factory({ instantiateWasm }).then(resolve, reject);
