@@ -78,10 +78,10 @@ foreach(_b loadsplat splat)
   list(APPEND _wgemm_kernels
     f32-gemm/gen/f32-gemm-4x8-wasmsimd-${_b}.c
     f32-gemminc/gen/f32-gemminc-4x8-minmax-wasmsimd-arm-${_b}.c)
-  if(WGEMM_RELAXED)
-    list(APPEND _wgemm_kernels f32-gemm/gen/f32-gemm-4x8-wasmrelaxedsimd-fma-${_b}.c)
-  endif()
 endforeach()
+if(WGEMM_RELAXED)
+  list(APPEND _wgemm_kernels f32-gemm/gen/f32-gemm-4x8-wasmrelaxedsimd-fma-loadsplat.c)
+endif()
 list(TRANSFORM _wgemm_kernels PREPEND "${XNNPACK_SOURCE_DIR}/src/")
 
 # Objects, so that libwgemm.a is the only library to install.

@@ -52,6 +52,12 @@ void f32_bf16_gemv_1x8_simd128_colmajor(const Strip& s) {
 void f32_6x8_relaxed(const Strip& s) {
   strip_of<F32<Fused<float>>, Tile<1, 4, true>, Tile<2, 2>, Tile<4, 1>, Tile<5, 1>, Tile<6, 1>>(s);
 }
+void f32_4x16_relaxed_packed_a(const Strip& s) {
+  using Ops = F32<Fused<float>>;
+  several_panels<1, 2, Ops::kVectors * Ops::kLanes, Ops::kColumn>(
+      s, [&](const std::byte* panel, TileColumns t) { lanes_of_a_tile<Ops, 2>(s, panel, t); },
+      [&](const std::byte* panel, TileColumns t) { lanes_of_a_tile<Ops, 1>(s, panel, t); });
+}
 void f32_f16_2x8_relaxed(const Strip& s) {
   strip_of<F32<Fused<float>, Float16>, Tile<1, 2>, Tile<2, 1>>(s);
 }

@@ -82,9 +82,6 @@ void run_relaxed(const Strip& s, Start start) {
 void f32_4x8_relaxed_xnnpack_loadsplat(const Strip& strip) {
   run_relaxed(strip, xnn_f32_gemm_ukernel_4x8__wasmrelaxedsimd_fma_loadsplat);
 }
-void f32_4x8_relaxed_xnnpack_splat(const Strip& strip) {
-  run_relaxed(strip, xnn_f32_gemm_ukernel_4x8__wasmrelaxedsimd_fma_splat);
-}
 #endif
 
 }  // namespace wgemm

@@ -11,6 +11,5 @@ void f32_4x8_simd128_xnnpack_splat(const Strip& strip);
 
 // In builds with relaxed SIMD only.
 void f32_4x8_relaxed_xnnpack_loadsplat(const Strip& strip);
-void f32_4x8_relaxed_xnnpack_splat(const Strip& strip);
 
 }  // namespace wgemm

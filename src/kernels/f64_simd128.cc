@@ -27,6 +27,9 @@ void f64_2x8_simd128_colmajor(const Strip& s) {
 void f64_6x8_relaxed(const Strip& s) {
   strip_of<F64<Fused<double>>, Tile<1, 2, true>, Tile<2, 1>, HalfTile<4>, HalfTile<6>>(s);
 }
+void f64_5x8_relaxed(const Strip& s) {
+  s.rows <= 2 ? f64_6x8_relaxed(s) : strip_of<F64<Fused<double>>, Tile<5, 1>>(s);
+}
 void f64_gemv_1x8_relaxed_axpy(const Strip& s) { axpy<F64<Fused<double>, 2>, f64_6x8_relaxed>(s); }
 void f64_2x8_relaxed_colmajor(const Strip& s) {
   strip_of<F64<Fused<double>>, ColumnMajorTile<1>, ColumnMajorTile<2>>(s);

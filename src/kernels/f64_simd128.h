@@ -12,6 +12,8 @@ void f64_2x8_simd128_colmajor(const Strip& strip);
 
 // In builds with relaxed SIMD only. Tiles of more than two rows use loops/half_panels.h.
 void f64_6x8_relaxed(const Strip& strip);
+// The same by whole micro-panels, for processors with 32 registers.
+void f64_5x8_relaxed(const Strip& strip);
 void f64_2x8_relaxed_colmajor(const Strip& strip);
 // Axpy kernels for row-major B, which do not sum in ascending k. The first is in builds with
 // relaxed SIMD, the second in the others.

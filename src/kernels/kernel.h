@@ -19,8 +19,8 @@ struct Strip {
   size_t a_stride;  // from row to row
   const void* b;    // the first element of the first micro-panel, after its header
   // In packed B: from micro-panel to micro-panel. These are contiguous, except in packed weights
-  // that are used where they are stored. In row-major B: from one group of nr columns to
-  // the next. In column-major B: from column to column.
+  // that are used where they are stored. In row-major B: from b.width columns to the next ones. In
+  // column-major B: from column to column.
   size_t b_stride;
   size_t b_step;  // from step to step along k. A step of a micro-panel has kr elements per column
   // B is unpacked, in the kernel's BLayout. If the strip has fewer than nr columns, the columns of
@@ -80,6 +80,8 @@ struct Kernel {
   // one B have at most m_max rows together. kernels.cc says where the bounds come from.
   int m_min = 1;
   int64_t m_max = kAnyM;
+  // The planner takes the kernel for products with at least n_min columns.
+  int n_min = 1;
   // m_max if all of B fits in L1: reading it unpacked costs next to nothing there.
   int64_t m_max_b_in_l1 = 0;
   // m_max if rows of B are short: then fused kernels read blocks of unpacked B from L2 as fast as

@@ -61,13 +61,16 @@ constexpr int kRowsMaxInL1 = 512;
 //   m_max, 16-bit B    the kernel widens B as it loads it; for more rows it is faster to widen B
 //                      once, as it is packed, even if B is packed weights
 //   m_min, packed A    for fewer rows, packing A takes longer than it saves
+//   n_min, packed A    for fewer columns, packing A takes longer than it saves
 //   m_min, winograd    for fewer rows, the sums over A and B take longer than they save
 //   m_min, 8 bits      2, 3 and 4: MR. 5: relaxed dot products are slower for fewer rows. 24: for
 //                      fewer rows, it is faster to widen B in the kernel than as it is packed
 //
 // XNNPACK's `loadsplat` kernels are for x86, where V8 and SpiderMonkey compile load-and-splat to
-// one instruction with a memory operand, 1.5 times as fast as splat. Its `splat` kernels are for
-// ARM, where these engines compile splat to a multiplication by a lane.
+// one instruction with a memory operand, 1.5 times as fast as splat. Its `splat` kernel is for ARM,
+// where these engines multiply by a lane, which leaves no splat: half of the peak, and all that
+// unfused kernels can reach. They never fuse by a lane. So fused kernels for ARM have 16 or 20
+// accumulators, which more registers allow, and few splats: docs/design/arm.md.
 // clang-format off: it would give every field a line of its own.
 constexpr Kernel kKernels[] = {
 #if WGEMM_RELAXED
@@ -75,6 +78,11 @@ constexpr Kernel kKernels[] = {
      .compute = kF32, .mr = 1, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
      .b_layout = kRowMajor, .isa = kRelaxed, .strict = false, .axpy = true,
      .m_max = 1, .run = f32_gemv_1x8_relaxed_axpy},
+    {.name = "f32_4x16__relaxed_rowmajor_packed_a",
+     .compute = kF32, .mr = 4, .nr = 16, .a = panel_of<float>(4), .b = kF32PanelOfB,
+     .b_layout = kRowMajor, .isa = kRelaxed, .processor = kArm, .strict = false,
+     .m_min = 3, .m_max = 15, .n_min = 16, .m_max_b_in_l1 = kRowsMaxInL1, .m_max_short_rows = 128,
+     .run = f32_4x16_relaxed_packed_a},
     {.name = "f32_6x8__relaxed_rowmajor",
      .compute = kF32, .mr = 6, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
      .b_layout = kRowMajor, .isa = kRelaxed, .strict = false,
@@ -115,22 +123,27 @@ constexpr Kernel kKernels[] = {
      .compute = kF32, .b_type = kF16, .mr = 1, .nr = 8, .a = kRowsOf<float>, .b = kHalfPanelOfB,
      .b_layout = kColumnMajor, .isa = kRelaxed, .strict = false,
      .m_max = 1, .run = f32_f16_gemv_1x8_relaxed_dot},
+    {.name = "f32_4x16__relaxed_packed_a",
+     .compute = kF32, .mr = 4, .nr = 16, .a = panel_of<float>(4), .b = kF32PanelOfB,
+     .isa = kRelaxed, .processor = kArm, .strict = false,
+     .m_min = 3, .n_min = 16, .run = f32_4x16_relaxed_packed_a},
     {.name = "f32_6x8__relaxed",
      .compute = kF32, .mr = 6, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
-     .isa = kRelaxed, .processor = kX86, .strict = false,
+     .isa = kRelaxed, .strict = false,
      .run = f32_6x8_relaxed},
     {.name = "f32_4x8__relaxed_xnnpack_loadsplat",
      .compute = kF32, .mr = 4, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
      .isa = kRelaxed, .processor = kX86, .strict = false,
      .m_min = 2, .run = f32_4x8_relaxed_xnnpack_loadsplat},
-    {.name = "f32_4x8__relaxed_xnnpack_splat",
-     .compute = kF32, .mr = 4, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
-     .isa = kRelaxed, .processor = kArm, .strict = false,
-     .m_min = 4, .run = f32_4x8_relaxed_xnnpack_splat},
     {.name = "f64_gemv_1x8__relaxed_axpy",
      .compute = kF64, .mr = 1, .nr = 8, .a = kRowsOf<double>, .b = panel_of<double>(8),
      .b_layout = kRowMajor, .isa = kRelaxed, .strict = false, .axpy = true,
      .m_max = 1, .run = f64_gemv_1x8_relaxed_axpy},
+    {.name = "f64_5x8__relaxed_rowmajor",
+     .compute = kF64, .mr = 5, .nr = 8, .a = kRowsOf<double>, .b = panel_of<double>(8),
+     .b_layout = kRowMajor, .isa = kRelaxed, .processor = kArm, .strict = false,
+     .m_min = 5, .m_max = 0, .m_max_b_in_l1 = kRowsMaxInL1, .m_max_short_rows = 128,
+     .run = f64_5x8_relaxed},
     {.name = "f64_6x8__relaxed_rowmajor",
      .compute = kF64, .mr = 6, .nr = 8, .a = kRowsOf<double>, .b = panel_of<double>(8),
      .b_layout = kRowMajor, .isa = kRelaxed, .strict = false,
@@ -145,6 +158,10 @@ constexpr Kernel kKernels[] = {
      .compute = kF64, .mr = 2, .nr = 8, .a = kRowsOf<double>, .b = panel_of<double>(8),
      .b_layout = kColumnMajor, .isa = kRelaxed, .strict = false,
      .m_max = 8, .run = f64_2x8_relaxed_colmajor},
+    {.name = "f64_5x8__relaxed",
+     .compute = kF64, .mr = 5, .nr = 8, .a = kRowsOf<double>, .b = panel_of<double>(8),
+     .isa = kRelaxed, .processor = kArm, .strict = false,
+     .m_min = 3, .run = f64_5x8_relaxed},
     {.name = "f64_6x8__relaxed",
      .compute = kF64, .mr = 6, .nr = 8, .a = kRowsOf<double>, .b = panel_of<double>(8),
      .isa = kRelaxed, .strict = false,
@@ -228,7 +245,7 @@ constexpr Kernel kKernels[] = {
     {.name = "f32_4x8__simd128_xnnpack_splat",
      .compute = kF32, .mr = 4, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
      .isa = kSimd128, .processor = kArm,
-     .m_min = 4, .run = f32_4x8_simd128_xnnpack_splat},
+     .m_min = 3, .run = f32_4x8_simd128_xnnpack_splat},
     {.name = "f32_4x8__simd128",
      .compute = kF32, .mr = 4, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
      .isa = kSimd128,

@@ -89,7 +89,8 @@ const Kernel& select_kernel(const Problem& problem, Determinism determinism, Pro
                                  ? kernel->mr
                                  : std::max({kernel->m_max, small_b ? kernel->m_max_b_in_l1 : 0,
                                              short_rows ? kernel->m_max_short_rows : 0});
-    const bool pays = fast_here && problem.m >= kernel->m_min && rows <= rows_max;
+    const bool pays =
+        fast_here && problem.m >= kernel->m_min && problem.n >= kernel->n_min && rows <= rows_max;
     if (kernel->compute == problem.compute && pays && (streams || !kernel->axpy) && allowed &&
         can_run(*kernel, problem))
       break;

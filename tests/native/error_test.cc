@@ -595,9 +595,18 @@ TEST(Explain, ReportsThePlan) {
   call.link();
   call.with_c = false;
   const bool x86 = processor() == Processor::kX86;
+  const bool relaxed_arm = WGEMM_RELAXED && !x86;
   const std::string isa = WGEMM_RELAXED ? "relaxed" : "simd128",
-                    many = x86 ? WGEMM_RELAXED ? "f32_6x8__relaxed" : "f32_4x8__simd128_packed_a"
-                               : "f32_4x8__" + isa + "_xnnpack_splat";
+                    few = relaxed_arm     ? "f32_4x16__relaxed_rowmajor_packed_a"
+                          : WGEMM_RELAXED ? "f32_6x8__relaxed_rowmajor"
+                                          : "f32_4x8__simd128_rowmajor",
+                    many = relaxed_arm     ? "f32_4x16__relaxed_packed_a"
+                           : WGEMM_RELAXED ? "f32_6x8__relaxed"
+                           : x86           ? "f32_4x8__simd128_packed_a"
+                                           : "f32_4x8__simd128_xnnpack_splat",
+                    many_64 = relaxed_arm     ? "f64_5x8__relaxed"
+                              : WGEMM_RELAXED ? "f64_6x8__relaxed"
+                                              : "f64_2x8__simd128";
   struct Expected {
     int64_t m, n;
     bool trans_b;
@@ -606,17 +615,14 @@ TEST(Explain, ReportsThePlan) {
     bool packs_a, packs_b, transposed;
   };
   const Expected all[] = {
-      {3, 200, false, DType::kFloat32,
-       WGEMM_RELAXED ? "f32_6x8__relaxed_rowmajor" : "f32_4x8__simd128_rowmajor", false, false,
-       false},
+      {3, 200, false, DType::kFloat32, few, few.ends_with("packed_a"), false, false},
       {3, 200, true, DType::kFloat32, "f32_4x8__" + isa + "_dot", false, false, false},
       {200, 1, false, DType::kFloat32, "f32_4x8__" + isa + "_dot", false, false, true},
       {3, 200, true, DType::kInt32, "i32_4x8__simd128_dot", false, false, false},
       {3, 200, true, DType::kFloat64, "f64_2x8__" + isa + "_colmajor", false, false, false},
-      {100, 200, false, DType::kFloat32, many, many == "f32_4x8__simd128_packed_a", true, false},
-      {100, 200, true, DType::kFloat32, many, many == "f32_4x8__simd128_packed_a", true, false},
-      {100, 200, true, DType::kFloat64, WGEMM_RELAXED ? "f64_6x8__relaxed" : "f64_2x8__simd128",
-       false, true, false},
+      {100, 200, false, DType::kFloat32, many, many.ends_with("packed_a"), true, false},
+      {100, 200, true, DType::kFloat32, many, many.ends_with("packed_a"), true, false},
+      {100, 200, true, DType::kFloat64, many_64, false, true, false},
       {100, 200, false, DType::kInt32, "i32_4x8__simd128_packed_a", true, true, false}};
   for (const Expected& expected : all) {
     const int64_t k = 240, a[] = {expected.m, k},

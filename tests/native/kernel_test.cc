@@ -286,7 +286,7 @@ bool adds_in_ascending_k(const Kernel& kernel) {
               .a = a.data(),
               .a_stride = kK * sizeof(T),
               .b = b.data(),
-              .b_stride = (row_major ? cols : kK) * b_bytes,
+              .b_stride = (row_major ? static_cast<size_t>(kernel.b.width) : kK) * b_bytes,
               .b_step = (row_major ? cols : 1) * b_bytes,
               .unpacked = true,
               .c = c.data(),
@@ -304,7 +304,6 @@ bool is_dot_or_axpy(const Kernel& kernel) {
 
 std::string xnnpack_variant(KernelFunction run) {
 #if WGEMM_RELAXED
-  if (run == f32_4x8_relaxed_xnnpack_splat) return "_xnnpack_splat";
   if (run == f32_4x8_relaxed_xnnpack_loadsplat) return "_xnnpack_loadsplat";
 #endif
   if (run == f32_4x8_simd128_xnnpack_splat) return "_xnnpack_splat";
@@ -342,7 +341,8 @@ TEST_P(KernelRow, NameTellsTheTruth) { EXPECT_EQ(GetParam().name, name_by_gramma
 TEST_P(KernelRow, LayoutsFitTheTile) {
   const Kernel& kernel = GetParam();
   EXPECT_EQ(kernel.nr % kernel.b.width, 0);
-  EXPECT_TRUE(kernel.b.width == kernel.nr || kernel.compute == DType::kInt8);
+  const bool several_panels = kernel.compute == DType::kInt8 || kernel.a.width > 1;
+  EXPECT_TRUE(kernel.b.width == kernel.nr || several_panels);
   EXPECT_TRUE(kernel.b.kr == kernel.kr ||
               (kernel.dot != Dot::kNone && kernel.b == kI8StorageLayout));
   EXPECT_TRUE(kernel.a.width == kernel.mr || (kernel.a.width == 1 && kernel.kr == 1));

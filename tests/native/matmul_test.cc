@@ -597,9 +597,9 @@ TEST(MatMulExplain, ReportsThePlan) {
   Explanation plan;
   ASSERT_TRUE(explain(Context(), args, &plan).ok());
   const bool x86 = processor() == Processor::kX86;
-  const char* splat =
-      WGEMM_RELAXED ? "f32_4x8__relaxed_xnnpack_splat" : "f32_4x8__simd128_xnnpack_splat";
-  EXPECT_STREQ(plan.kernel, !x86            ? splat
+  const char* on_arm =
+      WGEMM_RELAXED ? "f32_4x16__relaxed_packed_a" : "f32_4x8__simd128_xnnpack_splat";
+  EXPECT_STREQ(plan.kernel, !x86            ? on_arm
                             : WGEMM_RELAXED ? "f32_6x8__relaxed"
                                             : "f32_4x8__simd128_packed_a");
   EXPECT_EQ(std::vector({plan.batch, plan.m, plan.n, plan.k}),

@@ -115,7 +115,9 @@ uint64_t hash_of_grid(DType type, int threads) {
     if (!context.set_threads(threads).ok()) return 0;
     for (const Processor processor : {Processor::kX86, Processor::kArm}) {
       // Other types have no kernels of one processor.
-      if (processor == Processor::kArm && compute_type(type) != DType::kFloat32) continue;
+      const DType compute = compute_type(type);
+      if (processor == Processor::kArm && compute != DType::kFloat32 && compute != DType::kFloat64)
+        continue;
       for (const Form form : {Form::kRowMajor, Form::kColumnMajor, Form::kPacked}) {
         // A wasm build has the dot products of the engine that runs it.
         if (form == Form::kPacked && compute_type(type) == DType::kInt8 && !kIsNative) continue;

@@ -78,8 +78,7 @@ TEST(Plan, PrefetchesWeightsThatAreWaitedFor) {
   EXPECT_FALSE(prefetches(DType::kFloat32, 32, 1025, Determinism::kStrict));
   EXPECT_EQ(prefetches(DType::kFloat32, 128, 1025), fused);
   EXPECT_FALSE(prefetches(DType::kFloat32, 129, 1025));
-  EXPECT_EQ(prefetches(DType::kFloat32, 3, 1025), fused && processor() == Processor::kX86)
-      << "ARM's fused kernel is for four rows and more";
+  EXPECT_EQ(prefetches(DType::kFloat32, 3, 1025), fused);
   EXPECT_FALSE(prefetches(DType::kFloat32, 2, 1025));
   EXPECT_TRUE(prefetches(DType::kFloat64, 32, 513));
   EXPECT_TRUE(prefetches(DType::kFloat64, 2, 513));

@@ -70,6 +70,43 @@ void packed_a_tile(const Strip& s, const std::byte* b, TileColumns t) {
   });
 }
 
+// The same by NP micro-panels of B, for as many rows as a vector has lanes: one load has a step of
+// k of all rows. ARM splats a lane as fast as it loads and splats, and has registers for the tile.
+template <typename Ops, size_t NP>
+void lanes_of_a_tile(const Strip& s, const std::byte* b_panel, TileColumns t) {
+  constexpr size_t kVectors = Ops::kVectors, MR = 4;
+  static_assert(Ops::kLanes == MR);
+  constexpr auto panels = std::make_index_sequence<NP>{};
+  const Ops ops;
+  with_tile<typename Ops::Acc, MR, NP * kVectors, false, NP, (NP > 1)>(s, t, [&](auto& acc) {
+    const auto* a = static_cast<const typename Ops::A*>(s.a);
+    const std::byte* b[NP];
+    const size_t b_stride = t.panel_stride_cols / (kVectors * Ops::kLanes) * s.b_stride;
+    unroll(panels, [&](auto p) { b[p] = b_panel + p * b_stride; });
+    const size_t step = s.b_step;
+    size_t k = s.k;
+    do {
+      v128_t b_k[NP][kVectors];
+      unroll(panels, [&](auto p) {
+        ops.load(b[p], b_k[p]);
+        b[p] += step;
+      });
+      const v128_t lanes = wasm_v128_load(a);
+      a += MR;
+      unroll(std::make_index_sequence<MR>{}, [&](auto i) {
+        [[maybe_unused]] constexpr int lane = decltype(i)::value;
+        const v128_t a_k = wasm_i32x4_shuffle(lanes, lanes, lane, lane, lane, lane);
+        unroll(panels, [&](auto p) {
+          unroll(std::make_index_sequence<kVectors>{}, [&](auto v) {
+            v128_t& sum = acc[i][p * kVectors + v];
+            sum = Ops::multiply_add(sum, a_k, b_k[p][v]);
+          });
+        });
+      });
+    } while (--k != 0);
+  });
+}
+
 // Calls `tile` for every kWidth columns of the strip from column `col` on. `b` is the start of the
 // micro-panel of column `col`. A micro-panel has kPanel columns, a multiple of kWidth. Memory after
 // the last column of unpacked B may be unreadable, so the last tile starts earlier there.

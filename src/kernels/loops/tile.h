@@ -34,8 +34,9 @@ struct TileColumns {
 // A tile of MR rows by V vectors, which cover NP micro-panels; if NP > 1, the tile must be whole.
 // `sum(acc)` adds the products. `repeats`: in A, the rows after the strip's last one repeat that
 // row. Then all of them may be written to the last row of C, since they hold the same sums.
-// Otherwise they are computed and dropped.
-template <typename Acc, size_t MR, size_t V, bool repeats, size_t NP = 1>
+// Otherwise they are computed and dropped: through the edge buffer or, if `drops`, by writing them
+// to the last row of C before that row's own sums.
+template <typename Acc, size_t MR, size_t V, bool repeats, size_t NP = 1, bool drops = false>
 void with_tile(const Strip& s, TileColumns t, auto&& sum) {
   constexpr size_t kRowBytes = V * sizeof(v128_t), kPanelVectors = V / NP;
   constexpr auto rows = std::make_index_sequence<MR>{};
@@ -49,7 +50,7 @@ void with_tile(const Strip& s, TileColumns t, auto&& sum) {
   };
   // Bytes from row i to the next. A mask, because compilers turn a conditional into branches.
   const auto step = [&](size_t i, size_t stride) {
-    return repeats ? stride & (i + 1 < count ? ~size_t{0} : 0) : stride;
+    return repeats || drops ? stride & (i + 1 < count ? ~size_t{0} : 0) : stride;
   };
   alignas(16) std::byte edge[MR * kRowBytes];
   std::byte* const edge_begin = edge + t.skip * sizeof(Acc);
@@ -73,8 +74,23 @@ void with_tile(const Strip& s, TileColumns t, auto&& sum) {
   sum(acc);
   std::byte* row = whole ? c : edge;
   const size_t stride = whole ? c_stride : kRowBytes;
+  const auto store = [&](std::byte* to, auto i) {
+    unroll(vectors, [&](auto v) { wasm_v128_store(to + at(v), acc[i][v]); });
+  };
+  if constexpr (drops) {
+    std::byte* to[MR];
+    unroll(rows, [&](auto i) {
+      to[i] = row;
+      row += step(i, stride);
+    });
+    unroll(rows, [&](auto i) {
+      constexpr std::integral_constant<size_t, MR - 1 - i> last_first;
+      store(to[last_first], last_first);
+    });
+    return;
+  }
   unroll(rows, [&](auto i) {
-    unroll(vectors, [&](auto v) { wasm_v128_store(row + at(v), acc[i][v]); });
+    store(row, i);
     row += step(i, stride);
   });
   if (!whole) copy_edge(edge_begin, kRowBytes, c, c_stride, count, t.count * sizeof(Acc));
