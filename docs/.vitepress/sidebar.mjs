@@ -102,6 +102,7 @@ const design = [
       ['Adding a kernel', 'adding-a-kernel'],
       ['Blocking', 'blocking'],
       ['8-bit dot products', 'int8-dot-products'],
+      ['ARM', 'arm'],
       ['Size', 'size'],
       ['Package', 'package'],
       ['Testing', 'testing'],
