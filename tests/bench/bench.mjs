@@ -25,7 +25,7 @@ import { fail, main, root } from '../../scripts/run.mjs';
 import { countCalls } from './calls.mjs';
 import { cases, cliffs, sweeps } from './cases.mjs';
 import { runCliff } from './cliff.mjs';
-import { contestantsOf, limitOf, peerVersions, startAll } from './contestants.mjs';
+import { contestantsOf, limitOf, peerVersions, startAll, stepOf } from './contestants.mjs';
 import { processorName } from './machine.mjs';
 import { judge, measure } from './measure.mjs';
 import { printCase, printCaseHead, printGoals, printLimits, printSweep } from './print.mjs';
@@ -49,11 +49,21 @@ const options = {
   build: { type: 'string' },
 };
 
-const limitsOfSweep = [
-  ['relaxed', 'float32', 'float32, relaxed'],
-  ['simd128', 'float32', 'float32, simd128'],
-  ['simd128', 'int8', 'uint8 x int8, simd128'],
-];
+/** Arguments of limitOf(): those of the relaxed build only if the engine takes it. */
+async function limitsOfSweep({ wg, ...library }) {
+  const problem = sweeps.find(({ operation }) => operation === 'qgemm');
+  const [own, ...others] = await contestantsOf(problem, { wg, ...library });
+  const step = stepOf(own.plan());
+  for (const { dispose } of [own, ...others]) await dispose?.();
+  const { build } = wg.info;
+  return [
+    ...(build === 'relaxed' ? [[build, 'float32', 'float32, relaxed']] : []),
+    ['simd128', 'float32', 'float32, simd128'],
+    step === 'int8'
+      ? ['simd128', step, 'uint8 x int8, simd128']
+      : [build, step, 'uint8 x int8, relaxed'],
+  ];
+}
 // A sweep asks for many sizes of code that has become fast at other sizes already.
 const sweepTurns = { warmUpMs: 120, warmUpCalls: 3, raceMs: 1000, minRounds: 5 };
 
@@ -167,7 +177,7 @@ async function run(chosen, library, { targets }) {
   }
 
   if (chosen.sweeps.length > 0) {
-    const taken = limitsOfSweep.filter(([build]) => build === 'simd128' || build === info.build);
+    const taken = await limitsOfSweep(library);
     const limits = await measure(
       { name: 'sweep limit' },
       await Promise.all(taken.map((each) => limitOf(...each))),

@@ -361,7 +361,7 @@ async function boundOf(bound, problem, { wg }, own) {
   if (bound === 'micro-kernel') return microKernelOf(wg.info.build, own.plan(), problem);
   if (bound === 'memory') return bandwidthOf(wg.info.build, problem);
   if (bound === 'two at once') return twoAtOnce(problem);
-  return limitOf(wg.info.build, problem.dtype ?? 'int8');
+  return limitOf(wg.info.build, problem.dtype ?? stepOf(own.plan()));
 }
 
 /** The types that share kernels, and the multiply-adds per step of these. */
@@ -373,7 +373,13 @@ const steps = {
   int32: ['int32', 4],
   uint32: ['int32', 4],
   int8: ['int8', 8],
+  dot: ['dot', 16],
+  'masked dot': ['dot', 8], // two dot products of every other byte
 };
+
+/** The step of the 8-bit kernel that computes a plan. */
+export const stepOf = ({ kernel }) =>
+  !kernel.includes('_dot_') ? 'int8' : kernel.endsWith('_masked') ? 'masked dot' : 'dot';
 
 /** @param dtype one of `steps` */
 export async function limitOf(build, dtype, name = 'limit') {

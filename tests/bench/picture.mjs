@@ -52,6 +52,7 @@ const limits = {
   'float32, relaxed': { label: 'limit', color: 'weak' },
   'float32, simd128': { label: 'limit without\nrelaxed SIMD', color: 'simd128' },
   'uint8 x int8, simd128': { label: 'limit', color: 'weak' },
+  'uint8 x int8, relaxed': { label: 'limit', color: 'weak' },
 };
 
 /**
