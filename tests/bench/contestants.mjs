@@ -375,11 +375,15 @@ const steps = {
   int8: ['int8', 8],
   dot: ['dot', 16],
   'masked dot': ['dot', 8], // two dot products of every other byte
+  '7-bit dot': ['dot_7bit', 16],
 };
 
 /** The step of the 8-bit kernel that computes a plan. */
-export const stepOf = ({ kernel }) =>
-  !kernel.includes('_dot_') ? 'int8' : kernel.endsWith('_masked') ? 'masked dot' : 'dot';
+export function stepOf({ kernel }) {
+  const [, variant] = /_dot_(.*)$/.exec(kernel) ?? [];
+  if (!variant) return 'int8';
+  return { signed_masked: 'masked dot', '7bit': '7-bit dot' }[variant] ?? 'dot';
+}
 
 /** @param dtype one of `steps` */
 export async function limitOf(build, dtype, name = 'limit') {

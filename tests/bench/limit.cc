@@ -86,7 +86,14 @@ EMSCRIPTEN_KEEPALIVE double limit_int8(int times) {
 }
 
 #if WGEMM_RELAXED
-// The step of 8-bit kernels with relaxed dot products.
+// The steps of 8-bit kernels with relaxed dot products: of those for B of 7 bits, and of the others.
+EMSCRIPTEN_KEEPALIVE double limit_dot_7bit(int times) {
+  return run(times, [](v128_t acc, v128_t factor, v128_t ones) {
+    return wasm_i32x4_add(
+        acc, wasm_i32x4_dot_i16x8(wasm_i16x8_relaxed_dot_i8x16_i7x16(acc, factor), ones));
+  });
+}
+
 EMSCRIPTEN_KEEPALIVE double limit_dot(int times) {
   return run(times, [](v128_t acc, v128_t factor, v128_t term) {
     return wasm_i32x4_relaxed_dot_i8x16_i7x16_add(factor, term, acc);

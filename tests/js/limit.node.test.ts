@@ -12,6 +12,7 @@ const steps = {
     int32: simd(0xb5),
     int8: simd(0xba),
     dot: simd(0x113),
+    dot_7bit: simd(0x112),
   },
 };
 const cases = Object.entries(steps).flatMap(([build, types]) =>
