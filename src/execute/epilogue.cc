@@ -33,7 +33,7 @@ T truncate(double value) {
 // unless a factor in use has a fraction. Accumulators may be wider than T, and their sign may
 // differ.
 template <typename T, typename Acc>
-  requires std::is_integral_v<T>
+requires std::is_integral_v<T>
 [[gnu::noinline]] void combine_row(const Epilogue& e, const Acc* acc, const T* c, T* out,
                                    int64_t count) {
   using U = typename Modular<Acc>::type;
@@ -63,7 +63,7 @@ template <typename T, typename Acc>
 
 // The same for floating point, unfused.
 template <typename T, typename Acc>
-  requires std::is_floating_point_v<T> && std::is_same_v<T, Acc>
+requires std::is_floating_point_v<T> && std::is_same_v<T, Acc>
 void combine_row(const Epilogue& e, const Acc* acc, const T* c, T* out, int64_t count) {
   const auto alpha = static_cast<T>(e.alpha.value), beta = static_cast<T>(e.beta.value);
   if (acc == nullptr) {
@@ -219,19 +219,23 @@ struct Output {
 struct RowTerms {
   const int32_t* c;  // null: absent
   v128_t sum;        // of the row of A, less its zero point; in each lane
+  // Of several rows that are requantized as one: the sum that belongs to each accumulator. Null: it
+  // is `sum`.
+  const int32_t* sums = nullptr;
 };
 
 // Requantizes kGroup columns.
-void requantize_group(const int32_t* acc, RowTerms row, const int32_t* c, QuantizedColumns columns,
-                      const Output& out, std::byte* y) {
+void requantize_group(const int32_t* acc, RowTerms row, QuantizedColumns columns, const Output& out,
+                      std::byte* y) {
   v128_t x[4];
 #pragma clang loop unroll(full)
   for (int v = 0; v < 4; ++v) x[v] = wasm_v128_load(acc + 4 * v);
   if (columns.b_zero_point != nullptr) {
 #pragma clang loop unroll(full)
     for (int v = 0; v < 4; ++v) {
-      x[v] = wasm_i32x4_sub(x[v],
-                            wasm_i32x4_mul(row.sum, wasm_v128_load(columns.b_zero_point + 4 * v)));
+      const v128_t sum = row.sums == nullptr ? row.sum : wasm_v128_load(row.sums + 4 * v);
+      x[v] =
+          wasm_i32x4_sub(x[v], wasm_i32x4_mul(sum, wasm_v128_load(columns.b_zero_point + 4 * v)));
     }
   }
   if (columns.a_correction != nullptr) {
@@ -239,9 +243,9 @@ void requantize_group(const int32_t* acc, RowTerms row, const int32_t* c, Quanti
     for (int v = 0; v < 4; ++v)
       x[v] = wasm_i32x4_sub(x[v], wasm_v128_load(columns.a_correction + 4 * v));
   }
-  if (c != nullptr) {
+  if (row.c != nullptr) {
 #pragma clang loop unroll(full)
-    for (int v = 0; v < 4; ++v) x[v] = wasm_i32x4_add(x[v], wasm_v128_load(c + 4 * v));
+    for (int v = 0; v < 4; ++v) x[v] = wasm_i32x4_add(x[v], wasm_v128_load(row.c + 4 * v));
   }
 #pragma clang loop unroll(full)
   for (int v = 0; v < 4; ++v)
@@ -257,6 +261,9 @@ T* from(T* values, int64_t j) {
 QuantizedColumns columns_from(const QuantizedColumns& columns, int64_t j) {
   return {columns.scale + j, from(columns.b_zero_point, j), from(columns.a_correction, j)};
 }
+RowTerms row_from(const RowTerms& row, int64_t j) {
+  return {from(row.c, j), row.sum, from(row.sums, j)};
+}
 
 // Copies the bytes of values that are there, and clears the rest of a group.
 template <typename T>
@@ -271,13 +278,15 @@ T* copy_rest(const T* values, size_t bytes, T (&to)[kGroup]) {
 void requantize_row(const int32_t* acc, RowTerms row, QuantizedColumns columns, const Output& out,
                     int64_t cols, std::byte* y) {
   // Fewer columns than a group are computed in copies.
-  int32_t acc_rest[kGroup], c_rest[kGroup], zero_rest[kGroup], correction_rest[kGroup];
+  int32_t acc_rest[kGroup], c_rest[kGroup], sums_rest[kGroup], zero_rest[kGroup],
+      correction_rest[kGroup];
   float scale_rest[kGroup], y_rest[kGroup];
   const int64_t last = std::max<int64_t>(cols - kGroup, 0);
   if (cols < kGroup) {
     const auto bytes = static_cast<size_t>(cols) * sizeof(int32_t);
     acc = copy_rest(acc, bytes, acc_rest);
     row.c = copy_rest(row.c, bytes, c_rest);
+    row.sums = copy_rest(row.sums, bytes, sums_rest);
     columns.scale = copy_rest(columns.scale, bytes, scale_rest);
     columns.b_zero_point = copy_rest(columns.b_zero_point, bytes, zero_rest);
     columns.a_correction = copy_rest(columns.a_correction, bytes, correction_rest);
@@ -287,16 +296,81 @@ void requantize_row(const int32_t* acc, RowTerms row, QuantizedColumns columns, 
   for (int64_t group = has_rest ? -kGroup : 0; group + kGroup <= cols; group += kGroup) {
     const bool is_rest = group < 0;
     const int64_t j = is_rest ? last : group;
-    requantize_group(acc + j, row, from(row.c, j), columns_from(columns, j), out,
+    requantize_group(acc + j, row_from(row, j), columns_from(columns, j), out,
                      is_rest ? reinterpret_cast<std::byte*>(y_rest) : y + j * out.bytes);
   }
   if (has_rest)
     std::memcpy(y + last * out.bytes, y_rest, static_cast<size_t>((cols - last) * out.bytes));
 }
 
+// Elements of rows that are requantized as one row.
+constexpr int64_t kFusedElements = 512;
+
+// The fewest rows whose elements fill whole groups.
+int64_t rows_per_group(int64_t cols) { return kGroup / std::min(kGroup, cols & -cols); }
+
+// Makes `count` elements of the first `cols`.
+template <typename T>
+void repeat(T* values, int64_t cols, int64_t count) {
+  for (int64_t done = cols; done < count; done *= 2)
+    std::copy_n(values, std::min(done, count - done), values + done);
+}
+
+// Requantizes contiguous rows of few columns: several rows as one, so that groups are full.
+void requantize_fused(const Problem& problem, int64_t rows, int64_t cols, const Accumulators& acc,
+                      const ConstBlock& c, const Block& y, const Output& out) {
+  const int64_t step = rows_per_group(cols),
+                together = std::min(kFusedElements / (step * cols) * step, rows),
+                elements = together * cols;
+  float scale[kFusedElements];
+  int32_t zero_points[kFusedElements], corrections[kFusedElements], sums[kFusedElements],
+      c_values[kFusedElements];
+  const auto spread = [&](const auto* values, auto* to) {
+    if (values == nullptr) return;
+    std::copy_n(values, cols, to);
+    repeat(to, cols, elements);
+  };
+  const QuantizedColumns& columns = acc.columns;
+  spread(columns.scale, scale);
+  spread(columns.b_zero_point, zero_points);
+  spread(columns.a_correction, corrections);
+  const QuantizedColumns repeated{scale, columns.b_zero_point == nullptr ? nullptr : zero_points,
+                                  columns.a_correction == nullptr ? nullptr : corrections};
+  const bool has_c = problem.epilogue.has_c, has_sums = columns.b_zero_point != nullptr;
+  const bool c_contiguous = c.row_stride == cols && c.col_stride == 1;
+  RowTerms row{nullptr, wasm_i32x4_const(0, 0, 0, 0), has_sums ? sums : nullptr};
+  for (int64_t i = 0; i < rows; i += together) {
+    const int64_t count = std::min(together, rows - i);
+    if (has_sums) {
+      int32_t* to = sums;
+      for (int64_t r = 0; r < count; ++r, to += cols) {
+#pragma clang loop vectorize(disable) unroll(disable)
+        for (int64_t j = 0; j < cols; ++j) to[j] = acc.row_sums[i + r];
+      }
+    }
+    if (has_c) {
+      const int32_t* from = reinterpret_cast<const int32_t*>(c.data) + i * c.row_stride;
+      row.c = c_contiguous ? from : c_values;
+      if (!c_contiguous && (i == 0 || c.row_stride != 0)) {
+        int32_t* to = c_values;
+        for (int64_t r = 0; r < count; ++r, to += cols, from += c.row_stride) {
+#pragma clang loop vectorize(disable) unroll(disable)
+          for (int64_t j = 0; j < cols; ++j) to[j] = from[j * c.col_stride];
+        }
+      }
+    }
+    requantize_row(static_cast<const int32_t*>(acc.data) + i * cols, row, repeated, out,
+                   count * cols, y.data + i * cols * out.bytes);
+  }
+}
+
 void requantize(const Problem& problem, bool, int64_t rows, int64_t cols, const Accumulators& acc,
                 const ConstBlock& c, const Block& y) {
   const Output out(problem);
+  const bool is_fused = acc.data != nullptr && acc.stride == cols && y.col_stride == 1 &&
+                        y.row_stride == cols && rows > 1 && cols % kGroup != 0 &&
+                        rows_per_group(cols) * cols <= kFusedElements;
+  if (is_fused) return requantize_fused(problem, rows, cols, acc, c, y, out);
   const bool has_c = problem.epilogue.has_c, c_unbuffered = has_c && c.col_stride == 1,
              y_unbuffered = y.col_stride == 1;
   const int64_t step =

@@ -150,7 +150,7 @@ class Executor {
     }
     if (plan_.direct) return;
     if (!p_.carry.ends) {
-      zero_points_.subtract_row_terms(mc, nc, reinterpret_cast<uint32_t*>(sums.data), sums.stride);
+      zero_points_.subtract_terms(mc, nc, reinterpret_cast<uint32_t*>(sums.data), sums.stride);
       return;
     }
     const ConstBlock c = p_.epilogue.has_c ? at_.c.block(ic, jc, mc, nc) : ConstBlock{};
@@ -169,7 +169,10 @@ class Executor {
 
   void pack_b(int64_t pc, int64_t kc, int64_t jc, int64_t nc) {
     const PanelLayout& layout = plan_.kernel->b;
-    if (at_.b.is_packed()) {
+    if (plan_.packs_columns()) {
+      for (int64_t j = 0; j < nc; ++j)
+        pack_column(pc, kc, jc + j, b_panels_ + static_cast<size_t>(j) * panel_bytes(layout, kc));
+    } else if (at_.b.is_packed()) {
       unpack(at_.b.packed, pc, kc, jc, nc, layout, plan_.b_shift, b_panels_);
     } else {
       const ConstBlock b = at_.b.plain.block(pc, jc, kc, nc);
@@ -177,6 +180,16 @@ class Executor {
             int8_offset(p_.b.plain.dtype)},
            layout, b_panels_);
     }
+    zero_points_.add_packed_b(b_panels_, nc, kc, pc == 0);
+  }
+
+  void pack_column(int64_t pc, int64_t kc, int64_t col, std::byte* to) {
+    const PanelLayout& layout = plan_.kernel->b;
+    const int zero_point = p_.quantization.b_zero_point_at(col);
+    if (at_.b.is_packed()) return unpack(at_.b.packed, pc, kc, col, 1, layout, zero_point, to);
+    const ConstBlock b = at_.b.plain.block(pc, col, kc, 1);
+    const DType type = p_.b.plain.dtype;
+    pack({b.data, type, 1, kc, 0, b.row_stride, zero_point + int8_offset(type)}, layout, to);
   }
 
   // Adds the product of one block of A and one of B to `sums`: packs A, then loops over ir.
@@ -204,6 +217,7 @@ class Executor {
         .b_stride = 0,
         .b_step = static_cast<size_t>(kernel.b.width * kernel.b.kr * kernel.b.element_bytes),
         .unpacked = kernel.b_layout != BLayout::kPanels,
+        .unsigned_a = !plan_.pack_a && p_.a.dtype == DType::kUInt8,
         .c = nullptr,
         .c_stride = static_cast<size_t>(sums.stride) * acc_bytes_,
         .accumulate = pc > 0 || !p_.carry.begins};

@@ -14,19 +14,19 @@ static_assert(column_bytes(1) == sizeof(*QuantizedColumns{}.scale) +
                                      sizeof(*QuantizedColumns{}.a_correction));
 
 int ZeroPointCorrection::a_zero_point() const {
-  return is_dot_ ? problem_.quantization.a_zero_point - packed_a_offset() : 0;
+  return keeps_a_ ? problem_.quantization.a_zero_point - packed_a_offset() : 0;
 }
 
 int ZeroPointCorrection::packed_a_offset() const {
-  return is_dot_ ? int8_offset(problem_.a.dtype) - plan_.a_shift
-                 : problem_.quantization.a_zero_point;
+  return keeps_a_ ? int8_offset(problem_.a.dtype) - plan_.a_shift
+                  : problem_.quantization.a_zero_point;
 }
 
 void ZeroPointCorrection::clear_row_sums(int64_t rows) { std::fill_n(row_sums_, rows, 0); }
 
 void ZeroPointCorrection::add_packed_a(const std::byte* a_panels, int64_t rows, int64_t depth) {
   if (row_sums_ == nullptr) return;
-  if (is_dot_) {
+  if (keeps_a_) {
     sum_quads(a_panels, plan_.kernel->a.width, plan_.a_shift == 0, a_zero_point(), rows, depth,
               row_sums_);
   } else {
@@ -34,13 +34,41 @@ void ZeroPointCorrection::add_packed_a(const std::byte* a_panels, int64_t rows, 
   }
 }
 
-void ZeroPointCorrection::subtract_row_terms(int64_t rows, int64_t cols, uint32_t* acc,
-                                             int64_t stride) const {
-  if (row_sums_ == nullptr) return;
+void ZeroPointCorrection::add_packed_b(const std::byte* b_panels, int64_t cols, int64_t depth,
+                                       bool first) {
+  if (!sums_b_ || columns_.a_correction == nullptr) return;
+  const PanelLayout& layout = plan_.kernel->b;
+  const auto x = static_cast<uint32_t>(a_zero_point());
+  if (first) std::fill_n(columns_.a_correction, cols, 0);
+  constexpr int64_t kChunk = 64;
+  for (int64_t j = 0; j < cols; j += kChunk) {
+    const int64_t count = std::min(kChunk, cols - j);
+    int32_t sums[kChunk] = {};
+    if (layout.element_bytes == 2) {
+      sum_lanes(b_panels, layout, count, depth, sums);
+    } else {
+      sum_quads(b_panels, layout.width, true, 0, count, depth, sums);
+    }
+    b_panels += packed_bytes(layout, kChunk, depth);
+    for (int64_t i = 0; i < count; ++i) {
+      int32_t& correction = columns_.a_correction[j + i];
+      correction = static_cast<int32_t>(static_cast<uint32_t>(correction) +
+                                        x * static_cast<uint32_t>(sums[i]));
+    }
+  }
+}
+
+void ZeroPointCorrection::subtract_terms(int64_t rows, int64_t cols, uint32_t* acc,
+                                         int64_t stride) const {
+  const int32_t* const corrections = sums_b_ ? columns_.a_correction : nullptr;
   for (int64_t i = 0; i < rows; ++i, acc += stride) {
-    const auto sum = static_cast<uint32_t>(row_sums_[i]);
-    for (int64_t j = 0; j < cols; ++j)
-      acc[j] -= sum * static_cast<uint32_t>(columns_.b_zero_point[j]);
+    if (row_sums_ != nullptr) {
+      const auto sum = static_cast<uint32_t>(row_sums_[i]);
+      for (int64_t j = 0; j < cols; ++j)
+        acc[j] -= sum * static_cast<uint32_t>(columns_.b_zero_point[j]);
+    }
+    if (corrections == nullptr) continue;
+    for (int64_t j = 0; j < cols; ++j) acc[j] -= static_cast<uint32_t>(corrections[j]);
   }
 }
 
@@ -55,6 +83,7 @@ void ZeroPointCorrection::compute_columns(int64_t col, int64_t cols) {
   }
   if (a_zero_point() == 0) return;
   columns_.a_correction = values + cols;
+  if (sums_b_) return;
   const PrepackedB& packed = problem_.b.packed;
   const auto x = static_cast<uint32_t>(a_zero_point());
   const auto shifts = static_cast<uint32_t>(packed.k) * static_cast<uint32_t>(plan_.b_shift);
@@ -87,7 +116,7 @@ void ZeroPointCorrection::compute_scales(int64_t col, int64_t cols, float* scale
 void ZeroPointCorrection::compute_b_zero_points(int64_t col, int64_t cols, int32_t* values) const {
   const Quantization& q = problem_.quantization;
   const Operand& from = q.b_zero_point;
-  const int b_shift = is_dot_ ? plan_.b_shift : 0;
+  const int b_shift = keeps_a_ ? plan_.b_shift : 0;
   if (from.col_stride == 0) {
     std::fill_n(values, cols, q.b_zero_point_at(0) - b_shift);
     return;

@@ -5,8 +5,9 @@
 //   sum (A - za) (B - zb) = sum (A + u) (B + v) - x * sum (B + v) - y * sum (A - za)
 //
 // The sums run over k, modulo 2^32. The first is the accumulator. The second belongs to a column:
-// it comes from packed weights, and x is 0 except for dot kernels. The third belongs to a row: it
-// is computed while A is packed.
+// it comes from packed weights, or is computed as B is packed. x is 0 unless the kernel multiplies
+// bytes of A. The third belongs to a row: it is computed as A is packed. y is 0 if B is packed
+// without its zero points.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +32,8 @@ class ZeroPointCorrection {
                       std::byte* row_sums)
       : problem_(problem),
         plan_(plan),
-        is_dot_(kHasDots && plan.kernel != nullptr && plan.kernel->dot != Dot::kNone),
+        keeps_a_(plan.kernel != nullptr && plan.kernel->a.element_bytes == 1),
+        sums_b_(keeps_a_ && (!problem.b.is_packed() || plan.packs_columns())),
         columns_memory_(columns),
         row_sums_((problem.quantization.shifts_b || plan.b_shift != 0) && plan.sums_bytes != 0
                       ? reinterpret_cast<int32_t*>(row_sums)
@@ -49,16 +51,18 @@ class ZeroPointCorrection {
   int packed_a_offset() const;
   // Adds to the sums of rows those of a block of A that is packed.
   void add_packed_a(const std::byte* a_panels, int64_t rows, int64_t depth);
-  // Subtracts y * sum (A - za) from sums that are carried on to further K, so that no sums of rows
-  // need to be carried. `stride`: elements from row to row of `acc`.
-  void subtract_row_terms(int64_t rows, int64_t cols, uint32_t* acc, int64_t stride) const;
+  // Adds to the sums of columns those of a block of B that is packed. `first`: they are 0 before.
+  void add_packed_b(const std::byte* b_panels, int64_t cols, int64_t depth, bool first);
+  // Subtracts the terms of this block of K from sums that are carried on to further K, except the
+  // sums of packed weights, which are those of all K. `stride`: elements from row to row of `acc`.
+  void subtract_terms(int64_t rows, int64_t cols, uint32_t* acc, int64_t stride) const;
 
   const QuantizedColumns& columns() const { return columns_; }
   // sum (A - za) of each row; null if y is 0 in all columns.
   const int32_t* row_sums() const { return row_sums_; }
 
  private:
-  // x; 0 unless a dot kernel computes.
+  // x
   int a_zero_point() const;
   void clear_row_sums(int64_t rows);
   void compute_columns(int64_t col, int64_t cols);
@@ -67,7 +71,8 @@ class ZeroPointCorrection {
 
   const Problem& problem_;
   const Plan& plan_;
-  const bool is_dot_;  // the kernel multiplies A as bytes, with its zero point
+  const bool keeps_a_;  // the kernel multiplies A as bytes, with its zero point
+  const bool sums_b_;   // the sums of columns are computed as B is packed
   std::byte* const columns_memory_;
   int32_t* const row_sums_;
   QuantizedColumns columns_;

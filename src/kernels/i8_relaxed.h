@@ -23,10 +23,10 @@ inline constexpr PanelLayout kI8QuadsOfA = panel_of<int8_t>(4, 4),
 // A is int8; the second operand is B minus its smallest element, at most 127. Any engine.
 void i8_4x8c4_relaxed_dot_7bit(const Strip& strip);
 // A is int8; the second operand is B as int8 from -127 to 127. Signed engines.
-void i8_4x8c4_relaxed_dot_signed(const Strip& strip);
+void i8_4x16c4_relaxed_dot_signed(const Strip& strip);
 // A is int8; the second operand is B as any int8. Two dot products, of the even and of the odd
 // bytes of B, have one product per pair. Signed engines.
-void i8_4x8c4_relaxed_dot_signed_masked(const Strip& strip);
+void i8_4x16c4_relaxed_dot_signed_masked(const Strip& strip);
 // B is int8; the second operand is A as uint8. One dot product if a check at the start of the call
 // finds pairs exact, else two masked ones. Unsigned engines.
 void i8_4x8c4_relaxed_dot_unsigned(const Strip& strip);

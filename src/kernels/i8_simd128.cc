@@ -1,5 +1,9 @@
 #include "kernels/i8_simd128.h"
 
+#include <algorithm>
+#include <cstring>
+
+#include "base/transpose.h"
 #include "kernels/loops/i8.h"
 
 namespace wgemm {
@@ -24,8 +28,79 @@ struct Stored : Pairs {
   }
 };
 
+// Four rows of A, by eight elements: those of a strip, of which the last repeats, and copies of the
+// k % 8 last elements, with zeros behind them.
+struct RowsOfBytes {
+  const std::byte* row[4];
+  uint64_t rest[4] = {};
+  v128_t flip;  // subtracts 128 from a uint8 that was widened as int8
+
+  explicit RowsOfBytes(const Strip& s)
+      : flip(wasm_i16x8_splat(static_cast<int16_t>(s.unsigned_a ? 0xff80 : 0))) {
+    const size_t tail = s.k % 8;
+    for (size_t i = 0; i < 4; ++i) {
+      row[i] = static_cast<const std::byte*>(s.a) + std::min(i, s.rows - 1) * s.a_stride;
+      if (tail == 0) continue;
+      if (s.k > 8) {
+        std::memcpy(&rest[i], row[i] + s.k - 8, 8);
+        rest[i] >>= 8 * (8 - tail);
+      } else {
+#pragma clang loop vectorize(disable) unroll(disable)
+        for (size_t k = tail; k != 0; --k)
+          rest[i] = rest[i] << 8 | static_cast<uint8_t>(row[i][k - 1]);
+      }
+    }
+  }
+};
+
+// The sums of four rows and NC columns from `col` on.
+template <size_t NC>
+void narrow_tile(const Strip& s, const RowsOfBytes& a, size_t col) {
+  constexpr auto rows = std::make_index_sequence<4>{};
+  constexpr auto cols = std::make_index_sequence<NC>{};
+  const std::byte *from[4], *b[NC];
+  unroll(rows, [&](auto i) { from[i] = a.row[i]; });
+  unroll(cols, [&](auto j) { b[j] = static_cast<const std::byte*>(s.b) + (col + j) * s.b_stride; });
+  v128_t acc[NC][4];
+  unroll(cols,
+         [&](auto j) { unroll(rows, [&](auto i) { acc[j][i] = wasm_i32x4_const(0, 0, 0, 0); }); });
+  const v128_t flip = a.flip;
+  for (size_t steps = (s.k + 7) / 8; steps != 0; --steps) {
+    if (steps == 1 && s.k % 8 != 0)
+      unroll(rows, [&](auto i) { from[i] = reinterpret_cast<const std::byte*>(&a.rest[i]); });
+    v128_t b_k[NC];
+    unroll(cols, [&](auto j) {
+      b_k[j] = wasm_v128_load(b[j]);
+      b[j] += 16;
+    });
+    unroll(rows, [&](auto i) {
+      const v128_t a_k = wasm_v128_xor(wasm_i16x8_load8x8(from[i]), flip);
+      from[i] += 8;
+      unroll(cols, [&](auto j) { acc[j][i] = Pairs::multiply_add(acc[j][i], a_k, b_k[j]); });
+    });
+  }
+  const uint32_t keep = s.accumulate ? ~uint32_t{0} : 0;
+  auto* const c = static_cast<std::byte*>(s.c) + col * sizeof(uint32_t);
+  unroll(cols, [&](auto j) {
+    transpose(acc[j]);
+    const v128_t sums =
+        wasm_i32x4_add(wasm_i32x4_add(acc[j][0], acc[j][1]), wasm_i32x4_add(acc[j][2], acc[j][3]));
+    unroll(rows, [&](auto i) {
+      if (i >= s.rows) return;
+      auto* const to = reinterpret_cast<uint32_t*>(c + i * s.c_stride) + j;
+      *to = (*to & keep) + static_cast<uint32_t>(wasm_i32x4_extract_lane(sums, i));
+    });
+  });
+}
+
 }  // namespace
 
+void i8_i16_4x2c8_simd128(const Strip& s) {
+  const RowsOfBytes a(s);
+  size_t col = 0;
+  for (; col + 2 <= s.cols; col += 2) narrow_tile<2>(s, a, col);
+  if (col < s.cols) narrow_tile<1>(s, a, col);
+}
 void i8_i16_4x8c2_simd128(const Strip& s) { i8_strip<Wide, 4, 1>(s); }
 void i8_4x8c2_simd128(const Strip& s) { i8_strip_of_single_panels<Stored, 4>(s); }
 void i8_3x8c2_simd128(const Strip& s) { i8_strip_of_single_panels<Stored, 3>(s); }

@@ -13,6 +13,10 @@ namespace wgemm {
 constexpr PanelLayout i8_panel_of_a(int rows) { return panel_of<int16_t>(rows, 2); }
 inline constexpr PanelLayout kI8WidePanelOfB = panel_of<int16_t>(8, 2);
 
+// Narrow B: one column per micro-panel, in int16 and without its zero point. A is unpacked rows of
+// bytes. Both are contiguous along k, so A needs no packing, and no column of a tile is wasted.
+inline constexpr PanelLayout kI8ColumnsOfB = panel_of<int16_t>(1, 8);
+void i8_i16_4x2c8_simd128(const Strip& strip);
 // B in int16, for GEMM.
 void i8_i16_4x8c2_simd128(const Strip& strip);
 // B in bytes, which the kernel widens, for skinny GEMM and GEMV. Memory bandwidth limits these. The

@@ -26,8 +26,9 @@ struct Strip {
   // B is unpacked, in the kernel's BLayout. If the strip has fewer than nr columns, the columns of
   // B before it are readable, so that a tile may start earlier and still read nr columns.
   bool unpacked;
-  void* c;          // accumulators, row-major
-  size_t c_stride;  // from row to row; nothing is written beyond `rows` and `cols`
+  bool unsigned_a = false;  // A is unpacked uint8, and the kernel subtracts 128
+  void* c;                  // accumulators, row-major
+  size_t c_stride;          // from row to row; nothing is written beyond `rows` and `cols`
   // c holds the sums over earlier k, and the kernel adds to them. If it does not, or if PanelLayout
   // has fill_header, the header of each micro-panel is in memory before the micro-panel.
   bool accumulate;
@@ -79,9 +80,9 @@ struct Kernel {
   // The planner takes the kernel for products with at least m_min rows, if all products that share
   // one B have at most m_max rows together. kernels.cc says where the bounds come from.
   int m_min = 1;
-  int64_t m_max = kAnyM;
-  // The planner takes the kernel for products with at least n_min columns.
-  int n_min = 1;
+  int64_t m_max = kAny;
+  // Fewest and most columns.
+  int64_t n_min = 1, n_max = kAny;
   // m_max if all of B fits in L1: reading it unpacked costs next to nothing there.
   int64_t m_max_b_in_l1 = 0;
   // m_max if rows of B are short: then fused kernels read blocks of unpacked B from L2 as fast as
@@ -90,7 +91,7 @@ struct Kernel {
 
   KernelFunction run;
 
-  static constexpr int64_t kAnyM = INT64_MAX;
+  static constexpr int64_t kAny = INT64_MAX;
 };
 
 // The table: best first, portable last. See kernels.cc.

@@ -3,6 +3,7 @@
 #include <wasm_simd128.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/transpose.h"
 #include "kernels/kernel.h"
@@ -11,23 +12,34 @@
 namespace wgemm {
 namespace {
 
-// Groups of eight lanes that are packed together, so that each row is read in runs of 32 bytes.
-constexpr int64_t kGroupsAtOnce = 4;
+// Bytes of contiguous lanes that are packed together, so that rows are read in runs.
+constexpr int64_t kBytesAtOnce = 32;
+
+// Vectors of bytes: `count` times 255 and then zeros; the numbers from `number` on, with 255 for
+// those above 15.
+constexpr int kVectorBytes = 16;
+struct Bytes {
+  uint8_t ones_then_zeros[2 * kVectorBytes] = {}, numbers[2 * kVectorBytes];
+  constexpr Bytes() : numbers() {
+    for (int i = 0; i < kVectorBytes; ++i) {
+      ones_then_zeros[i] = numbers[kVectorBytes + i] = 255;
+      numbers[i] = static_cast<uint8_t>(i);
+    }
+  }
+  v128_t first(int64_t count) const { return wasm_v128_load(ones_then_zeros + 16 - count); }
+  v128_t numbers_from(int64_t number) const { return wasm_v128_load(numbers + number); }
+};
+constexpr Bytes kBytes;
 
 // Reads int8 or uint8 elements as int8, and subtracts the zero point.
 struct Reader {
   const PackSource& source;
   const int8_t* const data = reinterpret_cast<const int8_t*>(source.data);
   const int offset = int8_offset(source.dtype);  // XOR with 128 subtracts 128 from a uint8
-  const int zero_point = source.zero_point - offset;
   const v128_t flip_each = wasm_i8x16_splat(static_cast<int8_t>(offset)),
-               zero_point_each = wasm_i16x8_splat(static_cast<int16_t>(zero_point)),
-               zero_byte_each = wasm_i8x16_splat(static_cast<int8_t>(zero_point));
+               zero_point_each = wasm_i16x8_splat(static_cast<int16_t>(source.zero_point - offset)),
+               zero_byte_each = wasm_i8x16_splat(static_cast<int8_t>(source.zero_point - offset));
 
-  int one(int64_t lane, int64_t d) const {
-    return static_cast<int8_t>(data[lane * source.lane_stride + d * source.depth_stride] ^ offset) -
-           zero_point;
-  }
   // Eight contiguous elements, as int16.
   v128_t eight(const int8_t* from) const {
     const v128_t bytes = wasm_v128_xor(wasm_v128_load64_zero(from), flip_each);
@@ -37,194 +49,269 @@ struct Reader {
   v128_t sixteen(const int8_t* from) const {
     return wasm_i8x16_sub(wasm_v128_xor(wasm_v128_load(from), flip_each), zero_byte_each);
   }
+
+  // Copies the first `lines` of `all` lines of up to 16 elements, and fills the rest of these and
+  // the other lines with the zero point. Strides are from line to line and from element to element.
+  // Reads nothing beyond the source.
+  [[gnu::noinline]] void copy(const int8_t* from, int64_t line_stride, int64_t stride,
+                              int64_t lines, int64_t all, int64_t count,
+                              int8_t (&to)[8][kVectorBytes]) const {
+    const PackSource& s = source;
+    const int8_t* const last =
+        data + (s.lanes - 1) * s.lane_stride + (s.depth - 1) * s.depth_stride + 1 - kVectorBytes;
+    const bool in_vectors =
+        stride == 1 && s.lane_stride >= 0 && s.depth_stride >= 0 && last >= data;
+    const v128_t rest = wasm_v128_xor(zero_byte_each, flip_each), mask = kBytes.first(count);
+#pragma clang loop unroll(disable)
+    for (int64_t line = 0; line < all; ++line, from += line_stride) {
+      v128_t elements = rest;
+      if (line < lines && in_vectors) {
+        const int8_t* const at = std::min(from, last);
+        elements = wasm_v128_bitselect(
+            wasm_i8x16_swizzle(wasm_v128_load(at), kBytes.numbers_from(from - at)), rest, mask);
+      }
+      wasm_v128_store(to[line], elements);
+      if (line >= lines || in_vectors) continue;
+#pragma clang loop vectorize(disable) unroll(disable)
+      for (int64_t i = 0; i < count; ++i) to[line][i] = from[i * stride];
+    }
+  }
 };
 
-// Packs a panel from depth `d0` (a multiple of kr) to its end, element by element, with padding.
-template <int Kr, typename To>
-[[gnu::noinline]] void gather(const Reader& r, const PanelLayout& layout, int64_t lane0, int64_t d0,
-                              To* panel) {
-  const PackSource& s = r.source;
-  const int64_t width = layout.width, padded = (s.depth + Kr - 1) / Kr * Kr;
-  if ((sizeof(To) == 2 || Kr == 4) && width == 1 && s.depth_stride == 1) {
-    constexpr int64_t kRun = 16 / sizeof(To);
-    const int8_t* from = r.data + lane0 * s.lane_stride;
-#pragma clang loop unroll(disable)
-    for (; d0 + kRun <= s.depth; d0 += kRun)
-      wasm_v128_store(panel + d0, sizeof(To) == 2 ? r.eight(from + d0) : r.sixteen(from + d0));
+// How elements become units of four lanes: a unit has the kr elements of a step of k and a lane.
+// Loads kRun elements of a lane at once, or of a row if lanes are contiguous.
+struct WidePairs {  // units of two int16
+  using Unit = uint32_t;
+  static constexpr int64_t kRun = 8, kKr = 2;
+  static v128_t load(const Reader& r, const int8_t* from) { return r.eight(from); }
+  // Turns kKr rows into units.
+  static void interleave(v128_t (&x)[4]) {
+    const v128_t even = x[0], odd = x[1];
+    x[0] = wasm_i16x8_shuffle(even, odd, 0, 8, 1, 9, 2, 10, 3, 11);
+    x[1] = wasm_i16x8_shuffle(even, odd, 4, 12, 5, 13, 6, 14, 7, 15);
   }
+  // Stores a step of eight lanes.
+  static void store(v128_t low, v128_t high, std::byte* to) {
+    wasm_v128_store(to, low);
+    wasm_v128_store(to + 16, high);
+  }
+};
+struct Pairs : WidePairs {  // units of two int8
+  using Unit = uint16_t;
+  static void store(v128_t low, v128_t high, std::byte* to) {
+    wasm_v128_store(to, wasm_i8x16_narrow_i16x8(low, high));
+  }
+};
+struct Quads {  // units of four bytes
+  using Unit = uint32_t;
+  static constexpr int64_t kRun = 16, kKr = 4;
+  static v128_t load(const Reader& r, const int8_t* from) { return r.sixteen(from); }
+  static void interleave(v128_t (&x)[4]) {
+    const v128_t low01 = wasm_i8x16_shuffle(x[0], x[1], 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6,
+                                            22, 7, 23),
+                 low23 = wasm_i8x16_shuffle(x[2], x[3], 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6,
+                                            22, 7, 23);
+    const v128_t high01 = wasm_i8x16_shuffle(x[0], x[1], 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13,
+                                             29, 14, 30, 15, 31),
+                 high23 = wasm_i8x16_shuffle(x[2], x[3], 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13,
+                                             29, 14, 30, 15, 31);
+    x[0] = wasm_i16x8_shuffle(low01, low23, 0, 8, 1, 9, 2, 10, 3, 11);
+    x[1] = wasm_i16x8_shuffle(low01, low23, 4, 12, 5, 13, 6, 14, 7, 15);
+    x[2] = wasm_i16x8_shuffle(high01, high23, 0, 8, 1, 9, 2, 10, 3, 11);
+    x[3] = wasm_i16x8_shuffle(high01, high23, 4, 12, 5, 13, 6, 14, 7, 15);
+  }
+  static void store(v128_t low, v128_t high, std::byte* to) { WidePairs::store(low, high, to); }
+};
+
+// Packs lanes along k: kRun elements of up to eight lanes at a time. Lanes that are not contiguous
+// along k, and incomplete tiles, go through a copy.
+template <typename Form>
+void pack_deep(const Reader& r, const PanelLayout& layout, std::byte* panels) {
+  constexpr int64_t kRun = Form::kRun;
+  const PackSource& s = r.source;
+  const int64_t width = layout.width,
+                step_bytes = width * int64_t{Form::kKr} * layout.element_bytes;
+  const bool contiguous = s.depth_stride == 1 && (width <= 4 || width == 8);
+  // Panels of fewer than four lanes load the last one again.
+  const auto offsets_of = [&](int64_t stride, int64_t(&offsets)[4]) {
+    for (int64_t i = 0; i < 4; ++i) offsets[i] = std::min(i, width - 1) * stride;
+  };
+  int64_t lane_offsets[4];
+  offsets_of(s.lane_stride, lane_offsets);
+  alignas(16) int8_t copy[8][kVectorBytes];
+  for (int64_t lane = 0; lane < s.lanes; lane += width, panels += panel_bytes(layout, s.depth)) {
+    const int64_t lines = std::min(width, s.lanes - lane);
+    const int8_t* from = r.data + lane * s.lane_stride;
+    std::byte* to = panels;
+#pragma clang loop unroll(disable)
+    for (int64_t d = 0; d < s.depth; d += kRun, from += kRun * s.depth_stride) {
+      const int64_t count = std::min(kRun, s.depth - d);
+      const bool whole = contiguous && lines == width && count == kRun;
+      const int8_t* line = from;
+      int64_t o1 = lane_offsets[1], o2 = lane_offsets[2], o3 = lane_offsets[3],
+              half = 4 * s.lane_stride;
+      if (!whole) {
+        r.copy(from, s.lane_stride, s.depth_stride, lines, width > 4 ? 8 : 4, count, copy);
+        line = copy[0];
+        o1 = kVectorBytes, o2 = 2 * kVectorBytes, o3 = 3 * kVectorBytes, half = 4 * kVectorBytes;
+      }
+      const auto four = [&](const int8_t* at, v128_t(&x)[4]) {
+        x[0] = Form::load(r, at);
+        x[1] = Form::load(r, at + o1);
+        x[2] = Form::load(r, at + o2);
+        x[3] = Form::load(r, at + o3);
+        transpose(x);
+      };
+      v128_t low[4], high[4] = {};
+      four(line, low);
+      if (width > 4) four(line + half, high);
+      if (whole && width == 8) {
+        for (int i = 0; i < 4; ++i) Form::store(low[i], high[i], to + i * step_bytes);
+      } else if (whole && width == 4 && sizeof(typename Form::Unit) == 4) {
+        for (int i = 0; i < 4; ++i) wasm_v128_store(to + 16 * i, low[i]);
+      } else {
+        using Unit = typename Form::Unit;
+        alignas(16) Unit units[4][8];
+        for (int i = 0; i < 4; ++i)
+          Form::store(low[i], high[i], reinterpret_cast<std::byte*>(units[i]));
+        auto* unit = reinterpret_cast<Unit*>(to);
 #pragma clang loop vectorize(disable) unroll(disable)
-  for (int64_t lane = 0; lane < width; ++lane) {
-    const bool inside = lane0 + lane < s.lanes;
+        for (int64_t i = 0; i * Form::kKr < count; ++i) {
 #pragma clang loop vectorize(disable) unroll(disable)
-    for (int64_t d = d0; d < padded; ++d) {
-      panel[d / Kr * Kr * width + Kr * lane + d % Kr] =
-          static_cast<To>(inside && d < s.depth ? r.one(lane0 + lane, d) : 0);
+          for (int64_t l = 0; l < width; ++l) *unit++ = units[i][l];
+        }
+      }
+      to += 4 * step_bytes;
     }
   }
 }
 
-// Stores one pair of k for all lanes of a panel, which has four or eight.
-template <int Width>
-void store_pair(v128_t low, [[maybe_unused]] v128_t high, int16_t* to) {
-  wasm_v128_store(to, low);
-  if constexpr (Width == 8) wasm_v128_store(to + 8, high);
-}
-template <int Width>
-void store_pair(v128_t low, v128_t high, int8_t* to) {
-  static_assert(Width == 8);
-  wasm_v128_store(to, wasm_i8x16_narrow_i16x8(low, high));
-}
-
-// Load eight elements of each of four lanes as four pairs of k, or sixteen as four quads.
-void load_pairs(const Reader& r, const int8_t* from, v128_t (&pairs)[4]) {
-  for (int i = 0; i < 4; ++i) pairs[i] = r.eight(from + i * r.source.lane_stride);
-  transpose(pairs);
-}
-void load_quads(const Reader& r, const int8_t* from, v128_t (&quads)[4]) {
-  for (int i = 0; i < 4; ++i) quads[i] = r.sixteen(from + i * r.source.lane_stride);
-  transpose(quads);
-}
-
-// Packs a panel whose lanes are contiguous along k (depth_stride 1).
-template <int Width, typename To>
-void pack_deep(const Reader& r, const PanelLayout& layout, int64_t lane0, To* panel) {
+// Packs contiguous lanes (lane_stride 1) into panels of four or eight: kRun lanes by a step of k at
+// a time.
+template <typename Form>
+void pack_wide(const Reader& r, const PanelLayout& layout, std::byte* panels) {
+  constexpr int64_t kRun = Form::kRun, kKr = Form::kKr;
   const PackSource& s = r.source;
-  const int8_t* from = r.data + lane0 * s.lane_stride;
-  int64_t d = 0;
-  for (; d + 8 <= s.depth; d += 8) {
-    v128_t pairs[Width / 4][4];
-    for (int half = 0; half < Width / 4; ++half)
-      load_pairs(r, from + d + 4 * half * s.lane_stride, pairs[half]);
-    for (int p = 0; p < 4; ++p)
-      store_pair<Width>(pairs[0][p], pairs[Width / 4 - 1][p], panel + (d + 2 * p) * Width);
-  }
-  gather<2>(r, layout, lane0, d, panel);
-}
-
-// Packs contiguous lanes (lane_stride 1), eight at a time: one panel of eight or two of four.
-// Returns the number of panels that it has filled.
-template <int Width, typename To>
-int64_t pack_wide(const Reader& r, const PanelLayout& layout, int64_t panel_size, To* panels) {
-  constexpr int64_t kTogether = 8 / Width;
-  const PackSource& s = r.source;
-  const int64_t full = s.lanes / 8;
-  for (int64_t g0 = 0; g0 < full; g0 += kGroupsAtOnce) {
-    const int64_t g_end = std::min(g0 + kGroupsAtOnce, full);
-    for (int64_t d = 0; d + 2 <= s.depth; d += 2) {
-      const int8_t* row = r.data + d * s.depth_stride;
-      for (int64_t g = g0; g < g_end; ++g) {
-        const v128_t even = r.eight(row + 8 * g), odd = r.eight(row + s.depth_stride + 8 * g);
-        const v128_t low = wasm_i16x8_shuffle(even, odd, 0, 8, 1, 9, 2, 10, 3, 11);
-        const v128_t high = wasm_i16x8_shuffle(even, odd, 4, 12, 5, 13, 6, 14, 7, 15);
-        To* to = panels + g * kTogether * panel_size + d * Width;
-        if constexpr (Width == 8) {
-          store_pair<8>(low, high, to);
-        } else {
-          store_pair<4>(low, low, to);
-          store_pair<4>(high, high, to + panel_size);
+  const int64_t width = layout.width, step_bytes = width * kKr * layout.element_bytes,
+                panel = static_cast<int64_t>(panel_bytes(layout, s.depth));
+  // Bytes from the first unit of four lanes to the others.
+  const int64_t o1 = width == 8 ? 16 : panel, o2 = width == 8 ? panel : 2 * panel, o3 = o2 + o1;
+  alignas(16) int8_t copy[8][kVectorBytes];
+  for (int64_t lane0 = 0; lane0 < s.lanes; lane0 += kBytesAtOnce) {
+    const int64_t end = std::min(lane0 + kBytesAtOnce, s.lanes);
+    std::byte* step = panels + lane0 / width * panel;
+#pragma clang loop unroll(disable)
+    for (int64_t d = 0; d < s.depth; d += kKr, step += step_bytes) {
+      const int64_t lines = std::min(kKr, s.depth - d);
+      const int8_t* row = r.data + d * s.depth_stride + lane0;
+      std::byte* to = step;
+#pragma clang loop unroll(disable)
+      for (int64_t lane = lane0; lane < end;
+           lane += kRun, row += kRun, to += kRun / width * panel) {
+        const int64_t count = std::min(kRun, end - lane);
+        const int8_t* line = row;
+        int64_t stride = s.depth_stride;
+        if (count < kRun || lines < kKr) {
+          r.copy(row, s.depth_stride, 1, lines, kKr, count, copy);
+          line = copy[0];
+          stride = kVectorBytes;
         }
+        v128_t x[4];
+        for (int64_t i = 0; i < kKr; ++i) x[i] = Form::load(r, line + i * stride);
+        Form::interleave(x);
+        if (sizeof(typename Form::Unit) == 2) {
+          Form::store(x[0], x[1], to);
+          continue;
+        }
+        wasm_v128_store(to, x[0]);
+        if (width == 8 || count > 4) wasm_v128_store(to + o1, x[1]);
+        if (kRun == 8 || count <= 8) continue;
+        wasm_v128_store(to + o2, x[2]);
+        if (width == 8 || count > 12) wasm_v128_store(to + o3, x[3]);
       }
     }
   }
-  for (int64_t p = 0; p < full * kTogether; ++p)
-    gather<2>(r, layout, p * Width, s.depth / 2 * 2, panels + p * panel_size);
-  return full * kTogether;
 }
 
-template <int Width, typename To>
-int64_t pack_fast(const Reader& r, const PanelLayout& layout, int64_t panel_size, To* panels) {
-  if (r.source.lane_stride == 1) return pack_wide<Width>(r, layout, panel_size, panels);
-  if (r.source.depth_stride != 1) return 0;
-  const int64_t full = r.source.lanes / Width;
-  for (int64_t p = 0; p < full; ++p)
-    pack_deep<Width>(r, layout, p * Width, panels + p * panel_size);
-  return full;
-}
-
-template <typename To>
-void pack_typed(const PackSource& s, const PanelLayout& layout, void* to) {
-  const Reader r{s};
-  auto* panels = static_cast<To*>(to);
-  const auto panel_size = static_cast<int64_t>(panel_bytes(layout, s.depth) / sizeof(To));
-  int64_t done = 0;
-  if (layout.width == 8) done = pack_fast<8>(r, layout, panel_size, panels);
-  if constexpr (sizeof(To) == 2) {
-    if (layout.width == 4) done = pack_fast<4>(r, layout, panel_size, panels);
-  }
-  for (int64_t lane = done * layout.width; lane < s.lanes; lane += layout.width) {
-    gather<2>(r, layout, lane, 0, panels + lane / layout.width * panel_size);
-  }
-}
-
-// Packs contiguous lanes (lane_stride 1) into panels of four, four panels at a time. Returns the
-// number of panels that it has filled.
-int64_t pack_wide_quads(const Reader& r, const PanelLayout& layout, int64_t panel_size,
-                        int8_t* panels) {
+// Packs panels of one lane, which are the lane itself.
+template <typename Form>
+void pack_rows(const Reader& r, const PanelLayout& layout, std::byte* panels) {
+  constexpr int64_t kRun = Form::kRun;
   const PackSource& s = r.source;
-  const int64_t full = s.lanes / 16;
-  for (int64_t g = 0; g < full; ++g) {
-    int8_t* to = panels + 4 * g * panel_size;
-    int64_t d = 0;
+  const auto row = static_cast<int64_t>(panel_bytes(layout, s.depth));
+  alignas(16) int8_t copy[8][kVectorBytes];
+  for (int64_t lane = 0; lane < s.lanes; ++lane, panels += row) {
+    const int8_t* from = r.data + lane * s.lane_stride;
+    int64_t at = 0;
+    if (s.depth_stride == 1) {
 #pragma clang loop unroll(disable)
-    for (; d + 4 <= s.depth; d += 4) {
-      const int8_t* row = r.data + d * s.depth_stride + 16 * g;
-      const v128_t r0 = r.sixteen(row), r1 = r.sixteen(row + s.depth_stride),
-                   r2 = r.sixteen(row + 2 * s.depth_stride),
-                   r3 = r.sixteen(row + 3 * s.depth_stride);
-      const v128_t low01 =
-          wasm_i8x16_shuffle(r0, r1, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-      const v128_t low23 =
-          wasm_i8x16_shuffle(r2, r3, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-      const v128_t high01 =
-          wasm_i8x16_shuffle(r0, r1, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
-      const v128_t high23 =
-          wasm_i8x16_shuffle(r2, r3, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
-      wasm_v128_store(to + 4 * d, wasm_i16x8_shuffle(low01, low23, 0, 8, 1, 9, 2, 10, 3, 11));
-      wasm_v128_store(to + 4 * d + panel_size,
-                      wasm_i16x8_shuffle(low01, low23, 4, 12, 5, 13, 6, 14, 7, 15));
-      wasm_v128_store(to + 4 * d + 2 * panel_size,
-                      wasm_i16x8_shuffle(high01, high23, 0, 8, 1, 9, 2, 10, 3, 11));
-      wasm_v128_store(to + 4 * d + 3 * panel_size,
-                      wasm_i16x8_shuffle(high01, high23, 4, 12, 5, 13, 6, 14, 7, 15));
+      for (int64_t d = 0; d + kRun <= s.depth; d += kRun, at += kVectorBytes, from += kRun)
+        wasm_v128_store(panels + at, Form::load(r, from));
     }
-    for (int64_t p = 0; p < 4; ++p) gather<4>(r, layout, 16 * g + 4 * p, d, to + p * panel_size);
+    for (int64_t d = at / kVectorBytes * kRun; d < s.depth;
+         d += kRun, at += kVectorBytes, from += kRun * s.depth_stride) {
+      r.copy(from, 0, s.depth_stride, 1, 1, std::min(kRun, s.depth - d), copy);
+      wasm_v128_store(copy[1], Form::load(r, copy[0]));
+      std::memcpy(panels + at, copy[1], static_cast<size_t>(std::min<int64_t>(row - at, 16)));
+    }
   }
-  return 4 * full;
 }
 
-// Packs a panel of four lanes that are contiguous along k (depth_stride 1).
-void pack_deep_quads(const Reader& r, const PanelLayout& layout, int64_t lane0, int8_t* panel) {
-  const int8_t* from = r.data + lane0 * r.source.lane_stride;
-  int64_t d = 0;
+template <typename Form>
+void pack_form(const Reader& r, const PanelLayout& layout, std::byte* panels) {
+  const PackSource& s = r.source;
+  const bool wide = s.lane_stride == 1 && s.depth_stride != 1;
+  if (wide && (layout.width == 8 || (layout.width == 4 && sizeof(typename Form::Unit) == 4)))
+    return pack_wide<Form>(r, layout, panels);
+  pack_deep<Form>(r, layout, panels);
+}
+
+// Adds the sums of each lane, whose units of four bytes `sum_units` sums up, less `correction`.
+// `rest`: units whose sum is 0.
+void sum_panels(const void* panels, int64_t width, int64_t bytes, int64_t lanes,
+                uint32_t correction, int32_t* sums, v128_t rest, auto&& sum_units) {
+  // Vectors with the same lanes are this far from each other: narrow panels have several steps in
+  // a vector.
+  const int64_t stride = width < 3 ? kVectorBytes : 4 * width;
+  const auto* panel = static_cast<const std::byte*>(panels);
+  for (int64_t lane0 = 0; lane0 < lanes; lane0 += width, panel += bytes) {
+    for (int64_t i = 0; i < std::min(width, lanes - lane0); i += 4) {
+      v128_t sum = wasm_i32x4_const(0, 0, 0, 0);
+      int64_t at = 4 * i;
 #pragma clang loop unroll(disable)
-  for (; d + 16 <= r.source.depth; d += 16) {
-    v128_t quads[4];
-    load_quads(r, from + d, quads);
-    for (int q = 0; q < 4; ++q) wasm_v128_store(panel + 4 * d + 16 * q, quads[q]);
+      for (; at + kVectorBytes <= bytes; at += stride)
+        sum = wasm_i32x4_add(sum, sum_units(wasm_v128_load(panel + at)));
+      if (at < bytes) {
+        alignas(16) std::byte last[kVectorBytes];
+        wasm_v128_store(last, rest);
+        std::memcpy(last, panel + at, static_cast<size_t>(bytes - at));
+        sum = wasm_i32x4_add(sum, sum_units(wasm_v128_load(last)));
+      }
+      uint32_t four[4];
+      if (width == 1) sum = wasm_i32x4_add(sum, wasm_i32x4_shuffle(sum, sum, 1, 0, 3, 2));
+      if (width <= 2) sum = wasm_i32x4_add(sum, wasm_i32x4_shuffle(sum, sum, 2, 3, 0, 1));
+      wasm_v128_store(four, sum);
+#pragma clang loop vectorize(disable) unroll(disable)
+      for (int64_t lane = i; lane < std::min({width, i + 4, lanes - lane0}); ++lane) {
+        sums[lane0 + lane] = static_cast<int32_t>(static_cast<uint32_t>(sums[lane0 + lane]) +
+                                                  four[lane - i] - correction);
+      }
+    }
   }
-  gather<4>(r, layout, lane0, d, panel);
-}
-
-void pack_quads(const PackSource& s, const PanelLayout& layout, int8_t* panels) {
-  const Reader r{s};
-  const auto panel_size = static_cast<int64_t>(panel_bytes(layout, s.depth));
-  int64_t done = 0;
-  if (layout.width == 4 && s.lane_stride == 1) {
-    done = pack_wide_quads(r, layout, panel_size, panels);
-  } else if (layout.width == 4 && s.depth_stride == 1) {
-    for (; 4 * done + 4 <= s.lanes; ++done)
-      pack_deep_quads(r, layout, 4 * done, panels + done * panel_size);
-  }
-  for (; done * layout.width < s.lanes; ++done)
-    gather<4>(r, layout, done * layout.width, 0, panels + done * panel_size);
 }
 
 }  // namespace
 
 void pack_8bit(const PackSource& source, const PanelLayout& layout, void* panels) {
-  if (kHasDots && layout.kr == 4) return pack_quads(source, layout, static_cast<int8_t*>(panels));
-  if (layout.element_bytes == 2) return pack_typed<int16_t>(source, layout, panels);
-  pack_typed<int8_t>(source, layout, panels);
+  const Reader r{source};
+  auto* const to = static_cast<std::byte*>(panels);
+  if (layout.element_bytes == 2) {
+    if (layout.width == 1) return pack_rows<WidePairs>(r, layout, to);
+    return pack_form<WidePairs>(r, layout, to);
+  }
+  if (layout.width == 1 && layout.kr != 2) return pack_rows<Quads>(r, layout, to);
+  if (kHasDots && layout.kr == 4) return pack_form<Quads>(r, layout, to);
+  pack_form<Pairs>(r, layout, to);
 }
 
 void widen_panels(const std::byte* source, size_t source_stride, int64_t count, int64_t depth,
@@ -235,6 +322,16 @@ void widen_panels(const std::byte* source, size_t source_stride, int64_t count, 
     const auto* from = reinterpret_cast<const int8_t*>(source);
     for (size_t i = 0; i < size; i += 8) wasm_v128_store(to + i, wasm_i16x8_load8x8(from + i));
   }
+}
+
+void widen_column(const std::byte* panel, int64_t column, int64_t depth, int shift,
+                  const PanelLayout& layout, void* to) {
+  const auto* from = reinterpret_cast<const int8_t*>(panel) + 2 * column;
+  auto* const wide = static_cast<int16_t*>(to);
+  std::memset(to, 0, panel_bytes(layout, depth));
+#pragma clang loop vectorize(disable) unroll(disable)
+  for (int64_t d = 0; d < depth; ++d)
+    wide[d] = static_cast<int16_t>(from[d / 2 * 16 + d % 2] - shift);
 }
 
 void join_pairs(const std::byte* source, size_t source_stride, int64_t count, int64_t depth,
@@ -302,50 +399,23 @@ Range range_of_panels(const int8_t* panels, int64_t k, int64_t n) {
 
 void sum_quads(const void* panels, int64_t width, bool is_signed, int zero_point, int64_t lanes,
                int64_t depth, int32_t* sums) {
-  const auto* from = static_cast<const int8_t*>(panels);
   // Sums elements as int8. XOR subtracts 128 from every uint8, and from the padding, which is 0.
   const v128_t flip = wasm_i8x16_splat(static_cast<int8_t>(is_signed ? 0 : 128));
   const int64_t padded = (depth + 3) / 4 * 4;
   const int64_t correction = depth * zero_point - (is_signed ? 0 : 128 * padded);
-  for (int64_t lane0 = 0; lane0 < lanes; lane0 += width) {
-    v128_t sum = wasm_i32x4_const(0, 0, 0, 0);
-#pragma clang loop unroll(disable)
-    for (int64_t d = 0; d < padded; d += 4, from += 4 * width) {
-      const v128_t quads = width == 1 ? wasm_v128_load32_zero(from) : wasm_v128_load(from);
-      const v128_t pairs = wasm_i16x8_extadd_pairwise_i8x16(wasm_v128_xor(quads, flip));
-      sum = wasm_i32x4_add(sum, wasm_i32x4_extadd_pairwise_i16x8(pairs));
-    }
-    uint32_t four[4];
-    wasm_v128_store(four, sum);
-#pragma clang loop vectorize(disable) unroll(disable)
-    for (int64_t lane = lane0; lane < std::min(lane0 + width, lanes); ++lane) {
-      sums[lane] = static_cast<int32_t>(static_cast<uint32_t>(sums[lane]) + four[lane - lane0] -
-                                        static_cast<uint32_t>(correction));
-    }
-  }
+  sum_panels(panels, width, padded * width, lanes, static_cast<uint32_t>(correction), sums, flip,
+             [&](v128_t quads) {
+               return wasm_i32x4_extadd_pairwise_i16x8(
+                   wasm_i16x8_extadd_pairwise_i8x16(wasm_v128_xor(quads, flip)));
+             });
 }
 
 void sum_lanes(const void* panels, const PanelLayout& layout, int64_t lanes, int64_t depth,
                int32_t* sums) {
-  const int64_t width = layout.width, pairs = (depth + 1) / 2;
-  const auto* panel = static_cast<const int16_t*>(panels);
-  for (int64_t lane0 = 0; lane0 < lanes; lane0 += width, panel += 2 * pairs * width) {
-    if (width == 4 && lane0 + 4 <= lanes) {
-      v128_t sum = wasm_v128_load(sums + lane0);
-      const v128_t ones = wasm_i16x8_splat(1);
-      for (int64_t p = 0; p < pairs; ++p)
-        sum = wasm_i32x4_add(sum, wasm_i32x4_dot_i16x8(wasm_v128_load(panel + 8 * p), ones));
-      wasm_v128_store(sums + lane0, sum);
-      continue;
-    }
-    for (int64_t lane = 0; lane < std::min(width, lanes - lane0); ++lane) {
-      auto sum = static_cast<uint32_t>(sums[lane0 + lane]);
-      const int16_t* pair = panel + 2 * lane;
-      for (int64_t p = 0; p < pairs; ++p, pair += 2 * width)
-        sum += static_cast<uint32_t>(pair[0]) + static_cast<uint32_t>(pair[1]);
-      sums[lane0 + lane] = static_cast<int32_t>(sum);
-    }
-  }
+  const v128_t ones = wasm_i16x8_splat(1);
+  sum_panels(panels, layout.width, static_cast<int64_t>(panel_bytes(layout, depth)), lanes, 0, sums,
+             wasm_i32x4_const(0, 0, 0, 0),
+             [&](v128_t pairs) { return wasm_i32x4_dot_i16x8(pairs, ones); });
 }
 
 }  // namespace wgemm

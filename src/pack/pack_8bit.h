@@ -15,6 +15,10 @@ void pack_8bit(const PackSource& source, const PanelLayout& layout, void* panels
 void widen_panels(const std::byte* source, size_t source_stride, int64_t count, int64_t depth,
                   const PanelLayout& layout, void* panels);
 
+// Widens one column of a panel of 8, and subtracts `shift`.
+void widen_column(const std::byte* panel, int64_t column, int64_t depth, int shift,
+                  const PanelLayout& layout, void* to);
+
 // Converts panels of 8 columns from pairs to quads of k, and subtracts `shift` from each element,
 // modulo 2^8. The other arguments are those of widen_panels().
 void join_pairs(const std::byte* source, size_t source_stride, int64_t count, int64_t depth,
@@ -32,7 +36,7 @@ Range range_of_panels(const int8_t* panels, int64_t k, int64_t n);
 void sum_lanes(const void* panels, const PanelLayout& layout, int64_t lanes, int64_t depth,
                int32_t* sums);
 
-// As sum_lanes(), for panels of `width` rows, 1 or 4, with quads of k, int8 or uint8. Subtracts
+// As sum_lanes(), for panels of `width` lanes with quads of k, int8 or uint8. Subtracts
 // `zero_point` from each element first.
 void sum_quads(const void* panels, int64_t width, bool is_signed, int zero_point, int64_t lanes,
                int64_t depth, int32_t* sums);

@@ -159,6 +159,10 @@ void unpack(const PrepackedB& weights, int64_t row, int64_t depth, int64_t col, 
             const PanelLayout& layout, int shift, void* panels) {
   const PanelLayout from = weights.layout();
   if (compute_type(weights.dtype) == DType::kInt8) {
+    if (layout.width == 1) {
+      const int64_t lane = col % from.width;
+      return widen_column(weights.block(row, col - lane), lane, depth, shift, layout, panels);
+    }
     const int64_t count = (cols + from.width - 1) / from.width;
     if (kHasDots && layout.kr == 4)
       return join_pairs(weights.block(row, col), weights.panel_stride(), count, depth, shift,

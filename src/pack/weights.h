@@ -12,8 +12,8 @@ namespace wgemm {
 Status pack_weights(Context& context, const PackProblem& problem, PackedWeights* weights);
 
 // Fills `panels`, in a kernel's layout, with the `depth` by `cols` block of elements at (row, col).
-// The layout's width divides the storage layout's. `shift` is subtracted from 8-bit elements that
-// stay bytes.
+// The layout's width divides the storage layout's. `shift` is subtracted from 8-bit elements,
+// unless whole panels of them are widened. With panels of one column, cols must be 1.
 void unpack(const PrepackedB& weights, int64_t row, int64_t depth, int64_t col, int64_t cols,
             const PanelLayout& layout, int shift, void* panels);
 

@@ -191,7 +191,7 @@ int64_t choose_kc(const Problem& problem, const Plan& plan, int64_t wanted) {
   const int64_t k = problem.k, element = kernel.b.element_bytes;
   int64_t kc = k <= rule.kc_max ? k : rule.kc_max / 2;
   const BSource& b = problem.b;
-  if (plan.pack_b && !b.is_packed() && b.plain.col_stride == 1)
+  if (plan.pack_b && !b.is_packed() && b.plain.col_stride == 1 && !plan.packs_columns())
     kc = std::min(kc, rule.kc_column_bytes / element);
   if (kernel.b_layout == BLayout::kRowMajor && !kernel.axpy)
     kc = std::min(kc, row_major_kc(problem, plan));

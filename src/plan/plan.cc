@@ -22,8 +22,8 @@ bool can_write_y(const Problem& problem) {
 }
 
 bool can_read_a(const Problem& problem, const Kernel& kernel) {
-  return kernel.a.is_rows() && is_compute_form(problem.a.dtype) &&
-         (problem.a.col_stride == 1 || problem.k == 1);
+  const bool is_form = is_compute_form(problem.a.dtype) || kernel.compute == DType::kInt8;
+  return kernel.a.is_rows() && is_form && (problem.a.col_stride == 1 || problem.k == 1);
 }
 
 void choose_scratch(const Problem& problem, Plan* plan) {
@@ -35,7 +35,8 @@ void choose_scratch(const Problem& problem, Plan* plan) {
   }
   if (problem.compute == DType::kInt8) {
     plan->columns_bytes = column_bytes(plan->nc);
-    if (plan->kernel != nullptr) plan->sums_bytes = static_cast<size_t>(plan->mc) * sizeof(int32_t);
+    if (plan->kernel != nullptr && !plan->packs_columns())
+      plan->sums_bytes = static_cast<size_t>(plan->mc) * sizeof(int32_t);
   }
   for (const size_t bytes :
        {plan->b_bytes, plan->a_bytes, plan->acc_bytes, plan->columns_bytes, plan->sums_bytes}) {

@@ -37,6 +37,10 @@ struct Plan {
   size_t thread_bytes = 0, scratch_bytes = 0;  // a thread's share of the arena, and the arena
 
   int64_t tasks() const { return outer.count * inner.count * rows.count * cols.count; }
+  // Whether each column of a quantized B is packed by itself, without its zero point.
+  bool packs_columns() const {
+    return kernel != nullptr && kernel->compute == DType::kInt8 && kernel->b.width == 1;
+  }
   // Whether the accumulators are scratch: neither Y nor sums that are carried.
   bool has_accumulators(const Problem& problem) const {
     return kernel != nullptr && !direct && problem.carry.sums == nullptr;

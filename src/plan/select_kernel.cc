@@ -63,8 +63,9 @@ bool can_run(const Kernel& kernel, const Problem& problem) {
   if (!is_packed_for && !can_read_b(problem, kernel)) return false;
   if (kernel.finite && !problem.b.packed.finite) return false;
   if (kernel.dot == Dot::kNone) return true;
-  // Of a plain B, neither the range nor the sums of its columns are known.
-  if (!problem.b.is_packed()) return false;
+  // The range of a plain B is not known. The call packs it in the kernel's layout.
+  if (!problem.b.is_packed())
+    return has_dot(kernel.dot) && max_range_of_b(kernel.dot) == 255 && kernel.b.kr == 4;
   const PrepackedB& b = problem.b.packed;
   // A kernel that reads packed weights unpacked cannot shift them.
   if (kernel.b == b.layout() && shift_of_b(kernel.dot, b) != 0) return false;
@@ -89,8 +90,10 @@ const Kernel& select_kernel(const Problem& problem, Determinism determinism, Pro
                                  ? kernel->mr
                                  : std::max({kernel->m_max, small_b ? kernel->m_max_b_in_l1 : 0,
                                              short_rows ? kernel->m_max_short_rows : 0});
-    const bool pays =
-        fast_here && problem.m >= kernel->m_min && problem.n >= kernel->n_min && rows <= rows_max;
+    // Kernels for a narrow B pay if they read A unpacked.
+    const bool fits_n = problem.n >= kernel->n_min && problem.n <= kernel->n_max &&
+                        (kernel->n_max == Kernel::kAny || problem.a.col_stride == 1);
+    const bool pays = fast_here && problem.m >= kernel->m_min && rows <= rows_max && fits_n;
     if (kernel->compute == problem.compute && pays && (streams || !kernel->axpy) && allowed &&
         can_run(*kernel, problem))
       break;

@@ -34,7 +34,14 @@ const char* expected_kernel(Dot of_engine, int range) {
   Dot dot = of_engine;
   if (of_engine == Dot::kSigned && range > 254) dot = Dot::kSignedMasked;
   if (of_engine == Dot::kSevenBits && range > 127) dot = Dot::kNone;
-  return kernels_by(dot)[0]->name;
+  // Without dot products, narrow B has a kernel of its own, which comes first.
+  return kernels_by(dot)[dot == Dot::kNone ? 1 : 0]->name;
+}
+
+// The same for a plain B, whose range is not known.
+const char* expected_kernel_of_plain_b(Dot of_engine) {
+  const bool any_b = of_engine == Dot::kUnsigned || of_engine == Dot::kSigned;
+  return expected_kernel(any_b ? of_engine : Dot::kNone, 255);
 }
 
 // The same for GEMV, for B whose elements as int8 are `low` or more. GEMV has no kernel for seven
@@ -104,6 +111,7 @@ TEST_P(RelaxedDot, HasTheSameBitsForAllOperands) {
               if (seed % 3 == 1) t.output(DType::kInt8).c({29 + seed % 9});
               if (seed % 3 == 2) t.output(DType::kUInt8);
               t.run();
+              t.packed(false).by(expected_kernel_of_plain_b(dot_)).run();
             }
           }
         }
@@ -118,11 +126,12 @@ TEST_P(RelaxedDot, HasTheSameBitsForAllSizesAndBlocks) {
     for (const DType a_type : kTypes) {
       for (const DType b_type : kTypes) {
         const auto tester = [&](int64_t m, int64_t n, int64_t k) {
+          ++seed;
           QGemmTester t = QGemmTester()
                               .types(a_type, b_type)
                               .values(Values::kRandom, b)
-                              .seed(++seed)
-                              .packed()
+                              .seed(seed)
+                              .packed(seed % 5 != 0)
                               .sizes(m, n, k);
           return t.extents(Extent::kOne, Extent::kColumns, Extent::kColumns)
               .alpha(seed % 2 == 0 ? 1 : -0.37);
@@ -262,13 +271,31 @@ TEST_P(RelaxedDot, SeesTheRangeOfBInAnyPlace) {
   }
 }
 
-TEST_P(RelaxedDot, TakesNoWeightsThatAreNotPacked) {
-  for (const Values b : kOperands)
-    QGemmTester()
-        .values(Values::kRandom, b)
-        .sizes(30, 20, 40)
-        .by(expected_kernel(Dot::kNone, 0))
-        .run();
+TEST_P(RelaxedDot, TakesPlainBOfAnyRange) {
+  uint32_t seed = 0;
+  for (const Values b : kOperands) {
+    for (const bool trans : {false, true}) {
+      for (const int64_t m : {5, 30}) {
+        for (const int64_t n : {7, 20, 33, 70}) {
+          ++seed;
+          const QGemmTester t = QGemmTester()
+                                    .values(Values::kRandom, b)
+                                    .types(kTypes[seed % 2], kTypes[seed / 2 % 2])
+                                    .zero_points(Values::kRandom, Values::kRandom)
+                                    .trans(seed % 3 == 0, trans)
+                                    .seed(seed)
+                                    .sizes(m, n, 40 + seed % 7);
+          QGemmTester(t)
+              .by(m < 24 && (dot_ == Dot::kNone || dot_ == Dot::kSevenBits)
+                      ? "i8_4x8c2__simd128"
+                      : expected_kernel_of_plain_b(dot_))
+              .run();
+          QGemmTester(t).options({.mc = 8, .nc = 16, .kc = 12}).c({n}).run();
+          QGemmTester(t).out_of_core({.limit = 20'000, .operands = 15}).run();
+        }
+      }
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, RelaxedDot, ::testing::ValuesIn(engines()),
@@ -350,6 +377,8 @@ void check_tiers(Kernel kernel) {
         for (const Values a_values : {Values::kLow, Values::kHigh, Values::k256Values}) {
           const QGemmTester t = QGemmTester().types(a, b).sizes(25, 29, 66).packed();
           QGemmTester(t).options({.kernel = &kernel}).values(a_values, any).run();
+          if (any == Values::k256Values && shifts)
+            QGemmTester(t).options({.kernel = &kernel}).values(a_values, any).packed(false).run();
           QGemmTester(t).options({.kernel = &kernel}).values(a_values, end).run();
         }
       }

@@ -167,6 +167,11 @@ class QuantizedKernelTest : public ::testing::TestWithParam<Kernel> {
       t.values(Values::kRandom, reads_stored(kernel) ? Values::kSymmetric : Values::k255Values);
     return t.extents(Extent::kOne, Extent::kColumns, Extent::kColumns);
   }
+  // Whether the call packs B for the kernel. Nothing is known of the range of such a B.
+  static bool takes_plain_b(const Kernel& kernel) {
+    const bool any_b = kernel.dot == Dot::kUnsigned || kernel.dot == Dot::kSignedMasked;
+    return kernel.dot == Dot::kNone || (any_b && !reads_stored(kernel));
+  }
   // Whether a kernel by dot products reads packed weights as they are stored, without a shift.
   static bool reads_stored(const Kernel& kernel) { return kernel.b == kI8StorageLayout; }
   // On every engine that the kernel is for: with unpacked B, if the kernel takes it, and with
@@ -175,8 +180,8 @@ class QuantizedKernelTest : public ::testing::TestWithParam<Kernel> {
     const Kernel& kernel = GetParam();
     for (const Engine& engine : engines_for(kernel)) {
       const Simulated simulated(engine);
-      if (kernel.dot == Dot::kNone) tester.packed(false).run();
-      if (kernel.b.width == kI8StorageLayout.width) tester.packed().run();
+      if (takes_plain_b(kernel)) tester.packed(false).run();
+      if (kernel.b.width == kI8StorageLayout.width || kernel.b.width == 1) tester.packed().run();
     }
   }
 };

@@ -149,6 +149,11 @@ TEST(Pack8Bit, PanelsHoldTheElementsMinusTheZeroPoint) {
     check_8bit<int8_t, int8_t>(width, {0});
     check_8bit<uint8_t, int8_t>(width, {128});
   }
+  // Rows.
+  check_8bit<int8_t, int8_t>(1, {0, -128}, 1);
+  check_8bit<uint8_t, int8_t>(1, {0, 128}, 1);
+  check_8bit<int8_t, int16_t>(1, {0, -128, 127}, 8);
+  check_8bit<uint8_t, int16_t>(1, {0, 128, 255}, 8);
 }
 
 TEST(Pack8Bit, WidensPanelsWithGaps) {
@@ -210,7 +215,7 @@ TEST(Pack8Bit, AddsToTheSumsOfLanes) {
 
 #if WGEMM_RELAXED  // only relaxed builds have quads
 TEST(Pack8Bit, QuadsHoldTheBytesMinusTheZeroPoint) {
-  for (const int width : {1, 4}) {
+  for (const int width : {1, 4, 8}) {
     check_8bit<int8_t, int8_t>(width, {0, -128}, 4);
     check_8bit<uint8_t, int8_t>(width, {128, 0}, 4);
   }
@@ -276,7 +281,8 @@ TEST(Pack8Bit, AddsToTheSumsOfQuads) {
   constexpr int32_t kNear = std::numeric_limits<int32_t>::max() - 100;
   std::mt19937 random(1);
   for (const auto& [width, is_signed] :
-       {std::pair{1, false}, std::pair{1, true}, std::pair{4, false}, std::pair{4, true}}) {
+       {std::pair{1, false}, std::pair{1, true}, std::pair{4, false}, std::pair{4, true},
+        std::pair{8, false}, std::pair{8, true}}) {
     const PanelLayout layout = panel_of<int8_t>(width, 4);
     for (const int64_t lanes : {1, 3, 4, 5, 8, 13}) {
       for (const int64_t depth : {1, 2, 3, 4, 7, 40}) {
