@@ -224,32 +224,34 @@ struct RowTerms {
   const int32_t* sums = nullptr;
 };
 
-// Requantizes kGroup columns.
-void requantize_group(const int32_t* acc, RowTerms row, QuantizedColumns columns, const Output& out,
-                      std::byte* y) {
+// Requantizes kGroup columns from `j` on.
+void requantize_group(const int32_t* acc, const RowTerms& row, const QuantizedColumns& columns,
+                      int64_t j, const Output& out, std::byte* y) {
   v128_t x[4];
 #pragma clang loop unroll(full)
-  for (int v = 0; v < 4; ++v) x[v] = wasm_v128_load(acc + 4 * v);
+  for (int v = 0; v < 4; ++v) x[v] = wasm_v128_load(acc + j + 4 * v);
   if (columns.b_zero_point != nullptr) {
 #pragma clang loop unroll(full)
     for (int v = 0; v < 4; ++v) {
-      const v128_t sum = row.sums == nullptr ? row.sum : wasm_v128_load(row.sums + 4 * v);
-      x[v] =
-          wasm_i32x4_sub(x[v], wasm_i32x4_mul(sum, wasm_v128_load(columns.b_zero_point + 4 * v)));
+      const v128_t sum = row.sums == nullptr ? row.sum : wasm_v128_load(row.sums + j + 4 * v);
+      x[v] = wasm_i32x4_sub(x[v],
+                            wasm_i32x4_mul(sum, wasm_v128_load(columns.b_zero_point + j + 4 * v)));
     }
   }
   if (columns.a_correction != nullptr) {
 #pragma clang loop unroll(full)
     for (int v = 0; v < 4; ++v)
-      x[v] = wasm_i32x4_sub(x[v], wasm_v128_load(columns.a_correction + 4 * v));
+      x[v] = wasm_i32x4_sub(x[v], wasm_v128_load(columns.a_correction + j + 4 * v));
   }
   if (row.c != nullptr) {
 #pragma clang loop unroll(full)
-    for (int v = 0; v < 4; ++v) x[v] = wasm_i32x4_add(x[v], wasm_v128_load(row.c + 4 * v));
+    for (int v = 0; v < 4; ++v) x[v] = wasm_i32x4_add(x[v], wasm_v128_load(row.c + j + 4 * v));
   }
 #pragma clang loop unroll(full)
-  for (int v = 0; v < 4; ++v)
-    x[v] = wasm_f32x4_mul(wasm_f32x4_convert_i32x4(x[v]), wasm_v128_load(columns.scale + 4 * v));
+  for (int v = 0; v < 4; ++v) {
+    x[v] =
+        wasm_f32x4_mul(wasm_f32x4_convert_i32x4(x[v]), wasm_v128_load(columns.scale + j + 4 * v));
+  }
   out.store(x, y);
 }
 
@@ -260,9 +262,6 @@ T* from(T* values, int64_t j) {
 }
 QuantizedColumns columns_from(const QuantizedColumns& columns, int64_t j) {
   return {columns.scale + j, from(columns.b_zero_point, j), from(columns.a_correction, j)};
-}
-RowTerms row_from(const RowTerms& row, int64_t j) {
-  return {from(row.c, j), row.sum, from(row.sums, j)};
 }
 
 // Copies the bytes of values that are there, and clears the rest of a group.
@@ -296,112 +295,103 @@ void requantize_row(const int32_t* acc, RowTerms row, QuantizedColumns columns, 
   for (int64_t group = has_rest ? -kGroup : 0; group + kGroup <= cols; group += kGroup) {
     const bool is_rest = group < 0;
     const int64_t j = is_rest ? last : group;
-    requantize_group(acc + j, row_from(row, j), columns_from(columns, j), out,
+    requantize_group(acc, row, columns, j, out,
                      is_rest ? reinterpret_cast<std::byte*>(y_rest) : y + j * out.bytes);
   }
   if (has_rest)
     std::memcpy(y + last * out.bytes, y_rest, static_cast<size_t>((cols - last) * out.bytes));
 }
 
-// Elements of rows that are requantized as one row.
-constexpr int64_t kFusedElements = 512;
+// Elements that are requantized together: part of a row, or several rows of few columns as one row,
+// so that groups are full.
+constexpr int64_t kTogether = 512;
 
-// The fewest rows whose elements fill whole groups.
-int64_t rows_per_group(int64_t cols) { return kGroup / std::min(kGroup, cols & -cols); }
-
-// Makes `count` elements of the first `cols`.
-template <typename T>
-void repeat(T* values, int64_t cols, int64_t count) {
-  for (int64_t done = cols; done < count; done *= 2)
-    std::copy_n(values, std::min(done, count - done), values + done);
+// The rows of `cols` columns that are requantized as one row.
+int64_t rows_together(int64_t rows, int64_t cols) {
+  if (cols % kGroup == 0) return 1;
+  // The fewest rows whose elements fill whole groups.
+  const int64_t step = kGroup / std::min(kGroup, cols & -cols);
+  return std::clamp<int64_t>(kTogether / (step * cols) * step, 1, rows);
 }
 
-// Requantizes contiguous rows of few columns: several rows as one, so that groups are full.
-void requantize_fused(const Problem& problem, int64_t rows, int64_t cols, const Accumulators& acc,
-                      const ConstBlock& c, const Block& y, const Output& out) {
-  const int64_t step = rows_per_group(cols),
-                together = std::min(kFusedElements / (step * cols) * step, rows),
-                elements = together * cols;
-  float scale[kFusedElements];
-  int32_t zero_points[kFusedElements], corrections[kFusedElements], sums[kFusedElements],
-      c_values[kFusedElements];
-  const auto spread = [&](const auto* values, auto* to) {
-    if (values == nullptr) return;
-    std::copy_n(values, cols, to);
-    repeat(to, cols, elements);
+// Repeats `cols` values to `count`. Null if there are none.
+[[gnu::noinline]] int32_t* repeat(const void* values, int64_t cols, int64_t count, int32_t* to) {
+  if (values == nullptr) return nullptr;
+  const auto copy = [&](const void* from, int64_t at, int64_t n) {
+    std::memcpy(to + at, from, static_cast<size_t>(n) * sizeof(int32_t));
   };
-  const QuantizedColumns& columns = acc.columns;
-  spread(columns.scale, scale);
-  spread(columns.b_zero_point, zero_points);
-  spread(columns.a_correction, corrections);
-  const QuantizedColumns repeated{scale, columns.b_zero_point == nullptr ? nullptr : zero_points,
-                                  columns.a_correction == nullptr ? nullptr : corrections};
-  const bool has_c = problem.epilogue.has_c, has_sums = columns.b_zero_point != nullptr;
-  const bool c_contiguous = c.row_stride == cols && c.col_stride == 1;
-  RowTerms row{nullptr, wasm_i32x4_const(0, 0, 0, 0), has_sums ? sums : nullptr};
-  for (int64_t i = 0; i < rows; i += together) {
-    const int64_t count = std::min(together, rows - i);
-    if (has_sums) {
-      int32_t* to = sums;
-      for (int64_t r = 0; r < count; ++r, to += cols) {
-#pragma clang loop vectorize(disable) unroll(disable)
-        for (int64_t j = 0; j < cols; ++j) to[j] = acc.row_sums[i + r];
-      }
-    }
-    if (has_c) {
-      const int32_t* from = reinterpret_cast<const int32_t*>(c.data) + i * c.row_stride;
-      row.c = c_contiguous ? from : c_values;
-      if (!c_contiguous && (i == 0 || c.row_stride != 0)) {
-        int32_t* to = c_values;
-        for (int64_t r = 0; r < count; ++r, to += cols, from += c.row_stride) {
-#pragma clang loop vectorize(disable) unroll(disable)
-          for (int64_t j = 0; j < cols; ++j) to[j] = from[j * c.col_stride];
-        }
-      }
-    }
-    requantize_row(static_cast<const int32_t*>(acc.data) + i * cols, row, repeated, out,
-                   count * cols, y.data + i * cols * out.bytes);
-  }
+  copy(values, 0, cols);
+  for (int64_t done = cols; done < count; done *= 2) copy(to, done, std::min(done, count - done));
+  return to;
 }
 
 void requantize(const Problem& problem, bool, int64_t rows, int64_t cols, const Accumulators& acc,
                 const ConstBlock& c, const Block& y) {
   const Output out(problem);
-  const bool is_fused = acc.data != nullptr && acc.stride == cols && y.col_stride == 1 &&
-                        y.row_stride == cols && rows > 1 && cols % kGroup != 0 &&
-                        rows_per_group(cols) * cols <= kFusedElements;
-  if (is_fused) return requantize_fused(problem, rows, cols, acc, c, y, out);
-  const bool has_c = problem.epilogue.has_c, c_unbuffered = has_c && c.col_stride == 1,
-             y_unbuffered = y.col_stride == 1;
+  const bool has_c = problem.epilogue.has_c, adjacent = acc.data == nullptr || acc.stride == cols;
+  const int64_t together = adjacent ? rows_together(rows, cols) : 1;
+  const auto is_contiguous = [&](const auto& block) {
+    return block.col_stride == 1 && (together == 1 || block.row_stride == cols);
+  };
+  const bool c_unbuffered = has_c && is_contiguous(c), y_unbuffered = is_contiguous(y);
   const int64_t step =
-      acc.data != nullptr && y_unbuffered && (c_unbuffered || !has_c) ? cols : kChunk;
-  static constexpr int32_t kNoSums[kChunk] = {};
-  int32_t c_chunk[kChunk];
-  float y_chunk[kChunk];
+      together > 1 || (acc.data != nullptr && y_unbuffered && (c_unbuffered || !has_c)) ? cols
+                                                                                        : kTogether;
+  static constexpr int32_t kNoSums[kTogether] = {};
+  int32_t scale[kTogether], zero_points[kTogether], corrections[kTogether], sums[kTogether],
+      c_chunk[kTogether];
+  float y_chunk[kTogether];
   auto* const y_bytes = reinterpret_cast<std::byte*>(y_chunk);
-  for (int64_t i = 0; i < rows; ++i) {
-    const int32_t* c_row = reinterpret_cast<const int32_t*>(c.data) + i * c.row_stride;
+  QuantizedColumns columns = acc.columns;
+  if (together > 1) {
+    const int64_t count = together * cols;
+    columns = {reinterpret_cast<float*>(repeat(columns.scale, cols, count, scale)),
+               repeat(columns.b_zero_point, cols, count, zero_points),
+               repeat(columns.a_correction, cols, count, corrections)};
+  }
+  for (int64_t i = 0; i < rows; i += together) {
+    const int64_t lines = std::min(together, rows - i);
     RowTerms row{nullptr, wasm_i32x4_splat(acc.row_sums == nullptr ? 0 : acc.row_sums[i])};
+    if (together > 1 && columns.b_zero_point != nullptr) {
+      row.sums = sums;
+      int32_t* to = sums;
+      for (int64_t line = i; line < i + lines; ++line, to += cols)
+        std::fill_n(to, cols, acc.row_sums[line]);
+    }
     for (int64_t j0 = 0; j0 < cols; j0 += step) {
       const int64_t count = std::min(step, cols - j0);
+      const int32_t* c_row =
+          reinterpret_cast<const int32_t*>(c.data) + i * c.row_stride + j0 * c.col_stride;
       if (c_unbuffered) {
-        row.c = c_row + j0;
+        row.c = c_row;
       } else if (has_c) {
-        for (int64_t j = 0; j < count; ++j) c_chunk[j] = c_row[(j0 + j) * c.col_stride];
         row.c = c_chunk;
+        // Lines that are all alike stay from the time before.
+        if (i == 0 || together == 1 || c.row_stride != 0) {
+          int32_t* to = c_chunk;
+          for (int64_t line = 0; line < lines; ++line, c_row += c.row_stride) {
+#pragma clang loop vectorize(disable) unroll(disable)
+            for (int64_t j = 0; j < count; ++j) *to++ = c_row[j * c.col_stride];
+          }
+        }
       }
       const int32_t* acc_values = acc.data == nullptr
                                       ? kNoSums
                                       : static_cast<const int32_t*>(acc.data) + i * acc.stride + j0;
       std::byte* to = y.data + (i * y.row_stride + j0 * y.col_stride) * out.bytes;
-      requantize_row(acc_values, row, columns_from(acc.columns, j0), out, count,
+      requantize_row(acc_values, row, columns_from(columns, j0), out, lines * count,
                      y_unbuffered ? to : y_bytes);
       if (y_unbuffered) continue;
-      for (int64_t j = 0; j < count; ++j, to += y.col_stride * out.bytes) {
-        if (out.bytes == 1) {
-          *to = y_bytes[j];
-        } else {
-          std::memcpy(to, y_chunk + j, sizeof(float));
+      const std::byte* from = y_bytes;
+      for (int64_t line = 0; line < lines; ++line, to += y.row_stride * out.bytes) {
+        std::byte* element = to;
+        for (int64_t j = 0; j < count;
+             ++j, element += y.col_stride * out.bytes, from += out.bytes) {
+          if (out.bytes == 1) {
+            *element = *from;
+          } else {
+            std::memcpy(element, from, sizeof(float));
+          }
         }
       }
     }

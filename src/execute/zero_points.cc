@@ -50,6 +50,7 @@ void ZeroPointCorrection::add_packed_b(const std::byte* b_panels, int64_t cols, 
       sum_quads(b_panels, layout.width, true, 0, count, depth, sums);
     }
     b_panels += packed_bytes(layout, kChunk, depth);
+#pragma clang loop vectorize(disable) unroll(disable)
     for (int64_t i = 0; i < count; ++i) {
       int32_t& correction = columns_.a_correction[j + i];
       correction = static_cast<int32_t>(static_cast<uint32_t>(correction) +
@@ -64,10 +65,12 @@ void ZeroPointCorrection::subtract_terms(int64_t rows, int64_t cols, uint32_t* a
   for (int64_t i = 0; i < rows; ++i, acc += stride) {
     if (row_sums_ != nullptr) {
       const auto sum = static_cast<uint32_t>(row_sums_[i]);
+#pragma clang loop vectorize(disable) unroll(disable)
       for (int64_t j = 0; j < cols; ++j)
         acc[j] -= sum * static_cast<uint32_t>(columns_.b_zero_point[j]);
     }
     if (corrections == nullptr) continue;
+#pragma clang loop vectorize(disable) unroll(disable)
     for (int64_t j = 0; j < cols; ++j) acc[j] -= static_cast<uint32_t>(corrections[j]);
   }
 }

@@ -38,6 +38,7 @@ struct RowsOfBytes {
   explicit RowsOfBytes(const Strip& s)
       : flip(wasm_i16x8_splat(static_cast<int16_t>(s.unsigned_a ? 0xff80 : 0))) {
     const size_t tail = s.k % 8;
+#pragma clang loop vectorize(disable) unroll(disable)
     for (size_t i = 0; i < 4; ++i) {
       row[i] = static_cast<const std::byte*>(s.a) + std::min(i, s.rows - 1) * s.a_stride;
       if (tail == 0) continue;
@@ -53,22 +54,24 @@ struct RowsOfBytes {
   }
 };
 
-// The sums of four rows and NC columns from `col` on.
-template <size_t NC>
+// The sums of four rows and two columns from `col` on. The strip's last column may be computed
+// twice.
 void narrow_tile(const Strip& s, const RowsOfBytes& a, size_t col) {
   constexpr auto rows = std::make_index_sequence<4>{};
-  constexpr auto cols = std::make_index_sequence<NC>{};
-  const std::byte *from[4], *b[NC];
+  constexpr auto cols = std::make_index_sequence<2>{};
+  const size_t count = s.cols - col;
+  const std::byte *from[4], *b[2];
   unroll(rows, [&](auto i) { from[i] = a.row[i]; });
-  unroll(cols, [&](auto j) { b[j] = static_cast<const std::byte*>(s.b) + (col + j) * s.b_stride; });
-  v128_t acc[NC][4];
+  b[0] = static_cast<const std::byte*>(s.b) + col * s.b_stride;
+  b[1] = b[0] + (count > 1 ? s.b_stride : 0);
+  v128_t acc[2][4];
   unroll(cols,
          [&](auto j) { unroll(rows, [&](auto i) { acc[j][i] = wasm_i32x4_const(0, 0, 0, 0); }); });
   const v128_t flip = a.flip;
   for (size_t steps = (s.k + 7) / 8; steps != 0; --steps) {
     if (steps == 1 && s.k % 8 != 0)
       unroll(rows, [&](auto i) { from[i] = reinterpret_cast<const std::byte*>(&a.rest[i]); });
-    v128_t b_k[NC];
+    v128_t b_k[2];
     unroll(cols, [&](auto j) {
       b_k[j] = wasm_v128_load(b[j]);
       b[j] += 16;
@@ -79,27 +82,26 @@ void narrow_tile(const Strip& s, const RowsOfBytes& a, size_t col) {
       unroll(cols, [&](auto j) { acc[j][i] = Pairs::multiply_add(acc[j][i], a_k, b_k[j]); });
     });
   }
-  const uint32_t keep = s.accumulate ? ~uint32_t{0} : 0;
-  auto* const c = static_cast<std::byte*>(s.c) + col * sizeof(uint32_t);
+  uint32_t sums[2][4];
   unroll(cols, [&](auto j) {
     transpose(acc[j]);
-    const v128_t sums =
-        wasm_i32x4_add(wasm_i32x4_add(acc[j][0], acc[j][1]), wasm_i32x4_add(acc[j][2], acc[j][3]));
-    unroll(rows, [&](auto i) {
-      if (i >= s.rows) return;
-      auto* const to = reinterpret_cast<uint32_t*>(c + i * s.c_stride) + j;
-      *to = (*to & keep) + static_cast<uint32_t>(wasm_i32x4_extract_lane(sums, i));
-    });
+    wasm_v128_store(sums[j], wasm_i32x4_add(wasm_i32x4_add(acc[j][0], acc[j][1]),
+                                            wasm_i32x4_add(acc[j][2], acc[j][3])));
   });
+  auto* c = static_cast<std::byte*>(s.c) + col * sizeof(uint32_t);
+#pragma clang loop vectorize(disable) unroll(disable)
+  for (size_t i = 0; i < s.rows; ++i, c += s.c_stride) {
+    auto* const to = reinterpret_cast<uint32_t*>(c);
+    to[0] = (s.accumulate ? to[0] : 0) + sums[0][i];
+    if (count > 1) to[1] = (s.accumulate ? to[1] : 0) + sums[1][i];
+  }
 }
 
 }  // namespace
 
 void i8_i16_4x2c8_simd128(const Strip& s) {
   const RowsOfBytes a(s);
-  size_t col = 0;
-  for (; col + 2 <= s.cols; col += 2) narrow_tile<2>(s, a, col);
-  if (col < s.cols) narrow_tile<1>(s, a, col);
+  for (size_t col = 0; col < s.cols; col += 2) narrow_tile(s, a, col);
 }
 void i8_i16_4x8c2_simd128(const Strip& s) { i8_strip<Wide, 4, 1>(s); }
 void i8_4x8c2_simd128(const Strip& s) { i8_strip_of_single_panels<Stored, 4>(s); }

@@ -80,9 +80,9 @@ struct Reader {
 
 // How elements become units of four lanes: a unit has the kr elements of a step of k and a lane.
 // Loads kRun elements of a lane at once, or of a row if lanes are contiguous.
-struct WidePairs {  // units of two int16
-  using Unit = uint32_t;
+struct Pairs {  // two int16, or two int8 if `narrow`
   static constexpr int64_t kRun = 8, kKr = 2;
+  bool narrow;
   static v128_t load(const Reader& r, const int8_t* from) { return r.eight(from); }
   // Turns kKr rows into units.
   static void interleave(v128_t (&x)[4]) {
@@ -90,20 +90,18 @@ struct WidePairs {  // units of two int16
     x[0] = wasm_i16x8_shuffle(even, odd, 0, 8, 1, 9, 2, 10, 3, 11);
     x[1] = wasm_i16x8_shuffle(even, odd, 4, 12, 5, 13, 6, 14, 7, 15);
   }
-  // Stores a step of eight lanes.
-  static void store(v128_t low, v128_t high, std::byte* to) {
+  // Store a step of eight lanes, or of four.
+  void store(v128_t low, v128_t high, std::byte* to) const {
+    if (narrow) return wasm_v128_store(to, wasm_i8x16_narrow_i16x8(low, high));
     wasm_v128_store(to, low);
     wasm_v128_store(to + 16, high);
   }
-};
-struct Pairs : WidePairs {  // units of two int8
-  using Unit = uint16_t;
-  static void store(v128_t low, v128_t high, std::byte* to) {
-    wasm_v128_store(to, wasm_i8x16_narrow_i16x8(low, high));
+  void store(v128_t x, std::byte* to) const {
+    if (narrow) return wasm_v128_store(to, wasm_i8x16_narrow_i16x8(x, x));
+    wasm_v128_store(to, x);
   }
 };
-struct Quads {  // units of four bytes
-  using Unit = uint32_t;
+struct Quads {  // four bytes
   static constexpr int64_t kRun = 16, kKr = 4;
   static v128_t load(const Reader& r, const int8_t* from) { return r.sixteen(from); }
   static void interleave(v128_t (&x)[4]) {
@@ -120,68 +118,74 @@ struct Quads {  // units of four bytes
     x[2] = wasm_i16x8_shuffle(high01, high23, 0, 8, 1, 9, 2, 10, 3, 11);
     x[3] = wasm_i16x8_shuffle(high01, high23, 4, 12, 5, 13, 6, 14, 7, 15);
   }
-  static void store(v128_t low, v128_t high, std::byte* to) { WidePairs::store(low, high, to); }
+  static void store(v128_t low, v128_t high, std::byte* to) {
+    wasm_v128_store(to, low);
+    wasm_v128_store(to + 16, high);
+  }
+  static void store(v128_t x, std::byte* to) { wasm_v128_store(to, x); }
 };
 
 // Packs lanes along k: kRun elements of up to eight lanes at a time. Lanes that are not contiguous
 // along k, and incomplete tiles, go through a copy.
 template <typename Form>
-void pack_deep(const Reader& r, const PanelLayout& layout, std::byte* panels) {
+void pack_deep(const Reader& r, Form form, const PanelLayout& layout, std::byte* panels) {
   constexpr int64_t kRun = Form::kRun;
   const PackSource& s = r.source;
-  const int64_t width = layout.width,
-                step_bytes = width * int64_t{Form::kKr} * layout.element_bytes;
+  const int64_t width = layout.width, step_bytes = width * Form::kKr * layout.element_bytes,
+                panel = static_cast<int64_t>(panel_bytes(layout, s.depth));
   const bool contiguous = s.depth_stride == 1 && (width <= 4 || width == 8);
-  // Panels of fewer than four lanes load the last one again.
-  const auto offsets_of = [&](int64_t stride, int64_t(&offsets)[4]) {
-    for (int64_t i = 0; i < 4; ++i) offsets[i] = std::min(i, width - 1) * stride;
-  };
-  int64_t lane_offsets[4];
-  offsets_of(s.lane_stride, lane_offsets);
   alignas(16) int8_t copy[8][kVectorBytes];
-  for (int64_t lane = 0; lane < s.lanes; lane += width, panels += panel_bytes(layout, s.depth)) {
+  alignas(16) std::byte steps[4][2 * kVectorBytes];
+  for (int64_t lane = 0; lane < s.lanes; lane += width, panels += panel) {
     const int64_t lines = std::min(width, s.lanes - lane);
-    const int8_t* from = r.data + lane * s.lane_stride;
+    const int8_t* const from = r.data + lane * s.lane_stride;
     std::byte* to = panels;
-#pragma clang loop unroll(disable)
-    for (int64_t d = 0; d < s.depth; d += kRun, from += kRun * s.depth_stride) {
-      const int64_t count = std::min(kRun, s.depth - d);
-      const bool whole = contiguous && lines == width && count == kRun;
-      const int8_t* line = from;
-      int64_t o1 = lane_offsets[1], o2 = lane_offsets[2], o3 = lane_offsets[3],
-              half = 4 * s.lane_stride;
-      if (!whole) {
-        r.copy(from, s.lane_stride, s.depth_stride, lines, width > 4 ? 8 : 4, count, copy);
-        line = copy[0];
-        o1 = kVectorBytes, o2 = 2 * kVectorBytes, o3 = 3 * kVectorBytes, half = 4 * kVectorBytes;
-      }
-      const auto four = [&](const int8_t* at, v128_t(&x)[4]) {
-        x[0] = Form::load(r, at);
-        x[1] = Form::load(r, at + o1);
-        x[2] = Form::load(r, at + o2);
-        x[3] = Form::load(r, at + o3);
-        transpose(x);
-      };
-      v128_t low[4], high[4] = {};
-      four(line, low);
-      if (width > 4) four(line + half, high);
-      if (whole && width == 8) {
-        for (int i = 0; i < 4; ++i) Form::store(low[i], high[i], to + i * step_bytes);
-      } else if (whole && width == 4 && sizeof(typename Form::Unit) == 4) {
-        for (int i = 0; i < 4; ++i) wasm_v128_store(to + 16 * i, low[i]);
+    for (int64_t d = 0; d < s.depth;) {
+      const int8_t* line = from + d * s.depth_stride;
+      int64_t stride = s.lane_stride, count = s.depth - d;
+      if (contiguous && lines == width && count >= kRun) {
+        count -= count % kRun;
       } else {
-        using Unit = typename Form::Unit;
-        alignas(16) Unit units[4][8];
-        for (int i = 0; i < 4; ++i)
-          Form::store(low[i], high[i], reinterpret_cast<std::byte*>(units[i]));
-        auto* unit = reinterpret_cast<Unit*>(to);
+        count = std::min(kRun, count);
+        r.copy(line, s.lane_stride, s.depth_stride, lines, width > 4 ? 8 : 4, count, copy);
+        line = copy[0];
+        stride = kVectorBytes;
+      }
+      d += count;
+#pragma clang loop unroll(disable)
+      for (; count > 0; count -= kRun, line += kRun) {
+        // Panels of fewer than four lanes load one of them again.
+        const auto load_four = [&](const int8_t* at, v128_t(&x)[4]) {
+          x[0] = Form::load(r, at);
+          x[1] = Form::load(r, width < 2 ? at : at + stride);
+          x[2] = Form::load(r, width < 3 ? at : at + 2 * stride);
+          x[3] = Form::load(r, width < 4 ? at : at + 3 * stride);
+          transpose(x);
+        };
+        v128_t low[4], high[4] = {};
+        load_four(line, low);
+        if (width > 4) load_four(line + 4 * stride, high);
+        const bool in_steps = count < kRun || (width != 4 && width != 8);
+        const int64_t store_bytes = in_steps ? 2 * kVectorBytes : step_bytes;
+        std::byte* const stored = in_steps ? steps[0] : to;
+#pragma clang loop unroll(full)
+        for (int i = 0; i < 4; ++i) {
+          if (width > 4) {
+            form.store(low[i], high[i], stored + i * store_bytes);
+          } else {
+            form.store(low[i], stored + i * store_bytes);
+          }
+        }
+        if (!in_steps) {
+          to += 4 * step_bytes;
+          continue;
+        }
 #pragma clang loop vectorize(disable) unroll(disable)
-        for (int64_t i = 0; i * Form::kKr < count; ++i) {
+        for (int64_t i = 0; i < 4 && i * Form::kKr < count; ++i, to += step_bytes) {
 #pragma clang loop vectorize(disable) unroll(disable)
-          for (int64_t l = 0; l < width; ++l) *unit++ = units[i][l];
+          for (int64_t at = 0; at < step_bytes; at += 4) std::memcpy(to + at, steps[i] + at, 4);
         }
       }
-      to += 4 * step_bytes;
     }
   }
 }
@@ -189,13 +193,12 @@ void pack_deep(const Reader& r, const PanelLayout& layout, std::byte* panels) {
 // Packs contiguous lanes (lane_stride 1) into panels of four or eight: kRun lanes by a step of k at
 // a time.
 template <typename Form>
-void pack_wide(const Reader& r, const PanelLayout& layout, std::byte* panels) {
+void pack_wide(const Reader& r, Form form, const PanelLayout& layout, std::byte* panels) {
   constexpr int64_t kRun = Form::kRun, kKr = Form::kKr;
   const PackSource& s = r.source;
   const int64_t width = layout.width, step_bytes = width * kKr * layout.element_bytes,
-                panel = static_cast<int64_t>(panel_bytes(layout, s.depth));
-  // Bytes from the first unit of four lanes to the others.
-  const int64_t o1 = width == 8 ? 16 : panel, o2 = width == 8 ? panel : 2 * panel, o3 = o2 + o1;
+                panel = static_cast<int64_t>(panel_bytes(layout, s.depth)),
+                run_bytes = kRun / width * panel;
   alignas(16) int8_t copy[8][kVectorBytes];
   for (int64_t lane0 = 0; lane0 < s.lanes; lane0 += kBytesAtOnce) {
     const int64_t end = std::min(lane0 + kBytesAtOnce, s.lanes);
@@ -205,29 +208,35 @@ void pack_wide(const Reader& r, const PanelLayout& layout, std::byte* panels) {
       const int64_t lines = std::min(kKr, s.depth - d);
       const int8_t* row = r.data + d * s.depth_stride + lane0;
       std::byte* to = step;
-#pragma clang loop unroll(disable)
-      for (int64_t lane = lane0; lane < end;
-           lane += kRun, row += kRun, to += kRun / width * panel) {
-        const int64_t count = std::min(kRun, end - lane);
-        const int8_t* line = row;
-        int64_t stride = s.depth_stride;
-        if (count < kRun || lines < kKr) {
-          r.copy(row, s.depth_stride, 1, lines, kKr, count, copy);
+      for (int64_t lane = lane0; lane < end;) {
+        const int8_t* line = row + (lane - lane0);
+        int64_t stride = s.depth_stride, count = end - lane;
+        if (lines == kKr && count >= kRun) {
+          count -= count % kRun;
+        } else {
+          count = std::min(kRun, count);
+          r.copy(line, s.depth_stride, 1, lines, kKr, count, copy);
           line = copy[0];
           stride = kVectorBytes;
         }
-        v128_t x[4];
-        for (int64_t i = 0; i < kKr; ++i) x[i] = Form::load(r, line + i * stride);
-        Form::interleave(x);
-        if (sizeof(typename Form::Unit) == 2) {
-          Form::store(x[0], x[1], to);
-          continue;
+        lane += count;
+#pragma clang loop unroll(disable)
+        for (; count > 0; count -= kRun, line += kRun, to += run_bytes) {
+          v128_t x[4];
+#pragma clang loop unroll(full)
+          for (int64_t i = 0; i < kKr; ++i) x[i] = Form::load(r, line + i * stride);
+          Form::interleave(x);
+          if (width == 8) {
+            form.store(x[0], x[1], to);
+            if (kRun > 8 && count > 8) form.store(x[2], x[3], to + panel);
+            continue;
+          }
+          wasm_v128_store(to, x[0]);
+          if (count > 4) wasm_v128_store(to + panel, x[1]);
+          if (kRun == 8 || count <= 8) continue;
+          wasm_v128_store(to + 2 * panel, x[2]);
+          if (count > 12) wasm_v128_store(to + 3 * panel, x[3]);
         }
-        wasm_v128_store(to, x[0]);
-        if (width == 8 || count > 4) wasm_v128_store(to + o1, x[1]);
-        if (kRun == 8 || count <= 8) continue;
-        wasm_v128_store(to + o2, x[2]);
-        if (width == 8 || count > 12) wasm_v128_store(to + o3, x[3]);
       }
     }
   }
@@ -258,34 +267,48 @@ void pack_rows(const Reader& r, const PanelLayout& layout, std::byte* panels) {
 }
 
 template <typename Form>
-void pack_form(const Reader& r, const PanelLayout& layout, std::byte* panels) {
+void pack_form(const Reader& r, Form form, const PanelLayout& layout, std::byte* panels) {
   const PackSource& s = r.source;
-  const bool wide = s.lane_stride == 1 && s.depth_stride != 1;
-  if (wide && (layout.width == 8 || (layout.width == 4 && sizeof(typename Form::Unit) == 4)))
-    return pack_wide<Form>(r, layout, panels);
-  pack_deep<Form>(r, layout, panels);
+  const bool wide =
+      s.lane_stride == 1 && s.depth_stride != 1 &&
+      (layout.width == 8 || (layout.width == 4 && layout.element_bytes * layout.kr == 4));
+  if (layout.width == 1) {
+    pack_rows<Form>(r, layout, panels);
+  } else if (wide) {
+    pack_wide(r, form, layout, panels);
+  } else {
+    pack_deep(r, form, layout, panels);
+  }
 }
 
-// Adds the sums of each lane, whose units of four bytes `sum_units` sums up, less `correction`.
-// `rest`: units whose sum is 0.
-void sum_panels(const void* panels, int64_t width, int64_t bytes, int64_t lanes,
-                uint32_t correction, int32_t* sums, v128_t rest, auto&& sum_units) {
+// Adds the sums of each lane, less `correction`. Units of a lane are four bytes, which are int16,
+// or int8 if `bytes`. `flip` is XORed to them, so that 0 is added for it.
+[[gnu::noinline]] void sum_panels(const void* panels, int64_t width, int64_t panel_bytes,
+                                  int64_t lanes, bool bytes, v128_t flip, uint32_t correction,
+                                  int32_t* sums) {
+  const v128_t ones = wasm_i16x8_splat(1);
+  const auto sum_units = [&](v128_t units) {
+    if (!bytes) return wasm_i32x4_dot_i16x8(units, ones);
+    return wasm_i32x4_extadd_pairwise_i16x8(
+        wasm_i16x8_extadd_pairwise_i8x16(wasm_v128_xor(units, flip)));
+  };
   // Vectors with the same lanes are this far from each other: narrow panels have several steps in
   // a vector.
   const int64_t stride = width < 3 ? kVectorBytes : 4 * width;
   const auto* panel = static_cast<const std::byte*>(panels);
-  for (int64_t lane0 = 0; lane0 < lanes; lane0 += width, panel += bytes) {
+  for (int64_t lane0 = 0; lane0 < lanes; lane0 += width, panel += panel_bytes) {
     for (int64_t i = 0; i < std::min(width, lanes - lane0); i += 4) {
       v128_t sum = wasm_i32x4_const(0, 0, 0, 0);
-      int64_t at = 4 * i;
 #pragma clang loop unroll(disable)
-      for (; at + kVectorBytes <= bytes; at += stride)
-        sum = wasm_i32x4_add(sum, sum_units(wasm_v128_load(panel + at)));
-      if (at < bytes) {
+      for (int64_t at = 4 * i; at < panel_bytes; at += stride) {
         alignas(16) std::byte last[kVectorBytes];
-        wasm_v128_store(last, rest);
-        std::memcpy(last, panel + at, static_cast<size_t>(bytes - at));
-        sum = wasm_i32x4_add(sum, sum_units(wasm_v128_load(last)));
+        const std::byte* from = panel + at;
+        if (at + kVectorBytes > panel_bytes) {
+          wasm_v128_store(last, flip);
+          std::memcpy(last, from, static_cast<size_t>(panel_bytes - at));
+          from = last;
+        }
+        sum = wasm_i32x4_add(sum, sum_units(wasm_v128_load(from)));
       }
       uint32_t four[4];
       if (width == 1) sum = wasm_i32x4_add(sum, wasm_i32x4_shuffle(sum, sum, 1, 0, 3, 2));
@@ -305,13 +328,9 @@ void sum_panels(const void* panels, int64_t width, int64_t bytes, int64_t lanes,
 void pack_8bit(const PackSource& source, const PanelLayout& layout, void* panels) {
   const Reader r{source};
   auto* const to = static_cast<std::byte*>(panels);
-  if (layout.element_bytes == 2) {
-    if (layout.width == 1) return pack_rows<WidePairs>(r, layout, to);
-    return pack_form<WidePairs>(r, layout, to);
-  }
-  if (layout.width == 1 && layout.kr != 2) return pack_rows<Quads>(r, layout, to);
-  if (kHasDots && layout.kr == 4) return pack_form<Quads>(r, layout, to);
-  pack_form<Pairs>(r, layout, to);
+  // Rows of bytes are quads that are not padded.
+  if (layout.element_bytes == 1 && layout.kr != 2) return pack_form(r, Quads{}, layout, to);
+  pack_form(r, Pairs{layout.element_bytes == 1}, layout, to);
 }
 
 void widen_panels(const std::byte* source, size_t source_stride, int64_t count, int64_t depth,
@@ -324,14 +343,22 @@ void widen_panels(const std::byte* source, size_t source_stride, int64_t count, 
   }
 }
 
-void widen_column(const std::byte* panel, int64_t column, int64_t depth, int shift,
-                  const PanelLayout& layout, void* to) {
+void widen_column(const std::byte* panel, int64_t column, int64_t depth, int shift, int16_t* to) {
   const auto* from = reinterpret_cast<const int8_t*>(panel) + 2 * column;
-  auto* const wide = static_cast<int16_t*>(to);
-  std::memset(to, 0, panel_bytes(layout, depth));
+  const v128_t shift_each = wasm_i16x8_splat(static_cast<int16_t>(shift));
+  int64_t d = 0;
+#pragma clang loop unroll(disable)
+  for (; d + 8 <= depth; d += 8) {
+    const int8_t* const pairs = from + 8 * d;
+    v128_t eight = wasm_v128_load16_splat(pairs);
+    eight = wasm_v128_load16_lane(pairs + 16, eight, 1);
+    eight = wasm_v128_load16_lane(pairs + 32, eight, 2);
+    eight = wasm_v128_load16_lane(pairs + 48, eight, 3);
+    wasm_v128_store(to + d, wasm_i16x8_sub(wasm_i16x8_extend_low_i8x16(eight), shift_each));
+  }
+  if (d < depth) wasm_v128_store(to + d, wasm_i32x4_const(0, 0, 0, 0));
 #pragma clang loop vectorize(disable) unroll(disable)
-  for (int64_t d = 0; d < depth; ++d)
-    wide[d] = static_cast<int16_t>(from[d / 2 * 16 + d % 2] - shift);
+  for (; d < depth; ++d) to[d] = static_cast<int16_t>(from[d / 2 * 16 + d % 2] - shift);
 }
 
 void join_pairs(const std::byte* source, size_t source_stride, int64_t count, int64_t depth,
@@ -403,19 +430,14 @@ void sum_quads(const void* panels, int64_t width, bool is_signed, int zero_point
   const v128_t flip = wasm_i8x16_splat(static_cast<int8_t>(is_signed ? 0 : 128));
   const int64_t padded = (depth + 3) / 4 * 4;
   const int64_t correction = depth * zero_point - (is_signed ? 0 : 128 * padded);
-  sum_panels(panels, width, padded * width, lanes, static_cast<uint32_t>(correction), sums, flip,
-             [&](v128_t quads) {
-               return wasm_i32x4_extadd_pairwise_i16x8(
-                   wasm_i16x8_extadd_pairwise_i8x16(wasm_v128_xor(quads, flip)));
-             });
+  sum_panels(panels, width, padded * width, lanes, true, flip, static_cast<uint32_t>(correction),
+             sums);
 }
 
 void sum_lanes(const void* panels, const PanelLayout& layout, int64_t lanes, int64_t depth,
                int32_t* sums) {
-  const v128_t ones = wasm_i16x8_splat(1);
-  sum_panels(panels, layout.width, static_cast<int64_t>(panel_bytes(layout, depth)), lanes, 0, sums,
-             wasm_i32x4_const(0, 0, 0, 0),
-             [&](v128_t pairs) { return wasm_i32x4_dot_i16x8(pairs, ones); });
+  sum_panels(panels, layout.width, static_cast<int64_t>(panel_bytes(layout, depth)), lanes, false,
+             wasm_i32x4_const(0, 0, 0, 0), 0, sums);
 }
 
 }  // namespace wgemm

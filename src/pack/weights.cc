@@ -161,7 +161,8 @@ void unpack(const PrepackedB& weights, int64_t row, int64_t depth, int64_t col, 
   if (compute_type(weights.dtype) == DType::kInt8) {
     if (layout.width == 1) {
       const int64_t lane = col % from.width;
-      return widen_column(weights.block(row, col - lane), lane, depth, shift, layout, panels);
+      return widen_column(weights.block(row, col - lane), lane, depth, shift,
+                          static_cast<int16_t*>(panels));
     }
     const int64_t count = (cols + from.width - 1) / from.width;
     if (kHasDots && layout.kr == 4)
