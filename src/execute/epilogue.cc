@@ -33,7 +33,7 @@ T truncate(double value) {
 // unless a factor in use has a fraction. Accumulators may be wider than T, and their sign may
 // differ.
 template <typename T, typename Acc>
-requires std::is_integral_v<T>
+  requires std::is_integral_v<T>
 [[gnu::noinline]] void combine_row(const Epilogue& e, const Acc* acc, const T* c, T* out,
                                    int64_t count) {
   using U = typename Modular<Acc>::type;
@@ -63,7 +63,7 @@ requires std::is_integral_v<T>
 
 // The same for floating point, unfused.
 template <typename T, typename Acc>
-requires std::is_floating_point_v<T> && std::is_same_v<T, Acc>
+  requires std::is_floating_point_v<T> && std::is_same_v<T, Acc>
 void combine_row(const Epilogue& e, const Acc* acc, const T* c, T* out, int64_t count) {
   const auto alpha = static_cast<T>(e.alpha.value), beta = static_cast<T>(e.beta.value);
   if (acc == nullptr) {

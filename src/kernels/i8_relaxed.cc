@@ -126,9 +126,7 @@ bool fuses() {
 
 void i8_4x8c4_relaxed_dot_7bit(const Strip& s) { i8_strip_of_single_panels<SevenBits, 4>(s); }
 void i8_4x16c4_relaxed_dot_signed(const Strip& s) { i8_strip<Signed, 4, 2>(s); }
-void i8_4x16c4_relaxed_dot_signed_masked(const Strip& s) {
-  i8_strip<Masked<Signed>, 4, 2>(s);
-}
+void i8_4x16c4_relaxed_dot_signed_masked(const Strip& s) { i8_strip<Masked<Signed>, 4, 2>(s); }
 void i8_4x8c4_relaxed_dot_unsigned(const Strip& s) {
   if (has_exact_pairs()) {
     i8_strip_of_single_panels<Unsigned, 4>(s);

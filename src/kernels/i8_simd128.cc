@@ -104,8 +104,11 @@ void i8_i16_4x2c8_simd128(const Strip& s) {
   for (size_t col = 0; col < s.cols; col += 2) narrow_tile(s, a, col);
 }
 void i8_i16_4x8c2_simd128(const Strip& s) { i8_strip<Wide, 4, 1>(s); }
-void i8_4x8c2_simd128(const Strip& s) { i8_strip_of_single_panels<Stored, 4>(s); }
-void i8_3x8c2_simd128(const Strip& s) { i8_strip_of_single_panels<Stored, 3>(s); }
+void i8_4x8c2_simd128(const Strip& s) {
+  if (s.rows <= 2) return i8_strip_of_single_panels<Stored, 2, 4>(s);
+  if (s.rows == 3) return i8_strip_of_single_panels<Stored, 3, 4>(s);
+  i8_strip_of_single_panels<Stored, 4>(s);
+}
 void i8_2x16c2_simd128(const Strip& s) { i8_strip<Stored, 2, 2>(s); }
 void i8_1x32c2_simd128(const Strip& s) { i8_strip<Stored, 1, 4>(s); }
 

@@ -22,7 +22,6 @@ void i8_i16_4x8c2_simd128(const Strip& strip);
 // B in bytes, which the kernel widens, for skinny GEMM and GEMV. Memory bandwidth limits these. The
 // last two read several micro-panels at once, since several streams are faster than one.
 void i8_4x8c2_simd128(const Strip& strip);
-void i8_3x8c2_simd128(const Strip& strip);
 void i8_2x16c2_simd128(const Strip& strip);
 void i8_1x32c2_simd128(const Strip& strip);
 

@@ -63,8 +63,11 @@ constexpr int kRowsMaxInL1 = 512;
 //   m_min, packed A    for fewer rows, packing A takes longer than it saves
 //   n_min, packed A    for fewer columns, packing A takes longer than it saves
 //   m_min, winograd    for fewer rows, the sums over A and B take longer than they save
-//   m_min, 8 bits      2, 3 and 4: MR. 5: relaxed dot products are slower for fewer rows. 24: for
-//                      fewer rows, it is faster to widen B in the kernel than as it is packed
+//   m_min, 8 bits      2: MR. 3: two rows at a time are slower. 5: relaxed dot products are slower
+//                      for fewer rows. 24: for fewer rows, it is faster to widen B in the kernel
+//                      than as it is packed
+//   n_min, n_max       8 bits: a tile of 8 or 16 columns wastes more of a narrower B than dot
+//                      products save
 //
 // XNNPACK's `loadsplat` kernels are for x86, where V8 and SpiderMonkey compile load-and-splat to
 // one instruction with a memory operand, 1.5 times as fast as splat. Its `splat` kernel is for ARM,
@@ -355,11 +358,7 @@ constexpr Kernel kKernels[] = {
     {.name = "i8_4x8c2__simd128",
      .compute = kI8, .mr = 4, .nr = 8, .kr = 2, .a = i8_panel_of_a(4), .b = kI8StorageLayout,
      .isa = kSimd128,
-     .m_min = 4, .run = i8_4x8c2_simd128},
-    {.name = "i8_3x8c2__simd128",
-     .compute = kI8, .mr = 3, .nr = 8, .kr = 2, .a = i8_panel_of_a(3), .b = kI8StorageLayout,
-     .isa = kSimd128,
-     .m_min = 3, .run = i8_3x8c2_simd128},
+     .m_min = 3, .run = i8_4x8c2_simd128},
     {.name = "i8_2x16c2__simd128",
      .compute = kI8, .mr = 2, .nr = 16, .kr = 2, .a = i8_panel_of_a(2), .b = kI8StorageLayout,
      .isa = kSimd128,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "base/transpose.h"
 #include "kernels/kernel.h"
@@ -13,7 +14,7 @@ namespace wgemm {
 namespace {
 
 // Bytes of contiguous lanes that are packed together, so that rows are read in runs.
-constexpr int64_t kBytesAtOnce = 32;
+constexpr int64_t kBytesAtOnce = 64;
 
 // Vectors of bytes: `count` times 255 and then zeros; the numbers from `number` on, with 255 for
 // those above 15.
@@ -99,6 +100,17 @@ struct Pairs {  // two int16, or two int8 if `narrow`
   void store(v128_t x, std::byte* to) const {
     if (narrow) return wasm_v128_store(to, wasm_i8x16_narrow_i16x8(x, x));
     wasm_v128_store(to, x);
+  }
+};
+// Pairs of int8 from contiguous lanes: a vector has a step of eight lanes.
+struct BytePairs {
+  static constexpr int64_t kRun = 16, kKr = 2;
+  static v128_t load(const Reader& r, const int8_t* from) { return r.sixteen(from); }
+  static void interleave(v128_t (&x)[4]) {
+    const v128_t even = x[0], odd = x[1];
+    x[0] = wasm_i8x16_shuffle(even, odd, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    x[1] =
+        wasm_i8x16_shuffle(even, odd, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
   }
 };
 struct Quads {  // four bytes
@@ -193,7 +205,7 @@ void pack_deep(const Reader& r, Form form, const PanelLayout& layout, std::byte*
 // Packs contiguous lanes (lane_stride 1) into panels of four or eight: kRun lanes by a step of k at
 // a time.
 template <typename Form>
-void pack_wide(const Reader& r, Form form, const PanelLayout& layout, std::byte* panels) {
+void pack_wide(const Reader& r, const PanelLayout& layout, std::byte* panels) {
   constexpr int64_t kRun = Form::kRun, kKr = Form::kKr;
   const PackSource& s = r.source;
   const int64_t width = layout.width, step_bytes = width * kKr * layout.element_bytes,
@@ -226,9 +238,17 @@ void pack_wide(const Reader& r, Form form, const PanelLayout& layout, std::byte*
 #pragma clang loop unroll(full)
           for (int64_t i = 0; i < kKr; ++i) x[i] = Form::load(r, line + i * stride);
           Form::interleave(x);
+          if (std::is_same_v<Form, BytePairs>) {
+            wasm_v128_store(to, x[0]);
+            if (count > 8) wasm_v128_store(to + panel, x[1]);
+            continue;
+          }
           if (width == 8) {
-            form.store(x[0], x[1], to);
-            if (kRun > 8 && count > 8) form.store(x[2], x[3], to + panel);
+            wasm_v128_store(to, x[0]);
+            wasm_v128_store(to + 16, x[1]);
+            if (kRun == 8 || count <= 8) continue;
+            wasm_v128_store(to + panel, x[2]);
+            wasm_v128_store(to + panel + 16, x[3]);
             continue;
           }
           wasm_v128_store(to, x[0]);
@@ -267,15 +287,12 @@ void pack_rows(const Reader& r, const PanelLayout& layout, std::byte* panels) {
 }
 
 template <typename Form>
-void pack_form(const Reader& r, Form form, const PanelLayout& layout, std::byte* panels) {
-  const PackSource& s = r.source;
-  const bool wide =
-      s.lane_stride == 1 && s.depth_stride != 1 &&
-      (layout.width == 8 || (layout.width == 4 && layout.element_bytes * layout.kr == 4));
+void pack_form(const Reader& r, Form form, bool wide, const PanelLayout& layout,
+               std::byte* panels) {
   if (layout.width == 1) {
     pack_rows<Form>(r, layout, panels);
   } else if (wide) {
-    pack_wide(r, form, layout, panels);
+    pack_wide<Form>(r, layout, panels);
   } else {
     pack_deep(r, form, layout, panels);
   }
@@ -328,9 +345,13 @@ void pack_form(const Reader& r, Form form, const PanelLayout& layout, std::byte*
 void pack_8bit(const PackSource& source, const PanelLayout& layout, void* panels) {
   const Reader r{source};
   auto* const to = static_cast<std::byte*>(panels);
+  const bool narrow = layout.element_bytes == 1, wide = source.lane_stride == 1 &&
+                                                        source.depth_stride != 1 &&
+                                                        (layout.width == 8 || layout.width == 4);
   // Rows of bytes are quads that are not padded.
-  if (layout.element_bytes == 1 && layout.kr != 2) return pack_form(r, Quads{}, layout, to);
-  pack_form(r, Pairs{layout.element_bytes == 1}, layout, to);
+  if (narrow && layout.kr != 2) return pack_form(r, Quads{}, wide, layout, to);
+  if (narrow && wide) return pack_wide<BytePairs>(r, layout, to);
+  pack_form(r, Pairs{narrow}, wide, layout, to);
 }
 
 void widen_panels(const std::byte* source, size_t source_stride, int64_t count, int64_t depth,

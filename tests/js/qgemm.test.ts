@@ -647,8 +647,7 @@ describe('explain', () => {
       expect(ranges).toEqual([
         ['i8_1x32c2__simd128', 1, 1],
         ['i8_2x16c2__simd128', 2, 2],
-        ['i8_3x8c2__simd128', 3, 3],
-        ['i8_4x8c2__simd128', 4, 23],
+        ['i8_4x8c2__simd128', 3, 23],
         ['i8_i16_4x8c2__simd128', 24, 40],
       ]);
     },

@@ -546,7 +546,7 @@ TEST(QGemmExplain, ReportsThePlan) {
   };
   const Expected all[] = {
       {1, "i8_1x32c2__simd128", 1, 32, true},      {2, "i8_2x16c2__simd128", 2, 16, true},
-      {3, "i8_3x8c2__simd128", 3, 8, true},        {4, "i8_4x8c2__simd128", 4, 8, true},
+      {3, "i8_4x8c2__simd128", 4, 8, true},        {4, "i8_4x8c2__simd128", 4, 8, true},
       {23, "i8_4x8c2__simd128", 4, 8, true},       {24, "i8_i16_4x8c2__simd128", 4, 8, false},
       {1000, "i8_i16_4x8c2__simd128", 4, 8, false}};
   std::vector<uint8_t> b(30 * 20);

@@ -2,8 +2,9 @@
 // its int32 accumulators in registers. Each step takes kDepth steps of k: four bytes of every row
 // of A, splat, and two vectors of every micro-panel of B, columns 0 to 3 and columns 4 to 7.
 //
-// A: one micro-panel, [step][MR][4 bytes]. B: kStepBytes per step, `b_stride` bytes from panel to
-// panel. The template parameter Ops, made once per tile, has
+// A: one micro-panel, [step][kPanelRows][4 bytes], of which the tile uses MR rows. B: kStepBytes
+// per step, `b_stride` bytes from panel to panel. The template parameter Ops, made once per tile,
+// has
 //   kDepth          steps of k that multiply_add takes at once: 2 of int16, or 4 of int8
 //   kStepBytes      bytes of a micro-panel of B per step
 //   load(b)         a step of a micro-panel, in the kernel's element type
@@ -21,7 +22,7 @@ struct I8Step {
 };
 inline constexpr size_t kI8PanelWidth = 8;
 
-template <typename Ops, size_t MR, size_t NP>
+template <typename Ops, size_t MR, size_t NP, size_t kPanelRows = MR>
 void i8_tile(const Strip& s, const std::byte* b_panel, TileColumns t) {
   constexpr auto panels = std::make_index_sequence<NP>{};
   const Ops ops;
@@ -41,7 +42,7 @@ void i8_tile(const Strip& s, const std::byte* b_panel, TileColumns t) {
           acc[i][2 * p + 1] = ops.multiply_add(acc[i][2 * p + 1], a_k, b_k.high);
         });
       });
-      a += 4 * MR;
+      a += 4 * kPanelRows;
     } while (--steps != 0);
   });
 }
@@ -57,11 +58,11 @@ void i8_strip(const Strip& s) {
 }
 
 // A whole strip by single micro-panels, with the tile inlined, which makes less code.
-template <typename Ops, size_t MR>
+template <typename Ops, size_t MR, size_t kPanelRows = MR>
 void i8_strip_of_single_panels(const Strip& s) {
   single_panels<kI8PanelWidth, Ops::kStepBytes / kI8PanelWidth>(
       s, static_cast<const std::byte*>(s.b), 0,
-      [&](const std::byte* panel, TileColumns t) { i8_tile<Ops, MR, 1>(s, panel, t); });
+      [&](const std::byte* panel, TileColumns t) { i8_tile<Ops, MR, 1, kPanelRows>(s, panel, t); });
 }
 
 }  // namespace wgemm
