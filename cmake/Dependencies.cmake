@@ -73,16 +73,12 @@ _wgemm_locate(XNNPACK_SOURCE_DIR "${_wgemm_cache}/xnnpack-4ea82e5"
 _wgemm_locate(PTHREADPOOL_SOURCE_DIR "${_wgemm_cache}/pthreadpool-560c60d"
   https://github.com/Maratyszcza/pthreadpool 560c60d342a76076f0557a3946924c6478470044)
 
-set(_wgemm_kernels)
-foreach(_b loadsplat splat)
-  list(APPEND _wgemm_kernels
-    f32-gemm/gen/f32-gemm-4x8-wasmsimd-${_b}.c
-    f32-gemminc/gen/f32-gemminc-4x8-minmax-wasmsimd-arm-${_b}.c)
-endforeach()
-if(WGEMM_RELAXED)
-  list(APPEND _wgemm_kernels f32-gemm/gen/f32-gemm-4x8-wasmrelaxedsimd-fma-loadsplat.c)
-endif()
+set(_wgemm_kernels
+  f32-gemm/gen/f32-gemm-4x8-wasmsimd-splat.c
+  f32-gemminc/gen/f32-gemminc-4x8-minmax-wasmsimd-arm-splat.c)
 list(TRANSFORM _wgemm_kernels PREPEND "${XNNPACK_SOURCE_DIR}/src/")
+# It includes the source of the other kernels.
+list(APPEND _wgemm_kernels "${PROJECT_SOURCE_DIR}/src/kernels/f32_xnnpack_tiles.c")
 
 # Objects, so that libwgemm.a is the only library to install.
 add_library(wgemm_xnnpack OBJECT ${_wgemm_kernels})
@@ -91,13 +87,15 @@ target_link_libraries(wgemm_xnnpack PUBLIC wgemm_simd)
 # xnnpack.h includes pthreadpool.h, but XNNPACK's kernels do not use it.
 target_include_directories(wgemm_xnnpack SYSTEM PUBLIC
   "${XNNPACK_SOURCE_DIR}/include" "${XNNPACK_SOURCE_DIR}/src" "${PTHREADPOOL_SOURCE_DIR}/include")
+target_include_directories(wgemm_xnnpack PRIVATE "${PROJECT_SOURCE_DIR}/src")
 target_compile_options(wgemm_xnnpack PRIVATE
   -w # not our code
   -ffp-contract=off # the kernels' results do not depend on the compiler
   $<$<NOT:$<CONFIG:Debug>>:-O3>
   # SLP vectorization would undo the kernels' own choice of vectors.
   $<$<C_COMPILER_ID:Clang,AppleClang>:-fno-slp-vectorize>)
-target_compile_definitions(wgemm_xnnpack PRIVATE $<$<NOT:$<CONFIG:Debug>>:NDEBUG>)
+target_compile_definitions(wgemm_xnnpack PRIVATE
+  $<$<NOT:$<CONFIG:Debug>>:NDEBUG> WGEMM_RELAXED=$<BOOL:${WGEMM_RELAXED}>)
 
 # --- pthreadpool ----------------------------------------------------------------------------------
 

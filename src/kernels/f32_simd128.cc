@@ -67,7 +67,7 @@ void f32_f16_2x8_relaxed_finite(const Strip& s) {
 void f32_bf16_4x8_relaxed(const Strip& s) {
   strip_of<F32<Fused<float>, BFloat16>, Tile<1, 4>, Tile<2, 2>, Tile<4, 1>>(s);
 }
-void f32_4x8_relaxed_dot(const Strip& s) { dot<F32<Fused<float>>, f32_4x8_simd128_colmajor>(s); }
+void f32_4x8_relaxed_dot(const Strip& s) { dot<F32<Fused<float>>, f32_4x8_simd128_colmajor, 2>(s); }
 void f32_f16_gemv_1x8_relaxed_dot(const Strip& s) {
   dot<F32<Fused<float>, Float16>, f32_f16_gemv_1x8_simd128_colmajor>(s);
 }
@@ -79,7 +79,9 @@ void f32_bf16_gemv_1x8_relaxed_axpy(const Strip& s) {
   axpy<F32<Fused<float>, BFloat16>, f32_bf16_4x8_relaxed>(s);
 }
 #else
-void f32_4x8_simd128_dot(const Strip& s) { dot<F32<Unfused<float>>, f32_4x8_simd128_colmajor>(s); }
+void f32_4x8_simd128_dot(const Strip& s) {
+  dot<F32<Unfused<float>>, f32_4x8_simd128_colmajor, 2>(s);
+}
 void f32_f16_gemv_1x8_simd128_dot(const Strip& s) {
   dot<F32<Unfused<float>, Float16>, f32_f16_gemv_1x8_simd128_colmajor>(s);
 }

@@ -1,4 +1,4 @@
-// The only file that includes XNNPACK.
+// XNNPACK is included here and in f32_xnnpack_tiles.c only.
 //
 // The first block of K takes linear kernels, since kernels with `minmax` in their name end in a
 // clamp that turns NaN into -infinity. Later blocks take `gemminc` kernels, which add to earlier
@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "kernels/f32_simd128.h"
+#include "kernels/f32_xnnpack_tiles.h"
 #include "xnnpack/gemm.h"
 
 namespace wgemm {
@@ -57,11 +58,24 @@ void run(const Strip& s, Start start, Resume resume) {
   }
 }
 
+// One strip, which starts from 0 and has as many rows as `tile`.
+void run_tile(const Strip& s, void (*tile)(const wgemm_xnnpack_strip*)) {
+  const wgemm_xnnpack_strip strip{.cols = s.cols,
+                                  .k = s.k,
+                                  .a = static_cast<const float*>(s.a),
+                                  .a_stride = s.a_stride,
+                                  .b = static_cast<const float*>(s.b) - kWidth,
+                                  .b_stride = s.b_stride,
+                                  .c = static_cast<float*>(s.c),
+                                  .c_stride = s.c_stride};
+  tile(&strip);
+}
+
 }  // namespace
 
-void f32_4x8_simd128_xnnpack_loadsplat(const Strip& strip) {
-  run<4>(strip, xnn_f32_gemm_ukernel_4x8__wasmsimd_loadsplat,
-         xnn_f32_gemminc_minmax_ukernel_4x8__wasmsimd_arm_loadsplat);
+void f32_4x8_simd128_xnnpack_loadsplat(const Strip& s) {
+  if (s.accumulate || s.rows < 3) return f32_4x8_simd128(s);
+  run_tile(s, s.rows == 3 ? wgemm_xnnpack_3x8_simd128 : wgemm_xnnpack_4x8_simd128);
 }
 void f32_4x8_simd128_xnnpack_splat(const Strip& strip) {
   run<4>(strip, xnn_f32_gemm_ukernel_4x8__wasmsimd_splat,
@@ -69,18 +83,11 @@ void f32_4x8_simd128_xnnpack_splat(const Strip& strip) {
 }
 
 #if WGEMM_RELAXED
-namespace {
-
 // XNNPACK's relaxed gemminc kernels clamp by relaxed min and max, whose results for NaN depend on
 // the engine. So f32_6x8_relaxed() adds to earlier sums.
-void run_relaxed(const Strip& s, Start start) {
-  s.accumulate ? f32_6x8_relaxed(s) : begin(s, start);
-}
-
-}  // namespace
-
-void f32_4x8_relaxed_xnnpack_loadsplat(const Strip& strip) {
-  run_relaxed(strip, xnn_f32_gemm_ukernel_4x8__wasmrelaxedsimd_fma_loadsplat);
+void f32_6x8_relaxed_xnnpack_loadsplat(const Strip& s) {
+  if (s.accumulate || (s.rows != 3 && s.rows != 6)) return f32_6x8_relaxed(s);
+  run_tile(s, s.rows == 3 ? wgemm_xnnpack_3x8_relaxed : wgemm_xnnpack_6x8_relaxed);
 }
 #endif
 

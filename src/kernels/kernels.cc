@@ -130,14 +130,14 @@ constexpr Kernel kKernels[] = {
      .compute = kF32, .mr = 4, .nr = 16, .a = panel_of<float>(4), .b = kF32PanelOfB,
      .isa = kRelaxed, .processor = kArm, .strict = false,
      .m_min = 3, .n_min = 16, .run = f32_4x16_relaxed_packed_a},
+    {.name = "f32_6x8__relaxed_xnnpack_loadsplat",
+     .compute = kF32, .mr = 6, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
+     .isa = kRelaxed, .processor = kX86, .strict = false,
+     .m_min = 3, .run = f32_6x8_relaxed_xnnpack_loadsplat},
     {.name = "f32_6x8__relaxed",
      .compute = kF32, .mr = 6, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
      .isa = kRelaxed, .strict = false,
      .run = f32_6x8_relaxed},
-    {.name = "f32_4x8__relaxed_xnnpack_loadsplat",
-     .compute = kF32, .mr = 4, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
-     .isa = kRelaxed, .processor = kX86, .strict = false,
-     .m_min = 2, .run = f32_4x8_relaxed_xnnpack_loadsplat},
     {.name = "f64_gemv_1x8__relaxed_axpy",
      .compute = kF64, .mr = 1, .nr = 8, .a = kRowsOf<double>, .b = panel_of<double>(8),
      .b_layout = kRowMajor, .isa = kRelaxed, .strict = false, .axpy = true,
@@ -249,18 +249,17 @@ constexpr Kernel kKernels[] = {
      .compute = kF32, .mr = 4, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
      .isa = kSimd128, .processor = kArm,
      .m_min = 3, .run = f32_4x8_simd128_xnnpack_splat},
+#if !WGEMM_RELAXED || !defined(__wasm__)
+    // The relaxed module leaves it out: it would serve strict results of 3 to 5 rows only.
+    {.name = "f32_4x8__simd128_xnnpack_loadsplat",
+     .compute = kF32, .mr = 4, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
+     .isa = kSimd128, .processor = kX86,
+     .m_min = 3, .run = f32_4x8_simd128_xnnpack_loadsplat},
+#endif
     {.name = "f32_4x8__simd128",
      .compute = kF32, .mr = 4, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
      .isa = kSimd128,
      .run = f32_4x8_simd128},
-#if !WGEMM_RELAXED || !defined(__wasm__)
-    // The relaxed module leaves it out: it could only serve strict results there, and the planner
-    // takes the rows above first.
-    {.name = "f32_4x8__simd128_xnnpack_loadsplat",
-     .compute = kF32, .mr = 4, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
-     .isa = kSimd128, .processor = kX86,
-     .m_min = 2, .run = f32_4x8_simd128_xnnpack_loadsplat},
-#endif
     {.name = "f32_4x8__portable",
      .compute = kF32, .mr = 4, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
      .isa = kPortable,

@@ -309,7 +309,7 @@ bool is_dot_or_axpy(const Kernel& kernel) {
 
 std::string xnnpack_variant(KernelFunction run) {
 #if WGEMM_RELAXED
-  if (run == f32_4x8_relaxed_xnnpack_loadsplat) return "_xnnpack_loadsplat";
+  if (run == f32_6x8_relaxed_xnnpack_loadsplat) return "_xnnpack_loadsplat";
 #endif
   if (run == f32_4x8_simd128_xnnpack_splat) return "_xnnpack_splat";
   return run == f32_4x8_simd128_xnnpack_loadsplat ? "_xnnpack_loadsplat" : "";

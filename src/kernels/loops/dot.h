@@ -1,6 +1,6 @@
 // Regime: GEMV and skinny GEMM with unpacked column-major B, if the sums may be in any order. The
-// loop multiplies a row of A by four columns of B at once: the fused dot (dotxf) of BLIS, Van Zee
-// and van de Geijn, "BLIS: A Framework for Rapidly Instantiating BLAS Functionality", 2015.
+// loop multiplies one or two rows of A by four columns of B at once: the fused dot (dotxf) of BLIS,
+// Van Zee and van de Geijn, "BLIS: A Framework for Rapidly Instantiating BLAS Functionality", 2015.
 //
 // The columns of the strip are cut into four runs, and the loop takes one column of each run at a
 // time. A run is one stream: its columns are contiguous in memory, so the hardware prefetcher
@@ -26,63 +26,83 @@ struct FirstSteps {
   alignas(16) std::byte masks[Ops::kVectors * sizeof(v128_t)] = {};
 };
 
-// The dot products of a row of A and of columns `col`, `col + stream_cols`, ... `first` leaves a
-// multiple of kDepth steps of k, so that the loop has whole vectors.
-template <typename Ops>
+// The dot products of `rows` rows of A, from `row` on, and of columns `col`, `col + stream_cols`,
+// ... Two rows share the loads of B. Then each product has one accumulator; else it has two.
+// `first` leaves a multiple of kDepth steps of k, so that the loop has whole vectors.
+template <size_t rows, typename Ops>
 [[gnu::always_inline]] inline void dot_tile(const Ops& ops, const Strip& s, size_t row, size_t col,
                                             size_t stream_cols, const FirstSteps<Ops>& first,
                                             v128_t ones) {
   using Acc = typename Ops::Acc;
-  constexpr size_t kVectors = Ops::kVectors, kDepth = kVectors * Ops::kLanes;
+  constexpr size_t kVectors = Ops::kVectors, kDepth = kVectors * Ops::kLanes,
+                   kSums = kVectors / rows;
+  constexpr auto all_rows = std::make_index_sequence<rows>{};
   constexpr auto columns = std::make_index_sequence<kDotColumns>{};
   constexpr auto vectors = std::make_index_sequence<kVectors>{};
-  const auto* a = static_cast<const std::byte*>(s.a) + row * s.a_stride;
-  const auto* b_first = static_cast<const std::byte*>(s.b) + col * s.b_stride;
-  const std::byte* b[kDotColumns];
-  v128_t acc[kDotColumns][kVectors], a_k[kVectors], b_k[kVectors];
-  unroll(vectors, [&](auto v) {
-    a_k[v] = wasm_v128_and(wasm_v128_load(a + v * sizeof(v128_t)),
-                           wasm_v128_load(first.masks + v * sizeof(v128_t)));
+  const std::byte *a[rows], *b[kDotColumns];
+  v128_t acc[rows][kDotColumns][kSums], a_k[rows][kVectors], b_k[kVectors];
+  unroll(all_rows, [&](auto i) {
+    a[i] = static_cast<const std::byte*>(s.a) + (row + i) * s.a_stride;
+    unroll(vectors, [&](auto v) {
+      a_k[i][v] = wasm_v128_and(wasm_v128_load(a[i] + v * sizeof(v128_t)),
+                                wasm_v128_load(first.masks + v * sizeof(v128_t)));
+    });
+    a[i] += first.count * sizeof(Acc);
   });
-  a += first.count * sizeof(Acc);
+  const auto* b_first = static_cast<const std::byte*>(s.b) + col * s.b_stride;
   unroll(columns, [&](auto j) {
     ops.load(b_first, b_k);
     unroll(vectors, [&](auto v) {
-      acc[j][v] = Ops::multiply_add(
-          wasm_i32x4_const(0, 0, 0, 0), a_k[v],
-          wasm_v128_and(b_k[v], wasm_v128_load(first.masks + v * sizeof(v128_t))));
+      const v128_t b_v = wasm_v128_and(b_k[v], wasm_v128_load(first.masks + v * sizeof(v128_t)));
+      unroll(all_rows, [&](auto i) {
+        v128_t& sum = acc[i][j][v % kSums];
+        sum = Ops::multiply_add(v < kSums ? wasm_i32x4_const(0, 0, 0, 0) : sum, a_k[i][v], b_v);
+      });
     });
     b[j] = b_first + first.count * Ops::kColumn;
     b_first += stream_cols * s.b_stride;
   });
   for (size_t k = s.k - first.count; k != 0; k -= kDepth) {
-    unroll(vectors, [&](auto v) { a_k[v] = wasm_v128_load(a + v * sizeof(v128_t)); });
-    a += sizeof(a_k);
+    unroll(all_rows, [&](auto i) {
+      unroll(vectors, [&](auto v) { a_k[i][v] = wasm_v128_load(a[i] + v * sizeof(v128_t)); });
+      a[i] += sizeof(a_k[i]);
+    });
     unroll(columns, [&](auto j) {
       ops.load(b[j], b_k);
       b[j] += kDepth * Ops::kColumn;
-      unroll(vectors, [&](auto v) { acc[j][v] = Ops::multiply_add(acc[j][v], a_k[v], b_k[v]); });
+      unroll(vectors, [&](auto v) {
+        unroll(all_rows, [&](auto i) {
+          v128_t& sum = acc[i][j][v % kSums];
+          sum = Ops::multiply_add(sum, a_k[i][v], b_k[v]);
+        });
+      });
     });
   }
-  auto* const c = reinterpret_cast<Acc*>(static_cast<std::byte*>(s.c) + row * s.c_stride) + col;
-  v128_t x[kDotColumns], sum = wasm_i32x4_const(0, 0, 0, 0);
-  alignas(16) Acc sums[kDotColumns];
-  unroll(columns, [&](auto j) { x[j] = Ops::multiply_add(acc[j][0], ones, acc[j][1]); });
-  transpose(x);
-  if (s.accumulate) {
-    unroll(columns, [&](auto j) { sums[j] = c[j * stream_cols]; });
-    sum = wasm_v128_load(sums);
-  }
-  unroll(columns, [&](auto j) { sum = Ops::multiply_add(sum, ones, x[j]); });
-  wasm_v128_store(sums, sum);
-  unroll(columns, [&](auto j) { c[j * stream_cols] = sums[j]; });
+  auto* c = reinterpret_cast<Acc*>(static_cast<std::byte*>(s.c) + row * s.c_stride) + col;
+  unroll(all_rows, [&](auto i) {
+    v128_t x[kDotColumns], sum = wasm_i32x4_const(0, 0, 0, 0);
+    alignas(16) Acc sums[kDotColumns];
+    unroll(columns, [&](auto j) {
+      x[j] = acc[i][j][0];
+      if constexpr (kSums == 2) x[j] = Ops::multiply_add(x[j], ones, acc[i][j][1]);
+    });
+    transpose(x);
+    if (s.accumulate) {
+      unroll(columns, [&](auto j) { sums[j] = c[j * stream_cols]; });
+      sum = wasm_v128_load(sums);
+    }
+    unroll(columns, [&](auto j) { sum = Ops::multiply_add(sum, ones, x[j]); });
+    wasm_v128_store(sums, sum);
+    unroll(columns, [&](auto j) { c[j * stream_cols] = sums[j]; });
+    c = reinterpret_cast<Acc*>(reinterpret_cast<std::byte*>(c) + s.c_stride);
+  });
 }
 
-// The whole strip. `rest` computes products with a small K, since adding up lanes would take longer
-// than their dot products, and the last columns, fewer than four. However threads share the work,
-// these are the same columns. If B is read from memory, streams have an odd number of columns, for
-// the reason that axpy.h gives for rows.
-template <typename Ops, KernelFunction rest>
+// The whole strip, `rows` rows at a time. `rest` computes products with a small K, since adding up
+// lanes would take longer than their dot products, and the last columns, fewer than four. However
+// threads share the work, these are the same columns. If B is read from memory, streams have an odd
+// number of columns, for the reason that axpy.h gives for rows.
+template <typename Ops, KernelFunction rest, size_t rows = 1>
 void dot(const Strip& s) {
   using Acc = typename Ops::Acc;
   constexpr size_t kDepth = Ops::kVectors * Ops::kLanes;
@@ -97,8 +117,13 @@ void dot(const Strip& s) {
   }
   FirstSteps<Ops> first{.count = (s.k - 1) % kDepth + 1};
   std::memset(first.masks, 0xff, first.count * sizeof(Acc));
-  for (size_t i = 0; i < stream_cols * s.rows; ++i) {
-    dot_tile(ops, s, i % s.rows, i / s.rows, stream_cols, first, ones);
+  for (size_t col = 0; col < stream_cols; ++col) {
+    size_t row = 0;
+    if constexpr (rows > 1) {
+      for (; s.rows - row >= rows; row += rows)
+        dot_tile<rows>(ops, s, row, col, stream_cols, first, ones);
+    }
+    for (; row < s.rows; ++row) dot_tile<1>(ops, s, row, col, stream_cols, first, ones);
   }
   const size_t cols = stream_cols * kDotColumns;
   if (cols == s.cols) return;
@@ -106,7 +131,7 @@ void dot(const Strip& s) {
   left.cols -= cols;
   left.b = static_cast<const std::byte*>(s.b) + cols * s.b_stride;
   left.c = static_cast<Acc*>(s.c) + cols;
-  (left.cols >= kDotColumns ? dot<Ops, rest> : rest)(left);
+  (left.cols >= kDotColumns ? dot<Ops, rest, rows> : rest)(left);
 }
 
 }  // namespace wgemm

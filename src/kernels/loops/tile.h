@@ -23,18 +23,22 @@ struct TileColumns {
   size_t panel_stride_cols = 0;  // columns from one micro-panel of a tile to its next one
 };
 
-// Copies rows of `bytes` bytes, a multiple of 4, between C and the edge buffer. They are few, and a
-// call of memcpy per row would take longer. Strides are in bytes. The function takes numbers
-// only and is not inlined, so that a whole tile never goes through memory.
+// Copies rows of `bytes` bytes, a multiple of 4, between C and the edge buffer; strides in bytes.
+// It takes numbers only and is not inlined, so that a whole tile never goes through memory.
+// memcpy() would be a call per row: with it, 2000x6x16 took 1.8 times as long.
 [[gnu::noinline]] inline void copy_edge(const std::byte* from, size_t from_stride, std::byte* to,
                                         size_t to_stride, size_t rows, size_t bytes) {
 #pragma clang loop unroll(disable)
-  for (size_t i = 0; i < rows; ++i, from += from_stride, to += to_stride) {
+  for (; rows != 0; --rows, from += from_stride, to += to_stride) {
     size_t at = 0;
 #pragma clang loop unroll(disable)
-    for (; at + 16 <= bytes; at += 16) wasm_v128_store(to + at, wasm_v128_load(from + at));
-#pragma clang loop vectorize(disable) unroll(disable)
-    for (; at < bytes; at += 4) std::memcpy(to + at, from + at, 4);
+    for (; bytes - at >= sizeof(v128_t); at += sizeof(v128_t))
+      wasm_v128_store(to + at, wasm_v128_load(from + at));
+    if ((bytes & 8) != 0) {
+      std::memcpy(to + at, from + at, 8);
+      at += 8;
+    }
+    if ((bytes & 4) != 0) std::memcpy(to + at, from + at, 4);
   }
 }
 
