@@ -27,7 +27,7 @@ struct LoadVector {
   v128_t operator()(const From* from) const { return wasm_v128_load(from); }
 };
 template <typename Half>
-  requires kIsHalf<Half>
+requires kIsHalf<Half>
 struct LoadVector<Half, float> {
   HalfSimd<Half> simd;
   v128_t operator()(const Half* from) const { return simd.widen(wasm_i32x4_load16x4(from)); }
@@ -35,8 +35,8 @@ struct LoadVector<Half, float> {
 
 // Whether there is a transpose() for this pair of types.
 template <typename From, typename To>
-inline constexpr bool kHasSquares =
-    sizeof(To) >= 4 && (sizeof(From) == sizeof(To) || kIsHalf<From>);
+inline constexpr bool kHasSquares = sizeof(To) >= 4 &&
+                                    (sizeof(From) == sizeof(To) || kIsHalf<From>);
 
 // Elements on a side of the square that transpose() takes: lanes of a vector.
 template <typename To>
@@ -95,8 +95,7 @@ struct Step {
   void operator()(const From* from, To* to) const { convert_run(from, to, Width); }
 };
 template <int Width, typename T>
-  requires(Width * sizeof(T) % 16 == 0)
-struct Step<Width, T, T> {
+requires(Width * sizeof(T) % 16 == 0) struct Step<Width, T, T> {
   void operator()(const T* from, T* to) const {
     constexpr int kLanes = 16 / sizeof(T);
 #pragma clang loop unroll(full)
@@ -104,10 +103,27 @@ struct Step<Width, T, T> {
   }
 };
 
+// Copies `steps` steps of a micro-panel, `vectors` vectors each, and clears what follows the first
+// `bytes` bytes of a step. It reads whole vectors.
+[[gnu::noinline]] void copy_part_of_panel(const std::byte* from, size_t from_stride, std::byte* to,
+                                          size_t vectors, size_t bytes, int64_t steps) {
+  constexpr size_t kVector = sizeof(v128_t), kVectorsMax = 8;
+  alignas(16) std::byte mask[kVectorsMax * kVector] = {};
+  std::memset(mask, 0xff, bytes);
+#pragma clang loop unroll(disable)
+  for (; steps != 0; --steps, from += from_stride) {
+#pragma clang loop unroll(disable)
+    for (size_t v = 0; v < vectors * kVector; v += kVector, to += kVector)
+      wasm_v128_store(to, wasm_v128_and(wasm_v128_load(from + v), wasm_v128_load(mask + v)));
+  }
+}
+
 // Packs contiguous lanes (lane_stride 1) by copying whole steps of k. Width is the panel's, known
-// at compile time. Fills the panels in which every lane has elements, and returns their number.
+// at compile time. Fills the panels in which every lane has elements, and returns their number. Of
+// the last panel, it may fill the first `part_steps` steps.
 template <int Width, typename From, typename To>
-int64_t interleave(const PackSource& s, const From* from, const PanelLayout& layout, To* to) {
+int64_t interleave(const PackSource& s, const From* from, const PanelLayout& layout, To* to,
+                   int64_t* part_steps) {
   const auto panel = static_cast<int64_t>(panel_bytes(layout, s.depth) / sizeof(To));
   const int64_t full = s.lanes / Width;
   const Step<Width, From, To> step;
@@ -117,6 +133,18 @@ int64_t interleave(const PackSource& s, const From* from, const PanelLayout& lay
       const From* source = from + d0 * s.depth_stride + p * Width;
       To* out = to + p * panel + layout.header + d0 * Width;
       for (int64_t d = d0; d < d_end; ++d, source += row_stride, out += Width) step(source, out);
+    }
+  }
+  if constexpr (std::is_same_v<From, To> && Width * sizeof(To) % sizeof(v128_t) == 0) {
+    // Whole vectors reach into the next steps, except those of the last steps.
+    const int64_t lanes = s.lanes - full * Width, missing = Width - lanes;
+    if (lanes > 0 && s.depth_stride > 0) {
+      *part_steps = std::max<int64_t>(s.depth - (missing + s.depth_stride - 1) / s.depth_stride, 0);
+      copy_part_of_panel(reinterpret_cast<const std::byte*>(from + full * Width),
+                         static_cast<size_t>(s.depth_stride) * sizeof(To),
+                         reinterpret_cast<std::byte*>(to + full * panel + layout.header),
+                         Width * sizeof(To) / sizeof(v128_t),
+                         static_cast<size_t>(lanes) * sizeof(To), *part_steps);
     }
   }
   return full;
@@ -153,24 +181,28 @@ int64_t transpose_panels(const PackSource& s, const From* from, const PanelLayou
   }
 }
 
-// Packs with any strides into any layout, from panel `first_panel` on.
+// Packs with any strides into any layout, from panel `first_panel` on, and there from step
+// `first_step` on, which must be 0 if there are several panels or if kr is not 1.
 template <typename From, typename To>
 void gather(const PackSource& s, const From* from, const PanelLayout& layout, int64_t first_panel,
-            To* to) {
+            int64_t first_step, To* to) {
   const auto panel = static_cast<int64_t>(panel_bytes(layout, s.depth) / sizeof(To));
   const int64_t width = layout.width, kr = layout.kr;
   for (int64_t lane0 = first_panel * width; lane0 < s.lanes; lane0 += width) {
     To* out = to + lane0 / width * panel + layout.header;
     const int64_t lanes = std::min(width, s.lanes - lane0);
-    if (lanes < width || s.depth % kr != 0) std::fill(out, out + panel - layout.header, To{0});
-    for (int64_t d0 = 0; d0 < s.depth; d0 += kTile) {
-      const int64_t d_end = std::min(d0 + kTile, s.depth);
-      for (int64_t lane = 0; lane < lanes; ++lane) {
-        const From* source = from + (lane0 + lane) * s.lane_stride;
-        for (int64_t d = d0; d < d_end; ++d) {
-          out[d / kr * kr * width + lane * kr + d % kr] = convert<To>(source[d * s.depth_stride]);
-        }
-      }
+    if (lanes < width || s.depth % kr != 0)
+      std::fill(out + first_step * width, out + panel - layout.header, To{0});
+    out += first_step * width;
+    int64_t left = kr;  // steps of the group of kr steps
+    for (int64_t d = first_step; d < s.depth; ++d, ++out) {
+      const From* source = from + lane0 * s.lane_stride + d * s.depth_stride;
+#pragma clang loop unroll(disable)
+      for (int64_t lane = 0; lane < lanes; ++lane)
+        out[lane * kr] = convert<To>(source[lane * s.lane_stride]);
+      if (--left != 0) continue;
+      left = kr;
+      out += kr * (width - 1);
     }
   }
 }
@@ -184,15 +216,15 @@ void pack_typed(const PackSource& s, const PanelLayout& layout, void* panels) {
   const int64_t count = (s.lanes + layout.width - 1) / layout.width;
   for (int64_t p = 0; p < count; ++p)
     std::fill_n(to + static_cast<size_t>(p) * panel, layout.header, To{0});
-  int64_t done = 0;  // panels
+  int64_t done = 0, part_steps = 0;  // panels, and steps of the next one
   if (layout.kr == 1 && s.lane_stride == 1) {
-    if (layout.width == 4) done = interleave<4>(s, from, layout, to);
-    if (layout.width == 8) done = interleave<8>(s, from, layout, to);
-    if (layout.width == 16) done = interleave<16>(s, from, layout, to);
+    if (layout.width == 4) done = interleave<4>(s, from, layout, to, &part_steps);
+    if (layout.width == 8) done = interleave<8>(s, from, layout, to, &part_steps);
+    if (layout.width == 16) done = interleave<16>(s, from, layout, to, &part_steps);
   } else if (layout.kr == 1 && s.depth_stride == 1) {
     if (layout.width % 4 == 0) done = transpose_panels(s, from, layout, to);
   }
-  gather(s, from, layout, done, to);
+  gather(s, from, layout, done, part_steps, to);
 }
 
 // Types that need no widening are copied as bits: one instance serves all types of the same size.
