@@ -22,6 +22,32 @@ struct F32 : Math, Plain<float, 2> {
 };
 template <typename Math>
 struct F32<Math, float> : Math, Plain<float, 2> {};
+template <typename Math>
+struct F32<Math, FiniteFloat16> : Math, Plain<float, 2> {
+  static constexpr size_t kColumn = sizeof(FiniteFloat16);
+  HalfSimd<FiniteFloat16> simd;
+  v128_t load_splat(const float* a) const {
+    return wasm_f32x4_mul(Plain::load_splat(a), simd.two_to_112);
+  }
+  void load(const std::byte* b, v128_t (&to)[2]) const {
+    simd.widen(reinterpret_cast<const FiniteFloat16*>(b), to);
+  }
+};
+
+// Whether all of A times 2^112 is finite. Then that product is exact.
+bool can_be_scaled(const Strip& s) {
+  v128_t most = wasm_f32x4_const_splat(0);
+  for (size_t i = 0; i < s.rows; ++i) {
+    const auto* row =
+        reinterpret_cast<const float*>(static_cast<const std::byte*>(s.a) + i * s.a_stride);
+    size_t k = 0;
+    for (; k + 4 <= s.k; k += 4)
+      most = wasm_f32x4_max(most, wasm_f32x4_abs(wasm_v128_load(row + k)));
+    for (; k < s.k; ++k)
+      most = wasm_f32x4_max(most, wasm_f32x4_abs(wasm_v128_load32_splat(row + k)));
+  }
+  return wasm_i32x4_all_true(wasm_f32x4_lt(most, wasm_f32x4_const_splat(65536)));
+}
 
 }  // namespace
 
@@ -33,6 +59,7 @@ void f32_f16_2x8_simd128(const Strip& s) {
   strip_of<F32<Unfused<float>, Float16>, Tile<1, 2>, Tile<2, 1>>(s);
 }
 void f32_f16_2x8_simd128_finite(const Strip& s) {
+  if (!can_be_scaled(s)) return f32_f16_2x8_simd128(s);
   strip_of<F32<Unfused<float>, FiniteFloat16>, Tile<1, 2>, Tile<2, 1>>(s);
 }
 void f32_bf16_4x8_simd128(const Strip& s) {
@@ -62,6 +89,7 @@ void f32_f16_2x8_relaxed(const Strip& s) {
   strip_of<F32<Fused<float>, Float16>, Tile<1, 2>, Tile<2, 1>>(s);
 }
 void f32_f16_2x8_relaxed_finite(const Strip& s) {
+  if (!can_be_scaled(s)) return f32_f16_2x8_relaxed(s);
   strip_of<F32<Fused<float>, FiniteFloat16>, Tile<1, 2>, Tile<2, 1>>(s);
 }
 void f32_bf16_4x8_relaxed(const Strip& s) {

@@ -34,7 +34,7 @@ void panels_tile(const Strip& s, const std::byte* b_panel, TileColumns t) {
         b[p] += step;
       });
       unroll(rows, [&](auto i) {
-        const v128_t a_k = Ops::load_splat(a.row[i]++);
+        const v128_t a_k = ops.load_splat(a.row[i]++);
         unroll(panels, [&](auto p) {
           unroll(std::make_index_sequence<kVectors>{}, [&](auto v) {
             v128_t& sum = acc[i][p * kVectors + v];
