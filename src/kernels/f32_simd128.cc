@@ -36,7 +36,7 @@ struct F32<Math, FiniteFloat16> : Math, Plain<float, 2> {
 
 // Whether all of A times 2^112 is finite. Then that product is exact.
 bool can_be_scaled(const Strip& s) {
-  v128_t most = wasm_f32x4_const_splat(0);
+  v128_t most = wasm_f32x4_splat(0);
   for (size_t i = 0; i < s.rows; ++i) {
     const auto* row =
         reinterpret_cast<const float*>(static_cast<const std::byte*>(s.a) + i * s.a_stride);
@@ -46,7 +46,7 @@ bool can_be_scaled(const Strip& s) {
     for (; k < s.k; ++k)
       most = wasm_f32x4_max(most, wasm_f32x4_abs(wasm_v128_load32_splat(row + k)));
   }
-  return wasm_i32x4_all_true(wasm_f32x4_lt(most, wasm_f32x4_const_splat(65536)));
+  return wasm_i32x4_all_true(wasm_f32x4_lt(most, wasm_f32x4_splat(65536)));
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ struct LoadVector {
   v128_t operator()(const From* from) const { return wasm_v128_load(from); }
 };
 template <typename Half>
-requires kIsHalf<Half>
+  requires kIsHalf<Half>
 struct LoadVector<Half, float> {
   HalfSimd<Half> simd;
   v128_t operator()(const Half* from) const { return simd.widen(wasm_i32x4_load16x4(from)); }
@@ -35,8 +35,8 @@ struct LoadVector<Half, float> {
 
 // Whether there is a transpose() for this pair of types.
 template <typename From, typename To>
-inline constexpr bool kHasSquares = sizeof(To) >= 4 &&
-                                    (sizeof(From) == sizeof(To) || kIsHalf<From>);
+inline constexpr bool kHasSquares =
+    sizeof(To) >= 4 && (sizeof(From) == sizeof(To) || kIsHalf<From>);
 
 // Elements on a side of the square that transpose() takes: lanes of a vector.
 template <typename To>
@@ -95,7 +95,8 @@ struct Step {
   void operator()(const From* from, To* to) const { convert_run(from, to, Width); }
 };
 template <int Width, typename T>
-requires(Width * sizeof(T) % 16 == 0) struct Step<Width, T, T> {
+  requires(Width * sizeof(T) % 16 == 0)
+struct Step<Width, T, T> {
   void operator()(const T* from, T* to) const {
     constexpr int kLanes = 16 / sizeof(T);
 #pragma clang loop unroll(full)

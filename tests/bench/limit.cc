@@ -86,7 +86,8 @@ EMSCRIPTEN_KEEPALIVE double limit_int8(int times) {
 }
 
 #if WGEMM_RELAXED
-// The steps of 8-bit kernels with relaxed dot products: of those for B of 7 bits, and of the others.
+// The steps of 8-bit kernels with relaxed dot products: of those for B of 7 bits, and of the
+// others.
 EMSCRIPTEN_KEEPALIVE double limit_dot_7bit(int times) {
   return run(times, [](v128_t acc, v128_t factor, v128_t ones) {
     return wasm_i32x4_add(

@@ -601,7 +601,7 @@ TEST(Explain, ReportsThePlan) {
                           : WGEMM_RELAXED ? "f32_6x8__relaxed_rowmajor"
                                           : "f32_4x8__simd128_rowmajor",
                     many = relaxed_arm     ? "f32_4x16__relaxed_packed_a"
-                           : !x86            ? "f32_4x8__simd128_xnnpack_splat"
+                           : !x86          ? "f32_4x8__simd128_xnnpack_splat"
                            : WGEMM_RELAXED ? "f32_6x8__relaxed_xnnpack_loadsplat"
                                            : "f32_4x8__simd128_packed_a",
                     many_64 = relaxed_arm     ? "f64_5x8__relaxed"
