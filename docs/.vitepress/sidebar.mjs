@@ -101,6 +101,7 @@ const design = [
       ['Glossary', 'glossary'],
       ['Adding a kernel', 'adding-a-kernel'],
       ['Blocking', 'blocking'],
+      ['XNNPACK', 'xnnpack'],
       ['8-bit dot products', 'int8-dot-products'],
       ['ARM', 'arm'],
       ['Size', 'size'],
