@@ -162,7 +162,6 @@ function describe({ wg: { info }, ort, threads }) {
 }
 
 async function run(chosen, library, { targets }) {
-  const { info } = library.wg;
   const results = { ...describe(library), cases: [], goals: [] };
   const { threads } = results;
 

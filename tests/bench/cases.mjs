@@ -107,11 +107,17 @@ const gemmCases = [
     bounds: ['micro-kernel', 'limit'],
     goals: [faster('wgemm', 2, inRegisters)],
   },
-  ...['int32', 'uint32', 'int64', 'uint64'].map((dtype) => ({
+  ...['int32', 'uint32'].map((dtype) => ({
     dtype,
     ...cube(512),
     bounds: ['micro-kernel', 'limit'],
     goals: [reaches('limit')],
+  })),
+  ...['int64', 'uint64'].map((dtype) => ({
+    dtype,
+    ...cube(512),
+    bounds: ['micro-kernel', 'limit', 'scalar limit'],
+    goals: [reaches('limit'), reaches('scalar limit')],
   })),
 ].map((each) => ({
   own: [raw],

@@ -353,13 +353,14 @@ function numpyOn({ dtype, transA, transB, packed, arrays }, { a, b }) {
 
 /**
  * 'micro-kernel': the kernel that wgemm uses for the case, on packed panels. 'limit': the innermost
- * step of its type, in registers. 'memory': B is read, and nothing else. 'two at once': twice the
- * product, in two workers.
+ * step of its type, in registers. 'scalar limit': the same without vectors, for int64. 'memory': B
+ * is read, and nothing else. 'two at once': twice the product, in two processes.
  */
 /** @param own wgemm in its first form: the bound 'micro-kernel' uses its kernel */
 async function boundOf(bound, problem, { wg }, own) {
   if (bound === 'micro-kernel') return microKernelOf(wg.info.build, own.plan(), problem);
   if (bound === 'memory') return bandwidthOf(wg.info.build, problem);
+  if (bound === 'scalar limit') return scalarLimitOf(wg.info.build);
   if (bound === 'two at once') return twoAtOnce(problem);
   return limitOf(wg.info.build, problem.dtype ?? stepOf(own.plan()));
 }
@@ -372,6 +373,8 @@ const steps = {
   float64: ['float64', 2],
   int32: ['int32', 4],
   uint32: ['int32', 4],
+  int64: ['int64', 2],
+  uint64: ['int64', 2],
   int8: ['int8', 8],
   dot: ['dot', 16],
   'masked dot': ['dot', 8], // two dot products of every other byte
@@ -394,6 +397,16 @@ export async function limitOf(build, dtype, name = 'limit') {
     kind: 'bound',
     operations: 2 * products * program._limit_steps(),
     run: (times) => program[`_limit_${type}`](times),
+  };
+}
+
+async function scalarLimitOf(build) {
+  const program = await startProgram(build);
+  return {
+    name: 'scalar limit',
+    kind: 'bound',
+    operations: 2 * program._limit_scalar_steps(),
+    run: (times) => program._limit_int64_scalar(times),
   };
 }
 

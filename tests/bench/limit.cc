@@ -15,7 +15,7 @@ namespace {
 // both factors and the register that engines keep are all sixteen registers. Twelve chains unfused
 // ran at 47.5 GOP/s where thirteen ran at 54.7. ARM has 32 registers, and starts up to four fused
 // steps per cycle, of four cycles.
-constexpr size_t kChains = 13, kChainsOnArm = 20;
+constexpr size_t kChains = 13, kChainsOnArm = 20, kScalarChains = 8;
 constexpr int kSteps = 1 << 16;
 
 const bool is_arm = processor() == Processor::kArm;
@@ -79,6 +79,29 @@ EMSCRIPTEN_KEEPALIVE double limit_int32(int times) {
   });
 }
 
+EMSCRIPTEN_KEEPALIVE double limit_int64(int times) {
+  return run(times, [](v128_t acc, v128_t factor, v128_t term) {
+    return wasm_i64x2_add(wasm_i64x2_mul(acc, factor), term);
+  });
+}
+
+// Eight chains, since a processor starts two steps per cycle at most, of four cycles.
+EMSCRIPTEN_KEEPALIVE double limit_int64_scalar(int times) {
+  constexpr auto chains = std::make_index_sequence<kScalarChains>{};
+  const uint64_t factor = factor_bits, term = term_bits;
+  uint64_t acc[kScalarChains], all = 0;
+  unroll(chains, [&](auto i) { acc[i] = term_bits + i; });
+  int left = times * kSteps;
+  do {
+    unroll(chains, [&](auto i) {
+      acc[i] = acc[i] * factor + term;
+      asm volatile("" : "+r"(acc[i]));  // or the compiler would make vectors
+    });
+  } while (--left != 0);
+  unroll(chains, [&](auto i) { all ^= acc[i]; });
+  return static_cast<double>(all);
+}
+
 EMSCRIPTEN_KEEPALIVE double limit_int8(int times) {
   return run(times, [](v128_t acc, v128_t factor, v128_t term) {
     return wasm_i32x4_add(wasm_i32x4_dot_i16x8(acc, factor), term);
@@ -130,6 +153,8 @@ EMSCRIPTEN_KEEPALIVE double read_memory(int times) {
   }
   return sum;
 }
+
+EMSCRIPTEN_KEEPALIVE int limit_scalar_steps() { return kSteps * kScalarChains; }
 
 // Steps of all chains, each of one vector.
 EMSCRIPTEN_KEEPALIVE int limit_steps() {

@@ -5,11 +5,18 @@ import { describe, expect, it } from 'vitest';
 import { codeOf, count, simd } from './wasm-code.js';
 
 const steps = {
-  simd128: { float32: simd(0xe6), float64: simd(0xf2), int32: simd(0xb5), int8: simd(0xba) },
+  simd128: {
+    float32: simd(0xe6),
+    float64: simd(0xf2),
+    int32: simd(0xb5),
+    int64: simd(0xd5),
+    int8: simd(0xba),
+  },
   relaxed: {
     float32: simd(0x105),
     float64: simd(0x107),
     int32: simd(0xb5),
+    int64: simd(0xd5),
     int8: simd(0xba),
     dot: simd(0x113),
     dot_7bit: simd(0x112),
