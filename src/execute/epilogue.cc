@@ -302,11 +302,11 @@ void requantize_row(const int32_t* acc, RowTerms row, QuantizedColumns columns, 
     std::memcpy(y + last * out.bytes, y_rest, static_cast<size_t>((cols - last) * out.bytes));
 }
 
-// Elements that are requantized together: part of a row, or several rows of few columns as one row,
+// Elements that are requantized together: part of a row, or several rows of few columns joined,
 // so that groups are full.
 constexpr int64_t kTogether = 512;
 
-// The rows of `cols` columns that are requantized as one row.
+// How many rows of `cols` columns are requantized together.
 int64_t rows_together(int64_t rows, int64_t cols) {
   if (cols % kGroup == 0) return 1;
   // The fewest rows whose elements fill whole groups.

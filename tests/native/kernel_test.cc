@@ -350,7 +350,7 @@ TEST_P(KernelRow, LayoutsFitTheTile) {
   EXPECT_TRUE(kernel.b.width == kernel.nr || several_panels);
   EXPECT_TRUE(kernel.b.kr == kernel.kr ||
               (kernel.dot != Dot::kNone && kernel.b == kI8StorageLayout));
-  // Kernels that read B by columns read A by rows.
+  // Kernels that read one column of B at a time read A unpacked.
   const bool reads_rows = kernel.a.is_rows() && (kernel.kr == 1 || kernel.b.width == 1);
   EXPECT_TRUE(kernel.a.width == kernel.mr || reads_rows);
   EXPECT_TRUE(kernel.a.kr == kernel.kr || reads_rows);
