@@ -1,8 +1,9 @@
 #include "kernels/i64_simd128.h"
 
+#include <algorithm>
 #include <cstring>
 
-#include "kernels/loops/column_major.h"
+#include "kernels/i64_scalar.h"
 #include "kernels/loops/ops.h"
 #include "kernels/loops/strip.h"
 
@@ -15,8 +16,13 @@ struct I64 : Plain<int64_t, 2> {
   }
 };
 
-constexpr size_t kRows = 2, kPairs = 2, kWidth = 2 * kPairs;
+constexpr size_t kVectorRows = 2, kRows = 3, kPairs = 2, kWidth = 2 * kPairs;
 constexpr size_t kStepBytes = kWidth * sizeof(int64_t);
+
+// Volatile, since compilers would take the scalar from a vector of B, by a slow instruction.
+uint64_t load_scalar(const std::byte* from) {
+  return *reinterpret_cast<const volatile uint64_t*>(from);
+}
 
 // The sum of a0 * a1 over all pairs of steps of k.
 uint64_t products_of_row(const uint64_t* a, size_t k) {
@@ -39,34 +45,40 @@ struct Halves {
 }  // namespace
 
 void i64_2x4_simd128(const Strip& s) { strip_of<I64, Tile<1, 2>, Tile<2, 1>>(s); }
-void i64_2x8_simd128_colmajor(const Strip& s) {
-  strip_of<I64, ColumnMajorTile<1>, ColumnMajorTile<2>>(s);
-}
-
 void i64_fill_header(void* header, int64_t k) {
-  v128_t sum[kPairs] = {};
+  uint64_t sums[kWidth] = {};
   const std::byte* b = static_cast<const std::byte*>(header) + kStepBytes;
 #pragma clang loop unroll(disable)
   for (; k >= 2; k -= 2, b += 2 * kStepBytes) {
-    unroll(std::make_index_sequence<kPairs>{}, [&](auto p) {
-      const std::byte* at = b + p * sizeof(v128_t);
-      sum[p] = wasm_i64x2_sub(sum[p],
-                              wasm_i64x2_mul(wasm_v128_load(at), wasm_v128_load(at + kStepBytes)));
+    unroll(std::make_index_sequence<kWidth>{}, [&](auto j) {
+      const std::byte* at = b + j * sizeof(uint64_t);
+      sums[j] -= load_scalar(at) * load_scalar(at + kStepBytes);
     });
   }
-  std::memcpy(header, sum, sizeof(sum));
+  std::memcpy(header, sums, sizeof(sums));
 }
 
-void i64_2x4_simd128_winograd(const Strip& s) {
-  constexpr auto rows = std::make_index_sequence<kRows>{};
+void i64_3x4_simd128_winograd(const Strip& s) {
+  constexpr auto rows = std::make_index_sequence<kVectorRows>{};
   constexpr auto pairs = std::make_index_sequence<kPairs>{};
+  constexpr auto cols = std::make_index_sequence<kWidth>{};
   const RowsOfA<uint64_t, kRows> first(s);
-  v128_t of_row[kRows];
+  Strip by_vectors = s;
+  by_vectors.rows = std::min(s.rows, kVectorRows);
+  v128_t of_row[kVectorRows];
   unroll(rows, [&](auto i) {
     of_row[i] = wasm_i64x2_splat(static_cast<int64_t>(products_of_row(first.row[i], s.k)));
   });
-  const auto tile = [&](const std::byte* panel, TileColumns t) {
-    with_tile<int64_t, kRows, kPairs, true>(s, t, [&](auto& acc) {
+  const auto* panel = static_cast<const std::byte*>(s.b);
+  size_t col = 0;
+  for (; col + kWidth <= s.cols; col += kWidth, panel += s.b_stride) {
+    // Of the last row, by scalars. If the strip has fewer rows than the tile, both parts compute
+    // this row, and write the same sums.
+    auto* const c =
+        reinterpret_cast<uint64_t*>(static_cast<std::byte*>(s.c) + (s.rows - 1) * s.c_stride) + col;
+    with_tile<int64_t, kVectorRows, kPairs, true>(by_vectors, {col, 0, kWidth}, [&](auto& acc) {
+      uint64_t sums[kWidth];
+      unroll(cols, [&](auto j) { sums[j] = s.accumulate ? c[j] : 0; });
       unroll(rows, [&](auto i) {
         unroll(pairs, [&](auto p) {
           const v128_t of_columns = wasm_v128_load(panel - kStepBytes + p * sizeof(v128_t));
@@ -75,39 +87,49 @@ void i64_2x4_simd128_winograd(const Strip& s) {
       });
       RowsOfA<uint64_t, kRows> a = first;
       const std::byte* b = panel;
-      const auto load = [&](size_t step, size_t p) {
-        return wasm_v128_load(b + step * kStepBytes + p * sizeof(v128_t));
-      };
-      v128_t cross[kRows];
+      const std::byte* const end = b + s.k / 2 * 2 * kStepBytes;
+      v128_t cross[kVectorRows];
       unroll(rows, [&](auto i) { cross[i] = wasm_i32x4_const(0, 0, 0, 0); });
-      size_t k = s.k;
-      for (; k >= 2; k -= 2) {
-        const v128_t b0[] = {load(0, 0), load(0, 1)}, b1[] = {load(1, 0), load(1, 1)};
+      for (; b != end; b += 2 * kStepBytes) {
+        const v128_t b00 = wasm_v128_load(b), b01 = wasm_v128_load(b + 16),
+                     b10 = wasm_v128_load(b + 32), b11 = wasm_v128_load(b + 48);
         unroll(rows, [&](auto i) {
-          const Halves x(wasm_v128_load64_splat(a.row[i]), b1[0], b1[1]);
-          const Halves y(wasm_v128_load64_splat(a.row[i] + 1), b0[0], b0[1]);
+          const Halves x(wasm_v128_load64_splat(a.row[i]), b10, b11);
+          const Halves y(wasm_v128_load64_splat(a.row[i] + 1), b00, b01);
           cross[i] = wasm_i32x4_add(cross[i], wasm_i32x4_mul(x.low, y.high));
           cross[i] = wasm_i32x4_add(cross[i], wasm_i32x4_mul(x.high, y.low));
           acc[i][0] = wasm_i64x2_add(acc[i][0], wasm_u64x2_extmul_low_u32x4(x.low, y.low));
           acc[i][1] = wasm_i64x2_add(acc[i][1], wasm_u64x2_extmul_high_u32x4(x.low, y.low));
           a.row[i] += 2;
+          const uint64_t a_k = a.row[kVectorRows][i];
+          unroll(cols, [&](auto j) {
+            sums[j] += a_k * load_scalar(b + i * kStepBytes + j * sizeof(uint64_t));
+          });
         });
-        b += 2 * kStepBytes;
+        a.row[kVectorRows] += 2;
       }
       unroll(rows, [&](auto i) {
         acc[i][0] =
             wasm_i64x2_add(acc[i][0], wasm_i64x2_shl(wasm_u64x2_extend_low_u32x4(cross[i]), 32));
         acc[i][1] =
             wasm_i64x2_add(acc[i][1], wasm_i64x2_shl(wasm_u64x2_extend_high_u32x4(cross[i]), 32));
-        if (k != 0) {
-          unroll(pairs, [&](auto p) {
-            acc[i][p] = I64::multiply_add(acc[i][p], wasm_v128_load64_splat(a.row[i]), load(0, p));
-          });
-        }
       });
+      if (s.k % 2 != 0) {
+        unroll(pairs, [&](auto p) {
+          const v128_t b_k = wasm_v128_load(b + p * sizeof(v128_t));
+          unroll(rows, [&](auto i) {
+            acc[i][p] =
+                wasm_i64x2_add(acc[i][p], wasm_i64x2_mul(wasm_v128_load64_splat(a.row[i]), b_k));
+          });
+        });
+        unroll(cols, [&](auto j) {
+          sums[j] += *a.row[kVectorRows] * load_scalar(b + j * sizeof(uint64_t));
+        });
+      }
+      std::memcpy(c, sums, sizeof(sums));
     });
-  };
-  single_panels<kWidth, sizeof(int64_t)>(s, static_cast<const std::byte*>(s.b), 0, tile);
+  }
+  if (col < s.cols) i64_last_columns(s, panel, col);
 }
 
 }  // namespace wgemm

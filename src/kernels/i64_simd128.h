@@ -5,8 +5,8 @@
 // (1968), computes two steps of k with one product, exact modulo 2^64:
 //   a0 * b0 + a1 * b1 = (a0 + b1) * (a1 + b0) - a0 * a1 - b0 * b1
 // The two subtracted products depend on a row of A alone and on a column of B alone, so each is
-// summed once. This is faster than one i64x2.mul per step, and faster than 64-bit scalars
-// (docs/lab has figures, area "integers").
+// summed once. This is faster than one i64x2.mul per step, and on most processors faster than
+// 64-bit scalars (docs/lab has figures, area "integers").
 #pragma once
 
 #include "kernels/kernel.h"
@@ -18,12 +18,11 @@ void i64_fill_header(void* header, int64_t k);
 inline constexpr PanelLayout kI64PanelOfB = {
     .width = 4, .kr = 1, .header = 4, .element_bytes = 8, .fill_header = i64_fill_header};
 
-void i64_2x4_simd128_winograd(const Strip& strip);
+// Two rows by vectors, and one by scalars, which other units of the processor compute meanwhile.
+void i64_3x4_simd128_winograd(const Strip& strip);
 
-// These use i64x2.mul, for skinny GEMM and GEMV: Winograd's sums do not pay there. B in
-// micro-panels, or unpacked and row-major.
+// By i64x2.mul, for skinny GEMM and GEMV: Winograd's sums do not pay there. B in micro-panels, or
+// unpacked and row-major.
 void i64_2x4_simd128(const Strip& strip);
-// B unpacked and column-major.
-void i64_2x8_simd128_colmajor(const Strip& strip);
 
 }  // namespace wgemm

@@ -35,6 +35,7 @@
 #include "kernels/f32_xnnpack.h"
 #include "kernels/f64_simd128.h"
 #include "kernels/i32_simd128.h"
+#include "kernels/i64_scalar.h"
 #include "kernels/i64_simd128.h"
 #include "kernels/i8_relaxed.h"
 #include "kernels/i8_simd128.h"
@@ -63,6 +64,7 @@ constexpr int kRowsMaxInL1 = 512;
 //   m_min, packed A    for fewer rows, packing A takes longer than it saves
 //   n_min, packed A    for fewer columns, packing A takes longer than it saves
 //   m_min, winograd    for fewer rows, the sums over A and B take longer than they save
+//   n_min, int64       a tile of four columns wastes more of a narrower B than vectors save
 //   m_min, 8 bits      2: MR. 3: two rows at a time are slower. 5: relaxed dot products are slower
 //                      for fewer rows. 24: for fewer rows, it is faster to widen B in the kernel
 //                      than as it is packed
@@ -308,26 +310,30 @@ constexpr Kernel kKernels[] = {
      .compute = kI32, .mr = 4, .nr = 8, .a = kRowsOf<int32_t>, .b = panel_of<int32_t>(8),
      .isa = kPortable,
      .run = portable_kernel<int32_t, 4, 8, 1, true>},
-    {.name = "i64_2x4__simd128_winograd",
-     .compute = kI64, .mr = 2, .nr = 4, .a = kRowsOf<int64_t>, .b = kI64PanelOfB,
+    {.name = "i64_3x4__simd128_winograd",
+     .compute = kI64, .mr = 3, .nr = 4, .a = kRowsOf<int64_t>, .b = kI64PanelOfB,
      .isa = kSimd128,
-     .m_min = 5, .run = i64_2x4_simd128_winograd},
+     .m_min = 8, .n_min = 4, .run = i64_3x4_simd128_winograd},
     {.name = "i64_2x4__simd128_rowmajor",
      .compute = kI64, .mr = 2, .nr = 4, .a = kRowsOf<int64_t>, .b = panel_of<int64_t>(4),
      .b_layout = kRowMajor, .isa = kSimd128,
      .m_max = 4, .m_max_b_in_l1 = 16, .run = i64_2x4_simd128},
-    {.name = "i64_2x8__simd128_colmajor",
-     .compute = kI64, .mr = 2, .nr = 8, .a = kRowsOf<int64_t>, .b = panel_of<int64_t>(8),
-     .b_layout = kColumnMajor, .isa = kSimd128,
-     .m_max = 8, .run = i64_2x8_simd128_colmajor},
+    {.name = "i64_2x1__portable_rowmajor",
+     .compute = kI64, .mr = 2, .nr = 1, .a = kRowsOf<int64_t>, .b = panel_of<int64_t>(1),
+     .b_layout = kRowMajor, .isa = kPortable,
+     .m_max = 4, .run = i64_2x1_portable_rowmajor},
+    {.name = "i64_2x1__portable_colmajor",
+     .compute = kI64, .mr = 2, .nr = 1, .a = kRowsOf<int64_t>, .b = panel_of<int64_t>(1),
+     .b_layout = kColumnMajor, .isa = kPortable,
+     .m_max = 8, .run = i64_2x1_portable_colmajor},
     {.name = "i64_2x4__simd128",
      .compute = kI64, .mr = 2, .nr = 4, .a = kRowsOf<int64_t>, .b = panel_of<int64_t>(4),
      .isa = kSimd128,
-     .run = i64_2x4_simd128},
+     .n_min = 4, .run = i64_2x4_simd128},
     {.name = "i64_4x4__portable",
      .compute = kI64, .mr = 4, .nr = 4, .a = kRowsOf<int64_t>, .b = panel_of<int64_t>(4),
      .isa = kPortable,
-     .run = portable_kernel<int64_t, 4, 4, 1, true>},
+     .run = i64_4x4_portable},
 #if WGEMM_RELAXED
     {.name = "i8_4x8c4__relaxed_dot_unsigned",
      .compute = kI8, .mr = 4, .nr = 8, .kr = 4, .a = kI8QuadsOfA, .b = kI8QuadsOfB,

@@ -97,7 +97,7 @@ TEST(Plan, PrefetchesWeightsThatAreWaitedFor) {
   EXPECT_FALSE(plan_of({.m = 32, .n = 1025, .k = k}).prefetch_b) << "not packed";
 }
 
-TEST(Plan, HasOneKernelForInt64FromFiveRowsOn) {
+TEST(Plan, HasOneKernelForInt64FromEightRowsOn) {
   for (const int64_t n : {64, 1000}) {  // B fits in L1, or does not
     for (const bool packed : {false, true}) {
       const auto kernel = [&](int64_t m) {
@@ -107,7 +107,7 @@ TEST(Plan, HasOneKernelForInt64FromFiveRowsOn) {
       };
       for (const int64_t m : {1, 4})
         EXPECT_EQ(kernel(m), packed ? "i64_2x4__simd128" : "i64_2x4__simd128_rowmajor") << m;
-      for (const int64_t m : {5, 16, 100}) EXPECT_EQ(kernel(m), "i64_2x4__simd128_winograd") << m;
+      for (const int64_t m : {8, 16, 100}) EXPECT_EQ(kernel(m), "i64_3x4__simd128_winograd") << m;
     }
   }
 }
