@@ -27,16 +27,16 @@ const budgets = {
   'dist/linear.js.map': [73_500, 20_500],
   'dist/wgemm-relaxed-mt.mjs': [23_000, 8_400],
   'dist/wgemm-relaxed-mt.mjs.map': [90_500, 23_100],
-  'dist/wgemm-relaxed-mt.wasm': [260_000, 72_000],
+  'dist/wgemm-relaxed-mt.wasm': [260_000, 72_500],
   'dist/wgemm-relaxed.mjs': [15_500, 5_800],
   'dist/wgemm-relaxed.mjs.map': [61_500, 15_900],
-  'dist/wgemm-relaxed.wasm': [246_000, 66_300],
+  'dist/wgemm-relaxed.wasm': [246_000, 66_900],
   'dist/wgemm-simd128-mt.mjs': [23_000, 8_400],
   'dist/wgemm-simd128-mt.mjs.map': [90_500, 23_100],
-  'dist/wgemm-simd128-mt.wasm': [223_000, 66_700],
+  'dist/wgemm-simd128-mt.wasm': [223_000, 67_100],
   'dist/wgemm-simd128.mjs': [15_500, 5_800],
   'dist/wgemm-simd128.mjs.map': [61_500, 15_900],
-  'dist/wgemm-simd128.wasm': [209_500, 61_300],
+  'dist/wgemm-simd128.wasm': [209_500, 61_700],
   'dist/wgemm-thread.js': [24_600, 8_850],
   'dist/wgemm-thread.js.map': [97_500, 25_500],
   'dist/wgemm-worker.js': [112_000, 35_500],
@@ -47,7 +47,7 @@ const budgets = {
 /** All declarations together. */
 const declarationsBudget = [106_000, 19_200];
 /** The most bytes of a build's pair of glue and wasm, with brotli. */
-const pairBudget = 80_500;
+const pairBudget = 81_000;
 
 /**
  * By file name: the bytes that a page loads. `brotli`: from a server that compresses files ahead.
