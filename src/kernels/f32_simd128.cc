@@ -51,7 +51,6 @@ bool can_be_scaled(const Strip& s) {
 
 }  // namespace
 
-void f32_4x8_simd128_packed_a(const Strip& s) { strip_of_packed_a<F32<Unfused<float>>, 4>(s); }
 void f32_4x8_simd128(const Strip& s) {
   strip_of<F32<Unfused<float>>, Tile<1, 4, !WGEMM_RELAXED>, Tile<2, 2>, Tile<4, 1>>(s);
 }

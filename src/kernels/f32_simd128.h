@@ -10,8 +10,6 @@ namespace wgemm {
 inline constexpr PanelLayout kF32PanelOfB = panel_of<float>(8, 1, 8),
                              kHalfPanelOfB = panel_of<uint16_t>(8);
 
-// A in micro-panels.
-void f32_4x8_simd128_packed_a(const Strip& strip);
 // A unpacked. B in micro-panels, or unpacked and row-major.
 void f32_4x8_simd128(const Strip& strip);
 void f32_f16_2x8_simd128(const Strip& strip);

@@ -58,9 +58,11 @@ void run(const Strip& s, Start start, Resume resume) {
   }
 }
 
-// One strip, which starts from 0 and has as many rows as `tile`.
-void run_tile(const Strip& s, void (*tile)(const wgemm_xnnpack_strip*)) {
-  const wgemm_xnnpack_strip strip{.cols = s.cols,
+// One strip, which starts from 0 and has as many rows as `tile`. `rest` computes the columns that
+// are no whole micro-panel: it writes part of a tile faster.
+void run_tile(const Strip& s, void (*tile)(const wgemm_xnnpack_strip*), KernelFunction rest) {
+  const size_t panels = s.cols / kWidth, cols = panels * kWidth;
+  const wgemm_xnnpack_strip strip{.cols = cols,
                                   .k = s.k,
                                   .a = static_cast<const float*>(s.a),
                                   .a_stride = s.a_stride,
@@ -69,13 +71,19 @@ void run_tile(const Strip& s, void (*tile)(const wgemm_xnnpack_strip*)) {
                                   .c = static_cast<float*>(s.c),
                                   .c_stride = s.c_stride};
   tile(&strip);
+  if (cols == s.cols) return;
+  Strip last = s;
+  last.cols -= cols;
+  last.b = static_cast<const std::byte*>(s.b) + panels * s.b_stride;
+  last.c = static_cast<float*>(s.c) + cols;
+  rest(last);
 }
 
 }  // namespace
 
 void f32_4x8_simd128_xnnpack_loadsplat(const Strip& s) {
   if (s.accumulate || s.rows < 3) return f32_4x8_simd128(s);
-  run_tile(s, s.rows == 3 ? wgemm_xnnpack_3x8_simd128 : wgemm_xnnpack_4x8_simd128);
+  run_tile(s, s.rows == 3 ? wgemm_xnnpack_3x8_simd128 : wgemm_xnnpack_4x8_simd128, f32_4x8_simd128);
 }
 void f32_4x8_simd128_xnnpack_splat(const Strip& strip) {
   run<4>(strip, xnn_f32_gemm_ukernel_4x8__wasmsimd_splat,
@@ -87,7 +95,7 @@ void f32_4x8_simd128_xnnpack_splat(const Strip& strip) {
 // the engine. So f32_6x8_relaxed() adds to earlier sums.
 void f32_6x8_relaxed_xnnpack_loadsplat(const Strip& s) {
   if (s.accumulate || (s.rows != 3 && s.rows != 6)) return f32_6x8_relaxed(s);
-  run_tile(s, s.rows == 3 ? wgemm_xnnpack_3x8_relaxed : wgemm_xnnpack_6x8_relaxed);
+  run_tile(s, s.rows == 3 ? wgemm_xnnpack_3x8_relaxed : wgemm_xnnpack_6x8_relaxed, f32_6x8_relaxed);
 }
 #endif
 

@@ -4,8 +4,6 @@
 // 50.0 as XNNPACK compiles it (AMD Zen 4, which starts six instructions per cycle).
 #include "kernels/f32_xnnpack_tiles.h"
 
-#include <string.h>
-
 #include "f32-gemm/gen/f32-gemm-3x8-wasmsimd-loadsplat.c"
 #include "f32-gemm/gen/f32-gemm-4x8-wasmsimd-loadsplat.c"
 #if WGEMM_RELAXED
@@ -15,28 +13,16 @@
 
 enum { kColumns = 8 };
 
-static void copy_columns(const float* from, float* to, size_t to_stride, size_t rows, size_t cols) {
-#pragma clang loop unroll(disable) vectorize(disable)
-  for (; rows != 0; --rows, from += kColumns, to = (float*)((char*)to + to_stride)) {
-#pragma clang loop unroll(disable) vectorize(disable)
-    for (size_t j = 0; j < cols; ++j) to[j] = from[j];
-  }
-}
-
-// The last columns go through `edge`. `flatten` makes the kernel a part of the function.
-#define STRIP(rows, isa, ukernel)                                                              \
-  __attribute__((flatten)) void wgemm_xnnpack_##rows##x8_##isa(                                \
-      const struct wgemm_xnnpack_strip* s) {                                                   \
-    float edge[rows * kColumns];                                                               \
-    const char* b = (const char*)s->b;                                                         \
-    for (size_t col = 0; col < s->cols; col += kColumns, b += s->b_stride) {                   \
-      const size_t cols = s->cols - col;                                                       \
-      const int whole = cols >= kColumns;                                                      \
-      xnn_f32_gemm_ukernel_##rows##x8__##ukernel##_loadsplat(                                  \
-          rows, kColumns, s->k * sizeof(float), s->a, s->a_stride, (const float*)b,            \
-          whole ? s->c + col : edge, whole ? s->c_stride : kColumns * sizeof(float), 0, NULL); \
-      if (!whole) copy_columns(edge, s->c + col, s->c_stride, rows, cols);                     \
-    }                                                                                          \
+// `flatten` makes the kernel a part of the function.
+#define STRIP(rows, isa, ukernel)                                                                 \
+  __attribute__((flatten)) void wgemm_xnnpack_##rows##x8_##isa(                                   \
+      const struct wgemm_xnnpack_strip* s) {                                                      \
+    const char* b = (const char*)s->b;                                                            \
+    for (size_t col = 0; col < s->cols; col += kColumns, b += s->b_stride) {                      \
+      xnn_f32_gemm_ukernel_##rows##x8__##ukernel##_loadsplat(                                     \
+          rows, kColumns, s->k * sizeof(float), s->a, s->a_stride, (const float*)b, s->c + col,   \
+          s->c_stride, 0, NULL);                                                                  \
+    }                                                                                             \
   }
 
 STRIP(3, simd128, wasmsimd)

@@ -5,9 +5,7 @@
 
 namespace wgemm {
 
-// A in micro-panels of 4 rows, B in micro-panels of 8 columns.
-void i32_4x8_simd128_packed_a(const Strip& strip);
-// A unpacked. B in micro-panels of 8 columns, or unpacked and row-major.
+// B in micro-panels of 8 columns, or unpacked and row-major.
 void i32_4x8_simd128(const Strip& strip);
 // B unpacked: row-major for the axpy kernel, column-major for the dot kernel.
 void i32_gemv_1x8_simd128_axpy(const Strip& strip);

@@ -46,45 +46,40 @@ template <size_t R, size_t C>
   });
 }
 
-// GEMV reads four columns at a time, as streams.
+// R rows by `count` columns from (row, col) on. GEMV reads four columns at a time, as streams.
 template <size_t R>
-[[gnu::always_inline]] inline void rows_of_unpacked(const Strip& s, size_t step, size_t stride) {
+[[gnu::always_inline]] inline void rows_by_columns(const Strip& s, const std::byte* b, size_t step,
+                                                   size_t stride, size_t row, size_t col,
+                                                   size_t count) {
   constexpr size_t kColumns = R == 1 ? 4 : 2;
-  const auto* b = static_cast<const std::byte*>(s.b);
-  size_t col = 0;
-  for (; col + kColumns <= s.cols; col += kColumns, b += kColumns * stride)
-    tile<R, kColumns>(s, b, step, stride, 0, col);
+  for (; count >= kColumns; count -= kColumns, col += kColumns, b += kColumns * stride)
+    tile<R, kColumns>(s, b, step, stride, row, col);
 #pragma clang loop unroll(disable)
-  for (; col < s.cols; ++col, b += stride) tile<R, 1>(s, b, step, stride, 0, col);
+  for (; count != 0; --count, ++col, b += stride) tile<R, 1>(s, b, step, stride, row, col);
+}
+
+// All rows of the strip by `count` columns from `col` on.
+[[gnu::always_inline]] inline void columns(const Strip& s, const void* b, size_t step,
+                                           size_t stride, size_t col, size_t count) {
+  const auto* const from = static_cast<const std::byte*>(b);
+  size_t row = 0;
+  for (; row + 2 <= s.rows; row += 2) rows_by_columns<2>(s, from, step, stride, row, col, count);
+  if (row < s.rows) rows_by_columns<1>(s, from, step, stride, row, col, count);
 }
 
 }  // namespace
 
-static void unpacked(const Strip& s, size_t step, size_t stride) {
-  s.rows == 1 ? rows_of_unpacked<1>(s, step, stride) : rows_of_unpacked<2>(s, step, stride);
+void i64_2x1_portable_rowmajor(const Strip& s) { columns(s, s.b, s.b_step, kElement, 0, s.cols); }
+
+void i64_2x1_portable_colmajor(const Strip& s) { columns(s, s.b, s.b_step, s.b_stride, 0, s.cols); }
+
+void i64_panel(const Strip& s, const void* panel, size_t col) {
+  columns(s, panel, kPanelWidth * kElement, kElement, col, std::min(kPanelWidth, s.cols - col));
 }
 
-void i64_2x1_portable_rowmajor(const Strip& s) { unpacked(s, s.b_step, kElement); }
-
-void i64_2x1_portable_colmajor(const Strip& s) { unpacked(s, s.b_step, s.b_stride); }
-
-void i64_last_columns(const Strip& s, const void* b, size_t col) {
-  const auto* const panel = static_cast<const std::byte*>(b);
-  const size_t cols = std::min(kPanelWidth, s.cols - col), step = kPanelWidth * kElement;
-  for (size_t row = 0; row < s.rows; ++row) {
-    if (cols == kPanelWidth) {
-      tile<1, kPanelWidth>(s, panel, step, kElement, row, col);
-    } else {
-      for (size_t j = 0; j < cols; ++j)
-        tile<1, 1>(s, panel + j * kElement, step, kElement, row, col + j);
-    }
-  }
-}
-
-void i64_4x4_portable(const Strip& s) {
+void i64_2x4_portable(const Strip& s) {
   const auto* b = static_cast<const std::byte*>(s.b);
-  for (size_t col = 0; col < s.cols; col += kPanelWidth, b += s.b_stride)
-    i64_last_columns(s, b, col);
+  for (size_t col = 0; col < s.cols; col += kPanelWidth, b += s.b_stride) i64_panel(s, b, col);
 }
 
 }  // namespace wgemm

@@ -4,17 +4,10 @@
 #include <cstring>
 
 #include "kernels/i64_scalar.h"
-#include "kernels/loops/ops.h"
-#include "kernels/loops/strip.h"
+#include "kernels/loops/tile.h"
 
 namespace wgemm {
 namespace {
-
-struct I64 : Plain<int64_t, 2> {
-  static v128_t multiply_add(v128_t acc, v128_t a, v128_t b) {
-    return wasm_i64x2_add(acc, wasm_i64x2_mul(a, b));
-  }
-};
 
 constexpr size_t kVectorRows = 2, kRows = 3, kPairs = 2, kWidth = 2 * kPairs;
 constexpr size_t kStepBytes = kWidth * sizeof(int64_t);
@@ -44,7 +37,6 @@ struct Halves {
 
 }  // namespace
 
-void i64_2x4_simd128(const Strip& s) { strip_of<I64, Tile<1, 2>, Tile<2, 1>>(s); }
 void i64_fill_header(void* header, int64_t k) {
   uint64_t sums[kWidth] = {};
   const std::byte* b = static_cast<const std::byte*>(header) + kStepBytes;
@@ -129,7 +121,7 @@ void i64_3x4_simd128_winograd(const Strip& s) {
       std::memcpy(c, sums, sizeof(sums));
     });
   }
-  if (col < s.cols) i64_last_columns(s, panel, col);
+  if (col < s.cols) i64_panel(s, panel, col);
 }
 
 }  // namespace wgemm

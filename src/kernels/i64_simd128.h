@@ -5,8 +5,8 @@
 // (1968), computes two steps of k with one product, exact modulo 2^64:
 //   a0 * b0 + a1 * b1 = (a0 + b1) * (a1 + b0) - a0 * a1 - b0 * b1
 // The two subtracted products depend on a row of A alone and on a column of B alone, so each is
-// summed once. This is faster than one i64x2.mul per step, and on most processors faster than
-// 64-bit scalars (docs/lab has figures, area "integers").
+// summed once. This is faster than one i64x2.mul per step, and than 64-bit scalars (docs/lab has
+// figures, area "integers").
 #pragma once
 
 #include "kernels/kernel.h"
@@ -20,9 +20,5 @@ inline constexpr PanelLayout kI64PanelOfB = {
 
 // Two rows by vectors, and one by scalars, which other units of the processor compute meanwhile.
 void i64_3x4_simd128_winograd(const Strip& strip);
-
-// By i64x2.mul, for skinny GEMM and GEMV: Winograd's sums do not pay there. B in micro-panels, or
-// unpacked and row-major.
-void i64_2x4_simd128(const Strip& strip);
 
 }  // namespace wgemm

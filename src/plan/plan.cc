@@ -9,9 +9,11 @@
 namespace wgemm {
 namespace {
 
-// Columns up to which, and rows from which, the transpose is computed: kernels then waste no
-// columns, and read A, which is nearly all of the data, unpacked, as B.
-constexpr int64_t kTransposeColumnsMax = 4, kTransposeRowsMin = 8;
+// When the transpose is computed: kernels then waste no columns, and read A, which is nearly all of
+// the data, unpacked, as B. Kernels of 64-bit types waste none of four columns. With several columns
+// the transpose takes some steps of k to pay, since dot kernels take four at a time.
+constexpr int64_t kTransposeColumnsMax = 4, kTransposeColumnsMax64 = 3, kTransposeRowsMin = 8,
+                  kTransposeStepsMin = 4;
 
 // The kernel writes Y itself if nothing is left to do and Y looks like accumulators.
 bool can_write_y(const Problem& problem) {
@@ -24,6 +26,12 @@ bool can_write_y(const Problem& problem) {
 bool can_read_a(const Problem& problem, const Kernel& kernel) {
   const bool is_form = is_compute_form(problem.a.dtype) || kernel.compute == DType::kInt8;
   return kernel.a.is_rows() && is_form && (problem.a.col_stride == 1 || problem.k == 1);
+}
+
+// Packed weights of one micro-panel are a row-major matrix.
+Operand only_panel(const PrepackedB& b) {
+  static_assert(kTransposeColumnsMax <= storage_layout(DType::kInt64).width);
+  return {b.block(0, 0), b.dtype, b.layout().width, 1};
 }
 
 void choose_scratch(const Problem& problem, Plan* plan) {
@@ -75,11 +83,15 @@ Plan make_plan(const Problem& problem, const Context& context, const PlanOptions
 }
 
 bool transpose_if_faster(Problem* problem, const PlanOptions& options) {
-  const bool is_narrow = problem->n <= kTransposeColumnsMax && problem->m >= kTransposeRowsMin;
+  const int64_t columns_max =
+      dtype_bytes(problem->compute) == 8 ? kTransposeColumnsMax64 : kTransposeColumnsMax;
+  const bool is_narrow = problem->n <= columns_max && problem->m >= kTransposeRowsMin &&
+                         (problem->n == 1 || problem->k >= kTransposeStepsMin);
   const bool is_contiguous = problem->a.row_stride == 1 || problem->a.col_stride == 1;
-  if (!is_narrow || !is_contiguous || problem->compute == DType::kInt8 || problem->b.is_packed() ||
+  if (!is_narrow || !is_contiguous || problem->compute == DType::kInt8 ||
       !problem->batch.empty() || options.kernel != nullptr)
     return false;
+  if (problem->b.is_packed()) problem->b = {.plain = only_panel(problem->b.packed)};
   *problem = transposed(*problem);
   return true;
 }

@@ -46,32 +46,8 @@ void panels_tile(const Strip& s, const std::byte* b_panel, TileColumns t) {
   });
 }
 
-// A tile of one micro-panel of A by one of B. It needs one pointer to A instead of MR: x86 has few
-// registers, and pointers limit unfused kernels there.
-template <typename Ops, size_t MR>
-void packed_a_tile(const Strip& s, const std::byte* b, TileColumns t) {
-  constexpr size_t kVectors = Ops::kVectors;
-  const Ops ops;
-  with_tile<typename Ops::Acc, MR, kVectors, false>(s, t, [&](auto& acc) {
-    const auto* a = static_cast<const typename Ops::A*>(s.a);
-    const size_t step = s.b_step;
-    size_t k = s.k;
-    do {
-      v128_t b_k[kVectors];
-      ops.load(b, b_k);
-      b += step;
-      unroll(std::make_index_sequence<MR>{}, [&](auto i) {
-        const v128_t a_k = Ops::load_splat(a + i);
-        unroll(std::make_index_sequence<kVectors>{},
-               [&](auto v) { acc[i][v] = Ops::multiply_add(acc[i][v], a_k, b_k[v]); });
-      });
-      a += MR;
-    } while (--k != 0);
-  });
-}
-
-// The same by NP micro-panels of B, for as many rows as a vector has lanes: one load has a step of
-// k of all rows. ARM splats a lane as fast as it loads and splats, and has registers for the tile.
+// A tile of a micro-panel of A by NP of B, for as many rows as a vector has lanes: one load has a
+// step of k of all rows. ARM splats a lane as fast as it loads and splats, and has registers for the tile.
 template <typename Ops, size_t NP>
 void lanes_of_a_tile(const Strip& s, const std::byte* b_panel, TileColumns t) {
   constexpr size_t kVectors = Ops::kVectors, MR = 4;
@@ -122,14 +98,6 @@ void single_panels(const Strip& s, const std::byte* b, size_t col, auto&& tile) 
       b += ends_panel ? s.b_stride - (kPanel - kWidth) * kColumn : kWidth * kColumn;
     }
   }
-}
-
-// A whole strip whose A is a micro-panel of MR rows.
-template <typename Ops, size_t MR>
-void strip_of_packed_a(const Strip& s) {
-  single_panels<Ops::kVectors * Ops::kLanes, Ops::kColumn>(
-      s, static_cast<const std::byte*>(s.b), 0,
-      [&](const std::byte* panel, TileColumns t) { packed_a_tile<Ops, MR>(s, panel, t); });
 }
 
 }  // namespace wgemm
