@@ -73,15 +73,8 @@ _wgemm_locate(XNNPACK_SOURCE_DIR "${_wgemm_cache}/xnnpack-4ea82e5"
 _wgemm_locate(PTHREADPOOL_SOURCE_DIR "${_wgemm_cache}/pthreadpool-560c60d"
   https://github.com/Maratyszcza/pthreadpool 560c60d342a76076f0557a3946924c6478470044)
 
-set(_wgemm_kernels
-  f32-gemm/gen/f32-gemm-4x8-wasmsimd-splat.c
-  f32-gemminc/gen/f32-gemminc-4x8-minmax-wasmsimd-arm-splat.c)
-list(TRANSFORM _wgemm_kernels PREPEND "${XNNPACK_SOURCE_DIR}/src/")
-# It includes the source of the other kernels.
-list(APPEND _wgemm_kernels "${PROJECT_SOURCE_DIR}/src/kernels/f32_xnnpack_tiles.c")
-
-# Objects, so that libwgemm.a is the only library to install.
-add_library(wgemm_xnnpack OBJECT ${_wgemm_kernels})
+# An object, so that libwgemm.a is the only library to install. Its source includes XNNPACK's.
+add_library(wgemm_xnnpack OBJECT "${PROJECT_SOURCE_DIR}/src/kernels/f32_xnnpack_tiles.c")
 set_target_properties(wgemm_xnnpack PROPERTIES C_STANDARD 11 POSITION_INDEPENDENT_CODE ON)
 target_link_libraries(wgemm_xnnpack PUBLIC wgemm_simd)
 # xnnpack.h includes pthreadpool.h, but XNNPACK's kernels do not use it.

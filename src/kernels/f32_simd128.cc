@@ -35,7 +35,7 @@ struct F32<Math, FiniteFloat16> : Math, Plain<float, 2> {
 };
 
 // Whether all of A times 2^112 is finite. Then that product is exact.
-bool can_be_scaled(const Strip& s) {
+[[gnu::noinline]] bool can_be_scaled(const Strip& s) {
   v128_t most = wasm_f32x4_splat(0);
   for (size_t i = 0; i < s.rows; ++i) {
     const auto* row =
@@ -65,13 +65,13 @@ void f32_bf16_4x8_simd128(const Strip& s) {
   strip_of<F32<Unfused<float>, BFloat16>, Tile<1, 4>, Tile<2, 2>, Tile<4, 1>>(s);
 }
 void f32_4x8_simd128_colmajor(const Strip& s) {
-  strip_of<F32<Unfused<float>>, ColumnMajorTile<1>, ColumnMajorTile<4>>(s);
+  strip_of<F32<Unfused<float>>, ColumnMajorTile<1, 8>, ColumnMajorTile<4, 4>>(s);
 }
 void f32_f16_gemv_1x8_simd128_colmajor(const Strip& s) {
-  strip_of<F32<Unfused<float>, Float16>, ColumnMajorTile<1>>(s);
+  strip_of<F32<Unfused<float>, Float16>, ColumnMajorTile<1, 4>>(s);
 }
 void f32_bf16_gemv_1x8_simd128_colmajor(const Strip& s) {
-  strip_of<F32<Unfused<float>, BFloat16>, ColumnMajorTile<1>>(s);
+  strip_of<F32<Unfused<float>, BFloat16>, ColumnMajorTile<1, 4>>(s);
 }
 
 #if WGEMM_RELAXED

@@ -6,6 +6,7 @@
 
 #include "f32-gemm/gen/f32-gemm-3x8-wasmsimd-loadsplat.c"
 #include "f32-gemm/gen/f32-gemm-4x8-wasmsimd-loadsplat.c"
+#include "f32-gemm/gen/f32-gemm-4x8-wasmsimd-splat.c"
 #if WGEMM_RELAXED
 #include "f32-gemm/gen/f32-gemm-3x8-wasmrelaxedsimd-fma-loadsplat.c"
 #include "f32-gemm/gen/f32-gemm-6x8-wasmrelaxedsimd-fma-loadsplat.c"
@@ -14,20 +15,19 @@
 enum { kColumns = 8 };
 
 // `flatten` makes the kernel a part of the function.
-#define STRIP(rows, isa, ukernel)                                                                 \
-  __attribute__((flatten)) void wgemm_xnnpack_##rows##x8_##isa(                                   \
-      const struct wgemm_xnnpack_strip* s) {                                                      \
-    const char* b = (const char*)s->b;                                                            \
-    for (size_t col = 0; col < s->cols; col += kColumns, b += s->b_stride) {                      \
-      xnn_f32_gemm_ukernel_##rows##x8__##ukernel##_loadsplat(                                     \
-          rows, kColumns, s->k * sizeof(float), s->a, s->a_stride, (const float*)b, s->c + col,   \
-          s->c_stride, 0, NULL);                                                                  \
-    }                                                                                             \
+#define STRIP(name, rows, ukernel)                                                            \
+  __attribute__((flatten)) void wgemm_xnnpack_##name(const struct wgemm_xnnpack_strip* s) {   \
+    const char* b = (const char*)s->b;                                                        \
+    for (size_t col = 0; col < s->cols; col += kColumns, b += s->b_stride) {                  \
+      xnn_f32_gemm_ukernel_##ukernel(rows, kColumns, s->k * sizeof(float), s->a, s->a_stride, \
+                                     (const float*)b, s->c + col, s->c_stride, 0, NULL);      \
+    }                                                                                         \
   }
 
-STRIP(3, simd128, wasmsimd)
-STRIP(4, simd128, wasmsimd)
+STRIP(3x8_simd128, 3, 3x8__wasmsimd_loadsplat)
+STRIP(4x8_simd128, 4, 4x8__wasmsimd_loadsplat)
+STRIP(4x8_simd128_splat, 4, 4x8__wasmsimd_splat)
 #if WGEMM_RELAXED
-STRIP(3, relaxed, wasmrelaxedsimd_fma)
-STRIP(6, relaxed, wasmrelaxedsimd_fma)
+STRIP(3x8_relaxed, 3, 3x8__wasmrelaxedsimd_fma_loadsplat)
+STRIP(6x8_relaxed, 6, 6x8__wasmrelaxedsimd_fma_loadsplat)
 #endif

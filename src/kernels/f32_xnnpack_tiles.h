@@ -1,4 +1,4 @@
-// Strips by XNNPACK's `loadsplat` kernels, each compiled for one number of rows.
+// Strips by XNNPACK's kernels, each compiled for one number of rows and whole micro-panels.
 #pragma once
 
 #include <stddef.h>
@@ -7,7 +7,7 @@
 extern "C" {
 #endif
 
-// Strides in bytes. `b`: the first micro-panel, with its header.
+// Strides in bytes. `cols`: a multiple of 8. `b`: the first micro-panel, with its header.
 struct wgemm_xnnpack_strip {
   size_t cols, k;
   const float* a;
@@ -18,8 +18,10 @@ struct wgemm_xnnpack_strip {
   size_t c_stride;
 };
 
+// By `loadsplat` kernels, unless the name says `splat`.
 void wgemm_xnnpack_4x8_simd128(const struct wgemm_xnnpack_strip* strip);
 void wgemm_xnnpack_3x8_simd128(const struct wgemm_xnnpack_strip* strip);
+void wgemm_xnnpack_4x8_simd128_splat(const struct wgemm_xnnpack_strip* strip);
 
 // In builds with relaxed SIMD only.
 void wgemm_xnnpack_6x8_relaxed(const struct wgemm_xnnpack_strip* strip);

@@ -19,9 +19,6 @@ struct F64 : Math, Plain<double, vectors> {
 void f64_2x8_simd128(const Strip& s) {
   strip_of<F64<Unfused<double>>, Tile<1, 2, !WGEMM_RELAXED>, Tile<2, 1>>(s);
 }
-void f64_2x8_simd128_colmajor(const Strip& s) {
-  strip_of<F64<Unfused<double>>, ColumnMajorTile<1>, ColumnMajorTile<2>>(s);
-}
 
 #if WGEMM_RELAXED
 void f64_6x8_relaxed(const Strip& s) {
@@ -32,9 +29,12 @@ void f64_5x8_relaxed(const Strip& s) {
 }
 void f64_gemv_1x8_relaxed_axpy(const Strip& s) { axpy<F64<Fused<double>, 2>, f64_6x8_relaxed>(s); }
 void f64_2x8_relaxed_colmajor(const Strip& s) {
-  strip_of<F64<Fused<double>>, ColumnMajorTile<1>, ColumnMajorTile<2>>(s);
+  strip_of<F64<Fused<double>>, ColumnMajorTile<1, 8>, ColumnMajorTile<2, 8>>(s);
 }
 #else
+void f64_2x8_simd128_colmajor(const Strip& s) {
+  strip_of<F64<Unfused<double>>, ColumnMajorTile<1, 8>, ColumnMajorTile<2, 8>>(s);
+}
 void f64_gemv_1x8_simd128_axpy(const Strip& s) {
   axpy<F64<Unfused<double>, 2>, f64_2x8_simd128>(s);
 }

@@ -19,6 +19,6 @@ struct I32 : Plain<int32_t, 2> {
 
 void i32_4x8_simd128(const Strip& s) { strip_of<I32, Tile<1, 4>, Tile<2, 2>, Tile<4, 1>>(s); }
 void i32_gemv_1x8_simd128_axpy(const Strip& s) { axpy<I32, i32_4x8_simd128>(s); }
-void i32_4x8_simd128_dot(const Strip& s) { dot<I32, strip_of<I32, ColumnMajorTile<4>>>(s); }
+void i32_4x8_simd128_dot(const Strip& s) { dot<I32, strip_of<I32, ColumnMajorTile<4, 4>>>(s); }
 
 }  // namespace wgemm

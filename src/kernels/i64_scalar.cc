@@ -58,8 +58,8 @@ template <size_t R>
   for (; count != 0; --count, ++col, b += stride) tile<R, 1>(s, b, step, stride, row, col);
 }
 
-// All rows of the strip by `count` columns from `col` on.
-[[gnu::always_inline]] inline void columns(const Strip& s, const void* b, size_t step,
+// All rows of the strip by `count` columns from `col` on. Not inlined, so that the module has it once.
+[[gnu::noinline]] void columns(const Strip& s, const void* b, size_t step,
                                            size_t stride, size_t col, size_t count) {
   const auto* const from = static_cast<const std::byte*>(b);
   size_t row = 0;

@@ -238,12 +238,12 @@ constexpr Kernel kKernels[] = {
      .compute = kF32, .b_type = kF16, .mr = 1, .nr = 8, .a = kRowsOf<float>, .b = kHalfPanelOfB,
      .b_layout = kColumnMajor, .isa = kSimd128,
      .m_max = 1, .run = f32_f16_gemv_1x8_simd128_colmajor},
+#if !WGEMM_RELAXED || !defined(__wasm__)
+    // The relaxed module leaves them out: they would serve strict results only.
     {.name = "f32_4x8__simd128_xnnpack_splat",
      .compute = kF32, .mr = 4, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
      .isa = kSimd128, .processor = kArm,
-     .m_min = 3, .run = f32_4x8_simd128_xnnpack_splat},
-#if !WGEMM_RELAXED || !defined(__wasm__)
-    // The relaxed module leaves it out: it would serve strict results of 3 to 5 rows only.
+     .m_min = 4, .n_min = 8, .run = f32_4x8_simd128_xnnpack_splat},
     {.name = "f32_4x8__simd128_xnnpack_loadsplat",
      .compute = kF32, .mr = 4, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
      .isa = kSimd128, .processor = kX86,
@@ -253,26 +253,32 @@ constexpr Kernel kKernels[] = {
      .compute = kF32, .mr = 4, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
      .isa = kSimd128,
      .run = f32_4x8_simd128},
+#if !defined(__wasm__)
     {.name = "f32_4x8__portable",
      .compute = kF32, .mr = 4, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
      .isa = kPortable,
      .run = portable_kernel<float, 4, 8, 1, true>},
+#endif
     {.name = "f64_2x8__simd128_rowmajor",
      .compute = kF64, .mr = 2, .nr = 8, .a = kRowsOf<double>, .b = panel_of<double>(8),
      .b_layout = kRowMajor, .isa = kSimd128,
      .m_max = 4, .m_max_b_in_l1 = kRowsMaxInL1, .run = f64_2x8_simd128},
+#if !WGEMM_RELAXED
     {.name = "f64_2x8__simd128_colmajor",
      .compute = kF64, .mr = 2, .nr = 8, .a = kRowsOf<double>, .b = panel_of<double>(8),
      .b_layout = kColumnMajor, .isa = kSimd128,
      .m_max = 8, .run = f64_2x8_simd128_colmajor},
+#endif
     {.name = "f64_2x8__simd128",
      .compute = kF64, .mr = 2, .nr = 8, .a = kRowsOf<double>, .b = panel_of<double>(8),
      .isa = kSimd128,
      .run = f64_2x8_simd128},
+#if !defined(__wasm__)
     {.name = "f64_4x8__portable",
      .compute = kF64, .mr = 4, .nr = 8, .a = kRowsOf<double>, .b = panel_of<double>(8),
      .isa = kPortable,
      .run = portable_kernel<double, 4, 8, 1, true>},
+#endif
     {.name = "i32_gemv_1x8__simd128_axpy",
      .compute = kI32, .mr = 1, .nr = 8, .a = kRowsOf<int32_t>, .b = panel_of<int32_t>(8),
      .b_layout = kRowMajor, .isa = kSimd128, .axpy = true,
@@ -289,10 +295,12 @@ constexpr Kernel kKernels[] = {
      .compute = kI32, .mr = 4, .nr = 8, .a = kRowsOf<int32_t>, .b = panel_of<int32_t>(8),
      .isa = kSimd128,
      .run = i32_4x8_simd128},
+#if !defined(__wasm__)
     {.name = "i32_4x8__portable",
      .compute = kI32, .mr = 4, .nr = 8, .a = kRowsOf<int32_t>, .b = panel_of<int32_t>(8),
      .isa = kPortable,
      .run = portable_kernel<int32_t, 4, 8, 1, true>},
+#endif
     {.name = "i64_2x1__portable_rowmajor",
      .compute = kI64, .mr = 2, .nr = 1, .a = kRowsOf<int64_t>, .b = panel_of<int64_t>(1),
      .b_layout = kRowMajor, .isa = kPortable,
@@ -363,10 +371,12 @@ constexpr Kernel kKernels[] = {
      .compute = kI8, .mr = 1, .nr = 32, .kr = 2, .a = i8_panel_of_a(1), .b = kI8StorageLayout,
      .isa = kSimd128,
      .run = i8_1x32c2_simd128},
+#if !defined(__wasm__)
     {.name = "i8_i16_4x8c2__portable",
      .compute = kI8, .mr = 4, .nr = 8, .kr = 2, .a = i8_panel_of_a(4), .b = kI8WidePanelOfB,
      .isa = kPortable,
      .run = portable_kernel<int16_t, 4, 8, 2, false, int32_t>},
+#endif
 };
 // clang-format on
 }  // namespace

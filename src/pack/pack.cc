@@ -108,7 +108,7 @@ struct Step<Width, T, T> {
 // `bytes` bytes of a step. It reads whole vectors.
 [[gnu::noinline]] void copy_part_of_panel(const std::byte* from, size_t from_stride, std::byte* to,
                                           size_t vectors, size_t bytes, int64_t steps) {
-  constexpr size_t kVector = sizeof(v128_t), kVectorsMax = 8;
+  constexpr size_t kVector = sizeof(v128_t), kVectorsMax = 4;
   alignas(16) std::byte mask[kVectorsMax * kVector] = {};
   std::memset(mask, 0xff, bytes);
 #pragma clang loop unroll(disable)
@@ -221,7 +221,6 @@ void pack_typed(const PackSource& s, const PanelLayout& layout, void* panels) {
   if (layout.kr == 1 && s.lane_stride == 1) {
     if (layout.width == 4) done = interleave<4>(s, from, layout, to, &part_steps);
     if (layout.width == 8) done = interleave<8>(s, from, layout, to, &part_steps);
-    if (layout.width == 16) done = interleave<16>(s, from, layout, to, &part_steps);
   } else if (layout.kr == 1 && s.depth_stride == 1) {
     if (layout.width % 4 == 0) done = transpose_panels(s, from, layout, to);
   }

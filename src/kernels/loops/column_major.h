@@ -1,10 +1,10 @@
 // Regime: GEMV and skinny GEMM with unpacked column-major B, if the sums must be strict: in
 // ascending k, with one accumulator per element. Also float64 and int64, which have no dot kernel.
 //
-// Each column of B is contiguous along k. The loop takes eight columns at a time and transposes
-// squares of kLanes columns by kLanes steps of k in registers, which makes them rows of a
-// micro-panel. More than eight columns at once are slower when `b_stride` is a power of two: their
-// cache lines fall into one set of L1, which holds eight.
+// Each column of B is contiguous along k. The loop takes four or eight columns at a time and
+// transposes squares of kLanes columns by kLanes steps of k in registers, which makes them rows of
+// a micro-panel. More than eight columns at once are slower when `b_stride` is a power of two:
+// their cache lines fall into one set of L1, which holds eight.
 //
 // B: `b_stride` bytes from column to column, `b_step` bytes from one step of k to the next.
 #pragma once
@@ -17,9 +17,9 @@
 namespace wgemm {
 
 // For the list of strip_of() in strip.h.
-template <size_t rows>
+template <size_t rows, size_t columns>
 struct ColumnMajorTile {
-  static constexpr size_t kRows = rows, kWidth = 8;
+  static constexpr size_t kRows = rows, kWidth = columns;
 
   template <typename Ops>
   static void run(const Strip& s) {
