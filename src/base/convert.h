@@ -225,6 +225,7 @@ struct Converter<Half, float> {
       wasm_v128_store(to + i, wide[0]);
       wasm_v128_store(to + i + 4, wide[1]);
     }
+#pragma clang loop vectorize(disable) unroll(disable)
     for (; i < count; ++i) to[i] = widen(from[i]);
   }
 };
@@ -236,6 +237,7 @@ struct Converter<float, Half> {
   void operator()(const float* from, Half* to, int64_t count) const {
     int64_t i = 0;
     for (; i + 8 <= count; i += 8) wasm_v128_store(to + i, narrow_eight(simd, from + i));
+#pragma clang loop vectorize(disable) unroll(disable)
     for (; i < count; ++i) to[i] = narrow_to(from[i], Half{});
   }
 };

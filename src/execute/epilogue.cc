@@ -81,12 +81,20 @@ template <typename T, typename Work>
 [[gnu::noinline]] void gather_c(const std::byte* c, int64_t stride, int64_t count, void* out) {
   const auto* from = reinterpret_cast<const T*>(c);
   auto* to = static_cast<Work*>(out);
+  T chunk[kIsHalf<T> ? kChunk : 1];
+  if constexpr (kIsHalf<T>) {
+    if (stride != 1) {
+      gather_c<uint16_t, uint16_t>(c, stride, count, chunk);
+      from = chunk;
+      stride = 1;
+    }
+  }
   if (stride == 0) {
     std::fill_n(to, count, convert<Work>(*from));
   } else if (stride == 1) {
     Converter<T, Work>()(from, to, count);
-  } else {
-    for (int64_t j = 0; j < count; ++j) to[j] = convert<Work>(from[j * stride]);
+  } else if constexpr (!kIsHalf<T>) {
+    for (int64_t j = 0; j < count; ++j) to[j] = from[j * stride];
   }
 }
 
@@ -116,23 +124,38 @@ void finish_row(const Activation& bounds, T* y, int64_t count) {
   }
 }
 
-template <typename T, typename Compute>
+// Rounds `count` float32 to Half.
+template <typename Half>
+[[gnu::noinline]] void narrow_row(const float* from, void* to, int64_t count) {
+  Converter<float, Half>()(from, static_cast<Half*>(to), count);
+}
+
+// Copies `count` elements to every `stride`-th element of `to`.
+template <typename T>
+void scatter(const T* from, std::byte* to, int64_t stride, int64_t count) {
+  auto* element = reinterpret_cast<T*>(to);
+  for (int64_t j = 0; j < count; ++j, element += stride) *element = from[j];
+}
+
+// Work: the type of Y, or float32 if Y has 16 bits.
+template <typename Work, typename Compute>
 void combine(const Problem& problem, bool canonical_nan, int64_t rows, int64_t cols,
              const Accumulators& acc, const ConstBlock& c, const Block& y) {
   const Epilogue& e = problem.epilogue;
-  // Integers are combined in their own type, floating point in the type of the accumulators.
-  using Work = std::conditional_t<std::is_integral_v<T>, T, Compute>;
-  constexpr bool kSame = std::is_same_v<T, Work>;
+  const DType c_type = e.c.dtype,  // the type of Y; or of 16 bits, if Y is float32
+      y_type = problem.y.dtype;
+  void (*narrow)(const float*, void*, int64_t) = nullptr;
+  if (y_type == DType::kFloat16) narrow = narrow_row<Float16>;
+  if (y_type == DType::kBFloat16) narrow = narrow_row<BFloat16>;
   Work c_chunk[kChunk], y_chunk[kChunk];
-  const Converter<Work, T> narrow_run;
-  const DType c_type = e.c.dtype;  // the type of Y; or of 16 bits, if Y is float32
-  const auto c_bytes = static_cast<int64_t>(dtype_bytes(c_type));
-  const bool y_unbuffered = kSame && y.col_stride == 1,
-             c_unbuffered = kSame && c_type == problem.y.dtype && c.col_stride == 1;
+  uint16_t half_chunk[kChunk];
+  const auto c_bytes = static_cast<int64_t>(dtype_bytes(c_type)),
+             y_bytes = static_cast<int64_t>(dtype_bytes(y_type));
+  const bool y_unbuffered = narrow == nullptr && y.col_stride == 1,
+             c_unbuffered = narrow == nullptr && c_type == y_type && c.col_stride == 1;
   const int64_t step = y_unbuffered && (c_unbuffered || !e.has_c) ? cols : kChunk;
   const bool finishes = canonical_nan || e.has_bounds();
   for (int64_t i = 0; i < rows; ++i) {
-    T* y_row = reinterpret_cast<T*>(y.data) + i * y.row_stride;
     const std::byte* c_row = c.data + i * c.row_stride * c_bytes;
     for (int64_t j0 = 0; j0 < cols; j0 += step) {
       const int64_t count = std::min(step, cols - j0);
@@ -142,25 +165,23 @@ void combine(const Problem& problem, bool canonical_nan, int64_t rows, int64_t c
         if (!c_unbuffered) kGatherC[static_cast<int>(c_type)](from, c.col_stride, count, c_chunk);
         c_values = c_unbuffered ? reinterpret_cast<const Work*>(from) : c_chunk;
       }
-      T* to = y_row + j0 * y.col_stride;
+      std::byte* to = y.data + (i * y.row_stride + j0 * y.col_stride) * y_bytes;
       Work* y_values = y_unbuffered ? reinterpret_cast<Work*>(to) : y_chunk;
       const Compute* acc_values = acc.data == nullptr
                                       ? nullptr
                                       : static_cast<const Compute*>(acc.data) + i * acc.stride + j0;
-      if constexpr (kIsHalf<T>) {
-        if (e.alpha.value == 1 && !e.has_c && !finishes && acc_values != nullptr &&
-            y.col_stride == 1) {
-          narrow_run(acc_values, to, count);
-          continue;
-        }
+      const void* rounded = acc_values;  // what is rounded to 16 bits
+      if (narrow == nullptr || e.alpha.value != 1 || e.has_c || finishes || acc_values == nullptr) {
+        combine_row<Work, Compute>(e, acc_values, c_values, y_values, count);
+        if (finishes) finish_row(e.bounds, y_values, count);
+        rounded = y_values;
       }
-      combine_row<Work, Compute>(e, acc_values, c_values, y_values, count);
-      if (finishes) finish_row(e.bounds, y_values, count);
-      if (y_unbuffered) continue;
-      if (y.col_stride == 1) {
-        narrow_run(y_chunk, to, count);
-      } else {
-        for (int64_t j = 0; j < count; ++j) to[j * y.col_stride] = convert<T>(y_chunk[j]);
+      if (narrow != nullptr) {
+        void* const halves = y.col_stride == 1 ? static_cast<void*>(to) : half_chunk;
+        narrow(static_cast<const float*>(rounded), halves, count);
+        if (y.col_stride != 1) scatter(half_chunk, to, y.col_stride, count);
+      } else if (!y_unbuffered) {
+        scatter(y_chunk, to, y.col_stride, count);
       }
     }
   }
@@ -402,7 +423,7 @@ using EpilogueFunction = void (*)(const Problem&, bool, int64_t, int64_t, const 
                                   const ConstBlock&, const Block&);
 constexpr EpilogueFunction kEpilogues[] = {
 #define WGEMM_DTYPE(Enumerator, name, Storage, Compute, gemm_since) \
-  combine<Storage, StorageOf<DType::k##Compute>>,
+  combine<std::conditional_t<kIsHalf<Storage>, float, Storage>, StorageOf<DType::k##Compute>>,
 #include "dtypes.def"
 #undef WGEMM_DTYPE
 };

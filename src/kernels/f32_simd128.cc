@@ -41,8 +41,10 @@ struct F32<Math, FiniteFloat16> : Math, Plain<float, 2> {
     const auto* row =
         reinterpret_cast<const float*>(static_cast<const std::byte*>(s.a) + i * s.a_stride);
     size_t k = 0;
+#pragma clang loop unroll(disable)
     for (; k + 4 <= s.k; k += 4)
       most = wasm_f32x4_max(most, wasm_f32x4_abs(wasm_v128_load(row + k)));
+#pragma clang loop unroll(disable)
     for (; k < s.k; ++k)
       most = wasm_f32x4_max(most, wasm_f32x4_abs(wasm_v128_load32_splat(row + k)));
   }

@@ -33,6 +33,17 @@ struct LoadVector<Half, float> {
   v128_t operator()(const Half* from) const { return simd.widen(wasm_i32x4_load16x4(from)); }
 };
 
+// Not inlined for 16 bits, so that the module has it once.
+template <typename To, typename From>
+To convert_one(From x) {
+  return x;
+}
+template <typename To, typename Half>
+  requires kIsHalf<Half>
+[[gnu::noinline]] To convert_one(Half x) {
+  return widen(x);
+}
+
 // Whether there is a transpose() for this pair of types.
 template <typename From, typename To>
 inline constexpr bool kHasSquares =
@@ -80,8 +91,9 @@ void pack_rows(const PackSource& s, const From* from, To* to) {
       }
       for (int64_t lane = lane0; lane < lane_end; ++lane) {
         const From* source = from + lane * s.lane_stride;
+#pragma clang loop vectorize(disable) unroll(disable)
         for (int64_t d = d0; d < d_end; ++d)
-          to[lane * s.depth + d] = convert<To>(source[d * s.depth_stride]);
+          to[lane * s.depth + d] = convert_one<To>(source[d * s.depth_stride]);
       }
     }
   }
@@ -93,6 +105,12 @@ template <int Width, typename From, typename To>
 struct Step {
   Converter<From, To> convert_run;
   void operator()(const From* from, To* to) const { convert_run(from, to, Width); }
+};
+template <typename Half>
+  requires kIsHalf<Half>
+struct Step<4, Half, float> {
+  LoadVector<Half, float> load;
+  void operator()(const Half* from, float* to) const { wasm_v128_store(to, load(from)); }
 };
 template <int Width, typename T>
   requires(Width * sizeof(T) % 16 == 0)
@@ -173,9 +191,11 @@ int64_t transpose_panels(const PackSource& s, const From* from, const PanelLayou
                            width, load);
         }
       }
+#pragma clang loop vectorize(disable) unroll(disable)
       for (; d < s.depth; ++d) {
+#pragma clang loop vectorize(disable) unroll(disable)
         for (int64_t lane = 0; lane < width; ++lane)
-          out[d * width + lane] = convert<To>(source[lane * s.lane_stride + d]);
+          out[d * width + lane] = convert_one<To>(source[lane * s.lane_stride + d]);
       }
     }
     return full;
@@ -200,7 +220,7 @@ void gather(const PackSource& s, const From* from, const PanelLayout& layout, in
       const From* source = from + lane0 * s.lane_stride + d * s.depth_stride;
 #pragma clang loop unroll(disable)
       for (int64_t lane = 0; lane < lanes; ++lane)
-        out[lane * kr] = convert<To>(source[lane * s.lane_stride]);
+        out[lane * kr] = convert_one<To>(source[lane * s.lane_stride]);
       if (--left != 0) continue;
       left = kr;
       out += kr * (width - 1);
