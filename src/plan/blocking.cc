@@ -42,9 +42,6 @@ constexpr int32_t kNone = INT32_MAX;
 // The other half of L2 is for A, accumulators and streams.
 constexpr int32_t kHalfL2 = kMachine.l2 / 2;
 
-// Of an unpacked row-major B that is read once, or has short rows.
-constexpr int32_t kSmallBlockBytes = kMachine.l2 / 8;
-
 // KC: see the head of this file. NC: the accumulators of a strip stay in L2, 384 KiB for 6 rows.
 constexpr int32_t kKc = 4096, kNc = 16384;
 
@@ -61,9 +58,11 @@ constexpr BlockRule kRules[] = {
     // column-major B is packed along K, and is faster with a KC of up to kc_max.
     {Regime::kSkinny, "skinny GEMM", kKc, 1024, kHalfL2, kNc},
 
-    // A block has all columns of a task, so its bytes give KC. All strips then read it from L2.
-    // 16x4096x4096 ran at 25 GFLOP/s, and at 20 with all of K in one block.
-    {Regime::kSkinnyRowMajor, "skinny GEMM, unpacked row-major B", kKc, kNone, kMachine.l2, kNc},
+    // A block has all columns of a task, so its bytes give KC. All strips then read it from L2, of
+    // which it takes a quarter: 4096 columns then have 16 rows, as many streams as processors
+    // prefetch.
+    {Regime::kSkinnyRowMajor, "skinny GEMM, unpacked row-major B", kKc, kNone, kMachine.l2 / 4,
+     kNc},
 
     // Columns are streams along K, which a split would break. KC is bounded only for the scratch of
     // a packed A. If there are several strips, the second finds the block in L2.
@@ -75,7 +74,7 @@ constexpr BlockRule kRules[] = {
 
     // B is read once, and an eighth of L2 is fastest. 64x64xK of float64 ran at 19.6 to 22.3
     // GFLOP/s with 128 KiB, 18.3 to 21.5 with 256 KiB, and 19.5 to 21.7 with 64 KiB.
-    {Regime::kGemvRowMajor, "GEMV, unpacked row-major B", kKc, kNone, kSmallBlockBytes, kNc},
+    {Regime::kGemvRowMajor, "GEMV, unpacked row-major B", kKc, kNone, kMachine.l2 / 8, kNc},
 
     // As with several rows, but no strip comes back to the block.
     {Regime::kGemvColumnMajor, "GEMV, unpacked column-major B", 1 << 15, kNone, kNone, kNc},
@@ -106,9 +105,10 @@ constexpr int64_t kNcMin = 32;
 // accumulators too often.
 constexpr int64_t kKcMin = 12;
 
-// If B has more than half of L2, a GEMV over at least this many columns has a KC of kKcMin. Each
-// row of B is then a stream, and processors prefetch up to sixteen. 1x2048x8192 takes 2.88 ms,
-// and 3.70 with blocks of 128 KiB. Shorter rows need blocks of more bytes.
+// If B comes from memory, or from the LLC for GEMV, and has at least this many columns, KC is
+// kKcMin. Each row of a block is then a stream, and processors prefetch up to sixteen. On Zen 4
+// 1x2048x8192 takes 2.88 ms, and 3.70 with blocks of 128 KiB. On Zen 5 8x4096x4096 takes 5.9 ms, and
+// 7.1 with blocks of 256 KiB. Shorter rows need blocks of more bytes.
 constexpr int64_t kStreamColumns = 256;
 
 // Bytes of packed A, and of accumulators that wait for the epilogue.
@@ -158,14 +158,9 @@ bool waits_for_weights(const Problem& problem, const Kernel& kernel) {
 int64_t row_major_kc(const Problem& problem, const Plan& plan) {
   const int64_t element = plan.kernel->b.element_bytes;
   const double b_bytes = bytes_of(problem.n, problem.k, problem.b.dtype());
-  // From memory, two rows at a time wait for B as one does; 16-bit ones wait to be widened.
-  const bool pairs =
-      (problem.m == 2 || plan.kernel->mr == 2) && element > 2 && b_bytes > kMachine.llc;
-  const bool waits = problem.m == 1 || pairs;
-  if (waits && b_bytes > kHalfL2 && plan.cols.size >= kStreamColumns) return kKcMin;
-  int64_t bytes = rule_of(plan.regime).b_bytes;
-  if (pairs || has_short_rows(problem.b.plain)) bytes = kSmallBlockBytes;
-  return std::max(bytes / element / plan.cols.size, kKcMin);
+  const bool waits = b_bytes > static_cast<double>(problem.m == 1 ? kHalfL2 : kMachine.llc);
+  if (waits && plan.cols.size >= kStreamColumns) return kKcMin;
+  return std::max(rule_of(plan.regime).b_bytes / element / plan.cols.size, kKcMin);
 }
 
 }  // namespace
