@@ -2,6 +2,7 @@
 // that stands for a cache is an expression of these values.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace wgemm {
@@ -20,5 +21,8 @@ struct Machine {
 // but not wrong.
 inline constexpr Machine kMachine{
     .l1 = int64_t{32} << 10, .l2 = int64_t{1} << 20, .llc = int64_t{8} << 20};
+
+// A matrix of more bytes is taken to come from memory, not from a cache.
+inline constexpr size_t kFromMemory = 2 * kMachine.llc;
 
 }  // namespace wgemm

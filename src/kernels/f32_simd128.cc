@@ -54,7 +54,7 @@ struct F32<Math, FiniteFloat16> : Math, Plain<float, 2> {
 }  // namespace
 
 void f32_4x8_simd128(const Strip& s) {
-  strip_of<F32<Unfused<float>>, Tile<1, 4, !WGEMM_RELAXED>, Tile<2, 2>, Tile<4, 1>>(s);
+  strip_of<F32<Unfused<float>>, Tile<1, 4>, Tile<2, 2>, Tile<4, 1>>(s);
 }
 void f32_f16_2x8_simd128(const Strip& s) {
   strip_of<F32<Unfused<float>, Float16>, Tile<1, 2>, Tile<2, 1>>(s);
@@ -78,7 +78,7 @@ void f32_bf16_gemv_1x8_simd128_colmajor(const Strip& s) {
 
 #if WGEMM_RELAXED
 void f32_6x8_relaxed(const Strip& s) {
-  strip_of<F32<Fused<float>>, Tile<1, 4, true>, Tile<2, 2>, Tile<4, 1>, Tile<5, 1>, Tile<6, 1>>(s);
+  strip_of<F32<Fused<float>>, Tile<1, 4>, Tile<2, 2>, Tile<4, 1>, Tile<5, 1>, Tile<6, 1>>(s);
 }
 void f32_4x16_relaxed_packed_a(const Strip& s) {
   using Ops = F32<Fused<float>>;

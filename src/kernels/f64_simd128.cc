@@ -17,12 +17,12 @@ struct F64 : Math, Plain<double, vectors> {
 }  // namespace
 
 void f64_2x8_simd128(const Strip& s) {
-  strip_of<F64<Unfused<double>>, Tile<1, 2, !WGEMM_RELAXED>, Tile<2, 1>>(s);
+  strip_of<F64<Unfused<double>>, Tile<1, 2>, Tile<2, 1>>(s);
 }
 
 #if WGEMM_RELAXED
 void f64_6x8_relaxed(const Strip& s) {
-  strip_of<F64<Fused<double>>, Tile<1, 2, true>, Tile<2, 1>, HalfTile<4>, HalfTile<6>>(s);
+  strip_of<F64<Fused<double>>, Tile<1, 2>, Tile<2, 1>, HalfTile<4>, HalfTile<6>>(s);
 }
 void f64_5x8_relaxed(const Strip& s) {
   s.rows <= 2 ? f64_6x8_relaxed(s) : strip_of<F64<Fused<double>>, Tile<5, 1>>(s);

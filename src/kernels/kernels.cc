@@ -5,7 +5,7 @@
 // The loops in loops/ that serve each regime of plan/regime.h:
 //   kGemm                     panels.h; for fused float64 half_panels.h
 //   kSkinny, kSkinnyRowMajor  the same; for strips of one or two rows several_panels.h
-//   kGemv, kGemvRowMajor      several_panels.h; for packed B beyond kLeastInBursts bursts.h
+//   kGemv, kGemvRowMajor      several_panels.h
 //   kSkinnyColumnMajor,       dot.h for float32, int32 and B in 16 bits; column_major.h for the
 //     kGemvColumnMajor        other types and for strict sums of floats
 //   kGemvAxpy                 axpy.h

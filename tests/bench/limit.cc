@@ -3,8 +3,9 @@
 #include <emscripten.h>
 
 #include <cstdlib>
+#include <cstring>
 
-#include "kernels/loops/bursts.h"
+#include "kernels/kernel.h"
 #include "kernels/loops/ops.h"
 
 namespace wgemm {
@@ -138,7 +139,7 @@ EMSCRIPTEN_KEEPALIVE void set_memory(int bytes) {
 // Reads a byte of each line `times` times, in six streams, 1 kB of each in turn: the fastest of the
 // orders that were tried. A rest that is no whole number of bursts, less than 6 kB, is left out.
 EMSCRIPTEN_KEEPALIVE double read_memory(int times) {
-  constexpr size_t kStreams = 6, kLine = 64;
+  constexpr size_t kStreams = 6, kLine = 64, kBurst = 1024;
   const size_t stream_bytes = memory_bytes / kStreams / kBurst * kBurst;
   unsigned sum = 0;
   for (int i = 0; i < times; ++i) {

@@ -145,7 +145,7 @@ TEST_P(Gemm, OperandsLargerThanCaches) {
   tester().sizes(1, 526, 9000).trans(false, true).run();
 }
 
-// GEMV and skinny GEMM with an even larger B, which kernels read in bursts.
+// GEMV and skinny GEMM with an even larger B, which kernels take to come from memory.
 TEST_P(Gemm, SkinnyWithBOf18MiB) {
   const int64_t k = (int64_t{18} << 20) / 526 / static_cast<int64_t>(dtype_bytes(GetParam()));
   tester().sizes(1, 526, k).c({526}).beta(2).run();

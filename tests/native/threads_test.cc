@@ -78,8 +78,7 @@ TEST(Threads, GiveTheSameBits) {
   for (const bool trans_b : {false, true}) expect_same_bits(1, 1026, 4200, trans_b);
 }
 
-// The same with packed weights. One task reads them in bursts, several tasks do not. The products
-// of every k show in the bits of the result.
+// The same with packed weights. The products of every k show in the bits of the result.
 TEST(Threads, GiveTheSameBitsOfPackedWeights) {
   Product one(1, 1026, 4200), many(1, 1026, 4200);
   const auto run = [](Context& context, Product& product) {

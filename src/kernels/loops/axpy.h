@@ -11,9 +11,15 @@
 
 #include <algorithm>
 
-#include "kernels/loops/bursts.h"
+#include "base/machine.h"
+#include "kernels/loops/tile.h"
 
 namespace wgemm {
+
+// Bytes of a row that are read before the next tile takes its turn, if B comes from memory. While
+// three streams are read, the hardware prefetcher runs ahead in the others. B in a cache is faster
+// without bursts, since each loads and stores y again.
+inline constexpr size_t kBurst = 1024;
 
 // Adds the multiples of all rows of `tiles * rows` streams to y. A stream has `stream_rows` rows. A
 // tile takes a row of each of its `rows` streams, `burst` columns wide, and the tiles take turns.
@@ -62,7 +68,7 @@ void add_rows(const Strip& s, size_t stream_rows, size_t tiles, size_t burst) {
 template <typename Ops, KernelFunction rest>
 void axpy(const Strip& s) {
   constexpr size_t kWidth = Ops::kVectors * Ops::kLanes;
-  const bool bursts = s.k * s.b_step > kLeastInBursts;
+  const bool bursts = s.k * s.b_step > kFromMemory;
   const size_t streams = bursts ? 6 : 4;
   if (s.k < 2 * streams) return rest(s);
   const size_t stream_rows = s.k / (2 * streams) * 2 - 1, cols = s.cols / kWidth * kWidth;

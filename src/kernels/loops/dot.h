@@ -11,8 +11,9 @@
 
 #include <cstring>
 
+#include "base/machine.h"
 #include "base/transpose.h"
-#include "kernels/loops/bursts.h"
+#include "kernels/loops/tile.h"
 
 namespace wgemm {
 
@@ -112,7 +113,7 @@ void dot(const Strip& s) {
   const Acc one = 1;
   const v128_t ones = Ops::load_splat(&one);
   size_t stream_cols = s.cols / kDotColumns;
-  if (stream_cols > 1 && s.cols * s.b_stride > kLeastInBursts) {
+  if (stream_cols > 1 && s.cols * s.b_stride > kFromMemory) {
     stream_cols = (stream_cols - 1) | 1;
   }
   FirstSteps<Ops> first{.count = (s.k - 1) % kDepth + 1};

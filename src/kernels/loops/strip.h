@@ -3,16 +3,13 @@
 //   strip_of<Ops, Tile<1, 4>, Tile<2, 2>, Tile<4, 1>>(strip)
 #pragma once
 
-#include "kernels/loops/bursts.h"
 #include "kernels/loops/several_panels.h"
 
 namespace wgemm {
 
-// A whole strip by tiles of `rows` rows and `panels` micro-panels. `in_bursts`: bursts.h serves
-// GEMV with a large packed B. It pays only if a byte of B costs little arithmetic.
-template <size_t rows, size_t panels, bool in_bursts = false>
+// A whole strip by tiles of `rows` rows and `panels` micro-panels.
+template <size_t rows, size_t panels>
 struct Tile {
-  static_assert(rows == 1 || !in_bursts);
   static constexpr size_t kRows = rows;
   template <typename Ops>
   static void run(const Strip& s) {
@@ -20,34 +17,14 @@ struct Tile {
     const auto single = [&](const std::byte* panel, TileColumns t) {
       panels_tile<Ops, rows, 1>(s, panel, t);
     };
-    if constexpr (in_bursts) {
-      if (!s.unpacked && s.cols >= kStreamsInBursts * kWidth &&
-          s.cols / kWidth * s.b_stride > kLeastInBursts) {
-        return run<Ops>(read_in_bursts(s, kWidth, sizeof(typename Ops::A),
-                                       sizeof(typename Ops::Acc), two_panels<Ops>));
-      }
-    }
     if constexpr (panels == 1) {
       single_panels<kWidth, Ops::kColumn>(s, static_cast<const std::byte*>(s.b), 0, single);
     } else {
       several_panels<1, panels, kWidth, Ops::kColumn>(
           s,
-          [&](const std::byte* b, TileColumns t) {
-            if constexpr (in_bursts && panels == kPanelsOfTile) {
-              two_panels<Ops>(s, b, t);
-            } else {
-              panels_tile<Ops, rows, panels>(s, b, t);
-            }
-          },
+          [&](const std::byte* b, TileColumns t) { panels_tile<Ops, rows, panels>(s, b, t); },
           single);
     }
-  }
-
- private:
-  // Not inlined, so that the module has it once.
-  template <typename Ops>
-  [[gnu::noinline]] static void two_panels(const Strip& s, const std::byte* b, TileColumns t) {
-    panels_tile<Ops, rows, kPanelsOfTile>(s, b, t);
   }
 };
 
