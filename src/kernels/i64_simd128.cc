@@ -4,10 +4,18 @@
 #include <cstring>
 
 #include "kernels/i64_scalar.h"
+#include "kernels/loops/axpy.h"
+#include "kernels/loops/ops.h"
 #include "kernels/loops/tile.h"
 
 namespace wgemm {
 namespace {
+
+struct I64 : Plain<int64_t, 2> {
+  static v128_t multiply_add(v128_t acc, v128_t a, v128_t b) {
+    return wasm_i64x2_add(acc, wasm_i64x2_mul(a, b));
+  }
+};
 
 constexpr size_t kVectorRows = 2, kRows = 3, kPairs = 2, kWidth = 2 * kPairs;
 constexpr size_t kStepBytes = kWidth * sizeof(int64_t);
@@ -36,6 +44,8 @@ struct Halves {
 };
 
 }  // namespace
+
+void i64_gemv_1x4_simd128_axpy(const Strip& s) { axpy<I64, i64_2x1_portable_rowmajor>(s); }
 
 void i64_fill_header(void* header, int64_t k) {
   uint64_t sums[kWidth] = {};

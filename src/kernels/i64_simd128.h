@@ -21,4 +21,7 @@ inline constexpr PanelLayout kI64PanelOfB = {
 // Two rows by vectors, and one by scalars, which other units of the processor compute meanwhile.
 void i64_3x4_simd128_winograd(const Strip& strip);
 
+// By i64x2.mul. B unpacked and row-major.
+void i64_gemv_1x4_simd128_axpy(const Strip& strip);
+
 }  // namespace wgemm

@@ -301,6 +301,10 @@ constexpr Kernel kKernels[] = {
      .isa = kPortable,
      .run = portable_kernel<int32_t, 4, 8, 1, true>},
 #endif
+    {.name = "i64_gemv_1x4__simd128_axpy",
+     .compute = kI64, .mr = 1, .nr = 4, .a = kRowsOf<int64_t>, .b = panel_of<int64_t>(4),
+     .b_layout = kRowMajor, .isa = kSimd128, .axpy = true,
+     .m_max = 1, .run = i64_gemv_1x4_simd128_axpy},
     {.name = "i64_2x1__portable_rowmajor",
      .compute = kI64, .mr = 2, .nr = 1, .a = kRowsOf<int64_t>, .b = panel_of<int64_t>(1),
      .b_layout = kRowMajor, .isa = kPortable,
