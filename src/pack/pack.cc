@@ -74,25 +74,27 @@ void pack_rows(const PackSource& s, const From* from, To* to) {
     const int64_t lane_end = std::min(lane0 + kTile, s.lanes);
     for (int64_t d0 = 0; d0 < s.depth; d0 += kTile) {
       const int64_t d_end = std::min(d0 + kTile, s.depth);
+      int64_t lane_done = lane0, d_done = d0;  // what squares cover
       if constexpr (kHasSquares<From, To>) {
-        if (s.lane_stride == 1 && lane_end - lane0 == kTile && d_end - d0 == kTile) {
+        if (s.lane_stride == 1) {
           const LoadVector<From, To> load;
           constexpr int64_t kSide = kSideOf<To>;
+          lane_done = lane_end - (lane_end - lane0) % kSide;
+          d_done = d_end - (d_end - d0) % kSide;
 #pragma clang loop unroll(disable)
-          for (int64_t d = d0; d < d_end; d += kSide) {
+          for (int64_t d = d0; d < d_done; d += kSide) {
 #pragma clang loop unroll(disable)
-            for (int64_t lane = lane0; lane < lane_end; lane += kSide) {
+            for (int64_t lane = lane0; lane < lane_done; lane += kSide) {
               transpose_square(from + d * s.depth_stride + lane, s.depth_stride,
                                to + lane * s.depth + d, s.depth, load);
             }
           }
-          continue;
         }
       }
       for (int64_t lane = lane0; lane < lane_end; ++lane) {
         const From* source = from + lane * s.lane_stride;
 #pragma clang loop vectorize(disable) unroll(disable)
-        for (int64_t d = d0; d < d_end; ++d)
+        for (int64_t d = lane < lane_done ? d_done : d0; d < d_end; ++d)
           to[lane * s.depth + d] = convert_one<To>(source[d * s.depth_stride]);
       }
     }

@@ -46,10 +46,10 @@ constexpr int32_t kHalfL2 = kMachine.l2 / 2;
 constexpr int32_t kKc = 4096, kNc = 16384;
 
 constexpr BlockRule kRules[] = {
-    // B takes three quarters of the LLC, and A the rest. Narrower blocks read A more often: 1024
-    // cubed ran at 49.3 GFLOP/s with 512 KiB, and at 52.1 with 8 MiB. With all of the LLC, float64
-    // of 1024 cubed was 7% slower, and float32 of 2048 columns 3%.
-    {Regime::kGemm, "GEMM", kKc, kNone, kMachine.llc / 4 * 3, kNc},
+    // B takes three eighths of the LLC: two threads then share it, with A. Narrower blocks read A
+    // more often: 1024 cubed ran at 49.3 GFLOP/s with 512 KiB, and at 52.1 with 8 MiB (Zen 4). From
+    // 3 MiB to 12 MiB it made no difference on Zen 5.
+    {Regime::kGemm, "GEMM", kKc, kNone, kMachine.llc / 8 * 3, kNc},
 
     // Packing takes much of the time, so a packed block must still be in L2 when it is read:
     // 32x4096x4096 ran at 32.3 GFLOP/s, and at 20.6 with 8 MiB. Blocks of a row-major B must be
