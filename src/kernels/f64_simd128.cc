@@ -16,9 +16,7 @@ struct F64 : Math, Plain<double, vectors> {
 
 }  // namespace
 
-void f64_2x8_simd128(const Strip& s) {
-  strip_of<F64<Unfused<double>>, Tile<1, 2>, Tile<2, 1>>(s);
-}
+void f64_2x8_simd128(const Strip& s) { strip_of<F64<Unfused<double>>, Tile<1, 2>, Tile<2, 1>>(s); }
 
 #if WGEMM_RELAXED
 void f64_6x8_relaxed(const Strip& s) {

@@ -58,9 +58,10 @@ template <size_t R>
   for (; count != 0; --count, ++col, b += stride) tile<R, 1>(s, b, step, stride, row, col);
 }
 
-// All rows of the strip by `count` columns from `col` on. Not inlined, so that the module has it once.
-[[gnu::noinline]] void columns(const Strip& s, const void* b, size_t step,
-                                           size_t stride, size_t col, size_t count) {
+// All rows of the strip by `count` columns from `col` on. Not inlined, so that the module has it
+// once.
+[[gnu::noinline]] void columns(const Strip& s, const void* b, size_t step, size_t stride,
+                               size_t col, size_t count) {
   const auto* const from = static_cast<const std::byte*>(b);
   size_t row = 0;
   for (; row + 2 <= s.rows; row += 2) rows_by_columns<2>(s, from, step, stride, row, col, count);

@@ -1,6 +1,6 @@
 // int64 and uint64, which are the same modulo 2^64, by 64-bit scalars: for GEMV, and for
-// products with few rows or columns. Processors do not multiply vectors of 64 bits, so engines compile i64x2.mul to
-// eight instructions or more.
+// products with few rows or columns. Processors do not multiply vectors of 64 bits, so engines
+// compile i64x2.mul to eight instructions or more.
 #pragma once
 
 #include "kernels/kernel.h"

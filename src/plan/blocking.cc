@@ -107,8 +107,8 @@ constexpr int64_t kKcMin = 12;
 
 // If B comes from memory, or from the LLC for GEMV, and has at least this many columns, KC is
 // kKcMin. Each row of a block is then a stream, and processors prefetch up to sixteen. On Zen 4
-// 1x2048x8192 takes 2.88 ms, and 3.70 with blocks of 128 KiB. On Zen 5 8x4096x4096 takes 5.9 ms, and
-// 7.1 with blocks of 256 KiB. Shorter rows need blocks of more bytes.
+// 1x2048x8192 takes 2.88 ms, and 3.70 with blocks of 128 KiB. On Zen 5 8x4096x4096 takes 5.9 ms,
+// and 7.1 with blocks of 256 KiB. Shorter rows need blocks of more bytes.
 constexpr int64_t kStreamColumns = 256;
 
 // Bytes of packed A, and of accumulators that wait for the epilogue.

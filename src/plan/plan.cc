@@ -10,8 +10,8 @@ namespace wgemm {
 namespace {
 
 // When the transpose is computed: kernels then waste no columns, and read A, which is nearly all of
-// the data, unpacked, as B. Kernels of 64-bit types waste none of four columns. With several columns
-// the transpose takes some steps of k to pay, since dot kernels take four at a time.
+// the data, unpacked, as B. Kernels of 64-bit types waste none of four columns. With several
+// columns the transpose takes some steps of k to pay, since dot kernels take four at a time.
 constexpr int64_t kTransposeColumnsMax = 4, kTransposeColumnsMax64 = 3, kTransposeRowsMin = 8,
                   kTransposeStepsMin = 4;
 
@@ -88,8 +88,8 @@ bool transpose_if_faster(Problem* problem, const PlanOptions& options) {
   const bool is_narrow = problem->n <= columns_max && problem->m >= kTransposeRowsMin &&
                          (problem->n == 1 || problem->k >= kTransposeStepsMin);
   const bool is_contiguous = problem->a.row_stride == 1 || problem->a.col_stride == 1;
-  if (!is_narrow || !is_contiguous || problem->compute == DType::kInt8 ||
-      !problem->batch.empty() || options.kernel != nullptr)
+  if (!is_narrow || !is_contiguous || problem->compute == DType::kInt8 || !problem->batch.empty() ||
+      options.kernel != nullptr)
     return false;
   if (problem->b.is_packed()) problem->b = {.plain = only_panel(problem->b.packed)};
   *problem = transposed(*problem);

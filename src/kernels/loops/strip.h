@@ -21,8 +21,7 @@ struct Tile {
       single_panels<kWidth, Ops::kColumn>(s, static_cast<const std::byte*>(s.b), 0, single);
     } else {
       several_panels<1, panels, kWidth, Ops::kColumn>(
-          s,
-          [&](const std::byte* b, TileColumns t) { panels_tile<Ops, rows, panels>(s, b, t); },
+          s, [&](const std::byte* b, TileColumns t) { panels_tile<Ops, rows, panels>(s, b, t); },
           single);
     }
   }
