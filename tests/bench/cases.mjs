@@ -200,7 +200,13 @@ const weightsCase = {
   name: `weights of float32 and int8 ${sizeOf(gemv)}`,
   together: [
     { operation: 'gemm', dtype: 'float32', own: [{ ...packed, name: 'float32' }], peers: [] },
-    { operation: 'qgemm', ...u8s8, own: [{ ...packed, name: 'int8' }], peers: [] },
+    {
+      operation: 'qgemm',
+      ...u8s8,
+      typeOfY: 'float32',
+      own: [{ ...packed, name: 'int8' }],
+      peers: [],
+    },
   ],
   goals: [faster('wgemm, B packed, int8', 3, { than: 'wgemm, B packed, float32' })],
 };
