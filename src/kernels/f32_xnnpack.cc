@@ -38,8 +38,9 @@ void f32_4x8_simd128_xnnpack_loadsplat(const Strip& s) {
   run_tile(s, s.rows == 3 ? wgemm_xnnpack_3x8_simd128 : wgemm_xnnpack_4x8_simd128, f32_4x8_simd128);
 }
 void f32_4x8_simd128_xnnpack_splat(const Strip& s) {
-  if (s.accumulate || s.rows < 4) return f32_4x8_simd128(s);
-  run_tile(s, wgemm_xnnpack_4x8_simd128_splat, f32_4x8_simd128);
+  if (s.accumulate || s.rows < 3) return f32_4x8_simd128(s);
+  run_tile(s, s.rows == 3 ? wgemm_xnnpack_3x8_simd128_splat : wgemm_xnnpack_4x8_simd128_splat,
+           f32_4x8_simd128);
 }
 
 #if WGEMM_RELAXED

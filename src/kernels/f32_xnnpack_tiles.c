@@ -5,6 +5,7 @@
 #include "kernels/f32_xnnpack_tiles.h"
 
 #include "f32-gemm/gen/f32-gemm-3x8-wasmsimd-loadsplat.c"
+#include "f32-gemm/gen/f32-gemm-3x8-wasmsimd-splat.c"
 #include "f32-gemm/gen/f32-gemm-4x8-wasmsimd-loadsplat.c"
 #include "f32-gemm/gen/f32-gemm-4x8-wasmsimd-splat.c"
 #if WGEMM_RELAXED
@@ -26,6 +27,7 @@ enum { kColumns = 8 };
 
 STRIP(3x8_simd128, 3, 3x8__wasmsimd_loadsplat)
 STRIP(4x8_simd128, 4, 4x8__wasmsimd_loadsplat)
+STRIP(3x8_simd128_splat, 3, 3x8__wasmsimd_splat)
 STRIP(4x8_simd128_splat, 4, 4x8__wasmsimd_splat)
 #if WGEMM_RELAXED
 STRIP(3x8_relaxed, 3, 3x8__wasmrelaxedsimd_fma_loadsplat)

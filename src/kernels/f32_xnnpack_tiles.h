@@ -22,6 +22,7 @@ struct wgemm_xnnpack_strip {
 void wgemm_xnnpack_4x8_simd128(const struct wgemm_xnnpack_strip* strip);
 void wgemm_xnnpack_3x8_simd128(const struct wgemm_xnnpack_strip* strip);
 void wgemm_xnnpack_4x8_simd128_splat(const struct wgemm_xnnpack_strip* strip);
+void wgemm_xnnpack_3x8_simd128_splat(const struct wgemm_xnnpack_strip* strip);
 
 // In builds with relaxed SIMD only.
 void wgemm_xnnpack_6x8_relaxed(const struct wgemm_xnnpack_strip* strip);

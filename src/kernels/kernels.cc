@@ -243,7 +243,7 @@ constexpr Kernel kKernels[] = {
     {.name = "f32_4x8__simd128_xnnpack_splat",
      .compute = kF32, .mr = 4, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
      .isa = kSimd128, .processor = kArm,
-     .m_min = 4, .n_min = 8, .run = f32_4x8_simd128_xnnpack_splat},
+     .m_min = 3, .n_min = 8, .run = f32_4x8_simd128_xnnpack_splat},
     {.name = "f32_4x8__simd128_xnnpack_loadsplat",
      .compute = kF32, .mr = 4, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
      .isa = kSimd128, .processor = kX86,

@@ -603,7 +603,7 @@ TEST(Explain, ReportsThePlan) {
                     many = relaxed_arm     ? "f32_4x16__relaxed_packed_a"
                            : !x86          ? "f32_4x8__simd128_xnnpack_splat"
                            : WGEMM_RELAXED ? "f32_6x8__relaxed_xnnpack_loadsplat"
-                                           : "f32_4x8__simd128_packed_a",
+                                           : "f32_4x8__simd128_xnnpack_loadsplat",
                     many_64 = relaxed_arm     ? "f64_5x8__relaxed"
                               : WGEMM_RELAXED ? "f64_6x8__relaxed"
                                               : "f64_2x8__simd128";
@@ -623,7 +623,7 @@ TEST(Explain, ReportsThePlan) {
       {100, 200, false, DType::kFloat32, many, many.ends_with("packed_a"), true, false},
       {100, 200, true, DType::kFloat32, many, many.ends_with("packed_a"), true, false},
       {100, 200, true, DType::kFloat64, many_64, false, true, false},
-      {100, 200, false, DType::kInt32, "i32_4x8__simd128_packed_a", true, true, false}};
+      {100, 200, false, DType::kInt32, "i32_4x8__simd128", false, true, false}};
   for (const Expected& expected : all) {
     const int64_t k = 240, a[] = {expected.m, k},
                   b[] = {expected.trans_b ? expected.n : k, expected.trans_b ? k : expected.n};

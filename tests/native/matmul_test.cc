@@ -601,7 +601,7 @@ TEST(MatMulExplain, ReportsThePlan) {
       WGEMM_RELAXED ? "f32_4x16__relaxed_packed_a" : "f32_4x8__simd128_xnnpack_splat";
   EXPECT_STREQ(plan.kernel, !x86            ? on_arm
                             : WGEMM_RELAXED ? "f32_6x8__relaxed_xnnpack_loadsplat"
-                                            : "f32_4x8__simd128_packed_a");
+                                            : "f32_4x8__simd128_xnnpack_loadsplat");
   EXPECT_EQ(std::vector({plan.batch, plan.m, plan.n, plan.k}),
             std::vector<int64_t>({12, 128, 136, 164}));
   EXPECT_STREQ(plan.regime, "skinny GEMM");

@@ -411,6 +411,38 @@ TEST_P(HalfWeightsTest, ArePackedAsIfRoundedBefore) {
   });
 }
 
+// Kernels for finite float16 weights multiply A by 2^112, which only numbers below 2^16 survive.
+TEST_P(HalfWeightsTest, MultiplyAnyElementOfA) {
+  with_half([&]<typename Half>(Half) {
+    const int64_t n = 24, k = 41;
+    std::mt19937_64 random(1);
+    Array<float> b({k, n}, 0, false);
+    fill(b, random, false);
+    const Array<float> wide = converted<float>(converted<Half>(b));
+    for (const float element : {65535.0F, 65536.0F, -65536.0F, 1e30F, INFINITY}) {
+      for (const int64_t m : {1, 2, 5}) {
+        for (const Determinism determinism : {Determinism::kStrict, Determinism::kFast}) {
+          Array<float> a({m, k}, 0, false), y({m, n}, 0, false), wanted({m, n}, 0, false);
+          std::fill_n(a.data.get(), m * k, 0.0F);
+          a.data[m * k - 2] = element;
+          Context context(0, determinism);
+          const PackedWeights rounded = packed_as(context, b.tensor(DType::kFloat32), false);
+          const PackedWeights widened = packed(context, wide.tensor(DType::kFloat32), false);
+          GemmArgs args;
+          args.A = a.tensor(DType::kFloat32);
+          for (auto [weights, result] : {std::pair{&rounded, &y}, {&widened, &wanted}}) {
+            args.packed_B = weights;
+            args.Y = result->template tensor<void>(DType::kFloat32);
+            const Status status = gemm(context, args);
+            ASSERT_TRUE(status.ok()) << status.message;
+          }
+          EXPECT_EQ(y.values(), wanted.values()) << element << " M=" << m;
+        }
+      }
+    }
+  });
+}
+
 // By every kernel, for small and large M, with one matrix of weights or a stack.
 TEST_P(HalfWeightsTest, HaveTheBitsOfFloat32) {
   with_half([&]<typename Half>(Half) {
