@@ -35,7 +35,7 @@ const look = { warmUpMs: 15, warmUpCalls: 4, sampleMs: 1, raceMs: 90, minRounds:
 const doubtful = 1.05;
 // Less than 1 by the noise of a run.
 const lost = 0.97;
-const leastMedian = 2;
+const leastMedian = 2.3; // in the heap
 
 /** @param args `count`, `seed`, `filter`: text that the name of a shape must contain */
 export async function raceRandom({ count, seed, filter, json, targets }, library, about) {
@@ -126,6 +126,8 @@ async function raceOne(shape, arrays, library) {
   return row;
 }
 
+const inHeap = (rows) => rows.filter((row) => !row.arrays);
+
 function print(rows) {
   const sorted = rows.toSorted((a, b) => a.ratio - b.ratio);
   const slower = sorted.filter(({ ratio }) => ratio < 1);
@@ -144,7 +146,11 @@ function print(rows) {
       of: sorted.filter((row) => row.kind === kind && row.arrays === arrays),
     })),
   );
-  for (const { title, of } of [...groups, { title: 'all', of: sorted }]) {
+  const inAll = [
+    { title: 'all', of: inHeap(sorted) },
+    { title: 'all, arrays', of: sorted.filter((row) => row.arrays) },
+  ];
+  for (const { title, of } of [...groups, ...inAll]) {
     if (of.length === 0) continue;
     const below = (limit) => of.filter(({ ratio }) => ratio < limit).length;
     const cells = [
@@ -159,11 +165,13 @@ function print(rows) {
 }
 
 function judge(rows) {
-  const ratios = rows.map(({ ratio }) => ratio).sort((a, b) => a - b);
-  const [worst, median] = [ratios[0], ratios[ratios.length >> 1]];
+  const ratiosOf = (of) => of.map(({ ratio }) => ratio).sort((a, b) => a - b);
+  const [worst] = ratiosOf(rows);
+  const heap = ratiosOf(inHeap(rows)),
+    median = heap[heap.length >> 1];
   const goals = [
     ['the worst ratio', worst, lost],
-    ['the median', median, leastMedian],
+    ['the median in the heap', median, leastMedian],
   ];
   console.log('');
   for (const [what, is, atLeast] of goals) {
