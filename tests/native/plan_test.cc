@@ -97,8 +97,8 @@ TEST(Plan, PrefetchesWeightsThatAreWaitedFor) {
   EXPECT_FALSE(plan_of({.m = 32, .n = 1025, .k = k}).prefetch_b) << "not packed";
 }
 
-TEST(Plan, HasOneKernelForInt64FromEightRowsOn) {
-  for (const int64_t n : {64, 1000}) {  // B fits in L1, or does not
+TEST(Plan, HasOneKernelForInt64FromFiveRowsOn) {
+  for (const int64_t n : {64, 500}) {  // B fits in L1, or does not
     for (const bool packed : {false, true}) {
       const auto kernel = [&](int64_t m) {
         return std::string(
@@ -106,8 +106,10 @@ TEST(Plan, HasOneKernelForInt64FromEightRowsOn) {
                 .kernel->name);
       };
       for (const int64_t m : {1, 4})
-        EXPECT_EQ(kernel(m), packed ? "i64_2x4__simd128" : "i64_2x4__simd128_rowmajor") << m;
-      for (const int64_t m : {8, 16, 100}) EXPECT_EQ(kernel(m), "i64_3x4__simd128_winograd") << m;
+        EXPECT_EQ(kernel(m), packed ? "i64_2x4__portable" : "i64_2x1__portable_rowmajor") << m;
+      // From eight rows on, also if B fits in L1.
+      for (const int64_t m : {n == 64 && !packed ? 8 : 5, 16, 100})
+        EXPECT_EQ(kernel(m), "i64_3x4__simd128_winograd") << m;
     }
   }
 }
@@ -122,12 +124,12 @@ TEST(Plan, HoldsBlocksOfBThatFitInTheLlc) {
   const auto columns = [](DType type, int64_t n) {
     return plan_of({.type = type, .m = 1024, .n = n, .k = 1024, .packed = true}).nc;
   };
-  EXPECT_EQ(columns(DType::kFloat32, 1536), 1536);
-  EXPECT_EQ(columns(DType::kFloat32, 1600), 800);
-  EXPECT_EQ(columns(DType::kFloat64, 1024), 512);
+  EXPECT_EQ(columns(DType::kFloat32, 768), 768);
+  EXPECT_EQ(columns(DType::kFloat32, 800), 400);
+  EXPECT_EQ(columns(DType::kFloat64, 512), 256);
 }
 
-TEST(Plan, SplitsKDeeplyForGemvBeyondL2AndForPairsOfRowsFromMemory) {
+TEST(Plan, SplitsKDeeplyForGemvBeyondL2AndForFewRowsFromMemory) {
   constexpr int64_t kFew = 12;
   // B takes `bytes`, and `more_k` rows more.
   const auto kc_of = [](DType type, int64_t m, int64_t n, int64_t bytes, int64_t more_k,
@@ -138,21 +140,19 @@ TEST(Plan, SplitsKDeeplyForGemvBeyondL2AndForPairsOfRowsFromMemory) {
     return plan.kc;
   };
   const auto kc = [&](DType type, int64_t m, int64_t more_k) {
-    return kc_of(type, m, 4096, 8 * kMega, more_k);
+    return kc_of(type, m, 1024, 8 * kMega, more_k);
   };
   for (const DType type : {DType::kFloat32, DType::kFloat64, DType::kInt32, DType::kInt64}) {
     SCOPED_TRACE(dtype_name(type));
     EXPECT_LE(kc(type, 2, 1), kFew);
     EXPECT_GT(kc(type, 2, 0), kFew);
-    // More rows are computed by twos, or at once.
-    const bool by_twos = type == DType::kFloat64 || type == DType::kInt64;
-    EXPECT_EQ(kc(type, 3, 1) <= kFew, by_twos);
-    EXPECT_EQ(kc(type, 4, 1) <= kFew, by_twos);
-    // GEMV of other types is by axpy, if the order of the sums is free.
-    const Determinism determinism =
-        type == DType::kInt64 ? Determinism::kFast : Determinism::kStrict;
+    EXPECT_LE(kc(type, 4, 1), kFew);
+    EXPECT_GT(kc(type, 4, 0), kFew);
+    // GEMV of integers is by axpy, and so is that of floats if the order of the sums is free.
+    constexpr Determinism determinism = Determinism::kStrict;
+    const bool is_axpy = is_integer(type);
     for (const int64_t n : {256, 1024}) {
-      if (type != DType::kInt32) {
+      if (!is_axpy) {
         EXPECT_LE(kc_of(type, 1, n, kMega / 2, 1, determinism), kFew);
         EXPECT_GT(kc_of(type, 1, n, kMega / 2, 0, determinism), kFew);
       }
@@ -160,18 +160,20 @@ TEST(Plan, SplitsKDeeplyForGemvBeyondL2AndForPairsOfRowsFromMemory) {
     }
     // Short rows follow on each other.
     for (const int64_t m : {1, 2}) {
-      if (type == DType::kInt32 && m == 1) continue;
+      if (is_axpy && m == 1) continue;
       const int64_t short_rows = kc_of(type, m, 248, 8 * kMega, 16, determinism);
       EXPECT_GT(short_rows, kFew);
-      EXPECT_LE(short_rows * 248 * static_cast<int64_t>(dtype_bytes(type)), kMega / 8);
+      EXPECT_LE(short_rows * 248 * static_cast<int64_t>(dtype_bytes(type)),
+                kMega / (m == 1 ? 8 : 4));
     }
   }
-  EXPECT_GT(kc(DType::kBFloat16, 2, 1), kFew);
+  EXPECT_LE(kc(DType::kBFloat16, 2, 1), kFew);
+  EXPECT_GT(kc(DType::kBFloat16, 2, 0), kFew);
   EXPECT_LE(kc_of(DType::kBFloat16, 1, 4096, 8 * kMega, 1, Determinism::kStrict), kFew);
   EXPECT_LE(kc(DType::kFloat16, 1, 1), kFew);
   const Plan narrow = plan_of({.type = DType::kFloat64, .m = 64, .n = 64, .k = 65536});
   EXPECT_EQ(narrow.pack_b, !WGEMM_RELAXED);
-  EXPECT_TRUE(narrow.pack_b || narrow.kc * 64 * 8 == kMega / 8);
+  EXPECT_TRUE(narrow.pack_b || narrow.kc * 64 * 8 == kMega / 4);
 }
 
 TEST(Plan, ComputesGemvByAxpyBeyondAQuarterOfL2) {
@@ -185,8 +187,8 @@ TEST(Plan, ComputesGemvByAxpyBeyondAQuarterOfL2) {
     return plan.kernel->axpy;
   };
   constexpr int64_t kLeast = 250 << 10;
-  for (const DType type :
-       {DType::kFloat32, DType::kFloat64, DType::kInt32, DType::kUInt32, DType::kBFloat16}) {
+  for (const DType type : {DType::kFloat32, DType::kFloat64, DType::kInt32, DType::kUInt32,
+                           DType::kInt64, DType::kUInt64, DType::kBFloat16}) {
     SCOPED_TRACE(dtype_name(type));
     EXPECT_TRUE(streams(type, 1, 64, kLeast, 1));
     EXPECT_FALSE(streams(type, 1, 64, kLeast, 0)) << "near enough";
@@ -194,8 +196,7 @@ TEST(Plan, ComputesGemvByAxpyBeyondAQuarterOfL2) {
     EXPECT_FALSE(streams(type, 2, 64, kLeast, 1));
     EXPECT_TRUE(streams(type, 1, 4096, 64 * kMega, 0));
     EXPECT_TRUE(streams(type, 1, 64, 64 * kMega, 0));
-    EXPECT_EQ(streams(type, 1, 64, kLeast, 1, Determinism::kStrict),
-              type == DType::kInt32 || type == DType::kUInt32);
+    EXPECT_EQ(streams(type, 1, 64, kLeast, 1, Determinism::kStrict), is_integer(type));
   }
   EXPECT_TRUE(streams(DType::kFloat32, 1, 50257, 400 * kMega, 0));
   EXPECT_LE(plan_of({.m = 1, .n = 1000000, .k = 100}).nc, 65536) << "accumulators in L2";

@@ -424,7 +424,7 @@ TEST_P(HalfWeightsTest, MultiplyAnyElementOfA) {
         for (const Determinism determinism : {Determinism::kStrict, Determinism::kFast}) {
           Array<float> a({m, k}, 0, false), y({m, n}, 0, false), wanted({m, n}, 0, false);
           std::fill_n(a.data.get(), m * k, 0.0F);
-          a.data[m * k - 2] = element;
+          a.data[static_cast<size_t>(m * k - 2)] = element;
           Context context(0, determinism);
           const PackedWeights rounded = packed_as(context, b.tensor(DType::kFloat32), false);
           const PackedWeights widened = packed(context, wide.tensor(DType::kFloat32), false);
