@@ -21,12 +21,13 @@ void f32_f16_gemv_1x8_simd128_colmajor(const Strip& strip);
 void f32_bf16_gemv_1x8_simd128_colmajor(const Strip& strip);
 
 #if WGEMM_RELAXED
+// A unpacked. B in micro-panels, or unpacked and row-major.
 void f32_6x8_relaxed(const Strip& strip);
-// A in micro-panels. B in micro-panels, or unpacked and row-major.
-void f32_4x16_relaxed_packed_a(const Strip& strip);
 void f32_f16_2x8_relaxed(const Strip& strip);
 void f32_f16_2x8_relaxed_finite(const Strip& strip);
 void f32_bf16_4x8_relaxed(const Strip& strip);
+// A in micro-panels, for ARM. B as above.
+void f32_4x16_relaxed_packed_a(const Strip& strip);
 // Dot kernels for column-major B and axpy kernels for row-major B. They do not sum in ascending k,
 // so strict results never take them.
 void f32_4x8_relaxed_dot(const Strip& strip);

@@ -1,5 +1,5 @@
-// XNNPACK's kernels that add to earlier sums end in a clamp, which turns NaN into -infinity or
-// depends on the engine. So our kernels add to earlier sums.
+// XNNPACK's kernels that add to earlier sums end in a clamp. It turns NaN into -infinity, or its
+// result for NaN depends on the engine. So our kernels add to earlier sums.
 #include "kernels/f32_xnnpack.h"
 
 #include "kernels/f32_simd128.h"
@@ -10,8 +10,8 @@ namespace {
 
 constexpr size_t kWidth = 8;
 
-// One strip, which starts from 0 and has as many rows as `tile`. `rest` computes the columns that
-// are no whole micro-panel: it writes part of a tile faster.
+// Computes a strip that starts from 0 and has as many rows as `tile`. `rest` computes the last
+// columns if they are no whole micro-panel, since it writes part of a tile faster.
 void run_tile(const Strip& s, void (*tile)(const wgemm_xnnpack_strip*), KernelFunction rest) {
   const size_t panels = s.cols / kWidth, cols = panels * kWidth;
   const wgemm_xnnpack_strip strip{.cols = cols,

@@ -6,8 +6,9 @@
 
 namespace wgemm {
 
-// Our kernels compute strips that add to earlier sums, and those of one or two rows, where they are
-// faster; in the relaxed build also those of four or five, where they are as fast.
+// These pass some strips to our kernels: those that add to earlier sums, and those of one or two
+// rows, for which ours are faster. In the relaxed build ours also compute strips of four or five
+// rows, for which they are as fast.
 void f32_4x8_simd128_xnnpack_loadsplat(const Strip& strip);
 void f32_4x8_simd128_xnnpack_splat(const Strip& strip);
 

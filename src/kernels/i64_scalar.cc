@@ -10,12 +10,12 @@ namespace {
 
 constexpr size_t kElement = sizeof(uint64_t), kPanelWidth = 4;
 
-// Volatile, since a tile has registers for its sums and pointers, but not for elements of B that
-// several rows share. Reading them again costs nothing.
+// Volatile, so that compilers read B again for each row. A tile has registers for its sums and
+// pointers, but not for elements of B that rows share. Reading them again costs nothing.
 uint64_t load(const std::byte* from) { return *reinterpret_cast<const volatile uint64_t*>(from); }
 
 // R rows by C columns from (row, col) on. Strides of B are in bytes: `step` along k, `stride` from
-// column to column. If they are constants, one pointer serves all columns.
+// column to column. If both are constants, one pointer serves all columns.
 template <size_t R, size_t C>
 [[gnu::always_inline]] inline void tile(const Strip& s, const std::byte* b, size_t step,
                                         size_t stride, size_t row, size_t col) {
@@ -48,9 +48,9 @@ template <size_t R, size_t C>
 
 // R rows by `count` columns from (row, col) on. GEMV reads four columns at a time, as streams.
 template <size_t R>
-[[gnu::always_inline]] inline void rows_by_columns(const Strip& s, const std::byte* b, size_t step,
-                                                   size_t stride, size_t row, size_t col,
-                                                   size_t count) {
+[[gnu::always_inline]] inline void rows_of_tiles(const Strip& s, const std::byte* b, size_t step,
+                                                 size_t stride, size_t row, size_t col,
+                                                 size_t count) {
   constexpr size_t kColumns = R == 1 ? 4 : 2;
   for (; count >= kColumns; count -= kColumns, col += kColumns, b += kColumns * stride)
     tile<R, kColumns>(s, b, step, stride, row, col);
@@ -64,8 +64,8 @@ template <size_t R>
                                size_t col, size_t count) {
   const auto* const from = static_cast<const std::byte*>(b);
   size_t row = 0;
-  for (; row + 2 <= s.rows; row += 2) rows_by_columns<2>(s, from, step, stride, row, col, count);
-  if (row < s.rows) rows_by_columns<1>(s, from, step, stride, row, col, count);
+  for (; row + 2 <= s.rows; row += 2) rows_of_tiles<2>(s, from, step, stride, row, col, count);
+  if (row < s.rows) rows_of_tiles<1>(s, from, step, stride, row, col, count);
 }
 
 }  // namespace

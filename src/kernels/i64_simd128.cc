@@ -74,8 +74,8 @@ void i64_3x4_simd128_winograd(const Strip& s) {
   const auto* panel = static_cast<const std::byte*>(s.b);
   size_t col = 0;
   for (; col + kWidth <= s.cols; col += kWidth, panel += s.b_stride) {
-    // Of the last row, by scalars. If the strip has fewer rows than the tile, both parts compute
-    // this row, and write the same sums.
+    // C of the last row, which scalars compute. If the strip has fewer rows than the tile, vectors
+    // compute this row too, and write the same sums.
     auto* const c =
         reinterpret_cast<uint64_t*>(static_cast<std::byte*>(s.c) + (s.rows - 1) * s.c_stride) + col;
     with_tile<int64_t, kVectorRows, kPairs, true>(by_vectors, {col, 0, kWidth}, [&](auto& acc) {

@@ -5,8 +5,8 @@
 // (1968), computes two steps of k with one product, exact modulo 2^64:
 //   a0 * b0 + a1 * b1 = (a0 + b1) * (a1 + b0) - a0 * a1 - b0 * b1
 // The two subtracted products depend on a row of A alone and on a column of B alone, so each is
-// summed once. This is faster than one i64x2.mul per step, and than 64-bit scalars (docs/lab has
-// figures, area "integers").
+// summed once. This is faster than one i64x2.mul per step, and faster than 64-bit scalars alone
+// (docs/lab has figures, area "integers").
 #pragma once
 
 #include "kernels/kernel.h"
@@ -18,7 +18,7 @@ void i64_fill_header(void* header, int64_t k);
 inline constexpr PanelLayout kI64PanelOfB = {
     .width = 4, .kr = 1, .header = 4, .element_bytes = 8, .fill_header = i64_fill_header};
 
-// Two rows by vectors, and one by scalars, which other units of the processor compute meanwhile.
+// A tile has two rows by vectors and one by scalars, since processors have units for each.
 void i64_3x4_simd128_winograd(const Strip& strip);
 
 // By i64x2.mul. B unpacked and row-major.

@@ -28,8 +28,8 @@ struct Stored : Pairs {
   }
 };
 
-// Four rows of A, by eight elements: those of a strip, of which the last repeats, and copies of the
-// k % 8 last elements, with zeros behind them.
+// Four rows of A, read by eight elements. If the strip has fewer rows, its last row repeats. `rest`
+// has copies of the last k % 8 elements of each row, and then zeros.
 struct RowsOfBytes {
   const std::byte* row[4];
   uint64_t rest[4] = {};

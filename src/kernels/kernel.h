@@ -72,7 +72,8 @@ struct Kernel {
   // It sums in ascending k, unfused, with one accumulator per element: see Determinism. Integers
   // wrap, so any order of their sums is strict.
   bool strict = true;
-  // If not kNone, B must be packed weights whose range fits, and A keeps its zero point.
+  // If not kNone, the dot product must be exact for the range of B, and A keeps its zero point. The
+  // range of a B that is not packed weights is unknown, so the kernel must be exact for any B.
   Dot dot = Dot::kNone;
   bool finite = false;  // for packed weights without infinities and NaN only
   bool axpy = false;    // GEMV by loops/axpy.h. It pays for B of more than kAxpyBytes
@@ -94,7 +95,7 @@ struct Kernel {
   static constexpr int64_t kAny = INT64_MAX;
 };
 
-// The table: best first, portable last. See kernels.cc.
+// The table: best first. See kernels.cc.
 struct KernelTable {
   const Kernel* rows;
   int count;

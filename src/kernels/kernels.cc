@@ -1,16 +1,18 @@
 // Every micro-kernel of the library, one row each. The planner takes the first row that fits, so
-// among the rows of a type the best comes first and the portable one last. Tests, benchmarks,
+// among the rows of a type the best comes first, and the last fits every product. Native builds end
+// each type in a portable row; wasm builds have portable rows of int64 only. Tests, benchmarks,
 // explain() and kernel_info() go through this table.
 //
 // The loops in loops/ that serve each regime of plan/regime.h:
-//   kGemm                     panels.h; for fused float64 half_panels.h
+//   kGemm                     panels.h; for fused float64 half_panels.h, but panels.h on ARM
 //   kSkinny, kSkinnyRowMajor  the same; for strips of one or two rows several_panels.h
 //   kGemv, kGemvRowMajor      several_panels.h
-//   kSkinnyColumnMajor,       dot.h for float32, int32 and B in 16 bits; column_major.h for the
-//     kGemvColumnMajor        other types and for strict sums of floats
+//   kSkinnyColumnMajor,       dot.h for float32, int32 and B in 16 bits; column_major.h for float64
+//     kGemvColumnMajor        and for strict sums of floats
 //   kGemvAxpy                 axpy.h
-// 8-bit kernels have i8.h for every regime, except that GEMV by relaxed dot products has its loop
-// in i8_relaxed.cc. XNNPACK's kernels have their own loops.
+// 8-bit kernels have i8.h for every regime. GEMV by relaxed dot products has its loop in
+// i8_relaxed.cc, and the kernel for a narrow B has its own in i8_simd128.cc. Except for axpy, int64
+// kernels have their own loops in i64_scalar.cc and i64_simd128.cc, and so have XNNPACK's kernels.
 //
 // docs/design/adding-a-kernel.md has the steps to add a kernel: a function, a row, a benchmark.
 //
@@ -62,11 +64,13 @@ constexpr int kRowsMaxInL1 = 512;
 //   m_max, 16-bit B    the kernel widens B as it loads it; for more rows it is faster to widen B
 //                      once, as it is packed, even if B is packed weights
 //   m_min, n_min, ARM  4x16: packing A takes longer than it saves, or half of the tile is idle
+//   m_min, n_min,      our kernels are faster for one or two rows, and compute the columns that
+//     XNNPACK          are no whole micro-panel
 //   m_min, winograd    for fewer rows, the sums over A and B take longer than they save
 //   n_min, int64       a tile of four columns wastes more of a narrower B than vectors save
-//   m_min, 8 bits      2: MR. 3: two rows at a time are slower. 5: relaxed dot products are slower
-//                      for fewer rows. 24: for fewer rows, it is faster to widen B in the kernel
-//                      than as it is packed
+//   m_min, 8 bits      2, 4: MR. 3: two rows at a time are slower. 5: relaxed dot products are
+//                      slower for fewer rows. 24: for fewer rows, it is faster to widen B in the
+//                      kernel than as it is packed
 //   n_min, n_max       8 bits: a tile of 8 or 16 columns wastes more of a narrower B than dot
 //                      products save
 //

@@ -18,7 +18,7 @@ namespace wgemm {
 
 // Bytes of a row that are read before the next tile takes its turn, if B comes from memory. While
 // three streams are read, the hardware prefetcher runs ahead in the others. B in a cache is faster
-// without bursts, since each loads and stores y again.
+// without bursts, since each burst loads and stores y again.
 inline constexpr size_t kBurst = 1024;
 
 // Adds the multiples of all rows of `tiles * rows` streams to y. A stream has `stream_rows` rows. A

@@ -1,5 +1,6 @@
 // Regime: GEMV and skinny GEMM with unpacked column-major B, if the sums must be strict: in
-// ascending k, with one accumulator per element. Also float64 and int64, which have no dot kernel.
+// ascending k, with one accumulator per element. Also float64, which has no dot kernel, and what
+// dot.h leaves over.
 //
 // Each column of B is contiguous along k. The loop takes four or eight columns at a time and
 // transposes squares of kLanes columns by kLanes steps of k in registers, which makes them rows of

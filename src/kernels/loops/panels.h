@@ -46,9 +46,9 @@ void panels_tile(const Strip& s, const std::byte* b_panel, TileColumns t) {
   });
 }
 
-// A tile of a micro-panel of A by NP of B, for as many rows as a vector has lanes: one load has a
-// step of k of all rows. ARM splats a lane as fast as it loads and splats, and has registers for
-// the tile.
+// A tile of a micro-panel of A by NP micro-panels of B. It has as many rows as a vector has lanes,
+// so one load reads a step of k for all rows. ARM splats a lane as fast as it loads and splats, and
+// has registers for the tile.
 template <typename Ops, size_t NP>
 void lanes_of_a_tile(const Strip& s, const std::byte* b_panel, TileColumns t) {
   constexpr size_t kVectors = Ops::kVectors, MR = 4;
