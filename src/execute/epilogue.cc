@@ -240,8 +240,8 @@ struct Output {
 struct RowTerms {
   const int32_t* c;  // null: absent
   v128_t sum;        // of the row of A, less its zero point; in each lane
-  // Of several rows that are requantized as one: the sum that belongs to each accumulator. Null: it
-  // is `sum`.
+  // If several rows are requantized together: the sum that belongs to each accumulator. Null: it is
+  // `sum`.
   const int32_t* sums = nullptr;
 };
 
@@ -323,8 +323,8 @@ void requantize_row(const int32_t* acc, RowTerms row, QuantizedColumns columns, 
     std::memcpy(y + last * out.bytes, y_rest, static_cast<size_t>((cols - last) * out.bytes));
 }
 
-// Elements that are requantized together: part of a row, or several rows of few columns joined,
-// so that groups are full.
+// The most elements that are requantized together: part of a row, or several narrow rows, so that
+// groups are full.
 constexpr int64_t kTogether = 512;
 
 // How many rows of `cols` columns are requantized together.
@@ -335,7 +335,7 @@ int64_t rows_together(int64_t rows, int64_t cols) {
   return std::clamp<int64_t>(kTogether / (step * cols) * step, 1, rows);
 }
 
-// Repeats `cols` values to `count`. Null if there are none.
+// Fills `to` with `count` values, by repeating `cols` of them. Returns null if `values` is null.
 [[gnu::noinline]] int32_t* repeat(const void* values, int64_t cols, int64_t count, int32_t* to) {
   if (values == nullptr) return nullptr;
   const auto copy = [&](const void* from, int64_t at, int64_t n) {
@@ -387,7 +387,7 @@ void requantize(const Problem& problem, bool, int64_t rows, int64_t cols, const 
         row.c = c_row;
       } else if (has_c) {
         row.c = c_chunk;
-        // Lines that are all alike stay from the time before.
+        // If all rows of C are the same, the first copy serves all.
         if (i == 0 || together == 1 || c.row_stride != 0) {
           int32_t* to = c_chunk;
           for (int64_t line = 0; line < lines; ++line, c_row += c.row_stride) {

@@ -51,10 +51,12 @@ class ZeroPointCorrection {
   int packed_a_offset() const;
   // Adds to the sums of rows those of a block of A that is packed.
   void add_packed_a(const std::byte* a_panels, int64_t rows, int64_t depth);
-  // Adds to the sums of columns those of a block of B that is packed. `first`: they are 0 before.
+  // Adds to the corrections of columns, x * sum (B + v), those of a block of B that is packed.
+  // `first`: they are 0 before.
   void add_packed_b(const std::byte* b_panels, int64_t cols, int64_t depth, bool first);
-  // Subtracts the terms of this block of K from sums that are carried on to further K, except the
-  // sums of packed weights, which are those of all K. `stride`: elements from row to row of `acc`.
+  // Subtracts the terms of this block of K from sums that are carried on to further K. The sums of
+  // columns of packed weights are those of all K, so the epilogue subtracts their term. `stride`:
+  // elements from row to row of `acc`.
   void subtract_terms(int64_t rows, int64_t cols, uint32_t* acc, int64_t stride) const;
 
   const QuantizedColumns& columns() const { return columns_; }
@@ -62,7 +64,7 @@ class ZeroPointCorrection {
   const int32_t* row_sums() const { return row_sums_; }
 
  private:
-  // x
+  // x of the identity above.
   int a_zero_point() const;
   void clear_row_sums(int64_t rows);
   void compute_columns(int64_t col, int64_t cols);

@@ -140,8 +140,8 @@ struct Step<Width, T, T> {
 }
 
 // Packs contiguous lanes (lane_stride 1) by copying whole steps of k. Width is the panel's, known
-// at compile time. Fills the panels in which every lane has elements, and returns their number. Of
-// the last panel, it may fill the first `part_steps` steps.
+// at compile time. Fills the panels in which every lane has elements, and returns their number. It
+// may also fill the first steps of the next panel: `part_steps` is their number.
 template <int Width, typename From, typename To>
 int64_t interleave(const PackSource& s, const From* from, const PanelLayout& layout, To* to,
                    int64_t* part_steps) {
@@ -157,7 +157,8 @@ int64_t interleave(const PackSource& s, const From* from, const PanelLayout& lay
     }
   }
   if constexpr (std::is_same_v<From, To> && Width * sizeof(To) % sizeof(v128_t) == 0) {
-    // Whole vectors reach into the next steps, except those of the last steps.
+    // Whole vectors read beyond the lanes, into the next steps. The last steps have none behind
+    // them, so gather() packs these.
     const int64_t lanes = s.lanes - full * Width, missing = Width - lanes;
     if (lanes > 0 && s.depth_stride > 0) {
       *part_steps = std::max<int64_t>(s.depth - (missing + s.depth_stride - 1) / s.depth_stride, 0);
@@ -204,8 +205,8 @@ int64_t transpose_panels(const PackSource& s, const From* from, const PanelLayou
   }
 }
 
-// Packs with any strides into any layout, from panel `first_panel` on, and there from step
-// `first_step` on, which must be 0 if there are several panels or if kr is not 1.
+// Packs with any strides into any layout, from step `first_step` of panel `first_panel` on. The
+// step must be 0 if there are several panels or if kr is not 1.
 template <typename From, typename To>
 void gather(const PackSource& s, const From* from, const PanelLayout& layout, int64_t first_panel,
             int64_t first_step, To* to) {

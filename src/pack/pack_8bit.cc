@@ -16,8 +16,8 @@ namespace {
 // Bytes of contiguous lanes that are packed together, so that rows are read in runs.
 constexpr int64_t kBytesAtOnce = 64;
 
-// Vectors of bytes: `count` times 255 and then zeros; the numbers from `number` on, with 255 for
-// those above 15.
+// Vectors of bytes. first(): 255, `count` times, and then zeros. numbers_from(): the numbers from
+// `number` on, with 255 for those above 15.
 constexpr int kVectorBytes = 16;
 struct Bytes {
   uint8_t ones_then_zeros[2 * kVectorBytes] = {}, numbers[2 * kVectorBytes];
@@ -299,7 +299,7 @@ void pack_form(const Reader& r, Form form, bool wide, const PanelLayout& layout,
 }
 
 // Adds the sums of each lane, less `correction`. Units of a lane are four bytes, which are int16,
-// or int8 if `bytes`. `flip` is XORed to them, so that 0 is added for it.
+// or int8 if `bytes`. Bytes are XORed with `flip`, so a byte that equals it counts as 0.
 [[gnu::noinline]] void sum_panels(const void* panels, int64_t width, int64_t panel_bytes,
                                   int64_t lanes, bool bytes, v128_t flip, uint32_t correction,
                                   int32_t* sums) {

@@ -15,7 +15,8 @@ void pack_8bit(const PackSource& source, const PanelLayout& layout, void* panels
 void widen_panels(const std::byte* source, size_t source_stride, int64_t count, int64_t depth,
                   const PanelLayout& layout, void* panels);
 
-// Widens one column of a panel of 8 columns, subtracts `shift`, and pads with zeros to eight.
+// Widens one column of a panel of 8 columns and subtracts `shift`. Pads it with zeros to a multiple
+// of eight elements.
 void widen_column(const std::byte* panel, int64_t column, int64_t depth, int shift, int16_t* to);
 
 // Converts panels of 8 columns from pairs to quads of k, and subtracts `shift` from each element,

@@ -9,9 +9,9 @@
 namespace wgemm {
 namespace {
 
-// When the transpose is computed: kernels then waste no columns, and read A, which is nearly all of
-// the data, unpacked, as B. Kernels of 64-bit types waste none of four columns. With several
-// columns the transpose takes some steps of k to pay, since dot kernels take four at a time.
+// When the transpose is computed. Kernels then waste no columns, and read A unpacked, as B. A is
+// nearly all of the data. Kernels of 64-bit types waste none of four columns. With several columns
+// the transpose pays from a few steps of k on, since dot kernels take four at a time.
 constexpr int64_t kTransposeColumnsMax = 4, kTransposeColumnsMax64 = 3, kTransposeRowsMin = 8,
                   kTransposeStepsMin = 4;
 

@@ -63,7 +63,8 @@ bool can_run(const Kernel& kernel, const Problem& problem) {
   if (!is_packed_for && !can_read_b(problem, kernel)) return false;
   if (kernel.finite && !problem.b.packed.finite) return false;
   if (kernel.dot == Dot::kNone) return true;
-  // The range of a plain B is not known. The call packs it in the kernel's layout.
+  // The range of a plain B is not known, so the kernel must be exact for any. The call packs B in
+  // quads.
   if (!problem.b.is_packed())
     return has_dot(kernel.dot) && max_range_of_b(kernel.dot) == 255 && kernel.b.kr == 4;
   const PrepackedB& b = problem.b.packed;
@@ -90,7 +91,7 @@ const Kernel& select_kernel(const Problem& problem, Determinism determinism, Pro
                                  ? kernel->mr
                                  : std::max({kernel->m_max, small_b ? kernel->m_max_b_in_l1 : 0,
                                              short_rows ? kernel->m_max_short_rows : 0});
-    // Kernels for a narrow B pay if they read A unpacked.
+    // A kernel for a narrow B pays only if it reads A unpacked.
     const bool fits_n = problem.n >= kernel->n_min && problem.n <= kernel->n_max &&
                         (kernel->n_max == Kernel::kAny || problem.a.col_stride == 1);
     const bool pays = fast_here && problem.m >= kernel->m_min && rows <= rows_max && fits_n;
