@@ -1,6 +1,6 @@
-// Models of ARM processors: how many cycles the inner loop of a kernel takes. Three of them are
-// scheduling models of LLVM, run by llvm-mca. LLVM's model for the Apple M1 is that of an older
-// core, so its bounds are computed here. Models assume that all data is in L1.
+// Models of ARM processors: how many cycles the inner loop of a kernel takes. Three are scheduling
+// models of LLVM, run by llvm-mca. LLVM's model of the Apple M1 is that of an older core, so this
+// file computes bounds for it. Models assume that all data is in L1.
 import { spawnSync } from 'node:child_process';
 import { fail, onPath } from '../../scripts/run.mjs';
 

@@ -1,5 +1,5 @@
-// npm run bench -- --arm: what the planner takes on ARM, as V8 compiles it for arm64, and how fast
-// models of four processors say that it is. No ARM processor is needed, and none is measured.
+// npm run bench -- --arm: the kernels that the planner takes on ARM, as V8 compiles them for arm64,
+// and their speed by models of four processors. No ARM processor is needed, and none is measured.
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -93,7 +93,7 @@ function modelBuild(build, wanted) {
     if (!found || found.rows > rows) found = hottest(all(), rows);
     if (!found) fail(`bench: ${kernel} has no inner loop with ${rows} rows`);
     const { loop } = found;
-    // A tile of more rows computes some for nothing.
+    // The share of the tile's rows that serve the result.
     const used = found.rows > rows ? rows / found.rows : 1;
     return { ...product, build, kernel, rows, loop, used };
   });

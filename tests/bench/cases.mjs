@@ -2,9 +2,8 @@
 
 /**
  * A goal: how many times as fast wgemm must be, in one of its forms, as another contestant or as
- * the fastest peer. A physical limit, which is a bound of the case, takes the place of the ratio if
- * wgemm reaches 95% of it. `withDot`: the ratio if the engine has 8-bit dot products of any
- * operands.
+ * the fastest peer. `limit`: a bound of the case. If wgemm reaches 95% of it, the ratio does not
+ * matter. `withDot`: the ratio if the engine has 8-bit dot products of any operands.
  */
 const faster = (of, atLeast, { than = 'peers', limit, withDot } = {}) => ({
   of,
@@ -13,7 +12,7 @@ const faster = (of, atLeast, { than = 'peers', limit, withDot } = {}) => ({
   limit,
   withDot,
 });
-/** Nothing but a physical limit is in the way. */
+/** The goal is 95% of a physical limit, whatever the peers reach. */
 const reaches = (limit, of = 'wgemm') => faster(of, 0.95, { than: limit });
 const inRegisters = { limit: 'limit' };
 

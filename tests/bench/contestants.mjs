@@ -315,8 +315,8 @@ async function ortOn(ort, model, given, name) {
 
 /**
  * numpy-ts keeps its arrays in a heap that does not grow. If that is full, it goes on outside,
- * slowly and inexactly. Products of transposed integers are inexact too: these are transposed
- * before.
+ * slowly and inexactly. Its products of transposed integers are inexact too, so these matrices are
+ * transposed before.
  */
 function numpyOn({ dtype, transA, transB, packed, arrays }, { a, b }) {
   const isInteger = dtype.includes('int');

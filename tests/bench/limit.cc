@@ -12,10 +12,10 @@ namespace wgemm {
 namespace {
 
 // Each chain waits for its own last step, so there must be enough chains to fill the processor.
-// x86 starts two steps per cycle, and an unfused step takes six or seven cycles: thirteen chains,
-// both factors and the register that engines keep are all sixteen registers. Twelve chains unfused
-// ran at 47.5 GOP/s where thirteen ran at 54.7. ARM has 32 registers, and starts up to four fused
-// steps per cycle, of four cycles.
+// x86 starts two steps per cycle, and an unfused step takes six or seven cycles. Thirteen chains,
+// both factors and the register that engines keep are all sixteen registers. Unfused, twelve chains
+// ran at 47.5 GOP/s, and thirteen at 54.7. ARM has 32 registers, and starts up to four fused steps
+// per cycle, of four cycles.
 constexpr size_t kChains = 13, kChainsOnArm = 20, kScalarChains = 8;
 constexpr int kSteps = 1 << 16;
 

@@ -43,7 +43,7 @@ function checkEqual(own, other, tolerance, who) {
   });
 }
 
-// How much of a physical limit wgemm must reach.
+// The share of a physical limit that reaches a goal.
 const mostOfLimit = 0.95;
 
 /** Whether a goal of cases.mjs is reached. */

@@ -114,7 +114,7 @@ uint64_t hash_of_grid(DType type, int threads) {
     Context context(0, determinism);
     if (!context.set_threads(threads).ok()) return 0;
     for (const Processor processor : {Processor::kX86, Processor::kArm}) {
-      // Other types have no kernels of one processor.
+      // Only float32 and float64 have kernels for one kind of processor.
       const DType compute = compute_type(type);
       if (processor == Processor::kArm && compute != DType::kFloat32 && compute != DType::kFloat64)
         continue;
