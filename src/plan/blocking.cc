@@ -72,9 +72,8 @@ constexpr BlockRule kRules[] = {
     // B is read once, so only its packing needs a block: as in skinny GEMM.
     {Regime::kGemv, "GEMV", kKc, 1024, kHalfL2, kNc},
 
-    // B is read once, and an eighth of L2 is fastest. 64x64xK of float64 ran at 19.6 to 22.3
-    // GFLOP/s with 128 KiB, 18.3 to 21.5 with 256 KiB, and 19.5 to 21.7 with 64 KiB.
-    {Regime::kGemvRowMajor, "GEMV, unpacked row-major B", kKc, kNone, kMachine.l2 / 8, kNc},
+    // As with several rows.
+    {Regime::kGemvRowMajor, "GEMV, unpacked row-major B", kKc, kNone, kMachine.l2 / 4, kNc},
 
     // As with several rows, but no strip comes back to the block.
     {Regime::kGemvColumnMajor, "GEMV, unpacked column-major B", 1 << 15, kNone, kNone, kNc},
@@ -117,7 +116,7 @@ constexpr int64_t kABytes = kMachine.l2 / 2, kAccumulatorBytes = kMachine.l2 / 4
 // If K is split, B is packed again for each block of MC rows. So MC is at least kRowsPerPacking
 // then: to pack an element costs as much as about eight multiplications. Packed A may take
 // kABytesIfSplit for that, and comes from the LLC.
-constexpr int64_t kRowsPerPacking = 512, kABytesIfSplit = kMachine.llc / 2 * 3;
+constexpr int64_t kRowsPerPacking = 512, kABytesIfSplit = kMachine.llc;
 
 // With at most this many rows or columns, a kernel uses each element so rarely that it waits for
 // memory.

@@ -163,8 +163,7 @@ TEST(Plan, SplitsKDeeplyForGemvBeyondL2AndForFewRowsFromMemory) {
       if (is_axpy && m == 1) continue;
       const int64_t short_rows = kc_of(type, m, 248, 8 * kMega, 16, determinism);
       EXPECT_GT(short_rows, kFew);
-      EXPECT_LE(short_rows * 248 * static_cast<int64_t>(dtype_bytes(type)),
-                kMega / (m == 1 ? 8 : 4));
+      EXPECT_LE(short_rows * 248 * static_cast<int64_t>(dtype_bytes(type)), kMega / 4);
     }
   }
   EXPECT_LE(kc(DType::kBFloat16, 2, 1), kFew);
