@@ -200,8 +200,8 @@ export function packed(wg: Gemm, b: Matrix, trans = false): PackedWeights {
 }
 
 /**
- * Kernels by relaxed 8-bit dot products that are made for this engine. Only packed weights reach
- * them.
+ * Kernels by relaxed 8-bit dot products that are made for this engine. B of 7 bits must be packed
+ * weights to reach theirs.
  */
 export const relaxedDots = ({ info }: Gemm): string[] =>
   info.kernels.flatMap(({ name, dtype, preferred }) =>
