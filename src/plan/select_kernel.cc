@@ -37,10 +37,6 @@ double bytes_of(int64_t lanes, int64_t k, DType type) {
          static_cast<double>(dtype_bytes(type));
 }
 
-bool has_short_rows(const Operand& b) {
-  return b.row_stride <= kShortRowBytes / static_cast<int64_t>(dtype_bytes(b.dtype));
-}
-
 bool can_read_b(const Problem& problem, const Kernel& kernel) {
   const DType type = problem.b.dtype();
   // All 8-bit types are int8 to kernels.
@@ -78,7 +74,9 @@ const Kernel& select_kernel(const Problem& problem, Determinism determinism, Pro
   const double b_bytes = bytes_of(problem.n, problem.k, problem.b.dtype());
   const bool small_b = b_bytes <= kMachine.l1,
              streams = b_bytes > kAxpyBytes && problem.n >= kAxpyColumnsMin;
-  const bool short_rows = has_short_rows(problem.b.plain);
+  const Operand& b = problem.b.plain;
+  const bool short_rows =
+      b.row_stride <= kShortRowBytes / static_cast<int64_t>(dtype_bytes(b.dtype));
   const int64_t rows = rows_of_b(problem);
   const Kernel* kernel = table.rows;
   for (; kernel < table.rows + table.count - 1; ++kernel) {

@@ -24,9 +24,6 @@ const Kernel& select_kernel(const Problem& problem, Determinism determinism, Pro
 // Bytes of a matrix of `lanes` rows or columns by K. A double, since a shape may exceed 2^63 bytes.
 double bytes_of(int64_t lanes, int64_t k, DType type);
 
-// Whether the rows of a row-major B are so short that blocks of it are nearly contiguous.
-bool has_short_rows(const Operand& b);
-
 // Fewest columns of a task or a product for which kernels by axpy are faster than tiles. 32
 // columns were 70% slower.
 inline constexpr int64_t kAxpyColumnsMin = 64;

@@ -89,7 +89,9 @@ function shapeOf({ dtype, ...pair }, size, { transA = false, transB = false, pac
   const kind = dtype ?? `${pair.typeOfA} x ${pair.typeOfB}`;
   const flags = [transA && 'transA', transB && 'transB', packed && 'B packed'].filter(Boolean);
   const { m, n, k } = size;
-  const fitsNumpy = Math.max(m * k, k * n, m * n) <= numpyElements;
+  // It computes 1 x 1 integers in float64, which is not exact.
+  const isExact = m * n > 1 || !dtype?.includes('int');
+  const fitsNumpy = isExact && Math.max(m * k, k * n, m * n) <= numpyElements;
   return {
     name: [`${kind} ${sizeOf(size)}`, ...flags].join(', '),
     kind,
