@@ -8,17 +8,21 @@ import { race } from './turns.mjs';
  */
 export async function measure(problem, contestants, turns) {
   const { name, m, n, k, batch = 1 } = problem;
-  const times = await race(contestants, turns);
   const { kernel } = contestants[0].plan?.() ?? {};
-  const [own, ...others] = contestants.filter(({ result }) => result);
-  for (const other of others)
-    checkEqual(
-      own.result(),
-      other.result(),
-      toleranceOf(problem),
-      `${name}: ${own.name} and ${other.name}`,
-    );
-  for (const { dispose } of contestants) await dispose?.();
+  let times;
+  try {
+    times = await race(contestants, turns);
+    const [own, ...others] = contestants.filter(({ result }) => result);
+    for (const other of others)
+      checkEqual(
+        own.result(),
+        other.result(),
+        toleranceOf(problem),
+        `${name}: ${own.name} and ${other.name}`,
+      );
+  } finally {
+    for (const { dispose } of contestants) await dispose?.();
+  }
   return {
     name,
     m,
