@@ -129,7 +129,7 @@ TEST(Plan, HoldsBlocksOfBThatFitInTheLlc) {
   EXPECT_EQ(columns(DType::kFloat64, 512), 256);
 }
 
-TEST(Plan, SplitsKDeeplyForGemvBeyondL2AndForFewRowsFromMemory) {
+TEST(Plan, SplitsKDeeplyForGemvBeyondL2AndForSkinnyGemmFromMemory) {
   constexpr int64_t kFew = 12;
   // B takes `bytes`, and `more_k` rows more.
   const auto kc_of = [](DType type, int64_t m, int64_t n, int64_t bytes, int64_t more_k,
