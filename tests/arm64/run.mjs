@@ -1,6 +1,6 @@
 // Tests dist/ in Node for arm64, on a processor with dot products and on one without. Other
 // machines use an emulator, which the set-up provides without changing the system.
-//   node tests/arm64/run.mjs [--cpu max,cortex-a53] [--only vectors,api,strict,fuzz,tiers]
+//   node tests/arm64/run.mjs [--cpu max,cortex-a53] [--only vectors,strict,fuzz,tiers]
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { nodeOn } from '../../scripts/arm64.mjs';
@@ -26,7 +26,6 @@ const processors = {
 const tests = {
   // Larger cases would take many minutes under an emulator.
   vectors: [join(root, 'tests', 'conformance', 'run.mjs'), 'wgemm', '--most', '1e6'],
-  api: [program('api')],
   strict: [program('strict')],
   fuzz: [program('fuzz'), 400],
   'tiers, ends': [program('tiers'), 'ends', 60_000],
@@ -37,7 +36,7 @@ const tests = {
 async function bundle() {
   const { build } = await import('esbuild');
   await build({
-    entryPoints: ['api', 'fuzz', 'strict', 'tiers'].map((name) => join(here, `${name}.mjs`)),
+    entryPoints: ['fuzz', 'strict', 'tiers'].map((name) => join(here, `${name}.mjs`)),
     outdir: bundles,
     outExtension: { '.js': '.mjs' },
     bundle: true,
