@@ -67,6 +67,8 @@ constexpr int kRowsMaxInL1 = 512;
 //   m_min, n_min,      our kernels are faster for one or two rows, and compute the columns that
 //     XNNPACK          are no whole micro-panel
 //   m_min, winograd    for fewer rows, the sums over A and B take longer than they save
+//   m_max in L1, int64 7: below eight rows of such a small B, Winograd's sums take longer than they
+//                      save
 //   n_min, int64       a tile of four columns wastes more of a narrower B than vectors save
 //   m_min, 8 bits      2, 4: MR. 3: two rows at a time are slower. 5: relaxed dot products are
 //                      slower for fewer rows. 24: for fewer rows, it is faster to widen B in the
