@@ -1,6 +1,6 @@
 // Tests dist/ in Node for arm64, on a processor with dot products and on one without. Other
 // machines use an emulator, which the set-up provides without changing the system.
-//   node tests/arm64/run.mjs [--cpu max,cortex-a53] [--only vectors,strict,fuzz,tiers]
+//   node tests/arm64/run.mjs [--cpu max,cortex-a53] [--only vectors,api,strict,fuzz,tiers]
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { nodeOn } from '../../scripts/arm64.mjs';
@@ -26,6 +26,10 @@ const processors = {
 const tests = {
   // Larger cases would take many minutes under an emulator.
   vectors: [join(root, 'tests', 'conformance', 'run.mjs'), 'wgemm', '--most', '1e6'],
+  // Each in its own process, since the emulator keeps memory: see api.mjs.
+  'api, gemm': [program('api'), 'gemm'],
+  'api, matmul': [program('api'), 'matmul'],
+  'api, qgemm and others': [program('api'), 'qgemm', 'quantize', 'activation', 'serialize'],
   strict: [program('strict')],
   fuzz: [program('fuzz'), 400],
   'tiers, ends': [program('tiers'), 'ends', 60_000],
@@ -36,7 +40,7 @@ const tests = {
 async function bundle() {
   const { build } = await import('esbuild');
   await build({
-    entryPoints: ['fuzz', 'strict', 'tiers'].map((name) => join(here, `${name}.mjs`)),
+    entryPoints: ['api', 'fuzz', 'strict', 'tiers'].map((name) => join(here, `${name}.mjs`)),
     outdir: bundles,
     outExtension: { '.js': '.mjs' },
     bundle: true,
@@ -75,7 +79,8 @@ await main(async () => {
   const run = (processor, what, args, check = (said) => said.trim().split('\n').at(-1)) =>
     results.test('arm64', whereOf(processor), what, async () => {
       const [program, ...before] = nodeOn(processor);
-      const child = { cwd: root, timeout: 1_200_000 };
+      const env = isArm ? {} : { WGEMM_SHORT_TESTS: '1' };
+      const child = { cwd: root, env, timeout: 1_200_000 };
       return check(await runChild(program, [...before, ...args.map(String)], child));
     });
   for (const processor of chosen) {
