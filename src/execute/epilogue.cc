@@ -142,6 +142,10 @@ template <typename Work, typename Compute>
 void combine(const Problem& problem, bool canonical_nan, int64_t rows, int64_t cols,
              const Accumulators& acc, const ConstBlock& c, const Block& y) {
   const Epilogue& e = problem.epilogue;
+  if (!e.has_c && y.col_stride == 1 && y.row_stride == cols && acc.stride == cols) {
+    cols *= rows;  // all is contiguous: one row
+    rows = 1;
+  }
   const DType c_type = e.c.dtype,  // the type of Y; or of 16 bits, if Y is float32
       y_type = problem.y.dtype;
   void (*narrow)(const float*, void*, int64_t) = nullptr;
@@ -170,18 +174,19 @@ void combine(const Problem& problem, bool canonical_nan, int64_t rows, int64_t c
       const Compute* acc_values = acc.data == nullptr
                                       ? nullptr
                                       : static_cast<const Compute*>(acc.data) + i * acc.stride + j0;
-      const void* rounded = acc_values;  // what is rounded to 16 bits
-      if (narrow == nullptr || e.alpha.value != 1 || e.has_c || finishes || acc_values == nullptr) {
+      const void* result = acc_values;  // what is rounded to 16 bits or scattered
+      if (sizeof(Work) != sizeof(Compute) || y_unbuffered || e.alpha.value != 1 || e.has_c ||
+          finishes || acc_values == nullptr) {
         combine_row<Work, Compute>(e, acc_values, c_values, y_values, count);
         if (finishes) finish_row(e.bounds, y_values, count);
-        rounded = y_values;
+        result = y_values;
       }
       if (narrow != nullptr) {
         void* const halves = y.col_stride == 1 ? static_cast<void*>(to) : half_chunk;
-        narrow(static_cast<const float*>(rounded), halves, count);
+        narrow(static_cast<const float*>(result), halves, count);
         if (y.col_stride != 1) scatter(half_chunk, to, y.col_stride, count);
       } else if (!y_unbuffered) {
-        scatter(y_chunk, to, y.col_stride, count);
+        scatter(static_cast<const Work*>(result), to, y.col_stride, count);
       }
     }
   }

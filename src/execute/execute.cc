@@ -33,6 +33,10 @@ struct Interval {
   int64_t begin, end;
 };
 
+// Bytes of a row of the narrowest tile. C with rows of so few bytes has one tile per row, which may
+// write beyond it.
+constexpr size_t kSpillBytes = 32;
+
 struct Task {
   Interval outer, inner, rows, cols;
 };
@@ -222,10 +226,13 @@ class Executor {
         .c_stride = static_cast<size_t>(sums.stride) * acc_bytes_,
         .accumulate = pc > 0 || !p_.carry.begins};
     set_b(&strip, pc, kc, jc, nc);
+    const bool can_spill = static_cast<size_t>(nc) * acc_bytes_ <= kSpillBytes &&
+                           sums.stride == nc && !strip.unpacked && !strip.accumulate;
     for (int64_t ir = 0; ir < mc; ir += kernel.mr) {
       strip.rows = static_cast<size_t>(std::min<int64_t>(kernel.mr, mc - ir));
       strip.a = a_rows + static_cast<size_t>(ir) * row_bytes;
       strip.c = sums.data + static_cast<size_t>(ir) * strip.c_stride;
+      strip.spills = can_spill && (mc - ir - kernel.mr) * nc >= kernel.nr;
       kernel.run(strip);
     }
   }

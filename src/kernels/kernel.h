@@ -28,10 +28,13 @@ struct Strip {
   bool unpacked;
   bool unsigned_a = false;  // A is unpacked uint8, and the kernel subtracts 128
   void* c;                  // accumulators, row-major
-  size_t c_stride;          // from row to row; nothing is written beyond `rows` and `cols`
+  size_t c_stride;          // from row to row; only `spills` allows to write beyond the strip
   // c holds the sums over earlier k, and the kernel adds to them. If it does not, or if PanelLayout
   // has fill_header, the header of each micro-panel is in memory before the micro-panel.
   bool accumulate;
+  // The strip is one tile wide, and the whole tile may be written: what follows the columns of a
+  // row is written later.
+  bool spills = false;
 };
 using KernelFunction = void (*)(const Strip&);
 

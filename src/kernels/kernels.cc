@@ -296,7 +296,7 @@ constexpr Kernel kKernels[] = {
     {.name = "i32_4x8__simd128_dot",
      .compute = kI32, .mr = 4, .nr = 8, .a = kRowsOf<int32_t>, .b = panel_of<int32_t>(8),
      .b_layout = kColumnMajor, .isa = kSimd128,
-     .m_max = 4, .run = i32_4x8_simd128_dot},
+     .m_max = 16, .run = i32_4x8_simd128_dot},
     {.name = "i32_4x8__simd128",
      .compute = kI32, .mr = 4, .nr = 8, .a = kRowsOf<int32_t>, .b = panel_of<int32_t>(8),
      .isa = kSimd128,

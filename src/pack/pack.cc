@@ -62,42 +62,77 @@ void transpose_square(const From* from, int64_t from_stride, To* to, int64_t to_
   for (int64_t i = 0; i < kSideOf<To>; ++i) wasm_v128_store(to + i * to_stride, x[i]);
 }
 
-template <typename From, typename To>
-void pack_rows(const PackSource& s, const From* from, To* to) {
-  if (s.depth_stride == 1) {
-    const Converter<From, To> convert_run;
-    for (int64_t lane = 0; lane < s.lanes; ++lane)
-      convert_run(from + lane * s.lane_stride, to + lane * s.depth, s.depth);
-    return;
+// From the first square to the second, which may overlap it, so that the last one ends at `end`.
+// `end` is at least a side away from `begin`.
+int64_t to_second_square(int64_t begin, int64_t end, int64_t side) {
+  return (end - begin - 1) % side + 1;
+}
+
+// Transposes all lanes except the last ones, and returns their number. There are two or three steps
+// of k. Each lane is written as a vector, and the next lane then overwrites what is too much.
+template <typename T>
+[[gnu::noinline]] int64_t transpose_few_steps(const PackSource& s, const T* from, T* to) {
+  const T *second = from + s.depth_stride, *last = from + (s.depth - 1) * s.depth_stride;
+  int64_t lane = 0;
+#pragma clang loop unroll(disable)
+  for (; lane + 4 < s.lanes; lane += 4) {
+    v128_t x[4] = {wasm_v128_load(from + lane), wasm_v128_load(second + lane),
+                   wasm_v128_load(last + lane), wasm_v128_load(last + lane)};
+    transpose(x);
+    for (int64_t i = 0; i < 4; ++i, to += s.depth) wasm_v128_store(to, x[i]);
   }
+  return lane;
+}
+
+// Transposes contiguous lanes, at least a side of a square of them and of steps of k.
+template <typename From, typename To>
+void transpose_rows(const PackSource& s, const From* from, To* to) {
+  constexpr int64_t kSide = kSideOf<To>;
+  const LoadVector<From, To> load;
   for (int64_t lane0 = 0; lane0 < s.lanes; lane0 += kTile) {
     const int64_t lane_end = std::min(lane0 + kTile, s.lanes);
     for (int64_t d0 = 0; d0 < s.depth; d0 += kTile) {
       const int64_t d_end = std::min(d0 + kTile, s.depth);
-      int64_t lane_done = lane0, d_done = d0;  // what squares cover
-      if constexpr (kHasSquares<From, To>) {
-        if (s.lane_stride == 1) {
-          const LoadVector<From, To> load;
-          constexpr int64_t kSide = kSideOf<To>;
-          lane_done = lane_end - (lane_end - lane0) % kSide;
-          d_done = d_end - (d_end - d0) % kSide;
+      int64_t d = std::min(d0, d_end - kSide), d_step = to_second_square(d, d_end, kSide);
 #pragma clang loop unroll(disable)
-          for (int64_t d = d0; d < d_done; d += kSide) {
+      for (; d < d_end; d += d_step, d_step = kSide) {
+        int64_t lane = std::min(lane0, lane_end - kSide),
+                lane_step = to_second_square(lane, lane_end, kSide);
 #pragma clang loop unroll(disable)
-            for (int64_t lane = lane0; lane < lane_done; lane += kSide) {
-              transpose_square(from + d * s.depth_stride + lane, s.depth_stride,
-                               to + lane * s.depth + d, s.depth, load);
-            }
-          }
+        for (; lane < lane_end; lane += lane_step, lane_step = kSide) {
+          transpose_square(from + d * s.depth_stride + lane, s.depth_stride,
+                           to + lane * s.depth + d, s.depth, load);
         }
       }
-      for (int64_t lane = lane0; lane < lane_end; ++lane) {
-        const From* source = from + lane * s.lane_stride;
-#pragma clang loop vectorize(disable) unroll(disable)
-        for (int64_t d = lane < lane_done ? d_done : d0; d < d_end; ++d)
-          to[lane * s.depth + d] = convert_one<To>(source[d * s.depth_stride]);
-      }
     }
+  }
+}
+
+template <typename From, typename To>
+void pack_rows(const PackSource& s, const From* from, To* to) {
+  if (s.depth_stride == 1 || s.depth == 1) {
+    const Converter<From, To> convert_run;
+    const bool contiguous = s.lane_stride == s.depth;  // then all lanes are one run
+    const int64_t lanes = contiguous ? 1 : s.lanes, run = contiguous ? s.lanes * s.depth : s.depth;
+    for (int64_t lane = 0; lane < lanes; ++lane)
+      convert_run(from + lane * s.lane_stride, to + lane * run, run);
+    return;
+  }
+  int64_t lane = 0;
+  if constexpr (kHasSquares<From, To>) {
+    constexpr int64_t kSide = kSideOf<To>;
+    if (s.lane_stride == 1 && s.depth >= kSide && s.lanes >= kSide)
+      return transpose_rows(s, from, to);
+    if constexpr (std::is_same_v<From, To> && kSide == 4) {
+      if (s.lane_stride == 1 && s.depth < kSide) lane = transpose_few_steps(s, from, to);
+    }
+  }
+  for (; lane < s.lanes; ++lane) {
+    const From* source = from + lane * s.lane_stride;
+    To* const out = to + lane * s.depth;
+    const int64_t stride = s.depth_stride;
+#pragma clang loop vectorize(disable) unroll(disable)
+    for (int64_t d = 0; d < s.depth; ++d) out[d] = convert_one<To>(source[d * stride]);
   }
 }
 
@@ -181,24 +216,19 @@ int64_t transpose_panels(const PackSource& s, const From* from, const PanelLayou
     constexpr int64_t kSide = kSideOf<To>;
     const auto panel = static_cast<int64_t>(panel_bytes(layout, s.depth) / sizeof(To));
     const int64_t width = layout.width, full = s.lanes / width;
+    if (s.depth < kSide) return 0;
     const LoadVector<From, To> load;
     for (int64_t p = 0; p < full; ++p) {
       const From* source = from + p * width * s.lane_stride;
       To* out = to + p * panel + layout.header;
-      int64_t d = 0;
+      int64_t step = to_second_square(0, s.depth, kSide);
 #pragma clang loop unroll(disable)
-      for (; d + kSide <= s.depth; d += kSide) {
+      for (int64_t d = 0; d < s.depth; d += step, step = kSide) {
 #pragma clang loop unroll(disable)
         for (int64_t lane = 0; lane < width; lane += kSide) {
           transpose_square(source + lane * s.lane_stride + d, s.lane_stride, out + d * width + lane,
                            width, load);
         }
-      }
-#pragma clang loop vectorize(disable) unroll(disable)
-      for (; d < s.depth; ++d) {
-#pragma clang loop vectorize(disable) unroll(disable)
-        for (int64_t lane = 0; lane < width; ++lane)
-          out[d * width + lane] = convert_one<To>(source[lane * s.lane_stride + d]);
       }
     }
     return full;
@@ -235,7 +265,9 @@ template <typename From, typename To>
 void pack_typed(const PackSource& s, const PanelLayout& layout, void* panels) {
   const auto* from = reinterpret_cast<const From*>(s.data);
   auto* to = static_cast<To*>(panels);
-  if (layout.is_rows()) return pack_rows(s, from, to);
+  if constexpr (sizeof(To) > 2) {  // no rows have 16 bits
+    if (layout.is_rows()) return pack_rows(s, from, to);
+  }
   const size_t panel = panel_bytes(layout, s.depth) / sizeof(To);
   const int64_t count = (s.lanes + layout.width - 1) / layout.width;
   for (int64_t p = 0; p < count; ++p)

@@ -9,11 +9,25 @@
 namespace wgemm {
 namespace {
 
-// When the transpose is computed. Kernels then waste no columns, and read A unpacked, as B. A is
-// nearly all of the data. Kernels of 64-bit types waste none of four columns. With several columns
-// the transpose pays from a few steps of k on, since dot kernels take four at a time.
+// When the transpose is computed, with a row-major A. Kernels then waste no columns, and read A
+// unpacked, as B. A is nearly all of the data. Kernels of 64-bit types waste none of four columns.
+// With several columns the transpose pays from a few steps of k on, since dot kernels take four at
+// a time.
 constexpr int64_t kTransposeColumnsMax = 4, kTransposeColumnsMax64 = 3, kTransposeRowsMin = 8,
                   kTransposeStepsMin = 4;
+
+// Whether the transpose is faster. A column-major A would be packed, so there it pays for any K, as
+// long as Y is narrower than a micro-panel. With one step of k, kernels read such an A unpacked.
+bool has_narrow_y(const Problem& problem) {
+  const int64_t m = problem.m, n = problem.n, k = problem.k;
+  if (problem.a.row_stride == 1 && (k > 1 || n < kTransposeColumnsMax)) {
+    return m > n && n < storage_layout(problem.compute).width && (n == 1 || m >= kTransposeRowsMin);
+  }
+  const int64_t columns_max =
+      dtype_bytes(problem.compute) == 8 ? kTransposeColumnsMax64 : kTransposeColumnsMax;
+  return problem.a.col_stride == 1 && m >= kTransposeRowsMin && n <= columns_max &&
+         (n == 1 || k >= kTransposeStepsMin);
+}
 
 // The kernel writes Y itself if nothing is left to do and Y looks like accumulators.
 bool can_write_y(const Problem& problem) {
@@ -83,12 +97,7 @@ Plan make_plan(const Problem& problem, const Context& context, const PlanOptions
 }
 
 bool transpose_if_faster(Problem* problem, const PlanOptions& options) {
-  const int64_t columns_max =
-      dtype_bytes(problem->compute) == 8 ? kTransposeColumnsMax64 : kTransposeColumnsMax;
-  const bool is_narrow = problem->n <= columns_max && problem->m >= kTransposeRowsMin &&
-                         (problem->n == 1 || problem->k >= kTransposeStepsMin);
-  const bool is_contiguous = problem->a.row_stride == 1 || problem->a.col_stride == 1;
-  if (!is_narrow || !is_contiguous || problem->compute == DType::kInt8 || !problem->batch.empty() ||
+  if (!has_narrow_y(*problem) || problem->compute == DType::kInt8 || !problem->batch.empty() ||
       options.kernel != nullptr)
     return false;
   if (problem->b.is_packed()) problem->b = {.plain = only_panel(problem->b.packed)};

@@ -90,7 +90,8 @@ void lanes_of_a_tile(const Strip& s, const std::byte* b_panel, TileColumns t) {
 template <size_t kWidth, size_t kColumn, size_t kPanel = kWidth>
 void single_panels(const Strip& s, const std::byte* b, size_t col, auto&& tile) {
   for (; col < s.cols; col += kWidth) {
-    const size_t count = std::min(kWidth, s.cols - col), skip = s.unpacked ? kWidth - count : 0;
+    const size_t count = s.spills ? kWidth : std::min(kWidth, s.cols - col),
+                 skip = s.unpacked ? kWidth - count : 0;
     tile(b - skip * kColumn, TileColumns{col, skip, count});
     if constexpr (kWidth == kPanel) {
       b += s.b_stride;
