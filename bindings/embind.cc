@@ -140,6 +140,12 @@ class Reader {
     return static_cast<DType>(type);
   }
 
+  int quantized_op() {
+    const int64_t op = integer();
+    check(is_within(op, QuantizedArgs::kQGemm));
+    return ok_ ? static_cast<int>(op) : 0;
+  }
+
   // An operand that may be absent.
   const ConstTensor* optional(ConstTensor* memory) {
     return operand(memory) == kAbsent ? nullptr : memory;
@@ -217,7 +223,6 @@ class Reader {
 
 // The arguments of gemm, in the block's order.
 struct Gemm {
-  static constexpr int kOperation = 0;
   Gemm(const Gemm&) = delete;  // args points into it
   explicit Gemm(double* scalars) : reader(scalars) {
     args.alpha = reader.factor();
@@ -239,35 +244,29 @@ struct Gemm {
   GemmArgs args;
 };
 
-// The arguments of qgemm, in the block's order.
-struct QGemm {
-  static constexpr int kOperation = 1;
-  QGemm(const QGemm&) = delete;
-  explicit QGemm(double* scalars) : reader(scalars) {
-    args.alpha = reader.number();
+// The arguments of a product of 8-bit operands, in the block's order.
+struct Quantized {
+  Quantized(const Quantized&) = delete;
+  explicit Quantized(double* scalars) : reader(scalars) {
+    args.op = reader.quantized_op();
     args.transA = reader.integer();
     args.transB = reader.integer();
+    args.alpha = reader.number();
     args.activation = reader.activation();
-    reader.operand(&args.a_scale);
-    args.a_zero_point = reader.optional(&a_zero_point);
-    reader.operand(&args.b_scale);
-    args.b_zero_point = reader.optional(&b_zero_point);
-    args.y_scale = reader.optional(&y_scale);
-    args.y_zero_point = reader.optional(&y_zero_point);
+    for (int i = 0; i < kQuantizationVectors; ++i) args.vectors[i] = reader.optional(&vectors[i]);
     reader.operand(&args.A);
     args.packed_B = reader.weights(&args.B, &weights);
     args.C = reader.optional(&c);
     reader.output(&args.Y);
   }
   Reader reader;
-  ConstTensor a_zero_point, b_zero_point, c, y_scale, y_zero_point;
+  ConstTensor vectors[kQuantizationVectors], c;
   PackedWeights weights;
-  QGemmArgs args;
+  QuantizedArgs args;
 };
 
 // The arguments of matmul, in the block's order.
 struct MatMul {
-  static constexpr int kOperation = 2;
   MatMul(const MatMul&) = delete;
   explicit MatMul(double* scalars) : reader(scalars) {
     args.alpha = reader.factor();
@@ -291,27 +290,48 @@ int finish(const Status& result) {
   return static_cast<int>(result.code);
 }
 
-// js/ never writes a block with such an error. The check keeps calls inside the operands.
-int refuse() {
-  return finish(error(Code::kArgument, "call", "",
-                      {"a size, type or address in the block of arguments is out of range"}));
-}
-
 CallCache call_cache;
 static_assert(CallCache::kMaxScalars >= kMostTensors);
 
+// js/ never writes a block with such an error. The check keeps calls inside the operands.
+Status refusal() {
+  return error(Code::kArgument, "call", "",
+               {"a size, type or address in the block of arguments is out of range"});
+}
+
+// What to do with a call: to plan it, or else to explain it.
+struct Task {
+  PlannedCall* planned = nullptr;  // null: explain
+  Explanation* explanation = nullptr;
+  int64_t beside = 0;            // see explain()
+  const void* packed = nullptr;  // set to the packed weights of the call, or null
+};
+
+// Reads the arguments in the block. `scalars` receives the elements of operands that are given as
+// numbers.
 template <typename Call>
-int compute(size_t words) {
+Status perform(double* scalars, Task* task) {
+  const Call call(scalars);
+  if (!call.reader.ok()) return refusal();
+  task->packed = call.reader.packed();
+  return task->planned != nullptr ? plan_call(*instance, call.args, task->planned)
+                                  : explain(*instance, call.args, task->explanation, task->beside);
+}
+
+// js/call.ts numbers them.
+constexpr Status (*kOperations[])(double* scalars, Task* task) = {perform<Gemm>, perform<MatMul>,
+                                                                  perform<Quantized>};
+
+int compute(int operation, size_t words) {
   const std::span<const double> arguments(block, words);
-  if (PlannedCall* cached = call_cache.find(Call::kOperation, arguments); cached != nullptr) {
+  if (PlannedCall* cached = call_cache.find(operation, arguments); cached != nullptr) {
     const int code = finish(read_again(cached));
     return code != 0 ? code : finish(run(*instance, *cached));
   }
   const auto [planned, scalars] = call_cache.next();
-  const Call call(scalars);
-  if (!call.reader.ok()) return refuse();
-  if (const int code = finish(plan_call(*instance, call.args, &planned)); code != 0) return code;
-  call_cache.keep(Call::kOperation, arguments, call.reader.packed());
+  Task task{.planned = &planned};
+  if (const int code = finish(kOperations[operation](scalars, &task)); code != 0) return code;
+  call_cache.keep(operation, arguments, task.packed);
   return finish(run(*instance, planned));
 }
 
@@ -326,13 +346,10 @@ double scalars[kMostTensors];
 
 // On success the block begins with the members of an Explanation, in this order. The name of the
 // kernel is an address.
-template <typename Call>
-int run_explain(double beside) {
-  const Call call(scalars);
-  if (!call.reader.ok()) return refuse();
+int run_explain(int operation, double beside) {
   Explanation e;
-  Status result = explain(*instance, call.args, &e, static_cast<int64_t>(beside));
-  if (!result.ok()) return finish(result);
+  Task task{.explanation = &e, .beside = static_cast<int64_t>(beside)};
+  if (const int code = finish(kOperations[operation](scalars, &task)); code != 0) return code;
   double* out = block;
   for (const char* name : {e.kernel, e.regime})
     *out++ = static_cast<double>(reinterpret_cast<uintptr_t>(name));
@@ -366,7 +383,7 @@ int run_pack() {
   args.trans = reader.integer();
   args.as = reader.optional_dtype();
   reader.operand(&args.B);
-  if (!reader.ok()) return refuse();
+  if (!reader.ok()) return finish(refusal());
   PackedWeights weights;
   Status result = pack(*instance, args, &weights);
   return result.ok() ? return_weights(std::move(weights)) : finish(result);
@@ -437,12 +454,8 @@ EMSCRIPTEN_BINDINGS(wgemm) {
   function("setThreads", +[](int threads) { return finish(instance->set_threads(threads)); });
   function("block", +[] { return address(block); });
   function("blockLength", +[] { return kBlockLength; });
-  function("gemm", &compute<Gemm>);
-  function("explainGemm", &run_explain<Gemm>);
-  function("qgemm", &compute<QGemm>);
-  function("explainQgemm", &run_explain<QGemm>);
-  function("matmul", &compute<MatMul>);
-  function("explainMatmul", &run_explain<MatMul>);
+  function("compute", &compute);
+  function("explain", &run_explain);
   function("pack", &run_pack);
   function("quantize", &run_quantize);
   function(

@@ -5,6 +5,14 @@
 import type { GemmOptions } from './gemm.js';
 import type { HeapTensor, PackedWeights } from './heap.js';
 import type { Explanation, Info, MemoryUse } from './index.js';
+import type {
+  DynamicQuantizeMatMulOptions,
+  HalfVector,
+  MatMulIntegerOptions,
+  MatMulIntegerToFloatOptions,
+  QLinearMatMulInputs,
+  QLinearMatMulOptions,
+} from './integer-matmul.js';
 import type { MatMulOptions } from './matmul.js';
 import type { PackOptions } from './pack.js';
 import type { QGemmInputs, QGemmOptions, QuantizedArray, Scale, ZeroPoint } from './qgemm.js';
@@ -60,6 +68,15 @@ interface Holding<T> {
 interface Inputs {
   here: QGemmInputs;
   worker: WorkerQGemmInputs;
+}
+interface QLinearInputs {
+  here: QLinearMatMulInputs;
+  worker: HoldingHandles<QLinearMatMulInputs>;
+}
+/** Options that hold operands, except those for the result. */
+interface OptionsWithOperands<T> {
+  here: Omit<T, 'out'>;
+  worker: HoldingHandles<Omit<T, 'out'>> & CallOptions;
 }
 /** Options of an operation, except those for its result. */
 interface Options<T> {
@@ -130,8 +147,8 @@ export type WorkerTensorLike<A extends DataArray = DataArray> =
 export type OutOr<O, T> = O extends undefined ? T : O;
 
 /**
- * Refuses a tensor of 8 bits, which only `qgemm` takes. For other arrays this type is `unknown`,
- * which allows everything.
+ * Refuses a tensor of 8 bits, which `qgemm` and the integer products take. For other arrays this
+ * type is `unknown`, which allows everything.
  *
  * @typeParam A the class of the array of the tensor
  * @category Type machinery
@@ -259,6 +276,14 @@ export type InWorker<T> =
  * @category Operations
  */
 export type WorkerQGemmInputs = { [K in keyof QGemmInputs]: InWorker<QGemmInputs[K]> };
+
+/**
+ * Inputs or options of a call in `wgemm/worker`, with handles of the worker.
+ *
+ * @typeParam T the inputs or options in `wgemm`
+ * @category Type machinery
+ */
+export type HoldingHandles<T> = { [K in keyof T]: InWorker<T[K]> };
 
 /**
  * An AbortSignal, declared here for projects whose TypeScript does not know it.
@@ -576,6 +601,172 @@ export interface Api<P extends Place> {
   ): Arrival<Tensor<MatMulResultArray<A, D>>>[P];
 
   /**
+   * Computes ONNX MatMulInteger of a and b, each int8 or uint8, with batch axes that broadcast as
+   * in `matmul`:
+   *
+   *     y = sum over k of (a' - aZeroPoint[m]) * (b' - bZeroPoint[n]), in int32 that wraps
+   *
+   * https://onnx.ai/onnx/operators/onnx__MatMulInteger.html
+   *
+   * @example
+   * const a = { data: Uint8Array.of(11, 7, 3, 10, 6, 2), shape: [2, 3] };
+   * const b = { data: Uint8Array.of(1, 4, 2, 5, 3, 6), shape: [3, 2] };
+   * const y = wg.matmulInteger(a, b, { aZeroPoint: 12 });
+   * y.data; // Int32Array [-38, -83, -44, -98]
+   *
+   * @param a (..., M, K), or (..., K, M) with `transA`; or (K); int8 or uint8
+   * @param b (..., K, N), or (..., N, K) with `transB`; or (K); int8 or uint8. Or the packed
+   * weights that `pack` made of it for `'qgemm'`
+   * @param options all have defaults
+   * @typeParam O the type of `out`
+   * @returns Y of shape (..., M, N), int32, in a new array that the caller owns; or `out`
+   * @throws ShapeError, DTypeError, ArgumentError, PackMismatchError, DisposedError,
+   * OutOfMemoryError; nothing is written then
+   */
+  matmulInteger<
+    Y extends Int32Array,
+    U extends DataArray,
+    O extends Operands[P] | undefined = undefined,
+  >(
+    a: Operands<QuantizedArray>[P],
+    b: Operands<QuantizedArray>[P] | Weights[P],
+    options?: OptionsWithOperands<MatMulIntegerOptions>[P] & { out?: O } & {
+      out?: Outs<Int32Array, Y, U>[P];
+    },
+  ): Arrival<OutOr<O, Tensor<NewArrays['int32']>>>[P];
+
+  /**
+   * Computes ONNX QLinearMatMul of quantized a and b, with batch axes that broadcast as in
+   * `matmul`. The sums `acc` are those of `matmulInteger`. Then s = (aScale * bScale[n]) / yScale,
+   * each step rounded to float32. Y is acc * s rounded half to even, plus yZeroPoint, saturated.
+   *
+   * https://onnx.ai/onnx/operators/onnx__QLinearMatMul.html
+   *
+   * @example
+   * const a = { data: Uint8Array.of(208, 236, 0, 238), shape: [1, 4] };
+   * const b = { data: Uint8Array.of(152, 51, 60, 26), shape: [4, 1] };
+   * const y = wg.qlinearMatmul({
+   *   a, aScale: 0.0066, aZeroPoint: 113,
+   *   b, bScale: 0.00705, bZeroPoint: 114,
+   *   yScale: 0.0107, yZeroPoint: 118,
+   * });
+   * y.data; // Uint8Array [79]
+   *
+   * @param inputs the operands, with their scales and zero points
+   * @param options all have defaults
+   * @typeParam O the type of `out`
+   * @returns Y of shape (..., M, N), int8 or uint8, in a new array that the caller owns; or `out`.
+   * It has the type of the array of `yZeroPoint`; if that is a number or absent, the type of `a`
+   * @throws ShapeError, DTypeError, ArgumentError, PackMismatchError, DisposedError,
+   * OutOfMemoryError; nothing is written then
+   */
+  qlinearMatmul<
+    Y extends QuantizedArray,
+    U extends DataArray,
+    O extends Operands[P] | undefined = undefined,
+  >(
+    inputs: QLinearInputs[P],
+    options?: Options<QLinearMatMulOptions>[P] & { out?: O } & {
+      out?: Outs<QuantizedArray, Y, U>[P];
+    },
+  ): Arrival<OutOr<O, Tensor<NewArrays['int8' | 'uint8']>>>[P];
+
+  /**
+   * Computes com.microsoft DynamicQuantizeMatMul of a float32 a and a quantized b, with batch axes
+   * that broadcast as in `matmul`. The call quantizes a to uint8, with one scale and one zero point
+   * for all of a, as ONNX DynamicQuantizeLinear does. Then it computes `matmulIntegerToFloat`.
+   *
+   * com.microsoft.DynamicQuantizeMatMul in
+   * https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md
+   *
+   * @example
+   * const a = { data: Float32Array.of(0, 51, 102, 255), shape: [2, 2] };
+   * const b = { data: Int8Array.of(2, 0, 0, 4), shape: [2, 2] };
+   * const y = wg.dynamicQuantizeMatmul(a, b, { bScale: 0.5, bias: Float32Array.of(1, 2) });
+   * y.data; // Float32Array [1, 104, 103, 512]
+   *
+   * @param a (..., M, K), or (..., K, M) with `transA`; or (K); float32; each element must be
+   * finite
+   * @param b (..., K, N), or (..., N, K) with `transB`; or (K); int8 or uint8. Or the packed
+   * weights that `pack` made of it for `'qgemm'`
+   * @param options `bScale` is required
+   * @typeParam O the type of `out`
+   * @returns Y of shape (..., M, N), float32, in a new array that the caller owns; or `out`
+   * @throws ShapeError, DTypeError, ArgumentError, PackMismatchError, DisposedError,
+   * OutOfMemoryError; nothing is written then
+   */
+  dynamicQuantizeMatmul<
+    Y extends Float32Array,
+    U extends DataArray,
+    O extends Operands[P] | undefined = undefined,
+  >(
+    a: Operands<Float32Array>[P],
+    b: Operands<QuantizedArray>[P] | Weights[P],
+    options: OptionsWithOperands<DynamicQuantizeMatMulOptions>[P] & { out?: O } & {
+      out?: Outs<Float32Array, Y, U>[P];
+    },
+  ): Arrival<OutOr<O, Tensor<NewArrays['float32']>>>[P];
+
+  /**
+   * Computes com.microsoft MatMulIntegerToFloat of quantized a and b, with batch axes that
+   * broadcast as in `matmul`. The sums `acc` are those of `matmulInteger`. Y is acc * (aScale *
+   * bScale[n]) + bias[n], each step rounded to float32.
+   *
+   * com.microsoft.MatMulIntegerToFloat in
+   * https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md
+   *
+   * @example
+   * const a = { data: Uint8Array.of(1, 2, 3, 4), shape: [2, 2] };
+   * const b = { data: Int8Array.of(1, 0, 0, -1), shape: [2, 2] };
+   * const y = wg.matmulIntegerToFloat(a, b, { aScale: 0.5, bScale: 0.5, aZeroPoint: 1 });
+   * y.data; // Float32Array [0, -0.25, 0.5, -0.75]
+   *
+   * @param a (..., M, K), or (..., K, M) with `transA`; or (K); int8 or uint8
+   * @param b (..., K, N), or (..., N, K) with `transB`; or (K); int8 or uint8. Or the packed
+   * weights that `pack` made of it for `'qgemm'`
+   * @param options `aScale` and `bScale` are required
+   * @typeParam O the type of `out`
+   * @returns Y of shape (..., M, N), float32, in a new array that the caller owns; or `out`
+   * @throws ShapeError, DTypeError, ArgumentError, PackMismatchError, DisposedError,
+   * OutOfMemoryError; nothing is written then
+   */
+  matmulIntegerToFloat<
+    Y extends Float32Array,
+    U extends DataArray,
+    O extends Operands[P] | undefined = undefined,
+  >(
+    a: Operands<QuantizedArray>[P],
+    b: Operands<QuantizedArray>[P] | Weights[P],
+    options: OptionsWithOperands<MatMulIntegerToFloatOptions<Float32Array, Scale>>[P] & {
+      out?: O;
+    } & { out?: Outs<Float32Array, Y, U>[P] },
+  ): Arrival<OutOr<O, Tensor<NewArrays['float32']>>>[P];
+  /**
+   * Computes com.microsoft MatMulIntegerToFloat with float16 scales and bias to float16: in
+   * float32, and rounded once. A scale that is a number is rounded to float16.
+   *
+   * @param a as with float32 scales
+   * @param b as with float32 scales
+   * @param options one of `aScale` and `bScale` must have a type, float16
+   * @typeParam O the type of `out`
+   * @returns Y of shape (..., M, N), float16, in a new array that the caller owns; or `out`. The
+   * array is a Float16Array if the engine has one, else a Uint16Array
+   * @throws ShapeError, DTypeError, ArgumentError, PackMismatchError, DisposedError,
+   * OutOfMemoryError; nothing is written then
+   */
+  matmulIntegerToFloat<
+    Y extends Uint16Array | Float16ArrayLike,
+    U extends DataArray,
+    O extends Operands[P] | undefined = undefined,
+  >(
+    a: Operands<QuantizedArray>[P],
+    b: Operands<QuantizedArray>[P] | Weights[P],
+    options: OptionsWithOperands<
+      MatMulIntegerToFloatOptions<Uint16Array | Float16ArrayLike, HalfVector>
+    >[P] & { out?: O } & { out?: Outs<Uint16Array | Float16ArrayLike, Y, U>[P] },
+  ): Arrival<OutOr<O, Tensor<NewArrays['float16']>>>[P];
+
+  /**
    * Packs b once, for any number of calls: they take the result as `b` or `weights`. It is a copy
    * in the memory of the instance until its `dispose()`. Elements keep their type unless `as` names
    * another: float32 can be packed as bfloat16 or float16, which halves the bytes to read. Calls
@@ -589,8 +780,8 @@ export interface Api<P extends Place> {
    * const y = wg.gemm(x, weights); // y.data: Float32Array [512, 512, ...]
    * weights.dispose();
    *
-   * @param b (..., K, N) of any type of gemm and matmul; for qgemm (K, N) of int8 or uint8. With
-   * `trans` the last two axes are (N, K)
+   * @param b (..., K, N) of any type of gemm and matmul; for qgemm and the integer products int8 or
+   * uint8, for qgemm without batch axes. With `trans` the last two axes are (N, K)
    * @param options `op` is required
    * @returns the packed weights. The caller must `dispose()` of them
    * @throws ShapeError, DTypeError, ArgumentError, DisposedError, OutOfMemoryError
@@ -665,6 +856,39 @@ export interface Api<P extends Place> {
       outType?: DType | undefined;
       out?: Operands[P] | undefined;
     },
+  ): Arrival<Explanation>[P];
+
+  /**
+   * Returns the plan for a call of an integer product, without running it.
+   *
+   * @param op the name of the call
+   * @param a as in the call, like all that follow
+   * @param b as in the call
+   * @param options as in the call
+   * @returns the plan
+   * @throws what the call throws
+   */
+  explain(
+    op: 'matmulInteger' | 'dynamicQuantizeMatmul' | 'matmulIntegerToFloat',
+    a: Operands[P],
+    b: Operands[P] | Weights[P],
+    options?: OptionsWithOperands<Partial<MatMulIntegerToFloatOptions>>[P] & {
+      out?: Operands[P] | undefined;
+    },
+  ): Arrival<Explanation>[P];
+  /**
+   * Returns the plan for a call of `qlinearMatmul`, without running it.
+   *
+   * @param op the name of the call
+   * @param inputs as in `qlinearMatmul`
+   * @param options as in `qlinearMatmul`
+   * @returns the plan
+   * @throws what the call throws
+   */
+  explain(
+    op: 'qlinearMatmul',
+    inputs: QLinearInputs[P],
+    options?: Options<QLinearMatMulOptions>[P] & { out?: Operands[P] | undefined },
   ): Arrival<Explanation>[P];
 
   /**

@@ -12,15 +12,25 @@ import {
   operandOfResult,
   resultOfGemm,
   resultOfMatMul,
-  resultOfQGemm,
+  resultOfQuantized,
   type ResultType,
 } from './result.js';
 import { compute, copyIn, roomOf, stagedOf } from './staging.js';
 import type { CoreModule } from './wgemm-simd128.mjs';
 
-/** @internal An operation of the core. Its functions take the arguments in the block. */
+/** The names of the calls that compute. */
+export type OperationName =
+  | 'gemm'
+  | 'qgemm'
+  | 'matmul'
+  | 'matmulInteger'
+  | 'qlinearMatmul'
+  | 'dynamicQuantizeMatmul'
+  | 'matmulIntegerToFloat';
+
+/** @internal An operation of the core. */
 export interface Operation {
-  readonly name: 'gemm' | 'qgemm' | 'matmul';
+  readonly name: OperationName;
   /** Names of its matrices and of its result in errors. */
   readonly operands: readonly [string, string, string];
   readonly result: string;
@@ -39,33 +49,44 @@ export interface Operation {
   explain(module: CoreModule, beside: number): number;
 }
 
+/** @param number its index in kOperations of bindings/embind.cc */
+function operationOf(
+  name: OperationName,
+  number: number,
+  operands: Operation['operands'],
+  result: string,
+  resultType: Operation['resultType'],
+): Operation {
+  return {
+    name,
+    operands,
+    result,
+    resultType,
+    run: (module, end) => module.compute(number, end),
+    explain: (module, beside) => module.explain(number, beside),
+  };
+}
+
+/** A product of 8-bit operands. A number in the block tells the core which one it is. */
+function quantizedMatMul(name: OperationName, addend = 'bias'): Operation {
+  return operationOf(name, 2, ['A', 'B', addend], 'Y', resultOfQuantized);
+}
+
 /** @internal */
-export const operations: Record<Operation['name'], Operation> = {
-  gemm: {
-    name: 'gemm',
-    operands: ['A', 'B', 'C'],
-    result: 'Y',
-    resultType: resultOfGemm,
-    run: (module, end) => module.gemm(end),
-    explain: (module, beside) => module.explainGemm(beside),
-  },
-  qgemm: {
-    name: 'qgemm',
-    operands: ['A', 'B', 'C'],
-    result: 'Y',
-    resultType: resultOfQGemm,
-    run: (module, end) => module.qgemm(end),
-    explain: (module, beside) => module.explainQgemm(beside),
-  },
-  matmul: {
-    name: 'matmul',
-    operands: ['src', 'weights', 'bias'],
-    result: 'dst',
-    resultType: resultOfMatMul,
-    run: (module, end) => module.matmul(end),
-    explain: (module, beside) => module.explainMatmul(beside),
-  },
+export const operations: Record<OperationName, Operation> = {
+  gemm: operationOf('gemm', 0, ['A', 'B', 'C'], 'Y', resultOfGemm),
+  matmul: operationOf('matmul', 1, ['src', 'weights', 'bias'], 'dst', resultOfMatMul),
+  qgemm: quantizedMatMul('qgemm', 'C'),
+  matmulInteger: quantizedMatMul('matmulInteger'),
+  qlinearMatmul: quantizedMatMul('qlinearMatmul'),
+  dynamicQuantizeMatmul: quantizedMatMul('dynamicQuantizeMatmul'),
+  matmulIntegerToFloat: quantizedMatMul('matmulIntegerToFloat'),
 };
+
+/** @internal */
+export function isOperation(name: unknown): name is OperationName {
+  return typeof name === 'string' && Object.hasOwn(operations, name);
+}
 
 /** @internal The arguments of a call, as they were read from the caller's objects. */
 export interface Arguments {
@@ -158,12 +179,17 @@ export function runCall(call: Call): unknown {
   return call.core.guard(call.operation.name, () => runGuarded(call));
 }
 
+/** The most bytes of scratch that A takes if the call quantizes it. */
+function bytesOfQuantized({ operation, operands }: Call): number {
+  return operation.name === 'dynamicQuantizeMatmul' ? (operands[6]?.size ?? 0) : 0;
+}
+
 function runGuarded(call: Call): unknown {
   const { core } = call;
   const staged = stagedOf(call);
   const room = roomOf(core, staged);
   if (room === 0) return compute(call);
-  const address = core.mustAsk(room) ? 0 : core.module.allocate(room);
+  const address = core.mustAsk(room + bytesOfQuantized(call)) ? 0 : core.module.allocate(room);
   if (address === 0) return runWithinLimit(call);
   try {
     copyIn(call, staged, address);

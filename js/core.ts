@@ -44,8 +44,9 @@ const net =
 const manyBytes = 2 ** 18;
 
 /**
- * An upper bound of the scratch of a call, in bytes per thread. The block sizes in src/plan/ imply
- * it. Even if it were wrong, a call without memory for scratch would throw an OutOfMemoryError.
+ * An upper bound of the scratch of a call, in bytes per thread, except for an A that the call
+ * quantizes. The block sizes in src/plan/ imply it. Even if it were wrong, a call without memory
+ * for scratch would throw an OutOfMemoryError.
  */
 const mostScratch = 2 ** 25;
 

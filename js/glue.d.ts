@@ -26,12 +26,8 @@ declare module '*.mjs' {
     setThreads(threads: number): number;
     block(): number;
     blockLength(): number;
-    gemm(end: number): number;
-    explainGemm(beside: number): number;
-    qgemm(end: number): number;
-    explainQgemm(beside: number): number;
-    matmul(end: number): number;
-    explainMatmul(beside: number): number;
+    compute(operation: number, end: number): number;
+    explain(operation: number, beside: number): number;
     pack(): number;
     quantize(): number;
     serializedBytes(weights: number): number;

@@ -20,7 +20,16 @@
  * @module wgemm
  */
 import type { Api } from './api.js';
-import { type Arguments, type Call, makeCall, operations, runCall, runInHeap } from './call.js';
+import {
+  type Arguments,
+  type Call,
+  isOperation,
+  makeCall,
+  type OperationName,
+  operations,
+  runCall,
+  runInHeap,
+} from './call.js';
 import type { Core } from './core.js';
 import { type CreateOptions, type Info, readSettings, startCore } from './create.js';
 import { disposable } from './dispose.js';
@@ -58,6 +67,7 @@ import { gather, readAxis, readEach } from './quantize-arguments.js';
 import { operandOfResult } from './result.js';
 import { handleKey, has, isReadable, unpolluted } from './properties.js';
 import { packWeights, readBytes, readPack, readWeights } from './pack.js';
+import { isIntegerMatMul, readIntegerMatMul, runIntegerMatMul } from './integer-matmul.js';
 import { readQGemm, runQGemm } from './qgemm.js';
 import {
   arrayOf,
@@ -124,6 +134,16 @@ export type { Assets, AssetSource } from './load.js';
 export type { MatMulOptions } from './matmul.js';
 export type { Activation } from './options.js';
 export type { PackOptions } from './pack.js';
+export type {
+  Bias,
+  DynamicQuantizeMatMulOptions,
+  HalfVector,
+  MatMulIntegerOptions,
+  MatMulIntegerToFloatOptions,
+  QLinearMatMulInputs,
+  QLinearMatMulOptions,
+} from './integer-matmul.js';
+export type { OperationName } from './call.js';
 export type { QGemmInputs, QGemmOptions, QuantizedArray, Scale, ZeroPoint } from './qgemm.js';
 export {
   dequantize,
@@ -164,7 +184,7 @@ export type {
  */
 export interface Explanation {
   /** The operation. */
-  op: 'gemm' | 'qgemm' | 'matmul';
+  op: OperationName;
   /**
    * Number of products of the sizes `m`, `n` and `k`. If one product can replace several, it counts
    * once.
@@ -301,6 +321,22 @@ const Instance = class Gemm implements Api<'here'> {
     return runMatMul(this.#core, src, weights, bias, options) as never;
   }
 
+  matmulInteger(...args: unknown[]): never {
+    return runIntegerMatMul(this.#core, 'matmulInteger', args) as never;
+  }
+
+  qlinearMatmul(...args: unknown[]): never {
+    return runIntegerMatMul(this.#core, 'qlinearMatmul', args) as never;
+  }
+
+  dynamicQuantizeMatmul(...args: unknown[]): never {
+    return runIntegerMatMul(this.#core, 'dynamicQuantizeMatmul', args) as never;
+  }
+
+  matmulIntegerToFloat(...args: unknown[]): never {
+    return runIntegerMatMul(this.#core, 'matmulIntegerToFloat', args) as never;
+  }
+
   pack(b: unknown, options: unknown): PackedWeights {
     return packWeights(this.#core, readPack(this.#core, b, options));
   }
@@ -355,10 +391,13 @@ function readExplained(reader: Reader, op: unknown, args: unknown[]): Arguments 
   if (op === 'matmul') return readMatMul(reader, args[0], args[1], args[2], args[3]);
   if (op === 'gemm') return readGemm(reader, args[0], args[1], args[2], args[3]);
   if (op === 'qgemm') return readQGemm(reader, args[0], args[1]);
+  if (isIntegerMatMul(op)) return readIntegerMatMul(reader, op, args);
+  const names = Object.keys(operations).map((name) => `'${name}'`);
   throw new ArgumentError(
     'explain',
     'op',
-    `explain: op is ${describe(op)}; it must be 'gemm', 'qgemm' or 'matmul'`,
+    `explain: op is ${describe(op)}; it must be ` +
+      `${names.slice(0, -1).join(', ')} or ${names.at(-1)}`,
   );
 }
 
@@ -445,6 +484,7 @@ export const internals = {
   handleKey,
   has,
   isDetached,
+  isOperation,
   isReadable,
   lengthOf,
   limits,
@@ -469,6 +509,7 @@ export const internals = {
   readExplained,
   readFlag,
   readGemm,
+  readIntegerMatMul,
   readMatMul,
   readOptions,
   readPack,

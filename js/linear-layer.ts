@@ -328,7 +328,7 @@ function int8Runner(
   const pair = (dtype: number, at: number) => [...scalar(float32, at), ...scalar(dtype, at + 4)];
   const typeOfResult = scaleOfY === 0 ? float32 : numberOf(quantizedTypes[typeOfY]);
   const parts = [
-    [1, 0, 0, min, max],
+    [4, 0, 0, 1, min, max], // as readAttributes() in qgemm.ts writes them
     pair(typeOfA, aAt),
     vector(float32, scalesAt),
     zeros === 0 ? [absent] : vector(numberOf(weights.dtype), zerosAt),
@@ -369,7 +369,7 @@ function int8Runner(
     block[result + 1] = to;
     block[result + 2] = rows * n;
     block[result + 5] = rows;
-    return module.qgemm(multiplying.length);
+    return operations.qgemm.run(module, multiplying.length);
   };
 
   return {

@@ -1,5 +1,5 @@
 /** The messages between a page and its worker, and the operands of calls in them. */
-import type { Operation } from './call.js';
+import type { OperationName } from './call.js';
 import type { Info, Settings } from './create.js';
 import type { ErrorCode } from './errors.js';
 import type { HeapTensor, PackedWeights } from './heap.js';
@@ -19,12 +19,9 @@ import {
 import type { DataArray, DType } from './tensor.js';
 
 /** @internal By call: its arguments besides the operands. The page has checked them. */
-export interface Values {
+export interface Values extends Record<OperationName, { readonly attributes: Float64Array }> {
   createGemm: Omit<Settings, 'assets'> & { readonly hasAssets: boolean };
-  gemm: { readonly attributes: Float64Array };
-  qgemm: { readonly attributes: Float64Array };
-  matmul: { readonly attributes: Float64Array };
-  explain: { readonly operation: Operation['name']; readonly attributes: Float64Array };
+  explain: { readonly operation: OperationName; readonly attributes: Float64Array };
   /** Its operand is what is packed. */
   pack: { readonly attributes: Float64Array };
   /** Its operand is the bytes. */
@@ -180,7 +177,7 @@ interface Source {
   readonly isRead: boolean;
 }
 
-/** Scales and zero points of qgemm, by their names in errors. */
+/** Scales and zero points, by their names in errors. */
 const readByChecks = /_(scale|zero_point)$/;
 
 /**

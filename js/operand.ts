@@ -169,7 +169,7 @@ export function readData(
   const array = classOf(data) ?? describe(data);
   const held = allowed[array];
   if (!held) {
-    const refused = /^(gemm|matmul).*t8A/; // 8-bit arrays are for qgemm
+    const refused = /^(gemm|matmul)(In|Uin)t8A/; // 8-bit arrays are for other calls
     const names = Object.keys(allowed).filter((array) => !refused.test(op + array));
     const advice = classOf(data) === undefined ? conversion : '';
     throw new DTypeError(

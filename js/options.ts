@@ -85,6 +85,21 @@ export function readOptions(
   return unpolluted(options, allowed);
 }
 
+/** @internal Reads the object of inputs that some calls take. */
+export function readInputs(
+  op: string,
+  inputs: unknown,
+  allowed: readonly string[],
+): Record<string, unknown> {
+  if (typeof inputs === 'object' && inputs !== null)
+    return readOptions(op, inputs, allowed, 'inputs');
+  throw new ArgumentError(
+    op,
+    'inputs',
+    `${op}: inputs is ${describe(inputs)}; it must be an object with ${allowed.join(', ')}`,
+  );
+}
+
 function unknownOption(
   op: string,
   key: string,

@@ -1,34 +1,19 @@
 /** com.microsoft QGemm: its arguments, and how a call of it is read. */
-import { writeNumber } from './block.js';
 import { type Arguments, isInHeap, makeCall, operations, runCall, runInHeap } from './call.js';
 import type { Core } from './core.js';
-import { ArgumentError, describe, DTypeError } from './errors.js';
-import { HeapTensor, PackedWeights, writeHeld } from './heap.js';
-import {
-  absent,
-  isDataArray,
-  type Operand,
-  packedWeights,
-  type Reader,
-  readTensor,
-} from './operand.js';
+import { ArgumentError, describe } from './errors.js';
+import { type HeapTensor, PackedWeights } from './heap.js';
+import { type Reader, readTensor } from './operand.js';
 import {
   type Activation,
-  checkHolds,
   readActivation,
   readAddend,
   readFlag,
+  readInputs,
   readOptions,
-  scalar,
 } from './options.js';
-import { isList } from './properties.js';
-import {
-  type DataArray,
-  type DType,
-  lengthOf,
-  type TensorLike,
-  type TensorView,
-} from './tensor.js';
+import type { DataArray, TensorLike, TensorView } from './tensor.js';
+import { is8Bit, isHeldOrNumber, readType, readVector, writeVector } from './vectors.js';
 
 /**
  * Arrays of quantized elements.
@@ -136,8 +121,11 @@ const optionNames = ['alpha', 'transA', 'transB', 'activation', 'out'];
 /** @internal */
 export function runQGemm(core: Core, inputs: unknown, options: unknown): unknown {
   core.checkAlive(op);
-  const { a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint } =
-    readInputs(inputs);
+  const { a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint } = readInputs(
+    op,
+    inputs,
+    inputNames,
+  );
   const { alpha, transA, transB, activation, out } = readOptions(op, options, optionNames);
   if (
     typeof activation !== 'object' && // code of the caller may run when its elements are read
@@ -155,12 +143,12 @@ export function runQGemm(core: Core, inputs: unknown, options: unknown): unknown
       typeB = (b as HeapTensor | PackedWeights).dtype;
     const { block } = core;
     let end = readAttributes(block, alpha, transA, transB, activation);
-    end = writeVector(core, block, end, 'a_scale', aScale, 'float32');
-    end = writeVector(core, block, end, 'a_zero_point', aZeroPoint, typeA);
-    end = writeVector(core, block, end, 'b_scale', bScale, 'float32');
-    end = writeVector(core, block, end, 'b_zero_point', bZeroPoint, typeB);
-    end = writeVector(core, block, end, 'y_scale', yScale, 'float32');
-    end = writeVector(core, block, end, 'y_zero_point', yZeroPoint, typeA);
+    end = writeVector(core, op, block, end, 'a_scale', aScale, 'float32');
+    end = writeVector(core, op, block, end, 'a_zero_point', aZeroPoint, typeA);
+    end = writeVector(core, op, block, end, 'b_scale', bScale, 'float32');
+    end = writeVector(core, op, block, end, 'b_zero_point', bZeroPoint, typeB);
+    end = writeVector(core, op, block, end, 'y_scale', yScale, 'float32');
+    end = writeVector(core, op, block, end, 'y_zero_point', yZeroPoint, typeA);
     return runInHeap(
       core,
       operations.qgemm,
@@ -182,8 +170,11 @@ export function runQGemm(core: Core, inputs: unknown, options: unknown): unknown
 /** @internal Reads a call, and checks what needs no core. */
 export function readQGemm(reader: Reader, inputs: unknown, options: unknown): Arguments {
   reader.checkAlive(op);
-  const { a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint } =
-    readInputs(inputs);
+  const { a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint } = readInputs(
+    op,
+    inputs,
+    inputNames,
+  );
   const { alpha, transA, transB, activation, out } = readOptions(
     op,
     options,
@@ -195,16 +186,6 @@ export function readQGemm(reader: Reader, inputs: unknown, options: unknown): Ar
   return readArguments(
     reader, a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint,
     alpha, transA, transB, activation, out,
-  );
-}
-
-function readInputs(inputs: unknown): Record<string, unknown> {
-  if (typeof inputs === 'object' && inputs !== null)
-    return readOptions(op, inputs, inputNames, 'inputs');
-  throw new ArgumentError(
-    op,
-    'inputs',
-    `${op}: inputs is ${describe(inputs)}; it must be an object with ${inputNames.join(', ')}`,
   );
 }
 
@@ -228,17 +209,17 @@ function readArguments(
 ): Arguments {
   const operandA = readTensor(reader, op, 'A', a);
   const operandB = readTensor(reader, op, 'B', b);
-  const typeA = readType(reader, operandA);
-  const typeB = readType(reader, operandB);
-  const attributes = new Float64Array(5);
+  const typeA = readType(reader, op, operandA);
+  const typeB = readType(reader, op, operandB);
+  const attributes = new Float64Array(6);
   readAttributes(attributes, alpha, transA, transB, activation);
   const operands = [
-    readVector(reader, 'a_scale', aScale, 'float32', true),
-    readVector(reader, 'a_zero_point', aZeroPoint, typeA),
-    readVector(reader, 'b_scale', bScale, 'float32', true),
-    readVector(reader, 'b_zero_point', bZeroPoint, typeB),
-    readVector(reader, 'y_scale', yScale, 'float32'),
-    readVector(reader, 'y_zero_point', yZeroPoint, typeA),
+    readVector(reader, op, 'a_scale', aScale, 'float32', true),
+    readVector(reader, op, 'a_zero_point', aZeroPoint, typeA),
+    readVector(reader, op, 'b_scale', bScale, 'float32', true),
+    readVector(reader, op, 'b_zero_point', bZeroPoint, typeB),
+    readVector(reader, op, 'y_scale', yScale, 'float32'),
+    readVector(reader, op, 'y_zero_point', yZeroPoint, typeA),
     operandA,
     operandB,
     readAddend(reader, op, 'C', c, 'int32'),
@@ -260,77 +241,10 @@ function readAttributes(
   if (alpha !== undefined && typeof alpha !== 'number') {
     throw new ArgumentError(op, 'alpha', `${op}: alpha is ${describe(alpha)}; it must be a number`);
   }
-  to[0] = alpha ?? 1;
+  to[0] = 4; // QuantizedArgs::kQGemm in src/ops/ops.h
   to[1] = readFlag(op, 'transA', transA, 0);
   to[2] = readFlag(op, 'transB', transB, 0);
-  readActivation(op, activation, to, 3);
-  return 5;
-}
-
-function is8Bit(dtype: DType): boolean {
-  return dtype === 'int8' || dtype === 'uint8';
-}
-
-function isHeldOrNumber(value: unknown): boolean {
-  return typeof value === 'number' || HeapTensor.is(value);
-}
-
-/** Writes a scale or zero point that `isHeldOrNumber`, or none. */
-function writeVector(
-  core: Core,
-  block: Float64Array,
-  at: number,
-  name: string,
-  value: unknown,
-  dtype: DType,
-): number {
-  if (typeof value === 'number') {
-    checkHolds(op, name, value, dtype);
-    return writeNumber(block, at, core.dtypes.indexOf(dtype), value);
-  }
-  if (value !== undefined && value !== null)
-    return writeHeld(core, op, name, value as HeapTensor, block, at);
-  block[at] = absent;
-  return at + 1;
-}
-
-/** The type of A or B, which a zero point that is a number takes. */
-function readType(reader: Reader, { name, dtype, source }: Operand): DType {
-  if (dtype === packedWeights) return (source as PackedWeights).dtype; // the core checks it
-  const type = reader.dtypes[dtype] as DType;
-  if (is8Bit(type)) return type;
-  throw new DTypeError(op, name, `${op}: ${name} has type ${type}; it must be int8 or uint8`);
-}
-
-/** A scale or zero point. */
-function readVector(
-  reader: Reader,
-  name: string,
-  value: unknown,
-  dtype: DType,
-  required = false,
-): Operand | null {
-  if (value === undefined || value === null) {
-    if (!required) return null;
-    throw new ArgumentError(
-      op,
-      name,
-      `${op}: ${name} is ${describe(value)}; it must be a number, an array or a tensor`,
-    );
-  }
-  if (typeof value === 'number') return scalar(reader, op, name, value, dtype);
-  if (isList(value)) {
-    const arrays = dtype === 'float32' ? 'a Float32Array' : 'an Int8Array or Uint8Array';
-    throw new DTypeError(
-      op,
-      name,
-      `${op}: ${name} is an array; it must be a number, ${arrays}, or a tensor`,
-    );
-  }
-  return readTensor(
-    reader,
-    op,
-    name,
-    isDataArray(value) ? { data: value, shape: [lengthOf(value)] } : value,
-  );
+  to[3] = alpha ?? 1;
+  readActivation(op, activation, to, 4);
+  return 6;
 }

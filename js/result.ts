@@ -21,26 +21,38 @@ export function resultOfGemm(_: Core, operands: Operands, attributes: Float64Arr
   return { dtype: a.dtype, shape: shapeOfProduct(a, b, attributes[4] !== 0, attributes[5] !== 0) };
 }
 
-/** @internal It has the type of y_zero_point. Without one it is float32. */
-export function resultOfQGemm(
+/** @internal */
+export function resultOfMatMul(_: Core, operands: Operands, attributes: Float64Array): ResultType {
+  const [src, weights] = operands as [Operand, Operand];
+  const shape = shapeOfStacks(src, weights, attributes[2] !== 0, attributes[3] !== 0);
+  return { dtype: attributes[4] as number, shape };
+}
+
+/** @internal */
+export function resultOfQuantized(
   core: Core,
   operands: Operands,
   attributes: Float64Array,
 ): ResultType {
-  const dtype = operands[5]?.dtype ?? core.dtypes.indexOf('float32');
-  const [a, b] = operands.slice(6) as [Operand, Operand];
-  return { dtype, shape: shapeOfProduct(a, b, attributes[1] !== 0, attributes[2] !== 0) };
+  const [op, transA, transB] = attributes as unknown as [number, number, number];
+  const [aScale, , bScale, , , yZeroPoint, a, b] = operands as (Operand | undefined)[];
+  const [int32, float32] = [core.dtypes.indexOf('int32'), core.dtypes.indexOf('float32')];
+  const floats = (aScale ?? bScale)?.dtype ?? float32;
+  // By the number of the operation.
+  const types = [int32, a?.dtype, floats, floats, float32];
+  return {
+    dtype: (yZeroPoint?.dtype ?? types[op]) as number,
+    shape: shapeOfStacks(a as Operand, b as Operand, transA !== 0, transB !== 0),
+  };
 }
 
-/** @internal */
-export function resultOfMatMul(_: Core, operands: Operands, attributes: Float64Array): ResultType {
-  const [src, weights] = operands as [Operand, Operand];
-  const [a, b] = [shapeOf(src), shapeOf(weights)];
+/** The shape of a product of stacks of matrices. A vector has no M or N. */
+function shapeOfStacks(left: Operand, right: Operand, transA: boolean, transB: boolean): Shape {
+  const [a, b] = [shapeOf(left), shapeOf(right)];
   const shape = broadcast(a.slice(0, -2), b.slice(0, -2));
-  // A vector has no M or N.
-  if (a.length > 1) shape.push(a.at(attributes[2] !== 0 ? -1 : -2) as number);
-  if (b.length > 1) shape.push(b.at(attributes[3] !== 0 ? -2 : -1) as number);
-  return { dtype: attributes[4] as number, shape };
+  if (a.length > 1) shape.push(a.at(transA ? -1 : -2) as number);
+  if (b.length > 1) shape.push(b.at(transB ? -2 : -1) as number);
+  return shape;
 }
 
 /** (M, N) */

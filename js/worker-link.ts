@@ -23,6 +23,7 @@ import {
   readThreadSource,
   readWasmSource,
   unpolluted,
+  isOperation,
 } from './shared.js';
 import { disposedInstance, errorOf, notSent } from './worker-errors.js';
 import { callOptions, handles, numberOf } from './worker-handles.js';
@@ -45,8 +46,11 @@ const kinds: readonly unknown[] = [
   'error',
 ] satisfies Answer['kind'][];
 
-/** The calls whose arrays move with `transfer`, once the worker has accepted the call. */
-const moving: readonly Method[] = ['gemm', 'qgemm', 'matmul', 'pack', 'explain', 'write'];
+/**
+ * The calls, besides those that compute, whose arrays move with `transfer`, once the worker has
+ * accepted the call.
+ */
+const moving: readonly Method[] = ['pack', 'explain', 'write'];
 
 /** @internal A call whose arguments the page has read and found valid. */
 export interface Request<M extends Method> {
@@ -192,7 +196,7 @@ export class Link implements Reader {
       (name) => detachedArray(op, name, method === 'write' ? 'is a detached array' : undefined),
     );
     const id = ++this.#calls;
-    const isCopied = !transfer || !moving.includes(method);
+    const isCopied = !transfer || !(moving.includes(method) || isOperation(method));
     let reject: (error: unknown) => void = () => undefined;
     const abort = () => {
       if (!this.#settle(id)) return;

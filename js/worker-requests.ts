@@ -1,5 +1,5 @@
 /** The calls of an instance in a worker: what the page reads of each, and makes of its outcome. */
-import type { Arguments } from './call.js';
+import type { Arguments, OperationName } from './call.js';
 import { ArgumentError, type DataArray } from './index.js';
 import { arrayOf, type Method, move, type Outcome, type SentArray, sentArray } from './message.js';
 import type { Operand } from './operand.js';
@@ -19,7 +19,7 @@ import { callOptions, handleOf } from './worker-handles.js';
 import type { Link, Request } from './worker-link.js';
 
 /** @internal A call that computes. */
-export function computing<M extends 'gemm' | 'qgemm' | 'matmul'>(
+export function computing<M extends OperationName>(
   link: Link,
   { operation, attributes, operands, out }: Arguments,
 ): Request<M> {

@@ -2,7 +2,14 @@
  * What runs in the worker of `wgemm/worker`, as `wgemm-worker.js`: takes calls, makes them one
  * after the other, and answers. The page has read and checked the arguments.
  */
-import { type Arguments, makeCall, operations, runCall } from './call.js';
+import {
+  type Arguments,
+  isOperation,
+  makeCall,
+  type OperationName,
+  operations,
+  runCall,
+} from './call.js';
 import type { Core } from './core.js';
 import { startCore } from './create.js';
 import { OutOfMemoryError } from './errors.js';
@@ -166,9 +173,13 @@ type Run<M extends Method> = (values: Values[M], operands: (Operand | null)[]) =
 
 const calls: { readonly [M in Method]: Run<M> } = {
   createGemm: start,
-  gemm: ({ attributes }, operands) => compute('gemm', attributes, operands),
-  qgemm: ({ attributes }, operands) => compute('qgemm', attributes, operands),
-  matmul: ({ attributes }, operands) => compute('matmul', attributes, operands),
+  gemm: computeBy('gemm'),
+  qgemm: computeBy('qgemm'),
+  matmul: computeBy('matmul'),
+  matmulInteger: computeBy('matmulInteger'),
+  qlinearMatmul: computeBy('qlinearMatmul'),
+  dynamicQuantizeMatmul: computeBy('dynamicQuantizeMatmul'),
+  matmulIntegerToFloat: computeBy('matmulIntegerToFloat'),
   explain: ({ operation, attributes }, operands) => explain(operation, attributes, operands),
   pack: ({ attributes }, [operand]) =>
     packWeights(core, { attributes, operand: operand as Operand }),
@@ -192,8 +203,8 @@ function run({ method, values }: CallOrder, operands: (Operand | null)[]): unkno
 function check({ method, values }: CallOrder, operands: (Operand | null)[]): void {
   if (method === 'pack') (calls.pack(values, operands) as PackedWeights).dispose();
   else if (method === 'explain') calls.explain(values, operands);
-  else if (method === 'gemm' || method === 'qgemm' || method === 'matmul')
-    explain(method, values.attributes, operands);
+  else if (isOperation(method))
+    explain(method, (values as Values[OperationName]).attributes, operands);
 }
 
 async function start({ hasAssets, ...settings }: Values['createGemm']): Promise<Started> {
@@ -214,10 +225,8 @@ function askPage(file: string): Promise<string> {
   }) as Promise<string>;
 }
 
-type Computing = 'gemm' | 'qgemm' | 'matmul';
-
 function argumentsOf(
-  name: Computing,
+  name: OperationName,
   attributes: Float64Array,
   operands: (Operand | null)[],
 ): Arguments {
@@ -225,12 +234,18 @@ function argumentsOf(
   return { operation: operations[name], attributes, operands, out };
 }
 
-function compute(name: Computing, attributes: Float64Array, operands: (Operand | null)[]): unknown {
-  const result = runCall(makeCall(core, argumentsOf(name, attributes, operands)));
-  return HeapTensor.is(result) ? undefined : result; // for `out` the page has the handle
+function computeBy(name: OperationName): Run<OperationName> {
+  return ({ attributes }, operands) => {
+    const result = runCall(makeCall(core, argumentsOf(name, attributes, operands)));
+    return HeapTensor.is(result) ? undefined : result; // for `out` the page has the handle
+  };
 }
 
-function explain(name: Computing, attributes: Float64Array, operands: (Operand | null)[]): unknown {
+function explain(
+  name: OperationName,
+  attributes: Float64Array,
+  operands: (Operand | null)[],
+): unknown {
   return explainCall(makeCall(core, argumentsOf(name, attributes, operands)));
 }
 

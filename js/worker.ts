@@ -38,6 +38,7 @@ import {
   readGemm,
   readMatMul,
   readOptions,
+  readIntegerMatMul,
   readQGemm,
   readSettings,
   unpolluted,
@@ -94,6 +95,8 @@ export type {
   KernelInfo,
   MatMulOptions,
   Matrix,
+  MatMulIntegerOptions,
+  MatMulIntegerToFloatOptions,
   MemoryUse,
   MlMatrix,
   NdarrayLike,
@@ -101,8 +104,11 @@ export type {
   NestedInput,
   NewArrays,
   PackOptions,
+  OperationName,
   QGemmInputs,
   QGemmOptions,
+  QLinearMatMulInputs,
+  QLinearMatMulOptions,
   Quantized,
   QuantizedArray,
   QuantizedBias,
@@ -126,6 +132,7 @@ export type {
 } from './index.js';
 export type {
   CallOptions,
+  HoldingHandles,
   InWorker,
   Signal,
   WorkerOptions,
@@ -249,6 +256,12 @@ export interface WorkerGemm extends Api<'worker'> {
   [Symbol.dispose](): void;
 }
 
+/** The place of the options among the arguments of a call. */
+function optionsAt(op: unknown): number {
+  if (op === 'qgemm' || op === 'qlinearMatmul') return 1;
+  return op === 'gemm' || op === 'matmul' ? 3 : 2;
+}
+
 /** Handles keep their instance from being collected. */
 const ownerOf = new WeakMap<object, object>();
 
@@ -284,6 +297,22 @@ const Instance = class WorkerGemm implements Api<'worker'> {
     );
   }
 
+  async matmulInteger(...args: unknown[]): Promise<never> {
+    return await this.#integerMatMul('matmulInteger', args, args[2]);
+  }
+
+  async qlinearMatmul(...args: unknown[]): Promise<never> {
+    return await this.#integerMatMul('qlinearMatmul', args, args[1]);
+  }
+
+  async dynamicQuantizeMatmul(...args: unknown[]): Promise<never> {
+    return await this.#integerMatMul('dynamicQuantizeMatmul', args, args[2]);
+  }
+
+  async matmulIntegerToFloat(...args: unknown[]): Promise<never> {
+    return await this.#integerMatMul('matmulIntegerToFloat', args, args[2]);
+  }
+
   async pack(b: unknown, options: unknown): Promise<WorkerWeights> {
     return await this.#call('pack', options, (link) => packing(link, b, options));
   }
@@ -293,7 +322,7 @@ const Instance = class WorkerGemm implements Api<'worker'> {
   }
 
   async explain(op: unknown, ...args: unknown[]): Promise<Explanation> {
-    const options = args[op === 'qgemm' ? 1 : 3];
+    const options = args[optionsAt(op)];
     return await this.#call('explain', options, (link) => explaining(link, op, args));
   }
 
@@ -318,6 +347,16 @@ const Instance = class WorkerGemm implements Api<'worker'> {
   }
 
   declare [Symbol.dispose]: () => void;
+
+  async #integerMatMul(
+    op: Parameters<typeof readIntegerMatMul>[1],
+    args: unknown[],
+    options: unknown,
+  ): Promise<never> {
+    return await this.#call(op, options, (link) =>
+      computing(link, readIntegerMatMul(link, op, args)),
+    );
+  }
 
   async #call<M extends Method>(
     method: M,

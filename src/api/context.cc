@@ -117,9 +117,9 @@ void Context::end_threads() { pthreadpool_destroy(pool_); }
 
 Status Context::set_threads(int threads) {
   if (threads < 1 || threads > kMaxThreads) {
-    return error(Code::kArgument, "set_threads", "threads",
-                 {"threads is ", int64_t{threads}, "; it must be a number from 1 to ",
-                  int64_t{kMaxThreads}});
+    return error(
+        Code::kArgument, "set_threads", "threads",
+        {"threads is %; it must be a number from 1 to %", int64_t{threads}, int64_t{kMaxThreads}});
   }
   if (threads == threads_) return {};
   pthreadpool* pool = nullptr;
@@ -127,7 +127,7 @@ Status Context::set_threads(int threads) {
     if (can_start(threads - 1)) pool = pthreadpool_create(static_cast<size_t>(threads));
     if (pool == nullptr)
       return error(Code::kOutOfMemory, "set_threads", "threads",
-                   {"the system does not start ", int64_t{threads}, " threads"});
+                   {"the system does not start % threads", int64_t{threads}});
   }
   pthreadpool_destroy(pool_);
   pool_ = pool;
@@ -142,7 +142,7 @@ void Context::end_threads() {}
 Status Context::set_threads(int threads) {
   if (threads == 1) return {};
   return error(Code::kArgument, "set_threads", "threads",
-               {"threads is ", int64_t{threads}, "; this build computes on 1"});
+               {"threads is %; this build computes on 1", int64_t{threads}});
 }
 
 #endif

@@ -7,10 +7,11 @@
 #include "api/run.h"
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/types.h"
 
 namespace wgemm {
 
-// What a PreparedCall owns. The copies of b_scale and b_zero_point follow it in memory.
+// What a PreparedCall owns. The copies of scales and zero points follow it in memory.
 struct PreparedCall::Block {
   Context* context;
   int threads;  // of the context, when the plan was made
@@ -22,25 +23,60 @@ namespace {
 // The destructor of PreparedCall only releases the memory.
 static_assert(std::is_trivially_destructible_v<PlannedCall>);
 
-// Number of elements of a scale or zero point for `n` columns. One may serve all columns.
-int64_t elements_of(const Operand& row, int64_t n) {
-  return row.base == nullptr || n == 0 ? 0 : row.col_stride == 0 ? 1 : n;
-}
+// The elements of a scale or zero point of all products of a batch, which become contiguous.
+class Vector {
+ public:
+  Vector(const Problem& problem, int which) : p_(problem), which_(which) {}
 
-int64_t bytes_of_row(const Operand& row, int64_t n) {
-  return elements_of(row, n) * static_cast<int64_t>(dtype_bytes(row.dtype));
-}
+  // Bytes of a copy.
+  int64_t bytes() const {
+    int64_t elements = from().base == nullptr ? 0 : length();
+    for (const BatchAxis& axis : p_.batch) elements *= axis.vectors[which_] == 0 ? 1 : axis.size;
+    return elements * element_bytes();
+  }
 
-// Copies the elements to `memory`, contiguous, and makes `row` stand for the copy.
-void move_row(Operand* row, int64_t n, std::byte* memory) {
-  const auto bytes = static_cast<int64_t>(dtype_bytes(row->dtype));
-  const int64_t count = elements_of(*row, n);
-  if (count == 0) return;
-  for (int64_t col = 0; col < count; ++col)
-    std::copy_n(row->block(0, col, 1, 1).data, bytes, memory + col * bytes);
-  row->base = memory;
-  if (row->col_stride != 0) row->col_stride = 1;
-}
+  // Copies the elements to `memory`, and makes `call` stand for the copy. Its batch axes are those
+  // of the problem.
+  void move_to(std::byte* memory, MatMulProblem* call) const {
+    if (bytes() == 0) return;
+    Operand& to = call->problem.quantization.vectors[which_];
+    copy(p_.batch, from(), memory);
+    to.base = memory;
+    if (to.row_stride != 0) to.row_stride = 1;
+    if (to.col_stride != 0) to.col_stride = 1;
+    int64_t stride = length();
+    for (size_t axis = p_.batch.size(); axis-- > 0;) {
+      int64_t& step = call->axes[axis].vectors[which_];
+      if (step == 0) continue;
+      step = stride;
+      stride *= p_.batch[axis].size;
+    }
+  }
+
+ private:
+  const Operand& from() const { return p_.quantization.vectors[which_]; }
+  int64_t element_bytes() const { return static_cast<int64_t>(dtype_bytes(from().dtype)); }
+  // Elements of one product.
+  int64_t length() const {
+    return (from().row_stride == 0 ? 1 : p_.m) * (from().col_stride == 0 ? 1 : p_.n);
+  }
+  // Returns the end of what it copied.
+  std::byte* copy(std::span<const BatchAxis> axes, const Operand& vector, std::byte* to) const {
+    if (axes.empty()) {
+      const int64_t stride = vector.row_stride + vector.col_stride;
+      for (int64_t i = 0; i < length(); ++i, to += element_bytes())
+        std::copy_n(vector.at(i * stride).base, element_bytes(), to);
+      return to;
+    }
+    const int64_t step = axes[0].vectors[which_];
+    for (int64_t i = 0; i < (step == 0 ? 1 : axes[0].size); ++i)
+      to = copy(axes.subspan(1), vector.at(i * step), to);
+    return to;
+  }
+
+  const Problem& p_;
+  const int which_;
+};
 
 // Copies a planned call. PlannedCall has no copy constructor, since its batch points into itself.
 void copy_call(const PlannedCall& from, PlannedCall* to) {
@@ -67,25 +103,27 @@ Status PreparedAccess::prepare(Context& context, const Args& args, PreparedCall*
   PlannedCall planned;
   WGEMM_RETURN_IF_ERROR(plan_call(context, args, &planned));
   const Problem& problem = planned.call.problem;
-  const Quantization& q = problem.quantization;
-  const int64_t scales_at = Arena::round_up(int64_t{sizeof(PreparedCall::Block)}),
-                zero_points_at = scales_at + bytes_of_row(q.b_scale, problem.n),
-                bytes = zero_points_at + bytes_of_row(q.b_zero_point, problem.n);
+  int64_t bytes = Arena::round_up(int64_t{sizeof(PreparedCall::Block)});
+  int64_t places[kQuantizationVectors];
+  for (int i = 0; i < kQuantizationVectors; ++i) {
+    places[i] = bytes;
+    bytes += Arena::round_up(Vector(problem, i).bytes());
+  }
   void* memory =
       std::in_range<size_t>(bytes) ? context.allocate(static_cast<size_t>(bytes)) : nullptr;
   if (memory == nullptr) {
     return error(Code::kOutOfMemory, planned.op, "",
-                 {"no memory for a prepared call of ", bytes, " bytes; ",
-                  static_cast<int64_t>(context.bytes_in_use()), " bytes are in use"});
+                 {"no memory for a prepared call of % bytes; % bytes are in use", bytes,
+                  static_cast<int64_t>(context.bytes_in_use())});
   }
   PreparedCall made;
   made.block_ = std::construct_at(static_cast<PreparedCall::Block*>(memory));
   made.block_->context = &context;
   made.block_->threads = context.threads();
   copy_call(planned, &made.block_->planned);
-  Quantization& kept = made.block_->planned.call.problem.quantization;
-  move_row(&kept.b_scale, problem.n, static_cast<std::byte*>(memory) + scales_at);
-  move_row(&kept.b_zero_point, problem.n, static_cast<std::byte*>(memory) + zero_points_at);
+  for (int i = 0; i < kQuantizationVectors; ++i)
+    Vector(problem, i)
+        .move_to(static_cast<std::byte*>(memory) + places[i], &made.block_->planned.call);
   *call = std::move(made);
   return {};
 }
@@ -121,11 +159,15 @@ Status prepare(Context& context, const GemmArgs& args, PreparedCall* call) {
 }
 
 Status prepare(Context& context, const QGemmArgs& args, PreparedCall* call) {
-  return PreparedAccess::prepare(context, args, call);
+  return PreparedAccess::prepare<QuantizedArgs>(context, args, call);
 }
 
 Status prepare(Context& context, const MatMulArgs& args, PreparedCall* call) {
   return PreparedAccess::prepare(context, args, call);
+}
+
+Status prepare(Context& context, const IntegerMatMulArgs& args, PreparedCall* call) {
+  return PreparedAccess::prepare<QuantizedArgs>(context, args, call);
 }
 
 Status run(PreparedCall& call) { return PreparedAccess::run(call); }

@@ -6,21 +6,29 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "execute/execute.h"
+#include "execute/quantize_a.h"
 
 namespace wgemm {
 namespace {
 
 Status no_scratch(const Context& context, const char* op, const Plan& plan) {
-  return error(Code::kOutOfMemory, op, "",
-               {"no memory for ", static_cast<int64_t>(plan.scratch_bytes), " bytes of scratch; ",
-                static_cast<int64_t>(context.bytes_in_use()), " bytes are in use"});
+  return error(
+      Code::kOutOfMemory, op, "",
+      {"no memory for % bytes of scratch; % bytes are in use",
+       static_cast<int64_t>(plan.scratch_bytes), static_cast<int64_t>(context.bytes_in_use())});
 }
 
 Status run_plan(Context& context, const char* op, const Problem& problem, const Plan& plan,
                 const PlanOptions& options) {
   Arena arena(context, plan.scratch_bytes);
   if (arena.ok()) {
-    execute(context, problem, plan, arena.data());
+    if (!problem.quantization.quantizes_a || problem.m == 0 || problem.n == 0) {
+      execute(context, problem, plan, arena.data());
+      return {};
+    }
+    Problem scaled = problem;
+    WGEMM_RETURN_IF_ERROR(find_a_scale(op, &scaled));
+    execute(context, scaled, plan, arena.data());
     return {};
   }
   Plan smaller = plan;
@@ -36,7 +44,7 @@ OutOfCoreOperand out_of_core_operand(const BasicTensor<T>* tensor) {
   return {tensor->out_of_core, tensor->offset};
 }
 
-// For GemmArgs and QGemmArgs, which name their operands alike.
+// For GemmArgs and QuantizedArgs, which name their operands alike.
 template <typename Args>
 OutOfCoreOperands out_of_core_operands(const Args& args) {
   return {out_of_core_operand(&args.A), out_of_core_operand(&args.B), out_of_core_operand(args.C),
@@ -80,18 +88,12 @@ Status run(Context& context, const PlannedCall& planned) {
 
 Status read_again(PlannedCall* planned) {
   Problem& problem = planned->call.problem;
-  return problem.quantization.a_scale_at == nullptr ? Status{} : read_quantization(&problem);
+  return problem.compute == DType::kInt8 ? read_quantization(planned->op, &problem) : Status{};
 }
 
 Status plan_call(Context& context, const GemmArgs& args, PlannedCall* planned) {
   WGEMM_RETURN_IF_ERROR(gemm_problem(args, true, &planned->call.problem));
   plan_checked(context, "gemm", out_of_core_operands(args), planned);
-  return {};
-}
-
-Status plan_call(Context& context, const QGemmArgs& args, PlannedCall* planned) {
-  WGEMM_RETURN_IF_ERROR(qgemm_problem(args, true, &planned->call.problem));
-  plan_checked(context, "qgemm", out_of_core_operands(args), planned);
   return {};
 }
 
@@ -101,11 +103,23 @@ Status plan_call(Context& context, const MatMulArgs& args, PlannedCall* planned)
   return {};
 }
 
+Status plan_call(Context& context, const QuantizedArgs& args, PlannedCall* planned) {
+  WGEMM_RETURN_IF_ERROR(quantized_problem(args, true, &planned->call));
+  plan_checked(context, name_of(args), out_of_core_operands(args), planned);
+  return {};
+}
+
 Status gemm(Context& context, const GemmArgs& args) { return compute(context, args); }
 
-Status qgemm(Context& context, const QGemmArgs& args) { return compute(context, args); }
+Status qgemm(Context& context, const QGemmArgs& args) {
+  return compute<QuantizedArgs>(context, args);
+}
 
 Status matmul(Context& context, const MatMulArgs& args) { return compute(context, args); }
+
+Status integer_matmul(Context& context, const IntegerMatMulArgs& args) {
+  return compute<QuantizedArgs>(context, args);
+}
 
 Status gemm_shape(const GemmArgs& args, int64_t dims[2]) {
   Problem problem;
@@ -116,11 +130,10 @@ Status gemm_shape(const GemmArgs& args, int64_t dims[2]) {
 }
 
 Status qgemm_shape(const QGemmArgs& args, int64_t dims[2], DType* dtype) {
-  Problem problem;
-  WGEMM_RETURN_IF_ERROR(qgemm_problem(args, false, &problem));
-  dims[0] = problem.m;
-  dims[1] = problem.n;
-  *dtype = problem.y.dtype;
+  MatMulProblem p;
+  WGEMM_RETURN_IF_ERROR(quantized_problem(args, false, &p));
+  std::copy_n(p.shape, 2, dims);
+  *dtype = p.problem.y.dtype;
   return {};
 }
 
@@ -129,6 +142,16 @@ Status matmul_shape(const MatMulArgs& args, int64_t* dims, size_t* rank) {
   WGEMM_RETURN_IF_ERROR(matmul_problem(args, false, &p));
   std::copy_n(p.shape, p.rank, dims);
   *rank = p.rank;
+  return {};
+}
+
+Status integer_matmul_shape(const IntegerMatMulArgs& args, int64_t* dims, size_t* rank,
+                            DType* dtype) {
+  MatMulProblem p;
+  WGEMM_RETURN_IF_ERROR(quantized_problem(args, false, &p));
+  std::copy_n(p.shape, p.rank, dims);
+  *rank = p.rank;
+  *dtype = p.problem.y.dtype;
   return {};
 }
 
@@ -199,20 +222,30 @@ Status explain(const Context& context, const GemmArgs& args, Explanation* explan
   return explain_problem(context, "gemm", problem, out_of_core_operands(args), beside, explanation);
 }
 
-Status explain(const Context& context, const QGemmArgs& args, Explanation* explanation,
-               int64_t beside) {
-  Problem problem;
-  WGEMM_RETURN_IF_ERROR(qgemm_problem(args, false, &problem, true));
-  return explain_problem(context, "qgemm", problem, out_of_core_operands(args), beside,
-                         explanation);
-}
-
 Status explain(const Context& context, const MatMulArgs& args, Explanation* explanation,
                int64_t beside) {
   MatMulProblem p;
   WGEMM_RETURN_IF_ERROR(matmul_problem(args, false, &p));
   return explain_problem(context, "matmul", p.problem, out_of_core_operands(args), beside,
                          explanation);
+}
+
+Status explain(const Context& context, const QuantizedArgs& args, Explanation* explanation,
+               int64_t beside) {
+  MatMulProblem p;
+  WGEMM_RETURN_IF_ERROR(quantized_problem(args, false, &p, true));
+  return explain_problem(context, name_of(args), p.problem, out_of_core_operands(args), beside,
+                         explanation);
+}
+
+Status explain(const Context& context, const QGemmArgs& args, Explanation* explanation,
+               int64_t beside) {
+  return explain(context, QuantizedArgs(args), explanation, beside);
+}
+
+Status explain(const Context& context, const IntegerMatMulArgs& args, Explanation* explanation,
+               int64_t beside) {
+  return explain(context, QuantizedArgs(args), explanation, beside);
 }
 
 int kernel_count() { return kernel_table().count; }

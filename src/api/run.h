@@ -16,32 +16,37 @@ Status run(Context& context, const char* op, const Problem& problem,
 
 // A call that is checked and planned, ready to run any number of times. It lies on the caller's
 // stack, in the CallCache or in a PreparedCall. It holds copies of the arguments, but only the
-// addresses of operands, packed weights, b_scale and b_zero_point.
+// addresses of operands, packed weights, scales and zero points.
 struct PlannedCall {
-  // Defined, not defaulted: a defaulted one would clear all 4 kB first.
+  // Defined, not defaulted: a defaulted one would clear all 7 kB first.
   PlannedCall() {}                           // NOLINT(modernize-use-equals-default)
   PlannedCall(const PlannedCall&) = delete;  // the problem's batch points into it
   PlannedCall& operator=(const PlannedCall&) = delete;
 
   const char* op = "";
-  MatMulProblem call;  // gemm and qgemm set only its problem, without a batch
+  MatMulProblem call;  // gemm sets only its problem, without a batch
   OutOfCoreOperands out_of_core;
   Plan plan;  // set only if all operands are in memory
 };
 
-// Checks the arguments and plans the call. Errors: those of gemm(), qgemm() and matmul(), except
-// kOutOfMemory. `planned` must be newly constructed. After an error it must not be run.
+// Checks the arguments and plans the call. Errors: those of the call, except kOutOfMemory and that
+// of an A that is not finite. `planned` must be newly constructed. After an error it must not be
+// run.
 Status plan_call(Context& context, const GemmArgs& args, PlannedCall* planned);
-Status plan_call(Context& context, const QGemmArgs& args, PlannedCall* planned);
+Status plan_call(Context& context, const QuantizedArgs& args, PlannedCall* planned);
 Status plan_call(Context& context, const MatMulArgs& args, PlannedCall* planned);
 
-// Reads the scales and zero points of a planned call of qgemm() again. Does nothing for other
-// operations. Errors: those of their values; a later call may then succeed.
+// As the public explain().
+Status explain(const Context& context, const QuantizedArgs& args, Explanation* explanation,
+               int64_t beside);
+
+// Reads the scales and zero points of a planned call of 8-bit operands again. Does nothing for
+// other calls. Errors: those of their values; a later call may then succeed.
 Status read_again(PlannedCall* planned);
 
 // Computes with the elements that the operands hold now. It checks nothing: `context` must be the
-// one that planned the call and have the same number of threads. Error: kOutOfMemory, with nothing
-// written.
+// one that planned the call and have the same number of threads. Errors: kOutOfMemory, and
+// kArgument if the call quantizes an A that is not finite, with nothing written.
 Status run(Context& context, const PlannedCall& planned);
 
 }  // namespace wgemm

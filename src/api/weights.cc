@@ -21,8 +21,8 @@ Status serialize(const PackedWeights& weights, std::span<std::byte> bytes) {
   const size_t wanted = serialized_bytes(weights);
   if (bytes.size() != wanted) {
     return error(Code::kShape, op, "bytes",
-                 {"bytes has ", static_cast<int64_t>(bytes.size()),
-                  " bytes; for these weights it must have ", static_cast<int64_t>(wanted)});
+                 {"bytes has % bytes; for these weights it must have %",
+                  static_cast<int64_t>(bytes.size()), static_cast<int64_t>(wanted)});
   }
   write_serialized(weights, bytes);
   return {};

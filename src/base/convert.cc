@@ -75,12 +75,12 @@ constexpr bool (*kStore[])(double, void*) = {
 Status store(const char* op, const char* argument, double value, DType dtype, void* element) {
   if (static_cast<int>(dtype) >= kDTypeCount) {
     return error(Code::kDType, op, argument,
-                 {argument, " has the unknown type ", static_cast<int64_t>(dtype), "; see DType"});
+                 {"% has the unknown type %; see DType", argument, static_cast<int64_t>(dtype)});
   }
   if (kStore[static_cast<int>(dtype)](value, element)) return {};
   return error(Code::kArgument, op, argument,
-               {argument, " is a number that ", dtype_name(dtype),
-                " cannot hold; it must be whole and in the range of the type"});
+               {"% is a number that % cannot hold; it must be whole and in the range of the type",
+                argument, dtype_name(dtype)});
 }
 
 }  // namespace wgemm

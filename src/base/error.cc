@@ -47,9 +47,20 @@ Status error(Code code, const char* op, const char* argument, std::initializer_l
   status.op = op;
   status.argument = argument;
   size_t length = 0;
-  Piece(op).append_to(status.message, sizeof(status.message), length);
-  Piece(": ").append_to(status.message, sizeof(status.message), length);
-  for (const Piece& piece : pieces) piece.append_to(status.message, sizeof(status.message), length);
+  const auto write = [&](const Piece& piece) {
+    piece.append_to(status.message, sizeof(status.message), length);
+  };
+  write(op);
+  write(": ");
+  const Piece* next = pieces.begin();
+  const char* pattern = next++->text();
+  for (; *pattern != 0; ++pattern) {
+    if (*pattern == '%') {
+      write(*next++);
+    } else {
+      append(status.message, sizeof(status.message), length, pattern, 1);
+    }
+  }
   return status;
 }
 

@@ -17,6 +17,8 @@ class Piece {
   Piece(int64_t number) : number_(number), count_(kNumber) {}                            // NOLINT
   Piece(std::span<const int64_t> sizes) : sizes_(sizes.data()), count_(sizes.size()) {}  // NOLINT
   void append_to(char* message, size_t capacity, size_t& length) const;
+  // Of a text.
+  const char* text() const { return text_; }
 
  private:
   // A union, since many call sites build pieces and each byte of them is code.
@@ -29,8 +31,9 @@ class Piece {
   size_t count_;  // number of sizes; kText or kNumber for the other two
 };
 
-// A failed Status with the message "op: " and the pieces. `op` and `argument` must have static
-// storage. A message that is too long is cut and ends in "...".
+// A failed Status with the message "op: " and the first piece, a text in which each "%" stands for
+// the next piece: {"% has rank %", name, rank}. `op` and `argument` must have static storage. A
+// message that is too long is cut and ends in "...".
 Status error(Code code, const char* op, const char* argument, std::initializer_list<Piece> pieces);
 
 // Evaluates a Status once, and returns it from the enclosing function if it failed.

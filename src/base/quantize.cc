@@ -18,17 +18,18 @@ float quantize_shifter = 0x1.8p23F;
 
 namespace {
 
-// Calls `four` with the place of each vector of four elements, and `one` with that of each other
+constexpr int64_t kGroup = 16;
+
+// Calls `group` with the place of each group of elements, and `one` with that of each other
 // element. The second place is that in contiguous rows.
-template <typename Four, typename One>
-void for_each_vector(const FloatRows& x, const Four& four, const One& one) {
+template <typename Group, typename One>
+void for_each_group(const FloatRows& x, const Group& group, const One& one) {
   size_t at = 0;
   for (int64_t i = 0; i < x.rows; ++i) {
     const float* const row = x.data + i * x.row_stride;
-    const auto cols = static_cast<size_t>(x.cols);
-    size_t j = 0;
-    for (; j + 4 <= cols; j += 4, at += 4) four(row + j, at);
-    for (; j < cols; ++j, ++at) one(row + j, at);
+    int64_t j = 0;
+    for (; j + kGroup <= x.cols; j += kGroup, at += kGroup) group(row + j, at);
+    for (; j < x.cols; ++j, ++at) one(row + j, at);
   }
 }
 
@@ -42,38 +43,24 @@ float lane_of(v128_t x, bool greatest) {
 }
 
 // Names the first element that is NaN, or infinite if all must be finite.
-Status bad_element(const FloatRows& x, bool finite) {
+[[gnu::cold]] Status bad_element(const FloatRows& x, bool finite) {
   for (int64_t i = 0; i < x.rows; ++i) {
     for (int64_t j = 0; j < x.cols; ++j) {
       const float value = x.data[i * x.row_stride + j];
       if (!std::isnan(finite ? value - value : value)) continue;
       const int64_t place[] = {i, j};
       return error(Code::kArgument, "quantize", "x",
-                   {"x has ",
+                   {"x has % at %; each element must be %",
                     std::isnan(value) ? "NaN"
                     : value > 0       ? "Infinity"
                                       : "-Infinity",
-                    " at ", std::span<const int64_t>(place), "; each element must be ",
-                    finite ? "finite" : "a number or infinity"});
+                    std::span<const int64_t>(place), finite ? "finite" : "a number or infinity"});
     }
   }
   return {};  // another thread has replaced it
 }
 
-// In float32, except for a range that is infinite in it.
-QuantizedScale scale_of(float low, double range, float least_scale, int least) {
-  const auto rounded = static_cast<float>(range);
-  const auto scale =
-      static_cast<float>((std::isinf(rounded) ? range : static_cast<double>(rounded)) / 255);
-  QuantizedScale q{};
-  q.scale =
-      std::max({range == 0 ? 1 : scale, least_scale, std::numeric_limits<float>::denorm_min()});
-  const float zero_point = std::nearbyint(static_cast<float>(least) - low / q.scale);
-  q.zero_point = static_cast<int>(std::min(zero_point, static_cast<float>(least + 255)));
-  return q;
-}
-
-// Quantizes four elements to int8, or to uint8: that is int8 for a zero point less by 128, with
+// Quantizes elements to int8, or to uint8: that is int8 for a zero point less by 128, with
 // another highest bit.
 struct Quantizer {
   v128_t scale, low, high, shifter, unshift, flip;
@@ -88,52 +75,87 @@ struct Quantizer {
     unshift = wasm_i32x4_splat(zero_point - std::bit_cast<int32_t>(quantize_shifter));
     flip = wasm_i8x16_splat(static_cast<int8_t>(least + 128));
   }
-  // The results are the first four bytes.
+  // The results are int32.
   v128_t operator()(v128_t x) const {
     const v128_t inside = wasm_f32x4_pmin(wasm_f32x4_pmax(wasm_f32x4_div(x, scale), low), high);
-    const v128_t sum = wasm_i32x4_add(wasm_f32x4_add(inside, shifter), unshift);
-    const v128_t halves = wasm_i16x8_narrow_i32x4(sum, sum);
-    return wasm_v128_xor(wasm_i8x16_narrow_i16x8(halves, halves), flip);
+    return wasm_i32x4_add(wasm_f32x4_add(inside, shifter), unshift);
+  }
+  // The results are bytes.
+  v128_t bytes(v128_t a, v128_t b, v128_t c, v128_t d) const {
+    const Quantizer& q = *this;
+    const v128_t front = wasm_i16x8_narrow_i32x4(q(a), q(b)),
+                 back = wasm_i16x8_narrow_i32x4(q(c), q(d));
+    return wasm_v128_xor(wasm_i8x16_narrow_i16x8(front, back), flip);
   }
 };
 
 }  // namespace
 
-Status quantize(const FloatRows& x, DType type, QuantizedScale* q, void* y) {
-  const int least = type == DType::kInt8 ? -128 : 0;
-  const bool has_scale = q->scale > 0;
-  v128_t low = wasm_f32x4_splat(0), high = low, magnitude = low;
+void add_range(const FloatRows& x, FloatRange* range) {
+  v128_t low = wasm_f32x4_splat(range->low), high = wasm_f32x4_splat(range->high),
+         magnitude = wasm_f32x4_splat(0);
   const auto add = [&](v128_t value) {
     low = wasm_f32x4_pmin(low, value);
     high = wasm_f32x4_pmax(high, value);
     magnitude = wasm_u32x4_max(magnitude, wasm_i32x4_shl(value, 1));
   };
-  for_each_vector(
-      x, [&](const float* four, size_t) { add(wasm_v128_load(four)); },
-      [&](const float* one, size_t) { add(wasm_v128_load32_splat(one)); });
-  const float lowest = lane_of(low, false);
-  const double range = static_cast<double>(lane_of(high, true)) - static_cast<double>(lowest);
-  // Twice the bits of infinity; those of NaN are greater.
-  constexpr int32_t kInfinity = -0x1000000;
-  if (wasm_v128_any_true(wasm_u32x4_gt(magnitude, wasm_i32x4_splat(kInfinity))) ||
-      (!has_scale && std::isinf(range)))
-    return bad_element(x, !has_scale);
-  if (!has_scale) *q = scale_of(lowest, range, -q->scale, least);
-  const Quantizer quantizer(*q, least);
-  auto* const to = static_cast<std::byte*>(y);
-  for_each_vector(
+  for_each_group(
       x,
-      [&](const float* four, size_t at) {
-        wasm_v128_store32_lane(to + at, quantizer(wasm_v128_load(four)), 0);
+      [&](const float* group, size_t) {
+#pragma clang loop unroll(full)
+        for (int v = 0; v < 4; ++v) add(wasm_v128_load(group + 4 * v));
+      },
+      [&](const float* one, size_t) { add(wasm_v128_load32_splat(one)); });
+  range->low = lane_of(low, false);
+  range->high = lane_of(high, true);
+  // Twice the bits of infinity; those of NaN are greater.
+  const v128_t infinity = wasm_i32x4_splat(-0x1000000);
+  range->has_nan = range->has_nan || wasm_v128_any_true(wasm_u32x4_gt(magnitude, infinity));
+  range->is_finite = range->is_finite && !wasm_v128_any_true(wasm_u32x4_ge(magnitude, infinity));
+}
+
+[[gnu::cold]] QuantizedScale scale_of(const FloatRange& range, float least_scale, int least) {
+  const double width = static_cast<double>(range.high) - static_cast<double>(range.low);
+  const auto rounded = static_cast<float>(width);
+  // In float32, except for a range that is infinite in it.
+  const auto scale =
+      static_cast<float>((std::isinf(rounded) ? width : static_cast<double>(rounded)) / 255);
+  QuantizedScale q{};
+  q.scale =
+      std::max({width == 0 ? 1 : scale, least_scale, std::numeric_limits<float>::denorm_min()});
+  const float zero_point = std::nearbyint(static_cast<float>(least) - range.low / q.scale);
+  q.zero_point = static_cast<int>(std::min(zero_point, static_cast<float>(least + 255)));
+  return q;
+}
+
+void quantize_elements(const FloatRows& x, DType type, const QuantizedScale& q, void* y) {
+  const Quantizer quantizer(q, type == DType::kInt8 ? -128 : 0);
+  auto* const to = static_cast<std::byte*>(y);
+  for_each_group(
+      x,
+      [&](const float* group, size_t at) {
+        wasm_v128_store(to + at,
+                        quantizer.bytes(wasm_v128_load(group), wasm_v128_load(group + 4),
+                                        wasm_v128_load(group + 8), wasm_v128_load(group + 12)));
       },
       [&](const float* one, size_t at) {
-        wasm_v128_store8_lane(to + at, quantizer(wasm_v128_load32_splat(one)), 0);
+        const v128_t x1 = wasm_v128_load32_splat(one);
+        wasm_v128_store8_lane(to + at, quantizer.bytes(x1, x1, x1, x1), 0);
       });
+}
+
+Status quantize(const FloatRows& x, DType type, QuantizedScale* q, void* y) {
+  const bool has_scale = q->scale > 0;
+  FloatRange range;
+  add_range(x, &range);
+  if (range.has_nan || (!has_scale && !range.is_finite)) return bad_element(x, !has_scale);
+  if (!has_scale) *q = scale_of(range, -q->scale, type == DType::kInt8 ? -128 : 0);
+  quantize_elements(x, type, *q, y);
   return {};
 }
 
-void quantize_bias(const float* bias, int64_t n, float a_scale, const float* b_scale,
-                   bool scale_per_column, int32_t* c) {
+[[gnu::cold]] void quantize_bias(const float* bias, int64_t n, float a_scale, const float* b_scale,
+                                 bool scale_per_column, int32_t* c) {
   // The last bit of a float64 of this size is worth 1.
   constexpr double kShifter = 0x1.8p52;
   for (int64_t j = 0; j < n; ++j) {

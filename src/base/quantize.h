@@ -22,6 +22,23 @@ struct QuantizedScale {
   int zero_point;
 };
 
+// The range of elements and 0. Not finite if an element is NaN or infinite.
+struct FloatRange {
+  float low = 0, high = 0;
+  bool is_finite = true, has_nan = false;
+};
+
+// Widens `range` by the elements of x.
+void add_range(const FloatRows& x, FloatRange* range);
+
+// The scale and the zero point of a range as ONNX DynamicQuantizeLinear computes them for a type
+// whose smallest value is `least`: -128 or 0. The scale is at least `least_scale`, and not 0.
+QuantizedScale scale_of(const FloatRange& range, float least_scale, int least);
+
+// Quantizes x, which has no NaN, to contiguous rows of `type` at `y`: kInt8 or kUInt8. y must not
+// overlap x.
+void quantize_elements(const FloatRows& x, DType type, const QuantizedScale& q, void* y);
+
 // Quantizes x and writes it to `y`: contiguous rows of `type`, which is kInt8 or kUInt8. y must not
 // overlap x. If q->scale is above 0, it applies with q->zero_point. Otherwise both come from the
 // range of x and 0, as ONNX DynamicQuantizeLinear computes them, and the call writes them to `q`.

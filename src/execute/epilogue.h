@@ -17,6 +17,7 @@ struct Accumulators {
   // Of quantized operands only.
   QuantizedColumns columns;
   const int32_t* row_sums = nullptr;  // ZeroPointCorrection::row_sums()
+  QuantizedRows rows;
 };
 
 // Writes a block of Y of `rows` by `cols`. With canonical_nan, every NaN that it writes is the

@@ -21,6 +21,7 @@
 #include "base/types.h"
 #include "execute/epilogue.h"
 #include "execute/prefetch.h"
+#include "execute/quantize_a.h"
 #include "execute/zero_points.h"
 #include "pack/pack.h"
 #include "pack/weights.h"
@@ -33,7 +34,7 @@ struct Interval {
   int64_t begin, end;
 };
 
-// Bytes of a row of the narrowest tile. C with rows of so few bytes has one tile per row, which may
+// Bytes of a row of the smallest tile. C with rows of so few bytes has one tile per row, which may
 // write beyond it.
 constexpr size_t kSpillBytes = 32;
 
@@ -63,7 +64,7 @@ class Executor {
   Executor(const Problem& problem, const Plan& plan, std::byte* scratch)
       : p_(problem),
         plan_(plan),
-        at_{problem.a, problem.b, problem.epilogue.c, problem.y},
+        at_{problem.a, problem.b, problem.epilogue.c, problem.y, {}},
         acc_bytes_(dtype_bytes(accumulator_type(problem.compute))),
         scratch_(scratch),
         b_panels_(take(plan.b_bytes)),
@@ -78,7 +79,7 @@ class Executor {
       ready_pc_ = ready_jc_ = -1;
       for (int64_t jc = task.cols.begin; jc < task.cols.end; jc += plan_.nc) {
         const int64_t nc = std::min(plan_.nc, task.cols.end - jc);
-        zero_points_.begin_columns(jc, nc);
+        zero_points_.begin_columns(at_.vectors, at_.b, jc, nc);
         for_each_product(p_.batch_sharing_b(), task.inner, [&] {
           for (int64_t ic = task.rows.begin; ic < task.rows.end; ic += plan_.mc)
             macro_kernel(ic, std::min(plan_.mc, task.rows.end - ic), jc, nc);
@@ -94,12 +95,16 @@ class Executor {
     BSource b;
     Operand c;
     OutputOperand y;
+    VectorOffsets vectors;
 
     void advance(const BatchAxis& axis, int64_t steps) {
       a = a.at(axis.a * steps);
       b = b.at(axis.b * steps);
       c = c.at(axis.c * steps);
       y = y.at(axis.y * steps);
+    }
+    [[gnu::noinline]] void advance_vectors(const BatchAxis& axis, int64_t steps) {
+      for (int i = 0; i < kQuantizationVectors; ++i) vectors.at[i] += axis.vectors[i] * steps;
     }
   };
 
@@ -114,6 +119,7 @@ class Executor {
     for (int64_t i = range.begin / step; i * step < range.end; ++i) {
       at_ = first;
       at_.advance(axes[0], i);
+      if (p_.compute == DType::kInt8) at_.advance_vectors(axes[0], i);
       for_each_product(
           rest,
           {std::max<int64_t>(range.begin - i * step, 0), std::min(range.end - i * step, step)},
@@ -140,7 +146,7 @@ class Executor {
   void macro_kernel(int64_t ic, int64_t mc, int64_t jc, int64_t nc) {
     const Block y = at_.y.block(ic, jc, mc, nc);
     const Sums sums = sums_of(ic, jc, nc, y);
-    zero_points_.begin_rows(mc);
+    zero_points_.begin_rows(at_.vectors, ic, mc);
     for (int64_t pc = 0; pc < p_.k; pc += plan_.kc) {
       const int64_t kc = std::min(plan_.kc, p_.k - pc);
       if (plan_.prefetch_a) prefetch(at_.a.block(ic, pc, mc, kc), p_.a.dtype, mc, kc);
@@ -153,13 +159,27 @@ class Executor {
       multiply(ic, mc, pc, kc, jc, nc, sums);
     }
     if (plan_.direct) return;
+    zero_points_.end_rows(mc);
     if (!p_.carry.ends) {
       zero_points_.subtract_terms(mc, nc, reinterpret_cast<uint32_t*>(sums.data), sums.stride);
       return;
     }
     const ConstBlock c = p_.epilogue.has_c ? at_.c.block(ic, jc, mc, nc) : ConstBlock{};
     apply_epilogue(p_, plan_.canonical_nan, mc, nc,
-                   {sums.data, sums.stride, zero_points_.columns(), zero_points_.row_sums()}, c, y);
+                   {sums.data, sums.stride, zero_points_.columns(), zero_points_.row_sums(),
+                    quantized_rows(ic)},
+                   c, y);
+  }
+
+  // Those of the rows from `ic` on.
+  [[gnu::noinline]] QuantizedRows quantized_rows(int64_t ic) const {
+    const Quantization& q = p_.quantization;
+    const auto from = [&](QuantizationVector which) {
+      const Operand& vector = q.vectors[which];
+      return vector.at(at_.vectors.at[which] + ic * vector.row_stride);
+    };
+    if (!q.has_row_scales) return {{}, {}, {}, zero_points_.row_x()};
+    return {from(kAScale), from(kYScale), from(kYZeroPoint), zero_points_.row_x()};
   }
 
   void prefetch_b(int64_t pc, int64_t kc, int64_t jc, int64_t nc) {
@@ -189,7 +209,9 @@ class Executor {
 
   void pack_column(int64_t pc, int64_t kc, int64_t col, std::byte* to) {
     const PanelLayout& layout = plan_.kernel->b;
-    const int zero_point = p_.quantization.b_zero_point_at(col);
+    const Operand& zero_points = p_.quantization.vectors[kBZeroPoint];
+    const int zero_point = read_zero_point(zero_points.at(at_.vectors.at[kBZeroPoint]), 0, col) -
+                           int8_offset(zero_points.dtype);
     if (at_.b.is_packed()) return unpack(at_.b.packed, pc, kc, col, 1, layout, zero_point, to);
     const ConstBlock b = at_.b.plain.block(pc, col, kc, 1);
     const DType type = p_.b.plain.dtype;
@@ -273,10 +295,7 @@ class Executor {
   int64_t ready_pc_ = -1, ready_jc_ = -1;
 };
 
-}  // namespace
-
-void execute(Context& context, const Problem& problem, const Plan& plan, std::byte* scratch) {
-  if (problem.m == 0 || problem.n == 0) return;
+void run_tasks(Context& context, const Problem& problem, const Plan& plan, std::byte* scratch) {
   struct Job {
     const Problem& problem;
     const Plan& plan;
@@ -288,6 +307,16 @@ void execute(Context& context, const Problem& problem, const Plan& plan, std::by
   };
   if (plan.tasks() == 1) return work(&job, 0, 0);  // the thread pool would cost time
   Threads::run(context, static_cast<size_t>(plan.tasks()), work, &job);
+}
+
+}  // namespace
+
+void execute(Context& context, const Problem& problem, const Plan& plan, std::byte* scratch) {
+  if (problem.m == 0 || problem.n == 0) return;
+  if (!problem.quantization.quantizes_a) return run_tasks(context, problem, plan, scratch);
+  Problem quantized = problem;
+  quantize_a(&quantized, scratch);
+  run_tasks(context, quantized, plan, scratch + plan.quantized_a_bytes);
 }
 
 }  // namespace wgemm

@@ -6,7 +6,8 @@
 
 namespace wgemm {
 
-// Computes `problem` by `plan`, on the threads of `context`. `scratch` has plan.scratch_bytes.
+// Computes `problem` by `plan`, on the threads of `context`. `scratch` has plan.scratch_bytes. If
+// the call quantizes A, the problem must have its scale.
 void execute(Context& context, const Problem& problem, const Plan& plan, std::byte* scratch);
 
 }  // namespace wgemm

@@ -18,17 +18,24 @@ int ZeroPointCorrection::a_zero_point() const {
 }
 
 int ZeroPointCorrection::packed_a_offset() const {
-  return keeps_a_ ? int8_offset(problem_.a.dtype) - plan_.a_shift
-                  : problem_.quantization.a_zero_point;
+  if (keeps_a_) return int8_offset(problem_.a.dtype) - plan_.a_shift;
+  return row_x_ != nullptr ? 0 : problem_.quantization.a_zero_point;
+}
+
+void ZeroPointCorrection::read_row_x(const VectorOffsets& at, int64_t row, int64_t rows) {
+  read_zero_points(problem_.quantization.vectors[kAZeroPoint], at.at[kAZeroPoint], row, rows,
+                   packed_a_offset(), row_x_);
 }
 
 void ZeroPointCorrection::clear_row_sums(int64_t rows) { std::fill_n(row_sums_, rows, 0); }
 
-void ZeroPointCorrection::add_packed_a(const std::byte* a_panels, int64_t rows, int64_t depth) {
+void ZeroPointCorrection::add_packed_a(std::byte* a_panels, int64_t rows, int64_t depth) {
+  if (row_x_ != nullptr && !keeps_a_)
+    subtract_from_panels(plan_.kernel->a, row_x_, rows, depth, a_panels);
   if (row_sums_ == nullptr) return;
   if (keeps_a_) {
-    sum_quads(a_panels, plan_.kernel->a.width, plan_.a_shift == 0, a_zero_point(), rows, depth,
-              row_sums_);
+    sum_quads(a_panels, plan_.kernel->a.width, plan_.a_shift == 0, has_row_x_ ? 0 : a_zero_point(),
+              rows, depth, row_sums_);
   } else {
     sum_lanes(a_panels, plan_.kernel->a, rows, depth, row_sums_);
   }
@@ -38,7 +45,7 @@ void ZeroPointCorrection::add_packed_b(const std::byte* b_panels, int64_t cols, 
                                        bool first) {
   if (!sums_b_ || columns_.a_correction == nullptr) return;
   const PanelLayout& layout = plan_.kernel->b;
-  const auto x = static_cast<uint32_t>(a_zero_point());
+  const auto x = static_cast<uint32_t>(correction_factor());
   if (first) std::fill_n(columns_.a_correction, cols, 0);
   constexpr int64_t kChunk = 64;
   for (int64_t j = 0; j < cols; j += kChunk) {
@@ -70,74 +77,83 @@ void ZeroPointCorrection::subtract_terms(int64_t rows, int64_t cols, uint32_t* a
         acc[j] -= sum * static_cast<uint32_t>(columns_.b_zero_point[j]);
     }
     if (corrections == nullptr) continue;
+    const auto x = static_cast<uint32_t>(has_row_x_ ? row_x_[i] : 1);
 #pragma clang loop vectorize(disable) unroll(disable)
-    for (int64_t j = 0; j < cols; ++j) acc[j] -= static_cast<uint32_t>(corrections[j]);
+    for (int64_t j = 0; j < cols; ++j) acc[j] -= x * static_cast<uint32_t>(corrections[j]);
   }
 }
 
-void ZeroPointCorrection::compute_columns(int64_t col, int64_t cols) {
+void ZeroPointCorrection::compute_columns(const VectorOffsets& at, const BSource& b, int64_t col,
+                                          int64_t cols) {
+  const auto from = [&](QuantizationVector which) {
+    const Operand vector = problem_.quantization.vectors[which].at(at.at[which]);
+    return vector.at(col * vector.col_stride);
+  };
   auto* const scale = reinterpret_cast<float*>(columns_memory_);
   auto* const values = reinterpret_cast<int32_t*>(scale + cols);
   columns_.scale = scale;
-  compute_scales(col, cols, scale);
+  if (problem_.y.dtype != DType::kInt32) compute_scales(from(kBScale), cols, scale);
   if (row_sums_ != nullptr) {
     columns_.b_zero_point = values;
-    compute_b_zero_points(col, cols, values);
+    compute_b_zero_points(from(kBZeroPoint), cols, values);
   }
-  if (a_zero_point() == 0) return;
+  if (correction_factor() == 0) return;
   columns_.a_correction = values + cols;
   if (sums_b_) return;
-  const PrepackedB& packed = problem_.b.packed;
-  const auto x = static_cast<uint32_t>(a_zero_point());
-  const auto shifts = static_cast<uint32_t>(packed.k) * static_cast<uint32_t>(plan_.b_shift);
+  const int32_t* const sums = b.packed.column_sums + col;
+  const auto x = static_cast<uint32_t>(correction_factor());
+  const auto shifts = static_cast<uint32_t>(b.packed.k) * static_cast<uint32_t>(plan_.b_shift);
 #pragma clang loop vectorize(disable) unroll(disable)
   for (int64_t j = 0; j < cols; ++j) {
-    const uint32_t sum = static_cast<uint32_t>(packed.column_sums[col + j]) - shifts;
+    const uint32_t sum = static_cast<uint32_t>(sums[j]) - shifts;
     columns_.a_correction[j] = static_cast<int32_t>(sum * x);
   }
 }
 
-void ZeroPointCorrection::compute_scales(int64_t col, int64_t cols, float* scale) const {
+void ZeroPointCorrection::compute_scales(const Operand& b_scale, int64_t cols, float* scale) const {
   const Quantization& q = problem_.quantization;
-  const ConstBlock from = q.b_scale.block(0, col, 1, cols);
-  const auto* const b_scale = reinterpret_cast<const float*>(from.data);
-  if (from.col_stride == 0) {
-    std::fill_n(scale, cols, q.scale(*b_scale));
+  const auto scale_of = [&](float of_b) {
+    return q.has_row_scales ? of_b : q.scale(q.a_scale, of_b, q.y_scale);
+  };
+  if (b_scale.col_stride == 0) {
+    std::fill_n(scale, cols, scale_of(read_scale(b_scale, 0, 0)));
     return;
   }
   int64_t j = 0;
-  if (from.col_stride == 1) {
+  if (b_scale.col_stride == 1 && b_scale.dtype == DType::kFloat32 && !q.has_row_scales) {
     const v128_t a_scale = wasm_f32x4_splat(q.a_scale), y_scale = wasm_f32x4_splat(q.y_scale);
     for (; j + 4 <= cols; j += 4) {
-      const v128_t product = wasm_f32x4_mul(a_scale, wasm_v128_load(b_scale + j));
+      const v128_t product =
+          wasm_f32x4_mul(a_scale, wasm_v128_load(b_scale.base + j * int64_t{sizeof(float)}));
       wasm_v128_store(scale + j, q.quantizes_y ? wasm_f32x4_div(product, y_scale) : product);
     }
   }
-  for (; j < cols; ++j) scale[j] = q.scale(b_scale[j * from.col_stride]);
+  for (; j < cols; ++j) scale[j] = scale_of(read_scale(b_scale, 0, j));
 }
 
-void ZeroPointCorrection::compute_b_zero_points(int64_t col, int64_t cols, int32_t* values) const {
-  const Quantization& q = problem_.quantization;
-  const Operand& from = q.b_zero_point;
-  const int b_shift = keeps_a_ ? plan_.b_shift : 0;
-  if (from.col_stride == 0) {
-    std::fill_n(values, cols, q.b_zero_point_at(0) - b_shift);
+void ZeroPointCorrection::compute_b_zero_points(const Operand& b_zero_point, int64_t cols,
+                                                int32_t* values) const {
+  const int offset = int8_offset(b_zero_point.dtype), b_shift = keeps_a_ ? plan_.b_shift : 0;
+  const auto value_of = [&](int64_t col) {
+    return read_zero_point(b_zero_point, 0, col) - offset - b_shift;
+  };
+  if (b_zero_point.col_stride == 0) {
+    std::fill_n(values, cols, value_of(0));
     return;
   }
   int64_t j = 0;
-  if (from.col_stride == 1) {
-    const std::byte* const row = from.base + col;
-    const v128_t zero = wasm_i8x16_splat(static_cast<int8_t>(int8_offset(from.dtype))),
+  if (b_zero_point.col_stride == 1) {
+    const v128_t zero = wasm_i8x16_splat(static_cast<int8_t>(offset)),
                  shift = wasm_i16x8_splat(static_cast<int16_t>(b_shift));
     for (; j + 8 <= cols; j += 8) {
       // As int8: flipping the highest bit of a uint8 subtracts 128.
-      const v128_t bytes = wasm_v128_xor(wasm_v128_load64_zero(row + j), zero);
+      const v128_t bytes = wasm_v128_xor(wasm_v128_load64_zero(b_zero_point.base + j), zero);
       const v128_t shifted = wasm_i16x8_sub(wasm_i16x8_extend_low_i8x16(bytes), shift);
       wasm_v128_store(values + j, wasm_i32x4_extend_low_i16x8(shifted));
       wasm_v128_store(values + j + 4, wasm_i32x4_extend_high_i16x8(shifted));
     }
   }
-  for (; j < cols; ++j) values[j] = q.b_zero_point_at(col + j) - b_shift;
+  for (; j < cols; ++j) values[j] = value_of(j);
 }
 
 }  // namespace wgemm

@@ -8,22 +8,20 @@
 // it comes from packed weights, or is computed as B is packed. x is 0 unless the kernel multiplies
 // bytes of A. The third belongs to a row: it is computed as A is packed. y is 0 if B is packed
 // without its zero points.
+//
+// Zero points of A may differ between rows. Then x does, too, and the sums over rows are those of
+// A + u, less K * x. Kernels that do not multiply bytes of A have each row's zero point subtracted
+// after A is packed.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "execute/quantized_values.h"
 #include "plan/plan.h"
 #include "problem/problem.h"
 
 namespace wgemm {
-
-// Values per column of a block of quantized operands, in memory of column_bytes().
-struct QuantizedColumns {
-  float* scale = nullptr;
-  int32_t* b_zero_point = nullptr;  // y; null: 0 in all columns
-  int32_t* a_correction = nullptr;  // x * sum (B + v); null: 0 in all columns
-};
 
 class ZeroPointCorrection {
  public:
@@ -33,24 +31,35 @@ class ZeroPointCorrection {
       : problem_(problem),
         plan_(plan),
         keeps_a_(plan.kernel != nullptr && plan.kernel->a.element_bytes == 1),
+        has_row_x_(keeps_a_ && problem.quantization.has_row_zero_points),
         sums_b_(keeps_a_ && (!problem.b.is_packed() || plan.packs_columns())),
         columns_memory_(columns),
-        row_sums_((problem.quantization.shifts_b || plan.b_shift != 0) && plan.sums_bytes != 0
+        row_sums_((problem.quantization.shifts_b || plan.b_shift != 0) && plan.sums_bytes != 0 &&
+                          !plan.packs_columns()
                       ? reinterpret_cast<int32_t*>(row_sums)
-                      : nullptr) {}
+                      : nullptr),
+        row_x_(problem.quantization.has_row_zero_points && plan.kernel != nullptr
+                   ? reinterpret_cast<int32_t*>(row_sums) + plan.mc
+                   : nullptr) {}
 
-  // Computes columns() for the columns from `col` on.
-  void begin_columns(int64_t col, int64_t cols) {
-    if (plan_.columns_bytes != 0) compute_columns(col, cols);
+  // Computes columns() for the columns from `col` on, of the product at `at` with this B.
+  void begin_columns(const VectorOffsets& at, const BSource& b, int64_t col, int64_t cols) {
+    if (plan_.columns_bytes != 0) compute_columns(at, b, col, cols);
   }
-  // Clears the sums of `rows` rows.
-  void begin_rows(int64_t rows) {
+  // Clears the sums of `rows` rows from `row` on.
+  void begin_rows(const VectorOffsets& at, int64_t row, int64_t rows) {
     if (row_sums_ != nullptr) clear_row_sums(rows);
+    if (row_x_ != nullptr) read_row_x(at, row, rows);
+  }
+  // Completes the sums of rows, after the last block of K.
+  void end_rows(int64_t rows) {
+    if (has_row_x_ && row_sums_ != nullptr) subtract_from_sums(row_x_, rows, problem_.k, row_sums_);
   }
   // What packing subtracts from elements of A: -u, or za.
   int packed_a_offset() const;
-  // Adds to the sums of rows those of a block of A that is packed.
-  void add_packed_a(const std::byte* a_panels, int64_t rows, int64_t depth);
+  // Subtracts zero points of rows from a block of A that is packed, unless the kernel multiplies
+  // bytes. Adds the sums of the block to those of its rows.
+  void add_packed_a(std::byte* a_panels, int64_t rows, int64_t depth);
   // Adds to the corrections of columns, x * sum (B + v), those of a block of B that is packed.
   // `first`: they are 0 before.
   void add_packed_b(const std::byte* b_panels, int64_t cols, int64_t depth, bool first);
@@ -62,21 +71,28 @@ class ZeroPointCorrection {
   const QuantizedColumns& columns() const { return columns_; }
   // sum (A - za) of each row; null if y is 0 in all columns.
   const int32_t* row_sums() const { return row_sums_; }
+  // x of each row; null if it is the same in all rows.
+  const int32_t* row_x() const { return has_row_x_ ? row_x_ : nullptr; }
 
  private:
-  // x of the identity above.
+  // x of the identity above, if it is the same in all rows.
   int a_zero_point() const;
+  // The factor of the sums of columns in QuantizedColumns::a_correction.
+  int correction_factor() const { return has_row_x_ ? 1 : a_zero_point(); }
   void clear_row_sums(int64_t rows);
-  void compute_columns(int64_t col, int64_t cols);
-  void compute_scales(int64_t col, int64_t cols, float* scale) const;
-  void compute_b_zero_points(int64_t col, int64_t cols, int32_t* values) const;
+  void read_row_x(const VectorOffsets& at, int64_t row, int64_t rows);
+  void compute_columns(const VectorOffsets& at, const BSource& b, int64_t col, int64_t cols);
+  void compute_scales(const Operand& b_scale, int64_t cols, float* scale) const;
+  void compute_b_zero_points(const Operand& b_zero_point, int64_t cols, int32_t* values) const;
 
   const Problem& problem_;
   const Plan& plan_;
-  const bool keeps_a_;  // the kernel multiplies A as bytes, with its zero point
-  const bool sums_b_;   // the sums of columns are computed as B is packed
+  const bool keeps_a_;    // the kernel multiplies A as bytes, with its zero point
+  const bool has_row_x_;  // x differs between rows
+  const bool sums_b_;     // the sums of columns are computed as B is packed
   std::byte* const columns_memory_;
   int32_t* const row_sums_;
+  int32_t* const row_x_;  // za + u of each row, if zero points of A differ between rows; else null
   QuantizedColumns columns_;
 };
 

@@ -1,5 +1,7 @@
-// wgemm: matrix multiplication, exact to the specifications of ONNX Gemm, com.microsoft QGemm and
-// oneDNN Graph MatMul. This header is the whole public interface.
+// wgemm: matrix multiplication, exact to the specifications of ONNX Gemm, com.microsoft QGemm,
+// oneDNN Graph MatMul, and of the products of dynamically quantized models: ONNX MatMulInteger and
+// QLinearMatMul, com.microsoft DynamicQuantizeMatMul and MatMulIntegerToFloat. This header is the
+// whole public interface.
 //
 //   wgemm::Context context;
 //   const int64_t a_dims[] = {m, k}, b_dims[] = {k, n}, y_dims[] = {m, n};
@@ -230,7 +232,7 @@ class Context {
 // The operation that weights are packed for.
 enum class PackFor : uint8_t {
   kGemm,   // gemm() and matmul()
-  kQGemm,  // qgemm(), with any scales and zero points
+  kQGemm,  // qgemm() and integer_matmul(), with any scales and zero points
 };
 
 // B', or a stack of such matrices, packed once for any number of calls with any A. Owns a copy in
@@ -264,8 +266,8 @@ class PackedWeights {
 
 struct PackArgs {
   PackFor op = PackFor::kGemm;
-  // (..., K, N), or (..., N, K) with trans. For kQGemm: rank 2, int8 or uint8. For kGemm: any type
-  // of Gemm.
+  // (..., K, N), or (..., N, K) with trans. For kQGemm: int8 or uint8; qgemm() takes only weights
+  // without batch axes. For kGemm: any type of Gemm.
   ConstTensor B;
   int64_t trans = 0;  // not 0: B' is the transpose of B
   // The type of the packed elements: B's type, which is the default. If that is float32, also
@@ -448,6 +450,72 @@ Status matmul(Context& context, const MatMulArgs& args);
 // The caller must set dst.dtype.
 Status matmul_shape(const MatMulArgs& args, int64_t* dims, size_t* rank);
 
+// The products of 8-bit operands that dynamically quantized models use.
+enum class IntegerOp : uint8_t {
+  // Y = acc, int32. https://onnx.ai/onnx/operators/onnx__MatMulInteger.html
+  kMatMulInteger,
+  // s = (a_scale * b_scale) / y_scale, each step rounded to float32. Y = acc * s rounded half to
+  // even, plus y_zero_point, saturated. https://onnx.ai/onnx/operators/onnx__QLinearMatMul.html
+  kQLinearMatMul,
+  // A is float32. The call quantizes it to uint8, with the scale and zero point that ONNX
+  // DynamicQuantizeLinear computes from the range of all of A. Then as kMatMulIntegerToFloat.
+  // com.microsoft.DynamicQuantizeMatMul in
+  // https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md
+  kDynamicQuantizeMatMul,
+  // Y = acc * (a_scale * b_scale) + bias, each step rounded to float32. Y is float32; or float16,
+  // rounded once, if scales and bias are float16. com.microsoft.MatMulIntegerToFloat in
+  // https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md
+  kMatMulIntegerToFloat,
+};
+
+// A product of stacks of matrices, with batch axes and vectors as in matmul():
+//   acc = sum over k of (A' - a_zero_point[m]) * (B' - b_zero_point[n]), in int32 that wraps
+//
+//                          a_scale  a_zero_point  b_scale  b_zero_point  y_scale  y_zero_point bias
+//   kMatMulInteger         -        rows          -        columns       -        -             -
+//   kQLinearMatMul         rows     rows          columns  columns       rows     rows          -
+//   kDynamicQuantizeMatMul -        -             columns  columns       -        -             yes
+//   kMatMulIntegerToFloat  one      one           columns  columns       -        -             yes
+//
+// -        must be null
+// one      one value: any shape of one element
+// rows     one value, or one per row: [M], or the shape of A' (of Y for y_scale and y_zero_point)
+//          with its last size replaced by 1
+// columns  one value, or one per column: [N] if B has rank 2, or the shape of B' with 1 in place of
+//          K
+//
+// Scales are required. They are float32, or float16 for kQLinearMatMul and kMatMulIntegerToFloat;
+// all scales and the bias of a call have one type. A scale must be finite, and y_scale not 0. The
+// largest a_scale times the largest b_scale, divided by the smallest y_scale, must be finite in
+// float32. Zero points have the type of their operand; if absent, they are 0. y_zero_point may be
+// int8 or uint8, and if it is absent, Y has the type of A.
+struct IntegerMatMulArgs {
+  IntegerOp op = IntegerOp::kMatMulInteger;
+  // (..., M, K), or (..., K, M) with transA; or (K). int8 or uint8; for kDynamicQuantizeMatMul
+  // float32, finite.
+  ConstTensor A;
+  ConstTensor B;  // (..., K, N), or (..., N, K) with transB; or (K). int8 or uint8
+  // Replaces B, which is then not read; transB must be 0.
+  const PackedWeights* packed_B = nullptr;
+  const ConstTensor *a_scale = nullptr, *a_zero_point = nullptr;
+  const ConstTensor *b_scale = nullptr, *b_zero_point = nullptr;
+  const ConstTensor *y_scale = nullptr, *y_zero_point = nullptr;
+  const ConstTensor* bias = nullptr;  // N elements, of the type of Y; added last
+  // (..., M, N), without M if A has rank 1, without N if B has rank 1. Overlaps no input.
+  Tensor Y;
+  // Bounds the numbers that Y represents, before y_scale and after bias. Not for kMatMulInteger.
+  Activation activation;
+  int64_t transA = 0;  // not 0: the last two axes of A are exchanged
+  int64_t transB = 0;  // not 0: the last two axes of B are exchanged
+};
+
+// Computes Y. Errors: kShape, kDType, kArgument, kPackMismatch, kOutOfMemory.
+Status integer_matmul(Context& context, const IntegerMatMulArgs& args);
+
+// As matmul_shape(); also returns the type of Y. Reads no values of scales and zero points.
+Status integer_matmul_shape(const IntegerMatMulArgs& args, int64_t* dims, size_t* rank,
+                            DType* dtype);
+
 // Prepared calls ----------------------------------------------------------------------------------
 
 // A call that is checked and planned once and runs any number of times. Each run uses the elements
@@ -477,30 +545,34 @@ class PreparedCall {
   Block* block_ = nullptr;
 };
 
-// Checks and plans gemm(), qgemm() or matmul() with these arguments, and computes nothing.
+// Checks and plans gemm(), qgemm(), matmul() or integer_matmul() with these arguments, and computes
+// nothing.
 //
 // prepare() reads the arguments and copies them: shapes, strides, flags, alpha, beta, activation,
 // scales and zero points. The prepared call may outlive the args struct, its tensors' dims and
 // strides, and the memory of scales and zero points. To change any of these, prepare another call.
 //
-// run() reads A, B and C and writes Y. The prepared call must not outlive the memory of these
-// tensors, their OutOfCore structs, the packed weights, or `context`. They must not move either.
+// run() reads A, B, C and bias, and writes Y. The prepared call must not outlive the memory of
+// these tensors, their OutOfCore structs, the packed weights, or `context`. They must not move
+// either.
 //
 // Errors: those of the call itself; kOutOfMemory if the context has no memory for the prepared
 // call. *call is then as it was before.
 Status prepare(Context& context, const GemmArgs& args, PreparedCall* call);
 Status prepare(Context& context, const QGemmArgs& args, PreparedCall* call);
 Status prepare(Context& context, const MatMulArgs& args, PreparedCall* call);
+Status prepare(Context& context, const IntegerMatMulArgs& args, PreparedCall* call);
 
-// Computes a prepared call in the context that prepared it. The results are those of gemm(),
-// qgemm() or matmul(). Like these, it may need scratch memory and threads of the context. As for
-// all calls, one thread at a time may use the context.
+// Computes a prepared call in the context that prepared it. The results are those of the call
+// itself. Like that, it may need scratch memory and threads of the context. As for all calls, one
+// thread at a time may use the context.
 //
 // After Context::set_threads() the call stays valid: the next run() plans it for the new number of
 // threads. If tensors are out-of-core, each run() chooses its blocks by the memory that is then
 // free. If Y is C, each run() adds to what the last one wrote.
 //
-// Errors: kArgument if the call is empty; kOutOfMemory, with nothing written. The call stays valid.
+// Errors: kArgument if the call is empty, or if A of kDynamicQuantizeMatMul is not finite;
+// kOutOfMemory. Nothing is written then, and the call stays valid.
 Status run(PreparedCall& call);
 
 // Plans -------------------------------------------------------------------------------------------
@@ -537,6 +609,8 @@ Status explain(const Context& context, const GemmArgs& args, Explanation* explan
 Status explain(const Context& context, const QGemmArgs& args, Explanation* explanation,
                int64_t beside = 0);
 Status explain(const Context& context, const MatMulArgs& args, Explanation* explanation,
+               int64_t beside = 0);
+Status explain(const Context& context, const IntegerMatMulArgs& args, Explanation* explanation,
                int64_t beside = 0);
 
 // A micro-kernel of this build.

@@ -41,7 +41,7 @@ Status make_scalars(const GemmArgs& args, Epilogue* epilogue) {
 // The newest version of Gemm that `opset` includes.
 Status find_version(int64_t opset, Version* version) {
   if (opset < 1)
-    return error(Code::kOpset, kOp, "opset", {"opset is ", opset, "; it must be 1 or more"});
+    return error(Code::kOpset, kOp, "opset", {"opset is %; it must be 1 or more", opset});
   const Version* newest = std::end(kVersions) - 1;
   while (newest->since > opset) --newest;
   *version = *newest;
@@ -63,13 +63,13 @@ Status check_types(const GemmArgs& args, const Version& version) {
   const int64_t since = gemm_since(dtype);
   if (since == 0) {
     return error(Code::kDType, kOp, "A",
-                 {"A has type ", dtype_name(dtype),
-                  ", which Gemm does not have; 8-bit operands are for qgemm"});
+                 {"A has type %, which Gemm does not have; 8-bit operands are for qgemm",
+                  dtype_name(dtype)});
   }
   if (since > version.since) {
     return error(Code::kOpset, kOp, "opset",
-                 {"opset ", args.opset, " means Gemm-", version.since, ", which has no ",
-                  dtype_name(dtype), "; that comes with opset ", since});
+                 {"opset % means Gemm-%, which has no %; that comes with opset %", args.opset,
+                  version.since, dtype_name(dtype), since});
   }
   if (args.packed_B == nullptr)
     WGEMM_RETURN_IF_ERROR(check_same_dtype(kOp, "B", args.B.dtype, "A", dtype, true));
@@ -77,13 +77,14 @@ Status check_types(const GemmArgs& args, const Version& version) {
     WGEMM_RETURN_IF_ERROR(check_same_dtype(kOp, "C", args.C->dtype, "A", dtype));
   } else if (!version.c_optional) {
     return error(Code::kOpset, kOp, "C",
-                 {"opset ", args.opset, " means Gemm-", version.since,
-                  ", which demands C; without it from opset 11"});
+                 {"opset % means Gemm-%, which demands C; without it from opset 11", args.opset,
+                  version.since});
   }
   if (args.broadcast.has_value() && !version.has_broadcast) {
     return error(Code::kOpset, kOp, "broadcast",
-                 {"opset ", args.opset, " means Gemm-", version.since,
-                  ", which has no attribute broadcast; C broadcasts by itself from opset 7"});
+                 {"opset % means Gemm-%, which has no attribute broadcast; C broadcasts by itself "
+                  "from opset 7",
+                  args.opset, version.since});
   }
   return {};
 }
@@ -94,9 +95,8 @@ Status check_c_shape(const GemmArgs& args, const Version& version, int64_t m, in
   const bool broadcast = !version.has_broadcast || args.broadcast.value_or(0) != 0;
   if (!broadcast && !std::ranges::equal(args.C->dims, y_shape)) {
     return error(Code::kShape, kOp, "C",
-                 {"C has shape ", args.C->dims, "; Gemm-", version.since,
-                  " without broadcast demands exactly ", std::span<const int64_t>(y_shape),
-                  ", the shape of Y"});
+                 {"C has shape %; Gemm-% without broadcast demands exactly %, the shape of Y",
+                  args.C->dims, version.since, std::span<const int64_t>(y_shape)});
   }
   return check_broadcast(kOp, "C", args.C->dims, y_shape);
 }
@@ -114,7 +114,7 @@ Status check_shapes(const GemmArgs& args, const Version& version, Problem* probl
     if (!packed.batch().empty()) {
       return error(
           Code::kPackMismatch, kOp, "B",
-          {"B is packed with batch axes ", packed.batch(), "; for gemm it must have rank 2"});
+          {"B is packed with batch axes %; for % it must have rank 2", packed.batch(), kOp});
     }
     problem->n = packed.n();
   } else {
@@ -128,24 +128,16 @@ Status check_shapes(const GemmArgs& args, const Version& version, Problem* probl
   return check_c_shape(args, version, m, problem->n);
 }
 
-Status check_overlap(const Tensor& y, const char* name, const ConstTensor& x) {
-  if (!tensors_overlap(y, x)) return {};
-  return error(Code::kArgument, kOp, "Y",
-               {"Y overlaps ", name, " in memory; only C may be written over"});
-}
-
 Status check_y(const GemmArgs& args, int64_t m, int64_t n) {
   const Tensor& y = args.Y;
+  const int64_t shape[2] = {m, n};
+  const char* const rule = "only C may be written over";
   WGEMM_RETURN_IF_ERROR(check_same_dtype(kOp, "Y", y.dtype, "A", args.A.dtype));
-  WGEMM_RETURN_IF_ERROR(check_output(kOp, y, m, n));
-  WGEMM_RETURN_IF_ERROR(check_overlap(y, "A", args.A));
-  if (args.packed_B == nullptr) WGEMM_RETURN_IF_ERROR(check_overlap(y, "B", args.B));
-  if (args.C != nullptr && tensors_overlap(y, *args.C) && !tensors_equal(y, *args.C)) {
-    return error(Code::kArgument, kOp, "Y",
-                 {"Y overlaps C in memory and is not exactly C; it must be, with shape and "
-                  "strides, or not overlap it"});
-  }
-  return {};
+  WGEMM_RETURN_IF_ERROR(check_output(kOp, "Y", y, shape));
+  WGEMM_RETURN_IF_ERROR(check_overlap(kOp, "Y", y, "A", &args.A, rule));
+  WGEMM_RETURN_IF_ERROR(
+      check_overlap(kOp, "Y", y, "B", args.packed_B == nullptr ? &args.B : nullptr, rule));
+  return check_overwritten(kOp, "Y", y, "C", args.C);
 }
 
 // Writes all except M, N, K, the factors and the bounds, which the checks write. It writes member

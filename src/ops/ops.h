@@ -2,6 +2,8 @@
 // Problem: plain data that points into the caller's memory and owns nothing.
 #pragma once
 
+#include <type_traits>
+
 #include "problem/pack_problem.h"
 #include "problem/problem.h"
 #include "wgemm.h"
@@ -13,17 +15,13 @@ namespace wgemm {
 // must be newly constructed.
 Status gemm_problem(const GemmArgs& args, bool with_data, Problem* problem);
 
-// As gemm_problem(). Without data, the values of scales, zero points and alpha are read only if
-// `with_values` and all scales and zero points have data.
-Status qgemm_problem(const QGemmArgs& args, bool with_data, Problem* problem,
-                     bool with_values = false);
+// Reads scales and zero points of a problem of 8-bit operands, and checks the scales. Errors call
+// the operation `op`; the problem is then unchanged.
+Status read_quantization(const char* op, Problem* problem);
 
-// Reads the values of scales and zero points of a problem that qgemm_problem() wrote again, as if
-// it wrote them now. After an error the problem is unchanged.
-Status read_quantization(Problem* problem);
-
-// What matmul_problem() writes. It owns the axes that problem.batch points to: do not copy it.
+// A problem with a batch. It owns the axes that problem.batch points to: do not copy it.
 struct MatMulProblem {
+  static_assert(std::is_trivially_default_constructible_v<BatchAxis>);  // to clear them takes time
   Problem problem;
   BatchAxis axes[kMaxRank];
   int64_t shape[kMaxRank];  // of dst
@@ -32,6 +30,32 @@ struct MatMulProblem {
 
 // As gemm_problem().
 Status matmul_problem(const MatMulArgs& args, bool with_data, MatMulProblem* result);
+
+// The arguments of any product of 8-bit operands. It points into those that it is made of.
+struct QuantizedArgs {
+  static constexpr int kQGemm = 4;
+  int op;  // an IntegerOp, or kQGemm
+  ConstTensor A, B;
+  const PackedWeights* packed_B = nullptr;
+  const ConstTensor* vectors[kQuantizationVectors] = {};  // by QuantizationVector; null: absent
+  const ConstTensor* C = nullptr;                         // or bias
+  Tensor Y;
+  Activation activation;
+  double alpha = 1;
+  int64_t transA = 0, transB = 0;
+
+  QuantizedArgs() = default;
+  QuantizedArgs(const QGemmArgs& args);          // NOLINT(google-explicit-constructor)
+  QuantizedArgs(const IntegerMatMulArgs& args);  // NOLINT(google-explicit-constructor)
+};
+
+// What errors call it, such as "qlinearMatmul".
+const char* name_of(const QuantizedArgs& args);
+
+// As gemm_problem(). Without data, scales and zero points are read only if `with_values` and all of
+// them have data.
+Status quantized_problem(const QuantizedArgs& args, bool with_data, MatMulProblem* result,
+                         bool with_values = false);
 
 // Errors call the operation `op` and B `name`. `problem` points into args.B.
 Status pack_problem(const char* op, const char* name, const PackArgs& args, PackProblem* problem);

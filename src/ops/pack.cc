@@ -13,22 +13,22 @@ Status pack_problem(const char* op, const char* name, const PackArgs& args, Pack
   if (is_8bit != wants_8bit) {
     return error(
         Code::kDType, op, name,
-        {name, " has type ", dtype_name(b.dtype),
+        {"% has type %%", name, dtype_name(b.dtype),
          wants_8bit ? "; for qgemm it must be int8 or uint8" : "; 8-bit weights are for qgemm"});
   }
   const size_t rank = b.dims.size();
-  if (rank < 2 || (wants_8bit && rank > 2)) {
+  if (rank < 2) {
     return error(Code::kShape, op, name,
-                 {name, " has shape ", b.dims, " of rank ", static_cast<int64_t>(rank),
-                  "; it must have rank 2", wants_8bit ? "" : " or more"});
+                 {"% has shape % of rank %; it must have rank 2 or more", name, b.dims,
+                  static_cast<int64_t>(rank)});
   }
   const DType as = args.as.value_or(b.dtype);
   if (as != b.dtype && !(b.dtype == DType::kFloat32 && is_half(as))) {
     const bool is_known = static_cast<int>(as) < kDTypeCount;
     return error(Code::kDType, op, "as",
-                 {"as is ", is_known ? dtype_name(as) : "an unknown type", " and ", name,
-                  " has type ", dtype_name(b.dtype), "; it must be ", dtype_name(b.dtype),
-                  b.dtype == DType::kFloat32 ? ", float16 or bfloat16" : ""});
+                 {"as is % and % has type %; it must be %%",
+                  is_known ? dtype_name(as) : "an unknown type", name, dtype_name(b.dtype),
+                  dtype_name(b.dtype), b.dtype == DType::kFloat32 ? ", float16 or bfloat16" : ""});
   }
   const size_t row = args.trans != 0 ? rank - 1 : rank - 2,
                col = args.trans != 0 ? rank - 2 : rank - 1;
@@ -51,30 +51,31 @@ Status check_packed(const char* op, const char* name, const PackedWeights& weigh
                     int64_t transpose, const char* flag) {
   if (weights.empty())
     return error(Code::kArgument, op, name,
-                 {name, " is packed weights that are empty; pack() fills them"});
+                 {"% is packed weights that are empty; pack() fills them", name});
   if (weights.op() != wanted) {
     const bool for_qgemm = weights.op() == PackFor::kQGemm;
-    return error(
-        Code::kPackMismatch, op, name,
-        {name, " is packed for ", for_qgemm ? "qgemm" : "gemm and matmul", "; pack it for ", op});
+    return error(Code::kPackMismatch, op, name,
+                 {"% is packed for %; pack it for %", name, for_qgemm ? "qgemm" : "gemm and matmul",
+                  wanted == PackFor::kQGemm ? "qgemm" : op});
   }
   if (transpose != 0) {
     return error(Code::kArgument, op, flag,
-                 {flag, " is set and ", name, " is packed; transpose when packing, by trans"});
+                 {"% is set and % is packed; transpose when packing, by trans", flag, name});
   }
   if (wanted != PackFor::kQGemm && weights.dtype() != a.dtype &&
       !(a.dtype == DType::kFloat32 && is_half(weights.dtype()))) {
-    return error(
-        Code::kPackMismatch, op, name,
-        {name, " is packed as ", dtype_name(weights.dtype()), " and ", other, " has type ",
-         dtype_name(a.dtype), "; they must be the same, or float16 or bfloat16 beside float32"});
+    return error(Code::kPackMismatch, op, name,
+                 {"% is packed as % and % has type %; they must be the same, or float16 or "
+                  "bfloat16 beside float32",
+                  name, dtype_name(weights.dtype()), other, dtype_name(a.dtype)});
   }
   if (weights.k() != k) {
     const int64_t shape[2] = {weights.k(), weights.n()};
     return error(Code::kPackMismatch, op, name,
-                 {other, a_transposed ? " (transposed)" : "", " has shape ", a.dims, " and ", name,
-                  " is packed from shape ", std::span<const int64_t>(shape), "; K is ", k, " in ",
-                  other, " and ", shape[0], " in ", name, ", and must be the same"});
+                 {"%% has shape % and % is packed from shape %; K is % in % and % in %, and must "
+                  "be the same",
+                  other, a_transposed ? " (transposed)" : "", a.dims, name,
+                  std::span<const int64_t>(shape), k, other, shape[0], name});
   }
   return {};
 }

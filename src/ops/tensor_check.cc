@@ -93,6 +93,27 @@ Rows rows_of(const BasicTensor<T>& t) {
   return {start, inner * bytes, axes.stride[0] * bytes, axes.size[0]};
 }
 
+// Checks that no two elements of a checked tensor `y` share memory.
+Status check_output_strides(const char* op, const char* name, const Tensor& y) {
+  if (y.strides.empty() || tensor_extent(y.dims, y.strides) == 0) return {};
+  for (size_t axis = 0; axis < y.dims.size(); ++axis) {
+    if (y.dims[axis] == 1) continue;
+    // The extent of the axes with shorter strides, and of later axes with the same stride.
+    int64_t reach = 0;
+    for (size_t other = 0; other < y.dims.size(); ++other) {
+      const bool shorter = y.strides[other] < y.strides[axis] ||
+                           (y.strides[other] == y.strides[axis] && other > axis);
+      if (shorter) reach += (y.dims[other] - 1) * y.strides[other];
+    }
+    if (y.strides[axis] > reach) continue;
+    return error(Code::kShape, op, name,
+                 {"% has strides % and shape %; each stride must clear the whole extent of the "
+                  "axes with shorter ones, or elements could share places",
+                  name, y.strides, y.dims});
+  }
+  return {};
+}
+
 }  // namespace
 
 int64_t tensor_stride(std::span<const int64_t> dims, std::span<const int64_t> strides,
@@ -117,11 +138,11 @@ template <typename T>
 Status check_tensor(const char* op, const char* name, const BasicTensor<T>& t, bool with_data) {
   if (static_cast<int>(t.dtype) >= kDTypeCount) {
     return error(Code::kDType, op, name,
-                 {name, " has the unknown type ", static_cast<int64_t>(t.dtype), "; see DType"});
+                 {"% has the unknown type %; see DType", name, static_cast<int64_t>(t.dtype)});
   }
   if (t.dims.size() > kMaxRank) {
     return error(Code::kShape, op, name,
-                 {name, " has rank ", static_cast<int64_t>(t.dims.size()), "; the most is ",
+                 {"% has rank %; the most is %", name, static_cast<int64_t>(t.dims.size()),
                   int64_t{kMaxRank}});
   }
   int64_t count = 1;
@@ -129,11 +150,11 @@ Status check_tensor(const char* op, const char* name, const BasicTensor<T>& t, b
   for (const int64_t size : t.dims) {
     if (size < 0)
       return error(Code::kShape, op, name,
-                   {name, " has shape ", t.dims, "; no size may be negative"});
+                   {"% has shape %; no size may be negative", name, t.dims});
     if (size == 0) empty = true;
     if (too_many(count, size)) {
       return error(Code::kShape, op, name,
-                   {name, " has more than 2^53 elements, by its shape ", t.dims});
+                   {"% has more than 2^53 elements, by its shape %", name, t.dims});
     }
     if (size > 0) count *= size;
   }
@@ -141,18 +162,18 @@ Status check_tensor(const char* op, const char* name, const BasicTensor<T>& t, b
   if (!t.strides.empty()) {
     if (t.strides.size() != t.dims.size()) {
       return error(Code::kShape, op, name,
-                   {name, " has strides ", t.strides, " and shape ", t.dims,
-                    "; there must be one stride per axis"});
+                   {"% has strides % and shape %; there must be one stride per axis", name,
+                    t.strides, t.dims});
     }
     reach = 1;
     for (size_t i = 0; i < t.dims.size(); ++i) {
       if (t.strides[i] < 0)
         return error(Code::kShape, op, name,
-                     {name, " has strides ", t.strides, "; no stride may be negative"});
+                     {"% has strides %; no stride may be negative", name, t.strides});
       if (t.dims[i] > 1 && t.strides[i] > (kMaxElements - reach) / (t.dims[i] - 1)) {
         return error(Code::kShape, op, name,
-                     {name, " has strides ", t.strides, " and shape ", t.dims,
-                      ", which reach beyond 2^53 elements"});
+                     {"% has strides % and shape %, which reach beyond 2^53 elements", name,
+                      t.strides, t.dims});
       }
       if (t.dims[i] > 1) reach += (t.dims[i] - 1) * t.strides[i];
     }
@@ -161,22 +182,21 @@ Status check_tensor(const char* op, const char* name, const BasicTensor<T>& t, b
   const int64_t most = kMaxElements - needed;
   if (static_cast<uint64_t>(t.offset) > static_cast<uint64_t>(most)) {
     return error(Code::kShape, op, name,
-                 {name, " has offset ", t.offset, "; it must lie from 0 to ", most});
+                 {"% has offset %; it must lie from 0 to %", name, t.offset, most});
   }
   const int64_t end = t.offset + needed;
   if (t.size >= 0 && (has_exact_size(t) ? t.size != end : t.size < end)) {
     const char* included = t.offset > 0 ? ", its offset included" : "";
     if (t.strides.empty()) {
-      return error(
-          Code::kShape, op, name,
-          {name, " has ", t.size, " elements; its shape ", t.dims, " needs ", end, included});
+      return error(Code::kShape, op, name,
+                   {"% has % elements; its shape % needs %%", name, t.size, t.dims, end, included});
     }
     return error(Code::kShape, op, name,
-                 {name, " has ", t.size, " elements; its shape ", t.dims, " and strides ",
-                  t.strides, " need ", end, included});
+                 {"% has % elements; its shape % and strides % need %%", name, t.size, t.dims,
+                  t.strides, end, included});
   }
   if (with_data && needed > 0 && t.data == nullptr)
-    return error(Code::kArgument, op, name, {name, " has no data"});
+    return error(Code::kArgument, op, name, {"% has no data", name});
   return {};
 }
 template Status check_tensor(const char*, const char*, const ConstTensor&, bool);
@@ -190,15 +210,15 @@ Status check_same_dtype(const char* op, const char* name, DType found, const cha
     advice = ", or pack() must pack the weights for gemm";
   if (compute_type(found) == DType::kInt8) advice = "; 8-bit operands are for qgemm";
   return error(Code::kDType, op, name,
-               {name, " has type ", dtype_name(found), " and ", other, " has type ",
-                dtype_name(wanted), "; they must be the same", advice});
+               {"% has type % and % has type %; they must be the same%", name, dtype_name(found),
+                other, dtype_name(wanted), advice});
 }
 
 Status check_rank2(const char* op, const char* name, std::span<const int64_t> dims) {
   if (dims.size() == 2) return {};
   return error(Code::kShape, op, name,
-               {name, " has shape ", dims, " of rank ", static_cast<int64_t>(dims.size()),
-                "; it must have rank 2"});
+               {"% has shape % of rank %; it must have rank 2", name, dims,
+                static_cast<int64_t>(dims.size())});
 }
 
 Status check_broadcast(const char* op, const char* name, std::span<const int64_t> c,
@@ -209,22 +229,23 @@ Status check_broadcast(const char* op, const char* name, std::span<const int64_t
   if (fits) return {};
   if (y.size() == 2 && name[0] == 'C') {
     return error(Code::kShape, op, name,
-                 {name, " has shape ", c, ", which does not broadcast to ", y,
-                  "; allowed are [], [1], [N], [1, 1], [1, N], [M, 1] and [M, N]"});
+                 {"% has shape %, which does not broadcast to %; allowed are [], [1], [N], [1, 1], "
+                  "[1, N], [M, 1] and [M, N]",
+                  name, c, y});
   }
-  return error(
-      Code::kShape, op, name,
-      {name, " has shape ", c, ", which does not broadcast to ", y,
-       "; aligned at the right, each size must be the same or 1, and there may be no more axes"});
+  return error(Code::kShape, op, name,
+               {"% has shape %, which does not broadcast to %; aligned at the right, each size "
+                "must be the same or 1, and there may be no more axes",
+                name, c, y});
 }
 
 Status check_inner(const char* op, const ConstTensor& a, bool transA, int64_t k,
                    const ConstTensor& b, bool transB, int64_t b_k) {
   if (k == b_k) return {};
-  return error(Code::kShape, op, "B",
-               {"A", transA ? " (transposed)" : "", " has shape ", a.dims, " and B",
-                transB ? " (transposed)" : "", " has shape ", b.dims, "; K is ", k, " in A and ",
-                b_k, " in B, and must be the same"});
+  return error(
+      Code::kShape, op, "B",
+      {"A% has shape % and B% has shape %; K is % in A and % in B, and must be the same",
+       transA ? " (transposed)" : "", a.dims, transB ? " (transposed)" : "", b.dims, k, b_k});
 }
 
 Status check_factor(const char* op, const char* name, const Factor& factor, DType type,
@@ -233,7 +254,7 @@ Status check_factor(const char* op, const char* name, const Factor& factor, DTyp
   if (factor.is_exact()) {
     if (!is_integer(type) || dtype_bytes(type) != 8) {
       return error(Code::kArgument, op, name,
-                   {name, " is a 64-bit integer; with ", dtype_name(type), " it must be a number"});
+                   {"% is a 64-bit integer; with % it must be a number", name, dtype_name(type)});
     }
     *scalar = {.value = value, .integer = factor.integer(), .whole = true};
     return {};
@@ -246,13 +267,13 @@ Status check_factor(const char* op, const char* name, const Factor& factor, DTyp
   }
   if (!std::isfinite(value)) {
     return error(Code::kArgument, op, name,
-                 {name, " is ", std::isnan(value) ? "NaN" : "infinite", "; with ", dtype_name(type),
-                  " it must be finite"});
+                 {"% is %; with % it must be finite", name, std::isnan(value) ? "NaN" : "infinite",
+                  dtype_name(type)});
   }
   if (std::fabs(value) > static_cast<double>(kMaxElements)) {
     return error(
         Code::kArgument, op, name,
-        {name, " is beyond 2^53; with ", dtype_name(type), " it must lie from -2^53 to 2^53"});
+        {"% is beyond 2^53; with % it must lie from -2^53 to 2^53", name, dtype_name(type)});
   }
   const auto integer = static_cast<int64_t>(value);
   *scalar = {.value = value,
@@ -269,12 +290,12 @@ Status check_activation(const char* op, const Activation& activation, DType type
     const char* which = is_max ? " has a max that is " : " has a min that is ";
     if (std::isnan(bound))
       return error(Code::kArgument, op, name,
-                   {name, which, "NaN; it must be a number, which may be infinite"});
+                   {"%%NaN; it must be a number, which may be infinite", name, which});
     if (is_integer(type) && std::isfinite(bound) &&
         !(std::fabs(bound) <= static_cast<double>(kMaxElements) && bound == std::trunc(bound))) {
       return error(Code::kArgument, op, name,
-                   {name, which, "no whole number from -2^53 to 2^53; with ", dtype_name(type),
-                    " it must be one, or infinite"});
+                   {"%%no whole number from -2^53 to 2^53; with % it must be one, or infinite",
+                    name, which, dtype_name(type)});
     }
     const bool single = compute_type(type) == DType::kFloat32;
     (is_max ? bounds->max : bounds->min) =
@@ -282,7 +303,7 @@ Status check_activation(const char* op, const Activation& activation, DType type
   }
   if (activation.min > activation.max) {
     return error(Code::kArgument, op, name,
-                 {name, " has a min above its max; min must be at most max"});
+                 {"% has a min above its max; min must be at most max", name});
   }
   return {};
 }
@@ -290,18 +311,30 @@ Status check_activation(const char* op, const Activation& activation, DType type
 Status check_result(const char* op, int64_t m, int64_t n) {
   if (!too_many(m, n)) return {};
   const int64_t y[2] = {m, n};
-  return error(
-      Code::kShape, op, "Y",
-      {"Y would have shape ", std::span<const int64_t>(y), ", of more than 2^53 elements"});
+  return error(Code::kShape, op, "Y",
+               {"Y would have shape %, of more than 2^53 elements", std::span<const int64_t>(y)});
 }
 
-Status check_output(const char* op, const Tensor& y, int64_t m, int64_t n) {
-  if (y.dims.size() == 2 && y.dims[0] == m && y.dims[1] == n)
-    return check_output_strides(op, "Y", y);
-  const int64_t shape[2] = {m, n};
-  return error(
-      Code::kShape, op, "Y",
-      {"Y has shape ", y.dims, "; the result has shape ", std::span<const int64_t>(shape)});
+Status check_output(const char* op, const char* name, const Tensor& y,
+                    std::span<const int64_t> shape) {
+  if (std::ranges::equal(y.dims, shape)) return check_output_strides(op, name, y);
+  return error(Code::kShape, op, name,
+               {"% has shape %; the result has shape %", name, y.dims, shape});
+}
+
+Status check_overlap(const char* op, const char* name, const Tensor& y, const char* other,
+                     const ConstTensor* x, const char* rule) {
+  if (x == nullptr || !tensors_overlap(y, *x)) return {};
+  return error(Code::kArgument, op, name, {"% overlaps % in memory; %", name, other, rule});
+}
+
+Status check_overwritten(const char* op, const char* name, const Tensor& y, const char* other,
+                         const ConstTensor* c) {
+  if (c == nullptr || !tensors_overlap(y, *c) || tensors_equal(y, *c)) return {};
+  return error(Code::kArgument, op, name,
+               {"% overlaps % in memory and is not exactly %; it must be, with shape and strides, "
+                "or not overlap it",
+                name, other, other});
 }
 
 Operand matrix_operand(const ConstTensor& t, bool transposed) {
@@ -331,26 +364,6 @@ void write_b(const ConstTensor& b, bool transposed, const PackedWeights* packed,
   } else {
     source->plain = matrix_operand(b, transposed);
   }
-}
-
-Status check_output_strides(const char* op, const char* name, const Tensor& y) {
-  if (y.strides.empty() || tensor_extent(y.dims, y.strides) == 0) return {};
-  for (size_t axis = 0; axis < y.dims.size(); ++axis) {
-    if (y.dims[axis] == 1) continue;
-    // The extent of the axes with shorter strides, and of later axes with the same stride.
-    int64_t reach = 0;
-    for (size_t other = 0; other < y.dims.size(); ++other) {
-      const bool shorter = y.strides[other] < y.strides[axis] ||
-                           (y.strides[other] == y.strides[axis] && other > axis);
-      if (shorter) reach += (y.dims[other] - 1) * y.strides[other];
-    }
-    if (y.strides[axis] > reach) continue;
-    return error(Code::kShape, op, name,
-                 {name, " has strides ", y.strides, " and shape ", y.dims,
-                  "; each stride must clear the whole extent of the axes with shorter ones, or "
-                  "elements could share places"});
-  }
-  return {};
 }
 
 bool tensors_overlap(const Tensor& y, const ConstTensor& x) {

@@ -61,11 +61,18 @@ Status check_activation(const char* op, const Activation& activation, DType type
 // Checks that m times n is at most kMaxElements.
 Status check_result(const char* op, int64_t m, int64_t n);
 
-// Checks that a checked tensor `y` has the shape (m, n) and that no two elements share memory.
-Status check_output(const char* op, const Tensor& y, int64_t m, int64_t n);
+// Checks that a checked tensor `y` has this shape and that no two elements share memory.
+Status check_output(const char* op, const char* name, const Tensor& y,
+                    std::span<const int64_t> shape);
 
-// Checks that no two elements of a checked tensor `y` share memory.
-Status check_output_strides(const char* op, const char* name, const Tensor& y);
+// Checks that `y`, which errors call `name`, does not overlap an input `x`, which may be null.
+// `rule`: what errors say is allowed.
+Status check_overlap(const char* op, const char* name, const Tensor& y, const char* other,
+                     const ConstTensor* x, const char* rule);
+
+// Checks that `y` is exactly `c`, or does not overlap it. `c` may be null.
+Status check_overwritten(const char* op, const char* name, const Tensor& y, const char* other,
+                         const ConstTensor* c);
 
 // Whether two checked tensors share a byte. Exact if both have rows without gaps and the same
 // distance between rows, such as attention heads in one array. Otherwise tensors overlap if their

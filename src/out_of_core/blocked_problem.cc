@@ -6,7 +6,7 @@ namespace wgemm {
 
 BlockedProblem::BlockedProblem(const Context& context, const Problem& problem,
                                const OutOfCoreOperands& out_of_core)
-    : a(problem.a, out_of_core.a),
+    : a(problem.quantization.quantizes_a ? problem.quantization.float_a : problem.a, out_of_core.a),
       b(problem.b.plain, problem.b.is_packed() ? OutOfCoreOperand() : out_of_core.b),
       c(problem.epilogue.c, problem.epilogue.has_c ? out_of_core.c : OutOfCoreOperand()),
       y(problem.y, out_of_core.y),
@@ -62,6 +62,11 @@ Problem BlockedProblem::block(const ProductOffsets& at, const BlockSizes& from,
   other.n = size.n;
   other.k = size.k;
   other.a = a.block(at.a, from.m, from.k, size.m, size.k);
+  Quantization& q = other.quantization;
+  if (q.quantizes_a) {
+    q.float_a = other.a;
+    other.a = {nullptr, DType::kUInt8, q.float_a.row_stride, q.float_a.col_stride};
+  }
   if (p_.b.is_packed()) {
     other.b.packed = p_.b.packed.at(at.b).from(from.k, from.n);
   } else {
@@ -69,9 +74,10 @@ Problem BlockedProblem::block(const ProductOffsets& at, const BlockSizes& from,
   }
   if (p_.epilogue.has_c) other.epilogue.c = c.block(at.c, from.m, from.n, size.m, size.n);
   other.y = y.block(at.y, from.m, from.n, size.m, size.n);
-  Quantization& q = other.quantization;
-  q.b_zero_point = q.b_zero_point.at(from.n * q.b_zero_point.col_stride);
-  q.b_scale = q.b_scale.at(from.n * q.b_scale.col_stride);
+  for (int i = 0; i < kQuantizationVectors; ++i) {
+    Operand& v = q.vectors[i];
+    v = v.at(at.vectors.at[i] + from.m * v.row_stride + from.n * v.col_stride);
+  }
   if (sizes_.k < p_.k) {
     // A problem that is only planned needs an address that is not null.
     other.carry = {sums_ == nullptr ? &placeholder_ : sums_, from.k == 0, from.k + size.k == p_.k};

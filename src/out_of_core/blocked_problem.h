@@ -73,6 +73,8 @@ class StagedOperand {
     held_ = wanted_;
     return move();
   }
+  // The next read() moves its block, whatever memory holds.
+  void forget() { held_ = {}; }
   // Pretends that memory holds the block that is `elements` further: for counting only.
   void advance_held(int64_t elements) { held_.offset += elements; }
   // Moves that block from memory. Returns the bytes moved.
@@ -117,6 +119,7 @@ class StagedOperand {
 // Where a product of the batch begins, from the first one: elements, or matrices of packed weights.
 struct ProductOffsets {
   int64_t a = 0, b = 0, c = 0, y = 0;
+  VectorOffsets vectors{};
 };
 
 // The blocks of one problem. Their sizes must be set before any other call.

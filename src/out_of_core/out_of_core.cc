@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "execute/execute.h"
+#include "execute/quantize_a.h"
 #include "out_of_core/choose_block_sizes.h"
 
 namespace wgemm {
@@ -27,7 +28,26 @@ class BlockLoop {
         context_(context),
         scratch_(memory == nullptr ? nullptr : blocked->set_memory(memory)) {}
 
-  // Returns the bytes moved, which may be more than an integer holds.
+  // Widens `range` by all elements of A, which the call quantizes. This moves all of A once.
+  void find_range(std::span<const BatchAxis> axes, const ProductOffsets& at, FloatRange* range) {
+    if (!axes.empty()) {
+      for (int64_t i = 0; i < (axes[0].a == 0 ? 1 : axes[0].size); ++i)
+        find_range(axes.subspan(1), advanced(at, axes[0], i), range);
+      return;
+    }
+    const BlockSizes& sizes = blocked_.sizes();
+    for (BlockSizes from; from.m < p_.m; from.m += sizes.m) {
+      for (from.k = 0; from.k < p_.k; from.k += sizes.k) {
+        const BlockSizes size{std::min(sizes.m, p_.m - from.m), sizes.n,
+                              std::min(sizes.k, p_.k - from.k)};
+        const Problem block = blocked_.block(at, from, size);
+        blocked_.a.read();
+        add_range(block, range);
+      }
+    }
+    blocked_.a.forget();
+  }
+  // Returns the bytes moved so far, which may be more than an integer holds.
   double run() {
     run_products(p_.batch, {});
     return moved_;
@@ -54,28 +74,33 @@ class BlockLoop {
     }
   }
 
+  ProductOffsets advanced(ProductOffsets at, const BatchAxis& axis, int64_t steps) const {
+    at.a += axis.a * steps;
+    at.b += axis.b * steps;
+    at.c += axis.c * steps;
+    at.y += axis.y * steps;
+    for (int i = 0; i < kQuantizationVectors; ++i) at.vectors.at[i] += axis.vectors[i] * steps;
+    return at;
+  }
+
   void run_products(std::span<const BatchAxis> axes, const ProductOffsets& at) {
     if (axes.empty()) return run_product(at);
-    const BatchAxis& axis = axes[0];
-    for_each_index(axis.size, {axis.a, axis.b, axis.c, axis.y}, [&](int64_t i) {
-      run_products(axes.subspan(1),
-                   {at.a + i * axis.a, at.b + i * axis.b, at.c + i * axis.c, at.y + i * axis.y});
-    });
+    for_each_index(axes[0].size, advanced({}, axes[0], 1),
+                   [&](int64_t i) { run_products(axes.subspan(1), advanced(at, axes[0], i)); });
   }
 
   void run_product(const ProductOffsets& at) {
     const auto& sizes = blocked_.sizes();
     const int64_t &m = sizes.m, &n = sizes.n, &k = sizes.k;  // Clang 14 captures no bindings
     const Operand &a = p_.a, &b = p_.b.plain, &c = p_.epilogue.c;
-    for_each_index(count_of(p_.n, n), {0, n * b.col_stride, n * c.col_stride, 0}, [&](int64_t j) {
-      for_each_index(count_of(p_.m, m), {m * a.row_stride, 0, m * c.row_stride, 0}, [&](int64_t i) {
-        for_each_index(count_of(p_.k, k), {k * a.col_stride, k * b.row_stride, 0, 0},
-                       [&](int64_t step) {
-                         const BlockSizes from{i * m, j * n, step * k};
-                         run_block(at, from,
-                                   {std::min(m, p_.m - from.m), std::min(n, p_.n - from.n),
-                                    std::min(k, p_.k - from.k)});
-                       });
+    for_each_index(count_of(p_.n, n), {0, n * b.col_stride, n * c.col_stride}, [&](int64_t j) {
+      for_each_index(count_of(p_.m, m), {m * a.row_stride, 0, m * c.row_stride}, [&](int64_t i) {
+        for_each_index(count_of(p_.k, k), {k * a.col_stride, k * b.row_stride}, [&](int64_t step) {
+          const BlockSizes from{i * m, j * n, step * k};
+          run_block(
+              at, from,
+              {std::min(m, p_.m - from.m), std::min(n, p_.n - from.n), std::min(k, p_.k - from.k)});
+        });
         moved_ += static_cast<double>(blocked_.y.write());
       });
     });
@@ -102,10 +127,22 @@ int64_t room_of(const Context& context, int64_t beside = 0) {
                              kMostMemory);
 }
 
+// Bytes of all elements of A, which the call quantizes. An axis with stride 0 counts once.
+double bytes_of_a(const Problem& problem) {
+  double bytes = sizeof(float);
+  const auto add = [&](int64_t stride, int64_t size) {
+    if (stride != 0) bytes *= static_cast<double>(size);
+  };
+  add(problem.a.row_stride, problem.m);
+  add(problem.a.col_stride, problem.k);
+  for (const BatchAxis& axis : problem.batch) add(axis.a, axis.size);
+  return bytes;
+}
+
 Status no_blocks(const Context& context, const char* op, int64_t bytes) {
   return error(Code::kOutOfMemory, op, "",
-               {"no memory for ", bytes, " bytes, which the smallest blocks take; ",
-                static_cast<int64_t>(context.bytes_in_use()), " bytes are in use"});
+               {"no memory for % bytes, which the smallest blocks take; % bytes are in use", bytes,
+                static_cast<int64_t>(context.bytes_in_use())});
 }
 
 }  // namespace
@@ -113,14 +150,21 @@ Status no_blocks(const Context& context, const char* op, int64_t bytes) {
 Status run_out_of_core(Context& context, const char* op, const Problem& problem,
                        const OutOfCoreOperands& out_of_core) {
   if (problem.m == 0 || problem.n == 0) return {};
+  Problem scaled = problem;
   for (int64_t room = room_of(context);;) {
-    BlockedProblem blocked(context, problem, out_of_core);
+    BlockedProblem blocked(context, scaled, out_of_core);
     const bool fits = choose_block_sizes(&blocked, room);
     const int64_t bytes = blocked.bytes();
     if (!fits) return no_blocks(context, op, bytes);
     Arena arena(context, static_cast<size_t>(bytes));
     if (arena.ok()) {
-      BlockLoop(&blocked, &context, arena.data()).run();
+      BlockLoop loop(&blocked, &context, arena.data());
+      if (scaled.quantization.quantizes_a) {
+        FloatRange range;
+        loop.find_range(scaled.batch, {}, &range);
+        WGEMM_RETURN_IF_ERROR(set_a_scale(op, range, &scaled.quantization));
+      }
+      loop.run();
       return {};
     }
     room = bytes / 4 * 3;  // the system has less than the limit allows
@@ -139,8 +183,9 @@ Status plan_out_of_core(const Context& context, const char* op, const Problem& p
   const Problem largest = blocked.block({}, {}, sizes);
   result->plan = blocked.plan_of(largest, sizes);
   result->transposed = largest.m != sizes.m || largest.n != sizes.n;
-  result->moved_bytes =
-      static_cast<int64_t>(std::min(BlockLoop(&blocked, nullptr, nullptr).run(), kMostMoved));
+  double moved = BlockLoop(&blocked, nullptr, nullptr).run();
+  if (problem.quantization.quantizes_a && blocked.a.is_out_of_core()) moved += bytes_of_a(problem);
+  result->moved_bytes = static_cast<int64_t>(std::min(moved, kMostMoved));
   return {};
 }
 

@@ -24,7 +24,8 @@ struct OutOfCoreOperands {
   }
 };
 
-// Error: kOutOfMemory, with nothing written.
+// Errors: kOutOfMemory, and kArgument if the call quantizes an A that is not finite, with nothing
+// written.
 Status run_out_of_core(Context& context, const char* op, const Problem& problem,
                        const OutOfCoreOperands& out_of_core);
 

@@ -120,7 +120,7 @@ bool is_padded(const std::byte* panels, const PanelLayout& layout, int64_t k, in
                                 int64_t wanted = -1, const char* end = "") {
   const auto piece = [](int64_t number) { return number < 0 ? Piece("") : Piece(number); };
   return error(Code::kPackMismatch, "deserialize", "bytes",
-               {"bytes ", what, piece(found), but, piece(wanted), end});
+               {"bytes %%%%%", what, piece(found), but, piece(wanted), end});
 }
 
 Status check_length(std::span<const std::byte> bytes, int64_t wanted, const char* end = " wanted") {

@@ -150,6 +150,7 @@ PrepackedB prepacked_of(const PackedWeights& weights) {
           .k = header.k,
           .matrix_bytes = header.matrix_bytes,
           .column_sums = reinterpret_cast<const int32_t*>(block + header.sums_at),
+          .n = header.n,
           .low = header.range.low,
           .high = header.range.high,
           .finite = header.finite};
@@ -191,7 +192,8 @@ Status WeightsAccess::allocate(Context& context, const char* op, const PackProbl
   const bool has_sums = compute_type(p.as) == DType::kInt8 && p.k != 0;
   const int64_t sums_at = Arena::round_up(int64_t{sizeof(Header)}),
                 panels_at =
-                    sums_at + (has_sums ? Arena::round_up(p.n * int64_t{sizeof(int32_t)}) : 0),
+                    sums_at +
+                    (has_sums ? Arena::round_up(p.matrices * p.n * int64_t{sizeof(int32_t)}) : 0),
                 matrix_bytes = Arena::round_up(stored_bytes(p)),
                 bytes = panels_at + matrix_bytes * p.matrices;
   const bool fits = std::in_range<std::ptrdiff_t>(bytes);
@@ -208,8 +210,8 @@ Status WeightsAccess::allocate(Context& context, const char* op, const PackProbl
   void* block = fits ? context.allocate(header.bytes) : nullptr;
   if (block == nullptr) {
     return error(Code::kOutOfMemory, op, "",
-                 {"no memory for weights of ", p.matrices, " x ", p.k, " x ", p.n, " elements; ",
-                  static_cast<int64_t>(context.bytes_in_use()), " bytes are in use"});
+                 {"no memory for weights of % x % x % elements; % bytes are in use", p.matrices,
+                  p.k, p.n, static_cast<int64_t>(context.bytes_in_use())});
   }
   std::memcpy(block, &header, sizeof(header));
   *weights = own(context, block);
@@ -229,10 +231,18 @@ void WeightsAccess::finish(const PackedWeights& weights) {
           count);
     }
   }
-  if (compute_type(stored.dtype) != DType::kInt8 || stored.k == 0) return;
-  const auto* panels = reinterpret_cast<const int8_t*>(stored.panels);
-  sum_columns(panels, stored.k, weights.n(), const_cast<int32_t*>(stored.column_sums));
-  header.range = range_of_panels(panels, stored.k, weights.n());
+  if (compute_type(stored.dtype) != DType::kInt8 || stored.matrix_bytes == 0) return;
+  bool is_first = true;
+  PrepackedB matrix = stored;
+  for (size_t at = header.panels_at; at < header.bytes; at += stored.matrix_bytes) {
+    const auto* panels = reinterpret_cast<const int8_t*>(matrix.panels);
+    sum_columns(panels, stored.k, header.n, const_cast<int32_t*>(matrix.column_sums));
+    const auto [low, high] = range_of_panels(panels, stored.k, header.n);
+    if (is_first || low < header.range.low) header.range.low = low;
+    if (is_first || high > header.range.high) header.range.high = high;
+    is_first = false;
+    matrix = matrix.at(1);
+  }
 }
 
 Status pack_weights(Context& context, const PackProblem& p, PackedWeights* weights) {

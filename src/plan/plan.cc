@@ -1,5 +1,7 @@
 #include "plan/plan.h"
 
+#include <algorithm>
+
 #include "base/arena.h"
 #include "base/types.h"
 #include "plan/blocking.h"
@@ -48,6 +50,16 @@ Operand only_panel(const PrepackedB& b) {
   return {b.block(0, 0), b.dtype, b.layout().width, 1};
 }
 
+// Bytes of an A that the call quantizes: from its first to its last element.
+size_t quantized_a_bytes(const Problem& problem) {
+  const Operand& a = problem.a;
+  int64_t last =
+      (problem.m - 1) * a.row_stride + std::max<int64_t>(problem.k - 1, 0) * a.col_stride;
+  for (const BatchAxis& axis : problem.batch) last += (axis.size - 1) * axis.a;
+  // An A of more elements is not in memory.
+  return Arena::round_up(static_cast<size_t>(std::min<int64_t>(last, PTRDIFF_MAX / 2) + 1));
+}
+
 void choose_scratch(const Problem& problem, Plan* plan) {
   if (plan->pack_b) plan->b_bytes = packed_bytes(plan->kernel->b, plan->nc, plan->kc);
   if (plan->pack_a) plan->a_bytes = packed_bytes(plan->kernel->a, plan->mc, plan->kc);
@@ -57,14 +69,21 @@ void choose_scratch(const Problem& problem, Plan* plan) {
   }
   if (problem.compute == DType::kInt8) {
     plan->columns_bytes = column_bytes(plan->nc);
-    if (plan->kernel != nullptr && !plan->packs_columns())
-      plan->sums_bytes = static_cast<size_t>(plan->mc) * sizeof(int32_t);
+    // A sum, and a zero point of A if they differ.
+    const bool has_row_zero_points = problem.quantization.has_row_zero_points;
+    if (plan->kernel != nullptr && (!plan->packs_columns() || has_row_zero_points))
+      plan->sums_bytes =
+          static_cast<size_t>(plan->mc * (has_row_zero_points ? 2 : 1)) * sizeof(int32_t);
   }
   for (const size_t bytes :
        {plan->b_bytes, plan->a_bytes, plan->acc_bytes, plan->columns_bytes, plan->sums_bytes}) {
     plan->thread_bytes += Arena::round_up(bytes);
   }
   plan->scratch_bytes = plan->thread_bytes * static_cast<size_t>(plan->threads);
+  if (problem.quantization.quantizes_a) {
+    plan->quantized_a_bytes = quantized_a_bytes(problem);
+    plan->scratch_bytes += plan->quantized_a_bytes;
+  }
 }
 
 }  // namespace
@@ -72,7 +91,8 @@ void choose_scratch(const Problem& problem, Plan* plan) {
 Plan make_plan(const Problem& problem, const Context& context, const PlanOptions& options) {
   Plan plan;
   const Determinism determinism = context.determinism();
-  plan.canonical_nan = determinism == Determinism::kStrict && !is_integer(problem.compute);
+  const bool may_be_nan = !is_integer(problem.compute) || problem.epilogue.has_float_c();
+  plan.canonical_nan = determinism == Determinism::kStrict && may_be_nan;
   if (problem.m == 0 || problem.n == 0) return plan;
   if (problem.k != 0) {
     const Kernel& kernel =

@@ -35,6 +35,7 @@ struct Plan {
   size_t a_bytes = 0, b_bytes = 0, acc_bytes = 0;
   size_t columns_bytes = 0, sums_bytes = 0;
   size_t thread_bytes = 0, scratch_bytes = 0;  // a thread's share of the arena, and the arena
+  size_t quantized_a_bytes = 0;  // at the front of the arena: A, if the call quantizes it
 
   int64_t tasks() const { return outer.count * inner.count * rows.count * cols.count; }
   // Whether each column of a quantized B is packed by itself, without its zero point.

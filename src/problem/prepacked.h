@@ -7,7 +7,8 @@
 //   header       op, type, sizes, batch axes; range of 8-bit elements; whether all elements are
 //                finite, for float16
 //
-//   column sums  sums over k, one int32 per column; only for 8-bit types, and if K > 0
+//   column sums  sums over k, one int32 per column, matrix after matrix; only for 8-bit types, and
+//                if K > 0
 //
 //   panels       matrix after matrix
 #pragma once
@@ -53,6 +54,7 @@ struct PrepackedB {
   // 8-bit types only: the sums over k of the int8 elements, one per column, and the smallest and
   // largest element. Kernels that do not subtract A's zero point need them.
   const int32_t* column_sums = nullptr;  // null or unused if k is 0
+  int64_t n = 0;                         // columns, and sums, of a matrix
   int low = 0, high = 0;
   bool finite = false;  // float16 only: no element is infinite or NaN
 
@@ -63,6 +65,7 @@ struct PrepackedB {
   PrepackedB at(int64_t matrices) const {
     PrepackedB other = *this;
     other.panels += static_cast<size_t>(matrices) * matrix_bytes;
+    other.column_sums += matrices * n;
     return other;
   }
 

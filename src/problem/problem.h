@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/convert.h"
+#include "base/types.h"
 #include "problem/operand.h"
 #include "problem/prepacked.h"
 
@@ -23,51 +25,80 @@ inline int read_8bit(const std::byte* element, DType dtype) {
                                 : static_cast<int>(static_cast<int8_t>(*element));
 }
 
-// Scales and zero points of a product of 8-bit operands: Y = (acc + C) * scale(column), as float32
-// or quantized. The operands are 1 x N. A plan depends on none of the values, since a call that is
-// planned may read them again.
+// An element of a scale or a zero point. Base null: absent, which means 1 and 0.
+inline float read_scale(const Operand& v, int64_t row, int64_t col) {
+  if (v.base == nullptr) return 1;
+  const std::byte* const element = v.block(row, col, 1, 1).data;
+  return v.dtype == DType::kFloat16 ? convert<float>(*reinterpret_cast<const Float16*>(element))
+                                    : *reinterpret_cast<const float*>(element);
+}
+inline int read_zero_point(const Operand& v, int64_t row, int64_t col) {
+  return v.base == nullptr ? 0 : read_8bit(v.block(row, col, 1, 1).data, v.dtype);
+}
+
+// Scales and zero points of quantized operands: of each row of A and Y, and of each column of B.
+enum QuantizationVector : uint8_t {
+  kAScale,
+  kAZeroPoint,
+  kBScale,
+  kBZeroPoint,
+  kYScale,
+  kYZeroPoint,
+};
+inline constexpr int kQuantizationVectors = 6;
+
+// Where the vectors of one product of a batch begin, from those of the first, in elements.
+struct VectorOffsets {
+  int64_t at[kQuantizationVectors] = {};
+};
+
+// How a product of 8-bit operands becomes Y. If Y is int32, Y = acc + C. Else Y = (acc + C) * s, as
+// float or quantized, where s = a_scale * b_scale / y_scale. A plan depends on none of the values,
+// since a call that is planned may read them again.
 struct Quantization {
-  // Subtracted from A when A is packed. Kernels with relaxed dot products multiply A as it is, and
-  // their sums are corrected.
-  int a_zero_point = 0;
-  Operand b_zero_point;   // corrected in the accumulators; base null: 0
-  bool shifts_b = false;  // whether any zero point of B, as int8, is not 0
-  float a_scale = 1;      // alpha * a_scale
-  Operand b_scale;
+  // Those of A and Y are M x 1, those of B 1 x N; strides are 0 if one value serves all. Base null:
+  // absent, which means a zero point of 0 and a scale of 1. Scales are float32 or float16. Zero
+  // points have the types of their operands.
+  Operand vectors[kQuantizationVectors];
+  // Whether the vectors of A and Y, or the zero points of A, differ between rows or products. Else
+  // the values below serve all.
+  bool has_row_scales = false, has_row_zero_points = false;
   bool quantizes_y = false;
+  // What read_quantization() in ops/ reads from the vectors. a_zero_point is subtracted from A when
+  // A is packed. Kernels with relaxed dot products multiply A as it is, and their sums are
+  // corrected.
+  int a_zero_point = 0;
+  float a_scale = 1;  // alpha * a_scale
   float y_scale = 1;
   int y_zero_point = 0;
-  // What read_quantization() in ops/ reads the values from: an element each, null if absent. Zero
-  // points have the types of A and Y.
-  const std::byte *a_scale_at = nullptr, *a_zero_point_at = nullptr, *y_scale_at = nullptr,
-                  *y_zero_point_at = nullptr;
+  bool shifts_b = false;  // whether any zero point of B, as int8, is not 0
+  float b_scale_max = 1;  // in magnitude
+  bool is_gemm = false;   // of qgemm(): a scale that is not above 0 is an error
   float alpha = 1;
   Activation bounds;  // of the real numbers that Y stands for
+  // If the call quantizes A: the matrix of float32 that it reads. Problem::a is then where the
+  // bytes go, with the strides of float_a, and has no base before.
+  bool quantizes_a = false;
+  Operand float_a;
 
-  // Zero point of B as int8 in column `col`.
-  int b_zero_point_at(int64_t col) const {
-    return (b_zero_point.base == nullptr
-                ? 0
-                : read_8bit(b_zero_point.block(0, col, 1, 1).data, b_zero_point.dtype)) -
-           int8_offset(b_zero_point.dtype);
-  }
-
-  // The factor of a column. The order of operations is ONNX Runtime's, to match it bit for bit.
-  float scale(float b_scale_of_column) const {
-    const float product = a_scale * b_scale_of_column;
-    return quantizes_y ? product / y_scale : product;
+  // The factor of an element. The order of operations is ONNX Runtime's, to match it bit for bit.
+  float scale(float of_a, float of_b, float of_y) const {
+    const float product = of_a * of_b;
+    return quantizes_y ? product / of_y : product;
   }
 };
 
 // Turns accumulators into Y = alpha * acc + beta * C, kept within bounds. For 8-bit operands the
-// problem's `quantization` replaces alpha and beta.
+// problem's `quantization` replaces alpha, beta and bounds. A C of int32 is then added to the
+// accumulators, and a C of float32 or float16 to the scaled result.
 struct Epilogue {
   Scalar alpha, beta;
   bool has_c = false;  // false: C is absent, or beta is 0 and C must not be read
   Operand c;           // M x N
-  // Of Y, rounded as the type demands; in units of y_scale if Y is quantized.
-  Activation bounds;
+  Activation bounds;   // of Y, rounded as the type demands
 
+  // Whether C is added to the scaled result of 8-bit operands.
+  bool has_float_c() const { return has_c && !is_integer(c.dtype); }
   bool has_bounds() const { return bounds.min > Activation{}.min || bounds.max < Activation{}.max; }
 };
 
@@ -77,6 +108,9 @@ struct BatchAxis {
   // Strides of A, B, C and Y from one product to the next; 0 if all products share the matrix. They
   // count elements, or matrices of packed weights.
   int64_t a, b, c, y;
+  int64_t vectors[kQuantizationVectors];  // the same of Quantization::vectors
+
+  bool shares_b() const { return b == 0 && vectors[kBScale] == 0 && vectors[kBZeroPoint] == 0; }
 };
 
 // Accumulators that successive problems pass on, if out_of_core/ splits one product along K. Each
@@ -114,13 +148,14 @@ struct Problem {
   Quantization quantization{};
   Carry carry{};
 
-  // The axes of `batch` with different B, and those that follow them and share B.
+  // The axes of `batch` with different B, and those that follow them and share B, its scales and
+  // its zero points.
   std::span<const BatchAxis> batch_of_b() const {
     return batch.first(batch.size() - batch_sharing_b().size());
   }
   std::span<const BatchAxis> batch_sharing_b() const {
     size_t count = 0;
-    while (count < batch.size() && batch[batch.size() - count - 1].b == 0) ++count;
+    while (count < batch.size() && batch[batch.size() - count - 1].shares_b()) ++count;
     return batch.last(count);
   }
 };

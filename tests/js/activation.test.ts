@@ -3,7 +3,7 @@
  * that it refuses.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Activation, createGemm, type Gemm } from 'wgemm';
+import { type Activation, createGemm, type Gemm, type HalfVector } from 'wgemm';
 import { dtypes, isFloat, valuesOf } from './dtypes.js';
 import { expectError, thrown } from './errors.js';
 import { place, placeNames, Random, tensor } from './tensors.js';
@@ -150,6 +150,47 @@ describe('qgemm', () => {
         wg.qgemm({ ...inputs, yScale, yZeroPoint }, { activation }).data,
         String(activation),
       ).toEqual(wanted);
+    }
+  });
+});
+
+describe('the integer products', () => {
+  const a = { data: Int8Array.of(3, -7, 100, 2), shape: [2, 2] };
+  const b = { data: Int8Array.of(1, 2, -3, 4), shape: [2, 2] };
+  const scales = { aScale: 0.5, bScale: 0.25 };
+
+  it('bound float32 and float16, after the bias', () => {
+    const bias = Float32Array.of(1, -2);
+    const f = { data: Float32Array.of(3, -7, 100, 2), shape: [2, 2] };
+    const half = (...numbers: number[]) =>
+      tensor('float16', [numbers.length], numbers) as HalfVector;
+    const halves = { aScale: half(0.5), bScale: half(0.25), bias: half(1, -2) };
+    for (const [activation, min, max] of activations) {
+      const bounds = { activation };
+      for (const call of [
+        (options: object) => wg.matmulIntegerToFloat(a, b, { ...scales, bias, ...options }),
+        (options: object) => wg.matmulIntegerToFloat(a, b, { ...halves, ...options }),
+        (options: object) => wg.dynamicQuantizeMatmul(f, b, { bScale: 0.25, bias, ...options }),
+      ]) {
+        const plain = numbersOf(call({}));
+        expect(numbersOf(call(bounds)), String(activation)).toEqual(within(plain, min, max));
+      }
+    }
+  });
+
+  it('bound what a quantized result stands for, also if yScale is negative', () => {
+    const yZeroPoint = Int8Array.of(10);
+    for (const yScale of [0.125, -0.125]) {
+      for (const [activation, min, max] of activations) {
+        const wanted = [...wg.matmulIntegerToFloat(a, b, scales).data].map((y) =>
+          Math.min(Math.max(Math.min(Math.max(y, min), max) / yScale + 10, -128), 127),
+        );
+        const inputs = { a, b, ...scales, yScale, yZeroPoint };
+        expect(
+          [...wg.qlinearMatmul(inputs, { activation }).data],
+          `${String(activation)}, ${yScale}`,
+        ).toEqual(wanted);
+      }
     }
   });
 });

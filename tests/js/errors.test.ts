@@ -1464,7 +1464,7 @@ describe('explain refuses', () => {
           code: 'ARGUMENT',
           op: 'explain',
           argument: 'op',
-          says: [says as string, "'gemm', 'qgemm' or 'matmul'"],
+          says: [says as string, "'gemm', 'matmul', 'qgemm'"],
         },
       );
     }

@@ -96,11 +96,23 @@ export async function expectRefusedInWorker<O>(
   expect((await inWorker.memory()).inUse, 'bytes in use').toBe(0);
 }
 
+const knownOperations = [
+  'gemm',
+  'qgemm',
+  'matmulInteger',
+  'qlinearMatmul',
+  'dynamicQuantizeMatmul',
+  'matmulIntegerToFloat',
+  'pack',
+  'alloc',
+  'createGemm',
+];
+
 /** Expects a GemmError with all its properties. */
 export function expectWhole(error: unknown): void {
   if (!(error instanceof GemmError)) throw error;
   expect(error.code).toMatch(/^[A-Z_]+$/);
-  expect(['gemm', 'qgemm', 'pack', 'alloc', 'createGemm']).toContain(error.op);
+  expect(knownOperations).toContain(error.op);
   expect(typeof error.argument).toBe('string');
   expect(error.message).toMatch(/^\w+: .{10}/);
 }

@@ -28,7 +28,7 @@ it(
   async () => {
     const table = await run('digits/digits');
     expect(table).toMatch(
-      /^float32 +9\d.*\nbfloat16 +9\d.*\nint8 +9\d.*\nint8, 8-bit x +9\d.*\nplain JavaScript +9\d/m,
+      /^float32 +9\d.*\nbfloat16 +9\d.*\nint8 +9\d.*\nint8, 8-bit x +9\d.*\nint8, dynamic +9\d.*\nplain JavaScript +9\d/m,
     );
     const [, accuracy] = /^bfloat16 +(\S+)/m.exec(table)!;
     expect(await run('digits/classify')).toContain(` ${accuracy} right\n`);

@@ -71,8 +71,8 @@ describe('the block of arguments', () => {
     blockLength(): number;
     allocate(bytes: number): number;
     errorMessage(): number;
-    gemm(end: number): number;
-    explainGemm(beside: number): number;
+    compute(operation: number, end: number): number;
+    explain(operation: number, beside: number): number;
     pack(): number;
   }
   const load = async () => {
@@ -142,7 +142,7 @@ describe('the block of arguments', () => {
         [one(), operand, absent, out],
         [one(), one(), operand, out],
       ]) {
-        for (const run of [(n: number) => core.gemm(n), () => core.explainGemm(0)]) {
+        for (const run of [(n: number) => core.compute(0, n), () => core.explain(0, 0)]) {
           expect(run(call(...operands)), String(operand)).toBe(argument);
         }
       }
@@ -151,7 +151,7 @@ describe('the block of arguments', () => {
       expect(core.pack(), String(operand)).toBe(argument);
     }
     new Float32Array(core.HEAPU8.buffer, at, 1).fill(3);
-    expect(core.gemm(call(one(), one(), absent, out))).toBe(0);
+    expect(core.compute(0, call(one(), one(), absent, out))).toBe(0);
     expect(new Float32Array(core.HEAPU8.buffer, out[1], 1)[0]).toBe(9);
     // The places in the caller's buffers decide on overlaps, not the addresses of copies.
     const placed = (buffer: number, offset: number, operand: number[]) => [
@@ -159,7 +159,10 @@ describe('the block of arguments', () => {
       ...operand,
     ];
     const run = (offset: number) =>
-      core.gemm(call(placed(1, 8, one()), placed(2, 8, one()), absent, placed(1, offset, out)));
+      core.compute(
+        0,
+        call(placed(1, 8, one()), placed(2, 8, one()), absent, placed(1, offset, out)),
+      );
     expect([0, 4, 8, 11, 12].map(run)).toEqual([0, 0, argument, argument, 0]);
   });
 });

@@ -54,6 +54,11 @@ describe('memory()', () => {
       () => wg.qgemm({ ...operands, b: weights, c: 5, yScale: 1, yZeroPoint: 1 }, { alpha: 2 }),
       () => wg.explain('qgemm', { ...operands, b: weights }),
       () => wg.pack(operands.b, { op: 'qgemm', trans: true }).dispose(),
+      () => wg.matmulInteger(eight, weights, { aZeroPoint: Uint8Array.of(1, 2) }),
+      () => wg.qlinearMatmul({ ...operands, yScale: Float32Array.of(2, 3), yZeroPoint: 1 }),
+      () => wg.dynamicQuantizeMatmul(a, { ...array, data: new Int8Array(256) }, { bScale: 1, out }),
+      () => wg.matmulIntegerToFloat(eight, weights, { aScale: 1, bScale: operands.bScale }),
+      () => wg.explain('dynamicQuantizeMatmul', float32([1, 3], 1, 2, 3), weights, { bScale: 1 }),
       () => wg.gemm(a, b, null, { out }),
       () => wg.gemm(a, array, out, { out, alpha: 0.5, transA: true }),
       () => wg.gemm(array, array, 1),
@@ -77,6 +82,10 @@ describe('memory()', () => {
         ),
       () => wg.qgemm({ ...operands, a: operands.b, b: weights }),
       () => wg.qgemm({ ...operands, aZeroPoint: 256 }),
+      () => wg.matmulInteger(eight, operands.b, { bZeroPoint: Int8Array.of(1, 2, 3) }),
+      () => wg.qlinearMatmul({ ...operands, yScale: Float32Array.of(1, 0) }),
+      () => wg.dynamicQuantizeMatmul(float32([1, 3], 1, NaN, 3), weights, { bScale: 1 }),
+      () => wg.matmulIntegerToFloat(eight, weights, { aScale: 1, bScale: 1, bias: square }),
       () => wg.pack({ ...operands.b, shape: [7, 1] }, { op: 'qgemm' }),
     ];
     // The engine collects its garbage before it refuses such an array.
@@ -97,7 +106,7 @@ describe('memory()', () => {
       }
       return failed;
     };
-    expect(round([slow])).toBe(11);
+    expect(round([slow])).toBe(15);
     const before = wg.memory();
     for (let i = 0; i < 2000; ++i) round(i % 200 === 0 ? [slow] : []);
     expect(wg.memory()).toEqual(before);

@@ -36,10 +36,13 @@ const pack = (instance: Gemm, b: TensorLike, dtype: DType): PackedWeights =>
 function product(instance: Gemm, weights: PackedWeights): Uint8Array {
   const { dtype, shape } = weights;
   const a = new Random(1).tensor(dtype, [3, shape.at(-2) as number]);
+  const bytes = a as TensorLike<QuantizedArray>;
   const y =
-    weights.op === 'qgemm'
-      ? instance.qgemm({ a: a as TensorLike<QuantizedArray>, aScale: 1, b: weights, bScale: 2 })
-      : instance.matmul(a, weights);
+    weights.op === 'gemm'
+      ? instance.matmul(a, weights)
+      : shape.length > 2
+        ? instance.matmulInteger(bytes, weights)
+        : instance.qgemm({ a: bytes, aScale: 1, b: weights, bScale: 2 });
   return new Uint8Array(y.data.buffer);
 }
 
@@ -87,7 +90,7 @@ describe('bytes of packed weights', () => {
 
   it.each(allTypes)('of %s are read by this instance and by another', (dtype) => {
     const random = new Random(2);
-    const shapes = [[1, 1], [5, 9], [8, 16], [0, 3], [3, 0], ...(dtype.endsWith('int8') ? [] : [[2, 3, 7, 5], [0, 3, 4], [1, 4, 4]])]; // prettier-ignore
+    const shapes = [[1, 1], [5, 9], [8, 16], [0, 3], [3, 0], [2, 3, 7, 5], [0, 3, 4], [1, 4, 4]]; // prettier-ignore
     for (const shape of shapes) {
       const b = random.tensor(dtype, shape);
       const weights = pack(wg, b, dtype);

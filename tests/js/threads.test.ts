@@ -5,6 +5,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import {
   createGemm,
   type CreateOptions,
+  type DataArray,
   type Gemm,
   type HeapTensor,
   type QGemmInputs,
@@ -89,6 +90,57 @@ describe.skipIf(!hasThreads)('threads', () => {
           one.qgemm({ ...inputs, ...quantized }).data,
         ),
       ).toBe(true);
+    }
+  });
+
+  type Loose = Record<string, (...args: unknown[]) => { data: DataArray; threads: number }>;
+  const loose = (wg: Gemm) => wg as unknown as Loose;
+  it('share out the integer products, with batch axes and values per row', async () => {
+    const [one, many] = [await create({ threads: 1 }), await create({ threads: 3 })];
+    const random = new Random(8);
+    const scales = (...shape: number[]) => {
+      const scale = random.tensor('float32', shape);
+      const data = (scale.data as Float32Array).map((x) => 0.001 + x * x);
+      return { data, shape };
+    };
+    for (const [a, b, rows, columns] of [
+      [[150, 200], [200, 90], [150], [90]],
+      [
+        [6, 60, 70],
+        [6, 70, 80],
+        [6, 60, 1],
+        [6, 1, 80],
+      ],
+      [
+        [3, 1, 2, 300],
+        [2, 300, 400],
+        [3, 1, 2, 1],
+        [2, 1, 400],
+      ],
+      [[1, 3000], [3000, 2000], [1], [2000]],
+      [[2000, 3000], [3000], [2000], [1]],
+    ] as const) {
+      const [x, floats] = [random.tensor('uint8', a), random.tensor('float32', a)];
+      const w = random.tensor('int8', b);
+      const [aZeroPoint, bZeroPoint] = [
+        random.tensor('uint8', rows),
+        random.tensor('int8', columns),
+      ];
+      const [aScale, bScale] = [scales(...rows), scales(...columns)];
+      const ofFloat = { aScale: 0.5, bScale, bZeroPoint };
+      const linear = { a: x, aScale, aZeroPoint, b: w, bScale, bZeroPoint, yScale: 30 };
+      const calls = [
+        ['matmulInteger', x, w, { aZeroPoint, bZeroPoint }],
+        ['qlinearMatmul', linear],
+        ['dynamicQuantizeMatmul', floats, w, { bScale, bZeroPoint }],
+        ['matmulIntegerToFloat', x, w, ofFloat],
+      ] as const;
+      for (const [op, ...args] of calls) {
+        const what = `${op} ${JSON.stringify([a, b])}`;
+        const [found, wanted] = [loose(many)[op]?.(...args), loose(one)[op]?.(...args)];
+        expect(loose(many).explain?.(op, ...args).threads, what).toBeGreaterThan(1);
+        expect(sameBytes(found?.data as DataArray, wanted?.data as DataArray), what).toBe(true);
+      }
     }
   });
 

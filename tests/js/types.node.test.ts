@@ -233,7 +233,7 @@ it('the types of qgemm, pack and quantize fit each other, and infer what a call 
     const [bytes, rows, gone]: [number, number | undefined, boolean] = [weights.byteLength, weights.shape[0], weights.disposed];
     weights.dispose();
     const plan: Explanation = wg.explain('qgemm', inputs, { alpha: 2 });
-    const which: 'gemm' | 'qgemm' | 'matmul' = plan.op;
+    const which: string = plan.op;
 
     // What quantize makes fits.
     const qa = quantize(floats);
@@ -531,6 +531,127 @@ it('the types of wgemm/worker infer what a call gives, with ES2020 and the DOM a
     heap.call('read', [], {});
   `;
   expect(compile('worker', inFunction(program), oldest)).toEqual([]);
+});
+
+it('the types of the integer products infer what a call gives, and refuse other arrays', () => {
+  const program = `
+    import { createGemm, HeapTensor } from 'wgemm';
+    import type {
+      Bias, DynamicQuantizeMatMulOptions, Explanation, Float16ArrayLike, HalfVector, MatMulIntegerOptions, MatMulIntegerToFloatOptions, PackedWeights,
+      QLinearMatMulInputs, QLinearMatMulOptions, Tensor, TensorInput,
+    } from 'wgemm';
+    import { createGemm as startWorker } from 'wgemm/worker';
+
+    /** Passes where both are the very same type. */
+    type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
+    function same<A, B>(_: Same<A, B>) {}
+    /** Arrays of results. */
+    type NewInts = ReturnType<Int32Array['slice']>;
+    type New32 = ReturnType<Float32Array['slice']>;
+    type New8 = ReturnType<(Int8Array | Uint8Array)['slice']>;
+
+    const wg = await createGemm();
+    const worker = await startWorker();
+    const a: TensorInput<Uint8Array> = { data: new Uint8Array(6), shape: [2, 3] };
+    const b: TensorInput<Int8Array> = { data: new Int8Array(6), shape: [3, 2], strides: [2, 1] };
+    const f: TensorInput<Float32Array> = { data: new Float32Array(6), shape: [2, 3] };
+    const half: HalfVector = { data: new Uint16Array(1), shape: [], dtype: 'float16' };
+    const weights: PackedWeights = wg.pack(b, { op: 'qgemm' });
+    const one = new Float32Array(1);
+
+    // Results.
+    const ints = wg.matmulInteger(a, b);
+    same<typeof ints, Tensor<NewInts>>(true);
+    const bytes = wg.qlinearMatmul({ a, aScale: 1, b: weights, bScale: one, yScale: f });
+    same<typeof bytes, Tensor<New8>>(true);
+    const dynamic = wg.dynamicQuantizeMatmul(f, weights, { bScale: 1 });
+    same<typeof dynamic, Tensor<New32>>(true);
+    const floats = wg.matmulIntegerToFloat(a, b, { aScale: 1, bScale: one });
+    same<typeof floats, Tensor<New32>>(true);
+    const numbers = wg.matmulIntegerToFloat(a, b, { aScale: 1, bScale: 1 });
+    same<typeof numbers, Tensor<New32>>(true);
+    const halves: Uint16Array | Float16ArrayLike = wg.matmulIntegerToFloat(a, b, { aScale: half, bScale: 1, bias: half }).data;
+    // @ts-expect-error: it may be a Float16Array
+    const sameBits: Uint16Array = wg.matmulIntegerToFloat(a, b, { aScale: half, bScale: half }).data;
+    // @ts-expect-error: float16 scales give float16
+    const noFloats: Float32Array = wg.matmulIntegerToFloat(a, b, { aScale: half, bScale: half }).data;
+    // @ts-expect-error: which of the 8-bit types is not known
+    const wrong: Uint8Array = bytes.data;
+    const theirs = [await worker.matmulInteger(a, b), await worker.qlinearMatmul({ a, aScale: 1, b, bScale: 1, yScale: 1 }), await worker.dynamicQuantizeMatmul(f, b, { bScale: 1 }), await worker.matmulIntegerToFloat(a, b, { aScale: 1, bScale: 1 })] as const;
+    same<typeof theirs, readonly [Tensor<NewInts>, Tensor<New8>, Tensor<New32>, Tensor<New32>]>(true);
+    await worker.matmulInteger(a, await worker.pack(b, { op: 'qgemm' }), { transfer: true });
+    await worker.dynamicQuantizeMatmul(f, b, { bScale: 1, transfer: true });
+
+    // A result is an input of the next call.
+    wg.matmulInteger(bytes, bytes, { aZeroPoint: bytes });
+    wg.dynamicQuantizeMatmul(dynamic, b, { bScale: dynamic, bias: floats });
+
+    // What is given as out comes back, as it was given.
+    const heap = wg.matmulInteger(a, b, { out: wg.alloc('int32', [2, 2]) });
+    same<typeof heap, HeapTensor<Int32Array>>(true);
+    const tag: number = wg.dynamicQuantizeMatmul(f, b, { bScale: 1, out: { data: new Float32Array(4), shape: [2, 2], tag: 1 } }).tag;
+    const heapBytes = wg.qlinearMatmul({ a, aScale: 1, b, bScale: 1, yScale: 1 }, { out: wg.alloc('int8', [2, 2]) });
+    same<typeof heapBytes, HeapTensor<Int8Array>>(true);
+    const heapFloats = wg.matmulIntegerToFloat(a, b, { aScale: 1, bScale: 1, out: wg.alloc('float32', [2, 2]) });
+    same<typeof heapFloats, HeapTensor<Float32Array>>(true);
+
+    // All options, also null.
+    const options: MatMulIntegerOptions = { aZeroPoint: null, bZeroPoint: new Int8Array(1), transA: 1, transB: false };
+    wg.matmulInteger(a, b, options);
+    const inputs: QLinearMatMulInputs = { a, aScale: half, aZeroPoint: 1, b, bScale: half, bZeroPoint: null, yScale: 1, yZeroPoint: new Uint8Array(1) };
+    const linear: QLinearMatMulOptions = { activation: 'relu' };
+    wg.qlinearMatmul(inputs, linear);
+    const bias: Bias = one;
+    const ofDynamic: DynamicQuantizeMatMulOptions = { bScale: one, bZeroPoint: 1, bias, activation: [0, 6] };
+    wg.dynamicQuantizeMatmul(f, b, ofDynamic);
+    const ofFloat: MatMulIntegerToFloatOptions<Float32Array> = { aScale: 1, bScale: 1 };
+    const plans: Explanation[] = [
+      wg.explain('matmulInteger', a, b, options), wg.explain('qlinearMatmul', inputs, linear), wg.explain('dynamicQuantizeMatmul', f, b, ofDynamic),
+      wg.explain('matmulIntegerToFloat', a, weights, { aScale: half, bScale: 1, bias: half }), await worker.explain('dynamicQuantizeMatmul', f, b, { bScale: 1 }),
+    ];
+
+    // @ts-expect-error: quantized by dynamicQuantizeMatmul only
+    wg.matmulInteger(f, b);
+    // @ts-expect-error: B is quantized
+    wg.matmulInteger(a, f);
+    // @ts-expect-error: A is not
+    wg.dynamicQuantizeMatmul(a, b, { bScale: 1 });
+    // @ts-expect-error: B is quantized
+    wg.dynamicQuantizeMatmul(f, f, { bScale: 1 });
+    // @ts-expect-error: a scale is needed
+    wg.dynamicQuantizeMatmul(f, b);
+    // @ts-expect-error: a scale is needed
+    wg.dynamicQuantizeMatmul(f, b, {});
+    // @ts-expect-error: A has none
+    wg.dynamicQuantizeMatmul(f, b, { aScale: 1, bScale: 1 });
+    // @ts-expect-error: both scales are needed
+    wg.matmulIntegerToFloat(a, b, { bScale: 1 });
+    // @ts-expect-error: y_scale is needed
+    wg.qlinearMatmul({ a, aScale: 1, b, bScale: 1 });
+    // @ts-expect-error: no scale
+    wg.matmulInteger(a, b, { bScale: 1 });
+    // @ts-expect-error: no bounds
+    wg.matmulInteger(a, b, { activation: 'relu' });
+    // @ts-expect-error: no alpha
+    wg.qlinearMatmul({ a, aScale: 1, b, bScale: 1, yScale: 1 }, { alpha: 1 });
+    // @ts-expect-error: zero points are integers
+    wg.matmulInteger(a, b, { aZeroPoint: one });
+    // @ts-expect-error: scales are float32
+    wg.dynamicQuantizeMatmul(f, b, { bScale: new Float64Array(1) });
+    // @ts-expect-error: a bias is no number
+    wg.dynamicQuantizeMatmul(f, b, { bScale: 1, bias: 1 });
+    // @ts-expect-error: scales of one type
+    wg.matmulIntegerToFloat(a, b, { aScale: half, bScale: one });
+    // @ts-expect-error: the result is int32
+    wg.matmulInteger(a, b, { out: f });
+    // @ts-expect-error: the result is float32
+    wg.dynamicQuantizeMatmul(f, b, { bScale: 1, out: ints });
+    // @ts-expect-error: the result has 8 bits
+    wg.qlinearMatmul({ a, aScale: 1, b, bScale: 1, yScale: 1 }, { out: ints });
+    // @ts-expect-error: weights can only stand for B
+    wg.matmulInteger(weights, b);
+  `;
+  expect(compile('integer-products', inFunction(program), oldest)).toEqual([]);
 });
 
 it('the declarations of every entry compile with ES2020 alone, without the DOM', () => {

@@ -507,12 +507,6 @@ describe('pack', () => {
       { code: 'DTYPE', argument: 'B', says: ['float32', 'int8 or uint8'] },
     ],
     [
-      'a batch for qgemm',
-      () => ({ data: new Int8Array(6), shape: [1, 2, 3] }),
-      { op: 'qgemm' },
-      { code: 'SHAPE', argument: 'B', says: ['[1, 2, 3]', 'rank 2'] },
-    ],
-    [
       'a negative size',
       () => ({ ...good(), shape: [-2, 3] }),
       { op: 'gemm' },

@@ -9,6 +9,7 @@ import {
   type DataArray,
   DisposedError,
   type DType,
+  type Explanation,
   type Gemm,
   GemmError,
   type PackOptions,
@@ -21,7 +22,16 @@ import {
   WorkerTensor,
   WorkerWeights,
 } from 'wgemm/worker';
-import { allTypes, arrayClasses, bytesOf, dtypes, Float16, quantizedTypes, set } from './dtypes.js';
+import {
+  allTypes,
+  arrayClasses,
+  bytesOf,
+  dtypeOf,
+  dtypes,
+  Float16,
+  quantizedTypes,
+  set,
+} from './dtypes.js';
 import { expectError, expectSameError, rejected, thrown } from './errors.js';
 import { layouts, layOut } from './stacks.js';
 import { count, dispose, float32, int32, Random, SharedBuffer } from './tensors.js';
@@ -36,7 +46,15 @@ afterAll(() => {
   wg.dispose();
 });
 
-type Method = 'gemm' | 'qgemm' | 'matmul' | 'explain';
+type Method =
+  | 'gemm'
+  | 'qgemm'
+  | 'matmul'
+  | 'matmulInteger'
+  | 'qlinearMatmul'
+  | 'dynamicQuantizeMatmul'
+  | 'matmulIntegerToFloat'
+  | 'explain';
 type Loose = Record<Method, (...args: unknown[]) => unknown>;
 const loose = (instance: Gemm | WorkerGemm) => instance as unknown as Loose;
 
@@ -568,6 +586,82 @@ describe('a tensor in the worker', () => {
     await scale.write(Float32Array.of(2));
     const y = await wg.qgemm({ a: x, aScale: 1, b: w, bScale: scale, c: 5 });
     expect(Array.from(y.data)).toEqual([10]);
+  });
+
+  it('are operands of the integer products too', async () => {
+    const bytes = Int8Array.of(1, -2, 3, 4, -5, 6);
+    const ours = {
+      a: { data: Uint8Array.of(1, 2, 3, 4, 5, 255), shape: [2, 3] },
+      floats: float32([2, 3], 1, -2, 3, 4, 5.5, -6),
+      b: { data: bytes, shape: [3, 2] },
+      zero: { data: Int8Array.of(7, -7), shape: [2] },
+      rows: { data: Uint8Array.of(9, 200), shape: [2, 1] },
+      scale: float32([2], 0.25, -0.5),
+      bias: float32([2], 3, -5),
+    };
+    type Named<T> = Record<keyof typeof ours, T>;
+    const theirs = {} as Named<WorkerTensor>;
+    for (const [name, { data, shape }] of Object.entries(ours)) {
+      const dtype = dtypeOf({ data });
+      const held = await wg.alloc(dtype, shape);
+      await held.write(data);
+      theirs[name as keyof typeof ours] = held;
+    }
+    const [mine, yours] = [
+      here.pack(ours.b, { op: 'qgemm' }),
+      await wg.pack(ours.b, { op: 'qgemm' }),
+    ];
+    const calls = ({ a, floats, b, zero, rows, scale, bias }: Named<unknown>, weights: unknown) =>
+      [
+        ['matmulInteger', a, b, { aZeroPoint: rows, bZeroPoint: zero }, 'int32'],
+        ['matmulInteger', a, weights, { aZeroPoint: rows, bZeroPoint: zero }, 'int32'],
+        [
+          'dynamicQuantizeMatmul',
+          floats,
+          weights,
+          { bScale: scale, bZeroPoint: zero, bias },
+          'float32',
+        ],
+        [
+          'matmulIntegerToFloat',
+          a,
+          b,
+          { aScale: 2, bScale: scale, bZeroPoint: zero, bias },
+          'float32',
+        ],
+        [
+          'qlinearMatmul',
+          {
+            a,
+            aScale: 2,
+            aZeroPoint: rows,
+            b,
+            bScale: scale,
+            bZeroPoint: zero,
+            yScale: 30,
+            yZeroPoint: rows,
+          },
+          {},
+          undefined,
+          'uint8',
+        ],
+      ] as const;
+    const wanted = calls(ours, mine);
+    for (const [i, [op, first, second, third, dtype]] of calls(theirs, yours).entries()) {
+      const [, ...args] = wanted[i] as (typeof wanted)[number];
+      const y = loose(here)[op](...args.slice(0, 3)) as { data: DataArray };
+      expectEqual(await loose(wg)[op](first, second, third), y);
+      using out = await wg.alloc(dtype, [2, 2]);
+      const withOut =
+        op === 'qlinearMatmul' ? [first, { out }] : [first, second, { ...third, out }];
+      expect(await loose(wg)[op](...withOut)).toBe(out);
+      expect(bits(await out.read())).toEqual(bits(y.data));
+      const { copies } = (await loose(wg).explain(op, ...withOut)) as Explanation;
+      if (op !== 'qlinearMatmul') expect(copies, op).toBe(0);
+    }
+    mine.dispose();
+    yours.dispose();
+    for (const held of Object.values(theirs)) held.dispose();
   });
 
   it('is disposed of after the calls that were made before, and once', async () => {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine.h"
+#include "integer_matmul_tester.h"
 
 namespace wgemm::testing {
 namespace {
@@ -264,6 +265,150 @@ TEST(CallCache, ReadsScalesAndZeroPointsAgain) {
             std::ranges::fill(call.b_zero_point, uint8_t{0});
             EXPECT_TRUE(call.compute());
           }
+        }
+      }
+    }
+  }
+}
+
+// A call of integer_matmul() with batch axes, whose A, scales and zero points change between the
+// calls. Each call is compared with one that nothing was cached for.
+class CachedIntegerMatMul {
+ public:
+  CachedIntegerMatMul(IntegerOp op, bool packed) : has_float_a_(op == kDynamicQuantizeMatMul) {
+    args_.op = op;
+    for (size_t i = 0; i < std::size(b_); ++i) b_[i] = static_cast<uint8_t>(101 * i + 5);
+    for (size_t i = 0; i < std::size(a_); ++i) {
+      a_[i] = static_cast<uint8_t>(37 * i + 11);
+      float_a[i] = 0.5F * static_cast<float>(a_[i]) - 20;
+    }
+    args_.A = {has_float_a_ ? static_cast<const void*>(float_a) : a_,
+               has_float_a_ ? DType::kFloat32 : DType::kUInt8, a_dims_};
+    args_.B = {b_, DType::kInt8, b_dims_};
+    if (packed) {
+      EXPECT_TRUE(pack(context_, {.op = PackFor::kQGemm, .B = args_.B}, &weights_).ok());
+      args_.packed_B = &weights_;
+    }
+    const ConstTensor** const slots[] = {&args_.a_scale, &args_.a_zero_point,
+                                         &args_.b_scale, &args_.b_zero_point,
+                                         &args_.y_scale, &args_.y_zero_point};
+    for (int i = 0; i < kQuantizationVectors; ++i) {
+      const auto which = static_cast<QuantizationVector>(i);
+      const VectorExtent extent = extent_of(op, which);
+      if (extent == VectorExtent::kNone) continue;
+      const bool is_scale = which == kAScale || which == kBScale || which == kYScale;
+      tensors_[i] = {is_scale ? static_cast<const void*>(scales[i]) : zero_points[i],
+                     is_scale               ? DType::kFloat32
+                     : which == kBZeroPoint ? DType::kInt8
+                                            : DType::kUInt8,
+                     extent == VectorExtent::kOne       ? std::span<const int64_t>()
+                     : extent == VectorExtent::kColumns ? std::span<const int64_t>(columns_)
+                                                        : std::span<const int64_t>(rows_)};
+      *slots[i] = &tensors_[i];
+      std::ranges::fill(scales[i], which == kYScale ? 16.0F : 0.25F);
+      std::ranges::fill(zero_points[i], uint8_t{7});
+    }
+    args_.Y = {y_,
+               op == kMatMulInteger   ? DType::kInt32
+               : op == kQLinearMatMul ? DType::kUInt8
+                                      : DType::kFloat32,
+               y_dims_};
+  }
+
+  // Whether the operator has the vector, and the number of its values.
+  bool has(QuantizationVector which) const { return tensors_[which].data != nullptr; }
+  size_t count(QuantizationVector which) const {
+    size_t values = 1;
+    for (const int64_t size : tensors_[which].dims) values *= static_cast<size_t>(size);
+    return values;
+  }
+
+  // Returns whether the call succeeded.
+  bool compute() {
+    uint8_t expected[sizeof(y_)];
+    std::ranges::fill(y_, uint8_t{0x5a});
+    const Status direct = integer_matmul(context_, args_);
+    std::ranges::copy(y_, expected);
+    std::ranges::fill(y_, uint8_t{0x5a});
+    Status cached;
+    if (is_planned_) {
+      cached = read_again(&planned_);
+    } else {
+      cached = plan_call(context_, args_, &planned_);
+      is_planned_ = true;
+    }
+    if (cached.ok()) cached = run(context_, planned_);
+    EXPECT_STREQ(cached.message, direct.message);
+    EXPECT_STREQ(cached.argument, direct.argument);
+    EXPECT_TRUE(std::ranges::equal(y_, expected));
+    EXPECT_EQ(std::ranges::count(y_, uint8_t{0x5a}) == int64_t{sizeof(y_)}, !direct.ok());
+    return direct.ok();
+  }
+
+  float scales[kQuantizationVectors][2 * 37], float_a[2 * 5 * 21];
+  uint8_t zero_points[kQuantizationVectors][2 * 37];
+
+ private:
+  using enum IntegerOp;
+  const bool has_float_a_;
+  const int64_t a_dims_[3] = {2, 5, 21}, b_dims_[3] = {2, 21, 37}, y_dims_[3] = {2, 5, 37},
+                rows_[3] = {2, 5, 1}, columns_[3] = {2, 1, 37};
+  uint8_t a_[2 * 5 * 21], b_[2 * 21 * 37];
+  alignas(8) uint8_t y_[2 * 5 * 37 * sizeof(float)];
+  Context context_;
+  PackedWeights weights_;
+  ConstTensor tensors_[kQuantizationVectors];
+  IntegerMatMulArgs args_;
+  bool is_planned_ = false;
+  PlannedCall planned_;
+};
+
+TEST(CallCache, ReadsVectorsOfIntegerMatMulAgain) {
+  constexpr float kNaN = std::numeric_limits<float>::quiet_NaN(),
+                  kInfinity = std::numeric_limits<float>::infinity();
+  for (const Engine& engine : engines()) {
+    const Simulated simulated(engine);
+    for (const IntegerOp op : kIntegerOps) {
+      for (const bool packed : {false, true}) {
+        SCOPED_TRACE(std::string(engine.name) + " " + name_of(op) + (packed ? " packed" : ""));
+        CachedIntegerMatMul call(op, packed);
+        EXPECT_TRUE(call.compute());
+        // To another value and back. Returns whether the call succeeded in between.
+        const auto with = [&](auto* value, auto other) {
+          const auto before = std::exchange(*value, other);
+          const bool succeeded = call.compute();
+          *value = before;
+          EXPECT_TRUE(call.compute());
+          return succeeded;
+        };
+        for (const auto which : {kAScale, kBScale, kYScale}) {
+          if (!call.has(which)) continue;
+          for (const size_t at : {size_t{0}, call.count(which) / 2, call.count(which) - 1}) {
+            for (const float good : {0.5F, -3.0F}) EXPECT_TRUE(with(&call.scales[which][at], good));
+            EXPECT_EQ(with(&call.scales[which][at], 0.0F), which != kYScale);
+            for (const float bad : {kNaN, kInfinity, -kInfinity})
+              EXPECT_FALSE(with(&call.scales[which][at], bad));
+          }
+        }
+        for (const auto which : {kAZeroPoint, kBZeroPoint, kYZeroPoint}) {
+          if (!call.has(which)) continue;
+          for (const size_t at : {size_t{0}, call.count(which) / 2, call.count(which) - 1}) {
+            for (const int value : {0, 1, 127, 128, 255})
+              EXPECT_TRUE(with(&call.zero_points[which][at], static_cast<uint8_t>(value)));
+          }
+          // All zero points are 0 as uint8, or as int8.
+          for (const uint8_t value : {uint8_t{0}, uint8_t{128}}) {
+            std::ranges::fill(call.zero_points[which], value);
+            EXPECT_TRUE(call.compute());
+          }
+        }
+        if (op != IntegerOp::kDynamicQuantizeMatMul) continue;
+        for (const float value : {1000.0F, -5e-3F}) EXPECT_TRUE(with(&call.float_a[7], value));
+        for (const float bad : {kNaN, kInfinity, 3e38F}) {
+          const float other = std::exchange(call.float_a[0], -2e38F);
+          EXPECT_FALSE(with(&call.scales[kBScale][0], bad) && bad != 3e38F);
+          call.float_a[0] = other;
+          EXPECT_EQ(with(&call.float_a[209], bad), bad == 3e38F);
         }
       }
     }

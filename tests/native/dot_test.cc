@@ -322,8 +322,9 @@ bool is_right(const Kernel& kernel, int a_value, int b_value) {
   const auto expected = reference_qgemm<float>(args, 1, 1);
   args.B = {};
   args.packed_B = &weights;
-  Problem problem;
-  EXPECT_TRUE(qgemm_problem(args, true, &problem).ok());
+  MatMulProblem made;
+  EXPECT_TRUE(quantized_problem(args, true, &made).ok());
+  const Problem& problem = made.problem;
   const bool any_b = kernel.dot == Dot::kUnsigned || kernel.dot == Dot::kSignedMasked;
   EXPECT_EQ(can_run(kernel, problem), any_b && has_dot(kernel.dot));
   EXPECT_TRUE(run(context, "qgemm", problem, {.kernel = &kernel}).ok());

@@ -29,37 +29,6 @@ class MatMul : public ::testing::TestWithParam<DType> {
 // Problems at random
 // -------------------------------------------------------------------------------------------------
 
-class Draw {
- public:
-  explicit Draw(uint32_t seed) : random_(seed) {}
-  bool one_in(uint32_t n) { return random_() % n == 0; }
-  int64_t below(int64_t n) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(n)); }
-  int64_t one_of(const Sizes& sizes) {
-    return sizes[static_cast<size_t>(below(std::ssize(sizes)))];
-  }
-
-  Layout layout(size_t rank, bool may_repeat) {
-    Layout layout;
-    if (one_in(3)) return layout;
-    layout.order.resize(rank);
-    std::iota(layout.order.begin(), layout.order.end(), size_t{0});
-    if (one_in(2)) std::ranges::shuffle(layout.order, random_);
-    layout.gap = one_of({0, 0, 1, 3});
-    if (may_repeat && one_in(4)) layout.repeated = random_() % 32;
-    return layout;
-  }
-
-  // A shape that broadcasts to `dims`: some of its last axes, some of them 1.
-  Sizes part_of(const Sizes& dims) {
-    Sizes part(dims.begin() + static_cast<std::ptrdiff_t>(below(std::ssize(dims) + 1)), dims.end());
-    for (int64_t& size : part) size = one_in(4) ? 1 : size;
-    return part;
-  }
-
- private:
-  std::mt19937 random_;
-};
-
 const Kernel* any_kernel(DType compute, Draw& draw) {
   const KernelTable table = kernel_table();
   std::vector<const Kernel*> kernels{nullptr};

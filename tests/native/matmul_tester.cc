@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
-#include <numeric>
 #include <random>
 #include <span>
 #include <sstream>
@@ -19,74 +17,6 @@
 #include "values.h"
 
 namespace wgemm::testing {
-namespace {
-
-template <typename T>
-Array<T> make_array(const Sizes& dims, const Layout& layout) {
-  Array<T> array({}, 0, false);
-  std::vector<size_t> order = layout.order;
-  if (order.empty()) {
-    order.resize(dims.size());
-    std::iota(order.begin(), order.end(), size_t{0});
-  }
-  array.dims = dims;
-  array.strides.assign(dims.size(), 0);
-  int64_t stride = 1, extent = 1;
-  for (size_t i = order.size(); i-- > 0;) {
-    const size_t axis = order[i];
-    const bool repeats = (layout.repeated >> axis & 1) != 0;
-    if (repeats) continue;
-    array.strides[axis] =
-        dims[axis] == 1 && layout.gap > 0 ? std::numeric_limits<int64_t>::max() : stride;
-    if (dims[axis] > 1) {
-      extent += (dims[axis] - 1) * stride;
-      stride = stride * dims[axis] + layout.gap;
-    }
-  }
-  const bool is_empty = std::ranges::count(dims, 0) > 0;
-  array.length = is_empty ? 0 : static_cast<size_t>(extent);
-  array.data.reset(new T[array.length]);
-  return array;
-}
-
-template <typename Void, typename T>
-BasicTensor<Void> make_tensor(const Array<T>& array, DType dtype, const Layout& layout) {
-  BasicTensor<Void> tensor = array.template tensor<Void>(dtype);
-  if (layout.is_plain()) tensor.strides = {};
-  return tensor;
-}
-
-// Calls `work` with each index of a shape.
-template <typename Work>
-void for_each_index(const Sizes& dims, const Work& work) {
-  if (std::ranges::count(dims, 0) > 0) return;
-  Sizes index(dims.size(), 0);
-  while (true) {
-    work(std::span<const int64_t>(index));
-    size_t axis = dims.size();
-    while (axis > 0 && ++index[axis - 1] == dims[axis - 1]) index[--axis] = 0;
-    if (axis == 0) return;
-  }
-}
-
-std::string text_of(std::span<const int64_t> sizes) {
-  std::ostringstream text;
-  for (size_t i = 0; i < sizes.size(); ++i) text << (i == 0 ? "[" : ", ") << sizes[i];
-  text << (sizes.empty() ? "[]" : "]");
-  return text.str();
-}
-
-std::string text_of(const Sizes& dims, const Layout& layout) {
-  std::ostringstream text;
-  text << text_of(dims);
-  for (const size_t axis : layout.order) text << " " << axis;
-  if (layout.gap != 0) text << " gap " << layout.gap;
-  if (layout.repeated != 0) text << " repeated " << layout.repeated;
-  return text.str();
-}
-
-}  // namespace
-
 Sizes MatMulTester::dst_dims() const {
   const bool has_rows = src_.size() > 1, has_cols = weights_.size() > 1;
   const Sizes a(src_.begin(), src_.end() - (has_rows ? 2 : 1)),

@@ -12,25 +12,12 @@
 #include <string>
 #include <vector>
 
+#include "layout.h"
 #include "out_of_core_tensor.h"
 #include "plan/plan.h"
 #include "wgemm.h"
 
 namespace wgemm::testing {
-
-using Sizes = std::vector<int64_t>;
-
-// How a tensor lies in memory.
-struct Layout {
-  // Axes from the longest stride to the shortest; empty: the order of the shape.
-  std::vector<size_t> order{};
-  // Unused elements after the last element of each axis. If above 0, axes of size 1 have a huge
-  // stride.
-  int64_t gap = 0;
-  uint64_t repeated = 0;  // bit mask of axes with stride 0; for inputs only
-
-  bool is_plain() const { return order.empty() && gap == 0 && repeated == 0; }
-};
 
 class MatMulTester {
  public:

@@ -9,11 +9,13 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "base/types.h"
+#include "integer_matmul_tester.h"
 #include "pack/weights.h"
 
 #ifdef WGEMM_TEST_WRAPPED
@@ -70,8 +72,7 @@ int __wrap_pthread_create(pthread_t* thread, const pthread_attr_t* attributes, v
 namespace wgemm::testing {
 namespace {
 
-using Bytes = std::vector<std::byte>;
-using Sizes = std::vector<int64_t>;
+using Memory = std::vector<std::byte>;
 
 // A product of any operation, from a B that is packed or not.
 struct Product {
@@ -79,7 +80,22 @@ struct Product {
   Sizes batch;  // of weights, and so of dst
   int64_t m, n, k;
   bool is_packed;
+  std::optional<IntegerOp> integer_op{};  // of integer_matmul()
 
+  bool quantizes_a() const { return integer_op == IntegerOp::kDynamicQuantizeMatMul; }
+  DType a_type() const { return quantizes_a() ? DType::kFloat32 : type; }
+  const char* op() const {
+    return integer_op.has_value() ? testing::name_of(*integer_op)
+           : is_8bit()            ? "qgemm"
+           : batch.empty()        ? "gemm"
+                                  : "matmul";
+  }
+  size_t y_bytes() const {
+    const size_t bytes = integer_op == IntegerOp::kQLinearMatMul ? 1
+                         : is_8bit()                             ? sizeof(float)
+                                                                 : dtype_bytes(type);
+    return static_cast<size_t>(m * n) * (batch.empty() ? 1 : 3) * bytes;
+  }
   bool is_8bit() const { return compute_type(type) == DType::kInt8; }
   Sizes with_batch(int64_t rows, int64_t cols) const {
     Sizes dims = batch;
@@ -106,7 +122,15 @@ std::vector<Product> all_products() {
                              {0, 3, 4}}) {
         products.push_back({type, {}, s[0], s[1], s[2], is_packed});
       }
-      if (!products.back().is_8bit()) products.push_back({type, {3}, 40, 50, 60, is_packed});
+      if (!products.back().is_8bit()) {
+        products.push_back({type, {3}, 40, 50, 60, is_packed});
+        continue;
+      }
+      for (const IntegerOp op : kIntegerOps) {
+        for (const Sizes& s :
+             {Sizes{2, 9, 7}, {40, 50, 60}, {100, 130, 90}, {300, 2, 200}, {5, 20, 0}, {0, 3, 4}})
+          products.push_back({type, {3}, s[0], s[1], s[2], is_packed, op});
+      }
     }
   }
   return products;
@@ -114,7 +138,8 @@ std::vector<Product> all_products() {
 
 std::string name_of(const ::testing::TestParamInfo<Product>& test) {
   const Product& p = test.param;
-  std::string name = dtype_name(p.type);
+  std::string name = p.integer_op.has_value() ? std::string(p.op()) + "_" : "";
+  name += dtype_name(p.type);
   for (const int64_t size : {p.m, p.n, p.k}) name += "_" + std::to_string(size);
   return name + (p.batch.empty() ? "" : "_batch") + (p.is_packed ? "_packed" : "");
 }
@@ -123,13 +148,14 @@ class MemoryTest : public ::testing::TestWithParam<Product> {
  protected:
   MemoryTest() : p(GetParam()), y(static_cast<size_t>(p.m * p.n) * (p.batch.empty() ? 1 : 3) * 8) {
     std::mt19937_64 random(1);
-    for (Bytes* bytes : {&a, &b}) {
+    for (Memory* bytes : {&a, &b}) {
       const int64_t count = bytes == &a ? p.m * p.k : p.k * p.n * (p.batch.empty() ? 1 : 3);
-      bytes->resize(static_cast<size_t>(count) * dtype_bytes(p.type) + 1);
+      const DType type = bytes == &a ? p.a_type() : p.type;
+      bytes->resize(static_cast<size_t>(count) * dtype_bytes(type) + 1);
       // Small whole numbers: every order of summation has the same result.
       for (int64_t i = 0; i < count; ++i) {
-        EXPECT_TRUE(store("", "", static_cast<double>(random() % 8), p.type,
-                          bytes->data() + static_cast<size_t>(i) * dtype_bytes(p.type))
+        EXPECT_TRUE(store("", "", static_cast<double>(random() % 8), type,
+                          bytes->data() + static_cast<size_t>(i) * dtype_bytes(type))
                         .ok());
       }
     }
@@ -145,7 +171,7 @@ class MemoryTest : public ::testing::TestWithParam<Product> {
 
   // Computes Y, with `weights` instead of B if that is packed. `plan`: the call is only explained.
   // `prepared`: it is only prepared.
-  Status compute(Context& context, const PackedWeights& weights, Bytes& to,
+  Status compute(Context& context, const PackedWeights& weights, Memory& to,
                  Explanation* plan = nullptr, PreparedCall* prepared = nullptr) const {
     const auto call = [&](auto* operation, const auto& args) {
       return plan != nullptr       ? explain(context, args, plan)
@@ -153,8 +179,39 @@ class MemoryTest : public ::testing::TestWithParam<Product> {
                                    : operation(context, args);
     };
     const Sizes a_dims{p.m, p.k}, b_dims = p.with_batch(p.k, p.n), y_dims = p.with_batch(p.m, p.n);
-    const ConstTensor a_tensor{a.data(), p.type, a_dims}, b_tensor{b.data(), p.type, b_dims};
+    const ConstTensor a_tensor{a.data(), p.a_type(), a_dims}, b_tensor{b.data(), p.type, b_dims};
     const PackedWeights* packed = p.is_packed ? &weights : nullptr;
+    if (p.integer_op.has_value()) {
+      // A value per row and per column, as far as the operator allows it.
+      const Sizes rows{p.m, 1}, rows_of_y = p.with_batch(p.m, 1), columns = p.with_batch(1, p.n);
+      const std::vector<float> scales(static_cast<size_t>(3 * (p.m + p.n)), 2);
+      const Memory zero_points(scales.size(), std::byte{3});
+      const auto scale = [&](const Sizes& dims) {
+        return ConstTensor{scales.data(), DType::kFloat32, dims};
+      };
+      const auto zero_point = [&](const Sizes& dims) {
+        return ConstTensor{zero_points.data(), p.type, dims};
+      };
+      const bool may_differ = *p.integer_op != IntegerOp::kMatMulIntegerToFloat;
+      const Sizes one{}, &rows_of_a = may_differ ? rows : one;
+      const ConstTensor vectors[] = {scale(rows_of_a), zero_point(rows_of_a),
+                                     scale(columns),   zero_point(columns),
+                                     scale(rows_of_y), zero_point(rows_of_y)};
+      IntegerMatMulArgs args;
+      args.op = *p.integer_op;
+      args.A = a_tensor, args.B = b_tensor, args.packed_B = packed;
+      const ConstTensor** const slots[] = {&args.a_scale, &args.a_zero_point,
+                                           &args.b_scale, &args.b_zero_point,
+                                           &args.y_scale, &args.y_zero_point};
+      for (int i = 0; i < kQuantizationVectors; ++i) {
+        if (extent_of(args.op, static_cast<QuantizationVector>(i)) != VectorExtent::kNone)
+          *slots[i] = &vectors[i];
+      }
+      const bool has_bytes = args.op == IntegerOp::kQLinearMatMul,
+                 has_sums = args.op == IntegerOp::kMatMulInteger;
+      args.Y = {to.data(), has_bytes ? p.type : has_sums ? DType::kInt32 : DType::kFloat32, y_dims};
+      return call(&integer_matmul, args);
+    }
     if (p.is_8bit()) {
       const float scale = 1;
       QGemmArgs args;
@@ -177,7 +234,7 @@ class MemoryTest : public ::testing::TestWithParam<Product> {
   }
 
   const Product p;
-  Bytes a, b, y;
+  Memory a, b, y;
 };
 
 void expect_out_of_memory(const Status& status, const char* op) {
@@ -213,9 +270,9 @@ TEST_P(MemoryTest, EveryAllocationMayFail) {
   Context sound;
   PackedWeights wanted_weights;
   ASSERT_TRUE(pack_b(sound, &wanted_weights).ok());
-  Bytes wanted(y);
+  Memory wanted(y);
   ASSERT_TRUE(compute(sound, wanted_weights, wanted).ok());
-  Bytes bytes(serialized_bytes(wanted_weights));
+  Memory bytes(serialized_bytes(wanted_weights));
   for (const int threads : {1, 3}) {
     // A context that has kept no plan yet, where one is started for each call.
     std::unique_ptr<Context> context;
@@ -229,12 +286,10 @@ TEST_P(MemoryTest, EveryAllocationMayFail) {
       return compute(*context, wanted_weights, y);
     };
     const auto check = [&](const Status& status) {
-      if (!status.ok())
-        expect_out_of_memory(status, p.is_8bit() ? "qgemm" : p.batch.empty() ? "gemm" : "matmul");
+      if (!status.ok()) expect_out_of_memory(status, p.op());
       EXPECT_EQ(context->bytes_in_use(), 0U);
       if (status.ok()) {
-        const size_t used = static_cast<size_t>(p.m * p.n) * (p.batch.empty() ? 1 : 3) *
-                            (p.is_8bit() ? sizeof(float) : dtype_bytes(p.type));
+        const size_t used = p.y_bytes();
         EXPECT_TRUE(
             std::equal(y.begin(), y.begin() + static_cast<std::ptrdiff_t>(used), wanted.begin()));
       } else {
@@ -265,7 +320,7 @@ TEST_P(MemoryTest, EveryAllocationMayFail) {
         expect_out_of_memory(status, op);
         EXPECT_EQ(context.bytes_in_use(), 0U);
       } else {
-        Bytes again(serialized_bytes(weights));
+        Memory again(serialized_bytes(weights));
         EXPECT_TRUE(serialize(weights, again).ok() && (bytes[0] == std::byte{0} || again == bytes));
         bytes = again;
       }
@@ -284,10 +339,10 @@ TEST_P(MemoryTest, EveryAllocationOfAPreparedCallMayFail) {
   Context context;
   PackedWeights weights;
   ASSERT_TRUE(pack_b(context, &weights).ok());
-  Bytes wanted(y);
+  Memory wanted(y);
   ASSERT_TRUE(compute(context, weights, wanted).ok());
   const size_t in_use = context.bytes_in_use();
-  const char* op = p.is_8bit() ? "qgemm" : p.batch.empty() ? "gemm" : "matmul";
+  const char* op = p.op();
   PreparedCall call;
   const int failures = fail_each([&] { return compute(context, weights, y, nullptr, &call); },
                                  [&](const Status& status) {
@@ -311,8 +366,7 @@ TEST_P(MemoryTest, EveryAllocationOfAPreparedCallMayFail) {
         EXPECT_EQ(std::ranges::count(y, std::byte{0x33}), std::ssize(y));
       });
   ASSERT_TRUE(wgemm::run(call).ok());
-  const size_t used = static_cast<size_t>(p.m * p.n) * (p.batch.empty() ? 1 : 3) *
-                      (p.is_8bit() ? sizeof(float) : dtype_bytes(p.type));
+  const size_t used = p.y_bytes();
   EXPECT_TRUE(std::equal(y.begin(), y.begin() + static_cast<std::ptrdiff_t>(used), wanted.begin()));
 }
 
@@ -347,7 +401,7 @@ TEST_P(MemoryTest, TheLimitMayRefuseEveryAllocation) {
   PackedWeights weights;
   ASSERT_TRUE(pack_b(sound, &weights).ok());
   const size_t of_weights = sound.bytes_in_use();
-  Bytes bytes(serialized_bytes(weights)), wanted(y);
+  Memory bytes(serialized_bytes(weights)), wanted(y);
   ASSERT_TRUE(serialize(weights, bytes).ok());
   ASSERT_TRUE(compute(sound, weights, wanted).ok());
   Explanation plan;
@@ -367,8 +421,7 @@ TEST_P(MemoryTest, TheLimitMayRefuseEveryAllocation) {
     std::ranges::fill(y, std::byte{0x33});
     const Status status = compute(small, weights, y);
     EXPECT_EQ(small.bytes_in_use(), 0U);
-    if (!fits)
-      expect_out_of_memory(status, p.is_8bit() ? "qgemm" : p.batch.empty() ? "gemm" : "matmul");
+    if (!fits) expect_out_of_memory(status, p.op());
     EXPECT_EQ(status.ok(), fits) << status.message;
     EXPECT_EQ(std::ranges::count(y, std::byte{0x33}) == std::ssize(y), !fits);
   }

@@ -68,8 +68,8 @@ struct Planned {
     if ((variant & 2) != 0) p.epilogue.bounds.min = 0;
     const bool plain = form != Form::kPacked && !quantized;
     if ((variant & 12) == 12 && plain) {
-      axes[0] = {3, m * k, k * n, 0, 3 * m * n};
-      axes[1] = {5, m * k, 0, 0, m * n};
+      axes[0] = {3, m * k, k * n, 0, 3 * m * n, {}};
+      axes[1] = {5, m * k, 0, 0, m * n, {}};
       p.batch = axes;
     }
     if ((variant & 48) == 48 && plain) p.carry.sums = somewhere;

@@ -249,11 +249,11 @@ void QGemmTester::run_typed() const {
       status = check_out_of_core(&qgemm, args, out_of_core_, test_threads(), &args.A, &args.B,
                                  &args.C, &args.Y);
     } else if (options_.has_value() || test_threads() > 1) {
-      Problem problem;
-      status = qgemm_problem(args, true, &problem);
+      MatMulProblem made;
+      status = quantized_problem(args, true, &made);
       if (status.ok())
-        status =
-            wgemm::run(context, "qgemm", problem, test_options(options_.value_or(PlanOptions{})));
+        status = wgemm::run(context, "qgemm", made.problem,
+                            test_options(options_.value_or(PlanOptions{})));
     } else {
       status = qgemm(context, args);
     }

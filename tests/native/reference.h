@@ -8,6 +8,7 @@
 #include <limits>
 #include <span>
 #include <type_traits>
+#include <utility>
 
 #include "base/convert.h"
 #include "base/types.h"
@@ -218,6 +219,112 @@ T reference_qgemm(const QGemmArgs& args, int64_t i, int64_t j) {
     if (y <= Limits::min()) return Limits::min();
     return static_cast<T>(y);
   }
+}
+
+// A float32 scale, or a float16 one.
+inline float reference_scale(const ConstTensor* scale, std::span<const int64_t> index) {
+  if (scale->dtype == DType::kFloat16)
+    return convert<float>(reference_broadcast<Float16>(*scale, index));
+  return reference_broadcast<float>(*scale, index);
+}
+
+// A zero point; 0 if it is absent.
+inline int32_t reference_zero_point(const ConstTensor* zero_point, std::span<const int64_t> index) {
+  if (zero_point == nullptr) return 0;
+  if (zero_point->dtype == DType::kInt8) return reference_broadcast<int8_t>(*zero_point, index);
+  return reference_broadcast<uint8_t>(*zero_point, index);
+}
+
+// What ONNX DynamicQuantizeLinear computes from all elements of A, in float32.
+struct ReferenceQuantizedA {
+  float scale = 1;
+  int32_t zero_point = 0;
+
+  int32_t quantize(float a) const {
+    const double q = static_cast<double>(std::nearbyint(a / scale)) + zero_point;  // half to even
+    return static_cast<int32_t>(std::clamp(q, 0.0, 255.0));
+  }
+};
+inline ReferenceQuantizedA reference_quantized_a(const ConstTensor& a) {
+  float low = 0, high = 0;
+  int64_t count = 1;
+  for (const int64_t size : a.dims) count *= size;
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t index[kMaxRank], rest = i;
+    for (size_t axis = a.dims.size(); axis-- > 0; rest /= a.dims[axis])
+      index[axis] = rest % a.dims[axis];
+    const float x = reference_broadcast<float>(a, {index, a.dims.size()});
+    low = std::min(low, x);
+    high = std::max(high, x);
+  }
+  const float width = high - low, scale = width == 0 ? 1 : width / 255;
+  if (scale == 0) return {1, 0};
+  const float quotient = low / scale, zero_point = std::clamp(0 - quotient, 0.0F, 255.0F);
+  return {scale, static_cast<int32_t>(std::nearbyint(zero_point))};
+}
+
+// Element `index` of integer_matmul()'s Y. A float16 result is not yet rounded to float16. The
+// arguments must be valid. args.B is read even if packed_B replaces it. `of_a` is
+// reference_quantized_a() for kDynamicQuantizeMatMul, and unused otherwise.
+inline double reference_integer_matmul(const IntegerMatMulArgs& args,
+                                       const ReferenceQuantizedA& of_a,
+                                       std::span<const int64_t> index) {
+  const bool quantizes_a = args.op == IntegerOp::kDynamicQuantizeMatMul,
+             has_rows = args.A.dims.size() > 1, has_cols = args.B.dims.size() > 1;
+  // The index as if neither operand were a vector; and that of a tensor of one value per row.
+  int64_t full[kMaxRank + 2];
+  const size_t batch = index.size() - has_rows - has_cols;
+  std::copy_n(index.begin(), batch, full);
+  full[batch] = has_rows ? index[batch] : 0;
+  full[batch + 1] = has_cols ? index.back() : 0;
+  const std::span<const int64_t> element(full, batch + 2);
+  const auto row_of = [&](const ConstTensor* t) {
+    return t != nullptr && t->dims.size() == 1 ? element.subspan(batch, 1) : element;
+  };
+
+  MatMulArgs product;
+  product.src = args.A;
+  product.weights = args.B;
+  product.transpose_a = args.transA;
+  product.transpose_b = args.transB;
+  const size_t rank = args.A.dims.size();
+  const int64_t depth = args.A.dims[has_rows && args.transA != 0 ? rank - 2 : rank - 1];
+  const int32_t a_zero_point = quantizes_a ? of_a.zero_point
+                                           : reference_zero_point(args.a_zero_point,
+                                                                  row_of(args.a_zero_point)),
+                b_zero_point = reference_zero_point(args.b_zero_point, element);
+  uint32_t sum = 0;  // unsigned, so that it wraps
+  for (int64_t k = 0; k < depth; ++k) {
+    const int32_t a = quantizes_a ? of_a.quantize(reference_src<float>(product, index, k))
+                      : args.A.dtype == DType::kInt8 ? reference_src<int8_t>(product, index, k)
+                                                     : reference_src<uint8_t>(product, index, k),
+                  b = args.B.dtype == DType::kInt8 ? reference_weights<int8_t>(product, index, k)
+                                                   : reference_weights<uint8_t>(product, index, k);
+    sum += static_cast<uint32_t>((a - a_zero_point) * (b - b_zero_point));
+  }
+  const auto acc = static_cast<int32_t>(sum);
+  if (args.op == IntegerOp::kMatMulInteger) return acc;
+
+  const float a_scale =
+      quantizes_a ? of_a.scale : reference_scale(args.a_scale, row_of(args.a_scale));
+  float scale = a_scale * reference_scale(args.b_scale, element);
+  const auto rounded = static_cast<float>(acc);
+  auto low = static_cast<float>(args.activation.min),
+       high = static_cast<float>(args.activation.max);
+  if (args.y_scale == nullptr) {
+    float value = rounded * scale;
+    if (args.bias != nullptr) value = value + reference_scale(args.bias, element.last(1));
+    return static_cast<double>(value < low ? low : value > high ? high : value);
+  }
+  const float y_scale = reference_scale(args.y_scale, row_of(args.y_scale));
+  const int32_t y_zero_point = reference_zero_point(args.y_zero_point, row_of(args.y_zero_point));
+  scale = scale / y_scale;
+  low = low / y_scale;
+  high = high / y_scale;
+  if (y_scale < 0) std::swap(low, high);
+  const float value = rounded * scale, bounded = value < low ? low : value > high ? high : value;
+  const double y = static_cast<double>(std::nearbyint(bounded)) + y_zero_point;  // half to even
+  return args.Y.dtype == DType::kInt8 ? std::clamp(y, -128.0, 127.0) : std::clamp(y, 0.0, 255.0);
 }
 
 }  // namespace wgemm

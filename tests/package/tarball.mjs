@@ -19,35 +19,35 @@ const budgets = {
   NOTICE: [7_000, 2_200],
   'README.md': [12_000, 4_000],
   'package.json': [3_800, 1_060],
-  'dist/index.js': [59_800, 20_000],
-  'dist/index.js.map': [330_000, 78_600],
-  'dist/inline.js': [342_000, 112_400],
-  'dist/inline.js.map': [465_000, 111_800],
+  'dist/index.js': [62_000, 20_700],
+  'dist/index.js.map': [348_000, 81_500],
+  'dist/inline.js': [345_000, 115_200],
+  'dist/inline.js.map': [481_000, 114_300],
   'dist/linear.js': [14_250, 6_050],
   'dist/linear.js.map': [73_500, 20_500],
   'dist/wgemm-relaxed-mt.mjs': [23_000, 8_400],
   'dist/wgemm-relaxed-mt.mjs.map': [90_500, 23_100],
-  'dist/wgemm-relaxed-mt.wasm': [234_000, 67_600],
+  'dist/wgemm-relaxed-mt.wasm': [234_500, 70_500],
   'dist/wgemm-relaxed.mjs': [15_500, 5_800],
   'dist/wgemm-relaxed.mjs.map': [61_500, 15_900],
-  'dist/wgemm-relaxed.wasm': [220_000, 61_800],
+  'dist/wgemm-relaxed.wasm': [220_500, 64_900],
   'dist/wgemm-simd128-mt.mjs': [23_000, 8_400],
   'dist/wgemm-simd128-mt.mjs.map': [90_500, 23_100],
-  'dist/wgemm-simd128-mt.wasm': [203_500, 62_700],
+  'dist/wgemm-simd128-mt.wasm': [203_500, 65_600],
   'dist/wgemm-simd128.mjs': [15_500, 5_800],
   'dist/wgemm-simd128.mjs.map': [61_500, 15_900],
-  'dist/wgemm-simd128.wasm': [189_500, 57_200],
+  'dist/wgemm-simd128.wasm': [190_000, 60_100],
   'dist/wgemm-thread.js': [24_600, 8_850],
   'dist/wgemm-thread.js.map': [97_500, 25_500],
-  'dist/wgemm-worker.js': [112_000, 35_500],
-  'dist/wgemm-worker.js.map': [538_000, 118_000],
-  'dist/worker.js': [21_600, 7_850],
-  'dist/worker.js.map': [115_000, 30_000],
+  'dist/wgemm-worker.js': [113_500, 35_900],
+  'dist/wgemm-worker.js.map': [553_000, 120_400],
+  'dist/worker.js': [22_000, 7_850],
+  'dist/worker.js.map': [116_000, 30_000],
 };
 /** All declarations together. */
-const declarationsBudget = [106_000, 19_200];
+const declarationsBudget = [121_000, 20_800];
 /** The most bytes of a build's pair of glue and wasm, with brotli. */
-const pairBudget = 75_800;
+const pairBudget = 78_800;
 
 /**
  * By file name: the bytes that a page loads. `brotli`: from a server that compresses files ahead.

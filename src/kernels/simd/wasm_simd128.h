@@ -35,6 +35,8 @@ static inline v128_t wgemm_i64x2_mul(v128_t a, v128_t b) {
 #endif
 
 #ifdef __cplusplus
+#include <atomic>
+
 // The relaxed 8-bit dot products of a simulated engine, which tests choose. Natively they are slow,
 // so relaxed_dot() finds none except in tests.
 struct SimulatedDot {
@@ -42,10 +44,12 @@ struct SimulatedDot {
   bool is_there = false;
   bool is_signed = false;    // whether the second operand is read as int8; else as uint8
   Pairs pairs = kSaturated;  // kChanging: each dot product takes any of the three others
-  unsigned executions = 0;   // dot products so far
+  unsigned executions = 0;   // dot products so far, on all threads
 
   Pairs next_pairs() {
-    return pairs == kChanging ? static_cast<Pairs>((executions++ * 2654435761u >> 16) % 3) : pairs;
+    if (pairs != kChanging) return pairs;
+    const unsigned execution = std::atomic_ref(executions)++;
+    return static_cast<Pairs>((execution * 2654435761u >> 16) % 3);
   }
 };
 inline SimulatedDot simulated_dot;

@@ -1,0 +1,322 @@
+/**
+ * ONNX MatMulInteger and QLinearMatMul, com.microsoft DynamicQuantizeMatMul and
+ * MatMulIntegerToFloat: their arguments, and how a call of them is read.
+ */
+import { type Arguments, isInHeap, makeCall, operations, runCall, runInHeap } from './call.js';
+import type { Core } from './core.js';
+import { HeapTensor, PackedWeights } from './heap.js';
+import { type Reader, readTensor } from './operand.js';
+import { type Activation, readActivation, readFlag, readInputs, readOptions } from './options.js';
+import type { QuantizedArray, Scale, ZeroPoint } from './qgemm.js';
+import {
+  type DataArray,
+  type DType,
+  type Float16ArrayLike,
+  type TensorLike,
+  type TensorView,
+} from './tensor.js';
+import { is8Bit, isHeldOrNumber, readType, readVector, writeVector } from './vectors.js';
+
+/**
+ * A float16 scale or bias: an array, or a tensor.
+ *
+ * @category Operations
+ */
+export type HalfVector =
+  | Uint16Array
+  | Float16ArrayLike
+  | TensorLike<Uint16Array | Float16ArrayLike>
+  | TensorView<Uint16Array | Float16ArrayLike>;
+
+/**
+ * A float32 bias: an array of N elements, or a tensor of shape [N].
+ *
+ * @category Operations
+ */
+export type Bias = Float32Array | TensorLike<Float32Array> | TensorView<Float32Array>;
+
+/** What the options of all four calls have. */
+interface Transposes<A extends DataArray> {
+  /** True: the last two axes of a are (K, M). Any number except 0 is true. Default false. */
+  transA?: boolean | number | undefined;
+  /**
+   * True: the last two axes of b are (N, K). Any number except 0 is true. Must be false for packed
+   * weights. Default false.
+   */
+  transB?: boolean | number | undefined;
+  /**
+   * A tensor of the shape and the type of the result. The call writes it and returns it. It must
+   * not overlap an input. Default: none, so that the call returns a new array.
+   */
+  out?: TensorLike<A> | TensorView<A> | undefined;
+}
+
+/**
+ * Options of `matmulInteger`.
+ *
+ * @typeParam A the class of the array of `out`
+ * @category Operations
+ */
+export interface MatMulIntegerOptions<A extends DataArray = Int32Array> extends Transposes<A> {
+  /** The zero point of a: one, or one per row, of shape [M] or [..., M, 1]. Default 0. */
+  aZeroPoint?: ZeroPoint | null | undefined;
+  /**
+   * The zero point of b: one, or one per column, of shape [N], or [..., 1, N] with the batch axes
+   * of b. Default 0.
+   */
+  bZeroPoint?: ZeroPoint | null | undefined;
+}
+
+/**
+ * Inputs of `qlinearMatmul`. The call only reads them. A scale must be finite; it may be negative,
+ * and except for yScale it may be 0. All scales have one type, float32 or float16. A number takes
+ * the type of the others.
+ *
+ * @category Operations
+ */
+export interface QLinearMatMulInputs {
+  /** A: int8 or uint8, of shape (..., M, K), or (..., K, M) with `transA`; or (K). */
+  a: TensorLike<QuantizedArray> | TensorView<QuantizedArray>;
+  /** The scale of a: one, or one per row, of shape [M] or [..., M, 1]. */
+  aScale: Scale | HalfVector;
+  /** The zero point of a, by the same rule. Default 0. */
+  aZeroPoint?: ZeroPoint | null | undefined;
+  /**
+   * B: int8 or uint8, of shape (..., K, N), or (..., N, K) with `transB`; or (K). Or the packed
+   * weights that `pack` made of it for `'qgemm'`.
+   */
+  b: TensorLike<QuantizedArray> | TensorView<QuantizedArray> | PackedWeights;
+  /** The scale of b: one, or one per column, of shape [N], or [..., 1, N] with b's batch axes. */
+  bScale: Scale | HalfVector;
+  /** The zero point of b, by the same rule. Default 0. */
+  bZeroPoint?: ZeroPoint | null | undefined;
+  /** The scale of the result: one, or one per row, of shape [M] or [..., M, 1]. */
+  yScale: Scale | HalfVector;
+  /**
+   * The zero point of the result, by the same rule. If it is an array or a tensor, the result has
+   * its type. Otherwise the result has the type of a. Default 0.
+   */
+  yZeroPoint?: ZeroPoint | null | undefined;
+}
+
+/**
+ * Options of `qlinearMatmul`.
+ *
+ * @typeParam A the class of the array of `out`
+ * @category Operations
+ */
+export interface QLinearMatMulOptions<A extends DataArray = QuantizedArray> extends Transposes<A> {
+  /**
+   * Bounds of the real numbers that the result stands for: `'relu6'` is 0 to 6, whatever `yScale`
+   * is. Default: none.
+   */
+  activation?: Activation | undefined;
+}
+
+/**
+ * Options of `dynamicQuantizeMatmul`. `bScale` is required.
+ *
+ * @typeParam A the class of the array of `out`
+ * @category Operations
+ */
+export interface DynamicQuantizeMatMulOptions<
+  A extends DataArray = Float32Array,
+> extends Transposes<A> {
+  /** The scale of b: one, or one per column, of shape [N], or [..., 1, N] with b's batch axes. */
+  bScale: Scale;
+  /** The zero point of b, by the same rule. Default 0. */
+  bZeroPoint?: ZeroPoint | null | undefined;
+  /** N numbers that are added to the columns of the result. Default: none. */
+  bias?: Bias | null | undefined;
+  /** Bounds of the result, after the bias. Default: none. */
+  activation?: Activation | undefined;
+}
+
+/**
+ * Options of `matmulIntegerToFloat`. `aScale` and `bScale` are required.
+ *
+ * @typeParam A the class of the array of `out`
+ * @typeParam S the class of the arrays of scales and bias: that of float32, or one of float16
+ * @category Operations
+ */
+export interface MatMulIntegerToFloatOptions<
+  A extends DataArray = Float32Array | Uint16Array | Float16ArrayLike,
+  S = Scale | HalfVector,
+> extends Transposes<A> {
+  /** The one scale of a. */
+  aScale: S | number;
+  /** The scale of b: one, or one per column, of shape [N], or [..., 1, N] with b's batch axes. */
+  bScale: S | number;
+  /** The one zero point of a. Default 0. */
+  aZeroPoint?: ZeroPoint | null | undefined;
+  /** The zero point of b: one, or one per column, as bScale. Default 0. */
+  bZeroPoint?: ZeroPoint | null | undefined;
+  /** N numbers that are added to the columns of the result, of the type of the scales. */
+  bias?: Exclude<S, number> | null | undefined;
+  /** Bounds of the result, after the bias. Default: none. */
+  activation?: Activation | undefined;
+}
+
+type Name = 'matmulInteger' | 'qlinearMatmul' | 'dynamicQuantizeMatmul' | 'matmulIntegerToFloat';
+
+const activationAndOut = ['transA', 'transB', 'activation', 'out'];
+
+/** The operators: their numbers, which are those of IntegerOp in wgemm.h, and names of options. */
+const operators = {
+  matmulInteger: {
+    number: 0,
+    options: ['aZeroPoint', 'bZeroPoint', 'transA', 'transB', 'out'],
+  },
+  qlinearMatmul: {
+    number: 1,
+    options: activationAndOut,
+  },
+  dynamicQuantizeMatmul: {
+    number: 2,
+    options: ['bScale', 'bZeroPoint', 'bias', ...activationAndOut],
+  },
+  matmulIntegerToFloat: {
+    number: 3,
+    options: ['aScale', 'bScale', 'aZeroPoint', 'bZeroPoint', 'bias', ...activationAndOut],
+  },
+} as const satisfies Record<Name, { number: number; options: readonly string[] }>;
+
+const vectorNames = ['aScale', 'aZeroPoint', 'bScale', 'bZeroPoint', 'yScale', 'yZeroPoint'];
+const inputNames = ['a', 'b', ...vectorNames];
+
+/** @internal */
+export const integerOperations = Object.keys(operators) as Name[];
+
+/** A call as the caller made it. Absent arguments are undefined. */
+type Given = Readonly<Record<string, unknown>>;
+
+/** Reads the arguments of a call into one object each for the inputs and for the options. */
+function readGiven(
+  op: Name,
+  args: readonly unknown[],
+  besides: readonly string[] = [],
+): { inputs: Given; options: Given } {
+  const allowed: readonly string[] = operators[op].options;
+  if (op === 'qlinearMatmul') {
+    return {
+      inputs: readInputs(op, args[0], inputNames),
+      options: readOptions(op, args[1], allowed, 'options', besides),
+    };
+  }
+  const options = readOptions(op, args[2], allowed, 'options', besides);
+  return { inputs: { ...options, a: args[0], b: args[1] }, options };
+}
+
+/** @internal */
+export function runIntegerMatMul(core: Core, op: Name, args: readonly unknown[]): unknown {
+  core.checkAlive(op);
+  const { inputs, options } = readGiven(op, args);
+  const { a, b, bias } = inputs;
+  const { out, activation } = options;
+  const vectors = vectorNames.map((name) => inputs[name]);
+  if (
+    typeof activation !== 'object' && // code of the caller may run when its elements are read
+    isInHeap(core, a, b, bias, out) &&
+    (is8Bit((a as HeapTensor).dtype) || op === 'dynamicQuantizeMatmul') &&
+    (PackedWeights.is(b) || is8Bit((b as HeapTensor).dtype)) &&
+    vectors.every((value) => isHeldOrNumber(value ?? 0))
+  ) {
+    const typeOfScales = scaleType(vectors.map((value) => HeapTensor.is(value) && value.dtype));
+    const types = typesOf((a as HeapTensor).dtype, (b as HeapTensor).dtype, typeOfScales);
+    const { block } = core;
+    let end = readAttributes(block, op, options);
+    vectors.forEach((value, i) => {
+      end = writeVector(core, op, block, end, errorNames[i] as string, value, types[i] as DType);
+    });
+    return runInHeap(
+      core,
+      operations[op],
+      end,
+      a as HeapTensor,
+      b as HeapTensor | PackedWeights,
+      bias as HeapTensor | null | undefined,
+      out as HeapTensor,
+    );
+  }
+  return runCall(makeCall(core, readArguments(core, op, inputs, options)));
+}
+
+/** @internal Reads a call, and checks what needs no core. */
+export function readIntegerMatMul(reader: Reader, op: Name, args: readonly unknown[]): Arguments {
+  reader.checkAlive(op);
+  const { inputs, options } = readGiven(op, args, reader.callOptions);
+  return readArguments(reader, op, inputs, options);
+}
+
+/** Names of the vectors in errors, which are those of the operators. */
+const errorNames = [
+  'a_scale',
+  'a_zero_point',
+  'b_scale',
+  'b_zero_point',
+  'y_scale',
+  'y_zero_point',
+];
+
+/** The types that numbers in place of the vectors take. */
+function typesOf(a: DType, b: DType, scales: DType): readonly DType[] {
+  return [scales, a, scales, b, scales, a];
+}
+
+/** The type of the scales, by the types of all vectors that have one. */
+function scaleType([a, , b, , y]: readonly unknown[]): DType {
+  return [a, b, y].includes('float16') ? 'float16' : 'float32';
+}
+
+function readArguments(reader: Reader, op: Name, inputs: Given, options: Given): Arguments {
+  const a = readTensor(reader, op, 'A', inputs.a);
+  const b = readTensor(reader, op, 'B', inputs.b);
+  const typeA = op === 'dynamicQuantizeMatmul' ? 'uint8' : readType(reader, op, a);
+  const typeB = readType(reader, op, b);
+  const attributes = new Float64Array(6);
+  readAttributes(attributes, op, options);
+  // Numbers wait for the type of the other scales.
+  const isNumber = (i: number) => typeof inputs[vectorNames[i] as string] === 'number';
+  const read = (i: number, types: readonly DType[]) =>
+    readVector(
+      reader,
+      op,
+      errorNames[i] as string,
+      inputs[vectorNames[i] as string],
+      types[i] as DType,
+    );
+  const early = vectorNames.map((_, i) =>
+    isNumber(i) ? null : read(i, typesOf(typeA, typeB, 'float32')),
+  );
+  const types = typesOf(
+    typeA,
+    typeB,
+    scaleType(early.map((vector) => vector && reader.dtypes[vector.dtype])),
+  );
+  const vectors = early.map((vector, i) => (isNumber(i) ? read(i, types) : vector));
+  const operands = [
+    ...vectors,
+    a,
+    b,
+    readVector(reader, op, 'bias', inputs.bias, types[0] as DType),
+    options.out === undefined ? null : readTensor(reader, op, 'Y', options.out),
+  ];
+  return { operation: operations[op], attributes, operands, out: options.out };
+}
+
+/**
+ * Writes the attributes in the order in which bindings/embind.cc reads them. Returns their number.
+ */
+function readAttributes(to: Float64Array, op: Name, options: Given): number {
+  to[0] = operators[op].number;
+  to[1] = readFlag(op, 'transA', options.transA, 0);
+  to[2] = readFlag(op, 'transB', options.transB, 0);
+  to[3] = 1; // alpha
+  readActivation(op, options.activation, to, 4);
+  return 6;
+}
+
+/** @internal The name of an operator, as `explain` takes it. */
+export function isIntegerMatMul(op: unknown): op is Name {
+  return integerOperations.includes(op as Name);
+}
