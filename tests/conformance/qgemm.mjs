@@ -1,8 +1,7 @@
-// com.microsoft QGemm for comparison: its definition in plain loops, the problems that ONNX
-// Runtime's test generates, and the cases of ONNX QLinearMatMul that are also QGemm. Knows nothing
-// of files.
+// com.microsoft QGemm for comparison: its definition in plain loops, and the problems that ONNX
+// Runtime's test generates. Knows nothing of files.
 
-const types = {
+export const types = {
   int8: { array: Int8Array, least: -128, most: 127 },
   uint8: { array: Uint8Array, least: 0, most: 255 },
 };
@@ -52,7 +51,7 @@ export function referenceQGemm(inputs, attrs) {
   return { dtype: yZeroPoint.dtype, shape, data: array.from(scaled, quantized) };
 }
 
-function roundToEven(value) {
+export function roundToEven(value) {
   const below = Math.floor(value);
   const fraction = value - below;
   return fraction > 0.5 || (fraction === 0.5 && below % 2 !== 0) ? below + 1 : below;
@@ -177,47 +176,11 @@ function rangeOfScale(values, dtype) {
 }
 
 /** Mulberry32: numbers from 0 to 1, the same in every run. */
-function randomFrom(seed) {
+export function randomFrom(seed) {
   return () => {
     seed = (seed + 0x6d2b79f5) | 0;
     let bits = Math.imul(seed ^ (seed >>> 15), seed | 1);
     bits ^= bits + Math.imul(bits ^ (bits >>> 7), bits | 61);
     return ((bits ^ (bits >>> 14)) >>> 0) / 2 ** 32;
   };
-}
-
-/**
- * A case of ONNX QLinearMatMul as one of QGemm; undefined if it does not convert. QLinearMatMul
- * does not define the order and the rounding of products of scales, so a case converts only if
- * these cannot change the result.
- */
-export function asQGemm(kase) {
-  const { inputs, expect } = kase;
-  const [a, aScale, , b, bScale, , yScale] = inputs;
-  const isMatrix = a.shape.length === 2 && b.shape.length === 2 && aScale.data.length === 1;
-  const isFloat32 = [aScale, bScale, yScale].every(({ dtype }) => dtype === 'float32');
-  if (expect === 'reject' || !isMatrix || !isFloat32) return undefined;
-  // Per column it may have (1, N), for which QGemm has (N).
-  const flat = (vector) =>
-    vector.shape.length > 1 ? { ...vector, shape: [vector.data.length] } : vector;
-  const [aZeroPoint, bZeroPoint, yZeroPoint] = [inputs[2], inputs[5], inputs[7]].map(flat);
-  const own = [
-    a,
-    flat(aScale),
-    aZeroPoint,
-    b,
-    flat(bScale),
-    bZeroPoint,
-    null,
-    flat(yScale),
-    yZeroPoint,
-  ];
-  const n = b.shape[1];
-  const isCertain = accumulate(own, {}).every((acc, index) => {
-    const exact = (acc * aScale.data[0] * elementFor(bScale, index % n)) / yScale.data[0];
-    const fromTie = Math.abs(exact - Math.floor(exact) - 0.5);
-    // Five roundings, also of sums with the zero point, add up to less.
-    return fromTie > 2 ** -21 * (Math.abs(exact) + 256);
-  });
-  return isCertain ? { ...kase, op: 'QGemm', attrs: {}, inputs: own } : undefined;
 }

@@ -1,6 +1,6 @@
 // Runs test vectors on instances, with B plain and packed, and counts their outcomes by build,
 // operation, opset and type. Needs no file system, so that a page can use it too.
-import { check, forms, notPacked, supported } from './check.mjs';
+import { check, forms, notPacked, notSupported } from './check.mjs';
 import { readVectors } from './vectors.mjs';
 
 /**
@@ -51,7 +51,7 @@ export class Tally {
     try {
       for (const kase of readVectors(file, text)) {
         ++cases;
-        const reason = kase.skip ?? skip(cases, kase);
+        const reason = kase.skip ?? notSupported(kase) ?? skip(cases, kase);
         if (reason) this.skipped[reason] = (this.skipped[reason] ?? 0) + 1;
         for (const wg of this.instances) this.#runCase(wg, file, kase, reason);
         await pause();
@@ -84,17 +84,15 @@ export class Tally {
     const { build } = wg.info;
     const row = this.#rowOf(build, kase);
     if (reason) return ++row.skipped;
-    const runnable = supported(kase);
-    if (!runnable) return ++row['not supported'];
     for (const form of forms) {
       const isPacked = form === 'packed';
       const wrong = check(
         wg,
-        runnable,
+        kase,
         form,
         (kernel) => isPacked && this.#kernels.get(wg).add(kernel),
       );
-      const reason = !wrong && isPacked && notPacked(runnable);
+      const reason = !wrong && isPacked && notPacked(kase);
       if (reason) {
         this.notPacked[reason] = (this.notPacked[reason] ?? 0) + 1;
         ++row['not packed'];
@@ -114,7 +112,7 @@ export class Tally {
     const key = [build, op, opset, type].join();
     if (!this.#rows.has(key)) {
       const counts = forms.flatMap((form) => [`${form} passed`, `${form} failed`]);
-      const columns = [...counts, 'not packed', 'not supported', 'skipped'];
+      const columns = [...counts, 'not packed', 'skipped'];
       const zeros = Object.fromEntries(columns.map((column) => [column, 0]));
       this.#rows.set(key, { build, operation: op, opset, type, ...zeros });
     }
