@@ -1,4 +1,5 @@
 // The cases, the contestants of each, and how fast wgemm must be.
+import { hasPeer } from './integer.mjs';
 
 /**
  * A goal: how many times as fast wgemm must be, in one of its forms, as another contestant or as
@@ -180,6 +181,39 @@ const qgemmCases = [
   };
 });
 
+// The products of dynamically quantized models. ONNX Runtime computes a signed A without vectors.
+const operandsOf = {
+  matmulInteger: combinations,
+  qlinearMatmul: combinations,
+  dynamicQuantizeMatmul: ['int8', 'uint8'].map((typeOfB) => ({ typeOfA: 'float32', typeOfB })),
+  matmulIntegerToFloat: combinations,
+};
+const integerCases = Object.entries(operandsOf).flatMap(([operation, types]) =>
+  [gemv, { m: 128, n: 1024, k: 1024 }, { batch: 12, m: 128, n: 128, k: 64 }].flatMap((size) =>
+    types
+      // The large products in the two combinations that models have.
+      .filter(({ typeOfA, typeOfB }) => size === gemv || (typeOfA !== 'int8' && typeOfB === 'int8'))
+      .map(({ typeOfA, typeOfB }) => ({
+        operation,
+        typeOfA,
+        typeOfB,
+        ...size,
+        own: [packed, raw],
+        goals: hasPeer({ operation, typeOfA, typeOfB })
+          ? [
+              faster('wgemm, B packed', size !== gemv ? 1.1 : typeOfA === 'int8' ? 60 : 8, {
+                withDot: size === gemv ? undefined : 1.8,
+              }),
+              faster('wgemm', 1),
+            ]
+          : [],
+        name:
+          `${operation} ${typeOfA} x ${typeOfB} ` +
+          `${size.batch ? `${size.batch} x ` : ''}${sizeOf(size)}`,
+      })),
+  ),
+);
+
 // Every contestant of two types in one case: times of different moments do not compare.
 const combinationsCase = {
   ...cube(1024),
@@ -226,7 +260,14 @@ const matmulCases = [
 }));
 
 /** The table. */
-export const cases = [...gemmCases, ...matmulCases, ...qgemmCases, combinationsCase, weightsCase];
+export const cases = [
+  ...gemmCases,
+  ...matmulCases,
+  ...qgemmCases,
+  ...integerCases,
+  combinationsCase,
+  weightsCase,
+];
 
 const sweepSizes = [16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048].map(
   cube,

@@ -8,6 +8,13 @@ import { createGemm } from 'wgemm';
 import { encodeModel, loadOrt } from '../peers/onnx.mjs';
 import { startTfjs, tfjsMatMul, version as tfjsVersion } from '../peers/tfjs.mjs';
 import { qgemmData, randomArray, transposed } from './data.mjs';
+import {
+  integerArguments,
+  integerData,
+  integerModel,
+  isInteger,
+  typeOfResult,
+} from './integer.mjs';
 import { startProgram } from './program.mjs';
 import { manyRows } from './race.mjs';
 import { twoAtOnce } from './two-at-once.mjs';
@@ -94,6 +101,7 @@ function nameOf({ packed, as, oneByOne, name, simd, determinism, threads, dtype 
 }
 
 function dataOf(problem) {
+  if (isInteger(problem.operation)) return integerData(problem);
   return problem.operation === 'qgemm' ? qgemmData(problem) : matricesOf(problem);
 }
 
@@ -114,6 +122,7 @@ function matricesOf({ dtype, m, n, k, batch, transA, transB }) {
 /** wgemm in a form of a case, on an instance. */
 export function ownOn(wg, problem, form, data = dataOf(problem)) {
   if (problem.operation === 'qgemm') return qgemmOn(wg, { ...problem, ...form }, data);
+  if (isInteger(problem.operation)) return integerOn(wg, problem, form, data);
   if (problem.operation === 'matmul')
     return form.oneByOne ? gemmsOn(wg, problem, data) : matmulOn(wg, problem, data);
   return gemmOn(
@@ -160,6 +169,16 @@ export function qgemmOn(
   const w = packed ? memory.packed(typeOfB, plain, { op: 'qgemm' }) : memory.tensor(typeOfB, plain);
   const args = [{ ...factors, a: x, b: w }, { out: memory.result(typeOfY, [m, n]) }];
   return wgemmCalls(wg, 'qgemm', args, memory);
+}
+
+function integerOn(wg, problem, { packed }, data) {
+  const memory = memoryOf(wg);
+  const x = memory.tensor(problem.typeOfA, data.a);
+  const w = packed
+    ? memory.packed(problem.typeOfB, data.b, { op: 'qgemm' })
+    : memory.tensor(problem.typeOfB, data.b);
+  const out = memory.result(typeOfResult(problem), [...data.a.shape.slice(0, -1), problem.n]);
+  return wgemmCalls(wg, problem.operation, integerArguments(problem, data, x, w, out), memory);
 }
 
 function wgemmCalls(wg, operation, args, memory) {
@@ -238,6 +257,7 @@ async function peersOf(problem, data, { ort }) {
 function modelOf(problem, data) {
   const { operation, dtype, batch, m, n, transA, transB } = problem;
   if (operation === 'qgemm') return qgemmModel(problem, data);
+  if (isInteger(operation)) return integerModel(problem, data);
   if (!(dtype in ortOperator)) return undefined;
   const type = operation === 'matmul' ? 'MatMul' : ortOperator[dtype];
   const [a, b] = [data.a, data.b].map(({ shape, data }) => ({ dtype, shape, data }));
