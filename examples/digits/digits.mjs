@@ -11,17 +11,21 @@ const seed = 2; // of weights and batches: the same accuracy in every run
 const epochs = 20;
 const batch = 100;
 
-const [wgemm, { makeForms, runner }, { file, saveLayers }, { default: cliProgress }] =
-  await Promise.all([
-    import('wgemm'),
-    import('./layers.mjs'), // which imports wgemm, too
-    import('./file.mjs'),
-    import('cli-progress'),
-  ]).catch((error) => {
-    if (error.code !== 'ERR_MODULE_NOT_FOUND') throw error;
-    console.error('wgemm is not built here: run `npm run digits`, which builds it first.');
-    process.exit(1);
-  });
+const [
+  wgemm,
+  { makeDynamicLayers, makeForms, runner },
+  { file, saveLayers },
+  { default: cliProgress },
+] = await Promise.all([
+  import('wgemm'),
+  import('./layers.mjs'), // which imports wgemm, too
+  import('./file.mjs'),
+  import('cli-progress'),
+]).catch((error) => {
+  if (error.code !== 'ERR_MODULE_NOT_FOUND') throw error;
+  console.error('wgemm is not built here: run `npm run digits`, which builds it first.');
+  process.exit(1);
+});
 
 const random = seededRandom(seed);
 const wg = await wgemm.createGemm();
@@ -95,13 +99,15 @@ function compare(layers, forms, test) {
     bias: copy(bias),
   }));
   const bytesOf = (layers) => layers.reduce((sum, { byteLength }) => sum + byteLength, 0);
-  const rows = Object.entries(forms).map(([name, form]) => ({
+  const rowOf = ([name, form]) => ({
     name,
     bytes: bytesOf(form),
     runner: (count) => runner(wg, form, count),
-  }));
+  });
+  const rows = Object.entries(forms).map(rowOf);
   // The same layers, with pixels that are 8-bit already: they need not quantize them.
   rows.push({ ...rows.at(-1), name: 'int8, 8-bit x', takesBytes: true });
+  rows.push(rowOf(['int8, dynamic', makeDynamicLayers(wg, layers)]));
   rows.push({
     name: 'plain JavaScript',
     bytes: bytesOf(inJavaScript.flatMap(({ weights, bias }) => [weights.data, bias.data])),

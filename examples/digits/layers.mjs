@@ -49,6 +49,35 @@ export function makeInt8Layers(wg, trained, outputs) {
 }
 // #endregion
 
+/**
+ * The layers in 8 bits without a sample: each call quantizes its x, by the range of this x. A layer
+ * adds its bias in float32 and returns float32.
+ */
+// #region dynamic
+export function makeDynamicLayers(wg, trained) {
+  return trained.map(({ weights, bias }, i) => {
+    const { scale, ...b } = quantize(weights, { symmetric: true, axis: 1 }); // a scale per column
+    const packed = wg.pack(b, { op: 'qgemm' });
+    const vectors = { bScale: copyVector(wg, scale), bias: copyVector(wg, bias.data) };
+    const options = { ...vectors, activation: activationOf(trained, i) };
+    const [inputs, outputs] = packed.shape;
+    return {
+      inputs,
+      outputs,
+      returns: 'float32',
+      byteLength: packed.byteLength + vectors.bScale.data.byteLength + vectors.bias.data.byteLength,
+      run: (x, { out }) => wg.dynamicQuantizeMatmul(x, packed, { ...options, out }),
+    };
+  });
+}
+// #endregion
+
+function copyVector(wg, elements) {
+  const copy = wg.alloc('float32', [elements.length]);
+  copy.data.set(elements);
+  return copy;
+}
+
 const activationOf = (layers, i) => (i < layers.length - 1 ? 'relu' : undefined);
 
 /**
@@ -56,9 +85,10 @@ const activationOf = (layers, i) => (i < layers.length - 1 ? 'relu' : undefined)
  * dispose() frees the outputs.
  */
 export function runner(wg, layers, rows) {
-  const outputs = layers.map(({ dtype, outputs }, i) =>
-    wg.alloc(dtype === 'int8' && i < layers.length - 1 ? 'uint8' : 'float32', [rows, outputs]),
-  );
+  const outputs = layers.map(({ dtype, outputs, returns }, i) => {
+    const isHidden8Bit = dtype === 'int8' && i < layers.length - 1;
+    return wg.alloc(returns ?? (isHidden8Bit ? 'uint8' : 'float32'), [rows, outputs]);
+  });
   const run = (input) => layers.reduce((x, layer, i) => layer.run(x, { out: outputs[i] }), input);
   run.dispose = () => outputs.forEach((tensor) => tensor.dispose());
   return run;
