@@ -72,6 +72,7 @@ const operators = [
       ['Gemm', 'gemm'],
       ['QGemm', 'qgemm'],
       ['MatMul', 'matmul'],
+      ['Integer products', 'integer-products'],
     ]),
   },
 ];
