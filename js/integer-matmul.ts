@@ -184,9 +184,6 @@ const operators = {
 const vectorNames = ['aScale', 'aZeroPoint', 'bScale', 'bZeroPoint', 'yScale', 'yZeroPoint'];
 const inputNames = ['a', 'b', ...vectorNames];
 
-/** @internal */
-export const integerOperations = Object.keys(operators) as Name[];
-
 /** A call as the caller made it. Absent arguments are undefined. */
 type Given = Readonly<Record<string, unknown>>;
 
@@ -318,5 +315,5 @@ function readAttributes(to: Float64Array, op: Name, options: Given): number {
 
 /** @internal The name of an operator, as `explain` takes it. */
 export function isIntegerMatMul(op: unknown): op is Name {
-  return integerOperations.includes(op as Name);
+  return typeof op === 'string' && Object.hasOwn(operators, op);
 }

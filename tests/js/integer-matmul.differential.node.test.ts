@@ -14,6 +14,7 @@ import {
   argumentsOf,
   type Call,
   describeCall,
+  draw as drawCall,
   type Operation,
   operations,
   reference,
@@ -252,6 +253,12 @@ async function expectAllSame(problem: Problem, random: Random, inRuntime = true)
 }
 
 describe.each(operations)('%s', (op) => {
+  it('of any types', async () => {
+    const [random, choices] = [new Random(11), new Random(400)];
+    for (let i = 0; i < 60; ++i)
+      await expectAllSame({ call: drawCall(random, op, true), half: false }, choices);
+  }, 60_000);
+
   const pairs = typePairs.filter((types) => inOrt(op, types));
   const own = op === 'dynamicQuantizeMatmul' ? pairs.filter(({ a }) => a === 'uint8') : pairs;
 

@@ -62,6 +62,16 @@ struct Array {
   std::vector<T> values() const { return {data.get(), data.get() + length}; }
 };
 
+// Packs an array, and then changes every byte of it, so that a product that still reads it fails.
+template <typename T>
+Status pack_and_overwrite(Context& context, const PackArgs& args, Array<T>& array,
+                          PackedWeights* packed) {
+  const Status status = pack(context, args, packed);
+  auto* bytes = reinterpret_cast<uint8_t*>(array.data.get());
+  for (size_t i = 0; i < array.length * sizeof(T); ++i) bytes[i] ^= 0xa5;
+  return status;
+}
+
 // A copy of arrays, to check later that they are unchanged.
 class Snapshot {
  public:

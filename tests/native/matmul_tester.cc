@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstring>
 #include <random>
 #include <span>
 #include <sstream>
@@ -102,9 +101,9 @@ void MatMulTester::run_into() const {
     args = plain;
     PackedWeights packed;
     if (is_packed) {
-      const Status status = pack(context, {.B = args.weights, .trans = trans_b_}, &packed);
+      const Status status =
+          pack_and_overwrite(context, {.B = args.weights, .trans = trans_b_}, weights, &packed);
       ASSERT_TRUE(status.ok()) << status.message;
-      if (weights.length > 0) std::memset(weights.data.get(), 0x5a, weights.length * sizeof(T));
       args.weights = {};
       args.packed_weights = &packed;
       args.transpose_b = 0;

@@ -209,10 +209,9 @@ void QGemmTester::run_typed() const {
     args = plain;
     PackedWeights weights;
     if (is_packed) {
-      const Status status =
-          pack(context, {.op = PackFor::kQGemm, .B = args.B, .trans = trans_b_}, &weights);
+      const Status status = pack_and_overwrite(
+          context, {.op = PackFor::kQGemm, .B = args.B, .trans = trans_b_}, b, &weights);
       ASSERT_TRUE(status.ok()) << status.message;
-      for (size_t i = 0; i < b.length; ++i) b.data[i] ^= 0xa5;
       args.B = {};
       args.packed_B = &weights;
       args.transB = 0;
