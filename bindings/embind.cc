@@ -285,6 +285,36 @@ struct MatMul {
   MatMulArgs args;
 };
 
+// Reads weights of MatMulNBits, in the block's order, except for B.
+NBitsWeights read_nbits(Reader& reader, ConstTensor* zero_points) {
+  NBitsWeights weights;
+  weights.K = reader.integer();
+  weights.N = reader.integer();
+  weights.bits = reader.integer();
+  weights.block_size = reader.integer();
+  reader.operand(&weights.scales);
+  weights.zero_points = reader.optional(zero_points);
+  return weights;
+}
+
+// The arguments of matmulNBits, in the block's order.
+struct MatMulNBits {
+  MatMulNBits(const MatMulNBits&) = delete;
+  explicit MatMulNBits(double* scalars) : reader(scalars) {
+    args.accuracy_level = reader.integer();
+    args.activation = reader.activation();
+    args.weights = read_nbits(reader, &zero_points);
+    reader.operand(&args.A);
+    args.packed_weights = reader.weights(&args.weights.B, &weights);
+    args.bias = reader.optional(&bias);
+    reader.output(&args.Y);
+  }
+  Reader reader;
+  ConstTensor bias, zero_points;
+  PackedWeights weights;
+  MatMulNBitsArgs args;
+};
+
 int finish(const Status& result) {
   if (!result.ok()) status = result;
   return static_cast<int>(result.code);
@@ -319,8 +349,8 @@ Status perform(double* scalars, Task* task) {
 }
 
 // js/call.ts numbers them.
-constexpr Status (*kOperations[])(double* scalars, Task* task) = {perform<Gemm>, perform<MatMul>,
-                                                                  perform<Quantized>};
+constexpr Status (*kOperations[])(double* scalars, Task* task) = {
+    perform<Gemm>, perform<MatMul>, perform<Quantized>, perform<MatMulNBits>};
 
 int compute(int operation, size_t words) {
   const std::span<const double> arguments(block, words);
@@ -416,6 +446,18 @@ std::span<std::byte> bytes_at(uintptr_t address, size_t length) {
   return {reinterpret_cast<std::byte*>(address), length};
 }
 
+// The block: as of matmulNBits from K to the zero points, and then B.
+int run_pack_nbits() {
+  Reader reader(scalars);
+  ConstTensor zero_points;
+  NBitsWeights weights = read_nbits(reader, &zero_points);
+  reader.operand(&weights.B);
+  if (!reader.ok()) return finish(refusal());
+  PackedWeights packed;
+  Status result = pack_nbits(*instance, weights, &packed);
+  return result.ok() ? return_weights(std::move(packed)) : finish(result);
+}
+
 int run_serialize(uintptr_t weights, uintptr_t bytes, size_t length) {
   return finish(
       serialize(PackedWeights::view(reinterpret_cast<void*>(weights)), bytes_at(bytes, length)));
@@ -457,6 +499,7 @@ EMSCRIPTEN_BINDINGS(wgemm) {
   function("compute", &compute);
   function("explain", &run_explain);
   function("pack", &run_pack);
+  function("packNBits", &run_pack_nbits);
   function("quantize", &run_quantize);
   function(
       "serializedBytes", +[](uintptr_t weights) {

@@ -170,6 +170,10 @@ Status prepare(Context& context, const IntegerMatMulArgs& args, PreparedCall* ca
   return PreparedAccess::prepare<QuantizedArgs>(context, args, call);
 }
 
+Status prepare(Context& context, const MatMulNBitsArgs& args, PreparedCall* call) {
+  return PreparedAccess::prepare(context, args, call);
+}
+
 Status run(PreparedCall& call) { return PreparedAccess::run(call); }
 
 }  // namespace wgemm

@@ -55,6 +55,13 @@ OutOfCoreOperands out_of_core_operands(const MatMulArgs& args) {
           out_of_core_operand(args.bias), out_of_core_operand(&args.dst)};
 }
 
+OutOfCoreOperands out_of_core_operands(const MatMulNBitsArgs& args) {
+  return {out_of_core_operand(&args.A),
+          {},
+          out_of_core_operand(args.bias),
+          out_of_core_operand(&args.Y)};
+}
+
 void plan_checked(Context& context, const char* op, const OutOfCoreOperands& out_of_core,
                   PlannedCall* planned) {
   planned->op = op;
@@ -109,6 +116,12 @@ Status plan_call(Context& context, const QuantizedArgs& args, PlannedCall* plann
   return {};
 }
 
+Status plan_call(Context& context, const MatMulNBitsArgs& args, PlannedCall* planned) {
+  WGEMM_RETURN_IF_ERROR(nbits_problem(args, true, &planned->call));
+  plan_checked(context, "matmulNBits", out_of_core_operands(args), planned);
+  return {};
+}
+
 Status gemm(Context& context, const GemmArgs& args) { return compute(context, args); }
 
 Status qgemm(Context& context, const QGemmArgs& args) {
@@ -119,6 +132,10 @@ Status matmul(Context& context, const MatMulArgs& args) { return compute(context
 
 Status integer_matmul(Context& context, const IntegerMatMulArgs& args) {
   return compute<QuantizedArgs>(context, args);
+}
+
+Status matmul_nbits(Context& context, const MatMulNBitsArgs& args) {
+  return compute(context, args);
 }
 
 Status gemm_shape(const GemmArgs& args, int64_t dims[2]) {
@@ -152,6 +169,14 @@ Status integer_matmul_shape(const IntegerMatMulArgs& args, int64_t* dims, size_t
   std::copy_n(p.shape, p.rank, dims);
   *rank = p.rank;
   *dtype = p.problem.y.dtype;
+  return {};
+}
+
+Status matmul_nbits_shape(const MatMulNBitsArgs& args, int64_t* dims, size_t* rank) {
+  MatMulProblem p;
+  WGEMM_RETURN_IF_ERROR(nbits_problem(args, false, &p));
+  std::copy_n(p.shape, p.rank, dims);
+  *rank = p.rank;
   return {};
 }
 
@@ -246,6 +271,14 @@ Status explain(const Context& context, const QGemmArgs& args, Explanation* expla
 Status explain(const Context& context, const IntegerMatMulArgs& args, Explanation* explanation,
                int64_t beside) {
   return explain(context, QuantizedArgs(args), explanation, beside);
+}
+
+Status explain(const Context& context, const MatMulNBitsArgs& args, Explanation* explanation,
+               int64_t beside) {
+  MatMulProblem p;
+  WGEMM_RETURN_IF_ERROR(nbits_problem(args, false, &p));
+  return explain_problem(context, "matmulNBits", p.problem, out_of_core_operands(args), beside,
+                         explanation);
 }
 
 int kernel_count() { return kernel_table().count; }

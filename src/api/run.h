@@ -35,6 +35,7 @@ struct PlannedCall {
 Status plan_call(Context& context, const GemmArgs& args, PlannedCall* planned);
 Status plan_call(Context& context, const QuantizedArgs& args, PlannedCall* planned);
 Status plan_call(Context& context, const MatMulArgs& args, PlannedCall* planned);
+Status plan_call(Context& context, const MatMulNBitsArgs& args, PlannedCall* planned);
 
 // As the public explain().
 Status explain(const Context& context, const QuantizedArgs& args, Explanation* explanation,

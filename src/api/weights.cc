@@ -13,6 +13,12 @@ Status pack(Context& context, const PackArgs& args, PackedWeights* weights) {
   return pack_weights(context, problem, weights);
 }
 
+Status pack_nbits(Context& context, const NBitsWeights& weights, PackedWeights* packed) {
+  PackProblem problem;
+  WGEMM_RETURN_IF_ERROR(nbits_pack_problem(weights, &problem));
+  return pack_weights(context, problem, packed);
+}
+
 Status serialize(const PackedWeights& weights, std::span<std::byte> bytes) {
   const char* op = "serialize";
   if (weights.empty())
@@ -32,7 +38,9 @@ Status deserialize(Context& context, std::span<const std::byte> bytes, PackedWei
   SerializedHeader header;
   WGEMM_RETURN_IF_ERROR(read_serialized_header(bytes, &header));
   PackProblem problem;
-  if (Status s = pack_problem("deserialize", "bytes", header.args, &problem); !s.ok()) {
+  if (Status s = header.nbits ? nbits_pack_problem(header.nbits, header.args.B.dims, &problem)
+                              : pack_problem("deserialize", "bytes", header.args, &problem);
+      !s.ok()) {
     s.code = Code::kPackMismatch;
     return s;
   }

@@ -23,6 +23,7 @@
 #include "execute/prefetch.h"
 #include "execute/quantize_a.h"
 #include "execute/zero_points.h"
+#include "pack/nbits.h"
 #include "pack/pack.h"
 #include "pack/weights.h"
 
@@ -198,6 +199,12 @@ class Executor {
         pack_column(pc, kc, jc + j, b_panels_ + static_cast<size_t>(j) * panel_bytes(layout, kc));
     } else if (at_.b.is_packed()) {
       unpack(at_.b.packed, pc, kc, jc, nc, layout, plan_.b_shift, b_panels_);
+    } else if (at_.b.nbits.codes != nullptr) {
+      if (plan_.kernel->codes != ReadsCodes::kNo) {
+        pack_codes(at_.b.nbits, pc, kc, jc, nc, b_panels_);
+      } else {
+        unpack_codes(at_.b.nbits, pc, kc, jc, nc, layout, b_panels_);
+      }
     } else {
       const ConstBlock b = at_.b.plain.block(pc, jc, kc, nc);
       pack({b.data, p_.b.plain.dtype, nc, kc, b.col_stride, b.row_stride,
@@ -225,7 +232,12 @@ class Executor {
     const ConstBlock a = at_.a.block(ic, pc, mc, kc);
     const std::byte* a_rows = a.data;
     size_t row_bytes = static_cast<size_t>(a.row_stride) * dtype_bytes(p_.a.dtype);
-    if (plan_.pack_a) {
+    const NBits& nbits = p_.b.nbits_format();
+    if (kernel.codes == ReadsCodes::kByBytes) {
+      quantize_rows({a.data, p_.a.dtype, mc, kc, a.row_stride, a.col_stride}, nbits, a_panels_);
+      a_rows = a_panels_;
+      row_bytes = static_cast<size_t>(nbits.quantized_row_bytes(kc));
+    } else if (plan_.pack_a) {
       pack({a.data, p_.a.dtype, mc, kc, a.row_stride, a.col_stride, zero_points_.packed_a_offset()},
            kernel.a, a_panels_);
       zero_points_.add_packed_a(a_panels_, mc, kc);
@@ -246,7 +258,8 @@ class Executor {
         .unsigned_a = !plan_.pack_a && p_.a.dtype == DType::kUInt8,
         .c = nullptr,
         .c_stride = static_cast<size_t>(sums.stride) * acc_bytes_,
-        .accumulate = pc > 0 || !p_.carry.begins};
+        .accumulate = pc > 0 || !p_.carry.begins,
+        .nbits = &nbits};
     set_b(&strip, pc, kc, jc, nc);
     const bool can_spill = static_cast<size_t>(nc) * acc_bytes_ <= kSpillBytes &&
                            sums.stride == nc && !strip.unpacked && !strip.accumulate;
@@ -271,7 +284,9 @@ class Executor {
       strip->b_stride = static_cast<size_t>(row_major ? kernel.b.width : b.col_stride) * bytes;
     } else if (plan_.pack_b) {
       strip->b = b_panels_ + kernel.b.header * kernel.b.element_bytes;
-      strip->b_stride = panel_bytes(kernel.b, kc);
+      strip->b_stride = kernel.codes == ReadsCodes::kNo
+                            ? panel_bytes(kernel.b, kc)
+                            : static_cast<size_t>(strip->nbits->panel_bytes(kc));
     } else {
       strip->b = at_.b.packed.block(pc, jc);
       strip->b_stride = at_.b.packed.panel_stride();

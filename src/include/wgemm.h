@@ -1,7 +1,7 @@
 // wgemm: matrix multiplication, exact to the specifications of ONNX Gemm, com.microsoft QGemm,
-// oneDNN Graph MatMul, and of the products of dynamically quantized models: ONNX MatMulInteger and
-// QLinearMatMul, com.microsoft DynamicQuantizeMatMul and MatMulIntegerToFloat. This header is the
-// whole public interface.
+// oneDNN Graph MatMul, of the products of dynamically quantized models: ONNX MatMulInteger and
+// QLinearMatMul, com.microsoft DynamicQuantizeMatMul and MatMulIntegerToFloat, and of those with
+// weights of a few bits: com.microsoft MatMulNBits. This header is the whole public interface.
 //
 //   wgemm::Context context;
 //   const int64_t a_dims[] = {m, k}, b_dims[] = {k, n}, y_dims[] = {m, n};
@@ -233,6 +233,7 @@ class Context {
 enum class PackFor : uint8_t {
   kGemm,   // gemm() and matmul()
   kQGemm,  // qgemm() and integer_matmul(), with any scales and zero points
+  kMatMulNBits,
 };
 
 // B', or a stack of such matrices, packed once for any number of calls with any A. Owns a copy in
@@ -247,7 +248,7 @@ class PackedWeights {
   bool empty() const { return block_ == nullptr; }
   // Only for weights that are not empty:
   PackFor op() const;
-  DType dtype() const;                     // of the packed elements
+  DType dtype() const;                     // of the packed elements; for kMatMulNBits of scales
   std::span<const int64_t> batch() const;  // sizes of the axes in front of the matrix
   int64_t k() const;                       // rows of B'
   int64_t n() const;                       // columns of B'
@@ -279,6 +280,24 @@ struct PackArgs {
 // weights must not outlive `context`. Errors: kShape, kDType, kArgument, kOutOfMemory; *weights is
 // then as it was before.
 Status pack(Context& context, const PackArgs& args, PackedWeights* weights);
+
+// Weights of MatMulNBits: codes of a few bits, with a scale and a zero point for each column and
+// each block of block_size steps of K. They stand for (code - zero point) * scale.
+struct NBitsWeights {
+  // uint8, (N, nb, block_size * bits / 8) with nb = ceil(K / block_size): for each column its codes
+  // along k, without gaps, the first in the lowest bits. Those beyond K may have any value.
+  ConstTensor B;
+  ConstTensor scales;  // float32, float16 or bfloat16; (N, nb), or (N * nb)
+  // uint8: codes of the same bits, of nb blocks in ceil(nb * bits / 8) bytes per column. Or the
+  // type of scales: any numbers, one per scale. Absent: 2^(bits - 1). (N, bytes), or (N * bytes).
+  const ConstTensor* zero_points = nullptr;
+  int64_t K = 0, N = 0;
+  int64_t bits = 4;        // 2, 4 or 8
+  int64_t block_size = 0;  // 16, 32, 64, 128 or 256
+};
+
+// Packs weights of MatMulNBits, in their own bits. B, scales and zero_points must be contiguous.
+Status pack_nbits(Context& context, const NBitsWeights& weights, PackedWeights* packed);
 
 // Packed weights can be kept as bytes. Every build of this version, on every machine, writes the
 // same bytes for the same weights, and reads the bytes of every other.
@@ -516,6 +535,33 @@ Status integer_matmul(Context& context, const IntegerMatMulArgs& args);
 Status integer_matmul_shape(const IntegerMatMulArgs& args, int64_t* dims, size_t* rank,
                             DType* dtype);
 
+// com.microsoft MatMulNBits: Y = A * B + bias, with B by NBitsWeights.
+// https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md
+//
+// accuracy_level 0 to 3: sums in float32 of A times the numbers that codes stand for. The context's
+// Determinism sets their order.
+// accuracy_level 4: for each row and each block of K, A is quantized to int8, with s = max|a| / 127
+// rounded to float32, and q = a / s rounded half to even, at most 127 in magnitude. With d the sum
+// of q * (code - zero point), Y is the sum over ascending blocks of float(d) * (s * scale), each
+// step rounded to float32. It has the same bits everywhere. Zero points of the type of scales make
+// the call compute as level 0.
+struct MatMulNBitsArgs {
+  ConstTensor A;         // (..., K), of the type of scales
+  NBitsWeights weights;  // contiguous
+  // Replaces weights, which are then not read.
+  const PackedWeights* packed_weights = nullptr;
+  const ConstTensor* bias = nullptr;  // (N), of the type of A; added last. null: absent
+  Tensor Y;                           // (..., N), of the type of A; overlaps no input
+  int64_t accuracy_level = 0;         // 0 to 4
+  Activation activation;              // bounds the result, as in gemm()
+};
+
+// Computes Y. Errors: kShape, kDType, kArgument, kPackMismatch, kOutOfMemory.
+Status matmul_nbits(Context& context, const MatMulNBitsArgs& args);
+
+// As matmul_shape(). The type of Y is that of A.
+Status matmul_nbits_shape(const MatMulNBitsArgs& args, int64_t* dims, size_t* rank);
+
 // Prepared calls ----------------------------------------------------------------------------------
 
 // A call that is checked and planned once and runs any number of times. Each run uses the elements
@@ -545,16 +591,16 @@ class PreparedCall {
   Block* block_ = nullptr;
 };
 
-// Checks and plans gemm(), qgemm(), matmul() or integer_matmul() with these arguments, and computes
-// nothing.
+// Checks and plans gemm(), qgemm(), matmul(), integer_matmul() or matmul_nbits() with these
+// arguments, and computes nothing.
 //
 // prepare() reads the arguments and copies them: shapes, strides, flags, alpha, beta, activation,
 // scales and zero points. The prepared call may outlive the args struct, its tensors' dims and
 // strides, and the memory of scales and zero points. To change any of these, prepare another call.
 //
-// run() reads A, B, C and bias, and writes Y. The prepared call must not outlive the memory of
-// these tensors, their OutOfCore structs, the packed weights, or `context`. They must not move
-// either.
+// run() reads A, B, C and bias, and all of NBitsWeights, and writes Y. The prepared call must not
+// outlive the memory of these tensors, their OutOfCore structs, the packed weights, or `context`.
+// They must not move either.
 //
 // Errors: those of the call itself; kOutOfMemory if the context has no memory for the prepared
 // call. *call is then as it was before.
@@ -562,6 +608,7 @@ Status prepare(Context& context, const GemmArgs& args, PreparedCall* call);
 Status prepare(Context& context, const QGemmArgs& args, PreparedCall* call);
 Status prepare(Context& context, const MatMulArgs& args, PreparedCall* call);
 Status prepare(Context& context, const IntegerMatMulArgs& args, PreparedCall* call);
+Status prepare(Context& context, const MatMulNBitsArgs& args, PreparedCall* call);
 
 // Computes a prepared call in the context that prepared it. The results are those of the call
 // itself. Like that, it may need scratch memory and threads of the context. As for all calls, one
@@ -611,6 +658,8 @@ Status explain(const Context& context, const QGemmArgs& args, Explanation* expla
 Status explain(const Context& context, const MatMulArgs& args, Explanation* explanation,
                int64_t beside = 0);
 Status explain(const Context& context, const IntegerMatMulArgs& args, Explanation* explanation,
+               int64_t beside = 0);
+Status explain(const Context& context, const MatMulNBitsArgs& args, Explanation* explanation,
                int64_t beside = 0);
 
 // A micro-kernel of this build.

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 
+#include "problem/nbits.h"
 #include "problem/panel.h"
 #include "wgemm.h"
 
@@ -35,6 +36,7 @@ struct Strip {
   // The strip is one tile wide, and the whole tile may be written: what follows the columns of a
   // row is written later.
   bool spills = false;
+  const NBits* nbits = nullptr;  // of a B of MatMulNBits. b_stride is as in packed B
 };
 using KernelFunction = void (*)(const Strip&);
 
@@ -62,6 +64,13 @@ enum class BLayout : uint8_t {
   kColumnMajor,  // unpacked, columns contiguous along k
 };
 
+// Whether a kernel reads weights of MatMulNBits as they are packed.
+enum class ReadsCodes : uint8_t {
+  kNo,
+  kByFloats,  // A is float32
+  kByBytes,   // A is int8 with scales, which the call quantizes
+};
+
 // A row of the table in kernels.cc. A row must set each field that has no default.
 struct Kernel {
   const char* name;  // by the grammar in kernels.cc
@@ -79,7 +88,8 @@ struct Kernel {
   // range of a B that is not packed weights is unknown, so the kernel must be exact for any B.
   Dot dot = Dot::kNone;
   bool finite = false;  // for packed weights without infinities and NaN only
-  bool axpy = false;    // GEMV by loops/axpy.h. It pays for B of more than kAxpyBytes
+  ReadsCodes codes = ReadsCodes::kNo;
+  bool axpy = false;  // GEMV by loops/axpy.h. It pays for B of more than kAxpyBytes
 
   // The planner takes the kernel for products with at least m_min rows, if all products that share
   // one B have at most m_max rows together. kernels.cc says where the bounds come from.

@@ -19,7 +19,8 @@
 // The grammar of names, which a test compares with the rows:
 //   <types>[_gemv]_<mr>x<nr>[c<kr>]__<isa>[_<B>][_<variant>]
 //   types    f32, f64, i32, i64, i8: the type it computes in. B's elements add a second type if it
-//            differs: f32_bf16, f32_f16, and i8_i16 for bytes that were widened as B was packed
+//            differs: f32_bf16, f32_f16, and i8_i16 for bytes that were widened as B was packed.
+//            nbits: weights of MatMulNBits; accumulators are then float32
 //   gemv     for M = 1 only
 //   c<kr>    if a micro-panel holds kr > 1 elements of k together. 1x32c4 reads B in pairs, as
 //            packed weights are stored, and joins them
@@ -42,6 +43,7 @@
 #include "kernels/i8_relaxed.h"
 #include "kernels/i8_simd128.h"
 #include "kernels/kernel.h"
+#include "kernels/nbits_simd128.h"
 #include "kernels/portable.h"
 
 namespace wgemm {
@@ -327,6 +329,26 @@ constexpr Kernel kKernels[] = {
      .compute = kI64, .mr = 2, .nr = 4, .a = kRowsOf<int64_t>, .b = panel_of<int64_t>(4),
      .isa = kPortable,
      .run = i64_2x4_portable},
+#if WGEMM_RELAXED
+    {.name = "i8_nbits_4x8c4__relaxed_dot",
+     .compute = kF32, .mr = 4, .nr = 8, .kr = 4, .a = kRowsOf<int8_t>, .b = kNBitsLayout,
+     .isa = kRelaxed, .dot = Dot::kSevenBits, .codes = ReadsCodes::kByBytes,
+     .run = i8_nbits_4x8c4_relaxed_dot},
+    {.name = "f32_nbits_4x8__relaxed",
+     .compute = kF32, .mr = 4, .nr = 8, .a = kRowsOf<float>, .b = kNBitsLayout,
+     .isa = kRelaxed, .strict = false, .codes = ReadsCodes::kByFloats,
+     .m_max = 8, .run = f32_nbits_4x8_relaxed},
+#endif
+    {.name = "i8_nbits_4x8c4__simd128",
+     .compute = kF32, .mr = 4, .nr = 8, .kr = 4, .a = kRowsOf<int8_t>, .b = kNBitsLayout,
+     .isa = kSimd128, .codes = ReadsCodes::kByBytes,
+     .run = i8_nbits_4x8c4_simd128},
+#if !WGEMM_RELAXED || !defined(__wasm__)
+    {.name = "f32_nbits_4x8__simd128",
+     .compute = kF32, .mr = 4, .nr = 8, .a = kRowsOf<float>, .b = kNBitsLayout,
+     .isa = kSimd128, .strict = false, .codes = ReadsCodes::kByFloats,
+     .m_max = 8, .run = f32_nbits_4x8_simd128},
+#endif
 #if WGEMM_RELAXED
     {.name = "i8_4x8c4__relaxed_dot_unsigned",
      .compute = kI8, .mr = 4, .nr = 8, .kr = 4, .a = kI8QuadsOfA, .b = kI8QuadsOfB,

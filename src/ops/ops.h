@@ -57,8 +57,23 @@ const char* name_of(const QuantizedArgs& args);
 Status quantized_problem(const QuantizedArgs& args, bool with_data, MatMulProblem* result,
                          bool with_values = false);
 
+// As gemm_problem(). Only A, bias and Y have a batch or strides.
+Status nbits_problem(const MatMulNBitsArgs& args, bool with_data, MatMulProblem* result);
+
+// Checks weights of MatMulNBits for pack_nbits(). `problem` points into them.
+Status nbits_pack_problem(const NBitsWeights& weights, PackProblem* problem);
+
+// Checks the header of serialized weights of MatMulNBits, which has these sizes. Errors call the
+// operation "deserialize".
+Status nbits_pack_problem(const NBits& format, std::span<const int64_t> dims, PackProblem* problem);
+
 // Errors call the operation `op` and B `name`. `problem` points into args.B.
 Status pack_problem(const char* op, const char* name, const PackArgs& args, PackProblem* problem);
+
+// Checks that packed weights, which replace the operand `name`, are not empty and are packed for
+// `wanted`.
+Status check_packed_for(const char* op, const char* name, const PackedWeights& weights,
+                        PackFor wanted);
 
 // Checks that packed weights may replace the operand `name` of a product with `a`, which errors
 // call `other`. They must be packed for `wanted`, have K = k and, except for 8-bit types, the type

@@ -8,6 +8,10 @@ namespace wgemm {
 Status pack_problem(const char* op, const char* name, const PackArgs& args, PackProblem* problem) {
   const ConstTensor& b = args.B;
   WGEMM_RETURN_IF_ERROR(check_tensor(op, name, b, true));
+  if (args.op == PackFor::kMatMulNBits) {
+    return error(Code::kArgument, op, "op",
+                 {"op is matmulNBits and % is a tensor; it must be NBitsWeights", name});
+  }
   const bool is_8bit = compute_type(b.dtype) == DType::kInt8,
              wants_8bit = args.op == PackFor::kQGemm;
   if (is_8bit != wants_8bit) {
@@ -46,18 +50,23 @@ Status pack_problem(const char* op, const char* name, const PackArgs& args, Pack
   return {};
 }
 
-Status check_packed(const char* op, const char* name, const PackedWeights& weights, PackFor wanted,
-                    const char* other, const ConstTensor& a, bool a_transposed, int64_t k,
-                    int64_t transpose, const char* flag) {
+Status check_packed_for(const char* op, const char* name, const PackedWeights& weights,
+                        PackFor wanted) {
   if (weights.empty())
     return error(Code::kArgument, op, name,
                  {"% is packed weights that are empty; pack() fills them", name});
-  if (weights.op() != wanted) {
-    const bool for_qgemm = weights.op() == PackFor::kQGemm;
-    return error(Code::kPackMismatch, op, name,
-                 {"% is packed for %; pack it for %", name, for_qgemm ? "qgemm" : "gemm and matmul",
-                  wanted == PackFor::kQGemm ? "qgemm" : op});
-  }
+  if (weights.op() == wanted) return {};
+  constexpr const char* kOperations[] = {"gemm and matmul", "qgemm", "matmulNBits"};
+  return error(
+      Code::kPackMismatch, op, name,
+      {"% is packed for %; pack it for %", name, kOperations[static_cast<int>(weights.op())],
+       wanted == PackFor::kQGemm ? "qgemm" : op});
+}
+
+Status check_packed(const char* op, const char* name, const PackedWeights& weights, PackFor wanted,
+                    const char* other, const ConstTensor& a, bool a_transposed, int64_t k,
+                    int64_t transpose, const char* flag) {
+  WGEMM_RETURN_IF_ERROR(check_packed_for(op, name, weights, wanted));
   if (transpose != 0) {
     return error(Code::kArgument, op, flag,
                  {"% is set and % is packed; transpose when packing, by trans", flag, name});

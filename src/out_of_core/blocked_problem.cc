@@ -69,6 +69,8 @@ Problem BlockedProblem::block(const ProductOffsets& at, const BlockSizes& from,
   }
   if (p_.b.is_packed()) {
     other.b.packed = p_.b.packed.at(at.b).from(from.k, from.n);
+  } else if (p_.b.nbits_format()) {
+    other.b.nbits = p_.b.nbits.from(from.k, from.n);
   } else {
     other.b.plain = b.block(at.b, from.k, from.n, size.k, size.n);
   }

@@ -15,9 +15,13 @@ constexpr int64_t block_size(int64_t total, int64_t size_max, int64_t step) {
   return total <= size_max ? total : round_up(equal_blocks(total, size_max), step);
 }
 
+int64_t step_of_k(const Problem& p) {
+  return std::max<int64_t>(kBlockStepOfK, p.b.nbits_format().block_size);
+}
+
 BlockSizes sizes_for(const Problem& p, int64_t side, int64_t k) {
   return {block_size(p.m, side, kBlockStep), block_size(p.n, side, kBlockStep),
-          block_size(p.k, k, kBlockStepOfK)};
+          block_size(p.k, k, step_of_k(p))};
 }
 
 // The longest side of blocks of Y that fit, by bisection; 0 if none fit.
@@ -39,14 +43,14 @@ int64_t longest_side(BlockedProblem* blocked, int64_t k, int64_t room) {
 bool choose_block_sizes(BlockedProblem* blocked, int64_t room) {
   const Problem& p = blocked->problem();
   BlockSizes best;
-  for (int64_t k = p.k;;
-       k = std::max(kBlockStepOfK, (k / 2 + kBlockStepOfK - 1) / kBlockStepOfK * kBlockStepOfK)) {
+  const int64_t step = step_of_k(p);
+  for (int64_t k = p.k;; k = std::max(step, round_up(k / 2, step))) {
     const int64_t side = longest_side(blocked, k, room);
     if (side != 0) {
       const BlockSizes sizes = sizes_for(p, side, k);
       if (best.m == 0 || blocked->cost(sizes) < blocked->cost(best)) best = sizes;
     }
-    if (k > kBlockStepOfK) continue;
+    if (k > step) continue;
     const bool fits = best.m != 0;
     blocked->set_sizes(fits ? best : sizes_for(p, kBlockStep, k));
     return fits;

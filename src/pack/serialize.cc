@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "base/error.h"
+#include "pack/nbits.h"
 #include "pack/pack.h"
 #include "pack/weights.h"
 
@@ -39,9 +41,12 @@ class Writer {
     for (size_t i = 0; i < kNameBytes; ++i)
       *to_++ = static_cast<std::byte>(*letters == 0 ? 0 : *letters++);
   }
-  void layout(const PanelLayout& layout) {
-    for (const int value : {layout.width, layout.kr, layout.header, layout.element_bytes})
-      number(static_cast<uint64_t>(value), 2);
+  // That of the elements, or the format of MatMulNBits.
+  void layout(const PanelLayout& layout, const NBits& nbits) {
+    const int of_elements[] = {layout.width, layout.kr, layout.header, layout.element_bytes},
+              of_codes[] = {layout.width, nbits.bits, static_cast<int>(nbits.zero_points),
+                            nbits.block_size};
+    for (const int value : nbits ? of_codes : of_elements) number(static_cast<uint64_t>(value), 2);
   }
 
  private:
@@ -76,7 +81,9 @@ uint64_t xxh64(std::span<const std::byte> bytes) {
   return hash ^ hash >> 32;
 }
 
-const char* name_of(PackFor op) { return op == PackFor::kQGemm ? "qgemm" : "gemm"; }
+// By PackFor.
+constexpr const char* kOperations[] = {"gemm", "qgemm", "nbits"};
+const char* name_of(PackFor op) { return kOperations[static_cast<int>(op)]; }
 
 bool is_named(const std::byte* bytes, const char* letters) {
   std::byte name[kNameBytes];
@@ -88,6 +95,13 @@ int64_t matrices_of(const PackedWeights& weights) {
   int64_t matrices = 1;
   for (const int64_t size : weights.batch()) matrices *= size;
   return matrices;
+}
+
+// Of the panels of a matrix, without gaps.
+size_t matrix_bytes(const PackedWeights& weights) {
+  const PrepackedB stored = prepacked_of(weights);
+  return stored.nbits ? static_cast<size_t>(stored.nbits.packed_bytes(weights.n(), weights.k()))
+                      : packed_bytes(stored.layout(), weights.n(), weights.k());
 }
 
 size_t header_bytes(size_t rank) { return kShapeAt + rank * sizeof(uint64_t); }
@@ -142,22 +156,32 @@ Status check_format(const std::byte* from) {
   return {};
 }
 
-// Reads operation and type, and checks that the layout is that of the type.
-Status read_kind(const std::byte* from, PackFor* op, DType* dtype) {
-  *op = is_named(from + kOpAt, name_of(PackFor::kQGemm)) ? PackFor::kQGemm : PackFor::kGemm;
-  if (!is_named(from + kOpAt, name_of(*op)))
-    return refuse("is for an operation that is none; it must be gemm or qgemm");
+// Reads operation, type and layout. That of elements follows from their type. Which formats of
+// MatMulNBits exist is checked later.
+Status read_kind(const std::byte* from, SerializedHeader* header) {
+  size_t op = 0;
+  while (op < std::size(kOperations) && !is_named(from + kOpAt, kOperations[op])) ++op;
+  if (op == std::size(kOperations))
+    return refuse("is for an operation that is none; it must be gemm, qgemm or nbits");
   int type = 0;
   while (type < kDTypeCount && !is_named(from + kTypeAt, dtype_name(static_cast<DType>(type))))
     ++type;
   if (type == kDTypeCount) return refuse("has elements of an unknown type; see DType");
-  *dtype = static_cast<DType>(type);
-  const PanelLayout layout = storage_layout(*dtype);
+  const auto dtype = static_cast<DType>(type);
+  header->args.op = static_cast<PackFor>(op);
+  header->args.B.dtype = dtype;
+  const auto number = [&](size_t i) { return load<uint16_t>(from + kLayoutAt + 2 * i); };
+  PanelLayout layout = storage_layout(dtype);
+  if (header->args.op == PackFor::kMatMulNBits) {
+    layout = kNBitsLayout;
+    header->nbits = {number(1), number(3), dtype,
+                     static_cast<NBits::ZeroPoints>(std::min<uint16_t>(number(2), 255))};
+  }
   std::byte numbers[4 * sizeof(uint16_t)];
-  Writer(numbers).layout(layout);
+  Writer(numbers).layout(layout, header->nbits);
   if (std::memcmp(from + kLayoutAt, numbers, sizeof(numbers)) == 0) return {};
-  return refuse("has panels of ", load<uint16_t>(from + kLayoutAt),
-                " columns, or of another layout than those of ", layout.width, " here");
+  return refuse("has panels of ", number(0), " columns, or of another layout than those of ",
+                layout.width, " here");
 }
 
 }  // namespace
@@ -168,15 +192,14 @@ void seal(std::span<std::byte> bytes) {
 
 size_t serialized_bytes(const PackedWeights& weights) {
   if (weights.empty()) return 0;
-  const size_t matrix = packed_bytes(storage_layout(weights.dtype()), weights.n(), weights.k());
+  const size_t matrix = matrix_bytes(weights);
   return header_bytes(weights.batch().size() + 2) +
          static_cast<size_t>(matrices_of(weights)) * matrix;
 }
 
 void write_serialized(const PackedWeights& weights, std::span<std::byte> bytes) {
   const PrepackedB stored = prepacked_of(weights);
-  const size_t rank = weights.batch().size() + 2,
-               matrix = packed_bytes(stored.layout(), weights.n(), weights.k());
+  const size_t rank = weights.batch().size() + 2, matrix = matrix_bytes(weights);
   Writer writer(bytes.data());
   writer.name(kMagic);
   writer.number(kByteOrder, 4);
@@ -184,7 +207,7 @@ void write_serialized(const PackedWeights& weights, std::span<std::byte> bytes) 
   writer.number(0, 8);  // the checksum, which seal() writes
   writer.name(name_of(weights.op()));
   writer.name(dtype_name(weights.dtype()));
-  writer.layout(stored.layout());
+  writer.layout(stored.layout(), stored.nbits);
   writer.number(rank, 8);
   for (const int64_t size : weights.batch()) writer.number(static_cast<uint64_t>(size), 8);
   writer.number(static_cast<uint64_t>(weights.k()), 8);
@@ -202,7 +225,7 @@ Status read_serialized_header(std::span<const std::byte> bytes, SerializedHeader
   const std::byte* from = bytes.data();
   WGEMM_RETURN_IF_ERROR(check_format(from));
   ConstTensor& b = header->args.B;
-  WGEMM_RETURN_IF_ERROR(read_kind(from, &header->args.op, &b.dtype));
+  WGEMM_RETURN_IF_ERROR(read_kind(from, header));
   const auto rank = load<uint64_t>(from + kRankAt);
   if (rank > kMaxRank) return refuse("has a rank above ", kMaxRank);
   header->bytes = header_bytes(static_cast<size_t>(rank));
@@ -226,7 +249,9 @@ Status read_serialized_panels(Context& context, std::span<const std::byte> bytes
   }
   const std::byte *const panels = bytes.data() + header_bytes, *const end = bytes.data() + length;
   for (const std::byte* from = panels; from != end; from += matrix_bytes) {
-    if (!is_padded(from, storage_layout(problem.as), problem.k, problem.n))
+    const NBits& nbits = problem.nbits.format;
+    if (!(nbits ? is_padded(from, nbits, problem.k, problem.n)
+                : is_padded(from, storage_layout(problem.as), problem.k, problem.n)))
       return refuse("has panels whose padding is not zeros");
   }
   PackedWeights made;

@@ -5,9 +5,10 @@
 //    8  uint32   byte order of the elements: 1 is little-endian, 2 big-endian
 //   12  uint32   version of this format: kFormatVersion in serialize.cc
 //   16  uint64   XXH64, with seed 0, of all later bytes
-//   24  name     operation: "gemm" or "qgemm"
-//   32  name     type of the elements, such as "float32"
-//   40  uint16   four numbers, a PanelLayout: width, kr, header and element_bytes
+//   24  name     operation: "gemm", "qgemm" or "nbits"
+//   32  name     type of the elements, such as "float32"; for nbits that of the scales
+//   40  uint16   four numbers, a PanelLayout: width, kr, header and element_bytes; for nbits width,
+//                bits, kind of zero points (NBits::ZeroPoints) and block size
 //   48  uint64   rank, which counts the batch axes, K and N
 //   56  uint64   each size
 //       ...      the panels, matrix after matrix, without gaps
@@ -26,6 +27,7 @@ void write_serialized(const PackedWeights& weights, std::span<std::byte> bytes);
 // What the header of serialized weights states. Do not copy it: args.B.dims points to `dims`.
 struct SerializedHeader {
   PackArgs args;  // B has no elements: only its type and dims count
+  NBits nbits{};  // of kMatMulNBits
   int64_t dims[kMaxRank];
   size_t bytes;  // of the header
 };

@@ -10,6 +10,7 @@
 #include "base/machine.h"
 #include "base/types.h"
 #include "kernels/kernel.h"
+#include "pack/nbits.h"
 #include "pack/pack.h"
 #include "pack/pack_8bit.h"
 
@@ -26,6 +27,7 @@ struct Header {
   size_t matrix_bytes = 0;            // from matrix to matrix
   Range range{};                      // of 8-bit elements
   bool finite = false;                // of float16: no element is infinite or NaN
+  NBits nbits{};
   int64_t batch[kMaxRank] = {};
 };
 
@@ -153,11 +155,13 @@ PrepackedB prepacked_of(const PackedWeights& weights) {
           .n = header.n,
           .low = header.range.low,
           .high = header.range.high,
-          .finite = header.finite};
+          .finite = header.finite,
+          .nbits = header.nbits};
 }
 
 void unpack(const PrepackedB& weights, int64_t row, int64_t depth, int64_t col, int64_t cols,
             const PanelLayout& layout, int shift, void* panels) {
+  if (weights.nbits) return unpack_codes(weights, row, depth, col, cols, layout, panels);
   const PanelLayout from = weights.layout();
   if (compute_type(weights.dtype) == DType::kInt8) {
     if (layout.width == 1) {
@@ -181,6 +185,7 @@ void unpack(const PrepackedB& weights, int64_t row, int64_t depth, int64_t col, 
 }
 
 int64_t stored_bytes(const PackProblem& p) {
+  if (p.nbits.format) return p.nbits.format.packed_bytes(p.n, p.k);
   const PanelLayout layout = storage_layout(p.as);
   const int64_t panels = (p.n + layout.width - 1) / layout.width,
                 steps = (p.k + layout.kr - 1) / layout.kr;
@@ -205,7 +210,8 @@ Status WeightsAccess::allocate(Context& context, const char* op, const PackProbl
                 .bytes = static_cast<size_t>(bytes),
                 .sums_at = static_cast<size_t>(sums_at),
                 .panels_at = static_cast<size_t>(panels_at),
-                .matrix_bytes = static_cast<size_t>(matrix_bytes)};
+                .matrix_bytes = static_cast<size_t>(matrix_bytes),
+                .nbits = p.nbits.format};
   std::copy(p.batch.begin(), p.batch.end(), header.batch);
   void* block = fits ? context.allocate(header.bytes) : nullptr;
   if (block == nullptr) {
@@ -221,6 +227,7 @@ Status WeightsAccess::allocate(Context& context, const char* op, const PackProbl
 void WeightsAccess::finish(const PackedWeights& weights) {
   const PrepackedB stored = prepacked_of(weights);
   Header& header = *static_cast<Header*>(const_cast<void*>(weights.block_));
+  if (stored.nbits) return;
   if (stored.dtype == DType::kFloat16 && stored.matrix_bytes != 0) {
     const size_t count = packed_bytes(stored.layout(), header.n, header.k) / sizeof(uint16_t);
     header.finite = true;
@@ -250,7 +257,9 @@ Status pack_weights(Context& context, const PackProblem& p, PackedWeights* weigh
   WGEMM_RETURN_IF_ERROR(WeightsAccess::allocate(context, "pack", p, &made));
   std::byte* panels = WeightsAccess::panels(made);
   const size_t matrix_bytes = prepacked_of(made).matrix_bytes;
-  if (matrix_bytes != 0) {  // to visit each of many empty matrices would take too long
+  if (p.nbits.format) {
+    pack_codes(p.nbits, 0, p.k, 0, p.n, panels);
+  } else if (matrix_bytes != 0) {  // to visit each of many empty matrices would take too long
     for_each_matrix(p, 0, p.b, [&](const Operand& b) {
       const ConstBlock source = b.block(0, 0, p.k, p.n);
       const PackSource from{

@@ -135,7 +135,8 @@ constexpr int64_t kPrefetchedBlock = kMachine.l2 / 2;
 
 // M and N are small, and K may be long: A and B are both read once.
 bool has_small_result(const Problem& problem, const Kernel& kernel) {
-  return problem.m > kernel.mr && problem.m <= kFewUses && problem.n <= kFewUses;
+  return problem.m > kernel.mr && problem.m <= kFewUses && problem.n <= kFewUses &&
+         !problem.b.nbits_format();
 }
 
 // Rows from which a kernel waits for packed weights. With fewer, kernels read several panels at a
@@ -147,7 +148,7 @@ constexpr int64_t kWaitingRowsOfF32 = 3, kWaitingRowsOfF64 = 2;
 // 5.69 ms.
 bool waits_for_weights(const Problem& problem, const Kernel& kernel) {
   const bool is_f64 = problem.compute == DType::kFloat64;
-  return problem.b.is_packed() && problem.m <= kFewUses &&
+  return problem.b.is_packed() && !problem.b.nbits_format() && problem.m <= kFewUses &&
          problem.m >= (is_f64 ? kWaitingRowsOfF64 : kWaitingRowsOfF32) &&
          (is_f64 || (problem.compute == DType::kFloat32 && !kernel.strict)) &&
          bytes_of(problem.n, problem.k, problem.b.dtype()) > kPrefetchedWeights;
@@ -198,7 +199,8 @@ int64_t choose_kc(const Problem& problem, const Plan& plan, int64_t wanted) {
     if (kc == k) return k;
     wanted = round_up(equal_blocks(k, kc - kc % kKcStep), kKcStep);
   }
-  return std::min(round_up(wanted, kernel.kr), k);
+  const NBits& nbits = b.nbits_format();
+  return std::min(round_up(wanted, nbits ? nbits.block_size : kernel.kr), k);
 }
 
 int64_t choose_nc(const Problem& problem, const Plan& plan, int64_t wanted) {

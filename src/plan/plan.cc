@@ -40,6 +40,7 @@ bool can_write_y(const Problem& problem) {
 }
 
 bool can_read_a(const Problem& problem, const Kernel& kernel) {
+  if (kernel.codes == ReadsCodes::kByBytes) return false;
   const bool is_form = is_compute_form(problem.a.dtype) || kernel.compute == DType::kInt8;
   return kernel.a.is_rows() && is_form && (problem.a.col_stride == 1 || problem.k == 1);
 }
@@ -63,6 +64,11 @@ size_t quantized_a_bytes(const Problem& problem) {
 void choose_scratch(const Problem& problem, Plan* plan) {
   if (plan->pack_b) plan->b_bytes = packed_bytes(plan->kernel->b, plan->nc, plan->kc);
   if (plan->pack_a) plan->a_bytes = packed_bytes(plan->kernel->a, plan->mc, plan->kc);
+  const NBits& nbits = problem.b.nbits_format();
+  if (plan->pack_b && plan->kernel->codes != ReadsCodes::kNo)
+    plan->b_bytes = static_cast<size_t>(nbits.packed_bytes(plan->nc, plan->kc));
+  if (plan->pack_a && plan->kernel->codes == ReadsCodes::kByBytes)
+    plan->a_bytes = static_cast<size_t>(plan->mc * nbits.quantized_row_bytes(plan->kc));
   if (plan->has_accumulators(problem)) {
     plan->acc_bytes =
         static_cast<size_t>(plan->mc * plan->nc) * dtype_bytes(accumulator_type(problem.compute));
@@ -118,7 +124,7 @@ Plan make_plan(const Problem& problem, const Context& context, const PlanOptions
 
 bool transpose_if_faster(Problem* problem, const PlanOptions& options) {
   if (!has_narrow_y(*problem) || problem->compute == DType::kInt8 || !problem->batch.empty() ||
-      options.kernel != nullptr)
+      problem->b.nbits_format() || options.kernel != nullptr)
     return false;
   if (problem->b.is_packed()) problem->b = {.plain = only_panel(problem->b.packed)};
   *problem = transposed(*problem);

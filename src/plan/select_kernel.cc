@@ -38,6 +38,8 @@ double bytes_of(int64_t lanes, int64_t k, DType type) {
 }
 
 bool can_read_b(const Problem& problem, const Kernel& kernel) {
+  if (kernel.codes != ReadsCodes::kNo || problem.b.nbits_format())
+    return kernel.codes != ReadsCodes::kNo && problem.b.packed.nbits;
   const DType type = problem.b.dtype();
   // All 8-bit types are int8 to kernels.
   const bool is_form = is_compute_form(type) || kernel.compute == DType::kInt8;
@@ -54,7 +56,20 @@ int shift_of_b(Dot dot, const PrepackedB& b) {
   return dot == Dot::kSigned && b.low == -128 ? -1 : 0;
 }
 
+namespace {
+
+// Whether the kernel takes A and B of MatMulNBits as the problem has them. A call may pack B.
+bool suits_codes(const Kernel& kernel, const Problem& problem) {
+  if (!problem.b.nbits_format()) return kernel.codes == ReadsCodes::kNo;
+  if (problem.quantizes_rows) return kernel.codes == ReadsCodes::kByBytes;
+  return kernel.codes != ReadsCodes::kByBytes && kernel.b_type == kernel.compute;
+}
+
+}  // namespace
+
 bool can_run(const Kernel& kernel, const Problem& problem) {
+  if (!suits_codes(kernel, problem)) return false;
+  if (kernel.codes != ReadsCodes::kNo) return has_dot(kernel.dot);
   const bool is_packed_for = kernel.b_layout == BLayout::kPanels && kernel.b_type == kernel.compute;
   if (!is_packed_for && !can_read_b(problem, kernel)) return false;
   if (kernel.finite && !problem.b.packed.finite) return false;

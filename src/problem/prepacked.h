@@ -5,7 +5,7 @@
 //
 // PackedWeights owns one block of memory. It has these sections, each aligned to 64 bytes:
 //   header       op, type, sizes, batch axes; range of 8-bit elements; whether all elements are
-//                finite, for float16
+//                finite, for float16; bits and blocks, for MatMulNBits
 //
 //   column sums  sums over k, one int32 per column, matrix after matrix; only for 8-bit types, and
 //                if K > 0
@@ -13,6 +13,7 @@
 //   panels       matrix after matrix
 #pragma once
 
+#include "problem/nbits.h"
 #include "problem/panel.h"
 #include "wgemm.h"
 
@@ -45,21 +46,27 @@ constexpr PanelLayout storage_layout(DType type) {
 // Subtracted from 8-bit elements and their zero point to make them int8.
 constexpr int int8_offset(DType type) { return type == DType::kUInt8 ? 128 : 0; }
 
+// The nominal layout of weights of MatMulNBits, whose micro-panels are those of problem/nbits.h.
+inline constexpr PanelLayout kNBitsLayout = panel_of<uint8_t>(NBits::kColumns);
+
 // A view of packed weights from one matrix on. The caller's PackedWeights owns the memory.
 struct PrepackedB {
   const std::byte* panels = nullptr;  // null: no packed weights
-  DType dtype = DType::kFloat32;
-  int64_t k = 0;            // depth of the panels, in elements
-  size_t matrix_bytes = 0;  // from matrix to matrix
+  DType dtype = DType::kFloat32;      // for MatMulNBits that of scales
+  int64_t k = 0;                      // depth of the panels, in elements
+  size_t matrix_bytes = 0;            // from matrix to matrix
   // 8-bit types only: the sums over k of the int8 elements, one per column, and the smallest and
   // largest element. Kernels that do not subtract A's zero point need them.
   const int32_t* column_sums = nullptr;  // null or unused if k is 0
   int64_t n = 0;                         // columns, and sums, of a matrix
   int low = 0, high = 0;
   bool finite = false;  // float16 only: no element is infinite or NaN
+  NBits nbits{};
 
-  PanelLayout layout() const { return storage_layout(dtype); }
-  size_t panel_stride() const { return panel_bytes(layout(), k); }  // bytes
+  PanelLayout layout() const { return nbits ? kNBitsLayout : storage_layout(dtype); }
+  size_t panel_stride() const {  // bytes
+    return nbits ? static_cast<size_t>(nbits.panel_bytes(k)) : panel_bytes(layout(), k);
+  }
 
   // The weights from `matrices` matrices later on.
   PrepackedB at(int64_t matrices) const {
@@ -77,12 +84,13 @@ struct PrepackedB {
     return other;
   }
 
-  // Where the panels have the element at (row, col). row must be a multiple of the layout's kr, and
-  // col of its width.
+  // Where the panels have the element at (row, col). row must be a multiple of the layout's kr, or
+  // of the block size of MatMulNBits, and col of the layout's width.
   const std::byte* block(int64_t row, int64_t col) const {
     const PanelLayout l = layout();
-    return panels + static_cast<size_t>(col / l.width) * panel_stride() +
-           static_cast<size_t>((l.header + row * l.width) * l.element_bytes);
+    const int64_t at = nbits ? row / nbits.block_size * nbits.block_bytes()
+                             : (l.header + row * l.width) * l.element_bytes;
+    return panels + static_cast<size_t>(col / l.width) * panel_stride() + static_cast<size_t>(at);
   }
 };
 

@@ -122,16 +122,20 @@ struct Carry {
   bool ends = true;    // the last problem: writes Y instead of `sums`
 };
 
-// B: a matrix in memory, or packed weights.
+// B: a matrix in memory, packed weights, or weights of MatMulNBits that are not packed.
 struct BSource {
-  Operand plain{};      // the matrix; unused if B is packed weights
-  PrepackedB packed{};  // has no panels if B is `plain`
+  Operand plain{};      // the matrix; else only its type counts
+  PrepackedB packed{};  // has no panels if B is not packed
+  NBitsSource nbits{};  // has no codes if B is one of the others
 
   bool is_packed() const { return packed.panels != nullptr; }
+  // The format of weights of MatMulNBits, packed or not.
+  const NBits& nbits_format() const { return is_packed() ? packed.nbits : nbits.format; }
   DType dtype() const { return is_packed() ? packed.dtype : plain.dtype; }
   // The same source, `steps` later: elements of `plain`, or matrices of packed weights.
   BSource at(int64_t steps) const {
-    return is_packed() ? BSource{plain, packed.at(steps)} : BSource{plain.at(steps), packed};
+    return is_packed() ? BSource{plain, packed.at(steps), nbits}
+                       : BSource{plain.at(steps), packed, nbits};
   }
 };
 
@@ -146,6 +150,7 @@ struct Problem {
   // Outermost axis first; axes that share B last. No size is 0 or 1.
   std::span<const BatchAxis> batch{};
   Quantization quantization{};
+  bool quantizes_rows = false;  // of A, for products with codes: accuracy level 4 of MatMulNBits
   Carry carry{};
 
   // The axes of `batch` with different B, and those that follow them and share B, its scales and

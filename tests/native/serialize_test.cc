@@ -387,8 +387,9 @@ TEST(Serialize, ReportsWhatIsWrong) {
                  "deserialize: bytes has byte order 2; this machine has 1, 1 being little-endian");
   expect_refused(changed(12, 2),
                  "deserialize: bytes is of version 2; this library reads version 1");
-  expect_refused(changed(24, 'h'),
-                 "deserialize: bytes is for an operation that is none; it must be gemm or qgemm");
+  expect_refused(
+      changed(24, 'h'),
+      "deserialize: bytes is for an operation that is none; it must be gemm, qgemm or nbits");
   expect_refused(changed(32, 'g'), "deserialize: bytes has elements of an unknown type");
   expect_refused(
       changed(bytes.size() - 1, 1),

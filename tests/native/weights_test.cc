@@ -52,7 +52,8 @@ std::vector<const Kernel*> kernels_of(DType type) {
   const KernelTable table = kernel_table();
   for (int i = 0; i < table.count; ++i) {
     const Kernel& kernel = table.rows[i];
-    const bool takes_any_b = kernel.b_layout == BLayout::kPanels && kernel.b_type == kernel.compute;
+    const bool takes_any_b = kernel.b_layout == BLayout::kPanels &&
+                             kernel.b_type == kernel.compute && kernel.codes == ReadsCodes::kNo;
     if (kernel.compute == compute_type(type) && takes_any_b) kernels.push_back(&kernel);
   }
   return kernels;

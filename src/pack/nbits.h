@@ -1,0 +1,30 @@
+// Packs weights of MatMulNBits, computes the floats that they stand for, and quantizes A for them.
+#pragma once
+
+#include "pack/pack.h"
+#include "problem/nbits.h"
+#include "problem/prepacked.h"
+
+namespace wgemm {
+
+// Packs the `depth` by `cols` block at (row, col) into micro-panels. `row` must be the first of a
+// block of K, and `depth` must end one or end at K.
+void pack_codes(const NBitsSource& source, int64_t row, int64_t depth, int64_t col, int64_t cols,
+                std::byte* panels);
+
+// Fills `panels`, in the layout of a float32 kernel, with the numbers that packed weights stand
+// for, each rounded to float32. As unpack() otherwise.
+void unpack_codes(const PrepackedB& weights, int64_t row, int64_t depth, int64_t col, int64_t cols,
+                  const PanelLayout& layout, void* panels);
+// The same for weights that are not packed.
+void unpack_codes(const NBitsSource& source, int64_t row, int64_t depth, int64_t col, int64_t cols,
+                  const PanelLayout& layout, void* panels);
+
+// Quantizes a block of A to int8, row by row, with a scale per row and block of K: s = max|a| / 127
+// and q = a / s, rounded half to even. NBits::quantized_row_bytes() has the layout of a row.
+void quantize_rows(const PackSource& a, const NBits& format, std::byte* rows);
+
+// Whether the padding of packed weights is zeros.
+bool is_padded(const std::byte* panels, const NBits& format, int64_t k, int64_t n);
+
+}  // namespace wgemm
