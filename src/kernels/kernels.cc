@@ -86,6 +86,32 @@ constexpr int kRowsMaxInL1 = 512;
 // clang-format off: it would give every field a line of its own.
 constexpr Kernel kKernels[] = {
 #if WGEMM_RELAXED
+    {.name = "i8_nbits_4x8c4__relaxed_dot",
+     .compute = kF32, .mr = 4, .nr = 8, .kr = 4, .a = kRowsOf<int8_t>, .b = kNBitsLayout,
+     .isa = kRelaxed, .dot = Dot::kSevenBits, .codes = ReadsCodes::kByBytes,
+     .run = i8_nbits_4x8c4_relaxed_dot},
+    {.name = "f32_nbits_1x8__relaxed",
+     .compute = kF32, .mr = 1, .nr = 8, .a = kRowsOf<float>, .b = kNBitsLayout,
+     .isa = kRelaxed, .strict = false, .codes = ReadsCodes::kByFloats,
+     .m_max = 3, .run = f32_nbits_1x8_relaxed},
+#endif
+#if !WGEMM_RELAXED || !defined(__wasm__)
+    {.name = "i8_nbits_4x8c4__simd128",
+     .compute = kF32, .mr = 4, .nr = 8, .kr = 4, .a = kRowsOf<int8_t>, .b = kNBitsLayout,
+     .isa = kSimd128, .codes = ReadsCodes::kByBytes,
+     .run = i8_nbits_4x8c4_simd128},
+    {.name = "f32_nbits_1x8__simd128",
+     .compute = kF32, .mr = 1, .nr = 8, .a = kRowsOf<float>, .b = kNBitsLayout,
+     .isa = kSimd128, .strict = false, .codes = ReadsCodes::kByFloats,
+     .m_max = 3, .run = f32_nbits_1x8_simd128},
+#endif
+#if WGEMM_RELAXED || !defined(__wasm__)
+    {.name = "i8_nbits_1x8__portable",
+     .compute = kF32, .mr = 1, .nr = 8, .a = kRowsOf<int8_t>, .b = kNBitsLayout,
+     .isa = kPortable, .codes = ReadsCodes::kByBytes,
+     .run = i8_nbits_1x8_portable},
+#endif
+#if WGEMM_RELAXED
     {.name = "f32_gemv_1x8__relaxed_axpy",
      .compute = kF32, .mr = 1, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
      .b_layout = kRowMajor, .isa = kRelaxed, .strict = false, .axpy = true,
@@ -329,26 +355,6 @@ constexpr Kernel kKernels[] = {
      .compute = kI64, .mr = 2, .nr = 4, .a = kRowsOf<int64_t>, .b = panel_of<int64_t>(4),
      .isa = kPortable,
      .run = i64_2x4_portable},
-#if WGEMM_RELAXED
-    {.name = "i8_nbits_4x8c4__relaxed_dot",
-     .compute = kF32, .mr = 4, .nr = 8, .kr = 4, .a = kRowsOf<int8_t>, .b = kNBitsLayout,
-     .isa = kRelaxed, .dot = Dot::kSevenBits, .codes = ReadsCodes::kByBytes,
-     .run = i8_nbits_4x8c4_relaxed_dot},
-    {.name = "f32_nbits_4x8__relaxed",
-     .compute = kF32, .mr = 4, .nr = 8, .a = kRowsOf<float>, .b = kNBitsLayout,
-     .isa = kRelaxed, .strict = false, .codes = ReadsCodes::kByFloats,
-     .m_max = 8, .run = f32_nbits_4x8_relaxed},
-#endif
-    {.name = "i8_nbits_4x8c4__simd128",
-     .compute = kF32, .mr = 4, .nr = 8, .kr = 4, .a = kRowsOf<int8_t>, .b = kNBitsLayout,
-     .isa = kSimd128, .codes = ReadsCodes::kByBytes,
-     .run = i8_nbits_4x8c4_simd128},
-#if !WGEMM_RELAXED || !defined(__wasm__)
-    {.name = "f32_nbits_4x8__simd128",
-     .compute = kF32, .mr = 4, .nr = 8, .a = kRowsOf<float>, .b = kNBitsLayout,
-     .isa = kSimd128, .strict = false, .codes = ReadsCodes::kByFloats,
-     .m_max = 8, .run = f32_nbits_4x8_simd128},
-#endif
 #if WGEMM_RELAXED
     {.name = "i8_4x8c4__relaxed_dot_unsigned",
      .compute = kI8, .mr = 4, .nr = 8, .kr = 4, .a = kI8QuadsOfA, .b = kI8QuadsOfB,

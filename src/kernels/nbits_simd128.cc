@@ -4,6 +4,9 @@
 #include "kernels/loops/ops.h"
 
 namespace wgemm {
+
+int32_t nbits_nibble = 15;
+
 namespace {
 
 // Without relaxed dot products: codes are widened to 16 bits. A lane of each of two products has
@@ -29,28 +32,66 @@ struct Dots {
 };
 #endif
 
+// By tiles of four rows, the last of which is repeated if there are fewer, and by GEMV.
 template <typename Ops>
 void quantized_strip(const Strip& s) {
-  nbits_strip<4>(s, [&](auto bits, auto mr, auto np, const std::byte* panel, TileColumns t) {
-    quantized_nbits_tile<Ops, bits, mr, np>(s, panel, t);
-  });
+  const auto* const b = static_cast<const std::byte*>(s.b);
+  const auto rows = [&](const std::byte* panel, TileColumns t) {
+    quantized_nbits_tile<Ops, 4, 1>(s, panel, t);
+  };
+  if (s.rows > 1) return single_panels<NBits::kColumns, 1>(s, b, 0, rows);
+  several_panels<1, 2, NBits::kColumns, 1>(
+      s,
+      [&](const std::byte* panel, TileColumns t) { quantized_nbits_tile<Ops, 1, 2>(s, panel, t); },
+      rows);
 }
 
 template <typename Ops>
 void float_strip(const Strip& s) {
-  const PaddedEnd<4> end(s, static_cast<size_t>(s.nbits->block_size));
-  nbits_strip<2>(s, [&](auto bits, auto mr, auto np, const std::byte* panel, TileColumns t) {
-    float_nbits_tile<Ops, bits, mr, np>(s, panel, t, end);
-  });
+  const PaddedEnd end(s);
+  single_panels<NBits::kColumns, 1>(
+      s, static_cast<const std::byte*>(s.b), 0,
+      [&](const std::byte* panel, TileColumns t) { float_nbits_tile<Ops>(s, panel, t, end); });
 }
 
 }  // namespace
 
-void f32_nbits_4x8_simd128(const Strip& s) { float_strip<Unfused<float>>(s); }
+void f32_nbits_1x8_simd128(const Strip& s) { float_strip<Unfused<float>>(s); }
 void i8_nbits_4x8c4_simd128(const Strip& s) { quantized_strip<Widened>(s); }
 #if WGEMM_RELAXED
-void f32_nbits_4x8_relaxed(const Strip& s) { float_strip<Fused<float>>(s); }
+void f32_nbits_1x8_relaxed(const Strip& s) { float_strip<Fused<float>>(s); }
 void i8_nbits_4x8c4_relaxed_dot(const Strip& s) { quantized_strip<Dots>(s); }
 #endif
+
+void i8_nbits_1x8_portable(const Strip& s) {
+  const NBits& f = *s.nbits;
+  const auto* panel = static_cast<const std::byte*>(s.b);
+  for (size_t col = 0; col < s.cols; ++col) {
+    const auto column = static_cast<int64_t>(col % NBits::kColumns);
+    auto* const c = static_cast<float*>(s.c) + col;
+    const std::byte *block = panel, *a = static_cast<const std::byte*>(s.a);
+    float sum = s.accumulate ? *c : 0;
+    for (size_t k = 0; k < s.k; k += static_cast<size_t>(f.block_size)) {
+      const auto* const q = reinterpret_cast<const int8_t*>(a + NBits::kRowHeader);
+      const int zero_point = f.zero_points == NBits::ZeroPoints::kCodes
+                                 ? static_cast<int>(f.zero_point(block, column))
+                                 : f.absent_zero_point();
+      int32_t dot = 0;
+      for (int64_t i = 0; i < f.block_size; ++i)
+        dot += q[i] * (static_cast<int>(f.code(block, i, column)) - zero_point);
+      v128_t scale[2];
+      load_eight(block, f.dtype, scale);
+      float scales[NBits::kColumns], of_a;
+      std::memcpy(scales, scale, sizeof(scales));
+      std::memcpy(&of_a, a, sizeof(of_a));
+      const float factor = of_a * scales[column], part = static_cast<float>(dot) * factor;
+      sum += part;
+      block += f.block_bytes();
+      a += NBits::kRowHeader + f.block_size;
+    }
+    *c = sum;
+    if (column == NBits::kColumns - 1) panel += s.b_stride;
+  }
+}
 
 }  // namespace wgemm

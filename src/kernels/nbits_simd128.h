@@ -7,16 +7,18 @@
 
 namespace wgemm {
 
-// A is unpacked rows of float32.
-void f32_nbits_4x8_simd128(const Strip& strip);
+// A is a row of float32.
+void f32_nbits_1x8_simd128(const Strip& strip);
 // A is rows of int8 with scales. The sums of a block of K are exact, and the scaled sums are added
 // in ascending order: every build has the same bits.
 void i8_nbits_4x8c4_simd128(const Strip& strip);
+// The same in plain C++, for relaxed builds in engines whose dot products cannot be used.
+void i8_nbits_1x8_portable(const Strip& strip);
 
 #if WGEMM_RELAXED
-void f32_nbits_4x8_relaxed(const Strip& strip);
-// By relaxed dot products. The second operand is a code, or half of one of eight bits, which always
-// has less than 7 bits. So the sums are exact in every engine.
+void f32_nbits_1x8_relaxed(const Strip& strip);
+// By relaxed dot products. The second operand is a nibble, which always has less than 7 bits. So
+// the sums are exact in every engine.
 void i8_nbits_4x8c4_relaxed_dot(const Strip& strip);
 #endif
 

@@ -6,98 +6,91 @@
 #include <cstring>
 
 #include "base/convert.h"
+#include "kernels/loops/unroll.h"
 
 namespace wgemm {
+
+// In memory that the compiler must assume to change. If it knew that codes are not negative, it
+// would convert them as unsigned, for which x86 has no instruction.
+extern int32_t nibble_mask[2];
+int32_t nibble_mask[2] = {15, 3};
+
 namespace {
 
 constexpr int kBlockSizeMax = 256;
 
-// The sizes of a micro-panel's block, which its users ask for again and again.
-struct Layout {
-  explicit Layout(const NBits& f)
-      : format(f),
-        word_codes(32 / f.bits),
-        mask((1U << f.bits) - 1),
-        zero_point_mask(f.bits == 8 ? 0xff : 0xf),
-        zero_points_at(f.scale_bytes()),
-        codes_at(zero_points_at + f.zero_point_bytes()),
-        block_bytes(f.block_bytes()) {}
-
-  // Where a block has code i of a column: its byte, and its lowest bit in there.
-  int64_t byte_of(int64_t i, int64_t column) const {
-    return codes_at + i / word_codes * int64_t{NBits::kGroupBytes} + column * 4 + i % 4;
-  }
-  int shift_of(int64_t i) const { return static_cast<int>(i % word_codes) / 4 * format.bits; }
-  // A mask of the first codes of a word.
-  uint32_t first_codes(int64_t count) const {
-    if (count >= word_codes) return ~0U;
-    uint32_t bits = 0;
-    for (int64_t i = 0; i < count; ++i) bits |= mask << (8 * (i % 4) + shift_of(i));
-    return bits;
-  }
-  // The same for a zero point of the kind kCodes.
-  int64_t zero_point_byte(int64_t column) const {
-    return zero_points_at + (format.bits == 8 ? column : column % 4);
-  }
-  int zero_point_shift(int64_t column) const { return format.bits != 8 && column >= 4 ? 4 : 0; }
-
-  const NBits& format;
-  const int64_t word_codes;
-  const uint32_t mask, zero_point_mask;
-  const int64_t zero_points_at, codes_at, block_bytes;
-};
-
 // Code i of a column.
-uint32_t code_at(const std::byte* column, int64_t i, int bits, uint32_t mask) {
+uint32_t code_at(const std::byte* column, int64_t i, int bits) {
   const int64_t bit = i * bits;
-  return static_cast<uint32_t>(column[bit / 8]) >> (bit % 8) & mask;
+  return static_cast<uint32_t>(column[bit / 8]) >> (bit % 8) & ((1U << bits) - 1);
 }
 
-// Distributes four codes in sequence to the four bytes of a word.
-uint32_t spread(uint32_t codes, int bits) {
-  if (bits == 8) return codes;
-  if (bits == 4) {
-    codes = (codes | codes << 8) & 0x00ff00ff;
-    return (codes | codes << 4) & 0x0f0f0f0f;
-  }
-  codes = (codes | codes << 12) & 0x000f000f;
-  return (codes | codes << 6) & 0x03030303;
+uint32_t load32(const std::byte* from) {
+  uint32_t word;
+  std::memcpy(&word, from, sizeof(word));
+  return word;
 }
 
-// The word of a micro-panel for 32 bits of a column.
-uint32_t word_of(uint32_t column, int bits) {
-  uint32_t word = 0;
-  for (int i = 0; i < 8; i += bits) {
-    const uint32_t four = bits == 8 ? column : column >> (4 * i) & ((1U << (4 * bits)) - 1);
-    word |= spread(four, bits) << i;
-  }
+// Distributes the four nibbles of the lower half of a word to its bytes.
+uint32_t spread(uint32_t x) {
+  x = (x | x << 8) & 0x00ff00ff;
+  return (x | x << 4) & 0x0f0f0f0f;
+}
+
+// Eight nibbles in sequence, as a word of a micro-panel has them.
+uint32_t word_of(uint32_t nibbles) { return spread(nibbles & 0xffff) | spread(nibbles >> 16) << 4; }
+
+// Distributes eight codes of 2 bits to nibbles.
+uint32_t widen_to_nibbles(uint32_t codes) {
+  codes = (codes | codes << 8) & 0x00ff00ff;
+  codes = (codes | codes << 4) & 0x0f0f0f0f;
+  return (codes | codes << 2) & 0x33333333;
+}
+
+// Clears the nibbles of a word from step `count` on.
+uint32_t first_steps(uint32_t word, int64_t count) {
+  for (int64_t step = std::max<int64_t>(count, 0); step < NBits::kGroupSteps; ++step)
+    word &= ~(0xfU << (step % 4 * 8 + step / 4 * 4));
   return word;
 }
 
 // Packs one block of one column. `count`: its codes before K.
-void pack_block(const NBitsSource& s, const Layout& l, int64_t column, int64_t block, int64_t count,
-                int64_t lane, std::byte* to) {
+void pack_block(const NBitsSource& s, int64_t column, int64_t block, int64_t count, int64_t lane,
+                std::byte* to) {
   const NBits& f = s.format;
-  const int64_t index = column * f.blocks(s.k) + block;
+  const int64_t index = column * f.blocks(s.k) + block, zero_points_at = f.scale_bytes();
   const auto scale = static_cast<int64_t>(dtype_bytes(f.dtype));
   std::memcpy(to + lane * scale, s.scales + index * scale, static_cast<size_t>(scale));
   if (f.zero_points == NBits::ZeroPoints::kTyped) {
-    std::memcpy(to + l.zero_points_at + lane * scale, s.zero_points + index * scale,
+    std::memcpy(to + zero_points_at + lane * scale, s.zero_points + index * scale,
                 static_cast<size_t>(scale));
   } else if (f.zero_points == NBits::ZeroPoints::kCodes) {
-    const uint32_t code =
-        code_at(s.zero_points + column * s.zero_point_row_bytes(), block, f.bits, l.mask);
-    to[l.zero_point_byte(lane)] |= static_cast<std::byte>(code << l.zero_point_shift(lane));
+    const uint32_t code = code_at(s.zero_points + column * s.zero_point_row_bytes(), block, f.bits);
+    to[zero_points_at + (f.bits == 8 ? lane : lane % 4)] |=
+        static_cast<std::byte>(f.bits == 8 ? code : code << (lane / 4 * 4));
   }
-  const std::byte* from =
-      s.codes + column * s.code_row_bytes() + block * f.block_size * f.bits / 8;
-  std::byte* word = to + l.codes_at + lane * 4;
-  for (int64_t left = count; left > 0; left -= l.word_codes, from += 4) {
-    uint32_t codes;
-    std::memcpy(&codes, from, sizeof(codes));
-    codes = word_of(codes, f.bits) & l.first_codes(left);
-    std::memcpy(word, &codes, sizeof(codes));
+  const std::byte* from = s.codes + column * s.code_row_bytes() + block * f.block_size * f.bits / 8;
+  std::byte* word = to + f.codes_at() + lane * 4;
+  const auto put = [&](uint32_t nibbles) {
+    std::memcpy(word, &nibbles, sizeof(nibbles));
     word += NBits::kGroupBytes;
+  };
+  // A step of the loop reads the codes of one group, or of two if they have 8 bits.
+  const int64_t steps = f.bits == 2 ? 2 * NBits::kGroupSteps : NBits::kGroupSteps;
+  for (int64_t left = count; left > 0; left -= steps, from += steps * f.bits / 8) {
+    const uint32_t codes = load32(from);
+    if (f.bits == 4) {
+      put(first_steps(word_of(codes), left));
+    } else if (f.bits == 2) {
+      const uint32_t first = first_steps(word_of(widen_to_nibbles(codes & 0xffff)), left),
+                     second = first_steps(word_of(widen_to_nibbles(codes >> 16)),
+                                          left - NBits::kGroupSteps);
+      put(first | second << 2);
+    } else {
+      const uint32_t next = load32(from + 4);
+      put(first_steps((codes & 0x0f0f0f0f) | (next & 0x0f0f0f0f) << 4, left));
+      put(first_steps((codes >> 4 & 0x0f0f0f0f) | (next & 0xf0f0f0f0), left));
+    }
   }
 }
 
@@ -108,65 +101,61 @@ float read_float(const std::byte* at, DType type) {
 }
 
 // Writes the floats of `count` steps of a block, with the eight columns of a step in sequence.
-void widen_block(const Layout& l, const std::byte* block, int64_t count, float* to) {
-  const NBits& f = l.format;
+void widen_block(const NBits& f, const std::byte* block, int64_t count, float* to) {
   const auto scale_bytes = static_cast<int64_t>(dtype_bytes(f.dtype));
   alignas(16) float scale[NBits::kColumns], zero_point[NBits::kColumns];
   for (int64_t lane = 0; lane < NBits::kColumns; ++lane) {
-    scale[lane] = read_float(block + lane * scale_bytes, f.dtype);
-    if (f.zero_points == NBits::ZeroPoints::kTyped) {
-      zero_point[lane] = read_float(block + l.zero_points_at + lane * scale_bytes, f.dtype);
-    } else if (f.zero_points == NBits::ZeroPoints::kCodes) {
-      zero_point[lane] = static_cast<float>(static_cast<uint32_t>(block[l.zero_point_byte(lane)]) >>
-                                                l.zero_point_shift(lane) &
-                                            l.zero_point_mask);
-    } else {
-      zero_point[lane] = static_cast<float>(f.absent_zero_point());
-    }
+    const std::byte* const at = block + lane * scale_bytes;
+    scale[lane] = read_float(at, f.dtype);
+    zero_point[lane] = f.zero_points == NBits::ZeroPoints::kTyped
+                           ? read_float(at + f.scale_bytes(), f.dtype)
+                       : f.zero_points == NBits::ZeroPoints::kCodes
+                           ? static_cast<float>(static_cast<int32_t>(f.zero_point(block, lane)))
+                           : static_cast<float>(f.absent_zero_point());
   }
-  const v128_t scales[] = {wasm_v128_load(scale), wasm_v128_load(scale + 4)},
-               zero_points[] = {wasm_v128_load(zero_point), wasm_v128_load(zero_point + 4)};
-  const v128_t mask = wasm_i32x4_splat(static_cast<int32_t>(l.mask));
-  const std::byte* codes = block + l.codes_at;
-  for (int64_t first = 0; first < count; first += l.word_codes, codes += NBits::kGroupBytes) {
-    const v128_t words[] = {wasm_v128_load(codes), wasm_v128_load(codes + 16)};
-    const int64_t end = std::min(l.word_codes, count - first);
-    for (int64_t i = 0; i < end; ++i) {
-      const auto shift = static_cast<uint32_t>(8 * (i % 4) + l.shift_of(i));
-      for (int v = 0; v < 2; ++v, to += 4) {
-        const v128_t code =
-            wasm_f32x4_convert_i32x4(wasm_v128_and(wasm_u32x4_shr(words[v], shift), mask));
-        wasm_v128_store(to, wasm_f32x4_mul(wasm_f32x4_sub(code, zero_points[v]), scales[v]));
-      }
+  const v128_t nibble = wasm_v128_load32_splat(&nibble_mask[f.bits == 2 ? 1 : 0]);
+  const std::byte* codes = block + f.codes_at();
+  for (int64_t first = 0; first < count; first += NBits::kGroupSteps) {
+    const auto half = static_cast<uint32_t>(f.bits == 2 ? first / NBits::kGroupSteps % 2 * 2 : 0);
+    const float* const end = to + std::min(NBits::kGroupSteps, count - first) * NBits::kColumns;
+    alignas(16) float steps[NBits::kGroupSteps * NBits::kColumns];
+    float* const out = count - first < NBits::kGroupSteps ? steps : to;
+    for (int64_t v = 0; v < 2; ++v) {
+      const v128_t word = wasm_u32x4_shr(wasm_v128_load(codes + 16 * v), half),
+                   upper = f.bits == 8 ? wasm_v128_load(codes + NBits::kGroupBytes + 16 * v) : word,
+                   zero_points = wasm_v128_load(zero_point + 4 * v),
+                   scales = wasm_v128_load(scale + 4 * v);
+      unroll_inline(std::make_index_sequence<NBits::kGroupSteps>{}, [&](auto step) __attribute__((
+                                                                        always_inline)) {
+        constexpr uint32_t kStep = step, kBit = kStep % 4 * 8 + kStep / 4 * 4;
+        v128_t code = wasm_v128_and(wasm_i32x4_shr(word, kBit), nibble);
+        if (f.bits == 8) {
+          code = wasm_v128_or(
+              code, wasm_i32x4_shl(wasm_v128_and(wasm_u32x4_shr(upper, kBit), nibble), 4));
+        }
+        wasm_v128_store(
+            out + kStep * NBits::kColumns + 4 * v,
+            wasm_f32x4_mul(wasm_f32x4_sub(wasm_f32x4_convert_i32x4(code), zero_points), scales));
+      });
     }
+    if (out != to) std::copy_n(steps, end - to, to);
+    to += NBits::kGroupSteps * NBits::kColumns;
+    if (f.bits != 2 || half != 0) codes += NBits::kGroupBytes * (f.bits == 8 ? 2 : 1);
   }
 }
 
-// Calls `block_at(panel, block)` for the address of a block, and packs its floats.
+// Calls `block_at(panel, block)` for the address of a block, and packs its floats. All kernels of
+// float32 have micro-panels of eight columns.
 template <typename BlockAt>
 void unpack_blocks(const NBits& f, int64_t row, int64_t depth, int64_t cols,
                    const PanelLayout& layout, void* panels, const BlockAt& block_at) {
-  const Layout l(f);
-  alignas(16) float steps[kBlockSizeMax * NBits::kColumns];
-  auto* const to = static_cast<std::byte*>(panels);
-  const int64_t width = layout.width, step_bytes = width * int64_t{sizeof(float)};
-  const auto panel = static_cast<int64_t>(panel_bytes(layout, depth));
+  auto* to = static_cast<float*>(panels);
   for (int64_t col = 0; col < cols; col += NBits::kColumns) {
-    for (int64_t part = 0; part < NBits::kColumns; part += width) {
-      std::byte* const header = to + (col + part) / width * panel;
-      if (col + part < cols)
-        std::memset(header, 0, static_cast<size_t>(layout.header) * sizeof(float));
-    }
+    to = std::fill_n(to, layout.header, 0.0F);
     for (int64_t d = 0; d < depth; d += f.block_size) {
       const int64_t count = std::min<int64_t>(f.block_size, depth - d);
-      widen_block(l, block_at(col / NBits::kColumns, (row + d) / f.block_size), count, steps);
-      for (int64_t part = 0; part < NBits::kColumns && col + part < cols; part += width) {
-        std::byte* out = to + (col + part) / width * panel +
-                         layout.header * int64_t{sizeof(float)} + d * step_bytes;
-        const float* from = steps + part;
-        for (int64_t i = 0; i < count; ++i, from += NBits::kColumns, out += step_bytes)
-          std::memcpy(out, from, static_cast<size_t>(step_bytes));
-      }
+      widen_block(f, block_at(col / NBits::kColumns, (row + d) / f.block_size), count, to);
+      to += count * NBits::kColumns;
     }
   }
 }
@@ -209,14 +198,13 @@ void quantize_block(const float* a, int64_t count, std::byte* to, int64_t block_
 void pack_codes(const NBitsSource& s, int64_t row, int64_t depth, int64_t col, int64_t cols,
                 std::byte* panels) {
   const NBits& f = s.format;
-  const Layout l(f);
   std::memset(panels, 0, static_cast<size_t>(f.packed_bytes(cols, depth)));
   for (int64_t c = 0; c < cols; c += NBits::kColumns) {
     const int64_t lanes = std::min(NBits::kColumns, cols - c);
-    for (int64_t d = 0; d < depth; d += f.block_size, panels += l.block_bytes) {
+    for (int64_t d = 0; d < depth; d += f.block_size, panels += f.block_bytes()) {
       const int64_t count = std::min<int64_t>(f.block_size, depth - d);
       for (int64_t lane = 0; lane < lanes; ++lane)
-        pack_block(s, l, s.col + col + c + lane, (s.row + row + d) / f.block_size, count, lane,
+        pack_block(s, s.col + col + c + lane, (s.row + row + d) / f.block_size, count, lane,
                    panels);
     }
   }
@@ -260,33 +248,26 @@ void quantize_rows(const PackSource& a, const NBits& f, std::byte* rows) {
 }
 
 bool is_padded(const std::byte* panels, const NBits& f, int64_t k, int64_t n) {
-  const Layout l(f);
   const auto scale = static_cast<int64_t>(dtype_bytes(f.dtype));
   const auto are_zeros = [&](int64_t at, int64_t bytes) {
     return std::all_of(panels + at, panels + at + bytes,
                        [](std::byte b) { return b == std::byte{0}; });
   };
-  const auto has_zero_bits = [&](int64_t at, uint32_t bits) {
-    return (static_cast<uint32_t>(panels[at]) & bits) == 0;
-  };
-  // Zero points of two bits have four.
-  const uint32_t half = f.bits == 2 ? 0xcc : 0;
   const std::byte* const end = panels + f.packed_bytes(n, k);
   for (int64_t col = 0; col < n; col += NBits::kColumns) {
-    for (int64_t row = 0; row < k; row += f.block_size, panels += l.block_bytes) {
+    for (int64_t row = 0; row < k; row += f.block_size, panels += f.block_bytes()) {
       for (int64_t lane = 0; lane < NBits::kColumns; ++lane) {
         const bool is_column = col + lane < n;
         if (!is_column && !are_zeros(lane * scale, scale)) return false;
         if (f.zero_points == NBits::ZeroPoints::kTyped && !is_column &&
-            !are_zeros(l.zero_points_at + lane * scale, scale))
+            !are_zeros(f.scale_bytes() + lane * scale, scale))
           return false;
-        if (f.zero_points == NBits::ZeroPoints::kCodes) {
-          const uint32_t unused = is_column ? 0 : l.zero_point_mask << l.zero_point_shift(lane);
-          if (!has_zero_bits(l.zero_point_byte(lane), unused | half)) return false;
-        }
+        if (f.zero_points == NBits::ZeroPoints::kCodes &&
+            f.zero_point(panels, lane) >= (is_column ? 1U << f.bits : 1U))
+          return false;
         for (int64_t i = is_column ? std::min<int64_t>(f.block_size, k - row) : 0; i < f.block_size;
              ++i) {
-          if (!has_zero_bits(l.byte_of(i, lane), l.mask << l.shift_of(i))) return false;
+          if (f.code(panels, i, lane) != 0) return false;
         }
       }
     }

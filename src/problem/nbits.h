@@ -15,10 +15,12 @@ namespace wgemm {
 //   scales       one per column
 //   zero points  one per column: as scales; or in bytes, two to a byte if codes have 2 or 4 bits,
 //                with the columns 0 to 3 in the lower halves
-//   codes        groups of 32 bytes, a 32-bit word per column. Of the 32 / bits codes of a word,
-//                code i is in byte i % 4, from bit i / 4 * bits of that byte on. So four codes in
-//                sequence are in the same bits of the four bytes, as dot products take them.
-// Codes beyond K, and columns beyond N, are 0.
+//   codes        in groups of 32 bytes, a 32-bit word per column. A word has 8 nibbles, of steps of
+//                K in sequence: of the first four steps in the lower halves of its bytes, of the
+//                others in the upper halves. So dot products find four steps in four bytes.
+// A nibble is a code of 4 bits, or two of 2 bits: that of a step, and that of 8 steps later in the
+// upper half. Codes of 8 bits have a group of their lower halves, and then one of their upper
+// halves. Codes beyond K, and columns beyond N, are 0.
 struct NBits {
   enum class ZeroPoints : uint8_t {
     kAbsent,  // 2^(bits - 1)
@@ -26,7 +28,7 @@ struct NBits {
     kTyped,   // with the type of scales
   };
   static constexpr int64_t kColumns = 8;
-  static constexpr size_t kGroupBytes = 32;
+  static constexpr int64_t kGroupBytes = 32, kGroupSteps = 8;
 
   int bits = 0;  // 0: other weights
   int block_size = 0;
@@ -43,14 +45,30 @@ struct NBits {
     if (zero_points == ZeroPoints::kTyped) return scale_bytes();
     return zero_points == ZeroPoints::kAbsent ? 0 : kColumns / (bits == 8 ? 1 : 2);
   }
-  // Of a block of a micro-panel.
-  int64_t block_bytes() const {
-    return scale_bytes() + zero_point_bytes() + int64_t{bits} * block_size;
-  }
+  // Of a block of a micro-panel: where its codes begin, and its size.
+  int64_t codes_at() const { return scale_bytes() + zero_point_bytes(); }
+  int64_t block_bytes() const { return codes_at() + int64_t{bits} * block_size; }
   int64_t panel_bytes(int64_t k) const { return blocks(k) * block_bytes(); }
   // Of all micro-panels, with padding to a multiple of 8 bytes.
   int64_t packed_bytes(int64_t n, int64_t k) const {
     return ((n + kColumns - 1) / kColumns * panel_bytes(k) + 7) / 8 * 8;
+  }
+
+  // Of a column of a block: code i, and the zero point of the kind kCodes.
+  uint32_t code(const std::byte* block, int64_t i, int64_t column) const {
+    const int64_t group = bits == 2 ? i / kGroupSteps / 2 : i / kGroupSteps * (bits / 4),
+                  step = i % kGroupSteps;
+    const std::byte* const byte = block + codes_at() + group * kGroupBytes + column * 4 + step % 4;
+    const auto nibble = [&](const std::byte* at) {
+      return static_cast<uint32_t>(*at) >> (step / 4 * 4) & 0xf;
+    };
+    if (bits == 8) return nibble(byte) | nibble(byte + kGroupBytes) << 4;
+    return bits == 4 ? nibble(byte) : nibble(byte) >> (i / kGroupSteps % 2 * 2) & 3;
+  }
+  uint32_t zero_point(const std::byte* block, int64_t column) const {
+    const auto byte =
+        static_cast<uint32_t>(block[scale_bytes() + (bits == 8 ? column : column % 4)]);
+    return bits == 8 ? byte : byte >> (column / 4 * 4) & 0xf;
   }
 
   // A row of A that a call quantizes: for each block its scale, the sum of its int8 elements, and
@@ -59,8 +77,8 @@ struct NBits {
   int64_t quantized_row_bytes(int64_t k) const { return blocks(k) * (kRowHeader + block_size); }
 };
 
-// Weights as ONNX stores them: for each column its codes without gaps, the first in the lowest bits.
-// They point into the caller's tensors. Null codes: no weights.
+// Weights as ONNX stores them: for each column its codes without gaps, the first in the lowest
+// bits. They point into the caller's tensors. Null codes: no weights.
 struct NBitsSource {
   NBits format;
   const std::byte *codes = nullptr, *scales = nullptr, *zero_points = nullptr;

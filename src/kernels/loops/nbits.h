@@ -2,8 +2,7 @@
 // micro-panels. Each block of K has sums of its own. They are scaled at its end, and then added to
 // the accumulators.
 //
-// GEMV takes several micro-panels at once, as several_panels.h explains. A tile of four rows serves
-// all other strips, with its last row repeated if there are fewer.
+// GEMV takes several micro-panels at once, as several_panels.h explains.
 #pragma once
 
 #include <cstring>
@@ -12,6 +11,10 @@
 #include "kernels/loops/several_panels.h"
 
 namespace wgemm {
+
+// A mask of four bits, in memory that the compiler must assume to change. If it knew that codes are
+// not negative, it would convert them as unsigned, for which x86 has no instruction.
+extern int32_t nbits_nibble;
 
 // Loads the eight scales of a block, or its zero points of the same type.
 [[gnu::noinline]] inline void widen_eight(const std::byte* from, DType type, v128_t* to) {
@@ -31,9 +34,8 @@ inline void load_eight(const std::byte* from, DType type, v128_t* to) {
 }
 
 // Loads the zero points of a block, of the kind kCodes, as int32.
-template <int bits>
-void load_zero_points(const std::byte* from, v128_t* to) {
-  if constexpr (bits == 8) {
+inline void load_zero_points(const std::byte* from, int bits, v128_t* to) {
+  if (bits == 8) {
     const v128_t wide = wasm_u16x8_load8x8(from);
     to[0] = wasm_u32x4_extend_low_u16x8(wide);
     to[1] = wasm_u32x4_extend_high_u16x8(wide);
@@ -45,218 +47,241 @@ void load_zero_points(const std::byte* from, v128_t* to) {
   }
 }
 
-// A block of a micro-panel.
-struct NBitsBlock {
-  NBitsBlock(const Strip& s)
-      : format(*s.nbits),
-        zero_points_at(static_cast<size_t>(format.scale_bytes())),
-        codes_at(zero_points_at + static_cast<size_t>(format.zero_point_bytes())),
-        bytes(static_cast<size_t>(format.block_bytes())),
-        size(static_cast<size_t>(format.block_size)),
-        groups(size * static_cast<size_t>(format.bits) / NBits::kGroupBytes) {}
+// The groups of nibbles of the micro-panels of a block. Those of 8-bit codes are passed twice: the
+// upper halves first, whose sums count sixteenfold.
+template <size_t NP>
+struct NBitsGroups {
+  NBitsGroups(const NBits& f, size_t panel_stride) : format(f), stride(panel_stride) {}
+
+  // Calls `step(words)` for each eight steps of K, and `raise()` between two passes.
+  [[gnu::always_inline]] void for_each(const std::byte* codes, auto&& step, auto&& raise) const {
+    const size_t groups = static_cast<size_t>(format.block_size) / NBits::kGroupSteps;
+    const size_t bytes = format.bits == 8 ? 2 * NBits::kGroupBytes : NBits::kGroupBytes;
+    const std::byte* from = format.bits == 8 ? codes + NBits::kGroupBytes : codes;
+    for (;;) {
+      uint32_t shift = 0;
+#pragma clang loop unroll(disable)
+      for (size_t group = 0; group < groups; ++group) {
+        v128_t words[2 * NP];
+        unroll(std::make_index_sequence<NP>{}, [&](auto p) {
+          words[2 * p] = wasm_v128_load(from + p * stride);
+          words[2 * p + 1] = wasm_v128_load(from + p * stride + 16);
+        });
+        if (format.bits == 2) {
+          const v128_t mask = wasm_i32x4_splat(0x33333333);
+          unroll(std::make_index_sequence<2 * NP>{},
+                 [&](auto v) { words[v] = wasm_v128_and(wasm_u32x4_shr(words[v], shift), mask); });
+          shift ^= 2;
+          from += shift == 0 ? bytes : 0;
+        } else {
+          from += bytes;
+        }
+        step(words);
+      }
+      if (format.bits != 8 || from < codes + groups * bytes + NBits::kGroupBytes) break;
+      raise();
+      from = codes;
+    }
+  }
+
   const NBits& format;
-  const size_t zero_points_at, codes_at, bytes, size, groups;
+  const size_t stride;
 };
 
-// Loads the zero points of any kind as float32.
-template <int bits>
-void load_float_zero_points(const std::byte* b, const NBitsBlock& block, v128_t* to) {
-  if (block.format.zero_points == NBits::ZeroPoints::kTyped)
-    return load_eight(b + block.zero_points_at, block.format.dtype, to);
-  if (block.format.zero_points == NBits::ZeroPoints::kCodes) {
-    load_zero_points<bits>(b + block.zero_points_at, to);
-    to[0] = wasm_f32x4_convert_i32x4(to[0]);
-    to[1] = wasm_f32x4_convert_i32x4(to[1]);
-  } else {
-    to[0] = to[1] = wasm_f32x4_splat(1 << (bits - 1));
-  }
-}
-
 // A by int8 with scales, as quantize_rows() makes it. The sums of a block are int32. Ops:
-//   Quad                    four elements of A in each lane, as load(const std::byte*) returns them
-//   multiply_add(sum, quad, codes)
-template <typename Ops, int bits, size_t MR, size_t NP>
+//   load(const std::byte*)  four elements of A, in each lane
+//   multiply_add(sum, a, codes)
+template <typename Ops, size_t MR, size_t NP>
 void quantized_nbits_tile(const Strip& s, const std::byte* panel, TileColumns t) {
-  constexpr size_t kQuads = bits == 8 ? 1 : 8 / bits, kPlanes = bits == 8 ? 2 : 1;
   constexpr auto rows = std::make_index_sequence<MR>{};
   constexpr auto panels = std::make_index_sequence<NP>{};
   constexpr auto halves = std::make_index_sequence<2>{};
-  const NBitsBlock block(s);
+  constexpr auto vectors = std::make_index_sequence<2 * NP>{};
+  const NBits& f = *s.nbits;
+  const NBitsGroups<NP> groups(f, t.panel_stride_cols / NBits::kColumns * s.b_stride);
+  const auto codes_at = static_cast<size_t>(f.codes_at()),
+             block_bytes = static_cast<size_t>(f.block_bytes()),
+             row_bytes = static_cast<size_t>(NBits::kRowHeader + f.block_size);
+  // An absent zero point is subtracted once for all columns. In two passes: in the last one.
+  const v128_t absent = wasm_i32x4_splat(
+                   f.zero_points == NBits::ZeroPoints::kAbsent ? -f.absent_zero_point() : 0),
+               is_one_pass = wasm_i32x4_splat(f.bits == 8 ? 0 : -1);
   with_tile<float, MR, 2 * NP, true, NP>(s, t, [&](auto& acc) {
-    const size_t b_stride = t.panel_stride_cols / NBits::kColumns * s.b_stride;
     RowsOfA<std::byte, MR> a(s);
     const std::byte* b = panel;
-    const v128_t mask = wasm_i8x16_splat(bits == 2 ? 3 : 15);
-    for (size_t k = 0; k < s.k; k += block.size, b += block.bytes) {
-      v128_t sum[kPlanes][MR][2 * NP];
-      unroll(panels, [&](auto p) {
-        v128_t zero_point[2];
-        if (block.format.zero_points == NBits::ZeroPoints::kCodes) {
-          load_zero_points<bits>(b + p * b_stride + block.zero_points_at, zero_point);
-        } else {
-          zero_point[0] = zero_point[1] = wasm_i32x4_splat(1 << (bits - 1));
-        }
-        unroll(rows, [&](auto i) {
-          const v128_t of_a = wasm_i32x4_neg(wasm_v128_load32_splat(a.row[i] + sizeof(float)));
-          unroll(halves, [&](auto v) {
-            sum[0][i][2 * p + v] = wasm_i32x4_mul(of_a, zero_point[v]);
-            if constexpr (kPlanes == 2) sum[1][i][2 * p + v] = wasm_i32x4_const(0, 0, 0, 0);
-          });
-        });
-      });
-      const std::byte* codes = b + block.codes_at;
+    for (size_t k = 0; k < s.k; k += static_cast<size_t>(f.block_size), b += block_bytes) {
+      v128_t sum[MR][2 * NP], start[MR];
       const std::byte* q[MR];
-      unroll(rows, [&](auto i) { q[i] = a.row[i] + NBits::kRowHeader; });
-      for (size_t group = 0; group < block.groups; ++group, codes += NBits::kGroupBytes) {
-        v128_t word[2 * NP];
-        unroll(panels, [&](auto p) {
-          unroll(halves,
-                 [&](auto v) { word[2 * p + v] = wasm_v128_load(codes + p * b_stride + 16 * v); });
-        });
-        unroll(std::make_index_sequence<kQuads>{}, [&](auto quad) {
-          unroll(std::make_index_sequence<2 * NP>{}, [&](auto v) {
-            unroll(std::make_index_sequence<kPlanes>{}, [&](auto plane) {
-              constexpr int kShift =
-                  kPlanes == 2 ? 4 * static_cast<int>(plane) : bits * static_cast<int>(quad);
-              const v128_t shifted =
-                  kShift == 0 ? word[v] : wasm_u16x8_shr(word[v], static_cast<uint32_t>(kShift));
-              const v128_t code = wasm_v128_and(shifted, mask);
+      unroll(rows, [&](auto i) {
+        q[i] = a.row[i] + NBits::kRowHeader;
+        start[i] = wasm_i32x4_mul(wasm_v128_load32_splat(a.row[i] + sizeof(float)), absent);
+        const v128_t first = wasm_v128_and(start[i], is_one_pass);
+        unroll(vectors, [&](auto v) { sum[i][v] = first; });
+      });
+      groups.for_each(
+          b + codes_at,
+          [&](const v128_t(&words)[2 * NP]) __attribute__((always_inline)) {
+            const v128_t nibble = wasm_i8x16_splat(15);
+            unroll(vectors, [&](auto v) {
+              const v128_t low = wasm_v128_and(words[v], nibble),
+                           high = wasm_v128_and(wasm_u16x8_shr(words[v], 4), nibble);
               unroll(rows, [&](auto i) {
-                sum[plane][i][v] =
-                    Ops::multiply_add(sum[plane][i][v], Ops::load(q[i] + 4 * quad), code);
+                sum[i][v] = Ops::multiply_add(sum[i][v], Ops::load(q[i]), low);
+                sum[i][v] = Ops::multiply_add(sum[i][v], Ops::load(q[i] + 4), high);
+              });
+            });
+            unroll(rows, [&](auto i) { q[i] += 8; });
+          },
+          [&]() __attribute__((always_inline)) {
+            unroll(rows, [&](auto i) {
+              q[i] = a.row[i] + NBits::kRowHeader;
+              unroll(vectors, [&](auto v) {
+                sum[i][v] = wasm_i32x4_add(wasm_i32x4_shl(sum[i][v], 4), start[i]);
               });
             });
           });
-        });
-        unroll(rows, [&](auto i) { q[i] += 4 * kQuads; });
-      }
       unroll(panels, [&](auto p) {
+        const std::byte* const header = b + p * groups.stride;
         v128_t scale[2];
-        load_eight(b + p * b_stride, block.format.dtype, scale);
+        load_eight(header, f.dtype, scale);
+        if (f.zero_points == NBits::ZeroPoints::kCodes) {
+          v128_t zero_point[2];
+          load_zero_points(header + f.scale_bytes(), f.bits, zero_point);
+          unroll(rows, [&](auto i) {
+            const v128_t sum_of_a = wasm_v128_load32_splat(a.row[i] + sizeof(float));
+            unroll(halves, [&](auto v) {
+              v128_t& dot = sum[i][2 * p + v];
+              dot = wasm_i32x4_sub(dot, wasm_i32x4_mul(sum_of_a, zero_point[v]));
+            });
+          });
+        }
         unroll(rows, [&](auto i) {
           const v128_t of_a = wasm_v128_load32_splat(a.row[i]);
           unroll(halves, [&](auto v) {
-            v128_t whole = sum[0][i][2 * p + v];
-            if constexpr (kPlanes == 2)
-              whole = wasm_i32x4_add(whole, wasm_i32x4_shl(sum[1][i][2 * p + v], 4));
-            acc[i][2 * p + v] = wasm_f32x4_add(
-                acc[i][2 * p + v],
-                wasm_f32x4_mul(wasm_f32x4_convert_i32x4(whole), wasm_f32x4_mul(of_a, scale[v])));
+            v128_t& x = acc[i][2 * p + v];
+            x = wasm_f32x4_add(x, wasm_f32x4_mul(wasm_f32x4_convert_i32x4(sum[i][2 * p + v]),
+                                                 wasm_f32x4_mul(of_a, scale[v])));
           });
         });
       });
-      unroll(rows,
-             [&](auto i) { a.row[i] += static_cast<size_t>(NBits::kRowHeader) + block.size; });
+      unroll(rows, [&](auto i) { a.row[i] += row_bytes; });
     }
   });
 }
 
-// The last block of each row of float32, padded with zeros, if K ends inside of it. The rows after
-// the strip's last one repeat it.
-template <size_t MR>
+// The last block of a row of float32, padded with zeros, if K ends inside of it.
 struct PaddedEnd {
   static constexpr size_t kBlockSizeMax = 256;
-  PaddedEnd(const Strip& s, size_t block_size) : begin(s.k / block_size * block_size) {
-    for (size_t i = 0; i < MR; ++i) row[i] = i == 0 || i < s.rows ? elements[i] : row[i - 1];
-    const size_t count = s.k - begin;
-    if (count == 0) return;
-    for (size_t i = 0; i < s.rows; ++i) {
-      std::memset(elements[i], 0, block_size * sizeof(float));
-      std::memcpy(elements[i],
-                  static_cast<const std::byte*>(s.a) + i * s.a_stride + begin * sizeof(float),
-                  count * sizeof(float));
-    }
+  explicit PaddedEnd(const Strip& s)
+      : begin(s.k / static_cast<size_t>(s.nbits->block_size) *
+              static_cast<size_t>(s.nbits->block_size)) {
+    if (s.k == begin) return;
+    std::memset(row, 0, sizeof(row));
+    std::memcpy(row, static_cast<const float*>(s.a) + begin, (s.k - begin) * sizeof(float));
   }
   const size_t begin;  // in elements
-  const float* row[MR];
-  float elements[MR][kBlockSizeMax];
+  float row[kBlockSizeMax];
 };
 
-// A by float32. The sums of a block are those of A times codes without their zero points.
-template <typename Ops, int bits, size_t MR, size_t NP>
-void float_nbits_tile(const Strip& s, const std::byte* panel, TileColumns t,
-                      const PaddedEnd<4>& end) {
-  constexpr size_t kCodes = 32 / bits;
-  constexpr auto rows = std::make_index_sequence<MR>{};
-  constexpr auto panels = std::make_index_sequence<NP>{};
-  constexpr auto halves = std::make_index_sequence<2>{};
-  const NBitsBlock block(s);
-  with_tile<float, MR, 2 * NP, true, NP>(s, t, [&](auto& acc) {
-    const size_t b_stride = t.panel_stride_cols / NBits::kColumns * s.b_stride;
-    RowsOfA<float, MR> a(s);
-    const std::byte* b = panel;
-    const v128_t mask = wasm_i32x4_splat((1 << bits) - 1);
-    for (size_t k = 0; k < s.k; k += block.size, b += block.bytes) {
-      v128_t sum[MR][2 * NP], zero_point[2 * NP];
-      unroll(rows, [&](auto i) {
-        if (k == end.begin) a.row[i] = end.row[i];
-        unroll(std::make_index_sequence<2 * NP>{},
-               [&](auto v) { sum[i][v] = wasm_i32x4_const(0, 0, 0, 0); });
-      });
-      unroll(panels, [&](auto p) {
-        load_float_zero_points<bits>(b + p * b_stride, block, zero_point + 2 * p);
-      });
-      const std::byte* codes = b + block.codes_at;
-      for (size_t group = 0; group < block.groups; ++group, codes += NBits::kGroupBytes) {
-        v128_t word[2 * NP];
-        unroll(panels, [&](auto p) {
-          unroll(halves,
-                 [&](auto v) { word[2 * p + v] = wasm_v128_load(codes + p * b_stride + 16 * v); });
-        });
-        unroll(std::make_index_sequence<kCodes>{}, [&](auto code) {
-          constexpr int kIndex = static_cast<int>(code),
-                        kShift = 8 * (kIndex % 4) + kIndex / 4 * bits;
-          v128_t a_k[MR];
-          unroll(rows, [&](auto i) { a_k[i] = wasm_v128_load32_splat(a.row[i] + code); });
-          unroll(std::make_index_sequence<2 * NP>{}, [&](auto v) {
-            const v128_t shifted =
-                kShift == 0 ? word[v] : wasm_u32x4_shr(word[v], static_cast<uint32_t>(kShift));
-            const v128_t b_k =
-                wasm_f32x4_sub(wasm_f32x4_convert_i32x4(
-                                   kShift + bits == 32 ? shifted : wasm_v128_and(shifted, mask)),
-                               zero_point[v]);
-            unroll(rows, [&](auto i) { sum[i][v] = Ops::multiply_add(sum[i][v], a_k[i], b_k); });
-          });
-        });
-        unroll(rows, [&](auto i) { a.row[i] += kCodes; });
-      }
-      unroll(panels, [&](auto p) {
-        v128_t scale[2];
-        load_eight(b + p * b_stride, block.format.dtype, scale);
-        unroll(rows, [&](auto i) {
-          unroll(halves, [&](auto v) {
-            v128_t& x = acc[i][2 * p + v];
-            x = Ops::multiply_add(x, sum[i][2 * p + v], scale[v]);
-          });
-        });
-      });
-    }
-  });
+// Loads the zero points of a block, of any kind, as float32.
+[[gnu::noinline]] inline void load_float_zero_points(const std::byte* block, const NBits& f,
+                                                     v128_t* to) {
+  const std::byte* const at = block + f.scale_bytes();
+  if (f.zero_points == NBits::ZeroPoints::kTyped) return load_eight(at, f.dtype, to);
+  if (f.zero_points == NBits::ZeroPoints::kCodes) {
+    load_zero_points(at, f.bits, to);
+    to[0] = wasm_f32x4_convert_i32x4(to[0]);
+    to[1] = wasm_f32x4_convert_i32x4(to[1]);
+  } else {
+    to[0] = to[1] = wasm_f32x4_splat(static_cast<float>(f.absent_zero_point()));
+  }
 }
 
-// A strip of MatMulNBits. `tile` takes bits, MR and NP as constants. NP: micro-panels of a tile of
-// GEMV.
-template <int bits, size_t NP>
-void nbits_strip_of(const Strip& s, const auto& tile) {
-  constexpr std::integral_constant<int, bits> kBits;
-  const auto single = [&](const std::byte* panel, TileColumns t) {
-    tile(kBits, std::integral_constant<size_t, 4>{}, std::integral_constant<size_t, 1>{}, panel, t);
-  };
-  const auto* const b = static_cast<const std::byte*>(s.b);
-  if (s.rows > 1) return single_panels<NBits::kColumns, 1>(s, b, 0, single);
-  several_panels<1, NP, NBits::kColumns, 1>(
-      s,
-      [&](const std::byte* panel, TileColumns t) {
-        tile(kBits, std::integral_constant<size_t, 1>{}, std::integral_constant<size_t, NP>{},
-             panel, t);
-      },
-      single);
+// Adds the product of a row of A and a block of a micro-panel to the accumulators of eight columns,
+// step by step. For sums that overflow, and for infinities and NaN.
+[[gnu::noinline]] inline void add_block(const NBits& f, const std::byte* block, const float* a,
+                                        v128_t* acc) {
+  v128_t scale[2], zero_point[2];
+  load_eight(block, f.dtype, scale);
+  load_float_zero_points(block, f, zero_point);
+  for (int64_t i = 0; i < f.block_size; ++i) {
+    float code[NBits::kColumns];
+    for (int64_t column = 0; column < NBits::kColumns; ++column)
+      code[column] = static_cast<float>(static_cast<int32_t>(f.code(block, i, column)));
+    for (int v = 0; v < 2; ++v) {
+      const v128_t number =
+          wasm_f32x4_mul(wasm_f32x4_sub(wasm_v128_load(code + 4 * v), zero_point[v]), scale[v]);
+      acc[v] = wasm_f32x4_add(acc[v], wasm_f32x4_mul(wasm_v128_load32_splat(a + i), number));
+    }
+  }
 }
-template <size_t NP>
-void nbits_strip(const Strip& s, const auto& tile) {
-  if (s.nbits->bits == 4) return nbits_strip_of<4, NP>(s, tile);
-  if (s.nbits->bits == 8) return nbits_strip_of<8, NP>(s, tile);
-  nbits_strip_of<2, NP>(s, tile);
+
+// A row of A by float32. The sum of A in a block, times the zero point, is subtracted from the sum
+// with codes. Steps in the lower and in the upper halves of bytes have sums of their own, so that
+// more of them overlap.
+template <typename Ops>
+void float_nbits_tile(const Strip& s, const std::byte* b, TileColumns t, const PaddedEnd& end) {
+  constexpr auto halves = std::make_index_sequence<2>{};
+  const NBits& f = *s.nbits;
+  const NBitsGroups<1> groups(f, 0);
+  const auto codes_at = static_cast<size_t>(f.codes_at()),
+             block_bytes = static_cast<size_t>(f.block_bytes()),
+             block_size = static_cast<size_t>(f.block_size);
+  const v128_t nibble = wasm_v128_load32_splat(&nbits_nibble), none = wasm_i32x4_const(0, 0, 0, 0);
+  with_tile<float, 1, 2, true>(s, t, [&](auto& acc) __attribute__((always_inline)) {
+    const auto* a = static_cast<const float*>(s.a);
+    for (size_t k = 0; k < s.k; k += block_size, a += block_size, b += block_bytes) {
+      if (k == end.begin) a = end.row;
+      v128_t sum[2][2] = {{none, none}, {none, none}}, of_a = none;
+      const float* x = a;
+      groups.for_each(
+          b + codes_at,
+          [&](v128_t(&words)[2]) __attribute__((always_inline)) {
+            of_a = wasm_f32x4_add(of_a, wasm_f32x4_add(wasm_v128_load(x), wasm_v128_load(x + 4)));
+            unroll_inline(std::make_index_sequence<NBits::kGroupSteps>{},
+                          [&](auto step) __attribute__((always_inline)) {
+                            // The lowest bit of its nibble.
+                            constexpr uint32_t kStep = step, kBit = kStep % 4 * 8 + kStep / 4 * 4;
+                            const v128_t a_k = wasm_v128_load32_splat(x + kStep);
+                            unroll(halves, [&](auto v) {
+                              v128_t& half = sum[kStep / 4][v];
+                              half =
+                                  Ops::multiply_add(half, a_k,
+                                                    wasm_f32x4_convert_i32x4(wasm_v128_and(
+                                                        wasm_i32x4_shr(words[v], kBit), nibble)));
+                            });
+                          });
+            x += NBits::kGroupSteps;
+          },
+          [&]() __attribute__((always_inline)) {
+            x = a;
+            of_a = none;
+            unroll(halves, [&](auto v) {
+              sum[0][v] =
+                  wasm_f32x4_mul(wasm_f32x4_add(sum[0][v], sum[1][v]), wasm_f32x4_splat(16));
+              sum[1][v] = none;
+            });
+          });
+      of_a = wasm_f32x4_add(of_a, wasm_i32x4_shuffle(of_a, of_a, 2, 3, 0, 1));
+      of_a = wasm_f32x4_add(of_a, wasm_i32x4_shuffle(of_a, of_a, 1, 0, 3, 2));
+      v128_t scale[2], zero_point[2], part[2];
+      load_eight(b, f.dtype, scale);
+      load_float_zero_points(b, f, zero_point);
+      unroll(halves, [&](auto v) {
+        part[v] = wasm_f32x4_sub(wasm_f32x4_add(sum[0][v], sum[1][v]),
+                                 wasm_f32x4_mul(of_a, zero_point[v]));
+      });
+      // 0 times a number that is not finite is NaN.
+      const v128_t zero =
+          wasm_f32x4_mul(wasm_f32x4_add(wasm_f32x4_abs(part[0]), wasm_f32x4_abs(part[1])), none);
+      if (wasm_i32x4_all_true(wasm_f32x4_eq(zero, zero))) {
+        unroll(halves,
+               [&](auto v) { acc[0][v] = Ops::multiply_add(acc[0][v], part[v], scale[v]); });
+      } else {
+        add_block(f, b, a, acc[0]);
+      }
+    }
+  });
 }
 
 }  // namespace wgemm

@@ -13,4 +13,10 @@ constexpr void unroll(std::index_sequence<I...>, auto&& body) {
   (body(std::integral_constant<size_t, I>{}), ...);
 }
 
+// The same for a body so large that the compiler would call it, with accumulators in memory.
+template <size_t... I>
+[[gnu::always_inline]] constexpr void unroll_inline(std::index_sequence<I...>, auto&& body) {
+  (body(std::integral_constant<size_t, I>{}), ...);
+}
+
 }  // namespace wgemm
