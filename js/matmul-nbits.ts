@@ -4,7 +4,7 @@ import { writeNothing } from './block.js';
 import type { Core } from './core.js';
 import { ArgumentError, describe } from './errors.js';
 import { HeapTensor, PackedWeights } from './heap.js';
-import { operandOf, type Operand, packedWeights, type Reader, readTensor } from './operand.js';
+import { type Operand, packedWeights, type Reader, readTensor } from './operand.js';
 import { type Activation, readActivation, readOptions } from './options.js';
 import { handleIn, has, isList, isReadable } from './properties.js';
 import {

@@ -114,7 +114,8 @@ export function quantizeNBits(weights: unknown, options?: unknown): QuantizedNBi
   const [n, k] = (trans ? shape : [shape[1], shape[0]]) as [number, number];
   const [column, step] = trans ? [k, 1] : [1, n];
   const made = makeNBits(op, 'weights', n, k, bits, blockSize, !symmetric);
-  const { data, scales, zeroPoints } = made;
+  const { data, scales } = made;
+  const zeroPoints = symmetric ? undefined : made.zeroPoints; // not that of Object.prototype
   const [blocks, most] = [scales.shape[1], 2 ** bits - 1];
   for (let block = 0; block < n * blocks; ++block) {
     const first = (block % blocks) * blockSize;
