@@ -171,14 +171,16 @@ export function readNBits(
   to: Float64Array,
   at: number,
 ): [scales: Operand | null, zeroPoints: Operand | null, b: Operand] {
-  const isHeld = HeapTensor.is(weights) || reader.handles?.isTensor(weights);
-  if (!isHeld && isReadable(weights) && handleIn(weights) !== undefined)
-    return [null, null, readTensor(reader, op, 'B', weights)];
   const array = classOf(weights);
   if (!isReadable(weights) || isList(weights) || array !== undefined)
     throw notWeights(op, array ?? describe(weights));
-  if (isHeld || (has(weights, 'shape') && !has(weights, 'scales')))
+  if (
+    weights instanceof HeapTensor ||
+    reader.handles?.isTensor(weights) ||
+    (has(weights, 'shape') && !has(weights, 'scales') && handleIn(weights) === undefined)
+  )
     throw notWeights(op, 'a tensor');
+  if (handleIn(weights) !== undefined) return [null, null, readTensor(reader, op, 'B', weights)];
   const gIdx = (weights as { gIdx?: unknown }).gIdx;
   if (gIdx !== undefined && gIdx !== null && has(weights, 'gIdx')) {
     throw new ArgumentError(

@@ -196,7 +196,8 @@ function setCode(bytes: Uint8Array, bit: number, code: number): void {
 export function fromGGUF(tensor: GGUFTensor): QuantizedNBits;
 export function fromGGUF(tensor: unknown): QuantizedNBits {
   const op = 'fromGGUF';
-  const { type, data: array, shape } = readOptions(op, tensor, ['type', 'data', 'shape'], 'tensor');
+  const given = readOptions(op, tensor, ['type', 'data', 'shape'], 'tensor');
+  const { type } = given;
   if (type !== 'Q4_0' && type !== 'Q8_0') {
     throw new DTypeError(
       op,
@@ -204,6 +205,7 @@ export function fromGGUF(tensor: unknown): QuantizedNBits {
       `${op}: type is ${describe(type)}; it must be 'Q4_0' or 'Q8_0'`,
     );
   }
+  const { data: array, shape } = given;
   const sizes = readSizes(op, 'shape', 'shape is', shape);
   const [n = 0, k = 0] = sizes;
   if (sizes.length !== 2 || k % 32 !== 0) {

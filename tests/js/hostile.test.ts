@@ -633,6 +633,7 @@ describe('every argument of every call', () => {
     c: square(),
     options: { out: float32([2, 2], 0, 0, 0, 0) },
   });
+  const nbits = () => quantizeNBits(square());
   const q = () => ({
     a: bytes(),
     aScale: 1,
@@ -715,6 +716,41 @@ describe('every argument of every call', () => {
         (x: never) => wg.qgemm({ ...q(), [name]: x }),
       ]),
     ),
+    'matmulNBits, a': (x) => wg.matmulNBits(x, nbits()),
+    'matmulNBits, weights': (x) => wg.matmulNBits(square(), x),
+    'matmulNBits, options': (x) => wg.matmulNBits(square(), nbits(), x),
+    ...Object.fromEntries(
+      ['data', 'scales', 'zeroPoints', 'k', 'n', 'bits', 'blockSize', 'gIdx'].flatMap((name) => [
+        [`matmulNBits, ${name}`, (x: never) => wg.matmulNBits(square(), { ...nbits(), [name]: x })],
+        [
+          `pack, ${name}`,
+          (x: never) => wg.pack({ ...nbits(), [name]: x }, { op: 'matmulNBits' }).dispose(),
+        ],
+      ]),
+    ),
+    ...Object.fromEntries(
+      ['bias', 'accuracyLevel', 'activation', 'out'].map((name) => [
+        `matmulNBits, ${name}`,
+        (x: never) => wg.matmulNBits(square(), nbits(), { [name]: x }),
+      ]),
+    ),
+    'pack, weights': (x) => wg.pack(x, { op: 'matmulNBits' }).dispose(),
+    'quantizeNBits, weights': (x) => quantizeNBits(x),
+    'quantizeNBits, options': (x) => quantizeNBits(square(), x),
+    ...Object.fromEntries(
+      ['bits', 'blockSize', 'symmetric', 'trans'].map((name) => [
+        `quantizeNBits, ${name}`,
+        (x: never) => quantizeNBits(square(), { [name]: x }),
+      ]),
+    ),
+    'fromGGUF, tensor': (x) => fromGGUF(x),
+    ...Object.fromEntries(
+      ['type', 'data', 'shape'].map((name) => [
+        `fromGGUF, ${name}`,
+        (x: never) =>
+          fromGGUF({ type: 'Q4_0', data: new Uint8Array(18), shape: [1, 32], [name]: x }),
+      ]),
+    ),
     'pack, b': (x) => wg.pack(x, { op: 'gemm' }).dispose(),
     'pack, options': (x) => wg.pack(square(), x).dispose(),
     ...Object.fromEntries(
@@ -775,6 +811,9 @@ describe('every argument of every call', () => {
       () => inWorker.gemm(square(), square(), null, { transfer: x }),
       () => inWorker.qgemm(x),
       () => inWorker.pack(x, { op: 'gemm' }),
+      () => inWorker.pack(x, { op: 'matmulNBits' }),
+      () => inWorker.matmulNBits(square(), x),
+      () => inWorker.matmulNBits(square(), { ...nbits(), data: x }),
       () => inWorker.alloc('float32', x),
       () => inWorker.deserialize(x),
     ];
