@@ -319,5 +319,5 @@ it('packed weights say what they are', () => {
   using weights = wg.pack(quantizeNBits({ data: new Float32Array(64), shape: [32, 2] }), {
     op: 'matmulNBits',
   });
-  expect(String(weights)).toMatch(/matmulNBits/);
+  expect((weights as { toString(): string }).toString()).toMatch(/for matmulNBits/);
 });
