@@ -790,7 +790,7 @@ export interface Api<P extends Place> {
    * weights.dispose();
    *
    * @param a (..., K), float32, float16 or bfloat16
-   * @param weights B, with scales of the type of a, as {@link quantizeNBits} makes it. Or the packed
+   * @param weights B, with scales of the type of a, as `quantizeNBits` makes it. Or the packed
    * weights that `pack` made of it
    * @param options all have defaults
    * @typeParam O the type of `out`

@@ -1,4 +1,4 @@
-/** Weights of MatMulNBits: from float32, and from the blocks of a GGUF file. No instance is needed. */
+/** Weights of MatMulNBits, of float32 and of the blocks of a GGUF file. No instance is needed. */
 import { ArgumentError, describe, DTypeError, ShapeError } from './errors.js';
 import type { NBitsWeights } from './matmul-nbits.js';
 import { checkAttached } from './operand.js';
@@ -27,8 +27,8 @@ export interface QuantizeNBitsOptions {
   /** Steps of K that share a scale: 16, 32, 64, 128 or 256. Default 32. */
   blockSize?: 16 | 32 | 64 | 128 | 256 | undefined;
   /**
-   * True: all zero points are 2^(bits - 1), and none are stored. False: each block has a zero point.
-   * Default true.
+   * True: all zero points are 2^(bits - 1), and none are stored. False: each block has one. Default
+   * true.
    */
   symmetric?: boolean | undefined;
   /** True: the weights have shape (N, K). Any number except 0 is true. Default false. */
