@@ -13,8 +13,9 @@ import type {
   QLinearMatMulInputs,
   QLinearMatMulOptions,
 } from './integer-matmul.js';
+import type { MatMulNBitsOptions, NBitsArray, NBitsWeights } from './matmul-nbits.js';
 import type { MatMulOptions } from './matmul.js';
-import type { PackOptions } from './pack.js';
+import type { PackNBitsOptions, PackOptions } from './pack.js';
 import type { QGemmInputs, QGemmOptions, QuantizedArray, Scale, ZeroPoint } from './qgemm.js';
 import type {
   ArrayOf,
@@ -72,6 +73,10 @@ interface Inputs {
 interface QLinearInputs {
   here: QLinearMatMulInputs;
   worker: HoldingHandles<QLinearMatMulInputs>;
+}
+interface NBits<A extends DataArray> {
+  here: NBitsWeights<A>;
+  worker: HoldingHandles<NBitsWeights<A>>;
 }
 /** Options that hold operands, except those for the result. */
 interface OptionsWithOperands<T> {
@@ -767,6 +772,60 @@ export interface Api<P extends Place> {
   ): Arrival<OutOr<O, Tensor<NewArrays['float16']>>>[P];
 
   /**
+   * Computes com.microsoft MatMulNBits of a and weights of 2, 4 or 8 bits, with a scale and a zero
+   * point z for each column n and each block of `blockSize` steps of k:
+   *
+   *     y = sum over k of a[m, k] * (code[n, k] - z) * scale, plus bias[n]
+   *
+   * com.microsoft.MatMulNBits in
+   * https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md
+   *
+   * @example
+   * const b = { data: new Float32Array(64 * 3).fill(0.5), shape: [64, 3] };
+   * const weights = wg.pack(quantizeNBits(b), { op: 'matmulNBits' });
+   * const a = { data: new Float32Array(2 * 64).fill(1), shape: [2, 64] };
+   * const y = wg.matmulNBits(a, weights);
+   * y.shape; // [2, 3]
+   * y.data; // Float32Array [32, 32, ...]
+   * weights.dispose();
+   *
+   * @param a (..., K), float32, float16 or bfloat16
+   * @param weights B, with scales of the type of a, as `quantizeNBits` makes it. Or the packed
+   * weights that `pack` made of it
+   * @param options all have defaults
+   * @typeParam O the type of `out`
+   * @returns Y of shape (..., N) and the type of a, in a new array that the caller owns; or `out`
+   * @throws ShapeError, DTypeError, ArgumentError, PackMismatchError, DisposedError,
+   * OutOfMemoryError; nothing is written then
+   */
+  matmulNBits<
+    A extends NBitsArray,
+    S extends Matching<A>,
+    C extends Matching<A>,
+    Y extends Matching<A>,
+    U extends DataArray,
+    O extends Operands[P] | undefined = undefined,
+  >(
+    a: Operands<A>[P],
+    weights: NBits<S>[P] | Weights[P],
+    options?: OptionsWithOperands<MatMulNBitsOptions<C>>[P] & { out?: O } & {
+      out?: Outs<A, Y, U>[P];
+    },
+  ): Arrival<OutOr<O, Tensor<ResultArray<A>>>>[P];
+
+  /**
+   * Packs weights of `matmulNBits` once, for any number of calls. They keep their bits.
+   *
+   * @param weights codes, scales and zero points
+   * @param options `op` is required
+   * @returns the packed weights, of shape [k, n]. The caller must `dispose()` of them
+   * @throws ShapeError, DTypeError, ArgumentError, DisposedError, OutOfMemoryError
+   */
+  pack<A extends NBitsArray>(
+    weights: NBits<A>[P],
+    options: PackNBitsOptions & EveryCall[P],
+  ): Arrival<Weights[P]>[P];
+  /**
    * Packs b once, for any number of calls: they take the result as `b` or `weights`. It is a copy
    * in the memory of the instance until its `dispose()`. Elements keep their type unless `as` names
    * another: float32 can be packed as bfloat16 or float16, which halves the bytes to read. Calls
@@ -889,6 +948,23 @@ export interface Api<P extends Place> {
     op: 'qlinearMatmul',
     inputs: QLinearInputs[P],
     options?: Options<QLinearMatMulOptions>[P] & { out?: Operands[P] | undefined },
+  ): Arrival<Explanation>[P];
+
+  /**
+   * Returns the plan for a call of `matmulNBits`, without running it.
+   *
+   * @param op the name of the call
+   * @param a as in the call, like all that follow
+   * @param weights as in the call
+   * @param options as in the call
+   * @returns the plan
+   * @throws what the call throws
+   */
+  explain<A extends NBitsArray>(
+    op: 'matmulNBits',
+    a: Operands[P],
+    weights: NBits<A>[P] | Weights[P],
+    options?: OptionsWithOperands<MatMulNBitsOptions>[P] & { out?: Operands[P] | undefined },
   ): Arrival<Explanation>[P];
 
   /**

@@ -12,6 +12,7 @@ import {
   operandOfResult,
   resultOfGemm,
   resultOfMatMul,
+  resultOfNBits,
   resultOfQuantized,
   type ResultType,
 } from './result.js';
@@ -26,13 +27,16 @@ export type OperationName =
   | 'matmulInteger'
   | 'qlinearMatmul'
   | 'dynamicQuantizeMatmul'
-  | 'matmulIntegerToFloat';
+  | 'matmulIntegerToFloat'
+  | 'matmulNBits';
 
 /** @internal An operation of the core. */
 export interface Operation {
   readonly name: OperationName;
   /** Names of its matrices and of its result in errors. */
   readonly operands: readonly [string, string, string];
+  /** Names of the operands that may be out-of-core, besides the result. */
+  readonly matrices: readonly string[];
   readonly result: string;
   /** Type and shape of the result if the caller gives no `out`. */
   resultType(
@@ -56,10 +60,12 @@ function operationOf(
   operands: Operation['operands'],
   result: string,
   resultType: Operation['resultType'],
+  matrices: readonly string[] = operands,
 ): Operation {
   return {
     name,
     operands,
+    matrices,
     result,
     resultType,
     run: (module, end) => module.compute(number, end),
@@ -81,6 +87,7 @@ export const operations: Record<OperationName, Operation> = {
   qlinearMatmul: quantizedMatMul('qlinearMatmul'),
   dynamicQuantizeMatmul: quantizedMatMul('dynamicQuantizeMatmul'),
   matmulIntegerToFloat: quantizedMatMul('matmulIntegerToFloat'),
+  matmulNBits: operationOf('matmulNBits', 3, ['A', 'B', 'bias'], 'Y', resultOfNBits, ['A', 'bias']),
 };
 
 /** @internal */

@@ -29,6 +29,7 @@ declare module '*.mjs' {
     compute(operation: number, end: number): number;
     explain(operation: number, beside: number): number;
     pack(): number;
+    packNBits(): number;
     quantize(): number;
     serializedBytes(weights: number): number;
     serialize(weights: number, bytes: number, length: number): number;

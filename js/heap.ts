@@ -136,7 +136,7 @@ export interface Constructors {
   ) => HeapTensor;
   weights: new (
     core: Core,
-    op: 'gemm' | 'qgemm',
+    op: PackedWeights['op'],
     dtype: DType,
     shape: readonly number[],
     address: number,
@@ -224,8 +224,8 @@ printable(
  */
 export class PackedWeights extends HeapObject {
   /** The operation that they are for: `'gemm'` means `matmul` too. */
-  readonly op: 'gemm' | 'qgemm';
-  /** The type of the elements, as they are packed. */
+  readonly op: 'gemm' | 'qgemm' | 'matmulNBits';
+  /** The type of the elements, as they are packed. For `matmulNBits`, the type of the scales. */
   readonly dtype: DType;
   /** (..., K, N) in elements, after the transpose that `trans` asks for. */
   readonly shape: readonly number[];
@@ -241,7 +241,7 @@ export class PackedWeights extends HeapObject {
 
   private constructor(
     core: Core,
-    op: 'gemm' | 'qgemm',
+    op: PackedWeights['op'],
     dtype: DType,
     shape: readonly number[],
     address: number,

@@ -67,6 +67,7 @@ import { gather, readAxis, readEach } from './quantize-arguments.js';
 import { operandOfResult } from './result.js';
 import { handleKey, has, isReadable, unpolluted } from './properties.js';
 import { packWeights, readBytes, readPack, readWeights } from './pack.js';
+import { readMatMulNBits, runMatMulNBits } from './matmul-nbits.js';
 import { isIntegerMatMul, readIntegerMatMul, runIntegerMatMul } from './integer-matmul.js';
 import { readQGemm, runQGemm } from './qgemm.js';
 import {
@@ -132,8 +133,9 @@ export type { GemmOptions } from './gemm.js';
 export { type HeapObject, HeapTensor, PackedWeights } from './heap.js';
 export type { Assets, AssetSource } from './load.js';
 export type { MatMulOptions } from './matmul.js';
+export type { MatMulNBitsOptions, NBitsArray, NBitsWeights } from './matmul-nbits.js';
 export type { Activation } from './options.js';
-export type { PackOptions } from './pack.js';
+export type { PackNBitsOptions, PackOptions } from './pack.js';
 export type {
   Bias,
   DynamicQuantizeMatMulOptions,
@@ -158,6 +160,13 @@ export {
   type QuantizeBiasOptions,
   type QuantizeOptions,
 } from './quantize.js';
+export {
+  fromGGUF,
+  type GGUFTensor,
+  quantizeNBits,
+  type QuantizedNBits,
+  type QuantizeNBitsOptions,
+} from './quantize-nbits.js';
 export type {
   ArrayOf,
   Arrays,
@@ -337,6 +346,10 @@ const Instance = class Gemm implements Api<'here'> {
     return runIntegerMatMul(this.#core, 'matmulIntegerToFloat', args) as never;
   }
 
+  matmulNBits(...args: unknown[]): never {
+    return runMatMulNBits(this.#core, args) as never;
+  }
+
   pack(b: unknown, options: unknown): PackedWeights {
     return packWeights(this.#core, readPack(this.#core, b, options));
   }
@@ -391,6 +404,7 @@ function readExplained(reader: Reader, op: unknown, args: unknown[]): Arguments 
   if (op === 'matmul') return readMatMul(reader, args[0], args[1], args[2], args[3]);
   if (op === 'gemm') return readGemm(reader, args[0], args[1], args[2], args[3]);
   if (op === 'qgemm') return readQGemm(reader, args[0], args[1]);
+  if (op === 'matmulNBits') return readMatMulNBits(reader, args);
   if (isIntegerMatMul(op)) return readIntegerMatMul(reader, op, args);
   const names = Object.keys(operations).map((name) => `'${name}'`);
   throw new ArgumentError(
@@ -511,6 +525,7 @@ export const internals = {
   readGemm,
   readIntegerMatMul,
   readMatMul,
+  readMatMulNBits,
   readOptions,
   readPack,
   readQGemm,

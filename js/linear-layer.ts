@@ -104,7 +104,8 @@ export function makeLayer(core: Core, { form, attributes, operands }: LinearArgu
       vectors[1] = quantized.scale;
       weights = operandOf('B', core.dtypes.indexOf('int8'), shape, quantized.data);
     }
-    return layerOf(core, form, packWeights(core, { attributes, operand: weights }), vectors, op);
+    const read = { by: 'pack' as const, attributes, operands: [weights] };
+    return layerOf(core, form, packWeights(core, read), vectors, op);
   } catch (error) {
     throw renamed(error, op);
   }

@@ -6,6 +6,7 @@ import type { HeapTensor, PackedWeights } from './heap.js';
 import type { AllocArguments } from './index.js';
 import type { LinearArguments } from './linear-arguments.js';
 import type { Handle, Operand } from './operand.js';
+import type { PackArguments } from './pack.js';
 import {
   bufferOf,
   byteLengthOf,
@@ -22,8 +23,8 @@ import type { DataArray, DType } from './tensor.js';
 export interface Values extends Record<OperationName, { readonly attributes: Float64Array }> {
   createGemm: Omit<Settings, 'assets'> & { readonly hasAssets: boolean };
   explain: { readonly operation: OperationName; readonly attributes: Float64Array };
-  /** Its operand is what is packed. */
-  pack: { readonly attributes: Float64Array };
+  /** Its operands are those of PackArguments. */
+  pack: Omit<PackArguments, 'operands'>;
   /** Its operand is the bytes. */
   deserialize: undefined;
   /** Its operands are those of LinearArguments. */
@@ -122,7 +123,7 @@ export interface Held {
   readonly dtype: DType;
   readonly shape: readonly number[];
   /** Only for packed weights: the operation that they are for. A layer has kind `weights`, too. */
-  readonly op?: 'gemm' | 'qgemm';
+  readonly op?: PackedWeights['op'];
   /** Only for kind `weights`: their size in memory, in bytes. */
   readonly byteLength?: number;
 }

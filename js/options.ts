@@ -106,7 +106,8 @@ function unknownOption(
   what: string,
   allowed: readonly string[],
 ): ArgumentError {
-  const found = `the ${what.slice(0, -1)} ${describe(key)} is not known`;
+  const kind = /^(op|in)/.test(what) ? what.slice(0, -1) : `property of ${what}`;
+  const found = `the ${kind} ${describe(key)} is not known`;
   const advice = what === 'inputs' ? '; options come second' : '';
   return new ArgumentError(op, key, `${op}: ${found}; there are ${allowed.join(', ')}${advice}`);
 }

@@ -63,10 +63,13 @@ export function explain(call: Call): number {
   }
 }
 
-/** The operands to stage. Vectors are scales and zero points: the core checks their values. */
+/**
+ * The operands to stage. Vectors are scales and zero points: the core checks their values. They are
+ * never out-of-core, and neither are codes of a few bits.
+ */
 function split(call: Call): { matrices: Operand[]; vectors: Operand[] } {
-  const names: readonly string[] = call.operation.operands;
-  const isMatrix = (operand: Operand) => operand === call.result || names.includes(operand.name);
+  const { matrices } = call.operation;
+  const isMatrix = (operand: Operand) => operand === call.result || matrices.includes(operand.name);
   const staged = stagedOf(call);
   return {
     matrices: staged.filter(isMatrix),

@@ -10,9 +10,11 @@ import {
   operandOf,
   type Reader,
   readTensor,
-  viewOfBytes,
 } from './operand.js';
 import { readFlag, readOptions } from './options.js';
+import { readNBits } from './matmul-nbits.js';
+import { has, isReadable } from './properties.js';
+import { copyIn, roomOf } from './staging.js';
 import { bytesIn, classOf, type DType } from './tensor.js';
 
 /**
@@ -33,11 +35,27 @@ export interface PackOptions {
   as?: DType | undefined;
 }
 
+/**
+ * Options of `pack` for weights of `matmulNBits`, which have neither `trans` nor `as`.
+ *
+ * @category Operations
+ */
+export interface PackNBitsOptions {
+  /** The operation that the weights are for. */
+  op: 'matmulNBits';
+}
+
 /** @internal The arguments of `pack`, as they were read from the caller's objects. */
 export interface PackArguments {
-  /** PackFor of wgemm.h, then whether to transpose, then the number of a type or -1. */
+  /** The function of the core. */
+  readonly by: 'pack' | 'packNBits';
+  /**
+   * PackFor of wgemm.h, then whether to transpose, then the number of a type or -1. Of weights of
+   * matmulNBits: K, N, bits and block size.
+   */
   readonly attributes: Float64Array;
-  readonly operand: Operand;
+  /** In the order of the bindings; null for an absent one. */
+  readonly operands: readonly (Operand | null)[];
 }
 
 /** @internal Reads the arguments of `pack`, and checks what needs no core. */
@@ -50,11 +68,19 @@ export function readPack(reader: Reader, b: unknown, options: unknown): PackArgu
     trans,
     as,
   } = readOptions(op, options, ['op', 'trans', 'as'], 'options', callOptions);
+  if (target === 'matmulNBits') return readPackNBits(reader, b, trans, as);
   if (target !== 'gemm' && target !== 'matmul' && target !== 'qgemm') {
     throw new ArgumentError(
       op,
       'op',
-      `${op}: op is ${describe(target)}; it must be 'gemm', 'matmul' or 'qgemm'`,
+      `${op}: op is ${describe(target)}; it must be 'gemm', 'matmul', 'qgemm' or 'matmulNBits'`,
+    );
+  }
+  if (isReadable(b) && has(b, 'blockSize') && !has(b, 'shape')) {
+    throw new ArgumentError(
+      op,
+      'op',
+      `${op}: op is '${target}' and B has a blockSize; for such weights it must be 'matmulNBits'`,
     );
   }
   if (as !== undefined && !dtypes.includes(as as DType)) {
@@ -70,15 +96,36 @@ export function readPack(reader: Reader, b: unknown, options: unknown): PackArgu
     readFlag(op, 'trans', trans, 0),
     stored,
   );
-  return { attributes, operand: readTensor(reader, op, 'B', b) };
+  return { by: 'pack', attributes, operands: [readTensor(reader, op, 'B', b)] };
+}
+
+function readPackNBits(
+  reader: Reader,
+  weights: unknown,
+  trans: unknown,
+  as: unknown,
+): PackArguments {
+  const op = 'pack';
+  for (const [name, value] of Object.entries({ trans, as })) {
+    if (value === undefined) continue;
+    throw new ArgumentError(
+      op,
+      name,
+      `${op}: ${name} is ${describe(value)}; for matmulNBits it must be absent`,
+    );
+  }
+  const attributes = new Float64Array(4);
+  return { by: 'packNBits', attributes, operands: readNBits(reader, op, weights, attributes, 0) };
 }
 
 /** @internal */
-export function packWeights(core: Core, { attributes, operand }: PackArguments): PackedWeights {
-  const op = 'pack';
-  return makeWeights(core, op, operand, () => {
-    write(core, attributes, [operand]);
-    return core.module.pack();
+export function packWeights(
+  core: Core,
+  { by, attributes, operands }: PackArguments,
+): PackedWeights {
+  return makeWeights(core, 'pack', operands, () => {
+    write(core, attributes, operands);
+    return core.module[by]();
   });
 }
 
@@ -100,23 +147,33 @@ export function readBytes(reader: Reader, value: unknown, op = 'deserialize'): O
 
 /** @internal Makes weights from the bytes that `serialize` returned. */
 export function readWeights(core: Core, operand: Operand): PackedWeights {
-  return makeWeights(core, 'deserialize', operand, () =>
+  return makeWeights(core, 'deserialize', [operand], () =>
     core.module.deserialize(operand.address, operand.size),
   );
 }
 
-/** Copies the operand to the heap if it is not there, and makes weights from it by `make`. */
-function makeWeights(core: Core, op: string, operand: Operand, make: () => number): PackedWeights {
+/** Packed weights by PackFor of wgemm.h. */
+const packedFor = ['gemm', 'qgemm', 'matmulNBits'] as const;
+
+/** Copies operands to the heap that are not there, and makes weights from them by `make`. */
+function makeWeights(
+  core: Core,
+  op: string,
+  operands: readonly (Operand | null)[],
+  make: () => number,
+): PackedWeights {
   core.checkAlive(op);
-  locate(core, op, operand);
-  const { outside } = operand;
+  const staged: Operand[] = [];
+  for (const operand of operands) {
+    if (operand === null) continue;
+    locate(core, op, operand);
+    if (operand.outside !== null) staged.push(operand);
+  }
   return core.guard(op, () => {
-    const staging = outside === null ? 0 : core.allocate(outside.byteLength, op);
+    const room = roomOf(core, staged);
+    const staging = room === 0 ? 0 : core.allocate(room, op);
     try {
-      if (outside !== null) {
-        core.module.HEAPU8.set(viewOfBytes(outside), staging);
-        operand.address = staging;
-      }
+      copyIn({ core }, staged, staging);
       core.check(make(), op);
       const [address, bytes, target, dtype, rank] = core.block as unknown as [
         number,
@@ -128,7 +185,7 @@ function makeWeights(core: Core, op: string, operand: Operand, make: () => numbe
       const shape = Array.from(core.block.subarray(5, 5 + rank));
       return new (PackedWeights as unknown as Constructors['weights'])(
         core,
-        target === 1 ? 'qgemm' : 'gemm',
+        packedFor[target] as PackedWeights['op'],
         core.dtypes[dtype] as DType,
         shape,
         address,

@@ -35,6 +35,9 @@ function isPolluted(): boolean {
     'maxMemory' in base ||
     'worker' in base || 'transfer' in base || 'signal' in base ||
     'symmetric' in base || 'axis' in base || 'scale' in base || 'zeroPoint' in base ||
+    // Those of weights of a few bits.
+    'scales' in base || 'zeroPoints' in base || 'k' in base || 'n' in base || 'bits' in base ||
+    'blockSize' in base || 'accuracyLevel' in base || 'type' in base ||
     // Those of layers.
     'weights' in base || 'bias' in base || 'input' in base || 'output' in base
   );

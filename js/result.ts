@@ -46,6 +46,14 @@ export function resultOfQuantized(
   };
 }
 
+/** @internal */
+export function resultOfNBits(_: Core, operands: Operands, attributes: Float64Array): ResultType {
+  const [, , a, b] = operands as [null, null, Operand, Operand];
+  const n = PackedWeights.is(b.source) ? b.source.shape.at(-1) : attributes[4];
+  // The core refuses an N below 0.
+  return { dtype: a.dtype, shape: [...a.shape.slice(0, -1), Math.max(n as number, 0)] };
+}
+
 /** The shape of a product of stacks of matrices. A vector has no M or N. */
 function shapeOfStacks(left: Operand, right: Operand, transA: boolean, transB: boolean): Shape {
   const [a, b] = [shapeOf(left), shapeOf(right)];

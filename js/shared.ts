@@ -56,6 +56,7 @@ export const {
   readGemm,
   readIntegerMatMul,
   readMatMul,
+  readMatMulNBits,
   readOptions,
   readPack,
   readQGemm,

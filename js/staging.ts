@@ -28,8 +28,11 @@ function roomFor(core: Core, { dtype, size }: Operand): number {
 }
 
 /** @internal Places the operands from `address` on, and copies in what the call reads of them. */
-export function copyIn(call: Call, staged: readonly Operand[], address: number): void {
-  const { core, result } = call;
+export function copyIn(
+  { core, result }: { core: Core; result?: Operand },
+  staged: readonly Operand[],
+  address: number,
+): void {
   for (const operand of staged) {
     const { outside } = operand;
     operand.address = address;

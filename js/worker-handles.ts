@@ -217,7 +217,7 @@ export class WorkerWeights extends WorkerObject {
   }
 
   /** The operation that they are for: `'gemm'` means `matmul` too. */
-  readonly op: 'gemm' | 'qgemm';
+  readonly op: 'gemm' | 'qgemm' | 'matmulNBits';
   /** Bytes of memory that they take. */
   readonly byteLength: number;
 

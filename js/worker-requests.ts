@@ -72,8 +72,8 @@ export function explaining(link: Link, op: unknown, args: unknown[]): Request<'e
 
 /** @internal */
 export function packing(link: Link, b: unknown, options: unknown): Request<'pack'> {
-  const { attributes, operand } = readPack(link, b, options);
-  return { values: { attributes }, operands: [operand], result: heldIn(link) };
+  const { operands, ...values } = readPack(link, b, options);
+  return { values, operands, result: heldIn(link) };
 }
 
 /** @internal */

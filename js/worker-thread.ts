@@ -180,9 +180,9 @@ const calls: { readonly [M in Method]: Run<M> } = {
   qlinearMatmul: computeBy('qlinearMatmul'),
   dynamicQuantizeMatmul: computeBy('dynamicQuantizeMatmul'),
   matmulIntegerToFloat: computeBy('matmulIntegerToFloat'),
+  matmulNBits: computeBy('matmulNBits'),
   explain: ({ operation, attributes }, operands) => explain(operation, attributes, operands),
-  pack: ({ attributes }, [operand]) =>
-    packWeights(core, { attributes, operand: operand as Operand }),
+  pack: (read, operands) => packWeights(core, { ...read, operands }),
   deserialize: (_, [bytes]) => readWeights(core, bytes as Operand),
   createLinear: (read, operands) => makeLayer(core, { ...read, operands }),
   deserializeLinear: (_, [bytes]) => readLayer(core, bytes as Operand),

@@ -5,8 +5,9 @@
  * This entry also exports what does not depend on where an instance computes: the errors,
  * {@link wgemm!tensor | tensor}, {@link wgemm!toNested | toNested},
  * {@link wgemm!quantize | quantize}, {@link wgemm!dequantize | dequantize},
- * {@link wgemm!quantizeBias | quantizeBias}, {@link wgemm!version | version}, and the types of
- * tensors and options. These are the objects of `wgemm` and `wgemm/linear`, so `instanceof` agrees.
+ * {@link wgemm!quantizeBias | quantizeBias}, {@link wgemm!quantizeNBits | quantizeNBits},
+ * {@link wgemm!fromGGUF | fromGGUF}, {@link wgemm!version | version}, and the types of tensors and
+ * options. These are the objects of `wgemm` and `wgemm/linear`, so `instanceof` agrees.
  *
  * @example
  * import { createGemm } from 'wgemm/worker';
@@ -37,6 +38,7 @@ import {
   printable,
   readGemm,
   readMatMul,
+  readMatMulNBits,
   readOptions,
   readIntegerMatMul,
   readQGemm,
@@ -62,12 +64,14 @@ export {
   dequantize,
   DisposedError,
   DTypeError,
+  fromGGUF,
   GemmError,
   OpsetError,
   OutOfMemoryError,
   PackMismatchError,
   quantize,
   quantizeBias,
+  quantizeNBits,
   ShapeError,
   tensor,
   toNested,
@@ -89,6 +93,7 @@ export type {
   Explanation,
   Float16ArrayLike,
   ForeignTensor,
+  GGUFTensor,
   GemmArray,
   GemmOptions,
   Info,
@@ -97,12 +102,16 @@ export type {
   Matrix,
   MatMulIntegerOptions,
   MatMulIntegerToFloatOptions,
+  MatMulNBitsOptions,
   MemoryUse,
   MlMatrix,
+  NBitsArray,
+  NBitsWeights,
   NdarrayLike,
   Nested,
   NestedInput,
   NewArrays,
+  PackNBitsOptions,
   PackOptions,
   OperationName,
   QGemmInputs,
@@ -114,9 +123,11 @@ export type {
   QuantizedBias,
   QuantizedDType,
   QuantizedInput,
+  QuantizedNBits,
   QuantizedPerAxis,
   QuantizedPerTensor,
   QuantizeBiasOptions,
+  QuantizeNBitsOptions,
   QuantizeOptions,
   ResultArray,
   Scale,
@@ -311,6 +322,12 @@ const Instance = class WorkerGemm implements Api<'worker'> {
 
   async matmulIntegerToFloat(...args: unknown[]): Promise<never> {
     return await this.#integerMatMul('matmulIntegerToFloat', args, args[2]);
+  }
+
+  async matmulNBits(...args: unknown[]): Promise<never> {
+    return await this.#call('matmulNBits', args[2], (link) =>
+      computing(link, readMatMulNBits(link, args)),
+    );
   }
 
   async pack(b: unknown, options: unknown): Promise<WorkerWeights> {

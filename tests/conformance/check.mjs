@@ -8,7 +8,8 @@ import { matmulBound } from './matmul.mjs';
  * The operations of the package: their names there, the index of B among the inputs, the attribute
  * that transposes it, and the arguments of a call. `bound`: the error bound of the results, or
  * undefined if every bit counts. `shortForms`: inputs that may also be a number, with its type, or
- * an array without a shape.
+ * an array without a shape. `contiguous`: inputs that have no strides. `pack`: packs B in another
+ * way than most operations.
  */
 const operations = {
   Gemm: {
@@ -89,7 +90,26 @@ const operations = {
       5: b.dtype,
     }),
   },
+  MatMulNBits: {
+    name: 'matmulNBits',
+    indexOfB: 1,
+    contiguous: [1, 2, 3, 4],
+    pack: (wg, inputs, attrs) => wg.pack(nbitsOf(inputs, attrs), { op: 'matmulNBits' }),
+    argumentsOf: (inputs, { out, ...attrs }) => [
+      inputs[0],
+      'serialize' in inputs[1] ? inputs[1] : nbitsOf(inputs, attrs),
+      { out, bias: inputs[5], accuracyLevel: attrs.accuracy_level },
+    ],
+    // The cases have whole numbers whose sums are exact. A sum may be -0.
+    bound: () => () => 0,
+    shortForms: () => ({}),
+  },
 };
+
+/** Weights of MatMulNBits. */
+function nbitsOf([, data, scales, zeroPoints, gIdx], { K: k, N: n, bits, block_size: blockSize }) {
+  return { data, scales, zeroPoints, k, n, bits, blockSize, ...(gIdx && { gIdx }) };
+}
 
 /** What the integer products have in common. A tolerance is { abs, rel }. */
 function integerMatMul(name, indexOfB) {
@@ -171,7 +191,12 @@ export function check(wg, kase, form, onKernel = () => undefined) {
   const names = as.runs ?? Object.keys(places);
   for (const name of names) {
     const tellKernel = name === names[0] && as.expect !== 'reject' ? onKernel : undefined;
-    const place = (...tensor) => allPlaces[name](wg, ...tensor);
+    const place = (tensor, type, isContiguous) =>
+      allPlaces[isContiguous && /strides|column/.test(name) ? 'new output' : name](
+        wg,
+        tensor,
+        type,
+      );
     const wrong = checkIn(wg, as, form, place, name !== 'new output', tellKernel);
     if (wrong) return `${name}, B ${form}: ${wrong}`;
   }
@@ -187,13 +212,13 @@ function checkRefusalToPack(wg, { op, inputs, attrs }) {
   return 'expected pack to refuse B, found packed weights';
 }
 
-const pack = (wg, { name, packedFor = name, indexOfB, trans }, inputs, options) =>
-  wg.pack(inputs[indexOfB], { op: packedFor, trans: options[trans] });
+const pack = (wg, { name, packedFor = name, indexOfB, trans, pack: own }, inputs, options) =>
+  own?.(wg, inputs, options) ?? wg.pack(inputs[indexOfB], { op: packedFor, trans: options[trans] });
 
 function checkIn(wg, kase, form, place, givesOut, onKernel) {
   const { op, opset, attrs, inputs, outputs, tolerance, expect } = kase;
   const operation = operations[op];
-  const { name, indexOfB, trans, argumentsOf, bound, shortForms } = operation;
+  const { name, indexOfB, trans, argumentsOf, bound, shortForms, contiguous = [] } = operation;
   const [wanted] = outputs;
   const typesOfNumbers = shortForms(inputs);
   const options = { ...attrs };
@@ -201,7 +226,7 @@ function checkIn(wg, kase, form, place, givesOut, onKernel) {
   let weights;
   try {
     for (const [i, tensor] of inputs.entries())
-      placed.push(tensor && place(tensor, typesOfNumbers[i]));
+      placed.push(tensor && place(tensor, typesOfNumbers[i], contiguous.includes(i)));
     if ((givesOut || expect === 'reject') && wanted) options.out = place(outputFor(wanted));
     let y;
     try {
@@ -237,7 +262,7 @@ function checkIn(wg, kase, form, place, givesOut, onKernel) {
         wanted,
         gather(y, wanted.indices),
         bound(kase),
-        typeof tolerance === 'object' ? 0 : tolerance,
+        typeof tolerance === 'number' ? tolerance : 0,
       ) ?? (wanted.indices ? undefined : strayWrite(y))
     );
   } finally {

@@ -103,6 +103,7 @@ const knownOperations = [
   'qlinearMatmul',
   'dynamicQuantizeMatmul',
   'matmulIntegerToFloat',
+  'matmulNBits',
   'pack',
   'alloc',
   'createGemm',

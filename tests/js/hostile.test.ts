@@ -6,12 +6,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   createGemm,
   dequantize,
+  fromGGUF,
   type Gemm,
   GemmError,
   HeapTensor,
   PackedWeights,
   quantize,
   quantizeBias,
+  quantizeNBits,
 } from 'wgemm';
 import * as inline from 'wgemm/inline';
 import {
@@ -218,6 +220,8 @@ describe('a property of Object.prototype', () => {
     },
     ...{ c: 9, yScale: 9, yZeroPoint: 9, op: 'qgemm', trans: 1, as: 'bfloat16' },
     ...{ threads: 0, simd: 'none', determinism: 'none', assets: 1, maxMemory: 1 },
+    ...{ scales: 1, zeroPoints: 1, k: 9, n: 9, bits: 2, blockSize: 256, accuracyLevel: 4 },
+    ...{ type: 'Q8_0', gIdx: 1, bias: 1, weights: 1 },
     ...{ worker: 1, transfer: true, signal: 1, symmetric: true, axis: 0, scale: 9, zeroPoint: 9 },
   };
   /** Results of every call, given only what they must have. */
@@ -238,6 +242,17 @@ describe('a property of Object.prototype', () => {
       using weights = wg.pack(square(), { op: 'gemm' });
       return weights.serialize();
     },
+    matmulNBits: () => wg.matmulNBits(float32([1, 2], 1, 2), quantizeNBits(square())).data,
+    'matmulNBits in the heap': () => {
+      using x = wg.alloc('float32', [2, 2]);
+      using y = wg.alloc('float32', [2, 2]);
+      using weights = wg.pack(quantizeNBits(square()), { op: 'matmulNBits' });
+      x.data.set([1, 2, 3, 4]);
+      wg.matmulNBits(x, weights, { out: y });
+      return Array.from(y.data);
+    },
+    quantizeNBits: () => quantizeNBits(square()),
+    fromGGUF: () => fromGGUF({ type: 'Q4_0', data: new Uint8Array(18).fill(5), shape: [1, 32] }),
     explain: () => wg.explain('gemm', square(), square()).m,
     quantize: () => quantize(wide()),
     dequantize: () => dequantize({ data: Int8Array.of(1, 2), shape: [2], scale: 2 }),
@@ -258,6 +273,8 @@ describe('a property of Object.prototype', () => {
       using weights = await inWorker.pack(square(), { op: 'gemm' });
       return [weights instanceof WorkerWeights, await weights.serialize()];
     },
+    matmulNBits: async () =>
+      (await inWorker.matmulNBits(float32([1, 2], 1, 2), quantizeNBits(square()))).data,
     // Not inUse: the collector frees what other tests dropped.
     memory: async () => (await inWorker.memory()).committed,
     explain: async () => (await inWorker.explain('gemm', square(), square())).m,
@@ -616,6 +633,7 @@ describe('every argument of every call', () => {
     c: square(),
     options: { out: float32([2, 2], 0, 0, 0, 0) },
   });
+  const nbits = () => quantizeNBits(square());
   const q = () => ({
     a: bytes(),
     aScale: 1,
@@ -698,6 +716,41 @@ describe('every argument of every call', () => {
         (x: never) => wg.qgemm({ ...q(), [name]: x }),
       ]),
     ),
+    'matmulNBits, a': (x) => wg.matmulNBits(x, nbits()),
+    'matmulNBits, weights': (x) => wg.matmulNBits(square(), x),
+    'matmulNBits, options': (x) => wg.matmulNBits(square(), nbits(), x),
+    ...Object.fromEntries(
+      ['data', 'scales', 'zeroPoints', 'k', 'n', 'bits', 'blockSize', 'gIdx'].flatMap((name) => [
+        [`matmulNBits, ${name}`, (x: never) => wg.matmulNBits(square(), { ...nbits(), [name]: x })],
+        [
+          `pack, ${name}`,
+          (x: never) => wg.pack({ ...nbits(), [name]: x }, { op: 'matmulNBits' }).dispose(),
+        ],
+      ]),
+    ),
+    ...Object.fromEntries(
+      ['bias', 'accuracyLevel', 'activation', 'out'].map((name) => [
+        `matmulNBits, ${name}`,
+        (x: never) => wg.matmulNBits(square(), nbits(), { [name]: x }),
+      ]),
+    ),
+    'pack, weights': (x) => wg.pack(x, { op: 'matmulNBits' }).dispose(),
+    'quantizeNBits, weights': (x) => quantizeNBits(x),
+    'quantizeNBits, options': (x) => quantizeNBits(square(), x),
+    ...Object.fromEntries(
+      ['bits', 'blockSize', 'symmetric', 'trans'].map((name) => [
+        `quantizeNBits, ${name}`,
+        (x: never) => quantizeNBits(square(), { [name]: x }),
+      ]),
+    ),
+    'fromGGUF, tensor': (x) => fromGGUF(x),
+    ...Object.fromEntries(
+      ['type', 'data', 'shape'].map((name) => [
+        `fromGGUF, ${name}`,
+        (x: never) =>
+          fromGGUF({ type: 'Q4_0', data: new Uint8Array(18), shape: [1, 32], [name]: x }),
+      ]),
+    ),
     'pack, b': (x) => wg.pack(x, { op: 'gemm' }).dispose(),
     'pack, options': (x) => wg.pack(square(), x).dispose(),
     ...Object.fromEntries(
@@ -758,6 +811,9 @@ describe('every argument of every call', () => {
       () => inWorker.gemm(square(), square(), null, { transfer: x }),
       () => inWorker.qgemm(x),
       () => inWorker.pack(x, { op: 'gemm' }),
+      () => inWorker.pack(x, { op: 'matmulNBits' }),
+      () => inWorker.matmulNBits(square(), x),
+      () => inWorker.matmulNBits(square(), { ...nbits(), data: x }),
       () => inWorker.alloc('float32', x),
       () => inWorker.deserialize(x),
     ];

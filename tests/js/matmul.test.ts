@@ -1771,7 +1771,7 @@ describe('explain', () => {
   it('refuses what it is not given', () => {
     const one = ofShape(1);
     expect(() => wg.explain('matmull' as 'matmul', one, one)).toThrow(
-      "explain: op is \"matmull\"; it must be 'gemm', 'matmul', 'qgemm', 'matmulInteger', 'qlinearMatmul', 'dynamicQuantizeMatmul' or 'matmulIntegerToFloat'",
+      "explain: op is \"matmull\"; it must be 'gemm', 'matmul', 'qgemm', 'matmulInteger', 'qlinearMatmul', 'dynamicQuantizeMatmul', 'matmulIntegerToFloat' or 'matmulNBits'",
     );
   });
 });

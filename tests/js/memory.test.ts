@@ -2,7 +2,14 @@
  * Memory: calls keep none, tensors survive its growth, and tensors that are dropped are freed.
  */
 import { describe, expect, it } from 'vitest';
-import { createGemm, type Gemm, GemmError, type HeapTensor, type PackedWeights } from 'wgemm';
+import {
+  createGemm,
+  type Gemm,
+  GemmError,
+  type HeapTensor,
+  type PackedWeights,
+  quantizeNBits,
+} from 'wgemm';
 import { allTypes, arrayClasses, bytesOf, dtypes } from './dtypes.js';
 import { draw, expectQGemm, packed } from './quantized.js';
 import type { Matrix } from './reference.js';
@@ -49,6 +56,7 @@ describe('memory()', () => {
       bScale: Float32Array.of(1, 2),
     };
     const weights = wg.pack(operands.b, { op: 'qgemm' });
+    const nbits = quantizeNBits({ data: new Float32Array(32).fill(2), shape: [16, 2] });
     const calls: (() => unknown)[] = [
       () => wg.qgemm(operands),
       () => wg.qgemm({ ...operands, b: weights, c: 5, yScale: 1, yZeroPoint: 1 }, { alpha: 2 }),
@@ -59,6 +67,8 @@ describe('memory()', () => {
       () => wg.dynamicQuantizeMatmul(a, { ...array, data: new Int8Array(256) }, { bScale: 1, out }),
       () => wg.matmulIntegerToFloat(eight, weights, { aScale: 1, bScale: operands.bScale }),
       () => wg.explain('dynamicQuantizeMatmul', float32([1, 3], 1, 2, 3), weights, { bScale: 1 }),
+      () => wg.matmulNBits(float32([1, 16], ...Array<number>(16).fill(1)), nbits),
+      () => wg.pack(nbits, { op: 'matmulNBits' }).dispose(),
       () => wg.gemm(a, b, null, { out }),
       () => wg.gemm(a, array, out, { out, alpha: 0.5, transA: true }),
       () => wg.gemm(array, array, 1),
@@ -87,6 +97,8 @@ describe('memory()', () => {
       () => wg.dynamicQuantizeMatmul(float32([1, 3], 1, NaN, 3), weights, { bScale: 1 }),
       () => wg.matmulIntegerToFloat(eight, weights, { aScale: 1, bScale: 1, bias: square }),
       () => wg.pack({ ...operands.b, shape: [7, 1] }, { op: 'qgemm' }),
+      () => wg.matmulNBits(float32([1, 3], 1, 2, 3), nbits),
+      () => wg.pack({ ...nbits, n: 7 }, { op: 'matmulNBits' }),
     ];
     // The engine collects its garbage before it refuses such an array.
     const slow = () =>
@@ -106,7 +118,7 @@ describe('memory()', () => {
       }
       return failed;
     };
-    expect(round([slow])).toBe(15);
+    expect(round([slow])).toBe(17);
     const before = wg.memory();
     for (let i = 0; i < 2000; ++i) round(i % 200 === 0 ? [slow] : []);
     expect(wg.memory()).toEqual(before);

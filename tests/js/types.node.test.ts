@@ -229,7 +229,7 @@ it('the types of qgemm, pack and quantize fit each other, and infer what a call 
     const packedY = wg.qgemm({ a, aScale: 1, b: weights, bScale: 1 });
     same<typeof packedY, Matrix<New32>>(true);
     const inputs: QGemmInputs = { a, aScale: 1, b: weights, bScale: scales[0] ?? 1 };
-    const op: 'gemm' | 'qgemm' = weights.op;
+    const op: 'gemm' | 'qgemm' | 'matmulNBits' = weights.op;
     const [bytes, rows, gone]: [number, number | undefined, boolean] = [weights.byteLength, weights.shape[0], weights.disposed];
     weights.dispose();
     const plan: Explanation = wg.explain('qgemm', inputs, { alpha: 2 });
@@ -454,7 +454,7 @@ it('the types of wgemm/worker infer what a call gives, with ES2020 and the DOM a
     const halves: Uint16Array | Float16ArrayLike = (await wg.matmul({ data: new Uint16Array(1), shape: [1] }, { data: new Uint16Array(1), shape: [1] })).data;
     const weights = await wg.pack(b, { op: 'gemm', transfer: true });
     same<typeof weights, WorkerWeights>(true);
-    const op: 'gemm' | 'qgemm' = weights.op;
+    const op: 'gemm' | 'qgemm' | 'matmulNBits' = weights.op;
     const bytes: number = weights.byteLength;
     const packedY = wg.matmul(a, weights, 1, { transposeA: true });
     same<typeof packedY, Promise<Tensor<New32>>>(true);
@@ -652,6 +652,66 @@ it('the types of the integer products infer what a call gives, and refuse other 
     wg.matmulInteger(weights, b);
   `;
   expect(compile('integer-products', inFunction(program), oldest)).toEqual([]);
+});
+
+it('the types of matmulNBits', () => {
+  const program = `
+    import { createGemm, fromGGUF, HeapTensor, PackedWeights, quantizeNBits } from 'wgemm';
+    import type { Explanation, Float16ArrayLike, GGUFTensor, MatMulNBitsOptions, NBitsArray, NBitsWeights, QuantizedNBits, QuantizeNBitsOptions, Tensor } from 'wgemm';
+    import { createGemm as createWorker, quantizeNBits as same, type WorkerWeights } from 'wgemm/worker';
+    type New32 = ReturnType<Float32Array['slice']>;
+    type New16 = ReturnType<Uint16Array['slice']> | Float16ArrayLike;
+    const [wg, worker] = [await createGemm(), await createWorker()];
+    const is = <T,>(value: T) => void value;
+    const a = { data: new Float32Array(32), shape: [1, 32] };
+    const half = { data: new Uint16Array(32), shape: [1, 32], dtype: 'float16' as const };
+    const codes = { data: new Uint8Array(16), shape: [1, 1, 16] };
+    const scales = { data: new Float32Array(1), shape: [1, 1] };
+    const options: QuantizeNBitsOptions = { bits: 2, blockSize: 16, symmetric: false, trans: 1 };
+    const made: QuantizedNBits = quantizeNBits({ data: new Float32Array(32), shape: [32, 1] }, options);
+    const tensor: GGUFTensor = { type: 'Q8_0', data: new Uint8Array(34), shape: [1, 32] };
+    const weights: NBitsWeights<Float32Array> = { data: codes, scales, zeroPoints: scales, k: 32, n: 1, blockSize: 32 };
+    const halves: NBitsWeights<Uint16Array> = { data: codes, scales: half, k: 32, n: 1, bits: 4, blockSize: 32, zeroPoints: null };
+    const packed: PackedWeights = wg.pack(weights, { op: 'matmulNBits' });
+    const op: 'gemm' | 'qgemm' | 'matmulNBits' = packed.op;
+    is<Tensor<New32>>(wg.matmulNBits(a, made));
+    is<Tensor<New32>>(wg.matmulNBits(a, fromGGUF(tensor), { accuracyLevel: 4, bias: new Float32Array(1) }));
+    is<Tensor<New32>>(wg.matmulNBits(wg.alloc('float32', [1, 32]), packed, { activation: 'relu', bias: scales }));
+    is<Tensor<New16>>(wg.matmulNBits(half, halves, { bias: new Uint16Array(1) }));
+    is<HeapTensor<Float32Array>>(wg.matmulNBits(a, { ...weights, data: wg.alloc('uint8', [1, 1, 16]) }, { out: wg.alloc('float32', [1, 1]) }));
+    const named: MatMulNBitsOptions<Float32Array> = { bias: null, accuracyLevel: 0 };
+    wg.matmulNBits(a, weights, named);
+    is<Explanation>(wg.explain('matmulNBits', a, weights, named));
+    const theirs: WorkerWeights = await worker.pack(same({ data: new Float32Array(32), shape: [32, 1] }), { op: 'matmulNBits', transfer: true });
+    is<Tensor<New32>>(await worker.matmulNBits(a, theirs, { transfer: true, accuracyLevel: 4 }));
+    is<Tensor<New32>>(await worker.matmulNBits(a, { data: await worker.alloc('uint8', [1, 1, 16]), scales, k: 32, n: 1, blockSize: 32 }));
+    is<Explanation>(await worker.explain('matmulNBits', a, theirs));
+    const array: NBitsArray = new Uint16Array(1);
+
+    // @ts-expect-error: a has another type
+    wg.matmulNBits({ data: new Float64Array(32), shape: [1, 32] }, weights);
+    // @ts-expect-error: scales have the type of a
+    wg.matmulNBits(a, halves);
+    // @ts-expect-error: a tensor is no weights
+    wg.matmulNBits(a, a);
+    // @ts-expect-error: k is needed
+    wg.matmulNBits(a, { data: codes, scales, n: 1, blockSize: 32 });
+    // @ts-expect-error: a bias is no number
+    wg.matmulNBits(a, weights, { bias: 1 });
+    // @ts-expect-error: of the type of a
+    wg.matmulNBits(a, weights, { out: half });
+    // @ts-expect-error: weights of matmulNBits are packed for it
+    wg.pack(weights, { op: 'gemm' });
+    // @ts-expect-error: a tensor is packed for others
+    wg.pack(a, { op: 'matmulNBits' });
+    // @ts-expect-error: their layout is given
+    wg.pack(weights, { op: 'matmulNBits', trans: true });
+    // @ts-expect-error: 2, 4 or 8
+    quantizeNBits(a, { bits: 3 });
+    // @ts-expect-error: no such type
+    fromGGUF({ type: 'Q4_1', data: new Uint8Array(1), shape: [1, 32] });
+  `;
+  expect(compile('matmul-nbits', inFunction(program), oldest)).toEqual([]);
 });
 
 it('the declarations of every entry compile with ES2020 alone, without the DOM', () => {

@@ -386,7 +386,11 @@ describe('pack', () => {
       'no options',
       good,
       undefined,
-      { code: 'ARGUMENT', argument: 'op', says: ['undefined', "'gemm', 'matmul' or 'qgemm'"] },
+      {
+        code: 'ARGUMENT',
+        argument: 'op',
+        says: ['undefined', "'gemm', 'matmul', 'qgemm' or 'matmulNBits'"],
+      },
     ],
     [
       'no op',
