@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const folders = ['.', 'docs', 'js', 'src', 'bindings', 'examples', 'scripts', 'tests'];
-const leftOut = /(^|\/)(node_modules|build|dist|reference|bench|lab|third_party)\/|\[/;
+const leftOut = /(^|\/)(node_modules|build|dist|reference|bench|lab|\.temp)\/|\[/;
 const heldBackEvery = 16; // one of 16 sections of the Markdown files
 
 /** The text to learn from, and text held back. Both are the same in every run. */

@@ -66,7 +66,7 @@ try {
     `the prose of this repository: ${count(training.length)} characters to learn from, ` +
       `${count(heldBack.length)} held back`,
   );
-  const model = load ? fromBytes(read(load)) : train(training);
+  const model = load ? loadModel(load) : train(training);
   if (save) {
     const bytes = toBytes(model);
     writeFileSync(save, bytes);
@@ -77,12 +77,11 @@ try {
   wg.dispose(); // frees all tensors and weights too
 }
 
-function read(file) {
+function loadModel(file) {
   try {
-    return readFileSync(file);
+    return fromBytes(readFileSync(file));
   } catch (error) {
-    if (error.code !== 'ENOENT') throw error;
-    return end(`There is no ${file}: run \`npm run tiny-llm -- --save ${file}\` first.`);
+    return end(`--load ${file}: ${error.message}`);
   }
 }
 
