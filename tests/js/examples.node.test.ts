@@ -1,13 +1,14 @@
 /** Examples that check themselves do so. */
 import { execFile } from 'node:child_process';
-import { readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
 
-async function run(example: string): Promise<string> {
+async function run(example: string, ...options: string[]): Promise<string> {
   const file = fileURLToPath(new URL(`../../examples/${example}.mjs`, import.meta.url));
-  return (await promisify(execFile)(process.execPath, [file])).stdout;
+  return (await promisify(execFile)(process.execPath, [file, ...options])).stdout;
 }
 
 it('attention agrees with plain JavaScript, in float32 and in bfloat16', async () => {
@@ -21,6 +22,29 @@ it('search finds the nearest that plain JavaScript finds, in float32 and in int8
     /^plain JavaScript .*\nfloat32 .* 250 of 250 agree\nint8 .* agree$/m,
   );
 });
+
+it(
+  'tiny-llm writes in float32, int8 and 4 bits, also from saved weights',
+  { timeout: 120_000 },
+  async () => {
+    const file = fileURLToPath(new URL('../../build/tiny-llm.bin', import.meta.url));
+    await mkdir(dirname(file), { recursive: true });
+    const answersOf = (said: string) => ({
+      texts: /\nfloat32:\n([^]+)\none character is/.exec(said)![1],
+      // Everything except the speed.
+      rows: said
+        .match(/^(float32|int8|4 bits) .* \d+\.\d+( .*%)?$/gm)!
+        .map((line) => line.split(/ {2,}/).filter((_, column) => column !== 2)),
+    });
+    try {
+      const learned = answersOf(await run('tiny-llm/tiny-llm', '--short', '--save', file));
+      expect(learned.rows).toHaveLength(3);
+      expect(answersOf(await run('tiny-llm/tiny-llm', '--load', file))).toEqual(learned);
+    } finally {
+      await rm(file, { force: true });
+    }
+  },
+);
 
 it(
   'digits that a saved network classifies are right as often as where it learned',
