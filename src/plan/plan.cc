@@ -14,7 +14,7 @@ namespace {
 // When the transpose is computed, with a row-major A. Kernels then waste no columns, and read A
 // unpacked, as B. A is nearly all of the data. Kernels of 64-bit types waste none of four columns.
 // With several columns the transpose pays from a few steps of k on, since dot kernels take four at
-// a time.
+// a time. Kernels of int64 take one, and write columns of Y as fast as rows.
 constexpr int64_t kTransposeColumnsMax = 4, kTransposeColumnsMax64 = 3, kTransposeRowsMin = 8,
                   kTransposeStepsMin = 4;
 
@@ -28,15 +28,17 @@ bool has_narrow_y(const Problem& problem) {
   const int64_t columns_max =
       dtype_bytes(problem.compute) == 8 ? kTransposeColumnsMax64 : kTransposeColumnsMax;
   return problem.a.col_stride == 1 && m >= kTransposeRowsMin && n <= columns_max &&
-         (n == 1 || k >= kTransposeStepsMin);
+         (n == 1 || k >= kTransposeStepsMin || problem.compute == DType::kInt64);
 }
 
-// The kernel writes Y itself if nothing is left to do and Y looks like accumulators.
-bool can_write_y(const Problem& problem) {
+// The kernel writes Y itself if nothing is left to do and Y looks like accumulators, or if the
+// kernel takes any strides of them.
+bool can_write_y(const Problem& problem, const Kernel& kernel) {
   const Epilogue& e = problem.epilogue;
   const bool plain =
       !e.has_c && !e.has_bounds() && e.alpha.value == 1 && problem.compute != DType::kInt8;
-  return plain && is_compute_form(problem.y.dtype) && (problem.y.col_stride == 1 || problem.n == 1);
+  return plain && is_compute_form(problem.y.dtype) &&
+         (problem.y.col_stride == 1 || problem.n == 1 || kernel.scatters);
 }
 
 bool can_read_a(const Problem& problem, const Kernel& kernel) {
@@ -105,7 +107,8 @@ Plan make_plan(const Problem& problem, const Context& context, const PlanOptions
     plan.b_shift = shift_of_b(kernel.dot, problem.b.packed);
     plan.pack_a = !can_read_a(problem, kernel);
     plan.pack_b = !can_read_b(problem, kernel);
-    plan.direct = can_write_y(problem) && !plan.canonical_nan && problem.carry.sums == nullptr;
+    plan.direct =
+        can_write_y(problem, kernel) && !plan.canonical_nan && problem.carry.sums == nullptr;
   }
   choose_partition(problem, context.threads(), options.tasks, &plan);
   choose_prefetch(problem, &plan);
