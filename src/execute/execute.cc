@@ -132,7 +132,8 @@ class Executor {
   // Accumulators of a block; null if there is no product.
   struct Sums {
     std::byte* data;
-    int64_t stride;  // elements from row to row
+    int64_t stride;    // elements from row to row
+    int64_t step = 1;  // elements from column to column
   };
 
   // Those of the MC x NC block of C: sums that are carried over blocks of K, Y itself, or scratch.
@@ -140,7 +141,7 @@ class Executor {
     if (p_.carry.sums != nullptr)
       return {p_.carry.sums + static_cast<size_t>(ic * p_.n + jc) * acc_bytes_, p_.n};
     if (plan_.kernel == nullptr) return {nullptr, nc};
-    return plan_.direct ? Sums{y.data, y.row_stride} : Sums{acc_, nc};
+    return plan_.direct ? Sums{y.data, y.row_stride, y.col_stride} : Sums{acc_, nc};
   }
 
   // Computes mc rows by nc columns of Y.
@@ -258,6 +259,7 @@ class Executor {
         .unsigned_a = !plan_.pack_a && p_.a.dtype == DType::kUInt8,
         .c = nullptr,
         .c_stride = static_cast<size_t>(sums.stride) * acc_bytes_,
+        .c_step = static_cast<size_t>(sums.step) * acc_bytes_,
         .accumulate = pc > 0 || !p_.carry.begins,
         .nbits = &nbits};
     set_b(&strip, pc, kc, jc, nc);

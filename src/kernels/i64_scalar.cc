@@ -21,15 +21,15 @@ template <size_t R, size_t C>
                                         size_t stride, size_t row, size_t col) {
   constexpr auto rows = std::make_index_sequence<R>{};
   constexpr auto cols = std::make_index_sequence<C>{};
-  const size_t c_stride = s.c_stride;
-  std::byte* const c = static_cast<std::byte*>(s.c) + row * c_stride + col * kElement;
+  const size_t c_stride = s.c_stride, c_step = s.c_step;
+  std::byte* const c = static_cast<std::byte*>(s.c) + row * c_stride + col * c_step;
   const std::byte *a[R], *b_at[C];
   uint64_t sums[R][C];
   unroll(cols, [&](auto j) { b_at[j] = b + j * stride; });
   unroll(rows, [&](auto i) {
     a[i] = static_cast<const std::byte*>(s.a) + (row + i) * s.a_stride;
     unroll(cols,
-           [&](auto j) { sums[i][j] = s.accumulate ? load(c + i * c_stride + j * kElement) : 0; });
+           [&](auto j) { sums[i][j] = s.accumulate ? load(c + i * c_stride + j * c_step) : 0; });
   });
   size_t k = s.k;
   do {
@@ -42,7 +42,7 @@ template <size_t R, size_t C>
   } while (--k != 0);
   unroll(rows, [&](auto i) {
     unroll(cols,
-           [&](auto j) { std::memcpy(c + i * c_stride + j * kElement, &sums[i][j], kElement); });
+           [&](auto j) { std::memcpy(c + i * c_stride + j * c_step, &sums[i][j], kElement); });
   });
 }
 

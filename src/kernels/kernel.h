@@ -30,6 +30,7 @@ struct Strip {
   bool unsigned_a = false;  // A is unpacked uint8, and the kernel subtracts 128
   void* c;                  // accumulators, row-major
   size_t c_stride;          // from row to row; only `spills` allows to write beyond the strip
+  size_t c_step = sizeof(int64_t);  // from column to column; only kernels that scatter read it
   // c holds the sums over earlier k, and the kernel adds to them. If it does not, or if PanelLayout
   // has fill_header, the header of each micro-panel is in memory before the micro-panel.
   bool accumulate;
@@ -89,7 +90,8 @@ struct Kernel {
   Dot dot = Dot::kNone;
   bool finite = false;  // for packed weights without infinities and NaN only
   ReadsCodes codes = ReadsCodes::kNo;
-  bool axpy = false;  // GEMV by loops/axpy.h. It pays for B of more than kAxpyBytes
+  bool scatters = false;  // it takes any Strip::c_step; else the columns of C are contiguous
+  bool axpy = false;      // GEMV by loops/axpy.h. It pays for B of more than kAxpyBytes
 
   // The planner takes the kernel for products with at least m_min rows, if all products that share
   // one B have at most m_max rows together. kernels.cc says where the bounds come from.
@@ -99,6 +101,9 @@ struct Kernel {
   int64_t n_min = 1, n_max = kAny;
   // m_max if all of B fits in L1: reading it unpacked costs next to nothing there.
   int64_t m_max_b_in_l1 = 0;
+  // m_max if all of B fits in the LLC. From memory, a packed B arrives faster than it is read
+  // unpacked several times.
+  int64_t m_max_b_in_llc = 0;
   // m_max if rows of B are short: then fused kernels read blocks of unpacked B from L2 as fast as
   // micro-panels.
   int64_t m_max_short_rows = 0;

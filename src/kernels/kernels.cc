@@ -20,7 +20,7 @@
 //   <types>[_gemv]_<mr>x<nr>[c<kr>]__<isa>[_<B>][_<variant>]
 //   types    f32, f64, i32, i64, i8: the type it computes in. B's elements add a second type if it
 //            differs: f32_bf16, f32_f16, and i8_i16 for bytes that were widened as B was packed.
-//            nbits: weights of MatMulNBits; accumulators are then float32
+//            nbits: weights of MatMulNBits, of any bits
 //   gemv     for M = 1 only
 //   c<kr>    if a micro-panel holds kr > 1 elements of k together. 1x32c4 reads B in pairs, as
 //            packed weights are stored, and joins them
@@ -28,6 +28,7 @@
 //   B        rowmajor, colmajor: unpacked B in that layout; nothing: packed in micro-panels
 //            axpy: row-major B by fused axpys; dot: column-major B by dot products
 //   variant  packed_a: A in micro-panels as well, for kr = 1
+//            quantized_a: A is int8 with scales, and the sums of a block of K are exact
 //            finite: for weights without infinities and NaN
 //            winograd: by Winograd's inner product, see i64_simd128.h
 //            dot_unsigned, dot_signed, dot_signed_masked, dot_7bit: see i8_relaxed.h
@@ -69,6 +70,7 @@ constexpr int kRowsMaxInL1 = 512;
 //   m_min, n_min,      our kernels are faster for one or two rows, and compute the columns that
 //     XNNPACK          are no whole micro-panel
 //   m_min, winograd    for fewer rows, the sums over A and B take longer than they save
+//   m_max in the LLC   24: at 24 rows of int32, unpacked B is still 4 to 9% faster in most shapes
 //   m_max in L1, int64 7: below eight rows of such a small B, Winograd's sums take longer than they
 //                      save
 //   n_min, int64       a tile of four columns wastes more of a narrower B than vectors save
@@ -86,30 +88,30 @@ constexpr int kRowsMaxInL1 = 512;
 // clang-format off: it would give every field a line of its own.
 constexpr Kernel kKernels[] = {
 #if WGEMM_RELAXED
-    {.name = "i8_nbits_4x8c4__relaxed_dot",
+    {.name = "f32_nbits_4x8c4__relaxed_quantized_a",
      .compute = kF32, .mr = 4, .nr = 8, .kr = 4, .a = kRowsOf<int8_t>, .b = kNBitsLayout,
      .isa = kRelaxed, .dot = Dot::kSevenBits, .codes = ReadsCodes::kByBytes,
-     .run = i8_nbits_4x8c4_relaxed_dot},
+     .run = f32_nbits_4x8c4_relaxed_quantized_a},
     {.name = "f32_nbits_1x8__relaxed",
      .compute = kF32, .mr = 1, .nr = 8, .a = kRowsOf<float>, .b = kNBitsLayout,
      .isa = kRelaxed, .strict = false, .codes = ReadsCodes::kByFloats,
      .m_max = 3, .run = f32_nbits_1x8_relaxed},
 #endif
 #if !WGEMM_RELAXED || !defined(__wasm__)
-    {.name = "i8_nbits_4x8c4__simd128",
+    {.name = "f32_nbits_4x8c4__simd128_quantized_a",
      .compute = kF32, .mr = 4, .nr = 8, .kr = 4, .a = kRowsOf<int8_t>, .b = kNBitsLayout,
      .isa = kSimd128, .codes = ReadsCodes::kByBytes,
-     .run = i8_nbits_4x8c4_simd128},
+     .run = f32_nbits_4x8c4_simd128_quantized_a},
     {.name = "f32_nbits_1x8__simd128",
      .compute = kF32, .mr = 1, .nr = 8, .a = kRowsOf<float>, .b = kNBitsLayout,
      .isa = kSimd128, .strict = false, .codes = ReadsCodes::kByFloats,
      .m_max = 3, .run = f32_nbits_1x8_simd128},
 #endif
 #if WGEMM_RELAXED || !defined(__wasm__)
-    {.name = "i8_nbits_1x8__portable",
+    {.name = "f32_nbits_1x8__portable_quantized_a",
      .compute = kF32, .mr = 1, .nr = 8, .a = kRowsOf<int8_t>, .b = kNBitsLayout,
      .isa = kPortable, .codes = ReadsCodes::kByBytes,
-     .run = i8_nbits_1x8_portable},
+     .run = f32_nbits_1x8_portable_quantized_a},
 #endif
 #if WGEMM_RELAXED
     {.name = "f32_gemv_1x8__relaxed_axpy",
@@ -320,7 +322,7 @@ constexpr Kernel kKernels[] = {
     {.name = "i32_4x8__simd128_rowmajor",
      .compute = kI32, .mr = 4, .nr = 8, .a = kRowsOf<int32_t>, .b = panel_of<int32_t>(8),
      .b_layout = kRowMajor, .isa = kSimd128,
-     .m_max = 5, .m_max_b_in_l1 = kRowsMaxInL1, .run = i32_4x8_simd128},
+     .m_max = 5, .m_max_b_in_l1 = kRowsMaxInL1, .m_max_b_in_llc = 24, .run = i32_4x8_simd128},
     {.name = "i32_4x8__simd128_dot",
      .compute = kI32, .mr = 4, .nr = 8, .a = kRowsOf<int32_t>, .b = panel_of<int32_t>(8),
      .b_layout = kColumnMajor, .isa = kSimd128,
@@ -341,7 +343,7 @@ constexpr Kernel kKernels[] = {
      .m_max = 1, .run = i64_gemv_1x4_simd128_axpy},
     {.name = "i64_2x1__portable_rowmajor",
      .compute = kI64, .mr = 2, .nr = 1, .a = kRowsOf<int64_t>, .b = panel_of<int64_t>(1),
-     .b_layout = kRowMajor, .isa = kPortable,
+     .b_layout = kRowMajor, .isa = kPortable, .scatters = true,
      .m_max = 4, .m_max_b_in_l1 = 7, .run = i64_2x1_portable_rowmajor},
     {.name = "i64_3x4__simd128_winograd",
      .compute = kI64, .mr = 3, .nr = 4, .a = kRowsOf<int64_t>, .b = kI64PanelOfB,
@@ -349,11 +351,11 @@ constexpr Kernel kKernels[] = {
      .m_min = 5, .n_min = 4, .run = i64_3x4_simd128_winograd},
     {.name = "i64_2x1__portable_colmajor",
      .compute = kI64, .mr = 2, .nr = 1, .a = kRowsOf<int64_t>, .b = panel_of<int64_t>(1),
-     .b_layout = kColumnMajor, .isa = kPortable,
+     .b_layout = kColumnMajor, .isa = kPortable, .scatters = true,
      .m_max = 8, .run = i64_2x1_portable_colmajor},
     {.name = "i64_2x4__portable",
      .compute = kI64, .mr = 2, .nr = 4, .a = kRowsOf<int64_t>, .b = panel_of<int64_t>(4),
-     .isa = kPortable,
+     .isa = kPortable, .scatters = true,
      .run = i64_2x4_portable},
 #if WGEMM_RELAXED
     {.name = "i8_4x8c4__relaxed_dot_unsigned",

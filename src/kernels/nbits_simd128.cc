@@ -57,13 +57,13 @@ void float_strip(const Strip& s) {
 }  // namespace
 
 void f32_nbits_1x8_simd128(const Strip& s) { float_strip<Unfused<float>>(s); }
-void i8_nbits_4x8c4_simd128(const Strip& s) { quantized_strip<Widened>(s); }
+void f32_nbits_4x8c4_simd128_quantized_a(const Strip& s) { quantized_strip<Widened>(s); }
 #if WGEMM_RELAXED
 void f32_nbits_1x8_relaxed(const Strip& s) { float_strip<Fused<float>>(s); }
-void i8_nbits_4x8c4_relaxed_dot(const Strip& s) { quantized_strip<Dots>(s); }
+void f32_nbits_4x8c4_relaxed_quantized_a(const Strip& s) { quantized_strip<Dots>(s); }
 #endif
 
-void i8_nbits_1x8_portable(const Strip& s) {
+void f32_nbits_1x8_portable_quantized_a(const Strip& s) {
   const NBits& f = *s.nbits;
   const auto* panel = static_cast<const std::byte*>(s.b);
   for (size_t col = 0; col < s.cols; ++col) {

@@ -159,18 +159,24 @@ struct Step<Width, T, T> {
   }
 };
 
-// Copies `steps` steps of a micro-panel, `vectors` vectors each, and clears what follows the first
-// `bytes` bytes of a step. It reads whole vectors.
+// Copies `steps` steps of a micro-panel, one, two or four vectors each, and clears what follows the
+// first `bytes` bytes of a step. It reads whole vectors.
 [[gnu::noinline]] void copy_part_of_panel(const std::byte* from, size_t from_stride, std::byte* to,
                                           size_t vectors, size_t bytes, int64_t steps) {
-  constexpr size_t kVector = sizeof(v128_t), kVectorsMax = 4;
-  alignas(16) std::byte mask[kVectorsMax * kVector] = {};
+  v128_t mask[4] = {};
   std::memset(mask, 0xff, bytes);
+  const auto copy = [&](size_t v) {
+    wasm_v128_store(to + v * sizeof(v128_t),
+                    wasm_v128_and(wasm_v128_load(from + v * sizeof(v128_t)), mask[v]));
+  };
 #pragma clang loop unroll(disable)
-  for (; steps != 0; --steps, from += from_stride) {
-#pragma clang loop unroll(disable)
-    for (size_t v = 0; v < vectors * kVector; v += kVector, to += kVector)
-      wasm_v128_store(to, wasm_v128_and(wasm_v128_load(from + v), wasm_v128_load(mask + v)));
+  for (; steps != 0; --steps, from += from_stride, to += vectors * sizeof(v128_t)) {
+    copy(0);
+    if (vectors == 1) continue;
+    copy(1);
+    if (vectors == 2) continue;
+    copy(2);
+    copy(3);
   }
 }
 

@@ -177,6 +177,14 @@ void unpack(const PrepackedB& weights, int64_t row, int64_t depth, int64_t col, 
                         panels);
   }
   auto* to = static_cast<std::byte*>(panels);
+  if (layout.fill_header != nullptr) {  // panels differ in their headers only
+    const auto bytes = static_cast<size_t>(depth * from.width * from.element_bytes);
+    for (int64_t c = 0; c < cols; c += from.width, to += panel_bytes(layout, depth)) {
+      std::memcpy(to + layout.header * layout.element_bytes, weights.block(row, col + c), bytes);
+      layout.fill_header(to, depth);
+    }
+    return;
+  }
   for (int64_t c = 0; c < cols; c += from.width) {
     const int64_t lanes = std::min<int64_t>(from.width, cols - c);
     pack({weights.block(row, col + c), weights.dtype, lanes, depth, 1, from.width}, layout, to);

@@ -32,7 +32,8 @@ struct BlockRule {
   Regime regime;
   const char* name;
   int32_t kc_max;           // steps of K
-  int32_t kc_column_bytes;  // of a packed column, if the call packs a row-major B: bounds KC
+  int32_t kc_column_bytes;  // of a packed column, if the call packs a row-major B of several
+                            // micro-panels: bounds KC
   int32_t b_bytes;          // of a KC x NC block of B: bounds NC; of a row-major unpacked B: KC
   int32_t nc_max;           // columns, also if the block has few bytes
 };
@@ -186,7 +187,8 @@ int64_t choose_kc(const Problem& problem, const Plan& plan, int64_t wanted) {
   const int64_t k = problem.k, element = kernel.b.element_bytes;
   int64_t kc = k <= rule.kc_max ? k : rule.kc_max / 2;
   const BSource& b = problem.b;
-  if (plan.pack_b && !b.is_packed() && b.plain.col_stride == 1 && !plan.packs_columns())
+  if (plan.pack_b && !b.is_packed() && b.plain.col_stride == 1 && !plan.packs_columns() &&
+      problem.n > kernel.nr)
     kc = std::min(kc, rule.kc_column_bytes / element);
   if (kernel.b_layout == BLayout::kRowMajor && !kernel.axpy)
     kc = std::min(kc, row_major_kc(problem, plan));

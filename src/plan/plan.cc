@@ -13,10 +13,11 @@ namespace {
 
 // When the transpose is computed, with a row-major A. Kernels then waste no columns, and read A
 // unpacked, as B. A is nearly all of the data. Kernels of 64-bit types waste none of four columns.
-// With several columns the transpose pays from a few steps of k on, since dot kernels take four at
-// a time.
+// The transpose pays from a few steps of k on, since dot kernels take four at a time. Kernels of
+// int64 take one, and write columns of Y as fast as rows. If Y is a column, those of float64 read
+// K = 2 as vectors; with fewer than kTransposeRowsOfFewSteps rows, all types save calls.
 constexpr int64_t kTransposeColumnsMax = 4, kTransposeColumnsMax64 = 3, kTransposeRowsMin = 8,
-                  kTransposeStepsMin = 4;
+                  kTransposeStepsMin = 4, kTransposeRowsOfFewSteps = 256;
 
 // Whether the transpose is faster. A column-major A would be packed, so there it pays for any K, as
 // long as Y is narrower than a micro-panel. With one step of k, kernels read such an A unpacked.
@@ -25,18 +26,22 @@ bool has_narrow_y(const Problem& problem) {
   if (problem.a.row_stride == 1 && (k > 1 || n < kTransposeColumnsMax)) {
     return m > n && n < storage_layout(problem.compute).width && (n == 1 || m >= kTransposeRowsMin);
   }
-  const int64_t columns_max =
-      dtype_bytes(problem.compute) == 8 ? kTransposeColumnsMax64 : kTransposeColumnsMax;
+  const bool is_64_bit = dtype_bytes(problem.compute) == 8;
+  const int64_t columns_max = is_64_bit ? kTransposeColumnsMax64 : kTransposeColumnsMax;
+  const bool pays_for_few_steps = n == 1 ? k == 1 || is_64_bit || m < kTransposeRowsOfFewSteps
+                                         : problem.compute == DType::kInt64;
   return problem.a.col_stride == 1 && m >= kTransposeRowsMin && n <= columns_max &&
-         (n == 1 || k >= kTransposeStepsMin);
+         (k >= kTransposeStepsMin || pays_for_few_steps);
 }
 
-// The kernel writes Y itself if nothing is left to do and Y looks like accumulators.
-bool can_write_y(const Problem& problem) {
+// The kernel writes Y itself if nothing is left to do and Y looks like accumulators, or if the
+// kernel takes any strides of them.
+bool can_write_y(const Problem& problem, const Kernel& kernel) {
   const Epilogue& e = problem.epilogue;
   const bool plain =
       !e.has_c && !e.has_bounds() && e.alpha.value == 1 && problem.compute != DType::kInt8;
-  return plain && is_compute_form(problem.y.dtype) && (problem.y.col_stride == 1 || problem.n == 1);
+  return plain && is_compute_form(problem.y.dtype) &&
+         (problem.y.col_stride == 1 || problem.n == 1 || kernel.scatters);
 }
 
 bool can_read_a(const Problem& problem, const Kernel& kernel) {
@@ -111,7 +116,8 @@ Plan make_plan(const Problem& problem, const Context& context, const PlanOptions
     plan.b_shift = shift_of_b(kernel.dot, problem.b.packed);
     plan.pack_a = !can_read_a(problem, kernel);
     plan.pack_b = !can_read_b(problem, kernel);
-    plan.direct = can_write_y(problem) && !plan.canonical_nan && problem.carry.sums == nullptr;
+    plan.direct =
+        can_write_y(problem, kernel) && !plan.canonical_nan && problem.carry.sums == nullptr;
   }
   choose_partition(problem, context.threads(), options.tasks, &plan);
   choose_prefetch(problem, &plan);

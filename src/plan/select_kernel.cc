@@ -87,7 +87,7 @@ bool can_run(const Kernel& kernel, const Problem& problem) {
 const Kernel& select_kernel(const Problem& problem, Determinism determinism, Processor processor) {
   const KernelTable table = kernel_table();
   const double b_bytes = bytes_of(problem.n, problem.k, problem.b.dtype());
-  const bool small_b = b_bytes <= kMachine.l1,
+  const bool small_b = b_bytes <= kMachine.l1, in_llc = b_bytes <= kMachine.llc,
              streams = b_bytes > kAxpyBytes && problem.n >= kAxpyColumnsMin;
   const Operand& b = problem.b.plain;
   const bool short_rows =
@@ -103,6 +103,7 @@ const Kernel& select_kernel(const Problem& problem, Determinism determinism, Pro
     const int64_t rows_max = short_dots
                                  ? kernel->mr
                                  : std::max({kernel->m_max, small_b ? kernel->m_max_b_in_l1 : 0,
+                                             in_llc ? kernel->m_max_b_in_llc : 0,
                                              short_rows ? kernel->m_max_short_rows : 0});
     // A kernel for a narrow B pays only if it reads A unpacked.
     const bool fits_n = problem.n >= kernel->n_min && problem.n <= kernel->n_max &&

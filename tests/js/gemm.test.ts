@@ -651,7 +651,7 @@ describe('info', () => {
     for (const { name, dtype, tile } of wg.info.kernels) {
       expect(name).toMatch(
         new RegExp(
-          `^${dtype.replace(/[a-z]+/, ([first]) => first as string)}(_[a-z]+\\d+)?(_gemv)?_${tile[0]}x${tile[1]}`,
+          `^${dtype.replace(/[a-z]+/, ([first]) => first as string)}(_nbits|_[a-z]+\\d+)?(_gemv)?_${tile[0]}x${tile[1]}`,
         ),
       );
     }

@@ -12,16 +12,17 @@
 
 namespace wgemm {
 
-// A tile of MR unpacked rows of A by NP micro-panels of B.
+// A tile of MR unpacked rows of A by NP micro-panels of B. A strip computes the rows' addresses
+// once, since they take as long as a few steps of k.
 template <typename Ops, size_t MR, size_t NP>
-void panels_tile(const Strip& s, const std::byte* b_panel, TileColumns t) {
-  using A = typename Ops::A;
+void panels_tile(const Strip& s, const RowsOfA<typename Ops::A, MR>& rows_of_a,
+                 const std::byte* b_panel, TileColumns t) {
   constexpr size_t kVectors = Ops::kVectors;
   constexpr auto rows = std::make_index_sequence<MR>{};
   constexpr auto panels = std::make_index_sequence<NP>{};
   const Ops ops;
   with_tile<typename Ops::Acc, MR, NP * kVectors, true, NP>(s, t, [&](auto& acc) {
-    RowsOfA<A, MR> a(s);
+    RowsOfA<typename Ops::A, MR> a = rows_of_a;
     const std::byte* b[NP];
     const size_t b_stride = t.panel_stride_cols / (kVectors * Ops::kLanes) * s.b_stride;
     unroll(panels, [&](auto p) { b[p] = b_panel + p * b_stride; });

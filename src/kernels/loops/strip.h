@@ -14,14 +14,15 @@ struct Tile {
   template <typename Ops>
   static void run(const Strip& s) {
     constexpr size_t kWidth = Ops::kVectors * Ops::kLanes;
+    const RowsOfA<typename Ops::A, rows> a(s);
     const auto single = [&](const std::byte* panel, TileColumns t) {
-      panels_tile<Ops, rows, 1>(s, panel, t);
+      panels_tile<Ops, rows, 1>(s, a, panel, t);
     };
     if constexpr (panels == 1) {
       single_panels<kWidth, Ops::kColumn>(s, static_cast<const std::byte*>(s.b), 0, single);
     } else {
       several_panels<1, panels, kWidth, Ops::kColumn>(
-          s, [&](const std::byte* b, TileColumns t) { panels_tile<Ops, rows, panels>(s, b, t); },
+          s, [&](const std::byte* b, TileColumns t) { panels_tile<Ops, rows, panels>(s, a, b, t); },
           single);
     }
   }
