@@ -88,32 +88,6 @@ constexpr int kRowsMaxInL1 = 512;
 // clang-format off: it would give every field a line of its own.
 constexpr Kernel kKernels[] = {
 #if WGEMM_RELAXED
-    {.name = "f32_nbits_4x8c4__relaxed_quantized_a",
-     .compute = kF32, .mr = 4, .nr = 8, .kr = 4, .a = kRowsOf<int8_t>, .b = kNBitsLayout,
-     .isa = kRelaxed, .dot = Dot::kSevenBits, .codes = ReadsCodes::kByBytes,
-     .run = f32_nbits_4x8c4_relaxed_quantized_a},
-    {.name = "f32_nbits_1x8__relaxed",
-     .compute = kF32, .mr = 1, .nr = 8, .a = kRowsOf<float>, .b = kNBitsLayout,
-     .isa = kRelaxed, .strict = false, .codes = ReadsCodes::kByFloats,
-     .m_max = 3, .run = f32_nbits_1x8_relaxed},
-#endif
-#if !WGEMM_RELAXED || !defined(__wasm__)
-    {.name = "f32_nbits_4x8c4__simd128_quantized_a",
-     .compute = kF32, .mr = 4, .nr = 8, .kr = 4, .a = kRowsOf<int8_t>, .b = kNBitsLayout,
-     .isa = kSimd128, .codes = ReadsCodes::kByBytes,
-     .run = f32_nbits_4x8c4_simd128_quantized_a},
-    {.name = "f32_nbits_1x8__simd128",
-     .compute = kF32, .mr = 1, .nr = 8, .a = kRowsOf<float>, .b = kNBitsLayout,
-     .isa = kSimd128, .strict = false, .codes = ReadsCodes::kByFloats,
-     .m_max = 3, .run = f32_nbits_1x8_simd128},
-#endif
-#if WGEMM_RELAXED || !defined(__wasm__)
-    {.name = "f32_nbits_1x8__portable_quantized_a",
-     .compute = kF32, .mr = 1, .nr = 8, .a = kRowsOf<int8_t>, .b = kNBitsLayout,
-     .isa = kPortable, .codes = ReadsCodes::kByBytes,
-     .run = f32_nbits_1x8_portable_quantized_a},
-#endif
-#if WGEMM_RELAXED
     {.name = "f32_gemv_1x8__relaxed_axpy",
      .compute = kF32, .mr = 1, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
      .b_layout = kRowMajor, .isa = kRelaxed, .strict = false, .axpy = true,
@@ -131,6 +105,14 @@ constexpr Kernel kKernels[] = {
      .compute = kF32, .mr = 4, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
      .b_layout = kColumnMajor, .isa = kRelaxed, .strict = false,
      .m_max = 4, .run = f32_4x8_relaxed_dot},
+    {.name = "f32_nbits_4x8c4__relaxed_quantized_a",
+     .compute = kF32, .mr = 4, .nr = 8, .kr = 4, .a = kRowsOf<int8_t>, .b = kNBitsLayout,
+     .isa = kRelaxed, .dot = Dot::kSevenBits, .codes = ReadsCodes::kByBytes,
+     .run = f32_nbits_4x8c4_relaxed_quantized_a},
+    {.name = "f32_nbits_1x8__relaxed",
+     .compute = kF32, .mr = 1, .nr = 8, .a = kRowsOf<float>, .b = kNBitsLayout,
+     .isa = kRelaxed, .strict = false, .codes = ReadsCodes::kByFloats,
+     .m_max = 3, .run = f32_nbits_1x8_relaxed},
     {.name = "f32_bf16_4x8__relaxed",
      .compute = kF32, .b_type = kBF16, .mr = 4, .nr = 8, .a = kRowsOf<float>, .b = kHalfPanelOfB,
      .isa = kRelaxed, .strict = false,
@@ -228,6 +210,22 @@ constexpr Kernel kKernels[] = {
      .compute = kF32, .mr = 4, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
      .b_layout = kRowMajor, .isa = kSimd128,
      .m_max = 5, .m_max_b_in_l1 = kRowsMaxInL1, .run = f32_4x8_simd128},
+#if !WGEMM_RELAXED || !defined(__wasm__)
+    {.name = "f32_nbits_4x8c4__simd128_quantized_a",
+     .compute = kF32, .mr = 4, .nr = 8, .kr = 4, .a = kRowsOf<int8_t>, .b = kNBitsLayout,
+     .isa = kSimd128, .codes = ReadsCodes::kByBytes,
+     .run = f32_nbits_4x8c4_simd128_quantized_a},
+    {.name = "f32_nbits_1x8__simd128",
+     .compute = kF32, .mr = 1, .nr = 8, .a = kRowsOf<float>, .b = kNBitsLayout,
+     .isa = kSimd128, .strict = false, .codes = ReadsCodes::kByFloats,
+     .m_max = 3, .run = f32_nbits_1x8_simd128},
+#endif
+#if WGEMM_RELAXED || !defined(__wasm__)
+    {.name = "f32_nbits_1x8__portable_quantized_a",
+     .compute = kF32, .mr = 1, .nr = 8, .a = kRowsOf<int8_t>, .b = kNBitsLayout,
+     .isa = kPortable, .codes = ReadsCodes::kByBytes,
+     .run = f32_nbits_1x8_portable_quantized_a},
+#endif
 #if !WGEMM_RELAXED
     {.name = "f32_4x8__simd128_dot",
      .compute = kF32, .mr = 4, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
