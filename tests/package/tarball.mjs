@@ -20,16 +20,16 @@ const budgets = {
   'README.md': [12_000, 4_000],
   'package.json': [3_800, 1_060],
   'dist/index.js': [68_000, 22_700],
-  'dist/inline.js': [440_500, 136_000],
+  'dist/inline.js': [384_000, 128_600],
   'dist/linear.js': [14_250, 6_050],
   'dist/wgemm-relaxed-mt.mjs': [23_000, 8_400],
-  'dist/wgemm-relaxed-mt.wasm': [234_500, 70_850],
+  'dist/wgemm-relaxed-mt.wasm': [257_500, 78_700],
   'dist/wgemm-relaxed.mjs': [15_500, 5_800],
-  'dist/wgemm-relaxed.wasm': [220_500, 65_180],
+  'dist/wgemm-relaxed.wasm': [243_000, 73_350],
   'dist/wgemm-simd128-mt.mjs': [23_000, 8_400],
-  'dist/wgemm-simd128-mt.wasm': [204_000, 66_120],
+  'dist/wgemm-simd128-mt.wasm': [228_500, 74_100],
   'dist/wgemm-simd128.mjs': [15_500, 5_800],
-  'dist/wgemm-simd128.wasm': [190_000, 60_400],
+  'dist/wgemm-simd128.wasm': [214_500, 68_500],
   'dist/wgemm-thread.js': [24_600, 8_850],
   'dist/wgemm-worker.js': [116_500, 37_000],
   'dist/worker.js': [22_000, 7_900],
@@ -38,7 +38,7 @@ const budgets = {
 const declarationsBudget = [131_500, 22_450];
 const mapsBudget = [2_050_000, 184_500];
 /** The most bytes of a build's pair of glue and wasm, with brotli. */
-const pairBudget = 78_800;
+const pairBudget = 87_000;
 
 /**
  * By file name: the bytes that a page loads. `brotli`: from a server that compresses files ahead.
