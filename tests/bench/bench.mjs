@@ -107,7 +107,9 @@ await main(async () => {
   const svg = whole ? (args.svg ?? json.replace(/(\.json)?$/, '.svg')) : undefined;
   // A path that cannot be written fails now, not minutes later.
   for (const file of [json, svg]) if (file) mkdirSync(dirname(file), { recursive: true });
-  await buildPrograms(['relaxed', 'simd128']);
+  // The bounds of cases and of the sweep.
+  if (chosen.sweeps.length > 0 || chosen.cases.some(({ bounds = [] }) => bounds.length > 0))
+    await buildPrograms(['relaxed', 'simd128']);
 
   const library = await startAll(args);
   const results = await run(chosen, library, args);

@@ -214,6 +214,39 @@ const integerCases = Object.entries(operandsOf).flatMap(([operation, types]) =>
   ),
 );
 
+// Level 0 comes first: the results of the others are compared with its own. Beside them, our
+// float32 by weights that are the same numbers.
+const floats = { ...packed, floats: true, name: 'float32' };
+const [level4, level0] = [4, 0].map((level) => ({ ...packed, level }));
+const nbitsGoals = (level, ofPeers, ofFloats) => [
+  faster(`wgemm, B packed, level ${level}`, ofPeers),
+  ...(ofFloats
+    ? [faster(`wgemm, B packed, level ${level}`, ofFloats, { than: 'wgemm, B packed, float32' })]
+    : []),
+];
+const nbitsCases = [
+  {
+    ...gemv,
+    bits: 4,
+    own: [level0, level4, { level: 4 }, floats],
+    goals: [...nbitsGoals(4, 20, 3), ...nbitsGoals(0, 8, 1)],
+  },
+  ...[8, 2].map((bits) => ({ ...gemv, bits, goals: nbitsGoals(4, 15) })),
+  {
+    ...{ m: 128, n: 1024, k: 1024 },
+    bits: 4,
+    goals: [...nbitsGoals(4, 1.7), ...nbitsGoals(0, 1.7)],
+  },
+].map((each) => ({
+  own: [level0, level4, floats],
+  ...each,
+  operation: 'matmulNBits',
+  dtype: 'float32',
+  blockSize: 32,
+  peers: ['ORT, constant B'],
+  name: `matmulNBits ${each.bits} bits ${sizeOf(each)}`,
+}));
+
 // Every contestant of two types in one case: times of different moments do not compare.
 const combinationsCase = {
   ...cube(1024),
@@ -265,6 +298,7 @@ export const cases = [
   ...matmulCases,
   ...qgemmCases,
   ...integerCases,
+  ...nbitsCases,
   combinationsCase,
   weightsCase,
 ];

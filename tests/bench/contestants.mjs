@@ -1,8 +1,9 @@
 // The contestants of a case: wgemm in its forms, the peers, and the bounds of wgemm's speed.
 //
 // A contestant runs its product `times` times and then has result(), except a bound. Its kind is
-// 'own', 'peer' or 'bound'. It has `operations` if they are not those of the case. The tensors that
-// wgemm reads and writes are in its heap.
+// 'own', 'peer' or 'bound'. It has `operations` if they are not those of the case, and `tolerance`
+// if its result may differ more than others. The tensors that wgemm reads and writes are in its
+// heap.
 import * as np from 'numpy-ts';
 import { createGemm } from 'wgemm';
 import { encodeModel, loadOrt } from '../peers/onnx.mjs';
@@ -15,6 +16,7 @@ import {
   isInteger,
   typeOfResult,
 } from './integer.mjs';
+import { dequantized, nbitsData, nbitsModel, toleranceOfLevel4 } from './nbits.mjs';
 import { startProgram } from './program.mjs';
 import { manyRows } from './race.mjs';
 import { twoAtOnce } from './two-at-once.mjs';
@@ -86,11 +88,12 @@ export async function contestantsOf(problem, library) {
   return contestants;
 }
 
-function nameOf({ packed, as, oneByOne, name, simd, determinism, threads, dtype }) {
+function nameOf({ packed, as, oneByOne, level, name, simd, determinism, threads, dtype }) {
   const parts = [
     packed && 'B packed',
     as && `as ${as}`,
     oneByOne && 'one by one',
+    level !== undefined && `level ${level}`,
     simd,
     determinism,
     threads && `${threads} threads`,
@@ -102,6 +105,7 @@ function nameOf({ packed, as, oneByOne, name, simd, determinism, threads, dtype 
 
 function dataOf(problem) {
   if (isInteger(problem.operation)) return integerData(problem);
+  if (problem.operation === 'matmulNBits') return nbitsData(problem);
   return problem.operation === 'qgemm' ? qgemmData(problem) : matricesOf(problem);
 }
 
@@ -123,6 +127,8 @@ function matricesOf({ dtype, m, n, k, batch, transA, transB }) {
 export function ownOn(wg, problem, form, data = dataOf(problem)) {
   if (problem.operation === 'qgemm') return qgemmOn(wg, { ...problem, ...form }, data);
   if (isInteger(problem.operation)) return integerOn(wg, problem, form, data);
+  if (problem.operation === 'matmulNBits')
+    return form.floats ? floatsOn(wg, problem, data) : nbitsOn(wg, problem, form, data);
   if (problem.operation === 'matmul')
     return form.oneByOne ? gemmsOn(wg, problem, data) : matmulOn(wg, problem, data);
   return gemmOn(
@@ -181,6 +187,32 @@ function integerOn(wg, problem, { packed }, data) {
   return wgemmCalls(wg, problem.operation, integerArguments(problem, data, x, w, out), memory);
 }
 
+function nbitsOn(wg, problem, { packed, level }, { a, weights }) {
+  const memory = memoryOf(wg);
+  const { data, scales } = weights;
+  const w = packed
+    ? memory.keep(wg.pack(weights, { op: 'matmulNBits' }))
+    : {
+        ...weights,
+        data: memory.tensor('uint8', data),
+        scales: memory.tensor('float32', scales),
+      };
+  const out = memory.result('float32', [problem.m, problem.n]);
+  const x = memory.tensor('float32', a);
+  return {
+    ...wgemmCalls(wg, 'matmulNBits', [x, w, { accuracyLevel: level, out }], memory),
+    tolerance: level === 4 ? toleranceOfLevel4(problem) : undefined,
+  };
+}
+
+/** The same product by float32 weights, packed. */
+function floatsOn(wg, { m, n }, { a, weights }) {
+  const memory = memoryOf(wg);
+  const w = memory.packed('float32', dequantized(weights), { op: 'matmul', trans: true });
+  const args = [memory.tensor('float32', a), w, null, { out: memory.result('float32', [m, n]) }];
+  return wgemmCalls(wg, 'matmul', args, memory);
+}
+
 function wgemmCalls(wg, operation, args, memory) {
   let y;
   return {
@@ -196,6 +228,7 @@ function memoryOf(wg, arrays) {
   const made = [];
   const keep = (handle) => (made.push(handle), handle);
   return {
+    keep,
     tensor: (dtype, plain) => (arrays ? { ...plain, dtype } : keep(inHeap(wg, dtype, plain))),
     packed(dtype, plain, options) {
       const source = inHeap(wg, dtype, plain);
@@ -258,6 +291,7 @@ function modelOf(problem, data) {
   const { operation, dtype, batch, m, n, transA, transB } = problem;
   if (operation === 'qgemm') return qgemmModel(problem, data);
   if (isInteger(operation)) return integerModel(problem, data);
+  if (operation === 'matmulNBits') return nbitsModel(problem, data);
   if (!(dtype in ortOperator)) return undefined;
   const type = operation === 'matmul' ? 'MatMul' : ortOperator[dtype];
   const [a, b] = [data.a, data.b].map(({ shape, data }) => ({ dtype, shape, data }));

@@ -68,7 +68,7 @@ struct Product {
     size_t a_bytes = 0, b_bytes = 0;
     const KernelTable table = kernel_table();
     for (const Kernel* kernel = table.rows; kernel != table.rows + table.count; ++kernel) {
-      if (kernel->compute != type) continue;
+      if (kernel->compute != type || kernel->codes != ReadsCodes::kNo) continue;
       a_bytes = std::max(a_bytes, packed_bytes(kernel->a, m, k));
       b_bytes = std::max(b_bytes, packed_bytes(kernel->b, n, k));
     }
@@ -98,6 +98,7 @@ using namespace wgemm;
 extern "C" {
 
 // JSON: { processor, kernels: the rows of the table }. `function`: its index in the table of wasm.
+// `readsCodes`: run() cannot run it.
 EMSCRIPTEN_KEEPALIVE const char* describe() {
   static std::string json;
   json = "{";
@@ -115,6 +116,7 @@ EMSCRIPTEN_KEEPALIVE const char* describe() {
     append(json, "mMin", std::to_string(kernel.m_min));
     append(json, "mMax", std::to_string(std::min<int64_t>(kernel.m_max, INT32_MAX)));
     append(json, "typeOfB", quoted(dtype_name(kernel.b_type)));
+    append(json, "readsCodes", kernel.codes == ReadsCodes::kNo ? "false" : "true");
     append(json, "strict", kernel.strict ? "true" : "false");
     append(json, "exactFor",
            quoted(!has_dot(kernel.dot)            ? "nothing"

@@ -17,7 +17,7 @@ export async function measure(problem, contestants, turns) {
       checkEqual(
         own.result(),
         other.result(),
-        toleranceOf(problem),
+        other.tolerance ?? toleranceOf(problem),
         `${name}: ${own.name} and ${other.name}`,
       );
   } finally {

@@ -58,17 +58,20 @@ export function start(factory, compiled, onInstance = () => {}) {
 
 /**
  * For each type: all kernels at many rows, and at the least M of each kernel those that pay there.
+ * Kernels that read weights of MatMulNBits as they are packed are left out.
  */
 function productsOf(kernels) {
-  return [...new Set(kernels.map(({ type }) => type))].flatMap((type) => {
-    const rows = kernels.filter((kernel) => kernel.type === type).map(({ mMin }) => mMin);
+  const entrants = kernels
+    .map((kernel, index) => ({ ...kernel, index }))
+    .filter(({ readsCodes }) => !readsCodes);
+  return [...new Set(entrants.map(({ type }) => type))].flatMap((type) => {
+    const ofType = entrants.filter((kernel) => kernel.type === type);
+    const rows = ofType.map(({ mMin }) => mMin);
     const small = [...new Set(rows)].filter((m) => m < skinnyRows).sort((a, b) => b - a);
     return [manyRows, ...small.map((m) => ({ m, ...skinny }))].map((size) => ({
       ...size,
       name: `${type} ${sizeOf(size)}`,
-      entrants: kernels.flatMap((kernel, i) =>
-        kernel.type === type && kernel.mMin <= size.m ? [i] : [],
-      ),
+      entrants: ofType.filter(({ mMin }) => mMin <= size.m).map(({ index }) => index),
     }));
   });
 }
