@@ -48,10 +48,10 @@ void quantized_strip(const Strip& s) {
 
 template <typename Ops>
 void float_strip(const Strip& s) {
-  const PaddedEnd end(s);
+  const RowOfBlocks row(s);
   single_panels<NBits::kColumns, 1>(
       s, static_cast<const std::byte*>(s.b), 0,
-      [&](const std::byte* panel, TileColumns t) { float_nbits_tile<Ops>(s, panel, t, end); });
+      [&](const std::byte* panel, TileColumns t) { float_nbits_tile<Ops>(s, panel, t, row); });
 }
 
 }  // namespace

@@ -11,12 +11,11 @@ namespace wgemm {
 namespace {
 
 constexpr const char* kMatMul = "matmulNBits";
-constexpr int64_t kBlockSizeMin = 16, kBlockSizeMax = 256;
 
 Status check_format(const char* op, int64_t bits, int64_t block_size) {
   if (bits != 2 && bits != 4 && bits != 8)
     return error(Code::kArgument, op, "bits", {"bits is %; it must be 2, 4 or 8", bits});
-  if (block_size < kBlockSizeMin || block_size > kBlockSizeMax ||
+  if (block_size < NBits::kBlockSizeMin || block_size > NBits::kBlockSizeMax ||
       (block_size & (block_size - 1)) != 0) {
     return error(Code::kArgument, op, "block_size",
                  {"block_size is %; it must be 16, 32, 64, 128 or 256", block_size});

@@ -17,8 +17,6 @@ int32_t nibble_mask[2] = {15, 3};
 
 namespace {
 
-constexpr int kBlockSizeMax = 256;
-
 // Code i of a column.
 uint32_t code_at(const std::byte* column, int64_t i, int bits) {
   const int64_t bit = i * bits;
@@ -222,7 +220,7 @@ void unpack_codes(const PrepackedB& weights, int64_t row, int64_t depth, int64_t
 
 void unpack_codes(const NBitsSource& s, int64_t row, int64_t depth, int64_t col, int64_t cols,
                   const PanelLayout& layout, void* panels) {
-  alignas(16) std::byte packed[(sizeof(float) * 2 + kBlockSizeMax) * NBits::kColumns];
+  alignas(16) std::byte packed[(sizeof(float) * 2 + NBits::kBlockSizeMax) * NBits::kColumns];
   unpack_blocks(s.format, row, depth, cols, layout, panels, [&](int64_t p, int64_t block) {
     const int64_t begin = block * s.format.block_size, first = p * NBits::kColumns;
     pack_codes(s, begin, std::min<int64_t>(s.format.block_size, row + depth - begin), col + first,
@@ -232,7 +230,7 @@ void unpack_codes(const NBitsSource& s, int64_t row, int64_t depth, int64_t col,
 }
 
 void quantize_rows(const PackSource& a, const NBits& f, std::byte* rows) {
-  alignas(16) float block[kBlockSizeMax];
+  alignas(16) float block[NBits::kBlockSizeMax];
   for (int64_t lane = 0; lane < a.lanes; ++lane) {
     for (int64_t d = 0; d < a.depth; d += f.block_size) {
       const int64_t count = std::min<int64_t>(f.block_size, a.depth - d),

@@ -202,6 +202,7 @@ int64_t choose_kc(const Problem& problem, const Plan& plan, int64_t wanted) {
     wanted = round_up(equal_blocks(k, kc - kc % kKcStep), kKcStep);
   }
   const NBits& nbits = b.nbits_format();
+  if (nbits) wanted = std::min<int64_t>(wanted, NBits::kStepsMax);
   return std::min(round_up(wanted, nbits ? nbits.block_size : kernel.kr), k);
 }
 

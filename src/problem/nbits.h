@@ -30,6 +30,9 @@ struct NBits {
   static constexpr int64_t kColumns = 8;
   static constexpr int64_t kGroupBytes = 32, kGroupSteps = 8;
 
+  // KC is at most kStepsMax.
+  static constexpr int kBlockSizeMin = 16, kBlockSizeMax = 256, kStepsMax = 4096;
+
   int bits = 0;  // 0: other weights
   int block_size = 0;
   DType dtype = DType::kFloat32;  // of scales

@@ -169,18 +169,29 @@ void quantized_nbits_tile(const Strip& s, const std::byte* panel, TileColumns t)
   });
 }
 
-// The last block of a row of float32, padded with zeros, if K ends inside of it.
-struct PaddedEnd {
-  static constexpr size_t kBlockSizeMax = 256;
-  explicit PaddedEnd(const Strip& s)
-      : begin(s.k / static_cast<size_t>(s.nbits->block_size) *
-              static_cast<size_t>(s.nbits->block_size)) {
-    if (s.k == begin) return;
-    std::memset(row, 0, sizeof(row));
-    std::memcpy(row, static_cast<const float*>(s.a) + begin, (s.k - begin) * sizeof(float));
+// A row of float32: the sum of each block, and the last block padded with zeros, if K ends inside
+// of it.
+struct RowOfBlocks {
+  explicit RowOfBlocks(const Strip& s) {
+    const auto size = static_cast<size_t>(s.nbits->block_size);
+    const auto* a = static_cast<const float*>(s.a);
+    end = s.k / size * size;
+    if (s.k != end) {
+      std::memset(last, 0, sizeof(last));
+      std::memcpy(last, a + end, (s.k - end) * sizeof(float));
+    }
+    for (size_t k = 0; k < s.k; k += size, a += size) {
+      const float* const block = k == end ? last : a;
+      v128_t x = wasm_i32x4_const(0, 0, 0, 0);
+      for (size_t i = 0; i < size; i += 4) x = wasm_f32x4_add(x, wasm_v128_load(block + i));
+      x = wasm_f32x4_add(x, wasm_i32x4_shuffle(x, x, 2, 3, 0, 1));
+      x = wasm_f32x4_add(x, wasm_i32x4_shuffle(x, x, 1, 0, 3, 2));
+      sum[k / size] = wasm_f32x4_extract_lane(x, 0);
+    }
   }
-  const size_t begin;  // in elements
-  float row[kBlockSizeMax];
+  size_t end;  // of whole blocks, in elements
+  float sum[NBits::kStepsMax / NBits::kBlockSizeMin];
+  float last[NBits::kBlockSizeMax];
 };
 
 // Loads the zero points of a block, of any kind, as float32.
@@ -220,24 +231,25 @@ struct PaddedEnd {
 // with codes. Steps in the lower and in the upper halves of bytes have sums of their own, so that
 // more of them overlap.
 template <typename Ops>
-void float_nbits_tile(const Strip& s, const std::byte* b, TileColumns t, const PaddedEnd& end) {
+void float_nbits_tile(const Strip& s, const std::byte* b, TileColumns t, const RowOfBlocks& row) {
   constexpr auto halves = std::make_index_sequence<2>{};
   const NBits& f = *s.nbits;
   const NBitsGroups<1> groups(f, 0);
   const auto codes_at = static_cast<size_t>(f.codes_at()),
              block_bytes = static_cast<size_t>(f.block_bytes()),
              block_size = static_cast<size_t>(f.block_size);
-  const v128_t nibble = wasm_v128_load32_splat(&nbits_nibble), none = wasm_i32x4_const(0, 0, 0, 0);
+  const v128_t nibble = wasm_v128_load32_splat(&nbits_nibble), none = wasm_i32x4_const(0, 0, 0, 0),
+               absent = wasm_f32x4_splat(static_cast<float>(f.absent_zero_point()));
   with_tile<float, 1, 2, true>(s, t, [&](auto& acc) __attribute__((always_inline)) {
     const auto* a = static_cast<const float*>(s.a);
+    const float* sum_of_a = row.sum;
     for (size_t k = 0; k < s.k; k += block_size, a += block_size, b += block_bytes) {
-      if (k == end.begin) a = end.row;
-      v128_t sum[2][2] = {{none, none}, {none, none}}, of_a = none;
+      if (k == row.end) a = row.last;
+      v128_t sum[2][2] = {{none, none}, {none, none}};
       const float* x = a;
       groups.for_each(
           b + codes_at,
           [&](v128_t(&words)[2]) __attribute__((always_inline)) {
-            of_a = wasm_f32x4_add(of_a, wasm_f32x4_add(wasm_v128_load(x), wasm_v128_load(x + 4)));
             unroll_inline(std::make_index_sequence<NBits::kGroupSteps>{},
                           [&](auto step) __attribute__((always_inline)) {
                             // The lowest bit of its nibble.
@@ -255,18 +267,21 @@ void float_nbits_tile(const Strip& s, const std::byte* b, TileColumns t, const P
           },
           [&]() __attribute__((always_inline)) {
             x = a;
-            of_a = none;
             unroll(halves, [&](auto v) {
               sum[0][v] =
                   wasm_f32x4_mul(wasm_f32x4_add(sum[0][v], sum[1][v]), wasm_f32x4_splat(16));
               sum[1][v] = none;
             });
           });
-      of_a = wasm_f32x4_add(of_a, wasm_i32x4_shuffle(of_a, of_a, 2, 3, 0, 1));
-      of_a = wasm_f32x4_add(of_a, wasm_i32x4_shuffle(of_a, of_a, 1, 0, 3, 2));
-      v128_t scale[2], zero_point[2], part[2];
+      const v128_t of_a = wasm_v128_load32_splat(sum_of_a++);
+      v128_t scale[2], part[2], zero_point[2] = {absent, absent};
       load_eight(b, f.dtype, scale);
-      load_float_zero_points(b, f, zero_point);
+      if (f.zero_points != NBits::ZeroPoints::kAbsent) {
+        v128_t loaded[2];
+        load_float_zero_points(b, f, loaded);
+        zero_point[0] = loaded[0];
+        zero_point[1] = loaded[1];
+      }
       unroll(halves, [&](auto v) {
         part[v] = wasm_f32x4_sub(wasm_f32x4_add(sum[0][v], sum[1][v]),
                                  wasm_f32x4_mul(of_a, zero_point[v]));
