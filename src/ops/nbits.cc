@@ -81,14 +81,15 @@ Status check_weights(const char* op, const NBitsWeights& w, bool with_data, NBit
   WGEMM_RETURN_IF_ERROR(check_part(op, "B", w.B, with_data, codes, false));
   if (w.B.dtype != DType::kUInt8)
     return error(Code::kDType, op, "B", {"B has type %; it must be uint8", dtype_name(w.B.dtype)});
-  WGEMM_RETURN_IF_ERROR(check_float(op, "scales", w.scales.dtype));
   WGEMM_RETURN_IF_ERROR(check_part(op, "scales", w.scales, with_data, scales, true));
+  WGEMM_RETURN_IF_ERROR(check_float(op, "scales", w.scales.dtype));
   source->format = {static_cast<int>(w.bits), static_cast<int>(w.block_size), w.scales.dtype};
   source->codes = data_of(w.B);
   source->scales = data_of(w.scales);
   source->k = w.K;
   if (w.zero_points == nullptr) return {};
   const ConstTensor& zero_points = *w.zero_points;
+  WGEMM_RETURN_IF_ERROR(check_tensor(op, "zero_points", zero_points, with_data));
   const bool typed = zero_points.dtype == w.scales.dtype;
   if (!typed && zero_points.dtype != DType::kUInt8) {
     return error(Code::kDType, op, "zero_points",

@@ -228,7 +228,11 @@ int64_t choose_mc(const Problem& problem, const Plan& plan, int64_t wanted) {
   if (plan.kernel == nullptr) return problem.m;
   const Kernel& kernel = *plan.kernel;
   int64_t mc = plan.rows.size;
-  if (plan.pack_a) mc = std::min(mc, kABytes / kernel.a.element_bytes / plan.kc);
+  // A row that is quantized has whole blocks.
+  const int64_t steps = kernel.codes == ReadsCodes::kByBytes
+                            ? round_up(plan.kc, problem.b.nbits_format().block_size)
+                            : plan.kc;
+  if (plan.pack_a) mc = std::min(mc, kABytes / kernel.a.element_bytes / steps);
   if (plan.has_accumulators(problem)) {
     const auto bytes = static_cast<int64_t>(dtype_bytes(accumulator_type(problem.compute)));
     mc = std::min(mc, kAccumulatorBytes / bytes / plan.nc);

@@ -81,11 +81,13 @@ struct Product {
   int64_t m, n, k;
   bool is_packed;
   std::optional<IntegerOp> integer_op{};  // of integer_matmul()
+  std::optional<int64_t> level{};         // of matmul_nbits(); B has codes of 4 bits
 
   bool quantizes_a() const { return integer_op == IntegerOp::kDynamicQuantizeMatMul; }
   DType a_type() const { return quantizes_a() ? DType::kFloat32 : type; }
   const char* op() const {
-    return integer_op.has_value() ? testing::name_of(*integer_op)
+    return level.has_value()        ? "matmulNBits"
+           : integer_op.has_value() ? testing::name_of(*integer_op)
            : is_8bit()            ? "qgemm"
            : batch.empty()        ? "gemm"
                                   : "matmul";
@@ -133,12 +135,28 @@ std::vector<Product> all_products() {
       }
     }
   }
+  for (const DType type : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
+    for (const bool is_packed : {false, true}) {
+      for (const int64_t level : {0, 4}) {
+        for (const Sizes& s : {Sizes{2, 9, 7},
+                               {1, 700, 300},
+                               {3, 8, 5000},
+                               {100, 130, 90},
+                               {300, 2, 200},
+                               {5, 20, 0},
+                               {0, 3, 4}}) {
+          products.push_back({type, {}, s[0], s[1], s[2], is_packed, {}, level});
+        }
+      }
+    }
+  }
   return products;
 }
 
 std::string name_of(const ::testing::TestParamInfo<Product>& test) {
   const Product& p = test.param;
   std::string name = p.integer_op.has_value() ? std::string(p.op()) + "_" : "";
+  if (p.level.has_value()) name = "matmulNBits" + std::to_string(*p.level) + "_";
   name += dtype_name(p.type);
   for (const int64_t size : {p.m, p.n, p.k}) name += "_" + std::to_string(size);
   return name + (p.batch.empty() ? "" : "_batch") + (p.is_packed ? "_packed" : "");
@@ -148,6 +166,15 @@ class MemoryTest : public ::testing::TestWithParam<Product> {
  protected:
   MemoryTest() : p(GetParam()), y(static_cast<size_t>(p.m * p.n) * (p.batch.empty() ? 1 : 3) * 8) {
     std::mt19937_64 random(1);
+    if (p.level.has_value()) {
+      const Sizes dims = code_dims();
+      codes.resize(static_cast<size_t>(dims[0] * dims[1] * dims[2]) + 1);
+      for (std::byte& code : codes) code = static_cast<std::byte>(random());
+      const size_t bytes = dtype_bytes(p.type);
+      scales.resize(static_cast<size_t>(dims[0] * dims[1]) * bytes + 1);
+      for (size_t at = 0; at + bytes < scales.size(); at += bytes)
+        EXPECT_TRUE(store("", "", 1, p.type, scales.data() + at).ok());
+    }
     for (Memory* bytes : {&a, &b}) {
       const int64_t count = bytes == &a ? p.m * p.k : p.k * p.n * (p.batch.empty() ? 1 : 3);
       const DType type = bytes == &a ? p.a_type() : p.type;
@@ -161,7 +188,23 @@ class MemoryTest : public ::testing::TestWithParam<Product> {
     }
   }
 
+  // Blocks of 16 codes. The bytes of B are codes with any values, but all scales are 1.
+  static constexpr int64_t kBlockSize = 16;
+  Sizes scale_dims() const { return {p.n, (p.k + kBlockSize - 1) / kBlockSize}; }
+  NBitsWeights nbits_weights(const Sizes& b_dims, const Sizes& s_dims) const {
+    return {.B = {codes.data(), DType::kUInt8, b_dims},
+            .scales = {scales.data(), p.type, s_dims},
+            .K = p.k,
+            .N = p.n,
+            .block_size = kBlockSize};
+  }
+  Sizes code_dims() const { return {p.n, scale_dims()[1], kBlockSize / 2}; }
+
   Status pack_b(Context& context, PackedWeights* weights) const {
+    if (p.level.has_value()) {
+      const Sizes b_dims = code_dims(), s_dims = scale_dims();
+      return pack_nbits(context, nbits_weights(b_dims, s_dims), weights);
+    }
     const Sizes dims = p.with_batch(p.k, p.n);
     return pack(
         context,
@@ -181,6 +224,15 @@ class MemoryTest : public ::testing::TestWithParam<Product> {
     const Sizes a_dims{p.m, p.k}, b_dims = p.with_batch(p.k, p.n), y_dims = p.with_batch(p.m, p.n);
     const ConstTensor a_tensor{a.data(), p.a_type(), a_dims}, b_tensor{b.data(), p.type, b_dims};
     const PackedWeights* packed = p.is_packed ? &weights : nullptr;
+    if (p.level.has_value()) {
+      const Sizes code_shape = code_dims(), scale_shape = scale_dims();
+      MatMulNBitsArgs args;
+      args.A = a_tensor, args.packed_weights = packed;
+      if (packed == nullptr) args.weights = nbits_weights(code_shape, scale_shape);
+      args.Y = {to.data(), p.type, y_dims};
+      args.accuracy_level = *p.level;
+      return call(&matmul_nbits, args);
+    }
     if (p.integer_op.has_value()) {
       // A value per row and per column, as far as the operator allows it.
       const Sizes rows{p.m, 1}, rows_of_y = p.with_batch(p.m, 1), columns = p.with_batch(1, p.n);
@@ -234,7 +286,7 @@ class MemoryTest : public ::testing::TestWithParam<Product> {
   }
 
   const Product p;
-  Memory a, b, y;
+  Memory a, b, codes{}, scales{}, y;
 };
 
 void expect_out_of_memory(const Status& status, const char* op) {

@@ -151,6 +151,10 @@ void run_typed(const Case& c) {
   for (size_t i = 0; i < scales.length; ++i) {
     scales.data[i] = rounded<T>(uniform(-0.1F, 0.1F));
     typed.data[i] = rounded<T>(uniform(-3, static_cast<float>(1 << c.bits)));
+    if (c.specials && random() % 20 == 0) {
+      const float values[] = {INFINITY, -INFINITY, NAN, 0, 0x1p-140F, -0x1p-149F};
+      (random() % 2 == 0 ? scales : typed).data[i] = rounded<T>(values[random() % 6]);
+    }
   }
   for (size_t i = 0; i < zeros.length; ++i) zeros.data[i] = static_cast<uint8_t>(random());
   for (size_t i = 0; i < bias.length; ++i) bias.data[i] = rounded<T>(uniform(-3, 3));
@@ -200,9 +204,11 @@ void run_typed(const Case& c) {
   if (c.threads) {
     ASSERT_TRUE(own.set_threads(2).ok());
   }
+  Context of_weights;
   PackedWeights packed;
   if (c.packed) {
-    ASSERT_TRUE(pack_nbits(context, args.weights, &packed).ok());
+    // A small limit is for scratch.
+    ASSERT_TRUE(pack_nbits(c.limit != 0 ? of_weights : context, args.weights, &packed).ok());
     if (c.serialized) {
       std::vector<std::byte> bytes(serialized_bytes(packed));
       ASSERT_TRUE(serialize(packed, bytes).ok());
@@ -292,7 +298,8 @@ void run_typed(const Case& c) {
                              std::fabs(value) * (c.type == DType::kFloat16    ? 0x1p-11
                                                  : c.type == DType::kBFloat16 ? 0x1p-8
                                                                               : 0) +
-                             (c.type == DType::kFloat16 ? 0x1p-25 : 0);
+                             (c.type == DType::kFloat16 ? 0x1p-25 : 0) +
+                             steps * 0x1p-148;  // what underflows
         wrong += std::fabs(static_cast<double>(got) - value) <= bound ? 0 : 1;
       }
       if (wrong == 1) {
@@ -352,6 +359,29 @@ Case any(uint32_t seed) {
 
 TEST(MatMulNBits, ProblemsAtRandom) {
   for (uint32_t seed = 1; seed <= 1500 && !::testing::Test::HasFailure(); ++seed) run(any(seed));
+}
+
+// As IEEE 754 has it for the sum of a * ((code - zero point) * scale), over codes before K only.
+TEST(MatMulNBits, InfinitiesNanAndSubnormals) {
+  for (const Engine& engine : engines()) {
+    const Simulated simulated(engine);
+    for (uint32_t seed = 1; seed <= 400 && !::testing::Test::HasFailure(); ++seed) {
+      Draw draw(seed);
+      run({.type = kTypes[draw.below(3)],
+           .a = {draw.one_of({1, 1, 1, 2, 7})},
+           .n = draw.one_of({1, 7, 8, 17}),
+           .k = draw.one_of({1, 5, 16, 17, 31, 32, 70}),
+           .bits = kBits[draw.below(3)],
+           .block_size = 16 << draw.below(3),
+           .zero_points = static_cast<ZeroPoints>(draw.below(3)),
+           .level = draw.one_in(4) ? 4 : 0,
+           .has_bias = draw.one_in(2),
+           .packed = !draw.one_in(4),
+           .strict = draw.one_in(8),
+           .specials = true,
+           .seed = seed});
+    }
+  }
 }
 
 TEST(MatMulNBits, EveryKernelOnEveryEngine) {
@@ -435,6 +465,25 @@ TEST(MatMulNBits, ThreadsAndBlocksOutOfCore) {
              .limit = size_t{220} << 10});
       }
     }
+  }
+}
+
+TEST(MatMulNBits, BlocksOutOfCoreAtRandom) {
+  for (uint32_t seed = 1; seed <= 60 && !::testing::Test::HasFailure(); ++seed) {
+    Draw draw(seed);
+    run({.type = kTypes[draw.below(3)],
+         .a = {draw.one_of({1, 2, 37, 90})},
+         .n = draw.one_of({9, 70, 130}),
+         .k = draw.one_of({40, 300, 700, 1300}),
+         .bits = kBits[draw.below(3)],
+         .block_size = 16 << draw.below(5),
+         .zero_points = static_cast<ZeroPoints>(draw.below(3)),
+         .level = draw.one_in(2) ? 4 : 0,
+         .has_bias = draw.one_in(2),
+         .packed = draw.one_in(2),
+         .strict = draw.one_in(3),
+         .limit = static_cast<size_t>(draw.one_of({60, 100, 220})) << 10,
+         .seed = seed});
   }
 }
 

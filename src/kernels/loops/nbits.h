@@ -5,6 +5,7 @@
 // GEMV takes several micro-panels at once, as several_panels.h explains.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/convert.h"
@@ -209,16 +210,18 @@ struct RowOfBlocks {
 }
 
 // Adds the product of a row of A and a block of a micro-panel to the accumulators of eight columns,
-// step by step. For sums that overflow, and for infinities and NaN.
+// step by step. For sums that overflow, and for infinities and NaN. `count`: its steps before K,
+// since a zero of padding times an infinity is NaN.
 [[gnu::noinline]] inline void add_block(const NBits& f, const std::byte* block, const float* a,
-                                        v128_t* acc) {
+                                        size_t count, v128_t* acc) {
   v128_t scale[2], zero_point[2];
   load_eight(block, f.dtype, scale);
   load_float_zero_points(block, f, zero_point);
-  for (int64_t i = 0; i < f.block_size; ++i) {
+  for (size_t i = 0; i < count; ++i) {
     float code[NBits::kColumns];
     for (int64_t column = 0; column < NBits::kColumns; ++column)
-      code[column] = static_cast<float>(static_cast<int32_t>(f.code(block, i, column)));
+      code[column] = static_cast<float>(
+          static_cast<int32_t>(f.code(block, static_cast<int64_t>(i), column)));
     for (int v = 0; v < 2; ++v) {
       const v128_t number =
           wasm_f32x4_mul(wasm_f32x4_sub(wasm_v128_load(code + 4 * v), zero_point[v]), scale[v]);
@@ -286,14 +289,15 @@ void float_nbits_tile(const Strip& s, const std::byte* b, TileColumns t, const R
         part[v] = wasm_f32x4_sub(wasm_f32x4_add(sum[0][v], sum[1][v]),
                                  wasm_f32x4_mul(of_a, zero_point[v]));
       });
-      // 0 times a number that is not finite is NaN.
-      const v128_t zero =
-          wasm_f32x4_mul(wasm_f32x4_add(wasm_f32x4_abs(part[0]), wasm_f32x4_abs(part[1])), none);
+      // 0 times a number that is not finite is NaN. With an infinite scale no product is finite.
+      const v128_t zero = wasm_f32x4_mul(wasm_f32x4_add(wasm_f32x4_mul(part[0], scale[0]),
+                                                        wasm_f32x4_mul(part[1], scale[1])),
+                                         none);
       if (wasm_i32x4_all_true(wasm_f32x4_eq(zero, zero))) {
         unroll(halves,
                [&](auto v) { acc[0][v] = Ops::multiply_add(acc[0][v], part[v], scale[v]); });
       } else {
-        add_block(f, b, a, acc[0]);
+        add_block(f, b, a, std::min(block_size, s.k - k), acc[0]);
       }
     }
   });
