@@ -16,7 +16,7 @@ const notSearched = /^(lab|benchmarks)\/(?!index\.md)/;
 
 export default defineConfig({
   title: 'wgemm',
-  description: 'Matrix multiplication for the web: ONNX Gemm, QGemm and oneDNN MatMul',
+  description: 'Matrix multiplication for the web: ONNX Gemm, QGemm, MatMulNBits and oneDNN MatMul',
   lang: 'en',
   base: './',
   router: { prefetchLinks: false }, // pages are small, and a list may link to a hundred

@@ -31,6 +31,7 @@ const guide = [
       ['Threads and headers', 'threads'],
       ['Memory', 'memory'],
       ['Quantization', 'quantization'],
+      ['Weights of 4 bits', '4-bit-weights'],
       ['Layers', 'layers'],
       ['Packed weights', 'packed-weights'],
       ['Batched matmul', 'batched-matmul'],
@@ -73,6 +74,7 @@ const operators = [
       ['QGemm', 'qgemm'],
       ['MatMul', 'matmul'],
       ['Integer products', 'integer-products'],
+      ['MatMulNBits', 'matmul-nbits'],
     ]),
   },
 ];
