@@ -2,7 +2,7 @@
 import { refuse } from '../package/results.mjs';
 
 const forms = ['float32', 'int8', '4bits'];
-const length = 500; // characters after the beginning
+const length = 400; // characters after the beginning
 
 /** Presses the button, and waits until all forms have written; returns their texts and figures. */
 export async function letWrite(tab, beginning) {
@@ -42,10 +42,13 @@ const isFetched = (tab) => tab.server.requested().some(({ path }) => isModel(pat
 /** Whether a file is the model, which only a press of the button fetches. */
 export const isModel = (path) => /\/llm-[^/]*\.bin$/.test(path);
 
-export async function testLlm(test, tab) {
+export async function testLlm(test, tab, { demo }) {
   await test('fetches no model by itself', async () => {
     await tab.waitFor('the button', () => !document.querySelector('#llm-write').disabled);
     if (isFetched(tab)) refuse('it fetched the model');
+    const { length } = demo[Object.keys(demo).find(isModel)];
+    const says = await tab.textOf('#llm-file');
+    if (!says.includes(`${Math.round(length / 1000)} kB`)) refuse(`${length} bytes, but: ${says}`);
   });
   await test('writes in three forms, where nothing moves', async () => {
     const heightOf = () => tab.evaluate(() => document.querySelector('#llm').offsetHeight);
@@ -78,11 +81,11 @@ export async function testLlm(test, tab) {
     if (first.text === second.text) refuse('it writes the same again');
   });
   await test('writes by the Enter key, from nothing', async () => {
-    await tab.retype('#llm-beginning', '');
     await tab.evaluate(() => {
       document.querySelector('#llm-text-4bits').replaceChildren();
-      document.querySelector('#llm-beginning').focus();
+      document.querySelector('#llm-beginning').select();
     });
+    await tab.press('Backspace');
     await tab.press('Enter');
     await tab.waitFor(
       'the text',

@@ -3,7 +3,7 @@ import llmFile from 'virtual:llm';
 import { seededRandom } from '../../../random.mjs';
 import { decode, encode } from '../../../tiny-llm/alphabet.mjs';
 import { createDecoder, generate } from '../../../tiny-llm/decoder.mjs';
-import { fileBytes, readModel } from '../../build/llm-file.mjs';
+import { readModel } from '../../build/llm-file.mjs';
 import { fetchBytes, once } from './files.ts';
 import { instance } from './instance.ts';
 import type { Report } from './report.ts';
@@ -27,18 +27,18 @@ interface Writer {
 }
 
 const names: LlmForm[] = ['float32', 'int8', '4 bits'];
-const length = 500; // tokens, each of which is a character
+const length = 400; // tokens, each of which is a character
 const temperature = 0.6;
-const sliceMs = 8; // of one form, before it is the turn of the next
+const slice = 25; // tokens of one form, before it is the turn of the next
+const pauseMs = 16; // after a slice of each form, so that the page shows the text as it grows
 const warmUpTokens = 100;
 
 let fetched: Promise<Uint8Array> | undefined;
 let writers: Promise<Writer[]> | undefined;
 
-/** Bytes that the first text fetches. Rejects if there is no wgemm. */
-export async function llmFacts(): Promise<{ fileBytes: number }> {
+/** Rejects if there is no wgemm. The first text fetches the weights. */
+export async function startLlm(): Promise<void> {
   await instance();
-  return { fileBytes };
 }
 
 /** Continues a beginning in each form, in slices. Undefined if it was cancelled. */
@@ -95,20 +95,16 @@ async function inSlices(
       // The decoder also takes each token of the prompt.
       tokensPerSecond: (1000 * (prompt.length + text.length - 1)) / ms,
     }));
-  while (states.some(({ text }) => text.length < length)) {
+  for (let done = 0; done < length; done += slice) {
     for (const state of states) {
+      const tokens = new Uint8Array(slice);
       const start = performance.now();
-      let elapsed = 0;
-      const tokens: number[] = [];
-      while (elapsed < sliceMs && state.text.length + tokens.length < length) {
-        tokens.push(state.source.next().value as number);
-        elapsed = performance.now() - start;
-      }
-      state.ms += elapsed;
+      for (let i = 0; i < slice; ++i) tokens[i] = state.source.next().value as number;
+      state.ms += performance.now() - start;
       state.text += decode(tokens);
+      if (!(await report(done / length, written()))) return undefined;
     }
-    const done = states.reduce((sum, { text }) => sum + text.length, 0);
-    if (!(await report(done / (length * states.length), written()))) return undefined;
+    await new Promise((resolve) => setTimeout(resolve, pauseMs));
   }
   return written();
 }

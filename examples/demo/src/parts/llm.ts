@@ -13,9 +13,7 @@ export async function start(section: HTMLElement, engine: Engine): Promise<void>
   const input = find<HTMLInputElement>(section, '#llm-beginning');
   const button = find<HTMLButtonElement>(section, '#llm-write');
   const said = find(section, '#llm-said');
-  const { fileBytes } = await engine.llmFacts();
-  find(section, '#llm-file').textContent =
-    `The first text fetches the weights: ${bytes(fileBytes)}, as bfloat16.`;
+  await engine.startLlm();
   let texts = 0;
 
   const write = async () => {
@@ -58,7 +56,7 @@ function show(section: HTMLElement, beginning: string, forms: Written[]): void {
     );
     const cells = [
       bytes(count),
-      whole(tokensPerSecond),
+      text ? whole(tokensPerSecond) : '-',
       name === 'float32' ? '-' : `${same} of ${Math.min(text.length, first.length)}`,
     ];
     find(section, `#llm-row-${idOf[name]}`)
