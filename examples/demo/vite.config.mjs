@@ -3,6 +3,7 @@
 import { join } from 'node:path';
 import { defineConfig } from 'vite';
 import { digits } from './build/digits.mjs';
+import { llm } from './build/llm.mjs';
 import { models } from './build/models.mjs';
 import { page } from './build/page.mjs';
 
@@ -14,10 +15,10 @@ export default defineConfig({
   cacheDir: join(import.meta.dirname, '..', '..', 'build', 'demo-cache'),
   // The examples that the demo imports are outside its folder, where nothing is installed.
   resolve: { dedupe: ['wgemm'] },
-  plugins: [page({ site }), digits(), models()],
+  plugins: [page({ site }), digits(), llm(), models()],
   worker: {
     format: 'es',
-    plugins: () => [digits(), models()],
+    plugins: () => [digits(), llm(), models()],
     rolldownOptions: {
       output: {
         legalComments: 'none', // as in the page's own scripts

@@ -5,10 +5,11 @@ import { desktop } from '../site/browse.mjs';
 import { expectHash } from './bits.mjs';
 import { startBrowser } from './browsers.mjs';
 import { drawSeven } from './digit.mjs';
+import { isModel } from './llm.mjs';
 import { expectNoPeers } from './meter.mjs';
 import { serveDemo, weightOf } from './served.mjs';
 
-/** Bytes after brotli that the page may transfer, without peers. */
+/** Bytes after brotli that the page may transfer, without peers and the language model. */
 const budget = 400_000;
 /** ms of a task that a visitor notices. */
 const longest = 50;
@@ -55,7 +56,10 @@ export async function testWhole(test, tab, { demo, engine, isIsolated }) {
   await test('fetches no peer by itself', () => expectNoPeers(paths));
   if (engine === 'chromium')
     await test(`weighs less than ${budget / 1000} kB`, () => {
-      const weight = weightOf(demo, paths);
+      const weight = weightOf(
+        demo,
+        paths.filter((path) => !isModel(path)),
+      );
       if (weight > budget) refuse(`it weighs ${weight} bytes`);
       return `${weight} bytes`;
     });

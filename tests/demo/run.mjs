@@ -17,6 +17,7 @@ import { testBits } from './bits.mjs';
 import { startBrowser } from './browsers.mjs';
 import { testDigit } from './digit.mjs';
 import { testFind } from './find.mjs';
+import { testLlm } from './llm.mjs';
 import { testMeter, testPeers } from './meter.mjs';
 import * as page from './page.mjs';
 import { testSize, testSizeWithPeers } from './size.mjs';
@@ -28,6 +29,7 @@ const parts = {
   digit: testDigit,
   find: testFind,
   attention: testAttention,
+  llm: testLlm,
   bits: testBits,
 };
 

@@ -6,6 +6,7 @@ import { desktop, phone } from '../site/browse.mjs';
 import { expectHash } from './bits.mjs';
 import { startBrowser } from './browsers.mjs';
 import { drawSeven } from './digit.mjs';
+import { letWrite } from './llm.mjs';
 import { serveDemo } from './served.mjs';
 
 const untilIdle = (tab, part) =>
@@ -45,6 +46,7 @@ const drives = {
     );
     await sleep(2500); // it measures after a pause
   },
+  llm: (tab) => letWrite(tab, 'The kernel '),
   bits: (tab) => expectHash(tab),
 };
 

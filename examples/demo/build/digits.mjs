@@ -1,18 +1,18 @@
 // The digits and the trained network of the demo, as files made at build time. `virtual:digits`
 // exports their addresses.
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { readDigits } from '../../digits/data.mjs';
 import { pixels } from '../../digits/images.mjs';
 import { learn, sizes } from '../../digits/learn.mjs';
 import { createLayers } from '../../digits/network.mjs';
 import { seededRandom } from '../../random.mjs';
 import { counts, writeDigits, writeNetwork } from './digit-files.mjs';
+import { examples, keptFolder, root } from './kept.mjs';
 
 const name = 'virtual:digits';
-const root = resolve(import.meta.dirname, '..', '..', '..');
 
 /** The digits held back, then those to learn from: the page first needs the former. */
 function chooseDigits({ training, test }) {
@@ -63,9 +63,9 @@ function inputsKey() {
     import.meta.filename,
     join(import.meta.dirname, 'digit-files.mjs'),
     ...['data', 'images', 'learn', 'network'].map((name) =>
-      join(root, 'examples', 'digits', `${name}.mjs`),
+      join(examples, 'digits', `${name}.mjs`),
     ),
-    join(root, 'examples', 'random.mjs'),
+    join(examples, 'random.mjs'),
     require.resolve('mnist/package.json'),
     wgemm,
     join(wgemm, '..', 'wgemm-simd128.wasm'),
@@ -75,24 +75,14 @@ function inputsKey() {
 }
 
 /** The folder of the files. It is kept between builds, since the training takes seconds. */
-async function makeFiles() {
-  const all = join(root, 'build', 'demo-digits');
-  const folder = join(all, inputsKey());
-  if (existsSync(folder)) return folder;
-  const digits = readDigits();
-  // A build that is interrupted must not leave half of the files.
-  const unfinished = `${folder}-${process.pid}`;
-  mkdirSync(unfinished, { recursive: true });
-  writeFileSync(join(unfinished, 'digits.bin'), writeDigits(chooseDigits(digits)));
-  writeFileSync(join(unfinished, 'network.bin'), await trainNetwork(digits));
-  try {
-    renameSync(unfinished, folder);
-  } catch (error) {
-    if (!existsSync(folder)) throw error;
-    rmSync(unfinished, { recursive: true }); // another build was faster
-  }
-  return folder;
-}
+const makeFiles = () =>
+  keptFolder('demo-digits', inputsKey(), async () => {
+    const digits = readDigits();
+    return {
+      'digits.bin': writeDigits(chooseDigits(digits)),
+      'network.bin': await trainNetwork(digits),
+    };
+  });
 
 let made;
 

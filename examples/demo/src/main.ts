@@ -13,6 +13,7 @@ const parts: Record<string, () => Promise<Part>> = {
   digit: () => import('./parts/digit.ts'),
   find: () => import('./parts/find.ts'),
   attention: () => import('./parts/attention.ts'),
+  llm: () => import('./parts/llm.ts'),
   bits: () => import('./parts/bits.ts'),
 };
 

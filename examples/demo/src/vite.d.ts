@@ -16,3 +16,9 @@ declare module 'virtual:digits' {
   export const digits: string;
   export const network: string;
 }
+
+declare module 'virtual:llm' {
+  /** Address of a file that build/llm-file.mjs reads. */
+  const url: string;
+  export default url;
+}

@@ -16,6 +16,7 @@ import {
 } from '../../../digits/network.mjs';
 import { seededRandom } from '../../../random.mjs';
 import { counts, readDigits, readNetwork } from '../../build/digit-files.mjs';
+import { fetchBytes, once } from './files.ts';
 import { instance } from './instance.ts';
 import { paced } from './pace.ts';
 import type { Report } from './report.ts';
@@ -95,12 +96,6 @@ interface Store {
 let stored: Promise<Store> | undefined;
 let builtIn: Promise<TrainedLayer[]> | undefined;
 
-async function fetchBytes(address: string): Promise<Uint8Array> {
-  const answer = await fetch(new URL(address, self.location.href));
-  if (!answer.ok) throw new Error(`${answer.url} is not to be had: ${answer.status}`);
-  return new Uint8Array(await answer.arrayBuffer());
-}
-
 const fetchDigits = async (): Promise<Store> => readDigits(await fetchBytes(digitsFile));
 
 async function fetchNetwork(): Promise<TrainedLayer[]> {
@@ -112,17 +107,6 @@ async function fetchNetwork(): Promise<TrainedLayer[]> {
     weights: { data: weights, shape: [sizes[i]!, sizes[i + 1]!] },
     bias: { data: bias, shape: [1, sizes[i + 1]!] },
   }));
-}
-
-/** What `get` fetches once; after a failure it is asked for again. */
-function once<T>(was: Promise<T> | undefined, get: () => Promise<T>, forget: () => void) {
-  return (
-    was ??
-    get().catch((error: unknown) => {
-      forget();
-      throw error;
-    })
-  );
 }
 
 function store(): Promise<Store> {

@@ -3,9 +3,19 @@ import * as attention from './attention.ts';
 import * as bits from './bits.ts';
 import * as digit from './digit.ts';
 import * as find from './find.ts';
+import * as llm from './llm.ts';
 import * as meter from './meter.ts';
 import * as peers from './peers.ts';
 import * as size from './size.ts';
 
-export const engine = { ...meter, ...peers, ...size, ...digit, ...find, ...attention, ...bits };
+export const engine = {
+  ...meter,
+  ...peers,
+  ...size,
+  ...digit,
+  ...find,
+  ...attention,
+  ...llm,
+  ...bits,
+};
 export type EngineMethods = typeof engine;

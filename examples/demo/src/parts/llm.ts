@@ -1,0 +1,83 @@
+/** Text: a tiny language model continues a beginning, with its weights in three forms. */
+import type { LlmForm, Written } from '../engine/llm.ts';
+import type { Engine } from '../page/connect.ts';
+import { find, make } from '../page/dom.ts';
+import { keepFocus } from '../page/focus.ts';
+import { bytes } from '../page/format.ts';
+import { runJob } from '../page/job.ts';
+
+/** Names of the forms in ids. */
+const idOf: Record<LlmForm, string> = { float32: 'float32', int8: 'int8', '4 bits': '4bits' };
+
+export async function start(section: HTMLElement, engine: Engine): Promise<void> {
+  const input = find<HTMLInputElement>(section, '#llm-beginning');
+  const button = find<HTMLButtonElement>(section, '#llm-write');
+  const said = find(section, '#llm-said');
+  await engine.startLlm();
+  let texts = 0;
+
+  const write = async () => {
+    if (button.disabled) return;
+    const giveFocusBack = keepFocus(section);
+    button.disabled = true;
+    said.textContent = '';
+    const beginning = input.value;
+    let last: Written[] = [];
+    const showNext = (next: Written[]) => {
+      last = next;
+      show(section, beginning, next);
+    };
+    const written = await runJob<Written[] | undefined, Written[]>(
+      section,
+      'Writing',
+      (report) => engine.write(beginning, ++texts, report),
+      showNext,
+    );
+    if (written) showNext(written);
+    if (last.length > 0) said.textContent = `${written ? '' : 'It ended early. '}${wordsOf(last)}`;
+    button.disabled = false;
+    giveFocusBack();
+  };
+  button.addEventListener('click', () => void write());
+  input.addEventListener('keydown', ({ key, isComposing }) => {
+    if (key === 'Enter' && !isComposing) void write();
+  });
+  button.disabled = false;
+}
+
+function show(section: HTMLElement, beginning: string, forms: Written[]): void {
+  const [{ text: first }] = forms as [Written];
+  for (const { name, text, tokensPerSecond, bytes: count } of forms) {
+    const same = alike(text, first);
+    find(section, `#llm-text-${idOf[name]}`).replaceChildren(
+      make('b', beginning),
+      text.slice(0, same),
+      make('span', text.slice(same), 'llm-own'),
+    );
+    const cells = [
+      bytes(count),
+      text ? whole(tokensPerSecond) : '-',
+      name === 'float32' ? '-' : `${same} of ${Math.min(text.length, first.length)}`,
+    ];
+    find(section, `#llm-row-${idOf[name]}`)
+      .querySelectorAll('td')
+      .forEach((cell, i) => {
+        cell.textContent = cells[i]!;
+      });
+  }
+}
+
+const whole = (value: number): string => Math.round(value).toLocaleString('en');
+
+/** Characters at the start that two texts share. One of them may have grown further. */
+function alike(text: string, other: string): number {
+  const most = Math.min(text.length, other.length);
+  let at = 0;
+  while (at < most && text[at] === other[at]) ++at;
+  return at === most ? text.length : at;
+}
+
+const wordsOf = (forms: Written[]): string =>
+  `Tokens per second: ${forms
+    .map(({ name, tokensPerSecond }) => `${whole(tokensPerSecond)} in ${name}`)
+    .join(', ')}.`;

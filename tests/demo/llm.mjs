@@ -1,0 +1,99 @@
+// Tests of the text that the language model writes.
+import { refuse } from '../package/results.mjs';
+
+const forms = ['float32', 'int8', '4bits'];
+const length = 400; // characters after the beginning
+
+/** Presses the button, and waits until all forms have written; returns their texts and figures. */
+export async function letWrite(tab, beginning) {
+  await tab.evaluate(() => {
+    document.querySelector('#llm-said').textContent = '';
+  });
+  await tab.click('#llm-write');
+  await tab.waitFor(
+    'the texts',
+    () =>
+      document.querySelector('#llm .job').hidden &&
+      !document.querySelector('#llm-write').disabled &&
+      document.querySelector('#llm-said').textContent,
+    { timeout: 60_000 },
+  );
+  const written = await tab.evaluate(
+    (forms) =>
+      forms.map((form) => ({
+        form,
+        text: document.querySelector(`#llm-text-${form}`).textContent,
+        cells: [...document.querySelectorAll(`#llm-row-${form} td`)].map(
+          ({ textContent }) => textContent,
+        ),
+      })),
+    forms,
+  );
+  for (const { form, text } of written)
+    if (!text.startsWith(beginning) || text.length !== beginning.length + length)
+      refuse(`${form} writes ${text.length} characters: ${text}`);
+  return written;
+}
+
+const numberIn = (text) => Number.parseFloat(text.replaceAll(',', ''));
+
+const isFetched = (tab) => tab.server.requested().some(({ path }) => isModel(path));
+
+/** Whether a file is the model, which only a press of the button fetches. */
+export const isModel = (path) => /\/llm-[^/]*\.bin$/.test(path);
+
+export async function testLlm(test, tab, { demo }) {
+  await test('fetches no model by itself', async () => {
+    await tab.waitFor('the button', () => !document.querySelector('#llm-write').disabled);
+    if (isFetched(tab)) refuse('it fetched the model');
+    const { length } = demo[Object.keys(demo).find(isModel)];
+    const says = await tab.textOf('#llm-file');
+    if (!says.includes(`${Math.round(length / 1000)} kB`)) refuse(`${length} bytes, but: ${says}`);
+  });
+  await test('writes in three forms, where nothing moves', async () => {
+    const heightOf = () => tab.evaluate(() => document.querySelector('#llm').offsetHeight);
+    const before = await heightOf();
+    const written = await letWrite(tab, 'The kernel ');
+    const after = await heightOf();
+    if (after !== before) refuse(`the part was ${before} pixels high, and is ${after}`);
+    if (!isFetched(tab)) refuse('it fetched no model');
+    const [float32, ...others] = written;
+    const words = float32.text.match(/\b(the|of|a|and|is|in|to)\b/g) ?? [];
+    if (words.length < 15) refuse(`it writes few words of English: ${float32.text}`);
+    const bytes = written.map(({ cells }) => numberIn(cells[0]) * (/MB/.test(cells[0]) ? 1000 : 1));
+    if (!(bytes[0] > 2.5 * bytes[1] && bytes[1] > 1.3 * bytes[2]))
+      refuse(`the bytes are ${written.map(({ cells }) => cells[0]).join(', ')}`);
+    for (const { form, cells } of written)
+      if (!(numberIn(cells[1]) > 50)) refuse(`${form} writes ${cells[1]} tokens per second`);
+    for (const { form, text, cells } of others) {
+      const after = (text) => text.slice('The kernel '.length);
+      const [own, first] = [after(text), after(float32.text)];
+      const same = [...own].findIndex((character, i) => character !== first[i]);
+      if (cells[2] !== `${same < 0 ? length : same} of ${length}`)
+        refuse(`${form} says ${cells[2]}, but ${same} characters are the same`);
+    }
+    return written.map(({ form, cells }) => `${form}: ${cells.join(', ')}`).join('; ');
+  });
+  await test('goes on from what the visitor writes, with another text each time', async () => {
+    await tab.retype('#llm-beginning', 'A packed matrix');
+    const [first] = await letWrite(tab, 'A packed matrix');
+    const [second] = await letWrite(tab, 'A packed matrix');
+    if (first.text === second.text) refuse('it writes the same again');
+  });
+  await test('writes by the Enter key, from nothing', async () => {
+    await tab.evaluate(() => {
+      document.querySelector('#llm-text-4bits').replaceChildren();
+      document.querySelector('#llm-beginning').select();
+    });
+    await tab.press('Backspace');
+    await tab.press('Enter');
+    await tab.waitFor(
+      'the text',
+      (length) => document.querySelector('#llm-text-4bits').textContent.length === length,
+      { args: [length] },
+    );
+    await tab.waitFor('the end', () => document.querySelector('#llm .job').hidden);
+    const focused = await tab.evaluate(() => document.activeElement.id);
+    if (focused !== 'llm-beginning') refuse(`the focus is on ${focused || 'nothing'}`);
+  });
+}
