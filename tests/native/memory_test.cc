@@ -88,9 +88,9 @@ struct Product {
   const char* op() const {
     return level.has_value()        ? "matmulNBits"
            : integer_op.has_value() ? testing::name_of(*integer_op)
-           : is_8bit()            ? "qgemm"
-           : batch.empty()        ? "gemm"
-                                  : "matmul";
+           : is_8bit()              ? "qgemm"
+           : batch.empty()          ? "gemm"
+                                    : "matmul";
   }
   size_t y_bytes() const {
     const size_t bytes = integer_op == IntegerOp::kQLinearMatMul ? 1
@@ -236,10 +236,10 @@ class MemoryTest : public ::testing::TestWithParam<Product> {
     if (p.integer_op.has_value()) {
       // A value per row and per column, as far as the operator allows it.
       const Sizes rows{p.m, 1}, rows_of_y = p.with_batch(p.m, 1), columns = p.with_batch(1, p.n);
-      const std::vector<float> scales(static_cast<size_t>(3 * (p.m + p.n)), 2);
-      const Memory zero_points(scales.size(), std::byte{3});
+      const std::vector<float> values(static_cast<size_t>(3 * (p.m + p.n)), 2);
+      const Memory zero_points(values.size(), std::byte{3});
       const auto scale = [&](const Sizes& dims) {
-        return ConstTensor{scales.data(), DType::kFloat32, dims};
+        return ConstTensor{values.data(), DType::kFloat32, dims};
       };
       const auto zero_point = [&](const Sizes& dims) {
         return ConstTensor{zero_points.data(), p.type, dims};
