@@ -48,8 +48,8 @@ struct Argument {
   }
 };
 
-// A valid call: 3 (9 - 2) 0.5 summed over K = 40, plus 1, for each of N = 4 columns. Each test makes
-// one thing invalid.
+// A valid call: 3 (9 - 2) 0.5 summed over K = 40, plus 1, for each of N = 4 columns. Each test
+// makes one thing invalid.
 struct Call {
   static constexpr float kResult = 421;
 
@@ -123,127 +123,240 @@ struct Case {
 
 const Case kCases[] = {
     // Ranks, sizes and strides.
-    {"ARank0", [](Call& c) { c.a.dims = {}; }, Code::kShape, "A", "A has rank 0; it must have rank 1 or more"},
-    {"ARank65", [](Call& c) { c.a.dims = Sizes(65, 1); }, Code::kShape, "A", "A has rank 65; the most is 64"},
-    {"NegativeA", [](Call& c) { c.a.dims = {-3, 40}; }, Code::kShape, "A", "A has shape [-3, 40]; no size may be negative"},
-    {"LargeA", [](Call& c) { c.a.dims = {kHuge, kHuge, 40}; }, Code::kShape, "A", "A has more than 2^53 elements"},
-    {"StridesOfA", [](Call& c) { c.a.strides = {40, 1}; }, Code::kShape, "A", "there must be one stride per axis"},
-    {"NegativeStrideOfA", [](Call& c) { c.a.strides = {120, -40, 1}; }, Code::kShape, "A", "no stride may be negative"},
-    {"FarStrideOfA", [](Call& c) { c.a.strides = {kFar, 40, 1}; }, Code::kShape, "A", "which reach beyond 2^53 elements"},
-    {"ShortA", [](Call& c) { c.a.tensor.size = 239; }, Code::kShape, "A", "A has 239 elements; its shape [2, 3, 40] needs 240"},
-    {"OtherK", [](Call& c) { c.a.dims = {2, 3, 39}; }, Code::kShape, "A", "A has shape [2, 3, 39] and the weights have K 40; the last size of A must be K"},
-    {"KOfPadding", [](Call& c) { c.a.dims = {1, 48}; }, Code::kShape, "A", "A has shape [1, 48] and the weights have K 40"},
-    {"VectorOfOtherK", [](Call& c) { c.a.dims = {1}; }, Code::kShape, "A", "A has shape [1] and the weights have K 40"},
+    {"ARank0", [](Call& c) { c.a.dims = {}; }, Code::kShape, "A",
+     "A has rank 0; it must have rank 1 or more"},
+    {"ARank65", [](Call& c) { c.a.dims = Sizes(65, 1); }, Code::kShape, "A",
+     "A has rank 65; the most is 64"},
+    {"NegativeA", [](Call& c) { c.a.dims = {-3, 40}; }, Code::kShape, "A",
+     "A has shape [-3, 40]; no size may be negative"},
+    {"LargeA", [](Call& c) { c.a.dims = {kHuge, kHuge, 40}; }, Code::kShape, "A",
+     "A has more than 2^53 elements"},
+    {"StridesOfA", [](Call& c) { c.a.strides = {40, 1}; }, Code::kShape, "A",
+     "there must be one stride per axis"},
+    {"NegativeStrideOfA", [](Call& c) { c.a.strides = {120, -40, 1}; }, Code::kShape, "A",
+     "no stride may be negative"},
+    {"FarStrideOfA", [](Call& c) { c.a.strides = {kFar, 40, 1}; }, Code::kShape, "A",
+     "which reach beyond 2^53 elements"},
+    {"ShortA", [](Call& c) { c.a.tensor.size = 239; }, Code::kShape, "A",
+     "A has 239 elements; its shape [2, 3, 40] needs 240"},
+    {"OtherK", [](Call& c) { c.a.dims = {2, 3, 39}; }, Code::kShape, "A",
+     "A has shape [2, 3, 39] and the weights have K 40; the last size of A must be K"},
+    {"KOfPadding", [](Call& c) { c.a.dims = {1, 48}; }, Code::kShape, "A",
+     "A has shape [1, 48] and the weights have K 40"},
+    {"VectorOfOtherK", [](Call& c) { c.a.dims = {1}; }, Code::kShape, "A",
+     "A has shape [1] and the weights have K 40"},
 
     // The format.
-    {"Bits0", [](Call& c) { c.args.weights.bits = 0; }, Code::kArgument, "bits", "bits is 0; it must be 2, 4 or 8"},
-    {"Bits3", [](Call& c) { c.args.weights.bits = 3; }, Code::kArgument, "bits", "bits is 3; it must be 2, 4 or 8"},
-    {"Bits1", [](Call& c) { c.args.weights.bits = 1; }, Code::kArgument, "bits", "bits is 1; it must be 2, 4 or 8"},
-    {"Bits16", [](Call& c) { c.args.weights.bits = 16; }, Code::kArgument, "bits", "bits is 16; it must be 2, 4 or 8"},
-    {"BitsOf2To32Plus4", [](Call& c) { c.args.weights.bits = (int64_t{1} << 32) + 4; }, Code::kArgument, "bits", "bits is 4294967300; it must be 2, 4 or 8"},
-    {"NegativeBits", [](Call& c) { c.args.weights.bits = -4; }, Code::kArgument, "bits", "bits is -4; it must be 2, 4 or 8"},
-    {"BlockSize0", [](Call& c) { c.args.weights.block_size = 0; }, Code::kArgument, "block_size", "block_size is 0; it must be 16, 32, 64, 128 or 256"},
-    {"BlockSize8", [](Call& c) { c.args.weights.block_size = 8; }, Code::kArgument, "block_size", "block_size is 8; it must be 16, 32, 64, 128 or 256"},
-    {"BlockSize24", [](Call& c) { c.args.weights.block_size = 24; }, Code::kArgument, "block_size", "block_size is 24; it must be 16, 32, 64, 128 or 256"},
-    {"BlockSize512", [](Call& c) { c.args.weights.block_size = 512; }, Code::kArgument, "block_size", "block_size is 512; it must be 16, 32, 64, 128 or 256"},
-    {"BlockSizeFar", [](Call& c) { c.args.weights.block_size = kFar; }, Code::kArgument, "block_size", "it must be 16, 32, 64, 128 or 256"},
-    {"NegativeBlockSize", [](Call& c) { c.args.weights.block_size = -16; }, Code::kArgument, "block_size", "block_size is -16; it must be 16, 32, 64, 128 or 256"},
-    {"NegativeK", [](Call& c) { c.args.weights.K = -40; }, Code::kShape, "K", "K is -40; it must be from 0 to 2^53"},
-    {"LargeK", [](Call& c) { c.args.weights.K = kMost + 1; }, Code::kShape, "K", "K is 9007199254740993; it must be from 0 to 2^53"},
-    {"FarK", [](Call& c) { c.args.weights.K = kFar; }, Code::kShape, "K", "K is 9223372036854775807; it must be from 0 to 2^53"},
-    {"NegativeN", [](Call& c) { c.args.weights.N = -1; }, Code::kShape, "N", "N is -1; it must be from 0 to 2^53"},
-    {"FarN", [](Call& c) { c.args.weights.N = kFar; }, Code::kShape, "N", "it must be from 0 to 2^53"},
-    {"LargeWeights", [](Call& c) { c.args.weights.K = kMost, c.args.weights.N = 2; }, Code::kShape, "B", "B would have [2, 9007199254740992] codes, which is more than 2^53"},
-    {"LargePadding", [](Call& c) { c.args.weights.K = 1, c.args.weights.N = (kMost >> 4) + 1; }, Code::kShape, "B", "codes, which is more than 2^53"},
-    {"LargeBoth", [](Call& c) { c.args.weights.K = c.args.weights.N = kMost; }, Code::kShape, "B", "B would have [9007199254740992, 9007199254740992] codes, which is more than 2^53"},
+    {"Bits0", [](Call& c) { c.args.weights.bits = 0; }, Code::kArgument, "bits",
+     "bits is 0; it must be 2, 4 or 8"},
+    {"Bits3", [](Call& c) { c.args.weights.bits = 3; }, Code::kArgument, "bits",
+     "bits is 3; it must be 2, 4 or 8"},
+    {"Bits1", [](Call& c) { c.args.weights.bits = 1; }, Code::kArgument, "bits",
+     "bits is 1; it must be 2, 4 or 8"},
+    {"Bits16", [](Call& c) { c.args.weights.bits = 16; }, Code::kArgument, "bits",
+     "bits is 16; it must be 2, 4 or 8"},
+    {"BitsOf2To32Plus4", [](Call& c) { c.args.weights.bits = (int64_t{1} << 32) + 4; },
+     Code::kArgument, "bits", "bits is 4294967300; it must be 2, 4 or 8"},
+    {"NegativeBits", [](Call& c) { c.args.weights.bits = -4; }, Code::kArgument, "bits",
+     "bits is -4; it must be 2, 4 or 8"},
+    {"BlockSize0", [](Call& c) { c.args.weights.block_size = 0; }, Code::kArgument, "block_size",
+     "block_size is 0; it must be 16, 32, 64, 128 or 256"},
+    {"BlockSize8", [](Call& c) { c.args.weights.block_size = 8; }, Code::kArgument, "block_size",
+     "block_size is 8; it must be 16, 32, 64, 128 or 256"},
+    {"BlockSize24", [](Call& c) { c.args.weights.block_size = 24; }, Code::kArgument, "block_size",
+     "block_size is 24; it must be 16, 32, 64, 128 or 256"},
+    {"BlockSize512", [](Call& c) { c.args.weights.block_size = 512; }, Code::kArgument,
+     "block_size", "block_size is 512; it must be 16, 32, 64, 128 or 256"},
+    {"BlockSizeFar", [](Call& c) { c.args.weights.block_size = kFar; }, Code::kArgument,
+     "block_size", "it must be 16, 32, 64, 128 or 256"},
+    {"NegativeBlockSize", [](Call& c) { c.args.weights.block_size = -16; }, Code::kArgument,
+     "block_size", "block_size is -16; it must be 16, 32, 64, 128 or 256"},
+    {"NegativeK", [](Call& c) { c.args.weights.K = -40; }, Code::kShape, "K",
+     "K is -40; it must be from 0 to 2^53"},
+    {"LargeK", [](Call& c) { c.args.weights.K = kMost + 1; }, Code::kShape, "K",
+     "K is 9007199254740993; it must be from 0 to 2^53"},
+    {"FarK", [](Call& c) { c.args.weights.K = kFar; }, Code::kShape, "K",
+     "K is 9223372036854775807; it must be from 0 to 2^53"},
+    {"NegativeN", [](Call& c) { c.args.weights.N = -1; }, Code::kShape, "N",
+     "N is -1; it must be from 0 to 2^53"},
+    {"FarN", [](Call& c) { c.args.weights.N = kFar; }, Code::kShape, "N",
+     "it must be from 0 to 2^53"},
+    {"LargeWeights", [](Call& c) { c.args.weights.K = kMost, c.args.weights.N = 2; }, Code::kShape,
+     "B", "B would have [2, 9007199254740992] codes, which is more than 2^53"},
+    {"LargePadding", [](Call& c) { c.args.weights.K = 1, c.args.weights.N = (kMost >> 4) + 1; },
+     Code::kShape, "B", "codes, which is more than 2^53"},
+    {"LargeBoth", [](Call& c) { c.args.weights.K = c.args.weights.N = kMost; }, Code::kShape, "B",
+     "B would have [9007199254740992, 9007199254740992] codes, which is more than 2^53"},
 
     // B, scales and zero points.
-    {"BOfOtherN", [](Call& c) { c.b.dims = {3, 3, 8}; }, Code::kShape, "B", "B has shape [3, 3, 8]; for these K, N, bits and block_size it must be [4, 3, 8]"},
-    {"BOfOtherBits", [](Call& c) { c.args.weights.bits = 8; }, Code::kShape, "B", "B has shape [4, 3, 8]; for these K, N, bits and block_size it must be [4, 3, 16]"},
-    {"BOfOtherBlockSize", [](Call& c) { c.args.weights.block_size = 32; }, Code::kShape, "B", "it must be [4, 2, 16]"},
-    {"BOfOtherK", [](Call& c) { c.args.weights.K = 49; }, Code::kShape, "B", "it must be [4, 4, 8]"},
-    {"FlatB", [](Call& c) { c.b.dims = {96}; }, Code::kShape, "B", "B has shape [96]; for these K, N, bits and block_size it must be [4, 3, 8]"},
+    {"BOfOtherN", [](Call& c) { c.b.dims = {3, 3, 8}; }, Code::kShape, "B",
+     "B has shape [3, 3, 8]; for these K, N, bits and block_size it must be [4, 3, 8]"},
+    {"BOfOtherBits", [](Call& c) { c.args.weights.bits = 8; }, Code::kShape, "B",
+     "B has shape [4, 3, 8]; for these K, N, bits and block_size it must be [4, 3, 16]"},
+    {"BOfOtherBlockSize", [](Call& c) { c.args.weights.block_size = 32; }, Code::kShape, "B",
+     "it must be [4, 2, 16]"},
+    {"BOfOtherK", [](Call& c) { c.args.weights.K = 49; }, Code::kShape, "B",
+     "it must be [4, 4, 8]"},
+    {"FlatB", [](Call& c) { c.b.dims = {96}; }, Code::kShape, "B",
+     "B has shape [96]; for these K, N, bits and block_size it must be [4, 3, 8]"},
     {"BOfTwoAxes", [](Call& c) { c.b.dims = {4, 24}; }, Code::kShape, "B", "B has shape [4, 24]"},
-    {"BRank65", [](Call& c) { c.b.dims = Sizes(65, 1); }, Code::kShape, "B", "B has rank 65; the most is 64"},
-    {"ShortB", [](Call& c) { c.b.tensor.size = 95; }, Code::kShape, "B", "B has 95 elements; its shape [4, 3, 8] needs 96"},
-    {"BWithGaps", [](Call& c) { c.b.strides = {32, 8, 1}; }, Code::kShape, "B", "B has strides [32, 8, 1]; it must be contiguous"},
-    {"BTransposed", [](Call& c) { c.b.strides = {8, 32, 1}; }, Code::kShape, "B", "B has strides [8, 32, 1]; it must be contiguous"},
-    {"BRepeats", [](Call& c) { c.b.strides = {0, 8, 1}; }, Code::kShape, "B", "B has strides [0, 8, 1]; it must be contiguous"},
-    {"BByEverySecond", [](Call& c) { c.b.strides = {48, 16, 2}; }, Code::kShape, "B", "it must be contiguous"},
-    {"NegativeStrideOfB", [](Call& c) { c.b.strides = {24, -8, 1}; }, Code::kShape, "B", "no stride may be negative"},
-    {"ScalesTransposed", [](Call& c) { c.scales.dims = {3, 4}; }, Code::kShape, "scales", "scales has shape [3, 4]; for these K, N, bits and block_size it must be [4, 3], or flat"},
-    {"ScalesOf11", [](Call& c) { c.scales.dims = {11}; }, Code::kShape, "scales", "scales has shape [11]"},
-    {"ScalesOfThreeAxes", [](Call& c) { c.scales.dims = {4, 3, 1}; }, Code::kShape, "scales", "scales has shape [4, 3, 1]"},
-    {"ScalesByColumns", [](Call& c) { c.scales.strides = {1, 4}; }, Code::kShape, "scales", "scales has strides [1, 4]; it must be contiguous"},
-    {"FlatScalesWithGaps", [](Call& c) { c.scales.dims = {12}, c.scales.strides = {2}; }, Code::kShape, "scales", "scales has strides [2]; it must be contiguous"},
-    {"NegativeOffsetOfScales", [](Call& c) { c.scales.tensor.offset = -1; }, Code::kShape, "scales", "scales has offset -1"},
-    {"ZeroPointsUnpacked", [](Call& c) { c.zeros.dims = {4, 3}; }, Code::kShape, "zero_points", "zero_points has shape [4, 3]; for these K, N, bits and block_size it must be [4, 2], or flat"},
-    {"ZeroPointsWithoutPadding", [](Call& c) { c.zeros.dims = {6}; }, Code::kShape, "zero_points", "zero_points has shape [6]"},
-    {"TypedZeroPointsPacked", [](Call& c) { c.typed(), c.zeros.dims = {4, 2}; }, Code::kShape, "zero_points", "it must be [4, 3], or flat"},
-    {"ZeroPointsByColumns", [](Call& c) { c.zeros.strides = {1, 4}; }, Code::kShape, "zero_points", "zero_points has strides [1, 4]; it must be contiguous"},
-    {"TypedZeroPointsRepeat", [](Call& c) { c.typed(), c.zeros.strides = {3, 0}; }, Code::kShape, "zero_points", "it must be contiguous"},
-    {"ShortZeroPoints", [](Call& c) { c.zeros.tensor.size = 7; }, Code::kShape, "zero_points", "zero_points has 7 elements; its shape [4, 2] needs 8"},
+    {"BRank65", [](Call& c) { c.b.dims = Sizes(65, 1); }, Code::kShape, "B",
+     "B has rank 65; the most is 64"},
+    {"ShortB", [](Call& c) { c.b.tensor.size = 95; }, Code::kShape, "B",
+     "B has 95 elements; its shape [4, 3, 8] needs 96"},
+    {"BWithGaps", [](Call& c) { c.b.strides = {32, 8, 1}; }, Code::kShape, "B",
+     "B has strides [32, 8, 1]; it must be contiguous"},
+    {"BTransposed", [](Call& c) { c.b.strides = {8, 32, 1}; }, Code::kShape, "B",
+     "B has strides [8, 32, 1]; it must be contiguous"},
+    {"BRepeats", [](Call& c) { c.b.strides = {0, 8, 1}; }, Code::kShape, "B",
+     "B has strides [0, 8, 1]; it must be contiguous"},
+    {"BByEverySecond", [](Call& c) { c.b.strides = {48, 16, 2}; }, Code::kShape, "B",
+     "it must be contiguous"},
+    {"NegativeStrideOfB", [](Call& c) { c.b.strides = {24, -8, 1}; }, Code::kShape, "B",
+     "no stride may be negative"},
+    {"ScalesTransposed", [](Call& c) { c.scales.dims = {3, 4}; }, Code::kShape, "scales",
+     "scales has shape [3, 4]; for these K, N, bits and block_size it must be [4, 3], or flat"},
+    {"ScalesOf11", [](Call& c) { c.scales.dims = {11}; }, Code::kShape, "scales",
+     "scales has shape [11]"},
+    {"ScalesOfThreeAxes", [](Call& c) { c.scales.dims = {4, 3, 1}; }, Code::kShape, "scales",
+     "scales has shape [4, 3, 1]"},
+    {"ScalesByColumns", [](Call& c) { c.scales.strides = {1, 4}; }, Code::kShape, "scales",
+     "scales has strides [1, 4]; it must be contiguous"},
+    {"FlatScalesWithGaps", [](Call& c) { c.scales.dims = {12}, c.scales.strides = {2}; },
+     Code::kShape, "scales", "scales has strides [2]; it must be contiguous"},
+    {"NegativeOffsetOfScales", [](Call& c) { c.scales.tensor.offset = -1; }, Code::kShape, "scales",
+     "scales has offset -1"},
+    {"ZeroPointsUnpacked", [](Call& c) { c.zeros.dims = {4, 3}; }, Code::kShape, "zero_points",
+     "zero_points has shape [4, 3]; for these K, N, bits and block_size it must be [4, 2], or "
+     "flat"},
+    {"ZeroPointsWithoutPadding", [](Call& c) { c.zeros.dims = {6}; }, Code::kShape, "zero_points",
+     "zero_points has shape [6]"},
+    {"TypedZeroPointsPacked", [](Call& c) { c.typed(), c.zeros.dims = {4, 2}; }, Code::kShape,
+     "zero_points", "it must be [4, 3], or flat"},
+    {"ZeroPointsByColumns", [](Call& c) { c.zeros.strides = {1, 4}; }, Code::kShape, "zero_points",
+     "zero_points has strides [1, 4]; it must be contiguous"},
+    {"TypedZeroPointsRepeat", [](Call& c) { c.typed(), c.zeros.strides = {3, 0}; }, Code::kShape,
+     "zero_points", "it must be contiguous"},
+    {"ShortZeroPoints", [](Call& c) { c.zeros.tensor.size = 7; }, Code::kShape, "zero_points",
+     "zero_points has 7 elements; its shape [4, 2] needs 8"},
 
     // Types.
-    {"AUnknownType", [](Call& c) { c.a.tensor.dtype = kUnknown; }, Code::kDType, "A", "A has the unknown type 200; see DType"},
-    {"ScalesUnknownType", [](Call& c) { c.scales.tensor.dtype = kUnknown; }, Code::kDType, "scales", "scales has the unknown type 200; see DType"},
-    {"ZeroPointsUnknownType", [](Call& c) { c.zeros.tensor.dtype = kUnknown; }, Code::kDType, "zero_points", "zero_points has the unknown type 200; see DType"},
-    {"BUnknownType", [](Call& c) { c.b.tensor.dtype = kUnknown; }, Code::kDType, "B", "unknown type 200"},
-    {"YUnknownType", [](Call& c) { c.args.Y.dtype = kUnknown; }, Code::kDType, "Y", "unknown type 200"},
-    {"DoubleA", [](Call& c) { c.a.tensor.dtype = DType::kFloat64; }, Code::kDType, "A", "A has type float64; it must be float32, float16 or bfloat16"},
-    {"BytesOfA", [](Call& c) { c.a.tensor.dtype = DType::kInt8; }, Code::kDType, "A", "A has type int8; it must be float32, float16 or bfloat16"},
-    {"SignedB", [](Call& c) { c.b.tensor.dtype = DType::kInt8; }, Code::kDType, "B", "B has type int8; it must be uint8"},
-    {"WordsOfB", [](Call& c) { c.b.tensor.dtype = DType::kInt32; }, Code::kDType, "B", "B has type int32; it must be uint8"},
-    {"DoubleScales", [](Call& c) { c.scales.tensor.dtype = DType::kFloat64; }, Code::kDType, "scales", "scales has type float64; it must be float32, float16 or bfloat16"},
-    {"HalfScales", [](Call& c) { c.scales.tensor.dtype = DType::kFloat16; }, Code::kDType, "scales", "scales has type float16 and A has type float32; they must be the same"},
-    {"HalfA", [](Call& c) { c.a.tensor.dtype = DType::kBFloat16; }, Code::kDType, "scales", "scales has type float32 and A has type bfloat16; they must be the same"},
-    {"SignedZeroPoints", [](Call& c) { c.zeros.tensor.dtype = DType::kInt8; }, Code::kDType, "zero_points", "zero_points has type int8; it must be uint8, or float32 as scales"},
-    {"HalfZeroPoints", [](Call& c) { c.typed(), c.zeros.tensor.dtype = DType::kFloat16; }, Code::kDType, "zero_points", "zero_points has type float16; it must be uint8, or float32 as scales"},
-    {"HalfBias", [](Call& c) { c.bias.tensor.dtype = DType::kFloat16; }, Code::kDType, "bias", "bias has type float16 and A has type float32; they must be the same"},
-    {"HalfY", [](Call& c) { c.args.Y.dtype = DType::kFloat16; }, Code::kDType, "Y", "Y has type float16 and A has type float32; they must be the same"},
+    {"AUnknownType", [](Call& c) { c.a.tensor.dtype = kUnknown; }, Code::kDType, "A",
+     "A has the unknown type 200; see DType"},
+    {"ScalesUnknownType", [](Call& c) { c.scales.tensor.dtype = kUnknown; }, Code::kDType, "scales",
+     "scales has the unknown type 200; see DType"},
+    {"ZeroPointsUnknownType", [](Call& c) { c.zeros.tensor.dtype = kUnknown; }, Code::kDType,
+     "zero_points", "zero_points has the unknown type 200; see DType"},
+    {"BUnknownType", [](Call& c) { c.b.tensor.dtype = kUnknown; }, Code::kDType, "B",
+     "unknown type 200"},
+    {"YUnknownType", [](Call& c) { c.args.Y.dtype = kUnknown; }, Code::kDType, "Y",
+     "unknown type 200"},
+    {"DoubleA", [](Call& c) { c.a.tensor.dtype = DType::kFloat64; }, Code::kDType, "A",
+     "A has type float64; it must be float32, float16 or bfloat16"},
+    {"BytesOfA", [](Call& c) { c.a.tensor.dtype = DType::kInt8; }, Code::kDType, "A",
+     "A has type int8; it must be float32, float16 or bfloat16"},
+    {"SignedB", [](Call& c) { c.b.tensor.dtype = DType::kInt8; }, Code::kDType, "B",
+     "B has type int8; it must be uint8"},
+    {"WordsOfB", [](Call& c) { c.b.tensor.dtype = DType::kInt32; }, Code::kDType, "B",
+     "B has type int32; it must be uint8"},
+    {"DoubleScales", [](Call& c) { c.scales.tensor.dtype = DType::kFloat64; }, Code::kDType,
+     "scales", "scales has type float64; it must be float32, float16 or bfloat16"},
+    {"HalfScales", [](Call& c) { c.scales.tensor.dtype = DType::kFloat16; }, Code::kDType, "scales",
+     "scales has type float16 and A has type float32; they must be the same"},
+    {"HalfA", [](Call& c) { c.a.tensor.dtype = DType::kBFloat16; }, Code::kDType, "scales",
+     "scales has type float32 and A has type bfloat16; they must be the same"},
+    {"SignedZeroPoints", [](Call& c) { c.zeros.tensor.dtype = DType::kInt8; }, Code::kDType,
+     "zero_points", "zero_points has type int8; it must be uint8, or float32 as scales"},
+    {"HalfZeroPoints", [](Call& c) { c.typed(), c.zeros.tensor.dtype = DType::kFloat16; },
+     Code::kDType, "zero_points",
+     "zero_points has type float16; it must be uint8, or float32 as scales"},
+    {"HalfBias", [](Call& c) { c.bias.tensor.dtype = DType::kFloat16; }, Code::kDType, "bias",
+     "bias has type float16 and A has type float32; they must be the same"},
+    {"HalfY", [](Call& c) { c.args.Y.dtype = DType::kFloat16; }, Code::kDType, "Y",
+     "Y has type float16 and A has type float32; they must be the same"},
 
     // Attributes.
-    {"NegativeLevel", [](Call& c) { c.args.accuracy_level = -1; }, Code::kArgument, "accuracy_level", "accuracy_level is -1; it must be from 0 to 4"},
-    {"Level5", [](Call& c) { c.args.accuracy_level = 5; }, Code::kArgument, "accuracy_level", "accuracy_level is 5; it must be from 0 to 4"},
-    {"NanActivation", [](Call& c) { c.args.activation.min = kNan; }, Code::kArgument, "activation", "activation has a min that is NaN"},
-    {"ReversedActivation", [](Call& c) { c.args.activation = {1, 0}; }, Code::kArgument, "activation", "activation has a min above its max"},
+    {"NegativeLevel", [](Call& c) { c.args.accuracy_level = -1; }, Code::kArgument,
+     "accuracy_level", "accuracy_level is -1; it must be from 0 to 4"},
+    {"Level5", [](Call& c) { c.args.accuracy_level = 5; }, Code::kArgument, "accuracy_level",
+     "accuracy_level is 5; it must be from 0 to 4"},
+    {"NanActivation", [](Call& c) { c.args.activation.min = kNan; }, Code::kArgument, "activation",
+     "activation has a min that is NaN"},
+    {"ReversedActivation", [](Call& c) { c.args.activation = {1, 0}; }, Code::kArgument,
+     "activation", "activation has a min above its max"},
 
     // Packed weights.
-    {"Empty", [](Call& c) { c.args.packed_weights = &c.weights; }, Code::kArgument, "B", "B is packed weights that are empty; pack() fills them"},
-    {"PackedForGemm", [](Call& c) { c.pack_for(PackFor::kGemm, DType::kFloat32, {40, 4}); }, Code::kPackMismatch, "B", "B is packed for gemm and matmul; pack it for matmulNBits"},
-    {"PackedForQGemm", [](Call& c) { c.pack_for(PackFor::kQGemm, DType::kUInt8, {40, 4}); }, Code::kPackMismatch, "B", "B is packed for qgemm; pack it for matmulNBits"},
-    {"PackedOfOtherK", [](Call& c) { c.pack(), c.a.dims = {5, 48}; }, Code::kPackMismatch, "A", "A has shape [5, 48] and the weights have K 40; the last size of A must be K"},
-    {"PackedOfFloats", [](Call& c) { c.pack(), c.a.tensor.dtype = DType::kFloat16; }, Code::kDType, "scales", "scales has type float32 and A has type float16; they must be the same"},
-    {"PackedAndLevel5", [](Call& c) { c.pack(), c.args.accuracy_level = 5; }, Code::kArgument, "accuracy_level", "accuracy_level is 5"},
-    {"PackedAndBiasOf3", [](Call& c) { c.pack(), c.bias.dims = {3}; }, Code::kShape, "bias", "bias has shape [3]; it must have N elements, of shape [4]"},
-    {"PackedAndYIsA", [](Call& c) { c.pack(), c.args.Y.data = c.a.data.data(); }, Code::kArgument, "Y", "Y overlaps A in memory; it must overlap no input"},
+    {"Empty", [](Call& c) { c.args.packed_weights = &c.weights; }, Code::kArgument, "B",
+     "B is packed weights that are empty; pack() fills them"},
+    {"PackedForGemm", [](Call& c) { c.pack_for(PackFor::kGemm, DType::kFloat32, {40, 4}); },
+     Code::kPackMismatch, "B", "B is packed for gemm and matmul; pack it for matmulNBits"},
+    {"PackedForQGemm", [](Call& c) { c.pack_for(PackFor::kQGemm, DType::kUInt8, {40, 4}); },
+     Code::kPackMismatch, "B", "B is packed for qgemm; pack it for matmulNBits"},
+    {"PackedOfOtherK", [](Call& c) { c.pack(), c.a.dims = {5, 48}; }, Code::kPackMismatch, "A",
+     "A has shape [5, 48] and the weights have K 40; the last size of A must be K"},
+    {"PackedOfFloats", [](Call& c) { c.pack(), c.a.tensor.dtype = DType::kFloat16; }, Code::kDType,
+     "scales", "scales has type float32 and A has type float16; they must be the same"},
+    {"PackedAndLevel5", [](Call& c) { c.pack(), c.args.accuracy_level = 5; }, Code::kArgument,
+     "accuracy_level", "accuracy_level is 5"},
+    {"PackedAndBiasOf3", [](Call& c) { c.pack(), c.bias.dims = {3}; }, Code::kShape, "bias",
+     "bias has shape [3]; it must have N elements, of shape [4]"},
+    {"PackedAndYIsA", [](Call& c) { c.pack(), c.args.Y.data = c.a.data.data(); }, Code::kArgument,
+     "Y", "Y overlaps A in memory; it must overlap no input"},
 
     // bias and Y.
-    {"BiasOf1", [](Call& c) { c.bias.dims = {1}; }, Code::kShape, "bias", "bias has shape [1]; it must have N elements, of shape [4]"},
-    {"BiasRow", [](Call& c) { c.bias.dims = {1, 4}; }, Code::kShape, "bias", "bias has shape [1, 4]; it must have N elements, of shape [4]"},
+    {"BiasOf1", [](Call& c) { c.bias.dims = {1}; }, Code::kShape, "bias",
+     "bias has shape [1]; it must have N elements, of shape [4]"},
+    {"BiasRow", [](Call& c) { c.bias.dims = {1, 4}; }, Code::kShape, "bias",
+     "bias has shape [1, 4]; it must have N elements, of shape [4]"},
     {"BiasScalar", [](Call& c) { c.bias.dims = {}; }, Code::kShape, "bias", "bias has shape []"},
-    {"NegativeStrideOfBias", [](Call& c) { c.bias.strides = {-1}; }, Code::kShape, "bias", "no stride may be negative"},
-    {"LargeY", [](Call& c) { c.a.dims = {kHuge, 0}, c.args.weights.K = 0, c.args.weights.N = kHuge, c.b.dims = {kHuge, 0, 8}, c.scales.dims = {0}, c.zeros.dims = {0}; }, Code::kShape, "Y", "Y would have shape [1099511627776, 1099511627776], of more than 2^53 elements"},
-    {"YShape", [](Call& c) { c.y_dims = {2, 4, 3}; }, Code::kShape, "Y", "Y has shape [2, 4, 3]; the result has shape [2, 3, 4]"},
-    {"YRank", [](Call& c) { c.y_dims = {6, 4}; }, Code::kShape, "Y", "Y has shape [6, 4]; the result has shape [2, 3, 4]"},
-    {"YOfAVector", [](Call& c) { c.a.dims = {40}, c.y_dims = {1, 4}; }, Code::kShape, "Y", "Y has shape [1, 4]; the result has shape [4]"},
-    {"YRepeats", [](Call& c) { c.y_strides = {0, 4, 1}; }, Code::kShape, "Y", "elements could share places"},
-    {"ShortY", [](Call& c) { c.args.Y.size = 23; }, Code::kShape, "Y", "Y has 23 elements; its shape [2, 3, 4] needs 24"},
-    {"YIsA", [](Call& c) { c.args.Y.data = c.a.data.data(); }, Code::kArgument, "Y", "Y overlaps A in memory; it must overlap no input"},
-    {"YIsB", [](Call& c) { c.args.Y.data = c.b.data.data(); }, Code::kArgument, "Y", "Y overlaps B in memory; it must overlap no input"},
-    {"YIsScales", [](Call& c) { c.args.Y.data = c.scales.data.data(); }, Code::kArgument, "Y", "Y overlaps scales in memory; it must overlap no input"},
-    {"YIsZeroPoints", [](Call& c) { c.args.Y.data = c.zeros.data.data(); }, Code::kArgument, "Y", "Y overlaps zero_points in memory; it must overlap no input"},
-    {"YIsBias", [](Call& c) { c.args.Y.data = c.bias.data.data(); }, Code::kArgument, "Y", "Y overlaps bias in memory; it must overlap no input"},
-    {"YBeginsInB", [](Call& c) { c.args.Y.data = c.b.data.data() + 23; }, Code::kArgument, "Y", "Y overlaps B"},
-    {"YBeginsInScales", [](Call& c) { c.args.Y.data = c.scales.data.data() + 11; }, Code::kArgument, "Y", "Y overlaps scales"},
-    {"YEndsInZeroPoints", [](Call& c) { c.zeros.tensor.data = c.y.data(), c.zeros.tensor.offset = 95; }, Code::kArgument, "Y", "Y overlaps zero_points"},
+    {"NegativeStrideOfBias", [](Call& c) { c.bias.strides = {-1}; }, Code::kShape, "bias",
+     "no stride may be negative"},
+    {"LargeY",
+     [](Call& c) {
+       c.a.dims = {kHuge, 0}, c.args.weights.K = 0, c.args.weights.N = kHuge,
+       c.b.dims = {kHuge, 0, 8}, c.scales.dims = {0}, c.zeros.dims = {0};
+     },
+     Code::kShape, "Y",
+     "Y would have shape [1099511627776, 1099511627776], of more than 2^53 elements"},
+    {"YShape", [](Call& c) { c.y_dims = {2, 4, 3}; }, Code::kShape, "Y",
+     "Y has shape [2, 4, 3]; the result has shape [2, 3, 4]"},
+    {"YRank", [](Call& c) { c.y_dims = {6, 4}; }, Code::kShape, "Y",
+     "Y has shape [6, 4]; the result has shape [2, 3, 4]"},
+    {"YOfAVector", [](Call& c) { c.a.dims = {40}, c.y_dims = {1, 4}; }, Code::kShape, "Y",
+     "Y has shape [1, 4]; the result has shape [4]"},
+    {"YRepeats", [](Call& c) { c.y_strides = {0, 4, 1}; }, Code::kShape, "Y",
+     "elements could share places"},
+    {"ShortY", [](Call& c) { c.args.Y.size = 23; }, Code::kShape, "Y",
+     "Y has 23 elements; its shape [2, 3, 4] needs 24"},
+    {"YIsA", [](Call& c) { c.args.Y.data = c.a.data.data(); }, Code::kArgument, "Y",
+     "Y overlaps A in memory; it must overlap no input"},
+    {"YIsB", [](Call& c) { c.args.Y.data = c.b.data.data(); }, Code::kArgument, "Y",
+     "Y overlaps B in memory; it must overlap no input"},
+    {"YIsScales", [](Call& c) { c.args.Y.data = c.scales.data.data(); }, Code::kArgument, "Y",
+     "Y overlaps scales in memory; it must overlap no input"},
+    {"YIsZeroPoints", [](Call& c) { c.args.Y.data = c.zeros.data.data(); }, Code::kArgument, "Y",
+     "Y overlaps zero_points in memory; it must overlap no input"},
+    {"YIsBias", [](Call& c) { c.args.Y.data = c.bias.data.data(); }, Code::kArgument, "Y",
+     "Y overlaps bias in memory; it must overlap no input"},
+    {"YBeginsInB", [](Call& c) { c.args.Y.data = c.b.data.data() + 23; }, Code::kArgument, "Y",
+     "Y overlaps B"},
+    {"YBeginsInScales", [](Call& c) { c.args.Y.data = c.scales.data.data() + 11; }, Code::kArgument,
+     "Y", "Y overlaps scales"},
+    {"YEndsInZeroPoints",
+     [](Call& c) { c.zeros.tensor.data = c.y.data(), c.zeros.tensor.offset = 95; }, Code::kArgument,
+     "Y", "Y overlaps zero_points"},
 
     // Data.
-    {"NoDataOfA", [](Call& c) { c.a.tensor.data = nullptr; }, Code::kArgument, "A", "A has no data"},
-    {"NoDataOfB", [](Call& c) { c.b.tensor.data = nullptr; }, Code::kArgument, "B", "B has no data"},
-    {"NoDataOfScales", [](Call& c) { c.scales.tensor.data = nullptr; }, Code::kArgument, "scales", "scales has no data"},
-    {"NoDataOfZeroPoints", [](Call& c) { c.zeros.tensor.data = nullptr; }, Code::kArgument, "zero_points", "zero_points has no data"},
-    {"NoDataOfBias", [](Call& c) { c.bias.tensor.data = nullptr; }, Code::kArgument, "bias", "bias has no data"},
+    {"NoDataOfA", [](Call& c) { c.a.tensor.data = nullptr; }, Code::kArgument, "A",
+     "A has no data"},
+    {"NoDataOfB", [](Call& c) { c.b.tensor.data = nullptr; }, Code::kArgument, "B",
+     "B has no data"},
+    {"NoDataOfScales", [](Call& c) { c.scales.tensor.data = nullptr; }, Code::kArgument, "scales",
+     "scales has no data"},
+    {"NoDataOfZeroPoints", [](Call& c) { c.zeros.tensor.data = nullptr; }, Code::kArgument,
+     "zero_points", "zero_points has no data"},
+    {"NoDataOfBias", [](Call& c) { c.bias.tensor.data = nullptr; }, Code::kArgument, "bias",
+     "bias has no data"},
     {"NoDataOfY", [](Call& c) { c.args.Y.data = nullptr; }, Code::kArgument, "Y", "Y has no data"},
 };
 
@@ -306,7 +419,9 @@ TEST(MatMulNBitsRules, WhatIsAllowed) {
       [](Call& c) { c.typed(); },
       [](Call& c) { c.typed(), c.zeros.dims = {12}, c.pack(); },
       [](Call& c) { c.scales.dims = {12}, c.zeros.dims = {8}; },
-      [](Call& c) { c.b.strides = {24, 8, 1}, c.scales.strides = {3, 1}, c.zeros.strides = {2, 1}; },
+      [](Call& c) {
+        c.b.strides = {24, 8, 1}, c.scales.strides = {3, 1}, c.zeros.strides = {2, 1};
+      },
       [](Call& c) { c.b.tensor.offset = 5, c.scales.tensor.offset = 3, c.zeros.tensor.offset = 7; },
       [](Call& c) { c.bias.strides = {0}; },
       [](Call& c) { c.bias.strides = {9}, c.bias.tensor.offset = 1; },
@@ -381,8 +496,8 @@ TEST(MatMulNBitsRules, OtherOperationsRefuseTheWeights) {
   const auto expect_refused = [&](const Status& status, const char* op, const char* wanted) {
     EXPECT_EQ(status.code, Code::kPackMismatch) << status.message;
     EXPECT_STREQ(status.op, op);
-    EXPECT_NE(std::string(status.message).find(" is packed for matmulNBits; pack it for " +
-                                               std::string(wanted)),
+    EXPECT_NE(std::string(status.message)
+                  .find(" is packed for matmulNBits; pack it for " + std::string(wanted)),
               std::string::npos)
         << status.message;
     EXPECT_EQ(std::ranges::count(c.y, -7.0F), 300);
@@ -413,7 +528,8 @@ TEST(MatMulNBitsRules, OtherOperationsRefuseTheWeights) {
       c.context, {.op = PackFor::kMatMulNBits, .B = {c.b.data.data(), DType::kUInt8, a_dims}},
       &weights);
   EXPECT_EQ(status.code, Code::kArgument);
-  EXPECT_STREQ(status.message, "pack: op is matmulNBits and B is a tensor; it must be NBitsWeights");
+  EXPECT_STREQ(status.message,
+               "pack: op is matmulNBits and B is a tensor; it must be NBitsWeights");
 }
 
 // Sizes up to 2^53 are planned without an overflow, which UBSan would find. Scratch stays bounded.
@@ -504,20 +620,24 @@ TEST(MatMulNBitsBytes, OfAnotherFormat) {
     return bytes;
   };
   for (const int bits : {0, 1, 3, 5, 16, 65535}) {
-    expect_refused(changed(kBitsAt, static_cast<uint16_t>(bits)),
-                   bits == 0 ? "has" : "bits is " + std::to_string(bits) + "; it must be 2, 4 or 8");
+    expect_refused(
+        changed(kBitsAt, static_cast<uint16_t>(bits)),
+        bits == 0 ? "has" : "bits is " + std::to_string(bits) + "; it must be 2, 4 or 8");
   }
-  for (const int bits : {2, 8}) expect_refused(changed(kBitsAt, static_cast<uint16_t>(bits)), "bytes");
+  for (const int bits : {2, 8})
+    expect_refused(changed(kBitsAt, static_cast<uint16_t>(bits)), "bytes");
   for (const int size : {0, 1, 8, 15, 17, 48, 512, 65535}) {
     expect_refused(changed(kBlockSizeAt, static_cast<uint16_t>(size)),
                    "block_size is " + std::to_string(size));
   }
   for (const int kind : {3, 4, 254, 255})
-    expect_refused(changed(kKindAt, static_cast<uint16_t>(kind)),
-                   "bytes has zero points of kind " + std::to_string(kind) + "; it must be from 0 to 2");
+    expect_refused(
+        changed(kKindAt, static_cast<uint16_t>(kind)),
+        "bytes has zero points of kind " + std::to_string(kind) + "; it must be from 0 to 2");
   for (const int kind : {256, 257, 258, 65535})
     expect_refused(changed(kKindAt, static_cast<uint16_t>(kind)), "another layout");
-  for (const int kind : {0, 2}) expect_refused(changed(kKindAt, static_cast<uint16_t>(kind)), "bytes");
+  for (const int kind : {0, 2})
+    expect_refused(changed(kKindAt, static_cast<uint16_t>(kind)), "bytes");
   expect_refused(changed(40, uint16_t{16}), "has panels of 16 columns");
   for (const int64_t rank : {0, 1, 3, 4, 64})
     expect_refused(changed(kRankAt, rank), rank < 3 ? "bytes has rank" : "");
@@ -574,9 +694,7 @@ TEST(MatMulNBitsBytes, PaddingMustBeZeros) {
         }
       }
       // What is no padding, in bits: codes, scales and zero points of 4 columns.
-      EXPECT_EQ(accepted, 4 * (40 * bits + 3 * 32 + 3 * (kind == 0   ? 0
-                                                         : kind == 1 ? bits
-                                                                     : 32)));
+      EXPECT_EQ(accepted, 4 * (40 * bits + 3 * 32 + 3 * (kind == 0 ? 0 : kind == 1 ? bits : 32)));
     }
   }
 }

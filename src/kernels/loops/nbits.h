@@ -209,8 +209,8 @@ struct PaddedEnd {
   for (size_t i = 0; i < count; ++i) {
     float code[NBits::kColumns];
     for (int64_t column = 0; column < NBits::kColumns; ++column)
-      code[column] = static_cast<float>(
-          static_cast<int32_t>(f.code(block, static_cast<int64_t>(i), column)));
+      code[column] =
+          static_cast<float>(static_cast<int32_t>(f.code(block, static_cast<int64_t>(i), column)));
     for (int v = 0; v < 2; ++v) {
       const v128_t number =
           wasm_f32x4_mul(wasm_f32x4_sub(wasm_v128_load(code + 4 * v), zero_point[v]), scale[v]);
@@ -275,9 +275,9 @@ void float_nbits_tile(const Strip& s, const std::byte* b, TileColumns t, const P
                                  wasm_f32x4_mul(of_a, zero_point[v]));
       });
       // 0 times a number that is not finite is NaN. With an infinite scale no product is finite.
-      const v128_t zero = wasm_f32x4_mul(wasm_f32x4_add(wasm_f32x4_mul(part[0], scale[0]),
-                                                        wasm_f32x4_mul(part[1], scale[1])),
-                                         none);
+      const v128_t zero = wasm_f32x4_mul(
+          wasm_f32x4_add(wasm_f32x4_mul(part[0], scale[0]), wasm_f32x4_mul(part[1], scale[1])),
+          none);
       if (wasm_i32x4_all_true(wasm_f32x4_eq(zero, zero))) {
         unroll(halves,
                [&](auto v) { acc[0][v] = Ops::multiply_add(acc[0][v], part[v], scale[v]); });
