@@ -88,9 +88,9 @@ struct Product {
   const char* op() const {
     return level.has_value()        ? "matmulNBits"
            : integer_op.has_value() ? testing::name_of(*integer_op)
-           : is_8bit()            ? "qgemm"
-           : batch.empty()        ? "gemm"
-                                  : "matmul";
+           : is_8bit()              ? "qgemm"
+           : batch.empty()          ? "gemm"
+                                    : "matmul";
   }
   size_t y_bytes() const {
     const size_t bytes = integer_op == IntegerOp::kQLinearMatMul ? 1
