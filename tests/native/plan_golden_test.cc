@@ -1,7 +1,7 @@
 // The plans of a large grid of problems, as they were reviewed last: a change of the planner that
 // is not meant to change plans leaves this test alone, and one that is meant to shows here as a
 // diff. plan_golden.inc has one hash per build, type and number of threads; plans.txt is a table of
-// some 300 plans to be read. WGEMM_WRITE_PLANS=1 in the environment writes the table, and prints
+// some 380 plans to be read. WGEMM_WRITE_PLANS=1 in the environment writes the table, and prints
 // hashes.
 #include <gtest/gtest.h>
 
@@ -29,7 +29,8 @@ constexpr bool kIsNative = false;
 constexpr const char* kBuild = WGEMM_RELAXED ? "wasm-relaxed" : "wasm-simd128";
 #endif
 
-enum class Form { kRowMajor, kColumnMajor, kPacked };
+// The last two: of MatMulNBits with blocks of 32 codes of 4 bits, at levels 0 and 4.
+enum class Form { kRowMajor, kColumnMajor, kPacked, kNBits, kNBitsLevel4 };
 
 struct Product {
   DType type;
@@ -64,6 +65,10 @@ struct Planned {
                     .low = (variant & 2) != 0 ? -128 : -60,
                     .high = (variant & 4) != 0 ? 127 : 66,
                     .finite = (variant & 2) != 0};
+    }
+    if (form == Form::kNBits || form == Form::kNBitsLevel4) {
+      p.b.packed = {.panels = somewhere, .dtype = type, .k = k, .nbits = {4, 32, type}};
+      p.quantizes_rows = form == Form::kNBitsLevel4;
     }
     if ((variant & 2) != 0) p.epilogue.bounds.min = 0;
     const bool plain = form != Form::kPacked && !quantized;
@@ -225,7 +230,7 @@ std::string row_of(const Product& product, int threads, Determinism determinism)
   Planned planned(product);
   const bool transposes = transpose_if_faster(&planned.problem);
   const Plan plan = make_plan(planned.problem, context, {.processor = Processor::kX86});
-  const char* forms[] = {"row-major", "column-major", "packed"};
+  const char* forms[] = {"row-major", "column-major", "packed", "nbits", "nbits 4"};
   char row[400];
   std::snprintf(row, sizeof(row),
                 "%-8s %5lld %5lld %6lld  %-12s %-6s %d  %-32s %5lld %5lld %6lld  %c%c%c%c%c%c  "
@@ -268,6 +273,8 @@ std::string table() {
     }
     text += row_of({DType::kBFloat16, m, n, k, Form::kPacked}, 1, Determinism::kFast);
     text += row_of({DType::kUInt8, m, n, k, Form::kPacked}, 1, Determinism::kFast);
+    for (const Form form : {Form::kNBits, Form::kNBitsLevel4})
+      text += row_of({DType::kFloat32, m, n, k, form}, 1, Determinism::kFast);
   }
   return text;
 }
