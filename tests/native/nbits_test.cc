@@ -239,7 +239,8 @@ void run_typed(const Case& c) {
   args.Y = make_tensor<void>(y, c.type, c.y_layout);
   Status status;
   if (c.limit != 0) {
-    const OutOfCoreTensor a_outside(&args.A), y_outside(&args.Y);
+    const OutOfCoreTensor a_outside(&args.A);
+    const OutOfCoreTensor y_outside(&args.Y);
     status = matmul_nbits(context, args);
   } else if (c.prepared) {
     PreparedCall call;
