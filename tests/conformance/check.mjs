@@ -100,8 +100,8 @@ const operations = {
       'serialize' in inputs[1] ? inputs[1] : nbitsOf(inputs, attrs),
       { out, bias: inputs[5], accuracyLevel: attrs.accuracy_level },
     ],
-    // The cases have whole numbers whose sums are exact. A sum may be -0.
-    bound: () => () => 0,
+    // Without a tolerance the cases have whole numbers whose sums are exact. A sum may be -0.
+    bound: ({ tolerance, outputs: [y] }) => toleranceOf(tolerance ?? {}, y),
     shortForms: () => ({}),
   },
 };
@@ -111,11 +111,15 @@ function nbitsOf([, data, scales, zeroPoints, gIdx], { K: k, N: n, bits, block_s
   return { data, scales, zeroPoints, k, n, bits, blockSize, ...(gIdx && { gIdx }) };
 }
 
+/** The bound of each element of `y`. */
+function toleranceOf({ abs = 0, rel = 0 }, { dtype, data, indices }) {
+  const placeOf = (index) => indices?.indexOf(index) ?? index;
+  return (index) => abs + rel * Math.abs(valueOf(dtype, data[placeOf(index)]));
+}
+
 /** What the integer products have in common. A tolerance is { abs, rel }. */
 function integerMatMul(name, indexOfB) {
-  const bound = ({ tolerance, outputs: [y] }) =>
-    tolerance &&
-    ((index) => tolerance.abs + tolerance.rel * Math.abs(valueOf(y.dtype, y.data[index])));
+  const bound = ({ tolerance, outputs: [y] }) => tolerance && toleranceOf(tolerance, y);
   return { name, packedFor: 'qgemm', indexOfB, trans: 'transB', bound };
 }
 

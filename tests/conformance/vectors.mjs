@@ -15,6 +15,7 @@
 import { arrayOf } from './elements.mjs';
 import { dynamicGrid, matmulIntegerGrid } from './integer.mjs';
 import { onednnCases } from './matmul.mjs';
+import { nbitsGrid } from './nbits.mjs';
 import { qgemmGrid } from './qgemm.mjs';
 
 const formats = {
@@ -23,6 +24,7 @@ const formats = {
   'ort_test_qgemm_spec.json': qgemmGrid,
   'ort_test_matmulinteger_spec.json': matmulIntegerGrid,
   'ort_test_dynamic_spec.json': dynamicGrid,
+  'ort_test_nbits_spec.json': nbitsGrid,
 };
 
 /** Whether a file of this name holds vectors. */

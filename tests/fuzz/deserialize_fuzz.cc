@@ -31,8 +31,64 @@ Bytes random_bytes(size_t count, std::minstd_rand& random) {
   return bytes;
 }
 
+Bytes serialized(const PackedWeights& weights) {
+  Bytes result(serialized_bytes(weights));
+  expect(serialize(weights, result).ok(), "weights are serialized");
+  return result;
+}
+
+// Weights of MatMulNBits that are not packed: their tensors.
+struct Codes {
+  NBits format;
+  int64_t k, n;
+  Bytes codes, scales, zero_points;
+  int64_t blocks = format.blocks(k), zero_point_bytes = (blocks * format.bits + 7) / 8,
+          column_bytes = blocks * format.block_size * format.bits / 8;
+  int64_t code_dims[3] = {n, blocks, int64_t{format.block_size} * format.bits / 8},
+          scale_dims[2] = {n, blocks}, zero_point_dims[2] = {n, zero_point_bytes};
+  ConstTensor zero_points_tensor{};
+
+  bool is_typed() const { return format.zero_points == NBits::ZeroPoints::kTyped; }
+  // The bytes must be there.
+  NBitsWeights weights() {
+    zero_points_tensor = is_typed()
+                             ? ConstTensor{zero_points.data(), format.dtype, scale_dims}
+                             : ConstTensor{zero_points.data(), DType::kUInt8, zero_point_dims};
+    const bool has_zero_points = format.zero_points != NBits::ZeroPoints::kAbsent;
+    return {.B = {codes.data(), DType::kUInt8, code_dims},
+            .scales = {scales.data(), format.dtype, scale_dims},
+            .zero_points = has_zero_points ? &zero_points_tensor : nullptr,
+            .K = k,
+            .N = n,
+            .bits = format.bits,
+            .block_size = format.block_size};
+  }
+};
+
+Bytes valid_codes(std::minstd_rand& random) {
+  constexpr DType kTypes[] = {DType::kFloat32, DType::kFloat16, DType::kBFloat16};
+  const NBits format{2 << random() % 3, 16 << random() % 3, kTypes[random() % 3],
+                     static_cast<NBits::ZeroPoints>(random() % 3)};
+  Codes c{.format = format,
+          .k = static_cast<int64_t>(random() % 70),
+          .n = static_cast<int64_t>(random() % 20),
+          .codes = {},
+          .scales = {},
+          .zero_points = {}};
+  const auto scales = static_cast<size_t>(c.n * c.blocks) * dtype_bytes(format.dtype);
+  c.codes = random_bytes(static_cast<size_t>(c.n * c.column_bytes) + 1, random);
+  c.scales = random_bytes(scales + 1, random);
+  c.zero_points = random_bytes(
+      (c.is_typed() ? scales : static_cast<size_t>(c.n * c.zero_point_bytes)) + 1, random);
+  Context context;
+  PackedWeights weights;
+  expect(pack_nbits(context, c.weights(), &weights).ok(), "codes are packed");
+  return serialized(weights);
+}
+
 // Small serialized weights of any type and sizes.
 Bytes valid_bytes(std::minstd_rand& random) {
+  if (random() % 4 == 0) return valid_codes(random);
   const auto type = static_cast<DType>(random() % kDTypeCount);
   const bool is_8bit = compute_type(type) == DType::kInt8;
   std::vector<int64_t> dims;
@@ -50,9 +106,7 @@ Bytes valid_bytes(std::minstd_rand& random) {
   expect(pack(context, {.op = op, .B = {aligned, type, dims}}, &weights).ok(),
          "weights are packed");
   context.release(aligned);
-  Bytes result(serialized_bytes(weights));
-  expect(serialize(weights, result).ok(), "weights are serialized");
-  return result;
+  return serialized(weights);
 }
 
 // Y of rows of A and the weights, or `b` instead. Memory has exactly the size that it needs, so
@@ -116,6 +170,72 @@ Bytes elements_of(const PackedWeights& weights) {
   return elements;
 }
 
+// The tensors that packed weights of MatMulNBits are made of.
+Codes codes_of(const PackedWeights& weights) {
+  const PrepackedB stored = prepacked_of(weights);
+  const NBits& f = stored.nbits;
+  Codes c{.format = f,
+          .k = weights.k(),
+          .n = weights.n(),
+          .codes = {},
+          .scales = {},
+          .zero_points = {}};
+  const size_t scale = dtype_bytes(f.dtype), scales = static_cast<size_t>(c.n * c.blocks) * scale;
+  c.codes.resize(static_cast<size_t>(c.n * c.column_bytes) + 1);
+  c.scales.resize(scales + 1);
+  c.zero_points.resize((c.is_typed() ? scales : static_cast<size_t>(c.n * c.zero_point_bytes)) + 1);
+  for (int64_t col = 0; col < c.n; ++col) {
+    const int64_t lane = col % NBits::kColumns;
+    const auto put = [&](Bytes& to, int64_t begin, int64_t i, uint32_t code) {
+      to[static_cast<size_t>(begin + i * f.bits / 8)] |=
+          static_cast<std::byte>(code << (i * f.bits % 8));
+    };
+    for (int64_t block = 0; block < c.blocks; ++block) {
+      const std::byte* const at = stored.block(block * f.block_size, col - lane);
+      const size_t index = static_cast<size_t>(col * c.blocks + block) * scale,
+                   of_lane = static_cast<size_t>(lane) * scale;
+      std::memcpy(c.scales.data() + index, at + of_lane, scale);
+      if (c.is_typed()) {
+        std::memcpy(c.zero_points.data() + index,
+                    at + static_cast<size_t>(f.scale_bytes()) + of_lane, scale);
+      } else if (f.zero_points == NBits::ZeroPoints::kCodes) {
+        put(c.zero_points, col * c.zero_point_bytes, block, f.zero_point(at, lane));
+      }
+      for (int64_t i = 0; i < f.block_size; ++i)
+        put(c.codes, col * c.column_bytes, block * f.block_size + i, f.code(at, i, lane));
+    }
+  }
+  return c;
+}
+
+// Compares products with packed weights of MatMulNBits and with their tensors.
+void compute_with_codes(const PackedWeights& weights) {
+  Context context(0, Determinism::kStrict);
+  Codes codes = codes_of(weights);
+  const size_t bytes = dtype_bytes(weights.dtype());
+  for (const int64_t level : {0, 4}) {
+    for (const int64_t rows : {1, 7}) {
+      const int64_t a_dims[] = {rows, weights.k()}, y_dims[] = {rows, weights.n()};
+      std::minstd_rand random(1);
+      const Bytes a = random_bytes(static_cast<size_t>(rows * weights.k()) * bytes + 1, random);
+      Bytes y[2];
+      for (const bool is_packed : {false, true}) {
+        Bytes& to = y[is_packed ? 1 : 0];
+        to.resize(static_cast<size_t>(rows * weights.n()) * bytes + 1);
+        MatMulNBitsArgs args;
+        args.A = {a.data(), weights.dtype(), a_dims};
+        if (is_packed) args.packed_weights = &weights;
+        if (!is_packed) args.weights = codes.weights();
+        args.Y = {to.data(), weights.dtype(), y_dims};
+        args.accuracy_level = level;
+        const Status status = matmul_nbits(context, args);
+        expect(status.ok(), status.message);
+      }
+      expect(y[0] == y[1], "products of packed codes and of codes are the same bits");
+    }
+  }
+}
+
 void compute(const PackedWeights& weights) {
   constexpr int64_t kMost = 1 << 12;
   if (weights.k() > kMost || weights.n() > kMost) return;
@@ -124,6 +244,7 @@ void compute(const PackedWeights& weights) {
   for (const int64_t size : weights.batch()) {
     if (size > kMost || (columns *= std::max<int64_t>(size, 1)) > kMost) return;
   }
+  if (weights.op() == PackFor::kMatMulNBits) return compute_with_codes(weights);
   for (const int64_t rows : {1, 7, 30}) {
     const Bytes y = product(weights, nullptr, rows);
     if (!weights.batch().empty()) continue;
