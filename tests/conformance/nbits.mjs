@@ -42,11 +42,38 @@ function writeCodes(codes, bits, bytes, at) {
 }
 
 /**
+ * A case. Its operands are made when they are asked for, since many runs skip large cases.
+ *
  * @param zeroPoints undefined, 'codes', or 'numbers': the zero points of codes as numbers
  */
-function makeCase(
-  { name, type, bits, m, n, k, blockSize, level, batch, zeroPoints, bias, flat },
-  tolerance,
+function makeCase(problem, tolerance, seed) {
+  const { name, type, bits, m, n, k, blockSize, level, batch, zeroPoints, bias } = problem;
+  const products = batch.reduce((product, size) => product * size, m * n * k);
+  let made;
+  const tensors = () => (made ??= makeTensors(problem, products, seed));
+  return {
+    name:
+      `${name} [${batch}] ${m}x${n}x${k}, blocks of ${blockSize}` +
+      `${zeroPoints ? `, zero points as ${zeroPoints}` : ''}${bias ? ', bias' : ''}`,
+    op: 'MatMulNBits',
+    opset: 1,
+    type: `${type}, ${bits} bits`,
+    attrs: { K: k, N: n, bits, block_size: blockSize, accuracy_level: level },
+    get inputs() {
+      return tensors().inputs;
+    },
+    get outputs() {
+      return tensors().outputs;
+    },
+    ...(products > mostInAllPlaces && { runs: ['new output', 'heap'] }),
+    tolerance,
+    products,
+  };
+}
+
+function makeTensors(
+  { type, bits, m, n, k, blockSize, batch, zeroPoints, bias, flat },
+  products,
   seed,
 ) {
   const random = randomFrom(seed);
@@ -84,7 +111,6 @@ function makeCase(
     writeCodes([...ofColumn], bits, packedZeros, column * zeroBytes);
   }
   const added = bias ? Float32Array.from({ length: n }, () => 1 + 4 * random()) : undefined;
-  const products = rows * n * k;
   const step = products > mostProducts ? Math.ceil((rows * n) / elementsOfLarge) : 1;
   const indices = Array.from({ length: Math.ceil((rows * n) / step) }, (_, i) => i * step);
   const y = indices.map((index) => {
@@ -102,13 +128,6 @@ function makeCase(
   const bytes = (shape, data) => ({ dtype: 'uint8', shape, data, initializer: true });
   const shapeOf = (size) => (flat ? [n * size] : [n, size]);
   return {
-    name:
-      `${name} [${batch}] ${m}x${n}x${k}, blocks of ${blockSize}` +
-      `${zeroPoints ? `, zero points as ${zeroPoints}` : ''}${bias ? ', bias' : ''}`,
-    op: 'MatMulNBits',
-    opset: 1,
-    type: `${type}, ${bits} bits`,
-    attrs: { K: k, N: n, bits, block_size: blockSize, accuracy_level: level },
     inputs: [
       floats([...batch, m, k], a),
       bytes([n, blocks, (blockSize * bits) / 8], data),
@@ -127,9 +146,6 @@ function makeCase(
         ...(step > 1 && { indices }),
       },
     ],
-    ...(products > mostInAllPlaces && { runs: ['new output', 'heap'] }),
-    tolerance,
-    products,
   };
 }
 

@@ -201,7 +201,7 @@ void run_typed(const Case& c) {
   Context own(c.limit, c.strict ? Determinism::kStrict : Determinism::kFast);
   const bool shares = !c.strict && c.limit == 0 && !c.threads;
   Context& context = shares ? test_context() : own;
-  if (c.threads) {
+  if (c.threads && WGEMM_THREADS) {
     ASSERT_TRUE(own.set_threads(2).ok());
   }
   Context of_weights;
