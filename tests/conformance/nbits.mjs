@@ -6,7 +6,7 @@ import { randomFrom } from './qgemm.mjs';
 const f32 = Math.fround;
 
 /** A product with more multiplications runs in two places only. */
-const mostInAllPlaces = 2e6;
+const mostInAllPlaces = 1e5;
 /** Of one with more, only so many elements are compared. */
 const mostProducts = 1e8;
 const elementsOfLarge = 5000;
