@@ -43,11 +43,26 @@ export interface QuantizeNBitsOptions {
  */
 export interface QuantizedNBits extends NBitsWeights<Float32Array> {
   /** The codes. With nb = ceil(k / blockSize) their shape is [n, nb, blockSize * bits / 8]. */
-  data: { data: NewArrays['uint8']; shape: [number, number, number] };
+  data: {
+    /** The elements, in row-major order. */
+    data: NewArrays['uint8'];
+    /** The size of each axis, in elements. */
+    shape: [number, number, number];
+  };
   /** The scales, of shape [n, nb]. They may be negative. */
-  scales: { data: NewArrays['float32']; shape: [number, number] };
+  scales: {
+    /** The elements, in row-major order. */
+    data: NewArrays['float32'];
+    /** The size of each axis, in elements. */
+    shape: [number, number];
+  };
   /** The zero points, of shape [n, ceil(nb * bits / 8)]; absent if all are 2^(bits - 1). */
-  zeroPoints?: { data: NewArrays['uint8']; shape: [number, number] };
+  zeroPoints?: {
+    /** The elements, in row-major order. */
+    data: NewArrays['uint8'];
+    /** The size of each axis, in elements. */
+    shape: [number, number];
+  };
   bits: number;
 }
 
@@ -62,7 +77,7 @@ export interface GGUFTensor {
   /** The bytes of all blocks, as the file has them. */
   data: Uint8Array;
   /**
-   * [n, k]: N rows of K elements. A GGUF file lists the sizes in the other order: ne[0] is K, and
+   * N rows of K elements: `[n, k]`. A GGUF file lists the sizes in the other order: ne[0] is K, and
    * ne[1] is N. K must be a multiple of 32.
    */
   shape: readonly number[];
