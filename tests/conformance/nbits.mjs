@@ -7,7 +7,7 @@ const f32 = Math.fround;
 
 /** A product with more multiplications runs in two places only. */
 const mostInAllPlaces = 1e5;
-/** Of one with more, only so many elements are compared. */
+/** Of one with more, only about this number of elements is compared. */
 const mostProducts = 1e8;
 const elementsOfLarge = 5000;
 
