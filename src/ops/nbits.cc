@@ -24,23 +24,42 @@ Status check_format(const char* op, int64_t bits, int64_t block_size) {
 }
 
 Status check_size(const char* op, const char* name, int64_t size) {
-  // A size of the codes of a column, in bytes, must fit as well.
   if (size >= 0 && size <= kMaxElements) return {};
   return error(Code::kShape, op, name, {"% is %; it must be from 0 to 2^53", name, size});
 }
 
-bool is_float(DType type) { return type == DType::kFloat32 || is_half(type); }
+// Of weights whose block size is checked.
+struct Sizes {
+  int64_t block_size, k, n;
+};
+Status check_sizes(const char* op, const Sizes& s) {
+  WGEMM_RETURN_IF_ERROR(check_size(op, "K", s.k));
+  return check_size(op, "N", s.n);
+}
+
+// Whether there are at most kMaxElements codes. The sizes must be checked.
+bool has_room(const Sizes& s) {
+  const int64_t padded = (s.k + s.block_size - 1) / s.block_size * s.block_size;
+  return s.n == 0 || padded <= kMaxElements / s.n;
+}
+
+void write_pack_problem(const NBitsSource& source, int64_t k, int64_t n, PackProblem* problem) {
+  problem->nbits = source;
+  problem->op = PackFor::kMatMulNBits;
+  problem->as = source.format.dtype;
+  problem->k = k;
+  problem->n = n;
+}
 
 Status check_float(const char* op, const char* name, DType type) {
-  if (is_float(type)) return {};
+  if (type == DType::kFloat32 || is_half(type)) return {};
   return error(Code::kDType, op, name,
                {"% has type %; it must be float32, float16 or bfloat16", name, dtype_name(type)});
 }
 
-// Checks a tensor of the weights: contiguous, of shape `dims` or flat.
-Status check_part(const char* op, const char* name, const ConstTensor& t, bool with_data,
+// Checks that a checked tensor of the weights is contiguous, of shape `dims` or flat.
+Status check_part(const char* op, const char* name, const ConstTensor& t,
                   std::span<const int64_t> dims, bool may_be_flat) {
-  WGEMM_RETURN_IF_ERROR(check_tensor(op, name, t, with_data));
   int64_t elements = 1;
   for (const int64_t size : dims) elements *= size;
   const bool is_flat = may_be_flat && t.dims.size() == 1 && t.dims[0] == elements;
@@ -60,28 +79,27 @@ Status check_part(const char* op, const char* name, const ConstTensor& t, bool w
   return {};
 }
 
-const std::byte* data_of(const ConstTensor& t) {
-  const Operand operand = operand_of(t, 0, 0);
-  return operand.base;
-}
+const std::byte* data_of(const ConstTensor& t) { return operand_of(t, 0, 0).base; }
 
 // Checks weights, and writes where they are.
 Status check_weights(const char* op, const NBitsWeights& w, bool with_data, NBitsSource* source) {
+  const Sizes sizes{w.block_size, w.K, w.N};
   WGEMM_RETURN_IF_ERROR(check_format(op, w.bits, w.block_size));
-  WGEMM_RETURN_IF_ERROR(check_size(op, "K", w.K));
-  WGEMM_RETURN_IF_ERROR(check_size(op, "N", w.N));
-  const int64_t blocks = (w.K + w.block_size - 1) / w.block_size;
-  if (w.N != 0 && blocks * w.block_size > kMaxElements / w.N) {
+  WGEMM_RETURN_IF_ERROR(check_sizes(op, sizes));
+  if (!has_room(sizes)) {
     const int64_t dims[] = {w.N, w.K};
     return error(Code::kShape, op, "B",
                  {"B would have % codes, which is more than 2^53", std::span<const int64_t>(dims)});
   }
+  const int64_t blocks = (w.K + w.block_size - 1) / w.block_size;
   const int64_t codes[] = {w.N, blocks, w.block_size * w.bits / 8}, scales[] = {w.N, blocks},
                 packed[] = {w.N, (blocks * w.bits + 7) / 8};
-  WGEMM_RETURN_IF_ERROR(check_part(op, "B", w.B, with_data, codes, false));
+  WGEMM_RETURN_IF_ERROR(check_tensor(op, "B", w.B, with_data));
+  WGEMM_RETURN_IF_ERROR(check_part(op, "B", w.B, codes, false));
   if (w.B.dtype != DType::kUInt8)
     return error(Code::kDType, op, "B", {"B has type %; it must be uint8", dtype_name(w.B.dtype)});
-  WGEMM_RETURN_IF_ERROR(check_part(op, "scales", w.scales, with_data, scales, true));
+  WGEMM_RETURN_IF_ERROR(check_tensor(op, "scales", w.scales, with_data));
+  WGEMM_RETURN_IF_ERROR(check_part(op, "scales", w.scales, scales, true));
   WGEMM_RETURN_IF_ERROR(check_float(op, "scales", w.scales.dtype));
   source->format = {static_cast<int>(w.bits), static_cast<int>(w.block_size), w.scales.dtype};
   source->codes = data_of(w.B);
@@ -96,8 +114,7 @@ Status check_weights(const char* op, const NBitsWeights& w, bool with_data, NBit
                  {"zero_points has type %; it must be uint8, or % as scales",
                   dtype_name(zero_points.dtype), dtype_name(w.scales.dtype)});
   }
-  WGEMM_RETURN_IF_ERROR(
-      check_part(op, "zero_points", zero_points, with_data, typed ? scales : packed, true));
+  WGEMM_RETURN_IF_ERROR(check_part(op, "zero_points", zero_points, typed ? scales : packed, true));
   source->format.zero_points = typed ? NBits::ZeroPoints::kTyped : NBits::ZeroPoints::kCodes;
   source->zero_points = data_of(zero_points);
   return {};
@@ -216,12 +233,9 @@ Status nbits_problem(const MatMulNBitsArgs& args, bool with_data, MatMulProblem*
 }
 
 Status nbits_pack_problem(const NBitsWeights& weights, PackProblem* problem) {
-  PackProblem& p = *problem;
-  WGEMM_RETURN_IF_ERROR(check_weights("pack", weights, true, &p.nbits));
-  p.op = PackFor::kMatMulNBits;
-  p.as = p.nbits.format.dtype;
-  p.k = weights.K;
-  p.n = weights.N;
+  NBitsSource source;
+  WGEMM_RETURN_IF_ERROR(check_weights("pack", weights, true, &source));
+  write_pack_problem(source, weights.K, weights.N, problem);
   return {};
 }
 
@@ -237,16 +251,11 @@ Status nbits_pack_problem(const NBits& format, std::span<const int64_t> dims,
   if (dims.size() != 2)
     return error(Code::kShape, op, "bytes",
                  {"bytes has rank %; it must be 2", static_cast<int64_t>(dims.size())});
-  WGEMM_RETURN_IF_ERROR(check_size(op, "K", dims[0]));
-  WGEMM_RETURN_IF_ERROR(check_size(op, "N", dims[1]));
-  if (dims[1] != 0 && format.blocks(dims[0]) * format.block_size > kMaxElements / dims[1])
+  const Sizes sizes{format.block_size, dims[0], dims[1]};
+  WGEMM_RETURN_IF_ERROR(check_sizes(op, sizes));
+  if (!has_room(sizes))
     return error(Code::kShape, op, "bytes", {"bytes has sizes %, of more than 2^53 codes", dims});
-  PackProblem& p = *problem;
-  p.nbits.format = format;
-  p.op = PackFor::kMatMulNBits;
-  p.as = format.dtype;
-  p.k = dims[0];
-  p.n = dims[1];
+  write_pack_problem({.format = format}, sizes.k, sizes.n, problem);
   return {};
 }
 

@@ -5,16 +5,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/convert.h"
-#include "kernels/loops/unroll.h"
+#include "kernels/loops/nbits.h"
 
 namespace wgemm {
-
-// In memory that the compiler must assume to change. If it knew that codes are not negative, it
-// would convert them as unsigned, for which x86 has no instruction.
-extern int32_t nibble_mask[2];
-int32_t nibble_mask[2] = {15, 3};
-
 namespace {
 
 // Code i of a column.
@@ -92,26 +85,13 @@ void pack_block(const NBitsSource& s, int64_t column, int64_t block, int64_t cou
   }
 }
 
-float read_float(const std::byte* at, DType type) {
-  if (type == DType::kFloat32) return *reinterpret_cast<const float*>(at);
-  return type == DType::kFloat16 ? widen(*reinterpret_cast<const Float16*>(at))
-                                 : widen(*reinterpret_cast<const BFloat16*>(at));
-}
-
 // Writes the floats of `count` steps of a block, with the eight columns of a step in sequence.
 void widen_block(const NBits& f, const std::byte* block, int64_t count, float* to) {
-  const auto scale_bytes = static_cast<int64_t>(dtype_bytes(f.dtype));
-  alignas(16) float scale[NBits::kColumns], zero_point[NBits::kColumns];
-  for (int64_t lane = 0; lane < NBits::kColumns; ++lane) {
-    const std::byte* const at = block + lane * scale_bytes;
-    scale[lane] = read_float(at, f.dtype);
-    zero_point[lane] = f.zero_points == NBits::ZeroPoints::kTyped
-                           ? read_float(at + f.scale_bytes(), f.dtype)
-                       : f.zero_points == NBits::ZeroPoints::kCodes
-                           ? static_cast<float>(static_cast<int32_t>(f.zero_point(block, lane)))
-                           : static_cast<float>(f.absent_zero_point());
-  }
-  const v128_t nibble = wasm_v128_load32_splat(&nibble_mask[f.bits == 2 ? 1 : 0]);
+  v128_t scale[2], zero_point[2];
+  load_eight(block, f.dtype, scale);
+  load_float_zero_points(block, f, zero_point);
+  const v128_t nibble = wasm_v128_load32_splat(&nbits_nibble),
+               used = wasm_i32x4_splat(f.bits == 2 ? 0x33333333 : -1);
   const std::byte* codes = block + f.codes_at();
   for (int64_t first = 0; first < count; first += NBits::kGroupSteps) {
     const auto half = static_cast<uint32_t>(f.bits == 2 ? first / NBits::kGroupSteps % 2 * 2 : 0);
@@ -119,22 +99,22 @@ void widen_block(const NBits& f, const std::byte* block, int64_t count, float* t
     alignas(16) float steps[NBits::kGroupSteps * NBits::kColumns];
     float* const out = count - first < NBits::kGroupSteps ? steps : to;
     for (int64_t v = 0; v < 2; ++v) {
-      const v128_t word = wasm_u32x4_shr(wasm_v128_load(codes + 16 * v), half),
-                   upper = f.bits == 8 ? wasm_v128_load(codes + NBits::kGroupBytes + 16 * v) : word,
-                   zero_points = wasm_v128_load(zero_point + 4 * v),
-                   scales = wasm_v128_load(scale + 4 * v);
-      unroll_inline(std::make_index_sequence<NBits::kGroupSteps>{}, [&](auto step) __attribute__((
-                                                                        always_inline)) {
-        constexpr uint32_t kStep = step, kBit = kStep % 4 * 8 + kStep / 4 * 4;
-        v128_t code = wasm_v128_and(wasm_i32x4_shr(word, kBit), nibble);
-        if (f.bits == 8) {
-          code = wasm_v128_or(
-              code, wasm_i32x4_shl(wasm_v128_and(wasm_u32x4_shr(upper, kBit), nibble), 4));
-        }
-        wasm_v128_store(
-            out + kStep * NBits::kColumns + 4 * v,
-            wasm_f32x4_mul(wasm_f32x4_sub(wasm_f32x4_convert_i32x4(code), zero_points), scales));
-      });
+      const v128_t word = wasm_v128_and(wasm_u32x4_shr(wasm_v128_load(codes + 16 * v), half), used),
+                   upper = f.bits == 8 ? wasm_v128_load(codes + NBits::kGroupBytes + 16 * v) : word;
+      unroll_inline(
+          std::make_index_sequence<NBits::kGroupSteps>{},
+          [&](auto step) __attribute__((always_inline)) {
+            constexpr uint32_t kStep = step, kBit = kStep % 4 * 8 + kStep / 4 * 4;
+            v128_t code = wasm_v128_and(wasm_i32x4_shr(word, kBit), nibble);
+            if (f.bits == 8) {
+              code = wasm_v128_or(
+                  code, wasm_i32x4_shl(wasm_v128_and(wasm_u32x4_shr(upper, kBit), nibble), 4));
+            }
+            wasm_v128_store(
+                out + kStep * NBits::kColumns + 4 * v,
+                wasm_f32x4_mul(wasm_f32x4_sub(wasm_f32x4_convert_i32x4(code), zero_point[v]),
+                               scale[v]));
+          });
     }
     if (out != to) std::copy_n(steps, end - to, to);
     to += NBits::kGroupSteps * NBits::kColumns;
