@@ -7,7 +7,8 @@ import { bytesOf, classOf, type DataArray, type DType, dtypeNames, dtypesOf } fr
 
 /** Bits of the fraction, and the least exponent of a normal number. */
 type Half = readonly [fraction: number, least: number];
-const float16: Half = [10, -14];
+/** @internal */
+export const float16: Half = [10, -14];
 const bfloat16: Half = [7, -126];
 
 function halfOf(dtype: unknown): Half | undefined {
@@ -29,7 +30,8 @@ function encode(value: number, [fraction, least]: Half): number {
   return ((high >> 16) & 0x8000) | (value === value ? magnitude : infinity + 2 ** (fraction - 1));
 }
 
-function decode(code: number, [fraction, least]: Half): number {
+/** @internal The number that these bits stand for. */
+export function decode(code: number, [fraction, least]: Half): number {
   const magnitude = code & 0x7fff;
   const exponent = Math.max(magnitude >> fraction, 1) - 1;
   const last = magnitude - exponent * 2 ** fraction;

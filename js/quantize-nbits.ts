@@ -1,5 +1,6 @@
 /** Weights of MatMulNBits, of float32 and of the blocks of a GGUF file. No instance is needed. */
 import { ArgumentError, describe, DTypeError, ShapeError } from './errors.js';
+import { decode, float16 } from './foreign-elements.js';
 import type { NBitsWeights } from './matmul-nbits.js';
 import { checkAttached } from './operand.js';
 import { readFlag, readOptions } from './options.js';
@@ -255,7 +256,7 @@ export function fromGGUF(tensor: unknown): QuantizedNBits {
   const [to, scales] = [made.data.data, made.scales.data];
   for (let block = 0; block < scales.length; ++block) {
     const at = block * (codes + 2);
-    scales[block] = fromHalf((from[at] as number) | ((from[at + 1] as number) << 8));
+    scales[block] = decode((from[at] as number) | ((from[at + 1] as number) << 8), float16);
     for (let i = 0; i < 32; ++i) {
       const byte = from[at + 2 + (i % codes)] as number;
       // int8 + 128 has the bits of int8, except for the highest.
@@ -264,18 +265,6 @@ export function fromGGUF(tensor: unknown): QuantizedNBits {
     }
   }
   return made;
-}
-
-/** The number that the bits of a float16 stand for. */
-function fromHalf(bits: number): number {
-  const [exponent, fraction] = [(bits >> 10) & 31, bits & 1023];
-  const size =
-    exponent === 31
-      ? fraction === 0
-        ? Infinity
-        : NaN
-      : (exponent === 0 ? fraction : fraction + 1024) * 2 ** (Math.max(exponent, 1) - 25);
-  return bits & 0x8000 ? -size : size;
 }
 
 /** Weights whose codes and scales are 0. */
