@@ -35,13 +35,4 @@
 
   // Without a locale, WebKitGTK has the language C, which Intl and so uPlot refuse.
   if (navigator.language === 'C') Object.defineProperty(navigator, 'language', { get: () => 'en' });
-
-  if (isPage) {
-    window.testTasks = [];
-    if (PerformanceObserver.supportedEntryTypes?.includes('longtask'))
-      new PerformanceObserver((list) => {
-        for (const { startTime, duration } of list.getEntries())
-          window.testTasks.push({ start: startTime, duration });
-      }).observe({ type: 'longtask', buffered: true });
-  }
 }

@@ -3,7 +3,7 @@ import type { Bits, BothBits } from '../engine/bits.ts';
 import type { Engine } from '../page/connect.ts';
 import { find, make } from '../page/dom.ts';
 import { keepFocus } from '../page/focus.ts';
-import { threadsOf } from '../page/format.ts';
+import { threadsOf, whole } from '../page/format.ts';
 import { showProblem } from '../page/job.ts';
 
 /** SHA-256 of the strict result. Three loops that round each product and each sum have it, too. */
@@ -51,7 +51,7 @@ function show(section: HTMLElement, { strict, fast, different, count }: BothBits
     facts:
       different === 0
         ? 'Here the fast kernels happen to sum in the same order, without a fused multiply-add.'
-        : `${different.toLocaleString('en')} of ${count.toLocaleString('en')} numbers have other ` +
+        : `${whole(different)} of ${whole(count)} numbers have other ` +
           'last bits. Fast mode is free to sum in another order, and to fuse a multiplication ' +
           'with an addition, which rounds once instead of twice.',
   });

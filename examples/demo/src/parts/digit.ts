@@ -10,7 +10,7 @@ import type {
 import type { Engine } from '../page/connect.ts';
 import { find, make } from '../page/dom.ts';
 import { keepFocus } from '../page/focus.ts';
-import { bytes, duration, figure } from '../page/format.ts';
+import { bytes, duration, figure, whole } from '../page/format.ts';
 import { runJob, showProblem } from '../page/job.ts';
 import { latest } from '../page/latest.ts';
 import { side } from '../../../digits/images.mjs';
@@ -314,7 +314,7 @@ class Training {
       const right = forms.map(({ name, accuracy }) => `${percent(accuracy)} in ${name}`);
       this.show(
         'trained',
-        `Trained on ${training.toLocaleString('en')} digits in ` +
+        `Trained on ${whole(training)} digits in ` +
           `${duration((performance.now() - began) / 1000)}. Of ${test} that it has not seen it ` +
           `recognizes ${right[0]}, ${right[1]} and ${right[2]}.`,
       );

@@ -2,7 +2,7 @@
 import type { Form, Neighbour, Points, Search } from '../engine/find.ts';
 import type { Engine } from '../page/connect.ts';
 import { find, make } from '../page/dom.ts';
-import { bytes, duration } from '../page/format.ts';
+import { bytes, duration, whole } from '../page/format.ts';
 import { runJob, showProblem } from '../page/job.ts';
 import { agreement } from '../../../search/top.mjs';
 import { cssOf, drawMarks, drawPoints, Grid, isDark, placeAt, type Place } from './find-map.ts';
@@ -231,7 +231,7 @@ const placeOf = ({ points: { places } }: State, index: number): Place => ({
 });
 
 const lackOf = ({ count, lack }: Points) =>
-  count < many ? `${lack} There are ${count.toLocaleString('en')} vectors.` : lack;
+  count < many ? `${lack} There are ${whole(count)} vectors.` : lack;
 
 // --- what the page shows of a search -------------------------------------------------------------
 
@@ -270,7 +270,7 @@ function showList(section: HTMLElement, { points, query, nearest }: State): void
       swatch.title = `cluster ${cluster + 1}`;
       line.append(
         swatch,
-        make('span', index.toLocaleString('en')),
+        make('span', whole(index)),
         make('span', cosine.toFixed(4), 'find-cosine'),
       );
       return line;
@@ -285,8 +285,8 @@ function say(section: HTMLElement, { points, query, nearest }: State): void {
   const [first] = nearest as [Neighbour];
   const others = inside === nearest.length ? 'are all ten of its' : `are ${inside} of its ten`;
   find(section, '#find-words').textContent =
-    `Vector ${query.toLocaleString('en')} is in cluster ${cluster + 1}, as ${others} nearest. ` +
-    `The nearest is ${first.index.toLocaleString('en')}, with a cosine of ` +
+    `Vector ${whole(query)} is in cluster ${cluster + 1}, as ${others} nearest. ` +
+    `The nearest is ${whole(first.index)}, with a cosine of ` +
     `${first.cosine.toFixed(4)}.`;
 }
 

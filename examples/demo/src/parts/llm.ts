@@ -3,7 +3,7 @@ import type { LlmForm, Written } from '../engine/llm.ts';
 import type { Engine } from '../page/connect.ts';
 import { find, make } from '../page/dom.ts';
 import { keepFocus } from '../page/focus.ts';
-import { bytes } from '../page/format.ts';
+import { bytes, whole } from '../page/format.ts';
 import { runJob } from '../page/job.ts';
 
 /** Names of the forms in ids. */
@@ -67,7 +67,6 @@ function show(section: HTMLElement, beginning: string, forms: Written[]): void {
   }
 }
 
-const whole = (value: number): string => Math.round(value).toLocaleString('en');
 
 /** Characters at the start that two texts share. One of them may have grown further. */
 function alike(text: string, other: string): number {

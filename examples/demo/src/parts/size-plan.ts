@@ -2,7 +2,7 @@
 import type { Explanation } from 'wgemm';
 import type { Product } from '../engine/product.ts';
 import { draw, make } from '../page/dom.ts';
-import { bytes } from '../page/format.ts';
+import { bytes, whole } from '../page/format.ts';
 
 // --- what is multiplied --------------------------------------------------------------------------
 
@@ -216,7 +216,7 @@ export function legendOf(plan: Explanation, product: Product): HTMLElement[] {
 // --- in words ------------------------------------------------------------------------------------
 
 const many = (count: number, noun: string) =>
-  `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : 's'}`;
+  `${whole(count)} ${noun}${count === 1 ? '' : 's'}`;
 
 function regimeOf({ regime, m, n, transposed }: Explanation): string {
   const rows = transposed ? n : m;
