@@ -369,32 +369,39 @@ async function ortOn(ort, model, given, name) {
 
 /**
  * numpy-ts keeps its arrays in a heap that does not grow. If that is full, it goes on outside,
- * slowly and inexactly. Its products of transposed integers are inexact too, so these matrices are
- * transposed before.
+ * slowly and inexactly. Its products of transposed integers are inexact and slow, so each call
+ * makes them contiguous first, as its users would. Only a constant B is so before.
  */
 function numpyOn({ dtype, transA, transB, packed, arrays }, { a, b }) {
   const isInteger = dtype.includes('int');
-  const transposing = (tensor, trans) => [
-    isInteger && trans ? transposed(tensor) : tensor,
-    trans && !isInteger,
-  ];
-  const operands = [transposing(a, transA), transposing(b, transB)];
   /** @returns the matrix, and the arrays that it is made of */
-  const matrix = ([{ data, shape }, trans]) => {
+  const matrix = ({ data, shape }, trans) => {
     const flat = np.frombuffer(data.buffer, dtype);
     const made = flat.reshape(...shape);
     return trans ? [np.transpose(made), made, flat] : [made, flat];
   };
   const dispose = (made) => new Set(made).forEach((array) => array?.dispose());
-  const [x, w] = operands.map(matrix);
+  const x = matrix(a, transA);
+  const isConstant = isInteger && packed;
+  const w = isConstant && transB ? matrix(transposed(b), false) : matrix(b, transB);
+  const multiply = (left, right) => {
+    if (!isInteger) return np.matmul(left, right);
+    const contiguous = [
+      transA ? np.ascontiguousarray(left) : left,
+      transB && !isConstant ? np.ascontiguousarray(right) : right,
+    ];
+    const product = np.matmul(...contiguous);
+    dispose(contiguous.filter((array) => array !== left && array !== right));
+    return product;
+  };
   let y;
   return {
     name: 'numpy-ts',
     run: repeated(() => {
       dispose([y]);
-      if (!arrays) return void (y = np.matmul(x[0], w[0]));
-      const given = operands.slice(0, packed ? 1 : 2).map(matrix);
-      y = np.matmul(given[0][0], (given[1] ?? w)[0]);
+      if (!arrays) return void (y = multiply(x[0], w[0]));
+      const given = packed ? [matrix(a, transA)] : [matrix(a, transA), matrix(b, transB)];
+      y = multiply(given[0][0], (given[1] ?? w)[0]);
       y.data.slice(); // out of its heap
       dispose(given.flat());
     }),
