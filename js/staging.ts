@@ -4,7 +4,7 @@ import type { Call } from './call.js';
 import type { Core } from './core.js';
 import { OutOfMemoryError } from './errors.js';
 import { type Operand, viewOfBytes } from './operand.js';
-import { bytesOf, type DataArray, type DType, viewOf } from './tensor.js';
+import { bytesOf, copiedFrom, type DataArray, type DType } from './tensor.js';
 
 /** @internal The operands to stage: the caller's arrays, and a result that the call makes. */
 export function stagedOf({ operands }: Call): Operand[] {
@@ -60,7 +60,7 @@ export function compute({ core, operation, attributes, operands, result, out }: 
 /** A copy of the result in an array of its own. */
 function resultArray(core: Core, op: string, { name, dtype, address, size }: Operand): DataArray {
   try {
-    return viewOf(core.dtypes[dtype] as DType, core.buffer, address, size).slice();
+    return copiedFrom(core.dtypes[dtype] as DType, core.buffer, address, size);
   } catch (error) {
     const message = `${op}: no array for the ${size} elements of ${name}: ${String(error)}`;
     throw new OutOfMemoryError(op, name, message);

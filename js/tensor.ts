@@ -301,6 +301,16 @@ export function viewOf(
   return new arrays[dtype](buffer as ArrayBuffer, address, length);
 }
 
+/** @internal A copy of elements of a memory. `slice()` would clear the array before it copies. */
+export function copiedFrom(
+  dtype: DType,
+  buffer: ArrayBufferLike,
+  address: number,
+  length: number,
+): DataArray {
+  return new arrays[dtype](viewOf(dtype, buffer, address, length) as never);
+}
+
 /** @internal An array of zeros. */
 export function arrayOf(dtype: DType, length: number): DataArray {
   return new arrays[dtype](length);
