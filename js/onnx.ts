@@ -1,0 +1,18 @@
+/**
+ * Runs models in the format of ONNX. This is an entry of its own, so that a page without models
+ * does not load it.
+ *
+ * @module wgemm/onnx
+ */
+export type {
+  OnnxAttribute,
+  OnnxGraph,
+  OnnxModel,
+  OnnxNode,
+  OnnxOtherDType,
+  OnnxTensor,
+  OnnxUnreadTensor,
+  OnnxValueInfo,
+} from './onnx/model.js';
+export { type ReadOptions, readOnnx } from './onnx/read.js';
+export type { OnnxDType } from './onnx/value.js';
