@@ -14,5 +14,6 @@ export type {
   OnnxUnreadTensor,
   OnnxValueInfo,
 } from './onnx/model.js';
+export type { ExternalData } from './onnx/tensors.js';
 export { type ReadOptions, readOnnx } from './onnx/read.js';
 export type { OnnxDType } from './onnx/value.js';

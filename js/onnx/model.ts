@@ -151,6 +151,8 @@ export interface OnnxModel {
   readonly opsets: ReadonlyMap<string, number>;
   /** The graph. */
   readonly graph: OnnxGraph;
+  /** The functions that the model defines, as `'domain.name'`. Their nodes are not read. */
+  readonly functions: readonly string[];
   /** What the producer noted about the model, by key. */
   readonly metadata: ReadonlyMap<string, string>;
 }
