@@ -2,4 +2,16 @@
 import { internals } from '../index.js';
 
 /** @internal */
-export const { bytesIn, classOf, describe, readOptions, viewOf } = internals;
+export const { bufferOf, bytesIn, classOf, describe, lengthOf, offsetOf, readOptions, viewOf } =
+  internals;
+
+/**
+ * @internal The bytes that a caller gives; undefined if it gives something else. The slice() of a
+ * Buffer would make no copy, so the result is a plain Uint8Array.
+ */
+export function bytesOf(value: unknown): Uint8Array | undefined {
+  const bytes = bytesIn(value);
+  if (classOf(bytes) !== 'Uint8Array') return undefined;
+  const given = bytes as Uint8Array;
+  return viewOf('uint8', bufferOf(given), offsetOf(given), lengthOf(given)) as Uint8Array;
+}

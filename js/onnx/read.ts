@@ -4,7 +4,7 @@
  * https://github.com/onnx/onnx/blob/main/onnx/onnx.proto has the numbers of their fields.
  */
 import { ArgumentError, GemmError, UnsupportedError } from '../index.js';
-import { bytesIn, classOf, describe, readOptions } from './internals.js';
+import { bytesOf, describe, readOptions } from './internals.js';
 import type {
   OnnxAttribute,
   OnnxGraph,
@@ -64,15 +64,14 @@ export async function readOnnx(
     const message = `${op}: externalData is ${describe(externalData)}; it must be a function`;
     throw new ArgumentError(op, 'externalData', message);
   }
-  const given = bytesIn(bytes);
-  if (classOf(given) !== 'Uint8Array') {
+  const given = bytesOf(bytes);
+  if (!given) {
     const message = `${op}: bytes is ${describe(bytes)}; it must be a Uint8Array or an ArrayBuffer`;
     throw new ArgumentError(op, 'bytes', message);
   }
-  const { buffer } = given as Uint8Array;
   // Another thread may change shared memory after a check.
-  const isShared = Object.prototype.toString.call(buffer) === '[object SharedArrayBuffer]';
-  const wire = new Wire(isShared ? (given as Uint8Array).slice() : (given as Uint8Array));
+  const isShared = Object.prototype.toString.call(given.buffer) === '[object SharedArrayBuffer]';
+  const wire = new Wire(isShared ? given.slice() : given);
   const pending: Pending[] = [];
   let model;
   try {

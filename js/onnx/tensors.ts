@@ -3,7 +3,7 @@
  * is allocated for it.
  */
 import { ArgumentError, type DataArray, type DType, UnsupportedError } from '../index.js';
-import { bytesIn, classOf, describe, viewOf } from './internals.js';
+import { bytesOf, describe, viewOf } from './internals.js';
 import type { OnnxOtherDType, OnnxTensor, OnnxUnreadTensor } from './model.js';
 import type { OnnxDType } from './value.js';
 import type { Wire } from './wire.js';
@@ -233,13 +233,14 @@ export async function fetchPending(pending: readonly Pending[], fetch?: Fetch): 
       const message = `${op}: ${found}; pass the option externalData, which returns its bytes`;
       throw new ArgumentError(op, 'externalData', message);
     }
-    const bytes = bytesIn(await fetch({ location, offset, length }));
-    if (classOf(bytes) !== 'Uint8Array' || (bytes as Uint8Array).length !== length) {
-      const found =
-        classOf(bytes) === 'Uint8Array' ? `${(bytes as Uint8Array).length} bytes` : describe(bytes);
-      const message = `${op}: externalData returned ${found} for ${title}; it must return a Uint8Array of ${length}`;
+    const returned: unknown = await fetch({ location, offset, length });
+    const bytes = bytesOf(returned);
+    if (bytes?.length !== length) {
+      const found = bytes ? `${bytes.length} bytes` : describe(returned);
+      const rule = `it must return a Uint8Array of ${length} bytes`;
+      const message = `${op}: externalData returned ${found} for ${title}; ${rule}`;
       throw new ArgumentError(op, 'externalData', message);
     }
-    take(bytes as Uint8Array);
+    take(bytes);
   }
 }

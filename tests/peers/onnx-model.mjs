@@ -112,7 +112,7 @@ const definitions = protobuf.Root.fromJSON({
 
 /** The bytes of a message: of a ModelProto, whose fields have the names of onnx.proto in camelCase. */
 export function encodeProto(fields, type = 'ModelProto') {
-  return definitions[type].encode(fields).finish();
+  return new Uint8Array(definitions[type].encode(fields).finish()); // in Node it is a Buffer
 }
 
 /** The types of the fields of a message, by their names. */
