@@ -16,4 +16,12 @@ export type {
 } from './onnx/model.js';
 export type { ExternalData } from './onnx/tensors.js';
 export { type ReadOptions, readOnnx } from './onnx/read.js';
+export {
+  loadModel,
+  type LoadOptions,
+  type Model,
+  type ModelProduct,
+  type ModelResult,
+  type ModelTensor,
+} from './onnx/session.js';
 export type { OnnxDType } from './onnx/value.js';
