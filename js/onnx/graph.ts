@@ -1,6 +1,6 @@
 /** Checks a graph once, before anything of it runs: its operators, its names and their order. */
 import { ArgumentError, DTypeError, UnsupportedError } from '../index.js';
-import { describe } from '../shared.js';
+import { describe } from './internals.js';
 import type { OnnxModel, OnnxNode, OnnxTensor, OnnxValueInfo } from './model.js';
 import { keyOf, operators, type Run, titleOf } from './operator.js';
 import { type ProductCall, products } from './products.js';

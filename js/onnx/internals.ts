@@ -2,8 +2,25 @@
 import { internals } from '../index.js';
 
 /** @internal */
-export const { bufferOf, bytesIn, classOf, describe, lengthOf, offsetOf, readOptions, viewOf } =
-  internals;
+export const {
+  arrayOfType,
+  bufferOf,
+  bytesIn,
+  classOf,
+  cores,
+  describe,
+  disposable,
+  dtypesOf,
+  has,
+  isReadable,
+  lengthOf,
+  messageOf,
+  offsetOf,
+  printable,
+  readOptions,
+  unpolluted,
+  viewOf,
+} = internals;
 
 /**
  * @internal The bytes that a caller gives; undefined if it gives something else. The slice() of a

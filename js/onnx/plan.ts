@@ -1,6 +1,6 @@
 /** Makes the steps of a model: folds what is constant, and joins to products what follows them. */
 import type { Activation } from '../index.js';
-import { arrayOfType } from '../shared.js';
+import { arrayOfType } from './internals.js';
 import type { CheckedGraph, CheckedNode } from './graph.js';
 import type { OnnxNode } from './model.js';
 import { keyOf } from './operator.js';

@@ -31,7 +31,7 @@ import {
   readOptions,
   unpolluted,
   viewOf,
-} from '../shared.js';
+} from './internals.js';
 import type { DataArray, DType } from '../tensor.js';
 import type { WorkerGemm } from '../worker.js';
 import { checkGraph, type CheckedNode } from './graph.js';

@@ -1,6 +1,6 @@
 /** Where the values of a run are: in memory of the instance, which is used again, or in arrays. */
 import { type Gemm, type HeapTensor, OutOfMemoryError } from '../index.js';
-import { arrayOfType, viewOf } from '../shared.js';
+import { arrayOfType, viewOf } from './internals.js';
 import type { DataArray, DType } from '../tensor.js';
 import type { OnnxDType, Value } from './value.js';
 
