@@ -6,6 +6,7 @@ export const {
   arrayOfType,
   bufferOf,
   bytesIn,
+  checkAttached,
   classOf,
   cores,
   describe,
@@ -26,9 +27,10 @@ export const {
  * @internal The bytes that a caller gives; undefined if it gives something else. The slice() of a
  * Buffer would make no copy, so the result is a plain Uint8Array.
  */
-export function bytesOf(value: unknown): Uint8Array | undefined {
+export function bytesOf(op: string, name: string, value: unknown): Uint8Array | undefined {
   const bytes = bytesIn(value);
   if (classOf(bytes) !== 'Uint8Array') return undefined;
   const given = bytes as Uint8Array;
+  checkAttached(op, name, given, 'is a detached array');
   return viewOf('uint8', bufferOf(given), offsetOf(given), lengthOf(given)) as Uint8Array;
 }

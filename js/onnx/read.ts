@@ -64,7 +64,7 @@ export async function readOnnx(
     const message = `${op}: externalData is ${describe(externalData)}; it must be a function`;
     throw new ArgumentError(op, 'externalData', message);
   }
-  const given = bytesOf(bytes);
+  const given = bytesOf(op, 'bytes', bytes);
   if (!given) {
     const message = `${op}: bytes is ${describe(bytes)}; it must be a Uint8Array or an ArrayBuffer`;
     throw new ArgumentError(op, 'bytes', message);

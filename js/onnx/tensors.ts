@@ -234,7 +234,7 @@ export async function fetchPending(pending: readonly Pending[], fetch?: Fetch): 
       throw new ArgumentError(op, 'externalData', message);
     }
     const returned: unknown = await fetch({ location, offset, length });
-    const bytes = bytesOf(returned);
+    const bytes = bytesOf(op, 'externalData', returned);
     if (bytes?.length !== length) {
       const found = bytes ? `${bytes.length} bytes` : describe(returned);
       const rule = `it must return a Uint8Array of ${length} bytes`;

@@ -486,6 +486,13 @@ describe('is refused', () => {
     },
   );
 
+  it('detached bytes', async () => {
+    const bytes = encodeGraph(plain);
+    structuredClone(bytes, { transfer: [bytes.buffer] });
+    for (const given of [bytes, bytes.buffer])
+      expect(await refusal(given)).toContain('bytes is a detached array');
+  });
+
   it.each([
     ['nothing', []],
     ['a text', [...'<!doctype html><p>Not found'].map((letter) => letter.charCodeAt(0))],
