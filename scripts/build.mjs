@@ -257,6 +257,7 @@ export async function makeDist() {
       bundle(made, 'worker', { external: ['./index.js', './wgemm-*'] }),
       makeLinear(made),
       makeOnnx(made),
+      bundle(made, 'cli', { external: ['./index.js', './onnx.js', 'node:*'] }),
       bundle(made, 'worker-thread', { as: 'wgemm-worker', pair: 'pair-worker' }),
       bundle(made, 'inline', { pair: 'pair-inline' }),
       bundle(made, 'thread', { as: 'wgemm-thread', format: 'iife' }),

@@ -3,14 +3,14 @@ import type { DataArray } from '../tensor.js';
 import type { OnnxDType } from './value.js';
 
 /**
- * A type that ONNX has and wgemm has not. Elements of these types are not read. `'undefined'` stands
+ * A type that ONNX has and wgemm has not. Elements of these types are not read. `'none'` stands
  * for a type that the model does not state, and `'other'` for one that is newer than this library,
  * and for what is no dense tensor, such as a sequence.
  *
  * @category Models
  */
 export type OnnxOtherDType =
-  | 'undefined'
+  | 'none'
   | 'other'
   | 'int16'
   | 'uint16'

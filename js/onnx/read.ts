@@ -78,7 +78,7 @@ export async function readOnnx(
     model = readModel(wire, pending);
   } catch (error) {
     if (error instanceof GemmError) throw error;
-    throw wire.malformed(`cannot be read: ${error instanceof Error ? error.message : error}`);
+    throw wire.malformed(`cannot be read: ${error instanceof Error ? error.message : String(error)}`);
   }
   await fetchPending(pending, externalData as Fetch | undefined);
   return model;
@@ -249,7 +249,7 @@ function readAttribute(
 
 function readValueInfo(wire: Wire, title: string): OnnxValueInfo {
   let name = '';
-  let type: Pick<OnnxValueInfo, 'dtype' | 'shape'> = { dtype: 'undefined', shape: undefined };
+  let type: Pick<OnnxValueInfo, 'dtype' | 'shape'> = { dtype: 'none', shape: undefined };
   wire.message(title, () =>
     wire.fields((field) => {
       if (field === 1) name = wire.text();

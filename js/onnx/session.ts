@@ -392,9 +392,9 @@ async function prepare(
     start[number] = stored;
     if (!owned.core && operands.has(number) && value.dtype !== 'bool') {
       const { dtype, shape } = value;
-      const tensor = owned.add(await (wg as WorkerGemm).alloc(dtype as DType, shape));
+      const tensor = owned.add(await (wg as WorkerGemm).alloc(dtype, shape));
       handles.set(number, tensor);
-      await tensor.write(value.data as never);
+      await tensor.write(value.data);
     }
   }
   const inputs = graph.inputs.map((info) => {

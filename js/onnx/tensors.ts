@@ -2,7 +2,7 @@
  * Reads tensors: TensorProto. Every size is compared with the bytes that are there before any memory
  * is allocated for it.
  */
-import { ArgumentError, type DataArray, type DType, UnsupportedError } from '../index.js';
+import { ArgumentError, type DataArray, type DType } from '../index.js';
 import { bytesOf, describe, viewOf } from './internals.js';
 import type { OnnxOtherDType, OnnxTensor, OnnxUnreadTensor } from './model.js';
 import type { OnnxDType } from './value.js';
@@ -18,7 +18,7 @@ const typedFields = [floats, int32s, 6, int64s, doubles, uint64s];
 type Read = readonly [OnnxDType, bytes: number, field: number];
 type Unread = readonly [OnnxOtherDType];
 const types: readonly (Read | Unread)[] = [
-  ['undefined'],
+  ['none'],
   ['float32', 4, floats],
   ['uint8', 1, int32s],
   ['int8', 1, int32s],
@@ -67,7 +67,7 @@ export interface ExternalData {
 export interface Pending extends ExternalData {
   /** The tensor, for errors. */
   readonly title: string;
-  take(bytes: Uint8Array): void;
+  readonly take: (bytes: Uint8Array) => void;
 }
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };

@@ -51,7 +51,7 @@ describe('a model', () => {
       name: 'main',
       irVersion: 10,
       opsets: { 'ai.onnx': 21, 'com.microsoft': 1 },
-      metadata: { author: 'tests', __proto__: 'x' } as never,
+      metadata: { author: 'tests', __proto__: 'x' },
       nodes: [
         {
           op: 'MatMul',
@@ -244,7 +244,7 @@ describe('a model', () => {
       { name: 'new', type: { tensorType: { elemType: 99, shape: { dim } } } },
     ];
     expect((await readProto(withGraph({ input }))).graph.inputs).toEqual([
-      { name: 'untyped', dtype: 'undefined', shape: undefined },
+      { name: 'untyped', dtype: 'none', shape: undefined },
       { name: 'list', dtype: 'other', shape: undefined },
       { name: 'new', dtype: 'other', shape: [undefined, undefined, 'n', undefined] },
     ]);
@@ -378,7 +378,7 @@ describe('tensors', () => {
     const initializer = [{ name: 'a', dataType: 1000 }, { name: 'b' }];
     const { graph } = await readProto(withGraph({ initializer }));
     expect(graph.initializers.get('a')?.dtype).toBe('other');
-    expect(graph.initializers.get('b')?.dtype).toBe('undefined');
+    expect(graph.initializers.get('b')?.dtype).toBe('none');
   });
 });
 
