@@ -3,11 +3,13 @@
 import { open, readFile } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { GemmError, version } from './index.js';
+import { type DataArray, GemmError, UnsupportedError, version } from './index.js';
 import {
   loadModel,
   type Model,
   type ModelProduct,
+  type ModelTensor,
+  type OnnxDType,
   type OnnxModel,
   type OnnxValueInfo,
   readOnnx,
@@ -117,7 +119,16 @@ async function readPart(
       throw new Failure(`${found}; the model needs ${length} from ${offset} on`);
     }
     const bytes = new Uint8Array(length);
-    await file.read(bytes, 0, length, offset);
+    for (let read = 0; read < length;) {
+      const { bytesRead } = await file.read(
+        bytes,
+        read,
+        Math.min(length - read, 2 ** 30),
+        offset + read,
+      );
+      if (bytesRead === 0) throw new Failure(`${shown(location)} has become shorter`);
+      read += bytesRead;
+    }
     return bytes;
   } finally {
     await file.close();
@@ -141,8 +152,8 @@ function title(name: string, bytes: number, { producer, opsets, graph }: OnnxMod
   );
   const by = `${producer.name} ${producer.version}`.trim();
   return [
-    `${name}: ${(bytes / 1e6).toFixed(2)} MB`,
-    `${graph.nodes.length} nodes`,
+    `${name}: ${bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`}`,
+    count(graph.nodes.length, 'node'),
     ...versions,
     ...(by ? [`made by ${shown(by)}`] : []),
   ].join(', ');
@@ -152,6 +163,8 @@ function declared({ dtype, shape }: OnnxValueInfo): string {
   const sizes = shape?.map((size) => (typeof size === 'string' ? shown(size) : (size ?? '?')));
   return `${dtype} ${sizes ? `[${sizes.join(', ')}]` : 'of any shape'}`;
 }
+
+const count = (number: number, thing: string) => `${number} ${thing}${number === 1 ? '' : 's'}`;
 
 /** Runs the model, and prints its products. */
 async function measure(
@@ -165,14 +178,16 @@ async function measure(
       typeof size === 'number' ? size : (sizes.get(size ?? '') ?? 1),
     );
   }
+  const feeds = zerosOf(model.inputs, shapes);
   const times: number[][] = [];
   const totals: number[] = [];
   let products: ModelProduct[] = [];
   // The first run is slower, since it plans memory.
-  for (let run = -1; run < runs; ++run) {
-    const start = performance.now();
+  for (let i = -1; i < runs; ++i) {
     products = await model.explain(shapes);
-    if (run < 0) continue;
+    const start = performance.now();
+    await model.run(feeds);
+    if (i < 0) continue;
     totals.push(performance.now() - start);
     products.forEach(({ time }, i) => (times[i] ??= []).push(time));
   }
@@ -183,11 +198,39 @@ async function measure(
   const total = median(totals);
   const inProducts = medians.reduce((sum, time) => sum + time, 0);
   const part = total > 0 ? ` (${((100 * inProducts) / total).toFixed(0)}% of the run)` : '';
-  const count = `${products.length} product${products.length === 1 ? '' : 's'}`;
   console.log(
-    `${count}: ${milliseconds(inProducts)} ms${part}; the run: ${milliseconds(total)} ms`,
+    `${count(products.length, 'product')}: ${milliseconds(inProducts)} ms${part}; ` +
+      `the run: ${milliseconds(total)} ms`,
   );
 }
+
+/** Inputs of zeros. */
+function zerosOf(
+  inputs: readonly OnnxValueInfo[],
+  shapes: Readonly<Record<string, readonly number[]>>,
+): Record<string, ModelTensor> {
+  const feeds = Object.create(null) as Record<string, ModelTensor>;
+  for (const { name, dtype } of inputs) {
+    const shape = shapes[name] as readonly number[];
+    const length = shape.reduce((product, size) => product * size, 1);
+    feeds[name] = { data: new arrays[dtype as OnnxDType](length), shape };
+  }
+  return feeds;
+}
+
+const arrays: Record<OnnxDType, new (length: number) => DataArray> = {
+  float32: Float32Array,
+  float64: Float64Array,
+  float16: Uint16Array,
+  bfloat16: Uint16Array,
+  int32: Int32Array,
+  uint32: Uint32Array,
+  int64: BigInt64Array,
+  uint64: BigUint64Array,
+  int8: Int8Array,
+  uint8: Uint8Array,
+  bool: Uint8Array,
+};
 
 function row({ node, op, fused, operands, packed, plan }: ModelProduct, time: number): string[] {
   const shapes = operands.map(({ shape }) => `[${shape.join(', ')}]`);
@@ -233,11 +276,13 @@ try {
   await main();
 } catch (error) {
   const isMisuse = error instanceof Misuse;
-  const { message, code, syscall } = error as NodeJS.ErrnoException;
+  const { message, syscall } = error as NodeJS.ErrnoException;
   if (isMisuse) console.error(`wgemm: ${message}; npx wgemm --help tells more`);
-  else if (error instanceof GemmError || error instanceof Failure)
-    console.error(`wgemm: ${message.replaceAll('\n', ' ')}`);
-  else if (syscall) console.error(`wgemm: no file can be read there (${code}): ${message}`);
+  else if (error instanceof UnsupportedError) {
+    // One node per line.
+    console.error(`wgemm: ${message.replace(/[:;] (?=node )/g, '$&\n  ').replaceAll(' \n', '\n')}`);
+  } else if (error instanceof GemmError || error instanceof Failure || syscall)
+    console.error(`wgemm: ${message}`);
   else throw error;
   process.exitCode = isMisuse ? 2 : 1;
 }

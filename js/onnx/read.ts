@@ -78,7 +78,9 @@ export async function readOnnx(
     model = readModel(wire, pending);
   } catch (error) {
     if (error instanceof GemmError) throw error;
-    throw wire.malformed(`cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+    throw wire.malformed(
+      `cannot be read: ${error instanceof Error ? error.message : String(error)}`,
+    );
   }
   await fetchPending(pending, externalData as Fetch | undefined);
   return model;

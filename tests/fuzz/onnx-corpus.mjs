@@ -12,7 +12,12 @@ const list = (name, ...values) => ({
   shape: [values.length],
   data: longs(...values),
 });
-const x = (name, ...shape) => ({ name, dtype: 'float32', shape });
+/** An input or an output; of any shape without sizes. */
+const x = (name, ...sizes) => ({
+  name,
+  dtype: 'float32',
+  shape: sizes.length > 0 ? sizes : undefined,
+});
 const node = (op, inputs, outputs, attributes, domain) => ({
   op,
   name: `${op} of ${outputs[0]}`,
