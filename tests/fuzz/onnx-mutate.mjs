@@ -31,13 +31,7 @@ const numbers = [
   ...[2 ** 20, 2 ** 24, 2 ** 30, 2 ** 31 - 1, 2 ** 31, 2 ** 32 - 1, 2 ** 32, 2 ** 40],
   ...[-1, -2, -3, -128, -(2 ** 31)],
 ];
-/** The same, beyond 32 bits: 2^53, 2^62, 2^63 - 1, -2^63. */
-const wide = [
-  { low: 0, high: 1 << 21 },
-  { low: 0, high: 1 << 30 },
-  { low: -1, high: 0x7fffffff },
-  { low: 0, high: 1 << 31 },
-];
+const wide = [2n ** 53n, 2n ** 62n, 2n ** 63n - 1n, -(2n ** 63n)];
 const reals = [0, -0, 1, -1, 0.5, 1e-45, 3.4e38, 1e300, Infinity, -Infinity, NaN];
 const texts = ['', 'x', 'y', '__proto__', 'constructor', 'ai.onnx', 'com.microsoft', '\0', 'é'];
 
@@ -60,10 +54,7 @@ export function modelOf(seed) {
 }
 
 const isParent = (value) =>
-  typeof value === 'object' &&
-  value !== null &&
-  !ArrayBuffer.isView(value) &&
-  !('low' in value && 'high' in value);
+  typeof value === 'object' && value !== null && !ArrayBuffer.isView(value);
 
 function placesIn(value, found = []) {
   for (const key of Object.keys(value)) {
@@ -78,7 +69,7 @@ function changeField(random, fields) {
   const [parent, key] = random.pick(places);
   const [donor, donorKey] = random.pick(places);
   const old = parent[key];
-  const isNumber = typeof old === 'number' || (typeof old === 'object' && 'low' in (old ?? {}));
+  const isReal = key === 'f' || Number.isInteger(old) === false;
   const action = random.upTo(9);
   if (action === 0) {
     if (Array.isArray(parent)) parent.splice(Number(key), 1);
@@ -89,9 +80,9 @@ function changeField(random, fields) {
     old.reverse();
   } else if (ArrayBuffer.isView(old)) {
     changeElements(random, parent, key);
-  } else if (isNumber) {
-    parent[key] = random.pick(key === 'f' || Number.isInteger(old) === false ? reals : numbers);
-    if (typeof old === 'object' && random.upTo(3) === 0) parent[key] = random.pick(wide);
+  } else if (typeof old === 'number' || typeof old === 'bigint') {
+    const values = random.upTo(3) === 0 ? wide : numbers;
+    parent[key] = random.pick(typeof old === 'number' && isReal ? reals : values);
   } else if (typeof old === 'string') {
     const strings = places.filter(([parent, key]) => typeof parent[key] === 'string');
     const [from, name] = random.pick(strings);

@@ -1,7 +1,7 @@
 /** Random models are read as they were written. Changed bytes give a model or a GemmError. */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { type DataArray, GemmError } from 'wgemm';
+import { GemmError } from 'wgemm';
 import { readOnnx } from 'wgemm/onnx';
 import {
   type AttributeSpec,

@@ -56,6 +56,5 @@ export interface ModelSpec extends GraphSpec {
 export type Proto = Record<string, unknown>;
 
 export function encodeProto(fields: Proto, type?: string): Uint8Array;
-export function fieldsOf(type: string): Record<string, { type: string; repeated: boolean }>;
 export function modelProto(model: ModelSpec): Proto & { graph: Record<string, Proto[]> };
 export function encodeGraph(model: ModelSpec): Uint8Array;

@@ -1,5 +1,5 @@
 // Encodes models in the format of ONNX.
-import protobuf from 'protobufjs';
+import { PbfWriter } from 'pbf';
 
 /** TensorProto.DataType: by our names, which are ONNX's. */
 export const dataTypes = {
@@ -27,100 +27,130 @@ const attributeFields = [
   ...['f', 'i', 's', 't', 'g', 'floats', 'ints', 'strings', 'tensors', 'graphs'],
 ];
 
-const field = (id, type, rule, options) => ({ id, type, rule, options });
-const list = (id, type) => field(id, type, 'repeated', { packed: false });
-const packed = (id, type) => field(id, type, 'repeated', { packed: true });
-const message = (fields) => ({ fields });
-
-/** https://github.com/onnx/onnx/blob/main/onnx/onnx.proto, without what no test needs. */
-const definitions = protobuf.Root.fromJSON({
-  nested: {
-    ModelProto: message({
-      irVersion: field(1, 'int64'),
-      producerName: field(2, 'string'),
-      producerVersion: field(3, 'string'),
-      docString: field(6, 'string'),
-      graph: field(7, 'GraphProto'),
-      opsetImport: list(8, 'OperatorSetIdProto'),
-      metadataProps: list(14, 'StringStringEntryProto'),
-      functions: list(25, 'FunctionProto'),
-    }),
-    OperatorSetIdProto: message({ domain: field(1, 'string'), version: field(2, 'int64') }),
-    StringStringEntryProto: message({ key: field(1, 'string'), value: field(2, 'string') }),
-    FunctionProto: message({ name: field(1, 'string'), domain: field(10, 'string') }),
-    GraphProto: message({
-      node: list(1, 'NodeProto'),
-      name: field(2, 'string'),
-      initializer: list(5, 'TensorProto'),
-      docString: field(10, 'string'),
-      input: list(11, 'ValueInfoProto'),
-      output: list(12, 'ValueInfoProto'),
-      valueInfo: list(13, 'ValueInfoProto'),
-      sparseInitializer: list(15, 'SparseTensorProto'),
-    }),
-    NodeProto: message({
-      input: list(1, 'string'),
-      output: list(2, 'string'),
-      name: field(3, 'string'),
-      opType: field(4, 'string'),
-      attribute: list(5, 'AttributeProto'),
-      docString: field(6, 'string'),
-      domain: field(7, 'string'),
-    }),
-    AttributeProto: message({
-      name: field(1, 'string'),
-      f: field(2, 'float'),
-      i: field(3, 'int64'),
-      s: field(4, 'bytes'),
-      t: field(5, 'TensorProto'),
-      g: field(6, 'GraphProto'),
-      floats: list(7, 'float'),
-      ints: list(8, 'int64'),
-      strings: list(9, 'bytes'),
-      tensors: list(10, 'TensorProto'),
-      graphs: list(11, 'GraphProto'),
-      type: field(20, 'int32'),
-      refAttrName: field(21, 'string'),
-      sparseTensor: field(22, 'SparseTensorProto'),
-    }),
-    TensorProto: message({
-      dims: list(1, 'int64'),
-      dataType: field(2, 'int32'),
-      floatData: packed(4, 'float'),
-      int32Data: packed(5, 'int32'),
-      stringData: list(6, 'bytes'),
-      int64Data: packed(7, 'int64'),
-      name: field(8, 'string'),
-      rawData: field(9, 'bytes'),
-      doubleData: packed(10, 'double'),
-      uint64Data: packed(11, 'uint64'),
-      externalData: list(13, 'StringStringEntryProto'),
-      dataLocation: field(14, 'int32'),
-    }),
-    SparseTensorProto: message({ values: field(1, 'TensorProto'), dims: list(3, 'int64') }),
-    ValueInfoProto: message({ name: field(1, 'string'), type: field(2, 'TypeProto') }),
-    TypeProto: message({
-      tensorType: field(1, 'TensorType'),
-      sequenceType: field(4, 'SequenceType'),
-    }),
-    TensorType: message({ elemType: field(1, 'int32'), shape: field(2, 'TensorShapeProto') }),
-    SequenceType: message({ elemType: field(1, 'TypeProto') }),
-    TensorShapeProto: message({ dim: list(1, 'Dimension') }),
-    Dimension: message({ dimValue: field(1, 'int64'), dimParam: field(2, 'string') }),
+/** A field of messages: its number and its type. Those of arrays are packed if the name says so. */
+const messages = {
+  ModelProto: {
+    irVersion: [1, 'int'],
+    producerName: [2, 'string'],
+    producerVersion: [3, 'string'],
+    docString: [6, 'string'],
+    graph: [7, 'GraphProto'],
+    opsetImport: [8, 'OperatorSetIdProto'],
+    metadataProps: [14, 'StringStringEntryProto'],
+    functions: [25, 'FunctionProto'],
   },
-});
+  OperatorSetIdProto: { domain: [1, 'string'], version: [2, 'int'] },
+  StringStringEntryProto: { key: [1, 'string'], value: [2, 'string'] },
+  FunctionProto: { name: [1, 'string'], domain: [10, 'string'] },
+  GraphProto: {
+    node: [1, 'NodeProto'],
+    name: [2, 'string'],
+    initializer: [5, 'TensorProto'],
+    docString: [10, 'string'],
+    input: [11, 'ValueInfoProto'],
+    output: [12, 'ValueInfoProto'],
+    valueInfo: [13, 'ValueInfoProto'],
+    sparseInitializer: [15, 'SparseTensorProto'],
+  },
+  NodeProto: {
+    input: [1, 'string'],
+    output: [2, 'string'],
+    name: [3, 'string'],
+    opType: [4, 'string'],
+    attribute: [5, 'AttributeProto'],
+    docString: [6, 'string'],
+    domain: [7, 'string'],
+  },
+  AttributeProto: {
+    name: [1, 'string'],
+    f: [2, 'float'],
+    i: [3, 'int'],
+    s: [4, 'string'],
+    t: [5, 'TensorProto'],
+    g: [6, 'GraphProto'],
+    floats: [7, 'float'],
+    ints: [8, 'int'],
+    strings: [9, 'string'],
+    tensors: [10, 'TensorProto'],
+    graphs: [11, 'GraphProto'],
+    type: [20, 'int'],
+    refAttrName: [21, 'string'],
+    sparseTensor: [22, 'SparseTensorProto'],
+  },
+  TensorProto: {
+    dims: [1, 'int'],
+    dataType: [2, 'int'],
+    floatData: [4, 'packed float'],
+    int32Data: [5, 'packed int'],
+    stringData: [6, 'string'],
+    int64Data: [7, 'packed int'],
+    name: [8, 'string'],
+    rawData: [9, 'bytes'],
+    doubleData: [10, 'packed double'],
+    uint64Data: [11, 'packed int'],
+    externalData: [13, 'StringStringEntryProto'],
+    dataLocation: [14, 'int'],
+  },
+  SparseTensorProto: { values: [1, 'TensorProto'], dims: [3, 'int'] },
+  ValueInfoProto: { name: [1, 'string'], type: [2, 'TypeProto'] },
+  TypeProto: { tensorType: [1, 'TensorType'], sequenceType: [4, 'SequenceType'] },
+  TensorType: { elemType: [1, 'int'], shape: [2, 'TensorShapeProto'] },
+  SequenceType: { elemType: [1, 'TypeProto'] },
+  TensorShapeProto: { dim: [1, 'Dimension'] },
+  Dimension: { dimValue: [1, 'int'], dimParam: [2, 'string'] },
+};
 
-/** The bytes of a message: of a ModelProto, whose fields have the names of onnx.proto in camelCase. */
+/**
+ * The bytes of a message: of a ModelProto, whose fields have the names of onnx.proto in camelCase. A
+ * whole number may be a bigint.
+ */
 export function encodeProto(fields, type = 'ModelProto') {
-  return new Uint8Array(definitions[type].encode(fields).finish()); // in Node it is a Buffer
+  const writer = new PbfWriter();
+  writeFields(messages[type])(fields, writer);
+  return writer.finish().slice();
 }
 
-/** The types of the fields of a message, by their names. */
-export function fieldsOf(type) {
-  return Object.fromEntries(
-    definitions[type].fieldsArray.map(({ name, type, repeated }) => [name, { type, repeated }]),
-  );
-}
+const writeFields = (known) => (fields, writer) => {
+  for (const [name, value] of Object.entries(fields)) {
+    if (!known[name]) throw new Error(`no field ${name}`);
+    const [id, type] = known[name];
+    const scalar = type.replace('packed ', '');
+    if (value === undefined) continue;
+    if (scalar !== type) {
+      writer.writeMessage(id, (list) => list.forEach((item) => write[scalar](writer, item)), value);
+      continue;
+    }
+    for (const item of Array.isArray(value) && type !== 'bytes' ? value : [value]) {
+      if (!write[type]) {
+        writer.writeMessage(id, writeFields(messages[type]), item);
+        continue;
+      }
+      writer.writeTag(id, wireTypes[type]);
+      write[type](writer, item);
+    }
+  }
+};
+
+const utf8 = new TextEncoder();
+
+const wireTypes = { int: 0, double: 1, string: 2, bytes: 2, float: 5 };
+
+const write = {
+  int(writer, value) {
+    let rest = BigInt.asUintN(64, BigInt(value)); // writeVarint() rounds it
+    const bytes = [];
+    for (; rest >= 128n; rest >>= 7n) bytes.push(Number(rest & 127n) | 128);
+    bytes.push(Number(rest));
+    writer.realloc(bytes.length);
+    writer.buf.set(bytes, writer.pos);
+    writer.pos += bytes.length;
+  },
+  float: (writer, value) => writer.writeFloat(value),
+  double: (writer, value) => writer.writeDouble(value),
+  // writeString() writes some letters as others.
+  string: (writer, value) => writer.writeBytes(utf8.encode(value)),
+  bytes: (writer, value) => writer.writeBytes(value),
+};
 
 /**
  * The fields of a model, for encodeProto().
@@ -171,8 +201,6 @@ function nodeProto({ op, domain = '', name = '', inputs, outputs, attributes = {
   };
 }
 
-const utf8 = new TextEncoder();
-
 function attributeProto(name, value) {
   const [field, encoded] = attributeValue(value);
   return { name, type: attributeFields.indexOf(field), [field]: encoded };
@@ -181,21 +209,15 @@ function attributeProto(name, value) {
 function attributeValue(value) {
   const isWhole = (number) => typeof number === 'bigint' || Number.isInteger(number);
   if (Array.isArray(value)) {
-    if (typeof value[0] === 'string') return ['strings', value.map((text) => utf8.encode(text))];
-    return value.every(isWhole) ? ['ints', value.map(longOf)] : ['floats', value];
+    if (typeof value[0] === 'string') return ['strings', value];
+    return value.every(isWhole) ? ['ints', value] : ['floats', value];
   }
-  if (typeof value === 'string') return ['s', utf8.encode(value)];
-  if (typeof value !== 'object') return isWhole(value) ? ['i', longOf(value)] : ['f', value];
+  if (typeof value === 'string') return ['s', value];
+  if (typeof value !== 'object') return isWhole(value) ? ['i', value] : ['f', value];
   if ('float' in value) return ['f', value.float];
   if ('floats' in value) return ['floats', value.floats];
   if ('graph' in value) return ['g', graphProto(value.graph)];
   return ['t', tensorProto(value.tensor)];
-}
-
-/** A whole number as protobufjs takes it. */
-function longOf(value) {
-  const bits = BigInt.asUintN(64, BigInt(value));
-  return { low: Number(bits & 0xffffffffn) | 0, high: Number(bits >> 32n) | 0, unsigned: false };
 }
 
 function valueProto({ name, dtype, shape }) {
@@ -226,8 +248,7 @@ function tensorProto({ name = '', dtype, shape, data, typed = false, external })
     const isHalf = dtype === 'float16' || dtype === 'bfloat16';
     const elements = isHalf ? new Uint16Array(data.buffer, data.byteOffset, data.length) : data;
     const field = typedFields[dtype] ?? (/^uint(32|64)$/.test(dtype) ? 'uint64Data' : 'int32Data');
-    const isInt64 = field === 'int64Data' || field === 'uint64Data';
-    return { ...tensor, [field]: Array.from(elements, isInt64 ? longOf : Number) };
+    return { ...tensor, [field]: Array.from(elements) };
   }
   const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
   return { ...tensor, rawData: bytes };
