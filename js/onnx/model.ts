@@ -3,9 +3,9 @@ import type { DataArray } from '../tensor.js';
 import type { OnnxDType } from './value.js';
 
 /**
- * A type that ONNX has and wgemm has not. Elements of these types are not read. `'none'` stands
- * for a type that the model does not state, and `'other'` for one that is newer than this library,
- * and for what is no dense tensor, such as a sequence.
+ * A type that ONNX has and wgemm has not. Elements of these types are not read. `'none'`: the model
+ * states no type. `'other'`: the type is newer than this library, or the value is no dense tensor,
+ * such as a sequence.
  *
  * @category Models
  */
@@ -61,9 +61,8 @@ export interface OnnxUnreadTensor {
 }
 
 /**
- * The value of an attribute. A whole number is a bigint only if it is beyond 2^53 - 1, and an empty
- * list is an empty array, whatever its type. `null` stands for kinds of attributes that this library
- * does not read, such as sparse tensors and types.
+ * The value of an attribute. A whole number is a bigint only if it is beyond 2^53 - 1. `null`: an
+ * attribute of a kind that this library does not read, such as a sparse tensor or a type.
  *
  * @category Models
  */

@@ -4,14 +4,14 @@ import { describe } from './internals.js';
 import type { OnnxAttribute, OnnxNode, OnnxTensor } from './model.js';
 import type { Make, Value } from './value.js';
 
-/** @internal Computes the results of a node. It keeps no value, and may return one of the inputs. */
+/** @internal Computes the results of a node. It keeps no value, and may return an input. */
 export type Run = (inputs: readonly (Value | undefined)[], make: Make) => Value | Value[];
 
 /** @internal */
 export interface Operator {
   /** The first and the last opset of its domain that this implementation knows. */
   readonly opsets: readonly [from: number, to: number];
-  /** Reads and checks the attributes of a node, once. Throws for what is not supported. */
+  /** Reads and checks the attributes of a node, once. Throws if something is not supported. */
   compile(node: OnnxNode, opset: number): Run;
 }
 
@@ -23,7 +23,7 @@ export function keyOf({ op, domain }: OnnxNode): string {
   return domain === '' ? op : `${domain}.${op}`;
 }
 
-/** @internal A node as messages name it. Names are optional, but every useful node has an output. */
+/** @internal A node as messages name it. Names are optional, but a useful node has an output. */
 export function titleOf(node: OnnxNode): string {
   const name = node.name || node.outputs.find((output) => output !== '');
   const title = `${keyOf(node).slice(0, 60)} ${describe(name ?? '')}`;

@@ -200,6 +200,18 @@ describe('a model', () => {
       expect(await readOnnx(given)).toEqual(wanted);
   });
 
+  it('is copied from shared memory, which may change at any time', async () => {
+    const bytes = encodeGraph({
+      nodes: [],
+      initializers: [{ name: 'w', dtype: 'uint8', shape: [1], data: Uint8Array.of(7) }],
+    });
+    const shared = new Uint8Array(new SharedBuffer(bytes.length));
+    shared.set(bytes);
+    const { graph } = await readOnnx(shared);
+    shared.fill(0);
+    expect(graph.initializers.get('w')?.data).toEqual(Uint8Array.of(7));
+  });
+
   it('has attributes of old models, which state no type', async () => {
     const attribute = [
       { name: 'i', i: 5 },
@@ -514,6 +526,12 @@ describe('is refused', () => {
     ['a skipped number that ends beyond its graph', [0x3a, 2, 0xf8, 0xff, 1]],
   ])('%s', async (_, bytes) => {
     expect(await refusal(Uint8Array.from(bytes))).toMatch(/^readOnnx: bytes is not a model: /);
+  });
+
+  it('a length beyond its message, by both numbers', async () => {
+    expect(await refusal(Uint8Array.of(0x3a, 5, 0, 0))).toContain('5 bytes, and only 2 follow');
+    const inner = Uint8Array.of(0x3a, 4, 0x2a, 3, 0x4a, 9, 0, 0);
+    expect(await refusal(inner)).toContain('graph has a field of 3 bytes, and only 2 follow');
   });
 
   it('a model that is cut anywhere', async () => {

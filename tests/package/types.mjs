@@ -285,11 +285,13 @@ import { createGemm as startWorker } from 'wgemm/worker';
 
 export async function use(bytes: Uint8Array, x: Float32Array): Promise<number> {
   const read: OnnxModel = await readOnnx(bytes, {
-    externalData: ({ location, offset, length }) => bytes.subarray(offset, offset + length + location.length),
+    externalData: ({ location, offset, length }) =>
+      bytes.subarray(offset, offset + length + location.length),
   });
   for (const node of read.graph.nodes) {
     const axis = node.attributes.get('axis');
-    if (typeof axis === 'number' && read.graph.initializers.get(node.inputs[0] ?? '')?.data) return axis;
+    const weights = read.graph.initializers.get(node.inputs[1] ?? '');
+    if (typeof axis === 'number' && weights?.data) return axis;
   }
   const model: Model = await loadModel(read, { threads: 2 });
   const inWorker = await loadModel(bytes, { wg: await startWorker() });

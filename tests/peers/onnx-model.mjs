@@ -101,8 +101,8 @@ const messages = {
 };
 
 /**
- * The bytes of a message: of a ModelProto, whose fields have the names of onnx.proto in camelCase. A
- * whole number may be a bigint.
+ * The bytes of a message, such as a ModelProto. Its fields have the names of onnx.proto in camelCase.
+ * A whole number may be a bigint.
  */
 export function encodeProto(fields, type = 'ModelProto') {
   const writer = new PbfWriter();
@@ -155,10 +155,10 @@ const write = {
 /**
  * The fields of a model, for encodeProto().
  *
- * @param graph.nodes { op, domain?, name?, inputs, outputs, attributes? }: null or '' among the names
- *   is absent. An attribute is a number, a string or an array of one of these. Whole numbers are INT
- *   or INTS, and others FLOAT or FLOATS; { float: 1 } and { floats: [1] } are, too. { tensor } and
- *   { graph } hold what describes one here
+ * @param graph.nodes { op, domain?, name?, inputs, outputs, attributes? }: null or '' among the
+ *   names is absent. An attribute is a number, a string or an array of one of these. Whole numbers
+ *   are INT or INTS, and others FLOAT or FLOATS; { float: 1 } and { floats: [1] } are, too.
+ *   { tensor } and { graph } hold what describes one here
  * @param graph.inputs { name, dtype, shape? }: a size may be a name or undefined
  * @param graph.outputs the same
  * @param graph.initializers { name, dtype, shape, data, typed?, external? }: data is a typed array,
