@@ -8,6 +8,7 @@ export const {
   bytesIn,
   checkAttached,
   classOf,
+  contiguousStrides,
   cores,
   describe,
   disposable,

@@ -1,0 +1,325 @@
+/** Operators that compute each element of the result from one element of each input. */
+import { ArgumentError, ShapeError } from '../../index.js';
+import { contiguousStrides } from '../internals.js';
+import { type Attributes, unsupported } from '../operator.js';
+import { newArray, sizeOf } from '../storage.js';
+import { typeOf } from '../tensors.js';
+import type { Make, OnnxDType, Value } from '../value.js';
+import {
+  broadcast,
+  type Compute,
+  computed,
+  define,
+  isBig,
+  type Numbers,
+  refuse,
+  stridesIn,
+  walk,
+  walkWords,
+  widened,
+  wordsOf,
+} from './define.js';
+import { erf, exactErf, exp, tanh } from './functions.js';
+
+// The loops are written out, since engines compile them well only if they call nothing unknown.
+// float64 is rare: it may slow them down, but elements that are bigints must not get into them.
+
+const isFloat64 = (y: Numbers) => (y as unknown) instanceof Float64Array;
+const expFor = (y: Numbers) => (isFloat64(y) ? Math.exp : exp);
+const erfFor = (y: Numbers) => (isFloat64(y) ? exactErf : erf);
+
+function map(y: Numbers, x: Numbers, f: (x: number) => number): void {
+  for (let i = 0; i < y.length; ++i) y[i] = f(x[i] as number);
+}
+
+function unary(
+  names: string,
+  loop: (attributes: Attributes) => (y: Numbers, x: Numbers) => void,
+): void {
+  define(names, 'X:float', (attributes) => {
+    const body = loop(attributes);
+    return ([x], make) =>
+      computed(make, (x as Value).dtype, (x as Value).shape, [x as Value], body);
+  });
+}
+
+function exactGelu(y: Numbers, x: Numbers): void {
+  const erf = erfFor(y);
+  for (let i = 0; i < y.length; ++i) {
+    const v = x[i] as number;
+    y[i] = 0.5 * v * (1 + erf(v * Math.SQRT1_2));
+  }
+}
+
+function fastGelu(y: Numbers, x: Numbers): void {
+  const exp = expFor(y);
+  const factor = -2 * Math.sqrt(2 / Math.PI);
+  for (let i = 0; i < y.length; ++i) {
+    const v = x[i] as number;
+    y[i] = v / (1 + exp(factor * (v + 0.044715 * v * v * v))); // (1 + tanh(u)) / 2, as one quotient
+  }
+}
+
+function clip(y: Numbers, x: Numbers, least: number, most: number): void {
+  for (let i = 0; i < y.length; ++i) {
+    let v = x[i] as number;
+    if (v < least) v = least;
+    y[i] = v > most ? most : v;
+  }
+}
+
+/** `clip` for bigints. */
+function clipBig(y: Numbers, x: Numbers, least: number, most: number): void {
+  map(y, x, (v) => {
+    const w = v < least ? least : v;
+    return w > most ? most : w;
+  });
+}
+
+function clipped(x: Value, make: Make, least: number, most: number): Value {
+  const loop = isBig(x.dtype) ? clipBig : clip;
+  return computed(make, x.dtype, x.shape, [x], (y, x) => loop(y, x, least, most));
+}
+
+/** Computes a run of `length` elements. The steps from one to the next are `s` and `t`. */
+type Loop = (
+  y: Numbers,
+  at: number,
+  length: number,
+  a: Numbers,
+  p: number,
+  s: number,
+  b: Numbers,
+  q: number,
+  t: number,
+) => void;
+
+/** Calls a loop for two inputs that are broadcast. */
+function binary([a, b]: readonly Value[], make: Make, loop: Loop): Value {
+  const shape = broadcast((a as Value).shape, (b as Value).shape);
+  const strides = [
+    contiguousStrides(shape),
+    stridesIn(shape, (a as Value).shape),
+    stridesIn(shape, (b as Value).shape),
+  ];
+  const inputs = [a as Value, b as Value];
+  return computed(make, (a as Value).dtype, shape, inputs, (y, a, b) =>
+    walk(shape, strides, (length, [at, p, q], [, s, t]) =>
+      loop(
+        y,
+        at as number,
+        length,
+        a as Numbers,
+        p as number,
+        s as number,
+        b as Numbers,
+        q as number,
+        t as number,
+      ),
+    ),
+  );
+}
+
+/** A loop that calls a function, which may take and return bigints. */
+function calling(f: (a: number, b: number) => number): Loop {
+  return (y, at, length, a, p, s, b, q, t) => {
+    for (const end = at + length; at < end; ++at, p += s, q += t)
+      y[at] = f(a[p] as number, b[q] as number);
+  };
+}
+
+/** @param f computes integers. The array that takes them truncates and wraps */
+function arithmetic(name: string, loop: Loop, f: (a: number, b: number) => number): Compute {
+  const slow = calling(f);
+  const compute: Compute = (inputs, make) =>
+    binary(inputs, make, inputs[0]?.dtype.includes('float') ? loop : slow);
+  define(name, 'A:number B:same', () => compute);
+  return compute;
+}
+
+const power = calling(Math.pow);
+const square = calling((a) => a * a);
+/** Integers to the power of integers. Results wrap. */
+const integerPower = calling((a, b) => {
+  const isBig = typeof a === 'bigint';
+  let power = BigInt(b);
+  let factor = BigInt(a);
+  let product = 1n;
+  if (power < 0n) product = factor === 1n ? 1n : factor === -1n ? (power & 1n ? -1n : 1n) : 0n;
+  for (; power > 0n; power >>= 1n) {
+    if (power & 1n) product = BigInt.asIntN(64, product * factor);
+    factor = BigInt.asIntN(64, factor * factor);
+  }
+  return (isBig ? product : Number(BigInt.asIntN(32, product))) as number;
+});
+
+const loopOfPower = (exponent: Value): Loop => {
+  const { length, 0: only } = widened(exponent);
+  return length === 1 && only === 2 ? square : power;
+};
+const plain: Make = (dtype, shape) => ({ dtype, shape, data: newArray(dtype, sizeOf(shape)) });
+
+function cast(x: Value, make: Make, to: OnnxDType): Value {
+  const { dtype, shape } = x;
+  if (dtype === to) return x;
+  const isFloat = (type: string) => type.includes('float');
+  const toBig = isBig(to);
+  return computed(make, to, shape, [x], (y, from) => {
+    const x = from as Numbers;
+    if (to === 'bool')
+      map(y, x, (v) => (v == 0 ? 0 : 1)); // also of bigints
+    else if (toBig === isBig(dtype) && (isFloat(to) || !isFloat(dtype))) y.set(x);
+    else if (isBig(dtype))
+      map(y, x, (v) => Number(isFloat(to) ? v : BigInt.asIntN(32, v as never)));
+    else {
+      // ONNX does not define what numbers out of range become: they saturate.
+      const bits = 8 * y.BYTES_PER_ELEMENT;
+      const least = to.startsWith('u') ? 0 : -(2 ** (bits - 1));
+      const limit = least + 2 ** bits;
+      const convert = (toBig ? BigInt : Number) as (v: number) => number;
+      const one = convert(1);
+      map(y, x, (v) => {
+        if (v >= limit) return convert(limit) - one;
+        return convert(v < least ? least : Math.trunc(v) || 0);
+      });
+    }
+  });
+}
+
+/** @internal Adds the operators of this file to the table. */
+export function addElementwise(): void {
+  unary('LeakyRelu', (attributes) => {
+    const alpha = attributes.float('alpha', 0.01);
+    return (y, x) => {
+      for (let i = 0; i < y.length; ++i) {
+        const v = x[i] as number;
+        y[i] = v < 0 ? alpha * v : v;
+      }
+    };
+  });
+  unary('Sigmoid', () => (y, x) => {
+    const exp = expFor(y);
+    for (let i = 0; i < y.length; ++i) y[i] = 1 / (1 + exp(-(x[i] as number)));
+  });
+  unary('Tanh', () => (y, x) => map(y, x, isFloat64(y) ? Math.tanh : tanh));
+  unary('Sqrt', () => (y, x) => map(y, x, Math.sqrt));
+  unary('Erf', () => (y, x) => {
+    const erf = erfFor(y);
+    for (let i = 0; i < y.length; ++i) y[i] = erf(x[i] as number);
+  });
+
+  unary('Gelu', (attributes) => {
+    const approximate = attributes.string('approximate', 'none');
+    if (!['none', 'tanh'].includes(approximate))
+      refuse(ArgumentError, 'approximate', `is '${approximate}'; it must be 'none' or 'tanh'`);
+    return approximate === 'none' ? exactGelu : fastGelu;
+  });
+  unary('com.microsoft.Gelu', () => exactGelu);
+  define('com.microsoft.FastGelu', 'X:float bias?:same', () => ([x, bias], make) => {
+    const sum = bias ? (add([x as Value, bias], make) as Value) : (x as Value);
+    return computed(make, sum.dtype, sum.shape, [sum], fastGelu);
+  });
+
+  define(
+    'Relu',
+    'X:number',
+    () =>
+      ([x], make) =>
+        clipped(x as Value, make, (isBig((x as Value).dtype) ? 0n : 0) as number, Infinity),
+  );
+  define('Clip', 'input:number min?:same max?:same', (attributes) => {
+    const fixed = [attributes.float('min', -Infinity), attributes.float('max', Infinity)];
+    return ([x, ...bounds], make) => {
+      const [least, most] = fixed.map((absent, i) => {
+        const bound = bounds[i];
+        if (!bound) return absent;
+        const { length, 0: value } = widened(bound);
+        if (length === 1) return value;
+        return refuse(
+          ShapeError,
+          ['min', 'max'][i] as string,
+          `has ${length} elements; it must have 1`,
+        );
+      });
+      return clipped(x as Value, make, least as number, most as number);
+    };
+  });
+
+  const add = arithmetic(
+    'Add',
+    (y, at, length, a, p, s, b, q, t) => {
+      for (const end = at + length; at < end; ++at, p += s, q += t)
+        y[at] = (a[p] as number) + (b[q] as number);
+    },
+    (a, b) => a + b,
+  );
+  arithmetic(
+    'Sub',
+    (y, at, length, a, p, s, b, q, t) => {
+      for (const end = at + length; at < end; ++at, p += s, q += t)
+        y[at] = (a[p] as number) - (b[q] as number);
+    },
+    (a, b) => a - b,
+  );
+  arithmetic(
+    'Mul',
+    (y, at, length, a, p, s, b, q, t) => {
+      for (const end = at + length; at < end; ++at, p += s, q += t)
+        y[at] = (a[p] as number) * (b[q] as number);
+    },
+    (a, b) => (typeof a === 'number' ? Math.imul(a, b) : a * b),
+  );
+  arithmetic(
+    'Div',
+    (y, at, length, a, p, s, b, q, t) => {
+      for (const end = at + length; at < end; ++at, p += s, q += t)
+        y[at] = (a[p] as number) / (b[q] as number);
+    },
+    (a, b) => (b ? a / b : b), // ONNX does not define division by 0: it is 0 here
+  );
+
+  define('Pow', 'X:number Y:number', () => ([x, y], make) => {
+    const [base, exponent] = [x as Value, y as Value];
+    const isInteger = !base.dtype.includes('float');
+    if (isInteger && !exponent.dtype.includes('float'))
+      return binary([base, exponent], make, integerPower);
+    // Integers to the power of fractions are computed in float64.
+    const numbers = (value: Value): Value =>
+      isBig(value.dtype) ? cast(value, plain, 'float64') : value;
+    const power = numbers(exponent);
+    if (isBig(base.dtype))
+      return cast(binary([numbers(base), power], plain, loopOfPower(power)), make, base.dtype);
+    return binary([base, power], make, loopOfPower(power));
+  });
+
+  define('Cast', 'input:any', (attributes, _, node) => {
+    attributes.ignore('saturate', 'round_mode'); // of types that wgemm has not
+    const number = attributes.int('to');
+    const type = typeOf(number);
+    if (type.length === 1) throw unsupported(node, `has to ${number}, which is type ${type[0]}`);
+    return ([x], make) => cast(x as Value, make, type[0]);
+  });
+
+  define('Where', 'condition:bool X:any Y:same', () => ([condition, a, b], make) => {
+    const inputs = [a as Value, b as Value, condition as Value];
+    const shape = broadcast(...inputs.map(({ shape }) => shape));
+    const result = make((a as Value).dtype, shape);
+    const [y, perElement] = wordsOf(result.data);
+    const [x, z] = inputs.map(({ data }) => wordsOf(data)[0]) as [Int32Array, Int32Array];
+    const flags = (condition as Value).data as Uint8Array;
+    const strides = inputs.map((input) => stridesIn(shape, input.shape));
+    walkWords(
+      perElement,
+      shape,
+      [contiguousStrides(shape), ...strides],
+      1,
+      (length, [first, ...at], [, ...steps]) => {
+        let [p, q, r] = at as [number, number, number];
+        const [s, t, u] = steps as [number, number, number];
+        for (let i = first as number, end = i + length; i < end; ++i, p += s, q += t, r += u)
+          y[i] = (flags[r] ? x[p] : z[q]) as number;
+      },
+    );
+    return result;
+  });
+}

@@ -1,0 +1,194 @@
+/** Operators that compute with all elements along some axes. */
+import { ArgumentError, ShapeError } from '../../index.js';
+import { contiguousStrides } from '../internals.js';
+import { unsupported } from '../operator.js';
+import { newArray, sizeOf } from '../storage.js';
+import type { Value } from '../value.js';
+import {
+  axisOf,
+  computed,
+  define,
+  type Numbers,
+  numbersIn,
+  refuse,
+  reshaped,
+  shown,
+  stridesIn,
+  walk,
+} from './define.js';
+import { exp } from './functions.js';
+
+/** Along `size` elements with a step, from index `at`. */
+function softmax(
+  y: Numbers,
+  x: Numbers,
+  at: number,
+  size: number,
+  step: number,
+  exp: (x: number) => number,
+  isLog: boolean,
+): void {
+  const end = at + size * step;
+  let most = -Infinity;
+  for (let i = at; i < end; i += step) {
+    const v = x[i] as number;
+    if (v > most) most = v;
+  }
+  let sum = 0;
+  if (isLog) {
+    for (let i = at; i < end; i += step) sum += exp((x[i] as number) - most);
+    const log = Math.log(sum);
+    for (let i = at; i < end; i += step) y[i] = (x[i] as number) - most - log;
+  } else {
+    for (let i = at; i < end; i += step) {
+      const e = exp((x[i] as number) - most);
+      sum += e;
+      y[i] = e;
+    }
+    const factor = 1 / sum;
+    for (let i = at; i < end; i += step) (y[i] as number) *= factor;
+  }
+}
+
+function normalize(
+  y: Numbers,
+  x: Numbers,
+  size: number,
+  epsilon: number,
+  factors: Numbers,
+  terms?: Numbers,
+  means?: Numbers,
+  deviations?: Numbers,
+): void {
+  for (let at = 0, row = 0; at < y.length; at += size, ++row) {
+    let sum = 0;
+    for (let i = 0; i < size; ++i) sum += x[at + i] as number;
+    const mean = sum / size;
+    let squares = 0;
+    for (let i = 0; i < size; ++i) {
+      const d = (x[at + i] as number) - mean;
+      squares += d * d;
+    }
+    const inverse = 1 / Math.sqrt(squares / size + epsilon);
+    if (means) means[row] = mean;
+    if (deviations) deviations[row] = inverse;
+    if (terms)
+      for (let i = 0; i < size; ++i)
+        y[at + i] =
+          ((x[at + i] as number) - mean) * inverse * (factors[i] as number) + (terms[i] as number);
+    else
+      for (let i = 0; i < size; ++i)
+        y[at + i] = ((x[at + i] as number) - mean) * inverse * (factors[i] as number);
+  }
+}
+
+function add(
+  sums: Float64Array,
+  x: Numbers,
+  length: number,
+  to: number,
+  from: number,
+  toStep: number,
+  fromStep: number,
+): void {
+  for (let i = 0; i < length; ++i, to += toStep, from += fromStep)
+    (sums[to] as number) += x[from] as number;
+}
+
+/** @internal Adds the operators of this file to the table. */
+export function addNormalize(): void {
+  for (const name of ['Softmax', 'LogSoftmax']) {
+    define(name, 'input:float', (attributes, opset) => {
+      const given = attributes.int('axis', opset < 13 ? 1 : -1);
+      return ([input], make) => {
+        const { dtype, shape } = input as Value;
+        if (shape.length === 0 && opset >= 13)
+          refuse(ShapeError, 'input', 'has rank 0; it must be 1 or more');
+        // Before opset 13 the axis may be the rank, and all that follow it count as one with it.
+        const axis = given === shape.length && opset < 13 ? given : axisOf(given, shape.length);
+        const step = opset < 13 ? 1 : sizeOf(shape.slice(axis + 1));
+        const size = opset < 13 ? sizeOf(shape.slice(axis)) : (shape[axis] as number);
+        return computed(make, dtype, shape, [input as Value], (y, x) => {
+          const f = dtype === 'float64' ? Math.exp : exp;
+          for (let from = 0; from < y.length; from += size * step)
+            for (let i = 0; i < step; ++i)
+              softmax(y, x as Numbers, from + i, size, step, f, name === 'LogSoftmax');
+        });
+      };
+    });
+  }
+
+  define('LayerNormalization', 'X:float Scale:same B?:same', (attributes, _, node) => {
+    const given = attributes.int('axis', -1);
+    const epsilon = attributes.float('epsilon', 1e-5);
+    if (attributes.int('stash_type', 1) !== 1)
+      throw unsupported(node, 'has a stash_type that is not 1, which is not supported');
+    return ([input, scale, bias], make) => {
+      const { dtype, shape } = input as Value;
+      const axis = axisOf(given, shape.length);
+      const inner = shape.slice(axis);
+      const size = sizeOf(inner);
+      const rows = shape.map((size, i) => (i < axis ? size : 1));
+      const statistics = [1, 2].map((i) =>
+        node.outputs[i] ? make(dtype === 'float64' ? dtype : 'float32', rows) : undefined,
+      );
+      const inputs = [input as Value, scale as Value];
+      if (bias) inputs.push(bias);
+      const y = computed(make, dtype, shape, inputs, (y, x, ...others) => {
+        const [means, deviations] = statistics.map((each) => each?.data as Numbers | undefined);
+        const [factors, terms] = others.map((values, i) => {
+          const { shape: from } = inputs[i + 1] as Value;
+          if (values.length === size && from.length <= inner.length) return values;
+          if (!(
+            from.length <= inner.length &&
+            from.every((each, j) => [1, inner.at(j - from.length)].includes(each))
+          ))
+            refuse(
+              ShapeError,
+              ['Scale', 'B'][i] as string,
+              `has shape ${shown(from)}; it must broadcast to ${shown(inner)}`,
+            );
+          const all = newArray(dtype === 'float64' ? dtype : 'float32', size) as Numbers;
+          walk(
+            inner,
+            [contiguousStrides(inner), stridesIn(inner, from)],
+            (length, [q, p], [, s]) => {
+              for (let i = 0; i < length; ++i)
+                all[(q as number) + i] = values[(p as number) + i * (s as number)] as number;
+            },
+          );
+          return all;
+        });
+        normalize(y, x as Numbers, size, epsilon, factors as Numbers, terms, means, deviations);
+      });
+      return [y, ...(statistics as Value[])];
+    };
+  });
+
+  define('ReduceMean', 'data:ranged axes?:int64', (attributes) => {
+    const fixed = attributes.ints('axes', undefined);
+    const keeps = attributes.flag('keepdims', true);
+    const isNoop = attributes.flag('noop_with_empty_axes', false);
+    return ([data, given], make) => {
+      const { dtype, shape } = data as Value;
+      const rank = shape.length;
+      const axes = (fixed ?? numbersIn(given) ?? []).map((axis) => axisOf(axis, rank, 'axes'));
+      if (axes.length === 0 && isNoop) return data as Value;
+      const isReduced = (axis: number) => axes.length === 0 || axes.includes(axis);
+      const kept = shape.map((size, axis) => (isReduced(axis) ? 1 : size));
+      const count = sizeOf(shape.filter((_, axis) => isReduced(axis)));
+      const result = keeps ? kept : shape.filter((_, axis) => !isReduced(axis));
+      return computed(make, dtype, result, [data as Value], (y, x) => {
+        const sums = new Float64Array(y.length);
+        walk(
+          shape,
+          [stridesIn(shape, kept), contiguousStrides(shape)],
+          (length, [q, p], [t, s]) => {
+            add(sums, x as Numbers, length, q as number, p as number, t as number, s as number);
+          },
+        );
+        sums.forEach((sum, i) => (y[i] = sum / count));
+      });
+    };
+  });
+}
