@@ -2,7 +2,8 @@
 import { ArgumentError, DTypeError, UnsupportedError } from '../index.js';
 import { describe } from './internals.js';
 import type { OnnxModel, OnnxNode, OnnxTensor, OnnxValueInfo } from './model.js';
-import { keyOf, operators, type Run, titleOf } from './operator.js';
+import { keyOf, type Run, titleOf } from './operator.js';
+import { allOperators as operators } from './operators/all.js';
 import { type ProductCall, products } from './products.js';
 
 /** The most problems that one error lists. */
