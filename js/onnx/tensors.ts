@@ -1,6 +1,6 @@
 /**
- * Reads tensors: TensorProto. Every size is compared with the bytes that are there, before memory is
- * allocated for it.
+ * Reads tensors: TensorProto. Every size is compared with the bytes that are there, before memory
+ * is allocated for it.
  */
 import { ArgumentError, type DataArray, type DType } from '../index.js';
 import { bytesOf, describe, viewOf } from './internals.js';

@@ -1,6 +1,6 @@
 /**
- * Reads fields of messages. pbf knows the format. This adds the checks that bytes of strangers need:
- * each value has the type of its field, and ends within its message. And 64 bits stay exact.
+ * Reads fields of messages. pbf knows the format. This adds the checks that bytes of strangers
+ * need: each value has the type of its field, and ends within its message. And 64 bits stay exact.
  *
  * https://protobuf.dev/programming-guides/encoding/
  */

@@ -101,8 +101,8 @@ const messages = {
 };
 
 /**
- * The bytes of a message, such as a ModelProto. Its fields have the names of onnx.proto in camelCase.
- * A whole number may be a bigint.
+ * The bytes of a message, such as a ModelProto. Its fields have the names of onnx.proto in
+ * camelCase. A whole number may be a bigint.
  */
 export function encodeProto(fields, type = 'ModelProto') {
   const writer = new PbfWriter();
