@@ -84,8 +84,9 @@ function faultOf(error) {
   const { message } = error;
   if (!message.startsWith(`${error.op}: `)) return 'does not name the call';
   if (message.length > 3000) return `has ${message.length} letters`;
-  if (/undefined|\[object|NaN/.test(message.replace(/"[^"]*"|'[^']*'/g, '')))
-    return 'names nothing';
+  // An operand of a product that is absent is undefined.
+  const own = message.replace(/"[^"]*"|'[^']*'|is undefined; it must be/g, '');
+  if (/undefined|\[object|NaN/.test(own)) return 'names nothing';
   return undefined;
 }
 
