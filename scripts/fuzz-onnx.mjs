@@ -12,7 +12,7 @@ import { fail, main, root } from './run.mjs';
 const limit = 20_000;
 /** Models per process. */
 const batch = 20_000;
-/** The most failures that are told. */
+/** The most kinds of failures that are told. */
 const most = 10;
 
 await main(async () => {
@@ -35,8 +35,10 @@ await main(async () => {
   while (next < seed + count && performance.now() < end && failures.size < most) {
     const size = Math.min(batch, seed + count - next);
     const done = await runChild(next, size, (end - performance.now()) / 1000, (seed, fault) => {
-      if (failures.has(seed)) return;
-      failures.set(seed, fault);
+      const kind = kindOf(fault);
+      const known = failures.get(kind) ?? 0;
+      failures.set(kind, known + 1);
+      if (known > 0) return;
       console.error(`seed ${seed}: ${fault}\n  kept as ${keep(seed)}`);
     });
     for (const [stage, number] of Object.entries(done.reached ?? {}))
@@ -46,8 +48,16 @@ await main(async () => {
     const stages = Object.entries(reached).map(([stage, number]) => `${stage} ${number}`);
     console.log(`${next - seed} models: ${stages.join(', ')}; at most ${peak.toFixed(0)} MB`);
   }
-  if (failures.size > 0) fail(`fuzz: ${failures.size} models fail, see above.`);
+  const failed = Array.from(failures.values()).reduce((sum, number) => sum + number, 0);
+  if (failed > 0) fail(`fuzz: ${failed} models fail in ${failures.size} ways, see above.`);
 });
+
+/** Failures of one kind come from one place. */
+function kindOf(fault) {
+  const [first, ...rest] = fault.split('\n');
+  const place = rest.find((line) => line.startsWith('    at '));
+  return place ? `${first.replace(/:.*/, '')} ${place}` : first.replace(/\d+/g, '');
+}
 
 function keep(seed) {
   const folder = join(root, 'build', 'fuzz');

@@ -98,32 +98,33 @@ const usedMemory = () => {
 
 const wg = await createGemm({ threads: 1, maxMemory: 256 * mb });
 let before;
-const tell = (message) => process.send(message);
+/** Waits until the message is sent: a model that never ends would keep it here. */
+const tell = (message) => new Promise((resolve) => process.send(message, resolve));
 let seed = first;
 for (; seed < first + count && performance.now() < end; ++seed) {
-  tell({ seed });
+  await tell({ seed });
   const start = performance.now();
   try {
     await tryModel(wg, seed);
   } catch (error) {
     ++reached.refused;
     const fault = faultOf(error);
-    if (fault) tell({ seed, fault: `the error ${fault}: ${error.stack}` });
+    if (fault) await tell({ seed, fault: `the error ${fault}: ${error.stack}` });
   }
   const ms = performance.now() - start;
-  if (ms > 2000) tell({ seed, fault: `took ${ms.toFixed(0)} ms` });
+  if (ms > 2000) await tell({ seed, fault: `took ${ms.toFixed(0)} ms` });
   const { inUse } = wg.memory();
   if (inUse !== 0) {
-    tell({ seed, fault: `left ${inUse} bytes in use` });
+    await tell({ seed, fault: `left ${inUse} bytes in use` });
     break;
   }
   if (seed === first + 200) before = usedMemory();
 }
 if (before !== undefined) {
   const grown = usedMemory() - before;
-  if (grown > 32 * mb) tell({ seed, fault: `memory grew by ${(grown / mb).toFixed(0)} MB` });
+  if (grown > 32 * mb) await tell({ seed, fault: `memory grew by ${(grown / mb).toFixed(0)} MB` });
 }
 const peak = process.resourceUsage().maxRSS / 1024;
-if (peak > 900) tell({ seed, fault: `memory had a peak of ${peak.toFixed(0)} MB` });
-tell({ reached, next: seed, peak });
+if (peak > 900) await tell({ seed, fault: `memory had a peak of ${peak.toFixed(0)} MB` });
+await tell({ reached, next: seed, peak });
 process.disconnect();
