@@ -80,7 +80,7 @@ function checkOperators(
       continue;
     }
     try {
-      checked.push(compile(node, opsets.get(node.domain) as number));
+      checked.push(compile(trimmed(node), opsets.get(node.domain) as number));
     } catch (error) {
       if (!(error instanceof UnsupportedError)) throw error;
       wrong.push(error.message.replace(/^loadModel: /, ''));
@@ -91,6 +91,16 @@ function checkOperators(
   const count = wrong.length === 1 ? '1 node is' : `${wrong.length} nodes are`;
   const list = wrong.slice(0, mostListed).join('; ');
   throw new UnsupportedError('loadModel', '', `loadModel: ${count} not supported: ${list}${more}`);
+}
+
+/** The node without absent inputs and outputs at the end of their lists. */
+function trimmed(node: OnnxNode): OnnxNode {
+  const trim = (names: readonly string[]) => {
+    let { length } = names;
+    while (length > 0 && names[length - 1] === '') --length;
+    return length === names.length ? names : names.slice(0, length);
+  };
+  return { ...node, inputs: trim(node.inputs), outputs: trim(node.outputs) };
 }
 
 function versionProblem(node: OnnxNode, opsets: ReadonlyMap<string, number>): string | undefined {

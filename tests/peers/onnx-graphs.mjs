@@ -91,14 +91,23 @@ export function encoderBlock({
     return output;
   };
   const dense = (x, name, from, to) => {
-    const product = add('MatMul', [x, floats(`${name}.w`, [from, to], Math.sqrt(3 / from))], `${name}.product`);
+    const product = add(
+      'MatMul',
+      [x, floats(`${name}.w`, [from, to], Math.sqrt(3 / from))],
+      `${name}.product`,
+    );
     return add('Add', [floats(`${name}.b`, [to], 0.1), product], name);
   };
   const normalize = (x, name) =>
-    add('LayerNormalization', [x, floats(`${name}.scale`, [size]), floats(`${name}.bias`, [size])], name, {
-      axis: -1,
-      epsilon: 1e-5,
-    });
+    add(
+      'LayerNormalization',
+      [x, floats(`${name}.scale`, [size]), floats(`${name}.bias`, [size])],
+      name,
+      {
+        axis: -1,
+        epsilon: 1e-5,
+      },
+    );
   const width = size / heads;
   const toHeads = ints('to heads', [0, 0, heads, width]);
   const toRows = ints('to rows', [0, 0, size]);
@@ -124,9 +133,17 @@ export function encoderBlock({
   let active;
   if (gelu === 'op') active = add('Gelu', [inner], 'active');
   else {
-    const erf = add('Erf', [add('Div', [inner, scalar('root 2', 'float32', Math.SQRT2)], 'gelu 1')], 'gelu 2');
+    const erf = add(
+      'Erf',
+      [add('Div', [inner, scalar('root 2', 'float32', Math.SQRT2)], 'gelu 1')],
+      'gelu 2',
+    );
     const sum = add('Add', [erf, scalar('one', 'float32', 1)], 'gelu 3');
-    active = add('Mul', [add('Mul', [inner, sum], 'gelu 4'), scalar('half', 'float32', 0.5)], 'active');
+    active = add(
+      'Mul',
+      [add('Mul', [inner, sum], 'gelu 4'), scalar('half', 'float32', 0.5)],
+      'active',
+    );
   }
   const outer = dense(active, 'down', hidden, size);
   normalize(add('Add', [outer, first], 'residual 2'), 'y');
