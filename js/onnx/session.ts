@@ -376,7 +376,7 @@ async function prepare(
       inputs: taken.map(numberOf),
       outputs: outputs.map(numberOf),
       run,
-      inPlace: inPlace.has(keyOf(node)),
+      inPlace: outputs.length === 1 && inPlace.has(keyOf(node)),
       product,
     };
     for (const number of step.inputs) (call ? operands : others).add(number);
@@ -676,7 +676,7 @@ class LoadedModel implements Model {
       return value;
     });
     const known = [...made, ...inputs];
-    return [results].flat().map((result) => this.#adopt(result, known));
+    return [results].flat().map((result) => result && this.#adopt(result, known));
   }
 
   /** What an operator returns: a value that it made or got, another shape of one, or an array. */
