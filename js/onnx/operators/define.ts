@@ -74,7 +74,7 @@ function checkOf(
   signature: string,
   { inputs, ...node }: OnnxNode,
 ): (values: Parameters<Run>[0]) => void {
-  const parameters = signature.split(' ').map((text) => {
+  const parameters = (signature.match(/\S+/g) ?? []).map((text) => {
     const [, name, sign, kind] = /(\w+)(\W*):(\w+)/.exec(text) as unknown as string[];
     return { name, isOptional: sign === '?', kind: kind as string, isList: sign === '*' };
   });
