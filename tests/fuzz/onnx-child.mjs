@@ -72,7 +72,7 @@ async function tryModel(wg, seed) {
     await model.run(feeds);
     await model.run(feeds);
     ++reached.ran;
-    model.explain();
+    await model.explain();
   } finally {
     model.dispose();
   }
