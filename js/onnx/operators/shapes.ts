@@ -119,18 +119,17 @@ export function addShapes(): void {
     };
   });
 
-  define('Transpose', 'data:any', (attributes) => {
+  define('Transpose', 'data:any', (attributes, _, node) => {
     const given = attributes.ints('perm', undefined);
+    // Products read through a transpose, and only check its rank.
+    if (given?.some((_, axis) => !given.includes(axis)))
+      throw invalid(node, `has perm ${shown(given)}; it must be a permutation of its axes`);
     return ([data], make) => {
       const x = data as Value;
       const { length } = x.shape;
       const perm = given ?? x.shape.map((_, axis) => length - 1 - axis);
-      if (perm.length !== length || x.shape.some((_, axis) => !perm.includes(axis)))
-        refuse(
-          ArgumentError,
-          'perm',
-          `is ${shown(perm)}; it must be a permutation of ${length} axes`,
-        );
+      if (perm.length !== length)
+        refuse(ArgumentError, 'perm', `is ${shown(perm)}; it must have ${length} axes`);
       const shape = perm.map((axis) => x.shape[axis] as number);
       const strides = contiguousStrides(x.shape);
       const y = make(x.dtype, shape);
