@@ -598,7 +598,7 @@ class LoadedModel implements Model {
         let value = feeds[i] as Stored;
         if (core && isOperand && value.root.block === undefined) {
           // Several products may take it.
-          const copy = storage.make(value.dtype, value.shape);
+          const copy = storage.make(value.dtype, value.shape, true);
           copy.data.set(value.data as never);
           value = copy;
         }
@@ -746,7 +746,7 @@ class LoadedModel implements Model {
       const shape = perm ? perm.map((axis) => plain.shape[axis] as number) : plain.shape;
       result = takes
         ? new Stored(plain.dtype, shape, addend.size, addend.root)
-        : storage.make(plain.dtype, shape);
+        : storage.make(plain.dtype, shape, true);
     }
     const operandOf = (
       number: number,

@@ -94,10 +94,14 @@ export class Storage {
   /** @param wg the instance, if it is in this thread */
   constructor(readonly wg: Gemm | undefined) {}
 
-  /** A value of its own, whose elements have any value. */
-  make(dtype: OnnxDType, shape: readonly number[]): Stored {
+  /**
+   * A value of its own, whose elements have any value.
+   *
+   * @param isOperand whether a product reads or writes it, which must copy what is not in a block
+   */
+  make(dtype: OnnxDType, shape: readonly number[], isOperand = false): Stored {
     const size = sizeOf(shape);
-    return new Stored(dtype, shape, size, this.#newRoot(dtype, size));
+    return new Stored(dtype, shape, size, this.#newRoot(dtype, size, isOperand));
   }
 
   /** The value of an array. `isOwn`: an operator may overwrite it after its last use. */
@@ -136,12 +140,12 @@ export class Storage {
     this.#used.clear();
   }
 
-  #newRoot(dtype: OnnxDType, size: number): Root {
+  #newRoot(dtype: OnnxDType, size: number, isOperand: boolean): Root {
     const bytes = size * elementBytes(dtype);
     if (!(bytes <= Number.MAX_SAFE_INTEGER))
       throw new OutOfMemoryError('run', '', `run: no memory for ${size} elements of ${dtype}`);
     let root: Root;
-    if (this.wg !== undefined && bytes >= fewBytes)
+    if (this.wg !== undefined && bytes >= (isOperand ? 1 : fewBytes))
       root = new Root(this.#take(this.wg, bytes), undefined, true);
     else {
       if (this.#arrayBytes + bytes > mostBytes) {

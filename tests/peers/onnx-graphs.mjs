@@ -36,8 +36,12 @@ export function maker(seed = 1) {
   };
 }
 
-/** A dense network: Gemm and Relu in turns. Layer i has sizes[i] inputs and sizes[i + 1] outputs. */
-export function mlp({ sizes = [784, 128, 64, 10], batch = 'batch', seed = 1 } = {}) {
+/**
+ * A dense network: Gemm and Relu in turns. Layer i has sizes[i] inputs and sizes[i + 1] outputs.
+ *
+ * @param isWhole whether weights and biases are -1, 0 or 1
+ */
+export function mlp({ sizes = [784, 128, 64, 10], batch = 'batch', seed = 1, isWhole } = {}) {
   const { list, floats } = maker(seed);
   const nodes = [];
   let x = 'x';
@@ -61,9 +65,13 @@ export function mlp({ sizes = [784, 128, 64, 10], batch = 'batch', seed = 1 } = 
     x = `relu${i}`;
     nodes.push({ op: 'Relu', name: `relu ${i}`, inputs: [y], outputs: [x] });
   });
+  const rounded = (tensor) => ({
+    ...tensor,
+    data: tensor.data.map((x) => Math.sign(Math.round(9 * x))),
+  });
   return encodeGraph({
     nodes,
-    initializers: list,
+    initializers: isWhole ? list.map(rounded) : list,
     inputs: [{ name: 'x', dtype: 'float32', shape: [batch, sizes[0]] }],
     outputs: [{ name: 'scores', dtype: 'float32', shape: [batch, sizes.at(-1)] }],
   });
