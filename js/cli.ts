@@ -198,10 +198,8 @@ async function measure(
   const total = median(totals);
   const inProducts = medians.reduce((sum, time) => sum + time, 0);
   const part = total > 0 ? ` (${((100 * inProducts) / total).toFixed(0)}% of the run)` : '';
-  console.log(
-    `${count(products.length, 'product')}: ${milliseconds(inProducts)} ms${part}; ` +
-      `the run: ${milliseconds(total)} ms`,
-  );
+  const found = `${count(products.length, 'product')}: ${milliseconds(inProducts)} ms${part}`;
+  console.log(`${products.length > 0 ? found : 'no products'}; the run: ${milliseconds(total)} ms`);
 }
 
 /** Inputs of zeros. */

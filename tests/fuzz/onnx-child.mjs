@@ -86,7 +86,7 @@ function faultOf(error) {
   if (message.length > 3000) return `has ${message.length} letters`;
   // An operand of a product that is absent is undefined.
   const own = message.replace(/"[^"]*"|'[^']*'|is undefined; it must be/g, '');
-  if (/undefined|\[object|NaN/.test(own)) return 'names nothing';
+  if (/undefined|\[object/.test(own)) return 'names nothing';
   return undefined;
 }
 

@@ -39,16 +39,16 @@ const texts = ['', 'x', 'y', '__proto__', 'constructor', 'ai.onnx', 'com.microso
 export function modelOf(seed) {
   const random = new Random(seed);
   const fields = structuredClone(modelProto(random.pick(corpus)));
-  const kind = random.upTo(3); // fields, bytes, or both
-  if (kind !== 1)
-    for (let times = 1 + random.upTo(3); times > 0; --times) changeField(random, fields);
+  const where = random.pick(['fields', 'fields', 'fields', 'fields', 'bytes', 'both']);
+  if (where !== 'bytes')
+    for (let times = 1 + random.upTo(2); times > 0; --times) changeField(random, fields);
   let bytes;
   try {
     bytes = encodeProto(fields);
   } catch {
     bytes = encodeProto(modelProto(random.pick(corpus))); // a type that no field of this kind takes
   }
-  if (kind !== 0 && kind !== 3)
+  if (where !== 'fields')
     for (let times = 1 + random.upTo(3); times > 0; --times) bytes = changeBytes(random, bytes);
   return bytes;
 }

@@ -57,6 +57,28 @@ it('prints the products', async () => {
   expect(said).toMatch(/^1 product: [\d.e-]+ ms \(\d+% of the run\); the run: [\d.e-]+ ms$/m);
 });
 
+it('prints what one call computes for several nodes, and results that are no products', async () => {
+  const addend = { name: 'b', dtype: 'float32', shape: [3], data: Float32Array.of(1, 2, 3) };
+  await save('fused.onnx', {
+    ...dense,
+    initializers: [...(dense.initializers ?? []), addend],
+    nodes: [
+      { op: 'MatMul', name: 'fc', inputs: ['x', 'w'], outputs: ['h'] },
+      { op: 'Add', inputs: ['h', 'b'], outputs: ['i'] },
+      { op: 'Relu', inputs: ['i'], outputs: ['y'] },
+    ],
+  });
+  expect((await run('fused.onnx', '--runs=1')).said).toContain('"fc"  MatMul + Add + Relu  ');
+  await save('relu.onnx', {
+    inputs: [{ name: 'x', dtype: 'int32', shape: [] }],
+    outputs: [{ name: 'y', dtype: 'float32' }],
+    nodes: [{ op: 'Cast', inputs: ['x'], outputs: ['y'], attributes: { to: 1 } }],
+  });
+  const { said, failed } = await run('relu.onnx', '--runs=1');
+  expect(failed).toBe('');
+  expect(said).toContain('  in   "x" int32 []\n  out  "y" float32 of any shape\n\nno products; ');
+});
+
 it('takes the sizes of dynamic dimensions, and threads', async () => {
   await save('dense.onnx', dense);
   const { said } = await run('--dim', 'batch=7', '--threads=2', '--runs=1', 'dense.onnx');
