@@ -164,3 +164,151 @@ export function encoderBlock({
     outputs: [{ name: 'y', dtype: 'float32', shape }],
   });
 }
+
+const microsoft = { '': 17, 'com.microsoft': 1 };
+
+/** A network in 8 bits: QuantizeLinear, QGemm to uint8, and QGemm to float32 with Relu behind it. */
+export function int8Mlp({ inputs = 40, hidden = 24, outputs = 10, seed = 3 } = {}) {
+  const { list, floats, bytes, scalar } = maker(seed);
+  const columns = (name, n) => {
+    floats(name, [n], 0.01);
+    list.at(-1).data = list.at(-1).data.map((x) => Math.abs(x) + 0.001);
+    return name;
+  };
+  const c = (name, n) => {
+    list.push({
+      name,
+      dtype: 'int32',
+      shape: [n],
+      data: Int32Array.from({ length: n }, (_, i) => 37 * i - 300),
+    });
+    return name;
+  };
+  const [xScale, xZero] = [scalar('x.scale', 'float32', 0.015), scalar('x.zero', 'uint8', 120)];
+  const [hScale, hZero] = [scalar('h.scale', 'float32', 0.4), scalar('h.zero', 'uint8', 90)];
+  const zeros = (name, n) => {
+    list.push({ name, dtype: 'int8', shape: [n], data: new Int8Array(n) });
+    return name;
+  };
+  const qgemm = (name, from, to, factors, y, more) => ({
+    op: 'QGemm',
+    domain: 'com.microsoft',
+    name,
+    inputs: [
+      ...factors,
+      bytes(`${name}.w`, 'int8', [to, from], -64, 63),
+      columns(`${name}.scale`, to),
+      zeros(`${name}.zeros`, to),
+      c(`${name}.c`, to),
+      ...more,
+    ],
+    outputs: [y],
+    attributes: { transB: 1 },
+  });
+  return encodeGraph({
+    opsets: microsoft,
+    nodes: [
+      { op: 'QuantizeLinear', name: 'quantize', inputs: ['x', xScale, xZero], outputs: ['xq'] },
+      qgemm('first', inputs, hidden, ['xq', xScale, xZero], 'h', [hScale, hZero]),
+      qgemm('second', hidden, outputs, ['h', hScale, hZero], 's', []),
+      { op: 'Relu', name: 'relu', inputs: ['s'], outputs: ['y'] },
+    ],
+    initializers: list,
+    inputs: [{ name: 'x', dtype: 'float32', shape: ['batch', inputs] }],
+    outputs: [{ name: 'y', dtype: 'float32', shape: ['batch', outputs] }],
+  });
+}
+
+/**
+ * A network that quantizes as it runs, as ONNX Runtime's tools write it: by DynamicQuantizeLinear,
+ * MatMulInteger, Cast and Mul; then by MatMulIntegerToFloat; then by DynamicQuantizeMatMul.
+ */
+export function dynamicMlp({ size = 32, seed = 4 } = {}) {
+  const { list, floats, bytes, scalar } = maker(seed);
+  const weights = (name) => bytes(name, 'int8', [size, size], -64, 63);
+  const scale = (name) => scalar(name, 'float32', 0.01);
+  const quantize = (x, name) => ({
+    op: 'DynamicQuantizeLinear',
+    name,
+    inputs: [x],
+    outputs: [`${name}.q`, `${name}.scale`, `${name}.zero`],
+  });
+  const zero = scalar('zero', 'int8', 0);
+  return encodeGraph({
+    opsets: microsoft,
+    nodes: [
+      quantize('x', 'a'),
+      {
+        op: 'MatMulInteger',
+        name: 'mm',
+        inputs: ['a.q', weights('w1'), 'a.zero', zero],
+        outputs: ['sum'],
+      },
+      { op: 'Cast', name: 'cast', inputs: ['sum'], outputs: ['cast'], attributes: { to: 1 } },
+      { op: 'Mul', name: 'scales', inputs: ['a.scale', scale('s1')], outputs: ['s'] },
+      { op: 'Mul', name: 'scaled', inputs: ['cast', 's'], outputs: ['t'] },
+      { op: 'Add', name: 'bias', inputs: ['t', floats('b1', [size])], outputs: ['u'] },
+      { op: 'Relu', name: 'relu', inputs: ['u'], outputs: ['v'] },
+      quantize('v', 'b'),
+      {
+        op: 'MatMulIntegerToFloat',
+        domain: 'com.microsoft',
+        name: 'to float',
+        inputs: [
+          'b.q',
+          weights('w2'),
+          'b.scale',
+          scale('s2'),
+          'b.zero',
+          zero,
+          floats('b2', [size]),
+        ],
+        outputs: ['w'],
+      },
+      {
+        op: 'DynamicQuantizeMatMul',
+        domain: 'com.microsoft',
+        name: 'dynamic',
+        inputs: ['w', weights('w3'), scale('s3'), zero, floats('b3', [size])],
+        outputs: ['y'],
+      },
+    ],
+    initializers: list,
+    inputs: [{ name: 'x', dtype: 'float32', shape: ['batch', 'rows', size] }],
+    outputs: [{ name: 'y', dtype: 'float32', shape: ['batch', 'rows', size] }],
+  });
+}
+
+/** Two layers of 4-bit weights, with Add and Relu behind the first one. */
+export function nbitsMlp({ sizes = [64, 48, 16], blockSize = 32, seed = 5 } = {}) {
+  const { list, floats, bytes } = maker(seed);
+  const product = (x, y, i) => {
+    const [k, n] = [sizes[i], sizes[i + 1]];
+    const blocks = Math.ceil(k / blockSize);
+    return {
+      op: 'MatMulNBits',
+      domain: 'com.microsoft',
+      name: `layer ${i}`,
+      inputs: [
+        x,
+        bytes(`w${i}`, 'uint8', [n, blocks, blockSize / 2]),
+        floats(`s${i}`, [n * blocks], 0.1),
+        bytes(`z${i}`, 'uint8', [n * Math.ceil(blocks / 2)]),
+      ],
+      outputs: [y],
+      attributes: { K: k, N: n, bits: 4, block_size: blockSize },
+    };
+  };
+  return encodeGraph({
+    opsets: microsoft,
+    nodes: [
+      product('x', 'a', 0),
+      { op: 'Add', name: 'bias', inputs: ['a', floats('b', [sizes[1]])], outputs: ['b.a'] },
+      { op: 'Relu', name: 'relu', inputs: ['b.a'], outputs: ['r'] },
+      product('r', 'y', 1),
+    ],
+    initializers: list,
+    inputs: [{ name: 'x', dtype: 'float32', shape: ['batch', sizes[0]] }],
+    outputs: [{ name: 'y', dtype: 'float32', shape: ['batch', sizes[2]] }],
+  });
+}
