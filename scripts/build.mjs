@@ -122,13 +122,38 @@ async function bundle(folder, entry, { as = entry, external = [], pair = 'pair',
 }
 
 /**
- * Removes the calls that name function declarations: bundlers would keep every function in such a
- * call. The lines stay, so that the source map stays true.
+ * Removes the calls that name functions, except classes: bundlers would keep every function in such a
+ * call. What is left stays in its line and column, so that the source map stays true.
  */
 function nameless(script) {
   if (!/^ *var __name = /m.test(script))
     fail('esbuild names functions in another way than this script expects.');
-  return script.replace(/^ *__name\((?!this)[\w$]+, "[\w$]+"\);$/gm, '');
+  const blank = (text) => text.replace(/[^\n]/g, ' ');
+  let rest = script.replace(/^ *__name\((?!this)[\w$]+, "[\w$]+"\);$/gm, blank);
+  const call = '/* @__PURE__ */ __name(';
+  // From the last one, since a function may be in another.
+  for (let start; (start = rest.lastIndexOf(call)) >= 0;) {
+    const from = start + call.length;
+    const end = Array.from(rest.slice(from).matchAll(/, "[\w$]+"\)/g)).find(({ index }) =>
+      isBalanced(rest.slice(from, from + index)),
+    );
+    if (!end) fail('esbuild names a function in another way than this script expects.');
+    const to = from + end.index;
+    const after = to + end[0].length;
+    rest = [
+      ...[rest.slice(0, start), blank(call), rest.slice(from, to), blank(end[0])],
+      rest.slice(after),
+    ].join('');
+  }
+  return rest;
+}
+
+/** Whether each parenthesis of a piece of code has its other one, as far as strings do not matter. */
+function isBalanced(code) {
+  let depth = 0;
+  for (const [letter] of code.replace(/"(?:[^"\\\n]|\\.)*"/g, '').matchAll(/[()]/g))
+    depth += letter === '(' ? 1 : -1;
+  return depth === 0;
 }
 
 /**
