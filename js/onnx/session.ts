@@ -668,6 +668,7 @@ class LoadedModel implements Model {
         (value) =>
           value?.root.isOwn &&
           value.root.uses === 1 &&
+          !made.some(({ root }) => root === value.root) &&
           value.size === size &&
           value.dtype === dtype,
       );

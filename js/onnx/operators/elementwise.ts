@@ -25,8 +25,6 @@ import { erf, exactErf, exp, tanh } from './functions.js';
 // float64 is rare: it may slow them down, but elements that are bigints must not get into them.
 
 const isFloat64 = (y: Numbers) => (y as unknown) instanceof Float64Array;
-const expFor = (y: Numbers) => (isFloat64(y) ? Math.exp : exp);
-const erfFor = (y: Numbers) => (isFloat64(y) ? exactErf : erf);
 
 function map(y: Numbers, x: Numbers, f: (x: number) => number): void {
   for (let i = 0; i < y.length; ++i) y[i] = f(x[i] as number);
@@ -44,7 +42,7 @@ function unary(
 }
 
 function exactGelu(y: Numbers, x: Numbers): void {
-  const erf = erfFor(y);
+  if (isFloat64(y)) return map(y, x, (v) => 0.5 * v * (1 + exactErf(v * Math.SQRT1_2)));
   for (let i = 0; i < y.length; ++i) {
     const v = x[i] as number;
     y[i] = 0.5 * v * (1 + erf(v * Math.SQRT1_2));
@@ -52,7 +50,6 @@ function exactGelu(y: Numbers, x: Numbers): void {
 }
 
 function fastGelu(y: Numbers, x: Numbers): void {
-  const exp = expFor(y);
   const factor = -2 * Math.sqrt(2 / Math.PI);
   for (let i = 0; i < y.length; ++i) {
     const v = x[i] as number;
@@ -61,11 +58,8 @@ function fastGelu(y: Numbers, x: Numbers): void {
 }
 
 function clip(y: Numbers, x: Numbers, least: number, most: number): void {
-  for (let i = 0; i < y.length; ++i) {
-    let v = x[i] as number;
-    if (v < least) v = least;
-    y[i] = v > most ? most : v;
-  }
+  // without branches, which processors would predict wrongly
+  for (let i = 0; i < y.length; ++i) y[i] = Math.min(Math.max(x[i] as number, least), most);
 }
 
 /** `clip` for bigints. */
@@ -189,7 +183,7 @@ function cast(x: Value, make: Make, to: OnnxDType): Value {
 /** @internal Adds the operators of this file to the table. */
 export function addElementwise(): void {
   unary('LeakyRelu', (attributes) => {
-    const alpha = attributes.float('alpha', 0.01);
+    const alpha = attributes.float('alpha', Math.fround(0.01));
     return (y, x) => {
       for (let i = 0; i < y.length; ++i) {
         const v = x[i] as number;
@@ -198,13 +192,16 @@ export function addElementwise(): void {
     };
   });
   unary('Sigmoid', () => (y, x) => {
-    const exp = expFor(y);
     for (let i = 0; i < y.length; ++i) y[i] = 1 / (1 + exp(-(x[i] as number)));
   });
-  unary('Tanh', () => (y, x) => map(y, x, isFloat64(y) ? Math.tanh : tanh));
-  unary('Sqrt', () => (y, x) => map(y, x, Math.sqrt));
+  unary('Tanh', () => (y, x) => {
+    for (let i = 0; i < y.length; ++i) y[i] = tanh(x[i] as number);
+  });
+  unary('Sqrt', () => (y, x) => {
+    for (let i = 0; i < y.length; ++i) y[i] = Math.sqrt(x[i] as number);
+  });
   unary('Erf', () => (y, x) => {
-    const erf = erfFor(y);
+    if (isFloat64(y)) return map(y, x, exactErf);
     for (let i = 0; i < y.length; ++i) y[i] = erf(x[i] as number);
   });
 

@@ -25,7 +25,6 @@ function softmax(
   at: number,
   size: number,
   step: number,
-  exp: (x: number) => number,
   isLog: boolean,
 ): void {
   const end = at + size * step;
@@ -109,10 +108,9 @@ export function addNormalize(): void {
         const step = opset < 13 ? 1 : sizeOf(shape.slice(axis + 1));
         const size = opset < 13 ? sizeOf(shape.slice(axis)) : (shape[axis] as number);
         return computed(make, dtype, shape, [input as Value], (y, x) => {
-          const f = dtype === 'float64' ? Math.exp : exp;
           for (let from = 0; from < y.length; from += size * step)
             for (let i = 0; i < step; ++i)
-              softmax(y, x as Numbers, from + i, size, step, f, name === 'LogSoftmax');
+              softmax(y, x as Numbers, from + i, size, step, name === 'LogSoftmax');
         });
       };
     });
@@ -120,7 +118,7 @@ export function addNormalize(): void {
 
   define('LayerNormalization', 'X:float Scale:same B?:same', (attributes, _, node) => {
     const given = attributes.int('axis', -1);
-    const epsilon = attributes.float('epsilon', 1e-5);
+    const epsilon = attributes.float('epsilon', Math.fround(1e-5));
     if (attributes.int('stash_type', 1) !== 1)
       throw unsupported(node, 'has a stash_type that is not 1, which is not supported');
     return ([input, scale, bias], make) => {
@@ -129,13 +127,11 @@ export function addNormalize(): void {
       const inner = shape.slice(axis);
       const size = sizeOf(inner);
       const rows = shape.map((size, i) => (i < axis ? size : 1));
-      const statistics = [1, 2].map((i) =>
-        node.outputs[i] ? make(dtype === 'float64' ? dtype : 'float32', rows) : undefined,
-      );
+      const statistics = node.outputs.slice(1).map(() => make('float32', rows));
       const inputs = [input as Value, scale as Value];
       if (bias) inputs.push(bias);
       const y = computed(make, dtype, shape, inputs, (y, x, ...others) => {
-        const [means, deviations] = statistics.map((each) => each?.data as Numbers | undefined);
+        const [means, deviations] = statistics.map(({ data }) => data as Numbers);
         const [factors, terms] = others.map((values, i) => {
           const { shape: from } = inputs[i + 1] as Value;
           if (values.length === size && from.length <= inner.length) return values;
@@ -161,7 +157,7 @@ export function addNormalize(): void {
         });
         normalize(y, x as Numbers, size, epsilon, factors as Numbers, terms, means, deviations);
       });
-      return [y, ...(statistics as Value[])];
+      return [y, ...statistics];
     };
   });
 
