@@ -601,7 +601,9 @@ it.each(Object.keys(operators))('%s', async (key) => {
     const shapes = node.inputs.map(
       (input) => input && `${input.dtype} [${input.shape.join(', ')}]`,
     );
-    const lists = node.inputs.flatMap((input) => input?.dtype === 'int64' ? [`[${valuesOf(input).slice(0, 9).join(', ')}]`] : []);
+    const lists = node.inputs.flatMap((input) =>
+      input?.dtype === 'int64' ? [`[${valuesOf(input).slice(0, 9).join(', ')}]`] : [],
+    );
     const what = `${key} ${node.opset} of ${shapes.join('; ')} ${lists.join(' ')} ${JSON.stringify(node.attributes, (_, v: unknown) => (typeof v === 'bigint' ? Number(v) : v))}`;
     const found = await runNode(wg, node).catch((error: unknown) => {
       throw new Error(`${what}: ${String(error)}`, { cause: error });

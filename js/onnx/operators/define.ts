@@ -6,9 +6,9 @@ import {
   OutOfMemoryError,
   ShapeError,
 } from '../../index.js';
-import { contiguousStrides, viewOf } from '../internals.js';
+import { contiguousStrides, decode, encode, halfOf } from '../internals.js';
 import type { OnnxNode } from '../model.js';
-import { Attributes, invalid, operators, type Run } from '../operator.js';
+import { Attributes, invalid, operators } from '../operator.js';
 import { elementBytes, sizeOf } from '../storage.js';
 import type { Make, OnnxDType, Value } from '../value.js';
 
@@ -31,105 +31,82 @@ const newest = 26;
 /** The most bytes of a result. */
 const mostBytes = 2 ** 31;
 
-/** @internal The inputs of a node that has those of its signature. */
-type Inputs = readonly Value[];
-
 /** @internal Computes the results of a node whose inputs have been checked. */
-export type Compute = (inputs: Inputs, make: Make) => Value | Value[];
+export type Compute = (inputs: readonly Value[], make: Make) => Value | Value[];
 
 /**
- * @internal Adds operators.
- * @param names their keys. Those with a domain are of its opset 1
+ * @internal Adds an operator.
+ * @param key its key. With a domain it is of opset 1 of that
  * @param signature each input as `name:kind`. The kind is one of `kinds`, the name of a type, or
- *   `same` for the type of the input before it. `name?` may be absent. The last input may be
- *   `name*`: one or more
+ *   `same` for the type of the input before it. `kind?` may be absent. A last input `kind*` stands
+ *   for one or more of the same type
  * @param compile reads the attributes. Inputs that may be absent are undefined
  */
 export function define(
-  names: string,
+  key: string,
   signature: string,
   compile: (attributes: Attributes, opset: number, node: OnnxNode) => Compute,
 ): void {
-  for (const key of names.split(' ')) {
-    operators.set(key, {
-      opsets: key.includes('.') ? [1, 1] : [7, newest],
-      compile(node, opset) {
-        const attributes = new Attributes(node);
-        const compute = compile(attributes, opset, node);
-        attributes.end();
-        const check = checkOf(signature, node);
-        return (inputs, make) => {
-          check(inputs);
-          return compute(inputs as Inputs, (dtype, shape) => {
-            checkSize(dtype, shape);
-            return make(dtype, shape);
-          });
-        };
-      },
-    });
-  }
-}
-
-function checkOf(
-  signature: string,
-  { inputs, ...node }: OnnxNode,
-): (values: Parameters<Run>[0]) => void {
-  const parameters = (signature.match(/\S+/g) ?? []).map((text) => {
-    const [, name, sign, kind] = /(\w+)(\W*):(\w+)/.exec(text) as unknown as string[];
-    return { name, isOptional: sign === '?', kind: kind as string, isList: sign === '*' };
+  operators.set(key, {
+    opsets: key.includes('.') ? [1, 1] : [7, newest],
+    compile(node, opset) {
+      const attributes = new Attributes(node);
+      const compute = compile(attributes, opset, node);
+      attributes.end();
+      const { inputs } = node;
+      const parameters = signature.split(' ').filter(Boolean);
+      if (signature.endsWith('*'))
+        while (parameters.length < inputs.length) parameters.push('inputs:same');
+      if (
+        inputs.length > parameters.length ||
+        parameters.some((each, i) => !each.endsWith('?') && !inputs[i])
+      )
+        throw invalid(node, `has inputs ${shown(inputs)}; it must have ${shown(parameters)}`);
+      return (values, make) => {
+        let same = '';
+        parameters.forEach((parameter, i) => {
+          const dtype = values[i]?.dtype;
+          if (!dtype) return;
+          const [name, kind] = parameter.split(/\W/) as [string, string];
+          if (kind !== 'same') same = kinds[kind] ?? kind;
+          if (!same.split(' ').includes(dtype))
+            refuse(DTypeError, name, `has dtype ${dtype}`, same.replaceAll(' ', ' or '));
+          same = dtype;
+        });
+        return compute(values as readonly Value[], (dtype, shape) => {
+          checkSize(dtype, shape);
+          return make(dtype, shape);
+        });
+      };
+    },
   });
-  const last = parameters.at(-1);
-  while (last?.isList && parameters.length < inputs.length)
-    parameters.push({ ...last, kind: 'same' });
-  const least = parameters.filter(({ isOptional }) => !isOptional).length;
-  if (
-    inputs.length > parameters.length ||
-    parameters.some(({ isOptional }, i) => !isOptional && !inputs[i])
-  ) {
-    const most = parameters.length > least ? ` to ${parameters.length}` : '';
-    throw invalid(
-      { inputs, ...node },
-      `has ${inputs.filter(Boolean).length} inputs; it must have ${least}${most}`,
-    );
-  }
-  return (values) => {
-    let same = '';
-    parameters.forEach(({ name, kind }, i) => {
-      const dtype = values[i]?.dtype;
-      if (dtype === undefined) return;
-      const allowed = kind === 'same' ? same : (kinds[kind] ?? kind);
-      if (!allowed.split(' ').includes(dtype))
-        refuse(
-          DTypeError,
-          `${name}`,
-          `has dtype ${dtype}; it must be ${allowed.replaceAll(' ', ' or ')}`,
-        );
-      same = dtype;
-    });
-  };
 }
 
-/** @internal Throws an error about an input or an attribute. The session adds the node. */
+/**
+ * @internal Throws an error about an input or an attribute. The session adds the node.
+ * @param wanted what it must be
+ */
 export function refuse(
   Class: new (op: string, argument: string, message: string) => Error,
   argument: string,
-  what: string,
+  found: string,
+  wanted: unknown,
 ): never {
-  throw new Class('run', argument, `run: ${argument} ${what}`);
+  throw new Class('run', argument, `run: ${argument} ${found}; it must be ${String(wanted)}`);
 }
 
-/** @internal A shape as messages show it. */
-export const shown = (shape: readonly number[]): string => `[${shape.join(', ')}]`;
+/** @internal A list as messages show it. */
+export const shown = (list: readonly unknown[]): string => `[${list.join(', ')}]`;
 
 /** Throws if a result is too large, before there is memory for it. */
 function checkSize(dtype: OnnxDType, shape: readonly number[]): void {
-  if (shape.length > 64)
-    refuse(ShapeError, 'the result', `has ${shape.length} axes; it must have at most 64`);
-  if (!(sizeOf(shape) * elementBytes(dtype) <= mostBytes))
+  const bytes = sizeOf(shape) * elementBytes(dtype);
+  if (shape.length > 64 || !(bytes <= mostBytes))
     refuse(
-      OutOfMemoryError,
+      shape.length > 64 ? ShapeError : OutOfMemoryError,
       'the result',
-      `has shape ${shown(shape)} and dtype ${dtype}; it must have at most 2^31 bytes`,
+      `has ${shape.length} axes and ${bytes} bytes`,
+      'of at most 64 axes and 2^31 bytes',
     );
 }
 
@@ -139,10 +116,14 @@ export function reshaped(value: Value, shape: readonly number[]): Value {
   return { dtype: value.dtype, shape, data: value.data };
 }
 
-/** @internal An axis, counted from the front. */
-export function axisOf(axis: number, rank: number, name = 'axis'): number {
-  if (!(-rank <= axis && axis < rank))
-    refuse(ArgumentError, name, `is ${axis}; it must be from ${-rank} to ${rank - 1}`);
+/**
+ * @internal An axis or an index, counted from the front.
+ * @param beyond 1 if it may be the rank itself
+ */
+export function axisOf(axis: number, rank: number, beyond = 0, name = 'axis'): number {
+  const most = rank + beyond - 1;
+  if (!(-rank <= axis && axis <= most))
+    refuse(ArgumentError, name, `is ${axis}`, `from ${-rank} to ${most}`);
   return axis < 0 ? axis + rank : axis;
 }
 
@@ -159,48 +140,13 @@ export type Numbers = Float32Array;
 /** @internal Whether the elements are bigints. */
 export const isBig = (dtype: OnnxDType): boolean => dtype.endsWith('int64');
 
-const isHalf = (dtype: OnnxDType): boolean => dtype.endsWith('float16');
-
-/** `x + large - large` rounds x half to even if x is less than 2^51. */
-export const large = 1.5 * 2 ** 52;
-
-const float = new Float32Array(1);
-const bits = new Uint32Array(float.buffer);
-
 /** @internal Elements for computing: those of 16 bits as a new array of float32. */
 export function widened({ dtype, data }: Value): Numbers {
-  if (!isHalf(dtype)) return data as Numbers;
-  const isFloat16 = dtype === 'float16';
-  const given = isFloat16 ? viewOf(dtype, data.buffer, data.byteOffset, data.length) : data;
-  if (!(given instanceof Uint16Array)) return new Float32Array(given as ArrayLike<number>);
-  return Float32Array.from(given, (half) => {
-    bits[0] = half << 16;
-    if (isFloat16) {
-      bits[0] = ((half & 0x8000) << 16) | ((half & 0x7fff) << 13);
-      const value = (float[0] as number) * 2 ** 112;
-      const magnitude = Math.abs(value);
-      return magnitude < 65536 ? value : magnitude > 65536 ? NaN : value * Infinity;
-    }
-    return float[0] as number;
-  });
-}
-
-/** Stores float32 as 16 bits. */
-function narrow({ dtype, data }: Value, values: Numbers): void {
-  const isFloat16 = dtype === 'float16';
-  const to = isFloat16 ? viewOf(dtype, data.buffer, data.byteOffset, data.length) : data;
-  if (!(to instanceof Uint16Array)) return (to as Numbers).set(values);
-  values.forEach((value, i) => {
-    float[0] = value;
-    const all = bits[0] as number;
-    const sign = (all >>> 16) & 0x8000;
-    const magnitude = Math.abs(value);
-    if (!isFloat16) to[i] = value === value ? (all + 0x7fff + ((all >>> 16) & 1)) >>> 16 : 0x7fc0;
-    else if (magnitude < 2 ** -14) to[i] = sign + (magnitude * 2 ** 24 + large - large);
-    else if (magnitude < 65520)
-      to[i] = sign + (((all & 0x7fffffff) + 0xfff + ((all >>> 13) & 1)) >>> 13) - (112 << 10);
-    else to[i] = value === value ? sign + 0x7c00 : 0x7e00;
-  });
+  const half = halfOf(dtype);
+  if (!half) return data as Numbers;
+  return data instanceof Uint16Array
+    ? Float32Array.from(data, (code) => decode(code, half))
+    : new Float32Array(data as ArrayLike<number>);
 }
 
 /**
@@ -211,13 +157,16 @@ export function computed(
   make: Make,
   dtype: OnnxDType,
   shape: readonly number[],
-  inputs: Inputs,
+  inputs: readonly Value[],
   compute: (y: Numbers, ...inputs: Numbers[]) => void,
 ): Value {
   const y = make(dtype, shape);
-  const to = isHalf(dtype) ? new Float32Array(sizeOf(shape)) : (y.data as Numbers);
+  const { data } = y;
+  const half = halfOf(dtype);
+  const to = half ? new Float32Array(data.length) : (data as Numbers);
   compute(to, ...inputs.map(widened));
-  if (isHalf(dtype)) narrow(y, to);
+  if (data instanceof Uint16Array && half) to.forEach((v, i) => (data[i] = encode(v, half)));
+  else if (half) (data as Numbers).set(to);
   return y;
 }
 
@@ -265,7 +214,7 @@ export function broadcast(...shapes: (readonly number[])[]): number[] {
     const size = sizes.find((size) => size !== 1) ?? 1;
     if (sizes.every((each) => each === 1 || each === size)) return size;
     const found = shapes.map(shown).join(' and ');
-    refuse(ShapeError, 'the inputs', `have shapes ${found}; sizes must be the same or 1`);
+    return refuse(ShapeError, 'the shape', `is ${found}`, 'of sizes that are the same or 1');
   });
 }
 
@@ -286,50 +235,45 @@ export function wordsOf(data: DataArray): [words: Int32Array, perElement: number
   return [words as Int32Array, bytes / Words.BYTES_PER_ELEMENT];
 }
 
-/** @internal Calls back for words as `walk` does for elements. */
-export function walkWords(
-  perElement: number,
-  shape: readonly number[],
-  strides: readonly (readonly number[])[],
-  /** Of operands that have no words, such as conditions. */
-  whole: number,
-  body: Parameters<typeof walk>[2],
-  starts: readonly number[] = strides.map(() => 0),
-): void {
-  if (perElement === 1) return walk(shape, strides, body, starts);
-  const isWhole = (i: number) => i >= strides.length - whole;
-  walk(
-    [...shape, perElement],
-    strides.map((each, i) =>
-      isWhole(i) ? [...each, 0] : [...each.map((step) => step * perElement), 1],
-    ),
-    body,
-    starts.map((start, i) => (isWhole(i) ? start : start * perElement)),
-  );
-}
+/** @internal Strides in words of elements that have `count` words. The last axis is that of words. */
+export const inWords = (strides: readonly number[], count: number): number[] => [
+  ...strides.map((stride) => stride * count),
+  1,
+];
 
-/** @internal Copies elements between arrays of one class, by the strides and the starts of both. */
+/** @internal Copies elements between values of one type, by the strides and the starts of both. */
 export function copy(
-  to: DataArray,
-  from: DataArray,
+  to: Value,
+  from: Value,
   shape: readonly number[],
   toStrides: readonly number[],
   fromStrides: readonly number[],
-  toStart = 0,
-  fromStart = 0,
+  toStart: number,
+  fromStart: number,
 ): void {
-  const [y, perElement] = wordsOf(to);
-  const [x] = wordsOf(from);
-  walkWords(
-    perElement,
-    shape,
-    [toStrides, fromStrides],
-    0,
+  const [y, count] = wordsOf(to.data);
+  const [x] = wordsOf(from.data);
+  walk(
+    [...shape, count],
+    [inWords(toStrides, count), inWords(fromStrides, count)],
     (length, [q, p], [t, s]) => {
       move(y, x, length, q as number, p as number, t as number, s as number);
     },
-    [toStart, fromStart],
+    [toStart * count, fromStart * count],
   );
+}
+
+/** @internal A new value of elements of another one, by their strides. */
+export function picked(
+  make: Make,
+  x: Value,
+  shape: readonly number[],
+  strides: readonly number[],
+  start = 0,
+): Value {
+  const y = make(x.dtype, shape);
+  copy(y, x, shape, contiguousStrides(shape), strides, 0, start);
+  return y;
 }
 
 /** @internal Copies a run of words. */

@@ -10,12 +10,12 @@ import {
   type Compute,
   computed,
   define,
+  inWords,
   isBig,
   type Numbers,
   refuse,
   stridesIn,
   walk,
-  walkWords,
   widened,
   wordsOf,
 } from './define.js';
@@ -24,6 +24,7 @@ import { erf, exactErf, exp, tanh } from './functions.js';
 // The loops are written out, since engines compile them well only if they call nothing unknown.
 // float64 is rare: it may slow them down, but elements that are bigints must not get into them.
 
+type Words = Int32Array;
 const isFloat64 = (y: Numbers) => (y as unknown) instanceof Float64Array;
 
 function map(y: Numbers, x: Numbers, f: (x: number) => number): void {
@@ -133,24 +134,6 @@ function arithmetic(name: string, loop: Loop, f: (a: number, b: number) => numbe
 
 const power = calling(Math.pow);
 const square = calling((a) => a * a);
-/** Integers to the power of integers. Results wrap. */
-const integerPower = calling((a, b) => {
-  const isBig = typeof a === 'bigint';
-  let power = BigInt(b);
-  let factor = BigInt(a);
-  let product = 1n;
-  if (power < 0n) product = factor === 1n ? 1n : factor === -1n ? (power & 1n ? -1n : 1n) : 0n;
-  for (; power > 0n; power >>= 1n) {
-    if (power & 1n) product = BigInt.asIntN(64, product * factor);
-    factor = BigInt.asIntN(64, factor * factor);
-  }
-  return (isBig ? product : Number(BigInt.asIntN(32, product))) as number;
-});
-
-const loopOfPower = (exponent: Value): Loop => {
-  const { length, 0: only } = widened(exponent);
-  return length === 1 && only === 2 ? square : power;
-};
 const plain: Make = (dtype, shape) => ({ dtype, shape, data: newArray(dtype, sizeOf(shape)) });
 
 function cast(x: Value, make: Make, to: OnnxDType): Value {
@@ -208,11 +191,11 @@ export function addElementwise(): void {
   unary('Gelu', (attributes) => {
     const approximate = attributes.string('approximate', 'none');
     if (!['none', 'tanh'].includes(approximate))
-      refuse(ArgumentError, 'approximate', `is '${approximate}'; it must be 'none' or 'tanh'`);
+      refuse(ArgumentError, 'approximate', `is ${approximate}`, 'none or tanh');
     return approximate === 'none' ? exactGelu : fastGelu;
   });
   unary('com.microsoft.Gelu', () => exactGelu);
-  define('com.microsoft.FastGelu', 'X:float bias?:same', () => ([x, bias], make) => {
+  define('com.microsoft.FastGelu', 'X:float bias:same?', () => ([x, bias], make) => {
     const sum = bias ? (add([x as Value, bias], make) as Value) : (x as Value);
     return computed(make, sum.dtype, sum.shape, [sum], fastGelu);
   });
@@ -224,7 +207,7 @@ export function addElementwise(): void {
       ([x], make) =>
         clipped(x as Value, make, (isBig((x as Value).dtype) ? 0n : 0) as number, Infinity),
   );
-  define('Clip', 'input:number min?:same max?:same', (attributes) => {
+  define('Clip', 'input:number min:same? max:same?', (attributes) => {
     const fixed = [attributes.float('min', -Infinity), attributes.float('max', Infinity)];
     return ([x, ...bounds], make) => {
       const [least, most] = fixed.map((absent, i) => {
@@ -232,11 +215,7 @@ export function addElementwise(): void {
         if (!bound) return absent;
         const { length, 0: value } = widened(bound);
         if (length === 1) return value;
-        return refuse(
-          ShapeError,
-          ['min', 'max'][i] as string,
-          `has ${length} elements; it must have 1`,
-        );
+        return refuse(ShapeError, i ? 'max' : 'min', `has ${length} elements`, 'a scalar');
       });
       return clipped(x as Value, make, least as number, most as number);
     };
@@ -275,18 +254,17 @@ export function addElementwise(): void {
     (a, b) => (b ? a / b : b), // ONNX does not define division by 0: it is 0 here
   );
 
-  define('Pow', 'X:number Y:number', () => ([x, y], make) => {
-    const [base, exponent] = [x as Value, y as Value];
-    const isInteger = !base.dtype.includes('float');
-    if (isInteger && !exponent.dtype.includes('float'))
-      return binary([base, exponent], make, integerPower);
-    // Integers to the power of fractions are computed in float64.
-    const numbers = (value: Value): Value =>
-      isBig(value.dtype) ? cast(value, plain, 'float64') : value;
-    const power = numbers(exponent);
-    if (isBig(base.dtype))
-      return cast(binary([numbers(base), power], plain, loopOfPower(power)), make, base.dtype);
-    return binary([base, power], make, loopOfPower(power));
+  // Integers of 64 bits are computed in float64, as ONNX Runtime does it.
+  define('Pow', 'X:number Y:number', () => (inputs, make) => {
+    const [base, exponent] = inputs.map((value) =>
+      isBig(value.dtype) ? cast(value, plain, 'float64') : value,
+    ) as [Value, Value];
+    const { length, 0: only } = widened(exponent);
+    const loop = length === 1 && only === 2 ? square : power;
+    const { dtype } = inputs[0] as Value;
+    return dtype === base.dtype
+      ? binary([base, exponent], make, loop)
+      : cast(binary([base, exponent], plain, loop), make, dtype);
   });
 
   define('Cast', 'input:any', (attributes, _, node) => {
@@ -297,23 +275,24 @@ export function addElementwise(): void {
     return ([x], make) => cast(x as Value, make, type[0]);
   });
 
-  define('Where', 'condition:bool X:any Y:same', () => ([condition, a, b], make) => {
-    const inputs = [a as Value, b as Value, condition as Value];
+  define('Where', 'condition:bool X:any Y:same', () => (inputs, make) => {
     const shape = broadcast(...inputs.map(({ shape }) => shape));
-    const result = make((a as Value).dtype, shape);
-    const [y, perElement] = wordsOf(result.data);
-    const [x, z] = inputs.map(({ data }) => wordsOf(data)[0]) as [Int32Array, Int32Array];
-    const flags = (condition as Value).data as Uint8Array;
-    const strides = inputs.map((input) => stridesIn(shape, input.shape));
-    walkWords(
-      perElement,
-      shape,
-      [contiguousStrides(shape), ...strides],
-      1,
-      (length, [first, ...at], [, ...steps]) => {
-        let [p, q, r] = at as [number, number, number];
-        const [s, t, u] = steps as [number, number, number];
-        for (let i = first as number, end = i + length; i < end; ++i, p += s, q += t, r += u)
+    const result = make((inputs[1] as Value).dtype, shape);
+    const [y, count] = wordsOf(result.data);
+    const [flags, x, z] = inputs.map(({ data }) => wordsOf(data)[0]) as [Words, Words, Words];
+    walk(
+      [...shape, count],
+      [
+        inWords(contiguousStrides(shape), count),
+        ...inputs.map((input, i) => {
+          const strides = stridesIn(shape, input.shape);
+          return i ? inWords(strides, count) : [...strides, 0];
+        }),
+      ],
+      (length, at, steps) => {
+        let [i, r, p, q] = at as [number, number, number, number];
+        const [, u, s, t] = steps as [number, number, number, number];
+        for (const end = i + length; i < end; ++i, r += u, p += s, q += t)
           y[i] = (flags[r] ? x[p] : z[q]) as number;
       },
     );

@@ -101,10 +101,8 @@ export function addNormalize(): void {
       const given = attributes.int('axis', opset < 13 ? 1 : -1);
       return ([input], make) => {
         const { dtype, shape } = input as Value;
-        if (shape.length === 0 && opset >= 13)
-          refuse(ShapeError, 'input', 'has rank 0; it must be 1 or more');
         // Before opset 13 the axis may be the rank, and all that follow it count as one with it.
-        const axis = given === shape.length && opset < 13 ? given : axisOf(given, shape.length);
+        const axis = axisOf(given, shape.length, opset < 13 ? 1 : 0);
         const step = opset < 13 ? 1 : sizeOf(shape.slice(axis + 1));
         const size = opset < 13 ? sizeOf(shape.slice(axis)) : (shape[axis] as number);
         return computed(make, dtype, shape, [input as Value], (y, x) => {
@@ -116,7 +114,7 @@ export function addNormalize(): void {
     });
   }
 
-  define('LayerNormalization', 'X:float Scale:same B?:same', (attributes, _, node) => {
+  define('LayerNormalization', 'X:float Scale:same B:same?', (attributes, _, node) => {
     const given = attributes.int('axis', -1);
     const epsilon = attributes.float('epsilon', Math.fround(1e-5));
     if (attributes.int('stash_type', 1) !== 1)
@@ -132,43 +130,30 @@ export function addNormalize(): void {
       if (bias) inputs.push(bias);
       const y = computed(make, dtype, shape, inputs, (y, x, ...others) => {
         const [means, deviations] = statistics.map(({ data }) => data as Numbers);
-        const [factors, terms] = others.map((values, i) => {
-          const { shape: from } = inputs[i + 1] as Value;
-          if (values.length === size && from.length <= inner.length) return values;
-          if (!(
-            from.length <= inner.length &&
-            from.every((each, j) => [1, inner.at(j - from.length)].includes(each))
-          ))
+        others.forEach(({ length }, i) => {
+          if (length !== size)
             refuse(
               ShapeError,
-              ['Scale', 'B'][i] as string,
-              `has shape ${shown(from)}; it must broadcast to ${shown(inner)}`,
+              i ? 'B' : 'Scale',
+              `has ${length} elements`,
+              `of shape ${shown(inner)}`,
             );
-          const all = newArray(dtype === 'float64' ? dtype : 'float32', size) as Numbers;
-          walk(
-            inner,
-            [contiguousStrides(inner), stridesIn(inner, from)],
-            (length, [q, p], [, s]) => {
-              for (let i = 0; i < length; ++i)
-                all[(q as number) + i] = values[(p as number) + i * (s as number)] as number;
-            },
-          );
-          return all;
         });
+        const [factors, terms] = others;
         normalize(y, x as Numbers, size, epsilon, factors as Numbers, terms, means, deviations);
       });
       return [y, ...statistics];
     };
   });
 
-  define('ReduceMean', 'data:ranged axes?:int64', (attributes) => {
+  define('ReduceMean', 'data:ranged axes:int64?', (attributes) => {
     const fixed = attributes.ints('axes', undefined);
     const keeps = attributes.flag('keepdims', true);
     const isNoop = attributes.flag('noop_with_empty_axes', false);
     return ([data, given], make) => {
       const { dtype, shape } = data as Value;
       const rank = shape.length;
-      const axes = (fixed ?? numbersIn(given) ?? []).map((axis) => axisOf(axis, rank, 'axes'));
+      const axes = (fixed ?? numbersIn(given) ?? []).map((axis) => axisOf(axis, rank));
       if (axes.length === 0 && isNoop) return data as Value;
       const isReduced = (axis: number) => axes.length === 0 || axes.includes(axis);
       const kept = shape.map((size, axis) => (isReduced(axis) ? 1 : size));

@@ -1,6 +1,6 @@
 /** Operators that convert between floating point and quantized integers. */
-import { ArgumentError, ShapeError } from '../../index.js';
-import { contiguousStrides } from '../internals.js';
+import { DTypeError, ShapeError } from '../../index.js';
+import { contiguousStrides, large } from '../internals.js';
 import { type Attributes, unsupported } from '../operator.js';
 import { sizeOf } from '../storage.js';
 import { typeOf } from '../tensors.js';
@@ -10,7 +10,6 @@ import {
   axisOf,
   computed,
   define,
-  large,
   type Numbers,
   refuse,
   shown,
@@ -58,11 +57,7 @@ function scaled(
   const x = input as Value;
   const { shape: from } = scale as Value;
   if (zero && shown(zero.shape) !== shown(from))
-    refuse(
-      ShapeError,
-      'the zero point',
-      `has shape ${shown(zero.shape)}; it must be ${shown(from)}, as that of the scale`,
-    );
+    refuse(ShapeError, 'zero_point', `has shape ${shown(zero.shape)}`, shown(from));
   let { shape } = x;
   let strides = stridesIn(shape, []);
   if (block > 0 || sizeOf(from) !== 1) {
@@ -70,7 +65,7 @@ function scaled(
     const size = shape[axis] as number;
     const wanted = block > 0 ? shape.map((each, i) => (i === axis ? size / block : each)) : [size];
     if (shown(wanted) !== shown(from))
-      refuse(ShapeError, 'the scale', `has shape ${shown(from)}; it must be ${shown(wanted)}`);
+      refuse(ShapeError, 'scale', `has shape ${shown(from)}`, shown(wanted));
     if (block > 0) {
       strides = withSize(contiguousStrides(from), axis, 0);
       shape = withSize(wanted, axis, block);
@@ -110,23 +105,19 @@ const dequantize: Loop = (y, at, length, x, scales, zeros, q, t) => {
 
 /** @internal Adds the operators of this file to the table. */
 export function addQuantize(): void {
-  define('QuantizeLinear', 'x:ranged y_scale:float y_zero_point?:byte', (attributes, _, node) => {
+  define('QuantizeLinear', 'x:ranged y_scale:float y_zero_point:byte?', (attributes, _, node) => {
     const form = readAttributes(attributes, node);
     return (inputs, make) => {
       const dtype = inputs[2]?.dtype ?? form.dtype ?? 'uint8';
       if (!dtype.endsWith('int8') || (form.dtype ?? dtype) !== dtype)
-        refuse(
-          ArgumentError,
-          'output_dtype',
-          `is ${form.dtype}; it must be uint8 or int8, and that of y_zero_point`,
-        );
+        refuse(DTypeError, 'output_dtype', `is ${form.dtype}`, 'uint8 or int8, as y_zero_point');
       return scaled(inputs, make, dtype, form, quantize);
     };
   });
 
   define(
     'DequantizeLinear',
-    'x:quantized x_scale:float x_zero_point?:quantized',
+    'x:quantized x_scale:float x_zero_point:quantized?',
     (attributes, _, node) => {
       const form = readAttributes(attributes, node);
       return (inputs, make) =>
