@@ -145,7 +145,12 @@ export interface OnnxModel {
   /** The version of the format. */
   readonly irVersion: number;
   /** The program that made the model. */
-  readonly producer: { readonly name: string; readonly version: string };
+  readonly producer: {
+    /** Its name, or ''. */
+    readonly name: string;
+    /** Its version, or ''. */
+    readonly version: string;
+  };
   /** The version of each set of operators, by its domain: '' for that of ONNX itself. */
   readonly opsets: ReadonlyMap<string, number>;
   /** The graph. */

@@ -39,6 +39,7 @@ export interface ReadOptions {
   /**
    * Returns bytes that the model keeps outside of it, such as those of a file beside it. It is
    * called for one tensor after the other. Default: a model with external data is refused.
+   * @param part what to return
    */
   externalData?:
     | ((part: ExternalData) => Uint8Array | ArrayBuffer | Promise<Uint8Array | ArrayBuffer>)

@@ -60,6 +60,7 @@ export interface LoadOptions extends CreateOptions, ReadOptions {
 /**
  * A tensor that goes into a model, or comes out of it. It is contiguous and in row-major order.
  *
+ * @typeParam A the class of its array
  * @category Models
  */
 export interface ModelTensor<A extends DataArray = DataArray> {
@@ -94,7 +95,12 @@ export interface ModelProduct {
   /** The operators of the nodes that the same call computes, in their order, such as `'Add'`. */
   readonly fused: readonly string[];
   /** The operands A and B, and the result. */
-  readonly operands: readonly { readonly dtype: OnnxDType; readonly shape: readonly number[] }[];
+  readonly operands: readonly {
+    /** The type of the elements. */
+    readonly dtype: OnnxDType;
+    /** The size of each axis, in elements. */
+    readonly shape: readonly number[];
+  }[];
   /** Whether B was packed when the model was loaded. */
   readonly packed: boolean;
   /** The plan of the call. */
