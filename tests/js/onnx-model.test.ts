@@ -323,6 +323,14 @@ describe('memory', () => {
         } catch (error) {
           expect(error).toMatchObject({ code: 'OUT_OF_MEMORY', op: 'run' });
           expect((error as Error).message).toContain('node ');
+          expect(instance.memory().inUse - loaded).toBeLessThan(left);
+          ++outcomes.run;
+        }
+        filler.dispose();
+        expect(await model.run(feeds)).toEqual(wanted);
+      } catch (error) {
+        if (model) throw error;
+        expect(error).toMatchObject({ code: 'OUT_OF_MEMORY', op: 'loadModel' });
         ++outcomes.load;
       }
       model?.dispose();
