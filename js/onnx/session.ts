@@ -9,13 +9,11 @@ import {
   type Gemm,
   GemmError,
   type HeapTensor,
-  type OperationName,
   OutOfMemoryError,
   ShapeError,
 } from '../index.js';
 import type { Core } from '../core.js';
 import {
-  arrayOfType,
   bufferOf,
   classOf,
   cores,
@@ -40,7 +38,7 @@ import { keyOf, type Run, titleOf } from './operator.js';
 import { type Link, planSteps, type PlannedStep } from './plan.js';
 import type { Extra, Operand, ProductCall, Shaped, Weights } from './products.js';
 import { readOnnx, type ReadOptions } from './read.js';
-import { elementBytes, newArray, Root, sizeOf, Storage, storedAs, Stored } from './storage.js';
+import { newArray, Root, sizeOf, Storage, storedAs, Stored } from './storage.js';
 import type { OnnxDType, Value } from './value.js';
 
 /**

@@ -176,13 +176,13 @@ export class Storage {
 
   #alloc(wg: Gemm, size: number): HeapTensor<Uint8Array> {
     try {
-      return wg.alloc('uint8', [size]) as HeapTensor<Uint8Array>;
+      return wg.alloc('uint8', [size]);
     } catch (error) {
       // Blocks of other sizes may take the memory that is missing.
       if (!(error instanceof OutOfMemoryError) || this.#free.length === 0) throw error;
       for (const block of this.#free) block.dispose();
       this.#free.length = 0;
-      return wg.alloc('uint8', [size]) as HeapTensor<Uint8Array>;
+      return wg.alloc('uint8', [size]);
     }
   }
 
