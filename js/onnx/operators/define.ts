@@ -61,7 +61,10 @@ export function define(
         inputs.length > parameters.length ||
         parameters.some((each, i) => !each.endsWith('?') && !inputs[i])
       )
-        throw invalid(node, `has inputs ${shown(inputs)}; it must have ${shown(parameters)}`);
+        throw invalid(
+          node,
+          `has ${inputs.filter(Boolean).length} inputs; it must have ${shown(parameters)}`,
+        );
       return (values, make) => {
         let same = '';
         parameters.forEach((parameter, i) => {
