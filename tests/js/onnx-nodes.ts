@@ -139,3 +139,13 @@ export function valuesOf({ dtype, data }: Input): (number | bigint)[] {
       : value,
   );
 }
+
+/** The error that rejects a promise. */
+export function thrownBy(promise: Promise<unknown>): Promise<unknown> {
+  return promise.then(
+    () => {
+      throw new Error('there was no error');
+    },
+    (error: unknown) => error,
+  );
+}

@@ -104,11 +104,11 @@ export const shown = (list: readonly unknown[]): string => `[${list.join(', ')}]
 /** Throws if a result is too large, before there is memory for it. */
 function checkSize(dtype: OnnxDType, shape: readonly number[]): void {
   const bytes = sizeOf(shape) * elementBytes(dtype);
-  if (shape.length > 64 || !(bytes <= mostBytes))
+  if (shape.length > 64 || !(bytes <= mostBytes) || shape.some((size) => size < 0))
     refuse(
       shape.length > 64 ? ShapeError : OutOfMemoryError,
       'the result',
-      `has ${shape.length} axes and ${bytes} bytes`,
+      `has shape ${shown(shape.slice(0, 65))}`,
       'of at most 64 axes and 2^31 bytes',
     );
 }
@@ -289,6 +289,6 @@ export function move(
   toStep: number,
   fromStep: number,
 ): void {
-  if (length > 64 && toStep === 1 && fromStep === 1) y.set(x.subarray(from, from + length), to);
+  if (length > 24 && toStep === 1 && fromStep === 1) y.set(x.subarray(from, from + length), to);
   else for (let i = 0; i < length; ++i, to += toStep, from += fromStep) y[to] = x[from] as number;
 }

@@ -1,7 +1,7 @@
 /** Operators that compute each element of the result from one element of each input. */
-import { ArgumentError, ShapeError } from '../../index.js';
+import { ShapeError } from '../../index.js';
 import { contiguousStrides } from '../internals.js';
-import { type Attributes, unsupported } from '../operator.js';
+import { type Attributes, invalid, unsupported } from '../operator.js';
 import { newArray, sizeOf } from '../storage.js';
 import { typeOf } from '../tensors.js';
 import type { Make, OnnxDType, Value } from '../value.js';
@@ -61,6 +61,14 @@ function fastGelu(y: Numbers, x: Numbers): void {
 function clip(y: Numbers, x: Numbers, least: number, most: number): void {
   // without branches, which processors would predict wrongly
   for (let i = 0; i < y.length; ++i) y[i] = Math.min(Math.max(x[i] as number, least), most);
+}
+
+/** Relu of float32, as its bits: signs are not predictable. NaN stays NaN. */
+function relu(y: Words, x: Words): void {
+  for (let i = 0; i < y.length; ++i) {
+    const v = x[i] as number;
+    y[i] = v >>> 0 > 0xff800000 ? v : v & ~(v >> 31);
+  }
 }
 
 /** `clip` for bigints. */
@@ -150,17 +158,29 @@ function cast(x: Value, make: Make, to: OnnxDType): Value {
       map(y, x, (v) => Number(isFloat(to) ? v : BigInt.asIntN(32, v as never)));
     else {
       // ONNX does not define what numbers out of range become: they saturate.
-      const bits = 8 * y.BYTES_PER_ELEMENT;
-      const least = to.startsWith('u') ? 0 : -(2 ** (bits - 1));
-      const limit = least + 2 ** bits;
+      const isSigned = to.startsWith('i') ? 1 : 0;
+      const limit = 2 ** (8 * y.BYTES_PER_ELEMENT - isSigned);
+      const most = limit * (1 - 2 ** -53);
       const convert = (toBig ? BigInt : Number) as (v: number) => number;
-      const one = convert(1);
-      map(y, x, (v) => {
-        if (v >= limit) return convert(limit) - one;
-        return convert(v < least ? least : Math.trunc(v) || 0);
-      });
+      map(y, x, (v) => convert(Math.trunc(Math.min(Math.max(v || 0, -limit * isSigned), most))));
     }
   });
+}
+
+type Four = [number, number, number, number];
+
+/** A run of Where, in words. */
+function select(
+  y: Words,
+  flags: Words,
+  x: Words,
+  z: Words,
+  length: number,
+  [at, r, p, q]: Four,
+  [, u, s, t]: Four,
+): void {
+  for (const end = at + length; at < end; ++at, r += u, p += s, q += t)
+    y[at] = (flags[r] ? x[p] : z[q]) as number;
 }
 
 /** @internal Adds the operators of this file to the table. */
@@ -191,7 +211,7 @@ export function addElementwise(): void {
   unary('Gelu', (attributes) => {
     const approximate = attributes.string('approximate', 'none');
     if (!['none', 'tanh'].includes(approximate))
-      refuse(ArgumentError, 'approximate', `is ${approximate}`, 'none or tanh');
+      throw invalid(attributes.node, 'has an approximate that is neither none nor tanh');
     return approximate === 'none' ? exactGelu : fastGelu;
   });
   unary('com.microsoft.Gelu', () => exactGelu);
@@ -200,13 +220,14 @@ export function addElementwise(): void {
     return computed(make, sum.dtype, sum.shape, [sum], fastGelu);
   });
 
-  define(
-    'Relu',
-    'X:number',
-    () =>
-      ([x], make) =>
-        clipped(x as Value, make, (isBig((x as Value).dtype) ? 0n : 0) as number, Infinity),
-  );
+  define('Relu', 'X:number', () => ([x], make) => {
+    const { dtype, shape } = x as Value;
+    if (dtype !== 'float32')
+      return clipped(x as Value, make, (isBig(dtype) ? 0n : 0) as number, Infinity);
+    return computed(make, dtype, shape, [x as Value], (y, x) =>
+      relu(wordsOf(y)[0], wordsOf(x as Numbers)[0]),
+    );
+  });
   define('Clip', 'input:number min:same? max:same?', (attributes) => {
     const fixed = [attributes.float('min', -Infinity), attributes.float('max', Infinity)];
     return ([x, ...bounds], make) => {
@@ -289,12 +310,7 @@ export function addElementwise(): void {
           return i ? inWords(strides, count) : [...strides, 0];
         }),
       ],
-      (length, at, steps) => {
-        let [i, r, p, q] = at as [number, number, number, number];
-        const [, u, s, t] = steps as [number, number, number, number];
-        for (const end = i + length; i < end; ++i, r += u, p += s, q += t)
-          y[i] = (flags[r] ? x[p] : z[q]) as number;
-      },
+      (length, at, steps) => select(y, flags, x, z, length, at as Four, steps as Four),
     );
     return result;
   });

@@ -55,7 +55,7 @@ function normalize(
   size: number,
   epsilon: number,
   factors: Numbers,
-  terms?: Numbers,
+  terms: Numbers,
   means?: Numbers,
   deviations?: Numbers,
 ): void {
@@ -71,13 +71,9 @@ function normalize(
     const inverse = 1 / Math.sqrt(squares / size + epsilon);
     if (means) means[row] = mean;
     if (deviations) deviations[row] = inverse;
-    if (terms)
-      for (let i = 0; i < size; ++i)
-        y[at + i] =
-          ((x[at + i] as number) - mean) * inverse * (factors[i] as number) + (terms[i] as number);
-    else
-      for (let i = 0; i < size; ++i)
-        y[at + i] = ((x[at + i] as number) - mean) * inverse * (factors[i] as number);
+    for (let i = 0; i < size; ++i)
+      y[at + i] =
+        ((x[at + i] as number) - mean) * inverse * (factors[i] as number) + (terms[i] as number);
   }
 }
 
@@ -90,8 +86,11 @@ function add(
   toStep: number,
   fromStep: number,
 ): void {
+  let sum = 0;
   for (let i = 0; i < length; ++i, to += toStep, from += fromStep)
-    (sums[to] as number) += x[from] as number;
+    if (toStep) (sums[to] as number) += x[from] as number;
+    else sum += x[from] as number;
+  if (!toStep) (sums[to] as number) += sum;
 }
 
 /** @internal Adds the operators of this file to the table. */
@@ -139,7 +138,7 @@ export function addNormalize(): void {
               `of shape ${shown(inner)}`,
             );
         });
-        const [factors, terms] = others;
+        const [factors, terms = new Float32Array(size)] = others;
         normalize(y, x as Numbers, size, epsilon, factors as Numbers, terms, means, deviations);
       });
       return [y, ...statistics];

@@ -1,5 +1,5 @@
 /** Operators that convert between floating point and quantized integers. */
-import { DTypeError, ShapeError } from '../../index.js';
+import { DTypeError, quantize as toIntegers, ShapeError } from '../../index.js';
 import { contiguousStrides, large } from '../internals.js';
 import { type Attributes, unsupported } from '../operator.js';
 import { sizeOf } from '../storage.js';
@@ -56,7 +56,7 @@ function scaled(
 ): Value {
   const x = input as Value;
   const { shape: from } = scale as Value;
-  if (zero && shown(zero.shape) !== shown(from))
+  if (zero && sizeOf(zero.shape) !== sizeOf(from))
     refuse(ShapeError, 'zero_point', `has shape ${shown(zero.shape)}`, shown(from));
   let { shape } = x;
   let strides = stridesIn(shape, []);
@@ -125,26 +125,14 @@ export function addQuantize(): void {
     },
   );
 
-  define('DynamicQuantizeLinear', 'x:float32', () => ([input], make) => {
-    const { shape } = input as Value;
-    const [y, yScale, yZero] = [make('uint8', shape), make('float32', []), make('uint8', [])];
-    const x = (input as Value).data as Numbers;
-    let least = 0;
-    let most = 0;
-    for (let i = 0; i < x.length; ++i) {
-      const v = x[i] as number;
-      if (v < least) least = v;
-      if (v > most) most = v;
-    }
-    const scale = Math.fround(Math.fround(most - least) / 255) || 1;
-    const zero = Math.min(
-      Math.max(Math.fround(0 - Math.fround(least / scale)) + large - large, 0),
-      255,
-    );
-    const [scales, zeros] = [yScale.data as Numbers, yZero.data as Numbers];
+  define('DynamicQuantizeLinear', 'x:float32', () => ([x], make) => {
+    const { shape } = x as Value;
+    const results = [make('uint8', shape), make('float32', []), make('uint8', [])] as const;
+    const [out, scales, zeros] = results.map(({ data }) => data) as [Uint8Array, Numbers, Numbers];
+    const data = (x as Value).data as Numbers;
+    const { scale, zeroPoint } = toIntegers({ data, shape }, { out: { data: out, shape } });
     scales[0] = scale;
-    zeros[0] = zero;
-    quantize(y.data as Numbers, 0, x.length, x, scales, zeros, 0, 0);
-    return [y, yScale, yZero];
+    zeros[0] = zeroPoint;
+    return [...results];
   });
 }

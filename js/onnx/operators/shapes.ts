@@ -94,8 +94,8 @@ export function addShapes(): void {
       const axes = fixed ?? numbersIn(given) ?? [];
       const rank = shape.length + axes.length;
       const sorted = axes.map((axis) => axisOf(axis, rank)).sort((a, b) => a - b);
-      if (new Set(sorted).size < axes.length)
-        refuse(ArgumentError, 'axes', `is ${shown(axes)}`, 'of different axes');
+      if (new Set(sorted).size < axes.length || rank > 64)
+        refuse(ArgumentError, 'axes', `has ${axes.length} axes`, 'of different axes, 64 in all');
       for (const axis of sorted) shape.splice(axis, 0, 1);
       return reshaped(data as Value, shape);
     };
@@ -104,8 +104,8 @@ export function addShapes(): void {
   define('Transpose', 'data:any', (attributes, _, node) => {
     const given = attributes.ints('perm', undefined);
     // Products read through a transpose, and only check its rank.
-    if (given?.some((_, axis) => !given.includes(axis)))
-      throw invalid(node, `has perm ${shown(given)}; it must be a permutation of its axes`);
+    if (given && (given.length > 64 || given.some((_, axis) => !given.includes(axis))))
+      throw invalid(node, 'has a perm that is no permutation of at most 64 axes');
     return ([data], make) => {
       const { shape } = data as Value;
       const perm = given ?? [...shape.keys()].reverse();
