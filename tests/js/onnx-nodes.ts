@@ -3,7 +3,7 @@ import type { DataArray, Gemm } from 'wgemm';
 import { loadModel, type ModelResult, type OnnxDType } from 'wgemm/onnx';
 import { type AttributeSpec, encodeGraph } from '../peers/onnx-model.mjs';
 import type { Ort } from '../peers/onnx.mjs';
-import { arrayClasses, type Float, fromBits, isFloat } from './dtypes.js';
+import { arrayClasses, fromBits, isFloat } from './dtypes.js';
 import type { Random } from './random.js';
 
 /** A tensor of any type of a model. */
@@ -18,7 +18,7 @@ export interface NodeCase {
   domain?: string;
   opset: number;
   inputs: readonly (Input | null)[];
-  attributes?: Record<string, AttributeSpec>;
+  attributes?: Record<string, AttributeSpec | undefined>;
   /** Default: 1. */
   outputs?: number;
 }
@@ -79,7 +79,7 @@ function encoded(
         name: 'the node',
         inputs: names,
         outputs: Array.from({ length: outputs }, (_, i) => nameOf(i, 'y')),
-        attributes,
+        attributes: attributes as Record<string, AttributeSpec>,
       },
     ],
     inputs: inputs.flatMap((input, i) =>
@@ -135,7 +135,7 @@ export async function runInOrt(
 export function valuesOf({ dtype, data }: Input): (number | bigint)[] {
   return Array.from(data as ArrayLike<number | bigint>, (value) =>
     data instanceof Uint16Array && dtype !== 'bool' && isFloat(dtype)
-      ? fromBits(dtype as Float, value as number)
+      ? fromBits(dtype, value as number)
       : value,
   );
 }

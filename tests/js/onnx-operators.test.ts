@@ -3,8 +3,15 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createGemm, DTypeError, type Gemm, GemmError, OutOfMemoryError, ShapeError } from 'wgemm';
 import type { OnnxDType } from 'wgemm/onnx';
 import { type Float, toBits } from './dtypes.js';
-import { thrownBy } from './onnx-nodes.js';
-import { type Input, ints, type NodeCase, runNode, tensor, valuesOf } from './onnx-nodes.js';
+import {
+  type Input,
+  ints,
+  type NodeCase,
+  runNode,
+  tensor,
+  thrownBy,
+  valuesOf,
+} from './onnx-nodes.js';
 
 let wg: Gemm;
 beforeAll(async () => {
@@ -361,7 +368,8 @@ const cases: readonly Case[] = [
   ],
 ];
 
-it.each(cases)('%s', async (what, node, ...results) => {
+it.each(cases.map(([what, ...rest]) => [what, rest] as const))('%s', async (what, rest) => {
+  const [node, ...results] = rest;
   const found = await runNode(wg, {
     opset: 13,
     ...node,

@@ -153,7 +153,7 @@ export function widened({ dtype, data }: Value): Numbers {
 }
 
 /**
- * @internal Makes a result by a function that writes its elements, from those of inputs. Elements of
+ * @internal Makes a result by a function that writes its elements from those of inputs. Elements of
  * 16 bits are float32 there.
  */
 export function computed(
@@ -174,8 +174,8 @@ export function computed(
 }
 
 /**
- * @internal Calls back for each run of elements along the innermost axis, with the index of the first
- * one and the step in each operand. Axes are joined if all operands allow it.
+ * @internal Calls back for each run of elements along the innermost axis: with the index of the
+ * first one and the step in each operand. Axes are joined if all operands allow it.
  */
 export function walk(
   shape: readonly number[],

@@ -108,17 +108,7 @@ function binary([a, b]: readonly Value[], make: Make, loop: Loop): Value {
   const inputs = [a as Value, b as Value];
   return computed(make, (a as Value).dtype, shape, inputs, (y, a, b) =>
     walk(shape, strides, (length, [at, p, q], [, s, t]) =>
-      loop(
-        y,
-        at as number,
-        length,
-        a as Numbers,
-        p as number,
-        s as number,
-        b as Numbers,
-        q as number,
-        t as number,
-      ),
+      loop(y, at as number, length, a, p as number, s as number, b, q as number, t as number),
     ),
   );
 }
@@ -150,7 +140,7 @@ function cast(x: Value, make: Make, to: OnnxDType): Value {
   const isFloat = (type: string) => type.includes('float');
   const toBig = isBig(to);
   return computed(make, to, shape, [x], (y, from) => {
-    const x = from as Numbers;
+    const x = from;
     if (to === 'bool')
       map(y, x, (v) => (v == 0 ? 0 : 1)); // also of bigints
     else if (toBig === isBig(dtype) && (isFloat(to) || !isFloat(dtype))) y.set(x);
@@ -224,9 +214,7 @@ export function addElementwise(): void {
     const { dtype, shape } = x as Value;
     if (dtype !== 'float32')
       return clipped(x as Value, make, (isBig(dtype) ? 0n : 0) as number, Infinity);
-    return computed(make, dtype, shape, [x as Value], (y, x) =>
-      relu(wordsOf(y)[0], wordsOf(x as Numbers)[0]),
-    );
+    return computed(make, dtype, shape, [x as Value], (y, x) => relu(wordsOf(y)[0], wordsOf(x)[0]));
   });
   define('Clip', 'input:number min:same? max:same?', (attributes) => {
     const fixed = [attributes.float('min', -Infinity), attributes.float('max', Infinity)];

@@ -1,8 +1,8 @@
 /** Operators that compute with all elements along some axes. */
-import { ArgumentError, ShapeError } from '../../index.js';
+import { ShapeError } from '../../index.js';
 import { contiguousStrides } from '../internals.js';
 import { unsupported } from '../operator.js';
-import { newArray, sizeOf } from '../storage.js';
+import { sizeOf } from '../storage.js';
 import type { Value } from '../value.js';
 import {
   axisOf,
@@ -11,7 +11,6 @@ import {
   type Numbers,
   numbersIn,
   refuse,
-  reshaped,
   shown,
   stridesIn,
   walk,
@@ -107,7 +106,7 @@ export function addNormalize(): void {
         return computed(make, dtype, shape, [input as Value], (y, x) => {
           for (let from = 0; from < y.length; from += size * step)
             for (let i = 0; i < step; ++i)
-              softmax(y, x as Numbers, from + i, size, step, name === 'LogSoftmax');
+              softmax(y, x, from + i, size, step, name === 'LogSoftmax');
         });
       };
     });
@@ -139,7 +138,7 @@ export function addNormalize(): void {
             );
         });
         const [factors, terms = new Float32Array(size)] = others;
-        normalize(y, x as Numbers, size, epsilon, factors as Numbers, terms, means, deviations);
+        normalize(y, x, size, epsilon, factors as Numbers, terms, means, deviations);
       });
       return [y, ...statistics];
     };
@@ -164,7 +163,7 @@ export function addNormalize(): void {
           shape,
           [stridesIn(shape, kept), contiguousStrides(shape)],
           (length, [q, p], [t, s]) => {
-            add(sums, x as Numbers, length, q as number, p as number, t as number, s as number);
+            add(sums, x, length, q as number, p as number, t as number, s as number);
           },
         );
         sums.forEach((sum, i) => (y[i] = sum / count));

@@ -73,18 +73,9 @@ function scaled(
   }
   const inputs = [x, scale as Value];
   return computed(make, dtype, x.shape, inputs, (y, x, scales) => {
-    const zeros = (zero?.data ?? new Float32Array((scales as Numbers).length)) as Numbers;
+    const zeros = (zero?.data ?? new Float32Array(scales.length)) as Numbers;
     walk(shape, [contiguousStrides(shape), strides], (length, [at, q], [, t]) => {
-      loop(
-        y,
-        at as number,
-        length,
-        x as Numbers,
-        scales as Numbers,
-        zeros,
-        q as number,
-        t as number,
-      );
+      loop(y, at as number, length, x, scales, zeros, q as number, t as number);
     });
   });
 }

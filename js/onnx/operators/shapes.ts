@@ -128,7 +128,7 @@ export function addShapes(): void {
       const axis = axisOf(given, first.length);
       const shape = withSize(first, axis, 0);
       for (const { shape: sizes } of inputs) {
-        if (`${withSize(sizes, axis, 0)}` !== `${withSize(first, axis, 0)}`)
+        if (shown(withSize(sizes, axis, 0)) !== shown(withSize(first, axis, 0)))
           refuse(
             ShapeError,
             'inputs',
@@ -178,8 +178,10 @@ export function addShapes(): void {
   define('Slice', 'data:any starts:index? ends:same? axes:same? steps:same?', (attributes) => {
     const fixed = ['starts', 'ends', 'axes'].map((name) => attributes.ints(name, undefined));
     return ([data, ...inputs], make) => {
-      const [starts = [], ends = [], axes = [...starts.keys()], steps = starts.map(() => 1)] =
-        fixed[0] ? fixed : inputs.map((input) => numbersIn(input));
+      const [starts = [], ends = [], ...others]: (readonly number[] | undefined)[] = fixed[0]
+        ? fixed
+        : inputs.map((input) => numbersIn(input));
+      const [axes = [...starts.keys()], steps = starts.map(() => 1)] = others;
       const shape = [...(data as Value).shape];
       const strides = contiguousStrides(shape);
       let from = 0;
