@@ -221,7 +221,7 @@ export function broadcast(...shapes: (readonly number[])[]): number[] {
   });
 }
 
-/** @internal The strides of a contiguous operand along the axes of a shape to which it broadcasts. */
+/** @internal The strides of a contiguous operand along a shape to which it broadcasts. */
 export function stridesIn(shape: readonly number[], from: readonly number[]): number[] {
   const strides = contiguousStrides(from);
   return shape.map((_, axis) => {
@@ -238,7 +238,7 @@ export function wordsOf(data: DataArray): [words: Int32Array, perElement: number
   return [words as Int32Array, bytes / Words.BYTES_PER_ELEMENT];
 }
 
-/** @internal Strides in words of elements that have `count` words. The last axis is that of words. */
+/** @internal Strides in words, of elements of `count` words. The last axis is that of words. */
 export const inWords = (strides: readonly number[], count: number): number[] => [
   ...strides.map((stride) => stride * count),
   1,

@@ -103,7 +103,7 @@ export function addShapes(): void {
 
   define('Transpose', 'data:any', (attributes, _, node) => {
     const given = attributes.ints('perm', undefined);
-    // Products read through a transpose, and only check its rank.
+    // Products that take a transposed operand only check its rank.
     if (given && (given.length > 64 || given.some((_, axis) => !given.includes(axis))))
       throw invalid(node, 'has a perm that is no permutation of at most 64 axes');
     return ([data], make) => {
