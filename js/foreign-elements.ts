@@ -11,15 +11,16 @@ type Half = readonly [fraction: number, least: number];
 export const float16: Half = [10, -14];
 const bfloat16: Half = [7, -126];
 
-function halfOf(dtype: unknown): Half | undefined {
+/** @internal */
+export function halfOf(dtype: unknown): Half | undefined {
   return dtype === 'float16' ? float16 : dtype === 'bfloat16' ? bfloat16 : undefined;
 }
 
 const double = new Float64Array(1);
 const words = new Uint32Array(double.buffer); // little-endian, as WebAssembly
 
-/** The bits of a number, rounded half to even. Its last bit stands for 2^(exponent - fraction). */
-function encode(value: number, [fraction, least]: Half): number {
+/** @internal The bits of a number, rounded half to even. Its last bit stands for 2^(exponent - fraction). */
+export function encode(value: number, [fraction, least]: Half): number {
   double[0] = value;
   const high = words[1] as number;
   const exponent = Math.min(Math.max(((high >> 20) & 0x7ff) - 1023, least), 2 - least);

@@ -35,6 +35,7 @@ import { type CreateOptions, type Info, readSettings, startCore } from './create
 import { disposable } from './dispose.js';
 import { ArgumentError, describe, DTypeError, ShapeError } from './errors.js';
 import { readGemm, runGemm } from './gemm.js';
+import { decode, encode, halfOf } from './foreign-elements.js';
 import {
   type Constructors,
   disposedHandle,
@@ -62,7 +63,7 @@ import { explain } from './out-of-core.js';
 import { messageOf } from './port.js';
 import { printable } from './printable.js';
 import { compute, copyIn, roomOf, stagedOf } from './staging.js';
-import { allocate, count, limits, positive } from './quantize-numbers.js';
+import { allocate, count, large, limits, positive } from './quantize-numbers.js';
 import { gather, readAxis, readEach } from './quantize-arguments.js';
 import { operandOfResult } from './result.js';
 import { handleKey, has, isReadable, unpolluted } from './properties.js';
@@ -486,21 +487,25 @@ export const internals = {
   copyIn,
   cores,
   count,
+  decode,
   describe,
   detachedArray,
   disposable,
   disposedHandle,
   dtypesOf,
+  encode,
   explainCall,
   findIn,
   foreignHandle,
   gather,
+  halfOf,
   handleKey,
   has,
   isDetached,
   isOperation,
   isReadable,
   lengthOf,
+  large,
   limits,
   locate,
   locateHeld,

@@ -11,7 +11,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { basename, join, relative } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { findEmscripten } from './emscripten.mjs';
 import { fail, main, root, run } from './run.mjs';
@@ -96,6 +96,11 @@ async function bundle(folder, entry, { as = entry, external = [], pair = 'pair',
           build.onResolve({ filter: /^\.\/pair\.js$/ }, () => ({
             path: join(root, 'js', `${pair}.ts`),
           }));
+          // Modules in a folder of js/ have another path to it, which is not that of `external`.
+          build.onResolve({ filter: /^\.\.\/(\.\.\/)*index\.js$/ }, () => ({
+            path: './index.js',
+            external: true,
+          }));
           build.onResolve({ filter: /^\.\/wgemm-.*\.(mjs|wasm)$/ }, ({ path }) =>
             external.includes('./wgemm-*') ? undefined : { path: join(folder, path) },
           );
@@ -117,13 +122,38 @@ async function bundle(folder, entry, { as = entry, external = [], pair = 'pair',
 }
 
 /**
- * Removes the calls that name function declarations: bundlers would keep every function in such a
- * call. The lines stay, so that the source map stays true.
+ * Removes the calls that name functions, except classes: bundlers would keep every function in such a
+ * call. What is left stays in its line and column, so that the source map stays true.
  */
 function nameless(script) {
   if (!/^ *var __name = /m.test(script))
     fail('esbuild names functions in another way than this script expects.');
-  return script.replace(/^ *__name\((?!this)[\w$]+, "[\w$]+"\);$/gm, '');
+  const blank = (text) => text.replace(/[^\n]/g, ' ');
+  let rest = script.replace(/^ *__name\((?!this)[\w$]+, "[\w$]+"\);$/gm, blank);
+  const call = '/* @__PURE__ */ __name(';
+  // From the last one, since a function may be in another.
+  for (let start; (start = rest.lastIndexOf(call)) >= 0;) {
+    const from = start + call.length;
+    const end = Array.from(rest.slice(from).matchAll(/, "[\w$]+"\)/g)).find(({ index }) =>
+      isBalanced(rest.slice(from, from + index)),
+    );
+    if (!end) fail('esbuild names a function in another way than this script expects.');
+    const to = from + end.index;
+    const after = to + end[0].length;
+    rest = [
+      ...[rest.slice(0, start), blank(call), rest.slice(from, to), blank(end[0])],
+      rest.slice(after),
+    ].join('');
+  }
+  return rest;
+}
+
+/** Whether each parenthesis of a piece of code has its other one, as far as strings do not matter. */
+function isBalanced(code) {
+  let depth = 0;
+  for (const [letter] of code.replace(/"(?:[^"\\\n]|\\.)*"/g, '').matchAll(/[()]/g))
+    depth += letter === '(' ? 1 : -1;
+  return depth === 0;
 }
 
 /**
@@ -155,11 +185,11 @@ function declarationsOf(folder, entries, found = new Set()) {
     if (found.has(name)) continue;
     found.add(name);
     const imports = readFileSync(join(folder, name), 'utf8').matchAll(
-      /(?:from |import\()['"]\.\/([\w-]+)\.js['"]/g,
+      /(?:from |import\()['"](\.{1,2}\/[\w/-]+)\.js['"]/g,
     );
     declarationsOf(
       folder,
-      Array.from(imports, ([, name]) => name),
+      Array.from(imports, ([, path]) => join(dirname(entry), path)),
       found,
     );
   }
@@ -170,7 +200,11 @@ const hash = (parts) =>
   parts.reduce((sum, part) => sum.update(part), createHash('sha256')).digest('hex');
 const hashFiles = (paths) => hash(paths.flatMap((path) => [path, readFileSync(path)]));
 const filesIn = (folder) =>
-  existsSync(folder) ? readdirSync(folder).map((name) => join(folder, name)) : [];
+  existsSync(folder)
+    ? readdirSync(folder, { recursive: true })
+        .map((name) => join(folder, name))
+        .filter((path) => !statSync(path).isDirectory())
+    : [];
 
 /** Where CMake puts the pair of a name, without the extension. */
 const pairIn = (name) => join(root, 'build', name.replace('wgemm', 'wasm'), name);
@@ -225,6 +259,7 @@ async function makeFolder(folder, names, body) {
 
 const makeIndex = (made) => bundle(made, 'index', { external: ['./wgemm-*'] });
 const makeLinear = (made) => bundle(made, 'linear', { external: ['./index.js'] });
+const makeOnnx = (made) => bundle(made, 'onnx', { external: ['./index.js'] });
 
 /** dist/ is whole or not there. */
 export async function makeDist() {
@@ -246,15 +281,17 @@ export async function makeDist() {
       // index.js is external, so that errors are of one class, whichever entry throws.
       bundle(made, 'worker', { external: ['./index.js', './wgemm-*'] }),
       makeLinear(made),
+      makeOnnx(made),
+      bundle(made, 'cli', { external: ['./index.js', './onnx.js', 'node:*'] }),
       bundle(made, 'worker-thread', { as: 'wgemm-worker', pair: 'pair-worker' }),
       bundle(made, 'inline', { pair: 'pair-inline' }),
       bundle(made, 'thread', { as: 'wgemm-thread', format: 'iife' }),
     ];
     await Promise.all([declarations, ...bundles]);
-    const declared = declarationsOf(made, ['index', 'worker', 'inline', 'linear']);
+    const declared = declarationsOf(made, ['index', 'worker', 'inline', 'linear', 'onnx']);
     // Declarations of internal modules stay out.
-    for (const name of readdirSync(made))
-      if (name.endsWith('.d.ts') && !declared.has(name)) rmSync(join(made, name));
+    for (const path of filesIn(made))
+      if (path.endsWith('.d.ts') && !declared.has(relative(made, path))) rmSync(path);
   });
 }
 

@@ -87,6 +87,13 @@ async function testAll(args) {
         'Test vectors fail: see above which, and run them by `node tests/conformance/run.mjs`.',
     }),
   );
+  await step('running test vectors as models', () =>
+    run('node', ['tests/conformance/run.mjs', '--models', '--most', '1e3'], {
+      otherwise:
+        'Test vectors fail as models: see above which, ' +
+        'and run them by `node tests/conformance/run.mjs --models`.',
+    }),
+  );
   await step('testing the package', () =>
     run('node', ['tests/package/everywhere.mjs', '--fast'], {
       otherwise:

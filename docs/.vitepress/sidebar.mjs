@@ -33,6 +33,7 @@ const guide = [
       ['Quantization', 'quantization'],
       ['Weights of 4 bits', '4-bit-weights'],
       ['Layers', 'layers'],
+      ['Run an .onnx file', 'onnx'],
       ['Packed weights', 'packed-weights'],
       ['Batched matmul', 'batched-matmul'],
       ['Arrays of other libraries', 'converting'],

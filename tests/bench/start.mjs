@@ -3,6 +3,8 @@
 // Node each sample has its own process, in Chromium its own profile. Their start does not count.
 //   node tests/bench/start.mjs [--samples 10] [--only node,chromium] [--json run-start.json]
 //     --targets   judges the ratios to wgemm, and fails if one misses its target
+//     --model     until the first answer of a network for digits, an .onnx file, instead: by
+//                 wgemm/onnx and ONNX Runtime Web
 //
 // In Chromium each library is a separate bundle, minified by esbuild, with its .wasm beside. A
 // server on this machine sends it without compression and without caching, so transfer costs almost
@@ -23,7 +25,7 @@ const folder = join(root, 'build', 'start');
 const modules = join(root, 'node_modules');
 
 /** Name -> files that a page loads beside its bundle, and how many times as fast wgemm must be. */
-const libraries = {
+const productLibraries = {
   wgemm: { beside: [join(root, 'dist', 'wgemm-relaxed.wasm')] },
   'onnxruntime-web': {
     beside: ['mjs', 'wasm'].map((kind) =>
@@ -38,6 +40,14 @@ const libraries = {
     target: 2,
   },
 };
+
+/** The same for the answer of a model. */
+const modelLibraries = {
+  'wgemm-onnx': productLibraries.wgemm,
+  'onnxruntime-web-onnx': { ...productLibraries['onnxruntime-web'], target: 8 },
+};
+let libraries = productLibraries;
+let lengthOfResult = size * size;
 
 /**
  * The whole sample, in Node and in a page. Small whole numbers, so that sums are exact in any
@@ -67,6 +77,12 @@ async function writeModel() {
     modelFile,
     encodeModel({ type: 'Gemm', inputs, output: { dtype: 'float32', shape: [size, size] } }),
   );
+}
+
+/** A network of three layers. Its weights are -1, 0 or 1, so that its sums are exact, too. */
+async function writeNetwork() {
+  const { mlp } = await import('../peers/onnx-graphs.mjs');
+  writeFileSync(modelFile, mlp({ batch: 1, isWhole: true }));
 }
 
 async function inNode() {
@@ -138,7 +154,7 @@ async function measure({ title, sampleOf }, samples) {
     for (const name of Object.keys(libraries)) {
       const { ms, length, sum } = await sampleOf(name);
       wanted ??= sum;
-      if (length !== size * size || sum !== wanted)
+      if (length !== lengthOfResult || sum !== wanted)
         throw new Error(`${name} in ${title}: the result is wrong`);
       if (i > 0) times[name].push(ms); // the first fills the system's file cache
     }
@@ -146,7 +162,7 @@ async function measure({ title, sampleOf }, samples) {
   return Object.entries(times).map(([name, values]) => {
     const [best, middle] = [Math.min(...values), median(values)];
     const { target, brotli } = libraries[name];
-    const ratio = best / Math.min(...times.wgemm); // other load of the machine only adds
+    const ratio = best / Math.min(...Object.values(times)[0]); // other load of the machine only adds
     return {
       title,
       name,
@@ -167,8 +183,10 @@ await main(async () => {
       only: { type: 'string', default: 'node,chromium' },
       json: { type: 'string' },
       targets: { type: 'boolean', default: false },
+      model: { type: 'boolean', default: false },
     },
   });
+  if (values.model) [libraries, lengthOfResult] = [modelLibraries, 10];
   const only = values.only.split(',');
   const unknown = only.find((name) => !(name in places));
   if (unknown !== undefined)
@@ -176,9 +194,9 @@ await main(async () => {
   if (only.includes('chromium')) programOf('chromium'); // not a minute later, when Node is done
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
-  await writeModel();
+  await (values.model ? writeNetwork() : writeModel());
   console.log(
-    'where                  library           best       median    of wgemm  ' +
+    'where                  library               best       median    of wgemm  ' +
       `${values.targets ? 'target  ' : ''}to load, brotli`,
   );
   const all = [];
@@ -190,7 +208,7 @@ await main(async () => {
       for (const { title, name, best, middle, ratio, target, brotli, reached } of rows) {
         const cells = [
           title.padEnd(22),
-          name.padEnd(16),
+          name.padEnd(20),
           `${best.toFixed(1)} ms`.padStart(10),
           `${middle.toFixed(1)} ms`.padStart(10),
         ];

@@ -20,6 +20,7 @@ const smokeTests = [
   'gemm.test.ts',
   'qgemm.test.ts',
   'matmul.test.ts',
+  'onnx-model.test.ts',
   'threads.test.ts',
   'worker.test.ts',
   'own-cases.jsonl',

@@ -123,6 +123,11 @@ function integerMatMul(name, indexOfB) {
   return { name, packedFor: 'qgemm', indexOfB, trans: 'transB', bound };
 }
 
+/** The bound of each element of a case's results; undefined if every bit counts. */
+export const boundOf = (kase) => operations[kase.op].bound(kase);
+/** The index of B among the inputs of an operation. */
+export const indexOfB = (op) => operations[op].indexOfB;
+
 /** Every case runs with B plain, and with B packed. */
 export const forms = ['plain', 'packed'];
 

@@ -4,6 +4,7 @@
 //   node run.mjs [wgemm] [--most 1e6]
 //     wgemm   the entry of the package that is tested
 //     --most  skips cases with more multiplications, among those that are made here
+//     --models  runs the cases as models of one node, by the entry wgemm/onnx, and nothing else
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -12,7 +13,10 @@ import { Tally } from './tally.mjs';
 
 const { positionals, values } = parseArgs({
   args: process.argv.slice(2),
-  options: { most: { type: 'string', default: 'Infinity' } },
+  options: {
+    most: { type: 'string', default: 'Infinity' },
+    models: { type: 'boolean', default: false },
+  },
   allowPositionals: true,
 });
 const [entry] = positionals;
@@ -62,6 +66,13 @@ if (wrong) {
       if (error.code !== 'UNSUPPORTED' || build === builds[0]) throw error;
       console.log(`conformance: ${error.message}`);
     }
+  }
+  if (values.models) {
+    const { loadModel } = await import('wgemm/onnx');
+    const { runModels } = await import('./models.mjs');
+    const failed = await runModels(loadModel, instances, paths, most);
+    console.log(`${failed} failed`);
+    process.exit(failed > 0 ? 1 : 0);
   }
   const tally = new Tally(instances, (wrong) => {
     if (tally.failed <= shown) console.error(`conformance: ${wrong}`);

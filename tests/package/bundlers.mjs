@@ -1,7 +1,15 @@
 // Runs small apps with each bundler, and with none, in Chromium under the headers that the guide
 // shows. Apps, configurations and commands are blocks of the guide. The test adds a line that
 // reports what the page shows, and a script that reports errors.
-import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { root } from '../../scripts/run.mjs';
 import { openIn } from '../browser/engines.mjs';
@@ -72,7 +80,7 @@ function readApps() {
     return { entry, code, shows };
   });
   const entries = found.map(({ entry }) => entry).sort();
-  if (entries.join() !== 'wgemm,wgemm/inline,wgemm/worker')
+  if (entries.join() !== 'wgemm,wgemm/inline,wgemm/onnx,wgemm/worker')
     throw new Error(`the guide must have an app.js for each entry; it has ${entries.join(', ')}`);
   return found;
 }
@@ -123,16 +131,31 @@ async function expectPage(url, shows, refused) {
 /**
  * The program for an isolated page, which uses threads: the bundle must have their files too.
  */
-const withThreads = ({ entry, code }) =>
-  entry === 'wgemm/inline'
-    ? code
-    : `${code}
+const withThreads = ({ entry, code }) => {
+  if (entry === 'wgemm/inline') return code;
+  if (entry === 'wgemm/onnx')
+    return `${code}
+const several = await loadModel(bytes, { threads: 2 });
+if ((await several.run({ x })).y.data[5] !== 0) throw new Error('two threads return another result');
+several.dispose();`;
+  return `${code}
 const several = await createGemm({ threads: 2 });
 const square = { data: new Float32Array(256 * 256).fill(1), shape: [256, 256] };
 const product = await several.gemm(square, square);
 if (several.info.threads !== 2 || product.data[5] !== 256)
   throw new Error('two threads return ' + product.data[5]);
 several.dispose();`;
+};
+
+/** Throws if a bundle of `wgemm` alone has parts of an entry that the app does not import. */
+function checkNothingElse(folder, { entry }) {
+  if (entry !== 'wgemm') return;
+  for (const name of readdirSync(folder, { recursive: true })) {
+    if (!/\.m?js$/.test(name)) continue;
+    const part = /loadModel|readOnnx/.exec(readFileSync(join(folder, name), 'utf8'));
+    if (part) refuse(`${name} of an app that imports wgemm alone contains ${part[0]}`);
+  }
+}
 
 /** Serves a folder, and opens its index.html. */
 async function runIn(folder, shows, headers) {
@@ -155,6 +178,7 @@ async function buildAndRun(project, { page }, app, headers) {
   writeFileSync(join(project, 'app.js'), withResult(withThreads(app), ''));
   const { code: commands } = blockOf(page, { language: 'sh' });
   await runChild('sh', ['-e', '-c', commands], { cwd: project });
+  checkNothingElse(join(project, 'dist'), app);
   await runIn(join(project, 'dist'), app.shows, headers);
 }
 

@@ -12,12 +12,29 @@ const a = { data: Float32Array.of(1, 2, 3, 4, 5, 6), shape: [2, 3] };
 const b = { data: Float32Array.of(1, 0, 0, 1, 1, 1), shape: [3, 2] };
 const square = { data: Float32Array.of(1, 2, 3, 4), shape: [2, 2] };
 
+/** A model in the format of ONNX: y = MatMul(x, w), with w = [[1], [2]]. */
+const onnx = Uint8Array.from(
+  atob(
+    'Oj4KEQoBeAoBdxIBeSIGTWF0TXVsKhMIAggBEAEiCAAAgD8AAABAQgF3WgkKAXgSBAoCCAFiCQoBeRIECgIIAUICEA0=',
+  ),
+  (letter) => letter.charCodeAt(0),
+);
+
 /**
  * Tests the API of `wgemm` and `wgemm/inline`, and that of `wgemm/worker`, whose calls return
- * promises instead of values. Tests layers if the entry has them.
+ * promises instead of values. Tests layers and models if the entry has them.
  */
 export async function smoke(
-  { createGemm, createLinear, deserializeLinear, GemmError, ShapeError, DisposedError, quantize },
+  {
+    createGemm,
+    createLinear,
+    deserializeLinear,
+    loadModel,
+    GemmError,
+    ShapeError,
+    DisposedError,
+    quantize,
+  },
   options,
 ) {
   const wg = await createGemm(options);
@@ -50,6 +67,13 @@ export async function smoke(
     const results = [await layer.run(a), await same.run(a)].map(({ data }) => Array.from(data));
     expect('a layer that was saved', results[1], results[0]);
     expect('a layer', results[0].map(Math.round), [4, 5, 10, 11]);
+  }
+
+  if (loadModel) {
+    const model = await loadModel(onnx, { wg });
+    const { y } = await model.run({ x: { data: Float32Array.of(3, 4), shape: [1, 2] } });
+    expect('a model', [y.shape, y.dtype, y.data], [[1, 1], 'float32', [11]]);
+    model.dispose();
   }
 
   let error;

@@ -276,3 +276,32 @@ export async function use(weights: F32, bias: F32, x: F32, is8Bit: boolean): Pro
   return [y, again, z].find(({ length }) => length > q.length + either.inputs) ?? y;
 }
 `;
+
+/** Models. */
+export const models = `
+import { createGemm } from 'wgemm';
+import { loadModel, type Model, type OnnxModel, readOnnx } from 'wgemm/onnx';
+import { createGemm as startWorker } from 'wgemm/worker';
+
+export async function use(bytes: Uint8Array, x: Float32Array): Promise<number> {
+  const read: OnnxModel = await readOnnx(bytes, {
+    externalData: ({ location, offset, length }) =>
+      bytes.subarray(offset, offset + length + location.length),
+  });
+  for (const node of read.graph.nodes) {
+    const axis = node.attributes.get('axis');
+    const weights = read.graph.initializers.get(node.inputs[1] ?? '');
+    if (typeof axis === 'number' && weights?.data) return axis;
+  }
+  const model: Model = await loadModel(read, { threads: 2 });
+  const inWorker = await loadModel(bytes, { wg: await startWorker() });
+  const here = await loadModel(bytes.slice().buffer, { wg: await createGemm() });
+  const results = await model.run({ x: { data: x, shape: [1, x.length] } });
+  const products = await inWorker.explain({ x: [1, 2] });
+  // @ts-expect-error: a shape is missing
+  await here.run({ x: { data: x } });
+  // @ts-expect-error: no bytes
+  await readOnnx('model.onnx');
+  return (results['y']?.data.length ?? 0) + products.length;
+}
+`;

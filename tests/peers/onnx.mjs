@@ -1,73 +1,5 @@
-// Starts ONNX Runtime Web, and makes models of one operator for it in memory.
-import protobuf from 'protobufjs';
-
-/** TensorProto.DataType: by our names, which are ONNX's. */
-const dataTypes = {
-  float32: 1,
-  uint8: 2,
-  int8: 3,
-  int32: 6,
-  int64: 7,
-  float16: 10,
-  float64: 11,
-  uint32: 12,
-  uint64: 13,
-  bfloat16: 16,
-};
-
-/** AttributeProto.AttributeType */
-const attributeTypes = { FLOAT: 1, INT: 2, STRING: 3, FLOATS: 6, INTS: 7 };
-
-const field = (id, type, rule) => ({ id, type, rule });
-const message = (fields) => ({ fields });
-
-// The definitions of onnx.proto that such a model needs.
-// https://github.com/onnx/onnx/blob/main/onnx/onnx.proto
-const { ModelProto } = protobuf.Root.fromJSON({
-  nested: {
-    ModelProto: message({
-      irVersion: field(1, 'int64'),
-      graph: field(7, 'GraphProto'),
-      opsetImport: field(8, 'OperatorSetIdProto', 'repeated'),
-    }),
-    OperatorSetIdProto: message({ domain: field(1, 'string'), version: field(2, 'int64') }),
-    GraphProto: message({
-      node: field(1, 'NodeProto', 'repeated'),
-      name: field(2, 'string'),
-      initializer: field(5, 'TensorProto', 'repeated'),
-      input: field(11, 'ValueInfoProto', 'repeated'),
-      output: field(12, 'ValueInfoProto', 'repeated'),
-    }),
-    NodeProto: message({
-      input: field(1, 'string', 'repeated'),
-      output: field(2, 'string', 'repeated'),
-      name: field(3, 'string'),
-      opType: field(4, 'string'),
-      attribute: field(5, 'AttributeProto', 'repeated'),
-      domain: field(7, 'string'),
-    }),
-    AttributeProto: message({
-      name: field(1, 'string'),
-      f: field(2, 'float'),
-      i: field(3, 'int64'),
-      s: field(4, 'bytes'),
-      floats: field(7, 'float', 'repeated'),
-      ints: field(8, 'int64', 'repeated'),
-      type: field(20, 'int32'),
-    }),
-    TensorProto: message({
-      dims: field(1, 'int64', 'repeated'),
-      dataType: field(2, 'int32'),
-      name: field(8, 'string'),
-      rawData: field(9, 'bytes'),
-    }),
-    ValueInfoProto: message({ name: field(1, 'string'), type: field(2, 'TypeProto') }),
-    TypeProto: message({ tensorType: field(1, 'TensorType') }),
-    TensorType: message({ elemType: field(1, 'int32'), shape: field(2, 'TensorShapeProto') }),
-    TensorShapeProto: message({ dim: field(1, 'Dimension', 'repeated') }),
-    Dimension: message({ dimValue: field(1, 'int64'), dimParam: field(2, 'string') }),
-  },
-});
+// Starts ONNX Runtime Web, and makes models of one operator for it.
+import { encodeGraph } from './onnx-model.mjs';
 
 /**
  * The bytes of a model with one node.
@@ -83,56 +15,15 @@ const { ModelProto } = protobuf.Root.fromJSON({
  */
 export function encodeModel({ type, domain = '', opset = 13, attributes = {}, inputs, output }) {
   const given = inputs.filter((input) => input !== null);
-  const opsetImport = [{ domain: '', version: opset }];
-  if (domain !== '') opsetImport.push({ domain, version: 1 });
-  const model = {
-    irVersion: 8,
-    opsetImport,
-    graph: {
-      name: type,
-      node: [
-        {
-          input: inputs.map((input) => input?.name ?? ''),
-          output: ['Y'],
-          name: type,
-          opType: type,
-          domain,
-          attribute: Object.entries(attributes).map(([name, value]) =>
-            encodeAttribute(name, value),
-          ),
-        },
-      ],
-      input: given.filter((input) => !input.data).map(encodeValue),
-      initializer: given.filter((input) => input.data).map(encodeInitializer),
-      output: [encodeValue({ name: 'Y', ...output })],
-    },
-  };
-  return ModelProto.encode(ModelProto.fromObject(model)).finish();
-}
-
-function encodeAttribute(name, value) {
-  if (Array.isArray(value)) return { name, type: attributeTypes.INTS, ints: value };
-  if (typeof value === 'string')
-    return { name, type: attributeTypes.STRING, s: Buffer.from(value) };
-  if (typeof value === 'object') return { name, type: attributeTypes.FLOAT, f: value.float };
-  return Number.isInteger(value)
-    ? { name, type: attributeTypes.INT, i: value }
-    : { name, type: attributeTypes.FLOAT, f: value };
-}
-
-function encodeValue({ name, dtype, shape }) {
-  const tensorType = { elemType: dataTypes[dtype] };
-  if (shape) tensorType.shape = { dim: shape.map((size) => ({ dimValue: size })) };
-  return { name, type: { tensorType } };
-}
-
-function encodeInitializer({ name, dtype, shape, data }) {
-  return {
-    name,
-    dims: shape,
-    dataType: dataTypes[dtype],
-    rawData: new Uint8Array(data.buffer, data.byteOffset, data.byteLength),
-  };
+  const names = inputs.map((input) => input?.name ?? '');
+  return encodeGraph({
+    name: type,
+    opsets: { '': opset, ...(domain !== '' && { [domain]: 1 }) },
+    nodes: [{ op: type, domain, name: type, inputs: names, outputs: ['Y'], attributes }],
+    inputs: given.filter((input) => !input.data),
+    initializers: given.filter((input) => input.data),
+    outputs: [{ name: 'Y', ...output }],
+  });
 }
 
 /**

@@ -1,0 +1,286 @@
+#!/usr/bin/env node
+/** `npx wgemm model.onnx`: tells what wgemm does with a model. */
+import { open, readFile } from 'node:fs/promises';
+import { basename, dirname, isAbsolute, relative, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { type DataArray, GemmError, UnsupportedError, version } from './index.js';
+import {
+  loadModel,
+  type Model,
+  type ModelProduct,
+  type ModelTensor,
+  type OnnxDType,
+  type OnnxModel,
+  type OnnxValueInfo,
+  readOnnx,
+} from './onnx.js';
+
+const usage = `wgemm ${version}
+
+  npx wgemm model.onnx [options]
+
+prints the products of a model with their shapes, types, plans and times, on inputs of zeros. If
+wgemm cannot run the model, it lists the nodes that are not supported.
+
+  --dim name=size   the size of a dynamic dimension; may be repeated. Default: 1
+  --runs n          how often to run the model. Times are medians. Default: 10
+  --threads n       threads for large products, or auto. Default: 1
+  --help            prints this
+
+Data that the model keeps in other files must be in its folder.`;
+
+/** Bad usage, which ends the program with exit code 2. */
+class Misuse extends Error {}
+
+const names = {
+  dim: { type: 'string', multiple: true },
+  runs: { type: 'string' },
+  threads: { type: 'string' },
+  help: { type: 'boolean', short: 'h' },
+} as const;
+
+function parse(args: string[]) {
+  try {
+    return parseArgs({ args, allowPositionals: true, options: names });
+  } catch (error) {
+    // Node advises to write '--' before names that begin with '-', at length.
+    throw new Misuse((error as Error).message.split('. ')[0]);
+  }
+}
+
+async function main(): Promise<void> {
+  const { values, positionals } = parse(process.argv.slice(2));
+  if (values.help) return console.log(usage);
+  const [path, ...others] = positionals;
+  if (path === undefined) throw new Misuse('there is no model');
+  if (others.length > 0)
+    throw new Misuse(`there are ${positionals.length} models; it must be one: ${shown(path)}`);
+  const runs = wholeNumber('--runs', values.runs ?? '10', 1);
+  const threads =
+    values.threads === 'auto' ? 'auto' : wholeNumber('--threads', values.threads ?? '1', 1);
+  const sizes = new Map((values.dim ?? []).map(readDim));
+
+  const bytes = await readFile(path);
+  const model = await readOnnx(bytes, { externalData: (part) => readPart(path, part) });
+  const { graph } = model;
+  checkDims(graph.inputs, sizes);
+  console.log(title(basename(path), bytes.length, model));
+  for (const [name, values] of Object.entries({ in: graph.inputs, out: graph.outputs }))
+    for (const info of values)
+      if (name === 'out' || !graph.initializers.has(info.name))
+        console.log(`  ${name.padEnd(4)} ${shown(info.name)} ${declared(info)}`);
+  const loaded = await loadModel(model, { threads });
+  try {
+    await measure(loaded, sizes, runs);
+  } finally {
+    loaded.dispose();
+  }
+}
+
+function wholeNumber(option: string, text: string, least: number): number {
+  if (/^\d{1,15}$/.test(text) && Number(text) >= least) return Number(text);
+  throw new Misuse(`${option} is ${shown(text)}; it must be a whole number from ${least}`);
+}
+
+function readDim(text: string): [string, number] {
+  const split = text.lastIndexOf('=');
+  if (split < 1) throw new Misuse(`--dim is ${shown(text)}; it must be name=size, as in batch=4`);
+  const name = text.slice(0, split);
+  return [name, wholeNumber(`--dim ${shown(name)}`, text.slice(split + 1), 0)];
+}
+
+/** Throws if the model has no dynamic dimension of a name. */
+function checkDims(inputs: readonly OnnxValueInfo[], sizes: ReadonlyMap<string, number>): void {
+  const dynamic = new Set(
+    inputs.flatMap(({ shape = [] }) => shape.filter((size) => typeof size === 'string')),
+  );
+  for (const name of sizes.keys()) {
+    if (dynamic.has(name)) continue;
+    const known = [...dynamic].slice(0, 20).map(shown).join(', ') || 'none';
+    throw new Misuse(`--dim names ${shown(name)}; the dynamic dimensions of the model: ${known}`);
+  }
+}
+
+/** Reads a part of a file in the folder of the model. */
+async function readPart(
+  model: string,
+  { location, offset, length }: { location: string; offset: number; length: number },
+): Promise<Uint8Array> {
+  const folder = dirname(resolve(model));
+  const path = resolve(folder, location);
+  const inside = relative(folder, path);
+  if (isAbsolute(inside) || /^\.\.(?![^\\/])/.test(inside))
+    throw new Failure(`the model names ${shown(location)}, which is outside of its folder`);
+  const file = await open(path);
+  try {
+    const { size } = await file.stat();
+    if (offset + length > size) {
+      const found = `${shown(location)} has ${size} bytes`;
+      throw new Failure(`${found}; the model needs ${length} from ${offset} on`);
+    }
+    const bytes = new Uint8Array(length);
+    for (let read = 0; read < length;) {
+      const { bytesRead } = await file.read(
+        bytes,
+        read,
+        Math.min(length - read, 2 ** 30),
+        offset + read,
+      );
+      if (bytesRead === 0) throw new Failure(`${shown(location)} has become shorter`);
+      read += bytesRead;
+    }
+    return bytes;
+  } finally {
+    await file.close();
+  }
+}
+
+/** What a user can correct. */
+class Failure extends Error {}
+
+/** A text of a stranger, as a terminal may show it. */
+function shown(text: string): string {
+  const quoted = JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}...` : text);
+  // JSON leaves these as they are.
+  return quoted.replace(/[\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g, '?');
+}
+
+function title(name: string, bytes: number, { producer, opsets, graph }: OnnxModel): string {
+  const versions = Array.from(
+    opsets,
+    ([domain, version]) => `${domain === '' ? 'opset' : shown(domain)} ${version}`,
+  );
+  const by = `${producer.name} ${producer.version}`.trim();
+  return [
+    `${name}: ${bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`}`,
+    count(graph.nodes.length, 'node'),
+    ...versions,
+    ...(by ? [`made by ${shown(by)}`] : []),
+  ].join(', ');
+}
+
+function declared({ dtype, shape }: OnnxValueInfo): string {
+  const sizes = shape?.map((size) => (typeof size === 'string' ? shown(size) : (size ?? '?')));
+  return `${dtype} ${sizes ? `[${sizes.join(', ')}]` : 'of any shape'}`;
+}
+
+const count = (number: number, thing: string) => `${number} ${thing}${number === 1 ? '' : 's'}`;
+
+/** Runs the model, and prints its products. */
+async function measure(
+  model: Model,
+  sizes: ReadonlyMap<string, number>,
+  runs: number,
+): Promise<void> {
+  const shapes = Object.create(null) as Record<string, number[]>;
+  for (const { name, shape } of model.inputs) {
+    shapes[name] = (shape ?? []).map((size) =>
+      typeof size === 'number' ? size : (sizes.get(size ?? '') ?? 1),
+    );
+  }
+  const feeds = zerosOf(model.inputs, shapes);
+  const times: number[][] = [];
+  const totals: number[] = [];
+  let products: ModelProduct[] = [];
+  // The first run is slower, since it plans memory.
+  for (let i = -1; i < runs; ++i) {
+    products = await model.explain(shapes);
+    const start = performance.now();
+    await model.run(feeds);
+    if (i < 0) continue;
+    totals.push(performance.now() - start);
+    products.forEach(({ time }, i) => (times[i] ??= []).push(time));
+  }
+  const medians = products.map((_, i) => median(times[i] ?? []));
+  const rows = products.map((product, i) => row(product, medians[i] as number));
+  console.log();
+  if (rows.length > 0) table([['node', 'operator', 'product', 'types', 'plan', 'ms'], ...rows]);
+  const total = median(totals);
+  const inProducts = medians.reduce((sum, time) => sum + time, 0);
+  const part = total > 0 ? ` (${((100 * inProducts) / total).toFixed(0)}% of the run)` : '';
+  const found = `${count(products.length, 'product')}: ${milliseconds(inProducts)} ms${part}`;
+  console.log(`${products.length > 0 ? found : 'no products'}; the run: ${milliseconds(total)} ms`);
+}
+
+/** Inputs of zeros. */
+function zerosOf(
+  inputs: readonly OnnxValueInfo[],
+  shapes: Readonly<Record<string, readonly number[]>>,
+): Record<string, ModelTensor> {
+  const feeds = Object.create(null) as Record<string, ModelTensor>;
+  for (const { name, dtype } of inputs) {
+    const shape = shapes[name] as readonly number[];
+    const length = shape.reduce((product, size) => product * size, 1);
+    feeds[name] = { data: new arrays[dtype as OnnxDType](length), shape };
+  }
+  return feeds;
+}
+
+const arrays: Record<OnnxDType, new (length: number) => DataArray> = {
+  float32: Float32Array,
+  float64: Float64Array,
+  float16: Uint16Array,
+  bfloat16: Uint16Array,
+  int32: Int32Array,
+  uint32: Uint32Array,
+  int64: BigInt64Array,
+  uint64: BigUint64Array,
+  int8: Int8Array,
+  uint8: Uint8Array,
+  bool: Uint8Array,
+};
+
+function row({ node, op, fused, operands, packed, plan }: ModelProduct, time: number): string[] {
+  const shapes = operands.map(({ shape }) => `[${shape.join(', ')}]`);
+  const types = operands.map(({ dtype }) => dtype);
+  const { kernel, regime, threads } = plan;
+  return [
+    shown(node),
+    [op, ...fused].join(' + '),
+    `${shapes.slice(0, -1).join(' x ')} = ${shapes.at(-1) ?? ''}`,
+    new Set(types).size === 1
+      ? (types[0] as string)
+      : `${types.slice(0, -1).join(' x ')} = ${types.at(-1) ?? ''}`,
+    [
+      ...(kernel ? [kernel, regime] : ['nothing to compute']),
+      ...(packed ? ['B packed'] : []),
+      ...(threads > 1 ? [`${threads} threads`] : []),
+    ].join(', '),
+    milliseconds(time),
+  ];
+}
+
+const milliseconds = (time: number) => time.toPrecision(time < 100 ? 3 : 4);
+
+function median(values: number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[sorted.length >> 1] ?? 0;
+}
+
+function table(rows: string[][]): void {
+  const widths = rows[0]?.map((_, column) =>
+    Math.max(...rows.map((cells) => cells[column]?.length ?? 0)),
+  );
+  for (const cells of rows)
+    console.log(
+      cells
+        .map((cell, i) => cell.padEnd(widths?.[i] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    );
+}
+
+try {
+  await main();
+} catch (error) {
+  const isMisuse = error instanceof Misuse;
+  const { message, syscall } = error as NodeJS.ErrnoException;
+  if (isMisuse) console.error(`wgemm: ${message}; npx wgemm --help tells more`);
+  else if (error instanceof UnsupportedError) {
+    // One node per line.
+    console.error(`wgemm: ${message.replace(/[:;] (?=node )/g, '$&\n  ').replaceAll(' \n', '\n')}`);
+  } else if (error instanceof GemmError || error instanceof Failure || syscall)
+    console.error(`wgemm: ${message}`);
+  else throw error;
+  process.exitCode = isMisuse ? 2 : 1;
+}

@@ -1,0 +1,27 @@
+/**
+ * Runs models in the format of ONNX. This is an entry of its own, so that a page without models
+ * does not load it.
+ *
+ * @module wgemm/onnx
+ */
+export type {
+  OnnxAttribute,
+  OnnxGraph,
+  OnnxModel,
+  OnnxNode,
+  OnnxOtherDType,
+  OnnxTensor,
+  OnnxUnreadTensor,
+  OnnxValueInfo,
+} from './onnx/model.js';
+export type { ExternalData } from './onnx/tensors.js';
+export { type ReadOptions, readOnnx } from './onnx/read.js';
+export {
+  loadModel,
+  type LoadOptions,
+  type Model,
+  type ModelProduct,
+  type ModelResult,
+  type ModelTensor,
+} from './onnx/session.js';
+export type { OnnxDType } from './onnx/value.js';

@@ -1,0 +1,238 @@
+/** Checks a graph once, before anything of it runs: its operators, its names and their order. */
+import { ArgumentError, DTypeError, UnsupportedError } from '../index.js';
+import { describe } from './internals.js';
+import type { OnnxModel, OnnxNode, OnnxTensor, OnnxValueInfo } from './model.js';
+import { keyOf, type Run, titleOf } from './operator.js';
+import { allOperators as operators } from './operators/all.js';
+import { type ProductCall, products } from './products.js';
+
+/** The most problems that one error lists. */
+const mostListed = 20;
+
+/** @internal A node that is supported: either an operator, or a product. */
+export interface CheckedNode {
+  readonly node: OnnxNode;
+  readonly run: Run | undefined;
+  readonly product: ProductCall | undefined;
+}
+
+/** @internal A graph that is checked. */
+export interface CheckedGraph {
+  /** The nodes that outputs need, each after those that make its inputs. */
+  readonly nodes: readonly CheckedNode[];
+  readonly constants: ReadonlyMap<string, OnnxTensor>;
+  /** The inputs of a run. */
+  readonly inputs: readonly OnnxValueInfo[];
+  /** Values of the inputs that a run may omit. */
+  readonly defaults: ReadonlyMap<string, OnnxTensor>;
+  readonly outputs: readonly OnnxValueInfo[];
+}
+
+/** @internal */
+export function checkGraph({ graph, opsets, irVersion }: OnnxModel): CheckedGraph {
+  const checked = checkOperators(graph.nodes, opsets);
+  const isInput = new Set(graph.inputs.map(({ name }) => name));
+  const constants = new Map<string, OnnxTensor>();
+  const defaults = new Map<string, OnnxTensor>();
+  const unread = new Map<string, string>();
+  for (const [name, tensor] of graph.initializers) {
+    if (tensor.data === undefined) unread.set(name, tensor.dtype);
+    // Before version 4 each initializer was an input, too.
+    else if (irVersion >= 4 && isInput.has(name)) defaults.set(name, tensor);
+    else constants.set(name, tensor);
+  }
+  const inputs = graph.inputs.filter(({ name }) => !constants.has(name));
+  const makers = findMakers(checked, inputs, graph.initializers);
+  const needed = findNeeded(graph.outputs, makers);
+  const nodes = inOrder(checked, makers).filter((one) => needed.has(one));
+  for (const { node } of nodes) {
+    const name = node.inputs.find((input) => unread.has(input));
+    if (name === undefined) continue;
+    const found = `has the constant ${describe(name)} of type ${unread.get(name)}`;
+    throw new DTypeError(
+      'loadModel',
+      node.name,
+      `loadModel: ${titleOf(node)} ${found}, which wgemm does not have`,
+    );
+  }
+  for (const { name } of graph.outputs) {
+    if (unread.has(name))
+      throw new DTypeError(
+        'loadModel',
+        name,
+        `loadModel: output ${describe(name)} is a constant of type ${unread.get(name)}, which wgemm does not have`,
+      );
+  }
+  return { nodes, constants, inputs, defaults, outputs: graph.outputs };
+}
+
+/** Compiles all nodes. Throws one error that lists those that are not supported. */
+function checkOperators(
+  nodes: readonly OnnxNode[],
+  opsets: ReadonlyMap<string, number>,
+): CheckedNode[] {
+  const wrong: string[] = [];
+  const checked: CheckedNode[] = [];
+  for (const node of nodes) {
+    const reason = versionProblem(node, opsets);
+    if (reason !== undefined) {
+      wrong.push(`${titleOf(node)} ${reason}`);
+      continue;
+    }
+    try {
+      checked.push(compile(trimmed(node), opsets.get(node.domain) as number));
+    } catch (error) {
+      if (!(error instanceof UnsupportedError)) throw error;
+      wrong.push(error.message.replace(/^loadModel: /, ''));
+    }
+  }
+  if (wrong.length === 0) return checked;
+  const more = wrong.length > mostListed ? `; and ${wrong.length - mostListed} more` : '';
+  const count = wrong.length === 1 ? '1 node is' : `${wrong.length} nodes are`;
+  const list = wrong.slice(0, mostListed).join('; ');
+  throw new UnsupportedError('loadModel', '', `loadModel: ${count} not supported: ${list}${more}`);
+}
+
+/** The node without absent inputs and outputs at the end of their lists. */
+function trimmed(node: OnnxNode): OnnxNode {
+  const trim = (names: readonly string[]) => {
+    let { length } = names;
+    while (length > 0 && names[length - 1] === '') --length;
+    return length === names.length ? names : names.slice(0, length);
+  };
+  return { ...node, inputs: trim(node.inputs), outputs: trim(node.outputs) };
+}
+
+function versionProblem(node: OnnxNode, opsets: ReadonlyMap<string, number>): string | undefined {
+  const key = keyOf(node);
+  const known = products.get(key) ?? operators.get(key);
+  if (known === undefined) return 'is of an operator that is not known';
+  const opset = opsets.get(node.domain);
+  if (opset === undefined) return 'is of a domain for which the model states no opset';
+  const [from, to] = known.opsets;
+  if (from <= opset && opset <= to) return undefined;
+  return `is of opset ${opset}; it must be ${from === to ? from : `${from} to ${to}`}`;
+}
+
+function compile(node: OnnxNode, opset: number): CheckedNode {
+  const key = keyOf(node);
+  const product = products.get(key);
+  if (product === undefined)
+    return { node, run: operators.get(key)?.compile(node, opset), product: undefined };
+  if (node.inputs.length > product.most || node.outputs.length !== 1 || !node.outputs[0]) {
+    const found = `has ${node.inputs.length} inputs and ${node.outputs.length} outputs`;
+    throw new ArgumentError(
+      'loadModel',
+      node.name,
+      `loadModel: ${titleOf(node)} ${found}; it must have at most ${product.most} and 1`,
+    );
+  }
+  return { node, run: undefined, product: product.compile(node, opset) };
+}
+
+/** The node that makes each name. `undefined` stands for inputs and constants. */
+type Makers = ReadonlyMap<string, CheckedNode | undefined>;
+
+function findMakers(
+  nodes: readonly CheckedNode[],
+  inputs: readonly OnnxValueInfo[],
+  initializers: ReadonlyMap<string, unknown>,
+): Makers {
+  const makers = new Map<string, CheckedNode | undefined>();
+  for (const name of initializers.keys()) makers.set(name, undefined);
+  const seen = new Set<string>();
+  for (const { name } of inputs) {
+    if (seen.has(name) || name === '')
+      throw new ArgumentError(
+        'loadModel',
+        name,
+        `loadModel: two inputs of the model, or one without a name, are called ${describe(name)}`,
+      );
+    seen.add(name);
+    makers.set(name, undefined);
+  }
+  for (const checked of nodes) {
+    for (const name of checked.node.outputs) {
+      if (name === '') continue;
+      if (makers.has(name)) {
+        const other = makers.get(name);
+        const by = other ? titleOf(other.node) : 'an input or a constant';
+        throw new ArgumentError(
+          'loadModel',
+          checked.node.name,
+          `loadModel: ${titleOf(checked.node)} makes ${describe(name)}, as ${by} does; each name must be made once`,
+        );
+      }
+      makers.set(name, checked);
+    }
+  }
+  for (const { node } of nodes) {
+    for (const name of node.inputs) {
+      if (name !== '' && !makers.has(name))
+        throw new ArgumentError(
+          'loadModel',
+          node.name,
+          `loadModel: ${titleOf(node)} takes ${describe(name)}, which nothing makes`,
+        );
+    }
+  }
+  return makers;
+}
+
+/** The nodes that the outputs need. */
+function findNeeded(outputs: readonly OnnxValueInfo[], makers: Makers): Set<CheckedNode> {
+  const names = new Set<string>();
+  for (const { name } of outputs) {
+    const found = names.has(name) ? 'is there twice' : makers.has(name) ? '' : 'is made by nothing';
+    if (found)
+      throw new ArgumentError('loadModel', name, `loadModel: output ${describe(name)} ${found}`);
+    names.add(name);
+  }
+  if (names.size === 0)
+    throw new ArgumentError('loadModel', '', 'loadModel: the model has no outputs');
+  const needed = new Set<CheckedNode>();
+  const open = [...names];
+  for (let name = open.pop(); name !== undefined; name = open.pop()) {
+    const maker = makers.get(name);
+    if (maker === undefined || needed.has(maker)) continue;
+    needed.add(maker);
+    for (const input of maker.node.inputs) open.push(input);
+  }
+  return needed;
+}
+
+/** Nodes in an order in which each follows those that make its inputs: their own, if it is one. */
+function inOrder(nodes: readonly CheckedNode[], makers: Makers): readonly CheckedNode[] {
+  const missing = new Map<CheckedNode, number>();
+  const takers = new Map<CheckedNode, CheckedNode[]>();
+  const done = new Set<CheckedNode>();
+  let isOrdered = true;
+  for (const checked of nodes) {
+    const from = checked.node.inputs.flatMap((name) => makers.get(name) ?? []);
+    if (!from.every((maker) => done.has(maker))) isOrdered = false;
+    done.add(checked);
+    missing.set(checked, from.length);
+    for (const maker of from) {
+      const list = takers.get(maker);
+      if (list) list.push(checked);
+      else takers.set(maker, [checked]);
+    }
+  }
+  if (isOrdered) return nodes;
+  const ordered = nodes.filter((checked) => missing.get(checked) === 0);
+  for (let i = 0; i < ordered.length; ++i) {
+    for (const taker of takers.get(ordered[i] as CheckedNode) ?? []) {
+      const left = (missing.get(taker) as number) - 1;
+      missing.set(taker, left);
+      if (left === 0) ordered.push(taker);
+    }
+  }
+  if (ordered.length === nodes.length) return ordered;
+  const placed = new Set(ordered);
+  const { node } = nodes.find((checked) => !placed.has(checked)) as CheckedNode;
+  throw new ArgumentError(
+    'loadModel',
+    node.name,
+    `loadModel: ${titleOf(node)} is part of a cycle, or follows one`,
+  );
+}

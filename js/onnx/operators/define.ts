@@ -1,0 +1,294 @@
+/** How an operator is written down: its names, its inputs, and what it computes. */
+import {
+  ArgumentError,
+  type DataArray,
+  DTypeError,
+  OutOfMemoryError,
+  ShapeError,
+} from '../../index.js';
+import { contiguousStrides, decode, encode, halfOf } from '../internals.js';
+import type { OnnxNode } from '../model.js';
+import { Attributes, invalid, operators } from '../operator.js';
+import { elementBytes, sizeOf } from '../storage.js';
+import type { Make, OnnxDType, Value } from '../value.js';
+
+const floats = 'float32 float64 float16 bfloat16';
+const integers = 'int32 uint32 int64 uint64 int8 uint8';
+/** The types that an input may have, by the kind that a signature states. */
+const kinds: Record<string, string> = {
+  float: floats,
+  number: `${floats} ${integers}`,
+  any: `${floats} ${integers} bool`,
+  index: 'int64 int32',
+  quantized: 'uint8 int8 int32',
+  ranged: `${floats} int32`,
+  byte: 'uint8 int8',
+};
+
+/** The newest opset of ONNX that is known. */
+const newest = 26;
+
+/** The most bytes of a result. */
+const mostBytes = 2 ** 31;
+
+/** @internal Computes the results of a node whose inputs have been checked. */
+export type Compute = (inputs: readonly Value[], make: Make) => Value | Value[];
+
+/**
+ * @internal Adds an operator.
+ * @param key its key. With a domain it is of opset 1 of that
+ * @param signature each input as `name:kind`. The kind is one of `kinds`, the name of a type, or
+ *   `same` for the type of the input before it. `kind?` may be absent. A last input `kind*` stands
+ *   for one or more of the same type
+ * @param compile reads the attributes. Inputs that may be absent are undefined
+ */
+export function define(
+  key: string,
+  signature: string,
+  compile: (attributes: Attributes, opset: number, node: OnnxNode) => Compute,
+): void {
+  operators.set(key, {
+    opsets: key.includes('.') ? [1, 1] : [7, newest],
+    compile(node, opset) {
+      const attributes = new Attributes(node);
+      const compute = compile(attributes, opset, node);
+      attributes.end();
+      const { inputs } = node;
+      const parameters = signature.split(' ').filter(Boolean);
+      if (signature.endsWith('*'))
+        while (parameters.length < inputs.length) parameters.push('inputs:same');
+      if (
+        inputs.length > parameters.length ||
+        parameters.some((each, i) => !each.endsWith('?') && !inputs[i])
+      )
+        throw invalid(
+          node,
+          `has ${inputs.filter(Boolean).length} inputs; it must have ${shown(parameters)}`,
+        );
+      return (values, make) => {
+        let same = '';
+        parameters.forEach((parameter, i) => {
+          const dtype = values[i]?.dtype;
+          if (!dtype) return;
+          const [name, kind] = parameter.split(/\W/) as [string, string];
+          if (kind !== 'same') same = kinds[kind] ?? kind;
+          if (!same.split(' ').includes(dtype))
+            refuse(DTypeError, name, `has dtype ${dtype}`, same.replaceAll(' ', ' or '));
+          same = dtype;
+        });
+        return compute(values as readonly Value[], (dtype, shape) => {
+          checkSize(dtype, shape);
+          return make(dtype, shape);
+        });
+      };
+    },
+  });
+}
+
+/**
+ * @internal Throws an error about an input or an attribute. The session adds the node.
+ * @param wanted what it must be
+ */
+export function refuse(
+  Class: new (op: string, argument: string, message: string) => Error,
+  argument: string,
+  found: string,
+  wanted: unknown,
+): never {
+  throw new Class('run', argument, `run: ${argument} ${found}; it must be ${String(wanted)}`);
+}
+
+/** @internal A list as messages show it. */
+export const shown = (list: readonly unknown[]): string => `[${list.join(', ')}]`;
+
+/** Throws if a result is too large, before there is memory for it. */
+function checkSize(dtype: OnnxDType, shape: readonly number[]): void {
+  const bytes = sizeOf(shape) * elementBytes(dtype);
+  if (shape.length > 64 || !(bytes <= mostBytes) || shape.some((size) => size < 0))
+    refuse(
+      shape.length > 64 ? ShapeError : OutOfMemoryError,
+      'the result',
+      `has shape ${shown(shape.slice(0, 65))}`,
+      'of at most 64 axes and 2^31 bytes',
+    );
+}
+
+/** @internal The same elements in another shape. */
+export function reshaped(value: Value, shape: readonly number[]): Value {
+  checkSize(value.dtype, shape);
+  return { dtype: value.dtype, shape, data: value.data };
+}
+
+/**
+ * @internal An axis or an index, counted from the front.
+ * @param beyond 1 if it may be the rank itself
+ */
+export function axisOf(axis: number, rank: number, beyond = 0, name = 'axis'): number {
+  const most = rank + beyond - 1;
+  if (!(-rank <= axis && axis <= most))
+    refuse(ArgumentError, name, `is ${axis}`, `from ${-rank} to ${most}`);
+  return axis < 0 ? axis + rank : axis;
+}
+
+/** @internal The elements of a list of sizes, axes or indices; undefined if it is absent. */
+export function numbersIn(value: Value): number[];
+export function numbersIn(value: Value | undefined): number[] | undefined;
+export function numbersIn(value: Value | undefined): number[] | undefined {
+  return value && Array.from(value.data as ArrayLike<number | bigint>, Number);
+}
+
+/** @internal The array that operators compute on: it may also be of another class. */
+export type Numbers = Float32Array;
+
+/** @internal Whether the elements are bigints. */
+export const isBig = (dtype: OnnxDType): boolean => dtype.endsWith('int64');
+
+/** @internal Elements for computing: those of 16 bits as a new array of float32. */
+export function widened({ dtype, data }: Value): Numbers {
+  const half = halfOf(dtype);
+  if (!half) return data as Numbers;
+  return data instanceof Uint16Array
+    ? Float32Array.from(data, (code) => decode(code, half))
+    : new Float32Array(data as ArrayLike<number>);
+}
+
+/**
+ * @internal Makes a result by a function that writes its elements from those of inputs. Elements of
+ * 16 bits are float32 there.
+ */
+export function computed(
+  make: Make,
+  dtype: OnnxDType,
+  shape: readonly number[],
+  inputs: readonly Value[],
+  compute: (y: Numbers, ...inputs: Numbers[]) => void,
+): Value {
+  const y = make(dtype, shape);
+  const { data } = y;
+  const half = halfOf(dtype);
+  const to = half ? new Float32Array(data.length) : (data as Numbers);
+  compute(to, ...inputs.map(widened));
+  if (data instanceof Uint16Array && half) to.forEach((v, i) => (data[i] = encode(v, half)));
+  else if (half) (data as Numbers).set(to);
+  return y;
+}
+
+/**
+ * @internal Calls back for each run of elements along the innermost axis: with the index of the
+ * first one and the step in each operand. Axes are joined if all operands allow it.
+ */
+export function walk(
+  shape: readonly number[],
+  strides: readonly (readonly number[])[],
+  body: (length: number, at: readonly number[], steps: readonly number[]) => void,
+  starts: readonly number[] = strides.map(() => 0),
+): void {
+  const axes: { size: number; steps: number[] }[] = [];
+  for (let axis = shape.length - 1; axis >= 0; --axis) {
+    const size = shape[axis] as number;
+    if (size === 0) return;
+    if (size === 1) continue;
+    const steps = strides.map((each) => each[axis] as number);
+    const inner = axes.at(-1);
+    if (inner && steps.every((step, i) => step === (inner.steps[i] as number) * inner.size))
+      inner.size *= size;
+    else axes.push({ size, steps });
+  }
+  const { size, steps } = axes.shift() ?? { size: 1, steps: starts.map(() => 0) };
+  const at = [...starts];
+  const along = (index: number): void => {
+    const axis = axes[index];
+    if (!axis) return body(size, at, steps);
+    const { size: count, steps: outer } = axis;
+    for (let i = 0; i < count; ++i) {
+      along(index - 1);
+      for (let j = 0; j < at.length; ++j) (at[j] as number) += outer[j] as number;
+    }
+    for (let j = 0; j < at.length; ++j) (at[j] as number) -= (outer[j] as number) * count;
+  };
+  along(axes.length - 1);
+}
+
+/** @internal The shape to which NumPy broadcasts shapes. */
+export function broadcast(...shapes: (readonly number[])[]): number[] {
+  const rank = Math.max(...shapes.map(({ length }) => length));
+  return Array.from({ length: rank }, (_, axis) => {
+    const sizes = shapes.map((shape) => shape[axis - rank + shape.length] ?? 1);
+    const size = sizes.find((size) => size !== 1) ?? 1;
+    if (sizes.every((each) => each === 1 || each === size)) return size;
+    const found = shapes.map(shown).join(' and ');
+    return refuse(ShapeError, 'the shape', `is ${found}`, 'of sizes that are the same or 1');
+  });
+}
+
+/** @internal The strides of a contiguous operand along a shape to which it broadcasts. */
+export function stridesIn(shape: readonly number[], from: readonly number[]): number[] {
+  const strides = contiguousStrides(from);
+  return shape.map((_, axis) => {
+    const own = axis - shape.length + from.length;
+    return own >= 0 && from[own] !== 1 ? (strides[own] as number) : 0;
+  });
+}
+
+/** @internal Elements as whole numbers of at most 32 bits, and how many of them an element has. */
+export function wordsOf(data: DataArray): [words: Int32Array, perElement: number] {
+  const { BYTES_PER_ELEMENT: bytes, buffer, byteOffset, byteLength } = data;
+  const Words = [Uint8Array, Uint16Array][bytes - 1] ?? Int32Array;
+  const words = new Words(buffer as ArrayBuffer, byteOffset, byteLength / Words.BYTES_PER_ELEMENT);
+  return [words as Int32Array, bytes / Words.BYTES_PER_ELEMENT];
+}
+
+/** @internal Strides in words, of elements of `count` words. The last axis is that of words. */
+export const inWords = (strides: readonly number[], count: number): number[] => [
+  ...strides.map((stride) => stride * count),
+  1,
+];
+
+/** @internal Copies elements between values of one type, by the strides and the starts of both. */
+export function copy(
+  to: Value,
+  from: Value,
+  shape: readonly number[],
+  toStrides: readonly number[],
+  fromStrides: readonly number[],
+  toStart: number,
+  fromStart: number,
+): void {
+  const [y, count] = wordsOf(to.data);
+  const [x] = wordsOf(from.data);
+  walk(
+    [...shape, count],
+    [inWords(toStrides, count), inWords(fromStrides, count)],
+    (length, [q, p], [t, s]) => {
+      move(y, x, length, q as number, p as number, t as number, s as number);
+    },
+    [toStart * count, fromStart * count],
+  );
+}
+
+/** @internal A new value of elements of another one, by their strides. */
+export function picked(
+  make: Make,
+  x: Value,
+  shape: readonly number[],
+  strides: readonly number[],
+  start = 0,
+): Value {
+  const y = make(x.dtype, shape);
+  copy(y, x, shape, contiguousStrides(shape), strides, 0, start);
+  return y;
+}
+
+/** @internal Copies a run of words. */
+export function move(
+  y: Int32Array,
+  x: Int32Array,
+  length: number,
+  to: number,
+  from: number,
+  toStep: number,
+  fromStep: number,
+): void {
+  if (length > 24 && toStep === 1 && fromStep === 1) y.set(x.subarray(from, from + length), to);
+  else for (let i = 0; i < length; ++i, to += toStep, from += fromStep) y[to] = x[from] as number;
+}

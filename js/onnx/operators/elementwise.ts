@@ -1,0 +1,305 @@
+/** Operators that compute each element of the result from one element of each input. */
+import { ShapeError } from '../../index.js';
+import { contiguousStrides } from '../internals.js';
+import { type Attributes, invalid, unsupported } from '../operator.js';
+import { newArray, sizeOf } from '../storage.js';
+import { typeOf } from '../tensors.js';
+import type { Make, OnnxDType, Value } from '../value.js';
+import {
+  broadcast,
+  type Compute,
+  computed,
+  define,
+  inWords,
+  isBig,
+  type Numbers,
+  refuse,
+  stridesIn,
+  walk,
+  widened,
+  wordsOf,
+} from './define.js';
+import { erf, exactErf, exp, tanh } from './functions.js';
+
+// The loops are written out, since engines compile them well only if they call nothing unknown.
+// float64 is rare: it may slow them down, but elements that are bigints must not get into them.
+
+type Words = Int32Array;
+const isFloat64 = (y: Numbers) => (y as unknown) instanceof Float64Array;
+
+function map(y: Numbers, x: Numbers, f: (x: number) => number): void {
+  for (let i = 0; i < y.length; ++i) y[i] = f(x[i] as number);
+}
+
+function unary(
+  names: string,
+  loop: (attributes: Attributes) => (y: Numbers, x: Numbers) => void,
+): void {
+  define(names, 'X:float', (attributes) => {
+    const body = loop(attributes);
+    return ([x], make) =>
+      computed(make, (x as Value).dtype, (x as Value).shape, [x as Value], body);
+  });
+}
+
+function exactGelu(y: Numbers, x: Numbers): void {
+  if (isFloat64(y)) return map(y, x, (v) => 0.5 * v * (1 + exactErf(v * Math.SQRT1_2)));
+  for (let i = 0; i < y.length; ++i) {
+    const v = x[i] as number;
+    y[i] = 0.5 * v * (1 + erf(v * Math.SQRT1_2));
+  }
+}
+
+function fastGelu(y: Numbers, x: Numbers): void {
+  const factor = -2 * Math.sqrt(2 / Math.PI);
+  for (let i = 0; i < y.length; ++i) {
+    const v = x[i] as number;
+    y[i] = v / (1 + exp(factor * (v + 0.044715 * v * v * v))); // (1 + tanh(u)) / 2, as one quotient
+  }
+}
+
+function clip(y: Numbers, x: Numbers, least: number, most: number): void {
+  // without branches, which processors would predict wrongly
+  for (let i = 0; i < y.length; ++i) y[i] = Math.min(Math.max(x[i] as number, least), most);
+}
+
+/** Relu of float32, as its bits: signs are not predictable. NaN stays NaN. */
+function relu(y: Words, x: Words): void {
+  for (let i = 0; i < y.length; ++i) {
+    const v = x[i] as number;
+    y[i] = v >>> 0 > 0xff800000 ? v : v & ~(v >> 31);
+  }
+}
+
+/** `clip` for bigints. */
+function clipBig(y: Numbers, x: Numbers, least: number, most: number): void {
+  map(y, x, (v) => {
+    const w = v < least ? least : v;
+    return w > most ? most : w;
+  });
+}
+
+function clipped(x: Value, make: Make, least: number, most: number): Value {
+  const loop = isBig(x.dtype) ? clipBig : clip;
+  return computed(make, x.dtype, x.shape, [x], (y, x) => loop(y, x, least, most));
+}
+
+/** Computes a run of `length` elements. The steps from one to the next are `s` and `t`. */
+type Loop = (
+  y: Numbers,
+  at: number,
+  length: number,
+  a: Numbers,
+  p: number,
+  s: number,
+  b: Numbers,
+  q: number,
+  t: number,
+) => void;
+
+/** Calls a loop for two inputs that are broadcast. */
+function binary([a, b]: readonly Value[], make: Make, loop: Loop): Value {
+  const shape = broadcast((a as Value).shape, (b as Value).shape);
+  const strides = [
+    contiguousStrides(shape),
+    stridesIn(shape, (a as Value).shape),
+    stridesIn(shape, (b as Value).shape),
+  ];
+  const inputs = [a as Value, b as Value];
+  return computed(make, (a as Value).dtype, shape, inputs, (y, a, b) =>
+    walk(shape, strides, (length, [at, p, q], [, s, t]) =>
+      loop(y, at as number, length, a, p as number, s as number, b, q as number, t as number),
+    ),
+  );
+}
+
+/** A loop that calls a function, which may take and return bigints. */
+function calling(f: (a: number, b: number) => number): Loop {
+  return (y, at, length, a, p, s, b, q, t) => {
+    for (const end = at + length; at < end; ++at, p += s, q += t)
+      y[at] = f(a[p] as number, b[q] as number);
+  };
+}
+
+/** @param f computes integers. The array that takes them truncates and wraps */
+function arithmetic(name: string, loop: Loop, f: (a: number, b: number) => number): Compute {
+  const slow = calling(f);
+  const compute: Compute = (inputs, make) =>
+    binary(inputs, make, inputs[0]?.dtype.includes('float') ? loop : slow);
+  define(name, 'A:number B:same', () => compute);
+  return compute;
+}
+
+const power = calling(Math.pow);
+const square = calling((a) => a * a);
+const plain: Make = (dtype, shape) => ({ dtype, shape, data: newArray(dtype, sizeOf(shape)) });
+
+function cast(x: Value, make: Make, to: OnnxDType): Value {
+  const { dtype, shape } = x;
+  if (dtype === to) return x;
+  const isFloat = (type: string) => type.includes('float');
+  const toBig = isBig(to);
+  return computed(make, to, shape, [x], (y, from) => {
+    const x = from;
+    if (to === 'bool')
+      map(y, x, (v) => (v == 0 ? 0 : 1)); // also of bigints
+    else if (toBig === isBig(dtype) && (isFloat(to) || !isFloat(dtype))) y.set(x);
+    else if (isBig(dtype))
+      map(y, x, (v) => Number(isFloat(to) ? v : BigInt.asIntN(32, v as never)));
+    else {
+      // ONNX does not define what numbers out of range become: they saturate.
+      const isSigned = to.startsWith('i') ? 1 : 0;
+      const limit = 2 ** (8 * y.BYTES_PER_ELEMENT - isSigned);
+      const most = limit * (1 - 2 ** -53);
+      const convert = (toBig ? BigInt : Number) as (v: number) => number;
+      map(y, x, (v) => convert(Math.trunc(Math.min(Math.max(v || 0, -limit * isSigned), most))));
+    }
+  });
+}
+
+type Four = [number, number, number, number];
+
+/** A run of Where, in words. */
+function select(
+  y: Words,
+  flags: Words,
+  x: Words,
+  z: Words,
+  length: number,
+  [at, r, p, q]: Four,
+  [, u, s, t]: Four,
+): void {
+  for (const end = at + length; at < end; ++at, r += u, p += s, q += t)
+    y[at] = (flags[r] ? x[p] : z[q]) as number;
+}
+
+/** @internal Adds the operators of this file to the table. */
+export function addElementwise(): void {
+  unary('LeakyRelu', (attributes) => {
+    const alpha = attributes.float('alpha', Math.fround(0.01));
+    return (y, x) => {
+      for (let i = 0; i < y.length; ++i) {
+        const v = x[i] as number;
+        y[i] = v < 0 ? alpha * v : v;
+      }
+    };
+  });
+  unary('Sigmoid', () => (y, x) => {
+    for (let i = 0; i < y.length; ++i) y[i] = 1 / (1 + exp(-(x[i] as number)));
+  });
+  unary('Tanh', () => (y, x) => {
+    for (let i = 0; i < y.length; ++i) y[i] = tanh(x[i] as number);
+  });
+  unary('Sqrt', () => (y, x) => {
+    for (let i = 0; i < y.length; ++i) y[i] = Math.sqrt(x[i] as number);
+  });
+  unary('Erf', () => (y, x) => {
+    if (isFloat64(y)) return map(y, x, exactErf);
+    for (let i = 0; i < y.length; ++i) y[i] = erf(x[i] as number);
+  });
+
+  unary('Gelu', (attributes) => {
+    const approximate = attributes.string('approximate', 'none');
+    if (!['none', 'tanh'].includes(approximate))
+      throw invalid(attributes.node, 'has an approximate that is neither none nor tanh');
+    return approximate === 'none' ? exactGelu : fastGelu;
+  });
+  unary('com.microsoft.Gelu', () => exactGelu);
+  define('com.microsoft.FastGelu', 'X:float bias:same?', () => ([x, bias], make) => {
+    const sum = bias ? (add([x as Value, bias], make) as Value) : (x as Value);
+    return computed(make, sum.dtype, sum.shape, [sum], fastGelu);
+  });
+
+  define('Relu', 'X:number', () => ([x], make) => {
+    const { dtype, shape } = x as Value;
+    if (dtype !== 'float32')
+      return clipped(x as Value, make, (isBig(dtype) ? 0n : 0) as number, Infinity);
+    return computed(make, dtype, shape, [x as Value], (y, x) => relu(wordsOf(y)[0], wordsOf(x)[0]));
+  });
+  define('Clip', 'input:number min:same? max:same?', (attributes) => {
+    const fixed = [attributes.float('min', -Infinity), attributes.float('max', Infinity)];
+    return ([x, ...bounds], make) => {
+      const [least, most] = fixed.map((absent, i) => {
+        const bound = bounds[i];
+        if (!bound) return absent;
+        const { length, 0: value } = widened(bound);
+        if (length === 1) return value;
+        return refuse(ShapeError, i ? 'max' : 'min', `has ${length} elements`, 'a scalar');
+      });
+      return clipped(x as Value, make, least as number, most as number);
+    };
+  });
+
+  const add = arithmetic(
+    'Add',
+    (y, at, length, a, p, s, b, q, t) => {
+      for (const end = at + length; at < end; ++at, p += s, q += t)
+        y[at] = (a[p] as number) + (b[q] as number);
+    },
+    (a, b) => a + b,
+  );
+  arithmetic(
+    'Sub',
+    (y, at, length, a, p, s, b, q, t) => {
+      for (const end = at + length; at < end; ++at, p += s, q += t)
+        y[at] = (a[p] as number) - (b[q] as number);
+    },
+    (a, b) => a - b,
+  );
+  arithmetic(
+    'Mul',
+    (y, at, length, a, p, s, b, q, t) => {
+      for (const end = at + length; at < end; ++at, p += s, q += t)
+        y[at] = (a[p] as number) * (b[q] as number);
+    },
+    (a, b) => (typeof a === 'number' ? Math.imul(a, b) : a * b),
+  );
+  arithmetic(
+    'Div',
+    (y, at, length, a, p, s, b, q, t) => {
+      for (const end = at + length; at < end; ++at, p += s, q += t)
+        y[at] = (a[p] as number) / (b[q] as number);
+    },
+    (a, b) => (b ? a / b : b), // ONNX does not define division by 0: it is 0 here
+  );
+
+  // Integers of 64 bits are computed in float64, as ONNX Runtime does it.
+  define('Pow', 'X:number Y:number', () => (inputs, make) => {
+    const [base, exponent] = inputs.map((value) =>
+      isBig(value.dtype) ? cast(value, plain, 'float64') : value,
+    ) as [Value, Value];
+    const { length, 0: only } = widened(exponent);
+    const loop = length === 1 && only === 2 ? square : power;
+    const { dtype } = inputs[0] as Value;
+    return dtype === base.dtype
+      ? binary([base, exponent], make, loop)
+      : cast(binary([base, exponent], plain, loop), make, dtype);
+  });
+
+  define('Cast', 'input:any', (attributes, _, node) => {
+    attributes.ignore('saturate', 'round_mode'); // of types that wgemm has not
+    const number = attributes.int('to');
+    const type = typeOf(number);
+    if (type.length === 1) throw unsupported(node, `has to ${number}, which is type ${type[0]}`);
+    return ([x], make) => cast(x as Value, make, type[0]);
+  });
+
+  define('Where', 'condition:bool X:any Y:same', () => (inputs, make) => {
+    const shape = broadcast(...inputs.map(({ shape }) => shape));
+    const result = make((inputs[1] as Value).dtype, shape);
+    const [y, count] = wordsOf(result.data);
+    const [flags, x, z] = inputs.map(({ data }) => wordsOf(data)[0]) as [Words, Words, Words];
+    walk(
+      [...shape, count],
+      [
+        inWords(contiguousStrides(shape), count),
+        ...inputs.map((input, i) => {
+          const strides = stridesIn(shape, input.shape);
+          return i ? inWords(strides, count) : [...strides, 0];
+        }),
+      ],
+      (length, at, steps) => select(y, flags, x, z, length, at as Four, steps as Four),
+    );
+    return result;
+  });
+}

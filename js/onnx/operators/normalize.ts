@@ -1,0 +1,173 @@
+/** Operators that compute with all elements along some axes. */
+import { ShapeError } from '../../index.js';
+import { contiguousStrides } from '../internals.js';
+import { unsupported } from '../operator.js';
+import { sizeOf } from '../storage.js';
+import type { Value } from '../value.js';
+import {
+  axisOf,
+  computed,
+  define,
+  type Numbers,
+  numbersIn,
+  refuse,
+  shown,
+  stridesIn,
+  walk,
+} from './define.js';
+import { exp } from './functions.js';
+
+/** Along `size` elements with a step, from index `at`. */
+function softmax(
+  y: Numbers,
+  x: Numbers,
+  at: number,
+  size: number,
+  step: number,
+  isLog: boolean,
+): void {
+  const end = at + size * step;
+  let most = -Infinity;
+  for (let i = at; i < end; i += step) {
+    const v = x[i] as number;
+    if (v > most) most = v;
+  }
+  let sum = 0;
+  if (isLog) {
+    for (let i = at; i < end; i += step) sum += exp((x[i] as number) - most);
+    const log = Math.log(sum);
+    for (let i = at; i < end; i += step) y[i] = (x[i] as number) - most - log;
+  } else {
+    for (let i = at; i < end; i += step) {
+      const e = exp((x[i] as number) - most);
+      sum += e;
+      y[i] = e;
+    }
+    const factor = 1 / sum;
+    for (let i = at; i < end; i += step) (y[i] as number) *= factor;
+  }
+}
+
+function normalize(
+  y: Numbers,
+  x: Numbers,
+  size: number,
+  epsilon: number,
+  factors: Numbers,
+  terms: Numbers,
+  means?: Numbers,
+  deviations?: Numbers,
+): void {
+  for (let at = 0, row = 0; at < y.length; at += size, ++row) {
+    let sum = 0;
+    for (let i = 0; i < size; ++i) sum += x[at + i] as number;
+    const mean = sum / size;
+    let squares = 0;
+    for (let i = 0; i < size; ++i) {
+      const d = (x[at + i] as number) - mean;
+      squares += d * d;
+    }
+    const inverse = 1 / Math.sqrt(squares / size + epsilon);
+    if (means) means[row] = mean;
+    if (deviations) deviations[row] = inverse;
+    for (let i = 0; i < size; ++i)
+      y[at + i] =
+        ((x[at + i] as number) - mean) * inverse * (factors[i] as number) + (terms[i] as number);
+  }
+}
+
+function add(
+  sums: Float64Array,
+  x: Numbers,
+  length: number,
+  to: number,
+  from: number,
+  toStep: number,
+  fromStep: number,
+): void {
+  let sum = 0;
+  for (let i = 0; i < length; ++i, to += toStep, from += fromStep)
+    if (toStep) (sums[to] as number) += x[from] as number;
+    else sum += x[from] as number;
+  if (!toStep) (sums[to] as number) += sum;
+}
+
+/** @internal Adds the operators of this file to the table. */
+export function addNormalize(): void {
+  for (const name of ['Softmax', 'LogSoftmax']) {
+    define(name, 'input:float', (attributes, opset) => {
+      const given = attributes.int('axis', opset < 13 ? 1 : -1);
+      return ([input], make) => {
+        const { dtype, shape } = input as Value;
+        // Before opset 13 the axis may be the rank, and all that follow it count as one with it.
+        const axis = axisOf(given, shape.length, opset < 13 ? 1 : 0);
+        const step = opset < 13 ? 1 : sizeOf(shape.slice(axis + 1));
+        const size = opset < 13 ? sizeOf(shape.slice(axis)) : (shape[axis] as number);
+        return computed(make, dtype, shape, [input as Value], (y, x) => {
+          for (let from = 0; from < y.length; from += size * step)
+            for (let i = 0; i < step; ++i)
+              softmax(y, x, from + i, size, step, name === 'LogSoftmax');
+        });
+      };
+    });
+  }
+
+  define('LayerNormalization', 'X:float Scale:same B:same?', (attributes, _, node) => {
+    const given = attributes.int('axis', -1);
+    const epsilon = attributes.float('epsilon', Math.fround(1e-5));
+    if (attributes.int('stash_type', 1) !== 1)
+      throw unsupported(node, 'has a stash_type that is not 1, which is not supported');
+    return ([input, scale, bias], make) => {
+      const { dtype, shape } = input as Value;
+      const axis = axisOf(given, shape.length);
+      const inner = shape.slice(axis);
+      const size = sizeOf(inner);
+      const rows = shape.map((size, i) => (i < axis ? size : 1));
+      const statistics = node.outputs.slice(1).map(() => make('float32', rows));
+      const inputs = [input as Value, scale as Value];
+      if (bias) inputs.push(bias);
+      const y = computed(make, dtype, shape, inputs, (y, x, ...others) => {
+        const [means, deviations] = statistics.map(({ data }) => data as Numbers);
+        others.forEach(({ length }, i) => {
+          if (length !== size)
+            refuse(
+              ShapeError,
+              i ? 'B' : 'Scale',
+              `has ${length} elements`,
+              `of shape ${shown(inner)}`,
+            );
+        });
+        const [factors, terms = new Float32Array(size)] = others;
+        normalize(y, x, size, epsilon, factors as Numbers, terms, means, deviations);
+      });
+      return [y, ...statistics];
+    };
+  });
+
+  define('ReduceMean', 'data:ranged axes:int64?', (attributes) => {
+    const fixed = attributes.ints('axes', undefined);
+    const keeps = attributes.flag('keepdims', true);
+    const isNoop = attributes.flag('noop_with_empty_axes', false);
+    return ([data, given], make) => {
+      const { dtype, shape } = data as Value;
+      const rank = shape.length;
+      const axes = (fixed ?? numbersIn(given) ?? []).map((axis) => axisOf(axis, rank));
+      if (axes.length === 0 && isNoop) return data as Value;
+      const isReduced = (axis: number) => axes.length === 0 || axes.includes(axis);
+      const kept = shape.map((size, axis) => (isReduced(axis) ? 1 : size));
+      const count = sizeOf(shape.filter((_, axis) => isReduced(axis)));
+      const result = keeps ? kept : shape.filter((_, axis) => !isReduced(axis));
+      return computed(make, dtype, result, [data as Value], (y, x) => {
+        const sums = new Float64Array(y.length);
+        walk(
+          shape,
+          [stridesIn(shape, kept), contiguousStrides(shape)],
+          (length, [q, p], [t, s]) => {
+            add(sums, x, length, q as number, p as number, t as number, s as number);
+          },
+        );
+        sums.forEach((sum, i) => (y[i] = sum / count));
+      });
+    };
+  });
+}

@@ -1,0 +1,129 @@
+/** Operators that convert between floating point and quantized integers. */
+import { DTypeError, quantize as toIntegers, ShapeError } from '../../index.js';
+import { contiguousStrides, large } from '../internals.js';
+import { type Attributes, unsupported } from '../operator.js';
+import { sizeOf } from '../storage.js';
+import { typeOf } from '../tensors.js';
+import type { OnnxNode } from '../model.js';
+import type { Make, OnnxDType, Value } from '../value.js';
+import {
+  axisOf,
+  computed,
+  define,
+  type Numbers,
+  refuse,
+  shown,
+  stridesIn,
+  walk,
+} from './define.js';
+
+type Loop = (
+  y: Numbers,
+  at: number,
+  length: number,
+  x: Numbers,
+  scales: Numbers,
+  zeros: Numbers,
+  q: number,
+  t: number,
+) => void;
+
+function readAttributes(attributes: Attributes, node: OnnxNode) {
+  attributes.ignore('saturate', 'precision');
+  const axis = attributes.int('axis', 1);
+  const block = attributes.int('block_size', 0);
+  const number = attributes.int('output_dtype', 0);
+  const [dtype, bytes] = typeOf(number);
+  if (number !== 0 && !bytes)
+    throw unsupported(node, `has output_dtype ${number}, which is not supported`);
+  return { axis, block, dtype: number === 0 ? undefined : (dtype as OnnxDType) };
+}
+
+/** A list with one more element after an index. */
+const withSize = (list: readonly number[], index: number, size: number) => [
+  ...list.slice(0, index + 1),
+  size,
+  ...list.slice(index + 1),
+];
+
+/** Calls a loop for each run of elements, with the scales that it has. */
+function scaled(
+  [input, scale, zero]: readonly Value[],
+  make: Make,
+  dtype: OnnxDType,
+  { axis: given, block }: { axis: number; block: number },
+  loop: Loop,
+): Value {
+  const x = input as Value;
+  const { shape: from } = scale as Value;
+  if (zero && sizeOf(zero.shape) !== sizeOf(from))
+    refuse(ShapeError, 'zero_point', `has shape ${shown(zero.shape)}`, shown(from));
+  let { shape } = x;
+  let strides = stridesIn(shape, []);
+  if (block > 0 || sizeOf(from) !== 1) {
+    const axis = axisOf(given, shape.length);
+    const size = shape[axis] as number;
+    const wanted = block > 0 ? shape.map((each, i) => (i === axis ? size / block : each)) : [size];
+    if (shown(wanted) !== shown(from))
+      refuse(ShapeError, 'scale', `has shape ${shown(from)}`, shown(wanted));
+    if (block > 0) {
+      strides = withSize(contiguousStrides(from), axis, 0);
+      shape = withSize(wanted, axis, block);
+    } else strides[axis] = 1;
+  }
+  const inputs = [x, scale as Value];
+  return computed(make, dtype, x.shape, inputs, (y, x, scales) => {
+    const zeros = (zero?.data ?? new Float32Array(scales.length)) as Numbers;
+    walk(shape, [contiguousStrides(shape), strides], (length, [at, q], [, t]) => {
+      loop(y, at as number, length, x, scales, zeros, q as number, t as number);
+    });
+  });
+}
+
+const quantize: Loop = (y, at, length, x, scales, zeros, q, t) => {
+  const least = (y as unknown) instanceof Int8Array ? -128 : 0;
+  for (const end = at + length; at < end; ++at, q += t) {
+    const v =
+      Math.fround((x[at] as number) / (scales[q] as number)) + large - large + (zeros[q] as number);
+    y[at] = v < least ? least : v > least + 255 ? least + 255 : v;
+  }
+};
+
+const dequantize: Loop = (y, at, length, x, scales, zeros, q, t) => {
+  for (const end = at + length; at < end; ++at, q += t)
+    y[at] = Math.fround((x[at] as number) - (zeros[q] as number)) * (scales[q] as number);
+};
+
+/** @internal Adds the operators of this file to the table. */
+export function addQuantize(): void {
+  define('QuantizeLinear', 'x:ranged y_scale:float y_zero_point:byte?', (attributes, _, node) => {
+    const form = readAttributes(attributes, node);
+    return (inputs, make) => {
+      const dtype = inputs[2]?.dtype ?? form.dtype ?? 'uint8';
+      if (!dtype.endsWith('int8') || (form.dtype ?? dtype) !== dtype)
+        refuse(DTypeError, 'output_dtype', `is ${form.dtype}`, 'uint8 or int8, as y_zero_point');
+      return scaled(inputs, make, dtype, form, quantize);
+    };
+  });
+
+  define(
+    'DequantizeLinear',
+    'x:quantized x_scale:float x_zero_point:quantized?',
+    (attributes, _, node) => {
+      const form = readAttributes(attributes, node);
+      return (inputs, make) =>
+        scaled(inputs, make, form.dtype ?? (inputs[1] as Value).dtype, form, dequantize);
+    },
+  );
+
+  define('DynamicQuantizeLinear', 'x:float32', () => ([x], make) => {
+    const { shape } = x as Value;
+    const results = [make('uint8', shape), make('float32', []), make('uint8', [])] as const;
+    const [out, scales, zeros] = results.map(({ data }) => data) as [Uint8Array, Numbers, Numbers];
+    const data = (x as Value).data as Numbers;
+    const { scale, zeroPoint } = toIntegers({ data, shape }, { out: { data: out, shape } });
+    scales[0] = scale;
+    zeros[0] = zeroPoint;
+    return [...results];
+  });
+}

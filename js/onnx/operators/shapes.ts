@@ -1,0 +1,250 @@
+/** Operators that move elements, or give them another shape. */
+import { ArgumentError, ShapeError } from '../../index.js';
+import { contiguousStrides } from '../internals.js';
+import { invalid, unsupported } from '../operator.js';
+import { sizeOf } from '../storage.js';
+import type { OnnxDType, Value } from '../value.js';
+import {
+  axisOf,
+  broadcast,
+  copy,
+  define,
+  move,
+  numbersIn,
+  picked,
+  refuse,
+  reshaped,
+  shown,
+  stridesIn,
+  wordsOf,
+} from './define.js';
+
+/** @internal Adds the operators of this file to the table. */
+export function addShapes(): void {
+  define('Identity', 'input:any', () => (inputs) => inputs[0] as Value);
+
+  define('Dropout', 'data:any ratio:float? training_mode:bool?', (attributes, opset, node) => {
+    attributes.ignore('ratio', 'seed');
+    return ([data, , training], make) => {
+      const { dtype, shape } = data as Value;
+      if (numbersIn(training)?.[0]) refuse(ArgumentError, 'training_mode', 'is true', false);
+      if (node.outputs.length < 2) return data as Value;
+      const mask = make(opset < 10 ? dtype : 'bool', shape);
+      (mask.data as Uint8Array).fill((dtype.endsWith('int64') && opset < 10 ? 1n : 1) as number);
+      return [data as Value, mask];
+    };
+  });
+
+  define('Shape', 'data:any', (attributes) => {
+    const start = attributes.int('start', 0);
+    const end = attributes.int('end', Infinity);
+    return ([data], make) => {
+      const sizes = (data as Value).shape.slice(start, end);
+      const y = make('int64', [sizes.length]);
+      (y.data as BigInt64Array).set(sizes.map(BigInt));
+      return y;
+    };
+  });
+
+  define('Flatten', 'input:any', (attributes) => {
+    const given = attributes.int('axis', 1);
+    return ([x]) => {
+      const { shape } = x as Value;
+      const axis = axisOf(given, shape.length, 1);
+      return reshaped(x as Value, [sizeOf(shape.slice(0, axis)), sizeOf(shape.slice(axis))]);
+    };
+  });
+
+  define('Reshape', 'data:any shape:int64', (attributes) => {
+    const allowZero = attributes.flag('allowzero', false);
+    return ([data, wanted]) => {
+      const { shape } = data as Value;
+      const sizes = numbersIn(wanted as Value);
+      const total = sizeOf(shape);
+      const known = sizes.map((size, axis) => (size || allowZero ? size : (shape[axis] ?? NaN)));
+      const open = known.indexOf(-1);
+      if (open >= 0) {
+        known[open] = 1;
+        known[open] = total / sizeOf(known);
+      }
+      if (sizeOf(known) !== total || !known.every((size) => Number.isInteger(size) && size >= 0))
+        refuse(ShapeError, 'shape', `is ${shown(sizes)}`, `of as many elements as ${shown(shape)}`);
+      return reshaped(data as Value, known);
+    };
+  });
+
+  define('Squeeze', 'data:any axes:int64?', (attributes) => {
+    const fixed = attributes.ints('axes', undefined);
+    return ([data, given]) => {
+      const { shape } = data as Value;
+      const axes = (fixed ?? numbersIn(given))?.map((axis) => axisOf(axis, shape.length));
+      for (const axis of axes ?? [])
+        if (shape[axis] !== 1) refuse(ShapeError, 'data', `has axis ${axis} of ${shape[axis]}`, 1);
+      return reshaped(
+        data as Value,
+        shape.filter((size, axis) => !(axes ? axes.includes(axis) : size === 1)),
+      );
+    };
+  });
+
+  define('Unsqueeze', 'data:any axes:int64?', (attributes) => {
+    const fixed = attributes.ints('axes', undefined);
+    return ([data, given]) => {
+      const shape = [...(data as Value).shape];
+      const axes = fixed ?? numbersIn(given) ?? [];
+      const rank = shape.length + axes.length;
+      const sorted = axes.map((axis) => axisOf(axis, rank)).sort((a, b) => a - b);
+      if (new Set(sorted).size < axes.length || rank > 64)
+        refuse(ArgumentError, 'axes', `has ${axes.length} axes`, 'of different axes, 64 in all');
+      for (const axis of sorted) shape.splice(axis, 0, 1);
+      return reshaped(data as Value, shape);
+    };
+  });
+
+  define('Transpose', 'data:any', (attributes, _, node) => {
+    const given = attributes.ints('perm', undefined);
+    // Products that take a transposed operand only check its rank.
+    if (given && (given.length > 64 || given.some((_, axis) => !given.includes(axis))))
+      throw invalid(node, 'has a perm that is no permutation of at most 64 axes');
+    return ([data], make) => {
+      const { shape } = data as Value;
+      const perm = given ?? [...shape.keys()].reverse();
+      if (perm.length !== shape.length)
+        refuse(ShapeError, 'data', `has shape ${shown(shape)}`, `of ${perm.length} axes`);
+      const along = (list: readonly number[]) => perm.map((axis) => list[axis] as number);
+      return picked(make, data as Value, along(shape), along(contiguousStrides(shape)));
+    };
+  });
+
+  define('Expand', 'input:any shape:int64', () => ([input, wanted], make) => {
+    const shape = broadcast((input as Value).shape, numbersIn(wanted as Value));
+    return picked(make, input as Value, shape, stridesIn(shape, (input as Value).shape));
+  });
+
+  define('Concat', 'inputs:any*', (attributes) => {
+    const given = attributes.int('axis');
+    return (inputs, make) => {
+      const [{ dtype, shape: first }] = inputs as [Value];
+      const axis = axisOf(given, first.length);
+      const shape = withSize(first, axis, 0);
+      for (const { shape: sizes } of inputs) {
+        if (shown(withSize(sizes, axis, 0)) !== shown(withSize(first, axis, 0)))
+          refuse(
+            ShapeError,
+            'inputs',
+            `has ${shown(sizes)}`,
+            `${shown(first)} except in axis ${axis}`,
+          );
+        (shape[axis] as number) += sizes[axis] as number;
+      }
+      const y = make(dtype, shape);
+      const strides = contiguousStrides(shape);
+      let at = 0;
+      for (const x of inputs) {
+        copy(y, x, x.shape, strides, contiguousStrides(x.shape), at, 0);
+        at += (x.shape[axis] as number) * (strides[axis] as number);
+      }
+      return y;
+    };
+  });
+
+  define('Split', 'input:any split:int64?', (attributes, _, node) => {
+    const given = attributes.int('axis', 0);
+    const fixed = attributes.ints('split', undefined);
+    const count = node.outputs.length;
+    if (attributes.int('num_outputs', count) !== count)
+      throw invalid(node, `has ${count} outputs; it must have num_outputs`);
+    return ([input, sizes], make) => {
+      const { shape } = input as Value;
+      const axis = axisOf(given, shape.length);
+      const total = shape[axis] as number;
+      const part = Math.ceil(total / count);
+      let rest = total;
+      const parts =
+        fixed ??
+        numbersIn(sizes) ??
+        node.outputs.map((_, i) => (i < count - 1 ? part : total - part * i));
+      const strides = contiguousStrides(shape);
+      if (parts.some((size) => ((rest -= size), size < 0)) || rest !== 0 || parts.length !== count)
+        refuse(ShapeError, 'split', `is ${shown(parts)}`, `${count} sizes with the sum ${total}`);
+      return parts.map((size) => {
+        const from = (strides[axis] as number) * rest;
+        rest += size;
+        return picked(make, input as Value, withSize(shape, axis, size), strides, from);
+      });
+    };
+  });
+
+  define('Slice', 'data:any starts:index? ends:same? axes:same? steps:same?', (attributes) => {
+    const fixed = ['starts', 'ends', 'axes'].map((name) => attributes.ints(name, undefined));
+    return ([data, ...inputs], make) => {
+      const [starts = [], ends = [], ...others]: (readonly number[] | undefined)[] = fixed[0]
+        ? fixed
+        : inputs.map((input) => numbersIn(input));
+      const [axes = [...starts.keys()], steps = starts.map(() => 1)] = others;
+      const shape = [...(data as Value).shape];
+      const strides = contiguousStrides(shape);
+      let from = 0;
+      if ([ends, axes, steps].some(({ length }) => length !== starts.length))
+        refuse(ArgumentError, 'starts', `is ${shown(starts)}`, 'as long as ends, axes and steps');
+      starts.forEach((start, i) => {
+        const axis = axisOf(axes[i] as number, shape.length);
+        const size = (data as Value).shape[axis] as number;
+        const step = steps[i] as number;
+        if (step === 0) refuse(ArgumentError, 'steps', 'has 0', 'other than 0');
+        const back = step < 0 ? 1 : 0;
+        const clamped = (index: number, least: number) =>
+          Math.min(Math.max(index < 0 ? index + size : index, least), size - back);
+        const first = clamped(start, 0);
+        shape[axis] = Math.max(0, Math.ceil((clamped(ends[i] as number, -back) - first) / step));
+        from += first * (strides[axis] as number);
+        (strides[axis] as number) *= step;
+      });
+      return picked(make, data as Value, shape, strides, from);
+    };
+  });
+
+  define('Gather', 'data:any indices:index', (attributes) => {
+    const given = attributes.int('axis', 0);
+    return ([data, indices], make) => {
+      const { dtype, shape } = data as Value;
+      const axis = axisOf(given, shape.length);
+      const size = shape[axis] as number;
+      const [outer, inner] = [shape.slice(0, axis), shape.slice(axis + 1)];
+      const y = make(dtype, [...outer, ...(indices as Value).shape, ...inner]);
+      const [to, count] = wordsOf(y.data);
+      const [from] = wordsOf((data as Value).data);
+      const length = sizeOf(inner) * count;
+      const list = numbersIn(indices as Value).map((index) => axisOf(index, size, 0, 'indices'));
+      for (let i = 0, at = 0; i < sizeOf(outer); ++i)
+        for (const index of list) {
+          move(to, from, length, at, (i * size + index) * length, 1, 1);
+          at += length;
+        }
+      return y;
+    };
+  });
+
+  define('Constant', '', (attributes, _, node) => {
+    const [name = ''] = node.attributes.keys();
+    const [, kind, isList] = /^value_(float|int)(s?)$/.exec(name) ?? [];
+    if (!kind && name !== 'value')
+      throw unsupported(node, `has ${name}; it must have value, value_float(s) or value_int(s)`);
+    let value: Value;
+    if (kind) {
+      attributes[`${kind}${isList}` as 'ints'](name);
+      const list = [node.attributes.get(name)].flat() as number[]; // or bigints, not rounded
+      value = {
+        dtype: `${kind}${kind === 'int' ? 64 : 32}` as OnnxDType,
+        shape: isList ? [list.length] : [],
+        data: kind === 'int' ? BigInt64Array.from(list, BigInt) : Float32Array.from(list),
+      };
+    } else value = attributes.tensor(name);
+    return (_, make) => picked(make, value, value.shape, contiguousStrides(value.shape));
+  });
+}
+
+/** A shape with another size along an axis. */
+function withSize(shape: readonly number[], axis: number, size: number): number[] {
+  return shape.map((each, i) => (i === axis ? size : each));
+}

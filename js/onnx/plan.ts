@@ -1,0 +1,244 @@
+/** Makes the steps of a model: folds what is constant, and joins to products what follows them. */
+import type { Activation } from '../index.js';
+import { arrayOfType } from './internals.js';
+import type { CheckedGraph, CheckedNode } from './graph.js';
+import type { OnnxNode } from './model.js';
+import { keyOf } from './operator.js';
+import { elementBytes, sizeOf, storedAs } from './storage.js';
+import type { Make, Value } from './value.js';
+
+/** @internal A node that the call of a product computes, too, or that follows it otherwise. */
+export type Link = { readonly checked: CheckedNode; readonly input: string } & (
+  | { readonly kind: 'alpha'; readonly alpha: number; readonly rank: number }
+  | { readonly kind: 'bias'; readonly other: string }
+  | { readonly kind: 'activation'; readonly activation: Activation }
+  | { readonly kind: 'transpose'; readonly perm: readonly number[] | undefined }
+);
+
+/** @internal */
+export interface PlannedStep {
+  readonly checked: CheckedNode;
+  /** The names of the inputs. Those of operands that are views are of what they are views of. */
+  readonly inputs: readonly string[];
+  readonly outputs: readonly string[];
+  /** What follows a product, in order. */
+  readonly links: readonly Link[];
+  /** The transposes that an operand of a product passes, by the index of the input. */
+  readonly views: ReadonlyMap<number, readonly CheckedNode[]>;
+}
+
+/** @internal */
+export interface Plan {
+  readonly steps: readonly PlannedStep[];
+  /** Constants of the model and those that were folded, by name. */
+  readonly constants: ReadonlyMap<string, Value>;
+}
+
+/** A constant that is folded may have this many bytes, or `timesLarger` times those of its inputs. */
+const fewBytes = 2 ** 16;
+const timesLarger = 8;
+/** The most bytes of all that are folded, beyond those of the constants of the model. */
+const mostFolded = 2 ** 26;
+
+/** @internal @param isHere whether a product can write a result with strides */
+export function planSteps(graph: CheckedGraph, isHere: boolean): Plan {
+  const constants = new Map<string, Value>(graph.constants);
+  const nodes = fold(graph.nodes, constants);
+  return { steps: join(nodes, graph, constants, isHere), constants };
+}
+
+class TooLarge extends Error {}
+
+/** Computes nodes whose inputs are constants. Returns the other nodes. */
+function fold(nodes: readonly CheckedNode[], constants: Map<string, Value>): CheckedNode[] {
+  const bytesOf = ({ dtype, shape }: Pick<Value, 'dtype' | 'shape'>) =>
+    sizeOf(shape) * elementBytes(dtype);
+  let left = mostFolded;
+  for (const value of constants.values()) left += timesLarger * bytesOf(value);
+  return nodes.filter(({ node, run }) => {
+    if (!run || !node.inputs.every((name) => name === '' || constants.has(name))) return true;
+    const inputs = node.inputs.map((name) => constants.get(name));
+    const inputBytes = inputs.reduce((sum, input) => sum + (input ? bytesOf(input) : 0), 0);
+    const most = Math.min(left, Math.max(fewBytes, timesLarger * inputBytes));
+    const make: Make = (dtype, shape) => {
+      if (!(bytesOf({ dtype, shape }) <= most)) throw new TooLarge();
+      return { dtype, shape, data: arrayOfType(storedAs(dtype), sizeOf(shape)) };
+    };
+    try {
+      const results = [run(inputs, make)].flat();
+      node.outputs.forEach((name, i) => {
+        const value = results[i];
+        if (name === '' || value === undefined) return;
+        constants.set(name, value);
+        left -= bytesOf(value);
+      });
+      return false;
+    } catch {
+      return true; // the run tells what is wrong
+    }
+  });
+}
+
+/** The constant that a node has as its one number; undefined if it is none. */
+function numberIn(value: Value | undefined): number | undefined {
+  return value &&
+    (value.dtype === 'float32' || value.dtype === 'float64') &&
+    value.data.length === 1
+    ? Number(value.data[0])
+    : undefined;
+}
+
+function join(
+  nodes: readonly CheckedNode[],
+  { outputs }: CheckedGraph,
+  constants: ReadonlyMap<string, Value>,
+  isHere: boolean,
+): PlannedStep[] {
+  const isOutput = new Set(outputs.map(({ name }) => name));
+  const takers = new Map<string, CheckedNode[]>(); // a node is there once per input
+  for (const checked of nodes) {
+    for (const name of checked.node.inputs) {
+      const list = takers.get(name);
+      if (list) list.push(checked);
+      else takers.set(name, [checked]);
+    }
+  }
+  const makers = new Map<string, CheckedNode>();
+  for (const checked of nodes)
+    for (const name of checked.node.outputs) if (name !== '') makers.set(name, checked);
+
+  const viewed = findViews(nodes, isOutput, takers, constants);
+  /** By the node at whose place the step runs. */
+  const chains = new Map<CheckedNode, { product: CheckedNode; links: Link[] }>();
+  const joined = new Set<CheckedNode>(viewed);
+  for (const product of nodes) {
+    if (!product.product) continue;
+    const links: Link[] = [];
+    let input = product.node.outputs[0] as string;
+    while (!isOutput.has(input)) {
+      const [taker, ...others] = takers.get(input) ?? [];
+      if (!taker || others.length > 0 || joined.has(taker)) break;
+      const link = linkOf(taker, input, product, links, constants, isHere);
+      if (!link) break;
+      links.push(link);
+      joined.add(taker);
+      input = taker.node.outputs[0] as string;
+    }
+    chains.set(links.at(-1)?.checked ?? product, { product, links });
+    if (links.length > 0) joined.add(product);
+  }
+
+  const steps: PlannedStep[] = [];
+  for (const checked of nodes) {
+    const chain = chains.get(checked);
+    if (!chain) {
+      if (!joined.has(checked)) {
+        const { inputs, outputs } = checked.node;
+        steps.push({ checked, inputs, outputs, links: [], views: new Map() });
+      }
+      continue;
+    }
+    const { product, links } = chain;
+    const views = new Map<number, CheckedNode[]>();
+    const inputs = product.node.inputs.map((name, i) => {
+      const passed: CheckedNode[] = [];
+      for (let maker = makers.get(name); maker && viewed.has(maker); maker = makers.get(name)) {
+        passed.unshift(maker);
+        name = maker.node.inputs[0] as string;
+      }
+      if (passed.length > 0) views.set(i, passed);
+      return name;
+    });
+    steps.push({ checked: product, inputs, outputs: checked.node.outputs, links, views });
+  }
+  return steps;
+}
+
+/** Transposes that only products of floats take, as A or B: these read them by strides. */
+function findViews(
+  nodes: readonly CheckedNode[],
+  isOutput: ReadonlySet<string>,
+  takers: ReadonlyMap<string, readonly CheckedNode[]>,
+  constants: ReadonlyMap<string, Value>,
+): Set<CheckedNode> {
+  const viewed = new Set<CheckedNode>();
+  for (const checked of [...nodes].reverse()) {
+    const { node } = checked;
+    const name = node.outputs[0] ?? '';
+    if (keyOf(node) !== 'Transpose' || isOutput.has(name)) continue;
+    if (constants.has(node.inputs[0] as string)) continue;
+    const canView = ({ node: taker, product }: CheckedNode) =>
+      product
+        ? ['gemm', 'matmul'].includes(product.name) && !taker.inputs.slice(2).includes(name)
+        : false;
+    const list = takers.get(name) ?? [];
+    if (list.length > 0 && list.every((taker) => viewed.has(taker) || canView(taker)))
+      viewed.add(checked);
+  }
+  return viewed;
+}
+
+/** How a node follows a product and the links so far; undefined: it must run on its own. */
+function linkOf(
+  checked: CheckedNode,
+  input: string,
+  { product }: CheckedNode,
+  links: readonly Link[],
+  constants: ReadonlyMap<string, Value>,
+  isHere: boolean,
+): Link | undefined {
+  const { node } = checked;
+  const fuses = product?.fuses;
+  const has = (...kinds: Link['kind'][]) => links.some(({ kind }) => kinds.includes(kind));
+  if (!fuses || !checked.run || node.outputs.length !== 1 || has('transpose')) return undefined;
+  const [first, second] = node.inputs;
+  const other = (first === input ? second : first) ?? '';
+  switch (keyOf(node)) {
+    case 'Mul':
+    case 'Div': {
+      const constant = constants.get(other);
+      const number = numberIn(constant);
+      if (!fuses.alpha || links.length > 0 || !constant || number === undefined) return undefined;
+      const alpha = node.op === 'Mul' ? number : first === input ? inverse(number) : undefined;
+      if (alpha === undefined || !Number.isFinite(alpha)) return undefined;
+      return { checked, input, kind: 'alpha', alpha, rank: constant.shape.length };
+    }
+    case 'Add':
+      if (fuses.bias === 'none' || has('bias', 'activation')) return undefined;
+      return { checked, input, kind: 'bias', other };
+    case 'Relu':
+    case 'Clip': {
+      if (!fuses.activation || has('activation') || first !== input) return undefined;
+      const activation = node.op === 'Relu' ? 'relu' : boundsOf(node, constants);
+      return activation && { checked, input, kind: 'activation', activation };
+    }
+    case 'Transpose': {
+      if (!isHere || fuses.bias !== 'any') return undefined;
+      const perm = node.attributes.get('perm') as readonly number[] | undefined;
+      return { checked, input, kind: 'transpose', perm };
+    }
+    default:
+      return undefined;
+  }
+}
+
+/** 1 / x, if the quotient by x and the product by this are the same in all cases. */
+function inverse(x: number): number | undefined {
+  const exponent = Math.log2(Math.abs(x));
+  return Number.isInteger(exponent) && Math.abs(exponent) < 100 ? 1 / x : undefined;
+}
+
+/** The bounds of a Clip, if they are constants that a call takes. */
+function boundsOf(
+  { inputs, attributes }: OnnxNode,
+  constants: ReadonlyMap<string, Value>,
+): Activation | undefined {
+  const boundOf = (index: number, name: string, absent: number) => {
+    const attribute = attributes.get(name);
+    if (typeof attribute === 'number') return attribute;
+    return inputs[index] ? (numberIn(constants.get(inputs[index])) ?? NaN) : absent;
+  };
+  const min = boundOf(1, 'min', -Infinity);
+  const max = boundOf(2, 'max', Infinity);
+  return min <= max ? [min, max] : undefined;
+}

@@ -1,0 +1,1071 @@
+/** `loadModel`, and the runs of a model. */
+import {
+  ArgumentError,
+  createGemm,
+  type CreateOptions,
+  DisposedError,
+  DTypeError,
+  type Explanation,
+  type Gemm,
+  GemmError,
+  type HeapTensor,
+  OutOfMemoryError,
+  ShapeError,
+} from '../index.js';
+import type { Core } from '../core.js';
+import {
+  bufferOf,
+  classOf,
+  cores,
+  describe,
+  disposable,
+  dtypesOf,
+  has,
+  isReadable,
+  lengthOf,
+  messageOf,
+  offsetOf,
+  printable,
+  readOptions,
+  unpolluted,
+  viewOf,
+} from './internals.js';
+import type { DataArray, DType } from '../tensor.js';
+import type { WorkerGemm } from '../worker.js';
+import { checkGraph, type CheckedNode } from './graph.js';
+import type { OnnxModel, OnnxNode, OnnxValueInfo } from './model.js';
+import { keyOf, type Run, titleOf } from './operator.js';
+import { type Link, planSteps, type PlannedStep } from './plan.js';
+import type { Extra, Operand, ProductCall, Shaped, Weights } from './products.js';
+import { readOnnx, type ReadOptions } from './read.js';
+import { newArray, Root, sizeOf, Storage, storedAs, Stored } from './storage.js';
+import type { OnnxDType, Value } from './value.js';
+
+/**
+ * Options of {@link loadModel}: those of `createGemm`, and these.
+ *
+ * @category Models
+ */
+export interface LoadOptions extends CreateOptions, ReadOptions {
+  /**
+   * The instance that computes: of `wgemm`, or of `wgemm/worker`. It stays the caller's, who must
+   * dispose of it after the model. With it, there must be no options of `createGemm`. Default: the
+   * model creates an instance, and `dispose()` of the model ends it.
+   */
+  wg?: Gemm | WorkerGemm | undefined;
+}
+
+/**
+ * A tensor that goes into a model, or comes out of it. It is contiguous and in row-major order.
+ *
+ * @typeParam A the class of its array
+ * @category Models
+ */
+export interface ModelTensor<A extends DataArray = DataArray> {
+  /** The elements. Those of `'bool'` are 0 and 1 in a Uint8Array. */
+  readonly data: A;
+  /** The size of each axis, in elements. */
+  readonly shape: readonly number[];
+  /** The type of the elements. Default in what `run` takes: the type that the model declares. */
+  readonly dtype?: OnnxDType | undefined;
+}
+
+/**
+ * A result of a model.
+ *
+ * @category Models
+ */
+export interface ModelResult extends ModelTensor {
+  /** The type of the elements. */
+  readonly dtype: OnnxDType;
+}
+
+/**
+ * A product of a model, as {@link Model.explain} tells of it.
+ *
+ * @category Models
+ */
+export interface ModelProduct {
+  /** The name of the node, or that of its output if the node has none. */
+  readonly node: string;
+  /** The operator, such as `'MatMul'`. */
+  readonly op: string;
+  /** The operators of the nodes that the same call computes, in their order, such as `'Add'`. */
+  readonly fused: readonly string[];
+  /** The operands A and B, and the result. */
+  readonly operands: readonly {
+    /** The type of the elements. */
+    readonly dtype: OnnxDType;
+    /** The size of each axis, in elements. */
+    readonly shape: readonly number[];
+  }[];
+  /** Whether B was packed when the model was loaded. */
+  readonly packed: boolean;
+  /** The plan of the call. */
+  readonly plan: Explanation;
+  /** The time that the call took, in milliseconds. */
+  readonly time: number;
+}
+
+/**
+ * A model that is ready to run. {@link loadModel} makes it. It owns its memory until its
+ * `dispose()`.
+ *
+ * @category Models
+ */
+export interface Model {
+  /** The inputs of a run, as the model declares them. */
+  readonly inputs: readonly OnnxValueInfo[];
+  /** The outputs of a run, as the model declares them. */
+  readonly outputs: readonly OnnxValueInfo[];
+  /** Whether its own `dispose()`, or the end of its instance, has ended it. */
+  readonly disposed: boolean;
+  /**
+   * Runs the model. With an instance in this thread, the run is over when the call returns its
+   * promise. Otherwise runs wait for each other, and the call copies its inputs.
+   *
+   * @example
+   * const x = { data: new Float32Array(784), shape: [1, 784] };
+   * const { scores } = await model.run({ x });
+   *
+   * @param feeds a tensor for each input, by name. The call only reads them
+   * @returns a promise of the outputs, by name, in new arrays that the caller owns
+   * @throws by rejection: ArgumentError, DTypeError and ShapeError, which name the input or the
+   * node at fault; DisposedError, OutOfMemoryError
+   */
+  run(
+    feeds: Readonly<Record<string, ModelTensor | HeapTensor>>,
+  ): Promise<Record<string, ModelResult>>;
+  /**
+   * Runs the model on zeros, and tells of each product how it was computed.
+   *
+   * @param shapes the shape of each input, by name. Default: the shape that the model declares,
+   * with 1 for each dynamic size
+   * @returns a promise of the products, in the order of the run
+   * @throws by rejection: what `run` throws
+   */
+  explain(shapes?: Readonly<Record<string, readonly number[]>>): Promise<ModelProduct[]>;
+  /** Frees the memory, and the instance if the model created it. Does nothing the second time. */
+  dispose(): void;
+  /** The same as `dispose()`, for `using`. */
+  [Symbol.dispose](): void;
+}
+
+const createOptions = ['threads', 'simd', 'determinism', 'assets', 'maxMemory'];
+
+/**
+ * Loads a model in the format of ONNX, so that it can run. It checks the graph, computes what is
+ * constant, and packs constant weights. Nothing of the bytes or of the OnnxModel is needed afterwards.
+ *
+ * @example
+ * const model = await loadModel(await (await fetch('digits.onnx')).arrayBuffer());
+ * const { scores } = await model.run({ x: { data: pixels, shape: [1, 784] } });
+ * model.dispose();
+ *
+ * @param source the bytes of an .onnx file, or what `readOnnx` returned
+ * @param options all have defaults
+ * @returns a promise of the model. The caller must `dispose()` of it
+ * @throws by rejection: UnsupportedError, which lists all nodes that are not supported;
+ * ArgumentError, DTypeError, ShapeError and PackMismatchError, which name the node at fault; and
+ * what `readOnnx` and `createGemm` throw
+ *
+ * @category Models
+ */
+export async function loadModel(
+  source: Uint8Array | ArrayBuffer | OnnxModel,
+  options: LoadOptions = {},
+): Promise<Model> {
+  const op = 'loadModel';
+  const read = readOptions(op, options, ['wg', 'externalData', ...createOptions]);
+  const { externalData, ...settings } = read as LoadOptions;
+  const given = settings.wg;
+  if (given !== undefined) {
+    checkInstance(given);
+    const name = createOptions.find((name) => read[name] !== undefined);
+    if (name !== undefined)
+      throw new ArgumentError(
+        op,
+        name,
+        `${op}: there are wg and ${name}; with wg there must be no options of createGemm`,
+      );
+  }
+  const { threads, simd, determinism, assets, maxMemory } = settings;
+  // It starts while the model is read.
+  const starting = given ?? createGemm({ threads, simd, determinism, assets, maxMemory });
+  let wg: Gemm | WorkerGemm | undefined;
+  let owned: Owned | undefined;
+  try {
+    const isModel = isReadable(source) && has(source, 'graph');
+    const model = isModel
+      ? (source as OnnxModel)
+      : await readOnnx(source as Uint8Array, { externalData });
+    const graph = checkGraph(model);
+    const isHere = given === undefined || cores.has(given);
+    const plan = planSteps(graph, isHere);
+    wg = await starting;
+    owned = new Owned(wg, given === undefined);
+    const loaded = await prepare(wg, owned, plan.steps, plan.constants, graph);
+    return new LoadedModel(loaded, graph.inputs, graph.outputs, owned);
+  } catch (error) {
+    owned?.dispose();
+    if (given === undefined && !owned) {
+      void Promise.resolve(starting).then(
+        (started) => started.dispose(),
+        () => undefined,
+      );
+    }
+    throw error;
+  }
+}
+
+function checkInstance(wg: unknown): void {
+  const isInstance =
+    isReadable(wg) &&
+    ['pack', 'explain', ...'matmul,gemm,qgemm,matmulNBits,alloc'.split(',')].every(
+      (name) => typeof (wg as Record<string, unknown>)[name] === 'function',
+    );
+  if (isInstance) return;
+  throw new ArgumentError(
+    'loadModel',
+    'wg',
+    `loadModel: wg is ${describe(wg)}; it must be an instance of wgemm or of wgemm/worker, and promises must be awaited`,
+  );
+}
+
+/** The memory of a model. */
+class Owned {
+  readonly #objects: { dispose(): void }[] = [];
+  readonly storage: Storage;
+  readonly core: Core | undefined;
+  isDisposed = false;
+
+  constructor(
+    readonly wg: Gemm | WorkerGemm,
+    readonly ownsInstance: boolean,
+  ) {
+    this.core = cores.get(wg);
+    this.storage = new Storage(this.core && (wg as Gemm));
+  }
+
+  add<T extends { dispose(): void }>(object: T): T {
+    this.#objects.push(object);
+    return object;
+  }
+
+  /** Calls a method of the instance. */
+  call(name: string, args: unknown[]): unknown {
+    return (this.wg as unknown as Record<string, (...args: unknown[]) => unknown>)[name]?.(...args);
+  }
+
+  dispose(): void {
+    if (this.isDisposed) return;
+    this.isDisposed = true;
+    this.storage.dispose();
+    for (const object of this.#objects) object.dispose();
+    this.#objects.length = 0;
+    if (this.ownsInstance) this.wg.dispose();
+  }
+}
+
+/** A step, with names replaced by their numbers; -1 stands for an absent one. */
+interface Step {
+  readonly node: OnnxNode;
+  readonly inputs: readonly number[];
+  readonly outputs: readonly number[];
+  /** The names whose values end after this step. */
+  readonly ends: readonly number[];
+  readonly run: Run | undefined;
+  /** Whether the operator may write where it reads. */
+  readonly inPlace: boolean;
+  readonly product: ProductStep | undefined;
+}
+
+interface ProductStep {
+  readonly call: ProductCall;
+  readonly weights: Weights | undefined;
+  readonly views: ReadonlyMap<number, readonly CheckedNode[]>;
+  readonly links: readonly StepLink[];
+}
+
+interface StepLink {
+  readonly link: Link;
+  /** Its inputs; `theResult` is what comes before it. */
+  readonly inputs: readonly number[];
+  /** Of a bias: the number of its name. */
+  readonly other: number;
+}
+
+const absent = -1;
+const theResult = -2;
+
+interface Loaded {
+  readonly steps: readonly Step[];
+  /** The values at the start of a run, by number: the constants. */
+  readonly start: readonly (Stored | undefined)[];
+  /** Constants in the memory of an instance in a worker. */
+  readonly handles: ReadonlyMap<
+    number,
+    { readonly dtype: DType; readonly shape: readonly number[] }
+  >;
+  readonly inputs: readonly LoadedInput[];
+  readonly outputs: readonly { readonly name: string; readonly number: number }[];
+}
+
+interface LoadedInput {
+  readonly info: OnnxValueInfo;
+  readonly number: number;
+  readonly absent: Stored | undefined;
+  /** Whether a product takes it. */
+  readonly isOperand: boolean;
+}
+
+/**
+ * Operators that read each element before they write it, and no other element after it, if an input
+ * has as many elements as the result.
+ */
+const inPlace = new Set(
+  (
+    'Relu Clip LeakyRelu Sigmoid Tanh Erf Gelu com.microsoft.Gelu Add Sub Mul Div Pow Sqrt ' +
+    'Softmax LogSoftmax LayerNormalization'
+  ).split(' '),
+);
+
+async function prepare(
+  wg: Gemm | WorkerGemm,
+  owned: Owned,
+  planned: readonly PlannedStep[],
+  constants: ReadonlyMap<string, Value>,
+  graph: ReturnType<typeof checkGraph>,
+): Promise<Loaded> {
+  const numbers = new Map<string, number>();
+  const numberOf = (name: string): number => {
+    if (name === '') return absent;
+    let number = numbers.get(name);
+    if (number === undefined) numbers.set(name, (number = numbers.size));
+    return number;
+  };
+  const outputs = graph.outputs.map(({ name }) => ({ name, number: numberOf(name) }));
+  const packed = new Map<string, Weights>();
+  const operands = new Set<number>(); // that products take
+  const others = new Set<number>(outputs.map(({ number }) => number)); // that operators take
+  const steps: Omit<Step, 'ends'>[] = [];
+  for (const { checked, inputs, outputs, links, views } of planned) {
+    const { node, run, product: call } = checked;
+    let product: ProductStep | undefined;
+    let taken = inputs;
+    if (call) {
+      const weights = await named('loadModel', node, () =>
+        packWeights(owned, call, inputs, constants, packed),
+      );
+      if (weights) taken = inputs.map((name, i) => (call.packed.includes(i) ? '' : name));
+      product = {
+        call,
+        weights,
+        views,
+        links: links.map((link) => ({
+          link,
+          inputs: link.checked.node.inputs.map((name) =>
+            name === link.input ? theResult : numberOf(name),
+          ),
+          other: link.kind === 'bias' ? numberOf(link.other) : absent,
+        })),
+      };
+      for (const { inputs, other } of product.links) {
+        if (other !== absent) operands.add(other);
+        for (const number of inputs) if (number !== other) others.add(number);
+      }
+    }
+    const step = {
+      node,
+      inputs: taken.map(numberOf),
+      outputs: outputs.map(numberOf),
+      run,
+      inPlace: outputs.length === 1 && inPlace.has(keyOf(node)),
+      product,
+    };
+    for (const number of step.inputs) (call ? operands : others).add(number);
+    steps.push(step);
+  }
+
+  const start: (Stored | undefined)[] = [];
+  const handles = new Map<number, { readonly dtype: DType; readonly shape: readonly number[] }>();
+  for (const [name, value] of constants) {
+    const number = numbers.get(name);
+    if (number === undefined || !(operands.has(number) || others.has(number))) continue;
+    const stored = await holdConstant(owned, value, operands.has(number) && value.dtype !== 'bool');
+    start[number] = stored;
+    if (!owned.core && operands.has(number) && value.dtype !== 'bool') {
+      const { dtype, shape } = value;
+      const tensor = owned.add(await (wg as WorkerGemm).alloc(dtype, shape));
+      handles.set(number, tensor);
+      await tensor.write(value.data);
+    }
+  }
+  const inputs = graph.inputs.map((info) => {
+    const number = numberOf(info.name);
+    const absent = graph.defaults.get(info.name);
+    return {
+      info,
+      number,
+      absent: absent && keptStored(absent.dtype, absent.shape, copyOf(absent.data, absent.dtype)),
+      isOperand: operands.has(number),
+    };
+  });
+  return { steps: withEnds(steps, outputs, numbers.size), start, handles, inputs, outputs };
+}
+
+/** The weights of a product, packed once for all nodes; undefined if they are not constant. */
+async function packWeights(
+  owned: Owned,
+  call: ProductCall,
+  names: readonly string[],
+  constants: ReadonlyMap<string, Value>,
+  packed: Map<string, Weights>,
+): Promise<Weights | undefined> {
+  const isConstant = (i: number) => !names[i] || constants.has(names[i]);
+  if (!names[call.b] || !call.packed.every(isConstant)) return undefined;
+  const args = call.pack(names.map((name) => constants.get(name)));
+  if (!args) return undefined;
+  const details = JSON.stringify(args, (key, value: unknown) =>
+    key === 'data' || key === 'shape' ? undefined : typeof value === 'bigint' ? `${value}` : value,
+  );
+  const key = `${call.packed.map((i) => names[i]).join('\n')}\n${details}`;
+  let weights = packed.get(key);
+  if (!weights) {
+    weights = owned.add((await owned.call('pack', args)) as Weights);
+    packed.set(key, weights);
+  }
+  return weights;
+}
+
+/** A value that no run overwrites or ends. */
+function keptStored(
+  dtype: OnnxDType,
+  shape: readonly number[],
+  data: DataArray,
+  block?: HeapTensor<Uint8Array>,
+): Stored {
+  const root = new Root(block, block ? undefined : data, false);
+  root.uses = Infinity;
+  return new Stored(dtype, shape, data.length, root);
+}
+
+/** A copy of a constant, so that the bytes of the model can go. */
+async function holdConstant(
+  owned: Owned,
+  { dtype, shape, data }: Value,
+  isOperand: boolean,
+): Promise<Stored> {
+  if (!owned.core || !isOperand || data.length === 0)
+    return keptStored(dtype, shape, copyOf(data, dtype));
+  const block = owned.add(
+    (await owned.call('alloc', ['uint8', [data.byteLength]])) as HeapTensor<Uint8Array>,
+  );
+  block.data.set(new Uint8Array(data.buffer as ArrayBuffer, data.byteOffset, data.byteLength));
+  return keptStored(dtype, shape, data, block);
+}
+
+/** Adds to each step the names that no later step takes. */
+function withEnds(
+  steps: readonly Omit<Step, 'ends'>[],
+  outputs: Loaded['outputs'],
+  count: number,
+): Step[] {
+  const isLater = new Uint8Array(count);
+  for (const { number } of outputs) isLater[number] = 1;
+  const withEnds: Step[] = [];
+  for (const step of [...steps].reverse()) {
+    const ends: number[] = [];
+    const linked = step.product?.links.flatMap(({ inputs }) => inputs) ?? [];
+    for (const number of [...step.inputs, ...linked, ...step.outputs]) {
+      if (number < 0 || isLater[number]) continue;
+      isLater[number] = 1;
+      ends.push(number);
+    }
+    withEnds.unshift({ ...step, ends });
+  }
+  return withEnds;
+}
+
+/** What goes wrong in a node, as an error that names it. */
+function errorIn(op: string, node: OnnxNode, error: unknown): unknown {
+  const title = titleOf(node);
+  const message = messageOf(error);
+  if (error instanceof RangeError && /alloc|length|size/i.test(message))
+    return new OutOfMemoryError(op, node.name, `${op}: ${title}: ${message}`);
+  if (!(error instanceof GemmError) || message.includes(title)) return error;
+  const told = `${op}: ${title}: ${message.replace(/^(run|loadModel): /, '')}`;
+  const { code } = error;
+  const plain = error.constructor === GemmError;
+  const Class = error.constructor as new (...args: string[]) => GemmError;
+  return plain
+    ? new GemmError(code, op, node.name, told, { cause: error })
+    : Object.defineProperty(new Class(op, node.name, told), 'cause', {
+        __proto__: null,
+        value: error,
+        configurable: true,
+      } as PropertyDescriptor);
+}
+
+async function named<T>(op: string, node: OnnxNode, body: () => Promise<T>): Promise<T> {
+  try {
+    return await body();
+  } catch (error) {
+    throw errorIn(op, node, error);
+  }
+}
+
+const isPromise = (value: unknown): value is Promise<unknown> =>
+  typeof (value as { then?: unknown } | undefined)?.then === 'function';
+
+class LoadedModel implements Model {
+  readonly inputs: readonly OnnxValueInfo[];
+  readonly outputs: readonly OnnxValueInfo[];
+  readonly #loaded: Loaded;
+  readonly #owned: Owned;
+  /** The end of the runs so far, if the instance is in a worker. */
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(
+    loaded: Loaded,
+    inputs: readonly OnnxValueInfo[],
+    outputs: readonly OnnxValueInfo[],
+    owned: Owned,
+  ) {
+    this.#loaded = loaded;
+    this.#owned = owned;
+    this.inputs = Object.freeze([...inputs]);
+    this.outputs = Object.freeze([...outputs]);
+    Object.freeze(this);
+  }
+
+  get disposed(): boolean {
+    return this.#owned.isDisposed || this.#owned.wg.disposed;
+  }
+
+  async run(
+    feeds: Readonly<Record<string, ModelTensor | HeapTensor>>,
+  ): Promise<Record<string, ModelResult>> {
+    this.#checkAlive('run');
+    const values = this.#readFeeds(feeds);
+    return await this.#queued(values, undefined);
+  }
+
+  async explain(shapes: Readonly<Record<string, readonly number[]>> = {}): Promise<ModelProduct[]> {
+    this.#checkAlive('explain');
+    const feeds = this.#zeros(shapes);
+    const products: ModelProduct[] = [];
+    await this.#queued(this.#readFeeds(feeds), products);
+    return products;
+  }
+
+  dispose(): void {
+    // The last run in a worker gives its values up when it ends.
+    this.#owned.dispose();
+  }
+
+  declare [Symbol.dispose]: () => void;
+
+  #checkAlive(op: string): void {
+    if (this.disposed)
+      throw new DisposedError(
+        op,
+        'model',
+        `${op}: the model or its instance is disposed; load it again by loadModel()`,
+      );
+  }
+
+  async #queued(
+    feeds: (Stored | undefined)[],
+    products: ModelProduct[] | undefined,
+  ): Promise<Record<string, ModelResult>> {
+    if (this.#owned.core) return await this.#execute(feeds, products);
+    const result = this.#last.then(async () => {
+      this.#checkAlive('run');
+      return await this.#execute(feeds, products);
+    });
+    this.#last = result.catch(() => undefined);
+    return await result;
+  }
+
+  /** Runs all steps. With an instance in this thread it waits for nothing. */
+  async #execute(
+    feeds: readonly (Stored | undefined)[],
+    products: ModelProduct[] | undefined,
+  ): Promise<Record<string, ModelResult>> {
+    const { steps, start, inputs, outputs } = this.#loaded;
+    const { storage, core } = this.#owned;
+    const values = [...start];
+    try {
+      for (let i = 0; i < inputs.length; ++i) {
+        const { number, isOperand } = inputs[i] as LoadedInput;
+        let value = feeds[i] as Stored;
+        if (core && isOperand && value.root.block === undefined) {
+          // Several products may take it.
+          const copy = storage.make(value.dtype, value.shape, true);
+          copy.data.set(value.data as never);
+          value = copy;
+        }
+        values[number] = storage.keep(value);
+      }
+      for (const step of steps) {
+        try {
+          const results = step.product
+            ? this.#multiply(step, step.product, values, products)
+            : this.#operate(step, values);
+          const made = isPromise(results) ? await results : results;
+          this.#place(step, values, made);
+        } catch (error) {
+          throw errorIn('run', step.node, error);
+        }
+      }
+      const results = Object.create(null) as Record<string, ModelResult>;
+      for (const { name, number } of outputs) {
+        const { dtype, shape, data } = values[number] as Stored;
+        results[name] = { data: copyOf(data, dtype), shape: [...shape], dtype };
+      }
+      return results;
+    } finally {
+      if (this.#owned.isDisposed) storage.dispose();
+      else storage.end();
+    }
+  }
+
+  /** Names the results of a step, and ends what no later step takes. */
+  #place(step: Step, values: (Stored | undefined)[], results: readonly Stored[]): void {
+    const { storage } = this.#owned;
+    for (let i = 0; i < step.outputs.length; ++i) {
+      const number = step.outputs[i] as number;
+      const result = results[i];
+      if (number === absent) continue;
+      if (!result) {
+        const what = `made ${results.length} results, and has ${step.outputs.length} outputs`;
+        throw new ArgumentError('run', step.node.name, `run: ${titleOf(step.node)} ${what}`);
+      }
+      values[number] = storage.keep(result);
+    }
+    for (const number of step.ends) {
+      const value = values[number];
+      if (value) storage.release(value);
+      values[number] = undefined;
+    }
+  }
+
+  #operate(step: Step, values: readonly (Stored | undefined)[]): Stored[] {
+    const inputs = step.inputs.map((number) => values[number]);
+    const isLast = (number: number) => step.ends.includes(number);
+    const free = step.inPlace ? inputs.filter((_, i) => isLast(step.inputs[i] as number)) : [];
+    return this.#apply(step.run as Run, inputs, free);
+  }
+
+  /** Runs an operator. @param free values whose memory its result may take */
+  #apply(
+    run: Run,
+    inputs: readonly (Stored | undefined)[],
+    free: readonly (Stored | undefined)[],
+  ): Stored[] {
+    const { storage } = this.#owned;
+    const made: Stored[] = [];
+    const results = run(inputs, (dtype, shape) => {
+      const size = sizeOf(shape);
+      const taken = free.find(
+        (value) =>
+          value?.root.isOwn &&
+          value.root.uses === 1 &&
+          !made.some(({ root }) => root === value.root) &&
+          value.size === size &&
+          value.dtype === dtype,
+      );
+      const value = taken ? new Stored(dtype, shape, size, taken.root) : storage.make(dtype, shape);
+      made.push(value);
+      return value;
+    });
+    const known = [...made, ...inputs];
+    return [results].flat().map((result) => result && this.#adopt(result, known));
+  }
+
+  /** What an operator returns: a value that it made or got, another shape of one, or an array. */
+  #adopt(result: Value, known: readonly (Stored | undefined)[]): Stored {
+    if (result instanceof Stored) return result;
+    const { dtype, shape, data } = result;
+    const same = known.find((value) => value?.data === data);
+    if (same) return new Stored(dtype, shape, same.size, same.root);
+    const { storage, core } = this.#owned;
+    const isInHeap = core?.owns(bufferOf(data));
+    return storage.hold(dtype, shape, isInHeap ? copyOf(data, dtype) : data, true);
+  }
+
+  #multiply(
+    step: Step,
+    product: ProductStep,
+    values: readonly (Stored | undefined)[],
+    products: ModelProduct[] | undefined,
+  ): Stored[] | Promise<Stored[]> {
+    const { call, weights, links, views } = product;
+    const { storage, core } = this.#owned;
+    const temporary: Stored[] = [];
+    const transposed: { shape: readonly number[]; strides: readonly number[] }[] = [];
+    const inputs = step.inputs.map((number, i) => {
+      let value = values[number];
+      const passed = views.get(i);
+      if (!value || !passed) return value;
+      const view = viewThrough(value, passed);
+      if (view) transposed[i] = view;
+      else
+        for (const { run } of passed) {
+          // Its rank is wrong, which the operator tells.
+          [value] = this.#apply(run as Run, [value], []) as [Stored];
+          temporary.push(storage.keep(value));
+        }
+      return value;
+    });
+    const shapes = inputs.map(
+      (input, i): Shaped | undefined =>
+        input && { dtype: input.dtype, shape: transposed[i]?.shape ?? input.shape },
+    );
+    const plain = call.result(shapes, weights);
+    const extra: Extra = {};
+    let fused = 0;
+    let bias = absent;
+    let perm: readonly number[] | undefined;
+    for (const { link, other } of links) {
+      if (!canFuse(link, call, plain, values[other])) break;
+      ++fused;
+      if (link.kind === 'alpha') extra.alpha = link.alpha;
+      else if (link.kind === 'bias') bias = other;
+      else if (link.kind === 'activation') extra.activation = link.activation;
+      else perm = link.perm ?? plain.shape.map((_, i) => plain.shape.length - 1 - i);
+    }
+    let result: Stored | undefined;
+    if (core) {
+      const addend = values[bias];
+      const takes =
+        addend?.root.isOwn &&
+        addend.root.uses === 1 &&
+        addend.root.block &&
+        !perm &&
+        step.ends.includes(bias) &&
+        addend.dtype === plain.dtype &&
+        sameShape(addend.shape, plain.shape) &&
+        !inputs.some((input) => input?.root === addend.root);
+      const shape = perm ? perm.map((axis) => plain.shape[axis] as number) : plain.shape;
+      result = takes
+        ? new Stored(plain.dtype, shape, addend.size, addend.root)
+        : storage.make(plain.dtype, shape, true);
+    }
+    const operandOf = (
+      number: number,
+      value: Stored | undefined,
+      i?: number,
+    ): Operand | undefined => {
+      const handle = this.#loaded.handles.get(number);
+      const view = i === undefined ? undefined : transposed[i];
+      const data = (handle ?? value?.data) as DataArray;
+      return value && { dtype: value.dtype, shape: value.shape, data, ...view };
+    };
+    const operands = inputs.map((input, i) => operandOf(step.inputs[i] as number, input, i));
+    if (bias !== absent) {
+      const addend = operandOf(bias, values[bias]) as Operand;
+      const isColumns = call.fuses.bias === 'columns';
+      extra.bias = isColumns ? { ...addend, shape: [sizeOf(addend.shape)] } : addend;
+    }
+    if (result) {
+      const strides = perm && stridesThrough(plain.shape, perm);
+      extra.out = { ...plain, data: result.data, ...(strides && { strides }) };
+    }
+    const args = call.arguments(operands, weights, extra);
+    const finish = (returned: Shaped & { data?: DataArray }): Stored[] => {
+      let value =
+        result ?? storage.hold(returned.dtype, returned.shape, returned.data as DataArray, true);
+      for (const { link, inputs } of links.slice(fused)) {
+        const taken = inputs.map((number) => (number === theResult ? value : values[number]));
+        temporary.push(storage.keep(value));
+        [value] = this.#apply(link.checked.run as Run, taken, []) as [Stored];
+      }
+      storage.keep(value);
+      for (const each of temporary) storage.release(each);
+      --value.root.uses;
+      return [value];
+    };
+    if (!products) {
+      const returned = this.#owned.call(call.name, args);
+      return isPromise(returned)
+        ? returned.then((value) => finish(value as Shaped))
+        : finish(returned as Shaped);
+    }
+    const note = (plan: unknown, time: number) =>
+      products.push(describeProduct(step.node, product, fused, shapes, plain, plan, time));
+    if (!core) return this.#explainInWorker(call, args, note).then(finish);
+    // Nothing is awaited here, since another run would use the same memory.
+    const plan = this.#owned.call('explain', [call.name, ...args]);
+    const start = performance.now();
+    const returned = this.#owned.call(call.name, args);
+    note(plan, performance.now() - start);
+    return finish(returned as Shaped);
+  }
+
+  async #explainInWorker(
+    { name }: ProductCall,
+    args: unknown[],
+    note: (plan: unknown, time: number) => void,
+  ): Promise<Shaped> {
+    const plan = await this.#owned.call('explain', [name, ...args]);
+    const start = performance.now();
+    const returned = await this.#owned.call(name, args);
+    note(plan, performance.now() - start);
+    return returned as Shaped;
+  }
+
+  /** Feeds of zeros. */
+  #zeros(shapes: unknown): Record<string, ModelTensor> {
+    const op = 'explain';
+    const names = this.#loaded.inputs.map(({ info }) => info.name);
+    const given = readOptions(op, shapes, names, 'shapes');
+    const feeds = Object.create(null) as Record<string, ModelTensor>;
+    for (const { info, absent } of this.#loaded.inputs) {
+      if (absent && given[info.name] === undefined) continue;
+      const shape = (given[info.name] ??
+        info.shape?.map((size) => (typeof size === 'number' ? size : 1)) ??
+        []) as readonly number[];
+      if (!Array.isArray(shape) || !shape.every((size) => Number.isSafeInteger(size) && size >= 0))
+        throw new ShapeError(
+          op,
+          info.name,
+          `${op}: the shape of ${describe(info.name)} is ${describe(shape)}; it must be an array of whole numbers`,
+        );
+      feeds[info.name] = { data: newArray(info.dtype as OnnxDType, sizeOf(shape)), shape };
+    }
+    return feeds;
+  }
+
+  /** The feeds of a run, in the order of the inputs, checked against what the model declares. */
+  #readFeeds(feeds: unknown): Stored[] {
+    const op = 'run';
+    const { inputs } = this.#loaded;
+    const names = inputs.map(({ info }) => info.name);
+    if (!isReadable(feeds) || Array.isArray(feeds) || classOf(feeds) !== undefined)
+      throw new ArgumentError(
+        op,
+        'feeds',
+        `${op}: feeds is ${describe(feeds)}; it must be an object with a tensor for each input: ${listOf(names)}`,
+      );
+    for (const key of Object.keys(feeds)) {
+      if (!names.includes(key))
+        throw new ArgumentError(
+          op,
+          key,
+          `${op}: the model has no input ${describe(key)}; it has ${listOf(names)}`,
+        );
+    }
+    const sizes = new Map<string, { size: number; by: string }>();
+    return inputs.map(({ info, absent }) => {
+      const value: unknown = Object.hasOwn(feeds, info.name)
+        ? (feeds as Record<string, unknown>)[info.name]
+        : undefined;
+      if (value === undefined) {
+        if (absent) return absent;
+        throw new ArgumentError(
+          op,
+          info.name,
+          `${op}: input ${describe(info.name)} is absent; the model needs ${listOf(names)}`,
+        );
+      }
+      return this.#readFeed(info, value, sizes);
+    });
+  }
+
+  #readFeed(
+    info: OnnxValueInfo,
+    value: unknown,
+    sizes: Map<string, { size: number; by: string }>,
+  ): Stored {
+    const op = 'run';
+    const { name } = info;
+    const label = `${op}: input ${describe(name)}`;
+    if (!isReadable(value) || !has(value, 'data') || !has(value, 'shape'))
+      throw new ArgumentError(
+        op,
+        name,
+        `${label} is ${describe(value)}; it must be a tensor, { data, shape }`,
+      );
+    const tensor = unpolluted(value, ['data', 'shape', 'dtype', 'strides', 'offset']);
+    const { data, shape, dtype, strides, offset } = tensor;
+    const wanted = info.dtype as OnnxDType;
+    const found = classOf(data) ?? describe(data);
+    if (!dtypesOf[found]?.includes(storedAs(wanted)) || (dtype ?? wanted) !== wanted) {
+      const type = dtype === undefined ? found : `${found} with dtype ${describe(dtype)}`;
+      throw new DTypeError(op, name, `${label} has ${type} as data; the model declares ${wanted}`);
+    }
+    if (strides !== undefined || (offset ?? 0) !== 0)
+      throw new ArgumentError(op, name, `${label} has strides or an offset; it must be contiguous`);
+    const axes = sizesIn(shape);
+    if (!axes)
+      throw new ShapeError(
+        op,
+        name,
+        `${label} has shape ${describe(shape)}; it must be an array of whole numbers`,
+      );
+    checkShape(label, info, axes, sizes);
+    const array = data as DataArray;
+    const length = lengthOf(array);
+    if (length !== sizeOf(axes))
+      throw new ShapeError(
+        op,
+        name,
+        `${label} has ${length} elements and shape [${axes.join(', ')}]; they must agree`,
+      );
+    const { storage, core } = this.#owned;
+    const own = viewOf(storedAs(wanted), bufferOf(array), offsetOf(array), length);
+    // A view of the memory would move, and the caller may change an array before a worker is done.
+    const isCopied = !core || core.owns(bufferOf(array));
+    return storage.hold(wanted, axes, isCopied ? copyOf(own, wanted) : own, false);
+  }
+}
+disposable(LoadedModel.prototype);
+printable(
+  LoadedModel.prototype,
+  ({ inputs, outputs }) =>
+    `inputs: ${listOf(inputs.map(({ name }) => name))}\n  outputs: ` +
+    listOf(outputs.map(({ name }) => name)),
+);
+
+/** What `explain` tells of a product. */
+function describeProduct(
+  node: OnnxNode,
+  { call, weights, links }: ProductStep,
+  fused: number,
+  shapes: readonly (Shaped | undefined)[],
+  result: Shaped,
+  plan: unknown,
+  time: number,
+): ModelProduct {
+  const operands = [shapes[call.a], weights ?? shapes[call.b], result];
+  return {
+    node: node.name || (node.outputs[0] as string),
+    op: keyOf(node),
+    fused: links.slice(0, fused).map(({ link }) => keyOf(link.checked.node)),
+    operands: operands.flatMap((one) => (one ? { dtype: one.dtype, shape: one.shape } : [])),
+    packed: weights !== undefined,
+    plan: plan as Explanation,
+    time,
+  };
+}
+
+function listOf(names: readonly string[]): string {
+  const shown = names.slice(0, 20).map(describe).join(', ');
+  return names.length > 20 ? `${shown} and ${names.length - 20} more` : shown || 'none';
+}
+
+function sizesIn(shape: unknown): number[] | undefined {
+  if (!Array.isArray(shape) || shape.length > 64) return undefined;
+  const sizes = Array.from(shape as unknown[]);
+  return sizes.every((size) => Number.isSafeInteger(size) && (size as number) >= 0)
+    ? (sizes as number[])
+    : undefined;
+}
+
+/** Throws unless a shape is the one that the model declares, and agrees with those before it. */
+function checkShape(
+  label: string,
+  { name, shape: declared }: OnnxValueInfo,
+  shape: readonly number[],
+  sizes: Map<string, { size: number; by: string }>,
+): void {
+  if (!declared) return;
+  const shown = declared.map((size) => size ?? '?').join(', ');
+  const found = `${label} has shape [${shape.join(', ')}]`;
+  const fits =
+    shape.length === declared.length &&
+    declared.every((size, axis) => typeof size !== 'number' || size === shape[axis]);
+  if (!fits) throw new ShapeError('run', name, `${found}; the model declares [${shown}]`);
+  declared.forEach((symbol, axis) => {
+    if (typeof symbol !== 'string') return;
+    const size = shape[axis] as number;
+    const before = sizes.get(symbol);
+    if (!before) sizes.set(symbol, { size, by: name });
+    else if (before.size !== size)
+      throw new ShapeError(
+        'run',
+        name,
+        `${found} and ${describe(symbol)} is ${before.size} in ${describe(before.by)}; sizes of one name must be the same`,
+      );
+  });
+}
+
+/** A new array with the elements. */
+function copyOf(data: DataArray, dtype: OnnxDType): DataArray {
+  const copy = newArray(dtype, data.length);
+  (copy as Float32Array).set(data as Float32Array);
+  return copy;
+}
+
+const sameShape = (a: readonly number[], b: readonly number[]): boolean =>
+  a.length === b.length && a.every((size, axis) => size === b[axis]);
+
+/** Whether the call of a product can compute a link, too, with the same elements. */
+function canFuse(
+  link: Link,
+  { fuses }: ProductCall,
+  { dtype, shape }: Shaped,
+  other: Stored | undefined,
+): boolean {
+  const isExact = dtype === 'float32' || dtype === 'float64';
+  switch (link.kind) {
+    case 'alpha':
+      return isExact && link.rank <= shape.length;
+    case 'bias': {
+      if (!isExact || other?.dtype !== dtype || other.shape.length > shape.length) return false;
+      const first = shape.length - other.shape.length;
+      if (
+        fuses.bias === 'columns' &&
+        (other.size !== shape.at(-1) || other.shape.at(-1) !== other.size)
+      )
+        return false;
+      return other.shape.every((size, axis) => size === 1 || size === shape[first + axis]);
+    }
+    case 'activation':
+      return /float/.test(dtype);
+    case 'transpose':
+      return link.perm === undefined || link.perm.length === shape.length;
+  }
+}
+
+/** A value as transposes would make it: its elements where they are. */
+function viewThrough(
+  value: Stored,
+  transposes: readonly CheckedNode[],
+): { shape: readonly number[]; strides: readonly number[] } | undefined {
+  let { shape } = value;
+  let strides: readonly number[] = contiguous(shape);
+  for (const { node } of transposes) {
+    const rank = shape.length;
+    const perm =
+      (node.attributes.get('perm') as readonly number[] | undefined) ??
+      shape.map((_, i) => rank - 1 - i);
+    if (perm.length !== rank) return undefined;
+    [shape, strides] = [shape, strides].map((list) => perm.map((axis) => list[axis] as number)) as [
+      number[],
+      number[],
+    ];
+  }
+  return { shape, strides };
+}
+
+function contiguous(shape: readonly number[]): number[] {
+  const strides: number[] = [];
+  let next = 1;
+  for (let axis = shape.length - 1; axis >= 0; --axis) {
+    strides[axis] = next;
+    next *= shape[axis] as number;
+  }
+  return strides;
+}
+
+/** The strides of a tensor whose transpose by `perm` is contiguous. */
+function stridesThrough(shape: readonly number[], perm: readonly number[]): number[] {
+  const strides: number[] = [];
+  contiguous(perm.map((axis) => shape[axis] as number)).forEach((stride, i) => {
+    strides[perm[i] as number] = stride;
+  });
+  return strides;
+}

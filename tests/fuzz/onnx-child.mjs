@@ -1,0 +1,130 @@
+// Reads, loads and runs mutated models, one after the other, for scripts/fuzz-onnx.mjs. It tells
+// its parent each seed before it begins, so that the parent knows which one never ends.
+import { createGemm, GemmError } from 'wgemm';
+import * as onnx from 'wgemm/onnx';
+import { modelOf, Random } from './onnx-mutate.mjs';
+
+const [first, count, seconds] = process.argv.slice(2).map(Number);
+const end = performance.now() + 1000 * seconds;
+const mb = 2 ** 20;
+
+/** Counts of how far models came. */
+const reached = { read: 0, loaded: 0, ran: 0, refused: 0 };
+
+/** The most elements of a feed. A model may ask for feeds of any size. */
+const mostElements = 4096;
+
+const classes = {
+  float32: Float32Array,
+  float64: Float64Array,
+  float16: globalThis.Float16Array ?? Uint16Array,
+  bfloat16: Uint16Array,
+  int32: Int32Array,
+  uint32: Uint32Array,
+  int64: BigInt64Array,
+  uint64: BigUint64Array,
+  int8: Int8Array,
+  uint8: Uint8Array,
+  bool: Uint8Array,
+};
+
+function feedsOf(random, inputs) {
+  const dynamic = new Map();
+  const feeds = Object.create(null);
+  let elements = 0;
+  for (const { name, dtype, shape = [2, 2] } of inputs) {
+    if (!classes[dtype]) return undefined;
+    const sizes = shape.map((size) => {
+      if (typeof size === 'number') return size;
+      if (!dynamic.has(size)) dynamic.set(size, random.pick([0, 1, 2, 3, 5]));
+      return dynamic.get(size);
+    });
+    const length = sizes.reduce((product, size) => product * size, 1);
+    elements += length;
+    if (!(elements <= mostElements)) return undefined;
+    const isBig = dtype === 'int64' || dtype === 'uint64';
+    const data = new classes[dtype](length).map(() => {
+      const value = random.upTo(3);
+      return isBig ? BigInt(value) : dtype === 'bool' ? value & 1 : value;
+    });
+    feeds[name] = { data, shape: sizes, dtype };
+  }
+  return feeds;
+}
+
+const externalData = ({ offset, length }) => {
+  // A caller's file is no longer than it is.
+  if (offset + length > 4096) throw new GemmError('ARGUMENT', 'test', '', 'too long: "far.bin"');
+  return new Uint8Array(length);
+};
+
+async function tryModel(wg, seed) {
+  const random = new Random(~seed);
+  const bytes = modelOf(seed);
+  await onnx.readOnnx(bytes, { externalData });
+  ++reached.read;
+  if (!onnx.loadModel) return;
+  const model = await onnx.loadModel(bytes, { wg, externalData });
+  ++reached.loaded;
+  try {
+    const feeds = feedsOf(random, model.inputs);
+    if (!feeds) return;
+    await model.run(feeds);
+    await model.run(feeds);
+    ++reached.ran;
+    await model.explain();
+  } finally {
+    model.dispose();
+  }
+}
+
+/** What is wrong with an error; undefined for one that a user can understand. */
+function faultOf(error) {
+  if (!(error instanceof GemmError)) return 'is no GemmError';
+  const { message } = error;
+  if (!message.startsWith(`${error.op}: `)) return 'does not name the call';
+  if (message.length > 3000) return `has ${message.length} letters`;
+  // An operand of a product that is absent is undefined.
+  const own = message.replace(/"[^"]*"|'[^']*'|is undefined; it must be/g, '');
+  if (/undefined|\[object/.test(own)) return 'names nothing';
+  return undefined;
+}
+
+const usedMemory = () => {
+  globalThis.gc?.();
+  const { heapUsed, arrayBuffers } = process.memoryUsage();
+  return heapUsed + arrayBuffers;
+};
+
+const wg = await createGemm({ threads: 1, maxMemory: 256 * mb });
+let before;
+/** Waits until the message is sent: a model that never ends would keep it here. */
+const tell = (message) => new Promise((resolve) => process.send(message, resolve));
+let seed = first;
+for (; seed < first + count && performance.now() < end; ++seed) {
+  await tell({ seed });
+  const start = performance.now();
+  try {
+    await tryModel(wg, seed);
+  } catch (error) {
+    ++reached.refused;
+    const fault = faultOf(error);
+    if (fault) await tell({ seed, fault: `the error ${fault}: ${error.stack}` });
+  }
+  const ms = performance.now() - start;
+  if (ms > 2000) await tell({ seed, fault: `took ${ms.toFixed(0)} ms` });
+  const { inUse } = wg.memory();
+  if (inUse !== 0) {
+    await tell({ seed, fault: `left ${inUse} bytes in use` });
+    break;
+  }
+  if (seed === first + 200) before = usedMemory();
+}
+if (before !== undefined) {
+  const grown = usedMemory() - before;
+  if (grown > 32 * mb) await tell({ seed, fault: `memory grew by ${(grown / mb).toFixed(0)} MB` });
+}
+const peak = process.resourceUsage().maxRSS / 1024;
+if (peak > 900) await tell({ seed, fault: `memory had a peak of ${peak.toFixed(0)} MB` });
+await tell({ reached, next: seed, peak });
+process.disconnect();

@@ -1,0 +1,687 @@
+/** Models that run: what is joined to products, what memory they take, and what is refused. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createGemm, type Gemm } from 'wgemm';
+import { loadModel, type Model, type ModelResult, type ModelTensor, readOnnx } from 'wgemm/onnx';
+import { encoderBlock, maker, mlp } from '../peers/onnx-graphs.mjs';
+import {
+  encodeGraph,
+  type ModelSpec,
+  type NodeSpec,
+  type TensorSpec,
+} from '../peers/onnx-model.mjs';
+import { expectError, rejected, type Wanted } from './errors.js';
+import { Random } from './tensors.js';
+
+let wg: Gemm;
+beforeAll(async () => {
+  wg = await createGemm({ determinism: 'strict' });
+});
+afterAll(() => {
+  wg.dispose();
+});
+
+const floats = (name: string, shape: readonly number[], seed = 1): TensorSpec => {
+  const size = shape.reduce((product, n) => product * n, 1);
+  return { name, dtype: 'float32', shape, data: new Random(seed).fill(new Float32Array(size)) };
+};
+const scalar = (name: string, value: number): TensorSpec => ({
+  name,
+  dtype: 'float32',
+  shape: [],
+  data: Float32Array.of(value),
+});
+const node = (
+  op: string,
+  inputs: (string | null)[],
+  output: string,
+  attributes = {},
+): NodeSpec => ({
+  op,
+  name: `${op} ${output}`,
+  inputs,
+  outputs: [output],
+  attributes,
+});
+const input = (name: string, shape?: (number | string)[], dtype = 'float32') => ({
+  name,
+  dtype,
+  ...(shape && { shape }),
+});
+
+/** Runs a model once, and tells what each product computes, too. */
+async function run(spec: ModelSpec, feeds: Record<string, ModelTensor>) {
+  const before = wg.memory().inUse;
+  const model = await loadModel(encodeGraph(spec), { wg });
+  try {
+    const results = await model.run(feeds);
+    const shapes = Object.fromEntries(
+      Object.entries(feeds).map(([name, { shape }]) => [name, shape]),
+    );
+    const fused = (await model.explain(shapes)).map((product) => product.fused);
+    return { results, fused };
+  } finally {
+    model.dispose();
+    expect(wg.memory().inUse).toBe(before);
+  }
+}
+
+const feed = (shape: readonly number[], seed = 9): ModelTensor =>
+  floats('x', shape, seed) as ModelTensor;
+
+describe('what follows a product', () => {
+  const nodes = [
+    node('MatMul', ['x', 'w'], 'a'),
+    node('Mul', ['a', 'two'], 'b'),
+    node('Add', ['bias', 'b'], 'c'),
+    node('Relu', ['c'], 'd'),
+    node('Transpose', ['d'], 'y', { perm: [1, 0] }),
+  ];
+  const spec: ModelSpec = {
+    nodes,
+    inputs: [input('x', ['m', 20])],
+    outputs: [input('y')],
+    initializers: [floats('w', [20, 30]), scalar('two', 2), floats('bias', [30], 3)],
+  };
+  const x = feed([7, 20]);
+
+  it('is computed by its call', async () => {
+    const { results, fused } = await run(spec, { x });
+    expect(fused).toEqual([['Mul', 'Add', 'Relu', 'Transpose']]);
+    expect(results.y?.shape).toEqual([30, 7]);
+  });
+
+  it.each([
+    ['a', []],
+    ['b', ['Mul']],
+    ['c', ['Mul', 'Add']],
+    ['d', ['Mul', 'Add', 'Relu']],
+  ])('is not, from where an output of the model is needed: %s', async (name, wanted) => {
+    const { results: whole } = await run(spec, { x });
+    const { results, fused } = await run({ ...spec, outputs: [input('y'), input(name)] }, { x });
+    expect(fused).toEqual([wanted]);
+    expect(results.y).toEqual(whole.y);
+    expect(results[name]?.shape).toEqual([7, 30]);
+  });
+
+  it.each([
+    ['a', []],
+    ['b', ['Mul']],
+    ['c', ['Mul', 'Add']],
+    ['d', ['Mul', 'Add', 'Relu']],
+  ])('is not, from where two nodes need it: %s', async (name, wanted) => {
+    const { results: whole } = await run(spec, { x });
+    const also = {
+      nodes: [...nodes, node('Sqrt', [name], 'z')],
+      outputs: [input('y'), input('z')],
+    };
+    const { results, fused } = await run({ ...spec, ...also }, { x });
+    expect(fused).toEqual([wanted]);
+    expect(results.y).toEqual(whole.y);
+  });
+
+  it('is not, if one node needs it twice', async () => {
+    const twice = [node('MatMul', ['x', 'w'], 'a'), node('Add', ['a', 'a'], 'y')];
+    const { fused } = await run({ ...spec, nodes: twice }, { x });
+    expect(fused).toEqual([[]]);
+  });
+
+  it.each([
+    ['more axes than the product', [2, 1, 30], [2, 7, 30]],
+    ['more rows than the product', [7, 30], [7, 30], 1],
+  ])('runs on its own if the addend has %s', async (_, shape, wanted, rows = 7) => {
+    const sum = [node('MatMul', ['x', 'w'], 'a'), node('Add', ['a', 'more'], 'y')];
+    const initializers = [floats('w', [20, 30]), floats('more', shape, 5)];
+    const { results, fused } = await run(
+      { ...spec, nodes: sum, initializers },
+      { x: feed([rows, 20]) },
+    );
+    expect(fused).toEqual([[]]);
+    expect(results.y?.shape).toEqual(wanted);
+    const plain = await run(
+      { ...spec, nodes: sum, initializers, outputs: [input('y'), input('a')] },
+      { x: feed([rows, 20]) },
+    );
+    expect(results.y).toEqual(plain.results.y);
+  });
+
+  it('may be a sum that another product is part of', async () => {
+    const sum = [
+      node('MatMul', ['x', 'w'], 'a'),
+      node('MatMul', ['x', 'v'], 'b'),
+      node('Add', ['a', 'b'], 'y'),
+    ];
+    const initializers = [floats('w', [20, 30]), floats('v', [20, 30], 5)];
+    const { results, fused } = await run({ ...spec, nodes: sum, initializers }, { x });
+    expect(fused.flat()).toEqual(['Add']);
+    const outputs = [input('y'), input('a'), input('b')];
+    const plain = await run({ ...spec, nodes: sum, initializers, outputs }, { x });
+    expect(plain.fused.flat()).toEqual([]);
+    expect(results.y).toEqual(plain.results.y);
+  });
+
+  it.each([
+    ['Div by a power of 2', node('Div', ['a', 'number'], 'y'), 8, ['Div']],
+    ['Div by another number', node('Div', ['a', 'number'], 'y'), 3, []],
+    ['Div of a number', node('Div', ['number', 'a'], 'y'), 8, []],
+    ['Clip with bounds in order', node('Clip', ['a', null, 'number'], 'y'), 0.5, ['Clip']],
+    ['Clip by NaN', node('Clip', ['a', null, 'number'], 'y'), NaN, []],
+  ])('%s', async (_, last, number, wanted) => {
+    const sum = { nodes: [node('MatMul', ['x', 'w'], 'a'), last] };
+    const initializers = [floats('w', [20, 30]), scalar('number', number)];
+    const { results, fused } = await run({ ...spec, ...sum, initializers }, { x });
+    expect(fused).toEqual([wanted]);
+    const outputs = [input('y'), input('a')];
+    const plain = await run({ ...spec, ...sum, initializers, outputs }, { x });
+    expect(results.y).toEqual(plain.results.y);
+  });
+
+  it('is not joined if the product rounds to 16 bits first', async () => {
+    const half = (shape: number[], seed: number) => {
+      const { data, ...rest } = floats('', shape, seed);
+      const bits = Uint16Array.from(data as Float32Array, (value) => 0x3c00 + Math.abs(value) * 99);
+      return { ...rest, dtype: 'float16', data: bits };
+    };
+    const sum: ModelSpec = {
+      nodes: [node('MatMul', ['x', 'w'], 'a'), node('Add', ['a', 'bias'], 'y')],
+      inputs: [input('x', ['m', 20], 'float16')],
+      outputs: [input('y')],
+      initializers: [
+        { ...half([20, 30], 2), name: 'w' },
+        { ...half([30], 3), name: 'bias' },
+      ],
+    };
+    const { fused } = await run(sum, { x: half([7, 20], 4) as ModelTensor });
+    expect(fused).toEqual([[]]);
+  });
+
+  it('is a Transpose before a product, which reads it by strides', async () => {
+    const turned: ModelSpec = {
+      nodes: [
+        node('Transpose', ['x'], 'p', { perm: [0, 2, 1, 3] }),
+        node('Transpose', ['x'], 'q', { perm: [0, 2, 1, 3] }),
+        node('Transpose', ['q'], 'r', { perm: [0, 1, 3, 2] }),
+        node('MatMul', ['p', 'r'], 'y'),
+      ],
+      inputs: [input('x', ['b', 'm', 'h', 'k'])],
+      outputs: [input('y')],
+    };
+    const heads = feed([2, 5, 3, 4]);
+    const { results } = await run(turned, { x: heads });
+    const outputs = ['y', 'p', 'r'].map((name) => input(name));
+    const plain = await run({ ...turned, outputs }, { x: heads });
+    expect(results.y).toEqual(plain.results.y);
+    expect(results.y?.shape).toEqual([2, 3, 5, 5]);
+  });
+
+  it('does not overwrite what is needed later', async () => {
+    // Each operator of this chain may write where it reads; x, a constant and an output stay.
+    const chain: ModelSpec = {
+      nodes: [
+        node('Relu', ['x'], 'a'),
+        node('Add', ['a', 'c'], 'b'),
+        node('Mul', ['b', 'b'], 'd'),
+        node('Reshape', ['d', 'flat'], 'e'),
+        node('Sub', ['e', 'f'], 'g'),
+        node('Identity', ['d'], 'h'),
+        node('Reshape', ['c', 'flat'], 'f'),
+        node('Softmax', ['h'], 'i'),
+      ].sort((one, other) => (one.outputs[0] === 'f' ? -1 : other.outputs[0] === 'f' ? 1 : 0)),
+      inputs: [input('x', [40, 50])],
+      outputs: ['b', 'g', 'i', 'h'].map((name) => input(name)),
+      initializers: [
+        floats('c', [40, 50], 2),
+        { name: 'flat', dtype: 'int64', shape: [1], data: BigInt64Array.of(-1n) },
+      ],
+    };
+    const x = feed([40, 50]);
+    const copy = (x.data as Float32Array).slice();
+    const model = await loadModel(encodeGraph(chain), { wg });
+    const first = await model.run({ x });
+    const second = await model.run({ x });
+    model.dispose();
+    expect(second).toEqual(first);
+    expect(x.data).toEqual(copy);
+    const c = chain.initializers?.[0]?.data as Float32Array;
+    const b = copy.map((value, i) => Math.max(value, 0) + (c[i] as number));
+    expect(first.b?.data).toEqual(b);
+    expect(first.h?.data).toEqual(b.map((value) => value * value));
+    expect(first.g?.data).toEqual(
+      b.map((value, i) => Math.fround(value * value) - (c[i] as number)),
+    );
+  });
+});
+
+describe('memory', () => {
+  it('holds one packed copy of weights that several nodes take', async () => {
+    const model = async (second: string) => {
+      const nodes = [
+        node('MatMul', ['x', 'w'], 'a'),
+        node('MatMul', ['x', second], 'b'),
+        node('Sub', ['a', 'b'], 'y'),
+      ];
+      const initializers = [floats('w', [64, 64]), floats('v', [64, 64])];
+      const loaded = await loadModel(
+        encodeGraph({
+          nodes,
+          initializers,
+          inputs: [input('x', ['m', 64])],
+          outputs: [input('y')],
+        }),
+        { wg },
+      );
+      const { inUse } = wg.memory();
+      const { y } = await loaded.run({ x: feed([3, 64]) });
+      loaded.dispose();
+      expect((y as ModelResult).data).toEqual(new Float32Array(3 * 64));
+      return inUse;
+    };
+    const [one, two] = [await model('w'), await model('v')];
+    expect(two - one).toBeGreaterThanOrEqual(4 * 64 * 64);
+  });
+
+  it('is that of one run, after 100 runs and other shapes', async () => {
+    const before = wg.memory().inUse;
+    const model = await loadModel(encoderBlock({ heads: 4, size: 64, hidden: 128 }), { wg });
+    const shapes = [
+      [1, 20, 64],
+      [2, 50, 64],
+      [1, 3, 64],
+    ];
+    const after: number[] = [];
+    for (const shape of shapes) {
+      await model.run({ x: feed(shape) });
+      after.push(wg.memory().inUse);
+    }
+    const { committed } = wg.memory();
+    for (let i = 0; i < 99; ++i) await model.run({ x: feed(shapes[i % 3] as number[]) });
+    expect(wg.memory()).toEqual({ inUse: after[2], committed });
+    expect(after[2]).toBeLessThan(after[1] as number);
+    model.dispose();
+    model.dispose();
+    expect(wg.memory().inUse).toBe(before);
+  });
+
+  it('if it does not suffice: nothing is kept, and the next run works', async () => {
+    const limit = 2 ** 20;
+    const instance = await createGemm({ maxMemory: limit, determinism: 'strict' });
+    const bytes = encoderBlock({ heads: 2, size: 32, hidden: 64 });
+    const feeds = { x: feed([1, 40, 32]) };
+    const own = await loadModel(bytes, { determinism: 'strict' });
+    const wanted = await own.run(feeds);
+    own.dispose();
+    const outcomes = { load: 0, run: 0, done: 0 };
+    for (let left = 200; left < limit / 2; left += 5000) {
+      const filler = instance.alloc('uint8', [limit - left]);
+      const { inUse } = instance.memory();
+      let model: Model | undefined;
+      try {
+        model = await loadModel(bytes, { wg: instance });
+        const loaded = instance.memory().inUse;
+        try {
+          expect(await model.run(feeds)).toEqual(wanted);
+          ++outcomes.done;
+        } catch (error) {
+          expect(error).toMatchObject({ code: 'OUT_OF_MEMORY', op: 'run' });
+          expect((error as Error).message).toContain('node ');
+          expect(instance.memory().inUse - loaded).toBeLessThan(left);
+          ++outcomes.run;
+        }
+        filler.dispose();
+        expect(await model.run(feeds)).toEqual(wanted);
+      } catch (error) {
+        if (model) throw error;
+        expect(error).toMatchObject({ code: 'OUT_OF_MEMORY', op: 'loadModel' });
+        ++outcomes.load;
+      }
+      model?.dispose();
+      expect(instance.memory().inUse).toBe(filler.disposed ? 0 : inUse);
+      filler.dispose();
+    }
+    expect(Math.min(...Object.values(outcomes))).toBeGreaterThan(0);
+    instance.dispose();
+  });
+
+  it('ends with the model, if the model created the instance', async () => {
+    const model = await loadModel(mlp());
+    expect(model.disposed).toBe(false);
+    const same = model;
+    model[Symbol.dispose]();
+    expect(same.disposed).toBe(true);
+    const error = await rejected(model.run({ x: feed([1, 784]) }));
+    expectError(error, { code: 'DISPOSED', op: 'run', argument: 'model', says: ['loadModel()'] });
+    expectError(await rejected(model.explain()), {
+      code: 'DISPOSED',
+      op: 'explain',
+      argument: 'model',
+      says: [],
+    });
+  });
+
+  it('of the bytes is not needed after loading', async () => {
+    const bytes = mlp();
+    const read = await readOnnx(bytes);
+    const model = await loadModel(read, { wg });
+    const x = feed([2, 784]);
+    const first = await model.run({ x });
+    bytes.fill(255);
+    for (const { data } of read.graph.initializers.values()) (data as Float32Array).fill(NaN);
+    expect(await model.run({ x })).toEqual(first);
+    model.dispose();
+  });
+});
+
+describe('feeds', () => {
+  let model: Model;
+  beforeAll(async () => {
+    const nodes = [node('Add', ['x', 'z'], 'y'), node('Where', ['flags', 'y', 'x'], 'v')];
+    const bytes = encodeGraph({
+      nodes,
+      inputs: [input('x', ['batch', 3]), input('z', ['batch', 3]), input('flags', [3], 'bool')],
+      outputs: [input('y'), input('v')],
+    });
+    model = await loadModel(bytes, { wg });
+  });
+  afterAll(() => model.dispose());
+
+  const x = feed([2, 3]);
+  const flags = { data: Uint8Array.of(1, 0, 1), shape: [3] };
+  const good = { x, z: x, flags };
+
+  it('may be arrays and tensors in the heap, and of bool', async () => {
+    const held = wg.alloc('float32', [2, 3]);
+    held.data.set(x.data as Float32Array);
+    const { y, v } = await model.run({ x: held, z: x, flags: { ...flags, dtype: 'bool' } });
+    const doubled = (x.data as Float32Array).map((value) => 2 * value);
+    expect(y).toEqual({ data: doubled, shape: [2, 3], dtype: 'float32' });
+    expect((v as ModelResult).data[1]).toBe((x.data as Float32Array)[1]);
+    held.dispose();
+  });
+
+  const refused: [string, unknown, Partial<Wanted> & { says: Wanted['says'] }][] = [
+    ['nothing', undefined, { argument: 'feeds', says: ['"x", "z", "flags"'] }],
+    ['an array', [x], { argument: 'feeds', says: ['"x", "z", "flags"'] }],
+    ['an unknown name', { ...good, q: x }, { argument: 'q', says: ['"q"', '"x", "z", "flags"'] }],
+    ['an absent one', { x, flags }, { argument: 'z', says: ['absent'] }],
+    ['a number', { ...good, x: 5 }, { argument: 'x', says: ['5', '{ data, shape }'] }],
+    [
+      'another type',
+      { ...good, z: { data: new Float64Array(6), shape: [2, 3] } },
+      { code: 'DTYPE', argument: 'z', says: ['Float64Array', 'float32'] },
+    ],
+    [
+      'another dtype',
+      { ...good, z: { ...x, dtype: 'int32' } },
+      { code: 'DTYPE', argument: 'z', says: ['"int32"', 'float32'] },
+    ],
+    [
+      'another rank',
+      { ...good, x: { ...x, shape: [6] } },
+      { code: 'SHAPE', argument: 'x', says: ['[6]', '[batch, 3]'] },
+    ],
+    [
+      'another size',
+      { ...good, x: { ...x, shape: [3, 2] } },
+      { code: 'SHAPE', argument: 'x', says: ['[3, 2]', '[batch, 3]'] },
+    ],
+    [
+      'another size of a name',
+      { ...good, z: feed([1, 3]) },
+      { code: 'SHAPE', argument: 'z', says: ['[1, 3]', '"batch" is 2 in "x"'] },
+    ],
+    [
+      'too few elements',
+      { ...good, x: { ...x, shape: [1, 3] } },
+      { code: 'SHAPE', argument: 'x', says: ['6 elements', '[1, 3]'] },
+    ],
+    [
+      'no shape',
+      { ...good, x: { ...x, shape: 'abc' } },
+      { code: 'SHAPE', argument: 'x', says: ['"abc"'] },
+    ],
+    [
+      'strides',
+      { ...good, x: { ...x, strides: [3, 1] } },
+      { argument: 'x', says: ['strides', 'contiguous'] },
+    ],
+  ];
+  it.each(refused)('are refused: %s', async (_, feeds, wanted) => {
+    const error = await rejected(model.run(feeds as never));
+    expectError(error, { code: 'ARGUMENT', op: 'run', argument: '', ...wanted });
+    await model.run(good);
+  });
+
+  it('have names of any kind', async () => {
+    const nodes = [node('Add', ['__proto__', 'constructor'], 'toString')];
+    const inputs = [input('__proto__', [1]), input('constructor', [1])];
+    const odd = await loadModel(encodeGraph({ nodes, inputs, outputs: [input('toString')] }), {
+      wg,
+    });
+    const one = { data: Float32Array.of(1), shape: [1] };
+    const result = await odd.run(
+      Object.fromEntries([
+        ['__proto__', one],
+        ['constructor', one],
+      ]),
+    );
+    const wanted = { data: Float32Array.of(2), shape: [1], dtype: 'float32' };
+    expect(Object.entries(result)).toEqual([['toString', wanted]]);
+    const error = await rejected(odd.run({ constructor: one }));
+    expectError(error, { code: 'ARGUMENT', op: 'run', argument: '__proto__', says: ['absent'] });
+    odd.dispose();
+  });
+
+  it('may be omitted if the model has a value for it', async () => {
+    const nodes = [node('Add', ['x', 'w'], 'y')];
+    const [one] = [{ data: Float32Array.of(1), shape: [1] }];
+    const spec = {
+      nodes,
+      inputs: [input('x', [1]), input('w', [1])],
+      outputs: [input('y')],
+      initializers: [{ name: 'w', dtype: 'float32', ...one }],
+    };
+    const odd = await loadModel(encodeGraph(spec), { wg });
+    expect((await odd.run({ x: one })).y?.data).toEqual(Float32Array.of(2));
+    const five = { data: Float32Array.of(5), shape: [1] };
+    expect((await odd.run({ x: one, w: five })).y?.data).toEqual(Float32Array.of(6));
+    odd.dispose();
+    const old = await loadModel(encodeGraph({ ...spec, irVersion: 3 }), { wg });
+    expect(old.inputs.map(({ name }) => name)).toEqual(['x']);
+    old.dispose();
+  });
+});
+
+describe('a model is refused', () => {
+  const one: TensorSpec = { name: 'c', dtype: 'float32', shape: [1], data: Float32Array.of(1) };
+  const spec = (nodes: NodeSpec[], more: Partial<ModelSpec> = {}): ModelSpec => ({
+    nodes,
+    inputs: [input('x', [1])],
+    outputs: [input('y')],
+    initializers: [one],
+    ...more,
+  });
+  const cases: [string, ModelSpec, Partial<Wanted> & { says: Wanted['says'] }][] = [
+    [
+      'with a cycle',
+      spec([node('Add', ['x', 'b'], 'a'), node('Relu', ['a'], 'b'), node('Relu', ['b'], 'y')]),
+      { argument: 'Add a', says: ['cycle'] },
+    ],
+    [
+      'with a name that nothing makes',
+      spec([node('Add', ['x', 'q'], 'y')]),
+      { argument: 'Add y', says: ['"q"'] },
+    ],
+    [
+      'with an output that nothing makes',
+      spec([node('Relu', ['x'], 'z')]),
+      { argument: 'y', says: ['"y"'] },
+    ],
+    [
+      'with an output twice',
+      spec([node('Relu', ['x'], 'y')], { outputs: [input('y'), input('y')] }),
+      { argument: 'y', says: ['twice'] },
+    ],
+    [
+      'without outputs',
+      spec([node('Relu', ['x'], 'y')], { outputs: [] }),
+      { argument: '', says: ['outputs'] },
+    ],
+    [
+      'with a name made twice',
+      spec([node('Relu', ['x'], 'y'), node('Sqrt', ['x'], 'y')]),
+      { argument: 'Sqrt y', says: ['"y"', 'Relu y'] },
+    ],
+    [
+      'with a constant made again',
+      spec([node('Relu', ['x'], 'c'), node('Sqrt', ['c'], 'y')]),
+      { argument: 'Relu c', says: ['constant'] },
+    ],
+    [
+      'with an input twice',
+      spec([node('Relu', ['x'], 'y')], { inputs: [input('x'), input('x')] }),
+      { argument: 'x', says: ['"x"'] },
+    ],
+    [
+      'with too many inputs of a product',
+      spec([node('MatMul', ['x', 'c', 'c'], 'y')]),
+      { argument: 'MatMul y', says: ['3 inputs'] },
+    ],
+    [
+      'with an attribute that a product has not',
+      spec([node('MatMul', ['x', 'c'], 'y', { alpha: 2 })]),
+      { code: 'UNSUPPORTED', argument: '', says: ['MatMul y', 'alpha'] },
+    ],
+    [
+      'with operators that are not known',
+      spec([
+        node('Loop', ['x'], 'a'),
+        node('Relu', ['a'], 'b'),
+        { ...node('Relu', ['b'], 'y'), domain: 'org.example' },
+      ]),
+      { code: 'UNSUPPORTED', argument: '', says: ['2 nodes', 'Loop a', 'Relu y'] },
+    ],
+    [
+      'of an opset that is not known',
+      spec([node('Relu', ['x'], 'y')], { opsets: { '': 99 } }),
+      { code: 'UNSUPPORTED', argument: '', says: ['opset 99'] },
+    ],
+    [
+      'without an opset',
+      spec([node('Relu', ['x'], 'y')], { opsets: { 'com.microsoft': 1 } }),
+      { code: 'UNSUPPORTED', argument: '', says: ['no opset'] },
+    ],
+    [
+      'with weights that fit no call',
+      spec(
+        [node('MatMulNBits', ['x', 'c', 'c'], 'y', { K: 2, N: 1, block_size: 7 })].map((one) => ({
+          ...one,
+          domain: 'com.microsoft',
+        })),
+        { opsets: { '': 17, 'com.microsoft': 1 } },
+      ),
+      { argument: 'MatMulNBits y', says: ['MatMulNBits y'] },
+    ],
+  ];
+  it.each(cases)('%s', async (_, model, wanted) => {
+    const before = wg.memory().inUse;
+    const error = await rejected(loadModel(encodeGraph(model), { wg }));
+    const { code = 'ARGUMENT', argument = '', says } = wanted;
+    if (says[0] !== 'MatMulNBits y') expectError(error, { code, op: 'loadModel', argument, says });
+    else expect((error as Error).message).toContain('MatMulNBits y');
+    expect(wg.memory().inUse).toBe(before);
+  });
+
+  it('lists 20 of many nodes that are not supported', async () => {
+    const nodes = Array.from({ length: 1000 }, (_, i) => node('Nothing', ['x'], `n${i}`));
+    const error = (await rejected(loadModel(encodeGraph(spec(nodes)), { wg }))) as Error;
+    expect(error.message).toContain('1000 nodes');
+    expect(error.message).toContain('980 more');
+    expect(error.message.length).toBeLessThan(3000);
+  });
+
+  it('with an instance that is none, or options beside one', async () => {
+    const bytes = mlp();
+    const wrong = await rejected(loadModel(bytes, { wg: createGemm() as never }));
+    expectError(wrong, {
+      code: 'ARGUMENT',
+      op: 'loadModel',
+      argument: 'wg',
+      says: ['an object', 'awaited'],
+    });
+    const both = await rejected(loadModel(bytes, { wg, threads: 2 }));
+    expectError(both, { code: 'ARGUMENT', op: 'loadModel', argument: 'threads', says: ['wg'] });
+    const unknown = await rejected(loadModel(bytes, { wgg: wg } as never));
+    expectError(unknown, {
+      code: 'ARGUMENT',
+      op: 'loadModel',
+      argument: 'wgg',
+      says: ['externalData'],
+    });
+  });
+});
+
+describe('a run is refused, and its memory is freed', () => {
+  it.each([
+    ['sizes that do not fit', [node('MatMul', ['x', 'x'], 'y')], { code: 'SHAPE' as const }],
+    [
+      'a result beyond all memory',
+      [node('Expand', ['x', 'huge'], 'a'), node('Relu', ['a'], 'y')],
+      { code: 'OUT_OF_MEMORY' as const },
+    ],
+    [
+      'many large results',
+      [
+        node('Expand', ['x', 'large'], 'a'),
+        node('Expand', ['x', 'large'], 'b'),
+        node('Expand', ['x', 'large'], 'c'),
+        node('Concat', ['a', 'b', 'c'], 'd', { axis: 0 }),
+        node('Relu', ['d'], 'y'),
+      ],
+      { code: 'OUT_OF_MEMORY' as const },
+    ],
+  ])('%s', async (_, nodes, wanted) => {
+    const small = await createGemm({ maxMemory: 2 ** 24 });
+    const sizes = (name: string, size: bigint): TensorSpec => ({
+      name,
+      dtype: 'int64',
+      shape: [2],
+      data: BigInt64Array.of(size, 4n),
+    });
+    const model = await loadModel(
+      encodeGraph({
+        nodes: [...nodes, node('Relu', ['x'], 'fine')],
+        inputs: [input('x', ['m', 'n'])],
+        outputs: [input('y'), input('fine')],
+        initializers: [sizes('huge', 2n ** 40n), sizes('large', 2n ** 19n)],
+      }),
+      { wg: small },
+    );
+    const error = await rejected(model.run({ x: feed([1, 4]) }));
+    expect(error).toMatchObject({ ...wanted, op: 'run' });
+    expect((error as Error).message).toContain('node ');
+    expect(small.memory().inUse).toBeLessThan(2 ** 24);
+    model.dispose();
+    expect(small.memory().inUse).toBe(0);
+    small.dispose();
+  });
+});
+
+it('constants are folded, so that only the rest runs', async () => {
+  const made = maker();
+  const folded: ModelSpec = {
+    nodes: [
+      node('Transpose', ['w'], 'wt', { perm: [1, 0] }),
+      node('Reshape', ['wt', made.ints('sizes', [20, 30])], 'b'),
+      node('MatMul', ['x', 'b'], 'y'),
+    ],
+    inputs: [input('x', ['m', 20])],
+    outputs: [input('y'), input('wt')],
+    initializers: [...made.list, floats('w', [30, 20])],
+  };
+  const model = await loadModel(encodeGraph(folded), { wg });
+  const [product] = await model.explain();
+  expect(product).toMatchObject({ op: 'MatMul', packed: true, fused: [] });
+  const { wt } = await model.run({ x: feed([1, 20]) });
+  expect((wt as ModelResult).shape).toEqual([20, 30]);
+  expect((wt as ModelResult).data[1]).toBe((folded.initializers?.at(-1)?.data as Float32Array)[20]);
+  model.dispose();
+});
