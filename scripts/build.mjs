@@ -225,6 +225,7 @@ async function makeFolder(folder, names, body) {
 
 const makeIndex = (made) => bundle(made, 'index', { external: ['./wgemm-*'] });
 const makeLinear = (made) => bundle(made, 'linear', { external: ['./index.js'] });
+const makeTfjs = (made) => bundle(made, 'tfjs', { external: ['./index.js'] });
 
 /** dist/ is whole or not there. */
 export async function makeDist() {
@@ -246,12 +247,13 @@ export async function makeDist() {
       // index.js is external, so that errors are of one class, whichever entry throws.
       bundle(made, 'worker', { external: ['./index.js', './wgemm-*'] }),
       makeLinear(made),
+      makeTfjs(made),
       bundle(made, 'worker-thread', { as: 'wgemm-worker', pair: 'pair-worker' }),
       bundle(made, 'inline', { pair: 'pair-inline' }),
       bundle(made, 'thread', { as: 'wgemm-thread', format: 'iife' }),
     ];
     await Promise.all([declarations, ...bundles]);
-    const declared = declarationsOf(made, ['index', 'worker', 'inline', 'linear']);
+    const declared = declarationsOf(made, ['index', 'worker', 'inline', 'linear', 'tfjs']);
     // Declarations of internal modules stay out.
     for (const name of readdirSync(made))
       if (name.endsWith('.d.ts') && !declared.has(name)) rmSync(join(made, name));

@@ -1,0 +1,3 @@
+import type * as Tfjs from '@tensorflow/tfjs-core';
+
+export function bundleTfjsTests(): Promise<{ tf: typeof Tfjs; declareTests: () => void }>;
