@@ -8,7 +8,7 @@ import { root } from '../../scripts/run.mjs';
 import { runChild } from './child.mjs';
 import { makeProject, pack } from './packed.mjs';
 import { refuse } from './results.mjs';
-import { cases, handles, layers } from './types.mjs';
+import { cases, handles, layers, tfjs } from './types.mjs';
 
 /**
  * Every file except declarations and source maps, and its most bytes: raw, and with brotli. Every
@@ -22,6 +22,7 @@ const budgets = {
   'dist/index.js': [68_000, 22_700],
   'dist/inline.js': [384_000, 128_600],
   'dist/linear.js': [14_250, 6_050],
+  'dist/tfjs.js': [6_000, 2_700],
   'dist/wgemm-relaxed-mt.mjs': [23_000, 8_400],
   'dist/wgemm-relaxed-mt.wasm': [257_500, 78_700],
   'dist/wgemm-relaxed.mjs': [15_500, 5_800],
@@ -123,13 +124,13 @@ function checkNames(names, manifest, read) {
 }
 
 function checkManifest(manifest) {
-  for (const key of [
-    'dependencies',
-    'peerDependencies',
-    'optionalDependencies',
-    'bundleDependencies',
-  ]) {
+  for (const key of ['dependencies', 'optionalDependencies', 'bundleDependencies']) {
     if (manifest[key]) refuse(`package.json has ${key}`);
+  }
+  // npm installs peers, except optional ones.
+  for (const peer of Object.keys(manifest.peerDependencies ?? {})) {
+    if (!manifest.peerDependenciesMeta?.[peer]?.optional)
+      refuse(`package.json has the peer ${peer}, which is not optional`);
   }
   for (const script of ['preinstall', 'install', 'postinstall', 'prepare']) {
     if (manifest.scripts?.[script])
@@ -247,8 +248,8 @@ export function compilerOf(compiler) {
 
 async function checkTypes(compiler, entries, project) {
   const tsc = compilerOf(compiler);
-  const withInstances = entries.filter((entry) => entry !== 'wgemm/linear');
-  const programs = { types: program(withInstances), handles, layers };
+  const withInstances = entries.filter((entry) => !['wgemm/linear', 'wgemm/tfjs'].includes(entry));
+  const programs = { types: program(withInstances), handles, layers, tfjs };
   for (const entry of withInstances) programs[posix.basename(entry)] = cases(entry);
   const files = Object.keys(programs).map((name) => `${name}.ts`);
   for (const [name, text] of Object.entries(programs))

@@ -1,3 +1,3 @@
-import type * as Tfjs from '@tensorflow/tfjs-core';
+import type { Tf } from './tfjs-backends.mjs';
 
-export function bundleTfjsTests(): Promise<{ tf: typeof Tfjs; declareTests: () => void }>;
+export function bundleTfjsTests(): Promise<{ tf: Tf; declareTests: () => void }>;
