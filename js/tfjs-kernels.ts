@@ -2,8 +2,7 @@
 import { type Gemm, OutOfMemoryError } from './index.js';
 import { cores, count, makeCall, operandOf, operations, packedWeights, runCall } from './shared.js';
 import type { Core } from './core.js';
-import type { Operand } from './operand.js';
-import { isFaster } from './tfjs-rule.js';
+import { isFasterThanLoops, isFasterThanXnnpack } from './tfjs-rule.js';
 import type { DataOwner, KeptWeights } from './tfjs-weights.js';
 
 /** @internal The functions of TensorFlow.js that `install` calls. */
@@ -87,6 +86,8 @@ export interface Context {
   readonly functions: Functions;
   readonly wg: Gemm;
   readonly always: boolean;
+  /** Those of `wg`. */
+  readonly threads: number;
   readonly weights: KeptWeights;
   readonly old: KernelConfig;
   /** Whether it computes. If not, it calls the old kernel. */
@@ -149,44 +150,63 @@ const boundsOf = new Map<string, readonly [min: number, max: number]>([
   ['relu6', [0, 6]],
 ]);
 
-/** Reads a call. null: the old kernel computes it, or says what is wrong with it. */
+/**
+ * Reads a call. null: the old kernel computes it, or says what is wrong with it. Small products come
+ * here too, so up to the rule this makes no objects.
+ */
 function readProduct(
-  { functions, always, old: { backendName } }: Context,
+  { functions, always, threads, old: { backendName } }: Context,
   { inputs, backend, attrs = {} }: KernelArguments,
 ): Product | null {
-  const { a, b, bias, preluActivationWeights: slopes } = inputs as {
-    [name in 'a' | 'b']: TensorInfo;
-  } & { [name in 'bias' | 'preluActivationWeights']?: TensorInfo };
-  if (![a, b, bias, slopes].every((each) => !each || each.dtype === 'float32')) return null;
+  const { a, b, bias, preluActivationWeights: slopes } = inputs;
+  if (a?.dtype !== 'float32' || b?.dtype !== 'float32') return null;
   const { transposeA = false, transposeB = false, activation = 'linear' } = attrs;
-  const [rankA, rankB] = [a.shape.length, b.shape.length];
+  const rankA = a.shape.length,
+    rankB = b.shape.length;
   if (rankA < 2 || rankB < 2) return null;
-  const sizeOf = ({ shape }: TensorInfo, fromEnd: number) =>
-    shape[shape.length - fromEnd] as number;
-  const m = sizeOf(a, transposeA ? 1 : 2);
-  const k = sizeOf(a, transposeA ? 2 : 1);
-  const n = sizeOf(b, transposeB ? 2 : 1);
-  if (sizeOf(b, transposeB ? 1 : 2) !== k) return null;
+  const m = a.shape[transposeA ? rankA - 1 : rankA - 2] as number;
+  const k = a.shape[transposeA ? rankA - 2 : rankA - 1] as number;
+  const n = b.shape[transposeB ? rankB - 2 : rankB - 1] as number;
+  if (b.shape[transposeB ? rankB - 1 : rankB - 2] !== k) return null;
+  const batchOfA = batchOf(a.shape),
+    batchOfB = batchOf(b.shape);
+  const isWasm = backendName === 'wasm';
+  const isXnnpack = isWasm && !transposeA && !transposeB && batchOfA === 1 && batchOfB === 1;
+  if (
+    !always &&
+    (batchOfA === 1 || batchOfB === 1 || hasSameBatches(a.shape, b.shape)) &&
+    (!isWasm || isRight(bias, slopes, n, k, isXnnpack)) &&
+    (isXnnpack
+      ? (backend.wasm?.tfjs?.getThreadsCount?.() ?? 1) > threads || !isFasterThanXnnpack(m, n, k)
+      : !isFasterThanLoops(Math.max(batchOfA, batchOfB), m, n, k))
+  )
+    return null;
+
+  if ((bias && bias.dtype !== 'float32') || (slopes && slopes.dtype !== 'float32')) return null;
   const batches = broadcast(a.shape.slice(0, -2), b.shape.slice(0, -2));
   if (!batches) return null;
   const shape = [...batches, m, n];
   if (bias && !isBroadcastTo(bias.shape, shape)) return null;
   if (slopes && !isBroadcastTo(slopes.shape, shape)) return null;
-
-  const isWasm = backendName === 'wasm';
-  const batch = count(batches);
-  const most = Math.max(count(a.shape) / (m * k), count(b.shape) / (k * n));
-  const isPlain = most === 1 && !transposeA && !transposeB;
-  if (!always && batch === most && (!isWasm || isRight(bias, slopes, n, k, isPlain))) {
-    const threads = (isWasm && backend.wasm?.tfjs?.getThreadsCount?.()) || 1;
-    if (!isFaster({ batch, m, n, k, isXnnpack: isWasm && isPlain, isWasm, threads })) return null;
-  }
-
   const read = { a, b, bias, transposeA, transposeB, shape };
   const bounds = boundsOf.get(activation);
   if (bounds) return { ...read, bounds, then: null };
   const then = stepOf(functions, backendName, activation, slopes, attrs.leakyreluAlpha);
   return then && { ...read, bounds: noBounds, then };
+}
+
+/** The product of the sizes of the batch axes. */
+function batchOf(shape: readonly number[]): number {
+  let batch = 1;
+  for (let axis = shape.length - 3; axis >= 0; --axis) batch *= shape[axis] as number;
+  return batch;
+}
+
+/** The old kernels need this if both operands have more than one matrix. */
+function hasSameBatches(a: readonly number[], b: readonly number[]): boolean {
+  if (a.length !== b.length) return false;
+  for (let axis = a.length - 3; axis >= 0; --axis) if (a[axis] !== b[axis]) return false;
+  return true;
 }
 
 /**
@@ -311,27 +331,23 @@ function compute(
   try {
     const operandIn = (name: string, tensor: TensorInfo, shape = tensor.shape) =>
       operandOf(name, float32, shape, view(backend, tensor));
-    let b_: Operand | undefined;
-    let ofA = a.shape;
-    if (count(b.shape) === rows * columns) {
-      const packed = weights.find(backend, b.dataId, rows, columns, transposeB, () =>
-        view(backend, b),
-      );
-      if (packed) {
-        b_ = operandOf('weights', packedWeights, [], packed);
-        // They have no batch axes, of which b may have more than a.
-        ofA = [...new Array<number>(shape.length - a.shape.length).fill(1), ...a.shape];
-      }
-    }
+    const packed =
+      batchOf(b.shape) === 1
+        ? weights.find(backend, b.dataId, rows, columns, transposeB, () => view(backend, b))
+        : null;
+    // Packed weights have no batch axes. The unpacked ones may have more than a.
+    const missing = packed ? shape.length - a.shape.length : 0;
+    const shapeOfA = missing > 0 ? [...new Array<number>(missing).fill(1), ...a.shape] : a.shape;
     const operands = [
-      operandIn('src', a, ofA),
-      b_ ?? operandIn('weights', b),
+      operandIn('src', a, shapeOfA),
+      packed ? operandOf('weights', packedWeights, [], packed) : operandIn('weights', b),
       bias ? operandIn('bias', bias) : null,
       operandIn('dst', result, shape),
     ];
     const [min, max] = bounds;
+    // prettier-ignore
     const attributes = Float64Array.of(
-      ...[1, -1, transposeA ? 1 : 0, transposeB && !b_ ? 1 : 0, float32, min, max],
+      1, -1, transposeA ? 1 : 0, transposeB && !packed ? 1 : 0, float32, min, max,
     );
     runCall(makeCall(core, { operation: operations.matmul, attributes, operands, out: result }));
   } catch (error) {

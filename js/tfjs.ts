@@ -172,7 +172,8 @@ function replace(functions: Functions, wg: Gemm, always: boolean, isOwn: boolean
   // Others may have installed wgemm while the instance started.
   const replaced = checkKernels(functions).map((old) => {
     const isActive = () => isInstalled && !wg.disposed;
-    const kernel = replacementOf({ functions, wg, always, weights, old, isActive });
+    const { threads } = wg.info;
+    const kernel = replacementOf({ functions, wg, always, threads, weights, old, isActive });
     unregisterKernel(old.kernelName, old.backendName);
     registerKernel(kernel);
     return { old, kernel };

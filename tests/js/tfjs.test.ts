@@ -1,6 +1,6 @@
 /**
- * `wgemm/tfjs`: products of tfjs with wgemm installed, beside plain loops and beside the old
- * kernels; training; tensors and packed weights that end; what `install` refuses.
+ * `wgemm/tfjs`: products of tfjs with wgemm installed, beside plain loops; tensors and packed weights
+ * that end; what `remove` restores; what `install` refuses.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createGemm, type Gemm } from 'wgemm';
@@ -8,6 +8,7 @@ import { install } from 'wgemm/tfjs';
 import { tf, type TfTensor } from '../peers/tfjs-backends.mjs';
 import { expectError } from './errors.js';
 import { Random } from './random.js';
+import { watchOldKernels } from './tfjs.js';
 
 const random = new Random(1);
 const tensor = (...shape: number[]) =>
@@ -69,26 +70,6 @@ function expectClose(found: number[], wanted: number[]): void {
   expect(found.some(Number.isNaN)).toBe(wanted.some(Number.isNaN));
 }
 
-/** Counts the calls of the old kernels, until `restore`. Call it before `install`. */
-function watchOldKernels(backendName: string) {
-  const counter = { calls: 0, restore: () => undefined as void };
-  const kernels = ['BatchMatMul', '_FusedMatMul'].map((name) => tf.getKernel(name, backendName));
-  const register = (kernel: (typeof kernels)[number]) => {
-    tf.unregisterKernel(kernel.kernelName, backendName);
-    tf.registerKernel(kernel);
-  };
-  for (const old of kernels)
-    register({
-      ...old,
-      kernelFunc(args) {
-        ++counter.calls;
-        return old.kernelFunc(args);
-      },
-    });
-  counter.restore = () => kernels.forEach(register);
-  return counter;
-}
-
 let wg: Gemm;
 beforeAll(async () => {
   wg = await createGemm();
@@ -116,7 +97,7 @@ describe.each(['wasm', 'cpu'])('%s', (backendName) => {
     let remove: () => void;
     let old: ReturnType<typeof watchOldKernels>;
     beforeAll(async () => {
-      old = watchOldKernels(backendName);
+      old = watchOldKernels(tf, backendName);
       remove = await install(tf, { wg, always: true });
     });
     afterAll(() => {
@@ -166,13 +147,13 @@ describe.each(['wasm', 'cpu'])('%s', (backendName) => {
       });
 
     describe.each(Object.keys(activations))('%s', (activation) => {
-      const ofBias = [undefined, [7], [1], [1, 7], [5, 7], [5, 1], [3, 5, 7], [3, 1, 1]];
-      it.each(ofBias)('bias %j', (...shape) => {
+      const shapesOfBias = [null, [7], [1], [1, 7], [5, 7], [5, 1], [3, 5, 7], [3, 1, 1]];
+      it.each(shapesOfBias.map((shape) => ({ shape })))('bias $shape', ({ shape }) => {
         tf.tidy(() => {
           for (const transposeB of [false, true])
             for (const batch of [[], [3]]) {
-              // tfjs has three axes there, but fewer in the result.
-              const bias = shape[0] === undefined ? undefined : tensor(...(shape as number[]));
+              const bias = shape ? tensor(...shape) : undefined;
+              // A bias with more axes than the result is refused.
               if (bias && bias.shape.length > batch.length + 2) continue;
               const product = {
                 a: tensor(...batch, 5, 49),
@@ -191,7 +172,8 @@ describe.each(['wasm', 'cpu'])('%s', (backendName) => {
       });
     });
 
-    it.each([[7], [1], [5, 1], [5, 7], [3, 1, 1], [3, 5, 7]])('slopes [%j, ...]', (...shape) => {
+    const shapesOfSlopes = [[7], [1], [5, 1], [5, 7], [3, 1, 1], [3, 5, 7]];
+    it.each(shapesOfSlopes.map((shape) => ({ shape })))('slopes $shape', ({ shape }) => {
       tf.tidy(() => {
         const [a, b, preluActivationWeights] = [tensor(3, 5, 4), tensor(4, 7), tensor(...shape)];
         const product = { a, b, activation: 'prelu', preluActivationWeights };
@@ -268,45 +250,6 @@ describe.each(['wasm', 'cpu'])('%s', (backendName) => {
     });
   });
 
-  it('trains as without it', async () => {
-    const train = () => {
-      const seeded = new Random(7);
-      const make = (...shape: number[]) =>
-        tf.tensor(seeded.tensor('float32', shape).data, shape, 'float32');
-      const [x, y] = [make(32, 40), make(32, 3)];
-      const variables = [make(40, 50), make(50), make(50, 3), make(3)].map((value) => {
-        const variable = tf.variable(value);
-        value.dispose();
-        return variable;
-      });
-      const [w1, b1, w2, b2] = variables as [TfTensor, TfTensor, TfTensor, TfTensor];
-      const optimizer = tf.train.sgd(0.01);
-      const losses = Array.from({ length: 20 }, () =>
-        tf.tidy(() => {
-          const loss = optimizer.minimize(() => {
-            const hidden = tf.relu(tf.fused.matMul({ a: x, b: w1, bias: b1 }));
-            return tf.mean(tf.square(tf.sub(tf.add(tf.matMul(hidden, w2), b2), y)));
-          }, true);
-          return elements(loss)[0] as number;
-        }),
-      );
-      for (const each of [x, y, ...variables]) each.dispose();
-      optimizer.dispose();
-      return losses;
-    };
-    const before = tf.memory().numTensors;
-    const wanted = train();
-    const old = watchOldKernels(backendName);
-    const remove = await install(tf, { wg, always: true });
-    const found = train();
-    remove();
-    old.restore();
-    expect(old.calls).toBe(0);
-    expect(tf.memory().numTensors).toBe(before);
-    expect(found.at(-1)).toBeLessThan((found[0] as number) / 2);
-    found.forEach((loss, i) => expect(loss / (wanted[i] as number)).toBeCloseTo(1, 3));
-  });
-
   it('restores everything, and may be removed twice', async () => {
     const { inUse } = wg.memory();
     const names = ['BatchMatMul', '_FusedMatMul'];
@@ -346,7 +289,7 @@ describe.each(['wasm', 'cpu'])('%s', (backendName) => {
     const [a, b] = [tensor(4, 64), tensor(64, 32)];
     const before = tf.getKernel('BatchMatMul', backendName);
     const backend = tf.backend();
-    const old = watchOldKernels(backendName);
+    const old = watchOldKernels(tf, backendName);
     const remove = await install(tf, { wg, always: true });
     const ours = tf.getKernel('BatchMatMul', backendName);
     const theirs = { ...ours };
@@ -375,7 +318,7 @@ describe.each(['wasm', 'cpu'])('%s', (backendName) => {
 
   it('computes by the old kernels once the instance has ended', async () => {
     const own = await createGemm();
-    const old = watchOldKernels(backendName);
+    const old = watchOldKernels(tf, backendName);
     const remove = await install(tf, { wg: own, always: true });
     tf.tidy(() => {
       const [a, b] = [tensor(3, 4), tensor(4, 5)];
@@ -391,7 +334,7 @@ describe.each(['wasm', 'cpu'])('%s', (backendName) => {
 
   it('computes by the old kernels if there is no memory', async () => {
     const small = await createGemm({ maxMemory: 1 });
-    const old = watchOldKernels(backendName);
+    const old = watchOldKernels(tf, backendName);
     const remove = await install(tf, { wg: small, always: true });
     tf.tidy(() => {
       const [a, b] = [tensor(1000, 300), tensor(300, 900)];
@@ -424,12 +367,12 @@ describe.each(['wasm', 'cpu'])('%s', (backendName) => {
 
   it('computes small products by the old kernel, unless `always`', async () => {
     for (const always of [undefined, false, true]) {
-      const old = watchOldKernels(backendName);
+      const old = watchOldKernels(tf, backendName);
       const remove = await install(tf, { wg, always });
       tf.tidy(() => {
         tf.matMul(tensor(1, 2), tensor(2, 1));
         expect(old.calls).toBe(always ? 0 : 1);
-        tf.matMul(tensor(200, 100), tensor(100, 100), true);
+        tf.matMul(tensor(100, 200), tensor(100, 100), true);
         tf.matMul(tensor(3, 100, 100), tensor(100, 100));
         expect(old.calls).toBe(always ? 0 : 1);
       });

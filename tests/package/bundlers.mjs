@@ -1,7 +1,15 @@
 // Runs small apps with each bundler, and with none, in Chromium under the headers that the guide
 // shows. Apps, configurations and commands are blocks of the guide. The test adds a line that
 // reports what the page shows, and a script that reports errors.
-import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { root } from '../../scripts/run.mjs';
 import { openIn } from '../browser/engines.mjs';
@@ -76,6 +84,28 @@ function readApps() {
     throw new Error(`the guide must have an app.js for each entry; it has ${entries.join(', ')}`);
   return found;
 }
+
+/** An app of `wgemm/tfjs`. Its backend has no files of its own, which bundlers would have to find. */
+const appWithTfjs = {
+  entry: 'wgemm/tfjs',
+  code: `
+import '@tensorflow/tfjs-backend-cpu';
+import * as tf from '@tensorflow/tfjs-core';
+import { createGemm } from 'wgemm';
+import { install } from 'wgemm/tfjs';
+
+const wg = await createGemm();
+const before = wg.memory().inUse;
+await install(tf, { wg, always: true });
+const [a, b] = [tf.ones([2, 3]), tf.fill([3, 2], 2)];
+for (let times = 0; times < 2; ++times) tf.matMul(a, b).dispose();
+const isPacked = wg.memory().inUse > before;
+document.body.textContent = [...tf.matMul(a, b).dataSync(), isPacked].join();
+`,
+  shows: '6,6,6,6,true',
+};
+/** Text that only this entry has. */
+const onlyInTfjs = '_FusedMatMul';
 
 /** The headers that the guide recommends. */
 function readHeaders() {
@@ -155,7 +185,17 @@ async function buildAndRun(project, { page }, app, headers) {
   writeFileSync(join(project, 'app.js'), withResult(withThreads(app), ''));
   const { code: commands } = blockOf(page, { language: 'sh' });
   await runChild('sh', ['-e', '-c', commands], { cwd: project });
+  if (app.entry === 'wgemm') checkWithoutTfjs(join(project, 'dist'));
   await runIn(join(project, 'dist'), app.shows, headers);
+}
+
+/** An app that imports only `wgemm` must not have the other entries. */
+function checkWithoutTfjs(folder) {
+  const scripts = readdirSync(folder, { recursive: true }).filter((name) => /\.m?js$/.test(name));
+  if (scripts.length === 0) refuse('the bundle has no scripts');
+  for (const name of scripts)
+    if (readFileSync(join(folder, name), 'utf8').includes(onlyInTfjs))
+      refuse(`${name} has the code of wgemm/tfjs, which the app does not import`);
 }
 
 /**
@@ -193,7 +233,7 @@ async function developAndRun(project, bundler, app, refused) {
 
 /** @param fast runs all blocks of the guide, but not all of them in every bundler */
 export async function testBundlers(results, { fast = false } = {}) {
-  const all = readApps();
+  const all = [...readApps(), appWithTfjs];
   const headers = readHeaders();
   const testWith = async (bundler) => {
     const where = `${bundler.name} ${manifestOf(folderOf(bundler)).version}`;

@@ -138,7 +138,18 @@ export async function smokeOfTfjs({ install }) {
 
   const remove = await install(tf, { always: true });
   const y = multiply({ transposeA: false, transposeB: true }, square, square);
-  expect('tfjs', [y.shape, y.dataId.data], [[2, 2], [5, 11, 11, 25]]);
+  expect(
+    'tfjs',
+    [y.shape, y.dataId.data],
+    [
+      [2, 2],
+      [5, 11, 11, 25],
+    ],
+  );
   remove();
-  expect('after remove()', [multiply({}, a, b), tf.getKernel('BatchMatMul', 'cpu') === old], ['old', true]);
+  expect(
+    'after remove()',
+    [multiply({}, a, b), tf.getKernel('BatchMatMul', 'cpu') === old],
+    ['old', true],
+  );
 }

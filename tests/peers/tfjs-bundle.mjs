@@ -1,34 +1,33 @@
-// The tests of tfjs for its matrix products, as the package of tfjs-core has them. They are written
-// for Jasmine, whose functions Vitest has, too.
-import { mkdirSync } from 'node:fs';
+// tfjs with gradients, layers and its own tests of matrix products, for Node. Its packages have
+// these in modules that Node cannot load, so esbuild bundles them. The bundle has a copy of tfjs of
+// its own, but all copies in a process share their kernels and backends.
 import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { build } from 'esbuild';
 import { root } from '../../scripts/run.mjs';
 
-const packages = join(root, 'node_modules', '@tensorflow');
-const wasm = join(packages, 'tfjs-backend-wasm', 'dist');
+const wasm = join(root, 'node_modules', '@tensorflow', 'tfjs-backend-wasm', 'dist');
 
 /**
- * Bundles tfjs with its two backends and its tests of matrix products. The bundle has one copy of
- * tfjs, apart from that of other tests.
- *
- * @returns its `tf`, and `declareTests()`, which declares the tests once for each backend. `describe`,
- * `it` and so on must be global then
+ * @returns `tf`; `layers`, the namespace of tfjs-layers; and `declareTests()`, which declares tfjs'
+ * own tests of matMul and fused.matMul, once for each backend. They are written for Jasmine:
+ * `describe`, `it` and so on must be global then
  */
-export async function bundleTfjsTests() {
-  const outfile = join(root, 'build', 'tfjs-tests', 'tests.cjs');
-  mkdirSync(dirname(outfile), { recursive: true });
+export async function bundleTfjs() {
+  const outfile = join(root, 'build', 'tfjs', 'tfjs.cjs');
   await build({
     stdin: {
       contents: `
         import * as tf from '@tensorflow/tfjs-core';
-        import { setThreadsCount, setWasmPaths } from '@tensorflow/tfjs-backend-wasm';
+        import '@tensorflow/tfjs-core/dist/register_all_gradients';
+        import '@tensorflow/tfjs-core/dist/public/chained_ops/register_all_chained_ops';
         import '@tensorflow/tfjs-backend-cpu';
+        import { setThreadsCount, setWasmPaths } from '@tensorflow/tfjs-backend-wasm';
         import { setTestEnvs } from '@tensorflow/tfjs-core/dist/jasmine_util';
+        import * as layers from '@tensorflow/tfjs-layers';
         setThreadsCount(1);
         setWasmPaths(${JSON.stringify(`${wasm}/`)});
-        export { tf };
+        export { layers, tf };
         export function declareTests() {
           setTestEnvs(
             ['wasm', 'cpu'].map((name) => ({ name, backendName: name, isDataSync: true })),

@@ -1,3 +1,0 @@
-import type { Tf } from './tfjs-backends.mjs';
-
-export function bundleTfjsTests(): Promise<{ tf: Tf; declareTests: () => void }>;
