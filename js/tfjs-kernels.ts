@@ -90,6 +90,8 @@ export interface Context {
   readonly threads: number;
   readonly weights: KeptWeights;
   readonly old: KernelConfig;
+  /** Whether its backend is `wasm`. */
+  readonly isWasm: boolean;
   /** Whether it computes. If not, it calls the old kernel. */
   isActive(): boolean;
 }
@@ -108,8 +110,8 @@ export function replacementOf(context: Context): KernelConfig {
   const core = cores.get(context.wg) as Core;
   const access = accesses[old.backendName] as Access;
   const kernelFunc = (args: KernelArguments): TensorInfo => {
-    const product = isActive() ? readProduct(context, args) : null;
-    if (!product) return old.kernelFunc(args);
+    const product = readProduct(context, args);
+    if (!product || !isActive()) return old.kernelFunc(args);
     try {
       return compute(context, core, access, args.backend, product);
     } catch (error) {
@@ -155,7 +157,7 @@ const boundsOf = new Map<string, readonly [min: number, max: number]>([
  * here too, so up to the rule this makes no objects.
  */
 function readProduct(
-  { functions, always, threads, old: { backendName } }: Context,
+  { functions, always, threads, isWasm, old }: Context,
   { inputs, backend, attrs = {} }: KernelArguments,
 ): Product | null {
   const { a, b, bias, preluActivationWeights: slopes } = inputs;
@@ -170,14 +172,13 @@ function readProduct(
   if (b.shape[transposeB ? rankB - 1 : rankB - 2] !== k) return null;
   const batchOfA = batchOf(a.shape),
     batchOfB = batchOf(b.shape);
-  const isWasm = backendName === 'wasm';
   const isXnnpack = isWasm && !transposeA && !transposeB && batchOfA === 1 && batchOfB === 1;
   if (
     !always &&
     (batchOfA === 1 || batchOfB === 1 || hasSameBatches(a.shape, b.shape)) &&
     (!isWasm || isRight(bias, slopes, n, k, isXnnpack)) &&
     (isXnnpack
-      ? (backend.wasm?.tfjs?.getThreadsCount?.() ?? 1) > threads || !isFasterThanXnnpack(m, n, k)
+      ? !isFasterThanXnnpack(m, n, k) || threadsOf(backend) > threads
       : !isFasterThanLoops(Math.max(batchOfA, batchOfB), m, n, k))
   )
     return null;
@@ -191,8 +192,13 @@ function readProduct(
   const read = { a, b, bias, transposeA, transposeB, shape };
   const bounds = boundsOf.get(activation);
   if (bounds) return { ...read, bounds, then: null };
-  const then = stepOf(functions, backendName, activation, slopes, attrs.leakyreluAlpha);
+  const then = stepOf(functions, old.backendName, activation, slopes, attrs.leakyreluAlpha);
   return then && { ...read, bounds: noBounds, then };
+}
+
+/** XNNPACK uses several if the page is isolated. */
+function threadsOf({ wasm }: Backend): number {
+  return wasm?.tfjs?.getThreadsCount?.() ?? 1;
 }
 
 /** The product of the sizes of the batch axes. */

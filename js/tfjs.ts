@@ -172,8 +172,9 @@ function replace(functions: Functions, wg: Gemm, always: boolean, isOwn: boolean
   // Others may have installed wgemm while the instance started.
   const replaced = checkKernels(functions).map((old) => {
     const isActive = () => isInstalled && !wg.disposed;
-    const { threads } = wg.info;
-    const kernel = replacementOf({ functions, wg, always, threads, weights, old, isActive });
+    const isWasm = old.backendName === 'wasm';
+    const context = { functions, wg, always, weights, old, isWasm, isActive };
+    const kernel = replacementOf({ ...context, threads: wg.info.threads });
     unregisterKernel(old.kernelName, old.backendName);
     registerKernel(kernel);
     return { old, kernel };

@@ -279,7 +279,7 @@ export async function use(weights: F32, bias: F32, x: F32, is8Bit: boolean): Pro
 
 /**
  * A program with tfjs. Its types are written out here, as tfjs-core 4 has them, since tfjs' own
- * declarations compile only in some settings. A test in tests/js compiles with those.
+ * declarations compile only in some settings. The program of the guide compiles with those.
  */
 export const tfjs = `
 import { createGemm } from 'wgemm';
