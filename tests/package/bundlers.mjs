@@ -40,7 +40,8 @@ const bundlers = [
   { name: 'Vite', packages: ['vite'], as: 'vite-7', configured: true, develop: true },
   { name: 'webpack', packages: ['webpack', 'webpack-cli'] },
   { name: 'esbuild', packages: ['esbuild'], from: ownTools },
-  { name: 'Rollup', packages: ['rollup', '@rollup/plugin-node-resolve'] },
+  // It needs another plugin for packages like those of tfjs.
+  { name: 'Rollup', packages: ['rollup', '@rollup/plugin-node-resolve'], withoutTfjs: true },
 ].map((each) => ({ ...each, page: pageOf(each.name.toLowerCase()) }));
 
 const folderOf = ({ from = tools, packages, as = packages[0] }) => join(from, as);
@@ -53,12 +54,13 @@ function setUpProject(project, bundler) {
     if (files.length === 0) refuse(`${bundler.page} has no configuration`);
     for (const { file, code } of files) writeFileSync(join(project, file), code);
   }
+  const link = (path, target) => {
+    mkdirSync(dirname(join(project, 'node_modules', path)), { recursive: true });
+    symlinkSync(target, join(project, 'node_modules', path));
+  };
+  link('@tensorflow', join(ownTools, '@tensorflow'));
   for (const [i, name] of bundler.packages.entries()) {
     const folder = i === 0 ? folderOf(bundler) : join(bundler.from ?? tools, name);
-    const link = (path, target) => {
-      mkdirSync(dirname(join(project, 'node_modules', path)), { recursive: true });
-      symlinkSync(target, join(project, 'node_modules', path));
-    };
     link(name, folder);
     const { bin = {} } = manifestOf(folder);
     for (const [program, file] of Object.entries(typeof bin === 'string' ? { [name]: bin } : bin))
@@ -154,7 +156,7 @@ async function expectPage(url, shows, refused) {
  * The program for an isolated page, which uses threads: the bundle must have their files too.
  */
 const withThreads = ({ entry, code }) =>
-  entry === 'wgemm/inline'
+  entry === 'wgemm/inline' || entry === 'wgemm/tfjs'
     ? code
     : `${code}
 const several = await createGemm({ threads: 2 });
@@ -239,10 +241,11 @@ export async function testBundlers(results, { fast = false } = {}) {
     const where = `${bundler.name} ${manifestOf(folderOf(bundler)).version}`;
     const project = await makeProject(join('apps', where.replace(' ', '-')));
     setUpProject(project, bundler);
-    const apps =
-      fast && bundler.name !== 'esbuild'
-        ? all.filter(({ entry }) => entry !== 'wgemm/inline')
-        : all;
+    const leftOut = [
+      ...(fast && bundler.name !== 'esbuild' ? ['wgemm/inline'] : []),
+      ...(bundler.withoutTfjs ? ['wgemm/tfjs'] : []),
+    ];
+    const apps = all.filter(({ entry }) => !leftOut.includes(entry));
     if (!(fast && bundler.configured && bundler.develop)) {
       for (const app of apps)
         await results.test('bundlers', where, app.entry, () =>

@@ -22,7 +22,7 @@ const budgets = {
   'dist/index.js': [68_000, 22_700],
   'dist/inline.js': [384_000, 128_600],
   'dist/linear.js': [14_250, 6_050],
-  'dist/tfjs.js': [6_000, 2_700],
+  'dist/tfjs.js': [8_500, 3_650],
   'dist/wgemm-relaxed-mt.mjs': [23_000, 8_400],
   'dist/wgemm-relaxed-mt.wasm': [257_500, 78_700],
   'dist/wgemm-relaxed.mjs': [15_500, 5_800],
@@ -36,8 +36,8 @@ const budgets = {
   'dist/worker.js': [22_000, 7_900],
 };
 /** All declarations together, and all source maps, which pages do not load. */
-const declarationsBudget = [133_000, 22_700];
-const mapsBudget = [2_070_000, 187_000];
+const declarationsBudget = [135_500, 23_300];
+const mapsBudget = [2_110_000, 196_000];
 /** The most bytes of a build's pair of glue and wasm, with brotli. */
 const pairBudget = 87_000;
 
