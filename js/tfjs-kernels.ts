@@ -7,9 +7,9 @@ import type { DataOwner, KeptWeights } from './tfjs-weights.js';
 
 /** @internal The functions of TensorFlow.js that `install` calls. */
 export interface Functions {
-  getKernel(kernelName: string, backendName: string): KernelConfig | undefined;
-  registerKernel(config: KernelConfig): void;
-  unregisterKernel(kernelName: string, backendName: string): void;
+  readonly getKernel: (kernelName: string, backendName: string) => KernelConfig | undefined;
+  readonly registerKernel: (config: KernelConfig) => void;
+  readonly unregisterKernel: (kernelName: string, backendName: string) => void;
 }
 
 /** @internal */
@@ -57,9 +57,9 @@ interface Backend extends DataOwner {
 /** How the elements of a backend's tensors are reached. */
 interface Access {
   /** A tensor of float32 whose elements are not set. */
-  make(backend: Backend, shape: readonly number[]): TensorInfo;
+  readonly make: (backend: Backend, shape: readonly number[]) => TensorInfo;
   /** The elements themselves. In `wasm` only until the next tensor is made. */
-  view(backend: Backend, tensor: TensorInfo): Float32Array;
+  readonly view: (backend: Backend, tensor: TensorInfo) => Float32Array;
 }
 
 const accesses: Record<string, Access> = {
@@ -93,7 +93,7 @@ export interface Context {
   /** Whether its backend is `wasm`. */
   readonly isWasm: boolean;
   /** Whether it computes. If not, it calls the old kernel. */
-  isActive(): boolean;
+  readonly isActive: () => boolean;
 }
 
 /** Other copies of this entry recognize its kernels by this property. */

@@ -9,7 +9,7 @@ import { OutOfMemoryError } from './index.js';
 /** @internal A backend of TensorFlow.js, as far as the weights need it. */
 export interface DataOwner {
   /** Returns false if other tensors still have the data. */
-  disposeData(dataId: object, force?: boolean): boolean;
+  disposeData: (dataId: object, force?: boolean) => boolean;
 }
 
 /** A product's view of a tensor: the same data may be a matrix of other sizes, or transposed. */

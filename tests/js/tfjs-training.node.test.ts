@@ -15,7 +15,7 @@ describe.each(['wasm', 'cpu'])('%s', (backendName) => {
     const make = (...shape: number[]) =>
       tf.tensor(random.tensor('float32', shape).data, shape, 'float32');
     const [x, y] = [make(32, 40), make(32, 3)];
-    const variables = [make(40, 50), make(50), make(50, 3), make(3)].map((value) => {
+    const variables = [make(40, 50), make(50), make(50, 3), make(3)].map((value): TfTensor => {
       const variable = tf.variable(value);
       value.dispose();
       return variable;

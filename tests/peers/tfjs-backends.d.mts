@@ -13,7 +13,7 @@ export interface TfVariable extends TfTensor {
   assign(value: TfTensor): void;
 }
 export interface TfBackend {
-  disposeData(dataId: object, force?: boolean): boolean;
+  disposeData: (dataId: object, force?: boolean) => boolean;
 }
 export interface TfKernel {
   kernelName: string;
