@@ -153,8 +153,8 @@ const boundsOf = new Map<string, readonly [min: number, max: number]>([
 ]);
 
 /**
- * Reads a call. null: the old kernel computes it, or says what is wrong with it. Small products come
- * here too, so up to the rule this makes no objects.
+ * Reads a call. null: the old kernel computes it, or says what is wrong with it. Small products
+ * come here too, so up to the rule this makes no objects.
  */
 function readProduct(
   { functions, always, threads, isWasm, old }: Context,

@@ -1,7 +1,7 @@
 /**
  * Packed weights of the tensors that products have as `b` again and again. TensorFlow.js does not
- * change the data of a tensor: a variable with another value has another `dataId`. So packed weights
- * stay right until the backend disposes of the data.
+ * change the data of a tensor: a variable with another value has another `dataId`. So packed
+ * weights stay right until the backend disposes of the data.
  */
 import type { Gemm, PackedWeights } from './index.js';
 import { OutOfMemoryError } from './index.js';

@@ -1,7 +1,7 @@
 // Measures tfjs with and without wgemm installed, in turns in one process: sweeps of sizes in both
 // backends, and training.
 //   npm run bench:tfjs -- --filter "wasm 12" --targets
-//     --filter TEXT   only rows whose name contains the text, such as "cpu", "training", "transposed"
+//     --filter TEXT   only rows whose name contains the text: "cpu", "training", "transposed"
 //     --targets       judges the ratios, and fails if one misses its target
 import { parseArgs } from 'node:util';
 import { fail, main } from '../../scripts/run.mjs';

@@ -231,34 +231,6 @@ describe.each(['wasm', 'cpu'])('%s', (backendName) => {
       });
     });
 
-    it('packed weights end with a tensor that is collected', async () => {
-      if (backendName === 'wasm') return; // tfjs itself leaks what nobody disposes of
-      const { inUse } = wg.memory();
-      const { numTensors, numDataBuffers } = tf.memory();
-      let used = 0;
-      for (let i = 0; i < 20; ++i) {
-        const data = random.tensor('float32', [64, 64]).data;
-        const [a, b] = [1, 2].map(() => tf.tensor(data, [64, 64], 'float32')) as [
-          TfTensor,
-          TfTensor,
-        ];
-        for (let times = 0; times < 2; ++times) tf.matMul(a, b).dispose();
-        used = Math.max(used, wg.memory().inUse);
-      }
-      expect(used).toBeGreaterThan(inUse + 20 * 4 * 64 * 64);
-      for (let tries = 0; tries < 50 && wg.memory().inUse > inUse; ++tries) {
-        (globalThis as { gc?: () => void }).gc?.();
-        await new Promise((resolve) => setTimeout(resolve, 10));
-      }
-      expect(wg.memory().inUse).toBe(inUse);
-      // tfjs counts them for ever.
-      tensorsBefore = tf.memory();
-      expect(tensorsBefore).toMatchObject({
-        numTensors: numTensors + 40,
-        numDataBuffers: numDataBuffers + 40,
-      });
-    });
-
     it('packed weights end with their tensor', () => {
       const { inUse } = wg.memory();
       const [a, b] = [tensor(4, 64), tensor(64, 32)];
@@ -275,6 +247,24 @@ describe.each(['wasm', 'cpu'])('%s', (backendName) => {
       b.dispose();
       expect(wg.memory().inUse).toBe(inUse);
       a.dispose();
+    });
+
+    it('packed weights end with a tensor that is collected', async () => {
+      if (backendName === 'wasm') return; // its memory keeps what nobody disposes of
+      const { inUse } = wg.memory();
+      const bytes = 4 * 64 * 64;
+      for (let i = 0; i < 20; ++i) {
+        const [a, b] = [tensor(64, 64), tensor(64, 64)];
+        for (let times = 0; times < 2; ++times) tf.matMul(a, b).dispose();
+      }
+      tensorsBefore = tf.memory(); // tfjs counts them for ever
+      expect(wg.memory().inUse).toBeGreaterThanOrEqual(inUse + 20 * bytes);
+      // The engine may keep the last one.
+      for (let tries = 0; tries < 50 && wg.memory().inUse >= inUse + 2 * bytes; ++tries) {
+        (globalThis as { gc?: () => void }).gc?.();
+        await new Promise((resolve) => setTimeout(resolve, 10));
+      }
+      expect(wg.memory().inUse).toBeLessThan(inUse + 2 * bytes);
     });
   });
 

@@ -87,7 +87,7 @@ function readApps() {
   return found;
 }
 
-/** An app of `wgemm/tfjs`. Its backend has no files of its own, which bundlers would have to find. */
+/** An app of `wgemm/tfjs`. Its backend has no files, which bundlers would have to find. */
 const appWithTfjs = {
   entry: 'wgemm/tfjs',
   code: `
