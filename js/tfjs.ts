@@ -23,11 +23,25 @@ import { keepWeights } from './tfjs-weights.js';
  * @category TensorFlow.js
  */
 export interface Tfjs {
-  /** Returns a kernel, or undefined if the backend has none of this name. */
+  /**
+   * Returns a kernel, or undefined if the backend has none of this name.
+   *
+   * @param kernelName the name of the operation
+   * @param backendName the name of the backend
+   */
   getKernel(kernelName: string, backendName: string): TfjsKernel | undefined;
-  /** Registers a kernel. */
+  /**
+   * Registers a kernel.
+   *
+   * @param config the kernel
+   */
   registerKernel(config: TfjsKernel): void;
-  /** Removes a kernel. */
+  /**
+   * Removes a kernel.
+   *
+   * @param kernelName the name of the operation
+   * @param backendName the name of the backend
+   */
   unregisterKernel(kernelName: string, backendName: string): void;
 }
 
