@@ -3,7 +3,7 @@
  * that end; what `remove` restores; what `install` refuses.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { createGemm, type Gemm } from 'wgemm';
+import { createGemm, type Gemm, OutOfMemoryError } from 'wgemm';
 import { install } from 'wgemm/tfjs';
 import { tf, type TfTensor } from '../peers/tfjs-backends.mjs';
 import { expectError } from './errors.js';
@@ -351,18 +351,30 @@ describe.each(['wasm', 'cpu'])('%s', (backendName) => {
   });
 
   it('computes by the old kernels if there is no memory', async () => {
-    const small = await createGemm({ maxMemory: 1 });
+    const full = await createGemm({ maxMemory: 1 });
+    for (let size = 2 ** 20; size > 0; size = Math.floor(size / 2)) {
+      try {
+        for (;;) full.alloc('float32', [size]);
+      } catch (error) {
+        expect(error).toBeInstanceOf(OutOfMemoryError);
+      }
+    }
     const old = watchOldKernels(tf, backendName);
-    const remove = await install(tf, { wg: small, always: true });
+    const remove = await install(tf, { wg: full, always: true });
     tf.tidy(() => {
-      const [a, b] = [tensor(1000, 300), tensor(300, 900)];
-      const y = [1, 2, 3].map(() => elements(tf.matMul(a, b)));
-      expect(y[1]).toEqual(y[0]);
-      expect(y[2]).toEqual(y[0]);
+      const [a, b] = [tensor(20, 30), tensor(30, 40)];
+      const before = tf.backend().numDataIds();
+      for (let times = 1; times <= 3; ++times) {
+        const y = tf.matMul(a, b);
+        expect(old.calls).toBe(times);
+        expectClose(elements(y), wantedOf({ a, b }, [20, 40]));
+        y.dispose();
+        expect(tf.backend().numDataIds()).toBe(before);
+      }
     });
     remove();
     old.restore();
-    small.dispose();
+    full.dispose();
   });
 
   it('leaves other types, and what is wrong, to the old kernels', async () => {

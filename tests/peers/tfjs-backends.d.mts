@@ -13,6 +13,7 @@ export interface TfVariable extends TfTensor {
   assign(value: TfTensor): void;
 }
 export interface TfBackend {
+  numDataIds(): number;
   disposeData: (dataId: object, force?: boolean) => boolean;
 }
 export interface TfKernel {
