@@ -260,6 +260,7 @@ async function makeFolder(folder, names, body) {
 const makeIndex = (made) => bundle(made, 'index', { external: ['./wgemm-*'] });
 const makeLinear = (made) => bundle(made, 'linear', { external: ['./index.js'] });
 const makeOnnx = (made) => bundle(made, 'onnx', { external: ['./index.js'] });
+const makeTfjs = (made) => bundle(made, 'tfjs', { external: ['./index.js'] });
 
 /** dist/ is whole or not there. */
 export async function makeDist() {
@@ -283,12 +284,13 @@ export async function makeDist() {
       makeLinear(made),
       makeOnnx(made),
       bundle(made, 'cli', { external: ['./index.js', './onnx.js', 'node:*'] }),
+      makeTfjs(made),
       bundle(made, 'worker-thread', { as: 'wgemm-worker', pair: 'pair-worker' }),
       bundle(made, 'inline', { pair: 'pair-inline' }),
       bundle(made, 'thread', { as: 'wgemm-thread', format: 'iife' }),
     ];
     await Promise.all([declarations, ...bundles]);
-    const declared = declarationsOf(made, ['index', 'worker', 'inline', 'linear', 'onnx']);
+    const declared = declarationsOf(made, ['index', 'worker', 'inline', 'linear', 'onnx', 'tfjs']);
     // Declarations of internal modules stay out.
     for (const path of filesIn(made))
       if (path.endsWith('.d.ts') && !declared.has(relative(made, path))) rmSync(path);

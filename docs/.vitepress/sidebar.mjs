@@ -37,6 +37,7 @@ const guide = [
       ['Packed weights', 'packed-weights'],
       ['Batched matmul', 'batched-matmul'],
       ['Arrays of other libraries', 'converting'],
+      ['TensorFlow.js', 'tfjs'],
       ['C++', 'cpp'],
     ]),
   },

@@ -42,7 +42,7 @@ export async function bundleTests() {
             path: '/dist/index.js',
             external: true,
           }));
-          onResolve({ filter: /^wgemm\/(worker|inline|linear|onnx)$/ }, ({ path }) => ({
+          onResolve({ filter: /^wgemm\/(worker|inline|linear|onnx|tfjs)$/ }, ({ path }) => ({
             path: `${path.replace('wgemm', '/dist')}.js`,
             external: true,
           }));

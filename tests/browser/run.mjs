@@ -84,7 +84,12 @@ async function site(dist) {
     fail('There is no dist/, which the browsers are to load: run `npm run build` before.');
   const page = join(root, 'tests', 'browser', 'page');
   return {
-    folders: { '/': page, '/page/': page, '/dist/': dist },
+    folders: {
+      '/': page,
+      '/page/': page,
+      '/dist/': dist,
+      '/tfjs/': join(root, 'node_modules', '@tensorflow', 'tfjs-backend-wasm', 'dist'),
+    },
     files: {
       ...(await bundleTests()),
       '/vectors/index.json': JSON.stringify(paths.map((path) => basename(path))),

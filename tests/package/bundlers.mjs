@@ -40,7 +40,8 @@ const bundlers = [
   { name: 'Vite', packages: ['vite'], as: 'vite-7', configured: true, develop: true },
   { name: 'webpack', packages: ['webpack', 'webpack-cli'] },
   { name: 'esbuild', packages: ['esbuild'], from: ownTools },
-  { name: 'Rollup', packages: ['rollup', '@rollup/plugin-node-resolve'] },
+  // It needs another plugin for packages like those of tfjs.
+  { name: 'Rollup', packages: ['rollup', '@rollup/plugin-node-resolve'], withoutTfjs: true },
 ].map((each) => ({ ...each, page: pageOf(each.name.toLowerCase()) }));
 
 const folderOf = ({ from = tools, packages, as = packages[0] }) => join(from, as);
@@ -53,12 +54,13 @@ function setUpProject(project, bundler) {
     if (files.length === 0) refuse(`${bundler.page} has no configuration`);
     for (const { file, code } of files) writeFileSync(join(project, file), code);
   }
+  const link = (path, target) => {
+    mkdirSync(dirname(join(project, 'node_modules', path)), { recursive: true });
+    symlinkSync(target, join(project, 'node_modules', path));
+  };
+  link('@tensorflow', join(ownTools, '@tensorflow'));
   for (const [i, name] of bundler.packages.entries()) {
     const folder = i === 0 ? folderOf(bundler) : join(bundler.from ?? tools, name);
-    const link = (path, target) => {
-      mkdirSync(dirname(join(project, 'node_modules', path)), { recursive: true });
-      symlinkSync(target, join(project, 'node_modules', path));
-    };
     link(name, folder);
     const { bin = {} } = manifestOf(folder);
     for (const [program, file] of Object.entries(typeof bin === 'string' ? { [name]: bin } : bin))
@@ -84,6 +86,28 @@ function readApps() {
     throw new Error(`the guide must have an app.js for each entry; it has ${entries.join(', ')}`);
   return found;
 }
+
+/** An app of `wgemm/tfjs`. Its backend has no files, which bundlers would have to find. */
+const appWithTfjs = {
+  entry: 'wgemm/tfjs',
+  code: `
+import '@tensorflow/tfjs-backend-cpu';
+import * as tf from '@tensorflow/tfjs-core';
+import { createGemm } from 'wgemm';
+import { install } from 'wgemm/tfjs';
+
+const wg = await createGemm();
+const before = wg.memory().inUse;
+await install(tf, { wg, always: true });
+const [a, b] = [tf.ones([2, 3]), tf.fill([3, 2], 2)];
+for (let times = 0; times < 2; ++times) tf.matMul(a, b).dispose();
+const isPacked = wg.memory().inUse > before;
+document.body.textContent = [...tf.matMul(a, b).dataSync(), isPacked].join();
+`,
+  shows: '6,6,6,6,true',
+};
+/** Texts that only one of the other entries has. */
+const onlyInOthers = ['_FusedMatMul', 'loadModel', 'readOnnx'];
 
 /** The headers that the guide recommends. */
 function readHeaders() {
@@ -132,7 +156,7 @@ async function expectPage(url, shows, refused) {
  * The program for an isolated page, which uses threads: the bundle must have their files too.
  */
 const withThreads = ({ entry, code }) => {
-  if (entry === 'wgemm/inline') return code;
+  if (entry === 'wgemm/inline' || entry === 'wgemm/tfjs') return code;
   if (entry === 'wgemm/onnx')
     return `${code}
 const several = await loadModel(bytes, { threads: 2 });
@@ -147,13 +171,14 @@ if (several.info.threads !== 2 || product.data[5] !== 256)
 several.dispose();`;
 };
 
-/** Throws if a bundle of `wgemm` alone has parts of an entry that the app does not import. */
-function checkNothingElse(folder, { entry }) {
-  if (entry !== 'wgemm') return;
-  for (const name of readdirSync(folder, { recursive: true })) {
-    if (!/\.m?js$/.test(name)) continue;
-    const part = /loadModel|readOnnx/.exec(readFileSync(join(folder, name), 'utf8'));
-    if (part) refuse(`${name} of an app that imports wgemm alone contains ${part[0]}`);
+/** An app that imports only `wgemm` must not have the other entries. */
+function checkNothingElse(folder) {
+  const scripts = readdirSync(folder, { recursive: true }).filter((name) => /\.m?js$/.test(name));
+  if (scripts.length === 0) refuse('the bundle has no scripts');
+  for (const name of scripts) {
+    const text = readFileSync(join(folder, name), 'utf8');
+    const part = onlyInOthers.find((each) => text.includes(each));
+    if (part) refuse(`${name} has ${part}, which the app does not import`);
   }
 }
 
@@ -178,7 +203,7 @@ async function buildAndRun(project, { page }, app, headers) {
   writeFileSync(join(project, 'app.js'), withResult(withThreads(app), ''));
   const { code: commands } = blockOf(page, { language: 'sh' });
   await runChild('sh', ['-e', '-c', commands], { cwd: project });
-  checkNothingElse(join(project, 'dist'), app);
+  if (app.entry === 'wgemm') checkNothingElse(join(project, 'dist'));
   await runIn(join(project, 'dist'), app.shows, headers);
 }
 
@@ -217,16 +242,17 @@ async function developAndRun(project, bundler, app, refused) {
 
 /** @param fast runs all blocks of the guide, but not all of them in every bundler */
 export async function testBundlers(results, { fast = false } = {}) {
-  const all = readApps();
+  const all = [...readApps(), appWithTfjs];
   const headers = readHeaders();
   const testWith = async (bundler) => {
     const where = `${bundler.name} ${manifestOf(folderOf(bundler)).version}`;
     const project = await makeProject(join('apps', where.replace(' ', '-')));
     setUpProject(project, bundler);
-    const apps =
-      fast && bundler.name !== 'esbuild'
-        ? all.filter(({ entry }) => entry !== 'wgemm/inline')
-        : all;
+    const leftOut = [
+      ...(fast && bundler.name !== 'esbuild' ? ['wgemm/inline'] : []),
+      ...(bundler.withoutTfjs ? ['wgemm/tfjs'] : []),
+    ];
+    const apps = all.filter(({ entry }) => !leftOut.includes(entry));
     if (!(fast && bundler.configured && bundler.develop)) {
       for (const app of apps)
         await results.test('bundlers', where, app.entry, () =>

@@ -62,6 +62,7 @@ for (const key of ['globals', 'active']) {
     throw new Error(`${key} before: ${before[key]}\nafter: ${after[key]}`);
 }
 if (touched.length > 0) throw new Error(`importing touched ${touched.join()}`);
-if (modules.length === 0 || !modules.every((module) => module.createGemm ?? module.createLinear))
+const isEntry = ({ createGemm, createLinear, install }) => createGemm ?? createLinear ?? install;
+if (modules.length === 0 || !modules.every(isEntry))
   throw new Error('an entry without its function');
 console.log('import passed');

@@ -138,7 +138,7 @@ export async function testRuntimes(results, { fast = false, rest = false } = {})
       await test(entry, async () => {
         expectLine(await run(['run-smoke.mjs', entry]), 'smoke passed');
         if (entry === 'wgemm/worker') return 'smoke, ends while idle';
-        if (entry === 'wgemm/linear' || entry === 'wgemm/onnx') return 'smoke';
+        if (['wgemm/linear', 'wgemm/onnx', 'wgemm/tfjs'].includes(entry)) return 'smoke';
         // All vectors take a minute: they run once per runtime, without the largest cases, and not
         // if npm test runs them on dist/.
         const own = fast || entry !== 'wgemm';

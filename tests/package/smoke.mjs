@@ -134,3 +134,46 @@ export async function smokeOfWorker({ createGemm, GemmError }) {
     [true, 'DISPOSED'],
   );
 }
+
+/**
+ * Tests `wgemm/tfjs` on a registry of kernels like that of tfjs, with a backend like its `cpu`:
+ * tfjs itself is not installed here.
+ */
+export async function smokeOfTfjs({ install }) {
+  const kernels = new Map();
+  const key = (kernelName, backendName) => `${backendName} ${kernelName}`;
+  const tf = {
+    getKernel: (kernelName, backendName) => kernels.get(key(kernelName, backendName)),
+    registerKernel: (config) => kernels.set(key(config.kernelName, config.backendName), config),
+    unregisterKernel: (kernelName, backendName) => kernels.delete(key(kernelName, backendName)),
+  };
+  const old = { kernelName: 'BatchMatMul', backendName: 'cpu', kernelFunc: () => 'old' };
+  tf.registerKernel(old);
+  const backend = {
+    disposeData: () => true,
+    readSync: ({ data }) => data,
+    makeTensorInfo: (shape, dtype, data) => ({ dataId: { data }, shape, dtype }),
+  };
+  const tensor = ({ data, shape }) => backend.makeTensorInfo(shape, 'float32', data);
+  const multiply = (attrs, ...[x, y]) =>
+    tf
+      .getKernel('BatchMatMul', 'cpu')
+      .kernelFunc({ inputs: { a: tensor(x), b: tensor(y) }, backend, attrs });
+
+  const remove = await install(tf, { always: true });
+  const y = multiply({ transposeA: false, transposeB: true }, square, square);
+  expect(
+    'tfjs',
+    [y.shape, y.dataId.data],
+    [
+      [2, 2],
+      [5, 11, 11, 25],
+    ],
+  );
+  remove();
+  expect(
+    'after remove()',
+    [multiply({}, a, b), tf.getKernel('BatchMatMul', 'cpu') === old],
+    ['old', true],
+  );
+}

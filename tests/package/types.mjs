@@ -305,3 +305,44 @@ export async function use(bytes: Uint8Array, x: Float32Array): Promise<number> {
   return (results['y']?.data.length ?? 0) + products.length;
 }
 `;
+
+/**
+ * A program with tfjs. Its types are written out here, as tfjs-core 4 has them, since tfjs' own
+ * declarations compile only in some settings. The program of the guide compiles with those.
+ */
+export const tfjs = `
+import { createGemm } from 'wgemm';
+import { install, type InstallOptions, type Tfjs } from 'wgemm/tfjs';
+
+interface TensorInfo { dataId: object; shape: number[]; dtype: 'float32' | 'int32' | 'bool' }
+interface KernelConfig {
+  kernelName: string;
+  backendName: string;
+  kernelFunc: (params: {
+    inputs: { [name: string]: TensorInfo };
+    backend: {};
+    attrs?: { [name: string]: number | boolean | string };
+  }) => TensorInfo | TensorInfo[];
+  setupFunc?: (backend: {}) => void;
+  disposeFunc?: (backend: {}) => void;
+}
+declare const tf: {
+  getKernel: (kernelName: string, backendName: string) => KernelConfig;
+  registerKernel: (config: KernelConfig) => void;
+  unregisterKernel: (kernelName: string, backendName: string) => void;
+  matMul: (a: TensorInfo, b: TensorInfo) => TensorInfo;
+};
+
+export async function use(options?: InstallOptions): Promise<Tfjs> {
+  const remove: () => void = await install(tf, options);
+  remove();
+  await install(tf);
+  await install(tf, { threads: 'auto', always: true, determinism: 'strict' });
+  await install(tf, { wg: await createGemm() });
+  // @ts-expect-error: there is no such option
+  await install(tf, { thread: 1 });
+  // @ts-expect-error: a function is missing
+  await install({ getKernel: tf.getKernel });
+  return tf;
+}
+`;

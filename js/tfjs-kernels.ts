@@ -1,0 +1,364 @@
+/** The kernels that replace those of TensorFlow.js. */
+import { type Gemm, OutOfMemoryError } from './index.js';
+import { cores, count, makeCall, operandOf, operations, packedWeights, runCall } from './shared.js';
+import type { Core } from './core.js';
+import { isFasterThanLoops, isFasterThanXnnpack } from './tfjs-rule.js';
+import type { DataOwner, KeptWeights } from './tfjs-weights.js';
+
+/** @internal The functions of TensorFlow.js that `install` calls. */
+export interface Functions {
+  readonly getKernel: (kernelName: string, backendName: string) => KernelConfig | undefined;
+  readonly registerKernel: (config: KernelConfig) => void;
+  readonly unregisterKernel: (kernelName: string, backendName: string) => void;
+}
+
+/** @internal */
+export interface KernelConfig {
+  kernelName: string;
+  backendName: string;
+  kernelFunc(args: KernelArguments): TensorInfo;
+  /** Is called before the backend ends. */
+  disposeFunc?(backend: Backend): void;
+}
+
+interface KernelArguments {
+  readonly inputs: Record<string, TensorInfo | undefined>;
+  readonly backend: Backend;
+  readonly attrs?: Attributes;
+}
+
+interface Attributes {
+  readonly transposeA?: boolean;
+  readonly transposeB?: boolean;
+  readonly activation?: string;
+  readonly leakyreluAlpha?: number;
+}
+
+/** Whoever gets one from a backend must dispose of its data, or return it. */
+interface TensorInfo {
+  readonly dataId: object;
+  readonly shape: readonly number[];
+  readonly dtype: string;
+}
+
+/** What the backends have in common, and what one of them has. */
+interface Backend extends DataOwner {
+  readSync(dataId: object): unknown;
+  /** Only wasm: a tensor of memory that is not cleared. */
+  makeOutput(shape: readonly number[], dtype: string): TensorInfo;
+  /** Only wasm: the elements in its memory. The view is valid until the memory grows. */
+  typedArrayFromHeap(tensor: TensorInfo): Float32Array;
+  /** Only wasm. */
+  readonly wasm?: { readonly tfjs?: { getThreadsCount?(): number } };
+  /** Only cpu: a tensor that has this array. */
+  makeTensorInfo(shape: readonly number[], dtype: string, values: Float32Array): TensorInfo;
+}
+
+/** How the elements of a backend's tensors are reached. */
+interface Access {
+  /** A tensor of float32 whose elements are not set. */
+  readonly make: (backend: Backend, shape: readonly number[]) => TensorInfo;
+  /** The elements themselves. In `wasm` only until the next tensor is made. */
+  readonly view: (backend: Backend, tensor: TensorInfo) => Float32Array;
+}
+
+const accesses: Record<string, Access> = {
+  wasm: {
+    make: (backend, shape) => backend.makeOutput(shape, 'float32'),
+    view: (backend, tensor) => backend.typedArrayFromHeap(tensor),
+  },
+  cpu: {
+    make: (backend, shape) =>
+      backend.makeTensorInfo(shape, 'float32', new Float32Array(count(shape))),
+    view(backend, { dataId }) {
+      const values = backend.readSync(dataId);
+      // Some kernels leave an ordinary array.
+      return values instanceof Float32Array ? values : Float32Array.from(values as number[]);
+    },
+  },
+};
+
+/** @internal Those that are replaced. */
+export const kernelNames = ['BatchMatMul', '_FusedMatMul'];
+
+/** @internal What a replacement has to work with. */
+export interface Context {
+  readonly functions: Functions;
+  readonly wg: Gemm;
+  readonly always: boolean;
+  /** Those of `wg`. */
+  readonly threads: number;
+  readonly weights: KeptWeights;
+  readonly old: KernelConfig;
+  /** Whether its backend is `wasm`. */
+  readonly isWasm: boolean;
+  /** Whether it computes. If not, it calls the old kernel. */
+  readonly isActive: () => boolean;
+}
+
+/** Other copies of this entry recognize its kernels by this property. */
+const mark = Symbol.for('wgemm.tfjs');
+
+/** @internal Whether a kernel is a replacement. */
+export function isReplaced(kernel: object): boolean {
+  return mark in kernel;
+}
+
+/** @internal The kernel that replaces `context.old`. */
+export function replacementOf(context: Context): KernelConfig {
+  const { old, isActive } = context;
+  const core = cores.get(context.wg) as Core;
+  const access = accesses[old.backendName] as Access;
+  const kernelFunc = (args: KernelArguments): TensorInfo => {
+    const product = readProduct(context, args);
+    if (!product || !isActive()) return old.kernelFunc(args);
+    try {
+      return compute(context, core, access, args.backend, product);
+    } catch (error) {
+      if (error instanceof OutOfMemoryError) return old.kernelFunc(args);
+      throw error;
+    }
+  };
+  const disposeFunc = (backend: Backend) => {
+    context.weights.release(backend);
+    old.disposeFunc?.(backend);
+  };
+  return { ...old, kernelFunc, disposeFunc, [mark]: true } as KernelConfig;
+}
+
+/** A product that wgemm computes. */
+interface Product {
+  readonly a: TensorInfo;
+  readonly b: TensorInfo;
+  readonly bias: TensorInfo | undefined;
+  readonly transposeA: boolean;
+  readonly transposeB: boolean;
+  /** The shape of the result. */
+  readonly shape: number[];
+  /** Bounds of the result, which wgemm applies. */
+  readonly bounds: readonly [min: number, max: number];
+  /** What is applied to the product afterwards. */
+  readonly then: Step | null;
+}
+
+/** Applies an activation to a tensor. It returns that tensor, or a new one. */
+type Step = (backend: Backend, tensor: TensorInfo) => TensorInfo;
+
+const noBounds = [-Infinity, Infinity] as const;
+/** Activations that wgemm has. */
+const boundsOf = new Map<string, readonly [min: number, max: number]>([
+  ['linear', noBounds],
+  ['relu', [0, Infinity]],
+  ['relu6', [0, 6]],
+]);
+
+/**
+ * Reads a call. null: the old kernel computes it, or says what is wrong with it. Small products
+ * come here too, so up to the rule this makes no objects.
+ */
+function readProduct(
+  { functions, always, threads, isWasm, old }: Context,
+  { inputs, backend, attrs = {} }: KernelArguments,
+): Product | null {
+  const { a, b, bias, preluActivationWeights: slopes } = inputs;
+  if (a?.dtype !== 'float32' || b?.dtype !== 'float32') return null;
+  const { transposeA = false, transposeB = false, activation = 'linear' } = attrs;
+  const rankA = a.shape.length,
+    rankB = b.shape.length;
+  if (rankA < 2 || rankB < 2) return null;
+  const m = a.shape[transposeA ? rankA - 1 : rankA - 2] as number;
+  const k = a.shape[transposeA ? rankA - 2 : rankA - 1] as number;
+  const n = b.shape[transposeB ? rankB - 2 : rankB - 1] as number;
+  if (b.shape[transposeB ? rankB - 1 : rankB - 2] !== k) return null;
+  const batchOfA = batchOf(a.shape),
+    batchOfB = batchOf(b.shape);
+  const isXnnpack = isWasm && !transposeA && !transposeB && batchOfA === 1 && batchOfB === 1;
+  if (
+    !always &&
+    (batchOfA === 1 || batchOfB === 1 || hasSameBatches(a.shape, b.shape)) &&
+    (!isWasm || isRight(bias, slopes, n, k, isXnnpack)) &&
+    (isXnnpack
+      ? !isFasterThanXnnpack(m, n, k) || threadsOf(backend) > threads
+      : !isFasterThanLoops(Math.max(batchOfA, batchOfB), m, n, k))
+  )
+    return null;
+
+  if ((bias && bias.dtype !== 'float32') || (slopes && slopes.dtype !== 'float32')) return null;
+  const batches = broadcast(a.shape.slice(0, -2), b.shape.slice(0, -2));
+  if (!batches) return null;
+  const shape = [...batches, m, n];
+  if (bias && !isBroadcastTo(bias.shape, shape)) return null;
+  if (slopes && !isBroadcastTo(slopes.shape, shape)) return null;
+  const read = { a, b, bias, transposeA, transposeB, shape };
+  const bounds = boundsOf.get(activation);
+  if (bounds) return { ...read, bounds, then: null };
+  const then = stepOf(functions, old.backendName, activation, slopes, attrs.leakyreluAlpha);
+  return then && { ...read, bounds: noBounds, then };
+}
+
+/** XNNPACK uses several if the page is isolated. */
+function threadsOf({ wasm }: Backend): number {
+  return wasm?.tfjs?.getThreadsCount?.() ?? 1;
+}
+
+/** The product of the sizes of the batch axes. */
+function batchOf(shape: readonly number[]): number {
+  let batch = 1;
+  for (let axis = shape.length - 3; axis >= 0; --axis) batch *= shape[axis] as number;
+  return batch;
+}
+
+/** The old kernels need this if both operands have more than one matrix. */
+function hasSameBatches(a: readonly number[], b: readonly number[]): boolean {
+  if (a.length !== b.length) return false;
+  for (let axis = a.length - 3; axis >= 0; --axis) if (a[axis] !== b[axis]) return false;
+  return true;
+}
+
+/**
+ * Whether the old kernel of `wasm` may compute this. That of tfjs 4.22 adds the bias once per 48
+ * steps of K, unless XNNPACK computes the product. It reads N elements of a bias and of slopes.
+ */
+function isRight(
+  bias: TensorInfo | undefined,
+  slopes: TensorInfo | undefined,
+  n: number,
+  k: number,
+  isXnnpack: boolean,
+): boolean {
+  if (bias && !(bias.shape.length === 1 && bias.shape[0] === n && (isXnnpack || k <= 48)))
+    return false;
+  return !slopes || (slopes.shape.at(-1) === n && count(slopes.shape) === n);
+}
+
+/** The names of the backend's kernels for other activations. */
+const kernelOf = new Map([
+  ['elu', 'Elu'],
+  ['sigmoid', 'Sigmoid'],
+  ['leakyrelu', 'LeakyRelu'],
+]);
+
+/** null: there is no such activation here. */
+function stepOf(
+  { getKernel }: Functions,
+  backendName: string,
+  activation: string,
+  slopes: TensorInfo | undefined,
+  alpha = 0,
+): Step | null {
+  if (activation === 'prelu') {
+    if (!slopes) return null;
+    const { view } = accesses[backendName] as Access;
+    return (backend, tensor) => {
+      prelu(view(backend, tensor), tensor.shape, view(backend, slopes), slopes.shape);
+      return tensor;
+    };
+  }
+  const name = kernelOf.get(activation);
+  const kernel = name && getKernel(name, backendName);
+  if (!kernel) return null;
+  return (backend, x) => {
+    try {
+      return kernel.kernelFunc({ inputs: { x }, backend, attrs: { alpha } as Attributes });
+    } finally {
+      backend.disposeData(x.dataId);
+    }
+  };
+}
+
+/** Multiplies elements below 0 by slopes, which broadcast to the shape. */
+function prelu(
+  values: Float32Array,
+  shape: readonly number[],
+  slopes: Float32Array,
+  shapeOfSlopes: readonly number[],
+): void {
+  const rank = shape.length;
+  const strides = stridesIn(shapeOfSlopes, rank);
+  const columns = shape[rank - 1] as number;
+  const step = strides[rank - 1] as number;
+  const index = new Array<number>(rank).fill(0);
+  let from = 0;
+  for (let start = 0; start < values.length; start += columns) {
+    for (let i = 0; i < columns; ++i) {
+      const value = values[start + i] as number;
+      if (value < 0) values[start + i] = value * (slopes[from + i * step] as number);
+    }
+    for (let axis = rank - 2; axis >= 0; --axis) {
+      from += strides[axis] as number;
+      if (++(index[axis] as number) < (shape[axis] as number)) break;
+      from -= (strides[axis] as number) * (index[axis] as number);
+      index[axis] = 0;
+    }
+  }
+}
+
+/** The strides of a contiguous tensor as it broadcasts to a rank; 0 along axes of size 1. */
+function stridesIn(shape: readonly number[], rank: number): number[] {
+  const strides = new Array<number>(rank).fill(0);
+  let stride = 1;
+  for (let i = 1; i <= shape.length; ++i) {
+    const size = shape[shape.length - i] as number;
+    if (size !== 1) strides[rank - i] = stride;
+    stride *= size;
+  }
+  return strides;
+}
+
+/** The shape that batch axes broadcast to; null if they do not. */
+function broadcast(a: readonly number[], b: readonly number[]): number[] | null {
+  const rank = Math.max(a.length, b.length);
+  const shape = new Array<number>(rank);
+  for (let i = 1; i <= rank; ++i) {
+    const sizes = [a[a.length - i] ?? 1, b[b.length - i] ?? 1] as const;
+    if (sizes[0] !== sizes[1] && sizes[0] !== 1 && sizes[1] !== 1) return null;
+    shape[rank - i] = sizes[0] === 1 ? sizes[1] : sizes[0];
+  }
+  return shape;
+}
+
+function isBroadcastTo(from: readonly number[], to: readonly number[]): boolean {
+  const result = broadcast(from, to);
+  return result?.length === to.length && result.every((size, i) => size === to[i]);
+}
+
+function compute(
+  { weights }: Context,
+  core: Core,
+  { make, view }: Access,
+  backend: Backend,
+  { a, b, bias, transposeA, transposeB, shape, bounds, then }: Product,
+): TensorInfo {
+  const float32 = core.dtypes.indexOf('float32');
+  const rows = b.shape.at(-2) as number;
+  const columns = b.shape.at(-1) as number;
+  // Before the views of operands, which end if this makes the memory grow.
+  const result = make(backend, shape);
+  try {
+    const operandIn = (name: string, tensor: TensorInfo, shape = tensor.shape) =>
+      operandOf(name, float32, shape, view(backend, tensor));
+    const packed =
+      batchOf(b.shape) === 1
+        ? weights.find(backend, b.dataId, rows, columns, transposeB, () => view(backend, b))
+        : null;
+    // Packed weights have no batch axes. The unpacked ones may have more than a.
+    const missing = packed ? shape.length - a.shape.length : 0;
+    const shapeOfA = missing > 0 ? [...new Array<number>(missing).fill(1), ...a.shape] : a.shape;
+    const operands = [
+      operandIn('src', a, shapeOfA),
+      packed ? operandOf('weights', packedWeights, [], packed) : operandIn('weights', b),
+      bias ? operandIn('bias', bias) : null,
+      operandIn('dst', result, shape),
+    ];
+    const [min, max] = bounds;
+    // prettier-ignore
+    const attributes = Float64Array.of(
+      1, -1, transposeA ? 1 : 0, transposeB && !packed ? 1 : 0, float32, min, max,
+    );
+    runCall(makeCall(core, { operation: operations.matmul, attributes, operands, out: result }));
+  } catch (error) {
+    backend.disposeData(result.dataId);
+    throw error;
+  }
+  return then ? then(backend, result) : result;
+}

@@ -1,0 +1,209 @@
+/**
+ * Matrix products of TensorFlow.js by wgemm. {@link install} replaces the kernels behind
+ * `tf.matMul`, `tf.fused.matMul` and dense layers, in the `wasm` and `cpu` backends. This is an
+ * entry of its own, so that a page without TensorFlow.js does not load it.
+ *
+ * @module wgemm/tfjs
+ */
+import { ArgumentError, createGemm, type CreateOptions, type Gemm } from './index.js';
+import { cores, describe, isReadable, readOptions } from './shared.js';
+import {
+  type Functions,
+  isReplaced,
+  kernelNames,
+  type KernelConfig,
+  replacementOf,
+} from './tfjs-kernels.js';
+import { keepWeights } from './tfjs-weights.js';
+
+/**
+ * What {@link install} needs of TensorFlow.js. The namespaces `@tensorflow/tfjs-core` and
+ * `@tensorflow/tfjs` have it.
+ *
+ * @category TensorFlow.js
+ */
+export interface Tfjs {
+  /**
+   * Returns a kernel, or undefined if the backend has none of this name.
+   *
+   * @param kernelName the name of the operation
+   * @param backendName the name of the backend
+   */
+  getKernel(kernelName: string, backendName: string): TfjsKernel | undefined;
+  /**
+   * Registers a kernel.
+   *
+   * @param config the kernel
+   */
+  registerKernel(config: TfjsKernel): void;
+  /**
+   * Removes a kernel.
+   *
+   * @param kernelName the name of the operation
+   * @param backendName the name of the backend
+   */
+  unregisterKernel(kernelName: string, backendName: string): void;
+}
+
+/**
+ * A kernel, as TensorFlow.js registers it. Its functions are not described here.
+ *
+ * @category TensorFlow.js
+ */
+export interface TfjsKernel {
+  /** The name of the operation. */
+  kernelName: string;
+  /** The name of the backend. */
+  backendName: string;
+}
+
+/**
+ * Options of {@link install}: an instance, or options of `createGemm` for a new one.
+ *
+ * @category TensorFlow.js
+ */
+export interface InstallOptions extends CreateOptions {
+  /**
+   * The instance that computes. Options of `createGemm` must be absent then, and the caller
+   * disposes of it. Default: a new one, which ends when the kernels are restored.
+   */
+  wg?: Gemm | undefined;
+  /**
+   * True: wgemm computes all float32 products, also those of sizes at which the old kernel is
+   * faster. With `determinism: 'strict'` they have the same bits everywhere. Default false.
+   */
+  always?: boolean | undefined;
+}
+
+const op = 'install';
+const backendNames = ['wasm', 'cpu'];
+
+/**
+ * Replaces the kernels of matrix products in the `wasm` and `cpu` backends of TensorFlow.js, those
+ * that are registered. The replacements compute float32 products by wgemm. They call the old kernel
+ * for other types, for sizes at which it is faster, and after the instance has ended.
+ *
+ * If `b` of a product is the same tensor as before, its packed copy is kept until the tensor is
+ * disposed. So the caller must not change the array that a tensor of the `cpu` backend was made of.
+ *
+ * @example
+ * import * as tf from '@tensorflow/tfjs-core';
+ * import '@tensorflow/tfjs-backend-wasm';
+ * import { install } from 'wgemm/tfjs';
+ *
+ * await tf.setBackend('wasm');
+ * const remove = await install(tf);
+ * // tf.matMul, tf.fused.matMul and dense layers are faster now.
+ * remove();
+ *
+ * @param tf the namespace of TensorFlow.js. Import its backends before the call
+ * @param options all have defaults
+ * @returns a function that restores the kernels, and frees the packed weights and an instance that
+ * `install` made. It does nothing the second time
+ * @throws by rejection: ArgumentError, also if wgemm is installed already; DisposedError; and what
+ * `createGemm` throws
+ *
+ * @category TensorFlow.js
+ */
+export async function install(tf: Tfjs, options: InstallOptions = {}): Promise<() => void> {
+  const functions = readFunctions(tf);
+  checkKernels(functions);
+  const { wg: given, always, settings } = readInstallOptions(options);
+  const wg = given ?? (await createGemm(settings));
+  try {
+    return replace(functions, wg, always, given === undefined);
+  } catch (error) {
+    if (!given) wg.dispose();
+    throw error;
+  }
+}
+
+function refused(name: string, found: string, rule: string): ArgumentError {
+  return new ArgumentError(op, name, `${op}: ${name} ${found}; ${rule}`);
+}
+
+/** Reads the functions of tf, once: a namespace may have getters. */
+function readFunctions(tf: unknown): Functions {
+  // The default export of a CommonJS module is a function in some bundles.
+  const isObject = isReadable(tf) || typeof tf === 'function';
+  if (!isObject)
+    throw refused('tf', `is ${describe(tf)}`, 'it must be the namespace of TensorFlow.js');
+  const { getKernel, registerKernel, unregisterKernel } = tf as Partial<Functions>;
+  for (const [name, value] of Object.entries({ getKernel, registerKernel, unregisterKernel }))
+    if (typeof value !== 'function')
+      throw refused(
+        'tf',
+        `has as ${name} ${describe(value)}`,
+        'it must be a function, as in the namespace of TensorFlow.js',
+      );
+  return { getKernel, registerKernel, unregisterKernel } as Functions;
+}
+
+/** The kernels to replace. Throws if there are none, or they are replaced already. */
+function checkKernels({ getKernel }: Functions): KernelConfig[] {
+  const found: KernelConfig[] = [];
+  for (const backendName of backendNames) {
+    for (const kernelName of kernelNames) {
+      const kernel = getKernel(kernelName, backendName);
+      if (!kernel) continue;
+      if (isReplaced(kernel))
+        throw refused(
+          'tf',
+          'has wgemm installed',
+          'it must not: call the function that install() returned before',
+        );
+      found.push(kernel);
+    }
+  }
+  if (found.length > 0) return found;
+  const names = backendNames.map((name) => `'${name}'`).join(' or ');
+  throw refused(
+    'tf',
+    `has no kernel ${kernelNames.join(' or ')} of a backend ${names}`,
+    'import @tensorflow/tfjs-backend-wasm or @tensorflow/tfjs-backend-cpu before',
+  );
+}
+
+/** Reads the options. `settings`: those of `createGemm`, which checks them. */
+function readInstallOptions(options: unknown) {
+  if (!isReadable(options)) readOptions(op, options, []); // throws, or it is null
+  const { wg, always = false, ...settings } = (options ?? {}) as InstallOptions;
+  if (typeof always !== 'boolean')
+    throw refused('always', `is ${describe(always)}`, 'it must be a boolean');
+  if (wg === undefined) return { wg, always, settings };
+  readOptions(op, options, ['wg', 'always']);
+  const core = cores.get(wg);
+  if (!core) throw refused('wg', `is ${describe(wg)}`, 'it must be an instance of wgemm');
+  core.checkAlive(op);
+  return { wg, always, settings };
+}
+
+/** Replaces the kernels. Returns the function that restores them. */
+function replace(functions: Functions, wg: Gemm, always: boolean, isOwn: boolean) {
+  const { getKernel, registerKernel, unregisterKernel } = functions;
+  const weights = keepWeights(wg);
+  let isInstalled = true;
+  // Others may have installed wgemm while the instance started.
+  const replaced = checkKernels(functions).map((old) => {
+    const isActive = () => isInstalled && !wg.disposed;
+    const isWasm = old.backendName === 'wasm';
+    const context = { functions, wg, always, weights, old, isWasm, isActive };
+    const kernel = replacementOf({ ...context, threads: wg.info.threads });
+    unregisterKernel(old.kernelName, old.backendName);
+    registerKernel(kernel);
+    return { old, kernel };
+  });
+  return () => {
+    if (!isInstalled) return;
+    isInstalled = false;
+    for (const { old, kernel } of replaced) {
+      const { kernelName, backendName } = old;
+      // If somebody has replaced ours, that kernel may call ours, which now calls the old one.
+      if (getKernel(kernelName, backendName) !== kernel) continue;
+      unregisterKernel(kernelName, backendName);
+      registerKernel(old);
+    }
+    weights.dispose();
+    if (isOwn) wg.dispose();
+  };
+}
