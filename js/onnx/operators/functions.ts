@@ -27,7 +27,7 @@ export function exp(x: number): number {
 /** @internal tanh(x) */
 export function tanh(x: number): number {
   const s = x * x;
-  return s < 4e-4 ? x - x * s * (1 / 3 - s * (2 / 15)) : 1 - 2 / (exp(2 * x) + 1)
+  return s < 4e-4 ? x - x * s * (1 / 3 - s * (2 / 15)) : 1 - 2 / (exp(2 * x) + 1);
 }
 
 /** @internal The error function in float64: the series of Maclaurin, without cancellation. */
