@@ -67,7 +67,6 @@ function show(section: HTMLElement, beginning: string, forms: Written[]): void {
   }
 }
 
-
 /** Characters at the start that two texts share. One of them may have grown further. */
 function alike(text: string, other: string): number {
   const most = Math.min(text.length, other.length);

@@ -215,8 +215,7 @@ export function legendOf(plan: Explanation, product: Product): HTMLElement[] {
 
 // --- in words ------------------------------------------------------------------------------------
 
-const many = (count: number, noun: string) =>
-  `${whole(count)} ${noun}${count === 1 ? '' : 's'}`;
+const many = (count: number, noun: string) => `${whole(count)} ${noun}${count === 1 ? '' : 's'}`;
 
 function regimeOf({ regime, m, n, transposed }: Explanation): string {
   const rows = transposed ? n : m;
