@@ -19,7 +19,10 @@ export function halfOf(dtype: unknown): Half | undefined {
 const double = new Float64Array(1);
 const words = new Uint32Array(double.buffer); // little-endian, as WebAssembly
 
-/** @internal The bits of a number, rounded half to even. Its last bit stands for 2^(exponent - fraction). */
+/**
+ * @internal The bits of a number, rounded half to even. Its last bit stands for 2^(exponent -
+ * fraction).
+ */
 export function encode(value: number, [fraction, least]: Half): number {
   double[0] = value;
   const high = words[1] as number;

@@ -122,8 +122,8 @@ async function bundle(folder, entry, { as = entry, external = [], pair = 'pair',
 }
 
 /**
- * Removes the calls that name functions, except classes: bundlers would keep every function in such a
- * call. What is left stays in its line and column, so that the source map stays true.
+ * Removes the calls that name functions, except classes: bundlers would keep every function in such
+ * a call. What is left stays in its line and column, so that the source map stays true.
  */
 function nameless(script) {
   if (!/^ *var __name = /m.test(script))
@@ -148,7 +148,9 @@ function nameless(script) {
   return rest;
 }
 
-/** Whether each parenthesis of a piece of code has its other one, as far as strings do not matter. */
+/**
+ * Whether each parenthesis of a piece of code has its other one, as far as strings do not matter.
+ */
 function isBalanced(code) {
   let depth = 0;
   for (const [letter] of code.replace(/"(?:[^"\\\n]|\\.)*"/g, '').matchAll(/[()]/g))

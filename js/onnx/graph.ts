@@ -60,7 +60,8 @@ export function checkGraph({ graph, opsets, irVersion }: OnnxModel): CheckedGrap
       throw new DTypeError(
         'loadModel',
         name,
-        `loadModel: output ${describe(name)} is a constant of type ${unread.get(name)}, which wgemm does not have`,
+        `loadModel: output ${describe(name)} is a constant of type ${unread.get(name)}, ` +
+          'which wgemm does not have',
       );
   }
   return { nodes, constants, inputs, defaults, outputs: graph.outputs };
@@ -160,7 +161,8 @@ function findMakers(
         throw new ArgumentError(
           'loadModel',
           checked.node.name,
-          `loadModel: ${titleOf(checked.node)} makes ${describe(name)}, as ${by} does; each name must be made once`,
+          `loadModel: ${titleOf(checked.node)} makes ${describe(name)}, as ${by} does; ` +
+            'each name must be made once',
         );
       }
       makers.set(name, checked);

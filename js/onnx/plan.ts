@@ -34,7 +34,9 @@ export interface Plan {
   readonly constants: ReadonlyMap<string, Value>;
 }
 
-/** A constant that is folded may have this many bytes, or `timesLarger` times those of its inputs. */
+/**
+ * A constant that is folded may have this many bytes, or `timesLarger` times those of its inputs.
+ */
 const fewBytes = 2 ** 16;
 const timesLarger = 8;
 /** The most bytes of all that are folded, beyond those of the constants of the model. */

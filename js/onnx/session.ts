@@ -155,7 +155,8 @@ const createOptions = ['threads', 'simd', 'determinism', 'assets', 'maxMemory'];
 
 /**
  * Loads a model in the format of ONNX, so that it can run. It checks the graph, computes what is
- * constant, and packs constant weights. Nothing of the bytes or of the OnnxModel is needed afterwards.
+ * constant, and packs constant weights. Afterwards nothing of the bytes or of the OnnxModel is
+ * needed.
  *
  * @example
  * const model = await loadModel(await (await fetch('digits.onnx')).arrayBuffer());
@@ -228,7 +229,8 @@ function checkInstance(wg: unknown): void {
   throw new ArgumentError(
     'loadModel',
     'wg',
-    `loadModel: wg is ${describe(wg)}; it must be an instance of wgemm or of wgemm/worker, and promises must be awaited`,
+    `loadModel: wg is ${describe(wg)}; it must be an instance of wgemm or of wgemm/worker, ` +
+      'and promises must be awaited',
   );
 }
 
@@ -831,7 +833,8 @@ class LoadedModel implements Model {
         throw new ShapeError(
           op,
           info.name,
-          `${op}: the shape of ${describe(info.name)} is ${describe(shape)}; it must be an array of whole numbers`,
+          `${op}: the shape of ${describe(info.name)} is ${describe(shape)}; ` +
+            'it must be an array of whole numbers',
         );
       feeds[info.name] = { data: newArray(info.dtype as OnnxDType, sizeOf(shape)), shape };
     }
@@ -847,7 +850,8 @@ class LoadedModel implements Model {
       throw new ArgumentError(
         op,
         'feeds',
-        `${op}: feeds is ${describe(feeds)}; it must be an object with a tensor for each input: ${listOf(names)}`,
+        `${op}: feeds is ${describe(feeds)}; ` +
+          `it must be an object with a tensor for each input: ${listOf(names)}`,
       );
     for (const key of Object.keys(feeds)) {
       if (!names.includes(key))
@@ -987,7 +991,8 @@ function checkShape(
       throw new ShapeError(
         'run',
         name,
-        `${found} and ${describe(symbol)} is ${before.size} in ${describe(before.by)}; sizes of one name must be the same`,
+        `${found} and ${describe(symbol)} is ${before.size} in ${describe(before.by)}; ` +
+          'sizes of one name must be the same',
       );
   });
 }

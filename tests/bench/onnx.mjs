@@ -73,7 +73,8 @@ for (const name of values.only.split(',')) {
     for (const { node, op, fused, operands, time, plan } of await own.explain({ x: shape }))
       console.log(
         `  ${[op, ...fused].join(' + ').padEnd(30)} ${node.padEnd(24)} ` +
-          `${operands.map(({ shape }) => `[${shape}]`).join(' ')}  ${time.toFixed(3)} ms ${plan.kernel}`,
+          `${operands.map(({ shape }) => `[${shape}]`).join(' ')}  ${time.toFixed(3)} ms ` +
+          plan.kernel,
       );
   }
   own.dispose();

@@ -162,7 +162,8 @@ async function measure({ title, sampleOf }, samples) {
   return Object.entries(times).map(([name, values]) => {
     const [best, middle] = [Math.min(...values), median(values)];
     const { target, brotli } = libraries[name];
-    const ratio = best / Math.min(...Object.values(times)[0]); // other load of the machine only adds
+    // Other load of the machine only adds.
+    const ratio = best / Math.min(...Object.values(times)[0]);
     return {
       title,
       name,

@@ -87,7 +87,8 @@ async function checkModel(loadModel, wg, kase, isPacked) {
     ({ y } = await model.run(plain));
   } catch (error) {
     if (expect === 'reject' && error.message.includes('the node')) return undefined;
-    return `expected a ${expect === 'reject' ? 'refusal that names the node' : 'result'}, found ${error}`;
+    const expected = expect === 'reject' ? 'refusal that names the node' : 'result';
+    return `expected a ${expected}, found ${error}`;
   } finally {
     model?.dispose();
   }

@@ -160,7 +160,8 @@ const withThreads = ({ entry, code }) => {
   if (entry === 'wgemm/onnx')
     return `${code}
 const several = await loadModel(bytes, { threads: 2 });
-if ((await several.run({ x })).y.data[5] !== 0) throw new Error('two threads return another result');
+if ((await several.run({ x })).y.data[5] !== 0)
+  throw new Error('two threads return another result');
 several.dispose();`;
   return `${code}
 const several = await createGemm({ threads: 2 });

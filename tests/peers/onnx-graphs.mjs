@@ -78,8 +78,8 @@ export function mlp({ sizes = [784, 128, 64, 10], batch = 'batch', seed = 1, isW
 }
 
 /**
- * A block of an encoder as PyTorch exports one of BERT: attention of several heads, a network of two
- * layers with Gelu between them, and a normalization after each.
+ * A block of an encoder as PyTorch exports one of BERT: attention of several heads, a network of
+ * two layers with Gelu between them, and a normalization after each.
  *
  * @param gelu 'erf': by Div, Erf, Add, Mul and Mul, as exporters write it; 'op': the operator
  */
@@ -167,7 +167,9 @@ export function encoderBlock({
 
 const microsoft = { '': 17, 'com.microsoft': 1 };
 
-/** A network in 8 bits: QuantizeLinear, QGemm to uint8, and QGemm to float32 with Relu behind it. */
+/**
+ * A network in 8 bits: QuantizeLinear, QGemm to uint8, and QGemm to float32 with Relu behind it.
+ */
 export function int8Mlp({ inputs = 40, hidden = 24, outputs = 10, seed = 3 } = {}) {
   const { list, floats, bytes, scalar } = maker(seed);
   const columns = (name, n) => {
