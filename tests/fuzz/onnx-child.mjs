@@ -54,7 +54,8 @@ function feedsOf(random, inputs) {
 
 const externalData = ({ offset, length }) => {
   // A caller's file is no longer than it is.
-  if (offset + length > 4096) throw new GemmError('ARGUMENT', 'test', '', 'too long: "far.bin"');
+  if (offset + length > 4096)
+    throw new GemmError('ARGUMENT', 'test', '', 'test: "far.bin" is too long');
   return new Uint8Array(length);
 };
 
