@@ -8,9 +8,9 @@
  * 0 * NaN if alpha is 0, as ONNX says. It has no kernel for opsets 1 and 6, for bfloat16, or for
  * alpha, beta and C of integers. If K is 0, it drops beta * C. It computes none of these here.
  */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createGemm, type DType, type Gemm, type GemmOptions, type TensorLike } from 'wgemm';
-import { encodeModel, loadOrt, type Ort, type Session } from '../peers/onnx.mjs';
+import { describe, expect, it } from 'vitest';
+import { type DType, type GemmOptions, type TensorLike } from 'wgemm';
+import { encodeModel, type Session } from '../peers/onnx.mjs';
 import { arrayClasses, dtypes, type Float, floats, isFloat, set } from './dtypes.js';
 import { elements, list, type Matrix, referenceGemm } from './reference.js';
 import {
@@ -22,15 +22,7 @@ import {
   snapshot,
   tensor,
 } from './tensors.js';
-
-let wg: Gemm;
-let ort: Ort;
-beforeAll(async () => {
-  [wg, ort] = await Promise.all([createGemm(), loadOrt()]);
-});
-afterAll(() => {
-  wg.dispose();
-});
+import { ort, wg } from './with-ort.js';
 
 /** One session for each model. */
 const sessions = new Map<string, Session>();

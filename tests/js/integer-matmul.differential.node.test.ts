@@ -6,9 +6,9 @@
  * type of A only, and refuses scales and zero points per row. If the scale of A underflows to 0, it
  * divides by that. For these problems only the reference counts.
  */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createGemm, type DType, type Gemm } from 'wgemm';
-import { encodeModel, loadOrt, type Ort } from '../peers/onnx.mjs';
+import { describe, expect, it } from 'vitest';
+import { type DType } from 'wgemm';
+import { encodeModel } from '../peers/onnx.mjs';
 import { get, quantized, type Quantized, round, set, arrayClasses } from './dtypes.js';
 import {
   argumentsOf,
@@ -22,15 +22,7 @@ import {
 import { typePairs } from './quantized.js';
 import type { Matrix } from './reference.js';
 import { Random } from './random.js';
-
-let wg: Gemm;
-let ort: Ort;
-beforeAll(async () => {
-  [wg, ort] = await Promise.all([createGemm(), loadOrt()]);
-});
-afterAll(() => {
-  wg.dispose();
-});
+import { ort, wg } from './with-ort.js';
 
 /** The operators, their domain, and their inputs in order. */
 const operators = {

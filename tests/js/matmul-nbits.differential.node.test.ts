@@ -2,9 +2,9 @@
  * Seeded random problems of matmulNBits at level 0, computed by the library with the weights as they
  * are and packed, and by ONNX Runtime Web: both are within the bound of the reference.
  */
-import { afterAll, beforeAll, it } from 'vitest';
-import { createGemm, type DType, type Gemm } from 'wgemm';
-import { encodeModel, loadOrt, type Ort } from '../peers/onnx.mjs';
+import { it } from 'vitest';
+import { type DType } from 'wgemm';
+import { encodeModel } from '../peers/onnx.mjs';
 import {
   allBits,
   argumentsOf,
@@ -19,15 +19,7 @@ import {
 } from './nbits.js';
 import type { Matrix } from './reference.js';
 import { Random } from './random.js';
-
-let wg: Gemm;
-let ort: Ort;
-beforeAll(async () => {
-  [wg, ort] = await Promise.all([createGemm(), loadOrt()]);
-});
-afterAll(() => {
-  wg.dispose();
-});
+import { ort, wg } from './with-ort.js';
 
 /** Constant: the weights are a part of the model. */
 async function runOrt({ a, weights, bias, level }: Call, constant: boolean): Promise<Matrix> {

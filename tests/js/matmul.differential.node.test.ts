@@ -8,22 +8,14 @@
  * It gets no problems with K = 0: it would return memory that it never wrote, return another shape,
  * or fail.
  */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createGemm, type DType, type Gemm, type MatMulOptions } from 'wgemm';
-import { encodeModel, loadOrt, type Ort, type Session } from '../peers/onnx.mjs';
+import { describe, expect, it } from 'vitest';
+import { type DType, type MatMulOptions } from 'wgemm';
+import { encodeModel, type Session } from '../peers/onnx.mjs';
 import { dtypes, isFloat, set } from './dtypes.js';
 import { referenceMatMul, shapeOfMatMul, type Stack } from './matmul-reference.js';
 import { expectMatMul, gather, place, placeNames, transposed } from './stacks.js';
 import { count, drop, expectNear, Random } from './tensors.js';
-
-let wg: Gemm;
-let ort: Ort;
-beforeAll(async () => {
-  [wg, ort] = await Promise.all([createGemm(), loadOrt()]);
-});
-afterAll(() => {
-  wg.dispose();
-});
+import { ort, wg } from './with-ort.js';
 
 /** One session for each type. */
 const sessions = new Map<DType, Session>();

@@ -1,20 +1,10 @@
 /** Models of several nodes, against ONNX Runtime Web on the same bytes, and in a worker. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createGemm, type Gemm } from 'wgemm';
+import { describe, expect, it } from 'vitest';
 import { loadModel, type ModelResult } from 'wgemm/onnx';
 import { createGemm as createInWorker } from 'wgemm/worker';
-import { loadOrt, type Ort } from '../peers/onnx.mjs';
 import { dynamicMlp, encoderBlock, int8Mlp, mlp, nbitsMlp } from '../peers/onnx-graphs.mjs';
 import { Random } from './tensors.js';
-
-let wg: Gemm;
-let ort: Ort;
-beforeAll(async () => {
-  [wg, ort] = await Promise.all([createGemm(), loadOrt()]);
-});
-afterAll(() => {
-  wg.dispose();
-});
+import { ort, wg } from './with-ort.js';
 
 interface Case {
   name: string;

@@ -2,10 +2,8 @@
  * Operators of models, on seeded random inputs and several opsets, beside ONNX Runtime Web: bit for
  * bit if the operator is exact, and within a bound otherwise.
  */
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { createGemm, type Gemm } from 'wgemm';
+import { expect, it } from 'vitest';
 import type { OnnxDType } from 'wgemm/onnx';
-import { loadOrt, type Ort } from '../peers/onnx.mjs';
 import {
   count,
   type Input,
@@ -18,15 +16,7 @@ import {
   valuesOf,
 } from './onnx-nodes.js';
 import { Random } from './random.js';
-
-let wg: Gemm;
-let ort: Ort;
-beforeAll(async () => {
-  [wg, ort] = await Promise.all([createGemm(), loadOrt()]);
-});
-afterAll(() => {
-  wg.dispose();
-});
+import { ort, wg } from './with-ort.js';
 
 type Draw = (random: Random) => Omit<NodeCase, 'op' | 'domain'>;
 

@@ -6,9 +6,9 @@
  * b_zero_point in one shape. If K is 0, it returns memory that it never wrote. For these problems
  * only the reference counts.
  */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createGemm, type DType, type Gemm } from 'wgemm';
-import { encodeModel, loadOrt, type Ort } from '../peers/onnx.mjs';
+import { describe, expect, it } from 'vitest';
+import { type DType } from 'wgemm';
+import { encodeModel } from '../peers/onnx.mjs';
 import { dtypeOf } from './dtypes.js';
 import {
   draw,
@@ -33,15 +33,7 @@ import {
   type Vector,
 } from './reference.js';
 import { expectNear, placeNames, Random, tensor } from './tensors.js';
-
-let wg: Gemm;
-let ort: Ort;
-beforeAll(async () => {
-  [wg, ort] = await Promise.all([createGemm(), loadOrt()]);
-});
-afterAll(() => {
-  wg.dispose();
-});
+import { ort, wg } from './with-ort.js';
 
 /** Inputs of the operator, in its order. */
 const names = [
