@@ -3,13 +3,12 @@
 import { open, readFile } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { type DataArray, GemmError, UnsupportedError, version } from './index.js';
+import { type DType, GemmError, internals, UnsupportedError, version } from './index.js';
 import {
   loadModel,
   type Model,
   type ModelProduct,
   type ModelTensor,
-  type OnnxDType,
   type OnnxModel,
   type OnnxValueInfo,
   readOnnx,
@@ -211,24 +210,12 @@ function zerosOf(
   for (const { name, dtype } of inputs) {
     const shape = shapes[name] as readonly number[];
     const length = shape.reduce((product, size) => product * size, 1);
-    feeds[name] = { data: new arrays[dtype as OnnxDType](length), shape };
+    // A bool is a byte.
+    const stored = (dtype === 'bool' ? 'uint8' : dtype) as DType;
+    feeds[name] = { data: internals.arrayOfType(stored, length), shape };
   }
   return feeds;
 }
-
-const arrays: Record<OnnxDType, new (length: number) => DataArray> = {
-  float32: Float32Array,
-  float64: Float64Array,
-  float16: Uint16Array,
-  bfloat16: Uint16Array,
-  int32: Int32Array,
-  uint32: Uint32Array,
-  int64: BigInt64Array,
-  uint64: BigUint64Array,
-  int8: Int8Array,
-  uint8: Uint8Array,
-  bool: Uint8Array,
-};
 
 function row({ node, op, fused, operands, packed, plan }: ModelProduct, time: number): string[] {
   const shapes = operands.map(({ shape }) => `[${shape.join(', ')}]`);
