@@ -31,11 +31,9 @@ namespace {
 struct BlockRule {
   Regime regime;
   const char* name;
-  int32_t kc_max;           // steps of K
-  int32_t kc_column_bytes;  // of a packed column, if the call packs a row-major B of several
-                            // micro-panels: bounds KC
-  int32_t b_bytes;          // of a KC x NC block of B: bounds NC; of a row-major unpacked B: KC
-  int32_t nc_max;           // columns, also if the block has few bytes
+  int32_t kc_max;   // steps of K
+  int32_t b_bytes;  // of a KC x NC block of B: bounds NC; of a row-major B: KC
+  int32_t nc_max;   // columns, also if the block has few bytes
 };
 
 constexpr int32_t kNone = INT32_MAX;
@@ -50,39 +48,36 @@ constexpr BlockRule kRules[] = {
     // B takes three eighths of the LLC: two threads then share it, with A. Narrower blocks read A
     // more often: 1024 cubed ran at 49.3 GFLOP/s with 512 KiB, and at 52.1 with 8 MiB (Zen 4). From
     // 3 MiB to 12 MiB it made no difference on Zen 5.
-    {Regime::kGemm, "GEMM", kKc, kNone, kMachine.llc / 8 * 3, kNc},
+    {Regime::kGemm, "GEMM", kKc, kMachine.llc / 8 * 3, kNc},
 
     // Packing takes much of the time, so a packed block must still be in L2 when it is read:
-    // 32x4096x4096 ran at 32.3 GFLOP/s, and at 20.6 with 8 MiB. Blocks of a row-major B must be
-    // shallow and wide, since deep and narrow ones read few cache lines of each page. Packed
-    // columns of 1 KiB (KC = 256 in float32) gave 40.0 GFLOP/s, of 4 KiB 37.9, of 16 KiB 29.9. A
-    // column-major B is packed along K, and is faster with a KC of up to kc_max.
-    {Regime::kSkinny, "skinny GEMM", kKc, 1024, kHalfL2, kNc},
+    // 32x4096x4096 ran at 32.3 GFLOP/s, and at 20.6 with 8 MiB. Blocks of a row-major B are shallow
+    // and wide: see packed_row_major_kc(). A column-major B is packed along K, and is faster with a
+    // KC of up to kc_max.
+    {Regime::kSkinny, "skinny GEMM", kKc, kHalfL2, kNc},
 
     // A block has all columns of a task, so its bytes give KC. All strips then read it from L2, of
     // which it takes a quarter: 4096 columns then have 16 rows, as many streams as processors
     // prefetch.
-    {Regime::kSkinnyRowMajor, "skinny GEMM, unpacked row-major B", kKc, kNone, kMachine.l2 / 4,
-     kNc},
+    {Regime::kSkinnyRowMajor, "skinny GEMM, unpacked row-major B", kKc, kMachine.l2 / 4, kNc},
 
     // Columns are streams along K, which a split would break. KC is bounded only for the scratch of
     // a packed A. If there are several strips, the second finds the block in L2.
-    {Regime::kSkinnyColumnMajor, "skinny GEMM, unpacked column-major B", 1 << 15, kNone, kHalfL2,
-     kNc},
+    {Regime::kSkinnyColumnMajor, "skinny GEMM, unpacked column-major B", 1 << 15, kHalfL2, kNc},
 
     // B is read once, so only its packing needs a block: as in skinny GEMM.
-    {Regime::kGemv, "GEMV", kKc, 1024, kHalfL2, kNc},
+    {Regime::kGemv, "GEMV", kKc, kHalfL2, kNc},
 
     // As with several rows.
-    {Regime::kGemvRowMajor, "GEMV, unpacked row-major B", kKc, kNone, kMachine.l2 / 4, kNc},
+    {Regime::kGemvRowMajor, "GEMV, unpacked row-major B", kKc, kMachine.l2 / 4, kNc},
 
     // As with several rows, but no strip comes back to the block.
-    {Regime::kGemvColumnMajor, "GEMV, unpacked column-major B", 1 << 15, kNone, kNone, kNc},
+    {Regime::kGemvColumnMajor, "GEMV, unpacked column-major B", 1 << 15, kNone, kNc},
 
     // The kernel reads four or six streams of consecutive rows of B. A stream continues from row to
     // row if a block has all columns: 1x4096x4096 takes 2.04 ms, and 3.97 in blocks of 2048
     // columns. KC is bounded for the scratch of a packed A, and NC so that accumulators stay in L2.
-    {Regime::kGemvAxpy, "GEMV, axpy", 1 << 20, kNone, kNone, 65536},
+    {Regime::kGemvAxpy, "GEMV, axpy", 1 << 20, kNone, 65536},
 };
 
 constexpr const BlockRule& rule_of(Regime regime) { return kRules[static_cast<int>(regime)]; }
@@ -119,6 +114,8 @@ constexpr int64_t kABytes = kMachine.l2 / 2, kAccumulatorBytes = kMachine.l2 / 4
 // kABytesIfSplit for that, and comes from the LLC.
 constexpr int64_t kRowsPerPacking = 512, kABytesIfSplit = kMachine.llc;
 
+constexpr int64_t kPageBytes = 4096;
+
 // With at most this many rows or columns, a kernel uses each element so rarely that it waits for
 // memory.
 constexpr int64_t kFewUses = 128;
@@ -127,8 +124,8 @@ constexpr int64_t kFewUses = 128;
 // 512 KiB on, 64x64x4096 was 5% faster from memory, but 5% slower from the LLC.
 constexpr auto kPrefetchedOperand = static_cast<double>(2 * kMachine.l2);
 
-// Packed weights are prefetched if they have more bytes. Smaller ones stay in the LLC between
-// calls.
+// Packed weights, and a B of 8 bits that the call packs, are prefetched if they have more bytes.
+// Smaller ones stay in the LLC between calls.
 constexpr auto kPrefetchedWeights = static_cast<double>(kMachine.llc);
 
 // Bytes of A and B that are prefetched for a block.
@@ -155,6 +152,15 @@ bool waits_for_weights(const Problem& problem, const Kernel& kernel) {
          bytes_of(problem.n, problem.k, problem.b.dtype()) > kPrefetchedWeights;
 }
 
+// Whether packing waits for B. Elements of more bits pack as fast as they arrive, and so do
+// columns.
+bool packing_waits(const Problem& problem, const Plan& plan) {
+  return plan.pack_b && problem.compute == DType::kInt8 && problem.m <= kFewUses &&
+         problem.n >= kStreamColumns && !problem.b.is_packed() && problem.b.plain.col_stride == 1 &&
+         !plan.packs_columns() &&
+         bytes_of(problem.n, problem.k, problem.b.dtype()) > kPrefetchedWeights;
+}
+
 // KC of an unpacked row-major B, of which a block has all columns of a task.
 int64_t row_major_kc(const Problem& problem, const Plan& plan) {
   const int64_t element = plan.kernel->b.element_bytes;
@@ -162,6 +168,15 @@ int64_t row_major_kc(const Problem& problem, const Plan& plan) {
   const bool waits = b_bytes > static_cast<double>(problem.m == 1 ? kHalfL2 : kMachine.llc);
   if (waits && plan.cols.size >= kStreamColumns) return kKcMin;
   return std::max(rule_of(plan.regime).b_bytes / element / plan.cols.size, kKcMin);
+}
+
+// KC of a row-major B that the call packs. The rows of a block have a page, or all of N. With
+// deep and narrow blocks, the call reads few cache lines of each page: 1x4096x4096 of 8 bits takes
+// 6.1 ms with rows of 512 bytes, and 3.6 ms with these, on Intel Emerald Rapids.
+int64_t packed_row_major_kc(const Problem& problem, const Plan& plan) {
+  if (plan.regime == Regime::kGemm) return kKc;
+  const int64_t element = plan.kernel->b.element_bytes;
+  return rule_of(plan.regime).b_bytes / std::min(problem.n * element, kPageBytes);
 }
 
 }  // namespace
@@ -176,7 +191,7 @@ void choose_prefetch(const Problem& problem, Plan* plan) {
     plan->prefetch_a = bytes_of(problem.m, problem.k, problem.a.dtype) > kPrefetchedOperand;
     plan->prefetch_b = bytes_of(problem.n, problem.k, problem.b.dtype()) > kPrefetchedOperand;
   } else {
-    plan->prefetch_b = waits_for_weights(problem, *plan->kernel);
+    plan->prefetch_b = waits_for_weights(problem, *plan->kernel) || packing_waits(problem, *plan);
   }
 }
 
@@ -189,7 +204,7 @@ int64_t choose_kc(const Problem& problem, const Plan& plan, int64_t wanted) {
   const BSource& b = problem.b;
   if (plan.pack_b && !b.is_packed() && b.plain.col_stride == 1 && !plan.packs_columns() &&
       problem.n > kernel.nr)
-    kc = std::min(kc, rule.kc_column_bytes / element);
+    kc = std::min(kc, packed_row_major_kc(problem, plan));
   if (kernel.b_layout == BLayout::kRowMajor && !kernel.axpy)
     kc = std::min(kc, row_major_kc(problem, plan));
   if (plan.prefetch_a || plan.prefetch_b) {
