@@ -199,10 +199,12 @@ const integerCases = Object.entries(operandsOf).flatMap(([operation, types]) =>
         typeOfB,
         ...size,
         own: [packed, raw],
+        bounds: size === gemv ? ['memory'] : [],
         goals: hasPeer({ operation, typeOfA, typeOfB })
           ? [
               faster('wgemm, B packed', size !== gemv ? 1.1 : typeOfA === 'int8' ? 60 : 8, {
                 withDot: size === gemv ? undefined : 1.8,
+                limit: size === gemv ? 'memory' : undefined,
               }),
               faster('wgemm', 1),
             ]
