@@ -1,13 +1,14 @@
 // Checks the form of all code: clang-format, Prettier, ESLint, TypeScript's types; and its words:
 // codespell, and those that scripts/banned-words.mjs bans. Checks that includes in src/ point down,
-// the form of the measurements in docs/lab, and the figures of README.md. With --fix, corrects the
-// form.
+// the form of the measurements in docs/lab, the figures of README.md, and the workflows of CI. With
+// --fix, corrects the form.
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { lintFigures } from './figures.mjs';
 import { lintIncludes } from './lint-includes.mjs';
 import { lintLab } from './lint-lab.mjs';
 import { lintLanguage, textFiles } from './lint-language.mjs';
+import { lintWorkflows } from './lint-workflows.mjs';
 import { main, run } from './run.mjs';
 import { setUp } from './setup.mjs';
 
@@ -34,9 +35,11 @@ await main(async () => {
       otherwise,
     });
   }
-  await run('prettier', [fix ? '--write' : '--check', '--log-level', 'warn', ...scripts], {
-    otherwise,
-  });
+  await run(
+    'prettier',
+    [fix ? '--write' : '--check', '--log-level', 'warn', ...scripts, '.github'],
+    { otherwise },
+  );
   await run(
     'eslint',
     [
@@ -53,5 +56,6 @@ await main(async () => {
   lintIncludes();
   lintLab();
   lintFigures();
+  await lintWorkflows();
   lintLanguage();
 });

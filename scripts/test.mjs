@@ -1,14 +1,16 @@
 // Runs every test: native, native under sanitizers, the same test program as wasm with and without
 // threads, the native package, then the JavaScript API, test vectors, and the npm package. Its
 // tarball is tested in Node, in bundlers, and in pages of Chromium. Arguments go to Vitest.
+// With --only PART,PART: only these of `parts`.
 // With --quick: what finds most mistakes in under two minutes, once everything is built: the test
 // program without sanitizers, and on one build the API tests that do not need Node; without what
 // takes longest.
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { buildPreset, makeDist } from './build.mjs';
 import { testNativePackage } from './native-package.mjs';
-import { main, run } from './run.mjs';
+import { fail, main, run } from './run.mjs';
 import { setUp } from './setup.mjs';
 
 /**
@@ -25,6 +27,8 @@ const presets = {
   'wasm-simd128-mt': [],
   'wasm-relaxed-mt': ['wgemm_wasm'],
 };
+
+const wasmPresets = Object.keys(presets).filter((name) => name.startsWith('wasm'));
 
 const times = [];
 
@@ -50,9 +54,7 @@ const slow = { native: '-Engines/*', files: ['out-of-core.test.ts', 'limits.test
 async function testQuickly(args) {
   await setUp('wasm', 'native');
   await step('building native', () => buildPreset('native'));
-  for (const preset of Object.keys(presets).filter((name) => name.startsWith('wasm')))
-    await step(`building ${preset}`, () => buildPreset(preset, 'wgemm_wasm'));
-  await step('building dist/', makeDist);
+  await buildDist();
   await step('running native', () => runTests('native', { GTEST_FILTER: slow.native }));
   const files = readdirSync(join('tests', 'js'))
     .filter((name) => name.endsWith('.test.ts') && !slow.files.includes(name))
@@ -66,16 +68,47 @@ async function testQuickly(args) {
   );
 }
 
-async function testAll(args) {
-  await setUp('wasm', 'native', 'clang', 'package', 'chromium');
-  for (const [preset, targets] of Object.entries(presets)) {
-    await step(`building ${preset}`, () => buildPreset(preset, ...targets));
-  }
-  await step('building dist/', makeDist);
-  for (const preset of Object.keys(presets).filter((name) => presets[name].length === 0)) {
+/**
+ * What `--only` chooses from. A part builds what it needs, so that each can run alone. `needs`:
+ * what setUp() installs for it.
+ */
+export const parts = {
+  native: {
+    needs: ['native'],
+    async run() {
+      await build('native');
+      await step('testing the native package', testNativePackage);
+    },
+  },
+  sanitizers: { needs: ['native', 'clang'], run: () => buildAndRun('native-asan', 'native-tsan') },
+  ...Object.fromEntries(
+    wasmPresets.map((preset) => [preset, { needs: ['wasm'], run: () => buildAndRun(preset) }]),
+  ),
+  api: { needs: ['native', 'wasm'], run: testApi },
+  package: { needs: ['wasm', 'package', 'chromium'], run: testPackage },
+};
+
+async function buildAndRun(...names) {
+  for (const preset of names) await build(preset);
+  for (const preset of names.filter((name) => presets[name].length === 0))
     await step(`running ${preset}`, () => runTests(preset));
-  }
-  await step('testing the native package', testNativePackage);
+}
+
+const build = (preset, ...targets) =>
+  step(`building ${preset}`, () =>
+    buildPreset(preset, ...(targets.length > 0 ? targets : presets[preset])),
+  );
+
+async function buildDist() {
+  for (const preset of wasmPresets) await build(preset, 'wgemm_wasm');
+  await step('building dist/', makeDist);
+}
+
+async function testApi(args) {
+  await build('native');
+  for (const preset of ['wasm-simd128', 'wasm-relaxed'])
+    await build(preset, 'wgemm_wasm', 'wgemm_bench_kernels');
+  await buildDist();
   await step('running Vitest', () =>
     run('vitest', ['run', ...args], {
       otherwise: 'Tests in tests/js fail: see above which, and run them by `npx vitest`.',
@@ -94,6 +127,10 @@ async function testAll(args) {
         'and run them by `node tests/conformance/run.mjs --models`.',
     }),
   );
+}
+
+async function testPackage() {
+  await buildDist();
   await step('testing the package', () =>
     run('node', ['tests/package/everywhere.mjs', '--fast'], {
       otherwise:
@@ -103,9 +140,21 @@ async function testAll(args) {
   );
 }
 
-await main(async () => {
-  const [first, ...others] = process.argv.slice(2);
-  if (first === '--quick') await testQuickly(others);
-  else await testAll(process.argv.slice(2));
-  console.log(`test: where the time went\n${times.join('\n')}`);
-});
+/** Runs these parts. Those of `npm test` share what they build. */
+async function testParts(names, args) {
+  const unknown = names.find((name) => !Object.hasOwn(parts, name));
+  if (unknown !== undefined)
+    fail(`test: there is no part '${unknown}'; there are ${Object.keys(parts).join(', ')}.`);
+  await setUp(...names.flatMap((name) => parts[name].needs));
+  for (const name of names) await parts[name].run(args);
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
+  await main(async () => {
+    const [first, ...others] = process.argv.slice(2);
+    if (first === '--quick') await testQuickly(others);
+    else if (first === '--only') await testParts((others[0] ?? '').split(','), others.slice(1));
+    else await testParts(Object.keys(parts), process.argv.slice(2));
+    console.log(`test: where the time went\n${times.join('\n')}`);
+  });
+}

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const scratch: string[] = [];
@@ -133,6 +134,89 @@ describe('clean', () => {
       'docsreference',
       'node_modules',
     ]);
+  });
+});
+
+interface Job {
+  name?: string;
+  uses?: string;
+  permissions?: Record<string, string>;
+  strategy?: { matrix: Record<string, string[]> };
+  steps?: { run?: string; uses?: string }[];
+}
+
+describe('CI', async () => {
+  const script = new URL('../../scripts/ci.mjs', import.meta.url);
+  const { steps, elsewhere } = (await import(script.href)) as Record<
+    'steps' | 'elsewhere',
+    Record<string, string[][]>
+  >;
+  const workflows = Object.fromEntries(
+    await Promise.all(
+      ['ci', 'release'].map(async (name) => {
+        const text = await readFile(join(root, '.github', 'workflows', `${name}.yml`), 'utf8');
+        return [name, parse(text) as { permissions: unknown; jobs: Record<string, Job> }] as const;
+      }),
+    ),
+  );
+  const jobs = Object.values(workflows).flatMap((workflow) => Object.entries(workflow.jobs));
+
+  /** The steps of scripts/ci.mjs that a job runs. */
+  const stepsOf = ({ steps: own = [], strategy }: Job) =>
+    own
+      .flatMap(({ run: command = '' }) => /^node scripts\/ci\.mjs (.+)$/.exec(command)?.[1] ?? [])
+      .flatMap((words) =>
+        words === '${{ matrix.step }}' ? strategy!.matrix.step! : words.split(' '),
+      );
+
+  it('has each step in a job, and no other step', () => {
+    expect(stepsOf(workflows.ci!.jobs.linux!).sort()).toEqual(Object.keys(steps).sort());
+    const found = new Set(jobs.flatMap(([, job]) => stepsOf(job)));
+    expect(found).toEqual(new Set(Object.keys({ ...steps, ...elsewhere })));
+  });
+
+  it('runs nothing else that could drift', () => {
+    for (const [name, job] of Object.entries(workflows.ci!.jobs))
+      expect(stepsOf(job), name).not.toEqual([]);
+    const scripts = Object.values({ ...steps, ...elsewhere }).flat();
+    for (const words of scripts) expect(['npm', 'node']).toContain(words[0]);
+  });
+
+  it('knows the scripts of package.json and the parts of npm test', async () => {
+    const { scripts } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as {
+      scripts: Record<string, string>;
+    };
+    const { parts } = (await import(new URL('../../scripts/test.mjs', import.meta.url).href)) as {
+      parts: Record<string, unknown>;
+    };
+    const commands = Object.values({ ...steps, ...elsewhere }).flat();
+    for (const [program, , script] of commands)
+      if (program === 'npm') expect(Object.keys(scripts)).toContain(script);
+    const tested = commands.flatMap(([, , script, ...words]) =>
+      script === 'test' ? words[words.indexOf('--only') + 1] : [],
+    );
+    expect(tested).toEqual(Object.keys(parts));
+  });
+
+  it('pins actions by their commit, and may write only where it releases', () => {
+    for (const [, { steps: own = [], uses = '' }] of jobs)
+      for (const action of [uses, ...own.map((step) => step.uses ?? '')].filter(Boolean))
+        expect(action).toMatch(/^\.\/|@[0-9a-f]{40}$/);
+    for (const workflow of Object.values(workflows))
+      expect(workflow.permissions).toEqual({ contents: 'read' });
+    const rights = jobs.flatMap(([name, { permissions }]) =>
+      permissions ? [[name, permissions]] : [],
+    );
+    expect(rights).toEqual([
+      ['publish', { 'id-token': 'write' }],
+      ['attach', { contents: 'write' }],
+    ]);
+  });
+
+  it('refuses a step that it does not know', async () => {
+    const { code, said } = await run(root, ['scripts/ci.mjs', 'tests']);
+    expect(said).toMatch(/^wgemm: ci: there is no step 'tests'; there are digits, native, /);
+    expect(code).toBe(1);
   });
 });
 

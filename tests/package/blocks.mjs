@@ -36,7 +36,7 @@ const runBy = [
   [
     ({ page, language, headings }) =>
       page === 'README.md' && language === 'sh' && headings.includes('From a clone'),
-    '.ci/run',
+    'scripts/ci.mjs',
   ],
   [(block) => isCode(block) || block.language === 'text', 'tests/package/blocks.mjs'],
 ];

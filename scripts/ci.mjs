@@ -1,0 +1,79 @@
+// The steps of CI. `.ci/run` runs all of them here, and each job of .github/workflows runs some:
+// this is the only list.
+//   node scripts/ci.mjs          every step that this machine can run, in order
+//   node scripts/ci.mjs STEP...  these steps
+// Compiler warnings are errors. Test vectors of other projects run too if they are beside this
+// checkout. A fast machine tries no more models than others, so that all try the same.
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { fail, main, root, run } from './run.mjs';
+
+const npm = (script, ...args) => [
+  'npm',
+  'run',
+  script,
+  ...(args.length > 0 ? ['--', ...args] : []),
+];
+const test = (part) => [npm('test', '--only', part)];
+
+/** Step -> its commands. `npm test` is cut into its parts, which share what they build. */
+export const steps = {
+  digits: [npm('digits')],
+  native: test('native'),
+  sanitizers: test('sanitizers'),
+  'wasm-simd128': test('wasm-simd128'),
+  'wasm-relaxed': test('wasm-relaxed'),
+  'wasm-simd128-mt': test('wasm-simd128-mt'),
+  'wasm-relaxed-mt': test('wasm-relaxed-mt'),
+  api: test('api'),
+  package: test('package'),
+  arm64: [npm('test:arm64')],
+  fuzz: [npm('fuzz', '--seconds', '60'), npm('fuzz:onnx', '--seconds', '60', '--count', '200000')],
+  runtimes: [npm('test:everywhere', '--only', 'runtimes', '--rest')],
+  browsers: [npm('test:browsers', '--smoke', '--engine', 'firefox,webkit')],
+  site: [npm('test:site')],
+  demo: [npm('test:demo', '--engine', 'chromium')],
+  lint: [npm('lint')],
+};
+
+/** Steps that only a workflow runs: before the others, on another system, or for a release. */
+export const elsewhere = {
+  setup: [['node', 'scripts/setup.mjs']],
+  safari: [npm('test:browsers', '--engine', 'safari')],
+  release: [npm('release', '--check')],
+};
+
+const times = [];
+
+async function runStep(name) {
+  const start = performance.now();
+  const seconds = () => Math.round((performance.now() - start) / 1000);
+  try {
+    for (const [program, ...args] of { ...steps, ...elsewhere }[name])
+      await run(program, args, {
+        otherwise: `ci: the step ${name} fails after ${seconds()} s: see above why.`,
+      });
+  } finally {
+    times.push(`${String(seconds()).padStart(5)} s  ${name}`);
+  }
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
+  await main(async () => {
+    const known = Object.keys({ ...steps, ...elsewhere });
+    const chosen = process.argv.slice(2);
+    const unknown = chosen.find((name) => !known.includes(name));
+    if (unknown !== undefined)
+      fail(`ci: there is no step '${unknown}'; there are ${known.join(', ')}.`);
+    process.env.CI = 'true';
+    const vectors = join(root, '..', 'shared', 'conformance');
+    if (existsSync(vectors)) process.env.WGEMM_CONFORMANCE_DIR ??= vectors;
+    try {
+      for (const name of chosen.length > 0 ? chosen : Object.keys(steps)) await runStep(name);
+    } finally {
+      const all = `${String(Math.round(performance.now() / 1000)).padStart(5)} s  in all`;
+      console.log([...times, all].join('\n'));
+    }
+  });
+}
