@@ -30,8 +30,8 @@ export const npmFolders = {
 
 /**
  * @param needs any of 'wasm', 'native', 'clang', 'fuzz', 'lint', 'mca', 'chromium', 'firefox',
- *   'webkit', 'package', 'runtimes', 'arm64', 'site', 'demo'. The project's npm packages are
- *   always set up.
+ *   'webkit', 'release', 'package', 'runtimes', 'arm64', 'site', 'demo'. The project's npm
+ *   packages are always set up.
  */
 export async function setUp(...needs) {
   const folders = Object.keys(npmFolders).flatMap((need) =>
@@ -149,6 +149,7 @@ const packages = {
   'firefox-esr': { for: ['firefox'], browser: 'firefox' },
   'webkit2gtk-driver': { for: ['webkit'], browser: 'webkit' },
   xvfb: { for: ['webkit'], program: 'Xvfb' },
+  faketime: { for: ['release'], program: 'faketime', debianOnly: true },
 };
 const packagesOfOurEmscripten = ['clang-19', 'lld-19', 'llvm-19'];
 

@@ -1,0 +1,301 @@
+// Proves that the commit can be released, and writes what is released to build/release/: the
+// tarball, SHA256SUMS, and the SBOM wgemm.cdx.json.
+//   npm run release -- --check
+//     --against PATH  compares one build with a folder or a tarball of the package, instead of
+//                     making a second build
+// The commit is built in two clones, in folders of other names, the second in another year. Both
+// must give the same bytes, and dist/ of this checkout must have them too.
+import { createHash } from 'node:crypto';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { findComponents, sbomOf, wrongInNotice } from './components.mjs';
+import { findEmscripten } from './emscripten.mjs';
+import { cache, fail, main, onPath, query, root, run } from './run.mjs';
+import { setUp } from './setup.mjs';
+import { findVersions, wrongVersions } from './versions.mjs';
+
+const out = join(root, 'build', 'release');
+const ask = (program, ...args) =>
+  query(program, args) ?? fail(`release: \`${[program, ...args].join(' ')}\` fails.`);
+
+function readArguments() {
+  const options = {
+    check: { type: 'boolean', default: false },
+    against: { type: 'string' },
+  };
+  let values;
+  try {
+    ({ values } = parseArgs({ options }));
+  } catch ({ message }) {
+    fail(`release: ${message}`);
+  }
+  if (!values.check)
+    fail('release: it publishes nothing; it takes --check, and with that --against PATH.');
+  if (values.against === undefined) return {};
+  const against = resolve(process.env.INIT_CWD ?? '', values.against);
+  if (!existsSync(against))
+    fail(
+      `release: --against is ${values.against}, which is not here; it takes a folder or a .tgz.`,
+    );
+  return { against };
+}
+
+/** Fails with all sentences, if there are any. */
+function refuseIf(wrong) {
+  if (wrong.length > 0) fail(`release: ${wrong.join('\n  ')}`);
+}
+
+const passed = (what, told) => console.log(`release: ${what}: ${told}`);
+
+// --- what needs no build -------------------------------------------------------------------------
+
+function checkTree() {
+  const changed = ask('git', 'status', '--porcelain').split('\n').filter(Boolean);
+  refuseIf(
+    changed.map((line) => `${line.slice(3)} is not as it was committed: commit it, or restore it.`),
+  );
+  passed('commit', ask('git', 'rev-parse', 'HEAD').trim());
+}
+
+/** @returns the tag of a release that the commit has */
+function tagOf(version) {
+  const tags = ask('git', 'tag', '--points-at', 'HEAD', 'v*').split('\n').filter(Boolean);
+  refuseIf(
+    tags
+      .filter((tag) => tag !== `v${version}`)
+      .map((tag) => `The commit has the tag ${tag}, but its version is ${version}.`),
+  );
+  return tags[0];
+}
+
+function checkVersions() {
+  refuseIf(wrongVersions());
+  const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
+  const tag = tagOf(version);
+  const files = new Set(findVersions('wgemm').map(({ file }) => file));
+  passed('versions', `${version} in ${files.size} files${tag ? ` and in the tag ${tag}` : ''}`);
+  return { version, tag };
+}
+
+/** The newest section is of this version, and of a tag it has a day that has come. */
+function checkChangelog({ version, tag }) {
+  const [, heading, state, body] =
+    /^(## (?:[\d.]+) \((.+)\))\n([^]*?)(?=^## |$(?![^]))/m.exec(
+      readFileSync('CHANGELOG.md', 'utf8'),
+    ) ?? fail("release: CHANGELOG.md has no section such as '## 0.1.0 (2026-11-30)'.");
+  const entries = (body.match(/^- /gm) ?? []).length;
+  const today = new Date().toISOString().slice(0, 10);
+  const isDay = /^\d{4}-\d\d-\d\d$/.test(state);
+  refuseIf([
+    ...(heading.startsWith(`## ${version} (`)
+      ? []
+      : [`CHANGELOG.md begins with '${heading}', but the version is ${version}.`]),
+    ...(isDay || state === 'unreleased'
+      ? []
+      : [`CHANGELOG.md says '${heading}': write a day such as ${today}, or unreleased.`]),
+    ...(isDay && state > today ? [`CHANGELOG.md says '${heading}', which is after today.`] : []),
+    ...(tag && !isDay ? [`CHANGELOG.md says '${heading}', but the commit has a tag.`] : []),
+    ...(entries > 0 ? [] : [`CHANGELOG.md has no entry below '${heading}'.`]),
+  ]);
+  passed('changelog', `${entries} entries of ${version}, ${state}`);
+}
+
+// --- builds --------------------------------------------------------------------------------------
+
+/**
+ * Builds the commit in a clone, and packs it.
+ *
+ * @param isLater whether the clock tells another year
+ * @returns { checkout, tarball }
+ */
+async function buildIn(folder, isLater) {
+  const checkout = join(folder, 'wgemm');
+  mkdirSync(folder, { recursive: true });
+  await run('git', ['clone', '--quiet', '--no-local', root, checkout], {
+    otherwise: `release: the commit cannot be cloned into ${checkout}.`,
+  });
+  // Sources of dependencies are in another folder, too.
+  const itsCache = join(folder, 'cache');
+  symlinkSync(cache, itsCache, 'junction');
+  const env = { WGEMM_CACHE: itsCache, CI: 'true' };
+  // While the clock is right: with a wrong one, servers seem to have old certificates.
+  await run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel', 'error'], {
+    cwd: checkout,
+    otherwise: `release: \`npm ci\` fails in ${checkout}: check the network.`,
+  });
+  const faketime = isLater && onPath('faketime');
+  if (isLater && !faketime)
+    console.log('release: faketime is not here, so both builds are of the same day');
+  await run(
+    faketime || 'node',
+    [...(faketime ? ['-f', '+400d', 'node'] : []), 'scripts/build.mjs'],
+    {
+      cwd: checkout,
+      // Only the day is another: programs still measure how long they wait, and compare files.
+      env: {
+        ...env,
+        FAKETIME_DONT_FAKE_MONOTONIC: '1',
+        DONT_FAKE_MONOTONIC: '1',
+        NO_FAKE_STAT: '1',
+      },
+      otherwise: `release: the commit cannot be built in ${checkout}: see above why.`,
+    },
+  );
+  const packed = query('npm', ['pack', '--json', '--pack-destination', folder], {
+    cwd: checkout,
+    shell: process.platform === 'win32',
+  });
+  if (!packed) fail(`release: \`npm pack\` fails in ${checkout}.`);
+  return { checkout, tarball: join(folder, JSON.parse(packed)[0].filename) };
+}
+
+const isFile = (path) => statSync(path).isFile();
+
+/** Files of a folder, by their paths in it. */
+function filesIn(folder) {
+  return new Map(
+    readdirSync(folder, { recursive: true })
+      .filter((name) => isFile(join(folder, name)))
+      .map((name) => [name.replaceAll('\\', '/'), readFileSync(join(folder, name))]),
+  );
+}
+
+/** Files of a tarball, by their paths in the package. */
+async function filesOf(tarball, top) {
+  const folder = mkdtempSync(join(top, 'unpacked-'));
+  await run('tar', ['-xzf', tarball, '-C', folder], {
+    otherwise: `release: ${tarball} cannot be unpacked.`,
+  });
+  return filesIn(join(folder, 'package'));
+}
+
+/** @returns a sentence per file that differs between the package as it was built and another */
+function differences(files, others, nameOfOthers) {
+  const wrong = [];
+  for (const name of new Set([...files.keys(), ...others.keys()])) {
+    const [one, other] = [files.get(name), others.get(name)];
+    if (!other) wrong.push(`${name} is not in ${nameOfOthers}.`);
+    else if (!one) wrong.push(`${name} is in ${nameOfOthers}, but a build does not make it.`);
+    else if (!one.equals(other)) {
+      const at = one.findIndex((byte, i) => byte !== other[i]);
+      const from = at < 0 ? one.length : at;
+      wrong.push(
+        `${name} in ${nameOfOthers} differs from a build of the commit, from byte ${from} on.`,
+      );
+    }
+  }
+  return wrong;
+}
+
+/** dist/ of this checkout, if it is there, is what is published by mistake. */
+function checkOwnDist(files) {
+  const dist = join(root, 'dist');
+  if (!existsSync(dist)) return;
+  const built = new Map([...files].filter(([name]) => name.startsWith('dist/')));
+  const own = new Map(Array.from(filesIn(dist), ([name, bytes]) => [`dist/${name}`, bytes]));
+  refuseIf(differences(built, own, 'this checkout'));
+  passed('dist/ of this checkout', `${own.size} files have the bytes of a build`);
+}
+
+async function checkAgainst(files, against, top) {
+  let others;
+  if (!isFile(against)) {
+    // A checkout has more, such as sources.
+    const isDist = !existsSync(join(against, 'package.json'));
+    const wanted = isDist
+      ? [...files.keys()].filter((name) => name.startsWith('dist/'))
+      : files.keys();
+    const pathOf = (name) => join(against, isDist ? name.slice('dist/'.length) : name);
+    others = new Map(
+      [...wanted]
+        .filter((name) => existsSync(pathOf(name)))
+        .map((name) => [name, readFileSync(pathOf(name))]),
+    );
+    if (isDist) files = new Map([...files].filter(([name]) => name.startsWith('dist/')));
+  } else others = await filesOf(against, top);
+  refuseIf(differences(files, others, against));
+  passed('against', `${files.size} files have the bytes of ${against}`);
+}
+
+const sha256 = (bytes) => createHash('sha256').update(bytes).digest('hex');
+
+// --- all of it -----------------------------------------------------------------------------------
+
+async function check({ against }, top) {
+  const versions = checkVersions();
+  checkChangelog(versions);
+  checkTree();
+  await setUp('wasm', 'release');
+
+  const first = await buildIn(join(top, 'a'), false);
+  const files = await filesOf(first.tarball, top);
+  checkOwnDist(files);
+  if (against) await checkAgainst(files, against, top);
+  else {
+    const second = await buildIn(join(top, 'in-a-folder-of-a-longer-name'), true);
+    refuseIf(differences(files, await filesOf(second.tarball, top), 'the second build'));
+    if (!readFileSync(first.tarball).equals(readFileSync(second.tarball)))
+      fail('release: two tarballs of the same files differ: npm packs them in another way.');
+    passed('two builds', `${files.size} files and the tarball have the same bytes`);
+  }
+
+  const { checkFiles } = await import('../tests/package/tarball.mjs');
+  passed(
+    'budgets',
+    checkFiles([...files.keys()].sort(), (name) => files.get(name)),
+  );
+
+  const found = findComponents(first.checkout);
+  const textOf = (name) => readFileSync(join(root, name), 'utf8');
+  refuseIf(wrongInNotice(textOf('NOTICE'), textOf('cmake/Dependencies.cmake'), found));
+  passed('licences', `NOTICE names ${[...found.keys()].map(({ name }) => name).join(', ')}`);
+
+  const tarball = readFileSync(first.tarball);
+  const sbom = sbomOf(found, {
+    checkout: first.checkout,
+    emscripten: findEmscripten(),
+    manifest: JSON.parse(files.get('package.json')),
+    time: ask('git', 'show', '--no-patch', '--format=%cI', 'HEAD').trim(),
+    sha256: sha256(tarball),
+  });
+  write(first.tarball, files, `${JSON.stringify(sbom, undefined, 2)}\n`);
+}
+
+/** SHA256SUMS names the files of the package as `tar -x` writes them. */
+function write(tarball, files, sbom) {
+  rmSync(out, { recursive: true, force: true });
+  mkdirSync(out, { recursive: true });
+  const name = basename(tarball);
+  copyFileSync(tarball, join(out, name));
+  writeFileSync(join(out, 'wgemm.cdx.json'), sbom);
+  const sums = [
+    [name, readFileSync(tarball)],
+    ['wgemm.cdx.json', sbom],
+    ...[...files].sort(([a], [b]) => (a < b ? -1 : 1)).map(([path, it]) => [`package/${path}`, it]),
+  ].map(([path, bytes]) => `${sha256(bytes)}  ${path}\n`);
+  writeFileSync(join(out, 'SHA256SUMS'), sums.join(''));
+  passed('wrote', `build/release/: ${name}, wgemm.cdx.json, SHA256SUMS (${sums.length} files)`);
+}
+
+await main(async () => {
+  const options = readArguments();
+  const top = mkdtempSync(join(tmpdir(), 'wgemm-release-'));
+  try {
+    await check(options, top);
+  } finally {
+    rmSync(top, { recursive: true, force: true });
+  }
+});
