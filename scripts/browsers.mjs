@@ -36,12 +36,14 @@ const browsers = {
         ),
       ),
   },
+  // Its driver, which `sudo safaridriver --enable` allows to drive it.
+  safari: { variable: 'WGEMM_SAFARIDRIVER', programs: ['safaridriver'], paths: () => [] },
 };
 
 /** The environment variable that names the program of an engine. */
 export const variableOf = (engine) => browsers[engine].variable;
 
-/** The program of an engine, 'chromium', 'firefox' or 'webkit'; undefined if there is none. */
+/** The program of 'chromium', 'firefox', 'webkit' or 'safari'; undefined if there is none. */
 export function findBrowser(engine) {
   const { variable, programs, paths } = browsers[engine];
   const named = process.env[variable];

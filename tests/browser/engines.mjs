@@ -1,5 +1,5 @@
 // Starts browsers as programs, with the address of a page and without a driver. Each has its own
-// profile, which is removed.
+// profile, which is removed. Safari takes no address, so its driver opens the page.
 import { spawn, spawnSync } from 'node:child_process';
 import {
   existsSync,
@@ -16,13 +16,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { findBrowser, variableOf } from '../../scripts/browsers.mjs';
 import { fail, onPath } from '../../scripts/run.mjs';
 import { pageAt } from './server.mjs';
+import { WebDriver } from './webdriver.mjs';
 
 const isRoot = process.getuid?.() === 0;
 const isWindows = process.platform === 'win32';
 
 /**
  * By name: the arguments that open an address, and what must exist before. `display`: the program
- * opens a window, and needs a display.
+ * opens a window, and needs a display. `capabilities`: the program is a driver.
  */
 const engines = {
   chromium: {
@@ -80,9 +81,21 @@ const engines = {
       GDK_BACKEND: 'x11',
     },
   },
+  // Not yet run by us: macOS alone has it.
+  safari: {
+    title: 'Safari',
+    // Tests run while the page loads.
+    capabilities: { browserName: 'safari', pageLoadStrategy: 'none' },
+    // The driver asks macOS for its user's Safari.
+    environment: Object.fromEntries(
+      ['HOME', 'TMPDIR'].flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])),
+    ),
+  },
 };
 
-export const engineNames = Object.keys(engines);
+/** Safari has one session at a time, and only on macOS, so it must be asked for. */
+export const allEngines = Object.keys(engines);
+export const engineNames = allEngines.filter((name) => name !== 'safari');
 export const titleOf = (engine) => engines[engine].title;
 
 const versions = new Map();
@@ -125,18 +138,22 @@ export const programOf = (engine) =>
  * @param environment variables for the browser, besides those that it needs
  */
 export async function openIn(engine, url, { timeout = 60, environment = {} } = {}) {
-  const { title, arguments: argumentsOf, prepare } = engines[engine];
+  const { title, arguments: argumentsOf, prepare, capabilities } = engines[engine];
   const page = pageAt(url);
   const session = new Session();
+  let driver;
   try {
     const profile = join(session.folder, 'profile');
     mkdirSync(profile);
     prepare?.(profile);
     const result = new Promise((resolve) => (page.onResult = resolve));
-    const browser = session.start(programOf(engine), argumentsOf(profile, url), {
-      ...(await session.environmentOf(engine)),
-      ...environment,
-    });
+    const program = programOf(engine);
+    const its = { ...(await session.environmentOf(engine)), ...environment };
+    if (capabilities) {
+      driver = await WebDriver.start(session, { program, environment: its, capabilities });
+      await driver.post('url', { url });
+    }
+    const browser = driver ?? session.start(program, argumentsOf(profile, url), its);
     const ended = browser.ended.then((how) =>
       Promise.reject(new Error(`${title} ended (${how}) before the page told its result`)),
     );
@@ -164,6 +181,7 @@ export async function openIn(engine, url, { timeout = 60, environment = {} } = {
     }
   } finally {
     page.onResult = () => {};
+    await driver?.end();
     await session.end();
   }
 }

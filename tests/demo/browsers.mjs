@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { refuse } from '../package/results.mjs';
 import { launch, openTab } from '../site/browse.mjs';
-import { WebDriver } from './webdriver.mjs';
+import { startWebKit } from './webdriver.mjs';
 
 export const engineNames = ['chromium', 'firefox', 'webkit'];
 
@@ -16,7 +16,7 @@ export const engineNames = ['chromium', 'firefox', 'webkit'];
  */
 export async function startBrowser(engine, { isIsolated = true, isReduced = false } = {}) {
   if (engine === 'webkit') {
-    const driver = await WebDriver.start({
+    const driver = await startWebKit({
       environment: { JSC_useSharedArrayBuffer: isIsolated ? '1' : '0' },
       settings: isReduced ? { 'gtk-enable-animations': 0 } : {},
     });
