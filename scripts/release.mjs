@@ -235,9 +235,8 @@ const sha256 = (bytes) => createHash('sha256').update(bytes).digest('hex');
 // --- all of it -----------------------------------------------------------------------------------
 
 async function check({ against }, top) {
-  const versions = checkVersions();
-  checkChangelog(versions);
   checkTree();
+  checkChangelog(checkVersions());
   await setUp('wasm', 'release');
 
   const first = await buildIn(join(top, 'a'), false);
