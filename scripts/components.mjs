@@ -39,7 +39,7 @@ const components = [
   {
     name: 'Emscripten',
     license: 'MIT',
-    from: /\/lib(embind|stubs|noexit|html5)[\w-]*\.a$|\/sysroot\/include\/emscripten\/|\.mjs$/,
+    from: /\/lib(embind|stubs|noexit|bulkmemory)[\w-]*\.a$|\/sysroot\/include\/emscripten\/|\.mjs$/,
     version: (_, emscripten) => textOf(emscripten, 'emscripten-version.txt', /\d+\.\d+\.\d+/),
     purl: (version) => `pkg:github/emscripten-core/emscripten@${version}`,
   },
