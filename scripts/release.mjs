@@ -67,7 +67,9 @@ function checkTree() {
   refuseIf(
     changed.map((line) => `${line.slice(3)} is not as it was committed: commit it, or restore it.`),
   );
-  passed('commit', ask('git', 'rev-parse', 'HEAD').trim());
+  const commit = ask('git', 'rev-parse', 'HEAD').trim();
+  passed('commit', commit);
+  return commit;
 }
 
 /** @returns the tag of a release that the commit has */
@@ -116,17 +118,19 @@ function checkChangelog({ version, tag }) {
 // --- builds --------------------------------------------------------------------------------------
 
 /**
- * Builds the commit in a clone, and packs it.
+ * Builds a commit in a clone, and packs it.
  *
  * @param isLater whether the clock tells another year
  * @returns { checkout, tarball }
  */
-async function buildIn(folder, isLater) {
+async function buildIn(folder, commit, isLater) {
   const checkout = join(folder, 'wgemm');
   mkdirSync(folder, { recursive: true });
-  await run('git', ['clone', '--quiet', '--no-local', root, checkout], {
-    otherwise: `release: the commit cannot be cloned into ${checkout}.`,
-  });
+  for (const args of [
+    ['clone', '--quiet', '--no-local', '--no-checkout', root, checkout],
+    ['-C', checkout, 'checkout', '--quiet', '--detach', commit],
+  ])
+    await run('git', args, { otherwise: `release: ${commit} cannot be cloned into ${checkout}.` });
   // Sources of dependencies are in another folder, too.
   const itsCache = join(folder, 'cache');
   symlinkSync(cache, itsCache, 'junction');
@@ -235,16 +239,16 @@ const sha256 = (bytes) => createHash('sha256').update(bytes).digest('hex');
 // --- all of it -----------------------------------------------------------------------------------
 
 async function check({ against }, top) {
-  checkTree();
+  const commit = checkTree();
   checkChangelog(checkVersions());
   await setUp('wasm', 'release');
 
-  const first = await buildIn(join(top, 'a'), false);
+  const first = await buildIn(join(top, 'a'), commit, false);
   const files = await filesOf(first.tarball, top);
   checkOwnDist(files);
   if (against) await checkAgainst(files, against, top);
   else {
-    const second = await buildIn(join(top, 'in-a-folder-of-a-longer-name'), true);
+    const second = await buildIn(join(top, 'in-a-folder-of-a-longer-name'), commit, true);
     refuseIf(differences(files, await filesOf(second.tarball, top), 'the second build'));
     if (!readFileSync(first.tarball).equals(readFileSync(second.tarball)))
       fail('release: two tarballs of the same files differ: npm packs them in another way.');
@@ -267,7 +271,7 @@ async function check({ against }, top) {
     checkout: first.checkout,
     emscripten: findEmscripten(),
     manifest: JSON.parse(files.get('package.json')),
-    time: ask('git', 'show', '--no-patch', '--format=%cI', 'HEAD').trim(),
+    time: ask('git', 'show', '--no-patch', '--format=%cI', commit).trim(),
     sha256: sha256(tarball),
   });
   write(first.tarball, files, `${JSON.stringify(sbom, undefined, 2)}\n`);
