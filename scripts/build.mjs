@@ -20,6 +20,7 @@ import { setUp } from './setup.mjs';
 const pairs = ['wgemm-simd128', 'wgemm-relaxed', 'wgemm-simd128-mt', 'wgemm-relaxed-mt'];
 // Imported once they are set up.
 let esbuild;
+let terser;
 let codec;
 
 /** Configures and builds a preset of CMakePresets.json: all of it, or these targets. */
@@ -86,7 +87,7 @@ async function bundle(folder, entry, { as = entry, external = [], pair = 'pair',
     ignoreAnnotations: format === 'iife',
     minifySyntax: true,
     keepNames: true, // of the classes, where a console shows them
-    sourcemap: 'inline',
+    sourcemap: 'external',
     logLevel: 'warning',
     loader: { '.wasm': 'binary' },
     plugins: [
@@ -101,6 +102,9 @@ async function bundle(folder, entry, { as = entry, external = [], pair = 'pair',
             path: './index.js',
             external: true,
           }));
+          build.onLoad({ filter: /[\\/]pbf[\\/]index\.js$/ }, ({ path }) => ({
+            contents: usedOfPbf(readFileSync(path, 'utf8')),
+          }));
           build.onResolve({ filter: /^\.\/wgemm-.*\.(mjs|wasm)$/ }, ({ path }) =>
             external.includes('./wgemm-*') ? undefined : { path: join(folder, path) },
           );
@@ -109,16 +113,42 @@ async function bundle(folder, entry, { as = entry, external = [], pair = 'pair',
     ],
   });
   const name = `${as}.js`;
-  const { code, map } = await esbuild.transform(nameless(outputFiles[0].text), {
-    minify: true,
-    format: format === 'esm' ? format : undefined,
-    target,
-    sourcemap: true,
-    sourcefile: name,
+  const [sourceMap, script] = outputFiles.map(({ text }) => text);
+  const { code, map } = await terser.minify(nameless(script), {
+    ecma: 2022,
+    module: format === 'esm',
+    // With reduce_funcs it moves functions into those that call them, which make them each time.
+    compress: { passes: 2, reduce_funcs: false },
+    format: { preserve_annotations: true }, // bundlers of users read them
+    sourceMap: { filename: name, content: sourceMap, asObject: true },
   });
-  const lines = inLines(code, JSON.parse(map));
-  writeFileSync(join(folder, name), `${lines.code}//# sourceMappingURL=${name}.map\n`);
+  const lines = inLines(code, map);
+  writeFileSync(join(folder, name), `${lines.code}\n//# sourceMappingURL=${name}.map\n`);
   writeFileSync(join(folder, `${name}.map`), JSON.stringify(lines.map));
+}
+
+/**
+ * The reader of pbf with the methods that js/onnx/wire.ts needs. Minifiers keep all methods of a
+ * class.
+ */
+function usedOfPbf(source) {
+  const wire = readFileSync(join(root, 'js', 'onnx', 'wire.ts'), 'utf8');
+  const reader = source.slice(0, source.indexOf('export class PbfWriter'));
+  const methods = Array.from(reader.matchAll(/^ {4}(\w+)\(.*\{\n(?: {5,}.*\n|\n)* {4}\}\n/gm));
+  const names = new Set(['constructor']);
+  const add = (text) => {
+    for (const [method, name] of methods) {
+      if (names.has(name) || !text.includes(`.${name}(`)) continue;
+      names.add(name);
+      add(method);
+    }
+  };
+  add(wire);
+  if (names.size < 2) fail('pbf is written in another way than this script expects.');
+  return methods.reduce(
+    (rest, [method, name]) => (names.has(name) ? rest : rest.replace(method, '')),
+    source,
+  );
 }
 
 /**
@@ -231,6 +261,7 @@ async function makeFolder(folder, names, body) {
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === state()) return;
   console.log(`build: ${relative(root, folder)}`);
   esbuild = await import('esbuild');
+  terser = await import('terser');
   codec = await import('@jridgewell/sourcemap-codec');
   rmSync(made, { recursive: true, force: true });
   mkdirSync(made, { recursive: true });
