@@ -480,6 +480,7 @@ export const internals = {
   bufferOf,
   byteLengthOf,
   bytesIn,
+  bytesPerElement: bytesOf,
   checkAttached,
   classOf,
   compute,

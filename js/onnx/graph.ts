@@ -2,9 +2,11 @@
 import { ArgumentError, DTypeError, UnsupportedError } from '../index.js';
 import { describe } from './internals.js';
 import type { OnnxModel, OnnxNode, OnnxTensor, OnnxValueInfo } from './model.js';
-import { keyOf, type Run, titleOf } from './operator.js';
+import { invalid, keyOf, type Run, titleOf } from './operator.js';
 import { allOperators as operators } from './operators/all.js';
 import { type ProductCall, products } from './products.js';
+
+const op = 'loadModel';
 
 /** The most problems that one error lists. */
 const mostListed = 20;
@@ -43,27 +45,18 @@ export function checkGraph({ graph, opsets, irVersion }: OnnxModel): CheckedGrap
   }
   const inputs = graph.inputs.filter(({ name }) => !constants.has(name));
   const makers = findMakers(checked, inputs, graph.initializers);
+  const ordered = inOrder(checked, makers);
   const needed = findNeeded(graph.outputs, makers);
-  const nodes = inOrder(checked, makers).filter((one) => needed.has(one));
-  for (const { node } of nodes) {
-    const name = node.inputs.find((input) => unread.has(input));
-    if (name === undefined) continue;
-    const found = `has the constant ${describe(name)} of type ${unread.get(name)}`;
-    throw new DTypeError(
-      'loadModel',
-      node.name,
-      `loadModel: ${titleOf(node)} ${found}, which wgemm does not have`,
-    );
-  }
-  for (const { name } of graph.outputs) {
-    if (unread.has(name))
-      throw new DTypeError(
-        'loadModel',
-        name,
-        `loadModel: output ${describe(name)} is a constant of type ${unread.get(name)}, ` +
-          'which wgemm does not have',
-      );
-  }
+  const nodes = ordered.filter((one) => needed.has(one));
+  const check = (name: string, argument: string, title: string) => {
+    const dtype = unread.get(name);
+    if (dtype === undefined) return;
+    const found = `${title} the constant ${describe(name)} of type ${dtype}`;
+    throw new DTypeError(op, argument, `${op}: ${found}, which wgemm does not have`);
+  };
+  for (const { node } of nodes)
+    for (const name of node.inputs) check(name, node.name, `${titleOf(node)} takes`);
+  for (const { name } of graph.outputs) check(name, name, 'the model returns');
   return { nodes, constants, inputs, defaults, outputs: graph.outputs };
 }
 
@@ -91,7 +84,7 @@ function checkOperators(
   const more = wrong.length > mostListed ? `; and ${wrong.length - mostListed} more` : '';
   const count = wrong.length === 1 ? '1 node is' : `${wrong.length} nodes are`;
   const list = wrong.slice(0, mostListed).join('; ');
-  throw new UnsupportedError('loadModel', '', `loadModel: ${count} not supported: ${list}${more}`);
+  throw new UnsupportedError(op, '', `${op}: ${count} not supported: ${list}${more}`);
 }
 
 /** The node without absent inputs and outputs at the end of their lists. */
@@ -122,11 +115,7 @@ function compile(node: OnnxNode, opset: number): CheckedNode {
     return { node, run: operators.get(key)?.compile(node, opset), product: undefined };
   if (node.inputs.length > product.most || node.outputs.length !== 1 || !node.outputs[0]) {
     const found = `has ${node.inputs.length} inputs and ${node.outputs.length} outputs`;
-    throw new ArgumentError(
-      'loadModel',
-      node.name,
-      `loadModel: ${titleOf(node)} ${found}; it must have at most ${product.most} and 1`,
-    );
+    throw invalid(node, `${found}; it must have at most ${product.most} and 1`);
   }
   return { node, run: undefined, product: product.compile(node, opset) };
 }
@@ -140,42 +129,24 @@ function findMakers(
   initializers: ReadonlyMap<string, unknown>,
 ): Makers {
   const makers = new Map<string, CheckedNode | undefined>();
-  for (const name of initializers.keys()) makers.set(name, undefined);
-  const seen = new Set<string>();
   for (const { name } of inputs) {
-    if (seen.has(name) || name === '')
-      throw new ArgumentError(
-        'loadModel',
-        name,
-        `loadModel: two inputs of the model, or one without a name, are called ${describe(name)}`,
-      );
-    seen.add(name);
+    if (makers.has(name) || name === '') {
+      const found = `two inputs of the model, or one without a name, are called ${describe(name)}`;
+      throw new ArgumentError(op, name, `${op}: ${found}`);
+    }
     makers.set(name, undefined);
   }
+  for (const name of initializers.keys()) makers.set(name, undefined);
   for (const checked of nodes) {
     for (const name of checked.node.outputs) {
       if (name === '') continue;
       if (makers.has(name)) {
         const other = makers.get(name);
         const by = other ? titleOf(other.node) : 'an input or a constant';
-        throw new ArgumentError(
-          'loadModel',
-          checked.node.name,
-          `loadModel: ${titleOf(checked.node)} makes ${describe(name)}, as ${by} does; ` +
-            'each name must be made once',
-        );
+        const what = `makes ${describe(name)}, as ${by} does; each name must be made once`;
+        throw invalid(checked.node, what);
       }
       makers.set(name, checked);
-    }
-  }
-  for (const { node } of nodes) {
-    for (const name of node.inputs) {
-      if (name !== '' && !makers.has(name))
-        throw new ArgumentError(
-          'loadModel',
-          node.name,
-          `loadModel: ${titleOf(node)} takes ${describe(name)}, which nothing makes`,
-        );
     }
   }
   return makers;
@@ -186,55 +157,47 @@ function findNeeded(outputs: readonly OnnxValueInfo[], makers: Makers): Set<Chec
   const names = new Set<string>();
   for (const { name } of outputs) {
     const found = names.has(name) ? 'is there twice' : makers.has(name) ? '' : 'is made by nothing';
-    if (found)
-      throw new ArgumentError('loadModel', name, `loadModel: output ${describe(name)} ${found}`);
+    if (found) throw new ArgumentError(op, name, `${op}: output ${describe(name)} ${found}`);
     names.add(name);
   }
-  if (names.size === 0)
-    throw new ArgumentError('loadModel', '', 'loadModel: the model has no outputs');
+  if (names.size === 0) throw new ArgumentError(op, '', `${op}: the model has no outputs`);
   const needed = new Set<CheckedNode>();
-  const open = [...names];
-  for (let name = open.pop(); name !== undefined; name = open.pop()) {
+  for (const name of names) {
     const maker = makers.get(name);
     if (maker === undefined || needed.has(maker)) continue;
     needed.add(maker);
-    for (const input of maker.node.inputs) open.push(input);
+    for (const input of maker.node.inputs) names.add(input); // the loop reaches them, too
   }
   return needed;
 }
 
 /** Nodes in an order in which each follows those that make its inputs: their own, if it is one. */
 function inOrder(nodes: readonly CheckedNode[], makers: Makers): readonly CheckedNode[] {
-  const missing = new Map<CheckedNode, number>();
-  const takers = new Map<CheckedNode, CheckedNode[]>();
-  const done = new Set<CheckedNode>();
-  let isOrdered = true;
-  for (const checked of nodes) {
-    const from = checked.node.inputs.flatMap((name) => makers.get(name) ?? []);
-    if (!from.every((maker) => done.has(maker))) isOrdered = false;
-    done.add(checked);
-    missing.set(checked, from.length);
-    for (const maker of from) {
-      const list = takers.get(maker);
+  const ordered = new Set<CheckedNode>();
+  /** Nodes that come after one that is not placed yet. */
+  const waiting = new Map<CheckedNode, CheckedNode[]>();
+  const isMissing = (name: string) => {
+    const maker = makers.get(name);
+    return maker ? !ordered.has(maker) : name !== '' && !makers.has(name);
+  };
+  for (const first of nodes) {
+    const open = [first];
+    for (let checked = open.pop(); checked; checked = open.pop()) {
+      const { node } = checked;
+      const missing = node.inputs.find(isMissing);
+      if (missing === undefined) {
+        ordered.add(checked);
+        for (const one of (waiting.get(checked) ?? []).reverse()) open.push(one);
+        continue;
+      }
+      const maker = makers.get(missing);
+      if (!maker) throw invalid(node, `takes ${describe(missing)}, which nothing makes`);
+      const list = waiting.get(maker);
       if (list) list.push(checked);
-      else takers.set(maker, [checked]);
+      else waiting.set(maker, [checked]);
     }
   }
-  if (isOrdered) return nodes;
-  const ordered = nodes.filter((checked) => missing.get(checked) === 0);
-  for (let i = 0; i < ordered.length; ++i) {
-    for (const taker of takers.get(ordered[i] as CheckedNode) ?? []) {
-      const left = (missing.get(taker) as number) - 1;
-      missing.set(taker, left);
-      if (left === 0) ordered.push(taker);
-    }
-  }
-  if (ordered.length === nodes.length) return ordered;
-  const placed = new Set(ordered);
-  const { node } = nodes.find((checked) => !placed.has(checked)) as CheckedNode;
-  throw new ArgumentError(
-    'loadModel',
-    node.name,
-    `loadModel: ${titleOf(node)} is part of a cycle, or follows one`,
-  );
+  const left = nodes.find((checked) => !ordered.has(checked));
+  if (left) throw invalid(left.node, 'is part of a cycle, or follows one');
+  return [...ordered];
 }

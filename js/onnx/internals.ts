@@ -6,6 +6,7 @@ export const {
   arrayOfType,
   bufferOf,
   bytesIn,
+  bytesPerElement,
   checkAttached,
   classOf,
   contiguousStrides,

@@ -16,6 +16,7 @@ import type { Core } from '../core.js';
 import {
   bufferOf,
   classOf,
+  contiguousStrides,
   cores,
   describe,
   disposable,
@@ -1041,7 +1042,7 @@ function viewThrough(
   transposes: readonly CheckedNode[],
 ): { shape: readonly number[]; strides: readonly number[] } | undefined {
   let { shape } = value;
-  let strides: readonly number[] = contiguous(shape);
+  let strides: readonly number[] = contiguousStrides(shape);
   for (const { node } of transposes) {
     const rank = shape.length;
     const perm =
@@ -1056,20 +1057,10 @@ function viewThrough(
   return { shape, strides };
 }
 
-function contiguous(shape: readonly number[]): number[] {
-  const strides: number[] = [];
-  let next = 1;
-  for (let axis = shape.length - 1; axis >= 0; --axis) {
-    strides[axis] = next;
-    next *= shape[axis] as number;
-  }
-  return strides;
-}
-
 /** The strides of a tensor whose transpose by `perm` is contiguous. */
 function stridesThrough(shape: readonly number[], perm: readonly number[]): number[] {
   const strides: number[] = [];
-  contiguous(perm.map((axis) => shape[axis] as number)).forEach((stride, i) => {
+  contiguousStrides(perm.map((axis) => shape[axis] as number)).forEach((stride, i) => {
     strides[perm[i] as number] = stride;
   });
   return strides;

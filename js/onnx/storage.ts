@@ -1,6 +1,6 @@
 /** Where the values of a run are: in memory of the instance, which is used again, or in arrays. */
 import { type Gemm, type HeapTensor, OutOfMemoryError } from '../index.js';
-import { arrayOfType, viewOf } from './internals.js';
+import { arrayOfType, bytesPerElement as bytesOf, viewOf } from './internals.js';
 import type { DataArray, DType } from '../tensor.js';
 import type { OnnxDType, Value } from './value.js';
 
@@ -57,16 +57,9 @@ export function sizeOf(shape: readonly number[]): number {
   return shape.reduce((product, size) => product * size, 1);
 }
 
-const bytesPerElement = new Map<OnnxDType, number>();
-
 /** @internal Bytes of an element. */
 export function elementBytes(dtype: OnnxDType): number {
-  let bytes = bytesPerElement.get(dtype);
-  if (bytes === undefined) {
-    bytes = arrayOfType(storedAs(dtype), 0).BYTES_PER_ELEMENT;
-    bytesPerElement.set(dtype, bytes);
-  }
-  return bytes;
+  return bytesOf(storedAs(dtype));
 }
 
 /** @internal A new array. */
@@ -120,24 +113,21 @@ export class Storage {
     if (--root.uses === 0) this.#giveUp(root);
   }
 
-  /** Gives up what is left of a run, and blocks that the run has not used. */
+  /** Gives up what is left of a run, and the blocks that it has not used. */
   end(): void {
     for (const root of this.#live) this.#giveUp(root);
-    for (let i = this.#free.length - 1; i >= 0; --i) {
-      const block = this.#free[i] as HeapTensor<Uint8Array>;
-      if (this.#used.has(block)) continue;
-      block.dispose();
-      this.#free.splice(i, 1);
+    const blocks = this.#free.splice(0);
+    for (const block of blocks) {
+      if (this.#used.has(block)) this.#free.push(block);
+      else block.dispose();
     }
     this.#used.clear();
   }
 
   /** Frees all blocks. Their values end. */
   dispose(): void {
-    for (const root of this.#live) this.#giveUp(root);
-    for (const block of this.#free) block.dispose();
-    this.#free.length = 0;
     this.#used.clear();
+    this.end();
   }
 
   #newRoot(dtype: OnnxDType, size: number, isOperand: boolean): Root {
@@ -163,15 +153,11 @@ export class Storage {
   #take(wg: Gemm, bytes: number): HeapTensor<Uint8Array> {
     const size = Math.ceil(bytes / roundedTo) * roundedTo;
     const index = this.#free.findIndex((block) => block.size >= size);
-    const block = this.#free[index];
-    if (block && block.size <= 2 * size) {
-      this.#free.splice(index, 1);
-      this.#used.add(block);
-      return block;
-    }
-    const made = this.#alloc(wg, size);
-    this.#used.add(made);
-    return made;
+    let block = this.#free[index];
+    if (block && block.size <= 2 * size) this.#free.splice(index, 1);
+    else block = this.#alloc(wg, size);
+    this.#used.add(block);
+    return block;
   }
 
   #alloc(wg: Gemm, size: number): HeapTensor<Uint8Array> {
@@ -180,8 +166,7 @@ export class Storage {
     } catch (error) {
       // Blocks of other sizes may take the memory that is missing.
       if (!(error instanceof OutOfMemoryError) || this.#free.length === 0) throw error;
-      for (const block of this.#free) block.dispose();
-      this.#free.length = 0;
+      for (const block of this.#free.splice(0)) block.dispose();
       return wg.alloc('uint8', [size]);
     }
   }
