@@ -1,6 +1,5 @@
 /** Checks a graph once, before anything of it runs: its operators, its names and their order. */
-import { ArgumentError, DTypeError, UnsupportedError } from '../index.js';
-import { describe } from './internals.js';
+import { ArgumentError, describe, DTypeError, UnsupportedError } from './internals.js';
 import type { OnnxModel, OnnxNode, OnnxTensor, OnnxValueInfo } from './model.js';
 import { invalid, keyOf, type Run, titleOf } from './operator.js';
 import { allOperators as operators } from './operators/all.js';

@@ -1,6 +1,19 @@
 /** What this entry shares with `wgemm`. Its bundle names nothing else of `internals`. */
 import { internals } from '../index.js';
 
+// Imported in one place: each module of a bundle that imports them would name them again.
+export {
+  ArgumentError,
+  DTypeError,
+  DisposedError,
+  GemmError,
+  OutOfMemoryError,
+  ShapeError,
+  UnsupportedError,
+  createGemm,
+  quantize,
+} from '../index.js';
+
 /** @internal */
 export const {
   arrayOfType,

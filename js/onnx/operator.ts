@@ -1,6 +1,5 @@
 /** What the operators share: their form, and how they read the attributes of a node. */
-import { ArgumentError, UnsupportedError } from '../index.js';
-import { describe } from './internals.js';
+import { ArgumentError, describe, UnsupportedError } from './internals.js';
 import type { OnnxAttribute, OnnxNode, OnnxTensor } from './model.js';
 import type { Make, Value } from './value.js';
 

@@ -3,8 +3,14 @@
  *
  * https://github.com/onnx/onnx/blob/main/onnx/onnx.proto has the numbers of their fields.
  */
-import { ArgumentError, GemmError, UnsupportedError } from '../index.js';
-import { bytesOf, describe, readOptions } from './internals.js';
+import {
+  ArgumentError,
+  bytesOf,
+  describe,
+  GemmError,
+  readOptions,
+  UnsupportedError,
+} from './internals.js';
 import type {
   OnnxAttribute,
   OnnxGraph,

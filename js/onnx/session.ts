@@ -1,33 +1,28 @@
 /** `loadModel`, and the runs of a model. */
-import {
-  ArgumentError,
-  createGemm,
-  type CreateOptions,
-  DisposedError,
-  DTypeError,
-  type Explanation,
-  type Gemm,
-  GemmError,
-  type HeapTensor,
-  OutOfMemoryError,
-  ShapeError,
-} from '../index.js';
+import type { CreateOptions, Explanation, Gemm, HeapTensor } from '../index.js';
 import type { Core } from '../core.js';
 import {
+  ArgumentError,
   bufferOf,
   classOf,
   contiguousStrides,
   cores,
+  createGemm,
   describe,
   disposable,
+  DisposedError,
+  DTypeError,
   dtypesOf,
+  GemmError,
   has,
   isReadable,
   lengthOf,
   messageOf,
   offsetOf,
+  OutOfMemoryError,
   printable,
   readOptions,
+  ShapeError,
   unpolluted,
   viewOf,
 } from './internals.js';

@@ -1,6 +1,6 @@
 /** Where the values of a run are: in memory of the instance, which is used again, or in arrays. */
-import { type Gemm, type HeapTensor, OutOfMemoryError } from '../index.js';
-import { arrayOfType, bytesPerElement as bytesOf, viewOf } from './internals.js';
+import type { Gemm, HeapTensor } from '../index.js';
+import { arrayOfType, bytesPerElement as bytesOf, OutOfMemoryError, viewOf } from './internals.js';
 import type { DataArray, DType } from '../tensor.js';
 import type { OnnxDType, Value } from './value.js';
 

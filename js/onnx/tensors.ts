@@ -2,8 +2,8 @@
  * Reads tensors: TensorProto. Every size is compared with the bytes that are there, before memory
  * is allocated for it.
  */
-import { ArgumentError, type DataArray, type DType } from '../index.js';
-import { bytesOf, describe, viewOf } from './internals.js';
+import type { DataArray, DType } from '../index.js';
+import { ArgumentError, bytesOf, describe, viewOf } from './internals.js';
 import type { OnnxOtherDType, OnnxTensor, OnnxUnreadTensor } from './model.js';
 import type { OnnxDType } from './value.js';
 import type { Wire } from './wire.js';

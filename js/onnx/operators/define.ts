@@ -1,12 +1,15 @@
 /** How an operator is written down: its names, its inputs, and what it computes. */
+import type { DataArray } from '../../index.js';
 import {
   ArgumentError,
-  type DataArray,
+  contiguousStrides,
+  decode,
   DTypeError,
+  encode,
+  halfOf,
   OutOfMemoryError,
   ShapeError,
-} from '../../index.js';
-import { contiguousStrides, decode, encode, halfOf } from '../internals.js';
+} from '../internals.js';
 import type { OnnxNode } from '../model.js';
 import { Attributes, invalid, operators } from '../operator.js';
 import { elementBytes, sizeOf } from '../storage.js';

@@ -1,6 +1,5 @@
 /** Operators that compute each element of the result from one element of each input. */
-import { ShapeError } from '../../index.js';
-import { contiguousStrides } from '../internals.js';
+import { contiguousStrides, ShapeError } from '../internals.js';
 import { type Attributes, invalid, unsupported } from '../operator.js';
 import { newArray, sizeOf } from '../storage.js';
 import { typeOf } from '../tensors.js';

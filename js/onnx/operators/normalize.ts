@@ -1,6 +1,5 @@
 /** Operators that compute with all elements along some axes. */
-import { ShapeError } from '../../index.js';
-import { contiguousStrides } from '../internals.js';
+import { contiguousStrides, ShapeError } from '../internals.js';
 import { unsupported } from '../operator.js';
 import { sizeOf } from '../storage.js';
 import type { Value } from '../value.js';

@@ -1,6 +1,11 @@
 /** Operators that convert between floating point and quantized integers. */
-import { DTypeError, quantize as toIntegers, ShapeError } from '../../index.js';
-import { contiguousStrides, large } from '../internals.js';
+import {
+  contiguousStrides,
+  DTypeError,
+  large,
+  quantize as toIntegers,
+  ShapeError,
+} from '../internals.js';
 import { type Attributes, unsupported } from '../operator.js';
 import { sizeOf } from '../storage.js';
 import { typeOf } from '../tensors.js';

@@ -1,6 +1,5 @@
 /** Operators that move elements, or give them another shape. */
-import { ArgumentError, ShapeError } from '../../index.js';
-import { contiguousStrides } from '../internals.js';
+import { ArgumentError, contiguousStrides, ShapeError } from '../internals.js';
 import { invalid, unsupported } from '../operator.js';
 import { sizeOf } from '../storage.js';
 import type { OnnxDType, Value } from '../value.js';
