@@ -128,8 +128,8 @@ async function bundle(folder, entry, { as = entry, external = [], pair = 'pair',
 }
 
 /**
- * The reader of pbf with the methods that js/onnx/wire.ts needs. Minifiers keep all methods of a
- * class.
+ * pbf without the methods of its reader that js/onnx/wire.ts neither calls nor inherits: minifiers
+ * keep all methods of a class.
  */
 function usedOfPbf(source) {
   const wire = readFileSync(join(root, 'js', 'onnx', 'wire.ts'), 'utf8');
@@ -139,6 +139,7 @@ function usedOfPbf(source) {
   const add = (text) => {
     for (const [method, name] of methods) {
       if (names.has(name) || !text.includes(`.${name}(`)) continue;
+      if (wire.includes(`override ${name}(`)) continue;
       names.add(name);
       add(method);
     }

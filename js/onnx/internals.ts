@@ -36,7 +36,6 @@ export const {
   lengthOf,
   messageOf,
   offsetOf,
-  printable,
   readOptions,
   unpolluted,
   viewOf,

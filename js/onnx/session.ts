@@ -20,7 +20,6 @@ import {
   messageOf,
   offsetOf,
   OutOfMemoryError,
-  printable,
   readOptions,
   ShapeError,
   unpolluted,
@@ -922,12 +921,6 @@ class LoadedModel implements Model {
   }
 }
 disposable(LoadedModel.prototype);
-printable(
-  LoadedModel.prototype,
-  ({ inputs, outputs }) =>
-    `inputs: ${listOf(inputs.map(({ name }) => name))}\n  outputs: ` +
-    listOf(outputs.map(({ name }) => name)),
-);
 
 /** What `explain` tells of a product. */
 function describeProduct(

@@ -134,7 +134,7 @@ function readTyped(
   [dtype, bytesPerElement, wanted]: Read,
 ): DataArray {
   // Each element has a byte or more.
-  if (count > wire.length) throw invalid(`needs ${count} elements, and has ${wire.length} bytes`);
+  if (count > wire.extent) throw invalid(`needs ${count} elements, and has ${wire.extent} bytes`);
   const buffer = new ArrayBuffer(count * bytesPerElement);
   // The fields have the bits of halves.
   const stored = viewOf(

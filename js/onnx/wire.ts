@@ -18,8 +18,7 @@ const mostItems = 2 ** 21;
 const decoder = new TextDecoder();
 
 /** @internal */
-export class Wire {
-  readonly #pbf: PbfReader;
+export class Wire extends PbfReader {
   /** Where the message that is read begins and ends. */
   #start = 0;
   #end: number;
@@ -28,7 +27,7 @@ export class Wire {
   #path: string[] = [];
 
   constructor(bytes: Uint8Array) {
-    this.#pbf = new PbfReader(bytes);
+    super(bytes);
     this.#end = bytes.length;
   }
 
@@ -48,7 +47,7 @@ export class Wire {
     const outer = [this.#start, this.#end] as const;
     this.#count();
     this.#path.push(title);
-    [this.#start, this.#end] = [this.#pbf.pos, end];
+    [this.#start, this.#end] = [this.pos, end];
     const result = read();
     [this.#start, this.#end] = outer;
     this.#path.pop();
@@ -57,29 +56,28 @@ export class Wire {
 
   /** Calls `body` with the number of each field of the message. It reads the value, or not. */
   fields(body: (field: number) => void): void {
-    const pbf = this.#pbf;
     let field;
     // nextField() also skips a value that was not read.
-    while ((field = pbf.nextField(this.#end)) !== 0) body(field);
-    if (pbf.pos !== this.#end) throw this.malformed('has a field that ends beyond it');
+    while ((field = this.nextField(this.#end)) !== 0) body(field);
+    if (this.pos !== this.#end) throw this.malformed('has a field that ends beyond it');
   }
 
   /** Calls `fields` for the whole message, once more. */
   again(body: (field: number) => void): void {
-    this.#pbf.pos = this.#start;
+    this.pos = this.#start;
     this.fields(body);
   }
 
   /** The size of the message, in bytes. */
-  get length(): number {
+  get extent(): number {
     return this.#end - this.#start;
   }
 
   /** The bytes of a field: a view. */
   bytes(): Uint8Array {
     const end = this.#readEnd();
-    const bytes = this.#pbf.buf.subarray(this.#pbf.pos, end);
-    this.#pbf.pos = end;
+    const bytes = this.buf.subarray(this.pos, end);
+    this.pos = end;
     return bytes;
   }
 
@@ -91,7 +89,7 @@ export class Wire {
   /** A whole number of 64 bits with a sign: a bigint if it is beyond 2^53 - 1. */
   int(): number | bigint {
     this.#expect(varint);
-    return this.#varint();
+    return this.readVarint();
   }
 
   /** A whole number from 0 to 2^53 - 1. */
@@ -109,7 +107,7 @@ export class Wire {
 
   /** Calls `take` with each whole number of a repeated field, packed or not. */
   ints(take: (value: number | bigint) => void): void {
-    this.#repeated(varint, () => take(this.#varint()));
+    this.#repeated(varint, () => take(this.readVarint()));
   }
 
   floats(take: (value: number) => void): void {
@@ -119,58 +117,58 @@ export class Wire {
   doubles(take: (value: number) => void): void {
     this.#repeated(fixed64, () => {
       this.#checkRoom(8);
-      take(this.#pbf.readDouble());
+      take(this.readDouble());
     });
   }
 
   #repeated(type: number, read: () => void): void {
-    if (this.#pbf.type !== lengthPrefixed) {
+    if (this.type !== lengthPrefixed) {
       this.#expect(type);
       read();
       return;
     }
     const outer = this.#end;
     this.#end = this.#readEnd();
-    while (this.#pbf.pos < this.#end) read();
+    while (this.pos < this.#end) read();
     this.#end = outer;
   }
 
   #expect(type: number): void {
-    if (this.#pbf.type !== type)
-      throw this.malformed(`has a field of wire type ${this.#pbf.type}; it must be ${type}`);
+    if (this.type !== type)
+      throw this.malformed(`has a field of wire type ${this.type}; it must be ${type}`);
   }
 
   /** Reads the length of a value, and returns where the value ends. */
   #readEnd(): number {
     this.#expect(lengthPrefixed);
-    const length = this.#varint();
-    const rest = this.#end - this.#pbf.pos;
-    if (length >= 0 && length <= rest) return this.#pbf.pos + Number(length);
+    const length = this.readVarint();
+    const rest = this.#end - this.pos;
+    if (length >= 0 && length <= rest) return this.pos + Number(length);
     throw this.malformed(`has a field of ${length} bytes, and only ${rest} follow`);
   }
 
   #checkRoom(bytes: number): void {
-    if (this.#end - this.#pbf.pos < bytes) throw this.malformed('ends within a number');
+    if (this.#end - this.pos < bytes) throw this.malformed('ends within a number');
   }
 
   #float(): number {
     this.#checkRoom(4);
-    return this.#pbf.readFloat();
+    return this.readFloat();
   }
 
-  #varint(): number | bigint {
-    const pbf = this.#pbf;
+  /** Whole numbers with a sign, also keys and lengths. Beyond 2^53 - 1 it is a bigint. */
+  override readVarint(): number {
     let low = 0; // 49 bits
     let high = 0n;
     for (let i = 0; i < 10; ++i) {
       this.#checkRoom(1);
-      const byte = pbf.buf[pbf.pos++] as number;
+      const byte = this.buf[this.pos++] as number;
       if (i < 7) low += (byte & 0x7f) * 2 ** (7 * i);
       else high |= BigInt(byte & 0x7f) << BigInt(7 * i);
       if (byte >= 0x80) continue;
       if (i < 7) return low;
       const value = BigInt.asIntN(64, high + BigInt(low));
-      return Number.isSafeInteger(Number(value)) ? Number(value) : value;
+      return Number.isSafeInteger(Number(value)) ? Number(value) : (value as unknown as number);
     }
     throw this.malformed('has a number of more than 10 bytes');
   }
