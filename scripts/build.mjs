@@ -114,18 +114,25 @@ async function bundle(folder, entry, { as = entry, external = [], pair = 'pair',
   });
   const name = `${as}.js`;
   const [sourceMap, script] = outputFiles.map(({ text }) => text);
-  const { code, map } = await terser.minify(nameless(script), {
-    ecma: 2022,
-    module: format === 'esm',
-    // With reduce_funcs it moves functions into those that call them, which make them each time.
-    compress: { passes: 2, reduce_funcs: false },
-    format: { preserve_annotations: true }, // bundlers of users read them
-    sourceMap: { filename: name, content: sourceMap, asObject: true },
-  });
+  const { code, map } = await minify(name, nameless(script), format === 'esm', sourceMap);
   const lines = inLines(code, map);
   writeFileSync(join(folder, name), `${lines.code}\n//# sourceMappingURL=${name}.map\n`);
   writeFileSync(join(folder, `${name}.map`), JSON.stringify(lines.map));
 }
+
+/** Minifies a script, whose own source map is `content`. */
+const minify = (name, script, module, content) =>
+  terser.minify(
+    { [name]: script },
+    {
+      ecma: 2022,
+      module,
+      // With reduce_funcs it moves functions into those that call them, which make them each time.
+      compress: { passes: 2, reduce_funcs: false },
+      format: { preserve_annotations: true }, // bundlers of users read them
+      sourceMap: { filename: name, content, asObject: true, includeSources: true },
+    },
+  );
 
 /**
  * pbf without the methods of its reader that js/onnx/wire.ts neither calls nor inherits: minifiers
@@ -266,7 +273,7 @@ async function makeFolder(folder, names, body) {
   codec = await import('@jridgewell/sourcemap-codec');
   rmSync(made, { recursive: true, force: true });
   mkdirSync(made, { recursive: true });
-  // Compared before they are minified: esbuild picks names by how often letters occur, and letters
+  // Compared before they are minified: names are picked by how often letters occur, and letters
   // of the file's name count.
   const glues = new Set();
   for (const name of names) {
@@ -275,15 +282,12 @@ async function makeFolder(folder, names, body) {
     // from it.
     const source = readFileSync(`${pairIn(name)}.mjs`, 'utf8');
     glues.add(source.replaceAll(name, ''));
-    const glue = await esbuild.transform(source, {
-      minify: true,
-      format: 'esm',
-      target: 'es2022',
-      sourcemap: true,
-      sourcefile: `${name}.mjs`,
-    });
-    writeFileSync(join(made, `${name}.mjs`), `${glue.code}//# sourceMappingURL=${name}.mjs.map\n`);
-    writeFileSync(join(made, `${name}.mjs.map`), glue.map);
+    const glue = await minify(`${name}.mjs`, source, true);
+    writeFileSync(
+      join(made, `${name}.mjs`),
+      `${glue.code}\n//# sourceMappingURL=${name}.mjs.map\n`,
+    );
+    writeFileSync(join(made, `${name}.mjs.map`), JSON.stringify(glue.map));
   }
   await body(made, glues);
   rmSync(folder, { recursive: true, force: true });
