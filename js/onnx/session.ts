@@ -187,7 +187,10 @@ export async function loadModel(
   }
   const { threads, simd, determinism, assets, maxMemory } = settings;
   // It starts while the model is read.
-  const starting = given ?? createGemm({ threads, simd, determinism, assets, maxMemory });
+  const starting = Promise.resolve(
+    given ?? createGemm({ threads, simd, determinism, assets, maxMemory }),
+  );
+  starting.catch(() => undefined); // it may fail before it is awaited
   let wg: Gemm | WorkerGemm | undefined;
   let owned: Owned | undefined;
   try {
@@ -205,7 +208,7 @@ export async function loadModel(
   } catch (error) {
     owned?.dispose();
     if (given === undefined && !owned) {
-      void Promise.resolve(starting).then(
+      void starting.then(
         (started) => started.dispose(),
         () => undefined,
       );

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { loadModel, type ModelResult } from 'wgemm/onnx';
 import { createGemm as createInWorker } from 'wgemm/worker';
 import { dynamicMlp, encoderBlock, int8Mlp, mlp, nbitsMlp } from '../peers/onnx-graphs.mjs';
+import { encodeGraph } from '../peers/onnx-model.mjs';
 import { Random } from './tensors.js';
 import { ort, wg } from './with-ort.js';
 
@@ -158,4 +159,24 @@ it('dispose() while a run waits for a worker frees all, and later runs are refus
   await expect(model.run({ x })).rejects.toMatchObject({ code: 'DISPOSED' });
   expect((await worker.memory()).inUse).toBe(0);
   worker.dispose();
+});
+
+it('an instance that does not start while the model is read is an error of the call only', async () => {
+  const unhandled: unknown[] = [];
+  const note = (error: unknown) => unhandled.push(error);
+  process.on('unhandledRejection', note);
+  const external = { location: 'w.bin' };
+  const bytes = encodeGraph({
+    nodes: [{ op: 'Relu', inputs: ['w'], outputs: ['y'] }],
+    outputs: [{ name: 'y', dtype: 'float32', shape: [2] }],
+    initializers: [{ name: 'w', dtype: 'float32', shape: [2], external }],
+  });
+  const externalData = () =>
+    new Promise<Uint8Array>((resolve) => {
+      setTimeout(resolve, 50, new Uint8Array(8));
+    });
+  const loading = loadModel(bytes, { externalData, threads: -1 });
+  await expect(loading).rejects.toMatchObject({ code: 'ARGUMENT', argument: 'threads' });
+  process.off('unhandledRejection', note);
+  expect(unhandled).toEqual([]);
 });
