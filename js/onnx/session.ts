@@ -426,10 +426,10 @@ async function packWeights(
   if (!names[call.b] || !call.packed.every(isConstant)) return undefined;
   const args = call.pack(names.map((name) => constants.get(name)));
   if (!args) return undefined;
-  const details = JSON.stringify(args, (key, value: unknown) =>
-    key === 'data' || key === 'shape' ? undefined : typeof value === 'bigint' ? `${value}` : value,
+  // Elements follow from the names.
+  const key = JSON.stringify([call.packed.map((i) => names[i]), args], (key, value: unknown) =>
+    key === 'data' ? undefined : value,
   );
-  const key = `${call.packed.map((i) => names[i]).join('\n')}\n${details}`;
   let weights = packed.get(key);
   if (!weights) {
     weights = owned.add((await owned.call('pack', args)) as Weights);
