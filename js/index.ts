@@ -32,6 +32,7 @@ import {
 } from './call.js';
 import type { Core } from './core.js';
 import { type CreateOptions, type Info, readSettings, startCore } from './create.js';
+import { makeWebWorker, otherOrigin, urlOf } from './cross-origin.js';
 import { disposable } from './dispose.js';
 import { ArgumentError, describe, DTypeError, ShapeError } from './errors.js';
 import { readGemm, runGemm } from './gemm.js';
@@ -44,7 +45,7 @@ import {
   PackedWeights,
   locateHeld,
 } from './heap.js';
-import { adviceFor, ask, readThreadSource, readWasmSource } from './load.js';
+import { adviceForScript, ask, readThreadSource, readWasmSource } from './load.js';
 import { readMatMul, runMatMul } from './matmul.js';
 import {
   checkAttached,
@@ -472,7 +473,7 @@ function memoryOf(core: Core): MemoryUse {
 export const internals = {
   allocate,
   absent,
-  adviceFor,
+  adviceForScript,
   allocTensor,
   arrayOfType: arrayOf,
   ask,
@@ -511,12 +512,14 @@ export const internals = {
   locate,
   locateHeld,
   makeCall,
+  makeWebWorker,
   memoryOf,
   messageOf,
   offsetOf,
   operandOf,
   operandOfResult,
   operations,
+  otherOrigin,
   packedWeights,
   packWeights,
   positive,
@@ -545,6 +548,7 @@ export const internals = {
   runInHeap,
   stagedOf,
   unpolluted,
+  urlOf,
   viewOf,
   viewOfBytes,
 };

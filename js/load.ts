@@ -1,5 +1,6 @@
 /** Chooses a build, fetches and compiles its files, and starts it. */
 import type { CoreModule } from './wgemm-simd128.mjs';
+import { otherOrigin } from './cross-origin.js';
 import { ArgumentError, describe, GemmError, UnsupportedError } from './errors.js';
 import { type Pair, type Pairs, pairs, thread } from './pair.js';
 import { messageOf } from './port.js';
@@ -208,9 +209,8 @@ async function together(
   try {
     return await startThreads(module, threads, script, onDeath);
   } catch (error) {
-    const place = 'beside this script, in a page from its origin and under headers that allow it';
     const found = `threads is ${threads}, but a thread does not start (${messageOf(error)})`;
-    const message = `${op}: ${found}; ${adviceFor(script, `have ${file} ${place}`)}`;
+    const message = `${op}: ${found}; ${adviceForScript(file, script)}`;
     throw new GemmError('WORKER', op, 'threads', message, { cause: error });
   }
 }
@@ -224,7 +224,11 @@ async function start(
   const file = `wgemm-${name}.wasm`;
   const pair = pairs[name] as Pair;
   const compiling = assets ? compileAsset(file, assets) : compileOwn(file, pair);
-  const [compiled, { default: factory }] = await Promise.all([compiling, importGlue(file, pair)]);
+  const importing = importGlue(file, pair);
+  importing.catch(() => undefined);
+  // If both fail, the error is that of the .wasm, which names an address and a remedy.
+  const compiled = await compiling;
+  const { default: factory } = await importing;
   const module = await new Promise<CoreModule>((resolve, reject) => {
     factory({
       wasmMemory: memory(),
@@ -348,19 +352,21 @@ async function compile(
 /** The bytes, or a response that can be compiled while it arrives. */
 async function fetchWasm(source: URL | string): Promise<Response | Uint8Array> {
   const where = String(source);
+  let advice = adviceForOrigin(source) ?? adviceFor(where);
   try {
     // fetch() of Node takes no files. An import of fs would make bundlers look for it.
     const node = globalThis.process?.getBuiltinModule?.('node:fs/promises');
     if (node && where.startsWith('file://')) return await node.readFile(new URL(where));
     if (node && !/^[a-z][a-z\d+.-]+:/i.test(where)) return await node.readFile(where); // a path
     const response = await fetch(where);
+    advice = adviceFor(where);
     if (!response.ok) throw new Error(`the server answered ${response.status}`);
     const compilesWhileFetching =
       typeof WebAssembly.compileStreaming === 'function' &&
       response.headers.get('Content-Type') === 'application/wasm';
     return compilesWhileFetching ? response : new Uint8Array(await response.arrayBuffer());
   } catch (error) {
-    throw failure(`${where} cannot be fetched`, error, adviceFor(where));
+    throw failure(`${where} cannot be fetched`, error, advice);
   }
 }
 
@@ -375,6 +381,26 @@ export function adviceFor(
   return /\bvite\/.*deps/.test(String(where))
     ? "set optimizeDeps: { exclude: ['wgemm'] } in vite.config.js"
     : otherwise;
+}
+
+/**
+ * @internal What helps if a worker does not start from a script of the package.
+ *
+ * @param script its address; undefined if the caller made the worker
+ */
+export function adviceForScript(file: string, script: URL | string | undefined): string {
+  const place = 'beside this script, in a page from its origin and under headers that allow it';
+  return adviceForOrigin(script) ?? adviceFor(script, `have ${file} ${place}`);
+}
+
+/** What helps if nothing comes from an address of another origin; undefined for the page's own. */
+function adviceForOrigin(where: URL | string | undefined): string | undefined {
+  const origin = where && otherOrigin(where);
+  if (!origin) return undefined;
+  const header = `${origin} must serve ${String(where)} with Access-Control-Allow-Origin: *`;
+  const sources = `worker-src blob:, script-src 'wasm-unsafe-eval' ${origin}, connect-src ${origin}`;
+  const policy = `a Content-Security-Policy must allow ${sources}`;
+  return `${header}, and ${policy}; or host the package in the origin of the page`;
 }
 
 function failure(what: string, cause: unknown, advice = ''): GemmError {

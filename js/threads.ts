@@ -1,5 +1,6 @@
 /** Whether threads are possible, and the workers in which the threads of pthreadpool run. */
 import type { CoreModule, ThreadWorker } from './wgemm-simd128-mt.mjs';
+import { makeWebWorker } from './cross-origin.js';
 import { nodeWorkers, type Port, portOf, waitFor } from './port.js';
 
 /** @internal `kMaxThreads` of wgemm.h. */
@@ -127,7 +128,7 @@ export async function startThreads(
 
 function makeWorker(script: URL | string): object {
   const node = nodeWorkers();
-  if (!node) return new Worker(script, { type: 'module', name: 'em-pthread' });
+  if (!node) return makeWebWorker(script, 'em-pthread');
   const path = globalThis.process.getBuiltinModule('node:path');
   const address =
     typeof script !== 'string'

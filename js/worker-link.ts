@@ -15,7 +15,6 @@ import {
 import type { Operand, Reader } from './operand.js';
 import { type Port, waitFor } from './port.js';
 import {
-  adviceFor,
   ask,
   bytesIn,
   detachedArray,
@@ -23,6 +22,7 @@ import {
   readThreadSource,
   readWasmSource,
   unpolluted,
+  urlOf,
   isOperation,
 } from './shared.js';
 import { disposedInstance, errorOf, notSent } from './worker-errors.js';
@@ -81,6 +81,7 @@ export class Link implements Reader {
   dtypes: readonly DType[] = [];
   #port: Port;
   #assets: Assets | undefined;
+  readonly #advice: string;
   readonly #pending = new Map<number, Pending>();
   #calls = 0;
   #started = false;
@@ -88,8 +89,10 @@ export class Link implements Reader {
   /** Makes the error of every call from the end on. */
   #end: ((op: string) => unknown) | undefined;
 
-  constructor(port: Port, assets: Assets | undefined) {
+  /** @param advice what helps if the worker does not start */
+  constructor(port: Port, assets: Assets | undefined, advice: string) {
     this.#port = port;
+    this.#advice = advice;
     this.#assets = assets;
     port.listen(
       (answer) => this.#take(answer as Answer),
@@ -127,15 +130,7 @@ export class Link implements Reader {
   #die(why: string, cause?: unknown): void {
     const [code, what, advice] = this.#started
       ? (['WORKER', 'the worker died', 'create another instance'] as const)
-      : ([
-          'LOAD',
-          'the worker does not start',
-          adviceFor(
-            import.meta.url,
-            'have wgemm-worker.js beside this script, in a page from its origin and under ' +
-              'headers that allow it',
-          ),
-        ] as const);
+      : (['LOAD', 'the worker does not start', this.#advice] as const);
     this.end((op) => new GemmError(code, op, '', `${op}: ${what} (${why}); ${advice}`, { cause }));
   }
 
@@ -320,11 +315,6 @@ function readCallOptions(
 
 /** An address means in the worker what it means on the page; other values as they are. */
 function addressOf(source: unknown): unknown {
-  if (source instanceof URL) return source.href;
-  if (typeof source !== 'string') return source;
-  try {
-    return new URL(source, globalThis.document?.baseURI ?? globalThis.location?.href).href;
-  } catch {
-    return source; // the error comes when it is fetched
-  }
+  if (typeof source !== 'string' && !(source instanceof URL)) return source;
+  return urlOf(source)?.href ?? source; // if there is none, the error comes when it is fetched
 }

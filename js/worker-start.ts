@@ -1,23 +1,24 @@
 /** How the page starts a worker. */
 import { ArgumentError, UnsupportedError } from './index.js';
 import { nodeWorkers, type Port, portOf } from './port.js';
+import { adviceForScript, makeWebWorker, otherOrigin, urlOf } from './shared.js';
 
 const script = 'wgemm-worker.js';
 
 /** @internal Makes a worker from the script beside this one. */
 export function startWorker(): unknown {
   const threads = nodeWorkers();
+  const address = addressOfScript();
   // This does not use the expression at the end, from which bundlers make another file. The worker
   // gets no flags of the process, since --input-type would be wrong for a file.
   if (threads) {
-    const own = import.meta.url as string | undefined;
-    if (!own) throw new Error('this script does not know its own address');
+    if (!address) throw new Error('this script does not know its own address');
     // Node reads inherited options, too.
     const options = Object.setPrototypeOf(
       { execArgv: [] },
       null,
     ) as import('node:worker_threads').WorkerOptions;
-    return new threads.Worker(new URL(script, own), options);
+    return new threads.Worker(address, options);
   }
   if (typeof Worker !== 'function')
     throw new UnsupportedError(
@@ -25,7 +26,19 @@ export function startWorker(): unknown {
       '',
       'createGemm: there are no workers here; use wgemm itself',
     );
+  if (address && otherOrigin(address)) return makeWebWorker(address);
   return new Worker(new URL('./wgemm-worker.js', import.meta.url), { type: 'module' });
+}
+
+/** Where the script is without a bundler; undefined in a script that does not know its own address. */
+function addressOfScript(): URL | undefined {
+  const own = import.meta.url as string | undefined;
+  return own ? urlOf(script, own) : undefined;
+}
+
+/** @internal What helps if the worker does not start. `isGiven`: the option `worker` made it. */
+export function adviceForWorker(isGiven: boolean): string {
+  return adviceForScript(script, isGiven ? undefined : addressOfScript());
 }
 
 /** Workers that have an instance. */

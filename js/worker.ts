@@ -57,7 +57,7 @@ import {
   explaining,
   packing,
 } from './worker-requests.js';
-import { portOfWorker, startWorker } from './worker-start.js';
+import { adviceForWorker, portOfWorker, startWorker } from './worker-start.js';
 
 export {
   ArgumentError,
@@ -226,13 +226,11 @@ export async function createGemm(options: WorkerCreateOptions = {}): Promise<Wor
 
 function linkTo(make: (() => unknown) | undefined, assets: CreateOptions['assets']): Link {
   const op = 'createGemm';
+  const advice = adviceForWorker(make !== undefined);
   try {
-    return new Link(portOfWorker(make ? make() : startWorker()), assets);
+    return new Link(portOfWorker(make ? make() : startWorker()), assets, advice);
   } catch (error) {
     if (error instanceof GemmError) throw error;
-    const advice =
-      'have wgemm-worker.js beside this script, from the origin of the page, or make the worker ' +
-      'with the option worker';
     throw new GemmError(
       'LOAD',
       op,

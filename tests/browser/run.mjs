@@ -2,6 +2,7 @@
 // without isolation, under a strict policy, and prints a table.
 //   --engine chromium,firefox,webkit   some of them only; on macOS also safari
 //   --smoke                            a few of the tests, in Chromium if no engine is named
+//   --cdn                              only pages that load the package from another origin
 import { existsSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { basename, join } from 'node:path';
@@ -10,6 +11,7 @@ import { fail, main, root } from '../../scripts/run.mjs';
 import { setUp } from '../../scripts/setup.mjs';
 import { listVectors } from '../conformance/files.mjs';
 import { bundleTests } from './bundle.mjs';
+import { cdnRowsOf, policyOf, startCdn, wrongWithCdn } from './cdn.mjs';
 import { allEngines, engineNames, openIn, titleOf, versionOf } from './engines.mjs';
 import { isolation, startServer, strictPolicy } from './server.mjs';
 
@@ -35,9 +37,11 @@ const withoutWasm = { 'content-security-policy': "default-src 'self'; script-src
  * The rows of an engine. Each row runs every second test, so that each test runs in the page and in
  * a worker, and with and without isolation. Of the slow vectors, each row runs every fourth.
  */
-function rowsOf(engine, isSmoke) {
-  if (isSmoke) {
-    return places.map((place, part) => {
+function rowsOf(engine, { smoke, cdn }) {
+  const fromCdn = cdnRowsOf(engine);
+  if (cdn) return fromCdn;
+  if (smoke) {
+    const some = places.map((place, part) => {
       return {
         engine,
         place,
@@ -48,6 +52,7 @@ function rowsOf(engine, isSmoke) {
         parts: smokeParts,
       };
     });
+    return [...some, ...fromCdn];
   }
   const suites = [false, true].flatMap((isolated, i) =>
     places.map((place, j) => {
@@ -73,7 +78,7 @@ function rowsOf(engine, isSmoke) {
     task: 'suite',
     only: 'threads.test.ts,own-cases.jsonl',
   }));
-  return [...suites, ...refusals, ...(engine === 'webkit' ? unshared : [])];
+  return [...suites, ...refusals, ...(engine === 'webkit' ? unshared : []), ...fromCdn];
 }
 
 /** The files that all servers of a run serve. */
@@ -84,6 +89,7 @@ async function site(dist) {
     fail('There is no dist/, which the browsers are to load: run `npm run build` before.');
   const page = join(root, 'tests', 'browser', 'page');
   return {
+    dist,
     folders: {
       '/': page,
       '/page/': page,
@@ -101,8 +107,15 @@ async function site(dist) {
 }
 
 /** Runs a row, and adds its result. `wrong`: sentences. */
-async function runRow(served, { engine, isolated, unshared = false, ...settings }) {
-  const policy = settings.task === 'refusal' ? withoutWasm : strictPolicy;
+async function runRow({ dist, ...served }, { engine, isolated, unshared = false, ...settings }) {
+  const { task, forbids } = settings;
+  const cdn = task === 'cdn' ? await startCdn(dist) : undefined;
+  if (cdn) settings.cdn = cdn.origin;
+  const policy = cdn
+    ? policyOf(cdn.origin, forbids)
+    : task === 'refusal'
+      ? withoutWasm
+      : strictPolicy;
   const server = await startServer({
     ...served,
     headers: { ...policy, ...(isolated && isolation) },
@@ -116,11 +129,12 @@ async function runRow(served, { engine, isolated, unshared = false, ...settings 
       timeout,
       environment,
     });
-    row.wrong = (settings.task === 'refusal' ? wrongWithRefusal : wrongWithSuite)(row.result, row);
+    row.wrong = wrongWith[task](row.result, row);
   } catch (error) {
     row.wrong = [error.message];
   } finally {
     await server.close();
+    await cdn?.close();
   }
   row.seconds = (performance.now() - start) / 1000;
   return row;
@@ -163,6 +177,20 @@ function wrongWithRefusal({ crash, isGemmError, code, message, created }) {
       ];
 }
 
+/** By task: what is wrong with a result. */
+const wrongWith = { suite: wrongWithSuite, refusal: wrongWithRefusal, cdn: wrongWithCdn };
+
+/** What a row shows, in a few words. */
+export function titleOfRow({ task, place, isolated, forbids }) {
+  const lacks = { refusal: "'wasm-unsafe-eval'", cdn: forbids }[task];
+  return [
+    place,
+    isolated ? 'isolated' : 'not isolated',
+    ...(task === 'cdn' ? ['from another origin'] : []),
+    ...(lacks ? [`without ${lacks} in the policy`] : []),
+  ].join(', ');
+}
+
 /**
  * Runs the tests in engines, and calls `onRow` after each row.
  *
@@ -171,11 +199,12 @@ function wrongWithRefusal({ crash, isGemmError, code, message, created }) {
 export async function runBrowsers({
   engines = engineNames,
   smoke = false,
+  cdn = false,
   dist = join(root, 'dist'),
   onRow = () => {},
 } = {}) {
   const served = await site(dist);
-  const rows = engines.flatMap((engine) => rowsOf(engine, smoke));
+  const rows = engines.flatMap((engine) => rowsOf(engine, { smoke, cdn }));
   let next = 0;
   const runSome = async () => {
     while (next < rows.length) {
@@ -199,8 +228,8 @@ function countOf(skipped, elsewhere) {
 
 /** The table of rows, as lines. */
 export function browserTable(rows) {
-  const cells = rows.map(({ engine, version, place, isolated, task, wrong, seconds, result }) => {
-    const isSuite = task === 'suite';
+  const cells = rows.map((row) => {
+    const { engine, version, place, isolated, task, wrong, seconds, result } = row;
     const { api, vectors, info, hasSharedArrayBuffer } = result ?? {};
     return {
       engine: titleOf(engine),
@@ -211,9 +240,9 @@ export function browserTable(rows) {
         hasSharedArrayBuffer === undefined ? '' : hasSharedArrayBuffer ? 'yes' : 'no',
       build: info
         ? `${info.build}, threads ${info.threads}`
-        : isSuite
+        : task === 'suite'
           ? ''
-          : 'refused by the policy',
+          : titleOfRow(row).split(', ').slice(2).join(', '),
       tests: api?.passed ?? '',
       failed: api?.failed ?? '',
       skipped: api ? countOf(api.skipped, false) : '',
@@ -278,7 +307,7 @@ export function printBrowsers(rows) {
     passed +=
       (api?.passed ?? 0) +
       (vectors?.passed ?? 0) +
-      (task === 'refusal' && wrong.length === 0 ? 1 : 0);
+      (task !== 'suite' && wrong.length === 0 ? 1 : 0);
     const counted = (api?.failed ?? 0) + (vectors?.failed ?? 0);
     failed += counted || (wrong.length > 0 ? 1 : 0);
   }
@@ -287,14 +316,16 @@ export function printBrowsers(rows) {
 }
 
 function readArguments(words) {
-  const known = /^--(smoke|engine(=.*)?)$/;
-  const options = { engines: engineNames, smoke: false };
+  const known = /^--(smoke|cdn|engine(=.*)?)$/;
+  const options = { engines: engineNames, smoke: false, cdn: false };
   for (let i = 0; i < words.length; ++i) {
     if (!known.test(words[i]))
       fail(
-        `browser: ${words[i]} is not known; it takes --engine ${allEngines.join(',')} and --smoke`,
+        `browser: ${words[i]} is not known; it takes --engine ${allEngines.join(',')}, --smoke ` +
+          'and --cdn',
       );
     if (words[i] === '--smoke') Object.assign(options, { smoke: true, engines: ['chromium'] });
+    else if (words[i] === '--cdn') options.cdn = true;
     else options.engines = (words[i].split('=')[1] ?? words[++i] ?? '').split(',');
   }
   const unknown = options.engines.find((engine) => !allEngines.includes(engine));
@@ -307,22 +338,16 @@ if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   await main(async () => {
     const options = readArguments(process.argv.slice(2));
     await setUp(...options.engines);
-    if (!options.smoke && !process.env.WGEMM_CONFORMANCE_DIR) {
+    if (!options.smoke && !options.cdn && !process.env.WGEMM_CONFORMANCE_DIR) {
       console.log(
         "browser: WGEMM_CONFORMANCE_DIR names no folder, so only the project's own cases run",
       );
     }
     const rows = await runBrowsers({
       ...options,
-      onRow({ engine, place, isolated, task, wrong, seconds }) {
-        const what =
-          task === 'refusal'
-            ? "without 'wasm-unsafe-eval'"
-            : isolated
-              ? 'isolated'
-              : 'not isolated';
+      onRow({ wrong, seconds, ...row }) {
         console.log(
-          `browser: ${titleOf(engine)}, ${place}, ${what}: ` +
+          `browser: ${titleOf(row.engine)}, ${titleOfRow(row)}: ` +
             `${wrong.length === 0 ? 'ok' : 'FAILS'} (${seconds.toFixed(1)} s)`,
         );
         for (const sentence of wrong) console.error(`browser:   ${sentence}`);

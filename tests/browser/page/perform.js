@@ -21,6 +21,7 @@ const tasks = {
       return { isGemmError: error instanceof GemmError, code: error.code, message: error.message };
     }
   },
+  cdn: async (settings) => (await import('/page/cdn.js')).fromCdn(settings),
 };
 
 /**
