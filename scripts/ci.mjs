@@ -2,12 +2,10 @@
 // this is the only list.
 //   node scripts/ci.mjs          every step that this machine can run, in order
 //   node scripts/ci.mjs STEP...  these steps
-// Compiler warnings are errors. Test vectors of other projects run too if they are beside this
-// checkout. A fast machine tries no more models than others, so that all try the same.
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
+// Compiler warnings are errors. A fast machine tries no more models than others, so that all try
+// the same.
 import { pathToFileURL } from 'node:url';
-import { fail, main, root, run } from './run.mjs';
+import { fail, main, run } from './run.mjs';
 
 const npm = (script, ...args) => [
   'npm',
@@ -67,8 +65,6 @@ if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
     if (unknown !== undefined)
       fail(`ci: there is no step '${unknown}'; there are ${known.join(', ')}.`);
     process.env.CI = 'true';
-    const vectors = join(root, '..', 'shared', 'conformance');
-    if (existsSync(vectors)) process.env.WGEMM_CONFORMANCE_DIR ??= vectors;
     try {
       for (const name of chosen.length > 0 ? chosen : Object.keys(steps)) await runStep(name);
     } finally {
