@@ -32,7 +32,7 @@ export const steps = {
   browsers: [npm('test:browsers', '--smoke', '--engine', 'firefox,webkit')],
   site: [npm('test:site')],
   demo: [npm('test:demo', '--engine', 'chromium')],
-  lint: [npm('lint')],
+  lint: [npm('build'), npm('lint')], // types of tests come from dist/
 };
 
 /** Steps that only a workflow runs: before the others, on another system, or for a release. */
@@ -46,16 +46,15 @@ const times = [];
 
 async function runStep(name) {
   const start = performance.now();
-  const seconds = () => Math.round((performance.now() - start) / 1000);
   try {
     for (const [program, ...args] of { ...steps, ...elsewhere }[name])
-      await run(program, args, {
-        otherwise: `ci: the step ${name} fails after ${seconds()} s: see above why.`,
-      });
+      await run(program, args, { otherwise: `ci: the step ${name} fails: see above why.` });
   } finally {
-    times.push(`${String(seconds()).padStart(5)} s  ${name}`);
+    times.push(line(performance.now() - start, name));
   }
 }
+
+const line = (ms, what) => `${(ms / 1000).toFixed(0).padStart(5)} s  ${what}`;
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   await main(async () => {
@@ -68,8 +67,7 @@ if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
     try {
       for (const name of chosen.length > 0 ? chosen : Object.keys(steps)) await runStep(name);
     } finally {
-      const all = `${String(Math.round(performance.now() / 1000)).padStart(5)} s  in all`;
-      console.log([...times, all].join('\n'));
+      console.log([...times, line(performance.now(), 'in all')].join('\n'));
     }
   });
 }

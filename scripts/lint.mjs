@@ -28,7 +28,7 @@ const projects = ['js', 'tests', join('tests', 'js'), join('examples', 'demo')].
 const wordInName = "[A-Z]?[a-z'’]+";
 
 await main(async () => {
-  await setUp('lint');
+  await setUp('lint', 'demo'); // types of the demo's packages
   const otherwise = 'Correct what is said above; `npm run lint -- --fix` does what it can.';
   if (cplusplus.length > 0) {
     await run('clang-format-19', [...(fix ? ['-i'] : ['--dry-run', '-Werror']), ...cplusplus], {
