@@ -173,27 +173,28 @@ function findNeeded(outputs: readonly OnnxValueInfo[], makers: Makers): Set<Chec
 /** Nodes in an order in which each follows those that make its inputs: their own, if it is one. */
 function inOrder(nodes: readonly CheckedNode[], makers: Makers): readonly CheckedNode[] {
   const ordered = new Set<CheckedNode>();
-  /** Nodes that come after one that is not placed yet. */
-  const waiting = new Map<CheckedNode, CheckedNode[]>();
-  const isMissing = (name: string) => {
-    const maker = makers.get(name);
-    return maker ? !ordered.has(maker) : name !== '' && !makers.has(name);
-  };
+  /** Nodes that come after one that is not placed yet, and which of their inputs that makes. */
+  const waiting = new Map<CheckedNode, { checked: CheckedNode; next: number }[]>();
   for (const first of nodes) {
-    const open = [first];
-    for (let checked = open.pop(); checked; checked = open.pop()) {
-      const { node } = checked;
-      const missing = node.inputs.find(isMissing);
-      if (missing === undefined) {
-        ordered.add(checked);
-        for (const one of (waiting.get(checked) ?? []).reverse()) open.push(one);
+    const open = [{ checked: first, next: 0 }];
+    for (let one = open.pop(); one; one = open.pop()) {
+      const { node } = one.checked;
+      let maker: CheckedNode | undefined;
+      for (; one.next < node.inputs.length; ++one.next) {
+        const name = node.inputs[one.next] as string;
+        maker = makers.get(name);
+        if (maker ? !ordered.has(maker) : name !== '' && !makers.has(name)) break;
+      }
+      if (one.next === node.inputs.length) {
+        ordered.add(one.checked);
+        for (const other of (waiting.get(one.checked) ?? []).reverse()) open.push(other);
         continue;
       }
-      const maker = makers.get(missing);
-      if (!maker) throw invalid(node, `takes ${describe(missing)}, which nothing makes`);
+      const missing = describe(node.inputs[one.next]);
+      if (!maker) throw invalid(node, `takes ${missing}, which nothing makes`);
       const list = waiting.get(maker);
-      if (list) list.push(checked);
-      else waiting.set(maker, [checked]);
+      if (list) list.push(one);
+      else waiting.set(maker, [one]);
     }
   }
   const left = nodes.find((checked) => !ordered.has(checked));

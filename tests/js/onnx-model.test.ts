@@ -665,6 +665,23 @@ describe('a run is refused, and its memory is freed', () => {
   });
 });
 
+it('nodes may be in any order, which takes time by their number only', async () => {
+  const count = 20_000;
+  const names = Array.from({ length: count }, (_, i) => `n${i}`);
+  // Each input of the first node is made by a later one.
+  const nodes = [
+    node('Concat', names, 'y', { axis: 0 }),
+    ...names.map((n) => node('Relu', ['x'], n)),
+  ];
+  const bytes = encodeGraph({ nodes, inputs: [input('x', [1])], outputs: [input('y')] });
+  const start = performance.now();
+  const model = await loadModel(bytes, { wg });
+  expect(performance.now() - start).toBeLessThan(2000);
+  const { y } = await model.run({ x: { data: Float32Array.of(3), shape: [1] } });
+  expect((y as ModelResult).shape).toEqual([count]);
+  model.dispose();
+});
+
 it('constants are folded, so that only the rest runs', async () => {
   const made = maker();
   const folded: ModelSpec = {

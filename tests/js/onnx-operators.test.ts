@@ -558,4 +558,17 @@ describe('refuses', () => {
     expect((error as GemmError).message).toContain('the node');
     expect(['run', 'loadModel']).toContain((error as GemmError).op);
   });
+
+  it('lists of any length with a short message', async () => {
+    const many = ints(Array<number>(100_000).fill(2));
+    const inputs = [x([1]), many];
+    for (const node of [
+      { op: 'Reshape', inputs },
+      { op: 'Slice', inputs: [...inputs, ints([1])] },
+    ]) {
+      const { message } = (await thrownBy(runNode(wg, { opset: 13, ...node }))) as GemmError;
+      expect(message).toContain('[2, 2');
+      expect(message.length).toBeLessThan(1000);
+    }
+  });
 });

@@ -101,8 +101,9 @@ export function refuse(
   throw new Class('run', argument, `run: ${argument} ${found}; it must be ${String(wanted)}`);
 }
 
-/** @internal A list as messages show it. */
-export const shown = (list: readonly unknown[]): string => `[${list.join(', ')}]`;
+/** @internal A list as messages show it: the first 64 of it, as many as a shape can have. */
+export const shown = (list: readonly unknown[]): string =>
+  `[${list.slice(0, 64).join(', ')}${list.length > 64 ? ', ...' : ''}]`;
 
 /** Throws if a result is too large, before there is memory for it. */
 function checkSize(dtype: OnnxDType, shape: readonly number[]): void {
@@ -111,7 +112,7 @@ function checkSize(dtype: OnnxDType, shape: readonly number[]): void {
     refuse(
       shape.length > 64 ? ShapeError : OutOfMemoryError,
       'the result',
-      `has shape ${shown(shape.slice(0, 65))}`,
+      `has shape ${shown(shape)}`,
       'of at most 64 axes and 2^31 bytes',
     );
 }
