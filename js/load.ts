@@ -21,8 +21,7 @@ export type AssetSource = string | object;
  *
  * `createGemm` calls it with the name of the file, such as `wgemm-relaxed.wasm`. With threads it
  * asks first for `wgemm-relaxed-mt.wasm`, and then for `wgemm-thread.js`. For the latter, the
- * function must return an address of the page's origin, or undefined if that file is beside the
- * script.
+ * function must return an address, or undefined if that file is beside the script.
  *
  * @param file the name of the file
  *
@@ -398,8 +397,8 @@ function adviceForOrigin(where: URL | string | undefined): string | undefined {
   const origin = where && otherOrigin(where);
   if (!origin) return undefined;
   const header = `${origin} must serve ${String(where)} with Access-Control-Allow-Origin: *`;
-  const sources = `worker-src blob:, script-src 'wasm-unsafe-eval' ${origin}, connect-src ${origin}`;
-  const policy = `a Content-Security-Policy must allow ${sources}`;
+  const scripts = `worker-src blob:, script-src 'wasm-unsafe-eval' ${origin}`;
+  const policy = `a Content-Security-Policy must allow ${scripts}, connect-src ${origin}`;
   return `${header}, and ${policy}; or host the package in the origin of the page`;
 }
 

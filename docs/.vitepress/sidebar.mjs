@@ -50,6 +50,7 @@ const guide = [
       ['esbuild', 'esbuild'],
       ['Rollup', 'rollup'],
       ['Without a bundler', 'none'],
+      ['From a CDN', 'cdn'],
       ['One file', 'one-file'],
       ['For a server', 'server'],
       ['Edge', 'edge'],

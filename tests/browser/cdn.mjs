@@ -2,6 +2,7 @@
 // server, and what a page must report.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { blockOf } from '../package/pages.mjs';
 import { startServer } from './server.mjs';
 
 /** What jsDelivr and unpkg send with every file. */
@@ -10,7 +11,7 @@ const headers = {
   'cross-origin-resource-policy': 'cross-origin',
 };
 
-/** `forbids`: what the policy of the page lacks, a directive of `policyOf`. */
+/** `forbids`: the directive of the policy of the guide that the page lacks. */
 export function cdnRowsOf(engine) {
   const row = { engine, place: 'page', task: 'cdn' };
   return [
@@ -33,17 +34,27 @@ export function startCdn(dist) {
   });
 }
 
-/** The policy that docs/guide/bundlers/cdn.md shows, without the directive that a row forbids. */
+const guide = 'docs/guide/bundlers/cdn.md';
+const guideOrigin = 'https://cdn.jsdelivr.net';
+
+/** The policy of the guide, without the directive that a row forbids. */
 export function policyOf(cdn, forbids) {
-  const directives = {
-    'default-src': "'self'",
-    'script-src': `'self' 'wasm-unsafe-eval' ${cdn}`,
-    'connect-src': `'self' ${cdn}`,
-    'worker-src': "'self' blob:",
-  };
-  const allowed = Object.entries(directives).filter(([name]) => name !== forbids);
-  return { 'content-security-policy': allowed.map((each) => each.join(' ')).join('; ') };
+  const { code } = blockOf(guide, { language: 'http' });
+  const [, policy] = /^Content-Security-Policy: (.*)$/m.exec(code);
+  const directives = policy.replaceAll(guideOrigin, cdn).split('; ');
+  const allowed = directives.filter((directive) => directive.split(' ')[0] !== forbids);
+  return { 'content-security-policy': allowed.join('; ') };
 }
+
+/** The program of the guide, and what the page must show, as the comment there says. */
+function appOf(cdn) {
+  const { code } = blockOf(guide, { file: 'from-cdn.js' });
+  const [, shows] = /textContent = .*;\s*\/\/ (.*)$/m.exec(code);
+  return { code: code.replace(`${guideOrigin}/npm`, cdn), shows };
+}
+
+/** What the server of the page has besides the page. */
+export const appFiles = (cdn) => ({ '/from-cdn.js': appOf(cdn).code });
 
 /** What each trial of tests/browser/page/cdn.js must come to: a number of threads, or an error. */
 function wantedOf({ isolated, forbids, cdn }) {
@@ -72,7 +83,7 @@ function wantedOf({ isolated, forbids, cdn }) {
 
 /** Sentences about what a page reported and should not have. */
 export function wrongWithCdn(result, row) {
-  const { crash, results, blobs, violations, uncaught, crossOriginIsolated } = result;
+  const { crash, results, text, blobs, violations, uncaught, crossOriginIsolated } = result;
   if (crash) return [crash];
   const wrong = Object.entries(wantedOf(row)).flatMap(([name, { threads, code, says = [] }]) => {
     const found = results[name];
@@ -89,6 +100,10 @@ export function wrongWithCdn(result, row) {
     wrong.push(`${blobs.made} blob: addresses were made, and ${blobs.left} not revoked`);
   if (crossOriginIsolated !== row.isolated)
     wrong.push(`crossOriginIsolated is ${crossOriginIsolated}; headers ask for ${row.isolated}`);
-  if (!row.forbids) wrong.push(...violations.map((each) => `the policy was violated: ${each}`));
+  if (!row.forbids) {
+    const { shows } = appOf(row.cdn);
+    if (text !== shows) wrong.push(`the page of the guide shows '${text}'; it must be '${shows}'`);
+    wrong.push(...violations.map((each) => `the policy was violated: ${each}`));
+  }
   return [...wrong, ...uncaught.map((error) => `nobody caught: ${error}`)];
 }

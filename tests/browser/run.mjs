@@ -11,7 +11,7 @@ import { fail, main, root } from '../../scripts/run.mjs';
 import { setUp } from '../../scripts/setup.mjs';
 import { listVectors } from '../conformance/files.mjs';
 import { bundleTests } from './bundle.mjs';
-import { cdnRowsOf, policyOf, startCdn, wrongWithCdn } from './cdn.mjs';
+import { appFiles, cdnRowsOf, policyOf, startCdn, wrongWithCdn } from './cdn.mjs';
 import { allEngines, engineNames, openIn, titleOf, versionOf } from './engines.mjs';
 import { isolation, startServer, strictPolicy } from './server.mjs';
 
@@ -118,6 +118,7 @@ async function runRow({ dist, ...served }, { engine, isolated, unshared = false,
       : strictPolicy;
   const server = await startServer({
     ...served,
+    files: { ...served.files, ...(cdn && appFiles(cdn.origin)) },
     headers: { ...policy, ...(isolated && isolation) },
   });
   const start = performance.now();

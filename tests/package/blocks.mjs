@@ -28,6 +28,7 @@ const runBy = [
     ({ language, page }) => language === 'sh' && isOn('docs/guide/bundlers/')({ page }),
     'tests/package/bundlers.mjs',
   ],
+  [isOn('docs/guide/bundlers/cdn.md'), 'tests/browser/cdn.mjs'],
   [({ language }) => language === 'http', 'tests/package/bundlers.mjs'],
   [hasFile('worker.js'), 'tests/package/runtimes.mjs'],
   [({ code }) => code === 'npm install wgemm\n', 'tests/package/packed.mjs'],

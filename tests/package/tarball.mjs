@@ -125,7 +125,11 @@ function checkNames(names, manifest, read) {
   return `${names.length} files`;
 }
 
-function checkManifest(manifest) {
+function checkManifest(manifest, names) {
+  for (const key of ['main', 'unpkg', 'jsdelivr']) {
+    if (!names.includes(posix.normalize(manifest[key])))
+      refuse(`package.json has ${key} ${manifest[key]}, which the tarball lacks`);
+  }
   for (const key of ['dependencies', 'optionalDependencies', 'bundleDependencies']) {
     if (manifest[key]) refuse(`package.json has ${key}`);
   }
@@ -293,7 +297,7 @@ export async function testTarball(results) {
     .filter((entry) => !entry.includes('*'))
     .map((entry) => posix.join('wgemm', entry));
   await test('npm pack', 'files', () => checkNames(names, manifest, read));
-  await test('npm pack', 'package.json', () => checkManifest(manifest));
+  await test('npm pack', 'package.json', () => checkManifest(manifest, names));
   await test('npm pack', 'sizes', () => checkSizes(names, read));
   await test('npx wgemm', '--help', async () => {
     const program = join(project, 'node_modules', '.bin', 'wgemm');

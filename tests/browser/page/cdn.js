@@ -33,9 +33,10 @@ async function tryEntry(script, options) {
 /**
  * @param cdn the origin of the server. It has the package in /wgemm@0.1/dist/, and in /moved/ its
  *   scripts without any .wasm, as a CDN that bundles has them
- * @returns by name, what each trial came to; and how many blob: addresses were made and are left
+ * @returns what each trial came to, by its name; the text of the page; and how many blob: addresses
+ *   were made and are left
  */
-export async function fromCdn({ cdn }) {
+export async function fromCdn({ cdn, forbids }) {
   const dist = `${cdn}/wgemm@0.1/dist`;
   const assets = (file) => `${dist}/${file}`;
   const trials = {
@@ -53,5 +54,8 @@ export async function fromCdn({ cdn }) {
   results.moved = await tryEntry(`${cdn}/moved/index.js`);
   results['moved, with assets'] = await tryEntry(`${cdn}/moved/index.js`, { assets });
   results['moved, worker'] = await tryEntry(`${cdn}/moved/worker.js`);
-  return { results, blobs: { made: made.length, left: left.size } };
+  // Runs the program of the guide, if everything is allowed.
+  if (forbids === undefined) await import('/from-cdn.js');
+  const text = document.body.textContent.trim();
+  return { results, text, blobs: { made: made.length, left: left.size } };
 }
