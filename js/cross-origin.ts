@@ -3,7 +3,7 @@
  * such a script, so the worker starts from a small blob: module, which imports it.
  */
 
-/** @internal What an address means, by default to the page or worker that asks; undefined if nothing. */
+/** @internal The full address, by default relative to this page or worker; undefined if invalid. */
 export function urlOf(
   source: URL | string,
   base = globalThis.document?.baseURI ?? globalThis.location?.href,

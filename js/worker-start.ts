@@ -30,7 +30,7 @@ export function startWorker(): unknown {
   return new Worker(new URL('./wgemm-worker.js', import.meta.url), { type: 'module' });
 }
 
-/** Where the script is without a bundler; undefined in a script that does not know its own address. */
+/** Where the script is without a bundler; undefined if this one does not know its own address. */
 function addressOfScript(): URL | undefined {
   const own = import.meta.url as string | undefined;
   return own ? urlOf(script, own) : undefined;
