@@ -1,8 +1,8 @@
 /** The kernels that replace those of TensorFlow.js. */
-import { type Gemm, OutOfMemoryError } from './index.js';
-import { cores, count, makeCall, operandOf, operations, packedWeights, runCall } from './shared.js';
+import { OutOfMemoryError } from './index.js';
+import { count, makeCall, operandOf, operations, packedWeights, runCall } from './shared.js';
 import type { Core } from './core.js';
-import { isFasterThanLoops, isFasterThanXnnpack } from './tfjs-rule.js';
+import { costOfEpilogue, isFasterThanLoops, isFasterThanXnnpack } from './tfjs-rule.js';
 import type { DataOwner, KeptWeights } from './tfjs-weights.js';
 
 /** @internal The functions of TensorFlow.js that `install` calls. */
@@ -84,9 +84,10 @@ export const kernelNames = ['BatchMatMul', '_FusedMatMul'];
 /** @internal What a replacement has to work with. */
 export interface Context {
   readonly functions: Functions;
-  readonly wg: Gemm;
+  /** That of the instance. */
+  readonly core: Core;
   readonly always: boolean;
-  /** Those of `wg`. */
+  /** Those of the instance. */
   readonly threads: number;
   readonly weights: KeptWeights;
   readonly old: KernelConfig;
@@ -107,13 +108,12 @@ export function isReplaced(kernel: object): boolean {
 /** @internal The kernel that replaces `context.old`. */
 export function replacementOf(context: Context): KernelConfig {
   const { old, isActive } = context;
-  const core = cores.get(context.wg) as Core;
   const access = accesses[old.backendName] as Access;
   const kernelFunc = (args: KernelArguments): TensorInfo => {
     const product = readProduct(context, args);
     if (!product || !isActive()) return old.kernelFunc(args);
     try {
-      return compute(context, core, access, args.backend, product);
+      return compute(context, access, args.backend, product);
     } catch (error) {
       if (error instanceof OutOfMemoryError) return old.kernelFunc(args);
       throw error;
@@ -141,7 +141,7 @@ interface Product {
   readonly then: Step | null;
 }
 
-/** Applies an activation to a tensor. It returns that tensor, or a new one. */
+/** Applies an activation to a tensor. Returns that tensor, or a new one. */
 type Step = (backend: Backend, tensor: TensorInfo) => TensorInfo;
 
 const noBounds = [-Infinity, Infinity] as const;
@@ -173,13 +173,15 @@ function readProduct(
   const batchOfA = batchOf(a.shape),
     batchOfB = batchOf(b.shape);
   const isXnnpack = isWasm && !transposeA && !transposeB && batchOfA === 1 && batchOfB === 1;
+  const batch = Math.max(batchOfA, batchOfB);
+  const epilogue = costOfEpilogue(batch * m, n, !!bias, activation !== 'linear');
   if (
     !always &&
     (batchOfA === 1 || batchOfB === 1 || hasSameBatches(a.shape, b.shape)) &&
-    (!isWasm || isRight(bias, slopes, n, k, isXnnpack)) &&
+    (!isWasm || isRight(bias, slopes, m, n, k, isXnnpack)) &&
     (isXnnpack
-      ? !isFasterThanXnnpack(m, n, k) || threadsOf(backend) > threads
-      : !isFasterThanLoops(Math.max(batchOfA, batchOfB), m, n, k))
+      ? !isFasterThanXnnpack(m, n, k, epilogue) || threadsOf(backend) > threads
+      : !isFasterThanLoops(batch, m, n, k, epilogue))
   )
     return null;
 
@@ -192,8 +194,10 @@ function readProduct(
   const read = { a, b, bias, transposeA, transposeB, shape };
   const bounds = boundsOf.get(activation);
   if (bounds) return { ...read, bounds, then: null };
-  const then = stepOf(functions, old.backendName, activation, slopes, attrs.leakyreluAlpha);
-  return then && { ...read, bounds: noBounds, then };
+  const { backendName } = old;
+  const then = stepOf(functions, backendName, activation, slopes, shape, attrs.leakyreluAlpha);
+  // XNNPACK's kernels divide by the sizes of some empty tensors.
+  return then && { ...read, bounds: noBounds, then: count(shape) > 0 ? then : null };
 }
 
 /** XNNPACK uses several if the page is isolated. */
@@ -217,18 +221,20 @@ function hasSameBatches(a: readonly number[], b: readonly number[]): boolean {
 
 /**
  * Whether the old kernel of `wasm` may compute this. That of tfjs 4.22 adds the bias once per 48
- * steps of K, unless XNNPACK computes the product. It reads N elements of a bias and of slopes.
+ * steps of K, unless XNNPACK computes the product. It reads N elements of a bias, and repeats the
+ * slopes as they lie.
  */
 function isRight(
   bias: TensorInfo | undefined,
   slopes: TensorInfo | undefined,
+  m: number,
   n: number,
   k: number,
   isXnnpack: boolean,
 ): boolean {
   if (bias && !(bias.shape.length === 1 && bias.shape[0] === n && (isXnnpack || k <= 48)))
     return false;
-  return !slopes || (slopes.shape.at(-1) === n && count(slopes.shape) === n);
+  return !slopes || isRepeatedIn(slopes.shape, [m, n]);
 }
 
 /** The names of the backend's kernels for other activations. */
@@ -236,6 +242,7 @@ const kernelOf = new Map([
   ['elu', 'Elu'],
   ['sigmoid', 'Sigmoid'],
   ['leakyrelu', 'LeakyRelu'],
+  ['prelu', 'Prelu'],
 ]);
 
 /** null: there is no such activation here. */
@@ -244,26 +251,38 @@ function stepOf(
   backendName: string,
   activation: string,
   slopes: TensorInfo | undefined,
+  shape: readonly number[],
   alpha = 0,
 ): Step | null {
   if (activation === 'prelu') {
     if (!slopes) return null;
-    const { view } = accesses[backendName] as Access;
-    return (backend, tensor) => {
-      prelu(view(backend, tensor), tensor.shape, view(backend, slopes), slopes.shape);
-      return tensor;
-    };
+    // XNNPACK's kernel is five times as fast, but it repeats the slopes as they lie.
+    if (backendName === 'cpu' || !isRepeatedIn(slopes.shape, shape)) {
+      const { view } = accesses[backendName] as Access;
+      return (backend, tensor) => {
+        prelu(view(backend, tensor), tensor.shape, view(backend, slopes), slopes.shape);
+        return tensor;
+      };
+    }
   }
   const name = kernelOf.get(activation);
   const kernel = name && getKernel(name, backendName);
   if (!kernel) return null;
-  return (backend, x) => {
-    try {
-      return kernel.kernelFunc({ inputs: { x }, backend, attrs: { alpha } as Attributes });
-    } finally {
-      backend.disposeData(x.dataId);
-    }
-  };
+  return (backend, x) =>
+    kernel.kernelFunc({ inputs: { x, alpha: slopes }, backend, attrs: { alpha } as Attributes });
+}
+
+/**
+ * Whether a tensor that broadcasts to a shape repeats there as it lies: its axes, after those of
+ * size 1 in front, are the last ones of the shape.
+ */
+function isRepeatedIn(part: readonly number[], shape: readonly number[]): boolean {
+  for (let rest = count(part), i = 1; rest > 1; ++i) {
+    const size = part.at(-i) as number;
+    if (size !== shape.at(-i)) return false;
+    rest /= size;
+  }
+  return true;
 }
 
 /** Multiplies elements below 0 by slopes, which broadcast to the shape. */
@@ -323,8 +342,7 @@ function isBroadcastTo(from: readonly number[], to: readonly number[]): boolean 
 }
 
 function compute(
-  { weights }: Context,
-  core: Core,
+  { core, weights }: Context,
   { make, view }: Access,
   backend: Backend,
   { a, b, bias, transposeA, transposeB, shape, bounds, then }: Product,
@@ -356,9 +374,11 @@ function compute(
       1, -1, transposeA ? 1 : 0, transposeB && !packed ? 1 : 0, float32, min, max,
     );
     runCall(makeCall(core, { operation: operations.matmul, attributes, operands, out: result }));
+    const activated = then ? then(backend, result) : result;
+    if (activated !== result) backend.disposeData(result.dataId);
+    return activated;
   } catch (error) {
     backend.disposeData(result.dataId);
     throw error;
   }
-  return then ? then(backend, result) : result;
 }

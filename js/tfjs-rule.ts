@@ -7,22 +7,49 @@
  */
 
 /**
+ * @internal What bias and activation cost wgemm more than the old kernels, in products. XNNPACK adds
+ * the bias, and applies bounds, to sums in registers. wgemm does so in passes over each row. Other
+ * activations run on the same kernels, but have a result in memory of its own.
+ *
+ * @param rows those of all matrices of the result
+ */
+export function costOfEpilogue(
+  rows: number,
+  n: number,
+  hasBias: boolean,
+  hasActivation: boolean,
+): number {
+  return rows * ((hasBias ? 1000 + 8 * n : 0) + (hasActivation ? 8 * n : 0));
+}
+
+/**
  * @internal Beside XNNPACK, which computes the products of `wasm` without transposes and batch
  * axes. wgemm is about 1.4 times as fast. So it pays if the product is large, and if K or N is:
- * each element that is copied, of A and of the result, must be in enough products. For fewer than 8
- * columns XNNPACK takes as long as for 8. If the result is small, both read B once, and are equally
- * fast.
+ * each element that is copied, of A and of the result, must be in enough products. These are more
+ * for a result of more than 1 MiB, since L2 does not hold it and its copy. For fewer than 8 columns
+ * XNNPACK takes as long as for 8. If the result is small, both read B once, and are equally fast.
+ *
+ * @param epilogue what `costOfEpilogue` returns
  */
-export function isFasterThanXnnpack(m: number, n: number, k: number): boolean {
+export function isFasterThanXnnpack(m: number, n: number, k: number, epilogue: number): boolean {
   const products = m * k * Math.ceil(n / 8) * 8;
-  return m * n >= 256 && products >= 70_000 + 5 * m * (k + n);
+  const perResult = m * n > 2 ** 18 ? 10 : 5;
+  return m * n >= 256 && products >= 70_000 + m * (5 * k + perResult * n) + epilogue;
 }
 
 /**
  * @internal Beside loops over elements: all other products of `wasm`, and those of `cpu`. wgemm
  * takes about 0.1 us more for each matrix of a batch. A product of two vectors takes as long as
- * their copy.
+ * their copy. The loops take as long for one product as XNNPACK for 32.
+ *
+ * @param epilogue what `costOfEpilogue` returns
  */
-export function isFasterThanLoops(batch: number, m: number, n: number, k: number): boolean {
-  return m * n > 1 && batch * (m * n * k - 200) >= 3000;
+export function isFasterThanLoops(
+  batch: number,
+  m: number,
+  n: number,
+  k: number,
+  epilogue: number,
+): boolean {
+  return m * n > 1 && batch * (m * n * k - 200) >= 3000 + epilogue / 32;
 }

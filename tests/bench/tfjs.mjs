@@ -1,7 +1,7 @@
 // Measures tfjs with and without wgemm installed, in turns in one process: sweeps of sizes in both
 // backends, and training.
 //   npm run bench:tfjs -- --filter "wasm 12" --targets
-//     --filter TEXT   only rows whose name contains the text: "cpu", "training", "transposed"
+//     --filter TEXT   only rows whose name contains the text: "cpu", "fused", "training"
 //     --targets       judges the ratios, and fails if one misses its target
 import { parseArgs } from 'node:util';
 import { fail, main } from '../../scripts/run.mjs';
@@ -54,6 +54,30 @@ const others = [
   [200, 1, 64, 64],
   [200, 64, 1, 64],
 ];
+/** Products with a bias and an activation, at the borders of the rule. */
+const fused = [
+  ...[14, 16, 40, 48, 56, 64, 128].map((size) => ({ m: size, k: size, n: size })),
+  ...[
+    [1, 512, 512],
+    [100, 32, 100],
+    [1000, 16, 64],
+    [1000, 64, 64],
+    [1000, 16, 1000],
+    [1000, 32, 1000],
+    [10_000, 16, 16],
+    [10_000, 32, 32],
+    [32, 784, 128],
+  ].map(([m, k, n]) => ({ m, k, n })),
+  ...[
+    [64, 3, 64],
+    [1000, 4, 1],
+    [1000, 16, 1],
+    [4000, 40, 1],
+    [10_000, 2, 2],
+  ].map(([m, k, n]) => ({ m, k, n, transposeB: true })),
+].flatMap((problem) =>
+  ['linear', 'relu', 'sigmoid', 'prelu'].map((activation) => ({ ...problem, activation })),
+);
 /** Products of transposes and batches as networks have them: attention, and gradients. */
 const ofNetworks = [
   { batch: 12, m: 128, k: 64, n: 128, transposeB: true },
@@ -65,8 +89,8 @@ const ofNetworks = [
   { batch: 64, m: 32, k: 32, n: 32 },
 ];
 
-const nameOf = ({ batch, m, k, n, transposeA, transposeB, isFresh }) =>
-  `${batch ? `${batch} x ` : ''}${m}x${k}x${n}` +
+const nameOf = ({ batch, m, k, n, transposeA, transposeB, isFresh, activation }) =>
+  `${activation ? `fused ${activation} ` : ''}${batch ? `${batch} x ` : ''}${m}x${k}x${n}` +
   `${transposeA ? ', A transposed' : ''}${transposeB ? ', B transposed' : ''}` +
   `${isFresh ? ', new B each time' : ''}`;
 
@@ -112,6 +136,7 @@ await main(async () => {
         ? [{ transposeA: true }, { transposeB: true }, { transposeB: true, isFresh: true }]
         : [{ batch }, { batch, isFresh: true }])
         await sweep({ m, k, n, ...form }, anySize);
+    for (const problem of fused) await sweep(problem, anySize);
     for (const problem of ofNetworks) await sweep(problem, slowInTfjs);
     kernels.remove();
   }
@@ -166,7 +191,7 @@ async function kernelsOf(tf, backendName) {
 }
 
 function contestantsOf(tf, { withoutWgemm, withWgemm }, problem) {
-  const { batch, m, k, n, transposeA = false, transposeB = false, isFresh } = problem;
+  const { batch, m, k, n, transposeA = false, transposeB = false, isFresh, activation } = problem;
   const stack = batch ? [batch] : [];
   const [shapeOfA, shapeOfB] = [
     [...stack, ...(transposeA ? [k, m] : [m, k])],
@@ -175,6 +200,16 @@ function contestantsOf(tf, { withoutWgemm, withWgemm }, problem) {
   const a = tf.tensor(randomArray('float32', (batch ?? 1) * m * k, 1), shapeOfA);
   const data = randomArray('float32', (batch ?? 1) * k * n, 2);
   let b = tf.tensor(data, shapeOfB);
+  const [bias, preluActivationWeights] = [3, 4].map((seed) =>
+    tf.tensor(randomArray('float32', n, seed), [n]),
+  );
+  const multiply = activation
+    ? () =>
+        tf.fused.matMul({
+          ...{ a, b, transposeA, transposeB, bias, activation },
+          ...(activation === 'prelu' && { preluActivationWeights }),
+        })
+    : () => tf.matMul(a, b, transposeA, transposeB);
   return [withoutWgemm, withWgemm].map((register) => ({
     run(times) {
       register();
@@ -183,10 +218,10 @@ function contestantsOf(tf, { withoutWgemm, withWgemm }, problem) {
           b.dispose();
           b = tf.tensor(data, shapeOfB);
         }
-        tf.matMul(a, b, transposeA, transposeB).dispose();
+        multiply().dispose();
       }
     },
-    dispose: () => [a, b].forEach((each) => each.dispose()),
+    dispose: () => [a, b, bias, preluActivationWeights].forEach((each) => each.dispose()),
   }));
 }
 
