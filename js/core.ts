@@ -72,8 +72,9 @@ export class Core {
   readonly #pages = new Map<number, number[]>();
   /** Names of the types, in the order of the core's numbers. */
   readonly dtypes: readonly DType[];
+  /** The most bytes of memory: 2^32 is the limit of the engine. */
+  readonly maxMemory: number;
   #module: CoreModule | undefined;
-  readonly #maxMemory: number;
   readonly #threads: number;
   readonly #blockAddress: number;
   readonly #blockLength: number;
@@ -98,7 +99,7 @@ export class Core {
     this.#threads = threads;
     this.#module = module;
     this.#endThreads = endThreads;
-    this.#maxMemory = maxMemory;
+    this.maxMemory = maxMemory || 2 ** 32;
     this.dtypes = Array.from(
       { length: module.dtypeCount() },
       (_, i) => this.text(module.dtypeName(i)) as DType,
@@ -301,7 +302,7 @@ export class Core {
   /** Whether a call must ask the core if `bytes` of copies and the scratch beside them fit. */
   mustAsk(bytes: number): boolean {
     const most = this.buffer.byteLength + bytes + mostScratch * this.#threads;
-    return bytes > manyBytes || most > (this.#maxMemory || 2 ** 32);
+    return bytes > manyBytes || most > this.maxMemory;
   }
 
   /** Returns aligned memory, which is not cleared. */
@@ -313,9 +314,9 @@ export class Core {
 
   outOfMemory(bytes: number, op: string): OutOfMemoryError {
     const limit =
-      this.#maxMemory === 0
+      this.maxMemory === 2 ** 32
         ? 'the limit is that of the engine, 4 GB at the most'
-        : `maxMemory is ${this.#maxMemory}`;
+        : `maxMemory is ${this.maxMemory}`;
     const inUse = this.module.bytesInUse();
     const message = `no memory for ${bytes} bytes; ${inUse} bytes are in use, and ${limit}`;
     return new OutOfMemoryError(op, '', `${op}: ${message}`);

@@ -3,8 +3,7 @@
  * change the data of a tensor: a variable with another value has another `dataId`. So packed
  * weights stay right until the backend disposes of the data.
  */
-import type { Gemm, PackedWeights } from './index.js';
-import { OutOfMemoryError } from './index.js';
+import { type Gemm, OutOfMemoryError, type PackedWeights } from './index.js';
 
 /** @internal A backend of TensorFlow.js, as far as the weights need it. */
 export interface DataOwner {
@@ -17,7 +16,7 @@ interface Matrix {
   readonly rows: number;
   readonly columns: number;
   readonly trans: boolean;
-  /** null: not packed so far, or there was no memory. */
+  /** null: not packed so far, or there was no room. */
   packed: PackedWeights | null;
   /** Whether to pack it when it is seen again. */
   isWanted: boolean;
@@ -39,14 +38,14 @@ export interface KeptWeights {
     trans: boolean,
     data: () => Float32Array,
   ): PackedWeights | null;
-  /** Restores a backend. */
+  /** Restores a backend, which is about to end. Frees all packed weights. */
   release(backend: DataOwner): void;
   /** Restores all backends, and frees all packed weights. */
   dispose(): void;
 }
 
-/** @internal */
-export function keepWeights(wg: Gemm): KeptWeights {
+/** @internal @param maxMemory that of `wg`, in bytes */
+export function keepWeights(wg: Gemm, maxMemory: number): KeptWeights {
   let matrices = new WeakMap<object, Matrix[]>();
   // Weak, so that a tensor that nobody disposes of does not keep its packed weights: the instance
   // frees them when they are collected.
@@ -77,8 +76,16 @@ export function keepWeights(wg: Gemm): KeptWeights {
     });
   };
 
+  const freeAll = () => {
+    for (const each of held) each.deref()?.dispose();
+    held.clear();
+    matrices = new WeakMap();
+  };
+
   const pack = (data: Float32Array, { rows, columns, trans }: Matrix) => {
     for (const each of held) if (each.deref()?.disposed ?? true) held.delete(each);
+    // The other half is for the operands of products, which would be out-of-core without it.
+    if (wg.memory().inUse + data.byteLength > maxMemory / 2) return null;
     try {
       const packed = wg.pack({ data, shape: [rows, columns] }, { op: 'matmul', trans });
       held.add(new WeakRef(packed));
@@ -109,13 +116,13 @@ export function keepWeights(wg: Gemm): KeptWeights {
     release(backend) {
       hooks.get(backend)?.();
       hooks.delete(backend);
+      // Those of other backends too, which are packed again. So there is one list.
+      freeAll();
     },
     dispose() {
       for (const restore of hooks.values()) restore();
       hooks.clear();
-      for (const each of held) each.deref()?.dispose();
-      held.clear();
-      matrices = new WeakMap();
+      freeAll();
     },
   };
 }

@@ -6,6 +6,7 @@
  * @module wgemm/tfjs
  */
 import { ArgumentError, createGemm, type CreateOptions, type Gemm } from './index.js';
+import type { Core } from './core.js';
 import { cores, describe, isReadable, readOptions } from './shared.js';
 import {
   type Functions,
@@ -110,12 +111,7 @@ export async function install(tf: Tfjs, options: InstallOptions = {}): Promise<(
   checkKernels(functions);
   const { wg: given, always, settings } = readInstallOptions(options);
   const wg = given ?? (await createGemm(settings));
-  try {
-    return replace(functions, wg, always, given === undefined);
-  } catch (error) {
-    if (!given) wg.dispose();
-    throw error;
-  }
+  return replace(functions, wg, always, given === undefined);
 }
 
 function refused(name: string, found: string, rule: string): ArgumentError {
@@ -134,7 +130,7 @@ function readFunctions(tf: unknown): Functions {
       throw refused(
         'tf',
         `has as ${name} ${describe(value)}`,
-        'it must be a function, as in the namespace of TensorFlow.js',
+        'it must be a function, as in the namespace of TensorFlow.js; promises must be awaited',
       );
   return { getKernel, registerKernel, unregisterKernel } as Functions;
 }
@@ -145,7 +141,13 @@ function checkKernels({ getKernel }: Functions): KernelConfig[] {
   for (const backendName of backendNames) {
     for (const kernelName of kernelNames) {
       const kernel = getKernel(kernelName, backendName);
-      if (!kernel) continue;
+      if (kernel === undefined) continue;
+      if (!isReadable(kernel) || typeof kernel.kernelFunc !== 'function')
+        throw refused(
+          'tf',
+          `has as ${kernelName} of ${backendName} ${describe(kernel)}`,
+          'it must be a kernel of TensorFlow.js, with a kernelFunc',
+        );
       if (isReplaced(kernel))
         throw refused(
           'tf',
@@ -164,46 +166,65 @@ function checkKernels({ getKernel }: Functions): KernelConfig[] {
   );
 }
 
-/** Reads the options. `settings`: those of `createGemm`, which checks them. */
+const createOptions = ['threads', 'simd', 'determinism', 'assets', 'maxMemory'] as const;
+
+/** Reads the options. `settings`: those of `createGemm`, which checks their values. */
 function readInstallOptions(options: unknown) {
-  if (!isReadable(options)) readOptions(op, options, []); // throws, or it is null
-  const { wg, always = false, ...settings } = (options ?? {}) as InstallOptions;
+  const read = readOptions(op, options, ['wg', 'always', ...createOptions]) as InstallOptions;
+  const { wg, always = false, threads, simd, determinism, assets, maxMemory } = read;
+  const settings = { threads, simd, determinism, assets, maxMemory };
   if (typeof always !== 'boolean')
     throw refused('always', `is ${describe(always)}`, 'it must be a boolean');
   if (wg === undefined) return { wg, always, settings };
-  readOptions(op, options, ['wg', 'always']);
   const core = cores.get(wg);
-  if (!core) throw refused('wg', `is ${describe(wg)}`, 'it must be an instance of wgemm');
+  if (!core)
+    throw refused(
+      'wg',
+      `is ${describe(wg)}`,
+      'it must be an instance of wgemm, not of wgemm/worker or wgemm/inline, ' +
+        'and promises must be awaited',
+    );
   core.checkAlive(op);
+  const name = createOptions.find((name) => settings[name] !== undefined);
+  if (name) throw refused(name, 'is given, and so is wg', 'with wg there must be no other options');
   return { wg, always, settings };
 }
 
 /** Replaces the kernels. Returns the function that restores them. */
 function replace(functions: Functions, wg: Gemm, always: boolean, isOwn: boolean) {
   const { getKernel, registerKernel, unregisterKernel } = functions;
-  const weights = keepWeights(wg);
+  const core = cores.get(wg) as Core;
+  const weights = keepWeights(wg, core.maxMemory);
+  const replaced: { old: KernelConfig; kernel: KernelConfig }[] = [];
   let isInstalled = true;
-  // Others may have installed wgemm while the instance started.
-  const replaced = checkKernels(functions).map((old) => {
-    const isActive = () => isInstalled && !wg.disposed;
-    const isWasm = old.backendName === 'wasm';
-    const context = { functions, wg, always, weights, old, isWasm, isActive };
-    const kernel = replacementOf({ ...context, threads: wg.info.threads });
-    unregisterKernel(old.kernelName, old.backendName);
-    registerKernel(kernel);
-    return { old, kernel };
-  });
-  return () => {
+  const remove = () => {
     if (!isInstalled) return;
     isInstalled = false;
-    for (const { old, kernel } of replaced) {
-      const { kernelName, backendName } = old;
-      // If somebody has replaced ours, that kernel may call ours, which now calls the old one.
-      if (getKernel(kernelName, backendName) !== kernel) continue;
-      unregisterKernel(kernelName, backendName);
-      registerKernel(old);
-    }
     weights.dispose();
     if (isOwn) wg.dispose();
+    for (const { old, kernel } of replaced) {
+      const { kernelName, backendName } = old;
+      const present = getKernel(kernelName, backendName);
+      // If somebody has replaced ours, that kernel may call ours, which now calls the old one.
+      if (present && present !== kernel) continue;
+      if (present) unregisterKernel(kernelName, backendName);
+      registerKernel(old);
+    }
   };
+  try {
+    // Others may have installed wgemm while the instance started.
+    for (const old of checkKernels(functions)) {
+      const isActive = () => isInstalled && !wg.disposed;
+      const isWasm = old.backendName === 'wasm';
+      const context = { functions, core, always, weights, old, isWasm, isActive };
+      const kernel = replacementOf({ ...context, threads: wg.info.threads });
+      replaced.push({ old, kernel });
+      unregisterKernel(old.kernelName, old.backendName);
+      registerKernel(kernel);
+    }
+  } catch (error) {
+    remove();
+    throw error;
+  }
+  return remove;
 }

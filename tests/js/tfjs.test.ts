@@ -5,75 +5,33 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createGemm, type Gemm, OutOfMemoryError } from 'wgemm';
 import { install } from 'wgemm/tfjs';
-import { tf, type TfTensor } from '../peers/tfjs-backends.mjs';
+import { createGemm as startInline } from 'wgemm/inline';
+import { createGemm as startWorker } from 'wgemm/worker';
+import { tf } from '../peers/tfjs-backends.mjs';
 import { expectError } from './errors.js';
 import { Random } from './random.js';
-import { watchOldKernels } from './tfjs.js';
+import {
+  activations,
+  elements,
+  expectClose,
+  type Product,
+  wantedOf,
+  watchOldKernels,
+} from './tfjs.js';
 
 const random = new Random(1);
 const tensor = (...shape: number[]) =>
   tf.tensor(random.tensor('float32', shape).data, shape, 'float32');
-const elements = (x: TfTensor) => Array.from(x.dataSync());
-
-type Product = Parameters<typeof tf.fused.matMul>[0];
-
-const activations: Record<string, (x: number, slope: number) => number> = {
-  linear: (x) => x,
-  relu: (x) => Math.max(x, 0),
-  relu6: (x) => Math.min(Math.max(x, 0), 6),
-  elu: (x) => (x < 0 ? Math.expm1(x) : x),
-  sigmoid: (x) => 1 / (1 + Math.exp(-x)),
-  leakyrelu: (x) => (x < 0 ? 0.3 * x : x),
-  prelu: (x, slope) => (x < 0 ? slope * x : x),
-};
-
-/** An element of a tensor that broadcasts to a shape with this last part of an index. */
-function at({ shape }: TfTensor, values: number[], index: readonly number[]): number {
-  const from = index.length - shape.length;
-  const place = shape.reduce(
-    (sum, size, axis) => sum * size + (size === 1 ? 0 : (index[from + axis] as number)),
-    0,
-  );
-  return values[place] as number;
-}
-
-/** The product, by plain loops in float64. `shape`: that of the result. */
-function wantedOf(product: Product, shape: readonly number[]): number[] {
-  const { a, b, transposeA, transposeB, bias, activation = 'linear' } = product;
-  const slopes = product.preluActivationWeights;
-  const [ofA, ofB] = [elements(a), elements(b)];
-  const [ofBias, ofSlopes] = [bias, slopes].map((each) => (each ? elements(each) : []));
-  const k = a.shape.at(transposeA ? -2 : -1) as number;
-  const size = shape.reduce((product, size) => product * size, 1);
-  return Array.from({ length: size }, (_, place) => {
-    const index: number[] = [];
-    for (let axis = shape.length - 1; axis >= 0; --axis) {
-      index.unshift(place % (shape[axis] as number));
-      place = Math.floor(place / (shape[axis] as number));
-    }
-    const batch = index.slice(0, -2);
-    const [i, j] = index.slice(-2) as [number, number];
-    let sum = bias ? at(bias, ofBias as number[], index) : 0;
-    for (let step = 0; step < k; ++step) {
-      const x = at(a, ofA, [...batch, ...(transposeA ? [step, i] : [i, step])]);
-      sum += x * at(b, ofB, [...batch, ...(transposeB ? [j, step] : [step, j])]);
-    }
-    const slope = slopes ? at(slopes, ofSlopes as number[], index) : 0;
-    return (activations[activation] as (x: number, slope: number) => number)(sum, slope);
-  });
-}
-
-function expectClose(found: number[], wanted: number[]): void {
-  expect(found.length).toBe(wanted.length);
-  const worst = Math.max(0, ...found.map((value, i) => Math.abs(value - (wanted[i] as number))));
-  expect(worst).toBeLessThan(1e-4);
-  expect(found.some(Number.isNaN)).toBe(wanted.some(Number.isNaN));
-}
 
 let wg: Gemm;
 beforeAll(async () => {
   wg = await createGemm();
 });
+const originals = ['wasm', 'cpu'].flatMap((backendName) =>
+  ['BatchMatMul', '_FusedMatMul'].map(
+    (name) => [[name, backendName], tf.getKernel(name, backendName)] as const,
+  ),
+);
 afterAll(() => {
   expect(wg.memory().inUse).toBe(0);
   wg.dispose();
@@ -172,32 +130,91 @@ describe.each(['wasm', 'cpu'])('%s', (backendName) => {
       });
     });
 
-    const shapesOfSlopes = [[7], [1], [5, 1], [5, 7], [3, 1, 1], [3, 5, 7]];
+    const shapesOfSlopes = [
+      ...[[7], [1], [1, 7], [5, 1], [5, 7], [7, 1], [7, 7], [3, 1, 1], [3, 5, 7], [1, 5, 7]],
+      ...[
+        [3, 5, 1],
+        [3, 1, 7],
+      ],
+    ];
     it.each(shapesOfSlopes.map((shape) => ({ shape })))('slopes $shape', ({ shape }) => {
       tf.tidy(() => {
-        const [a, b, preluActivationWeights] = [tensor(3, 5, 4), tensor(4, 7), tensor(...shape)];
+        const m = shape.at(-2) === 7 ? 7 : 5;
+        const [a, b, preluActivationWeights] = [tensor(3, m, 4), tensor(4, 7), tensor(...shape)];
         const product = { a, b, activation: 'prelu', preluActivationWeights };
         const y = tf.fused.matMul(product);
         expectClose(elements(y), wantedOf(product, y.shape));
       });
     });
 
-    it('empty operands', () => {
+    it.each(Object.keys(activations))('empty operands, %s', (activation) => {
       tf.tidy(() => {
         expect(elements(tf.matMul(tf.zeros([2, 0]), tf.zeros([0, 3])))).toEqual(Array(6).fill(0));
-        expect(tf.matMul(tf.zeros([0, 2]), tf.zeros([2, 3])).shape).toEqual([0, 3]);
-        expect(tf.matMul(tf.zeros([0, 2, 2]), tf.zeros([2, 3])).shape).toEqual([0, 2, 3]);
+        const [bias, slopes] = [tf.tensor([-1, 0, 2]), tf.fill([3], 0.5)];
+        const preluActivationWeights = activation === 'prelu' ? slopes : undefined;
+        for (const [a, b] of [
+          [
+            [2, 0],
+            [0, 3],
+          ],
+          [
+            [0, 2],
+            [2, 3],
+          ],
+          [
+            [2, 4, 0],
+            [0, 3],
+          ],
+          [
+            [0, 2, 2],
+            [2, 3],
+          ],
+          [
+            [0, 2, 2],
+            [0, 2, 3],
+          ],
+        ] as const) {
+          const operands = { a: tf.zeros(a), b: tf.zeros(b), bias };
+          const product = { ...operands, activation, preluActivationWeights, leakyreluAlpha: 0.3 };
+          const y = tf.fused.matMul(product as Product);
+          expect(y.shape).toEqual([...a.slice(0, -1), 3]);
+          expectClose(elements(y), wantedOf(product as Product, y.shape));
+        }
+        const empty = { a: tf.zeros([2, 3]), b: tf.zeros([3, 0]) };
+        const noSlopes = activation === 'prelu' ? tf.zeros([0]) : undefined;
+        const y = tf.fused.matMul({
+          ...empty,
+          ...{ activation, preluActivationWeights: noSlopes },
+        } as Product);
+        expect([y.shape, elements(y)]).toEqual([[2, 0], []]);
       });
     });
 
-    it('NaN stays, with each activation', () => {
+    it.each(Object.keys(activations))('NaN and infinities, %s', (activation) => {
       tf.tidy(() => {
-        const [a, b] = [tf.tensor([[NaN, 1]]), tf.tensor([[1], [1]])];
-        for (const activation of ['linear', 'relu', 'relu6', 'elu', 'leakyrelu', 'prelu'])
-          expect(
-            elements(tf.fused.matMul({ a, b, activation, preluActivationWeights: tf.ones([1]) })),
-            activation,
-          ).toEqual([NaN]);
+        const numbers = [NaN, Infinity, -Infinity, 1e30, -1e30, -200, 200, 0];
+        const preluActivationWeights = activation === 'prelu' ? tf.tensor([0.25]) : undefined;
+        // Without and with the kernel of XNNPACK.
+        for (const transposeB of [false, true]) {
+          const [a, b] = [tf.tensor(numbers, [numbers.length, 1]), tf.ones([1, 1])];
+          const product = { a, b, transposeB, activation, preluActivationWeights };
+          const y = tf.fused.matMul({ ...product, leakyreluAlpha: 0.3 } as Product);
+          const wanted = wantedOf(product as Product, y.shape).map(Math.fround);
+          elements(y).forEach((value, i) => {
+            const right = wanted[i] as number;
+            if (!(Math.abs(value - right) <= 1e-6 * Math.abs(right) + 1e-6))
+              expect(value, `of ${numbers[i]}`).toBe(right);
+          });
+        }
+      });
+    });
+
+    it('leakyreluAlpha is 0.2 by default, and may be 0', () => {
+      tf.tidy(() => {
+        const [a, b] = [tf.tensor([-10], [1, 1]), tf.ones([1, 1])];
+        const product = { a, b, activation: 'leakyrelu' };
+        expectClose(elements(tf.fused.matMul(product)), [-2]);
+        expectClose(elements(tf.fused.matMul({ ...product, leakyreluAlpha: 0 })), [-0]);
       });
     });
 
@@ -210,6 +227,49 @@ describe.each(['wasm', 'cpu'])('%s', (backendName) => {
           b.assign(tensor(4, 4));
         }
         b.dispose();
+      });
+    });
+
+    it('packed weights of a variable end with each value, and those in tidy() with it', () => {
+      const { inUse } = wg.memory();
+      const [a, first] = [tensor(4, 64), tensor(64, 32)];
+      const b = tf.variable(first);
+      first.dispose();
+      let packed = 0;
+      for (let i = 0; i < 3; ++i) {
+        tf.tidy(() => {
+          for (let times = 0; times < 3; ++times) tf.matMul(a, b);
+        });
+        if (i === 0) packed = wg.memory().inUse;
+        expect(packed).toBeGreaterThan(inUse);
+        expect(wg.memory().inUse).toBe(packed);
+        const next = tensor(64, 32);
+        b.assign(next);
+        next.dispose();
+        expect(wg.memory().inUse).toBe(inUse);
+      }
+      b.dispose();
+      tf.tidy(() => {
+        const local = tensor(64, 32);
+        for (let times = 0; times < 3; ++times) tf.matMul(a, local);
+        expect(wg.memory().inUse).toBe(packed);
+      });
+      expect(wg.memory().inUse).toBe(inUse);
+      a.dispose();
+    });
+
+    it('data in shared memory', () => {
+      if (typeof SharedArrayBuffer === 'undefined') return; // the page is not isolated
+      tf.tidy(() => {
+        const shared = (...shape: number[]) => {
+          const { data } = random.tensor('float32', shape);
+          const copy = new Float32Array(new SharedArrayBuffer(data.byteLength));
+          copy.set(data as Float32Array);
+          return tf.tensor(copy, shape, 'float32');
+        };
+        const [a, b] = [shared(5, 6), shared(6, 7)];
+        for (let times = 0; times < 3; ++times)
+          expectClose(elements(tf.matMul(a, b)), wantedOf({ a, b }, [5, 7]));
       });
     });
 
@@ -334,6 +394,113 @@ describe.each(['wasm', 'cpu'])('%s', (backendName) => {
     delete (backend as Partial<typeof backend>).disposeData;
   });
 
+  it('may be removed before a later install(), by way of kernels of others', async () => {
+    const before = tf.getKernel('BatchMatMul', backendName);
+    const [own, other] = [await createGemm(), await createGemm()];
+    const [a, b] = [tensor(4, 64), tensor(64, 32)];
+    const wanted = wantedOf({ a, b }, [4, 32]);
+    const multiply = () => {
+      for (let times = 0; times < 2; ++times) {
+        const y = tf.matMul(a, b);
+        expectClose(elements(y), wanted);
+        y.dispose();
+      }
+    };
+    const first = await install(tf, { wg: own, always: true });
+    multiply();
+    // Somebody replaces all kernels of ours, so that install() does not see them.
+    const names = ['BatchMatMul', '_FusedMatMul'];
+    const theirs = ['wasm', 'cpu'].flatMap((backendName) =>
+      names.map((kernelName) => {
+        const ours = tf.getKernel(kernelName, backendName);
+        tf.unregisterKernel(kernelName, backendName);
+        const kernel = { kernelName, backendName, kernelFunc: ours.kernelFunc };
+        tf.registerKernel(kernel);
+        return kernel;
+      }),
+    );
+    const second = await install(tf, { wg: other, always: true });
+    multiply();
+    expect([own, other].map((each) => each.memory().inUse > 0)).toEqual([true, true]);
+    first();
+    expect([own, other].map((each) => each.memory().inUse > 0)).toEqual([false, true]);
+    multiply();
+    second();
+    expect(other.memory().inUse).toBe(0);
+    multiply();
+    for (const kernel of theirs)
+      expect(tf.getKernel(kernel.kernelName, kernel.backendName)).toBe(kernel);
+    expect([own, other].map((each) => each.memory().inUse)).toEqual([0, 0]);
+    for (const each of [a, b, own, other]) each.dispose();
+    for (const [name, kernel] of originals) {
+      const [kernelName, backendName] = name;
+      tf.unregisterKernel(kernelName, backendName);
+      tf.registerKernel(kernel);
+    }
+    expect(tf.getKernel('BatchMatMul', backendName)).toBe(before);
+    delete (tf.backend() as Partial<ReturnType<typeof tf.backend>>).disposeData;
+  });
+
+  it('frees packed weights with their backend, and serves the next one', async () => {
+    const { inUse } = wg.memory();
+    const other = backendName === 'cpu' ? 'wasm' : 'cpu';
+    const remove = await install(tf, { wg, always: true });
+    const multiply = () =>
+      tf.tidy(() => {
+        const [a, b] = [tensor(4, 64), tensor(64, 32)];
+        for (let times = 0; times < 3; ++times)
+          expectClose(elements(tf.matMul(a, b)), wantedOf({ a, b }, [4, 32]));
+      });
+    const kept = [tensor(4, 64), tensor(64, 32)] as const;
+    for (let times = 0; times < 2; ++times) tf.matMul(...kept).dispose();
+    expect(wg.memory().inUse).toBeGreaterThan(inUse);
+    const old = tf.backend();
+    const factory = tf.findBackendFactory(backendName);
+    tf.removeBackend(backendName);
+    expect(wg.memory().inUse).toBe(inUse);
+    expect(Object.hasOwn(old, 'disposeData')).toBe(false);
+    // It starts when wgemm is installed.
+    tf.registerBackend(backendName, factory);
+    await tf.setBackend(backendName);
+    expect(tf.backend()).not.toBe(old);
+    multiply();
+    expect(wg.memory().inUse).toBe(inUse);
+    // Weights move with the tensor from one backend to another.
+    const [a, b] = [tensor(4, 64), tensor(64, 32)];
+    const wanted = wantedOf({ a, b }, [4, 32]);
+    for (const name of [backendName, other, backendName]) {
+      await tf.setBackend(name);
+      for (let times = 0; times < 3; ++times) {
+        const y = tf.matMul(a, b);
+        expectClose(elements(y), wanted);
+        y.dispose();
+      }
+    }
+    a.dispose();
+    b.dispose();
+    expect(wg.memory().inUse).toBe(inUse);
+    remove();
+    // tfjs counts the tensors of the backend that ended.
+    tensorsBefore = tf.memory();
+  });
+
+  it('packs weights up to half of the memory', async () => {
+    const maxMemory = 32 * 2 ** 20;
+    const small = await createGemm({ maxMemory });
+    const remove = await install(tf, { wg: small });
+    const old = tf.memory();
+    const a = tensor(8, 512);
+    const weights = Array.from({ length: 20 }, () => tensor(512, 512));
+    for (const b of weights) for (let times = 0; times < 3; ++times) tf.matMul(a, b).dispose();
+    expect(small.memory().inUse).toBeGreaterThan(maxMemory / 2 - 2 ** 21);
+    expect(small.memory().inUse).toBeLessThan(maxMemory / 2 + 2 ** 16);
+    for (const each of [a, ...weights]) each.dispose();
+    expect(small.memory().inUse).toBe(0);
+    expect(tf.memory().numTensors).toBe(old.numTensors);
+    remove();
+    small.dispose();
+  });
+
   it('computes by the old kernels once the instance has ended', async () => {
     const own = await createGemm();
     const old = watchOldKernels(tf, backendName);
@@ -395,6 +562,38 @@ describe.each(['wasm', 'cpu'])('%s', (backendName) => {
     remove();
   });
 
+  it('leaves complex, boolean and text operands as tfjs has them', async () => {
+    const outcomes = () =>
+      tf.tidy(() => {
+        const plain = tf.ones([2, 2]);
+        return [
+          ...(backendName === 'cpu' ? [tf.complex(plain, plain)] : []), // `wasm` has none
+          tf.tensor([true, false, true, true], [2, 2], 'bool'),
+          tf.tensor([1, 2, 3, 4], [2, 2], 'int32'),
+          tf.tensor(['a', 'b', 'c', 'd'], [2, 2], 'string'),
+        ].flatMap((x) =>
+          (
+            [
+              [x, x],
+              [x, plain],
+              [plain, x],
+            ] as const
+          ).map(([a, b]) => {
+            try {
+              const y = tf.fused.matMul({ a, b, bias: tf.ones([2]) });
+              return [y.dtype, ...elements(y)];
+            } catch (error) {
+              return String(error);
+            }
+          }),
+        );
+      });
+    const wanted = outcomes();
+    const remove = await install(tf, { wg, always: true });
+    expect(outcomes()).toEqual(wanted);
+    remove();
+  });
+
   it('computes small products by the old kernel, unless `always`', async () => {
     for (const always of [undefined, false, true]) {
       const old = watchOldKernels(tf, backendName);
@@ -410,6 +609,66 @@ describe.each(['wasm', 'cpu'])('%s', (backendName) => {
       old.restore();
     }
   });
+});
+
+it('leaves products to XNNPACK whose bias or activation costs more than it gains', async () => {
+  await tf.setBackend('wasm');
+  const old = watchOldKernels(tf, 'wasm');
+  const remove = await install(tf, { wg });
+  const isOld = (body: () => unknown) => {
+    const { calls } = old;
+    tf.tidy(() => void body());
+    return old.calls > calls;
+  };
+  const isOldWith = ([m, k, n]: readonly [number, number, number]) => {
+    const [a, b, bias] = [tensor(m, k), tensor(k, n), tensor(n)];
+    const fused = (product: Partial<Product>) => () => tf.fused.matMul({ a, b, ...product });
+    const found = {
+      plain: isOld(() => tf.matMul(a, b)),
+      bias: isOld(fused({ bias })),
+      relu: isOld(fused({ activation: 'relu' })),
+      both: isOld(fused({ bias, activation: 'sigmoid' })),
+      prelu: isOld(fused({ activation: 'prelu', preluActivationWeights: bias })),
+    };
+    for (const each of [a, b, bias]) each.dispose();
+    return found;
+  };
+  const never = { plain: false, bias: false, relu: false, both: false, prelu: false };
+  expect(isOldWith([64, 64, 64])).toEqual(never);
+  expect(isOldWith([10_000, 16, 16])).toEqual({
+    ...never,
+    bias: true,
+    relu: true,
+    both: true,
+    prelu: true,
+  });
+  expect(isOldWith([1000, 16, 64])).toMatchObject({ plain: false, bias: true, both: true });
+  // The result and its copy exceed L2.
+  expect(isOldWith([1000, 8, 1000]).plain).toBe(true);
+  expect(isOldWith([500, 8, 500]).plain).toBe(false);
+  remove();
+  old.restore();
+});
+
+it('leaves products to XNNPACK if it has more threads', async () => {
+  await tf.setBackend('wasm');
+  const { wasm } = tf.backend();
+  const { tfjs } = wasm as NonNullable<typeof wasm>;
+  const { getThreadsCount } = tfjs;
+  const old = watchOldKernels(tf, 'wasm');
+  const remove = await install(tf, { wg });
+  const multiply = (transposeB: boolean) =>
+    tf.tidy(() => void tf.matMul(tf.ones([64, 64]), tf.ones([64, 64]), false, transposeB));
+  multiply(false);
+  expect(old.calls).toBe(0);
+  tfjs.getThreadsCount = () => wg.info.threads + 1;
+  multiply(false);
+  expect(old.calls).toBe(1);
+  multiply(true); // its loops have one thread
+  expect(old.calls).toBe(1);
+  tfjs.getThreadsCount = getThreadsCount;
+  remove();
+  old.restore();
 });
 
 it('adds the bias once, which tfjs does once per 48 steps of K', async () => {
@@ -466,19 +725,74 @@ describe('install refuses', () => {
 
   it('wg beside other options, and unknown options', async () => {
     const failed = (options: object) => install(tf, options).catch((error: unknown) => error);
-    const says = ['not known', 'wg, always'];
-    expectError(await failed({ wg, threads: 1 }), {
-      code: 'ARGUMENT',
-      op: 'install',
-      argument: 'threads',
-      says,
-    });
-    expectError(await failed({ thread: 1 }), {
+    const wanted = { code: 'ARGUMENT', op: 'install' } as const;
+    for (const options of [{ threads: 1 }, { maxMemory: 2 ** 30 }]) {
+      const [argument] = Object.keys(options) as [string];
+      const says = ['is given, and so is wg', 'no other options'];
+      expectError(await failed({ wg, ...options }), { ...wanted, argument, says });
+    }
+    const says = ['not known', 'wg, always, threads'];
+    expectError(await failed({ thread: 1 }), { ...wanted, argument: 'thread', says });
+    expectError(await failed({ wg, alway: true }), { ...wanted, argument: 'alway', says });
+    expectError(await failed({ threads: 0 }), {
       code: 'ARGUMENT',
       op: 'createGemm',
-      argument: 'thread',
-      says: ['not known'],
+      argument: 'threads',
+      says: ['is 0', 'from 1'],
     });
+    (await install(tf, { wg, threads: undefined, always: undefined }))();
+  });
+
+  it('instances of other entries, and promises', async () => {
+    const [inWorker, inline] = [await startWorker(), await startInline()];
+    const says = ['an object', 'of wgemm, not of wgemm/worker or wgemm/inline', 'awaited'];
+    for (const given of [inWorker, inline, createGemm()]) {
+      const error = await install(tf, { wg: given as never }).catch((error: unknown) => error);
+      expectError(error, { code: 'ARGUMENT', op: 'install', argument: 'wg', says });
+      (await given).dispose();
+    }
+    const error = await install(Promise.resolve(tf) as never).catch((error: unknown) => error);
+    expectError(error, {
+      ...{ code: 'ARGUMENT', op: 'install', argument: 'tf' },
+      says: ['getKernel', 'undefined', 'promises must be awaited'],
+    });
+  });
+
+  it('what is no kernel', async () => {
+    const { proxy, revoke } = Proxy.revocable({}, {});
+    revoke();
+    for (const kernel of [null, 1, 'kernel', {}, { kernelFunc: 1 }, proxy]) {
+      const given = { ...functions, getKernel: () => kernel };
+      const error = await install(given as never).catch((error: unknown) => error);
+      expectError(error, {
+        ...{ code: 'ARGUMENT', op: 'install', argument: 'tf' },
+        says: ['has as BatchMatMul of wasm', 'a kernel of TensorFlow.js, with a kernelFunc'],
+      });
+    }
+  });
+
+  it('nothing by halves: an error of tf leaves the kernels as they were', async () => {
+    const hostile = new Proxy(functions, {
+      get: () => {
+        throw new Error('hostile');
+      },
+    });
+    await expect(install(hostile as never, { wg })).rejects.toThrow('hostile');
+    for (const failing of [1, 2, 3, 4]) {
+      let calls = 0;
+      const given = {
+        ...tf,
+        getKernel: tf.getKernel,
+        unregisterKernel: tf.unregisterKernel,
+        registerKernel(kernel: ReturnType<typeof tf.getKernel>) {
+          tf.registerKernel(kernel);
+          if (++calls === failing) throw new Error(`call ${failing}`);
+        },
+      };
+      await expect(install(given, { wg })).rejects.toThrow(`call ${failing}`);
+      for (const [[kernelName, backendName], kernel] of originals)
+        expect(tf.getKernel(kernelName, backendName)).toBe(kernel);
+    }
   });
 
   it('an instance that has ended', async () => {

@@ -15,6 +15,8 @@ export interface TfVariable extends TfTensor {
 export interface TfBackend {
   numDataIds(): number;
   disposeData: (dataId: object, force?: boolean) => boolean;
+  /** Only wasm. */
+  readonly wasm?: { tfjs: { getThreadsCount(): number } };
 }
 export interface TfKernel {
   kernelName: string;
@@ -31,12 +33,16 @@ export interface Tf {
   unregisterKernel(kernelName: string, backendName: string): void;
   setBackend(name: string): Promise<boolean>;
   backend(): TfBackend;
+  findBackendFactory(name: string): () => TfBackend | Promise<TfBackend>;
+  registerBackend(name: string, factory: () => TfBackend | Promise<TfBackend>): boolean;
+  removeBackend(name: string): void;
   memory(): { numTensors: number; numDataBuffers: number };
   tidy<T>(body: () => T): T;
   tensor(data: unknown, shape?: readonly number[], dtype?: string): TfTensor;
   zeros(shape: readonly number[]): TfTensor;
   ones(shape: readonly number[]): TfTensor;
   fill(shape: readonly number[], value: number): TfTensor;
+  complex(real: TfTensor, imaginary: TfTensor): TfTensor;
   reshape(x: TfTensor, shape: readonly number[]): TfTensor;
   variable(value: TfTensor): TfVariable;
   matMul(a: TfTensor, b: TfTensor, transposeA?: boolean, transposeB?: boolean): TfTensor;
