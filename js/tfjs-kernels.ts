@@ -177,8 +177,9 @@ function readProduct(
   const epilogue = costOfEpilogue(batch * m, n, !!bias, activation !== 'linear');
   if (
     !always &&
+    batchOfA * batchOfB * m * n * k > 0 && // both backends have errors with empty operands
     (batchOfA === 1 || batchOfB === 1 || hasSameBatches(a.shape, b.shape)) &&
-    (!isWasm || isRight(bias, slopes, m, n, k, isXnnpack)) &&
+    (!isWasm || isRight(bias, slopes, activation, m, n, k, isXnnpack)) &&
     (isXnnpack
       ? !isFasterThanXnnpack(m, n, k, epilogue) || threadsOf(backend) > threads
       : !isFasterThanLoops(batch, m, n, k, epilogue))
@@ -220,21 +221,23 @@ function hasSameBatches(a: readonly number[], b: readonly number[]): boolean {
 }
 
 /**
- * Whether the old kernel of `wasm` may compute this. That of tfjs 4.22 adds the bias once per 48
- * steps of K, unless XNNPACK computes the product. It reads N elements of a bias, and repeats the
- * slopes as they lie.
+ * Whether the old kernel of `wasm` may compute this. Unless XNNPACK computes the product, that of
+ * tfjs 4.22 adds the bias and applies bounds once per 48 steps of K, and only the first row gets
+ * all elements of the bias. It refuses a bias of several axes, and repeats the slopes as they lie.
  */
 function isRight(
   bias: TensorInfo | undefined,
   slopes: TensorInfo | undefined,
+  activation: string,
   m: number,
   n: number,
   k: number,
   isXnnpack: boolean,
 ): boolean {
-  if (bias && !(bias.shape.length === 1 && bias.shape[0] === n && (isXnnpack || k <= 48)))
-    return false;
-  return !slopes || isRepeatedIn(slopes.shape, [m, n]);
+  if (bias && (bias.shape.length !== 1 || bias.shape[0] !== n)) return false;
+  if (slopes && !isRepeatedIn(slopes.shape, [m, n])) return false;
+  if (isXnnpack) return true;
+  return bias ? k <= 48 && (m === 1 || n === 1) : k <= 48 || !activation.startsWith('relu');
 }
 
 /** The names of the backend's kernels for other activations. */

@@ -1,15 +1,16 @@
 /**
- * When wgemm is faster than a kernel of tfjs 4.22. The numbers are fits to sweeps of sizes on Zen
- * 5, in Node with relaxed SIMD. They favor the old kernel, so that no size is slower than it was.
+ * When wgemm is faster than a kernel of tfjs 4.22. The numbers are fits to sweeps of sizes on Zen 5
+ * and on Emerald Rapids, in Node with relaxed SIMD. They favor the old kernel, so that no size is
+ * slower than it was.
  *
  * A call of wgemm costs about 1 us more than one of the old kernels, since it copies operands and
  * result between two memories, and has more to check. `tests/bench/tfjs.mjs` measures the sweeps.
  */
 
 /**
- * @internal What bias and activation cost wgemm more than the old kernels, in products. XNNPACK adds
- * the bias, and applies bounds, to sums in registers. wgemm does so in passes over each row. Other
- * activations run on the same kernels, but have a result in memory of its own.
+ * @internal What bias and activation cost wgemm more than the old kernels, in products. XNNPACK
+ * adds the bias, and applies bounds, to sums in registers. wgemm does so in passes over each row.
+ * Other activations run on the same kernels, but have a result in memory of its own.
  *
  * @param rows those of all matrices of the result
  */

@@ -54,7 +54,10 @@ const others = [
   [200, 1, 64, 64],
   [200, 64, 1, 64],
 ];
-/** Products with a bias and an activation, at the borders of the rule. */
+/**
+ * Products with a bias and an activation, at the borders of the rule. With a transpose and N > 1, tfjs
+ * 4.22 has wrong numbers, and wgemm computes all sizes: so narrow ones may take longer.
+ */
 const fused = [
   ...[14, 16, 40, 48, 56, 64, 128].map((size) => ({ m: size, k: size, n: size })),
   ...[
@@ -73,7 +76,6 @@ const fused = [
     [1000, 4, 1],
     [1000, 16, 1],
     [4000, 40, 1],
-    [10_000, 2, 2],
   ].map(([m, k, n]) => ({ m, k, n, transposeB: true })),
 ].flatMap((problem) =>
   ['linear', 'relu', 'sigmoid', 'prelu'].map((activation) => ({ ...problem, activation })),

@@ -1,12 +1,16 @@
 // Training with wgemm installed: the gradients of matrix products are products, too.
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { install } from 'wgemm/tfjs';
 import type { TfTensor } from '../peers/tfjs-backends.mjs';
 import { bundleTfjs } from '../peers/tfjs-bundle.mjs';
 import { Random } from './random.js';
 import { watchOldKernels } from './tfjs.js';
 
+// Importing a second copy of tfjs registers all kernels again, and warns of each.
+const warn = vi.spyOn(console, 'warn').mockReturnValue();
 const { tf } = await bundleTfjs();
+const { tf: otherCopy } = await import('../peers/tfjs-backends.mjs');
+warn.mockRestore();
 
 describe.each(['wasm', 'cpu'])('%s', (backendName) => {
   /** The losses of a network with a hidden layer, which computes all gradients of products. */
@@ -51,5 +55,20 @@ describe.each(['wasm', 'cpu'])('%s', (backendName) => {
     expect(tf.memory()).toMatchObject({ numTensors, numDataBuffers });
     expect(found.at(-1)).toBeLessThan((found[0] as number) / 2);
     found.forEach((loss, i) => expect(loss / (wanted[i] as number)).toBeCloseTo(1, 3));
+  });
+
+  it('serves all copies of tfjs in the page, which share their kernels', async () => {
+    await tf.setBackend(backendName);
+    const old = watchOldKernels(tf, backendName);
+    const remove = await install(otherCopy, { always: true });
+    await expect(install(tf)).rejects.toThrow('has wgemm installed');
+    for (const each of [tf, otherCopy])
+      each.tidy(() => {
+        const y = each.matMul(each.ones([2, 3]), each.ones([3, 2]));
+        expect(Array.from(y.dataSync())).toEqual([3, 3, 3, 3]);
+      });
+    expect(old.calls).toBe(0);
+    remove();
+    old.restore();
   });
 });

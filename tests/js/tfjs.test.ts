@@ -176,16 +176,16 @@ describe.each(['wasm', 'cpu'])('%s', (backendName) => {
         ] as const) {
           const operands = { a: tf.zeros(a), b: tf.zeros(b), bias };
           const product = { ...operands, activation, preluActivationWeights, leakyreluAlpha: 0.3 };
-          const y = tf.fused.matMul(product as Product);
+          const y = tf.fused.matMul(product);
           expect(y.shape).toEqual([...a.slice(0, -1), 3]);
-          expectClose(elements(y), wantedOf(product as Product, y.shape));
+          expectClose(elements(y), wantedOf(product, y.shape));
         }
         const empty = { a: tf.zeros([2, 3]), b: tf.zeros([3, 0]) };
         const noSlopes = activation === 'prelu' ? tf.zeros([0]) : undefined;
         const y = tf.fused.matMul({
           ...empty,
           ...{ activation, preluActivationWeights: noSlopes },
-        } as Product);
+        });
         expect([y.shape, elements(y)]).toEqual([[2, 0], []]);
       });
     });
@@ -198,7 +198,7 @@ describe.each(['wasm', 'cpu'])('%s', (backendName) => {
         for (const transposeB of [false, true]) {
           const [a, b] = [tf.tensor(numbers, [numbers.length, 1]), tf.ones([1, 1])];
           const product = { a, b, transposeB, activation, preluActivationWeights };
-          const y = tf.fused.matMul({ ...product, leakyreluAlpha: 0.3 } as Product);
+          const y = tf.fused.matMul({ ...product, leakyreluAlpha: 0.3 });
           const wanted = wantedOf(product as Product, y.shape).map(Math.fround);
           elements(y).forEach((value, i) => {
             const right = wanted[i] as number;
@@ -671,21 +671,27 @@ it('leaves products to XNNPACK if it has more threads', async () => {
   old.restore();
 });
 
-it('adds the bias once, which tfjs does once per 48 steps of K', async () => {
+it('is right where tfjs adds the bias and applies bounds once per 48 steps of K', async () => {
   await tf.setBackend('wasm');
   const sums = () =>
     tf.tidy(() => {
       const [a, b, bias] = [tf.ones([1, 96]), tf.ones([1, 96]), tf.fill([1], 100)];
       const batch = [tf.ones([2, 1, 96]), tf.ones([96, 1])] as const;
+      // The first 48 products of x and b are -1, and the others are 1.
+      const signs = Array.from({ length: 96 }, (_, i) => (i < 48 ? -1 : 1));
+      const x = tf.tensor(signs, [1, 96], 'float32');
+      const rows = { a: tf.ones([2, 1]), b: tf.ones([2, 1]), bias: tf.tensor([10, 20]) };
       return [
         ...elements(tf.fused.matMul({ a, b, transposeB: true, bias })),
         ...elements(tf.fused.matMul({ a: batch[0], b: batch[1], bias })),
+        ...elements(tf.fused.matMul({ a: x, b, transposeB: true, activation: 'relu' })),
+        ...elements(tf.fused.matMul({ ...rows, transposeB: true })),
       ];
     });
   // If this fails, tfjs is right: then `isRight` of tfjs-kernels.ts need not look at the bias.
-  expect(sums()).toEqual([296, 296, 296]);
+  expect(sums()).toEqual([296, 296, 296, 48, 11, 21, 21, 21]);
   const remove = await install(tf, { wg });
-  expect(sums()).toEqual([196, 196, 196]);
+  expect(sums()).toEqual([196, 196, 196, 0, 11, 21, 11, 21]);
   remove();
 });
 

@@ -16,21 +16,21 @@ export interface TfBackend {
   numDataIds(): number;
   disposeData: (dataId: object, force?: boolean) => boolean;
   /** Only wasm. */
-  readonly wasm?: { tfjs: { getThreadsCount(): number } };
+  readonly wasm?: { tfjs: { getThreadsCount: () => number } };
 }
 export interface TfKernel {
   kernelName: string;
   backendName: string;
-  kernelFunc(args: {
+  kernelFunc: (args: {
     inputs: Record<string, { dtype: string; shape: number[] }>;
     backend: object;
     attrs?: object;
-  }): unknown;
+  }) => unknown;
 }
 export interface Tf {
-  getKernel(kernelName: string, backendName: string): TfKernel;
-  registerKernel(config: TfKernel): void;
-  unregisterKernel(kernelName: string, backendName: string): void;
+  getKernel: (kernelName: string, backendName: string) => TfKernel;
+  registerKernel: (config: TfKernel) => void;
+  unregisterKernel: (kernelName: string, backendName: string) => void;
   setBackend(name: string): Promise<boolean>;
   backend(): TfBackend;
   findBackendFactory(name: string): () => TfBackend | Promise<TfBackend>;
