@@ -313,6 +313,7 @@ export async function use(bytes: Uint8Array, x: Float32Array): Promise<number> {
 export const tfjs = `
 import { createGemm } from 'wgemm';
 import { install, type InstallOptions, type Tfjs } from 'wgemm/tfjs';
+import { createGemm as startWorker } from 'wgemm/worker';
 
 interface TensorInfo { dataId: object; shape: number[]; dtype: 'float32' | 'int32' | 'bool' }
 interface KernelConfig {
@@ -341,6 +342,8 @@ export async function use(options?: InstallOptions): Promise<Tfjs> {
   await install(tf, { wg: await createGemm() });
   // @ts-expect-error: there is no such option
   await install(tf, { thread: 1 });
+  // @ts-expect-error: kernels cannot wait for a worker
+  await install(tf, { wg: await startWorker() });
   // @ts-expect-error: a function is missing
   await install({ getKernel: tf.getKernel });
   return tf;
