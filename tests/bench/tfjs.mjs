@@ -55,8 +55,8 @@ const others = [
   [200, 64, 1, 64],
 ];
 /**
- * Products with a bias and an activation, at the borders of the rule. With a transpose and N > 1, tfjs
- * 4.22 has wrong numbers, and wgemm computes all sizes: so narrow ones may take longer.
+ * Products with a bias and an activation, at the borders of the rule. With a transpose and N > 1,
+ * tfjs 4.22 has wrong numbers, and wgemm computes all sizes: so narrow ones may take longer.
  */
 const fused = [
   ...[14, 16, 40, 48, 56, 64, 128].map((size) => ({ m: size, k: size, n: size })),
