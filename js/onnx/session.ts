@@ -4,6 +4,7 @@ import type { Core } from '../core.js';
 import {
   ArgumentError,
   bufferOf,
+  checkAttached,
   classOf,
   contiguousStrides,
   cores,
@@ -548,6 +549,7 @@ class LoadedModel implements Model {
   ): Promise<Record<string, ModelResult>> {
     this.#checkAlive('run');
     const values = this.#readFeeds(feeds);
+    this.#checkAlive('run'); // a getter of the feeds may have ended it
     return await this.#queued(values, undefined);
   }
 
@@ -823,8 +825,9 @@ class LoadedModel implements Model {
     const given = readOptions(op, shapes, names, 'shapes');
     const feeds = Object.create(null) as Record<string, ModelTensor>;
     for (const { info, absent } of this.#loaded.inputs) {
-      if (absent && given[info.name] === undefined) continue;
-      const shape = (given[info.name] ??
+      const own = Object.hasOwn(given, info.name) ? given[info.name] : undefined;
+      if (absent && own === undefined) continue;
+      const shape = (own ??
         info.shape?.map((size) => (typeof size === 'number' ? size : 1)) ??
         []) as readonly number[];
       if (!Array.isArray(shape) || !shape.every((size) => Number.isSafeInteger(size) && size >= 0))
@@ -909,6 +912,7 @@ class LoadedModel implements Model {
       );
     checkShape(label, info, axes, sizes);
     const array = data as DataArray;
+    checkAttached(op, name, array);
     const length = lengthOf(array);
     if (length !== sizeOf(axes))
       throw new ShapeError(

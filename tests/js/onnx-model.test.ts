@@ -665,6 +665,33 @@ describe('a run is refused, and its memory is freed', () => {
   });
 });
 
+it('inputs may be detached, end the model, or have names of JavaScript', async () => {
+  const spec: ModelSpec = {
+    nodes: [node('Relu', ['constructor'], 'y')],
+    inputs: [input('constructor', ['m', 2])],
+    outputs: [input('y')],
+  };
+  const model = await loadModel(encodeGraph(spec), { wg });
+  expect(await model.explain()).toEqual([]);
+  const data = new Float32Array(2);
+  structuredClone(data, { transfer: [data.buffer] });
+  const detached = await rejected(model.run({ constructor: { data, shape: [0, 2] } } as never));
+  expectError(detached, {
+    code: 'ARGUMENT',
+    op: 'run',
+    argument: 'constructor',
+    says: ['detached'],
+  });
+  const ends = {
+    get constructor() {
+      model.dispose();
+      return feed([1, 2]);
+    },
+  };
+  const ended = await rejected(model.run(ends as never));
+  expectError(ended, { code: 'DISPOSED', op: 'run', argument: 'model', says: [] });
+});
+
 it('nodes may be in any order, which takes time by their number only', async () => {
   const count = 20_000;
   const names = Array.from({ length: count }, (_, i) => `n${i}`);
