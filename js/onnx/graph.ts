@@ -1,9 +1,11 @@
 /** Checks a graph once, before anything of it runs: its operators, its names and their order. */
-import { ArgumentError, describe, DTypeError, UnsupportedError } from './internals.js';
+import { ArgumentError, describe, dtypesOf, DTypeError, UnsupportedError } from './internals.js';
 import type { OnnxModel, OnnxNode, OnnxTensor, OnnxValueInfo } from './model.js';
 import { invalid, keyOf, type Run, titleOf } from './operator.js';
 import { allOperators as operators } from './operators/all.js';
 import { type ProductCall, products } from './products.js';
+import { storedAs } from './storage.js';
+import type { OnnxDType } from './value.js';
 
 const op = 'loadModel';
 
@@ -43,6 +45,11 @@ export function checkGraph({ graph, opsets, irVersion }: OnnxModel): CheckedGrap
     else constants.set(name, tensor);
   }
   const inputs = graph.inputs.filter(({ name }) => !constants.has(name));
+  for (const { name, dtype } of inputs) {
+    if (Object.values(dtypesOf).flat().includes(storedAs(dtype as OnnxDType))) continue;
+    const found = `input ${describe(name)} is of type ${dtype}`;
+    throw new DTypeError(op, name, `${op}: ${found}, which wgemm does not have`);
+  }
   const makers = findMakers(checked, inputs, graph.initializers);
   const ordered = inOrder(checked, makers);
   const needed = findNeeded(graph.outputs, makers);

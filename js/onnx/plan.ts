@@ -5,10 +5,15 @@ import type { CheckedGraph, CheckedNode } from './graph.js';
 import type { OnnxNode } from './model.js';
 import { keyOf } from './operator.js';
 import { elementBytes, sizeOf, storedAs } from './storage.js';
-import type { Make, Value } from './value.js';
+import type { Make, OnnxDType, Value } from './value.js';
 
 /** @internal A node that the call of a product computes, too, or that follows it otherwise. */
-export type Link = { readonly checked: CheckedNode; readonly input: string } & (
+export type Link = {
+  readonly checked: CheckedNode;
+  readonly input: string;
+  /** The types of its constants, which must be that of the product. */
+  readonly dtypes: readonly OnnxDType[];
+} & (
   | { readonly kind: 'alpha'; readonly alpha: number; readonly rank: number }
   | { readonly kind: 'bias'; readonly other: string }
   | { readonly kind: 'activation'; readonly activation: Activation }
@@ -195,6 +200,8 @@ function linkOf(
   if (!fuses || !checked.run || node.outputs.length !== 1 || has('transpose')) return undefined;
   const [first, second] = node.inputs;
   const other = (first === input ? second : first) ?? '';
+  const dtypes = node.inputs.flatMap((name) => constants.get(name)?.dtype ?? []);
+  const link = { checked, input, dtypes };
   switch (keyOf(node)) {
     case 'Mul':
     case 'Div': {
@@ -203,21 +210,21 @@ function linkOf(
       if (!fuses.alpha || links.length > 0 || !constant || number === undefined) return undefined;
       const alpha = node.op === 'Mul' ? number : first === input ? inverse(number) : undefined;
       if (alpha === undefined || !Number.isFinite(alpha)) return undefined;
-      return { checked, input, kind: 'alpha', alpha, rank: constant.shape.length };
+      return { ...link, kind: 'alpha', alpha, rank: constant.shape.length };
     }
     case 'Add':
       if (fuses.bias === 'none' || has('bias', 'activation')) return undefined;
-      return { checked, input, kind: 'bias', other };
+      return { ...link, kind: 'bias', other };
     case 'Relu':
     case 'Clip': {
       if (!fuses.activation || has('activation') || first !== input) return undefined;
       const activation = node.op === 'Relu' ? 'relu' : boundsOf(node, constants);
-      return activation && { checked, input, kind: 'activation', activation };
+      return activation && { ...link, kind: 'activation', activation };
     }
     case 'Transpose': {
       if (!isHere || fuses.bias !== 'any') return undefined;
       const perm = node.attributes.get('perm') as readonly number[] | undefined;
-      return { checked, input, kind: 'transpose', perm };
+      return { ...link, kind: 'transpose', perm };
     }
     default:
       return undefined;

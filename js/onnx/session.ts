@@ -35,7 +35,7 @@ import { type Link, planSteps, type PlannedStep } from './plan.js';
 import type { Extra, Operand, ProductCall, Shaped, Weights } from './products.js';
 import { readOnnx, type ReadOptions } from './read.js';
 import { newArray, Root, sizeOf, Storage, storedAs, Stored } from './storage.js';
-import type { OnnxDType, Value } from './value.js';
+import type { Make, OnnxDType, Value } from './value.js';
 
 /**
  * Options of {@link loadModel}: those of `createGemm`, and these.
@@ -44,7 +44,7 @@ import type { OnnxDType, Value } from './value.js';
  */
 export interface LoadOptions extends CreateOptions, ReadOptions {
   /**
-   * The instance that computes: of `wgemm`, or of `wgemm/worker`. It stays the caller's, who must
+   * The instance that computes: of `wgemm`, or of `wgemm/worker`, not of `wgemm/inline`. It stays the caller's, who must
    * dispose of it after the model. With it, there must be no options of `createGemm`. Default: the
    * model creates an instance, and `dispose()` of the model ends it.
    */
@@ -221,14 +221,18 @@ export async function loadModel(
 function checkInstance(wg: unknown): void {
   const isInstance =
     isReadable(wg) &&
-    ['pack', 'explain', ...'matmul,gemm,qgemm,matmulNBits,alloc'.split(',')].every(
+    'pack,explain,matmul,gemm,qgemm,matmulNBits,alloc,memory'.split(',').every(
       (name) => typeof (wg as Record<string, unknown>)[name] === 'function',
     );
-  if (isInstance) return;
+  if (isInstance && cores.has(wg)) return;
+  // Other methods of a worker return promises, too.
+  const used = isInstance ? (wg as unknown as WorkerGemm).memory() : undefined;
+  if (isPromise(used)) return void used.catch(() => undefined);
+  const found = used ? 'of another copy of wgemm, such as wgemm/inline' : describe(wg);
   throw new ArgumentError(
     'loadModel',
     'wg',
-    `loadModel: wg is ${describe(wg)}; it must be an instance of wgemm or of wgemm/worker, ` +
+    `loadModel: wg is ${found}; it must be an instance of wgemm or of wgemm/worker, ` +
       'and promises must be awaited',
   );
 }
@@ -492,9 +496,10 @@ function withEnds(
 function errorIn(op: string, node: OnnxNode, error: unknown): unknown {
   const title = titleOf(node);
   const message = messageOf(error);
+  if (error instanceof GemmError && /^(run|loadModel): node /.test(message)) return error;
   if (error instanceof RangeError && /alloc|length|size/i.test(message))
     return new OutOfMemoryError(op, node.name, `${op}: ${title}: ${message}`);
-  if (!(error instanceof GemmError) || message.includes(title)) return error;
+  if (!(error instanceof GemmError)) return error;
   const told = `${op}: ${title}: ${message.replace(/^(run|loadModel): /, '')}`;
   const { code } = error;
   const plain = error.constructor === GemmError;
@@ -657,18 +662,18 @@ class LoadedModel implements Model {
     const inputs = step.inputs.map((number) => values[number]);
     const isLast = (number: number) => step.ends.includes(number);
     const free = step.inPlace ? inputs.filter((_, i) => isLast(step.inputs[i] as number)) : [];
-    return this.#apply(step.run as Run, inputs, free);
+    return this.#apply(step, inputs, free);
   }
 
   /** Runs an operator. @param free values whose memory its result may take */
   #apply(
-    run: Run,
+    { node, run }: Pick<CheckedNode, 'node' | 'run'>,
     inputs: readonly (Stored | undefined)[],
     free: readonly (Stored | undefined)[],
   ): Stored[] {
     const { storage } = this.#owned;
     const made: Stored[] = [];
-    const results = run(inputs, (dtype, shape) => {
+    const make: Make = (dtype, shape) => {
       const size = sizeOf(shape);
       const taken = free.find(
         (value) =>
@@ -681,7 +686,14 @@ class LoadedModel implements Model {
       const value = taken ? new Stored(dtype, shape, size, taken.root) : storage.make(dtype, shape);
       made.push(value);
       return value;
-    });
+    };
+    let results;
+    try {
+      results = (run as Run)(inputs, make);
+    } catch (error) {
+      // The step has the name of a product, if the node follows one.
+      throw errorIn('run', node, error);
+    }
     const known = [...made, ...inputs];
     return [results].flat().map((result) => result && this.#adopt(result, known));
   }
@@ -714,9 +726,9 @@ class LoadedModel implements Model {
       const view = viewThrough(value, passed);
       if (view) transposed[i] = view;
       else
-        for (const { run } of passed) {
+        for (const turn of passed) {
           // Its rank is wrong, which the operator tells.
-          [value] = this.#apply(run as Run, [value], []) as [Stored];
+          [value] = this.#apply(turn, [value], []) as [Stored];
           temporary.push(storage.keep(value));
         }
       return value;
@@ -782,7 +794,7 @@ class LoadedModel implements Model {
       for (const { link, inputs } of links.slice(fused)) {
         const taken = inputs.map((number) => (number === theResult ? value : values[number]));
         temporary.push(storage.keep(value));
-        [value] = this.#apply(link.checked.run as Run, taken, []) as [Stored];
+        [value] = this.#apply(link.checked, taken, []) as [Stored];
       }
       storage.keep(value);
       for (const each of temporary) storage.release(each);
@@ -1010,6 +1022,7 @@ function canFuse(
   { dtype, shape }: Shaped,
   other: Stored | undefined,
 ): boolean {
+  if (link.dtypes.some((other) => other !== dtype)) return false;
   const isExact = dtype === 'float32' || dtype === 'float64';
   switch (link.kind) {
     case 'alpha':

@@ -1,6 +1,7 @@
 /** Models that run: what is joined to products, what memory they take, and what is refused. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createGemm, type Gemm } from 'wgemm';
+import { createGemm as createInline } from 'wgemm/inline';
 import { loadModel, type Model, type ModelResult, type ModelTensor, readOnnx } from 'wgemm/onnx';
 import { encoderBlock, maker, mlp } from '../peers/onnx-graphs.mjs';
 import {
@@ -173,6 +174,29 @@ describe('what follows a product', () => {
     const outputs = [input('y'), input('a')];
     const plain = await run({ ...spec, ...sum, initializers, outputs }, { x });
     expect(results.y).toEqual(plain.results.y);
+  });
+
+  it.each([
+    ['Mul', ['a', 'c']],
+    ['Clip', ['a', null, 'c']],
+    ['Add', ['a', 'c']],
+  ])('runs on its own, and is the node at fault, if it is of another type: %s', async (op, from) => {
+    const wrong: ModelSpec = {
+      ...spec,
+      nodes: [node('MatMul', ['x', 'w'], 'a'), node(op, from, 'y')],
+      initializers: [
+        floats('w', [20, 30]),
+        { name: 'c', dtype: 'float64', shape: [], data: Float64Array.of(2) },
+      ],
+    };
+    const model = await loadModel(encodeGraph(wrong), { wg });
+    expectError(await rejected(model.run({ x })), {
+      code: 'DTYPE',
+      op: 'run',
+      argument: `${op} y`,
+      says: [new RegExp(`^run: node ${op} "${op} y"`), 'float64'],
+    });
+    model.dispose();
   });
 
   it('is not joined if the product rounds to 16 bits first', async () => {
@@ -550,6 +574,11 @@ describe('a model is refused', () => {
       spec([node('MatMul', ['x', 'c'], 'y', { alpha: 2 })]),
       { code: 'UNSUPPORTED', argument: '', says: ['MatMul y', 'alpha'] },
     ],
+    ...['int16', 'string'].map((dtype): (typeof cases)[number] => [
+      `with an input of ${dtype}`,
+      spec([node('Relu', ['c'], 'y')], { inputs: [input('x', [1], dtype)] }),
+      { code: 'DTYPE', argument: 'x', says: ['input "x"', dtype] },
+    ]),
     [
       'with operators that are not known',
       spec([
@@ -606,6 +635,15 @@ describe('a model is refused', () => {
       op: 'loadModel',
       argument: 'wg',
       says: ['an object', 'awaited'],
+    });
+    const own = await createInline();
+    const inline = await rejected(loadModel(bytes, { wg: own as never }));
+    own.dispose();
+    expectError(inline, {
+      code: 'ARGUMENT',
+      op: 'loadModel',
+      argument: 'wg',
+      says: ['wgemm/inline', 'wgemm/worker'],
     });
     const both = await rejected(loadModel(bytes, { wg, threads: 2 }));
     expectError(both, { code: 'ARGUMENT', op: 'loadModel', argument: 'threads', says: ['wg'] });
