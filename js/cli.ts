@@ -110,7 +110,10 @@ async function readPart(
   const inside = relative(folder, path);
   if (isAbsolute(inside) || /^\.\.(?![^\\/])/.test(inside))
     throw new Failure(`the model names ${shown(location)}, which is outside of its folder`);
-  const file = await open(path);
+  const file = await open(path).catch((error: unknown) => {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new Failure(`${shown(location)}, beside the model, cannot be opened: ${String(code)}`);
+  });
   try {
     const { size } = await file.stat();
     if (offset + length > size) {
@@ -137,11 +140,13 @@ async function readPart(
 /** What a user can correct. */
 class Failure extends Error {}
 
+/** What a terminal must not get, and JSON leaves as it is. */
+const unsafe = /[\p{Cc}\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu;
+
 /** A text of a stranger, as a terminal may show it. */
 function shown(text: string): string {
   const quoted = JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}...` : text);
-  // JSON leaves these as they are.
-  return quoted.replace(/[\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g, '?');
+  return quoted.replace(unsafe, '?');
 }
 
 function title(name: string, bytes: number, { producer, opsets, graph }: OnnxModel): string {
@@ -257,15 +262,25 @@ function table(rows: string[][]): void {
     );
 }
 
+process.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
+  // Who reads it may end first, such as head.
+  if (code !== 'EPIPE') console.error(`wgemm: ${message}`);
+  process.exit(code === 'EPIPE' ? 0 : 1);
+});
 try {
   await main();
 } catch (error) {
   const isMisuse = error instanceof Misuse;
-  const { message, syscall } = error as NodeJS.ErrnoException;
+  const { message: told, syscall } = error as NodeJS.ErrnoException;
+  const message = told.replace(unsafe, '?');
   if (isMisuse) console.error(`wgemm: ${message}; npx wgemm --help tells more`);
   else if (error instanceof UnsupportedError) {
-    // One node per line.
-    console.error(`wgemm: ${message.replace(/[:;] (?=node )/g, '$&\n  ').replaceAll(' \n', '\n')}`);
+    // One node per line. Names in quotes stay as they are.
+    const lines = message.replace(
+      /("(?:[^"\\]|\\.)*")|([:;]) (?=node )/g,
+      (all, name?: string, end = '') => (name ? all : `${end}\n  `),
+    );
+    console.error(`wgemm: ${lines}`);
   } else if (error instanceof GemmError || error instanceof Failure || syscall)
     console.error(`wgemm: ${message}`);
   else throw error;

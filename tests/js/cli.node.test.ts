@@ -1,5 +1,5 @@
 /** `npx wgemm model.onnx` */
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -93,6 +93,13 @@ it('reads files beside the model, and no others', async () => {
     code: 1,
     failed: expect.stringContaining('ENOENT') as string,
   });
+  const odd = [{ ...initializers[0], external: { location: 'a\0b' } } as never];
+  await save('null.onnx', { ...dense, initializers: odd });
+  expect(await run('null.onnx')).toEqual({
+    code: 1,
+    said: '',
+    failed: 'wgemm: "a\\u0000b", beside the model, cannot be opened: ERR_INVALID_ARG_VALUE\n',
+  });
   const bytes = new Uint8Array(56);
   await writeFile(join(folder, 'weights.bin'), bytes.subarray(1));
   expect(await run(path)).toMatchObject({
@@ -116,15 +123,39 @@ it('lists the nodes that are not supported', async () => {
   const nodes = [
     ...dense.nodes,
     { op: 'Odd', name: 'first\u001b[31m', domain: 'own', inputs: ['y'], outputs: ['p'] },
-    { op: 'Odd', domain: 'own', inputs: ['p'], outputs: ['q'] },
+    {
+      op: 'Odd\u001b[31m',
+      domain: 'own',
+      inputs: ['p'],
+      outputs: ['a;\n node b; node c"; node d'],
+    },
   ];
   await save('odd.onnx', { ...dense, opsets: { '': 17, own: 1 }, nodes });
   const { code, said, failed } = await run('odd.onnx');
   expect(code).toBe(1);
   expect(said).toContain('odd.onnx');
   expect(failed).toMatch(
-    /^wgemm: loadModel: 2 nodes are not supported:\n {2}node own.Odd "first\\u001b\[31m".*;\n {2}node own.Odd "q".*\n$/,
+    /^wgemm: loadModel: 2 nodes are not supported:\n {2}node own.Odd "first\\u001b\[31m".*;\n {2}node own.Odd\?\[31m "a;.*; node d".*\n$/,
   );
+});
+
+it('names an input of a type that wgemm has not', async () => {
+  await save('text.onnx', { ...dense, inputs: [{ name: 'x', dtype: 'string', shape: [1, 4] }] });
+  const { code, failed } = await run('text.onnx');
+  expect({ code, failed }).toEqual({
+    code: 1,
+    failed: 'wgemm: loadModel: input "x" is of type string, which wgemm does not have\n',
+  });
+});
+
+it('ends quietly if nobody reads what it prints', async () => {
+  await save('dense.onnx', dense);
+  const child = spawn(process.execPath, [program, 'dense.onnx'], { cwd: folder });
+  child.stdout.destroy();
+  let failed = '';
+  child.stderr.on('data', (text) => (failed += String(text)));
+  const code = await new Promise((resolve) => child.on('close', resolve));
+  expect({ code, failed }).toEqual({ code: 0, failed: '' });
 });
 
 it('helps', async () => {
