@@ -46,7 +46,12 @@ export function checkGraph({ graph, opsets, irVersion }: OnnxModel): CheckedGrap
   }
   const inputs = graph.inputs.filter(({ name }) => !constants.has(name));
   for (const { name, dtype } of inputs) {
-    if (Object.values(dtypesOf).flat().includes(storedAs(dtype as OnnxDType))) continue;
+    if (
+      Object.values(dtypesOf)
+        .flat()
+        .includes(storedAs(dtype as OnnxDType))
+    )
+      continue;
     const found = `input ${describe(name)} is of type ${dtype}`;
     throw new DTypeError(op, name, `${op}: ${found}, which wgemm does not have`);
   }

@@ -33,6 +33,9 @@ import { Wire } from './wire.js';
 
 const op = 'readOnnx';
 
+/** @internal What `readOnnx` has returned. */
+export const models = new WeakSet<object>();
+
 /** The most graphs within each other. */
 const mostGraphs = 16;
 
@@ -54,7 +57,7 @@ export interface ReadOptions {
 
 /**
  * Reads a model, and knows nothing about operators. A model of strangers is safe to read: all sizes
- * are checked.
+ * are checked. The objects of the result are frozen.
  *
  * Throws an {@link ArgumentError} if the bytes are not a model, or external data is missing.
  *
@@ -67,10 +70,7 @@ export async function readOnnx(
   options?: ReadOptions,
 ): Promise<OnnxModel> {
   const { externalData } = readOptions(op, options, ['externalData']);
-  if (externalData !== undefined && typeof externalData !== 'function') {
-    const message = `${op}: externalData is ${describe(externalData)}; it must be a function`;
-    throw new ArgumentError(op, 'externalData', message);
-  }
+  checkFetch(op, externalData);
   const given = bytesOf(op, 'bytes', bytes);
   if (!given) {
     const message = `${op}: bytes is ${describe(bytes)}; it must be a Uint8Array or an ArrayBuffer`;
@@ -90,7 +90,22 @@ export async function readOnnx(
     );
   }
   await fetchPending(pending, externalData as Fetch | undefined);
-  return model;
+  models.add(model);
+  return frozen(model);
+}
+
+/** @internal */
+export function checkFetch(op: string, externalData: unknown): void {
+  if (externalData === undefined || typeof externalData === 'function') return;
+  const message = `${op}: externalData is ${describe(externalData)}; it must be a function`;
+  throw new ArgumentError(op, 'externalData', message);
+}
+
+/** Freezes what a value consists of, except elements: arrays of them cannot be frozen. */
+function frozen<T>(value: T): T {
+  if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return value;
+  for (const part of value instanceof Map ? value.values() : Object.values(value)) frozen(part);
+  return Object.freeze(value);
 }
 
 function readModel(wire: Wire, pending: Pending[]): OnnxModel {

@@ -33,7 +33,7 @@ import type { OnnxModel, OnnxNode, OnnxValueInfo } from './model.js';
 import { keyOf, type Run, titleOf } from './operator.js';
 import { type Link, planSteps, type PlannedStep } from './plan.js';
 import type { Extra, Operand, ProductCall, Shaped, Weights } from './products.js';
-import { readOnnx, type ReadOptions } from './read.js';
+import { checkFetch, models, readOnnx, type ReadOptions } from './read.js';
 import { newArray, Root, sizeOf, Storage, storedAs, Stored } from './storage.js';
 import type { Make, OnnxDType, Value } from './value.js';
 
@@ -44,9 +44,10 @@ import type { Make, OnnxDType, Value } from './value.js';
  */
 export interface LoadOptions extends CreateOptions, ReadOptions {
   /**
-   * The instance that computes: of `wgemm`, or of `wgemm/worker`, not of `wgemm/inline`. It stays the caller's, who must
-   * dispose of it after the model. With it, there must be no options of `createGemm`. Default: the
-   * model creates an instance, and `dispose()` of the model ends it.
+   * The instance that computes: of `wgemm`, or of `wgemm/worker`; `wgemm/inline` is a copy of its
+   * own. It stays the caller's, who must dispose of it after the model. With it, there must be no
+   * options of `createGemm`. Default: the model creates an instance, and `dispose()` of the model
+   * ends it.
    */
   wg?: Gemm | WorkerGemm | undefined;
 }
@@ -159,7 +160,7 @@ const createOptions = ['threads', 'simd', 'determinism', 'assets', 'maxMemory'];
  * const { scores } = await model.run({ x: { data: pixels, shape: [1, 784] } });
  * model.dispose();
  *
- * @param source the bytes of an .onnx file, or what `readOnnx` returned
+ * @param source the bytes of an .onnx file, or the object that `readOnnx` returned, not a copy
  * @param options all have defaults
  * @returns a promise of the model. The caller must `dispose()` of it
  * @throws by rejection: UnsupportedError, which lists all nodes that are not supported;
@@ -175,6 +176,14 @@ export async function loadModel(
   const op = 'loadModel';
   const read = readOptions(op, options, ['wg', 'externalData', ...createOptions]);
   const { externalData, ...settings } = read as LoadOptions;
+  checkFetch(op, externalData);
+  const isModel = isReadable(source) && has(source, 'graph');
+  if (isModel && !models.has(source)) {
+    const message =
+      `${op}: source is a copy of a model, or another object with graph; ` +
+      'it must be the object that readOnnx returned, or bytes';
+    throw new ArgumentError(op, 'source', message);
+  }
   const given = settings.wg;
   if (given !== undefined) {
     checkInstance(given);
@@ -195,7 +204,6 @@ export async function loadModel(
   let wg: Gemm | WorkerGemm | undefined;
   let owned: Owned | undefined;
   try {
-    const isModel = isReadable(source) && has(source, 'graph');
     const model = isModel
       ? (source as OnnxModel)
       : await readOnnx(source as Uint8Array, { externalData });
@@ -221,9 +229,9 @@ export async function loadModel(
 function checkInstance(wg: unknown): void {
   const isInstance =
     isReadable(wg) &&
-    'pack,explain,matmul,gemm,qgemm,matmulNBits,alloc,memory'.split(',').every(
-      (name) => typeof (wg as Record<string, unknown>)[name] === 'function',
-    );
+    'pack,explain,matmul,gemm,qgemm,matmulNBits,alloc,memory'
+      .split(',')
+      .every((name) => typeof (wg as Record<string, unknown>)[name] === 'function');
   if (isInstance && cores.has(wg)) return;
   // Other methods of a worker return promises, too.
   const used = isInstance ? (wg as unknown as WorkerGemm).memory() : undefined;
@@ -552,17 +560,19 @@ class LoadedModel implements Model {
   async run(
     feeds: Readonly<Record<string, ModelTensor | HeapTensor>>,
   ): Promise<Record<string, ModelResult>> {
-    this.#checkAlive('run');
-    const values = this.#readFeeds(feeds);
-    this.#checkAlive('run'); // a getter of the feeds may have ended it
+    const op = 'run';
+    this.#checkAlive(op);
+    const values = this.#readFeeds(op, feeds);
+    this.#checkAlive(op); // a getter of the feeds may have ended it
     return await this.#queued(values, undefined);
   }
 
   async explain(shapes: Readonly<Record<string, readonly number[]>> = {}): Promise<ModelProduct[]> {
-    this.#checkAlive('explain');
-    const feeds = this.#zeros(shapes);
+    const op = 'explain';
+    this.#checkAlive(op);
+    const feeds = this.#readFeeds(op, this.#zeros(op, shapes));
     const products: ModelProduct[] = [];
-    await this.#queued(this.#readFeeds(feeds), products);
+    await this.#queued(feeds, products);
     return products;
   }
 
@@ -831,8 +841,7 @@ class LoadedModel implements Model {
   }
 
   /** Feeds of zeros. */
-  #zeros(shapes: unknown): Record<string, ModelTensor> {
-    const op = 'explain';
+  #zeros(op: string, shapes: unknown): Record<string, ModelTensor> {
     const names = this.#loaded.inputs.map(({ info }) => info.name);
     const given = readOptions(op, shapes, names, 'shapes');
     const feeds = Object.create(null) as Record<string, ModelTensor>;
@@ -849,14 +858,13 @@ class LoadedModel implements Model {
           `${op}: the shape of ${describe(info.name)} is ${describe(shape)}; ` +
             'it must be an array of whole numbers',
         );
-      feeds[info.name] = { data: newArray(info.dtype as OnnxDType, sizeOf(shape)), shape };
+      feeds[info.name] = { data: newArray(info.dtype as OnnxDType, sizeOf(shape), op), shape };
     }
     return feeds;
   }
 
   /** The feeds of a run, in the order of the inputs, checked against what the model declares. */
-  #readFeeds(feeds: unknown): Stored[] {
-    const op = 'run';
+  #readFeeds(op: string, feeds: unknown): Stored[] {
     const { inputs } = this.#loaded;
     const names = inputs.map(({ info }) => info.name);
     if (!isReadable(feeds) || Array.isArray(feeds) || classOf(feeds) !== undefined)
@@ -887,16 +895,16 @@ class LoadedModel implements Model {
           `${op}: input ${describe(info.name)} is absent; the model needs ${listOf(names)}`,
         );
       }
-      return this.#readFeed(info, value, sizes);
+      return this.#readFeed(op, info, value, sizes);
     });
   }
 
   #readFeed(
+    op: string,
     info: OnnxValueInfo,
     value: unknown,
     sizes: Map<string, { size: number; by: string }>,
   ): Stored {
-    const op = 'run';
     const { name } = info;
     const label = `${op}: input ${describe(name)}`;
     if (!isReadable(value) || !has(value, 'data') || !has(value, 'shape'))
@@ -908,8 +916,12 @@ class LoadedModel implements Model {
     const tensor = unpolluted(value, ['data', 'shape', 'dtype', 'strides', 'offset']);
     const { data, shape, dtype, strides, offset } = tensor;
     const wanted = info.dtype as OnnxDType;
+    const stored = storedAs(wanted);
     const found = classOf(data) ?? describe(data);
-    if (!dtypesOf[found]?.includes(storedAs(wanted)) || (dtype ?? wanted) !== wanted) {
+    if (
+      !dtypesOf[found]?.includes(stored) ||
+      ![wanted, stored].includes((dtype ?? wanted) as OnnxDType)
+    ) {
       const type = dtype === undefined ? found : `${found} with dtype ${describe(dtype)}`;
       throw new DTypeError(op, name, `${label} has ${type} as data; the model declares ${wanted}`);
     }
@@ -922,7 +934,7 @@ class LoadedModel implements Model {
         name,
         `${label} has shape ${describe(shape)}; it must be an array of whole numbers`,
       );
-    checkShape(label, info, axes, sizes);
+    checkShape(op, label, info, axes, sizes);
     const array = data as DataArray;
     checkAttached(op, name, array);
     const length = lengthOf(array);
@@ -933,10 +945,13 @@ class LoadedModel implements Model {
         `${label} has ${length} elements and shape [${axes.join(', ')}]; they must agree`,
       );
     const { storage, core } = this.#owned;
-    const own = viewOf(storedAs(wanted), bufferOf(array), offsetOf(array), length);
+    let own = viewOf(stored, bufferOf(array), offsetOf(array), length);
     // A view of the memory would move, and the caller may change an array before a worker is done.
     const isCopied = !core || core.owns(bufferOf(array));
-    return storage.hold(wanted, axes, isCopied ? copyOf(own, wanted) : own, false);
+    if (isCopied) own = copyOf(own, wanted);
+    // What is not 0 is true, as in models.
+    if (wanted === 'bool') own = (own as Uint8Array).map((value) => Math.min(value, 1));
+    return storage.hold(wanted, axes, own, false);
   }
 }
 disposable(LoadedModel.prototype);
@@ -978,6 +993,7 @@ function sizesIn(shape: unknown): number[] | undefined {
 
 /** Throws unless a shape is the one that the model declares, and agrees with those before it. */
 function checkShape(
+  op: string,
   label: string,
   { name, shape: declared }: OnnxValueInfo,
   shape: readonly number[],
@@ -989,7 +1005,7 @@ function checkShape(
   const fits =
     shape.length === declared.length &&
     declared.every((size, axis) => typeof size !== 'number' || size === shape[axis]);
-  if (!fits) throw new ShapeError('run', name, `${found}; the model declares [${shown}]`);
+  if (!fits) throw new ShapeError(op, name, `${found}; the model declares [${shown}]`);
   declared.forEach((symbol, axis) => {
     if (typeof symbol !== 'string') return;
     const size = shape[axis] as number;
@@ -997,7 +1013,7 @@ function checkShape(
     if (!before) sizes.set(symbol, { size, by: name });
     else if (before.size !== size)
       throw new ShapeError(
-        'run',
+        op,
         name,
         `${found} and ${describe(symbol)} is ${before.size} in ${describe(before.by)}; ` +
           'sizes of one name must be the same',

@@ -63,11 +63,11 @@ export function elementBytes(dtype: OnnxDType): number {
 }
 
 /** @internal A new array. */
-export function newArray(dtype: OnnxDType, size: number): DataArray {
+export function newArray(dtype: OnnxDType, size: number, op = 'run'): DataArray {
   try {
     return arrayOfType(storedAs(dtype), size);
   } catch {
-    throw new OutOfMemoryError('run', '', `run: no array for ${size} elements of ${dtype}`);
+    throw new OutOfMemoryError(op, '', `${op}: no array for ${size} elements of ${dtype}`);
   }
 }
 

@@ -180,24 +180,27 @@ describe('what follows a product', () => {
     ['Mul', ['a', 'c']],
     ['Clip', ['a', null, 'c']],
     ['Add', ['a', 'c']],
-  ])('runs on its own, and is the node at fault, if it is of another type: %s', async (op, from) => {
-    const wrong: ModelSpec = {
-      ...spec,
-      nodes: [node('MatMul', ['x', 'w'], 'a'), node(op, from, 'y')],
-      initializers: [
-        floats('w', [20, 30]),
-        { name: 'c', dtype: 'float64', shape: [], data: Float64Array.of(2) },
-      ],
-    };
-    const model = await loadModel(encodeGraph(wrong), { wg });
-    expectError(await rejected(model.run({ x })), {
-      code: 'DTYPE',
-      op: 'run',
-      argument: `${op} y`,
-      says: [new RegExp(`^run: node ${op} "${op} y"`), 'float64'],
-    });
-    model.dispose();
-  });
+  ])(
+    'runs on its own, and is the node at fault, if it is of another type: %s',
+    async (op, from) => {
+      const wrong: ModelSpec = {
+        ...spec,
+        nodes: [node('MatMul', ['x', 'w'], 'a'), node(op, from, 'y')],
+        initializers: [
+          floats('w', [20, 30]),
+          { name: 'c', dtype: 'float64', shape: [], data: Float64Array.of(2) },
+        ],
+      };
+      const model = await loadModel(encodeGraph(wrong), { wg });
+      expectError(await rejected(model.run({ x })), {
+        code: 'DTYPE',
+        op: 'run',
+        argument: `${op} y`,
+        says: [new RegExp(`^run: node ${op} "${op} y"`), 'float64'],
+      });
+      model.dispose();
+    },
+  );
 
   it('is not joined if the product rounds to 16 bits first', async () => {
     const half = (shape: number[], seed: number) => {
@@ -421,6 +424,41 @@ describe('feeds', () => {
     held.dispose();
   });
 
+  it('of bool may have any bytes, also in the heap, and what is not 0 is true', async () => {
+    const nodes = [node('Identity', ['x'], 'y'), node('Cast', ['x'], 'z', { to: 1 })];
+    const bytes = encodeGraph({
+      nodes,
+      inputs: [input('x', [3], 'bool')],
+      outputs: [input('y'), input('z')],
+    });
+    const odd = await loadModel(bytes, { wg });
+    const held = wg.alloc('uint8', [3]);
+    const data = Uint8Array.of(0, 2, 255);
+    held.data.set(data);
+    for (const x of [held, { data, shape: [3] }]) {
+      const { y, z } = await odd.run({ x });
+      expect((y as ModelResult).data).toEqual(Uint8Array.of(0, 1, 1));
+      expect((z as ModelResult).data).toEqual(Float32Array.of(0, 1, 1));
+    }
+    expect(data).toEqual(Uint8Array.of(0, 2, 255));
+    held.dispose();
+    odd.dispose();
+  });
+
+  it('are zeros in explain(), which errors of their shapes name', async () => {
+    const error = await rejected(model.explain({ x: [2, 4] }));
+    expectError(error, { code: 'SHAPE', op: 'explain', argument: 'x', says: ['[2, 4]'] });
+    const other = await rejected(model.explain({ x: [2, 3], z: [1, 3] }));
+    expectError(other, { code: 'SHAPE', op: 'explain', argument: 'z', says: ['"batch" is 2'] });
+  });
+
+  it('are checked against what cannot be changed', () => {
+    const [info] = model.inputs;
+    expect(() => Object.assign(info as object, { dtype: 'int8' })).toThrow(TypeError);
+    expect(() => Object.assign(info?.shape as object, { 1: 7 })).toThrow(TypeError);
+    expect(() => Object.assign(model.outputs[0] as object, { name: '' })).toThrow(TypeError);
+  });
+
   const refused: [string, unknown, Partial<Wanted> & { says: Wanted['says'] }][] = [
     ['nothing', undefined, { argument: 'feeds', says: ['"x", "z", "flags"'] }],
     ['an array', [x], { argument: 'feeds', says: ['"x", "z", "flags"'] }],
@@ -625,6 +663,26 @@ describe('a model is refused', () => {
     expect(error.message).toContain('1000 nodes');
     expect(error.message).toContain('980 more');
     expect(error.message.length).toBeLessThan(3000);
+  });
+
+  it('unless readOnnx made it', async () => {
+    const read = await readOnnx(mlp());
+    for (const source of [{ ...read }, structuredClone(read), { graph: null }, { graph: {} }])
+      expectError(await rejected(loadModel(source as never, { wg })), {
+        code: 'ARGUMENT',
+        op: 'loadModel',
+        argument: 'source',
+        says: ['copy', 'readOnnx'],
+      });
+    expectError(await rejected(loadModel(read, { wg, externalData: 7 as never })), {
+      code: 'ARGUMENT',
+      op: 'loadModel',
+      argument: 'externalData',
+      says: ['7', 'function'],
+    });
+    const [first] = read.graph.initializers.values();
+    for (const part of [read, read.graph.nodes, read.graph.nodes[0], first, first?.shape])
+      expect(Object.isFrozen(part)).toBe(true);
   });
 
   it('with an instance that is none, or options beside one', async () => {
