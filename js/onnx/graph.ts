@@ -52,8 +52,7 @@ export function checkGraph({ graph, opsets, irVersion }: OnnxModel): CheckedGrap
         .includes(storedAs(dtype as OnnxDType))
     )
       continue;
-    const found = `input ${describe(name)} is of type ${dtype}`;
-    throw new DTypeError(op, name, `${op}: ${found}, which wgemm does not have`);
+    throw lacking(name, `input ${describe(name)} is`, dtype);
   }
   const makers = findMakers(checked, inputs, graph.initializers);
   const ordered = inOrder(checked, makers);
@@ -61,15 +60,17 @@ export function checkGraph({ graph, opsets, irVersion }: OnnxModel): CheckedGrap
   const nodes = ordered.filter((one) => needed.has(one));
   const check = (name: string, argument: string, title: string) => {
     const dtype = unread.get(name);
-    if (dtype === undefined) return;
-    const found = `${title} the constant ${describe(name)} of type ${dtype}`;
-    throw new DTypeError(op, argument, `${op}: ${found}, which wgemm does not have`);
+    if (dtype !== undefined)
+      throw lacking(argument, `${title} the constant ${describe(name)}`, dtype);
   };
   for (const { node } of nodes)
     for (const name of node.inputs) check(name, node.name, `${titleOf(node)} takes`);
   for (const { name } of graph.outputs) check(name, name, 'the model returns');
   return { nodes, constants, inputs, defaults, outputs: graph.outputs };
 }
+
+const lacking = (argument: string, what: string, dtype: string) =>
+  new DTypeError(op, argument, `${op}: ${what} of type ${dtype}, which wgemm does not have`);
 
 /** Compiles all nodes. Throws one error that lists those that are not supported. */
 function checkOperators(

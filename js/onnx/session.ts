@@ -179,10 +179,8 @@ export async function loadModel(
   checkFetch(op, externalData);
   const isModel = isReadable(source) && has(source, 'graph');
   if (isModel && !models.has(source)) {
-    const message =
-      `${op}: source is a copy of a model, or another object with graph; ` +
-      'it must be the object that readOnnx returned, or bytes';
-    throw new ArgumentError(op, 'source', message);
+    const found = `${op}: source is a copy of a model, or not of readOnnx`;
+    throw new ArgumentError(op, 'source', `${found}; it must be what that returned, or bytes`);
   }
   const given = settings.wg;
   if (given !== undefined) {
