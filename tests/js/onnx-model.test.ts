@@ -771,7 +771,7 @@ it('inputs may be detached, end the model, or have names of JavaScript', async (
   expect(await model.explain()).toEqual([]);
   const data = new Float32Array(2);
   structuredClone(data, { transfer: [data.buffer] });
-  const detached = await rejected(model.run({ constructor: { data, shape: [0, 2] } } as never));
+  const detached = await rejected(model.run({ constructor: { data, shape: [0, 2] } }));
   expectError(detached, {
     code: 'ARGUMENT',
     op: 'run',
@@ -784,7 +784,7 @@ it('inputs may be detached, end the model, or have names of JavaScript', async (
       return feed([1, 2]);
     },
   };
-  const ended = await rejected(model.run(ends as never));
+  const ended = await rejected(model.run(ends));
   expectError(ended, { code: 'DISPOSED', op: 'run', argument: 'model', says: [] });
 });
 
