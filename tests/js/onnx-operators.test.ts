@@ -441,7 +441,12 @@ describe('refuses', () => {
       OutOfMemoryError,
       '2^31 bytes',
     ],
-    ['negative sizes', { op: 'Expand', inputs: [x([1]), ints([-2])] }, GemmError, 'has shape [-2]'],
+    [
+      'negative sizes',
+      { op: 'Expand', inputs: [x([1]), ints([-2])] },
+      ShapeError,
+      'shape is [-2]; it must be of sizes from 0 on',
+    ],
     [
       'another number of elements',
       { op: 'Reshape', inputs: [x([1, 2]), ints([3])] },
@@ -477,6 +482,12 @@ describe('refuses', () => {
       { op: 'Slice', inputs: [x([1]), ints([0]), ints([1]), ints([0]), ints([0])] },
       GemmError,
       'steps',
+    ],
+    [
+      'Slice along an axis twice',
+      { op: 'Slice', inputs: [x([1, 2, 3]), ints([1, 1]), ints([3, 3]), ints([0, -1])] },
+      GemmError,
+      'axes is [0, -1]; it must be different axes',
     ],
     [
       'parts that do not add up',

@@ -116,7 +116,10 @@ export function addShapes(): void {
   });
 
   define('Expand', 'input:any shape:int64', () => ([input, wanted], make) => {
-    const shape = broadcast((input as Value).shape, numbersIn(wanted as Value));
+    const sizes = numbersIn(wanted as Value);
+    if (sizes.some((size) => size < 0))
+      refuse(ShapeError, 'shape', `is ${shown(sizes)}`, 'of sizes from 0 on');
+    const shape = broadcast((input as Value).shape, sizes);
     return picked(make, input as Value, shape, stridesIn(shape, (input as Value).shape));
   });
 
@@ -186,8 +189,11 @@ export function addShapes(): void {
       let from = 0;
       if ([ends, axes, steps].some(({ length }) => length !== starts.length))
         refuse(ArgumentError, 'starts', `is ${shown(starts)}`, 'as long as ends, axes and steps');
+      const along = axes.map((axis) => axisOf(axis, shape.length));
+      if (new Set(along).size < along.length)
+        refuse(ArgumentError, 'axes', `is ${shown(axes)}`, 'different axes');
       starts.forEach((start, i) => {
-        const axis = axisOf(axes[i] as number, shape.length);
+        const axis = along[i] as number;
         const size = (data as Value).shape[axis] as number;
         const step = steps[i] as number;
         if (step === 0) refuse(ArgumentError, 'steps', 'has 0', 'other than 0');
