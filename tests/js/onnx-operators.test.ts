@@ -92,8 +92,8 @@ const cases: readonly Case[] = [
   ],
   [
     'Gelu at its ends',
-    { op: 'Gelu', opset: 20, inputs: [x([0, 100, NaN])] },
-    ['float32', [3], [0, 100, NaN]],
+    { op: 'Gelu', opset: 20, inputs: [x([0, 100, NaN, -15, -1e20, -Infinity, Infinity])] },
+    ['float32', [7], [0, 100, NaN, 0, 0, 0, Infinity]],
   ],
   [
     'Softmax of a row of -Infinity',
@@ -160,6 +160,34 @@ const cases: readonly Case[] = [
     'Pow of int64',
     { op: 'Pow', inputs: [x([3, -2], [2], 'int64'), x([3], [], 'int32')] },
     ['int64', [2], [27n, -8n]],
+  ],
+  [
+    'Pow of 1 and -1 by numbers that are not finite',
+    {
+      op: 'Pow',
+      inputs: [x([1, 1, -1, -1, -1, 2]), x([NaN, Infinity, Infinity, -Infinity, NaN, NaN])],
+    },
+    ['float32', [6], [1, 1, 1, 1, NaN, NaN]],
+  ],
+  [
+    'Pow of int64 by 2 is exact',
+    { op: 'Pow', inputs: [x([3037000499n], [1], 'int64'), x([2], [], 'float32')] },
+    ['int64', [1], [3037000499n ** 2n]],
+  ],
+  [
+    'Pow of int64 by 3 wraps',
+    { op: 'Pow', inputs: [x([94906267n], [1], 'int64'), x([3], [], 'int64')] },
+    ['int64', [1], [BigInt.asIntN(64, 94906267n ** 3n)]],
+  ],
+  [
+    'Pow of int32 by 2 wraps',
+    { op: 'Pow', inputs: [x([2 ** 31 - 1], [1], 'int32'), x([2], [], 'int32')] },
+    ['int32', [1], [1]],
+  ],
+  [
+    'Pow of int32 by others saturates',
+    { op: 'Pow', inputs: [x([2], [1], 'int32'), x([31], [], 'int32')] },
+    ['int32', [1], [2 ** 31 - 1]],
   ],
   [
     'ReduceMean of nothing',
@@ -383,6 +411,23 @@ it.each(cases.map(([what, ...rest]) => [what, rest] as const))('%s', async (what
       valuesOf(result).map((value) => (typeof value === 'number' ? value + 0 : value)),
       what,
     ).toEqual(values.map((value) => (typeof value === 'number' ? value + 0 : value)));
+  });
+});
+
+it('Gelu is accurate where it is small', async () => {
+  // x times the distribution function at x, to 17 digits
+  const exact = [
+    [-1, -0.15865525393145705],
+    [-3, -0.00404969409489014],
+    [-5, -1.43325785939597e-6],
+    [-8, -4.976768459417428e-15],
+    [1, 0.841344746068543],
+  ] as const;
+  const node = { op: 'Gelu', opset: 20, inputs: [x(exact.map(([value]) => value))] };
+  const [result] = await runNode(wg, node);
+  valuesOf(result as Input).forEach((value, i) => {
+    const [, wanted] = exact[i] as (typeof exact)[number];
+    expect(Math.abs(Number(value) / wanted - 1)).toBeLessThan(3e-7);
   });
 });
 

@@ -18,7 +18,7 @@ import {
   widened,
   wordsOf,
 } from './define.js';
-import { erf, exactErf, exp, tanh } from './functions.js';
+import { erf, exactErf, exp, gelu, tanh } from './functions.js';
 
 // The loops are written out, since engines compile them well only if they call nothing unknown.
 // float64 is rare: it may slow them down, but elements that are bigints must not get into them.
@@ -43,10 +43,7 @@ function unary(
 
 function exactGelu(y: Numbers, x: Numbers): void {
   if (isFloat64(y)) return map(y, x, (v) => 0.5 * v * (1 + exactErf(v * Math.SQRT1_2)));
-  for (let i = 0; i < y.length; ++i) {
-    const v = x[i] as number;
-    y[i] = 0.5 * v * (1 + erf(v * Math.SQRT1_2));
-  }
+  for (let i = 0; i < y.length; ++i) y[i] = gelu(x[i] as number);
 }
 
 function fastGelu(y: Numbers, x: Numbers): void {
@@ -129,8 +126,12 @@ function arithmetic(name: string, loop: Loop, f: (a: number, b: number) => numbe
   return compute;
 }
 
-const power = calling(Math.pow);
+/** As in IEEE 754: 1 for 1 to any power, and for -1 to an infinite one. */
+const power = calling((a, b) =>
+  a === 1 || (a === -1 && Math.abs(b) === Infinity) ? 1 : Math.pow(a, b),
+);
 const square = calling((a) => a * a);
+const product = (a: number, b: number) => (typeof a === 'number' ? Math.imul(a, b) : a * b);
 const plain: Make = (dtype, shape) => ({ dtype, shape, data: newArray(dtype, sizeOf(shape)) });
 
 function cast(x: Value, make: Make, to: OnnxDType): Value {
@@ -251,7 +252,7 @@ export function addElementwise(): void {
       for (const end = at + length; at < end; ++at, p += s, q += t)
         y[at] = (a[p] as number) * (b[q] as number);
     },
-    (a, b) => (typeof a === 'number' ? Math.imul(a, b) : a * b),
+    product,
   );
   arithmetic(
     'Div',
@@ -262,14 +263,18 @@ export function addElementwise(): void {
     (a, b) => (b ? a / b : b), // ONNX does not define division by 0: it is 0 here
   );
 
-  // Integers of 64 bits are computed in float64, as ONNX Runtime does it.
+  // As in ONNX Runtime, integers to the power of one 2 or 3 wrap, and others are float64.
   define('Pow', 'X:number Y:number', () => (inputs, make) => {
     const [base, exponent] = inputs.map((value) =>
-      isBig(value.dtype) ? cast(value, plain, 'float64') : value,
+      value.dtype.includes('float') ? value : cast(value, plain, 'float64'),
     ) as [Value, Value];
-    const { length, 0: only } = widened(exponent);
-    const loop = length === 1 && only === 2 ? square : power;
     const { dtype } = inputs[0] as Value;
+    const { length, 0: only } = widened(exponent);
+    if (dtype !== base.dtype && length === 1 && (only === 2 || only === 3)) {
+      const whole = calling((a) => product(only === 2 ? a : product(a, a), a));
+      return binary(inputs, make, whole);
+    }
+    const loop = length === 1 && only === 2 ? square : power;
     return dtype === base.dtype
       ? binary([base, exponent], make, loop)
       : cast(binary([base, exponent], plain, loop), make, dtype);

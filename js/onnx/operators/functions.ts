@@ -40,6 +40,27 @@ export function exactErf(x: number): number {
   return (2 / Math.sqrt(Math.PI)) * exp(-s) * sum;
 }
 
+/**
+ * @internal x times the normal distribution function: the exact Gelu. The tail at -|x| is a fit of
+ * small relative error up to |x| = 14.5, from which on it is 0 in float32.
+ */
+export function gelu(x: number): number {
+  const a = Math.min(Math.abs(x), 14.5);
+  const t = 1 / (1 + 0.3 * a);
+  const tail =
+    0.1196320074 +
+    t *
+      (0.1207121337 +
+        t *
+          (0.1001759656 +
+            t *
+              (0.1276917052 +
+                t *
+                  (-0.05203387535 +
+                    t * (0.2045566144 + t * (-0.1561583398 + t * 0.03542370721))))));
+  return Math.max(x, 0) - a * exp(-0.5 * a * a) * t * tail;
+}
+
 /** @internal The error function: x times a quotient of polynomials in x^2, by a minimax fit. */
 export function erf(x: number): number {
   const v = x > 3.93 ? 3.93 : x < -3.93 ? -3.93 : x;
