@@ -73,6 +73,11 @@ const cases: readonly Case[] = [
     { op: 'Clip', inputs: [x([-5, 0, 5]), x([2], []), x([1], [])] },
     ['float32', [3], [1, 1, 1]],
   ],
+  [
+    'Clip without a bound that is NaN',
+    { op: 'Clip', inputs: [x([1, 2, 3]), x([NaN], []), x([2], [])] },
+    ['float32', [3], [1, 2, 2]],
+  ],
   ['Clip without bounds', { op: 'Clip', inputs: [x([-5, NaN])] }, ['float32', [2], [-5, NaN]]],
   ['LeakyRelu', { op: 'LeakyRelu', inputs: [x([-1, 2])] }, ['float32', [2], [-f(0.01), 2]]],
   [
@@ -239,6 +244,29 @@ const cases: readonly Case[] = [
     ['float32', [2, 1], [1, 1]],
   ],
   [
+    'LayerNormalization with a Scale of one and a B of its own per row',
+    {
+      op: 'LayerNormalization',
+      inputs: [x([1, 3, 4, 0], [2, 2]), x([2]), x([10, 20, 30, 40], [2, 2])],
+      attributes: { epsilon: { float: 0 } },
+    },
+    ['float32', [2, 2], [8, 22, 32, 38]],
+  ],
+  [
+    'LayerNormalization along all axes with a Scale per row',
+    {
+      op: 'LayerNormalization',
+      inputs: [x([1, 3, 1, 3], [2, 2]), x([2, 5], [2, 1])],
+      attributes: { epsilon: { float: 0 }, axis: 0 },
+    },
+    ['float32', [2, 2], [-2, 2, -5, 5]],
+  ],
+  [
+    'Squeeze of no axes',
+    { op: 'Squeeze', inputs: [x([1], [1, 1]), ints([])] },
+    ['float32', [1, 1], [1]],
+  ],
+  [
     'Flatten at 0',
     { op: 'Flatten', inputs: [x([1, 2], [2, 1])], attributes: { axis: 0 } },
     ['float32', [1, 2], [1, 2]],
@@ -348,6 +376,18 @@ const cases: readonly Case[] = [
     ['bool', [2], [1, 1]],
   ],
   [
+    'Dropout before opset 10 and its mask of float16',
+    { op: 'Dropout', opset: 7, inputs: [bits('float16', [2, 3])], outputs: 2 },
+    ['float16', [2], [2, 3]],
+    ['float16', [2], [1, 1]],
+  ],
+  [
+    'Dropout before opset 10 and its mask of int64',
+    { op: 'Dropout', opset: 7, inputs: [x([2], [1], 'int64')], outputs: 2 },
+    ['int64', [1], [2n]],
+    ['int64', [1], [1n]],
+  ],
+  [
     'QuantizeLinear rounds half to even',
     { op: 'QuantizeLinear', inputs: [x([1, 3, 5, -1, 1e9, -1e9]), x([2], []), x([1], [], 'int8')] },
     ['int8', [6], [1, 3, 3, 1, 127, -128]],
@@ -371,6 +411,26 @@ const cases: readonly Case[] = [
       attributes: { axis: 0, block_size: 2 },
     },
     ['float32', [4], [1, 2, 30, 40]],
+  ],
+  [
+    'DequantizeLinear of blocks with a smaller last one',
+    {
+      op: 'DequantizeLinear',
+      opset: 21,
+      inputs: [x([1, 2, 3, 4, 5, 6], [2, 3], 'int8'), x([1, 10, 2, 20], [2, 2])],
+      attributes: { axis: 1, block_size: 2 },
+    },
+    ['float32', [2, 3], [1, 2, 30, 8, 10, 120]],
+  ],
+  [
+    'DequantizeLinear of blocks along the first axis',
+    {
+      op: 'DequantizeLinear',
+      opset: 21,
+      inputs: [x([1, 2, 3, 4, 5, 6], [3, 2], 'int8'), x([1, 10, 2, 20], [2, 2])],
+      attributes: { axis: 0, block_size: 2 },
+    },
+    ['float32', [3, 2], [1, 20, 3, 40, 10, 120]],
   ],
   [
     'DynamicQuantizeLinear of zeros',
@@ -578,10 +638,44 @@ describe('refuses', () => {
     ],
     [
       'a Scale of another length',
-      { op: 'LayerNormalization', opset: 17, inputs: [x([1, 2]), x([1])] },
+      {
+        op: 'LayerNormalization',
+        opset: 17,
+        inputs: [x([1, 2], [2, 1]), x([1, 2])],
+        attributes: { axis: 0 },
+      },
       ShapeError,
-      'Scale has 1 elements',
+      'Scale has shape [2]; it must be one that broadcasts to [2, 1]',
     ],
+    [
+      'a zero point of another type',
+      {
+        op: 'DequantizeLinear',
+        inputs: [x([1], [1], 'uint8'), x([1], []), x([1], [], 'int8')],
+      },
+      DTypeError,
+      'x_zero_point has dtype int8; it must be uint8',
+    ],
+    [
+      'Clip of integers before opset 11',
+      { op: 'Clip', opset: 7, inputs: [x([1], [1], 'int64')], attributes: { min: { float: 0 } } },
+      DTypeError,
+      'input has dtype int64',
+    ],
+    ...(
+      [
+        [{ op: 'Clip', inputs: [x([1])], attributes: { min: { float: 0 } } }, '"min"'],
+        [{ op: 'Clip', opset: 10, inputs: [x([1]), x([0], [])] }, 'has 2 inputs'],
+        [{ op: 'ReduceMean', opset: 18, inputs: [x([1])], attributes: { axes: [0] } }, '"axes"'],
+        [{ op: 'Squeeze', inputs: [x([1])], attributes: { axes: [0] } }, '"axes"'],
+        [{ op: 'Unsqueeze', inputs: [x([1])] }, 'has 1 inputs'],
+        [{ op: 'Unsqueeze', opset: 12, inputs: [x([1])] }, 'lacks the attribute axes'],
+        [{ op: 'Slice', inputs: [x([1])], attributes: { starts: [0], ends: [1] } }, 'has 1 inputs'],
+        [{ op: 'Slice', opset: 10, inputs: [x([1]), ints([0])] }, 'has 2 inputs'],
+        [{ op: 'Split', inputs: [x([1, 2])], attributes: { split: [2] } }, '"split"'],
+        [{ op: 'Split', inputs: [x([1, 2, 3])], outputs: 2 }, 'split is [2, 2]'],
+      ] as const
+    ).map(([node, says]) => [`what another opset has: ${node.op}`, node, GemmError, says] as const),
     [
       'a type that wgemm lacks',
       { op: 'Cast', inputs: [x([1])], attributes: { to: 8 } },

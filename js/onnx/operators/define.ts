@@ -41,8 +41,8 @@ export type Compute = (inputs: readonly Value[], make: Make) => Value | Value[];
  * @internal Adds an operator.
  * @param key its key. With a domain it is of opset 1 of that
  * @param signature each input as `name:kind`. The kind is one of `kinds`, the name of a type, or
- *   `same` for the type of the input before it. `kind?` may be absent. A last input `kind*` stands
- *   for one or more of the same type
+ *   `same` for the type of the input before it. `kind?` may be absent. `@13` is for those that the
+ *   operator has from opset 13 on. A last input `kind*` stands for one or more of the same type
  * @param compile reads the attributes. Inputs that may be absent are undefined
  */
 export function define(
@@ -57,12 +57,14 @@ export function define(
       const compute = compile(attributes, opset, node);
       attributes.end();
       const { inputs } = node;
-      const parameters = signature.split(' ').filter(Boolean);
+      const parameters = signature
+        .split(' ')
+        .filter((each) => each && opset >= Number(each.split('@')[1] ?? 0));
       if (signature.endsWith('*'))
         while (parameters.length < inputs.length) parameters.push('inputs:same');
       if (
         inputs.length > parameters.length ||
-        parameters.some((each, i) => !each.endsWith('?') && !inputs[i])
+        parameters.some((each, i) => !each.includes('?') && !inputs[i])
       )
         throw invalid(
           node,
@@ -211,6 +213,11 @@ export function walk(
     for (let j = 0; j < at.length; ++j) (at[j] as number) -= (outer[j] as number) * count;
   };
   along(axes.length - 1);
+}
+
+/** @internal A shape with another size along an axis. */
+export function withSize(shape: readonly number[], axis: number, size: number): number[] {
+  return shape.map((each, i) => (i === axis ? size : each));
 }
 
 /** @internal The shape to which NumPy broadcasts shapes. */

@@ -1,5 +1,5 @@
 /** Operators that compute each element of the result from one element of each input. */
-import { contiguousStrides, ShapeError } from '../internals.js';
+import { contiguousStrides, DTypeError, ShapeError } from '../internals.js';
 import { type Attributes, invalid, unsupported } from '../operator.js';
 import { newArray, sizeOf } from '../storage.js';
 import { typeOf } from '../tensors.js';
@@ -216,14 +216,20 @@ export function addElementwise(): void {
       return clipped(x as Value, make, (isBig(dtype) ? 0n : 0) as number, Infinity);
     return computed(make, dtype, shape, [x as Value], (y, x) => relu(wordsOf(y)[0], wordsOf(x)[0]));
   });
-  define('Clip', 'input:number min:same? max:same?', (attributes) => {
-    const fixed = [attributes.float('min', -Infinity), attributes.float('max', Infinity)];
+  define('Clip', 'input:number min:same?@11 max:same?@11', (attributes, opset) => {
+    const isOld = opset < 11;
+    const fixed = [-Infinity, Infinity].map((absent, i) =>
+      isOld ? attributes.float(i ? 'max' : 'min', absent) : absent,
+    );
     return ([x, ...bounds], make) => {
+      const { dtype } = x as Value;
+      if (isOld && !dtype.includes('float'))
+        refuse(DTypeError, 'input', `has dtype ${dtype}`, 'floating point');
       const [least, most] = fixed.map((absent, i) => {
         const bound = bounds[i];
         if (!bound) return absent;
         const { length, 0: value } = widened(bound);
-        if (length === 1) return value;
+        if (length === 1) return value === value ? value : absent; // NaN is no bound
         return refuse(ShapeError, i ? 'max' : 'min', `has ${length} elements`, 'a scalar');
       });
       return clipped(x as Value, make, least as number, most as number);

@@ -9,6 +9,7 @@ import {
   define,
   type Numbers,
   numbersIn,
+  picked,
   refuse,
   shown,
   stridesIn,
@@ -58,6 +59,7 @@ function normalize(
   deviations?: Numbers,
 ): void {
   for (let at = 0, row = 0; at < y.length; at += size, ++row) {
+    const [p, q] = [at % factors.length, at % terms.length]; // all rows may have the same ones
     let sum = 0;
     for (let i = 0; i < size; ++i) sum += x[at + i] as number;
     const mean = sum / size;
@@ -71,7 +73,8 @@ function normalize(
     if (deviations) deviations[row] = inverse;
     for (let i = 0; i < size; ++i)
       y[at + i] =
-        ((x[at + i] as number) - mean) * inverse * (factors[i] as number) + (terms[i] as number);
+        ((x[at + i] as number) - mean) * inverse * (factors[p + i] as number) +
+        (terms[q + i] as number);
   }
 }
 
@@ -123,19 +126,23 @@ export function addNormalize(): void {
       const size = sizeOf(inner);
       const rows = shape.map((size, i) => (i < axis ? size : 1));
       const statistics = node.outputs.slice(1).map(() => make('float32', rows));
-      const inputs = [input as Value, scale as Value];
-      if (bias) inputs.push(bias);
-      const y = computed(make, dtype, shape, inputs, (y, x, ...others) => {
+      /** Scale or B: as large as a row, or broadcast to all of them. */
+      const spread = (part: Value, i: number): Value => {
+        const from = part.shape;
+        if (from.some((each, j) => each !== 1 && each !== shape.at(j - from.length)))
+          refuse(
+            ShapeError,
+            i ? 'B' : 'Scale',
+            `has shape ${shown(from)}`,
+            `one that broadcasts to ${shown(shape)}`,
+          );
+        return shown(from) === shown(inner)
+          ? part
+          : picked(make, part, shape, stridesIn(shape, from));
+      };
+      const parts = [scale as Value, ...(bias ? [bias] : [])].map(spread);
+      const y = computed(make, dtype, shape, [input as Value, ...parts], (y, x, ...others) => {
         const [means, deviations] = statistics.map(({ data }) => data as Numbers);
-        others.forEach(({ length }, i) => {
-          if (length !== size)
-            refuse(
-              ShapeError,
-              i ? 'B' : 'Scale',
-              `has ${length} elements`,
-              `of shape ${shown(inner)}`,
-            );
-        });
         const [factors, terms = new Float32Array(size)] = others;
         normalize(y, x, size, epsilon, factors as Numbers, terms, means, deviations);
       });
@@ -143,10 +150,11 @@ export function addNormalize(): void {
     };
   });
 
-  define('ReduceMean', 'data:ranged axes:int64?', (attributes) => {
-    const fixed = attributes.ints('axes', undefined);
+  // The mean of nothing is NaN, as in NumPy. ONNX does not define it. (In ONNX Runtime, 0.)
+  define('ReduceMean', 'data:ranged axes:int64?@18', (attributes, opset) => {
+    const fixed = opset < 18 ? attributes.ints('axes', undefined) : undefined;
     const keeps = attributes.flag('keepdims', true);
-    const isNoop = attributes.flag('noop_with_empty_axes', false);
+    const isNoop = opset >= 18 && attributes.flag('noop_with_empty_axes', false);
     return ([data, given], make) => {
       const { dtype, shape } = data as Value;
       const rank = shape.length;

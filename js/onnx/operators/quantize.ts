@@ -20,12 +20,14 @@ import {
   shown,
   stridesIn,
   walk,
+  withSize,
 } from './define.js';
 
 type Loop = (
   y: Numbers,
   at: number,
   length: number,
+  s: number,
   x: Numbers,
   scales: Numbers,
   zeros: Numbers,
@@ -44,13 +46,6 @@ function readAttributes(attributes: Attributes, node: OnnxNode) {
   return { axis, block, dtype: number === 0 ? undefined : (dtype as OnnxDType) };
 }
 
-/** A list with one more element after an index. */
-const withSize = (list: readonly number[], index: number, size: number) => [
-  ...list.slice(0, index + 1),
-  size,
-  ...list.slice(index + 1),
-];
-
 /** Calls a loop for each run of elements, with the scales that it has. */
 function scaled(
   [input, scale, zero]: readonly Value[],
@@ -63,39 +58,51 @@ function scaled(
   const { shape: from } = scale as Value;
   if (zero && sizeOf(zero.shape) !== sizeOf(from))
     refuse(ShapeError, 'zero_point', `has shape ${shown(zero.shape)}`, shown(from));
-  let { shape } = x;
+  const { shape } = x;
+  const own = contiguousStrides(shape);
   let strides = stridesIn(shape, []);
+  let axis = 0;
+  let next = 0; // from the scale of a block to that of the next one
   if (block > 0 || sizeOf(from) !== 1) {
-    const axis = axisOf(given, shape.length);
+    axis = axisOf(given, shape.length);
     const size = shape[axis] as number;
-    const wanted = block > 0 ? shape.map((each, i) => (i === axis ? size / block : each)) : [size];
+    const wanted = block > 0 ? withSize(shape, axis, Math.ceil(size / block)) : [size];
     if (shown(wanted) !== shown(from))
       refuse(ShapeError, 'scale', `has shape ${shown(from)}`, shown(wanted));
     if (block > 0) {
-      strides = withSize(contiguousStrides(from), axis, 0);
-      shape = withSize(wanted, axis, block);
+      strides = contiguousStrides(from);
+      next = strides[axis] as number;
+      strides[axis] = 0;
     } else strides[axis] = 1;
   }
   const inputs = [x, scale as Value];
   return computed(make, dtype, x.shape, inputs, (y, x, scales) => {
     const zeros = (zero?.data ?? new Float32Array(scales.length)) as Numbers;
-    walk(shape, [contiguousStrides(shape), strides], (length, [at, q], [, t]) => {
-      loop(y, at as number, length, x, scales, zeros, q as number, t as number);
-    });
+    const size = shape[axis] ?? 1;
+    const part = block > 0 ? block : size;
+    for (let i = 0; i * part < size; ++i)
+      walk(
+        withSize(shape, axis, Math.min(part, size - i * part)),
+        [own, strides],
+        (length, [at, q], [s, t]) => {
+          loop(y, at as number, length, s as number, x, scales, zeros, q as number, t as number);
+        },
+        [i * part * (own[axis] ?? 0), i * next],
+      );
   });
 }
 
-const quantize: Loop = (y, at, length, x, scales, zeros, q, t) => {
+const quantize: Loop = (y, at, length, s, x, scales, zeros, q, t) => {
   const least = (y as unknown) instanceof Int8Array ? -128 : 0;
-  for (const end = at + length; at < end; ++at, q += t) {
+  for (; length > 0; --length, at += s, q += t) {
     const v =
       Math.fround((x[at] as number) / (scales[q] as number)) + large - large + (zeros[q] as number);
     y[at] = v < least ? least : v > least + 255 ? least + 255 : v;
   }
 };
 
-const dequantize: Loop = (y, at, length, x, scales, zeros, q, t) => {
-  for (const end = at + length; at < end; ++at, q += t)
+const dequantize: Loop = (y, at, length, s, x, scales, zeros, q, t) => {
+  for (; length > 0; --length, at += s, q += t)
     y[at] = Math.fround((x[at] as number) - (zeros[q] as number)) * (scales[q] as number);
 };
 
@@ -116,8 +123,12 @@ export function addQuantize(): void {
     'x:quantized x_scale:float x_zero_point:quantized?',
     (attributes, _, node) => {
       const form = readAttributes(attributes, node);
-      return (inputs, make) =>
-        scaled(inputs, make, form.dtype ?? (inputs[1] as Value).dtype, form, dequantize);
+      return (inputs, make) => {
+        const [x, scale, zero = x] = inputs as [Value, Value];
+        if (zero.dtype !== x.dtype)
+          refuse(DTypeError, 'x_zero_point', `has dtype ${zero.dtype}`, x.dtype);
+        return scaled(inputs, make, form.dtype ?? scale.dtype, form, dequantize);
+      };
     },
   );
 

@@ -6,8 +6,10 @@ import type { OnnxDType, Value } from '../value.js';
 import {
   axisOf,
   broadcast,
+  computed,
   copy,
   define,
+  isBig,
   move,
   numbersIn,
   picked,
@@ -15,6 +17,7 @@ import {
   reshaped,
   shown,
   stridesIn,
+  withSize,
   wordsOf,
 } from './define.js';
 
@@ -22,17 +25,23 @@ import {
 export function addShapes(): void {
   define('Identity', 'input:any', () => (inputs) => inputs[0] as Value);
 
-  define('Dropout', 'data:any ratio:float? training_mode:bool?', (attributes, opset, node) => {
-    attributes.ignore('ratio', 'seed');
-    return ([data, , training], make) => {
-      const { dtype, shape } = data as Value;
-      if (numbersIn(training)?.[0]) refuse(ArgumentError, 'training_mode', 'is true', false);
-      if (node.outputs.length < 2) return data as Value;
-      const mask = make(opset < 10 ? dtype : 'bool', shape);
-      (mask.data as Uint8Array).fill((dtype.endsWith('int64') && opset < 10 ? 1n : 1) as number);
-      return [data as Value, mask];
-    };
-  });
+  define(
+    'Dropout',
+    'data:any ratio:float?@12 training_mode:bool?@12',
+    (attributes, opset, node) => {
+      attributes.ignore('ratio', 'seed');
+      return ([data, , training], make) => {
+        const { dtype, shape } = data as Value;
+        if (numbersIn(training)?.[0]) refuse(ArgumentError, 'training_mode', 'is true', false);
+        if (node.outputs.length < 2) return data as Value;
+        const type = opset < 10 ? dtype : 'bool';
+        const mask = computed(make, type, shape, [], (y) =>
+          y.fill((isBig(type) ? 1n : 1) as number),
+        );
+        return [data as Value, mask];
+      };
+    },
+  );
 
   define('Shape', 'data:any', (attributes) => {
     const start = attributes.int('start', 0);
@@ -72,8 +81,9 @@ export function addShapes(): void {
     };
   });
 
-  define('Squeeze', 'data:any axes:int64?', (attributes) => {
-    const fixed = attributes.ints('axes', undefined);
+  // A list of no axes squeezes none, as in NumPy and the reference of ONNX. (In ONNX Runtime, all.)
+  define('Squeeze', 'data:any axes:int64?@13', (attributes, opset) => {
+    const fixed = opset < 13 ? attributes.ints('axes', undefined) : undefined;
     return ([data, given]) => {
       const { shape } = data as Value;
       const axes = (fixed ?? numbersIn(given))?.map((axis) => axisOf(axis, shape.length));
@@ -86,11 +96,11 @@ export function addShapes(): void {
     };
   });
 
-  define('Unsqueeze', 'data:any axes:int64?', (attributes) => {
-    const fixed = attributes.ints('axes', undefined);
+  define('Unsqueeze', 'data:any axes:int64@13', (attributes, opset) => {
+    const fixed = opset < 13 ? attributes.ints('axes') : undefined;
     return ([data, given]) => {
       const shape = [...(data as Value).shape];
-      const axes = fixed ?? numbersIn(given) ?? [];
+      const axes = fixed ?? numbersIn(given as Value);
       const rank = shape.length + axes.length;
       const sorted = axes.map((axis) => axisOf(axis, rank)).sort((a, b) => a - b);
       if (new Set(sorted).size < axes.length || rank > 64)
@@ -150,11 +160,11 @@ export function addShapes(): void {
     };
   });
 
-  define('Split', 'input:any split:int64?', (attributes, _, node) => {
+  define('Split', 'input:any split:int64?@13', (attributes, opset, node) => {
     const given = attributes.int('axis', 0);
-    const fixed = attributes.ints('split', undefined);
+    const fixed = opset < 13 ? attributes.ints('split', undefined) : undefined;
     const count = node.outputs.length;
-    if (attributes.int('num_outputs', count) !== count)
+    if (opset >= 18 && attributes.int('num_outputs', count) !== count)
       throw invalid(node, `has ${count} outputs; it must have num_outputs`);
     return ([input, sizes], make) => {
       const { shape } = input as Value;
@@ -165,7 +175,7 @@ export function addShapes(): void {
       const parts =
         fixed ??
         numbersIn(sizes) ??
-        node.outputs.map((_, i) => (i < count - 1 ? part : total - part * i));
+        node.outputs.map((_, i) => (opset < 18 || i < count - 1 ? part : total - part * i));
       const strides = contiguousStrides(shape);
       if (parts.some((size) => ((rest -= size), size < 0)) || rest !== 0 || parts.length !== count)
         refuse(ShapeError, 'split', `is ${shown(parts)}`, `${count} sizes with the sum ${total}`);
@@ -177,12 +187,13 @@ export function addShapes(): void {
     };
   });
 
-  define('Slice', 'data:any starts:index? ends:same? axes:same? steps:same?', (attributes) => {
-    const fixed = ['starts', 'ends', 'axes'].map((name) => attributes.ints(name, undefined));
+  const slice = 'data:any starts:index@10 ends:same@10 axes:same?@10 steps:same?@10';
+  define('Slice', slice, (attributes, opset) => {
+    const fixed =
+      opset < 10 && ['starts', 'ends', 'axes'].map((name) => attributes.ints(name, undefined));
     return ([data, ...inputs], make) => {
-      const [starts = [], ends = [], ...others]: (readonly number[] | undefined)[] = fixed[0]
-        ? fixed
-        : inputs.map((input) => numbersIn(input));
+      const [starts = [], ends = [], ...others]: (readonly number[] | undefined)[] =
+        fixed || inputs.map((input) => numbersIn(input));
       const [axes = [...starts.keys()], steps = starts.map(() => 1)] = others;
       const shape = [...(data as Value).shape];
       const strides = contiguousStrides(shape);
@@ -247,9 +258,4 @@ export function addShapes(): void {
     } else value = attributes.tensor(name);
     return (_, make) => picked(make, value, value.shape, contiguousStrides(value.shape));
   });
-}
-
-/** A shape with another size along an axis. */
-function withSize(shape: readonly number[], axis: number, size: number): number[] {
-  return shape.map((each, i) => (i === axis ? size : each));
 }
