@@ -670,7 +670,7 @@ describe('refuses', () => {
         [{ op: 'Squeeze', inputs: [x([1])], attributes: { axes: [0] } }, '"axes"'],
         [{ op: 'Unsqueeze', inputs: [x([1])] }, 'has 1 inputs'],
         [{ op: 'Unsqueeze', opset: 12, inputs: [x([1])] }, 'lacks the attribute axes'],
-        [{ op: 'Slice', inputs: [x([1])], attributes: { starts: [0], ends: [1] } }, 'has 1 inputs'],
+        [{ op: 'Slice', inputs: [x([1])], attributes: { starts: [0], ends: [1] } }, '"starts"'],
         [{ op: 'Slice', opset: 10, inputs: [x([1]), ints([0])] }, 'has 2 inputs'],
         [{ op: 'Split', inputs: [x([1, 2])], attributes: { split: [2] } }, '"split"'],
         [{ op: 'Split', inputs: [x([1, 2, 3])], outputs: 2 }, 'split is [2, 2]'],
