@@ -112,10 +112,10 @@ function checkSize(dtype: OnnxDType, shape: readonly number[]): void {
   const bytes = sizeOf(shape) * elementBytes(dtype);
   if (shape.length > 64 || !(bytes <= mostBytes) || shape.some((size) => size < 0))
     refuse(
-      shape.length > 64 ? ShapeError : OutOfMemoryError,
+      bytes > mostBytes ? OutOfMemoryError : ShapeError,
       'the result',
       `has shape ${shown(shape)}`,
-      'of at most 64 axes and 2^31 bytes',
+      'of at most 64 sizes from 0 on, and 2^31 bytes',
     );
 }
 

@@ -18,7 +18,7 @@ import {
   widened,
   wordsOf,
 } from './define.js';
-import { erf, exactErf, exp, gelu, tanh } from './functions.js';
+import { erf, exactErf, exp, tanh } from './functions.js';
 
 // The loops are written out, since engines compile them well only if they call nothing unknown.
 // float64 is rare: it may slow them down, but elements that are bigints must not get into them.
@@ -43,7 +43,10 @@ function unary(
 
 function exactGelu(y: Numbers, x: Numbers): void {
   if (isFloat64(y)) return map(y, x, (v) => 0.5 * v * (1 + exactErf(v * Math.SQRT1_2)));
-  for (let i = 0; i < y.length; ++i) y[i] = gelu(x[i] as number);
+  for (let i = 0; i < y.length; ++i) {
+    const v = x[i] as number;
+    y[i] = 0.5 * v * (1 + erf(v * Math.SQRT1_2));
+  }
 }
 
 function fastGelu(y: Numbers, x: Numbers): void {
@@ -277,8 +280,11 @@ export function addElementwise(): void {
     const { dtype } = inputs[0] as Value;
     const { length, 0: only } = widened(exponent);
     if (dtype !== base.dtype && length === 1 && (only === 2 || only === 3)) {
-      const whole = calling((a) => product(only === 2 ? a : product(a, a), a));
-      return binary(inputs, make, whole);
+      return binary(
+        inputs,
+        make,
+        calling((a) => product(only === 2 ? a : product(a, a), a)),
+      );
     }
     const loop = length === 1 && only === 2 ? square : power;
     return dtype === base.dtype

@@ -40,31 +40,9 @@ export function exactErf(x: number): number {
   return (2 / Math.sqrt(Math.PI)) * exp(-s) * sum;
 }
 
-/**
- * @internal x times the normal distribution function: the exact Gelu. The tail at -|x| is a fit of
- * small relative error up to |x| = 14.5, from which on it is 0 in float32.
- */
-export function gelu(x: number): number {
-  const a = Math.min(Math.abs(x), 14.5);
-  const t = 1 / (1 + 0.3 * a);
-  const tail =
-    0.11963201 +
-    t *
-      (0.12071213 +
-        t *
-          (0.10017597 +
-            t *
-              (0.12769171 +
-                t *
-                  (-0.05203388 +
-                    t * (0.20455661 + t * (-0.15615834 + t * 0.03542371))))));
-  return Math.max(x, 0) - a * exp(-0.5 * a * a) * t * tail;
-}
-
 /** @internal The error function: x times a quotient of polynomials in x^2, by a minimax fit. */
 export function erf(x: number): number {
-  const v = x > 3.93 ? 3.93 : x < -3.93 ? -3.93 : x;
-  const s = v * v;
+  const s = x * x;
   const p =
     1.128379146 +
     s *
@@ -75,5 +53,5 @@ export function erf(x: number): number {
     s *
       (0.5024011922 +
         s * (0.1142529442 + s * (0.01499640025 + s * (0.001165060837 + s * 3.800187557e-5))));
-  return (v * p) / q;
+  return x > 3.93 ? 1 : x < -3.93 ? -1 : (x * p) / q; // exactly, as Gelu multiplies by the rest
 }

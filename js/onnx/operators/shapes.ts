@@ -126,10 +126,7 @@ export function addShapes(): void {
   });
 
   define('Expand', 'input:any shape:int64', () => ([input, wanted], make) => {
-    const sizes = numbersIn(wanted as Value);
-    if (sizes.some((size) => size < 0))
-      refuse(ShapeError, 'shape', `is ${shown(sizes)}`, 'of sizes from 0 on');
-    const shape = broadcast((input as Value).shape, sizes);
+    const shape = broadcast((input as Value).shape, numbersIn(wanted as Value));
     return picked(make, input as Value, shape, stridesIn(shape, (input as Value).shape));
   });
 
