@@ -70,7 +70,8 @@ async function main(): Promise<void> {
         console.log(`  ${name.padEnd(4)} ${shown(info.name)} ${declared(info)}`);
   const loaded = await loadModel(model, { threads });
   try {
-    await measure(loaded, sizes, runs);
+    const inputs = loaded.inputs.filter(({ name }) => !graph.initializers.has(name));
+    await measure(loaded, inputs, sizes, runs);
   } finally {
     loaded.dispose();
   }
@@ -170,19 +171,24 @@ function declared({ dtype, shape }: OnnxValueInfo): string {
 
 const count = (number: number, thing: string) => `${number} ${thing}${number === 1 ? '' : 's'}`;
 
-/** Runs the model, and prints its products. */
+/**
+ * Runs the model, and prints its products.
+ *
+ * @param inputs those without a default
+ */
 async function measure(
   model: Model,
+  inputs: readonly OnnxValueInfo[],
   sizes: ReadonlyMap<string, number>,
   runs: number,
 ): Promise<void> {
   const shapes = Object.create(null) as Record<string, number[]>;
-  for (const { name, shape } of model.inputs) {
+  for (const { name, shape } of inputs) {
     shapes[name] = (shape ?? []).map((size) =>
       typeof size === 'number' ? size : (sizes.get(size ?? '') ?? 1),
     );
   }
-  const feeds = zerosOf(model.inputs, shapes);
+  const feeds = zerosOf(inputs, shapes);
   const times: number[][] = [];
   const totals: number[] = [];
   let products: ModelProduct[] = [];

@@ -22,10 +22,14 @@ export function keyOf({ op, domain }: OnnxNode): string {
   return domain === '' ? op : `${domain}.${op}`;
 }
 
+/** @internal The name of a node; if it has none, that of its first output. */
+export const nameOf = (node: OnnxNode): string =>
+  node.name || (node.outputs.find((output) => output !== '') ?? '');
+
 /** @internal A node as messages name it. Names are optional, but a useful node has an output. */
 export function titleOf(node: OnnxNode): string {
-  const name = node.name || node.outputs.find((output) => output !== '');
-  const title = `${keyOf(node).slice(0, 60)} ${describe(name ?? '')}`;
+  const name = nameOf(node);
+  const title = `${keyOf(node).slice(0, 60)} ${describe(name)}`;
   return node.name || !name ? `node ${title}` : `node ${title} (by its output)`;
 }
 

@@ -30,7 +30,7 @@ import type { DataArray, DType } from '../tensor.js';
 import type { WorkerGemm } from '../worker.js';
 import { checkGraph, type CheckedNode } from './graph.js';
 import type { OnnxModel, OnnxNode, OnnxValueInfo } from './model.js';
-import { keyOf, type Run, titleOf } from './operator.js';
+import { keyOf, type Run, nameOf, titleOf } from './operator.js';
 import { type Link, planSteps, type PlannedStep } from './plan.js';
 import type { Extra, Operand, ProductCall, Shaped, Weights } from './products.js';
 import { checkFetch, models, readOnnx, type ReadOptions } from './read.js';
@@ -504,15 +504,15 @@ function errorIn(op: string, node: OnnxNode, error: unknown): unknown {
   const message = messageOf(error);
   if (error instanceof GemmError && /^(run|loadModel): node /.test(message)) return error;
   if (error instanceof RangeError && /alloc|length|size/i.test(message))
-    return new OutOfMemoryError(op, node.name, `${op}: ${title}: ${message}`);
+    return new OutOfMemoryError(op, nameOf(node), `${op}: ${title}: ${message}`);
   if (!(error instanceof GemmError)) return error;
   const told = `${op}: ${title}: ${message.replace(/^(run|loadModel): /, '')}`;
   const { code } = error;
   const plain = error.constructor === GemmError;
   const Class = error.constructor as new (...args: string[]) => GemmError;
   return plain
-    ? new GemmError(code, op, node.name, told, { cause: error })
-    : Object.defineProperty(new Class(op, node.name, told), 'cause', {
+    ? new GemmError(code, op, nameOf(node), told, { cause: error })
+    : Object.defineProperty(new Class(op, nameOf(node), told), 'cause', {
         __proto__: null,
         value: error,
         configurable: true,
@@ -611,6 +611,7 @@ class LoadedModel implements Model {
     const { steps, start, inputs, outputs } = this.#loaded;
     const { storage, core } = this.#owned;
     const values = [...start];
+    let succeeds = false;
     try {
       for (let i = 0; i < inputs.length; ++i) {
         const { number, isOperand } = inputs[i] as LoadedInput;
@@ -639,10 +640,11 @@ class LoadedModel implements Model {
         const { dtype, shape, data } = values[number] as Stored;
         results[name] = { data: copyOf(data, dtype), shape: [...shape], dtype };
       }
+      succeeds = true;
       return results;
     } finally {
-      if (this.#owned.isDisposed) storage.dispose();
-      else storage.end();
+      if (succeeds && !this.#owned.isDisposed) storage.end();
+      else storage.dispose();
     }
   }
 

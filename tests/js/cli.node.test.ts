@@ -79,6 +79,26 @@ it('prints what one call computes for several nodes, and results that are no pro
   expect(said).toContain('  in   "x" int32 []\n  out  "y" float32 of any shape\n\nno products; ');
 });
 
+it('leaves inputs that have defaults to these', async () => {
+  const spec: ModelSpec = {
+    ...dense,
+    inputs: [...(dense.inputs ?? []), { name: 'shape', dtype: 'int64', shape: [2] }],
+    initializers: [
+      ...(dense.initializers ?? []),
+      { name: 'shape', dtype: 'int64', shape: [2], data: BigInt64Array.of(-1n, 4n) },
+    ],
+    nodes: [{ op: 'Reshape', inputs: ['x', 'shape'], outputs: ['r'] }, ...(dense.nodes ?? [])],
+  };
+  spec.nodes = spec.nodes.map((node) =>
+    node.op === 'MatMul' ? { ...node, inputs: ['r', 'w'] } : node,
+  );
+  await save('defaults.onnx', spec);
+  const { code, said, failed } = await run('defaults.onnx', '--dim', 'batch=2');
+  expect(failed).toBe('');
+  expect(code).toBe(0);
+  expect(said).toContain('[2, 4] x [4, 3] = [2, 3]');
+});
+
 it('takes the sizes of dynamic dimensions, and threads', async () => {
   await save('dense.onnx', dense);
   const { said } = await run('--dim', 'batch=7', '--threads=2', '--runs=1', 'dense.onnx');

@@ -1,6 +1,6 @@
 /** Models that run: what is joined to products, what memory they take, and what is refused. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createGemm, type Gemm } from 'wgemm';
+import { createGemm, type Gemm, ShapeError } from 'wgemm';
 import { createGemm as createInline } from 'wgemm/inline';
 import { loadModel, type Model, type ModelResult, type ModelTensor, readOnnx } from 'wgemm/onnx';
 import { encoderBlock, maker, mlp } from '../peers/onnx-graphs.mjs';
@@ -304,6 +304,29 @@ describe('memory', () => {
     };
     const [one, two] = [await model('w'), await model('v')];
     expect(two - one).toBeGreaterThanOrEqual(4 * 64 * 64);
+  });
+
+  it('is given back by a run that fails', async () => {
+    const model = await loadModel(
+      encodeGraph({
+        nodes: [
+          { op: 'MatMul', inputs: ['x', 'w'], outputs: ['h'] },
+          { op: 'Reshape', inputs: ['h', 'shape'], outputs: ['y'] },
+        ],
+        initializers: [
+          floats('w', [64, 64]),
+          { name: 'shape', dtype: 'int64', shape: [2], data: BigInt64Array.of(2n, 64n) },
+        ],
+        inputs: [input('x', ['m', 64])],
+        outputs: [input('y')],
+      }),
+      { wg },
+    );
+    const { inUse } = wg.memory();
+    await expect(model.run({ x: feed([1000, 64]) })).rejects.toThrow(ShapeError);
+    expect(wg.memory().inUse).toBe(inUse);
+    expect((await model.run({ x: feed([2, 64]) })).y?.shape).toEqual([2, 64]);
+    model.dispose();
   });
 
   it('is that of one run, after 100 runs and other shapes', async () => {

@@ -136,10 +136,16 @@ export function axisOf(axis: number, rank: number, beyond = 0, name = 'axis'): n
   return axis < 0 ? axis + rank : axis;
 }
 
-/** @internal The elements of a list of sizes, axes or indices; undefined if it is absent. */
+/** More sizes, axes or outputs than any model has. An array of numbers must not end the process. */
+const mostNumbers = 1 << 16;
+
+/** @internal The elements of a list of sizes or axes; undefined if it is absent. */
 export function numbersIn(value: Value): number[];
 export function numbersIn(value: Value | undefined): number[] | undefined;
 export function numbersIn(value: Value | undefined): number[] | undefined {
+  const count = value?.data.length as number;
+  if (count > mostNumbers)
+    refuse(ShapeError, 'list', `has ${count} numbers`, `of at most ${mostNumbers}`);
   return value && Array.from(value.data as ArrayLike<number | bigint>, Number);
 }
 
