@@ -41,8 +41,9 @@ export type Compute = (inputs: readonly Value[], make: Make) => Value | Value[];
  * @internal Adds an operator.
  * @param key its key. With a domain it is of opset 1 of that
  * @param signature each input as `name:kind`. The kind is one of `kinds`, the name of a type, or
- *   `same` for the type of the input before it. `kind?` may be absent. `@13` is for those that the
- *   operator has from opset 13 on. A last input `kind*` stands for one or more of the same type
+ *   `same` or `first` for the type of the input before it or of the first one. `kind?` may be
+ *   absent. `@13` is for those that the operator has from opset 13 on. A last input `kind*` stands
+ *   for one or more of the same type
  * @param compile reads the attributes. Inputs that may be absent are undefined
  */
 export function define(
@@ -59,7 +60,7 @@ export function define(
       const { inputs } = node;
       const parameters = signature
         .split(' ')
-        .filter((each) => each && opset >= Number(each.split('@')[1] ?? 0));
+        .filter((each) => each && !(opset < Number(each.split('@')[1])));
       if (signature.endsWith('*'))
         while (parameters.length < inputs.length) parameters.push('inputs:same');
       if (
@@ -76,7 +77,8 @@ export function define(
           const dtype = values[i]?.dtype;
           if (!dtype) return;
           const [name, kind] = parameter.split(/\W/) as [string, string];
-          if (kind !== 'same') same = kinds[kind] ?? kind;
+          if (kind === 'first') same = values[0]?.dtype as string;
+          else if (kind !== 'same') same = kinds[kind] ?? kind;
           if (!same.split(' ').includes(dtype))
             refuse(DTypeError, name, `has dtype ${dtype}`, same.replaceAll(' ', ' or '));
           same = dtype;

@@ -221,9 +221,9 @@ export function addElementwise(): void {
   });
   define('Clip', 'input:number min:same?@11 max:same?@11', (attributes, opset) => {
     const isOld = opset < 11;
-    const fixed = [-Infinity, Infinity].map((absent, i) =>
-      isOld ? attributes.float(i ? 'max' : 'min', absent) : absent,
-    );
+    const fixed = isOld
+      ? [attributes.float('min', -Infinity), attributes.float('max', Infinity)]
+      : [-Infinity, Infinity];
     return ([x, ...bounds], make) => {
       const { dtype } = x as Value;
       if (isOld && !dtype.includes('float'))

@@ -140,7 +140,7 @@ export function addNormalize(): void {
           ? part
           : picked(make, part, shape, stridesIn(shape, from));
       };
-      const parts = [scale as Value, ...(bias ? [bias] : [])].map(spread);
+      const parts = ([scale, bias].filter(Boolean) as Value[]).map(spread);
       const y = computed(make, dtype, shape, [input as Value, ...parts], (y, x, ...others) => {
         const [means, deviations] = statistics.map(({ data }) => data as Numbers);
         const [factors, terms = new Float32Array(size)] = others;

@@ -11,17 +11,7 @@ import { sizeOf } from '../storage.js';
 import { typeOf } from '../tensors.js';
 import type { OnnxNode } from '../model.js';
 import type { Make, OnnxDType, Value } from '../value.js';
-import {
-  axisOf,
-  computed,
-  define,
-  type Numbers,
-  refuse,
-  shown,
-  stridesIn,
-  walk,
-  withSize,
-} from './define.js';
+import { axisOf, computed, define, type Numbers, refuse, shown, walk, withSize } from './define.js';
 
 type Loop = (
   y: Numbers,
@@ -60,7 +50,7 @@ function scaled(
     refuse(ShapeError, 'zero_point', `has shape ${shown(zero.shape)}`, shown(from));
   const { shape } = x;
   const own = contiguousStrides(shape);
-  let strides = stridesIn(shape, []);
+  let strides = shape.map(() => 0);
   let axis = 0;
   let next = 0; // from the scale of a block to that of the next one
   if (block > 0 || sizeOf(from) !== 1) {
@@ -87,7 +77,7 @@ function scaled(
         (length, [at, q], [s, t]) => {
           loop(y, at as number, length, s as number, x, scales, zeros, q as number, t as number);
         },
-        [i * part * (own[axis] ?? 0), i * next],
+        [i && i * part * (own[axis] as number), i * next],
       );
   });
 }
@@ -120,15 +110,11 @@ export function addQuantize(): void {
 
   define(
     'DequantizeLinear',
-    'x:quantized x_scale:float x_zero_point:quantized?',
+    'x:quantized x_scale:float x_zero_point:first?',
     (attributes, _, node) => {
       const form = readAttributes(attributes, node);
-      return (inputs, make) => {
-        const [x, scale, zero = x] = inputs as [Value, Value];
-        if (zero.dtype !== x.dtype)
-          refuse(DTypeError, 'x_zero_point', `has dtype ${zero.dtype}`, x.dtype);
-        return scaled(inputs, make, form.dtype ?? scale.dtype, form, dequantize);
-      };
+      return (inputs, make) =>
+        scaled(inputs, make, form.dtype ?? (inputs[1] as Value).dtype, form, dequantize);
     },
   );
 
