@@ -199,10 +199,12 @@ const operators: Record<string, [Draw, ulps?: number, absolute?: number]> = {
       const axis = axisOf(random, shape.length);
       const inner = shape.slice(axis);
       const dtype = random.pick(floatsOf);
-      const bias = random.next() < 0.3 ? [] : [randomTensor(random, dtype, inner)];
+      // Scale and B may broadcast
+      const part = random.next() < 0.7 ? inner : inner.map((size) => (size > 2 ? 1 : size));
+      const bias = random.next() < 0.3 ? [] : [randomTensor(random, dtype, part)];
       return {
         opset: 17,
-        inputs: [randomTensor(random, dtype, shape), randomTensor(random, dtype, inner), ...bias],
+        inputs: [randomTensor(random, dtype, shape), randomTensor(random, dtype, part), ...bias],
         attributes: { axis, epsilon: { float: 0.01 } },
         outputs: random.pick([1, 3]),
       };
@@ -524,7 +526,7 @@ function quantization(
   const axis = axisOf(random, shape.length);
   const perAxis = version > 12 && random.next() < 0.6;
   const block = version > 20 && random.next() < 0.4 ? 3 : 0;
-  if (block > 0) shape[(axis + shape.length) % shape.length] = 6;
+  if (block > 0) shape[(axis + shape.length) % shape.length] = random.pick([5, 6]);
   const scales =
     block > 0
       ? shape.map((size, i) => (i === (axis + shape.length) % shape.length ? 2 : size))
