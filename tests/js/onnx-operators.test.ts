@@ -381,10 +381,10 @@ const cases: readonly Case[] = [
     ['bool', [2], [1, 1]],
   ],
   [
-    'Dropout before opset 10 and its mask of float16',
-    { op: 'Dropout', opset: 7, inputs: [bits('float16', [2, 3])], outputs: 2 },
-    ['float16', [2], [2, 3]],
-    ['float16', [2], [1, 1]],
+    'Dropout before opset 10 and its mask of bfloat16',
+    { op: 'Dropout', opset: 7, inputs: [bits('bfloat16', [2, 3])], outputs: 2 },
+    ['bfloat16', [2], [2, 3]],
+    ['bfloat16', [2], [1, 1]],
   ],
   [
     'Dropout before opset 10 and its mask of int64',
