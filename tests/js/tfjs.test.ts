@@ -739,7 +739,7 @@ describe('install refuses', () => {
     }
     const says = ['not known', 'wg, always, threads'];
     expectError(await failed({ thread: 1 }), { ...wanted, argument: 'thread', says });
-    expectError(await failed({ wg, alway: true }), { ...wanted, argument: 'alway', says });
+    expectError(await failed({ wg, forever: true }), { ...wanted, argument: 'forever', says });
     expectError(await failed({ threads: 0 }), {
       code: 'ARGUMENT',
       op: 'createGemm',
