@@ -229,7 +229,7 @@ export function addShapes(): void {
       const [from] = wordsOf((data as Value).data);
       const length = sizeOf(inner) * count;
       const given = (indices as Value).data as ArrayLike<number | bigint>;
-      const list = new Float64Array(given.length); // an array of numbers takes up to five times more
+      const list = new Float64Array(given.length); // an Array takes up to five times more
       for (let i = 0; i < list.length; ++i) list[i] = axisOf(Number(given[i]), size, 0, 'indices');
       for (let i = 0, at = 0; at < to.length; ++i)
         for (const index of list) {
