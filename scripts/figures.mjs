@@ -36,7 +36,7 @@ function runsOf(kind) {
     const processor = `${family}${generation}`;
     if (!family || newest.has(processor)) continue;
     const run = JSON.parse(readFileSync(join(folder, name), 'utf8'));
-    const maker = run.processor.split(',')[0];
+    const maker = run.processor.split(',')[0].replace(/\(R\)| Processor/g, '');
     newest.set(processor, {
       ...run,
       machine: `${maker} (${family[0].toUpperCase()}${family.slice(1)} ${generation})`,
