@@ -160,7 +160,8 @@ const createOptions = ['threads', 'simd', 'determinism', 'assets', 'maxMemory'];
  * const { scores } = await model.run({ x: { data: pixels, shape: [1, 784] } });
  * model.dispose();
  *
- * @param source the bytes of an .onnx file, or the object that `readOnnx` returned, not a copy
+ * @param source the bytes of an .onnx file, which must not change until the promise settles; or
+ * the object that `readOnnx` returned, not a copy
  * @param options all have defaults
  * @returns a promise of the model. The caller must `dispose()` of it
  * @throws by rejection: UnsupportedError, which lists all nodes that are not supported;
