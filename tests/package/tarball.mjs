@@ -34,12 +34,12 @@ const budgets = {
   'dist/wgemm-simd128.mjs': [14_600, 5_300],
   'dist/wgemm-simd128.wasm': [214_500, 68_500],
   'dist/wgemm-thread.js': [22_300, 8_000],
-  'dist/wgemm-worker.js': [112_000, 33_700],
+  'dist/wgemm-worker.js': [113_000, 33_700],
   'dist/worker.js': [21_700, 7_700],
 };
 /** All declarations together, and all source maps, which pages do not load. */
 const declarationsBudget = [148_500, 25_900];
-const mapsBudget = [2_330_000, 278_000];
+const mapsBudget = [2_340_000, 284_000];
 /** The most bytes of a build's pair of glue and wasm, with brotli. */
 const pairBudget = 87_000;
 
