@@ -11,7 +11,7 @@ import {
   type TensorSpec,
 } from '../peers/onnx-model.mjs';
 import { expectError, rejected, type Wanted } from './errors.js';
-import { Random } from './tensors.js';
+import { dispose, Random } from './tensors.js';
 
 let wg: Gemm;
 beforeAll(async () => {
@@ -395,7 +395,7 @@ describe('memory', () => {
     const model = await loadModel(mlp());
     expect(model.disposed).toBe(false);
     const same = model;
-    model[Symbol.dispose]();
+    model[dispose]();
     expect(same.disposed).toBe(true);
     const error = await rejected(model.run({ x: feed([1, 784]) }));
     expectError(error, { code: 'DISPOSED', op: 'run', argument: 'model', says: ['loadModel()'] });
