@@ -381,9 +381,9 @@ describe('growth of the memory during a call', () => {
     const random = new Random(6);
     const tensors = [
       place(wg, 'the heap', 'float32', [30, 500], random),
-      place(wg, 'the heap', 'float32', [500, 1500], random),
+      place(wg, 'the heap', 'float32', [500, 3000], random),
     ] as const;
-    const out = place(wg, 'the heap', 'float32', [30, 1500], random);
+    const out = place(wg, 'the heap', 'float32', [30, 3000], random);
     expect(wg.explain('gemm', ...tensors, 3, { alpha: 2, out }).scratch).toBeGreaterThan(400_000);
     let fill = wg.memory();
     // Leaves less than the scratch.
