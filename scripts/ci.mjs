@@ -4,8 +4,10 @@
 //   node scripts/ci.mjs STEP...  these steps
 // Compiler warnings are errors. A fast machine tries no more models than others, so that all try
 // the same.
+import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { fail, main, run } from './run.mjs';
+import { cache, fail, main, onPath, root, run } from './run.mjs';
+import { setUp } from './setup.mjs';
 
 const npm = (script, ...args) => [
   'npm',
@@ -42,6 +44,23 @@ export const elsewhere = {
   release: [npm('release', '--check')],
 };
 
+/**
+ * Compilers run through ccache where it is. What an earlier clone of the same sources compiled
+ * counts, whichever folder it is in.
+ */
+function useCompilerCache() {
+  if (!onPath('ccache')) return;
+  Object.assign(process.env, {
+    CMAKE_C_COMPILER_LAUNCHER: 'ccache',
+    CMAKE_CXX_COMPILER_LAUNCHER: 'ccache',
+    EM_COMPILER_WRAPPER: 'ccache', // the clang that emcc starts
+    CCACHE_DIR: join(cache, 'ccache'),
+    CCACHE_BASEDIR: root,
+    CCACHE_NOHASHDIR: '1',
+    CCACHE_MAXSIZE: '1G',
+  });
+}
+
 const times = [];
 
 async function runStep(name) {
@@ -64,6 +83,8 @@ if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
     if (unknown !== undefined)
       fail(`ci: there is no step '${unknown}'; there are ${known.join(', ')}.`);
     process.env.CI = 'true';
+    await setUp('ci');
+    useCompilerCache();
     try {
       for (const name of chosen.length > 0 ? chosen : Object.keys(steps)) await runStep(name);
     } finally {

@@ -29,7 +29,7 @@ export const npmFolders = {
 };
 
 /**
- * @param needs any of 'wasm', 'native', 'clang', 'fuzz', 'lint', 'mca', 'chromium', 'firefox',
+ * @param needs any of 'wasm', 'native', 'ci', 'clang', 'fuzz', 'lint', 'mca', 'chromium', 'firefox',
  *   'webkit', 'release', 'package', 'runtimes', 'arm64', 'site', 'demo'. The project's npm
  *   packages are always set up.
  */
@@ -139,6 +139,7 @@ const packages = {
   'g++': { for: ['native'], program: 'c++' },
   clang: { for: ['clang'], program: 'clang++' },
   'libclang-rt-dev': { for: ['clang'], debianOnly: true }, // the sanitizers of clang
+  ccache: { for: ['ci'], debianOnly: true }, // compilers run without it, too
   'libsimde-dev': { for: ['native'], debianOnly: true },
   'clang-19': { for: ['fuzz'], program: 'clang++-19' },
   'libclang-rt-19-dev': { for: ['fuzz'], debianOnly: true },

@@ -5,6 +5,7 @@
 // With --quick: what finds most mistakes in under two minutes, once everything is built: the test
 // program without sanitizers, and on one build the API tests that do not need Node; without what
 // takes longest.
+// With --full: all API tests on every build, where vitest.config.ts else chooses.
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -151,10 +152,14 @@ async function testParts(names, args) {
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   await main(async () => {
-    const [first, ...others] = process.argv.slice(2);
+    let [first, ...others] = process.argv.slice(2);
+    if (first === '--full') {
+      process.env.WGEMM_TEST_FULL = '1';
+      [first, ...others] = others;
+    }
     if (first === '--quick') await testQuickly(others);
     else if (first === '--only') await testParts((others[0] ?? '').split(','), others.slice(1));
-    else await testParts(Object.keys(parts), process.argv.slice(2));
+    else await testParts(Object.keys(parts), first === undefined ? [] : [first, ...others]);
     console.log(`test: where the time went\n${times.join('\n')}`);
   });
 }
