@@ -49,11 +49,12 @@ export const elsewhere = {
  * counts, whichever folder it is in.
  */
 function useCompilerCache() {
-  if (!onPath('ccache')) return;
+  const ccache = onPath('ccache');
+  if (!ccache) return;
   Object.assign(process.env, {
-    CMAKE_C_COMPILER_LAUNCHER: 'ccache',
-    CMAKE_CXX_COMPILER_LAUNCHER: 'ccache',
-    EM_COMPILER_WRAPPER: 'ccache', // the clang that emcc starts
+    CMAKE_C_COMPILER_LAUNCHER: ccache,
+    CMAKE_CXX_COMPILER_LAUNCHER: ccache,
+    EM_COMPILER_WRAPPER: ccache, // of the clang that emcc starts
     CCACHE_DIR: join(cache, 'ccache'),
     CCACHE_BASEDIR: root,
     CCACHE_NOHASHDIR: '1',
