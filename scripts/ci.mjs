@@ -28,12 +28,12 @@ export const steps = {
   'wasm-relaxed-mt': test('wasm-relaxed-mt'),
   api: test('api'),
   package: test('package'),
-  arm64: [npm('test:arm64')],
-  fuzz: [npm('fuzz', '--seconds', '60'), npm('fuzz:onnx', '--seconds', '60', '--count', '200000')],
+  arm64: [npm('test:arm64', '--only', 'vectors,fuzz')],
+  fuzz: [npm('fuzz', '--seconds', '20'), npm('fuzz:onnx', '--seconds', '60', '--count', '20000')],
   runtimes: [npm('test:everywhere', '--only', 'runtimes', '--rest')],
   browsers: [npm('test:browsers', '--smoke', '--engine', 'firefox,webkit')],
-  site: [npm('test:site')],
-  demo: [npm('test:demo', '--engine', 'chromium')],
+  site: [npm('test:site', '--smoke')],
+  demo: [npm('test:demo', '--smoke')],
   lint: [npm('build'), npm('lint')], // types of tests come from dist/
 };
 

@@ -3,7 +3,7 @@
 //     --only tarball,pages,runtimes,bundlers,engines  some of these
 //     --fast  as `npm test` does: only the Node of this project, only a smoke test in Chromium, and
 //             not every app in every bundler
-//     --rest  only the runtimes that --fast leaves out
+//     --rest  only the runtimes that --fast leaves out, with the project's own vectors
 import { main } from '../../scripts/run.mjs';
 import { setUp } from '../../scripts/setup.mjs';
 import { Results } from './results.mjs';
