@@ -58,6 +58,7 @@ function useCompilerCache() {
     CCACHE_DIR: join(cache, 'ccache'),
     CCACHE_BASEDIR: root,
     CCACHE_NOHASHDIR: '1',
+    CCACHE_DEPEND: '1', // else it preprocesses what it then compiles
     CCACHE_MAXSIZE: '1G',
   });
 }
