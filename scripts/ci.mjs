@@ -1,9 +1,10 @@
 // The steps of CI. `.ci/run` runs all of them here, and each job of .github/workflows runs some:
 // this is the only list.
-//   node scripts/ci.mjs          every step that this machine can run, in order
+//   node scripts/ci.mjs          every step that this machine can run, some beside others
 //   node scripts/ci.mjs STEP...  these steps
 // Compiler warnings are errors. A fast machine tries no more models than others, so that all try
 // the same.
+import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { cache, fail, main, onPath, root, run } from './run.mjs';
@@ -63,16 +64,53 @@ function useCompilerCache() {
   });
 }
 
+/**
+ * What `.ci/run` runs beside each other, once everything is built: most of these steps leave a core
+ * idle. Those of one list share folders in build/, so they follow each other.
+ */
+const lanes = [
+  ['api', 'package', 'runtimes', 'browsers', 'demo'],
+  ['sanitizers', 'fuzz', 'arm64', 'site', 'lint'],
+];
+
 const times = [];
 
-async function runStep(name) {
+async function runStep(name, log) {
   const start = performance.now();
   try {
     for (const [program, ...args] of { ...steps, ...elsewhere }[name])
-      await run(program, args, { otherwise: `ci: the step ${name} fails: see above why.` });
+      await run(program, args, { log, otherwise: `ci: the step ${name} fails: see above why.` });
   } finally {
     times.push(line(performance.now() - start, name));
   }
+}
+
+/** Runs the steps of each list one after the other, and shows what a step says once it ends. */
+async function runLanes() {
+  const logs = join(root, 'build', 'ci');
+  mkdirSync(logs, { recursive: true });
+  let hasFailed = false;
+  const ends = await Promise.allSettled(
+    lanes.map(async (names) => {
+      for (const name of names) {
+        if (hasFailed) return;
+        console.log(`ci: ${name} begins`);
+        const file = join(logs, `${name}.log`);
+        const log = openSync(file, 'w');
+        try {
+          await runStep(name, log);
+        } catch (error) {
+          hasFailed = true;
+          throw error;
+        } finally {
+          closeSync(log);
+          console.log(`ci: ${name} says\n${readFileSync(file, 'utf8')}ci: ${times.at(-1)}`);
+        }
+      }
+    }),
+  );
+  const failure = ends.find(({ status }) => status === 'rejected');
+  if (failure) throw failure.reason;
 }
 
 const line = (ms, what) => `${(ms / 1000).toFixed(0).padStart(5)} s  ${what}`;
@@ -88,7 +126,10 @@ if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
     await setUp('ci');
     useCompilerCache();
     try {
-      for (const name of chosen.length > 0 ? chosen : Object.keys(steps)) await runStep(name);
+      const together = chosen.length > 0 ? [] : lanes.flat();
+      const before = Object.keys(steps).filter((name) => !together.includes(name));
+      for (const name of chosen.length > 0 ? chosen : before) await runStep(name);
+      if (together.length > 0) await runLanes();
     } finally {
       console.log([...times, line(performance.now(), 'in all')].join('\n'));
     }

@@ -72,6 +72,7 @@ export function query(program, args, options = {}) {
 
 /**
  * Runs a program to its end, and fails with the sentence `otherwise` if its exit code is not 0.
+ *   log       the open file that gets its output
  *   quiet     shows its output only if it fails, and then only the last lines
  *   onStatus  is called with each line that it writes to file descriptor 3
  *   bound     ends it when this script ends, even if that is killed: two runs never write at once
@@ -79,13 +80,13 @@ export function query(program, args, options = {}) {
 export function run(
   program,
   args,
-  { cwd = root, env = {}, quiet = false, onStatus, bound = false, otherwise },
+  { cwd = root, env = {}, log = 'inherit', quiet = false, onStatus, bound = false, otherwise },
 ) {
   if (bound && onPath('setpriv')) {
     args = ['--pdeathsig', 'KILL', program, ...args];
     program = 'setpriv';
   }
-  const output = quiet ? 'pipe' : 'inherit';
+  const output = quiet ? 'pipe' : log;
   const child = spawn(program, args, {
     cwd,
     env: { ...process.env, ...env },

@@ -103,7 +103,7 @@ void expect_gemm(DType type, const Product& p, const Layout& layout, Addend adde
   };
   PreparedCall call;
   with_args(y, [&](const GemmArgs& args) { return prepare(context, args, &call); });
-  for (int round = 0; round < 3; ++round) {
+  for (int round = 0; round < 2; ++round) {
     fill(a, random);
     fill(c, random);
     fill(y, random);
@@ -254,7 +254,7 @@ void expect_matmul(DType type, DType dst_type, const Sizes& src_dims, const Size
   };
   PreparedCall call;
   with_args(dst, [&](const MatMulArgs& args) { return prepare(context, args, &call); });
-  for (int round = 0; round < 3; ++round) {
+  for (int round = 0; round < 2; ++round) {
     for (Array<T>* array : {&src, &weights, &bias}) fill(*array, random);
     fill(dst, random);
     std::copy_n(dst.data.get(), dst.length, wanted.data.get());
@@ -322,7 +322,7 @@ TEST(Prepare, CallsTakeTurns) {
     ASSERT_TRUE(prepare(context, square.args(), &call).ok());
     calls.push_back(std::move(call));  // may move the earlier calls
   }
-  for (int round = 0; round < 3; ++round) {
+  for (int round = 0; round < 2; ++round) {
     for (size_t i = 0; i < calls.size(); ++i) {
       std::ranges::fill(squares[i].y, -7.F);
       squares[i].a[0] = static_cast<float>(round);
@@ -452,7 +452,7 @@ TEST(Prepare, OutlivesAChangeOfThreads) {
       ASSERT_TRUE(prepare(context, square.args(), &call).ok());
       for (const int threads : {before, 4, 1, 7, 2}) {
         ASSERT_TRUE(context.set_threads(threads).ok());
-        for (int round = 0; round < 3; ++round) {
+        for (int round = 0; round < 2; ++round) {
           std::ranges::fill(square.y, -7.F);
           const Status status = run(call);
           ASSERT_TRUE(status.ok()) << status.message;
