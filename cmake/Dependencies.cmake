@@ -1,11 +1,12 @@
 # Third-party code, all of it as pinned sources. Each comes from the first of these that exists: a
 # folder that you name, the cache of scripts/setup.mjs or the system, the dependency's repository.
+# With FETCHCONTENT_FULLY_DISCONNECTED nothing is downloaded.
 #   XNNPACK_SOURCE_DIR  PTHREADPOOL_SOURCE_DIR  FXDIV_SOURCE_DIR  GOOGLETEST_SOURCE_DIR
 #   SIMDE_INCLUDE_DIR
 #
 # Targets:
 #   wgemm_simd     <wasm_simd128.h>: the compiler's in a wasm build, SIMDe's in a native one
-#   wgemm_xnnpack  only those micro-kernels of XNNPACK that src/kernels/ registers
+#   wgemm_xnnpack  with WGEMM_XNNPACK: only those of its micro-kernels that src/kernels/ registers
 #   wgemm_pthreadpool  with WGEMM_THREADS: pthreadpool with FXdiv
 # Function:
 #   wgemm_add_googletest()  adds the targets of GoogleTest, for tests
@@ -33,6 +34,10 @@ function(_wgemm_locate variable local repository commit)
     set(${variable} "${local}" PARENT_SCOPE)
     return()
   endif()
+  if(FETCHCONTENT_FULLY_DISCONNECTED)
+    message(FATAL_ERROR "${variable} is not set, and FETCHCONTENT_FULLY_DISCONNECTED forbids "
+      "downloads: set it to a folder with the sources of ${repository}, commit ${commit}.")
+  endif()
   find_package(Git REQUIRED QUIET)
   string(TOLOWER "${variable}" name)
   FetchContent_Declare(
@@ -41,7 +46,7 @@ function(_wgemm_locate variable local repository commit)
     COMMAND "${GIT_EXECUTABLE}" -C <SOURCE_DIR> fetch -q --depth 1 "${repository}" "${commit}"
     COMMAND "${GIT_EXECUTABLE}" -C <SOURCE_DIR> -c advice.detachedHead=false checkout -q FETCH_HEAD
     SOURCE_SUBDIR none) # only populates: its CMakeLists.txt is not read
-  message(STATUS "Downloading ${repository}")
+  message(STATUS "Downloading ${repository}; without network, set ${variable} to its sources")
   FetchContent_MakeAvailable(${name})
   set(${variable} "${${name}_SOURCE_DIR}" PARENT_SCOPE)
 endfunction()
@@ -68,27 +73,31 @@ endif()
 
 # --- XNNPACK --------------------------------------------------------------------------------------
 
-_wgemm_locate(XNNPACK_SOURCE_DIR "${_wgemm_cache}/xnnpack-4ea82e5"
-  https://github.com/google/XNNPACK 4ea82e595b36106653175dcb04b2aa532660d0d8)
-_wgemm_locate(PTHREADPOOL_SOURCE_DIR "${_wgemm_cache}/pthreadpool-560c60d"
-  https://github.com/Maratyszcza/pthreadpool 560c60d342a76076f0557a3946924c6478470044)
-
-# An object, so that libwgemm.a is the only library to install. Its source includes XNNPACK's.
-add_library(wgemm_xnnpack OBJECT "${PROJECT_SOURCE_DIR}/src/kernels/f32_xnnpack_tiles.c")
-set_target_properties(wgemm_xnnpack PROPERTIES C_STANDARD 11 POSITION_INDEPENDENT_CODE ON)
-target_link_libraries(wgemm_xnnpack PUBLIC wgemm_simd)
 # xnnpack.h includes pthreadpool.h, but XNNPACK's kernels do not use it.
-target_include_directories(wgemm_xnnpack SYSTEM PUBLIC
-  "${XNNPACK_SOURCE_DIR}/include" "${XNNPACK_SOURCE_DIR}/src" "${PTHREADPOOL_SOURCE_DIR}/include")
-target_include_directories(wgemm_xnnpack PRIVATE "${PROJECT_SOURCE_DIR}/src")
-target_compile_options(wgemm_xnnpack PRIVATE
-  -w # not our code
-  -ffp-contract=off # the kernels' results do not depend on the compiler
-  $<$<NOT:$<CONFIG:Debug>>:-O3>
-  # SLP vectorization would undo the kernels' own choice of vectors.
-  $<$<C_COMPILER_ID:Clang,AppleClang>:-fno-slp-vectorize>)
-target_compile_definitions(wgemm_xnnpack PRIVATE
-  $<$<NOT:$<CONFIG:Debug>>:NDEBUG> WGEMM_RELAXED=$<BOOL:${WGEMM_RELAXED}>)
+if(WGEMM_XNNPACK OR WGEMM_THREADS)
+  _wgemm_locate(PTHREADPOOL_SOURCE_DIR "${_wgemm_cache}/pthreadpool-560c60d"
+    https://github.com/Maratyszcza/pthreadpool 560c60d342a76076f0557a3946924c6478470044)
+endif()
+
+if(WGEMM_XNNPACK)
+  _wgemm_locate(XNNPACK_SOURCE_DIR "${_wgemm_cache}/xnnpack-4ea82e5"
+    https://github.com/google/XNNPACK 4ea82e595b36106653175dcb04b2aa532660d0d8)
+  # An object, so that libwgemm.a is the only library to install. Its source includes XNNPACK's.
+  add_library(wgemm_xnnpack OBJECT "${PROJECT_SOURCE_DIR}/src/kernels/f32_xnnpack_tiles.c")
+  set_target_properties(wgemm_xnnpack PROPERTIES C_STANDARD 11 POSITION_INDEPENDENT_CODE ON)
+  target_link_libraries(wgemm_xnnpack PUBLIC wgemm_simd)
+  target_include_directories(wgemm_xnnpack SYSTEM PUBLIC
+    "${XNNPACK_SOURCE_DIR}/include" "${XNNPACK_SOURCE_DIR}/src" "${PTHREADPOOL_SOURCE_DIR}/include")
+  target_include_directories(wgemm_xnnpack PRIVATE "${PROJECT_SOURCE_DIR}/src")
+  target_compile_options(wgemm_xnnpack PRIVATE
+    -w # not our code
+    -ffp-contract=off # the kernels' results do not depend on the compiler
+    $<$<NOT:$<CONFIG:Debug>>:-O3>
+    # SLP vectorization would undo the kernels' own choice of vectors.
+    $<$<C_COMPILER_ID:Clang,AppleClang>:-fno-slp-vectorize>)
+  target_compile_definitions(wgemm_xnnpack PRIVATE
+    $<$<NOT:$<CONFIG:Debug>>:NDEBUG> WGEMM_RELAXED=$<BOOL:${WGEMM_RELAXED}>)
+endif()
 
 # --- pthreadpool ----------------------------------------------------------------------------------
 

@@ -1,5 +1,6 @@
 // Tests the native package as its users see it: the files that `cmake --install` writes, and
 // programs that are built against nothing else.
+import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -39,6 +40,7 @@ export async function testNativePackage() {
   if (said !== exampleSays) fail(`examples/native prints\n${said}and not\n${exampleSays}`);
   await testPages();
   await testAsSubproject();
+  await testOffline();
 }
 
 /** Runs the command of the guide: it builds without a preset and installs into the user's home. */
@@ -79,12 +81,12 @@ async function install() {
  * else.
  * @returns what the program prints
  */
-async function runAgainstInstall(source, build) {
+async function runAgainstInstall(source, build, prefix = installed) {
   rmSync(build, { recursive: true, force: true }); // a cache would remember another wgemm
   // Warnings show mistakes in an example. CMAKE_PREFIX_PATH hides other packages of this machine.
   const definitions = [
     'CMAKE_BUILD_TYPE=Release',
-    `CMAKE_PREFIX_PATH=${installed}`,
+    `CMAKE_PREFIX_PATH=${prefix}`,
     'CMAKE_CXX_FLAGS=-Wall -Wextra -Wpedantic -Wconversion -Werror',
   ];
   await run(
@@ -165,6 +167,41 @@ endif()
   if (readFileSync(join(build, 'wgemm', 'cmake_install.cmake'), 'utf8').includes('libwgemm.a')) {
     fail('wgemm installs itself when its parent project is installed: see WGEMM_INSTALL.');
   }
+}
+
+/**
+ * Without network, XNNPACK and threads, SIMDe from the system is all that a build needs. With them,
+ * an error names the folder to set.
+ */
+async function testOffline() {
+  const build = join(root, 'build', 'offline-native');
+  const prefix = join(build, 'installed');
+  rmSync(build, { recursive: true, force: true });
+  const env = { WGEMM_CACHE: join(build, 'no-cache'), GIT_ALLOW_PROTOCOL: 'none' };
+  const configure = [
+    '-S',
+    root,
+    '-B',
+    build,
+    '-G',
+    'Ninja',
+    '-DFETCHCONTENT_FULLY_DISCONNECTED=ON',
+  ];
+  const { stderr } = spawnSync('cmake', configure, {
+    encoding: 'utf8',
+    env: { ...process.env, ...env },
+  });
+  if (!stderr.replace(/\s+/g, ' ').includes('PTHREADPOOL_SOURCE_DIR is not set, and'))
+    fail(`A build without network does not name what it lacks:\n${stderr}`);
+  const otherwise =
+    'wgemm without XNNPACK and threads cannot be built without network: see above why.';
+  const options = ['-DWGEMM_XNNPACK=OFF', '-DWGEMM_THREADS=OFF'];
+  await run('cmake', [...configure, ...options], { env, quiet: true, otherwise });
+  await run('cmake', ['--build', build], { env, quiet: true, otherwise });
+  await run('cmake', ['--install', build, '--prefix', prefix], { env, quiet: true, otherwise });
+  const example = join(root, 'examples', 'native');
+  const said = await runAgainstInstall(example, join(root, 'build', 'example-offline'), prefix);
+  if (said !== exampleSays) fail(`Without XNNPACK, examples/native prints\n${said}`);
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) await main(testNativePackage);

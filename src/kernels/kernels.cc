@@ -149,10 +149,12 @@ constexpr Kernel kKernels[] = {
      .compute = kF32, .mr = 4, .nr = 16, .a = panel_of<float>(4), .b = kF32PanelOfB,
      .isa = kRelaxed, .processor = kArm, .strict = false,
      .m_min = 3, .n_min = 16, .run = f32_4x16_relaxed_packed_a},
+#if WGEMM_XNNPACK
     {.name = "f32_6x8__relaxed_xnnpack_loadsplat",
      .compute = kF32, .mr = 6, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
      .isa = kRelaxed, .processor = kX86, .strict = false,
      .m_min = 3, .n_min = 8, .run = f32_6x8_relaxed_xnnpack_loadsplat},
+#endif
     {.name = "f32_6x8__relaxed",
      .compute = kF32, .mr = 6, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
      .isa = kRelaxed, .strict = false,
@@ -274,6 +276,7 @@ constexpr Kernel kKernels[] = {
      .m_max = 1, .run = f32_f16_gemv_1x8_simd128_colmajor},
 #if !WGEMM_RELAXED || !defined(__wasm__)
     // The relaxed module leaves them out: they would serve strict results only.
+#if WGEMM_XNNPACK
     {.name = "f32_4x8__simd128_xnnpack_splat",
      .compute = kF32, .mr = 4, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
      .isa = kSimd128, .processor = kArm,
@@ -282,6 +285,7 @@ constexpr Kernel kKernels[] = {
      .compute = kF32, .mr = 4, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
      .isa = kSimd128, .processor = kX86,
      .m_min = 3, .n_min = 8, .run = f32_4x8_simd128_xnnpack_loadsplat},
+#endif
 #endif
     {.name = "f32_4x8__simd128",
      .compute = kF32, .mr = 4, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,

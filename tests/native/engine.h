@@ -4,6 +4,7 @@
 
 #include <wasm_simd128.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +12,12 @@
 #include "kernels/kernel.h"
 
 namespace wgemm::testing {
+
+// The name of a kernel, or of ours that stands in for XNNPACK's in a build without it.
+inline std::string of_build(std::string name) {
+  if (!WGEMM_XNNPACK) name.resize(std::min(name.size(), name.find("_xnnpack")));
+  return name;
+}
 
 #ifdef __EMSCRIPTEN__
 

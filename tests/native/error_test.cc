@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/types.h"
+#include "engine.h"
 #include "kernels/kernel.h"
 #include "wgemm.h"
 
@@ -600,10 +601,10 @@ TEST(Explain, ReportsThePlan) {
                     few = relaxed_arm     ? "f32_4x16__relaxed_rowmajor_packed_a"
                           : WGEMM_RELAXED ? "f32_6x8__relaxed_rowmajor"
                                           : "f32_4x8__simd128_rowmajor",
-                    many = relaxed_arm     ? "f32_4x16__relaxed_packed_a"
-                           : !x86          ? "f32_4x8__simd128_xnnpack_splat"
-                           : WGEMM_RELAXED ? "f32_6x8__relaxed_xnnpack_loadsplat"
-                                           : "f32_4x8__simd128_xnnpack_loadsplat",
+                    many = of_build(relaxed_arm     ? "f32_4x16__relaxed_packed_a"
+                                    : !x86          ? "f32_4x8__simd128_xnnpack_splat"
+                                    : WGEMM_RELAXED ? "f32_6x8__relaxed_xnnpack_loadsplat"
+                                                    : "f32_4x8__simd128_xnnpack_loadsplat"),
                     many_64 = relaxed_arm     ? "f64_5x8__relaxed"
                               : WGEMM_RELAXED ? "f64_6x8__relaxed"
                                               : "f64_2x8__simd128";

@@ -12,7 +12,9 @@
 #include "base/convert.h"
 #include "base/types.h"
 #include "engine.h"
+#if WGEMM_XNNPACK
 #include "kernels/f32_xnnpack.h"
+#endif
 #include "kernels/portable.h"
 #include "pack/weights.h"
 #include "qgemm_tester.h"
@@ -309,12 +311,15 @@ bool is_dot_or_axpy(const Kernel& kernel) {
   return kernel.axpy || std::string(kernel.name).ends_with("_dot");
 }
 
-std::string xnnpack_variant(KernelFunction run) {
-#if WGEMM_RELAXED
+std::string xnnpack_variant([[maybe_unused]] KernelFunction run) {
+#if WGEMM_XNNPACK && WGEMM_RELAXED
   if (run == f32_6x8_relaxed_xnnpack_loadsplat) return "_xnnpack_loadsplat";
 #endif
+#if WGEMM_XNNPACK
   if (run == f32_4x8_simd128_xnnpack_splat) return "_xnnpack_splat";
-  return run == f32_4x8_simd128_xnnpack_loadsplat ? "_xnnpack_loadsplat" : "";
+  if (run == f32_4x8_simd128_xnnpack_loadsplat) return "_xnnpack_loadsplat";
+#endif
+  return "";
 }
 
 // The name of a row by the grammar in kernels.cc.

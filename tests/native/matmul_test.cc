@@ -13,6 +13,7 @@
 
 #include "api/run.h"
 #include "base/types.h"
+#include "engine.h"
 #include "kernels/portable.h"
 #include "matmul_tester.h"
 #include "ops/ops.h"
@@ -568,9 +569,9 @@ TEST(MatMulExplain, ReportsThePlan) {
   const bool x86 = processor() == Processor::kX86;
   const char* on_arm =
       WGEMM_RELAXED ? "f32_4x16__relaxed_packed_a" : "f32_4x8__simd128_xnnpack_splat";
-  EXPECT_STREQ(plan.kernel, !x86            ? on_arm
-                            : WGEMM_RELAXED ? "f32_6x8__relaxed_xnnpack_loadsplat"
-                                            : "f32_4x8__simd128_xnnpack_loadsplat");
+  EXPECT_EQ(plan.kernel, of_build(!x86            ? on_arm
+                                  : WGEMM_RELAXED ? "f32_6x8__relaxed_xnnpack_loadsplat"
+                                                  : "f32_4x8__simd128_xnnpack_loadsplat"));
   EXPECT_EQ(std::vector({plan.batch, plan.m, plan.n, plan.k}),
             std::vector<int64_t>({12, 128, 136, 164}));
   EXPECT_STREQ(plan.regime, "skinny GEMM");
