@@ -502,6 +502,7 @@ TEST(Prepare, CountsItsMemory) {
   const std::vector<float> wanted = square.wanted();
   EXPECT_TRUE(run(call).ok());
   EXPECT_EQ(square.y, wanted);
+  call = PreparedCall();  // before its context ends
 }
 
 TEST(Prepare, RunsOutOfCore) {
