@@ -15,7 +15,7 @@ const [varint, fixed64, lengthPrefixed, fixed32] = [0, 1, 2, 5];
  */
 const mostItems = 2 ** 21;
 
-const decoder = new TextDecoder();
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true }); // which is part of a name
 
 /** @internal */
 export class Wire extends PbfReader {
