@@ -295,7 +295,7 @@ interface Step {
 interface ProductStep {
   readonly call: ProductCall;
   readonly weights: Weights | undefined;
-  readonly views: ReadonlyMap<number, readonly CheckedNode[]>;
+  readonly views: PlannedStep['views'];
   readonly links: readonly StepLink[];
 }
 
@@ -320,7 +320,7 @@ interface Loaded {
     { readonly dtype: DType; readonly shape: readonly number[] }
   >;
   readonly inputs: readonly LoadedInput[];
-  readonly outputs: readonly { readonly name: string; readonly number: number }[];
+  readonly outputs: readonly { readonly info: OnnxValueInfo; readonly number: number }[];
 }
 
 interface LoadedInput {
@@ -356,7 +356,7 @@ async function prepare(
     if (number === undefined) numbers.set(name, (number = numbers.size));
     return number;
   };
-  const outputs = graph.outputs.map(({ name }) => ({ name, number: numberOf(name) }));
+  const outputs = graph.outputs.map((info) => ({ info, number: numberOf(info.name) }));
   const packed = new Map<string, Weights>();
   const operands = new Set<number>(); // that products take
   const others = new Set<number>(outputs.map(({ number }) => number)); // that operators take
@@ -485,7 +485,7 @@ function withEnds(
 ): Step[] {
   const isLater = new Uint8Array(count);
   for (const { number } of outputs) isLater[number] = 1;
-  const withEnds: Step[] = [];
+  const reversed: Step[] = [];
   for (const step of [...steps].reverse()) {
     const ends: number[] = [];
     const linked = step.product?.links.flatMap(({ inputs }) => inputs) ?? [];
@@ -494,9 +494,9 @@ function withEnds(
       isLater[number] = 1;
       ends.push(number);
     }
-    withEnds.unshift({ ...step, ends });
+    reversed.push({ ...step, ends });
   }
-  return withEnds;
+  return reversed.reverse();
 }
 
 /** What goes wrong in a node, as an error that names it. */
@@ -637,8 +637,13 @@ class LoadedModel implements Model {
         }
       }
       const results = Object.create(null) as Record<string, ModelResult>;
-      for (const { name, number } of outputs) {
+      for (const { info, number } of outputs) {
         const { dtype, shape, data } = values[number] as Stored;
+        const { name, dtype: declared } = info;
+        if (![dtype, 'none'].includes(declared)) {
+          const found = `run: output ${describe(name)} has dtype ${dtype}`;
+          throw new DTypeError('run', name, `${found}; the model declares ${declared}`);
+        }
         results[name] = { data: copyOf(data, dtype), shape: [...shape], dtype };
       }
       succeeds = true;
@@ -654,13 +659,7 @@ class LoadedModel implements Model {
     const { storage } = this.#owned;
     for (let i = 0; i < step.outputs.length; ++i) {
       const number = step.outputs[i] as number;
-      const result = results[i];
-      if (number === absent) continue;
-      if (!result) {
-        const what = `made ${results.length} results, and has ${step.outputs.length} outputs`;
-        throw new ArgumentError('run', step.node.name, `run: ${titleOf(step.node)} ${what}`);
-      }
-      values[number] = storage.keep(result);
+      if (number !== absent) values[number] = storage.keep(results[i] as Stored);
     }
     for (const number of step.ends) {
       const value = values[number];
@@ -731,17 +730,14 @@ class LoadedModel implements Model {
     const temporary: Stored[] = [];
     const transposed: { shape: readonly number[]; strides: readonly number[] }[] = [];
     const inputs = step.inputs.map((number, i) => {
-      let value = values[number];
-      const passed = views.get(i);
-      if (!value || !passed) return value;
-      const view = viewThrough(value, passed);
-      if (view) transposed[i] = view;
-      else
-        for (const turn of passed) {
-          // Its rank is wrong, which the operator tells.
-          [value] = this.#apply(turn, [value], []) as [Stored];
-          temporary.push(storage.keep(value));
-        }
+      const value = values[number];
+      const turn = views.get(i);
+      if (!value || !turn) return value;
+      const { shape } = value;
+      const perm = permOf(turn.node, shape);
+      const along = (list: readonly number[]) => perm.map((axis) => list[axis] as number);
+      if (perm.length !== shape.length) this.#apply(turn, [value], []); // tells that it is wrong
+      transposed[i] = { shape: along(shape), strides: along(contiguousStrides(shape)) };
       return value;
     });
     const shapes = inputs.map(
@@ -759,7 +755,7 @@ class LoadedModel implements Model {
       if (link.kind === 'alpha') extra.alpha = link.alpha;
       else if (link.kind === 'bias') bias = other;
       else if (link.kind === 'activation') extra.activation = link.activation;
-      else perm = link.perm ?? plain.shape.map((_, i) => plain.shape.length - 1 - i);
+      else perm = permOf(link.checked.node, plain.shape);
     }
     let result: Stored | undefined;
     if (core) {
@@ -852,14 +848,9 @@ class LoadedModel implements Model {
       const shape = (own ??
         info.shape?.map((size) => (typeof size === 'number' ? size : 1)) ??
         []) as readonly number[];
-      if (!Array.isArray(shape) || !shape.every((size) => Number.isSafeInteger(size) && size >= 0))
-        throw new ShapeError(
-          op,
-          info.name,
-          `${op}: the shape of ${describe(info.name)} is ${describe(shape)}; ` +
-            'it must be an array of whole numbers',
-        );
-      feeds[info.name] = { data: newArray(info.dtype as OnnxDType, sizeOf(shape), op), shape };
+      // What is no shape is refused as that of a feed.
+      const size = sizeOf(sizesIn(shape) ?? []);
+      feeds[info.name] = { data: newArray(info.dtype as OnnxDType, size, op), shape };
     }
     return feeds;
   }
@@ -914,6 +905,8 @@ class LoadedModel implements Model {
         name,
         `${label} is ${describe(value)}; it must be a tensor, { data, shape }`,
       );
+    if (has(value, 'disposed') && (value as { disposed?: unknown }).disposed === true)
+      throw new DisposedError(op, name, `${label} is a disposed tensor`);
     const tensor = unpolluted(value, ['data', 'shape', 'dtype', 'strides', 'offset']);
     const { data, shape, dtype, strides, offset } = tensor;
     const wanted = info.dtype as OnnxDType;
@@ -988,7 +981,7 @@ function sizesIn(shape: unknown): number[] | undefined {
   if (!Array.isArray(shape) || shape.length > 64) return undefined;
   const sizes = Array.from(shape as unknown[]);
   return sizes.every((size) => Number.isSafeInteger(size) && (size as number) >= 0)
-    ? (sizes as number[])
+    ? sizes.map((size) => (size as number) + 0) // -0 is 0
     : undefined;
 }
 
@@ -1057,30 +1050,13 @@ function canFuse(
     case 'activation':
       return /float/.test(dtype);
     case 'transpose':
-      return link.perm === undefined || link.perm.length === shape.length;
+      return permOf(link.checked.node, shape).length === shape.length;
   }
 }
 
-/** A value as transposes would make it: its elements where they are. */
-function viewThrough(
-  value: Stored,
-  transposes: readonly CheckedNode[],
-): { shape: readonly number[]; strides: readonly number[] } | undefined {
-  let { shape } = value;
-  let strides: readonly number[] = contiguousStrides(shape);
-  for (const { node } of transposes) {
-    const rank = shape.length;
-    const perm =
-      (node.attributes.get('perm') as readonly number[] | undefined) ??
-      shape.map((_, i) => rank - 1 - i);
-    if (perm.length !== rank) return undefined;
-    [shape, strides] = [shape, strides].map((list) => perm.map((axis) => list[axis] as number)) as [
-      number[],
-      number[],
-    ];
-  }
-  return { shape, strides };
-}
+/** The perm of a Transpose of a shape. Without one, it reverses the axes. */
+const permOf = ({ attributes }: OnnxNode, shape: readonly number[]): readonly number[] =>
+  (attributes.get('perm') as readonly number[] | undefined) ?? [...shape.keys()].reverse();
 
 /** The strides of a tensor whose transpose by `perm` is contiguous. */
 function stridesThrough(shape: readonly number[], perm: readonly number[]): number[] {
