@@ -4,8 +4,7 @@ import type { OnnxModel, OnnxNode, OnnxTensor, OnnxValueInfo } from './model.js'
 import { Attributes, invalid, keyOf, type Run, titleOf } from './operator.js';
 import { allOperators as operators } from './operators/all.js';
 import { type ProductCall, products } from './products.js';
-import { storedAs } from './storage.js';
-import type { OnnxDType } from './value.js';
+import { type OnnxDType, storedAs } from './value.js';
 
 const op = 'loadModel';
 

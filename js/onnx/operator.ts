@@ -38,22 +38,15 @@ export function titleOf(node: OnnxNode): string {
 /**
  * @internal The error of a node that breaks a rule of ONNX.
  * @param what for example 'has axis 4; it must be less than its rank 3'
- * @param call `run`, if it depends on values
  */
-export function invalid(node: OnnxNode, what: string, call: Call = 'loadModel'): ArgumentError {
-  return new ArgumentError(call, node.name, `${call}: ${titleOf(node)} ${what}`);
+export function invalid(node: OnnxNode, what: string): ArgumentError {
+  return new ArgumentError('loadModel', node.name, `loadModel: ${titleOf(node)} ${what}`);
 }
 
 /** @internal The error of a node that uses what this library lacks. */
-export function unsupported(
-  node: OnnxNode,
-  what: string,
-  call: Call = 'loadModel',
-): UnsupportedError {
-  return new UnsupportedError(call, node.name, `${call}: ${titleOf(node)} ${what}`);
+export function unsupported(node: OnnxNode, what: string): UnsupportedError {
+  return new UnsupportedError('loadModel', node.name, `loadModel: ${titleOf(node)} ${what}`);
 }
-
-type Call = 'loadModel' | 'run';
 
 /**
  * @internal Reads the attributes of a node. Each call names one, and its value if the node has it

@@ -4,8 +4,8 @@ import { arrayOfType } from './internals.js';
 import type { CheckedGraph, CheckedNode } from './graph.js';
 import type { OnnxNode } from './model.js';
 import { keyOf } from './operator.js';
-import { elementBytes, sizeOf, storedAs } from './storage.js';
-import type { Make, OnnxDType, Value } from './value.js';
+import { elementBytes, sizeOf } from './storage.js';
+import { type Make, type OnnxDType, storedAs, type Value } from './value.js';
 
 /** @internal A node that the call of a product computes, too, or that follows it otherwise. */
 export type Link = {
@@ -54,8 +54,6 @@ export function planSteps(graph: CheckedGraph, isHere: boolean): Plan {
   return { steps: join(nodes, graph, constants, isHere), constants };
 }
 
-class TooLarge extends Error {}
-
 /** Computes nodes whose inputs are constants. Returns the other nodes. */
 function fold(nodes: readonly CheckedNode[], constants: Map<string, Value>): CheckedNode[] {
   const bytesOf = ({ dtype, shape }: Pick<Value, 'dtype' | 'shape'>) =>
@@ -68,7 +66,7 @@ function fold(nodes: readonly CheckedNode[], constants: Map<string, Value>): Che
     const inputBytes = inputs.reduce((sum, input) => sum + (input ? bytesOf(input) : 0), 0);
     const most = Math.min(left, Math.max(fewBytes, timesLarger * inputBytes));
     const make: Make = (dtype, shape) => {
-      if (!(bytesOf({ dtype, shape }) <= most)) throw new TooLarge();
+      if (!(bytesOf({ dtype, shape }) <= most)) throw new RangeError(); // the run makes it, or tells that it cannot
       return { dtype, shape, data: arrayOfType(storedAs(dtype), sizeOf(shape)) };
     };
     try {

@@ -34,8 +34,8 @@ import { keyOf, type Run, nameOf, titleOf } from './operator.js';
 import { type Link, planSteps, type PlannedStep } from './plan.js';
 import type { Extra, Operand, ProductCall, Shaped, Weights } from './products.js';
 import { checkFetch, models, readOnnx, type ReadOptions } from './read.js';
-import { newArray, Root, sizeOf, Storage, storedAs, Stored } from './storage.js';
-import type { Make, OnnxDType, Value } from './value.js';
+import { newArray, Root, sizeOf, Storage, Stored } from './storage.js';
+import { type Make, type OnnxDType, storedAs, type Value } from './value.js';
 
 /**
  * Options of {@link loadModel}: those of `createGemm`, and these.
@@ -176,14 +176,13 @@ export async function loadModel(
 ): Promise<Model> {
   const op = 'loadModel';
   const read = readOptions(op, options, ['wg', 'externalData', ...createOptions]);
-  const { externalData, ...settings } = read as LoadOptions;
+  const { wg: given, externalData, ...settings } = read as LoadOptions;
   checkFetch(op, externalData);
   const isModel = isReadable(source) && has(source, 'graph');
   if (isModel && !models.has(source)) {
     const found = `${op}: source is a copy of a model, or not of readOnnx`;
     throw new ArgumentError(op, 'source', `${found}; it must be what that returned, or bytes`);
   }
-  const given = settings.wg;
   if (given !== undefined) {
     checkInstance(given);
     const name = createOptions.find((name) => read[name] !== undefined);
@@ -194,11 +193,8 @@ export async function loadModel(
         `${op}: there are wg and ${name}; with wg there must be no options of createGemm`,
       );
   }
-  const { threads, simd, determinism, assets, maxMemory } = settings;
   // It starts while the model is read.
-  const starting = Promise.resolve(
-    given ?? createGemm({ threads, simd, determinism, assets, maxMemory }),
-  );
+  const starting = Promise.resolve(given ?? createGemm(settings));
   starting.catch(() => undefined); // it may fail before it is awaited
   let wg: Gemm | WorkerGemm | undefined;
   let owned: Owned | undefined;
@@ -366,8 +362,10 @@ async function prepare(
     let product: ProductStep | undefined;
     let taken = inputs;
     if (call) {
-      const weights = await named('loadModel', node, () =>
-        packWeights(owned, call, inputs, constants, packed),
+      const weights = await packWeights(owned, call, inputs, constants, packed).catch(
+        (error: unknown) => {
+          throw errorIn('loadModel', node, error);
+        },
       );
       if (weights) taken = inputs.map((name, i) => (call.packed.includes(i) ? '' : name));
       product = {
@@ -520,16 +518,13 @@ function errorIn(op: string, node: OnnxNode, error: unknown): unknown {
       } as PropertyDescriptor);
 }
 
-async function named<T>(op: string, node: OnnxNode, body: () => Promise<T>): Promise<T> {
-  try {
-    return await body();
-  } catch (error) {
-    throw errorIn(op, node, error);
-  }
-}
-
 const isPromise = (value: unknown): value is Promise<unknown> =>
   typeof (value as { then?: unknown } | undefined)?.then === 'function';
+
+/** Passes a value on, when it is there. */
+function after<T, R>(value: unknown, next: (value: T) => R | Promise<R>): R | Promise<R> {
+  return isPromise(value) ? value.then((result) => next(result as T)) : next(value as T);
+}
 
 class LoadedModel implements Model {
   readonly inputs: readonly OnnxValueInfo[];
@@ -808,33 +803,17 @@ class LoadedModel implements Model {
       --value.root.uses;
       return [value];
     };
-    if (!products) {
-      const returned = this.#owned.call(call.name, args);
-      return isPromise(returned)
-        ? returned.then((value) => finish(value as Shaped))
-        : finish(returned as Shaped);
-    }
-    const note = (plan: unknown, time: number) =>
-      products.push(describeProduct(step.node, product, fused, shapes, plain, plan, time));
-    if (!core) return this.#explainInWorker(call, args, note).then(finish);
-    // Nothing is awaited here, since another run would use the same memory.
-    const plan = this.#owned.call('explain', [call.name, ...args]);
-    const start = performance.now();
-    const returned = this.#owned.call(call.name, args);
-    note(plan, performance.now() - start);
-    return finish(returned as Shaped);
-  }
-
-  async #explainInWorker(
-    { name }: ProductCall,
-    args: unknown[],
-    note: (plan: unknown, time: number) => void,
-  ): Promise<Shaped> {
-    const plan = await this.#owned.call('explain', [name, ...args]);
-    const start = performance.now();
-    const returned = await this.#owned.call(name, args);
-    note(plan, performance.now() - start);
-    return returned as Shaped;
+    const multiply = () => this.#owned.call(call.name, args);
+    if (!products) return after(multiply(), finish);
+    // With an instance in this thread nothing is awaited: another run would use the same memory.
+    return after(this.#owned.call('explain', [call.name, ...args]), (plan) => {
+      const start = performance.now();
+      return after(multiply(), (returned: Shaped) => {
+        const time = performance.now() - start;
+        products.push(describeProduct(step.node, product, fused, shapes, plain, plan, time));
+        return finish(returned);
+      });
+    });
   }
 
   /** Feeds of zeros. */
