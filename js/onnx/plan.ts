@@ -66,7 +66,8 @@ function fold(nodes: readonly CheckedNode[], constants: Map<string, Value>): Che
     const inputBytes = inputs.reduce((sum, input) => sum + (input ? bytesOf(input) : 0), 0);
     const most = Math.min(left, Math.max(fewBytes, timesLarger * inputBytes));
     const make: Make = (dtype, shape) => {
-      if (!(bytesOf({ dtype, shape }) <= most)) throw new RangeError(); // the run makes it, or tells that it cannot
+      // The run makes it, or tells that it cannot.
+      if (!(bytesOf({ dtype, shape }) <= most)) throw new RangeError();
       return { dtype, shape, data: arrayOfType(storedAs(dtype), sizeOf(shape)) };
     };
     try {

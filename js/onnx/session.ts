@@ -113,7 +113,7 @@ export interface ModelProduct {
 export interface Model {
   /** The inputs of a run, as the model declares them. */
   readonly inputs: readonly OnnxValueInfo[];
-  /** The outputs of a run, as the model declares them. */
+  /** The outputs of a run, as the model declares them. Their shapes may be others in a run. */
   readonly outputs: readonly OnnxValueInfo[];
   /** Whether its own `dispose()`, or the end of its instance, has ended it. */
   readonly disposed: boolean;
