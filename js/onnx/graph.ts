@@ -1,11 +1,10 @@
 /** Checks a graph once, before anything of it runs: its operators, its names and their order. */
 import { ArgumentError, describe, dtypesOf, DTypeError, UnsupportedError } from './internals.js';
 import type { OnnxModel, OnnxNode, OnnxTensor, OnnxValueInfo } from './model.js';
-import { invalid, keyOf, type Run, titleOf } from './operator.js';
+import { Attributes, invalid, keyOf, type Run, titleOf } from './operator.js';
 import { allOperators as operators } from './operators/all.js';
 import { type ProductCall, products } from './products.js';
-import { storedAs } from './storage.js';
-import type { OnnxDType } from './value.js';
+import { type OnnxDType, storedAs } from './value.js';
 
 const op = 'loadModel';
 
@@ -123,13 +122,21 @@ function versionProblem(node: OnnxNode, opsets: ReadonlyMap<string, number>): st
 function compile(node: OnnxNode, opset: number): CheckedNode {
   const key = keyOf(node);
   const product = products.get(key);
-  if (product === undefined)
-    return { node, run: operators.get(key)?.compile(node, opset), product: undefined };
-  if (node.inputs.length > product.most || node.outputs.length !== 1 || !node.outputs[0]) {
-    const found = `has ${node.inputs.length} inputs and ${node.outputs.length} outputs`;
-    throw invalid(node, `${found}; it must have at most ${product.most} and 1`);
-  }
-  return { node, run: undefined, product: product.compile(node, opset) };
+  const operator = operators.get(key);
+  const check = (list: 'inputs' | 'outputs', most = Infinity) => {
+    const { length } = node[list];
+    if (length > most) throw invalid(node, `has ${length} ${list}; it must have at most ${most}`);
+  };
+  check('inputs', product?.most);
+  check('outputs', operator?.outputs ?? 1);
+  const attributes = new Attributes(node, opset);
+  const compiled = {
+    node,
+    run: operator?.compile(attributes, opset, node),
+    product: product?.compile(attributes, opset, node),
+  };
+  attributes.end();
+  return compiled;
 }
 
 /** The node that makes each name. `undefined` stands for inputs and constants. */

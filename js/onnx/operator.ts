@@ -1,6 +1,6 @@
 /** What the operators share: their form, and how they read the attributes of a node. */
 import { ArgumentError, describe, UnsupportedError } from './internals.js';
-import type { OnnxAttribute, OnnxNode, OnnxTensor } from './model.js';
+import type { OnnxAttribute, OnnxNode, OnnxTensor, OnnxUnreadTensor } from './model.js';
 import type { Make, Value } from './value.js';
 
 /** @internal Computes the results of a node. It keeps no value, and may return an input. */
@@ -10,8 +10,10 @@ export type Run = (inputs: readonly (Value | undefined)[], make: Make) => Value 
 export interface Operator {
   /** The first and the last opset of its domain that this implementation knows. */
   readonly opsets: readonly [from: number, to: number];
-  /** Reads and checks the attributes of a node, once. Throws if something is not supported. */
-  compile(node: OnnxNode, opset: number): Run;
+  /** The most outputs. */
+  readonly outputs: number;
+  /** Reads and checks a node, once. Throws if something is not supported. */
+  compile(attributes: Attributes, opset: number, node: OnnxNode): Run;
 }
 
 /** @internal By `keyOf`. The modules in operators/ fill it. */
@@ -36,31 +38,28 @@ export function titleOf(node: OnnxNode): string {
 /**
  * @internal The error of a node that breaks a rule of ONNX.
  * @param what for example 'has axis 4; it must be less than its rank 3'
- * @param call `run`, if it depends on values
  */
-export function invalid(node: OnnxNode, what: string, call: Call = 'loadModel'): ArgumentError {
-  return new ArgumentError(call, node.name, `${call}: ${titleOf(node)} ${what}`);
+export function invalid(node: OnnxNode, what: string): ArgumentError {
+  return new ArgumentError('loadModel', node.name, `loadModel: ${titleOf(node)} ${what}`);
 }
 
 /** @internal The error of a node that uses what this library lacks. */
-export function unsupported(
-  node: OnnxNode,
-  what: string,
-  call: Call = 'loadModel',
-): UnsupportedError {
-  return new UnsupportedError(call, node.name, `${call}: ${titleOf(node)} ${what}`);
+export function unsupported(node: OnnxNode, what: string): UnsupportedError {
+  return new UnsupportedError('loadModel', node.name, `loadModel: ${titleOf(node)} ${what}`);
 }
-
-type Call = 'loadModel' | 'run';
 
 /**
  * @internal Reads the attributes of a node. Each call names one, and its value if the node has it
  * not; without such a value the attribute is required. `end` refuses those that no call has named.
+ * `name@13` names one that the operator has from opset 13 on.
  */
 export class Attributes {
   readonly #known = new Set<string>();
 
-  constructor(readonly node: OnnxNode) {}
+  constructor(
+    readonly node: OnnxNode,
+    readonly opset: number,
+  ) {}
 
   /** A whole number, rounded to a number if it is beyond 2^53. */
   int(name: string): number;
@@ -99,25 +98,30 @@ export class Attributes {
     return this.#read(name, 'a string', text, absent);
   }
 
-  tensor(name: string): OnnxTensor;
-  tensor<T>(name: string, absent: T): OnnxTensor | T;
-  tensor(name: string, ...absent: unknown[]): unknown {
-    return this.#read(name, 'a tensor of a type that wgemm has', tensor, absent);
+  tensor(name: string): OnnxTensor {
+    const value = this.#read(name, 'a tensor', tensor, []) as OnnxTensor | OnnxUnreadTensor;
+    if (value.data) return value;
+    throw unsupported(this.node, `has a ${name} of type ${value.dtype}, which wgemm does not have`);
   }
 
   /** Names attributes that have no effect here. */
   ignore(...names: string[]): void {
-    for (const name of names) this.#known.add(name);
+    for (const name of names) this.#read(name, '', () => true, [0]);
   }
 
   /** Throws if the node has an attribute that no call has named. */
   end(): void {
     for (const name of this.node.attributes.keys())
       if (!this.#known.has(name))
-        throw unsupported(this.node, `has the attribute ${describe(name)}, which is not supported`);
+        throw unsupported(
+          this.node,
+          `has the attribute ${describe(name)}, which is not supported in opset ${this.opset}`,
+        );
   }
 
-  #read<T>(name: string, kind: string, convert: Convert<T>, absent: unknown[]): unknown {
+  #read<T>(key: string, kind: string, convert: Convert<T>, absent: unknown[]): unknown {
+    const [name, from] = key.split('@') as [string, string?];
+    if (this.opset < Number(from)) return absent[0];
     this.#known.add(name);
     const value = this.node.attributes.get(name);
     if (value === undefined) {
@@ -136,10 +140,8 @@ const number: Convert<number> = (value) => (typeof value === 'number' ? value : 
 const wholeNumber: Convert<number> = (value) =>
   typeof value === 'bigint' || Number.isInteger(value) ? Number(value) : undefined;
 const text: Convert<string> = (value) => (typeof value === 'string' ? value : undefined);
-const tensor: Convert<OnnxTensor> = (value) =>
-  typeof value === 'object' && value !== null && 'data' in value && value.data !== undefined
-    ? value
-    : undefined;
+const tensor: Convert<OnnxTensor | OnnxUnreadTensor> = (value) =>
+  typeof value === 'object' && value !== null && 'data' in value ? value : undefined;
 
 function listOf<T>(convert: Convert<T>): Convert<T[]> {
   return (value) => {

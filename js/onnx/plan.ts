@@ -4,8 +4,8 @@ import { arrayOfType } from './internals.js';
 import type { CheckedGraph, CheckedNode } from './graph.js';
 import type { OnnxNode } from './model.js';
 import { keyOf } from './operator.js';
-import { elementBytes, sizeOf, storedAs } from './storage.js';
-import type { Make, OnnxDType, Value } from './value.js';
+import { elementBytes, sizeOf } from './storage.js';
+import { type Make, type OnnxDType, storedAs, type Value } from './value.js';
 
 /** @internal A node that the call of a product computes, too, or that follows it otherwise. */
 export type Link = {
@@ -17,7 +17,7 @@ export type Link = {
   | { readonly kind: 'alpha'; readonly alpha: number; readonly rank: number }
   | { readonly kind: 'bias'; readonly other: string }
   | { readonly kind: 'activation'; readonly activation: Activation }
-  | { readonly kind: 'transpose'; readonly perm: readonly number[] | undefined }
+  | { readonly kind: 'transpose' }
 );
 
 /** @internal */
@@ -28,8 +28,8 @@ export interface PlannedStep {
   readonly outputs: readonly string[];
   /** What follows a product, in order. */
   readonly links: readonly Link[];
-  /** The transposes that an operand of a product passes, by the index of the input. */
-  readonly views: ReadonlyMap<number, readonly CheckedNode[]>;
+  /** The Transpose that an operand of a product passes, by the index of the input. */
+  readonly views: ReadonlyMap<number, CheckedNode>;
 }
 
 /** @internal */
@@ -54,8 +54,6 @@ export function planSteps(graph: CheckedGraph, isHere: boolean): Plan {
   return { steps: join(nodes, graph, constants, isHere), constants };
 }
 
-class TooLarge extends Error {}
-
 /** Computes nodes whose inputs are constants. Returns the other nodes. */
 function fold(nodes: readonly CheckedNode[], constants: Map<string, Value>): CheckedNode[] {
   const bytesOf = ({ dtype, shape }: Pick<Value, 'dtype' | 'shape'>) =>
@@ -68,7 +66,8 @@ function fold(nodes: readonly CheckedNode[], constants: Map<string, Value>): Che
     const inputBytes = inputs.reduce((sum, input) => sum + (input ? bytesOf(input) : 0), 0);
     const most = Math.min(left, Math.max(fewBytes, timesLarger * inputBytes));
     const make: Make = (dtype, shape) => {
-      if (!(bytesOf({ dtype, shape }) <= most)) throw new TooLarge();
+      // The run makes it, or tells that it cannot.
+      if (!(bytesOf({ dtype, shape }) <= most)) throw new RangeError();
       return { dtype, shape, data: arrayOfType(storedAs(dtype), sizeOf(shape)) };
     };
     try {
@@ -110,14 +109,10 @@ function join(
       else takers.set(name, [checked]);
     }
   }
-  const makers = new Map<string, CheckedNode>();
-  for (const checked of nodes)
-    for (const name of checked.node.outputs) if (name !== '') makers.set(name, checked);
-
   const viewed = findViews(nodes, isOutput, takers, constants);
   /** By the node at whose place the step runs. */
   const chains = new Map<CheckedNode, { product: CheckedNode; links: Link[] }>();
-  const joined = new Set<CheckedNode>(viewed);
+  const joined = new Set<CheckedNode>(viewed.values());
   for (const product of nodes) {
     if (!product.product) continue;
     const links: Link[] = [];
@@ -146,30 +141,30 @@ function join(
       continue;
     }
     const { product, links } = chain;
-    const views = new Map<number, CheckedNode[]>();
+    const views = new Map<number, CheckedNode>();
     const inputs = product.node.inputs.map((name, i) => {
-      const passed: CheckedNode[] = [];
-      for (let maker = makers.get(name); maker && viewed.has(maker); maker = makers.get(name)) {
-        passed.unshift(maker);
-        name = maker.node.inputs[0] as string;
-      }
-      if (passed.length > 0) views.set(i, passed);
-      return name;
+      const view = viewed.get(name);
+      if (!view) return name;
+      views.set(i, view);
+      return view.node.inputs[0] as string;
     });
     steps.push({ checked: product, inputs, outputs: checked.node.outputs, links, views });
   }
   return steps;
 }
 
-/** Transposes that only products of floats take, as A or B: these read them by strides. */
+/**
+ * Transposes that only products of floats take, as A or B: these read them by strides. By the name
+ * of the output. Of several in a row it is the last one, so that a run passes each once.
+ */
 function findViews(
   nodes: readonly CheckedNode[],
   isOutput: ReadonlySet<string>,
   takers: ReadonlyMap<string, readonly CheckedNode[]>,
   constants: ReadonlyMap<string, Value>,
-): Set<CheckedNode> {
-  const viewed = new Set<CheckedNode>();
-  for (const checked of [...nodes].reverse()) {
+): Map<string, CheckedNode> {
+  const viewed = new Map<string, CheckedNode>();
+  for (const checked of nodes) {
     const { node } = checked;
     const name = node.outputs[0] ?? '';
     if (keyOf(node) !== 'Transpose' || isOutput.has(name)) continue;
@@ -178,9 +173,7 @@ function findViews(
       product
         ? ['gemm', 'matmul'].includes(product.name) && !taker.inputs.slice(2).includes(name)
         : false;
-    const list = takers.get(name) ?? [];
-    if (list.length > 0 && list.every((taker) => viewed.has(taker) || canView(taker)))
-      viewed.add(checked);
+    if (takers.get(name)?.every(canView)) viewed.set(name, checked);
   }
   return viewed;
 }
@@ -223,8 +216,7 @@ function linkOf(
     }
     case 'Transpose': {
       if (!isHere || fuses.bias !== 'any') return undefined;
-      const perm = node.attributes.get('perm') as readonly number[] | undefined;
-      return { ...link, kind: 'transpose', perm };
+      return { ...link, kind: 'transpose' };
     }
     default:
       return undefined;

@@ -1,7 +1,7 @@
 /** The operators that multiply matrices: which call of the instance computes each, and how. */
 import type { Activation, OperationName } from '../index.js';
 import type { DataArray } from '../tensor.js';
-import { Attributes } from './operator.js';
+import type { Attributes } from './operator.js';
 import type { OnnxNode } from './model.js';
 import type { OnnxDType } from './value.js';
 
@@ -61,7 +61,7 @@ export interface Product {
   readonly opsets: readonly [from: number, to: number];
   /** The most inputs. The call refuses a node that has too few. */
   readonly most: number;
-  compile(node: OnnxNode, opset: number): ProductCall;
+  compile(attributes: Attributes, opset: number, node: OnnxNode): ProductCall;
 }
 
 /** The newest opset of ONNX that is known. */
@@ -122,14 +122,12 @@ export const products = new Map<string, Product>([
 /** M or N: the size of the axis that does not vanish. */
 const sizeIn = (operand: Shaped | undefined, axis: number): number => operand?.shape[axis] ?? 0;
 
-function compileGemm(node: OnnxNode, opset: number): ProductCall {
-  const attributes = new Attributes(node);
+function compileGemm(attributes: Attributes, opset: number, node: OnnxNode): ProductCall {
   const alpha = attributes.float('alpha', undefined);
   const beta = attributes.float('beta', undefined);
   const transA = attributes.flag('transA', false);
   const transB = attributes.flag('transB', false);
   const broadcast = opset < 7 ? attributes.flag('broadcast', false) : undefined;
-  attributes.end();
   const hasC = Boolean(node.inputs[2]);
   return {
     name: 'gemm',
@@ -163,8 +161,7 @@ function compileGemm(node: OnnxNode, opset: number): ProductCall {
   };
 }
 
-function compileMatMul(node: OnnxNode): ProductCall {
-  new Attributes(node).end();
+function compileMatMul(): ProductCall {
   return {
     ...stacked('matmul', 1, ([a]) => typeOf(a)),
     fuses: { alpha: true, bias: 'any', activation: true },
@@ -172,8 +169,7 @@ function compileMatMul(node: OnnxNode): ProductCall {
   };
 }
 
-function compileMatMulInteger(node: OnnxNode): ProductCall {
-  new Attributes(node).end();
+function compileMatMulInteger(): ProductCall {
   return {
     ...stacked('matmulInteger', 1, () => 'int32'),
     fuses: noFusion,
@@ -185,8 +181,7 @@ function compileMatMulInteger(node: OnnxNode): ProductCall {
   };
 }
 
-function compileQLinearMatMul(node: OnnxNode): ProductCall {
-  new Attributes(node).end();
+function compileQLinearMatMul(): ProductCall {
   return {
     ...stacked('qlinearMatmul', 3, (inputs) => typeOf(inputs[7], typeOf(inputs[0]))),
     fuses: noFusion,
@@ -201,12 +196,10 @@ function compileQLinearMatMul(node: OnnxNode): ProductCall {
   };
 }
 
-function compileQGemm(node: OnnxNode): ProductCall {
-  const attributes = new Attributes(node);
+function compileQGemm(attributes: Attributes): ProductCall {
   const alpha = attributes.float('alpha', 1);
   const transA = attributes.flag('transA', false);
   const transB = attributes.flag('transB', false);
-  attributes.end();
   return {
     name: 'qgemm',
     a: 0,
@@ -232,8 +225,7 @@ function compileQGemm(node: OnnxNode): ProductCall {
   };
 }
 
-function compileDynamic(node: OnnxNode): ProductCall {
-  new Attributes(node).end();
+function compileDynamic(_: Attributes, opset: number, node: OnnxNode): ProductCall {
   return {
     ...stacked('dynamicQuantizeMatmul', 1, () => 'float32'),
     fuses: { alpha: false, bias: node.inputs[4] ? 'none' : 'columns', activation: true },
@@ -245,8 +237,7 @@ function compileDynamic(node: OnnxNode): ProductCall {
   };
 }
 
-function compileToFloat(node: OnnxNode): ProductCall {
-  new Attributes(node).end();
+function compileToFloat(_: Attributes, opset: number, node: OnnxNode): ProductCall {
   return {
     ...stacked('matmulIntegerToFloat', 1, (inputs) => typeOf(inputs[2])),
     fuses: { alpha: false, bias: node.inputs[6] ? 'none' : 'columns', activation: true },
@@ -258,14 +249,12 @@ function compileToFloat(node: OnnxNode): ProductCall {
   };
 }
 
-function compileNBits(node: OnnxNode): ProductCall {
-  const attributes = new Attributes(node);
+function compileNBits(attributes: Attributes, _: number, node: OnnxNode): ProductCall {
   const k = attributes.int('K');
   const n = attributes.int('N');
   const bits = attributes.int('bits', 4);
   const blockSize = attributes.int('block_size');
   const accuracyLevel = attributes.int('accuracy_level', 0);
-  attributes.end();
   const weightsOf = ([, data, scales, zeroPoints, gIdx]: Inputs) => ({
     data,
     scales,

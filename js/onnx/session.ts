@@ -34,8 +34,8 @@ import { keyOf, type Run, nameOf, titleOf } from './operator.js';
 import { type Link, planSteps, type PlannedStep } from './plan.js';
 import type { Extra, Operand, ProductCall, Shaped, Weights } from './products.js';
 import { checkFetch, models, readOnnx, type ReadOptions } from './read.js';
-import { newArray, Root, sizeOf, Storage, storedAs, Stored } from './storage.js';
-import type { Make, OnnxDType, Value } from './value.js';
+import { newArray, Root, sizeOf, Storage, Stored } from './storage.js';
+import { type Make, type OnnxDType, storedAs, type Value } from './value.js';
 
 /**
  * Options of {@link loadModel}: those of `createGemm`, and these.
@@ -113,7 +113,7 @@ export interface ModelProduct {
 export interface Model {
   /** The inputs of a run, as the model declares them. */
   readonly inputs: readonly OnnxValueInfo[];
-  /** The outputs of a run, as the model declares them. */
+  /** The outputs of a run, as the model declares them. Their shapes may be others in a run. */
   readonly outputs: readonly OnnxValueInfo[];
   /** Whether its own `dispose()`, or the end of its instance, has ended it. */
   readonly disposed: boolean;
@@ -176,14 +176,13 @@ export async function loadModel(
 ): Promise<Model> {
   const op = 'loadModel';
   const read = readOptions(op, options, ['wg', 'externalData', ...createOptions]);
-  const { externalData, ...settings } = read as LoadOptions;
+  const { wg: given, externalData, ...settings } = read as LoadOptions;
   checkFetch(op, externalData);
   const isModel = isReadable(source) && has(source, 'graph');
   if (isModel && !models.has(source)) {
     const found = `${op}: source is a copy of a model, or not of readOnnx`;
     throw new ArgumentError(op, 'source', `${found}; it must be what that returned, or bytes`);
   }
-  const given = settings.wg;
   if (given !== undefined) {
     checkInstance(given);
     const name = createOptions.find((name) => read[name] !== undefined);
@@ -194,11 +193,8 @@ export async function loadModel(
         `${op}: there are wg and ${name}; with wg there must be no options of createGemm`,
       );
   }
-  const { threads, simd, determinism, assets, maxMemory } = settings;
   // It starts while the model is read.
-  const starting = Promise.resolve(
-    given ?? createGemm({ threads, simd, determinism, assets, maxMemory }),
-  );
+  const starting = Promise.resolve(given ?? createGemm(settings));
   starting.catch(() => undefined); // it may fail before it is awaited
   let wg: Gemm | WorkerGemm | undefined;
   let owned: Owned | undefined;
@@ -295,7 +291,7 @@ interface Step {
 interface ProductStep {
   readonly call: ProductCall;
   readonly weights: Weights | undefined;
-  readonly views: ReadonlyMap<number, readonly CheckedNode[]>;
+  readonly views: PlannedStep['views'];
   readonly links: readonly StepLink[];
 }
 
@@ -320,7 +316,7 @@ interface Loaded {
     { readonly dtype: DType; readonly shape: readonly number[] }
   >;
   readonly inputs: readonly LoadedInput[];
-  readonly outputs: readonly { readonly name: string; readonly number: number }[];
+  readonly outputs: readonly { readonly info: OnnxValueInfo; readonly number: number }[];
 }
 
 interface LoadedInput {
@@ -356,7 +352,7 @@ async function prepare(
     if (number === undefined) numbers.set(name, (number = numbers.size));
     return number;
   };
-  const outputs = graph.outputs.map(({ name }) => ({ name, number: numberOf(name) }));
+  const outputs = graph.outputs.map((info) => ({ info, number: numberOf(info.name) }));
   const packed = new Map<string, Weights>();
   const operands = new Set<number>(); // that products take
   const others = new Set<number>(outputs.map(({ number }) => number)); // that operators take
@@ -366,8 +362,10 @@ async function prepare(
     let product: ProductStep | undefined;
     let taken = inputs;
     if (call) {
-      const weights = await named('loadModel', node, () =>
-        packWeights(owned, call, inputs, constants, packed),
+      const weights = await packWeights(owned, call, inputs, constants, packed).catch(
+        (error: unknown) => {
+          throw errorIn('loadModel', node, error);
+        },
       );
       if (weights) taken = inputs.map((name, i) => (call.packed.includes(i) ? '' : name));
       product = {
@@ -485,7 +483,7 @@ function withEnds(
 ): Step[] {
   const isLater = new Uint8Array(count);
   for (const { number } of outputs) isLater[number] = 1;
-  const withEnds: Step[] = [];
+  const reversed: Step[] = [];
   for (const step of [...steps].reverse()) {
     const ends: number[] = [];
     const linked = step.product?.links.flatMap(({ inputs }) => inputs) ?? [];
@@ -494,9 +492,9 @@ function withEnds(
       isLater[number] = 1;
       ends.push(number);
     }
-    withEnds.unshift({ ...step, ends });
+    reversed.push({ ...step, ends });
   }
-  return withEnds;
+  return reversed.reverse();
 }
 
 /** What goes wrong in a node, as an error that names it. */
@@ -520,16 +518,13 @@ function errorIn(op: string, node: OnnxNode, error: unknown): unknown {
       } as PropertyDescriptor);
 }
 
-async function named<T>(op: string, node: OnnxNode, body: () => Promise<T>): Promise<T> {
-  try {
-    return await body();
-  } catch (error) {
-    throw errorIn(op, node, error);
-  }
-}
-
 const isPromise = (value: unknown): value is Promise<unknown> =>
   typeof (value as { then?: unknown } | undefined)?.then === 'function';
+
+/** Passes a value on, when it is there. */
+function after<T, R>(value: unknown, next: (value: T) => R | Promise<R>): R | Promise<R> {
+  return isPromise(value) ? value.then((result) => next(result as T)) : next(value as T);
+}
 
 class LoadedModel implements Model {
   readonly inputs: readonly OnnxValueInfo[];
@@ -637,8 +632,13 @@ class LoadedModel implements Model {
         }
       }
       const results = Object.create(null) as Record<string, ModelResult>;
-      for (const { name, number } of outputs) {
+      for (const { info, number } of outputs) {
         const { dtype, shape, data } = values[number] as Stored;
+        const { name, dtype: declared } = info;
+        if (![dtype, 'none'].includes(declared)) {
+          const found = `run: output ${describe(name)} has dtype ${dtype}`;
+          throw new DTypeError('run', name, `${found}; the model declares ${declared}`);
+        }
         results[name] = { data: copyOf(data, dtype), shape: [...shape], dtype };
       }
       succeeds = true;
@@ -654,13 +654,7 @@ class LoadedModel implements Model {
     const { storage } = this.#owned;
     for (let i = 0; i < step.outputs.length; ++i) {
       const number = step.outputs[i] as number;
-      const result = results[i];
-      if (number === absent) continue;
-      if (!result) {
-        const what = `made ${results.length} results, and has ${step.outputs.length} outputs`;
-        throw new ArgumentError('run', step.node.name, `run: ${titleOf(step.node)} ${what}`);
-      }
-      values[number] = storage.keep(result);
+      if (number !== absent) values[number] = storage.keep(results[i] as Stored);
     }
     for (const number of step.ends) {
       const value = values[number];
@@ -731,17 +725,14 @@ class LoadedModel implements Model {
     const temporary: Stored[] = [];
     const transposed: { shape: readonly number[]; strides: readonly number[] }[] = [];
     const inputs = step.inputs.map((number, i) => {
-      let value = values[number];
-      const passed = views.get(i);
-      if (!value || !passed) return value;
-      const view = viewThrough(value, passed);
-      if (view) transposed[i] = view;
-      else
-        for (const turn of passed) {
-          // Its rank is wrong, which the operator tells.
-          [value] = this.#apply(turn, [value], []) as [Stored];
-          temporary.push(storage.keep(value));
-        }
+      const value = values[number];
+      const turn = views.get(i);
+      if (!value || !turn) return value;
+      const { shape } = value;
+      const perm = permOf(turn.node, shape);
+      const along = (list: readonly number[]) => perm.map((axis) => list[axis] as number);
+      if (perm.length !== shape.length) this.#apply(turn, [value], []); // tells that it is wrong
+      transposed[i] = { shape: along(shape), strides: along(contiguousStrides(shape)) };
       return value;
     });
     const shapes = inputs.map(
@@ -759,7 +750,7 @@ class LoadedModel implements Model {
       if (link.kind === 'alpha') extra.alpha = link.alpha;
       else if (link.kind === 'bias') bias = other;
       else if (link.kind === 'activation') extra.activation = link.activation;
-      else perm = link.perm ?? plain.shape.map((_, i) => plain.shape.length - 1 - i);
+      else perm = permOf(link.checked.node, plain.shape);
     }
     let result: Stored | undefined;
     if (core) {
@@ -812,33 +803,17 @@ class LoadedModel implements Model {
       --value.root.uses;
       return [value];
     };
-    if (!products) {
-      const returned = this.#owned.call(call.name, args);
-      return isPromise(returned)
-        ? returned.then((value) => finish(value as Shaped))
-        : finish(returned as Shaped);
-    }
-    const note = (plan: unknown, time: number) =>
-      products.push(describeProduct(step.node, product, fused, shapes, plain, plan, time));
-    if (!core) return this.#explainInWorker(call, args, note).then(finish);
-    // Nothing is awaited here, since another run would use the same memory.
-    const plan = this.#owned.call('explain', [call.name, ...args]);
-    const start = performance.now();
-    const returned = this.#owned.call(call.name, args);
-    note(plan, performance.now() - start);
-    return finish(returned as Shaped);
-  }
-
-  async #explainInWorker(
-    { name }: ProductCall,
-    args: unknown[],
-    note: (plan: unknown, time: number) => void,
-  ): Promise<Shaped> {
-    const plan = await this.#owned.call('explain', [name, ...args]);
-    const start = performance.now();
-    const returned = await this.#owned.call(name, args);
-    note(plan, performance.now() - start);
-    return returned as Shaped;
+    const multiply = () => this.#owned.call(call.name, args);
+    if (!products) return after(multiply(), finish);
+    // With an instance in this thread nothing is awaited: another run would use the same memory.
+    return after(this.#owned.call('explain', [call.name, ...args]), (plan) => {
+      const start = performance.now();
+      return after(multiply(), (returned: Shaped) => {
+        const time = performance.now() - start;
+        products.push(describeProduct(step.node, product, fused, shapes, plain, plan, time));
+        return finish(returned);
+      });
+    });
   }
 
   /** Feeds of zeros. */
@@ -852,14 +827,9 @@ class LoadedModel implements Model {
       const shape = (own ??
         info.shape?.map((size) => (typeof size === 'number' ? size : 1)) ??
         []) as readonly number[];
-      if (!Array.isArray(shape) || !shape.every((size) => Number.isSafeInteger(size) && size >= 0))
-        throw new ShapeError(
-          op,
-          info.name,
-          `${op}: the shape of ${describe(info.name)} is ${describe(shape)}; ` +
-            'it must be an array of whole numbers',
-        );
-      feeds[info.name] = { data: newArray(info.dtype as OnnxDType, sizeOf(shape), op), shape };
+      // What is no shape is refused as that of a feed.
+      const size = sizeOf(sizesIn(shape) ?? []);
+      feeds[info.name] = { data: newArray(info.dtype as OnnxDType, size, op), shape };
     }
     return feeds;
   }
@@ -914,6 +884,8 @@ class LoadedModel implements Model {
         name,
         `${label} is ${describe(value)}; it must be a tensor, { data, shape }`,
       );
+    if (has(value, 'disposed') && (value as { disposed?: unknown }).disposed === true)
+      throw new DisposedError(op, name, `${label} is a disposed tensor`);
     const tensor = unpolluted(value, ['data', 'shape', 'dtype', 'strides', 'offset']);
     const { data, shape, dtype, strides, offset } = tensor;
     const wanted = info.dtype as OnnxDType;
@@ -988,7 +960,7 @@ function sizesIn(shape: unknown): number[] | undefined {
   if (!Array.isArray(shape) || shape.length > 64) return undefined;
   const sizes = Array.from(shape as unknown[]);
   return sizes.every((size) => Number.isSafeInteger(size) && (size as number) >= 0)
-    ? (sizes as number[])
+    ? sizes.map((size) => (size as number) + 0) // -0 is 0
     : undefined;
 }
 
@@ -1057,30 +1029,13 @@ function canFuse(
     case 'activation':
       return /float/.test(dtype);
     case 'transpose':
-      return link.perm === undefined || link.perm.length === shape.length;
+      return permOf(link.checked.node, shape).length === shape.length;
   }
 }
 
-/** A value as transposes would make it: its elements where they are. */
-function viewThrough(
-  value: Stored,
-  transposes: readonly CheckedNode[],
-): { shape: readonly number[]; strides: readonly number[] } | undefined {
-  let { shape } = value;
-  let strides: readonly number[] = contiguousStrides(shape);
-  for (const { node } of transposes) {
-    const rank = shape.length;
-    const perm =
-      (node.attributes.get('perm') as readonly number[] | undefined) ??
-      shape.map((_, i) => rank - 1 - i);
-    if (perm.length !== rank) return undefined;
-    [shape, strides] = [shape, strides].map((list) => perm.map((axis) => list[axis] as number)) as [
-      number[],
-      number[],
-    ];
-  }
-  return { shape, strides };
-}
+/** The perm of a Transpose of a shape. Without one, it reverses the axes. */
+const permOf = ({ attributes }: OnnxNode, shape: readonly number[]): readonly number[] =>
+  (attributes.get('perm') as readonly number[] | undefined) ?? [...shape.keys()].reverse();
 
 /** The strides of a tensor whose transpose by `perm` is contiguous. */
 function stridesThrough(shape: readonly number[], perm: readonly number[]): number[] {

@@ -1,8 +1,8 @@
 /** Where the values of a run are: in memory of the instance, which is used again, or in arrays. */
 import type { Gemm, HeapTensor } from '../index.js';
 import { arrayOfType, bytesPerElement as bytesOf, OutOfMemoryError, viewOf } from './internals.js';
-import type { DataArray, DType } from '../tensor.js';
-import type { OnnxDType, Value } from './value.js';
+import type { DataArray } from '../tensor.js';
+import { type OnnxDType, storedAs, type Value } from './value.js';
 
 /** Values of fewer bytes are in arrays of their own, which take less time to make. */
 const fewBytes = 4096;
@@ -45,11 +45,6 @@ export class Stored implements Value {
       this.#view = viewOf(storedAs(this.dtype), buffer, byteOffset, this.size);
     return this.#view;
   }
-}
-
-/** @internal The type of the array that has elements of a type. */
-export function storedAs(dtype: OnnxDType): DType {
-  return dtype === 'bool' ? 'uint8' : dtype;
 }
 
 /** @internal The number of elements. */

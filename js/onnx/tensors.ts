@@ -2,10 +2,10 @@
  * Reads tensors: TensorProto. Every size is compared with the bytes that are there, before memory
  * is allocated for it.
  */
-import type { DataArray, DType } from '../index.js';
+import type { DataArray } from '../index.js';
 import { ArgumentError, bytesOf, describe, viewOf } from './internals.js';
 import type { OnnxOtherDType, OnnxTensor, OnnxUnreadTensor } from './model.js';
-import type { OnnxDType } from './value.js';
+import { type OnnxDType, storedAs } from './value.js';
 import type { Wire } from './wire.js';
 
 const op = 'readOnnx';
@@ -138,7 +138,7 @@ function readTyped(
   const buffer = new ArrayBuffer(count * bytesPerElement);
   // The fields have the bits of halves.
   const stored = viewOf(
-    dtype === 'float16' ? 'bfloat16' : elementsOf(dtype),
+    dtype === 'float16' ? 'bfloat16' : storedAs(dtype),
     buffer,
     0,
     count,
@@ -164,24 +164,19 @@ function readTyped(
     else wire.ints(take);
   });
   if (found !== count) throw invalid(`has ${found} elements; its shape needs ${count}`);
-  return viewOf(elementsOf(dtype), buffer, 0, count);
+  return viewOf(storedAs(dtype), buffer, 0, count);
 }
-
-/** The type of the array of elements. */
-const elementsOf = (dtype: OnnxDType): DType => (dtype === 'bool' ? 'uint8' : dtype);
 
 /** The elements in bytes: a view if they are aligned, else a copy. */
 function view(dtype: OnnxDType, bytes: Uint8Array, count: number, bytesPerElement: number) {
   const isBad = dtype === 'bool' && bytes.some((value) => value > 1);
   const from = isBad || bytes.byteOffset % bytesPerElement !== 0 ? bytes.slice() : bytes;
   if (isBad) from.forEach((value, i) => (from[i] = value === 0 ? 0 : 1));
-  return viewOf(elementsOf(dtype), from.buffer, from.byteOffset, count);
+  return viewOf(storedAs(dtype), from.buffer, from.byteOffset, count);
 }
 
 function addSize(wire: Wire, shape: number[], size: number | bigint): void {
-  if (typeof size === 'bigint' || size < 0)
-    throw wire.malformed(`has size ${size} in its shape; it must be from 0 to 2^53 - 1`);
-  if (shape.push(size) > 64) throw wire.malformed('has more than 64 axes');
+  if (shape.push(wire.natural(size, 'size')) > 64) throw wire.malformed('has more than 64 axes');
 }
 
 /** @internal Reads an entry of a map: a key and a value. */

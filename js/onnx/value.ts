@@ -8,6 +8,11 @@ import type { DataArray, DType } from '../tensor.js';
  */
 export type OnnxDType = DType | 'bool';
 
+/** @internal The type of the array that has elements of a type. */
+export function storedAs(dtype: OnnxDType): DType {
+  return dtype === 'bool' ? 'uint8' : dtype;
+}
+
 /** @internal A tensor between two nodes: dense and in row-major order. */
 export interface Value {
   readonly dtype: OnnxDType;

@@ -15,7 +15,7 @@ const [varint, fixed64, lengthPrefixed, fixed32] = [0, 1, 2, 5];
  */
 const mostItems = 2 ** 21;
 
-const decoder = new TextDecoder();
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true }); // which is part of a name
 
 /** @internal */
 export class Wire extends PbfReader {
@@ -94,7 +94,11 @@ export class Wire extends PbfReader {
 
   /** A whole number from 0 to 2^53 - 1. */
   size(what: string): number {
-    const size = this.int();
+    return this.natural(this.int(), what);
+  }
+
+  /** Checks such a number, which is there already. */
+  natural(size: number | bigint, what: string): number {
     if (typeof size === 'bigint' || size < 0)
       throw this.malformed(`has ${what} ${size}; it must be from 0 to 2^53 - 1`);
     return size;

@@ -211,7 +211,7 @@ describe('what follows a product', () => {
     const sum: ModelSpec = {
       nodes: [node('MatMul', ['x', 'w'], 'a'), node('Add', ['a', 'bias'], 'y')],
       inputs: [input('x', ['m', 20], 'float16')],
-      outputs: [input('y')],
+      outputs: [input('y', undefined, 'float16')],
       initializers: [
         { ...half([20, 30], 2), name: 'w' },
         { ...half([30], 3), name: 'bias' },
@@ -452,7 +452,7 @@ describe('feeds', () => {
     const bytes = encodeGraph({
       nodes,
       inputs: [input('x', [3], 'bool')],
-      outputs: [input('y'), input('z')],
+      outputs: [input('y', undefined, 'bool'), input('z')],
     });
     const odd = await loadModel(bytes, { wg });
     const held = wg.alloc('uint8', [3]);
@@ -475,11 +475,30 @@ describe('feeds', () => {
     expectError(other, { code: 'SHAPE', op: 'explain', argument: 'z', says: ['"batch" is 2'] });
   });
 
+  it.each([['abc'], [[2, -1]], [[2, 1.5]]])('have no shape %j in explain()', async (shape) => {
+    const error = await rejected(model.explain({ x: shape as never }));
+    expectError(error, { code: 'SHAPE', op: 'explain', argument: 'x', says: ['whole numbers'] });
+  });
+
   it('are checked against what cannot be changed', () => {
     const [info] = model.inputs;
     expect(() => Object.assign(info as object, { dtype: 'int8' })).toThrow(TypeError);
     expect(() => Object.assign(info?.shape as object, { 1: 7 })).toThrow(TypeError);
     expect(() => Object.assign(model.outputs[0] as object, { name: '' })).toThrow(TypeError);
+  });
+
+  it('of 0 rows may have -0 of them, which is 0', async () => {
+    const none = { data: new Float32Array(0), shape: [-0, 3] };
+    const { y } = await model.run({ x: none, z: none, flags });
+    expect(y?.shape).toEqual([0, 3]);
+  });
+
+  it('are refused: a disposed tensor of the heap', async () => {
+    const held = wg.alloc('float32', [2, 3]);
+    held.dispose();
+    const error = await rejected(model.run({ ...good, z: held }));
+    const says = ['input "z" is a disposed tensor'];
+    expectError(error, { code: 'DISPOSED', op: 'run', argument: 'z', says });
   });
 
   const refused: [string, unknown, Partial<Wanted> & { says: Wanted['says'] }][] = [
@@ -631,6 +650,11 @@ describe('a model is refused', () => {
       { argument: 'MatMul y', says: ['3 inputs'] },
     ],
     [
+      'with too many outputs of a product',
+      spec([{ ...node('MatMul', ['x', 'c'], 'y'), outputs: ['y', 'z'] }]),
+      { argument: 'MatMul y', says: ['2 outputs'] },
+    ],
+    [
       'with an attribute that a product has not',
       spec([node('MatMul', ['x', 'c'], 'y', { alpha: 2 })]),
       { code: 'UNSUPPORTED', argument: '', says: ['MatMul y', 'alpha'] },
@@ -648,6 +672,20 @@ describe('a model is refused', () => {
         { ...node('Relu', ['b'], 'y'), domain: 'org.example' },
       ]),
       { code: 'UNSUPPORTED', argument: '', says: ['2 nodes', 'Loop a', 'Relu y'] },
+    ],
+    [
+      'with a constant of another type, and an operator that is not known behind it',
+      spec([
+        node('Constant', [], 'k', {
+          value: { tensor: { dtype: 'int16', shape: [1], data: Int16Array.of(1) } },
+        }),
+        node('Loop', ['k'], 'y'),
+      ]),
+      {
+        code: 'UNSUPPORTED',
+        argument: '',
+        says: ['2 nodes', 'Constant k" has a value of type int16', 'Loop y'],
+      },
     ],
     [
       'of an opset that is not known',
@@ -678,6 +716,21 @@ describe('a model is refused', () => {
     if (says[0] !== 'MatMulNBits y') expectError(error, { code, op: 'loadModel', argument, says });
     else expect((error as Error).message).toContain('MatMulNBits y');
     expect(wg.memory().inUse).toBe(before);
+  });
+
+  it('by a run that makes another type than it declares', async () => {
+    const bytes = encodeGraph(
+      spec([node('Relu', ['x'], 'y')], { outputs: [input('y', [7], 'int64')] }),
+    );
+    const model = await loadModel(bytes, { wg });
+    for (const call of [model.run({ x: feed([1]) }), model.explain()])
+      expectError(await rejected(call), {
+        code: 'DTYPE',
+        op: 'run',
+        argument: 'y',
+        says: ['output "y" has dtype float32; the model declares int64'],
+      });
+    model.dispose();
   });
 
   it('lists 20 of many nodes that are not supported', async () => {
@@ -824,6 +877,26 @@ it('nodes may be in any order, which takes time by their number only', async () 
   const model = await loadModel(bytes, { wg });
   const { y } = await model.run({ x: { data: Float32Array.of(3), shape: [1] } });
   expect((y as ModelResult).shape).toEqual([count]);
+  model.dispose();
+}, 15_000);
+
+// By the product of both numbers, this takes minutes, more than the limit of the test.
+it('products behind many nodes Transpose take time by their numbers only', async () => {
+  const count = 20_000;
+  const turns = Array.from({ length: count }, (_, i) =>
+    node('Transpose', [i ? `t${i - 1}` : 'x'], `t${i}`),
+  );
+  const products = Array.from({ length: 1000 }, (_, i) =>
+    node('MatMul', [`t${count - 1}`, `t${count - 1}`], `y${i}`),
+  );
+  const bytes = encodeGraph({
+    nodes: [...turns, ...products],
+    inputs: [input('x', [2, 2])],
+    outputs: products.map((_, i) => input(`y${i}`)),
+  });
+  const model = await loadModel(bytes, { wg });
+  const { y999 } = await model.run({ x: { data: Float32Array.of(1, 2, 3, 4), shape: [2, 2] } });
+  expect((y999 as ModelResult).data).toEqual(Float32Array.of(7, 10, 15, 22));
   model.dispose();
 }, 15_000);
 

@@ -87,7 +87,7 @@ function encoded(
     ),
     outputs: Array.from({ length: outputs }, (_, i) => ({
       name: nameOf(i, 'y'),
-      dtype: dtypes[i] ?? 'float32',
+      dtype: dtypes[i] ?? 'none',
     })),
   });
 }

@@ -22,7 +22,13 @@ type Draw = (random: Random) => Omit<NodeCase, 'op' | 'domain'>;
 
 const f32 = 'float32';
 const opset = (random: Random, ...versions: number[]) => random.pick(versions);
-const shapeOf = (random: Random, least = 0, most = 4) =>
+/** Of about one shape in eight, a size is 0. */
+const shapeOf = (random: Random, least = 0, most = 4) => {
+  const shape = fullShapeOf(random, least, most);
+  if (shape.length > 0 && random.next() < 1 / 8) shape[random.between(0, shape.length - 1)] = 0;
+  return shape;
+};
+const fullShapeOf = (random: Random, least = 0, most = 4) =>
   Array.from({ length: random.between(least, most) }, () => random.pick([1, 2, 3, 5, 7]));
 /** A shape that broadcasts with another. */
 const partOf = (random: Random, shape: readonly number[]) =>
@@ -195,9 +201,11 @@ const operators: Record<string, [Draw, ulps?: number, absolute?: number]> = {
   LogSoftmax: [softmax, 6, 4e-6],
   LayerNormalization: [
     (random) => {
-      const shape = shapeOf(random, 1);
+      const shape = fullShapeOf(random, 1);
       const axis = axisOf(random, shape.length);
       const inner = shape.slice(axis);
+      // The runtime refuses rows of no elements.
+      if (inner.length < shape.length && random.next() < 1 / 8) shape[0] = 0;
       const dtype = random.pick(floatsOf);
       // Scale and B may broadcast
       const part = random.next() < 0.7 ? inner : inner.map((size) => (size > 2 ? 1 : size));
@@ -215,7 +223,7 @@ const operators: Record<string, [Draw, ulps?: number, absolute?: number]> = {
   ReduceMean: [
     (random) => {
       const version = opset(random, 7, 11, 13, 18);
-      const shape = shapeOf(random, 1);
+      const shape = fullShapeOf(random, 1); // of no elements the runtime keeps axes
       const axes = shape
         .map((_, axis) => axis)
         .filter(() => random.next() < 0.5)
@@ -398,7 +406,7 @@ const operators: Record<string, [Draw, ulps?: number, absolute?: number]> = {
       const shape = shapeOf(random, 1);
       const axis = axisOf(random, shape.length);
       const size = shape.at(axis) as number;
-      const picked = shapeOf(random, 0, 2);
+      const picked = size > 0 ? shapeOf(random, 0, 2) : [3, 0];
       const indices = tensor(
         random.pick(['int64', 'int32']),
         picked,
@@ -514,7 +522,52 @@ const operators: Record<string, [Draw, ulps?: number, absolute?: number]> = {
       outputs: 3,
     }),
   ],
+  QLinearMatMul: [linearProduct],
+  Constant: [constant],
 };
+
+/** A problem of QLinearMatMul. The runtime has no kernel of int8 by uint8. */
+function linearProduct(random: Random): ReturnType<Draw> {
+  const dtype = random.pick(['uint8', 'uint8', 'int8'] as const);
+  const stack = shapeOf(random, 0, 2);
+  const [m, k, n] = [0, 1, 2].map(() => random.between(1, 20)) as [number, number, number];
+  const a = randomTensor(random, dtype, [...stack, m, k]);
+  const dtypeB = dtype === 'int8' ? dtype : random.pick(['uint8', 'int8'] as const);
+  const b = randomTensor(random, dtypeB, [...random.pick([stack, []]), k, n]);
+  const columns = b.shape.length === 2 ? random.pick([[], [n]]) : [];
+  const scale = (shape: readonly number[], unit: number) => {
+    const values = Array.from({ length: count(shape) }, () => unit * (0.5 + random.next()));
+    return tensor(f32, shape, values);
+  };
+  return {
+    opset: opset(random, 10, 21),
+    inputs: [
+      ...[a, scale([], 0.02), randomTensor(random, dtype, [])],
+      ...[b, scale(columns, 0.02), randomTensor(random, dtypeB, columns)],
+      ...[scale([], 2), randomTensor(random, dtype, [])],
+    ],
+  };
+}
+
+/** A Constant of a tensor, or of the attributes that opset 12 added. */
+function constant(random: Random): ReturnType<Draw> {
+  const version = opset(random, 7, 11, 12, 13, 21);
+  const { data } = randomTensor(random, f32, [random.between(0, 5)]);
+  const numbers = Array.from(data as Float32Array);
+  const whole = numbers.map((value) => BigInt(Math.round(value * 2 ** 60)));
+  const others: NonNullable<NodeCase['attributes']>[] = [
+    { value_float: { float: numbers[0] ?? 0.5 } },
+    { value_floats: { floats: numbers } },
+    { value_int: whole[0] ?? 7 },
+    { value_ints: whole },
+  ];
+  const value = { tensor: randomTensor(random, random.pick(all), shapeOf(random)) };
+  return {
+    opset: version,
+    inputs: [],
+    attributes: version < 12 || random.next() < 0.3 ? { value } : random.pick(others),
+  };
+}
 
 function quantization(
   random: Random,

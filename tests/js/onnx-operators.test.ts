@@ -1,6 +1,14 @@
 /** Operators of models: cases from the definitions of ONNX, and what is refused. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createGemm, DTypeError, type Gemm, GemmError, OutOfMemoryError, ShapeError } from 'wgemm';
+import {
+  createGemm,
+  DTypeError,
+  type Gemm,
+  GemmError,
+  OutOfMemoryError,
+  ShapeError,
+  UnsupportedError,
+} from 'wgemm';
 import type { OnnxDType } from 'wgemm/onnx';
 import { type Float, toBits } from './dtypes.js';
 import {
@@ -381,6 +389,16 @@ const cases: readonly Case[] = [
     ['bool', [2], [1, 1]],
   ],
   [
+    'Dropout in training, by a ratio of 0',
+    {
+      op: 'Dropout',
+      inputs: [x([1, 2]), { ...bits('float16', [0]), shape: [] }, x([1], [], 'bool')],
+      outputs: 2,
+    },
+    ['float32', [2], [1, 2]],
+    ['bool', [2], [1, 1]],
+  ],
+  [
     'Dropout before opset 10 and its mask of bfloat16',
     { op: 'Dropout', opset: 7, inputs: [bits('bfloat16', [2, 3])], outputs: 2 },
     ['bfloat16', [2], [2, 3]],
@@ -615,9 +633,85 @@ describe('refuses', () => {
     [
       'training',
       { op: 'Dropout', inputs: [x([1]), x([0.5], []), x([1], [], 'bool')] },
-      GemmError,
+      UnsupportedError,
+      'training_mode is true; it must be false, or ratio 0',
+    ],
+    [
+      'training by the ratio that is the default',
+      { op: 'Dropout', inputs: [x([1]), null, x([1], [], 'bool')] },
+      UnsupportedError,
       'training_mode',
     ],
+    ...[NaN, Infinity].map(
+      (value) =>
+        [
+          `DynamicQuantizeLinear of ${value}`,
+          { op: 'DynamicQuantizeLinear', inputs: [x([value, 1, 5])], outputs: 3 },
+          GemmError,
+          String(value),
+        ] as const,
+    ),
+    [
+      'more outputs than the operator has',
+      { op: 'Relu', inputs: [x([1])], outputs: 2 },
+      GemmError,
+      'loadModel: node Relu "the node" has 2 outputs; it must have at most 1',
+    ],
+    [
+      'a Constant of nothing',
+      { op: 'Constant', inputs: [] },
+      UnsupportedError,
+      'has no value; it must have value, value_float(s) or value_int(s)',
+    ],
+    ...(
+      [
+        ['Gelu', 20],
+        ['LayerNormalization', 17],
+        ['DynamicQuantizeLinear', 11],
+        ['QuantizeLinear', 10],
+        ['DequantizeLinear', 10],
+        ['Erf', 9],
+        ['Where', 9],
+        ['Expand', 8],
+      ] as const
+    ).map(
+      ([op, first]) =>
+        [
+          `${op} before its first opset`,
+          { op, opset: first - 1, inputs: [] },
+          UnsupportedError,
+          `is of opset ${first - 1}; it must be ${first} to 26`,
+        ] as const,
+    ),
+    ...(
+      [
+        ['Reshape', { allowzero: 1 }, 14],
+        ['Shape', { start: 1 }, 15],
+        ['Shape', { end: 1 }, 15],
+        ['Cast', { to: 1, saturate: 1 }, 19],
+        ['Cast', { to: 1, round_mode: 'up' }, 24],
+        ['QuantizeLinear', { axis: 1 }, 13],
+        ['QuantizeLinear', { saturate: 1 }, 19],
+        ['QuantizeLinear', { block_size: 2 }, 21],
+        ['QuantizeLinear', { output_dtype: 2 }, 21],
+        ['QuantizeLinear', { precision: 1 }, 23],
+        ['DequantizeLinear', { axis: 1 }, 13],
+        ['DequantizeLinear', { block_size: 2 }, 21],
+        ['DequantizeLinear', { output_dtype: 1 }, 23],
+        ['ReduceMean', { noop_with_empty_axes: 1 }, 18],
+        ['Constant', { value_int: 1 }, 12],
+        ['Dropout', { seed: 1 }, 12],
+      ] as const
+    ).map(([op, attributes, first]) => {
+      const name = Object.keys(attributes).at(-1) as string;
+      const said = `has the attribute "${name}", which is not supported in opset ${first - 1}`;
+      return [
+        `${name} of ${op} before opset ${first}`,
+        { op, attributes, opset: first - 1, inputs: [] },
+        UnsupportedError,
+        said,
+      ] as const;
+    }),
     [
       'scales of another length',
       { op: 'QuantizeLinear', inputs: [x([1, 2], [1, 2]), x([1, 2, 3])] },
@@ -668,6 +762,13 @@ describe('refuses', () => {
         [{ op: 'Slice', opset: 10, inputs: [x([1]), ints([0])] }, 'has 2 inputs'],
         [{ op: 'Split', inputs: [x([1, 2])], attributes: { split: [2] } }, '"split"'],
         [{ op: 'Split', inputs: [x([1, 2, 3])], outputs: 2 }, 'split is [2, 2]'],
+        [{ op: 'Split', inputs: [x([1])], attributes: { num_outputs: 1 } }, '"num_outputs"'],
+        [{ op: 'Split', opset: 18, inputs: [x([1])] }, 'lacks the attribute num_outputs'],
+        [
+          { op: 'Split', opset: 18, inputs: [x([1]), ints([1])], attributes: { num_outputs: 1 } },
+          '"num_outputs"',
+        ],
+        [{ op: 'Dropout', inputs: [x([1])], attributes: { ratio: 1 } }, '"ratio"'],
       ] as const
     ).map(([node, says]) => [`what another opset has: ${node.op}`, node, GemmError, says] as const),
     [

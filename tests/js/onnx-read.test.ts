@@ -176,6 +176,12 @@ describe('a model', () => {
     expect(({} as Record<string, unknown>).x).toBeUndefined();
   });
 
+  it('has names with a byte order mark, which is part of them', async () => {
+    const names = ['\uFEFFx', 'x'];
+    const { graph } = await readProto(withGraph({ input: names.map((name) => ({ name })) }));
+    expect(graph.inputs.map(({ name }) => name)).toEqual(names);
+  });
+
   it('may be in an ArrayBuffer, a part of an array, or shared memory', async () => {
     const bytes = encodeGraph(plain);
     const wanted = await readOnnx(bytes);

@@ -11,7 +11,7 @@ import {
   ShapeError,
 } from '../internals.js';
 import type { OnnxNode } from '../model.js';
-import { Attributes, invalid, operators } from '../operator.js';
+import { type Attributes, invalid, operators } from '../operator.js';
 import { elementBytes, sizeOf } from '../storage.js';
 import type { Make, OnnxDType, Value } from '../value.js';
 
@@ -39,29 +39,31 @@ export type Compute = (inputs: readonly Value[], make: Make) => Value | Value[];
 
 /**
  * @internal Adds an operator.
- * @param key its key. With a domain it is of opset 1 of that
+ * @param name its key, and `@9` if it is of opset 9 and later. With a domain it is of opset 1
  * @param signature each input as `name:kind`. The kind is one of `kinds`, the name of a type, or
  *   `same` or `first` for the type of the input before it or of the first one. `kind?` may be
  *   absent. `@13` is for those that the operator has from opset 13 on. A last input `kind*` stands
- *   for one or more of the same type
+ *   for one or more of the same type. After these, `> 3` stands for up to 3 outputs; default: 1
  * @param compile reads the attributes. Inputs that may be absent are undefined
  */
 export function define(
-  key: string,
+  name: string,
   signature: string,
   compile: (attributes: Attributes, opset: number, node: OnnxNode) => Compute,
 ): void {
+  const [key, from = 7] = name.split('@') as [string, string?];
+  const [takes, outputs = 1] = signature.split(' > ') as [string, string?];
   operators.set(key, {
-    opsets: key.includes('.') ? [1, 1] : [7, newest],
-    compile(node, opset) {
-      const attributes = new Attributes(node);
+    opsets: key.includes('.') ? [1, 1] : [Number(from), newest],
+    outputs: Number(outputs),
+    compile(attributes, opset, node) {
       const compute = compile(attributes, opset, node);
       attributes.end();
       const { inputs } = node;
-      const parameters = signature
+      const parameters = takes
         .split(' ')
         .filter((each) => each && !(opset < Number(each.split('@')[1])));
-      if (signature.endsWith('*'))
+      if (takes.endsWith('*'))
         while (parameters.length < inputs.length) parameters.push('inputs:same');
       if (
         inputs.length > parameters.length ||

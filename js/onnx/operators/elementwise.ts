@@ -196,12 +196,12 @@ export function addElementwise(): void {
   unary('Sqrt', () => (y, x) => {
     for (let i = 0; i < y.length; ++i) y[i] = Math.sqrt(x[i] as number);
   });
-  unary('Erf', () => (y, x) => {
+  unary('Erf@9', () => (y, x) => {
     if (isFloat64(y)) return map(y, x, exactErf);
     for (let i = 0; i < y.length; ++i) y[i] = erf(x[i] as number);
   });
 
-  unary('Gelu', (attributes) => {
+  unary('Gelu@20', (attributes) => {
     const approximate = attributes.string('approximate', 'none');
     if (!['none', 'tanh'].includes(approximate))
       throw invalid(attributes.node, 'has an approximate that is neither none nor tanh');
@@ -293,14 +293,14 @@ export function addElementwise(): void {
   });
 
   define('Cast', 'input:any', (attributes, _, node) => {
-    attributes.ignore('saturate', 'round_mode'); // of types that wgemm has not
+    attributes.ignore('saturate@19', 'round_mode@24'); // of types that wgemm has not
     const number = attributes.int('to');
     const type = typeOf(number);
     if (type.length === 1) throw unsupported(node, `has to ${number}, which is type ${type[0]}`);
     return ([x], make) => cast(x as Value, make, type[0]);
   });
 
-  define('Where', 'condition:bool X:any Y:same', () => (inputs, make) => {
+  define('Where@9', 'condition:bool X:any Y:same', () => (inputs, make) => {
     const shape = broadcast(...inputs.map(({ shape }) => shape));
     const result = make((inputs[1] as Value).dtype, shape);
     const [y, count] = wordsOf(result.data);

@@ -114,7 +114,7 @@ export function addNormalize(): void {
     });
   }
 
-  define('LayerNormalization', 'X:float Scale:same B:same?', (attributes, _, node) => {
+  define('LayerNormalization@17', 'X:float Scale:same B:same? > 3', (attributes, _, node) => {
     const given = attributes.int('axis', -1);
     const epsilon = attributes.float('epsilon', Math.fround(1e-5));
     if (attributes.int('stash_type', 1) !== 1)
@@ -154,7 +154,7 @@ export function addNormalize(): void {
   define('ReduceMean', 'data:ranged axes:int64?@18', (attributes, opset) => {
     const fixed = opset < 18 ? attributes.ints('axes', undefined) : undefined;
     const keeps = attributes.flag('keepdims', true);
-    const isNoop = opset >= 18 && attributes.flag('noop_with_empty_axes', false);
+    const isNoop = attributes.flag('noop_with_empty_axes@18', false);
     return ([data, given], make) => {
       const { dtype, shape } = data as Value;
       const rank = shape.length;

@@ -25,15 +25,14 @@ type Loop = (
   t: number,
 ) => void;
 
-function readAttributes(attributes: Attributes, node: OnnxNode) {
-  attributes.ignore('saturate', 'precision');
-  const axis = attributes.int('axis', 1);
-  const block = attributes.int('block_size', 0);
-  const number = attributes.int('output_dtype', 0);
-  const [dtype, bytes] = typeOf(number);
+function readAttributes(attributes: Attributes, node: OnnxNode, dtype: string) {
+  const axis = attributes.int('axis@13', 1);
+  const block = attributes.int('block_size@21', 0);
+  const number = attributes.int(dtype, 0);
+  const [type, bytes] = typeOf(number);
   if (number !== 0 && !bytes)
     throw unsupported(node, `has output_dtype ${number}, which is not supported`);
-  return { axis, block, dtype: number === 0 ? undefined : (dtype as OnnxDType) };
+  return { axis, block, dtype: number === 0 ? undefined : (type as OnnxDType) };
 }
 
 /** Calls a loop for each run of elements, with the scales that it has. */
@@ -98,27 +97,32 @@ const dequantize: Loop = (y, at, length, s, x, scales, zeros, q, t) => {
 
 /** @internal Adds the operators of this file to the table. */
 export function addQuantize(): void {
-  define('QuantizeLinear', 'x:ranged y_scale:float y_zero_point:byte?', (attributes, _, node) => {
-    const form = readAttributes(attributes, node);
-    return (inputs, make) => {
-      const dtype = inputs[2]?.dtype ?? form.dtype ?? 'uint8';
-      if (!dtype.endsWith('int8') || (form.dtype ?? dtype) !== dtype)
-        refuse(DTypeError, 'output_dtype', `is ${form.dtype}`, 'uint8 or int8, as y_zero_point');
-      return scaled(inputs, make, dtype, form, quantize);
-    };
-  });
+  define(
+    'QuantizeLinear@10',
+    'x:ranged y_scale:float y_zero_point:byte?',
+    (attributes, _, node) => {
+      attributes.ignore('saturate@19', 'precision@23');
+      const form = readAttributes(attributes, node, 'output_dtype@21');
+      return (inputs, make) => {
+        const dtype = inputs[2]?.dtype ?? form.dtype ?? 'uint8';
+        if (!dtype.endsWith('int8') || (form.dtype ?? dtype) !== dtype)
+          refuse(DTypeError, 'output_dtype', `is ${form.dtype}`, 'uint8 or int8, as y_zero_point');
+        return scaled(inputs, make, dtype, form, quantize);
+      };
+    },
+  );
 
   define(
-    'DequantizeLinear',
+    'DequantizeLinear@10',
     'x:quantized x_scale:float x_zero_point:first?',
     (attributes, _, node) => {
-      const form = readAttributes(attributes, node);
+      const form = readAttributes(attributes, node, 'output_dtype@23');
       return (inputs, make) =>
         scaled(inputs, make, form.dtype ?? (inputs[1] as Value).dtype, form, dequantize);
     },
   );
 
-  define('DynamicQuantizeLinear', 'x:float32', () => ([x], make) => {
+  define('DynamicQuantizeLinear@11', 'x:float32 > 3', () => ([x], make) => {
     const { shape } = x as Value;
     const results = [make('uint8', shape), make('float32', []), make('uint8', [])] as const;
     const [out, scales, zeros] = results.map(({ data }) => data) as [Uint8Array, Numbers, Numbers];

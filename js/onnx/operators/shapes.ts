@@ -1,5 +1,5 @@
 /** Operators that move elements, or give them another shape. */
-import { ArgumentError, contiguousStrides, ShapeError } from '../internals.js';
+import { ArgumentError, contiguousStrides, ShapeError, UnsupportedError } from '../internals.js';
 import { invalid, unsupported } from '../operator.js';
 import { sizeOf } from '../storage.js';
 import type { OnnxDType, Value } from '../value.js';
@@ -17,6 +17,7 @@ import {
   reshaped,
   shown,
   stridesIn,
+  widened,
   withSize,
   wordsOf,
 } from './define.js';
@@ -27,12 +28,13 @@ export function addShapes(): void {
 
   define(
     'Dropout',
-    'data:any ratio:float?@12 training_mode:bool?@12',
+    'data:any ratio:float?@12 training_mode:bool?@12 > 2',
     (attributes, opset, node) => {
-      attributes.ignore('ratio', 'seed');
-      return ([data, , training], make) => {
+      attributes.ignore(opset < 12 ? 'ratio' : 'seed');
+      return ([data, ratio, training], make) => {
         const { dtype, shape } = data as Value;
-        if (numbersIn(training)?.[0]) refuse(ArgumentError, 'training_mode', 'is true', false);
+        if (numbersIn(training)?.[0] && (!ratio || widened(ratio)[0] !== 0))
+          refuse(UnsupportedError, 'training_mode', 'is true', 'false, or ratio 0');
         if (node.outputs.length < 2) return data as Value;
         const type = opset < 10 ? dtype : 'bool';
         const mask = computed(make, type, shape, [], (y) =>
@@ -44,8 +46,8 @@ export function addShapes(): void {
   );
 
   define('Shape', 'data:any', (attributes) => {
-    const start = attributes.int('start', 0);
-    const end = attributes.int('end', Infinity);
+    const start = attributes.int('start@15', 0);
+    const end = attributes.int('end@15', Infinity);
     return ([data], make) => {
       const sizes = (data as Value).shape.slice(start, end);
       const y = make('int64', [sizes.length]);
@@ -64,7 +66,7 @@ export function addShapes(): void {
   });
 
   define('Reshape', 'data:any shape:int64', (attributes) => {
-    const allowZero = attributes.flag('allowzero', false);
+    const allowZero = attributes.flag('allowzero@14', false);
     return ([data, wanted]) => {
       const { shape } = data as Value;
       const sizes = numbersIn(wanted as Value);
@@ -125,7 +127,7 @@ export function addShapes(): void {
     };
   });
 
-  define('Expand', 'input:any shape:int64', () => ([input, wanted], make) => {
+  define('Expand@8', 'input:any shape:int64', () => ([input, wanted], make) => {
     const shape = broadcast((input as Value).shape, numbersIn(wanted as Value));
     return picked(make, input as Value, shape, stridesIn(shape, (input as Value).shape));
   });
@@ -157,11 +159,12 @@ export function addShapes(): void {
     };
   });
 
-  define('Split', 'input:any split:int64?@13', (attributes, opset, node) => {
+  define('Split', 'input:any split:int64?@13 > Infinity', (attributes, opset, node) => {
     const given = attributes.int('axis', 0);
     const fixed = opset < 13 ? attributes.ints('split', undefined) : undefined;
     const count = node.outputs.length;
-    if (opset >= 18 && attributes.int('num_outputs', count) !== count)
+    // From opset 18 on a node has either sizes or the number of its outputs.
+    if (opset >= 18 && !node.inputs[1] && attributes.int('num_outputs') !== count)
       throw invalid(node, `has ${count} outputs; it must have num_outputs`);
     return ([input, sizes], make) => {
       const { shape } = input as Value;
@@ -244,10 +247,13 @@ export function addShapes(): void {
     const [name = ''] = node.attributes.keys();
     const [, kind, isList] = /^value_(float|int)(s?)$/.exec(name) ?? [];
     if (!kind && name !== 'value')
-      throw unsupported(node, `has ${name}; it must have value, value_float(s) or value_int(s)`);
+      throw unsupported(
+        node,
+        `has ${name || 'no value'}; it must have value, value_float(s) or value_int(s)`,
+      );
     let value: Value;
     if (kind) {
-      attributes[`${kind}${isList}` as 'ints'](name);
+      attributes[`${kind}${isList}` as 'ints'](`${name}@12`);
       const list = [node.attributes.get(name)].flat() as number[]; // or bigints, not rounded
       value = {
         dtype: `${kind}${kind === 'int' ? 64 : 32}` as OnnxDType,
