@@ -33,6 +33,9 @@
 //            winograd: by Winograd's inner product, see i64_simd128.h
 //            dot_unsigned, dot_signed, dot_signed_masked, dot_7bit: see i8_relaxed.h
 //            xnnpack_splat, xnnpack_loadsplat: a kernel of XNNPACK
+// With WGEMM_AVX2 the loops of panels.h and axpy.h take vectors of 32 bytes for float32 and
+// float64, by tiles twice as wide over the same micro-panels, under the same names.
+//
 // A function has the name of its row, with one underscore instead of two, since C++ reserves
 // identifiers with two. If it serves several rows, its name states its full tile and packed B.
 #include "kernels/f32_simd128.h"

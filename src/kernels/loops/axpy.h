@@ -10,6 +10,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/machine.h"
 #include "kernels/loops/tile.h"
@@ -26,6 +27,7 @@ inline constexpr size_t kBurst = 1024;
 // Stream i of tile t is stream number i * tiles + t.
 template <typename Ops, size_t rows>
 void add_rows(const Strip& s, size_t stream_rows, size_t tiles, size_t burst) {
+  using Vector = typename Ops::Vector;
   constexpr size_t kVectors = Ops::kVectors, kWidth = kVectors * Ops::kLanes;
   constexpr auto all_rows = std::make_index_sequence<rows>{};
   constexpr auto vectors = std::make_index_sequence<kVectors>{};
@@ -34,7 +36,7 @@ void add_rows(const Strip& s, size_t stream_rows, size_t tiles, size_t burst) {
     for (size_t begin = 0; begin < s.cols; begin += burst) {
       for (size_t first = k; first < tiles * stream_rows; first += stream_rows) {
         const std::byte* b[rows];
-        v128_t a[rows];
+        Vector a[rows];
         unroll(all_rows, [&](auto i) {
           const size_t row = first + i * tiles * stream_rows;
           a[i] = Ops::load_splat(static_cast<const typename Ops::A*>(s.a) + row);
@@ -43,15 +45,16 @@ void add_rows(const Strip& s, size_t stream_rows, size_t tiles, size_t burst) {
         auto* c = static_cast<typename Ops::Acc*>(s.c) + begin;
         for (size_t left = std::min(burst, s.cols - begin); left != 0;
              left -= kWidth, c += kWidth) {
-          v128_t acc[kVectors];
-          unroll(vectors, [&](auto v) { acc[v] = wasm_v128_load(c + v * Ops::kLanes); });
+          Vector acc[kVectors];
+          unroll(vectors, [&](auto v) { acc[v] = load_vector<Vector>(c + v * Ops::kLanes); });
           unroll(all_rows, [&](auto i) {
-            v128_t b_k[kVectors];
+            Vector b_k[kVectors];
             ops.load(b[i], b_k);
             unroll(vectors, [&](auto v) { acc[v] = Ops::multiply_add(acc[v], a[i], b_k[v]); });
             b[i] += kWidth * Ops::kColumn;
           });
-          unroll(vectors, [&](auto v) { wasm_v128_store(c + v * Ops::kLanes, acc[v]); });
+          unroll(vectors,
+                 [&](auto v) { std::memcpy(c + v * Ops::kLanes, &acc[v], sizeof(Vector)); });
         }
       }
     }

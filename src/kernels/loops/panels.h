@@ -17,11 +17,12 @@ namespace wgemm {
 template <typename Ops, size_t MR, size_t NP>
 void panels_tile(const Strip& s, const RowsOfA<typename Ops::A, MR>& rows_of_a,
                  const std::byte* b_panel, TileColumns t) {
+  using Vector = typename Ops::Vector;
   constexpr size_t kVectors = Ops::kVectors;
   constexpr auto rows = std::make_index_sequence<MR>{};
   constexpr auto panels = std::make_index_sequence<NP>{};
   const Ops ops;
-  with_tile<typename Ops::Acc, MR, NP * kVectors, true, NP>(s, t, [&](auto& acc) {
+  with_tile<typename Ops::Acc, MR, NP * kVectors, true, NP, false, Vector>(s, t, [&](auto& acc) {
     RowsOfA<typename Ops::A, MR> a = rows_of_a;
     const std::byte* b[NP];
     const size_t b_stride = t.panel_stride_cols / (kVectors * Ops::kLanes) * s.b_stride;
@@ -29,16 +30,16 @@ void panels_tile(const Strip& s, const RowsOfA<typename Ops::A, MR>& rows_of_a,
     const size_t step = s.b_step;
     size_t k = s.k;
     do {
-      v128_t b_k[NP][kVectors];
+      Vector b_k[NP][kVectors];
       unroll(panels, [&](auto p) {
         ops.load(b[p], b_k[p]);
         b[p] += step;
       });
       unroll(rows, [&](auto i) {
-        const v128_t a_k = ops.load_splat(a.row[i]++);
+        const Vector a_k = ops.load_splat(a.row[i]++);
         unroll(panels, [&](auto p) {
           unroll(std::make_index_sequence<kVectors>{}, [&](auto v) {
-            v128_t& sum = acc[i][p * kVectors + v];
+            Vector& sum = acc[i][p * kVectors + v];
             sum = Ops::multiply_add(sum, a_k, b_k[p][v]);
           });
         });

@@ -7,13 +7,15 @@
 
 namespace wgemm {
 
-// A whole strip by tiles of `rows` rows and `panels` micro-panels.
-template <size_t rows, size_t panels>
+// A whole strip by tiles of `rows` rows and `panels` micro-panels, or twice as many of wide
+// vectors: then a tile has as many accumulators.
+template <size_t rows, size_t narrow_panels>
 struct Tile {
   static constexpr size_t kRows = rows;
   template <typename Ops>
   static void run(const Strip& s) {
-    constexpr size_t kWidth = Ops::kVectors * Ops::kLanes;
+    constexpr size_t kWidth = Ops::kVectors * Ops::kLanes,
+                     panels = narrow_panels * (sizeof(typename Ops::Vector) / sizeof(v128_t));
     const RowsOfA<typename Ops::A, rows> a(s);
     const auto single = [&](const std::byte* panel, TileColumns t) {
       panels_tile<Ops, rows, 1>(s, a, panel, t);

@@ -42,14 +42,23 @@ struct TileColumns {
   }
 }
 
+// A Vector from any address.
+template <typename Vector>
+Vector load_vector(const void* from) {
+  Vector vector;
+  std::memcpy(&vector, from, sizeof(vector));
+  return vector;
+}
+
 // A tile of MR rows by V vectors, which cover NP micro-panels; if NP > 1, the tile must be whole.
 // `sum(acc)` adds the products. `repeats`: in A, the rows after the strip's last one repeat that
 // row. Then all of them may be written to the last row of C, since they hold the same sums.
 // Otherwise they are computed and dropped: through the edge buffer or, if `drops`, by writing them
 // to the last row of C before that row's own sums.
-template <typename Acc, size_t MR, size_t V, bool repeats, size_t NP = 1, bool drops = false>
+template <typename Acc, size_t MR, size_t V, bool repeats, size_t NP = 1, bool drops = false,
+          typename Vector = v128_t>
 void with_tile(const Strip& s, TileColumns t, auto&& sum) {
-  constexpr size_t kRowBytes = V * sizeof(v128_t), kPanelVectors = V / NP;
+  constexpr size_t kRowBytes = V * sizeof(Vector), kPanelVectors = V / NP;
   constexpr auto rows = std::make_index_sequence<MR>{};
   constexpr auto vectors = std::make_index_sequence<V>{};
   const size_t c_stride = s.c_stride, count = s.rows;
@@ -57,7 +66,7 @@ void with_tile(const Strip& s, TileColumns t, auto&& sum) {
   const bool whole = NP > 1 || (t.count * sizeof(Acc) == kRowBytes && (repeats || count == MR));
   const auto at = [&](size_t v) {
     return v / kPanelVectors * t.panel_stride_cols * sizeof(Acc) +
-           v % kPanelVectors * sizeof(v128_t);
+           v % kPanelVectors * sizeof(Vector);
   };
   // Bytes from row i to the next. A mask, because compilers turn a conditional into branches.
   const auto step = [&](size_t i, size_t stride) {
@@ -65,11 +74,9 @@ void with_tile(const Strip& s, TileColumns t, auto&& sum) {
   };
   alignas(16) std::byte edge[MR * kRowBytes];
   std::byte* const edge_begin = edge + t.skip * sizeof(Acc);
-  v128_t acc[MR][V];
+  Vector acc[MR][V];
   if (!s.accumulate) {
-    unroll(rows, [&](auto i) {
-      unroll(vectors, [&](auto v) { acc[i][v] = wasm_i32x4_const(0, 0, 0, 0); });
-    });
+    unroll(rows, [&](auto i) { unroll(vectors, [&](auto v) { acc[i][v] = Vector{}; }); });
   } else {
     if (!whole) {
       std::memset(edge, 0, sizeof(edge));
@@ -77,8 +84,8 @@ void with_tile(const Strip& s, TileColumns t, auto&& sum) {
     }
     const std::byte* row = whole ? c : edge;
     const size_t stride = whole ? c_stride : kRowBytes;
-    unroll(rows, [&](auto i) {
-      unroll(vectors, [&](auto v) { acc[i][v] = wasm_v128_load(row + at(v)); });
+    unroll_inline(rows, [&](auto i) {
+      unroll(vectors, [&](auto v) { acc[i][v] = load_vector<Vector>(row + at(v)); });
       row += step(i, stride);
     });
   }
@@ -86,7 +93,7 @@ void with_tile(const Strip& s, TileColumns t, auto&& sum) {
   std::byte* row = whole ? c : edge;
   const size_t stride = whole ? c_stride : kRowBytes;
   const auto store = [&](std::byte* to, auto i) {
-    unroll(vectors, [&](auto v) { wasm_v128_store(to + at(v), acc[i][v]); });
+    unroll(vectors, [&](auto v) { std::memcpy(to + at(v), &acc[i][v], sizeof(Vector)); });
   };
   if constexpr (drops) {
     std::byte* to[MR];
@@ -100,7 +107,7 @@ void with_tile(const Strip& s, TileColumns t, auto&& sum) {
     });
     return;
   }
-  unroll(rows, [&](auto i) {
+  unroll_inline(rows, [&](auto i) {
     store(row, i);
     row += step(i, stride);
   });

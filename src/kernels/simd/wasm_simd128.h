@@ -28,8 +28,14 @@ static inline v128_t wgemm_i64x2_mul(v128_t a, v128_t b) {
 #undef wasm_i64x2_mul
 #define wasm_i64x2_mul(a, b) wgemm_i64x2_mul((a), (b))
 
-// Relaxed multiply-adds may be fused or not. Here they are unfused, on every processor.
-#ifndef wasm_f32x4_relaxed_madd
+// Relaxed multiply-adds may be fused or not. Here they are unfused, except with WGEMM_AVX2.
+#if WGEMM_AVX2
+#include <immintrin.h>
+#define wasm_f32x4_relaxed_madd(a, b, c) \
+  _mm_castps_si128(_mm_fmadd_ps(_mm_castsi128_ps(a), _mm_castsi128_ps(b), _mm_castsi128_ps(c)))
+#define wasm_f64x2_relaxed_madd(a, b, c) \
+  _mm_castpd_si128(_mm_fmadd_pd(_mm_castsi128_pd(a), _mm_castsi128_pd(b), _mm_castsi128_pd(c)))
+#elif !defined(wasm_f32x4_relaxed_madd)
 #define wasm_f32x4_relaxed_madd(a, b, c) simde_wasm_f32x4_add(simde_wasm_f32x4_mul((a), (b)), (c))
 #define wasm_f64x2_relaxed_madd(a, b, c) simde_wasm_f64x2_add(simde_wasm_f64x2_mul((a), (b)), (c))
 #endif
