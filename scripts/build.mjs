@@ -23,6 +23,12 @@ let esbuild;
 let terser;
 let codec;
 
+/** Whether this machine runs what is built with WGEMM_AVX2, as far as Linux says. */
+export function hasAvx2() {
+  const cpu = existsSync('/proc/cpuinfo') ? readFileSync('/proc/cpuinfo', 'utf8') : '';
+  return ['avx2', 'fma'].every((name) => new RegExp(`^flags.* ${name}\\b`, 'm').test(cpu));
+}
+
 /** Configures and builds a preset of CMakePresets.json: all of it, or these targets. */
 export async function buildPreset(preset, ...targets) {
   const definitions = [['WGEMM_WERROR', process.env.CI ? 'ON' : 'OFF']];

@@ -9,7 +9,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { buildPreset, makeDist } from './build.mjs';
+import { buildPreset, hasAvx2, makeDist } from './build.mjs';
 import { testNativePackage } from './native-package.mjs';
 import { fail, main, run } from './run.mjs';
 import { setUp } from './setup.mjs';
@@ -21,6 +21,7 @@ import { setUp } from './setup.mjs';
  */
 const presets = {
   native: ['wgemm_fixed_problems'],
+  'native-avx2': [],
   'native-asan': [],
   'native-tsan': [],
   'wasm-simd128': ['wgemm_wasm', 'wgemm_bench_kernels'],
@@ -52,6 +53,9 @@ const runTests = (preset, env) =>
 /** Simulated engines, and products larger than memory: a third of the time. */
 const slow = { native: '-Engines/*', files: ['out-of-core.test.ts', 'limits.test.ts'] };
 
+/** Every kernel, and products of floats: all other code is as under the address sanitizer. */
+const testsOfWideVectors = 'KernelTable.*:Table/Kernel*:Types/*/float32:Types/*/float64:*Explain*';
+
 async function testQuickly(args) {
   await setUp('wasm', 'native');
   await step('building native', () => buildPreset('native'));
@@ -78,6 +82,12 @@ export const parts = {
     needs: ['native'],
     async run() {
       await build('native');
+      if (hasAvx2()) {
+        await build('native-avx2');
+        await step('running native-avx2', () =>
+          runTests('native-avx2', { GTEST_FILTER: testsOfWideVectors }),
+        );
+      }
       await step('testing the native package', testNativePackage);
     },
   },
