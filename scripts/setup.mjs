@@ -29,9 +29,9 @@ export const npmFolders = {
 };
 
 /**
- * @param needs any of 'wasm', 'native', 'ci', 'clang', 'fuzz', 'lint', 'mca', 'chromium', 'firefox',
- *   'webkit', 'release', 'package', 'runtimes', 'arm64', 'site', 'demo'. The project's npm
- *   packages are always set up.
+ * @param needs any of 'wasm', 'native', 'blas', 'ci', 'clang', 'fuzz', 'lint', 'mca', 'chromium',
+ *   'firefox', 'webkit', 'release', 'package', 'runtimes', 'arm64', 'site', 'demo'. The project's
+ *   npm packages are always set up.
  */
 export async function setUp(...needs) {
   const folders = Object.keys(npmFolders).flatMap((need) =>
@@ -141,6 +141,7 @@ const packages = {
   'libclang-rt-dev': { for: ['clang'], debianOnly: true }, // the sanitizers of clang
   ccache: { for: ['ci'], debianOnly: true }, // compilers run without it, too
   'libsimde-dev': { for: ['native'], debianOnly: true },
+  'libopenblas-dev': { for: ['blas'], debianOnly: true },
   'clang-19': { for: ['fuzz'], program: 'clang++-19' },
   'libclang-rt-19-dev': { for: ['fuzz'], debianOnly: true },
   'clang-format-19': { for: ['lint'], program: 'clang-format-19' },

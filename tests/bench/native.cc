@@ -1,7 +1,4 @@
-// Compares the native library with a BLAS, on one thread, in turns:
-//   cmake -S . -B build/bench-native -DWGEMM_BENCH=ON [-DCMAKE_CXX_FLAGS=-march=x86-64-v3 ...]
-//   cmake --build build/bench-native --target wgemm_bench_native
-//   OPENBLAS_NUM_THREADS=1 build/bench-native/wgemm_bench_native
+// Compares the native library with a BLAS, on one thread, in turns: `npm run bench:native`.
 #include <cblas.h>
 
 #include <algorithm>
