@@ -10,7 +10,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/machine.h"
 #include "kernels/loops/tile.h"
@@ -53,8 +52,7 @@ void add_rows(const Strip& s, size_t stream_rows, size_t tiles, size_t burst) {
             unroll(vectors, [&](auto v) { acc[v] = Ops::multiply_add(acc[v], a[i], b_k[v]); });
             b[i] += kWidth * Ops::kColumn;
           });
-          unroll(vectors,
-                 [&](auto v) { std::memcpy(c + v * Ops::kLanes, &acc[v], sizeof(Vector)); });
+          unroll(vectors, [&](auto v) { store_vector<Vector>(c + v * Ops::kLanes, acc[v]); });
         }
       }
     }

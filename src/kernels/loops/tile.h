@@ -42,12 +42,24 @@ struct TileColumns {
   }
 }
 
-// A Vector from any address.
+// A Vector from or to any address. GCC would copy v128_t by memcpy() through other registers.
 template <typename Vector>
 Vector load_vector(const void* from) {
-  Vector vector;
-  std::memcpy(&vector, from, sizeof(vector));
-  return vector;
+  if constexpr (sizeof(Vector) == sizeof(v128_t)) {
+    return wasm_v128_load(from);
+  } else {
+    Vector vector;
+    std::memcpy(&vector, from, sizeof(vector));
+    return vector;
+  }
+}
+template <typename Vector>
+void store_vector(void* to, Vector vector) {
+  if constexpr (sizeof(Vector) == sizeof(v128_t)) {
+    wasm_v128_store(to, vector);
+  } else {
+    std::memcpy(to, &vector, sizeof(vector));
+  }
 }
 
 // A tile of MR rows by V vectors, which cover NP micro-panels; if NP > 1, the tile must be whole.
@@ -93,7 +105,7 @@ void with_tile(const Strip& s, TileColumns t, auto&& sum) {
   std::byte* row = whole ? c : edge;
   const size_t stride = whole ? c_stride : kRowBytes;
   const auto store = [&](std::byte* to, auto i) {
-    unroll(vectors, [&](auto v) { std::memcpy(to + at(v), &acc[i][v], sizeof(Vector)); });
+    unroll(vectors, [&](auto v) { store_vector<Vector>(to + at(v), acc[i][v]); });
   };
   if constexpr (drops) {
     std::byte* to[MR];
