@@ -34,13 +34,13 @@ struct F32<Math, FiniteFloat16> : Math, Plain<float, 2> {
   }
 };
 
-// For panels.h and axpy.h.
+// The Ops of panels.h and axpy.h in this build.
 #if WGEMM_AVX2
 template <typename Math>
-using Widest = Wide<Math, float>;
+using BuildOps = Wide<Math, float>;
 #else
 template <typename Math>
-using Widest = F32<Math>;
+using BuildOps = F32<Math>;
 #endif
 
 // Whether all of A times 2^112 is finite. Then that product is exact.
@@ -63,7 +63,7 @@ using Widest = F32<Math>;
 }  // namespace
 
 void f32_4x8_simd128(const Strip& s) {
-  strip_of<Widest<Unfused<float>>, Tile<1, 4>, Tile<2, 2>, Tile<4, 1>>(s);
+  strip_of<BuildOps<Unfused<float>>, Tile<1, 4>, Tile<2, 2>, Tile<4, 1>>(s);
 }
 void f32_f16_2x8_simd128(const Strip& s) {
   strip_of<F32<Unfused<float>, Float16>, Tile<1, 2>, Tile<2, 1>>(s);
@@ -87,7 +87,7 @@ void f32_bf16_gemv_1x8_simd128_colmajor(const Strip& s) {
 
 #if WGEMM_RELAXED
 void f32_6x8_relaxed(const Strip& s) {
-  strip_of<Widest<Fused<float>>, Tile<1, 4>, Tile<2, 2>, Tile<4, 1>, Tile<5, 1>, Tile<6, 1>>(s);
+  strip_of<BuildOps<Fused<float>>, Tile<1, 4>, Tile<2, 2>, Tile<4, 1>, Tile<5, 1>, Tile<6, 1>>(s);
 }
 void f32_4x16_relaxed_packed_a(const Strip& s) {
   using Ops = F32<Fused<float>>;
@@ -112,7 +112,7 @@ void f32_f16_gemv_1x8_relaxed_dot(const Strip& s) {
 void f32_bf16_1x8_relaxed_dot(const Strip& s) {
   dot<F32<Fused<float>, BFloat16>, f32_bf16_gemv_1x8_simd128_colmajor>(s);
 }
-void f32_gemv_1x8_relaxed_axpy(const Strip& s) { axpy<Widest<Fused<float>>, f32_6x8_relaxed>(s); }
+void f32_gemv_1x8_relaxed_axpy(const Strip& s) { axpy<BuildOps<Fused<float>>, f32_6x8_relaxed>(s); }
 void f32_bf16_gemv_1x8_relaxed_axpy(const Strip& s) {
   axpy<F32<Fused<float>, BFloat16>, f32_bf16_4x8_relaxed>(s);
 }
@@ -126,7 +126,9 @@ void f32_f16_gemv_1x8_simd128_dot(const Strip& s) {
 void f32_bf16_1x8_simd128_dot(const Strip& s) {
   dot<F32<Unfused<float>, BFloat16>, f32_bf16_gemv_1x8_simd128_colmajor>(s);
 }
-void f32_gemv_1x8_simd128_axpy(const Strip& s) { axpy<Widest<Unfused<float>>, f32_4x8_simd128>(s); }
+void f32_gemv_1x8_simd128_axpy(const Strip& s) {
+  axpy<BuildOps<Unfused<float>>, f32_4x8_simd128>(s);
+}
 void f32_bf16_gemv_1x8_simd128_axpy(const Strip& s) {
   axpy<F32<Unfused<float>, BFloat16>, f32_bf16_4x8_simd128>(s);
 }

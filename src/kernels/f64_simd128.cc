@@ -14,27 +14,27 @@ struct F64 : Math, Plain<double, vectors> {
   using Half = F64<Math, vectors / 2>;
 };
 
-// For panels.h and axpy.h.
+// The Ops of panels.h and axpy.h in this build.
 #if WGEMM_AVX2
 template <typename Math>
-using Widest = Wide<Math, double>;
+using BuildOps = Wide<Math, double>;
 #else
 template <typename Math>
-using Widest = F64<Math>;
+using BuildOps = F64<Math>;
 #endif
 
 }  // namespace
 
 void f64_2x8_simd128(const Strip& s) {
-  strip_of<Widest<Unfused<double>>, Tile<1, 2>, Tile<2, 1>>(s);
+  strip_of<BuildOps<Unfused<double>>, Tile<1, 2>, Tile<2, 1>>(s);
 }
 
 #if WGEMM_RELAXED
 void f64_6x8_relaxed(const Strip& s) {
-  strip_of<Widest<Fused<double>>, Tile<1, 2>, Tile<2, 1>, HalfTile<4>, HalfTile<6>>(s);
+  strip_of<BuildOps<Fused<double>>, Tile<1, 2>, Tile<2, 1>, HalfTile<4>, HalfTile<6>>(s);
 }
 void f64_5x8_relaxed(const Strip& s) {
-  s.rows <= 2 ? f64_6x8_relaxed(s) : strip_of<Widest<Fused<double>>, Tile<5, 1>>(s);
+  s.rows <= 2 ? f64_6x8_relaxed(s) : strip_of<BuildOps<Fused<double>>, Tile<5, 1>>(s);
 }
 void f64_gemv_1x8_relaxed_axpy(const Strip& s) { axpy<F64<Fused<double>, 2>, f64_6x8_relaxed>(s); }
 void f64_2x8_relaxed_colmajor(const Strip& s) {
