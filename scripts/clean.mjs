@@ -9,9 +9,9 @@ const installed = ['', ...Object.values(npmFolders)].map((folder) => join(folder
 const written = [join('docs', 'reference'), join('docs', '.vitepress', '.temp')]; // by the site
 const inClone = ['build', 'dist', 'coverage', ...written, ...installed];
 
-// Only what set-up put into the cache, since WGEMM_CACHE may name a folder that holds more. apt's
-// lists remain there after a set-up that was interrupted.
-const isOurs = new RegExp(`^(${cached.join('|')})-[\\w.-]+$|^apt$`);
+// Only what the scripts put into the cache, since WGEMM_CACHE may name a folder that holds more.
+// apt's lists remain there after a set-up that was interrupted.
+const isOurs = new RegExp(`^(${cached.join('|')})-[\\w.-]+$|^(apt|ccache)$`);
 
 const isThere = (path) => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
 const inCache = () =>
