@@ -25,7 +25,7 @@ it('search finds the nearest that plain JavaScript finds, in float32 and in int8
 
 it(
   'tiny-llm writes in float32, int8 and 4 bits, also from saved weights',
-  { timeout: 120_000 },
+  { timeout: 300_000 },
   async () => {
     const file = fileURLToPath(new URL('../../build/tiny-llm.bin', import.meta.url));
     await mkdir(dirname(file), { recursive: true });
@@ -48,7 +48,7 @@ it(
 
 it(
   'digits that a saved network classifies are right as often as where it learned',
-  { timeout: 120_000 },
+  { timeout: 300_000 },
   async () => {
     const table = await run('digits/digits');
     expect(table).toMatch(
