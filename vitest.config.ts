@@ -47,7 +47,7 @@ export default defineConfig({
     ],
     // tests/js/memory.test.ts drops tensors and watches the garbage collector free them.
     execArgv: ['--expose-gc'],
-    testTimeout: 30_000,
+    testTimeout: 60_000, // CI runs other steps beside it
     maxWorkers: 2,
   },
 });
