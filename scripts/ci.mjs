@@ -65,12 +65,12 @@ function useCompilerCache() {
 }
 
 /**
- * What `.ci/run` runs beside each other, once everything is built: most of these steps leave a core
- * idle. Those of one list share folders in build/, so they follow each other.
+ * What `.ci/run` runs beside each other, at the end: each of these steps leaves a core idle for much
+ * of its time. Those of one list share folders in build/, so they follow each other.
  */
 const lanes = [
-  ['api', 'package', 'runtimes', 'browsers', 'demo'],
-  ['sanitizers', 'fuzz', 'arm64', 'site', 'lint'],
+  ['package', 'runtimes', 'browsers', 'demo'],
+  ['fuzz', 'arm64', 'site', 'lint'],
 ];
 
 const times = [];
