@@ -5,7 +5,8 @@
 // With --quick: what finds most mistakes in under two minutes, once everything is built: the test
 // program without sanitizers, and on one build the API tests that do not need Node; without what
 // takes longest.
-// With --full: all API tests on every build, where vitest.config.ts else chooses.
+// With --full: all API tests on every build, where vitest.config.ts else chooses, and the vectors
+// of over ten million multiplications.
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -99,6 +100,8 @@ export const parts = {
   package: { needs: ['wasm', 'package', 'chromium'], run: testPackage },
 };
 
+const isFull = () => Boolean(process.env.WGEMM_TEST_FULL);
+
 async function buildAndRun(...names) {
   for (const preset of names) await build(preset);
   for (const preset of names.filter((name) => presets[name].length === 0))
@@ -126,7 +129,7 @@ async function testApi(args) {
     }),
   );
   await step('running test vectors', () =>
-    run('node', ['tests/conformance/run.mjs'], {
+    run('node', ['tests/conformance/run.mjs', '--most', isFull() ? 'Infinity' : '1e7'], {
       otherwise:
         'Test vectors fail: see above which, and run them by `node tests/conformance/run.mjs`.',
     }),
@@ -164,7 +167,7 @@ if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   await main(async () => {
     let [first, ...others] = process.argv.slice(2);
     if (first === '--full') {
-      process.env.WGEMM_TEST_FULL = '1';
+      process.env.WGEMM_TEST_FULL = '1'; // vitest.config.ts reads it
       [first, ...others] = others;
     }
     if (first === '--quick') await testQuickly(others);
