@@ -44,8 +44,8 @@ if(EXISTS "${_wgemm_node}")
   set(CMAKE_CXX_LINKER_LAUNCHER ${CMAKE_C_LINKER_LAUNCHER})
 endif()
 
-# A compiler cache does not know emcc, which is a script. EM_COMPILER_WRAPPER puts it before the clang
-# that emcc starts.
+# A compiler cache does not know emcc, which is a script. EM_COMPILER_WRAPPER puts it before the
+# clang that emcc starts.
 unset(ENV{CMAKE_C_COMPILER_LAUNCHER})
 unset(ENV{CMAKE_CXX_COMPILER_LAUNCHER})
 

@@ -65,8 +65,8 @@ function useCompilerCache() {
 }
 
 /**
- * What `.ci/run` runs beside each other, at the end: each of these steps leaves a core idle for much
- * of its time. Those of one list share folders in build/, so they follow each other.
+ * What `.ci/run` runs beside each other, at the end: each of these steps leaves a core idle for
+ * much of its time. Those of one list share folders in build/, so they follow each other.
  */
 const lanes = [
   ['package', 'runtimes', 'browsers', 'demo'],
