@@ -17,8 +17,8 @@ import { setUp } from './setup.mjs';
 
 /**
  * Preset -> the targets that are built; [] is all of them. The native test program runs under the
- * sanitizers. As wasm it runs in each instruction set, and with and without threads. The API tests
- * and the vectors run on all four builds.
+ * sanitizers, and in part with AVX2. As wasm it runs in each instruction set, and with and without
+ * threads. The vectors run on all four builds, and so do API tests, as vitest.config.ts chooses.
  */
 const presets = {
   native: ['wgemm_fixed_problems'],
