@@ -1,9 +1,13 @@
-/** Makes the steps of a model: folds what is constant, and joins to products what follows them. */
+/**
+ * Makes the steps of a model: folds what is constant, takes Gelu that is written out as one step,
+ * and joins to products what follows them.
+ */
 import type { Activation } from '../index.js';
 import { arrayOfType } from './internals.js';
 import type { CheckedGraph, CheckedNode } from './graph.js';
 import type { OnnxNode } from './model.js';
 import { keyOf } from './operator.js';
+import { gelu } from './operators/elementwise.js';
 import { elementBytes, sizeOf } from './storage.js';
 import { type Make, type OnnxDType, storedAs, type Value } from './value.js';
 
@@ -50,8 +54,9 @@ const mostFolded = 2 ** 26;
 /** @internal @param isHere whether a product can write a result with strides */
 export function planSteps(graph: CheckedGraph, isHere: boolean): Plan {
   const constants = new Map<string, Value>(graph.constants);
-  const nodes = fold(graph.nodes, constants);
-  return { steps: join(nodes, graph, constants, isHere), constants };
+  const isOutput = new Set(graph.outputs.map(({ name }) => name));
+  const nodes = joinGelu(fold(graph.nodes, constants), isOutput, constants);
+  return { steps: join(nodes, isOutput, constants, isHere), constants };
 }
 
 /** Computes nodes whose inputs are constants. Returns the other nodes. */
@@ -94,14 +99,11 @@ function numberIn(value: Value | undefined): number | undefined {
     : undefined;
 }
 
-function join(
-  nodes: readonly CheckedNode[],
-  { outputs }: CheckedGraph,
-  constants: ReadonlyMap<string, Value>,
-  isHere: boolean,
-): PlannedStep[] {
-  const isOutput = new Set(outputs.map(({ name }) => name));
-  const takers = new Map<string, CheckedNode[]>(); // a node is there once per input
+const outputOf = (checked: CheckedNode | undefined) => checked?.node.outputs[0] ?? '';
+
+/** By the name of a value: the nodes that take it, once per input. */
+function findTakers(nodes: readonly CheckedNode[]): Map<string, CheckedNode[]> {
+  const takers = new Map<string, CheckedNode[]>();
   for (const checked of nodes) {
     for (const name of checked.node.inputs) {
       const list = takers.get(name);
@@ -109,6 +111,65 @@ function join(
       else takers.set(name, [checked]);
     }
   }
+  return takers;
+}
+
+/**
+ * Takes the nodes of x / 2 * (1 + erf(x / sqrt(2))) as one, if no other node needs a value between
+ * them: so exporters write Gelu before opset 20. The half is a factor of x or of the product.
+ */
+function joinGelu(
+  nodes: readonly CheckedNode[],
+  isOutput: ReadonlySet<string>,
+  constants: ReadonlyMap<string, Value>,
+): readonly CheckedNode[] {
+  const takers = findTakers(nodes);
+  const makers = new Map(nodes.map((checked) => [outputOf(checked), checked]));
+  const onlyTaker = (checked: CheckedNode | undefined): CheckedNode | undefined => {
+    const name = outputOf(checked);
+    const list = takers.get(name) ?? [];
+    return list.length === 1 && !isOutput.has(name) ? list[0] : undefined;
+  };
+  /** What the node takes beside a scalar of that value, if this is its operator. */
+  const besideScalar = (op: string, scalar: number, checked: CheckedNode | undefined) => {
+    if (!checked || keyOf(checked.node) !== op) return undefined;
+    const { inputs } = checked.node;
+    const index = inputs.findIndex((name, i) => {
+      const { dtype, shape, data } = constants.get(name) ?? {};
+      if (dtype !== 'float32' || shape?.length !== 0 || (op === 'Div' && i === 0)) return false;
+      return data?.[0] === Math.fround(scalar);
+    });
+    return inputs[1 - index];
+  };
+  const replaced = new Map<CheckedNode, CheckedNode[]>();
+  for (const erf of nodes) {
+    if (keyOf(erf.node) !== 'Erf') continue;
+    const scaled = makers.get(erf.node.inputs[0] as string);
+    const x = besideScalar('Div', Math.SQRT2, scaled) ?? besideScalar('Mul', Math.SQRT1_2, scaled);
+    const sum = onlyTaker(erf);
+    const product = onlyTaker(sum);
+    if (!scaled || !x || !sum || !product || onlyTaker(scaled) !== erf) continue;
+    if (besideScalar('Add', 1, sum) !== outputOf(erf) || keyOf(product.node) !== 'Mul') continue;
+    const other = product.node.inputs.find((name) => name !== outputOf(sum)) ?? '';
+    const [half, halved] =
+      other === x ? [onlyTaker(product), outputOf(product)] : [makers.get(other), x];
+    if (!half || besideScalar('Mul', 0.5, half) !== halved) continue;
+    if (other !== x && onlyTaker(half) !== product) continue;
+    const { outputs } = other === x ? half.node : product.node;
+    const node = { ...erf.node, inputs: [x], outputs };
+    for (const one of [scaled, erf, sum, product, half]) replaced.set(one, []);
+    replaced.set(other === x ? half : product, [{ node, run: gelu, product: undefined }]);
+  }
+  return nodes.flatMap((checked) => replaced.get(checked) ?? [checked]);
+}
+
+function join(
+  nodes: readonly CheckedNode[],
+  isOutput: ReadonlySet<string>,
+  constants: ReadonlyMap<string, Value>,
+  isHere: boolean,
+): PlannedStep[] {
+  const takers = findTakers(nodes);
   const viewed = findViews(nodes, isOutput, takers, constants);
   /** By the node at whose place the step runs. */
   const chains = new Map<CheckedNode, { product: CheckedNode; links: Link[] }>();

@@ -278,6 +278,106 @@ describe('what follows a product', () => {
   });
 });
 
+describe('Gelu that is written out', () => {
+  const [root, inverse, one, half] = [Math.SQRT2, Math.SQRT1_2, 1, 0.5];
+  const scalars = Object.entries({ root, inverse, one, half });
+  const constants = scalars.map(([name, value]) => scalar(name, value));
+  const rest = [node('Erf', ['a'], 'b'), node('Add', ['b', 'one'], 'c')];
+  const byRoot = [node('Div', ['x', 'root'], 'a'), ...rest];
+  const byInverse = [node('Mul', ['inverse', 'x'], 'a'), ...rest];
+  const halfOfProduct = [node('Mul', ['x', 'c'], 'd'), node('Mul', ['d', 'half'], 'y')];
+  const halfOfX = [node('Mul', ['half', 'x'], 'd'), node('Mul', ['c', 'd'], 'y')];
+  const forms = [byRoot, byInverse].flatMap((start) =>
+    [halfOfProduct, halfOfX].map((end) => [...start, ...end]),
+  );
+  const specOf = (nodes: NodeSpec[], initializers = constants, dtype = 'float32'): ModelSpec => ({
+    nodes,
+    inputs: [input('x', ['m', 'n'], dtype)],
+    outputs: [input('y', undefined, dtype)],
+    initializers,
+  });
+  const x = feed([30, 40]);
+  const resultOf = async (spec: ModelSpec) => (await run(spec, { x })).results.y as ModelResult;
+  const gelu = () =>
+    resultOf({ ...specOf([node('Gelu', ['x'], 'y')]), opsets: { '': 20 } } as ModelSpec);
+
+  it.each(forms)('is computed as Gelu', async (...nodes) => {
+    expect(await resultOf(specOf(nodes))).toEqual(await gelu());
+  });
+
+  it.each(['a', 'b', 'c', 'd'])('is not, if the model returns %s', async (name) => {
+    const wanted = await gelu();
+    for (const nodes of forms) {
+      const spec = specOf(nodes);
+      const found = await resultOf({ ...spec, outputs: [input('y'), input(name)] });
+      expect(found).not.toEqual(wanted); // it rounds after each node
+      (found.data as Float32Array).forEach((value, i) => {
+        expect(Math.abs(value - (wanted.data[i] as number))).toBeLessThan(1e-6);
+      });
+    }
+  });
+
+  it.each(['a', 'b', 'c', 'd'])('is not, if another node takes %s', async (name) => {
+    for (const nodes of forms) {
+      const spec = specOf([...nodes, node('Tanh', [name], 'z')]);
+      const found = await resultOf({ ...spec, outputs: [input('y'), input('z')] });
+      expect(found).not.toEqual(await gelu());
+    }
+  });
+
+  it.each(['root', 'inverse', 'one', 'half'])('is not, if %s is another number', async (name) => {
+    const wanted = await gelu();
+    const others = constants.map((each) => (each.name === name ? scalar(name, 3) : each));
+    for (const nodes of forms) {
+      if (!nodes.some(({ inputs }) => inputs.includes(name))) continue;
+      const found = await resultOf(specOf(nodes, others));
+      const far = found.data.some(
+        (value, i) => Math.abs(Number(value) - Number(wanted.data[i])) > 0.1,
+      );
+      expect(far).toBe(true);
+    }
+  });
+
+  it('keeps the axes that a constant adds', async () => {
+    const deep = constants.map((each) =>
+      each.name === 'half' ? { ...each, shape: [1, 1, 1] } : each,
+    );
+    for (const nodes of forms)
+      expect((await resultOf(specOf(nodes, deep))).shape).toEqual([1, 30, 40]);
+  });
+
+  it('follows a product and its bias', async () => {
+    const nodes = [
+      node('MatMul', ['x', 'w'], 'p'),
+      node('Add', ['p', 'v'], 'q'),
+      ...byRoot.map((each) => ({ ...each, inputs: each.inputs.map((n) => (n === 'x' ? 'q' : n)) })),
+      node('Mul', ['q', 'c'], 'd'),
+      node('Mul', ['d', 'half'], 'y'),
+    ];
+    const initializers = [...constants, floats('w', [40, 20]), floats('v', [20])];
+    const { results, fused } = await run(specOf(nodes, initializers), { x });
+    expect(fused).toEqual([['Add']]);
+    expect(results.y?.shape).toEqual([30, 20]);
+  });
+
+  it('refuses another type than that of its constants', async () => {
+    const model = await loadModel(
+      encodeGraph(specOf(forms[0] as NodeSpec[], constants, 'float64')),
+      {
+        wg,
+      },
+    );
+    const wrong = { data: Float64Array.of(1), shape: [1, 1] };
+    expectError(await rejected(model.run({ x: wrong })), {
+      code: 'DTYPE',
+      op: 'run',
+      argument: 'Erf b',
+      says: [/^run: node Erf "Erf b"/, 'float64', 'float32'],
+    });
+    model.dispose();
+  });
+});
+
 describe('memory', () => {
   it('holds one packed copy of weights that several nodes take', async () => {
     const model = async (second: string) => {

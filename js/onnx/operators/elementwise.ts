@@ -1,6 +1,6 @@
 /** Operators that compute each element of the result from one element of each input. */
 import { contiguousStrides, DTypeError, ShapeError } from '../internals.js';
-import { type Attributes, invalid, unsupported } from '../operator.js';
+import { type Attributes, invalid, type Run, unsupported } from '../operator.js';
 import { newArray, sizeOf } from '../storage.js';
 import { typeOf } from '../tensors.js';
 import type { Make, OnnxDType, Value } from '../value.js';
@@ -48,6 +48,13 @@ function exactGelu(y: Numbers, x: Numbers): void {
     y[i] = 0.5 * v * (1 + erf(v * Math.SQRT1_2));
   }
 }
+
+/** @internal Gelu of float32, in place of nodes that compute it with constants of that type. */
+export const gelu: Run = ([x], make) => {
+  const { dtype, shape } = x as Value;
+  if (dtype !== 'float32') refuse(DTypeError, 'input', `has dtype ${dtype}`, 'float32');
+  return computed(make, dtype, shape, [x as Value], exactGelu);
+};
 
 function fastGelu(y: Numbers, x: Numbers): void {
   const factor = -2 * Math.sqrt(2 / Math.PI);
