@@ -25,6 +25,7 @@ constexpr int64_t kGroup = 16;
 template <typename Group, typename One>
 void for_each_group(const FloatRows& x, const Group& group, const One& one) {
   size_t at = 0;
+  if (x.cols == 0) return;  // there may be no data
   for (int64_t i = 0; i < x.rows; ++i) {
     const float* const row = x.data + i * x.row_stride;
     int64_t j = 0;

@@ -201,7 +201,7 @@ int64_t interleave(const PackSource& s, const From* from, const PanelLayout& lay
     // Whole vectors read beyond the lanes, into the next steps. The last steps have none behind
     // them, so gather() packs these.
     const int64_t lanes = s.lanes - full * Width, missing = Width - lanes;
-    if (lanes > 0 && s.depth_stride > 0) {
+    if (lanes > 0 && s.depth > 0 && s.depth_stride > 0) {
       *part_steps = std::max<int64_t>(s.depth - (missing + s.depth_stride - 1) / s.depth_stride, 0);
       copy_part_of_panel(reinterpret_cast<const std::byte*>(from + full * Width),
                          static_cast<size_t>(s.depth_stride) * sizeof(To),
