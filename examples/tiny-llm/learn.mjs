@@ -3,7 +3,7 @@ import { createTrainer } from './train.mjs';
 
 export const settings = {
   full: { sizes: { size: 128, layers: 3, heads: 4, context: 128 }, steps: 4500, batch: 4 },
-  short: { sizes: { size: 64, layers: 2, heads: 4, context: 64 }, steps: 1500, batch: 4 },
+  short: { sizes: { size: 64, layers: 2, heads: 4, context: 64 }, steps: 500, batch: 4 },
 };
 
 const highestRate = 4e-3;
