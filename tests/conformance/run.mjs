@@ -1,9 +1,11 @@
 // Runs test vectors on every build, with B plain and packed, and prints how many passed by
 // operation, opset and type. The project's own cases always run. The folder that
 // WGEMM_CONFORMANCE_DIR names may hold more, such as those of ONNX's and ONNX Runtime's tests.
-//   node run.mjs [wgemm] [--most 1e6]
+//   node run.mjs [wgemm] [--most 1e6] [--builds relaxed,simd128-mt]
 //     wgemm   the entry of the package that is tested
 //     --most  skips cases with more multiplications, among those that are made here
+//     --builds  some of the four; default: all, or those without threads for a named entry, whose
+//               threads strict.mjs tests
 //     --models  runs the cases as models of one node, by the entry wgemm/onnx, and nothing else
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
@@ -15,6 +17,7 @@ const { positionals, values } = parseArgs({
   args: process.argv.slice(2),
   options: {
     most: { type: 'string', default: 'Infinity' },
+    builds: { type: 'string' },
     models: { type: 'boolean', default: false },
   },
   allowPositionals: true,
@@ -22,12 +25,11 @@ const { positionals, values } = parseArgs({
 const [entry] = positionals;
 const most = Number(values.most);
 const { createGemm } = await import(entry ?? 'wgemm');
-// npm test runs them with threads too. For other runtimes, which name an entry, strict.mjs tests
-// threads.
-const threadCounts = entry ? [1] : [1, 2];
-const builds = ['simd128', 'relaxed'].flatMap((simd) =>
-  threadCounts.map((threads) => ({ simd, threads })),
-);
+const names = values.builds ?? (entry ? 'simd128,relaxed' : 'simd128,simd128-mt,relaxed,relaxed-mt');
+const builds = names.split(',').map((name) => ({
+  simd: name.replace('-mt', ''),
+  threads: name.endsWith('-mt') ? 2 : 1,
+}));
 const shown = 10; // failures told in full
 
 function printTable(lines) {

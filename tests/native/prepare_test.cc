@@ -25,7 +25,7 @@ struct Product {
 };
 // A single element, unpacked operands, a transposed product, a GEMV, packed operands, and K = 0.
 constexpr Product kProducts[] = {{1, 1, 1},   {5, 8, 3},      {16, 16, 16}, {9, 1, 7},
-                                 {1, 40, 33}, {70, 300, 130}, {4, 5, 0}};
+                                 {1, 40, 33}, {20, 300, 40}, {4, 5, 0}};
 
 // Contiguous rows, rows with a gap after each, and columns with a gap and an offset.
 struct Layout {
