@@ -25,7 +25,8 @@ const { positionals, values } = parseArgs({
 const [entry] = positionals;
 const most = Number(values.most);
 const { createGemm } = await import(entry ?? 'wgemm');
-const names = values.builds ?? (entry ? 'simd128,relaxed' : 'simd128,simd128-mt,relaxed,relaxed-mt');
+const names =
+  values.builds ?? (entry ? 'simd128,relaxed' : 'simd128,simd128-mt,relaxed,relaxed-mt');
 const builds = names.split(',').map((name) => ({
   simd: name.replace('-mt', ''),
   threads: name.endsWith('-mt') ? 2 : 1,
