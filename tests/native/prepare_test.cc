@@ -24,7 +24,7 @@ struct Product {
   int64_t m, n, k;
 };
 // A single element, unpacked operands, a transposed product, a GEMV, packed operands, and K = 0.
-constexpr Product kProducts[] = {{1, 1, 1},   {5, 8, 3},      {16, 16, 16}, {9, 1, 7},
+constexpr Product kProducts[] = {{1, 1, 1},   {5, 8, 3},     {16, 16, 16}, {9, 1, 7},
                                  {1, 40, 33}, {20, 300, 40}, {4, 5, 0}};
 
 // Contiguous rows, rows with a gap after each, and columns with a gap and an offset.
