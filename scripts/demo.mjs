@@ -17,7 +17,7 @@ const folder = join(root, npmFolders.demo);
 
 /** Installs the tarball of the package for the demo, as a user does. */
 async function installPackage() {
-  const { file } = await pack();
+  const { file } = await pack(join(root, 'build', 'demo-package'));
   await run('npm', ['install', '--no-save', '--offline', '--no-audit', '--no-fund', file], {
     cwd: folder,
     quiet: true,

@@ -8,15 +8,18 @@ const folder = join(root, 'build', 'package');
 
 let packed;
 
-/** @returns { file, names }: the tarball, and the paths in it */
-export function pack() {
+/**
+ * @param to the folder, which is emptied: one for each program, since they may run at once
+ * @returns { file, names }: the tarball, and the paths in it
+ */
+export function pack(to = folder) {
   packed ??= (async () => {
-    rmSync(folder, { recursive: true, force: true });
-    mkdirSync(folder, { recursive: true });
+    rmSync(to, { recursive: true, force: true });
+    mkdirSync(to, { recursive: true });
     const [{ filename, files }] = JSON.parse(
-      await runChild('npm', ['pack', '--json', '--pack-destination', folder], { cwd: root }),
+      await runChild('npm', ['pack', '--json', '--pack-destination', to], { cwd: root }),
     );
-    return { file: join(folder, filename), names: files.map(({ path }) => path).sort() };
+    return { file: join(to, filename), names: files.map(({ path }) => path).sort() };
   })();
   return packed;
 }
