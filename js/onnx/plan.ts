@@ -123,6 +123,8 @@ function joinGelu(
   isOutput: ReadonlySet<string>,
   constants: ReadonlyMap<string, Value>,
 ): readonly CheckedNode[] {
+  const erfs = nodes.filter(({ node }) => keyOf(node) === 'Erf');
+  if (erfs.length === 0) return nodes;
   const takers = findTakers(nodes);
   const makers = new Map(nodes.map((checked) => [outputOf(checked), checked]));
   const onlyTaker = (checked: CheckedNode | undefined): CheckedNode | undefined => {
@@ -142,8 +144,7 @@ function joinGelu(
     return inputs[1 - index];
   };
   const replaced = new Map<CheckedNode, CheckedNode[]>();
-  for (const erf of nodes) {
-    if (keyOf(erf.node) !== 'Erf') continue;
+  for (const erf of erfs) {
     const scaled = makers.get(erf.node.inputs[0] as string);
     const x = besideScalar('Div', Math.SQRT2, scaled) ?? besideScalar('Mul', Math.SQRT1_2, scaled);
     const sum = onlyTaker(erf);
@@ -151,14 +152,14 @@ function joinGelu(
     if (!scaled || !x || !sum || !product || onlyTaker(scaled) !== erf) continue;
     if (besideScalar('Add', 1, sum) !== outputOf(erf) || keyOf(product.node) !== 'Mul') continue;
     const other = product.node.inputs.find((name) => name !== outputOf(sum)) ?? '';
-    const [half, halved] =
-      other === x ? [onlyTaker(product), outputOf(product)] : [makers.get(other), x];
-    if (!half || besideScalar('Mul', 0.5, half) !== halved) continue;
-    if (other !== x && onlyTaker(half) !== product) continue;
-    const { outputs } = other === x ? half.node : product.node;
-    const node = { ...erf.node, inputs: [x], outputs };
+    const isHalved = other !== x;
+    const half = isHalved ? makers.get(other) : onlyTaker(product);
+    const [last, halved] = isHalved ? [product, x] : [half, outputOf(product)];
+    if (!half || !last || besideScalar('Mul', 0.5, half) !== halved) continue;
+    if (isHalved && onlyTaker(half) !== product) continue;
+    const node = { ...erf.node, inputs: [x], outputs: last.node.outputs };
     for (const one of [scaled, erf, sum, product, half]) replaced.set(one, []);
-    replaced.set(other === x ? half : product, [{ node, run: gelu, product: undefined }]);
+    replaced.set(last, [{ node, run: gelu, product: undefined }]);
   }
   return nodes.flatMap((checked) => replaced.get(checked) ?? [checked]);
 }
