@@ -1,17 +1,17 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
-const equality = 'tests/js/equality.ts';
 const needNode = ['tests/js/*.node.test.ts', 'tests/js/worker.test.ts'];
 
 /**
  * The tests in which builds may differ: random problems of each operator, memory and threads. Their
- * JavaScript is the same, and the test program and the vectors test their kernels. Each instruction
- * set has its turn with threads or without. WGEMM_TEST_FULL=1 runs everything on each build.
+ * JavaScript is the same, and the test program and the vectors test their kernels. The build with
+ * the other instruction set, and with threads, runs all of these. WGEMM_TEST_FULL=1 runs everything
+ * on each build.
  */
-const perBuild = ['*property', 'builds', 'calls', 'memory', 'pressure', 'threads'];
-/** Of the two other pairs of an instruction set and threads. */
-const perPair = ['property', 'builds'];
+const whereBuildsDiffer = ['*property', 'builds', 'calls', 'memory', 'pressure', 'threads'];
+/** What the other two builds run. */
+const fewest = ['property', 'builds'];
 
 /** The API tests on a build, except those that need Node or start workers of their own. */
 function project(name: string, files = ['*']) {
@@ -33,7 +33,7 @@ function project(name: string, files = ['*']) {
         (file) => `tests/js/${file}.test.ts`,
       ),
       exclude: needNode,
-      setupFiles: [equality, ...(name.startsWith('simd128') ? ['tests/js/simd128.ts'] : [])],
+      setupFiles: name.startsWith('simd128') ? ['tests/js/simd128.ts'] : [],
     },
   };
 }
@@ -43,11 +43,12 @@ export default defineConfig({
     // On the build that createGemm chooses, and on the others.
     projects: [
       project('relaxed'),
-      { extends: true, test: { name: 'node', include: needNode, setupFiles: [equality] } },
-      project('simd128', perPair),
-      project('relaxed-mt', perPair),
-      project('simd128-mt', perBuild),
+      { extends: true, test: { name: 'node', include: needNode } },
+      project('simd128', fewest),
+      project('relaxed-mt', fewest),
+      project('simd128-mt', whereBuildsDiffer),
     ],
+    setupFiles: ['tests/js/equality.ts'],
     // tests/js/memory.test.ts drops tensors and watches the garbage collector free them.
     execArgv: ['--expose-gc'],
     testTimeout: 60_000, // CI runs other steps beside it

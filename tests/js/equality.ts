@@ -3,16 +3,14 @@
  * element: a second for 250,000 of them. It still compares, and shows, those that differ.
  */
 import { expect } from 'vitest';
+import type { DataArray } from 'wgemm';
+import { sameBytes } from './tensors.js';
 
-const bytesOf = ({ buffer, byteOffset, byteLength }: ArrayBufferView) =>
-  new Uint8Array(buffer, byteOffset, byteLength);
+const isArray = (value: unknown): value is DataArray => ArrayBuffer.isView(value);
 
 expect.addEqualityTesters([
-  (a: unknown, b: unknown): true | undefined => {
-    if (!ArrayBuffer.isView(a) || !ArrayBuffer.isView(b)) return undefined;
-    if (a.constructor !== b.constructor || a.byteLength !== b.byteLength) return undefined;
-    const [x, y] = [bytesOf(a), bytesOf(b)];
-    for (let i = 0; i < x.length; ++i) if (x[i] !== y[i]) return undefined;
-    return true;
-  },
+  (a: unknown, b: unknown): true | undefined =>
+    isArray(a) && isArray(b) && a.constructor === b.constructor && sameBytes(a, b)
+      ? true
+      : undefined,
 ]);
