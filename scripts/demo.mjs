@@ -9,7 +9,7 @@ import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { startServer } from '../tests/browser/server.mjs';
 import { demoHeaders } from '../tests/demo/headers.mjs';
-import { pack } from '../tests/package/packed.mjs';
+import { packInto } from '../tests/package/packed.mjs';
 import { fail, main, root, run } from './run.mjs';
 import { npmFolders, setUp } from './setup.mjs';
 
@@ -17,7 +17,7 @@ const folder = join(root, npmFolders.demo);
 
 /** Installs the tarball of the package for the demo, as a user does. */
 async function installPackage() {
-  const { file } = await pack(join(root, 'build', 'demo-package'));
+  const { file } = await packInto(join(root, 'build', 'demo-package'));
   await run('npm', ['install', '--no-save', '--offline', '--no-audit', '--no-fund', file], {
     cwd: folder,
     quiet: true,

@@ -8,20 +8,21 @@ const folder = join(root, 'build', 'package');
 
 let packed;
 
+/** The tarball of this run. @returns as packInto() */
+export const pack = () => (packed ??= packInto(folder));
+
 /**
- * @param to the folder, which is emptied: one for each program, since they may run at once
+ * Empties a folder and makes the tarball there. Programs that may run at once have each their own.
+ *
  * @returns { file, names }: the tarball, and the paths in it
  */
-export function pack(to = folder) {
-  packed ??= (async () => {
-    rmSync(to, { recursive: true, force: true });
-    mkdirSync(to, { recursive: true });
-    const [{ filename, files }] = JSON.parse(
-      await runChild('npm', ['pack', '--json', '--pack-destination', to], { cwd: root }),
-    );
-    return { file: join(to, filename), names: files.map(({ path }) => path).sort() };
-  })();
-  return packed;
+export async function packInto(to) {
+  rmSync(to, { recursive: true, force: true });
+  mkdirSync(to, { recursive: true });
+  const [{ filename, files }] = JSON.parse(
+    await runChild('npm', ['pack', '--json', '--pack-destination', to], { cwd: root }),
+  );
+  return { file: join(to, filename), names: files.map(({ path }) => path).sort() };
 }
 
 /**
