@@ -39,7 +39,7 @@ void fill(Array<uint8_t>& array, DType type, Bytes values, Random& random) {
 void fill(Array<float>& array, Floats values, Random& random) {
   const float size = values == Floats::kTiny ? 0x1p-149F : values == Floats::kHuge ? 1.6e38F : 3.7F;
   for (size_t i = 0; i < array.length; ++i) {
-    float value = std::uniform_real_distribution<float>(-1, 1)(random) * size;
+    float value = uniform<float>(random, -1, 1) * size;
     if (values == Floats::kTiny) value = random() % 2 == 0 ? 10 * size : -9 * size;
     if (values == Floats::kPositive) value = 0.5F + std::fabs(value);
     if (values == Floats::kNegative) value = -0.5F - std::fabs(value);
@@ -238,7 +238,7 @@ void IntegerMatMulTester::run_typed() const {
          random);
   }
   const auto random_scale = [&](bool may_be_zero) {
-    float value = std::exp2(std::uniform_real_distribution<float>(-12, half_ ? -4 : 0)(random));
+    float value = std::exp2(uniform<float>(random, -12, half_ ? -4 : 0));
     if (any_scales_ && random() % 3 == 0) value = -value;
     return any_scales_ && may_be_zero && random() % 8 == 0 ? std::copysign(0.0F, value) : value;
   };
@@ -247,7 +247,7 @@ void IntegerMatMulTester::run_typed() const {
     for (size_t i = 0; i < scale.wide.length; ++i) scale.set(i, random_scale(which != kYScale));
   }
   for (size_t i = 0; i < bias.wide.length; ++i) {
-    float value = std::uniform_real_distribution<float>(-100, 100)(random);
+    float value = uniform<float>(random, -100, 100);
     if (specials_ && random() % 3 == 0) {
       const float values[] = {INFINITY, -INFINITY, NAN, -NAN, -0.0F};
       value = values[random() % 5];
@@ -300,7 +300,7 @@ void IntegerMatMulTester::run_typed() const {
     const auto unit = static_cast<float>(largest == 0 ? 1 : largest / 150);
     Scales& y_scale = scales[kYScale];
     for (size_t i = 0; i < y_scale.wide.length; ++i) {
-      const float factor = std::uniform_real_distribution<float>(0.5F, 2)(random);
+      const float factor = uniform<float>(random, 0.5F, 2);
       const float value = half_ ? std::clamp(unit * factor, 0x1p-20F, 60000.0F) : unit * factor;
       y_scale.set(i, std::copysign(value, y_scale.wide.data[i]));
     }

@@ -83,9 +83,9 @@ void MatMulTester::run_into() const {
   for_each_index(dims, [&](std::span<const int64_t> index) {
     expected.push_back(reference_matmul<T, Exact<T>>(args, index));
     double sum = 0;
-    for (int64_t k = 0; k < depth && !std::is_integral_v<T>; ++k) {
-      sum += std::fabs(convert<double>(reference_src<T>(args, index, k)) *
-                       convert<double>(reference_weights<T>(args, index, k)));
+    if constexpr (!std::is_integral_v<T>) {
+      sum = reference_sum_of_sizes(reference_src<T>(args, index), reference_weights<T>(args, index),
+                                   depth);
     }
     if (depth > 0) sum *= std::fabs(reference_factor<T>(args.alpha));
     if (args.bias != nullptr)

@@ -63,9 +63,7 @@ void fill(Array<int32_t>& c, Values values, Random& random) {
   }
 }
 
-float random_scale(Random& random) {
-  return std::exp2(std::uniform_real_distribution<float>(-12, 0)(random));
-}
+float random_scale(Random& random) { return std::exp2(uniform<float>(random, -12, 0)); }
 
 template <typename T>
 Array<T> vector_of(Extent extent, int64_t n) {

@@ -9,6 +9,7 @@
 #include <span>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "base/convert.h"
 #include "base/types.h"
@@ -16,27 +17,104 @@
 
 namespace wgemm {
 
-// Element (i, j) of a matrix, or of its transpose.
-template <typename T, typename Void>
-T reference_read(const BasicTensor<Void>& matrix, int64_t i, int64_t j, bool transposed = false) {
-  const int64_t row = transposed ? j : i, col = transposed ? i : j;
-  const int64_t place = matrix.strides.empty() ? row * matrix.dims[1] + col
-                                               : row * matrix.strides[0] + col * matrix.strides[1];
-  return static_cast<const T*>(matrix.data)[matrix.offset + place];
+// A row of A or a column of B: the factors of an element of the product, in ascending k.
+template <typename T>
+struct ReferenceLine {
+  const T* data;
+  int64_t first, stride;
+};
+
+// The loops over k take most of the time of all tests. They call no function, since compilers do
+// not inline with -O1, and no sanitizer checks them.
+#if defined(__clang__)
+#define WGEMM_REFERENCE_LOOP __attribute__((no_sanitize("address", "thread", "undefined")))
+#else
+#define WGEMM_REFERENCE_LOOP
+#endif
+
+// The sum of a[k] * b[k] in Acc.
+template <typename Acc, typename T>
+WGEMM_REFERENCE_LOOP Acc reference_sum(ReferenceLine<T> a, ReferenceLine<T> b, int64_t depth) {
+  using U = typename Modular<Acc>::type;
+  U sum = 0;
+  for (int64_t k = 0; k < depth; ++k) {
+    const T x = a.data[a.first + k * a.stride], y = b.data[b.first + k * b.stride];
+    if constexpr (std::is_arithmetic_v<T>) {
+      sum += static_cast<U>(static_cast<Acc>(x)) * static_cast<U>(static_cast<Acc>(y));
+    } else {
+      sum += convert<Acc>(x) * convert<Acc>(y);
+    }
+  }
+  return static_cast<Acc>(sum);
 }
 
-// Element `index` of `x` broadcast to a shape with as many axes, by NumPy's rule: axes align at the
-// right, size 1 repeats.
+// The sum of |a[k] * b[k]|.
 template <typename T>
-T reference_broadcast(const ConstTensor& x, std::span<const int64_t> index) {
-  int64_t place = 0, contiguous = 1;
+WGEMM_REFERENCE_LOOP double reference_sum_of_sizes(ReferenceLine<T> a, ReferenceLine<T> b,
+                                                   int64_t depth) {
+  double sum = 0;
+  for (int64_t k = 0; k < depth; ++k) {
+    const T x = a.data[a.first + k * a.stride], y = b.data[b.first + k * b.stride];
+    if constexpr (std::is_arithmetic_v<T>) {
+      sum += std::fabs(static_cast<double>(x) * static_cast<double>(y));
+    } else {
+      sum += std::fabs(convert<double>(x) * convert<double>(y));
+    }
+  }
+  return sum;
+}
+
+// A line of 8-bit elements of a type, by their bits.
+struct ReferenceBytes {
+  ReferenceLine<uint8_t> line;
+  bool is_signed;
+  int32_t zero_point;
+};
+
+// The sum of a[k] * b[k] modulo 2^32, with zero points subtracted.
+WGEMM_REFERENCE_LOOP inline uint32_t reference_sum(const ReferenceBytes& a, const ReferenceBytes& b,
+                                                   int64_t depth) {
+  uint32_t sum = 0;
+  for (int64_t k = 0; k < depth; ++k) {
+    const uint8_t x = a.line.data[a.line.first + k * a.line.stride],
+                  y = b.line.data[b.line.first + k * b.line.stride];
+    const int32_t p = a.is_signed ? static_cast<int8_t>(x) : x,
+                  q = b.is_signed ? static_cast<int8_t>(y) : y;
+    sum += static_cast<uint32_t>((p - a.zero_point) * (q - b.zero_point));
+  }
+  return sum;
+}
+
+inline int64_t reference_stride(const ConstTensor& x, size_t axis) {
+  if (!x.strides.empty()) return x.strides[axis];
+  int64_t stride = 1;
+  for (size_t i = axis + 1; i < x.dims.size(); ++i) stride *= x.dims[i];
+  return stride;
+}
+
+// Row i of a matrix, or of its transpose.
+template <typename T>
+ReferenceLine<T> reference_row(const ConstTensor& matrix, int64_t i, bool transposed) {
+  const size_t axis = transposed ? 1 : 0;
+  return {static_cast<const T*>(matrix.data), matrix.offset + i * reference_stride(matrix, axis),
+          reference_stride(matrix, 1 - axis)};
+}
+
+// Where element `index` of `x` is, broadcast to a shape with as many axes, by NumPy's rule: axes
+// align at the right, size 1 repeats.
+inline int64_t reference_place(const ConstTensor& x, std::span<const int64_t> index) {
+  int64_t place = x.offset, contiguous = 1;
   for (size_t axis = x.dims.size(), from_right = index.size(); axis-- > 0;) {
     const int64_t stride = x.strides.empty() ? contiguous : x.strides[axis];
     contiguous *= x.dims[axis];
     --from_right;
     if (x.dims[axis] != 1) place += index[from_right] * stride;
   }
-  return static_cast<const T*>(x.data)[x.offset + place];
+  return place;
+}
+template <typename T>
+T reference_broadcast(const ConstTensor& x, std::span<const int64_t> index) {
+  return static_cast<const T*>(x.data)[reference_place(x, index)];
 }
 
 // Element (i, j) of C broadcast to the shape of Y.
@@ -116,39 +194,44 @@ template <typename T, typename Acc>
 Acc reference_gemm(const GemmArgs& args, int64_t i, int64_t j) {
   const bool trans_a = args.transA != 0, trans_b = args.transB != 0;
   const int64_t depth = args.A.dims[trans_a ? 0 : 1];
-  using U = typename Modular<Acc>::type;
-  U acc = 0;
-  for (int64_t k = 0; k < depth; ++k) {
-    const U product = static_cast<U>(convert<Acc>(reference_read<T>(args.A, i, k, trans_a))) *
-                      static_cast<U>(convert<Acc>(reference_read<T>(args.B, k, j, trans_b)));
-    acc += product;
-  }
+  const Acc acc = reference_sum<Acc>(reference_row<T>(args.A, i, trans_a),
+                                     reference_row<T>(args.B, j, !trans_b), depth);
   const T c = args.C == nullptr ? T{} : reference_broadcast<T>(*args.C, i, j);
-  return reference_combine<T, Acc>(args.alpha, static_cast<Acc>(acc), depth, args.beta,
+  return reference_combine<T, Acc>(args.alpha, acc, depth, args.beta,
                                    args.C == nullptr ? nullptr : &c, args.activation);
 }
 
-// The k-th factors of element `index` of MatMul's dst, from src and from weights. A vector has no
+// What element `index` of MatMul's dst is the sum of, from src and from weights. A vector has no
 // row or column in dst, and no flag transposes it.
 template <typename T>
-T reference_src(const MatMulArgs& args, std::span<const int64_t> index, int64_t k) {
-  if (args.src.dims.size() == 1) return reference_broadcast<T>(args.src, {&k, 1});
-  const size_t row = index.size() - (args.weights.dims.size() == 1 ? 1 : 2);
-  int64_t at[kMaxRank];
-  std::copy_n(index.begin(), row, at);
-  at[row] = args.transpose_a != 0 ? k : index[row];
-  at[row + 1] = args.transpose_a != 0 ? index[row] : k;
-  return reference_broadcast<T>(args.src, {at, row + 2});
+ReferenceLine<T> reference_src(const MatMulArgs& args, std::span<const int64_t> index) {
+  const size_t rank = args.src.dims.size();
+  int64_t at[kMaxRank] = {};
+  size_t axes = 1;
+  if (rank > 1) {
+    const size_t row = index.size() - (args.weights.dims.size() == 1 ? 1 : 2);
+    std::copy_n(index.begin(), row, at);
+    at[args.transpose_a != 0 ? row + 1 : row] = index[row];
+    axes = row + 2;
+  }
+  const size_t axis = rank > 1 && args.transpose_a != 0 ? rank - 2 : rank - 1;
+  return {static_cast<const T*>(args.src.data), reference_place(args.src, {at, axes}),
+          reference_stride(args.src, axis)};
 }
 template <typename T>
-T reference_weights(const MatMulArgs& args, std::span<const int64_t> index, int64_t k) {
-  if (args.weights.dims.size() == 1) return reference_broadcast<T>(args.weights, {&k, 1});
-  const size_t col = index.size() - 1, batch = args.src.dims.size() == 1 ? col : col - 1;
-  int64_t at[kMaxRank];
-  std::copy_n(index.begin(), batch, at);
-  at[batch] = args.transpose_b != 0 ? index[col] : k;
-  at[batch + 1] = args.transpose_b != 0 ? k : index[col];
-  return reference_broadcast<T>(args.weights, {at, batch + 2});
+ReferenceLine<T> reference_weights(const MatMulArgs& args, std::span<const int64_t> index) {
+  const size_t rank = args.weights.dims.size();
+  int64_t at[kMaxRank] = {};
+  size_t axes = 1;
+  if (rank > 1) {
+    const size_t col = index.size() - 1, batch = args.src.dims.size() == 1 ? col : col - 1;
+    std::copy_n(index.begin(), batch, at);
+    at[args.transpose_b != 0 ? batch : batch + 1] = index[col];
+    axes = batch + 2;
+  }
+  const size_t axis = rank > 1 && args.transpose_b == 0 ? rank - 2 : rank - 1;
+  return {static_cast<const T*>(args.weights.data), reference_place(args.weights, {at, axes}),
+          reference_stride(args.weights, axis)};
 }
 
 // Element `index` of MatMul's dst = alpha * src * weights + bias for operands of type T. The
@@ -158,15 +241,10 @@ template <typename T, typename Acc>
 Acc reference_matmul(const MatMulArgs& args, std::span<const int64_t> index) {
   const size_t rank = args.src.dims.size();
   const int64_t depth = args.src.dims[rank > 1 && args.transpose_a != 0 ? rank - 2 : rank - 1];
-  using U = typename Modular<Acc>::type;
-  U acc = 0;
-  for (int64_t k = 0; k < depth; ++k) {
-    const U product = static_cast<U>(convert<Acc>(reference_src<T>(args, index, k))) *
-                      static_cast<U>(convert<Acc>(reference_weights<T>(args, index, k)));
-    acc += product;
-  }
+  const Acc acc =
+      reference_sum<Acc>(reference_src<T>(args, index), reference_weights<T>(args, index), depth);
   const T bias = args.bias == nullptr ? T{} : reference_broadcast<T>(*args.bias, index);
-  return reference_combine<T, Acc>(args.alpha, static_cast<Acc>(acc), depth, 1,
+  return reference_combine<T, Acc>(args.alpha, acc, depth, 1,
                                    args.bias == nullptr ? nullptr : &bias, args.activation);
 }
 
@@ -182,20 +260,14 @@ inline int32_t reference_zero_point(const ConstTensor* zero_point, int64_t j) {
 template <typename T>
 T reference_qgemm(const QGemmArgs& args, int64_t i, int64_t j) {
   const bool trans_a = args.transA != 0, trans_b = args.transB != 0;
-  const auto element = [](const ConstTensor& matrix, int64_t row, int64_t col,
-                          bool transposed) -> int32_t {
-    if (matrix.dtype == DType::kInt8) return reference_read<int8_t>(matrix, row, col, transposed);
-    return reference_read<uint8_t>(matrix, row, col, transposed);
-  };
   const int64_t depth = args.A.dims[trans_a ? 0 : 1];
-  const int32_t a_zero_point = reference_zero_point(args.a_zero_point, 0),
-                b_zero_point = reference_zero_point(args.b_zero_point, j);
-  uint32_t acc = 0;  // unsigned, so that it wraps
-  for (int64_t k = 0; k < depth; ++k) {
-    const int32_t product = (element(args.A, i, k, trans_a) - a_zero_point) *
-                            (element(args.B, k, j, trans_b) - b_zero_point);
-    acc += static_cast<uint32_t>(product);
-  }
+  const ReferenceBytes a = {reference_row<uint8_t>(args.A, i, trans_a),
+                            args.A.dtype == DType::kInt8,
+                            reference_zero_point(args.a_zero_point, 0)},
+                       b = {reference_row<uint8_t>(args.B, j, !trans_b),
+                            args.B.dtype == DType::kInt8,
+                            reference_zero_point(args.b_zero_point, j)};
+  uint32_t acc = reference_sum(a, b, depth);
   if (args.C != nullptr) acc += static_cast<uint32_t>(reference_broadcast<int32_t>(*args.C, i, j));
 
   float scale = static_cast<float>(args.alpha);
@@ -239,28 +311,33 @@ inline int32_t reference_zero_point(const ConstTensor* zero_point, std::span<con
 struct ReferenceQuantizedA {
   float scale = 1;
   int32_t zero_point = 0;
-
-  int32_t quantize(float a) const {
-    const double q = static_cast<double>(std::nearbyint(a / scale)) + zero_point;  // half to even
-    return static_cast<int32_t>(std::clamp(q, 0.0, 255.0));
-  }
+  std::vector<uint8_t> elements;  // row-major
 };
 inline ReferenceQuantizedA reference_quantized_a(const ConstTensor& a) {
-  float low = 0, high = 0;
   int64_t count = 1;
   for (const int64_t size : a.dims) count *= size;
+  std::vector<float> values;
+  float low = 0, high = 0;
   for (int64_t i = 0; i < count; ++i) {
     int64_t index[kMaxRank], rest = i;
     for (size_t axis = a.dims.size(); axis-- > 0; rest /= a.dims[axis])
       index[axis] = rest % a.dims[axis];
-    const float x = reference_broadcast<float>(a, {index, a.dims.size()});
-    low = std::min(low, x);
-    high = std::max(high, x);
+    values.push_back(reference_broadcast<float>(a, {index, a.dims.size()}));
+    low = std::min(low, values.back());
+    high = std::max(high, values.back());
   }
+  ReferenceQuantizedA result;
   const float width = high - low, scale = width == 0 ? 1 : width / 255;
-  if (scale == 0) return {1, 0};
-  const float quotient = low / scale, zero_point = std::clamp(0 - quotient, 0.0F, 255.0F);
-  return {scale, static_cast<int32_t>(std::nearbyint(zero_point))};
+  if (scale != 0) {
+    const float quotient = low / scale, zero_point = std::clamp(0 - quotient, 0.0F, 255.0F);
+    result.scale = scale;
+    result.zero_point = static_cast<int32_t>(std::nearbyint(zero_point));
+  }
+  for (const float value : values) {
+    const double q = static_cast<double>(std::nearbyint(value / result.scale)) + result.zero_point;
+    result.elements.push_back(static_cast<uint8_t>(std::clamp(q, 0.0, 255.0)));  // half to even
+  }
+  return result;
 }
 
 // Element `index` of integer_matmul()'s Y. A float16 result is not yet rounded to float16. The
@@ -284,25 +361,22 @@ inline double reference_integer_matmul(const IntegerMatMulArgs& args,
 
   MatMulArgs product;
   product.src = args.A;
+  if (quantizes_a)
+    product.src = {.data = of_a.elements.data(), .dtype = DType::kUInt8, .dims = args.A.dims};
   product.weights = args.B;
   product.transpose_a = args.transA;
   product.transpose_b = args.transB;
   const size_t rank = args.A.dims.size();
   const int64_t depth = args.A.dims[has_rows && args.transA != 0 ? rank - 2 : rank - 1];
-  const int32_t a_zero_point = quantizes_a ? of_a.zero_point
-                                           : reference_zero_point(args.a_zero_point,
-                                                                  row_of(args.a_zero_point)),
-                b_zero_point = reference_zero_point(args.b_zero_point, element);
-  uint32_t sum = 0;  // unsigned, so that it wraps
-  for (int64_t k = 0; k < depth; ++k) {
-    const int32_t a = quantizes_a ? of_a.quantize(reference_src<float>(product, index, k))
-                      : args.A.dtype == DType::kInt8 ? reference_src<int8_t>(product, index, k)
-                                                     : reference_src<uint8_t>(product, index, k),
-                  b = args.B.dtype == DType::kInt8 ? reference_weights<int8_t>(product, index, k)
-                                                   : reference_weights<uint8_t>(product, index, k);
-    sum += static_cast<uint32_t>((a - a_zero_point) * (b - b_zero_point));
-  }
-  const auto acc = static_cast<int32_t>(sum);
+  const ReferenceBytes a = {reference_src<uint8_t>(product, index),
+                            product.src.dtype == DType::kInt8,
+                            quantizes_a ? of_a.zero_point
+                                        : reference_zero_point(args.a_zero_point,
+                                                               row_of(args.a_zero_point))},
+                       b = {reference_weights<uint8_t>(product, index),
+                            args.B.dtype == DType::kInt8,
+                            reference_zero_point(args.b_zero_point, element)};
+  const auto acc = static_cast<int32_t>(reference_sum(a, b, depth));
   if (args.op == IntegerOp::kMatMulInteger) return acc;
 
   const float a_scale =

@@ -20,11 +20,8 @@ namespace {
 template <typename T>
 double sum_of_sizes(const GemmArgs& args, int64_t i, int64_t j) {
   const int64_t depth = args.A.dims[args.transA != 0 ? 0 : 1];
-  double sum = 0;
-  for (int64_t k = 0; k < depth; ++k) {
-    const auto a = convert<double>(reference_read<T>(args.A, i, k, args.transA != 0));
-    sum += std::fabs(a * convert<double>(reference_read<T>(args.B, k, j, args.transB != 0)));
-  }
+  double sum = reference_sum_of_sizes(reference_row<T>(args.A, i, args.transA != 0),
+                                      reference_row<T>(args.B, j, args.transB == 0), depth);
   if (depth > 0) sum *= std::fabs(reference_factor<T>(args.alpha));
   const double beta = reference_factor<T>(args.beta);
   if (args.C != nullptr && beta != 0)

@@ -13,6 +13,12 @@
 
 namespace wgemm::testing {
 
+// A number from low to high. std::uniform_real_distribution takes a logarithm for each.
+template <typename T>
+T uniform(std::mt19937_64& random, T low, T high) {
+  return low + (high - low) * static_cast<T>(static_cast<double>(random() >> 11) * 0x1p-53);
+}
+
 // Pads arrays by a few unused elements each. Tensors without strides need an offset to be padded.
 void pad(std::mt19937_64& random, auto&... arrays) {
   (arrays.pad(static_cast<int64_t>(1 + random() % 9), static_cast<int64_t>(random() % 4)), ...);
@@ -45,7 +51,7 @@ void fill(Array<T>& array, std::mt19937_64& random, bool specials = false) {
     if constexpr (std::is_integral_v<T>) {
       array.data[i] = static_cast<T>(random());
     } else {
-      double value = std::uniform_real_distribution<double>(-1, 1)(random);
+      double value = uniform<double>(random, -1, 1);
       if (specials && random() % 16 == 0) {
         const double smallest = sizeof(T) == 8               ? 0x1p-1074
                                 : std::is_same_v<T, Float16> ? 0x1p-24
