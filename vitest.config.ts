@@ -33,6 +33,8 @@ function project(name: string, files = ['*']) {
         (file) => `tests/js/${file}.test.ts`,
       ),
       exclude: needNode,
+      // A process for each file would take a second for each.
+      isolate: false,
       setupFiles: name.startsWith('simd128') ? ['tests/js/simd128.ts'] : [],
     },
   };

@@ -28,13 +28,18 @@ export const steps = {
   'wasm-simd128-mt': test('wasm-simd128-mt'),
   'wasm-relaxed-mt': test('wasm-relaxed-mt'),
   api: test('api'),
+  vectors: test('vectors'),
   package: test('package'),
   arm64: [npm('test:arm64', '--only', 'fuzz')],
   fuzz: [npm('fuzz', '--seconds', '20'), npm('fuzz:onnx', '--seconds', '60', '--count', '20000')],
   runtimes: [npm('test:everywhere', '--only', 'runtimes', '--rest')],
   browsers: [npm('test:browsers', '--smoke', '--engine', 'firefox,webkit')],
-  site: [npm('test:site', '--smoke')],
-  demo: [npm('test:demo', '--smoke')],
+  // The demo is part of the site.
+  site: [
+    npm('site', '--short'),
+    ['node', join('tests', 'site', 'run.mjs'), '--smoke'],
+    ['node', join('tests', 'demo', 'run.mjs'), '--smoke', '--folder', join('build', 'site', 'demo')],
+  ],
   lint: [npm('build'), npm('lint')], // types of tests come from dist/
 };
 
@@ -70,7 +75,7 @@ function useCompilerCache() {
  */
 const lanes = [
   ['package', 'runtimes', 'browsers', 'fuzz'],
-  ['site', 'demo', 'arm64', 'lint'],
+  ['site', 'vectors', 'arm64', 'lint'],
 ];
 
 const times = [];

@@ -30,14 +30,15 @@ async function installPackage() {
  *
  * @param out the folder to write
  * @param site where the pages of the guide are: an address, or a path from the demo
+ * @param short whether its language model learns for a fifth of the time
  */
-export async function buildDemo({ out, site }) {
+export async function buildDemo({ out, site, short = false }) {
   await setUp('demo');
   await installPackage();
   await run('node', [join(folder, 'node_modules', 'vite', 'bin', 'vite.js'), 'build'], {
     cwd: folder,
     quiet: true,
-    env: { DEMO_OUT: out, DEMO_SITE: site },
+    env: { DEMO_OUT: out, DEMO_SITE: site, ...(short ? { DEMO_SHORT: '1' } : {}) },
     otherwise: 'Vite cannot build the demo: correct what it names above.',
   });
 }

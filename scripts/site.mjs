@@ -3,6 +3,7 @@
 // server, without network.
 //   npm run site
 //     --serve   serves it on this machine afterwards, with the headers that the tests use
+//     --short   for tests: the language model of the demo learns for a fifth of the time
 import { copyFileSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -19,7 +20,12 @@ const modules = join(docs, 'node_modules');
 
 function readArguments() {
   try {
-    return parseArgs({ options: { serve: { type: 'boolean', default: false } } }).values;
+    return parseArgs({
+      options: {
+        serve: { type: 'boolean', default: false },
+        short: { type: 'boolean', default: false },
+      },
+    }).values;
   } catch ({ message }) {
     fail(`site: ${message}`);
   }
@@ -51,7 +57,7 @@ function copyData() {
   }
 }
 
-async function build() {
+async function build(short) {
   lintLab(); // the pages of the lab take its form for granted
   rmSync(join(docs, 'reference'), { recursive: true, force: true });
   rmSync(out, { recursive: true, force: true });
@@ -67,7 +73,7 @@ async function build() {
   copyData();
   const { moveInlineScripts, pagesIn, writeNotFound } =
     await import('../docs/.vitepress/build/finish.mjs');
-  await buildDemo({ out: join(out, 'demo'), site: '..' });
+  await buildDemo({ out: join(out, 'demo'), site: '..', short });
   writeNotFound(out);
   moveInlineScripts(out);
   const { checkSite } = await import('../docs/.vitepress/build/check.mjs');
@@ -80,10 +86,10 @@ async function build() {
 }
 
 await main(async () => {
-  const { serve } = readArguments();
+  const { serve, short } = readArguments();
   await setUp('site');
   const start = performance.now();
-  const pages = await build();
+  const pages = await build(short);
   const seconds = ((performance.now() - start) / 1000).toFixed(0);
   console.log(`site: ${pages} pages in ${relative('', out)}, in ${seconds} s`);
   if (!serve) return;

@@ -97,6 +97,7 @@ export const parts = {
     wasmPresets.map((preset) => [preset, { needs: ['wasm'], run: () => buildAndRun(preset) }]),
   ),
   api: { needs: ['native', 'wasm'], run: testApi },
+  vectors: { needs: ['wasm'], run: testVectors },
   package: { needs: ['wasm', 'package', 'chromium'], run: testPackage },
 };
 
@@ -131,6 +132,10 @@ async function testApi(args) {
       otherwise: 'Tests in tests/js fail: see above which, and run them by `npx vitest`.',
     }),
   );
+}
+
+async function testVectors() {
+  await buildDist();
   await step('running test vectors', () =>
     run('node', ['tests/conformance/run.mjs', ...(isFull() ? [] : few)], {
       otherwise:

@@ -123,7 +123,8 @@ const found = { ended: {}, worked: {} };
  */
 async function overflow(name, options, make, words) {
   const padding = new Array(words).fill(0);
-  for (let least = 0, isEnough = false; !isEnough && wrong.length < 5; ++least) {
+  const step = Number(threads) > 1 ? 3 : 1; // each attempt starts them
+  for (let least = 0, isEnough = false; !isEnough && wrong.length < 5; least += step) {
     const instance = await start(options);
     const { wg } = instance;
     const call = make(instance);

@@ -116,7 +116,7 @@ describe('threads', () => {
     wg.dispose();
   });
 
-  it('come, work and go 200 times, and leave nothing', async () => {
+  it('come, work and go 100 times, and leave nothing', async () => {
     const [a, b] = [
       new Random(1).tensor('float32', [100, 128]),
       new Random(2).tensor('float32', [128, 100]),
@@ -124,12 +124,12 @@ describe('threads', () => {
     const one = await createGemm({ threads: 1 });
     const wanted = one.gemm(a, b).data;
     let kept = 0;
-    for (let round = 1; round <= 200; ++round) {
+    for (let round = 1; round <= 100; ++round) {
       const wg = await createGemm({ threads: 2 + (round % 2) });
       expect(wg.explain('gemm', a, b).threads).toBe(wg.info.threads);
       expect(sameBytes(wg.gemm(a, b).data, wanted)).toBe(true);
       wg.dispose();
-      if (round === 50) kept = await resident();
+      if (round === 30) kept = await resident();
     }
     await expect.poll(() => alive).toBe(0);
     expect((await resident()) - kept).toBeLessThan(100e6); // an instance takes over a megabyte, and its workers ten

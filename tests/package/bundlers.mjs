@@ -30,18 +30,27 @@ const htmlPage = () =>
     { file: 'index.html' },
   ).code;
 
+/** Entries that have no files of their own for a bundler to find. */
+const withoutFiles = ['wgemm/inline', 'wgemm/onnx', 'wgemm/tfjs'];
+
 /**
  * Packages that a user installs for each page of the guide. Tests report the version of the first;
  * `as` is its folder here. `configured`: the files on the page are for this version. `develop`: it
- * has a development server, which bundles dependencies.
+ * has a development server, which bundles dependencies. `leftOut`: entries that `--fast` leaves out.
  */
 const bundlers = [
-  { name: 'Vite', packages: ['vite'], develop: true },
-  { name: 'Vite', packages: ['vite'], as: 'vite-7', configured: true, develop: true },
-  { name: 'webpack', packages: ['webpack', 'webpack-cli'] },
+  { name: 'Vite', packages: ['vite'], develop: true, leftOut: ['wgemm/inline'] },
+  {
+    ...{ name: 'Vite', packages: ['vite'], as: 'vite-7', configured: true, develop: true },
+    leftOut: ['wgemm/inline', 'wgemm/tfjs'],
+  },
+  { name: 'webpack', packages: ['webpack', 'webpack-cli'], leftOut: withoutFiles },
   { name: 'esbuild', packages: ['esbuild'], from: ownTools },
   // It needs another plugin for packages like those of tfjs.
-  { name: 'Rollup', packages: ['rollup', '@rollup/plugin-node-resolve'], withoutTfjs: true },
+  {
+    ...{ name: 'Rollup', packages: ['rollup', '@rollup/plugin-node-resolve'], withoutTfjs: true },
+    leftOut: withoutFiles,
+  },
 ].map((each) => ({ ...each, page: pageOf(each.name.toLowerCase()) }));
 
 const folderOf = ({ from = tools, packages, as = packages[0] }) => join(from, as);
@@ -250,7 +259,7 @@ export async function testBundlers(results, { fast = false } = {}) {
     const project = await makeProject(join('apps', where.replace(' ', '-')));
     setUpProject(project, bundler);
     const leftOut = [
-      ...(fast && bundler.name !== 'esbuild' ? ['wgemm/inline'] : []),
+      ...(fast ? (bundler.leftOut ?? []) : []),
       ...(bundler.withoutTfjs ? ['wgemm/tfjs'] : []),
     ];
     const apps = all.filter(({ entry }) => !leftOut.includes(entry));
@@ -268,7 +277,9 @@ export async function testBundlers(results, { fast = false } = {}) {
     if (!bundler.configured) return;
     // Without the configuration the error names it.
     rmSync(join(project, 'vite.config.js'));
-    for (const app of apps.filter(({ entry }) => entry !== 'wgemm/inline'))
+    for (const app of apps.filter(({ entry }) =>
+      fast ? entry === 'wgemm' : entry !== 'wgemm/inline',
+    ))
       await results.test('bundlers', `${where}, not configured`, app.entry, () =>
         developAndRun(project, bundler, app, "optimizeDeps: { exclude: ['wgemm'] }"),
       );

@@ -12,7 +12,7 @@ const parts = {
   tarball: {
     fast: ['package'],
     needs: ['package'],
-    run: async (results) => (await import('./tarball.mjs')).testTarball(results),
+    run: async (results, options) => (await import('./tarball.mjs')).testTarball(results, options),
   },
   pages: {
     fast: ['package'],

@@ -14,7 +14,8 @@ import { sizes, writeModel } from './llm-file.mjs';
 
 const name = 'virtual:llm';
 const seed = 1;
-const training = { steps: 3000, batch: 4 };
+// A short training is enough to test the page.
+const training = { steps: process.env.DEMO_SHORT ? 600 : 3000, batch: 4 };
 
 /** The bytes of a model that learned the prose of this repository. */
 async function trainModel(text) {
@@ -34,7 +35,7 @@ async function trainModel(text) {
 /** Everything that the file is made from. */
 function inputsKey(text) {
   const wgemm = createRequire(import.meta.url).resolve('wgemm');
-  const hash = createHash('sha256').update(text);
+  const hash = createHash('sha256').update(text).update(String(training.steps));
   for (const file of [
     import.meta.filename,
     join(import.meta.dirname, 'llm-file.mjs'),
