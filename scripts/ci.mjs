@@ -38,7 +38,13 @@ export const steps = {
   site: [
     npm('site', '--short'),
     ['node', join('tests', 'site', 'run.mjs'), '--smoke'],
-    ['node', join('tests', 'demo', 'run.mjs'), '--smoke', '--folder', join('build', 'site', 'demo')],
+    [
+      'node',
+      join('tests', 'demo', 'run.mjs'),
+      '--smoke',
+      '--folder',
+      join('build', 'site', 'demo'),
+    ],
   ],
   lint: [npm('build'), npm('lint')], // types of tests come from dist/
 };
