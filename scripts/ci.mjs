@@ -31,20 +31,14 @@ export const steps = {
   vectors: test('vectors'),
   package: test('package'),
   arm64: [npm('test:arm64', '--only', 'fuzz')],
-  fuzz: [npm('fuzz', '--seconds', '20'), npm('fuzz:onnx', '--seconds', '60', '--count', '20000')],
+  fuzz: [npm('fuzz', '--seconds', '20'), npm('fuzz:onnx', '--seconds', '20', '--count', '20000')],
   runtimes: [npm('test:everywhere', '--only', 'runtimes', '--rest')],
   browsers: [npm('test:browsers', '--smoke', '--engine', 'firefox,webkit')],
   // The demo is part of the site.
   site: [
     npm('site', '--short'),
-    ['node', join('tests', 'site', 'run.mjs'), '--smoke'],
-    [
-      'node',
-      join('tests', 'demo', 'run.mjs'),
-      '--smoke',
-      '--folder',
-      join('build', 'site', 'demo'),
-    ],
+    ['node', 'tests/site/run.mjs', '--smoke'],
+    ['node', 'tests/demo/run.mjs', '--smoke', '--folder', 'build/site/demo'],
   ],
   lint: [npm('build'), npm('lint')], // types of tests come from dist/
 };
@@ -72,6 +66,7 @@ function useCompilerCache() {
     CCACHE_NOHASHDIR: '1',
     CCACHE_DEPEND: '1', // else it preprocesses what it then compiles
     CCACHE_MAXSIZE: '1G',
+    WGEMM_LINK_CACHE: join(cache, 'ccache', 'links'), // scripts/cached-link.mjs
   });
 }
 
