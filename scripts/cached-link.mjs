@@ -60,7 +60,8 @@ function keep(at) {
     rmSync(unfinished, { recursive: true });
   }
   const all = readdirSync(folder).map((name) => join(folder, name));
-  const ages = new Map(all.map((path) => [path, statSync(path).mtimeMs]));
+  const ageOf = (path) => statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+  const ages = new Map(all.map((path) => [path, ageOf(path)]));
   for (const old of all.sort((a, b) => ages.get(b) - ages.get(a)).slice(kept))
     rmSync(old, { recursive: true, force: true });
 }

@@ -137,6 +137,70 @@ describe('clean', () => {
   });
 });
 
+describe.skipIf(process.platform === 'win32')('cached-link', () => {
+  let folder: string;
+
+  /** A linker that copies in.o to its output, and counts its runs. */
+  const linker = `#!/bin/sh
+echo run >>runs
+for last; do :; done
+[ -e refuses ] && exit 7
+cp in.o "$last" && cp in.o "\${last%.mjs}.wasm"
+`;
+
+  beforeEach(async () => {
+    folder = await newFolder();
+    await writeFile(join(folder, 'em++'), linker, { mode: 0o755 });
+    await writeFile(join(folder, 'emscripten-version.txt'), '"1.2.3"');
+    await writeFile(join(folder, 'in.o'), 'first');
+  });
+
+  const link = (words: string[], env: Record<string, string> = {}) =>
+    run(
+      folder,
+      [
+        join(root, 'scripts', 'cached-link.mjs'),
+        ...[join(folder, 'em++'), ...words, 'in.o', '-o', 'out.mjs'],
+      ],
+      { WGEMM_LINK_CACHE: join(folder, 'kept'), ...env },
+    );
+  const runs = async () => (await readFile(join(folder, 'runs'), 'utf8')).split('\n').length - 1;
+  const made = async (name: string) => readFile(join(folder, name), 'utf8');
+
+  it('links again only what has changed', async () => {
+    await link(['-O3']);
+    await rm(join(folder, 'out.wasm'));
+    expect(await link(['-O3'])).toEqual({ code: 0, said: '' });
+    expect([await runs(), await made('out.mjs'), await made('out.wasm')]).toEqual([
+      ...[1, 'first', 'first'],
+    ]);
+    await writeFile(join(folder, 'in.o'), 'second');
+    await link(['-O3']);
+    expect([await runs(), await made('out.wasm')]).toEqual([2, 'second']);
+    await link(['-O2']);
+    await writeFile(join(folder, 'emscripten-version.txt'), '"1.2.4"');
+    await link(['-O2']);
+    expect(await runs()).toBe(4);
+    await writeFile(join(folder, 'in.o'), 'first');
+    await link(['-O2']);
+    expect([await runs(), await made('out.wasm')]).toEqual([5, 'first']);
+  });
+
+  it('keeps nothing of a link that fails, and nothing without a folder', async () => {
+    await writeFile(join(folder, 'refuses'), '');
+    const twice = async (words: string[], env = {}) => [
+      (await link(words, env)).code,
+      (await link(words, env)).code,
+    ];
+    expect(await twice([])).toEqual([7, 7]);
+    await rm(join(folder, 'refuses'));
+    expect(await twice([], { WGEMM_LINK_CACHE: '' })).toEqual([0, 0]);
+    expect(await twice(['@in.o'])).toEqual([0, 0]);
+    expect(await runs()).toBe(6);
+    expect(await readdir(folder)).not.toContain('kept');
+  });
+});
+
 interface Job {
   name?: string;
   uses?: string;
