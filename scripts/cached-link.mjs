@@ -26,14 +26,18 @@ const folder = process.env.WGEMM_LINK_CACHE;
 const output = words[words.indexOf('-o') + 1];
 const files = [
   output,
-  output.replace(/\.c?m?js$/, '.wasm'),
+  output.replace(/\.\w+$/, '.wasm'),
   ...words.flatMap((word) => /^-Wl,-Map=(.*)$/.exec(word)?.[1] ?? []),
 ];
 
-/** A hash of everything that a link depends on; undefined if it has inputs that no word names. */
+/**
+ * A hash of everything that a link depends on; undefined if it has inputs that no word names, and
+ * for CMake's trial programs, whose names differ each time.
+ */
 function keyOf() {
   const version = join(dirname(linker), 'emscripten-version.txt');
-  if (!existsSync(version) || words.some((word) => word.startsWith('@'))) return undefined;
+  if (!existsSync(version) || !/\.[cm]js$/.test(output)) return undefined;
+  if (words.some((word) => word.startsWith('@'))) return undefined;
   // EMBIND_AOT runs the module by Node.
   const hash = createHash('sha256').update(readFileSync(version)).update(process.version);
   for (const word of words) {
