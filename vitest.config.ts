@@ -33,7 +33,7 @@ function project(name: string, files = ['*']) {
         (file) => `tests/js/${file}.test.ts`,
       ),
       exclude: needNode,
-      // A process for each file would take a second for each.
+      // A process per file would add a second per file.
       isolate: false,
       setupFiles: name.startsWith('simd128') ? ['tests/js/simd128.ts'] : [],
     },

@@ -41,7 +41,7 @@ if(EXISTS "${_wgemm_node}")
   file(REAL_PATH "${_wgemm_node}" _wgemm_node)
   set(CMAKE_CROSSCOMPILING_EMULATOR "${_wgemm_node}" CACHE FILEPATH "Runs the wasm test programs")
   set(CMAKE_C_LINKER_LAUNCHER "${CMAKE_COMMAND}" -E env "EM_NODE_JS=${_wgemm_node}")
-  if(DEFINED ENV{WGEMM_LINK_CACHE})
+  if(NOT CMAKE_HOST_WIN32)  # there emcc is a .bat, which needs a shell
     list(APPEND CMAKE_C_LINKER_LAUNCHER
       "${_wgemm_node}" "${CMAKE_CURRENT_LIST_DIR}/../scripts/cached-link.mjs")
   endif()

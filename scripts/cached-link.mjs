@@ -1,7 +1,7 @@
-// Runs a link by Emscripten, or copies what the same link has made before. A compiler cache keeps
-// no links, and Binaryen takes half a minute for a module.
+// Runs a link by Emscripten, or copies the output of an earlier link with the same inputs. ccache
+// keeps no links, and Binaryen takes half a minute for a module.
 //   node scripts/cached-link.mjs em++ ARGUMENT...
-// WGEMM_LINK_CACHE names the folder that keeps them. Without it, each link runs.
+// WGEMM_LINK_CACHE names the folder of outputs. Without it, each link runs.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
@@ -17,12 +17,12 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-const kept = 60; // links, of 0.2 to 20 MB
+const most = 200e6; // bytes of outputs
 const root = dirname(import.meta.dirname);
 const [linker, ...words] = process.argv.slice(2);
 const folder = process.env.WGEMM_LINK_CACHE;
 
-/** The files that a link makes: the glue, the module, and the map if there is one. */
+/** The files that a link writes: the glue, the module, and the map if there is one. */
 const output = words[words.indexOf('-o') + 1];
 const files = [
   output,
@@ -30,52 +30,73 @@ const files = [
   ...words.flatMap((word) => /^-Wl,-Map=(.*)$/.exec(word)?.[1] ?? []),
 ];
 
-/**
- * A hash of everything that a link depends on; undefined if it has inputs that no word names, and
- * for CMake's trial programs, whose names differ each time.
- */
+/** Words that may name inputs which this script does not read. */
+const isOpaque = (word) => word.includes('@') || /^-L|^--[\w-]+(js|file)=/.test(word);
+
+/** A hash of all inputs. Undefined if some are not known, and for CMake's trial programs (.js). */
 function keyOf() {
   const version = join(dirname(linker), 'emscripten-version.txt');
-  if (!existsSync(version) || !/\.[cm]js$/.test(output)) return undefined;
-  if (words.some((word) => word.startsWith('@'))) return undefined;
-  // EMBIND_AOT runs the module by Node.
+  if (!existsSync(version) || !/\.[cm]js$/.test(output) || words.some(isOpaque)) return undefined;
+  // EMBIND_AOT runs the module in Node.
   const hash = createHash('sha256').update(readFileSync(version)).update(process.version);
-  for (const word of words) {
-    hash.update(`\0${word.replaceAll(root, '')}\0`);
-    if (existsSync(word) && statSync(word).isFile() && word !== output)
+  const add = (text) => hash.update(`\0${text.replaceAll(root, '')}\0`);
+  for (const [name, value] of Object.entries(process.env).sort())
+    if (name.startsWith('EM')) add(`${name}=${value}`);
+  for (const word of [linker, ...words]) {
+    add(word);
+    if (word !== output && statSync(word, { throwIfNoEntry: false })?.isFile())
       hash.update(readFileSync(word));
   }
   return hash.digest('hex').slice(0, 32);
 }
 
 function link() {
-  const { status } = spawnSync(linker, words, { stdio: 'inherit' });
+  const { status, error } = spawnSync(linker, words, { stdio: 'inherit' });
+  if (error) console.error(`cached-link: ${linker} does not start: ${error.message}`);
   if (status !== 0) process.exit(status ?? 1);
 }
 
-function keep(at) {
-  // Another link may keep the same, and a link that is interrupted must not leave half of it.
-  const unfinished = `${at}-${process.pid}`;
-  mkdirSync(unfinished, { recursive: true });
-  files.forEach((file, i) => copyFileSync(file, join(unfinished, String(i))));
+/** Copies the kept output, and returns whether it was there. */
+function take(at) {
   try {
-    renameSync(unfinished, at);
+    utimesSync(at, new Date(), new Date()); // so that it is not the oldest
+    files.forEach((file, i) => copyFileSync(join(at, String(i)), file));
+    return true;
   } catch {
-    rmSync(unfinished, { recursive: true });
+    return false;
   }
-  const all = readdirSync(folder).map((name) => join(folder, name));
-  const ageOf = (path) => statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0;
-  const ages = new Map(all.map((path) => [path, ageOf(path)]));
-  for (const old of all.sort((a, b) => ages.get(b) - ages.get(a)).slice(kept))
-    rmSync(old, { recursive: true, force: true });
+}
+
+/** Keeps the output of a link. The link has succeeded, whether this does or not. */
+function keep(at) {
+  const unfinished = `${at}-${process.pid}`;
+  try {
+    mkdirSync(unfinished, { recursive: true });
+    files.forEach((file, i) => copyFileSync(file, join(unfinished, String(i))));
+    renameSync(unfinished, at);
+    removeOldest();
+  } catch {
+    // The disk is full, or another link keeps the same.
+  } finally {
+    rmSync(unfinished, { recursive: true, force: true });
+  }
+}
+
+function removeOldest() {
+  const bytesOf = (path) =>
+    readdirSync(path).reduce((sum, name) => sum + statSync(join(path, name)).size, 0);
+  const all = readdirSync(folder)
+    .map((name) => join(folder, name))
+    .map((path) => ({ path, bytes: bytesOf(path), age: -statSync(path).mtimeMs }))
+    .sort((a, b) => a.age - b.age);
+  let total = 0;
+  for (const { path, bytes } of all)
+    if ((total += bytes) > most) rmSync(path, { recursive: true, force: true });
 }
 
 const key = folder ? keyOf() : undefined;
 const at = key && join(folder, key);
-if (at && existsSync(at)) {
-  files.forEach((file, i) => copyFileSync(join(at, String(i)), file));
-  utimesSync(at, new Date(), new Date());
-} else {
+if (!at || !take(at)) {
   link();
   if (at) keep(at);
 }

@@ -34,7 +34,7 @@ export const steps = {
   fuzz: [npm('fuzz', '--seconds', '20'), npm('fuzz:onnx', '--seconds', '20', '--count', '20000')],
   runtimes: [npm('test:everywhere', '--only', 'runtimes', '--rest')],
   browsers: [npm('test:browsers', '--smoke', '--engine', 'firefox,webkit')],
-  // The demo is part of the site.
+  // The site contains the demo.
   site: [
     npm('site', '--short'),
     ['node', 'tests/site/run.mjs', '--smoke'],

@@ -92,6 +92,7 @@ await main(async () => {
   const pages = await build(short);
   const seconds = ((performance.now() - start) / 1000).toFixed(0);
   console.log(`site: ${pages} pages in ${relative('', out)}, in ${seconds} s`);
+  if (short) console.log('site: do not publish it: its language model has learned too little');
   if (!serve) return;
   const server = await startServer({ folders: { '/': out }, headers: siteHeaders });
   console.log(`site: ${server.url('/')} (Ctrl+C ends it)`);

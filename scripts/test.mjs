@@ -18,7 +18,7 @@ import { setUp } from './setup.mjs';
 /**
  * Preset -> the targets that are built; [] is all of them. The native test program runs under the
  * sanitizers, and in part with AVX2. As wasm it runs in each instruction set, and with and without
- * threads. The vectors run on all four builds, and so do API tests, as vitest.config.ts chooses.
+ * threads. API tests run on all four builds, as vitest.config.ts chooses, and vectors on two.
  */
 const presets = {
   native: ['wgemm_fixed_problems'],

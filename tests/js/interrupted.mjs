@@ -123,7 +123,7 @@ const found = { ended: {}, worked: {} };
  */
 async function overflow(name, options, make, words) {
   const padding = new Array(words).fill(0);
-  const step = Number(threads) > 1 ? 3 : 1; // each attempt starts them
+  const step = Number(threads) > 1 ? 3 : 1; // each attempt starts threads, which takes long
   for (let least = 0, isEnough = false; !isEnough && wrong.length < 5; least += step) {
     const instance = await start(options);
     const { wg } = instance;

@@ -84,8 +84,8 @@ void MatMulTester::run_into() const {
     expected.push_back(reference_matmul<T, Exact<T>>(args, index));
     double sum = 0;
     if constexpr (!std::is_integral_v<T>) {
-      sum = reference_sum_of_sizes(reference_src<T>(args, index), reference_weights<T>(args, index),
-                                   depth);
+      sum = reference_sum_of_magnitudes(reference_src<T>(args, index),
+                                        reference_weights<T>(args, index), depth);
     }
     if (depth > 0) sum *= std::fabs(reference_factor<T>(args.alpha));
     if (args.bias != nullptr)

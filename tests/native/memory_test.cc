@@ -354,7 +354,8 @@ TEST_P(MemoryTest, EveryAllocationMayFail) {
     };
     Explanation plan;
     ASSERT_TRUE(compute(*context, wanted_weights, y, &plan).ok());
-    if (plan.threads == 1 && threads > 1) continue;  // the same allocations again
+    if (plan.threads == 1 && threads > 1)
+      continue;  // one thread, whose allocations have failed before
     const int failures = fail_each(call, check);
     // Small scratch is on the stack.
     if (plan.scratch_bytes > 1 << 20) {

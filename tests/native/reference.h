@@ -17,15 +17,16 @@
 
 namespace wgemm {
 
-// A row of A or a column of B: the factors of an element of the product, in ascending k.
+// A row of A or a column of B: the factors of an element of the product, in ascending k. `first`
+// and `stride` count elements.
 template <typename T>
 struct ReferenceLine {
   const T* data;
   int64_t first, stride;
 };
 
-// The loops over k take most of the time of all tests. They call no function, since compilers do
-// not inline with -O1, and no sanitizer checks them.
+// The loops over k take most of the time of all tests. For numbers they call no function, since
+// Clang inlines none with -O1. Sanitizers do not check them.
 #if defined(__clang__)
 #define WGEMM_REFERENCE_LOOP __attribute__((no_sanitize("address", "thread", "undefined")))
 #else
@@ -50,8 +51,8 @@ WGEMM_REFERENCE_LOOP Acc reference_sum(ReferenceLine<T> a, ReferenceLine<T> b, i
 
 // The sum of |a[k] * b[k]|.
 template <typename T>
-WGEMM_REFERENCE_LOOP double reference_sum_of_sizes(ReferenceLine<T> a, ReferenceLine<T> b,
-                                                   int64_t depth) {
+WGEMM_REFERENCE_LOOP double reference_sum_of_magnitudes(ReferenceLine<T> a, ReferenceLine<T> b,
+                                                        int64_t depth) {
   double sum = 0;
   for (int64_t k = 0; k < depth; ++k) {
     const T x = a.data[a.first + k * a.stride], y = b.data[b.first + k * b.stride];
@@ -100,8 +101,8 @@ ReferenceLine<T> reference_row(const ConstTensor& matrix, int64_t i, bool transp
           reference_stride(matrix, 1 - axis)};
 }
 
-// Where element `index` of `x` is, broadcast to a shape with as many axes, by NumPy's rule: axes
-// align at the right, size 1 repeats.
+// The place of element `index` of `x`, which is broadcast to a shape with as many axes, by NumPy's
+// rule: axes align at the right, size 1 repeats.
 inline int64_t reference_place(const ConstTensor& x, std::span<const int64_t> index) {
   int64_t place = x.offset, contiguous = 1;
   for (size_t axis = x.dims.size(), from_right = index.size(); axis-- > 0;) {
@@ -201,8 +202,8 @@ Acc reference_gemm(const GemmArgs& args, int64_t i, int64_t j) {
                                    args.C == nullptr ? nullptr : &c, args.activation);
 }
 
-// What element `index` of MatMul's dst is the sum of, from src and from weights. A vector has no
-// row or column in dst, and no flag transposes it.
+// The row of src, and the column of weights, whose product is element `index` of MatMul's dst. A
+// vector has no row or column in dst, and no flag transposes it.
 template <typename T>
 ReferenceLine<T> reference_src(const MatMulArgs& args, std::span<const int64_t> index) {
   const size_t rank = args.src.dims.size();

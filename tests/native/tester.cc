@@ -20,8 +20,8 @@ namespace {
 template <typename T>
 double sum_of_sizes(const GemmArgs& args, int64_t i, int64_t j) {
   const int64_t depth = args.A.dims[args.transA != 0 ? 0 : 1];
-  double sum = reference_sum_of_sizes(reference_row<T>(args.A, i, args.transA != 0),
-                                      reference_row<T>(args.B, j, args.transB == 0), depth);
+  double sum = reference_sum_of_magnitudes(reference_row<T>(args.A, i, args.transA != 0),
+                                           reference_row<T>(args.B, j, args.transB == 0), depth);
   if (depth > 0) sum *= std::fabs(reference_factor<T>(args.alpha));
   const double beta = reference_factor<T>(args.beta);
   if (args.C != nullptr && beta != 0)
