@@ -4,7 +4,7 @@
 //     --folder F                   the built demo; without it, build/demo
 //     --engine chromium,firefox    some of the browsers
 //     --only meter,page            some of the parts; `page` is what no part owns
-//     --smoke                      Chromium only, isolated
+//     --smoke                      Chromium only, isolated, and no test of time, as beside other steps
 //     --screenshots FOLDER         pictures of every part, by Chromium, and no tests
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -135,7 +135,7 @@ await main(async () => {
   }
   const results = new Results();
   // First and alone: others would take the time that it measures.
-  if (engines.includes('chromium') && only.includes('page'))
+  if (!smoke && engines.includes('chromium') && only.includes('page'))
     await page.testSlowMachine(
       (what, body) => results.test('page', 'chromium, slow', what, body),
       demo,
