@@ -4,7 +4,7 @@
 //     --folder F                   the built demo; without it, build/demo
 //     --engine chromium,firefox    some of the browsers
 //     --only meter,page            some of the parts; `page` is what no part owns
-//     --smoke                      Chromium only, isolated, and no test of time, as beside other steps
+//     --smoke                      Chromium only, isolated, without the test of long tasks
 //     --screenshots FOLDER         pictures of every part, by Chromium, and no tests
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
