@@ -1,5 +1,5 @@
 // Runs a link by Emscripten, or copies the output of an earlier link with the same inputs. ccache
-// keeps no links, and Binaryen takes half a minute for a module.
+// keeps no links, and a module takes 7 s, a test program 14 s.
 //   node scripts/cached-link.mjs em++ ARGUMENT...
 // WGEMM_LINK_CACHE names the folder of outputs. Without it, each link runs.
 import { spawnSync } from 'node:child_process';
@@ -87,8 +87,8 @@ function removeOldest() {
     readdirSync(path).reduce((sum, name) => sum + statSync(join(path, name)).size, 0);
   const all = readdirSync(folder)
     .map((name) => join(folder, name))
-    .map((path) => ({ path, bytes: bytesOf(path), age: -statSync(path).mtimeMs }))
-    .sort((a, b) => a.age - b.age);
+    .map((path) => ({ path, bytes: bytesOf(path), time: statSync(path).mtimeMs }))
+    .sort((a, b) => b.time - a.time); // the newest first
   let total = 0;
   for (const { path, bytes } of all)
     if ((total += bytes) > most) rmSync(path, { recursive: true, force: true });
