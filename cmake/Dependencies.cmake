@@ -133,6 +133,8 @@ macro(wgemm_add_googletest)
   _wgemm_locate(GOOGLETEST_SOURCE_DIR /usr/src/googletest
     https://github.com/google/googletest b514bdc898e2951020cbdca1304b75f5950d1f59) # 1.15.2
   set(INSTALL_GTEST OFF)
+  set(BUILD_GMOCK OFF)
+  set(CMAKE_DISABLE_FIND_PACKAGE_Python ON) # for tests of its own
   add_subdirectory("${GOOGLETEST_SOURCE_DIR}" "${CMAKE_BINARY_DIR}/googletest"
     EXCLUDE_FROM_ALL SYSTEM)
 endmacro()

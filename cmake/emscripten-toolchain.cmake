@@ -48,9 +48,20 @@ if(EXISTS "${_wgemm_node}")
   set(CMAKE_CXX_LINKER_LAUNCHER ${CMAKE_C_LINKER_LAUNCHER})
 endif()
 
-# A compiler cache does not know emcc, which is a script. EM_COMPILER_WRAPPER puts it before the
-# clang that emcc starts.
-unset(ENV{CMAKE_C_COMPILER_LAUNCHER})
-unset(ENV{CMAKE_CXX_COMPILER_LAUNCHER})
-
 include("${WGEMM_EMSCRIPTEN_ROOT}/cmake/Modules/Platform/Emscripten.cmake")
+
+# emcc is a script, which compiler caches do not know. ccache learns that it is a Clang, and of which
+# version; no other cache does.
+foreach(_wgemm_language C CXX)
+  set(_wgemm_launcher "CMAKE_${_wgemm_language}_COMPILER_LAUNCHER")
+  if("$ENV{${_wgemm_launcher}}" MATCHES "(^|[/\\\\])ccache(\\.exe)?$")
+    set(${_wgemm_launcher} "${CMAKE_COMMAND}" -E env CCACHE_COMPILERTYPE=clang
+      "CCACHE_COMPILERCHECK=string:${EMSCRIPTEN_VERSION}-${CMAKE_C_COMPILER_VERSION}"
+      "$ENV{${_wgemm_launcher}}")
+  else()
+    unset(ENV{${_wgemm_launcher}})
+  endif()
+endforeach()
+
+# Its C library has threads. CMake would compile and link a program to find out.
+set(CMAKE_HAVE_LIBC_PTHREAD TRUE)

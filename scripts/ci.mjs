@@ -60,7 +60,6 @@ function useCompilerCache() {
   Object.assign(process.env, {
     CMAKE_C_COMPILER_LAUNCHER: ccache,
     CMAKE_CXX_COMPILER_LAUNCHER: ccache,
-    EM_COMPILER_WRAPPER: ccache, // of the clang that emcc starts
     CCACHE_DIR: join(cache, 'ccache'),
     CCACHE_BASEDIR: root,
     CCACHE_NOHASHDIR: '1',
