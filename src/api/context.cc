@@ -14,6 +14,11 @@
 #if !defined(__EMSCRIPTEN__) && !defined(_WIN32)
 #include <pthread.h>
 #endif
+#if defined(__EMSCRIPTEN__)
+#include <emscripten/threading.h>
+#else
+#include <thread>
+#endif
 #endif
 
 namespace wgemm {
@@ -63,6 +68,15 @@ bool can_start(int threads) {
   return started == threads;
 }
 #endif
+
+// 0 if it is not known.
+int count_processors() {
+#if defined(__EMSCRIPTEN__)
+  return emscripten_num_logical_cores();
+#else
+  return static_cast<int>(std::thread::hardware_concurrency());
+#endif
+}
 
 #endif
 
@@ -132,6 +146,8 @@ Status Context::set_threads(int threads) {
   pthreadpool_destroy(pool_);
   pool_ = pool;
   threads_ = threads;
+  const int processors = count_processors();
+  outnumber_processors_ = processors != 0 && threads > processors;
   return {};
 }
 

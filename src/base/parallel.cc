@@ -8,8 +8,11 @@ namespace wgemm {
 
 void Threads::run([[maybe_unused]] Context& context, size_t tasks, Work work, void* argument) {
 #if WGEMM_THREADS
+  // After a call, threads wait in a loop for some ms, which makes the next call faster. If there
+  // are fewer processors, they would take one from the caller.
+  const uint32_t flags = context.outnumber_processors_ ? PTHREADPOOL_FLAG_YIELD_WORKERS : 0;
   // If the pool is null, this runs the tasks one after the other.
-  pthreadpool_parallelize_1d_with_thread(context.pool_, work, argument, tasks, 0);
+  pthreadpool_parallelize_1d_with_thread(context.pool_, work, argument, tasks, flags);
 #else
   for (size_t task = 0; task < tasks; ++task) work(argument, 0, task);
 #endif

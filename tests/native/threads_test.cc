@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
+#include <ctime>
 #include <string>
 #include <thread>
 #include <vector>
@@ -148,6 +150,21 @@ TEST(Threads, TakeLessMemoryWhereThereIsLess) {
   Explanation plan;
   EXPECT_STREQ(explain(none, product.args(), &plan).message, gemm(none, product.args()).message);
 }
+
+#if defined(__linux__)  // where clock() is the processor time of all threads
+TEST(Threads, OfMoreThanTheProcessorsTakeNoneBetweenCalls) {
+  const int processors = static_cast<int>(std::thread::hardware_concurrency());
+  if (processors == 0 || processors >= kMaxThreads) GTEST_SKIP() << processors << " processors";
+  Context context;
+  ASSERT_TRUE(context.set_threads(processors + 1).ok());
+  Product product(256, 256, 256);
+  ASSERT_TRUE(gemm(context, product.args()).ok());
+  const std::clock_t before = std::clock();
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  const auto ms = static_cast<double>(std::clock() - before) * 1000 / CLOCKS_PER_SEC;
+  EXPECT_LT(ms, 5);  // threads that wait in a loop take more than 10
+}
+#endif
 
 TEST(Threads, NumbersThatAreNotAllowed) {
   Context context;
