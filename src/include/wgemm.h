@@ -224,7 +224,7 @@ class Context {
   Determinism determinism_;
   size_t in_use_ = 0;
   int threads_ = 1;
-  pthreadpool* pool_ = nullptr;  // of threads_ threads; null if that is 1
+  pthreadpool* pool_ = nullptr;        // of threads_ threads; null if that is 1
   bool outnumber_processors_ = false;  // the threads do
 };
 

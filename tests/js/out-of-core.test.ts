@@ -13,7 +13,7 @@ import {
 } from 'wgemm';
 import { arrayClasses, bytesOf, dtypes } from './dtypes.js';
 import { expectError, thrown } from './errors.js';
-import { Random } from './tensors.js';
+import { Random, sameBytes } from './tensors.js';
 
 /**
  * The limit of the instances that compute out-of-core. It is not below the initial memory, which
@@ -46,10 +46,6 @@ const floats = (shape: readonly number[]) =>
     dtype: 'float32';
   };
 
-function bits(array: DataArray): Uint8Array {
-  return new Uint8Array(array.buffer as ArrayBuffer, array.byteOffset, array.byteLength);
-}
-
 /** Expects the same bits of a call in both instances, within the memory of the small one. */
 function expectSame(
   call: (wg: Gemm) => { data: DataArray; shape: readonly number[]; dtype?: DType },
@@ -59,7 +55,7 @@ function expectSame(
   expect(found.shape).toEqual(wanted.shape);
   expect(found.dtype).toBe(wanted.dtype);
   expect(found.data.constructor).toBe(wanted.data.constructor);
-  expect(bits(found.data).every((byte, i) => byte === bits(wanted.data)[i])).toBe(true);
+  expect(sameBytes(found.data, wanted.data)).toBe(true);
   expect(small.memory().inUse).toBe(before);
   expect(small.memory().committed).toBeLessThanOrEqual(maxMemory);
 }
