@@ -2,7 +2,7 @@
  * Random numbers that are the same in every run (mulberry32). Programs without Vitest use them too.
  */
 import type { DataArray, DType } from 'wgemm';
-import { arrayClasses, bytesOf, dtypeOf, isFloat, set } from './dtypes.js';
+import { arrayClasses, bytesOf, dtypeOf, isFloat, toBits } from './dtypes.js';
 import type { Matrix } from './reference.js';
 
 export class Random {
@@ -28,10 +28,21 @@ export class Random {
    * products wrap.
    */
   fill<A extends DataArray>(data: A, dtype = dtypeOf({ data })): A {
-    for (let i = 0; i < data.length; ++i) {
-      if (isFloat(dtype)) set(data, dtype, i, (this.next() + this.next() / 2 ** 32) * 2 - 1);
-      else if (bytesOf(dtype) <= 4) set(data, dtype, i, this.bits());
-      else set(data, dtype, i, (BigInt(this.bits()) << 32n) | BigInt(this.bits()));
+    const { length } = data;
+    if (isFloat(dtype)) {
+      const numbers = new Float64Array(length);
+      for (let i = 0; i < length; ++i) numbers[i] = (this.next() + this.next() / 2 ** 32) * 2 - 1;
+      if (data instanceof Uint16Array)
+        numbers.forEach((value, i) => (data[i] = toBits(dtype, value)));
+      else (data as Float32Array).set(numbers);
+    } else if (bytesOf(dtype) <= 4) {
+      const words = new Uint32Array(length);
+      for (let i = 0; i < length; ++i) words[i] = this.bits();
+      (data as Uint32Array).set(words);
+    } else {
+      const words = new Uint32Array(2 * length);
+      for (let i = 0; i < 2 * length; ++i) words[i ^ 1] = this.bits(); // the upper half first
+      (data as BigUint64Array).set(new BigUint64Array(words.buffer));
     }
     return data;
   }

@@ -12,6 +12,7 @@ import {
   count,
   expectNear,
   extent,
+  must,
   places as places2,
   type Random,
   sameBytes,
@@ -193,19 +194,22 @@ function expectCall(
 
   const y = call();
 
-  // Not by expect(), which costs more than the call.
-  const must = (holds: boolean, text: string) => holds || expect.fail(`${text} ${what}`);
   must(
     wg.memory().inUse === inUse,
     `${wg.memory().inUse} bytes are in use after the call, ${inUse} were before`,
+    what,
   );
   inputs.forEach((input, i) => {
     const isSame = sameBytes(input.data, (before[i] as Stack).data);
-    must(isSame || (out !== undefined && sameMemory(input, out)), `input ${i} is not as it was`);
+    must(
+      isSame || (out !== undefined && sameMemory(input, out)),
+      `input ${i} is not as it was`,
+      what,
+    );
   });
   const { data } = y;
   if (out) {
-    must(y === out, 'what the call returns is not out');
+    must(y === out, 'what the call returns is not out', what);
   } else {
     const [found, expected] = [
       [y.dtype, data.constructor.name, ...y.shape],
@@ -214,8 +218,9 @@ function expectCall(
     must(
       found.join() === expected.join(),
       `the result is ${found.join()}; it must be ${expected.join()}`,
+      what,
     );
-    must(data.length === count(wanted.shape), `the result has ${data.length} elements`);
+    must(data.length === count(wanted.shape), `the result has ${data.length} elements`, what);
   }
   const flat: [number, number] = [1, count(wanted.shape)];
   expectNear(
@@ -229,7 +234,11 @@ function expectCall(
     const gaps = data.slice();
     for (const offset of offsetsOf(y))
       for (const each of [gaps, outBefore.data]) set(each, wanted.dtype, offset, 0);
-    must(sameBytes(gaps, outBefore.data), 'what lies between the elements of out is not as it was');
+    must(
+      sameBytes(gaps, outBefore.data),
+      'what lies between the elements of out is not as it was',
+      what,
+    );
   }
   return y;
 }

@@ -160,6 +160,11 @@ export function expectGemmTwice(
   }
 }
 
+/** Fails with a text unless something holds. Not by expect(), which costs more than a call. */
+export function must(holds: boolean | undefined, text: string, what: string): void {
+  if (!holds) expect.fail(`${text} ${what}`);
+}
+
 /**
  * Makes a call. Expects the right result in the right place, unchanged inputs, and no memory kept.
  * Returns the result.
@@ -179,21 +184,24 @@ export function expectCall(
 
   const y = call();
 
-  const says = (text: string) => `${text} ${what}`;
-  expect(wg.memory().inUse, says('bytes in use after the call')).toBe(inUse);
+  must(
+    wg.memory().inUse === inUse,
+    `${wg.memory().inUse} bytes are in use after the call, ${inUse} were before`,
+    what,
+  );
   inputs.forEach((input, i) => {
-    if (out && sameMemory(input, out)) return;
-    expect(sameBytes(input.data, (before[i] as Matrix).data), says('an input is as it was')).toBe(
-      true,
-    );
+    const isSame = sameBytes(input.data, (before[i] as Matrix).data);
+    must(isSame || (out && sameMemory(input, out)), `input ${i} is not as it was`, what);
   });
-  if (out) expect(y, says('what the call returns')).toBe(out);
-  else
-    expect([...y.shape, y.dtype, y.data.constructor], says('the result')).toEqual([
-      ...wanted.shape,
-      dtype,
-      arrayClasses[dtype],
-    ]);
+  if (out) {
+    must(y === out, 'what the call returns is not out', what);
+  } else {
+    const [found, expected] = [
+      [y.dtype, y.data.constructor.name, ...y.shape].join(),
+      [dtype, arrayClasses[dtype].name, ...wanted.shape].join(),
+    ];
+    must(found === expected, `the result is ${found}; it must be ${expected}`, what);
+  }
   expectNear(y, wanted, what);
 
   if (outBefore) {
@@ -206,10 +214,11 @@ export function expectCall(
         for (const data of [gaps, outBefore.data])
           set(data, dtype, first + i * down + j * across, 0);
     }
-    expect(
+    must(
       sameBytes(gaps, outBefore.data),
-      says('what lies between the elements of out is as it was'),
-    ).toBe(true);
+      'what lies between the elements of out is not as it was',
+      what,
+    );
   }
   return y;
 }
@@ -225,8 +234,11 @@ export function expectNear(
 ): void {
   const [down, across, first] = placesOf(y);
   const { data } = y; // a heap tensor makes a new view each time
-  if (!('strides' in y) && !('offset' in y))
-    expect(data.length, `elements of the result ${what}`).toBe(rows * columns);
+  must(
+    'strides' in y || 'offset' in y || data.length === rows * columns,
+    `the result has ${data.length} elements`,
+    what,
+  );
   for (let i = 0; i < rows; ++i) {
     for (let j = 0; j < columns; ++j) {
       const found = get(data, dtype, first + i * down + j * across);
