@@ -50,8 +50,8 @@ endif()
 
 include("${WGEMM_EMSCRIPTEN_ROOT}/cmake/Modules/Platform/Emscripten.cmake")
 
-# emcc is a script, which compiler caches do not know. ccache learns that it is a Clang, and of which
-# version; no other cache does.
+# emcc is a script, which compiler caches do not know. ccache is told that it is a Clang, and of
+# which version.
 foreach(_wgemm_language C CXX)
   set(_wgemm_launcher "CMAKE_${_wgemm_language}_COMPILER_LAUNCHER")
   if("$ENV{${_wgemm_launcher}}" MATCHES "(^|[/\\\\])ccache(\\.exe)?$")

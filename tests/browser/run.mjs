@@ -17,7 +17,7 @@ import { isolation, startServer, strictPolicy } from './server.mjs';
 
 // A few of the tests: every n-th, where n divides no size of a table of cases, so that all columns
 // occur.
-const smokeParts = 7;
+const smokeParts = 17;
 const smokeTests = [
   'gemm.test.ts',
   'qgemm.test.ts',

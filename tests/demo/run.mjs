@@ -4,7 +4,7 @@
 //     --folder F                   the built demo; without it, build/demo
 //     --engine chromium,firefox    some of the browsers
 //     --only meter,page            some of the parts; `page` is what no part owns
-//     --smoke                      Chromium only, isolated, without the test of long tasks
+//     --smoke                      Chromium only, isolated, without long tasks and peers
 //     --screenshots FOLDER         pictures of every part, by Chromium, and no tests
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -60,7 +60,7 @@ function readArguments() {
   return {
     ...values,
     engines: listed('engine', engines, values.smoke ? ['chromium'] : engines),
-    only: listed('only', names, names),
+    only: listed('only', names, values.smoke ? names.filter((name) => name !== 'peers') : names),
   };
 }
 
