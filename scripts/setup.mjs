@@ -1,6 +1,7 @@
 // Installs everything that a build needs, on a machine that has only Node and, on Debian, root.
 // Each step checks whether it is done, and then says nothing. A step that was interrupted starts
 // again: what it left is never taken for a result.
+import { createHash } from 'node:crypto';
 import {
   existsSync,
   mkdirSync,
@@ -9,8 +10,9 @@ import {
   readlinkSync,
   renameSync,
   rmSync,
+  writeFileSync,
 } from 'node:fs';
-import { join, relative } from 'node:path';
+import { dirname, join, relative, sep } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { findEmulator, provideEmulator } from './arm64.mjs';
@@ -95,10 +97,11 @@ async function installNpmPackages() {
   }
 }
 
-async function installFrom(folder) {
+export async function installFrom(folder) {
   const named = relative(root, folder);
   console.log(`setup: installing npm packages${named && ` of ${named}`}`);
   await noOneWorksIn(join(folder, 'node_modules'));
+  if (takePackages(folder)) return;
   await run('npm', ['ci', '--no-audit', '--no-fund'], {
     cwd: folder,
     quiet: true,
@@ -107,6 +110,51 @@ async function installFrom(folder) {
       `\`npm ci\`${named && ` in ${named}`} failed: ` +
       'check the network and the messages above, and run this again.',
   });
+  keepPackages(folder);
+}
+
+/**
+ * Where the packages of a folder are kept for later clones with the same lock. Undefined without
+ * WGEMM_PACKAGES_CACHE.
+ */
+function keptPackages(folder) {
+  const kept = process.env.WGEMM_PACKAGES_CACHE;
+  if (!kept) return undefined;
+  const hash = createHash('sha256').update(readFileSync(join(folder, 'package-lock.json')));
+  const name = relative(root, folder).replaceAll(sep, '-') || 'root';
+  return join(kept, name, hash.digest('hex').slice(0, 16));
+}
+
+/** Makes hard links to all files, since the copies would take as long as npm. */
+const linkTree = (from, to) => query('cp', ['-al', from, to]) !== undefined;
+
+/** Takes the packages from where they are kept. Returns whether they were there. */
+function takePackages(folder) {
+  const kept = keptPackages(folder);
+  if (!kept || !existsSync(kept)) return false;
+  const modules = join(folder, 'node_modules');
+  rmSync(modules, { recursive: true, force: true });
+  if (!linkTree(kept, modules)) {
+    rmSync(modules, { recursive: true, force: true });
+    return false;
+  }
+  // npm writes into this file. It replaces all others.
+  const note = join(modules, '.package-lock.json');
+  const text = readFileSync(note);
+  rmSync(note);
+  writeFileSync(note, text);
+  return true;
+}
+
+/** Keeps the packages of a folder in place of those that an older lock had. */
+function keepPackages(folder) {
+  const kept = keptPackages(folder);
+  if (!kept) return;
+  rmSync(dirname(kept), { recursive: true, force: true });
+  mkdirSync(dirname(kept), { recursive: true });
+  const unfinished = `${kept}-${process.pid}`;
+  if (linkTree(join(folder, 'node_modules'), unfinished)) renameSync(unfinished, kept);
+  else rmSync(unfinished, { recursive: true, force: true }); // cp lacks the option, or another disk
 }
 
 /**

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 
@@ -198,6 +198,38 @@ cp in.o "$last" && cp in.o "\${last%.mjs}.wasm"
     expect(await twice(['@in.o'])).toEqual([0, 0]);
     expect(await runs()).toBe(6);
     expect(await readdir(folder)).not.toContain('kept');
+  });
+});
+
+describe.skipIf(process.platform !== 'linux')('packages of npm', () => {
+  it('are kept for later clones with the same lock', async () => {
+    const [kept, bin, folder] = [await newFolder(), await newFolder(), await newFolder()];
+    const npm = `#!/bin/sh
+echo run >>runs && mkdir -p node_modules && echo of npm >node_modules/.package-lock.json`;
+    await writeFile(join(bin, 'npm'), npm, { mode: 0o755 });
+    const setup = pathToFileURL(join(root, 'scripts', 'setup.mjs')).href;
+    const program = `await (await import('${setup}')).installFrom('${folder}');`;
+    const note = join(folder, 'node_modules', '.package-lock.json');
+
+    /** Installs by a lock. Returns how often npm has run. */
+    const install = async (lock: string) => {
+      await writeFile(join(folder, 'package-lock.json'), lock);
+      const { code, said } = await run(folder, ['--input-type=module', '--eval', program], {
+        PATH: [bin, process.env['PATH']].join(delimiter),
+        WGEMM_PACKAGES_CACHE: kept,
+      });
+      expect(code, said).toBe(0);
+      expect(await readFile(note, 'utf8')).toBe('of npm\n');
+      return (await readFile(join(folder, 'runs'), 'utf8')).split('\n').length - 1;
+    };
+    expect(await install('first')).toBe(1);
+    await rm(join(folder, 'node_modules'), { recursive: true });
+    expect(await install('first')).toBe(1);
+    // npm writes into its note, and must not change what is kept.
+    await writeFile(note, 'changed');
+    expect(await install('first')).toBe(1);
+    expect(await install('second')).toBe(2);
+    expect(await install('first')).toBe(3);
   });
 });
 
