@@ -134,7 +134,7 @@ macro(wgemm_add_googletest)
     https://github.com/google/googletest b514bdc898e2951020cbdca1304b75f5950d1f59) # 1.15.2
   set(INSTALL_GTEST OFF)
   set(BUILD_GMOCK OFF)
-  set(CMAKE_DISABLE_FIND_PACKAGE_Python ON) # for tests of its own
+  set(CMAKE_DISABLE_FIND_PACKAGE_Python ON) # GoogleTest's own tests need it
   add_subdirectory("${GOOGLETEST_SOURCE_DIR}" "${CMAKE_BINARY_DIR}/googletest"
     EXCLUDE_FROM_ALL SYSTEM)
 endmacro()

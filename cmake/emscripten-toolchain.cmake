@@ -50,18 +50,19 @@ endif()
 
 include("${WGEMM_EMSCRIPTEN_ROOT}/cmake/Modules/Platform/Emscripten.cmake")
 
-# emcc is a script, which compiler caches do not know. ccache is told that it is a Clang, and of
-# which version.
+# Compiler caches do not recognize emcc, a script. ccache is told that it is Clang, and what decides
+# its output. Other caches are not used.
+set(_wgemm_check "${EMSCRIPTEN_VERSION} ${CMAKE_C_COMPILER_VERSION} $ENV{EMCC_CFLAGS}")
 foreach(_wgemm_language C CXX)
   set(_wgemm_launcher "CMAKE_${_wgemm_language}_COMPILER_LAUNCHER")
-  if("$ENV{${_wgemm_launcher}}" MATCHES "(^|[/\\\\])ccache(\\.exe)?$")
+  if(NOT CMAKE_HOST_WIN32 AND "$ENV{${_wgemm_launcher}}" MATCHES "(^|/)ccache$")
     set(${_wgemm_launcher} "${CMAKE_COMMAND}" -E env CCACHE_COMPILERTYPE=clang
-      "CCACHE_COMPILERCHECK=string:${EMSCRIPTEN_VERSION}-${CMAKE_C_COMPILER_VERSION}"
+      "CCACHE_COMPILERCHECK=string:${_wgemm_check}"
       "$ENV{${_wgemm_launcher}}")
   else()
     unset(ENV{${_wgemm_launcher}})
   endif()
 endforeach()
 
-# Its C library has threads. CMake would compile and link a program to find out.
+# Emscripten's C library has threads. CMake would compile and link a program to find out.
 set(CMAKE_HAVE_LIBC_PTHREAD TRUE)

@@ -128,7 +128,7 @@ if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
     if (unknown !== undefined)
       fail(`ci: there is no step '${unknown}'; there are ${known.join(', ')}.`);
     process.env.CI = 'true';
-    process.env.WGEMM_PACKAGES_CACHE = join(cache, 'packages'); // scripts/setup.mjs
+    process.env.WGEMM_PACKAGES_CACHE = join(cache, 'npm-packages'); // scripts/setup.mjs
     await setUp('ci');
     useCompilerCache();
     try {

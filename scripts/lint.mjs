@@ -24,7 +24,7 @@ const scripts = ['js', 'tests', 'examples', 'scripts', 'docs'].filter((folder) =
 const projects = ['js', 'tests', join('tests', 'js'), join('examples', 'demo')].filter((folder) =>
   existsSync(join(folder, 'tsconfig.json')),
 );
-/** It takes a quarter of the time that the project's takes, which typescript-eslint needs. */
+/** Checks types in a quarter of the time of the project's, which typescript-eslint needs. */
 const typeScript7 = join('tests', 'package', 'node_modules', 'typescript-7', 'bin', 'tsc');
 /** The words of names such as kLeastCost and least_cost are checked one by one. */
 const wordInName = "[A-Z]?[a-z'’]+";

@@ -12,7 +12,7 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs';
-import { dirname, join, relative, sep } from 'node:path';
+import { basename, dirname, join, relative, sep } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { findEmulator, provideEmulator } from './arm64.mjs';
@@ -101,7 +101,7 @@ export async function installFrom(folder) {
   const named = relative(root, folder);
   console.log(`setup: installing npm packages${named && ` of ${named}`}`);
   await noOneWorksIn(join(folder, 'node_modules'));
-  if (takePackages(folder)) return;
+  if (takePackages(folder) && matchesLock(folder)) return;
   await run('npm', ['ci', '--no-audit', '--no-fund'], {
     cwd: folder,
     quiet: true,
@@ -110,7 +110,7 @@ export async function installFrom(folder) {
       `\`npm ci\`${named && ` in ${named}`} failed: ` +
       'check the network and the messages above, and run this again.',
   });
-  keepPackages(folder);
+  if (folder !== root || projectNode()) keepPackages(folder);
 }
 
 /**
@@ -120,13 +120,23 @@ export async function installFrom(folder) {
 function keptPackages(folder) {
   const kept = process.env.WGEMM_PACKAGES_CACHE;
   if (!kept) return undefined;
-  const hash = createHash('sha256').update(readFileSync(join(folder, 'package-lock.json')));
+  const hash = createHash('sha256').update([process.platform, process.arch].join());
+  for (const file of ['package.json', 'package-lock.json'])
+    hash.update(readFileSync(join(folder, file)));
   const name = relative(root, folder).replaceAll(sep, '-') || 'root';
   return join(kept, name, hash.digest('hex').slice(0, 16));
 }
 
-/** Makes hard links to all files, since the copies would take as long as npm. */
-const linkTree = (from, to) => query('cp', ['-al', from, to]) !== undefined;
+/** Makes hard links to all files: copies take five times as long. */
+function linkTree(from, to) {
+  if (query('cp', ['-al', from, to]) === undefined) return false;
+  // npm writes into this file. It replaces all others by new ones.
+  const note = join(to, '.package-lock.json');
+  const text = readFileSync(note);
+  rmSync(note);
+  writeFileSync(note, text);
+  return true;
+}
 
 /** Takes the packages from where they are kept. Returns whether they were there. */
 function takePackages(folder) {
@@ -134,27 +144,24 @@ function takePackages(folder) {
   if (!kept || !existsSync(kept)) return false;
   const modules = join(folder, 'node_modules');
   rmSync(modules, { recursive: true, force: true });
-  if (!linkTree(kept, modules)) {
-    rmSync(modules, { recursive: true, force: true });
-    return false;
-  }
-  // npm writes into this file. It replaces all others.
-  const note = join(modules, '.package-lock.json');
-  const text = readFileSync(note);
-  rmSync(note);
-  writeFileSync(note, text);
-  return true;
+  if (linkTree(kept, modules)) return true;
+  rmSync(modules, { recursive: true, force: true });
+  return false;
 }
 
-/** Keeps the packages of a folder in place of those that an older lock had. */
+/** Keeps the packages of a folder, and no longer those of another lock. */
 function keepPackages(folder) {
   const kept = keptPackages(folder);
-  if (!kept) return;
-  rmSync(dirname(kept), { recursive: true, force: true });
-  mkdirSync(dirname(kept), { recursive: true });
-  const unfinished = `${kept}-${process.pid}`;
-  if (linkTree(join(folder, 'node_modules'), unfinished)) renameSync(unfinished, kept);
-  else rmSync(unfinished, { recursive: true, force: true }); // cp lacks the option, or another disk
+  if (!kept || !matchesLock(folder)) return;
+  const unfinished = `${dirname(kept)}-${process.pid}`;
+  mkdirSync(unfinished, { recursive: true });
+  if (linkTree(join(folder, 'node_modules'), join(unfinished, basename(kept)))) {
+    rmSync(dirname(kept), { recursive: true, force: true });
+    renameSync(unfinished, dirname(kept));
+  } else {
+    // cp lacks the option, or the cache is on another disk.
+    rmSync(unfinished, { recursive: true, force: true });
+  }
 }
 
 /**

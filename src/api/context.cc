@@ -69,7 +69,7 @@ bool can_start(int threads) {
 }
 #endif
 
-// 0 if it is not known.
+// Logical processors; 0 if not known.
 int count_processors() {
 #if defined(__EMSCRIPTEN__)
   return emscripten_num_logical_cores();
@@ -147,7 +147,7 @@ Status Context::set_threads(int threads) {
   pool_ = pool;
   threads_ = threads;
   const int processors = count_processors();
-  outnumber_processors_ = processors != 0 && threads > processors;
+  more_threads_than_processors_ = processors != 0 && threads > processors;
   return {};
 }
 

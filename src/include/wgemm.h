@@ -224,8 +224,8 @@ class Context {
   Determinism determinism_;
   size_t in_use_ = 0;
   int threads_ = 1;
-  pthreadpool* pool_ = nullptr;        // of threads_ threads; null if that is 1
-  bool outnumber_processors_ = false;  // the threads do
+  pthreadpool* pool_ = nullptr;  // of threads_ threads; null if that is 1
+  bool more_threads_than_processors_ = false;
 };
 
 // Weights -----------------------------------------------------------------------------------------

@@ -4,7 +4,8 @@
 //     --folder F                   the built demo; without it, build/demo
 //     --engine chromium,firefox    some of the browsers
 //     --only meter,page            some of the parts; `page` is what no part owns
-//     --smoke                      Chromium only, isolated, without long tasks and peers
+//     --smoke                      Chromium only, isolated, without peers and without the test of
+//                                  long tasks
 //     --screenshots FOLDER         pictures of every part, by Chromium, and no tests
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';

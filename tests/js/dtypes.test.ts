@@ -361,7 +361,8 @@ it('the reference rounds to nearest even', () => {
   const random = new Random(1);
   for (let i = 0; i < 100_000; ++i) {
     const value = (random.next() - 0.5) * 2 ** Math.floor(random.next() * 300 - 160);
-    if (round('float32', value) !== Math.fround(value)) expect.fail(String(value));
+    if (round('float32', value) !== Math.fround(value))
+      expect.fail(`round() of ${value} is not Math.fround()`);
   }
   for (const dtype of floatTypes) {
     const { digits } = floats[dtype];

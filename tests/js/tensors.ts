@@ -196,11 +196,13 @@ export function expectCall(
   if (out) {
     must(y === out, 'what the call returns is not out', what);
   } else {
-    const [found, expected] = [
-      [y.dtype, y.data.constructor.name, ...y.shape].join(),
-      [dtype, arrayClasses[dtype].name, ...wanted.shape].join(),
-    ];
-    must(found === expected, `the result is ${found}; it must be ${expected}`, what);
+    const expected = [dtype, arrayClasses[dtype], ...wanted.shape];
+    const found = [y.dtype, y.data.constructor, ...y.shape];
+    must(
+      found.length === expected.length && found.every((part, i) => part === expected[i]),
+      `the result is ${found.join()}; it must be ${expected.join()}`,
+      what,
+    );
   }
   expectNear(y, wanted, what);
 

@@ -152,7 +152,7 @@ TEST(Threads, TakeLessMemoryWhereThereIsLess) {
 }
 
 #if defined(__linux__)  // where clock() is the processor time of all threads
-TEST(Threads, OfMoreThanTheProcessorsTakeNoneBetweenCalls) {
+TEST(Threads, SleepBetweenCallsIfTheyOutnumberTheProcessors) {
   const int processors = static_cast<int>(std::thread::hardware_concurrency());
   if (processors == 0 || processors >= kMaxThreads) GTEST_SKIP() << processors << " processors";
   Context context;

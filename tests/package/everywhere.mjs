@@ -1,8 +1,8 @@
 // Tests the tarball in every runtime, every bundler and every engine, and prints one table.
 //   node tests/package/everywhere.mjs
 //     --only tarball,pages,runtimes,bundlers,engines  some of these
-//     --fast  as `npm test` does: only the Node of this project, TypeScript 5.0 and 7.0, a smoke
-//             test in Chromium, and not every app in every bundler
+//     --fast  as `npm test` does: only the Node of this project, TypeScript 7.0, and 5.0 with two
+//             settings, a smoke test in Chromium, and not every app in every bundler
 //     --rest  only the runtimes that --fast leaves out, with the project's own vectors
 import { main } from '../../scripts/run.mjs';
 import { setUp } from '../../scripts/setup.mjs';
