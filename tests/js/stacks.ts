@@ -10,6 +10,7 @@ import type { Bias } from './reference.js';
 import { type ExpectedStack, referenceMatMul, type Stack } from './matmul-reference.js';
 import {
   count,
+  expectKept,
   expectNear,
   extent,
   must,
@@ -188,38 +189,9 @@ function expectCall(
   call: () => TensorLike,
   what: string,
 ): TensorLike {
-  const before = inputs.map(snapshot);
   const outBefore = out && snapshot(out);
-  const { inUse } = wg.memory();
-
-  const y = call();
-
-  must(
-    wg.memory().inUse === inUse,
-    `${wg.memory().inUse} bytes are in use after the call, ${inUse} were before`,
-    what,
-  );
-  inputs.forEach((input, i) => {
-    const isSame = sameBytes(input.data, (before[i] as Stack).data);
-    must(
-      isSame || (out !== undefined && sameMemory(input, out)),
-      `input ${i} is not as it was`,
-      what,
-    );
-  });
+  const y = expectKept(wg, inputs, out, wanted, call, what);
   const { data } = y;
-  if (out) {
-    must(y === out, 'what the call returns is not out', what);
-  } else {
-    const expected = [wanted.dtype, arrayClasses[wanted.dtype], ...wanted.shape];
-    const found = [y.dtype, data.constructor, ...y.shape];
-    must(
-      found.length === expected.length && found.every((part, i) => part === expected[i]),
-      `the result is ${found.join()}; it must be ${expected.join()}`,
-      what,
-    );
-    must(data.length === count(wanted.shape), `the result has ${data.length} elements`, what);
-  }
   const flat: [number, number] = [1, count(wanted.shape)];
   expectNear(
     { ...gather(y), shape: flat },
@@ -240,6 +212,3 @@ function expectCall(
   }
   return y;
 }
-
-const sameMemory = (a: TensorLike, b: TensorLike) =>
-  a.data.buffer === b.data.buffer && a.data.byteOffset === b.data.byteOffset;

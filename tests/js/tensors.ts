@@ -166,21 +166,19 @@ export function must(holds: boolean | undefined, text: string, what: string): vo
 }
 
 /**
- * Makes a call. Expects the right result in the right place, unchanged inputs, and no memory kept.
- * Returns the result.
+ * Makes a call. Expects unchanged inputs, no memory kept, and what the call returns to be `out`, or
+ * new and of this type and shape. Returns it.
  */
-export function expectCall(
+export function expectKept(
   wg: Gemm,
   inputs: readonly TensorLike[],
   out: TensorLike | undefined,
-  wanted: Expected,
+  { dtype, shape }: { dtype: DType; shape: readonly number[] },
   call: () => TensorLike,
   what: string,
 ): TensorLike {
-  const { dtype } = wanted;
   const before = inputs.map(snapshot);
-  const outBefore = out && snapshot(out);
-  const inUse = wg.memory().inUse;
+  const { inUse } = wg.memory();
 
   const y = call();
 
@@ -196,14 +194,30 @@ export function expectCall(
   if (out) {
     must(y === out, 'what the call returns is not out', what);
   } else {
-    const expected = [dtype, arrayClasses[dtype], ...wanted.shape];
+    const expected = [dtype, arrayClasses[dtype], ...shape];
     const found = [y.dtype, y.data.constructor, ...y.shape];
     must(
       found.length === expected.length && found.every((part, i) => part === expected[i]),
       `the result is ${found.join()}; it must be ${expected.join()}`,
       what,
     );
+    must(y.data.length === count(shape), `the result has ${y.data.length} elements`, what);
   }
+  return y;
+}
+
+/** Makes a call. Expects all of `expectKept`, and the right result in the right place. */
+export function expectCall(
+  wg: Gemm,
+  inputs: readonly TensorLike[],
+  out: TensorLike | undefined,
+  wanted: Expected,
+  call: () => TensorLike,
+  what: string,
+): TensorLike {
+  const { dtype } = wanted;
+  const outBefore = out && snapshot(out);
+  const y = expectKept(wg, inputs, out, wanted, call, what);
   expectNear(y, wanted, what);
 
   if (outBefore) {
