@@ -39,7 +39,7 @@ struct Case {
   Activation activation{};
   Layout a_layout{}, y_layout{};
   std::optional<PlanOptions> options{};
-  size_t limit = 0;  // of out-of-core
+  OutOfCoreSetup out_of_core{};
   bool specials = false;
   uint32_t seed = 1;
 
@@ -51,8 +51,8 @@ struct Case {
          << (packed ? " packed" : "") << (serialized ? " serialized" : "")
          << (strict ? " strict" : "") << (flat ? " flat" : "") << (prepared ? " prepared" : "")
          << (threads ? " threads" : "") << " from " << activation.min << " to " << activation.max
-         << " " << text_of(a, a_layout) << " " << text_of(a, y_layout) << " limit " << limit
-         << (specials ? " specials" : "");
+         << " " << text_of(a, a_layout) << " " << text_of(a, y_layout) << " limit "
+         << out_of_core.limit << (specials ? " specials" : "");
     if (options.has_value()) {
       text << " kernel=" << (options->kernel != nullptr ? options->kernel->name : "any")
            << " mc=" << options->mc << " nc=" << options->nc << " kc=" << options->kc;
@@ -198,17 +198,16 @@ void run_typed(const Case& c) {
   const ConstTensor bias_tensor = make_tensor<const void>(bias, c.type, {});
   if (c.has_bias) args.bias = &bias_tensor;
 
-  Context own(c.limit, c.strict ? Determinism::kStrict : Determinism::kFast);
-  const bool shares = !c.strict && c.limit == 0 && !c.threads;
+  const bool is_out_of_core = c.out_of_core.limit != 0;
+  Context own(0, c.strict ? Determinism::kStrict : Determinism::kFast);
+  const bool shares = !c.strict && !is_out_of_core && !c.threads;
   Context& context = shares ? test_context() : own;
   if (c.threads && WGEMM_THREADS) {
     ASSERT_TRUE(own.set_threads(2).ok());
   }
-  Context of_weights;
   PackedWeights packed;
   if (c.packed) {
-    // A small limit is for scratch.
-    ASSERT_TRUE(pack_nbits(c.limit != 0 ? of_weights : context, args.weights, &packed).ok());
+    ASSERT_TRUE(pack_nbits(context, args.weights, &packed).ok());
     if (c.serialized) {
       std::vector<std::byte> bytes(serialized_bytes(packed));
       ASSERT_TRUE(serialize(packed, bytes).ok());
@@ -238,10 +237,11 @@ void run_typed(const Case& c) {
   EXPECT_EQ(text_of({shape, rank}), text_of(y_dims));
   args.Y = make_tensor<void>(y, c.type, c.y_layout);
   Status status;
-  if (c.limit != 0) {
-    const OutOfCoreTensor a_outside(&args.A);
-    const OutOfCoreTensor y_outside(&args.Y);
-    status = matmul_nbits(context, args);
+  if (is_out_of_core) {
+    OutOfCoreSetup setup = c.out_of_core;
+    if (c.strict) setup.determinism = Determinism::kStrict;
+    status = check_out_of_core(&matmul_nbits, args, setup, test_threads(), &args.A, &args.weights.B,
+                               &args.bias, &args.Y);
   } else if (c.prepared) {
     PreparedCall call;
     ASSERT_TRUE(prepare(context, args, &call).ok());
@@ -463,19 +463,28 @@ TEST(MatMulNBits, ThreadsAndBlocksOutOfCore) {
              .level = level,
              .packed = packed,
              .strict = strict,
-             .limit = size_t{220} << 10});
+             .out_of_core = {.limit = size_t{220} << 10, .operands = 9}});
       }
     }
   }
 }
 
 TEST(MatMulNBits, BlocksOutOfCoreAtRandom) {
-  for (uint32_t seed = 1; seed <= 60 && !::testing::Test::HasFailure(); ++seed) {
+  for (uint32_t seed = 1; seed <= 240 && !::testing::Test::HasFailure(); ++seed) {
     Draw draw(seed);
+    std::mt19937_64 random(seed);
+    const bool is_small = seed > 60;
+    const SmallShape small(random);
+    OutOfCoreSetup setup = small_setup(random);
+    setup.operands = random() % 2 != 0 ? 9 : 13;  // A and Y, and maybe bias
+    if (!is_small) {
+      setup.limit = static_cast<size_t>(draw.one_of({60, 100, 220})) << 10;
+      setup.grows = false;
+    }
     run({.type = kTypes[draw.below(3)],
-         .a = {draw.one_of({1, 2, 37, 90})},
-         .n = draw.one_of({9, 70, 130}),
-         .k = draw.one_of({40, 300, 700, 1300}),
+         .a = {is_small ? small.m : draw.one_of({1, 2, 37, 90})},
+         .n = is_small ? small.n : draw.one_of({9, 70, 130}),
+         .k = is_small ? small.k : draw.one_of({40, 300, 700, 1300}),
          .bits = kBits[draw.below(3)],
          .block_size = 16 << draw.below(5),
          .zero_points = static_cast<ZeroPoints>(draw.below(3)),
@@ -483,7 +492,7 @@ TEST(MatMulNBits, BlocksOutOfCoreAtRandom) {
          .has_bias = draw.one_in(2),
          .packed = draw.one_in(2),
          .strict = draw.one_in(3),
-         .limit = static_cast<size_t>(draw.one_of({60, 100, 220})) << 10,
+         .out_of_core = setup,
          .seed = seed});
   }
 }
