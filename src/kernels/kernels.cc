@@ -38,6 +38,8 @@
 //
 // A function has the name of its row, with one underscore instead of two, since C++ reserves
 // identifiers with two. If it serves several rows, its name states its full tile and packed B.
+#include <algorithm>
+
 #include "kernels/f32_simd128.h"
 #include "kernels/f32_xnnpack.h"
 #include "kernels/f64_simd128.h"
@@ -424,6 +426,10 @@ constexpr Kernel kKernels[] = {
 #endif
 };
 // clang-format on
+static_assert(std::ranges::all_of(kKernels, [](const Kernel& kernel) {
+  return kernel.compute != kI8 ||
+         (kernel.a.width <= k8BitLanesMax && kernel.b.width <= k8BitLanesMax);
+}));
 }  // namespace
 
 KernelTable kernel_table() {
