@@ -8,6 +8,10 @@ namespace wgemm {
 Status pack_problem(const char* op, const char* name, const PackArgs& args, PackProblem* problem) {
   const ConstTensor& b = args.B;
   WGEMM_RETURN_IF_ERROR(check_tensor(op, name, b, true));
+  if (args.op > PackFor::kMatMulNBits) {
+    return error(Code::kArgument, op, "op",
+                 {"op is the unknown operation %; see PackFor", static_cast<int64_t>(args.op)});
+  }
   if (args.op == PackFor::kMatMulNBits) {
     return error(Code::kArgument, op, "op",
                  {"op is matmulNBits and % is a tensor; it must be NBitsWeights", name});

@@ -361,7 +361,7 @@ QuantizedArgs::QuantizedArgs(const QGemmArgs& args)
       transB(args.transB) {}
 
 QuantizedArgs::QuantizedArgs(const IntegerMatMulArgs& args)
-    : op(static_cast<int>(args.op)),
+    : op(static_cast<int>(args.op) + (args.op > IntegerOp::kMatMulIntegerToFloat ? 1 : 0)),
       A(args.A),
       B(args.B),
       packed_B(args.packed_B),
@@ -375,6 +375,10 @@ QuantizedArgs::QuantizedArgs(const IntegerMatMulArgs& args)
 
 Status quantized_problem(const QuantizedArgs& args, bool with_data, MatMulProblem* result,
                          bool with_values) {
+  if (args.op > QuantizedArgs::kQGemm) {
+    return error(Code::kArgument, "integer_matmul", "op",
+                 {"op is the unknown operation %; see IntegerOp", int64_t{args.op} - 1});
+  }
   Call call(args, with_data);
   bool have_values = false;
   const char* const op = name_of(args);
