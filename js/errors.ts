@@ -127,8 +127,8 @@ export class OutOfMemoryError extends GemmError {
 }
 
 /**
- * Weights were packed for another operation, type or shape, or bytes are not packed weights. `code`
- * is `PACK_MISMATCH`.
+ * Weights were packed for another operation, or bytes are not packed weights. `code` is
+ * `PACK_MISMATCH`.
  *
  * @category Errors
  */

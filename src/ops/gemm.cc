@@ -113,7 +113,7 @@ Status check_shapes(const GemmArgs& args, const Version& version, Problem* probl
         check_packed(kOp, "B", packed, PackFor::kGemm, "A", a, ta, k, args.transB, "transB"));
     if (!packed.batch().empty()) {
       return error(
-          Code::kPackMismatch, kOp, "B",
+          Code::kShape, kOp, "B",
           {"B is packed with batch axes %; for % it must have rank 2", packed.batch(), kOp});
     }
     problem->n = packed.n();

@@ -77,14 +77,14 @@ Status check_packed(const char* op, const char* name, const PackedWeights& weigh
   }
   if (wanted != PackFor::kQGemm && weights.dtype() != a.dtype &&
       !(a.dtype == DType::kFloat32 && is_half(weights.dtype()))) {
-    return error(Code::kPackMismatch, op, name,
+    return error(Code::kDType, op, name,
                  {"% is packed as % and % has type %; they must be the same, or float16 or "
                   "bfloat16 beside float32",
                   name, dtype_name(weights.dtype()), other, dtype_name(a.dtype)});
   }
   if (weights.k() != k) {
     const int64_t shape[2] = {weights.k(), weights.n()};
-    return error(Code::kPackMismatch, op, name,
+    return error(Code::kShape, op, name,
                  {"%% has shape % and % is packed from shape %; K is % in % and % in %, and must "
                   "be the same",
                   other, a_transposed ? " (transposed)" : "", a.dims, name,

@@ -171,7 +171,7 @@ class Call {
       return false;
     if (op_.is_gemm && !b.batch().empty())
       return fail(
-          Code::kPackMismatch, "B",
+          Code::kShape, "B",
           {"B is packed with batch axes %; for % it must have rank 2", b.batch(), op_.name});
     product_.right = make_stack(b);
     b_dtype_ = b.dtype();

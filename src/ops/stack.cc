@@ -70,7 +70,7 @@ Status broadcast_batch(const StackProduct& product, size_t rank, int64_t* shape)
   for (size_t axis = 0; axis < rank; ++axis) {
     const int64_t a = size_at(left.batch(), axis, rank), b = size_at(right.batch(), axis, rank);
     if (a != b && a != 1 && b != 1) {
-      return error(packed != nullptr ? Code::kPackMismatch : Code::kShape, names.op, names.b,
+      return error(Code::kShape, names.op, names.b,
                    {"% has batch axes % and % has %; sizes of batch axes, aligned at the right, "
                     "must be the same, or 1 in one of them",
                     names.a, left.batch(), names.b, right.batch()});

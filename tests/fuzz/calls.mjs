@@ -108,6 +108,13 @@ function joined(a, b) {
 const outOf = (random, dtype, shape) =>
   random.upTo(2) === 0 ? { out: laidOut(random, dtype, shape, { repeats: false }) } : {};
 
+/**
+ * How a third of all calls pack B, unless packed weights would not fit: the place of B among the
+ * arguments, or among the inputs, and the options of pack.
+ */
+const packing = (random, b, place, options) =>
+  random.upTo(2) === 0 && b.data.length <= 50_000 ? [place, options] : undefined;
+
 const makers = {
   gemm(random) {
     const dtype = random.pick(allTypes);
@@ -127,7 +134,7 @@ const makers = {
       dtype,
       sizes: [m, n, k],
       args: [a, b, c, options],
-      weights: random.upTo(3) === 0 ? [1, { op: 'gemm', trans: transB }] : undefined,
+      weights: packing(random, b, 1, { op: 'gemm', trans: transB }),
     };
   },
   matmul(random) {
@@ -158,7 +165,7 @@ const makers = {
           ...outOf(random, outType, shape),
         },
       ],
-      weights: random.upTo(3) === 0 ? [1, { op: 'matmul', trans: transposeB, as }] : undefined,
+      weights: packing(random, b, 1, { op: 'matmul', trans: transposeB, as }),
     };
   },
   qgemm(random) {
@@ -193,7 +200,7 @@ const makers = {
           ...outOf(random, typeY, [m, n]),
         },
       ],
-      weights: random.upTo(2) === 0 ? ['b', { op: 'qgemm', trans: transB }] : undefined,
+      weights: packing(random, inputs.b, 'b', { op: 'qgemm', trans: transB }),
     };
   },
   matmulInteger: integer,
@@ -232,7 +239,7 @@ const makers = {
           ...outOf(random, dtype, [m, n]),
         },
       ],
-      weights: flag(random) ? [1, { op: 'matmulNBits' }] : undefined,
+      weights: packing(random, weights.data, 1, { op: 'matmulNBits' }),
     };
   },
   /** A layer. */
@@ -298,8 +305,7 @@ function integer(random, op) {
     isExact: true,
     sizes: [m, n, k],
     args: takesInputs ? [{ a, b, ...vectors }, options] : [a, b, { ...vectors, ...options }],
-    weights:
-      random.upTo(2) === 0 ? [takesInputs ? 'b' : 1, { op: 'qgemm', trans: transB }] : undefined,
+    weights: packing(random, b, takesInputs ? 'b' : 1, { op: 'qgemm', trans: transB }),
   };
 }
 
@@ -328,11 +334,12 @@ const isSame = (a, b) => bytesOf(a).every((byte, i) => byte === bytesOf(b)[i]);
 function inLittleMemory(wg, memory, body) {
   for (; ; memory *= 1.5) {
     const spare = Math.floor(maxMemory - wg.memory().inUse - memory - 128);
-    const held = spare > 0 ? wg.alloc('uint8', [spare]) : undefined;
+    let held;
     try {
+      held = spare > 0 ? wg.alloc('uint8', [spare]) : undefined;
       return body();
     } catch (error) {
-      if (error.code !== 'OUT_OF_MEMORY' || !held) throw error;
+      if (error.code !== 'OUT_OF_MEMORY' || spare <= 0) throw error;
     } finally {
       held?.dispose();
     }

@@ -913,7 +913,7 @@ refuses('refuses packed weights', {
   'of another K': [
     'all',
     (o) => ({ a: { ...(o.a as Matrix), shape: [3, 2] }, b: weights }),
-    'PACK_MISMATCH',
+    'SHAPE',
     'B',
     'packed from shape [3, 2]',
     'K is 2 in A and 3 in B',

@@ -277,7 +277,7 @@ describe('errors', () => {
     const weights = wg.pack(stack, { op: 'qgemm' });
     const error = thrown(() => wg.qgemm({ a, aScale: 1, b: weights, bScale: 1 }));
     expectError(error, {
-      code: 'PACK_MISMATCH',
+      code: 'SHAPE',
       op: 'qgemm',
       argument: 'B',
       says: ['batch axes'],

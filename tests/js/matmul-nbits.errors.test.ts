@@ -355,7 +355,7 @@ describe('refuses packed weights', () => {
 
   it('of another K or type', () => {
     refused(() => wg.matmulNBits(floats([3, 16]), packed), {
-      code: 'PACK_MISMATCH',
+      code: 'SHAPE',
       argument: 'A',
       says: ['[3, 16]', 'K 20'],
     });
