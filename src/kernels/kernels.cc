@@ -215,21 +215,15 @@ constexpr Kernel kKernels[] = {
      .compute = kF32, .mr = 4, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
      .b_layout = kRowMajor, .isa = kSimd128,
      .m_max = 5, .m_max_b_in_l1 = kRowsMaxInL1, .run = f32_4x8_simd128},
-#if !WGEMM_RELAXED || !defined(__wasm__)
     {.name = "f32_nbits_4x8c4__simd128_quantized_a",
      .compute = kF32, .mr = 4, .nr = 8, .kr = 4, .a = kRowsOf<int8_t>, .b = kNBitsLayout,
      .isa = kSimd128, .codes = ReadsCodes::kByBytes,
      .run = f32_nbits_4x8c4_simd128_quantized_a},
+#if !WGEMM_RELAXED || !defined(__wasm__)
     {.name = "f32_nbits_1x8__simd128",
      .compute = kF32, .mr = 1, .nr = 8, .a = kRowsOf<float>, .b = kNBitsLayout,
      .isa = kSimd128, .strict = false, .codes = ReadsCodes::kByFloats,
      .m_max = 3, .run = f32_nbits_1x8_simd128},
-#endif
-#if WGEMM_RELAXED || !defined(__wasm__)
-    {.name = "f32_nbits_1x8__portable_quantized_a",
-     .compute = kF32, .mr = 1, .nr = 8, .a = kRowsOf<int8_t>, .b = kNBitsLayout,
-     .isa = kPortable, .codes = ReadsCodes::kByBytes,
-     .run = f32_nbits_1x8_portable_quantized_a},
 #endif
 #if !WGEMM_RELAXED
     {.name = "f32_4x8__simd128_dot",
