@@ -57,7 +57,8 @@ describe('the build', () => {
       );
     }
     const wg = await createGemm();
-    expect(wg.info.build).toBe(instances.at(-1)?.build);
+    const isUnfused = wg.info.why.includes('does not fuse multiply-adds');
+    expect(wg.info.build).toBe(isUnfused ? 'simd128' : instances.at(-1)?.build);
     wg.dispose();
   });
 
