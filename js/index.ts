@@ -45,7 +45,7 @@ import {
   PackedWeights,
   locateHeld,
 } from './heap.js';
-import { adviceForScript, ask, readThreadSource, readWasmSource } from './load.js';
+import { adviceForScript, ask, isAddress, readThreadSource, readWasmSource } from './load.js';
 import { readMatMul, runMatMul } from './matmul.js';
 import {
   checkAttached,
@@ -67,7 +67,7 @@ import { compute, copyIn, roomOf, stagedOf } from './staging.js';
 import { allocate, count, large, limits, positive } from './quantize-numbers.js';
 import { gather, readAxis, readEach } from './quantize-arguments.js';
 import { operandOfResult } from './result.js';
-import { handleKey, has, isReadable, unpolluted } from './properties.js';
+import { handleKey, has, isError, isReadable, unpolluted } from './properties.js';
 import { packWeights, readBytes, readPack, readWeights } from './pack.js';
 import { readMatMulNBits, runMatMulNBits } from './matmul-nbits.js';
 import { isIntegerMatMul, readIntegerMatMul, runIntegerMatMul } from './integer-matmul.js';
@@ -503,7 +503,9 @@ export const internals = {
   halfOf,
   handleKey,
   has,
+  isAddress,
   isDetached,
+  isError,
   isOperation,
   isReadable,
   lengthOf,

@@ -4,7 +4,8 @@ import { otherOrigin } from './cross-origin.js';
 import { ArgumentError, describe, GemmError, UnsupportedError } from './errors.js';
 import { type Pair, type Pairs, pairs, thread } from './pair.js';
 import { messageOf } from './port.js';
-import { isRevoked } from './properties.js';
+import { isA, isRevoked } from './properties.js';
+import { bytesIn } from './tensor.js';
 import { lackOfThreads, makeMemory, startThreads, usualThreads } from './threads.js';
 
 /**
@@ -314,7 +315,7 @@ async function compileOwn(file: string, pair: Pair): Promise<WebAssembly.Module>
 
 async function compileAsset(file: string, assets: Assets): Promise<WebAssembly.Module> {
   const source = readWasmSource(file, await asked(file, assets));
-  return source instanceof WebAssembly.Module ? source : await compile(file, source);
+  return isA(source, 'WebAssembly.Module') ? source : await compile(file, source);
 }
 
 /** @internal Checks what `assets` returned for a `.wasm`. */
@@ -322,14 +323,11 @@ export function readWasmSource(
   file: string,
   source: unknown,
 ): WebAssembly.Module | string | URL | Uint8Array {
-  if (source instanceof WebAssembly.Module) return source;
-  if (typeof source === 'string' || source instanceof URL) return source;
-  if (!ArrayBuffer.isView(source) && !(source instanceof ArrayBuffer))
-    throw notSource(file, describe(source));
+  if (isA(source, 'WebAssembly.Module') || isAddress(source)) return source;
+  const bytes = bytesIn(source);
+  if (!ArrayBuffer.isView(bytes)) throw notSource(file, describe(source));
   try {
-    const { buffer, byteOffset, byteLength } = ArrayBuffer.isView(source)
-      ? source
-      : new Uint8Array(source);
+    const { buffer, byteOffset, byteLength } = bytes;
     return new Uint8Array(buffer, byteOffset, byteLength);
   } catch {
     throw notSource(file, 'bytes that are detached');
@@ -339,10 +337,15 @@ export function readWasmSource(
 /** @internal Checks what `assets` returned for the script of threads. */
 export function readThreadSource(file: string, source: unknown): string | URL | undefined {
   if (source === undefined || source === null) return undefined;
-  if (typeof source === 'string' || source instanceof URL) return source;
+  if (isAddress(source)) return source;
   const allowed = 'it must give a URL, or undefined if the file is beside the script';
   const message = `${op}: assets('${file}') gave ${describe(source)}; ${allowed}`;
   throw new ArgumentError(op, 'assets', message);
+}
+
+/** @internal Whether a source is an address. */
+export function isAddress(source: unknown): source is string | URL {
+  return typeof source === 'string' || isA(source, 'URL');
 }
 
 function notSource(file: string, found: string): ArgumentError {
@@ -355,15 +358,15 @@ async function compile(
   file: string,
   source: URL | string | Uint8Array,
 ): Promise<WebAssembly.Module> {
-  const whole = source instanceof Uint8Array ? source : await fetchWasm(source);
+  const whole = ArrayBuffer.isView(source) ? source : await fetchWasm(source);
   try {
-    return await (whole instanceof Uint8Array
+    return await (ArrayBuffer.isView(whole)
       ? WebAssembly.compile(whole as BufferSource)
       : WebAssembly.compileStreaming(whole));
   } catch (error) {
-    if (whole instanceof Uint8Array && !magic.every((byte, i) => whole[i] === byte)) {
+    if (ArrayBuffer.isView(whole) && !magic.every((byte, i) => whole[i] === byte)) {
       // Some servers answer every address with a page.
-      const where = source instanceof Uint8Array ? file : String(source);
+      const where = ArrayBuffer.isView(source) ? file : String(source);
       const found = whole[0] === 60 /* < */ ? 'a page, not WebAssembly' : 'no WebAssembly';
       throw failure(`${where} is ${found}`, error, adviceFor(where));
     }

@@ -1,4 +1,5 @@
 /** One interface to the workers of the web and of Node. */
+import { isError } from './properties.js';
 
 /** @internal A worker, as its maker sees it. */
 export interface Port {
@@ -84,5 +85,5 @@ export function waitFor(milliseconds: number, late: () => void): { renew(): void
 
 /** @internal */
 export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return isError(error) ? error.message : String(error);
 }

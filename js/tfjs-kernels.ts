@@ -1,6 +1,14 @@
 /** The kernels that replace those of TensorFlow.js. */
 import { OutOfMemoryError } from './index.js';
-import { count, makeCall, operandOf, operations, packedWeights, runCall } from './shared.js';
+import {
+  classOf,
+  count,
+  makeCall,
+  operandOf,
+  operations,
+  packedWeights,
+  runCall,
+} from './shared.js';
 import type { Core } from './core.js';
 import { costOfEpilogue, isFasterThanLoops, isFasterThanXnnpack } from './tfjs-rule.js';
 import type { DataOwner, KeptWeights } from './tfjs-weights.js';
@@ -73,7 +81,9 @@ const accesses: Record<string, Access> = {
     view(backend, { dataId }) {
       const values = backend.readSync(dataId);
       // Some kernels leave an ordinary array.
-      return values instanceof Float32Array ? values : Float32Array.from(values as number[]);
+      return classOf(values) === 'Float32Array'
+        ? (values as Float32Array)
+        : Float32Array.from(values as number[]);
     },
   },
 };

@@ -18,6 +18,7 @@ import {
   ask,
   bytesIn,
   detachedArray,
+  isAddress,
   isReadable,
   readThreadSource,
   readWasmSource,
@@ -315,6 +316,6 @@ function readCallOptions(
 
 /** An address means in the worker what it means on the page; other values as they are. */
 function addressOf(source: unknown): unknown {
-  if (typeof source !== 'string' && !(source instanceof URL)) return source;
+  if (!isAddress(source)) return source;
   return urlOf(source)?.href ?? source; // if there is none, the error comes when it is fetched
 }

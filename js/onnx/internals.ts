@@ -31,6 +31,7 @@ export const {
   encode,
   halfOf,
   has,
+  isError,
   isReadable,
   large,
   lengthOf,

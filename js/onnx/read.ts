@@ -8,6 +8,7 @@ import {
   bytesOf,
   describe,
   GemmError,
+  messageOf,
   readOptions,
   UnsupportedError,
 } from './internals.js';
@@ -85,9 +86,7 @@ export async function readOnnx(
     model = readModel(wire, pending);
   } catch (error) {
     if (error instanceof GemmError) throw error;
-    throw wire.malformed(
-      `cannot be read: ${error instanceof Error ? error.message : String(error)}`,
-    );
+    throw wire.malformed(`cannot be read: ${messageOf(error)}`);
   }
   await fetchPending(pending, externalData as Fetch | undefined);
   models.add(model);

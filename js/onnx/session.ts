@@ -16,6 +16,7 @@ import {
   dtypesOf,
   GemmError,
   has,
+  isError,
   isReadable,
   lengthOf,
   messageOf,
@@ -502,7 +503,7 @@ function errorIn(op: string, node: OnnxNode, error: unknown): unknown {
   const title = titleOf(node);
   const message = messageOf(error);
   if (error instanceof GemmError && /^(run|loadModel): node /.test(message)) return error;
-  if (error instanceof RangeError && /alloc|length|size/i.test(message))
+  if (isError(error) && error.name === 'RangeError' && /alloc|length|size/i.test(message))
     return new OutOfMemoryError(op, nameOf(node), `${op}: ${title}: ${message}`);
   if (!(error instanceof GemmError)) return error;
   const told = `${op}: ${title}: ${message.replace(/^(run|loadModel): /, '')}`;
