@@ -16,10 +16,14 @@ export interface Port {
 
 /**
  * @internal The workers of Node, if the runtime has them. They come first: Node has no workers of
- * the web, and those of Bun and Deno can do less than in browsers.
+ * the web, and those of Bun and Deno can do less than in browsers. Pages and workers of Electron
+ * may have Node's modules, but can start only workers of the web.
  */
 export function nodeWorkers(): typeof import('node:worker_threads') | undefined {
-  return globalThis.process?.getBuiltinModule?.('node:worker_threads');
+  const { process } = globalThis as { process?: NodeJS.Process & { type?: string } };
+  return /^(renderer|worker)$/.test(process?.type ?? '')
+    ? undefined
+    : process?.getBuiltinModule?.('node:worker_threads');
 }
 
 /** What is used of a worker of the web. */

@@ -32,6 +32,7 @@ import {
 } from './message.js';
 import type { Operand } from './operand.js';
 import { packWeights, readWeights } from './pack.js';
+import { nodeWorkers } from './port.js';
 import { classOf, type DataArray, type Tensor } from './tensor.js';
 import { errorAnswer } from './worker-errors.js';
 
@@ -43,7 +44,7 @@ interface Port {
 }
 
 const port = ((): Port => {
-  const parent = globalThis.process?.getBuiltinModule?.('node:worker_threads')?.parentPort;
+  const parent = nodeWorkers()?.parentPort;
   if (parent) {
     return {
       postMessage: (answer, transfer) => parent.postMessage(answer, transfer),

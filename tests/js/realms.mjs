@@ -16,7 +16,11 @@ const context = createContext({
   setImmediate,
   performance,
 });
-runInContext('globalThis.self = globalThis', context);
+runInContext(
+  `globalThis.self = globalThis;
+   globalThis.document = { baseURI: 'http://localhost/' };`,
+  context,
+);
 
 const modules = new Map();
 function load(url) {
@@ -57,6 +61,7 @@ const name = (file) => file.endsWith('.wasm');
 /** What `assets` may return, each of this realm and not of the one that reads it. */
 const sources = {
   'the default': undefined,
+  'a path': (file) => fileURLToPath(addressOf(file)),
   'a URL': (file) => new URL(addressOf(file)),
   'a Buffer': (file) => (name(file) ? bytesOf(file) : undefined),
   'an ArrayBuffer': async (file) => new Uint8Array(await bytesOf(file)).buffer,
