@@ -3,8 +3,8 @@
  * workers of Node stand in here.
  */
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
-import { createGemm, type Gemm } from 'wgemm';
-import { createGemm as createInWorker } from 'wgemm/worker';
+import { createGemm } from 'wgemm';
+import { createGemm as createInWorker, type WorkerGemm } from 'wgemm/worker';
 
 const threads = process.getBuiltinModule('node:worker_threads');
 const { Worker: NodeWorker } = threads;
@@ -55,8 +55,8 @@ it.each([
   ['threads', () => createGemm({ threads: 3 }), 2],
 ])('%s starts workers of the web', async (_, create, count) => {
   started = 0;
-  const wg = (await create()) as Gemm;
-  const y = await wg.gemm(square, square);
+  const wg = await create();
+  const y = await (wg as WorkerGemm).gemm(square, square);
   expect(Array.from(y.data)).toEqual([7, 10, 15, 22]);
   expect(started).toBe(count);
   wg.dispose();
