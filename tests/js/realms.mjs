@@ -8,7 +8,6 @@ import { createContext, runInContext, SourceTextModule } from 'node:vm';
 const context = createContext({
   process,
   console,
-  TextDecoder,
   // Those of jsdom are of its own, too.
   URL: class URL extends globalThis.URL {},
   setTimeout,
