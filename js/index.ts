@@ -45,7 +45,7 @@ import {
   PackedWeights,
   locateHeld,
 } from './heap.js';
-import { adviceForScript, ask, isAddress, readThreadSource, readWasmSource } from './load.js';
+import { adviceForScript, ask, failure, isAddress, readThreadSource, readWasmSource } from './load.js';
 import { readMatMul, runMatMul } from './matmul.js';
 import {
   checkAttached,
@@ -497,6 +497,7 @@ export const internals = {
   dtypesOf,
   encode,
   explainCall,
+  failure,
   findIn,
   foreignHandle,
   gather,

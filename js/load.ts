@@ -3,7 +3,7 @@ import type { CoreModule } from './wgemm-simd128.mjs';
 import { otherOrigin } from './cross-origin.js';
 import { ArgumentError, describe, GemmError, UnsupportedError } from './errors.js';
 import { type Pair, type Pairs, pairs, thread } from './pair.js';
-import { messageOf } from './port.js';
+import { lackOfModules, messageOf } from './port.js';
 import { isA, isRevoked } from './properties.js';
 import { bytesIn } from './tensor.js';
 import { lackOfThreads, makeMemory, startThreads, usualThreads } from './threads.js';
@@ -234,9 +234,8 @@ async function together(
   try {
     return await startThreads(module, threads, script, onDeath);
   } catch (error) {
-    const found = `threads is ${threads}, but a thread does not start (${messageOf(error)})`;
-    const message = `${op}: ${found}; ${adviceForScript(file, script)}`;
-    throw new GemmError('WORKER', op, 'threads', message, { cause: error });
+    const what = `threads is ${threads}, but a thread does not start`;
+    throw failure(what, error, adviceForScript(file, script), 'WORKER', 'threads');
   }
 }
 
@@ -393,6 +392,8 @@ async function fetchWasm(source: URL | string): Promise<Response | Uint8Array> {
       response.headers.get('Content-Type') === 'application/wasm';
     return compilesWhileFetching ? response : new Uint8Array(await response.arrayBuffer());
   } catch (error) {
+    const lacks = /^https?:/i.test(where) ? undefined : lackOfModules();
+    if (lacks) throw new UnsupportedError(op, '', `${op}: ${lacks}`);
     throw failure(`${where} cannot be fetched`, error, advice);
   }
 }
@@ -430,12 +431,15 @@ function adviceForOrigin(where: URL | string | undefined): string | undefined {
   return `${header}, and ${policy}; or host the package in the origin of the page`;
 }
 
-function failure(what: string, cause: unknown, advice = ''): GemmError {
-  return new GemmError(
-    'LOAD',
-    op,
-    '',
-    `${op}: ${what} (${messageOf(cause)})${advice && `; ${advice}`}`,
-    { cause },
-  );
+/** @internal The error of what does not load. Runtimes that forbid it say which flag allows it. */
+export function failure(
+  what: string,
+  cause: unknown,
+  advice = '',
+  code: 'LOAD' | 'WORKER' = 'LOAD',
+  argument = '',
+): GemmError {
+  const why = messageOf(cause);
+  const rest = advice && !/--allow-/.test(why) ? `; ${advice}` : '';
+  return new GemmError(code, op, argument, `${op}: ${what} (${why})${rest}`, { cause });
 }

@@ -26,6 +26,15 @@ export function nodeWorkers(): typeof import('node:worker_threads') | undefined 
     : process?.getBuiltinModule?.('node:worker_threads');
 }
 
+/** @internal Why this Node does not give its own modules; undefined if it does, or is not Node. */
+export function lackOfModules(): string | undefined {
+  const { process } = globalThis;
+  const version = process?.versions?.node;
+  return version && !process.getBuiltinModule
+    ? `Node ${version} is too old; it must be 20.16 or later in version 20, or 22.3 or later`
+    : undefined;
+}
+
 /** What is used of a worker of the web. */
 interface WebWorker {
   postMessage(message: unknown, transfer: ArrayBuffer[]): void;

@@ -24,6 +24,7 @@ export const {
   disposable,
   disposedHandle,
   dtypesOf,
+  failure,
   findIn,
   foreignHandle,
   gather,
