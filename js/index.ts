@@ -45,7 +45,14 @@ import {
   PackedWeights,
   locateHeld,
 } from './heap.js';
-import { adviceForScript, ask, failure, isAddress, readThreadSource, readWasmSource } from './load.js';
+import {
+  adviceForScript,
+  ask,
+  failure,
+  isAddress,
+  readThreadSource,
+  readWasmSource,
+} from './load.js';
 import { readMatMul, runMatMul } from './matmul.js';
 import {
   checkAttached,

@@ -148,7 +148,8 @@ async function answer(order: CallOrder): Promise<void> {
     port.postMessage({ kind: 'outcome', id, outcome }, outcome.buffers);
   } catch (error) {
     // There is no instance to go on with.
-    if ((error as Error | null)?.name === 'RuntimeError' || (isStarted && core.disposed)) throw error;
+    if ((error as Error | null)?.name === 'RuntimeError' || (isStarted && core.disposed))
+      throw error;
     port.postMessage(errorAnswer(id, method, error), []);
   }
 }
