@@ -94,7 +94,7 @@ async function race(run, runInNode) {
  */
 async function makeRuntimesProject() {
   const project = await makeProject('runtimes');
-  const programs = ['smoke', 'run-smoke', 'run-strict', 'run-import', 'run-race'];
+  const programs = ['smoke', 'run-smoke', 'run-strict', 'run-import', 'run-race', 'realms.test'];
   for (const name of programs.map((program) => `${program}.mjs`))
     copyFileSync(join(here, name), join(project, name));
   await bundleStrict(project);
@@ -227,7 +227,28 @@ export async function testRuntimes(results, { fast = false, rest = false } = {})
   const isOwn = ([, [program]]) => program === process.execPath;
   const tried = Object.entries(runtimes).filter((runtime) => (isOwn(runtime) ? !rest : !fast));
   await twoAtATime(tried, testIn);
+  if (!rest) await testVitest(results, project);
   if (!fast) await testWorkerd(results);
+}
+
+/** Vitest has pages without a browser. Their realms are not the realm of Node's modules. */
+async function testVitest(results, project) {
+  const vitest = join(here, 'node_modules', 'vitest', 'vitest.mjs');
+  const environments = {
+    jsdom: [],
+    'jsdom, vmThreads': ['--pool', 'vmThreads'],
+    'happy-dom, vmThreads': ['--pool', 'vmThreads'],
+  };
+  for (const [name, flags] of Object.entries(environments)) {
+    await results.test('runtimes', 'Vitest', name, async () => {
+      const environment = ['--environment', name.split(',')[0]];
+      // Without one of its own, the project would have the configuration of this clone.
+      writeFileSync(join(project, 'vitest.config.mjs'), 'export default {};\n');
+      const args = ['run', '--root', project, '--globals', ...environment, ...flags];
+      const said = await runChild(process.execPath, [vitest, ...args], { env: { NO_COLOR: '1' } });
+      return /Tests +(\d+ passed)/.exec(said)?.[1] ?? refuse(said);
+    });
+  }
 }
 
 /**
