@@ -148,7 +148,7 @@ export interface Model {
   [Symbol.dispose](): void;
 }
 
-const createOptions = ['threads', 'simd', 'determinism', 'assets', 'maxMemory'];
+const createOptions = ['threads', 'simd', 'determinism', 'assets', 'maxMemory'] as const;
 
 /**
  * Loads a model in the format of ONNX, so that it can run. It checks the graph, computes what is
@@ -175,8 +175,9 @@ export async function loadModel(
   options: LoadOptions = {},
 ): Promise<Model> {
   const op = 'loadModel';
-  const read = readOptions(op, options, ['wg', 'externalData', ...createOptions]);
-  const { wg: given, externalData, ...settings } = read as LoadOptions;
+  const read = readOptions(op, options, ['wg', 'externalData', ...createOptions]) as LoadOptions;
+  const { wg: given, externalData, threads, simd, determinism, assets, maxMemory } = read; // once
+  const settings = { threads, simd, determinism, assets, maxMemory };
   checkFetch(op, externalData);
   const isModel = isReadable(source) && has(source, 'graph');
   if (isModel && !models.has(source)) {
@@ -185,7 +186,7 @@ export async function loadModel(
   }
   if (given !== undefined) {
     checkInstance(given);
-    const name = createOptions.find((name) => read[name] !== undefined);
+    const name = createOptions.find((name) => settings[name] !== undefined);
     if (name !== undefined)
       throw new ArgumentError(
         op,
@@ -822,7 +823,7 @@ class LoadedModel implements Model {
     const given = readOptions(op, shapes, names, 'shapes');
     const feeds = Object.create(null) as Record<string, ModelTensor>;
     for (const { info, absent } of this.#loaded.inputs) {
-      const own = Object.hasOwn(given, info.name) ? given[info.name] : undefined;
+      const own = has(given, info.name) ? given[info.name] : undefined;
       if (absent && own === undefined) continue;
       const shape = (own ??
         info.shape?.map((size) => (typeof size === 'number' ? size : 1)) ??
@@ -855,7 +856,7 @@ class LoadedModel implements Model {
     }
     const sizes = new Map<string, { size: number; by: string }>();
     return inputs.map(({ info, absent }) => {
-      const value: unknown = Object.hasOwn(feeds, info.name)
+      const value: unknown = has(feeds, info.name)
         ? (feeds as Record<string, unknown>)[info.name]
         : undefined;
       if (value === undefined) {
