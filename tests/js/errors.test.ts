@@ -116,6 +116,14 @@ const ofLength = (array: number[], length: unknown) =>
 
 const conversion = /; convert it by tensor\(\.\.\.\)$/;
 
+const addsNothing = (beta: string): Wanted => ({
+  code: 'ARGUMENT',
+  argument: 'beta',
+  says: [
+    `beta is ${beta} and C is absent`,
+    'beta has no effect without C; to add to out, pass it as C, too',
+  ],
+});
 const optionsAreFourth = (name: string): Wanted => ({
   code: 'ARGUMENT',
   argument: 'C',
@@ -809,6 +817,12 @@ refuses('refuses the option', {
     () => ({ options: { beta: [1] } }),
     { code: 'ARGUMENT', argument: 'beta', says: ['an array', aNumber] },
   ],
+  ...Object.fromEntries(
+    [1, -0.5, NaN].map((beta): [string, Cases[string]] => [
+      `beta: ${beta} with out and without C`,
+      [() => ({ c: null, options: { beta } }), addsNothing(`${beta}`)],
+    ]),
+  ),
   'transA: a string': [
     () => ({ options: { transA: 'false' } }),
     { code: 'ARGUMENT', argument: 'transA', says: ['"false"', 'a boolean or a number'] },
@@ -1057,6 +1071,34 @@ refuses('refuses an out that overlaps', {
     },
     { code: 'DISPOSED', argument: 'A', says: ['no tensor that is alive'] },
   ],
+});
+
+describe('beta with out and without C', () => {
+  it.each([0, -0, 0n, undefined])('is taken if it is %s, here and in the heap', (beta) => {
+    const x = { data: BigInt64Array.of(3n), shape: [1, 1] };
+    using held = wg.alloc('int64', [1, 1]);
+    using y = wg.alloc('int64', [1, 1]);
+    held.data.set([3n]);
+    y.data.set([100n]);
+    for (const c of [null, undefined]) {
+      const out = { data: BigInt64Array.of(100n), shape: [1, 1] };
+      expect(wg.gemm(x, x, c, { beta, out }).data[0]).toBe(9n);
+      expect(wg.gemm(held, held, c, { beta, out: y }).data[0]).toBe(9n);
+    }
+  });
+
+  it('is refused in the heap, too, and as a bigint', () => {
+    using x = wg.alloc('int64', [1, 1]);
+    using y = wg.alloc('int64', [1, 1]);
+    y.data.set([100n]);
+    expectError(
+      thrown(() => wg.gemm(x, x, null, { beta: 1n, out: y })),
+      addsNothing('1n'),
+    );
+    expect(y.data[0]).toBe(100n);
+    // Without out, there is nothing that a caller could mean by it.
+    expect(wg.gemm(x, x, null, { beta: 1n }).data[0]).toBe(0n);
+  });
 });
 
 describe('refuses an out in the heap', () => {

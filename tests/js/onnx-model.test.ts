@@ -202,6 +202,22 @@ describe('what follows a product', () => {
     },
   );
 
+  it('may be a Gemm without C, whose beta has no effect', async () => {
+    const gemm = node('Gemm', ['x', 'w'], 'a', { alpha: { float: 2 }, beta: { float: 3 } });
+    const parts = { inputs: [input('x', ['m', 20])], outputs: [input('y')] };
+    const initializers = [floats('w', [20, 30]), floats('bias', [30], 3)];
+    const alone = [gemm, node('Identity', ['a'], 'y')];
+    const product = await run({ ...parts, nodes: alone, initializers }, { x });
+    const sum = [gemm, node('Add', ['a', 'bias'], 'y')];
+    const { results, fused } = await run({ ...parts, nodes: sum, initializers }, { x });
+    expect(fused).toEqual([['Add']]);
+    const bias = initializers[1]?.data as Float32Array;
+    const wanted = (product.results.y?.data as Float32Array).map(
+      (value, i) => value + (bias[i % 30] as number),
+    );
+    expect(results.y?.data).toEqual(wanted);
+  });
+
   it('is not joined if the product rounds to 16 bits first', async () => {
     const half = (shape: number[], seed: number) => {
       const { data, ...rest } = floats('', shape, seed);
