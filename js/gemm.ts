@@ -159,7 +159,7 @@ function readArguments(
   const operandC = readAddend(reader, op, 'C', c, typeOfA, optionNames);
   const attributes = new Float64Array(10);
   readAttributes(attributes, alpha, beta, transA, transB, opset, broadcast, activation);
-  const operandY = out === undefined ? null : readTensor(reader, op, 'Y', out);
+  const operandY = out === undefined ? null : readTensor(reader, op, 'out', out);
   const operands = [operandA, operandB, operandC, operandY];
   return { operation: operations.gemm, attributes, operands, out };
 }

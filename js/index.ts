@@ -119,6 +119,7 @@ export type {
 export {
   type ElementOf,
   type ForeignTensor,
+  type MathjsMatrix,
   type MlMatrix,
   type NdarrayLike,
   type Nested,

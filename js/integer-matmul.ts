@@ -219,7 +219,7 @@ export function runIntegerMatMul(core: Core, op: Name, args: readonly unknown[])
     const { block } = core;
     let end = readAttributes(block, op, given);
     vectors.forEach((value, i) => {
-      end = writeVector(core, op, block, end, errorNames[i] as string, value, types[i] as DType);
+      end = writeVector(core, op, block, end, vectorNames[i] as string, value, types[i] as DType);
     });
     return runInHeap(
       core,
@@ -240,16 +240,6 @@ export function readIntegerMatMul(reader: Reader, op: Name, args: readonly unkno
   return readArguments(reader, op, readGiven(op, args, reader.callOptions));
 }
 
-/** Names of the vectors in errors, which are those of the operators. */
-const errorNames = [
-  'a_scale',
-  'a_zero_point',
-  'b_scale',
-  'b_zero_point',
-  'y_scale',
-  'y_zero_point',
-];
-
 /** The types that numbers in place of the vectors take. */
 function typesOf(a: DType, b: DType, scales: DType): readonly DType[] {
   return [scales, a, scales, b, scales, a];
@@ -269,14 +259,10 @@ function readArguments(reader: Reader, op: Name, given: Given): Arguments {
   readAttributes(attributes, op, given);
   // Numbers wait for the type of the other scales.
   const isNumber = (i: number) => typeof given[vectorNames[i] as string] === 'number';
-  const read = (i: number, types: readonly DType[]) =>
-    readVector(
-      reader,
-      op,
-      errorNames[i] as string,
-      given[vectorNames[i] as string],
-      types[i] as DType,
-    );
+  const read = (i: number, types: readonly DType[]) => {
+    const name = vectorNames[i] as string;
+    return readVector(reader, op, name, given[name], types[i] as DType);
+  };
   const early = vectorNames.map((_, i) =>
     isNumber(i) ? null : read(i, typesOf(typeA, typeB, 'float32')),
   );
@@ -291,7 +277,7 @@ function readArguments(reader: Reader, op: Name, given: Given): Arguments {
     a,
     b,
     readVector(reader, op, 'bias', given.bias, types[0] as DType),
-    given.out === undefined ? null : readTensor(reader, op, 'Y', given.out),
+    given.out === undefined ? null : readTensor(reader, op, 'out', given.out),
   ];
   return { operation: operations[op], attributes, operands, out: given.out };
 }

@@ -388,7 +388,8 @@ function int8Runner(
       const before = x.shape.slice(0, -1);
       const rows = count(before);
       const isFloat = x.dtype === float32;
-      const result = given ?? operandOfResult('Y', { dtype: typeOfResult, shape: [...before, n] });
+      const result =
+        given ?? operandOfResult('out', { dtype: typeOfResult, shape: [...before, n] });
       const source = x.strides ? operandOfResult('x', x) : x;
       if (isFloat) grow(rows * k);
       const operation = {
@@ -417,7 +418,7 @@ function int8Runner(
       const from = locateHeld(x, core, op, 'x');
       const to = locateHeld(out, core, op, 'out');
       const isFloat = x.dtype === 'float32';
-      // Two tensors in the heap are the same or apart.
+      // Two tensors in the heap are the same or do not overlap.
       if (from === to && rows * k > 0) throw overlap();
       if (isFloat) grow(rows * k);
       core.enter(op);
@@ -504,7 +505,6 @@ function gatherTo(to: DataArray, core: Core, operand: Operand): void {
 /** Operands as the errors of operations name them, and as a layer names them. */
 const names: readonly (readonly [RegExp, string])[] = [
   [/\b(src|A)\b/g, 'x'],
-  [/\b(dst|Y)\b/g, 'out'],
   [/; (only bias may|it must overlap).*/, '; it must not'],
 ];
 const namesInCreate: typeof names = [

@@ -428,7 +428,7 @@ function compute(
       operandIn('src', a, shapeOfA),
       packed ? operandOf('weights', packedWeights, [], packed) : operandIn('weights', b, shapeB),
       bias ? operandIn('bias', bias) : null,
-      operandIn('dst', result, whole),
+      operandIn('out', result, whole),
     ];
     const [min, max] = bounds;
     // prettier-ignore

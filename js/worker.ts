@@ -104,6 +104,7 @@ export type {
   MatMulIntegerToFloatOptions,
   MatMulNBitsOptions,
   MemoryUse,
+  MathjsMatrix,
   MlMatrix,
   NBitsArray,
   NBitsWeights,

@@ -82,9 +82,10 @@ Status check_packed(const char* op, const char* name, const PackedWeights& weigh
     const int64_t shape[2] = {weights.k(), weights.n()};
     return error(Code::kPackMismatch, op, name,
                  {"%% has shape % and % is packed from shape %; K is % in % and % in %, and must "
-                  "be the same",
+                  "be the same%",
                   other, a_transposed ? " (transposed)" : "", a.dims, name,
-                  std::span<const int64_t>(shape), k, other, shape[0], name});
+                  std::span<const int64_t>(shape), k, other, shape[0], name,
+                  shape[1] == k ? "; pack it with another trans if K and N are exchanged" : ""});
   }
   return {};
 }

@@ -269,8 +269,9 @@ class Call {
       const char *const given = kNames[has_scale ? kYScale : kYZeroPoint],
                         *const absent = kNames[has_scale ? kYZeroPoint : kYScale];
       return fail(Code::kArgument, absent,
-                  {"% is there and % is not; both make Y quantized, neither makes it float32",
-                   given, absent});
+                  {"% is absent and % is given; give both for a quantized result, or neither for "
+                   "float32",
+                   absent, given});
     }
     if (c == nullptr) return true;
     if (!op_.has_c && !op_.has_bias)
@@ -294,8 +295,8 @@ class Call {
       return fail(
           Code::kDType, "Y",
           {"Y has type %; the result has type %%", dtype_name(y.dtype), dtype_name(y_dtype_),
-           args_.vectors[kYZeroPoint] != nullptr ? ", that of y_zero_point"
-           : op_.is_gemm                         ? ", since there is no y_scale"
+           args_.vectors[kYZeroPoint] != nullptr ? ", the type of y_zero_point"
+           : op_.is_gemm                         ? ", since y_scale is absent"
                                                  : ""});
     if (!take(check_output(op_.name, "Y", y, shape_))) return false;
     if (!check_no_overlap("A", &args_.A)) return false;

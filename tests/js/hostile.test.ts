@@ -78,7 +78,7 @@ describe('a handle', () => {
       const ones = { data: new Float32Array(64).fill(1), shape: [8, 8] };
       expectError(
         thrown(() => wg.gemm(ones, ones, null, { out: tensor })),
-        { code: 'SHAPE', argument: 'Y', says: ['[2, 2]', '[8, 8]'] },
+        { code: 'SHAPE', argument: 'out', says: ['[2, 2]', '[8, 8]'] },
       );
     } finally {
       for (const name of ['shape', 'size', 'dtype']) {

@@ -422,71 +422,71 @@ const faults: Record<string, Fault> = {
   'no aScale': {
     spoil: ({ given }) => (given.aScale = undefined),
     code: 'ARGUMENT',
-    argument: 'a_scale',
+    argument: 'aScale',
     unless: has('aScale'),
   },
   'no bScale': {
     spoil: ({ given }) => (given.bScale = null),
     code: 'ARGUMENT',
-    argument: 'b_scale',
+    argument: 'bScale',
     unless: has('bScale'),
   },
   'no yScale': {
     spoil: ({ given }) => delete given.yScale,
     code: 'ARGUMENT',
-    argument: 'y_scale',
+    argument: 'yScale',
     unless: has('yScale'),
   },
   'yScale 0': {
     spoil: ({ given, typeOfScales }) => (given.yScale = numbers(typeOfScales, 1, -0)),
     code: 'ARGUMENT',
-    argument: 'y_scale',
+    argument: 'yScale',
     unless: has('yScale'),
   },
   'aScale infinite': {
     spoil: ({ given, typeOfScales }) => (given.aScale = numbers(typeOfScales, 1, -Infinity)),
     code: 'ARGUMENT',
-    argument: 'a_scale',
+    argument: 'aScale',
     unless: has('aScale'),
   },
   'bScale too long': {
     spoil: ({ given, sizes, typeOfScales }) => (given.bScale = numbers(typeOfScales, sizes[1] + 2)),
     code: 'SHAPE',
-    argument: 'b_scale',
+    argument: 'bScale',
     unless: has('bScale'),
   },
   'bScale float64': {
     spoil: ({ given }) => (given.bScale = Float64Array.of(1)),
     code: 'DTYPE',
-    argument: 'b_scale',
+    argument: 'bScale',
     unless: has('bScale'),
   },
   'aZeroPoint of another type': {
     spoil: (made) => (made.given.aZeroPoint = ones(other(typeOf(made, 'a')), [])),
     code: 'DTYPE',
-    argument: 'a_zero_point',
+    argument: 'aZeroPoint',
     unless: has('aZeroPoint'),
   },
   'aZeroPoint too long': {
     spoil: (made) => (made.given.aZeroPoint = numbers(typeOf(made, 'a'), made.sizes[0] + 2)),
     code: 'SHAPE',
-    argument: 'a_zero_point',
+    argument: 'aZeroPoint',
     unless: has('aZeroPoint'),
   },
   'bZeroPoint out of range': {
     spoil: (made) => (made.given.bZeroPoint = typeOf(made, 'b') === 'int8' ? 128 : -1),
     code: 'ARGUMENT',
-    argument: 'b_zero_point',
+    argument: 'bZeroPoint',
   },
   'bZeroPoint of another type': {
     spoil: (made) => (made.given.bZeroPoint = ones(other(typeOf(made, 'b')), [1])),
     code: 'DTYPE',
-    argument: 'b_zero_point',
+    argument: 'bZeroPoint',
   },
   'yZeroPoint float32': {
     spoil: ({ given }) => (given.yZeroPoint = Float32Array.of(1)),
     code: 'DTYPE',
-    argument: 'y_zero_point',
+    argument: 'yZeroPoint',
     unless: has('yZeroPoint'),
   },
   'bias too long': {
@@ -532,12 +532,12 @@ const faults: Record<string, Fault> = {
   'out of another type': {
     spoil: ({ options, wanted }) => (options.out = ones('float64', [...wanted.shape])),
     code: 'DTYPE',
-    argument: 'Y',
+    argument: 'out',
   },
   'out of another shape': {
     spoil: ({ options, wanted, dtype }) => (options.out = ones(dtype, [...wanted.shape, 2])),
     code: 'SHAPE',
-    argument: 'Y',
+    argument: 'out',
   },
 };
 

@@ -474,6 +474,8 @@ describe('what is refused', () => {
       '[3, 2]',
       'last axis must have 3',
     );
+    const four = { data: new Float32Array(8), shape: [2, 4] };
+    inRun(() => layer.run(four), 'SHAPE', 'x', '[2, 4]', 'set trans if weights is (N, K)');
     inRun(() => layer.run({ ...x, shape: [] }), 'SHAPE', 'x', '[]');
     inRun(() => layer.run({ ...x, shape: [3, 3] }), 'SHAPE', 'x', '6 elements');
     inRun(

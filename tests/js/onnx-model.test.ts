@@ -879,7 +879,7 @@ describe('a model is refused', () => {
       code: 'ARGUMENT',
       op: 'loadModel',
       argument: 'wg',
-      says: ['an object', 'awaited'],
+      says: ['a promise, which must be awaited'],
     });
     const own = await createInline();
     const inline = await rejected(loadModel(bytes, { wg: own as never }));

@@ -347,7 +347,7 @@ describe('refuses', () => {
     );
     expectError(
       thrown(() => small.gemm(out, a, null, { out })),
-      { code: 'ARGUMENT', op: 'gemm', argument: 'Y', says: ['overlaps A'] },
+      { code: 'ARGUMENT', op: 'gemm', argument: 'out', says: ['overlaps A'] },
     );
     const q = {
       a: { data: new Int8Array(4e6), shape: [2000, 2000] },
@@ -356,7 +356,7 @@ describe('refuses', () => {
     };
     expectError(
       thrown(() => small.qgemm({ ...q, b: q.a })),
-      { code: 'ARGUMENT', op: 'qgemm', argument: 'b_scale', says: ['b_scale is 0'] },
+      { code: 'ARGUMENT', op: 'qgemm', argument: 'bScale', says: ['bScale is 0'] },
     );
     expect(out.data.every((value) => value === 1)).toBe(true);
     expect(small.memory().inUse).toBe(0);

@@ -763,10 +763,10 @@ describe('packed weights', () => {
     const run: [op: string, argument: string, call: () => unknown][] = [
       ['gemm', 'A', () => wg.gemm(weights as never, b)],
       ['gemm', 'C', () => wg.gemm(a, b, weights as never)],
-      ['gemm', 'Y', () => wg.gemm(a, b, null, { out: weights as never })],
+      ['gemm', 'out', () => wg.gemm(a, b, null, { out: weights as never })],
       ['matmul', 'src', () => wg.matmul(weights as never, b)],
       ['matmul', 'bias', () => wg.matmul(a, b, weights as never)],
-      ['matmul', 'dst', () => wg.matmul(a, b, null, { out: weights as never })],
+      ['matmul', 'out', () => wg.matmul(a, b, null, { out: weights as never })],
     ];
     for (const [op, argument, call] of run) {
       const place = op === 'gemm' ? 'stand for B' : 'stand for weights';

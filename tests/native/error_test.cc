@@ -79,7 +79,10 @@ const Case kCases[] = {
      "rank 65; the most is 64"},
     {"K", [](Call& c) { c.b_dims = {5, 4}; }, Code::kShape, "B", "K is 3 in A and 5 in B"},
     {"KTransposed", [](Call& c) { c.args.transA = 1; }, Code::kShape, "B",
-     "A (transposed) has shape [2, 3] and B has shape [3, 4]; K is 2 in A and 3 in B"},
+     "A (transposed) has shape [2, 3] and B has shape [3, 4]; K is 2 in A and 3 in B, and must "
+     "be the same; unset transA if A is (M, K)"},
+    {"KOfNK", [](Call& c) { c.b_dims = {4, 3}; }, Code::kShape, "B",
+     "K is 3 in A and 4 in B, and must be the same; set transB if B is (N, K)"},
     {"Negative", [](Call& c) { c.a_dims = {-2, 3}; }, Code::kShape, "A",
      "A has shape [-2, 3]; no size may be negative"},
     {"Product", [](Call& c) { c.a_dims = {kHuge, kHuge}; }, Code::kShape, "A",
