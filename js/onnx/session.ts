@@ -283,8 +283,6 @@ interface Step {
   /** The names whose values end after this step. */
   readonly ends: readonly number[];
   readonly run: Run | undefined;
-  /** Whether the operator may write where it reads. */
-  readonly inPlace: boolean;
   readonly product: ProductStep | undefined;
 }
 
@@ -326,17 +324,6 @@ interface LoadedInput {
   /** Whether a product takes it. */
   readonly isOperand: boolean;
 }
-
-/**
- * Operators that read each element before they write it, and no other element after it, if an input
- * has as many elements as the result.
- */
-const inPlace = new Set(
-  (
-    'Relu Clip LeakyRelu Sigmoid Tanh Erf Gelu com.microsoft.Gelu Add Sub Mul Div Pow Sqrt ' +
-    'Softmax LogSoftmax LayerNormalization'
-  ).split(' '),
-);
 
 async function prepare(
   wg: Gemm | WorkerGemm,
@@ -390,7 +377,6 @@ async function prepare(
       inputs: taken.map(numberOf),
       outputs: outputs.map(numberOf),
       run,
-      inPlace: outputs.length === 1 && inPlace.has(keyOf(node)),
       product,
     };
     for (const number of step.inputs) (call ? operands : others).add(number);
@@ -665,28 +651,29 @@ class LoadedModel implements Model {
 
   #operate(step: Step, values: readonly (Stored | undefined)[]): Stored[] {
     const inputs = step.inputs.map((number) => values[number]);
-    const isLast = (number: number) => step.ends.includes(number);
-    const free = step.inPlace ? inputs.filter((_, i) => isLast(step.inputs[i] as number)) : [];
-    return this.#apply(step, inputs, free);
+    return this.#apply(step, inputs, (i) => step.ends.includes(step.inputs[i] as number));
   }
 
-  /** Runs an operator. @param free values whose memory its result may take */
+  /** Runs an operator. @param isLast whether no later step reads the input with an index */
   #apply(
     { node, run }: Pick<CheckedNode, 'node' | 'run'>,
     inputs: readonly (Stored | undefined)[],
-    free: readonly (Stored | undefined)[],
+    isLast: (index: number) => boolean = () => false,
   ): Stored[] {
     const { storage } = this.#owned;
     const made: Stored[] = [];
-    const make: Make = (dtype, shape) => {
+    const make: Make = (dtype, shape, over) => {
       const size = sizeOf(shape);
-      const taken = free.find(
-        (value) =>
-          value?.root.isOwn &&
+      const taken = inputs.find(
+        (value, i) =>
+          value &&
+          over?.includes(value) &&
+          value.root.isOwn &&
           value.root.uses === 1 &&
           !made.some(({ root }) => root === value.root) &&
           value.size === size &&
-          value.dtype === dtype,
+          value.dtype === dtype &&
+          isLast(i),
       );
       const value = taken ? new Stored(dtype, shape, size, taken.root) : storage.make(dtype, shape);
       made.push(value);
@@ -731,7 +718,7 @@ class LoadedModel implements Model {
       const { shape } = value;
       const perm = permOf(turn.node, shape);
       const along = (list: readonly number[]) => perm.map((axis) => list[axis] as number);
-      if (perm.length !== shape.length) this.#apply(turn, [value], []); // tells that it is wrong
+      if (perm.length !== shape.length) this.#apply(turn, [value]); // tells that it is wrong
       transposed[i] = { shape: along(shape), strides: along(contiguousStrides(shape)) };
       return value;
     });
@@ -756,6 +743,7 @@ class LoadedModel implements Model {
     if (core) {
       const addend = values[bias];
       const takes =
+        call.fuses.bias === 'any' && // others refuse a bias in the memory of the result
         addend?.root.isOwn &&
         addend.root.uses === 1 &&
         addend.root.block &&
@@ -796,7 +784,7 @@ class LoadedModel implements Model {
       for (const { link, inputs } of links.slice(fused)) {
         const taken = inputs.map((number) => (number === theResult ? value : values[number]));
         temporary.push(storage.keep(value));
-        [value] = this.#apply(link.checked, taken, []) as [Stored];
+        [value] = this.#apply(link.checked, taken) as [Stored];
       }
       storage.keep(value);
       for (const each of temporary) storage.release(each);

@@ -278,6 +278,124 @@ describe('what follows a product', () => {
   });
 });
 
+/** Runs a model, and again with all values as outputs: then nothing is fused or in place. */
+async function expectSame(spec: ModelSpec, feeds: Record<string, ModelTensor>) {
+  const { results, fused } = await run(spec, feeds);
+  const outputs = spec.nodes.flatMap(({ outputs }) => outputs.map((name) => input(name as string)));
+  const all = await run(
+    { ...spec, outputs: outputs.map((info) => ({ ...info, dtype: 'none' })) },
+    feeds,
+  );
+  expect(all.fused.flat()).toEqual([]);
+  for (const [name, result] of Object.entries(results)) expect(result).toEqual(all.results[name]);
+  return fused;
+}
+
+describe('an operator overwrites its input only with its result', () => {
+  it.each([[[1, 6]], [[1]], [[]], [[4, 1]], [[4, 6]], [[6]]])(
+    'LayerNormalization with Scale and B of %j',
+    async (part) => {
+      for (const hasBias of [false, true])
+        await expectSame(
+          {
+            nodes: [
+              node('Relu', ['x'], 'a'),
+              node('LayerNormalization', ['a', 'scale', hasBias ? 'b' : null], 'y'),
+            ],
+            inputs: [input('x', [4, 6])],
+            outputs: [input('y')],
+            initializers: [floats('scale', part, 2), floats('b', part, 3)],
+          },
+          { x: feed([4, 6]) },
+        );
+    },
+  );
+
+  it.each([
+    ['LayerNormalization of itself', node('LayerNormalization', ['a', 'a', 'a'], 'y')],
+    ['LayerNormalization by what ends', node('LayerNormalization', ['x', 'a', 'a'], 'y')],
+    ['the difference from itself', node('Sub', ['a', 'a'], 'y')],
+    ['a broadcast operand that ends', node('Sub', ['a', 'row'], 'y')],
+    ['a broadcast operand before it', node('Div', ['row', 'a'], 'y')],
+    ['Pow by itself', node('Pow', ['a', 'a'], 'y')],
+    ['Softmax along another axis', node('Softmax', ['a'], 'y', { axis: 0 })],
+    ['ReduceMean that keeps all', node('ReduceMean', ['a'], 'y', { axes: [0], keepdims: 0 })],
+    ['FastGelu', { ...node('FastGelu', ['a', 'row'], 'y'), domain: 'com.microsoft' }],
+  ])('%s', async (_, last) => {
+    for (const rows of [1, 40])
+      await expectSame(
+        {
+          opsets: { '': 17, 'com.microsoft': 1 },
+          nodes: [node('Sigmoid', ['x'], 'a'), node('Tanh', ['r'], 'row'), last],
+          inputs: [input('x', ['m', 50]), input('r', [50])],
+          outputs: [input('y')],
+        },
+        { x: feed([rows, 50]), r: feed([50], 4) },
+      );
+  });
+});
+
+describe('a residual Add joins a product, whatever its rows are', () => {
+  const [k, n] = [32, 1100]; // a result of 4096 bytes or more is in a block of memory
+  const weights = (dtype: string, shape: number[], name = 'w') => ({
+    name,
+    dtype,
+    shape,
+    data: new Random(5).fill(new Uint8Array(shape.reduce((a, b) => a * b))),
+  });
+  const ms = (one: NodeSpec) => ({ ...one, domain: 'com.microsoft' });
+  const products: [string, NodeSpec[], TensorSpec[]][] = [
+    ['MatMul', [node('MatMul', ['x', 'w'], 'p')], [floats('w', [k, n])]],
+    ['Gemm', [node('Gemm', ['x', 'w'], 'p')], [floats('w', [k, n])]],
+    [
+      'MatMulNBits',
+      [ms(node('MatMulNBits', ['x', 'w', 's'], 'p', { K: k, N: n, bits: 4, block_size: 32 }))],
+      [weights('uint8', [n, 1, 16]), floats('s', [n])],
+    ],
+    [
+      'DynamicQuantizeMatMul',
+      [ms(node('DynamicQuantizeMatMul', ['x', 'w', 's'], 'p'))],
+      [weights('uint8', [k, n]), scalar('s', 0.02)],
+    ],
+    [
+      'MatMulIntegerToFloat',
+      [
+        { op: 'DynamicQuantizeLinear', inputs: ['x'], outputs: ['q', 'sx', 'zx'] },
+        ms(node('MatMulIntegerToFloat', ['q', 'w', 'sx', 's', 'zx'], 'p')),
+      ],
+      [weights('uint8', [k, n]), scalar('s', 0.02)],
+    ],
+  ];
+  const cases = products.flatMap((product) =>
+    [[k], [1, k], [3, k], [1, 1, k], [2, 1, k], [1, 3, k]].flatMap((shape) =>
+      product[0] === 'Gemm' && shape.length !== 2 ? [] : [[...product, shape] as const],
+    ),
+  );
+  it.each(cases.map(([name, ...rest]) => [name, rest.at(-1), rest] as const))(
+    '%s of %j',
+    async (name, _, rest) => {
+      const [nodes, initializers, shape] = rest;
+      const result = [...shape.slice(0, -1), n];
+      const isDense = name === 'MatMul' || name === 'Gemm';
+      for (const addend of [result, result.slice(-1), [1, ...result]]) {
+        const fused = await expectSame(
+          {
+            opsets: { '': 17, 'com.microsoft': 1 },
+            nodes: [node('Tanh', ['r'], 't'), ...nodes, node('Add', ['t', 'p'], 'y')],
+            inputs: [input('x', shape), input('r', addend)],
+            outputs: [input('y')],
+            initializers,
+          },
+          { x: feed(shape), r: feed(addend, 3) },
+        );
+        const isRow = addend.slice(0, -1).every((size) => size === 1);
+        const joins = addend.length <= result.length && (isDense || isRow);
+        expect(fused).toEqual([joins ? ['Add'] : []]);
+      }
+    },
+  );
+});
+
 describe('Gelu that is written out', () => {
   const [root, inverse, one, half] = [Math.SQRT2, Math.SQRT1_2, 1, 0.5];
   const scalars = Object.entries({ root, inverse, one, half });

@@ -85,9 +85,9 @@ export function define(
             refuse(DTypeError, name, `has dtype ${dtype}`, same.replaceAll(' ', ' or '));
           same = dtype;
         });
-        return compute(values as readonly Value[], (dtype, shape) => {
+        return compute(values as readonly Value[], (dtype, shape, over) => {
           checkSize(dtype, shape);
-          return make(dtype, shape);
+          return make(dtype, shape, over);
         });
       };
     },
@@ -170,7 +170,7 @@ export function widened({ dtype, data }: Value): Numbers {
 
 /**
  * @internal Makes a result by a function that writes its elements from those of inputs. Elements of
- * 16 bits are float32 there.
+ * 16 bits are float32 there. The result may be in the memory of an input: see `Make`.
  */
 export function computed(
   make: Make,
@@ -179,7 +179,7 @@ export function computed(
   inputs: readonly Value[],
   compute: (y: Numbers, ...inputs: Numbers[]) => void,
 ): Value {
-  const y = make(dtype, shape);
+  const y = make(dtype, shape, inputs);
   const { data } = y;
   const half = halfOf(dtype);
   const to = half ? new Float32Array(data.length) : (data as Numbers);

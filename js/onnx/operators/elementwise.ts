@@ -1,7 +1,7 @@
 /** Operators that compute each element of the result from one element of each input. */
 import { contiguousStrides, DTypeError, ShapeError } from '../internals.js';
 import { type Attributes, invalid, type Run, unsupported } from '../operator.js';
-import { newArray, sizeOf } from '../storage.js';
+import { inArray } from '../storage.js';
 import { typeOf } from '../tensors.js';
 import type { Make, OnnxDType, Value } from '../value.js';
 import {
@@ -142,7 +142,6 @@ const power = calling((a, b) =>
 );
 const square = calling((a) => a * a);
 const product = (a: number, b: number) => (typeof a === 'number' ? Math.imul(a, b) : a * b);
-const plain: Make = (dtype, shape) => ({ dtype, shape, data: newArray(dtype, sizeOf(shape)) });
 
 function cast(x: Value, make: Make, to: OnnxDType): Value {
   const { dtype, shape } = x;
@@ -216,7 +215,7 @@ export function addElementwise(): void {
   });
   unary('com.microsoft.Gelu', () => exactGelu);
   define('com.microsoft.FastGelu', 'X:float bias:same?', () => ([x, bias], make) => {
-    const sum = bias ? (add([x as Value, bias], make) as Value) : (x as Value);
+    const sum = bias ? (add([x as Value, bias], inArray) as Value) : (x as Value);
     return computed(make, sum.dtype, sum.shape, [sum], fastGelu);
   });
 
@@ -282,7 +281,7 @@ export function addElementwise(): void {
   // As in ONNX Runtime, integers to the power of one 2 or 3 wrap, and others are float64.
   define('Pow', 'X:number Y:number', () => (inputs, make) => {
     const [base, exponent] = inputs.map((value) =>
-      value.dtype.includes('float') ? value : cast(value, plain, 'float64'),
+      value.dtype.includes('float') ? value : cast(value, inArray, 'float64'),
     ) as [Value, Value];
     const { dtype } = inputs[0] as Value;
     const { length, 0: only } = widened(exponent);
@@ -296,7 +295,7 @@ export function addElementwise(): void {
     const loop = length === 1 && only === 2 ? square : power;
     return dtype === base.dtype
       ? binary([base, exponent], make, loop)
-      : cast(binary([base, exponent], plain, loop), make, dtype);
+      : cast(binary([base, exponent], inArray, loop), make, dtype);
   });
 
   define('Cast', 'input:any', (attributes, _, node) => {

@@ -1,7 +1,7 @@
 /** Operators that compute with all elements along some axes. */
 import { contiguousStrides, ShapeError } from '../internals.js';
 import { unsupported } from '../operator.js';
-import { sizeOf } from '../storage.js';
+import { inArray, sizeOf } from '../storage.js';
 import type { Value } from '../value.js';
 import {
   axisOf,
@@ -138,7 +138,7 @@ export function addNormalize(): void {
           );
         return shown(from) === shown(inner)
           ? part
-          : picked(make, part, shape, stridesIn(shape, from));
+          : picked(inArray, part, shape, stridesIn(shape, from));
       };
       const parts = ([scale, bias].filter(Boolean) as Value[]).map(spread);
       const y = computed(make, dtype, shape, [input as Value, ...parts], (y, x, ...others) => {
