@@ -1015,7 +1015,7 @@ function canFuse(
       return other.shape.every((size, axis) => size === 1 || size === shape[first + axis]);
     }
     case 'activation':
-      return /float/.test(dtype);
+      return isExact; // before it is rounded to 16 bits, a result may be less than -0
     case 'transpose':
       return permOf(link.checked.node, shape).length === shape.length;
   }

@@ -221,6 +221,24 @@ describe('what follows a product', () => {
     expect(fused).toEqual([[]]);
   });
 
+  it('is not Relu of 16 bits, for which a product may round to -0', async () => {
+    const bits = (name: string, value: number) => ({
+      ...{ name, dtype: 'float16', shape: [1, 1] },
+      data: Uint16Array.of(value),
+    });
+    const relu: ModelSpec = {
+      nodes: [node('MatMul', ['x', 'w'], 'a'), node('Relu', ['a'], 'y')],
+      inputs: [input('x', [1, 1], 'float16')],
+      outputs: [input('y', undefined, 'float16')],
+      initializers: [bits('w', 0x0400)], // 2^-14
+    };
+    const { results, fused } = await run(relu, { x: bits('x', 0x8400) as ModelTensor });
+    expect(Object.is((results.y as ModelResult).data[0], -0) || results.y?.data[0] === 0x8000).toBe(
+      true,
+    );
+    expect(fused).toEqual([[]]);
+  });
+
   it('is a Transpose before a product, which reads it by strides', async () => {
     const turned: ModelSpec = {
       nodes: [

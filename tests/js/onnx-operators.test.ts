@@ -9,8 +9,9 @@ import {
   ShapeError,
   UnsupportedError,
 } from 'wgemm';
-import type { OnnxDType } from 'wgemm/onnx';
-import { type Float, toBits } from './dtypes.js';
+import { loadModel, type OnnxDType } from 'wgemm/onnx';
+import { encodeGraph } from '../peers/onnx-model.mjs';
+import { type Float, round, toBits } from './dtypes.js';
 import {
   type Input,
   ints,
@@ -51,7 +52,7 @@ type Case = readonly [
 
 const cases: readonly Case[] = [
   [
-    'Relu keeps NaN and ends -0',
+    'Relu keeps NaN',
     { op: 'Relu', inputs: [x([-1, 2, NaN, -Infinity, Infinity])] },
     ['float32', [5], [0, 2, NaN, 0, Infinity]],
   ],
@@ -494,6 +495,63 @@ it.each(cases.map(([what, ...rest]) => [what, rest] as const))('%s', async (what
       valuesOf(result).map((value) => (typeof value === 'number' ? value + 0 : value)),
       what,
     ).toEqual(values.map((value) => (typeof value === 'number' ? value + 0 : value)));
+  });
+});
+
+describe('-0', () => {
+  const small = -(2 ** -14);
+  const zeros = [-0, 0, -1, 1, NaN, small, -Infinity, Infinity];
+  const types = ['float32', 'float64', 'float16', 'bfloat16'] as const;
+  const inputOf = (dtype: Float) =>
+    dtype.endsWith('float16') ? bits(dtype, zeros) : x(zeros, [8], dtype);
+  const [zero, minusZero, six] = [[0], [-0], [6]] as const;
+
+  it.each(types)('stays in Relu, as in the calls of products: %s', async (dtype) => {
+    const [y] = await runNode(wg, { op: 'Relu', opset: 14, inputs: [inputOf(dtype)] });
+    expect(valuesOf(y as Input)).toEqual([-0, 0, 0, 1, NaN, 0, 0, Infinity]);
+  });
+
+  it.each([
+    ['0 and 6', zero, six, [-0, 0, 0, 1, NaN, 0, 0, 6]],
+    ['-0 and 6', minusZero, six, [-0, 0, -0, 1, NaN, -0, -0, 6]],
+    ['-6 and 0', [-6], zero, [-0, 0, -1, 0, NaN, small, -6, 0]],
+    ['-6 and -0', [-6], minusZero, [-0, 0, -1, -0, NaN, small, -6, -0]],
+    ['0 and 0', zero, zero, [-0, 0, 0, 0, NaN, 0, 0, 0]],
+    ['1 and 6', [1], six, [1, 1, 1, 1, NaN, 1, 1, 6]],
+  ] as const)('stays in Clip by bounds that admit it: %s', async (_, min, max, wanted) => {
+    const inputs = [inputOf('float32'), x(min, []), x(max, [])];
+    const [y] = await runNode(wg, { op: 'Clip', opset: 13, inputs });
+    expect(valuesOf(y as Input)).toEqual(wanted);
+  });
+
+  it.each(['Relu', 'Clip'])('is the same if %s joins a product', async (last) => {
+    const strict = await createGemm({ determinism: 'strict' });
+    const [a, b] = [x([0, 1], [1, 2]), x([1, 1, 0, -1], [2, 2])];
+    const nodes = [
+      { op: 'MatMul', inputs: ['a', 'b'], outputs: ['p'] },
+      { op: 'Mul', inputs: ['p', 'minus'], outputs: ['q'] }, // -0 and 1
+      { op: last, inputs: last === 'Clip' ? ['q', 'zero'] : ['q'], outputs: ['y'] },
+    ];
+    const info = (name: string) => ({ name, dtype: 'float32' });
+    const initializers = [
+      { name: 'minus', ...x([-1], []) },
+      { name: 'zero', ...x([0], []) },
+    ];
+    const inputs = ['a', 'b'].map(info);
+    for (const [outputs, joined] of [
+      [['y'], ['Mul', last]],
+      [['y', 'q'], ['Mul']],
+      [['y', 'q', 'p'], []],
+    ] as const) {
+      const bytes = encodeGraph({ nodes, inputs, outputs: outputs.map(info), initializers });
+      const model = await loadModel(bytes, { wg: strict });
+      const { y } = await model.run({ a, b });
+      expect(valuesOf(y as Input)).toEqual([-0, 1]);
+      const [product] = await model.explain({ a: [1, 2], b: [2, 2] });
+      expect(product?.fused).toEqual(joined);
+      model.dispose();
+    }
+    strict.dispose();
   });
 });
 

@@ -64,16 +64,30 @@ function fastGelu(y: Numbers, x: Numbers): void {
   }
 }
 
+/** As in the calls of products, -0 stays -0 if a bound is 0. */
 function clip(y: Numbers, x: Numbers, least: number, most: number): void {
-  // without branches, which processors would predict wrongly
-  for (let i = 0; i < y.length; ++i) y[i] = Math.min(Math.max(x[i] as number, least), most);
-}
-
-/** Relu of float32, as its bits: signs are not predictable. NaN stays NaN. */
-function relu(y: Words, x: Words): void {
+  const keepsZero = least <= 0 && most >= 0;
   for (let i = 0; i < y.length; ++i) {
     const v = x[i] as number;
-    y[i] = v >>> 0 > 0xff800000 ? v : v & ~(v >> 31);
+    // Few elements are 0. Processors would predict other branches wrongly.
+    y[i] = v === 0 && keepsZero ? v : Math.min(Math.max(v, least), most);
+  }
+}
+
+/** The bits of -Infinity. Those of 16 bits are the upper half of a word. */
+const infinities: Record<string, number> = {
+  float32: 0xff800000,
+  bfloat16: 0xff800000,
+  float16: 0xfc000000,
+};
+
+/** `clip` from 0 on, by the bits: signs are not predictable. NaN stays NaN. */
+function relu(y: Words, x: Words, infinity: number): void {
+  const shift = 32 - 8 * y.BYTES_PER_ELEMENT;
+  for (let i = 0; i < y.length; ++i) {
+    const v = x[i] as number;
+    const w = v << shift;
+    y[i] = w >>> 0 > infinity ? v : v & ~((w - 1) >> 31);
   }
 }
 
@@ -221,9 +235,12 @@ export function addElementwise(): void {
 
   define('Relu', 'X:number', () => ([x], make) => {
     const { dtype, shape } = x as Value;
-    if (dtype !== 'float32')
+    const infinity = infinities[dtype];
+    if (infinity === undefined)
       return clipped(x as Value, make, (isBig(dtype) ? 0n : 0) as number, Infinity);
-    return computed(make, dtype, shape, [x as Value], (y, x) => relu(wordsOf(y)[0], wordsOf(x)[0]));
+    const y = make(dtype, shape, [x as Value]);
+    relu(wordsOf(y.data)[0], wordsOf((x as Value).data)[0], infinity);
+    return y;
   });
   define('Clip', 'input:number min:same?@11 max:same?@11', (attributes, opset) => {
     const isOld = opset < 11;
