@@ -374,6 +374,11 @@ const cases: readonly Case[] = [
     ['uint8', [3], [44, 255, 5]],
   ],
   [
+    'Cast of negative integers to uint64 wraps, too',
+    { op: 'Cast', inputs: [x([-1, -128, 5], [3], 'int8')], attributes: { to: 13 } },
+    ['uint64', [3], [18446744073709551615n, 18446744073709551488n, 5n]],
+  ],
+  [
     'Cast to int64',
     { op: 'Cast', inputs: [x([-1.5, NaN, 2 ** 40])], attributes: { to: 7 } },
     ['int64', [3], [-1n, 0n, 2n ** 40n]],
@@ -552,6 +557,84 @@ describe('-0', () => {
       model.dispose();
     }
     strict.dispose();
+  });
+});
+
+describe('Cast of each type to each other', () => {
+  const int = (bits: number, signed: boolean) => ({ bits, signed });
+  const whole = {
+    ...{ int8: int(8, true), uint8: int(8, false), int32: int(32, true), uint32: int(32, false) },
+    ...{ int64: int(64, true), uint64: int(64, false) },
+  };
+  const codes = {
+    ...{ float32: 1, uint8: 2, int8: 3, int32: 6, int64: 7, bool: 9, float16: 10, float64: 11 },
+    ...{ uint32: 12, uint64: 13, bfloat16: 16 },
+  };
+  type Type = keyof typeof codes;
+  const wholeOf = (dtype: Type) =>
+    dtype in whole ? whole[dtype as keyof typeof whole] : undefined;
+  const limitsOf = ({ bits, signed }: { bits: number; signed: boolean }): [bigint, bigint] => {
+    const size = 1n << BigInt(bits);
+    return signed ? [-size / 2n, size / 2n - 1n] : [0n, size - 1n];
+  };
+
+  /** Numbers at all edges that the type has. */
+  function inputOf(dtype: Type): Input {
+    if (dtype === 'bool') return x([0, 1], [2], dtype);
+    const type = wholeOf(dtype);
+    const edges = Object.values(whole).flatMap(limitsOf);
+    if (type) {
+      const [least, most] = limitsOf(type);
+      const near = [
+        0n,
+        1n,
+        5n,
+        -1n,
+        -128n,
+        ...edges.flatMap((edge) => [edge - 1n, edge, edge + 1n]),
+      ];
+      const values = [...new Set(near)].filter((value) => least <= value && value <= most);
+      return x(type.bits < 64 ? values.map(Number) : values, [values.length], dtype);
+    }
+    const near = edges
+      .map(Number)
+      .flatMap((edge) => [edge, edge - 1, edge + 1, edge / 2, edge * 2]);
+    const values = [...near, 0, -0, 0.5, -0.5, 1.5, -1.9, NaN, Infinity, -Infinity, 1e30, -1e30];
+    return dtype.endsWith('16')
+      ? bits(
+          dtype as Float,
+          values.map((value) => round(dtype as Float, value)),
+        )
+      : x(values, [values.length], dtype);
+  }
+
+  /** Integers wrap, floating point saturates, and what is no number becomes 0. */
+  function wantedOf(value: number | bigint, from: Type, to: Type): number | bigint {
+    if (to === 'bool') return value == 0 ? 0 : 1;
+    const type = wholeOf(to);
+    // Of 16 bits, it is rounded to float32 before.
+    if (!type)
+      return round(to as Float, to === 'float64' ? Number(value) : Math.fround(Number(value)));
+    const [least, most] = limitsOf(type);
+    let wanted;
+    if (!from.includes('float'))
+      wanted = BigInt[type.signed ? 'asIntN' : 'asUintN'](type.bits, BigInt(value));
+    else if (Number.isNaN(value)) wanted = 0n;
+    else wanted = value <= least ? least : value >= most ? most : BigInt(Math.trunc(Number(value)));
+    return type.bits < 64 ? Number(wanted) : wanted;
+  }
+
+  it.each(Object.keys(codes) as Type[])('%s', async (from) => {
+    const input = inputOf(from);
+    for (const to of Object.keys(codes) as Type[]) {
+      const attributes = { to: codes[to] };
+      const [y] = await runNode(wg, { op: 'Cast', opset: 13, inputs: [input], attributes });
+      expect(y?.dtype).toBe(to);
+      valuesOf(input).forEach((value, i) => {
+        const found = valuesOf(y as Input)[i];
+        expect(found, `${value} to ${to}`).toEqual(wantedOf(value, from, to));
+      });
+    }
   });
 });
 

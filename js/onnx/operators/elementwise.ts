@@ -169,13 +169,16 @@ function cast(x: Value, make: Make, to: OnnxDType): Value {
     else if (toBig === isBig(dtype) && (isFloat(to) || !isFloat(dtype))) y.set(x);
     else if (isBig(dtype))
       map(y, x, (v) => Number(isFloat(to) ? v : BigInt.asIntN(32, v as never)));
+    else if (!isFloat(dtype)) map(y, x, BigInt as never);
     else {
       // ONNX does not define what numbers out of range become: they saturate.
       const isSigned = to.startsWith('i') ? 1 : 0;
       const limit = 2 ** (8 * y.BYTES_PER_ELEMENT - isSigned);
-      const most = limit * (1 - 2 ** -53);
       const convert = (toBig ? BigInt : Number) as (v: number) => number;
-      map(y, x, (v) => convert(Math.trunc(Math.min(Math.max(v || 0, -limit * isSigned), most))));
+      const most = (toBig ? BigInt(limit) - 1n : limit - 1) as number;
+      map(y, x, (v) =>
+        v >= limit ? most : convert(Math.trunc(Math.max(v || 0, -limit * isSigned))),
+      );
     }
   });
 }
