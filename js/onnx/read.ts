@@ -138,9 +138,8 @@ function readOpset(wire: Wire, opsets: Map<string, number>): void {
       if (field === 1) domain = standard(wire.text());
       else if (field === 2) version = wire.size('version');
     });
-    if (opsets.has(domain)) throw wire.malformed(`repeats the domain ${describe(domain)}`);
   });
-  opsets.set(domain, version);
+  opsets.set(domain, version); // some files state a domain twice: the last one counts
 }
 
 /** The domain of ONNX itself has two names. */

@@ -39,7 +39,8 @@ export type Compute = (inputs: readonly Value[], make: Make) => Value | Value[];
 
 /**
  * @internal Adds an operator.
- * @param name its key, and `@9` if it is of opset 9 and later. With a domain it is of opset 1
+ * @param name its key, and `@9` if it is of opset 9 and later; default: 6. With a domain it is of
+ *   opset 1
  * @param signature each input as `name:kind`. The kind is one of `kinds`, the name of a type, or
  *   `same` or `first` for the type of the input before it or of the first one. `kind?` may be
  *   absent. `@13` is for those that the operator has from opset 13 on. A last input `kind*` stands
@@ -51,7 +52,7 @@ export function define(
   signature: string,
   compile: (attributes: Attributes, opset: number, node: OnnxNode) => Compute,
 ): void {
-  const [key, from = 7] = name.split('@') as [string, string?];
+  const [key, from = 6] = name.split('@') as [string, string?];
   const [takes, outputs = 1] = signature.split(' > ') as [string, string?];
   operators.set(key, {
     opsets: key.includes('.') ? [1, 1] : [Number(from), newest],

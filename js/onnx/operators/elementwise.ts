@@ -146,7 +146,7 @@ function arithmetic(name: string, loop: Loop, f: (a: number, b: number) => numbe
   const slow = calling(f);
   const compute: Compute = (inputs, make) =>
     binary(inputs, make, inputs[0]?.dtype.includes('float') ? loop : slow);
-  define(name, 'A:number B:same', () => compute);
+  define(`${name}@7`, 'A:number B:same', () => compute);
   return compute;
 }
 
@@ -299,7 +299,7 @@ export function addElementwise(): void {
   );
 
   // As in ONNX Runtime, integers to the power of one 2 or 3 wrap, and others are float64.
-  define('Pow', 'X:number Y:number', () => (inputs, make) => {
+  define('Pow@7', 'X:number Y:number', () => (inputs, make) => {
     const [base, exponent] = inputs.map((value) =>
       value.dtype.includes('float') ? value : cast(value, inArray, 'float64'),
     ) as [Value, Value];

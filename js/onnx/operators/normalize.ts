@@ -114,7 +114,7 @@ export function addNormalize(): void {
     });
   }
 
-  define('LayerNormalization@17', 'X:float Scale:same B:same? > 3', (attributes, _, node) => {
+  define('LayerNormalization@1', 'X:float Scale:same B:same? > 3', (attributes, _, node) => {
     const given = attributes.int('axis', -1);
     const epsilon = attributes.float('epsilon', Math.fround(1e-5));
     if (attributes.int('stash_type', 1) !== 1)
