@@ -28,7 +28,7 @@ import {
 } from './internals.js';
 import type { DataArray, DType } from '../tensor.js';
 import type { WorkerGemm } from '../worker.js';
-import { checkGraph, type CheckedNode } from './graph.js';
+import { checkGraph, type CheckedNode, listOf } from './graph.js';
 import type { OnnxModel, OnnxNode, OnnxValueInfo } from './model.js';
 import { keyOf, type Run, nameOf, titleOf } from './operator.js';
 import { type Link, planSteps, type PlannedStep } from './plan.js';
@@ -50,6 +50,12 @@ export interface LoadOptions extends CreateOptions, ReadOptions {
    * ends it.
    */
   wg?: Gemm | WorkerGemm | undefined;
+  /**
+   * The names of the outputs, such as `['probabilities']`. The model loads what they need, and
+   * nothing else: it has no other inputs, and other nodes need not be supported. They may also name
+   * values between nodes. Default: the outputs that the model declares.
+   */
+  outputs?: readonly string[] | undefined;
 }
 
 /**
@@ -164,9 +170,9 @@ const createOptions = ['threads', 'simd', 'determinism', 'assets', 'maxMemory'];
  * the object that `readOnnx` returned, not a copy
  * @param options all have defaults
  * @returns a promise of the model. The caller must `dispose()` of it
- * @throws by rejection: UnsupportedError, which lists all nodes that are not supported;
- * ArgumentError, DTypeError, ShapeError and PackMismatchError, which name the node at fault; and
- * what `readOnnx` and `createGemm` throw
+ * @throws by rejection: UnsupportedError, which lists all operators that are missing, and the nodes
+ * that are not supported for another reason; ArgumentError, DTypeError, ShapeError and
+ * PackMismatchError, which name the node at fault; and what `readOnnx` and `createGemm` throw
  *
  * @category Models
  */
@@ -175,9 +181,10 @@ export async function loadModel(
   options: LoadOptions = {},
 ): Promise<Model> {
   const op = 'loadModel';
-  const read = readOptions(op, options, ['wg', 'externalData', ...createOptions]);
-  const { wg: given, externalData, ...settings } = read as LoadOptions;
+  const read = readOptions(op, options, ['wg', 'externalData', 'outputs', ...createOptions]);
+  const { wg: given, externalData, outputs: chosen, ...settings } = read as LoadOptions;
   checkFetch(op, externalData);
+  const outputs = readOutputs(chosen);
   const isModel = isReadable(source) && has(source, 'graph');
   if (isModel && !models.has(source)) {
     const found = `${op}: source is a copy of a model, or not of readOnnx`;
@@ -202,7 +209,7 @@ export async function loadModel(
     const model = isModel
       ? (source as OnnxModel)
       : await readOnnx(source as Uint8Array, { externalData });
-    const graph = checkGraph(model);
+    const graph = checkGraph(model, outputs);
     const isHere = given === undefined || cores.has(given);
     const plan = planSteps(graph, isHere);
     wg = await starting;
@@ -219,6 +226,21 @@ export async function loadModel(
     }
     throw error;
   }
+}
+
+/** The names in the option `outputs`. */
+function readOutputs(outputs: unknown): readonly string[] | undefined {
+  if (outputs === undefined) return undefined;
+  const names: unknown[] = Array.isArray(outputs) ? Array.from(outputs as unknown[]) : [];
+  const areNames = names.length > 0 && names.every((name) => typeof name === 'string');
+  if (areNames && new Set(names).size === names.length) return names;
+  const shown = names.slice(0, 20).map(describe).join(', ');
+  const found = Array.isArray(outputs) ? `[${shown}]` : describe(outputs);
+  throw new ArgumentError(
+    'loadModel',
+    'outputs',
+    `loadModel: outputs is ${found}; it must be an array with one or more names, each once`,
+  );
 }
 
 function checkInstance(wg: unknown): void {
@@ -937,11 +959,6 @@ function describeProduct(
     plan: plan as Explanation,
     time,
   };
-}
-
-function listOf(names: readonly string[]): string {
-  const shown = names.slice(0, 20).map(describe).join(', ');
-  return names.length > 20 ? `${shown} and ${names.length - 20} more` : shown || 'none';
 }
 
 function sizesIn(shape: unknown): number[] | undefined {
