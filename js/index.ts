@@ -36,7 +36,7 @@ import { makeWebWorker, otherOrigin, urlOf } from './cross-origin.js';
 import { disposable } from './dispose.js';
 import { ArgumentError, describe, DTypeError, ShapeError } from './errors.js';
 import { readGemm, runGemm } from './gemm.js';
-import { decode, encode, halfOf } from './foreign-elements.js';
+import { halfOf, narrow, widen } from './half.js';
 import {
   type Constructors,
   disposedHandle,
@@ -489,13 +489,11 @@ export const internals = {
   copyIn,
   cores,
   count,
-  decode,
   describe,
   detachedArray,
   disposable,
   disposedHandle,
   dtypesOf,
-  encode,
   explainCall,
   findIn,
   foreignHandle,
@@ -515,6 +513,7 @@ export const internals = {
   makeWebWorker,
   memoryOf,
   messageOf,
+  narrow,
   offsetOf,
   operandOf,
   operandOfResult,
@@ -551,6 +550,7 @@ export const internals = {
   urlOf,
   viewOf,
   viewOfBytes,
+  widen,
 };
 
 /** The numbers that the core left at the front of the block. */

@@ -24,21 +24,21 @@ export const {
   classOf,
   contiguousStrides,
   cores,
-  decode,
   describe,
   disposable,
   dtypesOf,
-  encode,
   halfOf,
   has,
   isReadable,
   large,
   lengthOf,
   messageOf,
+  narrow,
   offsetOf,
   readOptions,
   unpolluted,
   viewOf,
+  widen,
 } = internals;
 
 /**

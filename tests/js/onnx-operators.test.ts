@@ -9,8 +9,8 @@ import {
   ShapeError,
   UnsupportedError,
 } from 'wgemm';
-import type { OnnxDType } from 'wgemm/onnx';
-import { type Float, toBits } from './dtypes.js';
+import type { ModelResult, OnnxDType } from 'wgemm/onnx';
+import { type Float, fromBits, toBits } from './dtypes.js';
 import {
   type Input,
   ints,
@@ -815,5 +815,38 @@ describe('refuses', () => {
       expect(message).toContain('[2, 2');
       expect(message.length).toBeLessThan(1000);
     }
+  });
+});
+
+describe.each(['float16', 'bfloat16'] as const)('conversions of %s in operators', (dtype) => {
+  const codes = Uint16Array.from({ length: 2 ** 16 }, (_, code) => code);
+  const numbers = Array.from(codes, (code) => fromBits(dtype, code));
+  const to = (name: string) => ({ float32: 1, float16: 10, bfloat16: 16 })[name] as number;
+  const cast = async (input: Input, type: string) => {
+    const node = { op: 'Cast', opset: 13, inputs: [input], attributes: { to: to(type) } };
+    const [result] = await runNode(wg, node);
+    return (result as ModelResult).data.buffer;
+  };
+
+  it('widen every value', async () => {
+    const input = { dtype, shape: [codes.length], data: codes };
+    expect(Array.from(new Float32Array(await cast(input, 'float32')))).toEqual(numbers);
+  });
+
+  it('round every midpoint half to even, and its neighbours to nearest', async () => {
+    const finite = numbers.slice(0, numbers.indexOf(Infinity));
+    const step = (finite.at(-1) as number) - (finite.at(-2) as number);
+    const middles = finite.map((x, i) => (x + (finite[i + 1] ?? x + step)) / 2);
+    const words = new Int32Array(Float32Array.from([...finite, ...middles, Infinity]).buffer);
+    const near = Int32Array.from([...words].flatMap((word) => [word - 1, word, word + 1]).slice(1));
+    const values = Float32Array.from([...new Float32Array(near.buffer)].flatMap((v) => [v, -v]));
+    const input = { dtype: 'float32', shape: [values.length], data: values } as const;
+    const found = new Uint16Array(await cast(input, dtype));
+    const isWrong = (value: number, i: number) => {
+      const code = found[i] as number;
+      if (Number.isNaN(value)) return !Number.isNaN(fromBits(dtype, code));
+      return code !== toBits(dtype, value);
+    };
+    expect(values.findIndex(isWrong)).toBe(-1);
   });
 });

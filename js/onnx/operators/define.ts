@@ -3,12 +3,12 @@ import type { DataArray } from '../../index.js';
 import {
   ArgumentError,
   contiguousStrides,
-  decode,
   DTypeError,
-  encode,
   halfOf,
+  narrow,
   OutOfMemoryError,
   ShapeError,
+  widen,
 } from '../internals.js';
 import type { OnnxNode } from '../model.js';
 import { type Attributes, invalid, operators } from '../operator.js';
@@ -162,10 +162,7 @@ export const isBig = (dtype: OnnxDType): boolean => dtype.endsWith('int64');
 /** @internal Elements for computing: those of 16 bits as a new array of float32. */
 export function widened({ dtype, data }: Value): Numbers {
   const half = halfOf(dtype);
-  if (!half) return data as Numbers;
-  return data instanceof Uint16Array
-    ? Float32Array.from(data, (code) => decode(code, half))
-    : new Float32Array(data as ArrayLike<number>);
+  return half ? widen(data, half) : (data as Numbers);
 }
 
 /**
@@ -184,8 +181,7 @@ export function computed(
   const half = halfOf(dtype);
   const to = half ? new Float32Array(data.length) : (data as Numbers);
   compute(to, ...inputs.map(widened));
-  if (data instanceof Uint16Array && half) to.forEach((v, i) => (data[i] = encode(v, half)));
-  else if (half) (data as Numbers).set(to);
+  if (half) narrow(to, data, half);
   return y;
 }
 

@@ -1,5 +1,5 @@
 /** Operators that compute each element of the result from one element of each input. */
-import { contiguousStrides, DTypeError, ShapeError } from '../internals.js';
+import { classOf, contiguousStrides, DTypeError, halfOf, ShapeError } from '../internals.js';
 import { type Attributes, invalid, type Run, unsupported } from '../operator.js';
 import { newArray, sizeOf } from '../storage.js';
 import { typeOf } from '../tensors.js';
@@ -24,7 +24,7 @@ import { erf, exactErf, exp, tanh } from './functions.js';
 // float64 is rare: it may slow them down, but elements that are bigints must not get into them.
 
 type Words = Int32Array;
-const isFloat64 = (y: Numbers) => (y as unknown) instanceof Float64Array;
+const isFloat64 = (y: Numbers) => classOf(y) === 'Float64Array';
 
 function map(y: Numbers, x: Numbers, f: (x: number) => number): void {
   for (let i = 0; i < y.length; ++i) y[i] = f(x[i] as number);
@@ -222,7 +222,7 @@ export function addElementwise(): void {
 
   define('Relu', 'X:number', () => ([x], make) => {
     const { dtype, shape } = x as Value;
-    if (dtype !== 'float32')
+    if (dtype !== 'float32' && !halfOf(dtype))
       return clipped(x as Value, make, (isBig(dtype) ? 0n : 0) as number, Infinity);
     return computed(make, dtype, shape, [x as Value], (y, x) => relu(wordsOf(y)[0], wordsOf(x)[0]));
   });
