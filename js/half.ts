@@ -1,5 +1,4 @@
 /** Elements of 16 bits: their conversions from numbers and to numbers. */
-import type { DataArray } from './tensor.js';
 
 /** @internal A type of 16 bits, as tables: engines compile loops over them well. */
 export interface Half {
@@ -46,20 +45,8 @@ export function halfOf(dtype: unknown): Half | undefined {
   return dtype === 'bfloat16' ? (halves.bfloat16 ??= makeHalf(16, 1, 0x7f80)) : undefined;
 }
 
-/** The codes in an array, which may be a Float16Array. */
-const codesIn = ({ buffer, byteOffset, length }: DataArray) =>
-  new Uint16Array(buffer as ArrayBuffer, byteOffset, length);
-
-/** @internal The elements of an array of 16 bits as a new array of float32. */
-export function widen(data: DataArray, { values }: Half): Float32Array {
-  const codes = codesIn(data);
-  const result = new Float32Array(codes.length);
-  for (let i = 0; i < codes.length; ++i) result[i] = values[codes[i] as number] as number;
-  return result;
-}
-
-/** Rounds float32 half to even. They are given by their bits. */
-function round(
+/** @internal Rounds float32, which are given by their bits, half to even. */
+export function toHalves(
   codes: Uint16Array,
   bits: Int32Array,
   { infinity, quiet, offsets, shifts }: Half,
@@ -77,12 +64,6 @@ function round(
   }
 }
 
-/** @internal Writes float32 to an array of 16 bits of the same length, rounded half to even. */
-export function narrow(values: Float32Array, to: DataArray, half: Half): void {
-  const { buffer, byteOffset, length } = values;
-  round(codesIn(to), new Int32Array(buffer, byteOffset, length), half);
-}
-
 const one = new Float32Array(1);
 const itsBits = new Int32Array(one.buffer);
 const itsCode = new Uint16Array(1);
@@ -94,6 +75,6 @@ export function encode(value: number, half: Half): number {
   // To round once, the float32 is rounded to odd: towards 0, and its last bit stands for the rest.
   if (nearest !== value)
     itsBits[0] = ((itsBits[0] as number) - (Math.abs(nearest) > Math.abs(value) ? 1 : 0)) | 1;
-  round(itsCode, itsBits, half);
+  toHalves(itsCode, itsBits, half);
   return itsCode[0] as number;
 }

@@ -30,13 +30,14 @@ import {
   runCall,
   runInHeap,
 } from './call.js';
+import { formatOf, readGiven } from './bytes.js';
 import type { Core } from './core.js';
 import { type CreateOptions, type Info, readSettings, startCore } from './create.js';
 import { makeWebWorker, otherOrigin, urlOf } from './cross-origin.js';
 import { disposable } from './dispose.js';
 import { ArgumentError, describe, DTypeError, ShapeError } from './errors.js';
 import { readGemm, runGemm } from './gemm.js';
-import { halfOf, narrow, widen } from './half.js';
+import { halfOf, toHalves } from './half.js';
 import {
   type Constructors,
   disposedHandle,
@@ -497,6 +498,7 @@ export const internals = {
   explainCall,
   findIn,
   foreignHandle,
+  formatOf,
   gather,
   halfOf,
   handleKey,
@@ -513,7 +515,6 @@ export const internals = {
   makeWebWorker,
   memoryOf,
   messageOf,
-  narrow,
   offsetOf,
   operandOf,
   operandOfResult,
@@ -531,6 +532,7 @@ export const internals = {
   readExplained,
   readFlag,
   readGemm,
+  readGiven,
   readIntegerMatMul,
   readMatMul,
   readMatMulNBits,
@@ -546,11 +548,11 @@ export const internals = {
   runCall,
   runInHeap,
   stagedOf,
+  toHalves,
   unpolluted,
   urlOf,
   viewOf,
   viewOfBytes,
-  widen,
 };
 
 /** The numbers that the core left at the front of the block. */

@@ -1,5 +1,6 @@
 /** Chooses a build, fetches and compiles its files, and starts it. */
 import type { CoreModule } from './wgemm-simd128.mjs';
+import { adviceForBytes, formatOf } from './bytes.js';
 import { otherOrigin } from './cross-origin.js';
 import { ArgumentError, describe, GemmError, UnsupportedError } from './errors.js';
 import { type Pair, type Pairs, pairs, thread } from './pair.js';
@@ -300,7 +301,7 @@ export function readWasmSource(
   if (source instanceof WebAssembly.Module) return source;
   if (typeof source === 'string' || source instanceof URL) return source;
   if (!ArrayBuffer.isView(source) && !(source instanceof ArrayBuffer))
-    throw notSource(file, describe(source));
+    throw notSource(file, describe(source), adviceForBytes(source));
   try {
     const { buffer, byteOffset, byteLength } = ArrayBuffer.isView(source)
       ? source
@@ -320,8 +321,8 @@ export function readThreadSource(file: string, source: unknown): string | URL | 
   throw new ArgumentError(op, 'assets', message);
 }
 
-function notSource(file: string, found: string): ArgumentError {
-  const allowed = 'it must give a URL, bytes or a WebAssembly.Module';
+function notSource(file: string, found: string, advice = ''): ArgumentError {
+  const allowed = `it must give a URL, bytes or a WebAssembly.Module${advice}`;
   const message = `${op}: assets(${describe(file)}) gave ${found}; ${allowed}`;
   return new ArgumentError(op, 'assets', message);
 }
@@ -336,15 +337,25 @@ async function compile(
       ? WebAssembly.compile(whole as BufferSource)
       : WebAssembly.compileStreaming(whole));
   } catch (error) {
-    if (whole instanceof Uint8Array && !magic.every((byte, i) => whole[i] === byte)) {
+    const bytes = whole instanceof Uint8Array ? whole : await again(whole.url);
+    if (bytes && !magic.every((byte, i) => bytes[i] === byte)) {
       // Some servers answer every address with a page.
       const where = source instanceof Uint8Array ? file : String(source);
-      const found = whole[0] === 60 /* < */ ? 'a page, not WebAssembly' : 'no WebAssembly';
+      const found = [formatOf(bytes), 'not WebAssembly'].filter(Boolean).join(', ');
       throw failure(`${where} is ${found}`, error, adviceFor(where));
     }
     const forbidden = /CSP|content.security|unsafe-eval/i.test(String(error));
     const advice = "the Content-Security-Policy must allow it by script-src 'wasm-unsafe-eval'";
     throw failure(`${file} does not compile`, error, forbidden ? advice : undefined);
+  }
+}
+
+/** The bytes of a response that was read, to tell what they are. */
+async function again(where: string): Promise<Uint8Array | undefined> {
+  try {
+    return new Uint8Array(await (await fetch(where)).arrayBuffer());
+  } catch {
+    return undefined;
   }
 }
 

@@ -21,6 +21,7 @@ import {
   messageOf,
   offsetOf,
   OutOfMemoryError,
+  readGiven,
   readOptions,
   ShapeError,
   unpolluted,
@@ -183,6 +184,7 @@ export async function loadModel(
     const found = `${op}: source is a copy of a model, or not of readOnnx`;
     throw new ArgumentError(op, 'source', `${found}; it must be what that returned, or bytes`);
   }
+  const bytes = isModel ? undefined : readGiven(op, 'source', source);
   if (given !== undefined) {
     checkInstance(given);
     const name = createOptions.find((name) => read[name] !== undefined);
@@ -199,9 +201,7 @@ export async function loadModel(
   let wg: Gemm | WorkerGemm | undefined;
   let owned: Owned | undefined;
   try {
-    const model = isModel
-      ? (source as OnnxModel)
-      : await readOnnx(source as Uint8Array, { externalData });
+    const model = bytes ? await readOnnx(bytes, { externalData }) : (source as OnnxModel);
     const graph = checkGraph(model);
     const isHere = given === undefined || cores.has(given);
     const plan = planSteps(graph, isHere);

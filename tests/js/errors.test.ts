@@ -1607,13 +1607,31 @@ describe('createGemm', () => {
       load('not an address', 'cannot be fetched'),
     );
     const garbage = await notCreated({ simd: 'simd128', assets: () => new Uint8Array(100) });
-    expectError(garbage, load('wgemm-simd128.wasm is no WebAssembly', 'option assets'));
+    expectError(garbage, load('wgemm-simd128.wasm is not WebAssembly', 'option assets'));
     const page = new TextEncoder().encode('<!doctype html>');
     expectError(
       await notCreated({ simd: 'simd128', assets: () => page }),
-      load('wgemm-simd128.wasm is a page, not WebAssembly', 'option assets'),
+      load('wgemm-simd128.wasm is a page of HTML, not WebAssembly', 'option assets'),
     );
     expect((garbage as GemmError).cause).toBeInstanceOf(WebAssembly.CompileError);
+    for (const [begin, what] of [
+      ['', 'an empty file'],
+      ['version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\n', 'a pointer of Git LFS'],
+      ['{"error":404}', 'JSON'],
+      ['\x1f\x8b\x08\0', 'gzip'],
+      ['Not found', 'text'],
+    ] as const) {
+      const bytes = Uint8Array.from(begin, (letter) => letter.charCodeAt(0));
+      expectError(
+        await notCreated({ simd: 'simd128', assets: () => bytes }),
+        load(`wgemm-simd128.wasm is ${what}, not WebAssembly (`),
+      );
+    }
+    expectError(await notCreated({ assets: () => new Response('') }), {
+      ...load(/^createGemm: assets\("wgemm-\w+.wasm"\) gave an object; .*: await its arrayBuffer/),
+      code: 'ARGUMENT',
+      argument: 'assets',
+    });
     const truncated = (await bytesAt(wasm)).subarray(0, 5000);
     expectError(await notCreated({ assets: () => truncated }), load('does not compile'));
   });

@@ -1,7 +1,7 @@
 /** Models as data: what the bytes hold, and what is refused. */
 import { describe, expect, it } from 'vitest';
 import { type DataArray, UnsupportedError } from 'wgemm';
-import { type OnnxModel, readOnnx, type ReadOptions } from 'wgemm/onnx';
+import { loadModel, type OnnxModel, readOnnx, type ReadOptions } from 'wgemm/onnx';
 import {
   encodeGraph,
   encodeProto,
@@ -455,7 +455,8 @@ describe('external data', () => {
       [bytes, '16 bytes'],
       [new Uint8Array(7), '7 bytes'],
       [undefined, 'undefined'],
-      [Float32Array.of(1, 2), 'an object'],
+      [Float32Array.of(1, 2), 'Float32Array'],
+      [new Response(''), 'await its arrayBuffer()'],
     ] as const) {
       const externalData = () => returned as Uint8Array;
       const error = await rejected(readOnnx(model, { externalData }));
@@ -504,6 +505,42 @@ describe('is refused', () => {
     },
   );
 
+  it.each([
+    ['a promise', Promise.resolve(), 'a promise must be awaited'],
+    ['a path', 'model.onnx', 'fetch it first'],
+    ['an address', new URL('https://example.com/model.onnx'), 'fetch it first'],
+    ['a response', new Response(''), 'await its arrayBuffer()'],
+    ['a file', new Blob([]), 'await its arrayBuffer()'],
+  ])('%s instead of bytes, with advice', async (_, given, advice) => {
+    expect(await refusal(given)).toMatch(/^readOnnx: bytes is .*; it must be a Uint8Array or/);
+    expect(await refusal(given)).toContain(advice);
+    const error = await rejected(loadModel(given as never));
+    expectError(error, { code: 'ARGUMENT', op: 'loadModel', argument: 'source', says: [advice] });
+  });
+
+  it.each([
+    ['', 'an empty file'],
+    ['version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\n', 'a pointer of Git LFS'],
+    ['<!doctype html>', 'a page of HTML'],
+    ['ï»¿\n<?xml version="1.0"?>', 'a page of HTML'],
+    ['{"error": "not found"}', 'JSON'],
+    ['Entry not found', 'text'],
+    ['\x1f\x8b\x08\0', 'gzip'],
+    ['PK\x03\x04', 'a zip archive, such as PyTorch writes'],
+    ['\x80\x02}q', 'a pickle of Python'],
+    ['\0asm\x01\0\0\0', 'WebAssembly'],
+    ['GGUF\x03\0\0\0', 'GGUF'],
+    ['\x40\0\0\0\0\0\0\0{"__metadata__":', 'safetensors'],
+    ['\x1c\0\0\0ORTM', 'the ORT format'],
+    ['\x1c\0\0\0TFL3', 'TensorFlow Lite'],
+    ['\x89HDF\r\n\x1a\n', 'HDF5'],
+    ['\x89PNG\r\n\x1a\n', 'an image'],
+    ['\xff\xd8\xff\xe0', 'an image'],
+  ])('%j: says what it is', async (begin, what) => {
+    const bytes = Uint8Array.from(begin, (letter) => letter.charCodeAt(0));
+    expect(await refusal(bytes)).toBe(`readOnnx: bytes is ${what}, not a model`);
+  });
+
   it('detached bytes', async () => {
     const bytes = encodeGraph(plain);
     structuredClone(bytes, { transfer: [bytes.buffer] });
@@ -512,9 +549,6 @@ describe('is refused', () => {
   });
 
   it.each([
-    ['nothing', []],
-    ['a text', [...'<!doctype html><p>Not found'].map((letter) => letter.charCodeAt(0))],
-    ['a pickle', [0x80, 2, 0x63]],
     ['a length beyond the bytes', [0x3a, 5, 0, 0]],
     ['a huge length', [0x3a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f]],
     ['a negative length', [0x3a, ...Array<number>(9).fill(0xff), 1]],

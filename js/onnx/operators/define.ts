@@ -5,10 +5,9 @@ import {
   contiguousStrides,
   DTypeError,
   halfOf,
-  narrow,
   OutOfMemoryError,
   ShapeError,
-  widen,
+  toHalves,
 } from '../internals.js';
 import type { OnnxNode } from '../model.js';
 import { type Attributes, invalid, operators } from '../operator.js';
@@ -159,10 +158,19 @@ export type Numbers = Float32Array;
 /** @internal Whether the elements are bigints. */
 export const isBig = (dtype: OnnxDType): boolean => dtype.endsWith('int64');
 
+/** The codes of elements of 16 bits. The engine may have them in a Float16Array. */
+const codesIn = ({ buffer, byteOffset, length }: DataArray) =>
+  new Uint16Array(buffer as ArrayBuffer, byteOffset, length);
+
 /** @internal Elements for computing: those of 16 bits as a new array of float32. */
 export function widened({ dtype, data }: Value): Numbers {
   const half = halfOf(dtype);
-  return half ? widen(data, half) : (data as Numbers);
+  if (!half) return data as Numbers;
+  const { values } = half;
+  const codes = codesIn(data);
+  const wide = new Float32Array(codes.length);
+  for (let i = 0; i < codes.length; ++i) wide[i] = values[codes[i] as number] as number;
+  return wide;
 }
 
 /**
@@ -181,7 +189,7 @@ export function computed(
   const half = halfOf(dtype);
   const to = half ? new Float32Array(data.length) : (data as Numbers);
   compute(to, ...inputs.map(widened));
-  if (half) narrow(to, data, half);
+  if (half) toHalves(codesIn(data), new Int32Array(to.buffer), half);
   return y;
 }
 
