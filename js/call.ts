@@ -33,11 +33,10 @@ export type OperationName =
 /** @internal An operation of the core. */
 export interface Operation {
   readonly name: OperationName;
-  /** Names of its matrices and of its result in errors. */
+  /** Names of its matrices in errors. */
   readonly operands: readonly [string, string, string];
   /** Names of the operands that may be out-of-core, besides the result. */
   readonly matrices: readonly string[];
-  readonly result: string;
   /** Type and shape of the result if the caller gives no `out`. */
   resultType(
     core: Core,
@@ -58,7 +57,6 @@ function operationOf(
   name: OperationName,
   number: number,
   operands: Operation['operands'],
-  result: string,
   resultType: Operation['resultType'],
   matrices: readonly string[] = operands,
 ): Operation {
@@ -66,7 +64,6 @@ function operationOf(
     name,
     operands,
     matrices,
-    result,
     resultType,
     run: (module, end) => module.compute(number, end),
     explain: (module, beside) => module.explain(number, beside),
@@ -75,19 +72,19 @@ function operationOf(
 
 /** A product of 8-bit operands. A number in the block tells the core which one it is. */
 function quantizedMatMul(name: OperationName, addend = 'bias'): Operation {
-  return operationOf(name, 2, ['A', 'B', addend], 'Y', resultOfQuantized);
+  return operationOf(name, 2, ['A', 'B', addend], resultOfQuantized);
 }
 
 /** @internal */
 export const operations: Record<OperationName, Operation> = {
-  gemm: operationOf('gemm', 0, ['A', 'B', 'C'], 'Y', resultOfGemm),
-  matmul: operationOf('matmul', 1, ['src', 'weights', 'bias'], 'dst', resultOfMatMul),
+  gemm: operationOf('gemm', 0, ['A', 'B', 'C'], resultOfGemm),
+  matmul: operationOf('matmul', 1, ['src', 'weights', 'bias'], resultOfMatMul),
   qgemm: quantizedMatMul('qgemm', 'C'),
   matmulInteger: quantizedMatMul('matmulInteger'),
   qlinearMatmul: quantizedMatMul('qlinearMatmul'),
   dynamicQuantizeMatmul: quantizedMatMul('dynamicQuantizeMatmul'),
   matmulIntegerToFloat: quantizedMatMul('matmulIntegerToFloat'),
-  matmulNBits: operationOf('matmulNBits', 3, ['A', 'B', 'bias'], 'Y', resultOfNBits, ['A', 'bias']),
+  matmulNBits: operationOf('matmulNBits', 3, ['A', 'B', 'bias'], resultOfNBits, ['A', 'bias']),
 };
 
 /** @internal */
@@ -142,14 +139,14 @@ export function runInHeap(
   c: HeapTensor | null | undefined,
   out: HeapTensor,
 ): HeapTensor {
-  const { name: op, operands, result } = operation;
+  const { name: op, operands } = operation;
   const { block } = core;
   let at = writeHeld(core, op, operands[0], a, block, end);
   at = HeapTensor.is(b)
     ? writeHeld(core, op, operands[1], b, block, at)
     : writePacked(core, op, operands[1], b, block, at);
   at = c ? writeHeld(core, op, operands[2], c, block, at) : writeNothing(block, at);
-  at = writeHeld(core, op, result, out, block, at);
+  at = writeHeld(core, op, 'out', out, block, at);
   core.enter(op);
   let code: number;
   try {
@@ -173,10 +170,7 @@ export function makeCall(core: Core, read: Arguments): Call {
   for (const operand of operands) if (operand !== null) locate(core, operation.name, operand);
   const given = operands.at(-1);
   if (given) return { core, operation, attributes, operands, result: given, out };
-  const result = operandOfResult(
-    operation.result,
-    operation.resultType(core, operands, attributes),
-  );
+  const result = operandOfResult('out', operation.resultType(core, operands, attributes));
   const all = [...operands.slice(0, -1), result];
   return { core, operation, attributes, operands: all, result, out };
 }

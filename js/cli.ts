@@ -19,9 +19,10 @@ const usage = `wgemm ${version}
   npx wgemm model.onnx [options]
 
 prints the products of a model with their shapes, types, plans and times, on inputs of zeros. If
-wgemm cannot run the model, it lists the nodes that are not supported.
+wgemm cannot run the model, it lists the operators that are missing.
 
   --dim name=size   the size of a dynamic dimension; may be repeated. Default: 1
+  --output name     an output to compute, with what it needs; may be repeated. Default: all
   --runs n          how often to run the model. Times are medians. Default: 10
   --threads n       threads for large products, or auto. Default: 1
   --help            prints this
@@ -33,6 +34,7 @@ class Misuse extends Error {}
 
 const names = {
   dim: { type: 'string', multiple: true },
+  output: { type: 'string', multiple: true },
   runs: { type: 'string' },
   threads: { type: 'string' },
   help: { type: 'boolean', short: 'h' },
@@ -68,7 +70,7 @@ async function main(): Promise<void> {
     for (const info of values)
       if (name === 'out' || !graph.initializers.has(info.name))
         console.log(`  ${name.padEnd(4)} ${shown(info.name)} ${declared(info)}`);
-  const loaded = await loadModel(model, { threads });
+  const loaded = await loadModel(model, { threads, outputs: values.output });
   try {
     const inputs = loaded.inputs.filter(({ name }) => !graph.initializers.has(name));
     await measure(loaded, inputs, sizes, runs);
@@ -281,9 +283,9 @@ try {
   const message = told.replace(unsafe, '?');
   if (isMisuse) console.error(`wgemm: ${message}; npx wgemm --help tells more`);
   else if (error instanceof UnsupportedError) {
-    // One node per line. Names in quotes stay as they are.
+    // One operator or node per line. Names in quotes stay as they are.
     const lines = message.replace(
-      /("(?:[^"\\]|\\.)*")|([:;]) (?=node )/g,
+      /("(?:[^"\\]|\\.)*")|(missing:|\)[,;]|[:;](?= node | to load)) /g,
       (all, name?: string, end = '') => (name ? all : `${end}\n  `),
     );
     console.error(`wgemm: ${lines}`);

@@ -64,6 +64,16 @@ function countUpTo(numbers: readonly number[], limit: number): number {
   return low;
 }
 
+/** A text of the core, with the names that arguments have in JavaScript. */
+function renamed(text: string): string {
+  return text
+    .replace(/\b(Y|dst)\b/g, 'out')
+    .replace(
+      /([a-z])_([a-z])/g,
+      (_, before: string, after: string) => before + after.toUpperCase(),
+    );
+}
+
 /** @internal */
 export class Core {
   /** Bytes that views can show, by address of every tensor and packed weights in the heap. */
@@ -238,8 +248,8 @@ export class Core {
   check(code: number, op: string): void {
     if (code === 0) return;
     const ErrorClass = errorClasses[code - 1];
-    const argument = this.text(this.module.errorArgument());
-    const message = this.text(this.module.errorMessage());
+    const argument = renamed(this.text(this.module.errorArgument()));
+    const message = renamed(this.text(this.module.errorMessage()));
     throw ErrorClass
       ? new ErrorClass(op, argument, message)
       : new GemmError('ARGUMENT', op, argument, message);

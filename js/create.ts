@@ -29,7 +29,7 @@ export interface CreateOptions {
   threads?: number | 'auto' | undefined;
   /**
    * The build. `'relaxed'` uses relaxed SIMD, which fuses products and sums in float32 and float64
-   * if the processor can. `'auto'` takes it if the engine has it. Default `'auto'`.
+   * if the processor can. `'auto'` takes it if the engine has it and fuses. Default `'auto'`.
    */
   simd?: 'auto' | 'simd128' | 'relaxed' | undefined;
   /**

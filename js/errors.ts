@@ -25,8 +25,9 @@ export type ErrorCode =
 
 /**
  * Every error of the library is a `GemmError`. The `message` is one sentence that names the
- * argument, what was found and what is allowed. Operands have the names of the specification: A, B,
- * C and Y in `gemm` and `qgemm`, and src, weights, bias and dst in `matmul`.
+ * argument, what was found and what is allowed. Options and inputs have the names that the caller
+ * wrote, such as `out`. Matrices have the names of the specification: A, B and C in `gemm` and
+ * `qgemm`, and src, weights and bias in `matmul`.
  *
  * A call that throws an error has written nothing, and the instance still works. The codes `WORKER`
  * and `INTERRUPTED` are the exceptions: they may mean that the instance has ended. `disposed` is
@@ -127,8 +128,8 @@ export class OutOfMemoryError extends GemmError {
 }
 
 /**
- * Weights were packed for another operation, type or shape, or bytes are not packed weights. `code`
- * is `PACK_MISMATCH`.
+ * Weights were packed for another operation, or bytes are not packed weights. `code` is
+ * `PACK_MISMATCH`.
  *
  * @category Errors
  */
@@ -186,10 +187,20 @@ export function describe(value: unknown): string {
       return 'a function';
     default:
       if (value === null) return 'null';
+      if (isPromise(value)) return 'a promise, which must be awaited';
       try {
         return Array.isArray(value) ? 'an array' : 'an object';
       } catch {
         return 'a revoked proxy';
       }
+  }
+}
+
+/** @internal Whether an object is a promise. Never throws. */
+export function isPromise(value: unknown): boolean {
+  try {
+    return typeof (value as PromiseLike<unknown>).then === 'function';
+  } catch {
+    return false;
   }
 }

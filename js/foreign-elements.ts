@@ -1,52 +1,10 @@
 /** Elements of arrays of any kind: reading them, and converting them to a type. */
 import { ArgumentError, describe } from './errors.js';
+import { encode, halfOf } from './half.js';
 import { readData } from './operand.js';
 import { isList } from './properties.js';
-import { allocate, count, large } from './quantize-numbers.js';
+import { allocate, count } from './quantize-numbers.js';
 import { bytesOf, classOf, type DataArray, type DType, dtypeNames, dtypesOf } from './tensor.js';
-
-/** Bits of the fraction, and the least exponent of a normal number. */
-type Half = readonly [fraction: number, least: number];
-/** @internal */
-export const float16: Half = [10, -14];
-const bfloat16: Half = [7, -126];
-
-/** @internal */
-export function halfOf(dtype: unknown): Half | undefined {
-  return dtype === 'float16' ? float16 : dtype === 'bfloat16' ? bfloat16 : undefined;
-}
-
-const double = new Float64Array(1);
-const words = new Uint32Array(double.buffer); // little-endian, as WebAssembly
-
-/**
- * @internal The bits of a number, rounded half to even. Its last bit stands for 2^(exponent -
- * fraction).
- */
-export function encode(value: number, [fraction, least]: Half): number {
-  double[0] = value;
-  const high = words[1] as number;
-  const exponent = Math.min(Math.max(((high >> 20) & 0x7ff) - 1023, least), 2 - least);
-  const rounded = Math.abs(value) * 2 ** (fraction - exponent) + large - large;
-  const infinity = (3 - 2 * least) << fraction;
-  // A fraction that is rounded up to the next power of two adds 1 to the exponent.
-  const magnitude = Math.min((exponent - least) * 2 ** fraction + rounded, infinity);
-  return ((high >> 16) & 0x8000) | (value === value ? magnitude : infinity + 2 ** (fraction - 1));
-}
-
-/** @internal The number that these bits stand for. */
-export function decode(code: number, [fraction, least]: Half): number {
-  const magnitude = code & 0x7fff;
-  const exponent = Math.max(magnitude >> fraction, 1) - 1;
-  const last = magnitude - exponent * 2 ** fraction;
-  const value =
-    exponent < 2 - 2 * least
-      ? last * 2 ** (exponent + least - fraction)
-      : last > 2 ** fraction
-        ? NaN
-        : Infinity;
-  return code & 0x8000 ? -value : value;
-}
 
 /** @internal */
 export function isDType(value: unknown): value is DType {
@@ -85,7 +43,7 @@ export function readElements(
     ({ dtype } = readData(op, name, { data, dtype: given }, dtypesOf));
   }
   const half = array === 'Uint16Array' ? halfOf(dtype) : undefined;
-  return [dtype, half ? (index) => decode(data[index] as number, half) : (index) => data[index]];
+  return [dtype, half ? (index) => half.values[data[index] as number] : (index) => data[index]];
 }
 
 /**

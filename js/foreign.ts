@@ -133,11 +133,23 @@ export interface MlMatrix {
 }
 
 /**
+ * A matrix of mathjs, dense or sparse, with any number of axes.
+ *
+ * @category Conversion
+ */
+export interface MathjsMatrix {
+  /** Whether it is a matrix: `true`. */
+  readonly isMatrix: boolean;
+  /** Returns the elements in nested arrays. */
+  toArray(): unknown;
+}
+
+/**
  * A tensor of another library.
  *
  * @category Conversion
  */
-export type ForeignTensor = NdarrayLike | TfjsTensor | TfjsBuffer | MlMatrix;
+export type ForeignTensor = NdarrayLike | TfjsTensor | TfjsBuffer | MlMatrix | MathjsMatrix;
 
 /**
  * Typed arrays that {@link tensor} takes. Those that hold no {@link DType} are copied.
@@ -163,7 +175,10 @@ export type TensorSource =
 type Properties = Record<string, unknown>;
 
 /** Properties of tensors, here and in other libraries. */
-const keys = [...tensorKeys, 'dataSync', 'values', 'storage', 'rows', 'columns', 'to2DArray'];
+const keys = [
+  ...tensorKeys,
+  ...['dataSync', 'values', 'storage', 'rows', 'columns', 'to2DArray', 'isMatrix', 'toArray'],
+];
 
 /** Reads the properties of a tensor, each once. */
 function readProperties(op: string, name: string, x: unknown): Properties {
@@ -423,7 +438,7 @@ export function tensor<D extends DType>(
 ): TensorInput<ArrayOf<D>>;
 /**
  * Makes a tensor from a number, nested arrays, a typed array or a tensor of another library. Such
- * libraries are ndarray, numpy-ts, `@stdlib/ndarray`, tfjs and ml-matrix.
+ * libraries are ndarray, numpy-ts, `@stdlib/ndarray`, tfjs, ml-matrix and mathjs.
  *
  * @param x a number, nested arrays, a typed array, or a tensor of this or another library
  * @param options all have defaults
@@ -433,14 +448,14 @@ export function tensor<D extends DType>(
 export function tensor(x: TensorSource, options?: TensorOptions): TensorInput;
 /**
  * Makes a tensor from a number, nested arrays, a typed array or a tensor of another library. Such
- * libraries are ndarray, numpy-ts, `@stdlib/ndarray`, tfjs and ml-matrix.
+ * libraries are ndarray, numpy-ts, `@stdlib/ndarray`, tfjs, ml-matrix and mathjs.
  *
  * A tensor of another library may be a view, with an offset and strides, which may be negative.
  * Nothing is copied if calls can read the elements where they are. The result then has the caller's
  * array, or the tensor in the heap. Otherwise the result is contiguous and has a new array. The
- * call copies nested arrays, matrices of ml-matrix, tensors with negative strides, and elements of
- * another type than `dtype`. It also copies an Int16Array and a Uint8ClampedArray. The data of a
- * tensor of tfjs is what its `dataSync()` returns.
+ * call copies nested arrays, matrices of ml-matrix and mathjs, tensors with negative strides, and
+ * elements of another type than `dtype`. It also copies an Int16Array and a Uint8ClampedArray. The
+ * data of a tensor of tfjs is what its `dataSync()` returns.
  */
 export function tensor(x: unknown, options?: unknown): unknown {
   const op = 'tensor';
@@ -457,22 +472,24 @@ export function tensor(x: unknown, options?: unknown): unknown {
     properties.data = x;
     properties.shape = [lengthOf(x as DataArray)];
   }
-  const { to2DArray, rows, columns } = properties;
+  const { to2DArray, rows, columns, isMatrix, toArray } = properties;
   const label = 'x has shape';
   if (typeof to2DArray === 'function') {
     const shape = readSizes(op, 'x', label, [rows, columns]);
     return copy(op, wanted ?? 'float64', shape, [], null, to2DArray.call(x));
   }
-  if (isNested) {
+  const isMathjs = isMatrix === true && typeof toArray === 'function';
+  if (isNested || isMathjs) {
+    const nested: unknown = isMathjs ? toArray.call(x) : x;
     const sizes: unknown[] = [];
-    let first: unknown = x;
+    let first: unknown = nested;
     while (isList(first) && sizes.length <= 64) {
       sizes.push(first.length);
       first = first[0];
     }
     if (classOf(first) !== undefined) sizes.push(lengthIn(first));
     const [dtype = defaultType(first)] = readElements(op, 'x', first, undefined, wanted);
-    return copy(op, wanted ?? dtype, readSizes(op, 'x', label, sizes), [], null, x);
+    return copy(op, wanted ?? dtype, readSizes(op, 'x', label, sizes), [], null, nested);
   }
   const { data, given, dtype: said, layout, steps, back } = readSource(op, 'x', x, properties);
   const { sizes: shape, offset } = layout;

@@ -1,7 +1,7 @@
 /** ONNX Gemm: its options, and how a call of it is read. */
 import { type Arguments, isInHeap, makeCall, operations, runCall, runInHeap } from './call.js';
 import type { Core } from './core.js';
-import { describe, OpsetError } from './errors.js';
+import { ArgumentError, describe, OpsetError } from './errors.js';
 import type { HeapTensor, PackedWeights } from './heap.js';
 import { type Reader, readTensor } from './operand.js';
 import {
@@ -27,7 +27,10 @@ export interface GemmOptions<A extends DataArray = DataArray> {
    * bigint is for int64 and uint64, modulo 2^64. Default 1.
    */
   alpha?: number | bigint | undefined;
-  /** Factor of C, by the rules of `alpha`. If it is 0, C is checked but not read. Default 1. */
+  /**
+   * Factor of C, by the rules of `alpha`. If it is 0, C is checked but not read. With `out` and
+   * without C it must be 0 or absent: to add to `out`, pass it as C, too. Default 1.
+   */
   beta?: number | bigint | undefined;
   /** True: A has shape (K, M). Any number except 0 is true. Default false. */
   transA?: boolean | number | undefined;
@@ -81,6 +84,7 @@ export function runGemm(core: Core, a: unknown, b: unknown, c: unknown, options:
     options,
     optionNames,
   );
+  checkBeta(beta, c, out);
   // Reading the elements of an array may run code of the caller. It must run before anything is in
   // the block.
   if (typeof activation === 'object' || !isInHeap(core, a, b, c, out)) {
@@ -118,10 +122,20 @@ export function readGemm(
     'options',
     reader.callOptions,
   );
+  checkBeta(beta, c, out);
   // prettier-ignore
   return readArguments(
     reader, a, b, c, alpha, beta, transA, transB, opset, broadcast, activation, out,
   );
+}
+
+/** In BLAS, the result is C, so that beta without C looks like a factor of `out`. */
+function checkBeta(beta: unknown, c: unknown, out: unknown): void {
+  if (beta === undefined || out === undefined || (c ?? null) !== null) return;
+  if ((typeof beta !== 'number' && typeof beta !== 'bigint') || Number(beta) === 0) return;
+  const rule = 'beta has no effect without C; to add to out, pass it as C, too';
+  const message = `${op}: beta is ${describe(beta)} and C is absent; ${rule}`;
+  throw new ArgumentError(op, 'beta', message);
 }
 
 // Takes the options one by one: they are read only once, and no object must hold them.
@@ -145,7 +159,7 @@ function readArguments(
   const operandC = readAddend(reader, op, 'C', c, typeOfA, optionNames);
   const attributes = new Float64Array(10);
   readAttributes(attributes, alpha, beta, transA, transB, opset, broadcast, activation);
-  const operandY = out === undefined ? null : readTensor(reader, op, 'Y', out);
+  const operandY = out === undefined ? null : readTensor(reader, op, 'out', out);
   const operands = [operandA, operandB, operandC, operandY];
   return { operation: operations.gemm, attributes, operands, out };
 }

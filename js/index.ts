@@ -30,13 +30,14 @@ import {
   runCall,
   runInHeap,
 } from './call.js';
+import { formatOf, readGiven } from './bytes.js';
 import type { Core } from './core.js';
 import { type CreateOptions, type Info, readSettings, startCore } from './create.js';
 import { makeWebWorker, otherOrigin, urlOf } from './cross-origin.js';
 import { disposable } from './dispose.js';
 import { ArgumentError, describe, DTypeError, ShapeError } from './errors.js';
 import { readGemm, runGemm } from './gemm.js';
-import { decode, encode, halfOf } from './foreign-elements.js';
+import { halfOf, toHalves } from './half.js';
 import {
   type Constructors,
   disposedHandle,
@@ -45,7 +46,14 @@ import {
   PackedWeights,
   locateHeld,
 } from './heap.js';
-import { adviceForScript, ask, readThreadSource, readWasmSource } from './load.js';
+import {
+  adviceForScript,
+  ask,
+  failure,
+  isAddress,
+  readThreadSource,
+  readWasmSource,
+} from './load.js';
 import { readMatMul, runMatMul } from './matmul.js';
 import {
   checkAttached,
@@ -67,7 +75,7 @@ import { compute, copyIn, roomOf, stagedOf } from './staging.js';
 import { allocate, count, large, limits, positive } from './quantize-numbers.js';
 import { gather, readAxis, readEach } from './quantize-arguments.js';
 import { operandOfResult } from './result.js';
-import { handleKey, has, isReadable, unpolluted } from './properties.js';
+import { handleKey, has, isError, isReadable, unpolluted } from './properties.js';
 import { packWeights, readBytes, readPack, readWeights } from './pack.js';
 import { readMatMulNBits, runMatMulNBits } from './matmul-nbits.js';
 import { isIntegerMatMul, readIntegerMatMul, runIntegerMatMul } from './integer-matmul.js';
@@ -119,6 +127,7 @@ export type {
 export {
   type ElementOf,
   type ForeignTensor,
+  type MathjsMatrix,
   type MlMatrix,
   type NdarrayLike,
   type Nested,
@@ -489,21 +498,23 @@ export const internals = {
   copyIn,
   cores,
   count,
-  decode,
   describe,
   detachedArray,
   disposable,
   disposedHandle,
   dtypesOf,
-  encode,
   explainCall,
+  failure,
   findIn,
   foreignHandle,
+  formatOf,
   gather,
   halfOf,
   handleKey,
   has,
+  isAddress,
   isDetached,
+  isError,
   isOperation,
   isReadable,
   lengthOf,
@@ -532,6 +543,7 @@ export const internals = {
   readExplained,
   readFlag,
   readGemm,
+  readGiven,
   readIntegerMatMul,
   readMatMul,
   readMatMulNBits,
@@ -547,6 +559,7 @@ export const internals = {
   runCall,
   runInHeap,
   stagedOf,
+  toHalves,
   unpolluted,
   urlOf,
   viewOf,

@@ -184,33 +184,29 @@ const operators = {
 const vectorNames = ['aScale', 'aZeroPoint', 'bScale', 'bZeroPoint', 'yScale', 'yZeroPoint'];
 const inputNames = ['a', 'b', ...vectorNames];
 
-/** A call as the caller made it. Absent arguments are undefined. */
+/** Inputs and options of a call as the caller made it. Absent ones are undefined. */
 type Given = Readonly<Record<string, unknown>>;
 
-/** Reads the arguments of a call into one object each for the inputs and for the options. */
-function readGiven(
-  op: Name,
-  args: readonly unknown[],
-  besides: readonly string[] = [],
-): { inputs: Given; options: Given } {
-  const allowed: readonly string[] = operators[op].options;
-  if (op === 'qlinearMatmul') {
-    return {
-      inputs: readInputs(op, args[0], inputNames),
-      options: readOptions(op, args[1], allowed, 'options', besides),
-    };
-  }
-  const options = readOptions(op, args[2], allowed, 'options', besides);
-  return { inputs: { ...options, a: args[0], b: args[1] }, options };
+/** Reads each argument of a call once: properties may be getters, also of a class. */
+function readGiven(op: Name, args: readonly unknown[], besides?: readonly string[]): Given {
+  const given = Object.create(null) as Record<string, unknown>;
+  const take = (from: Given, names: readonly string[]) => {
+    for (const name of names) given[name] = from[name];
+  };
+  const isQLinear = op === 'qlinearMatmul';
+  if (isQLinear) take(readInputs(op, args[0], inputNames), inputNames);
+  const { options } = operators[op];
+  take(readOptions(op, args[isQLinear ? 1 : 2], options, 'options', besides), options);
+  if (!isQLinear) [given.a, given.b] = args;
+  return given;
 }
 
 /** @internal */
 export function runIntegerMatMul(core: Core, op: Name, args: readonly unknown[]): unknown {
   core.checkAlive(op);
-  const { inputs, options } = readGiven(op, args);
-  const { a, b, bias } = inputs;
-  const { out, activation } = options;
-  const vectors = vectorNames.map((name) => inputs[name]);
+  const given = readGiven(op, args);
+  const { a, b, bias, out, activation } = given;
+  const vectors = vectorNames.map((name) => given[name]);
   if (
     typeof activation !== 'object' && // code of the caller may run when its elements are read
     isInHeap(core, a, b, bias, out) &&
@@ -221,9 +217,9 @@ export function runIntegerMatMul(core: Core, op: Name, args: readonly unknown[])
     const typeOfScales = scaleType(vectors.map((value) => HeapTensor.is(value) && value.dtype));
     const types = typesOf((a as HeapTensor).dtype, (b as HeapTensor).dtype, typeOfScales);
     const { block } = core;
-    let end = readAttributes(block, op, options);
+    let end = readAttributes(block, op, given);
     vectors.forEach((value, i) => {
-      end = writeVector(core, op, block, end, errorNames[i] as string, value, types[i] as DType);
+      end = writeVector(core, op, block, end, vectorNames[i] as string, value, types[i] as DType);
     });
     return runInHeap(
       core,
@@ -235,25 +231,14 @@ export function runIntegerMatMul(core: Core, op: Name, args: readonly unknown[])
       out as HeapTensor,
     );
   }
-  return runCall(makeCall(core, readArguments(core, op, inputs, options)));
+  return runCall(makeCall(core, readArguments(core, op, given)));
 }
 
 /** @internal Reads a call, and checks what needs no core. */
 export function readIntegerMatMul(reader: Reader, op: Name, args: readonly unknown[]): Arguments {
   reader.checkAlive(op);
-  const { inputs, options } = readGiven(op, args, reader.callOptions);
-  return readArguments(reader, op, inputs, options);
+  return readArguments(reader, op, readGiven(op, args, reader.callOptions));
 }
-
-/** Names of the vectors in errors, which are those of the operators. */
-const errorNames = [
-  'a_scale',
-  'a_zero_point',
-  'b_scale',
-  'b_zero_point',
-  'y_scale',
-  'y_zero_point',
-];
 
 /** The types that numbers in place of the vectors take. */
 function typesOf(a: DType, b: DType, scales: DType): readonly DType[] {
@@ -265,23 +250,19 @@ function scaleType([a, , b, , y]: readonly unknown[]): DType {
   return [a, b, y].includes('float16') ? 'float16' : 'float32';
 }
 
-function readArguments(reader: Reader, op: Name, inputs: Given, options: Given): Arguments {
-  const a = readTensor(reader, op, 'A', inputs.a);
-  const b = readTensor(reader, op, 'B', inputs.b);
+function readArguments(reader: Reader, op: Name, given: Given): Arguments {
+  const a = readTensor(reader, op, 'A', given.a);
+  const b = readTensor(reader, op, 'B', given.b);
   const typeA = op === 'dynamicQuantizeMatmul' ? 'uint8' : readType(reader, op, a);
   const typeB = readType(reader, op, b);
   const attributes = new Float64Array(6);
-  readAttributes(attributes, op, options);
+  readAttributes(attributes, op, given);
   // Numbers wait for the type of the other scales.
-  const isNumber = (i: number) => typeof inputs[vectorNames[i] as string] === 'number';
-  const read = (i: number, types: readonly DType[]) =>
-    readVector(
-      reader,
-      op,
-      errorNames[i] as string,
-      inputs[vectorNames[i] as string],
-      types[i] as DType,
-    );
+  const isNumber = (i: number) => typeof given[vectorNames[i] as string] === 'number';
+  const read = (i: number, types: readonly DType[]) => {
+    const name = vectorNames[i] as string;
+    return readVector(reader, op, name, given[name], types[i] as DType);
+  };
   const early = vectorNames.map((_, i) =>
     isNumber(i) ? null : read(i, typesOf(typeA, typeB, 'float32')),
   );
@@ -295,21 +276,21 @@ function readArguments(reader: Reader, op: Name, inputs: Given, options: Given):
     ...vectors,
     a,
     b,
-    readVector(reader, op, 'bias', inputs.bias, types[0] as DType),
-    options.out === undefined ? null : readTensor(reader, op, 'Y', options.out),
+    readVector(reader, op, 'bias', given.bias, types[0] as DType),
+    given.out === undefined ? null : readTensor(reader, op, 'out', given.out),
   ];
-  return { operation: operations[op], attributes, operands, out: options.out };
+  return { operation: operations[op], attributes, operands, out: given.out };
 }
 
 /**
  * Writes the attributes in the order in which bindings/embind.cc reads them. Returns their number.
  */
-function readAttributes(to: Float64Array, op: Name, options: Given): number {
+function readAttributes(to: Float64Array, op: Name, given: Given): number {
   to[0] = operators[op].number;
-  to[1] = readFlag(op, 'transA', options.transA, 0);
-  to[2] = readFlag(op, 'transB', options.transB, 0);
+  to[1] = readFlag(op, 'transA', given.transA, 0);
+  to[2] = readFlag(op, 'transB', given.transB, 0);
   to[3] = 1; // alpha
-  readActivation(op, options.activation, to, 4);
+  readActivation(op, given.activation, to, 4);
   return 6;
 }
 

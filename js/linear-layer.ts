@@ -7,6 +7,7 @@
  * multiple of 64 bytes.
  */
 import {
+  ArgumentError,
   DisposedError,
   GemmError,
   HeapTensor,
@@ -378,6 +379,7 @@ function int8Runner(
       find(core, op, x);
       if (given) {
         find(core, op, given);
+        if (overlaps(core, x, given)) throw overlap();
         if (given.strides) {
           const found = `out has strides [${given.strides.join(', ')}]`;
           throw new ShapeError(op, 'out', `${op}: ${found}; with int8 it must be contiguous`);
@@ -386,7 +388,8 @@ function int8Runner(
       const before = x.shape.slice(0, -1);
       const rows = count(before);
       const isFloat = x.dtype === float32;
-      const result = given ?? operandOfResult('Y', { dtype: typeOfResult, shape: [...before, n] });
+      const result =
+        given ?? operandOfResult('out', { dtype: typeOfResult, shape: [...before, n] });
       const source = x.strides ? operandOfResult('x', x) : x;
       if (isFloat) grow(rows * k);
       const operation = {
@@ -415,6 +418,8 @@ function int8Runner(
       const from = locateHeld(x, core, op, 'x');
       const to = locateHeld(out, core, op, 'out');
       const isFloat = x.dtype === 'float32';
+      // Two tensors in the heap are the same or do not overlap.
+      if (from === to && rows * k > 0) throw overlap();
       if (isFloat) grow(rows * k);
       core.enter(op);
       try {
@@ -431,6 +436,34 @@ function int8Runner(
 }
 
 const none = new Float64Array(0);
+
+/** The error of an `out` that lies in x. Floating-point layers have it from the core. */
+function overlap(): ArgumentError {
+  return new ArgumentError('run', 'out', 'run: out overlaps x in memory; it must not');
+}
+
+/** Whether a contiguous `out` has bytes of x, and not only of what lies between its rows. */
+function overlaps(core: Core, x: Operand, out: Operand): boolean {
+  const [from, to] = [viewIn(core, x), viewIn(core, out)];
+  if (from.buffer !== to.buffer || to.length === 0) return false;
+  const bytes = from.BYTES_PER_ELEMENT;
+  const [start, end] = [
+    (to.byteOffset - from.byteOffset) / bytes,
+    (to.byteOffset + to.byteLength - from.byteOffset) / bytes,
+  ];
+  const { shape, strides } = x;
+  const steps = strides ?? contiguousStrides(shape);
+  const last = shape.length - 1;
+  const isIn = (axis: number, at: number, length: number): boolean => {
+    const [size, step] = [shape[axis] as number, steps[axis] as number];
+    const rest = length - (size - 1) * step;
+    if (at >= end || at + length <= start) return false;
+    if (axis === last) return true;
+    for (let i = 0; i < size; ++i) if (isIn(axis + 1, at + i * step, rest)) return true;
+    return false;
+  };
+  return from.length > 0 && isIn(0, 0, from.length);
+}
 
 const mostElements = 2 ** 32;
 
@@ -472,7 +505,6 @@ function gatherTo(to: DataArray, core: Core, operand: Operand): void {
 /** Operands as the errors of operations name them, and as a layer names them. */
 const names: readonly (readonly [RegExp, string])[] = [
   [/\b(src|A)\b/g, 'x'],
-  [/\b(dst|Y)\b/g, 'out'],
   [/; (only bias may|it must overlap).*/, '; it must not'],
 ];
 const namesInCreate: typeof names = [

@@ -13,7 +13,7 @@ import { makeLayer } from './linear-layer.js';
 import type { Activation } from './options.js';
 import type { QuantizedPerAxis, QuantizedPerTensor } from './quantize.js';
 import type { QuantizedArray } from './qgemm.js';
-import { cores, describe, isReadable, readBytes } from './shared.js';
+import { cores, describe, readBytes } from './shared.js';
 import type {
   DataArray,
   DType,
@@ -289,8 +289,6 @@ export function deserializeLinear(wg: unknown, bytes: unknown): unknown {
 function coreOf(op: string, wg: unknown): Core {
   const core: Core | undefined = cores.get(wg as object);
   if (core) return core;
-  const isPromise = isReadable(wg) && typeof (wg as { then?: unknown }).then === 'function';
-  const found = isPromise ? 'a promise, which must be awaited' : describe(wg);
   const rule = 'it must be an instance of wgemm; for one in a worker import from wgemm/worker';
-  throw new ArgumentError(op, 'wg', `${op}: wg is ${found}; ${rule}`);
+  throw new ArgumentError(op, 'wg', `${op}: wg is ${describe(wg)}; ${rule}`);
 }

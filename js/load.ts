@@ -1,10 +1,12 @@
 /** Chooses a build, fetches and compiles its files, and starts it. */
 import type { CoreModule } from './wgemm-simd128.mjs';
+import { adviceForBytes, formatOf } from './bytes.js';
 import { otherOrigin } from './cross-origin.js';
 import { ArgumentError, describe, GemmError, UnsupportedError } from './errors.js';
 import { type Pair, type Pairs, pairs, thread } from './pair.js';
-import { messageOf } from './port.js';
-import { isRevoked } from './properties.js';
+import { lackOfModules, messageOf } from './port.js';
+import { isA, isRevoked } from './properties.js';
+import { bytesIn } from './tensor.js';
 import { lackOfThreads, makeMemory, startThreads, usualThreads } from './threads.js';
 
 /**
@@ -50,14 +52,16 @@ const probes: Record<Build, Uint8Array> = {
     0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0,
     65, 0, 253, 15, 253, 98, 11,
   ),
-  // f32x4.relaxed_madd, f64x2.relaxed_madd, i16x8.relaxed_dot_i8x16_i7x16_s,
-  // i32x4.relaxed_dot_i8x16_i7x16_add_s, of i32x4.splat
+  // x * x + y by f32x4.relaxed_madd, where x and y are the parameters; and f64x2.relaxed_madd,
+  // i16x8.relaxed_dot_i8x16_i7x16_s, i32x4.relaxed_dot_i8x16_i7x16_add_s, whose result is dropped
   relaxed: Uint8Array.of(
-    0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 48, 1, 46, 0,
-    65, 0, 253, 15, 65, 0, 253, 15, 65, 0, 253, 15, 253, 133, 2,
-    65, 0, 253, 15, 65, 0, 253, 15, 253, 135, 2,
-    65, 0, 253, 15, 253, 146, 2,
-    65, 0, 253, 15, 65, 0, 253, 15, 253, 147, 2, 11,
+    0, 97, 115, 109, 1, 0, 0, 0, 1, 7, 1, 96, 2, 125, 125, 1, 125, 3, 2, 1, 0,
+    7, 4, 1, 0, 0, 0, 10, 56, 1, 54, 0,
+    32, 0, 253, 19, 32, 0, 253, 19, 32, 1, 253, 19, 253, 133, 2,
+    32, 0, 253, 19, 32, 0, 253, 19, 32, 0, 253, 19, 253, 135, 2,
+    32, 0, 253, 19, 253, 146, 2,
+    32, 0, 253, 19, 32, 0, 253, 19, 253, 147, 2,
+    26, 253, 31, 0, 11,
   ),
 };
 
@@ -70,6 +74,26 @@ function runs(build: Build): boolean {
     return WebAssembly.validate(probes[build] as BufferSource);
   } catch {
     return build === 'simd128';
+  }
+}
+
+/** What `fuses` found. */
+let isFused: boolean | undefined;
+
+/**
+ * Whether the engine fuses multiply-adds, which `validate` cannot tell. If it does not, the build
+ * relaxed gains nothing for floats, and uses no relaxed dot products. If compiling at once is
+ * forbidden, assume that it does.
+ */
+function fuses(): boolean {
+  try {
+    const { exports } = new WebAssembly.Instance(
+      new WebAssembly.Module(probes.relaxed as BufferSource),
+    );
+    // The sum is 2^-24, which is lost if the product is rounded.
+    return (exports[''] as (x: number, y: number) => number)(1 + 2 ** -12, -1 - 2 ** -11) !== 0;
+  } catch {
+    return true;
   }
 }
 
@@ -88,10 +112,13 @@ function choose(simd: 'auto' | Build): { build: Build; why: string } {
     : !runs('relaxed')
       ? 'this engine has no relaxed SIMD'
       : undefined;
-  if (simd === 'auto')
-    return lacks === undefined
+  if (simd === 'auto') {
+    if (lacks !== undefined) return { build: 'simd128', why: lacks };
+    isFused ??= fuses();
+    return isFused
       ? { build: 'relaxed', why: 'the engine has relaxed SIMD' }
-      : { build: 'simd128', why: lacks };
+      : { build: 'simd128', why: 'this engine does not fuse multiply-adds' };
+  }
   if (lacks === undefined) return { build: 'relaxed', why: 'as asked' };
   throw new UnsupportedError(op, 'simd', `${op}: simd is 'relaxed'; ${lacks}`);
 }
@@ -208,9 +235,8 @@ async function together(
   try {
     return await startThreads(module, threads, script, onDeath);
   } catch (error) {
-    const found = `threads is ${threads}, but a thread does not start (${messageOf(error)})`;
-    const message = `${op}: ${found}; ${adviceForScript(file, script)}`;
-    throw new GemmError('WORKER', op, 'threads', message, { cause: error });
+    const what = `threads is ${threads}, but a thread does not start`;
+    throw failure(what, error, adviceForScript(file, script), 'WORKER', 'threads');
   }
 }
 
@@ -289,7 +315,7 @@ async function compileOwn(file: string, pair: Pair): Promise<WebAssembly.Module>
 
 async function compileAsset(file: string, assets: Assets): Promise<WebAssembly.Module> {
   const source = readWasmSource(file, await asked(file, assets));
-  return source instanceof WebAssembly.Module ? source : await compile(file, source);
+  return isA(source, 'WebAssembly.Module') ? source : await compile(file, source);
 }
 
 /** @internal Checks what `assets` returned for a `.wasm`. */
@@ -297,14 +323,11 @@ export function readWasmSource(
   file: string,
   source: unknown,
 ): WebAssembly.Module | string | URL | Uint8Array {
-  if (source instanceof WebAssembly.Module) return source;
-  if (typeof source === 'string' || source instanceof URL) return source;
-  if (!ArrayBuffer.isView(source) && !(source instanceof ArrayBuffer))
-    throw notSource(file, describe(source));
+  if (isA(source, 'WebAssembly.Module') || isAddress(source)) return source;
+  const bytes = bytesIn(source);
+  if (!ArrayBuffer.isView(bytes)) throw notSource(file, describe(source), adviceForBytes(source));
   try {
-    const { buffer, byteOffset, byteLength } = ArrayBuffer.isView(source)
-      ? source
-      : new Uint8Array(source);
+    const { buffer, byteOffset, byteLength } = bytes;
     return new Uint8Array(buffer, byteOffset, byteLength);
   } catch {
     throw notSource(file, 'bytes that are detached');
@@ -314,14 +337,19 @@ export function readWasmSource(
 /** @internal Checks what `assets` returned for the script of threads. */
 export function readThreadSource(file: string, source: unknown): string | URL | undefined {
   if (source === undefined || source === null) return undefined;
-  if (typeof source === 'string' || source instanceof URL) return source;
+  if (isAddress(source)) return source;
   const allowed = 'it must give a URL, or undefined if the file is beside the script';
   const message = `${op}: assets('${file}') gave ${describe(source)}; ${allowed}`;
   throw new ArgumentError(op, 'assets', message);
 }
 
-function notSource(file: string, found: string): ArgumentError {
-  const allowed = 'it must give a URL, bytes or a WebAssembly.Module';
+/** @internal Whether a source is an address. */
+export function isAddress(source: unknown): source is string | URL {
+  return typeof source === 'string' || isA(source, 'URL');
+}
+
+function notSource(file: string, found: string, advice = ''): ArgumentError {
+  const allowed = `it must give a URL, bytes or a WebAssembly.Module${advice}`;
   const message = `${op}: assets(${describe(file)}) gave ${found}; ${allowed}`;
   return new ArgumentError(op, 'assets', message);
 }
@@ -330,21 +358,31 @@ async function compile(
   file: string,
   source: URL | string | Uint8Array,
 ): Promise<WebAssembly.Module> {
-  const whole = source instanceof Uint8Array ? source : await fetchWasm(source);
+  const whole = ArrayBuffer.isView(source) ? source : await fetchWasm(source);
   try {
-    return await (whole instanceof Uint8Array
+    return await (ArrayBuffer.isView(whole)
       ? WebAssembly.compile(whole as BufferSource)
       : WebAssembly.compileStreaming(whole));
   } catch (error) {
-    if (whole instanceof Uint8Array && !magic.every((byte, i) => whole[i] === byte)) {
+    const bytes = ArrayBuffer.isView(whole) ? whole : await again(whole.url);
+    if (bytes && !magic.every((byte, i) => bytes[i] === byte)) {
       // Some servers answer every address with a page.
-      const where = source instanceof Uint8Array ? file : String(source);
-      const found = whole[0] === 60 /* < */ ? 'a page, not WebAssembly' : 'no WebAssembly';
+      const where = ArrayBuffer.isView(source) ? file : String(source);
+      const found = [formatOf(bytes), 'not WebAssembly'].filter(Boolean).join(', ');
       throw failure(`${where} is ${found}`, error, adviceFor(where));
     }
     const forbidden = /CSP|content.security|unsafe-eval/i.test(String(error));
     const advice = "the Content-Security-Policy must allow it by script-src 'wasm-unsafe-eval'";
     throw failure(`${file} does not compile`, error, forbidden ? advice : undefined);
+  }
+}
+
+/** The bytes of a response that was read, to tell what they are. */
+async function again(where: string): Promise<Uint8Array | undefined> {
+  try {
+    return new Uint8Array(await (await fetch(where)).arrayBuffer());
+  } catch {
+    return undefined;
   }
 }
 
@@ -365,6 +403,8 @@ async function fetchWasm(source: URL | string): Promise<Response | Uint8Array> {
       response.headers.get('Content-Type') === 'application/wasm';
     return compilesWhileFetching ? response : new Uint8Array(await response.arrayBuffer());
   } catch (error) {
+    const lacks = /^https?:/i.test(where) ? undefined : lackOfModules();
+    if (lacks) throw new UnsupportedError(op, '', `${op}: ${lacks}`);
     throw failure(`${where} cannot be fetched`, error, advice);
   }
 }
@@ -402,12 +442,15 @@ function adviceForOrigin(where: URL | string | undefined): string | undefined {
   return `${header}, and ${policy}; or host the package in the origin of the page`;
 }
 
-function failure(what: string, cause: unknown, advice = ''): GemmError {
-  return new GemmError(
-    'LOAD',
-    op,
-    '',
-    `${op}: ${what} (${messageOf(cause)})${advice && `; ${advice}`}`,
-    { cause },
-  );
+/** @internal The error of what does not load. Runtimes that forbid it say which flag allows it. */
+export function failure(
+  what: string,
+  cause: unknown,
+  advice = '',
+  code: 'LOAD' | 'WORKER' = 'LOAD',
+  argument = '',
+): GemmError {
+  const why = messageOf(cause);
+  const rest = advice && !/--allow-/.test(why) ? `; ${advice}` : '';
+  return new GemmError(code, op, argument, `${op}: ${what} (${why})${rest}`, { cause });
 }

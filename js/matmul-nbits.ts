@@ -2,7 +2,7 @@
 import { type Arguments, isInHeap, makeCall, operations, runCall, runInHeap } from './call.js';
 import { writeNothing } from './block.js';
 import type { Core } from './core.js';
-import { ArgumentError, describe } from './errors.js';
+import { ArgumentError, describe, isPromise, ShapeError } from './errors.js';
 import { HeapTensor, PackedWeights } from './heap.js';
 import { type Operand, packedWeights, type Reader, readTensor } from './operand.js';
 import { type Activation, readActivation, readOptions } from './options.js';
@@ -149,14 +149,14 @@ function readArguments(
     operandA,
     b,
     readVector(reader, op, 'bias', tensor, dtype),
-    out === undefined ? null : readTensor(reader, op, 'Y', out),
+    out === undefined ? null : readTensor(reader, op, 'out', out),
   ];
   return { operation: operations[op], attributes, operands, out };
 }
 
 /** Writes the attributes up to those of the weights, as bindings/embind.cc reads them. */
 function readAttributes(to: Float64Array, accuracyLevel: unknown, activation: unknown): void {
-  to[0] = readWhole(op, 'accuracy_level', accuracyLevel === undefined ? 0 : accuracyLevel);
+  to[0] = readWhole(op, 'accuracyLevel', accuracyLevel === undefined ? 0 : accuracyLevel);
   readActivation(op, activation, to, 1);
 }
 
@@ -172,7 +172,7 @@ export function readNBits(
   at: number,
 ): [scales: Operand | null, zeroPoints: Operand | null, b: Operand] {
   const array = classOf(weights);
-  if (!isReadable(weights) || isList(weights) || array !== undefined)
+  if (!isReadable(weights) || isList(weights) || array !== undefined || isPromise(weights))
     throw notWeights(op, array ?? describe(weights));
   if (
     weights instanceof HeapTensor ||
@@ -185,24 +185,24 @@ export function readNBits(
   if (gIdx !== undefined && gIdx !== null && has(weights, 'gIdx')) {
     throw new ArgumentError(
       op,
-      'g_idx',
-      `${op}: g_idx is given, which ONNX Runtime has deprecated; ` +
+      'gIdx',
+      `${op}: gIdx is given, which ONNX Runtime has deprecated; ` +
         'reorder K of A and B by it, or dequantize the weights',
     );
   }
   const w = readOptions(op, weights, weightNames, 'weights', ['gIdx']);
   const { data, scales, zeroPoints, k, n, bits = 4, blockSize } = w;
-  to[at] = readWhole(op, 'K', k);
-  to[at + 1] = readWhole(op, 'N', n);
+  to[at] = readWhole(op, 'k', k, 0);
+  to[at + 1] = readWhole(op, 'n', n, 0);
   to[at + 2] = readWhole(op, 'bits', bits);
-  to[at + 3] = readWhole(op, 'block_size', blockSize);
+  to[at + 3] = readWhole(op, 'blockSize', blockSize);
   const b = readTensor(reader, op, 'B', data);
   if (b.dtype === packedWeights) throw notWeights(op, 'an object with packed weights as data');
   return [
     readTensor(reader, op, 'scales', scales),
     zeroPoints === undefined || zeroPoints === null
       ? null
-      : readTensor(reader, op, 'zero_points', zeroPoints),
+      : readTensor(reader, op, 'zeroPoints', zeroPoints),
     b,
   ];
 }
@@ -214,12 +214,11 @@ function notWeights(op: string, found: string): ArgumentError {
   return new ArgumentError(op, 'weights', message);
 }
 
-/** A number, whose range the core checks. */
-function readWhole(op: string, name: string, value: unknown): number {
-  if (Number.isInteger(value) && Math.abs(value as number) <= 2 ** 53) return value as number;
-  throw new ArgumentError(
-    op,
-    name,
-    `${op}: ${name} is ${describe(value)}; it must be a whole number of at most 2^53`,
-  );
+/** A number, whose range the core checks, except for `least`: the core has other names there. */
+function readWhole(op: string, name: string, value: unknown, least = -Infinity): number {
+  const isWhole = Number.isInteger(value) && Math.abs(value as number) <= 2 ** 53;
+  if (isWhole && (value as number) >= least) return value as number;
+  const found = `${op}: ${name} is ${describe(value)}`;
+  if (isWhole) throw new ShapeError(op, name, `${found}; it must be from ${least} to 2^53`);
+  throw new ArgumentError(op, name, `${found}; it must be a whole number of at most 2^53`);
 }

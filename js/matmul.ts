@@ -139,7 +139,7 @@ function readArguments(
   const operandB = readTensor(reader, op, 'weights', weights);
   const typeOfSrc = dtypes[operandA.dtype] as DType;
   const addend = readAddend(reader, op, 'bias', bias, typeOfSrc, optionNames);
-  const result = out === undefined ? null : readTensor(reader, op, 'dst', out);
+  const result = out === undefined ? null : readTensor(reader, op, 'out', out);
   const allowed =
     typeOfSrc === 'float16' || typeOfSrc === 'bfloat16' ? [typeOfSrc, 'float32'] : [typeOfSrc];
   if (outType !== undefined && !allowed.includes(outType as DType)) {

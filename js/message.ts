@@ -179,7 +179,7 @@ interface Source {
 }
 
 /** Scales and zero points, by their names in errors. */
-const readByChecks = /_(scale|zero_point)$/;
+const readByChecks = /(Scale|ZeroPoint)$/;
 
 /**
  * @internal Makes packets of the operands of a call. Arrays that overlap also overlap in each

@@ -1,6 +1,6 @@
 /** Operands as a call needs them: what the caller's objects say, and where the elements are. */
 import type { Core } from './core.js';
-import { ArgumentError, describe, DisposedError, DTypeError } from './errors.js';
+import { ArgumentError, describe, DisposedError, DTypeError, isPromise } from './errors.js';
 import { HeapTensor, locateHeld, PackedWeights } from './heap.js';
 import { handleIn, has, isList, isReadable, unpolluted } from './properties.js';
 import {
@@ -110,11 +110,12 @@ export function readTensor(
     const found = imitates
       ? 'not itself what alloc() or pack() gave but made of it'
       : describe(value);
-    throw new ArgumentError(
-      op,
-      name,
-      `${op}: ${name} is ${found}; it must be a tensor, { data, shape } or from alloc()`,
-    );
+    // In BLAS, sizes and letters come first.
+    const isBlas = typeof value === 'number' || typeof value === 'string';
+    const call = isBlas && (name === 'A' || name === 'src') ? callOf(op) : undefined;
+    const rule = 'it must be a tensor, { data, shape } or from alloc()';
+    const message = `${op}: ${name} is ${found}; ${rule}${call ? `; ${call}` : ''}`;
+    throw new ArgumentError(op, name, message);
   }
   checkOurs(op, name, value);
   const tensor = unpolluted(value, tensorKeys);
@@ -197,14 +198,18 @@ export function readData(
 
 const conversion = '; convert it by tensor(...)';
 
+/** @internal What to do about arguments that are not in their places, for `gemm` and `matmul`. */
+export function callOf(op: string): string | undefined {
+  const places = op === 'gemm' ? 'a, b, c' : op === 'matmul' ? 'src, weights, bias' : undefined;
+  return places && `call ${op}(${places}, options)`;
+}
+
 /** What a value is that callers mistake for a tensor. */
 function kindOf(value: object): string | undefined {
   const array = classOf(value);
   if (array !== undefined) return array in dtypesOf ? `a ${array} without a shape` : undefined;
   if (isList(value)) return 'an array';
-  return typeof (value as PromiseLike<unknown>).then === 'function'
-    ? 'a promise, which must be awaited'
-    : undefined;
+  return isPromise(value) ? describe(value) : undefined;
 }
 
 /** @internal */

@@ -1,9 +1,9 @@
 /** Options and operands of a call, read one by one from the caller's objects. */
 import { writeFactor } from './block.js';
 import { ArgumentError, describe } from './errors.js';
-import { type Operand, operandOf, type Reader, readTensor } from './operand.js';
-import { isList, isReadable, unpolluted } from './properties.js';
-import { type DType, holds } from './tensor.js';
+import { callOf, type Operand, operandOf, type Reader, readTensor } from './operand.js';
+import { has, isList, isReadable, unpolluted } from './properties.js';
+import { classOf, type DType, holds } from './tensor.js';
 
 /** @internal An operand that the caller gave as a number: a tensor of rank 0. */
 export function scalar(
@@ -59,7 +59,9 @@ const noOptions = Object.freeze(Object.create(null) as Record<string, unknown>);
 
 /**
  * @internal Reads an object of options. All of its own properties must be `allowed`, or among those
- * `besides` that something else reads.
+ * `besides` that something else reads. Returns the caller's object, since a copy takes as long as a
+ * small product. Read each property once, before anything is in the block of arguments: it may be a
+ * getter, also of a class.
  */
 export function readOptions(
   op: string,
@@ -79,8 +81,13 @@ export function readOptions(
   // Object.keys() would make an array.
   for (const key in options) {
     if (allowed.includes(key) || besides.includes(key)) continue;
-    if (Object.prototype.hasOwnProperty.call(options, key))
-      throw unknownOption(op, key, what, allowed);
+    if (!Object.prototype.hasOwnProperty.call(options, key)) continue;
+    const array = classOf(options);
+    if (what === 'options' && (array !== undefined || has(options, 'data'))) {
+      const rule = callOf(op) ?? `it must be an object with ${allowed.join(', ')}`;
+      throw new ArgumentError(op, what, `${op}: options is ${array ?? 'a tensor'}; ${rule}`);
+    }
+    throw unknownOption(op, key, what, allowed);
   }
   return unpolluted(options, allowed);
 }

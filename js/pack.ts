@@ -1,21 +1,15 @@
 /** Packed weights, from tensors and from bytes. */
 import { write } from './block.js';
+import { readGiven } from './bytes.js';
 import type { Core } from './core.js';
 import { ArgumentError, describe, DTypeError } from './errors.js';
 import { type Constructors, PackedWeights } from './heap.js';
-import {
-  checkAttached,
-  locate,
-  type Operand,
-  operandOf,
-  type Reader,
-  readTensor,
-} from './operand.js';
+import { locate, type Operand, operandOf, type Reader, readTensor } from './operand.js';
 import { readFlag, readOptions } from './options.js';
 import { readNBits } from './matmul-nbits.js';
 import { has, isReadable } from './properties.js';
 import { copyIn, roomOf } from './staging.js';
-import { bytesIn, classOf, type DType } from './tensor.js';
+import type { DType } from './tensor.js';
 
 /**
  * Options of `pack`.
@@ -132,17 +126,7 @@ export function packWeights(
 /** @internal Reads the argument of `deserialize`, and checks that it holds bytes. */
 export function readBytes(reader: Reader, value: unknown, op = 'deserialize'): Operand {
   reader.checkAlive(op);
-  const bytes = bytesIn(value);
-  const found = classOf(bytes);
-  if (found !== 'Uint8Array') {
-    throw new ArgumentError(
-      op,
-      'bytes',
-      `${op}: bytes is ${found ?? describe(bytes)}; it must be a Uint8Array or an ArrayBuffer`,
-    );
-  }
-  checkAttached(op, 'bytes', bytes as Uint8Array, 'is a detached array');
-  return operandOf('bytes', reader.dtypes.indexOf('uint8'), [], bytes as Uint8Array);
+  return operandOf('bytes', reader.dtypes.indexOf('uint8'), [], readGiven(op, 'bytes', value));
 }
 
 /** @internal Makes weights from the bytes that `serialize` returned. */

@@ -1,4 +1,5 @@
 /** One interface to the workers of the web and of Node. */
+import { isError } from './properties.js';
 
 /** @internal A worker, as its maker sees it. */
 export interface Port {
@@ -15,10 +16,23 @@ export interface Port {
 
 /**
  * @internal The workers of Node, if the runtime has them. They come first: Node has no workers of
- * the web, and those of Bun and Deno can do less than in browsers.
+ * the web, and those of Bun and Deno can do less than in browsers. Pages and workers of Electron
+ * may have Node's modules, but can start only workers of the web.
  */
 export function nodeWorkers(): typeof import('node:worker_threads') | undefined {
-  return globalThis.process?.getBuiltinModule?.('node:worker_threads');
+  const { process } = globalThis as { process?: NodeJS.Process & { type?: string } };
+  return /^(renderer|worker)$/.test(process?.type ?? '')
+    ? undefined
+    : process?.getBuiltinModule?.('node:worker_threads');
+}
+
+/** @internal Why this Node does not give its own modules; undefined if it does, or is not Node. */
+export function lackOfModules(): string | undefined {
+  const { process } = globalThis;
+  const version = process?.versions?.node;
+  return version && !process.getBuiltinModule
+    ? `Node ${version} is too old; it must be 20.16 or later in version 20, or 22.3 or later`
+    : undefined;
 }
 
 /** What is used of a worker of the web. */
@@ -84,5 +98,5 @@ export function waitFor(milliseconds: number, late: () => void): { renew(): void
 
 /** @internal */
 export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return isError(error) ? error.message : String(error);
 }

@@ -98,3 +98,24 @@ export function isReadable(value: unknown): value is object {
 export function isList(value: unknown): value is unknown[] {
   return !isRevoked(value) && Array.isArray(value);
 }
+
+/** Classes of the engine, by what `Object.prototype.toString` calls their objects. */
+interface Classes {
+  DOMException: Error;
+  Error: Error;
+  URL: URL;
+  'WebAssembly.Module': WebAssembly.Module;
+}
+
+/**
+ * @internal Whether a value is an object of a class of the engine. `instanceof` would not know the
+ * objects of another realm: under jsdom, Node's own modules return such objects.
+ */
+export function isA<N extends keyof Classes>(value: unknown, name: N): value is Classes[N] {
+  return isReadable(value) && base.toString.call(value) === `[object ${name}]`;
+}
+
+/** @internal Whether a value is an error, also one of the web. */
+export function isError(value: unknown): value is Error {
+  return isA(value, 'Error') || isA(value, 'DOMException');
+}

@@ -143,12 +143,12 @@ export function runQGemm(core: Core, inputs: unknown, options: unknown): unknown
       typeB = (b as HeapTensor | PackedWeights).dtype;
     const { block } = core;
     let end = readAttributes(block, alpha, transA, transB, activation);
-    end = writeVector(core, op, block, end, 'a_scale', aScale, 'float32');
-    end = writeVector(core, op, block, end, 'a_zero_point', aZeroPoint, typeA);
-    end = writeVector(core, op, block, end, 'b_scale', bScale, 'float32');
-    end = writeVector(core, op, block, end, 'b_zero_point', bZeroPoint, typeB);
-    end = writeVector(core, op, block, end, 'y_scale', yScale, 'float32');
-    end = writeVector(core, op, block, end, 'y_zero_point', yZeroPoint, typeA);
+    end = writeVector(core, op, block, end, 'aScale', aScale, 'float32');
+    end = writeVector(core, op, block, end, 'aZeroPoint', aZeroPoint, typeA);
+    end = writeVector(core, op, block, end, 'bScale', bScale, 'float32');
+    end = writeVector(core, op, block, end, 'bZeroPoint', bZeroPoint, typeB);
+    end = writeVector(core, op, block, end, 'yScale', yScale, 'float32');
+    end = writeVector(core, op, block, end, 'yZeroPoint', yZeroPoint, typeA);
     return runInHeap(
       core,
       operations.qgemm,
@@ -214,16 +214,16 @@ function readArguments(
   const attributes = new Float64Array(6);
   readAttributes(attributes, alpha, transA, transB, activation);
   const operands = [
-    readVector(reader, op, 'a_scale', aScale, 'float32', true),
-    readVector(reader, op, 'a_zero_point', aZeroPoint, typeA),
-    readVector(reader, op, 'b_scale', bScale, 'float32', true),
-    readVector(reader, op, 'b_zero_point', bZeroPoint, typeB),
-    readVector(reader, op, 'y_scale', yScale, 'float32'),
-    readVector(reader, op, 'y_zero_point', yZeroPoint, typeA),
+    readVector(reader, op, 'aScale', aScale, 'float32', true),
+    readVector(reader, op, 'aZeroPoint', aZeroPoint, typeA),
+    readVector(reader, op, 'bScale', bScale, 'float32', true),
+    readVector(reader, op, 'bZeroPoint', bZeroPoint, typeB),
+    readVector(reader, op, 'yScale', yScale, 'float32'),
+    readVector(reader, op, 'yZeroPoint', yZeroPoint, typeA),
     operandA,
     operandB,
     readAddend(reader, op, 'C', c, 'int32'),
-    out === undefined ? null : readTensor(reader, op, 'Y', out),
+    out === undefined ? null : readTensor(reader, op, 'out', out),
   ];
   return { operation: operations.qgemm, attributes, operands, out };
 }

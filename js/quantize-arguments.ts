@@ -1,5 +1,12 @@
 /** The arguments of quantize, dequantize and quantizeBias. No instance is needed to read them. */
-import { ArgumentError, describe, DisposedError, DTypeError, ShapeError } from './errors.js';
+import {
+  ArgumentError,
+  describe,
+  DisposedError,
+  DTypeError,
+  isPromise,
+  ShapeError,
+} from './errors.js';
 import { HeapTensor, PackedWeights, viewHeld } from './heap.js';
 import { checkAttached, readData } from './operand.js';
 import { handleIn, isReadable, unpolluted } from './properties.js';
@@ -82,9 +89,11 @@ export function readTensor<D extends QuantizeType>(
 
 /** @internal Throws unless a value is an object that may have the properties of a tensor. */
 export function checkTensor(op: string, name: string, value: unknown): asserts value is object {
-  if (!isReadable(value) || (value instanceof HeapTensor && !HeapTensor.is(value))) {
+  const isWrong = !isReadable(value) || (value instanceof HeapTensor && !HeapTensor.is(value));
+  if (isWrong || isPromise(value)) {
+    const Wrong = isWrong ? ArgumentError : DTypeError;
     const allowed = 'it must be a tensor, { data, shape } or from alloc()';
-    throw new ArgumentError(op, name, `${op}: ${name} is ${describe(value)}; ${allowed}`);
+    throw new Wrong(op, name, `${op}: ${name} is ${describe(value)}; ${allowed}`);
   }
   if (HeapTensor.is(value)) return;
   const handle = PackedWeights.is(value) ? 'packed weights' : handleIn(value);

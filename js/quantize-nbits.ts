@@ -1,6 +1,6 @@
 /** Weights of MatMulNBits, of float32 and of the blocks of a GGUF file. No instance is needed. */
 import { ArgumentError, describe, DTypeError, ShapeError } from './errors.js';
-import { decode, float16 } from './foreign-elements.js';
+import { type Half, halfOf } from './half.js';
 import type { NBitsWeights } from './matmul-nbits.js';
 import { checkAttached } from './operand.js';
 import { readFlag, readOptions } from './options.js';
@@ -254,9 +254,10 @@ export function fromGGUF(tensor: unknown): QuantizedNBits {
   const from = new Uint8Array(bufferOf(bytes) as ArrayBuffer, offsetOf(bytes), length);
   const made = makeNBits(op, 'data', n, k, bits, 32, false);
   const [to, scales] = [made.data.data, made.scales.data];
+  const { values } = halfOf('float16') as Half;
   for (let block = 0; block < scales.length; ++block) {
     const at = block * (codes + 2);
-    scales[block] = decode((from[at] as number) | ((from[at + 1] as number) << 8), float16);
+    scales[block] = values[(from[at] as number) | ((from[at + 1] as number) << 8)] as number;
     for (let i = 0; i < 32; ++i) {
       const byte = from[at + 2 + (i % codes)] as number;
       // int8 + 128 has the bits of int8, except for the highest.

@@ -408,7 +408,7 @@ export function readSizes(op: string, argument: string, label: string, value: un
     throw new ShapeError(
       op,
       argument,
-      `${op}: ${label} ${describe(value)}; it must be an array of whole numbers`,
+      `${op}: ${label} ${describe(value)}; it must be an array of whole numbers, such as [2, 3]`,
     );
   }
   const sizes: number[] = [];

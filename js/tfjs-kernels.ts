@@ -1,6 +1,14 @@
 /** The kernels that replace those of TensorFlow.js. */
 import { OutOfMemoryError } from './index.js';
-import { count, makeCall, operandOf, operations, packedWeights, runCall } from './shared.js';
+import {
+  classOf,
+  count,
+  makeCall,
+  operandOf,
+  operations,
+  packedWeights,
+  runCall,
+} from './shared.js';
 import type { Core } from './core.js';
 import { costOfEpilogue, isFasterThanLoops, isFasterThanXnnpack } from './tfjs-rule.js';
 import type { DataOwner, KeptWeights } from './tfjs-weights.js';
@@ -48,6 +56,8 @@ interface Backend extends DataOwner {
   makeOutput(shape: readonly number[], dtype: string): TensorInfo;
   /** Only wasm: the elements in its memory. The view is valid until the memory grows. */
   typedArrayFromHeap(tensor: TensorInfo): Float32Array;
+  /** Only wasm: what a tensor was made with. A tensor that was reshaped has the same data. */
+  readonly dataIdMap?: { get(dataId: object): { readonly shape: readonly number[] } };
   /** Only wasm. */
   readonly wasm?: { readonly tfjs?: { getThreadsCount?(): number } };
   /** Only cpu: a tensor that has this array. */
@@ -73,13 +83,52 @@ const accesses: Record<string, Access> = {
     view(backend, { dataId }) {
       const values = backend.readSync(dataId);
       // Some kernels leave an ordinary array.
-      return values instanceof Float32Array ? values : Float32Array.from(values as number[]);
+      return classOf(values) === 'Float32Array'
+        ? (values as Float32Array)
+        : Float32Array.from(values as number[]);
     },
   },
 };
 
-/** @internal Those that are replaced. */
-export const kernelNames = ['BatchMatMul', '_FusedMatMul'];
+const fused = '_FusedMatMul';
+
+/** @internal Those that compute products, which are replaced. */
+export const kernelNames = ['BatchMatMul', fused];
+
+/** A tensor of more than 3 axes that was reshaped. */
+interface Reshaped {
+  /** Weak, so that it does not keep the data. */
+  readonly dataId: WeakRef<object>;
+  /** Before. */
+  readonly shape: readonly number[];
+}
+
+/**
+ * @internal What the last two calls of Reshape got; null for a tensor of up to 3 axes.
+ * `tf.fused.matMul` reshapes a and then b to 3 axes, and calls the kernel. Bias and slopes keep
+ * their axes, which must be compared with those before.
+ */
+export type LastReshaped = [a: Reshaped | null, b: Reshaped | null];
+
+/** @internal A kernel like this Reshape that tells what it gets. */
+export function watchReshape(old: KernelConfig, last: LastReshaped): KernelConfig {
+  const kernelFunc = (args: KernelArguments): TensorInfo => {
+    const { x } = args.inputs;
+    last[0] = last[1];
+    last[1] = x && x.shape.length > 3 ? { dataId: new WeakRef(x.dataId), shape: x.shape } : null;
+    return old.kernelFunc(args);
+  };
+  return { ...old, kernelFunc, [mark]: true } as KernelConfig;
+}
+
+/** The shape of an operand before it was reshaped. */
+function shapeBefore(reshaped: Reshaped | null, { dataId, shape }: TensorInfo): readonly number[] {
+  const isSame =
+    reshaped?.dataId.deref() === dataId &&
+    reshaped.shape.slice(-2).join() === shape.slice(-2).join() &&
+    batchOf(reshaped.shape) === batchOf(shape);
+  return isSame ? reshaped.shape : shape;
+}
 
 /** @internal What a replacement has to work with. */
 export interface Context {
@@ -90,6 +139,7 @@ export interface Context {
   /** Those of the instance. */
   readonly threads: number;
   readonly weights: KeptWeights;
+  readonly last: LastReshaped;
   readonly old: KernelConfig;
   /** Whether its backend is `wasm`. */
   readonly isWasm: boolean;
@@ -133,7 +183,9 @@ interface Product {
   readonly bias: TensorInfo | undefined;
   readonly transposeA: boolean;
   readonly transposeB: boolean;
-  /** The shape of the result. */
+  /** The shapes of a, b and the result, as the caller has them. */
+  readonly shapes: readonly [a: readonly number[], b: readonly number[], result: number[]];
+  /** The shape of the result that the kernel returns: the batch axes may be one. */
   readonly shape: number[];
   /** Bounds of the result, which wgemm applies. */
   readonly bounds: readonly [min: number, max: number];
@@ -157,7 +209,7 @@ const boundsOf = new Map<string, readonly [min: number, max: number]>([
  * come here too, so up to the rule this makes no objects.
  */
 function readProduct(
-  { functions, always, threads, isWasm, old }: Context,
+  { functions, always, threads, isWasm, last, old }: Context,
   { inputs, backend, attrs = {} }: KernelArguments,
 ): Product | null {
   const { a, b, bias, preluActivationWeights: slopes } = inputs;
@@ -179,7 +231,9 @@ function readProduct(
     !always &&
     batchOfA * batchOfB * m * n * k > 0 && // both backends have errors with empty operands
     (batchOfA === 1 || batchOfB === 1 || hasSameBatches(a.shape, b.shape)) &&
-    (!isWasm || isRight(bias, slopes, activation, m, n, k, isXnnpack)) &&
+    (isWasm
+      ? isRight(backend, bias, slopes, activation, m, n, k, isXnnpack)
+      : isRightInCpu(bias, batch) && isRightInCpu(slopes, batch)) &&
     (isXnnpack
       ? !isFasterThanXnnpack(m, n, k, epilogue) || threadsOf(backend) > threads
       : !isFasterThanLoops(batch, m, n, k, epilogue))
@@ -187,16 +241,22 @@ function readProduct(
     return null;
 
   if ((bias && bias.dtype !== 'float32') || (slopes && slopes.dtype !== 'float32')) return null;
-  const batches = broadcast(a.shape.slice(0, -2), b.shape.slice(0, -2));
+  let [shapeA, shapeB] = [a.shape, b.shape];
+  if (old.kernelName === fused)
+    [shapeA, shapeB] = [shapeBefore(last[0], a), shapeBefore(last[1], b)];
+  const batches = broadcast(shapeA.slice(0, -2), shapeB.slice(0, -2));
   if (!batches) return null;
-  const shape = [...batches, m, n];
-  if (bias && !isBroadcastTo(bias.shape, shape)) return null;
-  if (slopes && !isBroadcastTo(slopes.shape, shape)) return null;
-  const read = { a, b, bias, transposeA, transposeB, shape };
+  const whole = [...batches, m, n];
+  if (bias && !isBroadcastTo(bias.shape, whole)) return null;
+  if (slopes && !isBroadcastTo(slopes.shape, whole)) return null;
+  const isReshaped = shapeA !== a.shape || shapeB !== b.shape;
+  const shape = isReshaped ? [count(batches), m, n] : whole;
+  const shapes = [shapeA, shapeB, whole] as const;
+  const read = { a, b, bias, transposeA, transposeB, shapes, shape };
   const bounds = boundsOf.get(activation);
   if (bounds) return { ...read, bounds, then: null };
   const { backendName } = old;
-  const then = stepOf(functions, backendName, activation, slopes, shape, attrs.leakyreluAlpha);
+  const then = stepOf(functions, backendName, activation, slopes, whole, attrs.leakyreluAlpha);
   // XNNPACK's kernels divide by the sizes of some empty tensors.
   return then && { ...read, bounds: noBounds, then: count(shape) > 0 ? then : null };
 }
@@ -226,6 +286,7 @@ function hasSameBatches(a: readonly number[], b: readonly number[]): boolean {
  * all elements of the bias. It refuses a bias of several axes, and repeats the slopes as they lie.
  */
 function isRight(
+  { dataIdMap }: Backend,
   bias: TensorInfo | undefined,
   slopes: TensorInfo | undefined,
   activation: string,
@@ -235,9 +296,16 @@ function isRight(
   isXnnpack: boolean,
 ): boolean {
   if (bias && (bias.shape.length !== 1 || bias.shape[0] !== n)) return false;
+  if (bias && dataIdMap?.get(bias.dataId).shape.length !== 1) return false;
   if (slopes && !isRepeatedIn(slopes.shape, [m, n])) return false;
   if (isXnnpack) return true;
   return bias ? k <= 48 && (m === 1 || n === 1) : k <= 48 || !activation.startsWith('relu');
+}
+
+/** Whether the old kernel of `cpu`, in which several batch axes are one, broadcasts this right. */
+function isRightInCpu(part: TensorInfo | undefined, batch: number): boolean {
+  if (!part || part.shape.length < 3) return true;
+  return part.shape.length === 3 && (part.shape[0] === 1 || part.shape[0] === batch);
 }
 
 /** The names of the backend's kernels for other activations. */
@@ -263,7 +331,7 @@ function stepOf(
     if (backendName === 'cpu' || !isRepeatedIn(slopes.shape, shape)) {
       const { view } = accesses[backendName] as Access;
       return (backend, tensor) => {
-        prelu(view(backend, tensor), tensor.shape, view(backend, slopes), slopes.shape);
+        prelu(view(backend, tensor), shape, view(backend, slopes), slopes.shape);
         return tensor;
       };
     }
@@ -348,11 +416,12 @@ function compute(
   { core, weights }: Context,
   { make, view }: Access,
   backend: Backend,
-  { a, b, bias, transposeA, transposeB, shape, bounds, then }: Product,
+  { a, b, bias, transposeA, transposeB, shapes, shape, bounds, then }: Product,
 ): TensorInfo {
   const float32 = core.dtypes.indexOf('float32');
-  const rows = b.shape.at(-2) as number;
-  const columns = b.shape.at(-1) as number;
+  const [shapeA, shapeB, whole] = shapes;
+  const rows = shapeB.at(-2) as number;
+  const columns = shapeB.at(-1) as number;
   // Before the views of operands, which end if this makes the memory grow.
   const result = make(backend, shape);
   try {
@@ -363,13 +432,13 @@ function compute(
         ? weights.find(backend, b.dataId, rows, columns, transposeB, () => view(backend, b))
         : null;
     // Packed weights have no batch axes. The unpacked ones may have more than a.
-    const missing = packed ? shape.length - a.shape.length : 0;
-    const shapeOfA = missing > 0 ? [...new Array<number>(missing).fill(1), ...a.shape] : a.shape;
+    const missing = packed ? whole.length - shapeA.length : 0;
+    const shapeOfA = missing > 0 ? [...new Array<number>(missing).fill(1), ...shapeA] : shapeA;
     const operands = [
       operandIn('src', a, shapeOfA),
-      packed ? operandOf('weights', packedWeights, [], packed) : operandIn('weights', b),
+      packed ? operandOf('weights', packedWeights, [], packed) : operandIn('weights', b, shapeB),
       bias ? operandIn('bias', bias) : null,
-      operandIn('dst', result, shape),
+      operandIn('out', result, whole),
     ];
     const [min, max] = bounds;
     // prettier-ignore

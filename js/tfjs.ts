@@ -13,7 +13,9 @@ import {
   isReplaced,
   kernelNames,
   type KernelConfig,
+  type LastReshaped,
   replacementOf,
+  watchReshape,
 } from './tfjs-kernels.js';
 import { keepWeights } from './tfjs-weights.js';
 
@@ -81,8 +83,9 @@ const backendNames = ['wasm', 'cpu'];
 
 /**
  * Replaces the kernels of matrix products in the `wasm` and `cpu` backends of TensorFlow.js, those
- * that are registered. The replacements compute float32 products by wgemm. They call the old kernel
- * for other types, for sizes at which it is faster, and after the instance has ended.
+ * that are registered. It also observes Reshape. The replacements compute float32 products by
+ * wgemm. They call the old kernel for other types, for sizes at which it is faster, and after the
+ * instance has ended.
  *
  * If `b` of a product is the same tensor as before, its packed copy is kept until the tensor is
  * disposed. So the caller must not change the array that a tensor of the `cpu` backend was made of.
@@ -195,7 +198,13 @@ function replace(functions: Functions, wg: Gemm, always: boolean, isOwn: boolean
   const { getKernel, registerKernel, unregisterKernel } = functions;
   const core = cores.get(wg) as Core;
   const weights = keepWeights(wg, core.maxMemory);
+  const last: LastReshaped = [null, null];
   const replaced: { old: KernelConfig; kernel: KernelConfig }[] = [];
+  const register = (old: KernelConfig, kernel: KernelConfig) => {
+    replaced.push({ old, kernel });
+    unregisterKernel(old.kernelName, old.backendName);
+    registerKernel(kernel);
+  };
   let isInstalled = true;
   const remove = () => {
     if (!isInstalled) return;
@@ -216,11 +225,12 @@ function replace(functions: Functions, wg: Gemm, always: boolean, isOwn: boolean
     for (const old of checkKernels(functions)) {
       const isActive = () => isInstalled && !wg.disposed;
       const isWasm = old.backendName === 'wasm';
-      const context = { functions, core, always, weights, old, isWasm, isActive };
-      const kernel = replacementOf({ ...context, threads: wg.info.threads });
-      replaced.push({ old, kernel });
-      unregisterKernel(old.kernelName, old.backendName);
-      registerKernel(kernel);
+      const context = { functions, core, always, weights, last, old, isWasm, isActive };
+      register(old, replacementOf({ ...context, threads: wg.info.threads }));
+    }
+    for (const backendName of backendNames) {
+      const reshape = getKernel('Reshape', backendName);
+      if (reshape) register(reshape, watchReshape(reshape, last));
     }
   } catch (error) {
     remove();

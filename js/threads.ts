@@ -1,7 +1,7 @@
 /** Whether threads are possible, and the workers in which the threads of pthreadpool run. */
 import type { CoreModule, ThreadWorker } from './wgemm-simd128-mt.mjs';
 import { makeWebWorker } from './cross-origin.js';
-import { nodeWorkers, type Port, portOf, waitFor } from './port.js';
+import { lackOfModules, nodeWorkers, type Port, portOf, waitFor } from './port.js';
 
 /** @internal `kMaxThreads` of wgemm.h. */
 export const mostThreads = 64;
@@ -24,7 +24,8 @@ export function lackOfThreads(): string | undefined {
     return `${found}; serve it with ${headers}`;
   }
   if (typeof SharedArrayBuffer !== 'function') return 'this engine has no SharedArrayBuffer';
-  if (!nodeWorkers() && typeof Worker !== 'function') return 'there are no workers here';
+  if (!nodeWorkers() && typeof Worker !== 'function')
+    return lackOfModules() ?? 'there are no workers here';
   return undefined;
 }
 

@@ -12,7 +12,7 @@ import {
   UnsupportedError,
 } from './index.js';
 import type { ErrorAnswer, SentCause } from './message.js';
-import { describe, messageOf } from './shared.js';
+import { describe, isError, messageOf } from './shared.js';
 
 const classes: Partial<
   Record<ErrorCode, new (op: string, argument: string, message: string) => GemmError>
@@ -53,7 +53,7 @@ function named(name: string, error: Error): Error {
 export function notSent(op: string, error: unknown): GemmError {
   if (error instanceof GemmError) return error;
   const message = `${op}: the arguments cannot be sent to the worker (${messageOf(error)})`;
-  if (error instanceof RangeError)
+  if (isError(error) && error.name === 'RangeError')
     return new OutOfMemoryError(op, '', `${message}; pass less at once`);
   return new GemmError('WORKER', op, '', `${message}; check its postMessage()`, { cause: error });
 }
@@ -79,7 +79,7 @@ export function errorAnswer(id: number, op: string, error: unknown): ErrorAnswer
 
 function causeOf(cause: unknown): SentCause | undefined {
   if (cause === undefined) return undefined;
-  if (cause instanceof Error)
+  if (isError(cause))
     return { name: cause.name, message: cause.message, cause: causeOf(cause.cause) };
   const message = typeof cause === 'string' ? cause : describe(cause);
   return { name: undefined, message, cause: undefined };

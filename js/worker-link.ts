@@ -13,11 +13,12 @@ import {
   type Values,
 } from './message.js';
 import type { Operand, Reader } from './operand.js';
-import { type Port, waitFor } from './port.js';
+import { nodeWorkers, type Port, waitFor } from './port.js';
 import {
   ask,
   bytesIn,
   detachedArray,
+  isAddress,
   isReadable,
   readThreadSource,
   readWasmSource,
@@ -313,8 +314,11 @@ function readCallOptions(
   return { transfer, signal };
 }
 
-/** An address means in the worker what it means on the page; other values as they are. */
+/**
+ * An address means in the worker what it means on the page; other values as they are. A path stays
+ * a path in workers of Node: under jsdom there is a page, to which it is not relative.
+ */
 function addressOf(source: unknown): unknown {
-  if (typeof source !== 'string' && !(source instanceof URL)) return source;
+  if (!isAddress(source) || (typeof source === 'string' && nodeWorkers())) return source;
   return urlOf(source)?.href ?? source; // if there is none, the error comes when it is fetched
 }

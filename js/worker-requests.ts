@@ -136,7 +136,13 @@ function movedOut(
   const data = isWhole ? arrayOf(given, [buffer as ArrayBuffer]) : elements;
   const type = has(out, 'dtype') && { dtype: link.dtypes[dtype] };
   const first = offset !== null && { offset: isWhole ? offset : 0 };
-  return { ...out, shape, ...(strides && { strides }), ...first, ...type, data };
+  const view = { ...(strides && { strides }), ...first };
+  const copy: Record<string, unknown> = { data, shape, ...view, ...type };
+  // The call has read these. A getter that runs again might give something else.
+  const known = ['data', 'shape', 'dtype', 'strides', 'offset'];
+  for (const key of Object.keys(out))
+    if (!known.includes(key)) copy[key] = (out as Record<string, unknown>)[key];
+  return copy;
 }
 
 /**

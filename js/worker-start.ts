@@ -1,6 +1,6 @@
 /** How the page starts a worker. */
 import { ArgumentError, UnsupportedError } from './index.js';
-import { nodeWorkers, type Port, portOf } from './port.js';
+import { lackOfModules, nodeWorkers, type Port, portOf } from './port.js';
 import { adviceForScript, makeWebWorker, otherOrigin, urlOf } from './shared.js';
 
 const script = 'wgemm-worker.js';
@@ -24,7 +24,7 @@ export function startWorker(): unknown {
     throw new UnsupportedError(
       'createGemm',
       '',
-      'createGemm: there are no workers here; use wgemm itself',
+      `createGemm: ${lackOfModules() ?? 'there are no workers here; use wgemm itself'}`,
     );
   if (address && otherOrigin(address)) return makeWebWorker(address);
   return new Worker(new URL('./wgemm-worker.js', import.meta.url), { type: 'module' });

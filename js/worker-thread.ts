@@ -32,6 +32,7 @@ import {
 } from './message.js';
 import type { Operand } from './operand.js';
 import { packWeights, readWeights } from './pack.js';
+import { nodeWorkers } from './port.js';
 import { classOf, type DataArray, type Tensor } from './tensor.js';
 import { errorAnswer } from './worker-errors.js';
 
@@ -43,7 +44,7 @@ interface Port {
 }
 
 const port = ((): Port => {
-  const parent = globalThis.process?.getBuiltinModule?.('node:worker_threads')?.parentPort;
+  const parent = nodeWorkers()?.parentPort;
   if (parent) {
     return {
       postMessage: (answer, transfer) => parent.postMessage(answer, transfer),
@@ -147,7 +148,8 @@ async function answer(order: CallOrder): Promise<void> {
     port.postMessage({ kind: 'outcome', id, outcome }, outcome.buffers);
   } catch (error) {
     // There is no instance to go on with.
-    if (error instanceof WebAssembly.RuntimeError || (isStarted && core.disposed)) throw error;
+    if ((error as Error | null)?.name === 'RuntimeError' || (isStarted && core.disposed))
+      throw error;
     port.postMessage(errorAnswer(id, method, error), []);
   }
 }

@@ -34,7 +34,7 @@ import {
   bestKernel,
   disposable,
   isReadable,
-  messageOf,
+  failure,
   printable,
   readGemm,
   readMatMul,
@@ -104,6 +104,7 @@ export type {
   MatMulIntegerToFloatOptions,
   MatMulNBitsOptions,
   MemoryUse,
+  MathjsMatrix,
   MlMatrix,
   NBitsArray,
   NBitsWeights,
@@ -225,19 +226,12 @@ export async function createGemm(options: WorkerCreateOptions = {}): Promise<Wor
 }
 
 function linkTo(make: (() => unknown) | undefined, assets: CreateOptions['assets']): Link {
-  const op = 'createGemm';
   const advice = adviceForWorker(make !== undefined);
   try {
     return new Link(portOfWorker(make ? make() : startWorker()), assets, advice);
   } catch (error) {
     if (error instanceof GemmError) throw error;
-    throw new GemmError(
-      'LOAD',
-      op,
-      '',
-      `${op}: the worker cannot be made (${messageOf(error)}); ${advice}`,
-      { cause: error },
-    );
+    throw failure('the worker cannot be made', error, advice);
   }
 }
 

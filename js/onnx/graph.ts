@@ -1,15 +1,16 @@
 /** Checks a graph once, before anything of it runs: its operators, its names and their order. */
 import { ArgumentError, describe, dtypesOf, DTypeError, UnsupportedError } from './internals.js';
 import type { OnnxModel, OnnxNode, OnnxTensor, OnnxValueInfo } from './model.js';
-import { Attributes, invalid, keyOf, type Run, titleOf } from './operator.js';
+import { Attributes, invalid, keyOf, nameOf, type Run, titleOf } from './operator.js';
 import { allOperators as operators } from './operators/all.js';
 import { type ProductCall, products } from './products.js';
 import { type OnnxDType, storedAs } from './value.js';
 
 const op = 'loadModel';
 
-/** The most problems that one error lists. */
+/** The most problems that one error lists, of each kind. No model has as many operators. */
 const mostListed = 20;
+const mostOperators = 500;
 
 /** @internal A node that is supported: either an operator, or a product. */
 export interface CheckedNode {
@@ -23,16 +24,18 @@ export interface CheckedGraph {
   /** The nodes that outputs need, each after those that make its inputs. */
   readonly nodes: readonly CheckedNode[];
   readonly constants: ReadonlyMap<string, OnnxTensor>;
-  /** The inputs of a run. */
+  /** The inputs of a run. If outputs are chosen, only what they need. */
   readonly inputs: readonly OnnxValueInfo[];
   /** Values of the inputs that a run may omit. */
   readonly defaults: ReadonlyMap<string, OnnxTensor>;
   readonly outputs: readonly OnnxValueInfo[];
 }
 
-/** @internal */
-export function checkGraph({ graph, opsets, irVersion }: OnnxModel): CheckedGraph {
-  const checked = checkOperators(graph.nodes, opsets);
+/** @internal @param chosen the names of the outputs. Default: those that the model declares */
+export function checkGraph(
+  { graph, opsets, irVersion }: OnnxModel,
+  chosen?: readonly string[],
+): CheckedGraph {
   const isInput = new Set(graph.inputs.map(({ name }) => name));
   const constants = new Map<string, OnnxTensor>();
   const defaults = new Map<string, OnnxTensor>();
@@ -43,7 +46,14 @@ export function checkGraph({ graph, opsets, irVersion }: OnnxModel): CheckedGrap
     else if (irVersion >= 4 && isInput.has(name)) defaults.set(name, tensor);
     else constants.set(name, tensor);
   }
-  const inputs = graph.inputs.filter(({ name }) => !constants.has(name));
+  const given = graph.inputs.filter(({ name }) => !constants.has(name));
+  const all = graph.nodes.map(trimmed);
+  const makers = findMakers(all, given, graph.initializers);
+  const outputs = chosen?.map((name) => chosenOutput(graph, name, makers)) ?? graph.outputs;
+  const needed = findNeeded(outputs, makers);
+  const isNeeded = ({ outputs }: OnnxNode) => outputs.some((name) => name && needed.has(name));
+  const nodes = checkOperators(inOrder(all.filter(isNeeded), makers), opsets, outputs);
+  const inputs = given.filter(({ name }) => !chosen || needed.has(name));
   for (const { name, dtype } of inputs) {
     if (
       Object.values(dtypesOf)
@@ -53,10 +63,6 @@ export function checkGraph({ graph, opsets, irVersion }: OnnxModel): CheckedGrap
       continue;
     throw lacking(name, `input ${describe(name)} is`, dtype);
   }
-  const makers = findMakers(checked, inputs, graph.initializers);
-  const ordered = inOrder(checked, makers);
-  const needed = findNeeded(graph.outputs, makers);
-  const nodes = ordered.filter((one) => needed.has(one));
   const check = (name: string, argument: string, title: string) => {
     const dtype = unread.get(name);
     if (dtype !== undefined)
@@ -64,38 +70,81 @@ export function checkGraph({ graph, opsets, irVersion }: OnnxModel): CheckedGrap
   };
   for (const { node } of nodes)
     for (const name of node.inputs) check(name, node.name, `${titleOf(node)} takes`);
-  for (const { name } of graph.outputs) check(name, name, 'the model returns');
-  return { nodes, constants, inputs, defaults, outputs: graph.outputs };
+  for (const { name } of outputs) check(name, name, 'the model returns');
+  return { nodes, constants, inputs, defaults, outputs };
 }
 
 const lacking = (argument: string, what: string, dtype: string) =>
   new DTypeError(op, argument, `${op}: ${what} of type ${dtype}, which wgemm does not have`);
 
-/** Compiles all nodes. Throws one error that lists those that are not supported. */
+/** Compiles nodes. Throws one error that lists missing operators, and all other faults. */
 function checkOperators(
   nodes: readonly OnnxNode[],
   opsets: ReadonlyMap<string, number>,
+  outputs: readonly OnnxValueInfo[],
 ): CheckedNode[] {
-  const wrong: string[] = [];
+  /** By operator and reason: the first node, and the number of nodes. */
+  const faults = new Map<string, { node: OnnxNode; reason: string; count: number }>();
+  /** Names that faults spoil. */
+  const spoilt = new Set<string>();
   const checked: CheckedNode[] = [];
   for (const node of nodes) {
-    const reason = versionProblem(node, opsets);
-    if (reason !== undefined) {
-      wrong.push(`${titleOf(node)} ${reason}`);
-      continue;
-    }
+    const opset = opsets.get(node.domain) ?? (node.domain === 'com.microsoft' ? 1 : undefined);
+    let reason = versionProblem(node, opset);
     try {
-      checked.push(compile(trimmed(node), opsets.get(node.domain) as number));
+      if (reason === undefined) checked.push(compile(node, opset as number));
     } catch (error) {
       if (!(error instanceof UnsupportedError)) throw error;
-      wrong.push(error.message.replace(/^loadModel: /, ''));
+      reason = error.message.replace(`${op}: ${titleOf(node)} `, '');
+    }
+    if (reason === undefined && !node.inputs.some((name) => spoilt.has(name))) continue;
+    for (const name of node.outputs) if (name) spoilt.add(name);
+    if (reason === undefined) continue;
+    const key = `${keyOf(node)} ${reason}`;
+    const fault = faults.get(key);
+    if (fault) ++fault.count;
+    else faults.set(key, { node, reason, count: 1 });
+  }
+  if (faults.size === 0) return checked;
+  const missing: string[] = [];
+  const wrong: string[] = [];
+  let count = 0;
+  for (const { node, reason, count: each } of faults.values()) {
+    const nodes = each === 1 ? 'node' : `${each} nodes, the first is`;
+    if (reason === '')
+      missing.push(`${keyOf(node).slice(0, 60)} (${nodes} ${describe(nameOf(node))})`);
+    else {
+      wrong.push(`${titleOf(node)} ${reason}${each === 1 ? '' : ` (${each} such nodes)`}`);
+      count += each;
     }
   }
-  if (wrong.length === 0) return checked;
-  const more = wrong.length > mostListed ? `; and ${wrong.length - mostListed} more` : '';
-  const count = wrong.length === 1 ? '1 node is' : `${wrong.length} nodes are`;
-  const list = wrong.slice(0, mostListed).join('; ');
-  throw new UnsupportedError(op, '', `${op}: ${count} not supported: ${list}${more}`);
+  const told = (count: number, thing: string, what: string, list: string[], most: number) => {
+    const more = list.length > most ? `, and ${list.length - most} more` : '';
+    const separator = thing === 'node' ? '; ' : ', ';
+    const things = count === 1 ? `${thing} is` : `${thing}s are`;
+    return list.length === 0
+      ? []
+      : `${count} ${things} ${what}: ${list.slice(0, most).join(separator)}${more}`;
+  };
+  const fine = outputs.flatMap(({ name }) => (spoilt.has(name) ? [] : name));
+  throw new UnsupportedError(
+    op,
+    '',
+    `${op}: ${[
+      told(missing.length, 'operator', 'missing', missing, mostOperators),
+      told(count, 'node', 'not supported', wrong, mostListed),
+      fine.length > 0 ? `to load what needs none of them, pass outputs: [${listOf(fine)}]` : [],
+    ]
+      .flat()
+      .join('; ')}`,
+  );
+}
+
+/** @internal Names as errors list them. */
+export function listOf(names: readonly string[]): string {
+  const shown = names.slice(0, mostListed).map(describe).join(', ');
+  const more = names.length - mostListed;
+  return more > 0 ? `${shown} and ${more} more` : shown || 'none';
 }
 
 /** The node without absent inputs and outputs at the end of their lists. */
@@ -108,11 +157,11 @@ function trimmed(node: OnnxNode): OnnxNode {
   return { ...node, inputs: trim(node.inputs), outputs: trim(node.outputs) };
 }
 
-function versionProblem(node: OnnxNode, opsets: ReadonlyMap<string, number>): string | undefined {
+/** Why no node of its opset is supported; '' if its operator is not known. */
+function versionProblem(node: OnnxNode, opset: number | undefined): string | undefined {
   const key = keyOf(node);
   const known = products.get(key) ?? operators.get(key);
-  if (known === undefined) return 'is of an operator that is not known';
-  const opset = opsets.get(node.domain);
+  if (known === undefined) return '';
   if (opset === undefined) return 'is of a domain for which the model states no opset';
   const [from, to] = known.opsets;
   if (from <= opset && opset <= to) return undefined;
@@ -140,14 +189,14 @@ function compile(node: OnnxNode, opset: number): CheckedNode {
 }
 
 /** The node that makes each name. `undefined` stands for inputs and constants. */
-type Makers = ReadonlyMap<string, CheckedNode | undefined>;
+type Makers = ReadonlyMap<string, OnnxNode | undefined>;
 
 function findMakers(
-  nodes: readonly CheckedNode[],
+  nodes: readonly OnnxNode[],
   inputs: readonly OnnxValueInfo[],
   initializers: ReadonlyMap<string, unknown>,
 ): Makers {
-  const makers = new Map<string, CheckedNode | undefined>();
+  const makers = new Map<string, OnnxNode | undefined>();
   for (const { name } of inputs) {
     if (makers.has(name) || name === '') {
       const found = `two inputs of the model, or one without a name, are called ${describe(name)}`;
@@ -156,23 +205,38 @@ function findMakers(
     makers.set(name, undefined);
   }
   for (const name of initializers.keys()) makers.set(name, undefined);
-  for (const checked of nodes) {
-    for (const name of checked.node.outputs) {
+  for (const node of nodes) {
+    for (const name of node.outputs) {
       if (name === '') continue;
       if (makers.has(name)) {
         const other = makers.get(name);
-        const by = other ? titleOf(other.node) : 'an input or a constant';
+        const by = other ? titleOf(other) : 'an input or a constant';
         const what = `makes ${describe(name)}, as ${by} does; each name must be made once`;
-        throw invalid(checked.node, what);
+        throw invalid(node, what);
       }
-      makers.set(name, checked);
+      makers.set(name, node);
     }
   }
   return makers;
 }
 
-/** The nodes that the outputs need. */
-function findNeeded(outputs: readonly OnnxValueInfo[], makers: Makers): Set<CheckedNode> {
+/** A value that the caller chose as an output, as the model declares it. */
+function chosenOutput(
+  { outputs, values, inputs }: OnnxModel['graph'],
+  chosen: string,
+  makers: Makers,
+): OnnxValueInfo {
+  if (!makers.has(chosen)) {
+    const names = listOf(outputs.map(({ name }) => name));
+    const found = `outputs has ${describe(chosen)}, which the model does not have`;
+    throw new ArgumentError(op, 'outputs', `${op}: ${found}; its outputs are ${names}`);
+  }
+  const known = [...outputs, ...values, ...inputs].find(({ name }) => name === chosen);
+  return known ?? Object.freeze({ name: chosen, dtype: 'none', shape: undefined });
+}
+
+/** The names of outputs, and of every value that they need. */
+function findNeeded(outputs: readonly OnnxValueInfo[], makers: Makers): Set<string> {
   const names = new Set<string>();
   for (const { name } of outputs) {
     const found = names.has(name) ? 'is there twice' : makers.has(name) ? '' : 'is made by nothing';
@@ -180,34 +244,34 @@ function findNeeded(outputs: readonly OnnxValueInfo[], makers: Makers): Set<Chec
     names.add(name);
   }
   if (names.size === 0) throw new ArgumentError(op, '', `${op}: the model has no outputs`);
-  const needed = new Set<CheckedNode>();
+  const needed = new Set<OnnxNode>();
   for (const name of names) {
     const maker = makers.get(name);
     if (maker === undefined || needed.has(maker)) continue;
     needed.add(maker);
-    for (const input of maker.node.inputs) names.add(input); // the loop reaches them, too
+    for (const input of maker.inputs) names.add(input); // the loop reaches them, too
   }
-  return needed;
+  return names;
 }
 
 /** Nodes in an order in which each follows those that make its inputs: their own, if it is one. */
-function inOrder(nodes: readonly CheckedNode[], makers: Makers): readonly CheckedNode[] {
-  const ordered = new Set<CheckedNode>();
+function inOrder(nodes: readonly OnnxNode[], makers: Makers): readonly OnnxNode[] {
+  const ordered = new Set<OnnxNode>();
   /** Nodes that come after one that is not placed yet, and which of their inputs that makes. */
-  const waiting = new Map<CheckedNode, { checked: CheckedNode; next: number }[]>();
+  const waiting = new Map<OnnxNode, { node: OnnxNode; next: number }[]>();
   for (const first of nodes) {
-    const open = [{ checked: first, next: 0 }];
+    const open = [{ node: first, next: 0 }];
     for (let one = open.pop(); one; one = open.pop()) {
-      const { node } = one.checked;
-      let maker: CheckedNode | undefined;
+      const { node } = one;
+      let maker: OnnxNode | undefined;
       for (; one.next < node.inputs.length; ++one.next) {
         const name = node.inputs[one.next] as string;
         maker = makers.get(name);
         if (maker ? !ordered.has(maker) : name !== '' && !makers.has(name)) break;
       }
       if (one.next === node.inputs.length) {
-        ordered.add(one.checked);
-        for (const other of (waiting.get(one.checked) ?? []).reverse()) open.push(other);
+        ordered.add(node);
+        for (const other of (waiting.get(node) ?? []).reverse()) open.push(other);
         continue;
       }
       const missing = describe(node.inputs[one.next]);
@@ -217,7 +281,7 @@ function inOrder(nodes: readonly CheckedNode[], makers: Makers): readonly Checke
       else waiting.set(maker, [one]);
     }
   }
-  const left = nodes.find((checked) => !ordered.has(checked));
-  if (left) throw invalid(left.node, 'is part of a cycle, or follows one');
+  const left = nodes.find((node) => !ordered.has(node));
+  if (left) throw invalid(left, 'is part of a cycle, or follows one');
   return [...ordered];
 }

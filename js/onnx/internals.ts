@@ -18,37 +18,26 @@ export {
 export const {
   arrayOfType,
   bufferOf,
-  bytesIn,
   bytesPerElement,
   checkAttached,
   classOf,
   contiguousStrides,
   cores,
-  decode,
   describe,
   disposable,
   dtypesOf,
-  encode,
+  formatOf,
   halfOf,
   has,
+  isError,
   isReadable,
   large,
   lengthOf,
   messageOf,
   offsetOf,
+  readGiven,
   readOptions,
+  toHalves,
   unpolluted,
   viewOf,
 } = internals;
-
-/**
- * @internal The bytes that a caller gives; undefined if it gives something else. The slice() of a
- * Buffer would make no copy, so the result is a plain Uint8Array.
- */
-export function bytesOf(op: string, name: string, value: unknown): Uint8Array | undefined {
-  const bytes = bytesIn(value);
-  if (classOf(bytes) !== 'Uint8Array') return undefined;
-  const given = bytes as Uint8Array;
-  checkAttached(op, name, given, 'is a detached array');
-  return viewOf('uint8', bufferOf(given), offsetOf(given), lengthOf(given)) as Uint8Array;
-}

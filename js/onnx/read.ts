@@ -5,12 +5,15 @@
  */
 import {
   ArgumentError,
-  bytesOf,
   describe,
+  formatOf,
   GemmError,
+  messageOf,
+  readGiven,
   readOptions,
   UnsupportedError,
 } from './internals.js';
+import type { Format } from '../bytes.js';
 import type {
   OnnxAttribute,
   OnnxGraph,
@@ -38,6 +41,19 @@ export const models = new WeakSet<object>();
 
 /** The most graphs within each other. */
 const mostGraphs = 16;
+
+/** Formats that models may have by mistake. */
+const formats: readonly Format[] = [
+  [/^.{8}\{"/s, 'safetensors'],
+  [/^GGUF/, 'GGUF'],
+  [/^.{4}ORTM/s, 'the ORT format'],
+  [/^.{4}TFL3/s, 'TensorFlow Lite'],
+  [/^PK/, 'a zip archive, such as PyTorch writes'],
+  [/^\x80./s, 'a pickle of Python'],
+  [/^\x89HDF/, 'HDF5'],
+  [/^\0asm/, 'WebAssembly'],
+  [/^(\x89PNG|\xff\xd8|GIF8|RIFF)/, 'an image'],
+];
 
 /**
  * Options of {@link readOnnx}.
@@ -71,11 +87,7 @@ export async function readOnnx(
 ): Promise<OnnxModel> {
   const { externalData } = readOptions(op, options, ['externalData']);
   checkFetch(op, externalData);
-  const given = bytesOf(op, 'bytes', bytes);
-  if (!given) {
-    const message = `${op}: bytes is ${describe(bytes)}; it must be a Uint8Array or an ArrayBuffer`;
-    throw new ArgumentError(op, 'bytes', message);
-  }
+  const given = readGiven(op, 'bytes', bytes);
   // Another thread may change shared memory after a check.
   const isShared = Object.prototype.toString.call(given.buffer) === '[object SharedArrayBuffer]';
   const wire = new Wire(isShared ? given.slice() : given);
@@ -84,10 +96,10 @@ export async function readOnnx(
   try {
     model = readModel(wire, pending);
   } catch (error) {
+    const format = error instanceof UnsupportedError ? undefined : formatOf(given, formats);
+    if (format) throw new ArgumentError(op, 'bytes', `${op}: bytes is ${format}, not a model`);
     if (error instanceof GemmError) throw error;
-    throw wire.malformed(
-      `cannot be read: ${error instanceof Error ? error.message : String(error)}`,
-    );
+    throw wire.malformed(`cannot be read: ${messageOf(error)}`);
   }
   await fetchPending(pending, externalData as Fetch | undefined);
   models.add(model);
@@ -138,9 +150,8 @@ function readOpset(wire: Wire, opsets: Map<string, number>): void {
       if (field === 1) domain = standard(wire.text());
       else if (field === 2) version = wire.size('version');
     });
-    if (opsets.has(domain)) throw wire.malformed(`repeats the domain ${describe(domain)}`);
   });
-  opsets.set(domain, version);
+  opsets.set(domain, version); // some files state a domain twice: the last one counts
 }
 
 /** The domain of ONNX itself has two names. */

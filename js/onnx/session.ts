@@ -16,11 +16,13 @@ import {
   dtypesOf,
   GemmError,
   has,
+  isError,
   isReadable,
   lengthOf,
   messageOf,
   offsetOf,
   OutOfMemoryError,
+  readGiven,
   readOptions,
   ShapeError,
   unpolluted,
@@ -28,7 +30,7 @@ import {
 } from './internals.js';
 import type { DataArray, DType } from '../tensor.js';
 import type { WorkerGemm } from '../worker.js';
-import { checkGraph, type CheckedNode } from './graph.js';
+import { checkGraph, type CheckedNode, listOf } from './graph.js';
 import type { OnnxModel, OnnxNode, OnnxValueInfo } from './model.js';
 import { keyOf, type Run, nameOf, titleOf } from './operator.js';
 import { type Link, planSteps, type PlannedStep } from './plan.js';
@@ -50,6 +52,12 @@ export interface LoadOptions extends CreateOptions, ReadOptions {
    * ends it.
    */
   wg?: Gemm | WorkerGemm | undefined;
+  /**
+   * The names of the outputs, such as `['probabilities']`. The model loads what they need, and
+   * nothing else: it has no other inputs, and other nodes need not be supported. They may also name
+   * values between nodes. Default: the outputs that the model declares.
+   */
+  outputs?: readonly string[] | undefined;
 }
 
 /**
@@ -148,7 +156,7 @@ export interface Model {
   [Symbol.dispose](): void;
 }
 
-const createOptions = ['threads', 'simd', 'determinism', 'assets', 'maxMemory'];
+const createOptions = ['threads', 'simd', 'determinism', 'assets', 'maxMemory'] as const;
 
 /**
  * Loads a model in the format of ONNX, so that it can run. It checks the graph, computes what is
@@ -164,9 +172,9 @@ const createOptions = ['threads', 'simd', 'determinism', 'assets', 'maxMemory'];
  * the object that `readOnnx` returned, not a copy
  * @param options all have defaults
  * @returns a promise of the model. The caller must `dispose()` of it
- * @throws by rejection: UnsupportedError, which lists all nodes that are not supported;
- * ArgumentError, DTypeError, ShapeError and PackMismatchError, which name the node at fault; and
- * what `readOnnx` and `createGemm` throw
+ * @throws by rejection: UnsupportedError, which lists all operators that are missing, and the nodes
+ * that are not supported for another reason; ArgumentError, DTypeError, ShapeError and
+ * PackMismatchError, which name the node at fault; and what `readOnnx` and `createGemm` throw
  *
  * @category Models
  */
@@ -175,17 +183,22 @@ export async function loadModel(
   options: LoadOptions = {},
 ): Promise<Model> {
   const op = 'loadModel';
-  const read = readOptions(op, options, ['wg', 'externalData', ...createOptions]);
-  const { wg: given, externalData, ...settings } = read as LoadOptions;
+  const names = ['wg', 'externalData', 'outputs', ...createOptions];
+  const read = readOptions(op, options, names) as LoadOptions;
+  const { wg: given, externalData, outputs: chosen } = read; // each once
+  const { threads, simd, determinism, assets, maxMemory } = read;
+  const settings = { threads, simd, determinism, assets, maxMemory };
   checkFetch(op, externalData);
+  const outputs = readOutputs(chosen);
   const isModel = isReadable(source) && has(source, 'graph');
   if (isModel && !models.has(source)) {
     const found = `${op}: source is a copy of a model, or not of readOnnx`;
     throw new ArgumentError(op, 'source', `${found}; it must be what that returned, or bytes`);
   }
+  const bytes = isModel ? undefined : readGiven(op, 'source', source);
   if (given !== undefined) {
     checkInstance(given);
-    const name = createOptions.find((name) => read[name] !== undefined);
+    const name = createOptions.find((name) => settings[name] !== undefined);
     if (name !== undefined)
       throw new ArgumentError(
         op,
@@ -199,10 +212,8 @@ export async function loadModel(
   let wg: Gemm | WorkerGemm | undefined;
   let owned: Owned | undefined;
   try {
-    const model = isModel
-      ? (source as OnnxModel)
-      : await readOnnx(source as Uint8Array, { externalData });
-    const graph = checkGraph(model);
+    const model = bytes ? await readOnnx(bytes, { externalData }) : (source as OnnxModel);
+    const graph = checkGraph(model, outputs);
     const isHere = given === undefined || cores.has(given);
     const plan = planSteps(graph, isHere);
     wg = await starting;
@@ -219,6 +230,21 @@ export async function loadModel(
     }
     throw error;
   }
+}
+
+/** The names in the option `outputs`. */
+function readOutputs(outputs: unknown): readonly string[] | undefined {
+  if (outputs === undefined) return undefined;
+  const names: unknown[] = Array.isArray(outputs) ? Array.from(outputs as unknown[]) : [];
+  const areNames = names.length > 0 && names.every((name) => typeof name === 'string');
+  if (areNames && new Set(names).size === names.length) return names;
+  const shown = names.slice(0, 20).map(describe).join(', ');
+  const found = Array.isArray(outputs) ? `[${shown}]` : describe(outputs);
+  throw new ArgumentError(
+    'loadModel',
+    'outputs',
+    `loadModel: outputs is ${found}; it must be an array with one or more names, each once`,
+  );
 }
 
 function checkInstance(wg: unknown): void {
@@ -283,8 +309,6 @@ interface Step {
   /** The names whose values end after this step. */
   readonly ends: readonly number[];
   readonly run: Run | undefined;
-  /** Whether the operator may write where it reads. */
-  readonly inPlace: boolean;
   readonly product: ProductStep | undefined;
 }
 
@@ -326,17 +350,6 @@ interface LoadedInput {
   /** Whether a product takes it. */
   readonly isOperand: boolean;
 }
-
-/**
- * Operators that read each element before they write it, and no other element after it, if an input
- * has as many elements as the result.
- */
-const inPlace = new Set(
-  (
-    'Relu Clip LeakyRelu Sigmoid Tanh Erf Gelu com.microsoft.Gelu Add Sub Mul Div Pow Sqrt ' +
-    'Softmax LogSoftmax LayerNormalization'
-  ).split(' '),
-);
 
 async function prepare(
   wg: Gemm | WorkerGemm,
@@ -390,7 +403,6 @@ async function prepare(
       inputs: taken.map(numberOf),
       outputs: outputs.map(numberOf),
       run,
-      inPlace: outputs.length === 1 && inPlace.has(keyOf(node)),
       product,
     };
     for (const number of step.inputs) (call ? operands : others).add(number);
@@ -502,7 +514,7 @@ function errorIn(op: string, node: OnnxNode, error: unknown): unknown {
   const title = titleOf(node);
   const message = messageOf(error);
   if (error instanceof GemmError && /^(run|loadModel): node /.test(message)) return error;
-  if (error instanceof RangeError && /alloc|length|size/i.test(message))
+  if (isError(error) && error.name === 'RangeError' && /alloc|length|size/i.test(message))
     return new OutOfMemoryError(op, nameOf(node), `${op}: ${title}: ${message}`);
   if (!(error instanceof GemmError)) return error;
   const told = `${op}: ${title}: ${message.replace(/^(run|loadModel): /, '')}`;
@@ -665,28 +677,29 @@ class LoadedModel implements Model {
 
   #operate(step: Step, values: readonly (Stored | undefined)[]): Stored[] {
     const inputs = step.inputs.map((number) => values[number]);
-    const isLast = (number: number) => step.ends.includes(number);
-    const free = step.inPlace ? inputs.filter((_, i) => isLast(step.inputs[i] as number)) : [];
-    return this.#apply(step, inputs, free);
+    return this.#apply(step, inputs, (i) => step.ends.includes(step.inputs[i] as number));
   }
 
-  /** Runs an operator. @param free values whose memory its result may take */
+  /** Runs an operator. @param isLast whether no later step reads the input with an index */
   #apply(
     { node, run }: Pick<CheckedNode, 'node' | 'run'>,
     inputs: readonly (Stored | undefined)[],
-    free: readonly (Stored | undefined)[],
+    isLast: (index: number) => boolean = () => false,
   ): Stored[] {
     const { storage } = this.#owned;
     const made: Stored[] = [];
-    const make: Make = (dtype, shape) => {
+    const make: Make = (dtype, shape, over) => {
       const size = sizeOf(shape);
-      const taken = free.find(
-        (value) =>
-          value?.root.isOwn &&
+      const taken = inputs.find(
+        (value, i) =>
+          value &&
+          over?.includes(value) &&
+          value.root.isOwn &&
           value.root.uses === 1 &&
           !made.some(({ root }) => root === value.root) &&
           value.size === size &&
-          value.dtype === dtype,
+          value.dtype === dtype &&
+          isLast(i),
       );
       const value = taken ? new Stored(dtype, shape, size, taken.root) : storage.make(dtype, shape);
       made.push(value);
@@ -731,7 +744,7 @@ class LoadedModel implements Model {
       const { shape } = value;
       const perm = permOf(turn.node, shape);
       const along = (list: readonly number[]) => perm.map((axis) => list[axis] as number);
-      if (perm.length !== shape.length) this.#apply(turn, [value], []); // tells that it is wrong
+      if (perm.length !== shape.length) this.#apply(turn, [value]); // tells that it is wrong
       transposed[i] = { shape: along(shape), strides: along(contiguousStrides(shape)) };
       return value;
     });
@@ -756,6 +769,7 @@ class LoadedModel implements Model {
     if (core) {
       const addend = values[bias];
       const takes =
+        call.fuses.bias === 'any' && // others refuse a bias in the memory of the result
         addend?.root.isOwn &&
         addend.root.uses === 1 &&
         addend.root.block &&
@@ -796,7 +810,7 @@ class LoadedModel implements Model {
       for (const { link, inputs } of links.slice(fused)) {
         const taken = inputs.map((number) => (number === theResult ? value : values[number]));
         temporary.push(storage.keep(value));
-        [value] = this.#apply(link.checked, taken, []) as [Stored];
+        [value] = this.#apply(link.checked, taken) as [Stored];
       }
       storage.keep(value);
       for (const each of temporary) storage.release(each);
@@ -822,7 +836,7 @@ class LoadedModel implements Model {
     const given = readOptions(op, shapes, names, 'shapes');
     const feeds = Object.create(null) as Record<string, ModelTensor>;
     for (const { info, absent } of this.#loaded.inputs) {
-      const own = Object.hasOwn(given, info.name) ? given[info.name] : undefined;
+      const own = has(given, info.name) ? given[info.name] : undefined;
       if (absent && own === undefined) continue;
       const shape = (own ??
         info.shape?.map((size) => (typeof size === 'number' ? size : 1)) ??
@@ -855,7 +869,7 @@ class LoadedModel implements Model {
     }
     const sizes = new Map<string, { size: number; by: string }>();
     return inputs.map(({ info, absent }) => {
-      const value: unknown = Object.hasOwn(feeds, info.name)
+      const value: unknown = has(feeds, info.name)
         ? (feeds as Record<string, unknown>)[info.name]
         : undefined;
       if (value === undefined) {
@@ -951,11 +965,6 @@ function describeProduct(
   };
 }
 
-function listOf(names: readonly string[]): string {
-  const shown = names.slice(0, 20).map(describe).join(', ');
-  return names.length > 20 ? `${shown} and ${names.length - 20} more` : shown || 'none';
-}
-
 function sizesIn(shape: unknown): number[] | undefined {
   if (!Array.isArray(shape) || shape.length > 64) return undefined;
   const sizes = Array.from(shape as unknown[]);
@@ -1027,7 +1036,7 @@ function canFuse(
       return other.shape.every((size, axis) => size === 1 || size === shape[first + axis]);
     }
     case 'activation':
-      return /float/.test(dtype);
+      return isExact; // before it is rounded to 16 bits, a result may be less than -0
     case 'transpose':
       return permOf(link.checked.node, shape).length === shape.length;
   }

@@ -2,7 +2,7 @@
 import type { Gemm, HeapTensor } from '../index.js';
 import { arrayOfType, bytesPerElement as bytesOf, OutOfMemoryError, viewOf } from './internals.js';
 import type { DataArray } from '../tensor.js';
-import { type OnnxDType, storedAs, type Value } from './value.js';
+import { type Make, type OnnxDType, storedAs, type Value } from './value.js';
 
 /** Values of fewer bytes are in arrays of their own, which take less time to make. */
 const fewBytes = 4096;
@@ -46,6 +46,13 @@ export class Stored implements Value {
     return this.#view;
   }
 }
+
+/** @internal A new value in an array: an intermediate result of an operator. */
+export const inArray: Make = (dtype, shape) => ({
+  dtype,
+  shape,
+  data: newArray(dtype, sizeOf(shape)),
+});
 
 /** @internal The number of elements. */
 export function sizeOf(shape: readonly number[]): number {

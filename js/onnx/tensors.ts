@@ -3,7 +3,7 @@
  * is allocated for it.
  */
 import type { DataArray } from '../index.js';
-import { ArgumentError, bytesOf, describe, viewOf } from './internals.js';
+import { ArgumentError, describe, readGiven, viewOf } from './internals.js';
 import type { OnnxOtherDType, OnnxTensor, OnnxUnreadTensor } from './model.js';
 import { type OnnxDType, storedAs } from './value.js';
 import type { Wire } from './wire.js';
@@ -229,11 +229,10 @@ export async function fetchPending(pending: readonly Pending[], fetch?: Fetch): 
       throw new ArgumentError(op, 'externalData', message);
     }
     const returned: unknown = await fetch({ location, offset, length });
-    const bytes = bytesOf(op, 'externalData', returned);
-    if (bytes?.length !== length) {
-      const found = bytes ? `${bytes.length} bytes` : describe(returned);
-      const rule = `it must return a Uint8Array of ${length} bytes`;
-      const message = `${op}: externalData returned ${found} for ${title}; ${rule}`;
+    const label = `the result of externalData for ${title}`;
+    const bytes = readGiven(op, 'externalData', returned, `${label} (${length} bytes)`);
+    if (bytes.length !== length) {
+      const message = `${op}: ${label} has ${bytes.length} bytes; it must have ${length}`;
       throw new ArgumentError(op, 'externalData', message);
     }
     take(bytes);

@@ -24,5 +24,9 @@ export interface Value {
   readonly data: DataArray;
 }
 
-/** @internal Makes the value of a result, whose elements are not initialised. */
-export type Make = (dtype: OnnxDType, shape: readonly number[]) => Value;
+/**
+ * @internal Makes the value of a result, whose elements are not initialised.
+ * @param over inputs whose memory the result may take. The operator must have read the elements
+ *   with an index for the last time before it writes the result there
+ */
+export type Make = (dtype: OnnxDType, shape: readonly number[], over?: readonly Value[]) => Value;

@@ -15,7 +15,14 @@ const [varint, fixed64, lengthPrefixed, fixed32] = [0, 1, 2, 5];
  */
 const mostItems = 2 ** 21;
 
-const decoder = new TextDecoder('utf-8', { ignoreBOM: true }); // which is part of a name
+let decoder: TextDecoder | undefined;
+
+/** Decodes UTF-8. The pages of Jest have no TextDecoder, but Node's modules. */
+function decode(bytes: Uint8Array): string {
+  const Decoder = globalThis.TextDecoder ?? process.getBuiltinModule('node:util').TextDecoder;
+  decoder ??= new Decoder('utf-8', { ignoreBOM: true }); // which is part of a name
+  return decoder.decode(bytes);
+}
 
 /** @internal */
 export class Wire extends PbfReader {
@@ -83,7 +90,7 @@ export class Wire extends PbfReader {
 
   text(): string {
     this.#count();
-    return decoder.decode(this.bytes());
+    return decode(this.bytes());
   }
 
   /** A whole number of 64 bits with a sign: a bigint if it is beyond 2^53 - 1. */

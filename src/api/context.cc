@@ -83,7 +83,8 @@ int count_processors() {
 }  // namespace
 
 Context::Context(size_t memory_limit, Determinism determinism)
-    : limit_(memory_limit), determinism_(determinism) {}
+    : limit_(memory_limit),
+      determinism_(determinism == Determinism::kFast ? determinism : Determinism::kStrict) {}
 
 Context::~Context() { end_threads(); }
 

@@ -88,7 +88,8 @@ enum class Code : uint8_t {
   kOpset,        // the version of the operator that `opset` names lacks what was asked for
   kArgument,     // any other argument is out of its range, or an output overlaps an input
   kOutOfMemory,  // an allocation failed, or would exceed the context's limit
-  // Weights were packed for another operation, type or shape, or bytes are not packed weights.
+  // Weights were packed for another operation, or bytes are not packed weights. If their type or
+  // shape does not fit the other operand, that is kDType or kShape, as it is for other weights.
   kPackMismatch,
 };
 

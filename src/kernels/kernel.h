@@ -72,6 +72,9 @@ enum class ReadsCodes : uint8_t {
   kByBytes,   // A is int8 with scales, which the call quantizes
 };
 
+// The most lanes of a micro-panel of 8-bit operands: pack/pack_8bit.cc packs no more at once.
+inline constexpr int k8BitLanesMax = 8;
+
 // A row of the table in kernels.cc. A row must set each field that has no default.
 struct Kernel {
   const char* name;  // by the grammar in kernels.cc

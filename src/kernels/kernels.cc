@@ -38,6 +38,8 @@
 //
 // A function has the name of its row, with one underscore instead of two, since C++ reserves
 // identifiers with two. If it serves several rows, its name states its full tile and packed B.
+#include <algorithm>
+
 #include "kernels/f32_simd128.h"
 #include "kernels/f32_xnnpack.h"
 #include "kernels/f64_simd128.h"
@@ -215,21 +217,15 @@ constexpr Kernel kKernels[] = {
      .compute = kF32, .mr = 4, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
      .b_layout = kRowMajor, .isa = kSimd128,
      .m_max = 5, .m_max_b_in_l1 = kRowsMaxInL1, .run = f32_4x8_simd128},
-#if !WGEMM_RELAXED || !defined(__wasm__)
     {.name = "f32_nbits_4x8c4__simd128_quantized_a",
      .compute = kF32, .mr = 4, .nr = 8, .kr = 4, .a = kRowsOf<int8_t>, .b = kNBitsLayout,
      .isa = kSimd128, .codes = ReadsCodes::kByBytes,
      .run = f32_nbits_4x8c4_simd128_quantized_a},
+#if !WGEMM_RELAXED || !defined(__wasm__)
     {.name = "f32_nbits_1x8__simd128",
      .compute = kF32, .mr = 1, .nr = 8, .a = kRowsOf<float>, .b = kNBitsLayout,
      .isa = kSimd128, .strict = false, .codes = ReadsCodes::kByFloats,
      .m_max = 3, .run = f32_nbits_1x8_simd128},
-#endif
-#if WGEMM_RELAXED || !defined(__wasm__)
-    {.name = "f32_nbits_1x8__portable_quantized_a",
-     .compute = kF32, .mr = 1, .nr = 8, .a = kRowsOf<int8_t>, .b = kNBitsLayout,
-     .isa = kPortable, .codes = ReadsCodes::kByBytes,
-     .run = f32_nbits_1x8_portable_quantized_a},
 #endif
 #if !WGEMM_RELAXED
     {.name = "f32_4x8__simd128_dot",
@@ -424,6 +420,10 @@ constexpr Kernel kKernels[] = {
 #endif
 };
 // clang-format on
+static_assert(std::ranges::all_of(kKernels, [](const Kernel& kernel) {
+  return kernel.compute != kI8 ||
+         (kernel.a.width <= k8BitLanesMax && kernel.b.width <= k8BitLanesMax);
+}));
 }  // namespace
 
 KernelTable kernel_table() {

@@ -10,7 +10,7 @@ int32_t nbits_nibble = 15;
 namespace {
 
 // Without relaxed dot products: codes are widened to 16 bits. A lane of each of two products has
-// two of a column's four.
+// two of a column's four. The sum of two is at most 2 * 128 * 15, so it fits in 16 bits.
 struct Widened {
   static v128_t load(const std::byte* a) {
     return wasm_i16x8_extend_low_i8x16(wasm_v128_load32_splat(a));
@@ -18,8 +18,8 @@ struct Widened {
   static v128_t multiply_add(v128_t sum, v128_t a, v128_t codes) {
     const v128_t low = wasm_i32x4_dot_i16x8(a, wasm_u16x8_extend_low_u8x16(codes)),
                  high = wasm_i32x4_dot_i16x8(a, wasm_u16x8_extend_high_u8x16(codes));
-    return wasm_i32x4_add(sum, wasm_i32x4_add(wasm_i32x4_shuffle(low, high, 0, 2, 4, 6),
-                                              wasm_i32x4_shuffle(low, high, 1, 3, 5, 7)));
+    return wasm_i32x4_add(sum,
+                          wasm_i32x4_extadd_pairwise_i16x8(wasm_i16x8_narrow_i32x4(low, high)));
   }
 };
 
@@ -62,36 +62,5 @@ void f32_nbits_4x8c4_simd128_quantized_a(const Strip& s) { quantized_strip<Widen
 void f32_nbits_1x8_relaxed(const Strip& s) { float_strip<Fused<float>>(s); }
 void f32_nbits_4x8c4_relaxed_quantized_a(const Strip& s) { quantized_strip<Dots>(s); }
 #endif
-
-void f32_nbits_1x8_portable_quantized_a(const Strip& s) {
-  const NBits& f = *s.nbits;
-  const auto* panel = static_cast<const std::byte*>(s.b);
-  for (size_t col = 0; col < s.cols; ++col) {
-    const auto column = static_cast<int64_t>(col % NBits::kColumns);
-    auto* const c = static_cast<float*>(s.c) + col;
-    const std::byte *block = panel, *a = static_cast<const std::byte*>(s.a);
-    float sum = s.accumulate ? *c : 0;
-    for (size_t k = 0; k < s.k; k += static_cast<size_t>(f.block_size)) {
-      const auto* const q = reinterpret_cast<const int8_t*>(a + NBits::kRowHeader);
-      const int zero_point = f.zero_points == NBits::ZeroPoints::kCodes
-                                 ? static_cast<int>(f.zero_point(block, column))
-                                 : f.absent_zero_point();
-      int32_t dot = 0;
-      for (int64_t i = 0; i < f.block_size; ++i)
-        dot += q[i] * (static_cast<int>(f.code(block, i, column)) - zero_point);
-      v128_t scale[2];
-      load_eight(block, f.dtype, scale);
-      float scales[NBits::kColumns], of_a;
-      std::memcpy(scales, scale, sizeof(scales));
-      std::memcpy(&of_a, a, sizeof(of_a));
-      const float factor = of_a * scales[column], part = static_cast<float>(dot) * factor;
-      sum += part;
-      block += f.block_bytes();
-      a += NBits::kRowHeader + f.block_size;
-    }
-    *c = sum;
-    if (column == NBits::kColumns - 1) panel += s.b_stride;
-  }
-}
 
 }  // namespace wgemm

@@ -12,8 +12,6 @@ void f32_nbits_1x8_simd128(const Strip& strip);
 // A is rows of int8 with scales. The sums of a block of K are exact, and the scaled sums are added
 // in ascending order: every build has the same bits.
 void f32_nbits_4x8c4_simd128_quantized_a(const Strip& strip);
-// The same in plain C++, for relaxed builds in engines whose dot products cannot be used.
-void f32_nbits_1x8_portable_quantized_a(const Strip& strip);
 
 #if WGEMM_RELAXED
 void f32_nbits_1x8_relaxed(const Strip& strip);

@@ -94,9 +94,10 @@ Status check_c_shape(const GemmArgs& args, const Version& version, int64_t m, in
   const int64_t y_shape[2] = {m, n};
   const bool broadcast = !version.has_broadcast || args.broadcast.value_or(0) != 0;
   if (!broadcast && !std::ranges::equal(args.C->dims, y_shape)) {
-    return error(Code::kShape, kOp, "C",
-                 {"C has shape %; Gemm-% without broadcast demands exactly %, the shape of Y",
-                  args.C->dims, version.since, std::span<const int64_t>(y_shape)});
+    return error(
+        Code::kShape, kOp, "C",
+        {"C has shape %; Gemm-% without broadcast demands exactly %, the shape of the result",
+         args.C->dims, version.since, std::span<const int64_t>(y_shape)});
   }
   return check_broadcast(kOp, "C", args.C->dims, y_shape);
 }
@@ -113,7 +114,7 @@ Status check_shapes(const GemmArgs& args, const Version& version, Problem* probl
         check_packed(kOp, "B", packed, PackFor::kGemm, "A", a, ta, k, args.transB, "transB"));
     if (!packed.batch().empty()) {
       return error(
-          Code::kPackMismatch, kOp, "B",
+          Code::kShape, kOp, "B",
           {"B is packed with batch axes %; for % it must have rank 2", packed.batch(), kOp});
     }
     problem->n = packed.n();

@@ -141,8 +141,7 @@ class Call {
                    {"accuracy_level is %; it must be from 0 to 4", args_.accuracy_level});
     }
     if (product_.left.cols != product_.right.rows) {
-      return error(args_.packed_weights != nullptr ? Code::kPackMismatch : Code::kShape, kMatMul,
-                   "A",
+      return error(Code::kShape, kMatMul, "A",
                    {"A has shape % and the weights have K %; the last size of A must be K", a.dims,
                     product_.right.rows});
     }

@@ -8,6 +8,10 @@ namespace wgemm {
 Status pack_problem(const char* op, const char* name, const PackArgs& args, PackProblem* problem) {
   const ConstTensor& b = args.B;
   WGEMM_RETURN_IF_ERROR(check_tensor(op, name, b, true));
+  if (args.op > PackFor::kMatMulNBits) {
+    return error(Code::kArgument, op, "op",
+                 {"op is the unknown operation %; see PackFor", static_cast<int64_t>(args.op)});
+  }
   if (args.op == PackFor::kMatMulNBits) {
     return error(Code::kArgument, op, "op",
                  {"op is matmulNBits and % is a tensor; it must be NBitsWeights", name});
@@ -73,18 +77,19 @@ Status check_packed(const char* op, const char* name, const PackedWeights& weigh
   }
   if (wanted != PackFor::kQGemm && weights.dtype() != a.dtype &&
       !(a.dtype == DType::kFloat32 && is_half(weights.dtype()))) {
-    return error(Code::kPackMismatch, op, name,
+    return error(Code::kDType, op, name,
                  {"% is packed as % and % has type %; they must be the same, or float16 or "
                   "bfloat16 beside float32",
                   name, dtype_name(weights.dtype()), other, dtype_name(a.dtype)});
   }
   if (weights.k() != k) {
     const int64_t shape[2] = {weights.k(), weights.n()};
-    return error(Code::kPackMismatch, op, name,
+    return error(Code::kShape, op, name,
                  {"%% has shape % and % is packed from shape %; K is % in % and % in %, and must "
-                  "be the same",
+                  "be the same%",
                   other, a_transposed ? " (transposed)" : "", a.dims, name,
-                  std::span<const int64_t>(shape), k, other, shape[0], name});
+                  std::span<const int64_t>(shape), k, other, shape[0], name,
+                  shape[1] == k ? "; pack it with another trans if K and N are exchanged" : ""});
   }
   return {};
 }

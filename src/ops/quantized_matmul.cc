@@ -171,7 +171,7 @@ class Call {
       return false;
     if (op_.is_gemm && !b.batch().empty())
       return fail(
-          Code::kPackMismatch, "B",
+          Code::kShape, "B",
           {"B is packed with batch axes %; for % it must have rank 2", b.batch(), op_.name});
     product_.right = make_stack(b);
     b_dtype_ = b.dtype();
@@ -269,8 +269,9 @@ class Call {
       const char *const given = kNames[has_scale ? kYScale : kYZeroPoint],
                         *const absent = kNames[has_scale ? kYZeroPoint : kYScale];
       return fail(Code::kArgument, absent,
-                  {"% is there and % is not; both make Y quantized, neither makes it float32",
-                   given, absent});
+                  {"% is absent and % is given; give both for a quantized result, or neither for "
+                   "float32",
+                   absent, given});
     }
     if (c == nullptr) return true;
     if (!op_.has_c && !op_.has_bias)
@@ -294,8 +295,8 @@ class Call {
       return fail(
           Code::kDType, "Y",
           {"Y has type %; the result has type %%", dtype_name(y.dtype), dtype_name(y_dtype_),
-           args_.vectors[kYZeroPoint] != nullptr ? ", that of y_zero_point"
-           : op_.is_gemm                         ? ", since there is no y_scale"
+           args_.vectors[kYZeroPoint] != nullptr ? ", the type of y_zero_point"
+           : op_.is_gemm                         ? ", since y_scale is absent"
                                                  : ""});
     if (!take(check_output(op_.name, "Y", y, shape_))) return false;
     if (!check_no_overlap("A", &args_.A)) return false;
@@ -361,7 +362,7 @@ QuantizedArgs::QuantizedArgs(const QGemmArgs& args)
       transB(args.transB) {}
 
 QuantizedArgs::QuantizedArgs(const IntegerMatMulArgs& args)
-    : op(static_cast<int>(args.op)),
+    : op(static_cast<int>(args.op) + (args.op > IntegerOp::kMatMulIntegerToFloat ? 1 : 0)),
       A(args.A),
       B(args.B),
       packed_B(args.packed_B),
@@ -375,6 +376,10 @@ QuantizedArgs::QuantizedArgs(const IntegerMatMulArgs& args)
 
 Status quantized_problem(const QuantizedArgs& args, bool with_data, MatMulProblem* result,
                          bool with_values) {
+  if (args.op > QuantizedArgs::kQGemm) {
+    return error(Code::kArgument, "integer_matmul", "op",
+                 {"op is the unknown operation %; see IntegerOp", int64_t{args.op} - 1});
+  }
   Call call(args, with_data);
   bool have_values = false;
   const char* const op = name_of(args);

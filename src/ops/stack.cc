@@ -57,11 +57,13 @@ int64_t size_at(std::span<const int64_t> dims, size_t axis, size_t rank) {
 Status check_k(const StackProduct& product) {
   const auto& [names, a, b, packed, left, right] = product;
   if (left.cols == right.rows) return {};
-  return error(Code::kShape, names.op, names.b,
-               {"%% has shape % and %% has shape %; K is % in % and % in %, and must be the same",
-                names.a, left.is_transposed ? " (transposed)" : "", a.dims, names.b,
-                right.is_transposed ? " (transposed)" : "", b.dims, left.cols, names.a, right.rows,
-                names.b});
+  return error(
+      Code::kShape, names.op, names.b,
+      {"%% has shape % and %% has shape %; K is % in % and % in %, and must be the same%", names.a,
+       left.is_transposed ? " (transposed)" : "", a.dims, names.b,
+       right.is_transposed ? " (transposed)" : "", b.dims, left.cols, names.a, right.rows, names.b,
+       transpose_advice(names.a[0] == 's', a.dims, left.is_transposed, left.cols, b.dims,
+                        right.is_transposed, right.rows)});
 }
 
 // Broadcasts the batch axes to `shape`, the first `rank` sizes of Y.
@@ -70,7 +72,7 @@ Status broadcast_batch(const StackProduct& product, size_t rank, int64_t* shape)
   for (size_t axis = 0; axis < rank; ++axis) {
     const int64_t a = size_at(left.batch(), axis, rank), b = size_at(right.batch(), axis, rank);
     if (a != b && a != 1 && b != 1) {
-      return error(packed != nullptr ? Code::kPackMismatch : Code::kShape, names.op, names.b,
+      return error(Code::kShape, names.op, names.b,
                    {"% has batch axes % and % has %; sizes of batch axes, aligned at the right, "
                     "must be the same, or 1 in one of them",
                     names.a, left.batch(), names.b, right.batch()});

@@ -239,13 +239,28 @@ Status check_broadcast(const char* op, const char* name, std::span<const int64_t
                 name, c, y});
 }
 
+const char* transpose_advice(bool is_matmul, std::span<const int64_t> a, bool transA, int64_t k,
+                             std::span<const int64_t> b, bool transB, int64_t b_k) {
+  constexpr const char* kAdvice[2][4] = {
+      {"; set transB if B is (N, K)", "; unset transB if B is (K, N)",
+       "; set transA if A is (K, M)", "; unset transA if A is (M, K)"},
+      {"; set transpose_b if weights is (N, K)", "; unset transpose_b if weights is (K, N)",
+       "; set transpose_a if src is (K, M)", "; unset transpose_a if src is (M, K)"}};
+  const auto size = [](std::span<const int64_t> dims, bool is_last) {
+    return dims.size() < 2 ? -1 : dims[dims.size() - (is_last ? 1 : 2)];
+  };
+  if (size(b, !transB) == k) return kAdvice[is_matmul][transB];
+  if (size(a, transA) == b_k) return kAdvice[is_matmul][2 + transA];
+  return "";
+}
+
 Status check_inner(const char* op, const ConstTensor& a, bool transA, int64_t k,
                    const ConstTensor& b, bool transB, int64_t b_k) {
   if (k == b_k) return {};
-  return error(
-      Code::kShape, op, "B",
-      {"A% has shape % and B% has shape %; K is % in A and % in B, and must be the same",
-       transA ? " (transposed)" : "", a.dims, transB ? " (transposed)" : "", b.dims, k, b_k});
+  return error(Code::kShape, op, "B",
+               {"A% has shape % and B% has shape %; K is % in A and % in B, and must be the same%",
+                transA ? " (transposed)" : "", a.dims, transB ? " (transposed)" : "", b.dims, k,
+                b_k, transpose_advice(false, a.dims, transA, k, b.dims, transB, b_k)});
 }
 
 Status check_factor(const char* op, const char* name, const Factor& factor, DType type,

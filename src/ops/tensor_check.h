@@ -45,6 +45,12 @@ Status check_rank2(const char* op, const char* name, std::span<const int64_t> di
 Status check_broadcast(const char* op, const char* name, std::span<const int64_t> c,
                        std::span<const int64_t> y);
 
+// The end of a message about K, which is `k` in A' and `b_k` in B'. If B, or else A, fits once it
+// is read the other way, it says which argument does that. `is_matmul`: the names are of
+// MatMulArgs.
+const char* transpose_advice(bool is_matmul, std::span<const int64_t> a, bool transA, int64_t k,
+                             std::span<const int64_t> b, bool transB, int64_t b_k);
+
 // Checks that A' has as many columns (`k`) as B' has rows (`b_k`).
 Status check_inner(const char* op, const ConstTensor& a, bool transA, int64_t k,
                    const ConstTensor& b, bool transB, int64_t b_k);

@@ -12,10 +12,12 @@ BlockedProblem::BlockedProblem(const Context& context, const Problem& problem,
       y(problem.y, out_of_core.y),
       context_(context),
       p_(problem),
-      acc_bytes_(static_cast<int64_t>(dtype_bytes(accumulator_type(problem.compute)))),
-      shares_sums_(out_of_core.y.tensor != nullptr && y.runs_along_rows() &&
-                   problem.n >= kBlockStep &&
-                   dtype_bytes(problem.y.dtype) == static_cast<size_t>(acc_bytes_)) {}
+      acc_bytes_(static_cast<int64_t>(dtype_bytes(accumulator_type(problem.compute)))) {
+  // As if one block held the whole product: the rule depends on M and K.
+  transposes_ = transpose_is_faster(block({}, {}, {problem.m, problem.n, problem.k}));
+  shares_sums_ = !transposes_ && out_of_core.y.tensor != nullptr && y.runs_along_rows() &&
+                 dtype_bytes(problem.y.dtype) == static_cast<size_t>(acc_bytes_);
+}
 
 int64_t BlockedProblem::bytes() {
   const BlockSizes& s = sizes_;
@@ -84,7 +86,7 @@ Problem BlockedProblem::block(const ProductOffsets& at, const BlockSizes& from,
     // A problem that is only planned needs an address that is not null.
     other.carry = {sums_ == nullptr ? &placeholder_ : sums_, from.k == 0, from.k + size.k == p_.k};
   }
-  if (p_.n < kBlockStep) transpose_if_faster(&other);
+  if (transposes_) transpose(&other);
   return other;
 }
 

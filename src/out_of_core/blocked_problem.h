@@ -1,6 +1,7 @@
 // A problem that is cut into blocks of given sizes: what choosing sizes and running share.
 #pragma once
 
+#include <algorithm>
 #include <utility>
 
 #include "base/arena.h"
@@ -101,8 +102,9 @@ class StagedOperand {
 
   Runs runs(int64_t first, int64_t row, int64_t col, int64_t rows, int64_t cols) const {
     const auto& [base, dtype, row_stride, col_stride] = whole_;
-    Runs runs{first + row * row_stride + col * col_stride, row_stride == 0 ? 1 : rows,
-              col_stride == 0 ? 1 : cols, row_stride, col_stride};
+    Runs runs{first + row * row_stride + col * col_stride,
+              row_stride == 0 ? std::min<int64_t>(rows, 1) : rows,
+              col_stride == 0 ? std::min<int64_t>(cols, 1) : cols, row_stride, col_stride};
     if (!runs_along_rows()) {
       std::swap(runs.count, runs.length);
       std::swap(runs.run_stride, runs.stride);
@@ -131,6 +133,9 @@ class BlockedProblem {
   void set_sizes(const BlockSizes& sizes) { sizes_ = sizes; }
   const BlockSizes& sizes() const { return sizes_; }
   const Problem& problem() const { return p_; }
+  // Whether the transpose of each block is computed. All blocks agree, since transposed blocks
+  // carry transposed sums.
+  bool transposes() const { return transposes_; }
 
   // Bytes of memory for blocks of these sizes, with the scratch of the block that needs most.
   int64_t bytes();
@@ -140,7 +145,7 @@ class BlockedProblem {
   // Lays out the blocks at `memory`, and returns what is left of it.
   std::byte* set_memory(std::byte* memory);
 
-  // The block at `from`, of `size`, as a problem of its own.
+  // The block at `from`, of `size`, as a problem of its own. It is transposed if transposes().
   Problem block(const ProductOffsets& at, const BlockSizes& from, const BlockSizes& size);
   // All blocks of a K share the kernel of the first: kernels differ in which zero-point corrections
   // they leave to the epilogue.
@@ -155,11 +160,11 @@ class BlockedProblem {
   const Context& context_;
   const Problem& p_;
   const int64_t acc_bytes_;
-  // Whether sums are carried in the block of Y: both then have the same layout, as no transpose is
-  // computed.
-  const bool shares_sums_;
   BlockSizes sizes_;
   std::byte *sums_ = nullptr, placeholder_{};
+  bool transposes_ = false;
+  // Whether sums are carried in the block of Y: both then have the same layout.
+  bool shares_sums_ = false;
 };
 
 }  // namespace wgemm

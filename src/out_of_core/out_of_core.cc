@@ -131,7 +131,7 @@ int64_t room_of(const Context& context, int64_t beside = 0) {
 double bytes_of_a(const Problem& problem) {
   double bytes = sizeof(float);
   const auto add = [&](int64_t stride, int64_t size) {
-    if (stride != 0) bytes *= static_cast<double>(size);
+    bytes *= static_cast<double>(stride == 0 ? std::min<int64_t>(size, 1) : size);
   };
   add(problem.a.row_stride, problem.m);
   add(problem.a.col_stride, problem.k);
@@ -180,9 +180,8 @@ Status plan_out_of_core(const Context& context, const char* op, const Problem& p
   result->bytes = blocked.bytes();
   if (!fits) return no_blocks(context, op, result->bytes);
   const BlockSizes& sizes = blocked.sizes();
-  const Problem largest = blocked.block({}, {}, sizes);
-  result->plan = blocked.plan_of(largest, sizes);
-  result->transposed = largest.m != sizes.m || largest.n != sizes.n;
+  result->plan = blocked.plan_of(blocked.block({}, {}, sizes), sizes);
+  result->transposed = blocked.transposes();
   double moved = BlockLoop(&blocked, nullptr, nullptr).run();
   if (problem.quantization.quantizes_a && blocked.a.is_out_of_core()) moved += bytes_of_a(problem);
   result->moved_bytes = static_cast<int64_t>(std::min(moved, kMostMoved));

@@ -32,7 +32,7 @@ Status run_out_of_core(Context& context, const char* op, const Problem& problem,
 // What run_out_of_core() would do.
 struct OutOfCorePlan {
   Plan plan;                // of the largest block
-  bool transposed = false;  // whether the transpose of that block is computed
+  bool transposed = false;  // whether the transpose of each block is computed
   int64_t bytes = 0;        // of blocks and scratch
   int64_t moved_bytes = 0;  // to and from out-of-core operands
 };

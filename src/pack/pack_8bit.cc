@@ -3,6 +3,7 @@
 #include <wasm_simd128.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 #include <type_traits>
 
@@ -56,7 +57,7 @@ struct Reader {
   // Reads nothing beyond the source.
   [[gnu::noinline]] void copy(const int8_t* from, int64_t line_stride, int64_t stride,
                               int64_t lines, int64_t all, int64_t count,
-                              int8_t (&to)[8][kVectorBytes]) const {
+                              int8_t (&to)[k8BitLanesMax][kVectorBytes]) const {
     const PackSource& s = source;
     const int8_t* const last =
         data + (s.lanes - 1) * s.lane_stride + (s.depth - 1) * s.depth_stride + 1 - kVectorBytes;
@@ -146,7 +147,7 @@ void pack_deep(const Reader& r, Form form, const PanelLayout& layout, std::byte*
   const int64_t width = layout.width, step_bytes = width * Form::kKr * layout.element_bytes,
                 panel = static_cast<int64_t>(panel_bytes(layout, s.depth));
   const bool contiguous = s.depth_stride == 1 && (width <= 4 || width == 8);
-  alignas(16) int8_t copy[8][kVectorBytes];
+  alignas(16) int8_t copy[k8BitLanesMax][kVectorBytes];
   alignas(16) std::byte steps[4][2 * kVectorBytes];
   for (int64_t lane = 0; lane < s.lanes; lane += width, panels += panel) {
     const int64_t lines = std::min(width, s.lanes - lane);
@@ -211,7 +212,7 @@ void pack_wide(const Reader& r, const PanelLayout& layout, std::byte* panels) {
   const int64_t width = layout.width, step_bytes = width * kKr * layout.element_bytes,
                 panel = static_cast<int64_t>(panel_bytes(layout, s.depth)),
                 run_bytes = kRun / width * panel;
-  alignas(16) int8_t copy[8][kVectorBytes];
+  alignas(16) int8_t copy[k8BitLanesMax][kVectorBytes];
   for (int64_t lane0 = 0; lane0 < s.lanes; lane0 += kBytesAtOnce) {
     const int64_t end = std::min(lane0 + kBytesAtOnce, s.lanes);
     std::byte* step = panels + lane0 / width * panel;
@@ -268,7 +269,7 @@ void pack_rows(const Reader& r, const PanelLayout& layout, std::byte* panels) {
   constexpr int64_t kRun = Form::kRun;
   const PackSource& s = r.source;
   const auto row = static_cast<int64_t>(panel_bytes(layout, s.depth));
-  alignas(16) int8_t copy[8][kVectorBytes];
+  alignas(16) int8_t copy[k8BitLanesMax][kVectorBytes];
   for (int64_t lane = 0; lane < s.lanes; ++lane, panels += row) {
     const int8_t* from = r.data + lane * s.lane_stride;
     int64_t at = 0;
@@ -343,6 +344,7 @@ void pack_form(const Reader& r, Form form, bool wide, const PanelLayout& layout,
 }  // namespace
 
 void pack_8bit(const PackSource& source, const PanelLayout& layout, void* panels) {
+  assert(layout.width <= k8BitLanesMax);
   const Reader r{source};
   auto* const to = static_cast<std::byte*>(panels);
   const bool narrow = layout.element_bytes == 1, wide = source.lane_stride == 1 &&

@@ -7,7 +7,7 @@
 namespace wgemm {
 
 // Subtracts source.zero_point from all elements. The differences must fit the elements of the
-// panels, signed or unsigned. Only pack() calls this.
+// panels, signed or unsigned. A panel has at most k8BitLanesMax lanes. Only pack() calls this.
 void pack_8bit(const PackSource& source, const PanelLayout& layout, void* panels);
 
 // Widens `count` panels of int8 to int16. `depth` is a multiple of kr, or reaches the end of the

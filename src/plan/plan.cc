@@ -128,13 +128,20 @@ Plan make_plan(const Problem& problem, const Context& context, const PlanOptions
   return plan;
 }
 
-bool transpose_if_faster(Problem* problem, const PlanOptions& options) {
-  if (!has_narrow_y(*problem) || problem->compute == DType::kInt8 || !problem->batch.empty() ||
-      problem->b.nbits_format() || options.kernel != nullptr)
-    return false;
+bool transpose_is_faster(const Problem& problem, const PlanOptions& options) {
+  return has_narrow_y(problem) && problem.compute != DType::kInt8 && problem.batch.empty() &&
+         !problem.b.nbits_format() && options.kernel == nullptr;
+}
+
+void transpose(Problem* problem) {
   if (problem->b.is_packed()) problem->b = {.plain = only_panel(problem->b.packed)};
   *problem = transposed(*problem);
-  return true;
+}
+
+bool transpose_if_faster(Problem* problem, const PlanOptions& options) {
+  const bool faster = transpose_is_faster(*problem, options);
+  if (faster) transpose(problem);
+  return faster;
 }
 
 bool fall_back_to_one_thread(const Problem& problem, const Context& context,

@@ -66,7 +66,12 @@ constexpr size_t column_bytes(int64_t cols) {
 
 Plan make_plan(const Problem& problem, const Context& context, const PlanOptions& options = {});
 
-// Exchanges the problem with its transpose, if that is computed faster. Returns whether it did.
+// Whether the transpose of the problem is computed faster.
+bool transpose_is_faster(const Problem& problem, const PlanOptions& options = {});
+// Exchanges the problem with its transpose. transpose_is_faster() must hold for it, or for a whole
+// problem of which it is a block.
+void transpose(Problem* problem);
+// Transposes the problem if that is faster. Returns whether it did.
 bool transpose_if_faster(Problem* problem, const PlanOptions& options = {});
 
 // Replaces a plan whose scratch does not fit with the plan for one thread, since each thread has

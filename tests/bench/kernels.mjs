@@ -9,7 +9,8 @@ import { isolation, startServer, strictPolicy } from '../browser/server.mjs';
 import { buildPrograms, loadProgram } from './program.mjs';
 import { raceKernels } from './race.mjs';
 
-const builds = ['relaxed', 'simd128']; // as createGemm chooses: the first that the engine accepts
+// The first that the engine accepts, as createGemm chooses if the engine fuses multiply-adds.
+const builds = ['relaxed', 'simd128'];
 const engines = ['node', ...browsers];
 const timeout = 300; // seconds, for a machine that is slow or busy
 

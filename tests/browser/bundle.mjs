@@ -13,11 +13,22 @@ const names = readdirSync(tests).filter(
   (name) => name.endsWith('.test.ts') && !name.endsWith('.node.test.ts'),
 );
 
+/** Provides `tests` of 'all-tests': by name of the file, a function that imports it. */
+export const allTests = {
+  name: 'all tests',
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /^all-tests$/ }, ({ path }) => ({ path, namespace: 'tests' }));
+    onLoad({ filter: /.*/, namespace: 'tests' }, () => {
+      const imports = names.map(
+        (name) => `  ${JSON.stringify(name)}: () => import(${JSON.stringify(`./${name}`)}),\n`,
+      );
+      return { contents: `export const tests = {\n${imports.join('')}};`, resolveDir: tests };
+    });
+  },
+};
+
 /** Path at which a file is served -> the file of the bundle. /suite/suite.js is its entry. */
 export async function bundleTests() {
-  const imports = names.map(
-    (name) => `  ${JSON.stringify(name)}: () => import(${JSON.stringify(`./${name}`)}),\n`,
-  );
   const { outputFiles } = await build({
     entryPoints: { suite: join(page, 'suite.js') },
     outdir: join(root, 'build', 'browser'),
@@ -31,9 +42,10 @@ export async function bundleTests() {
     external: ['node:*'], // imported only in branches for Node
     logLevel: 'warning',
     plugins: [
+      allTests,
       {
         name: 'tests',
-        setup({ onResolve, onLoad }) {
+        setup({ onResolve }) {
           onResolve({ filter: /^vitest$/ }, () => ({ path: join(page, 'vitest.js') }));
           // The policy forbids an inline import map, so a page finds packages only by their
           // addresses.
@@ -45,11 +57,6 @@ export async function bundleTests() {
           onResolve({ filter: /^wgemm\/(worker|inline|linear|onnx|tfjs)$/ }, ({ path }) => ({
             path: `${path.replace('wgemm', '/dist')}.js`,
             external: true,
-          }));
-          onResolve({ filter: /^all-tests$/ }, ({ path }) => ({ path, namespace: 'tests' }));
-          onLoad({ filter: /.*/, namespace: 'tests' }, () => ({
-            contents: `export const tests = {\n${imports.join('')}};`,
-            resolveDir: tests,
           }));
         },
       },

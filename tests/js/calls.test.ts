@@ -380,18 +380,18 @@ describe('what is in the heap alone', () => {
     refused(() => gemm(a, gone, theirs, { out }), 'DISPOSED', 'B');
     refused(() => gemm(a, old, theirs, { out }), 'DISPOSED', 'B');
     refused(() => gemm(a, b, theirs, { out: gone }), 'ARGUMENT', 'C');
-    refused(() => gemm(a, b, c, { out: gone }), 'DISPOSED', 'Y');
-    refused(() => gemm(a, b, c, { out: weights }), 'ARGUMENT', 'Y');
+    refused(() => gemm(a, b, c, { out: gone }), 'DISPOSED', 'out');
+    refused(() => gemm(a, b, c, { out: weights }), 'ARGUMENT', 'out');
     refused(() => gemm(weights, b, c, { out }), 'ARGUMENT', 'A');
-    refused(() => gemm(a, b, c, { out: a }), 'ARGUMENT', 'Y');
+    refused(() => gemm(a, b, c, { out: a }), 'ARGUMENT', 'out');
     refused(() => gemm(a, b, weights, { out }), 'ARGUMENT', 'C');
     refused(() => gemm(a, weights, c, { out, transB: 1 }), 'ARGUMENT', 'transB');
     refused(() => matmul(a, gone, theirs, { out }), 'DISPOSED', 'weights');
     refused(() => matmul(a, b, theirs, { out }), 'ARGUMENT', 'bias');
-    refused(() => matmul(a, b, c, { out: gone }), 'DISPOSED', 'dst');
+    refused(() => matmul(a, b, c, { out: gone }), 'DISPOSED', 'out');
     refused(() => matmul(gone, b, c, { out, transposeB: 'x' }), 'ARGUMENT', 'transposeB');
     refused(() => matmul(gone, b, c, { out, transposeB: 'x', alpha: 'x' }), 'ARGUMENT', 'alpha');
-    refused(() => matmul(a, b, c, { out: b }), 'ARGUMENT', 'dst');
+    refused(() => matmul(a, b, c, { out: b }), 'ARGUMENT', 'out');
     refused(() => matmul(a, b, c, { out, outType: 'float64' }), 'DTYPE', 'outType');
     const [bytes, old8, sums] = [
       wg.alloc('uint8', [2, 2]),
@@ -404,15 +404,15 @@ describe('what is in the heap alone', () => {
         { a: bytes, aScale: 1, b: bytes, bScale: 1, ...inputs },
         { out: a, ...options },
       );
-    refused(qgemm({ aScale: undefined }), 'ARGUMENT', 'a_scale');
-    refused(qgemm({ bScale: null }), 'ARGUMENT', 'b_scale');
-    refused(qgemm({ bScale: gone }), 'DISPOSED', 'b_scale');
-    refused(qgemm({ aScale: 0 }), 'ARGUMENT', 'a_scale');
-    refused(qgemm({ aZeroPoint: 256 }), 'ARGUMENT', 'a_zero_point');
-    refused(qgemm({ bZeroPoint: -1 }), 'ARGUMENT', 'b_zero_point');
-    refused(qgemm({ yScale: 1, yZeroPoint: 0.5 }), 'ARGUMENT', 'y_zero_point');
-    refused(qgemm({ yScale: 1 }), 'ARGUMENT', 'y_zero_point');
-    refused(qgemm({ yScale: a }), 'SHAPE', 'y_scale');
+    refused(qgemm({ aScale: undefined }), 'ARGUMENT', 'aScale');
+    refused(qgemm({ bScale: null }), 'ARGUMENT', 'bScale');
+    refused(qgemm({ bScale: gone }), 'DISPOSED', 'bScale');
+    refused(qgemm({ aScale: 0 }), 'ARGUMENT', 'aScale');
+    refused(qgemm({ aZeroPoint: 256 }), 'ARGUMENT', 'aZeroPoint');
+    refused(qgemm({ bZeroPoint: -1 }), 'ARGUMENT', 'bZeroPoint');
+    refused(qgemm({ yScale: 1, yZeroPoint: 0.5 }), 'ARGUMENT', 'yZeroPoint');
+    refused(qgemm({ yScale: 1 }), 'ARGUMENT', 'yZeroPoint');
+    refused(qgemm({ yScale: a }), 'SHAPE', 'yScale');
     refused(qgemm({ a: old8 }), 'DISPOSED', 'A');
     refused(qgemm({ a, b: sums }), 'DTYPE', 'A');
     refused(qgemm({ b: sums }), 'DTYPE', 'B');
@@ -421,8 +421,8 @@ describe('what is in the heap alone', () => {
     refused(qgemm({ c: weights }), 'ARGUMENT', 'C');
     refused(qgemm({}, { alpha: '1' }), 'ARGUMENT', 'alpha');
     refused(qgemm({}, { transA: 'x' }), 'ARGUMENT', 'transA');
-    refused(qgemm({}, { out: bytes }), 'DTYPE', 'Y');
-    refused(qgemm({ yScale: 1, yZeroPoint: 1 }, { out: bytes }), 'ARGUMENT', 'Y');
+    refused(qgemm({}, { out: bytes }), 'DTYPE', 'out');
+    refused(qgemm({ yScale: 1, yZeroPoint: 1 }, { out: bytes }), 'ARGUMENT', 'out');
     for (const tensor of [...heap, weights, bytes, sums]) tensor.dispose();
     other.dispose();
   });

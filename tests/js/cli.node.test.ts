@@ -139,24 +139,64 @@ it('reads files beside the model, and no others', async () => {
   }
 });
 
-it('lists the nodes that are not supported', async () => {
+it('lists the operators that are missing, and the nodes that are not supported', async () => {
   const nodes = [
     ...dense.nodes,
     { op: 'Odd', name: 'first\u001b[31m', domain: 'own', inputs: ['y'], outputs: ['p'] },
+    { op: 'Odd', domain: 'own', inputs: ['p'], outputs: ['q'] },
     {
       op: 'Odd\u001b[31m',
       domain: 'own',
-      inputs: ['p'],
-      outputs: ['a;\n node b; node c"; node d'],
+      inputs: ['q'],
+      outputs: ['a;\n node b; node c"), d'],
     },
+    { op: 'Relu', inputs: ['y'], outputs: ['r'], attributes: { alpha: 1 } },
+    { op: 'Cast', inputs: ['y'], outputs: ['s'], attributes: { to: 8 } },
   ];
-  await save('odd.onnx', { ...dense, opsets: { '': 17, own: 1 }, nodes });
+  const outputs = ['y', 'a;\n node b; node c"), d', 'r', 's'].map((name) => ({
+    name,
+    dtype: 'float32',
+  }));
+  await save('odd.onnx', { ...dense, opsets: { '': 17, own: 1 }, nodes, outputs });
   const { code, said, failed } = await run('odd.onnx');
   expect(code).toBe(1);
   expect(said).toContain('odd.onnx');
-  expect(failed).toMatch(
-    /^wgemm: loadModel: 2 nodes are not supported:\n {2}node own.Odd "first\\u001b\[31m".*;\n {2}node own.Odd\?\[31m "a;.*; node d".*\n$/,
-  );
+  expect(failed.split('\n')).toEqual([
+    'wgemm: loadModel: 2 operators are missing:',
+    '  own.Odd (2 nodes, the first is "first\\u001b[31m"),',
+    '  own.Odd?[31m (node "a;\\n node b; node c\\"), d");',
+    '  2 nodes are not supported:',
+    '  node Relu "r" (by its output) has the attribute "alpha", which is not supported in opset 17;',
+    '  node Cast "s" (by its output) has to 8, which is type string;',
+    '  to load what needs none of them, pass outputs: ["y"]',
+    '',
+  ]);
+  const fine = await run('odd.onnx', '--output', 'y', '--runs', '1');
+  expect(fine).toMatchObject({ code: 0, failed: '' });
+});
+
+it('computes the outputs that it is given, and no others', async () => {
+  await save('two.onnx', {
+    ...dense,
+    inputs: [...(dense.inputs ?? []), { name: 'z', dtype: 'string', shape: [1] }],
+    outputs: [...(dense.outputs ?? []), { name: 'text', dtype: 'string' }],
+    nodes: [
+      ...dense.nodes,
+      { op: 'MatMul', name: 'more', inputs: ['x', 'w'], outputs: ['h'] },
+      { op: 'Upper', inputs: ['z'], outputs: ['text'] },
+    ],
+  });
+  const { code, said, failed } = await run('two.onnx', '--output', 'y', '--runs', '1');
+  expect({ code, failed }).toEqual({ code: 0, failed: '' });
+  expect(said).toContain('1 product');
+  const both = await run('two.onnx', '--output', 'y', '--output=h', '--runs', '1');
+  expect(both.said).toContain('2 products');
+  expect(await run('two.onnx', '--output', 'none')).toMatchObject({
+    code: 1,
+    failed:
+      'wgemm: loadModel: outputs has "none", which the model does not have; ' +
+      'its outputs are "y", "text"\n',
+  });
 });
 
 it('names an input of a type that wgemm has not', async () => {
@@ -224,5 +264,5 @@ it('says what is wrong with a file', async () => {
   await writeFile(join(folder, 'page.onnx'), '<!doctype html>');
   const { code, failed } = await run('page.onnx');
   expect(code).toBe(1);
-  expect(failed).toMatch(/^wgemm: readOnnx: bytes is not a model: .*\n$/);
+  expect(failed).toBe('wgemm: readOnnx: bytes is a page of HTML, not a model\n');
 });

@@ -38,6 +38,24 @@ describe('createGemm', () => {
     });
   });
 
+  it('says so if a server declares a pointer of Git LFS to be WebAssembly', async () => {
+    const server = createServer((_, response) =>
+      response
+        .writeHead(200, { 'Content-Type': 'application/wasm' })
+        .end('version https://git-lfs.github.com/spec/v1\n'),
+    );
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as { port: number };
+    const where = `http://127.0.0.1:${port}/wgemm-relaxed.wasm`;
+    expectError(await notCreated({ assets: () => where }), {
+      code: 'LOAD',
+      op: 'createGemm',
+      argument: '',
+      says: [`${where} is a pointer of Git LFS, not WebAssembly (`],
+    });
+    await new Promise((resolve) => server.close(resolve).closeAllConnections());
+  });
+
   it('says which setting a development server needs that answers a page', async () => {
     const server = createServer((_, response) =>
       response.writeHead(200, { 'Content-Type': 'text/html' }).end('<!doctype html>'),
@@ -56,7 +74,7 @@ describe('createGemm', () => {
         code: 'LOAD',
         op: 'createGemm',
         argument: '',
-        says: [`${where} is a page, not WebAssembly (`, advice],
+        says: [`${where} is a page of HTML, not WebAssembly (`, advice],
       });
     }
     await new Promise((resolve) => server.close(resolve).closeAllConnections());

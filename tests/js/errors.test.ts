@@ -116,6 +116,15 @@ const ofLength = (array: number[], length: unknown) =>
 
 const conversion = /; convert it by tensor\(\.\.\.\)$/;
 
+const calledSo = 'call gemm(a, b, c, options)';
+const addsNothing = (beta: string): Wanted => ({
+  code: 'ARGUMENT',
+  argument: 'beta',
+  says: [
+    `beta is ${beta} and C is absent`,
+    'beta has no effect without C; to add to out, pass it as C, too',
+  ],
+});
 const optionsAreFourth = (name: string): Wanted => ({
   code: 'ARGUMENT',
   argument: 'C',
@@ -155,13 +164,33 @@ refuses('refuses an operand that is no tensor:', {
     () => ({ c: Symbol('c') }),
     { code: 'ARGUMENT', argument: 'C', says: ['a symbol', 'tensor'] },
   ],
+  'sizes come first, as in BLAS': [
+    (o) => ({ a: 2, b: 2, c: 3, options: o.a }),
+    { code: 'ARGUMENT', argument: 'options', says: ['a tensor', calledSo] },
+  ],
+  'A is a size': [
+    () => ({ a: 2 }),
+    { code: 'ARGUMENT', argument: 'A', says: ['A is 2', 'tensor', calledSo] },
+  ],
+  'A is a letter of BLAS': [
+    () => ({ a: 'N' }),
+    { code: 'ARGUMENT', argument: 'A', says: ['"N"', 'tensor', calledSo] },
+  ],
+  'A is a promise': [
+    () => ({ a: Promise.resolve(1) }),
+    { code: 'DTYPE', argument: 'A', says: ['a promise, which must be awaited'] },
+  ],
+  'A has rows and cols, and no shape': [
+    () => ({ a: { data: data(6), rows: 2, cols: 3 } }),
+    { code: 'SHAPE', argument: 'A', says: ['shape undefined', 'an array', 'such as [2, 3]'] },
+  ],
   'out is null': [
     () => ({ options: { out: null } }),
-    { code: 'ARGUMENT', argument: 'Y', says: ['is null', 'tensor'] },
+    { code: 'ARGUMENT', argument: 'out', says: ['is null', 'tensor'] },
   ],
   'out is a bare array': [
     (o) => ({ options: { out: o.out.data } }),
-    { code: 'DTYPE', argument: 'Y', says: ['without a shape', 'Float32Array'] },
+    { code: 'DTYPE', argument: 'out', says: ['without a shape', 'Float32Array'] },
   ],
   'A is a bare array': [
     (o) => ({ a: o.a.data }),
@@ -177,7 +206,7 @@ refuses('refuses an operand that is no tensor:', {
   ],
   'out is an object of another library': [
     () => ({ options: { out: { size: 4, get: () => 1 } } }),
-    { code: 'DTYPE', argument: 'Y', says: ['undefined', conversion] },
+    { code: 'DTYPE', argument: 'out', says: ['undefined', conversion] },
   ],
   'C is the options': [() => ({ c: { transB: true } }), optionsAreFourth('transB')],
   'C is options that have no effect': [
@@ -210,7 +239,7 @@ refuses('refuses an operand that is no tensor:', {
   ],
   'out is a revoked proxy': [
     () => ({ options: { out: revoked() } }),
-    { code: 'ARGUMENT', argument: 'Y', says: ['a revoked proxy', 'tensor'] },
+    { code: 'ARGUMENT', argument: 'out', says: ['a revoked proxy', 'tensor'] },
   ],
   'A is a proxy of a heap tensor': [
     () => ({ a: new Proxy(theirs, {}) }),
@@ -316,7 +345,7 @@ refuses('refuses types that do not agree:', {
   ],
   'out is int32': [
     () => ({ options: { out: int32([2, 2], 1, 2, 3, 4) } }),
-    { code: 'DTYPE', argument: 'Y', says: ['int32', 'float32', 'the same'] },
+    { code: 'DTYPE', argument: 'out', says: ['int32', 'float32', 'the same'] },
   ],
   'dtype is not that of the array': [
     (o) => ({ a: { ...o.a, dtype: 'int32' } }),
@@ -375,7 +404,7 @@ refuses('refuses a shape:', {
   ],
   'whose length is a fraction': [
     (o) => ({ options: { out: { ...o.out, shape: ofLength([2, 2], 1.5) } } }),
-    { code: 'SHAPE', argument: 'Y', says: ['length 1.5', '64'] },
+    { code: 'SHAPE', argument: 'out', says: ['length 1.5', '64'] },
   ],
   'whose length is a symbol': [
     (o) => ({ a: { ...o.a, shape: ofLength([2, 3], Symbol('2')) } }),
@@ -383,7 +412,7 @@ refuses('refuses a shape:', {
   ],
   'whose length is an object': [
     (o) => ({ options: { out: { ...o.out, shape: ofLength([2, 2], { valueOf: () => 2 }) } } }),
-    { code: 'SHAPE', argument: 'Y', says: ['length an object', '64'] },
+    { code: 'SHAPE', argument: 'out', says: ['length an object', '64'] },
   ],
   'with a negative number': [
     (o) => ({ a: { ...o.a, shape: [-2, -3] } }),
@@ -450,6 +479,14 @@ refuses('refuses a shape:', {
     () => ({ a: { data: data(1), shape: Array(64).fill(1) } }),
     { code: 'SHAPE', argument: 'A', says: ['rank 64', 'rank 2'] },
   ],
+  'that is (N, K)': [
+    () => ({ b: { data: data(12), shape: [4, 3] } }),
+    { code: 'SHAPE', argument: 'B', says: ['K is 3 in A and 4 in B', 'set transB if B is (N, K)'] },
+  ],
+  'that is not (N, K)': [
+    () => ({ b: { data: data(12), shape: [3, 4] }, options: { transB: true } }),
+    { code: 'SHAPE', argument: 'B', says: ['(transposed)', 'unset transB if B is (K, N)'] },
+  ],
   'whose K is not that of A': [
     () => ({ b: { data: data(4), shape: [2, 2] } }),
     { code: 'SHAPE', argument: 'B', says: ['[2, 3]', '[2, 2]', 'K is 3 in A and 2 in B'] },
@@ -465,19 +502,19 @@ refuses('refuses a shape:', {
       c: null,
       options: { out: undefined },
     }),
-    { code: 'SHAPE', argument: 'Y', says: ['[1073741824, 1073741824]', '2^53'] },
+    { code: 'SHAPE', argument: 'out', says: ['[1073741824, 1073741824]', '2^53'] },
   ],
   'of out that is not (M, N)': [
     () => ({ options: { out: float32([4, 1], 1, 2, 3, 4) } }),
-    { code: 'SHAPE', argument: 'Y', says: ['[4, 1]', '[2, 2]'] },
+    { code: 'SHAPE', argument: 'out', says: ['[4, 1]', '[2, 2]'] },
   ],
   'of out that has rank 1': [
     () => ({ options: { out: float32([4], 1, 2, 3, 4) } }),
-    { code: 'SHAPE', argument: 'Y', says: ['[4]', '[2, 2]'] },
+    { code: 'SHAPE', argument: 'out', says: ['[4]', '[2, 2]'] },
   ],
   'of out that has rank 3': [
     () => ({ options: { out: float32([1, 2, 2], 1, 2, 3, 4) } }),
-    { code: 'SHAPE', argument: 'Y', says: ['[1, 2, 2]', '[2, 2]'] },
+    { code: 'SHAPE', argument: 'out', says: ['[1, 2, 2]', '[2, 2]'] },
   ],
 });
 
@@ -535,7 +572,7 @@ refuses('refuses an array of a length that is not', {
   ],
   'its shape: an out too long': [
     (o) => ({ options: { out: { ...o.out, data: data(5) } } }),
-    { code: 'SHAPE', argument: 'Y', says: ['5 elements', 'needs 4'] },
+    { code: 'SHAPE', argument: 'out', says: ['5 elements', 'needs 4'] },
   ],
   'its strides: short': [
     (o) => ({ a: { ...o.a, strides: [4, 1] } }),
@@ -573,7 +610,7 @@ refuses('refuses what other libraries say of an array:', {
   ],
   'an ndarray as out': [
     (o) => ({ options: { out: { data: o.out.data, shape: [2, 2], stride: [1, 2], offset: 0 } } }),
-    layout('Y', 'stride [1, 2]'),
+    layout('out', 'stride [1, 2]'),
   ],
   'a transposed ndarray as C': [
     (o) => ({ c: { data: o.c.data, shape: [2, 2], stride: [1, 2], offset: 0 } }),
@@ -640,7 +677,7 @@ refuses('refuses what other libraries say of an array:', {
   ],
   'columns by a flag': [
     (o) => ({ options: { out: { ...o.out, columnMajor: true } } }),
-    layout('Y', 'columnMajor true'),
+    layout('out', 'columnMajor true'),
   ],
   'a transpose by a flag': [
     (o) => ({ a: { ...o.a, transposed: true } }),
@@ -751,11 +788,11 @@ refuses('refuses strides', {
   ],
   'of 0 in out': [
     () => ({ options: { out: { data: data(2), shape: [2, 2], strides: [0, 1] } } }),
-    { code: 'SHAPE', argument: 'Y', says: ['[0, 1]', 'share'] },
+    { code: 'SHAPE', argument: 'out', says: ['[0, 1]', 'share'] },
   ],
   'by which rows of out run into one another': [
     () => ({ options: { out: { data: data(3), shape: [2, 2], strides: [1, 1] } } }),
-    { code: 'SHAPE', argument: 'Y', says: ['[1, 1]', 'share'] },
+    { code: 'SHAPE', argument: 'out', says: ['[1, 1]', 'share'] },
   ],
 });
 
@@ -809,6 +846,12 @@ refuses('refuses the option', {
     () => ({ options: { beta: [1] } }),
     { code: 'ARGUMENT', argument: 'beta', says: ['an array', aNumber] },
   ],
+  ...Object.fromEntries(
+    [1, -0.5, NaN].map((beta): [string, Cases[string]] => [
+      `beta: ${beta} with out and without C`,
+      [() => ({ c: null, options: { beta } }), addsNothing(`${beta}`)],
+    ]),
+  ),
   'transA: a string': [
     () => ({ options: { transA: 'false' } }),
     { code: 'ARGUMENT', argument: 'transA', says: ['"false"', 'a boolean or a number'] },
@@ -872,7 +915,7 @@ describe.each(dtypes)('%s and B of another type:', (dtype) => {
       thrown(() => wg.gemm(a as never, b as never, c as never, { out: out as never }));
     expectError(run(a, b), { code: 'DTYPE', argument: 'B', says });
     expectError(run(a, a, b), { code: 'DTYPE', argument: 'C', says });
-    expectError(run(a, a, a, b), { code: 'DTYPE', argument: 'Y', says });
+    expectError(run(a, a, a, b), { code: 'DTYPE', argument: 'out', says });
   });
 });
 
@@ -982,28 +1025,28 @@ refuses('refuses an out that overlaps', {
       const { first } = overlapping(0);
       return { a: first, b: square, options: { out: first } };
     },
-    { code: 'ARGUMENT', argument: 'Y', says: ['overlaps A', onlyC] },
+    { code: 'ARGUMENT', argument: 'out', says: ['overlaps A', onlyC] },
   ],
   'A by one element': [
     () => {
       const { first, second } = overlapping(3);
       return { a: first, b: square, options: { out: second } };
     },
-    { code: 'ARGUMENT', argument: 'Y', says: ['overlaps A', onlyC] },
+    { code: 'ARGUMENT', argument: 'out', says: ['overlaps A', onlyC] },
   ],
   'B by one element, from before': [
     () => {
       const { first, second } = overlapping(3);
       return { a: square, b: second, options: { out: first } };
     },
-    { code: 'ARGUMENT', argument: 'Y', says: ['overlaps B', onlyC] },
+    { code: 'ARGUMENT', argument: 'out', says: ['overlaps B', onlyC] },
   ],
   'C in part': [
     () => {
       const { first, second } = overlapping(2);
       return { a: square, b: square, c: first, options: { out: second } };
     },
-    { code: 'ARGUMENT', argument: 'Y', says: ['overlaps C', 'exactly C'] },
+    { code: 'ARGUMENT', argument: 'out', says: ['overlaps C', 'exactly C'] },
   ],
   'C of another shape': [
     () => {
@@ -1015,28 +1058,28 @@ refuses('refuses an out that overlaps', {
         options: { out: first },
       };
     },
-    { code: 'ARGUMENT', argument: 'Y', says: ['overlaps C', 'exactly C'] },
+    { code: 'ARGUMENT', argument: 'out', says: ['overlaps C', 'exactly C'] },
   ],
   'C of other strides': [
     () => {
       const { first } = overlapping(0);
       return { a: square, b: square, c: { ...first, strides: [1, 2] }, options: { out: first } };
     },
-    { code: 'ARGUMENT', argument: 'Y', says: ['overlaps C', 'exactly C'] },
+    { code: 'ARGUMENT', argument: 'out', says: ['overlaps C', 'exactly C'] },
   ],
   'C in part, even where beta is 0': [
     () => {
       const { first, second } = overlapping(1);
       return { a: square, b: square, c: first, options: { beta: 0, out: second } };
     },
-    { code: 'ARGUMENT', argument: 'Y', says: ['overlaps C', 'exactly C'] },
+    { code: 'ARGUMENT', argument: 'out', says: ['overlaps C', 'exactly C'] },
   ],
   'both A and C, being C': [
     () => {
       const { first } = overlapping(0);
       return { a: first, b: square, c: first, options: { out: first } };
     },
-    { code: 'ARGUMENT', argument: 'Y', says: ['overlaps A', onlyC] },
+    { code: 'ARGUMENT', argument: 'out', says: ['overlaps A', onlyC] },
   ],
   'A, between whose elements it lies in part': [
     () => {
@@ -1048,7 +1091,7 @@ refuses('refuses an out that overlaps', {
         options: { out: { data: array.subarray(1, 11), shape: [2, 2], strides: [8, 1] } },
       };
     },
-    { code: 'ARGUMENT', argument: 'Y', says: ['overlaps A', onlyC] },
+    { code: 'ARGUMENT', argument: 'out', says: ['overlaps A', onlyC] },
   ],
   'A in the heap, taken as a view': [
     () => {
@@ -1059,12 +1102,46 @@ refuses('refuses an out that overlaps', {
   ],
 });
 
+it('refuses an array in the place of the options', () => {
+  const run = () => wg.gemm(2 as never, 2 as never, 3, data(4) as never);
+  const says = ['Float32Array', calledSo];
+  expectError(thrown(run), { code: 'ARGUMENT', argument: 'options', says });
+});
+
+describe('beta with out and without C', () => {
+  it.each([0, -0, 0n, undefined])('is taken if it is %s, here and in the heap', (beta) => {
+    const x = { data: BigInt64Array.of(3n), shape: [1, 1] };
+    using held = wg.alloc('int64', [1, 1]);
+    using y = wg.alloc('int64', [1, 1]);
+    held.data.set([3n]);
+    y.data.set([100n]);
+    for (const c of [null, undefined]) {
+      const out = { data: BigInt64Array.of(100n), shape: [1, 1] };
+      expect(wg.gemm(x, x, c, { beta, out }).data[0]).toBe(9n);
+      expect(wg.gemm(held, held, c, { beta, out: y }).data[0]).toBe(9n);
+    }
+  });
+
+  it('is refused in the heap, too, and as a bigint', () => {
+    using x = wg.alloc('int64', [1, 1]);
+    using y = wg.alloc('int64', [1, 1]);
+    y.data.set([100n]);
+    expectError(
+      thrown(() => wg.gemm(x, x, null, { beta: 1n, out: y })),
+      addsNothing('1n'),
+    );
+    expect(y.data[0]).toBe(100n);
+    // Without out, there is nothing that a caller could mean by it.
+    expect(wg.gemm(x, x, null, { beta: 1n }).data[0]).toBe(0n);
+  });
+});
+
 describe('refuses an out in the heap', () => {
   it('that overlaps an input', () => {
     using heap = wg.alloc('float32', [3, 2]);
     using y = wg.alloc('float32', [2, 2]);
     const part = (from: number) => ({ data: heap.data.subarray(from, from + 4), shape: [2, 2] });
-    const wanted: Wanted = { code: 'ARGUMENT', argument: 'Y', says: ['overlaps A', onlyC] };
+    const wanted: Wanted = { code: 'ARGUMENT', argument: 'out', says: ['overlaps A', onlyC] };
     heap.data.fill(5);
     expectError(
       thrown(() => wg.gemm(y, square, null, { out: y })),
@@ -1086,8 +1163,8 @@ describe('refuses an out in the heap', () => {
 describe('refuses what is disposed or of another instance:', () => {
   const wantedDisposed: Wanted = { code: 'DISPOSED', argument: 'A', says: ['disposed tensor'] };
 
-  it.each(['A', 'B', 'C', 'Y'])('a tensor as %s', (name) => {
-    const place = { A: 'a', B: 'b', C: 'c', Y: 'out' }[name] as string;
+  it.each(['A', 'B', 'C', 'out'])('a tensor as %s', (name) => {
+    const place = { A: 'a', B: 'b', C: 'c', out: 'out' }[name] as string;
     const disposed = wg.alloc('float32', [2, 2]);
     disposed.dispose();
     expect(disposed.disposed).toBe(true);
@@ -1168,7 +1245,7 @@ describe('refuses a detached array', () => {
         () => (name === 'out' ? { options: { out: detached } } : { [name]: detached }),
         {
           code: 'ARGUMENT',
-          argument: name === 'out' ? 'Y' : name.toUpperCase(),
+          argument: name === 'out' ? 'out' : name.toUpperCase(),
           says: ['detached', 'transferred'],
         },
       );
@@ -1607,13 +1684,31 @@ describe('createGemm', () => {
       load('not an address', 'cannot be fetched'),
     );
     const garbage = await notCreated({ simd: 'simd128', assets: () => new Uint8Array(100) });
-    expectError(garbage, load('wgemm-simd128.wasm is no WebAssembly', 'option assets'));
+    expectError(garbage, load('wgemm-simd128.wasm is not WebAssembly', 'option assets'));
     const page = new TextEncoder().encode('<!doctype html>');
     expectError(
       await notCreated({ simd: 'simd128', assets: () => page }),
-      load('wgemm-simd128.wasm is a page, not WebAssembly', 'option assets'),
+      load('wgemm-simd128.wasm is a page of HTML, not WebAssembly', 'option assets'),
     );
     expect((garbage as GemmError).cause).toBeInstanceOf(WebAssembly.CompileError);
+    for (const [begin, what] of [
+      ['', 'an empty file'],
+      ['version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\n', 'a pointer of Git LFS'],
+      ['{"error":404}', 'JSON'],
+      ['\x1f\x8b\x08\0', 'gzip'],
+      ['Not found', 'text'],
+    ] as const) {
+      const bytes = Uint8Array.from(begin, (letter) => letter.charCodeAt(0));
+      expectError(
+        await notCreated({ simd: 'simd128', assets: () => bytes }),
+        load(`wgemm-simd128.wasm is ${what}, not WebAssembly (`),
+      );
+    }
+    expectError(await notCreated({ assets: () => new Response('') }), {
+      ...load(/^createGemm: assets\("wgemm-\w+.wasm"\) gave an object; .*: await its arrayBuffer/),
+      code: 'ARGUMENT',
+      argument: 'assets',
+    });
     const truncated = (await bytesAt(wasm)).subarray(0, 5000);
     expectError(await notCreated({ assets: () => truncated }), load('does not compile'));
   });

@@ -27,6 +27,9 @@ export interface Wanted {
   says: readonly (string | RegExp)[];
 }
 
+const namesOfCore =
+  /\b(Y|dst|zero_points|accuracy_level|block_size|g_idx|transpose_|[aby]_(scale|zero_point))/;
+
 /** Expects all properties of an error. */
 export function expectError(error: unknown, { code, op = 'gemm', argument, says }: Wanted): void {
   expect(error).toBeInstanceOf(GemmError);
@@ -35,6 +38,8 @@ export function expectError(error: unknown, { code, op = 'gemm', argument, says 
   const { message } = error as GemmError;
   expect(message.startsWith(`${op}: `), message).toBe(true);
   expect(message).toContain(argument);
+  // Arguments have the names of JavaScript, not of the core. What the caller wrote is in quotes.
+  expect(message.replace(/"[^"]*"/g, '')).not.toMatch(namesOfCore);
   for (const text of says)
     expect(message).toMatch(
       text instanceof RegExp ? text : new RegExp(text.replace(/[\^$.*+?()[\]{}|]/g, '\\$&')),

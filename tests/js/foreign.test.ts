@@ -14,6 +14,7 @@ import {
   type Gemm,
   GemmError,
   OutOfMemoryError,
+  quantize,
   ShapeError,
   tensor,
   type TensorInput,
@@ -642,6 +643,31 @@ describe('objects of other libraries', () => {
     expect(refused({ ...x, rows: 3 })).toBeInstanceOf(ShapeError);
     expect(refused({ ...x, columns: -1 })).toBeInstanceOf(ShapeError);
     expect(refused({ ...x, to2DArray: () => 'x' })).toBeInstanceOf(ShapeError);
+  });
+
+  it('with isMatrix are nested arrays', () => {
+    const matrix = (elements: unknown) => ({
+      isMatrix: true,
+      _data: elements,
+      toArray() {
+        return (this as unknown as { _data: unknown })._data;
+      },
+    });
+    const numbers = [[1, 2, 3], [4, 5, 6]]; // prettier-ignore
+    for (const dtype of [undefined, 'float64', 'int8'] as const)
+      expect(tensor(matrix(numbers), { dtype })).toStrictEqual(tensor(numbers, { dtype }));
+    expect(tensor(matrix([[1n, 2n]]))).toStrictEqual(tensor([[1n, 2n]]));
+    expect(tensor(matrix([1, 2]))).toStrictEqual(tensor([1, 2]));
+    expect(refused(matrix([[{ re: 1, im: 2 }]]))).toMatchObject({ code: 'ARGUMENT' });
+    expect(refused(matrix([[1], [2, 3]]))).toBeInstanceOf(ShapeError);
+    expect(refused({ ...matrix(numbers), isMatrix: false })).toBeInstanceOf(GemmError);
+  });
+
+  it('that are promises must be awaited', () => {
+    const says = /is a promise, which must be awaited/;
+    expect(refused(Promise.resolve(tensor([1]))).message).toMatch(says);
+    expect(errorOf(() => toNested(Promise.resolve(tensor([1])) as never)).message).toMatch(says);
+    expect(errorOf(() => quantize(Promise.resolve(tensor([1])) as never)).message).toMatch(says);
   });
 
   it('that are none are refused', () => {

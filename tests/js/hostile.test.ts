@@ -78,7 +78,7 @@ describe('a handle', () => {
       const ones = { data: new Float32Array(64).fill(1), shape: [8, 8] };
       expectError(
         thrown(() => wg.gemm(ones, ones, null, { out: tensor })),
-        { code: 'SHAPE', argument: 'Y', says: ['[2, 2]', '[8, 8]'] },
+        { code: 'SHAPE', argument: 'out', says: ['[2, 2]', '[8, 8]'] },
       );
     } finally {
       for (const name of ['shape', 'size', 'dtype']) {
@@ -238,6 +238,13 @@ describe('a property of Object.prototype', () => {
     matmul: () => wg.matmul(square(), square()).data,
     qgemm: () =>
       wg.qgemm({ a: bytes(), aScale: 1, b: bytes(), bScale: Float32Array.of(1, 2) }).data,
+    matmulInteger: () => wg.matmulInteger(bytes(), bytes()).data,
+    qlinearMatmul: () =>
+      wg.qlinearMatmul({ a: bytes(), aScale: 1, b: bytes(), bScale: 1, yScale: 1 }).data,
+    dynamicQuantizeMatmul: () =>
+      wg.dynamicQuantizeMatmul(square(), bytes(), { bScale: 1, bZeroPoint: 1 }).data,
+    matmulIntegerToFloat: () =>
+      wg.matmulIntegerToFloat(bytes(), bytes(), { aScale: 1, bScale: 1 }).data,
     pack: () => {
       using weights = wg.pack(square(), { op: 'gemm' });
       return weights.serialize();

@@ -15,7 +15,8 @@ import {
   type TensorLike,
 } from 'wgemm';
 import { createLinear, deserializeLinear, type Linear } from 'wgemm/linear';
-import { expectError, thrown } from './errors.js';
+import { createGemm as startWorker, createLinear as createLinearThere } from 'wgemm/worker';
+import { expectError, rejected, thrown } from './errors.js';
 import { gather, layouts, layOut } from './stacks.js';
 import { count, Random, sameBytes, SharedBuffer } from './tensors.js';
 
@@ -473,6 +474,8 @@ describe('what is refused', () => {
       '[3, 2]',
       'last axis must have 3',
     );
+    const four = { data: new Float32Array(8), shape: [2, 4] };
+    inRun(() => layer.run(four), 'SHAPE', 'x', '[2, 4]', 'set trans if weights is (N, K)');
     inRun(() => layer.run({ ...x, shape: [] }), 'SHAPE', 'x', '[]');
     inRun(() => layer.run({ ...x, shape: [3, 3] }), 'SHAPE', 'x', '6 elements');
     inRun(
@@ -536,6 +539,58 @@ describe('what is refused', () => {
       'out',
       'overlaps x',
     );
+  });
+
+  const eight = { scale: 0.5, dtype: 'int8' as const };
+  const kinds: [string, object, 'int8' | 'float32'][] = [
+    ['float', {}, 'float32'],
+    ['int8, of float', { as: 'int8' }, 'float32'],
+    ['int8, of int8', { as: 'int8', input: eight, output: eight }, 'int8'],
+  ];
+  it.each(kinds)('x or out that overlap, wherever they are: %s', async (_, options, dtype) => {
+    const all = { ...options, weights: floats(3, 3) };
+    using layer = create(all);
+    const there = await startWorker();
+    const layerThere = await createLinearThere(there, all as never);
+    const array = (length: number) => new (dtype === 'int8' ? Int8Array : Float32Array)(length);
+    const places = {
+      'the same': () => {
+        const x = { data: array(6), shape: [2, 3] };
+        return [x, x];
+      },
+      'one element': () => {
+        const data = array(20);
+        const x = { data: data.subarray(0, 6), shape: [2, 3] };
+        return [x, { data: data.subarray(5, 11), shape: [2, 3] }];
+      },
+      'a part of a row': () => {
+        const data = array(20);
+        const x = { data: data.subarray(0, 13), shape: [2, 3], strides: [10, 1] };
+        return [x, { data: data.subarray(2, 8), shape: [2, 3] }];
+      },
+    };
+    for (const place of Object.values(places)) {
+      const [x, out] = place() as [never, never];
+      inRun(() => layer.run(x, { out }), 'ARGUMENT', 'out', 'overlaps x in memory; it must not');
+      const error = await rejected(layerThere.run(x, { out }));
+      expectError(error, { code: 'ARGUMENT', op: 'run', argument: 'out', says: ['overlaps x'] });
+    }
+    using held = wg.alloc(dtype, [2, 3]);
+    const view = () => ({ data: held.data, shape: [2, 3] });
+    for (const [x, out] of [
+      [held, held],
+      [held, view()],
+      [view(), held],
+      [{ data: held, shape: [2, 3], strides: [3, 1] }, held],
+    ] as [never, never][])
+      inRun(() => layer.run(x, { out }), 'ARGUMENT', 'out', 'overlaps x in memory; it must not');
+    // What lies between the rows of x is free.
+    const data = array(20);
+    const x = { data: data.subarray(0, 13), shape: [2, 3], strides: [10, 1] };
+    layer.run(x, { out: { data: data.subarray(3, 9), shape: [2, 3] } as never });
+    using empty = wg.alloc(dtype, [0, 3]);
+    layer.run(empty, { out: empty as never });
+    there.dispose();
   });
 
   it('NaN in x of an int8 layer, with its place; then the layer still works', () => {

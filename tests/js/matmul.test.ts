@@ -1007,7 +1007,7 @@ refuses('refuses an operand that is no tensor:', {
   ],
   'bias is true': [() => ({ bias: true }), argument('bias', 'is true', 'tensor')],
   'bias is a bigint': [() => ({ bias: 1n }), argument('bias', '1n', 'float32', 'int64 and uint64')],
-  'out is null': [() => ({ options: { out: null } }), argument('dst', 'is null', 'tensor')],
+  'out is null': [() => ({ options: { out: null } }), argument('out', 'is null', 'tensor')],
   'src is a bare array': [
     (o) => ({ src: o.src.data }),
     dtypeError('src', 'without a shape', 'Float32Array'),
@@ -1057,7 +1057,7 @@ refuses('refuses types:', {
   ],
   'an out of another': [
     () => ({ options: { out: { data: new Int32Array(30), shape: [2, 3, 5] } } }),
-    dtypeError('dst', 'int32', 'float32', 'the same'),
+    dtypeError('out', 'int32', 'float32', 'the same'),
   ],
   'an outType that is not one': [
     () => ({ options: { outType: 'float' } }),
@@ -1099,7 +1099,7 @@ it.each(dtypes)(
       const runs = [{ outType }, { out }, { out, outType }].map((options) => {
         return [
           () => wg.matmul(one, one, null, options as never),
-          'outType' in options ? 'outType' : 'dst',
+          'outType' in options ? 'outType' : 'out',
         ] as const;
       });
       const allowed = outType === dtype || (outType === 'float32' && bytesOf(dtype) === 2);
@@ -1188,7 +1188,7 @@ refuses('refuses a shape', {
       bias: null,
       ...noOut,
     }),
-    shape('dst', '[268435456, 8192, 8192]', '2^53'),
+    shape('out', '[268435456, 8192, 8192]', '2^53'),
   ],
   'of batches of which dst would have 2^53 elements': [
     () => ({
@@ -1197,23 +1197,23 @@ refuses('refuses a shape', {
       bias: null,
       ...noOut,
     }),
-    shape('dst', '[134217728, 134217728, 1, 1]', '2^53'),
+    shape('out', '[134217728, 134217728, 1, 1]', '2^53'),
   ],
   'of out that is another': [
     () => ({ options: { out: ofShape(2, 5, 3) } }),
-    shape('dst', '[2, 5, 3]', '[2, 3, 5]'),
+    shape('out', '[2, 5, 3]', '[2, 3, 5]'),
   ],
   'of out of lower rank': [
     () => ({ options: { out: ofShape(6, 5) } }),
-    shape('dst', '[6, 5]', '[2, 3, 5]'),
+    shape('out', '[6, 5]', '[2, 3, 5]'),
   ],
   'of out with the axis of a vector': [
     () => ({ src: ofShape(4), options: { out: ofShape(1, 5) } }),
-    shape('dst', '[1, 5]', '[5]'),
+    shape('out', '[1, 5]', '[5]'),
   ],
   'of out of rank 1 for two vectors': [
     () => ({ src: ofShape(4), weights: ofShape(4), bias: null, options: { out: ofShape(1) } }),
-    shape('dst', '[1]', '[]'),
+    shape('out', '[1]', '[]'),
   ],
   'of an array that is short': [
     (o) => ({ src: { ...o.src, data: data(23) } }),
@@ -1225,7 +1225,7 @@ refuses('refuses a shape', {
   ],
   'of an out that is long': [
     (o) => ({ options: { out: { ...o.out, data: data(31) } } }),
-    shape('dst', '31 elements', 'needs 30'),
+    shape('out', '31 elements', 'needs 30'),
   ],
 });
 
@@ -1276,15 +1276,15 @@ refuses('refuses strides', {
   ],
   'of 0 in out': [
     () => ({ options: { out: { data: data(15), shape: [2, 3, 5], strides: [0, 5, 1] } } }),
-    shape('dst', '[0, 5, 1]', 'share'),
+    shape('out', '[0, 5, 1]', 'share'),
   ],
   'by which matrices of out run into one another': [
     () => ({ options: { out: { data: data(29), shape: [2, 3, 5], strides: [14, 5, 1] } } }),
-    shape('dst', '[14, 5, 1]', 'share'),
+    shape('out', '[14, 5, 1]', 'share'),
   ],
   'by which axes of out interlace': [
     () => ({ options: { out: { data: data(21), shape: [2, 3, 5], strides: [6, 5, 1] } } }),
-    shape('dst', '[6, 5, 1]', 'share'),
+    shape('out', '[6, 5, 1]', 'share'),
   ],
 });
 
@@ -1329,7 +1329,7 @@ refuses('refuses the option', {
 refuses('refuses an out that overlaps', {
   src: [
     (o) => ({ weights: ofShape(4, 4), bias: null, options: { out: { ...o.src } } }),
-    argument('dst', 'overlaps src', 'only bias'),
+    argument('out', 'overlaps src', 'only bias'),
   ],
   'src by one element': [
     () => {
@@ -1341,11 +1341,11 @@ refuses('refuses an out that overlaps', {
         options: { out: { data: array.subarray(23), shape: [2, 3, 4] } },
       };
     },
-    argument('dst', 'overlaps src', 'only bias'),
+    argument('out', 'overlaps src', 'only bias'),
   ],
   weights: [
     (o) => ({ src: ofShape(4, 4), bias: null, options: { out: { ...o.weights } } }),
-    argument('dst', 'overlaps weights', 'only bias'),
+    argument('out', 'overlaps weights', 'only bias'),
   ],
   'bias in part': [
     () => {
@@ -1355,15 +1355,15 @@ refuses('refuses an out that overlaps', {
         options: { out: { data: array.subarray(0, 30), shape: [2, 3, 5] } },
       };
     },
-    argument('dst', 'overlaps bias', 'exactly bias'),
+    argument('out', 'overlaps bias', 'exactly bias'),
   ],
   'bias of another shape': [
     (o) => ({ bias: { data: o.out.data.subarray(0, 5), shape: [5] } }),
-    argument('dst', 'overlaps bias', 'exactly bias'),
+    argument('out', 'overlaps bias', 'exactly bias'),
   ],
   'bias of other strides': [
     (o) => ({ bias: { ...o.out, strides: [1, 2, 6] } }),
-    argument('dst', 'overlaps bias', 'exactly bias'),
+    argument('out', 'overlaps bias', 'exactly bias'),
   ],
   'bias of another type, for float32': [
     () => {
@@ -1381,11 +1381,11 @@ refuses('refuses an out that overlaps', {
         options: { out: { data: new Float32Array(buffer), shape: [3, 5] } },
       };
     },
-    argument('dst', 'overlaps bias', 'exactly bias'),
+    argument('out', 'overlaps bias', 'exactly bias'),
   ],
   'src, being bias too': [
     (o) => ({ weights: ofShape(4, 4), bias: o.src, options: { out: { ...o.src } } }),
-    argument('dst', 'overlaps src', 'only bias'),
+    argument('out', 'overlaps src', 'only bias'),
   ],
 });
 
@@ -1394,7 +1394,7 @@ it('an out in the heap that overlaps an input is refused, and stays', () => {
   using y = wg.alloc('float32', [2, 3, 4]);
   heap.data.fill(5);
   const square = ofShape(4, 4);
-  const wanted: Wanted = { op: 'matmul', ...argument('dst', 'overlaps src', 'only bias') };
+  const wanted: Wanted = { op: 'matmul', ...argument('out', 'overlaps src', 'only bias') };
   for (const run of [
     () => wg.matmul(heap, square, null, { out: heap }),
     () => wg.matmul(heap, square, heap, { out: heap }),
@@ -1410,7 +1410,7 @@ describe('refuses what is disposed, detached or of another instance:', () => {
   it.each(['src', 'weights', 'bias', 'out'] as const)('%s', (name) => {
     const as = (value: unknown): Call =>
       name === 'out' ? { options: { out: value } } : { [name]: value };
-    const argumentName = name === 'out' ? 'dst' : name;
+    const argumentName = name === 'out' ? 'out' : name;
     const disposed = wg.alloc('float32', [4, 5]);
     const view = { data: disposed.data, shape: [4, 5] };
     disposed.dispose();
@@ -1507,7 +1507,7 @@ describe('when a getter among the arguments calls back', () => {
         src: 'src',
         weights: 'weights',
         bias: 'bias',
-        out: 'dst',
+        out: 'out',
         packed: 'weights',
       }[name];
       expectError(
@@ -1921,7 +1921,7 @@ describe('any problem', () => {
           else
             expect([code, argument], what).toEqual([
               'SHAPE',
-              srcShape.length === 0 ? 'src' : !product ? 'weights' : !wanted ? 'bias' : 'dst',
+              srcShape.length === 0 ? 'src' : !product ? 'weights' : !wanted ? 'bias' : 'out',
             ]);
           heap.forEach((made, i) =>
             expect((made as TensorLike).data, what).toEqual(before[i]?.data),

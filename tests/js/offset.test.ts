@@ -404,7 +404,7 @@ describe('one head of a fused QKV', () => {
           out: view(data as Float32Array, 0, to),
         });
       expect(run(0)).not.toThrow();
-      expectError(thrown(run(1)), { code: 'ARGUMENT', argument: 'Y', says: ['Y overlaps A'] });
+      expectError(thrown(run(1)), { code: 'ARGUMENT', argument: 'out', says: ['out overlaps A'] });
     }
   });
 });
@@ -660,8 +660,8 @@ describe('refuses', () => {
   it('an out that is too short, and writes nothing', () => {
     const out = { data: new Float32Array(9).fill(7), shape: [3, 3], strides: [3, 1], offset: 1 };
     const run = () => wg.gemm(good(), float32([2, 3], 1, 2, 3, 4, 5, 6), null, { out });
-    const says = ['Y has 9 elements; its shape [3, 3], strides [3, 1] and offset 1 need 10'];
-    expectError(thrown(run), { code: 'SHAPE', argument: 'Y', says });
+    const says = ['out has 9 elements; its shape [3, 3], strides [3, 1] and offset 1 need 10'];
+    expectError(thrown(run), { code: 'SHAPE', argument: 'out', says });
     expect(out.data.every((value) => value === 7)).toBe(true);
     const [x, y] = [float32([9], ...out.data), { ...out, data: new Int8Array(9), shape: [9] }];
     const q = thrown(() => quantize(x, { dtype: 'int8', out: { ...y, strides: [1] } }));
@@ -683,7 +683,11 @@ describe('refuses', () => {
       [3, 0],
       [8, 8],
     ] as const)
-      expectError(thrown(run(x, y)), { code: 'ARGUMENT', argument: 'Y', says: ['Y overlaps A'] });
+      expectError(thrown(run(x, y)), {
+        code: 'ARGUMENT',
+        argument: 'out',
+        says: ['out overlaps A'],
+      });
     const bytes = new Uint8Array(data.buffer);
     const out = (offset: number) => ({ data: bytes, shape: [4], offset });
     const x = { data, shape: [4], offset: 4 };
@@ -719,7 +723,7 @@ describe('with transfer, out comes back', () => {
     const again = await inWorker
       .gemm(y, identity(), y, { out: y, transfer: true } as never)
       .catch((error: unknown) => error);
-    expectError(again, { code: 'ARGUMENT', argument: 'Y', says: ['overlaps A'] });
+    expectError(again, { code: 'ARGUMENT', argument: 'out', says: ['overlaps A'] });
     expect(await run(y)).toEqual({
       ...out,
       data: Float32Array.of(9, 9, 9, 1, 9, 2, 9, 9, 3, 9, 4, 9, 9, 9, 9, 9),

@@ -147,6 +147,41 @@ describe.each(cases)('$name', ({ bytes, shapes, output, bound }) => {
   });
 });
 
+it('chosen outputs and their inputs are the same in a worker', async () => {
+  const names = ['p', 'y'];
+  const outputs = ['p'];
+  const tensor = (name: string, shape: number[]) => ({
+    ...{ name, dtype: 'float32', shape },
+    data: inputOf(shape, 3).data,
+  });
+  const bytes = encodeGraph({
+    nodes: [
+      { op: 'MatMul', inputs: ['x', 'w'], outputs: ['p'] },
+      { op: 'Relu', inputs: ['p'], outputs: ['y'] },
+      { op: 'Nothing', inputs: ['p', 'z'], outputs: ['label'] },
+    ],
+    inputs: ['x', 'z'].map((name) => ({ name, dtype: 'float32' })),
+    outputs: ['y', 'label'].map((name) => ({ name, dtype: 'float32' })),
+    initializers: [tensor('w', [5, 4])],
+  });
+  const x = inputOf([3, 5], 1);
+  const worker = await createInWorker({ determinism: 'strict' });
+  const there = await loadModel(bytes, { wg: worker, outputs: names });
+  const here = await loadModel(bytes, { determinism: 'strict', outputs: names });
+  const one = await loadModel(bytes, { wg: worker, outputs });
+  expect(there.inputs).toEqual(here.inputs);
+  expect(there.outputs).toEqual(here.outputs);
+  const results = await there.run({ x });
+  expect(results).toEqual(await here.run({ x }));
+  expect(await one.run({ x })).toEqual({ p: results.p });
+  await expect(loadModel(bytes, { wg: worker, outputs: ['label'] })).rejects.toMatchObject({
+    code: 'UNSUPPORTED',
+  });
+  for (const model of [there, here, one]) model.dispose();
+  expect((await worker.memory()).inUse).toBe(0);
+  worker.dispose();
+});
+
 it('dispose() while a run waits for a worker frees all, and later runs are refused', async () => {
   const worker = await createInWorker();
   const model = await loadModel(mlp(), { wg: worker });

@@ -62,7 +62,7 @@ const binary =
     return { opset: opset(random, 7, 13, 14, 17), inputs: [a as Input, b as Input] };
   };
 const softmax: Draw = (random) => {
-  const version = opset(random, 7, 11, 12, 13, 17);
+  const version = opset(random, 6, 7, 11, 12, 13, 17);
   const shape = shapeOf(random, 1);
   const axis = version < 11 ? random.between(0, shape.length - 1) : axisOf(random, shape.length);
   return {
@@ -121,12 +121,14 @@ const small = ({ data, dtype }: Input) => {
 /** By operator: how a problem is drawn, and the bound in units of the last place and absolute. */
 const operators: Record<string, [Draw, ulps?: number, absolute?: number]> = {
   Relu: [unary([14], undefined, ['float32', 'float64', 'int32'])],
-  LeakyRelu: [unary([7, 16], (random) => (random.next() < 0.5 ? {} : { alpha: { float: 0.3 } }))],
-  Sigmoid: [unary([7, 13], undefined, ['float32', 'float64']), 4, 2e-7],
-  Tanh: [unary([7, 13], undefined, ['float32', 'float64']), 4, 3e-7],
+  LeakyRelu: [
+    unary([6, 7, 16], (random) => (random.next() < 0.5 ? {} : { alpha: { float: 0.3 } })),
+  ],
+  Sigmoid: [unary([6, 7, 13], undefined, ['float32', 'float64']), 4, 2e-7],
+  Tanh: [unary([6, 7, 13], undefined, ['float32', 'float64']), 4, 3e-7],
   Sqrt: [
     (random) => {
-      const drawn = unary([7, 13], undefined, ['float32', 'float64'])(random);
+      const drawn = unary([6, 7, 13], undefined, ['float32', 'float64'])(random);
       const [x] = drawn.inputs as [Input];
       const data = x.data as Float32Array;
       data.forEach((value, i) => (data[i] = Math.abs(value)));
@@ -153,7 +155,7 @@ const operators: Record<string, [Draw, ulps?: number, absolute?: number]> = {
   ],
   Clip: [
     (random) => {
-      const version = opset(random, 7, 11, 12, 13);
+      const version = opset(random, 6, 7, 11, 12, 13);
       const dtype =
         version < 12
           ? f32
@@ -211,7 +213,7 @@ const operators: Record<string, [Draw, ulps?: number, absolute?: number]> = {
       const part = random.next() < 0.7 ? inner : inner.map((size) => (size > 2 ? 1 : size));
       const bias = random.next() < 0.3 ? [] : [randomTensor(random, dtype, part)];
       return {
-        opset: 17,
+        opset: opset(random, 1, 9, 16, 17),
         inputs: [randomTensor(random, dtype, shape), randomTensor(random, dtype, part), ...bias],
         attributes: { axis, epsilon: { float: 0.01 } },
         outputs: random.pick([1, 3]),
@@ -222,7 +224,7 @@ const operators: Record<string, [Draw, ulps?: number, absolute?: number]> = {
   ],
   ReduceMean: [
     (random) => {
-      const version = opset(random, 7, 11, 13, 18);
+      const version = opset(random, 6, 7, 11, 13, 18);
       const shape = fullShapeOf(random, 1); // of no elements the runtime keeps axes
       const axes = shape
         .map((_, axis) => axis)
@@ -259,7 +261,7 @@ const operators: Record<string, [Draw, ulps?: number, absolute?: number]> = {
     (random) => {
       const shape = [2, 3, 4, 5];
       return {
-        opset: opset(random, 7, 13, 14),
+        opset: opset(random, 6, 7, 13, 14),
         inputs: [
           randomTensor(random, random.pick(anyShape), shape),
           ints(random.pick([[6, 20], [0, -1], [0, 0, -1], [-1], [120, 1, 1], [3, 8, -1]])),
@@ -276,7 +278,7 @@ const operators: Record<string, [Draw, ulps?: number, absolute?: number]> = {
         [perm[i], perm[j]] = [perm[j] as number, perm[i] as number];
       }
       return {
-        opset: opset(random, 7, 13),
+        opset: opset(random, 6, 7, 13),
         inputs: [randomTensor(random, random.pick(anyShape), shape)],
         attributes: random.next() < 0.2 || !shape.length ? {} : { perm },
       };
@@ -284,7 +286,7 @@ const operators: Record<string, [Draw, ulps?: number, absolute?: number]> = {
   ],
   Squeeze: [
     (random) => {
-      const version = opset(random, 7, 11, 13);
+      const version = opset(random, 6, 7, 11, 13);
       const x = randomTensor(random, random.pick(anyShape), [1, 3, 1, 2, 1]);
       const axes = random.pick([
         undefined,
@@ -299,7 +301,7 @@ const operators: Record<string, [Draw, ulps?: number, absolute?: number]> = {
   ],
   Unsqueeze: [
     (random) => {
-      const version = opset(random, 7, 11, 13);
+      const version = opset(random, 6, 7, 11, 13);
       const x = randomTensor(random, random.pick(anyShape), [3, 2]);
       const axes = random.pick([
         [0],
@@ -332,7 +334,7 @@ const operators: Record<string, [Draw, ulps?: number, absolute?: number]> = {
   ],
   Slice: [
     (random) => {
-      const version = opset(random, 7, 10, 11, 13);
+      const version = opset(random, 6, 7, 10, 11, 13);
       const shape = shapeOf(random, 1);
       const x = randomTensor(
         random,
@@ -375,7 +377,7 @@ const operators: Record<string, [Draw, ulps?: number, absolute?: number]> = {
   ],
   Split: [
     (random) => {
-      const version = opset(random, 7, 11, 13, 18);
+      const version = opset(random, 6, 7, 11, 13, 18);
       const dtype = random.pick(['float32', 'int32', 'int64', 'uint8'] as const);
       if (version === 18 && random.next() < 0.5)
         return {
@@ -419,10 +421,10 @@ const operators: Record<string, [Draw, ulps?: number, absolute?: number]> = {
       };
     },
   ],
-  Identity: [unary([7, 13, 14], undefined, anyShape)],
+  Identity: [unary([6, 7, 13, 14], undefined, anyShape)],
   Shape: [
     (random) => {
-      const version = opset(random, 7, 13, 15);
+      const version = opset(random, 6, 7, 13, 15);
       const x = randomTensor(random, random.pick(anyShape), shapeOf(random));
       return {
         opset: version,
@@ -477,7 +479,7 @@ const operators: Record<string, [Draw, ulps?: number, absolute?: number]> = {
           (value, i) => ((x.data as Float32Array)[i] = Math.abs(value) * 100),
         );
       if (to.includes('float')) small(x);
-      return { opset: opset(random, 9, 13), inputs: [x], attributes: { to: codes[to] } };
+      return { opset: opset(random, 6, 9, 13), inputs: [x], attributes: { to: codes[to] } };
     },
   ],
   Dropout: [

@@ -45,11 +45,10 @@ const error =
     argument,
     says,
   });
-const [shape, dtype, argument, mismatch, disposed] = [
+const [shape, dtype, argument, disposed] = [
   error('SHAPE'),
   error('DTYPE'),
   error('ARGUMENT'),
-  error('PACK_MISMATCH'),
   error('DISPOSED'),
 ];
 
@@ -191,11 +190,11 @@ refuses('refuses inputs', {
   'without b': [{ b: null }, argument('B', 'is null', 'tensor')],
   'without aScale': [
     { aScale: undefined },
-    argument('a_scale', 'is undefined', 'a number, an array or a tensor'),
+    argument('aScale', 'is undefined', 'a number, an array or a tensor'),
   ],
   'without bScale': [
     { bScale: null },
-    argument('b_scale', 'is null', 'a number, an array or a tensor'),
+    argument('bScale', 'is null', 'a number, an array or a tensor'),
   ],
 });
 
@@ -209,29 +208,29 @@ refuses('refuses an operand that is no tensor:', {
   'B is a string': [{ b: 'B' }, argument('B', 'is "B"', 'tensor')],
   'C is a bigint': [{ c: 1n }, argument('C', '1n', 'int32', 'int64 and uint64')],
   'C is true': [{ c: true }, argument('C', 'is true', 'tensor')],
-  'aScale is a bigint': [{ aScale: 1n }, argument('a_scale', '1n', 'tensor')],
-  'aScale is a string': [{ aScale: '1' }, argument('a_scale', '"1"', 'tensor')],
-  'bScale is a plain array': [{ bScale: [1, 2] }, dtype('b_scale', 'an array', 'Float32Array')],
+  'aScale is a bigint': [{ aScale: 1n }, argument('aScale', '1n', 'tensor')],
+  'aScale is a string': [{ aScale: '1' }, argument('aScale', '"1"', 'tensor')],
+  'bScale is a plain array': [{ bScale: [1, 2] }, dtype('bScale', 'an array', 'Float32Array')],
   'bScale is a DataView': [
     { bScale: new DataView(new ArrayBuffer(8)) },
-    dtype('b_scale', 'undefined', 'must be Float32Array or '),
+    dtype('bScale', 'undefined', 'must be Float32Array or '),
   ],
-  'aZeroPoint is true': [{ aZeroPoint: true }, argument('a_zero_point', 'is true', 'tensor')],
-  'bZeroPoint is a bigint': [{ bZeroPoint: 1n }, argument('b_zero_point', '1n', 'tensor')],
+  'aZeroPoint is true': [{ aZeroPoint: true }, argument('aZeroPoint', 'is true', 'tensor')],
+  'bZeroPoint is a bigint': [{ bZeroPoint: 1n }, argument('bZeroPoint', '1n', 'tensor')],
   'aZeroPoint is an object': [
     { aZeroPoint: {} },
-    dtype('a_zero_point', 'undefined', 'Int8Array or Uint8Array'),
+    dtype('aZeroPoint', 'undefined', 'Int8Array or Uint8Array'),
   ],
-  'yScale is a symbol': [{ yScale: Symbol('y') }, argument('y_scale', 'a symbol', 'tensor')],
+  'yScale is a symbol': [{ yScale: Symbol('y') }, argument('yScale', 'a symbol', 'tensor')],
   'yZeroPoint is a function': [
     { yScale: 1, yZeroPoint: () => 1 },
-    argument('y_zero_point', 'a function', 'tensor'),
+    argument('yZeroPoint', 'a function', 'tensor'),
   ],
-  'out is null': [{ out: null }, argument('Y', 'is null', 'tensor')],
-  'out is a number': [{ out: 1 }, argument('Y', 'is 1', 'tensor')],
+  'out is null': [{ out: null }, argument('out', 'is null', 'tensor')],
+  'out is a number': [{ out: 1 }, argument('out', 'is 1', 'tensor')],
   'out is a bare array': [
     (o) => ({ out: o.out.data }),
-    dtype('Y', 'without a shape', 'Float32Array'),
+    dtype('out', 'without a shape', 'Float32Array'),
   ],
 });
 
@@ -256,56 +255,56 @@ refuses('refuses types:', {
   ],
   'C float32': [{ c: float32([2], 1, 2) }, dtype('C', 'float32', 'int32')],
   'C int8': [{ c: int8([2], 1, 2) }, dtype('C', 'int8', 'int32')],
-  'aScale a Float64Array': [{ aScale: Float64Array.of(1) }, dtype('a_scale', 'float64', 'float32')],
-  'aScale int8': [{ aScale: int8([], 1) }, dtype('a_scale', 'int8', 'float32')],
+  'aScale a Float64Array': [{ aScale: Float64Array.of(1) }, dtype('aScale', 'float64', 'float32')],
+  'aScale int8': [{ aScale: int8([], 1) }, dtype('aScale', 'int8', 'float32')],
   'bScale a Uint16Array': [
     { bScale: Uint16Array.of(1) },
-    dtype('b_scale', 'Uint16Array', 'float16 or bfloat16'),
+    dtype('bScale', 'Uint16Array', 'float16 or bfloat16'),
   ],
-  'bScale int64': [{ bScale: BigInt64Array.of(1n) }, dtype('b_scale', 'int64', 'float32')],
-  'yScale int32': [{ yScale: int32([], 1), yZeroPoint: 1 }, dtype('y_scale', 'int32', 'float32')],
+  'bScale int64': [{ bScale: BigInt64Array.of(1n) }, dtype('bScale', 'int64', 'float32')],
+  'yScale int32': [{ yScale: int32([], 1), yZeroPoint: 1 }, dtype('yScale', 'int32', 'float32')],
   'aZeroPoint of another type than A': [
     { aZeroPoint: Int8Array.of(1) },
-    dtype('a_zero_point', 'int8', 'uint8'),
+    dtype('aZeroPoint', 'int8', 'uint8'),
   ],
   'aZeroPoint a Float32Array': [
     { aZeroPoint: Float32Array.of(1) },
-    dtype('a_zero_point', 'float32', 'uint8'),
+    dtype('aZeroPoint', 'float32', 'uint8'),
   ],
   'aZeroPoint a Uint8ClampedArray': [
     { aZeroPoint: Uint8ClampedArray.of(1) },
-    dtype('a_zero_point', 'Uint8Array'),
+    dtype('aZeroPoint', 'Uint8Array'),
   ],
   'bZeroPoint of another type than B': [
     { bZeroPoint: uint8([2], 1, 2) },
-    dtype('b_zero_point', 'uint8', 'int8'),
+    dtype('bZeroPoint', 'uint8', 'int8'),
   ],
   'bZeroPoint of another type than packed B': [
     () => ({ b: weights, bZeroPoint: Uint8Array.of(1) }),
-    dtype('b_zero_point', 'uint8', 'int8'),
+    dtype('bZeroPoint', 'uint8', 'int8'),
   ],
-  'bZeroPoint int32': [{ bZeroPoint: Int32Array.of(1) }, dtype('b_zero_point', 'int32', 'int8')],
+  'bZeroPoint int32': [{ bZeroPoint: Int32Array.of(1) }, dtype('bZeroPoint', 'int32', 'int8')],
   'yZeroPoint a Float32Array': [
     { yScale: 1, yZeroPoint: Float32Array.of(1) },
-    dtype('y_zero_point', 'float32', 'int8 or uint8'),
+    dtype('yZeroPoint', 'float32', 'int8 or uint8'),
   ],
   'yZeroPoint int32': [
     { yScale: 1, yZeroPoint: int32([], 1) },
-    dtype('y_zero_point', 'int32', 'int8 or uint8'),
+    dtype('yZeroPoint', 'int32', 'int8 or uint8'),
   ],
   'out int8 without yScale': [
     { out: int8([2, 2], 1, 2, 3, 4) },
-    dtype('Y', 'int8', 'float32', 'no y_scale'),
+    dtype('out', 'int8', 'float32', 'yScale is absent'),
   ],
   'out float32 with yScale': [
     { yScale: 1, yZeroPoint: 1 },
-    dtype('Y', 'float32', 'uint8', 'y_zero_point'),
+    dtype('out', 'float32', 'uint8', 'yZeroPoint'),
   ],
   'out of the other 8-bit type': [
     { yScale: 1, yZeroPoint: 1, out: int8([2, 2], 1, 2, 3, 4) },
-    dtype('Y', 'int8', 'uint8', 'that of y_zero_point'),
+    dtype('out', 'int8', 'uint8', 'the type of yZeroPoint'),
   ],
-  'out int32': [{ out: int32([2, 2], 1, 2, 3, 4) }, dtype('Y', 'int32', 'float32')],
+  'out int32': [{ out: int32([2, 2], 1, 2, 3, 4) }, dtype('out', 'int32', 'float32')],
 });
 
 refuses('refuses shapes:', {
@@ -331,7 +330,7 @@ refuses('refuses shapes:', {
   ],
   'Y of more than 2^53 elements': [
     { inputs: { a: uint8([2 ** 30, 0]), aScale: 1, b: int8([0, 2 ** 30]), bScale: 1 } },
-    shape('Y', '[1073741824, 1073741824]', '2^53'),
+    shape('out', '[1073741824, 1073741824]', '2^53'),
   ],
   'C (M)': [
     { a: uint8([3, 3], 1, 2, 3, 4, 5, 6, 7, 8, 9), c: int32([3], 1, 2, 3), out: undefined },
@@ -349,75 +348,75 @@ refuses('refuses shapes:', {
   ],
   'C of rank 3': [{ c: int32([1, 2, 2], 1, 2, 3, 4) }, shape('C', '[1, 2, 2]', '[2, 2]')],
   'C empty': [{ c: int32([0]) }, shape('C', '[0]', '[2, 2]')],
-  'out that is not (M, N)': [{ out: float32([4], 1, 2, 3, 4) }, shape('Y', '[4]', '[2, 2]')],
+  'out that is not (M, N)': [{ out: float32([4], 1, 2, 3, 4) }, shape('out', '[4]', '[2, 2]')],
   'out of which elements share places': [
     { out: { data: new Float32Array(3), shape: [2, 2], strides: [1, 1] } },
-    shape('Y', '[1, 1]', 'share'),
+    shape('out', '[1, 1]', 'share'),
   ],
 });
 
 const [oneValue, oneOrEach] = ['it must be one value', 'one value or one per column'];
 refuses('refuses scales and zero points of a shape:', {
-  'aScale [2]': [{ aScale: Float32Array.of(1, 2) }, shape('a_scale', '[2]', oneValue)],
-  'aScale [1, 1]': [{ aScale: float32([1, 1], 1) }, shape('a_scale', '[1, 1]', oneValue)],
-  'aScale empty': [{ aScale: new Float32Array(0) }, shape('a_scale', '[0]', oneValue)],
+  'aScale [2]': [{ aScale: Float32Array.of(1, 2) }, shape('aScale', '[2]', oneValue)],
+  'aScale [1, 1]': [{ aScale: float32([1, 1], 1) }, shape('aScale', '[1, 1]', oneValue)],
+  'aScale empty': [{ aScale: new Float32Array(0) }, shape('aScale', '[0]', oneValue)],
   'aScale short': [
     { aScale: { data: Float32Array.of(1), shape: [2] } },
-    shape('a_scale', '1 elements', 'needs 2'),
+    shape('aScale', '1 elements', 'needs 2'),
   ],
-  'aZeroPoint a row': [{ aZeroPoint: Uint8Array.of(1, 2) }, shape('a_zero_point', '[2]', oneValue)],
+  'aZeroPoint a row': [{ aZeroPoint: Uint8Array.of(1, 2) }, shape('aZeroPoint', '[2]', oneValue)],
   'aZeroPoint a column of A’s': [
     { aZeroPoint: uint8([3], 1, 2, 3) },
-    shape('a_zero_point', '[3]', oneValue),
+    shape('aZeroPoint', '[3]', oneValue),
   ],
   'a bScale for each row': [
     { bScale: Float32Array.of(1, 2, 3) },
-    shape('b_scale', '[3]', '2 columns', oneOrEach),
+    shape('bScale', '[3]', '2 columns', oneOrEach),
   ],
-  'bScale [1, N]': [{ bScale: float32([1, 2], 1, 2) }, shape('b_scale', '[1, 2]', oneOrEach)],
-  'bScale empty': [{ bScale: new Float32Array(0) }, shape('b_scale', '[0]', oneOrEach)],
+  'bScale [1, N]': [{ bScale: float32([1, 2], 1, 2) }, shape('bScale', '[1, 2]', oneOrEach)],
+  'bScale empty': [{ bScale: new Float32Array(0) }, shape('bScale', '[0]', oneOrEach)],
   'a bScale for each row, with transB': [
     { b: int8([2, 3], 1, 2, 3, 4, 5, 6), transB: true, bScale: Float32Array.of(1, 2, 3) },
-    shape('b_scale', '[3]', '2 columns'),
+    shape('bScale', '[3]', '2 columns'),
   ],
   'a bScale for each row, with packed weights': [
     () => ({ b: weights, bScale: Float32Array.of(1, 2, 3) }),
-    shape('b_scale', '[3]', '2 columns'),
+    shape('bScale', '[3]', '2 columns'),
   ],
   'a bZeroPoint for each row': [
     { bZeroPoint: Int8Array.of(1, 2, 3) },
-    shape('b_zero_point', '[3]', '2 columns', oneOrEach),
+    shape('bZeroPoint', '[3]', '2 columns', oneOrEach),
   ],
   'bZeroPoint [N, 1]': [
     { bZeroPoint: int8([2, 1], 1, 2) },
-    shape('b_zero_point', '[2, 1]', oneOrEach),
+    shape('bZeroPoint', '[2, 1]', oneOrEach),
   ],
   'bZeroPoint with gaps, short': [
     { bZeroPoint: { data: Int8Array.of(1, 2), shape: [2], strides: [2] } },
-    shape('b_zero_point', '2 elements', 'need 3'),
+    shape('bZeroPoint', '2 elements', 'need 3'),
   ],
   'yScale [N]': [
     { yScale: Float32Array.of(1, 2), yZeroPoint: 1 },
-    shape('y_scale', '[2]', oneValue),
+    shape('yScale', '[2]', oneValue),
   ],
   'yZeroPoint [N]': [
     { yScale: 1, yZeroPoint: Int8Array.of(1, 2) },
-    shape('y_zero_point', '[2]', oneValue),
+    shape('yZeroPoint', '[2]', oneValue),
   ],
 });
 
 refuses('refuses one of yScale and yZeroPoint alone:', {
   yScale: [
     { yScale: 1 },
-    argument('y_zero_point', 'y_scale is there and y_zero_point is not', 'both'),
+    argument('yZeroPoint', 'yZeroPoint is absent and yScale is given', 'both'),
   ],
   'yScale, the other null': [
     { yScale: Float32Array.of(1), yZeroPoint: null },
-    argument('y_zero_point', 'y_scale is there', 'both'),
+    argument('yZeroPoint', 'yScale is given', 'both'),
   ],
   yZeroPoint: [
     { yZeroPoint: 0 },
-    argument('y_scale', 'y_zero_point is there and y_scale is not', 'both'),
+    argument('yScale', 'yScale is absent and yZeroPoint is given', 'both'),
   ],
 });
 
@@ -444,11 +443,11 @@ describe.each(quantizedTypes)('refuses as a zero point of %s', (type) => {
     'the number %d',
     (value) => {
       const says = [String(value), type, whole];
-      expectRefused(() => ({ ...fresh, aZeroPoint: value }), argument('a_zero_point', ...says));
-      expectRefused(() => ({ ...fresh, bZeroPoint: value }), argument('b_zero_point', ...says));
+      expectRefused(() => ({ ...fresh, aZeroPoint: value }), argument('aZeroPoint', ...says));
+      expectRefused(() => ({ ...fresh, bZeroPoint: value }), argument('bZeroPoint', ...says));
       expectRefused(
         () => ({ ...fresh, yScale: 1, yZeroPoint: value }),
-        argument('y_zero_point', ...says),
+        argument('yZeroPoint', ...says),
       );
     },
   );
@@ -456,7 +455,7 @@ describe.each(quantizedTypes)('refuses as a zero point of %s', (type) => {
     using mine = packed(wg, one);
     expectRefused(
       () => ({ ...fresh, b: mine, bZeroPoint: type === 'int8' ? 200 : -5 }),
-      argument('b_zero_point', type, whole),
+      argument('bZeroPoint', type, whole),
     );
   });
 });
@@ -474,9 +473,9 @@ const bad: [number, string][] = [
 ];
 describe.each(bad)('refuses as a scale %d', (value, found) => {
   const cases: [name: string, argument: string, changes: (scale: unknown) => Changes][] = [
-    ['aScale', 'a_scale', (aScale) => ({ aScale })],
-    ['bScale', 'b_scale', (bScale) => ({ bScale })],
-    ['yScale', 'y_scale', (yScale) => ({ yScale, yZeroPoint: 3, out: undefined })],
+    ['aScale', 'aScale', (aScale) => ({ aScale })],
+    ['bScale', 'bScale', (bScale) => ({ bScale })],
+    ['yScale', 'yScale', (yScale) => ({ yScale, yZeroPoint: 3, out: undefined })],
   ];
   it.each(cases)('%s: as a number, in an array, in a tensor, in the heap', (_, name, changes) => {
     using heap = wg.alloc('float32', []);
@@ -492,7 +491,7 @@ describe.each(bad)('refuses as a scale %d', (value, found) => {
       bScale[column] = value;
       expectRefused(
         () => ({ b, bScale, bZeroPoint: 0, c: null, out: undefined }),
-        argument('b_scale', `is ${found};`, scaleRule),
+        argument('bScale', `is ${found};`, scaleRule),
       );
     }
   });
@@ -504,19 +503,19 @@ refuses('refuses factors that are not finite:', {
   'alpha infinite in float32': [{ alpha: 1e39 }, argument('alpha', 'not finite in float32')],
   'alpha * aScale': [
     { alpha: 1e20, aScale: 1e20 },
-    argument('a_scale', 'alpha * a_scale', 'not finite'),
+    argument('aScale', 'alpha * aScale', 'not finite'),
   ],
   'aScale * bScale': [
     { aScale: 1e20, bScale: Float32Array.of(1, 1e20) },
-    argument('b_scale', 'a_scale * b_scale', 'not finite'),
+    argument('bScale', 'aScale * bScale', 'not finite'),
   ],
   'aScale * bScale / yScale': [
     { aScale: 1e20, bScale: 1e10, yScale: 1e-20, yZeroPoint: 0, out: undefined },
-    argument('b_scale', 'divided by y_scale', 'not finite'),
+    argument('bScale', 'divided by yScale', 'not finite'),
   ],
   'aScale * bScale, though yScale would bring it back': [
     { aScale: 1e20, bScale: 1e20, yScale: 1e20, yZeroPoint: 0, out: undefined },
-    argument('b_scale', 'not finite'),
+    argument('bScale', 'not finite'),
   ],
 });
 
@@ -589,14 +588,14 @@ describe('refuses an out that overlaps', () => {
   // An out of 4 bytes that has only one in common with the input: its first, or its last.
   const names = {
     a: ['A', 5],
-    aScale: ['a_scale', 13],
-    aZeroPoint: ['a_zero_point', 32],
+    aScale: ['aScale', 13],
+    aZeroPoint: ['aZeroPoint', 32],
     b: ['B', 45],
-    bScale: ['b_scale', 71],
-    bZeroPoint: ['b_zero_point', 81],
+    bScale: ['bScale', 71],
+    bZeroPoint: ['bZeroPoint', 81],
     c: ['C', 111],
-    yScale: ['y_scale', 125],
-    yZeroPoint: ['y_zero_point', 141],
+    yScale: ['yScale', 125],
+    yZeroPoint: ['yZeroPoint', 141],
   } as const;
 
   describe.each([false, true])('in the heap: %o', (heap) => {
@@ -606,7 +605,7 @@ describe('refuses an out that overlaps', () => {
       const inUse = wg.memory().inUse;
       expectError(
         thrown(() => wg.qgemm(inputs, { out: y })),
-        argument('Y', `overlaps ${name} `, 'must overlap no input'),
+        argument('out', `overlaps ${name} `, 'must overlap no input'),
       );
       expect(bytes()).toEqual(before);
       expect(wg.memory().inUse).toBe(inUse);
@@ -626,22 +625,22 @@ describe('refuses an out that overlaps', () => {
         c: { data: new Int32Array(buffer), shape: [2, 2] },
         out: { data: new Float32Array(buffer), shape: [2, 2] },
       }),
-      argument('Y', 'overlaps C', 'must overlap no input'),
+      argument('out', 'overlaps C', 'must overlap no input'),
     );
   });
 });
 
 const places: [key: string, name: string, dtype: Quantized | 'float32' | 'int32'][] = [
   ['a', 'A', 'uint8'],
-  ['aScale', 'a_scale', 'float32'],
-  ['aZeroPoint', 'a_zero_point', 'uint8'],
+  ['aScale', 'aScale', 'float32'],
+  ['aZeroPoint', 'aZeroPoint', 'uint8'],
   ['b', 'B', 'int8'],
-  ['bScale', 'b_scale', 'float32'],
-  ['bZeroPoint', 'b_zero_point', 'int8'],
+  ['bScale', 'bScale', 'float32'],
+  ['bZeroPoint', 'bZeroPoint', 'int8'],
   ['c', 'C', 'int32'],
-  ['yScale', 'y_scale', 'float32'],
-  ['yZeroPoint', 'y_zero_point', 'uint8'],
-  ['out', 'Y', 'float32'],
+  ['yScale', 'yScale', 'float32'],
+  ['yZeroPoint', 'yZeroPoint', 'uint8'],
+  ['out', 'out', 'float32'],
 ];
 
 describe('refuses what is disposed, of another instance, or gone:', () => {
@@ -719,11 +718,11 @@ describe('refuses packed weights', () => {
   it('of another K', () => {
     expectRefused(
       () => ({ a: uint8([2, 2], 1, 2, 3, 4), b: weights }),
-      mismatch('B', '[2, 2]', 'packed from shape [3, 2]', 'K is 2 in A and 3 in B'),
+      shape('B', '[2, 2]', 'packed from shape [3, 2]', 'K is 2 in A and 3 in B'),
     );
     expectRefused(
       (o) => ({ a: o.a, b: weights, transA: true }),
-      mismatch('B', 'A (transposed)', 'K is 2 in A and 3 in B'),
+      shape('B', 'A (transposed)', 'K is 2 in A and 3 in B'),
     );
   });
 
@@ -748,7 +747,7 @@ describe('refuses packed weights', () => {
     );
     expectError(gemm(weights, c), wanted('ARGUMENT', 'A', 'can only stand for B'));
     expectError(gemm(c, c, weights), wanted('ARGUMENT', 'C', 'can only stand for B'));
-    expectError(gemm(c, c, null, weights), wanted('ARGUMENT', 'Y', 'can only stand for B'));
+    expectError(gemm(c, c, null, weights), wanted('ARGUMENT', 'out', 'can only stand for B'));
     expectError(
       thrown(() => wg.explain('gemm', c, weights as never)),
       wanted('PACK_MISMATCH', 'B', 'packed for qgemm'),
@@ -1055,7 +1054,7 @@ describe('when a getter among the arguments calls back', () => {
     'options.out': (b, end) => [{ ...good, b }, reading(options, 'out', end)],
     'A’s shape': (b, end) => [{ ...good, b, a: reading(good.a, 'shape', end) }, options],
     'C’s data': (b, end) => [{ ...good, b, c: reading(good.c, 'data', end) }, options],
-    'b_zero_point’s shape': (b, end) => [
+    'bZeroPoint’s shape': (b, end) => [
       { ...good, b, bZeroPoint: reading(good.bZeroPoint, 'shape', end) },
       options,
     ],
@@ -1149,7 +1148,7 @@ describe('gemm refuses 8 bits', () => {
         thrown(() => wg.gemm(a as never, b as never, c as never, { out: out as never }));
       expectError(run(one, eight), wanted('B', dtype, 'the same'));
       expectError(run(one, one, eight), wanted('C', dtype, 'the same'));
-      expectError(run(one, one, one, eight), wanted('Y', dtype, 'the same'));
+      expectError(run(one, one, one, eight), wanted('out', dtype, 'the same'));
     }
   });
 });

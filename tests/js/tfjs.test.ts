@@ -28,7 +28,7 @@ beforeAll(async () => {
   wg = await createGemm();
 });
 const originals = ['wasm', 'cpu'].flatMap((backendName) =>
-  ['BatchMatMul', '_FusedMatMul'].map(
+  ['BatchMatMul', '_FusedMatMul', 'Reshape'].map(
     (name) => [[name, backendName], tf.getKernel(name, backendName)] as const,
   ),
 );
@@ -36,6 +36,68 @@ afterAll(() => {
   expect(wg.memory().inUse).toBe(0);
   wg.dispose();
 });
+
+/** Batch axes of a and b, of which `tf.fused.matMul` makes one axis each. */
+const batchAxes: [a: number[], b: number[]][] = [
+  [
+    [2, 3],
+    [2, 3],
+  ],
+  [[2, 3], []],
+  [[], [2, 3]],
+  [
+    [2, 3],
+    [1, 3],
+  ],
+  [
+    [2, 1],
+    [1, 3],
+  ],
+  [[2, 3], [3]],
+  [
+    [3, 2],
+    [1, 1],
+  ],
+  [
+    [2, 3, 2],
+    [2, 3, 2],
+  ],
+  [
+    [2, 1, 2],
+    [3, 2],
+  ],
+];
+
+/** Compares fused products with plain loops. */
+function expectBatchAxes(activation: string): void {
+  for (const [batchOfA, batchOfB] of batchAxes) {
+    const rank = Math.max(batchOfA.length, batchOfB.length);
+    const sizeAt = (batch: number[], axis: number) => batch[axis - rank + batch.length] ?? 1;
+    const batch = Array.from({ length: rank }, (_, axis) =>
+      Math.max(sizeAt(batchOfA, axis), sizeAt(batchOfB, axis)),
+    );
+    for (let round = 0; round < 8; ++round) {
+      const [m, n, k] = [random.between(1, 4), random.between(1, 5), random.pick([1, 3, 50])];
+      const [transposeA, transposeB] = [round % 2 === 1, round % 4 > 1];
+      const shape = [...batch, m, n];
+      /** A shape that broadcasts to that of the result. */
+      const part = () =>
+        shape.slice(random.between(0, rank + 1)).map((size) => random.pick([1, size]));
+      tf.tidy(() => {
+        const product = {
+          a: tensor(...batchOfA, ...(transposeA ? [k, m] : [m, k])),
+          b: tensor(...batchOfB, ...(transposeB ? [n, k] : [k, n])),
+          ...{ transposeA, transposeB, activation, leakyreluAlpha: 0.3 },
+          bias: random.next() < 0.8 ? tensor(...part()) : undefined,
+          preluActivationWeights: activation === 'prelu' ? tensor(...part()) : undefined,
+        } as Product;
+        const y = tf.fused.matMul(product);
+        expect(y.shape).toEqual(shape);
+        expectClose(elements(y), wantedOf(product, shape));
+      });
+    }
+  }
+}
 
 describe.each(['wasm', 'cpu'])('%s', (backendName) => {
   let tensorsBefore: ReturnType<typeof tf.memory>;
@@ -146,6 +208,13 @@ describe.each(['wasm', 'cpu'])('%s', (backendName) => {
         expectClose(elements(y), wantedOf(product, y.shape));
       });
     });
+
+    it.each(Object.keys(activations))(
+      'several batch axes, bias and slopes of any rank, %s',
+      (name) => {
+        expectBatchAxes(name);
+      },
+    );
 
     it.each(Object.keys(activations))('empty operands, %s', (activation) => {
       tf.tidy(() => {
@@ -326,6 +395,49 @@ describe.each(['wasm', 'cpu'])('%s', (backendName) => {
       }
       expect(wg.memory().inUse).toBeLessThan(inUse + 2 * bytes);
     });
+  });
+
+  it('has several batch axes right at every size, with bias and slopes of any rank', async () => {
+    const remove = await install(tf, { wg });
+    try {
+      for (const activation of Object.keys(activations)) expectBatchAxes(activation);
+    } finally {
+      remove();
+    }
+  });
+
+  it('takes a bias that was made with other axes', async () => {
+    const remove = await install(tf, { wg });
+    try {
+      tf.tidy(() => {
+        const product = { a: tensor(2, 3), b: tensor(3, 4), bias: tf.reshape(tensor(1, 4), [4]) };
+        expectClose(elements(tf.fused.matMul(product)), wantedOf(product, [2, 4]));
+      });
+    } finally {
+      remove();
+    }
+  });
+
+  it('is not misled by axes that were reshaped before', async () => {
+    const remove = await install(tf, { wg, always: true });
+    try {
+      tf.tidy(() => {
+        const [a, b] = [tensor(2, 3, 4, 5), tensor(3, 2, 5, 4)];
+        const product = {
+          a: tf.reshape(a, [6, 4, 5]),
+          b: tf.reshape(b, [6, 5, 4]),
+          bias: tensor(6, 1, 4),
+        };
+        const wanted = wantedOf(product, [6, 4, 4]);
+        expectClose(elements(tf.fused.matMul(product)), wanted);
+        tf.reshape(a, [6, 4, 5]);
+        tf.reshape(b, [6, 5, 4]);
+        const plain = { a: product.a, b: product.b };
+        expectClose(elements(tf.matMul(plain.a, plain.b)), wantedOf(plain, [6, 4, 4]));
+      });
+    } finally {
+      remove();
+    }
   });
 
   it('restores everything, and may be removed twice', async () => {
@@ -751,7 +863,7 @@ describe('install refuses', () => {
 
   it('instances of other entries, and promises', async () => {
     const [inWorker, inline] = [await startWorker(), await startInline()];
-    const says = ['an object', 'of wgemm, not of wgemm/worker or wgemm/inline', 'awaited'];
+    const says = ['of wgemm, not of wgemm/worker or wgemm/inline', 'awaited'];
     for (const given of [inWorker, inline, createGemm()]) {
       const error = await install(tf, { wg: given as never }).catch((error: unknown) => error);
       expectError(error, { code: 'ARGUMENT', op: 'install', argument: 'wg', says });

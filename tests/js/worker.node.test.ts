@@ -290,7 +290,7 @@ describe('the option assets', () => {
     );
     expectError(
       await rejected(createGemm({ assets: () => new Uint8Array(100) })),
-      load('is no WebAssembly'),
+      load('is not WebAssembly'),
     );
   });
 });

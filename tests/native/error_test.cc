@@ -79,7 +79,10 @@ const Case kCases[] = {
      "rank 65; the most is 64"},
     {"K", [](Call& c) { c.b_dims = {5, 4}; }, Code::kShape, "B", "K is 3 in A and 5 in B"},
     {"KTransposed", [](Call& c) { c.args.transA = 1; }, Code::kShape, "B",
-     "A (transposed) has shape [2, 3] and B has shape [3, 4]; K is 2 in A and 3 in B"},
+     "A (transposed) has shape [2, 3] and B has shape [3, 4]; K is 2 in A and 3 in B, and must "
+     "be the same; unset transA if A is (M, K)"},
+    {"KOfNK", [](Call& c) { c.b_dims = {4, 3}; }, Code::kShape, "B",
+     "K is 3 in A and 4 in B, and must be the same; set transB if B is (N, K)"},
     {"Negative", [](Call& c) { c.a_dims = {-2, 3}; }, Code::kShape, "A",
      "A has shape [-2, 3]; no size may be negative"},
     {"Product", [](Call& c) { c.a_dims = {kHuge, kHuge}; }, Code::kShape, "A",
@@ -741,6 +744,51 @@ TEST(Explain, KeepsScratchBoundedHoweverLargeTheProduct) {
       }
     }
   }
+}
+
+// What an enum holds may be no value of it.
+TEST(UnknownValues, AreRefusedAndNothingIsWritten) {
+  Call call;
+  call.link();
+  PackedWeights weights;
+  for (const int value : {3, 4, 255}) {
+    const Status status =
+        pack(call.context, {.op = static_cast<PackFor>(value), .B = call.args.B}, &weights);
+    EXPECT_EQ(status.code, Code::kArgument);
+    EXPECT_STREQ(status.argument, "op");
+    EXPECT_EQ(std::string(status.message),
+              "pack: op is the unknown operation " + std::to_string(value) + "; see PackFor");
+    EXPECT_TRUE(weights.empty());
+  }
+  const Status as =
+      pack(call.context, {.B = call.args.B, .as = static_cast<DType>(kDTypeCount)}, &weights);
+  EXPECT_EQ(as.code, Code::kDType);
+  const int8_t bytes[4] = {1, 2, 3, 4};
+  const int64_t dims[] = {2, 2};
+  int32_t sums[4] = {-7, -7, -7, -7};
+  for (const int value : {4, 5, 255}) {
+    const ConstTensor matrix{.data = bytes, .dtype = DType::kInt8, .dims = dims};
+    IntegerMatMulArgs args;
+    args.op = static_cast<IntegerOp>(value);
+    args.A = args.B = matrix;
+    args.Y = {.data = sums, .dtype = DType::kInt32, .dims = dims};
+    int64_t shape[kMaxRank];
+    size_t rank;
+    DType dtype;
+    Explanation plan;
+    PreparedCall prepared;
+    for (const Status& status :
+         {integer_matmul(call.context, args), integer_matmul_shape(args, shape, &rank, &dtype),
+          explain(call.context, args, &plan), prepare(call.context, args, &prepared)}) {
+      EXPECT_EQ(status.code, Code::kArgument);
+      EXPECT_STREQ(status.argument, "op");
+      EXPECT_EQ(std::string(status.message), "integer_matmul: op is the unknown operation " +
+                                                 std::to_string(value) + "; see IntegerOp");
+    }
+    EXPECT_TRUE(prepared.empty());
+  }
+  EXPECT_EQ(std::ranges::count(sums, -7), 4);
+  EXPECT_EQ(Context(0, static_cast<Determinism>(7)).determinism(), Determinism::kStrict);
 }
 
 TEST(Message, IsCutNotOverrun) {

@@ -4,9 +4,12 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <random>
 
+#include "array.h"
 #include "base/types.h"
 #include "tester.h"
+#include "values.h"
 
 namespace wgemm::testing {
 namespace {
@@ -235,6 +238,42 @@ constexpr DType kTypes[] = {
 #include "dtypes.def"
 #undef WGEMM_DTYPE
 };
+// The bound of docs/operators/index.md: each product that underflows is off by up to half of the
+// smallest number, and alpha magnifies that.
+TEST(GemmOfSmallNumbers, ErrorsStayWithinTheBound) {
+  constexpr int64_t kDepth = 500, kRows = 9;
+  for (const int64_t n : {1, 3, 17}) {
+    for (const double alpha : {1.0, 1e9}) {
+      for (const Determinism determinism : {Determinism::kFast, Determinism::kStrict}) {
+        std::mt19937_64 random(static_cast<uint64_t>(n));
+        Array<float> a({kRows, kDepth}, 0, false), b({kDepth, n}, 0, false),
+            y({kRows, n}, 0, false);
+        for (auto* array : {&a, &b})
+          for (size_t i = 0; i < array->length; ++i)
+            array->data[i] = uniform<float>(random, 0, 1) * 0x1p-74F;
+        GemmArgs args;
+        args.A = a.tensor(DType::kFloat32);
+        args.B = b.tensor(DType::kFloat32);
+        args.Y = y.tensor<void>(DType::kFloat32);
+        args.alpha = alpha;
+        Context context(0, determinism);
+        ASSERT_TRUE(gemm(context, args).ok());
+        for (int64_t i = 0; i < kRows; ++i) {
+          for (int64_t j = 0; j < n; ++j) {
+            double sum = 0;
+            for (int64_t k = 0; k < kDepth; ++k)
+              sum += static_cast<double>(a.data[a.place(i, k)]) *
+                     static_cast<double>(b.data[b.place(k, j)]);
+            const double exact = alpha * sum,
+                         bound = (kDepth + 8) * (0x1p-24 * exact + 0x1p-149 * alpha);
+            EXPECT_NEAR(static_cast<double>(y.data[y.place(i, j)]), exact, bound);
+          }
+        }
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Types, Gemm, ::testing::ValuesIn(kTypes),
                          [](const auto& test) { return std::string(dtype_name(test.param)); });
 

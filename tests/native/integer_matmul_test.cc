@@ -563,10 +563,14 @@ TEST_P(IntegerMatMul, OnSeveralThreads) {
 #endif
 
 TEST_P(IntegerMatMul, OutOfCore) {
-  for (uint32_t seed = 1; seed <= seeds(16) && !HasFailure(); ++seed) {
+  for (uint32_t seed = 1; seed <= seeds(64) && !HasFailure(); ++seed) {
     Draw draw(seed);
     const auto size = [&](int64_t most) { return 1 + draw.below(draw.one_in(4) ? 9 : most); };
-    const int64_t m = size(90), n = size(90), k = draw.one_in(9) ? 0 : size(400);
+    std::mt19937_64 random(seed);
+    const bool is_small = seed % 4 != 0;
+    const SmallShape small(random);
+    const int64_t m = is_small ? small.m : size(90), n = is_small ? small.n : size(90),
+                  k_of_large = draw.one_in(9) ? 0 : size(400), k = is_small ? small.k : k_of_large;
     const Sizes batches[][2] = {{{}, {}},   {{3}, {}},        {{}, {3}},
                                 {{3}, {3}}, {{2, 1}, {1, 3}}, {{2, 3}, {2, 1}}};
     const auto& batch = batches[draw.below(6)];
@@ -583,7 +587,9 @@ TEST_P(IntegerMatMul, OutOfCore) {
     if (draw.one_in(2)) t.bias({n});
     if (!draw.one_in(3)) t = per_row_and_column(GetParam().op, t);
     const auto operands = draw.one_in(3) ? 1 | static_cast<unsigned>(draw.below(16)) : 15;
-    t.out_of_core({.limit = draw.one_in(2) ? 50'000U : 120'000U, .operands = operands});
+    OutOfCoreSetup setup = small_setup(random);
+    if (!is_small) setup = {.limit = draw.one_in(2) ? 50'000U : 120'000U, .operands = operands};
+    t.out_of_core(setup);
     t.packed(draw.one_in(3)).padded(draw.one_in(2));
     if (draw.one_in(3)) t.determinism(Determinism::kStrict);
     t.run();

@@ -292,7 +292,7 @@ const Case kCases[] = {
      Code::kPackMismatch, "B", "B is packed for gemm and matmul; pack it for matmulNBits"},
     {"PackedForQGemm", [](Call& c) { c.pack_for(PackFor::kQGemm, DType::kUInt8, {40, 4}); },
      Code::kPackMismatch, "B", "B is packed for qgemm; pack it for matmulNBits"},
-    {"PackedOfOtherK", [](Call& c) { c.pack(), c.a.dims = {5, 48}; }, Code::kPackMismatch, "A",
+    {"PackedOfOtherK", [](Call& c) { c.pack(), c.a.dims = {5, 48}; }, Code::kShape, "A",
      "A has shape [5, 48] and the weights have K 40; the last size of A must be K"},
     {"PackedOfFloats", [](Call& c) { c.pack(), c.a.tensor.dtype = DType::kFloat16; }, Code::kDType,
      "scales", "scales has type float32 and A has type float16; they must be the same"},

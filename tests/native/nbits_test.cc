@@ -39,8 +39,9 @@ struct Case {
   Activation activation{};
   Layout a_layout{}, y_layout{};
   std::optional<PlanOptions> options{};
-  size_t limit = 0;  // of out-of-core
+  OutOfCoreSetup out_of_core{};
   bool specials = false;
+  float a_size = 1, scale_size = 1;  // factors of A and of scales
   uint32_t seed = 1;
 
   std::string describe() const {
@@ -51,8 +52,9 @@ struct Case {
          << (packed ? " packed" : "") << (serialized ? " serialized" : "")
          << (strict ? " strict" : "") << (flat ? " flat" : "") << (prepared ? " prepared" : "")
          << (threads ? " threads" : "") << " from " << activation.min << " to " << activation.max
-         << " " << text_of(a, a_layout) << " " << text_of(a, y_layout) << " limit " << limit
-         << (specials ? " specials" : "");
+         << " " << text_of(a, a_layout) << " " << text_of(a, y_layout) << " limit "
+         << out_of_core.limit << (specials ? " specials" : "") << " sizes " << a_size << " "
+         << scale_size;
     if (options.has_value()) {
       text << " kernel=" << (options->kernel != nullptr ? options->kernel->name : "any")
            << " mc=" << options->mc << " nc=" << options->nc << " kc=" << options->kc;
@@ -76,10 +78,14 @@ float scale_of_row(std::span<const float> block) {
   return most / 127;
 }
 
-// Element of a row of A and column j, before bias. `exact`: a float64 sum for the bound, and the
-// sum of magnitudes.
-float reference(const Case& c, const Numbers& w, std::span<const float> a, int64_t j, double* exact,
-                double* magnitude) {
+// An element in float64, and the two sums that bound its error.
+struct Exact64 {
+  double value = 0, magnitude = 0, underflow = 0;
+};
+
+// Element of a row of A and column j, before bias.
+float reference(const Case& c, const Numbers& w, std::span<const float> a, int64_t j,
+                Exact64* exact) {
   const int64_t blocks = (c.k + c.block_size - 1) / c.block_size;
   float sum = 0;
   for (int64_t b = 0; b < blocks; ++b) {
@@ -93,11 +99,12 @@ float reference(const Case& c, const Numbers& w, std::span<const float> a, int64
       const float x = a[static_cast<size_t>(k)];
       const int code = w.codes[static_cast<size_t>(j * c.k + k)];
       const float number = (static_cast<float>(code) - zero_point) * scale;
-      *exact += static_cast<double>(x) *
-                ((code - static_cast<double>(zero_point)) * static_cast<double>(scale));
-      *magnitude += std::fabs(static_cast<double>(x)) *
-                    (code + std::fabs(static_cast<double>(zero_point))) *
-                    std::fabs(static_cast<double>(scale));
+      const double of_x = std::fabs(static_cast<double>(x)),
+                   of_scale = std::fabs(static_cast<double>(scale));
+      exact->value += static_cast<double>(x) *
+                      ((code - static_cast<double>(zero_point)) * static_cast<double>(scale));
+      exact->magnitude += of_x * (code + std::fabs(static_cast<double>(zero_point))) * of_scale;
+      exact->underflow += 1 + of_x + of_scale;
       if (c.level != 4 || c.zero_points == ZeroPoints::kTyped) {
         const float product = x * number;
         sum += product;
@@ -137,7 +144,7 @@ void run_typed(const Case& c) {
       make_array<uint8_t>(c.flat ? Sizes{c.n * zero_bytes} : Sizes{c.n, zero_bytes}, {});
   Array<T> bias = make_array<T>({c.n}, {});
   for (size_t i = 0; i < a.length; ++i) {
-    float value = uniform(-2, 2);
+    float value = uniform(-2, 2) * c.a_size;
     if (random() % 16 == 0) value = 0;
     if (c.specials && random() % 40 == 0) {
       const float values[] = {INFINITY, -INFINITY, NAN, 0x1p-149F, -0x1p-140F};
@@ -149,7 +156,7 @@ void run_typed(const Case& c) {
     std::fill_n(a.data.get(), c.block_size, rounded<T>(0.0F));  // a block of zeros
   for (size_t i = 0; i < codes.length; ++i) codes.data[i] = static_cast<uint8_t>(random());
   for (size_t i = 0; i < scales.length; ++i) {
-    scales.data[i] = rounded<T>(uniform(-0.1F, 0.1F));
+    scales.data[i] = rounded<T>(uniform(-0.1F, 0.1F) * c.scale_size);
     typed.data[i] = rounded<T>(uniform(-3, static_cast<float>(1 << c.bits)));
     if (c.specials && random() % 20 == 0) {
       const float values[] = {INFINITY, -INFINITY, NAN, 0, 0x1p-140F, -0x1p-149F};
@@ -198,17 +205,16 @@ void run_typed(const Case& c) {
   const ConstTensor bias_tensor = make_tensor<const void>(bias, c.type, {});
   if (c.has_bias) args.bias = &bias_tensor;
 
-  Context own(c.limit, c.strict ? Determinism::kStrict : Determinism::kFast);
-  const bool shares = !c.strict && c.limit == 0 && !c.threads;
+  const bool is_out_of_core = c.out_of_core.limit != 0;
+  Context own(0, c.strict ? Determinism::kStrict : Determinism::kFast);
+  const bool shares = !c.strict && !is_out_of_core && !c.threads;
   Context& context = shares ? test_context() : own;
   if (c.threads && WGEMM_THREADS) {
     ASSERT_TRUE(own.set_threads(2).ok());
   }
-  Context of_weights;
   PackedWeights packed;
   if (c.packed) {
-    // A small limit is for scratch.
-    ASSERT_TRUE(pack_nbits(c.limit != 0 ? of_weights : context, args.weights, &packed).ok());
+    ASSERT_TRUE(pack_nbits(context, args.weights, &packed).ok());
     if (c.serialized) {
       std::vector<std::byte> bytes(serialized_bytes(packed));
       ASSERT_TRUE(serialize(packed, bytes).ok());
@@ -238,10 +244,11 @@ void run_typed(const Case& c) {
   EXPECT_EQ(text_of({shape, rank}), text_of(y_dims));
   args.Y = make_tensor<void>(y, c.type, c.y_layout);
   Status status;
-  if (c.limit != 0) {
-    const OutOfCoreTensor a_outside(&args.A);
-    const OutOfCoreTensor y_outside(&args.Y);
-    status = matmul_nbits(context, args);
+  if (is_out_of_core) {
+    OutOfCoreSetup setup = c.out_of_core;
+    if (c.strict) setup.determinism = Determinism::kStrict;
+    status = check_out_of_core(&matmul_nbits, args, setup, test_threads(), &args.A, &args.weights.B,
+                               &args.bias, &args.Y);
   } else if (c.prepared) {
     PreparedCall call;
     ASSERT_TRUE(prepare(context, args, &call).ok());
@@ -261,7 +268,8 @@ void run_typed(const Case& c) {
   before.expect_unchanged();
   EXPECT_EQ(context.bytes_in_use(), in_use);
 
-  const bool has_order = c.strict || (c.level == 4 && c.zero_points != ZeroPoints::kTyped);
+  const bool quantizes = c.level == 4 && c.zero_points != ZeroPoints::kTyped,
+             has_order = c.strict || quantizes;
   std::vector<bool> written(y.length);
   int64_t wrong = 0;
   const auto place_in = [](const auto& array, std::span<const int64_t> index, int64_t last) {
@@ -273,8 +281,8 @@ void run_typed(const Case& c) {
     std::vector<float> row;
     for (int64_t k = 0; k < c.k; ++k) row.push_back(convert<float>(a.data[place_in(a, index, k)]));
     for (int64_t j = 0; j < c.n; ++j) {
-      double exact = 0, magnitude = 0;
-      float wanted = reference(c, w, row, j, &exact, &magnitude);
+      Exact64 exact;
+      float wanted = reference(c, w, row, j, &exact);
       const float addend = c.has_bias ? convert<float>(bias.data[static_cast<size_t>(j)]) : 0;
       if (c.has_bias) wanted = c.k == 0 ? addend : wanted + addend;
       const auto bounded = [&](auto x) {
@@ -291,17 +299,17 @@ void run_typed(const Case& c) {
         wrong += std::isnan(got) ? 0 : 1;
       } else if (has_order || !std::isfinite(wanted)) {
         wrong += std::memcmp(&found, &rounded_wanted, sizeof(T)) == 0 ? 0 : 1;
-      } else {
-        const double steps = static_cast<double>(c.k) + 4;
-        const double value = bounded(exact + static_cast<double>(addend));
-        const double bound = std::min(steps, 4 * std::sqrt(steps)) * 0x1p-24 *
-                                 (magnitude + std::fabs(static_cast<double>(addend))) +
-                             std::fabs(value) * (c.type == DType::kFloat16    ? 0x1p-11
-                                                 : c.type == DType::kBFloat16 ? 0x1p-8
-                                                                              : 0) +
-                             (c.type == DType::kFloat16 ? 0x1p-25 : 0) +
-                             steps * 0x1p-148;  // what underflows
-        wrong += std::fabs(static_cast<double>(got) - value) <= bound ? 0 : 1;
+      }
+      if (!quantizes && std::isfinite(wanted)) {
+        // The bound of docs/operators/matmul-nbits.md, and one rounding to the type.
+        const double steps = static_cast<double>(c.k) + 4,
+                     value = exact.value + static_cast<double>(addend),
+                     bound = std::min(steps, 4 * std::sqrt(steps)) * 0x1p-24 *
+                                 (exact.magnitude + std::fabs(static_cast<double>(addend))) +
+                             0x1p-149 * exact.underflow;
+        const auto low = convert<float>(rounded<T>(bounded(value - bound))),
+                   high = convert<float>(rounded<T>(bounded(value + bound)));
+        wrong += low <= got && got <= high ? 0 : 1;
       }
       if (wrong == 1) {
         ADD_FAILURE() << text_of(index) << " column " << j << ": " << got << ", not " << wanted;
@@ -463,19 +471,28 @@ TEST(MatMulNBits, ThreadsAndBlocksOutOfCore) {
              .level = level,
              .packed = packed,
              .strict = strict,
-             .limit = size_t{220} << 10});
+             .out_of_core = {.limit = size_t{220} << 10, .operands = 9}});
       }
     }
   }
 }
 
 TEST(MatMulNBits, BlocksOutOfCoreAtRandom) {
-  for (uint32_t seed = 1; seed <= 60 && !::testing::Test::HasFailure(); ++seed) {
+  for (uint32_t seed = 1; seed <= 240 && !::testing::Test::HasFailure(); ++seed) {
     Draw draw(seed);
+    std::mt19937_64 random(seed);
+    const bool is_small = seed > 60;
+    const SmallShape small(random);
+    OutOfCoreSetup setup = small_setup(random);
+    setup.operands = random() % 2 != 0 ? 9 : 13;  // A and Y, and maybe bias
+    if (!is_small) {
+      setup.limit = static_cast<size_t>(draw.one_of({60, 100, 220})) << 10;
+      setup.grows = false;
+    }
     run({.type = kTypes[draw.below(3)],
-         .a = {draw.one_of({1, 2, 37, 90})},
-         .n = draw.one_of({9, 70, 130}),
-         .k = draw.one_of({40, 300, 700, 1300}),
+         .a = {is_small ? small.m : draw.one_of({1, 2, 37, 90})},
+         .n = is_small ? small.n : draw.one_of({9, 70, 130}),
+         .k = is_small ? small.k : draw.one_of({40, 300, 700, 1300}),
          .bits = kBits[draw.below(3)],
          .block_size = 16 << draw.below(5),
          .zero_points = static_cast<ZeroPoints>(draw.below(3)),
@@ -483,8 +500,40 @@ TEST(MatMulNBits, BlocksOutOfCoreAtRandom) {
          .has_bias = draw.one_in(2),
          .packed = draw.one_in(2),
          .strict = draw.one_in(3),
-         .limit = static_cast<size_t>(draw.one_of({60, 100, 220})) << 10,
+         .out_of_core = setup,
          .seed = seed});
+  }
+}
+
+TEST(MatMulNBits, SubnormalNumbers) {
+  constexpr float kSizes[][2] = {{1, 0x1p-145F},      {1, 0x1p-138F}, {0x1p100F, 0x1p-145F},
+                                 {0x1p-148F, 1},      {1, 0},         {0x1p-140F, 0x1p120F},
+                                 {0x1p-90F, 0x1p-50F}};
+  uint32_t seed = 0;
+  for (const auto& [a_size, scale_size] : kSizes) {
+    for (const DType type : {DType::kFloat32, DType::kBFloat16}) {
+      for (const int64_t m : {1, 5}) {
+        for (const int bits : kBits) {
+          for (const int zero_points : {0, 1, 2}) {
+            for (const bool strict : {false, true}) {
+              run({.type = type,
+                   .a = {m},
+                   .n = 11,
+                   .k = 150,
+                   .bits = bits,
+                   .zero_points = static_cast<ZeroPoints>(zero_points),
+                   .level = seed % 3 == 0 ? 4 : 0,
+                   .packed = seed % 2 == 0,
+                   .strict = strict,
+                   .a_size = a_size,
+                   .scale_size = scale_size,
+                   .seed = ++seed});
+              if (::testing::Test::HasFailure()) return;
+            }
+          }
+        }
+      }
+    }
   }
 }
 

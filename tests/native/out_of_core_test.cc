@@ -31,9 +31,6 @@ constexpr size_t kLimits[] = {100'000, 200'000, 1'000'000};
 
 class OutOfCoreTest : public ::testing::TestWithParam<DType> {
  protected:
-  static int64_t below(std::mt19937_64& random, int64_t bound) {
-    return static_cast<int64_t>(random() % static_cast<uint64_t>(bound));
-  }
   static OutOfCoreSetup any_setup(std::mt19937_64& random) {
     // A, and mostly all.
     return {.limit = kLimits[random() % 3],
@@ -46,10 +43,14 @@ class OutOfCoreTest : public ::testing::TestWithParam<DType> {
 };
 
 TEST_P(OutOfCoreTest, Gemm) {
-  for (uint32_t seed = 1; seed <= 60 && !HasFailure(); ++seed) {
+  for (uint32_t seed = 1; seed <= 200 && !HasFailure(); ++seed) {
     std::mt19937_64 random(seed);
-    const int64_t m = any_size(random, 150), n = any_size(random, 150),
-                  k = random() % 9 == 0 ? 0 : any_size(random, 500);
+    const bool is_small = seed > 60;
+    const SmallShape small(random);
+    const int64_t m = is_small ? small.m : any_size(random, 150),
+                  n = is_small ? small.n : any_size(random, 150),
+                  k_of_large = random() % 9 == 0 ? 0 : any_size(random, 500),
+                  k = is_small ? small.k : k_of_large;
     GemmTester t = GemmTester()
                        .type(GetParam())
                        .sizes(m, n, k)
@@ -65,16 +66,21 @@ TEST_P(OutOfCoreTest, Gemm) {
     } else if (random() % 3 != 0) {
       t.c(shapes[random() % 7]);
     }
-    t.out_of_core(any_setup(random)).packed(random() % 3 == 0).padded(random() % 2 != 0);
+    t.out_of_core(is_small ? small_setup(random) : any_setup(random));
+    t.packed(random() % 3 == 0).padded(random() % 2 != 0);
     if (random() % 8 == 0) t.specials();
     t.run();
   }
 }
 
 TEST_P(OutOfCoreTest, MatMul) {
-  for (uint32_t seed = 1; seed <= 40 && !HasFailure(); ++seed) {
+  for (uint32_t seed = 1; seed <= 140 && !HasFailure(); ++seed) {
     std::mt19937_64 random(seed);
-    const int64_t m = any_size(random, 90), n = any_size(random, 90), k = any_size(random, 300);
+    const bool is_small = seed > 40;
+    const SmallShape small(random);
+    const int64_t m = is_small ? small.m : any_size(random, 90),
+                  n = is_small ? small.n : any_size(random, 90),
+                  k = is_small ? small.k : any_size(random, 300);
     const bool trans_a = random() % 2 != 0, trans_b = random() % 2 != 0;
     const Sizes batches[][2] = {{{}, {}},   {{3}, {}},        {{}, {3}},
                                 {{3}, {3}}, {{2, 1}, {1, 3}}, {{2, 3}, {2, 1}}};
@@ -99,7 +105,8 @@ TEST_P(OutOfCoreTest, MatMul) {
     const Sizes biases[] = {{}, {n}, {m, 1}, {m, n}, dst};
     if (random() % 2 != 0) t.bias(biases[random() % 5]);
     if (random() % 2 != 0) t.alpha(random() % 2 != 0 ? 3 : 0.37);
-    t.out_of_core(any_setup(random)).packed(random() % 3 == 0).padded(random() % 2 != 0);
+    t.out_of_core(is_small ? small_setup(random) : any_setup(random));
+    t.packed(random() % 3 == 0).padded(random() % 2 != 0);
     t.run();
   }
 }
@@ -113,13 +120,24 @@ TEST_P(OutOfCoreTest, MatMulOfVectorsAndInPlace) {
   tester().src({3, 90, 200}).weights({3, 200, 70}).in_place().run();
   tester().src({2, 90, 0}).weights({0, 70}).bias({70}).run();
   tester().src({2, 0, 9}).weights({9, 70}).run();
+  // Tensors without elements, whose axes repeat.
+  for (const uint64_t repeated : {1u, 2u, 4u, 7u}) {
+    const Layout layout{.repeated = repeated};
+    tester().src({2, 90, 0}, layout).weights({2, 0, 70}, layout).bias({70}).run();
+    tester().src({0, 90, 5}, layout).weights({5, 70}).run();
+    tester().src({2, 0, 9}, layout).weights({2, 9, 0}, layout).run();
+  }
 }
 
 TEST_P(OutOfCoreTest, InStrictModeTheSameBits) {
   const DType type = GetParam();
-  for (uint32_t seed = 1; seed <= 20 && !HasFailure(); ++seed) {
+  for (uint32_t seed = 1; seed <= 80 && !HasFailure(); ++seed) {
     std::mt19937_64 random(seed);
-    const int64_t m = any_size(random, 200), n = any_size(random, 200), k = any_size(random, 900);
+    const bool is_small = seed > 20;
+    const SmallShape small(random);
+    const int64_t m = is_small ? small.m : any_size(random, 200),
+                  n = is_small ? small.n : any_size(random, 200),
+                  k = is_small ? small.k : any_size(random, 900);
     const auto check = [&](auto element) {
       using T = decltype(element);
       Array<T> a({m, k}, 0, random() % 2 != 0), b({k, n}, 0, random() % 2 != 0), c({n}, 0, false);
@@ -136,8 +154,8 @@ TEST_P(OutOfCoreTest, InStrictModeTheSameBits) {
         args.alpha = 0.3;
         args.beta = is_integer(type) ? -2 : -1.7;
         if (out_of_core) {
-          const OutOfCoreSetup setup{.limit = kLimits[seed % 3],
-                                     .determinism = Determinism::kStrict};
+          OutOfCoreSetup setup = is_small ? small_setup(random) : any_setup(random);
+          setup.determinism = Determinism::kStrict;
           const Status status = check_out_of_core(&gemm, args, setup, test_threads(), &args.A,
                                                   &args.B, &args.C, &args.Y);
           ASSERT_TRUE(status.ok()) << status.message;
@@ -168,12 +186,16 @@ INSTANTIATE_TEST_SUITE_P(Types, OutOfCoreTest, ::testing::ValuesIn(kTypes),
 
 TEST(OutOfCoreQGemm, AnythingAtRandom) {
   constexpr DType kBytes[] = {DType::kInt8, DType::kUInt8};
-  for (uint32_t seed = 1; seed <= 150 && !::testing::Test::HasFailure(); ++seed) {
+  for (uint32_t seed = 1; seed <= 600 && !::testing::Test::HasFailure(); ++seed) {
     std::mt19937_64 random(seed);
     const auto size = [&](uint64_t most) {
       return static_cast<int64_t>(1 + random() % (random() % 4 == 0 ? 9 : most));
     };
-    const int64_t m = size(200), n = size(200), k = random() % 9 == 0 ? 0 : size(900);
+    const bool is_small = seed > 150;
+    const SmallShape small(random);
+    const int64_t m = is_small ? small.m : size(200), n = is_small ? small.n : size(200),
+                  k_of_large = random() % 9 == 0 ? 0 : size(900),
+                  k = is_small ? small.k : k_of_large;
     QGemmTester t =
         QGemmTester().types(kBytes[random() % 2], kBytes[random() % 2]).sizes(m, n, k).seed(seed);
     t.trans(random() % 2 != 0, random() % 2 != 0)
@@ -186,8 +208,9 @@ TEST(OutOfCoreQGemm, AnythingAtRandom) {
     if (random() % 2 != 0) t.output(kBytes[random() % 2]);
     const std::vector<int64_t> shapes[] = {{}, {n}, {m, 1}, {m, n}};
     if (random() % 2 != 0) t.c(shapes[random() % 4]);
-    t.out_of_core({.limit = kLimits[random() % 2],
-                   .operands = random() % 2 != 0 ? 15 : 1 | static_cast<unsigned>(random() % 16)});
+    OutOfCoreSetup setup = small_setup(random);
+    if (!is_small) setup = {.limit = kLimits[random() % 2], .operands = setup.operands};
+    t.out_of_core(setup);
     t.packed(random() % 2 == 0).padded(random() % 2 != 0);
     t.run();
   }

@@ -5,8 +5,12 @@
 
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/types.h"
+#include "engine.h"
+#include "plan/select_kernel.h"
 #include "problem/problem.h"
 
 namespace wgemm::testing {
@@ -333,6 +337,76 @@ TEST(Plan, FallsBackToOneThreadOnce) {
   EXPECT_EQ(plan.threads, 1);
   EXPECT_LT(plan.scratch_bytes, before);
   EXPECT_FALSE(fall_back_to_one_thread(p, context, {}, &plan));
+}
+
+// A problem of each layout of B, and a B of MatMulNBits at levels 0 and 4.
+std::vector<Problem> every_form(DType type, int64_t m, int64_t n, int64_t k) {
+  alignas(64) static std::byte somewhere[64];
+  Problem plain;
+  plain.m = m;
+  plain.n = n;
+  plain.k = k;
+  plain.compute = compute_type(type);
+  plain.a = {somewhere, type, k, 1};
+  plain.b.plain = {somewhere, type, n, 1};
+  plain.y = {somewhere, plain.compute == DType::kInt8 ? DType::kInt32 : type, n, 1};
+  std::vector<Problem> forms = {plain};
+  const auto add = [&](auto change) { change(forms.emplace_back(plain)); };
+  add([&](Problem& p) { p.b.plain = {somewhere, type, 1, k}; });
+  add([&](Problem& p) { p.a = {somewhere, type, 1, m}; });
+  for (const auto& [low, high] : {std::pair{-60, 66}, {-127, 127}, {-128, 127}}) {
+    for (const bool finite : {false, true}) {
+      add([&](Problem& p) {
+        p.b.packed = {.panels = somewhere, .dtype = type, .k = k, .low = low, .high = high};
+        p.b.packed.finite = finite;
+      });
+    }
+  }
+  if (plain.compute != DType::kFloat32) return forms;
+  for (const int bits : {2, 4, 8}) {
+    for (const bool quantizes_rows : {false, true}) {
+      add([&](Problem& p) {
+        p.b.packed = {.panels = somewhere, .dtype = type, .k = k, .nbits = {bits, 32, type}};
+        p.quantizes_rows = quantizes_rows;
+      });
+    }
+  }
+  return forms;
+}
+
+// No engine may lack a vector kernel for a product, whatever instructions it has. Only int64 has
+// scalar kernels that are faster. Native builds have more rows than each wasm build.
+TEST(Plan, TakesNoScalarKernelExceptForInt64) {
+#ifdef __EMSCRIPTEN__
+  const KernelTable table = kernel_table();
+  for (const Kernel* row = table.rows; row < table.rows + table.count; ++row)
+    EXPECT_TRUE(row->isa != Isa::kPortable || row->compute == DType::kInt64) << row->name;
+#endif
+  for (const Engine& engine : engines()) {
+    const Simulated simulated(engine);
+    for (int type = 0; type < kDTypeCount; ++type) {
+      for (const int64_t m : {1, 2, 3, 5, 16, 24, 100, 1000}) {
+        for (const auto& [n, k] :
+             {std::pair<int64_t, int64_t>{1, 1}, {3, 100}, {8, 33}, {17, 5}, {1000, 700}}) {
+          for (const Problem& problem : every_form(static_cast<DType>(type), m, n, k)) {
+            for (const auto order : {Determinism::kFast, Determinism::kStrict}) {
+              for (const auto processor : {Processor::kX86, Processor::kArm}) {
+                Problem maybe_transposed = problem;
+                const PlanOptions options = {.processor = processor};
+                transpose_if_faster(&maybe_transposed, options);
+                const Plan plan = make_plan(maybe_transposed, Context(0, order), options);
+                const Kernel& kernel = *plan.kernel;
+                EXPECT_TRUE(kernel.isa != Isa::kPortable || kernel.compute == DType::kInt64)
+                    << kernel.name << " on " << engine.name << " for " << m << "x" << n << "x" << k;
+                EXPECT_EQ(kernel.compute, problem.compute) << kernel.name;
+                EXPECT_TRUE(can_run(kernel, maybe_transposed)) << kernel.name;
+              }
+            }
+          }
+        }
+      }
+    }
+  }
 }
 
 }  // namespace

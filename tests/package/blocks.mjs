@@ -23,7 +23,10 @@ const isNative = ({ language }) => language === 'cpp' || language === 'cmake';
 
 /** The test that runs a block: the first that matches. */
 const runBy = [
-  [hasFile('app.js', 'index.html', 'vite.config.js'), 'tests/package/bundlers.mjs'],
+  [
+    hasFile('app.js', 'index.html', 'vite.config.js', 'local.js', 'local.html'),
+    'tests/package/bundlers.mjs',
+  ],
   [
     ({ language, page }) => language === 'sh' && isOn('docs/guide/bundlers/')({ page }),
     'tests/package/bundlers.mjs',

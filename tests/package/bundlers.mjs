@@ -11,8 +11,9 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { root } from '../../scripts/run.mjs';
-import { openIn } from '../browser/engines.mjs';
+import { openIn, programOf } from '../browser/engines.mjs';
 import { startServer } from '../browser/server.mjs';
 import { runChild } from './child.mjs';
 import { makeProject } from './packed.mjs';
@@ -290,9 +291,34 @@ export async function testBundlers(results, { fast = false } = {}) {
     [
       ...bundlers.map((bundler) => () => testWith(bundler)),
       () => testWithoutBundler(results, all, headers, fast),
+      () => testFromFile(results),
     ],
     (test) => test(),
   );
+}
+
+/** The page of the guide that is opened as a file. It cannot post its result to a server. */
+async function testFromFile(results) {
+  const page = pageOf('one-file');
+  const project = await makeProject(join('apps', 'file'));
+  setUpProject(
+    project,
+    bundlers.find(({ name }) => name === 'esbuild'),
+  );
+  await results.test('bundlers', 'none: file://', 'wgemm/inline', async () => {
+    const [script, html] = ['local.js', 'local.html'].map((file) => blockOf(page, { file }));
+    for (const { file, code } of [script, html]) writeFileSync(join(project, file), code);
+    await runChild('sh', ['-e', '-c', blockOf(page, { language: 'sh' }).code], { cwd: project });
+    const [, shows] = /textContent = .*;\s*\/\/ (.*)$/m.exec(script.code);
+    const flags = ['--headless', '--no-sandbox', '--disable-gpu', '--virtual-time-budget=10000'];
+    const shown = await runChild(programOf('chromium'), [
+      ...flags,
+      `--user-data-dir=${join(project, 'profile')}`,
+      '--dump-dom',
+      pathToFileURL(join(project, html.file)).href,
+    ]);
+    if (!shown.includes(`<body>${shows}</body>`)) refuse(`the page is\n${shown}`);
+  });
 }
 
 async function testWithoutBundler(results, apps, headers, fast) {

@@ -50,13 +50,52 @@ async function bundleStrict(project) {
   });
 }
 
+/** API tests that take seconds: CI leaves the others to `npm run test:everywhere`. */
+const fastTests = ['activation', 'builds', 'errors', 'foreign', 'hostile', 'serialize', 'threads'];
+
+/** Bundles the API tests. They use dist/ and the packages of this clone. */
+async function bundleApi() {
+  const { build } = await import('esbuild');
+  const { allTests } = await import('../browser/bundle.mjs');
+  const outfile = join(root, 'build', 'runtimes', 'api.mjs');
+  await build({
+    entryPoints: [join(here, 'run-api.mjs')],
+    outfile,
+    bundle: true,
+    format: 'esm',
+    target: 'es2022',
+    platform: 'node',
+    packages: 'external',
+    alias: { vitest: join(root, 'tests', 'browser', 'page', 'vitest.js') },
+    plugins: [allTests],
+    logLevel: 'warning',
+  });
+  return outfile;
+}
+
+/** A runtime may take this many times as long as Node for an operation. */
+const slowest = 5;
+
+/** Compares the times of each operation with Node's, again if the machine was busy. */
+async function race(run, runInNode) {
+  for (let tries = 2; ; --tries) {
+    const [own, there] = [await runInNode(), await run()].map((said) => JSON.parse(said));
+    const ratios = Object.entries(own).map(([name, time]) => [name, there[name] / time]);
+    const [name, ratio] = ratios.reduce((most, each) => (each[1] > most[1] ? each : most));
+    const told = `${name} takes ${ratio.toFixed(1)} times as long as in Node`;
+    if (ratio <= slowest) return `${ratios.length} cases; ${told}`;
+    if (tries === 1) refuse(told);
+  }
+}
+
 /**
  * Makes a project with the tarball and the programs that run there: the smoke test, the fixed
  * problems, the vectors, the first lines of README.md.
  */
 async function makeRuntimesProject() {
   const project = await makeProject('runtimes');
-  for (const name of ['smoke.mjs', 'run-smoke.mjs', 'run-strict.mjs', 'run-import.mjs'])
+  const programs = ['smoke', 'run-smoke', 'run-strict', 'run-import', 'run-race', 'realms.test'];
+  for (const name of programs.map((program) => `${program}.mjs`))
     copyFileSync(join(here, name), join(project, name));
   await bundleStrict(project);
   const conformance = join(root, 'tests', 'conformance');
@@ -68,6 +107,11 @@ async function makeRuntimesProject() {
     ({ language, code }) => language === 'js' && code.includes('createGemm'),
   );
   writeFileSync(join(project, 'first.mjs'), blocks[first].code);
+  writeFileSync(
+    join(project, 'refused.mjs'),
+    "import { createGemm } from 'wgemm';\n" +
+      'await createGemm().catch(({ name, message }) => console.log(name, message));\n',
+  );
   return { project, printed: blocks[first + 1].code };
 }
 
@@ -95,7 +139,7 @@ export async function testRuntimes(results, { fast = false, rest = false } = {})
     readFileSync(join(project, 'node_modules', 'wgemm', 'package.json'), 'utf8'),
   );
   const entries = Object.keys(exports)
-    .filter((entry) => !entry.includes('*'))
+    .filter((entry) => !/\*|\.json$/.test(entry))
     .map((entry) => posix.join('wgemm', entry));
   const testIn = async ([name, [program, ...before]]) => {
     const run = (args, env) =>
@@ -119,6 +163,33 @@ export async function testRuntimes(results, { fast = false, rest = false } = {})
       await test('import alone', async () => {
         expectLine(await run(['run-import.mjs', ...entries]), 'import passed');
         expectLine(await run(['run-import.mjs', '--gone', ...entries]), 'import passed');
+      });
+    }
+    if (name === 'Bun' || name === 'Deno') {
+      await test('race', () =>
+        race(
+          () => run(['run-race.mjs']),
+          () => runChild(process.execPath, ['run-race.mjs'], { cwd: project }),
+        ));
+    }
+    if (name === 'Bun') {
+      // In JavaScriptCore. Others run the engine of Node.
+      await test('API tests', async () => {
+        const files = rest ? fastTests.map((file) => `${file}.test.ts`) : [];
+        const said = await runChild(program, [...before, await bundleApi(), ...files], {
+          cwd: root,
+          timeout: 1_200_000,
+          env: rest ? { WGEMM_SHORT_TESTS: '1' } : {},
+        });
+        return /\d+ API tests passed/.exec(said)?.[0] ?? refuse(`it said ${said}`);
+      });
+    }
+    if (name === 'Deno') {
+      await test('without --allow-read', async () => {
+        const flags = before.map((flag) => (flag === '-A' ? '--no-prompt' : flag));
+        const said = await runChild(program, [...flags, 'refused.mjs'], { cwd: project });
+        if (!/^GemmError createGemm: .* \(.* --allow-read flag\)\n$/.test(said))
+          refuse(`it said ${said}`);
       });
     }
     // Without fused instructions, and without AVX, V8 compiles to other instructions. The bits must
@@ -156,7 +227,28 @@ export async function testRuntimes(results, { fast = false, rest = false } = {})
   const isOwn = ([, [program]]) => program === process.execPath;
   const tried = Object.entries(runtimes).filter((runtime) => (isOwn(runtime) ? !rest : !fast));
   await twoAtATime(tried, testIn);
+  if (!rest) await testVitest(results, project);
   if (!fast) await testWorkerd(results);
+}
+
+/** Vitest has pages without a browser. Their realms are not the realm of Node's modules. */
+async function testVitest(results, project) {
+  const vitest = join(here, 'node_modules', 'vitest', 'vitest.mjs');
+  const environments = {
+    jsdom: [],
+    'jsdom, vmThreads': ['--pool', 'vmThreads'],
+    'happy-dom, vmThreads': ['--pool', 'vmThreads'],
+  };
+  for (const [name, flags] of Object.entries(environments)) {
+    await results.test('runtimes', 'Vitest', name, async () => {
+      const environment = ['--environment', name.split(',')[0]];
+      // Without one of its own, the project would have the configuration of this clone.
+      writeFileSync(join(project, 'vitest.config.mjs'), 'export default {};\n');
+      const args = ['run', '--root', project, '--globals', ...environment, ...flags];
+      const said = await runChild(process.execPath, [vitest, ...args], { env: { NO_COLOR: '1' } });
+      return /Tests +(\d+ passed)/.exec(said)?.[1] ?? refuse(said);
+    });
+  }
 }
 
 /**

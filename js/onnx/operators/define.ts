@@ -3,12 +3,11 @@ import type { DataArray } from '../../index.js';
 import {
   ArgumentError,
   contiguousStrides,
-  decode,
   DTypeError,
-  encode,
   halfOf,
   OutOfMemoryError,
   ShapeError,
+  toHalves,
 } from '../internals.js';
 import type { OnnxNode } from '../model.js';
 import { type Attributes, invalid, operators } from '../operator.js';
@@ -39,7 +38,8 @@ export type Compute = (inputs: readonly Value[], make: Make) => Value | Value[];
 
 /**
  * @internal Adds an operator.
- * @param name its key, and `@9` if it is of opset 9 and later. With a domain it is of opset 1
+ * @param name its key, and `@9` if it is of opset 9 and later; default: 6. With a domain it is of
+ *   opset 1
  * @param signature each input as `name:kind`. The kind is one of `kinds`, the name of a type, or
  *   `same` or `first` for the type of the input before it or of the first one. `kind?` may be
  *   absent. `@13` is for those that the operator has from opset 13 on. A last input `kind*` stands
@@ -51,7 +51,7 @@ export function define(
   signature: string,
   compile: (attributes: Attributes, opset: number, node: OnnxNode) => Compute,
 ): void {
-  const [key, from = 7] = name.split('@') as [string, string?];
+  const [key, from = 6] = name.split('@') as [string, string?];
   const [takes, outputs = 1] = signature.split(' > ') as [string, string?];
   operators.set(key, {
     opsets: key.includes('.') ? [1, 1] : [Number(from), newest],
@@ -85,9 +85,9 @@ export function define(
             refuse(DTypeError, name, `has dtype ${dtype}`, same.replaceAll(' ', ' or '));
           same = dtype;
         });
-        return compute(values as readonly Value[], (dtype, shape) => {
+        return compute(values as readonly Value[], (dtype, shape, over) => {
           checkSize(dtype, shape);
-          return make(dtype, shape);
+          return make(dtype, shape, over);
         });
       };
     },
@@ -159,18 +159,24 @@ export type Numbers = Float32Array;
 /** @internal Whether the elements are bigints. */
 export const isBig = (dtype: OnnxDType): boolean => dtype.endsWith('int64');
 
+/** The codes of elements of 16 bits. The engine may have them in a Float16Array. */
+const codesIn = ({ buffer, byteOffset, length }: DataArray) =>
+  new Uint16Array(buffer as ArrayBuffer, byteOffset, length);
+
 /** @internal Elements for computing: those of 16 bits as a new array of float32. */
 export function widened({ dtype, data }: Value): Numbers {
   const half = halfOf(dtype);
   if (!half) return data as Numbers;
-  return data instanceof Uint16Array
-    ? Float32Array.from(data, (code) => decode(code, half))
-    : new Float32Array(data as ArrayLike<number>);
+  const { values } = half;
+  const codes = codesIn(data);
+  const wide = new Float32Array(codes.length);
+  for (let i = 0; i < codes.length; ++i) wide[i] = values[codes[i] as number] as number;
+  return wide;
 }
 
 /**
  * @internal Makes a result by a function that writes its elements from those of inputs. Elements of
- * 16 bits are float32 there.
+ * 16 bits are float32 there. The result may be in the memory of an input: see `Make`.
  */
 export function computed(
   make: Make,
@@ -179,13 +185,12 @@ export function computed(
   inputs: readonly Value[],
   compute: (y: Numbers, ...inputs: Numbers[]) => void,
 ): Value {
-  const y = make(dtype, shape);
+  const y = make(dtype, shape, inputs);
   const { data } = y;
   const half = halfOf(dtype);
   const to = half ? new Float32Array(data.length) : (data as Numbers);
   compute(to, ...inputs.map(widened));
-  if (data instanceof Uint16Array && half) to.forEach((v, i) => (data[i] = encode(v, half)));
-  else if (half) (data as Numbers).set(to);
+  if (half) toHalves(codesIn(data), new Int32Array(to.buffer), half);
   return y;
 }
 

@@ -1,7 +1,7 @@
 /** Operators that compute each element of the result from one element of each input. */
-import { contiguousStrides, DTypeError, ShapeError } from '../internals.js';
+import { classOf, contiguousStrides, DTypeError, ShapeError } from '../internals.js';
 import { type Attributes, invalid, type Run, unsupported } from '../operator.js';
-import { newArray, sizeOf } from '../storage.js';
+import { inArray } from '../storage.js';
 import { typeOf } from '../tensors.js';
 import type { Make, OnnxDType, Value } from '../value.js';
 import {
@@ -24,7 +24,7 @@ import { erf, exactErf, exp, tanh } from './functions.js';
 // float64 is rare: it may slow them down, but elements that are bigints must not get into them.
 
 type Words = Int32Array;
-const isFloat64 = (y: Numbers) => (y as unknown) instanceof Float64Array;
+const isFloat64 = (y: Numbers) => classOf(y) === 'Float64Array';
 
 function map(y: Numbers, x: Numbers, f: (x: number) => number): void {
   for (let i = 0; i < y.length; ++i) y[i] = f(x[i] as number);
@@ -64,16 +64,30 @@ function fastGelu(y: Numbers, x: Numbers): void {
   }
 }
 
+/** As in the calls of products, -0 stays -0 if a bound is 0. */
 function clip(y: Numbers, x: Numbers, least: number, most: number): void {
-  // without branches, which processors would predict wrongly
-  for (let i = 0; i < y.length; ++i) y[i] = Math.min(Math.max(x[i] as number, least), most);
-}
-
-/** Relu of float32, as its bits: signs are not predictable. NaN stays NaN. */
-function relu(y: Words, x: Words): void {
+  const keepsZero = least <= 0 && most >= 0;
   for (let i = 0; i < y.length; ++i) {
     const v = x[i] as number;
-    y[i] = v >>> 0 > 0xff800000 ? v : v & ~(v >> 31);
+    // Few elements are 0. Processors would predict other branches wrongly.
+    y[i] = v === 0 && keepsZero ? v : Math.min(Math.max(v, least), most);
+  }
+}
+
+/** The bits of -Infinity. Those of 16 bits are the upper half of a word. */
+const infinities: Record<string, number> = {
+  float32: 0xff800000,
+  bfloat16: 0xff800000,
+  float16: 0xfc000000,
+};
+
+/** `clip` from 0 on, by the bits: signs are not predictable. NaN stays NaN. */
+function relu(y: Words, x: Words, infinity: number): void {
+  const shift = 32 - 8 * y.BYTES_PER_ELEMENT;
+  for (let i = 0; i < y.length; ++i) {
+    const v = x[i] as number;
+    const w = v << shift;
+    y[i] = w >>> 0 > infinity ? v : v & ~((w - 1) >> 31);
   }
 }
 
@@ -132,7 +146,7 @@ function arithmetic(name: string, loop: Loop, f: (a: number, b: number) => numbe
   const slow = calling(f);
   const compute: Compute = (inputs, make) =>
     binary(inputs, make, inputs[0]?.dtype.includes('float') ? loop : slow);
-  define(name, 'A:number B:same', () => compute);
+  define(`${name}@7`, 'A:number B:same', () => compute);
   return compute;
 }
 
@@ -142,7 +156,6 @@ const power = calling((a, b) =>
 );
 const square = calling((a) => a * a);
 const product = (a: number, b: number) => (typeof a === 'number' ? Math.imul(a, b) : a * b);
-const plain: Make = (dtype, shape) => ({ dtype, shape, data: newArray(dtype, sizeOf(shape)) });
 
 function cast(x: Value, make: Make, to: OnnxDType): Value {
   const { dtype, shape } = x;
@@ -156,13 +169,16 @@ function cast(x: Value, make: Make, to: OnnxDType): Value {
     else if (toBig === isBig(dtype) && (isFloat(to) || !isFloat(dtype))) y.set(x);
     else if (isBig(dtype))
       map(y, x, (v) => Number(isFloat(to) ? v : BigInt.asIntN(32, v as never)));
+    else if (!isFloat(dtype)) map(y, x, BigInt as never);
     else {
       // ONNX does not define what numbers out of range become: they saturate.
       const isSigned = to.startsWith('i') ? 1 : 0;
       const limit = 2 ** (8 * y.BYTES_PER_ELEMENT - isSigned);
-      const most = limit * (1 - 2 ** -53);
       const convert = (toBig ? BigInt : Number) as (v: number) => number;
-      map(y, x, (v) => convert(Math.trunc(Math.min(Math.max(v || 0, -limit * isSigned), most))));
+      const most = (toBig ? BigInt(limit) - 1n : limit - 1) as number;
+      map(y, x, (v) =>
+        v >= limit ? most : convert(Math.trunc(Math.max(v || 0, -limit * isSigned))),
+      );
     }
   });
 }
@@ -216,15 +232,18 @@ export function addElementwise(): void {
   });
   unary('com.microsoft.Gelu', () => exactGelu);
   define('com.microsoft.FastGelu', 'X:float bias:same?', () => ([x, bias], make) => {
-    const sum = bias ? (add([x as Value, bias], make) as Value) : (x as Value);
+    const sum = bias ? (add([x as Value, bias], inArray) as Value) : (x as Value);
     return computed(make, sum.dtype, sum.shape, [sum], fastGelu);
   });
 
   define('Relu', 'X:number', () => ([x], make) => {
     const { dtype, shape } = x as Value;
-    if (dtype !== 'float32')
+    const infinity = infinities[dtype];
+    if (infinity === undefined)
       return clipped(x as Value, make, (isBig(dtype) ? 0n : 0) as number, Infinity);
-    return computed(make, dtype, shape, [x as Value], (y, x) => relu(wordsOf(y)[0], wordsOf(x)[0]));
+    const y = make(dtype, shape, [x as Value]);
+    relu(wordsOf(y.data)[0], wordsOf((x as Value).data)[0], infinity);
+    return y;
   });
   define('Clip', 'input:number min:same?@11 max:same?@11', (attributes, opset) => {
     const isOld = opset < 11;
@@ -280,9 +299,9 @@ export function addElementwise(): void {
   );
 
   // As in ONNX Runtime, integers to the power of one 2 or 3 wrap, and others are float64.
-  define('Pow', 'X:number Y:number', () => (inputs, make) => {
+  define('Pow@7', 'X:number Y:number', () => (inputs, make) => {
     const [base, exponent] = inputs.map((value) =>
-      value.dtype.includes('float') ? value : cast(value, plain, 'float64'),
+      value.dtype.includes('float') ? value : cast(value, inArray, 'float64'),
     ) as [Value, Value];
     const { dtype } = inputs[0] as Value;
     const { length, 0: only } = widened(exponent);
@@ -296,7 +315,7 @@ export function addElementwise(): void {
     const loop = length === 1 && only === 2 ? square : power;
     return dtype === base.dtype
       ? binary([base, exponent], make, loop)
-      : cast(binary([base, exponent], plain, loop), make, dtype);
+      : cast(binary([base, exponent], inArray, loop), make, dtype);
   });
 
   define('Cast', 'input:any', (attributes, _, node) => {

@@ -1,7 +1,7 @@
 /** Operators that compute with all elements along some axes. */
 import { contiguousStrides, ShapeError } from '../internals.js';
 import { unsupported } from '../operator.js';
-import { sizeOf } from '../storage.js';
+import { inArray, sizeOf } from '../storage.js';
 import type { Value } from '../value.js';
 import {
   axisOf,
@@ -114,7 +114,7 @@ export function addNormalize(): void {
     });
   }
 
-  define('LayerNormalization@17', 'X:float Scale:same B:same? > 3', (attributes, _, node) => {
+  define('LayerNormalization@1', 'X:float Scale:same B:same? > 3', (attributes, _, node) => {
     const given = attributes.int('axis', -1);
     const epsilon = attributes.float('epsilon', Math.fround(1e-5));
     if (attributes.int('stash_type', 1) !== 1)
@@ -138,7 +138,7 @@ export function addNormalize(): void {
           );
         return shown(from) === shown(inner)
           ? part
-          : picked(make, part, shape, stridesIn(shape, from));
+          : picked(inArray, part, shape, stridesIn(shape, from));
       };
       const parts = ([scale, bias].filter(Boolean) as Value[]).map(spread);
       const y = computed(make, dtype, shape, [input as Value, ...parts], (y, x, ...others) => {

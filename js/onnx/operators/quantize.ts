@@ -1,5 +1,6 @@
 /** Operators that convert between floating point and quantized integers. */
 import {
+  classOf,
   contiguousStrides,
   DTypeError,
   large,
@@ -82,7 +83,7 @@ function scaled(
 }
 
 const quantize: Loop = (y, at, length, s, x, scales, zeros, q, t) => {
-  const least = (y as unknown) instanceof Int8Array ? -128 : 0;
+  const least = classOf(y) === 'Int8Array' ? -128 : 0;
   for (; length > 0; --length, at += s, q += t) {
     const v =
       Math.fround((x[at] as number) / (scales[q] as number)) + large - large + (zeros[q] as number);

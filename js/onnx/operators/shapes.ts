@@ -27,7 +27,7 @@ export function addShapes(): void {
   define('Identity', 'input:any', () => (inputs) => inputs[0] as Value);
 
   define(
-    'Dropout',
+    'Dropout@7',
     'data:any ratio:float?@12 training_mode:bool?@12 > 2',
     (attributes, opset, node) => {
       attributes.ignore(opset < 12 ? 'ratio' : 'seed');

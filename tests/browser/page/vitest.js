@@ -43,7 +43,7 @@ const config = {
   sequence: { seed: 0, hooks: 'stack', setupFiles: 'list' },
   chaiConfig: undefined,
   maxConcurrency: 1,
-  testTimeout: 30_000,
+  testTimeout: 60_000, // as in vitest.config.ts
   hookTimeout: 30_000,
   retry: 0,
   includeTaskLocation: false,

@@ -1,0 +1,48 @@
+/** Bytes of files: how a caller gives them, and of which format they are. */
+import { ArgumentError, describe } from './errors.js';
+import { checkAttached } from './operand.js';
+import { isReadable } from './properties.js';
+import { bufferOf, bytesIn, classOf, lengthOf, offsetOf, viewOf } from './tensor.js';
+
+/** @internal What helps if a value is not bytes but leads to them. */
+export function adviceForBytes(value: unknown): string {
+  const { then, arrayBuffer, href } = (isReadable(value) ? value : {}) as Record<string, unknown>;
+  if (typeof then === 'function') return ', and a promise must be awaited';
+  if (typeof arrayBuffer === 'function') return ': await its arrayBuffer()';
+  return typeof value === 'string' || typeof href === 'string' ? ': fetch it first' : '';
+}
+
+/**
+ * @internal The bytes that a caller gives, as a plain Uint8Array: the slice() of a Buffer makes no
+ * copy.
+ */
+export function readGiven(op: string, argument: string, value: unknown, label = argument) {
+  const given = bytesIn(value) as Uint8Array;
+  const found = classOf(given);
+  if (found !== 'Uint8Array') {
+    const rule = `it must be a Uint8Array or an ArrayBuffer${adviceForBytes(value)}`;
+    const message = `${op}: ${label} is ${found ?? describe(value)}; ${rule}`;
+    throw new ArgumentError(op, argument, message);
+  }
+  checkAttached(op, argument, given, 'is a detached array');
+  return viewOf('uint8', bufferOf(given), offsetOf(given), lengthOf(given)) as Uint8Array;
+}
+
+/** @internal A format, and how its files begin, each byte as one letter. */
+export type Format = readonly [begin: RegExp, what: string];
+
+const formats: readonly Format[] = [
+  [/^$/, 'an empty file'],
+  [/^version https:.*lfs/, 'a pointer of Git LFS'],
+  [/^(ï»¿)?\s*</, 'a page of HTML'],
+  [/^\s*[[{]/, 'JSON'],
+  [/^.\x8b/s, 'gzip'],
+  [/^PK/, 'a zip archive'],
+  [/^[\t\n\r -~]+$/, 'text'],
+];
+
+/** @internal What bytes are, by how they begin; undefined if that is not known. */
+export function formatOf(bytes: Uint8Array, others: readonly Format[] = []): string | undefined {
+  const begin = String.fromCharCode(...bytes.subarray(0, 64));
+  return [...others, ...formats].find(([pattern]) => pattern.test(begin))?.[1];
+}

@@ -1,0 +1,49 @@
+// Makes random calls of every operation in little memory, on every build, for ten minutes or
+// `--seconds`. They must be the same as with room. Each call has a seed: `--seed n --count 1` makes
+// that one again.
+import { parseArgs } from 'node:util';
+import { createGemm } from 'wgemm';
+import { createLinear } from 'wgemm/linear';
+import { instancesOf, tryCall } from '../tests/fuzz/calls.mjs';
+import { fail, main } from './run.mjs';
+
+/** The most calls that fail until it ends. */
+const most = 10;
+
+await main(async () => {
+  const { values } = parseArgs({
+    options: {
+      seconds: { type: 'string', default: '600' },
+      seed: { type: 'string', default: '1' },
+      count: { type: 'string', default: '1000000000' },
+    },
+  });
+  const [seconds, seed, count] = ['seconds', 'seed', 'count'].map((name) => {
+    if (/^[1-9]\d{0,9}$/.test(values[name])) return Number(values[name]);
+    return fail(`--${name} is ${values[name]}; it must be a whole number from 1.`);
+  });
+  const whole = await createGemm({ simd: 'simd128', threads: 1, determinism: 'strict' });
+  const instances = [];
+  for (const simd of ['simd128', 'relaxed'])
+    for (const threads of [1, 2])
+      instances.push(...(await instancesOf(createGemm, { simd, threads })));
+  const end = performance.now() + 1000 * seconds;
+  let [next, outOfCore, failed] = [seed, 0, 0];
+  const tell = () =>
+    console.log(
+      `seeds ${seed} to ${next - 1}: ${(next - seed) * instances.length} calls, ` +
+        `${outOfCore} of them known to be out-of-core, ${failed} seeds fail`,
+    );
+  for (; next < seed + count && performance.now() < end && failed < most; ++next) {
+    const done = tryCall(next, whole, instances, createLinear);
+    outOfCore += done.outOfCore;
+    if (done.faults.length > 0) {
+      ++failed;
+      console.error(done.faults.join('\n'));
+    }
+    if ((next - seed) % 5000 === 4999) tell();
+  }
+  tell();
+  for (const { wg } of [{ wg: whole }, ...instances]) wg.dispose();
+  if (failed > 0) fail(`fuzz: ${failed} calls differ from the same calls with room, see above.`);
+});

@@ -1,0 +1,480 @@
+// Random calls of every operation, and what they must be like in little memory: the same as with
+// room. In strict mode, and for all integers and 8-bit operands, that means every bit.
+import { Random } from './random.mjs';
+
+const arrays = {
+  float32: Float32Array,
+  float64: Float64Array,
+  float16: Uint16Array,
+  bfloat16: Uint16Array,
+  int32: Int32Array,
+  uint32: Uint32Array,
+  int64: BigInt64Array,
+  uint64: BigUint64Array,
+  int8: Int8Array,
+  uint8: Uint8Array,
+};
+const allTypes = Object.keys(arrays).slice(0, 8);
+const isFloat = (dtype) => /float/.test(dtype);
+const count = (shape) => shape.reduce((product, size) => product * size, 1);
+
+/** Bytes that an instance may have in use. All but `Call.memory` are taken before a call. */
+const maxMemory = 2_500_000;
+
+/** The bits of a float16 or a bfloat16 from -1 to 1, some of them subnormal. */
+function halfBits(random, dtype) {
+  const exponents = dtype === 'float16' ? [0, 8, 11, 12, 13, 14] : [0, 120, 123, 124, 125, 126];
+  const digits = dtype === 'float16' ? 10 : 7;
+  const sign = random.upTo(1) << 15;
+  return sign | (random.pick(exponents) << digits) | random.upTo(2 ** digits - 1);
+}
+
+const specials = [NaN, Infinity, -Infinity, -0, 2 ** -149];
+const specialBits = { float16: [0x7e00, 0x7c00, 0xfc00, 0x8000], bfloat16: [0x7fc0, 0x7f80, 1] };
+
+/** An element: floating point from -1 to 1, integers over their whole range. */
+function element(random, dtype, isSpecial) {
+  if (isSpecial && isFloat(dtype) && random.upTo(40) === 0)
+    return random.pick(specialBits[dtype] ?? specials);
+  if (dtype === 'float16' || dtype === 'bfloat16') return halfBits(random, dtype);
+  if (isFloat(dtype)) return 2 * random.next() - 1;
+  const low = Math.floor(random.next() * 2 ** 32);
+  if (!dtype.endsWith('64')) return low;
+  return BigInt(low) | (BigInt(Math.floor(random.next() * 2 ** 32)) << 32n);
+}
+
+/** A contiguous tensor. */
+function plain(random, dtype, shape, value = () => element(random, dtype, false)) {
+  const data = new arrays[dtype](count(shape));
+  for (let i = 0; i < data.length; ++i) data[i] = value();
+  return { data, shape, dtype };
+}
+
+/** A tensor in any layout, of which an input may repeat axes. */
+function laidOut(random, dtype, shape, { repeats = true, isSpecial = false } = {}) {
+  const value = () => element(random, dtype, isSpecial);
+  if (random.upTo(2) === 0 || shape.includes(0)) return plain(random, dtype, shape, value);
+  const axes = shape.map((_, axis) => axis).reverse(); // from the shortest stride on
+  for (let last = axes.length - 1; last > 0; --last) {
+    const other = random.upTo(last);
+    [axes[last], axes[other]] = [axes[other], axes[last]];
+  }
+  const strides = shape.map(() => 0);
+  const [gap, offset] = [random.pick([0, 0, 1, 3]), random.pick([0, 0, 2])];
+  const step = random.pick([1, 1, 1, 2]);
+  let extent = step;
+  for (const axis of axes) {
+    if (repeats && random.upTo(12) === 0) continue;
+    strides[axis] = extent;
+    extent = extent * shape[axis] + gap;
+  }
+  const last = shape.reduce((sum, size, axis) => sum + (size - 1) * strides[axis], 0);
+  const { data } = plain(random, dtype, [offset + last + 1 + random.pick([0, 2])], value);
+  return { data, shape, dtype, strides, offset };
+}
+
+/** Sizes near whole blocks. */
+function sizesOf(random) {
+  const m = 1 + random.upTo(random.pick([8, 40, 40, 300]));
+  const n = 1 + random.upTo(random.pick([6, 6, 16, 40, 130]));
+  const k = Math.max(0, 64 * random.upTo(6) + random.upTo(8) - 4);
+  return [m, n, k];
+}
+
+const flag = (random) => random.upTo(1) === 1;
+const swapped = (swaps, a, b) => (swaps ? [b, a] : [a, b]);
+const bounds = (random) => random.pick([undefined, undefined, 'relu', [-0.5, 0.75]]);
+
+const batches = [
+  [[], []],
+  [[], []],
+  [[3], []],
+  [[], [2]],
+  [[2, 1], [3]],
+  [
+    [2, 2],
+    [2, 2],
+  ],
+];
+
+/** The batch axes of a result. */
+function joined(a, b) {
+  const rank = Math.max(a.length, b.length);
+  const size = (shape, axis) => shape[axis - (rank - shape.length)] ?? 1;
+  return Array.from({ length: rank }, (_, axis) => Math.max(size(a, axis), size(b, axis)));
+}
+
+/** The options of an out in a third of all calls. */
+const outOf = (random, dtype, shape) =>
+  random.upTo(2) === 0 ? { out: laidOut(random, dtype, shape, { repeats: false }) } : {};
+
+/**
+ * How a third of all calls pack B, unless packed weights would not fit: the place of B among the
+ * arguments, or among the inputs, and the options of pack.
+ */
+const packing = (random, b, place, options) =>
+  random.upTo(2) === 0 && b.data.length <= 50_000 ? [place, options] : undefined;
+
+const makers = {
+  gemm(random) {
+    const dtype = random.pick(allTypes);
+    const [m, n, k] = sizesOf(random);
+    const [transA, transB] = [flag(random), flag(random)];
+    const special = { isSpecial: random.upTo(9) === 0 };
+    const a = laidOut(random, dtype, swapped(transA, m, k), special);
+    const b = laidOut(random, dtype, swapped(transB, k, n), special);
+    const out = outOf(random, dtype, [m, n]);
+    const shape = random.pick([undefined, 'out', [], [1], [n], [1, n], [m, 1], [m, n]]);
+    const c = shape === 'out' ? (out.out ?? null) : shape && laidOut(random, dtype, shape);
+    const [alpha, beta] = isFloat(dtype) ? [0.37, -1.5] : [3, 2];
+    const options = { transA, transB, ...(flag(random) && { alpha }), ...out };
+    if (c && flag(random)) options.beta = beta;
+    if (isFloat(dtype)) options.activation = bounds(random);
+    return {
+      dtype,
+      sizes: [m, n, k],
+      args: [a, b, c, options],
+      weights: packing(random, b, 1, { op: 'gemm', trans: transB }),
+    };
+  },
+  matmul(random) {
+    const dtype = random.pick(allTypes);
+    const [m, n, k] = sizesOf(random);
+    const [batchA, batchB] = random.pick(batches);
+    const [transposeA, transposeB] = [flag(random), flag(random)];
+    const special = { isSpecial: random.upTo(9) === 0 };
+    const a = laidOut(random, dtype, [...batchA, ...swapped(transposeA, m, k)], special);
+    const b = laidOut(random, dtype, [...batchB, ...swapped(transposeB, k, n)], special);
+    const shape = [...joined(batchA, batchB), m, n];
+    const outType = dtype.endsWith('16') && flag(random) ? 'float32' : dtype;
+    const bias = random.pick([undefined, [], [n], [m, 1], [m, n], shape]);
+    const as = dtype === 'float32' ? random.pick(['float32', 'float16', 'bfloat16']) : dtype;
+    return {
+      dtype,
+      sizes: [m, n, k],
+      args: [
+        a,
+        b,
+        bias && laidOut(random, dtype, bias),
+        {
+          transposeA,
+          transposeB,
+          ...(outType !== dtype && { outType }),
+          ...(flag(random) && { alpha: isFloat(dtype) ? 0.37 : 3 }),
+          ...(isFloat(dtype) && { activation: bounds(random) }),
+          ...outOf(random, outType, shape),
+        },
+      ],
+      weights: packing(random, b, 1, { op: 'matmul', trans: transposeB, as }),
+    };
+  },
+  qgemm(random) {
+    const [typeA, typeB] = [random.pick(['int8', 'uint8']), random.pick(['int8', 'uint8'])];
+    const [m, n, k] = sizesOf(random);
+    const [transA, transB] = [flag(random), flag(random)];
+    const inputs = {
+      a: laidOut(random, typeA, swapped(transA, m, k)),
+      b: laidOut(random, typeB, swapped(transB, k, n)),
+      aScale: 0.02,
+      bScale: flag(random)
+        ? 0.03
+        : plain(random, 'float32', [n], () => 0.01 + random.next() / 9).data,
+    };
+    if (flag(random)) inputs.aZeroPoint = random.upTo(100);
+    if (flag(random)) inputs.bZeroPoint = plain(random, typeB, [flag(random) ? n : 1]).data;
+    const shape = random.pick([undefined, [], [n], [m, 1], [m, n]]);
+    if (shape) inputs.c = laidOut(random, 'int32', shape);
+    const typeY = random.pick(['float32', 'int8', 'uint8']);
+    if (typeY !== 'float32')
+      Object.assign(inputs, { yScale: 0.9, yZeroPoint: new arrays[typeY]([7]) });
+    return {
+      isExact: true,
+      sizes: [m, n, k],
+      args: [
+        inputs,
+        {
+          transA,
+          transB,
+          activation: bounds(random),
+          ...(flag(random) && { alpha: 0.5 }),
+          ...outOf(random, typeY, [m, n]),
+        },
+      ],
+      weights: packing(random, inputs.b, 'b', { op: 'qgemm', trans: transB }),
+    };
+  },
+  matmulInteger: integer,
+  qlinearMatmul: integer,
+  dynamicQuantizeMatmul: integer,
+  matmulIntegerToFloat: integer,
+  matmulNBits(random) {
+    const dtype = random.pick(['float32', 'float16', 'bfloat16']);
+    const [m, n, k] = sizesOf(random);
+    const [bits, blockSize] = [random.pick([2, 4, 8]), 16 << random.upTo(4)];
+    const blocks = Math.ceil(k / blockSize);
+    const zeroPoints = random.pick([
+      undefined,
+      () => plain(random, 'uint8', [n, Math.ceil((blocks * bits) / 8)]),
+      () => plain(random, dtype, [n, blocks]),
+    ])?.();
+    const accuracyLevel = random.pick([0, 4, 4]);
+    const weights = {
+      data: plain(random, 'uint8', [n, blocks, (blockSize * bits) / 8]),
+      scales: plain(random, dtype, [n, blocks]),
+      ...(zeroPoints && { zeroPoints }),
+      ...{ k, n, bits, blockSize },
+    };
+    return {
+      dtype,
+      isExact: accuracyLevel === 4 && zeroPoints?.dtype !== dtype,
+      greatest: 2 ** (bits + 1),
+      sizes: [m, n, k],
+      args: [
+        laidOut(random, dtype, [m, k]),
+        weights,
+        {
+          ...(flag(random) && { bias: plain(random, dtype, [n]) }),
+          accuracyLevel,
+          activation: bounds(random),
+          ...outOf(random, dtype, [m, n]),
+        },
+      ],
+      weights: packing(random, weights.data, 1, { op: 'matmulNBits' }),
+    };
+  },
+  /** A layer. */
+  run(random) {
+    const [m, n, k] = sizesOf(random);
+    const as = random.pick(['float32', 'float16', 'bfloat16', 'int8']);
+    const trans = flag(random);
+    const out = as === 'int8' ? {} : outOf(random, 'float32', [m, n]);
+    return {
+      dtype: 'float32',
+      isExact: as === 'int8',
+      sizes: [m, n, k],
+      args: [laidOut(random, 'float32', [m, k]), out],
+      layer: {
+        weights: plain(random, 'float32', swapped(trans, k, n)),
+        ...(flag(random) && { bias: plain(random, 'float32', [n]) }),
+        ...{ as, trans, activation: bounds(random) },
+      },
+    };
+  },
+};
+
+/** One of the four integer products. */
+function integer(random, op) {
+  const [typeA, typeB] = [random.pick(['int8', 'uint8']), random.pick(['int8', 'uint8'])];
+  const [m, n, k] = sizesOf(random);
+  const [batchA, batchB] = random.pick(batches);
+  const [transA, transB] = [flag(random), flag(random)];
+  const typeOfA = op === 'dynamicQuantizeMatmul' ? 'float32' : typeA;
+  const a = laidOut(random, typeOfA, [...batchA, ...swapped(transA, m, k)]);
+  const b = laidOut(random, typeB, [...batchB, ...swapped(transB, k, n)]);
+  const batch = joined(batchA, batchB);
+  const rows = (batch) => random.pick([[], [m], [...batch, m, 1]]);
+  const columns = () => random.pick([[1], batchB.length === 0 ? [n] : [...batchB, 1, n]]);
+  const scales = (shape) => plain(random, 'float32', shape, () => 0.01 + random.next() / 9);
+  const typeY = random.pick(['int8', 'uint8']);
+  const vectors = {
+    matmulInteger: { aZeroPoint: plain(random, typeA, rows(batchA)) },
+    qlinearMatmul: {
+      aScale: scales(rows(batchA)),
+      aZeroPoint: plain(random, typeA, rows(batchA)),
+      bScale: scales(columns()),
+      yScale: scales(rows(batch)),
+      yZeroPoint: plain(random, typeY, rows(batch)),
+    },
+    dynamicQuantizeMatmul: { bScale: scales(columns()) },
+    matmulIntegerToFloat: {
+      aScale: 0.04,
+      aZeroPoint: plain(random, typeA, []),
+      bScale: scales(columns()),
+    },
+  }[op];
+  if (flag(random)) delete vectors.aZeroPoint;
+  if (flag(random)) vectors.bZeroPoint = plain(random, typeB, columns());
+  const options = { transA, transB };
+  if (op !== 'matmulInteger') options.activation = bounds(random);
+  if (vectors.bScale && !vectors.yScale && flag(random))
+    options.bias = plain(random, 'float32', [n]);
+  const typeOfResult = { matmulInteger: 'int32', qlinearMatmul: typeY }[op] ?? 'float32';
+  Object.assign(options, outOf(random, typeOfResult, [...batch, m, n]));
+  const takesInputs = op === 'qlinearMatmul';
+  return {
+    isExact: true,
+    sizes: [m, n, k],
+    args: takesInputs ? [{ a, b, ...vectors }, options] : [a, b, { ...vectors, ...options }],
+    weights: packing(random, b, takesInputs ? 'b' : 1, { op: 'qgemm', trans: transB }),
+  };
+}
+
+/** The call of a seed. */
+function callOf(seed) {
+  const random = new Random(seed);
+  const op = random.pick(Object.keys(makers));
+  const call = makers[op](random, op);
+  const memory = Math.floor(1000 * 2 ** (6 * random.next())); // of the blocks, in bytes
+  return { op, memory, ...call };
+}
+
+const textOf = (key, value) =>
+  ArrayBuffer.isView(value) ? `${value.constructor.name}(${value.length})` : value;
+/** What the call is, in a line. */
+const describe = (call) =>
+  JSON.stringify(call, (key, value) =>
+    typeof value === 'bigint' ? `${value}n` : textOf(key, value),
+  );
+
+const bytesOf = ({ buffer, byteOffset, byteLength }) =>
+  new Uint8Array(buffer, byteOffset, byteLength);
+const isSame = (a, b) => bytesOf(a).every((byte, i) => byte === bytesOf(b)[i]);
+
+/** Calls `body` while an instance of `maxMemory` has about `memory` bytes, or what blocks need. */
+function inLittleMemory(wg, memory, body) {
+  for (; ; memory *= 1.5) {
+    const spare = Math.floor(maxMemory - wg.memory().inUse - memory - 128);
+    let held;
+    try {
+      held = spare > 0 ? wg.alloc('uint8', [spare]) : undefined;
+      return body();
+    } catch (error) {
+      if (error.code !== 'OUT_OF_MEMORY' || spare <= 0) throw error;
+    } finally {
+      held?.dispose();
+    }
+  }
+}
+
+/**
+ * Makes a call in an instance. Returns the result, and whether it was computed out-of-core.
+ * `memory`: of an instance of `maxMemory`, which computes in so little.
+ */
+function runCall(wg, { op, args, weights, layer }, createLinear, memory) {
+  const held = [];
+  let given = args;
+  const hold = (handle) => (held.push(handle), handle);
+  try {
+    let callee = wg;
+    if (layer) callee = hold(createLinear(wg, layer));
+    if (weights) {
+      const [place, options] = weights;
+      const isArgument = typeof place === 'number';
+      const packed = hold(wg.pack(isArgument ? args[place] : args[0][place], options));
+      if (isArgument) given = args.with(place, packed);
+      else given = args.with(0, { ...args[0], [place]: packed });
+      const last = { ...given.at(-1) };
+      for (const name of ['transB', 'transposeB']) delete last[name];
+      given = given.with(-1, last);
+    }
+    let isOutOfCore = false;
+    const make = () => {
+      const options = { ...given.at(-1) };
+      const all = given.with(-1, options);
+      const before = options.out;
+      if (before) {
+        options.out = { ...before, data: before.data.slice() };
+        for (let i = 0; i + 1 < all.length; ++i) if (all[i] === before) all[i] = options.out;
+      }
+      if (!layer) isOutOfCore = wg.explain(op, ...all).outOfCore;
+      try {
+        return callee[op](...all);
+      } catch (error) {
+        if (before && !isSame(before.data, options.out.data))
+          throw new Error(`${error.message}; it has written to out`, { cause: error });
+        throw error;
+      }
+    };
+    const result = memory === undefined ? make() : inLittleMemory(wg, memory, make);
+    return { result, isOutOfCore };
+  } finally {
+    for (const handle of held) handle.dispose();
+  }
+}
+
+const view = new DataView(new ArrayBuffer(4));
+function numberOf(dtype, value) {
+  if (dtype === 'bfloat16') {
+    view.setUint32(0, value << 16);
+    return view.getFloat32(0);
+  }
+  if (dtype !== 'float16') return Number(value);
+  const [exponent, digits] = [(value >> 10) & 31, value & 1023];
+  const size =
+    exponent === 31
+      ? digits === 0
+        ? Infinity
+        : NaN
+      : exponent === 0
+        ? digits * 2 ** -24
+        : (1024 + digits) * 2 ** (exponent - 25);
+  return value >> 15 ? -size : size;
+}
+
+/** The rounding of a type, relative to a number. */
+const digitsOf = { float64: 2 ** -53, float32: 2 ** -24, float16: 2 ** -11, bfloat16: 2 ** -8 };
+
+/** What is wrong with a result, or undefined. `isStrict`: the instance is in strict mode. */
+function faultOf(call, wanted, found, isStrict) {
+  if (found.data.length !== wanted.data.length || found.dtype !== wanted.dtype)
+    return `is ${found.dtype} of ${found.data.length} elements`;
+  const { isExact, sizes, greatest = 1 } = call;
+  const dtype = wanted.dtype ?? call.dtype;
+  if (isExact || isStrict || !isFloat(dtype)) {
+    if (isSame(wanted.data, found.data)) return undefined;
+    const at = wanted.data.findIndex((value, i) => !Object.is(value, found.data[i]));
+    return `has ${found.data[at]} at ${at}, not ${wanted.data[at]}`;
+  }
+  // Each result has at most (K + 8) roundings, of sums of which each part is at most `greatest`.
+  const steps = sizes[2] + 8;
+  const compute = dtype === 'float64' ? digitsOf.float64 : digitsOf.float32;
+  const bound = 2 * steps * compute * (steps * greatest + 4);
+  for (let i = 0; i < wanted.data.length; ++i) {
+    const [one, other] = [wanted.data[i], found.data[i]].map((value) => numberOf(dtype, value));
+    if (Object.is(one, other)) continue;
+    const rounding = 4 * digitsOf[dtype] * Math.abs(one) + 2 ** -24;
+    if (!(Math.abs(one - other) <= bound + rounding)) return `has ${other} at ${i}, not ${one}`;
+  }
+  return undefined;
+}
+
+/**
+ * Instances of a build that compute in little memory, and how they are called in faults.
+ * `options`: of createGemm.
+ */
+export async function instancesOf(createGemm, options) {
+  const modes = ['fast', 'strict'];
+  return Promise.all(
+    modes.map(async (determinism) => ({
+      name: JSON.stringify({ ...options, determinism }),
+      isStrict: determinism === 'strict',
+      wg: await createGemm({ ...options, determinism, maxMemory }),
+    })),
+  );
+}
+
+/**
+ * Makes the call of a seed in `whole`, which has room and is in strict mode, and in all instances.
+ * Returns what is wrong, and how many calls were out-of-core.
+ */
+export function tryCall(seed, whole, instances, createLinear) {
+  const call = callOf(seed);
+  const faults = [];
+  const tell = (name, fault) => faults.push(`seed ${seed}: ${call.op} of ${name} ${fault}`);
+  let outOfCore = 0;
+  try {
+    const { result: wanted } = runCall(whole, call, createLinear);
+    for (const { name, isStrict, wg } of instances) {
+      const { result, isOutOfCore } = runCall(wg, call, createLinear, call.memory);
+      if (isOutOfCore) ++outOfCore;
+      const fault = faultOf(call, wanted, result, isStrict);
+      if (fault) tell(name, fault);
+      const { inUse } = wg.memory();
+      if (inUse !== 0) tell(name, `leaves ${inUse} bytes in use`);
+    }
+  } catch (error) {
+    tell('a build', `fails: ${error.stack}`);
+  }
+  if (faults.length > 0) faults.push(`  ${describe(call)}`);
+  return { faults, outOfCore };
+}

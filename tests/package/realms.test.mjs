@@ -1,0 +1,17 @@
+// The smoke test under Vitest, whose environments are realms of their own: see runtimes.mjs.
+import { smoke, smokeOfWorker } from './smoke.mjs';
+
+const { test } = globalThis;
+
+for (const entry of ['wgemm', 'wgemm/worker', 'wgemm/inline', 'wgemm/linear', 'wgemm/onnx'])
+  test(entry, async () => {
+    const found = await import(entry);
+    const wgemm = found.createGemm ? found : { ...(await import('wgemm')), ...found };
+    await smoke(wgemm);
+    if (entry === 'wgemm/worker') await smokeOfWorker(wgemm);
+  });
+
+test('threads', async () => {
+  const { createGemm } = await import('wgemm');
+  await smoke({ ...(await import('wgemm')), createGemm: () => createGemm({ threads: 2 }) });
+});
