@@ -31,7 +31,11 @@ export const steps = {
   vectors: test('vectors'),
   package: test('package'),
   arm64: [npm('test:arm64', '--only', 'fuzz')],
-  fuzz: [npm('fuzz', '--seconds', '10'), npm('fuzz:onnx', '--seconds', '10', '--count', '10000')],
+  fuzz: [
+    npm('fuzz', '--seconds', '10'),
+    npm('fuzz:onnx', '--seconds', '10', '--count', '10000'),
+    npm('fuzz:onnx', '--graphs', '--seconds', '10', '--count', '2000'),
+  ],
   runtimes: [npm('test:everywhere', '--only', 'runtimes', '--rest')],
   browsers: [npm('test:browsers', '--smoke', '--engine', 'firefox,webkit')],
   // The site contains the demo.

@@ -1,15 +1,22 @@
-// Reads, loads and runs mutated models, one after the other, for scripts/fuzz-onnx.mjs. It tells
-// its parent each seed before it begins, so that the parent knows which one never ends.
+// Reads, loads and runs mutated models, or random graphs, one after the other, for
+// scripts/fuzz-onnx.mjs. It tells its parent each seed before it begins, so that the parent knows
+// which one never ends.
+import { inspect } from 'node:util';
 import { createGemm, GemmError } from 'wgemm';
 import * as onnx from 'wgemm/onnx';
+import { encodeGraph } from '../peers/onnx-model.mjs';
+import { graphOf } from './onnx-graphs.mjs';
 import { modelOf, Random } from './onnx-mutate.mjs';
 
-const [first, count, seconds] = process.argv.slice(2).map(Number);
+const [first, count, seconds] = process.argv.slice(2, 5).map(Number);
+const hasGraphs = process.argv[5] === 'graphs';
 const end = performance.now() + 1000 * seconds;
 const mb = 2 ** 20;
 
-/** Counts of how far models came. */
-const reached = { read: 0, loaded: 0, ran: 0, refused: 0 };
+/** Counts of how far models came; of graphs: what joined products, and elements, also NaN. */
+const reached = hasGraphs
+  ? { joined: 0, compared: 0, nan: 0 }
+  : { read: 0, loaded: 0, ran: 0, refused: 0 };
 
 /** The most elements of a feed. A model may ask for feeds of any size. */
 const mostElements = 4096;
@@ -79,6 +86,53 @@ async function tryModel(wg, seed) {
   }
 }
 
+const bitsOf = ({ data }) => Buffer.from(data.buffer, data.byteOffset, data.byteLength);
+
+/** Runs a graph twice, and compares with the run in which all values are outputs. */
+async function tryGraph(wg, seed) {
+  const { model, feeds, reference, referenceFeeds } = graphOf(seed);
+  const run = async (spec, feeds, body) => {
+    const loaded = await onnx.loadModel(encodeGraph(spec), { wg });
+    try {
+      return await body(loaded, await loaded.run(feeds));
+    } finally {
+      loaded.dispose();
+    }
+  };
+  const copies = structuredClone(feeds);
+  const wanted = await run(reference, referenceFeeds, (_, results) => results);
+  await run(model, feeds, async (loaded, results) => {
+    compare(results, wanted);
+    compare(await loaded.run(feeds), wanted);
+    const shapes = Object.entries(feeds).map(([name, { shape }]) => [name, shape]);
+    for (const { fused } of await loaded.explain(Object.fromEntries(shapes)))
+      reached.joined += fused.length;
+  });
+  for (const [name, { data }] of Object.entries(feeds))
+    if (!bitsOf({ data }).equals(bitsOf(copies[name]))) throw new Error(`a run wrote to ${name}`);
+}
+
+const infinities = { float16: 0x7c00, bfloat16: 0x7f80 };
+
+function compare(results, wanted) {
+  for (const [name, { dtype, shape, data }] of Object.entries(results)) {
+    const other = wanted[name];
+    if (dtype !== other.dtype || String(shape) !== String(other.shape))
+      throw new Error(`${name}: ${dtype} [${shape}], not ${other.dtype} [${other.shape}]`);
+    reached.compared += data.length;
+    // Where the engine has no Float16Array, elements of 16 bits are codes.
+    const infinity = data instanceof Uint16Array && infinities[dtype];
+    const isNaN = (value) => (infinity ? (value & 0x7fff) > infinity : value !== value);
+    for (const value of data) if (isNaN(value)) ++reached.nan;
+    // The bits of NaN may differ.
+    const at = data.findIndex(
+      (value, i) => !Object.is(value, other.data[i]) && !(isNaN(value) && isNaN(other.data[i])),
+    );
+    if (at >= 0)
+      throw new Error(`${name}: ${inspect(data[at])} at ${at}, not ${inspect(other.data[at])}`);
+  }
+}
+
 /** What is wrong with an error; undefined for one that a user can understand. */
 function faultOf(error) {
   if (!(error instanceof GemmError)) return 'is no GemmError';
@@ -97,7 +151,11 @@ const usedMemory = () => {
   return heapUsed + arrayBuffers;
 };
 
-const wg = await createGemm({ threads: 1, maxMemory: 256 * mb });
+const wg = await createGemm({
+  threads: 1,
+  maxMemory: 256 * mb,
+  ...(hasGraphs && { determinism: 'strict' }),
+});
 let before;
 /** Waits until the message is sent: a model that never ends would keep it here. */
 const tell = (message) => new Promise((resolve) => process.send(message, resolve));
@@ -106,10 +164,10 @@ for (; seed < first + count && performance.now() < end; ++seed) {
   await tell({ seed });
   const start = performance.now();
   try {
-    await tryModel(wg, seed);
+    await (hasGraphs ? tryGraph : tryModel)(wg, seed);
   } catch (error) {
-    ++reached.refused;
-    const fault = faultOf(error);
+    if (!hasGraphs) ++reached.refused;
+    const fault = hasGraphs ? 'of a graph that must run' : faultOf(error);
     if (fault) await tell({ seed, fault: `the error ${fault}: ${error.stack}` });
   }
   const ms = performance.now() - start;

@@ -1,0 +1,428 @@
+// Makes random graphs whose results do not depend on what is fused, folded, packed or in place.
+import { dataTypes } from '../peers/onnx-model.mjs';
+import { Random } from './onnx-mutate.mjs';
+
+const microsoft = 'com.microsoft';
+const sizeOf = (shape) => shape.reduce((product, size) => product * size, 1);
+const arrays = {
+  float32: Float32Array,
+  float64: Float64Array,
+  float16: Uint16Array,
+  bfloat16: Uint16Array,
+  int32: Int32Array,
+  int64: BigInt64Array,
+  uint8: Uint8Array,
+  int8: Int8Array,
+};
+const isFloat = ({ dtype }) => dtype.includes('float');
+/** Products of the small ones are -0. */
+const reals = [0, -0, 1, -1, 0.5, -2, 1e-30, -1e-30];
+const halves = {
+  float16: [0, 0x8000, 0x3c00, 0xbc00, 0x3800, 0xc000, 1, 0x8001],
+  bfloat16: [0, 0x8000, 0x3f80, 0xbf80, 0x3f00, 0xc000, 1, 0x8001],
+};
+
+/** The most elements of a value. */
+const mostElements = 6000;
+const mostAxes = 4;
+
+/** The shape of two operands; undefined if they do not fit, or make too many elements. */
+function broadcast(a, b) {
+  const rank = Math.max(a.length, b.length);
+  const shape = Array.from({ length: rank }, (_, axis) => {
+    const [s, t] = [a, b].map((from) => from[axis - rank + from.length] ?? 1);
+    return s === 1 ? t : t === 1 || s === t ? s : NaN;
+  });
+  return sizeOf(shape) <= mostElements ? shape : undefined;
+}
+
+const fits = (part, shape) => String(broadcast(part, shape)) === String(shape);
+
+class Graph {
+  names = 0;
+  nodes = [];
+  /** The nodes of the model to compare with: the same, except that Gelu is one node. */
+  others = [];
+  constants = [];
+  feeds = {};
+  /** What nodes may take, in the order in which it is made. */
+  values = [];
+
+  constructor(random) {
+    this.random = random;
+  }
+
+  chance(part) {
+    return this.random.next() < part;
+  }
+
+  name(letter) {
+    return `${letter}${++this.names}`;
+  }
+
+  data(dtype, shape) {
+    const { random } = this;
+    return arrays[dtype].from({ length: sizeOf(shape) }, () => {
+      if (dtype === 'int64') return BigInt(random.upTo(6) - 3);
+      if (halves[dtype]) return random.pick(halves[dtype]) ^ random.upTo(random.pick([0, 63]));
+      if (!dtype.includes('float')) return random.upTo(255) - 128;
+      return this.chance(0.3) ? random.pick(reals) : 4 * random.next() - 2;
+    });
+  }
+
+  input(dtype, shape) {
+    const value = { name: this.name('x'), dtype, shape, isFinite: true };
+    this.feeds[value.name] = { data: this.data(dtype, shape), shape };
+    this.values.push(value);
+    return value;
+  }
+
+  constant(dtype, shape, data = this.data(dtype, shape)) {
+    const value = { name: this.name('c'), dtype, shape, data, isConstant: true };
+    this.constants.push(value);
+    return value;
+  }
+
+  numbers(...values) {
+    return this.constant('int64', [values.length], BigInt64Array.from(values, BigInt));
+  }
+
+  scalar(value, dtype = 'float32', shape = []) {
+    return this.constant(dtype, shape, arrays[dtype].of(value));
+  }
+
+  /** Adds a node. Results are [dtype, shape]. */
+  add(op, inputs, results, attributes = {}, lists = [this.nodes, this.others]) {
+    const [domain, type] = op.startsWith('ms.') ? [microsoft, op.slice(3)] : ['', op];
+    const isConstant = inputs.every((input) => !input || input.isConstant);
+    const outputs = results.map(([dtype, shape]) => {
+      return { name: this.name('v'), dtype, shape, isConstant };
+    });
+    const node = {
+      op: type,
+      domain,
+      inputs: inputs.map((input) => input?.name ?? null),
+      outputs: outputs.map(({ name }) => name),
+      attributes,
+    };
+    for (const list of lists) list.push(node);
+    if (lists.length > 1) this.values.push(...outputs);
+    return outputs;
+  }
+
+  /** A node whose result has the type and the shape of a value. */
+  like(op, x, inputs = [x], attributes = {}) {
+    return this.add(op, inputs, [[x.dtype, x.shape]], attributes)[0];
+  }
+
+  /** A value, more often a late one. */
+  take(accept = isFloat) {
+    const list = this.values.filter(accept);
+    return list[list.length - 1 - Math.floor(this.random.next() ** 2 * list.length)];
+  }
+
+  /** A shape that broadcasts to another one. */
+  part(shape) {
+    const from = this.random.upTo(shape.length);
+    return shape.slice(from).map((size) => (this.chance(0.3) ? 1 : size));
+  }
+
+  /** An operand that broadcasts to a shape: a constant, an input or a result. */
+  operand(dtype, shape, part = this.part(shape)) {
+    const known = this.take((value) => value.dtype === dtype && fits(value.shape, shape));
+    if (known && this.chance(0.5)) return known;
+    if (this.chance(0.4)) return this.constant(dtype, part);
+    const input = this.input(dtype, part);
+    return isFloat(input) && this.chance(0.8) ? this.like('Tanh', input) : input;
+  }
+
+  axis(shape) {
+    return this.random.upTo(shape.length - 1);
+  }
+}
+
+function clip(graph, x) {
+  const bound = (values) => {
+    const value = graph.random.pick(values);
+    return value === undefined || halves[x.dtype]
+      ? undefined
+      : graph.scalar(value, x.dtype, graph.random.pick([[], [], [1]]));
+  };
+  return graph.like('Clip', x, [
+    x,
+    bound([undefined, 0, 0, -0, -1]),
+    bound([undefined, 0, 0.5, 6]),
+  ]);
+}
+
+function unary(graph, x = graph.take()) {
+  const op = graph.random.pick(
+    'Relu Relu Clip LeakyRelu Sigmoid Tanh Erf Gelu ms.Gelu ms.FastGelu Sqrt Identity'.split(' '),
+  );
+  if (op === 'Clip') return clip(graph, x);
+  const bias = op === 'ms.FastGelu' && graph.chance(0.7) ? graph.operand(x.dtype, x.shape) : null;
+  const result = graph.like(op, x, bias ? [x, bias] : [x]);
+  result.isFinite = x.isFinite && ['Relu', 'Tanh', 'Sigmoid', 'Identity'].includes(op);
+  return result;
+}
+
+function binary(graph, x = graph.take(({ dtype }) => dtype !== 'bool' && dtype !== 'uint8')) {
+  const { random } = graph;
+  const y = graph.chance(0.1) ? x : graph.operand(x.dtype, x.shape);
+  const op = random.pick(['Add', 'Add', 'Sub', 'Mul', 'Div', 'Pow']);
+  const [a, b] = random.pick([
+    [x, y],
+    [y, x],
+  ]);
+  if (op !== 'Pow') return graph.like(op, x, [a, b]);
+  const exponent = graph.chance(0.5) ? graph.scalar(2, 'float32') : b;
+  return graph.like('Pow', exponent === b ? x : a, [a, exponent]);
+}
+
+/** Adds or multiplies values of any two shapes that fit. */
+function widening(graph) {
+  const x = graph.take();
+  const y = graph.take(({ dtype, shape }) => dtype === x.dtype && broadcast(shape, x.shape));
+  const shape = broadcast(x.shape, y.shape);
+  graph.add(graph.random.pick(['Add', 'Mul']), [x, y], [[x.dtype, shape]]);
+}
+
+function normalize(graph) {
+  const x = graph.take(({ dtype, shape }) => dtype.includes('float') && shape.length > 0);
+  const { dtype, shape } = x;
+  const axis = graph.axis(shape);
+  const op = graph.random.pick([
+    'Softmax',
+    'LogSoftmax',
+    'LayerNormalization',
+    'LayerNormalization',
+  ]);
+  if (op !== 'LayerNormalization') return graph.like(op, x, [x], { axis });
+  const part = () => (graph.chance(0.4) ? shape.slice(axis) : graph.part(shape));
+  const inputs = [x, graph.operand(dtype, shape, part())];
+  if (graph.chance(0.7)) inputs.push(graph.operand(dtype, shape, part()));
+  const rows = shape.map((size, i) => (i < axis ? size : 1));
+  const statistics = graph.chance(0.2) ? Array(2).fill(['float32', rows]) : [];
+  graph.add(op, inputs, [[dtype, shape], ...statistics], { axis });
+}
+
+function reduce(graph) {
+  const x = graph.take(({ dtype, shape }) => dtype.includes('float') && shape.length > 0);
+  const axis = graph.axis(x.shape);
+  const keepdims = graph.random.upTo(1);
+  const shape = x.shape.flatMap((size, i) => (i !== axis ? size : keepdims ? 1 : []));
+  graph.add('ReduceMean', [x, graph.numbers(axis)], [[x.dtype, shape]], { keepdims });
+}
+
+function convert(graph) {
+  const x = graph.take(() => true);
+  const to = graph.random.pick(['float32', 'float32', 'float64', 'float16', 'int32', 'bool']);
+  const [y] = graph.add('Cast', [x], [[to, x.shape]], { to: dataTypes[to] });
+  if (to !== 'bool') return;
+  const [a, b] = [0, 1].map(() => graph.operand('float32', x.shape));
+  const shape = broadcast(x.shape, broadcast(a.shape, b.shape));
+  graph.add('Where', [y, a, b], [['float32', shape]]);
+}
+
+function reshape(graph) {
+  const x = graph.take(() => true);
+  const { dtype, shape } = x;
+  const { random } = graph;
+  const size = sizeOf(shape);
+  const axis = graph.axis(shape);
+  const to = (op, inputs, shape, attributes) => graph.add(op, inputs, [[dtype, shape]], attributes);
+  switch (random.upTo(shape.length > 0 ? 8 : 1)) {
+    case 0:
+      return to('Reshape', [x, graph.numbers(-1)], [size]);
+    case 1:
+      if (shape.length === mostAxes) return undefined;
+      return to('Unsqueeze', [x, graph.numbers(0)], [1, ...shape]);
+    case 2: {
+      const reversed = [...shape].reverse();
+      return to('Reshape', [x, graph.numbers(...reversed)], reversed);
+    }
+    case 3:
+      return transpose(graph, x);
+    case 4: {
+      const inner = sizeOf(shape.slice(axis));
+      return to('Flatten', [x], [size / inner, inner], { axis });
+    }
+    case 5: {
+      const along = shape.map((size, i) => (i === axis ? 2 * size : size));
+      if (2 * size > mostElements) return undefined;
+      return to('Concat', [x, graph.like('Identity', x)], along, { axis });
+    }
+    case 6: {
+      const along = shape.map((size, i) => (i === axis ? 2 : size));
+      if (sizeOf(along) > mostElements) return undefined;
+      return to('Gather', [x, graph.numbers(-1, 0)], along, { axis });
+    }
+    case 7: {
+      const count = shape[axis];
+      const parts = [count >> 1, count - (count >> 1)].filter(Boolean);
+      const along = parts.map((part) => [
+        dtype,
+        shape.map((size, i) => (i === axis ? part : size)),
+      ]);
+      return graph.add('Split', [x, graph.numbers(...parts)], along, { axis });
+    }
+    default: {
+      const known = shape.map((size) => (size === 1 ? random.pick([1, 3]) : size));
+      if (sizeOf(known) > mostElements) return undefined;
+      return to('Expand', [x, graph.numbers(...known)], known);
+    }
+  }
+}
+
+function transpose(graph, x) {
+  const perm = x.shape.map((_, i) => i);
+  for (let i = perm.length - 1; i > 0; --i) {
+    const j = graph.random.upTo(i);
+    [perm[i], perm[j]] = [perm[j], perm[i]];
+  }
+  const shape = perm.map((axis) => x.shape[axis]);
+  return graph.add('Transpose', [x], [[x.dtype, shape]], { perm })[0];
+}
+
+/**
+ * Gelu as exporters write it, which one step computes. Its values are no operands of others. It
+ * takes no constant, since nodes of constants are folded: they round one after the other.
+ */
+function gelu(graph) {
+  const x = graph.take(({ dtype, isConstant }) => dtype === 'float32' && !isConstant);
+  const add = (op, inputs) => graph.add(op, inputs, [['float32', x.shape]], {}, [graph.nodes])[0];
+  const [half, one] = [graph.scalar(0.5), graph.scalar(1)];
+  const scaled = graph.chance(0.5)
+    ? add('Div', [x, graph.scalar(Math.SQRT2)])
+    : add('Mul', [graph.scalar(Math.SQRT1_2), x]);
+  const sum = add('Add', [add('Erf', [scaled]), one]);
+  if (graph.chance(0.5)) add('Mul', [add('Mul', [x, sum]), half]);
+  else add('Mul', [sum, add('Mul', [half, x])]);
+  const { outputs } = graph.nodes.at(-1);
+  graph.others.push({ op: 'Gelu', domain: microsoft, inputs: [x.name], outputs });
+  graph.values.push({ name: outputs[0], dtype: 'float32', shape: x.shape });
+}
+
+/** A product, and what may join its call. */
+function product(graph) {
+  const { random } = graph;
+  const n = random.pick([1, 2, 5, 9, 40, 1100]);
+  const kind = random.pick(['MatMul', 'MatMul', 'Gemm', 'view', 'dynamic', 'nBits', 'integer']);
+  const isDynamic = kind === 'dynamic' || kind === 'integer';
+  const x = graph.take(
+    ({ dtype, shape, isFinite }) =>
+      shape.length > (kind === 'view' ? 1 : 0) &&
+      (kind === 'Gemm' ? shape.length === 2 : true) &&
+      (isDynamic ? isFinite && dtype === 'float32' : dtype.includes('float')) &&
+      (kind === 'nBits' ? dtype === 'float32' : true),
+  );
+  if (!x) return;
+  const { dtype, shape } = x;
+  const k = shape.at(-1);
+  let y;
+  const result = [...shape.slice(0, -1), n];
+  if (sizeOf(result) > mostElements) return;
+  /** Something of the shape of the result, to be added to it, is often there before. */
+  const early = graph.chance(0.5) && graph.operand(dtype, result, result);
+  const make = (op, inputs, attributes) => graph.add(op, inputs, [[dtype, result]], attributes)[0];
+  if (kind === 'MatMul') {
+    const isB = (value) => value.dtype === dtype && String(value.shape) === String([k, n]);
+    y = make('MatMul', [x, graph.take(isB) ?? graph.constant(dtype, [k, n])]);
+  } else if (kind === 'Gemm') {
+    const transB = random.upTo(1);
+    const b = graph.constant(dtype, transB ? [n, k] : [k, n]);
+    const c = graph.chance(0.5) ? [graph.operand(dtype, result)] : [];
+    const [alpha, beta] = [0, 1].map(() => ({ float: random.pick([1, 1, 0.5, -2]) }));
+    y = make('Gemm', [x, b, ...c], { transB, alpha, beta });
+  } else if (kind === 'view') {
+    const perm = shape.map((_, i) => i);
+    perm.push(...perm.splice(-2).reverse());
+    const square = [...shape.slice(0, -1), shape.at(-2)];
+    if (sizeOf(square) > mostElements) return;
+    const [turned] = graph.add('Transpose', [x], [[dtype, perm.map((i) => shape[i])]], { perm });
+    y = graph.add('MatMul', [x, turned], [[dtype, square]])[0];
+  } else if (kind === 'nBits') {
+    const blocks = Math.ceil(k / 16);
+    const data = graph.constant('uint8', [n, blocks, 8]);
+    const scales = graph.constant('float32', [n * blocks]);
+    y = make('ms.MatMulNBits', [x, data, scales], { K: k, N: n, bits: 4, block_size: 16 });
+  } else if (isDynamic) {
+    const b = graph.constant(random.pick(['uint8', 'int8']), [k, n]);
+    const scale = graph.scalar(0.02);
+    if (kind === 'dynamic') y = make('ms.DynamicQuantizeMatMul', [x, b, scale]);
+    else {
+      const types = [
+        ['uint8', shape],
+        ['float32', []],
+        ['uint8', []],
+      ];
+      const [a, aScale, aZero] = graph.add('DynamicQuantizeLinear', [x], types);
+      const op = random.pick(['MatMulInteger', 'ms.QGemm', 'ms.MatMulIntegerToFloat']);
+      if (op === 'MatMulInteger') return void graph.add(op, [a, b], [['int32', result]]);
+      y =
+        op === 'ms.QGemm' && shape.length === 2
+          ? make(op, [a, aScale, aZero, b, scale, graph.constant(b.dtype, [])])
+          : make('ms.MatMulIntegerToFloat', [a, b, aScale, scale, aZero]);
+    }
+  }
+  const number = (value) => graph.scalar(value, dtype, random.pick([[], [], [1], [1, 1]]));
+  const isHalf = halves[dtype] !== undefined;
+  if (graph.chance(0.3) && !isHalf && y.shape.length > 1)
+    y = graph.like('Mul', y, [y, number(random.pick([0.5, 0.3, -2, 0, -0]))]);
+  else if (graph.chance(0.2) && !isHalf && y.shape.length > 1)
+    y = graph.like('Div', y, [y, number(random.pick([8, 3, -0.5]))]);
+  if (early && graph.chance(0.8) && fits(early.shape, y.shape))
+    y = graph.like('Add', y, graph.chance(0.5) ? [y, early] : [early, y]);
+  else if (graph.chance(0.5)) {
+    const part = random.pick([y.shape.slice(-1), y.shape, graph.part(y.shape)]);
+    y = graph.like('Add', y, [y, graph.operand(dtype, y.shape, part)]);
+  }
+  if (graph.chance(0.7)) y = graph.chance(0.5) ? graph.like('Relu', y) : clip(graph, y);
+  if (graph.chance(0.3)) transpose(graph, y);
+}
+
+const steps = [unary, unary, binary, binary, widening, normalize, normalize, reduce, convert];
+steps.push(reshape, reshape, gelu, product, product, product);
+
+/**
+ * The graph of a seed: a model with a few outputs, and one of the same nodes with all values as
+ * outputs, so that nothing in it is fused or in place. In half of these, constants are inputs, so
+ * that nothing is folded or packed, too.
+ */
+export function graphOf(seed) {
+  const random = new Random(seed);
+  const graph = new Graph(random);
+  const size = () => random.pick([1, 1, 2, 3, 4, 7, 17]);
+  const dtypes = 'float32 float32 float32 float32 float64 float16 bfloat16';
+  const dtype = random.pick(dtypes.split(' '));
+  for (let i = random.upTo(2); i >= 0; --i)
+    graph.input(dtype, Array.from({ length: random.pick([1, 2, 2, 2, 3]) }, size));
+  if (random.upTo(4) === 0) graph.input('int32', [size(), size()]);
+  graph.input('float32', [random.pick([1, 3, 36]), random.pick([17, 40])]);
+  for (let i = 2 + random.upTo(14); i > 0; --i) random.pick(steps)(graph);
+  if (graph.nodes.length === 0) unary(graph);
+  const opsets = { '': 20, [microsoft]: 1 };
+  const known = graph.others.flatMap(({ outputs }) => outputs);
+  const outputs = new Set([known.at(-1)]);
+  for (let i = random.upTo(2); i > 0; --i) outputs.add(random.pick(known));
+  const asInputs = random.upTo(1) === 0;
+  const info = (name) => ({ name, dtype: 'none' });
+  const declared = ({ name, dtype, shape }) => ({ name, dtype, shape });
+  const inputs = graph.values.filter(({ name }) => graph.feeds[name]).map(declared);
+  const common = { opsets, inputs, initializers: graph.constants };
+  const constants = graph.constants.map(({ name, data, shape }) => [name, { data, shape }]);
+  return {
+    model: { ...common, nodes: graph.nodes, outputs: [...outputs].map(info) },
+    feeds: graph.feeds,
+    reference: {
+      ...common,
+      nodes: graph.others,
+      outputs: known.map(info),
+      ...(asInputs && {
+        inputs: [...inputs, ...graph.constants.map(declared)],
+        initializers: [],
+      }),
+    },
+    referenceFeeds: asInputs ? { ...graph.feeds, ...Object.fromEntries(constants) } : graph.feeds,
+  };
+}
