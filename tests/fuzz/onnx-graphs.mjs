@@ -78,7 +78,7 @@ class Graph {
   }
 
   constant(dtype, shape, data = this.data(dtype, shape)) {
-    const value = { name: this.name('c'), dtype, shape, data };
+    const value = { name: this.name('c'), dtype, shape, data, isConstant: true };
     this.constants.push(value);
     return value;
   }
@@ -94,7 +94,10 @@ class Graph {
   /** Adds a node. Results are [dtype, shape]. */
   add(op, inputs, results, attributes = {}, lists = [this.nodes, this.others]) {
     const [domain, type] = op.startsWith('ms.') ? [microsoft, op.slice(3)] : ['', op];
-    const outputs = results.map(([dtype, shape]) => ({ name: this.name('v'), dtype, shape }));
+    const isConstant = inputs.every((input) => !input || input.isConstant);
+    const outputs = results.map(([dtype, shape]) => {
+      return { name: this.name('v'), dtype, shape, isConstant };
+    });
     const node = {
       op: type,
       domain,
@@ -281,9 +284,12 @@ function transpose(graph, x) {
   return graph.add('Transpose', [x], [[x.dtype, shape]], { perm })[0];
 }
 
-/** Gelu as exporters write it, which one step computes. Its values are no operands of others. */
+/**
+ * Gelu as exporters write it, which one step computes. Its values are no operands of others. It
+ * takes no constant, since nodes of constants are folded: they round one after the other.
+ */
 function gelu(graph) {
-  const x = graph.take(({ dtype }) => dtype === 'float32');
+  const x = graph.take(({ dtype, isConstant }) => dtype === 'float32' && !isConstant);
   const add = (op, inputs) => graph.add(op, inputs, [['float32', x.shape]], {}, [graph.nodes])[0];
   const [half, one] = [graph.scalar(0.5), graph.scalar(1)];
   const scaled = graph.chance(0.5)
