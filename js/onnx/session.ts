@@ -44,8 +44,8 @@ import { type Make, type OnnxDType, storedAs, type Value } from './value.js';
  * {@link readOnnx}.
  *
  * `wg` is the instance that computes: of `wgemm`, or of `wgemm/worker`; `wgemm/inline` is a copy of
- * its own. It stays the caller's, who must dispose of it after the model. Default: the model creates
- * an instance, and `dispose()` of the model ends it.
+ * its own. It stays the caller's, who must dispose of it after the model. Default: the model
+ * creates an instance, and `dispose()` of the model ends it.
  *
  * @category Models
  */
@@ -943,7 +943,7 @@ class LoadedModel implements Model {
       const array = find();
       const { storage, core } = this.#owned;
       let own = viewOf(stored, bufferOf(array), offsetOf(array), lengthOf(array));
-      // A view of the memory would move, and the caller may change an array before a worker is done.
+      // A view of memory would move, and the caller may change an array before a worker is done.
       const isCopied = !core || core.owns(bufferOf(array));
       if (isCopied) own = copyOf(own, wanted);
       // What is not 0 is true, as in models.

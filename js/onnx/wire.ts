@@ -16,8 +16,8 @@ const [varint, fixed64, lengthPrefixed, fixed32] = [0, 1, 2, 5];
 const mostItems = 2 ** 21;
 
 /**
- * The most numbers in all lists of attributes. Each costs up to 60 bytes of memory, though it may be
- * one byte of a file. Forests of a million nodes have fewer.
+ * The most numbers in all lists of attributes. Each costs up to 60 bytes of memory, though it may
+ * be one byte of a file. Forests of a million nodes have fewer.
  */
 const mostNumbers = 2 ** 23;
 

@@ -1,6 +1,6 @@
 /** `npx wgemm model.onnx` */
 import { exec, execFile, spawn } from 'node:child_process';
-import { mkdtemp, open, readFile, rm, truncate, writeFile } from 'node:fs/promises';
+import { mkdtemp, open, rm, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
