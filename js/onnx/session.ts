@@ -825,7 +825,8 @@ class LoadedModel implements Model {
   }
 
   /** Feeds of zeros. */
-  #zeros(op: string, shapes: unknown): Record<string, ModelTensor> {
+  #zeros(op: string, given: unknown): Record<string, ModelTensor> {
+    const shapes = given ?? {};
     this.#checkNames(op, 'shapes', shapes, 'a shape');
     const feeds = Object.create(null) as Record<string, ModelTensor>;
     for (const { info, absent } of this.#loaded.inputs) {
