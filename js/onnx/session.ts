@@ -40,19 +40,23 @@ import { newArray, Root, sizeOf, Storage, Stored } from './storage.js';
 import { type Make, type OnnxDType, storedAs, type Value } from './value.js';
 
 /**
- * Options of {@link loadModel}: `wg` or the options of `createGemm`, and the options of
- * {@link readOnnx}.
- *
- * `wg` is the instance that computes: of `wgemm`, or of `wgemm/worker`; `wgemm/inline` is a copy of
- * its own. It stays the caller's, who must dispose of it after the model. Default: the model
- * creates an instance, and `dispose()` of the model ends it.
+ * Options of {@link loadModel}: `wg` or options of `createGemm`, and options of {@link readOnnx}.
  *
  * @category Models
  */
 export type LoadOptions = ReadOptions &
   (
-    | (CreateOptions & { wg?: undefined })
-    | ({ wg?: Gemm | WorkerGemm | undefined } & { [Name in keyof CreateOptions]?: undefined })
+    | (CreateOptions & {
+        /** Absent: the model creates an instance, and `dispose()` of the model ends it. */
+        wg?: undefined;
+      })
+    | ({
+        /**
+         * The instance that computes: of `wgemm`, or of `wgemm/worker`; `wgemm/inline` is a copy of
+         * its own. It stays the caller's, who must dispose of it after the model.
+         */
+        wg?: Gemm | WorkerGemm | undefined;
+      } & { [Name in keyof CreateOptions]?: undefined })
   );
 
 /**
