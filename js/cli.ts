@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /** `npx wgemm model.onnx`: tells what wgemm does with a model. */
-import { open, readFile } from 'node:fs/promises';
+import { type FileHandle, open } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { type DType, GemmError, internals, UnsupportedError, version } from './index.js';
@@ -61,7 +61,7 @@ async function main(): Promise<void> {
     values.threads === 'auto' ? 'auto' : wholeNumber('--threads', values.threads ?? '1', 1);
   const sizes = new Map((values.dim ?? []).map(readDim));
 
-  const bytes = await readFile(path);
+  const bytes = await readWhole(path);
   const model = await readOnnx(bytes, { externalData: (part) => readPart(path, part) });
   const { graph } = model;
   checkDims(graph.inputs, sizes);
@@ -103,6 +103,37 @@ function checkDims(inputs: readonly OnnxValueInfo[], sizes: ReadonlyMap<string, 
   }
 }
 
+/** Reads a file. readFile() of Node reads up to 2 GiB. */
+async function readWhole(path: string): Promise<Uint8Array> {
+  const file = await open(path);
+  try {
+    const stat = await file.stat();
+    return stat.isFile() ? await read(file, path, 0, stat.size) : await file.readFile();
+  } finally {
+    await file.close();
+  }
+}
+
+async function read(
+  file: FileHandle,
+  name: string,
+  offset: number,
+  length: number,
+): Promise<Uint8Array> {
+  let bytes;
+  try {
+    bytes = new Uint8Array(length);
+  } catch {
+    throw new Failure(`there is no memory for ${length} bytes of ${shown(name)}`);
+  }
+  for (let at = 0; at < length;) {
+    const { bytesRead } = await file.read(bytes, at, Math.min(length - at, 2 ** 30), offset + at);
+    if (bytesRead === 0) throw new Failure(`${shown(name)} has become shorter`);
+    at += bytesRead;
+  }
+  return bytes;
+}
+
 /** Reads a part of a file in the folder of the model. */
 async function readPart(
   model: string,
@@ -123,18 +154,7 @@ async function readPart(
       const found = `${shown(location)} has ${size} bytes`;
       throw new Failure(`${found}; the model needs ${length} from ${offset} on`);
     }
-    const bytes = new Uint8Array(length);
-    for (let read = 0; read < length;) {
-      const { bytesRead } = await file.read(
-        bytes,
-        read,
-        Math.min(length - read, 2 ** 30),
-        offset + read,
-      );
-      if (bytesRead === 0) throw new Failure(`${shown(location)} has become shorter`);
-      read += bytesRead;
-    }
-    return bytes;
+    return await read(file, location, offset, length);
   } finally {
     await file.close();
   }
@@ -225,7 +245,12 @@ function zerosOf(
     const length = shape.reduce((product, size) => product * size, 1);
     // A bool is a byte.
     const stored = (dtype === 'bool' ? 'uint8' : dtype) as DType;
-    feeds[name] = { data: internals.arrayOfType(stored, length), shape };
+    try {
+      feeds[name] = { data: internals.arrayOfType(stored, length), shape };
+    } catch {
+      const found = `${shown(name)}, ${dtype} [${shape.join(', ')}]`;
+      throw new Failure(`there is no memory for the input ${found}`);
+    }
   }
   return feeds;
 }
@@ -258,13 +283,13 @@ function median(values: number[]): number {
 }
 
 function table(rows: string[][]): void {
-  const widths = rows[0]?.map((_, column) =>
-    Math.max(...rows.map((cells) => cells[column]?.length ?? 0)),
-  );
+  const widths: number[] = [];
+  for (const cells of rows)
+    cells.forEach((cell, i) => (widths[i] = Math.max(widths[i] ?? 0, cell.length)));
   for (const cells of rows)
     console.log(
       cells
-        .map((cell, i) => cell.padEnd(widths?.[i] ?? 0))
+        .map((cell, i) => cell.padEnd(widths[i] as number))
         .join('  ')
         .trimEnd(),
     );

@@ -141,9 +141,10 @@ function checkOperators(
 }
 
 /** @internal Names as errors list them. */
-export function listOf(names: readonly string[]): string {
-  const shown = names.slice(0, mostListed).map(describe).join(', ');
-  const more = names.length - mostListed;
+export function listOf(names: Iterable<string>): string {
+  const list = [...names];
+  const shown = list.slice(0, mostListed).map(describe).join(', ');
+  const more = list.length - mostListed;
   return more > 0 ? `${shown} and ${more} more` : shown || 'none';
 }
 

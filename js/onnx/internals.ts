@@ -7,6 +7,7 @@ export {
   DTypeError,
   DisposedError,
   GemmError,
+  HeapTensor,
   OutOfMemoryError,
   ShapeError,
   UnsupportedError,

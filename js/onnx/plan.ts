@@ -253,9 +253,11 @@ function linkOf(
   const fuses = product?.fuses;
   const has = (...kinds: Link['kind'][]) => links.some(({ kind }) => kinds.includes(kind));
   if (!fuses || !checked.run || node.outputs.length !== 1 || has('transpose')) return undefined;
-  const [first, second] = node.inputs;
+  // The operators below have at most 3 inputs. Others, such as Concat, may follow many products.
+  const [first, second, third] = node.inputs;
   const other = (first === input ? second : first) ?? '';
-  const dtypes = node.inputs.flatMap((name) => constants.get(name)?.dtype ?? []);
+  const names = [first, second, third] as string[];
+  const dtypes = names.flatMap((name) => constants.get(name)?.dtype ?? []);
   const link = { checked, input, dtypes };
   switch (keyOf(node)) {
     case 'Mul':

@@ -116,7 +116,9 @@ export function checkFetch(op: string, externalData: unknown): void {
 /** Freezes what a value consists of, except elements: arrays of them cannot be frozen. */
 function frozen<T>(value: T): T {
   if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return value;
-  for (const part of value instanceof Map ? value.values() : Object.values(value)) frozen(part);
+  const isOfNumbers = Array.isArray(value) && typeof value[0] !== 'object';
+  if (!isOfNumbers)
+    for (const part of value instanceof Map ? value.values() : Object.values(value)) frozen(part);
   return Object.freeze(value);
 }
 
@@ -253,8 +255,8 @@ function readAttribute(
       else if (field === 4) string = wire.text();
       else if (field === 5) tensor = readTensor(wire, 'tensor', pending);
       else if (field === 6) graph = readGraph(wire, 'graph', pending, depth + 1);
-      else if (field === 7) wire.floats((value) => floats.push(value));
-      else if (field === 8) wire.ints((value) => ints.push(value));
+      else if (field === 7) wire.floats((value) => wire.add(floats, value));
+      else if (field === 8) wire.ints((value) => wire.add(ints, value));
       else if (field === 9) strings.push(wire.text());
       else if (field === 10) tensors.push(readTensor(wire, 'tensor', pending));
       else if (field === 11) graphs.push(readGraph(wire, 'graph', pending, depth + 1));

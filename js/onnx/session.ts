@@ -1,5 +1,5 @@
 /** `loadModel`, and the runs of a model. */
-import type { CreateOptions, Explanation, Gemm, HeapTensor } from '../index.js';
+import type { CreateOptions, Explanation, Gemm } from '../index.js';
 import type { Core } from '../core.js';
 import {
   ArgumentError,
@@ -16,6 +16,7 @@ import {
   dtypesOf,
   GemmError,
   has,
+  HeapTensor,
   isError,
   isReadable,
   lengthOf,
@@ -40,25 +41,30 @@ import { newArray, Root, sizeOf, Storage, Stored } from './storage.js';
 import { type Make, type OnnxDType, storedAs, type Value } from './value.js';
 
 /**
- * Options of {@link loadModel}: those of `createGemm`, and these.
+ * Options of {@link loadModel}: `wg` or options of `createGemm`, and options of {@link readOnnx}.
  *
  * @category Models
  */
-export interface LoadOptions extends CreateOptions, ReadOptions {
-  /**
-   * The instance that computes: of `wgemm`, or of `wgemm/worker`; `wgemm/inline` is a copy of its
-   * own. It stays the caller's, who must dispose of it after the model. With it, there must be no
-   * options of `createGemm`. Default: the model creates an instance, and `dispose()` of the model
-   * ends it.
-   */
-  wg?: Gemm | WorkerGemm | undefined;
+export type LoadOptions = ReadOptions & {
   /**
    * The names of the outputs, such as `['probabilities']`. The model loads what they need, and
    * nothing else: it has no other inputs, and other nodes need not be supported. They may also name
    * values between nodes. Default: the outputs that the model declares.
    */
   outputs?: readonly string[] | undefined;
-}
+} & (
+    | (CreateOptions & {
+        /** Absent: the model creates an instance, and `dispose()` of the model ends it. */
+        wg?: undefined;
+      })
+    | ({
+        /**
+         * The instance that computes: of `wgemm`, or of `wgemm/worker`; `wgemm/inline` is a copy of
+         * its own. It stays the caller's, who must dispose of it after the model.
+         */
+        wg?: Gemm | WorkerGemm | undefined;
+      } & { [Name in keyof CreateOptions]?: undefined })
+  );
 
 /**
  * A tensor that goes into a model, or comes out of it. It is contiguous and in row-major order.
@@ -200,11 +206,7 @@ export async function loadModel(
     checkInstance(given);
     const name = createOptions.find((name) => settings[name] !== undefined);
     if (name !== undefined)
-      throw new ArgumentError(
-        op,
-        name,
-        `${op}: there are wg and ${name}; with wg there must be no options of createGemm`,
-      );
+      throw new ArgumentError(op, name, `${op}: pass either wg or ${name}, not both`);
   }
   // It starts while the model is read.
   const starting = Promise.resolve(given ?? createGemm(settings));
@@ -423,9 +425,19 @@ async function prepare(
       await tensor.write(value.data);
     }
   }
+  const sizes = new Map<string, { size: number; by: string }>();
   const inputs = graph.inputs.map((info) => {
-    const number = numberOf(info.name);
-    const absent = graph.defaults.get(info.name);
+    const { name, dtype } = info;
+    const number = numberOf(name);
+    const absent = graph.defaults.get(name);
+    if (absent) {
+      const label = `loadModel: the default of input ${describe(name)}`;
+      if (absent.dtype !== dtype) {
+        const message = `${label} has dtype ${absent.dtype}; the model declares ${dtype}`;
+        throw new DTypeError('loadModel', name, message);
+      }
+      checkShape('loadModel', label, info, absent.shape, sizes);
+    }
     return {
       info,
       number,
@@ -831,12 +843,12 @@ class LoadedModel implements Model {
   }
 
   /** Feeds of zeros. */
-  #zeros(op: string, shapes: unknown): Record<string, ModelTensor> {
-    const names = this.#loaded.inputs.map(({ info }) => info.name);
-    const given = readOptions(op, shapes, names, 'shapes');
+  #zeros(op: string, given: unknown): Record<string, ModelTensor> {
+    const shapes = given ?? {};
+    this.#checkNames(op, 'shapes', shapes, 'a shape');
     const feeds = Object.create(null) as Record<string, ModelTensor>;
     for (const { info, absent } of this.#loaded.inputs) {
-      const own = has(given, info.name) ? given[info.name] : undefined;
+      const own = has(shapes, info.name) ? shapes[info.name] : undefined;
       if (absent && own === undefined) continue;
       const shape = (own ??
         info.shape?.map((size) => (typeof size === 'number' ? size : 1)) ??
@@ -848,58 +860,71 @@ class LoadedModel implements Model {
     return feeds;
   }
 
-  /** The feeds of a run, in the order of the inputs, checked against what the model declares. */
-  #readFeeds(op: string, feeds: unknown): Stored[] {
-    const { inputs } = this.#loaded;
-    const names = inputs.map(({ info }) => info.name);
-    if (!isReadable(feeds) || Array.isArray(feeds) || classOf(feeds) !== undefined)
+  /** Throws unless a value is an object whose keys are names of inputs. */
+  #checkNames(
+    op: string,
+    argument: string,
+    value: unknown,
+    each: string,
+  ): asserts value is Record<string, unknown> {
+    const names = new Set(this.#loaded.inputs.map(({ info }) => info.name));
+    if (!isReadable(value) || Array.isArray(value) || classOf(value) !== undefined)
       throw new ArgumentError(
         op,
-        'feeds',
-        `${op}: feeds is ${describe(feeds)}; ` +
-          `it must be an object with a tensor for each input: ${listOf(names)}`,
+        argument,
+        `${op}: ${argument} is ${describe(value)}; ` +
+          `it must be an object with ${each} for each input: ${listOf(names)}`,
       );
-    for (const key of Object.keys(feeds)) {
-      if (!names.includes(key))
+    for (const key of Object.keys(value)) {
+      if (!names.has(key))
         throw new ArgumentError(
           op,
           key,
           `${op}: the model has no input ${describe(key)}; it has ${listOf(names)}`,
         );
     }
+  }
+
+  /** The feeds of a run, in the order of the inputs, checked against what the model declares. */
+  #readFeeds(op: string, feeds: unknown): Stored[] {
+    const { inputs } = this.#loaded;
+    this.#checkNames(op, 'feeds', feeds, 'a tensor');
     const sizes = new Map<string, { size: number; by: string }>();
-    return inputs.map(({ info, absent }) => {
-      const value: unknown = has(feeds, info.name)
-        ? (feeds as Record<string, unknown>)[info.name]
-        : undefined;
+    const found = inputs.map(({ info, absent }) => {
+      const value: unknown = has(feeds, info.name) ? feeds[info.name] : undefined;
       if (value === undefined) {
         if (absent) return absent;
+        const names = listOf(inputs.map(({ info }) => info.name));
         throw new ArgumentError(
           op,
           info.name,
-          `${op}: input ${describe(info.name)} is absent; the model needs ${listOf(names)}`,
+          `${op}: input ${describe(info.name)} is absent; the model needs ${names}`,
         );
       }
       return this.#readFeed(op, info, value, sizes);
     });
+    // No code of the caller runs any more: a getter of a feed may have detached others.
+    return found.map((feed) => (feed instanceof Stored ? feed : feed()));
   }
 
+  /** Reads and checks a feed. Returns a function that finds its elements. */
   #readFeed(
     op: string,
     info: OnnxValueInfo,
     value: unknown,
     sizes: Map<string, { size: number; by: string }>,
-  ): Stored {
+  ): () => Stored {
     const { name } = info;
     const label = `${op}: input ${describe(name)}`;
-    if (!isReadable(value) || !has(value, 'data') || !has(value, 'shape'))
+    if (!isReadable(value) || !has(value, 'data') || !has(value, 'shape') || isFalse(value))
       throw new ArgumentError(
         op,
         name,
         `${label} is ${describe(value)}; it must be a tensor, { data, shape }`,
       );
+    const disposed = () => new DisposedError(op, name, `${label} is a disposed tensor`);
     if (has(value, 'disposed') && (value as { disposed?: unknown }).disposed === true)
-      throw new DisposedError(op, name, `${label} is a disposed tensor`);
+      throw disposed();
     const tensor = unpolluted(value, ['data', 'shape', 'dtype', 'strides', 'offset']);
     const { data, shape, dtype, strides, offset } = tensor;
     const wanted = info.dtype as OnnxDType;
@@ -922,23 +947,28 @@ class LoadedModel implements Model {
         `${label} has shape ${describe(shape)}; it must be an array of whole numbers`,
       );
     checkShape(op, label, info, axes, sizes);
-    const array = data as DataArray;
-    checkAttached(op, name, array);
-    const length = lengthOf(array);
-    if (length !== sizeOf(axes))
-      throw new ShapeError(
-        op,
-        name,
-        `${label} has ${length} elements and shape [${axes.join(', ')}]; they must agree`,
-      );
-    const { storage, core } = this.#owned;
-    let own = viewOf(stored, bufferOf(array), offsetOf(array), length);
-    // A view of the memory would move, and the caller may change an array before a worker is done.
-    const isCopied = !core || core.owns(bufferOf(array));
-    if (isCopied) own = copyOf(own, wanted);
-    // What is not 0 is true, as in models.
-    if (wanted === 'bool') own = (own as Uint8Array).map((value) => Math.min(value, 1));
-    return storage.hold(wanted, axes, own, false);
+    const find = (): DataArray => {
+      const isHeld = HeapTensor.is(value);
+      if (isHeld && value.disposed) throw disposed();
+      const array = isHeld ? value.data : (data as DataArray);
+      checkAttached(op, name, array);
+      const length = lengthOf(array);
+      if (length === sizeOf(axes)) return array;
+      const found = `${length} elements and shape [${axes.join(', ')}]`;
+      throw new ShapeError(op, name, `${label} has ${found}; they must agree`);
+    };
+    find();
+    return () => {
+      const array = find();
+      const { storage, core } = this.#owned;
+      let own = viewOf(stored, bufferOf(array), offsetOf(array), lengthOf(array));
+      // A view of memory would move, and the caller may change an array before a worker is done.
+      const isCopied = !core || core.owns(bufferOf(array));
+      if (isCopied) own = copyOf(own, wanted);
+      // What is not 0 is true, as in models.
+      if (wanted === 'bool') own = (own as Uint8Array).map((value) => Math.min(value, 1));
+      return storage.hold(wanted, axes, own, false);
+    };
   }
 }
 disposable(LoadedModel.prototype);
@@ -1002,6 +1032,9 @@ function checkShape(
       );
   });
 }
+
+/** Whether a value is a tensor in the heap only by its prototype, such as a proxy of one. */
+const isFalse = (value: object) => value instanceof HeapTensor && !HeapTensor.is(value);
 
 /** A new array with the elements. */
 function copyOf(data: DataArray, dtype: OnnxDType): DataArray {

@@ -154,10 +154,11 @@ export class Storage {
   /** A free block of about this size, or a new one. */
   #take(wg: Gemm, bytes: number): HeapTensor<Uint8Array> {
     const size = Math.ceil(bytes / roundedTo) * roundedTo;
-    const index = this.#free.findIndex((block) => block.size >= size);
-    let block = this.#free[index];
-    if (block && block.size <= 2 * size) this.#free.splice(index, 1);
-    else block = this.#alloc(wg, size);
+    const least = this.#free[this.#indexOf(size)]?.size;
+    let block: HeapTensor<Uint8Array> | undefined;
+    // The last one of its size: nothing moves if all blocks have one size.
+    if (least && least <= 2 * size) [block] = this.#free.splice(this.#indexOf(least + 1) - 1, 1);
+    block ??= this.#alloc(wg, size);
     this.#used.add(block);
     return block;
   }
@@ -178,7 +179,17 @@ export class Storage {
     const { block, array } = root;
     if (array) this.#arrayBytes -= array.byteLength;
     if (!block) return;
-    const index = this.#free.findIndex(({ size }) => size >= block.size);
-    this.#free.splice(index < 0 ? this.#free.length : index, 0, block);
+    this.#free.splice(this.#indexOf(block.size + 1), 0, block);
+  }
+
+  /** The index of the first free block of at least this many bytes. There may be many blocks. */
+  #indexOf(size: number): number {
+    let [first, end] = [0, this.#free.length];
+    while (first < end) {
+      const middle = (first + end) >> 1;
+      if ((this.#free[middle] as HeapTensor).size < size) first = middle + 1;
+      else end = middle;
+    }
+    return first;
   }
 }

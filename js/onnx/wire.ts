@@ -15,6 +15,12 @@ const [varint, fixed64, lengthPrefixed, fixed32] = [0, 1, 2, 5];
  */
 const mostItems = 2 ** 21;
 
+/**
+ * The most numbers in all lists of attributes. Each costs up to 60 bytes of memory, though it may
+ * be one byte of a file. Forests of a million nodes have fewer.
+ */
+const mostNumbers = 2 ** 23;
+
 let decoder: TextDecoder | undefined;
 
 /** Decodes UTF-8. The pages of Jest have no TextDecoder, but Node's modules. */
@@ -30,6 +36,7 @@ export class Wire extends PbfReader {
   #start = 0;
   #end: number;
   #items = 0;
+  #numbers = 0;
   /** The messages around the current position, for errors. */
   #path: string[] = [];
 
@@ -119,6 +126,13 @@ export class Wire extends PbfReader {
   /** Calls `take` with each whole number of a repeated field, packed or not. */
   ints(take: (value: number | bigint) => void): void {
     this.#repeated(varint, () => take(this.readVarint()));
+  }
+
+  /** Adds a number to a list of an attribute. */
+  add<T>(list: T[], number: T): void {
+    if (++this.#numbers > mostNumbers)
+      throw this.malformed(`has more than ${mostNumbers} numbers, which is the limit`);
+    list.push(number);
   }
 
   floats(take: (value: number) => void): void {

@@ -1,6 +1,6 @@
 /** `npx wgemm model.onnx` */
-import { execFile, spawn } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { exec, execFile, spawn } from 'node:child_process';
+import { mkdtemp, open, rm, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -254,6 +254,63 @@ it('names the dynamic dimensions of the model, if there is no such one', async (
       'npx wgemm --help tells more\n',
   });
 });
+
+const dynamic: ModelSpec = {
+  inputs: [{ name: 'x', dtype: 'float32', shape: ['n'] }],
+  outputs: [{ name: 'y', dtype: 'float32' }],
+  nodes: [{ op: 'Relu', inputs: ['x'], outputs: ['y'] }],
+};
+
+it('says so if there is no memory for an input', async () => {
+  await save('dynamic.onnx', dynamic);
+  const { code, failed } = await run('dynamic.onnx', '--dim', 'n=999999999999');
+  expect({ code, failed }).toEqual({
+    code: 1,
+    failed: 'wgemm: there is no memory for the input "x", float32 [999999999999]\n',
+  });
+});
+
+it('says so if there is no memory for a file, or for data in another one', async () => {
+  const bytes = 2 ** 43; // which take no room on the disk
+  await (await open(join(folder, 'huge.onnx'), 'w')).close();
+  await truncate(join(folder, 'huge.onnx'), bytes);
+  const failed = `wgemm: there is no memory for ${bytes} bytes of "huge.onnx"\n`;
+  expect(await run('huge.onnx')).toEqual({ code: 1, said: '', failed });
+  const external = { location: 'huge.onnx' };
+  const shape = [bytes / 4];
+  const w = { name: 'w', dtype: 'float32', shape, external };
+  await save('external.onnx', { ...dynamic, initializers: [w] });
+  expect(await run('external.onnx')).toEqual({ code: 1, said: '', failed });
+});
+
+it('reads a model from a pipe', async () => {
+  await save('dense.onnx', dense);
+  const command = `cat dense.onnx | "${process.execPath}" "${program}" /dev/stdin`;
+  const said = await new Promise((resolve) =>
+    exec(command, { cwd: folder }, (_, said) => resolve(said)),
+  );
+  expect(said).toMatch(/^stdin: 0\.\d kB, 1 node/);
+});
+
+// With this stack a call has at most some 10,000 arguments.
+it('prints any number of products', async () => {
+  const names = Array.from({ length: 15_000 }, (_, i) => `p${i}`);
+  await save('many.onnx', {
+    ...dynamic,
+    inputs: [{ name: 'x', dtype: 'float32', shape: [1, 1] }],
+    initializers: [{ name: 'w', dtype: 'float32', shape: [1, 1], data: Float32Array.of(1) }],
+    nodes: [
+      ...names.map((name) => ({ op: 'MatMul', inputs: ['x', 'w'], outputs: [name] })),
+      { op: 'Concat', inputs: names, outputs: ['y'], attributes: { axis: 0 } },
+    ],
+  });
+  const args = ['--stack-size=100', program, 'many.onnx', '--runs', '1'];
+  const options = { cwd: folder, maxBuffer: 1e8 };
+  const said = await new Promise((resolve) =>
+    execFile(process.execPath, args, options, (_, said, failed) => resolve(failed || said)),
+  );
+  expect(said).toMatch(/\n15000 products: .*\n$/);
+}, 60_000);
 
 it('says what is wrong with a file', async () => {
   expect(await run('no.onnx')).toEqual({

@@ -668,14 +668,13 @@ describe('memory', () => {
 });
 
 describe('feeds', () => {
+  const bytes = encodeGraph({
+    nodes: [node('Add', ['x', 'z'], 'y'), node('Where', ['flags', 'y', 'x'], 'v')],
+    inputs: [input('x', ['batch', 3]), input('z', ['batch', 3]), input('flags', [3], 'bool')],
+    outputs: [input('y'), input('v')],
+  });
   let model: Model;
   beforeAll(async () => {
-    const nodes = [node('Add', ['x', 'z'], 'y'), node('Where', ['flags', 'y', 'x'], 'v')];
-    const bytes = encodeGraph({
-      nodes,
-      inputs: [input('x', ['batch', 3]), input('z', ['batch', 3]), input('flags', [3], 'bool')],
-      outputs: [input('y'), input('v')],
-    });
     model = await loadModel(bytes, { wg });
   });
   afterAll(() => model.dispose());
@@ -801,6 +800,54 @@ describe('feeds', () => {
     await model.run(good);
   });
 
+  it('are refused: a proxy of a tensor of the heap', async () => {
+    const held = wg.alloc('float32', [2, 3]);
+    const error = await rejected(model.run({ ...good, z: new Proxy(held, {}) }));
+    const says = ['input "z" is an object; it must be a tensor'];
+    expectError(error, { code: 'ARGUMENT', op: 'run', argument: 'z', says });
+    held.dispose();
+  });
+
+  it('may change memory while a later one is read', async () => {
+    const data = Float32Array.of(1, 2, 3, 4, 5, 6);
+    const detaches = {
+      ...good,
+      x: { data, shape: [2, 3] },
+      get flags() {
+        structuredClone(data, { transfer: [data.buffer] });
+        return good.flags;
+      },
+    };
+    const error = await rejected(model.run(detaches));
+    const says = ['x has a detached array as data'];
+    expectError(error, { code: 'ARGUMENT', op: 'run', argument: 'x', says });
+    const own = await createGemm();
+    const here = await loadModel(bytes, { wg: own });
+    const held = own.alloc('float32', [2, 3]);
+    held.data.set(x.data as Float32Array);
+    const grows = {
+      ...good,
+      x: held,
+      get flags() {
+        own.alloc('float32', [2 ** 22]);
+        return good.flags;
+      },
+    };
+    expect(await here.run(grows)).toEqual(await model.run(good));
+    const disposes = {
+      ...good,
+      x: held,
+      get flags() {
+        held.dispose();
+        return good.flags;
+      },
+    };
+    const disposed = await rejected(here.run(disposes));
+    expectError(disposed, { code: 'DISPOSED', op: 'run', argument: 'x', says: ['disposed'] });
+    here.dispose();
+    own.dispose();
+  });
+
   it('have names of any kind', async () => {
     const nodes = [node('Add', ['__proto__', 'constructor'], 'toString')];
     const inputs = [input('__proto__', [1]), input('constructor', [1])];
@@ -838,6 +885,23 @@ describe('feeds', () => {
     const old = await loadModel(encodeGraph({ ...spec, irVersion: 3 }), { wg });
     expect(old.inputs.map(({ name }) => name)).toEqual(['x']);
     old.dispose();
+  });
+
+  it.each([
+    [[2], 'float32', 'SHAPE', 'has shape [1]; the model declares [2]'],
+    [[1, 1], 'float32', 'SHAPE', 'has shape [1]; the model declares [1, 1]'],
+    [['n', 3], 'float32', 'SHAPE', 'has shape [1]; the model declares [n, 3]'],
+    [[1], 'int32', 'DTYPE', 'has dtype float32; the model declares int32'],
+  ] as const)('have defaults as the model declares: %j of %s', async (shape, dtype, code, says) => {
+    const spec = {
+      nodes: [node('Add', ['x', 'w'], 'y')],
+      inputs: [input('x', [1]), input('w', [...shape], dtype)],
+      outputs: [input('y')],
+      initializers: [{ name: 'w', dtype: 'float32', shape: [1], data: Float32Array.of(1) }],
+    };
+    const error = await rejected(loadModel(encodeGraph(spec), { wg }));
+    const wanted = { op: 'loadModel', argument: 'w', says: [`the default of input "w" ${says}`] };
+    expectError(error, { code, ...wanted });
   });
 });
 
@@ -1065,8 +1129,9 @@ describe('a model is refused', () => {
       argument: 'wg',
       says: ['wgemm/inline', 'wgemm/worker'],
     });
-    const both = await rejected(loadModel(bytes, { wg, threads: 2 }));
-    expectError(both, { code: 'ARGUMENT', op: 'loadModel', argument: 'threads', says: ['wg'] });
+    const both = await rejected(loadModel(bytes, { wg, threads: 2 } as never));
+    const says = ['pass either wg or threads, not both'];
+    expectError(both, { code: 'ARGUMENT', op: 'loadModel', argument: 'threads', says });
     const unknown = await rejected(loadModel(bytes, { wgg: wg } as never));
     expectError(unknown, {
       code: 'ARGUMENT',
@@ -1285,6 +1350,36 @@ it('nodes may be in any order, which takes time by their number only', async () 
   expect((y as ModelResult).shape).toEqual([count]);
   model.dispose();
 }, 15_000);
+
+// By the square of the number of products, loading takes 35 s, more than the limit of the test.
+it('products may end in one node, which takes time by their number only', async () => {
+  const names = Array.from({ length: 20_000 }, (_, i) => `p${i}`);
+  const nodes = [
+    ...names.map((name) => node('MatMul', ['x', 'w'], name)),
+    node('Concat', names, 'y', { axis: 0 }),
+  ];
+  const initializers = [floats('w', [1, 1])];
+  const inputs = [input('x', [1, 1])];
+  const bytes = encodeGraph({ nodes, inputs, outputs: [input('y')], initializers });
+  const model = await loadModel(bytes, { wg });
+  const { y } = await model.run({ x: { data: Float32Array.of(1), shape: [1, 1] } });
+  expect(y?.shape).toEqual([names.length, 1]);
+  model.dispose();
+}, 20_000);
+
+// By the square of the number of inputs, a run takes 40 s, more than the limit of the test.
+it('inputs may be many, which takes time by their number only', async () => {
+  const names = Array.from({ length: 100_000 }, (_, i) => `x${i}`);
+  const nodes = [node('Concat', names, 'y', { axis: 0 })];
+  const inputs = names.map((name) => input(name, [1]));
+  const bytes = encodeGraph({ nodes, inputs, outputs: [input('y')] });
+  const model = await loadModel(bytes, { wg });
+  const tensors = names.map((name, i) => [name, { data: Float32Array.of(i), shape: [1] }]);
+  const { y } = await model.run(Object.fromEntries(tensors) as Record<string, ModelTensor>);
+  expect(y?.data).toEqual(Float32Array.from(names, (_, i) => i));
+  await model.explain(Object.fromEntries(names.map((name) => [name, [1]])));
+  model.dispose();
+}, 20_000);
 
 // By the product of both numbers, this takes minutes, more than the limit of the test.
 it('products behind many nodes Transpose take time by their numbers only', async () => {

@@ -40,6 +40,17 @@ const refusalOf = (fields: Proto) => refusal(encodeProto(withGraph(fields)));
 const refusalOfTensor = (fields: Proto) =>
   refusalOf({ initializer: [{ name: 'w', dataType: 1, ...fields }] });
 
+/** A field of bytes, after its number and its length. */
+function prefixed(field: number, bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+  const length = [];
+  for (let rest = bytes.length; rest > 0; rest = Math.floor(rest / 128))
+    length.push((rest % 128) | (rest >= 128 ? 0x80 : 0));
+  const all = new Uint8Array(1 + length.length + bytes.length);
+  all.set([8 * field + 2, ...length]);
+  all.set(bytes, 1 + length.length);
+  return all;
+}
+
 describe('a model', () => {
   it.each([
     [
@@ -745,13 +756,19 @@ describe('is refused', () => {
   it('millions of tiny messages', async () => {
     const count = 2 ** 21 + 1;
     const nodes = new Uint8Array(2 * count).map((_, i) => (i % 2 === 0 ? 0x6a : 0)); // value_info
-    const length = [];
-    for (let rest = nodes.length; rest > 0; rest = Math.floor(rest / 128))
-      length.push((rest % 128) | (rest >= 128 ? 0x80 : 0));
-    const bytes = new Uint8Array(1 + length.length + nodes.length);
-    bytes.set([0x3a, ...length]);
-    bytes.set(nodes, 1 + length.length);
-    expect(await refusal(bytes)).toContain('the limit');
+    expect(await refusal(prefixed(7, nodes))).toContain('the limit');
+  });
+
+  it('millions of numbers in attributes', async () => {
+    const count = 2 ** 23;
+    for (const [field, bytes] of [
+      [7, new Uint8Array(4 * (count + 1))],
+      [8, new Uint8Array(count + 1)],
+    ] as const) {
+      const attribute = prefixed(field, bytes);
+      const model = prefixed(7, prefixed(1, prefixed(5, attribute)));
+      expect(await refusal(model)).toContain(`more than ${count} numbers, which is the limit`);
+    }
   });
 
   it('options that are not known', async () => {

@@ -714,6 +714,32 @@ it('the types of matmulNBits', () => {
   expect(compile('matmul-nbits', inFunction(program), oldest)).toEqual([]);
 });
 
+it('loadModel takes either an instance or options of createGemm', () => {
+  const program = `
+    import { createGemm, type Gemm } from 'wgemm';
+    import { loadModel, type LoadOptions, type Model } from 'wgemm/onnx';
+    const bytes = new Uint8Array(1);
+    const externalData = () => bytes;
+    const wg: Gemm | undefined = await createGemm();
+    const options: LoadOptions = { threads: 'auto', maxMemory: 1e9, externalData };
+    const models: Model[] = [
+      await loadModel(bytes), await loadModel(bytes, options), await loadModel(bytes, { wg, externalData }),
+      await loadModel(bytes, { wg: undefined, simd: 'simd128' }), await loadModel(bytes, { wg, threads: undefined }),
+      await loadModel(bytes, { wg: Math.random() < 0.5 ? wg : undefined }),
+    ];
+
+    // @ts-expect-error: either
+    await loadModel(bytes, { wg, threads: 2 });
+    // @ts-expect-error: either
+    await loadModel(bytes, { wg, maxMemory: 1e9, externalData });
+    // @ts-expect-error: no such option
+    await loadModel(bytes, { thread: 2 });
+    // @ts-expect-error: no such build
+    await loadModel(bytes, { simd: 'fast' });
+  `;
+  expect(compile('onnx', inFunction(program), oldest)).toEqual([]);
+});
+
 it('the declarations of every entry compile with ES2020 alone, without the DOM', () => {
   const program = `
     import { createGemm } from 'wgemm';

@@ -298,6 +298,8 @@ export async function use(bytes: Uint8Array, x: Float32Array): Promise<number> {
   const here = await loadModel(bytes.slice().buffer, { wg: await createGemm() });
   const results = await model.run({ x: { data: x, shape: [1, x.length] } });
   const products = await inWorker.explain({ x: [1, 2] });
+  // @ts-expect-error: an instance has its threads
+  await loadModel(bytes, { wg: await createGemm(), threads: 2 });
   // @ts-expect-error: a shape is missing
   await here.run({ x: { data: x } });
   // @ts-expect-error: no bytes
