@@ -143,6 +143,108 @@ export type WorkerTensorLike<A extends DataArray = DataArray> =
   WorkerDescribedTensor<A> | WorkerTensor<A>;
 
 /**
+ * Refuses a number that is not one of `T`. A variable of type `number` is allowed: the call checks
+ * it when it runs.
+ *
+ * @typeParam N the type of the number
+ * @typeParam T the numbers that the call takes
+ * @category Type machinery
+ */
+export type OneOf<N extends number, T extends number> = number extends N ? N : T;
+
+/**
+ * Refuses a bigint unless the elements are integers of 64 bits. A variable that may be a number is
+ * allowed: the call checks it when it runs.
+ *
+ * @typeParam F the type of the factor
+ * @typeParam A the class of the array of the elements
+ * @category Type machinery
+ */
+export type FactorOf<F, A extends DataArray> = number extends F
+  ? F
+  : F extends bigint
+    ? [Extract<DTypeOf<A>, 'int64' | 'uint64'>] extends [never]
+      ? 'a bigint is for int64 and uint64'
+      : F
+    : F;
+
+/** The option alpha. */
+type Alpha<F, A extends DataArray> = { alpha?: F | undefined } & {
+  alpha?: FactorOf<F, A> | undefined;
+};
+/** The options alpha and beta. */
+type Factors<F, A extends DataArray> = Alpha<F, A> & { beta?: F | undefined } & {
+  beta?: FactorOf<F, A> | undefined;
+};
+
+/**
+ * The 8-bit types that an array, a tensor or a handle may have; never for numbers and nothing.
+ *
+ * @typeParam T the type of the value
+ * @category Type machinery
+ */
+export type TypeIn8Bits<T> = T extends number | null | undefined
+  ? never
+  : T extends
+        | Int8Array
+        | { readonly data: Int8Array | HeapTensor<Int8Array> | WorkerTensor<Int8Array> }
+        | WorkerTensor<Int8Array>
+    ? 'int8'
+    : T extends
+          | Uint8Array
+          | { readonly data: Uint8Array | HeapTensor<Uint8Array> | WorkerTensor<Uint8Array> }
+          | WorkerTensor<Uint8Array>
+      ? 'uint8'
+      : 'int8' | 'uint8';
+
+/**
+ * Refuses a zero point whose array does not have the type of its operand. One whose type says less
+ * is allowed: the call checks it when it runs.
+ *
+ * @typeParam Z the type of the zero point
+ * @typeParam T the type of the operand
+ * @category Type machinery
+ */
+export type ZeroPointOf<Z, T> = [TypeIn8Bits<Z>] extends [never]
+  ? Z
+  : [TypeIn8Bits<Z> & TypeIn8Bits<T>] extends [never]
+    ? 'a zero point has the type of its operand'
+    : Z;
+
+/**
+ * Arrays that hold a result of `qlinearMatmul`: of the type of the array of `yZeroPoint`, else of
+ * the type of a.
+ *
+ * @typeParam T the type of a
+ * @typeParam Z the type of `yZeroPoint`
+ * @category Type machinery
+ */
+export type QLinearArray<T, Z> = ArrayOf<
+  [TypeIn8Bits<Z>] extends [never]
+    ? TypeIn8Bits<T>
+    : TypeIn8Bits<Z> | (Z extends number | null | undefined ? TypeIn8Bits<T> : never)
+>;
+
+/** The zero point of a. */
+type ZeroPointOfA<Z, T> = { aZeroPoint?: Z | undefined } & {
+  aZeroPoint?: ZeroPointOf<Z, T> | undefined;
+};
+/** The zero point of b. */
+type ZeroPointOfB<Z, T> = { bZeroPoint?: Z | undefined } & {
+  bZeroPoint?: ZeroPointOf<Z, T> | undefined;
+};
+
+/** Codes of a few bits. */
+type Bits<N extends number, S extends number> = {
+  bits?: N | undefined;
+  blockSize: S;
+} & { bits?: OneOf<N, 2 | 4 | 8> | undefined; blockSize: OneOf<S, 16 | 32 | 64 | 128 | 256> };
+/** The option accuracyLevel. */
+type Level<L extends number> = { accuracyLevel?: L | undefined } & {
+  accuracyLevel?: OneOf<L, 0 | 1 | 2 | 3 | 4> | undefined;
+};
+
+/**
  * What a call returns: `O`, the type of the option `out`; or `T` if there is no `out`.
  *
  * @typeParam O the type of `out`
@@ -382,11 +484,12 @@ export interface Api<P extends Place> {
     Y extends Matching<A>,
     U extends DataArray,
     O extends Operands[P] | undefined,
+    F extends number | bigint = number,
   >(
     a: Operands<A>[P] & Not8Bit<A>,
     b: Operands<B>[P] | Weights[P],
     c: Operands<C>[P] | number | bigint | null | undefined,
-    options: Options<GemmOptions>[P] & { out: O } & { out: Outs<A, Y, U>[P] },
+    options: Options<GemmOptions>[P] & Factors<F, A> & { out: O } & { out: Outs<A, Y, U>[P] },
   ): Arrival<OutOr<O, Matrix<ResultArray<A>>>>[P];
   /**
    * Computes ONNX Gemm: Y = alpha * A' * B' + beta * C. A' is A or its transpose, and B' is B or
@@ -417,11 +520,12 @@ export interface Api<P extends Place> {
     C extends Matching<A>,
     Y extends Matching<A>,
     U extends DataArray,
+    F extends number | bigint = number,
   >(
     a: Operands<A>[P] & Not8Bit<A>,
     b: Operands<B>[P] | Weights[P],
     c?: Operands<C>[P] | number | bigint | null,
-    options?: Options<GemmOptions>[P] & { out?: Outs<A, Y, U>[P] },
+    options?: Options<GemmOptions>[P] & Factors<F, A> & { out?: Outs<A, Y, U>[P] },
   ): Arrival<Matrix<ResultArray<A>>>[P];
 
   /**
@@ -535,13 +639,15 @@ export interface Api<P extends Place> {
     U extends DataArray,
     O extends Operands[P] | undefined,
     D extends DType = never,
+    F extends number | bigint = number,
   >(
     src: Operands<A>[P] & Not8Bit<A>,
     weights: Operands<B>[P] | Weights[P],
     bias: Operands<C>[P] | number | bigint | null | undefined,
-    options: Options<MatMulOptions>[P] & { outType?: OutType<A, D>; out: O } & {
-      out: Outs<MatMulArray<A>, Y, U>[P];
-    },
+    options: Options<MatMulOptions>[P] &
+      Alpha<F, A> & { outType?: OutType<A, D>; out: O } & {
+        out: Outs<MatMulArray<A>, Y, U>[P];
+      },
   ): Arrival<OutOr<O, Tensor<MatMulResultArray<A, D>>>>[P];
   /**
    * Computes oneDNN Graph MatMul of float16 or bfloat16 (or float32) to float32. Everything else
@@ -557,11 +663,16 @@ export interface Api<P extends Place> {
    * @throws ShapeError, DTypeError, ArgumentError, PackMismatchError, DisposedError,
    * OutOfMemoryError; nothing is written then
    */
-  matmul<A extends Widened, B extends Matching<A>, C extends Matching<A>>(
+  matmul<
+    A extends Widened,
+    B extends Matching<A>,
+    C extends Matching<A>,
+    F extends number | bigint = number,
+  >(
     src: Operands<A>[P],
     weights: Operands<B>[P] | Weights[P],
     bias: Operands<C>[P] | number | bigint | null | undefined,
-    options: Options<MatMulOptions>[P] & { outType: 'float32'; out?: undefined },
+    options: Options<MatMulOptions>[P] & Alpha<F, A> & { outType: 'float32'; out?: undefined },
   ): Arrival<Tensor<NewArrays['float32']>>[P];
   /**
    * Computes oneDNN Graph MatMul: dst = alpha * src * weights + bias, for stacks of matrices. The
@@ -595,14 +706,16 @@ export interface Api<P extends Place> {
     Y extends MatMulArray<A>,
     U extends DataArray,
     D extends DType = never,
+    F extends number | bigint = number,
   >(
     src: Operands<A>[P] & Not8Bit<A>,
     weights: Operands<B>[P] | Weights[P],
     bias?: Operands<C>[P] | number | bigint | null,
-    options?: Options<MatMulOptions>[P] & {
-      outType?: OutType<A, D>;
-      out?: Outs<MatMulArray<A>, Y, U>[P];
-    },
+    options?: Options<MatMulOptions>[P] &
+      Alpha<F, A> & {
+        outType?: OutType<A, D>;
+        out?: Outs<MatMulArray<A>, Y, U>[P];
+      },
   ): Arrival<Tensor<MatMulResultArray<A, D>>>[P];
 
   /**
@@ -632,12 +745,18 @@ export interface Api<P extends Place> {
     Y extends Int32Array,
     U extends DataArray,
     O extends Operands[P] | undefined = undefined,
+    A = unknown,
+    B = unknown,
+    ZA = undefined,
+    ZB = undefined,
   >(
-    a: Operands<QuantizedArray>[P],
-    b: Operands<QuantizedArray>[P] | Weights[P],
-    options?: OptionsWithOperands<MatMulIntegerOptions>[P] & { out?: O } & {
-      out?: Outs<Int32Array, Y, U>[P];
-    },
+    a: A & Operands<QuantizedArray>[P],
+    b: B & (Operands<QuantizedArray>[P] | Weights[P]),
+    options?: ZeroPointOfA<ZA, A> &
+      ZeroPointOfB<ZB, B> &
+      OptionsWithOperands<MatMulIntegerOptions>[P] & { out?: O } & {
+        out?: Outs<Int32Array, Y, U>[P];
+      },
   ): Arrival<OutOr<O, Tensor<NewArrays['int32']>>>[P];
 
   /**
@@ -666,13 +785,19 @@ export interface Api<P extends Place> {
    * OutOfMemoryError; nothing is written then
    */
   qlinearMatmul<
-    Y extends QuantizedArray,
+    Y extends QLinearArray<A, Z>,
     U extends DataArray,
     O extends Operands[P] | undefined = undefined,
+    A = unknown,
+    B = unknown,
+    Z = undefined,
+    ZA = undefined,
+    ZB = undefined,
   >(
-    inputs: QLinearInputs[P],
+    inputs: QLinearInputs[P] & { a: A; b: B; yZeroPoint?: Z | undefined } & ZeroPointOfA<ZA, A> &
+      ZeroPointOfB<ZB, B>,
     options?: Options<QLinearMatMulOptions>[P] & { out?: O } & {
-      out?: Outs<QuantizedArray, Y, U>[P];
+      out?: Outs<QLinearArray<A, Z>, Y, U>[P];
     },
   ): Arrival<OutOr<O, Tensor<NewArrays['int8' | 'uint8']>>>[P];
 
@@ -704,12 +829,15 @@ export interface Api<P extends Place> {
     Y extends Float32Array,
     U extends DataArray,
     O extends Operands[P] | undefined = undefined,
+    B = unknown,
+    ZB = undefined,
   >(
     a: Operands<Float32Array>[P],
-    b: Operands<QuantizedArray>[P] | Weights[P],
-    options: OptionsWithOperands<DynamicQuantizeMatMulOptions>[P] & { out?: O } & {
-      out?: Outs<Float32Array, Y, U>[P];
-    },
+    b: B & (Operands<QuantizedArray>[P] | Weights[P]),
+    options: ZeroPointOfB<ZB, B> &
+      OptionsWithOperands<DynamicQuantizeMatMulOptions>[P] & { out?: O } & {
+        out?: Outs<Float32Array, Y, U>[P];
+      },
   ): Arrival<OutOr<O, Tensor<NewArrays['float32']>>>[P];
 
   /**
@@ -739,12 +867,18 @@ export interface Api<P extends Place> {
     Y extends Float32Array,
     U extends DataArray,
     O extends Operands[P] | undefined = undefined,
+    A = unknown,
+    B = unknown,
+    ZA = undefined,
+    ZB = undefined,
   >(
-    a: Operands<QuantizedArray>[P],
-    b: Operands<QuantizedArray>[P] | Weights[P],
-    options: OptionsWithOperands<MatMulIntegerToFloatOptions<Float32Array, Scale>>[P] & {
-      out?: O;
-    } & { out?: Outs<Float32Array, Y, U>[P] },
+    a: A & Operands<QuantizedArray>[P],
+    b: B & (Operands<QuantizedArray>[P] | Weights[P]),
+    options: ZeroPointOfA<ZA, A> &
+      ZeroPointOfB<ZB, B> &
+      OptionsWithOperands<MatMulIntegerToFloatOptions<Float32Array, Scale>>[P] & {
+        out?: O;
+      } & { out?: Outs<Float32Array, Y, U>[P] },
   ): Arrival<OutOr<O, Tensor<NewArrays['float32']>>>[P];
   /**
    * Computes com.microsoft MatMulIntegerToFloat with float16 scales and bias to float16: in
@@ -763,12 +897,18 @@ export interface Api<P extends Place> {
     Y extends Uint16Array | Float16ArrayLike,
     U extends DataArray,
     O extends Operands[P] | undefined = undefined,
+    A = unknown,
+    B = unknown,
+    ZA = undefined,
+    ZB = undefined,
   >(
-    a: Operands<QuantizedArray>[P],
-    b: Operands<QuantizedArray>[P] | Weights[P],
-    options: OptionsWithOperands<
-      MatMulIntegerToFloatOptions<Uint16Array | Float16ArrayLike, HalfVector>
-    >[P] & { out?: O } & { out?: Outs<Uint16Array | Float16ArrayLike, Y, U>[P] },
+    a: A & Operands<QuantizedArray>[P],
+    b: B & (Operands<QuantizedArray>[P] | Weights[P]),
+    options: ZeroPointOfA<ZA, A> &
+      ZeroPointOfB<ZB, B> &
+      OptionsWithOperands<
+        MatMulIntegerToFloatOptions<Uint16Array | Float16ArrayLike, HalfVector>
+      >[P] & { out?: O } & { out?: Outs<Uint16Array | Float16ArrayLike, Y, U>[P] },
   ): Arrival<OutOr<O, Tensor<NewArrays['float16']>>>[P];
 
   /**
@@ -805,12 +945,16 @@ export interface Api<P extends Place> {
     Y extends Matching<A>,
     U extends DataArray,
     O extends Operands[P] | undefined = undefined,
+    N extends number = 4,
+    K extends number = number,
+    L extends number = 0,
   >(
     a: Operands<A>[P],
-    weights: NBits<S>[P] | Weights[P],
-    options?: OptionsWithOperands<MatMulNBitsOptions<C>>[P] & { out?: O } & {
-      out?: Outs<A, Y, U>[P];
-    },
+    weights: (NBits<S>[P] & Bits<N, K>) | Weights[P],
+    options?: OptionsWithOperands<MatMulNBitsOptions<C>>[P] &
+      Level<L> & { out?: O } & {
+        out?: Outs<A, Y, U>[P];
+      },
   ): Arrival<OutOr<O, Tensor<ResultArray<A>>>>[P];
 
   /**
@@ -821,8 +965,8 @@ export interface Api<P extends Place> {
    * @returns the packed weights, of shape [k, n]. The caller must `dispose()` of them
    * @throws ShapeError, DTypeError, ArgumentError, DisposedError, OutOfMemoryError
    */
-  pack<A extends NBitsArray>(
-    weights: NBits<A>[P],
+  pack<A extends NBitsArray, N extends number = 4, K extends number = number>(
+    weights: NBits<A>[P] & Bits<N, K>,
     options: PackNBitsOptions & EveryCall[P],
   ): Arrival<Weights[P]>[P];
   /**

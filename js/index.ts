@@ -112,17 +112,22 @@ export {
 export { type CreateOptions, type Info, type KernelInfo, version } from './create.js';
 export type {
   DescribedTensor,
+  FactorOf,
   MatMulArray,
   MatMulResultArray,
   Not8Bit,
+  OneOf,
   Operand,
   Out,
   OutOr,
   OutType,
   Packable,
   QGemmArray,
+  QLinearArray,
   SameDType,
+  TypeIn8Bits,
   Widened,
+  ZeroPointOf,
 } from './api.js';
 export {
   type ElementOf,

@@ -86,26 +86,58 @@ export interface FloatLinearOptions<
  * @typeParam B what the bias and float32 weights may be
  * @category Layers
  */
-export interface Int8LinearOptions<
+export type Int8LinearOptions<
   I extends Quantization | undefined = Quantization | undefined,
   O extends Quantization | undefined = Quantization | undefined,
   B = TensorLike<Float32Array>,
-> extends LinearOptions<B> {
+> = LinearOptions<B> &
+  (Int8Weights | Int8FloatWeights<B>) &
+  (Int8Quantization<I, O> | { input?: undefined; output?: undefined });
+
+/**
+ * Weights that are quantized, of an int8 layer.
+ *
+ * @category Layers
+ */
+export interface Int8Weights {
   /**
    * The weights, of shape (K, N), or (N, K) with `trans`: a result of `quantize`, with one scale or
-   * one per column. Or float32 weights, which the call quantizes by
+   * one per column.
+   */
+  weights: QuantizedPerTensor<QuantizedArray> | QuantizedPerAxis<QuantizedArray>;
+  /** The type that weights are packed as. Default: their own. */
+  as?: 'int8' | undefined;
+}
+
+/**
+ * Weights that an int8 layer quantizes.
+ *
+ * @typeParam B what float32 weights may be
+ * @category Layers
+ */
+export interface Int8FloatWeights<B> {
+  /**
+   * The weights, of shape (K, N), or (N, K) with `trans`: float32, which the call quantizes by
    * `quantize(weights, { symmetric: true, axis })` with a scale per column.
    */
-  weights: B | QuantizedPerTensor<QuantizedArray> | QuantizedPerAxis<QuantizedArray>;
-  /**
-   * The type that weights are packed as. Must be `'int8'` for float32 weights. Default: their own.
-   */
-  as?: 'int8' | undefined;
+  weights: B;
+  /** The type that weights are packed as. */
+  as: 'int8';
+}
+
+/**
+ * How x and the result of an int8 layer are quantized.
+ *
+ * @typeParam I the type of `input`
+ * @typeParam O the type of `output`
+ * @category Layers
+ */
+export interface Int8Quantization<I, O> {
   /**
    * How x is quantized. Default: each call quantizes x as `quantize(x)`, to uint8, by the range of
    * all of x. The scale is larger if the quantized bias would otherwise not fit int32.
    */
-  input?: I | undefined;
+  input: I;
   /**
    * How the result is quantized. A layer with this as its `input` takes the result as x. `output`
    * needs an `input`. Default: the result is float32.

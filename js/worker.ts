@@ -164,7 +164,10 @@ export {
 } from './linear-worker.js';
 export type {
   FloatLinearOptions,
+  Int8FloatWeights,
   Int8LinearOptions,
+  Int8Quantization,
+  Int8Weights,
   LinearInfo,
   LinearInput,
   LinearOptions,

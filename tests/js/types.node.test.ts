@@ -590,7 +590,7 @@ it('the types of the integer products infer what a call gives, and refuse other 
     const heap = wg.matmulInteger(a, b, { out: wg.alloc('int32', [2, 2]) });
     same<typeof heap, HeapTensor<Int32Array>>(true);
     const tag: number = wg.dynamicQuantizeMatmul(f, b, { bScale: 1, out: { data: new Float32Array(4), shape: [2, 2], tag: 1 } }).tag;
-    const heapBytes = wg.qlinearMatmul({ a, aScale: 1, b, bScale: 1, yScale: 1 }, { out: wg.alloc('int8', [2, 2]) });
+    const heapBytes = wg.qlinearMatmul({ a, aScale: 1, b, bScale: 1, yScale: 1, yZeroPoint: new Int8Array(1) }, { out: wg.alloc('int8', [2, 2]) });
     same<typeof heapBytes, HeapTensor<Int8Array>>(true);
     const heapFloats = wg.matmulIntegerToFloat(a, b, { aScale: 1, bScale: 1, out: wg.alloc('float32', [2, 2]) });
     same<typeof heapFloats, HeapTensor<Float32Array>>(true);
@@ -738,6 +738,112 @@ it('loadModel takes either an instance or options of createGemm', () => {
     await loadModel(bytes, { simd: 'fast' });
   `;
   expect(compile('onnx', inFunction(program), oldest)).toEqual([]);
+});
+
+it('calls that would throw are refused, unless a variable has a wider type', () => {
+  const program = `
+    import { createGemm, type GemmOptions, type MatMulNBitsOptions, type NBitsWeights, quantize } from 'wgemm';
+    import { createLinear } from 'wgemm/linear';
+    import { createGemm as createWorker, createLinear as createThere } from 'wgemm/worker';
+    const [wg, worker] = [await createGemm(), await createWorker()];
+    const floats = { data: new Float32Array(4), shape: [2, 2] };
+    const longs = { data: new BigInt64Array(4), shape: [2, 2] };
+    const [i8, u8] = [{ data: new Int8Array(4), shape: [2, 2] }, { data: new Uint8Array(4), shape: [2, 2] }];
+    const scales = { aScale: 1, bScale: 1, yScale: 1 };
+    const [signed, unsigned] = [new Int8Array(1), new Uint8Array(1)];
+    const [held, there] = [wg.alloc('int8', [2, 2]), await worker.alloc('uint8', [2, 2])];
+    const either = i8 as typeof i8 | typeof u8;
+
+    wg.gemm(longs, longs, 1n, { alpha: 1n, beta: 2n });
+    wg.gemm(floats, floats, null, { alpha: 2, beta: 0.5 });
+    const options: GemmOptions = { alpha: 2 };
+    wg.gemm(floats, floats, null, options);
+    const some: { alpha: number } = { alpha: 1 };
+    wg.matmul(floats, floats, null, some);
+    // @ts-expect-error: float32
+    wg.gemm(floats, floats, null, { alpha: 1n });
+    // @ts-expect-error: float32
+    wg.gemm(floats, floats, floats, { beta: 1n, out: floats });
+    // @ts-expect-error: float32
+    wg.matmul(floats, floats, null, { alpha: 1n });
+    // @ts-expect-error: float32
+    await worker.gemm(floats, floats, null, { alpha: 1n });
+
+    wg.matmulInteger(u8, i8, { aZeroPoint: unsigned, bZeroPoint: signed });
+    wg.matmulInteger(u8, held, { aZeroPoint: 1, bZeroPoint: held });
+    wg.matmulInteger(either, wg.pack(i8, { op: 'qgemm' }), { aZeroPoint: signed, bZeroPoint: unsigned });
+    wg.dynamicQuantizeMatmul(floats, i8, { bScale: 1, bZeroPoint: signed });
+    await worker.matmulInteger(there, i8, { aZeroPoint: there, bZeroPoint: null });
+    // @ts-expect-error: uint8
+    wg.matmulInteger(u8, i8, { aZeroPoint: signed });
+    // @ts-expect-error: int8
+    wg.matmulInteger(u8, i8, { bZeroPoint: u8 });
+    // @ts-expect-error: int8
+    wg.dynamicQuantizeMatmul(floats, i8, { bScale: 1, bZeroPoint: unsigned });
+    // @ts-expect-error: uint8
+    wg.matmulIntegerToFloat(u8, i8, { aScale: 1, bScale: 1, aZeroPoint: held });
+    // @ts-expect-error: uint8
+    await worker.matmulInteger(there, i8, { aZeroPoint: signed });
+
+    wg.qlinearMatmul({ a: u8, b: i8, ...scales }, { out: u8 });
+    wg.qlinearMatmul({ a: u8, b: i8, ...scales, yZeroPoint: 3 }, { out: u8 });
+    wg.qlinearMatmul({ a: u8, b: i8, ...scales, yZeroPoint: signed }, { out: i8 });
+    wg.qlinearMatmul({ a: u8, b: i8, ...scales, yZeroPoint: held }, { out: held });
+    wg.qlinearMatmul({ a: u8, b: i8, ...scales, yZeroPoint: i8 }, { out: held });
+    wg.qlinearMatmul({ a: either, b: i8, ...scales }, { out: i8 });
+    await worker.qlinearMatmul({ a: there, b: i8, ...scales }, { out: there });
+    // @ts-expect-error: the type of a
+    wg.qlinearMatmul({ a: u8, b: i8, ...scales }, { out: i8 });
+    // @ts-expect-error: the type of a
+    wg.qlinearMatmul({ a: u8, b: i8, ...scales, yZeroPoint: 3 }, { out: i8 });
+    // @ts-expect-error: the type of yZeroPoint
+    wg.qlinearMatmul({ a: u8, b: i8, ...scales, yZeroPoint: signed }, { out: u8 });
+    // @ts-expect-error: the type of a
+    wg.qlinearMatmul({ a: u8, b: i8, ...scales, aZeroPoint: signed });
+    // @ts-expect-error: an unknown input
+    wg.qlinearMatmul({ a: u8, b: i8, ...scales, zero: 1 });
+    // @ts-expect-error: the type of a
+    await worker.qlinearMatmul({ a: there, b: i8, ...scales }, { out: i8 });
+
+    const codes = { data: new Uint8Array(16), shape: [1, 1, 16] };
+    const parts = { data: codes, scales: { data: new Float32Array(1), shape: [1, 1] }, k: 32, n: 1 };
+    const read: number = JSON.parse('32');
+    const named: NBitsWeights<Float32Array> = { ...parts, bits: read, blockSize: read };
+    const level: MatMulNBitsOptions<Float32Array> = { accuracyLevel: read };
+    wg.matmulNBits(floats, { ...parts, bits: 4, blockSize: 32 }, { accuracyLevel: 4 });
+    wg.matmulNBits(floats, { ...parts, blockSize: read }, { accuracyLevel: read });
+    wg.matmulNBits(floats, named, level);
+    wg.pack({ ...parts, bits: read, blockSize: read }, { op: 'matmulNBits' });
+    // @ts-expect-error: 2, 4 or 8
+    wg.matmulNBits(floats, { ...parts, bits: 3, blockSize: 32 });
+    // @ts-expect-error: a power of two of 16 or more
+    wg.matmulNBits(floats, { ...parts, blockSize: 3 });
+    // @ts-expect-error: 0 to 4
+    wg.matmulNBits(floats, named, { accuracyLevel: 5 });
+    // @ts-expect-error: 2, 4 or 8
+    wg.pack({ ...parts, bits: 3, blockSize: 32 }, { op: 'matmulNBits' });
+    // @ts-expect-error: a power of two of 16 or more
+    await worker.matmulNBits(floats, { ...parts, blockSize: 3 });
+
+    const eight = { scale: 1, zeroPoint: 0 };
+    const quantized = quantize(floats, { symmetric: true, axis: 1 });
+    createLinear(wg, { weights: floats, as: 'int8', input: eight, output: eight });
+    createLinear(wg, { weights: quantized, input: eight });
+    createLinear(wg, { weights: floats, as: 'int8' });
+    createLinear(wg, { weights: quantized });
+    // @ts-expect-error: a layer of floating point has no input
+    createLinear(wg, { weights: floats, input: eight });
+    // @ts-expect-error: output needs input
+    createLinear(wg, { weights: floats, as: 'int8', output: eight });
+    // @ts-expect-error: output needs input
+    createLinear(wg, { weights: quantized, output: eight });
+    await createThere(worker, { weights: floats, as: 'int8', input: eight });
+    // @ts-expect-error: a layer of floating point has no input
+    await createThere(worker, { weights: floats, input: eight });
+    // @ts-expect-error: output needs input
+    await createThere(worker, { weights: quantized, output: eight });
+  `;
+  expect(compile('refused', inFunction(program), oldest)).toEqual([]);
 });
 
 it('the declarations of every entry compile with ES2020 alone, without the DOM', () => {

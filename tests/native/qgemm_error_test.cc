@@ -234,7 +234,7 @@ const Case kCases[] = {
      "y_zero_point is absent and y_scale is given; give both for a quantized result, or neither for float32"},
     {"OnlyYZeroPoint", [](Call& c) { c.y_zero.is_there = true; }, Code::kArgument, "y_scale",
      "y_scale is absent and y_zero_point is given; give both for a quantized result, or neither for float32"},
-    {"OnlyYScaleOf8Bits", [](Call& c) { c.quantize(), c.y_zero.is_there = false; }, Code::kArgument, "y_zero_point", "y_scale is there"},
+    {"OnlyYScaleOf8Bits", [](Call& c) { c.quantize(), c.y_zero.is_there = false; }, Code::kArgument, "y_zero_point", "y_scale is given"},
     {"YType8Bit", [](Call& c) { c.args.Y.dtype = DType::kInt8; }, Code::kDType, "Y",
      "Y has type int8; the result has type float32, since y_scale is absent"},
     {"YTypeFloat", [](Call& c) { c.quantize(), c.args.Y.dtype = DType::kFloat32; }, Code::kDType, "Y",
