@@ -6,8 +6,7 @@ import { bufferOf, bytesIn, classOf, lengthOf, offsetOf, viewOf } from './tensor
 
 /** @internal What helps if a value is not bytes but leads to them. */
 export function adviceForBytes(value: unknown): string {
-  const { then, arrayBuffer, href } = (isReadable(value) ? value : {}) as Record<string, unknown>;
-  if (typeof then === 'function') return ', and a promise must be awaited';
+  const { arrayBuffer, href } = (isReadable(value) ? value : {}) as Record<string, unknown>;
   if (typeof arrayBuffer === 'function') return ': await its arrayBuffer()';
   return typeof value === 'string' || typeof href === 'string' ? ': fetch it first' : '';
 }
@@ -16,7 +15,7 @@ export function adviceForBytes(value: unknown): string {
  * @internal The bytes that a caller gives, as a plain Uint8Array: the slice() of a Buffer makes no
  * copy.
  */
-export function readGiven(op: string, argument: string, value: unknown, label = argument) {
+export function givenBytes(op: string, argument: string, value: unknown, label = argument) {
   const given = bytesIn(value) as Uint8Array;
   const found = classOf(given);
   if (found !== 'Uint8Array') {

@@ -30,7 +30,7 @@ import {
   runCall,
   runInHeap,
 } from './call.js';
-import { formatOf, readGiven } from './bytes.js';
+import { formatOf, givenBytes } from './bytes.js';
 import type { Core } from './core.js';
 import { type CreateOptions, type Info, readSettings, startCore } from './create.js';
 import { makeWebWorker, otherOrigin, urlOf } from './cross-origin.js';
@@ -514,6 +514,7 @@ export const internals = {
   foreignHandle,
   formatOf,
   gather,
+  givenBytes,
   halfOf,
   handleKey,
   has,
@@ -548,7 +549,6 @@ export const internals = {
   readExplained,
   readFlag,
   readGemm,
-  readGiven,
   readIntegerMatMul,
   readMatMul,
   readMatMulNBits,

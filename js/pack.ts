@@ -1,6 +1,6 @@
 /** Packed weights, from tensors and from bytes. */
 import { write } from './block.js';
-import { readGiven } from './bytes.js';
+import { givenBytes } from './bytes.js';
 import type { Core } from './core.js';
 import { ArgumentError, describe, DTypeError } from './errors.js';
 import { type Constructors, PackedWeights } from './heap.js';
@@ -126,7 +126,7 @@ export function packWeights(
 /** @internal Reads the argument of `deserialize`, and checks that it holds bytes. */
 export function readBytes(reader: Reader, value: unknown, op = 'deserialize'): Operand {
   reader.checkAlive(op);
-  return operandOf('bytes', reader.dtypes.indexOf('uint8'), [], readGiven(op, 'bytes', value));
+  return operandOf('bytes', reader.dtypes.indexOf('uint8'), [], givenBytes(op, 'bytes', value));
 }
 
 /** @internal Makes weights from the bytes that `serialize` returned. */

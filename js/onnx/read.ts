@@ -8,8 +8,8 @@ import {
   describe,
   formatOf,
   GemmError,
+  givenBytes,
   messageOf,
-  readGiven,
   readOptions,
   UnsupportedError,
 } from './internals.js';
@@ -87,7 +87,7 @@ export async function readOnnx(
 ): Promise<OnnxModel> {
   const { externalData } = readOptions(op, options, ['externalData']);
   checkFetch(op, externalData);
-  const given = readGiven(op, 'bytes', bytes);
+  const given = givenBytes(op, 'bytes', bytes);
   // Another thread may change shared memory after a check.
   const isShared = Object.prototype.toString.call(given.buffer) === '[object SharedArrayBuffer]';
   const wire = new Wire(isShared ? given.slice() : given);

@@ -15,6 +15,7 @@ import {
   DTypeError,
   dtypesOf,
   GemmError,
+  givenBytes,
   has,
   HeapTensor,
   isError,
@@ -23,7 +24,6 @@ import {
   messageOf,
   offsetOf,
   OutOfMemoryError,
-  readGiven,
   readOptions,
   ShapeError,
   unpolluted,
@@ -201,7 +201,7 @@ export async function loadModel(
     const found = `${op}: source is a copy of a model, or not of readOnnx`;
     throw new ArgumentError(op, 'source', `${found}; it must be what that returned, or bytes`);
   }
-  const bytes = isModel ? undefined : readGiven(op, 'source', source);
+  const bytes = isModel ? undefined : givenBytes(op, 'source', source);
   if (given !== undefined) {
     checkInstance(given);
     const name = createOptions.find((name) => settings[name] !== undefined);

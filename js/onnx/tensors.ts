@@ -3,7 +3,7 @@
  * is allocated for it.
  */
 import type { DataArray } from '../index.js';
-import { ArgumentError, describe, readGiven, viewOf } from './internals.js';
+import { ArgumentError, describe, givenBytes, viewOf } from './internals.js';
 import type { OnnxOtherDType, OnnxTensor, OnnxUnreadTensor } from './model.js';
 import { type OnnxDType, storedAs } from './value.js';
 import type { Wire } from './wire.js';
@@ -230,7 +230,7 @@ export async function fetchPending(pending: readonly Pending[], fetch?: Fetch): 
     }
     const returned: unknown = await fetch({ location, offset, length });
     const label = `the result of externalData for ${title}`;
-    const bytes = readGiven(op, 'externalData', returned, `${label} (${length} bytes)`);
+    const bytes = givenBytes(op, 'externalData', returned, `${label} (${length} bytes)`);
     if (bytes.length !== length) {
       const message = `${op}: ${label} has ${bytes.length} bytes; it must have ${length}`;
       throw new ArgumentError(op, 'externalData', message);

@@ -555,7 +555,7 @@ describe('is refused', () => {
   );
 
   it.each([
-    ['a promise', Promise.resolve(), 'a promise must be awaited'],
+    ['a promise', Promise.resolve(), 'a promise, which must be awaited'],
     ['a path', 'model.onnx', 'fetch it first'],
     ['an address', new URL('https://example.com/model.onnx'), 'fetch it first'],
     ['a response', new Response(''), 'await its arrayBuffer()'],

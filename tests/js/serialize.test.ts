@@ -219,7 +219,7 @@ describe('deserialize refuses', () => {
     ['null', null, 'null'],
     ['text', 'wgemm-pw', '"wgemm-pw"; it must be a Uint8Array or an ArrayBuffer: fetch it first'],
     ['an address', new URL('https://example.com/weights'), 'fetch it first'],
-    ['a promise', Promise.resolve(good), 'a promise must be awaited'],
+    ['a promise', Promise.resolve(good), 'a promise, which must be awaited'],
     ['a response', new Response(''), 'await its arrayBuffer()'],
     ['another array', new Int8Array(8), 'Int8Array'],
     ['a DataView', new DataView(new ArrayBuffer(8)), 'an object'],
