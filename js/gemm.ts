@@ -84,7 +84,7 @@ export function runGemm(core: Core, a: unknown, b: unknown, c: unknown, options:
     options,
     optionNames,
   );
-  checkBeta(beta, c, out);
+  if (beta !== undefined) checkBeta(beta, c, out);
   // Reading the elements of an array may run code of the caller. It must run before anything is in
   // the block.
   if (typeof activation === 'object' || !isInHeap(core, a, b, c, out)) {
@@ -122,7 +122,7 @@ export function readGemm(
     'options',
     reader.callOptions,
   );
-  checkBeta(beta, c, out);
+  if (beta !== undefined) checkBeta(beta, c, out);
   // prettier-ignore
   return readArguments(
     reader, a, b, c, alpha, beta, transA, transB, opset, broadcast, activation, out,
@@ -131,7 +131,7 @@ export function readGemm(
 
 /** In BLAS, the result is C, so that beta without C looks like a factor of `out`. */
 function checkBeta(beta: unknown, c: unknown, out: unknown): void {
-  if (beta === undefined || out === undefined || (c ?? null) !== null) return;
+  if (out === undefined || (c ?? null) !== null) return;
   if ((typeof beta !== 'number' && typeof beta !== 'bigint') || Number(beta) === 0) return;
   const rule = 'beta has no effect without C; to add to out, pass it as C, too';
   const message = `${op}: beta is ${describe(beta)} and C is absent; ${rule}`;

@@ -81,13 +81,8 @@ export function readOptions(
   // Object.keys() would make an array.
   for (const key in options) {
     if (allowed.includes(key) || besides.includes(key)) continue;
-    if (!Object.prototype.hasOwnProperty.call(options, key)) continue;
-    const array = classOf(options);
-    if (what === 'options' && (array !== undefined || has(options, 'data'))) {
-      const rule = callOf(op) ?? `it must be an object with ${allowed.join(', ')}`;
-      throw new ArgumentError(op, what, `${op}: options is ${array ?? 'a tensor'}; ${rule}`);
-    }
-    throw unknownOption(op, key, what, allowed);
+    if (Object.prototype.hasOwnProperty.call(options, key))
+      throw unknownOption(op, options, key, what, allowed);
   }
   return unpolluted(options, allowed);
 }
@@ -109,10 +104,16 @@ export function readInputs(
 
 function unknownOption(
   op: string,
+  options: object,
   key: string,
   what: string,
   allowed: readonly string[],
 ): ArgumentError {
+  const array = classOf(options);
+  if (what === 'options' && (array !== undefined || has(options, 'data'))) {
+    const rule = callOf(op) ?? `it must be an object with ${allowed.join(', ')}`;
+    return new ArgumentError(op, what, `${op}: options is ${array ?? 'a tensor'}; ${rule}`);
+  }
   const kind = /^(op|in)/.test(what) ? what.slice(0, -1) : `property of ${what}`;
   const found = `the ${kind} ${describe(key)} is not known`;
   const advice = what === 'inputs' ? '; options come second' : '';

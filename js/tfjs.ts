@@ -184,8 +184,7 @@ function readInstallOptions(options: unknown) {
     throw refused(
       'wg',
       `is ${describe(wg)}`,
-      'it must be an instance of wgemm, not of wgemm/worker or wgemm/inline, ' +
-        'and promises must be awaited',
+      'it must be an instance of wgemm, not of wgemm/worker or wgemm/inline',
     );
   core.checkAlive(op);
   const name = createOptions.find((name) => settings[name] !== undefined);

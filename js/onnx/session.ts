@@ -263,8 +263,7 @@ function checkInstance(wg: unknown): void {
   throw new ArgumentError(
     'loadModel',
     'wg',
-    `loadModel: wg is ${found}; it must be an instance of wgemm or of wgemm/worker, ` +
-      'and promises must be awaited',
+    `loadModel: wg is ${found}; it must be an instance of wgemm or of wgemm/worker`,
   );
 }
 

@@ -863,9 +863,10 @@ describe('install refuses', () => {
 
   it('instances of other entries, and promises', async () => {
     const [inWorker, inline] = [await startWorker(), await startInline()];
-    const says = ['of wgemm, not of wgemm/worker or wgemm/inline', 'awaited'];
     for (const given of [inWorker, inline, createGemm()]) {
       const error = await install(tf, { wg: given as never }).catch((error: unknown) => error);
+      const says = ['of wgemm, not of wgemm/worker or wgemm/inline'];
+      if (given instanceof Promise) says.push('a promise, which must be awaited');
       expectError(error, { code: 'ARGUMENT', op: 'install', argument: 'wg', says });
       (await given).dispose();
     }

@@ -575,7 +575,7 @@ describe('a tensor in the worker', () => {
       await wg
         .matmul(out, a, null, { out, transfer: true })
         .catch((error: unknown) => (error as GemmError).argument),
-    ).toBe('dst');
+    ).toBe('out');
     const wanted = here.gemm(square(), square(), square());
     expect(await out.read()).toEqual(wanted.data);
     expectEqual(await wg.gemm(out, a), here.gemm(wanted, square()));
@@ -681,7 +681,7 @@ describe('a tensor in the worker', () => {
     for (const [i, call] of late.entries()) {
       expectError(await call, {
         code: 'DISPOSED',
-        argument: ['A', 'Y'][i] as string,
+        argument: ['A', 'out'][i] as string,
         says: ['disposed tensor'],
       });
     }
@@ -906,7 +906,7 @@ describe('refuses as wgemm does', () => {
       );
       expectError(
         await rejected(wg.gemm(square(), square(), 1, { out: tensor as never })),
-        of('Y', 'a tensor of another instance'),
+        of('out', 'a tensor of another instance'),
       );
       expectError(
         await rejected(wg.gemm(square(), weights as never)),
