@@ -54,6 +54,22 @@ export interface CreateOptions {
 }
 
 /**
+ * An instance, or options of `createGemm` for a new one: not both.
+ *
+ * @typeParam W the class of the instance
+ * @category Instances
+ */
+export type InstanceOptions<W> =
+  | (CreateOptions & {
+      /** Absent: the call creates an instance, which ends with what the call returns. */
+      wg?: undefined;
+    })
+  | ({
+      /** The instance that computes. It stays the caller's, who must dispose of it afterwards. */
+      wg?: W | undefined;
+    } & { [Name in keyof CreateOptions]?: undefined });
+
+/**
  * A micro-kernel of the build.
  *
  * @category Instances

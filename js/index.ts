@@ -109,7 +109,13 @@ export {
   ShapeError,
   UnsupportedError,
 } from './errors.js';
-export { type CreateOptions, type Info, type KernelInfo, version } from './create.js';
+export {
+  type CreateOptions,
+  type Info,
+  type InstanceOptions,
+  type KernelInfo,
+  version,
+} from './create.js';
 export type {
   DescribedTensor,
   FactorOf,

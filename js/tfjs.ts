@@ -5,7 +5,7 @@
  *
  * @module wgemm/tfjs
  */
-import { ArgumentError, createGemm, type CreateOptions, type Gemm } from './index.js';
+import { ArgumentError, createGemm, type Gemm, type InstanceOptions } from './index.js';
 import type { Core } from './core.js';
 import { cores, describe, isReadable, readOptions } from './shared.js';
 import {
@@ -61,22 +61,17 @@ export interface TfjsKernel {
 }
 
 /**
- * Options of {@link install}: an instance, or options of `createGemm` for a new one.
+ * Options of {@link install}. An instance that it creates ends when the kernels are restored.
  *
  * @category TensorFlow.js
  */
-export interface InstallOptions extends CreateOptions {
-  /**
-   * The instance that computes. Options of `createGemm` must be absent then, and the caller
-   * disposes of it. Default: a new one, which ends when the kernels are restored.
-   */
-  wg?: Gemm | undefined;
+export type InstallOptions = InstanceOptions<Gemm> & {
   /**
    * True: wgemm computes all float32 products, also those of sizes at which the old kernel is
    * faster. With `determinism: 'strict'` they have the same bits everywhere. Default false.
    */
   always?: boolean | undefined;
-}
+};
 
 const op = 'install';
 const backendNames = ['wasm', 'cpu'];
@@ -188,7 +183,7 @@ function readInstallOptions(options: unknown) {
     );
   core.checkAlive(op);
   const name = createOptions.find((name) => settings[name] !== undefined);
-  if (name) throw refused(name, 'is given, and so is wg', 'with wg there must be no other options');
+  if (name) throw new ArgumentError(op, name, `${op}: pass either wg or ${name}, not both`);
   return { wg, always, settings };
 }
 

@@ -1,5 +1,5 @@
 /** `loadModel`, and the runs of a model. */
-import type { CreateOptions, Explanation, Gemm } from '../index.js';
+import type { Explanation, Gemm, InstanceOptions } from '../index.js';
 import type { Core } from '../core.js';
 import {
   ArgumentError,
@@ -41,30 +41,20 @@ import { newArray, Root, sizeOf, Storage, Stored } from './storage.js';
 import { type Make, type OnnxDType, storedAs, type Value } from './value.js';
 
 /**
- * Options of {@link loadModel}: `wg` or options of `createGemm`, and options of {@link readOnnx}.
+ * Options of {@link loadModel}, and options of {@link readOnnx}. The instance `wg` is one of
+ * `wgemm` or of `wgemm/worker`: `wgemm/inline` is a copy of its own. Dispose of it after the model.
  *
  * @category Models
  */
-export type LoadOptions = ReadOptions & {
-  /**
-   * The names of the outputs, such as `['probabilities']`. The model loads what they need, and
-   * nothing else: it has no other inputs, and other nodes need not be supported. They may also name
-   * values between nodes. Default: the outputs that the model declares.
-   */
-  outputs?: readonly string[] | undefined;
-} & (
-    | (CreateOptions & {
-        /** Absent: the model creates an instance, and `dispose()` of the model ends it. */
-        wg?: undefined;
-      })
-    | ({
-        /**
-         * The instance that computes: of `wgemm`, or of `wgemm/worker`; `wgemm/inline` is a copy of
-         * its own. It stays the caller's, who must dispose of it after the model.
-         */
-        wg?: Gemm | WorkerGemm | undefined;
-      } & { [Name in keyof CreateOptions]?: undefined })
-  );
+export type LoadOptions = InstanceOptions<Gemm | WorkerGemm> &
+  ReadOptions & {
+    /**
+     * The names of the outputs, such as `['probabilities']`. The model loads what they need, and
+     * nothing else: it has no other inputs, and other nodes need not be supported. They may also
+     * name values between nodes. Default: the outputs that the model declares.
+     */
+    outputs?: readonly string[] | undefined;
+  };
 
 /**
  * A tensor that goes into a model, or comes out of it. It is contiguous and in row-major order.

@@ -846,7 +846,7 @@ describe('install refuses', () => {
     const wanted = { code: 'ARGUMENT', op: 'install' } as const;
     for (const options of [{ threads: 1 }, { maxMemory: 2 ** 30 }]) {
       const [argument] = Object.keys(options) as [string];
-      const says = ['is given, and so is wg', 'no other options'];
+      const says = ['pass either wg or', 'not both'];
       expectError(await failed({ wg, ...options }), { ...wanted, argument, says });
     }
     const says = ['not known', 'wg, always, threads'];

@@ -714,10 +714,11 @@ it('the types of matmulNBits', () => {
   expect(compile('matmul-nbits', inFunction(program), oldest)).toEqual([]);
 });
 
-it('loadModel takes either an instance or options of createGemm', () => {
+it('loadModel and install take either an instance or options of createGemm', () => {
   const program = `
     import { createGemm, type Gemm } from 'wgemm';
     import { loadModel, type LoadOptions, type Model } from 'wgemm/onnx';
+    import { install, type Tfjs } from 'wgemm/tfjs';
     const bytes = new Uint8Array(1);
     const externalData = () => bytes;
     const wg: Gemm | undefined = await createGemm();
@@ -736,6 +737,12 @@ it('loadModel takes either an instance or options of createGemm', () => {
     await loadModel(bytes, { thread: 2 });
     // @ts-expect-error: no such build
     await loadModel(bytes, { simd: 'fast' });
+
+    declare const tf: Tfjs;
+    await install(tf, { wg, always: true });
+    await install(tf, { threads: 2, always: true });
+    // @ts-expect-error: either
+    await install(tf, { wg, threads: 2 });
   `;
   expect(compile('onnx', inFunction(program), oldest)).toEqual([]);
 });
