@@ -354,10 +354,11 @@ std::vector<Problem> every_form(DType type, int64_t m, int64_t n, int64_t k) {
   const auto add = [&](auto change) { change(forms.emplace_back(plain)); };
   add([&](Problem& p) { p.b.plain = {somewhere, type, 1, k}; });
   add([&](Problem& p) { p.a = {somewhere, type, 1, m}; });
-  for (const auto& [low, high] : {std::pair{-60, 66}, {-127, 127}, {-128, 127}}) {
+  for (const auto& range : {std::pair{-60, 66}, {-127, 127}, {-128, 127}}) {
     for (const bool finite : {false, true}) {
       add([&](Problem& p) {
-        p.b.packed = {.panels = somewhere, .dtype = type, .k = k, .low = low, .high = high};
+        p.b.packed = {
+            .panels = somewhere, .dtype = type, .k = k, .low = range.first, .high = range.second};
         p.b.packed.finite = finite;
       });
     }

@@ -789,8 +789,7 @@ TEST(WeightsError, Batches) {
   calls.weights = zeros(calls.context, {2, 5, 3, 4});
   calls.refuse_gemm(Code::kShape, "B", "batch axes [2, 5]");
   calls.a = {2, 2, 3};
-  calls.refuse_matmul(Code::kShape, "weights",
-                      "src has batch axes [2] and weights has [2, 5]");
+  calls.refuse_matmul(Code::kShape, "weights", "src has batch axes [2] and weights has [2, 5]");
 }
 
 TEST(WeightsError, TransposedAgain) {
