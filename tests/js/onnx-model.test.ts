@@ -1295,7 +1295,9 @@ describe('the option outputs', () => {
   });
 
   it('is read by index', async () => {
-    const outputs = Object.assign(['probabilities'], { [Symbol.iterator]: () => ['label'].values() });
+    const outputs = Object.assign(['probabilities'], {
+      [Symbol.iterator]: () => ['label'].values(),
+    });
     const model = await loadModel(bytes, { wg, outputs });
     expect(model.outputs.map(({ name }) => name)).toEqual(['probabilities']);
     model.dispose();
