@@ -6,9 +6,13 @@ import { bufferOf, bytesIn, classOf, lengthOf, offsetOf, viewOf } from './tensor
 
 /** @internal What helps if a value is not bytes but leads to them. */
 export function adviceForBytes(value: unknown): string {
-  const { arrayBuffer, href } = (isReadable(value) ? value : {}) as Record<string, unknown>;
-  if (typeof arrayBuffer === 'function') return ': await its arrayBuffer()';
-  return typeof value === 'string' || typeof href === 'string' ? ': fetch it first' : '';
+  try {
+    const { arrayBuffer, href } = (isReadable(value) ? value : {}) as Record<string, unknown>;
+    if (typeof arrayBuffer === 'function') return ': await its arrayBuffer()';
+    return typeof value === 'string' || typeof href === 'string' ? ': fetch it first' : '';
+  } catch {
+    return ''; // a proxy of a URL has no href
+  }
 }
 
 /**

@@ -75,7 +75,7 @@ import { compute, copyIn, roomOf, stagedOf } from './staging.js';
 import { allocate, count, large, limits, positive } from './quantize-numbers.js';
 import { gather, readAxis, readEach } from './quantize-arguments.js';
 import { operandOfResult } from './result.js';
-import { handleKey, has, isError, isReadable, unpolluted } from './properties.js';
+import { handleKey, has, isError, isList, isReadable, unpolluted } from './properties.js';
 import { packWeights, readBytes, readPack, readWeights } from './pack.js';
 import { readMatMulNBits, runMatMulNBits } from './matmul-nbits.js';
 import { isIntegerMatMul, readIntegerMatMul, runIntegerMatMul } from './integer-matmul.js';
@@ -90,6 +90,7 @@ import {
   type DType,
   dtypesOf,
   isDetached,
+  isRank,
   lengthOf,
   offsetOf,
   readSizes,
@@ -527,7 +528,9 @@ export const internals = {
   isAddress,
   isDetached,
   isError,
+  isList,
   isOperation,
+  isRank,
   isReadable,
   lengthOf,
   large,

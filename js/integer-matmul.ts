@@ -159,7 +159,7 @@ export interface MatMulIntegerToFloatOptions<
 
 type Name = 'matmulInteger' | 'qlinearMatmul' | 'dynamicQuantizeMatmul' | 'matmulIntegerToFloat';
 
-const activationAndOut = ['transA', 'transB', 'activation', 'out'];
+const activationAndOut = ['transA', 'transB', 'activation', 'out'] as const;
 
 /** The operators: their numbers, which are those of IntegerOp in wgemm.h, and names of options. */
 const operators = {
@@ -181,23 +181,46 @@ const operators = {
   },
 } as const satisfies Record<Name, { number: number; options: readonly string[] }>;
 
-const vectorNames = ['aScale', 'aZeroPoint', 'bScale', 'bZeroPoint', 'yScale', 'yZeroPoint'];
-const inputNames = ['a', 'b', ...vectorNames];
+const vectorNames = [
+  'aScale',
+  'aZeroPoint',
+  'bScale',
+  'bZeroPoint',
+  'yScale',
+  'yZeroPoint',
+] as const;
+const inputNames = ['a', 'b', ...vectorNames] as const;
 
 /** Inputs and options of a call as the caller made it. Absent ones are undefined. */
-type Given = Readonly<Record<string, unknown>>;
+class Given {
+  a: unknown;
+  b: unknown;
+  aScale: unknown;
+  aZeroPoint: unknown;
+  bScale: unknown;
+  bZeroPoint: unknown;
+  yScale: unknown;
+  yZeroPoint: unknown;
+  bias: unknown;
+  transA: unknown;
+  transB: unknown;
+  activation: unknown;
+  out: unknown;
 
-/** Reads each argument of a call once: properties may be getters, also of a class. */
+  /** Reads properties, each once: they may be getters, also of a class. */
+  take(from: Readonly<Record<string, unknown>>, names: readonly (keyof Given)[]): void {
+    for (const name of names) this[name] = from[name] as never;
+  }
+}
+
+/** Reads each argument of a call once. */
 function readGiven(op: Name, args: readonly unknown[], besides?: readonly string[]): Given {
-  const given = Object.create(null) as Record<string, unknown>;
-  const take = (from: Given, names: readonly string[]) => {
-    for (const name of names) given[name] = from[name];
-  };
+  const given = new Given();
   const isQLinear = op === 'qlinearMatmul';
-  if (isQLinear) take(readInputs(op, args[0], inputNames), inputNames);
+  if (isQLinear) given.take(readInputs(op, args[0], inputNames), inputNames);
+  else [given.a, given.b] = args;
   const { options } = operators[op];
-  take(readOptions(op, args[isQLinear ? 1 : 2], options, 'options', besides), options);
-  if (!isQLinear) [given.a, given.b] = args;
+  given.take(readOptions(op, args[isQLinear ? 1 : 2], options, 'options', besides), options);
   return given;
 }
 
@@ -206,7 +229,8 @@ export function runIntegerMatMul(core: Core, op: Name, args: readonly unknown[])
   core.checkAlive(op);
   const given = readGiven(op, args);
   const { a, b, bias, out, activation } = given;
-  const vectors = vectorNames.map((name) => given[name]);
+  const { aScale, aZeroPoint, bScale, bZeroPoint, yScale, yZeroPoint } = given;
+  const vectors = [aScale, aZeroPoint, bScale, bZeroPoint, yScale, yZeroPoint];
   if (
     typeof activation !== 'object' && // code of the caller may run when its elements are read
     isInHeap(core, a, b, bias, out) &&
@@ -258,9 +282,9 @@ function readArguments(reader: Reader, op: Name, given: Given): Arguments {
   const attributes = new Float64Array(6);
   readAttributes(attributes, op, given);
   // Numbers wait for the type of the other scales.
-  const isNumber = (i: number) => typeof given[vectorNames[i] as string] === 'number';
+  const isNumber = (i: number) => typeof given[vectorNames[i] as 'aScale'] === 'number';
   const read = (i: number, types: readonly DType[]) => {
-    const name = vectorNames[i] as string;
+    const name = vectorNames[i] as (typeof vectorNames)[number];
     return readVector(reader, op, name, given[name], types[i] as DType);
   };
   const early = vectorNames.map((_, i) =>

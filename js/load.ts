@@ -343,9 +343,13 @@ export function readThreadSource(file: string, source: unknown): string | URL | 
   throw new ArgumentError(op, 'assets', message);
 }
 
-/** @internal Whether a source is an address. */
+/** @internal Whether a source is an address. An object may only call itself a URL. */
 export function isAddress(source: unknown): source is string | URL {
-  return typeof source === 'string' || isA(source, 'URL');
+  try {
+    return typeof (isA(source, 'URL') ? source.href : source) === 'string';
+  } catch {
+    return false;
+  }
 }
 
 function notSource(file: string, found: string, advice = ''): ArgumentError {

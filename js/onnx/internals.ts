@@ -32,6 +32,8 @@ export const {
   halfOf,
   has,
   isError,
+  isList,
+  isRank,
   isReadable,
   large,
   lengthOf,

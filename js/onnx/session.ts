@@ -19,6 +19,8 @@ import {
   has,
   HeapTensor,
   isError,
+  isList,
+  isRank,
   isReadable,
   lengthOf,
   messageOf,
@@ -227,11 +229,17 @@ export async function loadModel(
 /** The names in the option `outputs`. */
 function readOutputs(outputs: unknown): readonly string[] | undefined {
   if (outputs === undefined) return undefined;
-  const names: unknown[] = Array.isArray(outputs) ? Array.from(outputs as unknown[]) : [];
-  const areNames = names.length > 0 && names.every((name) => typeof name === 'string');
-  if (areNames && new Set(names).size === names.length) return names;
+  const isArray = isList(outputs);
+  const names: unknown[] = [];
+  let areNames = isArray && outputs.length > 0;
+  // By index, as a shape: an array may have another iterator, or be a long one of holes.
+  for (let i = 0; isArray && i < outputs.length && (areNames || i < 20); ++i) {
+    names.push(outputs[i]);
+    areNames &&= typeof names[i] === 'string';
+  }
+  if (areNames && new Set(names).size === names.length) return names as string[];
   const shown = names.slice(0, 20).map(describe).join(', ');
-  const found = Array.isArray(outputs) ? `[${shown}]` : describe(outputs);
+  const found = isArray ? `[${shown}]` : describe(outputs);
   throw new ArgumentError(
     'loadModel',
     'outputs',
@@ -247,7 +255,7 @@ function checkInstance(wg: unknown): void {
       .every((name) => typeof (wg as Record<string, unknown>)[name] === 'function');
   if (isInstance && cores.has(wg)) return;
   // Other methods of a worker return promises, too.
-  const used = isInstance ? (wg as unknown as WorkerGemm).memory() : undefined;
+  const used = isInstance ? useOf(wg as unknown as WorkerGemm) : undefined;
   if (isPromise(used)) return void used.catch(() => undefined);
   const found = used ? 'of another copy of wgemm, such as wgemm/inline' : describe(wg);
   throw new ArgumentError(
@@ -255,6 +263,15 @@ function checkInstance(wg: unknown): void {
     'wg',
     `loadModel: wg is ${found}; it must be an instance of wgemm or of wgemm/worker`,
   );
+}
+
+/** What an instance says of its memory; undefined for an object that is made of one. */
+function useOf(wg: WorkerGemm): unknown {
+  try {
+    return wg.memory();
+  } catch {
+    return undefined;
+  }
 }
 
 /** The memory of a model. */
@@ -985,8 +1002,9 @@ function describeProduct(
 }
 
 function sizesIn(shape: unknown): number[] | undefined {
-  if (!Array.isArray(shape) || shape.length > 64) return undefined;
-  const sizes = Array.from(shape as unknown[]);
+  const length = isList(shape) ? shape.length : undefined;
+  if (!isRank(length)) return undefined;
+  const sizes = Array.from({ length }, (_, axis) => (shape as unknown[])[axis]);
   return sizes.every((size) => Number.isSafeInteger(size) && (size as number) >= 0)
     ? sizes.map((size) => (size as number) + 0) // -0 is 0
     : undefined;

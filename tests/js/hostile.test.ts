@@ -612,6 +612,20 @@ describe('createGemm refuses', () => {
     expectError(await theirs(options), assets('a revoked proxy'));
   });
 
+  it('objects that call themselves a URL', async () => {
+    for (const source of [
+      { [Symbol.toStringTag]: 'URL' },
+      { [Symbol.toStringTag]: 'URL', toString: undefined, valueOf: undefined },
+      Object.create(null, { [Symbol.toStringTag]: { value: 'URL' } }) as object,
+      Object.create(URL.prototype) as object,
+      new Proxy(wasm, {}),
+    ]) {
+      const options = { simd: 'simd128', assets: () => source };
+      expectError(await notCreated(options), assets('an object', 'URL'));
+      expectError(await theirs(options), assets('an object', 'URL'));
+    }
+  });
+
   it('bytes that are detached', async () => {
     const gone = async () => {
       const { buffer } = new Uint8Array(await bytesAt(wasm));

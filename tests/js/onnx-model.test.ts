@@ -800,6 +800,17 @@ describe('feeds', () => {
     await model.run(good);
   });
 
+  it('are refused: a revoked proxy as a shape', async () => {
+    const { proxy: shape, revoke } = Proxy.revocable([2, 3], {});
+    revoke();
+    const says = ['input "x" has shape a revoked proxy', 'an array'];
+    const wanted = { code: 'SHAPE' as const, argument: 'x', says };
+    const error = await rejected(model.run({ ...good, x: { ...x, shape } }));
+    expectError(error, { ...wanted, op: 'run' });
+    expectError(await rejected(model.explain({ x: shape })), { ...wanted, op: 'explain' });
+    await model.run(good);
+  });
+
   it('are refused: a proxy of a tensor of the heap', async () => {
     const held = wg.alloc('float32', [2, 3]);
     const error = await rejected(model.run({ ...good, z: new Proxy(held, {}) }));
@@ -1129,6 +1140,11 @@ describe('a model is refused', () => {
       argument: 'wg',
       says: ['wgemm/inline', 'wgemm/worker'],
     });
+    for (const made of [new Proxy(wg, {}), Object.create(wg) as Gemm]) {
+      const says = ['wg is an object', 'wgemm/worker'];
+      const error = await rejected(loadModel(bytes, { wg: made }));
+      expectError(error, { code: 'ARGUMENT', op: 'loadModel', argument: 'wg', says });
+    }
     const both = await rejected(loadModel(bytes, { wg, threads: 2 } as never));
     const says = ['pass either wg or threads, not both'];
     expectError(both, { code: 'ARGUMENT', op: 'loadModel', argument: 'threads', says });
@@ -1254,11 +1270,37 @@ describe('the option outputs', () => {
     ['label', ['outputs is "label"', 'an array']],
     [{ 0: 'label', length: 1 }, ['outputs is an object', 'an array']],
     [null, ['outputs is null', 'an array']],
+    [new Array(3), ['outputs is [undefined, undefined, undefined]', 'names']],
   ])('is refused: %j', async (outputs, says) => {
     const before = wg.memory().inUse;
     const error = await rejected(loadModel(bytes, { wg, outputs: outputs as never }));
     expectError(error, { code: 'ARGUMENT', op: 'loadModel', argument: 'outputs', says });
     expect(wg.memory().inUse).toBe(before);
+  });
+
+  it('is refused: a revoked proxy, and the longest array', async () => {
+    const gone = Proxy.revocable([], {});
+    gone.revoke();
+    for (const [outputs, found] of [
+      [gone.proxy, 'a revoked proxy'],
+      [new Array<never>(2 ** 32 - 1), '[undefined, '],
+    ] as const) {
+      expectError(await rejected(loadModel(bytes, { wg, outputs })), {
+        code: 'ARGUMENT',
+        op: 'loadModel',
+        argument: 'outputs',
+        says: [`outputs is ${found}`, 'an array'],
+      });
+    }
+  });
+
+  it('is read by index', async () => {
+    const outputs = Object.assign(['probabilities'], {
+      [Symbol.iterator]: () => ['label'].values(),
+    });
+    const model = await loadModel(bytes, { wg, outputs });
+    expect(model.outputs.map(({ name }) => name)).toEqual(['probabilities']);
+    model.dispose();
   });
 });
 

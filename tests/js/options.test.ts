@@ -250,7 +250,7 @@ const calls: Record<string, (as: As) => unknown> = {
   'loadModel with wg': async (as) => {
     const loaded = await loadModel(model(), as({ externalData, wg }));
     loaded.dispose();
-    return [wg.disposed, await rejected(loadModel(model(), as({ wg, threads: 2 })))];
+    return [wg.disposed, await rejected(loadModel(model(), as({ wg, threads: 2 } as never)))];
   },
   install: async (as) => {
     const kernel = { kernelName: 'BatchMatMul', backendName: 'cpu', kernelFunc: () => undefined };
