@@ -109,7 +109,7 @@ function unknownOption(
   what: string,
   allowed: readonly string[],
 ): ArgumentError {
-  const array = classOf(options);
+  const array = classOf(options) ?? (isList(options) ? describe(options) : undefined);
   if (what === 'options' && (array !== undefined || has(options, 'data'))) {
     const rule = callOf(op) ?? `it must be an object with ${allowed.join(', ')}`;
     return new ArgumentError(op, what, `${op}: options is ${array ?? 'a tensor'}; ${rule}`);

@@ -1,4 +1,5 @@
 /** One interface to the workers of the web and of Node. */
+import { describe } from './errors.js';
 import { isError } from './properties.js';
 
 /** @internal A worker, as its maker sees it. */
@@ -96,7 +97,11 @@ export function waitFor(milliseconds: number, late: () => void): { renew(): void
   return { renew, end };
 }
 
-/** @internal */
+/** @internal What a value that was thrown says. Never throws. */
 export function messageOf(error: unknown): string {
-  return isError(error) ? error.message : String(error);
+  try {
+    return String(isError(error) ? error.message : error);
+  } catch {
+    return describe(error);
+  }
 }

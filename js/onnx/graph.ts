@@ -49,7 +49,7 @@ export function checkGraph(
   const given = graph.inputs.filter(({ name }) => !constants.has(name));
   const all = graph.nodes.map(trimmed);
   const makers = findMakers(all, given, graph.initializers);
-  const outputs = chosen?.map((name) => chosenOutput(graph, name, makers)) ?? graph.outputs;
+  const outputs = chosen ? chosenOutputs(graph, chosen, makers) : graph.outputs;
   const needed = findNeeded(outputs, makers);
   const isNeeded = ({ outputs }: OnnxNode) => outputs.some((name) => name && needed.has(name));
   const nodes = checkOperators(inOrder(all.filter(isNeeded), makers), opsets, outputs);
@@ -221,19 +221,23 @@ function findMakers(
   return makers;
 }
 
-/** A value that the caller chose as an output, as the model declares it. */
-function chosenOutput(
+/** Values that the caller chose as outputs, as the model declares them. */
+function chosenOutputs(
   { outputs, values, inputs }: OnnxModel['graph'],
-  chosen: string,
+  chosen: readonly string[],
   makers: Makers,
-): OnnxValueInfo {
-  if (!makers.has(chosen)) {
-    const names = listOf(outputs.map(({ name }) => name));
-    const found = `outputs has ${describe(chosen)}, which the model does not have`;
-    throw new ArgumentError(op, 'outputs', `${op}: ${found}; its outputs are ${names}`);
-  }
-  const known = [...outputs, ...values, ...inputs].find(({ name }) => name === chosen);
-  return known ?? Object.freeze({ name: chosen, dtype: 'none', shape: undefined });
+): OnnxValueInfo[] {
+  // The first of a name counts, so it comes last.
+  const all = [...outputs, ...values, ...inputs].reverse();
+  const declared = new Map(all.map((info) => [info.name, info]));
+  return chosen.map((name) => {
+    if (!makers.has(name)) {
+      const names = listOf(outputs.map(({ name }) => name));
+      const found = `outputs has ${describe(name)}, which the model does not have`;
+      throw new ArgumentError(op, 'outputs', `${op}: ${found}; its outputs are ${names}`);
+    }
+    return declared.get(name) ?? Object.freeze({ name, dtype: 'none', shape: undefined });
+  });
 }
 
 /** The names of outputs, and of every value that they need. */

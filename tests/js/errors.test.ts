@@ -1105,6 +1105,8 @@ refuses('refuses an out that overlaps', {
 it('refuses an array in the place of the options', () => {
   const run = () => wg.gemm(2 as never, 2 as never, 3, data(4) as never);
   const says = ['Float32Array', calledSo];
+  const nested = thrown(() => wg.gemm(2 as never, 2 as never, 3, [[1, 2]] as never));
+  expectError(nested, { code: 'ARGUMENT', argument: 'options', says: ['an array', calledSo] });
   expectError(thrown(run), { code: 'ARGUMENT', argument: 'options', says });
 });
 

@@ -630,6 +630,13 @@ describe('objects of other libraries', () => {
     expect(refused(late).message).toBe(
       'tensor: x has no data at once (use data()); pass { data: await x.data(), shape: x.shape }',
     );
+    const odd = {
+      ...x,
+      dataSync() {
+        throw Object.create(null);
+      },
+    };
+    expect(refused(odd).message).toContain('x has no data at once (an object); ');
   });
 
   it('with to2DArray have rows and columns', () => {

@@ -1423,6 +1423,16 @@ it('inputs may be many, which takes time by their number only', async () => {
   model.dispose();
 }, 20_000);
 
+it('outputs may be chosen among many, which takes time by their number only', async () => {
+  const names = Array.from({ length: 40_000 }, (_, i) => `y${i}`);
+  const nodes = names.map((name) => node('Relu', ['x'], name));
+  const outputs = names.map((name) => input(name));
+  const bytes = encodeGraph({ nodes, inputs: [input('x', [1])], outputs });
+  const model = await loadModel(bytes, { wg, outputs: names });
+  expect(model.outputs.map(({ name }) => name)).toEqual(names);
+  model.dispose();
+}, 15_000);
+
 // By the product of both numbers, this takes minutes, more than the limit of the test.
 it('products behind many nodes Transpose take time by their numbers only', async () => {
   const count = 20_000;
