@@ -187,7 +187,7 @@ const inputNames = ['a', 'b', ...vectorNames];
 /** Inputs and options of a call as the caller made it. Absent ones are undefined. */
 type Given = Readonly<Record<string, unknown>>;
 
-/** Reads each argument of a call once: properties may be getters, also of a class. */
+/** Reads each argument of a call once, since properties may be getters. */
 function readGiven(op: Name, args: readonly unknown[], besides?: readonly string[]): Given {
   const given = Object.create(null) as Record<string, unknown>;
   const take = (from: Given, names: readonly string[]) => {

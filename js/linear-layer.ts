@@ -437,7 +437,7 @@ function int8Runner(
 
 const none = new Float64Array(0);
 
-/** The error of an `out` that lies in x. Floating-point layers have it from the core. */
+/** The error if `out` overlaps x. In floating-point layers, the core throws it. */
 function overlap(): ArgumentError {
   return new ArgumentError('run', 'out', 'run: out overlaps x in memory; it must not');
 }

@@ -377,13 +377,13 @@ async function compile(
 /** The bytes of a response that was read; undefined if they cannot be fetched again. */
 async function fetchAgain(where: string): Promise<Uint8Array | undefined> {
   try {
-    return await bytesOf(await fetch(where));
+    return await contentOf(await fetch(where));
   } catch {
     return undefined;
   }
 }
 
-async function bytesOf(response: Response): Promise<Uint8Array> {
+async function contentOf(response: Response): Promise<Uint8Array> {
   return new Uint8Array(await response.arrayBuffer());
 }
 
@@ -402,7 +402,7 @@ async function fetchWasm(source: URL | string): Promise<Response | Uint8Array> {
     const compilesWhileFetching =
       typeof WebAssembly.compileStreaming === 'function' &&
       response.headers.get('Content-Type') === 'application/wasm';
-    return compilesWhileFetching ? response : await bytesOf(response);
+    return compilesWhileFetching ? response : await contentOf(response);
   } catch (error) {
     const lacks = /^https?:/i.test(where) ? undefined : lackOfModules();
     if (lacks) throw new UnsupportedError(op, '', `${op}: ${lacks}`);
