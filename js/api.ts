@@ -144,7 +144,7 @@ export type WorkerTensorLike<A extends DataArray = DataArray> =
 
 /**
  * Refuses a number that is not one of `T`. A variable of type `number` is allowed: the call checks
- * it when it runs.
+ * it at run time.
  *
  * @typeParam N the type of the number
  * @typeParam T the numbers that the call takes
@@ -154,7 +154,7 @@ export type OneOf<N extends number, T extends number> = number extends N ? N : T
 
 /**
  * Refuses a bigint unless the elements are integers of 64 bits. A variable that may be a number is
- * allowed: the call checks it when it runs.
+ * allowed: the call checks it at run time.
  *
  * @typeParam F the type of the factor
  * @typeParam A the class of the array of the elements
@@ -178,7 +178,8 @@ type Factors<F, A extends DataArray> = Alpha<F, A> & { beta?: F | undefined } & 
 };
 
 /**
- * The 8-bit types that an array, a tensor or a handle may have; never for numbers and nothing.
+ * The 8-bit types that an array, a tensor or a handle may have; `never` if the value is a number or
+ * absent.
  *
  * @typeParam T the type of the value
  * @category Type machinery
@@ -198,8 +199,8 @@ export type TypeIn8Bits<T> = T extends number | null | undefined
       : 'int8' | 'uint8';
 
 /**
- * Refuses a zero point whose array does not have the type of its operand. One whose type says less
- * is allowed: the call checks it when it runs.
+ * Refuses a zero point whose array does not have the type of its operand. A zero point of a wider
+ * type is allowed: the call checks it at run time.
  *
  * @typeParam Z the type of the zero point
  * @typeParam T the type of the operand
@@ -212,8 +213,8 @@ export type ZeroPointOf<Z, T> = [TypeIn8Bits<Z>] extends [never]
     : Z;
 
 /**
- * Arrays that hold a result of `qlinearMatmul`: of the type of the array of `yZeroPoint`, else of
- * the type of a.
+ * Arrays that hold a result of `qlinearMatmul`. Their type is the type of `yZeroPoint` if that is
+ * an array, else the type of a.
  *
  * @typeParam T the type of a
  * @typeParam Z the type of `yZeroPoint`

@@ -1,10 +1,10 @@
-/** Bytes of files: how a caller gives them, and of which format they are. */
+/** Bytes of files: how a caller gives them, and which format they have. */
 import { ArgumentError, describe } from './errors.js';
 import { checkAttached } from './operand.js';
 import { isReadable } from './properties.js';
 import { bufferOf, bytesIn, classOf, lengthOf, offsetOf, viewOf } from './tensor.js';
 
-/** @internal What helps if a value is not bytes but leads to them. */
+/** @internal Advice for a value that is not bytes but leads to them. */
 export function adviceForBytes(value: unknown): string {
   try {
     const { arrayBuffer, href } = (isReadable(value) ? value : {}) as Record<string, unknown>;
@@ -31,7 +31,7 @@ export function givenBytes(op: string, argument: string, value: unknown, label =
   return viewOf('uint8', bufferOf(given), offsetOf(given), lengthOf(given)) as Uint8Array;
 }
 
-/** @internal A format, and how its files begin, each byte as one letter. */
+/** @internal How files of a format begin, each byte as one letter; and its name. */
 export type Format = readonly [begin: RegExp, what: string];
 
 const formats: readonly Format[] = [
@@ -40,11 +40,10 @@ const formats: readonly Format[] = [
   [/^(ï»¿)?\s*</, 'a page of HTML'],
   [/^\s*[[{]/, 'JSON'],
   [/^.\x8b/s, 'gzip'],
-  [/^PK/, 'a zip archive'],
   [/^[\t\n\r -~]+$/, 'text'],
 ];
 
-/** @internal What bytes are, by how they begin; undefined if that is not known. */
+/** @internal The format of bytes, by how they begin; undefined if it is not known. */
 export function formatOf(bytes: Uint8Array, others: readonly Format[] = []): string | undefined {
   const begin = String.fromCharCode(...bytes.subarray(0, 64));
   return [...others, ...formats].find(([pattern]) => pattern.test(begin))?.[1];

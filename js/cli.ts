@@ -103,7 +103,7 @@ function checkDims(inputs: readonly OnnxValueInfo[], sizes: ReadonlyMap<string, 
   }
 }
 
-/** Reads a file. readFile() of Node reads up to 2 GiB. */
+/** Reads a file. Node's readFile() reads at most 2 GiB. */
 async function readWhole(path: string): Promise<Uint8Array> {
   const file = await open(path);
   try {
@@ -124,7 +124,7 @@ async function read(
   try {
     bytes = new Uint8Array(length);
   } catch {
-    throw new Failure(`there is no memory for ${length} bytes of ${shown(name)}`);
+    throw new Failure(`not enough memory for ${length} bytes of ${shown(name)}`);
   }
   for (let at = 0; at < length;) {
     const { bytesRead } = await file.read(bytes, at, Math.min(length - at, 2 ** 30), offset + at);
@@ -249,7 +249,7 @@ function zerosOf(
       feeds[name] = { data: internals.arrayOfType(stored, length), shape };
     } catch {
       const found = `${shown(name)}, ${dtype} [${shape.join(', ')}]`;
-      throw new Failure(`there is no memory for the input ${found}`);
+      throw new Failure(`not enough memory for the input ${found}`);
     }
   }
   return feeds;

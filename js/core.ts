@@ -68,10 +68,7 @@ function countUpTo(numbers: readonly number[], limit: number): number {
 function renamed(text: string): string {
   return text
     .replace(/\b(Y|dst)\b/g, 'out')
-    .replace(
-      /([a-z])_([a-z])/g,
-      (_, before: string, after: string) => before + after.toUpperCase(),
-    );
+    .replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
 /** @internal */

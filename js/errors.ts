@@ -1,3 +1,5 @@
+import { isRevoked } from './properties.js';
+
 /**
  * The kind of rule that was broken.
  *
@@ -25,8 +27,8 @@ export type ErrorCode =
 
 /**
  * Every error of the library is a `GemmError`. The `message` is one sentence that names the
- * argument, what was found and what is allowed. Options and inputs have the names that the caller
- * wrote, such as `out`. Matrices have the names of the specification: A, B and C in `gemm` and
+ * argument, what was found and what is allowed. It names options and inputs as the caller wrote
+ * them, such as `out`. It names matrices as the specification does: A, B and C in `gemm` and
  * `qgemm`, and src, weights and bias in `matmul`.
  *
  * A call that throws an error has written nothing, and the instance still works. The codes `WORKER`
@@ -187,16 +189,13 @@ export function describe(value: unknown): string {
       return 'a function';
     default:
       if (value === null) return 'null';
+      if (isRevoked(value)) return 'a revoked proxy';
       if (isPromise(value)) return 'a promise, which must be awaited';
-      try {
-        return Array.isArray(value) ? 'an array' : 'an object';
-      } catch {
-        return 'a revoked proxy';
-      }
+      return Array.isArray(value) ? 'an array' : 'an object';
   }
 }
 
-/** @internal Whether an object is a promise. Never throws. */
+/** @internal Whether a value is a promise. Never throws. */
 export function isPromise(value: unknown): boolean {
   try {
     return typeof (value as PromiseLike<unknown>).then === 'function';

@@ -175,9 +175,10 @@ export type TensorSource =
 type Properties = Record<string, unknown>;
 
 /** Properties of tensors, here and in other libraries. */
+// prettier-ignore
 const keys = [
-  ...tensorKeys,
-  ...['dataSync', 'values', 'storage', 'rows', 'columns', 'to2DArray', 'isMatrix', 'toArray'],
+  ...tensorKeys, 'dataSync', 'values', 'storage', 'rows', 'columns', 'to2DArray', 'isMatrix',
+  'toArray',
 ];
 
 /** Reads the properties of a tensor, each once. */

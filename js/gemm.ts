@@ -131,11 +131,9 @@ export function readGemm(
 
 /** In BLAS, the result is C, so that beta without C looks like a factor of `out`. */
 function checkBeta(beta: unknown, c: unknown, out: unknown): void {
-  if (out === undefined || (c ?? null) !== null) return;
-  if ((typeof beta !== 'number' && typeof beta !== 'bigint') || Number(beta) === 0) return;
-  const rule = 'beta has no effect without C; to add to out, pass it as C, too';
-  const message = `${op}: beta is ${describe(beta)} and C is absent; ${rule}`;
-  throw new ArgumentError(op, 'beta', message);
+  if (out === undefined || (c ?? null) !== null || beta === 0 || beta === 0n) return;
+  const found = `${op}: beta is ${describe(beta)}, which has no effect without C`;
+  throw new ArgumentError(op, 'beta', `${found}; to add to out, pass out as C, too`);
 }
 
 // Takes the options one by one: they are read only once, and no object must hold them.

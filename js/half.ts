@@ -1,6 +1,6 @@
 /** Elements of 16 bits: their conversions from numbers and to numbers. */
 
-/** @internal A type of 16 bits, as tables: engines compile loops over them well. */
+/** @internal A type of 16 bits, as tables: engines compile loops with tables well. */
 export interface Half {
   /** The value of each code. */
   readonly values: Float32Array;
@@ -8,15 +8,15 @@ export interface Half {
   readonly infinity: number;
   /** The code of the NaN that conversions return. */
   readonly quiet: number;
-  /** By the exponent of a float32: what its bits have more than units of the last place. */
+  /** Per exponent of a float32: what to subtract from its bits before they are shifted. */
   readonly offsets: Int32Array;
-  /** By the exponent of a float32: by how many bits such a unit is larger. */
+  /** Per exponent of a float32: by how many bits to shift its bits to get the code. */
   readonly shifts: Uint8Array;
 }
 
 /**
- * `shift`: the bits by which its fraction is shorter than the fraction of a float32. `normal`: the
- * exponent of its least normal number, as a float32 has it.
+ * `shift`: the bits by which the fraction is shorter than the fraction of a float32. `normal`: the
+ * biased exponent that the least normal number has in float32.
  */
 function makeHalf(shift: number, normal: number, infinity: number): Half {
   const values = new Float32Array(2 ** 16);
@@ -37,15 +37,16 @@ function makeHalf(shift: number, normal: number, infinity: number): Half {
   return { values, infinity, quiet: infinity + (1 << (22 - shift)), offsets, shifts };
 }
 
-const halves: Record<string, Half | undefined> = {};
+let float16: Half | undefined;
+let bfloat16: Half | undefined;
 
-/** @internal The type of a name; undefined if it is not of 16 bits. */
+/** @internal The type of a name; undefined if it does not have 16 bits. */
 export function halfOf(dtype: unknown): Half | undefined {
-  if (dtype === 'float16') return (halves.float16 ??= makeHalf(13, 113, 0x7c00));
-  return dtype === 'bfloat16' ? (halves.bfloat16 ??= makeHalf(16, 1, 0x7f80)) : undefined;
+  if (dtype === 'float16') return (float16 ??= makeHalf(13, 113, 0x7c00));
+  return dtype === 'bfloat16' ? (bfloat16 ??= makeHalf(16, 1, 0x7f80)) : undefined;
 }
 
-/** @internal Rounds float32, which are given by their bits, half to even. */
+/** @internal Rounds float32 numbers, given as bits, half to even. */
 export function toHalves(
   codes: Uint16Array,
   bits: Int32Array,
@@ -72,7 +73,7 @@ const itsCode = new Uint16Array(1);
 export function encode(value: number, half: Half): number {
   one[0] = value;
   const nearest = one[0];
-  // To round once, the float32 is rounded to odd: towards 0, and its last bit stands for the rest.
+  // To round only once in all, round to float32 towards 0, and set the last bit for the rest.
   if (nearest !== value)
     itsBits[0] = ((itsBits[0] as number) - (Math.abs(nearest) > Math.abs(value) ? 1 : 0)) | 1;
   toHalves(itsCode, itsBits, half);

@@ -437,32 +437,28 @@ function int8Runner(
 
 const none = new Float64Array(0);
 
-/** The error of an `out` that lies in x. Floating-point layers have it from the core. */
+/** The error if `out` overlaps x. In floating-point layers, the core throws it. */
 function overlap(): ArgumentError {
   return new ArgumentError('run', 'out', 'run: out overlaps x in memory; it must not');
 }
 
-/** Whether a contiguous `out` has bytes of x, and not only of what lies between its rows. */
+/** Whether a contiguous `out` has bytes of a row of x. What lies between the rows is free. */
 function overlaps(core: Core, x: Operand, out: Operand): boolean {
-  const [from, to] = [viewIn(core, x), viewIn(core, out)];
-  if (from.buffer !== to.buffer || to.length === 0) return false;
-  const bytes = from.BYTES_PER_ELEMENT;
-  const [start, end] = [
-    (to.byteOffset - from.byteOffset) / bytes,
-    (to.byteOffset + to.byteLength - from.byteOffset) / bytes,
-  ];
   const { shape, strides } = x;
-  const steps = strides ?? contiguousStrides(shape);
-  const last = shape.length - 1;
+  const from = viewIn(core, x);
+  const to = viewIn(core, out);
+  if (from.buffer !== to.buffer || from.length * to.length === 0) return false;
+  const start = (to.byteOffset - from.byteOffset) / from.BYTES_PER_ELEMENT; // in elements of x
+  const end = start + to.byteLength / from.BYTES_PER_ELEMENT;
   const isIn = (axis: number, at: number, length: number): boolean => {
-    const [size, step] = [shape[axis] as number, steps[axis] as number];
-    const rest = length - (size - 1) * step;
     if (at >= end || at + length <= start) return false;
-    if (axis === last) return true;
+    if (axis === shape.length - 1 || !strides) return true;
+    const [size, step] = [shape[axis] as number, strides[axis] as number];
+    const rest = length - (size - 1) * step;
     for (let i = 0; i < size; ++i) if (isIn(axis + 1, at + i * step, rest)) return true;
     return false;
   };
-  return from.length > 0 && isIn(0, 0, from.length);
+  return isIn(0, 0, from.length);
 }
 
 const mostElements = 2 ** 32;

@@ -77,19 +77,18 @@ function runs(build: Build): boolean {
   }
 }
 
-/** What `fuses` found. */
+/** What fuses() found. */
 let isFused: boolean | undefined;
 
 /**
- * Whether the engine fuses multiply-adds, which `validate` cannot tell. If it does not, the build
- * relaxed gains nothing for floats, and uses no relaxed dot products. If compiling at once is
- * forbidden, assume that it does.
+ * Whether the engine fuses multiply-adds, which `validate` cannot tell. If it does not, the relaxed
+ * build gains nothing for floats, and uses no relaxed dot products. If a page may not compile
+ * synchronously, assume that the engine fuses.
  */
 function fuses(): boolean {
   try {
-    const { exports } = new WebAssembly.Instance(
-      new WebAssembly.Module(probes.relaxed as BufferSource),
-    );
+    const module = new WebAssembly.Module(probes.relaxed as BufferSource);
+    const { exports } = new WebAssembly.Instance(module);
     // The sum is 2^-24, which is lost if the product is rounded.
     return (exports[''] as (x: number, y: number) => number)(1 + 2 ** -12, -1 - 2 ** -11) !== 0;
   } catch {
@@ -111,15 +110,13 @@ function choose(simd: 'auto' | Build): { build: Build; why: string } {
     ? 'this entry has simd128 only'
     : !runs('relaxed')
       ? 'this engine has no relaxed SIMD'
-      : undefined;
-  if (simd === 'auto') {
-    if (lacks !== undefined) return { build: 'simd128', why: lacks };
-    isFused ??= fuses();
-    return isFused
-      ? { build: 'relaxed', why: 'the engine has relaxed SIMD' }
-      : { build: 'simd128', why: 'this engine does not fuse multiply-adds' };
-  }
-  if (lacks === undefined) return { build: 'relaxed', why: 'as asked' };
+      : simd === 'auto' && !(isFused ??= fuses())
+        ? 'this engine does not fuse multiply-adds'
+        : undefined;
+  const isAuto = simd === 'auto';
+  if (lacks === undefined)
+    return { build: 'relaxed', why: isAuto ? 'the engine has relaxed SIMD' : 'as asked' };
+  if (isAuto) return { build: 'simd128', why: lacks };
   throw new UnsupportedError(op, 'simd', `${op}: simd is 'relaxed'; ${lacks}`);
 }
 
@@ -368,7 +365,7 @@ async function compile(
       ? WebAssembly.compile(whole as BufferSource)
       : WebAssembly.compileStreaming(whole));
   } catch (error) {
-    const bytes = ArrayBuffer.isView(whole) ? whole : await again(whole.url);
+    const bytes = ArrayBuffer.isView(whole) ? whole : await fetchAgain(whole.url);
     if (bytes && !magic.every((byte, i) => bytes[i] === byte)) {
       // Some servers answer every address with a page.
       const where = ArrayBuffer.isView(source) ? file : String(source);
@@ -381,13 +378,17 @@ async function compile(
   }
 }
 
-/** The bytes of a response that was read, to tell what they are. */
-async function again(where: string): Promise<Uint8Array | undefined> {
+/** The bytes of a response that was read; undefined if they cannot be fetched again. */
+async function fetchAgain(where: string): Promise<Uint8Array | undefined> {
   try {
-    return new Uint8Array(await (await fetch(where)).arrayBuffer());
+    return await contentOf(await fetch(where));
   } catch {
     return undefined;
   }
+}
+
+async function contentOf(response: Response): Promise<Uint8Array> {
+  return new Uint8Array(await response.arrayBuffer());
 }
 
 /** The bytes, or a response that can be compiled while it arrives. */
@@ -405,7 +406,7 @@ async function fetchWasm(source: URL | string): Promise<Response | Uint8Array> {
     const compilesWhileFetching =
       typeof WebAssembly.compileStreaming === 'function' &&
       response.headers.get('Content-Type') === 'application/wasm';
-    return compilesWhileFetching ? response : new Uint8Array(await response.arrayBuffer());
+    return compilesWhileFetching ? response : await contentOf(response);
   } catch (error) {
     const lacks = /^https?:/i.test(where) ? undefined : lackOfModules();
     if (lacks) throw new UnsupportedError(op, '', `${op}: ${lacks}`);
@@ -446,7 +447,10 @@ function adviceForOrigin(where: URL | string | undefined): string | undefined {
   return `${header}, and ${policy}; or host the package in the origin of the page`;
 }
 
-/** @internal The error of what does not load. Runtimes that forbid it say which flag allows it. */
+/**
+ * @internal The error if something does not load. It has no advice if the runtime's message already
+ * names the flag that allows it.
+ */
 export function failure(
   what: string,
   cause: unknown,

@@ -214,11 +214,11 @@ function notWeights(op: string, found: string): ArgumentError {
   return new ArgumentError(op, 'weights', message);
 }
 
-/** A number, whose range the core checks, except for `least`: the core has other names there. */
+/** A whole number. The core checks its range, except `least` of k and n, which the core renames. */
 function readWhole(op: string, name: string, value: unknown, least = -Infinity): number {
   const isWhole = Number.isInteger(value) && Math.abs(value as number) <= 2 ** 53;
   if (isWhole && (value as number) >= least) return value as number;
-  const found = `${op}: ${name} is ${describe(value)}`;
-  if (isWhole) throw new ShapeError(op, name, `${found}; it must be from ${least} to 2^53`);
-  throw new ArgumentError(op, name, `${found}; it must be a whole number of at most 2^53`);
+  const rule = isWhole ? `from ${least} to 2^53` : 'a whole number of at most 2^53';
+  const ErrorClass = isWhole ? ShapeError : ArgumentError;
+  throw new ErrorClass(op, name, `${op}: ${name} is ${describe(value)}; it must be ${rule}`);
 }

@@ -198,10 +198,10 @@ export function readData(
 
 const conversion = '; convert it by tensor(...)';
 
-/** @internal What to do about arguments that are not in their places, for `gemm` and `matmul`. */
+/** @internal How `gemm` or `matmul` is called; undefined for other operations. */
 export function callOf(op: string): string | undefined {
-  const places = op === 'gemm' ? 'a, b, c' : op === 'matmul' ? 'src, weights, bias' : undefined;
-  return places && `call ${op}(${places}, options)`;
+  if (op === 'gemm') return 'call gemm(a, b, c, options)';
+  return op === 'matmul' ? 'call matmul(src, weights, bias, options)' : undefined;
 }
 
 /** What a value is that callers mistake for a tensor. */

@@ -61,7 +61,7 @@ const noOptions = Object.freeze(Object.create(null) as Record<string, unknown>);
  * @internal Reads an object of options. All of its own properties must be `allowed`, or among those
  * `besides` that something else reads. Returns the caller's object, since a copy takes as long as a
  * small product. Read each property once, before anything is in the block of arguments: it may be a
- * getter, also of a class.
+ * getter.
  */
 export function readOptions(
   op: string,

@@ -16,13 +16,13 @@ export interface Port {
 }
 
 /**
- * @internal The workers of Node, if the runtime has them. They come first: Node has no workers of
- * the web, and those of Bun and Deno can do less than in browsers. Pages and workers of Electron
- * may have Node's modules, but can start only workers of the web.
+ * @internal The workers of Node, if the runtime can start them. They come first: Node has no
+ * workers of the web, and workers of the web in Bun and Deno can do less than in browsers. Pages
+ * and workers of Electron may have Node's modules, but can start only workers of the web.
  */
 export function nodeWorkers(): typeof import('node:worker_threads') | undefined {
   const { process } = globalThis as { process?: NodeJS.Process & { type?: string } };
-  return /^(renderer|worker)$/.test(process?.type ?? '')
+  return /^(renderer|worker)$/.test(process?.type as string)
     ? undefined
     : process?.getBuiltinModule?.('node:worker_threads');
 }

@@ -99,7 +99,7 @@ export function isList(value: unknown): value is unknown[] {
   return !isRevoked(value) && Array.isArray(value);
 }
 
-/** Classes of the engine, by what `Object.prototype.toString` calls their objects. */
+/** Classes of the engine, by the names that `Object.prototype.toString` gives their objects. */
 interface Classes {
   DOMException: Error;
   Error: Error;
@@ -108,14 +108,14 @@ interface Classes {
 }
 
 /**
- * @internal Whether a value is an object of a class of the engine. `instanceof` would not know the
- * objects of another realm: under jsdom, Node's own modules return such objects.
+ * @internal Whether a value is an object of a class of the engine. `instanceof` does not know the
+ * objects of another realm, which Node's modules return under jsdom.
  */
 export function isA<N extends keyof Classes>(value: unknown, name: N): value is Classes[N] {
   return isReadable(value) && base.toString.call(value) === `[object ${name}]`;
 }
 
-/** @internal Whether a value is an error, also one of the web. */
+/** @internal Whether a value is an error or a DOMException. */
 export function isError(value: unknown): value is Error {
   return isA(value, 'Error') || isA(value, 'DOMException');
 }

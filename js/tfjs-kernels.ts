@@ -56,7 +56,7 @@ interface Backend extends DataOwner {
   makeOutput(shape: readonly number[], dtype: string): TensorInfo;
   /** Only wasm: the elements in its memory. The view is valid until the memory grows. */
   typedArrayFromHeap(tensor: TensorInfo): Float32Array;
-  /** Only wasm: what a tensor was made with. A tensor that was reshaped has the same data. */
+  /** Only wasm: the shape with which data was made. A reshaped tensor has the same data. */
   readonly dataIdMap?: { get(dataId: object): { readonly shape: readonly number[] } };
   /** Only wasm. */
   readonly wasm?: { readonly tfjs?: { getThreadsCount?(): number } };
@@ -92,25 +92,25 @@ const accesses: Record<string, Access> = {
 
 const fused = '_FusedMatMul';
 
-/** @internal Those that compute products, which are replaced. */
+/** @internal Kernels that compute products. The package replaces them. */
 export const kernelNames = ['BatchMatMul', fused];
 
 /** A tensor of more than 3 axes that was reshaped. */
 interface Reshaped {
-  /** Weak, so that it does not keep the data. */
+  /** A weak reference, so that it does not keep the data. */
   readonly dataId: WeakRef<object>;
-  /** Before. */
+  /** The shape before. */
   readonly shape: readonly number[];
 }
 
 /**
- * @internal What the last two calls of Reshape got; null for a tensor of up to 3 axes.
+ * @internal The arguments of the last two calls of Reshape; null for a tensor of up to 3 axes.
  * `tf.fused.matMul` reshapes a and then b to 3 axes, and calls the kernel. Bias and slopes keep
- * their axes, which must be compared with those before.
+ * their axes. They must broadcast to the shape that the result has without these reshapes.
  */
 export type LastReshaped = [a: Reshaped | null, b: Reshaped | null];
 
-/** @internal A kernel like this Reshape that tells what it gets. */
+/** @internal A Reshape that records its arguments in `last`. */
 export function watchReshape(old: KernelConfig, last: LastReshaped): KernelConfig {
   const kernelFunc = (args: KernelArguments): TensorInfo => {
     const { x } = args.inputs;
@@ -185,7 +185,7 @@ interface Product {
   readonly transposeB: boolean;
   /** The shapes of a, b and the result, as the caller has them. */
   readonly shapes: readonly [a: readonly number[], b: readonly number[], result: number[]];
-  /** The shape of the result that the kernel returns: the batch axes may be one. */
+  /** The shape of the result that the kernel returns. All batch axes may be one axis. */
   readonly shape: number[];
   /** Bounds of the result, which wgemm applies. */
   readonly bounds: readonly [min: number, max: number];
@@ -302,7 +302,7 @@ function isRight(
   return bias ? k <= 48 && (m === 1 || n === 1) : k <= 48 || !activation.startsWith('relu');
 }
 
-/** Whether the old kernel of `cpu`, in which several batch axes are one, broadcasts this right. */
+/** Whether the old kernel of `cpu`, which has one batch axis, broadcasts bias or slopes right. */
 function isRightInCpu(part: TensorInfo | undefined, batch: number): boolean {
   if (!part || part.shape.length < 3) return true;
   return part.shape.length === 3 && (part.shape[0] === 1 || part.shape[0] === batch);

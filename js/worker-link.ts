@@ -315,8 +315,8 @@ function readCallOptions(
 }
 
 /**
- * An address means in the worker what it means on the page; other values as they are. A path stays
- * a path in workers of Node: under jsdom there is a page, to which it is not relative.
+ * An address means in the worker what it means on the page. Other values stay as they are. So does
+ * a path for a worker of Node: under jsdom there is a page, but paths are not relative to it.
  */
 function addressOf(source: unknown): unknown {
   if (!isAddress(source) || (typeof source === 'string' && nodeWorkers())) return source;

@@ -138,7 +138,7 @@ function movedOut(
   const first = offset !== null && { offset: isWhole ? offset : 0 };
   const view = { ...(strides && { strides }), ...first };
   const copy: Record<string, unknown> = { data, shape, ...view, ...type };
-  // The call has read these. A getter that runs again might give something else.
+  // The call has read these properties. A getter might return something else now.
   const known = ['data', 'shape', 'dtype', 'strides', 'offset'];
   for (const key of Object.keys(out))
     if (!known.includes(key)) copy[key] = (out as Record<string, unknown>)[key];

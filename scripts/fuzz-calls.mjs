@@ -1,13 +1,13 @@
 // Makes random calls of every operation in little memory, on every build, for ten minutes or
-// `--seconds`. They must be the same as with room. Each call has a seed: `--seed n --count 1` makes
-// that one again.
+// `--seconds`. Their results must be the same as with enough memory. Each call has a seed:
+// `--seed n --count 1` makes that call again.
 import { parseArgs } from 'node:util';
 import { createGemm } from 'wgemm';
 import { createLinear } from 'wgemm/linear';
 import { instancesOf, tryCall } from '../tests/fuzz/calls.mjs';
 import { fail, main } from './run.mjs';
 
-/** The most calls that fail until it ends. */
+/** The program ends after this many failures. */
 const most = 10;
 
 await main(async () => {
@@ -45,5 +45,6 @@ await main(async () => {
   }
   tell();
   for (const { wg } of [{ wg: whole }, ...instances]) wg.dispose();
-  if (failed > 0) fail(`fuzz: ${failed} calls differ from the same calls with room, see above.`);
+  if (failed > 0)
+    fail(`fuzz: ${failed} calls differ from the same calls with enough memory, see above.`);
 });

@@ -8,8 +8,9 @@ import { type OnnxDType, storedAs } from './value.js';
 
 const op = 'loadModel';
 
-/** The most problems that one error lists, of each kind. No model has as many operators. */
+/** The most nodes, or names, that one error lists. */
 const mostListed = 20;
+/** The most operators that one error lists. No model has as many. */
 const mostOperators = 500;
 
 /** @internal A node that is supported: either an operator, or a product. */
@@ -24,7 +25,7 @@ export interface CheckedGraph {
   /** The nodes that outputs need, each after those that make its inputs. */
   readonly nodes: readonly CheckedNode[];
   readonly constants: ReadonlyMap<string, OnnxTensor>;
-  /** The inputs of a run. If outputs are chosen, only what they need. */
+  /** The inputs of a run. If the caller chose outputs, only inputs that these need. */
   readonly inputs: readonly OnnxValueInfo[];
   /** Values of the inputs that a run may omit. */
   readonly defaults: ReadonlyMap<string, OnnxTensor>;
@@ -77,7 +78,7 @@ export function checkGraph(
 const lacking = (argument: string, what: string, dtype: string) =>
   new DTypeError(op, argument, `${op}: ${what} of type ${dtype}, which wgemm does not have`);
 
-/** Compiles nodes. Throws one error that lists missing operators, and all other faults. */
+/** Compiles nodes. Throws one error that lists the missing operators and all other faults. */
 function checkOperators(
   nodes: readonly OnnxNode[],
   opsets: ReadonlyMap<string, number>,
@@ -85,7 +86,7 @@ function checkOperators(
 ): CheckedNode[] {
   /** By operator and reason: the first node, and the number of nodes. */
   const faults = new Map<string, { node: OnnxNode; reason: string; count: number }>();
-  /** Names that faults spoil. */
+  /** Names of values that need a node at fault. */
   const spoilt = new Set<string>();
   const checked: CheckedNode[] = [];
   for (const node of nodes) {
@@ -133,15 +134,15 @@ function checkOperators(
     `${op}: ${[
       told(missing.length, 'operator', 'missing', missing, mostOperators),
       told(count, 'node', 'not supported', wrong, mostListed),
-      fine.length > 0 ? `to load what needs none of them, pass outputs: [${listOf(fine)}]` : [],
+      fine.length > 0 ? `to load what needs none of them, pass outputs: [${listNames(fine)}]` : [],
     ]
       .flat()
       .join('; ')}`,
   );
 }
 
-/** @internal Names as errors list them. */
-export function listOf(names: Iterable<string>): string {
+/** @internal Names as errors show them. */
+export function listNames(names: Iterable<string>): string {
   const list = [...names];
   const shown = list.slice(0, mostListed).map(describe).join(', ');
   const more = list.length - mostListed;
@@ -158,7 +159,7 @@ function trimmed(node: OnnxNode): OnnxNode {
   return { ...node, inputs: trim(node.inputs), outputs: trim(node.outputs) };
 }
 
-/** Why no node of its opset is supported; '' if its operator is not known. */
+/** Why the opset of a node is not supported; '' if its operator is not known. */
 function versionProblem(node: OnnxNode, opset: number | undefined): string | undefined {
   const key = keyOf(node);
   const known = products.get(key) ?? operators.get(key);
@@ -232,7 +233,7 @@ function chosenOutputs(
   const declared = new Map(all.map((info) => [info.name, info]));
   return chosen.map((name) => {
     if (!makers.has(name)) {
-      const names = listOf(outputs.map(({ name }) => name));
+      const names = listNames(outputs.map(({ name }) => name));
       const found = `outputs has ${describe(name)}, which the model does not have`;
       throw new ArgumentError(op, 'outputs', `${op}: ${found}; its outputs are ${names}`);
     }

@@ -253,7 +253,7 @@ function linkOf(
   const fuses = product?.fuses;
   const has = (...kinds: Link['kind'][]) => links.some(({ kind }) => kinds.includes(kind));
   if (!fuses || !checked.run || node.outputs.length !== 1 || has('transpose')) return undefined;
-  // The operators below have at most 3 inputs. Others, such as Concat, may follow many products.
+  // The operators below have at most 3 inputs. Concat may have thousands.
   const [first, second, third] = node.inputs;
   const other = (first === input ? second : first) ?? '';
   const names = [first, second, third] as string[];

@@ -42,7 +42,7 @@ export const models = new WeakSet<object>();
 /** The most graphs within each other. */
 const mostGraphs = 16;
 
-/** Formats that models may have by mistake. */
+/** Formats of files that users pass by mistake. */
 const formats: readonly Format[] = [
   [/^.{8}\{"/s, 'safetensors'],
   [/^GGUF/, 'GGUF'],

@@ -33,7 +33,7 @@ import {
 } from './internals.js';
 import type { DataArray, DType } from '../tensor.js';
 import type { WorkerGemm } from '../worker.js';
-import { checkGraph, type CheckedNode, listOf } from './graph.js';
+import { checkGraph, type CheckedNode, listNames } from './graph.js';
 import type { OnnxModel, OnnxNode, OnnxValueInfo } from './model.js';
 import { keyOf, type Run, nameOf, titleOf } from './operator.js';
 import { type Link, planSteps, type PlannedStep } from './plan.js';
@@ -51,9 +51,9 @@ import { type Make, type OnnxDType, storedAs, type Value } from './value.js';
 export type LoadOptions = InstanceOptions<Gemm | WorkerGemm> &
   ReadOptions & {
     /**
-     * The names of the outputs, such as `['probabilities']`. The model loads what they need, and
-     * nothing else: it has no other inputs, and other nodes need not be supported. They may also
-     * name values between nodes. Default: the outputs that the model declares.
+     * The names of the outputs, such as `['probabilities']`, or of values between nodes. The model
+     * loads only what they need: it has no other inputs, and other nodes need not be supported.
+     * Default: the outputs that the model declares.
      */
     outputs?: readonly string[] | undefined;
   };
@@ -256,7 +256,7 @@ function checkInstance(wg: unknown): void {
   if (isInstance && cores.has(wg)) return;
   // Other methods of a worker return promises, too.
   const used = isInstance ? useOf(wg as unknown as WorkerGemm) : undefined;
-  if (isPromise(used)) return void used.catch(() => undefined);
+  if (isPending(used)) return void used.catch(() => undefined);
   const found = used ? 'of another copy of wgemm, such as wgemm/inline' : describe(wg);
   throw new ArgumentError(
     'loadModel',
@@ -548,12 +548,13 @@ function errorIn(op: string, node: OnnxNode, error: unknown): unknown {
       } as PropertyDescriptor);
 }
 
-const isPromise = (value: unknown): value is Promise<unknown> =>
+/** Whether a result of an instance is a promise, as the results of an instance in a worker are. */
+const isPending = (value: unknown): value is Promise<unknown> =>
   typeof (value as { then?: unknown } | undefined)?.then === 'function';
 
 /** Passes a value on, when it is there. */
 function after<T, R>(value: unknown, next: (value: T) => R | Promise<R>): R | Promise<R> {
-  return isPromise(value) ? value.then((result) => next(result as T)) : next(value as T);
+  return isPending(value) ? value.then((result) => next(result as T)) : next(value as T);
 }
 
 class LoadedModel implements Model {
@@ -655,7 +656,7 @@ class LoadedModel implements Model {
           const results = step.product
             ? this.#multiply(step, step.product, values, products)
             : this.#operate(step, values);
-          const made = isPromise(results) ? await results : results;
+          const made = isPending(results) ? await results : results;
           this.#place(step, values, made);
         } catch (error) {
           throw errorIn('run', step.node, error);
@@ -698,7 +699,7 @@ class LoadedModel implements Model {
     return this.#apply(step, inputs, (i) => step.ends.includes(step.inputs[i] as number));
   }
 
-  /** Runs an operator. @param isLast whether no later step reads the input with an index */
+  /** Runs an operator. @param isLast whether no later step reads the input of an index */
   #apply(
     { node, run }: Pick<CheckedNode, 'node' | 'run'>,
     inputs: readonly (Stored | undefined)[],
@@ -762,7 +763,7 @@ class LoadedModel implements Model {
       const { shape } = value;
       const perm = permOf(turn.node, shape);
       const along = (list: readonly number[]) => perm.map((axis) => list[axis] as number);
-      if (perm.length !== shape.length) this.#apply(turn, [value]); // tells that it is wrong
+      if (perm.length !== shape.length) this.#apply(turn, [value]); // throws, since perm is wrong
       transposed[i] = { shape: along(shape), strides: along(contiguousStrides(shape)) };
       return value;
     });
@@ -787,7 +788,7 @@ class LoadedModel implements Model {
     if (core) {
       const addend = values[bias];
       const takes =
-        call.fuses.bias === 'any' && // others refuse a bias in the memory of the result
+        call.fuses.bias === 'any' && // other calls refuse a bias in the memory of the result
         addend?.root.isOwn &&
         addend.root.uses === 1 &&
         addend.root.block &&
@@ -879,14 +880,14 @@ class LoadedModel implements Model {
         op,
         argument,
         `${op}: ${argument} is ${describe(value)}; ` +
-          `it must be an object with ${each} for each input: ${listOf(names)}`,
+          `it must be an object with ${each} for each input: ${listNames(names)}`,
       );
     for (const key of Object.keys(value)) {
       if (!names.has(key))
         throw new ArgumentError(
           op,
           key,
-          `${op}: the model has no input ${describe(key)}; it has ${listOf(names)}`,
+          `${op}: the model has no input ${describe(key)}; it has ${listNames(names)}`,
         );
     }
   }
@@ -900,7 +901,7 @@ class LoadedModel implements Model {
       const value: unknown = has(feeds, info.name) ? feeds[info.name] : undefined;
       if (value === undefined) {
         if (absent) return absent;
-        const names = listOf(inputs.map(({ info }) => info.name));
+        const names = listNames(inputs.map(({ info }) => info.name));
         throw new ArgumentError(
           op,
           info.name,
@@ -909,7 +910,7 @@ class LoadedModel implements Model {
       }
       return this.#readFeed(op, info, value, sizes);
     });
-    // No code of the caller runs any more: a getter of a feed may have detached others.
+    // A getter of one feed may have detached another. No code of the caller runs from here on.
     return found.map((feed) => (feed instanceof Stored ? feed : feed()));
   }
 
@@ -922,7 +923,7 @@ class LoadedModel implements Model {
   ): () => Stored {
     const { name } = info;
     const label = `${op}: input ${describe(name)}`;
-    if (!isReadable(value) || !has(value, 'data') || !has(value, 'shape') || isFalse(value))
+    if (!isReadable(value) || !has(value, 'data') || !has(value, 'shape') || isImitation(value))
       throw new ArgumentError(
         op,
         name,
@@ -1040,8 +1041,8 @@ function checkShape(
   });
 }
 
-/** Whether a value is a tensor in the heap only by its prototype, such as a proxy of one. */
-const isFalse = (value: object) => value instanceof HeapTensor && !HeapTensor.is(value);
+/** Whether a value is a heap tensor only by its prototype, such as a proxy of one. */
+const isImitation = (value: object) => value instanceof HeapTensor && !HeapTensor.is(value);
 
 /** A new array with the elements. */
 function copyOf(data: DataArray, dtype: OnnxDType): DataArray {
@@ -1076,7 +1077,7 @@ function canFuse(
       return other.shape.every((size, axis) => size === 1 || size === shape[first + axis]);
     }
     case 'activation':
-      return isExact; // before it is rounded to 16 bits, a result may be less than -0
+      return isExact; // a negative sum may round to -0 in 16 bits, which Relu keeps
     case 'transpose':
       return permOf(link.checked.node, shape).length === shape.length;
   }

@@ -156,7 +156,7 @@ export class Storage {
     const size = Math.ceil(bytes / roundedTo) * roundedTo;
     const least = this.#free[this.#indexOf(size)]?.size;
     let block: HeapTensor<Uint8Array> | undefined;
-    // The last one of its size: nothing moves if all blocks have one size.
+    // Take the last block of its size: nothing moves if all blocks have one size.
     if (least && least <= 2 * size) [block] = this.#free.splice(this.#indexOf(least + 1) - 1, 1);
     block ??= this.#alloc(wg, size);
     this.#used.add(block);
@@ -182,7 +182,7 @@ export class Storage {
     this.#free.splice(this.#indexOf(block.size + 1), 0, block);
   }
 
-  /** The index of the first free block of at least this many bytes. There may be many blocks. */
+  /** The index of the first free block of at least `size` bytes, by binary search. */
   #indexOf(size: number): number {
     let [first, end] = [0, this.#free.length];
     while (first < end) {

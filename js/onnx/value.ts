@@ -26,7 +26,7 @@ export interface Value {
 
 /**
  * @internal Makes the value of a result, whose elements are not initialised.
- * @param over inputs whose memory the result may take. The operator must have read the elements
- *   with an index for the last time before it writes the result there
+ * @param over inputs whose memory the result may take. At each index, the operator must not read
+ *   them any more after it has written the result
  */
 export type Make = (dtype: OnnxDType, shape: readonly number[], over?: readonly Value[]) => Value;

@@ -16,14 +16,14 @@ const [varint, fixed64, lengthPrefixed, fixed32] = [0, 1, 2, 5];
 const mostItems = 2 ** 21;
 
 /**
- * The most numbers in all lists of attributes. Each costs up to 60 bytes of memory, though it may
- * be one byte of a file. Forests of a million nodes have fewer.
+ * The most numbers in all lists of attributes. Each takes up to 60 bytes of memory, and may take
+ * one byte of a file. Forests of a million nodes have fewer.
  */
 const mostNumbers = 2 ** 23;
 
 let decoder: TextDecoder | undefined;
 
-/** Decodes UTF-8. The pages of Jest have no TextDecoder, but Node's modules. */
+/** Decodes UTF-8. Pages in Jest have no TextDecoder, but they have Node's modules. */
 function decode(bytes: Uint8Array): string {
   const Decoder = globalThis.TextDecoder ?? process.getBuiltinModule('node:util').TextDecoder;
   decoder ??= new Decoder('utf-8', { ignoreBOM: true }); // which is part of a name

@@ -72,7 +72,7 @@ enum class ReadsCodes : uint8_t {
   kByBytes,   // A is int8 with scales, which the call quantizes
 };
 
-// The most lanes of a micro-panel of 8-bit operands: pack/pack_8bit.cc packs no more at once.
+// The most lanes of an 8-bit micro-panel. The buffers of pack/pack_8bit.cc have as many rows.
 inline constexpr int k8BitLanesMax = 8;
 
 // A row of the table in kernels.cc. A row must set each field that has no default.

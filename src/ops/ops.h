@@ -34,7 +34,7 @@ Status matmul_problem(const MatMulArgs& args, bool with_data, MatMulProblem* res
 // The arguments of any product of 8-bit operands. It points into those that it is made of.
 struct QuantizedArgs {
   static constexpr int kQGemm = 4;
-  int op;  // an IntegerOp, or kQGemm, or more: the caller's unknown IntegerOp, plus 1
+  int op;  // an IntegerOp, kQGemm, or a larger number: an unknown IntegerOp plus 1
   ConstTensor A, B;
   const PackedWeights* packed_B = nullptr;
   const ConstTensor* vectors[kQuantizationVectors] = {};  // by QuantizationVector; null: absent

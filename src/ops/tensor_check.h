@@ -45,9 +45,8 @@ Status check_rank2(const char* op, const char* name, std::span<const int64_t> di
 Status check_broadcast(const char* op, const char* name, std::span<const int64_t> c,
                        std::span<const int64_t> y);
 
-// The end of a message about K, which is `k` in A' and `b_k` in B'. If B, or else A, fits once it
-// is read the other way, it says which argument does that. `is_matmul`: the names are of
-// MatMulArgs.
+// The end of a message about K, which is `k` in A' and `b_k` in B'. If K would be the same with B
+// or A transposed, it says which argument does that. `is_matmul`: MatMulArgs names the arguments.
 const char* transpose_advice(bool is_matmul, std::span<const int64_t> a, bool transA, int64_t k,
                              std::span<const int64_t> b, bool transB, int64_t b_k);
 

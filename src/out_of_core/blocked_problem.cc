@@ -13,7 +13,7 @@ BlockedProblem::BlockedProblem(const Context& context, const Problem& problem,
       context_(context),
       p_(problem),
       acc_bytes_(static_cast<int64_t>(dtype_bytes(accumulator_type(problem.compute)))) {
-  // As if one block held the whole product: the rule depends on M and K.
+  // The whole product decides for all blocks, since the rule depends on M and K.
   transposes_ = transpose_is_faster(block({}, {}, {problem.m, problem.n, problem.k}));
   shares_sums_ = !transposes_ && out_of_core.y.tensor != nullptr && y.runs_along_rows() &&
                  dtype_bytes(problem.y.dtype) == static_cast<size_t>(acc_bytes_);

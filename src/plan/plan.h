@@ -68,8 +68,8 @@ Plan make_plan(const Problem& problem, const Context& context, const PlanOptions
 
 // Whether the transpose of the problem is computed faster.
 bool transpose_is_faster(const Problem& problem, const PlanOptions& options = {});
-// Exchanges the problem with its transpose. transpose_is_faster() must hold for it, or for a whole
-// problem of which it is a block.
+// Replaces the problem by its transpose. transpose_is_faster() must be true for the problem, or for
+// the whole problem of which it is a block.
 void transpose(Problem* problem);
 // Transposes the problem if that is faster. Returns whether it did.
 bool transpose_if_faster(Problem* problem, const PlanOptions& options = {});

@@ -1,24 +1,13 @@
-// Random calls of every operation, and what they must be like in little memory: the same as with
-// room. In strict mode, and for all integers and 8-bit operands, that means every bit.
+// Makes random calls of every operation in little memory. Each must have the result that it has
+// with enough memory: to the bit in strict mode, for integers and for 8-bit operands.
+import { arrayOf, valueOf } from '../conformance/elements.mjs';
 import { Random } from './random.mjs';
 
-const arrays = {
-  float32: Float32Array,
-  float64: Float64Array,
-  float16: Uint16Array,
-  bfloat16: Uint16Array,
-  int32: Int32Array,
-  uint32: Uint32Array,
-  int64: BigInt64Array,
-  uint64: BigUint64Array,
-  int8: Int8Array,
-  uint8: Uint8Array,
-};
-const allTypes = Object.keys(arrays).slice(0, 8);
+const allTypes = 'float32 float64 float16 bfloat16 int32 uint32 int64 uint64'.split(' ');
 const isFloat = (dtype) => /float/.test(dtype);
 const count = (shape) => shape.reduce((product, size) => product * size, 1);
 
-/** Bytes that an instance may have in use. All but `Call.memory` are taken before a call. */
+/** The most bytes of an instance. A test allocates all but `memory` of a call before the call. */
 const maxMemory = 2_500_000;
 
 /** The bits of a float16 or a bfloat16 from -1 to 1, some of them subnormal. */
@@ -45,12 +34,12 @@ function element(random, dtype, isSpecial) {
 
 /** A contiguous tensor. */
 function plain(random, dtype, shape, value = () => element(random, dtype, false)) {
-  const data = new arrays[dtype](count(shape));
+  const data = new (arrayOf(dtype))(count(shape));
   for (let i = 0; i < data.length; ++i) data[i] = value();
   return { data, shape, dtype };
 }
 
-/** A tensor in any layout, of which an input may repeat axes. */
+/** A tensor in any layout. `repeats`: an axis may have stride 0. */
 function laidOut(random, dtype, shape, { repeats = true, isSpecial = false } = {}) {
   const value = () => element(random, dtype, isSpecial);
   if (random.upTo(2) === 0 || shape.includes(0)) return plain(random, dtype, shape, value);
@@ -104,13 +93,13 @@ function joined(a, b) {
   return Array.from({ length: rank }, (_, axis) => Math.max(size(a, axis), size(b, axis)));
 }
 
-/** The options of an out in a third of all calls. */
+/** The option `out`, in a third of all calls. */
 const outOf = (random, dtype, shape) =>
   random.upTo(2) === 0 ? { out: laidOut(random, dtype, shape, { repeats: false }) } : {};
 
 /**
- * How a third of all calls pack B, unless packed weights would not fit: the place of B among the
- * arguments, or among the inputs, and the options of pack.
+ * How a third of all calls pack B, if it is small enough: the place of B among the arguments or the
+ * inputs, and the options of pack().
  */
 const packing = (random, b, place, options) =>
   random.upTo(2) === 0 && b.data.length <= 50_000 ? [place, options] : undefined;
@@ -186,7 +175,7 @@ const makers = {
     if (shape) inputs.c = laidOut(random, 'int32', shape);
     const typeY = random.pick(['float32', 'int8', 'uint8']);
     if (typeY !== 'float32')
-      Object.assign(inputs, { yScale: 0.9, yZeroPoint: new arrays[typeY]([7]) });
+      Object.assign(inputs, { yScale: 0.9, yZeroPoint: new (arrayOf(typeY))([7]) });
     return {
       isExact: true,
       sizes: [m, n, k],
@@ -320,7 +309,7 @@ function callOf(seed) {
 
 const textOf = (key, value) =>
   ArrayBuffer.isView(value) ? `${value.constructor.name}(${value.length})` : value;
-/** What the call is, in a line. */
+/** Describes the call in one line. */
 const describe = (call) =>
   JSON.stringify(call, (key, value) =>
     typeof value === 'bigint' ? `${value}n` : textOf(key, value),
@@ -330,7 +319,7 @@ const bytesOf = ({ buffer, byteOffset, byteLength }) =>
   new Uint8Array(buffer, byteOffset, byteLength);
 const isSame = (a, b) => bytesOf(a).every((byte, i) => byte === bytesOf(b)[i]);
 
-/** Calls `body` while an instance of `maxMemory` has about `memory` bytes, or what blocks need. */
+/** Calls `body` while about `memory` bytes of the instance are free, or more if blocks need it. */
 function inLittleMemory(wg, memory, body) {
   for (; ; memory *= 1.5) {
     const spare = Math.floor(maxMemory - wg.memory().inUse - memory - 128);
@@ -348,7 +337,7 @@ function inLittleMemory(wg, memory, body) {
 
 /**
  * Makes a call in an instance. Returns the result, and whether it was computed out-of-core.
- * `memory`: of an instance of `maxMemory`, which computes in so little.
+ * `memory`: the bytes that are free. Default: all.
  */
 function runCall(wg, { op, args, weights, layer }, createLinear, memory) {
   const held = [];
@@ -392,29 +381,10 @@ function runCall(wg, { op, args, weights, layer }, createLinear, memory) {
   }
 }
 
-const view = new DataView(new ArrayBuffer(4));
-function numberOf(dtype, value) {
-  if (dtype === 'bfloat16') {
-    view.setUint32(0, value << 16);
-    return view.getFloat32(0);
-  }
-  if (dtype !== 'float16') return Number(value);
-  const [exponent, digits] = [(value >> 10) & 31, value & 1023];
-  const size =
-    exponent === 31
-      ? digits === 0
-        ? Infinity
-        : NaN
-      : exponent === 0
-        ? digits * 2 ** -24
-        : (1024 + digits) * 2 ** (exponent - 25);
-  return value >> 15 ? -size : size;
-}
-
 /** The rounding of a type, relative to a number. */
 const digitsOf = { float64: 2 ** -53, float32: 2 ** -24, float16: 2 ** -11, bfloat16: 2 ** -8 };
 
-/** What is wrong with a result, or undefined. `isStrict`: the instance is in strict mode. */
+/** Describes what is wrong with a result. `isStrict`: the instance is in strict mode. */
 function faultOf(call, wanted, found, isStrict) {
   if (found.data.length !== wanted.data.length || found.dtype !== wanted.dtype)
     return `is ${found.dtype} of ${found.data.length} elements`;
@@ -430,7 +400,9 @@ function faultOf(call, wanted, found, isStrict) {
   const compute = dtype === 'float64' ? digitsOf.float64 : digitsOf.float32;
   const bound = 2 * steps * compute * (steps * greatest + 4);
   for (let i = 0; i < wanted.data.length; ++i) {
-    const [one, other] = [wanted.data[i], found.data[i]].map((value) => numberOf(dtype, value));
+    const [one, other] = [wanted.data[i], found.data[i]].map((value) =>
+      Number(valueOf(dtype, value)),
+    );
     if (Object.is(one, other)) continue;
     const rounding = 4 * digitsOf[dtype] * Math.abs(one) + 2 ** -24;
     if (!(Math.abs(one - other) <= bound + rounding)) return `has ${other} at ${i}, not ${one}`;
@@ -438,10 +410,7 @@ function faultOf(call, wanted, found, isStrict) {
   return undefined;
 }
 
-/**
- * Instances of a build that compute in little memory, and how they are called in faults.
- * `options`: of createGemm.
- */
+/** Makes instances of a build that compute in little memory. `options`: of createGemm. */
 export async function instancesOf(createGemm, options) {
   const modes = ['fast', 'strict'];
   return Promise.all(

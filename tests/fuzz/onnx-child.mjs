@@ -6,14 +6,15 @@ import { createGemm, GemmError } from 'wgemm';
 import * as onnx from 'wgemm/onnx';
 import { encodeGraph } from '../peers/onnx-model.mjs';
 import { graphOf } from './onnx-graphs.mjs';
-import { modelOf, Random } from './onnx-mutate.mjs';
+import { modelOf } from './onnx-mutate.mjs';
+import { Random } from './random.mjs';
 
 const [first, count, seconds] = process.argv.slice(2, 5).map(Number);
 const hasGraphs = process.argv[5] === 'graphs';
 const end = performance.now() + 1000 * seconds;
 const mb = 2 ** 20;
 
-/** Counts of how far models came; of graphs: what joined products, and elements, also NaN. */
+/** How many models came how far. For graphs: joined nodes, compared elements, and NaN. */
 const reached = hasGraphs
   ? { joined: 0, compared: 0, nan: 0 }
   : { read: 0, loaded: 0, ran: 0, refused: 0 };
@@ -120,7 +121,7 @@ function compare(results, wanted) {
     if (dtype !== other.dtype || String(shape) !== String(other.shape))
       throw new Error(`${name}: ${dtype} [${shape}], not ${other.dtype} [${other.shape}]`);
     reached.compared += data.length;
-    // Where the engine has no Float16Array, elements of 16 bits are codes.
+    // If the engine has no Float16Array, elements of 16 bits are codes.
     const infinity = data instanceof Uint16Array && infinities[dtype];
     const isNaN = (value) => (infinity ? (value & 0x7fff) > infinity : value !== value);
     for (const value of data) if (isNaN(value)) ++reached.nan;

@@ -1,19 +1,10 @@
 // Makes random graphs whose results do not depend on what is fused, folded, packed or in place.
+import { arrayOf } from '../conformance/elements.mjs';
 import { dataTypes } from '../peers/onnx-model.mjs';
-import { Random } from './onnx-mutate.mjs';
+import { Random } from './random.mjs';
 
 const microsoft = 'com.microsoft';
 const sizeOf = (shape) => shape.reduce((product, size) => product * size, 1);
-const arrays = {
-  float32: Float32Array,
-  float64: Float64Array,
-  float16: Uint16Array,
-  bfloat16: Uint16Array,
-  int32: Int32Array,
-  int64: BigInt64Array,
-  uint8: Uint8Array,
-  int8: Int8Array,
-};
 const isFloat = ({ dtype }) => dtype.includes('float');
 /** Products of the small ones are -0. */
 const reals = [0, -0, 1, -1, 0.5, -2, 1e-30, -1e-30];
@@ -45,7 +36,7 @@ class Graph {
   others = [];
   constants = [];
   feeds = {};
-  /** What nodes may take, in the order in which it is made. */
+  /** Values that nodes may take, in the order in which nodes make them. */
   values = [];
 
   constructor(random) {
@@ -62,7 +53,7 @@ class Graph {
 
   data(dtype, shape) {
     const { random } = this;
-    return arrays[dtype].from({ length: sizeOf(shape) }, () => {
+    return arrayOf(dtype).from({ length: sizeOf(shape) }, () => {
       if (dtype === 'int64') return BigInt(random.upTo(6) - 3);
       if (halves[dtype]) return random.pick(halves[dtype]) ^ random.upTo(random.pick([0, 63]));
       if (!dtype.includes('float')) return random.upTo(255) - 128;
@@ -88,7 +79,7 @@ class Graph {
   }
 
   scalar(value, dtype = 'float32', shape = []) {
-    return this.constant(dtype, shape, arrays[dtype].of(value));
+    return this.constant(dtype, shape, arrayOf(dtype).of(value));
   }
 
   /** Adds a node. Results are [dtype, shape]. */
@@ -285,8 +276,8 @@ function transpose(graph, x) {
 }
 
 /**
- * Gelu as exporters write it, which one step computes. Its values are no operands of others. It
- * takes no constant, since nodes of constants are folded: they round one after the other.
+ * Gelu as exporters write it, which one step computes. No other node takes its values. It takes no
+ * constant, since nodes of constants are folded: each of them rounds.
  */
 function gelu(graph) {
   const x = graph.take(({ dtype, isConstant }) => dtype === 'float32' && !isConstant);

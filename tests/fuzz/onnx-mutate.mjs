@@ -3,8 +3,6 @@ import { encodeProto, modelProto } from '../peers/onnx-model.mjs';
 import { corpus } from './onnx-corpus.mjs';
 import { Random } from './random.mjs';
 
-export { Random };
-
 /** Whole numbers at which something may go wrong. */
 const numbers = [
   ...[0, 1, 2, 3, 5, 7, 13, 16, 64, 127, 128, 255, 256, 1000, 65536],

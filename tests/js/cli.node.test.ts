@@ -261,20 +261,20 @@ const dynamic: ModelSpec = {
   nodes: [{ op: 'Relu', inputs: ['x'], outputs: ['y'] }],
 };
 
-it('says so if there is no memory for an input', async () => {
+it('says so if the memory is not enough for an input', async () => {
   await save('dynamic.onnx', dynamic);
   const { code, failed } = await run('dynamic.onnx', '--dim', 'n=999999999999');
   expect({ code, failed }).toEqual({
     code: 1,
-    failed: 'wgemm: there is no memory for the input "x", float32 [999999999999]\n',
+    failed: 'wgemm: not enough memory for the input "x", float32 [999999999999]\n',
   });
 });
 
-it('says so if there is no memory for a file, or for data in another one', async () => {
+it('says so if the memory is not enough for a file, or for data in another one', async () => {
   const bytes = 2 ** 43; // which take no room on the disk
   await (await open(join(folder, 'huge.onnx'), 'w')).close();
   await truncate(join(folder, 'huge.onnx'), bytes);
-  const failed = `wgemm: there is no memory for ${bytes} bytes of "huge.onnx"\n`;
+  const failed = `wgemm: not enough memory for ${bytes} bytes of "huge.onnx"\n`;
   expect(await run('huge.onnx')).toEqual({ code: 1, said: '', failed });
   const external = { location: 'huge.onnx' };
   const shape = [bytes / 4];

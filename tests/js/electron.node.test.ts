@@ -10,7 +10,7 @@ const threads = process.getBuiltinModule('node:worker_threads');
 const { Worker: NodeWorker } = threads;
 let started = 0;
 
-/** Has no methods but those of a worker of the web. */
+/** Has only the methods of a worker of the web. */
 class WebWorker extends EventTarget {
   readonly #worker: InstanceType<typeof NodeWorker>;
 

@@ -120,10 +120,7 @@ const calledSo = 'call gemm(a, b, c, options)';
 const addsNothing = (beta: string): Wanted => ({
   code: 'ARGUMENT',
   argument: 'beta',
-  says: [
-    `beta is ${beta} and C is absent`,
-    'beta has no effect without C; to add to out, pass it as C, too',
-  ],
+  says: [`beta is ${beta}, which has no effect without C; to add to out, pass out as C, too`],
 });
 const optionsAreFourth = (name: string): Wanted => ({
   code: 'ARGUMENT',

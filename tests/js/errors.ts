@@ -38,7 +38,7 @@ export function expectError(error: unknown, { code, op = 'gemm', argument, says 
   const { message } = error as GemmError;
   expect(message.startsWith(`${op}: `), message).toBe(true);
   expect(message).toContain(argument);
-  // Arguments have the names of JavaScript, not of the core. What the caller wrote is in quotes.
+  // Arguments have the names of JavaScript, not of the core. Names in quotes are the caller's.
   expect(message.replace(/"[^"]*"/g, '')).not.toMatch(namesOfCore);
   for (const text of says)
     expect(message).toMatch(

@@ -1,4 +1,4 @@
-/** What the package says in a runtime that lacks something, and what it says of itself. */
+/** Errors in a runtime that lacks something, and package.json. */
 import { execFile } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';

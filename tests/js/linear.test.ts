@@ -584,7 +584,7 @@ describe('what is refused', () => {
       [{ data: held, shape: [2, 3], strides: [3, 1] }, held],
     ] as [never, never][])
       inRun(() => layer.run(x, { out }), 'ARGUMENT', 'out', 'overlaps x in memory; it must not');
-    // What lies between the rows of x is free.
+    // The bytes between the rows of x are free.
     const data = array(20);
     const x = { data: data.subarray(0, 13), shape: [2, 3], strides: [10, 1] };
     layer.run(x, { out: { data: data.subarray(3, 9), shape: [2, 3] } as never });

@@ -312,7 +312,7 @@ describe('what follows a product', () => {
   });
 });
 
-/** Runs a model, and again with all values as outputs: then nothing is fused or in place. */
+/** Expects the same results if all values are outputs, since then nothing is fused or in place. */
 async function expectSame(spec: ModelSpec, feeds: Record<string, ModelTensor>) {
   const { results, fused } = await run(spec, feeds);
   const outputs = spec.nodes.flatMap(({ outputs }) => outputs.map((name) => input(name as string)));

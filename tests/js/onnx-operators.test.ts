@@ -608,11 +608,11 @@ describe('Cast of each type to each other', () => {
       : x(values, [values.length], dtype);
   }
 
-  /** Integers wrap, floating point saturates, and what is no number becomes 0. */
+  /** Integers wrap, floating point saturates, and NaN becomes 0. */
   function wantedOf(value: number | bigint, from: Type, to: Type): number | bigint {
     if (to === 'bool') return value == 0 ? 0 : 1;
     const type = wholeOf(to);
-    // Of 16 bits, it is rounded to float32 before.
+    // Before it is rounded to 16 bits, it is rounded to float32.
     if (!type)
       return round(to as Float, to === 'float64' ? Number(value) : Math.fround(Number(value)));
     const [least, most] = limitsOf(type);

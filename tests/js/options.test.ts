@@ -86,7 +86,7 @@ const model = () =>
   });
 const externalData = () => Promise.resolve(new Uint8Array(floats([2, 2]).data.buffer));
 
-/** What an instance tells of the options that made it. */
+/** What an instance tells about the options that made it. */
 async function made(starting: Promise<Gemm | WorkerGemm>) {
   const { info, dispose } = await starting.then((one) => ({
     info: one.info,

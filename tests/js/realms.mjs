@@ -8,7 +8,7 @@ import { createContext, runInContext, SourceTextModule } from 'node:vm';
 const context = createContext({
   process,
   console,
-  // Those of jsdom are of its own, too.
+  // jsdom has its own, too.
   URL: class URL extends globalThis.URL {},
   setTimeout,
   clearTimeout,

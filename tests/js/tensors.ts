@@ -116,7 +116,7 @@ export function snapshot(tensor: TensorLike): Matrix {
 
 /**
  * Calls gemm, and expects all of `expectCall`. Returns the result. `packed` replaces b, and with it
- * transB. Without c there is no beta, which the call refuses with `out`.
+ * transB. Without c it passes no beta, since the call refuses beta with `out`.
  */
 export function expectGemm(
   wg: Gemm,

@@ -80,7 +80,7 @@ function expectBatchAxes(activation: string): void {
       const [m, n, k] = [random.between(1, 4), random.between(1, 5), random.pick([1, 3, 50])];
       const [transposeA, transposeB] = [round % 2 === 1, round % 4 > 1];
       const shape = [...batch, m, n];
-      /** A shape that broadcasts to that of the result. */
+      /** A shape that broadcasts to the shape of the result. */
       const part = () =>
         shape.slice(random.between(0, rank + 1)).map((size) => random.pick([1, size]));
       tf.tidy(() => {

@@ -609,7 +609,7 @@ describe('pack', () => {
 describe('the error', () => {
   const [m, k, n] = [2, 3, 4];
   const make = (dtype: DType, ...shape: number[]): Stack => new Random(10).tensor(dtype, shape);
-  // The code is that of the same fault of a B that is not packed, if that can have it.
+  // A B that is not packed gets the same code for the same fault.
   const error =
     (code: Wanted['code']) =>
     (op: string, argument: string, ...says: string[]): Wanted => ({ code, op, argument, says });

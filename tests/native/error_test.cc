@@ -746,7 +746,7 @@ TEST(Explain, KeepsScratchBoundedHoweverLargeTheProduct) {
   }
 }
 
-// What an enum holds may be no value of it.
+// A value of an enum type may differ from all its enumerators.
 TEST(UnknownValues, AreRefusedAndNothingIsWritten) {
   Call call;
   call.link();

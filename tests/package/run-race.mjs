@@ -1,5 +1,5 @@
-// node run-race.mjs: times each operation of the package that is installed beside this file, and
-// prints the best milliseconds of each as JSON. Another runtime may be compared with Node by it.
+// node run-race.mjs: times each operation of the package that is installed next to this file, and
+// prints the best milliseconds of each as JSON. So another runtime can be compared with Node.
 import { createGemm, quantizeNBits } from 'wgemm';
 
 const [n, k] = [512, 512];

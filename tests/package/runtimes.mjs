@@ -173,7 +173,7 @@ export async function testRuntimes(results, { fast = false, rest = false } = {})
         ));
     }
     if (name === 'Bun') {
-      // In JavaScriptCore. Others run the engine of Node.
+      // Bun runs JavaScriptCore. Others run the engine of Node.
       await test('API tests', async () => {
         const files = rest ? fastTests.map((file) => `${file}.test.ts`) : [];
         const said = await runChild(program, [...before, await bundleApi(), ...files], {

@@ -38,7 +38,7 @@ export type Compute = (inputs: readonly Value[], make: Make) => Value | Value[];
 
 /**
  * @internal Adds an operator.
- * @param name its key, and `@9` if it is of opset 9 and later; default: 6. With a domain it is of
+ * @param name its key, and `@9` if it begins at opset 9. Default: 6. With a domain it begins at
  *   opset 1
  * @param signature each input as `name:kind`. The kind is one of `kinds`, the name of a type, or
  *   `same` or `first` for the type of the input before it or of the first one. `kind?` may be
@@ -159,7 +159,7 @@ export type Numbers = Float32Array;
 /** @internal Whether the elements are bigints. */
 export const isBig = (dtype: OnnxDType): boolean => dtype.endsWith('int64');
 
-/** The codes of elements of 16 bits. The engine may have them in a Float16Array. */
+/** The codes of elements of 16 bits, which may be in a Float16Array. */
 const codesIn = ({ buffer, byteOffset, length }: DataArray) =>
   new Uint16Array(buffer as ArrayBuffer, byteOffset, length);
 

@@ -64,24 +64,24 @@ function fastGelu(y: Numbers, x: Numbers): void {
   }
 }
 
-/** As in the calls of products, -0 stays -0 if a bound is 0. */
+/** As in the calls of products, -0 stays -0 if the bounds admit 0. */
 function clip(y: Numbers, x: Numbers, least: number, most: number): void {
   const keepsZero = least <= 0 && most >= 0;
   for (let i = 0; i < y.length; ++i) {
     const v = x[i] as number;
-    // Few elements are 0. Processors would predict other branches wrongly.
+    // Few elements are 0, so processors predict this branch.
     y[i] = v === 0 && keepsZero ? v : Math.min(Math.max(v, least), most);
   }
 }
 
-/** The bits of -Infinity. Those of 16 bits are the upper half of a word. */
+/** The bits of -Infinity, per type. For a type of 16 bits, they are the upper half of a word. */
 const infinities: Record<string, number> = {
   float32: 0xff800000,
   bfloat16: 0xff800000,
   float16: 0xfc000000,
 };
 
-/** `clip` from 0 on, by the bits: signs are not predictable. NaN stays NaN. */
+/** Clips to 0 by the bits, since processors cannot predict signs. NaN stays NaN. */
 function relu(y: Words, x: Words, infinity: number): void {
   const shift = 32 - 8 * y.BYTES_PER_ELEMENT;
   for (let i = 0; i < y.length; ++i) {
