@@ -309,10 +309,12 @@ try {
   if (isMisuse) console.error(`wgemm: ${message}; npx wgemm --help tells more`);
   else if (error instanceof UnsupportedError) {
     // One operator or node per line. Names in quotes stay as they are.
-    const lines = message.replace(
-      /("(?:[^"\\]|\\.)*")|(missing:|\)[,;]|[:;](?= node | to load)) /g,
-      (all, name?: string, end = '') => (name ? all : `${end}\n  `),
-    );
+    const lines = message
+      .replace(/pass outputs: \[(.*)\]$/, 'give --output: $1')
+      .replace(
+        /("(?:[^"\\]|\\.)*")|(missing:|\)[,;]|[:;](?= node | to load)) /g,
+        (all, name?: string, end = '') => (name ? all : `${end}\n  `),
+      );
     console.error(`wgemm: ${lines}`);
   } else if (error instanceof GemmError || error instanceof Failure || syscall)
     console.error(`wgemm: ${message}`);

@@ -11,6 +11,7 @@ import {
   type TensorLike,
 } from './index.js';
 import type {
+  EitherLinearOptions,
   FloatLinearOptions,
   Int8LinearOptions,
   LinearInfo,
@@ -168,7 +169,10 @@ export function createLinear<
  */
 export function createLinear(
   wg: WorkerGemm,
-  options: WorkerFloatLinearOptions | WorkerInt8LinearOptions,
+  options:
+    | WorkerFloatLinearOptions
+    | WorkerInt8LinearOptions
+    | (EitherLinearOptions<WorkerTensorLike<Float32Array>> & LinearCallOptions),
 ): Promise<WorkerLinear<Float32Array, Float32Array | QuantizedArray>>;
 /** Makes a layer, which computes activation(x * weights + bias). */
 export async function createLinear(wg: unknown, options: unknown): Promise<never> {

@@ -146,6 +146,23 @@ export interface Int8Quantization<I, O> {
 }
 
 /**
+ * Options of a layer of float32 weights, if only a variable says whether it is an int8 layer.
+ *
+ * @typeParam B what weights and bias may be
+ * @category Layers
+ */
+export interface EitherLinearOptions<B = TensorLike<Float32Array>> extends LinearOptions<B> {
+  /** The weights: float32, of shape (K, N), or (N, K) with `trans`. */
+  weights: B;
+  /** The type that weights are packed as. */
+  as: 'float32' | 'float16' | 'bfloat16' | 'int8' | undefined;
+  /** Only if `as` is `'int8'`. */
+  input?: undefined;
+  /** Only if `as` is `'int8'`. */
+  output?: undefined;
+}
+
+/**
  * The arrays that an int8 layer takes, by the type of the option `input`.
  *
  * @typeParam I the type of `input`
@@ -286,7 +303,7 @@ export function createLinear<
  */
 export function createLinear(
   wg: Gemm,
-  options: FloatLinearOptions | Int8LinearOptions,
+  options: FloatLinearOptions | Int8LinearOptions | EitherLinearOptions,
 ): Linear<Float32Array, Float32Array | QuantizedArray>;
 /** Makes a layer, which computes activation(x * weights + bias). */
 export function createLinear(wg: unknown, options: unknown): never {

@@ -163,6 +163,7 @@ export {
   type WorkerLinearWeights,
 } from './linear-worker.js';
 export type {
+  EitherLinearOptions,
   FloatLinearOptions,
   Int8FloatWeights,
   Int8LinearOptions,

@@ -168,7 +168,7 @@ it('lists the operators that are missing, and the nodes that are not supported',
     '  2 nodes are not supported:',
     '  node Relu "r" (by its output) has the attribute "alpha", which is not supported in opset 17;',
     '  node Cast "s" (by its output) has to 8, which is type string;',
-    '  to load what needs none of them, pass outputs: ["y"]',
+    '  to load what needs none of them, give --output: "y"',
     '',
   ]);
   const fine = await run('odd.onnx', '--output', 'y', '--runs', '1');

@@ -838,6 +838,9 @@ it('calls that would throw are refused, unless a variable has a wider type', () 
     createLinear(wg, { weights: quantized, input: eight });
     createLinear(wg, { weights: floats, as: 'int8' });
     createLinear(wg, { weights: quantized });
+    const as: 'int8' | 'float16' = Math.random() < 0.5 ? 'int8' : 'float16';
+    createLinear(wg, { weights: floats, as });
+    await createThere(worker, { weights: floats, as });
     // @ts-expect-error: a layer of floating point has no input
     createLinear(wg, { weights: floats, input: eight });
     // @ts-expect-error: output needs input
