@@ -38,7 +38,11 @@ export async function loadOrt({ threads = 1 } = {}) {
     version: ort.env.versions.web,
 
     /** A session for the bytes of a model. */
-    createSession: (model) => ort.InferenceSession.create(model, { executionProviders: ['wasm'] }),
+    createSession: (model) =>
+      ort.InferenceSession.create(model, {
+        executionProviders: ['wasm'],
+        logSeverityLevel: 3, // errors: it warns of each model of an old opset
+      }),
 
     /** A tensor for session.run(). */
     tensor: ({ dtype, shape, data }) => new ort.Tensor(dtype, data, shape),
