@@ -186,6 +186,10 @@ const places = {
 /** The place of tensors with explicit strides. */
 const allPlaces = { ...places, 'own strides': (_, tensor) => tensor };
 
+/** An argument as callers write it. Cases have the names of the specifications. */
+const nameInCalls = (argument) =>
+  argument?.replace(/^(Y|dst)$/, 'out').replace(/_([a-z])/g, (_, letter) => letter.toUpperCase());
+
 /**
  * Returns what is wrong, as a sentence; undefined if nothing is. A case runs in all places, or in
  * those of its `runs`. With B packed, the case that its `packedAs` makes runs instead. Then the
@@ -249,17 +253,11 @@ function checkIn(wg, kase, form, place, givesOut, onKernel) {
       y = wg[name](...args);
     } catch (error) {
       // Only an error of the library that names the argument at fault is a refusal.
-      if (
-        expect === 'reject' &&
-        error.argument &&
-        error.argument === (kase.argument ?? error.argument)
-      )
+      const argument = nameInCalls(kase.argument);
+      if (expect === 'reject' && error.argument && error.argument === (argument ?? error.argument))
         return undefined;
-      return (
-        'expected a ' +
-        `${expect === 'reject' ? `refusal of ${kase.argument ?? 'an argument'}` : 'result'}, ` +
-        `found ${error}`
-      );
+      const expected = expect === 'reject' ? `refusal of ${argument ?? 'an argument'}` : 'result';
+      return `expected a ${expected}, found ${error}`;
     }
     if (expect === 'reject') return 'expected a refusal, found a result';
     if (options.out && y !== options.out) return 'what the call returns is not its output';
