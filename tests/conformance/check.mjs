@@ -16,7 +16,11 @@ const operations = {
     name: 'gemm',
     indexOfB: 1,
     trans: 'transB',
-    argumentsOf: ([a, b, c], options, opset) => [a, b, c, { ...options, opset }],
+    argumentsOf([a, b, c], { beta, ...options }, opset) {
+      // With an output, beta without C is refused. A node of a model states it all the same.
+      const factor = (c || !options.out) && beta !== undefined && { beta };
+      return [a, b, c, { ...options, ...factor, opset }];
+    },
     bound: gemmBound,
     shortForms: () => [],
   },
