@@ -188,12 +188,18 @@ export type TypeIn8Bits<T> = T extends number | null | undefined
   ? never
   : T extends
         | Int8Array
-        | { readonly data: Int8Array | HeapTensor<Int8Array> | WorkerTensor<Int8Array> }
+        | {
+            /** The elements. */
+            readonly data: Int8Array | HeapTensor<Int8Array> | WorkerTensor<Int8Array>;
+          }
         | WorkerTensor<Int8Array>
     ? 'int8'
     : T extends
           | Uint8Array
-          | { readonly data: Uint8Array | HeapTensor<Uint8Array> | WorkerTensor<Uint8Array> }
+          | {
+              /** The elements. */
+              readonly data: Uint8Array | HeapTensor<Uint8Array> | WorkerTensor<Uint8Array>;
+            }
           | WorkerTensor<Uint8Array>
       ? 'uint8'
       : 'int8' | 'uint8';

@@ -92,7 +92,15 @@ export type Int8LinearOptions<
   B = TensorLike<Float32Array>,
 > = LinearOptions<B> &
   (Int8Weights | Int8FloatWeights<B>) &
-  (Int8Quantization<I, O> | { input?: undefined; output?: undefined });
+  (
+    | Int8Quantization<I, O>
+    | {
+        /** Absent: each call quantizes x. */
+        input?: undefined;
+        /** `output` needs an `input`. */
+        output?: undefined;
+      }
+  );
 
 /**
  * Weights that are quantized, of an int8 layer.
