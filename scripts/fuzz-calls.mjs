@@ -5,7 +5,7 @@ import { parseArgs } from 'node:util';
 import { createGemm } from 'wgemm';
 import { createLinear } from 'wgemm/linear';
 import { instancesOf, tryCall } from '../tests/fuzz/calls.mjs';
-import { fail, main } from './run.mjs';
+import { fail, main, wholeNumbers } from './run.mjs';
 
 /** The program ends after this many failures. */
 const most = 10;
@@ -18,10 +18,7 @@ await main(async () => {
       count: { type: 'string', default: '1000000000' },
     },
   });
-  const [seconds, seed, count] = ['seconds', 'seed', 'count'].map((name) => {
-    if (/^[1-9]\d{0,9}$/.test(values[name])) return Number(values[name]);
-    return fail(`--${name} is ${values[name]}; it must be a whole number from 1.`);
-  });
+  const [seconds, seed, count] = wholeNumbers(values, 'seconds', 'seed', 'count');
   const whole = await createGemm({ simd: 'simd128', threads: 1, determinism: 'strict' });
   const instances = [];
   for (const simd of ['simd128', 'relaxed'])

@@ -9,7 +9,7 @@ import { parseArgs } from 'node:util';
 import { graphOf } from '../tests/fuzz/onnx-graphs.mjs';
 import { modelOf } from '../tests/fuzz/onnx-mutate.mjs';
 import { encodeGraph } from '../tests/peers/onnx-model.mjs';
-import { fail, main, root } from './run.mjs';
+import { fail, main, root, wholeNumbers } from './run.mjs';
 
 /** A model must be refused or run within this time, in ms. */
 const limit = 20_000;
@@ -27,10 +27,7 @@ await main(async () => {
       graphs: { type: 'boolean', default: false },
     },
   });
-  const [seconds, seed, count] = ['seconds', 'seed', 'count'].map((name) => {
-    if (/^[1-9]\d{0,9}$/.test(values[name])) return Number(values[name]);
-    return fail(`--${name} is ${values[name]}; it must be a whole number from 1.`);
-  });
+  const [seconds, seed, count] = wholeNumbers(values, 'seconds', 'seed', 'count');
   const kind = values.graphs ? 'graphs' : 'models';
   const failures = new Map();
   const reached = {};

@@ -203,3 +203,11 @@ export async function progress(label) {
     stop() {},
   };
 }
+
+/** Options of a command that must be whole numbers from 1, as numbers. */
+export function wholeNumbers(values, ...names) {
+  return names.map((name) => {
+    if (/^[1-9]\d{0,9}$/.test(values[name])) return Number(values[name]);
+    return fail(`--${name} is ${values[name]}; it must be a whole number from 1.`);
+  });
+}

@@ -26,7 +26,7 @@ async function errorsIn(entry: string, start: string, ...flags: string[]): Promi
 const entries = ['wgemm', 'wgemm/worker'];
 
 describe.each(entries)('%s', (entry) => {
-  it('says that there is no WebAssembly', async () => {
+  it('says that the engine has no WebAssembly', async () => {
     const error = ['UnsupportedError', 'createGemm: this engine has no WebAssembly'];
     expect(await errorsIn(entry, '', '--jitless')).toEqual([error, error]);
     const hides = 'delete globalThis.WebAssembly';

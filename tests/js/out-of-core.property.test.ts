@@ -15,7 +15,7 @@ it('random calls in little memory are the same as with room', async () => {
     expect(done.faults).toEqual([]);
     outOfCore += done.outOfCore;
   }
-  // Some calls fit, and those of layers are not counted.
+  // Some calls fit in memory, and calls of layers are not counted.
   expect(outOfCore).toBeGreaterThan(0.4 * seeds * instances.length);
   for (const { wg } of [{ wg: whole }, ...instances]) wg.dispose();
 });
