@@ -3,7 +3,8 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { type DType, GemmError, internals, UnsupportedError, version } from './index.js';
+import { arrayOf, type DType } from './base/tensor.js';
+import { GemmError, UnsupportedError, version } from './index.js';
 import {
   loadModel,
   type Model,
@@ -246,7 +247,7 @@ function zerosOf(
     // A bool is a byte.
     const stored = (dtype === 'bool' ? 'uint8' : dtype) as DType;
     try {
-      feeds[name] = { data: internals.arrayOfType(stored, length), shape };
+      feeds[name] = { data: arrayOf(stored, length), shape };
     } catch {
       const found = `${shown(name)}, ${dtype} [${shape.join(', ')}]`;
       throw new Failure(`not enough memory for the input ${found}`);

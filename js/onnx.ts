@@ -13,9 +13,9 @@ export type {
   OnnxTensor,
   OnnxUnreadTensor,
   OnnxValueInfo,
-} from './onnx/model.js';
-export type { ExternalData } from './onnx/tensors.js';
-export { type ReadOptions, readOnnx } from './onnx/read.js';
+} from './onnx/read/model.js';
+export type { ExternalData } from './onnx/read/tensors.js';
+export { type ReadOptions, readOnnx } from './onnx/read/read.js';
 export {
   loadModel,
   type LoadOptions,
@@ -23,5 +23,5 @@ export {
   type ModelProduct,
   type ModelResult,
   type ModelTensor,
-} from './onnx/session.js';
-export type { OnnxDType } from './onnx/value.js';
+} from './onnx/run/session.js';
+export type { OnnxDType } from './onnx/read/value.js';

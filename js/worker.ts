@@ -20,128 +20,79 @@
  *
  * @module wgemm/worker
  */
-import type { Api } from './api.js';
-import {
-  ArgumentError,
-  type CreateOptions,
-  type Explanation,
-  GemmError,
-  type Info,
-  type MemoryUse,
-} from './index.js';
-import type { Method, Started } from './message.js';
-import {
-  bestKernel,
-  disposable,
-  isReadable,
-  failure,
-  printable,
-  readGemm,
-  readMatMul,
-  readMatMulNBits,
-  readOptions,
-  readIntegerMatMul,
-  readQGemm,
-  readSettings,
-  unpolluted,
-} from './shared.js';
-import { links } from './linear-worker.js';
-import { callOptions, keepAtEnd, whenCollected, WorkerObject } from './worker-handles.js';
-import type { WorkerWeights } from './worker-handles.js';
-import { Link, type Request } from './worker-link.js';
-import {
-  allocating,
-  asking,
-  computing,
-  deserializing,
-  explaining,
-  packing,
-} from './worker-requests.js';
-import { adviceForWorker, portOfWorker, startWorker } from './worker-start.js';
-
 export {
   ArgumentError,
-  dequantize,
   DisposedError,
   DTypeError,
-  fromGGUF,
   GemmError,
   OpsetError,
   OutOfMemoryError,
   PackMismatchError,
-  quantize,
-  quantizeBias,
-  quantizeNBits,
   ShapeError,
-  tensor,
-  toNested,
   UnsupportedError,
-  version,
-} from './index.js';
+} from './base/errors.js';
+export { dequantize, quantize, quantizeBias } from './convert/quantize.js';
+export { fromGGUF, quantizeNBits } from './convert/quantize-nbits.js';
+export { tensor, toNested } from './convert/foreign.js';
+export { version } from './instance/start-core.js';
+export type { Activation } from './call/options.js';
 export type {
-  Activation,
   ArrayOf,
   Arrays,
-  Assets,
-  AssetSource,
-  CreateOptions,
   DataArray,
   DType,
   DTypeOf,
-  ElementOf,
-  ErrorCode,
-  Explanation,
   Float16ArrayLike,
-  ForeignTensor,
-  GGUFTensor,
   GemmArray,
-  GemmOptions,
-  Info,
-  KernelInfo,
-  MatMulOptions,
   Matrix,
-  MatMulIntegerOptions,
-  MatMulIntegerToFloatOptions,
-  MatMulNBitsOptions,
-  MemoryUse,
+  NewArrays,
+  ResultArray,
+  Tensor,
+  TensorInput,
+  TensorView,
+} from './base/tensor.js';
+export type { Assets, AssetSource } from './instance/load.js';
+export type { CreateOptions, Info, KernelInfo } from './instance/start-core.js';
+export type {
+  ElementOf,
+  ForeignTensor,
   MathjsMatrix,
   MlMatrix,
-  NBitsArray,
-  NBitsWeights,
   NdarrayLike,
   Nested,
   NestedInput,
-  NewArrays,
-  PackNBitsOptions,
-  PackOptions,
-  OperationName,
-  QGemmInputs,
-  QGemmOptions,
+  SourceArray,
+  TensorOptions,
+  TensorSource,
+  TfjsBuffer,
+  TfjsTensor,
+} from './convert/foreign.js';
+export type { ErrorCode } from './base/errors.js';
+export type { Explanation } from './ops/explain.js';
+export type { GGUFTensor, QuantizedNBits, QuantizeNBitsOptions } from './convert/quantize-nbits.js';
+export type { GemmOptions } from './ops/gemm.js';
+export type { MatMulOptions } from './ops/matmul.js';
+export type {
+  MatMulIntegerOptions,
+  MatMulIntegerToFloatOptions,
   QLinearMatMulInputs,
   QLinearMatMulOptions,
+} from './ops/integer-matmul.js';
+export type { MatMulNBitsOptions, NBitsArray, NBitsWeights } from './ops/matmul-nbits.js';
+export type { MemoryUse } from './ops/alloc.js';
+export type { PackNBitsOptions, PackOptions } from './ops/pack.js';
+export type { OperationName } from './call/run.js';
+export type { QGemmInputs, QGemmOptions, QuantizedArray, Scale, ZeroPoint } from './ops/qgemm.js';
+export type {
   Quantized,
-  QuantizedArray,
   QuantizedBias,
   QuantizedDType,
   QuantizedInput,
-  QuantizedNBits,
   QuantizedPerAxis,
   QuantizedPerTensor,
   QuantizeBiasOptions,
-  QuantizeNBitsOptions,
   QuantizeOptions,
-  ResultArray,
-  Scale,
-  SourceArray,
-  Tensor,
-  TensorInput,
-  TensorOptions,
-  TensorSource,
-  TensorView,
-  TfjsBuffer,
-  TfjsTensor,
-  ZeroPoint,
-} from './index.js';
+} from './convert/quantize.js';
 export type {
   CallOptions,
   HoldingHandles,
@@ -152,7 +103,7 @@ export type {
   WorkerOut,
   WorkerQGemmInputs,
   WorkerTensorLike,
-} from './api.js';
+} from './api/api.js';
 export {
   createLinear,
   deserializeLinear,
@@ -161,7 +112,7 @@ export {
   type WorkerInt8LinearOptions,
   type WorkerLinear,
   type WorkerLinearWeights,
-} from './linear-worker.js';
+} from './worker/linear.js';
 export type {
   EitherLinearOptions,
   FloatLinearOptions,
@@ -174,222 +125,6 @@ export type {
   LinearOptions,
   LinearOutput,
   Quantization,
-} from './linear.js';
-export { WorkerObject, WorkerTensor, WorkerWeights } from './worker-handles.js';
-
-/**
- * Options of `createGemm`.
- *
- * @category Instances
- */
-export interface WorkerCreateOptions extends CreateOptions {
-  /**
-   * A function that makes the worker, a `Worker` or one of `node:worker_threads`, from the
-   * package's `wgemm-worker.js` at any address. Default: the file beside this script.
-   */
-  worker?: (() => unknown) | undefined;
-}
-
-/**
- * Starts a worker, and in it an instance with a memory of its own. The caller must `dispose()` of
- * it.
- *
- * @example
- * const wg = await createGemm({ threads: 'auto' });
- * wg.dispose();
- *
- * @param options all have defaults
- * @returns a promise of the instance
- * @throws by rejection: what `createGemm` of `wgemm` throws; GemmError with code `LOAD` if the
- * worker does not start within 10 s
- *
- * @category Instances
- */
-export async function createGemm(options: WorkerCreateOptions = {}): Promise<WorkerGemm> {
-  const op = 'createGemm';
-  const { assets, ...settings } = readSettings(options, ['worker']);
-  const make = isReadable(options) ? unpolluted(options, ['worker']).worker : undefined;
-  if (make !== undefined && typeof make !== 'function') {
-    throw new ArgumentError(
-      op,
-      'worker',
-      `${op}: worker is ${typeof make}; it must be a function that makes a worker`,
-    );
-  }
-  const link = linkTo(make as (() => unknown) | undefined, assets);
-  try {
-    const hasAssets = assets !== undefined;
-    const request = asking<'createGemm'>({ ...settings, hasAssets });
-    const { info, dtypes } = (await link.call(op, undefined, () => request)) as Started;
-    link.dtypes = dtypes;
-    return new Instance(link, info);
-  } catch (error) {
-    link.end(() => error);
-    throw error;
-  }
-}
-
-function linkTo(make: (() => unknown) | undefined, assets: CreateOptions['assets']): Link {
-  const advice = adviceForWorker(make !== undefined);
-  try {
-    return new Link(portOfWorker(make ? make() : startWorker()), assets, advice);
-  } catch (error) {
-    if (error instanceof GemmError) throw error;
-    throw failure('the worker cannot be made', error, advice);
-  }
-}
-
-/**
- * An instance in a worker. {@link createGemm} makes it. `x instanceof WorkerGemm` tells whether x
- * is one.
- *
- * The calls are those of `wgemm`. Each returns a promise, which is rejected with what the same call
- * in `wgemm` throws. So "throws" means a rejection, and the examples need `await` before each call.
- * Calls run in their order, one at a time. They copy arrays to the worker when they are made,
- * unless `transfer` is true.
- *
- * @category Instances
- */
-export interface WorkerGemm extends Api<'worker'> {
-  /** Whether it has ended: by `dispose()`, or because its worker died. */
-  readonly disposed: boolean;
-
-  /**
-   * Ends the worker with its instance, tensors and packed weights. Pending calls are rejected with
-   * DisposedError. Does nothing the second time.
-   */
-  dispose(): void;
-  /** The same as `dispose()`, for `using`. */
-  [Symbol.dispose](): void;
-}
-
-/** The place of the options among the arguments of a call. */
-function optionsAt(op: unknown): number {
-  if (op === 'qgemm' || op === 'qlinearMatmul') return 1;
-  return op === 'gemm' || op === 'matmul' ? 3 : 2;
-}
-
-/** Handles keep their instance from being collected. */
-const ownerOf = new WeakMap<object, object>();
-
-// The calls are declared in `Api`, which both entries share. For TypeScript a result of type
-// `never` fits every overload.
-const Instance = class WorkerGemm implements Api<'worker'> {
-  readonly info: Info;
-  readonly #link: Link;
-
-  constructor(link: Link, info: Info) {
-    this.info = Object.freeze(info);
-    this.#link = link;
-    links.set(this, link);
-    Object.freeze(this);
-    whenCollected(this, () => link.dispose());
-  }
-
-  async gemm(a: unknown, b: unknown, c?: unknown, options?: unknown): Promise<never> {
-    return await this.#call('gemm', options, (link) =>
-      computing(link, readGemm(link, a, b, c, options)),
-    );
-  }
-
-  async qgemm(inputs: unknown, options?: unknown): Promise<never> {
-    return await this.#call('qgemm', options, (link) =>
-      computing(link, readQGemm(link, inputs, options)),
-    );
-  }
-
-  async matmul(src: unknown, weights: unknown, bias?: unknown, options?: unknown): Promise<never> {
-    return await this.#call('matmul', options, (link) =>
-      computing(link, readMatMul(link, src, weights, bias, options)),
-    );
-  }
-
-  async matmulInteger(...args: unknown[]): Promise<never> {
-    return await this.#integerMatMul('matmulInteger', args, args[2]);
-  }
-
-  async qlinearMatmul(...args: unknown[]): Promise<never> {
-    return await this.#integerMatMul('qlinearMatmul', args, args[1]);
-  }
-
-  async dynamicQuantizeMatmul(...args: unknown[]): Promise<never> {
-    return await this.#integerMatMul('dynamicQuantizeMatmul', args, args[2]);
-  }
-
-  async matmulIntegerToFloat(...args: unknown[]): Promise<never> {
-    return await this.#integerMatMul('matmulIntegerToFloat', args, args[2]);
-  }
-
-  async matmulNBits(...args: unknown[]): Promise<never> {
-    return await this.#call('matmulNBits', args[2], (link) =>
-      computing(link, readMatMulNBits(link, args)),
-    );
-  }
-
-  async pack(b: unknown, options: unknown): Promise<WorkerWeights> {
-    return await this.#call('pack', options, (link) => packing(link, b, options));
-  }
-
-  async deserialize(bytes: unknown, options?: unknown): Promise<WorkerWeights> {
-    return await this.#call('deserialize', options, (link) => deserializing(link, bytes, options));
-  }
-
-  async explain(op: unknown, ...args: unknown[]): Promise<Explanation> {
-    const options = args[optionsAt(op)];
-    return await this.#call('explain', options, (link) => explaining(link, op, args));
-  }
-
-  async alloc(dtype: unknown, shape: unknown, options?: unknown): Promise<never> {
-    return await this.#call('alloc', options, (link) => allocating(link, dtype, shape, options));
-  }
-
-  async memory(options?: unknown): Promise<MemoryUse> {
-    return await this.#call('memory', options, () => {
-      readOptions('memory', options, callOptions);
-      return asking(undefined);
-    });
-  }
-
-  get disposed(): boolean {
-    return this.#link.ended;
-  }
-
-  dispose(): void {
-    keepAtEnd(this);
-    this.#link.dispose();
-  }
-
-  declare [Symbol.dispose]: () => void;
-
-  async #integerMatMul(
-    op: Parameters<typeof readIntegerMatMul>[1],
-    args: unknown[],
-    options: unknown,
-  ): Promise<never> {
-    return await this.#call(op, options, (link) =>
-      computing(link, readIntegerMatMul(link, op, args)),
-    );
-  }
-
-  async #call<M extends Method>(
-    method: M,
-    options: unknown,
-    read: (link: Link) => Request<M>,
-  ): Promise<never> {
-    const result = await this.#link.call(method, options, () => read(this.#link));
-    if (result instanceof WorkerObject) ownerOf.set(result, this);
-    return result as never;
-  }
-};
-disposable(Instance.prototype);
-printable(
-  Instance.prototype,
-  (instance) => `${bestKernel(instance)}\n  memory: await memory() tells it`,
-);
-
-/**
- * The class of instances in workers, for `instanceof`.
- *
- * @hidden The interface of the same name documents it.
- */
-export const WorkerGemm: abstract new (...args: never) => WorkerGemm = Instance;
+} from './linear/create-linear.js';
+export { WorkerObject, WorkerTensor, WorkerWeights } from './worker/handles.js';
+export { createGemm, type WorkerCreateOptions, WorkerGemm } from './worker/gemm.js';

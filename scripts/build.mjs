@@ -1,4 +1,4 @@
-// Makes dist/: each build's pair of .wasm and glue, the bundled API and its declarations.
+// Makes dist/: the .wasm of each build, the bundled API and its declarations.
 import { createHash } from 'node:crypto';
 import {
   copyFileSync,
@@ -17,7 +17,7 @@ import { findEmscripten } from './emscripten.mjs';
 import { fail, main, root, run } from './run.mjs';
 import { setUp } from './setup.mjs';
 
-const pairs = ['wgemm-simd128', 'wgemm-relaxed', 'wgemm-simd128-mt', 'wgemm-relaxed-mt'];
+const wasmNames = ['wgemm-simd128', 'wgemm-relaxed', 'wgemm-simd128-mt', 'wgemm-relaxed-mt'];
 // Imported once they are set up.
 let esbuild;
 let terser;
@@ -78,53 +78,149 @@ function isConfigured(preset, definitions) {
   return definitions.every(([name, value]) => found.get(name) === value);
 }
 
-async function bundle(folder, entry, { as = entry, external = [], pair = 'pair', format = 'esm' }) {
-  const target = 'es2022';
-  const { outputFiles } = await esbuild.build({
-    entryPoints: [join(root, 'js', `${entry}.ts`)],
-    outfile: join(root, 'dist', `${as}.js`), // the source map's paths start here
+/**
+ * What all bundles have in common.
+ * @param builds the module that stands for js/instance/builds.ts
+ * @param glue the build whose glue stands for wgemm-glue.mjs
+ */
+const bundle = (options, builds = 'builds', glue = 'simd128') =>
+  esbuild.build({
+    absWorkingDir: root,
+    outdir: 'dist', // the paths in source maps start here
     write: false,
     bundle: true,
-    format,
-    target,
+    format: 'esm',
+    target: 'es2022',
     platform: 'neutral',
-    external,
-    // package.json says that imports of js/ have no effects, but those of the thread have.
-    ignoreAnnotations: format === 'iife',
-    minifySyntax: true,
-    keepNames: true, // of the classes, where a console shows them
-    sourcemap: 'external',
+    // package.json says that imports of js/ have no effects, but imports of the thread have.
+    ignoreAnnotations: options.format === 'iife',
+    sourcemap: 'inline',
     logLevel: 'warning',
+    metafile: true,
     loader: { '.wasm': 'binary' },
+    external: ['./wgemm-mt.js', 'node:*'],
     plugins: [
       {
-        name: 'pair',
+        name: 'builds',
         setup(build) {
-          build.onResolve({ filter: /^\.\/pair\.js$/ }, () => ({
-            path: join(root, 'js', `${pair}.ts`),
-          }));
-          // Modules in a folder of js/ have another path to it, which is not that of `external`.
-          build.onResolve({ filter: /^\.\.\/(\.\.\/)*index\.js$/ }, () => ({
-            path: './index.js',
-            external: true,
+          build.onResolve({ filter: /^\.\/builds\.js$/ }, ({ importer }) => ({
+            path: inJs(`instance/${importer.includes('builds-') ? 'builds' : builds}`),
           }));
           build.onLoad({ filter: /[\\/]pbf[\\/]index\.js$/ }, ({ path }) => ({
             contents: usedOfPbf(readFileSync(path, 'utf8')),
           }));
-          build.onResolve({ filter: /^\.\/wgemm-.*\.(mjs|wasm)$/ }, ({ path }) =>
-            external.includes('./wgemm-*') ? undefined : { path: join(folder, path) },
-          );
+          build.onResolve({ filter: /\/wgemm-.*\.(mjs|wasm)$/ }, ({ path }) => ({
+            path: fileOf(basename(path).replace('glue', glue)),
+          }));
+        },
+      },
+    ],
+    ...options,
+  });
+
+const inJs = (name) => join(root, 'js', `${name}.ts`);
+
+/** Bundles an entry as one file. */
+async function bundleAlone(folder, entry, { as = entry, builds, ...options } = {}) {
+  const entryPoints = [{ in: inJs(entry), out: as }];
+  const { outputFiles } = await bundle({ entryPoints, ...options }, builds);
+  await emit(folder, `${as}.js`, outputFiles[0].text, options.format !== 'iife');
+}
+
+/**
+ * Bundles entries that share code. esbuild cuts this code into chunks by the entries that need it.
+ * Chunks that `index` needs become a part of index.js: a page then loads one file, and CDNs that
+ * bundle each entry do not repeat the classes. Other chunks are named after their entries.
+ */
+async function bundleTogether(folder, entries, glue) {
+  const entryPoints = entries.map((entry) => ({ in: inJs(entry), out: entry }));
+  const together = await bundle({ entryPoints, splitting: true }, undefined, glue);
+  const { outputFiles, metafile } = together;
+  const scripts = new Map(outputFiles.map(({ path, text }) => [basename(path), text]));
+  const importsOf = (name) =>
+    metafile.outputs[`dist/${name}`].imports
+      .filter(({ external }) => !external)
+      .map(({ path }) => basename(path));
+  const needs = (name) => new Set(importsOf(name).flatMap((each) => [each, ...needs(each)]));
+  const inIndex = needs('index.js');
+  const names = namesInIndex(scripts.get('index.js'));
+  const fileNames = new Map();
+  for (const name of scripts.keys()) {
+    const users = entries.filter((entry) => needs(`${entry}.js`).has(name));
+    if (inIndex.has(name)) fileNames.set(name, 'index.js');
+    else if (users.length > 0) fileNames.set(name, `${users.join('-')}.js`);
+  }
+  const others = Array.from(scripts).filter(([name]) => name !== 'index.js' && !inIndex.has(name));
+  for (const [name, script] of others) {
+    const linked = script
+      .replace(/^import "\.\/chunk-.*";$/gm, '')
+      .replace(chunkImport, (_, list, chunk) => {
+        const from = inIndex.has(chunk) ? (each) => names.of(chunk, each) : (each) => each;
+        const renamed = list.replace(/(\w+)( as \w+)?/g, (all, each, local = ` as ${each}`) =>
+          from(each) === each ? all : from(each) + local,
+        );
+        return `import {${renamed}} from "./${fileNames.get(chunk)}";`;
+      });
+    await emit(folder, fileNames.get(name) ?? name, linked, true);
+  }
+  const whole = await bundle({
+    stdin: { contents: `export * from './index.js';\n${names.exports()}`, resolveDir: root },
+    plugins: [
+      {
+        name: 'chunks',
+        setup(build) {
+          build.onResolve({ filter: /^\.\/(index|chunk-\w+)\.js$/ }, ({ path }) => ({
+            path: join(root, 'dist', path),
+          }));
+          build.onLoad({ filter: /[\\/]dist[\\/][\w-]+\.js$/ }, ({ path }) => ({
+            contents: scripts.get(basename(path)),
+          }));
         },
       },
     ],
   });
-  const name = `${as}.js`;
-  const [sourceMap, script] = outputFiles.map(({ text }) => text);
-  const { code, map } = await minify(name, nameless(script), format === 'esm', sourceMap);
+  await emit(folder, 'index.js', whole.outputFiles[0].text, true);
+}
+
+const chunkImport = /import \{([^}]*)\} from "\.\/(chunk-\w+\.js)";/g;
+
+/**
+ * The names under which index.js exports what other files import from its chunks: the public name,
+ * or `$` and a number. Types do not declare the latter.
+ */
+function namesInIndex(script) {
+  const [, list] = /export \{([^}]*)\};/.exec(script);
+  const publicNames = new Set(list.split(',').map((name) => name.trim()));
+  const names = new Map();
+  for (const [, list, chunk] of script.matchAll(chunkImport))
+    for (const name of list.split(',').map((each) => each.trim()))
+      if (publicNames.has(name)) names.set(`${chunk} ${name}`, name);
+  const hidden = [];
+  return {
+    of(chunk, name) {
+      const key = `${chunk} ${name}`;
+      if (!names.has(key)) {
+        names.set(key, `$${names.size}`);
+        hidden.push(`export { ${name} as ${names.get(key)} } from './${chunk}';\n`);
+      }
+      return names.get(key);
+    },
+    exports: () => hidden.join(''),
+  };
+}
+
+/** Minifies a script, and writes it and its source map. */
+async function emit(folder, name, bundled, isModule) {
+  const [script, sourceMap] = bundled.split('//# sourceMappingURL=data:application/json;base64,');
+  const content = Buffer.from(sourceMap, 'base64').toString();
+  const { code, map } = await minify(name, script, isModule, content);
   const lines = inLines(code, map);
   writeFileSync(join(folder, name), `${lines.code}\n//# sourceMappingURL=${name}.map\n`);
   writeFileSync(join(folder, `${name}.map`), JSON.stringify(lines.map));
 }
+
+/** esbuild writes classes as `var X = class`, which get their names from the variables. */
+const classNames = (script) => Array.from(script.matchAll(/(\w+) = class\b/g), ([, name]) => name);
 
 /** Minifies a script, whose own source map is `content`. */
 const minify = (name, script, module, content) =>
@@ -135,17 +231,19 @@ const minify = (name, script, module, content) =>
       module,
       // With reduce_funcs it moves functions into those that call them, which make them each time.
       compress: { passes: 2, reduce_funcs: false },
+      keep_classnames: true, // consoles show them
+      mangle: { reserved: classNames(script) },
       format: { preserve_annotations: true }, // bundlers of users read them
       sourceMap: { filename: name, content, asObject: true, includeSources: true },
     },
   );
 
 /**
- * pbf without the methods of its reader that js/onnx/wire.ts neither calls nor inherits: minifiers
+ * pbf without the methods of its reader that js/onnx/read/wire.ts neither calls nor inherits: minifiers
  * keep all methods of a class.
  */
 function usedOfPbf(source) {
-  const wire = readFileSync(join(root, 'js', 'onnx', 'wire.ts'), 'utf8');
+  const wire = readFileSync(join(root, 'js', 'onnx', 'read', 'wire.ts'), 'utf8');
   const reader = source.slice(0, source.indexOf('export class PbfWriter'));
   const methods = Array.from(reader.matchAll(/^ {4}(\w+)\(.*\{\n(?: {5,}.*\n|\n)* {4}\}\n/gm));
   const names = new Set(['constructor']);
@@ -163,43 +261,6 @@ function usedOfPbf(source) {
     (rest, [method, name]) => (names.has(name) ? rest : rest.replace(method, '')),
     source,
   );
-}
-
-/**
- * Removes the calls that name functions, except classes: bundlers would keep every function in such
- * a call. What is left stays in its line and column, so that the source map stays true.
- */
-function nameless(script) {
-  if (!/^ *var __name = /m.test(script))
-    fail('esbuild names functions in another way than this script expects.');
-  const blank = (text) => text.replace(/[^\n]/g, ' ');
-  let rest = script.replace(/^ *__name\((?!this)[\w$]+, "[\w$]+"\);$/gm, blank);
-  const call = '/* @__PURE__ */ __name(';
-  // From the last one, since a function may be in another.
-  for (let start; (start = rest.lastIndexOf(call)) >= 0;) {
-    const from = start + call.length;
-    const end = Array.from(rest.slice(from).matchAll(/, "[\w$]+"\)/g)).find(({ index }) =>
-      isBalanced(rest.slice(from, from + index)),
-    );
-    if (!end) fail('esbuild names a function in another way than this script expects.');
-    const to = from + end.index;
-    const after = to + end[0].length;
-    rest = [
-      ...[rest.slice(0, start), blank(call), rest.slice(from, to), blank(end[0])],
-      rest.slice(after),
-    ].join('');
-  }
-  return rest;
-}
-
-/**
- * Whether each parenthesis of a piece of code has its other one, as far as strings do not matter.
- */
-function isBalanced(code) {
-  let depth = 0;
-  for (const [letter] of code.replace(/"(?:[^"\\\n]|\\.)*"/g, '').matchAll(/[()]/g))
-    depth += letter === '(' ? 1 : -1;
-  return depth === 0;
 }
 
 /**
@@ -252,11 +313,11 @@ const filesIn = (folder) =>
         .filter((path) => !statSync(path).isDirectory())
     : [];
 
-/** Where CMake puts the pair of a name, without the extension. */
-const pairIn = (name) => join(root, 'build', name.replace('wgemm', 'wasm'), name);
+/** Where CMake puts a `.wasm` or its glue. */
+const fileOf = (name) => join(root, 'build', name.replace(/wgemm(.*)\.\w+$/, 'wasm$1'), name);
 
 /**
- * Makes a folder of these pairs and of what `body` adds to them, unless it exists and nothing has
+ * Makes a folder of these `.wasm` and of what `body` adds to them, unless it exists and nothing has
  * changed since. It is made elsewhere and then renamed, so that it never mixes two builds.
  */
 async function makeFolder(folder, names, body) {
@@ -267,7 +328,7 @@ async function makeFolder(folder, names, body) {
   ];
   const inputs = hashFiles([
     ...sources,
-    ...names.flatMap((name) => [`${pairIn(name)}.wasm`, `${pairIn(name)}.mjs`]),
+    ...names.flatMap((name) => [fileOf(`${name}.wasm`), fileOf(`${name}.mjs`)]),
   ]);
   const state = () => `${inputs} ${hashFiles(filesIn(folder))}`;
   const made = join(root, 'build', 'dist'); // bundles name it in comments
@@ -279,40 +340,27 @@ async function makeFolder(folder, names, body) {
   codec = await import('@jridgewell/sourcemap-codec');
   rmSync(made, { recursive: true, force: true });
   mkdirSync(made, { recursive: true });
-  // Compared before they are minified: names are picked by how often letters occur, and letters
-  // of the file's name count.
-  const glues = new Set();
-  for (const name of names) {
-    copyFileSync(`${pairIn(name)}.wasm`, join(made, `${name}.wasm`));
-    // Emscripten does not minify all of its glue. It stays a separate file, since its threads start
-    // from it.
-    const source = readFileSync(`${pairIn(name)}.mjs`, 'utf8');
-    glues.add(source.replaceAll(name, ''));
-    const glue = await minify(`${name}.mjs`, source, true);
-    writeFileSync(
-      join(made, `${name}.mjs`),
-      `${glue.code}\n//# sourceMappingURL=${name}.mjs.map\n`,
-    );
-    writeFileSync(join(made, `${name}.mjs.map`), JSON.stringify(glue.map));
-  }
-  await body(made, glues);
+  for (const name of names) copyFileSync(fileOf(`${name}.wasm`), join(made, `${name}.wasm`));
+  await body(made);
   rmSync(folder, { recursive: true, force: true });
   renameSync(made, folder);
   writeFileSync(stamp, state());
 }
 
-const makeIndex = (made) => bundle(made, 'index', { external: ['./wgemm-*'] });
-const makeLinear = (made) => bundle(made, 'linear', { external: ['./index.js'] });
-const makeOnnx = (made) => bundle(made, 'onnx', { external: ['./index.js'] });
-const makeTfjs = (made) => bundle(made, 'tfjs', { external: ['./index.js'] });
+/** Fails unless the builds have the same glue, which the scripts contain once. */
+function checkGlue(...names) {
+  const texts = names.map((name) =>
+    readFileSync(fileOf(`${name}.mjs`), 'utf8').replaceAll(name, ''),
+  );
+  if (new Set(texts).size !== 1)
+    fail(`The glue of ${names.join(' and ')} differs, but js/instance/ uses one for both.`);
+}
 
 /** dist/ is whole or not there. */
 export async function makeDist() {
-  await makeFolder(join(root, 'dist'), pairs, async (made, glues) => {
-    if (glues.size !== 2)
-      fail(
-        'The glue of the builds differs, but js/pair-worker.ts and js/thread.ts use one for all.',
-      );
+  await makeFolder(join(root, 'dist'), wasmNames, async (made) => {
+    checkGlue('wgemm-simd128', 'wgemm-relaxed');
+    checkGlue('wgemm-simd128-mt', 'wgemm-relaxed-mt');
     const declarations = run(
       'tsc',
       ['-p', 'js/tsconfig.json', '--outDir', made, '--declarationDir', made],
@@ -320,18 +368,13 @@ export async function makeDist() {
         otherwise: 'The TypeScript in js/ has the errors above: correct them and run this again.',
       },
     );
-    // For each entry: which module replaces js/pair.ts, and which files stay separate.
     const bundles = [
-      makeIndex(made),
-      // index.js is external, so that errors are of one class, whichever entry throws.
-      bundle(made, 'worker', { external: ['./index.js', './wgemm-*'] }),
-      makeLinear(made),
-      makeOnnx(made),
-      bundle(made, 'cli', { external: ['./index.js', './onnx.js', 'node:*'] }),
-      makeTfjs(made),
-      bundle(made, 'worker-thread', { as: 'wgemm-worker', pair: 'pair-worker' }),
-      bundle(made, 'inline', { pair: 'pair-inline' }),
-      bundle(made, 'thread', { as: 'wgemm-thread', format: 'iife' }),
+      bundleTogether(made, ['index', 'worker', 'linear', 'onnx', 'tfjs']),
+      bundleAlone(made, 'cli', { external: ['./index.js', './onnx.js', 'node:*'] }),
+      bundleAlone(made, 'inline', { builds: 'builds-inline' }),
+      bundleAlone(made, 'worker/in-worker', { as: 'wgemm-worker', builds: 'builds-worker' }),
+      bundleAlone(made, 'instance/threads/thread', { as: 'wgemm-thread', format: 'iife' }),
+      bundleAlone(made, 'instance/threads/glue', { as: 'wgemm-mt' }),
     ];
     await Promise.all([declarations, ...bundles]);
     const declared = declarationsOf(made, ['index', 'worker', 'inline', 'linear', 'onnx', 'tfjs']);
@@ -349,7 +392,7 @@ export async function makeExampleLibrary() {
   const name = 'wgemm-relaxed';
   await buildPreset(name.replace('wgemm', 'wasm'), 'wgemm_wasm');
   await makeFolder(join(root, 'build', 'example-library'), [name], (made) =>
-    Promise.all([makeIndex(made), makeLinear(made)]),
+    bundleTogether(made, ['index', 'linear'], 'relaxed'),
   );
 }
 
@@ -357,7 +400,7 @@ if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   await main(async () => {
     await setUp('wasm');
     console.log('build: WebAssembly');
-    for (const name of pairs) await buildPreset(name.replace('wgemm', 'wasm'), 'wgemm_wasm');
+    for (const name of wasmNames) await buildPreset(name.replace('wgemm', 'wasm'), 'wgemm_wasm');
     await makeDist();
   });
 }

@@ -11,7 +11,7 @@ const places = {
     'package-lock.json': /"name": "wgemm",\s+"version": "(.+)"/g,
     'CMakeLists.txt': /project\(wgemm VERSION ([\d.]+)/g,
     'src/include/wgemm.h': /kVersion\[\] = "(.+)"/g,
-    'js/create.ts': /export const version = '(.+)'/g,
+    'js/instance/start-core.ts': /export const version = '(.+)'/g,
     'CHANGELOG.md': /(?<!^## [^]*)^## ([\d.]+)/gm,
     'docs/guide/bundlers/index.md': /These are the files of version ([\d.]+),/g,
   },

@@ -1,6 +1,7 @@
 /** Errors in a runtime that lacks something, and package.json. */
 import { execFile } from 'node:child_process';
 import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
@@ -42,9 +43,15 @@ describe.each(entries)('%s', (entry) => {
   });
 
   it('leaves it to the runtime which flag to give', async () => {
-    const scripts = entries.map((each) => fileURLToPath(import.meta.resolve(each)));
-    const flags = ['--permission', ...scripts.map((script) => `--allow-fs-read=${script}`)];
-    for (const [name, message] of (await errorsIn(entry, '', ...flags)) as string[][]) {
+    const folder = dirname(fileURLToPath(import.meta.resolve('wgemm')));
+    const scripts = ['index.js', 'worker.js', 'worker-linear.js'];
+    const flags = scripts.map((script) => `--allow-fs-read=${join(folder, script)}`);
+    for (const [name, message] of (await errorsIn(
+      entry,
+      '',
+      '--permission',
+      ...flags,
+    )) as string[][]) {
       expect(name).toBe('GemmError');
       expect(message).toMatch(/--allow-(fs-read|worker)[^;]*\)$/);
     }

@@ -8,7 +8,9 @@ import { thrown } from './errors.js';
 import { Random } from './tensors.js';
 
 it('exports what wgemm and wgemm/linear do', () => {
-  expect(Object.keys(inline).sort()).toEqual(Object.keys({ ...wgemm, ...linear }).sort());
+  const isPublic = (name: string) => !name.startsWith('$'); // the others are for other entries
+  const names = Object.keys({ ...wgemm, ...linear }).filter(isPublic);
+  expect(Object.keys(inline).sort()).toEqual(names.sort());
   expect(inline.version).toBe(wgemm.version);
 });
 

@@ -76,7 +76,7 @@ describe('the block of arguments', () => {
     pack(): number;
   }
   const load = async () => {
-    const folder = new URL('../../dist/', import.meta.url);
+    const folder = new URL('../../build/wasm-simd128/', import.meta.url);
     const compiled = await WebAssembly.compile(
       await readFile(new URL('wgemm-simd128.wasm', folder)),
     );

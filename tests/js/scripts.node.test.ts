@@ -382,9 +382,8 @@ wg.dispose();
       await cp(join(root, name), join(clone, name), { recursive: true });
     }
     await symlink(join(root, 'node_modules'), join(clone, 'node_modules'));
-    for (const kind of ['mjs', 'wasm']) {
-      await cp(join(root, 'dist', `wgemm-relaxed.${kind}`), join(built, `wgemm-relaxed.${kind}`));
-    }
+    for (const file of ['wgemm-relaxed.mjs', 'wgemm-relaxed.wasm'])
+      await cp(join(root, 'build', 'wasm-relaxed', file), join(built, file));
     await writeFile(join(clone, 'CMakePresets.json'), '{}');
     await writeFile(join(clone, 'bin', 'cmake'), cmake, { mode: 0o755 });
     await writeFile(join(clone, 'examples', 'digits', 'digits.mjs'), example);
@@ -418,9 +417,9 @@ wg.dispose();
       expect(second.said).not.toContain('example-library');
       expect(second).toMatchObject({ code: 0, calls: [expect.stringMatching(build)] });
 
-      await writeFile(join(clone, 'js', 'errors.ts'), '// changed\n', { flag: 'a' });
+      await writeFile(join(clone, 'js', 'base', 'errors.ts'), '// changed\n', { flag: 'a' });
       expect((await digits()).said).toContain('build: build/example-library\n');
-      await rm(join(clone, 'build', 'example-library', 'wgemm-relaxed.mjs'));
+      await rm(join(clone, 'build', 'example-library', 'wgemm-relaxed.wasm'));
       expect((await digits()).said).toContain('build: build/example-library\n');
       expect((await digits()).said).not.toContain('example-library');
     },

@@ -1,5 +1,5 @@
 /** All operators that are no products. */
-import { operators } from '../operator.js';
+import { operators } from './operator.js';
 import { addElementwise } from './elementwise.js';
 import { addNormalize } from './normalize.js';
 import { addQuantize } from './quantize.js';

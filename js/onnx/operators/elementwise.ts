@@ -1,9 +1,10 @@
 /** Operators that compute each element of the result from one element of each input. */
-import { classOf, contiguousStrides, DTypeError, ShapeError } from '../internals.js';
-import { type Attributes, invalid, type Run, unsupported } from '../operator.js';
-import { inArray } from '../storage.js';
-import { typeOf } from '../tensors.js';
-import type { Make, OnnxDType, Value } from '../value.js';
+import { classOf, contiguousStrides } from '../../base/tensor.js';
+import { DTypeError, ShapeError } from '../../base/errors.js';
+import { type Attributes, invalid, type Run, unsupported } from './operator.js';
+import { inArray } from '../run/storage.js';
+import { typeOf } from '../read/tensors.js';
+import type { Make, OnnxDType, Value } from '../read/value.js';
 import {
   broadcast,
   type Compute,

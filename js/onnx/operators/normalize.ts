@@ -1,8 +1,9 @@
 /** Operators that compute with all elements along some axes. */
-import { contiguousStrides, ShapeError } from '../internals.js';
-import { unsupported } from '../operator.js';
-import { inArray, sizeOf } from '../storage.js';
-import type { Value } from '../value.js';
+import { contiguousStrides } from '../../base/tensor.js';
+import { ShapeError } from '../../base/errors.js';
+import { unsupported } from './operator.js';
+import { inArray, sizeOf } from '../run/storage.js';
+import type { Value } from '../read/value.js';
 import {
   axisOf,
   computed,

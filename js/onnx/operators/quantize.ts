@@ -1,17 +1,13 @@
 /** Operators that convert between floating point and quantized integers. */
-import {
-  classOf,
-  contiguousStrides,
-  DTypeError,
-  large,
-  quantize as toIntegers,
-  ShapeError,
-} from '../internals.js';
-import { type Attributes, unsupported } from '../operator.js';
-import { sizeOf } from '../storage.js';
-import { typeOf } from '../tensors.js';
-import type { OnnxNode } from '../model.js';
-import type { Make, OnnxDType, Value } from '../value.js';
+import { classOf, contiguousStrides } from '../../base/tensor.js';
+import { DTypeError, ShapeError } from '../../base/errors.js';
+import { large } from '../../convert/quantize-numbers.js';
+import { quantize as toIntegers } from '../../convert/quantize.js';
+import { type Attributes, unsupported } from './operator.js';
+import { sizeOf } from '../run/storage.js';
+import { typeOf } from '../read/tensors.js';
+import type { OnnxNode } from '../read/model.js';
+import type { Make, OnnxDType, Value } from '../read/value.js';
 import { axisOf, computed, define, type Numbers, refuse, shown, walk, withSize } from './define.js';
 
 type Loop = (

@@ -1,8 +1,9 @@
 /** Operators that move elements, or give them another shape. */
-import { ArgumentError, contiguousStrides, ShapeError, UnsupportedError } from '../internals.js';
-import { invalid, unsupported } from '../operator.js';
-import { sizeOf } from '../storage.js';
-import type { OnnxDType, Value } from '../value.js';
+import { ArgumentError, ShapeError, UnsupportedError } from '../../base/errors.js';
+import { contiguousStrides } from '../../base/tensor.js';
+import { invalid, unsupported } from './operator.js';
+import { sizeOf } from '../run/storage.js';
+import type { OnnxDType, Value } from '../read/value.js';
 import {
   axisOf,
   broadcast,

@@ -1,0 +1,309 @@
+/** Operands as a call needs them: what the caller's objects say, and where the elements are. */
+import type { Core } from '../instance/core.js';
+import { ArgumentError, describe, DisposedError, DTypeError, isPromise } from '../base/errors.js';
+import { HeapTensor, locateHeld, PackedWeights } from '../instance/heap.js';
+import { handleIn, has, isList, isReadable, unpolluted } from '../base/properties.js';
+import {
+  bufferOf,
+  bytesOf,
+  classOf,
+  type DataArray,
+  type DType,
+  dtypesOf,
+  extentIn,
+  isDetached,
+  type Layout,
+  lengthOf,
+  offsetOf,
+  readLayout,
+  tensorKeys,
+} from '../base/tensor.js';
+import type { WorkerTensor, WorkerWeights } from '../worker/handles.js';
+
+/**
+ * @internal What the readers of arguments need of the instance whose call they read. For an
+ * instance in this thread it is the Core. For one in a worker it is the Link to that worker.
+ */
+export interface Reader {
+  /** Names of the types, in the order of the core's numbers. */
+  readonly dtypes: readonly DType[];
+  /** Options that every call takes besides its own. */
+  readonly callOptions?: readonly string[];
+  /** Recognizes handles in a worker, if calls take them. */
+  readonly handles?: {
+    isTensor(value: unknown): value is WorkerTensor;
+    isWeights(value: unknown): value is WorkerWeights;
+    /** Whether it has the prototype of a handle. */
+    resembles(value: object): boolean;
+  };
+  /** Throws unless the instance is alive. */
+  checkAlive(op: string): void;
+}
+
+/** @internal A handle of elements in the memory of an instance. */
+export type Handle = HeapTensor | PackedWeights | WorkerTensor | WorkerWeights;
+
+/**
+ * @internal What stands for the type of an operand in the block of arguments if it is no tensor.
+ */
+export const absent = -1,
+  packedWeights = -2,
+  aNumber = -3;
+
+/** @internal A tensor as a call writes it to the core. */
+export interface Operand {
+  readonly name: string;
+  /** Number of its type in the core; or `packedWeights`. */
+  readonly dtype: number;
+  readonly shape: readonly number[];
+  readonly strides: readonly number[] | null;
+  /** Index of the first element in `source`; null if the caller gives none. */
+  readonly offset: number | null;
+  /**
+   * What holds the elements: a handle, an array of the caller, or a number. null: only `address`
+   * tells where they are.
+   */
+  readonly source: Handle | DataArray | number | bigint | null;
+  /** Number of elements in memory, from the first to the last one. */
+  size: number;
+  /** Address in the heap; 0 while the elements are elsewhere. */
+  address: number;
+  /**
+   * The bytes in the caller's array that are copied to the heap and back; null if there are no
+   * elements, or they are in the heap. Not a typed array: engines limit its length, and bytes may
+   * exceed that limit.
+   */
+  outside: ArrayBufferView | null;
+}
+
+/**
+ * @internal Reads what the caller's objects say of a tensor. This may run code of the caller, so
+ * `locate` must follow.
+ * @param options names of the options that follow this argument, and may be in its place
+ */
+export function readTensor(
+  reader: Reader,
+  op: string,
+  name: string,
+  value: unknown,
+  options?: readonly string[],
+): Operand {
+  const { dtypes, handles } = reader;
+  if (HeapTensor.is(value) || handles?.isTensor(value))
+    return operandOf(name, dtypes.indexOf(value.dtype), value.shape, value);
+  if (PackedWeights.is(value) || handles?.isWeights(value)) {
+    if (name !== 'B' && name !== 'weights') {
+      const place = op === 'matmul' ? 'weights' : 'B';
+      throw new ArgumentError(
+        op,
+        name,
+        `${op}: ${name} is packed weights, which can only stand for ${place}`,
+      );
+    }
+    if (op === 'pack') throw new ArgumentError(op, name, `${op}: ${name} is packed already`);
+    return operandOf(name, packedWeights, [], value);
+  }
+  const imitates =
+    isReadable(value) &&
+    (value instanceof HeapTensor || value instanceof PackedWeights || handles?.resembles(value));
+  if (!isReadable(value) || imitates) {
+    const found = imitates
+      ? 'not itself what alloc() or pack() gave but made of it'
+      : describe(value);
+    // In BLAS, sizes and letters come first.
+    const isBlas = typeof value === 'number' || typeof value === 'string';
+    const call = isBlas && (name === 'A' || name === 'src') ? callOf(op) : undefined;
+    const rule = 'it must be a tensor, { data, shape } or from alloc()';
+    const message = `${op}: ${name} is ${found}; ${rule}${call ? `; ${call}` : ''}`;
+    throw new ArgumentError(op, name, message);
+  }
+  checkOurs(op, name, value);
+  const tensor = unpolluted(value, tensorKeys);
+  const { data, dtype } = tensor; // once: they may be getters
+  if (HeapTensor.is(data) || handles?.isTensor(data)) {
+    const { dtype: held } = data;
+    if (dtype !== undefined && dtype !== held) {
+      const found = `has dtype ${describe(dtype)} and as data a tensor of ${held}`;
+      throw new DTypeError(op, name, `${op}: ${name} ${found}; dtype must be that or absent`);
+    }
+    return operandIn(name, dtypes.indexOf(held), readLayout(op, name, tensor), data);
+  }
+  if (data === undefined) {
+    const mistaken = kindOf(value);
+    if (mistaken !== undefined)
+      throw new DTypeError(
+        op,
+        name,
+        `${op}: ${name} is ${mistaken}; it must be a tensor, { data, shape }` +
+          (isList(value) ? conversion : ''),
+      );
+    const option = options?.concat(reader.callOptions ?? []).find((key) => has(value, key));
+    if (option !== undefined) {
+      const call = `${op}(${op === 'gemm' ? 'a, b' : 'src, weights'}, null, { ${option} })`;
+      const message = `${op}: ${name} is an object with ${option}; options come fourth: ${call}`;
+      throw new ArgumentError(op, name, message);
+    }
+  }
+  if (isReadable(data) && !PackedWeights.is(data) && !handles?.isWeights(data))
+    checkOurs(op, name, data);
+  const read = readData(op, name, { data, dtype }, dtypesOf);
+  return operandIn(name, dtypes.indexOf(read.dtype), readLayout(op, name, tensor), read.data);
+}
+
+/** Throws for a handle of another entry or copy of this package. */
+function checkOurs(op: string, name: string, value: object): void {
+  const handle = handleIn(value);
+  if (handle !== undefined)
+    throw new ArgumentError(op, name, `${op}: ${name} is ${handle}; it must be of this instance`);
+}
+
+/**
+ * @internal Reads the array of a tensor, and its type. `allowed`: the types that an array of each
+ * class may hold.
+ */
+export function readData(
+  op: string,
+  name: string,
+  { data, dtype }: Record<string, unknown>,
+  allowed: Record<string, readonly DType[]>,
+): { data: DataArray; dtype: DType } {
+  const array = classOf(data) ?? describe(data);
+  const held = allowed[array];
+  if (!held) {
+    const refused = /^(gemm|matmul)(In|Uin)t8A/; // 8-bit arrays are for other calls
+    const names = Object.keys(allowed).filter((array) => !refused.test(op + array));
+    const advice = classOf(data) === undefined ? conversion : '';
+    throw new DTypeError(
+      op,
+      name,
+      `${op}: ${name} has as data ${array}; it must be ${names.join(' or ')}${advice}`,
+    );
+  }
+  if (dtype === undefined && held.length > 1) {
+    throw new DTypeError(
+      op,
+      name,
+      `${op}: ${name} has a ${array} and no dtype; that must be ${held.join(' or ')}`,
+    );
+  }
+  if (dtype !== undefined && !held.includes(dtype as DType)) {
+    throw new DTypeError(
+      op,
+      name,
+      `${op}: ${name} has dtype ${describe(dtype)} and a ${array}; that holds ${held.join(' or ')}`,
+    );
+  }
+  return { data: data as DataArray, dtype: (dtype ?? held[0]) as DType };
+}
+
+const conversion = '; convert it by tensor(...)';
+
+/** @internal How `gemm` or `matmul` is called; undefined for other operations. */
+export function callOf(op: string): string | undefined {
+  if (op === 'gemm') return 'call gemm(a, b, c, options)';
+  return op === 'matmul' ? 'call matmul(src, weights, bias, options)' : undefined;
+}
+
+/** What a value is that callers mistake for a tensor. */
+function kindOf(value: object): string | undefined {
+  const array = classOf(value);
+  if (array !== undefined) return array in dtypesOf ? `a ${array} without a shape` : undefined;
+  if (isList(value)) return 'an array';
+  return isPromise(value) ? describe(value) : undefined;
+}
+
+/** @internal */
+export function operandOf(
+  name: string,
+  dtype: number,
+  shape: readonly number[],
+  source: Operand['source'],
+  strides: readonly number[] | null = null,
+  offset: number | null = null,
+): Operand {
+  return { name, dtype, shape, strides, offset, source, size: 0, address: 0, outside: null };
+}
+
+function operandIn(
+  name: string,
+  dtype: number,
+  { sizes, steps, offset }: Layout,
+  source: Operand['source'],
+): Operand {
+  return operandOf(name, dtype, sizes, source, steps, offset);
+}
+
+/** @internal Whether a value is an array that can hold elements. */
+export function isDataArray(value: unknown): value is DataArray {
+  return (classOf(value) ?? '') in dtypesOf;
+}
+
+/**
+ * @internal Sets the size of an operand, whose source has `length` elements. Returns the index of
+ * its first element. Throws if the source is too short for its strides or offset.
+ */
+export function findIn(op: string, operand: Operand, length: number): number {
+  const { name, shape, strides, offset } = operand;
+  operand.size = length;
+  if (strides === null && offset === null) return 0; // the core checks the length
+  const layout = { sizes: shape, steps: strides, offset };
+  operand.size = extentIn(op, name, length, layout);
+  return offset ?? 0;
+}
+
+/**
+ * @internal Finds the elements of an operand. From here on no code of the caller may run before the
+ * call has copied them.
+ */
+export function locate(core: Core, op: string, operand: Operand): void {
+  const { name, source } = operand;
+  if (source === null || typeof source === 'number' || typeof source === 'bigint') return;
+  if (PackedWeights.is(source)) {
+    operand.address = locateHeld(source, core, op, name);
+    return;
+  }
+  const bytes = bytesOf(core.dtypes[operand.dtype] as DType);
+  if (HeapTensor.is(source)) {
+    const address = locateHeld(source, core, op, name);
+    operand.address = address + findIn(op, operand, source.size) * bytes;
+    return;
+  }
+  const array = source as DataArray; // this instance takes no handles in a worker
+  checkAttached(op, name, array);
+  const buffer = bufferOf(array);
+  const start = offsetOf(array) + findIn(op, operand, lengthOf(array)) * bytes;
+  if (operand.size === 0) return;
+  const byteLength = operand.size * bytes;
+  if (!core.owns(buffer)) {
+    operand.outside = { buffer, byteOffset: start, byteLength };
+    return;
+  }
+  // The call does not copy a view of the heap, so a tensor that is alive must contain it.
+  if (core.holds(start, byteLength)) operand.address = start;
+  else
+    throw new DisposedError(
+      op,
+      name,
+      `${op}: ${name} has as data a view of this instance's memory, but of no tensor that is alive`,
+    );
+}
+
+/** @internal Throws if an array is detached. `found` is how the message tells of it. */
+export function checkAttached(op: string, name: string, array: DataArray, found?: string): void {
+  if (lengthOf(array) === 0 && isDetached(bufferOf(array))) throw detachedArray(op, name, found);
+}
+
+/** @internal The error of a call with an array that is detached. */
+export function detachedArray(
+  op: string,
+  name: string,
+  found = 'has a detached array as data',
+): ArgumentError {
+  const message = `${op}: ${name} ${found}; it was transferred, or the memory under it grew`;
+  return new ArgumentError(op, name, message);
+}
+
+/** @internal The bytes of an array, which memory must have room for: engines limit this view. */
+export function viewOfBytes({ buffer, byteOffset, byteLength }: ArrayBufferView): Uint8Array {
+  return new Uint8Array(buffer as ArrayBuffer, byteOffset, byteLength);
+}

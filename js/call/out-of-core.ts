@@ -1,0 +1,187 @@
+/**
+ * Calls whose copies may not fit in memory. They are computed from staging memory if it fits beside
+ * the scratch, else out-of-core: the core moves blocks of the caller's arrays while it computes.
+ */
+import { movedAt, scratchAt, write } from './block.js';
+import type { Call } from './run.js';
+import type { Core } from '../instance/core.js';
+import type { Operand } from './operand.js';
+import { compute, copyIn, roomOf, stagedOf } from './staging.js';
+import { arrayOf, bytesOf, type DataArray, type DType } from '../base/tensor.js';
+import type { CoreModule } from '../instance/glue.js';
+
+/** The code of the core's error if memory does not suffice. */
+const outOfMemory = 5;
+
+/** @internal Computes. Before it copies a matrix, it asks the core whether everything fits. */
+export function runWithinLimit(call: Call): unknown {
+  const { core, operation, attributes, operands, result, out } = call;
+  const { module } = core;
+  const { matrices, vectors } = split(call);
+  const room = roomOf(core, matrices);
+  const vectorStaging = stageVectors(call, vectors);
+  let staging = 0;
+  try {
+    if (fits(call, room) && room !== 0)
+      staging = allocateBeside(core, room, core.block[scratchAt] as number);
+    if (staging !== 0 || room === 0) {
+      copyIn(call, matrices, staging);
+      return compute(call);
+    }
+    const data = takeOutOfCore(call, matrices);
+    const end = write(core, attributes, operands);
+    module.moveBlock = moverOf(core, operands);
+    core.check(operation.run(module, end), operation.name);
+    if (data === undefined) return out;
+    return { data, shape: result.shape, dtype: core.dtypes[result.dtype] };
+  } finally {
+    module.moveBlock = undefined;
+    if (staging !== 0) module.release(staging);
+    if (vectorStaging !== 0) module.release(vectorStaging);
+  }
+}
+
+/**
+ * @internal Leaves the core's explanation of the call in the block. Returns the bytes that the call
+ * copies between the caller's arrays and the heap.
+ */
+export function explain(call: Call): number {
+  const { core, result, out } = call;
+  const { matrices, vectors } = split(call);
+  const vectorStaging = stageVectors(call, vectors);
+  try {
+    if (!fits(call, roomOf(core, matrices))) {
+      takeOutOfCore(call, matrices);
+      return bytesOutside(vectors) + (core.block[movedAt] as number);
+    }
+    let bytes = bytesOutside(vectors) + bytesOutside(matrices);
+    if (out === undefined) bytes += result.size * bytesOf(core.dtypes[result.dtype] as DType);
+    else if (result.strides !== null) bytes += result.outside?.byteLength ?? 0; // in and out
+    return bytes;
+  } finally {
+    if (vectorStaging !== 0) core.module.release(vectorStaging);
+  }
+}
+
+/**
+ * The operands to stage. Vectors are scales and zero points: the core checks their values. They are
+ * never out-of-core, and neither are codes of a few bits.
+ */
+function split(call: Call): { matrices: Operand[]; vectors: Operand[] } {
+  const { matrices } = call.operation;
+  const isMatrix = (operand: Operand) => operand === call.result || matrices.includes(operand.name);
+  const staged = stagedOf(call);
+  return {
+    matrices: staged.filter(isMatrix),
+    vectors: staged.filter((operand) => !isMatrix(operand)),
+  };
+}
+
+function bytesOutside(operands: readonly Operand[]): number {
+  return operands.reduce((bytes, { outside }) => bytes + (outside?.byteLength ?? 0), 0);
+}
+
+/** Copies vectors to memory that the caller must release. Returns its address, 0 for none. */
+function stageVectors(call: Call, vectors: readonly Operand[]): number {
+  const { core, operation } = call;
+  const room = roomOf(core, vectors);
+  if (room === 0) return 0;
+  const address = core.module.allocate(room);
+  if (address === 0) {
+    fits(call, room); // throws the error of a wrong argument, which comes first
+    throw core.outOfMemory(room, operation.name);
+  }
+  copyIn(call, vectors, address);
+  return address;
+}
+
+/**
+ * Whether the limit has room for `room` bytes of staging memory and the scratch beside it. Leaves
+ * the core's explanation in the block. Throws the core's error if an argument is wrong.
+ */
+function fits({ core, operation, attributes, operands }: Call, room: number): boolean {
+  write(core, attributes, operands);
+  const code = operation.explain(core.module, room);
+  if (code === outOfMemory && room !== 0) return false;
+  core.check(code, operation.name);
+  return true;
+}
+
+/** Returns staging memory if there is memory for the scratch as well, else 0. */
+function allocateBeside({ module }: Core, room: number, scratch: number): number {
+  const address = module.allocate(room);
+  if (address === 0 || scratch === 0) return address;
+  const beside = module.allocate(scratch); // what the core will ask for
+  module.release(beside !== 0 ? beside : address);
+  return beside !== 0 ? address : 0;
+}
+
+/**
+ * Marks matrices as out-of-core, and leaves the core's explanation in the block. Returns the array
+ * of a result that the call makes.
+ */
+function takeOutOfCore(call: Call, matrices: readonly Operand[]): DataArray | undefined {
+  const { core, operation, attributes, operands, result, out } = call;
+  for (const operand of matrices) operand.address = -1 - operands.indexOf(operand);
+  write(core, attributes, operands);
+  core.check(operation.explain(core.module, 0), operation.name);
+  if (out !== undefined) return undefined;
+  let data: DataArray;
+  try {
+    data = arrayOf(core.dtypes[result.dtype] as DType, result.size);
+  } catch {
+    throw core.outOfMemory(roomOf(core, [result]), operation.name);
+  }
+  const { buffer, byteLength } = data;
+  result.outside = { buffer, byteOffset: 0, byteLength };
+  return data;
+}
+
+const words = { 1: Uint8Array, 2: Uint16Array, 4: Uint32Array };
+
+/** The most elements of a view. No engine in use has a limit below 2^32. */
+const mostWords = 2 ** 30;
+
+/**
+ * The function that the core calls: it moves elements of the operand at `place`. It moves those of
+ * the last operand, the result, from the heap, and those of the others to the heap. Element j of
+ * run i is element offset + i * runStride + j * stride of the array. At `address` all are
+ * contiguous. An error in here, such as a stack overflow, ends the instance.
+ */
+function moverOf(core: Core, operands: readonly (Operand | null)[]): CoreModule['moveBlock'] {
+  return (place, offset, count, length, runStride, stride, address) => {
+    const { dtype, outside } = operands[place] as Operand & { outside: ArrayBufferView };
+    const isResult = place === operands.length - 1;
+    const bytes = bytesOf(core.dtypes[dtype] as DType);
+    // As integers, since floating point may not keep the bits of a NaN.
+    const perElement = bytes > 4 ? 2 : 1;
+    const Words = words[(bytes / perElement) as keyof typeof words];
+    const block = new Words(core.buffer as ArrayBuffer, address, count * length * perElement);
+    const most = Math.ceil(mostWords / perElement / (stride || 1)); // elements of a view
+    let next = 0;
+    for (let i = 0; i < count; ++i) {
+      for (let first = 0; first < length; first += most) {
+        const size = Math.min(most, length - first);
+        const at = outside.byteOffset + (offset + i * runStride + first * stride) * bytes;
+        const elements = new Words(
+          outside.buffer as ArrayBuffer,
+          at,
+          ((size - 1) * stride + 1) * perElement,
+        );
+        const end = next + size * perElement;
+        if (stride === 1) {
+          const run = block.subarray(next, end);
+          if (isResult) elements.set(run);
+          else run.set(elements);
+          next = end;
+        }
+        for (let word = 0; next < end; word += (stride - 1) * perElement) {
+          for (let each = 0; each < perElement; ++each, ++word, ++next) {
+            if (isResult) elements[word] = block[next] as number;
+            else block[next] = elements[word] as number;
+          }
+        }
+      }
+    }
+  };
+}

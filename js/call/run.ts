@@ -1,0 +1,201 @@
+/**
+ * Runs a call whose operands were read. If all operands are in the heap, `runInHeap` computes at
+ * once. Else the call computes from copies in staging memory (staging.ts), or out-of-core if they
+ * do not fit (out-of-core.ts).
+ */
+import { writeNothing, writePacked } from './block.js';
+import type { Core } from '../instance/core.js';
+import { HeapTensor, PackedWeights, writeHeld } from '../instance/heap.js';
+import { locate, type Operand } from './operand.js';
+import { runWithinLimit } from './out-of-core.js';
+import {
+  operandOfResult,
+  resultOfGemm,
+  resultOfMatMul,
+  resultOfNBits,
+  resultOfQuantized,
+  type ResultType,
+} from './result.js';
+import { compute, copyIn, roomOf, stagedOf } from './staging.js';
+import type { CoreModule } from '../instance/glue.js';
+
+/** The names of the calls that compute. */
+export type OperationName =
+  | 'gemm'
+  | 'qgemm'
+  | 'matmul'
+  | 'matmulInteger'
+  | 'qlinearMatmul'
+  | 'dynamicQuantizeMatmul'
+  | 'matmulIntegerToFloat'
+  | 'matmulNBits';
+
+/** @internal An operation of the core. */
+export interface Operation {
+  readonly name: OperationName;
+  /** Names of its matrices in errors. */
+  readonly operands: readonly [string, string, string];
+  /** Names of the operands that may be out-of-core, besides the result. */
+  readonly matrices: readonly string[];
+  /** Type and shape of the result if the caller gives no `out`. */
+  resultType(
+    core: Core,
+    operands: readonly (Operand | null)[],
+    attributes: Float64Array,
+  ): ResultType;
+  /** Computes from the block up to `end`. Returns an error code. */
+  run(module: CoreModule, end: number): number;
+  /**
+   * Leaves the numbers of an explanation in the block, for a caller that will allocate `beside`
+   * bytes before the call. Returns an error code.
+   */
+  explain(module: CoreModule, beside: number): number;
+}
+
+/** @param number its index in kOperations of bindings/embind.cc */
+function operationOf(
+  name: OperationName,
+  number: number,
+  operands: Operation['operands'],
+  resultType: Operation['resultType'],
+  matrices: readonly string[] = operands,
+): Operation {
+  return {
+    name,
+    operands,
+    matrices,
+    resultType,
+    run: (module, end) => module.compute(number, end),
+    explain: (module, beside) => module.explain(number, beside),
+  };
+}
+
+/** A product of 8-bit operands. A number in the block tells the core which one it is. */
+function quantizedMatMul(name: OperationName, addend = 'bias'): Operation {
+  return operationOf(name, 2, ['A', 'B', addend], resultOfQuantized);
+}
+
+/** @internal */
+export const operations: Record<OperationName, Operation> = {
+  gemm: operationOf('gemm', 0, ['A', 'B', 'C'], resultOfGemm),
+  matmul: operationOf('matmul', 1, ['src', 'weights', 'bias'], resultOfMatMul),
+  qgemm: quantizedMatMul('qgemm', 'C'),
+  matmulInteger: quantizedMatMul('matmulInteger'),
+  qlinearMatmul: quantizedMatMul('qlinearMatmul'),
+  dynamicQuantizeMatmul: quantizedMatMul('dynamicQuantizeMatmul'),
+  matmulIntegerToFloat: quantizedMatMul('matmulIntegerToFloat'),
+  matmulNBits: operationOf('matmulNBits', 3, ['A', 'B', 'bias'], resultOfNBits, ['A', 'bias']),
+};
+
+/** @internal */
+export function isOperation(name: unknown): name is OperationName {
+  return typeof name === 'string' && Object.hasOwn(operations, name);
+}
+
+/** @internal The arguments of a call, as they were read from the caller's objects. */
+export interface Arguments {
+  readonly operation: Operation;
+  /** Attributes, in the order in which bindings/embind.cc reads them. */
+  readonly attributes: Float64Array;
+  /** In the order of the bindings; null for an absent one. The last is the result. */
+  readonly operands: readonly (Operand | null)[];
+  /** The caller's `out`; undefined if the call makes the result. */
+  readonly out: unknown;
+}
+
+/** @internal A call of an instance in this thread, checked as far as JavaScript checks it. */
+export interface Call extends Arguments {
+  readonly core: Core;
+  /** The last of the operands, which is never null here. */
+  readonly result: Operand;
+}
+
+/**
+ * @internal Whether all operands of a call are in the heap, as `runInHeap` needs them. Runs no code
+ * of the caller.
+ */
+export function isInHeap(core: Core, a: unknown, b: unknown, c: unknown, out: unknown): boolean {
+  if (core.disposed) return false; // code that read the options may have disposed of it
+  const hasC = c !== undefined && c !== null;
+  return (
+    HeapTensor.is(a) &&
+    (HeapTensor.is(b) || PackedWeights.is(b)) &&
+    HeapTensor.is(out) &&
+    (!hasC || HeapTensor.is(c))
+  );
+}
+
+/**
+ * @internal Computes as `makeCall` and `runCall` do, if all tensors are in the heap. It makes no
+ * objects, since a few of them take as long as a small product. The attributes are in the block, up
+ * to `end`.
+ */
+export function runInHeap(
+  core: Core,
+  operation: Operation,
+  end: number,
+  a: HeapTensor,
+  b: HeapTensor | PackedWeights,
+  c: HeapTensor | null | undefined,
+  out: HeapTensor,
+): HeapTensor {
+  const { name: op, operands } = operation;
+  const { block } = core;
+  let at = writeHeld(core, op, operands[0], a, block, end);
+  at = HeapTensor.is(b)
+    ? writeHeld(core, op, operands[1], b, block, at)
+    : writePacked(core, op, operands[1], b, block, at);
+  at = c ? writeHeld(core, op, operands[2], c, block, at) : writeNothing(block, at);
+  at = writeHeld(core, op, 'out', out, block, at);
+  core.enter(op);
+  let code: number;
+  try {
+    code = operation.run(core.module, at);
+  } catch (error) {
+    core.leave(error);
+    throw error;
+  }
+  core.leave();
+  core.check(code, op);
+  return out;
+}
+
+/**
+ * @internal A call with operands that were read from the caller's objects. Reading may have run
+ * code of the caller; from here on none runs, so what `locate` finds stays true.
+ */
+export function makeCall(core: Core, read: Arguments): Call {
+  const { operation, attributes, operands, out } = read;
+  core.checkAlive(operation.name);
+  for (const operand of operands) if (operand !== null) locate(core, operation.name, operand);
+  const given = operands.at(-1);
+  if (given) return { core, operation, attributes, operands, result: given, out };
+  const result = operandOfResult('out', operation.resultType(core, operands, attributes));
+  const all = [...operands.slice(0, -1), result];
+  return { core, operation, attributes, operands: all, result, out };
+}
+
+/** @internal Computes. Returns the result: `out`, or a tensor with an array of its own. */
+export function runCall(call: Call): unknown {
+  return call.core.guard(call.operation.name, () => runGuarded(call));
+}
+
+/** The most bytes of scratch that A takes if the call quantizes it. */
+function bytesOfQuantized({ operation, operands }: Call): number {
+  return operation.name === 'dynamicQuantizeMatmul' ? (operands[6]?.size ?? 0) : 0;
+}
+
+function runGuarded(call: Call): unknown {
+  const { core } = call;
+  const staged = stagedOf(call);
+  const room = roomOf(core, staged);
+  if (room === 0) return compute(call);
+  const address = core.mustAsk(room + bytesOfQuantized(call)) ? 0 : core.module.allocate(room);
+  if (address === 0) return runWithinLimit(call);
+  try {
+    copyIn(call, staged, address);
+    return compute(call);
+  } finally {
+    core.module.release(address);
+  }
+}

@@ -1,0 +1,12 @@
+/** Replaces builds.ts in a script that contains the `.wasm` of the build that runs everywhere. */
+import bytes from './wgemm-simd128.wasm';
+import type { Builds } from './builds.js';
+
+/** @internal */
+export const builds: Builds = { simd128: () => bytes };
+
+/** @internal Never called, since this entry has no build with threads. */
+export const threadedGlue = (): never => undefined as never;
+
+/** @internal Never called, like `threadedGlue`. */
+export const thread = (): string => '';

@@ -1,0 +1,10 @@
+/**
+ * Replaces builds.ts in `wgemm-worker.js`, which contains both glues: bundlers make a worker from
+ * one file by default.
+ */
+import factory from './wgemm-glue-mt.mjs';
+
+export { builds, thread } from './builds.js';
+
+/** @internal */
+export const threadedGlue = () => Promise.resolve(factory);

@@ -1,0 +1,60 @@
+/** The interface of the glue that Emscripten makes. Addresses and lengths are in bytes. */
+
+/** @internal The functions that are bound in bindings/embind.cc, and what Emscripten adds. */
+export interface CoreModule {
+  /** A new one replaces it when the memory grows. */
+  readonly HEAPU8: Uint8Array;
+  /** In builds with threads: the part of Emscripten's library that takes workers. */
+  readonly PThread?: {
+    readonly unusedWorkers: ThreadWorker[];
+    readonly runningWorkers: ThreadWorker[];
+    loadWasmModuleToWorker(worker: ThreadWorker): Promise<unknown>;
+  };
+  /** The core calls it while it computes; see js/call/out-of-core.ts. */
+  moveBlock?(
+    place: number,
+    offset: number,
+    count: number,
+    length: number,
+    runStride: number,
+    stride: number,
+    address: number,
+  ): void;
+  start(memoryLimit: number, strict: boolean): void;
+  setThreads(threads: number): number;
+  block(): number;
+  blockLength(): number;
+  compute(operation: number, end: number): number;
+  explain(operation: number, beside: number): number;
+  pack(): number;
+  packNBits(): number;
+  quantize(): number;
+  serializedBytes(weights: number): number;
+  serialize(weights: number, bytes: number, length: number): number;
+  deserialize(bytes: number, length: number): number;
+  kernelCount(): number;
+  kernel(index: number): void;
+  errorMessage(): number;
+  errorArgument(): number;
+  allocate(bytes: number): number;
+  release(address: number): void;
+  bytesInUse(): number;
+  dtypeCount(): number;
+  dtypeName(index: number): number;
+}
+
+/** @internal The interface of a worker that Emscripten's library uses. */
+export interface ThreadWorker {
+  postMessage(message: unknown): void;
+  terminate(): void;
+  onmessage: ((event: { data: unknown }) => void) | null;
+}
+
+/** @internal Starts an instance of a module. */
+export type Factory = (options: {
+  instantiateWasm(
+    imports: WebAssembly.Imports,
+    done: (instance: WebAssembly.Instance, module: WebAssembly.Module) => void,
+  ): Record<string, never>;
+  wasmMemory: WebAssembly.Memory;
+}) => Promise<CoreModule>;

@@ -1,0 +1,309 @@
+/**
+ * Makes the steps of a model: folds what is constant, takes Gelu that is written out as one step,
+ * and joins to products what follows them.
+ */
+import type { Activation } from '../../call/options.js';
+import { arrayOf } from '../../base/tensor.js';
+import type { CheckedGraph, CheckedNode } from '../graph/graph.js';
+import type { OnnxNode } from '../read/model.js';
+import { keyOf } from '../operators/operator.js';
+import { gelu } from '../operators/elementwise.js';
+import { elementBytes, sizeOf } from './storage.js';
+import { type Make, type OnnxDType, storedAs, type Value } from '../read/value.js';
+
+/** @internal A node that the call of a product computes, too, or that follows it otherwise. */
+export type Link = {
+  readonly checked: CheckedNode;
+  readonly input: string;
+  /** The types of its constants, which must be that of the product. */
+  readonly dtypes: readonly OnnxDType[];
+} & (
+  | { readonly kind: 'alpha'; readonly alpha: number; readonly rank: number }
+  | { readonly kind: 'bias'; readonly other: string }
+  | { readonly kind: 'activation'; readonly activation: Activation }
+  | { readonly kind: 'transpose' }
+);
+
+/** @internal */
+export interface PlannedStep {
+  readonly checked: CheckedNode;
+  /** The names of the inputs. Those of operands that are views are of what they are views of. */
+  readonly inputs: readonly string[];
+  readonly outputs: readonly string[];
+  /** What follows a product, in order. */
+  readonly links: readonly Link[];
+  /** The Transpose that an operand of a product passes, by the index of the input. */
+  readonly views: ReadonlyMap<number, CheckedNode>;
+}
+
+/** @internal */
+export interface Plan {
+  readonly steps: readonly PlannedStep[];
+  /** Constants of the model and those that were folded, by name. */
+  readonly constants: ReadonlyMap<string, Value>;
+}
+
+/**
+ * A constant that is folded may have this many bytes, or `timesLarger` times those of its inputs.
+ */
+const fewBytes = 2 ** 16;
+const timesLarger = 8;
+/** The most bytes of all that are folded, beyond those of the constants of the model. */
+const mostFolded = 2 ** 26;
+
+/** @internal @param isHere whether a product can write a result with strides */
+export function planSteps(graph: CheckedGraph, isHere: boolean): Plan {
+  const constants = new Map<string, Value>(graph.constants);
+  const isOutput = new Set(graph.outputs.map(({ name }) => name));
+  const nodes = joinGelu(fold(graph.nodes, constants), isOutput, constants);
+  return { steps: join(nodes, isOutput, constants, isHere), constants };
+}
+
+/** Computes nodes whose inputs are constants. Returns the other nodes. */
+function fold(nodes: readonly CheckedNode[], constants: Map<string, Value>): CheckedNode[] {
+  const bytesOf = ({ dtype, shape }: Pick<Value, 'dtype' | 'shape'>) =>
+    sizeOf(shape) * elementBytes(dtype);
+  let left = mostFolded;
+  for (const value of constants.values()) left += timesLarger * bytesOf(value);
+  return nodes.filter(({ node, run }) => {
+    if (!run || !node.inputs.every((name) => name === '' || constants.has(name))) return true;
+    const inputs = node.inputs.map((name) => constants.get(name));
+    const inputBytes = inputs.reduce((sum, input) => sum + (input ? bytesOf(input) : 0), 0);
+    const most = Math.min(left, Math.max(fewBytes, timesLarger * inputBytes));
+    const make: Make = (dtype, shape) => {
+      // The run makes it, or tells that it cannot.
+      if (!(bytesOf({ dtype, shape }) <= most)) throw new RangeError();
+      return { dtype, shape, data: arrayOf(storedAs(dtype), sizeOf(shape)) };
+    };
+    try {
+      const results = [run(inputs, make)].flat();
+      node.outputs.forEach((name, i) => {
+        const value = results[i];
+        if (name === '' || value === undefined) return;
+        constants.set(name, value);
+        left -= bytesOf(value);
+      });
+      return false;
+    } catch {
+      return true; // the run tells what is wrong
+    }
+  });
+}
+
+/** The constant that a node has as its one number; undefined if it is none. */
+function numberIn(value: Value | undefined): number | undefined {
+  return value &&
+    (value.dtype === 'float32' || value.dtype === 'float64') &&
+    value.data.length === 1
+    ? Number(value.data[0])
+    : undefined;
+}
+
+const outputOf = (checked: CheckedNode | undefined) => checked?.node.outputs[0] ?? '';
+
+/** By the name of a value: the nodes that take it, once per input. */
+function findTakers(nodes: readonly CheckedNode[]): Map<string, CheckedNode[]> {
+  const takers = new Map<string, CheckedNode[]>();
+  for (const checked of nodes) {
+    for (const name of checked.node.inputs) {
+      const list = takers.get(name);
+      if (list) list.push(checked);
+      else takers.set(name, [checked]);
+    }
+  }
+  return takers;
+}
+
+/**
+ * Takes the nodes of x / 2 * (1 + erf(x / sqrt(2))) as one, if no other node needs a value between
+ * them: so exporters write Gelu before opset 20. The half is a factor of x or of the product.
+ */
+function joinGelu(
+  nodes: readonly CheckedNode[],
+  isOutput: ReadonlySet<string>,
+  constants: ReadonlyMap<string, Value>,
+): readonly CheckedNode[] {
+  const erfs = nodes.filter(({ node }) => keyOf(node) === 'Erf');
+  if (erfs.length === 0) return nodes;
+  const takers = findTakers(nodes);
+  const makers = new Map(nodes.map((checked) => [outputOf(checked), checked]));
+  const onlyTaker = (checked: CheckedNode | undefined): CheckedNode | undefined => {
+    const name = outputOf(checked);
+    const list = takers.get(name) ?? [];
+    return list.length === 1 && !isOutput.has(name) ? list[0] : undefined;
+  };
+  /** What the node takes beside a scalar of that value, if this is its operator. */
+  const besideScalar = (op: string, scalar: number, checked: CheckedNode | undefined) => {
+    if (!checked || keyOf(checked.node) !== op) return undefined;
+    const { inputs } = checked.node;
+    const index = inputs.findIndex((name, i) => {
+      const { dtype, shape, data } = constants.get(name) ?? {};
+      if (dtype !== 'float32' || shape?.length !== 0 || (op === 'Div' && i === 0)) return false;
+      return data?.[0] === Math.fround(scalar);
+    });
+    return inputs[1 - index];
+  };
+  const replaced = new Map<CheckedNode, CheckedNode[]>();
+  for (const erf of erfs) {
+    const scaled = makers.get(erf.node.inputs[0] as string);
+    const x = besideScalar('Div', Math.SQRT2, scaled) ?? besideScalar('Mul', Math.SQRT1_2, scaled);
+    const sum = onlyTaker(erf);
+    const product = onlyTaker(sum);
+    if (!scaled || !x || !sum || !product || onlyTaker(scaled) !== erf) continue;
+    if (besideScalar('Add', 1, sum) !== outputOf(erf) || keyOf(product.node) !== 'Mul') continue;
+    const other = product.node.inputs.find((name) => name !== outputOf(sum)) ?? '';
+    const isHalved = other !== x;
+    const half = isHalved ? makers.get(other) : onlyTaker(product);
+    const [last, halved] = isHalved ? [product, x] : [half, outputOf(product)];
+    if (!half || !last || besideScalar('Mul', 0.5, half) !== halved) continue;
+    if (isHalved && onlyTaker(half) !== product) continue;
+    const node = { ...erf.node, inputs: [x], outputs: last.node.outputs };
+    for (const one of [scaled, erf, sum, product, half]) replaced.set(one, []);
+    replaced.set(last, [{ node, run: gelu, product: undefined }]);
+  }
+  return nodes.flatMap((checked) => replaced.get(checked) ?? [checked]);
+}
+
+function join(
+  nodes: readonly CheckedNode[],
+  isOutput: ReadonlySet<string>,
+  constants: ReadonlyMap<string, Value>,
+  isHere: boolean,
+): PlannedStep[] {
+  const takers = findTakers(nodes);
+  const viewed = findViews(nodes, isOutput, takers, constants);
+  /** By the node at whose place the step runs. */
+  const chains = new Map<CheckedNode, { product: CheckedNode; links: Link[] }>();
+  const joined = new Set<CheckedNode>(viewed.values());
+  for (const product of nodes) {
+    if (!product.product) continue;
+    const links: Link[] = [];
+    let input = product.node.outputs[0] as string;
+    while (!isOutput.has(input)) {
+      const [taker, ...others] = takers.get(input) ?? [];
+      if (!taker || others.length > 0 || joined.has(taker)) break;
+      const link = linkOf(taker, input, product, links, constants, isHere);
+      if (!link) break;
+      links.push(link);
+      joined.add(taker);
+      input = taker.node.outputs[0] as string;
+    }
+    chains.set(links.at(-1)?.checked ?? product, { product, links });
+    if (links.length > 0) joined.add(product);
+  }
+
+  const steps: PlannedStep[] = [];
+  for (const checked of nodes) {
+    const chain = chains.get(checked);
+    if (!chain) {
+      if (!joined.has(checked)) {
+        const { inputs, outputs } = checked.node;
+        steps.push({ checked, inputs, outputs, links: [], views: new Map() });
+      }
+      continue;
+    }
+    const { product, links } = chain;
+    const views = new Map<number, CheckedNode>();
+    const inputs = product.node.inputs.map((name, i) => {
+      const view = viewed.get(name);
+      if (!view) return name;
+      views.set(i, view);
+      return view.node.inputs[0] as string;
+    });
+    steps.push({ checked: product, inputs, outputs: checked.node.outputs, links, views });
+  }
+  return steps;
+}
+
+/**
+ * Transposes that only products of floats take, as A or B: these read them by strides. By the name
+ * of the output. Of several in a row it is the last one, so that a run passes each once.
+ */
+function findViews(
+  nodes: readonly CheckedNode[],
+  isOutput: ReadonlySet<string>,
+  takers: ReadonlyMap<string, readonly CheckedNode[]>,
+  constants: ReadonlyMap<string, Value>,
+): Map<string, CheckedNode> {
+  const viewed = new Map<string, CheckedNode>();
+  for (const checked of nodes) {
+    const { node } = checked;
+    const name = node.outputs[0] ?? '';
+    if (keyOf(node) !== 'Transpose' || isOutput.has(name)) continue;
+    if (constants.has(node.inputs[0] as string)) continue;
+    const canView = ({ node: taker, product }: CheckedNode) =>
+      product
+        ? ['gemm', 'matmul'].includes(product.name) && !taker.inputs.slice(2).includes(name)
+        : false;
+    if (takers.get(name)?.every(canView)) viewed.set(name, checked);
+  }
+  return viewed;
+}
+
+/** How a node follows a product and the links so far; undefined: it must run on its own. */
+function linkOf(
+  checked: CheckedNode,
+  input: string,
+  { product }: CheckedNode,
+  links: readonly Link[],
+  constants: ReadonlyMap<string, Value>,
+  isHere: boolean,
+): Link | undefined {
+  const { node } = checked;
+  const fuses = product?.fuses;
+  const has = (...kinds: Link['kind'][]) => links.some(({ kind }) => kinds.includes(kind));
+  if (!fuses || !checked.run || node.outputs.length !== 1 || has('transpose')) return undefined;
+  // The operators below have at most 3 inputs. Concat may have thousands.
+  const [first, second, third] = node.inputs;
+  const other = (first === input ? second : first) ?? '';
+  const names = [first, second, third] as string[];
+  const dtypes = names.flatMap((name) => constants.get(name)?.dtype ?? []);
+  const link = { checked, input, dtypes };
+  switch (keyOf(node)) {
+    case 'Mul':
+    case 'Div': {
+      const constant = constants.get(other);
+      const number = numberIn(constant);
+      if (!fuses.alpha || links.length > 0 || !constant || number === undefined) return undefined;
+      const alpha = node.op === 'Mul' ? number : first === input ? inverse(number) : undefined;
+      if (alpha === undefined || !Number.isFinite(alpha)) return undefined;
+      return { ...link, kind: 'alpha', alpha, rank: constant.shape.length };
+    }
+    case 'Add':
+      if (fuses.bias === 'none' || has('bias', 'activation')) return undefined;
+      return { ...link, kind: 'bias', other };
+    case 'Relu':
+    case 'Clip': {
+      if (!fuses.activation || has('activation') || first !== input) return undefined;
+      const activation = node.op === 'Relu' ? 'relu' : boundsOf(node, constants);
+      return activation && { ...link, kind: 'activation', activation };
+    }
+    case 'Transpose': {
+      if (!isHere || fuses.bias !== 'any') return undefined;
+      return { ...link, kind: 'transpose' };
+    }
+    default:
+      return undefined;
+  }
+}
+
+/** 1 / x, if the quotient by x and the product by this are the same in all cases. */
+function inverse(x: number): number | undefined {
+  const exponent = Math.log2(Math.abs(x));
+  return Number.isInteger(exponent) && Math.abs(exponent) < 100 ? 1 / x : undefined;
+}
+
+/** The bounds of a Clip, if they are constants that a call takes. */
+function boundsOf(
+  { inputs, attributes }: OnnxNode,
+  constants: ReadonlyMap<string, Value>,
+): Activation | undefined {
+  const boundOf = (index: number, name: string, absent: number) => {
+    const attribute = attributes.get(name);
+    if (typeof attribute === 'number') return attribute;
+    return inputs[index] ? (numberIn(constants.get(inputs[index])) ?? NaN) : absent;
+  };
+  const min = boundOf(1, 'min', -Infinity);
+  const max = boundOf(2, 'max', Infinity);
+  return min <= max ? [min, max] : undefined;
+}

@@ -1,0 +1,197 @@
+/** Where the values of a run are: in memory of the instance, which is used again, or in arrays. */
+import type { Gemm } from '../../api/create-gemm.js';
+import type { HeapTensor } from '../../instance/heap.js';
+import { arrayOf, bytesOf, viewOf } from '../../base/tensor.js';
+import { OutOfMemoryError } from '../../base/errors.js';
+import type { DataArray } from '../../base/tensor.js';
+import { type Make, type OnnxDType, storedAs, type Value } from '../read/value.js';
+
+/** Values of fewer bytes are in arrays of their own, which take less time to make. */
+const fewBytes = 4096;
+/** Bytes to which the sizes of blocks are rounded up, so that similar sizes share blocks. */
+const roundedTo = 1024;
+/** The most bytes of all arrays of a run if the instance is in a worker, as in wasm. */
+const mostBytes = 2 ** 32;
+
+/** @internal The elements of one value, and of others that have another shape only. */
+export class Root {
+  /** How many names have these elements. */
+  uses = 0;
+  constructor(
+    /** Memory of the instance, of at least as many bytes as the elements. */
+    readonly block: HeapTensor<Uint8Array> | undefined,
+    /** The elements, if they are not in a block. */
+    readonly array: DataArray | undefined,
+    /** Whether the run made them, so that an operator may overwrite them after their last use. */
+    readonly isOwn: boolean,
+  ) {}
+}
+
+/** @internal A value of a run. */
+export class Stored implements Value {
+  #view: DataArray | undefined;
+
+  constructor(
+    readonly dtype: OnnxDType,
+    readonly shape: readonly number[],
+    readonly size: number,
+    readonly root: Root,
+  ) {}
+
+  get data(): DataArray {
+    const { block, array } = this.root;
+    if (block === undefined) return array as DataArray;
+    const { buffer, byteOffset } = block.data;
+    // When memory grows, it moves.
+    if (this.#view?.buffer !== buffer)
+      this.#view = viewOf(storedAs(this.dtype), buffer, byteOffset, this.size);
+    return this.#view;
+  }
+}
+
+/** @internal A new value in an array: an intermediate result of an operator. */
+export const inArray: Make = (dtype, shape) => ({
+  dtype,
+  shape,
+  data: newArray(dtype, sizeOf(shape)),
+});
+
+/** @internal The number of elements. */
+export function sizeOf(shape: readonly number[]): number {
+  return shape.reduce((product, size) => product * size, 1);
+}
+
+/** @internal Bytes of an element. */
+export function elementBytes(dtype: OnnxDType): number {
+  return bytesOf(storedAs(dtype));
+}
+
+/** @internal A new array. */
+export function newArray(dtype: OnnxDType, size: number, op = 'run'): DataArray {
+  try {
+    return arrayOf(storedAs(dtype), size);
+  } catch {
+    throw new OutOfMemoryError(op, '', `${op}: no array for ${size} elements of ${dtype}`);
+  }
+}
+
+/**
+ * @internal The values of a model's runs. One run at a time takes them. Between runs the blocks
+ * stay, except those that the last run has not used.
+ */
+export class Storage {
+  /** Blocks that no value has, by size. */
+  readonly #free: HeapTensor<Uint8Array>[] = [];
+  /** The blocks that the run has used. */
+  readonly #used = new Set<HeapTensor<Uint8Array>>();
+  readonly #live = new Set<Root>();
+  /** Bytes of arrays that the run has made and not given up. */
+  #arrayBytes = 0;
+
+  /** @param wg the instance, if it is in this thread */
+  constructor(readonly wg: Gemm | undefined) {}
+
+  /**
+   * A value of its own, whose elements have any value.
+   *
+   * @param isOperand whether a product reads or writes it, which must copy what is not in a block
+   */
+  make(dtype: OnnxDType, shape: readonly number[], isOperand = false): Stored {
+    const size = sizeOf(shape);
+    return new Stored(dtype, shape, size, this.#newRoot(dtype, size, isOperand));
+  }
+
+  /** The value of an array. `isOwn`: an operator may overwrite it after its last use. */
+  hold(dtype: OnnxDType, shape: readonly number[], data: DataArray, isOwn: boolean): Stored {
+    return new Stored(dtype, shape, data.length, new Root(undefined, data, isOwn));
+  }
+
+  /** Notes that one more name has the value. */
+  keep(value: Stored): Stored {
+    ++value.root.uses;
+    return value;
+  }
+
+  /** Notes that a name ends. After the last one, others may use the memory. */
+  release({ root }: Stored): void {
+    if (--root.uses === 0) this.#giveUp(root);
+  }
+
+  /** Gives up what is left of a run, and the blocks that it has not used. */
+  end(): void {
+    for (const root of this.#live) this.#giveUp(root);
+    const blocks = this.#free.splice(0);
+    for (const block of blocks) {
+      if (this.#used.has(block)) this.#free.push(block);
+      else block.dispose();
+    }
+    this.#used.clear();
+  }
+
+  /** Frees all blocks. Their values end. */
+  dispose(): void {
+    this.#used.clear();
+    this.end();
+  }
+
+  #newRoot(dtype: OnnxDType, size: number, isOperand: boolean): Root {
+    const bytes = size * elementBytes(dtype);
+    if (!(bytes <= Number.MAX_SAFE_INTEGER))
+      throw new OutOfMemoryError('run', '', `run: no memory for ${size} elements of ${dtype}`);
+    let root: Root;
+    if (this.wg !== undefined && bytes >= (isOperand ? 1 : fewBytes))
+      root = new Root(this.#take(this.wg, bytes), undefined, true);
+    else {
+      if (this.#arrayBytes + bytes > mostBytes) {
+        const found = `arrays of ${this.#arrayBytes + bytes} bytes`;
+        throw new OutOfMemoryError('run', '', `run: it needs ${found}; at most 4 GB are allowed`);
+      }
+      root = new Root(undefined, newArray(dtype, size), true);
+      this.#arrayBytes += bytes;
+    }
+    this.#live.add(root);
+    return root;
+  }
+
+  /** A free block of about this size, or a new one. */
+  #take(wg: Gemm, bytes: number): HeapTensor<Uint8Array> {
+    const size = Math.ceil(bytes / roundedTo) * roundedTo;
+    const least = this.#free[this.#indexOf(size)]?.size;
+    let block: HeapTensor<Uint8Array> | undefined;
+    // Take the last block of its size: nothing moves if all blocks have one size.
+    if (least && least <= 2 * size) [block] = this.#free.splice(this.#indexOf(least + 1) - 1, 1);
+    block ??= this.#alloc(wg, size);
+    this.#used.add(block);
+    return block;
+  }
+
+  #alloc(wg: Gemm, size: number): HeapTensor<Uint8Array> {
+    try {
+      return wg.alloc('uint8', [size]);
+    } catch (error) {
+      // Blocks of other sizes may take the memory that is missing.
+      if (!(error instanceof OutOfMemoryError) || this.#free.length === 0) throw error;
+      for (const block of this.#free.splice(0)) block.dispose();
+      return wg.alloc('uint8', [size]);
+    }
+  }
+
+  #giveUp(root: Root): void {
+    if (!this.#live.delete(root)) return;
+    const { block, array } = root;
+    if (array) this.#arrayBytes -= array.byteLength;
+    if (!block) return;
+    this.#free.splice(this.#indexOf(block.size + 1), 0, block);
+  }
+
+  /** The index of the first free block of at least `size` bytes, by binary search. */
+  #indexOf(size: number): number {
+    let [first, end] = [0, this.#free.length];
+    while (first < end) {
+      const middle = (first + end) >> 1;
+      if ((this.#free[middle] as HeapTensor).size < size) first = middle + 1;
+      else end = middle;
+    }
+    return first;
+  }
+}

@@ -1,0 +1,224 @@
+/** com.microsoft MatMulNBits: its arguments, and how a call of it is read. */
+import { type Arguments, isInHeap, makeCall, operations, runCall, runInHeap } from '../call/run.js';
+import { writeNothing } from '../call/block.js';
+import type { Core } from '../instance/core.js';
+import { ArgumentError, describe, isPromise, ShapeError } from '../base/errors.js';
+import { HeapTensor, PackedWeights } from '../instance/heap.js';
+import { type Operand, packedWeights, type Reader, readTensor } from '../call/operand.js';
+import { type Activation, readActivation, readOptions } from '../call/options.js';
+import { handleIn, has, isList, isReadable } from '../base/properties.js';
+import {
+  classOf,
+  type DataArray,
+  type DType,
+  type Float16ArrayLike,
+  lengthOf,
+  type TensorLike,
+  type TensorView,
+} from '../base/tensor.js';
+import { readVector } from '../call/scales-zero-points.js';
+
+/**
+ * Arrays of the types that `matmulNBits` computes in: float32, float16 and bfloat16.
+ *
+ * @category Operations
+ */
+export type NBitsArray = Float32Array | Uint16Array | Float16ArrayLike;
+
+/**
+ * Weights of `matmulNBits`: codes of a few bits, with a scale and a zero point for each column and
+ * each block of `blockSize` steps of K. They stand for (code - zero point) * scale. `quantizeNBits`
+ * and `fromGGUF` make them. With nb = ceil(k / blockSize), the number of blocks of a column:
+ *
+ * @typeParam A the class of the array of the scales
+ * @category Operations
+ */
+export interface NBitsWeights<A extends DataArray = NBitsArray> {
+  /**
+   * The codes: uint8, contiguous, of shape [n, nb, blockSize * bits / 8]. Each column has its codes
+   * along k, without gaps, the first in the lowest bits. Codes beyond k may have any value.
+   */
+  data: TensorLike<Uint8Array> | TensorView<Uint8Array>;
+  /** The scales: contiguous, of the type of a, and of shape [n, nb] or [n * nb]. */
+  scales: TensorLike<A> | TensorView<A>;
+  /**
+   * The zero points, contiguous. Codes in uint8, of shape [n, ceil(nb * bits / 8)] or flat, in the
+   * same bits as `data`; each column starts at a new byte. Or numbers of the type of the scales, in
+   * their shape. Default: 2^(bits - 1) for all blocks.
+   */
+  zeroPoints?: TensorLike<Uint8Array | A> | TensorView<Uint8Array | A> | null | undefined;
+  /** K, the rows of B. */
+  k: number;
+  /** N, the columns of B. */
+  n: number;
+  /** Bits of a code: 2, 4 or 8. Default 4. */
+  bits?: number | undefined;
+  /** Steps of K that share a scale: 16, 32, 64, 128 or 256. */
+  blockSize: number;
+}
+
+/**
+ * Options of `matmulNBits`.
+ *
+ * @typeParam A the class of the array of a, and of `out`
+ * @category Operations
+ */
+export interface MatMulNBitsOptions<A extends DataArray = NBitsArray> {
+  /** N numbers of the type of a, which are added to the columns of the result. Default: none. */
+  bias?: A | TensorLike<A> | TensorView<A> | null | undefined;
+  /**
+   * 4 allows the call to quantize a to int8, with a scale per row and block: faster, and less
+   * exact. All engines and builds then compute the same bits. 0 to 3, or zero points of the type of
+   * the scales: the call computes in float32. Default 0.
+   */
+  accuracyLevel?: number | undefined;
+  /** Bounds of the result, after the bias. Default: none. */
+  activation?: Activation | undefined;
+  /**
+   * A tensor of the shape and the type of the result. The call writes it and returns it. It must
+   * not overlap an input. Default: none, so that the call returns a new array.
+   */
+  out?: TensorLike<A> | TensorView<A> | undefined;
+}
+
+const op = 'matmulNBits';
+const optionNames = ['bias', 'accuracyLevel', 'activation', 'out'];
+const weightNames = ['data', 'scales', 'zeroPoints', 'k', 'n', 'bits', 'blockSize'];
+
+/** @internal */
+export function runMatMulNBits(core: Core, args: readonly unknown[]): unknown {
+  core.checkAlive(op);
+  const [a, weights, options] = args;
+  const { bias, accuracyLevel, activation, out } = readOptions(op, options, optionNames);
+  if (
+    typeof activation !== 'object' && // code of the caller may run when its elements are read
+    PackedWeights.is(weights) &&
+    isInHeap(core, a, weights, bias, out)
+  ) {
+    const { block } = core;
+    readAttributes(block, accuracyLevel, activation);
+    block.fill(0, 3, 7);
+    return runInHeap(
+      core,
+      operations[op],
+      writeNothing(block, writeNothing(block, 7)),
+      a as HeapTensor,
+      weights,
+      bias as HeapTensor | null | undefined,
+      out as HeapTensor,
+    );
+  }
+  const read = readArguments(core, a, weights, bias, accuracyLevel, activation, out);
+  return runCall(makeCall(core, read));
+}
+
+/** @internal Reads a call, and checks what needs no core. */
+export function readMatMulNBits(reader: Reader, args: readonly unknown[]): Arguments {
+  reader.checkAlive(op);
+  const [a, weights, options] = args;
+  const { bias, accuracyLevel, activation, out } = readOptions(
+    op,
+    options,
+    optionNames,
+    'options',
+    reader.callOptions,
+  );
+  return readArguments(reader, a, weights, bias, accuracyLevel, activation, out);
+}
+
+function readArguments(
+  reader: Reader,
+  a: unknown,
+  weights: unknown,
+  bias: unknown,
+  accuracyLevel: unknown,
+  activation: unknown,
+  out: unknown,
+): Arguments {
+  const operandA = readTensor(reader, op, 'A', a);
+  const dtype = reader.dtypes[operandA.dtype] as DType;
+  const attributes = new Float64Array(7);
+  const [scales, zeroPoints, b] = readNBits(reader, op, weights, attributes, 3);
+  readAttributes(attributes, accuracyLevel, activation);
+  // An array of 16 bits does not tell its type.
+  const isBits = classOf(bias) === 'Uint16Array';
+  const tensor = isBits ? { data: bias, shape: [lengthOf(bias as Uint16Array)], dtype } : bias;
+  const operands = [
+    scales,
+    zeroPoints,
+    operandA,
+    b,
+    readVector(reader, op, 'bias', tensor, dtype),
+    out === undefined ? null : readTensor(reader, op, 'out', out),
+  ];
+  return { operation: operations[op], attributes, operands, out };
+}
+
+/** Writes the attributes up to those of the weights, as bindings/embind.cc reads them. */
+function readAttributes(to: Float64Array, accuracyLevel: unknown, activation: unknown): void {
+  to[0] = readWhole(op, 'accuracyLevel', accuracyLevel === undefined ? 0 : accuracyLevel);
+  readActivation(op, activation, to, 1);
+}
+
+/**
+ * @internal Reads weights. Writes K, N, bits and block size to `to[at]` and behind it.
+ * @returns the scales, the zero points and the codes. Packed weights replace all three
+ */
+export function readNBits(
+  reader: Reader,
+  op: string,
+  weights: unknown,
+  to: Float64Array,
+  at: number,
+): [scales: Operand | null, zeroPoints: Operand | null, b: Operand] {
+  const array = classOf(weights);
+  if (!isReadable(weights) || isList(weights) || array !== undefined || isPromise(weights))
+    throw notWeights(op, array ?? describe(weights));
+  if (
+    weights instanceof HeapTensor ||
+    reader.handles?.isTensor(weights) ||
+    (has(weights, 'shape') && !has(weights, 'scales') && handleIn(weights) === undefined)
+  )
+    throw notWeights(op, 'a tensor');
+  if (handleIn(weights) !== undefined) return [null, null, readTensor(reader, op, 'B', weights)];
+  const gIdx = (weights as { gIdx?: unknown }).gIdx;
+  if (gIdx !== undefined && gIdx !== null && has(weights, 'gIdx')) {
+    throw new ArgumentError(
+      op,
+      'gIdx',
+      `${op}: gIdx is given, which ONNX Runtime has deprecated; ` +
+        'reorder K of A and B by it, or dequantize the weights',
+    );
+  }
+  const w = readOptions(op, weights, weightNames, 'weights', ['gIdx']);
+  const { data, scales, zeroPoints, k, n, bits = 4, blockSize } = w;
+  to[at] = readWhole(op, 'k', k, 0);
+  to[at + 1] = readWhole(op, 'n', n, 0);
+  to[at + 2] = readWhole(op, 'bits', bits);
+  to[at + 3] = readWhole(op, 'blockSize', blockSize);
+  const b = readTensor(reader, op, 'B', data);
+  if (b.dtype === packedWeights) throw notWeights(op, 'an object with packed weights as data');
+  return [
+    readTensor(reader, op, 'scales', scales),
+    zeroPoints === undefined || zeroPoints === null
+      ? null
+      : readTensor(reader, op, 'zeroPoints', zeroPoints),
+    b,
+  ];
+}
+
+function notWeights(op: string, found: string): ArgumentError {
+  const allowed = '{ data, scales, k, n, blockSize }, as quantizeNBits() returns it';
+  const orPacked = op === 'pack' ? '' : ', or from pack()';
+  const message = `${op}: weights is ${found}; it must be ${allowed}${orPacked}`;
+  return new ArgumentError(op, 'weights', message);
+}
+
+/** A whole number. The core checks its range, except `least` of k and n, which the core renames. */
+function readWhole(op: string, name: string, value: unknown, least = -Infinity): number {
+  const isWhole = Number.isInteger(value) && Math.abs(value as number) <= 2 ** 53;
+  if (isWhole && (value as number) >= least) return value as number;
+  const rule = isWhole ? `from ${least} to 2^53` : 'a whole number of at most 2^53';
+  const ErrorClass = isWhole ? ShapeError : ArgumentError;
+  throw new ErrorClass(op, name, `${op}: ${name} is ${describe(value)}; it must be ${rule}`);
+}

@@ -1,0 +1,163 @@
+/** oneDNN Graph MatMul: its options, and how a call of it is read. */
+import { type Arguments, isInHeap, makeCall, operations, runCall, runInHeap } from '../call/run.js';
+import type { Core } from '../instance/core.js';
+import { describe, DTypeError } from '../base/errors.js';
+import type { HeapTensor } from '../instance/heap.js';
+import { type Reader, readTensor } from '../call/operand.js';
+import {
+  type Activation,
+  readActivation,
+  readAddend,
+  readFactor,
+  readFlag,
+  readOptions,
+} from '../call/options.js';
+import type { DataArray, DType, DTypeOf, TensorLike, TensorView } from '../base/tensor.js';
+
+/**
+ * Options of `matmul`.
+ *
+ * @typeParam A the class of the array of `out`
+ * @category Operations
+ */
+export interface MatMulOptions<A extends DataArray = DataArray> {
+  /** Factor of the product, by the rules of {@link GemmOptions.alpha}. Default 1. */
+  alpha?: number | bigint | undefined;
+  /**
+   * True: the last two axes of src are (K, M). Any number except 0 is true. It has no effect on a
+   * vector. Default false.
+   */
+  transposeA?: boolean | number | undefined;
+  /**
+   * True: the last two axes of weights are (N, K). Any number except 0 is true. It has no effect on
+   * a vector. Must be false for packed weights. Default false.
+   */
+  transposeB?: boolean | number | undefined;
+  /**
+   * The type of the result: that of src, or also `'float32'` if src is float16 or bfloat16.
+   * Default: the type of `out`, or without `out` that of src.
+   */
+  outType?: DTypeOf<A> | undefined;
+  /**
+   * Bounds of the result: an element below min becomes min, one above max becomes max. All others
+   * stay, including NaN, and -0 if a bound is 0. With float32, float16 and bfloat16 the bounds are
+   * rounded to float32. For a result of 16 bits, they are rounded to its type, too. With integers
+   * the bounds must be whole or infinite. Default: none.
+   */
+  activation?: Activation | undefined;
+  /**
+   * A tensor of the shape and the type of the result. The call writes it and returns it. It may be
+   * exactly bias: the same memory, shape and strides. Otherwise it must not overlap an input.
+   * Default: none, so that the call returns a new array.
+   */
+  out?: TensorLike<A> | TensorView<A> | undefined;
+}
+
+const op = 'matmul';
+const optionNames = ['alpha', 'transposeA', 'transposeB', 'outType', 'activation', 'out'];
+
+/** @internal */
+export function runMatMul(
+  core: Core,
+  src: unknown,
+  weights: unknown,
+  bias: unknown,
+  options: unknown,
+): unknown {
+  core.checkAlive(op);
+  const { alpha, transposeA, transposeB, outType, activation, out } = readOptions(
+    op,
+    options,
+    optionNames,
+  );
+  // Reading the elements of an array may run code of the caller. It must run before anything is in
+  // the block.
+  if (
+    outType !== undefined ||
+    typeof activation === 'object' ||
+    !isInHeap(core, src, weights, bias, out)
+  ) {
+    // prettier-ignore
+    const read = readArguments(
+      core, src, weights, bias, alpha, transposeA, transposeB, outType, activation, out,
+    );
+    return runCall(makeCall(core, read));
+  }
+  const { block } = core;
+  readFactor(op, 'alpha', alpha, block, 0);
+  block[2] = readFlag(op, 'transposeA', transposeA, 0);
+  block[3] = readFlag(op, 'transposeB', transposeB, 0);
+  block[4] = 0; // the type of a result that the call makes, for which there is `out` here
+  readActivation(op, activation, block, 5);
+  return runInHeap(
+    core,
+    operations.matmul,
+    7,
+    src as HeapTensor,
+    weights as HeapTensor,
+    bias as HeapTensor | null,
+    out as HeapTensor,
+  );
+}
+
+/** @internal Reads a call, and checks what needs no core. */
+export function readMatMul(
+  reader: Reader,
+  src: unknown,
+  weights: unknown,
+  bias: unknown,
+  options: unknown,
+): Arguments {
+  reader.checkAlive(op);
+  const { alpha, transposeA, transposeB, outType, activation, out } = readOptions(
+    op,
+    options,
+    optionNames,
+    'options',
+    reader.callOptions,
+  );
+  // prettier-ignore
+  return readArguments(
+    reader, src, weights, bias, alpha, transposeA, transposeB, outType, activation, out,
+  );
+}
+
+function readArguments(
+  reader: Reader,
+  src: unknown,
+  weights: unknown,
+  bias: unknown,
+  alpha: unknown,
+  transposeA: unknown,
+  transposeB: unknown,
+  outType: unknown,
+  activation: unknown,
+  out: unknown,
+): Arguments {
+  const { dtypes } = reader;
+  const operandA = readTensor(reader, op, 'src', src);
+  const operandB = readTensor(reader, op, 'weights', weights);
+  const typeOfSrc = dtypes[operandA.dtype] as DType;
+  const addend = readAddend(reader, op, 'bias', bias, typeOfSrc, optionNames);
+  const result = out === undefined ? null : readTensor(reader, op, 'out', out);
+  const allowed =
+    typeOfSrc === 'float16' || typeOfSrc === 'bfloat16' ? [typeOfSrc, 'float32'] : [typeOfSrc];
+  if (outType !== undefined && !allowed.includes(outType as DType)) {
+    const found = `outType is ${describe(outType)} and src has type ${typeOfSrc}`;
+    throw new DTypeError(op, 'outType', `${op}: ${found}; it must be ${allowed.join(' or ')}`);
+  }
+  const type =
+    outType === undefined ? (result ?? operandA).dtype : dtypes.indexOf(outType as DType);
+  if (result && result.dtype !== type) {
+    const found = `out has type ${dtypes[result.dtype]} and outType is ${describe(outType)}`;
+    throw new DTypeError(op, 'outType', `${op}: ${found}; they must be the same`);
+  }
+  const attributes = new Float64Array(7);
+  readFactor(op, 'alpha', alpha, attributes, 0);
+  attributes[2] = readFlag(op, 'transposeA', transposeA, 0);
+  attributes[3] = readFlag(op, 'transposeB', transposeB, 0);
+  attributes[4] = type;
+  readActivation(op, activation, attributes, 5);
+  const operands = [operandA, operandB, addend, result];
+  return { operation: operations.matmul, attributes, operands, out };
+}

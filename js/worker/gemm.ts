@@ -1,0 +1,242 @@
+/** `createGemm` of `wgemm/worker`, and the instance that it returns. */
+import type { Api } from '../api/api.js';
+import { ArgumentError, GemmError } from '../base/errors.js';
+import type { CreateOptions, Info } from '../instance/start-core.js';
+import type { Explanation } from '../ops/explain.js';
+import type { MemoryUse } from '../ops/alloc.js';
+import type { Method, Started } from './message.js';
+import { bestKernel } from '../api/create-gemm.js';
+import { disposable } from '../base/dispose.js';
+import { isReadable, unpolluted } from '../base/properties.js';
+import { failure } from '../instance/load.js';
+import { printable } from '../base/printable.js';
+import { readGemm } from '../ops/gemm.js';
+import { readMatMul } from '../ops/matmul.js';
+import { readMatMulNBits } from '../ops/matmul-nbits.js';
+import { readOptions } from '../call/options.js';
+import { readIntegerMatMul } from '../ops/integer-matmul.js';
+import { readQGemm } from '../ops/qgemm.js';
+import { readSettings } from '../instance/start-core.js';
+import { links } from './linear.js';
+import { callOptions, keepAtEnd, whenCollected, WorkerObject } from './handles.js';
+import type { WorkerWeights } from './handles.js';
+import { Link, type Request } from './link.js';
+import { allocating, asking, computing, deserializing, explaining, packing } from './requests.js';
+import { adviceForWorker, portOfWorker, startWorker } from './start.js';
+
+/**
+ * Options of `createGemm`.
+ *
+ * @category Instances
+ */
+export interface WorkerCreateOptions extends CreateOptions {
+  /**
+   * A function that makes the worker, a `Worker` or one of `node:worker_threads`, from the
+   * package's `wgemm-worker.js` at any address. Default: the file beside this script.
+   */
+  worker?: (() => unknown) | undefined;
+}
+
+/**
+ * Starts a worker, and in it an instance with a memory of its own. The caller must `dispose()` of
+ * it.
+ *
+ * @example
+ * const wg = await createGemm({ threads: 'auto' });
+ * wg.dispose();
+ *
+ * @param options all have defaults
+ * @returns a promise of the instance
+ * @throws by rejection: what `createGemm` of `wgemm` throws; GemmError with code `LOAD` if the
+ * worker does not start within 10 s
+ *
+ * @category Instances
+ */
+export async function createGemm(options: WorkerCreateOptions = {}): Promise<WorkerGemm> {
+  const op = 'createGemm';
+  const { assets, ...settings } = readSettings(options, ['worker']);
+  const make = isReadable(options) ? unpolluted(options, ['worker']).worker : undefined;
+  if (make !== undefined && typeof make !== 'function') {
+    throw new ArgumentError(
+      op,
+      'worker',
+      `${op}: worker is ${typeof make}; it must be a function that makes a worker`,
+    );
+  }
+  const link = linkTo(make as (() => unknown) | undefined, assets);
+  try {
+    const hasAssets = assets !== undefined;
+    const request = asking<'createGemm'>({ ...settings, hasAssets });
+    const { info, dtypes } = (await link.call(op, undefined, () => request)) as Started;
+    link.dtypes = dtypes;
+    return new Instance(link, info);
+  } catch (error) {
+    link.end(() => error);
+    throw error;
+  }
+}
+
+function linkTo(make: (() => unknown) | undefined, assets: CreateOptions['assets']): Link {
+  const advice = adviceForWorker(make !== undefined);
+  try {
+    return new Link(portOfWorker(make ? make() : startWorker()), assets, advice);
+  } catch (error) {
+    if (error instanceof GemmError) throw error;
+    throw failure('the worker cannot be made', error, advice);
+  }
+}
+
+/**
+ * An instance in a worker. {@link createGemm} makes it. `x instanceof WorkerGemm` tells whether x
+ * is one.
+ *
+ * The calls are those of `wgemm`. Each returns a promise, which is rejected with what the same call
+ * in `wgemm` throws. So "throws" means a rejection, and the examples need `await` before each call.
+ * Calls run in their order, one at a time. They copy arrays to the worker when they are made,
+ * unless `transfer` is true.
+ *
+ * @category Instances
+ */
+export interface WorkerGemm extends Api<'worker'> {
+  /** Whether it has ended: by `dispose()`, or because its worker died. */
+  readonly disposed: boolean;
+
+  /**
+   * Ends the worker with its instance, tensors and packed weights. Pending calls are rejected with
+   * DisposedError. Does nothing the second time.
+   */
+  dispose(): void;
+  /** The same as `dispose()`, for `using`. */
+  [Symbol.dispose](): void;
+}
+
+/** The place of the options among the arguments of a call. */
+function optionsAt(op: unknown): number {
+  if (op === 'qgemm' || op === 'qlinearMatmul') return 1;
+  return op === 'gemm' || op === 'matmul' ? 3 : 2;
+}
+
+/** Handles keep their instance from being collected. */
+const ownerOf = new WeakMap<object, object>();
+
+// The calls are declared in `Api`, which both entries share. For TypeScript a result of type
+// `never` fits every overload.
+const Instance = class WorkerGemm implements Api<'worker'> {
+  readonly info: Info;
+  readonly #link: Link;
+
+  constructor(link: Link, info: Info) {
+    this.info = Object.freeze(info);
+    this.#link = link;
+    links.set(this, link);
+    Object.freeze(this);
+    whenCollected(this, () => link.dispose());
+  }
+
+  async gemm(a: unknown, b: unknown, c?: unknown, options?: unknown): Promise<never> {
+    return await this.#call('gemm', options, (link) =>
+      computing(link, readGemm(link, a, b, c, options)),
+    );
+  }
+
+  async qgemm(inputs: unknown, options?: unknown): Promise<never> {
+    return await this.#call('qgemm', options, (link) =>
+      computing(link, readQGemm(link, inputs, options)),
+    );
+  }
+
+  async matmul(src: unknown, weights: unknown, bias?: unknown, options?: unknown): Promise<never> {
+    return await this.#call('matmul', options, (link) =>
+      computing(link, readMatMul(link, src, weights, bias, options)),
+    );
+  }
+
+  async matmulInteger(...args: unknown[]): Promise<never> {
+    return await this.#integerMatMul('matmulInteger', args, args[2]);
+  }
+
+  async qlinearMatmul(...args: unknown[]): Promise<never> {
+    return await this.#integerMatMul('qlinearMatmul', args, args[1]);
+  }
+
+  async dynamicQuantizeMatmul(...args: unknown[]): Promise<never> {
+    return await this.#integerMatMul('dynamicQuantizeMatmul', args, args[2]);
+  }
+
+  async matmulIntegerToFloat(...args: unknown[]): Promise<never> {
+    return await this.#integerMatMul('matmulIntegerToFloat', args, args[2]);
+  }
+
+  async matmulNBits(...args: unknown[]): Promise<never> {
+    return await this.#call('matmulNBits', args[2], (link) =>
+      computing(link, readMatMulNBits(link, args)),
+    );
+  }
+
+  async pack(b: unknown, options: unknown): Promise<WorkerWeights> {
+    return await this.#call('pack', options, (link) => packing(link, b, options));
+  }
+
+  async deserialize(bytes: unknown, options?: unknown): Promise<WorkerWeights> {
+    return await this.#call('deserialize', options, (link) => deserializing(link, bytes, options));
+  }
+
+  async explain(op: unknown, ...args: unknown[]): Promise<Explanation> {
+    const options = args[optionsAt(op)];
+    return await this.#call('explain', options, (link) => explaining(link, op, args));
+  }
+
+  async alloc(dtype: unknown, shape: unknown, options?: unknown): Promise<never> {
+    return await this.#call('alloc', options, (link) => allocating(link, dtype, shape, options));
+  }
+
+  async memory(options?: unknown): Promise<MemoryUse> {
+    return await this.#call('memory', options, () => {
+      readOptions('memory', options, callOptions);
+      return asking(undefined);
+    });
+  }
+
+  get disposed(): boolean {
+    return this.#link.ended;
+  }
+
+  dispose(): void {
+    keepAtEnd(this);
+    this.#link.dispose();
+  }
+
+  declare [Symbol.dispose]: () => void;
+
+  async #integerMatMul(
+    op: Parameters<typeof readIntegerMatMul>[1],
+    args: unknown[],
+    options: unknown,
+  ): Promise<never> {
+    return await this.#call(op, options, (link) =>
+      computing(link, readIntegerMatMul(link, op, args)),
+    );
+  }
+
+  async #call<M extends Method>(
+    method: M,
+    options: unknown,
+    read: (link: Link) => Request<M>,
+  ): Promise<never> {
+    const result = await this.#link.call(method, options, () => read(this.#link));
+    if (result instanceof WorkerObject) ownerOf.set(result, this);
+    return result as never;
+  }
+};
+disposable(Instance.prototype);
+printable(
+  Instance.prototype,
+  (instance) => `${bestKernel(instance)}\n  memory: await memory() tells it`,
+);
+
+/**
+ * The class of instances in workers, for `instanceof`.
+ *
+ * @hidden The interface of the same name documents it.
+ */
+export const WorkerGemm: abstract new (...args: never) => WorkerGemm = Instance;

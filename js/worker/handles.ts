@@ -1,0 +1,267 @@
+/** Handles that the page has of tensors and weights in a worker. */
+import type { CallOptions } from '../api/api.js';
+import { ArgumentError, DTypeError, ShapeError } from '../base/errors.js';
+import type { DataArray, DType } from '../base/tensor.js';
+import type { Held, Method } from './message.js';
+import type { Handle, Reader } from '../call/operand.js';
+import { arrayOf, classOf, dtypesOf, lengthOf } from '../base/tensor.js';
+import { checkAttached, operandOf } from '../call/operand.js';
+import { describe } from '../base/errors.js';
+import { disposable } from '../base/dispose.js';
+import { disposedHandle, foreignHandle } from '../instance/heap.js';
+import { handleKey } from '../base/properties.js';
+import { printable } from '../base/printable.js';
+import { readOptions } from '../call/options.js';
+import type { Matching, NewArrays } from '../base/tensor.js';
+import type { Link, Request } from './link.js';
+
+/** @internal Options that every call takes. */
+export const callOptions: readonly string[] = ['transfer', 'signal'];
+
+/**
+ * If the caller drops a handle without dispose(), this tells the worker. If the caller drops an
+ * instance, this ends its worker.
+ */
+const net =
+  typeof FinalizationRegistry === 'function'
+    ? new FinalizationRegistry<() => void>((end) => end())
+    : undefined;
+
+/** @internal Calls `end` after the collector took `object`. */
+export function whenCollected(object: object, end: () => void): void {
+  net?.register(object, end, object);
+}
+
+/** @internal Undoes `whenCollected`. */
+export function keepAtEnd(object: object): void {
+  net?.unregister(object);
+}
+
+/** What a handle stands for in its worker; undefined for other objects. */
+let heldBy: (object: object) => Held | undefined;
+
+/**
+ * @internal The number of a handle in the worker of `link`. Throws what `wgemm` throws for a handle
+ * of another instance, or one that is disposed.
+ */
+export let numberOf: (handle: Handle, link: Link, op: string, name: string) => number;
+
+/**
+ * A handle of memory of an instance in a worker: a {@link WorkerTensor} or {@link WorkerWeights}.
+ * `dispose()` frees the memory. So does garbage collection, but at no known time.
+ *
+ * @category Tensors
+ */
+export abstract class WorkerObject {
+  readonly #link: Link;
+  readonly #held: Held;
+  #disposed = false;
+
+  /** @internal */
+  constructor(link: Link, held: Held) {
+    this.#link = link;
+    this.#held = held;
+    Object.freeze(held.shape);
+    // Also after dispose(): until 'forget' the worker keeps what the number stands for.
+    whenCollected(this, () => link.order({ kind: 'forget', id: held.id }));
+  }
+
+  /** Whether it has ended: by its own `dispose()`, or with its instance. */
+  get disposed(): boolean {
+    return this.#disposed || this.#link.ended;
+  }
+
+  /** The type of the elements. For packed weights, the type that they are packed as. */
+  get dtype(): DType {
+    return this.#held.dtype;
+  }
+
+  /**
+   * The size of each axis, in elements. For packed weights (..., K, N), after the transpose that
+   * `trans` asks for.
+   */
+  get shape(): readonly number[] {
+    return this.#held.shape;
+  }
+
+  /** Frees the memory once earlier calls are done. Does nothing the second time. */
+  dispose(): void {
+    if (!this.#disposed) this.#link.order({ kind: 'dispose', id: this.#held.id });
+    this.#disposed = true;
+  }
+
+  /** The same as `dispose()`, for `using`. */
+  declare [Symbol.dispose]: () => void;
+
+  /** @internal */
+  protected async call<M extends Method>(
+    method: M,
+    options: unknown,
+    read: () => Request<M>,
+  ): Promise<unknown> {
+    return await this.#link.call(method, options, read);
+  }
+
+  static {
+    heldBy = (object) => (#held in object ? object.#held : undefined);
+    numberOf = (handle, link, op, name) => {
+      const isWeights = 'byteLength' in handle;
+      if (!(#held in handle) || handle.#link !== link) throw foreignHandle(op, name, isWeights);
+      if (handle.disposed) throw disposedHandle(op, name, isWeights);
+      return handle.#held.id;
+    };
+  }
+}
+disposable(WorkerObject.prototype);
+
+/**
+ * A contiguous tensor in the memory of an instance in a worker. `alloc` makes it, filled with
+ * zeros. The caller must `dispose()` of it.
+ *
+ * @typeParam A the class of the array that `read()` returns
+ * @category Tensors
+ */
+export class WorkerTensor<A extends DataArray = DataArray> extends WorkerObject {
+  static {
+    Object.defineProperty(this.prototype, handleKey, { value: 'a tensor in a worker' });
+  }
+
+  private constructor(link: Link, held: Held) {
+    super(link, held);
+    Object.freeze(this);
+  }
+
+  /** Number of elements. */
+  get size(): number {
+    return this.shape.reduce((product, n) => product * n, 1);
+  }
+
+  /**
+   * Returns a copy of the elements, after all earlier calls.
+   *
+   * @param options all have defaults
+   * @returns a promise of a new array, which the caller owns
+   * @throws by rejection: DisposedError, OutOfMemoryError
+   */
+  async read(options?: CallOptions): Promise<A> {
+    const op = 'read';
+    return (await this.call(op, options, () => {
+      readOptions(op, options, callOptions);
+      const operands = [operandOf('tensor', 0, [], this)];
+      return { values: undefined, operands, result: (_, data) => data };
+    })) as A;
+  }
+
+  /**
+   * Writes elements, after all earlier calls and before all later ones.
+   *
+   * @param data elements of the type of the tensor. The call copies them, unless `transfer` is true
+   * @param options `offset`: index of the first element of the tensor that is written, default 0
+   * @returns a promise that resolves when the elements are written
+   * @throws by rejection: DTypeError, ShapeError, ArgumentError, DisposedError; nothing is written
+   * then
+   */
+  async write(
+    data: Matching<A>,
+    options: CallOptions & { offset?: number | undefined } = {},
+  ): Promise<void> {
+    await this.call('write', options, () => this.#readWrite(data, options));
+  }
+
+  #readWrite(data: unknown, options: unknown): Request<'write'> {
+    const op = 'write';
+    const { offset = 0 } = readOptions(op, options, ['offset', ...callOptions]);
+    const { dtype, size } = this;
+    const found = classOf(data) ?? describe(data);
+    if (!dtypesOf[found]?.includes(dtype)) {
+      const wanted = classOf(arrayOf(dtype, 0));
+      const message = `${op}: data is ${found}; for ${dtype} it must be ${wanted}`;
+      throw new DTypeError(op, 'data', message);
+    }
+    if (!Number.isSafeInteger(offset) || (offset as number) < 0) {
+      const message = `${op}: offset is ${describe(offset)}; it must be a whole number from 0`;
+      throw new ArgumentError(op, 'offset', message);
+    }
+    checkAttached(op, 'data', data as DataArray, 'is a detached array');
+    const length = lengthOf(data as DataArray);
+    if ((offset as number) + length > size) {
+      const found = `data has ${length} elements, from ${String(offset)} on`;
+      throw new ShapeError(op, 'data', `${op}: ${found}; the tensor has ${size}`);
+    }
+    const tensor = operandOf('tensor', 0, [], this);
+    const operands = [tensor, operandOf('data', 0, [], data as DataArray)];
+    return { values: { offset: offset as number }, operands, result: () => undefined };
+  }
+}
+
+printable(
+  WorkerTensor.prototype,
+  () => 'data: in a worker; await read() copies it\n  await write(data) changes it',
+);
+
+/**
+ * Weights that are packed once, in the memory of an instance in a worker. `pack` and `deserialize`
+ * make them. The caller must `dispose()` of them.
+ *
+ * @category Operations
+ */
+export class WorkerWeights extends WorkerObject {
+  static {
+    Object.defineProperty(this.prototype, handleKey, { value: 'packed weights in a worker' });
+  }
+
+  /** The operation that they are for: `'gemm'` means `matmul` too. */
+  readonly op: 'gemm' | 'qgemm' | 'matmulNBits';
+  /** Bytes of memory that they take. */
+  readonly byteLength: number;
+
+  private constructor(link: Link, held: Held) {
+    super(link, held);
+    this.op = held.op ?? 'gemm';
+    this.byteLength = held.byteLength ?? 0;
+    Object.freeze(this);
+  }
+
+  /**
+   * Returns the weights as bytes. `deserialize` makes weights from them, here or in `wgemm`. While
+   * the call runs, the memory of the instance must have room for the bytes.
+   *
+   * @param options all have defaults
+   * @returns a promise of a new array, which the caller owns
+   * @throws by rejection: DisposedError, OutOfMemoryError
+   */
+  async serialize(options?: CallOptions): Promise<NewArrays['uint8']> {
+    const op = 'serialize';
+    return (await this.call(op, options, () => {
+      readOptions(op, options, callOptions);
+      const operands = [operandOf('weights', 0, [], this)];
+      return { values: undefined, operands, result: (_, data) => data };
+    })) as NewArrays['uint8'];
+  }
+}
+
+printable(
+  WorkerWeights.prototype,
+  ({ op }) => `for ${op === 'gemm' ? 'gemm and matmul' : op}\n  save them by await serialize()`,
+);
+
+/** @internal How readers recognize these handles. */
+export const handles: NonNullable<Reader['handles']> = {
+  isTensor: (value): value is WorkerTensor => kindOf(value) === 'tensor',
+  isWeights: (value): value is WorkerWeights => kindOf(value) === 'weights',
+  resembles: (value) => value instanceof WorkerObject,
+};
+
+function kindOf(value: unknown): Held['kind'] | undefined {
+  return typeof value === 'object' && value !== null ? heldBy(value)?.kind : undefined;
+}
+
+/** The constructor of a handle, which users do not see. */
+type Constructor<T> = new (link: Link, held: Held) => T;
+
+/** @internal Makes a handle of memory that the worker holds. */
+export function handleOf(link: Link, held: Held): WorkerTensor | WorkerWeights {
+  return held.kind === 'tensor'
+    ? new (WorkerTensor as unknown as Constructor<WorkerTensor>)(link, held)
+    : new (WorkerWeights as unknown as Constructor<WorkerWeights>)(link, held);
+}

@@ -1,0 +1,306 @@
+/**
+ * What runs in the worker of `wgemm/worker`, as `wgemm-worker.js`: takes calls, makes them one
+ * after the other, and answers. The page has read and checked the arguments.
+ */
+import {
+  type Arguments,
+  isOperation,
+  makeCall,
+  type OperationName,
+  operations,
+  runCall,
+} from '../call/run.js';
+import type { Core } from '../instance/core.js';
+import { startCore } from '../instance/start-core.js';
+import { OutOfMemoryError } from '../base/errors.js';
+import { HeapTensor, PackedWeights } from '../instance/heap.js';
+import { allocTensor, memoryOf } from '../ops/alloc.js';
+import { explainCall } from '../ops/explain.js';
+import { readLayer } from '../linear/bytes.js';
+import { type Layer, makeLayer } from '../linear/layer.js';
+import {
+  type Answer,
+  type CallOrder,
+  type Held,
+  type Method,
+  operandsOf,
+  type Order,
+  type Outcome,
+  type Packet,
+  sentArray,
+  type Started,
+  type Values,
+} from './message.js';
+import type { Operand } from '../call/operand.js';
+import { packWeights, readWeights } from '../ops/pack.js';
+import { nodeWorkers } from '../base/port.js';
+import { classOf, type DataArray, type Tensor } from '../base/tensor.js';
+import { errorAnswer } from './errors.js';
+
+interface Port {
+  postMessage(answer: Answer, transfer: ArrayBuffer[]): void;
+  listen(take: (order: Order) => void, onUnreadable: () => void): void;
+}
+
+const port = ((): Port => {
+  const parent = nodeWorkers()?.parentPort;
+  if (parent) {
+    return {
+      postMessage: (answer, transfer) => parent.postMessage(answer, transfer),
+      listen: (take, onUnreadable) =>
+        void parent.on('message', take).on('messageerror', onUnreadable),
+    };
+  }
+  const scope = globalThis as unknown as {
+    postMessage: Port['postMessage'];
+    addEventListener(type: string, listener: (event: { data: Order }) => void): void;
+    close(): void;
+  };
+  const close = scope.close.bind(scope);
+  scope.close = () => {
+    scope.postMessage({ kind: 'closing', why: 'it closed itself' }, []);
+    close();
+  };
+  return {
+    postMessage: (answer, transfer) => scope.postMessage(answer, transfer),
+    listen(take, onUnreadable) {
+      scope.addEventListener('message', ({ data }) => take(data));
+      scope.addEventListener('messageerror', onUnreadable);
+    },
+  };
+})();
+
+/** Calls and disposals in the order of the page. */
+const queue: Order[] = [];
+/** What the handles of the page stand for, by number. */
+const objects = new Map<number, HeapTensor | PackedWeights | Layer>();
+/** The instance, once createGemm has started it. */
+let core: Core;
+let isStarted = false;
+let lastHandle = 0;
+let isBusy = false;
+let takeAsset: ((source: unknown) => void) | undefined;
+/** The call that was accepted and waits for its arrays. They do not come if it is cancelled. */
+let accepted: { readonly id: number; readonly take: (packet?: Packet) => void } | undefined;
+
+port.listen(take, () => giveUp('a message cannot be read'));
+port.postMessage({ kind: 'ready' }, []);
+
+function take(order: Order): void {
+  if (order.kind === 'cancel') {
+    const index = queue.findIndex((waiting) => waiting.kind === 'call' && waiting.id === order.id);
+    if (index >= 0) queue.splice(index, 1);
+    if (accepted?.id === order.id) accepted.take();
+  } else if (order.kind === 'packet') {
+    if (accepted?.id === order.id) accepted.take(order.packet);
+  } else if (order.kind === 'asset') {
+    takeAsset?.(order.source);
+  } else {
+    queue.push(order);
+    if (!isBusy) work().catch((error: unknown) => giveUp(String(error)));
+  }
+}
+
+/** Tells the page that the worker cannot go on. The page then ends it. */
+function giveUp(why: string): void {
+  port.postMessage({ kind: 'closing', why }, []);
+}
+
+/** Makes one call per turn of the event loop, so that a cancellation precedes waiting calls. */
+async function work(): Promise<void> {
+  isBusy = true;
+  for (let order = queue.shift(); order; order = queue.shift()) {
+    if (order.kind === 'call') {
+      await answer(order);
+      await nextTurn();
+    } else if (order.kind === 'dispose' || order.kind === 'forget') {
+      objects.get(order.id)?.dispose();
+      if (order.kind === 'forget') objects.delete(order.id);
+    }
+  }
+  isBusy = false;
+}
+
+const nextTurn: () => Promise<unknown> = (() => {
+  if (typeof setImmediate === 'function')
+    return () => new Promise((resolve) => setImmediate(resolve));
+  const { port1, port2 } = new MessageChannel();
+  return () =>
+    new Promise((resolve) => {
+      port1.onmessage = resolve;
+      port2.postMessage(0);
+    });
+})();
+
+async function answer(order: CallOrder): Promise<void> {
+  const { id, method, packet, isTrial } = order;
+  try {
+    let taken: Packet | undefined = packet;
+    if (isTrial) {
+      check(order, standIns(method, packet));
+      port.postMessage({ kind: 'accepted', id }, []);
+      taken = await new Promise<Packet | undefined>((take) => (accepted = { id, take }));
+      accepted = undefined;
+      if (!taken) return;
+    }
+    const outcome = outcomeOf(await run(order, operandsOf(taken, objectOf)));
+    port.postMessage({ kind: 'outcome', id, outcome }, outcome.buffers);
+  } catch (error) {
+    // There is no instance to go on with.
+    if ((error as Error | null)?.name === 'RuntimeError' || (isStarted && core.disposed))
+      throw error;
+    port.postMessage(errorAnswer(id, method, error), []);
+  }
+}
+
+/** The operands of a trial. In most engines zeros take no memory until they are read. */
+function standIns(op: Method, packet: Packet): (Operand | null)[] {
+  try {
+    return operandsOf(packet, objectOf);
+  } catch (error) {
+    const advice = 'make it without transfer, or with less at once';
+    const message = `${op}: no memory to check the call (${String(error)}); ${advice}`;
+    throw new OutOfMemoryError(op, '', message);
+  }
+}
+
+/** What the number of a handle stands for. The page sends no number after it is forgotten. */
+function objectOf(handle: number): HeapTensor | PackedWeights {
+  // A layer only where the call expects one.
+  return objects.get(handle) as HeapTensor | PackedWeights;
+}
+
+type Run<M extends Method> = (values: Values[M], operands: (Operand | null)[]) => unknown;
+
+const calls: { readonly [M in Method]: Run<M> } = {
+  createGemm: start,
+  gemm: computeBy('gemm'),
+  qgemm: computeBy('qgemm'),
+  matmul: computeBy('matmul'),
+  matmulInteger: computeBy('matmulInteger'),
+  qlinearMatmul: computeBy('qlinearMatmul'),
+  dynamicQuantizeMatmul: computeBy('dynamicQuantizeMatmul'),
+  matmulIntegerToFloat: computeBy('matmulIntegerToFloat'),
+  matmulNBits: computeBy('matmulNBits'),
+  explain: ({ operation, attributes }, operands) => explain(operation, attributes, operands),
+  pack: (read, operands) => packWeights(core, { ...read, operands }),
+  deserialize: (_, [bytes]) => readWeights(core, bytes as Operand),
+  createLinear: (read, operands) => makeLayer(core, { ...read, operands }),
+  deserializeLinear: (_, [bytes]) => readLayer(core, bytes as Operand),
+  run: ({ layer }, operands) => runLayer(objects.get(layer) as Layer, operands),
+  alloc: (values) => allocTensor(core, values),
+  memory: () => memoryOf(core),
+  read: (_, [tensor]) => read(tensor?.source as HeapTensor),
+  write: ({ offset }, [tensor, data]) =>
+    write(tensor?.source as HeapTensor, data?.source as DataArray, offset),
+  serialize: (_, [weights]) => (weights?.source as PackedWeights | Layer).serialize(),
+};
+
+function run({ method, values }: CallOrder, operands: (Operand | null)[]): unknown {
+  return (calls[method] as Run<Method>)(values, operands);
+}
+
+/** Throws what the call would throw, except for errors that depend on elements. */
+function check({ method, values }: CallOrder, operands: (Operand | null)[]): void {
+  if (method === 'pack') (calls.pack(values, operands) as PackedWeights).dispose();
+  else if (method === 'explain') calls.explain(values, operands);
+  else if (isOperation(method))
+    explain(method, (values as Values[OperationName]).attributes, operands);
+}
+
+async function start({ hasAssets, ...settings }: Values['createGemm']): Promise<Started> {
+  // Again, since a page that made the worker long before did not yet listen to the first one.
+  port.postMessage({ kind: 'ready' }, []);
+  const assets = hasAssets ? askPage : undefined;
+  const started = await startCore({ ...settings, assets });
+  core = started.core;
+  isStarted = true;
+  return { info: started.info, dtypes: core.dtypes };
+}
+
+/** The option `assets`, a function that stays on the page. */
+function askPage(file: string): Promise<string> {
+  return new Promise<unknown>((resolve) => {
+    takeAsset = resolve;
+    port.postMessage({ kind: 'asset', file }, []);
+  }) as Promise<string>;
+}
+
+function argumentsOf(
+  name: OperationName,
+  attributes: Float64Array,
+  operands: (Operand | null)[],
+): Arguments {
+  const out = operands.at(-1)?.source;
+  return { operation: operations[name], attributes, operands, out };
+}
+
+function computeBy(name: OperationName): Run<OperationName> {
+  return ({ attributes }, operands) => {
+    const result = runCall(makeCall(core, argumentsOf(name, attributes, operands)));
+    return HeapTensor.is(result) ? undefined : result; // for `out` the page has the handle
+  };
+}
+
+function explain(
+  name: OperationName,
+  attributes: Float64Array,
+  operands: (Operand | null)[],
+): unknown {
+  return explainCall(makeCall(core, argumentsOf(name, attributes, operands)));
+}
+
+function runLayer(layer: Layer, operands: (Operand | null)[]): unknown {
+  const [x, out] = operands.map((operand) => {
+    if (operand === null) return undefined;
+    const { source, shape, strides, offset, dtype } = operand;
+    const places = { strides: strides ?? undefined, offset: offset ?? undefined };
+    return { data: source, shape, ...places, dtype: core.dtypes[dtype] };
+  });
+  const result = layer.run(x, { out });
+  return HeapTensor.is(operands[1]?.source) ? undefined : result; // the page has the handle
+}
+
+function read({ data, size }: HeapTensor): DataArray {
+  try {
+    return data.slice();
+  } catch (error) {
+    const message = `read: no array for the ${size} elements: ${String(error)}`;
+    throw new OutOfMemoryError('read', '', message);
+  }
+}
+
+function write(tensor: HeapTensor, data: DataArray, offset: number): void {
+  let view = tensor.data;
+  // float16 also comes as bits.
+  if (classOf(data) === 'Uint16Array')
+    view = new Uint16Array(view.buffer as ArrayBuffer, view.byteOffset, view.length);
+  (view as Uint8Array).set(data as Uint8Array, offset);
+}
+
+function isLayer(result: unknown): result is Layer {
+  return typeof result === 'object' && result !== null && 'inputs' in result;
+}
+
+/** The message about a result. */
+function outcomeOf(result: unknown): Outcome {
+  if (HeapTensor.is(result) || PackedWeights.is(result) || isLayer(result))
+    return { held: hold(result), buffers: [] };
+  if (classOf(result) !== undefined) return sentArray(result as DataArray);
+  const { data, shape, dtype } = (result ?? {}) as Partial<Tensor>;
+  if (classOf(data) === undefined) return { value: result, buffers: [] };
+  return { ...sentArray(data as DataArray), shape, dtype };
+}
+
+/** Numbers a new handle. */
+function hold(object: HeapTensor | PackedWeights | Layer): Held {
+  const id = ++lastHandle;
+  objects.set(id, object);
+  if ('inputs' in object) {
+    const { inputs, outputs, dtype, byteLength } = object;
+    return { kind: 'weights', id, dtype, shape: [inputs, outputs], byteLength };
+  }
+  const { dtype, shape } = object;
+  if (HeapTensor.is(object)) return { kind: 'tensor', id, dtype, shape };
+  return { kind: 'weights', id, dtype, shape, op: object.op, byteLength: object.byteLength };
+}

@@ -1,0 +1,68 @@
+/** How the page starts a worker. */
+import { ArgumentError, UnsupportedError } from '../base/errors.js';
+import { lackOfModules, nodeWorkers, type Port, portOf } from '../base/port.js';
+import { adviceForScript } from '../instance/load.js';
+import { makeWebWorker, otherOrigin, urlOf } from '../instance/cross-origin.js';
+
+const script = 'wgemm-worker.js';
+
+/** @internal Makes a worker from the script beside this one. */
+export function startWorker(): unknown {
+  const threads = nodeWorkers();
+  const address = addressOfScript();
+  // This does not use the expression at the end, from which bundlers make another file. The worker
+  // gets no flags of the process, since --input-type would be wrong for a file.
+  if (threads) {
+    if (!address) throw new Error('this script does not know its own address');
+    // Node reads inherited options, too.
+    const options = Object.setPrototypeOf(
+      { execArgv: [] },
+      null,
+    ) as import('node:worker_threads').WorkerOptions;
+    return new threads.Worker(address, options);
+  }
+  if (typeof Worker !== 'function')
+    throw new UnsupportedError(
+      'createGemm',
+      '',
+      `createGemm: ${lackOfModules() ?? 'there are no workers here; use wgemm itself'}`,
+    );
+  if (address && otherOrigin(address)) return makeWebWorker(address);
+  return new Worker(new URL('./wgemm-worker.js', import.meta.url), { type: 'module' });
+}
+
+/** Where the script is without a bundler; undefined if this one does not know its own address. */
+function addressOfScript(): URL | undefined {
+  const own = import.meta.url as string | undefined;
+  return own ? urlOf(script, own) : undefined;
+}
+
+/** @internal What helps if the worker does not start. `isGiven`: the option `worker` made it. */
+export function adviceForWorker(isGiven: boolean): string {
+  return adviceForScript(script, isGiven ? undefined : addressOfScript());
+}
+
+/** Workers that have an instance. */
+const taken = new WeakSet<object>();
+
+/** @internal The port of a worker that the option `worker` returned. */
+export function portOfWorker(made: unknown): Port {
+  const worker = made as Record<string, unknown> | null | undefined;
+  const can = (...names: string[]) => names.some((name) => typeof worker?.[name] === 'function');
+  if (!worker || !can('postMessage') || !can('terminate') || !can('on', 'addEventListener')) {
+    throw new ArgumentError(
+      'createGemm',
+      'worker',
+      'createGemm: worker() did not give a worker; it must give one of wgemm-worker.js',
+    );
+  }
+  // Two instances in one worker would each take the answers to the other.
+  if (taken.has(worker))
+    throw new ArgumentError(
+      'createGemm',
+      'worker',
+      'createGemm: worker() gave a worker again; it must give one per instance',
+    );
+  taken.add(worker);
+  return portOf(worker);
+}
