@@ -86,7 +86,7 @@ describe('before it builds', () => {
     change('js/instance/start-core.ts', /(?<=export const version = ').*(?=')/, '7.1.0');
     commit();
     expect(release('--check')).toMatch(
-      /The version of wgemm must be the same everywhere; it is .+ in package.json, .*7.1.0 in js.create.ts/,
+      /The version of wgemm must be the same everywhere; it is .+ in package.json, .*7.1.0 in js.instance.start-core.ts/,
     );
   });
 
