@@ -3,7 +3,8 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { arrayOf, type DType } from './base/tensor.js';
+import { arrayOf } from './base/arrays.js';
+import type { DType } from './base/tensor.js';
 import { GemmError, UnsupportedError, version } from './index.js';
 import {
   loadModel,

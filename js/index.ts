@@ -74,10 +74,16 @@ export {
   toNested,
 } from './convert/foreign.js';
 export type { GemmOptions } from './ops/gemm.js';
-export { type HeapObject, HeapTensor, PackedWeights } from './instance/heap.js';
+export {
+  type HeapObject,
+  HeapTensor,
+  PackedWeights,
+  type TensorLike,
+  type TensorView,
+} from './instance/heap.js';
 export type { Assets, AssetSource } from './instance/load.js';
 export type { MatMulOptions } from './ops/matmul.js';
-export type { MatMulNBitsOptions, NBitsArray, NBitsWeights } from './ops/matmul-nbits.js';
+export type { MatMulNBitsOptions } from './ops/matmul-nbits.js';
 export type { Activation } from './call/options.js';
 export type { PackNBitsOptions, PackOptions } from './ops/pack.js';
 export type {
@@ -89,15 +95,14 @@ export type {
   QLinearMatMulInputs,
   QLinearMatMulOptions,
 } from './ops/integer-matmul.js';
-export type { OperationName } from './call/run.js';
-export type { QGemmInputs, QGemmOptions, QuantizedArray, Scale, ZeroPoint } from './ops/qgemm.js';
+export type { OperationName } from './call/call.js';
+export type { QGemmInputs, QGemmOptions, Scale, ZeroPoint } from './ops/qgemm.js';
 export {
   dequantize,
   quantize,
   quantizeBias,
   type Quantized,
   type QuantizedBias,
-  type QuantizedDType,
   type QuantizedInput,
   type QuantizedPerAxis,
   type QuantizedPerTensor,
@@ -120,15 +125,17 @@ export type {
   DTypes,
   Float16ArrayLike,
   GemmArray,
+  NBitsArray,
+  QuantizedArray,
+  QuantizedDType,
   Matching,
   Matrix,
   NewArrays,
   ResultArray,
   Tensor,
   TensorInput,
-  TensorLike,
-  TensorView,
 } from './base/tensor.js';
 export { type Explanation } from './ops/explain.js';
 export { type MemoryUse } from './ops/alloc.js';
 export { createGemm, Gemm } from './api/create-gemm.js';
+export type { NBitsWeights } from './convert/quantize-nbits.js';

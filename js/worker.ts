@@ -44,12 +44,14 @@ export type {
   DTypeOf,
   Float16ArrayLike,
   GemmArray,
+  NBitsArray,
+  QuantizedArray,
+  QuantizedDType,
   Matrix,
   NewArrays,
   ResultArray,
   Tensor,
   TensorInput,
-  TensorView,
 } from './base/tensor.js';
 export type { Assets, AssetSource } from './instance/load.js';
 export type { CreateOptions, Info, KernelInfo } from './instance/start-core.js';
@@ -78,15 +80,14 @@ export type {
   QLinearMatMulInputs,
   QLinearMatMulOptions,
 } from './ops/integer-matmul.js';
-export type { MatMulNBitsOptions, NBitsArray, NBitsWeights } from './ops/matmul-nbits.js';
+export type { MatMulNBitsOptions } from './ops/matmul-nbits.js';
 export type { MemoryUse } from './ops/alloc.js';
 export type { PackNBitsOptions, PackOptions } from './ops/pack.js';
-export type { OperationName } from './call/run.js';
-export type { QGemmInputs, QGemmOptions, QuantizedArray, Scale, ZeroPoint } from './ops/qgemm.js';
+export type { OperationName } from './call/call.js';
+export type { QGemmInputs, QGemmOptions, Scale, ZeroPoint } from './ops/qgemm.js';
 export type {
   Quantized,
   QuantizedBias,
-  QuantizedDType,
   QuantizedInput,
   QuantizedPerAxis,
   QuantizedPerTensor,
@@ -94,10 +95,8 @@ export type {
   QuantizeOptions,
 } from './convert/quantize.js';
 export type {
-  CallOptions,
   HoldingHandles,
   InWorker,
-  Signal,
   WorkerOptions,
   WorkerDescribedTensor,
   WorkerOut,
@@ -126,5 +125,8 @@ export type {
   LinearOutput,
   Quantization,
 } from './linear/create-linear.js';
-export { WorkerObject, WorkerTensor, WorkerWeights } from './worker/handles.js';
+export { WorkerObject, WorkerTensor, WorkerWeights } from './api/worker-handles.js';
 export { createGemm, type WorkerCreateOptions, WorkerGemm } from './worker/gemm.js';
+export type { TensorView } from './instance/heap.js';
+export type { NBitsWeights } from './convert/quantize-nbits.js';
+export type { CallOptions, Signal } from './api/worker-handles.js';

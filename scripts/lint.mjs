@@ -1,10 +1,11 @@
 // Checks the form of all code: clang-format, Prettier, ESLint, TypeScript's types; and its words:
-// codespell, and those that scripts/banned-words.mjs bans. Checks that includes in src/ point down,
-// the form of the measurements in docs/lab, the figures of README.md, and the workflows of CI. With
+// codespell, and those that scripts/banned-words.mjs bans. Checks that includes in src/ and
+// imports in js/ point down, the form of the measurements in docs/lab, the figures of README.md, and the workflows of CI. With
 // --fix, corrects the form.
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { lintFigures } from './figures.mjs';
+import { lintImports } from './lint-imports.mjs';
 import { lintIncludes } from './lint-includes.mjs';
 import { lintLab } from './lint-lab.mjs';
 import { lintLanguage, textFiles } from './lint-language.mjs';
@@ -57,6 +58,7 @@ await main(async () => {
     await run('node', [typeScript7, '--noEmit', '-p', project], { otherwise });
   await run('codespell', ['--regex', wordInName, ...textFiles()], { otherwise });
   lintIncludes();
+  lintImports();
   lintLab();
   lintFigures();
   await lintWorkflows();

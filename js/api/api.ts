@@ -2,23 +2,6 @@
  * The calls of an instance, as users see them. `wgemm` and `wgemm/worker` have the same calls. Only
  * their handles differ, and the way in which a result arrives.
  */
-import type { GemmOptions } from '../ops/gemm.js';
-import type { HeapTensor, PackedWeights } from '../instance/heap.js';
-import type { Explanation } from '../ops/explain.js';
-import type { Info } from '../instance/start-core.js';
-import type { MemoryUse } from '../ops/alloc.js';
-import type {
-  DynamicQuantizeMatMulOptions,
-  HalfVector,
-  MatMulIntegerOptions,
-  MatMulIntegerToFloatOptions,
-  QLinearMatMulInputs,
-  QLinearMatMulOptions,
-} from '../ops/integer-matmul.js';
-import type { MatMulNBitsOptions, NBitsArray, NBitsWeights } from '../ops/matmul-nbits.js';
-import type { MatMulOptions } from '../ops/matmul.js';
-import type { PackNBitsOptions, PackOptions } from '../ops/pack.js';
-import type { QGemmInputs, QGemmOptions, QuantizedArray, Scale, ZeroPoint } from '../ops/qgemm.js';
 import type {
   ArrayOf,
   DataArray,
@@ -27,13 +10,32 @@ import type {
   Float16ArrayLike,
   Matching,
   Matrix,
+  NBitsArray,
   NewArrays,
+  QuantizedArray,
   ResultArray,
   Tensor,
   TensorInput,
-  TensorView,
 } from '../base/tensor.js';
-import type { WorkerTensor, WorkerWeights } from '../worker/handles.js';
+import type { NBitsWeights } from '../convert/quantize-nbits.js';
+import type { HeapTensor, PackedWeights, TensorView } from '../instance/heap.js';
+import type { Info } from '../instance/start-core.js';
+import type { MemoryUse } from '../ops/alloc.js';
+import type { Explanation } from '../ops/explain.js';
+import type { GemmOptions } from '../ops/gemm.js';
+import type {
+  DynamicQuantizeMatMulOptions,
+  HalfVector,
+  MatMulIntegerOptions,
+  MatMulIntegerToFloatOptions,
+  QLinearMatMulInputs,
+  QLinearMatMulOptions,
+} from '../ops/integer-matmul.js';
+import type { MatMulNBitsOptions } from '../ops/matmul-nbits.js';
+import type { MatMulOptions } from '../ops/matmul.js';
+import type { PackNBitsOptions, PackOptions } from '../ops/pack.js';
+import type { QGemmInputs, QGemmOptions, Scale, ZeroPoint } from '../ops/qgemm.js';
+import type { CallOptions, WorkerTensor, WorkerWeights } from './worker-handles.js';
 
 /** Where an instance computes: in the thread of its caller, or in a worker. */
 export type Place = 'here' | 'worker';
@@ -47,54 +49,66 @@ interface Arrival<T> {
   here: T;
   worker: Promise<T>;
 }
+
 interface Operands<A extends DataArray = DataArray> {
   here: Operand<A>;
   worker: WorkerTensorLike<A>;
 }
+
 interface Outs<A extends DataArray, Y extends DataArray, U extends DataArray> {
   here: Out<A, Y, U>;
   worker: WorkerOut<A, Y, U>;
 }
+
 interface Allocated<D extends DType> {
   here: HeapTensor<ArrayOf<D>>;
   worker: WorkerTensor<NewArrays[D]>; // what its `read()` returns
 }
+
 interface Weights {
   here: PackedWeights;
   worker: WorkerWeights;
 }
+
 /** An argument or option that may hold handles. */
 interface Holding<T> {
   here: T;
   worker: InWorker<T>;
 }
+
 interface Inputs {
   here: QGemmInputs;
   worker: WorkerQGemmInputs;
 }
+
 interface QLinearInputs {
   here: QLinearMatMulInputs;
   worker: HoldingHandles<QLinearMatMulInputs>;
 }
+
 interface NBits<A extends DataArray> {
   here: NBitsWeights<A>;
   worker: HoldingHandles<NBitsWeights<A>>;
 }
+
 /** Options that hold operands, except those for the result. */
 interface OptionsWithOperands<T> {
   here: Omit<T, 'out'>;
   worker: HoldingHandles<Omit<T, 'out'>> & CallOptions;
 }
+
 /** Options of an operation, except those for its result. */
 interface Options<T> {
   here: Omit<T, 'out' | 'outType'>;
   worker: Omit<T, 'out' | 'outType'> & CallOptions;
 }
+
 /** Options that every call has. */
 interface EveryCall {
   here: unknown;
   worker: CallOptions;
 }
+
 /** The last argument of a call that has no options of its own. */
 interface Last {
   here: [];
@@ -174,6 +188,7 @@ export type FactorOf<F, A extends DataArray> = number extends F
 type Alpha<F, A extends DataArray> = { alpha?: F | undefined } & {
   alpha?: FactorOf<F, A> | undefined;
 };
+
 /** The options alpha and beta. */
 type Factors<F, A extends DataArray> = Alpha<F, A> & { beta?: F | undefined } & {
   beta?: FactorOf<F, A> | undefined;
@@ -238,6 +253,7 @@ export type QLinearArray<T, Z> = ArrayOf<
 type ZeroPointOfA<Z, T> = { aZeroPoint?: Z | undefined } & {
   aZeroPoint?: ZeroPointOf<Z, T> | undefined;
 };
+
 /** The zero point of b. */
 type ZeroPointOfB<Z, T> = { bZeroPoint?: Z | undefined } & {
   bZeroPoint?: ZeroPointOf<Z, T> | undefined;
@@ -248,6 +264,7 @@ type Bits<N extends number, S extends number> = {
   bits?: N | undefined;
   blockSize: S;
 } & { bits?: OneOf<N, 2 | 4 | 8> | undefined; blockSize: OneOf<S, 16 | 32 | 64 | 128 | 256> };
+
 /** The option accuracyLevel. */
 type Level<L extends number> = { accuracyLevel?: L | undefined } & {
   accuracyLevel?: OneOf<L, 0 | 1 | 2 | 3 | 4> | undefined;
@@ -400,57 +417,6 @@ export type WorkerQGemmInputs = { [K in keyof QGemmInputs]: InWorker<QGemmInputs
  * @category Type machinery
  */
 export type HoldingHandles<T> = { [K in keyof T]: InWorker<T[K]> };
-
-/**
- * An AbortSignal, declared here for projects whose TypeScript does not know it.
- *
- * @category Operations
- */
-export interface Signal {
-  /** Whether it has aborted. */
-  readonly aborted: boolean;
-  /** Why it aborted. A call that it ends is rejected with this value. */
-  readonly reason?: unknown;
-  /**
-   * Adds a function that runs when it aborts.
-   * @param type the event
-   * @param listener the function
-   */
-  addEventListener(type: 'abort', listener: () => void): void;
-  /**
-   * Removes a function that `addEventListener` added.
-   * @param type the event
-   * @param listener the function
-   */
-  removeEventListener(type: 'abort', listener: () => void): void;
-}
-
-/**
- * Options that every call in `wgemm/worker` takes.
- *
- * @category Operations
- */
-export interface CallOptions {
-  /**
-   * True: the buffers of the arguments' arrays move to the worker, which detaches the arrays. They
-   * move when the worker accepts the call, so do not touch them before the promise settles. If the
-   * call is refused, or aborted before it begins, they stay as they were. If an accepted call
-   * fails, for example because the engine grants less memory than expected, their contents are
-   * lost.
-   *
-   * The call returns `out` as a new tensor, with a new array. Memory that cannot move, such as
-   * shared memory or a WebAssembly.Memory, is copied. To check the call, `pack` first packs zeros.
-   * `deserialize` must read the bytes to check them: it copies them, and detaches the array if it
-   * succeeds. Default false: the call copies the arrays to the worker when it is made.
-   */
-  transfer?: boolean | undefined;
-  /**
-   * When it aborts, the call is rejected with its reason. A waiting call then never begins. A
-   * running call completes, but its result is dropped and `out` in an array is not written.
-   * Default: none.
-   */
-  signal?: Signal | undefined;
-}
 
 /**
  * `T`, the options of a call in `wgemm`, with those of every call in a worker.

@@ -1,21 +1,20 @@
 /** `createGemm` of `wgemm`, and the instance that it returns. */
 
-import { cores } from '../instance/core.js';
-import { type Explanation, explainCall, readExplained } from '../ops/explain.js';
-import { allocTensor, type MemoryUse, memoryOf, readAlloc } from '../ops/alloc.js';
-import type { Api } from './api.js';
-import { makeCall } from '../call/run.js';
-import type { Core } from '../instance/core.js';
-import { type CreateOptions, type Info, readSettings, startCore } from '../instance/start-core.js';
 import { disposable } from '../base/dispose.js';
-import { runGemm } from '../ops/gemm.js';
-import { PackedWeights } from '../instance/heap.js';
-import { runMatMul } from '../ops/matmul.js';
 import { printable } from '../base/printable.js';
-import { packWeights, readBytes, readPack, readWeights } from '../ops/pack.js';
-import { runMatMulNBits } from '../ops/matmul-nbits.js';
+import { makeCall } from '../call/run.js';
+import { type Core, cores } from '../instance/core.js';
+import { PackedWeights } from '../instance/heap.js';
+import { type CreateOptions, type Info, readSettings, startCore } from '../instance/start-core.js';
+import { allocTensor, memoryOf, type MemoryUse, readAlloc } from '../ops/alloc.js';
+import { explainCall, type Explanation, readExplained } from '../ops/explain.js';
+import { runGemm } from '../ops/gemm.js';
 import { runIntegerMatMul } from '../ops/integer-matmul.js';
+import { runMatMulNBits } from '../ops/matmul-nbits.js';
+import { runMatMul } from '../ops/matmul.js';
+import { packWeights, readBytes, readPack, readWeights } from '../ops/pack.js';
 import { runQGemm } from '../ops/qgemm.js';
+import type { Api } from './api.js';
 
 /**
  * Starts an instance, with a memory of its own. The caller must `dispose()` of it.

@@ -1,8 +1,7 @@
 /** Bytes of files: how a caller gives them, and which format they have. */
+import { bufferOf, bytesIn, checkAttached, classOf, lengthOf, offsetOf, viewOf } from './arrays.js';
 import { ArgumentError, describe } from './errors.js';
-import { checkAttached } from '../call/operand.js';
 import { isReadable } from './properties.js';
-import { bufferOf, bytesIn, classOf, lengthOf, offsetOf, viewOf } from './tensor.js';
 
 /** @internal Advice for a value that is not bytes but leads to them. */
 export function adviceForBytes(value: unknown): string {

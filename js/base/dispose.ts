@@ -1,5 +1,4 @@
 /** Makes `using` work with classes that have `dispose()`, also in engines that do not know it. */
-
 const disposeSymbol: typeof Symbol.dispose =
   Symbol.dispose ?? (Symbol.for('Symbol.dispose') as typeof Symbol.dispose);
 

@@ -1,11 +1,11 @@
 /** The texts of instances and handles, for consoles and `String()`. */
-import type { Info } from '../instance/start-core.js';
-import { bytesOf, type DType } from './tensor.js';
+import { bytesOf } from './arrays.js';
+import type { DType } from './tensor.js';
 
 /** An instance has `info`, and a handle the others. */
 interface Parts {
   readonly disposed: boolean;
-  readonly info?: Info;
+  readonly info?: { version: string; build: string; determinism: string; threads: number };
   readonly dtype: DType;
   readonly shape: readonly number[];
   readonly size: number;

@@ -2,7 +2,6 @@
  * Properties of the caller's objects. A property that a page added to `Object.prototype` does not
  * count as one of them.
  */
-
 const base = Object.prototype;
 
 /**

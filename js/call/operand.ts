@@ -1,24 +1,20 @@
 /** Operands as a call needs them: what the caller's objects say, and where the elements are. */
-import type { Core } from '../instance/core.js';
-import { ArgumentError, describe, DisposedError, DTypeError, isPromise } from '../base/errors.js';
-import { HeapTensor, locateHeld, PackedWeights } from '../instance/heap.js';
-import { handleIn, has, isList, isReadable, unpolluted } from '../base/properties.js';
 import {
   bufferOf,
   bytesOf,
+  checkAttached,
   classOf,
-  type DataArray,
-  type DType,
   dtypesOf,
-  extentIn,
-  isDetached,
-  type Layout,
   lengthOf,
   offsetOf,
-  readLayout,
-  tensorKeys,
-} from '../base/tensor.js';
-import type { WorkerTensor, WorkerWeights } from '../worker/handles.js';
+} from '../base/arrays.js';
+import { ArgumentError, describe, DisposedError, DTypeError, isPromise } from '../base/errors.js';
+import { extentIn, type Layout, readLayout, tensorKeys } from '../base/layout.js';
+import { handleIn, has, isList, isReadable, unpolluted } from '../base/properties.js';
+import { callOf } from '../base/read-options.js';
+import type { DataArray, DType } from '../base/tensor.js';
+import type { Core } from '../instance/core.js';
+import { HeapTensor, locateHeld, PackedWeights } from '../instance/heap.js';
 
 /**
  * @internal What the readers of arguments need of the instance whose call they read. For an
@@ -31,8 +27,8 @@ export interface Reader {
   readonly callOptions?: readonly string[];
   /** Recognizes handles in a worker, if calls take them. */
   readonly handles?: {
-    isTensor(value: unknown): value is WorkerTensor;
-    isWeights(value: unknown): value is WorkerWeights;
+    isTensor(value: unknown): value is Handle;
+    isWeights(value: unknown): value is Handle;
     /** Whether it has the prototype of a handle. */
     resembles(value: object): boolean;
   };
@@ -40,8 +36,12 @@ export interface Reader {
   checkAlive(op: string): void;
 }
 
-/** @internal A handle of elements in the memory of an instance. */
-export type Handle = HeapTensor | PackedWeights | WorkerTensor | WorkerWeights;
+/** @internal A handle of elements in the memory of an instance, here or in a worker. */
+export interface Handle {
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  readonly disposed: boolean;
+}
 
 /**
  * @internal What stands for the type of an operand in the block of arguments if it is no tensor.
@@ -198,12 +198,6 @@ export function readData(
 
 const conversion = '; convert it by tensor(...)';
 
-/** @internal How `gemm` or `matmul` is called; undefined for other operations. */
-export function callOf(op: string): string | undefined {
-  if (op === 'gemm') return 'call gemm(a, b, c, options)';
-  return op === 'matmul' ? 'call matmul(src, weights, bias, options)' : undefined;
-}
-
 /** What a value is that callers mistake for a tensor. */
 function kindOf(value: object): string | undefined {
   const array = classOf(value);
@@ -286,21 +280,6 @@ export function locate(core: Core, op: string, operand: Operand): void {
       name,
       `${op}: ${name} has as data a view of this instance's memory, but of no tensor that is alive`,
     );
-}
-
-/** @internal Throws if an array is detached. `found` is how the message tells of it. */
-export function checkAttached(op: string, name: string, array: DataArray, found?: string): void {
-  if (lengthOf(array) === 0 && isDetached(bufferOf(array))) throw detachedArray(op, name, found);
-}
-
-/** @internal The error of a call with an array that is detached. */
-export function detachedArray(
-  op: string,
-  name: string,
-  found = 'has a detached array as data',
-): ArgumentError {
-  const message = `${op}: ${name} ${found}; it was transferred, or the memory under it grew`;
-  return new ArgumentError(op, name, message);
 }
 
 /** @internal The bytes of an array, which memory must have room for: engines limit this view. */

@@ -1,9 +1,10 @@
 /** Options and operands of a call, read one by one from the caller's objects. */
-import { writeFactor } from './block.js';
+import { holds } from '../base/arrays.js';
 import { ArgumentError, describe } from '../base/errors.js';
-import { callOf, type Operand, operandOf, type Reader, readTensor } from './operand.js';
-import { has, isList, isReadable, unpolluted } from '../base/properties.js';
-import { classOf, type DType, holds } from '../base/tensor.js';
+import { isList } from '../base/properties.js';
+import type { DType } from '../base/tensor.js';
+import { writeFactor } from './block.js';
+import { type Operand, operandOf, type Reader, readTensor } from './operand.js';
 
 /** @internal An operand that the caller gave as a number: a tensor of rank 0. */
 export function scalar(
@@ -53,71 +54,6 @@ export function readAddend(
   return typeof value === 'number' || typeof value === 'bigint'
     ? scalar(reader, op, name, value, dtype)
     : readTensor(reader, op, name, value, options);
-}
-
-const noOptions = Object.freeze(Object.create(null) as Record<string, unknown>);
-
-/**
- * @internal Reads an object of options. All of its own properties must be `allowed`, or among those
- * `besides` that something else reads. Returns the caller's object, since a copy takes as long as a
- * small product. Read each property once, before anything is in the block of arguments: it may be a
- * getter.
- */
-export function readOptions(
-  op: string,
-  options: unknown,
-  allowed: readonly string[],
-  what = 'options',
-  besides: readonly string[] = [],
-): Record<string, unknown> {
-  if (options === undefined || options === null) return noOptions;
-  if (!isReadable(options)) {
-    throw new ArgumentError(
-      op,
-      what,
-      `${op}: ${what} is ${describe(options)}; it must be an object`,
-    );
-  }
-  // Object.keys() would make an array.
-  for (const key in options) {
-    if (allowed.includes(key) || besides.includes(key)) continue;
-    if (Object.prototype.hasOwnProperty.call(options, key))
-      throw unknownOption(op, options, key, what, allowed);
-  }
-  return unpolluted(options, allowed);
-}
-
-/** @internal Reads the object of inputs that some calls take. */
-export function readInputs(
-  op: string,
-  inputs: unknown,
-  allowed: readonly string[],
-): Record<string, unknown> {
-  if (typeof inputs === 'object' && inputs !== null)
-    return readOptions(op, inputs, allowed, 'inputs');
-  throw new ArgumentError(
-    op,
-    'inputs',
-    `${op}: inputs is ${describe(inputs)}; it must be an object with ${allowed.join(', ')}`,
-  );
-}
-
-function unknownOption(
-  op: string,
-  options: object,
-  key: string,
-  what: string,
-  allowed: readonly string[],
-): ArgumentError {
-  const array = classOf(options) ?? (isList(options) ? describe(options) : undefined);
-  if (what === 'options' && (array !== undefined || has(options, 'data'))) {
-    const rule = callOf(op) ?? `it must be an object with ${allowed.join(', ')}`;
-    return new ArgumentError(op, what, `${op}: options is ${array ?? 'a tensor'}; ${rule}`);
-  }
-  const kind = /^(op|in)/.test(what) ? what.slice(0, -1) : `property of ${what}`;
-  const found = `the ${kind} ${describe(key)} is not known`;
-  const advice = what === 'inputs' ? '; options come second' : '';
-  return new ArgumentError(op, key, `${op}: ${found}; there are ${allowed.join(', ')}${advice}`);
 }
 
 /**

@@ -2,13 +2,14 @@
  * Calls whose copies may not fit in memory. They are computed from staging memory if it fits beside
  * the scratch, else out-of-core: the core moves blocks of the caller's arrays while it computes.
  */
-import { movedAt, scratchAt, write } from './block.js';
-import type { Call } from './run.js';
+import { arrayOf, bytesOf } from '../base/arrays.js';
+import type { DataArray, DType } from '../base/tensor.js';
 import type { Core } from '../instance/core.js';
+import type { CoreModule } from '../instance/glue.js';
+import { movedAt, scratchAt, write } from './block.js';
+import type { Call } from './call.js';
 import type { Operand } from './operand.js';
 import { compute, copyIn, roomOf, stagedOf } from './staging.js';
-import { arrayOf, bytesOf, type DataArray, type DType } from '../base/tensor.js';
-import type { CoreModule } from '../instance/glue.js';
 
 /** The code of the core's error if memory does not suffice. */
 const outOfMemory = 5;

@@ -3,112 +3,14 @@
  * once. Else the call computes from copies in staging memory (staging.ts), or out-of-core if they
  * do not fit (out-of-core.ts).
  */
-import { writeNothing, writePacked } from './block.js';
 import type { Core } from '../instance/core.js';
 import { HeapTensor, PackedWeights, writeHeld } from '../instance/heap.js';
-import { locate, type Operand } from './operand.js';
+import { writeNothing, writePacked } from './block.js';
+import type { Arguments, Call, Operation } from './call.js';
+import { locate } from './operand.js';
 import { runWithinLimit } from './out-of-core.js';
-import {
-  operandOfResult,
-  resultOfGemm,
-  resultOfMatMul,
-  resultOfNBits,
-  resultOfQuantized,
-  type ResultType,
-} from './result.js';
+import { operandOfResult } from './result.js';
 import { compute, copyIn, roomOf, stagedOf } from './staging.js';
-import type { CoreModule } from '../instance/glue.js';
-
-/** The names of the calls that compute. */
-export type OperationName =
-  | 'gemm'
-  | 'qgemm'
-  | 'matmul'
-  | 'matmulInteger'
-  | 'qlinearMatmul'
-  | 'dynamicQuantizeMatmul'
-  | 'matmulIntegerToFloat'
-  | 'matmulNBits';
-
-/** @internal An operation of the core. */
-export interface Operation {
-  readonly name: OperationName;
-  /** Names of its matrices in errors. */
-  readonly operands: readonly [string, string, string];
-  /** Names of the operands that may be out-of-core, besides the result. */
-  readonly matrices: readonly string[];
-  /** Type and shape of the result if the caller gives no `out`. */
-  resultType(
-    core: Core,
-    operands: readonly (Operand | null)[],
-    attributes: Float64Array,
-  ): ResultType;
-  /** Computes from the block up to `end`. Returns an error code. */
-  run(module: CoreModule, end: number): number;
-  /**
-   * Leaves the numbers of an explanation in the block, for a caller that will allocate `beside`
-   * bytes before the call. Returns an error code.
-   */
-  explain(module: CoreModule, beside: number): number;
-}
-
-/** @param number its index in kOperations of bindings/embind.cc */
-function operationOf(
-  name: OperationName,
-  number: number,
-  operands: Operation['operands'],
-  resultType: Operation['resultType'],
-  matrices: readonly string[] = operands,
-): Operation {
-  return {
-    name,
-    operands,
-    matrices,
-    resultType,
-    run: (module, end) => module.compute(number, end),
-    explain: (module, beside) => module.explain(number, beside),
-  };
-}
-
-/** A product of 8-bit operands. A number in the block tells the core which one it is. */
-function quantizedMatMul(name: OperationName, addend = 'bias'): Operation {
-  return operationOf(name, 2, ['A', 'B', addend], resultOfQuantized);
-}
-
-/** @internal */
-export const operations: Record<OperationName, Operation> = {
-  gemm: operationOf('gemm', 0, ['A', 'B', 'C'], resultOfGemm),
-  matmul: operationOf('matmul', 1, ['src', 'weights', 'bias'], resultOfMatMul),
-  qgemm: quantizedMatMul('qgemm', 'C'),
-  matmulInteger: quantizedMatMul('matmulInteger'),
-  qlinearMatmul: quantizedMatMul('qlinearMatmul'),
-  dynamicQuantizeMatmul: quantizedMatMul('dynamicQuantizeMatmul'),
-  matmulIntegerToFloat: quantizedMatMul('matmulIntegerToFloat'),
-  matmulNBits: operationOf('matmulNBits', 3, ['A', 'B', 'bias'], resultOfNBits, ['A', 'bias']),
-};
-
-/** @internal */
-export function isOperation(name: unknown): name is OperationName {
-  return typeof name === 'string' && Object.hasOwn(operations, name);
-}
-
-/** @internal The arguments of a call, as they were read from the caller's objects. */
-export interface Arguments {
-  readonly operation: Operation;
-  /** Attributes, in the order in which bindings/embind.cc reads them. */
-  readonly attributes: Float64Array;
-  /** In the order of the bindings; null for an absent one. The last is the result. */
-  readonly operands: readonly (Operand | null)[];
-  /** The caller's `out`; undefined if the call makes the result. */
-  readonly out: unknown;
-}
-
-/** @internal A call of an instance in this thread, checked as far as JavaScript checks it. */
-export interface Call extends Arguments {
-  readonly core: Core;
-  /** The last of the operands, which is never null here. */
-  readonly result: Operand;
-}
 
 /**
  * @internal Whether all operands of a call are in the heap, as `runInHeap` needs them. Runs no code

@@ -1,8 +1,11 @@
 /** Scales and zero points of products of 8-bit operands, as calls read them. */
-import { writeNumber } from './block.js';
-import type { Core } from '../instance/core.js';
+import { lengthOf } from '../base/arrays.js';
 import { ArgumentError, describe, DTypeError } from '../base/errors.js';
+import { isList } from '../base/properties.js';
+import type { DType } from '../base/tensor.js';
+import type { Core } from '../instance/core.js';
 import { HeapTensor, type PackedWeights, writeHeld } from '../instance/heap.js';
+import { writeNumber } from './block.js';
 import {
   absent,
   isDataArray,
@@ -12,8 +15,6 @@ import {
   readTensor,
 } from './operand.js';
 import { checkHolds, scalar } from './options.js';
-import { isList } from '../base/properties.js';
-import { type DType, lengthOf } from '../base/tensor.js';
 
 /** @internal */
 export function is8Bit(dtype: DType): boolean {

@@ -1,10 +1,11 @@
 /** Staging: memory in the heap for copies of the caller's arrays while a call computes. */
-import { write } from './block.js';
-import type { Call } from './run.js';
-import type { Core } from '../instance/core.js';
+import { bytesOf, copiedFrom } from '../base/arrays.js';
 import { OutOfMemoryError } from '../base/errors.js';
+import type { DataArray, DType } from '../base/tensor.js';
+import type { Core } from '../instance/core.js';
+import { write } from './block.js';
+import type { Call } from './call.js';
 import { type Operand, viewOfBytes } from './operand.js';
-import { bytesOf, copiedFrom, type DataArray, type DType } from '../base/tensor.js';
 
 /** @internal The operands to stage: the caller's arrays, and a result that the call makes. */
 export function stagedOf({ operands }: Call): Operand[] {

@@ -1,17 +1,11 @@
 /** Elements of arrays of any kind: reading them, and converting them to a type. */
+import { bytesOf, classOf, dtypeNames, dtypesOf } from '../base/arrays.js';
 import { ArgumentError, describe } from '../base/errors.js';
 import { encode, halfOf } from '../base/half.js';
-import { readData } from '../call/operand.js';
 import { isList } from '../base/properties.js';
+import type { DataArray, DType } from '../base/tensor.js';
+import { readData } from '../call/operand.js';
 import { allocate, count } from './quantize-numbers.js';
-import {
-  bytesOf,
-  classOf,
-  type DataArray,
-  type DType,
-  dtypeNames,
-  dtypesOf,
-} from '../base/tensor.js';
 
 /** @internal */
 export function isDType(value: unknown): value is DType {

@@ -1,4 +1,5 @@
 /** Tensors from arrays and from other libraries, and nested arrays from tensors. */
+import { checkAttached, classOf, dtypeNames, dtypesOf, lengthOf } from '../base/arrays.js';
 import {
   ArgumentError,
   describe,
@@ -6,32 +7,29 @@ import {
   OutOfMemoryError,
   ShapeError,
 } from '../base/errors.js';
-import { isDType, makeArray, type Read, readElements } from './foreign-elements.js';
-import { disposedHandle, HeapTensor, viewHeld } from '../instance/heap.js';
-import { checkAttached, readData } from '../call/operand.js';
-import { readOptions } from '../call/options.js';
-import { messageOf } from '../base/port.js';
-import { has, isList, isReadable } from '../base/properties.js';
-import { checkTensor } from './quantize-arguments.js';
 import {
-  type ArrayOf,
-  classOf,
   contiguousStrides,
-  type DataArray,
-  type DType,
-  dtypeNames,
-  dtypesOf,
   extentIn,
   isRank,
   type Layout,
-  lengthOf,
   readLayout,
   readSizes,
   tensorKeys,
-  type TensorInput,
+} from '../base/layout.js';
+import { messageOf } from '../base/port.js';
+import { has, isList, isReadable } from '../base/properties.js';
+import { readOptions } from '../base/read-options.js';
+import type { ArrayOf, DataArray, DType, TensorInput } from '../base/tensor.js';
+import { readData } from '../call/operand.js';
+import {
+  disposedHandle,
+  HeapTensor,
   type TensorLike,
   type TensorView,
-} from '../base/tensor.js';
+  viewHeld,
+} from '../instance/heap.js';
+import { isDType, makeArray, type Read, readElements } from './foreign-elements.js';
+import { checkTensor } from './quantize-arguments.js';
 
 /**
  * Options of {@link tensor}.
@@ -378,6 +376,7 @@ export function tensor<D extends DType>(
     dtype: D;
   },
 ): TensorInput<ArrayOf<D>>;
+
 /**
  * Makes a tensor of float32 from a number, or from nested arrays of numbers.
  *
@@ -393,6 +392,7 @@ export function tensor(
   x: number | NestedInput<number>,
   options?: TensorOptions<undefined>,
 ): TensorInput<Float32Array>;
+
 /**
  * Makes a tensor of int64 from a bigint, or from nested arrays of bigints.
  *
@@ -405,6 +405,7 @@ export function tensor(
   x: bigint | NestedInput<bigint>,
   options?: TensorOptions<undefined>,
 ): TensorInput<BigInt64Array>;
+
 /**
  * Makes a tensor from a typed array, from nested arrays of typed arrays, or from a tensor of this
  * library. It has the type of the array.
@@ -419,6 +420,7 @@ export function tensor<A extends DataArray>(
   x: A | NestedInput<A> | TensorLike<A> | TensorView<A>,
   options?: TensorOptions<undefined>,
 ): TensorInput<A>;
+
 /**
  * Makes a tensor from a tensor of another library that names its type as this one does.
  *
@@ -443,6 +445,7 @@ export function tensor<D extends DType>(
   },
   options?: TensorOptions<undefined>,
 ): TensorInput<ArrayOf<D>>;
+
 /**
  * Makes a tensor from a number, nested arrays, a typed array or a tensor of another library. Such
  * libraries are ndarray, numpy-ts, `@stdlib/ndarray`, tfjs, ml-matrix and mathjs.
@@ -453,6 +456,7 @@ export function tensor<D extends DType>(
  * @throws ShapeError, DTypeError, ArgumentError, DisposedError, OutOfMemoryError
  */
 export function tensor(x: TensorSource, options?: TensorOptions): TensorInput;
+
 /**
  * Makes a tensor from a number, nested arrays, a typed array or a tensor of another library. Such
  * libraries are ndarray, numpy-ts, `@stdlib/ndarray`, tfjs, ml-matrix and mathjs.
@@ -538,6 +542,7 @@ const most = 2 ** 26;
 export function toNested<A extends DataArray>(
   y: (TensorLike<A> | TensorView<A>) & { readonly shape: readonly [number, number] },
 ): ElementOf<A>[][];
+
 /**
  * Returns the elements of a tensor in nested arrays, one level per axis. A tensor of rank 0 returns
  * its number.
@@ -552,6 +557,7 @@ export function toNested<A extends DataArray>(
 export function toNested<A extends DataArray>(
   y: TensorLike<A> | TensorView<A>,
 ): Nested<ElementOf<A>>;
+
 /** Returns the elements of a tensor in nested arrays, one level per axis. */
 export function toNested(y: unknown): unknown {
   const op = 'toNested';

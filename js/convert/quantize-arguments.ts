@@ -1,5 +1,15 @@
 /** The arguments of quantize, dequantize and quantizeBias. No instance is needed to read them. */
 import {
+  bufferOf,
+  bytesOf,
+  checkAttached,
+  classNameOf,
+  classOf,
+  lengthOf,
+  offsetOf,
+  viewOf,
+} from '../base/arrays.js';
+import {
   ArgumentError,
   describe,
   DisposedError,
@@ -7,26 +17,12 @@ import {
   isPromise,
   ShapeError,
 } from '../base/errors.js';
-import { HeapTensor, PackedWeights, viewHeld } from '../instance/heap.js';
-import { checkAttached, readData } from '../call/operand.js';
+import { contiguousStrides, extentIn, readLayout, tensorKeys } from '../base/layout.js';
 import { handleIn, isReadable, unpolluted } from '../base/properties.js';
+import type { ArrayOf, DType, QuantizedDType } from '../base/tensor.js';
+import { readData } from '../call/operand.js';
+import { HeapTensor, PackedWeights, viewHeld } from '../instance/heap.js';
 import { allocate, type Axis, count, type QuantizeType } from './quantize-numbers.js';
-import type { QuantizedDType } from './quantize.js';
-import {
-  type ArrayOf,
-  bufferOf,
-  bytesOf,
-  classNameOf,
-  classOf,
-  contiguousStrides,
-  type DType,
-  extentIn,
-  lengthOf,
-  offsetOf,
-  readLayout,
-  tensorKeys,
-  viewOf,
-} from '../base/tensor.js';
 
 /** @internal A tensor, as the caller's objects describe it. */
 export interface TensorArgument<D extends QuantizeType> {

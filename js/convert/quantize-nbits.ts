@@ -1,21 +1,14 @@
 /** Weights of MatMulNBits, of float32 and of the blocks of a GGUF file. No instance is needed. */
+import { bufferOf, checkAttached, classOf, lengthOf, offsetOf } from '../base/arrays.js';
 import { ArgumentError, describe, DTypeError, ShapeError } from '../base/errors.js';
 import { type Half, halfOf } from '../base/half.js';
-import type { NBitsWeights } from '../ops/matmul-nbits.js';
-import { checkAttached } from '../call/operand.js';
-import { readFlag, readOptions } from '../call/options.js';
+import { readSizes } from '../base/layout.js';
+import { readOptions } from '../base/read-options.js';
+import type { DataArray, NBitsArray, NewArrays } from '../base/tensor.js';
+import { readFlag } from '../call/options.js';
+import type { TensorLike, TensorView } from '../instance/heap.js';
 import { checkValues, inOrder, readTensor, settle } from './quantize-arguments.js';
 import { allocate, greatest } from './quantize-numbers.js';
-import {
-  bufferOf,
-  classOf,
-  lengthOf,
-  type NewArrays,
-  offsetOf,
-  readSizes,
-  type TensorLike,
-  type TensorView,
-} from '../base/tensor.js';
 
 /**
  * Options of {@link quantizeNBits}.
@@ -314,4 +307,36 @@ function readOneOf(
   if (allowed.includes(value as number)) return value as number;
   const rule = `${allowed.slice(0, -1).join(', ')} or ${allowed.at(-1)}`;
   throw new ArgumentError(op, name, `${op}: ${name} is ${describe(value)}; it must be ${rule}`);
+}
+
+/**
+ * Weights of `matmulNBits`: codes of a few bits, with a scale and a zero point for each column and
+ * each block of `blockSize` steps of K. They stand for (code - zero point) * scale. `quantizeNBits`
+ * and `fromGGUF` make them. With nb = ceil(k / blockSize), the number of blocks of a column:
+ *
+ * @typeParam A the class of the array of the scales
+ * @category Operations
+ */
+export interface NBitsWeights<A extends DataArray = NBitsArray> {
+  /**
+   * The codes: uint8, contiguous, of shape [n, nb, blockSize * bits / 8]. Each column has its codes
+   * along k, without gaps, the first in the lowest bits. Codes beyond k may have any value.
+   */
+  data: TensorLike<Uint8Array> | TensorView<Uint8Array>;
+  /** The scales: contiguous, of the type of a, and of shape [n, nb] or [n * nb]. */
+  scales: TensorLike<A> | TensorView<A>;
+  /**
+   * The zero points, contiguous. Codes in uint8, of shape [n, ceil(nb * bits / 8)] or flat, in the
+   * same bits as `data`; each column starts at a new byte. Or numbers of the type of the scales, in
+   * their shape. Default: 2^(bits - 1) for all blocks.
+   */
+  zeroPoints?: TensorLike<Uint8Array | A> | TensorView<Uint8Array | A> | null | undefined;
+  /** K, the rows of B. */
+  k: number;
+  /** N, the columns of B. */
+  n: number;
+  /** Bits of a code: 2, 4 or 8. Default 4. */
+  bits?: number | undefined;
+  /** Steps of K that share a scale: 16, 32, 64, 128 or 256. */
+  blockSize: number;
 }

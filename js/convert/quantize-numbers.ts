@@ -1,7 +1,7 @@
 /** Ranges, rounding and scales of quantized numbers, and loops over elements that share a scale. */
+import { arrayOf } from '../base/arrays.js';
 import { OutOfMemoryError } from '../base/errors.js';
-import type { QuantizedDType } from './quantize.js';
-import { type ArrayOf, arrayOf, type DType } from '../base/tensor.js';
+import type { ArrayOf, DType, QuantizedDType } from '../base/tensor.js';
 
 /** @internal The types that these functions read and write. */
 export type QuantizeType = QuantizedDType | 'int32' | 'float32';

@@ -2,11 +2,19 @@
  * Conversions between float32 and the integers of QGemm: they make its A, B and C, and read its
  * result. No instance is needed.
  */
+import { classOf, lengthOf } from '../base/arrays.js';
 import { ArgumentError, describe, DTypeError, ShapeError } from '../base/errors.js';
-import { HeapTensor } from '../instance/heap.js';
-import { readOptions } from '../call/options.js';
 import { unpolluted } from '../base/properties.js';
-import type { QuantizedArray } from '../ops/qgemm.js';
+import { readOptions } from '../base/read-options.js';
+import type {
+  ArrayOf,
+  NewArrays,
+  QuantizedArray,
+  QuantizedDType,
+  Tensor,
+  TensorInput,
+} from '../base/tensor.js';
+import { HeapTensor, type TensorLike, type TensorView } from '../instance/heap.js';
 import {
   checkOut,
   checkValues,
@@ -27,23 +35,6 @@ import {
   limits,
   positive,
 } from './quantize-numbers.js';
-import {
-  type ArrayOf,
-  classOf,
-  lengthOf,
-  type NewArrays,
-  type Tensor,
-  type TensorInput,
-  type TensorLike,
-  type TensorView,
-} from '../base/tensor.js';
-
-/**
- * The types of A and B of QGemm.
- *
- * @category Quantization
- */
-export type QuantizedDType = 'int8' | 'uint8';
 
 /**
  * Options of {@link quantize}.

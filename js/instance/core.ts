@@ -1,7 +1,4 @@
 /** The core as the rest of js/ sees it: its lifetime, heap, block of arguments and errors. */
-import type { LoadedCore } from './load.js';
-import type { DataArray, DType } from '../base/tensor.js';
-import type { CoreModule } from './glue.js';
 import {
   ArgumentError,
   DisposedError,
@@ -14,6 +11,9 @@ import {
   ShapeError,
 } from '../base/errors.js';
 import { messageOf } from '../base/port.js';
+import type { DataArray, DType } from '../base/tensor.js';
+import type { CoreModule } from './glue.js';
+import type { LoadedCore } from './load.js';
 
 /** In the order of `Code` in wgemm.h, without kOk. */
 const errorClasses = [

@@ -1,17 +1,11 @@
 /** Handles of memory in an instance, which last until `dispose()`: tensors and packed weights. */
-import type { Core } from './core.js';
+import { classOf, viewOf } from '../base/arrays.js';
 import { disposable } from '../base/dispose.js';
+import { ArgumentError, describe, DisposedError, OutOfMemoryError } from '../base/errors.js';
 import { printable } from '../base/printable.js';
 import { handleKey } from '../base/properties.js';
-import {
-  classOf,
-  type DataArray,
-  type DType,
-  type DTypeOf,
-  type NewArrays,
-  viewOf,
-} from '../base/tensor.js';
-import { ArgumentError, describe, DisposedError, OutOfMemoryError } from '../base/errors.js';
+import type { DataArray, DType, DTypeOf, NewArrays, TensorInput } from '../base/tensor.js';
+import type { Core } from './core.js';
 
 declare global {
   // `using` without a newer library in the user's TypeScript; merges with that of
@@ -23,6 +17,7 @@ declare global {
 
 /** @internal Returns its address. Throws if it is disposed or belongs to another instance. */
 export let locateHeld: (object: HeapObject, core: Core, op: string, name: string) => number;
+
 /** @internal Writes a tensor to the block at `at`, as block.ts does. Returns the end of it. */
 export let writeHeld: (
   core: Core,
@@ -32,8 +27,10 @@ export let writeHeld: (
   block: Float64Array,
   at: number,
 ) => number;
+
 /** @internal The elements of a tensor, as a view that is valid until the memory grows. */
 export let viewHeld: (tensor: HeapTensor) => DataArray;
+
 /** Packed weights as bytes. */
 let serialized: (weights: HeapObject) => NewArrays['uint8'];
 
@@ -281,3 +278,28 @@ printable(
   PackedWeights.prototype,
   ({ op }) => `for ${op === 'gemm' ? 'gemm and matmul' : op}\n  save them by serialize()`,
 );
+
+/**
+ * A view of a tensor in the memory of the instance, such as one head of attention. It has the type
+ * of that tensor, and stays valid when the memory grows.
+ *
+ * @typeParam A the class of the array of the tensor
+ * @typeParam H the class of tensors in the memory of the instance
+ * @category Tensors
+ */
+export interface TensorView<A extends DataArray = DataArray, H = HeapTensor<A>> extends Omit<
+  TensorInput<A>,
+  'data'
+> {
+  /** The tensor in the memory of the instance. */
+  readonly data: H;
+}
+
+/**
+ * A tensor in an array of the caller, or in the memory of an instance. Use this type for parameters
+ * of your own functions.
+ *
+ * @typeParam A the class of its array
+ * @category Tensors
+ */
+export type TensorLike<A extends DataArray = DataArray> = TensorInput<A> | HeapTensor<A>;

@@ -1,14 +1,15 @@
 /** Chooses a build, fetches and compiles its files, and starts it. */
+import { bytesIn } from '../base/arrays.js';
 import { adviceForBytes, formatOf } from '../base/bytes.js';
-import { otherOrigin } from './cross-origin.js';
 import { ArgumentError, describe, GemmError, UnsupportedError } from '../base/errors.js';
-import { type Builds, builds, thread, threadedGlue } from './builds.js';
-import type { CoreModule, Factory } from './glue.js';
-import glue from './wgemm-glue.mjs';
 import { lackOfModules, messageOf } from '../base/port.js';
 import { isA, isRevoked } from '../base/properties.js';
-import { bytesIn } from '../base/tensor.js';
+import { type Builds, builds, thread, threadedGlue } from './builds.js';
+import { otherOrigin } from './cross-origin.js';
+import type { CoreModule, Factory } from './glue.js';
 import { lackOfThreads, makeMemory, startThreads, usualThreads } from './threads/threads.js';
+
+import glue from './wgemm-glue.mjs';
 
 /**
  * What a file of the package is, or where it is: an address, bytes, or a compiled

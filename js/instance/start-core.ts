@@ -1,9 +1,9 @@
 /** `createGemm`: its options, and the core that it starts. */
-import { readOptions } from '../call/options.js';
-import { Core } from './core.js';
 import { ArgumentError, describe } from '../base/errors.js';
-import { type Assets, loadCore } from './load.js';
+import { readOptions } from '../base/read-options.js';
 import type { DType } from '../base/tensor.js';
+import { Core } from './core.js';
+import { type Assets, loadCore } from './load.js';
 import { mostThreads } from './threads/threads.js';
 
 /**

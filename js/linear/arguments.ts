@@ -1,14 +1,18 @@
 /** The arguments of layers, as they are read from the caller's objects. */
-import { ArgumentError, DTypeError, ShapeError } from '../base/errors.js';
-import { describe } from '../base/errors.js';
+import { ArgumentError, describe, DTypeError, ShapeError } from '../base/errors.js';
 import { isReadable, unpolluted } from '../base/properties.js';
-import { limits, positive } from '../convert/quantize-numbers.js';
-import { operandOf, packedWeights, readTensor } from '../call/operand.js';
-import { readActivation, readFlag, readOptions } from '../call/options.js';
-import { readAxis, readEach } from '../convert/quantize-arguments.js';
-import type { Operand, Reader } from '../call/operand.js';
-import type { Axis } from '../convert/quantize-numbers.js';
+import { readOptions } from '../base/read-options.js';
 import type { DType } from '../base/tensor.js';
+import {
+  type Operand,
+  operandOf,
+  packedWeights,
+  type Reader,
+  readTensor,
+} from '../call/operand.js';
+import { readActivation, readFlag } from '../call/options.js';
+import { readAxis, readEach } from '../convert/quantize-arguments.js';
+import { type Axis, limits, positive } from '../convert/quantize-numbers.js';
 
 /**
  * @internal What a layer is, except for its weights and vectors: the numbers that serialized layers

@@ -9,20 +9,18 @@
  *   128  bias, scales and zero points, as in the memory, padded with zeros to multiples of 64 bytes
  *     -  the packed weights, as their serialize() returns them
  */
-import { ArgumentError, OutOfMemoryError, PackMismatchError } from '../base/errors.js';
-import { bufferOf, lengthOf, offsetOf, viewOf } from '../base/tensor.js';
-import { operandOf } from '../call/operand.js';
-import { positive } from '../convert/quantize-numbers.js';
-import { readEach } from '../convert/quantize-arguments.js';
-import { readWeights } from '../ops/pack.js';
-import type { Core } from '../instance/core.js';
-import { type Form, quantizedTypes, readQuantizations } from './arguments.js';
-import { type Layer, layerOf, layoutOf, renamed } from './layer.js';
-import type { Operand } from '../call/operand.js';
+import { OutOfMemoryError } from '../base/errors.js';
+import type { Form } from './arguments.js';
 
-const magic = 'wgemm-li';
-const version = 1;
-const [numbersAt, vectorsAt] = [24, 128];
+/** @internal */
+export const magic = 'wgemm-li';
+
+/** @internal */
+export const version = 1;
+
+/** @internal Offsets in bytes. */
+export const numbersAt = 24,
+  vectorsAt = 128;
 
 /** @internal */
 export function bytesOfLayer(form: Form, vectors: Uint8Array, weights: Uint8Array) {
@@ -45,71 +43,9 @@ export function bytesOfLayer(form: Form, vectors: Uint8Array, weights: Uint8Arra
   return bytes;
 }
 
-function checksum(bytes: Uint8Array, end: number): number {
+/** @internal Of the bytes from 16 to `end`. */
+export function checksum(bytes: Uint8Array, end: number): number {
   let sum = 0x811c9dc5;
   for (let i = 16; i < end; ++i) sum = Math.imul(sum ^ (bytes[i] as number), 0x01000193);
   return sum >>> 0;
 }
-
-const op = 'deserializeLinear';
-
-/** @internal Makes a layer from the bytes that `serialize` returned. */
-export function readLayer(core: Core, { source, dtype }: Operand): Layer {
-  core.checkAlive(op);
-  const given = source as Uint8Array;
-  const length = lengthOf(given);
-  const from = (start: number, end: number) =>
-    viewOf('uint8', bufferOf(given), offsetOf(given) + start, end - start) as Uint8Array;
-  const refuse = (what: string) => new PackMismatchError(op, 'bytes', `${op}: bytes ${what}`);
-  const checkLength = (wanted: number) => {
-    if (!(length >= wanted)) throw refuse(`is cut short: ${length} bytes, ${wanted} wanted`);
-  };
-  checkLength(vectorsAt);
-  // Copies, since another thread may change bytes in shared memory.
-  const header = from(0, vectorsAt).slice();
-  const view = new DataView(header.buffer);
-  if (String.fromCharCode(...header.subarray(0, 8)) !== magic)
-    throw refuse(`is no layer: it does not begin with "${magic}"`);
-  const found = view.getUint32(8, true);
-  if (found !== version)
-    throw refuse(`is of version ${found}; this library reads version ${version}`);
-  const wanted = view.getFloat64(16, true);
-  checkLength(wanted);
-  if (length > wanted) throw refuse(`goes on behind its end: ${length} bytes, ${wanted} wanted`);
-  const form = Array.from({ length: 13 }, (_, i) =>
-    view.getFloat64(numbersAt + 8 * i, true),
-  ) as unknown as Form;
-  const isSize = (size: number) => Number.isSafeInteger(size) && size >= 0;
-  const isFlag = (flag: number) => flag === 0 || flag === 1;
-  const hasZerosAlone = form[4] === 1 && form[3] === 0;
-  if (!form.slice(0, 2).every(isSize) || !form.slice(2, 5).every(isFlag) || hasZerosAlone)
-    throw refuse(wrongNumbers);
-  const { starts, c } = layoutOf(form);
-  const weightsAt = vectorsAt + c;
-  checkLength(weightsAt);
-  const bytes = from(0, weightsAt).slice();
-  if (checksum(bytes, weightsAt) !== view.getUint32(12, true))
-    throw refuse('was changed: its checksum is another than that of what it holds');
-  const [k, n, bias, isInt8, zeros, min, max, ...ofXAndY] = form;
-  const take = (i: 0 | 1 | 2, type: 'float32' | 'uint8', flag: 0 | 1) =>
-    flag ? viewOf(type, bytes.buffer, vectorsAt + (starts[i] as number), n) : null;
-  const vectors = [take(0, 'float32', bias), take(1, 'float32', isInt8), take(2, 'uint8', zeros)];
-  const quantization = ([type, scale, zeroPoint]: number[]) =>
-    scale === 0 ? null : { scale, zeroPoint, dtype: quantizedTypes[type as 0 | 1] };
-  try {
-    const [x, y] = [quantization(ofXAndY.slice(0, 3)), quantization(ofXAndY.slice(3))];
-    if (isInt8) readEach(op, 'scale', vectors[1], 'float32', { index: 1, size: n }, ...positive);
-    if (readQuantizations(x, y, isInt8 === 1).join() !== ofXAndY.join() || !(min <= max))
-      throw refuse(wrongNumbers);
-    const weights = readWeights(core, operandOf('bytes', dtype, [], from(weightsAt, length)));
-    const allowed = isInt8 ? ['int8', 'uint8'] : ['float32', 'float16', 'bfloat16'];
-    if (weights.shape.join() === `${k},${n}` && allowed.includes(weights.dtype))
-      return layerOf(core, form, weights, vectors, op);
-    weights.dispose();
-    throw refuse('has packed weights of another layer');
-  } catch (error) {
-    throw error instanceof ArgumentError ? refuse(wrongNumbers) : renamed(error, op, []);
-  }
-}
-
-const wrongNumbers = 'has numbers that no layer has';

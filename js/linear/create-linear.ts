@@ -1,25 +1,23 @@
 /** `createLinear` and `deserializeLinear`, and the layer that they return. */
-import type { Core } from '../instance/core.js';
-import { ArgumentError } from '../base/errors.js';
 import type { Gemm } from '../api/create-gemm.js';
-import { readLinear } from './arguments.js';
-import { readLayer } from './bytes.js';
-import { makeLayer } from './layer.js';
-import type { Activation } from '../call/options.js';
-import type { QuantizedPerAxis, QuantizedPerTensor } from '../convert/quantize.js';
-import type { QuantizedArray } from '../ops/qgemm.js';
-import { cores } from '../instance/core.js';
-import { describe } from '../base/errors.js';
-import { readBytes } from '../ops/pack.js';
+import { ArgumentError, describe } from '../base/errors.js';
 import type {
   DataArray,
   DType,
   Float16ArrayLike,
   NewArrays,
+  QuantizedArray,
   ResultArray,
   Tensor,
-  TensorLike,
 } from '../base/tensor.js';
+import type { Activation } from '../call/options.js';
+import type { QuantizedPerAxis, QuantizedPerTensor } from '../convert/quantize.js';
+import { type Core, cores } from '../instance/core.js';
+import type { TensorLike } from '../instance/heap.js';
+import { readBytes } from '../ops/pack.js';
+import { readLinear } from './arguments.js';
+import { readLayer } from './deserialize.js';
+import { makeLayer } from './layer.js';
 
 /**
  * How numbers are quantized: each integer stands for (value - zeroPoint) * scale. A result of
@@ -283,6 +281,7 @@ export interface LinearInfo {
  * @category Layers
  */
 export function createLinear(wg: Gemm, options: FloatLinearOptions): Linear;
+
 /**
  * Makes a layer whose weights are int8 or uint8. It has copies of weights and bias, so the caller
  * may change or dispose of these afterwards.
@@ -298,6 +297,7 @@ export function createLinear<
   I extends Quantization | undefined = undefined,
   O extends Quantization | undefined = undefined,
 >(wg: Gemm, options: Int8LinearOptions<I, O>): Linear<LinearInput<I>, LinearOutput<O>>;
+
 /**
  * Makes a layer by options whose type does not say whether its weights are floating point.
  *
@@ -310,6 +310,7 @@ export function createLinear(
   wg: Gemm,
   options: FloatLinearOptions | Int8LinearOptions | EitherLinearOptions,
 ): Linear<Float32Array, Float32Array | QuantizedArray>;
+
 /** Makes a layer, which computes activation(x * weights + bias). */
 export function createLinear(wg: unknown, options: unknown): never {
   const core = coreOf('createLinear', wg);

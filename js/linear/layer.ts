@@ -6,34 +6,33 @@
  * After these it has the scales and zero points of x and of the result. Each part begins at a
  * multiple of 64 bytes.
  */
+import { viewOf } from '../base/arrays.js';
+import { disposable } from '../base/dispose.js';
 import { ArgumentError, DisposedError, GemmError, ShapeError } from '../base/errors.js';
-import { HeapTensor } from '../instance/heap.js';
-import { quantize, quantizeBias } from '../convert/quantize.js';
+import { contiguousStrides } from '../base/layout.js';
+import { readOptions } from '../base/read-options.js';
+import type { ArrayOf, DataArray, DType } from '../base/tensor.js';
 import {
   absent,
   locate,
+  type Operand,
   operandOf,
   packedWeights,
   readTensor,
   viewOfBytes,
 } from '../call/operand.js';
-import { allocate, count } from '../convert/quantize-numbers.js';
-import { compute, copyIn, roomOf, stagedOf } from '../call/staging.js';
-import { contiguousStrides, viewOf } from '../base/tensor.js';
-import { disposable } from '../base/dispose.js';
-import { gather } from '../convert/quantize-arguments.js';
-import { locateHeld } from '../instance/heap.js';
-import { makeCall, operations, runCall, runInHeap } from '../call/run.js';
 import { operandOfResult } from '../call/result.js';
-import { packWeights } from '../ops/pack.js';
-import { readOptions } from '../call/options.js';
+import { makeCall, runCall, runInHeap } from '../call/run.js';
+import { compute, copyIn, roomOf, stagedOf } from '../call/staging.js';
+import { gather } from '../convert/quantize-arguments.js';
+import { allocate, count, type QuantizeType } from '../convert/quantize-numbers.js';
+import { quantize, quantizeBias } from '../convert/quantize.js';
 import type { Core } from '../instance/core.js';
-import type { Constructors, PackedWeights } from '../instance/heap.js';
+import { type Constructors, HeapTensor, locateHeld, type PackedWeights } from '../instance/heap.js';
+import { operations } from '../ops/operations.js';
+import { packWeights } from '../ops/pack.js';
 import { checkRun, type Form, type LinearArguments, quantizedTypes } from './arguments.js';
 import { bytesOfLayer } from './bytes.js';
-import type { Operand } from '../call/operand.js';
-import type { QuantizeType } from '../convert/quantize-numbers.js';
-import type { ArrayOf, DataArray, DType } from '../base/tensor.js';
 
 /** @internal Bias, scales and zero points. */
 export type Vectors = readonly (DataArray | null)[];

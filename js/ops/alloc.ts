@@ -1,10 +1,12 @@
 /** `alloc` and `memory`: the memory of an instance. */
 
-import type { Core } from '../instance/core.js';
+import { bytesOf } from '../base/arrays.js';
 import { describe, DTypeError, ShapeError } from '../base/errors.js';
+import { readSizes } from '../base/layout.js';
+import type { DType } from '../base/tensor.js';
+import type { Reader } from '../call/operand.js';
+import type { Core } from '../instance/core.js';
 import { type Constructors, HeapTensor } from '../instance/heap.js';
-import { type Reader } from '../call/operand.js';
-import { bytesOf, type DType, readSizes } from '../base/tensor.js';
 
 /**
  * How much memory an instance uses. `memory()` returns it.

@@ -1,14 +1,15 @@
 /** `explain`: what a call would do. */
 
-import { type Arguments, type Call, type OperationName, operations } from '../call/run.js';
-import type { Core } from '../instance/core.js';
 import { ArgumentError, describe } from '../base/errors.js';
-import { readGemm } from './gemm.js';
-import { readMatMul } from './matmul.js';
-import { type Reader } from '../call/operand.js';
+import type { Arguments, Call, OperationName } from '../call/call.js';
+import type { Reader } from '../call/operand.js';
 import { explain } from '../call/out-of-core.js';
-import { readMatMulNBits } from './matmul-nbits.js';
+import type { Core } from '../instance/core.js';
+import { readGemm } from './gemm.js';
 import { isIntegerMatMul, readIntegerMatMul } from './integer-matmul.js';
+import { readMatMulNBits } from './matmul-nbits.js';
+import { readMatMul } from './matmul.js';
+import { operations } from './operations.js';
 import { readQGemm } from './qgemm.js';
 
 /**
@@ -94,6 +95,7 @@ export function readExplained(reader: Reader, op: unknown, args: unknown[]): Arg
 function numbers<N extends 6 | 19>(core: Core, count: N): Numbers[N] {
   return Array.from(core.block.subarray(0, count)) as Numbers[N];
 }
+
 type N4 = [number, number, number, number];
 type N5 = [number, ...N4];
 type Numbers = { 6: [number, ...N5]; 19: [...N4, ...N5, ...N5, ...N5] };

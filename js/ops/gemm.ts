@@ -1,8 +1,8 @@
 /** ONNX Gemm: its options, and how a call of it is read. */
-import { type Arguments, isInHeap, makeCall, operations, runCall, runInHeap } from '../call/run.js';
-import type { Core } from '../instance/core.js';
 import { ArgumentError, describe, OpsetError } from '../base/errors.js';
-import type { HeapTensor, PackedWeights } from '../instance/heap.js';
+import { readOptions } from '../base/read-options.js';
+import type { DataArray, DType } from '../base/tensor.js';
+import type { Arguments } from '../call/call.js';
 import { type Reader, readTensor } from '../call/operand.js';
 import {
   type Activation,
@@ -10,9 +10,11 @@ import {
   readAddend,
   readFactor,
   readFlag,
-  readOptions,
 } from '../call/options.js';
-import type { DataArray, DType, TensorLike, TensorView } from '../base/tensor.js';
+import { isInHeap, makeCall, runCall, runInHeap } from '../call/run.js';
+import type { Core } from '../instance/core.js';
+import type { HeapTensor, PackedWeights, TensorLike, TensorView } from '../instance/heap.js';
+import { operations } from './operations.js';
 
 /**
  * Options of `gemm`.

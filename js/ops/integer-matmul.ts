@@ -2,25 +2,12 @@
  * ONNX MatMulInteger and QLinearMatMul, com.microsoft DynamicQuantizeMatMul and
  * MatMulIntegerToFloat: their arguments, and how a call of them is read.
  */
-import { type Arguments, isInHeap, makeCall, operations, runCall, runInHeap } from '../call/run.js';
-import type { Core } from '../instance/core.js';
-import { HeapTensor, PackedWeights } from '../instance/heap.js';
+import { readInputs, readOptions } from '../base/read-options.js';
+import type { DataArray, DType, Float16ArrayLike, QuantizedArray } from '../base/tensor.js';
+import type { Arguments } from '../call/call.js';
 import { type Reader, readTensor } from '../call/operand.js';
-import {
-  type Activation,
-  readActivation,
-  readFlag,
-  readInputs,
-  readOptions,
-} from '../call/options.js';
-import type { QuantizedArray, Scale, ZeroPoint } from './qgemm.js';
-import {
-  type DataArray,
-  type DType,
-  type Float16ArrayLike,
-  type TensorLike,
-  type TensorView,
-} from '../base/tensor.js';
+import { type Activation, readActivation, readFlag } from '../call/options.js';
+import { isInHeap, makeCall, runCall, runInHeap } from '../call/run.js';
 import {
   is8Bit,
   isHeldOrNumber,
@@ -28,6 +15,10 @@ import {
   readVector,
   writeVector,
 } from '../call/scales-zero-points.js';
+import type { Core } from '../instance/core.js';
+import { HeapTensor, PackedWeights, type TensorLike, type TensorView } from '../instance/heap.js';
+import { operations } from './operations.js';
+import type { Scale, ZeroPoint } from './qgemm.js';
 
 /**
  * A float16 scale or bias: an array, or a tensor.

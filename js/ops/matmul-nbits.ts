@@ -1,61 +1,18 @@
 /** com.microsoft MatMulNBits: its arguments, and how a call of it is read. */
-import { type Arguments, isInHeap, makeCall, operations, runCall, runInHeap } from '../call/run.js';
-import { writeNothing } from '../call/block.js';
-import type { Core } from '../instance/core.js';
+import { classOf, lengthOf } from '../base/arrays.js';
 import { ArgumentError, describe, isPromise, ShapeError } from '../base/errors.js';
-import { HeapTensor, PackedWeights } from '../instance/heap.js';
-import { type Operand, packedWeights, type Reader, readTensor } from '../call/operand.js';
-import { type Activation, readActivation, readOptions } from '../call/options.js';
 import { handleIn, has, isList, isReadable } from '../base/properties.js';
-import {
-  classOf,
-  type DataArray,
-  type DType,
-  type Float16ArrayLike,
-  lengthOf,
-  type TensorLike,
-  type TensorView,
-} from '../base/tensor.js';
+import { readOptions } from '../base/read-options.js';
+import type { DataArray, DType, NBitsArray } from '../base/tensor.js';
+import { writeNothing } from '../call/block.js';
+import type { Arguments } from '../call/call.js';
+import { type Operand, packedWeights, type Reader, readTensor } from '../call/operand.js';
+import { type Activation, readActivation } from '../call/options.js';
+import { isInHeap, makeCall, runCall, runInHeap } from '../call/run.js';
 import { readVector } from '../call/scales-zero-points.js';
-
-/**
- * Arrays of the types that `matmulNBits` computes in: float32, float16 and bfloat16.
- *
- * @category Operations
- */
-export type NBitsArray = Float32Array | Uint16Array | Float16ArrayLike;
-
-/**
- * Weights of `matmulNBits`: codes of a few bits, with a scale and a zero point for each column and
- * each block of `blockSize` steps of K. They stand for (code - zero point) * scale. `quantizeNBits`
- * and `fromGGUF` make them. With nb = ceil(k / blockSize), the number of blocks of a column:
- *
- * @typeParam A the class of the array of the scales
- * @category Operations
- */
-export interface NBitsWeights<A extends DataArray = NBitsArray> {
-  /**
-   * The codes: uint8, contiguous, of shape [n, nb, blockSize * bits / 8]. Each column has its codes
-   * along k, without gaps, the first in the lowest bits. Codes beyond k may have any value.
-   */
-  data: TensorLike<Uint8Array> | TensorView<Uint8Array>;
-  /** The scales: contiguous, of the type of a, and of shape [n, nb] or [n * nb]. */
-  scales: TensorLike<A> | TensorView<A>;
-  /**
-   * The zero points, contiguous. Codes in uint8, of shape [n, ceil(nb * bits / 8)] or flat, in the
-   * same bits as `data`; each column starts at a new byte. Or numbers of the type of the scales, in
-   * their shape. Default: 2^(bits - 1) for all blocks.
-   */
-  zeroPoints?: TensorLike<Uint8Array | A> | TensorView<Uint8Array | A> | null | undefined;
-  /** K, the rows of B. */
-  k: number;
-  /** N, the columns of B. */
-  n: number;
-  /** Bits of a code: 2, 4 or 8. Default 4. */
-  bits?: number | undefined;
-  /** Steps of K that share a scale: 16, 32, 64, 128 or 256. */
-  blockSize: number;
-}
+import type { Core } from '../instance/core.js';
+import { HeapTensor, PackedWeights, type TensorLike, type TensorView } from '../instance/heap.js';
+import { operations } from './operations.js';
 
 /**
  * Options of `matmulNBits`.

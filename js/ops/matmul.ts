@@ -1,8 +1,8 @@
 /** oneDNN Graph MatMul: its options, and how a call of it is read. */
-import { type Arguments, isInHeap, makeCall, operations, runCall, runInHeap } from '../call/run.js';
-import type { Core } from '../instance/core.js';
 import { describe, DTypeError } from '../base/errors.js';
-import type { HeapTensor } from '../instance/heap.js';
+import { readOptions } from '../base/read-options.js';
+import type { DataArray, DType, DTypeOf } from '../base/tensor.js';
+import type { Arguments } from '../call/call.js';
 import { type Reader, readTensor } from '../call/operand.js';
 import {
   type Activation,
@@ -10,9 +10,11 @@ import {
   readAddend,
   readFactor,
   readFlag,
-  readOptions,
 } from '../call/options.js';
-import type { DataArray, DType, DTypeOf, TensorLike, TensorView } from '../base/tensor.js';
+import { isInHeap, makeCall, runCall, runInHeap } from '../call/run.js';
+import type { Core } from '../instance/core.js';
+import type { HeapTensor, TensorLike, TensorView } from '../instance/heap.js';
+import { operations } from './operations.js';
 
 /**
  * Options of `matmul`.

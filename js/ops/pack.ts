@@ -1,15 +1,16 @@
 /** Packed weights, from tensors and from bytes. */
-import { write } from '../call/block.js';
 import { givenBytes } from '../base/bytes.js';
-import type { Core } from '../instance/core.js';
 import { ArgumentError, describe, DTypeError } from '../base/errors.js';
-import { type Constructors, PackedWeights } from '../instance/heap.js';
-import { locate, type Operand, operandOf, type Reader, readTensor } from '../call/operand.js';
-import { readFlag, readOptions } from '../call/options.js';
-import { readNBits } from './matmul-nbits.js';
 import { has, isReadable } from '../base/properties.js';
-import { copyIn, roomOf } from '../call/staging.js';
+import { readOptions } from '../base/read-options.js';
 import type { DType } from '../base/tensor.js';
+import { write } from '../call/block.js';
+import { locate, type Operand, operandOf, type Reader, readTensor } from '../call/operand.js';
+import { readFlag } from '../call/options.js';
+import { copyIn, roomOf } from '../call/staging.js';
+import type { Core } from '../instance/core.js';
+import { type Constructors, PackedWeights } from '../instance/heap.js';
+import { readNBits } from './matmul-nbits.js';
 
 /**
  * Options of `pack`.

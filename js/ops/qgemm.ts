@@ -1,18 +1,11 @@
 /** com.microsoft QGemm: its arguments, and how a call of it is read. */
-import { type Arguments, isInHeap, makeCall, operations, runCall, runInHeap } from '../call/run.js';
-import type { Core } from '../instance/core.js';
 import { ArgumentError, describe } from '../base/errors.js';
-import { type HeapTensor, PackedWeights } from '../instance/heap.js';
+import { readInputs, readOptions } from '../base/read-options.js';
+import type { DataArray, QuantizedArray } from '../base/tensor.js';
+import type { Arguments } from '../call/call.js';
 import { type Reader, readTensor } from '../call/operand.js';
-import {
-  type Activation,
-  readActivation,
-  readAddend,
-  readFlag,
-  readInputs,
-  readOptions,
-} from '../call/options.js';
-import type { DataArray, TensorLike, TensorView } from '../base/tensor.js';
+import { type Activation, readActivation, readAddend, readFlag } from '../call/options.js';
+import { isInHeap, makeCall, runCall, runInHeap } from '../call/run.js';
 import {
   is8Bit,
   isHeldOrNumber,
@@ -20,13 +13,15 @@ import {
   readVector,
   writeVector,
 } from '../call/scales-zero-points.js';
+import type { Core } from '../instance/core.js';
+import {
+  type HeapTensor,
+  PackedWeights,
+  type TensorLike,
+  type TensorView,
+} from '../instance/heap.js';
+import { operations } from './operations.js';
 
-/**
- * Arrays of quantized elements.
- *
- * @category Quantization
- */
-export type QuantizedArray = Int8Array | Uint8Array;
 /**
  * One scale, or one per column of B if the input allows that: a number, an array, or a tensor of
  * rank 0 or 1. Each is finite and above 0.
@@ -34,6 +29,7 @@ export type QuantizedArray = Int8Array | Uint8Array;
  * @category Operations
  */
 export type Scale = number | Float32Array | TensorLike<Float32Array> | TensorView<Float32Array>;
+
 /**
  * A zero point, in the same forms as a scale. An array must have the type of its operand. A number
  * takes this type.

@@ -1,17 +1,15 @@
 /** `install`: replaces kernels of TensorFlow.js. */
-import { ArgumentError } from '../base/errors.js';
 import { createGemm, type Gemm } from '../api/create-gemm.js';
-import type { InstanceOptions } from '../instance/start-core.js';
-import type { Core } from '../instance/core.js';
-import { cores } from '../instance/core.js';
-import { describe } from '../base/errors.js';
+import { ArgumentError, describe } from '../base/errors.js';
 import { isReadable } from '../base/properties.js';
-import { readOptions } from '../call/options.js';
+import { readOptions } from '../base/read-options.js';
+import { type Core, cores } from '../instance/core.js';
+import type { InstanceOptions } from '../instance/start-core.js';
 import {
   type Functions,
   isReplaced,
-  kernelNames,
   type KernelConfig,
+  kernelNames,
   type LastReshaped,
   replacementOf,
   watchReshape,

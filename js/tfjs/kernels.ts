@@ -1,10 +1,11 @@
 /** The kernels that replace those of TensorFlow.js. */
+import { classOf } from '../base/arrays.js';
 import { OutOfMemoryError } from '../base/errors.js';
-import { classOf } from '../base/tensor.js';
-import { count } from '../convert/quantize-numbers.js';
-import { makeCall, operations, runCall } from '../call/run.js';
 import { operandOf, packedWeights } from '../call/operand.js';
+import { makeCall, runCall } from '../call/run.js';
+import { count } from '../convert/quantize-numbers.js';
 import type { Core } from '../instance/core.js';
+import { operations } from '../ops/operations.js';
 import { costOfEpilogue, isFasterThanLoops, isFasterThanXnnpack } from './rule.js';
 import type { DataOwner, KeptWeights } from './weights.js';
 
@@ -192,6 +193,7 @@ interface Product {
 type Step = (backend: Backend, tensor: TensorInfo) => TensorInfo;
 
 const noBounds = [-Infinity, Infinity] as const;
+
 /** Activations that wgemm has. */
 const boundsOf = new Map<string, readonly [min: number, max: number]>([
   ['linear', noBounds],

@@ -1,6 +1,7 @@
 /** How errors cross from the worker to the page. */
 import {
   ArgumentError,
+  describe,
   DisposedError,
   DTypeError,
   type ErrorCode,
@@ -11,10 +12,9 @@ import {
   ShapeError,
   UnsupportedError,
 } from '../base/errors.js';
-import type { ErrorAnswer, SentCause } from './message.js';
-import { describe } from '../base/errors.js';
-import { isError } from '../base/properties.js';
 import { messageOf } from '../base/port.js';
+import { isError } from '../base/properties.js';
+import type { ErrorAnswer, SentCause } from './message.js';
 
 const classes: Partial<
   Record<ErrorCode, new (op: string, argument: string, message: string) => GemmError>

@@ -1,26 +1,29 @@
 /** `createGemm` of `wgemm/worker`, and the instance that it returns. */
 import type { Api } from '../api/api.js';
-import { ArgumentError, GemmError } from '../base/errors.js';
-import type { CreateOptions, Info } from '../instance/start-core.js';
-import type { Explanation } from '../ops/explain.js';
-import type { MemoryUse } from '../ops/alloc.js';
-import type { Method, Started } from './message.js';
 import { bestKernel } from '../api/create-gemm.js';
+import {
+  callOptions,
+  keepAtEnd,
+  whenCollected,
+  WorkerObject,
+  type WorkerWeights,
+} from '../api/worker-handles.js';
 import { disposable } from '../base/dispose.js';
-import { isReadable, unpolluted } from '../base/properties.js';
-import { failure } from '../instance/load.js';
+import { ArgumentError, GemmError } from '../base/errors.js';
 import { printable } from '../base/printable.js';
+import { isReadable, unpolluted } from '../base/properties.js';
+import { readOptions } from '../base/read-options.js';
+import { failure } from '../instance/load.js';
+import { type CreateOptions, type Info, readSettings } from '../instance/start-core.js';
+import type { MemoryUse } from '../ops/alloc.js';
+import type { Explanation } from '../ops/explain.js';
 import { readGemm } from '../ops/gemm.js';
-import { readMatMul } from '../ops/matmul.js';
-import { readMatMulNBits } from '../ops/matmul-nbits.js';
-import { readOptions } from '../call/options.js';
 import { readIntegerMatMul } from '../ops/integer-matmul.js';
+import { readMatMulNBits } from '../ops/matmul-nbits.js';
+import { readMatMul } from '../ops/matmul.js';
 import { readQGemm } from '../ops/qgemm.js';
-import { readSettings } from '../instance/start-core.js';
-import { links } from './linear.js';
-import { callOptions, keepAtEnd, whenCollected, WorkerObject } from './handles.js';
-import type { WorkerWeights } from './handles.js';
-import { Link, type Request } from './link.js';
+import { Link, links, type Request } from './link.js';
+import type { Method, Started } from './message.js';
 import { allocating, asking, computing, deserializing, explaining, packing } from './requests.js';
 import { adviceForWorker, portOfWorker, startWorker } from './start.js';
 

@@ -2,26 +2,27 @@
  * What runs in the worker of `wgemm/worker`, as `wgemm-worker.js`: takes calls, makes them one
  * after the other, and answers. The page has read and checked the arguments.
  */
-import {
-  type Arguments,
-  isOperation,
-  makeCall,
-  type OperationName,
-  operations,
-  runCall,
-} from '../call/run.js';
-import type { Core } from '../instance/core.js';
-import { startCore } from '../instance/start-core.js';
+import type { Held } from '../api/worker-handles.js';
+import { classOf } from '../base/arrays.js';
 import { OutOfMemoryError } from '../base/errors.js';
+import { nodeWorkers } from '../base/port.js';
+import type { DataArray, Tensor } from '../base/tensor.js';
+import type { Arguments, OperationName } from '../call/call.js';
+import type { Operand } from '../call/operand.js';
+import { makeCall, runCall } from '../call/run.js';
+import type { Core } from '../instance/core.js';
 import { HeapTensor, PackedWeights } from '../instance/heap.js';
+import { startCore } from '../instance/start-core.js';
+import { readLayer } from '../linear/deserialize.js';
+import { type Layer, makeLayer } from '../linear/layer.js';
 import { allocTensor, memoryOf } from '../ops/alloc.js';
 import { explainCall } from '../ops/explain.js';
-import { readLayer } from '../linear/bytes.js';
-import { type Layer, makeLayer } from '../linear/layer.js';
+import { isOperation, operations } from '../ops/operations.js';
+import { packWeights, readWeights } from '../ops/pack.js';
+import { errorAnswer } from './errors.js';
 import {
   type Answer,
   type CallOrder,
-  type Held,
   type Method,
   operandsOf,
   type Order,
@@ -31,11 +32,6 @@ import {
   type Started,
   type Values,
 } from './message.js';
-import type { Operand } from '../call/operand.js';
-import { packWeights, readWeights } from '../ops/pack.js';
-import { nodeWorkers } from '../base/port.js';
-import { classOf, type DataArray, type Tensor } from '../base/tensor.js';
-import { errorAnswer } from './errors.js';
 
 interface Port {
   postMessage(answer: Answer, transfer: ArrayBuffer[]): void;
@@ -72,14 +68,17 @@ const port = ((): Port => {
 
 /** Calls and disposals in the order of the page. */
 const queue: Order[] = [];
+
 /** What the handles of the page stand for, by number. */
 const objects = new Map<number, HeapTensor | PackedWeights | Layer>();
+
 /** The instance, once createGemm has started it. */
 let core: Core;
 let isStarted = false;
 let lastHandle = 0;
 let isBusy = false;
 let takeAsset: ((source: unknown) => void) | undefined;
+
 /** The call that was accepted and waits for its arrays. They do not come if it is cancelled. */
 let accepted: { readonly id: number; readonly take: (packet?: Packet) => void } | undefined;
 

@@ -1,8 +1,18 @@
 /** Layers of instances in workers. */
-import type { CallOptions, InWorker, Signal, WorkerTensorLike } from '../api/api.js';
-import { ArgumentError, DisposedError } from '../base/errors.js';
-import type { DataArray, NewArrays, ResultArray, Tensor, TensorLike } from '../base/tensor.js';
-import type { QuantizedArray } from '../ops/qgemm.js';
+import type { InWorker, WorkerTensorLike } from '../api/api.js';
+import {
+  type CallOptions,
+  handleOf,
+  numberOf,
+  type Signal,
+  type WorkerWeights,
+} from '../api/worker-handles.js';
+import { disposable } from '../base/dispose.js';
+import { ArgumentError, describe, DisposedError } from '../base/errors.js';
+import { readOptions } from '../base/read-options.js';
+import type { DataArray, NewArrays, QuantizedArray, ResultArray, Tensor } from '../base/tensor.js';
+import type { TensorLike } from '../instance/heap.js';
+import { readLinear } from '../linear/arguments.js';
 import type {
   EitherLinearOptions,
   FloatLinearOptions,
@@ -12,15 +22,10 @@ import type {
   LinearOutput,
   Quantization,
 } from '../linear/create-linear.js';
-import { readLinear } from '../linear/arguments.js';
-import type { Method } from './message.js';
-import { describe } from '../base/errors.js';
-import { disposable } from '../base/dispose.js';
 import { readBytes } from '../ops/pack.js';
-import { readOptions } from '../call/options.js';
 import type { WorkerGemm } from './gemm.js';
-import { handleOf, numberOf, type WorkerWeights } from './handles.js';
-import type { Link, Request } from './link.js';
+import { type Link, links, type Request } from './link.js';
+import type { Method } from './message.js';
 import { running } from './requests.js';
 
 /**
@@ -138,6 +143,7 @@ export function createLinear(
   wg: WorkerGemm,
   options: WorkerFloatLinearOptions,
 ): Promise<WorkerLinear>;
+
 /**
  * Makes a layer whose weights are int8 or uint8. It has copies of weights and bias.
  *
@@ -155,6 +161,7 @@ export function createLinear<
   wg: WorkerGemm,
   options: WorkerInt8LinearOptions<I, O>,
 ): Promise<WorkerLinear<LinearInput<I>, LinearOutput<O>>>;
+
 /**
  * Makes a layer by options whose type does not say whether its weights are floating point.
  *
@@ -170,6 +177,7 @@ export function createLinear(
     | WorkerInt8LinearOptions
     | (EitherLinearOptions<WorkerTensorLike<Float32Array>> & LinearCallOptions),
 ): Promise<WorkerLinear<Float32Array, Float32Array | QuantizedArray>>;
+
 /** Makes a layer, which computes activation(x * weights + bias). */
 export async function createLinear(wg: unknown, options: unknown): Promise<never> {
   return await make(wg, 'createLinear', options, (link) => {
@@ -212,9 +220,6 @@ export async function deserializeLinear(
     return { values: undefined, operands: [readBytes(link, bytes, op)] };
   });
 }
-
-/** @internal The link of each instance, for functions that take an instance. */
-export const links = new WeakMap<object, Link>();
 
 async function make<M extends Method>(
   wg: unknown,

@@ -1,8 +1,21 @@
 /** The page's side of the protocol with a worker: orders go out, answers come back. */
-import type { CallOptions, Signal } from '../api/api.js';
+import {
+  type CallOptions,
+  callOptions,
+  handles,
+  numberOf,
+  type Signal,
+} from '../api/worker-handles.js';
+import { bytesIn, detachedArray } from '../base/arrays.js';
 import { ArgumentError, GemmError } from '../base/errors.js';
-import type { Assets } from '../instance/load.js';
+import { nodeWorkers, type Port, waitFor } from '../base/port.js';
+import { isReadable, unpolluted } from '../base/properties.js';
 import type { DataArray, DType } from '../base/tensor.js';
+import type { Operand, Reader } from '../call/operand.js';
+import { urlOf } from '../instance/cross-origin.js';
+import { ask, type Assets, isAddress, readThreadSource, readWasmSource } from '../instance/load.js';
+import { isOperation } from '../ops/operations.js';
+import { disposedInstance, errorOf, notSent } from './errors.js';
 import {
   type Answer,
   arrayOf,
@@ -14,16 +27,6 @@ import {
   packetsOf,
   type Values,
 } from './message.js';
-import type { Operand, Reader } from '../call/operand.js';
-import { nodeWorkers, type Port, waitFor } from '../base/port.js';
-import { ask, isAddress, readThreadSource, readWasmSource } from '../instance/load.js';
-import { bytesIn } from '../base/tensor.js';
-import { detachedArray } from '../call/operand.js';
-import { isReadable, unpolluted } from '../base/properties.js';
-import { urlOf } from '../instance/cross-origin.js';
-import { isOperation } from '../call/run.js';
-import { disposedInstance, errorOf, notSent } from './errors.js';
-import { callOptions, handles, numberOf } from './handles.js';
 
 /**
  * Milliseconds without a message after which the script is not considered that of the package. The
@@ -318,3 +321,6 @@ function addressOf(source: unknown): unknown {
   if (!isAddress(source) || (typeof source === 'string' && nodeWorkers())) return source;
   return urlOf(source)?.href ?? source; // if there is none, the error comes when it is fetched
 }
+
+/** @internal The link of each instance, for functions that take an instance. */
+export const links = new WeakMap<object, Link>();

@@ -1,15 +1,15 @@
 /** The messages between a page and its worker, and the operands of calls in them. */
-import type { OperationName } from '../call/run.js';
-import type { Info, Settings } from '../instance/start-core.js';
+import type { Held } from '../api/worker-handles.js';
+import { bufferOf, byteLengthOf, classOf, isDetached, lengthOf, offsetOf } from '../base/arrays.js';
 import type { ErrorCode } from '../base/errors.js';
-import type { HeapTensor, PackedWeights } from '../instance/heap.js';
-import type { AllocArguments } from '../ops/alloc.js';
-import type { LinearArguments } from '../linear/arguments.js';
-import type { Handle, Operand } from '../call/operand.js';
-import type { PackArguments } from '../ops/pack.js';
-import { bufferOf, byteLengthOf, classOf, isDetached, lengthOf, offsetOf } from '../base/tensor.js';
-import { findIn, operandOf } from '../call/operand.js';
 import type { DataArray, DType } from '../base/tensor.js';
+import type { OperationName } from '../call/call.js';
+import { findIn, type Handle, type Operand, operandOf } from '../call/operand.js';
+import type { HeapTensor, PackedWeights } from '../instance/heap.js';
+import type { Info, Settings } from '../instance/start-core.js';
+import type { LinearArguments } from '../linear/arguments.js';
+import type { AllocArguments } from '../ops/alloc.js';
+import type { PackArguments } from '../ops/pack.js';
 
 /** @internal By call: its arguments besides the operands. The page has checked them. */
 export interface Values extends Record<OperationName, { readonly attributes: Float64Array }> {
@@ -105,19 +105,6 @@ export interface Outcome {
 export interface Started {
   readonly info: Info;
   readonly dtypes: readonly DType[];
-}
-
-/** @internal A handle, as the worker describes it to the page. */
-export interface Held {
-  readonly kind: 'tensor' | 'weights';
-  /** Its number in the worker. */
-  readonly id: number;
-  readonly dtype: DType;
-  readonly shape: readonly number[];
-  /** Only for packed weights: the operation that they are for. A layer has kind `weights`, too. */
-  readonly op?: PackedWeights['op'];
-  /** Only for kind `weights`: their size in memory, in bytes. */
-  readonly byteLength?: number;
 }
 
 /** @internal A typed array in a message. */

@@ -1,19 +1,18 @@
 /** The calls of an instance in a worker: what the page reads of each, and makes of its outcome. */
-import type { Arguments, OperationName } from '../call/run.js';
+import { callOptions, handleOf } from '../api/worker-handles.js';
+import { bufferOf, classOf } from '../base/arrays.js';
 import { ArgumentError } from '../base/errors.js';
-import type { DataArray } from '../base/tensor.js';
-import { arrayOf, type Method, move, type Outcome, type SentArray, sentArray } from './message.js';
-import type { Operand } from '../call/operand.js';
-import { bufferOf, classOf } from '../base/tensor.js';
-import { has } from '../base/properties.js';
 import { messageOf } from '../base/port.js';
+import { has } from '../base/properties.js';
+import { readOptions } from '../base/read-options.js';
+import type { DataArray } from '../base/tensor.js';
+import type { Arguments, OperationName } from '../call/call.js';
+import { type Operand, readTensor } from '../call/operand.js';
 import { readAlloc } from '../ops/alloc.js';
-import { readBytes, readPack } from '../ops/pack.js';
 import { readExplained } from '../ops/explain.js';
-import { readOptions } from '../call/options.js';
-import { readTensor } from '../call/operand.js';
-import { callOptions, handleOf } from './handles.js';
+import { readBytes, readPack } from '../ops/pack.js';
 import type { Link, Request } from './link.js';
+import { arrayOf, type Method, move, type Outcome, type SentArray, sentArray } from './message.js';
 
 /** @internal A call that computes. */
 export function computing<M extends OperationName>(

@@ -1,8 +1,8 @@
 /** How the page starts a worker. */
 import { ArgumentError, UnsupportedError } from '../base/errors.js';
 import { lackOfModules, nodeWorkers, type Port, portOf } from '../base/port.js';
-import { adviceForScript } from '../instance/load.js';
 import { makeWebWorker, otherOrigin, urlOf } from '../instance/cross-origin.js';
+import { adviceForScript } from '../instance/load.js';
 
 const script = 'wgemm-worker.js';
 

@@ -11,7 +11,8 @@ let clone: string;
 
 beforeEach(async () => {
   clone = await mkdtemp(join(tmpdir(), 'wgemm-lint-'));
-  for (const name of ['banned-words', 'lint-language', 'lint-includes', 'lint-lab', 'run']) {
+  const checks = ['lint-language', 'lint-includes', 'lint-imports', 'lint-lab'];
+  for (const name of ['banned-words', ...checks, 'run']) {
     const script = join('scripts', `${name}.mjs`);
     await cp(join(root, script), join(clone, script));
   }
@@ -149,6 +150,27 @@ describe('lint-includes', () => {
       'src/include/wgemm.h:1: include must not include ops (ops.h)',
       'src/run.cc: no folder of the table in scripts/lint-includes.mjs',
       expect.stringMatching(/^wgemm: Includes in src/),
+    ]);
+  });
+});
+
+describe('lint-imports', () => {
+  it('finds an import that points up, an entry that is imported, and a cycle', async () => {
+    await add('js/base/errors.ts', '');
+    await add('js/call/run.ts', "import { a } from '../base/errors.js';\n");
+    await add('js/index.ts', "export { run } from './call/run.js';\n");
+    await add('js/inline.ts', "export * from './index.js';\n");
+    expect(await lint('lint-imports.mjs')).toEqual([]);
+
+    await add('js/base/errors.ts', "\nexport type { b } from '../call/run.js';\n");
+    await add('js/call/call.ts', "type A = import('../index.js').A;\n");
+    await add('js/misc/run.ts', '');
+    expect((await lint('lint-imports.mjs')).sort()).toEqual([
+      'js/base/errors.ts: a cycle of imports: base/errors.ts, call/run.ts, base/errors.ts',
+      'js/base/errors.ts:2: base must not import call (call/run.ts)',
+      'js/call/call.ts:1: no file imports an entry (index.ts)',
+      'js/misc/run.ts: no layer of the list in scripts/lint-imports.mjs',
+      expect.stringMatching(/^wgemm: Imports in js/),
     ]);
   });
 });

@@ -1,7 +1,7 @@
 /** Whether threads are possible, and the workers in which the threads of pthreadpool run. */
-import type { CoreModule, ThreadWorker } from '../glue.js';
-import { makeWebWorker } from '../cross-origin.js';
 import { lackOfModules, nodeWorkers, type Port, portOf, waitFor } from '../../base/port.js';
+import { makeWebWorker } from '../cross-origin.js';
+import type { CoreModule, ThreadWorker } from '../glue.js';
 
 /** @internal `kMaxThreads` of wgemm.h. */
 export const mostThreads = 64;

@@ -1,16 +1,17 @@
 /** Checks a graph once, before anything of it runs: its operators, its names and their order. */
+import { dtypesOf } from '../../base/arrays.js';
 import { ArgumentError, describe, DTypeError, UnsupportedError } from '../../base/errors.js';
-import { dtypesOf } from '../../base/tensor.js';
-import type { OnnxModel, OnnxNode, OnnxTensor, OnnxValueInfo } from '../read/model.js';
-import { Attributes, invalid, keyOf, nameOf, type Run, titleOf } from '../operators/operator.js';
 import { allOperators as operators } from '../operators/all.js';
-import { type ProductCall, products } from './products.js';
+import { Attributes, invalid, keyOf, nameOf, type Run, titleOf } from '../operators/operator.js';
+import type { OnnxModel, OnnxNode, OnnxTensor, OnnxValueInfo } from '../read/model.js';
 import { type OnnxDType, storedAs } from '../read/value.js';
+import { type ProductCall, products } from './products.js';
 
 const op = 'loadModel';
 
 /** The most nodes, or names, that one error lists. */
 const mostListed = 20;
+
 /** The most operators that one error lists. No model has as many. */
 const mostOperators = 500;
 

@@ -1,7 +1,7 @@
 /** The operators that multiply matrices: which call of the instance computes each, and how. */
-import type { Activation } from '../../call/options.js';
-import type { OperationName } from '../../call/run.js';
 import type { DataArray } from '../../base/tensor.js';
+import type { OperationName } from '../../call/call.js';
+import type { Activation } from '../../call/options.js';
 import type { Attributes } from '../operators/operator.js';
 import type { OnnxNode } from '../read/model.js';
 import type { OnnxDType } from '../read/value.js';
@@ -31,6 +31,7 @@ export interface Extra {
 }
 
 type Inputs = readonly (Operand | undefined)[];
+
 /** An operand whose elements are not needed. */
 export type Shaped = Pick<Operand, 'dtype' | 'shape'>;
 

@@ -1,7 +1,7 @@
 /** All operators that are no products. */
-import { operators } from './operator.js';
 import { addElementwise } from './elementwise.js';
 import { addNormalize } from './normalize.js';
+import { operators } from './operator.js';
 import { addQuantize } from './quantize.js';
 import { addShapes } from './shapes.js';
 

@@ -1,15 +1,16 @@
 /** How an operator is written down: its names, its inputs, and what it computes. */
-import type { DataArray } from '../../base/tensor.js';
 import { ArgumentError, DTypeError, OutOfMemoryError, ShapeError } from '../../base/errors.js';
-import { contiguousStrides } from '../../base/tensor.js';
 import { halfOf, toHalves } from '../../base/half.js';
+import { contiguousStrides } from '../../base/layout.js';
+import type { DataArray } from '../../base/tensor.js';
 import type { OnnxNode } from '../read/model.js';
-import { type Attributes, invalid, operators } from './operator.js';
-import { elementBytes, sizeOf } from '../run/storage.js';
 import type { Make, OnnxDType, Value } from '../read/value.js';
+import { elementBytes, sizeOf } from './storage.js';
+import { type Attributes, invalid, operators } from './operator.js';
 
 const floats = 'float32 float64 float16 bfloat16';
 const integers = 'int32 uint32 int64 uint64 int8 uint8';
+
 /** The types that an input may have, by the kind that a signature states. */
 const kinds: Record<string, string> = {
   float: floats,

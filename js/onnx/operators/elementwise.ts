@@ -1,10 +1,10 @@
 /** Operators that compute each element of the result from one element of each input. */
-import { classOf, contiguousStrides } from '../../base/tensor.js';
+import { classOf } from '../../base/arrays.js';
 import { DTypeError, ShapeError } from '../../base/errors.js';
-import { type Attributes, invalid, type Run, unsupported } from './operator.js';
-import { inArray } from '../run/storage.js';
+import { contiguousStrides } from '../../base/layout.js';
 import { typeOf } from '../read/tensors.js';
 import type { Make, OnnxDType, Value } from '../read/value.js';
+import { inArray } from './storage.js';
 import {
   broadcast,
   type Compute,
@@ -20,6 +20,7 @@ import {
   wordsOf,
 } from './define.js';
 import { erf, exactErf, exp, tanh } from './functions.js';
+import { type Attributes, invalid, type Run, unsupported } from './operator.js';
 
 // The loops are written out, since engines compile them well only if they call nothing unknown.
 // float64 is rare: it may slow them down, but elements that are bigints must not get into them.

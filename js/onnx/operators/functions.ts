@@ -1,5 +1,4 @@
 /** Functions of one number, with the accuracy of float32 or better. */
-
 const steps = 32;
 const tableOf = (length: number, power: (i: number) => number) =>
   Float64Array.from({ length }, (_, i) => 2 ** power(i));

@@ -1,9 +1,8 @@
 /** Operators that compute with all elements along some axes. */
-import { contiguousStrides } from '../../base/tensor.js';
 import { ShapeError } from '../../base/errors.js';
-import { unsupported } from './operator.js';
-import { inArray, sizeOf } from '../run/storage.js';
+import { contiguousStrides } from '../../base/layout.js';
 import type { Value } from '../read/value.js';
+import { inArray, sizeOf } from './storage.js';
 import {
   axisOf,
   computed,
@@ -17,6 +16,7 @@ import {
   walk,
 } from './define.js';
 import { exp } from './functions.js';
+import { unsupported } from './operator.js';
 
 /** Along `size` elements with a step, from index `at`. */
 function softmax(

@@ -1,14 +1,15 @@
 /** Operators that convert between floating point and quantized integers. */
-import { classOf, contiguousStrides } from '../../base/tensor.js';
+import { classOf } from '../../base/arrays.js';
 import { DTypeError, ShapeError } from '../../base/errors.js';
+import { contiguousStrides } from '../../base/layout.js';
 import { large } from '../../convert/quantize-numbers.js';
 import { quantize as toIntegers } from '../../convert/quantize.js';
-import { type Attributes, unsupported } from './operator.js';
-import { sizeOf } from '../run/storage.js';
-import { typeOf } from '../read/tensors.js';
 import type { OnnxNode } from '../read/model.js';
+import { typeOf } from '../read/tensors.js';
 import type { Make, OnnxDType, Value } from '../read/value.js';
+import { sizeOf } from './storage.js';
 import { axisOf, computed, define, type Numbers, refuse, shown, walk, withSize } from './define.js';
+import { type Attributes, unsupported } from './operator.js';
 
 type Loop = (
   y: Numbers,

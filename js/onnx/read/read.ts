@@ -3,11 +3,10 @@
  *
  * https://github.com/onnx/onnx/blob/main/onnx/onnx.proto has the numbers of their fields.
  */
+import { type Format, formatOf, givenBytes } from '../../base/bytes.js';
 import { ArgumentError, describe, GemmError, UnsupportedError } from '../../base/errors.js';
-import { formatOf, givenBytes } from '../../base/bytes.js';
 import { messageOf } from '../../base/port.js';
-import { readOptions } from '../../call/options.js';
-import type { Format } from '../../base/bytes.js';
+import { readOptions } from '../../base/read-options.js';
 import type {
   OnnxAttribute,
   OnnxGraph,

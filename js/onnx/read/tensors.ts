@@ -2,10 +2,10 @@
  * Reads tensors: TensorProto. Every size is compared with the bytes that are there, before memory
  * is allocated for it.
  */
-import type { DataArray } from '../../base/tensor.js';
-import { ArgumentError, describe } from '../../base/errors.js';
+import { viewOf } from '../../base/arrays.js';
 import { givenBytes } from '../../base/bytes.js';
-import { viewOf } from '../../base/tensor.js';
+import { ArgumentError, describe } from '../../base/errors.js';
+import type { DataArray } from '../../base/tensor.js';
 import type { OnnxOtherDType, OnnxTensor, OnnxUnreadTensor } from './model.js';
 import { type OnnxDType, storedAs } from './value.js';
 import type { Wire } from './wire.js';

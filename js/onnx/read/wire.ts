@@ -4,8 +4,8 @@
  *
  * https://protobuf.dev/programming-guides/encoding/
  */
-import { ArgumentError } from '../../base/errors.js';
 import { PbfReader } from 'pbf';
+import { ArgumentError } from '../../base/errors.js';
 
 const [varint, fixed64, lengthPrefixed, fixed32] = [0, 1, 2, 5];
 

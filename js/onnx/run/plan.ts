@@ -2,14 +2,14 @@
  * Makes the steps of a model: folds what is constant, takes Gelu that is written out as one step,
  * and joins to products what follows them.
  */
+import { arrayOf } from '../../base/arrays.js';
 import type { Activation } from '../../call/options.js';
-import { arrayOf } from '../../base/tensor.js';
 import type { CheckedGraph, CheckedNode } from '../graph/graph.js';
-import type { OnnxNode } from '../read/model.js';
-import { keyOf } from '../operators/operator.js';
 import { gelu } from '../operators/elementwise.js';
-import { elementBytes, sizeOf } from './storage.js';
+import { keyOf } from '../operators/operator.js';
+import type { OnnxNode } from '../read/model.js';
 import { type Make, type OnnxDType, storedAs, type Value } from '../read/value.js';
+import { elementBytes, sizeOf } from '../operators/storage.js';
 
 /** @internal A node that the call of a product computes, too, or that follows it otherwise. */
 export type Link = {
@@ -48,6 +48,7 @@ export interface Plan {
  */
 const fewBytes = 2 ** 16;
 const timesLarger = 8;
+
 /** The most bytes of all that are folded, beyond those of the constants of the model. */
 const mostFolded = 2 ** 26;
 

@@ -1,8 +1,16 @@
 /** `loadModel`, and the runs of a model. */
-import type { Explanation } from '../../ops/explain.js';
-import type { Gemm } from '../../api/create-gemm.js';
-import type { InstanceOptions } from '../../instance/start-core.js';
-import type { Core } from '../../instance/core.js';
+import { createGemm, type Gemm } from '../../api/create-gemm.js';
+import {
+  bufferOf,
+  checkAttached,
+  classOf,
+  dtypesOf,
+  lengthOf,
+  offsetOf,
+  viewOf,
+} from '../../base/arrays.js';
+import { givenBytes } from '../../base/bytes.js';
+import { disposable } from '../../base/dispose.js';
 import {
   ArgumentError,
   describe,
@@ -12,35 +20,24 @@ import {
   OutOfMemoryError,
   ShapeError,
 } from '../../base/errors.js';
-import {
-  bufferOf,
-  classOf,
-  contiguousStrides,
-  dtypesOf,
-  isRank,
-  lengthOf,
-  offsetOf,
-  viewOf,
-} from '../../base/tensor.js';
-import { checkAttached } from '../../call/operand.js';
-import { cores } from '../../instance/core.js';
-import { createGemm } from '../../api/create-gemm.js';
-import { disposable } from '../../base/dispose.js';
-import { givenBytes } from '../../base/bytes.js';
-import { has, isError, isList, isReadable, unpolluted } from '../../base/properties.js';
-import { HeapTensor } from '../../instance/heap.js';
+import { contiguousStrides, isRank } from '../../base/layout.js';
 import { messageOf } from '../../base/port.js';
-import { readOptions } from '../../call/options.js';
+import { has, isError, isList, isReadable, unpolluted } from '../../base/properties.js';
+import { readOptions } from '../../base/read-options.js';
 import type { DataArray, DType } from '../../base/tensor.js';
+import { type Core, cores } from '../../instance/core.js';
+import { HeapTensor } from '../../instance/heap.js';
+import type { InstanceOptions } from '../../instance/start-core.js';
+import type { Explanation } from '../../ops/explain.js';
 import type { WorkerGemm } from '../../worker/gemm.js';
-import { checkGraph, type CheckedNode, listNames } from '../graph/graph.js';
-import type { OnnxModel, OnnxNode, OnnxValueInfo } from '../read/model.js';
-import { keyOf, type Run, nameOf, titleOf } from '../operators/operator.js';
-import { type Link, planSteps, type PlannedStep } from './plan.js';
+import { type CheckedNode, checkGraph, listNames } from '../graph/graph.js';
 import type { Extra, Operand, ProductCall, Shaped, Weights } from '../graph/products.js';
+import { keyOf, nameOf, type Run, titleOf } from '../operators/operator.js';
+import type { OnnxModel, OnnxNode, OnnxValueInfo } from '../read/model.js';
 import { checkFetch, models, readOnnx, type ReadOptions } from '../read/read.js';
-import { newArray, Root, sizeOf, Storage, Stored } from './storage.js';
 import { type Make, type OnnxDType, storedAs, type Value } from '../read/value.js';
+import { type Link, type PlannedStep, planSteps } from './plan.js';
+import { newArray, Root, sizeOf, Storage, Stored } from '../operators/storage.js';
 
 /**
  * Options of {@link loadModel}, and options of {@link readOnnx}. The instance `wg` is one of

@@ -1,15 +1,17 @@
 /** Where the values of a run are: in memory of the instance, which is used again, or in arrays. */
 import type { Gemm } from '../../api/create-gemm.js';
-import type { HeapTensor } from '../../instance/heap.js';
-import { arrayOf, bytesOf, viewOf } from '../../base/tensor.js';
+import { arrayOf, bytesOf, viewOf } from '../../base/arrays.js';
 import { OutOfMemoryError } from '../../base/errors.js';
 import type { DataArray } from '../../base/tensor.js';
+import type { HeapTensor } from '../../instance/heap.js';
 import { type Make, type OnnxDType, storedAs, type Value } from '../read/value.js';
 
 /** Values of fewer bytes are in arrays of their own, which take less time to make. */
 const fewBytes = 4096;
+
 /** Bytes to which the sizes of blocks are rounded up, so that similar sizes share blocks. */
 const roundedTo = 1024;
+
 /** The most bytes of all arrays of a run if the instance is in a worker, as in wasm. */
 const mostBytes = 2 ** 32;
 

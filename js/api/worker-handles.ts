@@ -1,19 +1,33 @@
 /** Handles that the page has of tensors and weights in a worker. */
-import type { CallOptions } from '../api/api.js';
-import { ArgumentError, DTypeError, ShapeError } from '../base/errors.js';
-import type { DataArray, DType } from '../base/tensor.js';
-import type { Held, Method } from './message.js';
-import type { Handle, Reader } from '../call/operand.js';
-import { arrayOf, classOf, dtypesOf, lengthOf } from '../base/tensor.js';
-import { checkAttached, operandOf } from '../call/operand.js';
-import { describe } from '../base/errors.js';
+import { arrayOf, checkAttached, classOf, dtypesOf, lengthOf } from '../base/arrays.js';
 import { disposable } from '../base/dispose.js';
-import { disposedHandle, foreignHandle } from '../instance/heap.js';
-import { handleKey } from '../base/properties.js';
+import { ArgumentError, describe, DTypeError, ShapeError } from '../base/errors.js';
 import { printable } from '../base/printable.js';
-import { readOptions } from '../call/options.js';
-import type { Matching, NewArrays } from '../base/tensor.js';
-import type { Link, Request } from './link.js';
+import { handleKey } from '../base/properties.js';
+import { readOptions } from '../base/read-options.js';
+import type { DataArray, DType, Matching, NewArrays } from '../base/tensor.js';
+import { type Handle, type Operand, operandOf, type Reader } from '../call/operand.js';
+import { disposedHandle, foreignHandle, type PackedWeights } from '../instance/heap.js';
+
+/** @internal A request of a handle to the worker. */
+export interface HandleRequest {
+  readonly values: { readonly offset: number } | undefined;
+  readonly operands: readonly Operand[];
+  /** What the call returns, of the elements that the worker sent. */
+  readonly result: (outcome: unknown, data: DataArray | undefined) => unknown;
+}
+
+/** @internal What a handle needs of the link to its worker. */
+export interface Remote {
+  readonly ended: boolean;
+  /** Posts an order that has no answer. */
+  order(order: { readonly kind: 'dispose' | 'forget'; readonly id: number }): unknown;
+  call(
+    method: 'read' | 'write' | 'serialize',
+    options: unknown,
+    read: () => HandleRequest,
+  ): Promise<unknown>;
+}
 
 /** @internal Options that every call takes. */
 export const callOptions: readonly string[] = ['transfer', 'signal'];
@@ -44,7 +58,7 @@ let heldBy: (object: object) => Held | undefined;
  * @internal The number of a handle in the worker of `link`. Throws what `wgemm` throws for a handle
  * of another instance, or one that is disposed.
  */
-export let numberOf: (handle: Handle, link: Link, op: string, name: string) => number;
+export let numberOf: (handle: Handle, link: Remote, op: string, name: string) => number;
 
 /**
  * A handle of memory of an instance in a worker: a {@link WorkerTensor} or {@link WorkerWeights}.
@@ -53,12 +67,12 @@ export let numberOf: (handle: Handle, link: Link, op: string, name: string) => n
  * @category Tensors
  */
 export abstract class WorkerObject {
-  readonly #link: Link;
+  readonly #link: Remote;
   readonly #held: Held;
   #disposed = false;
 
   /** @internal */
-  constructor(link: Link, held: Held) {
+  constructor(link: Remote, held: Held) {
     this.#link = link;
     this.#held = held;
     Object.freeze(held.shape);
@@ -94,10 +108,10 @@ export abstract class WorkerObject {
   declare [Symbol.dispose]: () => void;
 
   /** @internal */
-  protected async call<M extends Method>(
-    method: M,
+  protected async call(
+    method: Parameters<Remote['call']>[0],
     options: unknown,
-    read: () => Request<M>,
+    read: () => HandleRequest,
   ): Promise<unknown> {
     return await this.#link.call(method, options, read);
   }
@@ -126,7 +140,7 @@ export class WorkerTensor<A extends DataArray = DataArray> extends WorkerObject 
     Object.defineProperty(this.prototype, handleKey, { value: 'a tensor in a worker' });
   }
 
-  private constructor(link: Link, held: Held) {
+  private constructor(link: Remote, held: Held) {
     super(link, held);
     Object.freeze(this);
   }
@@ -168,7 +182,7 @@ export class WorkerTensor<A extends DataArray = DataArray> extends WorkerObject 
     await this.call('write', options, () => this.#readWrite(data, options));
   }
 
-  #readWrite(data: unknown, options: unknown): Request<'write'> {
+  #readWrite(data: unknown, options: unknown): HandleRequest {
     const op = 'write';
     const { offset = 0 } = readOptions(op, options, ['offset', ...callOptions]);
     const { dtype, size } = this;
@@ -215,7 +229,7 @@ export class WorkerWeights extends WorkerObject {
   /** Bytes of memory that they take. */
   readonly byteLength: number;
 
-  private constructor(link: Link, held: Held) {
+  private constructor(link: Remote, held: Held) {
     super(link, held);
     this.op = held.op ?? 'gemm';
     this.byteLength = held.byteLength ?? 0;
@@ -257,11 +271,75 @@ function kindOf(value: unknown): Held['kind'] | undefined {
 }
 
 /** The constructor of a handle, which users do not see. */
-type Constructor<T> = new (link: Link, held: Held) => T;
+type Constructor<T> = new (link: Remote, held: Held) => T;
 
 /** @internal Makes a handle of memory that the worker holds. */
-export function handleOf(link: Link, held: Held): WorkerTensor | WorkerWeights {
+export function handleOf(link: Remote, held: Held): WorkerTensor | WorkerWeights {
   return held.kind === 'tensor'
     ? new (WorkerTensor as unknown as Constructor<WorkerTensor>)(link, held)
     : new (WorkerWeights as unknown as Constructor<WorkerWeights>)(link, held);
+}
+
+/** @internal A handle, as the worker describes it to the page. */
+export interface Held {
+  readonly kind: 'tensor' | 'weights';
+  /** Its number in the worker. */
+  readonly id: number;
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  /** Only for packed weights: the operation that they are for. A layer has kind `weights`, too. */
+  readonly op?: PackedWeights['op'];
+  /** Only for kind `weights`: their size in memory, in bytes. */
+  readonly byteLength?: number;
+}
+
+/**
+ * An AbortSignal, declared here for projects whose TypeScript does not know it.
+ *
+ * @category Operations
+ */
+export interface Signal {
+  /** Whether it has aborted. */
+  readonly aborted: boolean;
+  /** Why it aborted. A call that it ends is rejected with this value. */
+  readonly reason?: unknown;
+  /**
+   * Adds a function that runs when it aborts.
+   * @param type the event
+   * @param listener the function
+   */
+  addEventListener(type: 'abort', listener: () => void): void;
+  /**
+   * Removes a function that `addEventListener` added.
+   * @param type the event
+   * @param listener the function
+   */
+  removeEventListener(type: 'abort', listener: () => void): void;
+}
+
+/**
+ * Options that every call in `wgemm/worker` takes.
+ *
+ * @category Operations
+ */
+export interface CallOptions {
+  /**
+   * True: the buffers of the arguments' arrays move to the worker, which detaches the arrays. They
+   * move when the worker accepts the call, so do not touch them before the promise settles. If the
+   * call is refused, or aborted before it begins, they stay as they were. If an accepted call
+   * fails, for example because the engine grants less memory than expected, their contents are
+   * lost.
+   *
+   * The call returns `out` as a new tensor, with a new array. Memory that cannot move, such as
+   * shared memory or a WebAssembly.Memory, is copied. To check the call, `pack` first packs zeros.
+   * `deserialize` must read the bytes to check them: it copies them, and detaches the array if it
+   * succeeds. Default false: the call copies the arrays to the worker when it is made.
+   */
+  transfer?: boolean | undefined;
+  /**
+   * When it aborts, the call is rejected with its reason. A waiting call then never begins. A
+   * running call completes, but its result is dropped and `out` in an array is not written.
+   * Default: none.
+   */
+  signal?: Signal | undefined;
 }

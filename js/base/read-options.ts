@@ -1,0 +1,75 @@
+/** Reads objects of options. */
+import { classOf } from './arrays.js';
+import { ArgumentError, describe } from './errors.js';
+import { has, isList, isReadable, unpolluted } from './properties.js';
+
+/** @internal How `gemm` or `matmul` is called; undefined for other operations. */
+export function callOf(op: string): string | undefined {
+  if (op === 'gemm') return 'call gemm(a, b, c, options)';
+  return op === 'matmul' ? 'call matmul(src, weights, bias, options)' : undefined;
+}
+
+const noOptions = Object.freeze(Object.create(null) as Record<string, unknown>);
+
+/**
+ * @internal Reads an object of options. All of its own properties must be `allowed`, or among those
+ * `besides` that something else reads. Returns the caller's object, since a copy takes as long as a
+ * small product. Read each property once, before anything is in the block of arguments: it may be a
+ * getter.
+ */
+export function readOptions(
+  op: string,
+  options: unknown,
+  allowed: readonly string[],
+  what = 'options',
+  besides: readonly string[] = [],
+): Record<string, unknown> {
+  if (options === undefined || options === null) return noOptions;
+  if (!isReadable(options)) {
+    throw new ArgumentError(
+      op,
+      what,
+      `${op}: ${what} is ${describe(options)}; it must be an object`,
+    );
+  }
+  // Object.keys() would make an array.
+  for (const key in options) {
+    if (allowed.includes(key) || besides.includes(key)) continue;
+    if (Object.prototype.hasOwnProperty.call(options, key))
+      throw unknownOption(op, options, key, what, allowed);
+  }
+  return unpolluted(options, allowed);
+}
+
+/** @internal Reads the object of inputs that some calls take. */
+export function readInputs(
+  op: string,
+  inputs: unknown,
+  allowed: readonly string[],
+): Record<string, unknown> {
+  if (typeof inputs === 'object' && inputs !== null)
+    return readOptions(op, inputs, allowed, 'inputs');
+  throw new ArgumentError(
+    op,
+    'inputs',
+    `${op}: inputs is ${describe(inputs)}; it must be an object with ${allowed.join(', ')}`,
+  );
+}
+
+function unknownOption(
+  op: string,
+  options: object,
+  key: string,
+  what: string,
+  allowed: readonly string[],
+): ArgumentError {
+  const array = classOf(options) ?? (isList(options) ? describe(options) : undefined);
+  if (what === 'options' && (array !== undefined || has(options, 'data'))) {
+    const rule = callOf(op) ?? `it must be an object with ${allowed.join(', ')}`;
+    return new ArgumentError(op, what, `${op}: options is ${array ?? 'a tensor'}; ${rule}`);
+  }
+  const kind = /^(op|in)/.test(what) ? what.slice(0, -1) : `property of ${what}`;
+  const found = `the ${kind} ${describe(key)} is not known`;
+  const advice = what === 'inputs' ? '; options come second' : '';
+  return new ArgumentError(op, key, `${op}: ${found}; there are ${allowed.join(', ')}${advice}`);
+}
