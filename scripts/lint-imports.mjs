@@ -51,7 +51,8 @@ function cycleFrom(name, graph, done, path = []) {
 export function lintImports() {
   const files = readdirSync('js', { recursive: true })
     .map((name) => name.replaceAll('\\', '/'))
-    .filter((name) => name.endsWith('.ts'));
+    .filter((name) => name.endsWith('.ts'))
+    .sort();
   const graph = new Map(
     files.map((name) => [name, importsOf(name).filter(({ file }) => files.includes(file))]),
   );
