@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
-const needNode = ['tests/js/*.node.test.ts', 'tests/js/worker.test.ts'];
+const needNode = ['tests/js/**/*.node.test.ts', 'tests/js/worker/worker.test.ts'];
 
 /**
  * The tests in which builds may differ: random problems of each operator, memory and threads. Their
@@ -22,7 +22,7 @@ function project(name: string, files = ['*']) {
         ? [
             {
               find: /^wgemm$/,
-              replacement: fileURLToPath(new URL('tests/js/threaded.ts', import.meta.url)),
+              replacement: fileURLToPath(new URL('tests/js/support/threaded.ts', import.meta.url)),
             },
           ]
         : [],
@@ -30,12 +30,12 @@ function project(name: string, files = ['*']) {
     test: {
       name,
       include: (process.env.WGEMM_TEST_FULL ? ['*'] : files).map(
-        (file) => `tests/js/${file}.test.ts`,
+        (file) => `tests/js/**/${file}.test.ts`,
       ),
       exclude: needNode,
       // A process per file would add a second per file.
       isolate: false,
-      setupFiles: name.startsWith('simd128') ? ['tests/js/simd128.ts'] : [],
+      setupFiles: name.startsWith('simd128') ? ['tests/js/support/simd128.ts'] : [],
     },
   };
 }
@@ -50,8 +50,8 @@ export default defineConfig({
       project('relaxed-mt', fewest),
       project('simd128-mt', whereBuildsDiffer),
     ],
-    setupFiles: ['tests/js/equality.ts'],
-    // tests/js/memory.test.ts drops tensors and watches the garbage collector free them.
+    setupFiles: ['tests/js/support/equality.ts'],
+    // tests/js/instance/memory.test.ts drops tensors and watches the garbage collector free them.
     execArgv: ['--expose-gc'],
     testTimeout: 60_000, // CI runs other steps beside it
     maxWorkers: 2,

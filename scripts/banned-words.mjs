@@ -2,7 +2,7 @@
 // the word to use. scripts/lint-language.mjs finds them in names, comments, texts and documents.
 //   find    is searched in lines whose identifiers are cut into words: 'kOneRow' reads 'k One Row'
 //   say     the word to use instead
-//   such    a line with it, by which tests/js/lint.node.test.ts shows that it is found
+//   such    a line with it, by which tests/js/scripts/lint.node.test.ts shows that it is found
 //   in      only in files whose path begins so
 //   except  what else the words mean
 

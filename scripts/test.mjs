@@ -8,7 +8,7 @@
 // With --full: all API tests on every build, where vitest.config.ts else chooses, and the vectors
 // of over ten million multiplications.
 import { readdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { buildPreset, hasAvx2, makeDist } from './build.mjs';
 import { testNativePackage } from './native-package.mjs';
@@ -62,9 +62,9 @@ async function testQuickly(args) {
   await step('building native', () => buildPreset('native'));
   await buildDist();
   await step('running native', () => runTests('native', { GTEST_FILTER: slow.native }));
-  const files = readdirSync(join('tests', 'js'))
-    .filter((name) => name.endsWith('.test.ts') && !slow.files.includes(name))
-    .map((name) => `tests/js/${name}`);
+  const files = readdirSync(join('tests', 'js'), { recursive: true })
+    .filter((name) => name.endsWith('.test.ts') && !slow.files.includes(basename(name)))
+    .map((name) => join('tests', 'js', name));
   await step('running Vitest', () =>
     run('vitest', ['run', '--project', 'relaxed', ...(args.length > 0 ? args : files)], {
       otherwise:

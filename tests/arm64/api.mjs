@@ -7,12 +7,12 @@
 import { runTests } from '../browser/page/vitest.js';
 
 const files = {
-  activation: () => import('../js/activation.test.ts'),
-  gemm: () => import('../js/gemm.test.ts'),
-  matmul: () => import('../js/matmul.test.ts'),
-  qgemm: () => import('../js/qgemm.test.ts'),
-  quantize: () => import('../js/quantize.test.ts'),
-  serialize: () => import('../js/serialize.test.ts'),
+  activation: () => import('../js/ops/activation.test.ts'),
+  gemm: () => import('../js/ops/gemm.test.ts'),
+  matmul: () => import('../js/ops/matmul.test.ts'),
+  qgemm: () => import('../js/ops/qgemm.test.ts'),
+  quantize: () => import('../js/convert/quantize.test.ts'),
+  serialize: () => import('../js/ops/serialize.test.ts'),
 };
 const names = process.argv.slice(2);
 

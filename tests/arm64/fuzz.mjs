@@ -2,12 +2,16 @@
 // The results must be those of the reference.
 //   node fuzz.mjs COUNT [SEED]  COUNT problems of each operation
 import { createGemm } from 'wgemm';
-import { dtypes, isFloat, set } from '../js/dtypes.ts';
-import * as quantized from '../js/quantized.ts';
-import { referenceGemm } from '../js/reference.ts';
-import { expectMatMul, place as placeStack, placeNames as stackNames } from '../js/stacks.ts';
-import { drop, expectCall, expectGemm, place, placeNames, Random } from '../js/tensors.ts';
-import { shapeOfMatMul } from '../js/matmul-reference.ts';
+import { dtypes, isFloat, set } from '../js/support/dtypes.ts';
+import * as quantized from '../js/support/quantized.ts';
+import { referenceGemm } from '../js/support/reference.ts';
+import {
+  expectMatMul,
+  place as placeStack,
+  placeNames as stackNames,
+} from '../js/support/stacks.ts';
+import { drop, expectCall, expectGemm, place, placeNames, Random } from '../js/support/tensors.ts';
+import { shapeOfMatMul } from '../js/support/matmul-reference.ts';
 
 const { outputs, shapesOfC, typePairs } = quantized;
 const count = Number(process.argv[2]);

@@ -1,7 +1,7 @@
 // Runs the fixed problems in every build: results and packed weights must have the bytes that other
 // engines compute.
 import * as wgemm from 'wgemm';
-import { hashes, hashOf, makeProblems, serialized } from '../js/fixed-problems.ts';
+import { hashes, hashOf, makeProblems, serialized } from '../js/support/fixed-problems.ts';
 import { strict } from '../package/strict.mjs';
 
 const builds = await strict(wgemm, { builds: ['simd128', 'relaxed'] });

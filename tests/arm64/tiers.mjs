@@ -5,7 +5,7 @@
 //   node tiers.mjs ends CALLS   A, B and zero points are at any end of any 8-bit type, or B has
 //                               several values
 import { createGemm } from 'wgemm';
-import { Random } from '../js/random.ts';
+import { Random } from '../js/support/random.ts';
 
 const [kind, number] = process.argv.slice(2);
 const calls = Number(number);

@@ -1,7 +1,7 @@
 // Bundles the API tests for a browser: those of tests/js that need no Node. The package itself
 // stays out of the bundle and is loaded from dist/, as it ships.
 import { readdirSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { join, posix, relative } from 'node:path';
 import { build } from 'esbuild';
 import { root } from '../../scripts/run.mjs';
 
@@ -9,9 +9,9 @@ const tests = join(root, 'tests', 'js');
 const page = join(root, 'tests', 'browser', 'page');
 
 /** Tests that need Node are named *.node.test.ts. */
-const names = readdirSync(tests).filter(
-  (name) => name.endsWith('.test.ts') && !name.endsWith('.node.test.ts'),
-);
+const names = readdirSync(tests, { recursive: true })
+  .map((name) => name.replaceAll('\\', '/'))
+  .filter((name) => name.endsWith('.test.ts') && !name.endsWith('.node.test.ts'));
 
 /** Provides `tests` of 'all-tests': by name of the file, a function that imports it. */
 export const allTests = {
@@ -20,7 +20,8 @@ export const allTests = {
     onResolve({ filter: /^all-tests$/ }, ({ path }) => ({ path, namespace: 'tests' }));
     onLoad({ filter: /.*/, namespace: 'tests' }, () => {
       const imports = names.map(
-        (name) => `  ${JSON.stringify(name)}: () => import(${JSON.stringify(`./${name}`)}),\n`,
+        (name) =>
+          `  ${JSON.stringify(posix.basename(name))}: () => import(${JSON.stringify(`./${name}`)}),\n`,
       );
       return { contents: `export const tests = {\n${imports.join('')}};`, resolveDir: tests };
     });
@@ -49,7 +50,7 @@ export async function bundleTests() {
           onResolve({ filter: /^vitest$/ }, () => ({ path: join(page, 'vitest.js') }));
           // The policy forbids an inline import map, so a page finds packages only by their
           // addresses.
-          onResolve({ filter: /^wgemm$/ }, () => ({ path: join(tests, 'threaded.ts') }));
+          onResolve({ filter: /^wgemm$/ }, () => ({ path: join(tests, 'support', 'threaded.ts') }));
           onResolve({ filter: /\/dist\/index\.js$/ }, () => ({
             path: '/dist/index.js',
             external: true,

@@ -1,4 +1,4 @@
-// The fixed problems of tests/js/fixed-problems.ts, computed natively: reads problems from standard
+// The fixed problems of tests/js/support/fixed-problems.ts, computed natively: reads problems from standard
 // input, and writes the bytes of their results, one after another, to standard output.
 //
 //   wgemm_fixed_problems strict|fast THREADS [packed|serialized] < problems > results

@@ -193,7 +193,7 @@ Bytes bytes_of(std::vector<T> elements) {
   return {bytes, bytes + elements.size() * sizeof(T)};
 }
 
-// The same as in tests/js/serialize.test.ts.
+// The same as in tests/js/ops/serialize.test.ts.
 const std::vector<Golden>& goldens() {
   static const std::vector<Golden> all{
       {DType::kFloat32,

@@ -1,6 +1,6 @@
 // Computes the fixed problems with `determinism: 'strict'`: the results must be those of every
 // other engine and of native code. The caller passes the package: it is not imported.
-import { hashes, hashOf, makeProblems, run, threadCounts } from '../js/fixed-problems.ts';
+import { hashes, hashOf, makeProblems, run, threadCounts } from '../js/support/fixed-problems.ts';
 
 const problems = makeProblems();
 const exact = problems.filter((problem) => problem.exact);
