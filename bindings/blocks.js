@@ -1,5 +1,5 @@
 // The core calls this while it computes out-of-core: it moves a block of an operand to the heap, or
-// from there. js/out-of-core.ts sets the function.
+// from there. js/call/out-of-core.ts sets the function.
 /* global addToLibrary, Module */
 addToLibrary({
   wgemm_move_block: (place, offset, count, length, runStride, stride, address) =>

@@ -13,7 +13,7 @@ addToLibrary({
 });
 // Emscripten's own function takes any error to mean that the engine refused the memory. A stack
 // overflow may come after the memory has grown and before the glue has views of it. That error must
-// reach the caller, who then ends the instance (js/core.ts).
+// reach the caller, who then ends the instance (js/instance/core.ts).
 addToLibrary({
   $growMemory: (size) => {
     try {

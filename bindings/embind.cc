@@ -1,5 +1,5 @@
 // The functions of the module, as js/ calls them: numbers and addresses, no logic. The arguments of
-// an operation cross as one block of float64 in the heap. js/block.ts writes it, and this file
+// an operation cross as one block of float64 in the heap. js/call/block.ts writes it, and this file
 // reads it in the same order.
 #include <emscripten/bind.h>
 
@@ -348,7 +348,7 @@ Status perform(double* scalars, Task* task) {
                                   : explain(*instance, call.args, task->explanation, task->beside);
 }
 
-// js/call.ts numbers them.
+// js/ops/operations.ts numbers them.
 constexpr Status (*kOperations[])(double* scalars, Task* task) = {
     perform<Gemm>, perform<MatMul>, perform<Quantized>, perform<MatMulNBits>};
 
