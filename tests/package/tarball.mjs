@@ -37,7 +37,7 @@ const budgets = {
 };
 /** All declarations together, and all source maps, which pages do not load. */
 const declarationsBudget = [158_000, 27_300];
-const mapsBudget = [2_200_000, 306_000];
+const mapsBudget = [2_200_000, 312_000];
 /** The most bytes that a page loads without threads, with brotli. */
 const pageBudget = 102_500;
 

@@ -11,12 +11,14 @@ export function createGemm(options?: CreateOptions): Promise<Gemm> {
   return create(isPlain(options) && hasThreads ? { threads: 2, ...options } : options);
 }
 
+/** Whether a copy of the options says the same, and they lack `assets`. */
 function isPlain(options: CreateOptions | undefined): boolean {
+  if (options === undefined) return true;
   try {
-    return (
-      options === undefined || (typeof options === 'object' && options !== null && !options.assets)
-    );
+    const own = Object.getOwnPropertyDescriptors(options);
+    const hasGetters = Object.values(own).some((property) => property.get);
+    return Object.getPrototypeOf(options) === Object.prototype && !hasGetters && !own.assets?.value;
   } catch {
-    return false; // a revoked proxy
+    return false; // a revoked proxy, or no object
   }
 }
