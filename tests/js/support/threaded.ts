@@ -16,7 +16,7 @@ function isPlain(options: CreateOptions | undefined): boolean {
   if (options === undefined) return true;
   try {
     const own = Object.getOwnPropertyDescriptors(options);
-    const hasGetters = Object.values(own).some((property) => property.get);
+    const hasGetters = Object.values(own).some((property) => !('value' in property));
     return Object.getPrototypeOf(options) === Object.prototype && !hasGetters && !own.assets?.value;
   } catch {
     return false; // a revoked proxy, or no object
