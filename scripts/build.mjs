@@ -186,7 +186,8 @@ const chunkImport = /import \{([^}]*)\} from "\.\/(chunk-\w+\.js)";/g;
 
 /**
  * The names under which index.js exports what other files import from its chunks: the public name,
- * or `$` and a number. Types do not declare the latter.
+ * or `$` and a number. Types do not declare the latter. It is a second constant, since engines do
+ * not inline functions that a module exports.
  */
 function namesInIndex(script) {
   const [, list] = /export \{([^}]*)\};/.exec(script);
@@ -201,7 +202,9 @@ function namesInIndex(script) {
       const key = `${chunk} ${name}`;
       if (!names.has(key)) {
         names.set(key, `$${names.size}`);
-        hidden.push(`export { ${name} as ${names.get(key)} } from './${chunk}';\n`);
+        const alias = names.get(key);
+        hidden.push(`import { ${name} as _${alias} } from './${chunk}';\n`);
+        hidden.push(`export const ${alias} = _${alias};\n`);
       }
       return names.get(key);
     },

@@ -7,13 +7,14 @@ import { type Core, cores } from '../instance/core.js';
 import { PackedWeights } from '../instance/heap.js';
 import { type CreateOptions, type Info, readSettings, startCore } from '../instance/start-core.js';
 import { allocTensor, memoryOf, type MemoryUse, readAlloc } from '../ops/alloc.js';
-import { explainCall, type Explanation, readExplained } from '../ops/explain.js';
+import { explainCall, type Explanation } from '../ops/explain.js';
 import { runGemm } from '../ops/gemm.js';
 import { runIntegerMatMul } from '../ops/integer-matmul.js';
 import { runMatMulNBits } from '../ops/matmul-nbits.js';
 import { runMatMul } from '../ops/matmul.js';
 import { packWeights, readBytes, readPack, readWeights } from '../ops/pack.js';
 import { runQGemm } from '../ops/qgemm.js';
+import { readExplained } from '../ops/read-call.js';
 import type { Api } from './api.js';
 
 /**

@@ -9,12 +9,16 @@ import { absent, aNumber, type Operand, packedWeights } from './operand.js';
 /** Precedes an array of the caller that the result may overlap. */
 const anArray = -4;
 
-/**
- * @internal Indices into the block after the core explained a call: of the bytes of scratch, and of
- * the bytes that move to and from out-of-core operands.
- */
-export const scratchAt = 17,
-  movedAt = 19;
+/** @internal What the core leaves in the block when it has explained a call, in this order. */
+export const explained = [
+  ...['kernel', 'regime', 'batch', 'm', 'n', 'k', 'mr', 'nr', 'kr', 'mc', 'nc', 'kc', 'threads'],
+  ...['packsA', 'packsB', 'direct', 'transposed', 'scratch', 'outOfCore', 'moved'],
+] as const;
+
+/** @internal A number of an explanation. */
+export function explainedNumber(core: Core, name: (typeof explained)[number]): number {
+  return core.block[explained.indexOf(name)] as number;
+}
 
 /** @internal Writes attributes and operands. Returns the end of what it wrote. */
 export function write(

@@ -15,26 +15,38 @@ export type OperationName =
   | 'matmulIntegerToFloat'
   | 'matmulNBits';
 
-/** @internal An operation of the core. */
-export interface Operation {
+/** @internal Where attributes are in the block, as indices, and how many numbers they take. */
+export interface Places<N extends string = string> {
+  readonly at: Readonly<Record<N, number>>;
+  readonly length: number;
+}
+
+/** @internal An operation of the core, and of its callers. ops/operations.ts has the rows. */
+export interface Operation<N extends string = string> {
   readonly name: OperationName;
-  /** Names of its matrices in errors. */
-  readonly operands: readonly [string, string, string];
+  /** The block begins with them. */
+  readonly attributes: Places<N>;
+  /** Names in errors, in the order of the block. The last is `out`. */
+  readonly operands: readonly string[];
+  /** The last operands before `out`: both factors, and what is added to the product. */
+  readonly matrices: readonly [string, string, string];
   /** Names of the operands that may be out-of-core, besides the result. */
-  readonly matrices: readonly string[];
+  readonly outOfCore: readonly string[];
+  /** Names of the properties of the first argument, if it is an object of inputs. */
+  readonly inputs: readonly string[];
+  /** Names of the options. */
+  readonly options: readonly string[];
+  /** The place of the options among the arguments. */
+  readonly optionsAt: number;
   /** Type and shape of the result if the caller gives no `out`. */
-  resultType(
-    core: Core,
-    operands: readonly (Operand | null)[],
-    attributes: Float64Array,
-  ): ResultType;
+  resultType(read: Omit<Arguments, 'out'>, core: Core): ResultType;
   /** Computes from the block up to `end`. Returns an error code. */
   run(module: CoreModule, end: number): number;
   /**
-   * Leaves the numbers of an explanation in the block, for a caller that will allocate `beside`
+   * Leaves the numbers of an explanation in the block, for a caller that will allocate `reserved`
    * bytes before the call. Returns an error code.
    */
-  explain(module: CoreModule, beside: number): number;
+  explain(module: CoreModule, reserved: number): number;
 }
 
 /** @internal The arguments of a call, as they were read from the caller's objects. */
@@ -53,4 +65,14 @@ export interface Call extends Arguments {
   readonly core: Core;
   /** The last of the operands, which is never null here. */
   readonly result: Operand;
+}
+
+/** @internal The operand of a name; null if it is absent. */
+export function operandNamed({ operation, operands }: Omit<Arguments, 'out'>, name: string) {
+  return operands[operation.operands.indexOf(name)] ?? null;
+}
+
+/** @internal The attribute of a name, or its first number. */
+export function attributeOf({ operation, attributes }: Omit<Arguments, 'out'>, name: string) {
+  return attributes[operation.attributes.at[name] as number] as number;
 }

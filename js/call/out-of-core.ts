@@ -6,7 +6,7 @@ import { arrayOf, bytesOf } from '../base/arrays.js';
 import type { DataArray, DType } from '../base/tensor.js';
 import type { Core } from '../instance/core.js';
 import type { CoreModule } from '../instance/glue.js';
-import { movedAt, scratchAt, write } from './block.js';
+import { explainedNumber, write } from './block.js';
 import type { Call } from './call.js';
 import type { Operand } from './operand.js';
 import { compute, copyIn, roomOf, stagedOf } from './staging.js';
@@ -18,13 +18,13 @@ const outOfMemory = 5;
 export function runWithinLimit(call: Call): unknown {
   const { core, operation, attributes, operands, result, out } = call;
   const { module } = core;
-  const { matrices, vectors } = split(call);
+  const { matrices, parameters } = split(call);
   const room = roomOf(core, matrices);
-  const vectorStaging = stageVectors(call, vectors);
+  const parameterStaging = stageParameters(call, parameters);
   let staging = 0;
   try {
     if (fits(call, room) && room !== 0)
-      staging = allocateBeside(core, room, core.block[scratchAt] as number);
+      staging = allocateBeside(core, room, explainedNumber(core, 'scratch'));
     if (staging !== 0 || room === 0) {
       copyIn(call, matrices, staging);
       return compute(call);
@@ -38,7 +38,7 @@ export function runWithinLimit(call: Call): unknown {
   } finally {
     module.moveBlock = undefined;
     if (staging !== 0) module.release(staging);
-    if (vectorStaging !== 0) module.release(vectorStaging);
+    if (parameterStaging !== 0) module.release(parameterStaging);
   }
 }
 
@@ -48,33 +48,34 @@ export function runWithinLimit(call: Call): unknown {
  */
 export function explain(call: Call): number {
   const { core, result, out } = call;
-  const { matrices, vectors } = split(call);
-  const vectorStaging = stageVectors(call, vectors);
+  const { matrices, parameters } = split(call);
+  const parameterStaging = stageParameters(call, parameters);
   try {
     if (!fits(call, roomOf(core, matrices))) {
       takeOutOfCore(call, matrices);
-      return bytesOutside(vectors) + (core.block[movedAt] as number);
+      return bytesOutside(parameters) + explainedNumber(core, 'moved');
     }
-    let bytes = bytesOutside(vectors) + bytesOutside(matrices);
+    let bytes = bytesOutside(parameters) + bytesOutside(matrices);
     if (out === undefined) bytes += result.size * bytesOf(core.dtypes[result.dtype] as DType);
     else if (result.strides !== null) bytes += result.outside?.byteLength ?? 0; // in and out
     return bytes;
   } finally {
-    if (vectorStaging !== 0) core.module.release(vectorStaging);
+    if (parameterStaging !== 0) core.module.release(parameterStaging);
   }
 }
 
 /**
- * The operands to stage. Vectors are scales and zero points: the core checks their values. They are
+ * The operands to stage. Parameters are scales and zero points: the core checks their values. They are
  * never out-of-core, and neither are codes of a few bits.
  */
-function split(call: Call): { matrices: Operand[]; vectors: Operand[] } {
-  const { matrices } = call.operation;
-  const isMatrix = (operand: Operand) => operand === call.result || matrices.includes(operand.name);
+function split(call: Call): { matrices: Operand[]; parameters: Operand[] } {
+  const { outOfCore } = call.operation;
+  const isMatrix = (operand: Operand) =>
+    operand === call.result || outOfCore.includes(operand.name);
   const staged = stagedOf(call);
   return {
     matrices: staged.filter(isMatrix),
-    vectors: staged.filter((operand) => !isMatrix(operand)),
+    parameters: staged.filter((operand) => !isMatrix(operand)),
   };
 }
 
@@ -82,17 +83,17 @@ function bytesOutside(operands: readonly Operand[]): number {
   return operands.reduce((bytes, { outside }) => bytes + (outside?.byteLength ?? 0), 0);
 }
 
-/** Copies vectors to memory that the caller must release. Returns its address, 0 for none. */
-function stageVectors(call: Call, vectors: readonly Operand[]): number {
+/** Copies parameters to memory that the caller must release. Returns its address, 0 for none. */
+function stageParameters(call: Call, parameters: readonly Operand[]): number {
   const { core, operation } = call;
-  const room = roomOf(core, vectors);
+  const room = roomOf(core, parameters);
   if (room === 0) return 0;
   const address = core.module.allocate(room);
   if (address === 0) {
     fits(call, room); // throws the error of a wrong argument, which comes first
     throw core.outOfMemory(room, operation.name);
   }
-  copyIn(call, vectors, address);
+  copyIn(call, parameters, address);
   return address;
 }
 

@@ -6,7 +6,7 @@
 import type { Core } from '../instance/core.js';
 import { HeapTensor, PackedWeights, writeHeld } from '../instance/heap.js';
 import { writeNothing, writePacked } from './block.js';
-import type { Arguments, Call, Operation } from './call.js';
+import { type Arguments, type Call, operandNamed, type Operation } from './call.js';
 import { locate } from './operand.js';
 import { runWithinLimit } from './out-of-core.js';
 import { operandOfResult } from './result.js';
@@ -41,13 +41,13 @@ export function runInHeap(
   c: HeapTensor | null | undefined,
   out: HeapTensor,
 ): HeapTensor {
-  const { name: op, operands } = operation;
+  const { name: op, matrices } = operation;
   const { block } = core;
-  let at = writeHeld(core, op, operands[0], a, block, end);
+  let at = writeHeld(core, op, matrices[0], a, block, end);
   at = HeapTensor.is(b)
-    ? writeHeld(core, op, operands[1], b, block, at)
-    : writePacked(core, op, operands[1], b, block, at);
-  at = c ? writeHeld(core, op, operands[2], c, block, at) : writeNothing(block, at);
+    ? writeHeld(core, op, matrices[1], b, block, at)
+    : writePacked(core, op, matrices[1], b, block, at);
+  at = c ? writeHeld(core, op, matrices[2], c, block, at) : writeNothing(block, at);
   at = writeHeld(core, op, 'out', out, block, at);
   core.enter(op);
   let code: number;
@@ -72,7 +72,7 @@ export function makeCall(core: Core, read: Arguments): Call {
   for (const operand of operands) if (operand !== null) locate(core, operation.name, operand);
   const given = operands.at(-1);
   if (given) return { core, operation, attributes, operands, result: given, out };
-  const result = operandOfResult('out', operation.resultType(core, operands, attributes));
+  const result = operandOfResult('out', operation.resultType(read, core));
   const all = [...operands.slice(0, -1), result];
   return { core, operation, attributes, operands: all, result, out };
 }
@@ -83,8 +83,9 @@ export function runCall(call: Call): unknown {
 }
 
 /** The most bytes of scratch that A takes if the call quantizes it. */
-function bytesOfQuantized({ operation, operands }: Call): number {
-  return operation.name === 'dynamicQuantizeMatmul' ? (operands[6]?.size ?? 0) : 0;
+function bytesOfQuantized(call: Call): number {
+  const isQuantized = call.operation.name === 'dynamicQuantizeMatmul';
+  return isQuantized ? (operandNamed(call, 'A')?.size ?? 0) : 0;
 }
 
 function runGuarded(call: Call): unknown {

@@ -115,7 +115,7 @@ export function readLinear(reader: Reader, options: unknown): LinearArguments {
   const ofXAndY = readQuantizations(input, output, isInt8);
   const [scales, zeros] =
     type === 'int8' || type === 'uint8'
-      ? readScales(weights as object, type, [...shape], { index: 1 - transposes, size: n })
+      ? readParameter(weights as object, type, [...shape], { index: 1 - transposes, size: n })
       : [];
   const vector = (name: string, data: Float32Array | Uint8Array | Int8Array, dtype: DType) =>
     operandOf(name, dtypes.indexOf(dtype), [n], data);
@@ -151,7 +151,7 @@ function wrongShape(name: string, shape: readonly number[], rule: string): Shape
  * Reads scales and zero points of weights that are quantized, one per column. There are no zero
  * points if all are 0.
  */
-function readScales(weights: object, dtype: QuantizedType, shape: number[], columns: Axis) {
+function readParameter(weights: object, dtype: QuantizedType, shape: number[], columns: Axis) {
   const { scale, zeroPoint = 0, axis: along } = unpolluted(weights, ['scale', 'zeroPoint', 'axis']);
   const axis = readAxis(op, along, 'weights', shape);
   if (axis && axis.index !== columns?.index) {

@@ -29,8 +29,10 @@ import { allocate, count, type QuantizeType } from '../convert/quantize-numbers.
 import { quantize, quantizeBias } from '../convert/quantize.js';
 import type { Core } from '../instance/core.js';
 import { type Constructors, HeapTensor, locateHeld, type PackedWeights } from '../instance/heap.js';
+import { attributesOfMatMul } from '../ops/matmul.js';
 import { operations } from '../ops/operations.js';
 import { packWeights } from '../ops/pack.js';
+import { attributesOfQGemm } from '../ops/qgemm.js';
 import { checkRun, type Form, type LinearArguments, quantizedTypes } from './arguments.js';
 import { bytesOfLayer } from './bytes.js';
 
@@ -258,7 +260,7 @@ function floatRunner(
 ): Runner {
   const operation = operations.matmul;
   const float32 = core.dtypes.indexOf('float32');
-  const attributes = Float64Array.of(1, -1, 0, 0, float32, min, max);
+  const attributes = attributesOfMatMul(false, false, float32, [min, max]);
   const b = operandOf('weights', packedWeights, [], weights);
   const c = bias && operandOf('bias', float32, [n], bias);
   return {
@@ -315,7 +317,7 @@ function int8Runner(
   const pair = (dtype: number, at: number) => [...scalar(float32, at), ...scalar(dtype, at + 4)];
   const typeOfResult = scaleOfY === 0 ? float32 : numberOf(quantizedTypes[typeOfY]);
   const parts = [
-    [4, 0, 0, 1, min, max], // as readAttributes() in qgemm.ts writes them
+    Array.from(attributesOfQGemm(min, max)),
     pair(typeOfA, aAt),
     vector(float32, scalesAt),
     zeros === 0 ? [absent] : vector(numberOf(weights.dtype), zerosAt),

@@ -1,16 +1,8 @@
 /** `explain`: what a call would do. */
 
-import { ArgumentError, describe } from '../base/errors.js';
-import type { Arguments, Call, OperationName } from '../call/call.js';
-import type { Reader } from '../call/operand.js';
+import { explained, explainedNumber } from '../call/block.js';
+import type { Call, OperationName } from '../call/call.js';
 import { explain } from '../call/out-of-core.js';
-import type { Core } from '../instance/core.js';
-import { readGemm } from './gemm.js';
-import { isIntegerMatMul, readIntegerMatMul } from './integer-matmul.js';
-import { readMatMulNBits } from './matmul-nbits.js';
-import { readMatMul } from './matmul.js';
-import { operations } from './operations.js';
-import { readQGemm } from './qgemm.js';
 
 /**
  * The plan for a call: what it would do. `explain` returns it.
@@ -75,72 +67,28 @@ export interface Explanation {
   scratch: number;
 }
 
-/** @internal Reads the name of a call, and its arguments. */
-export function readExplained(reader: Reader, op: unknown, args: unknown[]): Arguments {
-  if (op === 'matmul') return readMatMul(reader, args[0], args[1], args[2], args[3]);
-  if (op === 'gemm') return readGemm(reader, args[0], args[1], args[2], args[3]);
-  if (op === 'qgemm') return readQGemm(reader, args[0], args[1]);
-  if (op === 'matmulNBits') return readMatMulNBits(reader, args);
-  if (isIntegerMatMul(op)) return readIntegerMatMul(reader, op, args);
-  const names = Object.keys(operations).map((name) => `'${name}'`);
-  throw new ArgumentError(
-    'explain',
-    'op',
-    `explain: op is ${describe(op)}; it must be ` +
-      `${names.slice(0, -1).join(', ')} or ${names.at(-1)}`,
-  );
-}
-
-/** The numbers that the core left at the front of the block. */
-function numbers<N extends 6 | 19>(core: Core, count: N): Numbers[N] {
-  return Array.from(core.block.subarray(0, count)) as Numbers[N];
-}
-
-type N4 = [number, number, number, number];
-type N5 = [number, ...N4];
-type Numbers = { 6: [number, ...N5]; 19: [...N4, ...N5, ...N5, ...N5] };
-
 /** @internal */
 export function explainCall(call: Call): Explanation {
   const { core, operation } = call;
   const copies = core.guard(operation.name, () => explain(call));
-  const [
-    kernel,
-    regime,
-    batch,
-    m,
-    n,
-    k,
-    mr,
-    nr,
-    kr,
-    mc,
-    nc,
-    kc,
-    threads,
-    packsA,
-    packsB,
-    direct,
-    transposed,
-    scratch,
-    outOfCore,
-  ] = numbers(core, 19);
+  const entries = explained.map((name) => [name, explainedNumber(core, name)]);
+  const found = Object.fromEntries(entries) as Record<(typeof explained)[number], number>;
   return {
     op: operation.name,
-    batch,
-    m,
-    n,
-    k,
-    kernel: core.text(kernel),
-    regime: core.text(regime),
-    tile: [mr, nr, kr],
-    blocks: [mc, nc, kc],
-    threads,
-    packs: { a: packsA !== 0, b: packsB !== 0 },
-    direct: direct !== 0,
-    transposed: transposed !== 0,
-    outOfCore: outOfCore !== 0,
+    batch: found.batch,
+    m: found.m,
+    n: found.n,
+    k: found.k,
+    kernel: core.text(found.kernel),
+    regime: core.text(found.regime),
+    tile: [found.mr, found.nr, found.kr],
+    blocks: [found.mc, found.nc, found.kc],
+    threads: found.threads,
+    packs: { a: found.packsA !== 0, b: found.packsB !== 0 },
+    direct: found.direct !== 0,
+    transposed: found.transposed !== 0,
+    outOfCore: found.outOfCore !== 0,
     copies,
-    scratch,
+    scratch: found.scratch,
   };
 }

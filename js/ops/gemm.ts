@@ -67,16 +67,11 @@ export interface GemmOptions<A extends DataArray = DataArray> {
 }
 
 const op = 'gemm';
-const optionNames = [
-  'alpha',
-  'beta',
-  'transA',
-  'transB',
-  'opset',
-  'broadcast',
-  'activation',
-  'out',
-];
+const row = operations[op];
+const { at, length } = row.attributes;
+
+/** The options that become attributes. */
+type Options = Readonly<Record<keyof typeof at, unknown>>;
 
 /** @internal */
 export function runGemm(core: Core, a: unknown, b: unknown, c: unknown, options: unknown): unknown {
@@ -84,23 +79,20 @@ export function runGemm(core: Core, a: unknown, b: unknown, c: unknown, options:
   const { alpha, beta, transA, transB, opset, broadcast, activation, out } = readOptions(
     op,
     options,
-    optionNames,
+    row.options,
   );
   if (beta !== undefined) checkBeta(beta, c, out);
   // Reading the elements of an array may run code of the caller. It must run before anything is in
   // the block.
   if (typeof activation === 'object' || !isInHeap(core, a, b, c, out)) {
-    // prettier-ignore
-    const read = readArguments(
-      core, a, b, c, alpha, beta, transA, transB, opset, broadcast, activation, out,
-    );
-    return runCall(makeCall(core, read));
+    const read = { alpha, beta, transA, transB, opset, broadcast, activation };
+    return runCall(makeCall(core, readArguments(core, [a, b, c, out], read)));
   }
-  const end = readAttributes(core.block, alpha, beta, transA, transB, opset, broadcast, activation);
+  writeAttributes(core.block, alpha, beta, transA, transB, opset, broadcast, activation);
   return runInHeap(
     core,
-    operations.gemm,
-    end,
+    row,
+    length,
     a as HeapTensor,
     b as HeapTensor | PackedWeights,
     c as HeapTensor | null | undefined,
@@ -109,26 +101,18 @@ export function runGemm(core: Core, a: unknown, b: unknown, c: unknown, options:
 }
 
 /** @internal Reads a call, and checks what needs no core. */
-export function readGemm(
-  reader: Reader,
-  a: unknown,
-  b: unknown,
-  c: unknown,
-  options: unknown,
-): Arguments {
+export function readGemm(reader: Reader, [a, b, c, options]: readonly unknown[]): Arguments {
   reader.checkAlive(op);
   const { alpha, beta, transA, transB, opset, broadcast, activation, out } = readOptions(
     op,
     options,
-    optionNames,
+    row.options,
     'options',
     reader.callOptions,
   );
   if (beta !== undefined) checkBeta(beta, c, out);
-  // prettier-ignore
-  return readArguments(
-    reader, a, b, c, alpha, beta, transA, transB, opset, broadcast, activation, out,
-  );
+  const read = { alpha, beta, transA, transB, opset, broadcast, activation };
+  return readArguments(reader, [a, b, c, out], read);
 }
 
 /** In BLAS, the result is C, so that beta without C looks like a factor of `out`. */
@@ -138,36 +122,26 @@ function checkBeta(beta: unknown, c: unknown, out: unknown): void {
   throw new ArgumentError(op, 'beta', `${found}; to add to out, pass out as C, too`);
 }
 
-// Takes the options one by one: they are read only once, and no object must hold them.
+/** @param options read from the caller's object, whose properties may be getters */
 function readArguments(
   reader: Reader,
-  a: unknown,
-  b: unknown,
-  c: unknown,
-  alpha: unknown,
-  beta: unknown,
-  transA: unknown,
-  transB: unknown,
-  opset: unknown,
-  broadcast: unknown,
-  activation: unknown,
-  out: unknown,
+  [a, b, c, out]: readonly unknown[],
+  options: Options,
 ): Arguments {
   const operandA = readTensor(reader, op, 'A', a);
   const operandB = readTensor(reader, op, 'B', b);
   const typeOfA = reader.dtypes[operandA.dtype] as DType;
-  const operandC = readAddend(reader, op, 'C', c, typeOfA, optionNames);
-  const attributes = new Float64Array(10);
-  readAttributes(attributes, alpha, beta, transA, transB, opset, broadcast, activation);
+  const operandC = readAddend(reader, op, 'C', c, typeOfA, row.options);
+  const attributes = new Float64Array(length);
+  const { alpha, beta, transA, transB, opset, broadcast, activation } = options;
+  writeAttributes(attributes, alpha, beta, transA, transB, opset, broadcast, activation);
   const operandY = out === undefined ? null : readTensor(reader, op, 'out', out);
   const operands = [operandA, operandB, operandC, operandY];
-  return { operation: operations.gemm, attributes, operands, out };
+  return { operation: row, attributes, operands, out };
 }
 
-/**
- * Writes the attributes in the order in which bindings/embind.cc reads them. Returns their number.
- */
-function readAttributes(
+// Takes the options one by one: a call in the heap makes no object that could hold them.
+function writeAttributes(
   to: Float64Array,
   alpha: unknown,
   beta: unknown,
@@ -176,15 +150,14 @@ function readAttributes(
   opset: unknown,
   broadcast: unknown,
   activation: unknown,
-): number {
-  readFactor(op, 'alpha', alpha, to, 0);
-  readFactor(op, 'beta', beta, to, 2);
-  to[4] = readFlag(op, 'transA', transA, 0);
-  to[5] = readFlag(op, 'transB', transB, 0);
-  to[6] = readOpset(opset);
-  to[7] = readFlag(op, 'broadcast', broadcast, NaN); // NaN: not given
-  readActivation(op, activation, to, 8);
-  return 10;
+): void {
+  readFactor(op, 'alpha', alpha, to, at.alpha);
+  readFactor(op, 'beta', beta, to, at.beta);
+  to[at.transA] = readFlag(op, 'transA', transA, 0);
+  to[at.transB] = readFlag(op, 'transB', transB, 0);
+  to[at.opset] = readOpset(opset);
+  to[at.broadcast] = readFlag(op, 'broadcast', broadcast, NaN); // NaN: not given
+  readActivation(op, activation, to, at.activation);
 }
 
 function readOpset(value: unknown): number {

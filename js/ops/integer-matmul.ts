@@ -7,17 +7,17 @@ import type { DataArray, DType, Float16ArrayLike, QuantizedArray } from '../base
 import type { Arguments } from '../call/call.js';
 import { type Reader, readTensor } from '../call/operand.js';
 import { type Activation, readActivation, readFlag } from '../call/options.js';
-import { isInHeap, makeCall, runCall, runInHeap } from '../call/run.js';
 import {
   is8Bit,
   isHeldOrNumber,
+  readParameter,
   readType,
-  readVector,
-  writeVector,
-} from '../call/scales-zero-points.js';
+  writeParameter,
+} from '../call/parameters.js';
+import { isInHeap, makeCall, runCall, runInHeap } from '../call/run.js';
 import type { Core } from '../instance/core.js';
 import { HeapTensor, PackedWeights, type TensorLike, type TensorView } from '../instance/heap.js';
-import { operations } from './operations.js';
+import { operations, parameterNames } from './operations.js';
 import type { Scale, ZeroPoint } from './qgemm.js';
 
 /**
@@ -162,38 +162,6 @@ export interface MatMulIntegerToFloatOptions<
 
 type Name = 'matmulInteger' | 'qlinearMatmul' | 'dynamicQuantizeMatmul' | 'matmulIntegerToFloat';
 
-const activationAndOut = ['transA', 'transB', 'activation', 'out'] as const;
-
-/** The operators: their numbers, which are those of IntegerOp in wgemm.h, and names of options. */
-const operators = {
-  matmulInteger: {
-    number: 0,
-    options: ['aZeroPoint', 'bZeroPoint', 'transA', 'transB', 'out'],
-  },
-  qlinearMatmul: {
-    number: 1,
-    options: activationAndOut,
-  },
-  dynamicQuantizeMatmul: {
-    number: 2,
-    options: ['bScale', 'bZeroPoint', 'bias', ...activationAndOut],
-  },
-  matmulIntegerToFloat: {
-    number: 3,
-    options: ['aScale', 'bScale', 'aZeroPoint', 'bZeroPoint', 'bias', ...activationAndOut],
-  },
-} as const satisfies Record<Name, { number: number; options: readonly string[] }>;
-
-const vectorNames = [
-  'aScale',
-  'aZeroPoint',
-  'bScale',
-  'bZeroPoint',
-  'yScale',
-  'yZeroPoint',
-] as const;
-const inputNames = ['a', 'b', ...vectorNames] as const;
-
 /** Inputs and options of a call as the caller made it. Absent ones are undefined. */
 class Given {
   a: unknown;
@@ -211,19 +179,19 @@ class Given {
   out: unknown;
 
   /** Reads properties, each once: they may be getters, also of a class. */
-  take(from: Readonly<Record<string, unknown>>, names: readonly (keyof Given)[]): void {
-    for (const name of names) this[name] = from[name] as never;
+  take(from: Readonly<Record<string, unknown>>, names: readonly string[]): void {
+    for (const name of names) this[name as keyof Given] = from[name] as never;
   }
 }
 
 /** Reads each argument of a call once. */
 function readGiven(op: Name, args: readonly unknown[], besides?: readonly string[]): Given {
   const given = new Given();
-  const isQLinear = op === 'qlinearMatmul';
-  if (isQLinear) given.take(readInputs(op, args[0], inputNames), inputNames);
+  const { inputs } = operations.qlinearMatmul;
+  if (op === 'qlinearMatmul') given.take(readInputs(op, args[0], inputs), inputs);
   else [given.a, given.b] = args;
-  const { options } = operators[op];
-  given.take(readOptions(op, args[isQLinear ? 1 : 2], options, 'options', besides), options);
+  const { options, optionsAt } = operations[op];
+  given.take(readOptions(op, args[optionsAt], options, 'options', besides), options);
   return given;
 }
 
@@ -233,20 +201,29 @@ export function runIntegerMatMul(core: Core, op: Name, args: readonly unknown[])
   const given = readGiven(op, args);
   const { a, b, bias, out, activation } = given;
   const { aScale, aZeroPoint, bScale, bZeroPoint, yScale, yZeroPoint } = given;
-  const vectors = [aScale, aZeroPoint, bScale, bZeroPoint, yScale, yZeroPoint];
+  const scales = [aScale, aZeroPoint, bScale, bZeroPoint, yScale, yZeroPoint];
   if (
     typeof activation !== 'object' && // code of the caller may run when its elements are read
     isInHeap(core, a, b, bias, out) &&
     (is8Bit((a as HeapTensor).dtype) || op === 'dynamicQuantizeMatmul') &&
     (PackedWeights.is(b) || is8Bit((b as HeapTensor).dtype)) &&
-    vectors.every((value) => isHeldOrNumber(value ?? 0))
+    scales.every((value) => isHeldOrNumber(value ?? 0))
   ) {
-    const typeOfScales = scaleType(vectors.map((value) => HeapTensor.is(value) && value.dtype));
+    const typeOfScales = scaleType(scales.map((value) => HeapTensor.is(value) && value.dtype));
     const types = typesOf((a as HeapTensor).dtype, (b as HeapTensor).dtype, typeOfScales);
     const { block } = core;
-    let end = readAttributes(block, op, given);
-    vectors.forEach((value, i) => {
-      end = writeVector(core, op, block, end, vectorNames[i] as string, value, types[i] as DType);
+    writeAttributes(block, op, given);
+    let end = operations[op].attributes.length;
+    scales.forEach((value, i) => {
+      end = writeParameter(
+        core,
+        op,
+        block,
+        end,
+        parameterNames[i] as string,
+        value,
+        types[i] as DType,
+      );
     });
     return runInHeap(
       core,
@@ -267,12 +244,12 @@ export function readIntegerMatMul(reader: Reader, op: Name, args: readonly unkno
   return readArguments(reader, op, readGiven(op, args, reader.callOptions));
 }
 
-/** The types that numbers in place of the vectors take. */
+/** The types that scales and zero points take if they are numbers. */
 function typesOf(a: DType, b: DType, scales: DType): readonly DType[] {
   return [scales, a, scales, b, scales, a];
 }
 
-/** The type of the scales, by the types of all vectors that have one. */
+/** The type of the scales, by the types of all scales and zero points that have one. */
 function scaleType([a, , b, , y]: readonly unknown[]): DType {
   return [a, b, y].includes('float16') ? 'float16' : 'float32';
 }
@@ -282,46 +259,39 @@ function readArguments(reader: Reader, op: Name, given: Given): Arguments {
   const b = readTensor(reader, op, 'B', given.b);
   const typeA = op === 'dynamicQuantizeMatmul' ? 'uint8' : readType(reader, op, a);
   const typeB = readType(reader, op, b);
-  const attributes = new Float64Array(6);
-  readAttributes(attributes, op, given);
+  const attributes = new Float64Array(operations[op].attributes.length);
+  writeAttributes(attributes, op, given);
   // Numbers wait for the type of the other scales.
-  const isNumber = (i: number) => typeof given[vectorNames[i] as 'aScale'] === 'number';
+  const isNumber = (i: number) => typeof given[parameterNames[i] as 'aScale'] === 'number';
   const read = (i: number, types: readonly DType[]) => {
-    const name = vectorNames[i] as (typeof vectorNames)[number];
-    return readVector(reader, op, name, given[name], types[i] as DType);
+    const name = parameterNames[i] as (typeof parameterNames)[number];
+    return readParameter(reader, op, name, given[name], types[i] as DType);
   };
-  const early = vectorNames.map((_, i) =>
+  const early = parameterNames.map((_, i) =>
     isNumber(i) ? null : read(i, typesOf(typeA, typeB, 'float32')),
   );
   const types = typesOf(
     typeA,
     typeB,
-    scaleType(early.map((vector) => vector && reader.dtypes[vector.dtype])),
+    scaleType(early.map((scale) => scale && reader.dtypes[scale.dtype])),
   );
-  const vectors = early.map((vector, i) => (isNumber(i) ? read(i, types) : vector));
+  const scales = early.map((scale, i) => (isNumber(i) ? read(i, types) : scale));
   const operands = [
-    ...vectors,
+    ...scales,
     a,
     b,
-    readVector(reader, op, 'bias', given.bias, types[0] as DType),
+    readParameter(reader, op, 'bias', given.bias, types[0] as DType),
     given.out === undefined ? null : readTensor(reader, op, 'out', given.out),
   ];
   return { operation: operations[op], attributes, operands, out: given.out };
 }
 
-/**
- * Writes the attributes in the order in which bindings/embind.cc reads them. Returns their number.
- */
-function readAttributes(to: Float64Array, op: Name, given: Given): number {
-  to[0] = operators[op].number;
-  to[1] = readFlag(op, 'transA', given.transA, 0);
-  to[2] = readFlag(op, 'transB', given.transB, 0);
-  to[3] = 1; // alpha
-  readActivation(op, given.activation, to, 4);
-  return 6;
-}
-
-/** @internal The name of an operator, as `explain` takes it. */
-export function isIntegerMatMul(op: unknown): op is Name {
-  return typeof op === 'string' && Object.hasOwn(operators, op);
+function writeAttributes(to: Float64Array, op: Name, given: Given): void {
+  const { attributes, op: number } = operations[op];
+  const { at } = attributes;
+  to[at.op] = number;
+  to[at.transA] = readFlag(op, 'transA', given.transA, 0);
+  to[at.transB] = readFlag(op, 'transB', given.transB, 0);
+  to[at.alpha] = 1;
+  readActivation(op, given.activation, to, at.activation);
 }

@@ -8,8 +8,8 @@ import { writeNothing } from '../call/block.js';
 import type { Arguments } from '../call/call.js';
 import { type Operand, packedWeights, type Reader, readTensor } from '../call/operand.js';
 import { type Activation, readActivation } from '../call/options.js';
+import { readParameter } from '../call/parameters.js';
 import { isInHeap, makeCall, runCall, runInHeap } from '../call/run.js';
-import { readVector } from '../call/scales-zero-points.js';
 import type { Core } from '../instance/core.js';
 import { HeapTensor, PackedWeights, type TensorLike, type TensorView } from '../instance/heap.js';
 import { operations } from './operations.js';
@@ -39,34 +39,35 @@ export interface MatMulNBitsOptions<A extends DataArray = NBitsArray> {
 }
 
 const op = 'matmulNBits';
-const optionNames = ['bias', 'accuracyLevel', 'activation', 'out'];
+const row = operations[op];
+const { at, length } = row.attributes;
 const weightNames = ['data', 'scales', 'zeroPoints', 'k', 'n', 'bits', 'blockSize'];
 
 /** @internal */
 export function runMatMulNBits(core: Core, args: readonly unknown[]): unknown {
   core.checkAlive(op);
   const [a, weights, options] = args;
-  const { bias, accuracyLevel, activation, out } = readOptions(op, options, optionNames);
+  const { bias, accuracyLevel, activation, out } = readOptions(op, options, row.options);
   if (
     typeof activation !== 'object' && // code of the caller may run when its elements are read
     PackedWeights.is(weights) &&
     isInHeap(core, a, weights, bias, out)
   ) {
     const { block } = core;
-    readAttributes(block, accuracyLevel, activation);
-    block.fill(0, 3, 7);
+    writeAttributes(block, accuracyLevel, activation);
+    block.fill(0, at.k, length);
     return runInHeap(
       core,
-      operations[op],
-      writeNothing(block, writeNothing(block, 7)),
+      row,
+      writeNothing(block, writeNothing(block, length)),
       a as HeapTensor,
       weights,
       bias as HeapTensor | null | undefined,
       out as HeapTensor,
     );
   }
-  const read = readArguments(core, a, weights, bias, accuracyLevel, activation, out);
-  return runCall(makeCall(core, read));
+  const read = { bias, accuracyLevel, activation, out };
+  return runCall(makeCall(core, readArguments(core, a, weights, read)));
 }
 
 /** @internal Reads a call, and checks what needs no core. */
@@ -76,27 +77,24 @@ export function readMatMulNBits(reader: Reader, args: readonly unknown[]): Argum
   const { bias, accuracyLevel, activation, out } = readOptions(
     op,
     options,
-    optionNames,
+    row.options,
     'options',
     reader.callOptions,
   );
-  return readArguments(reader, a, weights, bias, accuracyLevel, activation, out);
+  return readArguments(reader, a, weights, { bias, accuracyLevel, activation, out });
 }
 
 function readArguments(
   reader: Reader,
   a: unknown,
   weights: unknown,
-  bias: unknown,
-  accuracyLevel: unknown,
-  activation: unknown,
-  out: unknown,
+  { bias, accuracyLevel, activation, out }: Readonly<Record<string, unknown>>,
 ): Arguments {
   const operandA = readTensor(reader, op, 'A', a);
   const dtype = reader.dtypes[operandA.dtype] as DType;
-  const attributes = new Float64Array(7);
-  const [scales, zeroPoints, b] = readNBits(reader, op, weights, attributes, 3);
-  readAttributes(attributes, accuracyLevel, activation);
+  const attributes = new Float64Array(length);
+  const [scales, zeroPoints, b] = readNBits(reader, op, weights, attributes, at.k);
+  writeAttributes(attributes, accuracyLevel, activation);
   // An array of 16 bits does not tell its type.
   const isBits = classOf(bias) === 'Uint16Array';
   const tensor = isBits ? { data: bias, shape: [lengthOf(bias as Uint16Array)], dtype } : bias;
@@ -105,20 +103,24 @@ function readArguments(
     zeroPoints,
     operandA,
     b,
-    readVector(reader, op, 'bias', tensor, dtype),
+    readParameter(reader, op, 'bias', tensor, dtype),
     out === undefined ? null : readTensor(reader, op, 'out', out),
   ];
-  return { operation: operations[op], attributes, operands, out };
+  return { operation: row, attributes, operands, out };
 }
 
-/** Writes the attributes up to those of the weights, as bindings/embind.cc reads them. */
-function readAttributes(to: Float64Array, accuracyLevel: unknown, activation: unknown): void {
-  to[0] = readWhole(op, 'accuracyLevel', accuracyLevel === undefined ? 0 : accuracyLevel);
-  readActivation(op, activation, to, 1);
+/** Writes the attributes, except for those of the weights. */
+function writeAttributes(to: Float64Array, accuracyLevel: unknown, activation: unknown): void {
+  to[at.accuracyLevel] = readWhole(
+    op,
+    'accuracyLevel',
+    accuracyLevel === undefined ? 0 : accuracyLevel,
+  );
+  readActivation(op, activation, to, at.activation);
 }
 
 /**
- * @internal Reads weights. Writes K, N, bits and block size to `to[at]` and behind it.
+ * @internal Reads weights. Writes K, N, bits and block size to `to[from]` and after it.
  * @returns the scales, the zero points and the codes. Packed weights replace all three
  */
 export function readNBits(
@@ -126,7 +128,7 @@ export function readNBits(
   op: string,
   weights: unknown,
   to: Float64Array,
-  at: number,
+  from: number,
 ): [scales: Operand | null, zeroPoints: Operand | null, b: Operand] {
   const array = classOf(weights);
   if (!isReadable(weights) || isList(weights) || array !== undefined || isPromise(weights))
@@ -149,10 +151,10 @@ export function readNBits(
   }
   const w = readOptions(op, weights, weightNames, 'weights', ['gIdx']);
   const { data, scales, zeroPoints, k, n, bits = 4, blockSize } = w;
-  to[at] = readWhole(op, 'k', k, 0);
-  to[at + 1] = readWhole(op, 'n', n, 0);
-  to[at + 2] = readWhole(op, 'bits', bits);
-  to[at + 3] = readWhole(op, 'blockSize', blockSize);
+  to[from] = readWhole(op, 'k', k, 0);
+  to[from + 1] = readWhole(op, 'n', n, 0);
+  to[from + 2] = readWhole(op, 'bits', bits);
+  to[from + 3] = readWhole(op, 'blockSize', blockSize);
   const b = readTensor(reader, op, 'B', data);
   if (b.dtype === packedWeights) throw notWeights(op, 'an object with packed weights as data');
   return [

@@ -3,7 +3,7 @@ import { describe, DTypeError } from '../base/errors.js';
 import { readOptions } from '../base/read-options.js';
 import type { DataArray, DType, DTypeOf } from '../base/tensor.js';
 import type { Arguments } from '../call/call.js';
-import { type Reader, readTensor } from '../call/operand.js';
+import { type Operand, type Reader, readTensor } from '../call/operand.js';
 import {
   type Activation,
   readActivation,
@@ -56,7 +56,11 @@ export interface MatMulOptions<A extends DataArray = DataArray> {
 }
 
 const op = 'matmul';
-const optionNames = ['alpha', 'transposeA', 'transposeB', 'outType', 'activation', 'out'];
+const row = operations[op];
+const { at, length } = row.attributes;
+
+/** The options that become attributes. */
+type Options = Readonly<Record<keyof typeof at, unknown>>;
 
 /** @internal */
 export function runMatMul(
@@ -70,7 +74,7 @@ export function runMatMul(
   const { alpha, transposeA, transposeB, outType, activation, out } = readOptions(
     op,
     options,
-    optionNames,
+    row.options,
   );
   // Reading the elements of an array may run code of the caller. It must run before anything is in
   // the block.
@@ -79,22 +83,15 @@ export function runMatMul(
     typeof activation === 'object' ||
     !isInHeap(core, src, weights, bias, out)
   ) {
-    // prettier-ignore
-    const read = readArguments(
-      core, src, weights, bias, alpha, transposeA, transposeB, outType, activation, out,
-    );
-    return runCall(makeCall(core, read));
+    const read = { alpha, transposeA, transposeB, outType, activation };
+    return runCall(makeCall(core, readArguments(core, [src, weights, bias, out], read)));
   }
-  const { block } = core;
-  readFactor(op, 'alpha', alpha, block, 0);
-  block[2] = readFlag(op, 'transposeA', transposeA, 0);
-  block[3] = readFlag(op, 'transposeB', transposeB, 0);
-  block[4] = 0; // the type of a result that the call makes, for which there is `out` here
-  readActivation(op, activation, block, 5);
+  // 0 is the type of a result that the call makes, for which there is `out` here.
+  writeAttributes(core.block, alpha, transposeA, transposeB, 0, activation);
   return runInHeap(
     core,
-    operations.matmul,
-    7,
+    row,
+    length,
     src as HeapTensor,
     weights as HeapTensor,
     bias as HeapTensor | null,
@@ -105,61 +102,84 @@ export function runMatMul(
 /** @internal Reads a call, and checks what needs no core. */
 export function readMatMul(
   reader: Reader,
-  src: unknown,
-  weights: unknown,
-  bias: unknown,
-  options: unknown,
+  [src, weights, bias, options]: readonly unknown[],
 ): Arguments {
   reader.checkAlive(op);
   const { alpha, transposeA, transposeB, outType, activation, out } = readOptions(
     op,
     options,
-    optionNames,
+    row.options,
     'options',
     reader.callOptions,
   );
-  // prettier-ignore
-  return readArguments(
-    reader, src, weights, bias, alpha, transposeA, transposeB, outType, activation, out,
-  );
+  const read = { alpha, transposeA, transposeB, outType, activation };
+  return readArguments(reader, [src, weights, bias, out], read);
 }
 
+/** @param options read from the caller's object, whose properties may be getters */
 function readArguments(
   reader: Reader,
-  src: unknown,
-  weights: unknown,
-  bias: unknown,
-  alpha: unknown,
-  transposeA: unknown,
-  transposeB: unknown,
-  outType: unknown,
-  activation: unknown,
-  out: unknown,
+  [src, weights, bias, out]: readonly unknown[],
+  { alpha, transposeA, transposeB, outType, activation }: Options,
 ): Arguments {
-  const { dtypes } = reader;
   const operandA = readTensor(reader, op, 'src', src);
   const operandB = readTensor(reader, op, 'weights', weights);
-  const typeOfSrc = dtypes[operandA.dtype] as DType;
-  const addend = readAddend(reader, op, 'bias', bias, typeOfSrc, optionNames);
+  const typeOfSrc = reader.dtypes[operandA.dtype] as DType;
+  const addend = readAddend(reader, op, 'bias', bias, typeOfSrc, row.options);
   const result = out === undefined ? null : readTensor(reader, op, 'out', out);
+  const type = typeOfResult(reader, operandA, outType, result);
+  const attributes = new Float64Array(length);
+  writeAttributes(attributes, alpha, transposeA, transposeB, type, activation);
+  const operands = [operandA, operandB, addend, result];
+  return { operation: row, attributes, operands, out };
+}
+
+/** The number of the type of the result. */
+function typeOfResult(
+  { dtypes }: Reader,
+  src: Operand,
+  outType: unknown,
+  result: Operand | null,
+): number {
+  const typeOfSrc = dtypes[src.dtype] as DType;
   const allowed =
     typeOfSrc === 'float16' || typeOfSrc === 'bfloat16' ? [typeOfSrc, 'float32'] : [typeOfSrc];
   if (outType !== undefined && !allowed.includes(outType as DType)) {
     const found = `outType is ${describe(outType)} and src has type ${typeOfSrc}`;
     throw new DTypeError(op, 'outType', `${op}: ${found}; it must be ${allowed.join(' or ')}`);
   }
-  const type =
-    outType === undefined ? (result ?? operandA).dtype : dtypes.indexOf(outType as DType);
+  const type = outType === undefined ? (result ?? src).dtype : dtypes.indexOf(outType as DType);
   if (result && result.dtype !== type) {
     const found = `out has type ${dtypes[result.dtype]} and outType is ${describe(outType)}`;
     throw new DTypeError(op, 'outType', `${op}: ${found}; they must be the same`);
   }
-  const attributes = new Float64Array(7);
-  readFactor(op, 'alpha', alpha, attributes, 0);
-  attributes[2] = readFlag(op, 'transposeA', transposeA, 0);
-  attributes[3] = readFlag(op, 'transposeB', transposeB, 0);
-  attributes[4] = type;
-  readActivation(op, activation, attributes, 5);
-  const operands = [operandA, operandB, addend, result];
-  return { operation: operations.matmul, attributes, operands, out };
+  return type;
+}
+
+// Takes the options one by one, as in gemm.ts.
+function writeAttributes(
+  to: Float64Array,
+  alpha: unknown,
+  transposeA: unknown,
+  transposeB: unknown,
+  type: number,
+  activation: unknown,
+): void {
+  readFactor(op, 'alpha', alpha, to, at.alpha);
+  to[at.transposeA] = readFlag(op, 'transposeA', transposeA, 0);
+  to[at.transposeB] = readFlag(op, 'transposeB', transposeB, 0);
+  to[at.outType] = type;
+  readActivation(op, activation, to, at.activation);
+}
+
+/** @internal The attributes of a call that other code of the library makes. */
+export function attributesOfMatMul(
+  transposeA: boolean,
+  transposeB: boolean,
+  type: number,
+  bounds: readonly [min: number, max: number],
+): Float64Array {
+  const attributes = new Float64Array(length);
+  writeAttributes(attributes, undefined, transposeA, transposeB, type, bounds);
+  return attributes;
 }

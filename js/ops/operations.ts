@@ -1,41 +1,136 @@
-/** The operations: what the core and the readers of arguments know of each. */
-import type { Operation, OperationName } from '../call/call.js';
-import { resultOfGemm, resultOfMatMul, resultOfNBits, resultOfQuantized } from '../call/result.js';
+/**
+ * The operations, one row each: what the core, the readers of arguments, `explain` and the worker
+ * know of them. bindings/embind.cc reads the block of arguments in the order of these rows.
+ */
+import type { Operation, OperationName, Places } from '../call/call.js';
+import { resultOfGemm, resultOfMatMul, resultOfNBits, resultOfQuantized } from './results.js';
 
-/** @param number its index in kOperations of bindings/embind.cc */
-function operationOf(
-  name: OperationName,
+/** Places attributes in the block one after the other. `words`: how many numbers each takes. */
+function placesOf<N extends string>(words: Record<N, number>): Places<N> {
+  let length = 0;
+  const at = Object.fromEntries(
+    Object.entries<number>(words).map(([name, count]) => {
+      length += count;
+      return [name, length - count];
+    }),
+  ) as Record<N, number>;
+  return { at, length };
+}
+
+/** A row. `number`: its index in kOperations of bindings/embind.cc. */
+const operation = <N extends string>(
   number: number,
-  operands: Operation['operands'],
-  resultType: Operation['resultType'],
-  matrices: readonly string[] = operands,
-): Operation {
+  row: Omit<Operation<N>, 'inputs' | 'run' | 'explain'> & Partial<Pick<Operation, 'inputs'>>,
+): Operation<N> => ({
+  inputs: [],
+  ...row,
+  run: (module, end) => module.compute(number, end),
+  explain: (module, reserved) => module.explain(number, reserved),
+});
+
+/** @internal The scales and zero points of products of 8-bit operands, in the order of the block. */
+export const parameterNames = [
+  'aScale',
+  'aZeroPoint',
+  'bScale',
+  'bZeroPoint',
+  'yScale',
+  'yZeroPoint',
+] as const;
+
+const transposes = ['transA', 'transB'] as const;
+const boundsAndOut = ['activation', 'out'] as const;
+
+/**
+ * A product of 8-bit operands. `op` in the block tells the core which one it is: the IntegerOp of
+ * wgemm.h, or QuantizedArgs::kQGemm in src/ops/ops.h.
+ */
+function quantized(
+  name: OperationName,
+  op: number,
+  row: Pick<Operation, 'options' | 'optionsAt'> & Partial<Pick<Operation, 'inputs'>>,
+) {
+  const matrices = ['A', 'B', name === 'qgemm' ? 'C' : 'bias'] as const;
+  const words = { op: 1, transA: 1, transB: 1, alpha: 1, activation: 2 };
   return {
-    name,
-    operands,
-    matrices,
-    resultType,
-    run: (module, end) => module.compute(number, end),
-    explain: (module, beside) => module.explain(number, beside),
+    op,
+    ...operation(2, {
+      name,
+      attributes: placesOf(words),
+      operands: [...parameterNames, ...matrices, 'out'],
+      matrices,
+      outOfCore: matrices,
+      resultType: resultOfQuantized,
+      ...row,
+    }),
   };
 }
 
-/** A product of 8-bit operands. A number in the block tells the core which one it is. */
-function quantizedMatMul(name: OperationName, addend = 'bias'): Operation {
-  return operationOf(name, 2, ['A', 'B', addend], resultOfQuantized);
-}
-
 /** @internal */
-export const operations: Record<OperationName, Operation> = {
-  gemm: operationOf('gemm', 0, ['A', 'B', 'C'], resultOfGemm),
-  matmul: operationOf('matmul', 1, ['src', 'weights', 'bias'], resultOfMatMul),
-  qgemm: quantizedMatMul('qgemm', 'C'),
-  matmulInteger: quantizedMatMul('matmulInteger'),
-  qlinearMatmul: quantizedMatMul('qlinearMatmul'),
-  dynamicQuantizeMatmul: quantizedMatMul('dynamicQuantizeMatmul'),
-  matmulIntegerToFloat: quantizedMatMul('matmulIntegerToFloat'),
-  matmulNBits: operationOf('matmulNBits', 3, ['A', 'B', 'bias'], resultOfNBits, ['A', 'bias']),
-};
+export const operations = {
+  gemm: operation(0, {
+    name: 'gemm',
+    attributes: placesOf({
+      ...{ alpha: 2, beta: 2, transA: 1, transB: 1, opset: 1, broadcast: 1 },
+      activation: 2,
+    }),
+    operands: ['A', 'B', 'C', 'out'],
+    matrices: ['A', 'B', 'C'],
+    outOfCore: ['A', 'B', 'C'],
+    resultType: resultOfGemm,
+    options: ['alpha', 'beta', ...transposes, 'opset', 'broadcast', ...boundsAndOut],
+    optionsAt: 3,
+  }),
+  matmul: operation(1, {
+    name: 'matmul',
+    attributes: placesOf({ alpha: 2, transposeA: 1, transposeB: 1, outType: 1, activation: 2 }),
+    operands: ['src', 'weights', 'bias', 'out'],
+    matrices: ['src', 'weights', 'bias'],
+    outOfCore: ['src', 'weights', 'bias'],
+    resultType: resultOfMatMul,
+    options: ['alpha', 'transposeA', 'transposeB', 'outType', ...boundsAndOut],
+    optionsAt: 3,
+  }),
+  qgemm: quantized('qgemm', 4, {
+    inputs: [
+      ...['a', 'aScale', 'aZeroPoint', 'b', 'bScale', 'bZeroPoint', 'c'],
+      ...['yScale', 'yZeroPoint'],
+    ],
+    options: ['alpha', ...transposes, ...boundsAndOut],
+    optionsAt: 1,
+  }),
+  matmulInteger: quantized('matmulInteger', 0, {
+    options: ['aZeroPoint', 'bZeroPoint', ...transposes, 'out'],
+    optionsAt: 2,
+  }),
+  qlinearMatmul: quantized('qlinearMatmul', 1, {
+    inputs: ['a', 'b', ...parameterNames],
+    options: [...transposes, ...boundsAndOut],
+    optionsAt: 1,
+  }),
+  dynamicQuantizeMatmul: quantized('dynamicQuantizeMatmul', 2, {
+    options: ['bScale', 'bZeroPoint', 'bias', ...transposes, ...boundsAndOut],
+    optionsAt: 2,
+  }),
+  matmulIntegerToFloat: quantized('matmulIntegerToFloat', 3, {
+    options: [
+      ...['aScale', 'bScale', 'aZeroPoint', 'bZeroPoint', 'bias'],
+      ...transposes,
+      ...boundsAndOut,
+    ],
+    optionsAt: 2,
+  }),
+  matmulNBits: operation(3, {
+    name: 'matmulNBits',
+    attributes: placesOf({ accuracyLevel: 1, activation: 2, k: 1, n: 1, bits: 1, blockSize: 1 }),
+    operands: ['scales', 'zeroPoints', 'A', 'B', 'bias', 'out'],
+    matrices: ['A', 'B', 'bias'],
+    outOfCore: ['A', 'bias'],
+    resultType: resultOfNBits,
+    options: ['bias', 'accuracyLevel', ...boundsAndOut],
+    optionsAt: 2,
+  }),
+} as const satisfies Record<OperationName, Operation>;
 
 /** @internal */
 export function isOperation(name: unknown): name is OperationName {

@@ -5,14 +5,14 @@ import type { DataArray, QuantizedArray } from '../base/tensor.js';
 import type { Arguments } from '../call/call.js';
 import { type Reader, readTensor } from '../call/operand.js';
 import { type Activation, readActivation, readAddend, readFlag } from '../call/options.js';
-import { isInHeap, makeCall, runCall, runInHeap } from '../call/run.js';
 import {
   is8Bit,
   isHeldOrNumber,
+  readParameter,
   readType,
-  readVector,
-  writeVector,
-} from '../call/scales-zero-points.js';
+  writeParameter,
+} from '../call/parameters.js';
+import { isInHeap, makeCall, runCall, runInHeap } from '../call/run.js';
 import type { Core } from '../instance/core.js';
 import {
   type HeapTensor,
@@ -107,18 +107,18 @@ export interface QGemmOptions<A extends DataArray = Float32Array | QuantizedArra
 }
 
 const op = 'qgemm';
-const inputNames = [
-  'a',
-  'aScale',
-  'aZeroPoint',
-  'b',
-  'bScale',
-  'bZeroPoint',
-  'c',
-  'yScale',
-  'yZeroPoint',
-];
-const optionNames = ['alpha', 'transA', 'transB', 'activation', 'out'];
+const row = operations[op];
+const { at, length } = row.attributes;
+
+/** Inputs and options, each read once. */
+interface Given {
+  readonly inputs: Readonly<Record<string, unknown>>;
+  readonly alpha: unknown;
+  readonly transA: unknown;
+  readonly transB: unknown;
+  readonly activation: unknown;
+  readonly out: unknown;
+}
 
 /** @internal */
 export function runQGemm(core: Core, inputs: unknown, options: unknown): unknown {
@@ -126,9 +126,9 @@ export function runQGemm(core: Core, inputs: unknown, options: unknown): unknown
   const { a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint } = readInputs(
     op,
     inputs,
-    inputNames,
+    row.inputs,
   );
-  const { alpha, transA, transB, activation, out } = readOptions(op, options, optionNames);
+  const { alpha, transA, transB, activation, out } = readOptions(op, options, row.options);
   if (
     typeof activation !== 'object' && // code of the caller may run when its elements are read
     isInHeap(core, a, b, c, out) &&
@@ -144,16 +144,16 @@ export function runQGemm(core: Core, inputs: unknown, options: unknown): unknown
     const typeA = (a as HeapTensor).dtype,
       typeB = (b as HeapTensor | PackedWeights).dtype;
     const { block } = core;
-    let end = readAttributes(block, alpha, transA, transB, activation);
-    end = writeVector(core, op, block, end, 'aScale', aScale, 'float32');
-    end = writeVector(core, op, block, end, 'aZeroPoint', aZeroPoint, typeA);
-    end = writeVector(core, op, block, end, 'bScale', bScale, 'float32');
-    end = writeVector(core, op, block, end, 'bZeroPoint', bZeroPoint, typeB);
-    end = writeVector(core, op, block, end, 'yScale', yScale, 'float32');
-    end = writeVector(core, op, block, end, 'yZeroPoint', yZeroPoint, typeA);
+    writeAttributes(block, alpha, transA, transB, activation);
+    let end = writeParameter(core, op, block, length, 'aScale', aScale, 'float32');
+    end = writeParameter(core, op, block, end, 'aZeroPoint', aZeroPoint, typeA);
+    end = writeParameter(core, op, block, end, 'bScale', bScale, 'float32');
+    end = writeParameter(core, op, block, end, 'bZeroPoint', bZeroPoint, typeB);
+    end = writeParameter(core, op, block, end, 'yScale', yScale, 'float32');
+    end = writeParameter(core, op, block, end, 'yZeroPoint', yZeroPoint, typeA);
     return runInHeap(
       core,
-      operations.qgemm,
+      row,
       end,
       a as HeapTensor,
       b as HeapTensor | PackedWeights,
@@ -161,92 +161,74 @@ export function runQGemm(core: Core, inputs: unknown, options: unknown): unknown
       out as HeapTensor,
     );
   }
-  // prettier-ignore
-  const read = readArguments(
-    core, a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint,
-    alpha, transA, transB, activation, out,
-  );
-  return runCall(makeCall(core, read));
+  const read = { a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint };
+  const given = { inputs: read, alpha, transA, transB, activation, out };
+  return runCall(makeCall(core, readArguments(core, given)));
 }
 
 /** @internal Reads a call, and checks what needs no core. */
-export function readQGemm(reader: Reader, inputs: unknown, options: unknown): Arguments {
+export function readQGemm(reader: Reader, [inputs, options]: readonly unknown[]): Arguments {
   reader.checkAlive(op);
   const { a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint } = readInputs(
     op,
     inputs,
-    inputNames,
+    row.inputs,
   );
   const { alpha, transA, transB, activation, out } = readOptions(
     op,
     options,
-    optionNames,
+    row.options,
     'options',
     reader.callOptions,
   );
-  // prettier-ignore
-  return readArguments(
-    reader, a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint,
-    alpha, transA, transB, activation, out,
-  );
+  const read = { a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint };
+  return readArguments(reader, { inputs: read, alpha, transA, transB, activation, out });
 }
 
-// Takes the inputs and options one by one, as in gemm.ts.
-function readArguments(
-  reader: Reader,
-  a: unknown,
-  aScale: unknown,
-  aZeroPoint: unknown,
-  b: unknown,
-  bScale: unknown,
-  bZeroPoint: unknown,
-  c: unknown,
-  yScale: unknown,
-  yZeroPoint: unknown,
-  alpha: unknown,
-  transA: unknown,
-  transB: unknown,
-  activation: unknown,
-  out: unknown,
-): Arguments {
+function readArguments(reader: Reader, given: Given): Arguments {
+  const { a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint } = given.inputs;
+  const { alpha, transA, transB, activation, out } = given;
   const operandA = readTensor(reader, op, 'A', a);
   const operandB = readTensor(reader, op, 'B', b);
   const typeA = readType(reader, op, operandA);
   const typeB = readType(reader, op, operandB);
-  const attributes = new Float64Array(6);
-  readAttributes(attributes, alpha, transA, transB, activation);
+  const attributes = new Float64Array(length);
+  writeAttributes(attributes, alpha, transA, transB, activation);
   const operands = [
-    readVector(reader, op, 'aScale', aScale, 'float32', true),
-    readVector(reader, op, 'aZeroPoint', aZeroPoint, typeA),
-    readVector(reader, op, 'bScale', bScale, 'float32', true),
-    readVector(reader, op, 'bZeroPoint', bZeroPoint, typeB),
-    readVector(reader, op, 'yScale', yScale, 'float32'),
-    readVector(reader, op, 'yZeroPoint', yZeroPoint, typeA),
+    readParameter(reader, op, 'aScale', aScale, 'float32', true),
+    readParameter(reader, op, 'aZeroPoint', aZeroPoint, typeA),
+    readParameter(reader, op, 'bScale', bScale, 'float32', true),
+    readParameter(reader, op, 'bZeroPoint', bZeroPoint, typeB),
+    readParameter(reader, op, 'yScale', yScale, 'float32'),
+    readParameter(reader, op, 'yZeroPoint', yZeroPoint, typeA),
     operandA,
     operandB,
     readAddend(reader, op, 'C', c, 'int32'),
     out === undefined ? null : readTensor(reader, op, 'out', out),
   ];
-  return { operation: operations.qgemm, attributes, operands, out };
+  return { operation: row, attributes, operands, out };
 }
 
-/**
- * Writes the attributes in the order in which bindings/embind.cc reads them. Returns their number.
- */
-function readAttributes(
+function writeAttributes(
   to: Float64Array,
   alpha: unknown,
   transA: unknown,
   transB: unknown,
   activation: unknown,
-): number {
+): void {
   if (alpha !== undefined && typeof alpha !== 'number') {
     throw new ArgumentError(op, 'alpha', `${op}: alpha is ${describe(alpha)}; it must be a number`);
   }
-  to[0] = 4; // QuantizedArgs::kQGemm in src/ops/ops.h
-  to[1] = readFlag(op, 'transA', transA, 0);
-  to[2] = readFlag(op, 'transB', transB, 0);
-  to[3] = alpha ?? 1;
-  readActivation(op, activation, to, 4);
-  return 6;
+  to[at.op] = row.op;
+  to[at.transA] = readFlag(op, 'transA', transA, 0);
+  to[at.transB] = readFlag(op, 'transB', transB, 0);
+  to[at.alpha] = alpha ?? 1;
+  readActivation(op, activation, to, at.activation);
+}
+
+/** @internal The attributes of a call that other code of the library makes. */
+export function attributesOfQGemm(min: number, max: number): Float64Array {
+  const attributes = new Float64Array(length);
+  writeAttributes(attributes, undefined, false, false, [min, max]);
+  return attributes;
 }

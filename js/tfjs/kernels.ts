@@ -5,6 +5,7 @@ import { operandOf, packedWeights } from '../call/operand.js';
 import { makeCall, runCall } from '../call/run.js';
 import { count } from '../convert/quantize-numbers.js';
 import type { Core } from '../instance/core.js';
+import { attributesOfMatMul } from '../ops/matmul.js';
 import { operations } from '../ops/operations.js';
 import { costOfEpilogue, isFasterThanLoops, isFasterThanXnnpack } from './rule.js';
 import type { DataOwner, KeptWeights } from './weights.js';
@@ -437,11 +438,7 @@ function compute(
       bias ? operandIn('bias', bias) : null,
       operandIn('out', result, whole),
     ];
-    const [min, max] = bounds;
-    // prettier-ignore
-    const attributes = Float64Array.of(
-      1, -1, transposeA ? 1 : 0, transposeB && !packed ? 1 : 0, float32, min, max,
-    );
+    const attributes = attributesOfMatMul(transposeA, transposeB && !packed, float32, bounds);
     runCall(makeCall(core, { operation: operations.matmul, attributes, operands, out: result }));
     const activated = then ? then(backend, result) : result;
     if (activated !== result) backend.disposeData(result.dataId);

@@ -13,15 +13,13 @@ import { ArgumentError, GemmError } from '../base/errors.js';
 import { printable } from '../base/printable.js';
 import { isReadable, unpolluted } from '../base/properties.js';
 import { readOptions } from '../base/read-options.js';
+import type { OperationName } from '../call/call.js';
 import { failure } from '../instance/load.js';
 import { type CreateOptions, type Info, readSettings } from '../instance/start-core.js';
 import type { MemoryUse } from '../ops/alloc.js';
 import type { Explanation } from '../ops/explain.js';
-import { readGemm } from '../ops/gemm.js';
-import { readIntegerMatMul } from '../ops/integer-matmul.js';
-import { readMatMulNBits } from '../ops/matmul-nbits.js';
-import { readMatMul } from '../ops/matmul.js';
-import { readQGemm } from '../ops/qgemm.js';
+import { isOperation, operations } from '../ops/operations.js';
+import { readCall } from '../ops/read-call.js';
 import { Link, links, type Request } from './link.js';
 import type { Method, Started } from './message.js';
 import { allocating, asking, computing, deserializing, explaining, packing } from './requests.js';
@@ -113,12 +111,6 @@ export interface WorkerGemm extends Api<'worker'> {
   [Symbol.dispose](): void;
 }
 
-/** The place of the options among the arguments of a call. */
-function optionsAt(op: unknown): number {
-  if (op === 'qgemm' || op === 'qlinearMatmul') return 1;
-  return op === 'gemm' || op === 'matmul' ? 3 : 2;
-}
-
 /** Handles keep their instance from being collected. */
 const ownerOf = new WeakMap<object, object>();
 
@@ -136,44 +128,36 @@ const Instance = class WorkerGemm implements Api<'worker'> {
     whenCollected(this, () => link.dispose());
   }
 
-  async gemm(a: unknown, b: unknown, c?: unknown, options?: unknown): Promise<never> {
-    return await this.#call('gemm', options, (link) =>
-      computing(link, readGemm(link, a, b, c, options)),
-    );
+  async gemm(...args: unknown[]): Promise<never> {
+    return await this.#compute('gemm', args);
   }
 
-  async qgemm(inputs: unknown, options?: unknown): Promise<never> {
-    return await this.#call('qgemm', options, (link) =>
-      computing(link, readQGemm(link, inputs, options)),
-    );
+  async qgemm(...args: unknown[]): Promise<never> {
+    return await this.#compute('qgemm', args);
   }
 
-  async matmul(src: unknown, weights: unknown, bias?: unknown, options?: unknown): Promise<never> {
-    return await this.#call('matmul', options, (link) =>
-      computing(link, readMatMul(link, src, weights, bias, options)),
-    );
+  async matmul(...args: unknown[]): Promise<never> {
+    return await this.#compute('matmul', args);
   }
 
   async matmulInteger(...args: unknown[]): Promise<never> {
-    return await this.#integerMatMul('matmulInteger', args, args[2]);
+    return await this.#compute('matmulInteger', args);
   }
 
   async qlinearMatmul(...args: unknown[]): Promise<never> {
-    return await this.#integerMatMul('qlinearMatmul', args, args[1]);
+    return await this.#compute('qlinearMatmul', args);
   }
 
   async dynamicQuantizeMatmul(...args: unknown[]): Promise<never> {
-    return await this.#integerMatMul('dynamicQuantizeMatmul', args, args[2]);
+    return await this.#compute('dynamicQuantizeMatmul', args);
   }
 
   async matmulIntegerToFloat(...args: unknown[]): Promise<never> {
-    return await this.#integerMatMul('matmulIntegerToFloat', args, args[2]);
+    return await this.#compute('matmulIntegerToFloat', args);
   }
 
   async matmulNBits(...args: unknown[]): Promise<never> {
-    return await this.#call('matmulNBits', args[2], (link) =>
-      computing(link, readMatMulNBits(link, args)),
-    );
+    return await this.#compute('matmulNBits', args);
   }
 
   async pack(b: unknown, options: unknown): Promise<WorkerWeights> {
@@ -185,7 +169,7 @@ const Instance = class WorkerGemm implements Api<'worker'> {
   }
 
   async explain(op: unknown, ...args: unknown[]): Promise<Explanation> {
-    const options = args[optionsAt(op)];
+    const options = isOperation(op) ? args[operations[op].optionsAt] : undefined;
     return await this.#call('explain', options, (link) => explaining(link, op, args));
   }
 
@@ -211,13 +195,9 @@ const Instance = class WorkerGemm implements Api<'worker'> {
 
   declare [Symbol.dispose]: () => void;
 
-  async #integerMatMul(
-    op: Parameters<typeof readIntegerMatMul>[1],
-    args: unknown[],
-    options: unknown,
-  ): Promise<never> {
-    return await this.#call(op, options, (link) =>
-      computing(link, readIntegerMatMul(link, op, args)),
+  async #compute(op: OperationName, args: readonly unknown[]): Promise<never> {
+    return await this.#call(op, args[operations[op].optionsAt], (link) =>
+      computing(link, readCall(link, op, args)),
     );
   }
 

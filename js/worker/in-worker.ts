@@ -171,16 +171,13 @@ function objectOf(handle: number): HeapTensor | PackedWeights {
 
 type Run<M extends Method> = (values: Values[M], operands: (Operand | null)[]) => unknown;
 
+const computations = Object.fromEntries(
+  Object.keys(operations).map((name) => [name, computeBy(name as OperationName)]),
+) as Record<OperationName, Run<OperationName>>;
+
 const calls: { readonly [M in Method]: Run<M> } = {
+  ...computations,
   createGemm: start,
-  gemm: computeBy('gemm'),
-  qgemm: computeBy('qgemm'),
-  matmul: computeBy('matmul'),
-  matmulInteger: computeBy('matmulInteger'),
-  qlinearMatmul: computeBy('qlinearMatmul'),
-  dynamicQuantizeMatmul: computeBy('dynamicQuantizeMatmul'),
-  matmulIntegerToFloat: computeBy('matmulIntegerToFloat'),
-  matmulNBits: computeBy('matmulNBits'),
   explain: ({ operation, attributes }, operands) => explain(operation, attributes, operands),
   pack: (read, operands) => packWeights(core, { ...read, operands }),
   deserialize: (_, [bytes]) => readWeights(core, bytes as Operand),

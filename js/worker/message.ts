@@ -9,6 +9,7 @@ import type { HeapTensor, PackedWeights } from '../instance/heap.js';
 import type { Info, Settings } from '../instance/start-core.js';
 import type { LinearArguments } from '../linear/arguments.js';
 import type { AllocArguments } from '../ops/alloc.js';
+import { parameterNames } from '../ops/operations.js';
 import type { PackArguments } from '../ops/pack.js';
 
 /** @internal By call: its arguments besides the operands. The page has checked them. */
@@ -153,12 +154,9 @@ interface Source {
   /** Of the elements of the operand, in bytes. */
   readonly start: number;
   readonly end: number;
-  /** Whether a check of the call reads its elements. */
+  /** Whether a check of the call reads its elements: those of scales and zero points. */
   readonly isRead: boolean;
 }
-
-/** Scales and zero points, by their names in errors. */
-const readByChecks = /(Scale|ZeroPoint)$/;
 
 /**
  * @internal Makes packets of the operands of a call. Arrays that overlap also overlap in each
@@ -193,7 +191,7 @@ export function packetsOf(
     const bytes = byteLengthOf(array) / length || 0; // of an element
     const start = byteOffset + findIn(op, operand, length) * bytes;
     const sent = { ...describe(array), length: operand.size };
-    const [end, isRead] = [start + operand.size * bytes, readByChecks.test(name)];
+    const [end, isRead] = [start + operand.size * bytes, parameterNames.includes(name as never)];
     sources.push({ name, sent, array, length, byteOffset, buffer, start, end, isRead });
     return sent;
   }

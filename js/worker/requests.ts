@@ -9,8 +9,9 @@ import type { DataArray } from '../base/tensor.js';
 import type { Arguments, OperationName } from '../call/call.js';
 import { type Operand, readTensor } from '../call/operand.js';
 import { readAlloc } from '../ops/alloc.js';
-import { readExplained } from '../ops/explain.js';
+import type {} from '../ops/explain.js';
 import { readBytes, readPack } from '../ops/pack.js';
+import { readExplained } from '../ops/read-call.js';
 import type { Link, Request } from './link.js';
 import { arrayOf, type Method, move, type Outcome, type SentArray, sentArray } from './message.js';
 

@@ -5,8 +5,8 @@ import { contiguousStrides } from '../../base/layout.js';
 import type { DataArray } from '../../base/tensor.js';
 import type { OnnxNode } from '../read/model.js';
 import type { Make, OnnxDType, Value } from '../read/value.js';
-import { elementBytes, sizeOf } from './storage.js';
 import { type Attributes, invalid, operators } from './operator.js';
+import { elementBytes, sizeOf } from './storage.js';
 
 const floats = 'float32 float64 float16 bfloat16';
 const integers = 'int32 uint32 int64 uint64 int8 uint8';

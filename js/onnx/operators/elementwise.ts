@@ -4,7 +4,6 @@ import { DTypeError, ShapeError } from '../../base/errors.js';
 import { contiguousStrides } from '../../base/layout.js';
 import { typeOf } from '../read/tensors.js';
 import type { Make, OnnxDType, Value } from '../read/value.js';
-import { inArray } from './storage.js';
 import {
   broadcast,
   type Compute,
@@ -21,6 +20,7 @@ import {
 } from './define.js';
 import { erf, exactErf, exp, tanh } from './functions.js';
 import { type Attributes, invalid, type Run, unsupported } from './operator.js';
+import { inArray } from './storage.js';
 
 // The loops are written out, since engines compile them well only if they call nothing unknown.
 // float64 is rare: it may slow them down, but elements that are bigints must not get into them.

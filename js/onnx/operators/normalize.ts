@@ -2,7 +2,6 @@
 import { ShapeError } from '../../base/errors.js';
 import { contiguousStrides } from '../../base/layout.js';
 import type { Value } from '../read/value.js';
-import { inArray, sizeOf } from './storage.js';
 import {
   axisOf,
   computed,
@@ -17,6 +16,7 @@ import {
 } from './define.js';
 import { exp } from './functions.js';
 import { unsupported } from './operator.js';
+import { inArray, sizeOf } from './storage.js';
 
 /** Along `size` elements with a step, from index `at`. */
 function softmax(

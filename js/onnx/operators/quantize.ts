@@ -7,9 +7,9 @@ import { quantize as toIntegers } from '../../convert/quantize.js';
 import type { OnnxNode } from '../read/model.js';
 import { typeOf } from '../read/tensors.js';
 import type { Make, OnnxDType, Value } from '../read/value.js';
-import { sizeOf } from './storage.js';
 import { axisOf, computed, define, type Numbers, refuse, shown, walk, withSize } from './define.js';
 import { type Attributes, unsupported } from './operator.js';
+import { sizeOf } from './storage.js';
 
 type Loop = (
   y: Numbers,

@@ -2,7 +2,6 @@
 import { ArgumentError, ShapeError, UnsupportedError } from '../../base/errors.js';
 import { contiguousStrides } from '../../base/layout.js';
 import type { OnnxDType, Value } from '../read/value.js';
-import { sizeOf } from './storage.js';
 import {
   axisOf,
   broadcast,
@@ -22,6 +21,7 @@ import {
   wordsOf,
 } from './define.js';
 import { invalid, unsupported } from './operator.js';
+import { sizeOf } from './storage.js';
 
 /** @internal Adds the operators of this file to the table. */
 export function addShapes(): void {

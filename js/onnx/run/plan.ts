@@ -7,9 +7,9 @@ import type { Activation } from '../../call/options.js';
 import type { CheckedGraph, CheckedNode } from '../graph/graph.js';
 import { gelu } from '../operators/elementwise.js';
 import { keyOf } from '../operators/operator.js';
+import { elementBytes, sizeOf } from '../operators/storage.js';
 import type { OnnxNode } from '../read/model.js';
 import { type Make, type OnnxDType, storedAs, type Value } from '../read/value.js';
-import { elementBytes, sizeOf } from '../operators/storage.js';
 
 /** @internal A node that the call of a product computes, too, or that follows it otherwise. */
 export type Link = {

@@ -33,11 +33,11 @@ import type { WorkerGemm } from '../../worker/gemm.js';
 import { type CheckedNode, checkGraph, listNames } from '../graph/graph.js';
 import type { Extra, Operand, ProductCall, Shaped, Weights } from '../graph/products.js';
 import { keyOf, nameOf, type Run, titleOf } from '../operators/operator.js';
+import { newArray, Root, sizeOf, Storage, Stored } from '../operators/storage.js';
 import type { OnnxModel, OnnxNode, OnnxValueInfo } from '../read/model.js';
 import { checkFetch, models, readOnnx, type ReadOptions } from '../read/read.js';
 import { type Make, type OnnxDType, storedAs, type Value } from '../read/value.js';
 import { type Link, type PlannedStep, planSteps } from './plan.js';
-import { newArray, Root, sizeOf, Storage, Stored } from '../operators/storage.js';
 
 /**
  * Options of {@link loadModel}, and options of {@link readOnnx}. The instance `wg` is one of

@@ -21,13 +21,13 @@ export function is8Bit(dtype: DType): boolean {
   return dtype === 'int8' || dtype === 'uint8';
 }
 
-/** @internal Whether `writeVector` takes the value. */
+/** @internal Whether `writeParameter` takes the value. */
 export function isHeldOrNumber(value: unknown): boolean {
   return typeof value === 'number' || HeapTensor.is(value);
 }
 
 /** @internal Writes a scale or zero point that `isHeldOrNumber`, or none. */
-export function writeVector(
+export function writeParameter(
   core: Core,
   op: string,
   block: Float64Array,
@@ -55,7 +55,7 @@ export function readType(reader: Reader, op: string, { name, dtype, source }: Op
 }
 
 /** @internal Reads a scale, a zero point or a bias: a number, an array, a tensor, or nothing. */
-export function readVector(
+export function readParameter(
   reader: Reader,
   op: string,
   name: string,
