@@ -93,6 +93,30 @@ Rows rows_of(const BasicTensor<T>& t) {
   return {start, inner * bytes, axes.stride[0] * bytes, axes.size[0]};
 }
 
+// Checks strides that are given, and writes the extent of a tensor without axes of size 0.
+Status check_strides(const char* op, const char* name, std::span<const int64_t> dims,
+                     std::span<const int64_t> strides, int64_t* extent) {
+  if (strides.size() != dims.size()) {
+    return error(
+        Code::kShape, op, name,
+        {"% has strides % and shape %; there must be one stride per axis", name, strides, dims});
+  }
+  *extent = 1;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (strides[i] < 0)
+      return error(Code::kShape, op, name,
+                   {"% has strides %; no stride may be negative", name, strides});
+    if (dims[i] <= 1) continue;
+    if (strides[i] > (kMaxElements - *extent) / (dims[i] - 1)) {
+      return error(
+          Code::kShape, op, name,
+          {"% has strides % and shape %, which reach beyond 2^53 elements", name, strides, dims});
+    }
+    *extent += (dims[i] - 1) * strides[i];
+  }
+  return {};
+}
+
 // Checks that no two elements of a checked tensor `y` share memory.
 Status check_output_strides(const char* op, const char* name, const Tensor& y) {
   if (y.strides.empty() || tensor_extent(y.dims, y.strides) == 0) return {};
@@ -159,25 +183,7 @@ Status check_tensor(const char* op, const char* name, const BasicTensor<T>& t, b
     if (size > 0) count *= size;
   }
   int64_t reach = count;
-  if (!t.strides.empty()) {
-    if (t.strides.size() != t.dims.size()) {
-      return error(Code::kShape, op, name,
-                   {"% has strides % and shape %; there must be one stride per axis", name,
-                    t.strides, t.dims});
-    }
-    reach = 1;
-    for (size_t i = 0; i < t.dims.size(); ++i) {
-      if (t.strides[i] < 0)
-        return error(Code::kShape, op, name,
-                     {"% has strides %; no stride may be negative", name, t.strides});
-      if (t.dims[i] > 1 && t.strides[i] > (kMaxElements - reach) / (t.dims[i] - 1)) {
-        return error(Code::kShape, op, name,
-                     {"% has strides % and shape %, which reach beyond 2^53 elements", name,
-                      t.strides, t.dims});
-      }
-      if (t.dims[i] > 1) reach += (t.dims[i] - 1) * t.strides[i];
-    }
-  }
+  if (!t.strides.empty()) WGEMM_RETURN_IF_ERROR(check_strides(op, name, t.dims, t.strides, &reach));
   const int64_t needed = empty ? 0 : reach;
   const int64_t most = kMaxElements - needed;
   if (static_cast<uint64_t>(t.offset) > static_cast<uint64_t>(most)) {
