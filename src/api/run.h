@@ -39,7 +39,7 @@ Status plan_call(Context& context, const MatMulNBitsArgs& args, PlannedCall* pla
 
 // As the public explain().
 Status explain(const Context& context, const QuantizedArgs& args, Explanation* explanation,
-               int64_t beside);
+               int64_t reserved);
 
 // Reads the scales and zero points of a planned call of 8-bit operands again. Does nothing for
 // other calls. Errors: those of their values; a later call may then succeed.

@@ -43,11 +43,11 @@ class ZeroPointCorrection {
                    : nullptr) {}
 
   // Computes columns() for the columns from `col` on, of the product at `at` with this B.
-  void begin_columns(const VectorOffsets& at, const BSource& b, int64_t col, int64_t cols) {
+  void begin_columns(const ParamOffsets& at, const BSource& b, int64_t col, int64_t cols) {
     if (plan_.columns_bytes != 0) compute_columns(at, b, col, cols);
   }
   // Clears the sums of `rows` rows from `row` on.
-  void begin_rows(const VectorOffsets& at, int64_t row, int64_t rows) {
+  void begin_rows(const ParamOffsets& at, int64_t row, int64_t rows) {
     if (row_sums_ != nullptr) clear_row_sums(rows);
     if (row_x_ != nullptr) read_row_x(at, row, rows);
   }
@@ -80,8 +80,8 @@ class ZeroPointCorrection {
   // The factor of the sums of columns in QuantizedColumns::a_correction.
   int correction_factor() const { return has_row_x_ ? 1 : a_zero_point(); }
   void clear_row_sums(int64_t rows);
-  void read_row_x(const VectorOffsets& at, int64_t row, int64_t rows);
-  void compute_columns(const VectorOffsets& at, const BSource& b, int64_t col, int64_t cols);
+  void read_row_x(const ParamOffsets& at, int64_t row, int64_t rows);
+  void compute_columns(const ParamOffsets& at, const BSource& b, int64_t col, int64_t cols);
   void compute_scales(const Operand& b_scale, int64_t cols, float* scale) const;
   void compute_b_zero_points(const Operand& b_zero_point, int64_t cols, int32_t* values) const;
 

@@ -247,7 +247,7 @@ class PackedWeights {
   PackedWeights& operator=(PackedWeights&& other) noexcept;
   ~PackedWeights();
 
-  bool empty() const { return block_ == nullptr; }
+  bool empty() const { return memory_ == nullptr; }
   // Only for weights that are not empty:
   PackFor op() const;
   DType dtype() const;                     // of the packed elements; for kMatMulNBits of scales
@@ -259,12 +259,12 @@ class PackedWeights {
   // For a binding that keeps the memory itself. detach() passes ownership to the caller, who frees
   // the memory by Context::release(). view() makes weights that use such memory and do not own it.
   void* detach();
-  static PackedWeights view(const void* block);
+  static PackedWeights view(const void* memory);
 
  private:
   friend struct WeightsAccess;
-  Context* context_ = nullptr;  // releases the block; null: these weights do not own it
-  const void* block_ = nullptr;
+  Context* context_ = nullptr;  // releases the memory; null: these weights do not own it
+  const void* memory_ = nullptr;
 };
 
 struct PackArgs {
@@ -585,12 +585,12 @@ class PreparedCall {
   PreparedCall& operator=(PreparedCall&& other) noexcept;
   ~PreparedCall();
 
-  bool empty() const { return block_ == nullptr; }
+  bool empty() const { return state_ == nullptr; }
 
  private:
   friend struct PreparedAccess;
-  struct Block;
-  Block* block_ = nullptr;
+  struct State;
+  State* state_ = nullptr;
 };
 
 // Checks and plans gemm(), qgemm(), matmul(), integer_matmul() or matmul_nbits() with these
@@ -650,19 +650,19 @@ struct Explanation {
 };
 
 // As gemm_shape(); also explains how gemm() would run in this context, given its limit and its
-// bytes in use. The system may have less memory than the limit allows. `beside`: bytes that the
+// bytes in use. The system may have less memory than the limit allows. `reserved`: bytes that the
 // caller will allocate from the context before the call. Values of scales and zero points count if
 // all of them have data. Errors: those of gemm(), including kOutOfMemory.
 Status explain(const Context& context, const GemmArgs& args, Explanation* explanation,
-               int64_t beside = 0);
+               int64_t reserved = 0);
 Status explain(const Context& context, const QGemmArgs& args, Explanation* explanation,
-               int64_t beside = 0);
+               int64_t reserved = 0);
 Status explain(const Context& context, const MatMulArgs& args, Explanation* explanation,
-               int64_t beside = 0);
+               int64_t reserved = 0);
 Status explain(const Context& context, const IntegerMatMulArgs& args, Explanation* explanation,
-               int64_t beside = 0);
+               int64_t reserved = 0);
 Status explain(const Context& context, const MatMulNBitsArgs& args, Explanation* explanation,
-               int64_t beside = 0);
+               int64_t reserved = 0);
 
 // A micro-kernel of this build.
 struct KernelInfo {

@@ -121,9 +121,9 @@ Status check_weights(const char* op, const NBitsWeights& w, bool with_data, NBit
 }
 
 // Checks a call in order.
-class Call {
+class NBitsChecker {
  public:
-  Call(const MatMulNBitsArgs& args, bool with_data)
+  NBitsChecker(const MatMulNBitsArgs& args, bool with_data)
       : args_(args),
         with_data_(with_data),
         with_y_(with_data || args.Y.dims.data() != nullptr),
@@ -225,7 +225,7 @@ class Call {
 }  // namespace
 
 Status nbits_problem(const MatMulNBitsArgs& args, bool with_data, MatMulProblem* result) {
-  Call call(args, with_data);
+  NBitsChecker call(args, with_data);
   WGEMM_RETURN_IF_ERROR(call.check(result));
   call.write(result);
   return check_activation(kMatMul, args.activation, args.A.dtype, &result->problem.epilogue.bounds);

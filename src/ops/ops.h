@@ -37,8 +37,8 @@ struct QuantizedArgs {
   int op;  // an IntegerOp, kQGemm, or a larger number: an unknown IntegerOp plus 1
   ConstTensor A, B;
   const PackedWeights* packed_B = nullptr;
-  const ConstTensor* vectors[kQuantizationVectors] = {};  // by QuantizationVector; null: absent
-  const ConstTensor* C = nullptr;                         // or bias
+  const ConstTensor* params[kQuantizationParams] = {};  // by QuantizationParam; null: absent
+  const ConstTensor* C = nullptr;                       // or bias
   Tensor Y;
   Activation activation;
   double alpha = 1;

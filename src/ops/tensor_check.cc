@@ -11,7 +11,7 @@ namespace {
 
 // The memory of a tensor, in bytes: `count` rows of `width` bytes, which include gaps inside a row.
 // A row begins every `period` bytes.
-struct Rows {
+struct ByteRows {
   int64_t start, width, period, count;
   int64_t end() const { return start + (count - 1) * period + width; }
 };
@@ -83,12 +83,12 @@ int64_t start_of(const BasicTensor<T>& t) {
 }
 
 template <typename T>
-Rows rows_of(const BasicTensor<T>& t) {
+ByteRows rows_of(const BasicTensor<T>& t) {
   const auto bytes = static_cast<int64_t>(dtype_bytes(t.dtype));
   const int64_t start = start_of(t);
   const Axes axes = sorted_axes(t);
   const int64_t inner = (axes.size[1] - 1) * axes.stride[1] + 1;
-  // Rows without a gap between them and tensors with more axes count as one long row.
+  // ByteRows without a gap between them and tensors with more axes count as one long row.
   if (!axes.fits || inner >= axes.stride[0]) return {start, extent_of(t) * bytes, 0, 1};
   return {start, inner * bytes, axes.stride[0] * bytes, axes.size[0]};
 }
@@ -396,7 +396,7 @@ bool tensors_overlap(const Tensor& y, const ConstTensor& x) {
   if (y_bytes == 0 || x_bytes == 0 || start_of(y) + y_bytes <= start_of(x) ||
       start_of(x) + x_bytes <= start_of(y))
     return false;
-  const Rows a = rows_of(y), b = rows_of(x);
+  const ByteRows a = rows_of(y), b = rows_of(x);
   const int64_t period = std::max(a.period, b.period);
   if ((a.count > 1 && a.period != period) || (b.count > 1 && b.period != period) || period == 0)
     return true;

@@ -121,7 +121,7 @@ class StagedOperand {
 // Where a product of the batch begins, from the first one: elements, or matrices of packed weights.
 struct ProductOffsets {
   int64_t a = 0, b = 0, c = 0, y = 0;
-  VectorOffsets vectors{};
+  ParamOffsets params{};
 };
 
 // The blocks of one problem. Their sizes must be set before any other call.

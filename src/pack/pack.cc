@@ -139,19 +139,19 @@ void pack_rows(const PackSource& s, const From* from, To* to) {
 // Copies one step of k: Width contiguous elements. The copy without conversion uses vectors
 // explicitly, since the compiler would guard a loop over elements with an overlap test.
 template <int Width, typename From, typename To>
-struct Step {
+struct StepCopy {
   Converter<From, To> convert_run;
   void operator()(const From* from, To* to) const { convert_run(from, to, Width); }
 };
 template <typename Half>
   requires kIsHalf<Half>
-struct Step<4, Half, float> {
+struct StepCopy<4, Half, float> {
   LoadVector<Half, float> load;
   void operator()(const Half* from, float* to) const { wasm_v128_store(to, load(from)); }
 };
 template <int Width, typename T>
   requires(Width * sizeof(T) % 16 == 0)
-struct Step<Width, T, T> {
+struct StepCopy<Width, T, T> {
   void operator()(const T* from, T* to) const {
     constexpr int kLanes = 16 / sizeof(T);
 #pragma clang loop unroll(full)
@@ -188,7 +188,7 @@ int64_t interleave(const PackSource& s, const From* from, const PanelLayout& lay
                    int64_t* part_steps) {
   const auto panel = static_cast<int64_t>(panel_bytes(layout, s.depth) / sizeof(To));
   const int64_t full = s.lanes / Width;
-  const Step<Width, From, To> step;
+  const StepCopy<Width, From, To> step;
   for (int64_t d0 = 0; d0 < s.depth; d0 += kRowsAtOnce) {
     const int64_t d_end = std::min(d0 + kRowsAtOnce, s.depth), row_stride = s.depth_stride;
     for (int64_t p = 0; p < full; ++p) {

@@ -26,10 +26,10 @@ void join_pairs(const std::byte* source, size_t source_stride, int64_t count, in
 
 // The smallest and largest of k by n elements, 0 and 0 if there are none. The panels have 8 columns
 // and pairs of k; padding does not count.
-struct Range {
+struct Int8Range {
   int low = 0, high = 0;
 };
-Range range_of_panels(const int8_t* panels, int64_t k, int64_t n);
+Int8Range range_of_panels(const int8_t* panels, int64_t k, int64_t n);
 
 // Adds the elements of each lane to its sum. The panels hold int16 with pairs of k. `depth` counts
 // elements of a lane.

@@ -31,9 +31,9 @@ T load(const std::byte* from) {
 }
 
 // Writes a header from front to back.
-class Writer {
+class HeaderWriter {
  public:
-  explicit Writer(std::byte* to) : to_(to) {}
+  explicit HeaderWriter(std::byte* to) : to_(to) {}
   [[gnu::noinline]] void number(uint64_t value, int bytes) {
     for (; bytes > 0; --bytes, value >>= 8) *to_++ = static_cast<std::byte>(value & 0xff);
   }
@@ -87,7 +87,7 @@ const char* name_of(PackFor op) { return kOperations[static_cast<int>(op)]; }
 
 bool is_named(const std::byte* bytes, const char* letters) {
   std::byte name[kNameBytes];
-  Writer(name).name(letters);
+  HeaderWriter(name).name(letters);
   return std::memcmp(bytes, name, kNameBytes) == 0;
 }
 
@@ -178,7 +178,7 @@ Status read_kind(const std::byte* from, SerializedHeader* header) {
                      static_cast<NBits::ZeroPoints>(std::min<uint16_t>(number(2), 255))};
   }
   std::byte numbers[4 * sizeof(uint16_t)];
-  Writer(numbers).layout(layout, header->nbits);
+  HeaderWriter(numbers).layout(layout, header->nbits);
   if (std::memcmp(from + kLayoutAt, numbers, sizeof(numbers)) == 0) return {};
   return refuse("has panels of ", number(0), " columns, or of another layout than those of ",
                 layout.width, " here");
@@ -187,7 +187,7 @@ Status read_kind(const std::byte* from, SerializedHeader* header) {
 }  // namespace
 
 void seal(std::span<std::byte> bytes) {
-  Writer(bytes.data() + kChecksumAt).number(xxh64(bytes.subspan(kCheckedFrom)), 8);
+  HeaderWriter(bytes.data() + kChecksumAt).number(xxh64(bytes.subspan(kCheckedFrom)), 8);
 }
 
 size_t serialized_bytes(const PackedWeights& weights) {
@@ -200,7 +200,7 @@ size_t serialized_bytes(const PackedWeights& weights) {
 void write_serialized(const PackedWeights& weights, std::span<std::byte> bytes) {
   const PrepackedB stored = prepacked_of(weights);
   const size_t rank = weights.batch().size() + 2, matrix = matrix_bytes(weights);
-  Writer writer(bytes.data());
+  HeaderWriter writer(bytes.data());
   writer.name(kMagic);
   writer.number(kByteOrder, 4);
   writer.number(kFormatVersion, 4);

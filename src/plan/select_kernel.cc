@@ -77,9 +77,9 @@ bool can_run(const Kernel& kernel, const Problem& problem) {
   // The range of a plain B is not known, so the kernel must be exact for any. The call packs B in
   // quads.
   if (!problem.b.is_packed())
-    return has_dot(kernel.dot) && max_range_of_b(kernel.dot) == 255 && kernel.b.kr == 4;
+    return has_dot(kernel.dot) && max_range_of_b(kernel.dot) == 255 && kernel.b.has_quads();
   const PrepackedB& b = problem.b.packed;
-  // A kernel that reads packed weights unpacked cannot shift them.
+  // A kernel that reads the stored panels in place cannot shift them.
   if (kernel.b == b.layout() && shift_of_b(kernel.dot, b) != 0) return false;
   return has_dot(kernel.dot) && b.high - b.low <= max_range_of_b(kernel.dot);
 }

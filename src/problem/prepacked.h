@@ -1,6 +1,6 @@
 // Packed weights as kernels see them. Each type has one storage layout, for every kernel and every
 // build. Elements keep their type, except that uint8 becomes int8 (minus 128). Panels are padded
-// with zeros. A kernel with the same layout reads the panels unpacked; for other kernels unpack()
+// with zeros. A kernel with the same layout reads the panels in place; for other kernels repack()
 // converts them block by block.
 //
 // PackedWeights owns one block of memory. It has these sections, each aligned to 64 bytes:

@@ -60,7 +60,7 @@ struct Argument {
   }
 };
 
-// A valid call, ((2, 2, 3) - 1) x ((3, 4) - -1), with elements 3 and 2 and all vectors that the
+// A valid call, ((2, 2, 3) - 1) x ((3, 4) - -1), with elements 3 and 2 and all parameters that the
 // operator has. Each test makes one thing invalid.
 struct Call {
   IntegerMatMulArgs args;
@@ -77,8 +77,8 @@ struct Call {
 
   explicit Call(IntegerOp op) {
     args.op = op;
-    const auto has = [&](QuantizationVector which) {
-      return extent_of(op, which) != VectorExtent::kNone;
+    const auto has = [&](QuantizationParam which) {
+      return extent_of(op, which) != ParamExtent::kNone;
     };
     a_scale.is_there = has(kAScale), a_zero.is_there = has(kAZeroPoint);
     b_scale.is_there = has(kBScale), b_zero.is_there = has(kBZeroPoint);
@@ -95,10 +95,10 @@ struct Call {
   void shapes(Sizes of_a, Sizes of_b, Sizes of_y) {
     a.dims = std::move(of_a), b.dims = std::move(of_b), y_dims = std::move(of_y);
   }
-  // Every vector has one value.
+  // Every parameter has one value.
   void ones() {
-    for (Argument* vector : {&a_scale, &a_zero, &b_scale, &b_zero, &y_scale, &y_zero})
-      vector->dims = {1};
+    for (Argument* param : {&a_scale, &a_zero, &b_scale, &b_zero, &y_scale, &y_zero})
+      param->dims = {1};
   }
   void halves() {
     a_scale.halve(0.5F), b_scale.halve(0.25F), y_scale.halve(0.125F), bias.halve(1);

@@ -246,18 +246,18 @@ class MemoryTest : public ::testing::TestWithParam<Product> {
       };
       const bool may_differ = *p.integer_op != IntegerOp::kMatMulIntegerToFloat;
       const Sizes one{}, &rows_of_a = may_differ ? rows : one;
-      const ConstTensor vectors[] = {scale(rows_of_a), zero_point(rows_of_a),
-                                     scale(columns),   zero_point(columns),
-                                     scale(rows_of_y), zero_point(rows_of_y)};
+      const ConstTensor params[] = {scale(rows_of_a), zero_point(rows_of_a),
+                                    scale(columns),   zero_point(columns),
+                                    scale(rows_of_y), zero_point(rows_of_y)};
       IntegerMatMulArgs args;
       args.op = *p.integer_op;
       args.A = a_tensor, args.B = b_tensor, args.packed_B = packed;
       const ConstTensor** const slots[] = {&args.a_scale, &args.a_zero_point,
                                            &args.b_scale, &args.b_zero_point,
                                            &args.y_scale, &args.y_zero_point};
-      for (int i = 0; i < kQuantizationVectors; ++i) {
-        if (extent_of(args.op, static_cast<QuantizationVector>(i)) != VectorExtent::kNone)
-          *slots[i] = &vectors[i];
+      for (int i = 0; i < kQuantizationParams; ++i) {
+        if (extent_of(args.op, static_cast<QuantizationParam>(i)) != ParamExtent::kNone)
+          *slots[i] = &params[i];
       }
       const bool has_bytes = args.op == IntegerOp::kQLinearMatMul,
                  has_sums = args.op == IntegerOp::kMatMulInteger;

@@ -27,9 +27,9 @@ inline constexpr size_t kBurst = 1024;
 template <typename Ops, size_t rows>
 void add_rows(const Strip& s, size_t stream_rows, size_t tiles, size_t burst) {
   using Vector = typename Ops::Vector;
-  constexpr size_t kVectors = Ops::kVectors, kWidth = kVectors * Ops::kLanes;
+  constexpr size_t kParams = Ops::kParams, kWidth = kParams * Ops::kLanes;
   constexpr auto all_rows = std::make_index_sequence<rows>{};
-  constexpr auto vectors = std::make_index_sequence<kVectors>{};
+  constexpr auto vectors = std::make_index_sequence<kParams>{};
   const Ops ops;
   for (size_t k = 0; k < stream_rows; ++k) {
     for (size_t begin = 0; begin < s.cols; begin += burst) {
@@ -44,10 +44,10 @@ void add_rows(const Strip& s, size_t stream_rows, size_t tiles, size_t burst) {
         auto* c = static_cast<typename Ops::Acc*>(s.c) + begin;
         for (size_t left = std::min(burst, s.cols - begin); left != 0;
              left -= kWidth, c += kWidth) {
-          Vector acc[kVectors];
+          Vector acc[kParams];
           unroll(vectors, [&](auto v) { acc[v] = load_vector<Vector>(c + v * Ops::kLanes); });
           unroll(all_rows, [&](auto i) {
-            Vector b_k[kVectors];
+            Vector b_k[kParams];
             ops.load(b[i], b_k);
             unroll(vectors, [&](auto v) { acc[v] = Ops::multiply_add(acc[v], a[i], b_k[v]); });
             b[i] += kWidth * Ops::kColumn;
@@ -68,7 +68,7 @@ void add_rows(const Strip& s, size_t stream_rows, size_t tiles, size_t burst) {
 // threads share the columns, and must sum in the same order.
 template <typename Ops, KernelFunction rest>
 void axpy(const Strip& s) {
-  constexpr size_t kWidth = Ops::kVectors * Ops::kLanes;
+  constexpr size_t kWidth = Ops::kParams * Ops::kLanes;
   const bool bursts = s.k * s.b_step > kFromMemory;
   const size_t streams = bursts ? 6 : 4;
   if (s.k < 2 * streams) return rest(s);

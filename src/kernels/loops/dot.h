@@ -24,7 +24,7 @@ inline constexpr size_t kDotColumns = 4;
 template <typename Ops>
 struct FirstSteps {
   size_t count;
-  alignas(16) std::byte masks[Ops::kVectors * sizeof(v128_t)] = {};
+  alignas(16) std::byte masks[Ops::kParams * sizeof(v128_t)] = {};
 };
 
 // The dot products of `rows` rows of A, from `row` on, and of columns `col`, `col + stream_cols`,
@@ -35,13 +35,12 @@ template <size_t rows, typename Ops>
                                             size_t stream_cols, const FirstSteps<Ops>& first,
                                             v128_t ones) {
   using Acc = typename Ops::Acc;
-  constexpr size_t kVectors = Ops::kVectors, kDepth = kVectors * Ops::kLanes,
-                   kSums = kVectors / rows;
+  constexpr size_t kParams = Ops::kParams, kDepth = kParams * Ops::kLanes, kSums = kParams / rows;
   constexpr auto all_rows = std::make_index_sequence<rows>{};
   constexpr auto columns = std::make_index_sequence<kDotColumns>{};
-  constexpr auto vectors = std::make_index_sequence<kVectors>{};
+  constexpr auto vectors = std::make_index_sequence<kParams>{};
   const std::byte *a[rows], *b[kDotColumns];
-  v128_t acc[rows][kDotColumns][kSums], a_k[rows][kVectors], b_k[kVectors];
+  v128_t acc[rows][kDotColumns][kSums], a_k[rows][kParams], b_k[kParams];
   unroll(all_rows, [&](auto i) {
     a[i] = static_cast<const std::byte*>(s.a) + (row + i) * s.a_stride;
     unroll(vectors, [&](auto v) {
@@ -106,8 +105,8 @@ template <size_t rows, typename Ops>
 template <typename Ops, KernelFunction rest, size_t rows = 1>
 void dot(const Strip& s) {
   using Acc = typename Ops::Acc;
-  constexpr size_t kDepth = Ops::kVectors * Ops::kLanes;
-  static_assert(Ops::kLanes == kDotColumns && Ops::kVectors == 2);
+  constexpr size_t kDepth = Ops::kParams * Ops::kLanes;
+  static_assert(Ops::kLanes == kDotColumns && Ops::kParams == 2);
   if (s.k <= 2 * kDepth) return rest(s);
   const Ops ops;
   const Acc one = 1;

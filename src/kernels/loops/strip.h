@@ -14,7 +14,7 @@ struct Tile {
   static constexpr size_t kRows = rows;
   template <typename Ops>
   static void run(const Strip& s) {
-    constexpr size_t kWidth = Ops::kVectors * Ops::kLanes,
+    constexpr size_t kWidth = Ops::kParams * Ops::kLanes,
                      panels = narrow_panels * (sizeof(typename Ops::Vector) / sizeof(v128_t));
     const RowsOfA<typename Ops::A, rows> a(s);
     const auto single = [&](const std::byte* panel, TileColumns t) {
