@@ -209,11 +209,6 @@ Chunks chunks_of(const Problem& problem, int64_t rows, int64_t cols, const Accum
   return chunks;
 }
 
-// Repeats each of `lines` row sums for all columns.
-void repeat_row_sums(const int32_t* row_sums, int64_t lines, int64_t cols, int32_t* to) {
-  for (int64_t line = 0; line < lines; ++line, to += cols) std::fill_n(to, cols, row_sums[line]);
-}
-
 // Gathers `lines` by `count` elements of C. `row_stride` counts bytes, `col_stride` elements.
 void gather_lines(DType type, const std::byte* c, int64_t row_stride, int64_t col_stride,
                   int64_t lines, int64_t count, int32_t* to) {
@@ -276,7 +271,9 @@ void requantize(const Problem& problem, bool canonical_nan, int64_t rows, int64_
     RowTerms row{nullptr, wasm_i32x4_splat(acc.row_sums == nullptr ? 0 : acc.row_sums[i])};
     if (together > 1 && columns.b_zero_point != nullptr) {
       row.sums = sums;
-      repeat_row_sums(acc.row_sums + i, lines, cols, sums);
+      int32_t* to = sums;
+      for (int64_t line = i; line < i + lines; ++line, to += cols)
+        std::fill_n(to, cols, acc.row_sums[line]);
     }
     for (int64_t j0 = 0; j0 < cols; j0 += chunks.cols) {
       const int64_t count = std::min(chunks.cols, cols - j0);

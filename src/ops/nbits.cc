@@ -142,7 +142,7 @@ class NBitsChecker {
     }
     if (product_.left.cols != product_.right.rows) {
       return error(Code::kShape, kMatMul, "A",
-                   {"A has shape % and the weights have K %; the last size of A must be K", a.dims,
+                   {"A has shape %; its last size must be K, which is % in the weights", a.dims,
                     product_.right.rows});
     }
     WGEMM_RETURN_IF_ERROR(check_shapes(product_, result));

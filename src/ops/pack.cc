@@ -57,8 +57,7 @@ Status pack_problem(const char* op, const char* name, const PackArgs& args, Pack
 Status check_packed_for(const char* op, const char* name, const PackedWeights& weights,
                         PackFor wanted) {
   if (weights.empty())
-    return error(Code::kArgument, op, name,
-                 {"% is packed weights that are empty; pack() fills them", name});
+    return error(Code::kArgument, op, name, {"% is an empty PackedWeights; pack() fills it", name});
   if (weights.op() == wanted) return {};
   constexpr const char* kOperations[] = {"gemm and matmul", "qgemm", "matmulNBits"};
   return error(
@@ -79,8 +78,8 @@ Status check_packed(const char* op, const char* name, const PackedWeights& weigh
       !(a.dtype == DType::kFloat32 && is_half(weights.dtype()))) {
     return error(Code::kDType, op, name,
                  {"% is packed as % and % has type %; they must be the same, or float16 or "
-                  "bfloat16 beside float32",
-                  name, dtype_name(weights.dtype()), other, dtype_name(a.dtype)});
+                  "bfloat16 for a float32 %",
+                  name, dtype_name(weights.dtype()), other, dtype_name(a.dtype), other});
   }
   if (weights.k() != k) {
     const int64_t shape[2] = {weights.k(), weights.n()};

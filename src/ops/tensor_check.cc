@@ -105,7 +105,8 @@ Status check_strides(const char* op, const char* name, std::span<const int64_t> 
   for (size_t i = 0; i < dims.size(); ++i) {
     if (strides[i] < 0)
       return error(Code::kShape, op, name,
-                   {"% has strides %; no stride may be negative", name, strides});
+                   {"% has strides %; each stride must be a whole number from 0 to 2^53 - 1", name,
+                    strides});
     if (dims[i] <= 1) continue;
     if (strides[i] > (kMaxElements - *extent) / (dims[i] - 1)) {
       return error(
@@ -131,8 +132,8 @@ Status check_output_strides(const char* op, const char* name, const Tensor& y) {
     }
     if (y.strides[axis] > reach) continue;
     return error(Code::kShape, op, name,
-                 {"% has strides % and shape %; each stride must clear the whole extent of the "
-                  "axes with shorter ones, or elements could share places",
+                 {"% has strides % and shape %; each stride must exceed the extent of the axes "
+                  "with smaller strides, so that no two elements share memory",
                   name, y.strides, y.dims});
   }
   return {};
@@ -166,15 +167,16 @@ Status check_tensor(const char* op, const char* name, const BasicTensor<T>& t, b
   }
   if (t.dims.size() > kMaxRank) {
     return error(Code::kShape, op, name,
-                 {"% has rank %; the most is %", name, static_cast<int64_t>(t.dims.size()),
+                 {"% has rank %; it must be at most %", name, static_cast<int64_t>(t.dims.size()),
                   int64_t{kMaxRank}});
   }
   int64_t count = 1;
   bool empty = false;
   for (const int64_t size : t.dims) {
     if (size < 0)
-      return error(Code::kShape, op, name,
-                   {"% has shape %; no size may be negative", name, t.dims});
+      return error(
+          Code::kShape, op, name,
+          {"% has shape %; each size must be a whole number from 0 to 2^53 - 1", name, t.dims});
     if (size == 0) empty = true;
     if (too_many(count, size)) {
       return error(Code::kShape, op, name,
@@ -188,18 +190,18 @@ Status check_tensor(const char* op, const char* name, const BasicTensor<T>& t, b
   const int64_t most = kMaxElements - needed;
   if (static_cast<uint64_t>(t.offset) > static_cast<uint64_t>(most)) {
     return error(Code::kShape, op, name,
-                 {"% has offset %; it must lie from 0 to %", name, t.offset, most});
+                 {"% has offset %; it must be from 0 to %", name, t.offset, most});
   }
   const int64_t end = t.offset + needed;
   if (t.size >= 0 && (has_exact_size(t) ? t.size != end : t.size < end)) {
-    const char* included = t.offset > 0 ? ", its offset included" : "";
-    if (t.strides.empty()) {
-      return error(Code::kShape, op, name,
-                   {"% has % elements; its shape % needs %%", name, t.size, t.dims, end, included});
-    }
-    return error(Code::kShape, op, name,
-                 {"% has % elements; its shape % and strides % need %%", name, t.size, t.dims,
-                  t.strides, end, included});
+    return error(
+        Code::kShape, op, name,
+        {"% has % elements; its shape %%%%%% %", name, t.size, t.dims,
+         t.strides.empty() ? ""
+         : t.offset > 0    ? ", strides "
+                           : " and strides ",
+         t.strides.empty() ? Piece("") : Piece(t.strides), t.offset > 0 ? " and offset " : "",
+         t.offset > 0 ? Piece(t.offset) : Piece(""), has_exact_size(t) ? " needs" : " need", end});
   }
   if (with_data && needed > 0 && t.data == nullptr)
     return error(Code::kArgument, op, name, {"% has no data", name});
@@ -294,7 +296,7 @@ Status check_factor(const char* op, const char* name, const Factor& factor, DTyp
   if (std::fabs(value) > static_cast<double>(kMaxElements)) {
     return error(
         Code::kArgument, op, name,
-        {"% is beyond 2^53; with % it must lie from -2^53 to 2^53", name, dtype_name(type)});
+        {"% is beyond 2^53; with % it must be from -2^53 to 2^53", name, dtype_name(type)});
   }
   const auto integer = static_cast<int64_t>(value);
   *scalar = {.value = value,
@@ -315,7 +317,7 @@ Status check_activation(const char* op, const Activation& activation, DType type
     if (is_integer(type) && std::isfinite(bound) &&
         !(std::fabs(bound) <= static_cast<double>(kMaxElements) && bound == std::trunc(bound))) {
       return error(Code::kArgument, op, name,
-                   {"%%no whole number from -2^53 to 2^53; with % it must be one, or infinite",
+                   {"%%not a whole number from -2^53 to 2^53; with % it must be one, or infinite",
                     name, which, dtype_name(type)});
     }
     const bool single = compute_type(type) == DType::kFloat32;
@@ -353,8 +355,8 @@ Status check_overwritten(const char* op, const char* name, const Tensor& y, cons
                          const ConstTensor* c) {
   if (c == nullptr || !tensors_overlap(y, *c) || tensors_equal(y, *c)) return {};
   return error(Code::kArgument, op, name,
-               {"% overlaps % in memory and is not exactly %; it must be, with shape and strides, "
-                "or not overlap it",
+               {"% overlaps % in memory; it must have the memory, shape and strides of %, or not "
+                "overlap it",
                 name, other, other});
 }
 
