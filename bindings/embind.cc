@@ -329,7 +329,7 @@ Status refusal() {
                {"a size, type or address in the block of arguments is out of range"});
 }
 
-// What to do with a call: to plan it, or else to explain it.
+// Asks for a plan of a call, or else for its explanation.
 struct Request {
   PlannedCall* planned = nullptr;  // null: explain
   Explanation* explanation = nullptr;
@@ -422,9 +422,9 @@ int run_pack() {
 
 // The block: address of x, rows, cols, elements from row to row, type of y, address of y, scale,
 // zero point, addresses that receive the scale and the zero point. Then for C of a bias: its number
-// of elements, the address of the bias, that of the scales of B, their number, and the address of
-// C. The scale and the zero point are those of quantize() in base/quantize.h. An address that
-// receives one of them may be 0.
+// of elements, the addresses of the bias and of the scales of B, their number, the address of C.
+// The scale and the zero point are as in quantize() in base/quantize.h. An address that receives
+// one of them may be 0.
 int run_quantize() {
   const auto integer = [](int i) { return static_cast<int64_t>(argument_block[i]); };
   const auto pointer = [](int i) {

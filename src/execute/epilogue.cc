@@ -41,8 +41,8 @@ template <typename T>
 }
 
 // out[j] = alpha * acc[j] + beta * c[j] for integers; acc or c may be null. Exact modulo 2^bits,
-// unless a factor in use has a fraction. T is signed; if `is_unsigned`, its bits are those of
-// unsigned numbers.
+// unless a factor in use has a fraction. T is signed; if `is_unsigned`, its bits are bits
+// of unsigned numbers.
 template <typename T>
   requires std::is_integral_v<T>
 [[gnu::noinline]] void combine_row(const Epilogue& e, bool is_unsigned, const T* acc, const T* c,

@@ -4,7 +4,7 @@
 //   wgemm:  tasks -> jc (NC) -> [products that share B] -> ic (MC) -> pc (KC) pack B (kept if
 //           unchanged), pack A -> ir (MR) -> micro-kernel, which loops over jr
 //
-// K is the innermost block loop, so that only one MC x NC block of accumulators is alive, and the
+// K is the innermost block loop. So only one MC x NC block of accumulators is alive, and the
 // epilogue runs while that block is in L2. The price: if K is split, B is packed again for each
 // block of MC rows. jr is inside the micro-kernel because a call through a WebAssembly table is not
 // free.
@@ -136,7 +136,7 @@ class Executor {
     int64_t step = 1;  // elements from column to column
   };
 
-  // Those of the MC x NC block of C: sums that are carried over blocks of K, Y itself, or scratch.
+  // The sums of an MC x NC block of C: carried over blocks of K, or in Y itself, or in scratch.
   Sums sums_of(int64_t ic, int64_t jc, int64_t nc, const Block& y) const {
     if (p_.carry.sums != nullptr)
       return {p_.carry.sums + static_cast<size_t>(ic * p_.n + jc) * acc_bytes_, p_.n};
@@ -173,7 +173,7 @@ class Executor {
                    c, y);
   }
 
-  // Those of the rows from `ic` on.
+  // The values of the rows from `ic` on.
   [[gnu::noinline]] QuantizedRows quantized_rows(int64_t ic) const {
     const Quantization& q = p_.quantization;
     const auto from = [&](QuantizationParam which) {

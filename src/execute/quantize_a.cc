@@ -8,7 +8,7 @@
 namespace wgemm {
 namespace {
 
-// What to do with elements of float_a: to widen a range, or to write their bytes.
+// Visits elements of float_a: widens a range by them, or writes their bytes.
 struct Visitor {
   FloatRange* range;
   QuantizedScale scale;

@@ -72,7 +72,7 @@ struct Output {
   }
 };
 
-// What the epilogue adds to the accumulators, for each row.
+// The epilogue adds these to the accumulators of a row.
 struct RowTerms {
   const int32_t* c;  // the bits of float32 if Output::is_float_c; null: absent
   v128_t sum;        // of the row of A, less its zero point; in each lane

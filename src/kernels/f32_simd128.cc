@@ -91,7 +91,7 @@ void f32_6x8_relaxed(const Strip& s) {
 }
 void f32_4x16_relaxed_packed_a(const Strip& s) {
   using Ops = F32<Fused<float>>;
-  several_panels<1, 2, Ops::kParams * Ops::kLanes, Ops::kColumn>(
+  several_panels<1, 2, Ops::kVectors * Ops::kLanes, Ops::kColumn>(
       s, [&](const std::byte* panel, TileColumns t) { lanes_of_a_tile<Ops, 2>(s, panel, t); },
       [&](const std::byte* panel, TileColumns t) { lanes_of_a_tile<Ops, 1>(s, panel, t); });
 }

@@ -28,7 +28,7 @@ Status check_size(const char* op, const char* name, int64_t size) {
   return error(Code::kShape, op, name, {"% is %; it must be from 0 to 2^53", name, size});
 }
 
-// Of weights whose block size is checked.
+// The sizes of weights whose block size is checked.
 struct Sizes {
   int64_t block_size, k, n;
 };

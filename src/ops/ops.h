@@ -49,7 +49,7 @@ struct QuantizedArgs {
   QuantizedArgs(const IntegerMatMulArgs& args);  // NOLINT(google-explicit-constructor)
 };
 
-// What errors call it, such as "qlinearMatmul".
+// The name of the operation in errors, such as "qlinearMatmul".
 const char* name_of(const QuantizedArgs& args);
 
 // As gemm_problem(). Without data, scales and zero points are read only if `with_values` and all of

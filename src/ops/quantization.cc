@@ -23,7 +23,7 @@ class ParamValues {
   // The smallest and the largest magnitude of scales, and the first that is not allowed; 1 if all
   // are.
   float least = std::numeric_limits<float>::infinity(), most = 0, bad = 1;
-  // Of zero points: whether any of them, as int8, is not 0.
+  // Whether any zero point, as int8, is not 0.
   bool shifts = false;
 
  private:

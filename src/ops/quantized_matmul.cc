@@ -132,7 +132,7 @@ class QuantizedChecker {
                             : check_stack_rank(op_.name, name, t.dims));
   }
 
-  // `other`: allowed beside `wanted`.
+  // `other`: also allowed.
   bool check_dtype(const char* name, DType found, DType wanted, DType other) {
     if (found == wanted || found == other) return true;
     const bool has_other = other != wanted;

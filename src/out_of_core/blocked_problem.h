@@ -10,7 +10,7 @@
 
 namespace wgemm {
 
-// Of a block: rows and columns of Y, and steps of K.
+// The size of a block: rows and columns of Y, and steps of K.
 struct BlockSizes {
   int64_t m = 0, n = 0, k = 0;
 };
@@ -18,7 +18,7 @@ struct BlockSizes {
 // Blocks are multiples of these, so that each begins with a whole panel of any kernel.
 inline constexpr int64_t kBlockStep = 16, kBlockStepOfK = 64;
 
-// The cost of a run besides its elements, in bytes that could be copied meanwhile.
+// The cost of a run without its elements, in bytes that could be copied meanwhile.
 inline constexpr double kRunCost = 512;
 
 // Blocks of `size` that cover `total`.

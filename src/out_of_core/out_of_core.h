@@ -29,7 +29,7 @@ struct OutOfCoreOperands {
 Status run_out_of_core(Context& context, const char* op, const Problem& problem,
                        const OutOfCoreOperands& out_of_core);
 
-// What run_out_of_core() would do.
+// How run_out_of_core() would compute.
 struct OutOfCorePlan {
   Plan plan;                // of the largest block
   bool transposed = false;  // whether the transpose of each block is computed

@@ -13,12 +13,12 @@
 namespace wgemm {
 namespace {
 
-// A transposing copy proceeds in squares of 16 x 16 elements. 16 float32 are one cache line, so
-// that each line that it reads or writes is used completely while it is in L1.
+// A transposing copy proceeds in squares of 16 x 16 elements. A cache line has 16 float32. So each
+// line that it reads or writes is used completely while it is in L1.
 constexpr int64_t kTile = 16;
 
 // Rows of B that are packed together. Their cache lines stay in L1 until they are used completely.
-// That holds even for a row stride of a power of two, which maps all rows to a few sets of L1.
+// This holds even for a row stride of a power of two, which maps all rows to a few sets of L1.
 constexpr int64_t kRowsAtOnce = 8;
 
 // Loads contiguous elements of type From as a vector of To.

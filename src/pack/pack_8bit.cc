@@ -52,9 +52,9 @@ struct Int8Loader {
     return wasm_i8x16_sub(wasm_v128_xor(wasm_v128_load(from), flip_each), zero_byte_each);
   }
 
-  // Copies the first `lines` of `all` lines of up to 16 elements, and fills the rest of these and
-  // the other lines with the zero point. Strides are from line to line and from element to element.
-  // Reads nothing beyond the source.
+  // Copies the first `lines` of `all` lines of up to 16 elements. Fills the rest of these lines,
+  // and the other lines, with the zero point. Strides are from line to line and from element to
+  // element. Reads nothing beyond the source.
   [[gnu::noinline]] void copy(const int8_t* from, int64_t line_stride, int64_t stride,
                               int64_t lines, int64_t all, int64_t count,
                               int8_t (&to)[k8BitLanesMax][kVectorBytes]) const {

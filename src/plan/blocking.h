@@ -1,5 +1,6 @@
-// Cuts a problem into blocks for the caches. Call the functions in this order, on a plan that has
-// its kernel, its regime, what it packs, and its tasks: each needs the result of the one before.
+// Cuts a problem into blocks for the caches. Call the functions in this order: each needs the
+// result of the one before. The plan must have its kernel, its regime, what it packs, and its
+// tasks.
 #pragma once
 
 #include "plan/plan.h"

@@ -69,7 +69,7 @@ void cut_matrix(const Problem& problem, int64_t wanted, Plan* plan) {
 }  // namespace
 
 int64_t column_step(const Problem& problem, const Kernel& kernel) {
-  // The panels of packed weights are wider than those of some kernels.
+  // The panels of packed weights are wider than the panels of some kernels.
   return problem.b.is_packed() ? std::max(kernel.nr, problem.b.packed.layout().width) : kernel.nr;
 }
 

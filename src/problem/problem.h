@@ -47,7 +47,7 @@ enum QuantizationParam : uint8_t {
 };
 inline constexpr int kQuantizationParams = 6;
 
-// Elements from the parameters of the first product of a batch to those of another.
+// Elements from the parameters of the first product of a batch to the parameters of another.
 struct ParamOffsets {
   int64_t at[kQuantizationParams] = {};
 };

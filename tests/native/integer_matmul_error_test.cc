@@ -428,7 +428,7 @@ TEST_P(IntegerMatMulError, IsReportedAndNothingIsWritten) {
 INSTANTIATE_TEST_SUITE_P(Cases, IntegerMatMulError, ::testing::ValuesIn(kCases),
                          [](const auto& test) { return std::string(test.param.name); });
 
-// What is allowed
+// Allowed calls
 // -------------------------------------------------------------------------------------------------
 
 TEST(IntegerMatMulAllowed, AtTheEdgesOfTheRules) {

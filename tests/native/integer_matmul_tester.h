@@ -23,7 +23,7 @@ inline constexpr IntegerOp kIntegerOps[] = {IntegerOp::kMatMulInteger, IntegerOp
                                             IntegerOp::kDynamicQuantizeMatMul,
                                             IntegerOp::kMatMulIntegerToFloat};
 
-// What errors call an operator.
+// The name of an operator in errors.
 const char* name_of(IntegerOp op);
 
 // The parameters that an operator has: one value each, or one per row, or one per column.
@@ -41,7 +41,7 @@ class IntegerMatMulTester {
  public:
   explicit IntegerMatMulTester(IntegerOp op) : op_(op) {}
 
-  // The 8-bit types of A and B. DynamicQuantizeMatMul ignores that of A.
+  // The 8-bit types of A and B. DynamicQuantizeMatMul ignores the type of A.
   IntegerMatMulTester& types(DType a, DType b) { return a_type_ = a, set(b_type_, b); }
   // Shapes, before a transpose.
   IntegerMatMulTester& a(Sizes dims, Layout layout = {}) {

@@ -364,7 +364,7 @@ TEST_P(MatMulError, IsReportedAndNothingIsWritten) {
 INSTANTIATE_TEST_SUITE_P(Cases, MatMulError, ::testing::ValuesIn(kCases),
                          [](const auto& test) { return std::string(test.param.name); });
 
-// What is allowed
+// Allowed calls
 // -------------------------------------------------------------------------------------------------
 
 TEST(MatMulAllowed, AtTheEdgesOfTheRules) {

@@ -1,5 +1,5 @@
 // Memory under pressure: every allocation that a call makes fails in turn. Then there is an error
-// or the right result, nothing is written in the first case and nothing kept in either, and the
+// or the right result. After an error nothing is written. Nothing is kept in either case, and the
 // next call is right. On Linux the linker puts the functions below in the place of those that
 // allocate (--wrap in CMakeLists.txt); a context's limit refuses everywhere.
 #include <gtest/gtest.h>
@@ -24,8 +24,8 @@
 
 namespace {
 
-// What the next allocations of this thread do, or starts of threads: `left` more succeed, and then
-// one fails, or all do. Below 0: all succeed.
+// Which of the next allocations of this thread fail, or which starts of threads. `left` more
+// succeed, and then one fails, or all do. Below 0: all succeed.
 struct Failing {
   int64_t left = -1;
   bool for_good = false;
@@ -364,7 +364,7 @@ TEST_P(MemoryTest, EveryAllocationMayFail) {
       EXPECT_EQ(failures, 0);
     }
   }
-  // What weights are made of.
+  // The arguments that weights are made of.
   Context context;
   PackedWeights weights;
   const auto check_weights = [&](const char* op) {

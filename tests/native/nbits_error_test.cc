@@ -693,7 +693,7 @@ TEST(MatMulNBitsBytes, PaddingMustBeZeros) {
           }
         }
       }
-      // What is no padding, in bits: codes, scales and zero points of 4 columns.
+      // The bits that are not padding: codes, scales and zero points of 4 columns.
       EXPECT_EQ(accepted, 4 * (40 * bits + 3 * 32 + 3 * (kind == 0 ? 0 : kind == 1 ? bits : 32)));
     }
   }

@@ -1,5 +1,5 @@
-// Packed weights of every type of Gemm: products with them have the same bits as products without,
-// by every kernel; and which operands they must not replace.
+// Packed weights of every type of Gemm. Products with them have the same bits as products without,
+// by every kernel. Other tests show which operands they must not replace.
 #include "pack/weights.h"
 
 #include <gtest/gtest.h>
@@ -550,7 +550,7 @@ TEST_P(HalfWeightsTest, AreReadAsStoredOrWidened) {
   }
 }
 
-// With an A of their own type the product is the same as that of widened operands.
+// With an A of their own type the product is the same as the product of widened operands.
 TEST_P(HalfWeightsTest, ServeTheirOwnTypeAndNoOther) {
   const std::vector<float> data(12);
   const Sizes dims{3, 4}, a{2, 3};

@@ -1,6 +1,6 @@
 // Regime: GEMV with unpacked row-major B of more than kAxpyBytes (plan/select_kernel.cc). The loop
-// adds multiples of several rows of B to y at once: the fused axpy (axpyf) of BLIS, Van Zee and van
-// de Geijn, "BLIS: A Framework for Rapidly Instantiating BLAS Functionality", 2015.
+// adds multiples of several rows of B to y at once. It is the fused axpy (axpyf) of BLIS: Van Zee
+// and van de Geijn, "BLIS: A Framework for Rapidly Instantiating BLAS Functionality", 2015.
 //
 // K is cut into four or six runs of rows, and the loop takes a row of each run at a time. A run
 // is one stream: its rows are contiguous in memory, so the hardware prefetcher follows it from row
@@ -27,9 +27,9 @@ inline constexpr size_t kBurst = 1024;
 template <typename Ops, size_t rows>
 void add_rows(const Strip& s, size_t stream_rows, size_t tiles, size_t burst) {
   using Vector = typename Ops::Vector;
-  constexpr size_t kParams = Ops::kParams, kWidth = kParams * Ops::kLanes;
+  constexpr size_t kVectors = Ops::kVectors, kWidth = kVectors * Ops::kLanes;
   constexpr auto all_rows = std::make_index_sequence<rows>{};
-  constexpr auto vectors = std::make_index_sequence<kParams>{};
+  constexpr auto vectors = std::make_index_sequence<kVectors>{};
   const Ops ops;
   for (size_t k = 0; k < stream_rows; ++k) {
     for (size_t begin = 0; begin < s.cols; begin += burst) {
@@ -44,10 +44,10 @@ void add_rows(const Strip& s, size_t stream_rows, size_t tiles, size_t burst) {
         auto* c = static_cast<typename Ops::Acc*>(s.c) + begin;
         for (size_t left = std::min(burst, s.cols - begin); left != 0;
              left -= kWidth, c += kWidth) {
-          Vector acc[kParams];
+          Vector acc[kVectors];
           unroll(vectors, [&](auto v) { acc[v] = load_vector<Vector>(c + v * Ops::kLanes); });
           unroll(all_rows, [&](auto i) {
-            Vector b_k[kParams];
+            Vector b_k[kVectors];
             ops.load(b[i], b_k);
             unroll(vectors, [&](auto v) { acc[v] = Ops::multiply_add(acc[v], a[i], b_k[v]); });
             b[i] += kWidth * Ops::kColumn;
@@ -60,15 +60,15 @@ void add_rows(const Strip& s, size_t stream_rows, size_t tiles, size_t burst) {
 }
 
 // The whole strip. `rest` computes the steps of k and the columns that the streams leave over.
-// Those steps of k come first, so that they initialize y. Streams have an odd number of rows.
+// These steps of k come first, so that they initialize y. Streams have an odd number of rows.
 // Otherwise, if B had a power of two of columns, the lines of all streams would be in the same sets
 // of a cache.
 //
-// The choice of bursts depends on K and on the row stride, never on the columns of the strip:
-// threads share the columns, and must sum in the same order.
+// The choice of bursts depends on K and on the row stride, never on the columns of the strip.
+// Threads share the columns, and must sum in the same order.
 template <typename Ops, KernelFunction rest>
 void axpy(const Strip& s) {
-  constexpr size_t kWidth = Ops::kParams * Ops::kLanes;
+  constexpr size_t kWidth = Ops::kVectors * Ops::kLanes;
   const bool bursts = s.k * s.b_step > kFromMemory;
   const size_t streams = bursts ? 6 : 4;
   if (s.k < 2 * streams) return rest(s);

@@ -1,6 +1,7 @@
 // Regime: GEMV and skinny GEMM with unpacked column-major B, if the sums may be in any order. The
-// loop multiplies one or two rows of A by four columns of B at once: the fused dot (dotxf) of BLIS,
-// Van Zee and van de Geijn, "BLIS: A Framework for Rapidly Instantiating BLAS Functionality", 2015.
+// loop multiplies one or two rows of A by four columns of B at once. It is the fused dot (dotxf) of
+// BLIS: Van Zee and van de Geijn, "BLIS: A Framework for Rapidly Instantiating BLAS Functionality",
+// 2015.
 //
 // The columns of the strip are cut into four runs, and the loop takes one column of each run at a
 // time. A run is one stream: its columns are contiguous in memory, so the hardware prefetcher
@@ -24,7 +25,7 @@ inline constexpr size_t kDotColumns = 4;
 template <typename Ops>
 struct FirstSteps {
   size_t count;
-  alignas(16) std::byte masks[Ops::kParams * sizeof(v128_t)] = {};
+  alignas(16) std::byte masks[Ops::kVectors * sizeof(v128_t)] = {};
 };
 
 // The dot products of `rows` rows of A, from `row` on, and of columns `col`, `col + stream_cols`,
@@ -35,12 +36,13 @@ template <size_t rows, typename Ops>
                                             size_t stream_cols, const FirstSteps<Ops>& first,
                                             v128_t ones) {
   using Acc = typename Ops::Acc;
-  constexpr size_t kParams = Ops::kParams, kDepth = kParams * Ops::kLanes, kSums = kParams / rows;
+  constexpr size_t kVectors = Ops::kVectors, kDepth = kVectors * Ops::kLanes,
+                   kSums = kVectors / rows;
   constexpr auto all_rows = std::make_index_sequence<rows>{};
   constexpr auto columns = std::make_index_sequence<kDotColumns>{};
-  constexpr auto vectors = std::make_index_sequence<kParams>{};
+  constexpr auto vectors = std::make_index_sequence<kVectors>{};
   const std::byte *a[rows], *b[kDotColumns];
-  v128_t acc[rows][kDotColumns][kSums], a_k[rows][kParams], b_k[kParams];
+  v128_t acc[rows][kDotColumns][kSums], a_k[rows][kVectors], b_k[kVectors];
   unroll(all_rows, [&](auto i) {
     a[i] = static_cast<const std::byte*>(s.a) + (row + i) * s.a_stride;
     unroll(vectors, [&](auto v) {
@@ -105,8 +107,8 @@ template <size_t rows, typename Ops>
 template <typename Ops, KernelFunction rest, size_t rows = 1>
 void dot(const Strip& s) {
   using Acc = typename Ops::Acc;
-  constexpr size_t kDepth = Ops::kParams * Ops::kLanes;
-  static_assert(Ops::kLanes == kDotColumns && Ops::kParams == 2);
+  constexpr size_t kDepth = Ops::kVectors * Ops::kLanes;
+  static_assert(Ops::kLanes == kDotColumns && Ops::kVectors == 2);
   if (s.k <= 2 * kDepth) return rest(s);
   const Ops ops;
   const Acc one = 1;

@@ -14,7 +14,7 @@ struct HalfTile {
   static void run(const Strip& s) {
     using Half = typename Ops::Half;
     const RowsOfA<typename Ops::A, rows> a(s);
-    single_panels<Half::kParams * Half::kLanes, Half::kColumn, Ops::kParams * Ops::kLanes>(
+    single_panels<Half::kVectors * Half::kLanes, Half::kColumn, Ops::kVectors * Ops::kLanes>(
         s, static_cast<const std::byte*>(s.b), 0,
         [&](const std::byte* half, TileColumns t) { panels_tile<Half, rows, 1>(s, a, half, t); });
   }

@@ -2,7 +2,7 @@
 // makes one Ops per tile and asks it for
 //   A, Acc                   the types of A's elements and of the accumulators
 //   Vector                   v128_t, or the wider one of Wide: panels.h and axpy.h only
-//   kLanes, kParams         accumulators per vector, vectors per micro-panel of B (NR columns)
+//   kLanes, kVectors         accumulators per vector, vectors per micro-panel of B (NR columns)
 //   Half                     the same for half a micro-panel: half_panels.h only
 //   kColumn                  bytes of one column of B per step of k
 //   load_splat(const A*)     one element of A in all lanes
@@ -33,7 +33,7 @@ struct Plain {
   using A = T;
   using Acc = T;
   using Vector = v128_t;
-  static constexpr size_t kLanes = sizeof(v128_t) / sizeof(T), kParams = vectors,
+  static constexpr size_t kLanes = sizeof(v128_t) / sizeof(T), kVectors = vectors,
                           kColumn = sizeof(T);
   static v128_t load_splat(const T* a) {
     if constexpr (sizeof(T) == 4) {
@@ -84,7 +84,7 @@ struct Wide {
   using Acc = T;
   using Vector [[gnu::vector_size(32)]] = T;
   using Half = Wide;  // a whole micro-panel: half as many vectors already
-  static constexpr size_t kLanes = sizeof(Vector) / sizeof(T), kParams = 8 / kLanes,
+  static constexpr size_t kLanes = sizeof(Vector) / sizeof(T), kVectors = 8 / kLanes,
                           kColumn = sizeof(T);
   static Vector load_splat(const T* a) {
     if constexpr (sizeof(T) == 4) {
@@ -93,8 +93,8 @@ struct Wide {
       return _mm256_broadcast_sd(a);
     }
   }
-  static void load(const std::byte* b, Vector (&to)[kParams]) {
-    unroll(std::make_index_sequence<kParams>{},
+  static void load(const std::byte* b, Vector (&to)[kVectors]) {
+    unroll(std::make_index_sequence<kVectors>{},
            [&](auto v) { std::memcpy(&to[v], b + v * sizeof(Vector), sizeof(Vector)); });
   }
   static Vector multiply_add(Vector acc, Vector a, Vector b) {

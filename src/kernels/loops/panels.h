@@ -18,19 +18,19 @@ template <typename Ops, size_t MR, size_t NP>
 void panels_tile(const Strip& s, const RowsOfA<typename Ops::A, MR>& rows_of_a,
                  const std::byte* b_panel, TileColumns t) {
   using Vector = typename Ops::Vector;
-  constexpr size_t kParams = Ops::kParams;
+  constexpr size_t kVectors = Ops::kVectors;
   constexpr auto rows = std::make_index_sequence<MR>{};
   constexpr auto panels = std::make_index_sequence<NP>{};
   const Ops ops;
-  with_tile<typename Ops::Acc, MR, NP * kParams, true, NP, false, Vector>(s, t, [&](auto& acc) {
+  with_tile<typename Ops::Acc, MR, NP * kVectors, true, NP, false, Vector>(s, t, [&](auto& acc) {
     RowsOfA<typename Ops::A, MR> a = rows_of_a;
     const std::byte* b[NP];
-    const size_t b_stride = t.panel_stride_cols / (kParams * Ops::kLanes) * s.b_stride;
+    const size_t b_stride = t.panel_stride_cols / (kVectors * Ops::kLanes) * s.b_stride;
     unroll(panels, [&](auto p) { b[p] = b_panel + p * b_stride; });
     const size_t step = s.b_step;
     size_t k = s.k;
     do {
-      Vector b_k[NP][kParams];
+      Vector b_k[NP][kVectors];
       unroll(panels, [&](auto p) {
         ops.load(b[p], b_k[p]);
         b[p] += step;
@@ -38,8 +38,8 @@ void panels_tile(const Strip& s, const RowsOfA<typename Ops::A, MR>& rows_of_a,
       unroll(rows, [&](auto i) {
         const Vector a_k = ops.load_splat(a.row[i]++);
         unroll(panels, [&](auto p) {
-          unroll(std::make_index_sequence<kParams>{}, [&](auto v) {
-            Vector& sum = acc[i][p * kParams + v];
+          unroll(std::make_index_sequence<kVectors>{}, [&](auto v) {
+            Vector& sum = acc[i][p * kVectors + v];
             sum = Ops::multiply_add(sum, a_k, b_k[p][v]);
           });
         });
@@ -53,19 +53,19 @@ void panels_tile(const Strip& s, const RowsOfA<typename Ops::A, MR>& rows_of_a,
 // has registers for the tile.
 template <typename Ops, size_t NP>
 void lanes_of_a_tile(const Strip& s, const std::byte* b_panel, TileColumns t) {
-  constexpr size_t kParams = Ops::kParams, MR = 4;
+  constexpr size_t kVectors = Ops::kVectors, MR = 4;
   static_assert(Ops::kLanes == MR);
   constexpr auto panels = std::make_index_sequence<NP>{};
   const Ops ops;
-  with_tile<typename Ops::Acc, MR, NP * kParams, false, NP, (NP > 1)>(s, t, [&](auto& acc) {
+  with_tile<typename Ops::Acc, MR, NP * kVectors, false, NP, (NP > 1)>(s, t, [&](auto& acc) {
     const auto* a = static_cast<const typename Ops::A*>(s.a);
     const std::byte* b[NP];
-    const size_t b_stride = t.panel_stride_cols / (kParams * Ops::kLanes) * s.b_stride;
+    const size_t b_stride = t.panel_stride_cols / (kVectors * Ops::kLanes) * s.b_stride;
     unroll(panels, [&](auto p) { b[p] = b_panel + p * b_stride; });
     const size_t step = s.b_step;
     size_t k = s.k;
     do {
-      v128_t b_k[NP][kParams];
+      v128_t b_k[NP][kVectors];
       unroll(panels, [&](auto p) {
         ops.load(b[p], b_k[p]);
         b[p] += step;
@@ -76,8 +76,8 @@ void lanes_of_a_tile(const Strip& s, const std::byte* b_panel, TileColumns t) {
         [[maybe_unused]] constexpr int lane = decltype(i)::value;
         const v128_t a_k = wasm_i32x4_shuffle(lanes, lanes, lane, lane, lane, lane);
         unroll(panels, [&](auto p) {
-          unroll(std::make_index_sequence<kParams>{}, [&](auto v) {
-            v128_t& sum = acc[i][p * kParams + v];
+          unroll(std::make_index_sequence<kVectors>{}, [&](auto v) {
+            v128_t& sum = acc[i][p * kVectors + v];
             sum = Ops::multiply_add(sum, a_k, b_k[p][v]);
           });
         });

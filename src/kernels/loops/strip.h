@@ -1,5 +1,5 @@
 // The choice of a loop by the number of rows in a strip. The last strip of a product has fewer than
-// MR rows, and GEMV has one, so a kernel lists tiles for fewer rows before its full tile:
+// MR rows, and GEMV has one. So a kernel lists tiles for fewer rows before its full tile:
 //   strip_of<Ops, Tile<1, 4>, Tile<2, 2>, Tile<4, 1>>(strip)
 #pragma once
 
@@ -14,7 +14,7 @@ struct Tile {
   static constexpr size_t kRows = rows;
   template <typename Ops>
   static void run(const Strip& s) {
-    constexpr size_t kWidth = Ops::kParams * Ops::kLanes,
+    constexpr size_t kWidth = Ops::kVectors * Ops::kLanes,
                      panels = narrow_panels * (sizeof(typename Ops::Vector) / sizeof(v128_t));
     const RowsOfA<typename Ops::A, rows> a(s);
     const auto single = [&](const std::byte* panel, TileColumns t) {
