@@ -71,16 +71,16 @@ Status nbits_pack_problem(const NBits& format, std::span<const int64_t> dims, Pa
 Status pack_problem(const char* op, const char* name, const PackArgs& args, PackProblem* problem);
 
 // Checks that packed weights, which replace the operand `name`, are not empty and are packed for
-// `wanted`.
+// `expected`.
 Status check_packed_for(const char* op, const char* name, const PackedWeights& weights,
-                        PackFor wanted);
+                        PackFor expected);
 
 // Checks that packed weights may replace the operand `name` of a product with `a`, which errors
-// call `other`. They must be packed for `wanted`, have K = k and, except for 8-bit types, the type
-// of `a`. If that is float32, they may also be float16 or bfloat16. `transpose`, the value of the
-// argument `flag`, must be 0.
-Status check_packed(const char* op, const char* name, const PackedWeights& weights, PackFor wanted,
-                    const char* other, const ConstTensor& a, bool a_transposed, int64_t k,
-                    int64_t transpose, const char* flag);
+// call `other`. They must be packed for `expected`, have K = k and, except for 8-bit types, the
+// type of `a`. If that is float32, they may also be float16 or bfloat16. `transpose`, the value of
+// the argument `flag`, must be 0.
+Status check_packed(const char* op, const char* name, const PackedWeights& weights,
+                    PackFor expected, const char* other, const ConstTensor& a, bool a_transposed,
+                    int64_t k, int64_t transpose, const char* flag);
 
 }  // namespace wgemm

@@ -133,15 +133,15 @@ class QuantizedChecker {
   }
 
   // `other`: also allowed.
-  bool check_dtype(const char* name, DType found, DType wanted, DType other) {
-    if (found == wanted || found == other) return true;
-    const bool has_other = other != wanted;
+  bool check_dtype(const char* name, DType found, DType expected, DType other) {
+    if (found == expected || found == other) return true;
+    const bool has_other = other != expected;
     return fail(Code::kDType, name,
-                {"% has type %; it must be %%%", name, dtype_name(found), dtype_name(wanted),
+                {"% has type %; it must be %%%", name, dtype_name(found), dtype_name(expected),
                  has_other ? " or " : "", has_other ? dtype_name(other) : ""});
   }
-  bool check_dtype(const char* name, DType found, DType wanted) {
-    return check_dtype(name, found, wanted, wanted);
+  bool check_dtype(const char* name, DType found, DType expected) {
+    return check_dtype(name, found, expected, expected);
   }
 
   bool check_a() {

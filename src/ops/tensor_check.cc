@@ -211,15 +211,15 @@ template Status check_tensor(const char*, const char*, const ConstTensor&, bool)
 template Status check_tensor(const char*, const char*, const Tensor&, bool);
 
 Status check_same_dtype(const char* op, const char* name, DType found, const char* other,
-                        DType wanted, bool may_pack) {
-  if (found == wanted) return {};
+                        DType expected, bool may_pack) {
+  if (found == expected) return {};
   const char* advice = "";
-  if (may_pack && wanted == DType::kFloat32 && is_half(found))
+  if (may_pack && expected == DType::kFloat32 && is_half(found))
     advice = ", or pack() must pack the weights for gemm";
   if (compute_type(found) == DType::kInt8) advice = "; 8-bit operands are for qgemm";
   return error(Code::kDType, op, name,
                {"% has type % and % has type %; they must be the same%", name, dtype_name(found),
-                other, dtype_name(wanted), advice});
+                other, dtype_name(expected), advice});
 }
 
 Status check_rank2(const char* op, const char* name, std::span<const int64_t> dims) {

@@ -15,6 +15,12 @@
 //
 // Reading computes everything else that packed weights hold. It refuses all bytes that serialize()
 // would not write; only the elements are free.
+//
+// kFormatVersion gets the next number in the release in which serialize() first writes other bytes
+// for the same weights: if a storage layout, the header or the checksum changes. A new type,
+// operation or format of MatMulNBits keeps the number, since older versions refuse its name or its
+// numbers. A library reads the bytes of its own number only, so CHANGELOG.md must say "pack the
+// weights again". The test Serialize.HasOneFormatForever fails if the bytes change.
 #pragma once
 
 #include "problem/pack_problem.h"

@@ -195,7 +195,7 @@ void choose_prefetch(const Problem& problem, Plan* plan) {
   }
 }
 
-int64_t choose_kc(const Problem& problem, const Plan& plan, int64_t wanted) {
+int64_t choose_kc(const Problem& problem, const Plan& plan, int64_t size) {
   if (plan.kernel == nullptr) return 0;
   const Kernel& kernel = *plan.kernel;
   const BlockRule& rule = rule_of(plan.regime);
@@ -212,16 +212,16 @@ int64_t choose_kc(const Problem& problem, const Plan& plan, int64_t wanted) {
     // A block of weights must fit as well, with the fewest columns.
     kc = std::min(kc, kPrefetchedBlock / element / (both ? problem.m + problem.n : kNcMin));
   }
-  if (wanted == 0) {
+  if (size == 0) {
     if (kc == k) return k;
-    wanted = round_up(equal_blocks(k, kc - kc % kKcStep), kKcStep);
+    size = round_up(equal_blocks(k, kc - kc % kKcStep), kKcStep);
   }
   const NBits& nbits = b.nbits_format();
-  if (nbits) wanted = std::min<int64_t>(wanted, NBits::kStepsMax);
-  return std::min(round_up(wanted, nbits ? nbits.block_size : kernel.kr), k);
+  if (nbits) size = std::min<int64_t>(size, NBits::kStepsMax);
+  return std::min(round_up(size, nbits ? nbits.block_size : kernel.kr), k);
 }
 
-int64_t choose_nc(const Problem& problem, const Plan& plan, int64_t wanted) {
+int64_t choose_nc(const Problem& problem, const Plan& plan, int64_t size) {
   if (plan.kernel == nullptr) return std::min<int64_t>(problem.n, kNc);
   const Kernel& kernel = *plan.kernel;
   const BlockRule& rule = rule_of(plan.regime);
@@ -232,14 +232,14 @@ int64_t choose_nc(const Problem& problem, const Plan& plan, int64_t wanted) {
   int64_t nc = rule.nc_max;
   if (plan.pack_b || reused)
     nc = std::clamp<int64_t>(rule.b_bytes / kernel.b.element_bytes / plan.kc, kNcMin, rule.nc_max);
-  if (wanted == 0) {
+  if (size == 0) {
     if (nc >= plan.cols.size) return plan.cols.size;
-    wanted = equal_blocks(plan.cols.size, nc);
+    size = equal_blocks(plan.cols.size, nc);
   }
-  return std::min(round_up(wanted, column_step(problem, kernel)), plan.cols.size);
+  return std::min(round_up(size, column_step(problem, kernel)), plan.cols.size);
 }
 
-int64_t choose_mc(const Problem& problem, const Plan& plan, int64_t wanted) {
+int64_t choose_mc(const Problem& problem, const Plan& plan, int64_t size) {
   if (plan.kernel == nullptr) return problem.m;
   const Kernel& kernel = *plan.kernel;
   int64_t mc = plan.rows.size;
@@ -254,11 +254,11 @@ int64_t choose_mc(const Problem& problem, const Plan& plan, int64_t wanted) {
   }
   if (plan.kc < problem.k)
     mc = std::max(mc, std::min(kRowsPerPacking, kABytesIfSplit / kernel.a.element_bytes / plan.kc));
-  if (wanted == 0) {
+  if (size == 0) {
     if (mc >= plan.rows.size) return plan.rows.size;
-    wanted = std::max<int64_t>(mc, 1);
+    size = std::max<int64_t>(mc, 1);
   }
-  return std::min(round_up(wanted, kernel.mr), plan.rows.size);
+  return std::min(round_up(size, kernel.mr), plan.rows.size);
 }
 
 }  // namespace wgemm
