@@ -1,8 +1,8 @@
 // Packed weights as kernels see them. Each type has one storage layout, for every kernel and every
-// build. To change one changes the format of serialized weights: see pack/serialize.h. Elements
-// keep their type, except that uint8 becomes int8 (minus 128). Panels are padded with zeros. A
-// kernel with the same layout reads the panels in place; for other kernels repack() converts them
-// block by block.
+// build. A change of a layout changes the format of serialized weights: see pack/serialize.h.
+// Elements keep their type, except that uint8 becomes int8 (minus 128). Panels are padded with
+// zeros. A kernel with the same layout reads the panels in place; for other kernels repack()
+// converts them block by block.
 //
 // PackedWeights owns one block of memory. It has these sections, each aligned to 64 bytes:
 //   header       op, type, sizes, batch axes; range of 8-bit elements; whether all elements are
