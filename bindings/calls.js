@@ -1,6 +1,6 @@
 // Addresses above 2 GB arrive as negative numbers. To correct them, Emscripten's own getDynCaller
 // collects the arguments of each call in an array, which costs more than our calls. Embind uses it
-// for every function, since each invoker takes an address: that of the bound function.
+// for every function, since each invoker takes the address of the bound function.
 /* global addToLibrary, dynCall, getWasmTableEntry, updateMemoryViews, wasmMemory */
 addToLibrary({
   $getDynCaller__deps: ['$dynCall'],

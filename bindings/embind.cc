@@ -28,7 +28,7 @@ using namespace wgemm;
 // Large enough for the arguments of any call: attributes, and tensors of rank kMaxRank.
 constexpr size_t kMostTensors = 10;
 constexpr size_t kBlockLength = 16 + kMostTensors * (8 + 2 * kMaxRank);
-double block[kBlockLength];
+double argument_block[kBlockLength];
 
 // In bindings/blocks.js. Moves Runs of the operand at `place` among the tensors to an address, or
 // from the address if the operand is the result.
@@ -57,11 +57,11 @@ std::optional<Context> instance;
 Status status;  // of the last call that failed
 
 // Reads the block from front to back.
-class Reader {
+class BlockReader {
  public:
   // `scalars`: room for the elements of operands that are given as numbers, each at its place among
   // the tensors.
-  explicit Reader(double* scalars) : scalars_(scalars) {}
+  explicit BlockReader(double* scalars) : scalars_(scalars) {}
 
   double number() { return *next_++; }
   int64_t integer() { return static_cast<int64_t>(number()); }
@@ -213,7 +213,7 @@ class Reader {
     return result;
   }
 
-  const double* next_ = block;
+  const double* next_ = argument_block;
   double* scalars_;
   const void* packed_ = nullptr;
   bool ok_ = true;
@@ -238,7 +238,7 @@ struct Gemm {
     args.C = reader.optional(&c);
     reader.output(&args.Y);
   }
-  Reader reader;
+  BlockReader reader;
   ConstTensor c;
   PackedWeights weights;
   GemmArgs args;
@@ -253,14 +253,14 @@ struct Quantized {
     args.transB = reader.integer();
     args.alpha = reader.number();
     args.activation = reader.activation();
-    for (int i = 0; i < kQuantizationVectors; ++i) args.vectors[i] = reader.optional(&vectors[i]);
+    for (int i = 0; i < kQuantizationParams; ++i) args.params[i] = reader.optional(&params[i]);
     reader.operand(&args.A);
     args.packed_B = reader.weights(&args.B, &weights);
     args.C = reader.optional(&c);
     reader.output(&args.Y);
   }
-  Reader reader;
-  ConstTensor vectors[kQuantizationVectors], c;
+  BlockReader reader;
+  ConstTensor params[kQuantizationParams], c;
   PackedWeights weights;
   QuantizedArgs args;
 };
@@ -279,14 +279,14 @@ struct MatMul {
     args.bias = reader.optional(&bias);
     reader.output(&args.dst);
   }
-  Reader reader;
+  BlockReader reader;
   ConstTensor bias;
   PackedWeights weights;
   MatMulArgs args;
 };
 
 // Reads weights of MatMulNBits, in the block's order, except for B.
-NBitsWeights read_nbits(Reader& reader, ConstTensor* zero_points) {
+NBitsWeights read_nbits(BlockReader& reader, ConstTensor* zero_points) {
   NBitsWeights weights;
   weights.K = reader.integer();
   weights.N = reader.integer();
@@ -309,7 +309,7 @@ struct MatMulNBits {
     args.bias = reader.optional(&bias);
     reader.output(&args.Y);
   }
-  Reader reader;
+  BlockReader reader;
   ConstTensor bias, zero_points;
   PackedWeights weights;
   MatMulNBitsArgs args;
@@ -329,39 +329,40 @@ Status refusal() {
                {"a size, type or address in the block of arguments is out of range"});
 }
 
-// What to do with a call: to plan it, or else to explain it.
-struct Task {
+// Asks for a plan of a call, or else for its explanation.
+struct Request {
   PlannedCall* planned = nullptr;  // null: explain
   Explanation* explanation = nullptr;
-  int64_t beside = 0;            // see explain()
+  int64_t reserved = 0;          // see explain()
   const void* packed = nullptr;  // set to the packed weights of the call, or null
 };
 
 // Reads the arguments in the block. `scalars` receives the elements of operands that are given as
 // numbers.
-template <typename Call>
-Status perform(double* scalars, Task* task) {
-  const Call call(scalars);
+template <typename Arguments>
+Status perform(double* scalars, Request* request) {
+  const Arguments call(scalars);
   if (!call.reader.ok()) return refusal();
-  task->packed = call.reader.packed();
-  return task->planned != nullptr ? plan_call(*instance, call.args, task->planned)
-                                  : explain(*instance, call.args, task->explanation, task->beside);
+  request->packed = call.reader.packed();
+  return request->planned != nullptr
+             ? plan_call(*instance, call.args, request->planned)
+             : explain(*instance, call.args, request->explanation, request->reserved);
 }
 
 // js/ops/operations.ts numbers them.
-constexpr Status (*kOperations[])(double* scalars, Task* task) = {
+constexpr Status (*kOperations[])(double* scalars, Request* request) = {
     perform<Gemm>, perform<MatMul>, perform<Quantized>, perform<MatMulNBits>};
 
 int compute(int operation, size_t words) {
-  const std::span<const double> arguments(block, words);
+  const std::span<const double> arguments(argument_block, words);
   if (PlannedCall* cached = call_cache.find(operation, arguments); cached != nullptr) {
     const int code = finish(read_again(cached));
     return code != 0 ? code : finish(run(*instance, *cached));
   }
   const auto [planned, scalars] = call_cache.next();
-  Task task{.planned = &planned};
-  if (const int code = finish(kOperations[operation](scalars, &task)); code != 0) return code;
-  call_cache.keep(operation, arguments, task.packed);
+  Request request{.planned = &planned};
+  if (const int code = finish(kOperations[operation](scalars, &request)); code != 0) return code;
+  call_cache.keep(operation, arguments, request.packed);
   return finish(run(*instance, planned));
 }
 
@@ -376,11 +377,11 @@ double scalars[kMostTensors];
 
 // On success the block begins with the members of an Explanation, in this order. The name of the
 // kernel is an address.
-int run_explain(int operation, double beside) {
+int run_explain(int operation, double reserved) {
   Explanation e;
-  Task task{.explanation = &e, .beside = static_cast<int64_t>(beside)};
-  if (const int code = finish(kOperations[operation](scalars, &task)); code != 0) return code;
-  double* out = block;
+  Request request{.explanation = &e, .reserved = static_cast<int64_t>(reserved)};
+  if (const int code = finish(kOperations[operation](scalars, &request)); code != 0) return code;
+  double* out = argument_block;
   for (const char* name : {e.kernel, e.regime})
     *out++ = static_cast<double>(reinterpret_cast<uintptr_t>(name));
   for (const int64_t value :
@@ -394,7 +395,7 @@ int run_explain(int operation, double beside) {
 
 // The block then begins with the weights' address, bytes, operation, type, rank and sizes.
 int return_weights(PackedWeights weights) {
-  double* out = block + 1;
+  double* out = argument_block + 1;
   *out++ = static_cast<double>(weights.bytes());
   *out++ = static_cast<double>(weights.op());
   *out++ = static_cast<double>(weights.dtype());
@@ -402,12 +403,12 @@ int return_weights(PackedWeights weights) {
   for (const int64_t size : weights.batch()) *out++ = static_cast<double>(size);
   *out++ = static_cast<double>(weights.k());
   *out++ = static_cast<double>(weights.n());
-  block[0] = static_cast<double>(reinterpret_cast<uintptr_t>(weights.detach()));
+  argument_block[0] = static_cast<double>(reinterpret_cast<uintptr_t>(weights.detach()));
   return 0;
 }
 
 int run_pack() {
-  Reader reader(scalars);
+  BlockReader reader(scalars);
   PackArgs args;
   args.op = static_cast<PackFor>(reader.integer());
   args.trans = reader.integer();
@@ -421,15 +422,15 @@ int run_pack() {
 
 // The block: address of x, rows, cols, elements from row to row, type of y, address of y, scale,
 // zero point, addresses that receive the scale and the zero point. Then for C of a bias: its number
-// of elements, the address of the bias, that of the scales of B, their number, and the address of
-// C. The scale and the zero point are those of quantize() in base/quantize.h. An address that
-// receives one of them may be 0.
+// of elements, the addresses of the bias and of the scales of B, their number, the address of C.
+// The scale and the zero point are as in quantize() in base/quantize.h. An address that receives
+// one of them may be 0.
 int run_quantize() {
-  const auto integer = [](int i) { return static_cast<int64_t>(block[i]); };
+  const auto integer = [](int i) { return static_cast<int64_t>(argument_block[i]); };
   const auto pointer = [](int i) {
-    return reinterpret_cast<void*>(static_cast<uintptr_t>(block[i]));
+    return reinterpret_cast<void*>(static_cast<uintptr_t>(argument_block[i]));
   };
-  QuantizedScale q{static_cast<float>(block[6]), static_cast<int>(block[7])};
+  QuantizedScale q{static_cast<float>(argument_block[6]), static_cast<int>(argument_block[7])};
   const FloatRows x{static_cast<const float*>(pointer(0)), integer(1), integer(2), integer(3)};
   Status result = quantize(x, static_cast<DType>(integer(4)), &q, pointer(5));
   if (!result.ok()) return finish(result);
@@ -437,7 +438,7 @@ int run_quantize() {
   if (auto* const zero_point = static_cast<std::byte*>(pointer(9)); zero_point != nullptr)
     *zero_point = static_cast<std::byte>(q.zero_point);
   quantize_bias(static_cast<const float*>(pointer(11)), integer(10), q.scale,
-                static_cast<const float*>(pointer(12)), block[13] > 1,
+                static_cast<const float*>(pointer(12)), argument_block[13] > 1,
                 static_cast<int32_t*>(pointer(14)));
   return 0;
 }
@@ -448,7 +449,7 @@ std::span<std::byte> bytes_at(uintptr_t address, size_t length) {
 
 // The block: as of matmulNBits from K to the zero points, and then B.
 int run_pack_nbits() {
-  Reader reader(scalars);
+  BlockReader reader(scalars);
   ConstTensor zero_points;
   NBitsWeights weights = read_nbits(reader, &zero_points);
   reader.operand(&weights.B);
@@ -473,7 +474,7 @@ int run_deserialize(uintptr_t bytes, size_t length) {
 // preferred.
 void kernel(int index) {
   const KernelInfo info = kernel_info(index);
-  double* out = block;
+  double* out = argument_block;
   *out++ = static_cast<double>(reinterpret_cast<uintptr_t>(info.name));
   for (const int value : {static_cast<int>(info.compute), info.mr, info.nr, info.kr,
                           static_cast<int>(info.preferred)})
@@ -494,7 +495,7 @@ EMSCRIPTEN_BINDINGS(wgemm) {
       });
   // Must be called at most once, after the workers of the threads exist.
   function("setThreads", +[](int threads) { return finish(instance->set_threads(threads)); });
-  function("block", +[] { return address(block); });
+  function("block", +[] { return address(argument_block); });
   function("blockLength", +[] { return kBlockLength; });
   function("compute", &compute);
   function("explain", &run_explain);

@@ -6,7 +6,7 @@
 #
 # Targets:
 #   wgemm_simd     <wasm_simd128.h>: the compiler's in a wasm build, SIMDe's in a native one
-#   wgemm_xnnpack  with WGEMM_XNNPACK: only those of its micro-kernels that src/kernels/ registers
+#   wgemm_xnnpack  with WGEMM_XNNPACK: only the micro-kernels that src/kernels/ registers
 #   wgemm_pthreadpool  with WGEMM_THREADS: pthreadpool with FXdiv
 # Function:
 #   wgemm_add_googletest()  adds the targets of GoogleTest, for tests
@@ -26,7 +26,7 @@ function(_wgemm_locate variable local repository commit)
   if(${variable})
     if(NOT IS_DIRECTORY "${${variable}}")
       message(FATAL_ERROR
-        "${variable} is ${${variable}}, which is no folder: correct it, or unset it.")
+        "${variable} is ${${variable}}, which is not a folder: correct it, or unset it.")
     endif()
     return()
   endif()

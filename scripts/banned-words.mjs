@@ -32,10 +32,10 @@ export const bannedWords = [
   { find: /\bside by side\b/i, say: 'contiguous', such: 'columns that lie side by side' },
   {
     find: /\bin place\b/i,
-    say: 'unpacked ("in place" is for out = C)',
+    say: 'unpacked ("in place" is for out = C, and for packed panels)',
     such: 'strip.in_place',
     in: /^src/,
-    except: /\b[yc] in place\b|in place of/gi,
+    except: /\b([yc]|panels) in place\b|in place of/gi,
   },
   { find: /\blead\b/i, say: 'panel header', such: 'fill_lead(panel)', in: core },
   { find: /\bfetch(es|ed)?\b/i, say: 'prefetch', such: 'plan.fetch_a', in: core },

@@ -1,7 +1,7 @@
 // Checks the form of all code: clang-format, Prettier, ESLint, TypeScript's types; and its words:
-// codespell, and those that scripts/banned-words.mjs bans. Checks that includes in src/ and
-// imports in js/ point down, the form of the measurements in docs/lab, the figures of README.md, and the workflows of CI. With
-// --fix, corrects the form.
+// codespell, and those that scripts/banned-words.mjs bans. Checks that includes in src/ and imports
+// in js/ point down, that functions of src/ are short, the form of the measurements in docs/lab, the
+// figures of README.md, and the workflows of CI. With --fix, corrects the form.
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { lintFigures } from './figures.mjs';
@@ -9,6 +9,7 @@ import { lintImports } from './lint-imports.mjs';
 import { lintIncludes } from './lint-includes.mjs';
 import { lintLab } from './lint-lab.mjs';
 import { lintLanguage, textFiles } from './lint-language.mjs';
+import { lintLength } from './lint-length.mjs';
 import { lintWorkflows } from './lint-workflows.mjs';
 import { main, run } from './run.mjs';
 import { setUp } from './setup.mjs';
@@ -59,6 +60,7 @@ await main(async () => {
   await run('codespell', ['--regex', wordInName, ...textFiles()], { otherwise });
   lintIncludes();
   lintImports();
+  lintLength();
   lintLab();
   lintFigures();
   await lintWorkflows();

@@ -55,8 +55,8 @@ bool in_float32(wgemm::Context& context) {
   return true;
 }
 
-// The first batch: x as uint8 = x / x_scale, weights as int8 with a scale for each column, bias and
-// sums in int32, y in float32 again.
+// The first batch: x as uint8 = x / x_scale, and weights as int8 with a scale for each column. Bias
+// and sums are int32, and y is float32 again.
 bool in_8_bits(wgemm::Context& context) {
   const float x_scale[] = {1.0f / 255};  // x lies from 0 to 1
   float scales[2], y[4];

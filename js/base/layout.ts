@@ -11,7 +11,13 @@ export function isRank(length: unknown): length is number {
  * @internal Reads a shape or strides: an array of whole numbers from 0 to 2^53 - 1.
  * @param label the start of an error message about them
  */
-export function readSizes(op: string, argument: string, label: string, value: unknown): number[] {
+export function readSizes(
+  op: string,
+  argument: string,
+  label: string,
+  value: unknown,
+  what = 'size',
+): number[] {
   if (!isList(value)) {
     throw new ShapeError(
       op,
@@ -32,12 +38,9 @@ export function readSizes(op: string, argument: string, label: string, value: un
   for (let i = 0; i < rank; ++i) {
     const size: unknown = value[i];
     if (!Number.isSafeInteger(size) || (size as number) < 0) {
-      throw new ShapeError(
-        op,
-        argument,
-        `${op}: ${label} an array with ${describe(size)} in it; ` +
-          'each must be a whole number from 0 to 2^53 - 1',
-      );
+      const found = Array.from({ length: rank }, (_, at) => describe(value[at])).join(', ');
+      const rule = `each ${what} must be a whole number from 0 to 2^53 - 1`;
+      throw new ShapeError(op, argument, `${op}: ${label} [${found}]; ${rule}`);
     }
     sizes.push(size as number);
   }
@@ -70,7 +73,8 @@ export function readLayout(op: string, name: string, tensor: Record<string, unkn
   const { storageOffset, begin, fortranOrder, fortran_order, isFortran } = tensor;
   const { columnMajor, column_major, colMajor, isColumnMajor, transposed } = tensor;
   const sizes = readSizes(op, name, `${name} has shape`, shape);
-  const steps = strides === undefined ? null : readSizes(op, name, `${name} has strides`, strides);
+  const steps =
+    strides === undefined ? null : readSizes(op, name, `${name} has strides`, strides, 'stride');
   if (steps !== null && steps.length !== sizes.length) {
     const found = `${name} has strides [${steps.join(', ')}] and shape [${sizes.join(', ')}]`;
     throw new ShapeError(op, name, `${op}: ${found}; there must be one stride per axis`);

@@ -25,7 +25,7 @@ export interface CoreModule {
   block(): number;
   blockLength(): number;
   compute(operation: number, end: number): number;
-  explain(operation: number, beside: number): number;
+  explain(operation: number, reserved: number): number;
   pack(): number;
   packNBits(): number;
   quantize(): number;

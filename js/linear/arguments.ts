@@ -225,7 +225,7 @@ export function checkRun(
   const last = shapeOfX.length - 1;
   if (last < 0 || shapeOfX[last] !== k) {
     const trans = last >= 0 && shapeOfX[last] === n ? '; set trans if weights is (N, K)' : '';
-    const rule = `its last axis must have ${k}, one per row of weights${trans}`;
+    const rule = `its last size must be K, which is ${k} in the weights${trans}`;
     throw new ShapeError(op, 'x', `${op}: x has shape [${shapeOfX.join(', ')}]; ${rule}`);
   }
   if (typeOfOut === null) return;

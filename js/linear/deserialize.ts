@@ -21,21 +21,20 @@ export function readLayer(core: Core, { source, dtype }: Operand): Layer {
   const from = (start: number, end: number) =>
     viewOf('uint8', bufferOf(given), offsetOf(given) + start, end - start) as Uint8Array;
   const refuse = (what: string) => new PackMismatchError(op, 'bytes', `${op}: bytes ${what}`);
-  const checkLength = (wanted: number) => {
-    if (!(length >= wanted)) throw refuse(`is cut short: ${length} bytes, ${wanted} wanted`);
+  const checkLength = (least: number) => {
+    if (length < least) throw refuse(`has ${length} bytes; expected at least ${least}`);
   };
   checkLength(vectorsAt);
   // Copies, since another thread may change bytes in shared memory.
   const header = from(0, vectorsAt).slice();
   const view = new DataView(header.buffer);
   if (String.fromCharCode(...header.subarray(0, 8)) !== magic)
-    throw refuse(`is no layer: it does not begin with "${magic}"`);
+    throw refuse(`is not a layer: it does not begin with "${magic}"`);
   const found = view.getUint32(8, true);
   if (found !== version)
     throw refuse(`is of version ${found}; this library reads version ${version}`);
-  const wanted = view.getFloat64(16, true);
-  checkLength(wanted);
-  if (length > wanted) throw refuse(`goes on behind its end: ${length} bytes, ${wanted} wanted`);
+  const expected = view.getFloat64(16, true);
+  if (length !== expected) throw refuse(`has ${length} bytes; expected ${expected}`);
   const form = Array.from({ length: 13 }, (_, i) =>
     view.getFloat64(numbersAt + 8 * i, true),
   ) as unknown as Form;
@@ -49,7 +48,7 @@ export function readLayer(core: Core, { source, dtype }: Operand): Layer {
   checkLength(weightsAt);
   const bytes = from(0, weightsAt).slice();
   if (checksum(bytes, weightsAt) !== view.getUint32(12, true))
-    throw refuse('was changed: its checksum is another than that of what it holds');
+    throw refuse('is corrupt: the checksum does not match the contents');
   const [k, n, bias, isInt8, zeros, min, max, ...ofXAndY] = form;
   const take = (i: 0 | 1 | 2, type: 'float32' | 'uint8', flag: 0 | 1) =>
     flag ? viewOf(type, bytes.buffer, vectorsAt + (starts[i] as number), n) : null;

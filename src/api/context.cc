@@ -25,10 +25,10 @@ namespace wgemm {
 namespace {
 
 // Precedes each allocation. It takes kArenaAlignment bytes, so that the allocation is aligned.
-struct Header {
+struct AllocationHeader {
   size_t bytes;  // of the whole allocation, including the header
 };
-static_assert(sizeof(Header) <= kArenaAlignment);
+static_assert(sizeof(AllocationHeader) <= kArenaAlignment);
 
 constexpr size_t kWasmPage = size_t{64} << 10;  // bytes
 
@@ -114,7 +114,7 @@ void* Context::allocate(size_t bytes) {
   const size_t total = Arena::taken_by(bytes);
   void* memory = std::aligned_alloc(kArenaAlignment, total);
   if (memory == nullptr) return nullptr;
-  static_cast<Header*>(memory)->bytes = total;
+  static_cast<AllocationHeader*>(memory)->bytes = total;
   in_use_ += total;
   return static_cast<std::byte*>(memory) + kArenaAlignment;
 }
@@ -122,7 +122,7 @@ void* Context::allocate(size_t bytes) {
 void Context::release(void* memory) {
   if (memory == nullptr) return;
   void* start = static_cast<std::byte*>(memory) - kArenaAlignment;
-  in_use_ -= static_cast<Header*>(start)->bytes;
+  in_use_ -= static_cast<AllocationHeader*>(start)->bytes;
   std::free(start);
 }
 

@@ -11,8 +11,8 @@
 
 namespace wgemm {
 
-// What a PreparedCall owns. The copies of scales and zero points follow it in memory.
-struct PreparedCall::Block {
+// A PreparedCall owns one of these. The copies of scales and zero points follow it in memory.
+struct PreparedCall::State {
   Context* context;
   int threads;  // of the context, when the plan was made
   PlannedCall planned;
@@ -23,15 +23,15 @@ namespace {
 // The destructor of PreparedCall only releases the memory.
 static_assert(std::is_trivially_destructible_v<PlannedCall>);
 
-// The elements of a scale or zero point of all products of a batch, which become contiguous.
-class Vector {
+// Copies the elements of a scale or zero point, of all products of a batch, to contiguous memory.
+class ParamCopy {
  public:
-  Vector(const Problem& problem, int which) : p_(problem), which_(which) {}
+  ParamCopy(const Problem& problem, int which) : p_(problem), which_(which) {}
 
   // Bytes of a copy.
   int64_t bytes() const {
     int64_t elements = from().base == nullptr ? 0 : length();
-    for (const BatchAxis& axis : p_.batch) elements *= axis.vectors[which_] == 0 ? 1 : axis.size;
+    for (const BatchAxis& axis : p_.batch) elements *= axis.params[which_] == 0 ? 1 : axis.size;
     return elements * element_bytes();
   }
 
@@ -39,14 +39,14 @@ class Vector {
   // of the problem.
   void move_to(std::byte* memory, MatMulProblem* call) const {
     if (bytes() == 0) return;
-    Operand& to = call->problem.quantization.vectors[which_];
+    Operand& to = call->problem.quantization.params[which_];
     copy(p_.batch, from(), memory);
     to.base = memory;
     if (to.row_stride != 0) to.row_stride = 1;
     if (to.col_stride != 0) to.col_stride = 1;
     int64_t stride = length();
     for (size_t axis = p_.batch.size(); axis-- > 0;) {
-      int64_t& step = call->axes[axis].vectors[which_];
+      int64_t& step = call->axes[axis].params[which_];
       if (step == 0) continue;
       step = stride;
       stride *= p_.batch[axis].size;
@@ -54,23 +54,23 @@ class Vector {
   }
 
  private:
-  const Operand& from() const { return p_.quantization.vectors[which_]; }
+  const Operand& from() const { return p_.quantization.params[which_]; }
   int64_t element_bytes() const { return static_cast<int64_t>(dtype_bytes(from().dtype)); }
   // Elements of one product.
   int64_t length() const {
     return (from().row_stride == 0 ? 1 : p_.m) * (from().col_stride == 0 ? 1 : p_.n);
   }
   // Returns the end of what it copied.
-  std::byte* copy(std::span<const BatchAxis> axes, const Operand& vector, std::byte* to) const {
+  std::byte* copy(std::span<const BatchAxis> axes, const Operand& param, std::byte* to) const {
     if (axes.empty()) {
-      const int64_t stride = vector.row_stride + vector.col_stride;
+      const int64_t stride = param.row_stride + param.col_stride;
       for (int64_t i = 0; i < length(); ++i, to += element_bytes())
-        std::copy_n(vector.at(i * stride).base, element_bytes(), to);
+        std::copy_n(param.at(i * stride).base, element_bytes(), to);
       return to;
     }
-    const int64_t step = axes[0].vectors[which_];
+    const int64_t step = axes[0].params[which_];
     for (int64_t i = 0; i < (step == 0 ? 1 : axes[0].size); ++i)
-      to = copy(axes.subspan(1), vector.at(i * step), to);
+      to = copy(axes.subspan(1), param.at(i * step), to);
     return to;
   }
 
@@ -103,11 +103,11 @@ Status PreparedAccess::prepare(Context& context, const Args& args, PreparedCall*
   PlannedCall planned;
   WGEMM_RETURN_IF_ERROR(plan_call(context, args, &planned));
   const Problem& problem = planned.call.problem;
-  int64_t bytes = Arena::round_up(int64_t{sizeof(PreparedCall::Block)});
-  int64_t places[kQuantizationVectors];
-  for (int i = 0; i < kQuantizationVectors; ++i) {
+  int64_t bytes = Arena::round_up(int64_t{sizeof(PreparedCall::State)});
+  int64_t places[kQuantizationParams];
+  for (int i = 0; i < kQuantizationParams; ++i) {
     places[i] = bytes;
-    bytes += Arena::round_up(Vector(problem, i).bytes());
+    bytes += Arena::round_up(ParamCopy(problem, i).bytes());
   }
   void* memory =
       std::in_range<size_t>(bytes) ? context.allocate(static_cast<size_t>(bytes)) : nullptr;
@@ -117,23 +117,23 @@ Status PreparedAccess::prepare(Context& context, const Args& args, PreparedCall*
                   static_cast<int64_t>(context.bytes_in_use())});
   }
   PreparedCall made;
-  made.block_ = std::construct_at(static_cast<PreparedCall::Block*>(memory));
-  made.block_->context = &context;
-  made.block_->threads = context.threads();
-  copy_call(planned, &made.block_->planned);
-  for (int i = 0; i < kQuantizationVectors; ++i)
-    Vector(problem, i)
-        .move_to(static_cast<std::byte*>(memory) + places[i], &made.block_->planned.call);
+  made.state_ = std::construct_at(static_cast<PreparedCall::State*>(memory));
+  made.state_->context = &context;
+  made.state_->threads = context.threads();
+  copy_call(planned, &made.state_->planned);
+  for (int i = 0; i < kQuantizationParams; ++i)
+    ParamCopy(problem, i)
+        .move_to(static_cast<std::byte*>(memory) + places[i], &made.state_->planned.call);
   *call = std::move(made);
   return {};
 }
 
 Status PreparedAccess::run(PreparedCall& call) {
-  if (call.block_ == nullptr) {
+  if (call.state_ == nullptr) {
     return error(Code::kArgument, "run", "call",
                  {"call is empty; it must come from a prepare() that succeeded"});
   }
-  auto& [context, threads, planned] = *call.block_;
+  auto& [context, threads, planned] = *call.state_;
   if (threads != context->threads()) {
     if (!planned.out_of_core.any()) planned.plan = make_plan(planned.call.problem, *context);
     threads = context->threads();
@@ -142,16 +142,16 @@ Status PreparedAccess::run(PreparedCall& call) {
 }
 
 PreparedCall::PreparedCall(PreparedCall&& other) noexcept
-    : block_(std::exchange(other.block_, nullptr)) {}
+    : state_(std::exchange(other.state_, nullptr)) {}
 
 PreparedCall& PreparedCall::operator=(PreparedCall&& other) noexcept {
   PreparedCall taken(std::move(other));
-  std::swap(block_, taken.block_);
+  std::swap(state_, taken.state_);
   return *this;
 }
 
 PreparedCall::~PreparedCall() {
-  if (block_ != nullptr) block_->context->release(block_);
+  if (state_ != nullptr) state_->context->release(state_);
 }
 
 Status prepare(Context& context, const GemmArgs& args, PreparedCall* call) {

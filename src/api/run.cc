@@ -182,14 +182,14 @@ Status matmul_nbits_shape(const MatMulNBitsArgs& args, int64_t* dims, size_t* ra
 
 namespace {
 
-// Makes the plan that run() would use, judged by the memory limit alone. `beside`: bytes that the
+// Makes the plan that run() would use, judged by the memory limit alone. `reserved`: bytes that the
 // caller will allocate first.
-Status plan_run(const Context& context, const char* op, const Problem& problem, int64_t beside,
+Status plan_run(const Context& context, const char* op, const Problem& problem, int64_t reserved,
                 Plan* plan) {
   const auto fits = [&] {
     const auto scratch = static_cast<int64_t>(plan->scratch_bytes);
     const int64_t bytes =
-        beside == 0 || scratch == 0 ? beside + scratch : Arena::taken_by(beside) + scratch;
+        reserved == 0 || scratch == 0 ? reserved + scratch : Arena::taken_by(reserved) + scratch;
     return bytes == 0 ||
            (std::in_range<size_t>(bytes) && context.has_room(static_cast<size_t>(bytes)));
   };
@@ -199,15 +199,15 @@ Status plan_run(const Context& context, const char* op, const Problem& problem, 
 }
 
 Status explain_problem(const Context& context, const char* op, const Problem& problem,
-                       const OutOfCoreOperands& out_of_core, int64_t beside,
+                       const OutOfCoreOperands& out_of_core, int64_t reserved,
                        Explanation* explanation) {
   *explanation = {};
-  beside = std::clamp(beside, int64_t{0}, INT64_MAX / 2);
+  reserved = std::clamp(reserved, int64_t{0}, INT64_MAX / 2);
   explanation->out_of_core = out_of_core.any();
   Plan plan;
   if (explanation->out_of_core) {
     OutOfCorePlan planned;
-    WGEMM_RETURN_IF_ERROR(plan_out_of_core(context, op, problem, out_of_core, beside, &planned));
+    WGEMM_RETURN_IF_ERROR(plan_out_of_core(context, op, problem, out_of_core, reserved, &planned));
     plan = planned.plan;
     explanation->transposed = planned.transposed;
     explanation->moved_bytes = planned.moved_bytes;
@@ -215,7 +215,7 @@ Status explain_problem(const Context& context, const char* op, const Problem& pr
   } else {
     Problem planned = problem;
     explanation->transposed = transpose_if_faster(&planned);
-    WGEMM_RETURN_IF_ERROR(plan_run(context, op, planned, beside, &plan));
+    WGEMM_RETURN_IF_ERROR(plan_run(context, op, planned, reserved, &plan));
     explanation->scratch_bytes = static_cast<int64_t>(plan.scratch_bytes);
   }
   explanation->batch = products_of(problem.batch);
@@ -241,43 +241,44 @@ Status explain_problem(const Context& context, const char* op, const Problem& pr
 }  // namespace
 
 Status explain(const Context& context, const GemmArgs& args, Explanation* explanation,
-               int64_t beside) {
+               int64_t reserved) {
   Problem problem;
   WGEMM_RETURN_IF_ERROR(gemm_problem(args, false, &problem));
-  return explain_problem(context, "gemm", problem, out_of_core_operands(args), beside, explanation);
+  return explain_problem(context, "gemm", problem, out_of_core_operands(args), reserved,
+                         explanation);
 }
 
 Status explain(const Context& context, const MatMulArgs& args, Explanation* explanation,
-               int64_t beside) {
+               int64_t reserved) {
   MatMulProblem p;
   WGEMM_RETURN_IF_ERROR(matmul_problem(args, false, &p));
-  return explain_problem(context, "matmul", p.problem, out_of_core_operands(args), beside,
+  return explain_problem(context, "matmul", p.problem, out_of_core_operands(args), reserved,
                          explanation);
 }
 
 Status explain(const Context& context, const QuantizedArgs& args, Explanation* explanation,
-               int64_t beside) {
+               int64_t reserved) {
   MatMulProblem p;
   WGEMM_RETURN_IF_ERROR(quantized_problem(args, false, &p, true));
-  return explain_problem(context, name_of(args), p.problem, out_of_core_operands(args), beside,
+  return explain_problem(context, name_of(args), p.problem, out_of_core_operands(args), reserved,
                          explanation);
 }
 
 Status explain(const Context& context, const QGemmArgs& args, Explanation* explanation,
-               int64_t beside) {
-  return explain(context, QuantizedArgs(args), explanation, beside);
+               int64_t reserved) {
+  return explain(context, QuantizedArgs(args), explanation, reserved);
 }
 
 Status explain(const Context& context, const IntegerMatMulArgs& args, Explanation* explanation,
-               int64_t beside) {
-  return explain(context, QuantizedArgs(args), explanation, beside);
+               int64_t reserved) {
+  return explain(context, QuantizedArgs(args), explanation, reserved);
 }
 
 Status explain(const Context& context, const MatMulNBitsArgs& args, Explanation* explanation,
-               int64_t beside) {
+               int64_t reserved) {
   MatMulProblem p;
   WGEMM_RETURN_IF_ERROR(nbits_problem(args, false, &p));
-  return explain_problem(context, "matmulNBits", p.problem, out_of_core_operands(args), beside,
+  return explain_problem(context, "matmulNBits", p.problem, out_of_core_operands(args), reserved,
                          explanation);
 }
 

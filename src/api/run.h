@@ -29,9 +29,8 @@ struct PlannedCall {
   Plan plan;  // set only if all operands are in memory
 };
 
-// Checks the arguments and plans the call. Errors: those of the call, except kOutOfMemory and that
-// of an A that is not finite. `planned` must be newly constructed. After an error it must not be
-// run.
+// Checks the arguments and plans the call. Returns every error of the call except kOutOfMemory and
+// "A is not finite". `planned` must be newly constructed. After an error it must not be run.
 Status plan_call(Context& context, const GemmArgs& args, PlannedCall* planned);
 Status plan_call(Context& context, const QuantizedArgs& args, PlannedCall* planned);
 Status plan_call(Context& context, const MatMulArgs& args, PlannedCall* planned);
@@ -39,10 +38,10 @@ Status plan_call(Context& context, const MatMulNBitsArgs& args, PlannedCall* pla
 
 // As the public explain().
 Status explain(const Context& context, const QuantizedArgs& args, Explanation* explanation,
-               int64_t beside);
+               int64_t reserved);
 
 // Reads the scales and zero points of a planned call of 8-bit operands again. Does nothing for
-// other calls. Errors: those of their values; a later call may then succeed.
+// other calls. Returns the errors of their values; a later call may then succeed.
 Status read_again(PlannedCall* planned);
 
 // Computes with the elements that the operands hold now. It checks nothing: `context` must be the

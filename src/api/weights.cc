@@ -23,12 +23,12 @@ Status serialize(const PackedWeights& weights, std::span<std::byte> bytes) {
   const char* op = "serialize";
   if (weights.empty())
     return error(Code::kArgument, op, "weights",
-                 {"weights is packed weights that are empty; pack() fills them"});
-  const size_t wanted = serialized_bytes(weights);
-  if (bytes.size() != wanted) {
+                 {"weights is an empty PackedWeights; pack() fills it"});
+  const size_t expected = serialized_bytes(weights);
+  if (bytes.size() != expected) {
     return error(Code::kShape, op, "bytes",
-                 {"bytes has % bytes; for these weights it must have %",
-                  static_cast<int64_t>(bytes.size()), static_cast<int64_t>(wanted)});
+                 {"bytes has % bytes; expected %", static_cast<int64_t>(bytes.size()),
+                  static_cast<int64_t>(expected)});
   }
   write_serialized(weights, bytes);
   return {};

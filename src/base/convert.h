@@ -1,6 +1,6 @@
 // Conversion between the 16-bit floating-point types and float32. Widening is exact. Narrowing
-// rounds once, to nearest even: overflow becomes infinity, NaN stays NaN, subnormals are kept.
-// float16 is binary16 of IEEE 754-2019; bfloat16 is the upper half of binary32.
+// rounds once, to nearest even: overflow becomes infinity, NaN stays NaN, subnormals are kept. The
+// type float16 is binary16 of IEEE 754-2019; bfloat16 is the upper half of binary32.
 //
 // There is a scalar and a SIMD version. Both return the same bits, except that a signaling NaN may
 // become quiet.
@@ -135,8 +135,8 @@ struct HalfSimd<Float16> {
         largest_exponent, wasm_i32x4_max(wasm_v128_and(x, f16_infinity), largest_exponent));
     return wasm_v128_or(scaled, wasm_v128_and(is_special, infinity));
   }
-  // Adds to the scaled magnitude a power of two whose unit in the last place is that of the
-  // float16, so that the addition rounds. Magnitudes from 2^16 on become infinite. The exponent of
+  // Adds a power of two to the scaled magnitude. Its unit in the last place is the unit of the
+  // float16, so the addition rounds. Magnitudes from 2^16 on become infinite. The exponent of
   // the result is the sum's modulo 32, with a carry from the mantissa. (The method of XNNPACK.)
   v128_t round(v128_t x) const {
     const v128_t number = wasm_v128_and(x, magnitude_bits);

@@ -17,7 +17,7 @@ class Piece {
   Piece(int64_t number) : number_(number), count_(kNumber) {}                            // NOLINT
   Piece(std::span<const int64_t> sizes) : sizes_(sizes.data()), count_(sizes.size()) {}  // NOLINT
   void append_to(char* message, size_t capacity, size_t& length) const;
-  // Of a text.
+  // Only for a text.
   const char* text() const { return text_; }
 
  private:

@@ -14,8 +14,8 @@ struct Machine {
 
 // One set of values serves every processor. WebAssembly cannot query caches, and a guess from the
 // processor's kind would be wrong on half of the machines. They describe AMD Zen 4, where the
-// thresholds were measured. It has 32 KiB of L1 and 1 MiB of L2 per core. Of its LLC, which other
-// cores and programs use too, the library assumes 8 MiB. Zen 5, recent Intel laptops and ARM phones
+// thresholds were measured. It has 32 KiB of L1 and 1 MiB of L2 per core. The library assumes 8 MiB
+// of its LLC, which other cores and programs use too. Zen 5, recent Intel laptops and ARM phones
 // have an L1 and an L2 of this size or up to twice as large. Zen 3 and older Intel laptops have
 // half of the L2 or less. A block that fills half of L2 here comes from their LLC, which is slower
 // but not wrong.

@@ -20,8 +20,8 @@ namespace {
 
 constexpr int64_t kGroup = 16;
 
-// Calls `group` with the place of each group of elements, and `one` with that of each other
-// element. The second place is that in contiguous rows.
+// Calls `group` with the place of each group of elements, and `one` with the place of each other
+// element. The second argument is the place in contiguous rows.
 template <typename Group, typename One>
 void for_each_group(const FloatRows& x, const Group& group, const One& one) {
   size_t at = 0;
@@ -109,7 +109,7 @@ void add_range(const FloatRows& x, FloatRange* range) {
       [&](const float* one, size_t) { add(wasm_v128_load32_splat(one)); });
   range->low = lane_of(low, false);
   range->high = lane_of(high, true);
-  // Twice the bits of infinity; those of NaN are greater.
+  // Twice the bits of infinity; twice the bits of NaN are greater.
   const v128_t infinity = wasm_i32x4_splat(-0x1000000);
   range->has_nan = range->has_nan || wasm_v128_any_true(wasm_u32x4_gt(magnitude, infinity));
   range->is_finite = range->is_finite && !wasm_v128_any_true(wasm_u32x4_ge(magnitude, infinity));

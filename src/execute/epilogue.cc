@@ -41,8 +41,8 @@ template <typename T>
 }
 
 // out[j] = alpha * acc[j] + beta * c[j] for integers; acc or c may be null. Exact modulo 2^bits,
-// unless a factor in use has a fraction. T is signed; if `is_unsigned`, its bits are those of
-// unsigned numbers.
+// unless a factor in use has a fraction. T is signed; if `is_unsigned`, its bits are bits
+// of unsigned numbers.
 template <typename T>
   requires std::is_integral_v<T>
 [[gnu::noinline]] void combine_row(const Epilogue& e, bool is_unsigned, const T* acc, const T* c,
@@ -81,10 +81,10 @@ void combine_row(const Epilogue& e, bool, const T* acc, const T* c, T* out, int6
   }
 }
 
-template <typename T, typename Work>
+template <typename T, typename Compute>
 [[gnu::noinline]] void gather_c(const std::byte* c, int64_t stride, int64_t count, void* out) {
   const auto* from = reinterpret_cast<const T*>(c);
-  auto* to = static_cast<Work*>(out);
+  auto* to = static_cast<Compute*>(out);
   T chunk[kIsHalf<T> ? kMostGathered : 1];
   if constexpr (kIsHalf<T>) {
     if (stride != 1) {
@@ -94,9 +94,9 @@ template <typename T, typename Work>
     }
   }
   if (stride == 0) {
-    std::fill_n(to, count, convert<Work>(*from));
+    std::fill_n(to, count, convert<Compute>(*from));
   } else if (stride == 1) {
-    Converter<T, Work>()(from, to, count);
+    Converter<T, Compute>()(from, to, count);
   } else if constexpr (!kIsHalf<T>) {
     for (int64_t j = 0; j < count; ++j) to[j] = from[j * stride];
   }
@@ -150,8 +150,8 @@ void scatter(const T* from, std::byte* to, int64_t stride, int64_t count) {
   for (int64_t j = 0; j < count; ++j, element += stride) *element = from[j];
 }
 
-// Work: the compute type; unsigned types have the bits of signed ones.
-template <typename Work>
+// Compute: the compute type; unsigned types have the bits of signed ones.
+template <typename Compute>
 void combine(const Problem& problem, bool canonical_nan, int64_t rows, int64_t cols,
              const Accumulators& acc, const ConstBlock& c, const Block& y) {
   const Epilogue& e = problem.epilogue;
@@ -164,7 +164,7 @@ void combine(const Problem& problem, bool canonical_nan, int64_t rows, int64_t c
   void (*narrow)(const float*, void*, int64_t) = nullptr;
   if (y_type == DType::kFloat16) narrow = narrow_row<Float16>;
   if (y_type == DType::kBFloat16) narrow = narrow_row<BFloat16>;
-  Work c_chunk[kChunk], y_chunk[kChunk];
+  Compute c_chunk[kChunk], y_chunk[kChunk];
   uint16_t half_chunk[kChunk];
   const auto c_bytes = static_cast<int64_t>(dtype_bytes(c_type)),
              y_bytes = static_cast<int64_t>(dtype_bytes(y_type));
@@ -177,16 +177,17 @@ void combine(const Problem& problem, bool canonical_nan, int64_t rows, int64_t c
     const std::byte* c_row = c.data + i * c.row_stride * c_bytes;
     for (int64_t j0 = 0; j0 < cols; j0 += step) {
       const int64_t count = std::min(step, cols - j0);
-      const Work* c_values = nullptr;
+      const Compute* c_values = nullptr;
       if (e.has_c) {
         const std::byte* from = c_row + j0 * c.col_stride * c_bytes;
         if (!c_unbuffered) kGatherC[static_cast<int>(c_type)](from, c.col_stride, count, c_chunk);
-        c_values = c_unbuffered ? reinterpret_cast<const Work*>(from) : c_chunk;
+        c_values = c_unbuffered ? reinterpret_cast<const Compute*>(from) : c_chunk;
       }
       std::byte* to = y.data + (i * y.row_stride + j0 * y.col_stride) * y_bytes;
-      Work* y_values = y_unbuffered ? reinterpret_cast<Work*>(to) : y_chunk;
-      const Work* acc_values =
-          acc.data == nullptr ? nullptr : static_cast<const Work*>(acc.data) + i * acc.stride + j0;
+      Compute* y_values = y_unbuffered ? reinterpret_cast<Compute*>(to) : y_chunk;
+      const Compute* acc_values = acc.data == nullptr
+                                      ? nullptr
+                                      : static_cast<const Compute*>(acc.data) + i * acc.stride + j0;
       const void* result = acc_values;  // what is rounded to 16 bits or scattered
       if (y_unbuffered || e.alpha.value != 1 || e.has_c || finishes || acc_values == nullptr) {
         combine_row(e, is_unsigned, acc_values, c_values, y_values, count);
@@ -198,7 +199,7 @@ void combine(const Problem& problem, bool canonical_nan, int64_t rows, int64_t c
         narrow(static_cast<const float*>(result), halves, count);
         if (y.col_stride != 1) scatter(half_chunk, to, y.col_stride, count);
       } else if (!y_unbuffered) {
-        scatter(static_cast<const Work*>(result), to, y.col_stride, count);
+        scatter(static_cast<const Compute*>(result), to, y.col_stride, count);
       }
     }
   }

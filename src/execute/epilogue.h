@@ -10,11 +10,11 @@ namespace wgemm {
 
 // A block of accumulators.
 struct Accumulators {
-  // Of the problem's accumulator type. Null: there is no product (K = 0). That differs from a
-  // product of 0, since alpha does not apply.
+  // They have the problem's accumulator type. Null: there is no product (K = 0), and alpha does not
+  // apply.
   const void* data = nullptr;
   int64_t stride = 0;  // elements from row to row
-  // Of quantized operands only.
+  // For quantized operands only.
   QuantizedColumns columns;
   const int32_t* row_sums = nullptr;  // ZeroPointCorrection::row_sums()
   QuantizedRows rows;

@@ -4,7 +4,7 @@
 //   wgemm:  tasks -> jc (NC) -> [products that share B] -> ic (MC) -> pc (KC) pack B (kept if
 //           unchanged), pack A -> ir (MR) -> micro-kernel, which loops over jr
 //
-// K is the innermost block loop, so that only one MC x NC block of accumulators is alive, and the
+// K is the innermost block loop. So only one MC x NC block of accumulators is alive, and the
 // epilogue runs while that block is in L2. The price: if K is split, B is packed again for each
 // block of MC rows. jr is inside the micro-kernel because a call through a WebAssembly table is not
 // free.
@@ -80,7 +80,7 @@ class Executor {
       ready_pc_ = ready_jc_ = -1;
       for (int64_t jc = task.cols.begin; jc < task.cols.end; jc += plan_.nc) {
         const int64_t nc = std::min(plan_.nc, task.cols.end - jc);
-        zero_points_.begin_columns(at_.vectors, at_.b, jc, nc);
+        zero_points_.begin_columns(at_.params, at_.b, jc, nc);
         for_each_product(p_.batch_sharing_b(), task.inner, [&] {
           for (int64_t ic = task.rows.begin; ic < task.rows.end; ic += plan_.mc)
             macro_kernel(ic, std::min(plan_.mc, task.rows.end - ic), jc, nc);
@@ -96,7 +96,7 @@ class Executor {
     BSource b;
     Operand c;
     OutputOperand y;
-    VectorOffsets vectors;
+    ParamOffsets params;
 
     void advance(const BatchAxis& axis, int64_t steps) {
       a = a.at(axis.a * steps);
@@ -104,8 +104,8 @@ class Executor {
       c = c.at(axis.c * steps);
       y = y.at(axis.y * steps);
     }
-    [[gnu::noinline]] void advance_vectors(const BatchAxis& axis, int64_t steps) {
-      for (int i = 0; i < kQuantizationVectors; ++i) vectors.at[i] += axis.vectors[i] * steps;
+    [[gnu::noinline]] void advance_params(const BatchAxis& axis, int64_t steps) {
+      for (int i = 0; i < kQuantizationParams; ++i) params.at[i] += axis.params[i] * steps;
     }
   };
 
@@ -120,7 +120,7 @@ class Executor {
     for (int64_t i = range.begin / step; i * step < range.end; ++i) {
       at_ = first;
       at_.advance(axes[0], i);
-      if (p_.compute == DType::kInt8) at_.advance_vectors(axes[0], i);
+      if (p_.compute == DType::kInt8) at_.advance_params(axes[0], i);
       for_each_product(
           rest,
           {std::max<int64_t>(range.begin - i * step, 0), std::min(range.end - i * step, step)},
@@ -136,7 +136,7 @@ class Executor {
     int64_t step = 1;  // elements from column to column
   };
 
-  // Those of the MC x NC block of C: sums that are carried over blocks of K, Y itself, or scratch.
+  // The sums of an MC x NC block of C: carried over blocks of K, or in Y itself, or in scratch.
   Sums sums_of(int64_t ic, int64_t jc, int64_t nc, const Block& y) const {
     if (p_.carry.sums != nullptr)
       return {p_.carry.sums + static_cast<size_t>(ic * p_.n + jc) * acc_bytes_, p_.n};
@@ -148,7 +148,7 @@ class Executor {
   void macro_kernel(int64_t ic, int64_t mc, int64_t jc, int64_t nc) {
     const Block y = at_.y.block(ic, jc, mc, nc);
     const Sums sums = sums_of(ic, jc, nc, y);
-    zero_points_.begin_rows(at_.vectors, ic, mc);
+    zero_points_.begin_rows(at_.params, ic, mc);
     for (int64_t pc = 0; pc < p_.k; pc += plan_.kc) {
       const int64_t kc = std::min(plan_.kc, p_.k - pc);
       if (plan_.prefetch_a) prefetch(at_.a.block(ic, pc, mc, kc), p_.a.dtype, mc, kc);
@@ -173,12 +173,12 @@ class Executor {
                    c, y);
   }
 
-  // Those of the rows from `ic` on.
+  // The values of the rows from `ic` on.
   [[gnu::noinline]] QuantizedRows quantized_rows(int64_t ic) const {
     const Quantization& q = p_.quantization;
-    const auto from = [&](QuantizationVector which) {
-      const Operand& vector = q.vectors[which];
-      return vector.at(at_.vectors.at[which] + ic * vector.row_stride);
+    const auto from = [&](QuantizationParam which) {
+      const Operand& param = q.params[which];
+      return param.at(at_.params.at[which] + ic * param.row_stride);
     };
     if (!q.has_row_scales) return {{}, {}, {}, zero_points_.row_x()};
     return {from(kAScale), from(kYScale), from(kYZeroPoint), zero_points_.row_x()};
@@ -199,12 +199,12 @@ class Executor {
       for (int64_t j = 0; j < nc; ++j)
         pack_column(pc, kc, jc + j, b_panels_ + static_cast<size_t>(j) * panel_bytes(layout, kc));
     } else if (at_.b.is_packed()) {
-      unpack(at_.b.packed, pc, kc, jc, nc, layout, plan_.b_shift, b_panels_);
+      repack(at_.b.packed, pc, kc, jc, nc, layout, plan_.b_shift, b_panels_);
     } else if (at_.b.nbits.codes != nullptr) {
       if (plan_.kernel->codes != ReadsCodes::kNo) {
         pack_codes(at_.b.nbits, pc, kc, jc, nc, b_panels_);
       } else {
-        unpack_codes(at_.b.nbits, pc, kc, jc, nc, layout, b_panels_);
+        widen_codes(at_.b.nbits, pc, kc, jc, nc, layout, b_panels_);
       }
     } else {
       const ConstBlock b = at_.b.plain.block(pc, jc, kc, nc);
@@ -217,10 +217,10 @@ class Executor {
 
   void pack_column(int64_t pc, int64_t kc, int64_t col, std::byte* to) {
     const PanelLayout& layout = plan_.kernel->b;
-    const Operand& zero_points = p_.quantization.vectors[kBZeroPoint];
-    const int zero_point = read_zero_point(zero_points.at(at_.vectors.at[kBZeroPoint]), 0, col) -
+    const Operand& zero_points = p_.quantization.params[kBZeroPoint];
+    const int zero_point = read_zero_point(zero_points.at(at_.params.at[kBZeroPoint]), 0, col) -
                            int8_offset(zero_points.dtype);
-    if (at_.b.is_packed()) return unpack(at_.b.packed, pc, kc, col, 1, layout, zero_point, to);
+    if (at_.b.is_packed()) return repack(at_.b.packed, pc, kc, col, 1, layout, zero_point, to);
     const ConstBlock b = at_.b.plain.block(pc, col, kc, 1);
     const DType type = p_.b.plain.dtype;
     pack({b.data, type, 1, kc, 0, b.row_stride, zero_point + int8_offset(type)}, layout, to);

@@ -8,8 +8,8 @@
 namespace wgemm {
 namespace {
 
-// What to do with elements of float_a: to widen a range, or to write their bytes.
-struct Work {
+// Visits elements of float_a: widens a range by them, or writes their bytes.
+struct Visitor {
   FloatRange* range;
   QuantizedScale scale;
   std::byte* bytes;
@@ -25,7 +25,7 @@ struct Work {
 
 // Does the work for all matrices of `axes`. The first one begins at `first`.
 void for_each_run(const Problem& p, std::span<const BatchAxis> axes, int64_t first,
-                  const Work& work) {
+                  const Visitor& work) {
   if (!axes.empty()) {
     const BatchAxis& axis = axes[0];
     for (int64_t i = 0; i < (axis.a == 0 ? 1 : axis.size); ++i)

@@ -72,7 +72,7 @@ struct Output {
   }
 };
 
-// What the epilogue adds to the accumulators, for each row.
+// The epilogue adds these to the accumulators of a row.
 struct RowTerms {
   const int32_t* c;  // the bits of float32 if Output::is_float_c; null: absent
   v128_t sum;        // of the row of A, less its zero point; in each lane
@@ -183,6 +183,63 @@ int64_t rows_together(int64_t rows, int64_t cols) {
   return to;
 }
 
+// How a block is cut into chunks that are requantized at once.
+struct Chunks {
+  bool rows_differ;                 // scales or zero points differ between rows
+  bool c_unbuffered, y_unbuffered;  // C and Y are contiguous: no copy is needed
+  int64_t lines, cols;              // of a chunk, at most
+};
+Chunks chunks_of(const Problem& problem, int64_t rows, int64_t cols, const Accumulators& acc,
+                 const ConstBlock& c, const Block& y) {
+  const Epilogue& e = problem.epilogue;
+  Chunks chunks{};
+  chunks.rows_differ = problem.quantization.has_row_scales || acc.rows.a_zero_point != nullptr;
+  const bool adjacent = acc.data == nullptr || acc.stride == cols;
+  const int64_t lines = adjacent && !chunks.rows_differ ? rows_together(rows, cols) : 1;
+  const auto is_contiguous = [&](const auto& block, DType dtype) {
+    return block.col_stride == 1 && (lines == 1 || block.row_stride == cols) &&
+           dtype != DType::kFloat16;
+  };
+  chunks.c_unbuffered = e.has_c && is_contiguous(c, e.c.dtype);
+  chunks.y_unbuffered = is_contiguous(y, problem.y.dtype);
+  chunks.lines = lines;
+  const bool whole_rows = acc.data != nullptr && chunks.y_unbuffered && !chunks.rows_differ &&
+                          (chunks.c_unbuffered || !e.has_c);
+  chunks.cols = lines > 1 || whole_rows ? cols : kTogether;
+  return chunks;
+}
+
+// Gathers `lines` by `count` elements of C. `row_stride` counts bytes, `col_stride` elements.
+void gather_lines(DType type, const std::byte* c, int64_t row_stride, int64_t col_stride,
+                  int64_t lines, int64_t count, int32_t* to) {
+  for (int64_t line = 0; line < lines; ++line, c += row_stride, to += count)
+    gather_c(type, c, col_stride, count, to);
+}
+
+// Writes `lines` by `count` contiguous results to `y`, which is not contiguous or has float16.
+void write_lines(const float* results, int64_t lines, int64_t count, DType type, const Block& y) {
+  uint16_t halves[kTogether];
+  const auto* from = reinterpret_cast<const std::byte*>(results);
+  if (type == DType::kFloat16) {
+    narrow_to_float16(results, halves, lines * count);
+    from = reinterpret_cast<const std::byte*>(halves);
+  }
+  const auto bytes = static_cast<int64_t>(dtype_bytes(type));
+  std::byte* to = y.data;
+  for (int64_t line = 0; line < lines; ++line, to += y.row_stride * bytes) {
+    std::byte* element = to;
+    for (int64_t j = 0; j < count; ++j, element += y.col_stride * bytes, from += bytes) {
+      if (bytes == 1) {
+        *element = *from;
+      } else if (bytes == 2) {
+        std::memcpy(element, from, sizeof(Float16));
+      } else {
+        std::memcpy(element, from, sizeof(float));
+      }
+    }
+  }
+}
+
 }  // namespace
 
 void requantize(const Problem& problem, bool canonical_nan, int64_t rows, int64_t cols,
@@ -190,27 +247,14 @@ void requantize(const Problem& problem, bool canonical_nan, int64_t rows, int64_
   const Quantization& q = problem.quantization;
   const Epilogue& e = problem.epilogue;
   Output out(problem, q.y_scale, q.y_zero_point);
-  const bool rows_differ = q.has_row_scales || acc.rows.a_zero_point != nullptr,
-             adjacent = acc.data == nullptr || acc.stride == cols;
-  const int64_t together = adjacent && !rows_differ ? rows_together(rows, cols) : 1;
-  const auto is_contiguous = [&](const auto& block, DType dtype) {
-    return block.col_stride == 1 && (together == 1 || block.row_stride == cols) &&
-           dtype != DType::kFloat16;
-  };
-  const DType y_type = problem.y.dtype;
-  const bool c_unbuffered = e.has_c && is_contiguous(c, e.c.dtype),
-             y_unbuffered = is_contiguous(y, y_type);
-  const int64_t step = together > 1 || (acc.data != nullptr && y_unbuffered && !rows_differ &&
-                                        (c_unbuffered || !e.has_c))
-                           ? cols
-                           : kTogether;
+  const Chunks chunks = chunks_of(problem, rows, cols, acc, c, y);
+  const int64_t together = chunks.lines;
   static constexpr int32_t kNoSums[kTogether] = {};
   int32_t scale[kTogether], zero_points[kTogether], corrections[kTogether], sums[kTogether],
       c_chunk[kTogether];
   float y_chunk[kTogether];
-  uint16_t half_chunk[kTogether];
-  auto* const y_bytes = reinterpret_cast<std::byte*>(y_chunk);
-  const auto element_bytes = static_cast<int64_t>(dtype_bytes(y_type)),
+  const DType y_type = problem.y.dtype;
+  const auto y_bytes = static_cast<int64_t>(dtype_bytes(y_type)),
              c_bytes = static_cast<int64_t>(dtype_bytes(e.c.dtype));
   QuantizedColumns columns = acc.columns;
   if (together > 1) {
@@ -231,50 +275,31 @@ void requantize(const Problem& problem, bool canonical_nan, int64_t rows, int64_
       for (int64_t line = i; line < i + lines; ++line, to += cols)
         std::fill_n(to, cols, acc.row_sums[line]);
     }
-    for (int64_t j0 = 0; j0 < cols; j0 += step) {
-      const int64_t count = std::min(step, cols - j0);
+    for (int64_t j0 = 0; j0 < cols; j0 += chunks.cols) {
+      const int64_t count = std::min(chunks.cols, cols - j0);
       const std::byte* c_row = c.data + (i * c.row_stride + j0 * c.col_stride) * c_bytes;
-      if (c_unbuffered) {
+      if (chunks.c_unbuffered) {
         row.c = reinterpret_cast<const int32_t*>(c_row);
       } else if (e.has_c) {
         row.c = c_chunk;
         // If all rows of C are the same, the first copy serves all.
-        if (i == 0 || together == 1 || c.row_stride != 0) {
-          int32_t* to = c_chunk;
-          for (int64_t line = 0; line < lines; ++line, c_row += c.row_stride * c_bytes, to += count)
-            gather_c(e.c.dtype, c_row, c.col_stride, count, to);
-        }
+        if (i == 0 || together == 1 || c.row_stride != 0)
+          gather_lines(e.c.dtype, c_row, c.row_stride * c_bytes, c.col_stride, lines, count,
+                       c_chunk);
       }
       const int32_t* acc_values = acc.data == nullptr
                                       ? kNoSums
                                       : static_cast<const int32_t*>(acc.data) + i * acc.stride + j0;
       QuantizedColumns of_row = columns_from(columns, j0);
-      if (rows_differ)
+      if (chunks.rows_differ)
         apply_row_values(q, acc.rows, i, count, &of_row, reinterpret_cast<float*>(scale),
                          corrections);
-      std::byte* to = y.data + (i * y.row_stride + j0 * y.col_stride) * element_bytes;
-      std::byte* const written = y_unbuffered ? to : y_bytes;
-      requantize_row(acc_values, row, of_row, out, lines * count, written);
-      if (canonical_nan) make_nan_canonical(reinterpret_cast<float*>(written), lines * count);
-      if (y_unbuffered) continue;
-      const std::byte* from = y_bytes;
-      if (y_type == DType::kFloat16) {
-        narrow_to_float16(y_chunk, half_chunk, lines * count);
-        from = reinterpret_cast<const std::byte*>(half_chunk);
-      }
-      for (int64_t line = 0; line < lines; ++line, to += y.row_stride * element_bytes) {
-        std::byte* element = to;
-        for (int64_t j = 0; j < count;
-             ++j, element += y.col_stride * element_bytes, from += element_bytes) {
-          if (element_bytes == 1) {
-            *element = *from;
-          } else if (element_bytes == 2) {
-            std::memcpy(element, from, sizeof(Float16));
-          } else {
-            std::memcpy(element, from, sizeof(float));
-          }
-        }
-      }
+      std::byte* const to = y.data + (i * y.row_stride + j0 * y.col_stride) * y_bytes;
+      void* const written = chunks.y_unbuffered ? static_cast<void*>(to) : y_chunk;
+      requantize_row(acc_values, row, of_row, out, lines * count, static_cast<std::byte*>(written));
+      if (canonical_nan) make_nan_canonical(static_cast<float*>(written), lines * count);
+      if (!chunks.y_unbuffered)
+        write_lines(y_chunk, lines, count, y_type, {to, y.row_stride, y.col_stride});
     }
   }
 }

@@ -22,8 +22,8 @@ int ZeroPointCorrection::packed_a_offset() const {
   return row_x_ != nullptr ? 0 : problem_.quantization.a_zero_point;
 }
 
-void ZeroPointCorrection::read_row_x(const VectorOffsets& at, int64_t row, int64_t rows) {
-  read_zero_points(problem_.quantization.vectors[kAZeroPoint], at.at[kAZeroPoint], row, rows,
+void ZeroPointCorrection::read_row_x(const ParamOffsets& at, int64_t row, int64_t rows) {
+  read_zero_points(problem_.quantization.params[kAZeroPoint], at.at[kAZeroPoint], row, rows,
                    packed_a_offset(), row_x_);
 }
 
@@ -83,11 +83,11 @@ void ZeroPointCorrection::subtract_terms(int64_t rows, int64_t cols, uint32_t* a
   }
 }
 
-void ZeroPointCorrection::compute_columns(const VectorOffsets& at, const BSource& b, int64_t col,
+void ZeroPointCorrection::compute_columns(const ParamOffsets& at, const BSource& b, int64_t col,
                                           int64_t cols) {
-  const auto from = [&](QuantizationVector which) {
-    const Operand vector = problem_.quantization.vectors[which].at(at.at[which]);
-    return vector.at(col * vector.col_stride);
+  const auto from = [&](QuantizationParam which) {
+    const Operand param = problem_.quantization.params[which].at(at.at[which]);
+    return param.at(col * param.col_stride);
   };
   auto* const scale = reinterpret_cast<float*>(columns_memory_);
   auto* const values = reinterpret_cast<int32_t*>(scale + cols);

@@ -4,14 +4,14 @@
 //
 //   sum (A - za) (B - zb) = sum (A + u) (B + v) - x * sum (B + v) - y * sum (A - za)
 //
-// The sums run over k, modulo 2^32. The first is the accumulator. The second belongs to a column:
-// it comes from packed weights, or is computed as B is packed. x is 0 unless the kernel multiplies
-// bytes of A. The third belongs to a row: it is computed as A is packed. y is 0 if B is packed
+// The sums run over k, modulo 2^32. The first is the accumulator. The second belongs to a column.
+// It comes from packed weights, or is computed as B is packed. x is 0 unless the kernel multiplies
+// bytes of A. The third belongs to a row. It is computed as A is packed. y is 0 if B is packed
 // without its zero points.
 //
-// Zero points of A may differ between rows. Then x does, too, and the sums over rows are those of
-// A + u, less K * x. Kernels that do not multiply bytes of A have each row's zero point subtracted
-// after A is packed.
+// Zero points of A may differ between rows. Then x does, too, and the sums over rows are
+// sums of A + u, less K * x. Kernels that do not multiply bytes of A have each row's zero point
+// subtracted after A is packed.
 #pragma once
 
 #include <cstddef>
@@ -43,11 +43,11 @@ class ZeroPointCorrection {
                    : nullptr) {}
 
   // Computes columns() for the columns from `col` on, of the product at `at` with this B.
-  void begin_columns(const VectorOffsets& at, const BSource& b, int64_t col, int64_t cols) {
+  void begin_columns(const ParamOffsets& at, const BSource& b, int64_t col, int64_t cols) {
     if (plan_.columns_bytes != 0) compute_columns(at, b, col, cols);
   }
   // Clears the sums of `rows` rows from `row` on.
-  void begin_rows(const VectorOffsets& at, int64_t row, int64_t rows) {
+  void begin_rows(const ParamOffsets& at, int64_t row, int64_t rows) {
     if (row_sums_ != nullptr) clear_row_sums(rows);
     if (row_x_ != nullptr) read_row_x(at, row, rows);
   }
@@ -55,16 +55,16 @@ class ZeroPointCorrection {
   void end_rows(int64_t rows) {
     if (has_row_x_ && row_sums_ != nullptr) subtract_from_sums(row_x_, rows, problem_.k, row_sums_);
   }
-  // What packing subtracts from elements of A: -u, or za.
+  // Packing subtracts this from elements of A: -u, or za.
   int packed_a_offset() const;
   // Subtracts zero points of rows from a block of A that is packed, unless the kernel multiplies
-  // bytes. Adds the sums of the block to those of its rows.
+  // bytes. Adds the sums of the block to the sums of its rows.
   void add_packed_a(std::byte* a_panels, int64_t rows, int64_t depth);
-  // Adds to the corrections of columns, x * sum (B + v), those of a block of B that is packed.
-  // `first`: they are 0 before.
+  // Adds x * sum (B + v) of one packed block of B to the column corrections. `first`: they are 0
+  // before.
   void add_packed_b(const std::byte* b_panels, int64_t cols, int64_t depth, bool first);
-  // Subtracts the terms of this block of K from sums that are carried on to further K. The sums of
-  // columns of packed weights are those of all K, so the epilogue subtracts their term. `stride`:
+  // Subtracts the terms of this block of K from sums that are carried on to further K. The column
+  // sums of packed weights are sums over all K, so the epilogue subtracts their term. `stride`:
   // elements from row to row of `acc`.
   void subtract_terms(int64_t rows, int64_t cols, uint32_t* acc, int64_t stride) const;
 
@@ -80,8 +80,8 @@ class ZeroPointCorrection {
   // The factor of the sums of columns in QuantizedColumns::a_correction.
   int correction_factor() const { return has_row_x_ ? 1 : a_zero_point(); }
   void clear_row_sums(int64_t rows);
-  void read_row_x(const VectorOffsets& at, int64_t row, int64_t rows);
-  void compute_columns(const VectorOffsets& at, const BSource& b, int64_t col, int64_t cols);
+  void read_row_x(const ParamOffsets& at, int64_t row, int64_t rows);
+  void compute_columns(const ParamOffsets& at, const BSource& b, int64_t col, int64_t cols);
   void compute_scales(const Operand& b_scale, int64_t cols, float* scale) const;
   void compute_b_zero_points(const Operand& b_zero_point, int64_t cols, int32_t* values) const;
 

@@ -93,7 +93,7 @@ enum class Code : uint8_t {
   kPackMismatch,
 };
 
-// What went wrong, in one sentence that names the argument, what was found and what is allowed.
+// An error, in one sentence that names the argument, what was found and what is allowed.
 struct Status {
   Code code = Code::kOk;
   const char* op = "";        // "gemm"; static storage
@@ -123,7 +123,7 @@ struct Place {
 
 // A block of a tensor that is not in memory, as `count` runs of `length` elements. If the tensor
 // were in memory, element j of run i would be data[offset + i * run_stride + j * stride]. So
-// `offset` includes that of the tensor. All members count elements.
+// `offset` includes the tensor's own offset. All members count elements.
 struct Runs {
   int64_t offset, count, length, run_stride, stride;
 
@@ -213,7 +213,7 @@ class Context {
   // Sets the number of threads that compute a call, including the caller's own: 1 at first. The
   // other threads wait between calls and end with the context, or when `threads` is 1. Small
   // products use one thread. With kStrict every number of threads returns the same results.
-  // Errors: kArgument if `threads` is not 1 to kMaxThreads, or not 1 in a build without threads;
+  // Errors: kArgument if `threads` is not 1 to kMaxThreads, or not 1 in a build without threads.
   // kOutOfMemory if the system does not start that many. The number is then as before.
   Status set_threads(int threads);
   int threads() const { return threads_; }
@@ -247,7 +247,7 @@ class PackedWeights {
   PackedWeights& operator=(PackedWeights&& other) noexcept;
   ~PackedWeights();
 
-  bool empty() const { return block_ == nullptr; }
+  bool empty() const { return memory_ == nullptr; }
   // Only for weights that are not empty:
   PackFor op() const;
   DType dtype() const;                     // of the packed elements; for kMatMulNBits of scales
@@ -259,12 +259,12 @@ class PackedWeights {
   // For a binding that keeps the memory itself. detach() passes ownership to the caller, who frees
   // the memory by Context::release(). view() makes weights that use such memory and do not own it.
   void* detach();
-  static PackedWeights view(const void* block);
+  static PackedWeights view(const void* memory);
 
  private:
   friend struct WeightsAccess;
-  Context* context_ = nullptr;  // releases the block; null: these weights do not own it
-  const void* block_ = nullptr;
+  Context* context_ = nullptr;  // releases the memory; null: these weights do not own it
+  const void* memory_ = nullptr;
 };
 
 struct PackArgs {
@@ -283,11 +283,11 @@ struct PackArgs {
 // then as it was before.
 Status pack(Context& context, const PackArgs& args, PackedWeights* weights);
 
-// Weights of MatMulNBits: codes of a few bits, with a scale and a zero point for each column and
-// each block of block_size steps of K. They stand for (code - zero point) * scale.
+// Weights of MatMulNBits: codes of a few bits. Each column has a scale and a zero point for each
+// block of block_size steps of K. The weights are (code - zero point) * scale.
 struct NBitsWeights {
   // uint8, (N, nb, block_size * bits / 8) with nb = ceil(K / block_size): for each column its codes
-  // along k, without gaps, the first in the lowest bits. Those beyond K may have any value.
+  // along k, without gaps, the first in the lowest bits. Codes beyond K may have any value.
   ConstTensor B;
   ConstTensor scales;  // float32, float16 or bfloat16; (N, nb), or (N * nb)
   // uint8: codes of the same bits, of nb blocks in ceil(nb * bits / 8) bytes per column. Or the
@@ -445,7 +445,7 @@ Status qgemm_shape(const QGemmArgs& args, int64_t dims[2], DType* dtype);
 // are a column, whatever the flags say. dst lacks the axis that this adds.
 // https://uxlfoundation.github.io/oneDNN/dev_guide_op_matmul.html
 //
-// src, weights and bias have one type, any of Gemm's. dst has the same type; if that is float16 or
+// src, weights and bias have one type, any of Gemm's, and dst has the same. If it is float16 or
 // bfloat16, dst may also be float32. If all others are float32, packed weights may be float16 or
 // bfloat16. alpha acts, and sums accumulate, as in gemm(). If K = 0, dst is bias, or 0 without
 // bias.
@@ -509,7 +509,7 @@ enum class IntegerOp : uint8_t {
 // all scales and the bias of a call have one type. A scale must be finite, and y_scale not 0. The
 // largest a_scale times the largest b_scale, divided by the smallest y_scale, must be finite in
 // float32. Zero points have the type of their operand; if absent, they are 0. y_zero_point may be
-// int8 or uint8, and if it is absent, Y has the type of A.
+// int8 or uint8. If it is absent, Y has the type of A.
 struct IntegerMatMulArgs {
   IntegerOp op = IntegerOp::kMatMulInteger;
   // (..., M, K), or (..., K, M) with transA; or (K). int8 or uint8; for kDynamicQuantizeMatMul
@@ -542,8 +542,8 @@ Status integer_matmul_shape(const IntegerMatMulArgs& args, int64_t* dims, size_t
 //
 // accuracy_level 0 to 3: sums in float32 of A times the numbers that codes stand for. The context's
 // Determinism sets their order.
-// accuracy_level 4: for each row and each block of K, A is quantized to int8, with s = max|a| / 127
-// rounded to float32, and q = a / s rounded half to even, at most 127 in magnitude. With d the sum
+// accuracy_level 4: A is quantized to int8, for each row and each block of K. With s = max|a| / 127
+// rounded to float32, q is a / s rounded half to even, at most 127 in magnitude. With d the sum
 // of q * (code - zero point), Y is the sum over ascending blocks of float(d) * (s * scale), each
 // step rounded to float32. It has the same bits everywhere. Zero points of the type of scales make
 // the call compute as level 0.
@@ -561,7 +561,7 @@ struct MatMulNBitsArgs {
 // Computes Y. Errors: kShape, kDType, kArgument, kPackMismatch, kOutOfMemory.
 Status matmul_nbits(Context& context, const MatMulNBitsArgs& args);
 
-// As matmul_shape(). The type of Y is that of A.
+// As matmul_shape(). Y has the type of A.
 Status matmul_nbits_shape(const MatMulNBitsArgs& args, int64_t* dims, size_t* rank);
 
 // Prepared calls ----------------------------------------------------------------------------------
@@ -585,12 +585,12 @@ class PreparedCall {
   PreparedCall& operator=(PreparedCall&& other) noexcept;
   ~PreparedCall();
 
-  bool empty() const { return block_ == nullptr; }
+  bool empty() const { return state_ == nullptr; }
 
  private:
   friend struct PreparedAccess;
-  struct Block;
-  Block* block_ = nullptr;
+  struct State;
+  State* state_ = nullptr;
 };
 
 // Checks and plans gemm(), qgemm(), matmul(), integer_matmul() or matmul_nbits() with these
@@ -604,17 +604,17 @@ class PreparedCall {
 // outlive the memory of these tensors, their OutOfCore structs, the packed weights, or `context`.
 // They must not move either.
 //
-// Errors: those of the call itself; kOutOfMemory if the context has no memory for the prepared
-// call. *call is then as it was before.
+// Errors: every error of the call itself; kOutOfMemory if the context has no memory for the
+// prepared call. *call is then as it was before.
 Status prepare(Context& context, const GemmArgs& args, PreparedCall* call);
 Status prepare(Context& context, const QGemmArgs& args, PreparedCall* call);
 Status prepare(Context& context, const MatMulArgs& args, PreparedCall* call);
 Status prepare(Context& context, const IntegerMatMulArgs& args, PreparedCall* call);
 Status prepare(Context& context, const MatMulNBitsArgs& args, PreparedCall* call);
 
-// Computes a prepared call in the context that prepared it. The results are those of the call
-// itself. Like that, it may need scratch memory and threads of the context. As for all calls, one
-// thread at a time may use the context.
+// Computes a prepared call in the context that prepared it. The results are the same as of the call
+// itself. Like the call, it may need scratch memory and threads of the context. As for all calls,
+// one thread at a time may use the context.
 //
 // After Context::set_threads() the call stays valid: the next run() plans it for the new number of
 // threads. If tensors are out-of-core, each run() chooses its blocks by the memory that is then
@@ -638,11 +638,11 @@ struct Explanation {
   bool packs_a = false;            // the call packs A; else the micro-kernel reads it unpacked
   bool packs_b = false;  // the call packs B; else B is read unpacked, or was packed by pack()
   bool direct = false;   // the micro-kernel writes Y; else the epilogue writes it from scratch
-  // The call computes the transpose of Y, since N is small. The tile, the blocks, A and B are then
-  // those of the transposed product.
+  // The call computes the transpose of Y, since N is small. The tile, the blocks, A and B then
+  // belong to the transposed product.
   bool transposed = false;
   int64_t scratch_bytes = 0;  // scratch memory of the call, for all threads
-  // Some operands are out-of-core: the call copies blocks of them to memory and computes block by
+  // Some operands are out-of-core. The call copies blocks of them to memory and computes block by
   // block. scratch_bytes includes these blocks.
   bool out_of_core = false;
   // Bytes that the call moves between out-of-core operands and memory, 2^62 at most.
@@ -650,19 +650,19 @@ struct Explanation {
 };
 
 // As gemm_shape(); also explains how gemm() would run in this context, given its limit and its
-// bytes in use. The system may have less memory than the limit allows. `beside`: bytes that the
+// bytes in use. The system may have less memory than the limit allows. `reserved`: bytes that the
 // caller will allocate from the context before the call. Values of scales and zero points count if
-// all of them have data. Errors: those of gemm(), including kOutOfMemory.
+// all of them have data. Errors: every error of gemm(), including kOutOfMemory.
 Status explain(const Context& context, const GemmArgs& args, Explanation* explanation,
-               int64_t beside = 0);
+               int64_t reserved = 0);
 Status explain(const Context& context, const QGemmArgs& args, Explanation* explanation,
-               int64_t beside = 0);
+               int64_t reserved = 0);
 Status explain(const Context& context, const MatMulArgs& args, Explanation* explanation,
-               int64_t beside = 0);
+               int64_t reserved = 0);
 Status explain(const Context& context, const IntegerMatMulArgs& args, Explanation* explanation,
-               int64_t beside = 0);
+               int64_t reserved = 0);
 Status explain(const Context& context, const MatMulNBitsArgs& args, Explanation* explanation,
-               int64_t beside = 0);
+               int64_t reserved = 0);
 
 // A micro-kernel of this build.
 struct KernelInfo {

@@ -11,7 +11,7 @@ namespace {
 constexpr size_t kWidth = 8;
 
 // Computes a strip that starts from 0 and has as many rows as `tile`. `rest` computes the last
-// columns if they are no whole micro-panel, since it writes part of a tile faster.
+// columns if they are not a whole micro-panel, since it writes part of a tile faster.
 void run_tile(const Strip& s, void (*tile)(const wgemm_xnnpack_strip*), KernelFunction rest) {
   const size_t panels = s.cols / kWidth, cols = panels * kWidth;
   const wgemm_xnnpack_strip strip{.cols = cols,

@@ -6,7 +6,7 @@
 
 namespace wgemm {
 
-// These pass some strips to our kernels: those that add to earlier sums, and those of one or two
+// These pass some strips to our kernels: strips that add to earlier sums, and strips of one or two
 // rows, for which ours are faster. In the relaxed build ours also compute strips of four or five
 // rows, for which they are as fast.
 void f32_4x8_simd128_xnnpack_loadsplat(const Strip& strip);

@@ -68,7 +68,7 @@ struct Masked : Quads {
 constexpr uint32_t kAll = 0xffffffff, kEven = 0x00ff00ff, kOdd = 0xff00ff00;
 
 // A tile of GEMV. Two pairs of k of packed weights make a quad. The last quad may have one pair; A
-// is padded with zeros there. The sums are those of A & first, and of A & last if it differs.
+// is padded with zeros there. It sums products of A & first, and of A & last if it differs.
 template <size_t NP>
 [[gnu::always_inline]] inline void gemv_tile(const Strip& s, const std::byte* b_panel,
                                              TileColumns t, uint32_t first, uint32_t last) {

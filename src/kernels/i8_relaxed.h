@@ -1,5 +1,5 @@
-// 8-bit micro-kernels with the relaxed dot products of WebAssembly: four products per 32-bit lane
-// and instruction, twice as many as in i8_simd128.h, and the same exact sums.
+// 8-bit micro-kernels with the relaxed dot products of WebAssembly. They compute four products per
+// 32-bit lane and instruction, twice as many as i8_simd128.h, and the same exact sums.
 //
 // The engine reads the second operand as signed or as unsigned. It sums the products of a lane in
 // two pairs, and may compute a pair exactly, saturate it to 16 bits or wrap it. How it reads an

@@ -1,6 +1,6 @@
 // 8-bit micro-kernels with i32x4.dot_i16x8_s: pairs of elements along k, widened to int16 and
-// accumulated in int32. Nothing in them can saturate. A minus its zero point lies from -255 to 255
-// and B from -128 to 127, so a pair sums to 65,280 at most, and sums wrap.
+// accumulated in int32. Nothing in them can saturate. A minus its zero point is from -255 to 255,
+// and B is from -128 to 127. So a pair sums to 65,280 at most, and sums wrap.
 #pragma once
 
 #include "kernels/kernel.h"

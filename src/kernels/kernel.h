@@ -19,13 +19,13 @@ struct Strip {
   const void* a;    // unpacked rows, or one micro-panel
   size_t a_stride;  // from row to row
   const void* b;    // the first element of the first micro-panel, after its header
-  // In packed B: from micro-panel to micro-panel. These are contiguous, except in packed weights
-  // that are used where they are stored. In row-major B: from b.width columns to the next ones. In
+  // In packed B: from micro-panel to micro-panel. These are contiguous, unless the
+  // kernel reads stored panels in place. In row-major B: from b.width columns to the next ones. In
   // column-major B: from column to column.
   size_t b_stride;
   size_t b_step;  // from step to step along k. A step of a micro-panel has kr elements per column
   // B is unpacked, in the kernel's BLayout. If the strip has fewer than nr columns, the columns of
-  // B before it are readable, so that a tile may start earlier and still read nr columns.
+  // B before it are readable. So a tile may start earlier and still read nr columns.
   bool unpacked;
   bool unsigned_a = false;  // A is unpacked uint8, and the kernel subtracts 128
   void* c;                  // accumulators, row-major
@@ -96,8 +96,8 @@ struct Kernel {
   bool scatters = false;  // it takes any Strip::c_step; else the columns of C are contiguous
   bool axpy = false;      // GEMV by loops/axpy.h. It pays for B of more than kAxpyBytes
 
-  // The planner takes the kernel for products with at least m_min rows, if all products that share
-  // one B have at most m_max rows together. kernels.cc says where the bounds come from.
+  // The planner takes the kernel for products with at least m_min rows. All products that share one
+  // B must have at most m_max rows together. kernels.cc says where the bounds come from.
   int m_min = 1;
   int64_t m_max = kAny;
   // Fewest and most columns.

@@ -33,8 +33,9 @@
 //            winograd: by Winograd's inner product, see i64_simd128.h
 //            dot_unsigned, dot_signed, dot_signed_masked, dot_7bit: see i8_relaxed.h
 //            xnnpack_splat, xnnpack_loadsplat: a kernel of XNNPACK
+//
 // With WGEMM_AVX2 the loops of panels.h and axpy.h take vectors of 32 bytes for float32 and
-// float64, by tiles twice as wide over the same micro-panels, under the same names.
+// float64. Their tiles are twice as wide over the same micro-panels, under the same names.
 //
 // A function has the name of its row, with one underscore instead of two, since C++ reserves
 // identifiers with two. If it serves several rows, its name states its full tile and packed B.
@@ -73,7 +74,7 @@ constexpr int kRowsMaxInL1 = 512;
 //                      once, as it is packed, even if B is packed weights
 //   m_min, n_min, ARM  4x16: packing A takes longer than it saves, or half of the tile is idle
 //   m_min, n_min,      our kernels are faster for one or two rows, and compute the columns that
-//     XNNPACK          are no whole micro-panel
+//     XNNPACK          are not a whole micro-panel
 //   m_min, winograd    for fewer rows, the sums over A and B take longer than they save
 //   m_max in the LLC   24: at 24 rows of int32, unpacked B is still 4 to 9% faster in most shapes
 //   m_max in L1, int64 7: below eight rows of such a small B, Winograd's sums take longer than they
@@ -87,8 +88,8 @@ constexpr int kRowsMaxInL1 = 512;
 //
 // XNNPACK's `loadsplat` kernels are for x86, where V8 and SpiderMonkey compile load-and-splat to
 // one instruction with a memory operand, 1.5 times as fast as splat. Its `splat` kernel is for ARM,
-// where these engines multiply by a lane, which leaves no splat: half of the peak, and all that
-// unfused kernels can reach. They never fuse by a lane. So fused kernels for ARM have 16 or 20
+// where these engines multiply by a lane, without a splat. That reaches half of the peak, the most
+// that unfused kernels can reach. They never fuse by a lane. So fused kernels for ARM have 16 or 20
 // accumulators, which more registers allow, and few splats: docs/design/arm.md.
 // clang-format off: it would give every field a line of its own.
 constexpr Kernel kKernels[] = {

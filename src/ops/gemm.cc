@@ -26,14 +26,12 @@ Status make_scalars(const GemmArgs& args, Epilogue* epilogue) {
   WGEMM_RETURN_IF_ERROR(check_factor(kOp, "alpha", args.alpha, dtype, &epilogue->alpha));
   WGEMM_RETURN_IF_ERROR(check_factor(kOp, "beta", args.beta, dtype, &epilogue->beta));
   if (args.alpha.is_exact() && !epilogue->beta.whole) {
-    return error(
-        Code::kArgument, kOp, "beta",
-        {"beta has a fraction and alpha is a 64-bit integer; beside one, it must be whole"});
+    return error(Code::kArgument, kOp, "beta",
+                 {"beta has a fraction and alpha is a 64-bit integer; beta must then be whole"});
   }
   if (args.beta.is_exact() && !epilogue->alpha.whole) {
-    return error(
-        Code::kArgument, kOp, "alpha",
-        {"alpha has a fraction and beta is a 64-bit integer; beside one, it must be whole"});
+    return error(Code::kArgument, kOp, "alpha",
+                 {"alpha has a fraction and beta is a 64-bit integer; alpha must then be whole"});
   }
   return {};
 }
@@ -68,7 +66,7 @@ Status check_types(const GemmArgs& args, const Version& version) {
   }
   if (since > version.since) {
     return error(Code::kOpset, kOp, "opset",
-                 {"opset % means Gemm-%, which has no %; that comes with opset %", args.opset,
+                 {"opset % means Gemm-%, which has no %; opset must be at least %", args.opset,
                   version.since, dtype_name(dtype), since});
   }
   if (args.packed_B == nullptr)
@@ -77,7 +75,7 @@ Status check_types(const GemmArgs& args, const Version& version) {
     WGEMM_RETURN_IF_ERROR(check_same_dtype(kOp, "C", args.C->dtype, "A", dtype));
   } else if (!version.c_optional) {
     return error(Code::kOpset, kOp, "C",
-                 {"opset % means Gemm-%, which demands C; without it from opset 11", args.opset,
+                 {"opset % means Gemm-%, which demands C; C is optional from opset 11", args.opset,
                   version.since});
   }
   if (args.broadcast.has_value() && !version.has_broadcast) {

@@ -28,7 +28,7 @@ Status check_size(const char* op, const char* name, int64_t size) {
   return error(Code::kShape, op, name, {"% is %; it must be from 0 to 2^53", name, size});
 }
 
-// Of weights whose block size is checked.
+// The sizes of weights whose block size is checked.
 struct Sizes {
   int64_t block_size, k, n;
 };
@@ -121,9 +121,9 @@ Status check_weights(const char* op, const NBitsWeights& w, bool with_data, NBit
 }
 
 // Checks a call in order.
-class Call {
+class NBitsChecker {
  public:
-  Call(const MatMulNBitsArgs& args, bool with_data)
+  NBitsChecker(const MatMulNBitsArgs& args, bool with_data)
       : args_(args),
         with_data_(with_data),
         with_y_(with_data || args.Y.dims.data() != nullptr),
@@ -142,7 +142,7 @@ class Call {
     }
     if (product_.left.cols != product_.right.rows) {
       return error(Code::kShape, kMatMul, "A",
-                   {"A has shape % and the weights have K %; the last size of A must be K", a.dims,
+                   {"A has shape %; its last size must be K, which is % in the weights", a.dims,
                     product_.right.rows});
     }
     WGEMM_RETURN_IF_ERROR(check_shapes(product_, result));
@@ -225,7 +225,7 @@ class Call {
 }  // namespace
 
 Status nbits_problem(const MatMulNBitsArgs& args, bool with_data, MatMulProblem* result) {
-  Call call(args, with_data);
+  NBitsChecker call(args, with_data);
   WGEMM_RETURN_IF_ERROR(call.check(result));
   call.write(result);
   return check_activation(kMatMul, args.activation, args.A.dtype, &result->problem.epilogue.bounds);

@@ -37,8 +37,8 @@ struct QuantizedArgs {
   int op;  // an IntegerOp, kQGemm, or a larger number: an unknown IntegerOp plus 1
   ConstTensor A, B;
   const PackedWeights* packed_B = nullptr;
-  const ConstTensor* vectors[kQuantizationVectors] = {};  // by QuantizationVector; null: absent
-  const ConstTensor* C = nullptr;                         // or bias
+  const ConstTensor* params[kQuantizationParams] = {};  // by QuantizationParam; null: absent
+  const ConstTensor* C = nullptr;                       // or bias
   Tensor Y;
   Activation activation;
   double alpha = 1;
@@ -49,7 +49,7 @@ struct QuantizedArgs {
   QuantizedArgs(const IntegerMatMulArgs& args);  // NOLINT(google-explicit-constructor)
 };
 
-// What errors call it, such as "qlinearMatmul".
+// The name of the operation in errors, such as "qlinearMatmul".
 const char* name_of(const QuantizedArgs& args);
 
 // As gemm_problem(). Without data, scales and zero points are read only if `with_values` and all of
@@ -71,16 +71,16 @@ Status nbits_pack_problem(const NBits& format, std::span<const int64_t> dims, Pa
 Status pack_problem(const char* op, const char* name, const PackArgs& args, PackProblem* problem);
 
 // Checks that packed weights, which replace the operand `name`, are not empty and are packed for
-// `wanted`.
+// `expected`.
 Status check_packed_for(const char* op, const char* name, const PackedWeights& weights,
-                        PackFor wanted);
+                        PackFor expected);
 
 // Checks that packed weights may replace the operand `name` of a product with `a`, which errors
-// call `other`. They must be packed for `wanted`, have K = k and, except for 8-bit types, the type
-// of `a`. If that is float32, they may also be float16 or bfloat16. `transpose`, the value of the
-// argument `flag`, must be 0.
-Status check_packed(const char* op, const char* name, const PackedWeights& weights, PackFor wanted,
-                    const char* other, const ConstTensor& a, bool a_transposed, int64_t k,
-                    int64_t transpose, const char* flag);
+// call `other`. They must be packed for `expected`, have K = k and, except for 8-bit types, the
+// type of `a`. If that is float32, they may also be float16 or bfloat16. `transpose`, the value of
+// the argument `flag`, must be 0.
+Status check_packed(const char* op, const char* name, const PackedWeights& weights,
+                    PackFor expected, const char* other, const ConstTensor& a, bool a_transposed,
+                    int64_t k, int64_t transpose, const char* flag);
 
 }  // namespace wgemm

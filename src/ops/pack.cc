@@ -55,32 +55,31 @@ Status pack_problem(const char* op, const char* name, const PackArgs& args, Pack
 }
 
 Status check_packed_for(const char* op, const char* name, const PackedWeights& weights,
-                        PackFor wanted) {
+                        PackFor expected) {
   if (weights.empty())
-    return error(Code::kArgument, op, name,
-                 {"% is packed weights that are empty; pack() fills them", name});
-  if (weights.op() == wanted) return {};
+    return error(Code::kArgument, op, name, {"% is an empty PackedWeights; pack() fills it", name});
+  if (weights.op() == expected) return {};
   constexpr const char* kOperations[] = {"gemm and matmul", "qgemm", "matmulNBits"};
   return error(
       Code::kPackMismatch, op, name,
       {"% is packed for %; pack it for %", name, kOperations[static_cast<int>(weights.op())],
-       wanted == PackFor::kQGemm ? "qgemm" : op});
+       expected == PackFor::kQGemm ? "qgemm" : op});
 }
 
-Status check_packed(const char* op, const char* name, const PackedWeights& weights, PackFor wanted,
-                    const char* other, const ConstTensor& a, bool a_transposed, int64_t k,
-                    int64_t transpose, const char* flag) {
-  WGEMM_RETURN_IF_ERROR(check_packed_for(op, name, weights, wanted));
+Status check_packed(const char* op, const char* name, const PackedWeights& weights,
+                    PackFor expected, const char* other, const ConstTensor& a, bool a_transposed,
+                    int64_t k, int64_t transpose, const char* flag) {
+  WGEMM_RETURN_IF_ERROR(check_packed_for(op, name, weights, expected));
   if (transpose != 0) {
     return error(Code::kArgument, op, flag,
                  {"% is set and % is packed; transpose when packing, by trans", flag, name});
   }
-  if (wanted != PackFor::kQGemm && weights.dtype() != a.dtype &&
+  if (expected != PackFor::kQGemm && weights.dtype() != a.dtype &&
       !(a.dtype == DType::kFloat32 && is_half(weights.dtype()))) {
     return error(Code::kDType, op, name,
                  {"% is packed as % and % has type %; they must be the same, or float16 or "
-                  "bfloat16 beside float32",
-                  name, dtype_name(weights.dtype()), other, dtype_name(a.dtype)});
+                  "bfloat16 for a float32 %",
+                  name, dtype_name(weights.dtype()), other, dtype_name(a.dtype), other});
   }
   if (weights.k() != k) {
     const int64_t shape[2] = {weights.k(), weights.n()};

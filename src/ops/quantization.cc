@@ -11,44 +11,44 @@
 namespace wgemm {
 namespace {
 
-// Reads the values of one of the vectors, of all products.
-class Values {
+// Reads the values of a scale or zero point, of all products.
+class ParamValues {
  public:
-  Values(const Problem& problem, QuantizationVector which)
+  ParamValues(const Problem& problem, QuantizationParam which)
       : p_(problem), which_(which), of_columns_(which == kBScale || which == kBZeroPoint) {
-    const Operand& vector = p_.quantization.vectors[which];
-    if (vector.base != nullptr) read(p_.batch, vector);
+    const Operand& param = p_.quantization.params[which];
+    if (param.base != nullptr) read(p_.batch, param);
   }
 
   // The smallest and the largest magnitude of scales, and the first that is not allowed; 1 if all
   // are.
   float least = std::numeric_limits<float>::infinity(), most = 0, bad = 1;
-  // Of zero points: whether any of them, as int8, is not 0.
+  // Whether any zero point, as int8, is not 0.
   bool shifts = false;
 
  private:
-  // Products that share a vector read it once.
-  void read(std::span<const BatchAxis> axes, const Operand& vector) {
-    if (axes.empty()) return read(vector);
-    const int64_t stride = axes[0].vectors[which_];
+  // Products that share values read them once.
+  void read(std::span<const BatchAxis> axes, const Operand& param) {
+    if (axes.empty()) return read(param);
+    const int64_t stride = axes[0].params[which_];
     for (int64_t i = 0; i < (stride == 0 ? 1 : axes[0].size); ++i)
-      read(axes.subspan(1), vector.at(i * stride));
+      read(axes.subspan(1), param.at(i * stride));
   }
 
-  void read(const Operand& vector) {
-    const int64_t stride = of_columns_ ? vector.col_stride : vector.row_stride,
+  void read(const Operand& param) {
+    const int64_t stride = of_columns_ ? param.col_stride : param.row_stride,
                   count = stride == 0   ? 1
                           : of_columns_ ? p_.n
                                         : p_.m;
     if (which_ == kBZeroPoint) {
-      const auto zero = static_cast<std::byte>(int8_offset(vector.dtype));
+      const auto zero = static_cast<std::byte>(int8_offset(param.dtype));
       int64_t i = 0;
-      while (i < count && vector.base[i * stride] == zero) ++i;
+      while (i < count && param.base[i * stride] == zero) ++i;
       shifts = shifts || i < count;
       return;
     }
-    for (int64_t i = read_vectors(vector, stride, count); i < count; ++i)
-      add(read_scale(vector.at(i * stride), 0, 0));
+    for (int64_t i = read_four_at_once(param, stride, count); i < count; ++i)
+      add(read_scale(param.at(i * stride), 0, 0));
   }
 
   void add(float scale) {
@@ -62,7 +62,7 @@ class Values {
 
   // Reads contiguous float32 scales of B if all are finite and above 0. Returns their number, or
   // else 0.
-  int64_t read_vectors(const Operand& v, int64_t stride, int64_t count) {
+  int64_t read_four_at_once(const Operand& v, int64_t stride, int64_t count) {
     if (which_ != kBScale || stride != 1 || v.dtype != DType::kFloat32) return 0;
     const v128_t zero = wasm_f32x4_splat(0), infinity = wasm_f32x4_splat(INFINITY);
     v128_t good = wasm_i32x4_splat(-1), greatest = zero;
@@ -81,11 +81,12 @@ class Values {
   }
 
   const Problem& p_;
-  const QuantizationVector which_;
+  const QuantizationParam which_;
   const bool of_columns_;
 };
 
-Status check_scales(const char* op, const char* name, const Values& range, bool must_be_positive) {
+Status check_scales(const char* op, const char* name, const ParamValues& range,
+                    bool must_be_positive) {
   const float scale = range.bad;
   if (scale == 1) return {};
   const char* found = std::isnan(scale)               ? "NaN"
@@ -109,7 +110,7 @@ Status check_finite(const char* op, const char* name, const char* product, float
 Status read_quantization(const char* op, Problem* problem) {
   Quantization& q = problem->quantization;
   WGEMM_RETURN_IF_ERROR(check_finite(op, "alpha", "alpha", q.alpha));
-  const Values of_a(*problem, kAScale), of_b(*problem, kBScale), of_y(*problem, kYScale),
+  const ParamValues of_a(*problem, kAScale), of_b(*problem, kBScale), of_y(*problem, kYScale),
       zero_points(*problem, kBZeroPoint);
   const float a_scale_max = std::abs(q.alpha) * of_a.most;
   WGEMM_RETURN_IF_ERROR(check_scales(op, "a_scale", of_a, q.is_gemm));
@@ -123,12 +124,12 @@ Status read_quantization(const char* op, Problem* problem) {
                    q.scale(a_scale_max, of_b.most, of_y.least)));
   q.b_scale_max = of_b.most;
   if (!q.has_row_scales) {
-    q.a_scale = q.alpha * read_scale(q.vectors[kAScale], 0, 0);
-    q.y_scale = read_scale(q.vectors[kYScale], 0, 0);
-    q.y_zero_point = read_zero_point(q.vectors[kYZeroPoint], 0, 0);
+    q.a_scale = q.alpha * read_scale(q.params[kAScale], 0, 0);
+    q.y_scale = read_scale(q.params[kYScale], 0, 0);
+    q.y_zero_point = read_zero_point(q.params[kYZeroPoint], 0, 0);
   }
-  if (!q.has_row_zero_points) q.a_zero_point = read_zero_point(q.vectors[kAZeroPoint], 0, 0);
-  const Operand& of_columns = q.vectors[kBZeroPoint];
+  if (!q.has_row_zero_points) q.a_zero_point = read_zero_point(q.params[kAZeroPoint], 0, 0);
+  const Operand& of_columns = q.params[kBZeroPoint];
   q.shifts_b = of_columns.base == nullptr ? int8_offset(of_columns.dtype) != 0 : zero_points.shifts;
   return {};
 }

@@ -23,11 +23,11 @@ enum Extent : uint8_t {
 
 struct Operator {
   const char* name;
-  Extent extents[kQuantizationVectors];  // in the order of QuantizationVector
+  Extent extents[kQuantizationParams];  // in the order of QuantizationParam
   // What C is: an int32 addend of the accumulators, or the bias of a float result.
   bool has_c, has_bias;
   bool may_be_half;  // scales may be float16
-  bool is_gemm;      // A and B have rank 2, vectors have rank 0 or 1, and y_scale may be absent
+  bool is_gemm;      // A and B have rank 2, scales have rank 0 or 1, and y_scale may be absent
 };
 
 // In the order of IntegerOp, and then QGemm.
@@ -58,9 +58,9 @@ constexpr bool is_scale(int which) {
 constexpr bool is_of_columns(int which) { return which == kBScale || which == kBZeroPoint; }
 
 // Checks the arguments of a call in order.
-class Call {
+class QuantizedChecker {
  public:
-  Call(const QuantizedArgs& args, bool with_data)
+  QuantizedChecker(const QuantizedArgs& args, bool with_data)
       : args_(args),
         op_(kOperators[args.op]),
         with_data_(with_data),
@@ -70,9 +70,9 @@ class Call {
         b_dtype_(args.B.dtype),
         scale_dtype_(DType::kFloat32) {
     for (const int which : {kYScale, kBScale, kAScale})
-      if (args.vectors[which] != nullptr && op_.may_be_half)
-        scale_dtype_ = args.vectors[which]->dtype;
-    const ConstTensor* const y_zero_point = args.vectors[kYZeroPoint];
+      if (args.params[which] != nullptr && op_.may_be_half)
+        scale_dtype_ = args.params[which]->dtype;
+    const ConstTensor* const y_zero_point = args.params[kYZeroPoint];
     y_dtype_ = y_zero_point != nullptr         ? y_zero_point->dtype
                : op_.has_bias || op_.is_gemm   ? scale_dtype_
                : op_.extents[kYScale] == kNone ? DType::kInt32
@@ -86,7 +86,7 @@ class Call {
     if (!check_b()) return false;
     if (!take(check_shapes(product_, result))) return false;
     shape_ = {result->shape, result->rank};
-    if (!check_vectors(have_values)) return false;
+    if (!check_params(have_values)) return false;
     if (!check_c()) return false;
     return !with_y_ || check_y();
   }
@@ -106,9 +106,9 @@ class Call {
     p.compute = DType::kInt8;
     q.is_gemm = op_.is_gemm;
     q.alpha = static_cast<float>(args_.alpha);
-    q.quantizes_y = args_.vectors[kYScale] != nullptr;
-    for (int which = 0; which < kQuantizationVectors; ++which) write_vector(which, result);
-    q.vectors[kBZeroPoint].dtype = b_dtype_;
+    q.quantizes_y = args_.params[kYScale] != nullptr;
+    for (int which = 0; which < kQuantizationParams; ++which) write_param(which, result);
+    q.params[kBZeroPoint].dtype = b_dtype_;
     write_batch(product_.batch_rank(), result);
     if (!quantizes_a_) return;
     q.quantizes_a = true;
@@ -132,16 +132,16 @@ class Call {
                             : check_stack_rank(op_.name, name, t.dims));
   }
 
-  // `other`: allowed beside `wanted`.
-  bool check_dtype(const char* name, DType found, DType wanted, DType other) {
-    if (found == wanted || found == other) return true;
-    const bool has_other = other != wanted;
+  // `other`: also allowed.
+  bool check_dtype(const char* name, DType found, DType expected, DType other) {
+    if (found == expected || found == other) return true;
+    const bool has_other = other != expected;
     return fail(Code::kDType, name,
-                {"% has type %; it must be %%%", name, dtype_name(found), dtype_name(wanted),
+                {"% has type %; it must be %%%", name, dtype_name(found), dtype_name(expected),
                  has_other ? " or " : "", has_other ? dtype_name(other) : ""});
   }
-  bool check_dtype(const char* name, DType found, DType wanted) {
-    return check_dtype(name, found, wanted, wanted);
+  bool check_dtype(const char* name, DType found, DType expected) {
+    return check_dtype(name, found, expected, expected);
   }
 
   bool check_a() {
@@ -180,17 +180,17 @@ class Call {
 
   // Checks scales and zero points by themselves. `have_data`: whether each of them has data or is
   // empty.
-  bool check_vectors(bool* have_data) {
+  bool check_params(bool* have_data) {
     *have_data = true;
-    for (int which = 0; which < kQuantizationVectors; ++which) {
-      const ConstTensor* const t = args_.vectors[which];
+    for (int which = 0; which < kQuantizationParams; ++which) {
+      const ConstTensor* const t = args_.params[which];
       const char* const name = kNames[which];
       const bool exists = op_.extents[which] != kNone;
       if (t != nullptr && exists) {
         *have_data = *have_data && (t->data != nullptr || t->size == 0);
         if (!take(check_tensor(op_.name, name, *t, with_data_))) return false;
         if (!check_extent(which)) return false;
-        if (!check_vector_dtype(which)) return false;
+        if (!check_param_dtype(which)) return false;
       } else if (t != nullptr) {
         return fail(Code::kArgument, name, {"% is given; this operation has none", name});
       } else if (exists && is_scale(which) && !(op_.is_gemm && which == kYScale)) {
@@ -211,7 +211,7 @@ class Call {
     return std::ranges::all_of(dims, [](int64_t size) { return size == 1; });
   }
 
-  // The batch axes of what the values of a vector belong to.
+  // The batch axes of the operand that a scale or zero point belongs to.
   std::span<const int64_t> batch_of(int which) const {
     if (is_of_columns(which)) return product_.right.batch();
     if (which == kAScale || which == kAZeroPoint) return product_.left.batch();
@@ -219,7 +219,7 @@ class Call {
   }
 
   bool check_extent(int which) {
-    const std::span<const int64_t> dims = args_.vectors[which]->dims, batch = batch_of(which);
+    const std::span<const int64_t> dims = args_.params[which]->dims, batch = batch_of(which);
     const char* const name = kNames[which];
     const Extent extent = op_.extents[which];
     const bool of_columns = extent == kColumns;
@@ -246,8 +246,8 @@ class Call {
          op_.is_gemm ? Piece("") : Piece(batch)});
   }
 
-  bool check_vector_dtype(int which) {
-    const DType found = args_.vectors[which]->dtype;
+  bool check_param_dtype(int which) {
+    const DType found = args_.params[which]->dtype;
     const char* const name = kNames[which];
     if (which == kYZeroPoint) return check_dtype(name, found, DType::kInt8, DType::kUInt8);
     if (!is_scale(which))
@@ -264,8 +264,8 @@ class Call {
   bool check_c() {
     const ConstTensor* const c = args_.C;
     const char* const name = op_.is_gemm ? "C" : "bias";
-    const bool has_scale = args_.vectors[kYScale] != nullptr;
-    if (op_.is_gemm && has_scale != (args_.vectors[kYZeroPoint] != nullptr)) {
+    const bool has_scale = args_.params[kYScale] != nullptr;
+    if (op_.is_gemm && has_scale != (args_.params[kYZeroPoint] != nullptr)) {
       const char *const given = kNames[has_scale ? kYScale : kYZeroPoint],
                         *const absent = kNames[has_scale ? kYZeroPoint : kYScale];
       return fail(Code::kArgument, absent,
@@ -295,15 +295,15 @@ class Call {
       return fail(
           Code::kDType, "Y",
           {"Y has type %; the result has type %%", dtype_name(y.dtype), dtype_name(y_dtype_),
-           args_.vectors[kYZeroPoint] != nullptr ? ", the type of y_zero_point"
-           : op_.is_gemm                         ? ", since y_scale is absent"
-                                                 : ""});
+           args_.params[kYZeroPoint] != nullptr ? ", the type of y_zero_point"
+           : op_.is_gemm                        ? ", since y_scale is absent"
+                                                : ""});
     if (!take(check_output(op_.name, "Y", y, shape_))) return false;
     if (!check_no_overlap("A", &args_.A)) return false;
     if (!check_no_overlap("B", args_.packed_B == nullptr ? &args_.B : nullptr)) return false;
     if (!check_no_overlap(op_.is_gemm ? "C" : "bias", args_.C)) return false;
-    for (int which = 0; which < kQuantizationVectors; ++which)
-      if (!check_no_overlap(kNames[which], args_.vectors[which])) return false;
+    for (int which = 0; which < kQuantizationParams; ++which)
+      if (!check_no_overlap(kNames[which], args_.params[which])) return false;
     return true;
   }
 
@@ -311,21 +311,21 @@ class Call {
     return take(check_overlap(op_.name, "Y", args_.Y, name, x, "it must overlap no input"));
   }
 
-  // Writes a vector, and its strides along the batch axes.
-  void write_vector(int which, MatMulProblem* result) const {
-    const ConstTensor* const t = args_.vectors[which];
+  // Writes a scale or zero point, and its strides along the batch axes.
+  void write_param(int which, MatMulProblem* result) const {
+    const ConstTensor* const t = args_.params[which];
     Quantization& q = result->problem.quantization;
     if (t == nullptr || tensor_extent(t->dims, t->strides) == 0) return;
-    Operand& vector = q.vectors[which];
-    vector = operand_of(*t, 0, 0);
+    Operand& param = q.params[which];
+    param = operand_of(*t, 0, 0);
     if (has_one_element(t->dims)) return;
     const size_t rank = t->dims.size(), batch_rank = product_.batch_rank();
     const auto stride = [&](size_t axis) { return tensor_stride(t->dims, t->strides, axis); };
     const bool of_columns = is_of_columns(which);
-    (of_columns ? vector.col_stride : vector.row_stride) =
+    (of_columns ? param.col_stride : param.row_stride) =
         stride(of_columns || rank == 1 ? rank - 1 : rank - 2);
     for (size_t axis = 0; rank > 1 && axis < batch_rank; ++axis) {
-      result->axes[axis].vectors[which] =
+      result->axes[axis].params[which] =
           stride_at(t->dims, t->strides, t->dims.first(rank - 2), axis, batch_rank);
     }
     if (of_columns) return;
@@ -352,8 +352,8 @@ QuantizedArgs::QuantizedArgs(const QGemmArgs& args)
       A(args.A),
       B(args.B),
       packed_B(args.packed_B),
-      vectors{&args.a_scale,     args.a_zero_point, &args.b_scale,
-              args.b_zero_point, args.y_scale,      args.y_zero_point},
+      params{&args.a_scale,     args.a_zero_point, &args.b_scale,
+             args.b_zero_point, args.y_scale,      args.y_zero_point},
       C(args.C),
       Y(args.Y),
       activation(args.activation),
@@ -366,8 +366,8 @@ QuantizedArgs::QuantizedArgs(const IntegerMatMulArgs& args)
       A(args.A),
       B(args.B),
       packed_B(args.packed_B),
-      vectors{args.a_scale,      args.a_zero_point, args.b_scale,
-              args.b_zero_point, args.y_scale,      args.y_zero_point},
+      params{args.a_scale,      args.a_zero_point, args.b_scale,
+             args.b_zero_point, args.y_scale,      args.y_zero_point},
       C(args.bias),
       Y(args.Y),
       activation(args.activation),
@@ -380,7 +380,7 @@ Status quantized_problem(const QuantizedArgs& args, bool with_data, MatMulProble
     return error(Code::kArgument, "integer_matmul", "op",
                  {"op is the unknown operation %; see IntegerOp", int64_t{args.op} - 1});
   }
-  Call call(args, with_data);
+  QuantizedChecker call(args, with_data);
   bool have_values = false;
   const char* const op = name_of(args);
   if (!call.check(result, &have_values)) return call.status();

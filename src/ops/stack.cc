@@ -102,8 +102,8 @@ size_t merge_axes(BatchAxis* axes, size_t count) {
     const BatchAxis& inner = axes[i];
     if (inner.size == 1) continue;
     const auto is_contiguous = [&](const BatchAxis& outer) {
-      for (int v = 0; v < kQuantizationVectors; ++v)
-        if (outer.vectors[v] != inner.vectors[v] * inner.size) return false;
+      for (int v = 0; v < kQuantizationParams; ++v)
+        if (outer.params[v] != inner.params[v] * inner.size) return false;
       return outer.a == inner.a * inner.size && outer.b == inner.b * inner.size &&
              outer.c == inner.c * inner.size && outer.y == inner.y * inner.size;
     };
@@ -128,10 +128,10 @@ bool merge_into_rows(const BatchAxis& axis, Problem* p) {
   const Rows all[] = {{axis.a, &p->a.row_stride},
                       {axis.y, &p->y.row_stride},
                       {axis.c, &p->epilogue.c.row_stride},
-                      {axis.vectors[kAScale], &q.vectors[kAScale].row_stride},
-                      {axis.vectors[kAZeroPoint], &q.vectors[kAZeroPoint].row_stride},
-                      {axis.vectors[kYScale], &q.vectors[kYScale].row_stride},
-                      {axis.vectors[kYZeroPoint], &q.vectors[kYZeroPoint].row_stride}};
+                      {axis.params[kAScale], &q.params[kAScale].row_stride},
+                      {axis.params[kAZeroPoint], &q.params[kAZeroPoint].row_stride},
+                      {axis.params[kYScale], &q.params[kYScale].row_stride},
+                      {axis.params[kYZeroPoint], &q.params[kYZeroPoint].row_stride}};
   for (const auto& [stride, row_stride] : all)
     if (p->m != 1 && stride != p->m * *row_stride) return false;
   if (p->m == 1) {
@@ -179,7 +179,7 @@ void write_product(const StackProduct& product, const ConstTensor* c, const Tens
                           .b = batch_stride(right, axis),
                           .c = c_stride(axis),
                           .y = y_stride(axis),
-                          .vectors = {}};
+                          .params = {}};
   }
   const bool is_empty = std::ranges::count(y.dims, 0) != 0;
   Problem& p = result->problem;

@@ -25,7 +25,7 @@ Status check_stack_rank(const char* op, const char* name, std::span<const int64_
 Stack make_stack(const PackedWeights& weights);
 Stack make_stack(const ConstTensor& t, bool transposed, bool is_left);
 
-// What errors call the operation, its two stacks and the result.
+// The names of the operation, its two stacks and the result in errors.
 struct ProductNames {
   const char *op, *a, *b, *y;
 };
@@ -56,8 +56,8 @@ void write_product(const StackProduct& product, const ConstTensor* c, const Tens
 int64_t stride_at(std::span<const int64_t> dims, std::span<const int64_t> strides,
                   std::span<const int64_t> broadcast, size_t axis, size_t rank);
 
-// Merges the first `batch_rank` axes that write_product() wrote, and moves those that share B
-// behind the others, so that all their products use each packed block of B.
+// Merges the first `batch_rank` axes that write_product() wrote. Moves axes that share B behind the
+// others, so that all their products use each packed block of B.
 void write_batch(size_t batch_rank, MatMulProblem* result);
 
 }  // namespace wgemm

@@ -11,7 +11,7 @@ namespace {
 
 // The memory of a tensor, in bytes: `count` rows of `width` bytes, which include gaps inside a row.
 // A row begins every `period` bytes.
-struct Rows {
+struct ByteRows {
   int64_t start, width, period, count;
   int64_t end() const { return start + (count - 1) * period + width; }
 };
@@ -83,14 +83,39 @@ int64_t start_of(const BasicTensor<T>& t) {
 }
 
 template <typename T>
-Rows rows_of(const BasicTensor<T>& t) {
+ByteRows rows_of(const BasicTensor<T>& t) {
   const auto bytes = static_cast<int64_t>(dtype_bytes(t.dtype));
   const int64_t start = start_of(t);
   const Axes axes = sorted_axes(t);
   const int64_t inner = (axes.size[1] - 1) * axes.stride[1] + 1;
-  // Rows without a gap between them and tensors with more axes count as one long row.
+  // ByteRows without a gap between them and tensors with more axes count as one long row.
   if (!axes.fits || inner >= axes.stride[0]) return {start, extent_of(t) * bytes, 0, 1};
   return {start, inner * bytes, axes.stride[0] * bytes, axes.size[0]};
+}
+
+// Checks strides that are given, and writes the extent of a tensor without axes of size 0.
+Status check_strides(const char* op, const char* name, std::span<const int64_t> dims,
+                     std::span<const int64_t> strides, int64_t* extent) {
+  if (strides.size() != dims.size()) {
+    return error(
+        Code::kShape, op, name,
+        {"% has strides % and shape %; there must be one stride per axis", name, strides, dims});
+  }
+  *extent = 1;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (strides[i] < 0)
+      return error(Code::kShape, op, name,
+                   {"% has strides %; each stride must be a whole number from 0 to 2^53 - 1", name,
+                    strides});
+    if (dims[i] <= 1) continue;
+    if (strides[i] > (kMaxElements - *extent) / (dims[i] - 1)) {
+      return error(
+          Code::kShape, op, name,
+          {"% has strides % and shape %, which reach beyond 2^53 elements", name, strides, dims});
+    }
+    *extent += (dims[i] - 1) * strides[i];
+  }
+  return {};
 }
 
 // Checks that no two elements of a checked tensor `y` share memory.
@@ -107,8 +132,8 @@ Status check_output_strides(const char* op, const char* name, const Tensor& y) {
     }
     if (y.strides[axis] > reach) continue;
     return error(Code::kShape, op, name,
-                 {"% has strides % and shape %; each stride must clear the whole extent of the "
-                  "axes with shorter ones, or elements could share places",
+                 {"% has strides % and shape %; each stride must exceed the extent of the axes "
+                  "with smaller strides, so that no two elements share memory",
                   name, y.strides, y.dims});
   }
   return {};
@@ -142,15 +167,16 @@ Status check_tensor(const char* op, const char* name, const BasicTensor<T>& t, b
   }
   if (t.dims.size() > kMaxRank) {
     return error(Code::kShape, op, name,
-                 {"% has rank %; the most is %", name, static_cast<int64_t>(t.dims.size()),
+                 {"% has rank %; it must be at most %", name, static_cast<int64_t>(t.dims.size()),
                   int64_t{kMaxRank}});
   }
   int64_t count = 1;
   bool empty = false;
   for (const int64_t size : t.dims) {
     if (size < 0)
-      return error(Code::kShape, op, name,
-                   {"% has shape %; no size may be negative", name, t.dims});
+      return error(
+          Code::kShape, op, name,
+          {"% has shape %; each size must be a whole number from 0 to 2^53 - 1", name, t.dims});
     if (size == 0) empty = true;
     if (too_many(count, size)) {
       return error(Code::kShape, op, name,
@@ -159,41 +185,23 @@ Status check_tensor(const char* op, const char* name, const BasicTensor<T>& t, b
     if (size > 0) count *= size;
   }
   int64_t reach = count;
-  if (!t.strides.empty()) {
-    if (t.strides.size() != t.dims.size()) {
-      return error(Code::kShape, op, name,
-                   {"% has strides % and shape %; there must be one stride per axis", name,
-                    t.strides, t.dims});
-    }
-    reach = 1;
-    for (size_t i = 0; i < t.dims.size(); ++i) {
-      if (t.strides[i] < 0)
-        return error(Code::kShape, op, name,
-                     {"% has strides %; no stride may be negative", name, t.strides});
-      if (t.dims[i] > 1 && t.strides[i] > (kMaxElements - reach) / (t.dims[i] - 1)) {
-        return error(Code::kShape, op, name,
-                     {"% has strides % and shape %, which reach beyond 2^53 elements", name,
-                      t.strides, t.dims});
-      }
-      if (t.dims[i] > 1) reach += (t.dims[i] - 1) * t.strides[i];
-    }
-  }
+  if (!t.strides.empty()) WGEMM_RETURN_IF_ERROR(check_strides(op, name, t.dims, t.strides, &reach));
   const int64_t needed = empty ? 0 : reach;
   const int64_t most = kMaxElements - needed;
   if (static_cast<uint64_t>(t.offset) > static_cast<uint64_t>(most)) {
     return error(Code::kShape, op, name,
-                 {"% has offset %; it must lie from 0 to %", name, t.offset, most});
+                 {"% has offset %; it must be from 0 to %", name, t.offset, most});
   }
   const int64_t end = t.offset + needed;
   if (t.size >= 0 && (has_exact_size(t) ? t.size != end : t.size < end)) {
-    const char* included = t.offset > 0 ? ", its offset included" : "";
-    if (t.strides.empty()) {
-      return error(Code::kShape, op, name,
-                   {"% has % elements; its shape % needs %%", name, t.size, t.dims, end, included});
-    }
-    return error(Code::kShape, op, name,
-                 {"% has % elements; its shape % and strides % need %%", name, t.size, t.dims,
-                  t.strides, end, included});
+    return error(
+        Code::kShape, op, name,
+        {"% has % elements; its shape %%%%%% %", name, t.size, t.dims,
+         t.strides.empty() ? ""
+         : t.offset > 0    ? ", strides "
+                           : " and strides ",
+         t.strides.empty() ? Piece("") : Piece(t.strides), t.offset > 0 ? " and offset " : "",
+         t.offset > 0 ? Piece(t.offset) : Piece(""), has_exact_size(t) ? " needs" : " need", end});
   }
   if (with_data && needed > 0 && t.data == nullptr)
     return error(Code::kArgument, op, name, {"% has no data", name});
@@ -203,15 +211,15 @@ template Status check_tensor(const char*, const char*, const ConstTensor&, bool)
 template Status check_tensor(const char*, const char*, const Tensor&, bool);
 
 Status check_same_dtype(const char* op, const char* name, DType found, const char* other,
-                        DType wanted, bool may_pack) {
-  if (found == wanted) return {};
+                        DType expected, bool may_pack) {
+  if (found == expected) return {};
   const char* advice = "";
-  if (may_pack && wanted == DType::kFloat32 && is_half(found))
+  if (may_pack && expected == DType::kFloat32 && is_half(found))
     advice = ", or pack() must pack the weights for gemm";
   if (compute_type(found) == DType::kInt8) advice = "; 8-bit operands are for qgemm";
   return error(Code::kDType, op, name,
                {"% has type % and % has type %; they must be the same%", name, dtype_name(found),
-                other, dtype_name(wanted), advice});
+                other, dtype_name(expected), advice});
 }
 
 Status check_rank2(const char* op, const char* name, std::span<const int64_t> dims) {
@@ -288,7 +296,7 @@ Status check_factor(const char* op, const char* name, const Factor& factor, DTyp
   if (std::fabs(value) > static_cast<double>(kMaxElements)) {
     return error(
         Code::kArgument, op, name,
-        {"% is beyond 2^53; with % it must lie from -2^53 to 2^53", name, dtype_name(type)});
+        {"% is beyond 2^53; with % it must be from -2^53 to 2^53", name, dtype_name(type)});
   }
   const auto integer = static_cast<int64_t>(value);
   *scalar = {.value = value,
@@ -309,7 +317,7 @@ Status check_activation(const char* op, const Activation& activation, DType type
     if (is_integer(type) && std::isfinite(bound) &&
         !(std::fabs(bound) <= static_cast<double>(kMaxElements) && bound == std::trunc(bound))) {
       return error(Code::kArgument, op, name,
-                   {"%%no whole number from -2^53 to 2^53; with % it must be one, or infinite",
+                   {"%%not a whole number from -2^53 to 2^53; with % it must be one, or infinite",
                     name, which, dtype_name(type)});
     }
     const bool single = compute_type(type) == DType::kFloat32;
@@ -347,8 +355,8 @@ Status check_overwritten(const char* op, const char* name, const Tensor& y, cons
                          const ConstTensor* c) {
   if (c == nullptr || !tensors_overlap(y, *c) || tensors_equal(y, *c)) return {};
   return error(Code::kArgument, op, name,
-               {"% overlaps % in memory and is not exactly %; it must be, with shape and strides, "
-                "or not overlap it",
+               {"% overlaps % in memory; it must have the memory, shape and strides of %, or not "
+                "overlap it",
                 name, other, other});
 }
 
@@ -390,7 +398,7 @@ bool tensors_overlap(const Tensor& y, const ConstTensor& x) {
   if (y_bytes == 0 || x_bytes == 0 || start_of(y) + y_bytes <= start_of(x) ||
       start_of(x) + x_bytes <= start_of(y))
     return false;
-  const Rows a = rows_of(y), b = rows_of(x);
+  const ByteRows a = rows_of(y), b = rows_of(x);
   const int64_t period = std::max(a.period, b.period);
   if ((a.count > 1 && a.period != period) || (b.count > 1 && b.period != period) || period == 0)
     return true;

@@ -34,7 +34,7 @@ Status check_operand(const char* op, const char* name, const BasicTensor<T>& ten
 // Checks that the types of two operands, `name` and `other`, are the same. The error says so if
 // qgemm takes `name`. With `may_pack`, `name` being B or weights, it says so if pack() helps.
 Status check_same_dtype(const char* op, const char* name, DType found, const char* other,
-                        DType wanted, bool may_pack = false);
+                        DType expected, bool may_pack = false);
 
 // Whether it is float16 or bfloat16: weights of these types may be packed for float32.
 inline bool is_half(DType type) { return type == DType::kFloat16 || type == DType::kBFloat16; }

@@ -78,9 +78,9 @@ Problem BlockedProblem::block(const ProductOffsets& at, const BlockSizes& from,
   }
   if (p_.epilogue.has_c) other.epilogue.c = c.block(at.c, from.m, from.n, size.m, size.n);
   other.y = y.block(at.y, from.m, from.n, size.m, size.n);
-  for (int i = 0; i < kQuantizationVectors; ++i) {
-    Operand& v = q.vectors[i];
-    v = v.at(at.vectors.at[i] + from.m * v.row_stride + from.n * v.col_stride);
+  for (int i = 0; i < kQuantizationParams; ++i) {
+    Operand& v = q.params[i];
+    v = v.at(at.params.at[i] + from.m * v.row_stride + from.n * v.col_stride);
   }
   if (sizes_.k < p_.k) {
     // A problem that is only planned needs an address that is not null.

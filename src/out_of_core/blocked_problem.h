@@ -10,7 +10,7 @@
 
 namespace wgemm {
 
-// Of a block: rows and columns of Y, and steps of K.
+// The size of a block: rows and columns of Y, and steps of K.
 struct BlockSizes {
   int64_t m = 0, n = 0, k = 0;
 };
@@ -18,7 +18,7 @@ struct BlockSizes {
 // Blocks are multiples of these, so that each begins with a whole panel of any kernel.
 inline constexpr int64_t kBlockStep = 16, kBlockStepOfK = 64;
 
-// The cost of a run besides its elements, in bytes that could be copied meanwhile.
+// The cost of a run without its elements, in bytes that could be copied meanwhile.
 inline constexpr double kRunCost = 512;
 
 // Blocks of `size` that cover `total`.
@@ -121,7 +121,7 @@ class StagedOperand {
 // Where a product of the batch begins, from the first one: elements, or matrices of packed weights.
 struct ProductOffsets {
   int64_t a = 0, b = 0, c = 0, y = 0;
-  VectorOffsets vectors{};
+  ParamOffsets params{};
 };
 
 // The blocks of one problem. Their sizes must be set before any other call.

@@ -1,6 +1,6 @@
-// Copying costs little beside computing if blocks of Y are large and nearly square: each element of
-// A is moved once per block of columns, each of B once per block of rows. Blocks of K may be small,
-// since sums are carried from one to the next.
+// Copying costs little compared with computing if blocks of Y are large and nearly square. Each
+// element of A is moved once per block of columns, each element of B once per block of rows. Blocks
+// of K may be small, since sums are carried from one to the next.
 #include "out_of_core/choose_block_sizes.h"
 
 #include <algorithm>

@@ -79,7 +79,7 @@ class BlockLoop {
     at.b += axis.b * steps;
     at.c += axis.c * steps;
     at.y += axis.y * steps;
-    for (int i = 0; i < kQuantizationVectors; ++i) at.vectors.at[i] += axis.vectors[i] * steps;
+    for (int i = 0; i < kQuantizationParams; ++i) at.params.at[i] += axis.params[i] * steps;
     return at;
   }
 
@@ -120,11 +120,11 @@ class BlockLoop {
   double moved_ = 0;  // bytes
 };
 
-// Bytes for blocks and scratch, after the caller has allocated `beside` bytes.
-int64_t room_of(const Context& context, int64_t beside = 0) {
+// Bytes for blocks and scratch, after the caller has allocated `reserved` bytes.
+int64_t room_of(const Context& context, int64_t reserved = 0) {
   const auto room = static_cast<int64_t>(std::min(context.room(), size_t{PTRDIFF_MAX}));
-  return std::clamp<int64_t>(beside == 0 ? room : room - std::min(room, Arena::taken_by(beside)), 0,
-                             kMostMemory);
+  return std::clamp<int64_t>(
+      reserved == 0 ? room : room - std::min(room, Arena::taken_by(reserved)), 0, kMostMemory);
 }
 
 // Bytes of all elements of A, which the call quantizes. An axis with stride 0 counts once.
@@ -172,11 +172,11 @@ Status run_out_of_core(Context& context, const char* op, const Problem& problem,
 }
 
 Status plan_out_of_core(const Context& context, const char* op, const Problem& problem,
-                        const OutOfCoreOperands& out_of_core, int64_t beside,
+                        const OutOfCoreOperands& out_of_core, int64_t reserved,
                         OutOfCorePlan* result) {
   if (problem.m == 0 || problem.n == 0) return {};
   BlockedProblem blocked(context, problem, out_of_core);
-  const bool fits = choose_block_sizes(&blocked, room_of(context, beside));
+  const bool fits = choose_block_sizes(&blocked, room_of(context, reserved));
   result->bytes = blocked.bytes();
   if (!fits) return no_blocks(context, op, result->bytes);
   const BlockSizes& sizes = blocked.sizes();

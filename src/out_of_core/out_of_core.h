@@ -29,7 +29,7 @@ struct OutOfCoreOperands {
 Status run_out_of_core(Context& context, const char* op, const Problem& problem,
                        const OutOfCoreOperands& out_of_core);
 
-// What run_out_of_core() would do.
+// How run_out_of_core() would compute.
 struct OutOfCorePlan {
   Plan plan;                // of the largest block
   bool transposed = false;  // whether the transpose of each block is computed
@@ -37,10 +37,10 @@ struct OutOfCorePlan {
   int64_t moved_bytes = 0;  // to and from out-of-core operands
 };
 
-// `beside`: bytes that the caller will allocate before the run. Does not know if the system has
+// `reserved`: bytes that the caller will allocate before the run. Does not know if the system has
 // less memory than the limit. Error: as of run_out_of_core().
 Status plan_out_of_core(const Context& context, const char* op, const Problem& problem,
-                        const OutOfCoreOperands& out_of_core, int64_t beside,
+                        const OutOfCoreOperands& out_of_core, int64_t reserved,
                         OutOfCorePlan* result);
 
 }  // namespace wgemm

@@ -125,8 +125,8 @@ void widen_block(const NBits& f, const std::byte* block, int64_t count, float* t
 // Calls `block_at(panel, block)` for the address of a block, and packs its floats. All kernels of
 // float32 have micro-panels of eight columns.
 template <typename BlockAt>
-void unpack_blocks(const NBits& f, int64_t row, int64_t depth, int64_t cols,
-                   const PanelLayout& layout, void* panels, const BlockAt& block_at) {
+void widen_blocks(const NBits& f, int64_t row, int64_t depth, int64_t cols,
+                  const PanelLayout& layout, void* panels, const BlockAt& block_at) {
   auto* to = static_cast<float*>(panels);
   for (int64_t col = 0; col < cols; col += NBits::kColumns) {
     to = std::fill_n(to, layout.header, 0.0F);
@@ -188,20 +188,20 @@ void pack_codes(const NBitsSource& s, int64_t row, int64_t depth, int64_t col, i
   }
 }
 
-void unpack_codes(const PrepackedB& weights, int64_t row, int64_t depth, int64_t col, int64_t cols,
-                  const PanelLayout& layout, void* panels) {
+void widen_codes(const PrepackedB& weights, int64_t row, int64_t depth, int64_t col, int64_t cols,
+                 const PanelLayout& layout, void* panels) {
   const NBits& f = weights.nbits;
   const std::byte* const first = weights.block(0, col);
   const auto panel = static_cast<int64_t>(weights.panel_stride());
-  unpack_blocks(f, row, depth, cols, layout, panels, [&](int64_t p, int64_t block) {
+  widen_blocks(f, row, depth, cols, layout, panels, [&](int64_t p, int64_t block) {
     return first + p * panel + block * f.block_bytes();
   });
 }
 
-void unpack_codes(const NBitsSource& s, int64_t row, int64_t depth, int64_t col, int64_t cols,
-                  const PanelLayout& layout, void* panels) {
+void widen_codes(const NBitsSource& s, int64_t row, int64_t depth, int64_t col, int64_t cols,
+                 const PanelLayout& layout, void* panels) {
   alignas(16) std::byte packed[(sizeof(float) * 2 + NBits::kBlockSizeMax) * NBits::kColumns];
-  unpack_blocks(s.format, row, depth, cols, layout, panels, [&](int64_t p, int64_t block) {
+  widen_blocks(s.format, row, depth, cols, layout, panels, [&](int64_t p, int64_t block) {
     const int64_t begin = block * s.format.block_size, first = p * NBits::kColumns;
     pack_codes(s, begin, std::min<int64_t>(s.format.block_size, row + depth - begin), col + first,
                std::min(NBits::kColumns, cols - first), packed);

@@ -13,15 +13,16 @@ void pack_codes(const NBitsSource& source, int64_t row, int64_t depth, int64_t c
                 std::byte* panels);
 
 // Fills `panels`, in the layout of a float32 kernel, with the numbers that packed weights stand
-// for, each rounded to float32. As unpack() otherwise.
-void unpack_codes(const PrepackedB& weights, int64_t row, int64_t depth, int64_t col, int64_t cols,
-                  const PanelLayout& layout, void* panels);
+// for, each rounded to float32. As repack() otherwise.
+void widen_codes(const PrepackedB& weights, int64_t row, int64_t depth, int64_t col, int64_t cols,
+                 const PanelLayout& layout, void* panels);
 // The same for weights that are not packed.
-void unpack_codes(const NBitsSource& source, int64_t row, int64_t depth, int64_t col, int64_t cols,
-                  const PanelLayout& layout, void* panels);
+void widen_codes(const NBitsSource& source, int64_t row, int64_t depth, int64_t col, int64_t cols,
+                 const PanelLayout& layout, void* panels);
 
-// Quantizes a block of A to int8, row by row, with a scale per row and block of K: s = max|a| / 127
-// and q = a / s, rounded half to even. NBits::quantized_row_bytes() has the layout of a row.
+// Quantizes a block of A to int8, row by row, with a scale per row and block of K. With s =
+// max|a| / 127, q is a / s rounded half to even. NBits::quantized_row_bytes() has the layout of a
+// row.
 void quantize_rows(const PackSource& a, const NBits& format, std::byte* rows);
 
 // Whether the padding of packed weights is zeros.

@@ -13,12 +13,12 @@
 namespace wgemm {
 namespace {
 
-// A transposing copy proceeds in squares of 16 x 16 elements. 16 float32 are one cache line, so
-// that each line that it reads or writes is used completely while it is in L1.
+// A transposing copy proceeds in squares of 16 x 16 elements. A cache line has 16 float32. So each
+// line that it reads or writes is used completely while it is in L1.
 constexpr int64_t kTile = 16;
 
 // Rows of B that are packed together. Their cache lines stay in L1 until they are used completely.
-// That holds even for a row stride of a power of two, which maps all rows to a few sets of L1.
+// This holds even for a row stride of a power of two, which maps all rows to a few sets of L1.
 constexpr int64_t kRowsAtOnce = 8;
 
 // Loads contiguous elements of type From as a vector of To.
@@ -139,19 +139,19 @@ void pack_rows(const PackSource& s, const From* from, To* to) {
 // Copies one step of k: Width contiguous elements. The copy without conversion uses vectors
 // explicitly, since the compiler would guard a loop over elements with an overlap test.
 template <int Width, typename From, typename To>
-struct Step {
+struct StepCopy {
   Converter<From, To> convert_run;
   void operator()(const From* from, To* to) const { convert_run(from, to, Width); }
 };
 template <typename Half>
   requires kIsHalf<Half>
-struct Step<4, Half, float> {
+struct StepCopy<4, Half, float> {
   LoadVector<Half, float> load;
   void operator()(const Half* from, float* to) const { wasm_v128_store(to, load(from)); }
 };
 template <int Width, typename T>
   requires(Width * sizeof(T) % 16 == 0)
-struct Step<Width, T, T> {
+struct StepCopy<Width, T, T> {
   void operator()(const T* from, T* to) const {
     constexpr int kLanes = 16 / sizeof(T);
 #pragma clang loop unroll(full)
@@ -188,7 +188,7 @@ int64_t interleave(const PackSource& s, const From* from, const PanelLayout& lay
                    int64_t* part_steps) {
   const auto panel = static_cast<int64_t>(panel_bytes(layout, s.depth) / sizeof(To));
   const int64_t full = s.lanes / Width;
-  const Step<Width, From, To> step;
+  const StepCopy<Width, From, To> step;
   for (int64_t d0 = 0; d0 < s.depth; d0 += kRowsAtOnce) {
     const int64_t d_end = std::min(d0 + kRowsAtOnce, s.depth), row_stride = s.depth_stride;
     for (int64_t p = 0; p < full; ++p) {

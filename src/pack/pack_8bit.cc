@@ -34,7 +34,7 @@ struct Bytes {
 constexpr Bytes kBytes;
 
 // Reads int8 or uint8 elements as int8, and subtracts the zero point.
-struct Reader {
+struct Int8Loader {
   const PackSource& source;
   const int8_t* const data = reinterpret_cast<const int8_t*>(source.data);
   const int offset = int8_offset(source.dtype);  // XOR with 128 subtracts 128 from a uint8
@@ -52,9 +52,9 @@ struct Reader {
     return wasm_i8x16_sub(wasm_v128_xor(wasm_v128_load(from), flip_each), zero_byte_each);
   }
 
-  // Copies the first `lines` of `all` lines of up to 16 elements, and fills the rest of these and
-  // the other lines with the zero point. Strides are from line to line and from element to element.
-  // Reads nothing beyond the source.
+  // Copies the first `lines` of `all` lines of up to 16 elements. Fills the rest of these lines,
+  // and the other lines, with the zero point. Strides are from line to line and from element to
+  // element. Reads nothing beyond the source.
   [[gnu::noinline]] void copy(const int8_t* from, int64_t line_stride, int64_t stride,
                               int64_t lines, int64_t all, int64_t count,
                               int8_t (&to)[k8BitLanesMax][kVectorBytes]) const {
@@ -85,7 +85,7 @@ struct Reader {
 struct Pairs {  // two int16, or two int8 if `narrow`
   static constexpr int64_t kRun = 8, kKr = 2;
   bool narrow;
-  static v128_t load(const Reader& r, const int8_t* from) { return r.eight(from); }
+  static v128_t load(const Int8Loader& r, const int8_t* from) { return r.eight(from); }
   // Turns kKr rows into units.
   static void interleave(v128_t (&x)[4]) {
     const v128_t even = x[0], odd = x[1];
@@ -106,7 +106,7 @@ struct Pairs {  // two int16, or two int8 if `narrow`
 // Pairs of int8 from contiguous lanes: a vector has a step of eight lanes.
 struct BytePairs {
   static constexpr int64_t kRun = 16, kKr = 2;
-  static v128_t load(const Reader& r, const int8_t* from) { return r.sixteen(from); }
+  static v128_t load(const Int8Loader& r, const int8_t* from) { return r.sixteen(from); }
   static void interleave(v128_t (&x)[4]) {
     const v128_t even = x[0], odd = x[1];
     x[0] = wasm_i8x16_shuffle(even, odd, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
@@ -116,7 +116,7 @@ struct BytePairs {
 };
 struct Quads {  // four bytes
   static constexpr int64_t kRun = 16, kKr = 4;
-  static v128_t load(const Reader& r, const int8_t* from) { return r.sixteen(from); }
+  static v128_t load(const Int8Loader& r, const int8_t* from) { return r.sixteen(from); }
   static void interleave(v128_t (&x)[4]) {
     const v128_t low01 = wasm_i8x16_shuffle(x[0], x[1], 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6,
                                             22, 7, 23),
@@ -141,7 +141,7 @@ struct Quads {  // four bytes
 // Packs lanes along k: kRun elements of up to eight lanes at a time. Lanes that are not contiguous
 // along k, and incomplete tiles, go through a copy.
 template <typename Form>
-void pack_deep(const Reader& r, Form form, const PanelLayout& layout, std::byte* panels) {
+void pack_deep(const Int8Loader& r, Form form, const PanelLayout& layout, std::byte* panels) {
   constexpr int64_t kRun = Form::kRun;
   const PackSource& s = r.source;
   const int64_t width = layout.width, step_bytes = width * Form::kKr * layout.element_bytes,
@@ -206,7 +206,7 @@ void pack_deep(const Reader& r, Form form, const PanelLayout& layout, std::byte*
 // Packs contiguous lanes (lane_stride 1) into panels of four or eight: kRun lanes by a step of k at
 // a time.
 template <typename Form>
-void pack_wide(const Reader& r, const PanelLayout& layout, std::byte* panels) {
+void pack_wide(const Int8Loader& r, const PanelLayout& layout, std::byte* panels) {
   constexpr int64_t kRun = Form::kRun, kKr = Form::kKr;
   const PackSource& s = r.source;
   const int64_t width = layout.width, step_bytes = width * kKr * layout.element_bytes,
@@ -265,7 +265,7 @@ void pack_wide(const Reader& r, const PanelLayout& layout, std::byte* panels) {
 
 // Packs panels of one lane, which are the lane itself.
 template <typename Form>
-void pack_rows(const Reader& r, const PanelLayout& layout, std::byte* panels) {
+void pack_rows(const Int8Loader& r, const PanelLayout& layout, std::byte* panels) {
   constexpr int64_t kRun = Form::kRun;
   const PackSource& s = r.source;
   const auto row = static_cast<int64_t>(panel_bytes(layout, s.depth));
@@ -288,7 +288,7 @@ void pack_rows(const Reader& r, const PanelLayout& layout, std::byte* panels) {
 }
 
 template <typename Form>
-void pack_form(const Reader& r, Form form, bool wide, const PanelLayout& layout,
+void pack_form(const Int8Loader& r, Form form, bool wide, const PanelLayout& layout,
                std::byte* panels) {
   if (layout.width == 1) {
     pack_rows<Form>(r, layout, panels);
@@ -345,13 +345,14 @@ void pack_form(const Reader& r, Form form, bool wide, const PanelLayout& layout,
 
 void pack_8bit(const PackSource& source, const PanelLayout& layout, void* panels) {
   assert(layout.width <= k8BitLanesMax);
-  const Reader r{source};
+  const Int8Loader r{source};
   auto* const to = static_cast<std::byte*>(panels);
   const bool narrow = layout.element_bytes == 1, wide = source.lane_stride == 1 &&
                                                         source.depth_stride != 1 &&
                                                         (layout.width == 8 || layout.width == 4);
   // Rows of bytes are quads that are not padded.
-  if (narrow && layout.kr != 2) return pack_form(r, Quads{}, wide, layout, to);
+  if (narrow && (layout.has_quads() || layout.is_rows()))
+    return pack_form(r, Quads{}, wide, layout, to);
   if (narrow && wide) return pack_wide<BytePairs>(r, layout, to);
   pack_form(r, Pairs{narrow}, wide, layout, to);
 }
@@ -413,7 +414,7 @@ void join_pairs(const std::byte* source, size_t source_stride, int64_t count, in
   }
 }
 
-Range range_of_panels(const int8_t* panels, int64_t k, int64_t n) {
+Int8Range range_of_panels(const int8_t* panels, int64_t k, int64_t n) {
   if (k == 0 || n == 0) return {};
   constexpr int64_t kWidth = 8;
   const int64_t pairs = (k + 1) / 2, full = n / kWidth;
@@ -432,7 +433,7 @@ Range range_of_panels(const int8_t* panels, int64_t k, int64_t n) {
   int8_t lows[16], highs[16];
   wasm_v128_store(lows, low);
   wasm_v128_store(highs, high);
-  Range range{lows[0], highs[0]};
+  Int8Range range{lows[0], highs[0]};
 #pragma clang loop vectorize(disable) unroll(disable)
   for (int i = 1; i < 16; ++i)
     range = {std::min<int>(range.low, lows[i]), std::max<int>(range.high, highs[i])};

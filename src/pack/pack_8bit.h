@@ -1,5 +1,5 @@
-// Packs 8-bit operands into panels. Panels with pairs of k (kr = 2) hold int8 or int16, those with
-// quads of k (kr = 4) hold bytes.
+// Packs 8-bit operands into panels. Panels with pairs of k (kr = 2) hold int8 or int16. Panels
+// with quads of k (kr = 4) hold bytes.
 #pragma once
 
 #include "pack/pack.h"
@@ -20,16 +20,16 @@ void widen_panels(const std::byte* source, size_t source_stride, int64_t count, 
 void widen_column(const std::byte* panel, int64_t column, int64_t depth, int shift, int16_t* to);
 
 // Converts panels of 8 columns from pairs to quads of k, and subtracts `shift` from each element,
-// modulo 2^8. The other arguments are those of widen_panels().
+// modulo 2^8. The other arguments are as for widen_panels().
 void join_pairs(const std::byte* source, size_t source_stride, int64_t count, int64_t depth,
                 int shift, void* panels);
 
 // The smallest and largest of k by n elements, 0 and 0 if there are none. The panels have 8 columns
 // and pairs of k; padding does not count.
-struct Range {
+struct Int8Range {
   int low = 0, high = 0;
 };
-Range range_of_panels(const int8_t* panels, int64_t k, int64_t n);
+Int8Range range_of_panels(const int8_t* panels, int64_t k, int64_t n);
 
 // Adds the elements of each lane to its sum. The panels hold int16 with pairs of k. `depth` counts
 // elements of a lane.

@@ -31,9 +31,9 @@ T load(const std::byte* from) {
 }
 
 // Writes a header from front to back.
-class Writer {
+class HeaderWriter {
  public:
-  explicit Writer(std::byte* to) : to_(to) {}
+  explicit HeaderWriter(std::byte* to) : to_(to) {}
   [[gnu::noinline]] void number(uint64_t value, int bytes) {
     for (; bytes > 0; --bytes, value >>= 8) *to_++ = static_cast<std::byte>(value & 0xff);
   }
@@ -41,7 +41,7 @@ class Writer {
     for (size_t i = 0; i < kNameBytes; ++i)
       *to_++ = static_cast<std::byte>(*letters == 0 ? 0 : *letters++);
   }
-  // That of the elements, or the format of MatMulNBits.
+  // The layout of the elements, or the format of MatMulNBits.
   void layout(const PanelLayout& layout, const NBits& nbits) {
     const int of_elements[] = {layout.width, layout.kr, layout.header, layout.element_bytes},
               of_codes[] = {layout.width, nbits.bits, static_cast<int>(nbits.zero_points),
@@ -87,7 +87,7 @@ const char* name_of(PackFor op) { return kOperations[static_cast<int>(op)]; }
 
 bool is_named(const std::byte* bytes, const char* letters) {
   std::byte name[kNameBytes];
-  Writer(name).name(letters);
+  HeaderWriter(name).name(letters);
   return std::memcmp(bytes, name, kNameBytes) == 0;
 }
 
@@ -97,7 +97,7 @@ int64_t matrices_of(const PackedWeights& weights) {
   return matrices;
 }
 
-// Of the panels of a matrix, without gaps.
+// Bytes of the panels of a matrix, without gaps.
 size_t matrix_bytes(const PackedWeights& weights) {
   const PrepackedB stored = prepacked_of(weights);
   return stored.nbits ? static_cast<size_t>(stored.nbits.packed_bytes(weights.n(), weights.k()))
@@ -131,38 +131,38 @@ bool is_padded(const std::byte* panels, const PanelLayout& layout, int64_t k, in
 
 // Makes an error about `bytes`. It omits negative numbers.
 [[gnu::noinline]] Status refuse(const char* what, int64_t found = -1, const char* but = "",
-                                int64_t wanted = -1, const char* end = "") {
+                                int64_t expected = -1, const char* end = "") {
   const auto piece = [](int64_t number) { return number < 0 ? Piece("") : Piece(number); };
   return error(Code::kPackMismatch, "deserialize", "bytes",
-               {"bytes %%%%%", what, piece(found), but, piece(wanted), end});
+               {"bytes %%%%%", what, piece(found), but, piece(expected), end});
 }
 
-Status check_length(std::span<const std::byte> bytes, int64_t wanted, const char* end = " wanted") {
+Status check_length(std::span<const std::byte> bytes, int64_t least) {
   const auto length = static_cast<int64_t>(bytes.size());
-  return length < wanted ? refuse("is cut short: ", length, " bytes, ", wanted, end) : Status{};
+  return length < least ? refuse("has ", length, " bytes; expected at least ", least) : Status{};
 }
 
 // Checks name, version and byte order.
 Status check_format(const std::byte* from) {
   if (!is_named(from, kMagic))
-    return refuse("is no packed weights: it does not begin with \"wgemm-pw\"");
+    return refuse("is not packed weights: it does not begin with \"wgemm-pw\"");
   if (const auto version = load<uint32_t>(from + kVersionAt); version != kFormatVersion) {
     return refuse("is of version ", version, "; this library reads version ", kFormatVersion);
   }
   if (const auto order = load<uint32_t>(from + kByteOrderAt); order != kByteOrder) {
     return refuse("has byte order ", order, "; this machine has ", kByteOrder,
-                  ", 1 being little-endian");
+                  ", and 1 is little-endian");
   }
   return {};
 }
 
-// Reads operation, type and layout. That of elements follows from their type. Which formats of
-// MatMulNBits exist is checked later.
+// Reads operation, type and layout. The layout of elements follows from their type. Which formats
+// of MatMulNBits exist is checked later.
 Status read_kind(const std::byte* from, SerializedHeader* header) {
   size_t op = 0;
   while (op < std::size(kOperations) && !is_named(from + kOpAt, kOperations[op])) ++op;
   if (op == std::size(kOperations))
-    return refuse("is for an operation that is none; it must be gemm, qgemm or nbits");
+    return refuse("is for an unknown operation; it must be gemm, qgemm or nbits");
   int type = 0;
   while (type < kDTypeCount && !is_named(from + kTypeAt, dtype_name(static_cast<DType>(type))))
     ++type;
@@ -178,16 +178,16 @@ Status read_kind(const std::byte* from, SerializedHeader* header) {
                      static_cast<NBits::ZeroPoints>(std::min<uint16_t>(number(2), 255))};
   }
   std::byte numbers[4 * sizeof(uint16_t)];
-  Writer(numbers).layout(layout, header->nbits);
+  HeaderWriter(numbers).layout(layout, header->nbits);
   if (std::memcmp(from + kLayoutAt, numbers, sizeof(numbers)) == 0) return {};
-  return refuse("has panels of ", number(0), " columns, or of another layout than those of ",
-                layout.width, " here");
+  return refuse("has panels of ", number(0), " columns, or of another layout; expected ",
+                layout.width, " columns");
 }
 
 }  // namespace
 
 void seal(std::span<std::byte> bytes) {
-  Writer(bytes.data() + kChecksumAt).number(xxh64(bytes.subspan(kCheckedFrom)), 8);
+  HeaderWriter(bytes.data() + kChecksumAt).number(xxh64(bytes.subspan(kCheckedFrom)), 8);
 }
 
 size_t serialized_bytes(const PackedWeights& weights) {
@@ -200,7 +200,7 @@ size_t serialized_bytes(const PackedWeights& weights) {
 void write_serialized(const PackedWeights& weights, std::span<std::byte> bytes) {
   const PrepackedB stored = prepacked_of(weights);
   const size_t rank = weights.batch().size() + 2, matrix = matrix_bytes(weights);
-  Writer writer(bytes.data());
+  HeaderWriter writer(bytes.data());
   writer.name(kMagic);
   writer.number(kByteOrder, 4);
   writer.number(kFormatVersion, 4);
@@ -221,7 +221,7 @@ void write_serialized(const PackedWeights& weights, std::span<std::byte> bytes) 
 }
 
 Status read_serialized_header(std::span<const std::byte> bytes, SerializedHeader* header) {
-  WGEMM_RETURN_IF_ERROR(check_length(bytes, kShapeAt, " wanted at the least"));
+  WGEMM_RETURN_IF_ERROR(check_length(bytes, kShapeAt));
   const std::byte* from = bytes.data();
   WGEMM_RETURN_IF_ERROR(check_format(from));
   ConstTensor& b = header->args.B;
@@ -240,12 +240,10 @@ Status read_serialized_panels(Context& context, std::span<const std::byte> bytes
                               size_t header_bytes, const PackProblem& problem,
                               PackedWeights* weights) {
   const int64_t matrix_bytes = stored_bytes(problem), length = static_cast<int64_t>(bytes.size()),
-                wanted = static_cast<int64_t>(header_bytes) + problem.matrices * matrix_bytes;
-  WGEMM_RETURN_IF_ERROR(check_length(bytes, wanted));
-  if (length > wanted)
-    return refuse("goes on behind its end: ", length, " bytes, ", wanted, " wanted");
+                expected = static_cast<int64_t>(header_bytes) + problem.matrices * matrix_bytes;
+  if (length != expected) return refuse("has ", length, " bytes; expected ", expected);
   if (load<uint64_t>(bytes.data() + kChecksumAt) != xxh64(bytes.subspan(kCheckedFrom))) {
-    return refuse("was changed: its checksum is another than that of what it holds");
+    return refuse("is corrupt: the checksum does not match the contents");
   }
   const std::byte *const panels = bytes.data() + header_bytes, *const end = bytes.data() + length;
   for (const std::byte* from = panels; from != end; from += matrix_bytes) {

@@ -6,7 +6,7 @@
 //   12  uint32   version of this format: kFormatVersion in serialize.cc
 //   16  uint64   XXH64, with seed 0, of all later bytes
 //   24  name     operation: "gemm", "qgemm" or "nbits"
-//   32  name     type of the elements, such as "float32"; for nbits that of the scales
+//   32  name     type of the elements, such as "float32"; for nbits the type of the scales
 //   40  uint16   four numbers, a PanelLayout: width, kr, header and element_bytes; for nbits width,
 //                bits, kind of zero points (NBits::ZeroPoints) and block size
 //   48  uint64   rank, which counts the batch axes, K and N
@@ -15,6 +15,12 @@
 //
 // Reading computes everything else that packed weights hold. It refuses all bytes that serialize()
 // would not write; only the elements are free.
+//
+// kFormatVersion gets the next number in the release in which serialize() first writes other bytes
+// for the same weights: if a storage layout, the header or the checksum changes. A new type,
+// operation or format of MatMulNBits keeps the number, since older versions refuse its name or its
+// numbers. A library reads the bytes of its own number only, so CHANGELOG.md must say "pack the
+// weights again". The test Serialize.HasOneFormatForever fails if the bytes change.
 #pragma once
 
 #include "problem/pack_problem.h"
@@ -24,7 +30,7 @@ namespace wgemm {
 // Writes weights that are not empty to `bytes`, which must be serialized_bytes() long.
 void write_serialized(const PackedWeights& weights, std::span<std::byte> bytes);
 
-// What the header of serialized weights states. Do not copy it: args.B.dims points to `dims`.
+// The contents of the header of serialized weights. Do not copy it: args.B.dims points to `dims`.
 struct SerializedHeader {
   PackArgs args;  // B has no elements: only its type and dims count
   NBits nbits{};  // of kMatMulNBits

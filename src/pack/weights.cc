@@ -17,23 +17,25 @@
 namespace wgemm {
 namespace {
 
-struct Header {
+struct WeightsHeader {
   PackFor op;
   DType dtype;
   int64_t k, n;
   size_t batch_rank;
-  size_t bytes = 0;                   // of the whole block
-  size_t sums_at = 0, panels_at = 0;  // offsets in the block, in bytes
+  size_t bytes = 0;                   // of all the memory
+  size_t sums_at = 0, panels_at = 0;  // offsets in the memory, in bytes
   size_t matrix_bytes = 0;            // from matrix to matrix
-  Range range{};                      // of 8-bit elements
+  Int8Range range{};                  // of 8-bit elements
   bool finite = false;                // of float16: no element is infinite or NaN
   NBits nbits{};
   int64_t batch[kMaxRank] = {};
 };
 
-static_assert(sizeof(Header) >= 512, "bindings/embind.cc reads 512 bytes of a block");
+static_assert(sizeof(WeightsHeader) >= 512, "bindings/embind.cc reads 512 bytes");
 
-const Header& header_of(const void* block) { return *static_cast<const Header*>(block); }
+const WeightsHeader& header_of(const void* memory) {
+  return *static_cast<const WeightsHeader*>(memory);
+}
 
 void sum_columns(const int8_t* panels, int64_t k, int64_t n, int32_t* sums) {
   constexpr int64_t kWidth = kI8StorageLayout.width;
@@ -105,53 +107,53 @@ void for_each_matrix(const PackProblem& p, size_t axis, const Operand& b, const 
 
 PackedWeights::PackedWeights(PackedWeights&& other) noexcept
     : context_(std::exchange(other.context_, nullptr)),
-      block_(std::exchange(other.block_, nullptr)) {}
+      memory_(std::exchange(other.memory_, nullptr)) {}
 
 PackedWeights& PackedWeights::operator=(PackedWeights&& other) noexcept {
   PackedWeights taken(std::move(other));
   std::swap(context_, taken.context_);
-  std::swap(block_, taken.block_);
+  std::swap(memory_, taken.memory_);
   return *this;
 }
 
 PackedWeights::~PackedWeights() {
-  if (context_ != nullptr) context_->release(const_cast<void*>(block_));
+  if (context_ != nullptr) context_->release(const_cast<void*>(memory_));
 }
 
-PackFor PackedWeights::op() const { return header_of(block_).op; }
+PackFor PackedWeights::op() const { return header_of(memory_).op; }
 std::span<const int64_t> PackedWeights::batch() const {
-  return {header_of(block_).batch, header_of(block_).batch_rank};
+  return {header_of(memory_).batch, header_of(memory_).batch_rank};
 }
-DType PackedWeights::dtype() const { return header_of(block_).dtype; }
-int64_t PackedWeights::k() const { return header_of(block_).k; }
-int64_t PackedWeights::n() const { return header_of(block_).n; }
-size_t PackedWeights::bytes() const { return header_of(block_).bytes; }
+DType PackedWeights::dtype() const { return header_of(memory_).dtype; }
+int64_t PackedWeights::k() const { return header_of(memory_).k; }
+int64_t PackedWeights::n() const { return header_of(memory_).n; }
+size_t PackedWeights::bytes() const { return header_of(memory_).bytes; }
 
 void* PackedWeights::detach() {
   context_ = nullptr;
-  return const_cast<void*>(std::exchange(block_, nullptr));
+  return const_cast<void*>(std::exchange(memory_, nullptr));
 }
 
-PackedWeights PackedWeights::view(const void* block) {
+PackedWeights PackedWeights::view(const void* memory) {
   PackedWeights weights;
-  weights.block_ = block;
+  weights.memory_ = memory;
   return weights;
 }
 
-PackedWeights WeightsAccess::own(Context& context, const void* block) {
-  PackedWeights weights = PackedWeights::view(block);
+PackedWeights WeightsAccess::own(Context& context, const void* memory) {
+  PackedWeights weights = PackedWeights::view(memory);
   weights.context_ = &context;
   return weights;
 }
 
 PrepackedB prepacked_of(const PackedWeights& weights) {
-  const Header& header = header_of(WeightsAccess::block(weights));
-  const auto* block = static_cast<const std::byte*>(WeightsAccess::block(weights));
-  return {.panels = block + header.panels_at,
+  const WeightsHeader& header = header_of(WeightsAccess::memory(weights));
+  const auto* memory = static_cast<const std::byte*>(WeightsAccess::memory(weights));
+  return {.panels = memory + header.panels_at,
           .dtype = header.dtype,
           .k = header.k,
           .matrix_bytes = header.matrix_bytes,
-          .column_sums = reinterpret_cast<const int32_t*>(block + header.sums_at),
+          .column_sums = reinterpret_cast<const int32_t*>(memory + header.sums_at),
           .n = header.n,
           .low = header.range.low,
           .high = header.range.high,
@@ -159,9 +161,9 @@ PrepackedB prepacked_of(const PackedWeights& weights) {
           .nbits = header.nbits};
 }
 
-void unpack(const PrepackedB& weights, int64_t row, int64_t depth, int64_t col, int64_t cols,
+void repack(const PrepackedB& weights, int64_t row, int64_t depth, int64_t col, int64_t cols,
             const PanelLayout& layout, int shift, void* panels) {
-  if (weights.nbits) return unpack_codes(weights, row, depth, col, cols, layout, panels);
+  if (weights.nbits) return widen_codes(weights, row, depth, col, cols, layout, panels);
   const PanelLayout from = weights.layout();
   if (compute_type(weights.dtype) == DType::kInt8) {
     if (layout.width == 1) {
@@ -170,7 +172,7 @@ void unpack(const PrepackedB& weights, int64_t row, int64_t depth, int64_t col, 
                           static_cast<int16_t*>(panels));
     }
     const int64_t count = (cols + from.width - 1) / from.width;
-    if (kHasDots && layout.kr == 4)
+    if (kHasDots && layout.has_quads())
       return join_pairs(weights.block(row, col), weights.panel_stride(), count, depth, shift,
                         panels);
     return widen_panels(weights.block(row, col), weights.panel_stride(), count, depth, layout,
@@ -203,38 +205,38 @@ int64_t stored_bytes(const PackProblem& p) {
 Status WeightsAccess::allocate(Context& context, const char* op, const PackProblem& p,
                                PackedWeights* weights) {
   const bool has_sums = compute_type(p.as) == DType::kInt8 && p.k != 0;
-  const int64_t sums_at = Arena::round_up(int64_t{sizeof(Header)}),
+  const int64_t sums_at = Arena::round_up(int64_t{sizeof(WeightsHeader)}),
                 panels_at =
                     sums_at +
                     (has_sums ? Arena::round_up(p.matrices * p.n * int64_t{sizeof(int32_t)}) : 0),
                 matrix_bytes = Arena::round_up(stored_bytes(p)),
                 bytes = panels_at + matrix_bytes * p.matrices;
   const bool fits = std::in_range<std::ptrdiff_t>(bytes);
-  Header header{.op = p.op,
-                .dtype = p.as,
-                .k = p.k,
-                .n = p.n,
-                .batch_rank = p.batch.size(),
-                .bytes = static_cast<size_t>(bytes),
-                .sums_at = static_cast<size_t>(sums_at),
-                .panels_at = static_cast<size_t>(panels_at),
-                .matrix_bytes = static_cast<size_t>(matrix_bytes),
-                .nbits = p.nbits.format};
+  WeightsHeader header{.op = p.op,
+                       .dtype = p.as,
+                       .k = p.k,
+                       .n = p.n,
+                       .batch_rank = p.batch.size(),
+                       .bytes = static_cast<size_t>(bytes),
+                       .sums_at = static_cast<size_t>(sums_at),
+                       .panels_at = static_cast<size_t>(panels_at),
+                       .matrix_bytes = static_cast<size_t>(matrix_bytes),
+                       .nbits = p.nbits.format};
   std::copy(p.batch.begin(), p.batch.end(), header.batch);
-  void* block = fits ? context.allocate(header.bytes) : nullptr;
-  if (block == nullptr) {
+  void* memory = fits ? context.allocate(header.bytes) : nullptr;
+  if (memory == nullptr) {
     return error(Code::kOutOfMemory, op, "",
                  {"no memory for weights of % x % x % elements; % bytes are in use", p.matrices,
                   p.k, p.n, static_cast<int64_t>(context.bytes_in_use())});
   }
-  std::memcpy(block, &header, sizeof(header));
-  *weights = own(context, block);
+  std::memcpy(memory, &header, sizeof(header));
+  *weights = own(context, memory);
   return {};
 }
 
 void WeightsAccess::finish(const PackedWeights& weights) {
   const PrepackedB stored = prepacked_of(weights);
-  Header& header = *static_cast<Header*>(const_cast<void*>(weights.block_));
+  WeightsHeader& header = *static_cast<WeightsHeader*>(const_cast<void*>(weights.memory_));
   if (stored.nbits) return;
   if (stored.dtype == DType::kFloat16 && stored.matrix_bytes != 0) {
     const size_t count = packed_bytes(stored.layout(), header.n, header.k) / sizeof(uint16_t);
@@ -242,7 +244,7 @@ void WeightsAccess::finish(const PackedWeights& weights) {
     for (size_t at = header.panels_at; header.finite && at < header.bytes;
          at += stored.matrix_bytes) {
       header.finite = are_finite(
-          reinterpret_cast<const uint16_t*>(static_cast<const std::byte*>(weights.block_) + at),
+          reinterpret_cast<const uint16_t*>(static_cast<const std::byte*>(weights.memory_) + at),
           count);
     }
   }

@@ -14,17 +14,17 @@ Status pack_weights(Context& context, const PackProblem& problem, PackedWeights*
 // Fills `panels`, in a kernel's layout, with the `depth` by `cols` block of elements at (row, col).
 // The layout's width divides the storage layout's. `shift` is subtracted from 8-bit elements,
 // unless whole panels of them are widened. With panels of one column, cols must be 1.
-void unpack(const PrepackedB& weights, int64_t row, int64_t depth, int64_t col, int64_t cols,
+void repack(const PrepackedB& weights, int64_t row, int64_t depth, int64_t col, int64_t cols,
             const PanelLayout& layout, int shift, void* panels);
 
 // Bytes of the panels of one matrix. The result fits 64 bits for all checked sizes, even those that
 // exceed memory.
 int64_t stored_bytes(const PackProblem& problem);
 
-// Access to the members of PackedWeights. Except for block(), weights must not be empty.
+// Access to the members of PackedWeights. Except for memory(), weights must not be empty.
 struct WeightsAccess {
-  static const void* block(const PackedWeights& weights) { return weights.block_; }
-  static PackedWeights own(Context& context, const void* block);
+  static const void* memory(const PackedWeights& weights) { return weights.memory_; }
+  static PackedWeights own(Context& context, const void* memory);
 
   // Allocates weights whose panels the caller must fill, and then calls finish(). Errors call the
   // operation `op`.

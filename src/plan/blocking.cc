@@ -1,4 +1,4 @@
-// Block sizes, from one table of rules: a row per regime. The caches are those of base/machine.h.
+// Block sizes, from one table of rules: a row per regime. base/machine.h has the caches.
 //
 // Why not the analytical model (Low et al., "Analytical Modeling Is Enough for High-Performance
 // BLIS", 2016)? It was tried. It derives KC from L1, so that a micro-panel of B stays there for all
@@ -27,7 +27,7 @@
 namespace wgemm {
 namespace {
 
-// The rules of a regime. A longer K than kc_max is split into equal blocks of half of it or less.
+// The rules of a regime. If K > kc_max, K is split into equal blocks of at most kc_max / 2.
 struct BlockRule {
   Regime regime;
   const char* name;
@@ -50,7 +50,7 @@ constexpr BlockRule kRules[] = {
     // 3 MiB to 12 MiB it made no difference on Zen 5.
     {Regime::kGemm, "GEMM", kKc, kMachine.llc / 8 * 3, kNc},
 
-    // Packing takes much of the time, so a packed block must still be in L2 when it is read:
+    // Packing takes much of the time, so a packed block must still be in L2 when it is read.
     // 32x4096x4096 ran at 32.3 GFLOP/s, and at 20.6 with 8 MiB. Blocks of a row-major B are shallow
     // and wide: see packed_row_major_kc(). A column-major B is packed along K, and is faster with a
     // KC of up to kc_max.
@@ -141,9 +141,9 @@ bool has_small_result(const Problem& problem, const Kernel& kernel) {
 // time, as streams.
 constexpr int64_t kWaitingRowsOfF32 = 3, kWaitingRowsOfF64 = 2;
 
-// Whether the kernel waits for packed weights from memory. Fused kernels and those of float64 do;
-// others take about as long to multiply as the weights to arrive. 6x4096x4096 of float32: 8.93 to
-// 5.69 ms.
+// Whether the kernel waits for packed weights from memory. Fused kernels and
+// kernels of float64 do. Others multiply about as long as the weights take to arrive. 6x4096x4096
+// of float32: 8.93 to 5.69 ms.
 bool waits_for_weights(const Problem& problem, const Kernel& kernel) {
   const bool is_f64 = problem.compute == DType::kFloat64;
   return problem.b.is_packed() && !problem.b.nbits_format() && problem.m <= kFewUses &&
@@ -171,8 +171,8 @@ int64_t row_major_kc(const Problem& problem, const Plan& plan) {
 }
 
 // KC of a row-major B that the call packs. The rows of a block have a page, or all of N. With
-// deep and narrow blocks, the call reads few cache lines of each page: 1x4096x4096 of 8 bits takes
-// 6.1 ms with rows of 512 bytes, and 3.6 ms with these, on Intel Emerald Rapids.
+// deep and narrow blocks, the call reads few cache lines of each page. On Intel Emerald Rapids
+// 1x4096x4096 of 8 bits takes 6.1 ms with rows of 512 bytes, and 3.6 ms with these.
 int64_t packed_row_major_kc(const Problem& problem, const Plan& plan) {
   if (plan.regime == Regime::kGemm) return kKc;
   const int64_t element = plan.kernel->b.element_bytes;
@@ -183,8 +183,8 @@ int64_t packed_row_major_kc(const Problem& problem, const Plan& plan) {
 
 const char* name_of(Regime regime) { return rule_of(regime).name; }
 
-// WebAssembly has no prefetch instruction: a block is read in eight streams before it is computed
-// with, which takes half of the time that the kernel would wait for it, or less.
+// WebAssembly has no prefetch instruction, so a block is read in eight streams before it is used.
+// That takes half of the time that the kernel would wait for it, or less.
 void choose_prefetch(const Problem& problem, Plan* plan) {
   if (plan->kernel == nullptr) return;
   if (has_small_result(problem, *plan->kernel)) {
@@ -195,7 +195,7 @@ void choose_prefetch(const Problem& problem, Plan* plan) {
   }
 }
 
-int64_t choose_kc(const Problem& problem, const Plan& plan, int64_t wanted) {
+int64_t choose_kc(const Problem& problem, const Plan& plan, int64_t size) {
   if (plan.kernel == nullptr) return 0;
   const Kernel& kernel = *plan.kernel;
   const BlockRule& rule = rule_of(plan.regime);
@@ -209,19 +209,19 @@ int64_t choose_kc(const Problem& problem, const Plan& plan, int64_t wanted) {
     kc = std::min(kc, row_major_kc(problem, plan));
   if (plan.prefetch_a || plan.prefetch_b) {
     const bool both = has_small_result(problem, kernel);
-    // Of weights, a block of the fewest columns must fit as well.
+    // A block of weights must fit as well, with the fewest columns.
     kc = std::min(kc, kPrefetchedBlock / element / (both ? problem.m + problem.n : kNcMin));
   }
-  if (wanted == 0) {
+  if (size == 0) {
     if (kc == k) return k;
-    wanted = round_up(equal_blocks(k, kc - kc % kKcStep), kKcStep);
+    size = round_up(equal_blocks(k, kc - kc % kKcStep), kKcStep);
   }
   const NBits& nbits = b.nbits_format();
-  if (nbits) wanted = std::min<int64_t>(wanted, NBits::kStepsMax);
-  return std::min(round_up(wanted, nbits ? nbits.block_size : kernel.kr), k);
+  if (nbits) size = std::min<int64_t>(size, NBits::kStepsMax);
+  return std::min(round_up(size, nbits ? nbits.block_size : kernel.kr), k);
 }
 
-int64_t choose_nc(const Problem& problem, const Plan& plan, int64_t wanted) {
+int64_t choose_nc(const Problem& problem, const Plan& plan, int64_t size) {
   if (plan.kernel == nullptr) return std::min<int64_t>(problem.n, kNc);
   const Kernel& kernel = *plan.kernel;
   const BlockRule& rule = rule_of(plan.regime);
@@ -232,14 +232,14 @@ int64_t choose_nc(const Problem& problem, const Plan& plan, int64_t wanted) {
   int64_t nc = rule.nc_max;
   if (plan.pack_b || reused)
     nc = std::clamp<int64_t>(rule.b_bytes / kernel.b.element_bytes / plan.kc, kNcMin, rule.nc_max);
-  if (wanted == 0) {
+  if (size == 0) {
     if (nc >= plan.cols.size) return plan.cols.size;
-    wanted = equal_blocks(plan.cols.size, nc);
+    size = equal_blocks(plan.cols.size, nc);
   }
-  return std::min(round_up(wanted, column_step(problem, kernel)), plan.cols.size);
+  return std::min(round_up(size, column_step(problem, kernel)), plan.cols.size);
 }
 
-int64_t choose_mc(const Problem& problem, const Plan& plan, int64_t wanted) {
+int64_t choose_mc(const Problem& problem, const Plan& plan, int64_t size) {
   if (plan.kernel == nullptr) return problem.m;
   const Kernel& kernel = *plan.kernel;
   int64_t mc = plan.rows.size;
@@ -254,11 +254,11 @@ int64_t choose_mc(const Problem& problem, const Plan& plan, int64_t wanted) {
   }
   if (plan.kc < problem.k)
     mc = std::max(mc, std::min(kRowsPerPacking, kABytesIfSplit / kernel.a.element_bytes / plan.kc));
-  if (wanted == 0) {
+  if (size == 0) {
     if (mc >= plan.rows.size) return plan.rows.size;
-    wanted = std::max<int64_t>(mc, 1);
+    size = std::max<int64_t>(mc, 1);
   }
-  return std::min(round_up(wanted, kernel.mr), plan.rows.size);
+  return std::min(round_up(size, kernel.mr), plan.rows.size);
 }
 
 }  // namespace wgemm

@@ -23,10 +23,10 @@ constexpr double kTasksPerThread = 4;
 // Fewest rows and columns of a task, unless there are fewer: packed micro-panels must be reused.
 constexpr int64_t kTaskRowsMin = 32, kTaskColumnsMin = 32;
 
-// Cuts `total` into about `wanted` pieces, each a multiple of `step`, and at least `size_min` if
+// Cuts `total` into about `target` pieces, each a multiple of `step`, and at least `size_min` if
 // there is that much.
-Cut cut(int64_t total, int64_t step, int64_t size_min, int64_t wanted) {
-  const int64_t count = std::clamp<int64_t>(total / size_min, 1, wanted);
+Cut cut(int64_t total, int64_t step, int64_t size_min, int64_t target) {
+  const int64_t count = std::clamp<int64_t>(total / size_min, 1, target);
   const int64_t size = round_up((total + count - 1) / count, step);
   return {std::min(size, total), (total + size - 1) / size};
 }
@@ -40,9 +40,9 @@ int64_t tasks_that_pay(const Problem& problem, const Kernel& kernel, int threads
       std::min(threads * (kernel.axpy ? 1 : kTasksPerThread), work / kTaskWork));
 }
 
-// Chooses the grid with the most tasks, up to `wanted`. Among equals it chooses the grid that packs
+// Chooses the grid with the most tasks, up to `target`. Among equals it chooses the grid that packs
 // least: tasks of different columns each pack all of A, tasks of different rows all of B.
-void cut_matrix(const Problem& problem, int64_t wanted, Plan* plan) {
+void cut_matrix(const Problem& problem, int64_t target, Plan* plan) {
   const Kernel* kernel = plan->kernel;
   const int64_t row_step = kernel == nullptr ? 1 : kernel->mr,
                 col_step = kernel == nullptr ? 1 : column_step(problem, *kernel),
@@ -51,10 +51,10 @@ void cut_matrix(const Problem& problem, int64_t wanted, Plan* plan) {
                cols_of_b = plan->pack_b ? static_cast<double>(problem.n) : 0;
   int64_t most = 0;
   double least = 0;
-  for (int64_t count = 1; count <= wanted; ++count) {
+  for (int64_t count = 1; count <= target; ++count) {
     const Cut rows = cut(problem.m, row_step, kTaskRowsMin, count);
-    const Cut cols = cut(problem.n, col_step, cols_min, (wanted + rows.count - 1) / rows.count);
-    const int64_t tasks = std::min(rows.count * cols.count, wanted);
+    const Cut cols = cut(problem.n, col_step, cols_min, (target + rows.count - 1) / rows.count);
+    const int64_t tasks = std::min(rows.count * cols.count, target);
     const double packed =
         rows_of_a * static_cast<double>(cols.count) + cols_of_b * static_cast<double>(rows.count);
     if (tasks > most || (tasks == most && packed < least)) {
@@ -69,20 +69,20 @@ void cut_matrix(const Problem& problem, int64_t wanted, Plan* plan) {
 }  // namespace
 
 int64_t column_step(const Problem& problem, const Kernel& kernel) {
-  // The panels of packed weights are wider than those of some kernels.
+  // The panels of packed weights are wider than the panels of some kernels.
   return problem.b.is_packed() ? std::max(kernel.nr, problem.b.packed.layout().width) : kernel.nr;
 }
 
 void choose_partition(const Problem& problem, int threads, int64_t tasks, Plan* plan) {
   if (plan->kernel == nullptr) tasks = 1;
-  int64_t wanted = tasks != 0 ? tasks : tasks_that_pay(problem, *plan->kernel, threads);
-  const auto divide_by = [&](int64_t count) { wanted = (wanted + count - 1) / count; };
+  int64_t target = tasks != 0 ? tasks : tasks_that_pay(problem, *plan->kernel, threads);
+  const auto divide_by = [&](int64_t count) { target = (target + count - 1) / count; };
   // First products that share nothing, then rows and columns, last products that share B.
-  plan->outer = cut(products_of(problem.batch_of_b()), 1, 1, wanted);
+  plan->outer = cut(products_of(problem.batch_of_b()), 1, 1, target);
   divide_by(plan->outer.count);
-  cut_matrix(problem, wanted, plan);
+  cut_matrix(problem, target, plan);
   divide_by(plan->rows.count * plan->cols.count);
-  plan->inner = cut(products_of(problem.batch_sharing_b()), 1, 1, wanted);
+  plan->inner = cut(products_of(problem.batch_sharing_b()), 1, 1, target);
   if (plan->tasks() > 1) plan->threads = threads;
 }
 

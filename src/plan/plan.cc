@@ -14,7 +14,7 @@ namespace {
 // When the transpose is computed, with a row-major A. Kernels then waste no columns, and read A
 // unpacked, as B. A is nearly all of the data. Kernels of 64-bit types waste none of four columns.
 // The transpose pays from a few steps of k on, since dot kernels take four at a time. Kernels of
-// int64 take one, and write columns of Y as fast as rows. If Y is a column, those of float64 read
+// int64 take one, and write columns of Y as fast as rows. If Y is a column, float64 kernels read
 // K = 2 as vectors; with fewer than kTransposeRowsOfFewSteps rows, all types save calls.
 constexpr int64_t kTransposeColumnsMax = 4, kTransposeColumnsMax64 = 3, kTransposeRowsMin = 8,
                   kTransposeStepsMin = 4, kTransposeRowsOfFewSteps = 256;

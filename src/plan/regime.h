@@ -6,8 +6,8 @@
 
 namespace wgemm {
 
-// M and the layout of B decide. They are those of the problem that is computed, which may be the
-// transpose of the caller's.
+// M and the layout of B decide. The problem that is computed has them, which may be the transpose
+// of the caller's.
 enum class Regime : uint8_t {
   kGemm,               // B in micro-panels, M of at least kGemmRowsMin
   kSkinny,             // B in micro-panels, fewer rows

@@ -12,12 +12,12 @@ namespace {
 // float32, which is 256 KiB, takes 8% less time.
 constexpr auto kAxpyBytes = static_cast<double>(kMachine.l2 * 250 / 1024);
 
-// Bytes of a row of B that counts as short. With up to 128 rows of A, fused kernels were 4 to 25%
-// faster on such a B unpacked than packed in float32, and up to 60% in float64.
+// Bytes of a row of B that counts as short. With up to 128 rows of A, fused kernels were faster
+// on such a B unpacked than packed: by 4 to 25% in float32, and by up to 60% in float64.
 constexpr int64_t kShortRowBytes = 512;
 
-// Up to this K, a column-major B of 16-bit elements is faster packed if A has several rows: a dot
-// kernel adds up its lanes for each row and column.
+// Up to this K, a column-major B of 16-bit elements is faster packed if A has several rows.
+// A dot kernel would add up its lanes for each row and column.
 constexpr int64_t kShortDotSteps = 32;
 
 // Rows that one matrix B serves.
@@ -77,9 +77,9 @@ bool can_run(const Kernel& kernel, const Problem& problem) {
   // The range of a plain B is not known, so the kernel must be exact for any. The call packs B in
   // quads.
   if (!problem.b.is_packed())
-    return has_dot(kernel.dot) && max_range_of_b(kernel.dot) == 255 && kernel.b.kr == 4;
+    return has_dot(kernel.dot) && max_range_of_b(kernel.dot) == 255 && kernel.b.has_quads();
   const PrepackedB& b = problem.b.packed;
-  // A kernel that reads packed weights unpacked cannot shift them.
+  // A kernel that reads the stored panels in place cannot shift them.
   if (kernel.b == b.layout() && shift_of_b(kernel.dot, b) != 0) return false;
   return has_dot(kernel.dot) && b.high - b.low <= max_range_of_b(kernel.dot);
 }

@@ -1,6 +1,6 @@
-// Weights of MatMulNBits: unsigned codes of 2, 4 or 8 bits, with a scale, and maybe a zero point,
-// for each column and each block of `block_size` steps of K. W = (code - zero point) * scale. In
-// files named nbits, "block" means such a block.
+// Weights of MatMulNBits: unsigned codes of 2, 4 or 8 bits. Each column has a scale, and maybe a
+// zero point, for each block of `block_size` steps of K. W = (code - zero point) * scale. In files
+// named nbits, "block" means such a block.
 #pragma once
 
 #include <cstddef>
@@ -18,9 +18,9 @@ namespace wgemm {
 //   codes        in groups of 32 bytes, a 32-bit word per column. A word has 8 nibbles, of steps of
 //                K in sequence: of the first four steps in the lower halves of its bytes, of the
 //                others in the upper halves. So dot products find four steps in four bytes.
-// A nibble is a code of 4 bits, or two of 2 bits: that of a step, and that of 8 steps later in the
-// upper half. Codes of 8 bits have a group of their lower halves, and then one of their upper
-// halves. Codes beyond K, and columns beyond N, are 0.
+// A nibble is a code of 4 bits, or two of 2 bits: the code of a step, and in the upper half the
+// code of 8 steps later. Codes of 8 bits have a group of their lower halves, and then one of their
+// upper halves. Codes beyond K, and columns beyond N, are 0.
 struct NBits {
   enum class ZeroPoints : uint8_t {
     kAbsent,  // 2^(bits - 1)
@@ -48,16 +48,16 @@ struct NBits {
     if (zero_points == ZeroPoints::kTyped) return scale_bytes();
     return zero_points == ZeroPoints::kAbsent ? 0 : kColumns / (bits == 8 ? 1 : 2);
   }
-  // Of a block of a micro-panel: where its codes begin, and its size.
+  // Where the codes of a block of a micro-panel begin, and the size of the block.
   int64_t codes_at() const { return scale_bytes() + zero_point_bytes(); }
   int64_t block_bytes() const { return codes_at() + int64_t{bits} * block_size; }
   int64_t panel_bytes(int64_t k) const { return blocks(k) * block_bytes(); }
-  // Of all micro-panels, with padding to a multiple of 8 bytes.
+  // The bytes of all micro-panels, with padding to a multiple of 8.
   int64_t packed_bytes(int64_t n, int64_t k) const {
     return ((n + kColumns - 1) / kColumns * panel_bytes(k) + 7) / 8 * 8;
   }
 
-  // Of a column of a block: code i, and the zero point of the kind kCodes.
+  // Code i of a column of a block, and the zero point of the kind kCodes.
   uint32_t code(const std::byte* block, int64_t i, int64_t column) const {
     const int64_t group = bits == 2 ? i / kGroupSteps / 2 : i / kGroupSteps * (bits / 4),
                   step = i % kGroupSteps;

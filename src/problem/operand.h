@@ -1,5 +1,5 @@
-// Operands of a product: A, B and C to read, Y to write. Later stages ask for one block at a time,
-// so an operand need not be in memory as a whole. out_of_core/ makes operands of the blocks that it
+// Operands of a product: A, B and C to read, Y to write. Later stages ask for one block at a time.
+// So an operand need not be in memory as a whole. out_of_core/ makes operands of the blocks that it
 // has copied to memory. Operands and blocks are views; the caller owns the elements. All strides
 // count elements.
 #pragma once

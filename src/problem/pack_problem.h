@@ -1,4 +1,4 @@
-// What pack() must do, as plain data, after all checks. Written by ops/, read by pack/.
+// The work of pack(), as plain data, after all checks. Written by ops/, read by pack/.
 #pragma once
 
 #include <span>

@@ -24,6 +24,8 @@ struct PanelLayout {
 
   bool operator==(const PanelLayout&) const = default;
   constexpr bool is_rows() const { return width == 1 && kr == 1 && header == 0; }
+  // Whether four steps of k are adjacent, for 8-bit dot products. Else 8-bit panels have pairs.
+  constexpr bool has_quads() const { return kr == 4; }
 };
 
 // Micro-panels of elements of T, and plain rows.

@@ -1,6 +1,7 @@
 // Packed weights as kernels see them. Each type has one storage layout, for every kernel and every
-// build. Elements keep their type, except that uint8 becomes int8 (minus 128). Panels are padded
-// with zeros. A kernel with the same layout reads the panels unpacked; for other kernels unpack()
+// build. A change of a layout changes the format of serialized weights: see pack/serialize.h.
+// Elements keep their type, except that uint8 becomes int8 (minus 128). Panels are padded with
+// zeros. A kernel with the same layout reads the panels in place; for other kernels repack()
 // converts them block by block.
 //
 // PackedWeights owns one block of memory. It has these sections, each aligned to 64 bytes:
@@ -46,13 +47,14 @@ constexpr PanelLayout storage_layout(DType type) {
 // Subtracted from 8-bit elements and their zero point to make them int8.
 constexpr int int8_offset(DType type) { return type == DType::kUInt8 ? 128 : 0; }
 
-// The nominal layout of weights of MatMulNBits, whose micro-panels are those of problem/nbits.h.
+// The nominal layout of weights of MatMulNBits. problem/nbits.h has the layout of their
+// micro-panels.
 inline constexpr PanelLayout kNBitsLayout = panel_of<uint8_t>(NBits::kColumns);
 
 // A view of packed weights from one matrix on. The caller's PackedWeights owns the memory.
 struct PrepackedB {
   const std::byte* panels = nullptr;  // null: no packed weights
-  DType dtype = DType::kFloat32;      // for MatMulNBits that of scales
+  DType dtype = DType::kFloat32;      // for MatMulNBits: of the scales
   int64_t k = 0;                      // depth of the panels, in elements
   size_t matrix_bytes = 0;            // from matrix to matrix
   // 8-bit types only: the sums over k of the int8 elements, one per column, and the smallest and
@@ -84,8 +86,8 @@ struct PrepackedB {
     return other;
   }
 
-  // Where the panels have the element at (row, col). row must be a multiple of the layout's kr, or
-  // of the block size of MatMulNBits, and col of the layout's width.
+  // Where the panels have the element at (row, col). `row` must be a multiple of the layout's kr,
+  // or of the block size of MatMulNBits. `col` must be a multiple of the layout's width.
   const std::byte* block(int64_t row, int64_t col) const {
     const PanelLayout l = layout();
     const int64_t at = nbits ? row / nbits.block_size * nbits.block_bytes()

@@ -36,8 +36,8 @@ inline int read_zero_point(const Operand& v, int64_t row, int64_t col) {
   return v.base == nullptr ? 0 : read_8bit(v.block(row, col, 1, 1).data, v.dtype);
 }
 
-// Scales and zero points of quantized operands: of each row of A and Y, and of each column of B.
-enum QuantizationVector : uint8_t {
+// The parameters of quantization: scales and zero points, for rows of A and Y and columns of B.
+enum QuantizationParam : uint8_t {
   kAScale,
   kAZeroPoint,
   kBScale,
@@ -45,28 +45,27 @@ enum QuantizationVector : uint8_t {
   kYScale,
   kYZeroPoint,
 };
-inline constexpr int kQuantizationVectors = 6;
+inline constexpr int kQuantizationParams = 6;
 
-// Where the vectors of one product of a batch begin, from those of the first, in elements.
-struct VectorOffsets {
-  int64_t at[kQuantizationVectors] = {};
+// Elements from the parameters of the first product of a batch to the parameters of another.
+struct ParamOffsets {
+  int64_t at[kQuantizationParams] = {};
 };
 
 // How a product of 8-bit operands becomes Y. If Y is int32, Y = acc + C. Else Y = (acc + C) * s, as
 // float or quantized, where s = a_scale * b_scale / y_scale. A plan depends on none of the values,
 // since a call that is planned may read them again.
 struct Quantization {
-  // Those of A and Y are M x 1, those of B 1 x N; strides are 0 if one value serves all. Base null:
-  // absent, which means a zero point of 0 and a scale of 1. Scales are float32 or float16. Zero
-  // points have the types of their operands.
-  Operand vectors[kQuantizationVectors];
-  // Whether the vectors of A and Y, or the zero points of A, differ between rows or products. Else
-  // the values below serve all.
+  // M x 1 for A and Y, 1 x N for B; strides are 0 if one value serves all. Base null: absent, which
+  // means a zero point of 0 and a scale of 1. Scales are float32 or float16. Zero points have the
+  // types of their operands.
+  Operand params[kQuantizationParams];
+  // Whether the scales of A and Y, with the zero points of Y, or the zero points of A differ
+  // between rows or products. Else the values below serve all.
   bool has_row_scales = false, has_row_zero_points = false;
   bool quantizes_y = false;
-  // What read_quantization() in ops/ reads from the vectors. a_zero_point is subtracted from A when
-  // A is packed. Kernels with relaxed dot products multiply A as it is, and their sums are
-  // corrected.
+  // read_quantization() in ops/ reads these from `params`. a_zero_point is subtracted from A when A
+  // is packed. Kernels with relaxed dot products multiply A as it is, and their sums are corrected.
   int a_zero_point = 0;
   float a_scale = 1;  // alpha * a_scale
   float y_scale = 1;
@@ -108,9 +107,9 @@ struct BatchAxis {
   // Strides of A, B, C and Y from one product to the next; 0 if all products share the matrix. They
   // count elements, or matrices of packed weights.
   int64_t a, b, c, y;
-  int64_t vectors[kQuantizationVectors];  // the same of Quantization::vectors
+  int64_t params[kQuantizationParams];  // the same of Quantization::params
 
-  bool shares_b() const { return b == 0 && vectors[kBScale] == 0 && vectors[kBZeroPoint] == 0; }
+  bool shares_b() const { return b == 0 && params[kBScale] == 0 && params[kBZeroPoint] == 0; }
 };
 
 // Accumulators that successive problems pass on, if out_of_core/ splits one product along K. Each

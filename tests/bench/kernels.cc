@@ -30,7 +30,7 @@ Memory allocate(size_t bytes) {
   return Memory(static_cast<std::byte*>(memory));
 }
 
-// Numbers from 0 to 63, which are no denormals, and 8-bit ones that every kernel takes.
+// Numbers from 0 to 63, which are not denormals, and 8-bit ones that every kernel takes.
 template <typename T>
 void fill(std::byte* bytes, size_t count) {
   uint32_t state = 1;

@@ -49,7 +49,7 @@ double run(int times, Step step) {
 
 // A step of floats. If the sum is a step of its own, the chain itself is multiplied, since a
 // product that stays the same would leave the loop. A lambda, not a function: both types of a
-// function are one type of pointer, so that one instance would serve both and call it at each step.
+// function are one type of pointer. One instance would then serve both and call it at each step.
 template <typename T>
 constexpr auto multiply_add = [](v128_t acc, v128_t factor, v128_t term) {
 #if WGEMM_RELAXED
@@ -137,7 +137,7 @@ EMSCRIPTEN_KEEPALIVE void set_memory(int bytes) {
 }
 
 // Reads a byte of each line `times` times, in six streams, 1 kB of each in turn: the fastest of the
-// orders that were tried. A rest that is no whole number of bursts, less than 6 kB, is left out.
+// orders that were tried. A rest that is not a whole number of bursts, less than 6 kB, is left out.
 EMSCRIPTEN_KEEPALIVE double read_memory(int times) {
   constexpr size_t kStreams = 6, kLine = 64, kBurst = 1024;
   const size_t stream_bytes = memory_bytes / kStreams / kBurst * kBurst;

@@ -240,7 +240,7 @@ void compute(const PackedWeights& weights) {
   constexpr int64_t kMost = 1 << 12;
   if (weights.k() > kMost || weights.n() > kMost) return;
   int64_t columns = std::max<int64_t>(
-      weights.n(), 1);  // of all matrices; as if those of size 0 were 1, since shapes must be small
+      weights.n(), 1);  // of all matrices; a size of 0 counts as 1, since shapes must be small
   for (const int64_t size : weights.batch()) {
     if (size > kMost || (columns *= std::max<int64_t>(size, 1)) > kMost) return;
   }

@@ -229,7 +229,7 @@ struct ErrorCase {
 TEST(Activation, ThatIsInvalidIsReportedAndNothingIsWritten) {
   const char* nan_min =
       "activation has a min that is NaN; it must be a number, which may be infinite";
-  const char* whole = "no whole number from -2^53 to 2^53; with ";
+  const char* whole = "not a whole number from -2^53 to 2^53; with ";
   const ErrorCase cases[] = {
       {{.min = NAN}, DType::kFloat32, nan_min},
       {{.min = NAN, .max = NAN}, DType::kInt32, nan_min},

@@ -292,18 +292,18 @@ class CachedIntegerMatMul {
     const ConstTensor** const slots[] = {&args_.a_scale, &args_.a_zero_point,
                                          &args_.b_scale, &args_.b_zero_point,
                                          &args_.y_scale, &args_.y_zero_point};
-    for (int i = 0; i < kQuantizationVectors; ++i) {
-      const auto which = static_cast<QuantizationVector>(i);
-      const VectorExtent extent = extent_of(op, which);
-      if (extent == VectorExtent::kNone) continue;
+    for (int i = 0; i < kQuantizationParams; ++i) {
+      const auto which = static_cast<QuantizationParam>(i);
+      const ParamExtent extent = extent_of(op, which);
+      if (extent == ParamExtent::kNone) continue;
       const bool is_scale = which == kAScale || which == kBScale || which == kYScale;
       tensors_[i] = {is_scale ? static_cast<const void*>(scales[i]) : zero_points[i],
                      is_scale               ? DType::kFloat32
                      : which == kBZeroPoint ? DType::kInt8
                                             : DType::kUInt8,
-                     extent == VectorExtent::kOne       ? std::span<const int64_t>()
-                     : extent == VectorExtent::kColumns ? std::span<const int64_t>(columns_)
-                                                        : std::span<const int64_t>(rows_)};
+                     extent == ParamExtent::kOne       ? std::span<const int64_t>()
+                     : extent == ParamExtent::kColumns ? std::span<const int64_t>(columns_)
+                                                       : std::span<const int64_t>(rows_)};
       *slots[i] = &tensors_[i];
       std::ranges::fill(scales[i], which == kYScale ? 16.0F : 0.25F);
       std::ranges::fill(zero_points[i], uint8_t{7});
@@ -315,9 +315,9 @@ class CachedIntegerMatMul {
                y_dims_};
   }
 
-  // Whether the operator has the vector, and the number of its values.
-  bool has(QuantizationVector which) const { return tensors_[which].data != nullptr; }
-  size_t count(QuantizationVector which) const {
+  // Whether the operator has the parameter, and the number of its values.
+  bool has(QuantizationParam which) const { return tensors_[which].data != nullptr; }
+  size_t count(QuantizationParam which) const {
     size_t values = 1;
     for (const int64_t size : tensors_[which].dims) values *= static_cast<size_t>(size);
     return values;
@@ -345,8 +345,8 @@ class CachedIntegerMatMul {
     return direct.ok();
   }
 
-  float scales[kQuantizationVectors][2 * 37], float_a[2 * 5 * 21];
-  uint8_t zero_points[kQuantizationVectors][2 * 37];
+  float scales[kQuantizationParams][2 * 37], float_a[2 * 5 * 21];
+  uint8_t zero_points[kQuantizationParams][2 * 37];
 
  private:
   using enum IntegerOp;
@@ -357,7 +357,7 @@ class CachedIntegerMatMul {
   alignas(8) uint8_t y_[2 * 5 * 37 * sizeof(float)];
   Context context_;
   PackedWeights weights_;
-  ConstTensor tensors_[kQuantizationVectors];
+  ConstTensor tensors_[kQuantizationParams];
   IntegerMatMulArgs args_;
   bool is_planned_ = false;
   PlannedCall planned_;

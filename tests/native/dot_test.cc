@@ -28,8 +28,8 @@ std::vector<const Kernel*> kernels_by(Dot dot) {
   return found;
 }
 
-// The kernel that must be chosen for many rows, on an engine with this dot product, for packed B
-// whose largest element minus its smallest is `range`.
+// The kernel that must be chosen for many rows on an engine with this dot product. B is packed, and
+// its largest element minus its smallest is `range`.
 const char* expected_kernel(Dot of_engine, int range) {
   Dot dot = of_engine;
   if (of_engine == Dot::kSigned && range > 254) dot = Dot::kSignedMasked;
@@ -335,8 +335,8 @@ bool is_right(const Kernel& kernel, int a_value, int b_value) {
   return y[kN + 1] == expected;
 }
 
-// Shows that the tests above can fail: for B of 256 values, only the masked kernel of the engine's
-// reading is right, and the unsigned kernel, which falls back to it.
+// Shows that the tests above can fail. For B of 256 values, only two kernels are right: the masked
+// kernel of the engine's reading, and the unsigned kernel, which falls back to it.
 TEST(RelaxedDotElsewhere, IsWrong) {
   for (const Engine& engine : engines()) {
     if (engine.dot == Dot::kNone) continue;

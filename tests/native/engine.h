@@ -1,5 +1,5 @@
-// Engines, by what their relaxed 8-bit dot makes of a second operand with its highest bit set:
-// natively all that there may be, simulated; in wasm the one that the tests run on.
+// Engines, by how their relaxed 8-bit dot reads a second operand with its highest bit set. Natively
+// these are all possible engines, simulated. In wasm it is the engine that the tests run on.
 #pragma once
 
 #include <wasm_simd128.h>
@@ -66,7 +66,7 @@ class Simulated {
 
 #endif
 
-// Those on which the kernel computes right.
+// The engines on which the kernel computes right.
 inline std::vector<Engine> engines_for(const Kernel& kernel) {
   std::vector<Engine> all = engines();
   if (kernel.dot == Dot::kNone) return {all[0]};

@@ -48,16 +48,16 @@ size_t bytes_of(std::span<const int64_t> dims, DType dtype) {
 size_t words_of(size_t bytes) { return (bytes + 7) / 8; }
 
 // Elements lie where they were read.
-struct Operand {
+struct FixedOperand {
   std::vector<int64_t> dims;
   ConstTensor tensor;  // data is null where it is absent
 
   const ConstTensor* if_present() const { return tensor.data == nullptr ? nullptr : &tensor; }
 };
 
-class Reader {
+class WordReader {
  public:
-  explicit Reader(std::span<const uint64_t> words) : words_(words) {}
+  explicit WordReader(std::span<const uint64_t> words) : words_(words) {}
 
   bool at_end() const { return words_.empty(); }
 
@@ -74,8 +74,8 @@ class Reader {
   }
   DType dtype() { return dtype_of(name()); }
 
-  Operand operand() {
-    Operand operand;
+  FixedOperand operand() {
+    FixedOperand operand;
     const std::string_view type = name();
     if (type.empty()) return operand;
     operand.tensor.dtype = dtype_of(type);
@@ -145,13 +145,13 @@ void pack_if(Form form, Context& context, PackFor op, const ConstTensor& b, int6
   *trans = 0;
 }
 
-void run_gemm(Context& context, Reader& in, Form form) {
+void run_gemm(Context& context, WordReader& in, Form form) {
   wgemm::GemmArgs args;
   args.alpha = in.number();
   args.beta = in.number();
   args.transA = in.whole();
   args.transB = in.whole();
-  const Operand a = in.operand(), b = in.operand(), c = in.operand();
+  const FixedOperand a = in.operand(), b = in.operand(), c = in.operand();
   args.A = a.tensor;
   args.B = b.tensor;
   args.C = c.if_present();
@@ -165,14 +165,14 @@ void run_gemm(Context& context, Reader& in, Form form) {
   y.write();
 }
 
-void run_qgemm(Context& context, Reader& in, Form form) {
+void run_qgemm(Context& context, WordReader& in, Form form) {
   wgemm::QGemmArgs args;
   args.alpha = in.number();
   args.transA = in.whole();
   args.transB = in.whole();
-  const Operand a = in.operand(), a_scale = in.operand(), a_zero_point = in.operand();
-  const Operand b = in.operand(), b_scale = in.operand(), b_zero_point = in.operand();
-  const Operand c = in.operand(), y_scale = in.operand(), y_zero_point = in.operand();
+  const FixedOperand a = in.operand(), a_scale = in.operand(), a_zero_point = in.operand();
+  const FixedOperand b = in.operand(), b_scale = in.operand(), b_zero_point = in.operand();
+  const FixedOperand c = in.operand(), y_scale = in.operand(), y_zero_point = in.operand();
   args.A = a.tensor;
   args.a_scale = a_scale.tensor;
   args.a_zero_point = a_zero_point.if_present();
@@ -193,12 +193,12 @@ void run_qgemm(Context& context, Reader& in, Form form) {
   y.write();
 }
 
-void run_matmul(Context& context, Reader& in, Form form) {
+void run_matmul(Context& context, WordReader& in, Form form) {
   wgemm::MatMulArgs args;
   args.transpose_a = in.whole();
   args.transpose_b = in.whole();
   args.dst.dtype = in.dtype();
-  const Operand src = in.operand(), weights = in.operand(), bias = in.operand();
+  const FixedOperand src = in.operand(), weights = in.operand(), bias = in.operand();
   args.src = src.tensor;
   args.weights = weights.tensor;
   args.bias = bias.if_present();
@@ -241,7 +241,7 @@ int main(int argc, char** argv) {
   if (const wgemm::Status status = context.set_threads(std::atoi(words[2])); !status.ok())
     fail(status.message);
   const std::vector<uint64_t> input = read_all();
-  for (Reader in(input); !in.at_end();) {
+  for (WordReader in(input); !in.at_end();) {
     const std::string_view op = in.name();
     const auto run = op == "gemm"     ? run_gemm
                      : op == "qgemm"  ? run_qgemm

@@ -60,7 +60,7 @@ struct Argument {
   }
 };
 
-// A valid call, ((2, 2, 3) - 1) x ((3, 4) - -1), with elements 3 and 2 and all vectors that the
+// A valid call, ((2, 2, 3) - 1) x ((3, 4) - -1), with elements 3 and 2 and all parameters that the
 // operator has. Each test makes one thing invalid.
 struct Call {
   IntegerMatMulArgs args;
@@ -77,8 +77,8 @@ struct Call {
 
   explicit Call(IntegerOp op) {
     args.op = op;
-    const auto has = [&](QuantizationVector which) {
-      return extent_of(op, which) != VectorExtent::kNone;
+    const auto has = [&](QuantizationParam which) {
+      return extent_of(op, which) != ParamExtent::kNone;
     };
     a_scale.is_there = has(kAScale), a_zero.is_there = has(kAZeroPoint);
     b_scale.is_there = has(kBScale), b_zero.is_there = has(kBZeroPoint);
@@ -95,10 +95,10 @@ struct Call {
   void shapes(Sizes of_a, Sizes of_b, Sizes of_y) {
     a.dims = std::move(of_a), b.dims = std::move(of_b), y_dims = std::move(of_y);
   }
-  // Every vector has one value.
+  // Every parameter has one value.
   void ones() {
-    for (Argument* vector : {&a_scale, &a_zero, &b_scale, &b_zero, &y_scale, &y_zero})
-      vector->dims = {1};
+    for (Argument* param : {&a_scale, &a_zero, &b_scale, &b_zero, &y_scale, &y_zero})
+      param->dims = {1};
   }
   void halves() {
     a_scale.halve(0.5F), b_scale.halve(0.25F), y_scale.halve(0.125F), bias.halve(1);
@@ -167,31 +167,31 @@ const Case kCases[] = {
     // Ranks, sizes and strides.
     {"ARank0", kMatMulInteger, [](Call& c) { c.a.dims = {}; }, Code::kShape, "A", "A has rank 0; it must have rank 1 or more"},
     {"BRank0", kQLinearMatMul, [](Call& c) { c.b.dims = {}; }, Code::kShape, "B", "B has rank 0; it must have rank 1 or more"},
-    {"ARank65", kMatMulIntegerToFloat, [](Call& c) { c.a.dims = Sizes(65, 1); }, Code::kShape, "A", "A has rank 65; the most is 64"},
-    {"BRank65", kDynamicQuantizeMatMul, [](Call& c) { c.b.dims = Sizes(65, 1); }, Code::kShape, "B", "B has rank 65; the most is 64"},
-    {"BiasRank65", kMatMulIntegerToFloat, [](Call& c) { c.bias.dims = Sizes(65, 1); }, Code::kShape, "bias", "bias has rank 65; the most is 64"},
-    {"YRank65", kMatMulInteger, [](Call& c) { c.y_dims = Sizes(65, 1); }, Code::kShape, "Y", "Y has rank 65; the most is 64"},
-    {"AZeroPointRank65", kMatMulInteger, [](Call& c) { c.a_zero.dims = Sizes(65, 1); }, Code::kShape, "a_zero_point", "a_zero_point has rank 65; the most is 64"},
-    {"NegativeA", kMatMulInteger, [](Call& c) { c.a.dims = {2, -2, 3}; }, Code::kShape, "A", "A has shape [2, -2, 3]; no size may be negative"},
-    {"NegativeB", kQLinearMatMul, [](Call& c) { c.b.dims = {3, -4}; }, Code::kShape, "B", "no size may be negative"},
-    {"NegativeBias", kDynamicQuantizeMatMul, [](Call& c) { c.bias.dims = {-4}; }, Code::kShape, "bias", "no size may be negative"},
-    {"NegativeBScale", kQLinearMatMul, [](Call& c) { c.b_scale.dims = {-4}; }, Code::kShape, "b_scale", "no size may be negative"},
+    {"ARank65", kMatMulIntegerToFloat, [](Call& c) { c.a.dims = Sizes(65, 1); }, Code::kShape, "A", "A has rank 65; it must be at most 64"},
+    {"BRank65", kDynamicQuantizeMatMul, [](Call& c) { c.b.dims = Sizes(65, 1); }, Code::kShape, "B", "B has rank 65; it must be at most 64"},
+    {"BiasRank65", kMatMulIntegerToFloat, [](Call& c) { c.bias.dims = Sizes(65, 1); }, Code::kShape, "bias", "bias has rank 65; it must be at most 64"},
+    {"YRank65", kMatMulInteger, [](Call& c) { c.y_dims = Sizes(65, 1); }, Code::kShape, "Y", "Y has rank 65; it must be at most 64"},
+    {"AZeroPointRank65", kMatMulInteger, [](Call& c) { c.a_zero.dims = Sizes(65, 1); }, Code::kShape, "a_zero_point", "a_zero_point has rank 65; it must be at most 64"},
+    {"NegativeA", kMatMulInteger, [](Call& c) { c.a.dims = {2, -2, 3}; }, Code::kShape, "A", "A has shape [2, -2, 3]; each size must be a whole number from 0 to 2^53 - 1"},
+    {"NegativeB", kQLinearMatMul, [](Call& c) { c.b.dims = {3, -4}; }, Code::kShape, "B", "each size must be a whole number from 0 to 2^53 - 1"},
+    {"NegativeBias", kDynamicQuantizeMatMul, [](Call& c) { c.bias.dims = {-4}; }, Code::kShape, "bias", "each size must be a whole number from 0 to 2^53 - 1"},
+    {"NegativeBScale", kQLinearMatMul, [](Call& c) { c.b_scale.dims = {-4}; }, Code::kShape, "b_scale", "each size must be a whole number from 0 to 2^53 - 1"},
     {"LargeA", kMatMulInteger, [](Call& c) { c.a.dims = {kHuge, kHuge, 3}; }, Code::kShape, "A", "A has more than 2^53 elements"},
     {"LargeProduct", kMatMulInteger, [](Call& c) { c.ones(), c.shapes({kHuge, 0}, {0, kHuge}, {2, 4}); }, Code::kShape, "Y", "Y would have shape [1099511627776, 1099511627776], of more than 2^53 elements"},
     {"LargeBatch", kMatMulInteger, [](Call& c) { c.ones(), c.shapes({kHuge, 1, 1, 3}, {kHuge, 3, 4}, {2, 4}); }, Code::kShape, "Y", "of more than 2^53 elements"},
     {"StridesOfA", kDynamicQuantizeMatMul, [](Call& c) { c.a.strides = {3, 1}; }, Code::kShape, "A", "A has strides [3, 1] and shape [2, 2, 3]; there must be one stride per axis"},
     {"StridesOfYScale", kQLinearMatMul, [](Call& c) { c.y_scale.strides = {1}; }, Code::kShape, "y_scale", "there must be one stride per axis"},
-    {"NegativeStrideOfB", kMatMulIntegerToFloat, [](Call& c) { c.b.strides = {-4, 1}; }, Code::kShape, "B", "no stride may be negative"},
-    {"NegativeStrideOfBias", kMatMulIntegerToFloat, [](Call& c) { c.bias.strides = {-1}; }, Code::kShape, "bias", "no stride may be negative"},
-    {"NegativeStrideOfBZeroPoint", kMatMulInteger, [](Call& c) { c.b_zero.strides = {-1}; }, Code::kShape, "b_zero_point", "no stride may be negative"},
+    {"NegativeStrideOfB", kMatMulIntegerToFloat, [](Call& c) { c.b.strides = {-4, 1}; }, Code::kShape, "B", "each stride must be a whole number from 0 to 2^53 - 1"},
+    {"NegativeStrideOfBias", kMatMulIntegerToFloat, [](Call& c) { c.bias.strides = {-1}; }, Code::kShape, "bias", "each stride must be a whole number from 0 to 2^53 - 1"},
+    {"NegativeStrideOfBZeroPoint", kMatMulInteger, [](Call& c) { c.b_zero.strides = {-1}; }, Code::kShape, "b_zero_point", "each stride must be a whole number from 0 to 2^53 - 1"},
     {"FarStride", kMatMulInteger, [](Call& c) { c.a.strides = {int64_t{1} << 60, 3, 1}; }, Code::kShape, "A", "which reach beyond 2^53 elements"},
     {"ShortA", kMatMulInteger, [](Call& c) { c.a.tensor.size = 11; }, Code::kShape, "A", "A has 11 elements; its shape [2, 2, 3] needs 12"},
     {"LongB", kQLinearMatMul, [](Call& c) { c.b.tensor.size = 13; }, Code::kShape, "B", "B has 13 elements; its shape [3, 4] needs 12"},
     {"ShortBias", kMatMulIntegerToFloat, [](Call& c) { c.bias.tensor.size = 3; }, Code::kShape, "bias", "bias has 3 elements; its shape [4] needs 4"},
     {"ShortYScale", kQLinearMatMul, [](Call& c) { c.y_scale.tensor.size = 3; }, Code::kShape, "y_scale", "y_scale has 3 elements; its shape [2, 2, 1] needs 4"},
-    {"ShortAScaleForOffset", kMatMulIntegerToFloat, [](Call& c) { c.a_scale.tensor.offset = 2, c.a_scale.tensor.size = 2; }, Code::kShape, "a_scale", "needs 3, its offset included"},
+    {"ShortAScaleForOffset", kMatMulIntegerToFloat, [](Call& c) { c.a_scale.tensor.offset = 2, c.a_scale.tensor.size = 2; }, Code::kShape, "a_scale", " and offset 2 need 3"},
     {"ShortY", kDynamicQuantizeMatMul, [](Call& c) { c.args.Y.size = 15; }, Code::kShape, "Y", "Y has 15 elements; its shape [2, 2, 4] needs 16"},
-    {"NegativeOffset", kMatMulInteger, [](Call& c) { c.b_zero.tensor.offset = -2; }, Code::kShape, "b_zero_point", "b_zero_point has offset -2; it must lie from 0 to"},
+    {"NegativeOffset", kMatMulInteger, [](Call& c) { c.b_zero.tensor.offset = -2; }, Code::kShape, "b_zero_point", "b_zero_point has offset -2; it must be from 0 to"},
     {"NoDataOfA", kDynamicQuantizeMatMul, [](Call& c) { c.a.tensor.data = nullptr; }, Code::kArgument, "A", "A has no data"},
     {"NoDataOfB", kMatMulInteger, [](Call& c) { c.b.tensor.data = nullptr; }, Code::kArgument, "B", "B has no data"},
     {"NoDataOfAScale", kQLinearMatMul, [](Call& c) { c.a_scale.tensor.data = nullptr; }, Code::kArgument, "a_scale", "a_scale has no data"},
@@ -260,10 +260,10 @@ const Case kCases[] = {
     {"BatchAlignedAtTheRight", kMatMulInteger, [](Call& c) { c.shapes({2, 3, 2, 3}, {2, 3, 4}, {2, 3, 2, 4}); }, Code::kShape, "B", "A has batch axes [2, 3] and B has [2]"},
 
     // Packed weights.
-    {"PackedEmptyMatMulInteger", kMatMulInteger, [](Call& c) { c.args.packed_B = &c.weights; }, Code::kArgument, "B", "B is packed weights that are empty; pack() fills them"},
-    {"PackedEmptyQLinearMatMul", kQLinearMatMul, [](Call& c) { c.args.packed_B = &c.weights; }, Code::kArgument, "B", "B is packed weights that are empty; pack() fills them"},
-    {"PackedEmptyDynamicQuantizeMatMul", kDynamicQuantizeMatMul, [](Call& c) { c.args.packed_B = &c.weights; }, Code::kArgument, "B", "B is packed weights that are empty; pack() fills them"},
-    {"PackedEmptyMatMulIntegerToFloat", kMatMulIntegerToFloat, [](Call& c) { c.args.packed_B = &c.weights; }, Code::kArgument, "B", "B is packed weights that are empty; pack() fills them"},
+    {"PackedEmptyMatMulInteger", kMatMulInteger, [](Call& c) { c.args.packed_B = &c.weights; }, Code::kArgument, "B", "B is an empty PackedWeights; pack() fills it"},
+    {"PackedEmptyQLinearMatMul", kQLinearMatMul, [](Call& c) { c.args.packed_B = &c.weights; }, Code::kArgument, "B", "B is an empty PackedWeights; pack() fills it"},
+    {"PackedEmptyDynamicQuantizeMatMul", kDynamicQuantizeMatMul, [](Call& c) { c.args.packed_B = &c.weights; }, Code::kArgument, "B", "B is an empty PackedWeights; pack() fills it"},
+    {"PackedEmptyMatMulIntegerToFloat", kMatMulIntegerToFloat, [](Call& c) { c.args.packed_B = &c.weights; }, Code::kArgument, "B", "B is an empty PackedWeights; pack() fills it"},
     {"PackedTransB", kMatMulIntegerToFloat, [](Call& c) { c.pack_b(), c.args.transB = 1; }, Code::kArgument, "transB", "transB is set and B is packed; transpose when packing, by trans"},
     {"PackedForGemm", kMatMulInteger, [](Call& c) { c.pack_b({3, 4}, DType::kFloat32); }, Code::kPackMismatch, "B", "B is packed for gemm and matmul; pack it for qgemm"},
     {"PackedForGemmOfFloatA", kDynamicQuantizeMatMul, [](Call& c) { c.pack_b({3, 4}, DType::kFloat32); }, Code::kPackMismatch, "B", "B is packed for gemm and matmul; pack it for qgemm"},
@@ -318,8 +318,8 @@ const Case kCases[] = {
     {"YShape", kMatMulInteger, [](Call& c) { c.y_dims = {2, 4, 2}; }, Code::kShape, "Y", "Y has shape [2, 4, 2]; the result has shape [2, 2, 4]"},
     {"YRank", kQLinearMatMul, [](Call& c) { c.y_dims = {4, 4}; }, Code::kShape, "Y", "Y has shape [4, 4]; the result has shape [2, 2, 4]"},
     {"YWithRemovedRow", kMatMulInteger, [](Call& c) { c.ones(), c.shapes({3}, {3, 4}, {1, 4}); }, Code::kShape, "Y", "Y has shape [1, 4]; the result has shape [4]"},
-    {"YRepeats", kMatMulIntegerToFloat, [](Call& c) { c.y_strides = {0, 4, 1}; }, Code::kShape, "Y", "elements could share places"},
-    {"YRowsRunTogether", kDynamicQuantizeMatMul, [](Call& c) { c.y_strides = {8, 3, 1}; }, Code::kShape, "Y", "elements could share places"},
+    {"YRepeats", kMatMulIntegerToFloat, [](Call& c) { c.y_strides = {0, 4, 1}; }, Code::kShape, "Y", "no two elements share memory"},
+    {"YRowsRunTogether", kDynamicQuantizeMatMul, [](Call& c) { c.y_strides = {8, 3, 1}; }, Code::kShape, "Y", "no two elements share memory"},
     {"YIsA", kMatMulInteger, [](Call& c) { c.args.Y.data = c.a.data.data(); }, Code::kArgument, "Y", "Y overlaps A in memory; it must overlap no input"},
     {"YIsFloatA", kDynamicQuantizeMatMul, [](Call& c) { c.args.Y.data = c.a.data.data(); }, Code::kArgument, "Y", "Y overlaps A in memory; it must overlap no input"},
     {"YIsB", kQLinearMatMul, [](Call& c) { c.args.Y.data = c.b.data.data(); }, Code::kArgument, "Y", "Y overlaps B in memory; it must overlap no input"},
@@ -428,7 +428,7 @@ TEST_P(IntegerMatMulError, IsReportedAndNothingIsWritten) {
 INSTANTIATE_TEST_SUITE_P(Cases, IntegerMatMulError, ::testing::ValuesIn(kCases),
                          [](const auto& test) { return std::string(test.param.name); });
 
-// What is allowed
+// Allowed calls
 // -------------------------------------------------------------------------------------------------
 
 TEST(IntegerMatMulAllowed, AtTheEdgesOfTheRules) {

@@ -23,8 +23,8 @@
 namespace wgemm::testing {
 namespace {
 
-constexpr QuantizationVector kVectors[] = {kAScale,     kAZeroPoint, kBScale,
-                                           kBZeroPoint, kYScale,     kYZeroPoint};
+constexpr QuantizationParam kParams[] = {kAScale,     kAZeroPoint, kBScale,
+                                         kBZeroPoint, kYScale,     kYZeroPoint};
 constexpr DType kBytes[] = {DType::kInt8, DType::kUInt8};
 
 struct Operator {
@@ -65,13 +65,13 @@ class IntegerMatMul : public ::testing::TestWithParam<Operator> {
   static bool is(IntegerOp op) { return GetParam().op == op; }
 };
 
-// Gives every vector one value per row or per column, as far as the operator allows it.
+// Gives every parameter one value per row or per column, as far as the operator allows it.
 IntegerMatMulTester per_row_and_column(IntegerOp op, IntegerMatMulTester t,
                                        const Layout& layout = {}) {
-  for (const QuantizationVector which : kVectors) {
-    const VectorExtent extent = extent_of(op, which);
-    if (extent == VectorExtent::kRows || extent == VectorExtent::kColumns)
-      t.vector(which, t.vector_dims(which), layout);
+  for (const QuantizationParam which : kParams) {
+    const ParamExtent extent = extent_of(op, which);
+    if (extent == ParamExtent::kRows || extent == ParamExtent::kColumns)
+      t.param(which, t.param_dims(which), layout);
   }
   return t;
 }
@@ -89,18 +89,18 @@ const Kernel* any_kernel(Draw& draw) {
   return kernels[static_cast<size_t>(draw.below(std::ssize(kernels)))];
 }
 
-// A random vector that the operator allows for the shapes of `t`.
-void add_vector(IntegerOp op, QuantizationVector which, const Sizes& b, Draw& draw,
-                IntegerMatMulTester* t) {
-  const VectorExtent extent = extent_of(op, which);
-  const Sizes full = t->vector_dims(which);
+// A random parameter that the operator allows for the shapes of `t`.
+void add_param(IntegerOp op, QuantizationParam which, const Sizes& b, Draw& draw,
+               IntegerMatMulTester* t) {
+  const ParamExtent extent = extent_of(op, which);
+  const Sizes full = t->param_dims(which);
   Sizes dims(static_cast<size_t>(draw.below(4)), 1);
-  const bool is_row = extent == VectorExtent::kRows, is_column = extent == VectorExtent::kColumns;
+  const bool is_row = extent == ParamExtent::kRows, is_column = extent == ParamExtent::kColumns;
   if ((is_row || is_column) && !draw.one_in(4)) dims = full;
   if (is_row && draw.one_in(3)) dims = {full[full.size() - 2]};
   if (is_column && b.size() == 2 && draw.one_in(2)) dims = {full.back()};
   const Layout layout = draw.layout(dims.size(), true);
-  t->vector(which, dims, layout);
+  t->param(which, dims, layout);
 }
 
 IntegerMatMulTester any(const Operator& of, uint32_t seed) {
@@ -126,11 +126,11 @@ IntegerMatMulTester any(const Operator& of, uint32_t seed) {
   const Layout of_a = draw.layout(a.size(), true), of_b = draw.layout(b.size(), true);
   t.a(a, of_a).b(b, of_b);
   t.y(draw.layout(t.y_dims().size(), false));
-  for (const QuantizationVector which : kVectors) {
+  for (const QuantizationParam which : kParams) {
     const bool is_scale = which == kAScale || which == kBScale || which == kYScale;
-    if (is_scale || !draw.one_in(4)) add_vector(of.op, which, b, draw, &t);
+    if (is_scale || !draw.one_in(4)) add_param(of.op, which, b, draw, &t);
   }
-  const int64_t cols = t.vector_dims(kBScale).back();
+  const int64_t cols = t.param_dims(kBScale).back();
   if (draw.one_in(2)) {
     const Layout layout = draw.layout(1, true);
     t.bias({cols}, layout);
@@ -403,8 +403,8 @@ TEST_P(IntegerMatMul, VectorsOfBDifferThoughBIsShared) {
       per_row_and_column(GetParam().op,
                          IntegerMatMulTester(t).a({2, 4, m, 17}).b({2, 4, 17, n}, {.repeated = 2}))
           .run();
-      IntegerMatMulTester(t).vector(kBScale, {4, 1, n}).vector(kBZeroPoint, {}).run();
-      IntegerMatMulTester(t).vector(kBZeroPoint, {4, 1, n}, {.gap = 1}).run();
+      IntegerMatMulTester(t).param(kBScale, {4, 1, n}).param(kBZeroPoint, {}).run();
+      IntegerMatMulTester(t).param(kBZeroPoint, {4, 1, n}, {.gap = 1}).run();
     }
   }
 }
@@ -415,34 +415,34 @@ TEST_P(IntegerMatMul, SingleRowsOfABatch) {
     const IntegerMatMulTester t = tester().a({2, 4, 1, 5}).b(b).bias({9});
     per_row_and_column(GetParam().op, t).run();
     per_row_and_column(GetParam().op, t, {.order = {1, 0, 2, 3}, .gap = 1})
-        .vector(kBScale, {1})
-        .vector(kBZeroPoint, {})
+        .param(kBScale, {1})
+        .param(kBZeroPoint, {})
         .a({2, 4, 1, 5}, {.gap = 1})
         .y({.gap = 1})
         .run();
   }
 }
 
-// Each vector of rows may have one value, one value per row of every matrix, or one per row of
+// Each parameter of rows may have one value, one value per row of every matrix, or one per row of
 // each.
 TEST_P(IntegerMatMul, EveryExtentOfVectors) {
   const Sizes rows[] = {{}, {1, 1, 1, 1, 1}, {3}, {2, 3, 1}}, columns[] = {{}, {1, 1}, {9}, {1, 9}};
   for (const Sizes& scale : rows) {
     for (const Sizes& zero_point : rows) {
       for (const Sizes& of_b : columns) {
-        const bool may_differ = extent_of(GetParam().op, kAScale) == VectorExtent::kRows ||
+        const bool may_differ = extent_of(GetParam().op, kAScale) == ParamExtent::kRows ||
                                 is(IntegerOp::kMatMulInteger);
         const Sizes a_scale = may_differ ? scale : Sizes{},
                     a_zero = may_differ ? zero_point : Sizes{};
         tester()
             .a({2, 3, 5})
             .b({5, 9})
-            .vector(kAScale, a_scale)
-            .vector(kAZeroPoint, a_zero)
-            .vector(kYScale, zero_point)
-            .vector(kYZeroPoint, scale)
-            .vector(kBScale, of_b)
-            .vector(kBZeroPoint, columns[zero_point.size() % 4])
+            .param(kAScale, a_scale)
+            .param(kAZeroPoint, a_zero)
+            .param(kYScale, zero_point)
+            .param(kYZeroPoint, scale)
+            .param(kBScale, of_b)
+            .param(kBZeroPoint, columns[zero_point.size() % 4])
             .run();
       }
     }
@@ -515,7 +515,7 @@ TEST_P(IntegerMatMul, OneElementOfAnyRank) {
   const Sizes ones[] = {{}, {1}, {1, 1}, {1, 1, 1, 1, 1, 1}};
   for (const Sizes& one : ones) {
     IntegerMatMulTester t = tester().bias(one);
-    for (const QuantizationVector which : kVectors) t.vector(which, one, {.gap = 1});
+    for (const QuantizationParam which : kParams) t.param(which, one, {.gap = 1});
     IntegerMatMulTester(t).a({4, 3}).b({3, 1}).run();
     IntegerMatMulTester(t).a({2, 4, 3}).b({3}).run();
     IntegerMatMulTester(t).a({3}).b({3}).run();

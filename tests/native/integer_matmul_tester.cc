@@ -82,7 +82,7 @@ Context& shared_context(int threads, Determinism determinism) {
   return determinism == Determinism::kFast ? fast_on_more.context : strict_on_more.context;
 }
 
-const char* name_of_vector(int which) {
+const char* name_of_param(int which) {
   constexpr const char* kNames[] = {"a_scale",      "a_zero_point", "b_scale",
                                     "b_zero_point", "y_scale",      "y_zero_point"};
   return kNames[which];
@@ -111,8 +111,8 @@ const char* name_of(IntegerOp op) {
   return kNames[static_cast<int>(op)];
 }
 
-VectorExtent extent_of(IntegerOp op, QuantizationVector which) {
-  using enum VectorExtent;
+ParamExtent extent_of(IntegerOp op, QuantizationParam which) {
+  using enum ParamExtent;
   switch (op) {
     case IntegerOp::kMatMulInteger:
       return which == kAZeroPoint ? kRows : which == kBZeroPoint ? kColumns : kNone;
@@ -142,7 +142,7 @@ Sizes IntegerMatMulTester::y_dims() const {
   return dims;
 }
 
-Sizes IntegerMatMulTester::vector_dims(QuantizationVector which) const {
+Sizes IntegerMatMulTester::param_dims(QuantizationParam which) const {
   Sizes dims = batch_of(which == kBScale || which == kBZeroPoint ? b_ : a_);
   if (which == kBScale || which == kBZeroPoint) {
     dims.insert(dims.end(), {1, b_.size() == 1 ? 1 : b_[b_.size() - (trans_b_ ? 2 : 1)]});
@@ -160,7 +160,7 @@ Sizes IntegerMatMulTester::vector_dims(QuantizationVector which) const {
 DType IntegerMatMulTester::y_type() const {
   if (op_ == IntegerOp::kMatMulInteger) return DType::kInt32;
   if (has_float_result()) return half_ ? DType::kFloat16 : DType::kFloat32;
-  return vectors_[kYZeroPoint].has_value() ? y_zero_type_ : a_type_;
+  return params_[kYZeroPoint].has_value() ? y_zero_type_ : a_type_;
 }
 
 std::string IntegerMatMulTester::describe() const {
@@ -170,10 +170,10 @@ std::string IntegerMatMulTester::describe() const {
   text << " A=" << text_of(a_, a_layout_) << (trans_a_ ? " transposed" : "")
        << " B=" << text_of(b_, b_layout_) << (trans_b_ ? " transposed" : "")
        << " Y=" << text_of(y_dims(), y_layout_);
-  for (int which = 0; which < kQuantizationVectors; ++which) {
-    const auto& vector = vectors_[which];
-    if (!vector.has_value()) continue;
-    text << " " << name_of_vector(which) << "=" << text_of(vector->dims, vector->layout);
+  for (int which = 0; which < kQuantizationParams; ++which) {
+    const auto& param = params_[which];
+    if (!param.has_value()) continue;
+    text << " " << name_of_param(which) << "=" << text_of(param->dims, param->layout);
   }
   if (bias_.has_value()) text << " bias=" << text_of(bias_->dims, bias_->layout);
   text << (half_ ? " half" : "") << " values " << static_cast<int>(a_values_) << " "
@@ -205,12 +205,12 @@ void IntegerMatMulTester::run_typed() const {
   Array<T> y = make_array<T>(dims, y_layout_);
   std::vector<Scales> scales;
   std::vector<Array<uint8_t>> zero_points;
-  for (int which = 0; which < kQuantizationVectors; ++which) {
-    const Vector vector = vectors_[which].value_or(Vector{});
-    scales.emplace_back(vector.dims, vector.layout);
-    zero_points.push_back(make_array<uint8_t>(vector.dims, vector.layout));
+  for (int which = 0; which < kQuantizationParams; ++which) {
+    const Param param = params_[which].value_or(Param{});
+    scales.emplace_back(param.dims, param.layout);
+    zero_points.push_back(make_array<uint8_t>(param.dims, param.layout));
   }
-  const Vector of_bias = bias_.value_or(Vector{});
+  const Param of_bias = bias_.value_or(Param{});
   Scales bias(of_bias.dims, of_bias.layout);
   if (padded_) {
     pad(random, a, b, y);
@@ -230,7 +230,7 @@ void IntegerMatMulTester::run_typed() const {
   fill(b, b_type_, b_values_, random);
   if (y.length != 0) std::memset(y.data.get(), 0x5a, y.length * sizeof(T));
   const DType zero_point_types[] = {a_type_, a_type_, b_type_, b_type_, y_zero_type_, y_zero_type_};
-  for (int which = 0; which < kQuantizationVectors; ++which) {
+  for (int which = 0; which < kQuantizationParams; ++which) {
     fill(zero_points[static_cast<size_t>(which)], zero_point_types[which],
          which == kAZeroPoint   ? a_zero_values_
          : which == kBZeroPoint ? b_zero_values_
@@ -262,16 +262,16 @@ void IntegerMatMulTester::run_typed() const {
   args.transA = trans_a_;
   args.transB = trans_b_;
   args.activation = activation_;
-  ConstTensor tensors[kQuantizationVectors];
+  ConstTensor tensors[kQuantizationParams];
   const ConstTensor bias_tensor = bias.tensor(half_, of_bias.layout);
   const ConstTensor** const slots[] = {&args.a_scale,      &args.a_zero_point, &args.b_scale,
                                        &args.b_zero_point, &args.y_scale,      &args.y_zero_point};
-  for (int i = 0; i < kQuantizationVectors; ++i) {
-    const auto which = static_cast<QuantizationVector>(i);
+  for (int i = 0; i < kQuantizationParams; ++i) {
+    const auto which = static_cast<QuantizationParam>(i);
     const auto at = static_cast<size_t>(i);
-    const bool is_required = is_scale(i) && extent_of(op_, which) != VectorExtent::kNone;
-    if (!vectors_[i].has_value() && !is_required) continue;
-    const Layout layout = vectors_[i].value_or(Vector{}).layout;
+    const bool is_required = is_scale(i) && extent_of(op_, which) != ParamExtent::kNone;
+    if (!params_[i].has_value() && !is_required) continue;
+    const Layout layout = params_[i].value_or(Param{}).layout;
     tensors[i] = is_scale(i)
                      ? scales[at].tensor(half_, layout)
                      : make_tensor<const void>(zero_points[at], zero_point_types[i], layout);
@@ -330,10 +330,10 @@ void IntegerMatMulTester::run_typed() const {
     before.add("Y", y);
     before.add("bias", bias.wide);
     before.add("bias", bias.half);
-    for (int i = 0; i < kQuantizationVectors; ++i) {
-      before.add(name_of_vector(i), scales[static_cast<size_t>(i)].wide);
-      before.add(name_of_vector(i), scales[static_cast<size_t>(i)].half);
-      before.add(name_of_vector(i), zero_points[static_cast<size_t>(i)]);
+    for (int i = 0; i < kQuantizationParams; ++i) {
+      before.add(name_of_param(i), scales[static_cast<size_t>(i)].wide);
+      before.add(name_of_param(i), scales[static_cast<size_t>(i)].half);
+      before.add(name_of_param(i), zero_points[static_cast<size_t>(i)]);
     }
     const std::vector<T> y_before = y.values();
     const size_t in_use = context.bytes_in_use();
@@ -379,15 +379,15 @@ void IntegerMatMulTester::run_typed() const {
         std::ranges::copy(kept.front(), bytes);
         kept.erase(kept.begin());
       };
-      const auto with_vectors = [&](const auto& work) {
+      const auto with_params = [&](const auto& work) {
         for (Scales& scale : scales) work(scale.wide), work(scale.half);
         for (Array<uint8_t>& array : zero_points) work(array);
       };
-      with_vectors(overwrite);
+      with_params(overwrite);
       EXPECT_TRUE(wgemm::run(call).ok());
       std::ranges::copy(own_a, a.data.get());
       status = wgemm::run(call);
-      with_vectors(restore);
+      with_params(restore);
     } else if (options_.has_value() || test_threads() > 1 || threads_) {
       MatMulProblem p;
       status = quantized_problem(args, true, &p);

@@ -3,7 +3,7 @@
 //
 //   IntegerMatMulTester(IntegerOp::kQLinearMatMul)
 //       .types(DType::kInt8, DType::kUInt8).a({5, 3, 7}).b({7, 2})
-//       .vector(kYScale, {5, 3, 1}).packed().run();
+//       .param(kYScale, {5, 3, 1}).packed().run();
 #pragma once
 
 #include <cstdint>
@@ -23,13 +23,12 @@ inline constexpr IntegerOp kIntegerOps[] = {IntegerOp::kMatMulInteger, IntegerOp
                                             IntegerOp::kDynamicQuantizeMatMul,
                                             IntegerOp::kMatMulIntegerToFloat};
 
-// What errors call an operator.
+// The name of an operator in errors.
 const char* name_of(IntegerOp op);
 
-// The vectors that an operator has. Those of rows have one value, or one per row; those of columns
-// have one value, or one per column.
-enum class VectorExtent { kNone, kOne, kRows, kColumns };
-VectorExtent extent_of(IntegerOp op, QuantizationVector which);
+// The parameters that an operator has: one value each, or one per row, or one per column.
+enum class ParamExtent { kNone, kOne, kRows, kColumns };
+ParamExtent extent_of(IntegerOp op, QuantizationParam which);
 
 // Values of 8-bit operands and zero points: random, or all at one end of the range of the type.
 // k128Values are random among 128 adjacent values.
@@ -42,7 +41,7 @@ class IntegerMatMulTester {
  public:
   explicit IntegerMatMulTester(IntegerOp op) : op_(op) {}
 
-  // The 8-bit types of A and B. DynamicQuantizeMatMul ignores that of A.
+  // The 8-bit types of A and B. DynamicQuantizeMatMul ignores the type of A.
   IntegerMatMulTester& types(DType a, DType b) { return a_type_ = a, set(b_type_, b); }
   // Shapes, before a transpose.
   IntegerMatMulTester& a(Sizes dims, Layout layout = {}) {
@@ -53,20 +52,19 @@ class IntegerMatMulTester {
   }
   IntegerMatMulTester& y(Layout layout) { return set(y_layout_, std::move(layout)); }
   IntegerMatMulTester& trans(bool a, bool b) { return trans_a_ = a, set(trans_b_, b); }
-  // Default: one value for each scale, and no zero points. Ignored if the operator lacks the
-  // vector.
-  IntegerMatMulTester& vector(QuantizationVector which, Sizes dims, Layout layout = {}) {
-    if (extent_of(op_, which) == VectorExtent::kNone) return *this;
-    return set(vectors_[which], std::optional(Vector{std::move(dims), std::move(layout)}));
+  // Default: one value for each scale, and no zero points. Ignored if the operator lacks it.
+  IntegerMatMulTester& param(QuantizationParam which, Sizes dims, Layout layout = {}) {
+    if (extent_of(op_, which) == ParamExtent::kNone) return *this;
+    return set(params_[which], std::optional(Param{std::move(dims), std::move(layout)}));
   }
   // All zero points have one value.
   IntegerMatMulTester& zero_points() {
-    return vector(kAZeroPoint, {}).vector(kBZeroPoint, {1}).vector(kYZeroPoint, {});
+    return param(kAZeroPoint, {}).param(kBZeroPoint, {1}).param(kYZeroPoint, {});
   }
   // Default: no bias. Ignored if the operator lacks it.
   IntegerMatMulTester& bias(Sizes dims, Layout layout = {}) {
     if (!has_float_result()) return *this;
-    return set(bias_, std::optional(Vector{std::move(dims), std::move(layout)}));
+    return set(bias_, std::optional(Param{std::move(dims), std::move(layout)}));
   }
   // Scales and bias are float16. Ignored if the operator lacks that.
   IntegerMatMulTester& half(bool value = true) {
@@ -89,7 +87,8 @@ class IntegerMatMulTester {
     return op_ == IntegerOp::kMatMulInteger ? *this : set(activation_, value);
   }
   IntegerMatMulTester& determinism(Determinism value) { return set(determinism_, value); }
-  // Runs a prepared call. Between prepare() and run() A changes, and the vectors are overwritten.
+  // Runs a prepared call. Between prepare() and run() A changes, and the parameters are
+  // overwritten.
   IntegerMatMulTester& prepared(bool value = true) { return set(prepared_, value); }
   // Whether B is packed; the tester then overwrites the array it was packed from. Default: the
   // problem runs both ways unless B is a vector.
@@ -105,10 +104,10 @@ class IntegerMatMulTester {
   IntegerMatMulTester& out_of_core(const OutOfCoreSetup& value) { return set(out_of_core_, value); }
   IntegerMatMulTester& seed(uint32_t value) { return set(seed_, value); }
 
-  // Shapes by the rules of the specification: of Y, and of a vector with one value per row of A,
+  // Shapes by the rules of the specification: of Y, and of a parameter with one value per row of A,
   // per row of Y, or per column of B.
   Sizes y_dims() const;
-  Sizes vector_dims(QuantizationVector which) const;
+  Sizes param_dims(QuantizationParam which) const;
   bool has_float_result() const {
     return op_ == IntegerOp::kDynamicQuantizeMatMul || op_ == IntegerOp::kMatMulIntegerToFloat;
   }
@@ -119,7 +118,7 @@ class IntegerMatMulTester {
   void run() const;
 
  private:
-  struct Vector {
+  struct Param {
     Sizes dims;
     Layout layout;
   };
@@ -140,7 +139,7 @@ class IntegerMatMulTester {
   DType a_type_ = DType::kUInt8, b_type_ = DType::kInt8, y_zero_type_ = DType::kUInt8;
   Sizes a_{1, 1}, b_{1, 1};
   Layout a_layout_, b_layout_, y_layout_;
-  std::optional<Vector> vectors_[kQuantizationVectors], bias_;
+  std::optional<Param> params_[kQuantizationParams], bias_;
   bool trans_a_ = false, trans_b_ = false, half_ = false, any_scales_ = false, specials_ = false,
        prepared_ = false, threads_ = false, padded_ = false;
   Bytes a_values_ = Bytes::kRandom, b_values_ = Bytes::kRandom, a_zero_values_ = Bytes::kRandom,

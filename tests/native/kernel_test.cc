@@ -1,4 +1,4 @@
-// Tests every micro-kernel of the table, and some with odd layouts that only tests have: the other
+// Tests every micro-kernel of the table, and some with odd layouts that only tests have. The other
 // stages may know nothing of a kernel except its row.
 #include "kernels/kernel.h"
 
@@ -26,7 +26,7 @@ namespace {
 std::vector<Kernel> kernels() {
   const KernelTable table = kernel_table();
   std::vector<Kernel> all(table.rows, table.rows + table.count);
-  // Those of MatMulNBits have a test of their own.
+  // Kernels of MatMulNBits have a test of their own.
   std::erase_if(all, [](const Kernel& kernel) { return kernel.codes != ReadsCodes::kNo; });
   all.push_back({.name = "f32_3x5c2__portable",
                  .compute = DType::kFloat32,
@@ -67,7 +67,7 @@ std::vector<Kernel> kernels() {
   return all;
 }
 
-// The kernels of QGemm if `quantized`, otherwise those of Gemm.
+// The kernels of QGemm if `quantized`, otherwise the kernels of Gemm.
 std::vector<Kernel> kernels(bool quantized) {
   std::vector<Kernel> some = kernels();
   std::erase_if(
@@ -178,8 +178,8 @@ class QuantizedKernelTest : public ::testing::TestWithParam<Kernel> {
   }
   // Whether a kernel by dot products reads packed weights as they are stored, without a shift.
   static bool reads_stored(const Kernel& kernel) { return kernel.b == kI8StorageLayout; }
-  // On every engine that the kernel is for: with unpacked B, if the kernel takes it, and with
-  // packed weights, if its micro-panels are as wide as theirs.
+  // Runs on every engine that the kernel is for. B is unpacked, if the kernel takes it, and packed
+  // weights, if its micro-panels are as wide as theirs.
   static void run(QGemmTester tester) {
     const Kernel& kernel = GetParam();
     for (const Engine& engine : engines_for(kernel)) {
@@ -270,8 +270,8 @@ std::string short_name(DType type) {
   return letters;
 }
 
-// Whether a kernel for unpacked B of floats adds in ascending k. Of 40 products, one is so large
-// that each 1 added to it is lost, so the sum depends on how many were added before, and where.
+// Whether a kernel for unpacked B of floats adds in ascending k. One of 40 products is so large
+// that each 1 added to it is lost. So the sum depends on how many were added before, and where.
 template <typename T>
 bool adds_in_ascending_k(const Kernel& kernel) {
   constexpr size_t kK = 40;

@@ -576,7 +576,7 @@ TEST(MatMulExplain, ReportsThePlan) {
             std::vector<int64_t>({12, 128, 136, 164}));
   EXPECT_STREQ(plan.regime, "skinny GEMM");
   EXPECT_TRUE(plan.direct && plan.packs_b);
-  // Scratch is that of one product.
+  // There is scratch for one product.
   EXPECT_GE(plan.scratch_bytes, 164 * 136 * 4);
   EXPECT_LT(plan.scratch_bytes, 3 * 164 * 136 * 4);
   args.src.dims = nothing;

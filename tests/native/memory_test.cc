@@ -1,5 +1,5 @@
 // Memory under pressure: every allocation that a call makes fails in turn. Then there is an error
-// or the right result, nothing is written in the first case and nothing kept in either, and the
+// or the right result. After an error nothing is written. Nothing is kept in either case, and the
 // next call is right. On Linux the linker puts the functions below in the place of those that
 // allocate (--wrap in CMakeLists.txt); a context's limit refuses everywhere.
 #include <gtest/gtest.h>
@@ -24,8 +24,8 @@
 
 namespace {
 
-// What the next allocations of this thread do, or starts of threads: `left` more succeed, and then
-// one fails, or all do. Below 0: all succeed.
+// Which of the next allocations of this thread fail, or which starts of threads. `left` more
+// succeed, and then one fails, or all do. Below 0: all succeed.
 struct Failing {
   int64_t left = -1;
   bool for_good = false;
@@ -246,18 +246,18 @@ class MemoryTest : public ::testing::TestWithParam<Product> {
       };
       const bool may_differ = *p.integer_op != IntegerOp::kMatMulIntegerToFloat;
       const Sizes one{}, &rows_of_a = may_differ ? rows : one;
-      const ConstTensor vectors[] = {scale(rows_of_a), zero_point(rows_of_a),
-                                     scale(columns),   zero_point(columns),
-                                     scale(rows_of_y), zero_point(rows_of_y)};
+      const ConstTensor params[] = {scale(rows_of_a), zero_point(rows_of_a),
+                                    scale(columns),   zero_point(columns),
+                                    scale(rows_of_y), zero_point(rows_of_y)};
       IntegerMatMulArgs args;
       args.op = *p.integer_op;
       args.A = a_tensor, args.B = b_tensor, args.packed_B = packed;
       const ConstTensor** const slots[] = {&args.a_scale, &args.a_zero_point,
                                            &args.b_scale, &args.b_zero_point,
                                            &args.y_scale, &args.y_zero_point};
-      for (int i = 0; i < kQuantizationVectors; ++i) {
-        if (extent_of(args.op, static_cast<QuantizationVector>(i)) != VectorExtent::kNone)
-          *slots[i] = &vectors[i];
+      for (int i = 0; i < kQuantizationParams; ++i) {
+        if (extent_of(args.op, static_cast<QuantizationParam>(i)) != ParamExtent::kNone)
+          *slots[i] = &params[i];
       }
       const bool has_bytes = args.op == IntegerOp::kQLinearMatMul,
                  has_sums = args.op == IntegerOp::kMatMulInteger;
@@ -364,7 +364,7 @@ TEST_P(MemoryTest, EveryAllocationMayFail) {
       EXPECT_EQ(failures, 0);
     }
   }
-  // What weights are made of.
+  // The arguments that weights are made of.
   Context context;
   PackedWeights weights;
   const auto check_weights = [&](const char* op) {

@@ -126,25 +126,25 @@ const Case kCases[] = {
     {"ARank0", [](Call& c) { c.a.dims = {}; }, Code::kShape, "A",
      "A has rank 0; it must have rank 1 or more"},
     {"ARank65", [](Call& c) { c.a.dims = Sizes(65, 1); }, Code::kShape, "A",
-     "A has rank 65; the most is 64"},
+     "A has rank 65; it must be at most 64"},
     {"NegativeA", [](Call& c) { c.a.dims = {-3, 40}; }, Code::kShape, "A",
-     "A has shape [-3, 40]; no size may be negative"},
+     "A has shape [-3, 40]; each size must be a whole number from 0 to 2^53 - 1"},
     {"LargeA", [](Call& c) { c.a.dims = {kHuge, kHuge, 40}; }, Code::kShape, "A",
      "A has more than 2^53 elements"},
     {"StridesOfA", [](Call& c) { c.a.strides = {40, 1}; }, Code::kShape, "A",
      "there must be one stride per axis"},
     {"NegativeStrideOfA", [](Call& c) { c.a.strides = {120, -40, 1}; }, Code::kShape, "A",
-     "no stride may be negative"},
+     "each stride must be a whole number from 0 to 2^53 - 1"},
     {"FarStrideOfA", [](Call& c) { c.a.strides = {kFar, 40, 1}; }, Code::kShape, "A",
      "which reach beyond 2^53 elements"},
     {"ShortA", [](Call& c) { c.a.tensor.size = 239; }, Code::kShape, "A",
      "A has 239 elements; its shape [2, 3, 40] needs 240"},
     {"OtherK", [](Call& c) { c.a.dims = {2, 3, 39}; }, Code::kShape, "A",
-     "A has shape [2, 3, 39] and the weights have K 40; the last size of A must be K"},
+     "A has shape [2, 3, 39]; its last size must be K, which is 40 in the weights"},
     {"KOfPadding", [](Call& c) { c.a.dims = {1, 48}; }, Code::kShape, "A",
-     "A has shape [1, 48] and the weights have K 40"},
+     "A has shape [1, 48]; its last size must be K, which is 40 in the weights"},
     {"VectorOfOtherK", [](Call& c) { c.a.dims = {1}; }, Code::kShape, "A",
-     "A has shape [1] and the weights have K 40"},
+     "A has shape [1]; its last size must be K, which is 40 in the weights"},
 
     // The format.
     {"Bits0", [](Call& c) { c.args.weights.bits = 0; }, Code::kArgument, "bits",
@@ -201,7 +201,7 @@ const Case kCases[] = {
      "B has shape [96]; for these K, N, bits and block_size it must be [4, 3, 8]"},
     {"BOfTwoAxes", [](Call& c) { c.b.dims = {4, 24}; }, Code::kShape, "B", "B has shape [4, 24]"},
     {"BRank65", [](Call& c) { c.b.dims = Sizes(65, 1); }, Code::kShape, "B",
-     "B has rank 65; the most is 64"},
+     "B has rank 65; it must be at most 64"},
     {"ShortB", [](Call& c) { c.b.tensor.size = 95; }, Code::kShape, "B",
      "B has 95 elements; its shape [4, 3, 8] needs 96"},
     {"BWithGaps", [](Call& c) { c.b.strides = {32, 8, 1}; }, Code::kShape, "B",
@@ -213,7 +213,7 @@ const Case kCases[] = {
     {"BByEverySecond", [](Call& c) { c.b.strides = {48, 16, 2}; }, Code::kShape, "B",
      "it must be contiguous"},
     {"NegativeStrideOfB", [](Call& c) { c.b.strides = {24, -8, 1}; }, Code::kShape, "B",
-     "no stride may be negative"},
+     "each stride must be a whole number from 0 to 2^53 - 1"},
     {"ScalesTransposed", [](Call& c) { c.scales.dims = {3, 4}; }, Code::kShape, "scales",
      "scales has shape [3, 4]; for these K, N, bits and block_size it must be [4, 3], or flat"},
     {"ScalesOf11", [](Call& c) { c.scales.dims = {11}; }, Code::kShape, "scales",
@@ -287,13 +287,13 @@ const Case kCases[] = {
 
     // Packed weights.
     {"Empty", [](Call& c) { c.args.packed_weights = &c.weights; }, Code::kArgument, "B",
-     "B is packed weights that are empty; pack() fills them"},
+     "B is an empty PackedWeights; pack() fills it"},
     {"PackedForGemm", [](Call& c) { c.pack_for(PackFor::kGemm, DType::kFloat32, {40, 4}); },
      Code::kPackMismatch, "B", "B is packed for gemm and matmul; pack it for matmulNBits"},
     {"PackedForQGemm", [](Call& c) { c.pack_for(PackFor::kQGemm, DType::kUInt8, {40, 4}); },
      Code::kPackMismatch, "B", "B is packed for qgemm; pack it for matmulNBits"},
     {"PackedOfOtherK", [](Call& c) { c.pack(), c.a.dims = {5, 48}; }, Code::kShape, "A",
-     "A has shape [5, 48] and the weights have K 40; the last size of A must be K"},
+     "A has shape [5, 48]; its last size must be K, which is 40 in the weights"},
     {"PackedOfFloats", [](Call& c) { c.pack(), c.a.tensor.dtype = DType::kFloat16; }, Code::kDType,
      "scales", "scales has type float32 and A has type float16; they must be the same"},
     {"PackedAndLevel5", [](Call& c) { c.pack(), c.args.accuracy_level = 5; }, Code::kArgument,
@@ -310,7 +310,7 @@ const Case kCases[] = {
      "bias has shape [1, 4]; it must have N elements, of shape [4]"},
     {"BiasScalar", [](Call& c) { c.bias.dims = {}; }, Code::kShape, "bias", "bias has shape []"},
     {"NegativeStrideOfBias", [](Call& c) { c.bias.strides = {-1}; }, Code::kShape, "bias",
-     "no stride may be negative"},
+     "each stride must be a whole number from 0 to 2^53 - 1"},
     {"LargeY",
      [](Call& c) {
        c.a.dims = {kHuge, 0}, c.args.weights.K = 0, c.args.weights.N = kHuge,
@@ -325,7 +325,7 @@ const Case kCases[] = {
     {"YOfAVector", [](Call& c) { c.a.dims = {40}, c.y_dims = {1, 4}; }, Code::kShape, "Y",
      "Y has shape [1, 4]; the result has shape [4]"},
     {"YRepeats", [](Call& c) { c.y_strides = {0, 4, 1}; }, Code::kShape, "Y",
-     "elements could share places"},
+     "no two elements share memory"},
     {"ShortY", [](Call& c) { c.args.Y.size = 23; }, Code::kShape, "Y",
      "Y has 23 elements; its shape [2, 3, 4] needs 24"},
     {"YIsA", [](Call& c) { c.args.Y.data = c.a.data.data(); }, Code::kArgument, "Y",
@@ -693,7 +693,7 @@ TEST(MatMulNBitsBytes, PaddingMustBeZeros) {
           }
         }
       }
-      // What is no padding, in bits: codes, scales and zero points of 4 columns.
+      // The bits that are not padding: codes, scales and zero points of 4 columns.
       EXPECT_EQ(accepted, 4 * (40 * bits + 3 * 32 + 3 * (kind == 0 ? 0 : kind == 1 ? bits : 32)));
     }
   }

@@ -1,5 +1,5 @@
 // MatMulNBits through the whole pipeline. Level 4, and level 0 with strict sums, are compared bit
-// by bit with the specification as code; level 0 otherwise within the bound of its error.
+// by bit with the specification as code. Otherwise level 0 must be within the bound of its error.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -338,7 +338,7 @@ TEST(Explain, AbsurdSizes) {
     };
     const Context context(random() % 2 != 0 ? 0 : 1'000'000,
                           random() % 2 != 0 ? Determinism::kFast : Determinism::kStrict);
-    const int64_t beside = pick(kSizes);
+    const int64_t reserved = pick(kSizes);
     const auto a = std::span(a_dims), b = std::span(b_dims);
     Explanation e;
     Status status;
@@ -349,7 +349,7 @@ TEST(Explain, AbsurdSizes) {
       args.weights = tensor(b, strides[1], type);
       args.dst.dtype = type;
       args.dst.out_of_core = args.src.out_of_core;
-      status = explain(context, args, &e, beside);
+      status = explain(context, args, &e, reserved);
     } else if (i % 3 == 1) {
       GemmArgs args;
       const DType type = pick(kTypes);
@@ -358,14 +358,14 @@ TEST(Explain, AbsurdSizes) {
       args.Y.out_of_core = args.A.out_of_core;
       const ConstTensor c = tensor(a.first(1), strides[2], type);
       if (random() % 4 == 0) args.C = &c;
-      status = explain(context, args, &e, beside);
+      status = explain(context, args, &e, reserved);
     } else {
       QGemmArgs args;
       args.A = tensor(a.last(2), strides[0], DType::kUInt8);
       args.B = tensor(b.last(2), strides[1], DType::kInt8);
       args.Y.out_of_core = args.A.out_of_core;
       args.a_scale = args.b_scale = {.data = &scale};
-      status = explain(context, args, &e, beside);
+      status = explain(context, args, &e, reserved);
     }
     planned += status.ok() ? 1 : 0;
     ASSERT_GE(e.scratch_bytes, 0);

@@ -267,7 +267,7 @@ TEST(Pack8Bit, FindsTheRangeOfPanelsWithoutTheirPadding) {
         std::vector<int8_t> panels(packed_bytes(layout, n, k));
         pack({reinterpret_cast<const std::byte*>(source.data()), DType::kInt8, n, k, 1, n}, layout,
              panels.data());
-        const Range range = range_of_panels(panels.data(), k, n);
+        const Int8Range range = range_of_panels(panels.data(), k, n);
         const auto [low, high] = std::minmax_element(source.begin(), source.end());
         ASSERT_EQ(range.low, source.empty() ? 0 : *low) << k << " x " << n;
         ASSERT_EQ(range.high, source.empty() ? 0 : *high) << k << " x " << n;

@@ -1,7 +1,7 @@
-// The plans of a large grid of problems, as they were reviewed last: a change of the planner that
-// is not meant to change plans leaves this test alone, and one that is meant to shows here as a
-// diff. plan_golden.inc has one hash per build, type and number of threads; plans.txt is a table of
-// some 380 plans to be read. WGEMM_WRITE_PLANS=1 in the environment writes the table, and prints
+// The plans of a large grid of problems, as they were reviewed last. A change of the planner that
+// is not meant to change plans leaves this test alone. A change of plans shows here as a diff.
+// plan_golden.inc has one hash per build, type and number of threads. plans.txt is a table of some
+// 380 plans to be read. WGEMM_WRITE_PLANS=1 in the environment writes the table, and prints
 // hashes. The rows of wasm-relaxed for 8 bits are of an engine with exact unsigned dot products.
 #include <gtest/gtest.h>
 
@@ -86,7 +86,7 @@ uint64_t mix(uint64_t hash, uint64_t value) {
   return hash ^ hash >> 29;
 }
 
-// What a plan decides; the kernel by all that a planner knows of it, but its name.
+// The decisions of a plan. For the kernel, everything that a planner knows of it except its name.
 uint64_t hash_of(uint64_t hash, const Plan& plan) {
   const auto add = [&](auto... values) {
     ((hash = mix(hash, static_cast<uint64_t>(values))), ...);
@@ -169,7 +169,7 @@ void expect_golden(const std::string& name, int threads, uint64_t hash,
 }
 
 // The build whose rows hold. A 7-bit dot product takes no plain B of 8 bits, so relaxed plans are
-// then those of simd128.
+// then the plans of simd128.
 std::string build_of_plans(DType type) {
   const bool takes_no_b = relaxed_dot() == Dot::kSevenBits || relaxed_dot() == Dot::kNone;
   return !kIsNative && compute_type(type) == DType::kInt8 && takes_no_b ? "wasm-simd128" : kBuild;

@@ -1,4 +1,4 @@
-// What plans come to, at both sides of the thresholds that results do not show.
+// Plans at both sides of the thresholds that results do not show.
 #include "plan/plan.h"
 
 #include <gtest/gtest.h>
@@ -152,7 +152,7 @@ TEST(Plan, SplitsKDeeplyForGemvBeyondL2AndForSkinnyGemmFromMemory) {
     EXPECT_GT(kc(type, 2, 0), kFew);
     EXPECT_LE(kc(type, 4, 1), kFew);
     EXPECT_GT(kc(type, 4, 0), kFew);
-    // GEMV of integers is by axpy, and so is that of floats if the order of the sums is free.
+    // GEMV of integers is by axpy, and GEMV of floats is, too, if the order of the sums is free.
     constexpr Determinism determinism = Determinism::kStrict;
     const bool is_axpy = is_integer(type);
     for (const int64_t n : {256, 1024}) {

@@ -101,8 +101,8 @@ ReferenceLine<T> reference_row(const ConstTensor& matrix, int64_t i, bool transp
           reference_stride(matrix, 1 - axis)};
 }
 
-// The place of element `index` of `x`, which is broadcast to a shape with as many axes, by NumPy's
-// rule: axes align at the right, size 1 repeats.
+// The place of element `index` of `x`, which is broadcast to a shape with as many axes. By NumPy's
+// rule axes align at the right, and size 1 repeats.
 inline int64_t reference_place(const ConstTensor& x, std::span<const int64_t> index) {
   int64_t place = x.offset, contiguous = 1;
   for (size_t axis = x.dims.size(), from_right = index.size(); axis-- > 0;) {
@@ -308,7 +308,7 @@ inline int32_t reference_zero_point(const ConstTensor* zero_point, std::span<con
   return reference_broadcast<uint8_t>(*zero_point, index);
 }
 
-// What ONNX DynamicQuantizeLinear computes from all elements of A, in float32.
+// The scale and zero point of ONNX DynamicQuantizeLinear for all elements of A, in float32.
 struct ReferenceQuantizedA {
   float scale = 1;
   int32_t zero_point = 0;
@@ -349,7 +349,7 @@ inline double reference_integer_matmul(const IntegerMatMulArgs& args,
                                        std::span<const int64_t> index) {
   const bool quantizes_a = args.op == IntegerOp::kDynamicQuantizeMatMul,
              has_rows = args.A.dims.size() > 1, has_cols = args.B.dims.size() > 1;
-  // The index as if neither operand were a vector; and that of a tensor of one value per row.
+  // The index as if neither operand were a vector; and the index of a tensor of one value per row.
   int64_t full[kMaxRank + 2];
   const size_t batch = index.size() - has_rows - has_cols;
   std::copy_n(index.begin(), batch, full);

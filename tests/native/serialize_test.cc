@@ -171,7 +171,7 @@ TEST_P(SerializeTest, RefusesTruncatedBytes) {
   const Bytes bytes = serialized(GetParam());
   for (size_t length = 0; length < bytes.size(); length += length < 256 ? 1 : 61) {
     expect_refused(Bytes(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(length)),
-                   "bytes is cut short: " + std::to_string(length) + " bytes, ");
+                   "bytes has " + std::to_string(length) + " bytes; expected ");
   }
 }
 
@@ -248,7 +248,7 @@ TEST(Serialize, RefusesEveryByteThatWasChanged) {
       for (const int change : {1, 0x80, 0xff}) {
         Bytes changed = bytes;
         changed[at] ^= static_cast<std::byte>(change);
-        expect_refused(changed, at < 8    ? "no packed weights"
+        expect_refused(changed, at < 8    ? "not packed weights"
                                 : at < 12 ? "byte order"
                                 : at < 16 ? "version"
                                           : "bytes ");
@@ -320,27 +320,26 @@ TEST(Serialize, RefusesImpossibleSizes) {
   constexpr uint64_t kHuge = uint64_t{1} << 32;
   expect_refused(with(bytes, 48, {65}), "rank above 64");
   expect_refused(with(bytes, 48, {~uint64_t{0}}), "rank above 64");
-  const std::string length = std::to_string(bytes.size());
+  const std::string has = "bytes has " + std::to_string(bytes.size()) + " bytes; expected ";
   expect_refused(with(bytes, 48, {1}),
                  "deserialize: bytes has shape [3] of rank 1; it must have rank 2 or more");
   expect_refused(with(bytes, 48, {0}), "deserialize: bytes has shape [] of rank 0");
   expect_refused(with(bytes, 56, {~uint64_t{0}}),
-                 "deserialize: bytes has shape [-1, 4, 5, 9]; no size may be negative");
+                 "deserialize: bytes has shape [-1, 4, 5, 9]; each size must be a whole number "
+                 "from 0 to 2^53 - 1");
   expect_refused(
       with(bytes, 56, {kHuge, kHuge}),
       "deserialize: bytes has more than 2^53 elements, by its shape [4294967296, 4294967296");
   // Errors state sizes beyond 32 bits in full on every machine. A panel of one step has 64 bytes.
-  expect_refused(with(bytes, 56, {uint64_t{1} << 53, 1, 1, 1}),
-                 "bytes is cut short: " + length + " bytes, 576460752303423576 wanted");
-  expect_refused(with(bytes, 56, {1, 1, kHuge / 2, kHuge / 2048}), "bytes is cut short");
-  expect_refused(with(bytes, 56, {uint64_t{1} << 32, 1, 1, 1}), "bytes is cut short");
-  expect_refused(with(bytes, 56, {3, 4, 6, 9}), "bytes is cut short");
-  expect_refused(with(bytes, 56, {3, 4, 4, 9}), "bytes goes on behind its end");
-  expect_refused(with(bytes, 56, {uint64_t{1} << 53, 1, 1, 0}), "goes on behind its end");
-  expect_refused(with(bytes, 56, {0, 1, uint64_t{1} << 26, 1 << 20}),
-                 "bytes goes on behind its end");
+  expect_refused(with(bytes, 56, {uint64_t{1} << 53, 1, 1, 1}), has + "576460752303423576");
+  expect_refused(with(bytes, 56, {1, 1, kHuge / 2, kHuge / 2048}), has);
+  expect_refused(with(bytes, 56, {uint64_t{1} << 32, 1, 1, 1}), has);
+  expect_refused(with(bytes, 56, {3, 4, 6, 9}), has);
+  expect_refused(with(bytes, 56, {3, 4, 4, 9}), has);
+  expect_refused(with(bytes, 56, {uint64_t{1} << 53, 1, 1, 0}), has);
+  expect_refused(with(bytes, 56, {0, 1, uint64_t{1} << 26, 1 << 20}), has);
   expect_refused(with(bytes, 40, {0}),
-                 "bytes has panels of 0 columns, or of another layout than those of 8 here");
+                 "bytes has panels of 0 columns, or of another layout; expected 8 columns");
   expect_refused(
       with(bytes, 24, {0x6d6d656771}),
       "deserialize: bytes has type float32; for qgemm it must be int8 or uint8");  // "qgemm"
@@ -380,23 +379,21 @@ TEST(Serialize, ReportsWhatIsWrong) {
     other[at] = static_cast<std::byte>(value);
     return other;
   };
-  expect_refused({}, "deserialize: bytes is cut short: 0 bytes, 56 wanted at the least");
+  expect_refused({}, "deserialize: bytes has 0 bytes; expected at least 56");
   expect_refused(changed(0, 'W'),
-                 "deserialize: bytes is no packed weights: it does not begin with \"wgemm-pw\"");
+                 "deserialize: bytes is not packed weights: it does not begin with \"wgemm-pw\"");
   expect_refused(changed(8, 2),
-                 "deserialize: bytes has byte order 2; this machine has 1, 1 being little-endian");
+                 "deserialize: bytes has byte order 2; this machine has 1, and 1 is little-endian");
   expect_refused(changed(12, 2),
                  "deserialize: bytes is of version 2; this library reads version 1");
-  expect_refused(
-      changed(24, 'h'),
-      "deserialize: bytes is for an operation that is none; it must be gemm, qgemm or nbits");
+  expect_refused(changed(24, 'h'),
+                 "deserialize: bytes is for an unknown operation; it must be gemm, qgemm or nbits");
   expect_refused(changed(32, 'g'), "deserialize: bytes has elements of an unknown type");
-  expect_refused(
-      changed(bytes.size() - 1, 1),
-      "deserialize: bytes was changed: its checksum is another than that of what it holds");
+  expect_refused(changed(bytes.size() - 1, 1),
+                 "deserialize: bytes is corrupt: the checksum does not match the contents");
   Bytes longer = bytes;
   longer.push_back({});
-  expect_refused(longer, "deserialize: bytes goes on behind its end: 393 bytes, 392 wanted");
+  expect_refused(longer, "deserialize: bytes has 393 bytes; expected 392");
   Bytes padding = changed(bytes.size() - 1, 1);
   seal(padding);
   expect_refused(padding, "deserialize: bytes has panels whose padding is not zeros");
@@ -409,8 +406,7 @@ TEST(Serialize, RefusesWeightsThatAreEmptyAndBytesOfAnotherLength) {
   EXPECT_EQ(serialized_bytes({}), 0U);
   const Status empty = serialize({}, {});
   EXPECT_EQ(empty.code, Code::kArgument);
-  EXPECT_STREQ(empty.message,
-               "serialize: weights is packed weights that are empty; pack() fills them");
+  EXPECT_STREQ(empty.message, "serialize: weights is an empty PackedWeights; pack() fills it");
   Context context;
   const Case c{DType::kFloat64, {3, 4}};
   const PackedWeights weights = packed(context, c, elements_of(c));
@@ -419,8 +415,7 @@ TEST(Serialize, RefusesWeightsThatAreEmptyAndBytesOfAnotherLength) {
     const Status status = serialize(weights, bytes);
     EXPECT_EQ(status.code, Code::kShape);
     EXPECT_STREQ(status.argument, "bytes");
-    EXPECT_NE(std::string(status.message).find("; for these weights it must have 264"),
-              std::string::npos)
+    EXPECT_NE(std::string(status.message).find(" bytes; expected 264"), std::string::npos)
         << status.message;
     EXPECT_TRUE(bytes == Bytes(length, std::byte{7}));
   }

@@ -139,10 +139,10 @@ TEST(Threads, TakeLessMemoryWhereThereIsLess) {
     ASSERT_TRUE(explain(small, product.args(), &plan).ok());
     EXPECT_EQ(plan.threads, limit < many.scratch_bytes ? 1 : 4);
     EXPECT_EQ(plan.scratch_bytes, limit - 64);
-    // Beside 1000 bytes of the caller's there is too little for as many.
-    const Status beside = explain(small, product.args(), &plan, 1000);
-    EXPECT_EQ(beside.code, limit < many.scratch_bytes ? Code::kOutOfMemory : Code::kOk);
-    EXPECT_TRUE(!beside.ok() || plan.threads == 1);
+    // If the caller reserves 1000 bytes, there is too little for as many.
+    const Status reserved = explain(small, product.args(), &plan, 1000);
+    EXPECT_EQ(reserved.code, limit < many.scratch_bytes ? Code::kOutOfMemory : Code::kOk);
+    EXPECT_TRUE(!reserved.ok() || plan.threads == 1);
   }
   Context none(static_cast<size_t>(one.scratch_bytes));
   ASSERT_TRUE(none.set_threads(4).ok());

@@ -1,5 +1,5 @@
-// Packed weights of every type of Gemm: products with them have the same bits as products without,
-// by every kernel; and which operands they must not replace.
+// Packed weights of every type of Gemm. Products with them have the same bits as products without,
+// by every kernel. Other tests show which operands they must not replace.
 #include "pack/weights.h"
 
 #include <gtest/gtest.h>
@@ -550,7 +550,7 @@ TEST_P(HalfWeightsTest, AreReadAsStoredOrWidened) {
   }
 }
 
-// With an A of their own type the product is the same as that of widened operands.
+// With an A of their own type the product is the same as the product of widened operands.
 TEST_P(HalfWeightsTest, ServeTheirOwnTypeAndNoOther) {
   const std::vector<float> data(12);
   const Sizes dims{3, 4}, a{2, 3};
@@ -724,11 +724,9 @@ struct Calls {
 
 TEST(WeightsError, Empty) {
   Calls calls;
-  calls.refuse_gemm(Code::kArgument, "B",
-                    "gemm: B is packed weights that are empty; pack() fills them");
-  calls.refuse_qgemm(Code::kArgument, "B", "qgemm: B is packed weights that are empty");
-  calls.refuse_matmul(Code::kArgument, "weights",
-                      "matmul: weights is packed weights that are empty");
+  calls.refuse_gemm(Code::kArgument, "B", "gemm: B is an empty PackedWeights; pack() fills it");
+  calls.refuse_qgemm(Code::kArgument, "B", "qgemm: B is an empty PackedWeights");
+  calls.refuse_matmul(Code::kArgument, "weights", "matmul: weights is an empty PackedWeights");
 }
 
 TEST(WeightsError, AnotherOperation) {
@@ -831,21 +829,21 @@ const PackCase kPackCases[] = {
     {"Rank1", [](PackArgs&, Sizes& dims, Sizes&) { dims = {12}; }, Code::kShape,
      "B has shape [12] of rank 1; it must have rank 2 or more"},
     {"Rank65", [](PackArgs&, Sizes& dims, Sizes&) { dims = Sizes(65, 1); }, Code::kShape,
-     "B has rank 65; the most is 64"},
+     "B has rank 65; it must be at most 64"},
     {"Negative", [](PackArgs&, Sizes& dims, Sizes&) { dims = {-1, 3, 4}; }, Code::kShape,
-     "no size may be negative"},
+     "each size must be a whole number from 0 to 2^53 - 1"},
     {"Product", [](PackArgs&, Sizes& dims, Sizes&) { dims = {kHuge, kHuge, 0}; }, Code::kShape,
      "more than 2^53 elements"},
     {"Strides", [](PackArgs&, Sizes&, Sizes& strides) { strides = {12, 4, 1}; }, Code::kShape,
      "there must be one stride per axis"},
     {"NegativeStride", [](PackArgs&, Sizes&, Sizes& strides) { strides = {4, -1}; }, Code::kShape,
-     "no stride may be negative"},
+     "each stride must be a whole number from 0 to 2^53 - 1"},
     {"Short", [](PackArgs& p, Sizes&, Sizes&) { p.B.size = 11; }, Code::kShape,
      "B has 11 elements; its shape [3, 4] needs 12"},
     {"NegativeOffset", [](PackArgs& p, Sizes&, Sizes&) { p.B.offset = -1; }, Code::kShape,
-     "B has offset -1; it must lie from 0 to"},
+     "B has offset -1; it must be from 0 to"},
     {"ShortForOffset", [](PackArgs& p, Sizes&, Sizes&) { p.B.offset = 2, p.B.size = 13; },
-     Code::kShape, "B has 13 elements; its shape [3, 4] needs 14, its offset included"},
+     Code::kShape, "B has 13 elements; its shape [3, 4] and offset 2 need 14"},
     {"NoData", [](PackArgs& p, Sizes&, Sizes&) { p.B.data = nullptr; }, Code::kArgument,
      "pack: B has no data"},
     {"As", [](PackArgs& p, Sizes&, Sizes&) { p.as = DType::kFloat64; }, Code::kDType,

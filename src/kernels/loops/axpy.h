@@ -1,6 +1,6 @@
 // Regime: GEMV with unpacked row-major B of more than kAxpyBytes (plan/select_kernel.cc). The loop
-// adds multiples of several rows of B to y at once: the fused axpy (axpyf) of BLIS, Van Zee and van
-// de Geijn, "BLIS: A Framework for Rapidly Instantiating BLAS Functionality", 2015.
+// adds multiples of several rows of B to y at once. It is the fused axpy (axpyf) of BLIS: Van Zee
+// and van de Geijn, "BLIS: A Framework for Rapidly Instantiating BLAS Functionality", 2015.
 //
 // K is cut into four or six runs of rows, and the loop takes a row of each run at a time. A run
 // is one stream: its rows are contiguous in memory, so the hardware prefetcher follows it from row
@@ -60,12 +60,12 @@ void add_rows(const Strip& s, size_t stream_rows, size_t tiles, size_t burst) {
 }
 
 // The whole strip. `rest` computes the steps of k and the columns that the streams leave over.
-// Those steps of k come first, so that they initialize y. Streams have an odd number of rows.
+// These steps of k come first, so that they initialize y. Streams have an odd number of rows.
 // Otherwise, if B had a power of two of columns, the lines of all streams would be in the same sets
 // of a cache.
 //
-// The choice of bursts depends on K and on the row stride, never on the columns of the strip:
-// threads share the columns, and must sum in the same order.
+// The choice of bursts depends on K and on the row stride, never on the columns of the strip.
+// Threads share the columns, and must sum in the same order.
 template <typename Ops, KernelFunction rest>
 void axpy(const Strip& s) {
   constexpr size_t kWidth = Ops::kVectors * Ops::kLanes;

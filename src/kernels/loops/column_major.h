@@ -2,10 +2,10 @@
 // ascending k, with one accumulator per element. Also float64, which has no dot kernel, and what
 // dot.h leaves over.
 //
-// Each column of B is contiguous along k. The loop takes four or eight columns at a time and
+// Each column of B is contiguous along k. The loop takes four or eight columns at a time. It
 // transposes squares of kLanes columns by kLanes steps of k in registers, which makes them rows of
-// a micro-panel. More than eight columns at once are slower when `b_stride` is a power of two:
-// their cache lines fall into one set of L1, which holds eight.
+// a micro-panel. More than eight columns at once are slower when `b_stride` is a power of two.
+// Their cache lines then fall into one set of L1, which holds eight.
 //
 // B: `b_stride` bytes from column to column, `b_step` bytes from one step of k to the next.
 #pragma once

@@ -1,6 +1,7 @@
 // Regime: GEMV and skinny GEMM with unpacked column-major B, if the sums may be in any order. The
-// loop multiplies one or two rows of A by four columns of B at once: the fused dot (dotxf) of BLIS,
-// Van Zee and van de Geijn, "BLIS: A Framework for Rapidly Instantiating BLAS Functionality", 2015.
+// loop multiplies one or two rows of A by four columns of B at once. It is the fused dot (dotxf) of
+// BLIS: Van Zee and van de Geijn, "BLIS: A Framework for Rapidly Instantiating BLAS Functionality",
+// 2015.
 //
 // The columns of the strip are cut into four runs, and the loop takes one column of each run at a
 // time. A run is one stream: its columns are contiguous in memory, so the hardware prefetcher

@@ -48,7 +48,7 @@ inline void load_zero_points(const std::byte* from, int bits, v128_t* to) {
   }
 }
 
-// The groups of nibbles of the micro-panels of a block. Those of 8-bit codes are passed twice: the
+// The groups of nibbles of the micro-panels of a block. Groups of 8-bit codes are passed twice: the
 // upper halves first, whose sums count sixteenfold.
 template <size_t NP>
 struct NBitsGroups {

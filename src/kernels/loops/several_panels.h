@@ -1,6 +1,6 @@
 // Regime: GEMV and skinny GEMM. A tile of one or two rows leaves registers free, so it takes NP
-// micro-panels of B at once: more independent chains of multiply-adds, and more streams for the
-// hardware prefetcher.
+// micro-panels of B at once. There are then more independent chains of multiply-adds, and more
+// streams for the hardware prefetcher.
 //
 // The NP packed micro-panels of a tile are 1/NP of the strip from each other. So each of the NP
 // streams goes on from one micro-panel into the next, and the prefetcher never restarts.

@@ -1,5 +1,5 @@
 // The choice of a loop by the number of rows in a strip. The last strip of a product has fewer than
-// MR rows, and GEMV has one, so a kernel lists tiles for fewer rows before its full tile:
+// MR rows, and GEMV has one. So a kernel lists tiles for fewer rows before its full tile:
 //   strip_of<Ops, Tile<1, 4>, Tile<2, 2>, Tile<4, 1>>(strip)
 #pragma once
 

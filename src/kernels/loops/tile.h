@@ -1,9 +1,9 @@
-// The accumulators of a tile, MR rows by NR columns of C: they start from 0 or from the sums in C,
+// The accumulators of a tile, MR rows by NR columns of C. They start from 0 or from the sums in C,
 // live in registers during the loop over k, and go back to C. All loops in this folder except
 // axpy.h and dot.h use it.
 //
-// A tile that sticks out of its strip is computed whole and written in part, through a buffer on
-// the stack as wide as the tile (`edge`).
+// A tile that sticks out of its strip is computed whole and written in part. It goes through a
+// buffer on the stack as wide as the tile (`edge`).
 #pragma once
 
 #include <wasm_simd128.h>
@@ -65,8 +65,8 @@ void store_vector(void* to, Vector vector) {
 // A tile of MR rows by V vectors, which cover NP micro-panels; if NP > 1, the tile must be whole.
 // `sum(acc)` adds the products. `repeats`: in A, the rows after the strip's last one repeat that
 // row. Then all of them may be written to the last row of C, since they hold the same sums.
-// Otherwise they are computed and dropped: through the edge buffer or, if `drops`, by writing them
-// to the last row of C before that row's own sums.
+// Otherwise they are computed and dropped, through the edge buffer. If `drops`, they are written to
+// the last row of C before that row's own sums.
 template <typename Acc, size_t MR, size_t V, bool repeats, size_t NP = 1, bool drops = false,
           typename Vector = v128_t>
 void with_tile(const Strip& s, TileColumns t, auto&& sum) {
@@ -126,7 +126,7 @@ void with_tile(const Strip& s, TileColumns t, auto&& sum) {
   if (!whole) copy_edge(edge_begin, kRowBytes, c, c_stride, count, t.count * sizeof(Acc));
 }
 
-// Pointers to MR rows of A. Those after the strip's last row repeat it.
+// Pointers to MR rows of A. Rows after the strip's last row repeat it.
 template <typename A, size_t MR>
 struct RowsOfA {
   const A* row[MR];

@@ -472,7 +472,7 @@ describe('what is refused', () => {
       'SHAPE',
       'x',
       '[3, 2]',
-      'last axis must have 3',
+      'last size must be K, which is 3 in the weights',
     );
     const four = { data: new Float32Array(8), shape: [2, 4] };
     inRun(() => layer.run(four), 'SHAPE', 'x', '[2, 4]', 'set trans if weights is (N, K)');
@@ -842,8 +842,8 @@ describe('bytes', () => {
       }
     }
     for (const length of [0, 7, 127, 128, 130, bytes.length - 1])
-      if (length < bytes.length) refuse(bytes.slice(0, length), 'cut short', `${length} bytes`);
-    refuse(Uint8Array.of(...bytes, 0), 'goes on behind its end');
+      if (length < bytes.length) refuse(bytes.slice(0, length), `has ${length} bytes; expected`);
+    refuse(Uint8Array.of(...bytes, 0), `has ${bytes.length + 1} bytes; expected ${bytes.length}`);
     expect(wg.memory().inUse).toBe(0);
   });
 
@@ -900,7 +900,7 @@ describe('bytes', () => {
     );
     refuse(
       forged(bytes, at, (view) => view.setUint8(0, 0)),
-      'no layer',
+      'not a layer',
     );
   });
 
@@ -927,7 +927,7 @@ describe('bytes', () => {
       [random.tensor('int8', [5, 9]), 'qgemm'],
     ] as const)
       refuse(join(packed(b, op)), 'packed weights of another layer');
-    refuse(join(Uint8Array.of(1, 2, 3)), 'cut short');
+    refuse(join(Uint8Array.of(1, 2, 3)), 'bytes; expected at least');
   });
 
   it.each([null, 3, 'text', [1], new Float32Array(1), {}])('%j is no bytes', (value) => {

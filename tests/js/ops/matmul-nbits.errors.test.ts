@@ -291,7 +291,13 @@ refuses('refuses types:', {
 
 refuses('refuses shapes:', {
   'A of rank 0': [{ a: floats([]) }, 'SHAPE', 'A', 'rank 0', 'rank 1 or more'],
-  'A of another K': [{ a: floats([3, 21]) }, 'SHAPE', 'A', '[3, 21]', 'K 20'],
+  'A of another K': [
+    { a: floats([3, 21]) },
+    'SHAPE',
+    'A',
+    '[3, 21]',
+    'K, which is 20 in the weights',
+  ],
   'A short': [{ a: { ...floats([3, 20]), shape: [4, 20] } }, 'SHAPE', 'A', '60', 'needs 80'],
   'codes of rank 2': [{ w: { data: uint8([2, 16]) } }, 'SHAPE', 'B', '[2, 16]', '[2, 2, 8]'],
   'codes for other bits': [{ w: { bits: 8 } }, 'SHAPE', 'B', '[2, 2, 8]', '[2, 2, 16]'],
@@ -356,7 +362,7 @@ describe('refuses packed weights', () => {
     refused(() => wg.matmulNBits(floats([3, 16]), packed), {
       code: 'SHAPE',
       argument: 'A',
-      says: ['[3, 16]', 'K 20'],
+      says: ['[3, 16]', 'K, which is 20 in the weights'],
     });
     refused(() => wg.matmulNBits(half([3, 20]) as never, packed), {
       code: 'DTYPE',

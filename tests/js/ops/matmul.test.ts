@@ -1355,15 +1355,15 @@ refuses('refuses an out that overlaps', {
         options: { out: { data: array.subarray(0, 30), shape: [2, 3, 5] } },
       };
     },
-    argument('out', 'overlaps bias', 'exactly bias'),
+    argument('out', 'overlaps bias', 'the memory, shape and strides of bias'),
   ],
   'bias of another shape': [
     (o) => ({ bias: { data: o.out.data.subarray(0, 5), shape: [5] } }),
-    argument('out', 'overlaps bias', 'exactly bias'),
+    argument('out', 'overlaps bias', 'the memory, shape and strides of bias'),
   ],
   'bias of other strides': [
     (o) => ({ bias: { ...o.out, strides: [1, 2, 6] } }),
-    argument('out', 'overlaps bias', 'exactly bias'),
+    argument('out', 'overlaps bias', 'the memory, shape and strides of bias'),
   ],
   'bias of another type, for float32': [
     () => {
@@ -1381,7 +1381,7 @@ refuses('refuses an out that overlaps', {
         options: { out: { data: new Float32Array(buffer), shape: [3, 5] } },
       };
     },
-    argument('out', 'overlaps bias', 'exactly bias'),
+    argument('out', 'overlaps bias', 'the memory, shape and strides of bias'),
   ],
   'src, being bias too': [
     (o) => ({ weights: ofShape(4, 4), bias: o.src, options: { out: { ...o.src } } }),

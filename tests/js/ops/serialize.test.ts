@@ -179,16 +179,16 @@ describe('deserialize refuses', () => {
   const good = bytesOf((goldens[0] as (typeof goldens)[0])[3]);
   const changed = (at: number, value: number) => Object.assign(good.slice(), { [at]: value });
   const mismatches: [what: string, bytes: Uint8Array, ...says: string[]][] = [
-    ['nothing', new Uint8Array(0), 'cut short', '0 bytes', '56 wanted'],
-    ['a part', good.subarray(0, 160), 'cut short: 160 bytes, 168 wanted'],
-    ['more', new Uint8Array([...good, 0]), '169 bytes, 168 wanted'],
-    ['something else', changed(0, 0), 'no packed weights', 'begin with "wgemm-pw"'],
+    ['nothing', new Uint8Array(0), 'has 0 bytes; expected at least 56'],
+    ['a part', good.subarray(0, 160), 'has 160 bytes; expected 168'],
+    ['more', new Uint8Array([...good, 0]), 'has 169 bytes; expected 168'],
+    ['something else', changed(0, 0), 'not packed weights', 'begin with "wgemm-pw"'],
     ['another byte order', changed(8, 2), 'byte order 2'],
     ['another version', changed(12, 9), 'version 9', 'reads version 1'],
     ['an unknown operation', changed(24, 0), 'operation', 'gemm, qgemm or'],
     ['an unknown type', changed(33, 0), 'unknown type'],
-    ['another layout', changed(40, 4), 'panels of 4 columns', 'those of 8 here'],
-    ['a changed element', changed(107, 0), 'was changed', 'checksum'],
+    ['another layout', changed(40, 4), 'panels of 4 columns', 'expected 8 columns'],
+    ['a changed element', changed(107, 0), 'is corrupt: the checksum does not match the contents'],
   ];
   it.each(mismatches)('%s', (_, bytes, ...says) => {
     const { inUse } = wg.memory();
@@ -250,8 +250,8 @@ describe('deserialize refuses', () => {
       return bytes;
     };
     for (const [rows, cols, says] of [
-      [2 ** 32, 8, 'is cut short: 168 bytes, 137438953576 wanted'],
-      [2 ** 53, 1, 'is cut short: 168 bytes, 288230376151711848 wanted'],
+      [2 ** 32, 8, 'has 168 bytes; expected 137438953576'],
+      [2 ** 53, 1, 'has 168 bytes; expected 288230376151711848'],
       [2 ** 32, 2 ** 32, 'has more than 2^53 elements, by its shape [4294967296, 4294967296]'],
     ] as const) {
       expectError(

@@ -368,7 +368,7 @@ describe.each(['bfloat16', 'float16'] as const)('of %s beside float32', (as) => 
     using weights = wg.pack(b, { op: 'gemm', as });
     expect(valuesOf(wg.gemm(tensor(as, [1, 2], [1, 1]), weights))).toEqual([5, 7, 9]);
     expect(valuesOf(wg.matmul(float32([2], 1, 1), weights, 1))).toEqual([6, 8, 10]);
-    const says = [`packed as ${as}`, 'beside float32'];
+    const says = [`packed as ${as}`, 'for a float32'];
     for (const dtype of dtypes.filter((dtype) => dtype !== as && dtype !== 'float32')) {
       expectError(
         thrown(() => wg.gemm(new Random(1).tensor(dtype, [1, 2]), weights)),

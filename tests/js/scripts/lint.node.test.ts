@@ -7,12 +7,15 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
+const scripts = [
+  ...['banned-words', 'lint-language', 'lint-imports', 'lint-includes', 'lint-lab', 'lint-length'],
+  'run',
+];
 let clone: string;
 
 beforeEach(async () => {
   clone = await mkdtemp(join(tmpdir(), 'wgemm-lint-'));
-  const checks = ['lint-language', 'lint-includes', 'lint-imports', 'lint-lab'];
-  for (const name of ['banned-words', ...checks, 'run']) {
+  for (const name of scripts) {
     const script = join('scripts', `${name}.mjs`);
     await cp(join(root, script), join(clone, script));
   }
@@ -172,5 +175,43 @@ describe('lint-imports', () => {
       'js/misc/run.ts: no layer of the list in scripts/lint-imports.mjs',
       expect.stringMatching(/^wgemm: Imports in js/),
     ]);
+  });
+});
+
+describe('lint-length', () => {
+  /** A function whose body has this many lines of code, and other lines that do not count. */
+  const withLines = (head: string, count: number) =>
+    `${head} {\n  // Why.\n\n${'  work();  // a { brace\n'.repeat(count)}}\n`;
+  const inClass = (body: string) => `namespace wgemm {\nclass C {\n${body}};\n}\n`;
+  const signature = 'int\nf(int a,\n  int b)';
+
+  it('finds a long function, and where it begins', async () => {
+    const text = `#define X {\n${withLines(signature, 60)}${inClass(withLines('void g()', 60))}`;
+    await add('src/plan/plan.cc', text);
+    expect(await lint('lint-length.mjs')).toEqual([]);
+
+    await add('src/plan/plan.cc', withLines(signature, 61));
+    await add(
+      'src/plan/plan.h',
+      inClass(withLines("char g() const { return '}'; }\nvoid h()", 62)),
+    );
+    expect(await lint('lint-length.mjs')).toEqual([
+      'src/plan/plan.cc:3: 61 lines; a function has at most 60',
+      'src/plan/plan.h:4: 62 lines; a function has at most 60',
+      expect.stringMatching(/^wgemm: Split what is too long/),
+    ]);
+  });
+
+  it('finds a long file, and allows long kernels, tables and the manual', async () => {
+    await add('src/kernels/f32.cc', withLines(signature, 70));
+    await add('src/plan/rules.cc', withLines('const Rule kRules[] =', 70));
+    await add('src/include/wgemm.h', '//\n'.repeat(501));
+    await add('src/plan/plan.h', '//\n'.repeat(500));
+    expect(await lint('lint-length.mjs')).toEqual([]);
+
+    await add('src/kernels/f32.cc', '//\n'.repeat(501));
+    expect((await lint('lint-length.mjs'))[0]).toBe(
+      'src/kernels/f32.cc: 501 lines; a file has at most 500',
+    );
   });
 });
