@@ -56,7 +56,7 @@ export type {
   TypeIn8Bits,
   Widened,
   ZeroPointOf,
-} from './api/api.js';
+} from './api/types.js';
 export {
   type ElementOf,
   type ForeignTensor,

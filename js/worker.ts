@@ -102,7 +102,7 @@ export type {
   WorkerOut,
   WorkerQGemmInputs,
   WorkerTensorLike,
-} from './api/api.js';
+} from './api/types.js';
 export {
   createLinear,
   deserializeLinear,

@@ -15,7 +15,7 @@ import { runMatMul } from '../ops/matmul.js';
 import { packWeights, readBytes, readPack, readWeights } from '../ops/pack.js';
 import { runQGemm } from '../ops/qgemm.js';
 import { readExplained } from '../ops/read-call.js';
-import type { Api } from './api.js';
+import type { Api } from './gemm.js';
 
 /**
  * Starts an instance, with a memory of its own. The caller must `dispose()` of it.

@@ -1,6 +1,6 @@
 /** `createGemm` of `wgemm/worker`, and the instance that it returns. */
-import type { Api } from '../api/api.js';
 import { bestKernel } from '../api/create-gemm.js';
+import type { Api } from '../api/gemm.js';
 import {
   callOptions,
   keepAtEnd,

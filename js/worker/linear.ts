@@ -1,5 +1,5 @@
 /** Layers of instances in workers. */
-import type { InWorker, WorkerTensorLike } from '../api/api.js';
+import type { InWorker, WorkerTensorLike } from '../api/types.js';
 import {
   type CallOptions,
   handleOf,
