@@ -57,22 +57,21 @@ export type {
   Widened,
   ZeroPointOf,
 } from './api/types.js';
-export {
-  type ElementOf,
-  type ForeignTensor,
-  type MathjsMatrix,
-  type MlMatrix,
-  type NdarrayLike,
-  type Nested,
-  type NestedInput,
-  type SourceArray,
-  tensor,
-  type TensorOptions,
-  type TensorSource,
-  type TfjsBuffer,
-  type TfjsTensor,
-  toNested,
-} from './convert/foreign.js';
+export { tensor, toNested } from './convert/foreign.js';
+export type {
+  ElementOf,
+  ForeignTensor,
+  MathjsMatrix,
+  MlMatrix,
+  NdarrayLike,
+  Nested,
+  NestedInput,
+  SourceArray,
+  TensorOptions,
+  TensorSource,
+  TfjsBuffer,
+  TfjsTensor,
+} from './convert/foreign-types.js';
 export type { GemmOptions } from './ops/gemm.js';
 export {
   type HeapObject,

@@ -68,7 +68,7 @@ export type {
   TensorSource,
   TfjsBuffer,
   TfjsTensor,
-} from './convert/foreign.js';
+} from './convert/foreign-types.js';
 export type { ErrorCode } from './base/errors.js';
 export type { Explanation } from './ops/explain.js';
 export type { GGUFTensor, QuantizedNBits, QuantizeNBitsOptions } from './convert/quantize-nbits.js';

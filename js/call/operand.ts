@@ -14,7 +14,7 @@ import { handleIn, has, isList, isReadable, unpolluted } from '../base/propertie
 import { callOf } from '../base/read-options.js';
 import type { DataArray, DType } from '../base/tensor.js';
 import type { Core } from '../instance/core.js';
-import { HeapTensor, locateHeld, PackedWeights } from '../instance/heap.js';
+import { HeapTensor, imitatesHandle, locateHeld, PackedWeights } from '../instance/heap.js';
 
 /**
  * @internal What the readers of arguments need of the instance whose call they read. For an
@@ -103,20 +103,9 @@ export function readTensor(
     if (op === 'pack') throw new ArgumentError(op, name, `${op}: ${name} is packed already`);
     return operandOf(name, packedWeights, [], value);
   }
-  const imitates =
-    isReadable(value) &&
-    (value instanceof HeapTensor || value instanceof PackedWeights || handles?.resembles(value));
-  if (!isReadable(value) || imitates) {
-    const found = imitates
-      ? 'not itself what alloc() or pack() gave but made of it'
-      : describe(value);
-    // In BLAS, sizes and letters come first.
-    const isBlas = typeof value === 'number' || typeof value === 'string';
-    const call = isBlas && (name === 'A' || name === 'src') ? callOf(op) : undefined;
-    const rule = 'it must be a tensor, { data, shape } or from alloc()';
-    const message = `${op}: ${name} is ${found}; ${rule}${call ? `; ${call}` : ''}`;
-    throw new ArgumentError(op, name, message);
-  }
+  if (!isReadable(value)) throw notTensor(op, name, value, describe(value));
+  if (imitatesHandle(value) || handles?.resembles(value))
+    throw notTensor(op, name, value, 'not itself what alloc() or pack() gave but made of it');
   checkOurs(op, name, value);
   const tensor = unpolluted(value, tensorKeys);
   const { data, dtype } = tensor; // once: they may be getters
@@ -128,26 +117,42 @@ export function readTensor(
     }
     return operandIn(name, dtypes.indexOf(held), readLayout(op, name, tensor), data);
   }
-  if (data === undefined) {
-    const mistaken = kindOf(value);
-    if (mistaken !== undefined)
-      throw new DTypeError(
-        op,
-        name,
-        `${op}: ${name} is ${mistaken}; it must be a tensor, { data, shape }` +
-          (isList(value) ? conversion : ''),
-      );
-    const option = options?.concat(reader.callOptions ?? []).find((key) => has(value, key));
-    if (option !== undefined) {
-      const call = `${op}(${op === 'gemm' ? 'a, b' : 'src, weights'}, null, { ${option} })`;
-      const message = `${op}: ${name} is an object with ${option}; options come fourth: ${call}`;
-      throw new ArgumentError(op, name, message);
-    }
-  }
+  if (data === undefined)
+    checkMistaken(op, name, value, options ? options.concat(reader.callOptions ?? []) : []);
   if (isReadable(data) && !PackedWeights.is(data) && !handles?.isWeights(data))
     checkOurs(op, name, data);
   const read = readData(op, name, { data, dtype }, dtypesOf);
   return operandIn(name, dtypes.indexOf(read.dtype), readLayout(op, name, tensor), read.data);
+}
+
+function notTensor(op: string, name: string, value: unknown, found: string): ArgumentError {
+  // In BLAS, sizes and letters come first.
+  const isBlas = typeof value === 'number' || typeof value === 'string';
+  const call = isBlas && (name === 'A' || name === 'src') ? callOf(op) : undefined;
+  const rule = 'it must be a tensor, { data, shape } or from alloc()';
+  const message = `${op}: ${name} is ${found}; ${rule}${call ? `; ${call}` : ''}`;
+  return new ArgumentError(op, name, message);
+}
+
+/**
+ * Throws for an object without data that a caller mistakes for a tensor, or that has some of these
+ * options.
+ */
+function checkMistaken(op: string, name: string, value: object, options: readonly string[]): void {
+  const mistaken = kindOf(value);
+  if (mistaken !== undefined)
+    throw new DTypeError(
+      op,
+      name,
+      `${op}: ${name} is ${mistaken}; it must be a tensor, { data, shape }` +
+        (isList(value) ? conversion : ''),
+    );
+  const option = options.find((key) => has(value, key));
+  if (option !== undefined) {
+    const call = `${op}(${op === 'gemm' ? 'a, b' : 'src, weights'}, null, { ${option} })`;
+    const message = `${op}: ${name} is an object with ${option}; options come fourth: ${call}`;
+    throw new ArgumentError(op, name, message);
+  }
 }
 
 /** Throws for a handle of another entry or copy of this package. */

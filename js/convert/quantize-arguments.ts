@@ -21,7 +21,7 @@ import { contiguousStrides, extentIn, readLayout, tensorKeys } from '../base/lay
 import { handleIn, isReadable, unpolluted } from '../base/properties.js';
 import type { ArrayOf, DType, QuantizedDType } from '../base/tensor.js';
 import { readData } from '../call/operand.js';
-import { HeapTensor, PackedWeights, viewHeld } from '../instance/heap.js';
+import { HeapTensor, imitatesHandle, PackedWeights, viewHeld } from '../instance/heap.js';
 import { allocate, type Axis, count, type QuantizeType } from './quantize-numbers.js';
 
 /** @internal A tensor, as the caller's objects describe it. */
@@ -85,7 +85,7 @@ export function readTensor<D extends QuantizeType>(
 
 /** @internal Throws unless a value is an object that may have the properties of a tensor. */
 export function checkTensor(op: string, name: string, value: unknown): asserts value is object {
-  const isWrong = !isReadable(value) || (value instanceof HeapTensor && !HeapTensor.is(value));
+  const isWrong = !isReadable(value) || imitatesHandle(value);
   if (isWrong || isPromise(value)) {
     const Wrong = isWrong ? ArgumentError : DTypeError;
     const allowed = 'it must be a tensor, { data, shape } or from alloc()';

@@ -214,43 +214,7 @@ export function quantize<
 ): Quantized<D, X>;
 export function quantize(x: unknown, options?: unknown): unknown {
   const op = 'quantize';
-  const given = readOptions(op, options, [
-    'dtype',
-    'symmetric',
-    'axis',
-    'scale',
-    'zeroPoint',
-    'out',
-  ]);
-  const {
-    symmetric = false,
-    dtype = symmetric === true ? 'int8' : 'uint8',
-    axis: along,
-    scale,
-    zeroPoint,
-    out,
-  } = given;
-  if (typeof symmetric !== 'boolean') {
-    throw new ArgumentError(
-      op,
-      'symmetric',
-      `${op}: symmetric is ${describe(symmetric)}; it must be true or false`,
-    );
-  }
-  if (dtype !== 'int8' && dtype !== 'uint8') {
-    throw new DTypeError(
-      op,
-      'dtype',
-      `${op}: dtype is ${describe(dtype)}; it must be 'int8' or 'uint8'`,
-    );
-  }
-  if (zeroPoint !== undefined && scale === undefined) {
-    throw new ArgumentError(
-      op,
-      'zeroPoint',
-      `${op}: zeroPoint is given and scale is not; there must be both, scale alone, or neither`,
-    );
-  }
+  const { symmetric, dtype, axis: along, scale, zeroPoint, out } = readQuantize(op, options);
   const tensor = readTensor(op, 'x', x, ['float32']);
   const { shape } = tensor;
   const axis = readAxis(op, along, 'x', shape);
@@ -303,6 +267,36 @@ export function quantize(x: unknown, options?: unknown): unknown {
     dtype,
     ...parameters,
   };
+}
+
+/** Reads the options of `quantize`. */
+function readQuantize(op: string, options: unknown) {
+  const names = ['dtype', 'symmetric', 'axis', 'scale', 'zeroPoint', 'out'];
+  const given = readOptions(op, options, names);
+  const { symmetric = false, axis, scale, zeroPoint, out } = given;
+  const { dtype = symmetric === true ? 'int8' : 'uint8' } = given;
+  if (typeof symmetric !== 'boolean') {
+    throw new ArgumentError(
+      op,
+      'symmetric',
+      `${op}: symmetric is ${describe(symmetric)}; it must be true or false`,
+    );
+  }
+  if (dtype !== 'int8' && dtype !== 'uint8') {
+    throw new DTypeError(
+      op,
+      'dtype',
+      `${op}: dtype is ${describe(dtype)}; it must be 'int8' or 'uint8'`,
+    );
+  }
+  if (zeroPoint !== undefined && scale === undefined) {
+    throw new ArgumentError(
+      op,
+      'zeroPoint',
+      `${op}: zeroPoint is given and scale is not; there must be both, scale alone, or neither`,
+    );
+  }
+  return { symmetric, dtype, axis, scale, zeroPoint, out } as const;
 }
 
 /**

@@ -303,3 +303,11 @@ export interface TensorView<A extends DataArray = DataArray, H = HeapTensor<A>> 
  * @category Tensors
  */
 export type TensorLike<A extends DataArray = DataArray> = TensorInput<A> | HeapTensor<A>;
+
+/** @internal Whether a value is a handle only by its prototype, such as a proxy of one. */
+export function imitatesHandle(value: unknown): boolean {
+  return (
+    (value instanceof HeapTensor && !HeapTensor.is(value)) ||
+    (value instanceof PackedWeights && !PackedWeights.is(value))
+  );
+}

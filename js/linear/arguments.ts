@@ -81,30 +81,13 @@ export function readLinear(reader: Reader, options: unknown): LinearArguments {
     throw refused('weights', 'packed weights', 'the tensor that they were made of');
   const { shape } = operand;
   const type = dtypes[operand.dtype] as DType;
-  const allowed = kinds[type];
-  if (!allowed) {
-    const rule = 'it must be float32, float16 or bfloat16, or what quantize() returned';
-    throw new DTypeError(op, 'weights', `${op}: weights has type ${type}; ${rule}`);
-  }
-  const kind = as === undefined ? (allowed[0] as string) : as;
-  if (!allowed.includes(kind as string)) {
-    const found = `as is ${describe(as)} and weights has type ${type}`;
-    throw new DTypeError(op, 'as', `${op}: ${found}; it must be ${allowed.join(' or ')}`);
-  }
+  const kind = readKind(as, type);
   const transposes = readFlag(op, 'trans', trans, 0);
   if (shape.length !== 2) throw wrongShape('weights', shape, 'have two axes');
   const k = shape[transposes] as number;
   const n = shape[1 - transposes] as number;
 
-  const addend = bias === undefined || bias === null ? null : readTensor(reader, op, 'bias', bias);
-  if (addend) {
-    const found = dtypes[addend.dtype];
-    if (found !== 'float32')
-      throw new DTypeError(op, 'bias', `${op}: bias has type ${found}; it must be float32`);
-    const [first, second] = addend.shape;
-    if (addend.shape.length === 2 ? first !== 1 || second !== n : addend.shape.join() !== `${n}`)
-      throw wrongShape('bias', addend.shape, `be [${n}], for ${n} columns of weights`);
-  }
+  const addend = readBias(reader, bias, n);
   const bounds = new Float64Array(2);
   readActivation(op, activation, bounds, 0);
   const [min, max] = bounds as unknown as [number, number];
@@ -133,6 +116,31 @@ export function readLinear(reader: Reader, options: unknown): LinearArguments {
       zeros ? vector('zeroPoint', zeros, type) : null,
     ],
   };
+}
+
+/** The type that weights are packed as. */
+function readKind(as: unknown, type: DType): unknown {
+  const allowed = kinds[type];
+  if (!allowed) {
+    const rule = 'it must be float32, float16 or bfloat16, or what quantize() returned';
+    throw new DTypeError(op, 'weights', `${op}: weights has type ${type}; ${rule}`);
+  }
+  const kind = as === undefined ? (allowed[0] as string) : as;
+  if (allowed.includes(kind as string)) return kind;
+  const found = `as is ${describe(as)} and weights has type ${type}`;
+  throw new DTypeError(op, 'as', `${op}: ${found}; it must be ${allowed.join(' or ')}`);
+}
+
+function readBias(reader: Reader, bias: unknown, n: number): Operand | null {
+  if (bias === undefined || bias === null) return null;
+  const addend = readTensor(reader, op, 'bias', bias);
+  const found = reader.dtypes[addend.dtype];
+  if (found !== 'float32')
+    throw new DTypeError(op, 'bias', `${op}: bias has type ${found}; it must be float32`);
+  const [first, second] = addend.shape;
+  if (addend.shape.length === 2 ? first !== 1 || second !== n : addend.shape.join() !== `${n}`)
+    throw wrongShape('bias', addend.shape, `be [${n}], for ${n} columns of weights`);
+  return addend;
 }
 
 function refused(name: string, found: string, allowed: string): ArgumentError {

@@ -8,7 +8,9 @@ import type { Core } from '../instance/core.js';
 import { readWeights } from '../ops/pack.js';
 import { type Form, quantizedTypes, readQuantizations } from './arguments.js';
 import { checksum, magic, numbersAt, vectorsAt, version } from './bytes.js';
-import { type Layer, layerOf, layoutOf, renamed } from './layer.js';
+import { type Layer, layerOf } from './layer.js';
+import { layoutOf } from './memory.js';
+import { renamed } from './rename.js';
 
 const op = 'deserializeLinear';
 const wrongNumbers = 'has numbers that no layer has';

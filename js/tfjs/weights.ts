@@ -62,22 +62,6 @@ export function keepWeights(wg: Gemm, maxMemory: number): KeptWeights {
     for (const { packed } of list) packed?.dispose();
   };
 
-  const watch = (backend: DataOwner) => {
-    const isOwn = Object.hasOwn(backend, 'disposeData');
-    const before = backend.disposeData;
-    const disposeData: DataOwner['disposeData'] = function (this: DataOwner, dataId, ...force) {
-      const isFree = before.call(this, dataId, ...force);
-      if (isFree) free(dataId);
-      return isFree;
-    };
-    backend.disposeData = disposeData;
-    hooks.set(backend, () => {
-      if (backend.disposeData !== disposeData) return; // somebody calls it from a hook of their own
-      if (isOwn) backend.disposeData = before;
-      else delete (backend as Partial<DataOwner>).disposeData;
-    });
-  };
-
   const freeAll = () => {
     for (const each of held) each.deref()?.dispose();
     held.clear();
@@ -110,7 +94,7 @@ export function keepWeights(wg: Gemm, maxMemory: number): KeptWeights {
         list.push(matrix);
       } else if (matrix.isWanted) {
         matrix.isWanted = false;
-        if (!hooks.has(backend)) watch(backend);
+        if (!hooks.has(backend)) hooks.set(backend, watch(backend, free));
         matrix.packed = pack(data(), matrix);
       }
       return matrix.packed;
@@ -126,5 +110,22 @@ export function keepWeights(wg: Gemm, maxMemory: number): KeptWeights {
       hooks.clear();
       freeAll();
     },
+  };
+}
+
+/** Calls `free` after a backend disposed of data. Returns the function that restores the backend. */
+function watch(backend: DataOwner, free: (dataId: object) => void): () => void {
+  const isOwn = Object.hasOwn(backend, 'disposeData');
+  const before = backend.disposeData;
+  const disposeData: DataOwner['disposeData'] = function (this: DataOwner, dataId, ...force) {
+    const isFree = before.call(this, dataId, ...force);
+    if (isFree) free(dataId);
+    return isFree;
+  };
+  backend.disposeData = disposeData;
+  return () => {
+    if (backend.disposeData !== disposeData) return; // somebody calls it from a hook of their own
+    if (isOwn) backend.disposeData = before;
+    else delete (backend as Partial<DataOwner>).disposeData;
   };
 }

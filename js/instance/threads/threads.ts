@@ -94,17 +94,7 @@ export async function startThreads(
       const workers = Array.from({ length: threads - 1 }, () => {
         const port = portOf(makeWorker(script));
         ports.push(port);
-        // The interface that Emscripten's library uses.
-        const worker: ThreadWorker = {
-          postMessage: (message) => port.post(message, []),
-          terminate: () => port.terminate(),
-          onmessage: null,
-        };
-        port.listen(
-          (data) => worker.onmessage?.({ data }),
-          (why, cause) => ended || fail(why, cause),
-        );
-        return worker;
+        return workerOf(port, (why, cause) => ended || fail(why, cause));
       });
       for (const worker of workers) {
         PThread.loadWasmModuleToWorker(worker).then(() => {
@@ -125,6 +115,17 @@ export async function startThreads(
   } finally {
     wait?.end();
   }
+}
+
+/** A worker, as Emscripten's library uses it. */
+function workerOf(port: Port, onDeath: (why: string, cause?: unknown) => void): ThreadWorker {
+  const worker: ThreadWorker = {
+    postMessage: (message) => port.post(message, []),
+    terminate: () => port.terminate(),
+    onmessage: null,
+  };
+  port.listen((data) => worker.onmessage?.({ data }), onDeath);
+  return worker;
 }
 
 function makeWorker(script: URL | string): object {

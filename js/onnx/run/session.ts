@@ -26,7 +26,7 @@ import { has, isError, isList, isReadable, unpolluted } from '../../base/propert
 import { readOptions } from '../../base/read-options.js';
 import type { DataArray, DType } from '../../base/tensor.js';
 import { type Core, cores } from '../../instance/core.js';
-import { HeapTensor } from '../../instance/heap.js';
+import { HeapTensor, imitatesHandle } from '../../instance/heap.js';
 import type { InstanceOptions } from '../../instance/start-core.js';
 import type { Explanation } from '../../ops/explain.js';
 import type { WorkerGemm } from '../../worker/gemm.js';
@@ -920,7 +920,7 @@ class LoadedModel implements Model {
   ): () => Stored {
     const { name } = info;
     const label = `${op}: input ${describe(name)}`;
-    if (!isReadable(value) || !has(value, 'data') || !has(value, 'shape') || isImitation(value))
+    if (!isReadable(value) || !has(value, 'data') || !has(value, 'shape') || imitatesHandle(value))
       throw new ArgumentError(
         op,
         name,
@@ -1037,9 +1037,6 @@ function checkShape(
       );
   });
 }
-
-/** Whether a value is a heap tensor only by its prototype, such as a proxy of one. */
-const isImitation = (value: object) => value instanceof HeapTensor && !HeapTensor.is(value);
 
 /** A new array with the elements. */
 function copyOf(data: DataArray, dtype: OnnxDType): DataArray {
