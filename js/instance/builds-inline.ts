@@ -1,12 +1,15 @@
 /** Replaces builds.ts in a script that contains the `.wasm` of the build that runs everywhere. */
-import bytes from './wgemm-simd128.wasm';
 import type { Builds } from './builds.js';
+import bytes from './wgemm-simd128.wasm';
 
 /** @internal */
-export const builds: Builds = { simd128: () => bytes };
+export const buildNames: readonly (keyof Builds)[] = ['simd128'];
+
+/** @internal */
+export const builds = (): Builds => ({ simd128: bytes });
 
 /** @internal Never called, since this entry has no build with threads. */
 export const threadedGlue = (): never => undefined as never;
 
 /** @internal Never called, like `threadedGlue`. */
-export const thread = (): string => '';
+export const thread = () => ({ script: '' });

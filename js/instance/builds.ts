@@ -1,24 +1,33 @@
 /**
- * The files of the builds. Bundlers find the files by the expressions below, so their form matters.
+ * The files of the builds. Bundlers and file tracers find the files by the expressions below, so
+ * their form matters: tracers see a URL in an object, but not one that a function returns.
  * builds-worker.ts replaces this file in `wgemm-worker.js`, and builds-inline.ts in `wgemm/inline`.
  */
 import type { Factory } from './glue.js';
 
-/** @internal By name of a build: where its `.wasm` is, or the bytes. */
+/** @internal By name of a build: the address of its `.wasm`, or the bytes. */
 export interface Builds {
-  simd128: () => URL | Uint8Array;
-  relaxed?: () => URL;
-  'simd128-mt'?: () => URL;
-  'relaxed-mt'?: () => URL;
+  readonly simd128: URL | Uint8Array;
+  readonly relaxed?: URL;
+  readonly 'simd128-mt'?: URL;
+  readonly 'relaxed-mt'?: URL;
 }
 
-/** @internal */
-export const builds: Builds = {
-  simd128: () => new URL('./wgemm-simd128.wasm', import.meta.url),
-  relaxed: () => new URL('./wgemm-relaxed.wasm', import.meta.url),
-  'simd128-mt': () => new URL('./wgemm-simd128-mt.wasm', import.meta.url),
-  'relaxed-mt': () => new URL('./wgemm-relaxed-mt.wasm', import.meta.url),
-};
+/** @internal The names of the builds. */
+export const buildNames: readonly (keyof Builds)[] = [
+  'simd128',
+  'relaxed',
+  'simd128-mt',
+  'relaxed-mt',
+];
+
+/** @internal Throws if this script does not know its own address. */
+export const builds = (): Builds => ({
+  simd128: new URL('./wgemm-simd128.wasm', import.meta.url),
+  relaxed: new URL('./wgemm-relaxed.wasm', import.meta.url),
+  'simd128-mt': new URL('./wgemm-simd128-mt.wasm', import.meta.url),
+  'relaxed-mt': new URL('./wgemm-relaxed-mt.wasm', import.meta.url),
+});
 
 /**
  * @internal The glue of the builds with threads, one for both. It is a file of its own: in a worker
@@ -29,6 +38,6 @@ export const threadedGlue = async (): Promise<Factory> => (await import('./wgemm
 
 /**
  * @internal Where the script of a thread is. For `new Worker(...)` bundlers would make a second
- * file from it.
+ * file from it. Throws as `builds` does.
  */
-export const thread = () => new URL('./wgemm-thread.js', import.meta.url);
+export const thread = () => ({ script: new URL('./wgemm-thread.js', import.meta.url) });

@@ -4,7 +4,7 @@ import { adviceForBytes, formatOf } from '../base/bytes.js';
 import { ArgumentError, describe, GemmError, UnsupportedError } from '../base/errors.js';
 import { lackOfModules, messageOf } from '../base/port.js';
 import { isA, isRevoked } from '../base/properties.js';
-import { type Builds, builds, thread, threadedGlue } from './builds.js';
+import { buildNames, type Builds, builds, thread, threadedGlue } from './builds.js';
 import { otherOrigin } from './cross-origin.js';
 import type { CoreModule, Factory } from './glue.js';
 import { lackOfThreads, makeMemory, startThreads, usualThreads } from './threads/threads.js';
@@ -108,7 +108,7 @@ function choose(simd: 'auto' | Build): { build: Build; why: string } {
     throw new UnsupportedError(op, 'simd', message);
   }
   if (simd === 'simd128') return { build: simd, why: 'as asked' };
-  const lacks = !builds.relaxed
+  const lacks = !buildNames.includes('relaxed')
     ? 'this entry has simd128 only'
     : !runs('relaxed')
       ? 'this engine has no relaxed SIMD'
@@ -164,7 +164,7 @@ export async function loadCore(
   };
   if (wanted === 1)
     return alone(threads === 'auto' ? 'one, since there is only one processor' : 'as asked');
-  const lacks = builds[`${build}-mt`] ? lackOfThreads() : 'this entry has none';
+  const lacks = buildNames.includes(`${build}-mt`) ? lackOfThreads() : 'this entry has none';
   if (lacks !== undefined) {
     if (threads === 'auto') return alone(`one, since ${lacks}`);
     throw new UnsupportedError(op, 'threads', `${op}: threads is ${threads}; ${lacks}`);
@@ -230,7 +230,8 @@ async function together(
   onDeath: (why: string) => void,
 ): Promise<() => void> {
   const file = 'wgemm-thread.js';
-  const script = readThreadSource(file, await asked(file, assets)) ?? beside(file, thread);
+  const script =
+    readThreadSource(file, await asked(file, assets)) ?? beside(file, () => thread().script);
   try {
     return await startThreads(module, threads, script, onDeath);
   } catch (error) {
@@ -246,7 +247,7 @@ async function start(
   memory: () => WebAssembly.Memory,
 ): Promise<CoreModule> {
   const file = `wgemm-${name}.wasm`;
-  const find = builds[name] as () => URL | Uint8Array;
+  const find = () => builds()[name] as URL | Uint8Array;
   const compiling = assets ? compileAsset(file, assets) : compileOwn(file, find);
   const importing = name.endsWith('-mt') ? importThreadedGlue() : Promise.resolve(glue);
   importing.catch(() => undefined);
@@ -412,15 +413,20 @@ async function fetchWasm(source: URL | string): Promise<Response | Uint8Array> {
 
 /**
  * @internal What helps if a file of the package is not at an address. Vite's development server
- * moves scripts to a folder `deps` of its cache, but not the files beside them.
+ * moves scripts to a folder `deps` of its cache, but not the files next to them. Next.js and Nuxt
+ * give server code addresses that are for pages.
  */
 export function adviceFor(
   where: unknown,
-  otherwise = 'serve the file beside the script, or say where it is with the option assets',
+  otherwise = 'serve the file next to the script (in Angular: add it to the assets of ' +
+    'angular.json), or say where it is with the option assets',
 ): string {
-  return /\bvite\/.*deps/.test(String(where))
-    ? "set optimizeDeps: { exclude: ['wgemm'] } in vite.config.js"
-    : otherwise;
+  const address = String(where);
+  if (/\bvite\/.*deps/.test(address))
+    return "set optimizeDeps: { exclude: ['wgemm'] } in vite.config.js";
+  if (/^\/_next\/|\.next\//.test(address))
+    return "set serverExternalPackages: ['wgemm'] in next.config.js, or import wgemm/inline";
+  return otherwise;
 }
 
 /**
