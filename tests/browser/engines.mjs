@@ -136,8 +136,9 @@ export const programOf = (engine) =>
  *
  * @param timeout seconds
  * @param environment variables for the browser, besides those that it needs
+ * @param flags arguments of the program, besides those that it needs
  */
-export async function openIn(engine, url, { timeout = 60, environment = {} } = {}) {
+export async function openIn(engine, url, { timeout = 60, environment = {}, flags = [] } = {}) {
   const { title, arguments: argumentsOf, prepare, capabilities } = engines[engine];
   const page = pageAt(url);
   const session = new Session();
@@ -153,7 +154,7 @@ export async function openIn(engine, url, { timeout = 60, environment = {} } = {
       driver = await WebDriver.start(session, { program, environment: its, capabilities });
       await driver.post('url', { url });
     }
-    const browser = driver ?? session.start(program, argumentsOf(profile, url), its);
+    const browser = driver ?? session.start(program, [...flags, ...argumentsOf(profile, url)], its);
     const ended = browser.ended.then((how) =>
       Promise.reject(new Error(`${title} ended (${how}) before the page told its result`)),
     );

@@ -3,6 +3,7 @@
 //     --only tarball,pages,runtimes,bundlers,engines  some of these
 //     --fast  as `npm test` does: only the Node of this project, TypeScript 7.0, and 5.0 with two
 //             settings, a smoke test in Chromium, and not every app in every bundler
+//     --hosts [NAME,...]  only the hosts of hosts.mjs, or some of these
 //     --rest  only the runtimes that --fast leaves out, with the project's own vectors
 import { main } from '../../scripts/run.mjs';
 import { setUp } from '../../scripts/setup.mjs';
@@ -31,6 +32,11 @@ const parts = {
     run: async (results, options) =>
       (await import('./bundlers.mjs')).testBundlers(results, options),
   },
+  hosts: {
+    fast: ['package', 'chromium'],
+    needs: ['package', 'chromium'],
+    run: async (results, options) => (await import('./hosts.mjs')).testHosts(results, options),
+  },
   engines: {
     fast: ['chromium'],
     needs: ['chromium', 'firefox', 'webkit'],
@@ -39,15 +45,24 @@ const parts = {
 };
 
 await main(async () => {
-  const only = process.argv.includes('--only')
-    ? process.argv[process.argv.indexOf('--only') + 1].split(',')
-    : Object.keys(parts);
+  const after = (option) => {
+    const index = process.argv.indexOf(option);
+    return index < 0 ? undefined : (process.argv[index + 1]?.split(',') ?? []);
+  };
+  const hosts = after('--hosts');
+  // All hosts take long to install, so only --hosts asks for them.
+  const usual = Object.keys(parts);
+  const only = hosts ? ['hosts'] : (after('--only') ?? usual);
   const [fast, rest] = ['--fast', '--rest'].map((option) => process.argv.includes(option));
   for (const part of only)
     if (!parts[part]) throw new Error(`--only ${part}: there are ${Object.keys(parts).join(', ')}`);
   const needs = only.flatMap((part) => (fast ? parts[part].fast : parts[part].needs));
   await setUp(...needs);
   const results = new Results();
-  for (const part of only) await parts[part].run(results, { fast, rest });
+  for (const part of only) {
+    const isAsked = part !== 'hosts' || hosts || after('--only');
+    const options = { fast: fast || !isAsked, rest, only: hosts?.length ? hosts : undefined };
+    await parts[part].run(results, part === 'hosts' ? options : { fast, rest });
+  }
   results.finish();
 });
