@@ -257,7 +257,8 @@ async function testNext(project, { bundler, develops, configured }) {
   rmSync(join(project, '.next'), { recursive: true, force: true });
   write(project, {
     ...nextFiles(waiting.origin),
-    'next.config.mjs': `export default { output: 'standalone', ${configured ? setting : ''} };\n`,
+    'next.config.mjs': `export default { output: 'standalone',
+  outputFileTracingRoot: import.meta.dirname, ${configured ? setting : ''} };\n`,
   });
   try {
     if (!develops) await npx(project, ['next', 'build', `--${bundler}`]);
@@ -339,7 +340,7 @@ const testPwa = async (project) =>
         'app.js': `
 navigator.serviceWorker.onmessage = ({ data }) => fetch('${origin}/result',
   { method: 'POST', mode: 'no-cors', body: JSON.stringify({ text: data }) });
-await navigator.serviceWorker.register('/app/sw.js', { scope: '/app/' });
+await navigator.serviceWorker.register('/app/sw.js', { scope: '/app/', type: 'module' });
 const { active } = await navigator.serviceWorker.ready;
 active.postMessage('');`,
         'sw.js': `import { createGemm } from 'wgemm';
