@@ -52,6 +52,7 @@ const guide = [
       ['Without a bundler', 'none'],
       ['From a CDN', 'cdn'],
       ['One file', 'one-file'],
+      ['Frameworks', 'frameworks'],
       ['For a server', 'server'],
       ['Edge', 'edge'],
     ]),

@@ -31,6 +31,7 @@ const runBy = [
     ({ language, page }) => language === 'sh' && isOn('docs/guide/bundlers/')({ page }),
     'tests/package/bundlers.mjs',
   ],
+  [isOn('docs/guide/bundlers/frameworks.md'), 'tests/package/hosts.mjs'],
   [isOn('docs/guide/bundlers/cdn.md'), 'tests/browser/cdn.mjs'],
   [({ language }) => language === 'http', 'tests/package/bundlers.mjs'],
   [hasFile('worker.js'), 'tests/package/runtimes.mjs'],

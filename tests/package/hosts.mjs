@@ -11,7 +11,13 @@ import { openIn } from '../browser/engines.mjs';
 import { startServer } from '../browser/server.mjs';
 import { runChild } from './child.mjs';
 import { makeProject } from './packed.mjs';
+import { readBlocks } from './pages.mjs';
 import { refuse } from './results.mjs';
+
+/** The code of the guide under a heading, which a user of the host writes. */
+const guided = (heading) =>
+  readBlocks('docs/guide/bundlers/frameworks.md').find(({ headings }) => headings.includes(heading))
+    ?.code ?? refuse(`the guide has no code under '${heading}'`);
 
 /** What every host computes, as a function of the entry, and its result. */
 const product = `async function product({ createGemm }) {
@@ -164,8 +170,7 @@ async function testExtension(project) {
     'manifest.json': JSON.stringify({
       manifest_version: 3,
       ...{ name: 'wgemm', version: '1' },
-      background: { service_worker: 'background.js', type: 'module' },
-      content_security_policy: { extension_pages: "script-src 'self' 'wasm-unsafe-eval'" },
+      ...JSON.parse(guided('Service workers')),
       host_permissions: ['http://127.0.0.1/*'],
     }),
     'background.js': script(waiting.origin, './wgemm/index.js'),
@@ -257,8 +262,9 @@ async function testNext(project, { bundler, develops, configured }) {
   rmSync(join(project, '.next'), { recursive: true, force: true });
   write(project, {
     ...nextFiles(waiting.origin),
-    'next.config.mjs': `export default { output: 'standalone',
-  outputFileTracingRoot: import.meta.dirname, ${configured ? setting : ''} };\n`,
+    'guided.mjs': configured ? guided('Next.js') : 'export default {};\n',
+    'next.config.mjs': `import guided from './guided.mjs';
+export default { ...guided, output: 'standalone', outputFileTracingRoot: import.meta.dirname };\n`,
   });
   try {
     if (!develops) await npx(project, ['next', 'build', `--${bundler}`]);
@@ -361,7 +367,7 @@ export default { base: '/app/', build: { target: 'es2022' }, plugins: [VitePWA({
 
 /** A page of Angular, with the files of the package among its assets or without. */
 async function testAngular(project, { configured }) {
-  const asset = { glob: 'wgemm-*', input: 'node_modules/wgemm/dist', output: '.' };
+  const asset = JSON.parse(guided('Angular'));
   const found = await openBuilt(project, 'dist/browser', async (origin) => {
     write(project, {
       'angular.json': JSON.stringify({
