@@ -1,5 +1,6 @@
 // Proves that the commit can be released, and writes what is released to build/release/: the
 // tarball, SHA256SUMS, and the SBOM wgemm.cdx.json.
+//   npm run release -- --set 0.2.0   only writes the version, everywhere
 //   npm run release -- --check
 //     --against PATH  compares one build with a folder or a tarball of the package, instead of
 //                     making a second build
@@ -25,7 +26,7 @@ import { findComponents, sbomOf, wrongInNotice } from './components.mjs';
 import { findEmscripten } from './emscripten.mjs';
 import { cache, fail, main, onPath, query, root, run } from './run.mjs';
 import { setUp } from './setup.mjs';
-import { findVersions, wrongVersions } from './versions.mjs';
+import { findVersions, isLater, setVersion, wrongVersions } from './versions.mjs';
 
 const out = join(root, 'build', 'release');
 const ask = (program, ...args) =>
@@ -35,6 +36,7 @@ function readArguments() {
   const options = {
     check: { type: 'boolean', default: false },
     against: { type: 'string' },
+    set: { type: 'string' },
   };
   let values;
   try {
@@ -42,8 +44,11 @@ function readArguments() {
   } catch ({ message }) {
     fail(`release: ${message}`);
   }
-  if (!values.check)
-    fail('release: it publishes nothing; it takes --check, and with that --against PATH.');
+  if (values.set !== undefined) return { version: readVersion(values.set) };
+  if (!values.check) {
+    const check = '--check, and with that --against PATH';
+    fail(`release: it publishes nothing; it takes --set VERSION, or ${check}.`);
+  }
   if (values.against === undefined) return {};
   const against = resolve(process.env.INIT_CWD ?? '', values.against);
   if (!existsSync(against))
@@ -51,6 +56,15 @@ function readArguments() {
       `release: --against is ${values.against}, which is not here; it takes a folder or a .tgz.`,
     );
   return { against };
+}
+
+/** A version to set, which must come after the one of this checkout. */
+function readVersion(version) {
+  const { version: now } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  if (!/^(0|[1-9]\d*)(\.(0|[1-9]\d*)){2}$/.test(version))
+    fail(`release: --set is '${version}'; it must be three numbers such as 0.2.0.`);
+  if (!isLater(version, now)) fail(`release: --set is ${version}; it must come after ${now}.`);
+  return version;
 }
 
 /** Fails with all sentences, if there are any. */
@@ -296,6 +310,10 @@ function write(tarball, files, sbom) {
 
 await main(async () => {
   const options = readArguments();
+  if (options.version) {
+    passed('versions', `${options.version} in ${setVersion(options.version).join(', ')}`);
+    return;
+  }
   const top = mkdtempSync(join(tmpdir(), 'wgemm-release-'));
   try {
     await check(options, top);
