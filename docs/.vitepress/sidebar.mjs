@@ -105,6 +105,7 @@ const design = [
     items: pages('design', [
       ['Overview', 'index'],
       ['Architecture', 'architecture'],
+      ['JavaScript', 'javascript'],
       ['Glossary', 'glossary'],
       ['Adding a kernel', 'adding-a-kernel'],
       ['Blocking', 'blocking'],
